@@ -1,0 +1,94 @@
+SHELL := /bin/bash
+# Sightline. `make` lists the targets; each sets up what it needs on a machine with Go and Node.
+
+GO        ?= go
+DATA      ?= .data
+LISTEN    ?= 127.0.0.1:8080
+FUZZTIME  ?= 20s
+FROM      ?= 0
+ROUNDS    ?= 5
+SHARED    ?= ../shared
+PACKAGES  ?= ./...
+VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS   := -s -w -X github.com/sightline-dev/sightline/origin/command.version=$(VERSION)
+
+WAZERO      := github.com/tetratelabs/wazero/cmd/wazero@v1.12.0
+GOFUMPT     := mvdan.cc/gofumpt@v0.9.2
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# What answers hostile bytes or keeps data must be covered to this share of its statements (goal G26).
+COVERED := core/blob core/api core/jsonio core/predict/onnx core/predict/raster core/predict/raster/jpg origin/fetch origin/httpd
+COVER   := 85
+
+export CGO_ENABLED := 0
+
+.PHONY: help run build wasm web models test test-native test-wasm test-arm64 race fuzz bench soak check generate clean
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
+
+run: build ## set everything up and start the server on its embedded defaults
+	bin/sightline serve --listen $(LISTEN) --data $(DATA)
+
+build: ## the binaries, into bin/
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/sightline ./origin
+
+wasm: ## compile the core for wasip1
+	GOOS=wasip1 GOARCH=wasm $(GO) build ./core/...
+
+web: ## check what the pages ship: the samples and their credits
+	$(GO) test ./web/...
+
+models: ## bake the bundles from $(SHARED)/model and measure them on $(SHARED)/eval and photos
+	$(GO) run ./models/bake -from $(SHARED)/model -eval $(SHARED)/eval -photos $(SHARED)/photos -to models
+
+test: test-native test-wasm test-arm64 fuzz ## all tests
+
+test-native: ## the tests of this machine's own architecture, with the coverage that G26 asks for
+	@mkdir -p .cache
+	@set -o pipefail; $(GO) test -timeout 15m -cover $(PACKAGES) | tee .cache/test.txt
+	@.ci/cover $(COVER) .cache/test.txt $(COVERED)
+
+test-wasm: wasm bin/wazero ## the tests of core and models as wasip1 under wazero
+	GOOS=wasip1 GOARCH=wasm $(GO) test -timeout 15m -exec "$(CURDIR)/.ci/wasip1" ./core/... ./models
+
+test-arm64: ## the golden outputs and the kernels as arm64 under qemu
+	@.ci/need qemu-aarch64 qemu-user
+	GOARCH=arm64 $(GO) test -timeout 15m -exec qemu-aarch64 -run 'Golden|Kernel|Embedding' ./models ./core/predict/...
+
+race: ## all tests with the race detector (needs cgo)
+	@.ci/need gcc gcc
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m $(PACKAGES)
+
+fuzz: ## each fuzz target for FUZZTIME
+	@.ci/fuzz $(FUZZTIME)
+
+bench: build ## ours and the peers', interleaved, with ratios; and the Go benchmarks, for benchstat, into .cache/bench.txt
+	@mkdir -p .cache
+	cd models/peers && npm ci --ignore-scripts --silent
+	$(GO) run ./models/peers -rounds $(ROUNDS)
+	$(GO) test -run '^$$' -bench . -benchtime 0.3s $(PACKAGES) | tee .cache/bench.txt
+
+soak: ## tier N of one goal: make soak G=G11 FROM=0 goes on from a seed
+	@test -n "$(G)" || { echo 'usage: make soak G=G11 [FROM=0] [N=rounds]' >&2; exit 2; }
+	SOAK=1 SOAK_FROM=$(FROM) SOAK_N=$(N) $(GO) test -v -count=1 -timeout 0 -run 'Test$(G)($$|[^0-9])' $(PACKAGES)
+
+check: ## formatting, vet (native, wasip1, arm64), staticcheck, and that generating changes nothing
+	@out=$$($(GO) run $(GOFUMPT) -l .); test -z "$$out" || { echo "gofumpt would change:"; echo "$$out"; exit 1; }
+	$(GO) vet $(PACKAGES)
+	GOOS=wasip1 GOARCH=wasm $(GO) vet ./core/... ./models
+	GOARCH=arm64 $(GO) vet $(PACKAGES)
+	$(GO) run $(STATICCHECK) -checks all,-ST1000 $(PACKAGES)
+	$(GO) mod tidy -diff
+	$(MAKE) --no-print-directory generate
+	@git diff --exit-code -- '*.s' '*_stubs.go' '*_gen.go' || { echo 'generated files are out of date'; exit 1; }
+
+generate: ## write the generated files again
+	$(GO) generate $(PACKAGES)
+
+bin/wazero:
+	GOBIN=$(CURDIR)/bin $(GO) install $(WAZERO)
+
+clean: ## remove what was built
+	rm -rf bin .cache

@@ -1,0 +1,59 @@
+// Package web holds what the pages ship. So far that is the demonstration's photographs:
+// 42 pictures of at most 299 px on a side, each with its author, licence, page and place
+// in samples/credits.tsv.
+package web
+
+import (
+	"embed"
+	"encoding/csv"
+	"fmt"
+	"io/fs"
+	"strconv"
+)
+
+//go:embed samples/*.jpg samples/credits.tsv
+var samples embed.FS
+
+// Samples is the folder of the demonstration's photographs: the JPEG files and credits.tsv.
+func Samples() fs.FS {
+	sub, err := fs.Sub(samples, "samples")
+	if err != nil {
+		panic(err) // the folder is compiled in
+	}
+	return sub
+}
+
+// Credit says whose a sample is and where it lies on the map.
+type Credit struct {
+	File, Title, Author, Licence, Page string
+	Latitude, Longitude                float64 // degrees, SRID 4326
+	Place                              string  // "as shown", or that the place is invented
+}
+
+// Credits reads samples/credits.tsv, in its order.
+func Credits() ([]Credit, error) {
+	f, err := Samples().Open("credits.tsv")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r := csv.NewReader(f)
+	r.Comma, r.LazyQuotes, r.FieldsPerRecord = '\t', true, 8
+	rows, err := r.ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("credits: %w", err)
+	}
+	credits := make([]Credit, 0, len(rows))
+	for _, row := range rows[1:] {
+		lat, err := strconv.ParseFloat(row[5], 64)
+		if err != nil {
+			return nil, fmt.Errorf("credits of %q: latitude: %w", row[0], err)
+		}
+		long, err := strconv.ParseFloat(row[6], 64)
+		if err != nil {
+			return nil, fmt.Errorf("credits of %q: longitude: %w", row[0], err)
+		}
+		credits = append(credits, Credit{row[0], row[1], row[2], row[3], row[4], lat, long, row[7]})
+	}
+	return credits, nil
+}

@@ -1,0 +1,36 @@
+package web
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+)
+
+func TestEverySampleIsCredited(t *testing.T) {
+	credits, err := Credits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	byFile := map[string]Credit{}
+	for _, c := range credits {
+		if c.Author == "" || c.Page == "" || !strings.HasPrefix(c.Licence, "CC BY") {
+			t.Errorf("%s: author %q, page %q, licence %q: want all three, and a licence that allows shipping", c.File, c.Author, c.Page, c.Licence)
+		}
+		if c.Latitude < -90 || c.Latitude > 90 || c.Longitude < -180 || c.Longitude > 180 {
+			t.Errorf("%s lies at %v, %v", c.File, c.Latitude, c.Longitude)
+		}
+		byFile[c.File] = c
+	}
+	files, err := fs.Glob(Samples(), "*.jpg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if _, ok := byFile[f]; !ok {
+			t.Errorf("%s has no credit", f)
+		}
+	}
+	if len(files) != len(byFile) {
+		t.Errorf("%d samples, %d credits", len(files), len(byFile))
+	}
+}
