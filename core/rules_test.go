@@ -1,0 +1,266 @@
+//go:build !wasip1
+
+package core_test
+
+import (
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/sightline-dev/sightline"
+
+// layers are the top-level folders from the inside out: a package may import its own
+// layer's folder and those before it. models and web stand side by side.
+var layers = []string{"core", "models", "web", "sync", "wasm", "origin", "edge"}
+
+// TestImportsPointInward keeps the order core < models, web < sync < wasm < origin < edge,
+// as compiled natively and as wasip1.
+func TestImportsPointInward(t *testing.T) {
+	targets := map[string][]string{
+		"native": nil,
+		"wasip1": {"GOOS=wasip1", "GOARCH=wasm"},
+	}
+	for name, env := range targets {
+		t.Run(name, func(t *testing.T) {
+			for _, p := range listPackages(t, env) {
+				from, ok := layerOf(p.ImportPath)
+				if !ok {
+					t.Errorf("%s stands outside the top-level folders", p.ImportPath)
+				}
+				for _, imported := range slices.Concat(p.Imports, p.TestImports, p.XTestImports) {
+					to, ok := layerOf(imported)
+					if ok && to != from && !inward(from, to) {
+						t.Errorf("%s imports %s: imports point inward only", p.ImportPath, imported)
+					}
+				}
+			}
+		})
+	}
+}
+
+type listed struct {
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
+}
+
+func listPackages(t *testing.T, env []string) []listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Imports,TestImports,XTestImports", module+"/...")
+	cmd.Env = append(os.Environ(), env...)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var packages []listed
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+func layerOf(importPath string) (layer string, ok bool) {
+	rest, ours := strings.CutPrefix(importPath, module+"/")
+	if !ours {
+		return "", false
+	}
+	layer, _, _ = strings.Cut(rest, "/")
+	return layer, slices.Contains(layers, layer)
+}
+
+func inward(from, to string) bool {
+	if from == "web" && to == "models" {
+		return false
+	}
+	return slices.Index(layers, to) < slices.Index(layers, from)
+}
+
+// lent lists what reaches out of the process and so is an argument everywhere but in
+// origin/system, the one place that has the real clock, randomness, files and dialler.
+// An empty list stands for every name of the package.
+var lent = map[string][]string{
+	"time":         {"Now", "Since", "Until", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Sleep"},
+	"crypto/rand":  nil,
+	"math/rand":    nil,
+	"math/rand/v2": {"Int", "IntN", "Float64", "Uint64", "Perm", "Shuffle", "N"},
+	"os": {
+		"Open", "OpenFile", "Create", "CreateTemp", "ReadFile", "WriteFile", "ReadDir", "Mkdir", "MkdirAll", "MkdirTemp",
+		"Remove", "RemoveAll", "Rename", "Stat", "Lstat", "Link", "Symlink", "Truncate", "DirFS", "OpenRoot", "OpenInRoot", "Chmod", "Chtimes",
+	},
+	"path/filepath": {"Walk", "WalkDir", "Glob"},
+	"net":           {"Dial", "DialTimeout", "DialTCP", "DialUDP", "Dialer", "Listen", "ListenTCP", "LookupHost", "LookupIP", "LookupAddr", "DefaultResolver"},
+}
+
+// exempt are the one place that owns them, and tools that are no part of the product.
+var exempt = []string{"origin/system", "models/bake", "models/peers"}
+
+// TestWorldIsLent bans the direct use of clock, randomness, file system and dialler, since
+// the simulations and fault tests replace all four.
+func TestWorldIsLent(t *testing.T) {
+	root := repositoryRoot(t)
+	walkGo(t, root, func(path string, file *ast.File, fset *token.FileSet) {
+		dir := filepath.ToSlash(filepath.Dir(path))
+		if slices.ContainsFunc(exempt, func(e string) bool { return dir == e || strings.HasPrefix(dir, e+"/") }) {
+			return
+		}
+		names := map[string]string{} // local name → import path
+		for _, im := range file.Imports {
+			p, _ := strconv.Unquote(im.Path.Value)
+			if _, watched := lent[p]; !watched {
+				continue
+			}
+			local := filepath.Base(strings.TrimSuffix(p, "/v2"))
+			if im.Name != nil {
+				local = im.Name.Name
+			}
+			names[local] = p
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			x, ok := sel.X.(*ast.Ident)
+			if !ok || x.Obj != nil {
+				return true
+			}
+			p, watched := names[x.Name]
+			if watched && (lent[p] == nil || slices.Contains(lent[p], sel.Sel.Name)) {
+				t.Errorf("%s uses %s.%s: take it as an argument; origin/system has the real one",
+					fset.Position(sel.Pos()), x.Name, sel.Sel.Name)
+			}
+			return true
+		})
+	})
+}
+
+// TestCoreStartsNoGoroutine keeps core and sync to steps that a host drives: the guest has one thread.
+func TestCoreStartsNoGoroutine(t *testing.T) {
+	root := repositoryRoot(t)
+	walkGo(t, root, func(path string, file *ast.File, fset *token.FileSet) {
+		if layer, _, _ := strings.Cut(filepath.ToSlash(path), "/"); layer != "core" && layer != "sync" {
+			return
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if g, ok := n.(*ast.GoStmt); ok {
+				t.Errorf("%s starts a goroutine", fset.Position(g.Pos()))
+			}
+			return true
+		})
+	})
+}
+
+// walkGo parses every Go file of the project that is not a test, path relative to root.
+func walkGo(t *testing.T, root string, visit func(path string, file *ast.File, fset *token.FileSet)) {
+	t.Helper()
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name := d.Name(); name == "node_modules" || (strings.HasPrefix(name, ".") && path != root) || name == "asm" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		file, err := parser.ParseFile(fset, path, nil, 0)
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		visit(rel, file, fset)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// repositoryRoot is the nearest folder above the test that holds go.mod.
+func repositoryRoot(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			t.Fatal("no go.mod above the test")
+		}
+		dir = parent
+	}
+}
+
+// TestModulesAreRecentEnough is the local part of goal G25: modules that had
+// vulnerabilities stay at or above the version that mended them, every version is exact,
+// and go.sum pins it.
+func TestModulesAreRecentEnough(t *testing.T) {
+	minimum := map[string][3]int{
+		"golang.org/x/image":            {0, 43, 0}, // TIFF and WebP panics and memory, mended up to 2026
+		"github.com/valyala/fasthttp":   {1, 74, 0}, // framing mended in 2026
+		"github.com/tetratelabs/wazero": {1, 12, 0},
+		"google.golang.org/protobuf":    {1, 33, 0}, // endless loop on malformed JSON
+	}
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Path}} {{.Version}} {{if .Replace}}replaced{{end}}", "all").Output()
+	if err != nil {
+		t.Fatalf("go list -m: %v", err)
+	}
+	sum, err := os.ReadFile(filepath.Join(repositoryRoot(t), "go.sum"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		if len(f) < 2 {
+			continue // the project itself
+		}
+		if len(f) > 2 {
+			t.Errorf("%s is replaced: what is built must be what is pinned", f[0])
+		}
+		want, watched := minimum[f[0]]
+		if !watched {
+			continue
+		}
+		if got := semver(f[1]); slices.Compare(got[:], want[:]) < 0 {
+			t.Errorf("%s is %s, want at least %v", f[0], f[1], want)
+		}
+		if !strings.Contains(string(sum), f[0]+" "+f[1]+" h1:") {
+			t.Errorf("%s %s is not pinned in go.sum", f[0], f[1])
+		}
+	}
+}
+
+func semver(v string) (n [3]int) {
+	v, _, _ = strings.Cut(strings.TrimPrefix(v, "v"), "-")
+	for i, part := range strings.SplitN(v, ".", 3) {
+		n[i], _ = strconv.Atoi(part)
+	}
+	return n
+}
