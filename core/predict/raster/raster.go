@@ -1,0 +1,137 @@
+// Package raster turns the bytes of a picture into a small RGB image: upright, cropped,
+// resized, and the same bytes on every host.
+//
+//	bytes ──▶ format by content ──▶ header: size, orientation, frames ──▶ limits
+//	                                                                        │
+//	      ┌──────────────── view mapped into stored coordinates ◀───────────┘
+//	      ▼
+//	   JPEG: planes at 1/1, 1/2, 1/4 or 1/8 of the part that is wanted   (package jpg)
+//	   others: the library's picture, read row by row
+//	      │
+//	      ▼
+//	   exact area average where an axis shrinks, bilinear where it grows
+//	      │
+//	      ▼
+//	   colour conversion of the few pixels left, written upright
+//
+// The order of the view is: orientation, the user's crop, the centred square, the
+// resize. Orientation and crop only move coordinates; no picture is ever turned as a
+// whole. The resize works on YCbCr planes at each plane's own resolution, so a 4:2:0
+// photo costs half of what RGB would.
+//
+// Everything is integer arithmetic on rational weights: a pixel of the result is
+// floor(Σ w·p / Σ w + 1/2) with integers w, computed without any other rounding, so
+// the order of summation, the vector width and the target cannot matter. See resize.go.
+//
+// Transparent pixels are composited over white. GIF and animated WebP give their first
+// frame, or all of them through [Decoder.Frames]. HEIC, AVIF and SVG are recognised and
+// refused by name. No colour management: samples are taken as sRGB.
+//
+// The idea of decoding only as much of a JPEG as the result needs is libjpeg's
+// scale_denom and libvips' shrink-on-load.
+package raster
+
+import "errors"
+
+// ErrUnsupported is returned for bytes that are no picture of a format we read, and for
+// features of a format that we do not read. The message names what was found and what
+// to do.
+var ErrUnsupported = errors.New("picture format not supported")
+
+// ErrTooLarge is returned when a picture declares more than the [Limits] allow. It is
+// found from headers, before memory is taken.
+var ErrTooLarge = errors.New("picture too large")
+
+// ErrCorrupt is returned when a picture is damaged or ends too early.
+var ErrCorrupt = errors.New("picture corrupt or truncated")
+
+// ErrExpired is returned when [Limits.Expired] said that time was up.
+var ErrExpired = errors.New("picture took too long to decode")
+
+// Crop is the part of the upright picture to use, in fractions of its height and width
+// measured from the top left corner. The zero value is all of it.
+//
+// Each edge is rounded half up to a pixel: floor(fraction·side + 1/2); at least one
+// pixel remains. Fractions outside 0…1, or with Top ≥ Bottom or Left ≥ Right, are the
+// caller's mistake and give an error.
+type Crop struct {
+	Top, Left, Bottom, Right float64
+}
+
+// View says which part of a picture is wanted and how large.
+type View struct {
+	Crop Crop
+
+	// Centre is how many sixteenths of the short side are kept as a centred square
+	// after the crop, 1 to 16; 0 keeps the whole crop. The side is rounded half up,
+	// the offset down.
+	Centre int
+
+	// Width and Height, when positive, are the exact size of the result, at most
+	// MaxResultSide each; the part is stretched to them. With Centre they describe a
+	// square and are normally equal.
+	Width, Height int
+
+	// MaxSide is used when Width and Height are zero: the longest side of the result,
+	// the other in proportion (rounded half up, at least 1). Never enlarged beyond the
+	// source.
+	MaxSide int
+}
+
+// MaxResultSide is the largest Width, Height or MaxSide of a [View], in pixels.
+const MaxResultSide = 8192
+
+// Image is a picture of (Height, Width, 3) bytes: RGB, interleaved, row-major. Pix is
+// owned by the [Decoder] that made it, until its next call.
+type Image struct {
+	Width, Height int
+	Pix           []byte // (Height, Width, 3)
+}
+
+// Info is what a picture's headers declare.
+type Info struct {
+	Format        string // "jpeg", "png", "gif", "webp", "bmp" or "tiff"
+	Width, Height int    // upright, that is after Orientation
+	Orientation   int    // 1 to 8 as in EXIF
+	Frames        int    // 1, or the frames of a GIF or WebP animation (counted, not decoded)
+}
+
+// Limits bound what a picture may cost. The zero value of a field means its default.
+type Limits struct {
+	Bytes             int64       // encoded size; default 20 MB (20,000,000)
+	Pixels            int64       // pixels held decoded (of a JPEG: after DCT scaling); default 40 MP
+	BaselinePixels    int64       // declared pixels of a baseline JPEG; default 200 MP
+	ProgressivePixels int64       // declared pixels of a progressive JPEG; default 64 MP
+	TightPixels       int64       // declared pixels of a TIFF or BMP; default 20 MP
+	Side              int         // declared width or height; default 30,000
+	Scans             int         // scans of a JPEG; default 64
+	ScanBlocks        int64       // scans × 8×8 blocks of a JPEG; default 32 million
+	Frames            int         // frames of an animation given by Frames; default 1,000
+	Expired           func() bool // polled while decoding; true stops with ErrExpired; nil: never
+}
+
+// withDefaults returns l with every zero field replaced.
+func (l Limits) withDefaults() Limits {
+	l.Bytes = orDefault(l.Bytes, 20_000_000)
+	l.Pixels = orDefault(l.Pixels, 40_000_000)
+	l.BaselinePixels = orDefault(l.BaselinePixels, 200_000_000)
+	l.ProgressivePixels = orDefault(l.ProgressivePixels, 64_000_000)
+	l.TightPixels = orDefault(l.TightPixels, 20_000_000)
+	l.Side = orDefault(l.Side, 30_000)
+	l.Scans = orDefault(l.Scans, 64)
+	l.ScanBlocks = orDefault(l.ScanBlocks, 32_000_000)
+	l.Frames = orDefault(l.Frames, 1_000)
+	if l.Expired == nil {
+		l.Expired = never
+	}
+	return l
+}
+
+func orDefault[T int | int64](v, def T) T {
+	if v == 0 {
+		return def
+	}
+	return v
+}
+
+func never() bool { return false }
