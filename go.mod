@@ -2,6 +2,11 @@ module github.com/sightline-dev/sightline
 
 go 1.26.0
 
+ignore (
+	./models/peers/node_modules
+	./web/node_modules
+)
+
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/bep/imagemeta v1.0.1 // indirect

@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/sightline-dev/sightline/core/proof"
 )
 
 const module = "github.com/sightline-dev/sightline"
@@ -35,6 +37,9 @@ func TestImportsPointInward(t *testing.T) {
 	for name, env := range targets {
 		t.Run(name, func(t *testing.T) {
 			for _, p := range listPackages(t, env) {
+				if slices.Contains(p.Imports, module+"/core/proof") {
+					t.Errorf("%s imports core/proof outside its tests", p.ImportPath)
+				}
 				from, ok := layerOf(p.ImportPath)
 				if !ok {
 					t.Errorf("%s stands outside the top-level folders", p.ImportPath)
@@ -107,13 +112,13 @@ var lent = map[string][]string{
 	"net":           {"Dial", "DialTimeout", "DialTCP", "DialUDP", "Dialer", "Listen", "ListenTCP", "LookupHost", "LookupIP", "LookupAddr", "DefaultResolver"},
 }
 
-// exempt are the one place that owns them, and tools that are no part of the product.
-var exempt = []string{"origin/system", "models/bake", "models/peers"}
+// exempt are the one place that owns them, and what is no part of the product: tools, and what tests share.
+var exempt = []string{"origin/system", "models/bake", "models/peers", "core/proof"}
 
 // TestWorldIsLent bans the direct use of clock, randomness, file system and dialler, since
 // the simulations and fault tests replace all four.
 func TestWorldIsLent(t *testing.T) {
-	root := repositoryRoot(t)
+	root := proof.Root(t)
 	walkGo(t, root, func(path string, file *ast.File, fset *token.FileSet) {
 		dir := filepath.ToSlash(filepath.Dir(path))
 		if slices.ContainsFunc(exempt, func(e string) bool { return dir == e || strings.HasPrefix(dir, e+"/") }) {
@@ -152,7 +157,7 @@ func TestWorldIsLent(t *testing.T) {
 
 // TestCoreStartsNoGoroutine keeps core and sync to steps that a host drives: the guest has one thread.
 func TestCoreStartsNoGoroutine(t *testing.T) {
-	root := repositoryRoot(t)
+	root := proof.Root(t)
 	walkGo(t, root, func(path string, file *ast.File, fset *token.FileSet) {
 		if layer, _, _ := strings.Cut(filepath.ToSlash(path), "/"); layer != "core" && layer != "sync" {
 			return
@@ -199,25 +204,6 @@ func walkGo(t *testing.T, root string, visit func(path string, file *ast.File, f
 	}
 }
 
-// repositoryRoot is the nearest folder above the test that holds go.mod.
-func repositoryRoot(t *testing.T) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			t.Fatal("no go.mod above the test")
-		}
-		dir = parent
-	}
-}
-
 // TestModulesAreRecentEnough is the local part of goal G25: modules that had
 // vulnerabilities stay at or above the version that mended them, every version is exact,
 // and go.sum pins it.
@@ -232,7 +218,7 @@ func TestModulesAreRecentEnough(t *testing.T) {
 	if err != nil {
 		t.Fatalf("go list -m: %v", err)
 	}
-	sum, err := os.ReadFile(filepath.Join(repositoryRoot(t), "go.sum"))
+	sum, err := os.ReadFile(filepath.Join(proof.Root(t), "go.sum"))
 	if err != nil {
 		t.Fatal(err)
 	}

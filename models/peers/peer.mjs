@@ -1,0 +1,63 @@
+// Runs the peers for make bench: one JSON command a line on standard input, one JSON answer a line.
+//
+//   {"peer":"onnxruntime","model":PATH,"n":N}   the network on its reference input, one thread
+//   {"peer":"sharp","picture":PATH,"n":N}       decode and shrink the whole picture to 224 x 224, one thread
+//
+// The answer is {"cpu":[ms, …]}: user and system time of this process, one figure a repetition.
+import fs from 'node:fs';
+import readline from 'node:readline';
+import ort from 'onnxruntime-node';
+import sharp from 'sharp';
+
+sharp.concurrency(1);
+sharp.cache(false);
+
+const sessions = new Map();
+const warmUps = 3;
+
+const cpu = () => {
+	const u = process.cpuUsage();
+	return (u.user + u.system) / 1e3;
+};
+
+async function repeat(n, once) {
+	const times = [];
+	for (let i = -warmUps; i < n; i++) {
+		const start = cpu();
+		await once();
+		if (i >= 0) times.push(cpu() - start);
+	}
+	return times;
+}
+
+async function session(model) {
+	if (!sessions.has(model)) {
+		const options = { intraOpNumThreads: 1, interOpNumThreads: 1, executionMode: 'sequential', graphOptimizationLevel: 'all' };
+		sessions.set(model, await ort.InferenceSession.create(model, options));
+	}
+	return sessions.get(model);
+}
+
+const peers = {
+	async onnxruntime({ model, n }) {
+		const s = await session(model);
+		const shape = s.inputMetadata[0].shape.map((d) => (typeof d === 'number' && d > 0 ? d : 1));
+		const length = shape.reduce((a, b) => a * b);
+		const feeds = { [s.inputNames[0]]: new ort.Tensor('float32', Float32Array.from({ length }, (_, i) => Math.sin(i)), shape) };
+		return repeat(n, () => s.run(feeds));
+	},
+	async sharp({ picture, n }) {
+		const bytes = fs.readFileSync(picture);
+		return repeat(n, () => sharp(bytes).resize(224, 224, { fit: 'fill', kernel: 'linear' }).removeAlpha().raw().toBuffer());
+	},
+};
+
+for await (const line of readline.createInterface({ input: process.stdin })) {
+	const command = JSON.parse(line);
+	try {
+		console.log(JSON.stringify({ cpu: await peers[command.peer](command) }));
+	} catch (e) {
+		console.log(JSON.stringify({ error: String(e) }));
+	}
+}
+process.exit(0);
