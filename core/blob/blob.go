@@ -1,0 +1,102 @@
+// Package blob keeps pictures by the SHA-256 of their bytes, and gives some of them public
+// addresses.
+//
+//	bytes ──Put──▶ hash ──▶ 3f/3f9a…  one file, written once, never changed      [Blobs]
+//	                 ▲
+//	name ────────────┘      128 random bits → hash, content type, expiry         [Hosted]
+//
+// A blob is immutable and the same for everyone who has its hash; an address can be guessed
+// by nobody and may end. Blobs are held in memory ([NewMemory]) or in a folder ([OpenFolder])
+// over a small file system port ([FS]), whose only names are hashes and hex digits of ours:
+// no id of a request ever reaches a path.
+//
+// Whatever reads a blob checks its hash, so a damaged file is an error and never a picture.
+// The idea of a content-addressed folder is git's and restic's. It is no cache, keeps no
+// order and knows nothing of pictures; who may read a blob is decided elsewhere.
+package blob
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// ErrNotFound is returned for a hash or a name that is not held, or a name that has expired.
+var ErrNotFound = errors.New("no such blob")
+
+// ErrHash is returned by Put when the bytes are not those of the expected hash.
+var ErrHash = errors.New("bytes do not have the expected hash")
+
+// ErrCorrupt is returned when stored bytes no longer have their hash.
+var ErrCorrupt = errors.New("stored blob is damaged")
+
+// ErrTooLarge is returned by Put for more bytes than the store takes.
+var ErrTooLarge = errors.New("blob too large")
+
+// Hash is the SHA-256 of a blob's bytes. The zero hash means "none".
+type Hash [sha256.Size]byte
+
+// Sum returns the hash of data.
+func Sum(data []byte) Hash { return sha256.Sum256(data) }
+
+// ParseHash reads 64 lower-case hex digits.
+func ParseHash(s string) (Hash, error) {
+	var h Hash
+	if !isHex(s, len(h)) {
+		return Hash{}, fmt.Errorf("hash %q: want %d lower-case hex digits", s, 2*len(h))
+	}
+	_, err := hex.Decode(h[:], []byte(s))
+	return h, err
+}
+
+// String returns 64 lower-case hex digits.
+func (h Hash) String() string { return hex.EncodeToString(h[:]) }
+
+// IsZero reports whether h is no hash.
+func (h Hash) IsZero() bool { return h == Hash{} }
+
+// isHex reports whether s is n bytes in lower-case hex.
+func isHex(s string, n int) bool {
+	if len(s) != 2*n {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// Blobs is the port: what may be asked of a store of blobs. [Memory] and [Folder] are it, and
+// package blobtest holds any other to the same behaviour. Methods may be called concurrently.
+type Blobs interface {
+	// Put keeps the bytes of r and returns their hash. When want is not zero and not that
+	// hash, nothing is kept and the error is ErrHash. An error of r is returned wrapped and
+	// nothing is kept. Bytes that are held already are not written again; r is read to its end.
+	Put(ctx context.Context, r io.Reader, want Hash) (Hash, error)
+
+	// Get returns the bytes of a blob: the caller's own copy, checked against the hash.
+	Get(ctx context.Context, h Hash) ([]byte, error)
+
+	// Open returns a reader of the blob's bytes, to be closed. Where the bytes do not have
+	// their hash its last Read gives ErrCorrupt in place of io.EOF: nothing may be relied
+	// on before io.EOF. A reader stays good when the blob is deleted meanwhile.
+	Open(ctx context.Context, h Hash) (io.ReadCloser, error)
+
+	// Has reports whether the blob is held, without reading it.
+	Has(ctx context.Context, h Hash) (bool, error)
+
+	// Len returns the number of bytes of a blob, without reading them.
+	Len(ctx context.Context, h Hash) (int64, error)
+
+	// Delete forgets the blob; one that is not held is no error.
+	Delete(ctx context.Context, h Hash) error
+
+	// Each calls yield with every hash held, in ascending order, until it returns an error,
+	// which Each returns. What is put or deleted meanwhile may be seen or not.
+	Each(ctx context.Context, yield func(Hash) error) error
+}

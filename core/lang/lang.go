@@ -1,0 +1,69 @@
+// Package lang knows the 23 languages of the interface and what every public concept
+// is called in each of them.
+//
+//	codes      ar bn da de en … zh zh-TW            [Codes], [Valid], [Choose]
+//	names      concept × language → name            [Table.Name]
+//	order      names of one language, folded, sorted
+//	           ananas │ apfel │ … │ hund │ hundehütte │ … │ zwiebel
+//	                            └── "hund*" is this range ──┘
+//
+// A search folds case, accents and width away in every script ([Fold] says how) and is
+// one binary search and a walk over the range: no pattern language and no regular expression.
+// The names come with the bundle of the general model; this package holds no words itself.
+//
+// It does not translate, stem or segment: "Hunde" does not find "Hund".
+package lang
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// English is the language that every model speaks.
+const English = "en"
+
+// ErrUnknown is returned for a code that is none of the 23.
+var ErrUnknown = errors.New("unknown language")
+
+// ErrUnspoken is returned when a model does not speak the language of the request.
+// What helps is to ask in English.
+var ErrUnspoken = errors.New("only the general model speaks other languages than English: pass \"en\"")
+
+var codes = []string{
+	"ar", "bn", "da", "de", "en", "es", "fi", "fr", "hi", "hu", "it", "ja",
+	"ko", "nl", "no", "pa", "pl", "pt", "ru", "sv", "tr", "zh", "zh-TW",
+}
+
+// Codes returns the 23 codes, sorted. The slice is the caller's.
+func Codes() []string { return slices.Clone(codes) }
+
+// Valid reports whether code is one of the 23. Codes are compared as written: "zh-tw" is none.
+func Valid(code string) bool { return index(code) >= 0 }
+
+func index(code string) int {
+	if i, ok := slices.BinarySearch(codes, code); ok {
+		return i
+	}
+	return -1
+}
+
+// Choose returns the language to answer in: asked, or fallback (the application's default)
+// when the request names none. spoken are the codes the model speaks.
+//
+// It returns ErrUnknown for a code that is none of the 23 and ErrUnspoken for one the model
+// does not speak; a model that speaks only English is therefore refused in an application
+// with another default until the request says "en".
+func Choose(asked, fallback string, spoken []string) (string, error) {
+	code := asked
+	if code == "" {
+		code = fallback
+	}
+	if !Valid(code) {
+		return "", fmt.Errorf("language %q: %w", code, ErrUnknown)
+	}
+	if !slices.Contains(spoken, code) {
+		return "", fmt.Errorf("language %q: %w", code, ErrUnspoken)
+	}
+	return code, nil
+}

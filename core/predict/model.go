@@ -1,0 +1,138 @@
+package predict
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/lang"
+)
+
+// Type is what a model's outputs are, as output_info.type says it.
+type Type string
+
+// The types of the public models that we have.
+const (
+	TypeConcept Type = "concept" // data.concepts
+	TypeColor   Type = "color"   // data.colors
+	TypeEmbed   Type = "embed"   // data.embeddings
+)
+
+// Concept is one of a model's concepts.
+type Concept struct {
+	ID   string // "ai_" and letters and digits
+	Name string // English
+
+	// Hidden concepts are left out of an output that asks for nothing in particular, because
+	// measuring found them unreliable: average precision under 0.1 on at least ten positives.
+	// Their values are computed, stored and searched like any other, and an output that
+	// selects them shows them.
+	Hidden bool
+}
+
+// Model is a public model. It is immutable.
+type Model struct {
+	ID          string // 32 hex digits
+	Name        string // such as "general-v1.3"; unique together with Type
+	DisplayName string
+	Type        Type
+	TypeExt     string
+	CreatedAt   time.Time
+
+	VersionID        string
+	VersionCreatedAt time.Time
+
+	Concepts  []Concept // in the order of the values; nil for an embed model
+	Languages []string  // the codes its names can be asked in: all 23, or English alone
+
+	values func(*Analysis) []float32
+	byID   map[string]int
+}
+
+// Want returns the parts of an analysis that the model's outputs are made from.
+func (m *Model) Want() Want {
+	if m.Type == TypeColor {
+		return WantColors
+	}
+	return WantConcepts
+}
+
+// Values returns the part of a that holds the model's values, in the order of m.Concepts;
+// nil for a model whose type is not concept.
+func (m *Model) Values(a *Analysis) []float32 {
+	if m.values == nil {
+		return nil
+	}
+	return m.values(a)
+}
+
+// Concept returns the place in m.Concepts of the concept with this id.
+func (m *Model) Concept(id string) (int, bool) {
+	i, ok := m.byID[id]
+	return i, ok
+}
+
+// Rank appends to dst the places in m.Concepts in the order in which an output lists them:
+// by value descending, equal values by id. Hidden concepts are left out. values has one
+// element a concept.
+func (m *Model) Rank(dst []int, values []float32) []int {
+	from := len(dst)
+	for i := range m.Concepts {
+		if !m.Concepts[i].Hidden {
+			dst = append(dst, i)
+		}
+	}
+	m.Sort(dst[from:], values)
+	return dst
+}
+
+// Sort puts places in m.Concepts into the order of Rank.
+func (m *Model) Sort(places []int, values []float32) {
+	slices.SortFunc(places, func(a, b int) int {
+		switch {
+		case values[a] > values[b]:
+			return -1
+		case values[a] < values[b]:
+			return 1
+		}
+		return strings.Compare(m.Concepts[a].ID, m.Concepts[b].ID)
+	})
+}
+
+// Set is the public models that this program carries, with the network they share.
+// It is immutable and safe for concurrent use.
+type Set struct {
+	models  []*Model
+	byID    map[string]*Model
+	names   *lang.Table
+	general *Model
+}
+
+// Models returns the public models: general, food, color, general embedding. The slice is
+// the set's own and must not be changed.
+func (s *Set) Models() []*Model { return s.models }
+
+// Model returns the model with this id.
+func (s *Set) Model(id string) (*Model, bool) {
+	m, ok := s.byID[id]
+	return m, ok
+}
+
+// General returns the general model: the one whose predictions are kept for every input.
+func (s *Set) General() *Model { return s.general }
+
+// ByName returns the models called name, in the order of Models. General's name belongs to
+// two, of the types concept and embed.
+func (s *Set) ByName(name string) []*Model {
+	var found []*Model
+	for _, m := range s.models {
+		if m.Name == name {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// Names returns the names of the general model's concepts in the 23 languages. The food
+// model's concepts are among them.
+func (s *Set) Names() *lang.Table { return s.names }
