@@ -1,0 +1,259 @@
+// Package kernel is the arithmetic under core/predict/nn: matrix products,
+// depthwise convolutions, residual adds and pooling sums, in float32 and in
+// int8, on one thread, without allocation.
+//
+// Activations are NHWC: channels are contiguous, so a 1x1 convolution is a
+// matrix product read in place, one row per pixel, and a kh×kw convolution is
+// the same product with kh segments per row (see [ConvRowU8]):
+//
+//	         K                     N                    N
+//	    ┌─────────┐           ┌──┬──┬──┐          ┌──────────┐
+//	  m │ a (lda) │     ×   K │16│16│..│  →     m │ dst (ldd)│ + bias, residual,
+//	    └─────────┘           └──┴──┴──┘          └──────────┘   requantise, clamp
+//	pixels, in place      weights, packed once      pixels
+//
+// Three levels compute the same contract: generic (plain Go, the definition),
+// avx2, and avx512vnni. The level is chosen once at start by CPU feature.
+//
+// Integer results are the same bytes at every level and on every target. They
+// are defined by kernel_generic.go: exact int32 accumulators (wrapping), then
+//
+//	q = clamp(Zero + roundToEven(float32(float32(acc) * Scale)), Lo, Hi)
+//
+// where the conversion and the product each round to nearest even.
+//
+// Float results: the generic level sums in order of k, starting from the bias,
+// each product and each sum rounded to float32. The assembly levels keep the
+// order but fuse each multiply-add (one rounding), so for a result with terms tₖ
+// they differ from the generic level by at most K·2⁻²³·Σ|tₖ|.
+//
+// The tile shapes follow Goto and van de Geijn (2008) with the activations left
+// unpacked, as in XNNPACK; the requantisation is that of ONNX QuantizeLinear.
+//
+// The package knows nothing of graphs, shapes or padding: package nn places the
+// padding and chooses the order of calls.
+package kernel
+
+// Level names of [Level] and [Force], slowest first.
+const (
+	Generic    = "generic"    // plain Go, every target
+	AVX2       = "avx2"       // amd64 with AVX2 and FMA
+	AVX512VNNI = "avx512vnni" // amd64 with AVX-512 F, BW, VL, DQ and VNNI
+)
+
+// Requant turns an int32 accumulator into a quantised byte, per output channel.
+// All scales must be finite and 0 <= Zero <= 255, Lo <= Hi.
+type Requant struct {
+	Bias  []int32   // (n) added to the accumulator, zero-point term folded in; wraps
+	Scale []float32 // (n) in.scale · w.scale / out.scale
+	Zero  int32     // zero point of the output
+	Lo    uint8     // clamp, in output steps
+	Hi    uint8
+}
+
+// Add is a quantised residual add: with y the first operand and r the second,
+//
+//	s = float32(float32(y-ZeroY)·ScaleY) + float32(float32(r-ZeroR)·ScaleR)
+//	q = clamp(Zero + roundToEven(s), Lo, Hi)
+//
+// each product and the sum rounded to float32. Zero points lie in 0..255.
+type Add struct {
+	ScaleY, ScaleR float32 // y.scale/out.scale and r.scale/out.scale, finite
+	ZeroY, ZeroR   int32
+	Zero           int32 // zero point of the output
+	Lo, Hi         uint8
+	R              []uint8 // second operand when fused in GemmU8 or ConvRowU8
+	LDR            int     // elements between the rows of R when fused
+}
+
+// GemmF32 sets, for i < m and j < w.N,
+//
+//	dst[i*ldd+j] = clamp(bias[j] + Σ_k a[i*lda+k]·w[j][k] + res[i*ldr+j], lo, hi)
+//
+// res may be nil; it may be dst itself, but no other overlap with dst is allowed.
+// lo = -Inf and hi = +Inf clamp nothing. w.Segs must be 1.
+func GemmF32(dst []float32, ldd int, a []float32, lda, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
+	if w.Segs != 1 {
+		panic("kernel: GemmF32 with segmented weights")
+	}
+	ConvRowF32(dst, ldd, a, lda, 0, m, w, res, ldr, lo, hi)
+}
+
+// ConvRowF32 is GemmF32 for a row of convolution outputs: the a row of output i
+// is made of w.Segs segments of w.Seg elements, one per kernel row,
+//
+//	a_i[s*w.Seg+t] = src[i*stepX + s*srcStride + t]
+//
+// A kh×kw convolution over an NHWC input of c channels whose padding is in place
+// has Segs = kh, Seg = kw·c, stepX = strideX·c and srcStride the elements between
+// input rows: no im2row copy is needed. Segments of neighbours may overlap.
+func ConvRowF32(dst []float32, ldd int, src []float32, stepX, srcStride, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
+	if m <= 0 || w.N == 0 {
+		return
+	}
+	checkRows("dst", len(dst), m, ldd, w.N)
+	checkRows("src", len(src), m, stepX, (w.Segs-1)*srcStride+w.Seg)
+	if res != nil {
+		checkRows("res", len(res), m, ldr, w.N)
+	}
+	gemmF32(dst, ldd, src, stepX, srcStride, m, w, res, ldr, lo, hi)
+}
+
+// GemmU8 sets, for i < m and j < w.N, with acc = Σ_k a[i*lda+k]·w[j][k] in int32,
+//
+//	dst[i*ldd+j] = q(acc + q.Bias[j])          // see Requant
+//
+// and, where add is not nil, passes that byte on through add with
+// r = add.R[i*add.LDR+j]. add.R may be dst itself only where add.LDR == ldd. w.Segs must be 1.
+//
+// Nothing beyond the last element of a's last row needs to exist, also where K
+// is no multiple of 4.
+func GemmU8(dst []uint8, ldd int, a []uint8, lda, m int, w *PackedS8, q *Requant, add *Add) {
+	if w.Segs != 1 {
+		panic("kernel: GemmU8 with segmented weights")
+	}
+	ConvRowU8(dst, ldd, a, lda, 0, m, w, q, add)
+}
+
+// ConvRowU8 is GemmU8 over segmented rows, as [ConvRowF32] is to [GemmF32].
+func ConvRowU8(dst []uint8, ldd int, src []uint8, stepX, srcStride, m int, w *PackedS8, q *Requant, add *Add) {
+	if m <= 0 || w.N == 0 {
+		return
+	}
+	checkRows("dst", len(dst), m, ldd, w.N)
+	checkRows("src", len(src), m, stepX, (w.Segs-1)*srcStride+w.Seg)
+	q.check(w.N)
+	if add == nil {
+		gemmU8(dst, ldd, src, stepX, srcStride, m, w, q)
+		return
+	}
+	add.check()
+	checkRows("add.R", len(add.R), m, add.LDR, w.N)
+	gemmAddU8(dst, ldd, src, stepX, srcStride, m, w, q, add)
+}
+
+// GemmI32 sets dst[i*ldd+j] = bias[j] + Σ_k a[i*lda+k]·w[j][k], the raw wrapping
+// int32 accumulators. bias may be nil. w.Segs must be 1.
+func GemmI32(dst []int32, ldd int, a []uint8, lda, m int, w *PackedS8, bias []int32) {
+	if w.Segs != 1 {
+		panic("kernel: GemmI32 with segmented weights")
+	}
+	ConvRowI32(dst, ldd, a, lda, 0, m, w, bias)
+}
+
+// ConvRowI32 is GemmI32 over segmented rows, as [ConvRowF32] is to [GemmF32].
+func ConvRowI32(dst []int32, ldd int, src []uint8, stepX, srcStride, m int, w *PackedS8, bias []int32) {
+	if m <= 0 || w.N == 0 {
+		return
+	}
+	checkRows("dst", len(dst), m, ldd, w.N)
+	checkRows("src", len(src), m, stepX, (w.Segs-1)*srcStride+w.Seg)
+	if bias != nil && len(bias) < w.N {
+		panic("kernel: bias shorter than N")
+	}
+	gemmI32(dst, ldd, src, stepX, srcStride, m, w, bias)
+}
+
+// GemvU16 sets dst[j] = bias[j] + Σ_k a[k]·w[j][k] exactly, in int64: pooled
+// features (sums of bytes) against int8 weights. bias may be nil. len(a) must be
+// w.K, w.Segs 1 and w.K at most 65,536.
+func GemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
+	if w.Segs != 1 || len(a) != w.K || len(dst) < w.N || w.K > 1<<16 {
+		panic("kernel: GemvU16 shapes")
+	}
+	if bias != nil && len(bias) < w.N {
+		panic("kernel: bias shorter than N")
+	}
+	gemvU16(dst, a, w, bias)
+}
+
+// DepthwiseRowF32 computes one output row of a depthwise convolution whose
+// padding is in place: for x < width, c < w.C,
+//
+//	dst[x*C+c] = clamp(bias[c] + Σ_{ky,kx} src[ky*srcStride + (x*strideX + kx*dilationX)*C + c]·w[c][ky][kx], lo, hi)
+//
+// srcStride is in elements between the input rows that are used (a vertical
+// dilation multiplies it).
+func DepthwiseRowF32(dst, src []float32, srcStride, width, strideX, dilationX int, w *DepthwiseF32, lo, hi float32) {
+	if width <= 0 || w.C == 0 {
+		return
+	}
+	checkRows("dst", len(dst), width, w.C, w.C)
+	checkRows("src", len(src), width, strideX*w.C, (w.KH-1)*srcStride+((w.KW-1)*dilationX+1)*w.C)
+	depthwiseF32(dst, src, srcStride, width, strideX, dilationX, w, lo, hi)
+}
+
+// DepthwiseRowU8 is the depthwise row in integers: the sum of DepthwiseRowF32
+// over u8 inputs and s8 weights in int32, then q. Padding holds the input's zero
+// point, whose share is folded into q.Bias.
+func DepthwiseRowU8(dst, src []uint8, srcStride, width, strideX, dilationX int, w *DepthwiseS8, q *Requant) {
+	if width <= 0 || w.C == 0 {
+		return
+	}
+	checkRows("dst", len(dst), width, w.C, w.C)
+	checkRows("src", len(src), width, strideX*w.C, (w.KH-1)*srcStride+((w.KW-1)*dilationX+1)*w.C)
+	q.check(w.C)
+	depthwiseU8(dst, src, srcStride, width, strideX, dilationX, w, q)
+}
+
+// AddU8 sets dst[i] to the residual add of y[i] and r[i] for every i < len(dst);
+// p.R and p.LDR are ignored. dst may be y or r.
+func AddU8(dst, y, r []uint8, p *Add) {
+	p.check()
+	addU8(dst, y[:len(dst)], r[:len(dst)], p)
+}
+
+// AddF32 sets dst[i] = clamp(a[i]+b[i], lo, hi) for every i < len(dst). dst may be a or b.
+func AddF32(dst, a, b []float32, lo, hi float32) {
+	addF32(dst, a[:len(dst)], b[:len(dst)], lo, hi)
+}
+
+// ClampF32 sets dst[i] = clamp(a[i], lo, hi) for every i < len(dst). dst may be a.
+// NaN stays NaN.
+func ClampF32(dst, a []float32, lo, hi float32) {
+	clampF32(dst, a[:len(dst)], lo, hi)
+}
+
+// SumRowsU8 sets dst[c] = Σ_{i<rows} src[i*lds+c] for every c < len(dst), exactly
+// (rows at most 2²⁴): the sums of a global average pool.
+func SumRowsU8(dst []uint32, src []uint8, lds, rows int) {
+	clear(dst)
+	if rows <= 0 || len(dst) == 0 {
+		return
+	}
+	checkRows("src", len(src), rows, lds, len(dst))
+	sumRowsU8(dst, src, lds, rows)
+}
+
+// SumRowsF32 sets dst[c] = Σ_{i<rows} src[i*lds+c], summed in order of i from 0,
+// the same bits at every level.
+func SumRowsF32(dst, src []float32, lds, rows int) {
+	clear(dst)
+	if rows <= 0 || len(dst) == 0 {
+		return
+	}
+	checkRows("src", len(src), rows, lds, len(dst))
+	sumRowsF32(dst, src, lds, rows)
+}
+
+// checkRows panics unless m rows of width elements, ld apart, lie within n elements.
+func checkRows(name string, n, m, ld, width int) {
+	if ld < 0 || width < 0 || width > n || (m > 1 && ld > 0 && m-1 > (n-width)/ld) {
+		panic("kernel: " + name + " is too short for its shape")
+	}
+}
+
+func (q *Requant) check(n int) {
+	if len(q.Bias) < n || len(q.Scale) < n {
+		panic("kernel: Requant has fewer channels than the weights")
+	}
+	if q.Zero < 0 || q.Zero > 255 || q.Lo > q.Hi {
+		panic("kernel: Requant zero point or clamp out of range")
+	}
+}
+
+func (p *Add) check() {
+	if (p.ZeroY|p.ZeroR|p.Zero)&^255 != 0 || p.Lo > p.Hi {
+		panic("kernel: Add zero point or clamp out of range")
+	}
+}

@@ -1,0 +1,263 @@
+package kernel
+
+import "math"
+
+// requant is the definition of Requant for one accumulator, bias included.
+func (q *Requant) requant(acc int32, scale float32) uint8 {
+	return roundU8(float32(float32(acc)*scale), q.Zero, q.Lo, q.Hi)
+}
+
+// roundU8 is clamp(zero + roundToEven(v), lo, hi).
+func roundU8(v float32, zero int32, lo, hi uint8) uint8 {
+	r := math.RoundToEven(float64(v)) + float64(zero)
+	if r > float64(hi) {
+		return hi
+	}
+	if r > float64(lo) {
+		return uint8(r)
+	}
+	return lo
+}
+
+func clamp(v, lo, hi float32) float32 {
+	if v < lo {
+		v = lo
+	}
+	if v > hi {
+		v = hi
+	}
+	return v
+}
+
+func gemmF32Generic(dst []float32, ldd int, a []float32, lda, segStride, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
+	var acc [panel]float32
+	for i := range m {
+		for j := 0; j < w.N; j += panel {
+			n := min(panel, w.N-j)
+			acc = [panel]float32{}
+			copy(acc[:], w.Bias[j:j+n])
+			b := w.b[j*w.K:]
+			for s := range w.Segs {
+				row := a[i*lda+s*segStride:][:w.Seg]
+				for k, v := range row {
+					col := (*[panel]float32)(b[(s*w.Seg+k)*panel:])
+					for c := range acc {
+						acc[c] += float32(v * col[c])
+					}
+				}
+			}
+			out := dst[i*ldd+j:][:n]
+			if res != nil {
+				for c, r := range res[i*ldr+j:][:n] {
+					acc[c] += r
+				}
+			}
+			for c := range out {
+				out[c] = clamp(acc[c], lo, hi)
+			}
+		}
+	}
+}
+
+// dot4x4 returns the int32 products of up to four rows with four columns of a
+// panel. Each row is a slice that starts at its first segment; rows missing from
+// the block repeat the last one. Column c's four weights of a group stand at b[c*4].
+//
+// Two columns share one 64-bit accumulator: a·(w₀ + w₁·2³²) is a·w₀ + a·w₁·2³²,
+// so one multiplication serves both, and the halves part exactly at the end.
+func dot4x4(rows *[4][]uint8, segStride int, w *PackedS8, b []int8, out *[4][4]int32) {
+	var s00, s01, s10, s11, s20, s21, s30, s31 int64
+	for s := range w.Segs {
+		at := s * segStride
+		r0, r1 := rows[0][at:][:w.Seg], rows[1][at:][:w.Seg]
+		r2, r3 := rows[2][at:][:w.Seg], rows[3][at:][:w.Seg]
+		base := b[s*w.seg4*panel*4:]
+		for k := range r0 {
+			col := (*[13]int8)(base[k>>2*panel*4+k&3:])
+			w0 := int64(col[0]) + int64(col[4])<<32
+			w1 := int64(col[8]) + int64(col[12])<<32
+			v := int64(r0[k])
+			s00 += v * w0
+			s01 += v * w1
+			v = int64(r1[k])
+			s10 += v * w0
+			s11 += v * w1
+			v = int64(r2[k])
+			s20 += v * w0
+			s21 += v * w1
+			v = int64(r3[k])
+			s30 += v * w0
+			s31 += v * w1
+		}
+	}
+	for r, s := range [4][2]int64{{s00, s01}, {s10, s11}, {s20, s21}, {s30, s31}} {
+		for h, v := range s {
+			out[r][h*2] = int32(v)
+			out[r][h*2+1] = int32((v - int64(int32(v))) >> 32)
+		}
+	}
+}
+
+// eachDot calls put with the accumulators of rows i..i+rows, columns j..j+cols.
+func eachDot(a []uint8, lda, segStride, m int, w *PackedS8, put func(i, j, rows, cols int, acc *[4][4]int32)) {
+	var rows [4][]uint8
+	var acc [4][4]int32
+	for i := 0; i < m; i += 4 {
+		for r := range rows {
+			rows[r] = a[min(i+r, m-1)*lda:]
+		}
+		for j := 0; j < w.N; j += 4 {
+			dot4x4(&rows, segStride, w, w.b[j/panel*w.panelBytes()+j%panel*4:], &acc)
+			put(i, j, min(4, m-i), min(4, w.N-j), &acc)
+		}
+	}
+}
+
+func gemmU8Generic(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant) {
+	eachDot(a, lda, segStride, m, w, func(i, j, rows, cols int, acc *[4][4]int32) {
+		for r := range rows {
+			out := dst[(i+r)*ldd+j:][:cols]
+			for c := range out {
+				out[c] = q.requant(acc[r][c]+q.Bias[j+c], q.Scale[j+c])
+			}
+		}
+	})
+}
+
+func gemmI32Generic(dst []int32, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, bias []int32) {
+	eachDot(a, lda, segStride, m, w, func(i, j, rows, cols int, acc *[4][4]int32) {
+		for r := range rows {
+			out := dst[(i+r)*ldd+j:][:cols]
+			copy(out, acc[r][:])
+			if bias != nil {
+				for c := range out {
+					out[c] += bias[j+c]
+				}
+			}
+		}
+	})
+}
+
+func gemvU16Generic(dst []int64, a []uint16, w *PackedS8, bias []int32) {
+	for j := range w.N {
+		col := w.b[j/panel*w.panelBytes()+j%panel*4:]
+		var acc int64
+		for k, v := range a {
+			acc += int64(v) * int64(col[k>>2*panel*4+k&3])
+		}
+		if bias != nil {
+			acc += int64(bias[j])
+		}
+		dst[j] = acc
+	}
+}
+
+func depthwiseF32Generic(dst, src []float32, srcStride, width, strideX, dilationX int, w *DepthwiseF32, lo, hi float32) {
+	c := w.C
+	for x := range width {
+		out := dst[x*c:][:c]
+		copy(out, w.Bias)
+		for ky := range w.KH {
+			for kx := range w.KW {
+				in := src[ky*srcStride+(x*strideX+kx*dilationX)*c:][:c]
+				tap := w.w[(ky*w.KW+kx)*c:][:c]
+				for j := range out {
+					out[j] += float32(in[j] * tap[j])
+				}
+			}
+		}
+		for j, v := range out {
+			out[j] = clamp(v, lo, hi)
+		}
+	}
+}
+
+func depthwiseU8Generic(dst, src []uint8, srcStride, width, strideX, dilationX int, w *DepthwiseS8, q *Requant) {
+	c := w.C
+	var acc [64]int32
+	for x := range width {
+		for j := 0; j < c; j += len(acc) {
+			n := min(len(acc), c-j)
+			sums := acc[:n]
+			copy(sums, q.Bias[j:j+n])
+			for ky := range w.KH {
+				for kx := range w.KW {
+					in := src[ky*srcStride+(x*strideX+kx*dilationX)*c+j:][:n]
+					tap := w.w[(ky*w.KW+kx)*c+j:][:n]
+					for i := range sums {
+						sums[i] += int32(in[i]) * int32(tap[i])
+					}
+				}
+			}
+			out, scale := dst[x*c+j:][:n], q.Scale[j:][:n]
+			for i, v := range sums {
+				out[i] = q.requant(v, scale[i])
+			}
+		}
+	}
+}
+
+func addU8Generic(dst, y, r []uint8, p *Add) {
+	y, r = y[:len(dst)], r[:len(dst)]
+	for i := range dst {
+		s := float32(float32(int32(y[i])-p.ZeroY)*p.ScaleY) + float32(float32(int32(r[i])-p.ZeroR)*p.ScaleR)
+		dst[i] = roundU8(s, p.Zero, p.Lo, p.Hi)
+	}
+}
+
+func addF32Generic(dst, a, b []float32, lo, hi float32) {
+	for i := range dst {
+		dst[i] = clamp(a[i]+b[i], lo, hi)
+	}
+}
+
+func clampF32Generic(dst, a []float32, lo, hi float32) {
+	for i := range dst {
+		dst[i] = clamp(a[i], lo, hi)
+	}
+}
+
+func sumRowsU8Generic(dst []uint32, src []uint8, lds, rows int) {
+	for i := range rows {
+		for c, v := range src[i*lds:][:len(dst)] {
+			dst[c] += uint32(v)
+		}
+	}
+}
+
+func sumRowsF32Generic(dst, src []float32, lds, rows int) {
+	for i := range rows {
+		for c, v := range src[i*lds:][:len(dst)] {
+			dst[c] += v
+		}
+	}
+}
+
+// gemmAddU8 runs the product in blocks of rows and the add after each, while the
+// block is still in the first cache: the same bytes as one fused pass. Blocks whose
+// result would overwrite an operand not yet read (R is dst) go through buf.
+func gemmAddU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant, add *Add) {
+	var buf [4096]uint8
+	rows := len(buf) / w.N
+	if rows == 0 {
+		gemmAddWideU8(dst, ldd, a, lda, segStride, m, w, q, add)
+		return
+	}
+	for i := 0; i < m; i += rows {
+		n := min(rows, m-i)
+		gemmU8(buf[:], w.N, a[i*lda:], lda, segStride, n, w, q)
+		for r := range n {
+			y := buf[r*w.N:][:w.N]
+			addU8(dst[(i+r)*ldd:][:w.N], y, add.R[(i+r)*add.LDR:][:w.N], add)
+		}
+	}
+}
+
+// gemmAddWideU8 is gemmAddU8 for rows longer than its buffer.
+func gemmAddWideU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant, add *Add) {
+	buf := make([]uint8, w.N)
+	for i := range m {
+		gemmU8(buf, w.N, a[i*lda:], lda, segStride, 1, w, q)
+		addU8(dst[i*ldd:][:w.N], buf, add.R[i*add.LDR:][:w.N], add)
+	}
+}

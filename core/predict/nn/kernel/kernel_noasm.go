@@ -1,0 +1,51 @@
+package kernel
+
+// Level names the level in use.
+func Level() string { return Generic }
+
+// Levels lists the levels this machine can run, fastest first.
+func Levels() []string { return []string{Generic} }
+
+// Force switches to a level of [Levels] and returns a function that switches
+// back. It is for tests and benchmarks: it must not run beside other calls. It
+// panics for a level the machine cannot run.
+func Force(level string) (restore func()) {
+	if level != Generic {
+		panic("kernel: level " + level + " is not available")
+	}
+	return func() {}
+}
+
+func gemmF32(dst []float32, ldd int, a []float32, lda, segStride, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
+	gemmF32Generic(dst, ldd, a, lda, segStride, m, w, res, ldr, lo, hi)
+}
+
+func gemmU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant) {
+	gemmU8Generic(dst, ldd, a, lda, segStride, m, w, q)
+}
+
+func gemmI32(dst []int32, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, bias []int32) {
+	gemmI32Generic(dst, ldd, a, lda, segStride, m, w, bias)
+}
+
+func gemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
+	gemvU16Generic(dst, a, w, bias)
+}
+
+func depthwiseF32(dst, src []float32, srcStride, width, strideX, dilationX int, w *DepthwiseF32, lo, hi float32) {
+	depthwiseF32Generic(dst, src, srcStride, width, strideX, dilationX, w, lo, hi)
+}
+
+func depthwiseU8(dst, src []uint8, srcStride, width, strideX, dilationX int, w *DepthwiseS8, q *Requant) {
+	depthwiseU8Generic(dst, src, srcStride, width, strideX, dilationX, w, q)
+}
+
+func addU8(dst, y, r []uint8, p *Add) { addU8Generic(dst, y, r, p) }
+
+func addF32(dst, a, b []float32, lo, hi float32) { addF32Generic(dst, a, b, lo, hi) }
+
+func clampF32(dst, a []float32, lo, hi float32) { clampF32Generic(dst, a, lo, hi) }
+
+func sumRowsU8(dst []uint32, src []uint8, lds, rows int) { sumRowsU8Generic(dst, src, lds, rows) }
+
+func sumRowsF32(dst, src []float32, lds, rows int) { sumRowsF32Generic(dst, src, lds, rows) }
