@@ -1,0 +1,5 @@
+package jsonio
+
+func plain(b []byte) int { return plainGeneric(b) }
+
+func decodeGroups(dst, src []byte) (ate, made int) { return decodeGroupsGeneric(dst, src) }

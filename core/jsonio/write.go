@@ -1,0 +1,161 @@
+package jsonio
+
+import (
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// Writer builds one JSON text in one buffer. Inside an object every value follows a
+// [Writer.Name]; commas and colons are the writer's. It does not check the nesting:
+// that is its caller's code, not the world.
+//
+//	var w jsonio.Writer
+//	w.Object()
+//	w.Name("code"); w.Int(10000)
+//	w.Name("tags"); w.Array(); w.String("a"); w.End(']')
+//	w.End('}')        // {"code":10000,"tags":["a"]}
+type Writer struct {
+	buf   []byte
+	comma bool // a value stands before, so the next one takes a comma
+}
+
+// Bytes is the text so far, owned by the writer until [Writer.Reset].
+func (w *Writer) Bytes() []byte { return w.buf }
+
+// Reset starts a new text in buf's memory.
+func (w *Writer) Reset(buf []byte) { w.buf, w.comma = buf[:0], false }
+
+func (w *Writer) sep() {
+	if w.comma {
+		w.buf = append(w.buf, ',')
+	}
+	w.comma = true
+}
+
+// Object opens an object.
+func (w *Writer) Object() {
+	w.sep()
+	w.buf = append(w.buf, '{')
+	w.comma = false
+}
+
+// Array opens an array.
+func (w *Writer) Array() {
+	w.sep()
+	w.buf = append(w.buf, '[')
+	w.comma = false
+}
+
+// End closes the open object with '}' or the open array with ']'.
+func (w *Writer) End(bracket byte) {
+	w.buf = append(w.buf, bracket)
+	w.comma = true
+}
+
+// Name writes a member's name.
+func (w *Writer) Name(name string) {
+	w.String(name)
+	w.buf = append(w.buf, ':')
+	w.comma = false
+}
+
+// String writes s, with U+FFFD for bytes that are not UTF-8.
+func (w *Writer) String(s string) {
+	w.sep()
+	w.buf = AppendString(w.buf, s)
+}
+
+// Int writes n.
+func (w *Writer) Int(n int64) {
+	w.sep()
+	w.buf = strconv.AppendInt(w.buf, n, 10)
+}
+
+// Float writes the shortest decimal that reads back as x; null for NaN and infinities,
+// which JSON cannot write.
+func (w *Writer) Float(x float64) {
+	w.sep()
+	w.buf = appendFloat(w.buf, x, 64)
+}
+
+// Float32 writes the shortest decimal that reads back as x; null for NaN and infinities.
+func (w *Writer) Float32(x float32) {
+	w.sep()
+	w.buf = appendFloat(w.buf, float64(x), 32)
+}
+
+// Bool writes true or false.
+func (w *Writer) Bool(b bool) {
+	w.sep()
+	w.buf = strconv.AppendBool(w.buf, b)
+}
+
+// Null writes null.
+func (w *Writer) Null() {
+	w.sep()
+	w.buf = append(w.buf, "null"...)
+}
+
+// Raw writes a value that is JSON already, such as [Value.Raw].
+func (w *Writer) Raw(value []byte) {
+	w.sep()
+	w.buf = append(w.buf, value...)
+}
+
+func appendFloat(dst []byte, x float64, bits int) []byte {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return append(dst, "null"...)
+	}
+	format, abs := byte('f'), math.Abs(x)
+	if abs != 0 && (abs < 1e-6 || abs >= 1e21) {
+		format = 'e'
+	}
+	return strconv.AppendFloat(dst, x, format, -1, bits)
+}
+
+const hexDigits = "0123456789abcdef"
+
+// AppendString appends s as a JSON string. Only quotes, backslashes, control characters
+// and U+2028 and U+2029 (line ends to old JavaScript) are escaped.
+func AppendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= 0x20 && c < 0x80 && c != '"' && c != '\\' {
+			i++
+			continue
+		}
+		r, n := rune(c), 1
+		if c >= 0x80 {
+			r, n = utf8.DecodeRuneInString(s[i:])
+			if (r != utf8.RuneError || n > 1) && r != '\u2028' && r != '\u2029' {
+				i += n
+				continue
+			}
+		}
+		dst = append(dst, s[start:i]...)
+		switch {
+		case r == '"' || r == '\\':
+			dst = append(dst, '\\', c)
+		case r == '\n':
+			dst = append(dst, '\\', 'n')
+		case r == '\r':
+			dst = append(dst, '\\', 'r')
+		case r == '\t':
+			dst = append(dst, '\\', 't')
+		case r < 0x20:
+			dst = append(dst, '\\', 'u', '0', '0', hexDigits[r>>4], hexDigits[r&15])
+		case r == utf8.RuneError:
+			dst = append(dst, "\ufffd"...)
+		default:
+			dst = append(dst, "\\u202"...)
+			dst = append(dst, hexDigits[r&15])
+		}
+		i += n
+		start = i
+	}
+	dst = append(dst, s[start:]...)
+	return append(dst, '"')
+}
