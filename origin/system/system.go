@@ -1,0 +1,141 @@
+// Package system is the one place where the process touches the world: the clock, the
+// random source, the file system, the resolver, the dialler, listeners and signals.
+//
+//	command ──▶ system.Now, Random, Folder, Dial, Resolve, Listen, Lock
+//	               │ as arguments
+//	               ▼
+//	httpd, fetch, jobs, core/…: they take what they need and own none of it
+//
+// Everything else takes these as arguments, so that tests put a clock they move, a resolver
+// that lies and a disk that fails in their place; a lint test bans direct use elsewhere.
+package system
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Now returns the wall clock's time; it carries a monotonic reading.
+func Now() time.Time { return time.Now() }
+
+// Random is the operating system's cryptographic random source. Its Read never fails.
+var Random io.Reader = rand.Reader
+
+// Every calls f once per interval until ctx ends, and returns when ctx has ended and f has
+// returned. A call that takes longer than the interval delays the next, it is never doubled.
+func Every(ctx context.Context, interval time.Duration, f func(ctx context.Context)) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			f(ctx)
+		}
+	}
+}
+
+// Pause waits for d, or until ctx ends.
+func Pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// Terminated returns a context that ends at SIGTERM or SIGINT. A second signal kills the
+// process as usual. stop gives the signals back.
+func Terminated(ctx context.Context) (_ context.Context, stop func()) {
+	ctx, stop = signal.NotifyContext(ctx, syscall.SIGTERM, os.Interrupt)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// Listen opens a TCP listener on address ("host:port").
+func Listen(ctx context.Context, address string) (net.Listener, error) {
+	var lc net.ListenConfig
+	return lc.Listen(ctx, "tcp", address)
+}
+
+// Dial connects to address, which must be an IP address and a port: no name is resolved
+// here. control, when not nil, is asked with the address that the socket is about to connect
+// to, after the kernel's socket exists and before any packet leaves; its error ends the dial.
+func Dial(ctx context.Context, network, address string, control func(network, address string) error) (net.Conn, error) {
+	if _, err := netip.ParseAddrPort(address); err != nil {
+		return nil, err
+	}
+	d := net.Dialer{
+		KeepAlive: -1,
+		Resolver:  &net.Resolver{PreferGo: true, Dial: noResolver},
+	}
+	if control != nil {
+		d.Control = func(network, address string, _ syscall.RawConn) error { return control(network, address) }
+	}
+	return d.DialContext(ctx, network, address)
+}
+
+func noResolver(context.Context, string, string) (net.Conn, error) {
+	return nil, errors.New("a dialler resolves no names")
+}
+
+// Resolve returns all addresses of host, IPv4 ones as IPv4.
+func Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+	r := net.Resolver{PreferGo: true}
+	addresses, err := r.LookupNetIP(ctx, "ip", host)
+	for i := range addresses {
+		addresses[i] = addresses[i].Unmap()
+	}
+	return addresses, err
+}
+
+// Cores is the number of threads that may run at once.
+func Cores() int { return runtime.GOMAXPROCS(0) }
+
+// MemoryLimit returns the bytes that this process may use: the least of GOMEMLIMIT, the
+// control group's limit and the machine's memory, or 1 GiB where none can be read.
+func MemoryLimit() int64 {
+	limit := debug.SetMemoryLimit(-1)
+	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		if b, err := os.ReadFile(path); err == nil {
+			if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil && n > 0 {
+				limit = min(limit, n)
+			}
+		}
+	}
+	if b, err := os.ReadFile("/proc/meminfo"); err == nil {
+		limit = min(limit, memTotal(string(b)))
+	}
+	if limit > 1<<50 {
+		return 1 << 30
+	}
+	return limit
+}
+
+// memTotal reads the first line of /proc/meminfo: "MemTotal:  24682752 kB".
+func memTotal(meminfo string) int64 {
+	line, _, _ := strings.Cut(meminfo, "\n")
+	f := strings.Fields(line)
+	if len(f) < 2 || f[0] != "MemTotal:" {
+		return 1 << 62
+	}
+	kB, err := strconv.ParseInt(f[1], 10, 64)
+	if err != nil || kB <= 0 {
+		return 1 << 62
+	}
+	return kB << 10
+}
