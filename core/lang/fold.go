@@ -38,7 +38,7 @@ func foldPrefix(s string) string {
 	}
 	var b strings.Builder
 	b.Grow(len(s))
-	var last rune // the last rune written that is no mark
+	var last rune // the last rune written, for marks that depend on it
 	space := true // leading space goes
 	for _, r := range norm.NFKD.String(strings.ToValidUTF8(s, "\uFFFD")) {
 		switch {
