@@ -1,3 +1,5 @@
+//go:build purego || !amd64
+
 package kernel
 
 // Level names the level in use.

@@ -1,0 +1,309 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+func avx512() {
+	perm := transpose4x4()
+	for _, vecs := range []int{2, 1} {
+		for _, height := range []int{14, 7, 4, 2, 1} {
+			(&tile{height: height, vecs: vecs}).f32()
+		}
+	}
+	for _, vecs := range []int{2, 1} {
+		for _, height := range []int{14, 7, 4, 2, 1} {
+			(&tile{height: height, vecs: vecs, perm: perm}).u8()
+		}
+		for _, height := range []int{4, 1} {
+			(&tile{height: height, vecs: vecs}).i32()
+		}
+	}
+}
+
+// transpose4x4 is the VPERMD index that turns four lanes of four dwords around.
+func transpose4x4() Mem {
+	m := GLOBL("transpose4x4", RODATA|NOPTR)
+	for d := range 16 {
+		DATA(4*d, U32(d%4*4+d/4))
+	}
+	return m
+}
+
+// tile is a block of height rows by vecs registers of 16 columns.
+type tile struct {
+	height, vecs int
+	perm         Mem
+	p            Register
+	cur          *cursor
+	acc          [][]VecVirtual
+	mask         [2]OpmaskVirtual
+}
+
+// frame emits the function around a tile: for each of argTiles tiles, the
+// accumulators start from the bias, step runs for each k of each segment, and
+// finish stores. unroll steps of aBytes each share a loop turn.
+func (t *tile) frame(name string, unroll, aBytes int, ints bool, step func(rows *rowsOf, b, bstep Register, u int), finish func()) {
+	TEXT(fmt.Sprintf("%s%dx%dAVX512", name, t.height, t.vecs*16), NOSPLIT, "func(p *byte)")
+	Pragma("noescape")
+	t.p = Load(Param("p"), GP64())
+	p := t.p
+	t.cur = newCursor(p, argA, argC, argRes, argTiles)
+	m := load(p, argMask)
+	for v := range t.vecs {
+		t.mask[v] = K()
+		KMOVW(m.As32(), t.mask[v])
+		SHRQ(Imm(16), m)
+	}
+	rows := newRows(p, argLDA, t.height)
+	bstep := load(p, argBStep)
+	a, b, k, segs := GP64(), GP64(), GP64(), GP64()
+
+	Label("tile")
+	bias := load(p, argBias)
+	t.acc = make([][]VecVirtual, t.height)
+	for r := range t.acc {
+		t.acc[r] = make([]VecVirtual, t.vecs)
+		for v := range t.acc[r] {
+			t.acc[r][v] = ZMM()
+			if r > 0 {
+				VMOVAPS(t.acc[0][v], t.acc[r][v])
+			} else if ints {
+				VMOVDQU32_Z(at(bias, v*64), t.mask[v], t.acc[r][v])
+			} else {
+				VMOVUPS_Z(at(bias, v*64), t.mask[v], t.acc[r][v])
+			}
+		}
+	}
+	MOVQ(t.cur.at(argA), a)
+	MOVQ(at(p, argB), b)
+	MOVQ(at(p, argSegs), segs)
+	Label("segment")
+	rows.start(a)
+	MOVQ(at(p, argK), k)
+	SUBQ(Imm(uint64(unroll)), k)
+	JLT(LabelRef("tail"))
+	Label("loop")
+	for u := range unroll {
+		step(rows, b, bstep, u)
+	}
+	rows.advance(unroll * aBytes)
+	ADDQ(U32(unroll*64), b)
+	SUBQ(Imm(uint64(unroll)), k)
+	JGE(LabelRef("loop"))
+	Label("tail")
+	ADDQ(Imm(uint64(unroll)), k)
+	JZ(LabelRef("done"))
+	Label("tailloop")
+	step(rows, b, bstep, 0)
+	rows.advance(aBytes)
+	ADDQ(Imm(64), b)
+	DECQ(k)
+	JNZ(LabelRef("tailloop"))
+	Label("done")
+	ADDQ(at(p, argSegStep), a)
+	DECQ(segs)
+	JNZ(LabelRef("segment"))
+	finish()
+	t.cur.skip(argA, argLDA, t.height)
+	t.cur.skip(argC, argLDC, t.height)
+	if !ints {
+		t.cur.skip(argRes, argLDR, t.height)
+	}
+	DECQ(t.cur.at(argTiles))
+	JNZ(LabelRef("tile"))
+	VZEROUPPER()
+	RET()
+}
+
+func (t *tile) f32() {
+	step := func(rows *rowsOf, b, bstep Register, u int) {
+		bv := []VecVirtual{ZMM(), ZMM()}[:t.vecs]
+		VMOVUPS(at(b, u*64), bv[0])
+		if t.vecs == 2 {
+			VMOVUPS(Mem{Base: b, Index: bstep, Scale: 1, Disp: u * 64}, bv[1])
+		}
+		for r := range t.acc {
+			if t.vecs == 1 {
+				VFMADD231PS_BCST(rows.row(r, u*4), bv[0], t.acc[r][0])
+				continue
+			}
+			av := ZMM()
+			VBROADCASTSS(rows.row(r, u*4), av)
+			for v := range bv {
+				VFMADD231PS(bv[v], av, t.acc[r][v])
+			}
+		}
+	}
+	t.frame("gemmF32Tile", 4, 4, false, step, func() {
+		lo, hi := ZMM(), ZMM()
+		VBROADCASTSS(at(t.p, argLo), lo)
+		VBROADCASTSS(at(t.p, argHi), hi)
+		res := t.cur.load(argRes)
+		ldr := load(t.p, argLDR)
+		TESTQ(res, res)
+		JZ(LabelRef("store"))
+		for r := range t.acc {
+			for v := range t.acc[r] {
+				x := ZMM()
+				VMOVUPS_Z(at(res, v*64), t.mask[v], x)
+				VADDPS(x, t.acc[r][v], t.acc[r][v])
+			}
+			ADDQ(ldr, res)
+		}
+		Label("store")
+		c := t.cur.load(argC)
+		ldc := load(t.p, argLDC)
+		for r := range t.acc {
+			for v, x := range t.acc[r] {
+				VMAXPS(x, lo, x)
+				VMINPS(x, hi, x)
+				VMOVUPS(x, t.mask[v], at(c, v*64))
+			}
+			ADDQ(ldc, c)
+		}
+	})
+}
+
+// dpbusd is the step of the byte products: four bytes of a row against four
+// bytes of each of 16 columns.
+func (t *tile) dpbusd(rows *rowsOf, b, bstep Register, u int) {
+	bv := []VecVirtual{ZMM(), ZMM()}[:t.vecs]
+	VMOVDQU32(at(b, u*64), bv[0])
+	if t.vecs == 2 {
+		VMOVDQU32(Mem{Base: b, Index: bstep, Scale: 1, Disp: u * 64}, bv[1])
+	}
+	for r := range t.acc {
+		av := ZMM()
+		VPBROADCASTD(rows.row(r, u*4), av)
+		for v := range bv {
+			raw("VPDPBUSD", bv[v], av, t.acc[r][v])
+		}
+	}
+}
+
+func (t *tile) i32() {
+	t.frame("gemmI32Tile", 2, 4, true, t.dpbusd, func() {
+		c := t.cur.load(argC)
+		ldc := load(t.p, argLDC)
+		for r := range t.acc {
+			for v, x := range t.acc[r] {
+				VMOVDQU32(x, t.mask[v], at(c, v*64))
+			}
+			ADDQ(ldc, c)
+		}
+	})
+}
+
+func (t *tile) u8() {
+	t.frame("gemmU8Tile", 2, 4, true, t.dpbusd, func() {
+		sp := load(t.p, argScale)
+		scale := []VecVirtual{ZMM(), ZMM()}[:t.vecs]
+		for v := range scale {
+			VMOVUPS_Z(at(sp, v*64), t.mask[v], scale[v])
+		}
+		out := newRequant(t.p, t.perm)
+		m := load(t.p, argMask)
+		bytes := K()
+		KMOVD(m.As32(), bytes)
+		c := t.cur.load(argC)
+		ldc := load(t.p, argLDC)
+		rowsPer := 4 / t.vecs
+		for r := 0; r < t.height; r += rowsPer {
+			group := []VecVirtual{}
+			for i := r; i < min(r+rowsPer, t.height); i++ {
+				for v, x := range t.acc[i] {
+					out.scale(x, scale[v])
+					group = append(group, x)
+				}
+			}
+			z := out.pack(group)
+			VPERMD(z, out.perm(), z)
+			for i := r; i < min(r+rowsPer, t.height); i++ {
+				t.storeRow(z, i-r, c, bytes)
+				ADDQ(ldc, c)
+			}
+		}
+	})
+}
+
+// storeRow stores row i of a packed group.
+func (t *tile) storeRow(z VecVirtual, i int, c Register, mask OpmaskVirtual) {
+	if t.vecs == 2 {
+		y := z.AsY()
+		if i > 0 {
+			hi := YMM()
+			VEXTRACTI64X4(Imm(uint64(i)), z, hi)
+			y = hi
+		}
+		VMOVDQU8(y, mask, at(c, 0))
+		return
+	}
+	x := z.AsX()
+	if i > 0 {
+		hi := XMM()
+		VEXTRACTI32X4(Imm(uint64(i)), z, hi)
+		x = hi
+	}
+	VMOVDQU8(x, mask, at(c, 0))
+}
+
+// requant holds the constants that turn accumulators into bytes.
+type requant struct {
+	p        Register
+	hi, zero VecVirtual
+	lo, idx  VecVirtual // taken when first needed, when registers have come free
+	permData Mem
+}
+
+// newRequant loads argHi (Hi-Zero as float32) and argZero.
+func newRequant(p Register, perm Mem) *requant {
+	q := &requant{p: p, hi: ZMM(), zero: ZMM(), permData: perm}
+	VBROADCASTSS(at(p, argHi), q.hi)
+	VPBROADCASTW(at(p, argZero), q.zero)
+	return q
+}
+
+// scale turns x from int32 sums into int32 steps, not yet above Hi-Zero.
+// The upper clamp comes before the rounding, which it commutes with, so that the
+// conversion cannot overflow upwards; downwards it gives the least int32.
+func (q *requant) scale(x, scale VecVirtual) {
+	VCVTDQ2PS(x, x)
+	VMULPS(scale, x, x)
+	VMINPS(q.hi, x, x)
+	VCVTPS2DQ(x, x)
+}
+
+// pack packs up to four registers of steps into bytes: lane l of the result holds
+// four bytes of each register's lane l, in order.
+func (q *requant) pack(v []VecVirtual) VecVirtual {
+	half := func(v []VecVirtual) VecVirtual {
+		VPACKSSDW(v[len(v)-1], v[0], v[0])
+		VPADDSW(q.zero, v[0], v[0])
+		return v[0]
+	}
+	z := half(v[:min(2, len(v))])
+	y := z
+	if len(v) > 2 {
+		y = half(v[2:])
+	}
+	VPACKUSWB(y, z, z)
+	if q.lo == nil {
+		q.lo = ZMM()
+		VPBROADCASTB(at(q.p, argLo), q.lo)
+	}
+	VPMAXUB(q.lo, z, z)
+	return z
+}
+
+func (q *requant) perm() VecVirtual {
+	if q.idx == nil {
+		q.idx = ZMM()
+		VMOVDQU32(q.permData, q.idx)
+	}
+	return q.idx
+}

@@ -1,0 +1,160 @@
+// Command asm writes the amd64 assembly of package kernel, once per level:
+//
+//	go run ./asm -level avx512 -out kernel_avx512_amd64.s -stubs stubs_avx512_amd64.go -pkg kernel
+//
+// Every function takes one pointer to a struct of 8-byte fields (args_amd64.go),
+// so a field's offset is 8 times its place.
+package main
+
+import (
+	"flag"
+	"log"
+
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+func main() {
+	level := flag.String("level", "", "avx512 or avx2")
+	flag.Parse()
+	ConstraintExpr("!purego")
+	switch *level {
+	case "avx512":
+		avx512()
+	case "avx2":
+		avx2()
+	default:
+		log.Fatal("asm: -level must be avx512 or avx2")
+	}
+	Generate()
+}
+
+// The fields of kernel.tileArgs, in order.
+const (
+	argA       = 8 * iota // first row
+	argB                  // first panel
+	argC                  // first output
+	argRes                // residual, or nil
+	argBias               // bias of the first column
+	argScale              // scale of the first column
+	argLDA                // bytes between rows of a
+	argSegStep            // bytes between segments of a row
+	argSegs               // segments
+	argK                  // steps per segment: elements, or groups of four bytes
+	argBStep              // bytes between panels
+	argLDC                // bytes between rows of c
+	argLDR                // bytes between rows of res
+	argTiles              // tiles, one below the other
+	argMask               // one bit per column
+	argLo                 // float32 bits, or a byte
+	argHi                 // float32 bits
+	argZero               // zero point
+)
+
+func at(p Register, disp int) Mem { return Mem{Base: p, Disp: disp} }
+
+// load returns a new register that holds field f.
+func load(p Register, f int) GPVirtual {
+	r := GP64()
+	MOVQ(at(p, f), r)
+	return r
+}
+
+// raw emits an instruction avo has no constructor for; the last operand is read
+// and written.
+func raw(opcode string, ops ...Op) {
+	in := []Op{}
+	for _, o := range ops {
+		in = append(in, o)
+	}
+	Instruction(&ir.Instruction{Opcode: opcode, Operands: ops, Inputs: in, Outputs: ops[len(ops)-1:]})
+}
+
+// rowsOf addresses up to 14 rows through two base registers and three strides.
+type rowsOf struct {
+	base             [2]GPVirtual
+	s1, s3, s5       GPVirtual
+	perBase, numRows int
+}
+
+func newRows(p Register, stride, height int) *rowsOf {
+	r := &rowsOf{perBase: 7, numRows: height}
+	r.base[0] = GP64()
+	if height > 7 {
+		r.base[1] = GP64()
+	}
+	r.s1 = load(p, stride)
+	if height > 3 {
+		r.s3 = GP64()
+		LEAQ(Mem{Base: r.s1, Index: r.s1, Scale: 2}, r.s3)
+	}
+	if height > 5 {
+		r.s5 = GP64()
+		LEAQ(Mem{Base: r.s1, Index: r.s1, Scale: 4}, r.s5)
+	}
+	return r
+}
+
+// start points the rows at the register from.
+func (r *rowsOf) start(from Register) {
+	MOVQ(from, r.base[0])
+	if r.numRows > 7 {
+		LEAQ(Mem{Base: from, Index: r.s1, Scale: 1}, r.base[1])
+		LEAQ(Mem{Base: r.base[1], Index: r.s3, Scale: 2}, r.base[1])
+	}
+}
+
+func (r *rowsOf) advance(bytes int) {
+	ADDQ(Imm(uint64(bytes)), r.base[0])
+	if r.numRows > 7 {
+		ADDQ(Imm(uint64(bytes)), r.base[1])
+	}
+}
+
+// row addresses byte disp of row i.
+func (r *rowsOf) row(i, disp int) Mem {
+	m := Mem{Base: r.base[i/7], Disp: disp}
+	switch i % 7 {
+	case 1, 2, 4:
+		m.Index, m.Scale = r.s1, uint8(i%7)
+	case 3, 6:
+		m.Index, m.Scale = r.s3, uint8(i%7/3)
+	case 5:
+		m.Index, m.Scale = r.s5, 1
+	}
+	return m
+}
+
+// cursor keeps the fields that move from tile to tile in the function's frame: the
+// caller's struct holds pointers that must never pass the end of their arrays.
+type cursor struct {
+	p     Register
+	frame Mem
+	slot  map[int]int
+}
+
+func newCursor(p Register, fields ...int) *cursor {
+	c := &cursor{p: p, frame: AllocLocal(8 * len(fields)), slot: map[int]int{}}
+	for i, f := range fields {
+		c.slot[f] = 8 * i
+		MOVQ(load(p, f), c.at(f))
+	}
+	return c
+}
+
+func (c *cursor) at(field int) Mem { return c.frame.Offset(c.slot[field]) }
+
+func (c *cursor) load(field int) GPVirtual {
+	r := GP64()
+	MOVQ(c.at(field), r)
+	return r
+}
+
+// skip moves field by height times the stride.
+func (c *cursor) skip(field, stride, height int) {
+	t := load(c.p, stride)
+	IMUL3Q(Imm(uint64(height)), t, t)
+	ADDQ(t, c.at(field))
+}
