@@ -1,0 +1,156 @@
+// Package fetch downloads pictures from addresses that strangers name, without lending
+// them the server's place in the network.
+//
+//	URL ──▶ Parse ──▶ resolve once ──▶ every answer public? ──▶ dial the checked address
+//	          ▲        (or literal)                                 │ socket asks again
+//	          │                                                     ▼
+//	          └───────────── redirect, at most five ◀──────── headers ──▶ body, 20 MB
+//
+// The rules are those of the OWASP notes on server-side request forgery, with the address
+// blocks of IANA's special-purpose registries: only http and https, no user information,
+// ports 80 and 443, no proxy from the environment, only global unicast addresses, connecting
+// to the very address that was checked. Size, time and redirects are limited, nothing is
+// decompressed, and every failure reads the same, so that answers tell nothing about the
+// network behind the server.
+//
+// It is not a browser: no cookies, no credentials, no cache, no HTTP/2.
+package fetch
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"time"
+)
+
+// Limits of one fetch where Options leaves them zero.
+const (
+	DefaultMaxBytes      = 20 << 20
+	DefaultMaxRedirects  = 5
+	DefaultHeaderTimeout = 10 * time.Second
+	DefaultTimeout       = 30 * time.Second
+
+	maxHeaderBytes = 64 << 10
+)
+
+// Failure is the error of every fetch that fails. Its text is always the same, because it
+// goes to whoever named the URL; Cause is for the log of the operator.
+type Failure struct{ cause error }
+
+// Error returns the one text of all failures.
+func (*Failure) Error() string { return "the picture could not be downloaded" }
+
+// Cause returns what really happened. It may name private addresses: log it, never answer it.
+func (f *Failure) Cause() error { return f.cause }
+
+// Is reports whether target is context.Canceled and the fetch was abandoned by its caller.
+// Everything else about a failure stays behind Cause.
+func (f *Failure) Is(target error) bool {
+	return target == context.Canceled && errors.Is(f.cause, context.Canceled)
+}
+
+// Options are the fetcher's rules and what it borrows from the process. Resolve and Dial are
+// required; the other fields have useful zero values.
+type Options struct {
+	AllowPrivate bool     // any address and any port: for tests and closed networks only
+	Ports        []uint16 // allowed besides 80 and 443
+
+	MaxBytes      int64         // of one body; 0 means 20 MB
+	MaxRedirects  int           // 0 means 5, negative none
+	HeaderTimeout time.Duration // from the start of the fetch to the last response's headers; 0 means 10 s
+	Timeout       time.Duration // of a whole fetch; 0 means 30 s
+
+	// Resolve returns the addresses of a name. Each request asks once.
+	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Dial connects to an IP address and port. It asks control about the address that its
+	// socket connects to, before any packet leaves, and gives up when control says no.
+	Dial func(ctx context.Context, network, address string, control func(network, address string) error) (net.Conn, error)
+}
+
+// Fetcher downloads pictures. It is safe for concurrent use and keeps no connection open.
+type Fetcher struct {
+	o      Options
+	policy Policy
+	client *http.Client
+}
+
+// New returns a fetcher under the rules o. It panics without Resolve or Dial.
+func New(o Options) *Fetcher {
+	if o.Resolve == nil || o.Dial == nil {
+		panic("fetch: Options without Resolve or Dial")
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	if o.MaxRedirects == 0 {
+		o.MaxRedirects = DefaultMaxRedirects
+	}
+	if o.HeaderTimeout == 0 {
+		o.HeaderTimeout = DefaultHeaderTimeout
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	f := &Fetcher{o: o, policy: Policy{AllowPrivate: o.AllowPrivate, Ports: o.Ports}}
+	f.client = &http.Client{
+		Transport: &http.Transport{
+			Proxy:                  nil, // the environment's proxies would dial for us, unchecked
+			DialContext:            f.dial,
+			DisableKeepAlives:      true,
+			DisableCompression:     true,
+			MaxResponseHeaderBytes: maxHeaderBytes,
+			TLSHandshakeTimeout:    o.HeaderTimeout,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return f
+}
+
+// Fetch returns the body behind rawURL, whose bytes belong to the caller. What no picture
+// format starts with is cut after its first kilobyte: enough for a decoder to say what it
+// is, and useless to whoever looks for a way to read other things. Every error is a *Failure.
+func (f *Fetcher) Fetch(ctx context.Context, rawURL string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.o.Timeout)
+	defer cancel()
+	body, err := f.follow(ctx, rawURL)
+	if err != nil {
+		return nil, &Failure{err}
+	}
+	return body, nil
+}
+
+// follow walks from rawURL through the allowed number of redirects to a body.
+func (f *Fetcher) follow(ctx context.Context, rawURL string) ([]byte, error) {
+	headers, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	late, cancel := context.WithTimeout(ctx, f.o.HeaderTimeout)
+	defer cancel()
+	armed := context.AfterFunc(late, func() { stop(errHeadersLate) })
+	defer armed()
+
+	target, err := f.policy.Parse(rawURL)
+	for redirects := 0; ; redirects++ {
+		if err != nil {
+			return nil, err
+		}
+		res, err2 := f.get(headers, target)
+		if err2 != nil {
+			return nil, errors.Join(err2, context.Cause(headers))
+		}
+		if !isRedirect(res.StatusCode) {
+			armed()
+			return f.read(res)
+		}
+		next, err2 := location(res)
+		_ = res.Body.Close() // nothing in a redirect's body matters
+		if err2 != nil {
+			return nil, err2
+		}
+		if redirects >= f.o.MaxRedirects {
+			return nil, errRedirects
+		}
+		target, err = f.policy.parse(next)
+	}
+}

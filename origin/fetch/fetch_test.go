@@ -1,0 +1,418 @@
+package fetch
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// picture is what passes for a picture here: the fetcher looks at its first bytes alone.
+var picture = append([]byte("\xff\xd8\xff\xe0"), bytes.Repeat([]byte("picture "), 4000)...)
+
+type payload struct {
+	url     string
+	answers []netip.Addr // of the payload's name
+}
+
+// payloads reads the corpus of goal G14.
+func payloads(t testing.TB) []payload {
+	t.Helper()
+	b, err := os.ReadFile("testdata/ssrf.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []payload
+	for line := range strings.Lines(string(b)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		quoted, answers, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		raw, err := strconv.Unquote(quoted)
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		p := payload{url: raw}
+		for _, a := range strings.FieldsFunc(answers, func(r rune) bool { return r == ',' }) {
+			p.answers = append(p.answers, netip.MustParseAddr(a))
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// pipes is a network of in-memory connections: serve answers each one that is dialled.
+type pipes struct {
+	mu     sync.Mutex
+	dialed []string
+	serve  func(c net.Conn)
+	wg     sync.WaitGroup
+}
+
+func (p *pipes) dial(_ context.Context, network, address string, control func(network, address string) error) (net.Conn, error) {
+	if err := control(network, address); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.dialed = append(p.dialed, address)
+	p.mu.Unlock()
+	here, there := net.Pipe()
+	p.wg.Go(func() {
+		defer there.Close()
+		if _, err := http.ReadRequest(bufio.NewReader(there)); err == nil && p.serve != nil {
+			p.serve(there)
+		}
+	})
+	return here, nil
+}
+
+func answering(addresses ...string) func(context.Context, string) ([]netip.Addr, error) {
+	return func(context.Context, string) ([]netip.Addr, error) {
+		var out []netip.Addr
+		for _, a := range addresses {
+			out = append(out, netip.MustParseAddr(a))
+		}
+		return out, nil
+	}
+}
+
+func respond(status, headers string, body []byte) func(net.Conn) {
+	return func(c net.Conn) {
+		fmt.Fprintf(c, "HTTP/1.1 %s\r\n%s\r\n", status, headers)
+		_, _ = c.Write(body) // the fetcher may have heard enough
+	}
+}
+
+func lengthOf(b []byte) string { return fmt.Sprintf("Content-Length: %d\r\n", len(b)) }
+
+// TestG14 sends every payload of the corpus, directly and as a redirect: no connection may
+// be made to what it names, and every failure reads the same.
+func TestG14SSRF(t *testing.T) {
+	corpus := payloads(t)
+	if len(corpus) < 152 {
+		t.Fatalf("the corpus has %d payloads, want at least 152", len(corpus))
+	}
+	hits := 0
+	for _, p := range corpus {
+		resolve := func(_ context.Context, host string) ([]netip.Addr, error) {
+			if host == "start.example" {
+				return []netip.Addr{netip.MustParseAddr("93.184.216.34")}, nil
+			}
+			if len(p.answers) == 0 && strings.Contains(p.url, "127.0.0.1") {
+				return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil // as an old resolver reads it
+			}
+			return p.answers, nil
+		}
+		network := &pipes{serve: respond("200 OK", lengthOf(picture), picture)}
+		_, err := New(Options{Resolve: resolve, Dial: network.dial}).Fetch(t.Context(), p.url)
+		if len(network.dialed) > 0 || err == nil {
+			t.Errorf("Fetch(%q) = %v after dialling %q", p.url, err, network.dialed)
+			hits++
+		} else if err.Error() != (&Failure{}).Error() {
+			t.Errorf("Fetch(%q) fails with a text of its own: %q", p.url, err)
+		}
+		network.wg.Wait()
+
+		if p.url == "" || strings.HasPrefix(p.url, "/") || strings.HasPrefix(p.url, "x.png") || strings.HasPrefix(p.url, "http:93") ||
+			strings.HasPrefix(p.url, "//93") || p.url == "http:/93.184.216.34/" {
+			continue // a relative reference leads back to the public start
+		}
+		first := true
+		network = &pipes{}
+		network.serve = func(c net.Conn) {
+			if first {
+				first = false
+				respond("302 Found", "Location: "+p.url+"\r\nContent-Length: 0\r\n", nil)(c)
+				return
+			}
+			respond("200 OK", lengthOf(picture), picture)(c)
+		}
+		_, err = New(Options{Resolve: resolve, Dial: network.dial}).Fetch(t.Context(), "http://start.example/")
+		network.wg.Wait()
+		if len(network.dialed) != 1 || err == nil {
+			t.Errorf("redirect to %q = %v after dialling %q", p.url, err, network.dialed)
+			hits++
+		}
+	}
+	t.Logf("G14: %d payloads, directly and as redirects: %d hits", len(corpus), hits)
+}
+
+func TestFetchConnectsToTheCheckedAddress(t *testing.T) {
+	network := &pipes{serve: respond("200 OK", lengthOf(picture), picture)}
+	asked := 0
+	resolve := func(context.Context, string) ([]netip.Addr, error) {
+		if asked++; asked > 1 { // a rebinding resolver: public first, then private
+			return answering("127.0.0.1")(nil, "")
+		}
+		return answering("93.184.216.34", "2606:2800:220::1")(nil, "")
+	}
+	got, err := New(Options{Resolve: resolve, Dial: network.dial}).Fetch(t.Context(), "http://rebind.example/p.jpg")
+	network.wg.Wait()
+	if err != nil || !bytes.Equal(got, picture) {
+		t.Fatalf("Fetch = %d bytes, %v", len(got), err)
+	}
+	if asked != 1 || len(network.dialed) != 1 || network.dialed[0] != "93.184.216.34:80" {
+		t.Errorf("resolved %d times and dialled %q, want once and 93.184.216.34:80", asked, network.dialed)
+	}
+}
+
+// TestControlLooksAgain has a dialler that connects elsewhere than it was told.
+func TestControlLooksAgain(t *testing.T) {
+	for _, elsewhere := range []string{"127.0.0.1:80", "93.184.216.34:22", "nonsense"} {
+		dial := func(_ context.Context, network, _ string, control func(string, string) error) (net.Conn, error) {
+			if err := control(network, elsewhere); err != nil {
+				return nil, err
+			}
+			t.Errorf("control let %s through", elsewhere)
+			return nil, errors.New("let through")
+		}
+		_, err := New(Options{Resolve: answering("93.184.216.34"), Dial: dial}).Fetch(t.Context(), "http://a.example/")
+		if err == nil {
+			t.Errorf("Fetch through a dialler to %s succeeded", elsewhere)
+		}
+	}
+}
+
+func TestFetchTriesTheNextAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := &pipes{serve: respond("200 OK", lengthOf(picture), picture)}
+		dial := func(ctx context.Context, n, address string, control func(string, string) error) (net.Conn, error) {
+			if strings.HasPrefix(address, "93.") {
+				<-ctx.Done() // packets vanish
+				return nil, ctx.Err()
+			}
+			return network.dial(ctx, n, address, control)
+		}
+		start := time.Now()
+		got, err := New(Options{Resolve: answering("93.184.216.34", "2606:2800:220::1"), Dial: dial}).Fetch(t.Context(), "http://a.example/")
+		network.wg.Wait()
+		if err != nil || len(got) != len(picture) {
+			t.Errorf("Fetch = %d bytes, %v", len(got), err)
+		}
+		if d := time.Since(start); d > 4*time.Second {
+			t.Errorf("the dead address held the fetch for %v", d)
+		}
+	})
+}
+
+func TestFetchRequest(t *testing.T) {
+	var got *http.Request
+	dial := func(context.Context, string, string, func(string, string) error) (net.Conn, error) {
+		here, there := net.Pipe()
+		go func() {
+			defer there.Close()
+			got, _ = http.ReadRequest(bufio.NewReader(there))
+			respond("200 OK", lengthOf(picture), picture)(there)
+		}()
+		return here, nil
+	}
+	t.Setenv("HTTP_PROXY", "http://127.0.0.1:3128")
+	t.Setenv("http_proxy", "http://127.0.0.1:3128")
+	if _, err := New(Options{Resolve: answering("93.184.216.34"), Dial: dial}).Fetch(t.Context(), "http://a.example/p?q=1#f"); err != nil {
+		t.Fatal(err)
+	}
+	if got.Host != "a.example" || got.RequestURI != "/p?q=1" {
+		t.Errorf("asked %q at host %q, want /p?q=1 at a.example", got.RequestURI, got.Host)
+	}
+	for name, want := range map[string]string{"Accept-Encoding": "identity", "Cookie": "", "Referer": "", "Authorization": ""} {
+		if v := got.Header.Get(name); v != want {
+			t.Errorf("%s: %q, want %q", name, v, want)
+		}
+	}
+}
+
+// TestHostileOrigins are the eight of goal G14 and some more: each must end in an error,
+// within the limits of time, and without taking more than the size limit.
+func TestG14HostileOrigins(t *testing.T) {
+	forever := func(c net.Conn, what []byte, every time.Duration) {
+		for {
+			if _, err := c.Write(what); err != nil {
+				return
+			}
+			time.Sleep(every) // virtual time
+		}
+	}
+	big := make([]byte, 64<<10)
+	copy(big, picture)
+	tests := []struct {
+		name  string
+		serve func(net.Conn)
+		most  time.Duration
+	}{
+		{"silent", func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) }, DefaultHeaderTimeout},
+		{"drips headers", func(c net.Conn) {
+			fmt.Fprint(c, "HTTP/1.1 200 OK\r\n")
+			forever(c, []byte("X: y\r\n"), time.Second)
+		}, DefaultHeaderTimeout},
+		{"endless headers", func(c net.Conn) {
+			fmt.Fprint(c, "HTTP/1.1 200 OK\r\n")
+			forever(c, []byte("X: "+strings.Repeat("y", 1000)+"\r\n"), 0)
+		}, time.Second},
+		{"drips the body", func(c net.Conn) {
+			respond("200 OK", "Content-Length: 100000\r\n", picture[:2000])(c)
+			forever(c, []byte("x"), time.Second)
+		}, DefaultTimeout},
+		{"endless body", func(c net.Conn) {
+			respond("200 OK", "", picture)(c)
+			forever(c, big, 0)
+		}, time.Second},
+		{"endless chunks", func(c net.Conn) {
+			respond("200 OK", "Transfer-Encoding: chunked\r\n", nil)(c)
+			fmt.Fprintf(c, "%x\r\n%s\r\n", len(picture), picture)
+			forever(c, fmt.Appendf(nil, "%x\r\n%s\r\n", len(big), big), 0)
+		}, time.Second},
+		{"declares too much", respond("200 OK", "Content-Length: 99999999999\r\n", picture), time.Second},
+		{"declares more than it sends", respond("200 OK", fmt.Sprintf("Content-Length: %d\r\n", len(picture)+1), picture), time.Second},
+		{"redirects to itself", respond("302 Found", "Location: /again\r\nContent-Length: 0\r\n", nil), time.Second},
+		{"redirects nowhere", respond("302 Found", "Content-Length: 0\r\n", nil), time.Second},
+		{"redirects twice at once", respond("302 Found", "Location: /a\r\nLocation: /b\r\nContent-Length: 0\r\n", nil), time.Second},
+		{"redirects to another scheme", respond("302 Found", "Location: file:///etc/passwd\r\nContent-Length: 0\r\n", nil), time.Second},
+		{"gzip bomb", respond("200 OK", "Content-Encoding: gzip\r\n"+lengthOf(picture), picture), time.Second},
+		{"two lengths", respond("200 OK", "Content-Length: 5\r\nContent-Length: 6\r\n", picture), time.Second},
+		{"not found", respond("404 Not Found", lengthOf(picture), picture), time.Second},
+		{"partial", respond("206 Partial Content", lengthOf(picture), picture), time.Second},
+		{"empty", respond("200 OK", "Content-Length: 0\r\n", nil), time.Second},
+		{"no HTTP", func(c net.Conn) { fmt.Fprint(c, "220 mail.example ESMTP\r\n") }, time.Second},
+		{"informational for ever", func(c net.Conn) {
+			forever(c, []byte("HTTP/1.1 103 Early Hints\r\n\r\n"), time.Second)
+		}, DefaultHeaderTimeout},
+		{"hangs up", func(net.Conn) {}, time.Second},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				network := &pipes{serve: tt.serve}
+				start := time.Now()
+				got, err := New(Options{Resolve: answering("93.184.216.34"), Dial: network.dial}).Fetch(t.Context(), "http://a.example/p.jpg")
+				took := time.Since(start)
+				network.wg.Wait()
+				if err == nil {
+					t.Errorf("Fetch = %d bytes, want an error", len(got))
+				} else if err.Error() != (&Failure{}).Error() {
+					t.Errorf("Fetch fails with a text of its own: %q", err)
+				}
+				if took > tt.most {
+					t.Errorf("Fetch took %v, want at most %v", took, tt.most)
+				}
+			})
+		})
+	}
+}
+
+func TestFetchLimits(t *testing.T) {
+	exact := append([]byte("BM"), make([]byte, 9998)...)
+	for _, tt := range []struct {
+		name string
+		body []byte
+		ok   bool
+	}{{"at the limit", exact, true}, {"one over", append(exact[:len(exact):len(exact)], 0), false}} {
+		for _, headers := range []string{lengthOf(tt.body), ""} {
+			network := &pipes{serve: respond("200 OK", headers, tt.body)}
+			f := New(Options{MaxBytes: 10_000, Resolve: answering("93.184.216.34"), Dial: network.dial})
+			got, err := f.Fetch(t.Context(), "http://a.example/")
+			network.wg.Wait()
+			if (err == nil) != tt.ok || (tt.ok && !bytes.Equal(got, tt.body)) {
+				t.Errorf("%s (%q): %d bytes, %v", tt.name, headers, len(got), err)
+			}
+		}
+	}
+}
+
+func TestFetchFollowsAllowedRedirects(t *testing.T) {
+	for _, tt := range []struct {
+		redirects, limit int
+		ok               bool
+	}{{5, 0, true}, {6, 0, false}, {1, -1, false}, {0, -1, true}, {2, 2, true}} {
+		n := 0
+		network := &pipes{}
+		network.serve = func(c net.Conn) {
+			if n++; n <= tt.redirects {
+				status := []string{"301 Moved", "302 Found", "303 See", "307 Same", "308 Same"}[n%5]
+				respond(status, fmt.Sprintf("Location: //b%d.example/next?n=%d\r\nContent-Length: 0\r\n", n, n), nil)(c)
+				return
+			}
+			respond("200 OK", lengthOf(picture), picture)(c)
+		}
+		f := New(Options{MaxRedirects: tt.limit, Resolve: answering("93.184.216.34"), Dial: network.dial})
+		_, err := f.Fetch(t.Context(), "http://a.example/")
+		network.wg.Wait()
+		if (err == nil) != tt.ok {
+			t.Errorf("%d redirects under limit %d: %v, want ok = %v", tt.redirects, tt.limit, err, tt.ok)
+		}
+	}
+}
+
+// TestFetchCutsWhatIsNoPicture keeps internal pages from being carried out as "pictures".
+func TestFetchCutsWhatIsNoPicture(t *testing.T) {
+	page := []byte("<html>" + strings.Repeat("secret ", 10_000))
+	network := &pipes{serve: respond("200 OK", "Content-Type: image/jpeg\r\n"+lengthOf(page), page)}
+	got, err := New(Options{Resolve: answering("93.184.216.34"), Dial: network.dial}).Fetch(t.Context(), "http://a.example/")
+	network.wg.Wait()
+	if err != nil || len(got) > sniffed || !bytes.HasPrefix(page, got) {
+		t.Errorf("Fetch = %d bytes, %v; want the first %d", len(got), err, sniffed)
+	}
+	for start, want := range map[string]bool{
+		"\xff\xd8\xff": true, "\x89PNG\r\n\x1a\n": true, "GIF89a": true, "RIFF\x01\x02\x03\x04WEBPVP8 ": true, "BM": true,
+		"II*\x00": true, "MM\x00*": true, "\x00\x00\x00\x1cftypheic": true, "\xff\x0a": true,
+		"": false, "B": false, "<svg": false, "%PDF": false, "RIFF\x01\x02\x03\x04WAVE": false, "root:x:0:0": false,
+	} {
+		if looksLikePicture([]byte(start)) != want {
+			t.Errorf("looksLikePicture(%q) = %v, want %v", start, !want, want)
+		}
+	}
+}
+
+func TestFetchPrivateWhenAllowed(t *testing.T) {
+	network := &pipes{serve: respond("200 OK", lengthOf(picture), picture)}
+	f := New(Options{AllowPrivate: true, Resolve: answering("10.0.0.7"), Dial: network.dial})
+	for _, u := range []string{"http://127.0.0.1:8123/p.jpg", "http://inside.example:9000/p.jpg", "http://[::1]:81/"} {
+		if _, err := f.Fetch(t.Context(), u); err != nil {
+			t.Errorf("Fetch(%s) = %v", u, err.(*Failure).Cause())
+		}
+	}
+	network.wg.Wait()
+	if want := "[127.0.0.1:8123 10.0.0.7:9000 [::1]:81]"; fmt.Sprint(network.dialed) != want {
+		t.Errorf("dialled %v, want %v", network.dialed, want)
+	}
+}
+
+func TestFailureTellsCancellationOnly(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dial := func(ctx context.Context, _, _ string, _ func(string, string) error) (net.Conn, error) {
+		return nil, ctx.Err()
+	}
+	_, err := New(Options{Resolve: answering("93.184.216.34"), Dial: dial}).Fetch(ctx, "http://a.example/")
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Fetch of a caller that left = %v, want context.Canceled inside", err)
+	}
+	failing := func(context.Context, string) ([]netip.Addr, error) { return nil, errors.New("no such host 10.0.0.1") }
+	_, err = New(Options{Resolve: failing, Dial: dial}).Fetch(t.Context(), "http://a.example/")
+	if errors.Is(err, context.Canceled) || errors.Unwrap(err) != nil || strings.Contains(err.Error(), "10.0.0.1") {
+		t.Errorf("Fetch = %v, which tells more than that it failed", err)
+	}
+	var failure *Failure
+	if !errors.As(err, &failure) || !strings.Contains(failure.Cause().Error(), "no such host") {
+		t.Errorf("Cause() = %v, want the resolver's error", failure.Cause())
+	}
+}
+
+func TestNewNeedsItsNetwork(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("New without Resolve and Dial did not panic")
+		}
+	}()
+	New(Options{})
+}

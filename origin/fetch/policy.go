@@ -1,0 +1,172 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/idna"
+)
+
+// maxURLBytes bounds a URL, as browsers and proxies do.
+const maxURLBytes = 8 << 10
+
+// errURL is returned for a URL that the policy refuses.
+var errURL = errors.New("the URL is refused")
+
+// Policy says which URLs may be fetched, before anything is resolved.
+type Policy struct {
+	AllowPrivate bool     // any port; addresses are not looked at
+	Ports        []uint16 // allowed besides 80 and 443
+}
+
+// Parse reads rawURL by rules narrower than net/url's, so that no other reader of the same
+// text can see another host in it: http or https, no user information, no backslash, space
+// or control character, a host that is a plain IP address or a name of letters, digits,
+// hyphens and underscores whose last label is no number, and an allowed port. International
+// names are mapped to ASCII. Spaces around the URL are dropped.
+func (p Policy) Parse(rawURL string) (*url.URL, error) {
+	rawURL = strings.Trim(rawURL, " ")
+	if err := plain(rawURL); err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %v", errURL, err)
+	}
+	return p.parse(u)
+}
+
+// plain refuses text that readers of URLs disagree about.
+func plain(rawURL string) error {
+	if len(rawURL) > maxURLBytes {
+		return fmt.Errorf("%w: %d bytes", errURL, len(rawURL))
+	}
+	for _, c := range []byte(rawURL) {
+		if c <= ' ' || c == 0x7f || c == '\\' {
+			return fmt.Errorf("%w: byte %#02x", errURL, c)
+		}
+	}
+	return nil
+}
+
+// parse checks a URL that net/url has read and returns it in its only spelling.
+func (p Policy) parse(u *url.URL) (*url.URL, error) {
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("%w: scheme %q", errURL, u.Scheme)
+	case u.Opaque != "":
+		return nil, fmt.Errorf("%w: no authority", errURL)
+	case u.User != nil:
+		return nil, fmt.Errorf("%w: user information", errURL)
+	}
+	host, err := canonicalHost(u.Hostname(), strings.HasPrefix(u.Host, "["))
+	if err != nil {
+		return nil, err
+	}
+	port, err := portOf(u)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.port(port); err != nil {
+		return nil, err
+	}
+	out := *u
+	out.Fragment, out.RawFragment = "", ""
+	out.Host = host
+	if port != defaultPort(u.Scheme) {
+		out.Host += ":" + strconv.Itoa(int(port))
+	}
+	return &out, nil
+}
+
+func portOf(u *url.URL) (uint16, error) {
+	text := u.Port()
+	if text == "" {
+		if strings.HasSuffix(u.Host, ":") {
+			return 0, fmt.Errorf("%w: empty port", errURL)
+		}
+		return defaultPort(u.Scheme), nil
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n == 0 || text[0] == '0' {
+		return 0, fmt.Errorf("%w: port %q", errURL, text)
+	}
+	return uint16(n), nil
+}
+
+func defaultPort(scheme string) uint16 {
+	if scheme == "https" {
+		return 443
+	}
+	return 80
+}
+
+// port refuses a port that is not allowed.
+func (p Policy) port(n uint16) error {
+	if p.AllowPrivate || n == 80 || n == 443 || slices.Contains(p.Ports, n) {
+		return nil
+	}
+	return fmt.Errorf("%w: port %d", errURL, n)
+}
+
+// canonicalHost returns host as it goes into a dial: an IP literal, in brackets when it is
+// IPv6, or an ASCII name in lower case.
+func canonicalHost(host string, bracketed bool) (string, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		switch {
+		case a.Zone() != "":
+			return "", fmt.Errorf("%w: a zone", errURL)
+		case a.Is4() == bracketed:
+			return "", fmt.Errorf("%w: brackets are for IPv6", errURL)
+		case bracketed:
+			return "[" + a.String() + "]", nil
+		}
+		return a.String(), nil
+	}
+	if bracketed || strings.Contains(host, "%") {
+		return "", fmt.Errorf("%w: host %q", errURL, host)
+	}
+	ascii, err := idna.Lookup.ToASCII(host)
+	if err != nil {
+		// Names with underscores or of one label "a_b" are no valid IDNA, but resolve.
+		ascii = strings.ToLower(host)
+	}
+	if err := checkName(ascii); err != nil {
+		return "", err
+	}
+	return ascii, nil
+}
+
+// checkName accepts names of the DNS alone: whatever an old resolver might read as a number
+// ("127.1", "0x7f.1", "2130706433") is refused.
+func checkName(name string) error {
+	trimmed := strings.TrimSuffix(name, ".")
+	if trimmed == "" || len(trimmed) > 253 {
+		return fmt.Errorf("%w: host %q", errURL, name)
+	}
+	labels := strings.Split(trimmed, ".")
+	for _, label := range labels {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' || strings.Trim(label, nameBytes) != "" {
+			return fmt.Errorf("%w: host %q", errURL, name)
+		}
+	}
+	if last := labels[len(labels)-1]; numeric(last) {
+		return fmt.Errorf("%w: host %q ends in a number", errURL, name)
+	}
+	return nil
+}
+
+const nameBytes = "abcdefghijklmnopqrstuvwxyz0123456789-_"
+
+// numeric reports whether inet_aton would read label as a number: decimal, octal or 0x….
+func numeric(label string) bool {
+	if hex, ok := strings.CutPrefix(label, "0x"); ok {
+		return strings.Trim(hex, "0123456789abcdef") == ""
+	}
+	return strings.Trim(label, "0123456789") == ""
+}

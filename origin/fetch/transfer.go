@@ -1,0 +1,206 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// What may go wrong behind a [Failure].
+var (
+	errAddress     = errors.New("the address is not public")
+	errNoAddress   = errors.New("the name has no address")
+	errRedirects   = errors.New("too many redirects")
+	errHeadersLate = errors.New("the headers took too long")
+	errTooLarge    = errors.New("the body is too large")
+	errEncoding    = errors.New("the body is encoded")
+	errEmpty       = errors.New("the body is empty")
+)
+
+// get asks for target. The response's body must be closed.
+func (f *Fetcher) get(ctx context.Context, target *url.URL) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "image/*")
+	req.Header.Set("Accept-Encoding", "identity")
+	req.Header.Set("User-Agent", "Sightline")
+	return f.client.Do(req)
+}
+
+// dial is the transport's way out: address is the "host:port" of a URL that passed the
+// policy. It resolves once, refuses when any answer is not public, and connects to one of
+// the addresses it has just checked.
+func (f *Fetcher) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	host, portText, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(portText, 10, 16)
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := f.addresses(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	var failures error
+	for _, a := range addresses {
+		one, cancel := context.WithTimeout(ctx, f.o.HeaderTimeout/3) // a dead address leaves time for the next
+		c, err := f.o.Dial(one, network, netip.AddrPortFrom(a, uint16(port)).String(), f.control)
+		cancel()
+		if err == nil {
+			return c, nil
+		}
+		failures = errors.Join(failures, err)
+	}
+	return nil, failures
+}
+
+// addresses resolves host, or reads it as a literal, and checks all of the answers: a name
+// that has one public and one private address has been made for an attack.
+func (f *Fetcher) addresses(ctx context.Context, host string) ([]netip.Addr, error) {
+	if literal, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{literal.Unmap()}, f.check(literal)
+	}
+	addresses, err := f.o.Resolve(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	if len(addresses) == 0 {
+		return nil, errNoAddress
+	}
+	const tried = 4 // each may take the time of a connection
+	for i, a := range addresses {
+		if err := f.check(a); err != nil {
+			return nil, err
+		}
+		addresses[i] = a.Unmap()
+	}
+	return addresses[:min(tried, len(addresses))], nil
+}
+
+// check refuses an address that is not public.
+func (f *Fetcher) check(a netip.Addr) error {
+	if f.o.AllowPrivate || Public(a) {
+		return nil
+	}
+	return fmt.Errorf("%v: %w", a, errAddress)
+}
+
+// control looks once more at what the socket really connects to.
+func (f *Fetcher) control(_, address string) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if err := f.check(ap.Addr()); err != nil {
+		return err
+	}
+	return f.policy.port(ap.Port())
+}
+
+// read returns the body of a final response and closes it.
+func (f *Fetcher) read(res *http.Response) (body []byte, err error) {
+	defer func() { err = errors.Join(err, res.Body.Close()) }()
+	if res.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("status %d", res.StatusCode)
+	}
+	if e := res.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
+		return nil, errEncoding
+	}
+	if res.ContentLength > f.o.MaxBytes {
+		return nil, errTooLarge
+	}
+	var b bytes.Buffer
+	if _, err := io.Copy(&b, io.LimitReader(res.Body, sniffed)); err != nil {
+		return nil, err
+	}
+	if b.Len() == 0 {
+		return nil, errEmpty
+	}
+	if !looksLikePicture(b.Bytes()) {
+		return b.Bytes(), nil
+	}
+	if n := res.ContentLength - int64(b.Len()); n > 0 {
+		b.Grow(int(min(n, 1<<20)) + bytes.MinRead) // what is declared is not yet sent
+	}
+	if _, err := io.Copy(&b, io.LimitReader(res.Body, f.o.MaxBytes+1-int64(b.Len()))); err != nil {
+		return nil, err
+	}
+	if int64(b.Len()) > f.o.MaxBytes {
+		return nil, errTooLarge
+	}
+	return b.Bytes(), nil
+}
+
+func isRedirect(status int) bool {
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}
+
+// location is where a redirect leads, resolved against where it came from.
+func location(res *http.Response) (*url.URL, error) {
+	values := res.Header.Values("Location")
+	if len(values) != 1 {
+		return nil, fmt.Errorf("redirect with %d locations", len(values))
+	}
+	if err := plain(values[0]); err != nil {
+		return nil, err
+	}
+	next, err := res.Request.URL.Parse(values[0])
+	if err != nil {
+		return nil, err
+	}
+	return next, nil
+}
+
+// sniffed is how much of a body decides whether it may be a picture.
+const sniffed = 1 << 10
+
+// starts are the first bytes of the formats that a decoder reads, or knows well enough to
+// refuse by name. A dot stands for any byte.
+var starts = []string{
+	"\xff\xd8\xff",       // JPEG
+	"\x89PNG\r\n\x1a\n",  // PNG
+	"GIF87a",             // GIF
+	"GIF89a",             //
+	"RIFF....WEBP",       // WebP
+	"BM",                 // BMP
+	"II*\x00", "MM\x00*", // TIFF
+	"II+\x00", "MM\x00+", // BigTIFF
+	"....ftyp",             // HEIC, AVIF
+	"\xff\x0a",             // JPEG XL
+	"\x00\x00\x00\x0cJXL ", //
+}
+
+func looksLikePicture(b []byte) bool {
+	for _, start := range starts {
+		if len(b) >= len(start) && matches(b, start) {
+			return true
+		}
+	}
+	return false
+}
+
+func matches(b []byte, start string) bool {
+	for i := range len(start) {
+		if start[i] != '.' && start[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
