@@ -1,0 +1,222 @@
+package jpg
+
+import "fmt"
+
+var (
+	errHuffman  = fmt.Errorf("%w: Huffman table", ErrCorrupt)
+	errCode     = fmt.Errorf("%w: Huffman code", ErrCorrupt)
+	errNoTable  = fmt.Errorf("%w: Huffman table not defined", ErrCorrupt)
+	errQuantize = fmt.Errorf("%w: quantisation table", ErrCorrupt)
+)
+
+const (
+	dcBits   = 10 // look-up width of dcTable
+	acBits   = 11 // of acTable
+	skipBits = 13 // of skipTable
+)
+
+// dcTable decodes a DC code with its value bits when both fit in dcBits. An entry is
+// value<<16 | bits; 0 where they do not fit or no code matches.
+type dcTable [1 << dcBits]int32
+
+// acTable decodes an AC code with its value bits. An entry is value<<16 | run<<8 | bits
+// with run 0 to 15 zeros before the value, or acEnd for the end of the block; acOther
+// where they do not fit, no code matches, or the code is the end of more than one block.
+// Sixteen zeros (ZRL) are the value 0 after a run of 15.
+type acTable [1 << acBits]int32
+
+// Both are runs past every block, so that one comparison finds all that is special.
+const (
+	acEnd   = 128
+	acOther = 255 << 8
+)
+
+// skipTable passes over AC codes and their value bits, as many as fit in skipBits. An
+// entry is advance<<4 | bits, where advance is the number of coefficients passed, plus
+// skipEnd when the last code is the end of the block; skipOther where none fits.
+type skipTable [1 << skipBits]uint16
+
+const (
+	skipEnd   = 256
+	skipOther = 1024 << 4
+)
+
+// huffman is one table of a DHT segment and what is derived from it.
+type huffman struct {
+	counts [16]byte // codes of each length, 1 to 16 bits
+	values [256]byte
+	n      int // codes; 0 for a table that is not defined
+
+	lut     [256]uint16 // symbol<<8 | length+1 of codes up to 8 bits, 0 for longer ones
+	maxCode [16]int32   // largest code of each length, -1 without one
+	first   [16]int32   // symbol index of code 0 of each length, so that values[first+code] is the symbol
+	wild    bool        // more codes than the lengths have room for
+
+	hasDC, hasAC, hasSkip bool // which of the following are made
+	dc                    dcTable
+	ac                    acTable
+	skip                  skipTable
+}
+
+// define reads one table of a DHT body and returns what follows. Look-up tables are kept
+// when the same table comes again, as in pictures that share the standard tables.
+func (h *huffman) define(body []byte) ([]byte, error) {
+	n := 0
+	for _, c := range body[1:17] {
+		n += int(c)
+	}
+	if n == 0 || n > 256 || 17+n > len(body) {
+		return nil, errHuffman
+	}
+	values, rest := body[17:17+n], body[17+n:]
+	if string(h.counts[:]) == string(body[1:17]) && string(h.values[:n]) == string(values) {
+		h.n = n
+		return rest, nil
+	}
+	h.n = n
+	copy(h.counts[:], body[1:17])
+	copy(h.values[:], values)
+	h.hasDC, h.hasAC, h.hasSkip = false, false, false
+	h.derive()
+	return rest, nil
+}
+
+// derive makes lut, maxCode and first as image/jpeg does, also for tables with too many
+// codes, where a code of the wrapped value wins the look-up.
+func (h *huffman) derive() {
+	clear(h.lut[:])
+	h.wild = false
+	code, index := int32(0), int32(0)
+	for i, count := range h.counts {
+		h.maxCode[i], h.first[i] = -1, index-code
+		for j := range int32(count) {
+			if i < 8 {
+				base := uint8(uint32(code+j) << (7 - i))
+				for k := range uint8(1 << (7 - i)) {
+					h.lut[base|k] = uint16(h.values[index+j])<<8 | uint16(i+2)
+				}
+			}
+		}
+		if count > 0 {
+			h.maxCode[i] = code + int32(count) - 1
+		}
+		code += int32(count)
+		index += int32(count)
+		h.wild = h.wild || code > 2<<i
+		code <<= 1
+	}
+}
+
+// makeDC fills h.dc.
+func (h *huffman) makeDC() {
+	if h.hasDC {
+		return
+	}
+	h.hasDC = true
+	clear(h.dc[:])
+	h.each(dcBits, func(code uint32, length int, symbol byte) {
+		size := int(symbol)
+		if length+size > dcBits {
+			return
+		}
+		shift := dcBits - length - size
+		base := code << (dcBits - length)
+		for v := range uint32(1) << size {
+			e := extend(v, size)<<16 | int32(length+size)
+			part := h.dc[base+v<<shift:]
+			for k := range part[:1<<shift] {
+				part[k] = e
+			}
+		}
+	})
+}
+
+// makeAC fills h.ac.
+func (h *huffman) makeAC() {
+	if h.hasAC {
+		return
+	}
+	h.hasAC = true
+	for i := range h.ac {
+		h.ac[i] = acOther
+	}
+	h.each(acBits, func(code uint32, length int, symbol byte) {
+		run, size := int32(symbol>>4), int(symbol&15)
+		if size == 0 && run == 0 {
+			run = acEnd
+		} else if size == 0 && run != 15 || length+size > acBits {
+			return
+		}
+		shift := acBits - length - size
+		base := code << (acBits - length)
+		for v := range uint32(1) << size {
+			e := extend(v, size)<<16 | run<<8 | int32(length+size)
+			part := h.ac[base+v<<shift:]
+			for k := range part[:1<<shift] {
+				part[k] = e
+			}
+		}
+	})
+}
+
+// makeSkip fills h.skip, first with single codes, then with what can follow them.
+func (h *huffman) makeSkip() {
+	if h.hasSkip {
+		return
+	}
+	h.hasSkip = true
+	for i := range h.skip {
+		h.skip[i] = skipOther
+	}
+	h.each(skipBits, func(code uint32, length int, symbol byte) {
+		run, size := int(symbol>>4), int(symbol&15)
+		advance := run + 1
+		if symbol == 0 {
+			advance = skipEnd
+		} else if size == 0 && run != 15 || length+size > skipBits {
+			return
+		}
+		part := h.skip[code<<(skipBits-length):]
+		for k := range part[:1<<(skipBits-length)] {
+			part[k] = uint16(advance<<4 | (length + size))
+		}
+	})
+	single := h.skip
+	for i, e := range single {
+		bits, advance := e&15, e>>4
+		for advance < 63 {
+			next := single[uint32(i)<<bits&(1<<skipBits-1)]
+			if next == skipOther || bits+(next&15) > skipBits {
+				break
+			}
+			bits += next & 15
+			advance += next >> 4
+		}
+		h.skip[i] = advance<<4 | bits
+	}
+}
+
+// each calls f for every code of up to limit bits; for a wild table for none, so that
+// the symbol-by-symbol path, which knows the order of precedence, takes all of them.
+func (h *huffman) each(limit int, f func(code uint32, length int, symbol byte)) {
+	if h.wild {
+		return
+	}
+	code, index := uint32(0), 0
+	for i := range min(limit, 16) {
+		for range h.counts[i] {
+			f(code, i+1, h.values[index])
+			code++
+			index++
+		}
+		code <<= 1
+	}
+}
+
+// extend is EXTEND of section F.2.2.1: the value of size bits v.
+func extend(v uint32, size int) int32 {
+	if size == 0 || v>>(size-1) != 0 {
+		return int32(v)
+	}
+	return int32(v) - 1<<size + 1
+}

@@ -1,0 +1,84 @@
+package jpg
+
+// inverse8Generic is the inverse DCT of image/jpeg (Go 1.26): Loeffler, Ligtenberg and
+// Moschytz, "Practical Fast 1-D DCT Algorithms with 11 Multiplications" (1989), in
+// fixed point on int32 that wraps, rows first. The comments there follow the precision
+// from step to step; the order of additions here is the same.
+func inverse8Generic(dst []byte, stride int, b, quant *[64]int32) {
+	for i := range b {
+		b[i] *= quant[i]
+	}
+	for i := range 8 {
+		inverseRow8((*[8]int32)(b[8*i:]))
+	}
+	for i := range 8 {
+		inverseColumn8((*[57]int32)(b[i:]))
+	}
+	for y := range 8 {
+		out, x := dst[y*stride:y*stride+8:y*stride+8], b[8*y:8*y+8:8*y+8]
+		for i := range 8 {
+			out[i] = clamp(x[i])
+		}
+	}
+	clear(b[:])
+}
+
+// Constants of the rotations, round(v·2^bits).
+const (
+	sqrtHalfCos6x18 = 70936  // cos(6π/16)/√2, 18 bits
+	sqrtHalfSin6x18 = 171254 // sin(6π/16)/√2, 18 bits
+	sqrtHalfCos6x12 = 1108
+	sqrtHalfSin6x12 = 2676
+	cos3x12         = 3406
+	sin3x12         = 2276
+	cos1x12         = 4017
+	sin1x12         = 799
+	sqrtHalfx8      = 181
+	sqrtHalfx14     = 11585
+)
+
+// rotate turns and scales (x0, x1) with three multiplications.
+func rotate(x0, x1, kcos, ksin int32) (y0, y1 int32) {
+	sum := kcos * (x0 + x1)
+	return sum + (ksin-kcos)*x1, sum - (kcos+ksin)*x0
+}
+
+func inverseRow8(b *[8]int32) {
+	x0, x1 := b[0]<<17+b[4]<<17, b[0]<<17-b[4]<<17
+	x2, x3 := rotate(b[2], b[6], sqrtHalfCos6x18, -sqrtHalfSin6x18)
+	x1, x2 = x1+x2, x1-x2
+	x0, x3 = x0+x3, x0-x3
+
+	x7, x4 := b[1]<<7+b[7]<<7, b[1]<<7-b[7]<<7
+	x5, x6 := b[3]*sqrtHalfx8, b[5]*sqrtHalfx8
+	x7, x5 = x7+x5, x7-x5
+	x4, x6 = x4+x6, x4-x6
+	x4, x7 = rotate(x4>>2, x7>>2, cos3x12, -sin3x12)
+	x5, x6 = rotate(x5>>2, x6>>2, cos1x12, -sin1x12)
+
+	b[0], b[7] = x0+x7, x0-x7
+	b[1], b[6] = x1+x6, x1-x6
+	b[2], b[5] = x2+x5, x2-x5
+	b[3], b[4] = x3+x4, x3-x4
+}
+
+// inverseColumn8 transforms the elements 0, 8, … 56 of b.
+func inverseColumn8(b *[57]int32) {
+	dc := b[0] + 1<<19 // rounds the shifts at the end
+	x0, x1 := (dc+b[32])>>2, (dc-b[32])>>2
+	x2, x3 := rotate(b[16]>>13, b[48]>>13, sqrtHalfCos6x12, -sqrtHalfSin6x12)
+	x1, x2 = x1+x2, x1-x2
+	x0, x3 = x0+x3, x0-x3
+
+	x7, x4 := b[8]+b[56], b[8]-b[56]
+	x5, x6 := b[24]>>13*sqrtHalfx14, b[40]>>13*sqrtHalfx14
+	x7, x5 = x7+x5, x7-x5
+	x4, x6 = x4+x6, x4-x6
+	x4, x7 = rotate(x4>>14, x7>>14, cos3x12, -sin3x12)
+	x5, x6 = rotate(x5>>14, x6>>14, cos1x12, -sin1x12)
+
+	b[0], b[56] = (x0+x7)>>18, (x0-x7)>>18
+	b[8], b[48] = (x1+x6)>>18, (x1-x6)>>18
+	b[16], b[40] = (x2+x5)>>18, (x2-x5)>>18
+	b[24], b[32] = (x3+x4)>>18, (x3-x4)>>18
+}

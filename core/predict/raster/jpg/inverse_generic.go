@@ -1,0 +1,3 @@
+package jpg
+
+var inverse8, inverse4 = inverse8Generic, inverse4Generic

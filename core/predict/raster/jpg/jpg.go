@@ -1,0 +1,121 @@
+// Package jpg decodes JPEG pictures into planes, at full size or shrunk by 2, 4 or 8
+// inside the decoder, fast enough that a 12 megapixel photo can become a thumbnail
+// in the time its entropy coding takes to read.
+//
+//	bytes ─ markers ─ scan ─┬ unstuff ─ Huffman ─ coefficients ─┬ inverse DCT 8x8 ─ planes
+//	                        │   (code and value bits, and in     ├ 4x4 (Scale 2)
+//	                        │    skipped parts several symbols,  ├ 2x2 (Scale 4)
+//	                        │    in one look-up)                 └ mean (Scale 8)
+//	                        └ progressive: coefficients kept until the end marker
+//
+// It takes what the standard library's image/jpeg (Go 1.26) takes: baseline, extended
+// and progressive Huffman coding with 8 bit samples; one component, three in the
+// samplings 4:4:4, 4:4:0, 4:2:2, 4:2:0, 4:1:1 and 4:1:0, four as Adobe CMYK or YCCK;
+// restart markers. At Scale 1 and without a Region the planes equal those of image/jpeg
+// bit for bit, and the same files are refused: image/jpeg is the definition, its
+// leniency included.
+//
+// # Shrinking
+//
+// Scale 2, 4 and 8 use the lowest 4x4, 2x2 and 1x1 coefficients F[v][u] of each block
+// (times their quantiser) and an inverse DCT of that size. With all arithmetic on int32
+// that wraps, >> rounding down, and clamp to [0, 255]:
+//
+//	Scale 8  clamp(((F00 + 4) >> 3) + 128)
+//	Scale 4  clamp(((F00 ± F01 ± F10 ± F11 + 4) >> 3) + 128)
+//	Scale 2  two passes, columns and then rows, of
+//	           e0 = (x0+x2) << 13    o0 = 10703·x1 + 4433·x3    y0, y3 = e0 ± o0
+//	           e1 = (x0-x2) << 13    o1 = 4433·x1 - 10703·x3    y1, y2 = e1 ± o1
+//	         where the first pass keeps (y + 1<<10) >> 11 and the second
+//	         clamp(((y + 1<<17) >> 18) + 128); 4433 and 10703 are √2·cos(3π/8) and
+//	         √2·cos(π/8) in 13 bits, as in libjpeg's reduced transforms.
+//
+// # What is refused
+//
+// A sequential scan is read to its end, or with a Region to the last row of MCUs that
+// touches it; the rest of the file is then walked marker by marker, so a file without
+// its end marker is refused in every mode. The same walk passes over the AC scans of a
+// progressive picture at Scale 8. Damage that leaves the markers whole is found only in
+// what is decoded.
+//
+// The package is not an encoder, knows no EXIF, and converts no colours.
+package jpg
+
+import "errors"
+
+var (
+	// ErrCorrupt is wrapped by the errors for data that is no JPEG, or a damaged one.
+	ErrCorrupt = errors.New("corrupt JPEG")
+	// ErrUnsupported is wrapped by the errors for JPEG files of a kind that neither this
+	// package nor image/jpeg takes: arithmetic coding, lossless, 12 bit, odd samplings.
+	ErrUnsupported = errors.New("unsupported JPEG")
+	// ErrExpired is returned when Options.Expired said so.
+	ErrExpired = errors.New("JPEG decoding took too long")
+	// ErrTooManyScans is returned for files with more scans than Options.MaxScans.
+	ErrTooManyScans = errors.New("JPEG has too many scans")
+	// ErrTooLarge is returned when planes and coefficients would pass Options.MaxBytes.
+	ErrTooLarge = errors.New("JPEG needs too much memory")
+)
+
+// ColorModel says what the planes of a picture mean.
+type ColorModel uint8
+
+const (
+	Gray  ColorModel = iota // one plane
+	YCbCr                   // three planes, JFIF's full-range BT.601
+	RGB                     // three planes: red, green, blue
+	CMYK                    // four planes as Adobe stores them: 255 is no ink
+	YCCK                    // YCbCr of the inverted CMY, and K as Adobe stores it: 255 is no ink
+)
+
+// Config is what the headers of a JPEG file say.
+type Config struct {
+	Width, Height  int // pixels, each 0 to 65535
+	Components     int // 1, 3 or 4
+	Progressive    bool
+	HSamp, VSamp   [4]int // sampling factors as declared; 1 and 1 for a single component
+	AdobeTransform int    // of the APP14 segment: 0, 1, 2; -1 without one
+	JFIF           bool
+	Model          ColorModel
+	Scans          int // number of SOS markers in the whole file
+}
+
+// Rect is the half-open rectangle X0 <= x < X1, Y0 <= y < Y1.
+type Rect struct{ X0, Y0, X1, Y1 int }
+
+// Options choose what Decode makes.
+type Options struct {
+	// Scale is 1, 2, 4 or 8: each plane has ceil(component size/Scale) samples a side.
+	// 0 means 1.
+	Scale int
+	// Region is the part wanted, in pixels of the full size; it is clipped to the
+	// picture and the zero value means all. Planes cover the MCUs that touch it.
+	Region Rect
+	// Expired, when not nil, is asked at least every few thousand blocks; true stops
+	// the decoding with ErrExpired.
+	Expired func() bool
+	// MaxScans is the number of scans accepted; 0 means 64.
+	MaxScans int
+	// MaxBytes bounds planes and progressive coefficients together; 0 means 1 GiB.
+	MaxBytes int64
+}
+
+// Planes is a decoded picture, or the part of it that covers Options.Region. It belongs
+// to its Decoder and is overwritten by the next call of Decode.
+type Planes struct {
+	Width, Height int // of the first plane
+	Scale         int
+	X0, Y0        int // where sample 0 of the first plane lies in the scaled picture
+	Model         ColorModel
+	P             [4]Plane // the first N
+	N             int
+}
+
+// Plane is one component. Sample (x, y) is Pix[y*Stride+x]; it stands for HSub x VSub
+// samples of the first plane, from (x*HSub, y*VSub) on.
+type Plane struct {
+	Pix           []byte
+	Stride        int
+	Width, Height int
+	HSub, VSub    int // 1, 2 or 4
+}

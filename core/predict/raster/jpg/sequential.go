@@ -1,0 +1,310 @@
+package jpg
+
+import "encoding/binary"
+
+// sequential reads a scan of a baseline or extended picture, block by block into pix.
+func (d *Decoder) sequential(s *scanHeader) error {
+	for i, c := range s.comp[:s.n] {
+		s.dc[i].makeDC()
+		if d.keepTo > 0 {
+			s.ac[i].makeAC()
+		}
+		if d.keepTo < 63 || d.o.Region != (Rect{}) {
+			s.ac[i].makeSkip()
+		}
+		d.quants[c] = d.inOrder(&d.quant[d.comp[c].tq])
+		d.layout[c].written = true
+	}
+	return d.units(s, (*Decoder).sequentialRow)
+}
+
+// sequentialRow decodes units x0 to x1 of row y, those outside the wanted ones only to
+// keep up with the bits and the predictions.
+func (d *Decoder) sequentialRow(y, x0, x1 int) error {
+	b := &d.blocks[0]
+	l := &d.layout[b.comp]
+	if y < l.y0/b.v || l.y1/b.v <= y {
+		return d.meanRow(x0, x1, false)
+	}
+	left, right := min(max(l.x0/b.h, x0), x1), max(min(l.x1/b.h, x1), x0)
+	if left >= right {
+		return d.meanRow(x0, x1, false)
+	}
+	if err := d.meanRow(x0, left, false); err != nil {
+		return err
+	}
+	for i := range d.blocks[:d.s.blocks] {
+		b := &d.blocks[i]
+		l, stride := &d.layout[b.comp], d.planes.P[b.comp].Stride
+		b.step = b.h * d.side
+		b.at = (y*b.v+b.dy-l.y0)*d.side*stride + (left*b.h+b.dx-l.x0)*d.side
+	}
+	var err error
+	if d.keepTo == 0 {
+		err = d.meanRow(left, right, true)
+	} else {
+		err = d.valueRow(left, right)
+	}
+	if err != nil {
+		return err
+	}
+	return d.meanRow(right, x1, false)
+}
+
+// more readies the bits for another unit when p has passed the limit, and returns the
+// next limit.
+func (r *bitReader) more() (limit int, err error) {
+	if r.low() {
+		r.fill()
+	} else if r.overrun() {
+		return 0, errShort
+	}
+	return r.limit(), nil
+}
+
+// limit is the p from which on more must be called before a unit.
+func (r *bitReader) limit() int {
+	if r.last {
+		return r.end
+	}
+	return r.end - unitBytes
+}
+
+// meanRow decodes units x0 to x1 for their DC alone and, with write, puts each block's
+// mean into pix.
+func (d *Decoder) meanRow(x0, x1 int, write bool) error {
+	r := &d.bits
+	buf := &r.buf
+	acc, n, p, limit := r.acc, r.n, r.p, r.limit()
+	blocks := d.blocks[:d.s.blocks]
+	for x := x0; x < x1; x++ {
+		if p > limit {
+			r.acc, r.n, r.p = acc, n, p
+			var err error
+			if limit, err = r.more(); err != nil {
+				return err
+			}
+			acc, n, p = r.acc, r.n, r.p
+		}
+		for i := range blocks {
+			b := &blocks[i]
+			acc |= binary.BigEndian.Uint64(buf[p:]) >> (n & 63)
+			p += int((63 - n) >> 3)
+			n |= 56
+			e := b.dc[acc>>(64-dcBits)]
+			diff := e >> 16
+			acc <<= uint(e) & 15
+			n -= uint(e) & 15
+			if e == 0 {
+				r.acc, r.n, r.p = acc, n, p
+				diff = d.bigDC(b.i)
+				acc, n, p = r.acc, r.n, r.p
+			}
+			c := b.comp & 3
+			d.dc[c] += diff
+			if write {
+				d.pix[c][b.at] = clamp((d.dc[c]*d.quants[c][0] + 4) >> 3)
+				b.at += b.step
+			}
+			if d.eobRun != 0 {
+				d.eobRun--
+				continue
+			}
+			// 56 bits are at least one DC and three AC look-ups, or four AC look-ups.
+			for zig, k := uint(1), 3; ; k = 4 {
+				for ; k > 0; k-- {
+					e := uint(b.skip[acc>>(64-skipBits)])
+					z := zig + e>>4
+					if z > 63 {
+						if z == 64 || z-skipEnd < 64 {
+							acc <<= e & 15
+							n -= e & 15
+						} else {
+							r.acc, r.n, r.p = acc, n, p
+							d.passAC(b.i, int(zig))
+							acc, n, p = r.acc, r.n, r.p
+						}
+						goto next
+					}
+					zig = z
+					acc <<= e & 15
+					n -= e & 15
+				}
+				acc |= binary.BigEndian.Uint64(buf[p:]) >> (n & 63)
+				p += int((63 - n) >> 3)
+				n |= 56
+			}
+		next:
+		}
+		if d.err != nil {
+			return d.err
+		}
+	}
+	r.acc, r.n, r.p = acc, n, p
+	return nil
+}
+
+// valueRow decodes units x0 to x1 into pix.
+func (d *Decoder) valueRow(x0, x1 int) error {
+	r := &d.bits
+	buf := &r.buf
+	acc, n, p, limit := r.acc, r.n, r.p, r.limit()
+	blocks, block, place, keepTo := d.blocks[:d.s.blocks], &d.block, d.place, d.keepTo
+	for x := x0; x < x1; x++ {
+		if p > limit {
+			r.acc, r.n, r.p = acc, n, p
+			var err error
+			if limit, err = r.more(); err != nil {
+				return err
+			}
+			acc, n, p = r.acc, r.n, r.p
+		}
+		for i := range blocks {
+			b := &blocks[i]
+			acc |= binary.BigEndian.Uint64(buf[p:]) >> (n & 63)
+			p += int((63 - n) >> 3)
+			n |= 56
+			e := b.dc[acc>>(64-dcBits)]
+			diff := e >> 16
+			acc <<= uint(e) & 15
+			n -= uint(e) & 15
+			if e == 0 {
+				r.acc, r.n, r.p = acc, n, p
+				diff = d.bigDC(b.i)
+				acc, n, p = r.acc, r.n, r.p
+			}
+			d.dc[b.comp&3] += diff
+			zig := uint(1)
+			if d.eobRun != 0 {
+				d.eobRun--
+				goto done
+			}
+			// 56 bits are at least one DC and four AC look-ups, or five AC look-ups.
+			for k := 4; ; k = 5 {
+				for ; k > 0; k-- {
+					e := b.ac[acc>>(64-acBits)]
+					z := zig + uint(e>>8)&0xff
+					if z > 63 {
+						if z-acEnd < 64 {
+							acc <<= uint(e) & 15
+							n -= uint(e) & 15
+							goto done
+						}
+						r.acc, r.n, r.p = acc, n, p
+						zig = d.bigAC(b.i, zig)
+						acc, n, p = r.acc, r.n, r.p
+						if zig > keepTo {
+							goto rest
+						}
+						break
+					}
+					block[place[z&63]&63] = e >> 16
+					acc <<= uint(e) & 15
+					n -= uint(e) & 15
+					if zig = z + 1; zig > keepTo {
+						goto rest
+					}
+				}
+				acc |= binary.BigEndian.Uint64(buf[p:]) >> (n & 63)
+				p += int((63 - n) >> 3)
+				n |= 56
+			}
+		rest:
+			for z := zig; z < 64; {
+				acc |= binary.BigEndian.Uint64(buf[p:]) >> (n & 63)
+				p += int((63 - n) >> 3)
+				n |= 56
+				for range 4 {
+					e := uint(b.skip[acc>>(64-skipBits)])
+					if z += e >> 4; z > 63 {
+						if z == 64 || z-skipEnd < 64 {
+							acc <<= e & 15
+							n -= e & 15
+						} else {
+							r.acc, r.n, r.p = acc, n, p
+							d.passAC(b.i, int(z-e>>4))
+							acc, n, p = r.acc, r.n, r.p
+						}
+						break
+					}
+					acc <<= e & 15
+					n -= e & 15
+				}
+			}
+		done:
+			d.put(b, zig > 1)
+		}
+		if d.err != nil {
+			return d.err
+		}
+	}
+	r.acc, r.n, r.p = acc, n, p
+	return nil
+}
+
+// put transforms d.block with the prediction as its DC into pix. Blocks without AC are flat.
+func (d *Decoder) put(b *unitBlock, ac bool) {
+	c := b.comp & 3
+	dst, stride, q := d.pix[c][b.at:], d.planes.P[c].Stride, &d.quants[c]
+	b.at += b.step
+	if !ac {
+		d.flat(dst, stride, d.dc[c]*q[0])
+		return
+	}
+	d.block[0] = d.dc[c]
+	d.inverse(dst, stride, &d.block, q)
+}
+
+// bigDC decodes a DC difference symbol by symbol.
+func (d *Decoder) bigDC(i int) int32 {
+	size, err := d.bits.symbol(d.s.dc[i])
+	if err == nil && size > 16 {
+		err = errExcessive
+	}
+	if err != nil {
+		d.fail(err)
+		return 0
+	}
+	return extend(d.bits.take(uint(size)), int(size))
+}
+
+// fail notes the first error of a row, which goes on to its next check.
+func (d *Decoder) fail(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+}
+
+// bigAC decodes one AC code into d.block symbol by symbol and returns the coefficient
+// after it, 64 or more at the end of the block. The end of several blocks is one of a
+// progressive picture, but image/jpeg takes it everywhere.
+func (d *Decoder) bigAC(i int, zig uint) uint {
+	symbol, err := d.bits.symbol(d.s.ac[i])
+	if err != nil {
+		d.fail(err)
+		return 64
+	}
+	run, size := uint(symbol>>4), uint(symbol&15)
+	switch {
+	case size != 0:
+		if zig += run; zig > 63 {
+			return 64
+		}
+		d.block[d.place[zig]] = extend(d.bits.take(size), int(size))
+		return zig + 1
+	case run == 15:
+		return zig + 16
+	default:
+		d.eobRun = 1<<run + int(d.bits.take(run)) - 1
+		return 64
+	}
+}
+
+// passAC passes over the AC codes of a block from zig on, symbol by symbol.
+func (d *Decoder) passAC(i int, zig int) {
+	kept := d.block
+	for z := uint(zig); z < 64; {
+		z = d.bigAC(i, z)
+	}
+	d.block = kept
+}
