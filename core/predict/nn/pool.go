@@ -1,0 +1,340 @@
+package nn
+
+import (
+	"math"
+
+	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
+	"github.com/sightline-dev/sightline/core/predict/onnx"
+)
+
+// globalAveragePool lowers GlobalAveragePool: exact sums, then one division or requantisation.
+func (c *compiler) globalAveragePool(n *node) error {
+	if len(n.in[0].shape) != 4 {
+		return n.errorf("input of rank %d", len(n.in[0].shape))
+	}
+	x := c.pixels(n, n.in[0], padding{})
+	out := n.out[0]
+	batch, ch, h, w := x.shape[0], x.shape[1], x.shape[2], x.shape[3]
+	if n.q == nil && !floats(x) {
+		return n.errorf("type %v", x.typ)
+	}
+	if h*w == 0 || h*w >= 1<<24 {
+		return n.errorf("%d pixels", h*w)
+	}
+	// One run of pixels where lines follow each other, otherwise line by line.
+	lines, width := h, w
+	if x.halo[1]+x.halo[3] == 0 {
+		lines, width = 1, h*w
+	}
+	dense := out.halo == [4]int{}
+	if !dense {
+		return n.errorf("a convolution pads the pooled pixel")
+	}
+	if n.q == nil {
+		line := scratch(onnx.Float32, ch)
+		scale := 1 / float32(h*w)
+		c.emit(step{node: n, out: []*value{out}, in: []*value{x}, temp: []*value{line}, run: func(s *Session) {
+			sum := data[float32](s, line)[:ch]
+			for b := range batch {
+				dst := data[float32](s, out)[b*ch : (b+1)*ch]
+				kernel.SumRowsF32(dst, data[float32](s, x)[x.at(b, 0):], ch, width)
+				for y := 1; y < lines; y++ {
+					kernel.SumRowsF32(sum, data[float32](s, x)[x.at(b, y):], ch, width)
+					for j, v := range sum {
+						dst[j] += v
+					}
+				}
+				for j := range dst {
+					dst[j] *= scale
+				}
+			}
+		}})
+		return nil
+	}
+	line, total := scratch(onnx.Uint32, ch), scratch(onnx.Uint32, ch)
+	to := *n.q.out
+	scale := float32(float64(n.q.in.scale) / (float64(h*w) * float64(to.scale)))
+	zero := int32(h*w) * n.q.in.zero
+	lo, hi := to.limits()
+	if to.bytes() {
+		lo, hi = int32(n.q.lo), int32(n.q.hi)
+	}
+	c.emit(step{node: n, out: []*value{out}, in: []*value{x}, temp: []*value{line, total}, run: func(s *Session) {
+		sum, all := data[uint32](s, line)[:ch], data[uint32](s, total)[:ch]
+		for b := range batch {
+			clear(all)
+			for y := range lines {
+				kernel.SumRowsU8(sum, data[uint8](s, x)[x.at(b, y):], ch, width)
+				for j, v := range sum {
+					all[j] += v
+				}
+			}
+			for j, v := range all {
+				q := min(max(to.saturate(roundToEven(float32(int32(v)-zero)*scale)), lo), hi)
+				if to.typ == onnx.Uint16 {
+					data[uint16](s, out)[b*ch+j] = uint16(q)
+				} else {
+					data[uint8](s, out)[b*ch+j] = uint8(q)
+				}
+			}
+		}
+	}})
+	return nil
+}
+
+// maxPool lowers MaxPool of floats or bytes; pixels of the padding do not take part.
+func (c *compiler) maxPool(n *node) error {
+	if len(n.out) > 1 && n.out[1] != nil {
+		return n.errorf("indices are asked for")
+	}
+	if t := n.in[0].typ; t != onnx.Float32 && t != onnx.Uint8 && t != onnx.Int8 {
+		return n.errorf("type %v", t)
+	}
+	return c.pool(n, func(s *Session, out, x *value, d int, taps *taps, ch int) {
+		if x.typ == onnx.Float32 {
+			poolMax(data[float32](s, out)[d:d+ch], data[float32](s, x), taps)
+		} else {
+			poolMax(data[uint8](s, out)[d:d+ch], data[uint8](s, x), taps)
+		}
+	})
+}
+
+// averagePool lowers AveragePool of floats.
+func (c *compiler) averagePool(n *node) error {
+	if !floats(n.in[0]) {
+		return n.errorf("type %v", n.in[0].typ)
+	}
+	padded := n.attrInt("count_include_pad", 0) != 0
+	return c.pool(n, func(s *Session, out, x *value, d int, taps *taps, ch int) {
+		dst, src := data[float32](s, out)[d:d+ch], data[float32](s, x)
+		clear(dst)
+		for y := range taps.rows {
+			for k := range taps.cols {
+				for j, v := range src[taps.first+y*taps.stepY+k*taps.stepX:][:ch] {
+					dst[j] += v
+				}
+			}
+		}
+		count := taps.rows * taps.cols
+		if padded {
+			count = taps.whole
+		}
+		for j := range dst {
+			dst[j] /= float32(count)
+		}
+	})
+}
+
+// taps are the pixels of one window that lie inside the picture.
+type taps struct {
+	first        int // offset of the first
+	rows, cols   int
+	stepY, stepX int
+	whole        int // pixels of the window inside the picture or its declared padding
+}
+
+// clip returns the first tap k with 0 ≤ at+k·dilation and the number of taps below size.
+func clip(at, taps, dilation, size int) (first, count int) {
+	if at < 0 {
+		first = (-at + dilation - 1) / dilation
+	}
+	last := -1
+	if size-1-at >= 0 {
+		last = min(taps-1, (size-1-at)/dilation)
+	}
+	return first, max(0, last-first+1)
+}
+
+// pool emits one call of f per output pixel, with the window's pixels inside the picture.
+func (c *compiler) pool(n *node, f func(s *Session, out, x *value, d int, t *taps, ch int)) error {
+	out := n.out[0]
+	w, err := n.window(n.in[0].shape, out.shape)
+	if err != nil {
+		return err
+	}
+	x := c.pixels(n, n.in[0], padding{})
+	ch, h, width := x.shape[1], x.shape[2], x.shape[3]
+	t := &taps{stepY: w.dh * x.row(), stepX: w.dw * ch}
+	for y := range out.shape[2] {
+		for _, edge := range [][3]int{{y*w.sh - w.pt, w.kh, h}} {
+			if _, count := clip(edge[0], edge[1], w.dh, edge[2]); count == 0 {
+				return n.errorf("a window lies wholly in the padding")
+			}
+		}
+	}
+	for k := range out.shape[3] {
+		if _, count := clip(k*w.sw-w.pl, w.kw, w.dw, width); count == 0 {
+			return n.errorf("a window lies wholly in the padding")
+		}
+	}
+	c.emit(step{node: n, out: []*value{out}, in: []*value{x}, run: func(s *Session) {
+		t := *t
+		for b := range out.shape[0] {
+			for y := range out.shape[2] {
+				top := y*w.sh - w.pt
+				first, rows := clip(top, w.kh, w.dh, h)
+				_, wholeY := clip(top, w.kh, w.dh, h+w.pb)
+				for k := range out.shape[3] {
+					left := k*w.sw - w.pl
+					col, cols := clip(left, w.kw, w.dw, width)
+					_, wholeX := clip(left, w.kw, w.dw, width+w.pr)
+					t.rows, t.cols = rows, cols
+					t.first = x.at(b, top+first*w.dh) + (left+col*w.dw)*ch
+					t.whole = (wholeY + first) * (wholeX + col)
+					f(s, out, x, out.at(b, y)+k*ch, &t, ch)
+				}
+			}
+		}
+	}})
+	return nil
+}
+
+// poolMax sets dst to the largest of the window's pixels, channel by channel.
+func poolMax[T uint8 | float32](dst, src []T, t *taps) {
+	copy(dst, src[t.first:])
+	for y := range t.rows {
+		for k := range t.cols {
+			for j, v := range src[t.first+y*t.stepY+k*t.stepX:][:len(dst)] {
+				dst[j] = max(dst[j], v)
+			}
+		}
+	}
+}
+
+// reduceMean lowers ReduceMean over any axes of floats.
+func (c *compiler) reduceMean(n *node) error {
+	x, out := c.plain(n, n.in[0]), n.out[0]
+	if !floats(x) {
+		return n.errorf("type %v", x.typ)
+	}
+	axes := n.axes(1)
+	if len(axes) == 0 && n.attrInt("noop_with_empty_axes", 0) != 0 {
+		out.nhwc, out.halo = false, [4]int{}
+		out.same = x
+		return nil
+	}
+	// The result's strides over the input's shape: 0 along the axes summed away.
+	kept := make([]int, 0, len(x.shape))
+	for d, size := range x.shape {
+		if len(axes) == 0 || axes[d] {
+			size = 1
+		}
+		kept = append(kept, size)
+	}
+	target := out
+	if out.nhwc {
+		target = out.fresh()
+	}
+	st := (&value{shape: kept}).broadcast(x.shape)
+	t := newNest(x.shape, x.strides(), st)
+	size, inner := t.inner()
+	count := volume(x.shape) / max(1, volume(kept))
+	results := volume(kept)
+	c.emit(step{node: n, out: []*value{target}, in: []*value{x}, run: func(s *Session) {
+		dst, src := data[float32](s, target)[:results], data[float32](s, x)
+		clear(dst)
+		for k := t.start(0, 0); !k.done; t.next(&k) {
+			for i := range size {
+				dst[k.off[1]+i*inner[1]] += src[k.off[0]+i*inner[0]]
+			}
+		}
+		for j := range dst {
+			dst[j] /= float32(count)
+		}
+	}})
+	if target != out {
+		c.copyStep(n, out, target)
+	}
+	return nil
+}
+
+// softmax lowers Softmax along one axis; before opset 13, over all axes from that one on.
+func (c *compiler) softmax(n *node) error {
+	x := n.in[0]
+	if c.graph.opset >= 13 {
+		return c.alongAxis(n, x, n.axis(n.attrInt("axis", -1), len(x.shape)), softmaxLine)
+	}
+	axis := n.axis(n.attrInt("axis", 1), len(x.shape))
+	if axis == len(x.shape)-1 || volume(x.shape[axis+1:]) == 1 {
+		return c.alongAxis(n, x, axis, softmaxLine)
+	}
+	flat := []int{volume(x.shape[:axis]), volume(x.shape[axis:])}
+	from := &value{name: x.name, typ: x.typ, shape: flat, same: c.plain(n, x)}
+	out := n.out[0]
+	to := &value{name: out.name, typ: out.typ, shape: flat}
+	whole := &value{name: out.name, typ: out.typ, shape: out.shape, same: to}
+	made := *n
+	made.out = []*value{to}
+	if err := c.alongAxis(&made, from, 1, softmaxLine); err != nil {
+		return err
+	}
+	c.copyStep(n, out, whole)
+	return nil
+}
+
+// lpNormalization lowers LpNormalization with p = 2 or 1.
+func (c *compiler) lpNormalization(n *node) error {
+	x := n.in[0]
+	p := n.attrInt("p", 2)
+	if p != 1 && p != 2 {
+		return n.errorf("p = %d", p)
+	}
+	return c.alongAxis(n, x, n.axis(n.attrInt("axis", -1), len(x.shape)), func(dst, src []float32, n, sd, ss int) {
+		var sum float64
+		for i := range n {
+			v := math.Abs(float64(src[i*ss]))
+			if p == 2 {
+				v = float64(v * v)
+			}
+			sum += v
+		}
+		if p == 2 {
+			sum = math.Sqrt(sum)
+		}
+		for i := range n {
+			if dst[i*sd] = 0; sum > 0 {
+				dst[i*sd] = float32(float64(src[i*ss]) / sum)
+			}
+		}
+	})
+}
+
+// softmaxLine sets n elements of dst, sd apart, to the softmax of src's, ss apart.
+func softmaxLine(dst, src []float32, n, sd, ss int) {
+	top := float32(math.Inf(-1))
+	for i := range n {
+		top = max(top, src[i*ss])
+	}
+	var sum float32
+	for i := range n {
+		e := exp(src[i*ss] - top)
+		dst[i*sd] = e
+		sum += e
+	}
+	for i := range n {
+		dst[i*sd] /= sum
+	}
+}
+
+// alongAxis emits f over every line of x along axis.
+func (c *compiler) alongAxis(n *node, x *value, axis int, f func(dst, src []float32, n, sd, ss int)) error {
+	out := n.out[0]
+	if !floats(x) || len(x.shape) == 0 {
+		return n.errorf("type %v, shape %v", x.typ, x.shape)
+	}
+	across := append([]int{}, out.shape...)
+	across[axis] = 1
+	t := newNest(across, out.strides(), x.strides())
+	lines, st := t.inner()
+	size, sd, ss := out.shape[axis], out.strides()[axis], x.strides()[axis]
+	base, from := out.base(), x.base()
+	c.emit(step{node: n, out: []*value{out}, in: []*value{x}, run: func(s *Session) {
+		dst, src := data[float32](s, out), data[float32](s, x)
+		for k := t.start(base, from); !k.done; t.next(&k) {
+			for i := range lines {
+				f(dst[k.off[0]+i*st[0]:], src[k.off[1]+i*st[1]:], size, sd, ss)
+			}
+		}
+	}})
+	return nil
+}

@@ -1,0 +1,186 @@
+package nn
+
+import (
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
+	"github.com/sightline-dev/sightline/core/predict/onnx"
+)
+
+// step is one operator of a plan, ready to run: strides, offsets and weights are in run's closure.
+type step struct {
+	node *node // for names
+	out  []*value
+	in   []*value
+	temp []*value // scratch, alive in this step alone
+	run  func(s *Session)
+}
+
+// Session is one thread's memory for running a plan. It is not safe for concurrent use;
+// any number of sessions of one plan may run at once.
+type Session struct {
+	plan *Plan
+	mem  [][]byte // by value id: a slice of the arena, a constant of the plan, or the caller's input
+	outs []Tensor
+	add  kernel.Add // the residual of the product that is running, here so that it need not be allocated
+}
+
+// NewSession takes the arena in one allocation, of Plan.SessionBytes.
+func (p *Plan) NewSession() *Session {
+	s := &Session{plan: p, mem: slices.Clone(p.consts)}
+	arena := alignedBytes(p.arena)
+	for id, b := range p.blocks {
+		if b != nil {
+			s.mem[id] = arena[b.offset : b.offset+b.bytes : b.offset+b.bytes]
+		}
+	}
+	for _, v := range p.outs {
+		s.outs = append(s.outs, s.output(v))
+	}
+	return s
+}
+
+// Run executes the plan on in, one tensor per Plan.Inputs and in that order. The tensors are
+// borrowed until Run returns; the result, one per Plan.Outputs, belongs to the session and is
+// overwritten by its next Run. Run allocates nothing.
+//
+// It returns ErrInput for a tensor of another type or shape, ErrExpired when time is up.
+func (s *Session) Run(in []Tensor) ([]Tensor, error) {
+	p := s.plan
+	if len(in) != len(p.ins) {
+		return nil, fmt.Errorf("%d inputs, want %d: %w", len(in), len(p.ins), ErrInput)
+	}
+	for i := range in {
+		if err := s.feed(p.ins[i], p.inputs[i], &in[i]); err != nil {
+			return nil, err
+		}
+	}
+	defer s.release()
+	for i := range p.steps {
+		if p.expired != nil && p.expired() {
+			return nil, fmt.Errorf("%s: %w", p.steps[i].node, ErrExpired)
+		}
+		s.runStep(&p.steps[i])
+	}
+	return s.outs, nil
+}
+
+func (s *Session) runStep(st *step) {
+	for _, v := range st.out {
+		if v.halo != [4]int{} {
+			s.fillHalo(v)
+		}
+	}
+	st.run(s)
+}
+
+// release forgets the caller's tensors.
+func (s *Session) release() {
+	for _, v := range s.plan.ins {
+		s.mem[v.id] = nil
+	}
+}
+
+// feed lets value v be the bytes of t.
+func (s *Session) feed(v *value, want onnx.Value, t *Tensor) error {
+	if t.Type != want.Type || !slices.Equal(t.Shape, want.Shape) {
+		return fmt.Errorf("input %q: %v %v, want %v %v: %w", want.Name, t.Type, t.Shape, want.Type, want.Shape, ErrInput)
+	}
+	b := t.bytes()
+	if len(b) != t.Len()*t.Type.Size() {
+		return fmt.Errorf("input %q: %d bytes for shape %v: %w", want.Name, len(b), t.Shape, ErrInput)
+	}
+	s.mem[v.id] = b
+	return nil
+}
+
+// output returns the tensor that shows v's memory.
+func (s *Session) output(v *value) Tensor {
+	t := Tensor{Type: v.typ, Shape: slices.Clone(v.shape)}
+	n := volume(v.shape)
+	switch v.typ {
+	case onnx.Float32:
+		t.F32 = data[float32](s, v)[:n:n]
+	case onnx.Uint8:
+		t.U8 = data[uint8](s, v)[:n:n]
+	case onnx.Int8:
+		t.I8 = data[int8](s, v)[:n:n]
+	case onnx.Uint16:
+		t.U16 = data[uint16](s, v)[:n:n]
+	case onnx.Int32:
+		t.I32 = data[int32](s, v)[:n:n]
+	case onnx.Int64:
+		t.I64 = data[int64](s, v)[:n:n]
+	}
+	return t
+}
+
+// data returns v's memory, halo included, as elements of T.
+func data[T any](s *Session, v *value) []T {
+	b := s.mem[v.root().id]
+	var t T
+	n := len(b) / int(unsafe.Sizeof(t))
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), n)
+}
+
+func bytesOf[T any](v []T) []byte {
+	var t T
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(t)))
+}
+
+// alignedBytes returns n zero bytes that start at a cache line.
+func alignedBytes(n int64) []byte {
+	b := make([]byte, n+cacheLine)
+	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(b))) % cacheLine
+	return b[skip : int64(skip)+n]
+}
+
+// fillHalo writes the fill value around v's pixels: the rows above and below, and the columns
+// between, where the right border of a row and the left of the next are one run of memory.
+func (s *Session) fillHalo(v *value) {
+	b := s.mem[v.root().id]
+	c := v.shape[1] * v.typ.Size()
+	h, w := v.shape[2], v.shape[3]
+	top, left, bottom, right := v.halo[0], v.halo[1], v.halo[2], v.halo[3]
+	row := (left + w + right) * c
+	image := (top + h + bottom) * row
+	for range v.shape[0] {
+		setBytes(b[:top*row+left*c], v.fill)
+		for y := top; y < top+h-1; y++ {
+			end := y*row + (left+w)*c
+			setBytes(b[end:end+(right+left)*c], v.fill)
+		}
+		setBytes(b[image-bottom*row-right*c:image], v.fill)
+		b = b[image:]
+	}
+}
+
+func setBytes(b []byte, x byte) {
+	if x == 0 {
+		clear(b)
+		return
+	}
+	for i := range b {
+		b[i] = x
+	}
+}
+
+// bytes returns t's elements as they lie in memory.
+func (t *Tensor) bytes() []byte {
+	switch t.Type {
+	case onnx.Float32:
+		return bytesOf(t.F32)
+	case onnx.Int8:
+		return bytesOf(t.I8)
+	case onnx.Uint16:
+		return bytesOf(t.U16)
+	case onnx.Int32:
+		return bytesOf(t.I32)
+	case onnx.Int64:
+		return bytesOf(t.I64)
+	default:
+		return t.U8
+	}
+}
