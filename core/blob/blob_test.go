@@ -1,0 +1,357 @@
+package blob_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/blob/blobtest"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+var options = blob.Options{MaxBytes: blobtest.MaxBytes}
+
+func openFolder(t testing.TB, fsys *blobtest.FS) *blob.Folder {
+	t.Helper()
+	f, err := blob.OpenFolder(fsys, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func openHosted(t testing.TB, o blob.HostedOptions) *blob.Hosted {
+	t.Helper()
+	h, err := blob.OpenHosted(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func TestMemory(t *testing.T) {
+	blobtest.Blobs(t, func(*testing.T) blob.Blobs { return blob.NewMemory(options) })
+}
+
+func TestFolder(t *testing.T) {
+	blobtest.Blobs(t, func(t *testing.T) blob.Blobs { return openFolder(t, blobtest.NewFS()) })
+}
+
+func TestHostedInMemory(t *testing.T) {
+	blobtest.Hosted(t, func(t *testing.T, o blob.HostedOptions) (*blob.Hosted, blob.Blobs) {
+		o.Blobs = blob.NewMemory(options)
+		return openHosted(t, o), o.Blobs
+	})
+}
+
+func TestHostedInFolder(t *testing.T) {
+	blobtest.Hosted(t, func(t *testing.T, o blob.HostedOptions) (*blob.Hosted, blob.Blobs) {
+		fsys := blobtest.NewFS()
+		o.FS, o.Blobs = fsys, openFolder(t, fsys)
+		return openHosted(t, o), o.Blobs
+	})
+}
+
+func TestParseHash(t *testing.T) {
+	h := blob.Sum([]byte("x"))
+	if got, err := blob.ParseHash(h.String()); got != h || err != nil {
+		t.Errorf("ParseHash(%v) = %v, %v", h, got, err)
+	}
+	s := h.String()
+	for _, bad := range []string{"", s[1:], s + "0", strings.ToUpper(s), "g" + s[1:], "../" + s[3:]} {
+		if _, err := blob.ParseHash(bad); err == nil {
+			t.Errorf("ParseHash(%q) = nil, want an error", bad)
+		}
+	}
+}
+
+// All paths are fixed words and hex digits: nothing that a request says reaches them.
+func TestPaths(t *testing.T) {
+	fsys := blobtest.NewFS()
+	h := openHosted(t, blob.HostedOptions{FS: fsys, Blobs: openFolder(t, fsys), Random: blobtest.Random(1)})
+	name, hash, err := h.Add(t.Context(), []byte("x"), "../../etc", time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"blobs/" + hash.String()[:2] + "/" + hash.String(), "names/" + name[:2] + "/" + name}
+	if got := fsys.Files(); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("files = %v, want %v", got, want)
+	}
+}
+
+func TestDamagedBlob(t *testing.T) {
+	fsys := blobtest.NewFS()
+	f := openFolder(t, fsys)
+	data := bytes.Repeat([]byte("picture"), 1000)
+	h, err := f.Put(t.Context(), bytes.NewReader(data), blob.Hash{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fsys.Damage("blobs/") != 1 {
+		t.Fatal("no file to damage")
+	}
+	if _, err := f.Get(t.Context(), h); !errors.Is(err, blob.ErrCorrupt) {
+		t.Errorf("Get of a damaged blob = %v, want ErrCorrupt", err)
+	}
+	r, err := f.Open(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var b bytes.Buffer
+	if _, err := b.ReadFrom(r); !errors.Is(err, blob.ErrCorrupt) {
+		t.Errorf("reading a damaged blob = %v, want ErrCorrupt", err)
+	}
+	if _, err := f.Put(t.Context(), bytes.NewReader(data), h); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := f.Get(t.Context(), h); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("Get after putting it again = %d bytes, %v, want it mended", len(got), err)
+	}
+}
+
+func TestNamesSurviveRestart(t *testing.T) {
+	fsys := blobtest.NewFS()
+	o := blob.HostedOptions{FS: fsys, Blobs: openFolder(t, fsys), Random: blobtest.Random(1)}
+	h := openHosted(t, o)
+	ends := blobtest.Noon().Add(time.Hour)
+	want := map[string]blob.Picture{}
+	for i := range 10 {
+		p := blob.Picture{ContentType: "image/" + strings.Repeat("x", 28*i)[:min(28*i, 249)]}
+		if i%2 == 0 {
+			p.Expires = ends
+		}
+		name, hash, err := h.Add(t.Context(), []byte{byte(i / 3)}, p.ContentType, p.Expires)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Hash = hash
+		want[name] = p
+	}
+	o.Blobs = openFolder(t, fsys)
+	h = openHosted(t, o)
+	for name, p := range want {
+		if got, err := h.Lookup(name, blobtest.Noon()); got != p || err != nil {
+			t.Errorf("Lookup after a restart = %v, %v, want %v", got, err, p)
+		}
+	}
+	if n, err := h.Sweep(t.Context(), ends); n != 5 || err != nil {
+		t.Errorf("Sweep after a restart = %d, %v, want 5", n, err)
+	}
+	if n, err := h.Collect(t.Context()); n != 0 || err != nil {
+		t.Errorf("Collect = %d, %v, want 0: every blob has a name", n, err)
+	}
+}
+
+func TestDamagedNames(t *testing.T) {
+	fsys := blobtest.NewFS()
+	o := blob.HostedOptions{FS: fsys, Blobs: openFolder(t, fsys), Random: blobtest.Random(1)}
+	h := openHosted(t, o)
+	name, _, err := h.Add(t.Context(), []byte("x"), "image/png", time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fsys.Damage("names/")
+	h = openHosted(t, o)
+	if _, err := h.Lookup(name, blobtest.Noon()); !errors.Is(err, blob.ErrNotFound) || h.Damaged() != 1 {
+		t.Errorf("Lookup of a damaged name = %v, want ErrNotFound; Damaged() = %d, want 1", err, h.Damaged())
+	}
+	if n, err := h.Collect(t.Context()); n != 1 || err != nil || h.Damaged() != 0 {
+		t.Errorf("Collect = %d, %v, %d still damaged, want its blob gone and no damage", n, err, h.Damaged())
+	}
+	if files := fsys.Files(); len(files) != 0 {
+		t.Errorf("files left: %v", files)
+	}
+}
+
+// A session of adds, removals and sweeps, whose every operation on the file system fails once.
+// Whatever Add returned a name for is there, then and after a crash; nothing is half there;
+// what failed works when done again.
+func TestEveryFault(t *testing.T) {
+	for _, forAll := range []bool{false, true} {
+		for at := 1; ; at++ {
+			if faultAt(t, at, forAll) {
+				break
+			}
+			if t.Failed() {
+				t.Fatalf("failed at operation %d, forAll %v", at, forAll)
+			}
+		}
+	}
+}
+
+// faultAt reports whether the session ended before operation at.
+func faultAt(t *testing.T, at int, forAll bool) (done bool) {
+	fsys := blobtest.NewFS()
+	ctx := t.Context()
+	o := blob.HostedOptions{FS: fsys, Blobs: openFolder(t, fsys), Random: blobtest.Random(uint64(at))}
+	h := openHosted(t, o)
+	named := map[string][]byte{}
+	fsys.FailAt(at, forAll)
+	for i := range 6 {
+		data := []byte{byte(i / 2)}
+		ends := time.Time{}
+		if i%3 == 0 {
+			ends = blobtest.Noon()
+		}
+		name, _, err := h.Add(ctx, data, "image/png", ends)
+		switch {
+		case err == nil && !ends.IsZero():
+		case err == nil:
+			named[name] = data
+		case !errors.Is(err, blobtest.ErrFault) || name != "":
+			t.Errorf("Add = %q, %v, want the fault alone", name, err)
+		}
+		if i == 3 {
+			for name := range named {
+				delete(named, name) // asked for: may be gone, whatever Remove returns
+				if err := h.Remove(ctx, name); err != nil && !errors.Is(err, blobtest.ErrFault) {
+					t.Errorf("Remove = %v", err)
+				}
+				break
+			}
+		}
+	}
+	if _, err := h.Sweep(ctx, blobtest.Noon()); err != nil && !errors.Is(err, blobtest.ErrFault) {
+		t.Errorf("Sweep = %v", err)
+	}
+	done = fsys.Ops() < at
+	fsys.FailAt(0, false)
+	if _, err := h.Sweep(ctx, blobtest.Noon()); err != nil {
+		t.Errorf("Sweep after the fault = %v", err)
+	}
+	check(t, h, o.Blobs, named, false)
+
+	rng := rand.New(rand.NewPCG(uint64(at), 3))
+	fsys.Crash(rng)
+	o.Blobs = openFolder(t, fsys)
+	h = openHosted(t, o)
+	if h.Damaged() != 0 {
+		t.Errorf("%d names damaged by a crash", h.Damaged())
+	}
+	if _, err := h.Collect(ctx); err != nil {
+		t.Error(err)
+	}
+	check(t, h, o.Blobs, named, true)
+	return done
+}
+
+// check holds names to what Add and Remove have promised. After a crash names may be there
+// that a failed Add left or a failed Remove took away.
+func check(t *testing.T, h *blob.Hosted, s blob.Blobs, named map[string][]byte, crashed bool) {
+	t.Helper()
+	for name, data := range named {
+		p, err := h.Lookup(name, blobtest.Noon().Add(-1))
+		if err != nil {
+			t.Errorf("Lookup = %v, want a picture", err)
+			continue
+		}
+		if got, err := s.Get(context.Background(), p.Hash); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("Get = %v, %v, want %v", got, err, data)
+		}
+	}
+	err := s.Each(context.Background(), func(hash blob.Hash) error {
+		_, err := s.Get(context.Background(), hash)
+		return err
+	})
+	if err != nil {
+		t.Errorf("a blob that is there cannot be read: %v", err)
+	}
+	if !crashed && h.Len() < len(named) {
+		t.Errorf("Len() = %d, want at least %d", h.Len(), len(named))
+	}
+}
+
+// Crashes at random moments of random sessions.
+func TestCrashes(t *testing.T) {
+	for seed := range proof.Seeds(t, 300, 20_000) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		fsys := blobtest.NewFS()
+		o := blob.HostedOptions{FS: fsys, Random: blobtest.Random(seed)}
+		named := map[string][]byte{}
+		for range 3 {
+			o.Blobs = openFolder(t, fsys)
+			h := openHosted(t, o)
+			if _, err := h.Collect(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			check(t, h, o.Blobs, named, true)
+			fsys.FailAt(1+rng.IntN(80), true) // from here on the power is off
+			for range 10 {
+				data := []byte{byte(rng.IntN(4))}
+				if name, _, err := h.Add(t.Context(), data, "", time.Time{}); err == nil {
+					named[name] = data
+				}
+				if rng.IntN(3) == 0 {
+					for name := range named {
+						delete(named, name) // asked for: may be gone, whatever Remove returns
+						_ = h.Remove(t.Context(), name)
+						break
+					}
+				}
+			}
+			fsys.Crash(rng)
+		}
+	}
+}
+
+func TestOpenFails(t *testing.T) {
+	for at := 1; at <= 8; at++ {
+		fsys := blobtest.NewFS()
+		fsys.FailAt(at, false)
+		_, err1 := blob.OpenFolder(fsys, options)
+		_, err2 := blob.OpenHosted(blob.HostedOptions{FS: fsys, Blobs: blob.NewMemory(options), Random: blobtest.Random(1)})
+		if err := errors.Join(err1, err2); fsys.Ops() >= at && !errors.Is(err, blobtest.ErrFault) {
+			t.Errorf("opening with operation %d failing = %v, want the fault", at, err)
+		}
+	}
+}
+
+func ExampleHosted() {
+	blobs := blob.NewMemory(blob.Options{})
+	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: blobs, Random: blobtest.Random(1)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	noon := blobtest.Noon()
+	name, _, err := hosted.Add(context.Background(), []byte("a picture"), "image/png", noon.Add(24*time.Hour))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	p, err := hosted.Lookup(name, noon)
+	fmt.Println(p.ContentType, err)
+	_, err = hosted.Lookup(name, noon.Add(24*time.Hour))
+	fmt.Println(err)
+	n, err := hosted.Sweep(context.Background(), noon.Add(24*time.Hour))
+	fmt.Println(n, err)
+	// Output:
+	// image/png <nil>
+	// no such blob
+	// 1 <nil>
+}
+
+func BenchmarkFolderGet(b *testing.B) {
+	f, err := blob.OpenFolder(blobtest.NewFS(), blob.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	data := make([]byte, 1<<20)
+	h, err := f.Put(b.Context(), bytes.NewReader(data), blob.Hash{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		if _, err := f.Get(b.Context(), h); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

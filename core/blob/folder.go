@@ -1,0 +1,214 @@
+package blob
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"slices"
+)
+
+const (
+	blobsDir   = "blobs"
+	blobsSpool = "blobs.new"
+)
+
+// Folder is a store of blobs as files. It is safe for concurrent use by one program; two
+// must not share a folder.
+//
+//	blobs/3f/3f9a…   64 hex digits: the bytes with this SHA-256, and nothing else
+//	blobs.new/17     being written; emptied by OpenFolder
+//
+// A blob is written beside, synced and renamed, so a crash at any moment leaves it whole or
+// absent; once Put has returned it stays. Deleting is not synced: after a crash a deleted
+// blob may be there again.
+type Folder struct {
+	fsys  FS
+	limit int64
+	spool *spool
+}
+
+var _ Blobs = (*Folder)(nil)
+
+// OpenFolder opens or makes the store in fsys.
+func OpenFolder(fsys FS, o Options) (*Folder, error) {
+	if err := fsys.MkdirAll(blobsDir); err != nil {
+		return nil, fmt.Errorf("blobs: %w", err)
+	}
+	s, err := openSpool(fsys, blobsSpool)
+	if err != nil {
+		return nil, fmt.Errorf("blobs: %w", err)
+	}
+	return &Folder{fsys: fsys, limit: o.withDefaults().MaxBytes, spool: s}, nil
+}
+
+// Put implements [Blobs]. Bytes that are held already replace themselves, which mends a
+// damaged file.
+func (f *Folder) Put(ctx context.Context, r io.Reader, want Hash) (Hash, error) {
+	var h Hash
+	err := f.spool.write(func(w io.Writer) (string, error) {
+		var err error
+		if h, err = receive(ctx, w, r, want, f.limit); err != nil {
+			return "", err
+		}
+		return place(blobsDir, h.String()), nil
+	})
+	if err != nil {
+		return Hash{}, fmt.Errorf("put blob: %w", err)
+	}
+	return h, nil
+}
+
+// Get implements [Blobs].
+func (f *Folder) Get(ctx context.Context, h Hash) ([]byte, error) {
+	n, err := f.Len(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	if n > f.limit {
+		return nil, fmt.Errorf("%v: %d bytes: %w", h, n, ErrCorrupt)
+	}
+	r, err := f.Open(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	data := make([]byte, 0, n+1) // one more, so that reading to the end does not grow it
+	for err == nil {
+		if len(data) == cap(data) {
+			data = slices.Grow(data, 1)
+		}
+		var k int
+		k, err = r.Read(data[len(data):cap(data)])
+		data = data[:len(data)+k]
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	if err = errors.Join(err, r.Close()); err != nil {
+		return nil, err
+	}
+	return data, nil
+}
+
+// Open implements [Blobs].
+func (f *Folder) Open(ctx context.Context, h Hash) (io.ReadCloser, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	file, err := f.fsys.Open(place(blobsDir, h.String()))
+	if err != nil {
+		return nil, notFound(h, err)
+	}
+	return &checked{file: file, want: h, sum: sha256.New()}, nil
+}
+
+// Has implements [Blobs].
+func (f *Folder) Has(ctx context.Context, h Hash) (bool, error) {
+	_, err := f.Len(ctx, h)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Len implements [Blobs].
+func (f *Folder) Len(ctx context.Context, h Hash) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := f.fsys.Size(place(blobsDir, h.String()))
+	if err != nil {
+		return 0, notFound(h, err)
+	}
+	return n, nil
+}
+
+// Delete implements [Blobs].
+func (f *Folder) Delete(ctx context.Context, h Hash) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := remove(f.fsys, place(blobsDir, h.String())); err != nil {
+		return fmt.Errorf("delete blob: %w", err)
+	}
+	return nil
+}
+
+// Each implements [Blobs].
+func (f *Folder) Each(ctx context.Context, yield func(Hash) error) error {
+	return list(f.fsys, blobsDir, len(Hash{}), func(name string) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		h, err := ParseHash(name)
+		if err != nil {
+			return err
+		}
+		return yield(h)
+	})
+}
+
+func notFound(h Hash, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%v: %w", h, ErrNotFound)
+	}
+	return fmt.Errorf("blob: %w", err)
+}
+
+// checked passes a file on and compares its hash at the end.
+type checked struct {
+	file io.ReadCloser
+	want Hash
+	sum  hash.Hash
+}
+
+func (c *checked) Read(p []byte) (int, error) {
+	n, err := c.file.Read(p)
+	c.sum.Write(p[:n])
+	if err == io.EOF && Hash(c.sum.Sum(nil)) != c.want {
+		return n, fmt.Errorf("%v: %w", c.want, ErrCorrupt)
+	}
+	return n, err
+}
+
+func (c *checked) Close() error { return c.file.Close() }
+
+// receive copies r to w, at most limit bytes, and returns their hash, which is want unless
+// that is zero.
+func receive(ctx context.Context, w io.Writer, r io.Reader, want Hash, limit int64) (Hash, error) {
+	sum := sha256.New()
+	n, err := io.Copy(io.MultiWriter(w, sum), io.LimitReader(interruptible{ctx, r}, limit+1))
+	if err != nil {
+		return Hash{}, err
+	}
+	if n > limit {
+		return Hash{}, fmt.Errorf("over %d bytes: %w", limit, ErrTooLarge)
+	}
+	h := Hash(sum.Sum(nil))
+	if !want.IsZero() && h != want {
+		return Hash{}, fmt.Errorf("got %v, want %v: %w", h, want, ErrHash)
+	}
+	return h, nil
+}
+
+// interruptible is a reader that ends with its context.
+type interruptible struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (i interruptible) Read(p []byte) (int, error) {
+	if err := i.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return i.r.Read(p)
+}
+
+func sortedDir(fsys FS, dir string) ([]string, error) {
+	names, err := fsys.ReadDir(dir)
+	slices.Sort(names)
+	return names, err
+}

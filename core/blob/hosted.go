@@ -1,0 +1,336 @@
+package blob
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// ErrContentType is returned for a content type that no header line may hold.
+var ErrContentType = errors.New("bad content type")
+
+// ErrRandom is returned when the random source fails or repeats itself.
+var ErrRandom = errors.New("random source gives no fresh name")
+
+const (
+	namesDir   = "names"
+	namesSpool = "names.new"
+	nameBytes  = 16
+)
+
+// Hosted gives blobs public names: 32 hex digits from 128 random bits, which nobody guesses.
+// It is safe for concurrent use, and counts names, so that a blob goes with its last name.
+//
+//	names/a1/a1b2…   one record a name (record.go); absent without a file system
+//	names.new/4      being written
+//
+// A blob is stored before its name is, and a name removed before its blob, each synced, so
+// after a crash every name has its blob. What a crash can leave is a blob without a name;
+// [Hosted.Collect] finds those.
+//
+// The names live in memory too: about 200 bytes each.
+type Hosted struct {
+	blobs  Blobs
+	random io.Reader
+	keep   func(Hash) bool
+	fsys   FS // nil: names end with the program
+	spool  *spool
+
+	mu      sync.Mutex
+	names   map[[nameBytes]byte]Picture
+	holds   map[Hash]int // names of a blob, and calls of Add under way
+	dead    map[Hash]bool
+	damaged []string // files of names that cannot be read
+}
+
+// HostedOptions say where names and blobs are.
+type HostedOptions struct {
+	FS     FS        // where the names are kept; nil keeps them in memory alone
+	Blobs  Blobs     // where the bytes are
+	Random io.Reader // names come from it: a source fit for secrets
+
+	// Keep reports whether something else than a name needs a blob in the same store; such
+	// blobs are never deleted. nil: nothing does. It must not call the Hosted.
+	Keep func(Hash) bool
+}
+
+// OpenHosted reads the names that are there. A damaged record is no name; [Hosted.Collect]
+// removes it.
+func OpenHosted(o HostedOptions) (*Hosted, error) {
+	h := &Hosted{
+		blobs: o.Blobs, random: o.Random, keep: o.Keep, fsys: o.FS,
+		names: map[[nameBytes]byte]Picture{}, holds: map[Hash]int{}, dead: map[Hash]bool{},
+	}
+	if h.keep == nil {
+		h.keep = func(Hash) bool { return false }
+	}
+	fsys := o.FS
+	if fsys == nil {
+		return h, nil
+	}
+	if err := fsys.MkdirAll(namesDir); err != nil {
+		return nil, fmt.Errorf("hosted names: %w", err)
+	}
+	var err error
+	if h.spool, err = openSpool(fsys, namesSpool); err != nil {
+		return nil, fmt.Errorf("hosted names: %w", err)
+	}
+	if err := list(fsys, namesDir, nameBytes, h.load); err != nil {
+		return nil, fmt.Errorf("hosted names: %w", err)
+	}
+	return h, nil
+}
+
+func (h *Hosted) load(name string) error {
+	data, err := readFile(h.fsys, place(namesDir, name), maxRecord)
+	var p Picture
+	if err == nil {
+		p, err = parseRecord(data)
+	}
+	switch {
+	case errors.Is(err, ErrCorrupt), errors.Is(err, ErrContentType):
+		h.damaged = append(h.damaged, name)
+		return nil
+	case err != nil:
+		return err
+	}
+	key, _ := parseName(name)
+	h.names[key] = p
+	h.holds[p.Hash]++
+	return nil
+}
+
+// parseName reads a name as requests carry it.
+func parseName(s string) (key [nameBytes]byte, ok bool) {
+	if !isHex(s, nameBytes) {
+		return key, false
+	}
+	_, err := hex.Decode(key[:], []byte(s))
+	return key, err == nil
+}
+
+// Add keeps data and gives it a new name, until expires (rounded down to milliseconds) or, when
+// that is zero, until it is removed. The same bytes added twice have two names and one blob.
+// When it returns an error there is no new name.
+func (h *Hosted) Add(ctx context.Context, data []byte, contentType string, expires time.Time) (name string, hash Hash, err error) {
+	if err := checkContentType(contentType); err != nil {
+		return "", Hash{}, err
+	}
+	hash = Sum(data)
+	h.hold(hash)
+	if _, err := h.blobs.Put(ctx, bytes.NewReader(data), hash); err != nil {
+		return "", Hash{}, errors.Join(err, h.release(ctx, hash))
+	}
+	name, err = h.name(hash, contentType, expires)
+	if err != nil {
+		return "", Hash{}, errors.Join(err, h.release(ctx, hash))
+	}
+	return name, hash, nil
+}
+
+// name gives a held blob a new name, which takes over the hold.
+func (h *Hosted) name(hash Hash, contentType string, expires time.Time) (string, error) {
+	p := Picture{Hash: hash, ContentType: contentType}
+	if !expires.IsZero() {
+		p.Expires = time.UnixMilli(expires.UnixMilli()).UTC()
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	key, err := h.fresh()
+	if err != nil {
+		return "", err
+	}
+	name := hex.EncodeToString(key[:])
+	if h.fsys != nil {
+		err := h.spool.write(func(w io.Writer) (string, error) {
+			_, err := w.Write(appendRecord(nil, &p))
+			return place(namesDir, name), err
+		})
+		if err != nil {
+			// The record may be there although its folder could not be synced.
+			err = errors.Join(err, remove(h.fsys, place(namesDir, name)))
+			return "", fmt.Errorf("hosted name: %w", err)
+		}
+	}
+	h.names[key] = p
+	return name, nil
+}
+
+// fresh draws a name that is not taken.
+func (h *Hosted) fresh() ([nameBytes]byte, error) {
+	for range 4 {
+		var key [nameBytes]byte
+		if _, err := io.ReadFull(h.random, key[:]); err != nil {
+			return key, fmt.Errorf("%w: %w", ErrRandom, err)
+		}
+		if _, taken := h.names[key]; !taken {
+			return key, nil
+		}
+	}
+	return [nameBytes]byte{}, ErrRandom
+}
+
+// Lookup returns what name stands for at the time now. It returns ErrNotFound for a name that
+// is not held, is malformed or has expired: three cases a stranger cannot tell apart.
+func (h *Hosted) Lookup(name string, now time.Time) (Picture, error) {
+	key, ok := parseName(name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p, held := h.names[key]
+	if !ok || !held || p.expired(now) {
+		return Picture{}, ErrNotFound
+	}
+	return p, nil
+}
+
+// Remove takes a name away, and its blob when that was the last. A name that is not held is
+// no error.
+func (h *Hosted) Remove(ctx context.Context, name string) error {
+	key, ok := parseName(name)
+	if !ok {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.unname(ctx, key)
+}
+
+// Sweep removes the names that have expired at the time now, and every blob with its last
+// name, and returns how many names went. What fails is tried again by the next Sweep; the
+// rest is swept nevertheless.
+func (h *Hosted) Sweep(ctx context.Context, now time.Time) (int, error) {
+	h.mu.Lock()
+	var over [][nameBytes]byte
+	for key, p := range h.names {
+		if p.expired(now) {
+			over = append(over, key)
+		}
+	}
+	dead := slices.Collect(maps.Keys(h.dead))
+	h.mu.Unlock()
+	slices.SortFunc(over, func(a, b [nameBytes]byte) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(dead, func(a, b Hash) int { return bytes.Compare(a[:], b[:]) })
+
+	n := 0
+	var failed []error
+	for _, key := range over {
+		if err := ctx.Err(); err != nil {
+			return n, errors.Join(append(failed, err)...)
+		}
+		h.mu.Lock()
+		err := h.unname(ctx, key)
+		if _, held := h.names[key]; !held {
+			n++
+		}
+		h.mu.Unlock()
+		if err != nil {
+			failed = append(failed, err)
+		}
+	}
+	for _, hash := range dead {
+		h.mu.Lock()
+		err := h.drop(ctx, hash)
+		h.mu.Unlock()
+		if err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return n, errors.Join(failed...)
+}
+
+// unname removes a name; mu is held.
+func (h *Hosted) unname(ctx context.Context, key [nameBytes]byte) error {
+	p, held := h.names[key]
+	if !held {
+		return nil
+	}
+	if h.fsys != nil {
+		file := place(namesDir, hex.EncodeToString(key[:]))
+		if err := remove(h.fsys, file); err != nil {
+			return fmt.Errorf("remove hosted name: %w", err)
+		}
+		if err := h.fsys.SyncDir(file[:len(namesDir)+3]); err != nil {
+			return fmt.Errorf("remove hosted name: %w", err)
+		}
+	}
+	delete(h.names, key)
+	return h.let(ctx, p.Hash)
+}
+
+func (h *Hosted) hold(hash Hash) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.holds[hash]++
+}
+
+func (h *Hosted) release(ctx context.Context, hash Hash) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.let(ctx, hash)
+}
+
+// let gives up one hold and deletes the blob with the last; mu is held.
+func (h *Hosted) let(ctx context.Context, hash Hash) error {
+	if h.holds[hash]--; h.holds[hash] > 0 {
+		return nil
+	}
+	delete(h.holds, hash)
+	h.dead[hash] = true
+	return h.drop(ctx, hash)
+}
+
+// drop deletes a blob that has lost its last name, unless it has a new one; mu is held.
+// The request that caused it may be over, the deletion is wanted all the same.
+func (h *Hosted) drop(ctx context.Context, hash Hash) error {
+	if h.holds[hash] == 0 && !h.keep(hash) {
+		if err := h.blobs.Delete(context.WithoutCancel(ctx), hash); err != nil {
+			return err
+		}
+	}
+	delete(h.dead, hash)
+	return nil
+}
+
+// Collect deletes the blobs that have no name and that Keep does not claim, and the files of
+// damaged names; it returns how many blobs went. Only a crash leaves such blobs, so it is for
+// the start of a program, before anything else puts blobs into the same store.
+func (h *Hosted) Collect(ctx context.Context) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for len(h.damaged) > 0 {
+		if err := remove(h.fsys, place(namesDir, h.damaged[0])); err != nil {
+			return 0, fmt.Errorf("remove hosted name: %w", err)
+		}
+		h.damaged = h.damaged[1:]
+	}
+	n := 0
+	err := h.blobs.Each(ctx, func(hash Hash) error {
+		if h.holds[hash] > 0 || h.keep(hash) {
+			return nil
+		}
+		n++
+		return h.blobs.Delete(ctx, hash)
+	})
+	return n, err
+}
+
+// Len returns the number of names, expired ones that Sweep has not met among them.
+func (h *Hosted) Len() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.names)
+}
+
+// Damaged returns the number of name records that could not be read and are still there.
+func (h *Hosted) Damaged() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.damaged)
+}

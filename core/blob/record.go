@@ -1,0 +1,84 @@
+package blob
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"time"
+)
+
+// A name's record, little-endian:
+//
+//	offset  bytes  what
+//	0       4      "SLHN"
+//	4       1      version, 1
+//	5       1      n, length of the content type
+//	6       2      zero
+//	8       8      expiry, milliseconds since 1970 UTC; 0: never
+//	16      32     SHA-256 of the blob
+//	48      n      content type
+//	48+n    4      CRC-32C of all before
+const (
+	recordMagic   = "SLHN"
+	recordVersion = 1
+	recordFixed   = 48
+	maxRecord     = recordFixed + maxContentType + 4
+
+	maxContentType = 255
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Picture is what a hosted name stands for.
+type Picture struct {
+	Hash        Hash
+	ContentType string    // as given when it was named
+	Expires     time.Time // UTC, in milliseconds; zero: never
+}
+
+// expired reports whether the picture's time is over at now.
+func (p *Picture) expired(now time.Time) bool {
+	return !p.Expires.IsZero() && !now.Before(p.Expires)
+}
+
+func appendRecord(b []byte, p *Picture) []byte {
+	from := len(b)
+	b = append(b, recordMagic...)
+	b = append(b, recordVersion, byte(len(p.ContentType)), 0, 0)
+	ms := int64(0)
+	if !p.Expires.IsZero() {
+		ms = p.Expires.UnixMilli()
+	}
+	b = binary.LittleEndian.AppendUint64(b, uint64(ms))
+	b = append(b, p.Hash[:]...)
+	b = append(b, p.ContentType...)
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[from:], castagnoli))
+}
+
+func parseRecord(b []byte) (Picture, error) {
+	if len(b) < recordFixed+4 || len(b) != recordFixed+int(b[5])+4 {
+		return Picture{}, fmt.Errorf("name record of %d bytes: %w", len(b), ErrCorrupt)
+	}
+	body, sum := b[:len(b)-4], binary.LittleEndian.Uint32(b[len(b)-4:])
+	if crc32.Checksum(body, castagnoli) != sum || string(b[:4]) != recordMagic ||
+		b[4] != recordVersion || b[6] != 0 || b[7] != 0 {
+		return Picture{}, fmt.Errorf("name record: %w", ErrCorrupt)
+	}
+	p := Picture{Hash: Hash(b[16:48]), ContentType: string(body[recordFixed:])}
+	if ms := int64(binary.LittleEndian.Uint64(b[8:])); ms != 0 {
+		p.Expires = time.UnixMilli(ms).UTC()
+	}
+	return p, checkContentType(p.ContentType)
+}
+
+// checkContentType holds a content type to what may stand in a header line.
+func checkContentType(s string) error {
+	ok := len(s) <= maxContentType
+	for i := range len(s) {
+		ok = ok && ' ' <= s[i] && s[i] <= '~'
+	}
+	if !ok {
+		return fmt.Errorf("content type %.40q: %w", s, ErrContentType)
+	}
+	return nil
+}
