@@ -23,8 +23,9 @@ var ErrFault = errors.New("injected fault")
 // from what a disk would still have:
 //
 //	write            seen at once, lost in a crash unless Sync returned
-//	create, rename   seen at once, lost in a crash unless SyncDir of a folder concerned returned;
-//	and remove       of those since, a crash keeps the first few, as a journal does
+//	create, rename   seen at once, lost in a crash unless SyncDir of the folder (of a rename: the
+//	and remove       one it goes to) returned; of each folder's changes since, a crash keeps the
+//	                 first few, of one folder more and of another fewer
 //
 // It is safe for concurrent use.
 type FS struct {
@@ -86,7 +87,13 @@ func (f *FS) step(op, name string) error {
 func (f *FS) Crash(rng *rand.Rand) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.flush(rng.IntN(len(f.pending) + 1))
+	folders := map[string]bool{}
+	for _, c := range f.pending {
+		folders[c.folder()] = true
+	}
+	for _, folder := range slices.Sorted(maps.Keys(folders)) {
+		f.flush(folder, rng.IntN(len(f.pending)+1))
+	}
 	f.pending = nil
 	f.files = map[string]*node{}
 	for _, name := range slices.Sorted(maps.Keys(f.disk)) {
@@ -107,15 +114,27 @@ func (f *FS) Crash(rng *rand.Rand) {
 	f.failAt = 0
 }
 
-// flush brings the first n pending changes to the disk; mu is held.
-func (f *FS) flush(n int) {
-	for _, c := range f.pending[:n] {
+// folder is the one whose sync saves the change.
+func (c *change) folder() string {
+	if c.to != "" {
+		return path.Dir(c.to)
+	}
+	return path.Dir(c.from)
+}
+
+// flush brings the first n pending changes of a folder to the disk; mu is held.
+func (f *FS) flush(folder string, n int) {
+	f.pending = slices.DeleteFunc(f.pending, func(c change) bool {
+		if c.folder() != folder || n == 0 {
+			return false
+		}
+		n--
 		delete(f.disk, c.from)
 		if c.to != "" {
 			f.disk[c.to] = c.node
 		}
-	}
-	f.pending = f.pending[n:]
+		return true
+	})
 }
 
 // Damage flips a bit of every file under prefix that is at least one byte long, and returns
@@ -263,13 +282,7 @@ func (f *FS) SyncDir(name string) error {
 	if err := f.step("syncdir", name); err != nil {
 		return err
 	}
-	for i := len(f.pending) - 1; i >= 0; i-- {
-		c := f.pending[i]
-		if c.from != "" && path.Dir(c.from) == name || c.to != "" && path.Dir(c.to) == name {
-			f.flush(i + 1)
-			break
-		}
-	}
+	f.flush(name, len(f.pending))
 	return nil
 }
 
