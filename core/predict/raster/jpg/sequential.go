@@ -255,7 +255,7 @@ func (d *Decoder) put(b *unitBlock, ac bool) {
 	d.inverse(dst, stride, &d.block, q)
 }
 
-// bigDC decodes a DC difference symbol by symbol.
+// bigDC decodes a DC difference by its symbol, and leaves at least 56 valid bits.
 func (d *Decoder) bigDC(i int) int32 {
 	size, err := d.bits.symbol(d.s.dc[i])
 	if err == nil && size > 16 {
@@ -265,7 +265,9 @@ func (d *Decoder) bigDC(i int) int32 {
 		d.fail(err)
 		return 0
 	}
-	return extend(d.bits.take(uint(size)), int(size))
+	diff := extend(d.bits.take(uint(size)), int(size))
+	d.bits.refill()
+	return diff
 }
 
 // fail notes the first error of a row, which goes on to its next check.

@@ -1,0 +1,96 @@
+package jpg
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+var kinds = []byte{markerSOF0, markerSOF1, markerSOF2}
+
+// each generates n pictures of every sampling and kind and hands them to f.
+func each(t *testing.T, n, maxSide int, f func(t *testing.T, r *rand.Rand, p *picture, data []byte)) {
+	for _, s := range samplings {
+		for _, marker := range kinds {
+			t.Run(fmt.Sprintf("%s SOF%d", s.name, marker-markerSOF0), func(t *testing.T) {
+				for seed := range uint64(n) {
+					r := rand.New(rand.NewPCG(seed, uint64(marker)))
+					p := generate(r, s, marker, maxSide)
+					t.Run(fmt.Sprint(seed), func(t *testing.T) { f(t, r, p, p.encode(r)) })
+				}
+			})
+		}
+	}
+}
+
+// TestDecodeEqualsImageJPEG holds every sample of every kind of file to image/jpeg's.
+func TestDecodeEqualsImageJPEG(t *testing.T) {
+	var d Decoder
+	each(t, 12, 90, func(t *testing.T, _ *rand.Rand, p *picture, data []byte) {
+		if !against(t, &d, data) {
+			t.Fatalf("refused %v", p)
+		}
+	})
+}
+
+// TestDecodeDamaged cuts and alters files: what image/jpeg refuses is refused, what it
+// takes gives the same samples.
+func TestDecodeDamaged(t *testing.T) {
+	var d Decoder
+	cut, taken := 0, 0
+	each(t, 3, 40, func(t *testing.T, r *rand.Rand, _ *picture, data []byte) {
+		for range 30 {
+			against(t, &d, data[:r.IntN(len(data))])
+			cut++
+		}
+		for range 60 {
+			damaged := slices.Clone(data)
+			for range 1 + r.IntN(2) {
+				// Half of the damage goes into the last part, where there are no tables.
+				at := r.IntN(len(damaged))
+				if r.IntN(2) == 0 {
+					at = len(damaged) - 1 - r.IntN(min(300, len(damaged)))
+				}
+				switch r.IntN(4) {
+				case 0:
+					damaged[at] ^= 1 << r.IntN(8)
+				case 1:
+					damaged[at] = byte(r.Int())
+				case 2:
+					damaged = slices.Delete(damaged, at, min(len(damaged), at+1+r.IntN(4)))
+				default:
+					damaged = slices.Insert(damaged, at, 0xff, byte(r.IntN(256)))
+				}
+				if len(damaged) == 0 {
+					return
+				}
+			}
+			// Damage must not turn the frame into one that takes minutes.
+			if c, err := ReadConfig(damaged); err == nil && c.Width*c.Height > 1<<20 {
+				continue
+			}
+			if against(t, &d, damaged) {
+				taken++
+			}
+		}
+	})
+	t.Logf("%d cut, %d damaged and taken by both", cut, taken)
+	if taken < 100 {
+		t.Errorf("only %d damaged files were taken by both", taken)
+	}
+}
+
+// TestDecodeEveryCut cuts one file of each coding at every byte.
+func TestDecodeEveryCut(t *testing.T) {
+	var d Decoder
+	for _, marker := range kinds {
+		r := rand.New(rand.NewPCG(5, uint64(marker)))
+		data := generate(r, samplings[5], marker, 30).encode(r)
+		for i := range data {
+			if against(t, &d, data[:i]) {
+				t.Fatalf("SOF%d: %d of %d bytes were taken", marker-markerSOF0, i, len(data))
+			}
+		}
+	}
+}
