@@ -31,22 +31,20 @@ func (t *tileArgs) ptr() *byte { return (*byte)(unsafe.Pointer(t)) }
 
 func bits(v float32) uint64 { return uint64(math.Float32bits(v)) }
 
-// tileFunc computes args.tiles tiles of a fixed height and width, one below the other.
-type tileFunc struct {
-	height int
-	run    [2]func(*byte) // one panel wide, two panels wide
+// rowArgs is what a depthwise row's assembly reads: fields of 8 bytes in the order
+// of the row… constants of asm/depthwise512.go.
+type rowArgs struct {
+	src, dst, w, bias, scale unsafe.Pointer
+	step                     int // bytes between input rows
+	col                      int // bytes between the columns of the kernel
+	next                     int // bytes between the inputs of neighbouring outputs
+	out                      int // bytes between outputs, and between taps of float weights
+	width                    int
+	mask                     int // one bit per channel
+	taps                     *int
+	count                    int // taps, or groups of four
+	lo, hi                   uint64
+	zero                     int
 }
 
-// block splits m rows into runs of tiles, tallest first, and calls run with the
-// first row of each.
-func block(fs []tileFunc, m, width int, args *tileArgs, at func(row int)) {
-	row := 0
-	for _, f := range fs {
-		if n := (m - row) / f.height; n > 0 {
-			at(row)
-			args.tiles = n
-			f.run[width-1](args.ptr())
-			row += n * f.height
-		}
-	}
-}
+func (r *rowArgs) ptr() *byte { return (*byte)(unsafe.Pointer(r)) }

@@ -43,27 +43,6 @@ func Force(to string) (restore func()) {
 // the panels of the weights.
 const gemmChunk = 128 << 10
 
-var (
-	f32AVX512 = []tileFunc{
-		{14, [2]func(*byte){gemmF32Tile14x16AVX512, gemmF32Tile14x32AVX512}},
-		{7, [2]func(*byte){gemmF32Tile7x16AVX512, gemmF32Tile7x32AVX512}},
-		{4, [2]func(*byte){gemmF32Tile4x16AVX512, gemmF32Tile4x32AVX512}},
-		{2, [2]func(*byte){gemmF32Tile2x16AVX512, gemmF32Tile2x32AVX512}},
-		{1, [2]func(*byte){gemmF32Tile1x16AVX512, gemmF32Tile1x32AVX512}},
-	}
-	u8AVX512 = []tileFunc{
-		{14, [2]func(*byte){gemmU8Tile14x16AVX512, gemmU8Tile14x32AVX512}},
-		{7, [2]func(*byte){gemmU8Tile7x16AVX512, gemmU8Tile7x32AVX512}},
-		{4, [2]func(*byte){gemmU8Tile4x16AVX512, gemmU8Tile4x32AVX512}},
-		{2, [2]func(*byte){gemmU8Tile2x16AVX512, gemmU8Tile2x32AVX512}},
-		{1, [2]func(*byte){gemmU8Tile1x16AVX512, gemmU8Tile1x32AVX512}},
-	}
-	i32AVX512 = []tileFunc{
-		{4, [2]func(*byte){gemmI32Tile4x16AVX512, gemmI32Tile4x32AVX512}},
-		{1, [2]func(*byte){gemmI32Tile1x16AVX512, gemmI32Tile1x32AVX512}},
-	}
-)
-
 func gemmF32(dst []float32, ldd int, a []float32, lda, segStride, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
 	if level == Generic || w.K == 0 {
 		gemmF32Generic(dst, ldd, a, lda, segStride, m, w, res, ldr, lo, hi)
@@ -80,7 +59,7 @@ func gemmF32(dst []float32, ldd int, a []float32, lda, segStride, m int, w *Pack
 		args.b = unsafe.Pointer(&w.b[j*w.K])
 		args.bias = unsafe.Pointer(&w.Bias[j])
 		args.mask = 1<<min(w.N-j, 32) - 1
-		block(f32AVX512, rows, width, &args, func(row int) {
+		tilesF32.block(rows, width, &args, func(row int) {
 			args.a = unsafe.Pointer(&a[(i+row)*lda])
 			args.c = unsafe.Pointer(&dst[(i+row)*ldd+j])
 			if res != nil {
@@ -133,7 +112,7 @@ func gemmU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8,
 		args.bias = unsafe.Pointer(&q.Bias[j])
 		args.scale = unsafe.Pointer(&q.Scale[j])
 		args.mask = 1<<min(w.N-j, 32) - 1
-		block(u8AVX512, rows, width, &args, func(row int) {
+		tilesU8.block(rows, width, &args, func(row int) {
 			args.a = unsafe.Pointer(&a[(i+row)*lda])
 			args.c = unsafe.Pointer(&dst[(i+row)*ldd+j])
 		})
@@ -160,7 +139,7 @@ func gemmI32(dst []int32, ldd int, a []uint8, lda, segStride, m int, w *PackedS8
 			args.bias = unsafe.Pointer(&bias[j])
 		}
 		args.mask = 1<<min(w.N-j, 32) - 1
-		block(i32AVX512, rows, width, &args, func(row int) {
+		tilesI32.block(rows, width, &args, func(row int) {
 			args.a = unsafe.Pointer(&a[(i+row)*lda])
 			args.c = unsafe.Pointer(&dst[(i+row)*ldd+j])
 		})
@@ -191,14 +170,6 @@ func gemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 			}
 		}
 	}
-}
-
-func depthwiseF32(dst, src []float32, srcStride, width, strideX, dilationX int, w *DepthwiseF32, lo, hi float32) {
-	depthwiseF32Generic(dst, src, srcStride, width, strideX, dilationX, w, lo, hi)
-}
-
-func depthwiseU8(dst, src []uint8, srcStride, width, strideX, dilationX int, w *DepthwiseS8, q *Requant) {
-	depthwiseU8Generic(dst, src, srcStride, width, strideX, dilationX, w, q)
 }
 
 func addU8(dst, y, r []uint8, p *Add) { addU8Generic(dst, y, r, p) }

@@ -65,7 +65,7 @@ func gemmF32Generic(dst []float32, ldd int, a []float32, lda, segStride, m int, 
 //
 // Two columns share one 64-bit accumulator: a·(w₀ + w₁·2³²) is a·w₀ + a·w₁·2³²,
 // so one multiplication serves both, and the halves part exactly at the end.
-func dot4x4(rows *[4][]uint8, segStride int, w *PackedS8, b []int8, out *[4][4]int32) {
+func dot4x4(rows *[4][]uint8, segStride int, w *PackedS8, b []int8) (out [4][4]int32) {
 	var s00, s01, s10, s11, s20, s21, s30, s31 int64
 	for s := range w.Segs {
 		at := s * segStride
@@ -96,25 +96,25 @@ func dot4x4(rows *[4][]uint8, segStride int, w *PackedS8, b []int8, out *[4][4]i
 			out[r][h*2+1] = int32((v - int64(int32(v))) >> 32)
 		}
 	}
+	return out
 }
 
 // eachDot calls put with the accumulators of rows i..i+rows, columns j..j+cols.
-func eachDot(a []uint8, lda, segStride, m int, w *PackedS8, put func(i, j, rows, cols int, acc *[4][4]int32)) {
+func eachDot(a []uint8, lda, segStride, m int, w *PackedS8, put func(i, j, rows, cols int, acc [4][4]int32)) {
 	var rows [4][]uint8
-	var acc [4][4]int32
 	for i := 0; i < m; i += 4 {
 		for r := range rows {
 			rows[r] = a[min(i+r, m-1)*lda:]
 		}
 		for j := 0; j < w.N; j += 4 {
-			dot4x4(&rows, segStride, w, w.b[j/panel*w.panelBytes()+j%panel*4:], &acc)
-			put(i, j, min(4, m-i), min(4, w.N-j), &acc)
+			acc := dot4x4(&rows, segStride, w, w.b[j/panel*w.panelBytes()+j%panel*4:])
+			put(i, j, min(4, m-i), min(4, w.N-j), acc)
 		}
 	}
 }
 
 func gemmU8Generic(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant) {
-	eachDot(a, lda, segStride, m, w, func(i, j, rows, cols int, acc *[4][4]int32) {
+	eachDot(a, lda, segStride, m, w, func(i, j, rows, cols int, acc [4][4]int32) {
 		for r := range rows {
 			out := dst[(i+r)*ldd+j:][:cols]
 			for c := range out {
@@ -125,7 +125,7 @@ func gemmU8Generic(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *Pa
 }
 
 func gemmI32Generic(dst []int32, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, bias []int32) {
-	eachDot(a, lda, segStride, m, w, func(i, j, rows, cols int, acc *[4][4]int32) {
+	eachDot(a, lda, segStride, m, w, func(i, j, rows, cols int, acc [4][4]int32) {
 		for r := range rows {
 			out := dst[(i+r)*ldd+j:][:cols]
 			copy(out, acc[r][:])

@@ -107,10 +107,17 @@ func PackDepthwiseF32(w, bias []float32, c, kh, kw int) *DepthwiseF32 {
 }
 
 // DepthwiseS8 holds depthwise int8 weights. It is immutable and safe to share.
+//
+// Besides the plain taps it keeps them interleaved four by four for the byte dot
+// products of AVX-512: blocks of 64, 32 and 16 channels, and in a block of
+// 16·lanes channels (groups, 4, lanes, 4 channels, 4 taps), where register v,
+// lane l, dword d belong to channel 16l+4v+d.
 type DepthwiseS8 struct {
 	C, KH, KW int
-	Sum       []int32 // (C) Σ of the taps, for folding the input's zero point into the bias
-	w         []int8  // (KH·KW, C)
+	Sum       []int32  // (C) Σ of the taps, for folding the input's zero point into the bias
+	w         []int8   // (KH·KW, C)
+	groups    [][4]int // taps of each group; -1 is none
+	quads     []int8   // (⌈C/16⌉·16, groups, 4), blocked as above
 }
 
 // PackDepthwiseS8 packs w (c, kh, kw).
@@ -118,7 +125,7 @@ func PackDepthwiseS8(w []int8, c, kh, kw int) *DepthwiseS8 {
 	if len(w) != c*kh*kw {
 		panic("kernel: PackDepthwiseS8 shapes")
 	}
-	p := &DepthwiseS8{C: c, KH: kh, KW: kw, Sum: make([]int32, c), w: make([]int8, len(w))}
+	p := &DepthwiseS8{C: c, KH: kh, KW: kw, Sum: make([]int32, c), w: make([]int8, len(w)), groups: tapGroups(kh, kw)}
 	taps := kh * kw
 	for j := range c {
 		for t := range taps {
@@ -127,5 +134,49 @@ func PackDepthwiseS8(w []int8, c, kh, kw int) *DepthwiseS8 {
 			p.Sum[j] += int32(v)
 		}
 	}
+	p.quads = make([]int8, (c+15)/16*16*len(p.groups)*4)
+	for c0, lanes := 0, 0; c0 < c; c0 += 16 * lanes {
+		lanes = blockLanes(c - c0)
+		block := p.quads[c0*len(p.groups)*4:]
+		for j := range min(16*lanes, c-c0) {
+			l, v, d := j/16, j%16/4, j%4
+			for g, group := range p.groups {
+				for i, t := range group {
+					if t >= 0 {
+						block[((g*4+v)*lanes+l)*16+d*4+i] = p.w[t*c+c0+j]
+					}
+				}
+			}
+		}
+	}
 	return p
+}
+
+// tapGroups puts the taps of a kernel in fours: a column each for 3x3, whose
+// columns are shared by neighbouring outputs, otherwise in order.
+func tapGroups(kh, kw int) [][4]int {
+	if kh == 3 && kw == 3 {
+		return [][4]int{{0, 3, 6, -1}, {1, 4, 7, -1}, {2, 5, 8, -1}}
+	}
+	groups := make([][4]int, (kh*kw+3)/4)
+	for i := range groups {
+		for j := range groups[i] {
+			if groups[i][j] = i*4 + j; i*4+j >= kh*kw {
+				groups[i][j] = -1
+			}
+		}
+	}
+	return groups
+}
+
+// blockLanes is the width, in 16 channels, of the block that begins c channels
+// before the end.
+func blockLanes(c int) int {
+	switch {
+	case c >= 64:
+		return 4
+	case c >= 32:
+		return 2
+	}
+	return 1
 }

@@ -53,6 +53,9 @@ func gemmU8Tile1x32AVX512(p *byte)
 func gemmI32Tile4x32AVX512(p *byte)
 
 //go:noescape
+func gemmI32Tile2x32AVX512(p *byte)
+
+//go:noescape
 func gemmI32Tile1x32AVX512(p *byte)
 
 //go:noescape
@@ -74,4 +77,46 @@ func gemmU8Tile1x16AVX512(p *byte)
 func gemmI32Tile4x16AVX512(p *byte)
 
 //go:noescape
+func gemmI32Tile2x16AVX512(p *byte)
+
+//go:noescape
 func gemmI32Tile1x16AVX512(p *byte)
+
+//go:noescape
+func depthwiseU8Tapsx64AVX512(p *byte)
+
+//go:noescape
+func depthwiseU8Three1x64AVX512(p *byte)
+
+//go:noescape
+func depthwiseU8Three2x64AVX512(p *byte)
+
+//go:noescape
+func depthwiseU8Tapsx32AVX512(p *byte)
+
+//go:noescape
+func depthwiseU8Three1x32AVX512(p *byte)
+
+//go:noescape
+func depthwiseU8Three2x32AVX512(p *byte)
+
+//go:noescape
+func depthwiseU8Tapsx16AVX512(p *byte)
+
+//go:noescape
+func depthwiseU8Three1x16AVX512(p *byte)
+
+//go:noescape
+func depthwiseU8Three2x16AVX512(p *byte)
+
+//go:noescape
+func depthwiseF32Threex32AVX512(p *byte)
+
+//go:noescape
+func depthwiseF32Threex16AVX512(p *byte)
+
+//go:noescape
+func depthwiseF32Tapsx64AVX512(p *byte)
+
+//go:noescape
+func depthwiseF32Tapsx16AVX512(p *byte)

@@ -19,9 +19,21 @@ func avx512() {
 		for _, height := range []int{14, 7, 4, 2, 1} {
 			(&tile{height: height, vecs: vecs, perm: perm}).u8()
 		}
-		for _, height := range []int{4, 1} {
+		for _, height := range []int{4, 2, 1} {
 			(&tile{height: height, vecs: vecs}).i32()
 		}
+	}
+
+	for _, lanes := range []int{4, 2, 1} {
+		(&depthwiseU8{lanes: lanes}).general()
+		(&depthwiseU8{lanes: lanes}).three(1)
+		(&depthwiseU8{lanes: lanes}).three(2)
+	}
+	for _, vecs := range []int{2, 1} {
+		(&depthwiseF32{vecs: vecs}).three()
+	}
+	for _, vecs := range []int{4, 1} {
+		(&depthwiseF32{vecs: vecs}).general()
 	}
 }
 

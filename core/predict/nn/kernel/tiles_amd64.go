@@ -1,0 +1,121 @@
+//go:build !purego
+
+package kernel
+
+// Tiles are called by name and not through function values, which would make
+// every argument struct escape to the heap.
+
+// tiles names the products' kernels of one kind of result.
+type tiles uint8
+
+const (
+	tilesF32 tiles = iota
+	tilesU8
+	tilesI32
+)
+
+// heights lists the tile heights, tallest first, ending with 1.
+func (t tiles) heights() []int {
+	if t == tilesI32 {
+		return heightsI32[:]
+	}
+	return heights[:]
+}
+
+var (
+	heights    = [...]int{14, 7, 4, 2, 1}
+	heightsI32 = [...]int{4, 2, 1}
+)
+
+// run computes args.tiles tiles of the given height and of one or two panels.
+func (t tiles) run(height, width int, args *tileArgs) {
+	switch t {
+	case tilesF32:
+		runF32(height, width, args.ptr())
+	case tilesU8:
+		runU8(height, width, args.ptr())
+	case tilesI32:
+		runI32(height, width, args.ptr())
+	}
+}
+
+// block splits m rows into runs of tiles, tallest first. at sets the pointers of
+// args for the first row of each run.
+func (t tiles) block(m, width int, args *tileArgs, at func(row int)) {
+	row := 0
+	for _, h := range t.heights() {
+		if n := (m - row) / h; n > 0 {
+			at(row)
+			args.tiles = n
+			t.run(h, width, args)
+			row += n * h
+		}
+	}
+}
+
+func runF32(height, width int, p *byte) {
+	switch height*2 + width {
+	case 14*2 + 2:
+		gemmF32Tile14x32AVX512(p)
+	case 14*2 + 1:
+		gemmF32Tile14x16AVX512(p)
+	case 7*2 + 2:
+		gemmF32Tile7x32AVX512(p)
+	case 7*2 + 1:
+		gemmF32Tile7x16AVX512(p)
+	case 4*2 + 2:
+		gemmF32Tile4x32AVX512(p)
+	case 4*2 + 1:
+		gemmF32Tile4x16AVX512(p)
+	case 2*2 + 2:
+		gemmF32Tile2x32AVX512(p)
+	case 2*2 + 1:
+		gemmF32Tile2x16AVX512(p)
+	case 1*2 + 2:
+		gemmF32Tile1x32AVX512(p)
+	case 1*2 + 1:
+		gemmF32Tile1x16AVX512(p)
+	}
+}
+
+func runU8(height, width int, p *byte) {
+	switch height*2 + width {
+	case 14*2 + 2:
+		gemmU8Tile14x32AVX512(p)
+	case 14*2 + 1:
+		gemmU8Tile14x16AVX512(p)
+	case 7*2 + 2:
+		gemmU8Tile7x32AVX512(p)
+	case 7*2 + 1:
+		gemmU8Tile7x16AVX512(p)
+	case 4*2 + 2:
+		gemmU8Tile4x32AVX512(p)
+	case 4*2 + 1:
+		gemmU8Tile4x16AVX512(p)
+	case 2*2 + 2:
+		gemmU8Tile2x32AVX512(p)
+	case 2*2 + 1:
+		gemmU8Tile2x16AVX512(p)
+	case 1*2 + 2:
+		gemmU8Tile1x32AVX512(p)
+	case 1*2 + 1:
+		gemmU8Tile1x16AVX512(p)
+	}
+}
+
+func runI32(height, width int, p *byte) {
+	switch height*2 + width {
+	case 4*2 + 2:
+		gemmI32Tile4x32AVX512(p)
+	case 4*2 + 1:
+		gemmI32Tile4x16AVX512(p)
+	case 2*2 + 2:
+		gemmI32Tile2x32AVX512(p)
+	case 2*2 + 1:
+		gemmI32Tile2x16AVX512(p)
+	case 1*2 + 2:
+		gemmI32Tile1x32AVX512(p)
+	case 1*2 + 1:
+		gemmI32Tile1x16AVX512(p)
+	}
+}
