@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -226,7 +227,7 @@ func faultAt(t *testing.T, at int, forAll bool) (done bool) {
 	if _, err := h.Sweep(ctx, blobtest.Noon()); err != nil {
 		t.Errorf("Sweep after the fault = %v", err)
 	}
-	check(t, h, o.Blobs, named, false)
+	check(t, fsys, h, o.Blobs, named, false)
 
 	rng := rand.New(rand.NewPCG(uint64(at), 3))
 	fsys.Crash(rng)
@@ -238,13 +239,13 @@ func faultAt(t *testing.T, at int, forAll bool) (done bool) {
 	if _, err := h.Collect(ctx); err != nil {
 		t.Error(err)
 	}
-	check(t, h, o.Blobs, named, true)
+	check(t, fsys, h, o.Blobs, named, true)
 	return done
 }
 
 // check holds names to what Add and Remove have promised. After a crash names may be there
-// that a failed Add left or a failed Remove took away.
-func check(t *testing.T, h *blob.Hosted, s blob.Blobs, named map[string][]byte, crashed bool) {
+// that a failed Add left or a failed Remove took away; they too have their blobs.
+func check(t *testing.T, fsys *blobtest.FS, h *blob.Hosted, s blob.Blobs, named map[string][]byte, crashed bool) {
 	t.Helper()
 	for name, data := range named {
 		p, err := h.Lookup(name, blobtest.Noon().Add(-1))
@@ -254,6 +255,15 @@ func check(t *testing.T, h *blob.Hosted, s blob.Blobs, named map[string][]byte, 
 		}
 		if got, err := s.Get(context.Background(), p.Hash); err != nil || !bytes.Equal(got, data) {
 			t.Errorf("Get = %v, %v, want %v", got, err, data)
+		}
+	}
+	for _, file := range fsys.Files() {
+		p, err := h.Lookup(path.Base(file), time.Time{})
+		if !strings.HasPrefix(file, "names/") || err != nil {
+			continue
+		}
+		if ok, err := s.Has(context.Background(), p.Hash); !ok || err != nil {
+			t.Errorf("%s has no blob: %v", file, err)
 		}
 	}
 	err := s.Each(context.Background(), func(hash blob.Hash) error {
@@ -281,7 +291,7 @@ func TestCrashes(t *testing.T) {
 			if _, err := h.Collect(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			check(t, h, o.Blobs, named, true)
+			check(t, fsys, h, o.Blobs, named, true)
 			fsys.FailAt(1+rng.IntN(80), true) // from here on the power is off
 			for range 10 {
 				data := []byte{byte(rng.IntN(4))}

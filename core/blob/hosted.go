@@ -118,7 +118,8 @@ func parseName(s string) (key [nameBytes]byte, ok bool) {
 
 // Add keeps data and gives it a new name, until expires (rounded down to milliseconds) or, when
 // that is zero, until it is removed. The same bytes added twice have two names and one blob.
-// When it returns an error there is no new name.
+// When it returns an error there is no new name; only if the program crashes before a Sweep
+// could tidy up, one that nobody knows may be left.
 func (h *Hosted) Add(ctx context.Context, data []byte, contentType string, expires time.Time) (name string, hash Hash, err error) {
 	if err := checkContentType(contentType); err != nil {
 		return "", Hash{}, err
@@ -128,15 +129,15 @@ func (h *Hosted) Add(ctx context.Context, data []byte, contentType string, expir
 	if _, err := h.blobs.Put(ctx, bytes.NewReader(data), hash); err != nil {
 		return "", Hash{}, errors.Join(err, h.release(ctx, hash))
 	}
-	name, err = h.name(hash, contentType, expires)
+	name, err = h.name(ctx, hash, contentType, expires)
 	if err != nil {
-		return "", Hash{}, errors.Join(err, h.release(ctx, hash))
+		return "", Hash{}, err
 	}
 	return name, hash, nil
 }
 
-// name gives a held blob a new name, which takes over the hold.
-func (h *Hosted) name(hash Hash, contentType string, expires time.Time) (string, error) {
+// name gives a held blob a new name, which takes over the hold; without one the hold is given up.
+func (h *Hosted) name(ctx context.Context, hash Hash, contentType string, expires time.Time) (string, error) {
 	p := Picture{Hash: hash, ContentType: contentType}
 	if !expires.IsZero() {
 		p.Expires = time.UnixMilli(expires.UnixMilli()).UTC()
@@ -145,21 +146,22 @@ func (h *Hosted) name(hash Hash, contentType string, expires time.Time) (string,
 	defer h.mu.Unlock()
 	key, err := h.fresh()
 	if err != nil {
-		return "", err
+		return "", errors.Join(err, h.let(ctx, hash))
 	}
 	name := hex.EncodeToString(key[:])
+	h.names[key] = p
 	if h.fsys != nil {
 		err := h.spool.write(func(w io.Writer) (string, error) {
 			_, err := w.Write(appendRecord(nil, &p))
 			return place(namesDir, name), err
 		})
 		if err != nil {
-			// The record may be there although its folder could not be synced.
-			err = errors.Join(err, remove(h.fsys, place(namesDir, name)))
-			return "", fmt.Errorf("hosted name: %w", err)
+			// The record may be there all the same. Until it has surely gone the name is
+			// kept, long expired, and with it the blob: Sweep tries again.
+			h.names[key] = Picture{Hash: hash, Expires: time.UnixMilli(1).UTC()}
+			return "", errors.Join(fmt.Errorf("hosted name: %w", err), h.unname(ctx, key))
 		}
 	}
-	h.names[key] = p
 	return name, nil
 }
 
