@@ -1,3 +1,5 @@
+//go:build purego || !amd64
+
 package jsonio
 
 func plain(b []byte) int { return plainGeneric(b) }

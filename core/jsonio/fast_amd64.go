@@ -1,0 +1,27 @@
+//go:build !purego
+
+package jsonio
+
+import "golang.org/x/sys/cpu"
+
+//go:generate go generate ./asm
+
+var hasAVX2 = cpu.X86.HasAVX2 && cpu.X86.HasBMI1
+
+func plain(b []byte) int {
+	i := 0
+	if hasAVX2 && len(b) >= 64 {
+		if i = plainAVX2(b); i < len(b)&^63 {
+			return i
+		}
+	}
+	return i + plainGeneric(b[i:])
+}
+
+func decodeGroups(dst, src []byte) (ate, made int) {
+	if hasAVX2 {
+		ate, made = decodeAVX2(dst, src)
+	}
+	moreAte, moreMade := decodeGroupsGeneric(dst[made:], src[ate:])
+	return ate + moreAte, made + moreMade
+}
