@@ -9,6 +9,7 @@ import (
 
 // networks are the real files, with what they take and give.
 var networks = []struct {
+	dir     string
 	file    string
 	opset   int
 	nodes   int
@@ -16,17 +17,17 @@ var networks = []struct {
 	shape   []int
 	outputs map[string][]int
 }{
-	{"onnx/mobilenet_v2_1.0_224.onnx", 13, 100, "input", []int{1, 3, 224, 224}, map[string][]int{"logits": {1, 1000}, "embedding": {1, 1280}}},
-	{"onnx/mobilenet_v1_0.25_128.onnx", 13, 57, "input", []int{1, 3, 128, 128}, map[string][]int{"logits": {1, 1000}, "embedding": {1, 256}}},
-	{"onnx/ultraface_rfb-320.onnx", 9, 211, "input", []int{1, 3, 240, 320}, map[string][]int{"scores": {1, 4420, 2}, "boxes": {1, 4420, 4}}},
-	{"onnx/ultraface_rfb-320_simplified.onnx", 9, 110, "input", []int{1, 3, 240, 320}, map[string][]int{"scores": {1, 4420, 2}, "boxes": {1, 4420, 4}}},
-	{"model/general.onnx", 13, 103, "image", []int{2, 3, 224, 224}, map[string][]int{"embedding": {2, 256}, "logits": {2, 1000}, "heads": {2, 62}}},
+	{"onnx", "mobilenet_v2_1.0_224.onnx", 13, 100, "input", []int{1, 3, 224, 224}, map[string][]int{"logits": {1, 1000}, "embedding": {1, 1280}}},
+	{"onnx", "mobilenet_v1_0.25_128.onnx", 13, 57, "input", []int{1, 3, 128, 128}, map[string][]int{"logits": {1, 1000}, "embedding": {1, 256}}},
+	{"onnx", "ultraface_rfb-320.onnx", 9, 211, "input", []int{1, 3, 240, 320}, map[string][]int{"scores": {1, 4420, 2}, "boxes": {1, 4420, 4}}},
+	{"onnx", "ultraface_rfb-320_simplified.onnx", 9, 110, "input", []int{1, 3, 240, 320}, map[string][]int{"scores": {1, 4420, 2}, "boxes": {1, 4420, 4}}},
+	{"model", "general.onnx", 13, 103, "image", []int{2, 3, 224, 224}, map[string][]int{"embedding": {2, 256}, "logits": {2, 1000}, "heads": {2, 62}}},
 }
 
 func TestReadRealNetworks(t *testing.T) {
 	for _, tt := range networks {
 		t.Run(tt.file, func(t *testing.T) {
-			g, err := Read(shared(t, tt.file), Limits{})
+			g, err := Read(shared(t, tt.dir, tt.file), Limits{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -95,7 +96,7 @@ func roundTrip(t *testing.T, g *Graph) {
 
 // TestFold holds that the shape arithmetic of the older exporter disappears.
 func TestFold(t *testing.T) {
-	g, err := Read(shared(t, "onnx/ultraface_rfb-320.onnx"), Limits{})
+	g, err := Read(shared(t, "onnx", "ultraface_rfb-320.onnx"), Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
