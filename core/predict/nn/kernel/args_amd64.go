@@ -48,3 +48,18 @@ type rowArgs struct {
 }
 
 func (r *rowArgs) ptr() *byte { return (*byte)(unsafe.Pointer(r)) }
+
+// elementArgs is what the elementwise assembly reads: fields of 8 bytes in the
+// order of the el… constants of asm/elementwise512.go.
+type elementArgs struct {
+	dst, x, y      unsafe.Pointer
+	n              int // blocks, rows or elements
+	step           int // bytes between rows
+	mask           int // one bit per element
+	scaleX, scaleY uint64
+	zeroX, zeroY   int
+	lo, hi         uint64
+	zero           int
+}
+
+func (e *elementArgs) ptr() *byte { return (*byte)(unsafe.Pointer(e)) }

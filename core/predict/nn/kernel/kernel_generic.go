@@ -246,6 +246,10 @@ func gemmAddU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *Packed
 	for i := 0; i < m; i += rows {
 		n := min(rows, m-i)
 		gemmU8(buf[:], w.N, a[i*lda:], lda, segStride, n, w, q)
+		if ldd == w.N && add.LDR == w.N {
+			addU8(dst[i*ldd:][:n*w.N], buf[:n*w.N], add.R[i*w.N:][:n*w.N], add)
+			continue
+		}
 		for r := range n {
 			y := buf[r*w.N:][:w.N]
 			addU8(dst[(i+r)*ldd:][:w.N], y, add.R[(i+r)*add.LDR:][:w.N], add)

@@ -120,3 +120,18 @@ func depthwiseF32Tapsx64AVX512(p *byte)
 
 //go:noescape
 func depthwiseF32Tapsx16AVX512(p *byte)
+
+//go:noescape
+func addU8AVX512(p *byte)
+
+//go:noescape
+func sumRowsU8AVX512(p *byte)
+
+//go:noescape
+func sumRowsF32AVX512(p *byte)
+
+//go:noescape
+func clampF32AVX512(p *byte)
+
+//go:noescape
+func addF32AVX512(p *byte)

@@ -35,6 +35,7 @@ func avx512() {
 	for _, vecs := range []int{4, 1} {
 		(&depthwiseF32{vecs: vecs}).general()
 	}
+	elementwise512(perm)
 }
 
 // transpose4x4 is the VPERMD index that turns four lanes of four dwords around.
@@ -286,6 +287,11 @@ func newRequant(p Register, perm Mem) *requant {
 func (q *requant) scale(x, scale VecVirtual) {
 	VCVTDQ2PS(x, x)
 	VMULPS(scale, x, x)
+	q.steps(x)
+}
+
+// steps rounds x to int32, not above Hi-Zero.
+func (q *requant) steps(x VecVirtual) {
 	VMINPS(q.hi, x, x)
 	VCVTPS2DQ(x, x)
 }
