@@ -19,7 +19,7 @@ type Decoder struct {
 	huff     [2][4]huffman
 	noHuff   huffman // stands for a table that is not defined
 	scans    int
-	pollIn   int // units to go before Expired is asked
+	pollIn   int // blocks to go before Expired is asked
 
 	s      scanHeader
 	blocks [10]unitBlock // of one unit of s
@@ -167,7 +167,7 @@ func (d *Decoder) finish() error {
 	return nil
 }
 
-// expired asks Options.Expired about once in 4096 units, given the number done.
+// expired asks Options.Expired about once in 4096 blocks, given the number to be done.
 func (d *Decoder) expired(units int) bool {
 	if d.pollIn -= units; d.pollIn > 0 || d.o.Expired == nil {
 		return false

@@ -244,7 +244,8 @@ func (d *Decoder) refineNonZero(b *[64]int32, zig, zeros int) int {
 // reconstruct transforms the wanted blocks of component c into pix.
 func (d *Decoder) reconstruct(c int) error {
 	l, p, kept := &d.layout[c], &d.planes.P[c], d.kept()
-	q := d.inOrder(&d.quant[d.comp[c].tq])
+	q := &d.quants[c]
+	*q = d.inOrder(&d.quant[d.comp[c].tq])
 	for y := l.y0; y < l.y1; y++ {
 		if d.expired(l.x1 - l.x0) {
 			return ErrExpired
@@ -259,7 +260,7 @@ func (d *Decoder) reconstruct(c int) error {
 			for i := range d.side {
 				copy(d.block[i*d.side:(i+1)*d.side], coefs[8*i:])
 			}
-			d.inverse(dst, p.Stride, &d.block, &q)
+			d.inverse(dst, p.Stride, &d.block, q)
 		}
 	}
 	return nil

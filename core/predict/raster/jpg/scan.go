@@ -204,7 +204,7 @@ func (d *Decoder) units(s *scanHeader, f row) error {
 		for x := 0; x < s.across; {
 			run := min(s.across-x, restart-at%restart)
 			if to := min(x+run, s.visX); y < s.visY && x < to {
-				if d.expired(to - x) {
+				if d.expired((to - x) * s.blocks) {
 					return ErrExpired
 				}
 				if err := f(d, y, x, to); err != nil {
