@@ -103,7 +103,7 @@ type Limits struct {
 	BaselinePixels    int64       // declared pixels of a baseline JPEG; default 200 MP
 	ProgressivePixels int64       // declared pixels of a progressive JPEG; default 64 MP
 	TightPixels       int64       // declared pixels of a TIFF or BMP; default 20 MP
-	Side              int         // declared width or height; default 30,000
+	Side              int         // declared width or height; default 30,000, at most 65,535
 	Scans             int         // scans of a JPEG; default 64
 	ScanBlocks        int64       // scans × 8×8 blocks of a JPEG; default 32 million
 	Frames            int         // frames of an animation given by Frames; default 1,000
@@ -117,7 +117,7 @@ func (l Limits) withDefaults() Limits {
 	l.BaselinePixels = orDefault(l.BaselinePixels, 200_000_000)
 	l.ProgressivePixels = orDefault(l.ProgressivePixels, 64_000_000)
 	l.TightPixels = orDefault(l.TightPixels, 20_000_000)
-	l.Side = orDefault(l.Side, 30_000)
+	l.Side = min(orDefault(l.Side, 30_000), maxSide)
 	l.Scans = orDefault(l.Scans, 64)
 	l.ScanBlocks = orDefault(l.ScanBlocks, 32_000_000)
 	l.Frames = orDefault(l.Frames, 1_000)
@@ -126,6 +126,9 @@ func (l Limits) withDefaults() Limits {
 	}
 	return l
 }
+
+// maxSide is the largest side that the arithmetic of a resize allows for.
+const maxSide = 65_535
 
 func orDefault[T int | int64](v, def T) T {
 	if v == 0 {

@@ -1,0 +1,102 @@
+package raster
+
+import "image/color"
+
+// Colours are converted when few pixels are left. An average of YCbCr is the YCbCr of
+// the average, but for what conversion clamps; averages of CMYK are those of the ink.
+
+// rowRGB takes one lane of interleaved RGB.
+func rowRGB(dst []byte, at, step int, rows *[4][]byte, n int) {
+	row := rows[0][:3*n]
+	for i := 0; i < len(row); i += 3 {
+		out := dst[at:][:3]
+		out[0], out[1], out[2] = row[i], row[i+1], row[i+2]
+		at += step
+	}
+}
+
+// rowGray takes one lane of grey.
+func rowGray(dst []byte, at, step int, rows *[4][]byte, n int) {
+	for _, v := range rows[0][:n] {
+		out := dst[at:][:3]
+		out[0], out[1], out[2] = v, v, v
+		at += step
+	}
+}
+
+// rowPlanes takes a lane each of red, green and blue.
+func rowPlanes(dst []byte, at, step int, rows *[4][]byte, n int) {
+	r, g, b := rows[0][:n], rows[1][:n], rows[2][:n]
+	for i, v := range r {
+		out := dst[at:][:3]
+		out[0], out[1], out[2] = v, g[i], b[i]
+		at += step
+	}
+}
+
+// rowYCbCr takes lanes of JFIF's YCbCr and gives the bytes of color.YCbCrToRGB.
+func rowYCbCr(dst []byte, at, step int, rows *[4][]byte, n int) {
+	y, cb, cr := rows[0][:n], rows[1][:n], rows[2][:n]
+	for i, v := range y {
+		out := dst[at:][:3]
+		yy := int32(v) * 0x10101
+		b, r := int32(cb[i])-128, int32(cr[i])-128
+		out[0] = clamp16(yy + 91881*r)
+		out[1] = clamp16(yy - 22554*b - 46802*r)
+		out[2] = clamp16(yy + 116130*b)
+		at += step
+	}
+}
+
+// clamp16 is v >> 16 within a byte.
+func clamp16(v int32) byte {
+	if uint32(v)&0xff000000 == 0 {
+		return byte(v >> 16)
+	}
+	return byte(^(v >> 31))
+}
+
+// rowWebP takes lanes of WebP's YCbCr, which unlike JFIF's leaves head and foot room.
+func rowWebP(dst []byte, at, step int, rows *[4][]byte, n int) {
+	y, cb, cr := rows[0][:n], rows[1][:n], rows[2][:n]
+	for i, v := range y {
+		out := dst[at:][:3]
+		out[0], out[1], out[2] = webpRGB(v, cb[i], cr[i])
+		at += step
+	}
+}
+
+// webpRGB converts BT.601 of limited range as libwebp does (src/dsp/yuv.h).
+func webpRGB(y, cb, cr byte) (r, g, b byte) {
+	yy, u, v := int32(y)*19077>>8, int32(cb), int32(cr)
+	return clamp6(yy + v*26149>>8 - 14234),
+		clamp6(yy - u*6419>>8 - v*13320>>8 + 8708),
+		clamp6(yy + u*33050>>8 - 17685)
+}
+
+// clamp6 is v >> 6 within a byte.
+func clamp6(v int32) byte {
+	return byte(min(max(v>>6, 0), 255))
+}
+
+// rowCMYK takes lanes of Adobe's CMYK, where 255 is no ink, and gives the bytes of
+// color.CMYKToRGB.
+func rowCMYK(dst []byte, at, step int, rows *[4][]byte, n int) {
+	c, m, y, k := rows[0][:n], rows[1][:n], rows[2][:n], rows[3][:n]
+	for i := range c {
+		out := dst[at:][:3]
+		out[0], out[1], out[2] = color.CMYKToRGB(255-c[i], 255-m[i], 255-y[i], 255-k[i])
+		at += step
+	}
+}
+
+// rowYCCK takes lanes of Adobe's YCCK: CMY as RGB are coded as YCbCr, and K as in CMYK.
+func rowYCCK(dst []byte, at, step int, rows *[4][]byte, n int) {
+	y, cb, cr, k := rows[0][:n], rows[1][:n], rows[2][:n], rows[3][:n]
+	for i := range y {
+		out := dst[at:][:3]
+		c, m, yl := color.YCbCrToRGB(y[i], cb[i], cr[i])
+		out[0], out[1], out[2] = color.CMYKToRGB(c, m, yl, 255-k[i])
+		at += step
+	}
+}

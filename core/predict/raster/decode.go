@@ -1,0 +1,227 @@
+package raster
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image"
+	"image/jpeg"
+	"image/png"
+	"io"
+
+	"golang.org/x/image/bmp"
+	"golang.org/x/image/tiff"
+
+	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
+)
+
+// Decoder turns pictures into images, one after the other, within its limits. It keeps
+// its scratch memory between calls. It is not safe for concurrent use.
+type Decoder struct {
+	limits  Limits
+	jpeg    jpg.Decoder
+	gif     gifDecoder
+	webpBuf []byte // one frame as a file of its own
+	lanes   [4]lane
+	sources [4]source
+	rows    pictureRows
+	canvas  canvas
+	pix     []byte // the result
+}
+
+// NewDecoder returns a decoder with these limits.
+func NewDecoder(l Limits) *Decoder {
+	return &Decoder{limits: l.withDefaults()}
+}
+
+// Decode returns the part of a picture that v names. An animation gives its first frame;
+// one with more frames than the limit is refused all the same.
+//
+// The error wraps ErrUnsupported, ErrTooLarge, ErrCorrupt or ErrExpired, unless v itself
+// makes no sense.
+func (d *Decoder) Decode(picture []byte, v View) (Image, error) {
+	h, err := inspect(picture, d.limits)
+	if err != nil {
+		return Image{}, err
+	}
+	win, err := v.window(h.width, h.height, h.orientation)
+	if err != nil {
+		return Image{}, err
+	}
+	img, err := d.decode(picture, &h, &win)
+	if err != nil {
+		return Image{}, fmt.Errorf("%s: %w", h.format, err)
+	}
+	return img, nil
+}
+
+func (d *Decoder) decode(picture []byte, h *header, win *window) (Image, error) {
+	var m image.Image
+	var err error
+	switch h.format {
+	case formatJPEG:
+		return d.decodeJPEG(picture, h, win)
+	case formatGIF:
+		return d.firstGIF(picture, win)
+	case formatWebP:
+		return d.firstWebP(picture, win)
+	case formatPNG:
+		m, err = d.library(picture, png.Decode)
+	case formatBMP:
+		m, err = d.library(picture, bmp.Decode)
+	case formatTIFF:
+		m, err = d.library(picture, tiff.Decode)
+	}
+	if err != nil {
+		return Image{}, err
+	}
+	if b := m.Bounds(); b.Dx() != h.width || b.Dy() != h.height {
+		return Image{}, fmt.Errorf("%w: size", ErrCorrupt)
+	}
+	return d.renderPicture(m, win)
+}
+
+// firstGIF renders the first frame of a GIF on its screen.
+func (d *Decoder) firstGIF(picture []byte, win *window) (Image, error) {
+	g, err := newGIF(picture)
+	if err != nil {
+		return Image{}, err
+	}
+	f, err := g.next()
+	if err == io.EOF {
+		err = fmt.Errorf("%w: no picture", ErrCorrupt)
+	}
+	if err == nil {
+		err = d.gif.decode(g, &f, d.limits.Expired)
+	}
+	if err != nil {
+		return Image{}, err
+	}
+	return d.renderRows(gifPicture{frame: &f, pix: d.gif.pix}, g.width, g.height, win)
+}
+
+// firstWebP renders a still WebP, or the first frame of an animation.
+func (d *Decoder) firstWebP(picture []byte, win *window) (Image, error) {
+	f, err := parseWebP(picture)
+	if err != nil {
+		return Image{}, err
+	}
+	if !f.animated {
+		m, err := d.webpPicture(&f.still)
+		if err != nil {
+			return Image{}, err
+		}
+		return d.renderPicture(m, win)
+	}
+	frame, err := f.nextFrame()
+	if err == io.EOF {
+		err = fmt.Errorf("%w: no picture", ErrCorrupt)
+	}
+	if err != nil {
+		return Image{}, err
+	}
+	m, err := d.webpPicture(&frame)
+	if err != nil {
+		return Image{}, err
+	}
+	d.rows = pictureRows{m: m, x: frame.x, y: frame.y}
+	defer d.forget()
+	return d.renderRows(&d.rows, f.width, f.height, win)
+}
+
+// guardedReader is what a library decoder reads from: it gives little at a time, so that
+// a decoder which reads ahead still comes back, and fails once time is up.
+type guardedReader struct {
+	bytes.Reader
+	expired func() bool
+	stopped bool
+	until   int // bytes that may be read before the clock is asked again
+}
+
+// guardedBytes is how many bytes are read between two looks at the clock. A deflate
+// stream makes at most 4 MB of them.
+const guardedBytes = 4096
+
+func (r *guardedReader) check(n int) error {
+	if r.stopped {
+		return ErrExpired
+	}
+	if r.until -= n; r.until < 0 {
+		r.until = guardedBytes
+		if r.expired() {
+			r.stopped = true
+			return ErrExpired
+		}
+	}
+	return nil
+}
+
+// Read implements io.Reader.
+func (r *guardedReader) Read(p []byte) (int, error) {
+	p = p[:min(len(p), guardedBytes)]
+	if err := r.check(len(p)); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
+}
+
+// ReadByte implements io.ByteReader.
+func (r *guardedReader) ReadByte() (byte, error) {
+	if err := r.check(1); err != nil {
+		return 0, err
+	}
+	return r.Reader.ReadByte()
+}
+
+// ReadAt implements io.ReaderAt.
+func (r *guardedReader) ReadAt(p []byte, at int64) (int, error) {
+	if err := r.check(len(p)); err != nil {
+		return 0, err
+	}
+	return r.Reader.ReadAt(p, at)
+}
+
+// library runs a decoder that is not ours over b. What it panics on is corrupt: such
+// panics were reported for golang.org/x/image in 2026.
+func (d *Decoder) library(b []byte, decode func(io.Reader) (image.Image, error)) (m image.Image, err error) {
+	if d.limits.Expired() {
+		return nil, ErrExpired
+	}
+	r := &guardedReader{expired: d.limits.Expired}
+	r.Reset(b)
+	defer func() {
+		if p := recover(); p != nil {
+			m, err = nil, fmt.Errorf("%w: %v", ErrCorrupt, p)
+		}
+	}()
+	m, err = decode(r)
+	if err != nil {
+		return nil, libraryError(err, r.stopped)
+	}
+	if d.limits.Expired() {
+		return nil, ErrExpired
+	}
+	return m, nil
+}
+
+// libraryError sorts the errors of the libraries' decoders.
+func libraryError(err error, expired bool) error {
+	var (
+		ofPNG  png.UnsupportedError
+		ofJPEG jpeg.UnsupportedError
+		ofTIFF tiff.UnsupportedError
+	)
+	switch {
+	case expired:
+		return ErrExpired
+	case errors.As(err, &ofPNG), errors.As(err, &ofJPEG), errors.As(err, &ofTIFF), errors.Is(err, bmp.ErrUnsupported):
+		return fmt.Errorf("%w: %v", ErrUnsupported, err)
+	}
+	return fmt.Errorf("%w: %v", ErrCorrupt, err)
+}
+
+// forget drops what was borrowed from a library, which may be large.
+func (d *Decoder) forget() {
+	d.rows = pictureRows{}
+	d.sources = [4]source{}
+}

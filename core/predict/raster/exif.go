@@ -1,0 +1,90 @@
+package raster
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// The one piece of metadata that changes pixels is EXIF's orientation tag, so this file
+// reads that tag and nothing else: it visits each entry of the first directory once,
+// allocates nothing and cannot loop, whatever the bytes are.
+
+const tagOrientation = 0x0112
+
+// upright is the orientation of a picture that needs no turning.
+const upright = 1
+
+// exifOrientation returns the orientation, 1 to 8, in the TIFF structure that EXIF is.
+// Anything damaged or out of range is 1: a picture is never refused for its metadata.
+func exifOrientation(b []byte) int {
+	b = bytes.TrimPrefix(b, []byte("Exif\x00\x00"))
+	dir, order := firstDirectory(b)
+	for ; len(dir) >= 12; dir = dir[12:] {
+		if order.Uint16(dir) != tagOrientation {
+			continue
+		}
+		var v uint32
+		switch order.Uint16(dir[2:]) {
+		case 3: // SHORT
+			v = uint32(order.Uint16(dir[8:]))
+		case 4: // LONG, by careless writers
+			v = order.Uint32(dir[8:])
+		}
+		if order.Uint32(dir[4:]) == 1 && v >= 1 && v <= 8 {
+			return int(v)
+		}
+		return upright
+	}
+	return upright
+}
+
+// firstDirectory returns the entries, 12 bytes each, of the first image file directory
+// of a TIFF structure, as far as they lie inside b, and its byte order.
+func firstDirectory(b []byte) ([]byte, binary.ByteOrder) {
+	var order binary.ByteOrder = binary.LittleEndian
+	switch {
+	case len(b) < 8:
+		return nil, order
+	case string(b[:4]) == "MM\x00*":
+		order = binary.BigEndian
+	case string(b[:4]) != "II*\x00":
+		return nil, order
+	}
+	at := uint64(order.Uint32(b[4:]))
+	if at+2 > uint64(len(b)) {
+		return nil, order
+	}
+	n := 12 * uint64(order.Uint16(b[at:]))
+	dir := b[at+2:]
+	return dir[:min(n, uint64(len(dir)))], order
+}
+
+// jpegOrientation walks the segments before the first scan to the EXIF one.
+func jpegOrientation(b []byte) int {
+	for i := 2; i+4 <= len(b); {
+		if b[i] != 0xff {
+			i++ // image/jpeg tolerates stray bytes between segments
+			continue
+		}
+		switch m := b[i+1]; {
+		case m == 0xff: // fill
+			i++
+			continue
+		case m == 0 || m == 0x01 || m >= 0xd0 && m <= 0xd8: // stands alone
+			i += 2
+			continue
+		case m == 0xda || m == 0xd9:
+			return upright
+		}
+		size := int(binary.BigEndian.Uint16(b[i+2:]))
+		end := i + 2 + size
+		if size < 2 || end > len(b) {
+			return upright
+		}
+		if body := b[i+4 : end]; b[i+1] == 0xe1 && bytes.HasPrefix(body, []byte("Exif\x00\x00")) {
+			return exifOrientation(body)
+		}
+		i = end
+	}
+	return upright
+}

@@ -1,0 +1,231 @@
+package raster
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
+)
+
+// header is what a picture declares, checked against the limits.
+type header struct {
+	format        format
+	width, height int // stored way round, ≥ 1
+	orientation   int // 1 to 8
+	frames        int // ≥ 1
+	jpeg          jpg.Config
+}
+
+// Inspect reads a picture's headers: nothing is decoded, and nothing in proportion to
+// the declared size is allocated. It returns ErrTooLarge where the headers pass the
+// default limits.
+func Inspect(picture []byte) (Info, error) {
+	h, err := inspect(picture, Limits{}.withDefaults())
+	if err != nil {
+		return Info{}, err
+	}
+	info := Info{
+		Format: h.format.String(), Width: h.width, Height: h.height,
+		Orientation: h.orientation, Frames: h.frames,
+	}
+	if h.orientation >= 5 {
+		info.Width, info.Height = h.height, h.width
+	}
+	return info, nil
+}
+
+// inspect reads and checks the headers.
+func inspect(picture []byte, l Limits) (header, error) {
+	f, err := sniff(picture)
+	if err != nil {
+		return header{}, err
+	}
+	if n := int64(len(picture)); n > l.Bytes {
+		return header{}, fmt.Errorf("%s of %d bytes: %w: at most %d", f, n, ErrTooLarge, l.Bytes)
+	}
+	h := header{format: f, orientation: upright, frames: 1}
+	switch f {
+	case formatJPEG:
+		err = h.readJPEG(picture, l)
+	case formatPNG:
+		err = h.readPNG(picture, l)
+	case formatGIF:
+		err = h.readGIF(picture, l)
+	case formatWebP:
+		err = h.readWebP(picture, l)
+	case formatBMP:
+		err = h.readBMP(picture, l)
+	case formatTIFF:
+		err = h.readTIFF(picture, l)
+	}
+	if err != nil {
+		return header{}, fmt.Errorf("%s: %w", f, err)
+	}
+	return h, nil
+}
+
+// checkSides refuses pictures without pixels and sides that pass the limit.
+func (h *header) checkSides(l Limits) error {
+	if h.width <= 0 || h.height <= 0 {
+		return fmt.Errorf("%w: %d × %d pixels", ErrCorrupt, h.width, h.height)
+	}
+	if max(h.width, h.height) > l.Side {
+		return fmt.Errorf("%w: %d × %d pixels, at most %d a side", ErrTooLarge, h.width, h.height, l.Side)
+	}
+	return nil
+}
+
+// pixels is the declared area; sides are below 2^31, so it cannot overflow.
+func (h *header) pixels() int64 { return int64(h.width) * int64(h.height) }
+
+// check refuses what passes the sides, the pixels, or the bytes that decoding holds:
+// halves is that in half bytes a pixel, and 4 bytes of each allowed pixel may be used.
+func (h *header) check(l Limits, pixels int64, halves int64) error {
+	if err := h.checkSides(l); err != nil {
+		return err
+	}
+	if n := h.pixels(); n > pixels || n > 8*l.Pixels/halves {
+		return fmt.Errorf("%w: %d × %d pixels, at most %d of this kind",
+			ErrTooLarge, h.width, h.height, min(pixels, 8*l.Pixels/halves))
+	}
+	return nil
+}
+
+func (h *header) readJPEG(b []byte, l Limits) error {
+	c, err := jpg.ReadConfig(b)
+	if err != nil {
+		return jpegError(err)
+	}
+	h.jpeg, h.width, h.height = c, c.Width, c.Height
+	h.orientation = jpegOrientation(b)
+	if err := h.checkSides(l); err != nil {
+		return err
+	}
+	kind, pixels := "baseline", l.BaselinePixels
+	if c.Progressive {
+		kind, pixels = "progressive", l.ProgressivePixels
+	}
+	if h.pixels() > pixels {
+		return fmt.Errorf("%w: %d × %d pixels, at most %d when %s", ErrTooLarge, h.width, h.height, pixels, kind)
+	}
+	if c.Scans > l.Scans {
+		return fmt.Errorf("%w: %d scans, at most %d", ErrTooLarge, c.Scans, l.Scans)
+	}
+	if n := int64(c.Scans) * jpegBlocks(c); n > l.ScanBlocks {
+		return fmt.Errorf("%w: %d scans of %d × %d pixels", ErrTooLarge, c.Scans, h.width, h.height)
+	}
+	return nil
+}
+
+// jpegBlocks is the number of 8×8 blocks of all components.
+func jpegBlocks(c jpg.Config) int64 {
+	hMax, vMax, perMCU := 1, 1, 0
+	for i := range c.Components {
+		hMax, vMax = max(hMax, c.HSamp[i]), max(vMax, c.VSamp[i])
+		perMCU += c.HSamp[i] * c.VSamp[i]
+	}
+	across := (c.Width + 8*hMax - 1) / (8 * hMax)
+	down := (c.Height + 8*vMax - 1) / (8 * vMax)
+	return int64(across) * int64(down) * int64(perMCU)
+}
+
+// jpegError turns an error of package jpg into ours.
+func jpegError(err error) error {
+	switch {
+	case errors.Is(err, jpg.ErrExpired):
+		return ErrExpired
+	case errors.Is(err, jpg.ErrUnsupported):
+		return fmt.Errorf("%w: %v", ErrUnsupported, err)
+	case errors.Is(err, jpg.ErrTooLarge), errors.Is(err, jpg.ErrTooManyScans):
+		return fmt.Errorf("%w: %v", ErrTooLarge, err)
+	}
+	return fmt.Errorf("%w: %v", ErrCorrupt, err)
+}
+
+// maxInflation is how many bytes one byte of deflate can become: at most 258 for two
+// bits, so 1032.
+const maxInflation = 1040
+
+// readPNG reads the IHDR chunk, which must be first, and looks for eXIf.
+func (h *header) readPNG(b []byte, l Limits) error {
+	if !has(b, 12, "IHDR") || len(b) < 33 {
+		return fmt.Errorf("%w: no header", ErrCorrupt)
+	}
+	w, ht := binary.BigEndian.Uint32(b[16:]), binary.BigEndian.Uint32(b[20:])
+	if w > math.MaxInt32 || ht > math.MaxInt32 {
+		return fmt.Errorf("%w: size", ErrCorrupt)
+	}
+	h.width, h.height = int(w), int(ht)
+	depth, colour, interlaced := int64(b[24]), b[25], b[28] != 0
+	samples, known := map[byte]int64{0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
+	if !known || depth == 0 || depth > 16 {
+		return fmt.Errorf("%w: colour type %d of %d bits", ErrUnsupported, colour, depth)
+	}
+	// What image/png holds: a byte of each index, else up to four samples a pixel, for a
+	// tRNS chunk may add alpha. An interlaced picture's largest pass is held besides.
+	halves := int64(8)
+	switch {
+	case depth == 16:
+		halves = 16
+	case colour == 3:
+		halves = 2
+	}
+	if interlaced {
+		halves = halves * 3 / 2
+	}
+	if err := h.check(l, l.Pixels, halves); err != nil {
+		return err
+	}
+	if raw := h.pixels() * samples * depth / 8; raw > maxInflation*int64(len(b)) {
+		return fmt.Errorf("%w: %d bytes cannot hold %d × %d pixels", ErrCorrupt, len(b), h.width, h.height)
+	}
+	h.orientation = pngOrientation(b)
+	return nil
+}
+
+// pngOrientation looks for the eXIf chunk, which may stand before or after the pixels.
+func pngOrientation(b []byte) int {
+	for i := 8; i+12 <= len(b); {
+		size := int64(binary.BigEndian.Uint32(b[i:]))
+		end := int64(i) + 12 + size
+		if end > int64(len(b)) {
+			break
+		}
+		if has(b, i+4, "eXIf") {
+			return exifOrientation(b[i+8 : end-4])
+		}
+		i = int(end)
+	}
+	return upright
+}
+
+// readBMP reads the two headers that golang.org/x/image/bmp takes.
+func (h *header) readBMP(b []byte, l Limits) error {
+	if len(b) < 14+40 {
+		return fmt.Errorf("%w: no header", ErrCorrupt)
+	}
+	le := binary.LittleEndian
+	w, ht := int64(int32(le.Uint32(b[18:]))), int64(int32(le.Uint32(b[22:])))
+	if ht < 0 { // top row first
+		ht = -ht
+	}
+	if size := le.Uint32(b[14:]); size < 40 || w < 0 || ht > math.MaxInt32 {
+		return fmt.Errorf("%w: header of %d bytes, %d × %d pixels", ErrUnsupported, size, w, ht)
+	}
+	h.width, h.height = int(w), int(ht)
+	halves, depth := int64(8), int64(le.Uint16(b[28:]))
+	if depth <= 8 {
+		halves = 2
+	}
+	if err := h.check(l, l.TightPixels, halves); err != nil {
+		return err
+	}
+	// Only uncompressed rows are read, so their length is known.
+	row := (w*depth + 31) / 32 * 4
+	if le.Uint32(b[30:]) == 0 && row*ht > int64(len(b)) {
+		return fmt.Errorf("%w: %d bytes of pixels declared, %d in all", ErrCorrupt, row*ht, len(b))
+	}
+	return nil
+}

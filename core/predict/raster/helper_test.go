@@ -1,0 +1,254 @@
+package raster
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"image"
+	"image/color"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"golang.org/x/image/bmp"
+	"golang.org/x/image/tiff"
+)
+
+// flat is an upright RGB picture without any cleverness.
+type flat struct {
+	w, h int
+	pix  []byte // (h, w, 3)
+}
+
+func newFlat(w, h int, at func(x, y int) [3]byte) flat {
+	f := flat{w: w, h: h}
+	for y := range h {
+		for x := range w {
+			p := at(x, y)
+			f.pix = append(f.pix, p[:]...)
+		}
+	}
+	return f
+}
+
+func (f flat) at(x, y int) [3]byte { return [3]byte(f.pix[3*(y*f.w+x):]) }
+
+// flatten is m over white, by the general interface of package image.
+func flatten(m image.Image) flat {
+	b := m.Bounds()
+	return newFlat(b.Dx(), b.Dy(), func(x, y int) [3]byte {
+		c := color.NRGBA64Model.Convert(m.At(b.Min.X+x, b.Min.Y+y)).(color.NRGBA64)
+		a := uint32(c.A >> 8)
+		return [3]byte{over(byte(c.R>>8), 255, a), over(byte(c.G>>8), 255, a), over(byte(c.B>>8), 255, a)}
+	})
+}
+
+func (f flat) mirrored() flat {
+	return newFlat(f.w, f.h, func(x, y int) [3]byte { return f.at(f.w-1-x, y) })
+}
+
+// clockwise is f turned by a quarter.
+func (f flat) clockwise() flat {
+	return newFlat(f.h, f.w, func(x, y int) [3]byte { return f.at(y, f.h-1-x) })
+}
+
+// upright applies an EXIF orientation by its description: what a viewer does to f.
+func (f flat) upright(orientation int) flat {
+	switch orientation {
+	case 2:
+		return f.mirrored()
+	case 3:
+		return f.clockwise().clockwise()
+	case 4:
+		return f.clockwise().clockwise().mirrored()
+	case 5:
+		return f.clockwise().mirrored()
+	case 6:
+		return f.clockwise()
+	case 7:
+		return f.clockwise().mirrored().clockwise().clockwise()
+	case 8:
+		return f.clockwise().clockwise().clockwise()
+	}
+	return f
+}
+
+func (f flat) part(left, top, right, bottom int) flat {
+	return newFlat(right-left, bottom-top, func(x, y int) [3]byte { return f.at(left+x, top+y) })
+}
+
+// area resizes f by counting: every pixel is split into n by n, and S by S of those make
+// one of the result. Sums of rows first, for speed; they are integers.
+func (f flat) area(w, h int) flat {
+	across := make([][3]int, w*f.h)
+	for y := range f.h {
+		for x := range w * f.w {
+			for c, v := range f.at(x/w, y) {
+				across[y*w+x/f.w][c] += int(v)
+			}
+		}
+	}
+	return newFlat(w, h, func(i, j int) (p [3]byte) {
+		n := f.w * f.h
+		for c := range p {
+			sum := 0
+			for y := j * f.h; y < (j+1)*f.h; y++ {
+				sum += across[y/h*w+i][c]
+			}
+			p[c] = byte((2*sum + n) / (2 * n))
+		}
+		return p
+	})
+}
+
+// view does to an upright picture what a View that shrinks says.
+func (f flat) view(v View) flat {
+	if v.Crop != (Crop{}) {
+		edge := func(fraction float64, side int) int { return int(math.Floor(fraction*float64(side) + 0.5)) }
+		f = f.part(edge(v.Crop.Left, f.w), edge(v.Crop.Top, f.h), edge(v.Crop.Right, f.w), edge(v.Crop.Bottom, f.h))
+	}
+	if v.Centre > 0 {
+		side := int(math.Floor(float64(min(f.w, f.h)*v.Centre)/16 + 0.5))
+		left, top := (f.w-side)/2, (f.h-side)/2
+		f = f.part(left, top, left+side, top+side)
+	}
+	return f.area(v.Width, v.Height)
+}
+
+// noisy is a picture in which no two directions look alike.
+func noisy(w, h int) *image.NRGBA {
+	m := image.NewNRGBA(image.Rect(0, 0, w, h))
+	state := uint32(w*31 + h)
+	for y := range h {
+		for x := range w {
+			state = state*1664525 + 1013904223
+			m.SetNRGBA(x, y, color.NRGBA{
+				R: byte(x*255/w) ^ byte(state>>28), G: byte(y * 255 / h), B: byte(state >> 24), A: 255,
+			})
+		}
+	}
+	return m
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The pictures of each format that our encoders can make.
+
+func asPNG(t testing.TB, m image.Image) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	check(t, png.Encode(&b, m))
+	return b.Bytes()
+}
+
+func asJPEG(t testing.TB, m image.Image) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	check(t, jpeg.Encode(&b, m, &jpeg.Options{Quality: 92}))
+	return b.Bytes()
+}
+
+func asGIF(t testing.TB, m image.Image) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	check(t, gif.Encode(&b, m, nil))
+	return b.Bytes()
+}
+
+func asBMP(t testing.TB, m image.Image) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	check(t, bmp.Encode(&b, m))
+	return b.Bytes()
+}
+
+func asTIFF(t testing.TB, m image.Image, c tiff.CompressionType) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	check(t, tiff.Encode(&b, m, &tiff.Options{Compression: c, Predictor: c == tiff.Deflate}))
+	return b.Bytes()
+}
+
+func fixture(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("testdata", name))
+	check(t, err)
+	return b
+}
+
+// exifBlock is a TIFF structure with nothing but an orientation.
+func exifBlock(order binary.AppendByteOrder, orientation int) []byte {
+	magic := "II*\x00"
+	if order.String() == "BigEndian" {
+		magic = "MM\x00*"
+	}
+	b := order.AppendUint32([]byte(magic), 8)
+	b = order.AppendUint16(b, 1)
+	b = order.AppendUint16(b, tagOrientation)
+	b = order.AppendUint16(b, 3)
+	b = order.AppendUint32(b, 1)
+	b = order.AppendUint16(b, uint16(orientation))
+	return append(b, 0, 0, 0, 0, 0, 0)
+}
+
+// turnJPEG puts an EXIF segment behind the start marker.
+func turnJPEG(b []byte, orientation int) []byte {
+	exif := append([]byte("Exif\x00\x00"), exifBlock(binary.BigEndian, orientation)...)
+	segment := binary.BigEndian.AppendUint16([]byte{0xff, 0xe1}, uint16(2+len(exif)))
+	return slices.Concat(b[:2], segment, exif, b[2:])
+}
+
+// turnPNG puts an eXIf chunk behind the header.
+func turnPNG(b []byte, orientation int) []byte {
+	return slices.Concat(b[:33], pngChunk("eXIf", exifBlock(binary.LittleEndian, orientation)), b[33:])
+}
+
+func pngChunk(kind string, payload []byte) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(len(payload)))
+	b = append(append(b, kind...), payload...)
+	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[4:]))
+}
+
+// turnTIFF adds an orientation to the directory of a little-endian TIFF, which it moves
+// to the end of the file.
+func turnTIFF(b []byte, orientation int) []byte {
+	le := binary.LittleEndian
+	dir, _ := firstDirectory(b)
+	at := len(dir)
+	for i := 0; i < len(dir); i += 12 {
+		if le.Uint16(dir[i:]) > tagOrientation {
+			at = i
+			break
+		}
+	}
+	entry := exifBlock(le, orientation)[10:22]
+	out := slices.Clone(b)
+	if len(out)%2 == 1 {
+		out = append(out, 0)
+	}
+	le.PutUint32(out[4:], uint32(len(out)))
+	out = le.AppendUint16(out, uint16(len(dir)/12+1))
+	return append(slices.Concat(out, dir[:at], entry, dir[at:]), 0, 0, 0, 0)
+}
+
+// turnWebP makes an extended file of a simple one, with an EXIF chunk.
+func turnWebP(b []byte, w, h, orientation int) []byte {
+	const hasEXIF = 1 << 3
+	out := append([]byte{}, "RIFF\x00\x00\x00\x00WEBP"...)
+	w, h = w-1, h-1
+	out = appendChunk(out, "VP8X", []byte{hasEXIF, 0, 0, 0, byte(w), byte(w >> 8), 0, byte(h), byte(h >> 8), 0})
+	out = append(out, b[12:]...)
+	out = appendChunk(out, "EXIF", exifBlock(binary.LittleEndian, orientation))
+	binary.LittleEndian.PutUint32(out[4:], uint32(len(out)-8))
+	return out
+}

@@ -1,0 +1,80 @@
+package raster
+
+import (
+	"errors"
+	"fmt"
+	"image"
+	"image/jpeg"
+
+	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
+)
+
+// maxPlaneBytes bounds what package jpg holds: planes, and the coefficients of a
+// progressive picture (64 MP in 4:2:0 take 192 MB).
+const maxPlaneBytes = 256 << 20
+
+// decodeJPEG decodes as little of a JPEG as win needs: the largest DCT scale at which
+// the wanted part is still no smaller than the result, and only that part.
+func (d *Decoder) decodeJPEG(picture []byte, h *header, win *window) (Image, error) {
+	scale := dctScale(win)
+	part := int64(win.x1-win.x0+scale-1) / int64(scale) * (int64(win.y1-win.y0+scale-1) / int64(scale))
+	if part > d.limits.Pixels {
+		return Image{}, fmt.Errorf("%w: %d pixels wanted, at most %d", ErrTooLarge, part, d.limits.Pixels)
+	}
+	planes, err := d.jpeg.Decode(picture, jpg.Options{
+		Scale:    scale,
+		Region:   jpg.Rect{X0: win.x0, Y0: win.y0, X1: win.x1, Y1: win.y1},
+		Expired:  d.limits.Expired,
+		MaxScans: d.limits.Scans,
+		MaxBytes: maxPlaneBytes,
+	})
+	if errors.Is(err, jpg.ErrUnsupported) {
+		return d.standardJPEG(picture, h, win)
+	}
+	if err != nil {
+		return Image{}, jpegError(err)
+	}
+	for i := range planes.N {
+		p := &planes.P[i]
+		d.sources[i] = source{
+			pix: p.Pix, stride: p.Stride, channels: 1,
+			originX: planes.X0 * scale, originY: planes.Y0 * scale,
+			pitchX: p.HSub * scale, pitchY: p.VSub * scale,
+			width: p.Width, height: p.Height,
+		}
+	}
+	return d.render(planes.N, jpegWriters[planes.Model], win)
+}
+
+var jpegWriters = [...]rowWriter{
+	jpg.Gray: rowGray, jpg.YCbCr: rowYCbCr, jpg.RGB: rowPlanes, jpg.CMYK: rowCMYK, jpg.YCCK: rowYCCK,
+}
+
+// dctScale is the largest scale that leaves win's part no smaller than the result.
+func dctScale(win *window) int {
+	for _, scale := range [3]int{8, 4, 2} {
+		if win.x1-win.x0 >= scale*win.tw && win.y1-win.y0 >= scale*win.th {
+			return scale
+		}
+	}
+	return 1
+}
+
+// standardJPEG decodes the whole of a picture that package jpg does not take, in
+// whatever way the standard library does.
+func (d *Decoder) standardJPEG(picture []byte, h *header, win *window) (Image, error) {
+	if n := h.pixels(); n > d.limits.Pixels {
+		return Image{}, fmt.Errorf("%w: %d × %d pixels, at most %d of this kind",
+			ErrTooLarge, h.width, h.height, d.limits.Pixels)
+	}
+	m, err := d.library(picture, jpeg.Decode)
+	if err != nil {
+		return Image{}, err
+	}
+	if m, ok := m.(*image.YCbCr); ok {
+		defer d.forget()
+		d.planesOf(m)
+		return d.render(3, rowYCbCr, win)
+	}
+	return d.renderPicture(m, win)
+}

@@ -1,0 +1,95 @@
+package raster
+
+import (
+	"errors"
+	"image"
+)
+
+// errPlanes is our own bug, turned into an error so that one picture fails and no more.
+var errPlanes = errors.New("planes do not cover the part that was asked for")
+
+// renderRows renders win of a picture of w × h pixels that gives rows of RGB.
+func (d *Decoder) renderRows(rows rowLoader, w, h int, win *window) (Image, error) {
+	d.sources[0] = source{channels: 3, load: rows, pitchX: 1, pitchY: 1, width: w, height: h}
+	return d.render(1, rowRGB, win)
+}
+
+// renderPicture renders win of a library's picture. YCbCr stays in planes until it is
+// small; what else there is goes through rows of RGB.
+func (d *Decoder) renderPicture(m image.Image, win *window) (Image, error) {
+	defer d.forget()
+	switch m := m.(type) {
+	case *image.YCbCr:
+		// Only WebP comes here: image/jpeg's pictures are told apart in jpeg.go.
+		d.planesOf(m)
+		return d.render(3, rowWebP, win)
+	case *image.Gray:
+		b := m.Rect
+		d.sources[0] = source{
+			pix: m.Pix, stride: m.Stride, channels: 1,
+			pitchX: 1, pitchY: 1, width: b.Dx(), height: b.Dy(),
+		}
+		return d.render(1, rowGray, win)
+	}
+	d.rows = pictureRows{m: m}
+	b := m.Bounds()
+	return d.renderRows(&d.rows, b.Dx(), b.Dy(), win)
+}
+
+// planesOf makes sources of m's planes. m begins at (0, 0).
+func (d *Decoder) planesOf(m *image.YCbCr) {
+	w, h := m.Rect.Dx(), m.Rect.Dy()
+	d.sources[0] = source{
+		pix: m.Y, stride: m.YStride, channels: 1,
+		pitchX: 1, pitchY: 1, width: w, height: h,
+	}
+	px, py := subsampling(m.SubsampleRatio)
+	for i, pix := range [2][]byte{m.Cb, m.Cr} {
+		d.sources[1+i] = source{
+			pix: pix, stride: m.CStride, channels: 1,
+			pitchX: px, pitchY: py, width: (w + px - 1) / px, height: (h + py - 1) / py,
+		}
+	}
+}
+
+// subsampling is how many pixels one chroma sample covers.
+func subsampling(r image.YCbCrSubsampleRatio) (x, y int) {
+	switch r {
+	case image.YCbCrSubsampleRatio422:
+		return 2, 1
+	case image.YCbCrSubsampleRatio420:
+		return 2, 2
+	case image.YCbCrSubsampleRatio440:
+		return 1, 2
+	case image.YCbCrSubsampleRatio411:
+		return 4, 1
+	case image.YCbCrSubsampleRatio410:
+		return 4, 2
+	}
+	return 1, 1
+}
+
+// rowWriter writes one row of the result: n pixels from n samples of each lane, the
+// first to dst[at], each next one step further.
+type rowWriter func(dst []byte, at, step int, rows *[4][]byte, n int)
+
+// render resizes the first n sources and writes the result upright.
+func (d *Decoder) render(n int, write rowWriter, win *window) (Image, error) {
+	d.pix = resized(d.pix, 3*win.width*win.height)
+	for i := range n {
+		if !d.lanes[i].start(&d.sources[i], win) {
+			return Image{}, errPlanes
+		}
+	}
+	var rows [4][]byte
+	for j := range win.th {
+		if j&15 == 0 && d.limits.Expired() {
+			return Image{}, ErrExpired
+		}
+		for i := range n {
+			rows[i] = d.lanes[i].row(j)
+		}
+		write(d.pix, win.base+j*win.stepY, win.stepX, &rows, win.tw)
+	}
+	return Image{Width: win.width, Height: win.height, Pix: d.pix}, nil
+}

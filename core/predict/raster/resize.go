@@ -1,0 +1,311 @@
+package raster
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// How a picture is resized
+//
+// An axis takes the full-size pixels lo…hi, S = hi-lo of them, to n pixels of the
+// result. A plane's sample j covers the full-size interval [o+j·p, o+(j+1)·p): p is its
+// pitch, the subsampling times the DCT scale, and o its origin.
+//
+//	S ≥ n  area: pixel i of the result is the interval [lo+i·S/n, lo+(i+1)·S/n); a
+//	       sample weighs as much as it overlaps it. In units of 1/n of a pixel all
+//	       overlaps are integers, and they add up to S.
+//	S < n  bilinear: pixel i is at the centre of that interval, and the two samples
+//	       whose centres are around it weigh by their nearness, in units of 1/(2·n·p);
+//	       beyond the last centre of the wanted part its edge sample weighs all.
+//
+// So an axis has integer weights with a fixed sum D, and a pixel of the result is
+//
+//	floor(Σ wy·wx·sample / (Dy·Dx) + 1/2)
+//
+// computed exactly: sums are integers that fit, and the one division is exact too. There
+// is nothing to tune and nothing that could differ between two hosts. A picture and its
+// mirrored or turned copy give mirrored or turned results.
+//
+// An area average of a subsampled plane equals that of the plane with its samples
+// repeated, which is how image/jpeg's colours are defined.
+
+// axis is one direction of a resize: for every pixel of the result the samples it takes
+// and their weights.
+type axis struct {
+	first []int32  // (n) first sample of each pixel, counted from lo
+	end   []int32  // (n) end of each pixel's weights in w; they start where the last ended
+	w     []uint32 // weights, ≤ sum
+	sum   uint32   // Σ w of every pixel, < 1<<17
+	lo    int      // samples lo…hi-1 of the plane are touched
+	hi    int
+}
+
+// span is what an axis is built from.
+type span struct {
+	lo, hi int // full-size pixels wanted
+	n      int // pixels of the result
+	origin int // full-size position of the plane's first sample
+	pitch  int // full-size pixels a sample covers
+}
+
+// build computes the weights for s, reusing a's memory.
+func (a *axis) build(s span) {
+	a.first, a.end, a.w = a.first[:0], a.end[:0], a.w[:0]
+	a.lo = (s.lo - s.origin) / s.pitch
+	a.hi = (s.hi-s.origin-1)/s.pitch + 1
+	if s.hi-s.lo >= s.n {
+		a.area(s)
+	} else {
+		a.bilinear(s)
+	}
+}
+
+// area appends the overlaps of each pixel's interval with the samples, in units of 1/n
+// of a full-size pixel, divided by what they all have in common.
+func (a *axis) area(s span) {
+	size, step := s.hi-s.lo, s.pitch*s.n
+	from := (s.lo - s.origin) * s.n
+	common := gcd(gcd(size, step), from)
+	size, step, from = size/common, step/common, from/common
+	a.sum = uint32(size)
+	j := from / step
+	for range s.n {
+		to := from + size
+		a.first = append(a.first, int32(j-a.lo))
+		for at := from; at < to; {
+			edge := min(to, (j+1)*step)
+			a.w = append(a.w, uint32(edge-at))
+			at = edge
+			if at == (j+1)*step {
+				j++
+			}
+		}
+		a.end = append(a.end, int32(len(a.w)))
+		from = to
+	}
+}
+
+// bilinear appends the two nearest samples of each pixel's centre, in units of
+// 1/(2·n·pitch), divided by what they all have in common.
+func (a *axis) bilinear(s span) {
+	size, unit := s.hi-s.lo, 2*s.n*s.pitch
+	at := 2*(s.lo-s.origin)*s.n + size - s.n*s.pitch
+	common := gcd(gcd(2*size, unit), at)
+	step := 2 * size / common
+	unit, at = unit/common, at/common
+	a.sum = uint32(unit)
+	for range s.n {
+		j := at / unit
+		if at < j*unit { // towards minus infinity
+			j--
+		}
+		right := at - j*unit
+		switch {
+		case j < a.lo:
+			j, right = a.lo, 0
+		case j >= a.hi-1:
+			j, right = a.hi-1, 0
+		}
+		a.first = append(a.first, int32(j-a.lo))
+		a.w = append(a.w, uint32(unit-right))
+		if right > 0 {
+			a.w = append(a.w, uint32(right))
+		}
+		a.end = append(a.end, int32(len(a.w)))
+		at += step
+	}
+}
+
+func gcd(a, b int) int {
+	if b < 0 {
+		b = -b
+	}
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// divider divides by one number, rounding half up, where the quotient is a byte.
+//
+// With x = s + d/2 ≤ 255.5·d the quotient floor(x/d) is floor(x·m / 2^k) for
+// m = ceil(2^k / d) as long as x·d < 2^k (Granlund and Montgomery, 1994). Below 2^24 a
+// product of 64 bits with k = 56 is enough; above, one of 128 bits with k = 80.
+type divider struct {
+	d, half, m uint64
+}
+
+// narrowSum is the divisor below which all sums of a pixel fit 32 bits.
+const narrowSum = 1 << 24
+
+func newDivider(d uint64) divider {
+	if d < narrowSum {
+		return divider{d: d, half: d / 2, m: (1<<56 + d - 1) / d}
+	}
+	m, rest := bits.Div64(1<<16, 0, d) // 2^80 / d
+	if rest > 0 {
+		m++
+	}
+	return divider{d: d, half: d / 2, m: m}
+}
+
+// narrow is the division for d < narrowSum.
+func (v *divider) narrow(s uint32) byte {
+	return byte((uint64(s) + v.half) * v.m >> 56)
+}
+
+// wide is the division for larger d, up to 1<<36.
+func (v *divider) wide(s uint64) byte {
+	hi, _ := bits.Mul64(s+v.half, v.m)
+	return byte(hi >> 16)
+}
+
+// source is the samples that a resize reads: one plane, or three interleaved ones.
+type source struct {
+	pix      []byte // rows of samples, or nil where rows are made by load
+	stride   int
+	channels int // 1, or 3 interleaved
+	load     rowLoader
+
+	originX, originY int // full-size position of sample (0, 0)
+	pitchX, pitchY   int // full-size pixels that a sample covers
+	width, height    int // samples
+}
+
+// rowLoader makes rows of RGB out of a library's picture.
+type rowLoader interface {
+	// row writes the pixels x0…x1-1 of row y to dst, (x1-x0, 3).
+	row(dst []byte, y, x0, x1 int)
+}
+
+// lane resizes one source, row by row of the result, and keeps its scratch for the next.
+type lane struct {
+	src     *source
+	x, y    axis
+	div     divider
+	sums    []uint32  // (touched columns · channels) vertical sums of one row, ≤ 255·y.sum
+	out     []byte    // (n · channels) one row of the result
+	rows    [2][]byte // the last two rows that were loaded
+	rowHeld [2]int    // which rows those are, -1: none
+}
+
+// start prepares l to give win's part of src. It reports whether src covers that part.
+func (l *lane) start(src *source, win *window) bool {
+	l.src = src
+	l.x.build(span{lo: win.x0, hi: win.x1, n: win.tw, origin: src.originX, pitch: src.pitchX})
+	l.y.build(span{lo: win.y0, hi: win.y1, n: win.th, origin: src.originY, pitch: src.pitchY})
+	if win.x0 < src.originX || win.y0 < src.originY || l.x.hi > src.width || l.y.hi > src.height {
+		return false
+	}
+	l.div = newDivider(uint64(l.x.sum) * uint64(l.y.sum))
+	touched := (l.x.hi - l.x.lo) * src.channels
+	l.sums = resized(l.sums, touched)
+	l.out = resized(l.out, win.tw*src.channels)
+	if src.load != nil {
+		l.rows[0] = resized(l.rows[0], touched)
+		l.rows[1] = resized(l.rows[1], touched)
+		l.rowHeld = [2]int{-1, -1}
+	}
+	return true
+}
+
+// resized returns b with n elements, whatever they are.
+func resized[T any](b []T, n int) []T {
+	return slices.Grow(b[:0], n)[:n]
+}
+
+// samples returns the touched samples of row y, counted from y.lo.
+func (l *lane) samples(y int) []byte {
+	y += l.y.lo
+	if l.src.load == nil {
+		at := y*l.src.stride + l.x.lo*l.src.channels
+		return l.src.pix[at:][:len(l.sums)]
+	}
+	k := y & 1
+	if l.rowHeld[k] != y {
+		l.src.load.row(l.rows[k], y, l.x.lo, l.x.hi)
+		l.rowHeld[k] = y
+	}
+	return l.rows[k]
+}
+
+// row returns row j of the result, (n, channels) bytes, valid until the next call.
+func (l *lane) row(j int) []byte {
+	from := 0
+	if j > 0 {
+		from = int(l.y.end[j-1])
+	}
+	y := int(l.y.first[j])
+	for k, w := range l.y.w[from:l.y.end[j]] {
+		if k == 0 {
+			scaleRow(l.sums, l.samples(y), w)
+		} else {
+			addScaledRow(l.sums, l.samples(y+k), w)
+		}
+	}
+	switch {
+	case l.src.channels == 3:
+		l.across3()
+	case l.div.d < narrowSum:
+		l.across()
+	default:
+		l.acrossWide()
+	}
+	return l.out
+}
+
+// across sums and divides along the row: one channel, sums that fit 32 bits.
+func (l *lane) across() {
+	from := int32(0)
+	for i, first := range l.x.first {
+		end := l.x.end[i]
+		w := l.x.w[from:end]
+		s := l.sums[first:][:len(w)]
+		var sum uint32
+		for k, v := range s {
+			sum += v * w[k]
+		}
+		l.out[i] = l.div.narrow(sum)
+		from = end
+	}
+}
+
+// acrossWide is across with sums of 64 bits.
+func (l *lane) acrossWide() {
+	from := int32(0)
+	for i, first := range l.x.first {
+		end := l.x.end[i]
+		w := l.x.w[from:end]
+		s := l.sums[first:][:len(w)]
+		var sum uint64
+		for k, v := range s {
+			sum += uint64(v) * uint64(w[k])
+		}
+		l.out[i] = l.div.wide(sum)
+		from = end
+	}
+}
+
+// across3 is across for three interleaved channels.
+func (l *lane) across3() {
+	from := int32(0)
+	narrow := l.div.d < narrowSum
+	for i, first := range l.x.first {
+		end := l.x.end[i]
+		w := l.x.w[from:end]
+		s := l.sums[3*first:][:3*len(w)]
+		var r, g, b uint64
+		for k, w := range w {
+			r += uint64(s[3*k]) * uint64(w)
+			g += uint64(s[3*k+1]) * uint64(w)
+			b += uint64(s[3*k+2]) * uint64(w)
+		}
+		out := l.out[3*i:][:3]
+		if narrow {
+			out[0], out[1], out[2] = l.div.narrow(uint32(r)), l.div.narrow(uint32(g)), l.div.narrow(uint32(b))
+		} else {
+			out[0], out[1], out[2] = l.div.wide(r), l.div.wide(g), l.div.wide(b)
+		}
+		from = end
+	}
+}

@@ -1,0 +1,276 @@
+package raster
+
+import (
+	"math/big"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// resizeOne runs one lane over the whole result.
+func resizeOne(t rapid.TB, src *source, win *window) []byte {
+	t.Helper()
+	var l lane
+	if !l.start(src, win) {
+		t.Fatalf("start(%+v, %+v) = false", *src, *win)
+	}
+	var got []byte
+	for j := range win.th {
+		got = append(got, l.row(j)...)
+	}
+	return got
+}
+
+// obviousWeights gives, for every pixel of the result, the share of each sample, by
+// walking the definition in rational numbers.
+func obviousWeights(s span, samples int) [][]*big.Rat {
+	out := make([][]*big.Rat, s.n)
+	size := s.hi - s.lo
+	for i := range out {
+		row := make([]*big.Rat, samples)
+		for j := range row {
+			row[j] = new(big.Rat)
+		}
+		if size >= s.n {
+			from := big.NewRat(int64(s.lo*s.n+i*size), int64(s.n))
+			to := big.NewRat(int64(s.lo*s.n+(i+1)*size), int64(s.n))
+			length := new(big.Rat).Sub(to, from)
+			for j := range row {
+				lo := big.NewRat(int64(s.origin+j*s.pitch), 1)
+				hi := big.NewRat(int64(s.origin+(j+1)*s.pitch), 1)
+				overlap := new(big.Rat).Sub(lesser(to, hi), greater(from, lo))
+				if overlap.Sign() > 0 {
+					row[j].Quo(overlap, length)
+				}
+			}
+		} else {
+			// The centre of the pixel in samples, where sample j is at j.
+			at := big.NewRat(int64((2*i+1)*size), int64(2*s.n))
+			at.Add(at, big.NewRat(int64(s.lo-s.origin), 1))
+			at.Quo(at, big.NewRat(int64(s.pitch), 1))
+			at.Sub(at, big.NewRat(1, 2))
+			first := int64((s.lo - s.origin) / s.pitch)
+			last := int64((s.hi - s.origin - 1) / s.pitch)
+			at = greater(lesser(at, big.NewRat(last, 1)), big.NewRat(first, 1))
+			for j := range row {
+				d := new(big.Rat).Sub(at, big.NewRat(int64(j), 1))
+				d.Abs(d)
+				if near := new(big.Rat).Sub(big.NewRat(1, 1), d); near.Sign() > 0 {
+					row[j] = near
+				}
+			}
+		}
+		out[i] = row
+	}
+	return out
+}
+
+func lesser(a, b *big.Rat) *big.Rat {
+	if a.Cmp(b) < 0 {
+		return a
+	}
+	return b
+}
+
+func greater(a, b *big.Rat) *big.Rat {
+	if a.Cmp(b) > 0 {
+		return a
+	}
+	return b
+}
+
+// obviousResize is the definition: the weighted mean, rounded half up.
+func obviousResize(src *source, win *window) []byte {
+	xs := obviousWeights(span{win.x0, win.x1, win.tw, src.originX, src.pitchX}, src.width)
+	ys := obviousWeights(span{win.y0, win.y1, win.th, src.originY, src.pitchY}, src.height)
+	half := big.NewRat(1, 2)
+	var out []byte
+	for _, wy := range ys {
+		for _, wx := range xs {
+			for c := range src.channels {
+				sum := new(big.Rat).Set(half)
+				for y, v := range wy {
+					if v.Sign() == 0 {
+						continue
+					}
+					for x, h := range wx {
+						if h.Sign() != 0 {
+							p := big.NewRat(int64(src.pix[y*src.stride+x*src.channels+c]), 1)
+							sum.Add(sum, p.Mul(p, v).Mul(p, h))
+						}
+					}
+				}
+				q := new(big.Int).Quo(sum.Num(), sum.Denom())
+				out = append(out, byte(q.Int64()))
+			}
+		}
+	}
+	return out
+}
+
+// anySource draws a plane and a part of it that its samples cover.
+func anySource(t *rapid.T) (*source, *window) {
+	pitches := []int{1, 2, 4, 8, 16, 32}
+	s := &source{
+		channels: rapid.SampledFrom([]int{1, 3}).Draw(t, "channels"),
+		pitchX:   rapid.SampledFrom(pitches).Draw(t, "pitchX"),
+		pitchY:   rapid.SampledFrom(pitches).Draw(t, "pitchY"),
+		width:    rapid.IntRange(1, 12).Draw(t, "width"),
+		height:   rapid.IntRange(1, 12).Draw(t, "height"),
+	}
+	s.originX = s.pitchX * rapid.IntRange(0, 3).Draw(t, "originX")
+	s.originY = s.pitchY * rapid.IntRange(0, 3).Draw(t, "originY")
+	s.stride = s.width*s.channels + rapid.IntRange(0, 3).Draw(t, "padding")
+	// Few values, mostly extreme: rounding and clamping show there.
+	s.pix = rapid.SliceOfN(rapid.SampledFrom([]byte{0, 0, 255, 255, 1, 254, 127, 128, 77}),
+		s.stride*s.height, s.stride*s.height).Draw(t, "pix")
+	win := &window{
+		tw: rapid.IntRange(1, 14).Draw(t, "tw"),
+		th: rapid.IntRange(1, 14).Draw(t, "th"),
+	}
+	win.x0 = s.originX + rapid.IntRange(0, s.width*s.pitchX-1).Draw(t, "x0")
+	win.y0 = s.originY + rapid.IntRange(0, s.height*s.pitchY-1).Draw(t, "y0")
+	win.x1 = rapid.IntRange(win.x0+1, s.originX+s.width*s.pitchX).Draw(t, "x1")
+	win.y1 = rapid.IntRange(win.y0+1, s.originY+s.height*s.pitchY).Draw(t, "y1")
+	return s, win
+}
+
+func TestResizeEqualsTheDefinition(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		src, win := anySource(t)
+		if got, want := resizeOne(t, src, win), obviousResize(src, win); !slices.Equal(got, want) {
+			t.Fatalf("resize = %v, want %v", got, want)
+		}
+	})
+}
+
+// TestResizeMirrored holds what orientation relies on: a mirrored picture gives a
+// mirrored result, to the bit.
+func TestResizeMirrored(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		src, win := anySource(t)
+		src.channels = 1
+		plain := resizeOne(t, src, win)
+
+		mirrored := *src
+		mirrored.pix = slices.Clone(src.pix)
+		for y := range src.height {
+			slices.Reverse(mirrored.pix[y*src.stride:][:src.width])
+		}
+		other := *win
+		end := 2*src.originX + src.width*src.pitchX
+		other.x0, other.x1 = end-win.x1, end-win.x0
+		got := resizeOne(t, &mirrored, &other)
+		for y := range win.th {
+			slices.Reverse(got[y*win.tw:][:win.tw])
+		}
+		if !slices.Equal(got, plain) {
+			t.Fatalf("mirrored = %v, want %v", got, plain)
+		}
+	})
+}
+
+// TestResizeOfOneColour holds that weights add up to one exactly, at sizes where sums
+// need 64 bits too.
+func TestResizeOfOneColour(t *testing.T) {
+	for _, size := range [][4]int{{1, 1, 224, 224}, {4000, 3, 224, 224}, {30000, 700, 3, 3}, {9000, 8437, 224, 224}, {3, 2, 8192, 1}} {
+		w, h := size[0], size[1]
+		for _, v := range []byte{0, 1, 128, 254, 255} {
+			row := make([]byte, w)
+			for i := range row {
+				row[i] = v
+			}
+			src := &source{pix: row, stride: 0, channels: 1, pitchX: 1, pitchY: 1, width: w, height: h}
+			got := resizeOne(t, src, &window{x1: w, y1: h, tw: size[2], th: size[3]})
+			for i, p := range got {
+				if p != v {
+					t.Fatalf("%v: pixel %d = %d, want %d", size, i, p, v)
+				}
+			}
+		}
+	}
+}
+
+// TestResizeWideSums compares the 64-bit way with big integers.
+func TestResizeWideSums(t *testing.T) {
+	const w, h = 9001, 1999 // coprime to the result's size: no common factor
+	pix := make([]byte, w*h)
+	state := uint32(1)
+	for i := range pix {
+		state = state*1664525 + 1013904223
+		pix[i] = byte(state >> 24)
+	}
+	src := &source{pix: pix, stride: w, channels: 1, pitchX: 1, pitchY: 1, width: w, height: h}
+	got := resizeOne(t, src, &window{x1: w, y1: h, tw: 2, th: 2})
+	for j := range 2 {
+		for i := range 2 {
+			// In half pixels: columns i·w … (i+1)·w of 2·w, rows likewise.
+			var sum int64
+			for y := j * h; y < (j+1)*h; y++ {
+				for x := i * w; x < (i+1)*w; x++ {
+					sum += int64(pix[y/2*w+x/2])
+				}
+			}
+			if want := byte((2*sum + w*h) / (2 * w * h)); got[2*j+i] != want {
+				t.Errorf("pixel (%d, %d) = %d, want %d", i, j, got[2*j+i], want)
+			}
+		}
+	}
+}
+
+func TestDivider(t *testing.T) {
+	check := func(t interface{ Fatalf(string, ...any) }, d, s uint64) {
+		v := newDivider(d)
+		want := byte((2*s + d) / (2 * d))
+		if d < narrowSum {
+			if got := v.narrow(uint32(s)); got != want {
+				t.Fatalf("narrow(%d / %d) = %d, want %d", s, d, got, want)
+			}
+		} else if got := v.wide(s); got != want {
+			t.Fatalf("wide(%d / %d) = %d, want %d", s, d, got, want)
+		}
+	}
+	t.Run("around every step", func(t *testing.T) {
+		for _, d := range []uint64{1, 2, 3, 5, 255, 256, 50176, 1<<24 - 1, 1 << 24, 1<<24 + 1, 1<<32 - 1, 1 << 36} {
+			for q := range uint64(255) {
+				edge := (2*q + 1) * d / 2 // where q becomes q+1
+				for s := max(edge, 2) - 2; s <= min(edge+2, 255*d); s++ {
+					check(t, d, s)
+				}
+			}
+			check(t, d, 255*d)
+		}
+	})
+	t.Run("anywhere", rapid.MakeCheck(func(t *rapid.T) {
+		d := rapid.Uint64Range(1, 1<<36).Draw(t, "d")
+		check(t, d, rapid.Uint64Range(0, 255*d).Draw(t, "s"))
+	}))
+}
+
+// TestRows holds the fast inner loops to the definition: all lengths, odd alignments.
+func TestRows(t *testing.T) {
+	row := make([]byte, 300)
+	state := uint32(7)
+	for i := range row {
+		state = state*1664525 + 1013904223
+		row[i] = byte(state >> 24)
+	}
+	for n := 0; n <= 257; n++ {
+		for _, w := range []uint32{0, 1, 3, 255, 30000, 65535, 1<<24 - 1} {
+			at := n % 17
+			got, want := make([]uint32, n+1), make([]uint32, n+1)
+			got[n], want[n] = 42, 42
+			scaleRow(got[:n], row[at:], w)
+			scaleRowGeneric(want[:n], row[at:], w)
+			if !slices.Equal(got, want) {
+				t.Fatalf("scaleRow(n=%d, w=%d) = %v, want %v", n, w, got, want)
+			}
+			addScaledRow(got[:n], row[at+3:], w)
+			addScaledRowGeneric(want[:n], row[at+3:], w)
+			if !slices.Equal(got, want) {
+				t.Fatalf("addScaledRow(n=%d, w=%d) = %v, want %v", n, w, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package raster
+
+import (
+	"errors"
+	"math"
+)
+
+// errView and errCrop are the caller's mistakes; what a user may send is checked where
+// it enters.
+var (
+	errView = errors.New("view wants no pixels or too many")
+	errCrop = errors.New("crop is not four fractions with top < bottom and left < right")
+)
+
+// window is a [View] of one picture in stored coordinates, that is before Orientation.
+type window struct {
+	x0, y0, x1, y1 int // stored pixels wanted
+	tw, th         int // size of the result, stored way round
+	width, height  int // size of the result, upright
+
+	// Where the result's stored pixel (i, j) goes: Pix[base+i*stepX+j*stepY].
+	base, stepX, stepY int
+}
+
+// window maps v onto a picture of w × h stored pixels.
+func (v View) window(w, h, orientation int) (window, error) {
+	turned := orientation >= 5
+	if turned {
+		w, h = h, w
+	}
+	left, top, right, bottom, err := v.Crop.pixels(w, h)
+	if err != nil {
+		return window{}, err
+	}
+	if v.Centre < 0 || v.Centre > 16 {
+		return window{}, errView
+	}
+	if v.Centre > 0 {
+		left, top, right, bottom = centre(left, top, right, bottom, v.Centre)
+	}
+	width, height, err := v.size(right-left, bottom-top)
+	if err != nil {
+		return window{}, err
+	}
+
+	win := window{width: width, height: height, tw: width, th: height}
+	if turned {
+		win.tw, win.th = height, width
+	}
+	p := placements[orientation]
+	// The upright rectangle, each axis perhaps mirrored, then perhaps exchanged.
+	if p.mirrorX {
+		left, right = w-right, w-left
+	}
+	if p.mirrorY {
+		top, bottom = h-bottom, h-top
+	}
+	stepX, stepY := 3, 3*width
+	if p.mirrorX {
+		win.base, stepX = win.base+3*(width-1), -stepX
+	}
+	if p.mirrorY {
+		win.base, stepY = win.base+3*width*(height-1), -stepY
+	}
+	win.x0, win.y0, win.x1, win.y1 = left, top, right, bottom
+	win.stepX, win.stepY = stepX, stepY
+	if turned {
+		win.x0, win.y0, win.x1, win.y1 = top, left, bottom, right
+		win.stepX, win.stepY = stepY, stepX
+	}
+	return win, nil
+}
+
+// placements says how the upright picture's axes run in the stored one, by EXIF
+// orientation: x mirrored, y mirrored. From 5 on, stored rows are upright columns too.
+var placements = [9]struct{ mirrorX, mirrorY bool }{
+	1: {false, false},
+	2: {true, false},
+	3: {true, true},
+	4: {false, true},
+	5: {false, false},
+	6: {true, false},
+	7: {true, true},
+	8: {false, true},
+}
+
+// pixels rounds c to pixels of a w × h picture.
+func (c Crop) pixels(w, h int) (left, top, right, bottom int, err error) {
+	if c == (Crop{}) {
+		return 0, 0, w, h, nil
+	}
+	// Written so that NaN fails.
+	if !(c.Top >= 0 && c.Top < c.Bottom && c.Bottom <= 1 && c.Left >= 0 && c.Left < c.Right && c.Right <= 1) {
+		return 0, 0, 0, 0, errCrop
+	}
+	left, right = edges(c.Left, c.Right, w)
+	top, bottom = edges(c.Top, c.Bottom, h)
+	return left, top, right, bottom, nil
+}
+
+// edges rounds two fractions of side half up, and keeps at least one pixel.
+func edges(from, to float64, side int) (lo, hi int) {
+	lo = int(math.Floor(float64(from*float64(side)) + 0.5))
+	hi = int(math.Floor(float64(to*float64(side)) + 0.5))
+	lo = min(lo, side-1)
+	return lo, max(hi, lo+1)
+}
+
+// centre returns the centred square with sixteenths of the short side.
+func centre(left, top, right, bottom, sixteenths int) (int, int, int, int) {
+	w, h := right-left, bottom-top
+	side := max(1, (min(w, h)*sixteenths+8)/16)
+	left += (w - side) / 2
+	top += (h - side) / 2
+	return left, top, left + side, top + side
+}
+
+// size returns the result's size for a part of w × h upright pixels.
+func (v View) size(w, h int) (width, height int, err error) {
+	if v.Width != 0 || v.Height != 0 {
+		if min(v.Width, v.Height) < 1 || max(v.Width, v.Height) > MaxResultSide {
+			return 0, 0, errView
+		}
+		return v.Width, v.Height, nil
+	}
+	if v.MaxSide < 1 || v.MaxSide > MaxResultSide {
+		return 0, 0, errView
+	}
+	long := max(w, h)
+	if long <= v.MaxSide {
+		return w, h, nil
+	}
+	scale := func(side int) int { return max(1, (2*side*v.MaxSide+long)/(2*long)) }
+	return scale(w), scale(h), nil
+}

@@ -1,0 +1,236 @@
+package raster
+
+import (
+	"encoding/binary"
+	"fmt"
+	"image"
+	"io"
+	"time"
+
+	"golang.org/x/image/webp"
+)
+
+// The container of WebP is read here, for golang.org/x/image/webp knows no animation:
+//
+//	RIFF WEBP ─┬─ VP8 | VP8L                                  simple
+//	           └─ VP8X ─┬─ [ALPH] VP8 | VP8L                  extended
+//	                    └─ ANIM, ANMF { [ALPH] VP8 | VP8L }…  animated
+//
+// Each picture is handed to the library as a file of its own, simple or extended.
+
+// webpFile is a parsed WebP container.
+type webpFile struct {
+	width, height int // of the canvas
+	animated      bool
+	exif          []byte
+	still         webpFrame // where not animated
+	chunks        []byte    // where animated: what follows VP8X
+}
+
+// webpFrame is one picture: its place on the canvas and its coded data.
+type webpFrame struct {
+	x, y, w, h int
+	alpha      []byte // payload of ALPH, nil: none
+	kind       string // "VP8 " or "VP8L"
+	data       []byte // payload of VP8 or VP8L
+	duration   time.Duration
+	clears     bool // the frame's place becomes transparent after it
+	replaces   bool // alpha is copied, not blended
+}
+
+var errWebPShort = fmt.Errorf("%w: it ends early", ErrCorrupt)
+
+// riffChunk splits the first chunk off b. A missing last padding byte is forgiven.
+func riffChunk(b []byte) (id string, payload, rest []byte, err error) {
+	if len(b) < 8 {
+		return "", nil, nil, errWebPShort
+	}
+	n := int64(binary.LittleEndian.Uint32(b[4:]))
+	if n > int64(len(b)-8) {
+		return "", nil, nil, errWebPShort
+	}
+	return string(b[:4]), b[8 : 8+n], b[min(int64(len(b)), 8+n+n&1):], nil
+}
+
+// parseWebP reads the container up to the pixels, and on to EXIF in an extended file.
+func parseWebP(b []byte) (webpFile, error) {
+	_, b, _, err := riffChunk(b)
+	if err != nil {
+		return webpFile{}, err
+	}
+	if !has(b, 0, "WEBP") {
+		return webpFile{}, errWebPShort
+	}
+	id, payload, rest, err := riffChunk(b[4:])
+	if err != nil {
+		return webpFile{}, err
+	}
+	var f webpFile
+	if id != "VP8X" {
+		f.still, err = parsePicture(b[4:])
+		f.width, f.height = f.still.w, f.still.h
+		return f, err
+	}
+	if len(payload) < 10 {
+		return webpFile{}, errWebPShort
+	}
+	f.width, f.height = le24(payload[4:])+1, le24(payload[7:])+1
+	f.animated = payload[0]&0x02 != 0
+	f.exif = findChunk(rest, "EXIF")
+	if f.animated {
+		f.chunks = rest
+		return f, nil
+	}
+	f.still, err = parsePicture(rest)
+	if err == nil && (f.still.w != f.width || f.still.h != f.height) {
+		err = fmt.Errorf("%w: canvas and picture differ in size", ErrCorrupt)
+	}
+	return f, err
+}
+
+// findChunk returns the payload of the first chunk with this id, or nil.
+func findChunk(b []byte, want string) []byte {
+	for len(b) > 0 {
+		id, payload, rest, err := riffChunk(b)
+		if err != nil {
+			return nil
+		}
+		if id == want {
+			return payload
+		}
+		b = rest
+	}
+	return nil
+}
+
+// parsePicture reads chunks up to the coded picture and its size.
+func parsePicture(b []byte) (webpFrame, error) {
+	var f webpFrame
+	for {
+		id, payload, rest, err := riffChunk(b)
+		if err != nil {
+			return webpFrame{}, err
+		}
+		switch id {
+		case "ALPH":
+			f.alpha = payload
+		case "VP8 ":
+			// A frame tag of 3 bytes, the start code, then two sizes of 14 bits.
+			if len(payload) < 10 || payload[0]&1 != 0 || !has(payload, 3, "\x9d\x01\x2a") {
+				return webpFrame{}, fmt.Errorf("%w: VP8 header", ErrCorrupt)
+			}
+			f.kind, f.data = id, payload
+			f.w, f.h = int(le16(payload[6:]))&0x3fff, int(le16(payload[8:]))&0x3fff
+			return f, nil
+		case "VP8L":
+			if len(payload) < 5 || payload[0] != 0x2f {
+				return webpFrame{}, fmt.Errorf("%w: VP8L header", ErrCorrupt)
+			}
+			size := binary.LittleEndian.Uint32(payload[1:])
+			f.kind, f.data, f.alpha = id, payload, nil
+			f.w, f.h = int(size&0x3fff)+1, int(size>>14&0x3fff)+1
+			return f, nil
+		}
+		b = rest
+	}
+}
+
+// nextFrame returns the next ANMF chunk's frame; io.EOF after the last.
+func (f *webpFile) nextFrame() (webpFrame, error) {
+	for len(f.chunks) > 0 {
+		id, p, rest, err := riffChunk(f.chunks)
+		if err != nil {
+			return webpFrame{}, err
+		}
+		f.chunks = rest
+		if id != "ANMF" {
+			continue
+		}
+		if len(p) < 16 {
+			return webpFrame{}, errWebPShort
+		}
+		frame, err := parsePicture(p[16:])
+		if err != nil {
+			return webpFrame{}, err
+		}
+		frame.x, frame.y = 2*le24(p), 2*le24(p[3:])
+		frame.duration = time.Duration(le24(p[12:])) * time.Millisecond
+		frame.clears, frame.replaces = p[15]&1 != 0, p[15]&2 != 0
+		if w, h := le24(p[6:])+1, le24(p[9:])+1; w != frame.w || h != frame.h ||
+			frame.x+w > f.width || frame.y+h > f.height {
+			return webpFrame{}, fmt.Errorf("%w: frame outside the canvas, or of another size than its picture", ErrCorrupt)
+		}
+		return frame, nil
+	}
+	return webpFrame{}, io.EOF
+}
+
+func (h *header) readWebP(b []byte, l Limits) error {
+	f, err := parseWebP(b)
+	if err != nil {
+		return err
+	}
+	h.width, h.height = f.width, f.height
+	if err := h.check(l, l.Pixels, 8); err != nil {
+		return err
+	}
+	if f.exif != nil {
+		h.orientation = exifOrientation(f.exif)
+	}
+	if f.animated {
+		h.frames = 0
+		for rest := f.chunks; len(rest) > 0 && h.frames <= l.Frames; {
+			id, _, next, err := riffChunk(rest)
+			if err != nil {
+				break
+			}
+			if id == "ANMF" {
+				h.frames++
+			}
+			rest = next
+		}
+		if h.frames > l.Frames {
+			return tooManyFrames(l)
+		}
+		h.frames = max(1, h.frames)
+	}
+	return nil
+}
+
+// file returns the frame as a WebP file of its own, in buf's memory.
+func (f *webpFrame) file(buf []byte) []byte {
+	buf = append(buf[:0], "RIFF\x00\x00\x00\x00WEBP"...)
+	if f.alpha != nil {
+		const hasAlpha = 1 << 4
+		w, h := f.w-1, f.h-1
+		buf = append(buf, "VP8X\x0a\x00\x00\x00"...)
+		buf = append(buf, hasAlpha, 0, 0, 0, byte(w), byte(w>>8), 0, byte(h), byte(h>>8), 0)
+		buf = appendChunk(buf, "ALPH", f.alpha)
+	}
+	buf = appendChunk(buf, f.kind, f.data)
+	binary.LittleEndian.PutUint32(buf[4:], uint32(len(buf)-8))
+	return buf
+}
+
+func appendChunk(buf []byte, id string, payload []byte) []byte {
+	buf = append(buf, id...)
+	buf = binary.LittleEndian.AppendUint32(buf, uint32(len(payload)))
+	buf = append(buf, payload...)
+	if len(payload)&1 != 0 {
+		buf = append(buf, 0)
+	}
+	return buf
+}
+
+// webpPicture decodes f. The result is an *image.YCbCr, *image.NYCbCrA or *image.NRGBA.
+func (d *Decoder) webpPicture(f *webpFrame) (image.Image, error) {
+	d.webpBuf = f.file(d.webpBuf)
+	m, err := d.library(d.webpBuf, webp.Decode)
+	if err != nil {
+		return nil, err
+	}
+	if b := m.Bounds(); b.Dx() != f.w || b.Dy() != f.h {
+		return nil, fmt.Errorf("%w: size", ErrCorrupt)
+	}
+	return m, nil
+}
