@@ -1,0 +1,45 @@
+package api
+
+import (
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// Request is one request as it came, its bytes borrowed until the call is done.
+type Request struct {
+	Method        string
+	Path          string // still percent-encoded, without the query: "/v2/models"
+	Query         string // after the '?', still encoded
+	Authorization string // the header's value; not looked at yet
+	Body          []byte
+}
+
+// Field is one header line of an answer.
+type Field struct{ Name, Value string }
+
+// Response is one answer. It belongs to the caller.
+type Response struct {
+	Status      int     // HTTP status
+	ContentType string  // empty when there is no body
+	Header      []Field // other headers, in a fixed order
+	Body        []byte
+}
+
+// Job is a picture that a call wants analysed.
+type Job struct {
+	URL  string      // fetch the picture from here, or
+	Blob blob.Hash   // read it from the blobs, when URL is empty
+	Crop raster.Crop // part of the upright picture; zero: all of it
+	Want predict.Want
+}
+
+// Result is what became of the [Job] at the same place.
+//
+// Err wraps what stopped it: [ErrFetch] for every failure to get the bytes behind a URL,
+// package raster's errors for a picture, [ErrBusy] or [ErrTimeout] when the host gives up
+// on the whole call. Any other error is an internal one.
+type Result struct {
+	Analysis predict.Analysis
+	Err      error
+}

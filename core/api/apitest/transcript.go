@@ -1,0 +1,225 @@
+// Package apitest replays transcripts of /v2 against anything that serves it: the
+// service natively, the module under wazero, a browser. All must answer byte for byte.
+//
+// A transcript is a text of settings, then exchanges: a request, a blank line, the
+// response, a blank line. Lines that begin with '#' before a request are for readers.
+//
+//	set public-app-id main
+//
+//	# Names are not ids.
+//	GET /v2/models/general-v1.3
+//
+//	404
+//	{"status":{"code":11101,"description":"Resource does not exist",…}}
+//
+// A request is its line, then header lines if any, then the body as it stands, line ends
+// included. A response is its HTTP status, then the body. A long body is shown with a
+// line for each object of a list; the breaks are put in by rule, so what is compared is
+// still every byte.
+package apitest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/api"
+)
+
+// Transcript is one file.
+type Transcript struct {
+	Settings  map[string]string // by the name after "set"
+	settings  []string
+	Exchanges []Exchange
+}
+
+// Exchange is a request and the response that it must get.
+type Exchange struct {
+	comment string // with its line ends
+	head    string // request as written
+	Request api.Request
+	Status  int
+	Body    string // folded
+}
+
+// ErrTranscript is returned for a text that is no transcript.
+var ErrTranscript = errors.New("malformed transcript")
+
+// Parse reads a transcript.
+func Parse(text string) (Transcript, error) {
+	t := Transcript{Settings: map[string]string{}}
+	var comment string
+	var open *Exchange
+	for block := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n\n") {
+		block = strings.Trim(block, "\n")
+		if open != nil {
+			if err := open.expect(block); err != nil {
+				return t, err
+			}
+			t.Exchanges = append(t.Exchanges, *open)
+			open = nil
+			continue
+		}
+		lines := strings.SplitAfter(block, "\n")
+		for len(lines) > 0 && (strings.HasPrefix(lines[0], "#") || strings.HasPrefix(lines[0], "set ")) {
+			if setting, ok := strings.CutPrefix(strings.TrimSpace(lines[0]), "set "); ok {
+				name, value, _ := strings.Cut(setting, " ")
+				t.Settings[name] = value
+				t.settings = append(t.settings, setting)
+			} else {
+				comment += strings.TrimRight(lines[0], "\n") + "\n"
+			}
+			lines = lines[1:]
+		}
+		head := strings.Join(lines, "")
+		if strings.TrimSpace(head) == "" {
+			if comment != "" {
+				comment += "\n"
+			}
+			continue
+		}
+		open = &Exchange{comment: comment, head: head}
+		comment = ""
+		if err := open.request(); err != nil {
+			return t, err
+		}
+	}
+	if open != nil {
+		// A request that -update is to answer for the first time.
+		t.Exchanges = append(t.Exchanges, *open)
+	}
+	return t, nil
+}
+
+func (e *Exchange) request() error {
+	line, rest, _ := strings.Cut(e.head, "\n")
+	method, target, ok := strings.Cut(line, " ")
+	if !ok {
+		return fmt.Errorf("%w: request line %q", ErrTranscript, line)
+	}
+	p, query, _ := strings.Cut(target, "?")
+	e.Request = api.Request{Method: method, Path: p, Query: query}
+	for rest != "" {
+		line, after, _ := strings.Cut(rest, "\n")
+		name, value, ok := strings.Cut(line, ": ")
+		if !ok || strings.ContainsAny(name, "{[\" ") {
+			break
+		}
+		if name == "Authorization" {
+			e.Request.Authorization = value
+		}
+		rest = after
+	}
+	e.Request.Body = []byte(rest)
+	return nil
+}
+
+func (e *Exchange) expect(block string) error {
+	status, body, _ := strings.Cut(block, "\n")
+	n, err := strconv.Atoi(status)
+	if err != nil {
+		return fmt.Errorf("%w: response begins with %q", ErrTranscript, status)
+	}
+	e.Status, e.Body = n, body
+	return nil
+}
+
+// Format writes a transcript as Parse reads it.
+func (t Transcript) Format() string {
+	var b strings.Builder
+	for _, s := range t.settings {
+		fmt.Fprintf(&b, "set %s\n", s)
+	}
+	for _, e := range t.Exchanges {
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s%s\n\n%d\n", e.comment, e.head, e.Status)
+		if e.Body != "" {
+			b.WriteString(e.Body + "\n")
+		}
+	}
+	return b.String()
+}
+
+// Fold breaks a body after each comma between two objects of a list.
+func Fold(body []byte) string {
+	var b strings.Builder
+	quoted := false
+	for i, c := range body {
+		b.WriteByte(c)
+		switch {
+		case c == '"' && !escaped(body[:i]):
+			quoted = !quoted
+		case c == ',' && !quoted && i > 0 && body[i-1] == '}' && i+1 < len(body) && body[i+1] == '{':
+			b.WriteString("\n ")
+		}
+	}
+	return b.String()
+}
+
+// escaped reports whether what follows text stands behind an odd number of backslashes.
+func escaped(text []byte) bool {
+	n := 0
+	for i := len(text) - 1; i >= 0 && text[i] == '\\'; i-- {
+		n++
+	}
+	return n%2 == 1
+}
+
+// Server answers one request after another, as one application would.
+type Server func(api.Request) api.Response
+
+// Host says where transcripts are and what answers them.
+type Host struct {
+	Files fs.FS                                                 // the folder of transcripts, *.txt
+	Open  func(t testing.TB, settings map[string]string) Server // a fresh server for each transcript
+	Write func(t testing.TB, name string, transcript string)    // not nil: answers are written, not compared
+}
+
+// Run replays every transcript, each against a fresh server.
+func Run(t *testing.T, h Host) {
+	t.Helper()
+	names, err := fs.Glob(h.Files, "*.txt")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no transcripts: %v", err)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(path.Base(name), ".txt"), func(t *testing.T) { run(t, h, name) })
+	}
+}
+
+func run(t *testing.T, h Host, name string) {
+	text, err := fs.ReadFile(h.Files, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := Parse(string(text))
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	serve := h.Open(t, tr.Settings)
+	for i := range tr.Exchanges {
+		e := &tr.Exchanges[i]
+		got := serve(e.Request)
+		body := Fold(got.Body)
+		if h.Write != nil {
+			e.Status, e.Body = got.Status, body
+			continue
+		}
+		if got.Status != e.Status || body != e.Body {
+			t.Errorf("%s\n\n%d\n%s\n\nwant\n\n%d\n%s", e.head, got.Status, body, e.Status, e.Body)
+		}
+	}
+	if h.Write != nil {
+		h.Write(t, name, tr.Format())
+	} else if tr.Format() != string(text) {
+		t.Errorf("%s is not as -update writes it", name)
+	}
+}

@@ -1,0 +1,100 @@
+package api
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/sightline-dev/sightline/core/jsonio"
+)
+
+// object is a JSON object as requests send it: absent, null and [] are empty objects, and
+// a member that is null is absent.
+type object struct{ v jsonio.Value }
+
+func asObject(v jsonio.Value) (object, error) {
+	switch k := v.Kind(); {
+	case k == jsonio.Object:
+		return object{v}, nil
+	case k == jsonio.Absent, k == jsonio.Null, k == jsonio.Array && v.Len() == 0:
+		return object{}, nil
+	default:
+		return object{}, fmt.Errorf("%w: %s, expected object", jsonio.ErrType, k)
+	}
+}
+
+func (o object) get(name string) jsonio.Value {
+	v := o.v.Get(name)
+	if v.Kind() == jsonio.Null {
+		return jsonio.Value{}
+	}
+	return v
+}
+
+func (o object) has(name string) bool { return o.get(name).Kind() != jsonio.Absent }
+
+func (o object) object(name string) (object, error) {
+	in, err := asObject(o.get(name))
+	return in, at(name, err)
+}
+
+// objects yields the elements of an array of objects; an absent array has none.
+func (o object) objects(name string) (iter.Seq2[object, error], int, error) {
+	v := o.get(name)
+	if k := v.Kind(); k != jsonio.Array && k != jsonio.Absent && (k != jsonio.Object || v.Len() > 0) {
+		return nil, 0, at(name, fmt.Errorf("%w: %s, expected array", jsonio.ErrType, k))
+	}
+	return func(yield func(object, error) bool) {
+		i := 0
+		for e := range v.Elems() {
+			in, err := asObject(e)
+			if !yield(in, at(fmt.Sprintf("%s[%d]", name, i), err)) {
+				return
+			}
+			i++
+		}
+	}, v.Len(), nil
+}
+
+// text returns a string member, "" when absent.
+func (o object) text(name string) (string, error) {
+	v := o.get(name)
+	if v.Kind() == jsonio.Absent {
+		return "", nil
+	}
+	s, err := v.Str()
+	return s, at(name, err)
+}
+
+// integer returns a whole number, 0 when absent.
+func (o object) integer(name string) (int64, error) {
+	v := o.get(name)
+	if v.Kind() == jsonio.Absent {
+		return 0, nil
+	}
+	n, err := v.Int()
+	return n, at(name, err)
+}
+
+// number returns a number, 0 when absent.
+func (o object) number(name string) (float64, error) {
+	v := o.get(name)
+	if v.Kind() == jsonio.Absent {
+		return 0, nil
+	}
+	f, err := v.Float()
+	return f, at(name, err)
+}
+
+func at(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// refuse is err with another kind, for the status table, and its own words.
+func refuse(kind, err error) error { return &fault{kind, err.Error()} }
+
+func refusef(kind error, format string, args ...any) error {
+	return &fault{kind, fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,34 @@
+package api
+
+// Call is a request under way. It is used by one thread at a time.
+//
+//	call := service.Begin(ctx, &request)
+//	for !call.Done() {
+//		call.Resume(work(call.Jobs()))
+//	}
+//	response := call.Response()
+type Call struct {
+	jobs     []Job
+	resume   func([]Result) Response // nil when done
+	response Response
+}
+
+// Done reports whether the response is ready.
+func (c *Call) Done() bool { return c.resume == nil }
+
+// Jobs lists what the call waits for, none when it is done. The slice is the call's own.
+func (c *Call) Jobs() []Job { return c.jobs }
+
+// Resume hands over the results of all jobs, in their order. Jobs without a result count
+// as failed. After it the call may be done or have other jobs.
+func (c *Call) Resume(results []Result) {
+	if c.Done() {
+		return
+	}
+	next := c.resume
+	c.jobs, c.resume = nil, nil
+	c.response = next(results)
+}
+
+// Response is the answer; it is ready when the call is done.
+func (c *Call) Response() Response { return c.response }

@@ -1,0 +1,21 @@
+// Package api is /v2 as a function from [Request] to [Response]. It knows no server
+// library, owns no clock, file or socket, and never waits for slow work: a call that
+// needs pictures fetched or analysed says so, its host does it, and hands the results
+// back.
+//
+//	          Begin(request)
+//	host ────────────────────▶ Service ── route ── decode ── check ──┐
+//	                              │                                  │ nothing slow wanted
+//	          ◀─── Call.Jobs() ───┘ pictures to fetch and analyse    │
+//	fetches, analyses                                                │
+//	          ──── Call.Resume(results) ──▶ ── encode ───────────────┤
+//	          ◀─── Call.Response() ──────────────────────────────────┘
+//
+// What a path means stands in one table (routes.go), what an error means on the wire in
+// another (status.go): handlers return errors and never write codes. The envelope and
+// the rules for empty values are those of the interface's published clients: the list of
+// an endpoint is in every answer, errors included, and other empty things are left out.
+//
+// There are no keys yet: any Authorization header, or none, is accepted, so a host must
+// serve this on loopback only. The one application is called "main".
+package api

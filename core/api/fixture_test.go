@@ -1,0 +1,149 @@
+package api_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// smallModels are a few concepts with names in every language: enough for what does not
+// look at pictures.
+type smallModels struct {
+	models []*predict.Model
+	names  *lang.Table
+}
+
+func (s *smallModels) Models() []*predict.Model { return s.models }
+func (s *smallModels) General() *predict.Model  { return s.models[0] }
+func (s *smallModels) Names() *lang.Table       { return s.names }
+func (s *smallModels) Model(id string) (*predict.Model, bool) {
+	for _, m := range s.models {
+		if m.ID == id {
+			return m, true
+		}
+	}
+	return nil, false
+}
+
+func newSmallModels(t testing.TB) *smallModels {
+	t.Helper()
+	concepts := []predict.Concept{{ID: "ai_dog", Name: "dog"}, {ID: "ai_dogsled", Name: "dogsled"}, {ID: "ai_cat", Name: "cat"}}
+	files := fstest.MapFS{}
+	ids := make([]string, 0, len(concepts))
+	for _, c := range concepts {
+		ids = append(ids, c.ID)
+	}
+	for _, code := range lang.Codes() {
+		var b strings.Builder
+		for _, c := range concepts {
+			fmt.Fprintf(&b, "%s\t%s-%s\n", c.ID, c.Name, code)
+		}
+		files[code+".tsv"] = &fstest.MapFile{Data: []byte(b.String())}
+	}
+	names, err := lang.Read(files, ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	day := time.Date(2016, 3, 9, 17, 11, 39, 608845000, time.UTC)
+	model := func(id, name string, kind predict.Type, languages []string, concepts []predict.Concept) *predict.Model {
+		return &predict.Model{
+			ID: id, Name: name, Type: kind, TypeExt: string(kind), CreatedAt: day,
+			VersionID: id + "v", VersionCreatedAt: day, Concepts: concepts, Languages: languages,
+		}
+	}
+	return &smallModels{names: names, models: []*predict.Model{
+		model("general", "general-v1.3", predict.TypeConcept, lang.Codes(), concepts),
+		model("color", "color", predict.TypeColor, []string{"en"}, []predict.Concept{{ID: "ai_white", Name: "White"}}),
+		model("embed", "general-v1.3", predict.TypeEmbed, []string{"en"}, nil),
+	}}
+}
+
+// counter is a source of bytes that never repeats and is the same in every run.
+type counter struct{ n uint64 }
+
+func (c *counter) Read(p []byte) (int, error) {
+	for i := range p {
+		if i%8 == 0 {
+			c.n++
+		}
+		p[i] = binary.BigEndian.AppendUint64(nil, c.n)[i%8]
+	}
+	return len(p), nil
+}
+
+var start = time.Date(2026, 11, 21, 18, 0, 0, 0, time.UTC)
+
+func newHosted(t testing.TB) (*blob.Hosted, blob.Blobs) {
+	t.Helper()
+	blobs := blob.NewMemory(blob.Options{})
+	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: blobs, Random: &counter{n: 1 << 32}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hosted, blobs
+}
+
+// newService is a service on a stopped clock.
+func newService(t testing.TB, models api.Models, o api.Options) (*api.Service, blob.Blobs) {
+	t.Helper()
+	hosted, blobs := newHosted(t)
+	o.Models, o.Hosted, o.Rand = models, hosted, &counter{}
+	if o.Clock == nil {
+		o.Clock = func() time.Time { return start }
+	}
+	s, err := api.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, blobs
+}
+
+// serve runs a request to its end with a host's work done by the given function.
+func serve(t testing.TB, s *api.Service, r api.Request, work func(api.Job) api.Result) api.Response {
+	t.Helper()
+	call := s.Begin(context.Background(), &r)
+	for rounds := 0; !call.Done(); rounds++ {
+		if rounds == 10 {
+			t.Fatalf("%s %s does not end", r.Method, r.Path)
+		}
+		var results []api.Result
+		for _, job := range call.Jobs() {
+			results = append(results, work(job))
+		}
+		call.Resume(results)
+	}
+	return call.Response()
+}
+
+// errorsByURL are the failures of a host, by a word in the address.
+var errorsByURL = map[string]error{
+	"missing": fmt.Errorf("%w: 404", api.ErrFetch),
+	"heic":    fmt.Errorf("%w: HEIC: convert it to JPEG", raster.ErrUnsupported),
+	"huge":    fmt.Errorf("%w: 65535 by 65535", raster.ErrTooLarge),
+	"torn":    raster.ErrCorrupt,
+	"slow":    raster.ErrExpired,
+	"busy":    api.ErrBusy,
+	"timeout": api.ErrTimeout,
+	"broken":  errors.New("secret of the server"),
+}
+
+// fail gives every job that names an error that error and analyses nothing.
+func fail(j api.Job) api.Result {
+	for word, err := range errorsByURL {
+		if strings.Contains(j.URL, word) {
+			return api.Result{Err: err}
+		}
+	}
+	return api.Result{Analysis: predict.Analysis{Has: j.Want}}
+}

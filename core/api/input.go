@@ -1,0 +1,180 @@
+package api
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// input is one picture of a predict call, in its own memory.
+type input struct {
+	id   string
+	url  string // as given, or the hosted address of base64; empty when neither came about
+	crop raster.Crop
+	blob blob.Hash // when it came as base64
+	err  error     // why it is not to be analysed
+}
+
+// picture decodes one element of inputs. What is wrong with it stands in its err, since
+// the other inputs of the call go on; the error returned is trouble of our own.
+func (x *exchange) picture(o object, malformed error) (input, error) {
+	var in input
+	err := malformed
+	if err == nil {
+		err = in.decode(o)
+	}
+	if in.id == "" {
+		var trouble error
+		if in.id, trouble = x.newID(); trouble != nil {
+			return in, trouble
+		}
+	}
+	if err == nil && in.url == "" {
+		err = x.host(&in, o)
+	}
+	if err != nil && statusOf(err).http >= 500 {
+		return in, err
+	}
+	in.err = err
+	return in, nil
+}
+
+// decode reads everything but base64.
+func (in *input) decode(o object) error {
+	id, err := o.text("id")
+	if err != nil {
+		return err
+	}
+	if err := checkID(id); err != nil {
+		return err
+	}
+	in.id = id
+	image, err := imageOf(o)
+	if err != nil {
+		return err
+	}
+	address, err := image.text("url")
+	if err != nil {
+		return err
+	}
+	in.url = strings.TrimSpace(address)
+	if in.crop, err = cropOf(image.get("crop")); err != nil {
+		return err
+	}
+	switch inline := image.has("base64"); {
+	case in.url != "" && inline:
+		return refusef(ErrInput, "data.image has both url and base64.")
+	case in.url != "":
+		return checkURL(in.url)
+	case !inline:
+		return refusef(ErrInput, "data.image has neither url nor base64.")
+	}
+	return nil
+}
+
+func imageOf(o object) (object, error) {
+	data, err := o.object("data")
+	if err != nil {
+		return object{}, err
+	}
+	image, err := data.object("image")
+	return image, at("data", err)
+}
+
+// host decodes the base64 of an input, checks that it is a picture, keeps it for a while
+// and gives it an address.
+func (x *exchange) host(in *input, o object) error {
+	image, err := imageOf(o)
+	if err != nil {
+		return err
+	}
+	text := image.get("base64")
+	if len(text.Raw())/4*3 > maxPictureBytes+4 {
+		return refusef(raster.ErrTooLarge, "base64 of more than %d bytes.", maxPictureBytes)
+	}
+	if x.scratch, err = text.Base64(x.scratch[:0]); err != nil {
+		return at("base64", err)
+	}
+	if len(x.scratch) == 0 {
+		return refusef(ErrInput, "data.image.base64 is empty.")
+	}
+	info, err := raster.Inspect(x.scratch)
+	if err != nil {
+		return err
+	}
+	name, hash, err := x.s.o.Hosted.Add(x.ctx, x.scratch, "image/"+info.Format, x.now.Add(x.s.o.KeepPredicted))
+	if err != nil {
+		return fmt.Errorf("%w: keep picture: %w", ErrInternal, err)
+	}
+	in.blob = hash
+	in.url = x.s.o.PublicURL + HostedPath + name
+	return nil
+}
+
+// checkID takes ids of at most 128 bytes without control characters; none is fine too.
+func checkID(id string) error {
+	if len(id) > maxIDBytes || strings.ContainsFunc(id, unicode.IsControl) {
+		return refusef(ErrInput, "id: at most %d bytes without control characters.", maxIDBytes)
+	}
+	return nil
+}
+
+func checkURL(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(address) > maxURLBytes {
+		return refusef(ErrURL, "url: an address that starts with http:// or https:// is needed, of at most %d bytes.", maxURLBytes)
+	}
+	return nil
+}
+
+// cropOf reads [top, left, bottom, right]; absent and empty are all of the picture.
+func cropOf(v jsonio.Value) (raster.Crop, error) {
+	if v.Kind() == jsonio.Absent || v.Kind() == jsonio.Array && v.Len() == 0 {
+		return raster.Crop{}, nil
+	}
+	edges := make([]float64, 0, 4)
+	for e := range v.Elems() {
+		f, err := e.Float()
+		if err != nil || f < 0 || f > 1 || len(edges) == 4 {
+			return raster.Crop{}, errCrop
+		}
+		edges = append(edges, f)
+	}
+	if len(edges) != 4 || edges[0] >= edges[2] || edges[1] >= edges[3] {
+		return raster.Crop{}, errCrop
+	}
+	return raster.Crop{Top: edges[0], Left: edges[1], Bottom: edges[2], Right: edges[3]}, nil
+}
+
+var errCrop = refusef(ErrInput, "crop: four numbers from 0 to 1 are needed: top, left, bottom, right, with top above bottom and left before right.")
+
+// write writes the input as answers echo it: base64 by its hosted address.
+func (in *input) write(w *jsonio.Writer) {
+	w.Object()
+	w.Name("id")
+	w.String(in.id)
+	w.Name("data")
+	w.Object()
+	w.Name("image")
+	w.Object()
+	if in.url != "" {
+		w.Name("url")
+		w.String(in.url)
+	}
+	if c := in.crop; c != (raster.Crop{}) {
+		w.Name("crop")
+		w.Array()
+		for _, edge := range []float64{c.Top, c.Left, c.Bottom, c.Right} {
+			w.Float(edge)
+		}
+		w.End(']')
+	}
+	w.End('}')
+	w.End('}')
+	w.End('}')
+}

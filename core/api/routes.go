@@ -1,0 +1,127 @@
+package api
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// route is one endpoint. A segment of its path in braces stands for any one segment.
+type route struct {
+	method string
+	path   string // after /v2
+	list   string // the list that is in every answer, errors included; empty: none
+	handle func(*exchange) error
+}
+
+// routes is /v2 in the order of the interface's documentation. Where two rows match, the
+// first wins, so fixed paths stand before those with ids.
+var routes = []route{
+	{"POST", "/models/{model_id}/outputs", "outputs", predictOutputs},
+	{"POST", "/models/{model_id}/versions/{version_id}/outputs", "outputs", predictOutputs},
+	{"POST", "/models/searches", "models", searchModels},
+	{"GET", "/models", "models", listModels},
+	{"GET", "/models/{model_id}", "", readModel},
+	{"GET", "/models/{model_id}/output_info", "", readOutputInfo},
+	{"GET", "/models/{model_id}/versions", "model_versions", listVersions},
+	{"GET", "/models/{model_id}/versions/{version_id}", "", readVersion},
+	{"GET", "/models/{model_id}/versions/{version_id}/output_info", "", readOutputInfo},
+	{"POST", "/concepts/searches", "concepts", searchConcepts},
+	{"GET", "/concepts", "concepts", listConcepts},
+	{"GET", "/concepts/{concept_id}", "", readConcept},
+}
+
+// Limits of a call.
+const (
+	maxInputs      = 128  // inputs of one predict call
+	maxConcepts    = 200  // of one output, by max_concepts
+	shownConcepts  = 20   // of one output when max_concepts says nothing
+	defaultPerPage = 20   // rows of a page
+	maxPerPage     = 1000 // a larger per_page is taken as this
+	maxIDBytes     = 128  // of an input's id
+	maxURLBytes    = 8192 // of a picture's address
+	maxSelected    = 1000 // select_concepts of one call
+
+	maxPictureBytes = 20_000_000 // of one picture sent as base64
+)
+
+// segments splits a path, which is still percent-encoded, before it decodes the parts, so
+// that an id may hold a slash. Empty parts are left out: slashes may be doubled or trail.
+// It returns nil for what is not below /v2 and for a part that is badly encoded.
+func segments(path string) []string {
+	var parts []string
+	for part := range strings.SplitSeq(path, "/") {
+		if part == "" {
+			continue
+		}
+		part, err := url.PathUnescape(part)
+		if err != nil {
+			return nil
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 || parts[0] != "v2" {
+		return nil
+	}
+	parts = parts[1:]
+	// The one application also answers to its long address.
+	if len(parts) > 4 && parts[0] == "users" && parts[2] == "apps" {
+		parts = parts[4:]
+	}
+	return parts
+}
+
+// find returns the route of a request and its ids by name. The error is ErrPath or
+// ErrMethod; with ErrMethod the route is one of the path's, for its list.
+func find(method string, parts []string) (*route, map[string]string, error) {
+	var other *route
+	for i := range routes {
+		r := &routes[i]
+		ids, ok := r.match(parts)
+		switch {
+		case !ok:
+		case r.method == method:
+			return r, ids, nil
+		case other == nil:
+			other = r
+		}
+	}
+	if other != nil {
+		return other, nil, &fault{ErrMethod, "Allowed here: " + strings.Join(methods(parts), ", ") + "."}
+	}
+	return nil, nil, &fault{ErrPath, "Check the url of your request."}
+}
+
+// methods lists what a path takes, OPTIONS last.
+func methods(parts []string) []string {
+	var allowed []string
+	for i := range routes {
+		if _, ok := routes[i].match(parts); ok && !slices.Contains(allowed, routes[i].method) {
+			allowed = append(allowed, routes[i].method)
+		}
+	}
+	return append(allowed, "OPTIONS")
+}
+
+// match reports whether the route stands for parts, and the ids among them. One client
+// misspells "versions" in the singular.
+func (r *route) match(parts []string) (ids map[string]string, ok bool) {
+	if strings.Count(r.path, "/") != len(parts) {
+		return nil, false
+	}
+	i := 0
+	for want := range strings.SplitSeq(r.path[1:], "/") {
+		part := parts[i]
+		switch {
+		case want[0] == '{':
+			if ids == nil {
+				ids = make(map[string]string, 2)
+			}
+			ids[want[1:len(want)-1]] = part
+		case part != want && (want != "versions" || part != "version"):
+			return nil, false
+		}
+		i++
+	}
+	return ids, true
+}

@@ -1,0 +1,140 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/predict"
+)
+
+// Models is what the service asks of the public models; *predict.Set is it.
+type Models interface {
+	Models() []*predict.Model // in the order in which they are listed
+	Model(id string) (*predict.Model, bool)
+	General() *predict.Model
+	Names() *lang.Table
+}
+
+var _ Models = (*predict.Set)(nil)
+
+// Options are the settings of a [Service].
+type Options struct {
+	Models Models           // needed
+	Hosted Hosting          // keeps pictures that come as base64; needed
+	Clock  func() time.Time // needed
+	Rand   io.Reader        // makes ids; needed
+
+	PublicURL       string        // start of the addresses of hosted pictures; empty: "http://127.0.0.1:8080"
+	PublicAppID     string        // app_id of public models and concepts; empty: null
+	DefaultLanguage string        // the application's; empty: "en"
+	KeepPredicted   time.Duration // life of a picture sent to be predicted; 0: 24 h
+	JSON            jsonio.Limits // of a request's body
+}
+
+// Hosting keeps pictures at addresses that nobody can guess; *blob.Hosted is it.
+type Hosting interface {
+	// Add keeps a picture and names it, until expires.
+	Add(ctx context.Context, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error)
+	// Lookup returns what a name stands for; the error is blob.ErrNotFound.
+	Lookup(name string, now time.Time) (blob.Picture, error)
+}
+
+var _ Hosting = (*blob.Hosted)(nil)
+
+// HostedPath is the path below PublicURL at which hosted pictures are served, by name.
+const HostedPath = "/hosted/"
+
+// Service answers requests. It is immutable and safe for concurrent use, as far as its
+// options are.
+type Service struct {
+	o        Options
+	concepts map[string]public // by id
+}
+
+// public is a public concept and the model that brought it: the general one where it can.
+type public struct {
+	model   *predict.Model
+	concept *predict.Concept
+}
+
+// New checks the options. It returns [ErrOptions] for what is missing or malformed.
+func New(o Options) (*Service, error) {
+	if o.PublicURL == "" {
+		o.PublicURL = "http://127.0.0.1:8080"
+	}
+	o.PublicURL = strings.TrimRight(o.PublicURL, "/")
+	if o.DefaultLanguage == "" {
+		o.DefaultLanguage = lang.English
+	}
+	if o.KeepPredicted == 0 {
+		o.KeepPredicted = 24 * time.Hour
+	}
+	u, err := url.Parse(o.PublicURL)
+	switch {
+	case o.Models == nil || o.Hosted == nil || o.Clock == nil || o.Rand == nil:
+		return nil, fmt.Errorf("%w: Models, Hosted, Clock and Rand are needed", ErrOptions)
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return nil, fmt.Errorf("%w: public URL %q", ErrOptions, o.PublicURL)
+	case !lang.Valid(o.DefaultLanguage):
+		return nil, fmt.Errorf("%w: default language %q", ErrOptions, o.DefaultLanguage)
+	case o.KeepPredicted < 0:
+		return nil, fmt.Errorf("%w: pictures kept for %v", ErrOptions, o.KeepPredicted)
+	}
+	s := &Service{o: o, concepts: map[string]public{}}
+	for _, m := range append([]*predict.Model{o.Models.General()}, o.Models.Models()...) {
+		for i := range m.Concepts {
+			c := &m.Concepts[i]
+			if _, ok := s.concepts[c.ID]; !ok {
+				s.concepts[c.ID] = public{m, c}
+			}
+		}
+	}
+	return s, nil
+}
+
+// Begin starts a request. The call is done at once unless it needs pictures analysed.
+// ctx bounds the reading and writing of blobs.
+func (s *Service) Begin(ctx context.Context, r *Request) *Call {
+	x := &exchange{s: s, ctx: ctx, query: r.Query, now: s.o.Clock()}
+	parts := segments(r.Path)
+	if r.Method == "OPTIONS" && parts != nil {
+		return &Call{response: preflight()}
+	}
+	matched, ids, err := find(r.Method, parts)
+	x.route, x.ids = matched, ids
+	if err == nil {
+		err = x.parse(r.Body)
+	}
+	if err == nil {
+		err = matched.handle(x)
+	}
+	if err != nil {
+		x.fail(err)
+	}
+	// The body is the host's again; what outlives it has been copied.
+	x.doc.Reset()
+	x.body, x.scratch = object{}, nil
+	return &x.call
+}
+
+// Refuse is the answer to a request that the host does not begin, or does not end: with
+// [ErrBusy], [ErrTimeout], jsonio's ErrTooLong, or any other error of core.
+func (s *Service) Refuse(r *Request, err error) Response {
+	x := exchange{s: s}
+	x.route, _, _ = find(r.Method, segments(r.Path))
+	x.fail(err)
+	return x.call.response
+}
+
+// Hosted returns the picture that stands at PublicURL + [HostedPath] + name, for the host to
+// serve its blob with nosniff. The error is blob.ErrNotFound; say no more than 404.
+func (s *Service) Hosted(name string) (blob.Picture, error) {
+	return s.o.Hosted.Lookup(name, s.o.Clock())
+}

@@ -1,0 +1,161 @@
+package api
+
+import (
+	"errors"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/nn"
+	"github.com/sightline-dev/sightline/core/predict/onnx"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
+)
+
+// Errors of calls.
+var (
+	// ErrPath is returned for a path or an id that stands for nothing.
+	ErrPath = errors.New("no such resource")
+	// ErrMethod is returned for a path that exists with other methods only.
+	ErrMethod = errors.New("method not allowed")
+	// ErrPage is returned for page numbers that are none.
+	ErrPage = errors.New("malformed page")
+	// ErrPredict is returned for a predict call without inputs or with too many.
+	ErrPredict = errors.New("malformed predict request")
+	// ErrModelArgument is returned for an output_config that the model cannot follow.
+	ErrModelArgument = errors.New("the model cannot do this")
+	// ErrModelQuery is returned for a malformed model search.
+	ErrModelQuery = errors.New("malformed model query")
+	// ErrConceptQuery is returned for a malformed concept search.
+	ErrConceptQuery = errors.New("malformed concept query")
+	// ErrBusy is what a host answers when it takes no more work for now.
+	ErrBusy = errors.New("too much work at once: try again")
+	// ErrTimeout is what a host answers when a call took too long.
+	ErrTimeout = errors.New("the call took too long")
+	// ErrInternal is what a host answers for a bug of ours.
+	ErrInternal = errors.New("internal error")
+	// ErrOptions is returned by New for settings that cannot be.
+	ErrOptions = errors.New("bad options")
+)
+
+// Errors of one input among others.
+var (
+	// ErrInput is returned for an input that does not say which picture.
+	ErrInput = errors.New("malformed input")
+	// ErrURL is returned for an address that cannot be one of a picture.
+	ErrURL = errors.New("not an http or https address")
+	// ErrFetch is what a host wraps for every failure to get the bytes behind a URL. Its
+	// text is all that a caller learns, so that answers tell nothing of inner networks.
+	ErrFetch = errors.New("the address did not give a picture: it must be public, answer in time and send below 20 MB")
+)
+
+// status is what an error, or a success, is on the wire.
+type status struct {
+	err         error // matched by errors.Is; the first row wins
+	http        int   // of the whole call; an input's error fails the call when it is 500 or more
+	code        int
+	description string
+}
+
+// Statuses that are no errors.
+var (
+	statusOk      = status{http: 200, code: 10000, description: "Ok"}
+	statusMixed   = status{http: 207, code: 10010, description: "Mixed Success"}
+	statusFailure = status{http: 400, code: 10020, description: "Failure"}
+	statusTrained = status{code: 21100, description: "Model trained successfully"}
+)
+
+// statuses turns every error of core into wire codes. What is not here is an internal
+// error, and so are the rows at its end: they concern the start of the program.
+var statuses = []status{
+	{ErrPath, 404, 11101, "Resource does not exist"},
+	{ErrMethod, 405, 11103, "Method not allowed"},
+	{jsonio.ErrTooLong, 413, 40033, "Request too large"},
+	{jsonio.ErrSyntax, 400, 11100, "Bad request format"},
+	{jsonio.ErrDuplicate, 400, 11100, "Bad request format"},
+	{jsonio.ErrUTF8, 400, 11100, "Bad request format"},
+	{jsonio.ErrTooDeep, 400, 11100, "Bad request format"},
+	{jsonio.ErrTooMany, 400, 11100, "Bad request format"},
+	{ErrPage, 400, 11102, "Invalid request"},
+	{ErrPredict, 400, 40001, "Invalid request"},
+	{ErrModelArgument, 400, 21202, "Invalid model argument"},
+	{ErrModelQuery, 400, 21203, "Invalid model request"},
+	{ErrConceptQuery, 400, 40003, "Invalid request"},
+	{lang.ErrUnknown, 400, 21202, "Invalid model argument"},
+	{lang.ErrUnspoken, 400, 21202, "Invalid model argument"},
+	{ErrBusy, 503, 40030, "Service busy"},
+	{ErrTimeout, 504, 40032, "Request timed out"},
+
+	{ErrInput, 400, 30104, "Input invalid argument"},
+	{jsonio.ErrType, 400, 30104, "Input invalid argument"},
+	{jsonio.ErrNumber, 400, 30104, "Input invalid argument"},
+	{jsonio.ErrBase64, 400, 30104, "Input invalid argument"},
+	{ErrURL, 400, 30106, "Input image URL invalid"},
+	{ErrFetch, 400, 30002, "Download failed; check URL"},
+	{raster.ErrUnsupported, 400, 30101, "Input image format unsupported"},
+	{raster.ErrTooLarge, 400, 30105, "Input image too large"},
+	{raster.ErrCorrupt, 400, 30300, "Input image decoding failed"},
+	{raster.ErrExpired, 400, 30300, "Input image decoding failed"},
+	{jpg.ErrUnsupported, 400, 30101, "Input image format unsupported"},
+	{jpg.ErrTooLarge, 400, 30105, "Input image too large"},
+	{jpg.ErrTooManyScans, 400, 30105, "Input image too large"},
+	{jpg.ErrCorrupt, 400, 30300, "Input image decoding failed"},
+	{jpg.ErrExpired, 400, 30300, "Input image decoding failed"},
+	{blob.ErrTooLarge, 400, 30105, "Input image too large"},
+
+	statusInternal,
+	{ErrOptions, 500, 99009, "Internal error"},
+	{blob.ErrNotFound, 500, 99009, "Internal error"},
+	{blob.ErrHash, 500, 99009, "Internal error"},
+	{blob.ErrCorrupt, 500, 99009, "Internal error"},
+	{blob.ErrContentType, 500, 99009, "Internal error"},
+	{blob.ErrRandom, 500, 99009, "Internal error"},
+	{lang.ErrFormat, 500, 99009, "Internal error"},
+	{predict.ErrBundle, 500, 99009, "Internal error"},
+	{predict.ErrEngine, 500, 99009, "Internal error"},
+	{predict.ErrEmbedding, 500, 99009, "Internal error"},
+	{predict.ErrNetwork, 500, 99009, "Internal error"},
+	{nn.ErrUnsupported, 500, 99009, "Internal error"},
+	{nn.ErrMemory, 500, 99009, "Internal error"},
+	{nn.ErrInput, 500, 99009, "Internal error"},
+	{nn.ErrExpired, 500, 99009, "Internal error"},
+	{onnx.ErrFormat, 500, 99009, "Internal error"},
+	{onnx.ErrLimit, 500, 99009, "Internal error"},
+	{onnx.ErrCycle, 500, 99009, "Internal error"},
+	{onnx.ErrOperator, 500, 99009, "Internal error"},
+	{onnx.ErrShape, 500, 99009, "Internal error"},
+}
+
+var statusInternal = status{ErrInternal, 500, 99009, "Internal error"}
+
+// statusOf finds an error's row.
+func statusOf(err error) status {
+	for _, s := range statuses {
+		if errors.Is(err, s.err) {
+			return s
+		}
+	}
+	return statusInternal
+}
+
+// fault is an error with the words for its caller in place of the error's own.
+type fault struct {
+	err     error
+	details string
+}
+
+func (f *fault) Error() string { return f.details }
+func (f *fault) Unwrap() error { return f.err }
+
+// detailsOf is what the caller is told: nothing about our own trouble, one text for
+// every failed fetch, and the error's words for the rest.
+func detailsOf(err error, s status) string {
+	switch {
+	case s.code == statusInternal.code:
+		return ""
+	case s.err == ErrFetch:
+		return ErrFetch.Error()
+	}
+	return err.Error()
+}

@@ -1,0 +1,123 @@
+package api
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// TestEveryErrorHasAStatus walks every exported Err of core and looks for it in the table.
+func TestEveryErrorHasAStatus(t *testing.T) {
+	root := filepath.Join(proof.Root(t), "core")
+	declared := map[string]string{} // "blob.ErrHash" → file
+	fset := token.NewFileSet()
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		if name := file.Name.Name; name == "main" || strings.HasSuffix(name, "test") || name == "core" {
+			return nil
+		}
+		for _, decl := range file.Decls {
+			gen, ok := decl.(*ast.GenDecl)
+			if !ok || gen.Tok != token.VAR {
+				continue
+			}
+			for _, spec := range gen.Specs {
+				for _, name := range spec.(*ast.ValueSpec).Names {
+					if strings.HasPrefix(name.Name, "Err") {
+						declared[file.Name.Name+"."+name.Name] = path
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := tableRows(t)
+	for name, path := range declared {
+		if !rows[name] {
+			t.Errorf("%s, of %s, has no row in statuses", name, path)
+		}
+	}
+	if len(declared) < 30 {
+		t.Errorf("only %d errors found: the walk is broken", len(declared))
+	}
+}
+
+// tableRows are the errors that the source of the table names.
+func tableRows(t *testing.T) map[string]bool {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "status.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]bool{}
+	for _, decl := range file.Decls {
+		gen, ok := decl.(*ast.GenDecl)
+		if !ok || gen.Tok != token.VAR {
+			continue
+		}
+		for _, spec := range gen.Specs {
+			v := spec.(*ast.ValueSpec)
+			if !strings.HasPrefix(v.Names[0].Name, "status") {
+				continue
+			}
+			ast.Inspect(v, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.SelectorExpr:
+					if p, ok := n.X.(*ast.Ident); ok {
+						rows[p.Name+"."+n.Sel.Name] = true
+					}
+				case *ast.Ident:
+					rows["api."+n.Name] = true
+				}
+				return true
+			})
+		}
+	}
+	return rows
+}
+
+// TestStatusesAgree holds that a code has one description, and that descriptions are what
+// clients compare.
+func TestStatusesAgree(t *testing.T) {
+	said := map[int]status{}
+	for _, s := range append([]status{statusOk, statusMixed, statusFailure, statusTrained}, statuses...) {
+		if before, ok := said[s.code]; ok && (before.description != s.description || before.http != s.http) {
+			t.Errorf("%d is both %d %q and %d %q", s.code, before.http, before.description, s.http, s.description)
+		}
+		said[s.code] = s
+	}
+	if statusOk.description != "Ok" || statusMixed.description != "Mixed Success" {
+		t.Errorf("%q and %q: clients compare the text", statusOk.description, statusMixed.description)
+	}
+}
+
+// TestRoutesHaveTheirLists holds that no two routes are the same and each id has its place.
+func TestRoutesHaveTheirLists(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range routes {
+		key := r.method + " " + r.path
+		if seen[key] || r.handle == nil {
+			t.Errorf("%s twice or without a handler", key)
+		}
+		seen[key] = true
+		got, _, err := find(r.method, segments("/v2"+r.path))
+		if err != nil || got.path != r.path {
+			t.Errorf("%s finds %v, %v", key, got, err)
+		}
+	}
+}
