@@ -1,0 +1,103 @@
+// Package elementary computes the exponential, the logarithm and the logistic function in
+// float64 to the same bits on every host.
+//
+// math.Exp and math.Log are assembly on some processors and fuse multiply and add on others,
+// so their last bit depends on the machine. Here every function is one fixed sequence of
+// additions, multiplications and divisions, each rounded once to nearest even: a product that
+// is added to something is converted explicitly, which by Go's specification forbids fusing.
+//
+//	x ─▶ k·ln 2 + r, |r| ≤ ln 2 / 2 ─▶ Taylor of eʳ ─▶ · 2ᵏ            Exp
+//	x ─▶ 2ᵏ·m, √½ ≤ m < √2 ─▶ s = (m−1)/(m+1) ─▶ 2·artanh s + k·ln 2    Log
+//
+// All agree with the true value within 4·10⁻¹⁶ relative where the result is a normal number
+// (Logistic 7·10⁻¹⁶); package math stays below 2.3·10⁻¹⁶.
+package elementary
+
+import "math"
+
+const (
+	ln2Hi = 0x1.62e42fee00000p-1  // upper bits of ln 2: k·ln2Hi is exact for |k| < 2²⁰
+	ln2Lo = 0x1.a39ef35793c76p-33 // the rest
+	log2e = 0x1.71547652b82fep+0  // 1 / ln 2
+
+	maxExp = 0x1.62e42fefa39efp+9  // ln of the largest float64
+	minExp = -0x1.74910d52d3051p+9 // ln of the smallest, over 2
+)
+
+// inverse[n] is 1/n!.
+var inverse = [...]float64{
+	1, 1, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320, 1.0 / 362880,
+	1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800,
+}
+
+// Exp returns eˣ. Beyond the range of float64 it is +Inf or 0; NaN stays NaN.
+func Exp(x float64) float64 {
+	switch {
+	case math.IsNaN(x):
+		return x
+	case x > maxExp:
+		return math.Inf(1)
+	case x < minExp:
+		return 0
+	}
+	k := math.RoundToEven(x * log2e)
+	hi := x - float64(k*ln2Hi) // exact
+	lo := float64(k * ln2Lo)
+	r := hi - lo
+	c := float64(hi-r) - lo // what r lost
+
+	// eʳ − 1 − r = r²·(1/2! + r/3! + …); the last term left out is under 2·10⁻¹⁸.
+	p := inverse[13]
+	for n := 12; n >= 2; n-- {
+		p = float64(p*r) + inverse[n]
+	}
+	tail := float64(float64(r*r) * p)
+	sum := 1 + (r + (tail + float64(c+float64(c*r))))
+	return math.Ldexp(sum, int(k))
+}
+
+// odd[n] is 1/(2n+1).
+var odd = [...]float64{
+	1, 1.0 / 3, 1.0 / 5, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13, 1.0 / 15, 1.0 / 17, 1.0 / 19, 1.0 / 21, 1.0 / 23,
+}
+
+// Log returns the natural logarithm of x: −Inf for 0, NaN for what is negative or NaN.
+func Log(x float64) float64 {
+	switch {
+	case math.IsNaN(x) || x < 0:
+		return math.NaN()
+	case x == 0:
+		return math.Inf(-1)
+	case x > math.MaxFloat64:
+		return x
+	}
+	m, e := math.Frexp(x) // ½ ≤ m < 1
+	if m < math.Sqrt2/2 {
+		m, e = m*2, e-1
+	}
+	k := float64(e)
+	f := m - 1 // exact
+	s := f / (2 + f)
+	z := float64(s * s)
+	// ln m = 2s + 2s³/3 + 2s⁵/5 + …; with 2s = f − s·f it is f − s·(f − R), R = 2z/3 + 2z²/5 + …,
+	// whose rounding errors are small against f.
+	p := odd[11]
+	for n := 10; n >= 1; n-- {
+		p = float64(p*z) + odd[n]
+	}
+	rest := float64(float64(2*z) * p)
+	if k == 0 {
+		return f - float64(s*(f-rest))
+	}
+	return float64(k*ln2Hi) - ((float64(s*(f-rest)) - float64(k*ln2Lo)) - f)
+}
+
+// Logistic returns 1/(1+e⁻ˣ), the sigmoid. It is computed from e⁻|ˣ|, so it never overflows,
+// and small results keep their relative accuracy.
+func Logistic(x float64) float64 {
+	e := Exp(-math.Abs(x))
+	if x < 0 {
+		return e / (1 + e)
+	}
+	return 1 / (1 + e)
+}
