@@ -32,3 +32,6 @@ func (c *Call) Resume(results []Result) {
 
 // Response is the answer; it is ready when the call is done.
 func (c *Call) Response() Response { return c.response }
+
+// Answered is a call that is done with a response from elsewhere, such as [Service.Refuse].
+func Answered(r Response) *Call { return &Call{response: r} }

@@ -80,6 +80,8 @@ func New(o Options) (*Service, error) {
 	switch {
 	case o.Models == nil || o.Hosted == nil || o.Clock == nil || o.Rand == nil:
 		return nil, fmt.Errorf("%w: Models, Hosted, Clock and Rand are needed", ErrOptions)
+	case o.Models.General() == nil:
+		return nil, fmt.Errorf("%w: no general model", ErrOptions)
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, fmt.Errorf("%w: public URL %q", ErrOptions, o.PublicURL)
 	case !lang.Valid(o.DefaultLanguage):
@@ -105,9 +107,13 @@ func (s *Service) Begin(ctx context.Context, r *Request) *Call {
 	x := &exchange{s: s, ctx: ctx, query: r.Query, now: s.o.Clock()}
 	parts := segments(r.Path)
 	if r.Method == "OPTIONS" && parts != nil {
-		return &Call{response: preflight()}
+		return Answered(preflight())
 	}
-	matched, ids, err := find(r.Method, parts)
+	method := r.Method
+	if method == "HEAD" {
+		method = "GET" // the host sends the head of it
+	}
+	matched, ids, err := find(method, parts)
 	x.route, x.ids = matched, ids
 	if err == nil {
 		err = x.parse(r.Body)
