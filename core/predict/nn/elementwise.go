@@ -163,19 +163,17 @@ func (c *compiler) add(n *node) error {
 	t := newNest(out.shape, out.strides(), a.strides(), b.strides())
 	base, baseA, baseB := out.base(), a.base(), b.base()
 	size, st := t.inner()
-	if st != [maxOperands]int{1, 1, 1} {
-		// The operands lie differently: bring the second to the first's order.
-		if out.nhwc {
-			n.in[0], n.in[1] = c.pixels(n, a, padding{}), c.pixels(n, b, padding{})
-		} else {
-			n.in[0], n.in[1] = c.plain(n, a), c.plain(n, b)
-		}
-		return c.add(n)
-	}
 	c.emit(step{node: n, out: []*value{out}, in: []*value{a, b}, run: func(s *Session) {
 		dst, x, y := data[uint8](s, out), data[uint8](s, a), data[uint8](s, b)
 		for k := t.start(base, baseA, baseB); !k.done; t.next(&k) {
-			kernel.AddU8(dst[k.off[0]:k.off[0]+size], x[k.off[1]:], y[k.off[2]:], p)
+			d, i, j := k.off[0], k.off[1], k.off[2]
+			if st == [maxOperands]int{1, 1, 1} {
+				kernel.AddU8(dst[d:d+size], x[i:], y[j:], p)
+				continue
+			}
+			for e := range size {
+				kernel.AddU8(dst[d+e*st[0]:][:1], x[i+e*st[1]:], y[j+e*st[2]:], p)
+			}
 		}
 	}})
 	return nil

@@ -201,11 +201,11 @@ func (n *node) reads() []*value {
 	return r
 }
 
-// sweep drops nodes that no output depends on.
+// sweep drops nodes that no output depends on, or whose results are constants by now.
 func (g *graph) sweep() {
 	needed := make(map[*value]bool)
 	for _, v := range g.outputs {
-		needed[v] = true
+		needed[v] = v.con == nil
 	}
 	keep := g.nodes[:0:0]
 	for _, n := range slices.Backward(g.nodes) {
@@ -213,7 +213,7 @@ func (g *graph) sweep() {
 			continue
 		}
 		for _, v := range n.reads() {
-			needed[v] = true
+			needed[v] = v.con == nil
 		}
 		keep = append(keep, n)
 	}

@@ -186,8 +186,46 @@ func (c *compiler) pixels(n *node, v *value, want padding) *value {
 
 // copyStep moves src to dst, which has the same shape and element size and may lie differently.
 func (c *compiler) copyStep(n *node, dst, src *value) {
+	if len(dst.shape) == 4 && dst.shape[1] == 3 && dst.nhwc && !src.nhwc {
+		c.interleaveStep(n, dst, src)
+		return
+	}
 	t := newNest(dst.shape, dst.strides(), src.strides())
 	c.moveStep(n, t, dst, src, dst.base(), src.base())
+}
+
+// interleaveStep is copyStep for three planes into pixels: every picture comes in this way.
+func (c *compiler) interleaveStep(n *node, dst, src *value) {
+	run := func(s *Session) { interleave(dst, data[float32](s, dst), data[float32](s, src)) }
+	switch dst.typ.Size() {
+	case 1:
+		run = func(s *Session) { interleave(dst, data[uint8](s, dst), data[uint8](s, src)) }
+	case 2:
+		run = func(s *Session) { interleave(dst, data[uint16](s, dst), data[uint16](s, src)) }
+	case 8:
+		run = func(s *Session) { interleave(dst, data[uint64](s, dst), data[uint64](s, src)) }
+	}
+	c.emit(step{node: n, out: []*value{dst}, in: []*value{src}, run: run})
+}
+
+// interleave writes the planes of src, (N, 3, H, W), into to, which lies as v does.
+func interleave[T any](v *value, to, src []T) {
+	h, w := v.shape[2], v.shape[3]
+	for b := range v.shape[0] {
+		planes := src[b*3*h*w:]
+		for y := range h {
+			r := planes[y*w:][:w]
+			g, bl := planes[(h+y)*w:][:len(r)], planes[(2*h+y)*w:][:len(r)]
+			line := to[v.at(b, y):][:3*w]
+			for x := range r {
+				if len(line) < 3 {
+					break
+				}
+				line[0], line[1], line[2] = r[x], g[x], bl[x]
+				line = line[3:]
+			}
+		}
+	}
 }
 
 // moveStep emits the strided copy t from src to dst, by element size.

@@ -49,15 +49,10 @@ func (p *Plan) NewSession() *Session {
 // It returns ErrInput for a tensor of another type or shape, ErrExpired when time is up.
 func (s *Session) Run(in []Tensor) ([]Tensor, error) {
 	p := s.plan
-	if len(in) != len(p.ins) {
-		return nil, fmt.Errorf("%d inputs, want %d: %w", len(in), len(p.ins), ErrInput)
-	}
-	for i := range in {
-		if err := s.feed(p.ins[i], p.inputs[i], &in[i]); err != nil {
-			return nil, err
-		}
-	}
 	defer s.release()
+	if err := s.feedAll(in); err != nil {
+		return nil, err
+	}
 	for i := range p.steps {
 		if p.expired != nil && p.expired() {
 			return nil, fmt.Errorf("%s: %w", p.steps[i].node, ErrExpired)
@@ -81,6 +76,20 @@ func (s *Session) release() {
 	for _, v := range s.plan.ins {
 		s.mem[v.id] = nil
 	}
+}
+
+// feedAll lets the plan's inputs be in.
+func (s *Session) feedAll(in []Tensor) error {
+	p := s.plan
+	if len(in) != len(p.ins) {
+		return fmt.Errorf("%d inputs, want %d: %w", len(in), len(p.ins), ErrInput)
+	}
+	for i := range in {
+		if err := s.feed(p.ins[i], p.inputs[i], &in[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // feed lets value v be the bytes of t.
