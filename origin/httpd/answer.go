@@ -1,0 +1,125 @@
+package httpd
+
+import (
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/sightline-dev/sightline/core/api"
+)
+
+// protection are headers of every answer. Nothing here is a page, so nothing may run, frame
+// or sniff it; any page may read it, since the interface has no cookies to abuse.
+var protection = []api.Field{
+	{Name: "X-Content-Type-Options", Value: "nosniff"},
+	{Name: "Referrer-Policy", Value: "no-referrer"},
+	{Name: "Cross-Origin-Resource-Policy", Value: "cross-origin"},
+}
+
+const (
+	apiPolicy    = "default-src 'none'; frame-ancestors 'none'"
+	hostedPolicy = "sandbox; default-src 'none'; frame-ancestors 'none'"
+)
+
+// write turns an answer into the library's, and returns its status.
+func (s *Server) write(ctx *fasthttp.RequestCtx, id string, res *api.Response) int {
+	h := &ctx.Response.Header
+	ctx.SetStatusCode(res.Status)
+	if res.ContentType != "" {
+		h.SetContentType(res.ContentType)
+	}
+	s.common(ctx, id)
+	h.Set("Content-Security-Policy", apiPolicy)
+	h.Set("Cache-Control", "no-store")
+	for _, f := range res.Header {
+		h.Set(f.Name, f.Value)
+	}
+	ctx.Response.SetBodyRaw(res.Body)
+	return res.Status
+}
+
+// common sets the headers of every answer.
+func (s *Server) common(ctx *fasthttp.RequestCtx, id string) {
+	h := &ctx.Response.Header
+	h.Set("Date", s.dateText())
+	h.Set("X-Request-Id", id)
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
+	for _, f := range protection {
+		h.Set(f.Name, f.Value)
+	}
+}
+
+// dateLine is the Date header of one second.
+type dateLine struct {
+	second int64
+	text   string
+}
+
+func (s *Server) dateText() string {
+	now := s.now()
+	if d := s.date.Load(); d != nil && d.second == now.Unix() {
+		return d.text
+	}
+	d := &dateLine{now.Unix(), now.UTC().Format(http.TimeFormat)}
+	s.date.Store(d)
+	return d.text
+}
+
+// finish counts and logs an answer. The query is not logged: people put keys there.
+func (s *Server) finish(ctx *fasthttp.RequestCtx, id string, r *api.Request, status int, received time.Time) {
+	took := s.now().Sub(received)
+	s.metrics.requests.WithLabelValues(methodLabel(r.Method), strconv.Itoa(status)).Inc()
+	s.metrics.duration.Observe(took.Seconds())
+	level := slog.LevelInfo
+	if r.Path == "/healthz" || r.Path == "/readyz" || r.Path == "/metrics" {
+		level = slog.LevelDebug
+	}
+	if !s.o.Log.Enabled(s.ctx, level) {
+		return
+	}
+	s.o.Log.Log(s.ctx, level, "request",
+		"id", id,
+		"remote", ctx.RemoteIP().String(),
+		"method", r.Method,
+		"path", clip(r.Path),
+		"status", status,
+		"received", ctx.Request.Header.ContentLength(),
+		"took", took,
+	)
+}
+
+// methodLabel keeps strangers from inventing labels.
+func methodLabel(method string) string {
+	switch method {
+	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS":
+		return method
+	}
+	return "other"
+}
+
+// clip bounds what a log line takes from a client.
+func clip(path string) string {
+	const most = 200
+	if len(path) > most {
+		return path[:most] + "…"
+	}
+	return path
+}
+
+// libraryLog is the library's logger: its messages are about connections, none is worth
+// more than Debug to an operator, and all carry addresses.
+type libraryLog struct{ log *slog.Logger }
+
+// Printf implements fasthttp.Logger.
+func (l libraryLog) Printf(format string, args ...any) {
+	if strings.Contains(format, "Permanent error") {
+		l.log.Error("connection", "format", format, "args", args)
+		return
+	}
+	l.log.Debug("connection", "format", format, "args", args)
+}

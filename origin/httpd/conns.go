@@ -1,0 +1,232 @@
+package httpd
+
+import (
+	"container/list"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// gate is the listener of a server. It bounds connections, for each client and in all, and
+// when there are too many it closes the one that has kept us waiting longest: a flood of
+// silent or dripping connections loses its own, and whoever has something to say gets in.
+//
+//	accept ──▶ silent ──▶ arriving ──▶ serving ──▶ writing ──▶ silent …
+//	           └──── in waiting ────┘              └─── in waiting ──┘
+//	                                                  too many: oldest closed
+type gate struct {
+	net.Listener
+	most, mostPerIP int // 0: no bound per client
+	now             func() time.Time
+	metrics         *metrics
+
+	mu      sync.Mutex
+	open    int
+	perIP   map[netip.Addr]int
+	waiting *list.List // of *conn, the one that waits longest in front
+}
+
+func newGate(l net.Listener, o *Options, m *metrics) *gate {
+	return &gate{
+		Listener: l, most: o.MaxConns, mostPerIP: o.MaxConnsPerIP, now: o.Now, metrics: m,
+		perIP: map[netip.Addr]int{}, waiting: list.New(),
+	}
+}
+
+// conn is one connection of a gate.
+type conn struct {
+	net.Conn
+	gate   *gate
+	client netip.Addr
+	drain  bool         // read on after the last answer, so that the client gets it
+	phase  atomic.Int32 // silent, arriving, serving or writing
+
+	// Guarded by gate.mu.
+	place  *list.Element // in gate.waiting; nil while a request is served
+	closed bool
+}
+
+// Phases of a connection.
+const (
+	silent   = iota // nothing of the next request has come
+	arriving        // some of it has
+	serving         // it is worked on
+	writing         // its answer is on the way
+)
+
+// Accept waits for a connection that is within the bounds.
+func (g *gate) Accept() (net.Conn, error) {
+	for {
+		raw, err := g.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &conn{Conn: raw, gate: g, client: clientOf(raw)}
+		if refused := g.admit(c); refused != nil {
+			_ = raw.SetWriteDeadline(g.now().Add(100 * time.Millisecond))
+			_, _ = raw.Write(refused) // nobody to tell when it fails
+			_ = raw.Close()
+			continue
+		}
+		return c, nil
+	}
+}
+
+// admit counts c in, and returns what to answer when it may not come in.
+func (g *gate) admit(c *conn) (refused []byte) {
+	g.mu.Lock()
+	if g.mostPerIP > 0 && g.perIP[c.client] >= g.mostPerIP {
+		g.mu.Unlock()
+		g.metrics.refused.WithLabelValues("client").Inc()
+		return overflowPerIP
+	}
+	var evicted *conn
+	if g.open >= g.most {
+		front := g.waiting.Front()
+		if front == nil {
+			g.mu.Unlock()
+			g.metrics.refused.WithLabelValues("connections").Inc()
+			return overflowTotal
+		}
+		evicted = front.Value.(*conn)
+		g.forget(evicted)
+	}
+	g.open++
+	g.perIP[c.client]++
+	c.place = g.waiting.PushBack(c)
+	g.mu.Unlock()
+	if evicted != nil {
+		g.metrics.evicted.Inc()
+		_ = evicted.Conn.Close()
+	}
+	return nil
+}
+
+// forget takes c out of all counts. The caller holds mu.
+func (g *gate) forget(c *conn) {
+	if c.closed {
+		return
+	}
+	c.closed = true
+	if c.place != nil {
+		g.waiting.Remove(c.place)
+		c.place = nil
+	}
+	g.open--
+	if g.perIP[c.client]--; g.perIP[c.client] <= 0 {
+		delete(g.perIP, c.client)
+	}
+}
+
+// connections returns how many are open.
+func (g *gate) connections() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open
+}
+
+// closeSilent closes every connection that has nothing of a request under way.
+func (g *gate) closeSilent() {
+	g.mu.Lock()
+	var all []*conn
+	for e := g.waiting.Front(); e != nil; {
+		c := e.Value.(*conn)
+		e = e.Next()
+		if c.phase.Load() == silent {
+			g.forget(c)
+			all = append(all, c)
+		}
+	}
+	g.mu.Unlock()
+	for _, c := range all {
+		_ = c.Conn.Close()
+	}
+}
+
+// enter moves c to a phase. While its request is served it is never closed for others; in
+// the other phases it waits for its client, the longer the more likely to be closed.
+func (c *conn) enter(phase int32) {
+	c.phase.Store(phase)
+	c.gate.mu.Lock()
+	defer c.gate.mu.Unlock()
+	if c.place != nil {
+		c.gate.waiting.Remove(c.place)
+		c.place = nil
+	}
+	if phase != serving && !c.closed {
+		c.place = c.gate.waiting.PushBack(c)
+	}
+}
+
+// Read notices the first byte of a request.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.phase.CompareAndSwap(silent, arriving)
+	}
+	return n, err
+}
+
+// onState hears from the library that an answer has been written.
+func onState(c net.Conn, state fasthttp.ConnState) {
+	if c, ok := c.(*conn); ok && state == fasthttp.StateIdle {
+		c.enter(silent)
+	}
+}
+
+const (
+	lingerBytes = 1 << 20
+	lingerTime  = time.Second
+)
+
+// Close closes the connection. Where a request was refused before its body had come, it
+// first says so and reads on for a while: a close with bytes unread resets the connection,
+// and the client would lose the answer.
+func (c *conn) Close() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.drain && half.CloseWrite() == nil {
+		if c.Conn.SetReadDeadline(c.gate.now().Add(lingerTime)) == nil {
+			_, _ = io.Copy(io.Discard, io.LimitReader(c.Conn, lingerBytes)) // whatever comes is not wanted
+		}
+	}
+	c.gate.mu.Lock()
+	c.gate.forget(c)
+	c.gate.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// clientOf is whom a connection counts for: an IPv4 address, or the /64 that an IPv6 client
+// may choose its addresses from.
+func clientOf(c net.Conn) netip.Addr {
+	ap, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	a := ap.Addr().Unmap().WithZone("")
+	if a.Is4() {
+		return a
+	}
+	p, err := a.Prefix(64)
+	if err != nil {
+		return a
+	}
+	return p.Addr()
+}
+
+// connOf is the gate's connection behind a request.
+func connOf(ctx *fasthttp.RequestCtx) *conn {
+	c, _ := ctx.Conn().(*conn)
+	return c
+}
+
+// linger closes the connection after the answer, reading on for a while.
+func (s *Server) linger(ctx *fasthttp.RequestCtx) {
+	ctx.SetConnectionClose()
+	if c := connOf(ctx); c != nil {
+		c.drain = true
+	}
+}

@@ -1,0 +1,172 @@
+package httpd
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// maxFields bounds the lines of a header; the bytes are bounded by the read buffer.
+const maxFields = 100
+
+// framing is what a header says about where its body ends, and what else must be said
+// only once.
+type framing struct {
+	contentLength, transferEncoding, host, authorization, expect int
+}
+
+// checkFraming refuses a request whose header two readers could understand differently:
+// who stands between us and the client may see another body, another host or another user
+// in it. The server library alone accepts both lengths at once, "identity", folded lines,
+// spaces in names and repeated credentials.
+//
+// header is the block of header lines with its final empty line, as it came; http11 says
+// whether the request line claims HTTP/1.1.
+func checkFraming(header []byte, http11 bool) error {
+	var f framing
+	for n := 0; len(header) > 0; n++ {
+		end := bytes.IndexByte(header, '\n')
+		if end < 1 || header[end-1] != '\r' {
+			return fmt.Errorf("%w: a line must end in CR LF", errFraming)
+		}
+		line := header[:end-1]
+		header = header[end+1:]
+		if len(line) == 0 {
+			if len(header) > 0 {
+				return fmt.Errorf("%w: text after the empty line", errFraming)
+			}
+			break
+		}
+		if n == maxFields {
+			return fmt.Errorf("%w: more than %d header lines", errFraming, maxFields)
+		}
+		if err := f.line(line); err != nil {
+			return err
+		}
+	}
+	return f.verdict(http11)
+}
+
+// line checks one header line and counts it.
+func (f *framing) line(line []byte) error {
+	name, value, ok := bytes.Cut(line, []byte{':'})
+	if !ok || len(name) == 0 {
+		return fmt.Errorf("%w: a header line without a name", errFraming)
+	}
+	for _, c := range name {
+		if !tokenByte(c) {
+			return fmt.Errorf("%w: byte %#02x in the name of a header line", errFraming, c)
+		}
+	}
+	for _, c := range value {
+		if c < ' ' && c != '\t' || c == 0x7f {
+			return fmt.Errorf("%w: byte %#02x in a header line", errFraming, c)
+		}
+	}
+	text := strings.Trim(string(value), " \t")
+	switch strings.ToLower(string(name)) {
+	case "content-length":
+		f.contentLength++
+		if len(text) == 0 || len(text) > 15 || strings.Trim(text, "0123456789") != "" {
+			return fmt.Errorf("%w: Content-Length", errFraming)
+		}
+	case "transfer-encoding":
+		f.transferEncoding++
+		if !strings.EqualFold(text, "chunked") {
+			return fmt.Errorf("%w: Transfer-Encoding other than chunked", errFraming)
+		}
+	case "host":
+		f.host++
+		if text == "" || strings.ContainsAny(text, " \t,/\\@?#") {
+			return fmt.Errorf("%w: Host", errFraming)
+		}
+	case "authorization":
+		f.authorization++
+	case "expect":
+		f.expect++
+		if !strings.EqualFold(text, "100-continue") {
+			return errExpectation
+		}
+	case "connection":
+		return checkConnection(text)
+	case "content-encoding":
+		if text != "" && !strings.EqualFold(text, "identity") {
+			return errEncoding
+		}
+	case "content_length", "transfer_encoding": // some gateways make hyphens of underscores
+		return fmt.Errorf("%w: an underscore in %s", errFraming, name)
+	}
+	return nil
+}
+
+// checkConnection refuses options that ask the next hop to drop lines we rely on.
+func checkConnection(value string) error {
+	for option := range strings.SplitSeq(value, ",") {
+		switch strings.ToLower(strings.Trim(option, " \t")) {
+		case "content-length", "transfer-encoding", "host", "authorization", "expect", "content-type":
+			return fmt.Errorf("%w: Connection names a line that must arrive", errFraming)
+		}
+	}
+	return nil
+}
+
+// verdict judges the lines together.
+func (f *framing) verdict(http11 bool) error {
+	switch {
+	case f.contentLength > 1, f.transferEncoding > 1, f.host > 1, f.expect > 1:
+		return fmt.Errorf("%w: a line that must be single is repeated", errFraming)
+	case f.authorization > 1:
+		return fmt.Errorf("%w: two Authorization lines", errFraming)
+	case f.contentLength > 0 && f.transferEncoding > 0:
+		return fmt.Errorf("%w: both Content-Length and Transfer-Encoding", errFraming)
+	case f.transferEncoding > 0 && !http11:
+		return fmt.Errorf("%w: Transfer-Encoding before HTTP/1.1", errFraming)
+	case http11 && f.host == 0:
+		return fmt.Errorf("%w: no Host", errFraming)
+	}
+	return nil
+}
+
+// checkTarget refuses what is no path of ours: it returns the path and the query, still
+// encoded, of an origin-form or absolute-form target.
+func checkTarget(method, target string) (path, query string, err error) {
+	if target == "*" && method == "OPTIONS" {
+		return "*", "", nil
+	}
+	for i := range len(target) {
+		if c := target[i]; c <= ' ' || c >= 0x7f || c == '#' || c == '\\' {
+			return "", "", fmt.Errorf("%w: byte %#02x in the address", errFraming, c)
+		}
+	}
+	if !strings.HasPrefix(target, "/") {
+		lower := strings.ToLower(target[:min(8, len(target))])
+		rest := ""
+		switch {
+		case strings.HasPrefix(lower, "http://"):
+			rest = target[len("http://"):]
+		case lower == "https://":
+			rest = target[len("https://"):]
+		default:
+			return "", "", fmt.Errorf("%w: the address is no path", errFraming)
+		}
+		slash := strings.IndexAny(rest, "/?")
+		if slash == 0 || strings.Contains(rest[:max(slash, 0)], "@") {
+			return "", "", fmt.Errorf("%w: the address is no path", errFraming)
+		}
+		target = "/"
+		if slash > 0 {
+			target = "/" + strings.TrimPrefix(rest[slash:], "/")
+		}
+	}
+	path, query, _ = strings.Cut(target, "?")
+	return path, query, nil
+}
+
+// tokenByte reports whether c may stand in a method or in the name of a header line.
+func tokenByte(c byte) bool {
+	switch {
+	case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		return true
+	}
+	return strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
+}

@@ -1,0 +1,119 @@
+package httpd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+)
+
+// Hosted are pictures with public names.
+type Hosted interface {
+	// Open returns the picture of a name. It wraps blob.ErrNotFound for a name that is not
+	// there, not a name at all, or expired.
+	Open(ctx context.Context, name string) (Picture, error)
+}
+
+// Picture is a hosted picture on its way out.
+type Picture struct {
+	ContentType string
+	Size        int64         // bytes of Body
+	Expires     time.Time     // zero: never
+	Body        io.ReadCloser // gives an error in place of io.EOF when the bytes are damaged
+}
+
+// maxCache is how long anyone may keep a copy: a picture can be deleted.
+const maxCache = time.Hour
+
+// hosted answers a picture. Its name never changes its bytes, so it may be cached, but not
+// beyond its life. What is no picture is never shown in a browser.
+func (s *Server) hosted(ctx *fasthttp.RequestCtx, id string, r *api.Request, name string) int {
+	if r.Method != "GET" && r.Method != "HEAD" {
+		res := s.refuse(r, errMethod)
+		return s.write(ctx, id, &res)
+	}
+	p, err := s.o.Hosted.Open(s.ctx, name)
+	if errors.Is(err, blob.ErrNotFound) {
+		res := s.refuse(r, errPath)
+		return s.write(ctx, id, &res)
+	}
+	if err != nil {
+		panic(fmt.Errorf("hosted picture: %w", err)) // answered and counted as any bug or damage of ours
+	}
+	h := &ctx.Response.Header
+	s.common(ctx, id)
+	ctx.SetStatusCode(fasthttp.StatusOK)
+	h.SetContentType("application/octet-stream")
+	if shown(p.ContentType) {
+		h.SetContentType(p.ContentType)
+	} else {
+		h.Set("Content-Disposition", "attachment")
+	}
+	h.Set("Content-Security-Policy", hostedPolicy)
+	age := maxCache
+	if !p.Expires.IsZero() {
+		age = max(0, min(age, p.Expires.Sub(s.now())))
+	}
+	h.Set("Cache-Control", fmt.Sprintf("public, max-age=%d, immutable", int(age/time.Second)))
+	ctx.Response.SetBodyStream(&whole{from: p.Body}, int(p.Size))
+	return fasthttp.StatusOK
+}
+
+// shown reports whether a browser may render a type: raster pictures, and so never SVG.
+func shown(contentType string) bool {
+	switch strings.ToLower(contentType) {
+	case "image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp", "image/tiff":
+		return true
+	}
+	return false
+}
+
+// whole keeps the last byte back until the source has said that all of them are good, so
+// that a damaged picture arrives short, which every client notices.
+type whole struct {
+	from io.ReadCloser
+	last byte
+	held bool // last has been read and not handed out
+	end  bool // the source has given io.EOF
+}
+
+func (w *whole) Read(p []byte) (int, error) {
+	for len(p) > 0 && !w.end {
+		n, err := w.from.Read(p)
+		w.end = errors.Is(err, io.EOF)
+		if err != nil && !w.end {
+			return 0, err
+		}
+		if n > 0 {
+			last := p[n-1]
+			copy(p[1:n], p[:n-1])
+			p[0], w.last = w.last, last
+			if !w.held { // the first byte of all: nothing to hand out in its place
+				w.held = true
+				copy(p, p[1:n])
+				n--
+			}
+		}
+		if n > 0 {
+			return n, nil
+		}
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if !w.held {
+		return 0, io.EOF
+	}
+	p[0], w.held = w.last, false
+	return 1, io.EOF
+}
+
+// Close closes the source.
+func (w *whole) Close() error { return w.from.Close() }

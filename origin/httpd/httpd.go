@@ -1,0 +1,363 @@
+// Package httpd serves the interface over HTTP/1.1. It is the only user of fasthttp.
+//
+//	accept ─▶ gate ─▶ header ─▶ framing ─▶ admission ─▶ body ─▶ handler ─▶ answer
+//	           │       10 s      strict     budget of    60 s,     │        request id,
+//	           │                            bytes, work  least     │        access log,
+//	           └ bounds per client                       rate      └ one    metrics
+//	             and in all: the longest                             recover
+//	             waiting is closed
+//
+// The library streams bodies and leaves everything between to us: it reserves what a client
+// declares when it buffers, accepts ambiguous framing, has no defence against slow clients,
+// does not recover panics, and does not read to the end a body that its handler left. All of
+// it is here, and [TestG12Framing] holds it to a corpus.
+//
+// Bytes of a request die with the library's handler, so what goes inward is copied. Answers
+// are the interface's envelope, whatever went wrong. Beside the mounts the server answers
+// /healthz, /readyz, /metrics and /version. There is no TLS and no HTTP/2 here.
+package httpd
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+
+	"github.com/sightline-dev/sightline/core/api"
+)
+
+// Handler answers requests. r and its bytes belong to the handler until it returns, the
+// response to the server from then on. It is called concurrently.
+type Handler interface {
+	Serve(ctx context.Context, r *api.Request) api.Response
+	// Refuse is the answer to a request that the server does not let through.
+	Refuse(r *api.Request, err error) api.Response
+}
+
+// Mount is a handler and the start of the paths that it answers: "/v2" takes /v2 and
+// /v2/…, and any number of slashes before them.
+type Mount struct {
+	Prefix  string
+	Handler Handler
+}
+
+// Options are the settings of a [Server]. Mounts, Now, Pause, Random and Log are required.
+type Options struct {
+	Mounts []Mount // the first whose prefix fits answers
+	Hosted Hosted  // pictures at /hosted/; nil: none
+
+	MaxBody       int64         // bytes of one body; 0 means 96 MB
+	BodyBudget    int64         // bytes of all bodies at once; 0 means 512 MB
+	HeaderTimeout time.Duration // from the first byte to the end of a header; 0 means 10 s
+	BodyTimeout   time.Duration // of a whole body; 0 means 60 s
+	BodyGrace     time.Duration // until a body must keep the least rate; 0 means 5 s
+	MinBodyRate   int64         // bytes a second; 0 means 16 KB
+	CallTimeout   time.Duration // of the work behind one request; 0 means 5 min
+	WriteTimeout  time.Duration // of one answer; 0 means 60 s
+	IdleTimeout   time.Duration // between requests; 0 means 60 s
+	MaxConns      int           // open connections; 0 means 2,048
+	MaxConnsPerIP int           // of one client; 0 means no bound
+
+	Full    func() error                         // non-nil: no more work is taken now; asked before a body is read
+	Ready   func() error                         // nil or a reason why requests should go elsewhere
+	Version string                               // of the program
+	Metrics prometheus.Registerer                // where to register; nil: nowhere
+	Gather  prometheus.Gatherer                  // what /metrics shows; nil: nothing
+	Now     func() time.Time                     // the clock
+	Random  io.Reader                            // request ids come from it
+	Log     *slog.Logger                         // access log at Info, trouble above
+	Panics  func(any, []byte)                    // told of recovered panics and their stacks, besides the log; nil: nobody
+	Pause   func(context.Context, time.Duration) // waits, until its context ends; required
+}
+
+func (o *Options) defaults() error {
+	if len(o.Mounts) == 0 || o.Now == nil || o.Random == nil || o.Log == nil || o.Pause == nil {
+		return errors.New("httpd: Mounts, Now, Pause, Random and Log are required")
+	}
+	orInt := func(v *int64, d int64) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	or := func(v *time.Duration, d time.Duration) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	orInt(&o.MaxBody, 96<<20)
+	orInt(&o.BodyBudget, 512<<20)
+	orInt(&o.MinBodyRate, 16<<10)
+	or(&o.HeaderTimeout, 10*time.Second)
+	or(&o.BodyTimeout, 60*time.Second)
+	or(&o.BodyGrace, 5*time.Second)
+	or(&o.CallTimeout, 5*time.Minute)
+	or(&o.WriteTimeout, 60*time.Second)
+	or(&o.IdleTimeout, 60*time.Second)
+	if o.MaxConns == 0 {
+		o.MaxConns = 2048
+	}
+	if o.Full == nil {
+		o.Full = func() error { return nil }
+	}
+	if o.Ready == nil {
+		o.Ready = func() error { return nil }
+	}
+	if o.MaxBody > o.BodyBudget {
+		return fmt.Errorf("httpd: bodies of %d bytes do not fit a budget of %d", o.MaxBody, o.BodyBudget)
+	}
+	return nil
+}
+
+// Server serves mounts until it is drained. It serves one listener, once.
+type Server struct {
+	o        Options
+	fast     *fasthttp.Server
+	metrics  *metrics
+	gate     atomic.Pointer[gate]
+	budget   budget
+	draining atomic.Bool
+	date     atomic.Pointer[dateLine]
+
+	ctx    context.Context // of all calls; ends when draining gives up on them
+	cancel context.CancelFunc
+
+	randomMu sync.Mutex // guards reads of o.Random
+}
+
+// New checks the options.
+func New(o Options) (*Server, error) {
+	if err := o.defaults(); err != nil {
+		return nil, err
+	}
+	s := &Server{o: o, metrics: newMetrics()}
+	s.budget.left.Store(o.BodyBudget)
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if o.Metrics != nil {
+		if err := s.metrics.register(o.Metrics, s); err != nil {
+			return nil, fmt.Errorf("httpd: %w", err)
+		}
+	}
+	s.fast = &fasthttp.Server{
+		Handler:        s.handle,
+		ErrorHandler:   s.onError,
+		ExpectHandler:  s.onExpect,
+		HeaderReceived: s.onHeader,
+		ConnState:      onState,
+		Logger:         libraryLog{o.Log},
+
+		StreamRequestBody:            true,
+		DisablePreParseMultipartForm: true,
+		MaxRequestBodySize:           int(o.MaxBody),
+		ReadBufferSize:               maxHeaderBytes,
+		ReadTimeout:                  o.HeaderTimeout,
+		WriteTimeout:                 o.WriteTimeout,
+		IdleTimeout:                  o.IdleTimeout,
+		MaxRequestsPerConn:           10_000,
+		Concurrency:                  4 * o.MaxConns, // the gate's bound is the one that counts
+		MaxIdleWorkerDuration:        time.Second,
+		NoDefaultServerHeader:        true,
+		NoDefaultDate:                true,
+		NoDefaultContentType:         true,
+		SecureErrorLogMessage:        true,
+		CloseOnShutdown:              true,
+	}
+	return s, nil
+}
+
+// maxHeaderBytes bounds a request's header; it is the library's read buffer.
+const maxHeaderBytes = 16 << 10
+
+// Serve answers on l until Drain, and returns the listener's error or nil.
+func (s *Server) Serve(l net.Listener) error {
+	g := newGate(l, &s.o, s.metrics)
+	s.gate.Store(g)
+	return s.fast.Serve(g)
+}
+
+// onHeader gives the library's first read of a body, of at most 8 KB, the grace.
+func (s *Server) onHeader(*fasthttp.RequestHeader) fasthttp.RequestConfig {
+	return fasthttp.RequestConfig{ReadTimeout: s.o.BodyGrace}
+}
+
+// handle answers one request.
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	var (
+		r        api.Request
+		b        body
+		status   = fasthttp.StatusInternalServerError
+		received = s.now()
+		id       = s.newID()
+	)
+	c := connOf(ctx)
+	if c != nil {
+		c.phase.CompareAndSwap(silent, arriving) // a pipelined request was read with the one before
+	}
+	s.metrics.inFlight.Inc()
+	defer func() {
+		if p := recover(); p != nil {
+			status = s.recovered(ctx, id, &r, p)
+		}
+		s.release(&b)
+		s.metrics.inFlight.Dec()
+		if s.draining.Load() {
+			ctx.SetConnectionClose()
+		}
+		s.finish(ctx, id, &r, status, received)
+		if c != nil {
+			c.enter(writing)
+		}
+	}()
+
+	err := s.head(ctx, &r)
+	if err == nil {
+		err = s.readBody(ctx, &b)
+	}
+	if err != nil {
+		s.linger(ctx) // the body's rest would be read as the next request
+		res := s.refuse(&r, err)
+		status = s.write(ctx, id, &res)
+		return
+	}
+	if c != nil {
+		c.enter(serving)
+	}
+	r.Body = b.bytes
+	status = s.route(ctx, id, &r)
+}
+
+// head reads what stands above the body into r, and refuses what is ambiguous.
+func (s *Server) head(ctx *fasthttp.RequestCtx, r *api.Request) error {
+	h := &ctx.Request.Header
+	r.Method, r.Path = string(h.Method()), "/"
+	if v := string(h.Protocol()); v != "HTTP/1.1" && v != "HTTP/1.0" {
+		return errVersion
+	}
+	switch r.Method {
+	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS":
+	default:
+		return errMethod
+	}
+	target := string(h.RequestURI())
+	path, query, err := checkTarget(r.Method, target)
+	if err != nil {
+		return err
+	}
+	r.Path, r.Query = path, query
+	if err := checkFraming(h.RawHeaders(), h.IsHTTP11()); err != nil {
+		return err
+	}
+	r.Authorization = string(h.Peek(fasthttp.HeaderAuthorization))
+	return nil
+}
+
+// route finds who answers r and writes the answer. It returns its status.
+func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) int {
+	if status, done := s.operations(ctx, id, r); done {
+		return status
+	}
+	if name, ok := strings.CutPrefix(r.Path, api.HostedPath); ok && s.o.Hosted != nil {
+		return s.hosted(ctx, id, r, name)
+	}
+	m := s.mount(r.Path)
+	if m == nil {
+		res := s.refuse(r, errPath)
+		return s.write(ctx, id, &res)
+	}
+	call, cancel := context.WithTimeout(s.ctx, s.o.CallTimeout)
+	defer cancel()
+	head := r.Method == "HEAD"
+	if head {
+		r.Method = "GET"
+	}
+	res := m.Handler.Serve(call, r)
+	if head {
+		r.Method = "HEAD"
+	}
+	return s.write(ctx, id, &res)
+}
+
+// mount finds whose path it is.
+func (s *Server) mount(path string) *Mount {
+	path = "/" + strings.TrimLeft(path, "/")
+	for i := range s.o.Mounts {
+		if rest, ok := strings.CutPrefix(path, s.o.Mounts[i].Prefix); ok && (rest == "" || rest[0] == '/') {
+			return &s.o.Mounts[i]
+		}
+	}
+	return nil
+}
+
+// recovered answers a panic with the interface's internal error.
+func (s *Server) recovered(ctx *fasthttp.RequestCtx, id string, r *api.Request, p any) int {
+	stack := debug.Stack()
+	s.metrics.panics.Inc()
+	s.o.Log.Error("panic", "id", id, "method", r.Method, "path", clip(r.Path), "panic", fmt.Sprint(p), "stack", string(stack))
+	if s.o.Panics != nil {
+		s.o.Panics(p, stack)
+	}
+	ctx.Response.Reset()
+	s.linger(ctx)
+	res := s.refuse(r, errPanic)
+	return s.write(ctx, id, &res)
+}
+
+func (s *Server) now() time.Time { return s.o.Now() }
+
+// newID makes a request's id: 32 hex digits.
+func (s *Server) newID() string {
+	var b [16]byte
+	s.randomMu.Lock()
+	_, err := io.ReadFull(s.o.Random, b[:])
+	s.randomMu.Unlock()
+	if err != nil {
+		s.o.Log.Error("random source", "error", err)
+	}
+	return hex.EncodeToString(b[:])
+}
+
+// lameDuck is how long a draining server still accepts, so that connections that are on
+// their way are answered rather than reset.
+const lameDuck = 250 * time.Millisecond
+
+// Drain stops the server: readiness goes, every answer closes its connection, the listener
+// closes, accepted requests are answered, connections that say nothing close. When ctx ends
+// before that, the calls under way are cancelled and have [lastMoments] to answer; Drain then
+// returns ctx's error.
+func (s *Server) Drain(ctx context.Context) error {
+	s.draining.Store(true)
+	s.o.Pause(ctx, lameDuck)
+	silenced := make(chan struct{})
+	shut, cancel := context.WithCancel(ctx)
+	go func() { // the library waits five seconds for whoever has connected and says nothing
+		defer close(silenced)
+		for s.o.Pause(shut, lameDuck); shut.Err() == nil; s.o.Pause(shut, lameDuck) {
+			if g := s.gate.Load(); g != nil {
+				g.closeSilent()
+			}
+		}
+	}()
+	err := s.fast.ShutdownWithContext(ctx)
+	cancel()
+	<-silenced
+	s.cancel()
+	if err != nil {
+		last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastMoments)
+		defer stop()
+		_ = s.fast.ShutdownWithContext(last) // the first error is the one to tell
+	}
+	return err
+}
+
+// lastMoments is what cancelled calls have to answer.
+const lastMoments = time.Second

@@ -1,0 +1,125 @@
+package httpd
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/jsonio"
+)
+
+// refusal is an error of this package: what it means for the interface, which HTTP status
+// goes with it, and what the metrics call it.
+type refusal struct {
+	status int
+	kind   error  // a row of the interface's status table
+	reason string // label of the metric
+	text   string // for the caller
+}
+
+func (r *refusal) Error() string { return r.text }
+func (r *refusal) Unwrap() error { return r.kind }
+
+var (
+	errFraming     = &refusal{400, jsonio.ErrSyntax, "framing", "ambiguous request"}
+	errRequest     = &refusal{400, jsonio.ErrSyntax, "malformed", "The request is no HTTP/1.1 request."}
+	errVersion     = &refusal{505, jsonio.ErrSyntax, "version", "HTTP/1.1 and HTTP/1.0 are spoken here."}
+	errHeaderSize  = &refusal{431, jsonio.ErrSyntax, "header", "The header is larger than 16 KB."}
+	errExpectation = &refusal{417, jsonio.ErrSyntax, "expect", "Expect takes 100-continue alone."}
+	errEncoding    = &refusal{415, jsonio.ErrSyntax, "encoding", "Content-Encoding is not supported: send the body as it is."}
+	errMethod      = &refusal{405, api.ErrMethod, "method", "Allowed are GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS."}
+	errPath        = &refusal{404, api.ErrPath, "path", "Check the url of your request."}
+	errLarge       = &refusal{413, jsonio.ErrTooLong, "large", "The body is larger than this server takes."}
+	errChunks      = &refusal{400, jsonio.ErrSyntax, "chunks", "The chunks of the body are broken."}
+	errSlow        = &refusal{408, api.ErrTimeout, "slow", "The request took too long to arrive."}
+	errBudget      = &refusal{503, api.ErrBusy, "budget", "Too many bytes are being received: try again."}
+	errBusy        = &refusal{503, api.ErrBusy, "busy", "Too much work at once: try again."}
+	errDraining    = &refusal{503, api.ErrBusy, "draining", "The server is stopping: try again."}
+	errPanic       = &refusal{500, api.ErrInternal, "panic", ""}
+)
+
+// refusalOf finds the refusal in err; anything else is a bug of ours.
+func refusalOf(err error) *refusal {
+	var r *refusal
+	if errors.As(err, &r) {
+		return r
+	}
+	return errPanic
+}
+
+// refuse is the answer of the mount that r belongs to, or of the first one.
+func (s *Server) refuse(r *api.Request, err error) api.Response {
+	why := refusalOf(err)
+	s.metrics.refused.WithLabelValues(why.reason).Inc()
+	m := s.mount(r.Path)
+	if m == nil {
+		m = &s.o.Mounts[0]
+	}
+	res := m.Handler.Refuse(r, err)
+	res.Status = why.status
+	return res
+}
+
+// onError answers what the library could not read. Its errors carry the client's bytes, so
+// they are neither answered nor logged.
+func (s *Server) onError(ctx *fasthttp.RequestCtx, err error) {
+	var (
+		small    *fasthttp.ErrSmallBuffer
+		timeout  net.Error
+		why      = errRequest
+		received = s.now()
+	)
+	switch {
+	case errors.As(err, &small):
+		why = errHeaderSize
+	case errors.As(err, &timeout) && timeout.Timeout():
+		why = errSlow
+	}
+	s.linger(ctx)
+	res := s.refuse(&api.Request{}, why)
+	id := s.newID()
+	s.write(ctx, id, &res)
+	s.finish(ctx, id, &api.Request{Method: "-", Path: "-"}, res.Status, received)
+}
+
+// onExpect decides about "Expect: 100-continue" before the client sends its body.
+func (s *Server) onExpect(ctx *fasthttp.RequestCtx) (status int) {
+	received := s.now()
+	var r api.Request
+	id := s.newID()
+	defer func() {
+		if p := recover(); p != nil {
+			status = s.recovered(ctx, id, &r, p)
+		}
+	}()
+	err := s.head(ctx, &r)
+	if err == nil {
+		err = s.admissible(ctx)
+	}
+	if err == nil {
+		return fasthttp.StatusContinue
+	}
+	s.linger(ctx)
+	res := s.refuse(&r, err)
+	s.write(ctx, id, &res)
+	s.finish(ctx, id, &r, res.Status, received)
+	return res.Status
+}
+
+// overflow is what a connection reads that is not taken at all: it is written without the
+// library, before anything is read.
+func overflow(status int, text string, code int, description string) []byte {
+	body := fmt.Sprintf(`{"status":{"code":%d,"description":%q}}`, code, description)
+	return []byte("HTTP/1.1 " + strconv.Itoa(status) + " " + text + "\r\n" +
+		"Content-Type: application/json; charset=UTF-8\r\nContent-Length: " + strconv.Itoa(len(body)) +
+		"\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" + body)
+}
+
+var (
+	overflowPerIP = overflow(429, "Too Many Requests", 11005, "Too Many Requests")
+	overflowTotal = overflow(503, "Service Unavailable", 40030, "Service busy")
+)
