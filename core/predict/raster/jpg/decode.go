@@ -15,7 +15,7 @@ type Decoder struct {
 
 	interval int          // restart interval in MCUs; 0 for none
 	eobRun   int          // blocks whose coefficients of the band are done, section G.1.2.2; outlives scans, as in image/jpeg
-	quant    [4][64]int32 // in natural order
+	quant    [4][64]int32 // in the transform order of Scale 1
 	huff     [2][4]huffman
 	noHuff   huffman // stands for a table that is not defined
 	scans    int
@@ -28,7 +28,7 @@ type Decoder struct {
 	err    error     // of a symbol in the row being decoded
 	block  [64]int32 // in transform order; zero between blocks
 	pix    [4][]byte
-	coefs  [4][]int32   // progressive: (down, across, kept) in natural order
+	coefs  [4][]int32   // progressive: (down, across, kept) in the transform order of Scale 1
 	quants [4][64]int32 // of each component, in transform order
 	*transform
 }
@@ -131,7 +131,7 @@ func (d *Decoder) defineQuant(body []byte) error {
 		if slot > 3 || precision > 1 || len(body) < 1+size {
 			return errQuantize
 		}
-		for i, u := range unzig {
+		for i, u := range transforms[0].place {
 			if precision == 0 {
 				d.quant[slot][u] = int32(body[1+i])
 			} else {

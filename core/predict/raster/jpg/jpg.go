@@ -23,7 +23,7 @@
 //
 //	Scale 8  clamp(((F00 + 4) >> 3) + 128)
 //	Scale 4  clamp(((F00 ± F01 ± F10 ± F11 + 4) >> 3) + 128)
-//	Scale 2  two passes, columns and then rows, of
+//	Scale 2  two passes, rows and then columns, of
 //	           e0 = (x0+x2) << 13    o0 = 10703·x1 + 4433·x3    y0, y3 = e0 ± o0
 //	           e1 = (x0-x2) << 13    o1 = 4433·x1 - 10703·x3    y1, y2 = e1 ± o1
 //	         where the first pass keeps (y + 1<<10) >> 11 and the second

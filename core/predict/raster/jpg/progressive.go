@@ -90,7 +90,7 @@ func (d *Decoder) refineDC(y, x0, x1 int) error {
 func (d *Decoder) firstAC(y, x0, x1 int) error {
 	r, limit, table := &d.bits, d.bits.limit(), d.blocks[0].ac
 	to, low := uint(d.s.to), d.s.low
-	row := d.row(y)
+	row, place := d.row(y), transforms[0].place
 	for x := x0; x < x1; x++ {
 		if d.eobRun > 0 {
 			run := min(d.eobRun, x1-x)
@@ -120,7 +120,7 @@ func (d *Decoder) firstAC(y, x0, x1 int) error {
 				zig = d.progressiveAC(b, zig)
 				continue
 			}
-			b[unzig[z&63]&63] = e >> 16 << low
+			b[place[z&63]&63] = e >> 16 << low
 			r.acc <<= uint(e) & 15
 			r.n -= uint(e) & 15
 			zig = z + 1
@@ -152,7 +152,7 @@ func (d *Decoder) progressiveAC(b *[64]int32, zig uint) uint {
 		if zig += run; zig > uint(d.s.to) {
 			return 64
 		}
-		b[unzig[zig]] = extend(d.bits.take(size), int(size)) << d.s.low
+		b[transforms[0].place[zig]] = extend(d.bits.take(size), int(size)) << d.s.low
 		return zig + 1
 	case run == 15:
 		return zig + 16
@@ -209,7 +209,7 @@ func (d *Decoder) refineBlock(b *[64]int32) error {
 			return errRefine
 		}
 		if value != 0 {
-			b[unzig[zig]] = value
+			b[transforms[0].place[zig]] = value
 		}
 	}
 	if d.eobRun > 0 {
@@ -222,9 +222,9 @@ func (d *Decoder) refineBlock(b *[64]int32) error {
 // refineNonZero adds a bit to each coefficient that is not zero, from zig on, up to the
 // zero after the next zeros ones (-1: all), whose place it returns.
 func (d *Decoder) refineNonZero(b *[64]int32, zig, zeros int) int {
-	r, to, delta := &d.bits, d.s.to, int32(1)<<d.s.low
+	r, to, delta, place := &d.bits, d.s.to, int32(1)<<d.s.low, transforms[0].place
 	for ; zig <= to; zig++ {
-		v := &b[unzig[zig&63]&63]
+		v := &b[place[zig&63]&63]
 		if *v == 0 {
 			if zeros == 0 {
 				break

@@ -29,14 +29,14 @@ func shrunk(f *[64]int32, scale int) []byte {
 		}
 		return y
 	}
-	var t [4][4]int32 // columns
-	for u := range 4 {
-		t[u] = pass([4]int32{f[u], f[8+u], f[16+u], f[24+u]}, 1<<10, 11)
-	}
-	var out []byte
+	var rows [4][4]int32
 	for v := range 4 {
-		for _, y := range pass([4]int32{t[0][v], t[1][v], t[2][v], t[3][v]}, 1<<17, 18) {
-			out = append(out, held(y))
+		rows[v] = pass([4]int32{f[8*v], f[8*v+1], f[8*v+2], f[8*v+3]}, 1<<10, 11)
+	}
+	out := make([]byte, 16)
+	for x := range 4 {
+		for y, v := range pass([4]int32{rows[0][x], rows[1][x], rows[2][x], rows[3][x]}, 1<<17, 18) {
+			out[4*y+x] = held(v)
 		}
 	}
 	return out

@@ -2,8 +2,9 @@ package jpg
 
 import "encoding/binary"
 
-// transform is what depends on the scale. Transform order is the natural order of the
-// side x side lowest coefficients.
+// transform is what depends on the scale. Transform order is column by column of the
+// side x side lowest coefficients, so that a vector register takes the same coefficient of
+// every row and the first pass needs no transposition.
 type transform struct {
 	side   int        // samples a side of a block: 8, 4, 2, 1
 	per    int        // coefficients that matter: side x side
@@ -29,7 +30,7 @@ func init() {
 		for zig, u := range unzig {
 			row, col := int(u>>3), int(u&7)
 			if row < t.side && col < t.side {
-				t.place[zig] = uint8(row*t.side + col)
+				t.place[zig] = uint8(col*t.side + row)
 			} else {
 				t.place[zig] = uint8(t.per)
 			}
@@ -46,10 +47,10 @@ func transformOf(scale int) *transform {
 	return &transforms[i]
 }
 
-// inOrder brings a table from natural to transform order.
-func (t *transform) inOrder(natural *[64]int32) (q [64]int32) {
-	for i := range t.per {
-		q[i] = natural[i/t.side*8+i%t.side]
+// inOrder brings a table from the transform order of Scale 1 to that of t.
+func (t *transform) inOrder(table *[64]int32) (q [64]int32) {
+	for i := range t.side {
+		copy(q[i*t.side:(i+1)*t.side], table[8*i:])
 	}
 	return q
 }
@@ -98,7 +99,7 @@ func inverse1(dst []byte, _ int, b, quant *[64]int32) {
 
 // inverse2 is the transform of Scale 4.
 func inverse2(dst []byte, stride int, b, quant *[64]int32) {
-	f00, f01, f10, f11 := b[0]*quant[0]+4, b[1]*quant[1], b[2]*quant[2], b[3]*quant[3]
+	f00, f10, f01, f11 := b[0]*quant[0]+4, b[1]*quant[1], b[2]*quant[2], b[3]*quant[3]
 	dst[0], dst[1] = clamp((f00+f01+f10+f11)>>3), clamp((f00-f01+f10-f11)>>3)
 	dst[stride], dst[stride+1] = clamp((f00+f01-f10-f11)>>3), clamp((f00-f01-f10+f11)>>3)
 	b[0], b[1], b[2], b[3] = 0, 0, 0, 0
@@ -107,16 +108,14 @@ func inverse2(dst []byte, stride int, b, quant *[64]int32) {
 // inverse4Generic is the transform of Scale 2; see the package documentation.
 func inverse4Generic(dst []byte, stride int, b, quant *[64]int32) {
 	for i := range 4 {
-		x0, x1, x2, x3 := b[i]*quant[i], b[4+i]*quant[4+i], b[8+i]*quant[8+i], b[12+i]*quant[12+i]
-		y0, y1, y2, y3 := inverseRow4(x0, x1, x2, x3)
+		y0, y1, y2, y3 := inverseRow4(b[i]*quant[i], b[4+i]*quant[4+i], b[8+i]*quant[8+i], b[12+i]*quant[12+i])
 		b[i], b[4+i], b[8+i], b[12+i] = (y0+1<<10)>>11, (y1+1<<10)>>11, (y2+1<<10)>>11, (y3+1<<10)>>11
 	}
 	for i := range 4 {
 		x := b[4*i : 4*i+4 : 4*i+4]
 		y0, y1, y2, y3 := inverseRow4(x[0], x[1], x[2], x[3])
-		out := dst[i*stride : i*stride+4 : i*stride+4]
-		out[0], out[1] = clamp((y0+1<<17)>>18), clamp((y1+1<<17)>>18)
-		out[2], out[3] = clamp((y2+1<<17)>>18), clamp((y3+1<<17)>>18)
+		dst[i], dst[stride+i] = clamp((y0+1<<17)>>18), clamp((y1+1<<17)>>18)
+		dst[2*stride+i], dst[3*stride+i] = clamp((y2+1<<17)>>18), clamp((y3+1<<17)>>18)
 		clear(x)
 	}
 }

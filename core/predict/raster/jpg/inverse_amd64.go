@@ -1,0 +1,30 @@
+//go:build !purego
+
+package jpg
+
+import "golang.org/x/sys/cpu"
+
+//go:generate go run ./asm -out inverse_amd64.s -stubs stubs_amd64.go -pkg jpg
+
+// hasAVX2 is a variable for the tests.
+var hasAVX2 = cpu.X86.HasAVX2
+
+// inverse8 is inverse8Generic, eight rows and then eight columns at a time.
+func inverse8(dst []byte, stride int, b, quant *[64]int32) {
+	if !hasAVX2 {
+		inverse8Generic(dst, stride, b, quant)
+		return
+	}
+	_ = dst[7*stride+7]
+	inverse8AVX2(&dst[0], stride, b, quant)
+}
+
+// inverse4 is inverse4Generic, four rows and then four columns at a time.
+func inverse4(dst []byte, stride int, b, quant *[64]int32) {
+	if !hasAVX2 {
+		inverse4Generic(dst, stride, b, quant)
+		return
+	}
+	_ = dst[3*stride+3]
+	inverse4AVX2(&dst[0], stride, b, quant)
+}
