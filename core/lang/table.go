@@ -47,10 +47,30 @@ type words struct {
 	key   []uint32 // (concepts + 1) into keys
 }
 
-// Read reads CODE.tsv for each of the 23 codes from fsys; a line is a concept id, a tab and
-// the name. Each file must name every concept of ids exactly once and nothing else, in any
-// order. It returns ErrFormat, wrapped with the file and line, for anything else.
+// Read reads CODE.tsv for each of the 23 codes from fsys and parses them.
 func Read(fsys fs.FS, ids []string) (*Table, error) {
+	files := map[string][]byte{}
+	for _, code := range codes {
+		name := code + ".tsv"
+		info, err := fs.Stat(fsys, name)
+		if err != nil {
+			return nil, fmt.Errorf("names: %w", err)
+		}
+		if info.Size() > maxFileBytes {
+			return nil, fmt.Errorf("%s: %d bytes, at most %d: %w", name, info.Size(), maxFileBytes, ErrFormat)
+		}
+		if files[code], err = fs.ReadFile(fsys, name); err != nil {
+			return nil, fmt.Errorf("names: %w", err)
+		}
+	}
+	return Parse(files, ids)
+}
+
+// Parse makes the table from one file for each of the 23 codes. A line is a concept id, a tab
+// and the name; a first line "concept_id", tab, "name" may stand above. Each file must name
+// every concept of ids exactly once and nothing else, in any order. Parse returns ErrFormat,
+// wrapped with the language and line, for anything else. It keeps neither files nor ids.
+func Parse(files map[string][]byte, ids []string) (*Table, error) {
 	if len(ids) > maxConcepts {
 		return nil, fmt.Errorf("%d concepts, at most %d: %w", len(ids), maxConcepts, ErrFormat)
 	}
@@ -62,20 +82,12 @@ func Read(fsys fs.FS, ids []string) (*Table, error) {
 		t.place[id] = uint16(i)
 	}
 	for i, code := range codes {
-		name := code + ".tsv"
-		info, err := fs.Stat(fsys, name)
-		if err != nil {
-			return nil, fmt.Errorf("names: %w", err)
+		data, ok := files[code]
+		if !ok || len(data) > maxFileBytes {
+			return nil, fmt.Errorf("names in %s: %d bytes: %w", code, len(data), ErrFormat)
 		}
-		if info.Size() > maxFileBytes {
-			return nil, fmt.Errorf("%s: %d bytes, at most %d: %w", name, info.Size(), maxFileBytes, ErrFormat)
-		}
-		data, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			return nil, fmt.Errorf("names: %w", err)
-		}
-		if err := t.words[i].read(string(data), t); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+		if err := t.words[i].read(strings.TrimPrefix(string(data), "concept_id\tname\n"), t); err != nil {
+			return nil, fmt.Errorf("names in %s: %w", code, err)
 		}
 	}
 	return t, nil

@@ -106,6 +106,11 @@ type Set struct {
 	byID    map[string]*Model
 	names   *lang.Table
 	general *Model
+
+	backbone   *backbone
+	evaluator  *evaluator
+	palette    *palette // nil without a bundle of colours
+	background []Embedding
 }
 
 // Models returns the public models: general, food, color, general embedding. The slice is
@@ -136,3 +141,7 @@ func (s *Set) ByName(name string) []*Model {
 // Names returns the names of the general model's concepts in the 23 languages. The food
 // model's concepts are among them.
 func (s *Set) Names() *lang.Table { return s.names }
+
+// Background returns the embeddings of varied pictures that come with the network: built-in
+// negatives for the heads of own models. The slice is the set's own and must not be changed.
+func (s *Set) Background() []Embedding { return s.background }

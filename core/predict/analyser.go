@@ -1,0 +1,104 @@
+package predict
+
+import (
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/predict/nn"
+	"github.com/sightline-dev/sightline/core/predict/onnx"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// Analyser is one thread's memory for analysing pictures: a decoder, the network's arena and
+// scratch. It is not safe for concurrent use; make one a thread from the same Set and keep it.
+// Analysing allocates what is returned and, in the decoder, what the format's library does,
+// but nothing that grows with the pixels once the largest picture has been seen.
+type Analyser struct {
+	set     *Set
+	decoder *raster.Decoder
+	session *nn.Session
+	input   [1]nn.Tensor
+	scratch scratch
+	tallies []tally
+}
+
+// NewAnalyser makes an analyser; l bounds what a picture may cost.
+func (s *Set) NewAnalyser(l raster.Limits) *Analyser {
+	a := &Analyser{
+		set:     s,
+		decoder: raster.NewDecoder(l),
+		session: s.backbone.plan.NewSession(),
+		scratch: scratch{
+			exps:  make([]float64, s.backbone.classes),
+			heads: make([]float64, s.backbone.heads),
+		},
+	}
+	in := s.backbone.input
+	a.input[0] = nn.Tensor{Type: in.Type, Shape: in.Shape}
+	if in.Type == onnx.Float32 {
+		a.input[0].F32 = make([]float32, in.Shape[1]*in.Shape[2]*in.Shape[3])
+	}
+	if s.palette != nil {
+		a.tallies = make([]tally, len(s.palette.colors))
+	}
+	return a
+}
+
+// Analyse computes the parts w of the analysis of an encoded picture. c is the part of the
+// upright picture that counts; concepts come from the centred square of that part, colours
+// from all of it.
+//
+// Errors are those of package raster for a bad picture (ErrUnsupported, ErrTooLarge,
+// ErrCorrupt, ErrExpired), nn.ErrExpired, and ErrNetwork. picture is borrowed until it returns.
+func (a *Analyser) Analyse(picture []byte, c raster.Crop, w Want) (Analysis, error) {
+	var out Analysis
+	if w&WantConcepts != 0 {
+		size := a.set.backbone.size
+		img, err := a.decoder.Decode(picture, raster.View{Crop: c, Centre: a.set.backbone.centre, Width: size, Height: size})
+		if err != nil {
+			return Analysis{}, err
+		}
+		if err := a.concepts(img, &out); err != nil {
+			return Analysis{}, err
+		}
+	}
+	if w&WantColors != 0 && a.set.palette != nil {
+		img, err := a.decoder.Decode(picture, raster.View{Crop: c, MaxSide: ColorSide})
+		if err != nil {
+			return Analysis{}, err
+		}
+		out.Colors = a.set.palette.shares(img.Pix, a.tallies)
+		out.Has |= WantColors
+	}
+	return out, nil
+}
+
+// concepts runs the network on a prepared picture and fills the parts of WantConcepts.
+func (a *Analyser) concepts(img raster.Image, out *Analysis) error {
+	bb := a.set.backbone
+	if img.Width != bb.size || img.Height != bb.size || len(img.Pix) != 3*bb.size*bb.size {
+		return fmt.Errorf("picture of %d×%d, want %d×%d: %w", img.Width, img.Height, bb.size, bb.size, ErrNetwork)
+	}
+	if t := &a.input[0]; t.Type == onnx.Float32 {
+		for i, p := range img.Pix {
+			t.F32[i] = float32(p)/127.5 - 1
+		}
+	} else {
+		t.U8 = img.Pix
+	}
+	res, err := a.session.Run(a.input[:])
+	if err != nil {
+		return fmt.Errorf("network: %w", err)
+	}
+	if out.Embedding, err = NewEmbedding(res[bb.embedding].F32); err != nil {
+		return err
+	}
+	ev := a.set.evaluator
+	values := make([]float32, len(ev.rules)+len(ev.food))
+	n := len(ev.rules)
+	out.General, out.Food = values[:n:n], values[n:]
+	if err := ev.values(out.General, out.Food, res[bb.logits].F32, &out.Embedding, &a.scratch); err != nil {
+		return err
+	}
+	out.Has |= WantConcepts
+	return nil
+}

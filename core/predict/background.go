@@ -1,0 +1,42 @@
+package predict
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+const maxBackground = 1 << 16
+
+// parseBackground reads background.f16: rows of Dim half-precision numbers.
+func parseBackground(data []byte) ([]Embedding, error) {
+	const row = 2 * Dim
+	if len(data)%row != 0 || len(data)/row > maxBackground {
+		return nil, fmt.Errorf("background.f16: %d bytes: %w", len(data), ErrBundle)
+	}
+	out := make([]Embedding, len(data)/row)
+	var e [Dim]float32
+	for i := range out {
+		for j := range e {
+			e[j] = half(binary.LittleEndian.Uint16(data[i*row+2*j:]))
+		}
+		var err error
+		if out[i], err = NewEmbedding(e[:]); err != nil {
+			return nil, fmt.Errorf("background.f16: row %d: %w: %w", i, ErrBundle, err)
+		}
+	}
+	return out, nil
+}
+
+// half returns the value of an IEEE 754 half-precision number; every one is a float32.
+func half(h uint16) float32 {
+	sign, exp, frac := uint32(h>>15)<<31, uint32(h>>10)&31, uint32(h)&1023
+	switch exp {
+	case 0: // zero or subnormal: frac · 2⁻²⁴
+		v := float32(frac) / (1 << 24)
+		return math.Float32frombits(sign | math.Float32bits(v))
+	case 31:
+		return math.Float32frombits(sign | 0x7f800000 | frac<<13)
+	}
+	return math.Float32frombits(sign | (exp+112)<<23 | frac<<13)
+}

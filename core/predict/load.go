@@ -1,0 +1,180 @@
+package predict
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/predict/nn"
+	"github.com/sightline-dev/sightline/core/predict/onnx"
+)
+
+// order is the order in which a set lists its models.
+var order = []string{"general", "food", "color", "embed"}
+
+// Load reads the bundles under fsys, one folder each as models/README.md describes them, and
+// compiles their network once. Folders without a manifest are passed over. There must be one
+// bundle of the kind general, and at most one of each other kind.
+//
+// Every file is checked against its SHA-256 before anything is made of it. Load returns
+// ErrBundle or ErrEngine, or the errors of packages onnx and nn for a network they refuse.
+func Load(fsys fs.FS) (*Set, error) {
+	found, err := readBundles(fsys)
+	if err != nil {
+		return nil, err
+	}
+	byKind := map[string]*bundle{}
+	for _, b := range found {
+		if byKind[b.Kind] != nil {
+			return nil, fmt.Errorf("bundles %s and %s are both of kind %s: %w", byKind[b.Kind].folder, b.folder, b.Kind, ErrBundle)
+		}
+		byKind[b.Kind] = b
+	}
+	general := byKind["general"]
+	if general == nil {
+		return nil, fmt.Errorf("no bundle of kind general: %w", ErrBundle)
+	}
+	s := &Set{byID: map[string]*Model{}}
+	c, err := s.loadGeneral(general)
+	if err != nil {
+		return nil, fmt.Errorf("bundle %s: %w", general.folder, err)
+	}
+	for _, kind := range order {
+		b := byKind[kind]
+		if b == nil {
+			continue
+		}
+		if b.Base != "" && b.Base != general.folder {
+			return nil, fmt.Errorf("bundle %s: base %q, want %q: %w", b.folder, b.Base, general.folder, ErrBundle)
+		}
+		if err := s.add(b, c); err != nil {
+			return nil, fmt.Errorf("bundle %s: %w", b.folder, err)
+		}
+	}
+	return s, nil
+}
+
+// loadGeneral reads the tables and the network that all models share.
+func (s *Set) loadGeneral(b *bundle) (*concepts, error) {
+	n := b.Network
+	c, err := parseConcepts(b.data["concepts.tsv"], b.data["calibration.tsv"], n.Classes, n.Heads)
+	if err != nil {
+		return nil, err
+	}
+	weights, intercepts, err := parseHeads(b.data["heads.f32"], n.Heads)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(c.list))
+	for i := range c.list {
+		ids[i] = c.list[i].ID
+	}
+	names := map[string][]byte{}
+	for _, code := range lang.Codes() {
+		names[code] = b.data["names/"+code+".tsv"]
+	}
+	if s.names, err = lang.Parse(names, ids); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBundle, err)
+	}
+	for i := range c.list {
+		if name, _ := s.names.Name(ids[i], lang.English); name != c.list[i].Name {
+			return nil, fmt.Errorf("concept %q is %q in concepts.tsv and %q in names/en.tsv: %w", ids[i], c.list[i].Name, name, ErrBundle)
+		}
+	}
+	if s.background, err = parseBackground(b.data["background.f16"]); err != nil {
+		return nil, err
+	}
+	s.evaluator = newEvaluator(c, weights, intercepts)
+	s.backbone, err = compile(b.data[n.File], n)
+	return c, err
+}
+
+// add makes the model of a bundle.
+func (s *Set) add(b *bundle, c *concepts) error {
+	m := &Model{
+		ID: b.ID, Name: b.Name, DisplayName: b.DisplayName, Type: b.Type, TypeExt: b.TypeExt,
+		CreatedAt: b.CreatedAt.UTC(), VersionID: b.VersionID, VersionCreatedAt: b.VersionCreatedAt.UTC(),
+		Languages: []string{lang.English},
+		byID:      map[string]int{},
+	}
+	switch b.Kind {
+	case "general":
+		m.Concepts, m.Languages = c.list, lang.Codes()
+		m.values = func(a *Analysis) []float32 { return a.General }
+		s.general = m
+	case "food":
+		for _, place := range c.food {
+			m.Concepts = append(m.Concepts, c.list[place])
+		}
+		m.values = func(a *Analysis) []float32 { return a.Food }
+	case "color":
+		colors, err := parseColors(b.data["colors.tsv"])
+		if err != nil {
+			return err
+		}
+		for _, color := range colors {
+			m.Concepts = append(m.Concepts, Concept{ID: color.ID, Name: color.Name})
+		}
+		s.palette = newPalette(colors)
+	}
+	for i := range m.Concepts {
+		m.byID[m.Concepts[i].ID] = i
+	}
+	for _, other := range s.models {
+		if other.ID == m.ID || other.Name == m.Name && other.Type == m.Type {
+			return fmt.Errorf("%s and its type are those of model %s too: %w", m.Name, other.ID, ErrBundle)
+		}
+	}
+	s.models = append(s.models, m)
+	s.byID[m.ID] = m
+	return nil
+}
+
+// backbone is the compiled network and how it is fed.
+type backbone struct {
+	plan              *nn.Plan
+	input             onnx.Value // (1, size, size, 3), bytes or floats
+	size, centre      int
+	classes, heads    int
+	embedding, logits int // places in the plan's outputs
+}
+
+// compile reads and compiles a network: one input of (1, 3, size, size) in bytes, or in floats
+// that are pixel/127.5 − 1, and the two outputs that n names.
+func compile(data []byte, n *network) (*backbone, error) {
+	g, err := onnx.Read(data, onnx.Limits{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", n.File, err)
+	}
+	size := n.Input.Size
+	plan, err := nn.Compile(g, nn.Options{
+		Shapes:    map[string][]int{n.Input.Name: {1, 3, size, size}},
+		InputNHWC: n.Input.Name,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", n.File, err)
+	}
+	in := plan.Inputs()
+	if len(in) != 1 || in[0].Name != n.Input.Name || !slices.Equal(in[0].Shape, []int{1, size, size, 3}) ||
+		in[0].Type != onnx.Uint8 && in[0].Type != onnx.Float32 {
+		return nil, fmt.Errorf("%s: inputs %v, want %q of one RGB picture of side %d: %w", n.File, in, n.Input.Name, size, ErrBundle)
+	}
+	bb := &backbone{
+		plan: plan, input: in[0], size: size, centre: n.Input.Centre,
+		classes: n.Classes, heads: n.Heads, embedding: -1, logits: -1,
+	}
+	for i, v := range plan.Outputs() {
+		switch {
+		case v.Name == n.Embedding && v.Type == onnx.Float32 && slices.Equal(v.Shape, []int{1, Dim}):
+			bb.embedding = i
+		case v.Name == n.Logits && v.Type == onnx.Float32 && slices.Equal(v.Shape, []int{1, n.Classes}):
+			bb.logits = i
+		}
+	}
+	if bb.embedding < 0 || bb.logits < 0 {
+		return nil, fmt.Errorf("%s: outputs %v, want %q of %d and %q of %d floats: %w",
+			n.File, plan.Outputs(), n.Embedding, Dim, n.Logits, n.Classes, ErrBundle)
+	}
+	return bb, nil
+}

@@ -1,0 +1,229 @@
+package predict
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+)
+
+// The bounds of a bundle's files.
+const (
+	maxBundles       = 64
+	maxFiles         = 128
+	maxManifestBytes = 64 << 10
+	maxFileBytes     = 256 << 20
+	maxBundleBytes   = 512 << 20
+)
+
+const manifestFile = "manifest.json"
+
+// manifest is manifest.json; models/README.md describes it.
+type manifest struct {
+	Format           int               `json:"format"`
+	MinimumEngine    int               `json:"minimum_engine"`
+	Kind             string            `json:"kind"`
+	ID               string            `json:"id"`
+	VersionID        string            `json:"version_id"`
+	Name             string            `json:"name"`
+	DisplayName      string            `json:"display_name"`
+	Type             Type              `json:"type"`
+	TypeExt          string            `json:"type_ext"`
+	CreatedAt        time.Time         `json:"created_at"`
+	VersionCreatedAt time.Time         `json:"version_created_at"`
+	Base             string            `json:"base"`
+	Network          *network          `json:"network"`
+	Files            map[string]string `json:"files"`
+}
+
+// network is how a bundle's network is run.
+type network struct {
+	File   string `json:"file"`
+	SHA256 string `json:"sha256"`
+	Input  struct {
+		Name   string `json:"name"`
+		Size   int    `json:"size"`
+		Centre int    `json:"centre"`
+	} `json:"input"`
+	Embedding  string `json:"embedding"`
+	Logits     string `json:"logits"`
+	Dimensions int    `json:"dimensions"`
+	Classes    int    `json:"classes"`
+	Heads      int    `json:"heads"`
+}
+
+// bundle is a folder that was read and whose hashes are right.
+type bundle struct {
+	folder string
+	manifest
+	data map[string][]byte // by name in the folder, without the manifest
+}
+
+// typeOf is the type that a kind of bundle has.
+var typeOf = map[string]Type{
+	"general": TypeConcept, "food": TypeConcept, "color": TypeColor, "embed": TypeEmbed,
+}
+
+func parseManifest(data []byte) (*manifest, error) {
+	var m manifest
+	d := json.NewDecoder(bytes.NewReader(data))
+	var engine struct {
+		MinimumEngine int `json:"minimum_engine"`
+	}
+	if err := json.Unmarshal(data, &engine); err == nil && engine.MinimumEngine > Engine {
+		return nil, fmt.Errorf("it needs engine %d, this is %d: %w", engine.MinimumEngine, Engine, ErrEngine)
+	}
+	d.DisallowUnknownFields()
+	if err := d.Decode(&m); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBundle, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("something follows the object: %w", ErrBundle)
+	}
+	return &m, m.check()
+}
+
+func (m *manifest) check() error {
+	bad := func(format string, a ...any) error {
+		return fmt.Errorf("%s: %w", fmt.Sprintf(format, a...), ErrBundle)
+	}
+	switch {
+	case m.Format != 1:
+		return bad("format %d, want 1", m.Format)
+	case m.MinimumEngine < 1:
+		return bad("minimum_engine %d", m.MinimumEngine)
+	case typeOf[m.Kind] == "" || m.Type != typeOf[m.Kind]:
+		return bad("kind %.20q with type %.20q", m.Kind, m.Type)
+	case !isHex(m.ID, 16) || !isHex(m.VersionID, 16):
+		return bad("id %.40q, version_id %.40q: want 32 hex digits", m.ID, m.VersionID)
+	case m.Name == "" || m.DisplayName == "" || m.TypeExt == "":
+		return bad("name, display_name or type_ext is missing")
+	case m.CreatedAt.IsZero() || m.VersionCreatedAt.IsZero():
+		return bad("created_at or version_created_at is missing")
+	case (m.Kind == "general") != (m.Network != nil):
+		return bad("kind %q and network: only general has one", m.Kind)
+	case (m.Kind == "food" || m.Kind == "embed") != (m.Base != ""):
+		return bad("kind %q and base %.40q", m.Kind, m.Base)
+	case len(m.Files) > maxFiles:
+		return bad("%d files, at most %d", len(m.Files), maxFiles)
+	}
+	for name, sum := range m.Files {
+		if !fs.ValidPath(name) || name == manifestFile || strings.Count(name, "/") > 1 || !isHex(sum, sha256.Size) {
+			return bad("file %.80q with hash %.80q", name, sum)
+		}
+	}
+	if n := m.Network; n != nil {
+		switch {
+		case m.Files[n.File] == "" || m.Files[n.File] != n.SHA256:
+			return bad("network file %.80q is not in files with the same hash", n.File)
+		case n.Input.Size < 1 || n.Input.Size > 1024 || n.Input.Centre < 1 || n.Input.Centre > 16:
+			return bad("input size %d, centre %d", n.Input.Size, n.Input.Centre)
+		case n.Dimensions != Dim:
+			return bad("%d dimensions, want %d", n.Dimensions, Dim)
+		case n.Classes < 1 || n.Classes > maxClasses || n.Heads < 0 || n.Heads > maxHeads:
+			return bad("%d classes, %d heads", n.Classes, n.Heads)
+		}
+	}
+	return nil
+}
+
+func isHex(s string, n int) bool {
+	if len(s) != 2*n || s != strings.ToLower(s) {
+		return false
+	}
+	_, err := hex.DecodeString(s)
+	return err == nil
+}
+
+// readBundles reads every folder of fsys that has a manifest, in the order of their names.
+func readBundles(fsys fs.FS) ([]*bundle, error) {
+	entries, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return nil, fmt.Errorf("bundles: %w", err)
+	}
+	var out []*bundle
+	for _, entry := range entries {
+		if !entry.IsDir() {
+			continue
+		}
+		folder := entry.Name()
+		data, err := readFile(fsys, path.Join(folder, manifestFile), maxManifestBytes)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil && len(out) == maxBundles {
+			err = fmt.Errorf("more than %d bundles: %w", maxBundles, ErrBundle)
+		}
+		var b *bundle
+		if err == nil {
+			b, err = readBundle(fsys, folder, data)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("bundle %s: %w", folder, err)
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+func readBundle(fsys fs.FS, folder string, data []byte) (*bundle, error) {
+	m, err := parseManifest(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", manifestFile, err)
+	}
+	b := &bundle{folder: folder, manifest: *m, data: map[string][]byte{}}
+	total := 0
+	err = fs.WalkDir(fsys, folder, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name := strings.TrimPrefix(p, folder+"/")
+		if name == manifestFile {
+			return nil
+		}
+		want, ok := m.Files[name]
+		if !ok {
+			return fmt.Errorf("%s is not in the manifest: %w", name, ErrBundle)
+		}
+		data, err := readFile(fsys, p, maxFileBytes)
+		if err != nil {
+			return err
+		}
+		if total += len(data); total > maxBundleBytes {
+			return fmt.Errorf("more than %d bytes: %w", maxBundleBytes, ErrBundle)
+		}
+		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != want {
+			return fmt.Errorf("%s: %d bytes with SHA-256 %x, want %s: %w", name, len(data), sum, want, ErrBundle)
+		}
+		b.data[name] = data
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for name := range m.Files {
+		if _, ok := b.data[name]; !ok {
+			return nil, fmt.Errorf("%s is missing: %w", name, ErrBundle)
+		}
+	}
+	return b, nil
+}
+
+// readFile reads a file of at most limit bytes.
+func readFile(fsys fs.FS, name string, limit int64) ([]byte, error) {
+	info, err := fs.Stat(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > limit {
+		return nil, fmt.Errorf("%s: %d bytes, at most %d: %w", name, info.Size(), limit, ErrBundle)
+	}
+	return fs.ReadFile(fsys, name)
+}

@@ -1,0 +1,82 @@
+package predict
+
+import (
+	"math"
+
+	"github.com/sightline-dev/sightline/core/predict/elementary"
+)
+
+// oklab is a colour in the OKLab space of Björn Ottosson (2020), where Euclidean distance is
+// near to what people see. Every axis is in 1/65536: L from 0 (black) to 65536 (white).
+type oklab struct{ l, a, b int64 }
+
+func (p oklab) distance(q oklab) int64 {
+	return square(p.l-q.l) + square(p.a-q.a) + square(p.b-q.b)
+}
+
+func square(x int64) int64 { return x * x }
+
+// linear[v] is the light of the sRGB byte v in 1/2³⁰, rounded to nearest: the transfer
+// function of IEC 61966-2-1, computed with the elementary functions that are the same on
+// every host.
+var linear = func() (t [256]int64) {
+	for v := range t {
+		c := float64(v) / 255
+		if c <= 0.04045 {
+			c /= 12.92
+		} else {
+			c = elementary.Exp(2.4 * elementary.Log((c+0.055)/1.055))
+		}
+		t[v] = int64(math.Round(c * (1 << 30)))
+	}
+	return t
+}()
+
+// The matrices of OKLab in 1/2²⁴: linear sRGB to cone responses, and their cube roots to Lab.
+var (
+	toLMS = fixed([3][3]float64{
+		{0.4122214708, 0.5363325363, 0.0514459929},
+		{0.2119034982, 0.6806995451, 0.1073969566},
+		{0.0883024619, 0.2817188376, 0.6299787005},
+	})
+	toLab = fixed([3][3]float64{
+		{0.2104542553, 0.7936177850, -0.0040720468},
+		{1.9779984951, -2.4285922050, 0.4505937099},
+		{0.0259040371, 0.7827717662, -0.8086757660},
+	})
+)
+
+func fixed(m [3][3]float64) (out [3][3]int64) {
+	for i := range m {
+		for j := range m[i] {
+			out[i][j] = int64(math.Round(m[i][j] * (1 << 24)))
+		}
+	}
+	return out
+}
+
+// toOKLab converts an sRGB colour, in integers: shifts round down.
+func toOKLab(r, g, b byte) oklab {
+	var root [3]int64
+	for i, row := range &toLMS {
+		cone := (row[0]*linear[r] + row[1]*linear[g] + row[2]*linear[b]) >> 24 // in 1/2³⁰
+		root[i] = int64(cubeRoot(uint64(cone) << 18))                          // in 1/2¹⁶
+	}
+	lab := func(row *[3]int64) int64 {
+		return (row[0]*root[0] + row[1]*root[1] + row[2]*root[2]) >> 24
+	}
+	return oklab{lab(&toLab[0]), lab(&toLab[1]), lab(&toLab[2])}
+}
+
+// cubeRoot returns ⌊∛x⌋ for x < 2⁵¹, one bit a step (Warren, Hacker's Delight, 11-2).
+func cubeRoot(x uint64) uint64 {
+	y := uint64(0)
+	for shift := 48; shift >= 0; shift -= 3 {
+		y <<= 1
+		if step := (3*y*(y+1) + 1) << shift; x >= step {
+			x -= step
+			y++
+		}
+	}
+	return y
+}

@@ -1,0 +1,124 @@
+package predict
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sightline-dev/sightline/core/predict/elementary"
+)
+
+// evaluator turns the network's outputs into values. It is immutable.
+//
+// With p = softmax of the logits and h the concept's head on the unit embedding,
+//
+//	s     = Σ p over the concept's classes, clipped to [1e−6, 1 − 1e−6]
+//	value = Logistic(class_slope · ln(s/(1−s)) + head_slope · h + intercept)
+//
+// and in the food model, with S = Σ p over the classes of all its concepts together,
+//
+//	s     = Σ p over the concept's classes / max(S, ½), clipped likewise
+//	value = Logistic(class_slope · ln(s/(1−s)) + intercept)
+//
+// All of it is float64. Sums run in ascending order of class, dimension or term from left to
+// right; every product is rounded before it is added. Sums of p are sums of exponentials,
+// divided once. A value is rounded to float32 at the very end, to nearest even.
+type evaluator struct {
+	rules       []rule
+	food        []int    // places in rules
+	foodClasses []uint16 // of all food concepts, ascending, each once
+	weights     []float32
+	intercepts  []float32
+}
+
+func newEvaluator(c *concepts, weights, intercepts []float32) *evaluator {
+	ev := &evaluator{rules: c.rules, food: c.food, weights: weights, intercepts: intercepts}
+	in := map[uint16]bool{}
+	for _, place := range c.food {
+		for _, class := range c.rules[place].classes {
+			in[class] = true
+		}
+	}
+	for class := range maxClasses {
+		if in[uint16(class)] {
+			ev.foodClasses = append(ev.foodClasses, uint16(class))
+		}
+	}
+	return ev
+}
+
+// scratch is what one evaluation needs.
+type scratch struct {
+	exps  []float64 // (classes) e^(logit − largest)
+	heads []float64 // (heads)
+}
+
+const clip = 1e-6
+
+// logit is ln(s/(1−s)) of the clipped s.
+func logit(s float64) float64 {
+	s = min(1-clip, max(clip, s))
+	return elementary.Log(s / (1 - s))
+}
+
+// values fills general (one element a concept) and food (one a food concept).
+func (ev *evaluator) values(general, food, logits []float32, e *Embedding, tmp *scratch) error {
+	total, err := exponentials(tmp.exps, logits)
+	if err != nil {
+		return err
+	}
+	ev.evaluateHeads(tmp.heads, e)
+	for i := range ev.rules {
+		r := &ev.rules[i]
+		h := 0.0
+		if r.head >= 0 {
+			h = tmp.heads[r.head]
+		}
+		z := float64(r.classSlope*logit(sum(tmp.exps, r.classes)/total)) + float64(r.headSlope*h)
+		general[i] = float32(elementary.Logistic(z + r.intercept))
+	}
+	all := max(sum(tmp.exps, ev.foodClasses)/total, 0.5)
+	for i, place := range ev.food {
+		r := &ev.rules[place]
+		s := sum(tmp.exps, r.classes) / total / all
+		food[i] = float32(elementary.Logistic(float64(r.classSlope*logit(s)) + r.intercept))
+	}
+	return nil
+}
+
+// exponentials fills exps with e^(logit − largest logit) and returns their sum, at least 1.
+func exponentials(exps []float64, logits []float32) (float64, error) {
+	largest := math.Inf(-1)
+	for i, l := range logits {
+		if !(math.Abs(float64(l)) <= math.MaxFloat32) {
+			return 0, fmt.Errorf("logit %d is %v: %w", i, l, ErrNetwork)
+		}
+		largest = max(largest, float64(l))
+	}
+	total := 0.0
+	for i, l := range logits {
+		exps[i] = elementary.Exp(float64(l) - largest)
+		total += exps[i]
+	}
+	return total, nil
+}
+
+func sum(exps []float64, classes []uint16) float64 {
+	s := 0.0
+	for _, c := range classes {
+		s += exps[c]
+	}
+	return s
+}
+
+// evaluateHeads fills dst with Scale · Σ Q[i]·weight[j][i] + intercept[j]. A product of a
+// float32 and an int16 is exact in float64.
+func (ev *evaluator) evaluateHeads(dst []float64, e *Embedding) {
+	for j := range dst {
+		w := ev.weights[j*Dim : (j+1)*Dim]
+		s := 0.0
+		for i, q := range &e.Q {
+			s += float64(float64(q) * float64(w[i]))
+		}
+		dst[j] = float64(s*float64(e.Scale)) + float64(ev.intercepts[j])
+	}
+}
