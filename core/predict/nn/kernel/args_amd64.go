@@ -25,6 +25,7 @@ type tileArgs struct {
 	mask         int // one bit per column
 	lo, hi       uint64
 	zero         int
+	maskVec      unsafe.Pointer // AVX2: sixteen dwords, or nil for all columns
 }
 
 func (t *tileArgs) ptr() *byte { return (*byte)(unsafe.Pointer(t)) }

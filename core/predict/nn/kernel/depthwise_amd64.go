@@ -8,64 +8,115 @@ import "unsafe"
 // generic code.
 const maxTaps = 128
 
+// rowOffsets holds the byte offset of each tap from the first input of an output.
+type rowOffsets [maxTaps]int
+
+func (o *rowOffsets) set(i, tap, kw int, args *rowArgs) {
+	o[i] = tap/kw*args.step + tap%kw*args.col
+}
+
 func depthwiseF32(dst, src []float32, srcStride, width, strideX, dilationX int, w *DepthwiseF32, lo, hi float32) {
 	taps := w.KH * w.KW
-	if level != AVX512VNNI || taps == 0 || taps > maxTaps {
-		depthwiseF32Generic(dst, src, srcStride, width, strideX, dilationX, w, lo, hi)
+	if level == Generic || taps == 0 || taps > maxTaps {
+		depthwiseF32Generic(dst, src, srcStride, width, strideX, dilationX, w, 0, lo, hi)
 		return
 	}
 	args := rowArgs{
 		step: srcStride * 4, col: dilationX * w.C * 4, next: strideX * w.C * 4, out: w.C * 4,
 		width: width, count: taps, lo: bits(lo), hi: bits(hi),
 	}
+	var offsets rowOffsets
 	three := w.KH == 3 && w.KW == 3
-	block := 32
-	var offsets [maxTaps]int
 	if !three {
-		block = 64
 		for t := range taps {
-			offsets[t] = t/w.KW*args.step + t%w.KW*args.col
+			offsets.set(t, t, w.KW, &args)
 		}
 		args.taps = &offsets[0]
 	}
-	for c, n := 0, 0; c < w.C; c += n {
-		if n = block; w.C-c <= 16 {
+	block := 64
+	switch {
+	case level == AVX2:
+		block = 8
+	case three:
+		block = 32
+	}
+	c := 0
+	for n := 0; c < w.C; c += n {
+		n = block
+		if level == AVX2 && w.C-c < n {
+			break
+		}
+		if level != AVX2 && w.C-c <= 16 {
 			n = 16
 		}
 		args.mask = 1<<min(n, w.C-c) - 1
 		args.src, args.dst = unsafe.Pointer(&src[c]), unsafe.Pointer(&dst[c])
 		args.w, args.bias = unsafe.Pointer(&w.w[c]), unsafe.Pointer(&w.Bias[c])
-		switch p := args.ptr(); {
-		case three && n == 32:
-			depthwiseF32Threex32AVX512(p)
-		case three:
-			depthwiseF32Threex16AVX512(p)
-		case n == 64:
-			depthwiseF32Tapsx64AVX512(p)
-		default:
-			depthwiseF32Tapsx16AVX512(p)
-		}
+		runDepthwiseF32(three, n, args.ptr())
+	}
+	if c < w.C {
+		depthwiseF32Generic(dst, src, srcStride, width, strideX, dilationX, w, c, lo, hi)
+	}
+}
+
+func runDepthwiseF32(three bool, channels int, p *byte) {
+	switch {
+	case three && channels == 32:
+		depthwiseF32Threex32AVX512(p)
+	case three && channels == 16:
+		depthwiseF32Threex16AVX512(p)
+	case three:
+		depthwiseF32Threex8AVX2(p)
+	case channels == 64:
+		depthwiseF32Tapsx64AVX512(p)
+	case channels == 16:
+		depthwiseF32Tapsx16AVX512(p)
+	default:
+		depthwiseF32Tapsx8AVX2(p)
 	}
 }
 
 func depthwiseU8(dst, src []uint8, srcStride, width, strideX, dilationX int, w *DepthwiseS8, q *Requant) {
-	if level != AVX512VNNI || len(w.groups) == 0 || len(w.groups)*4 > maxTaps {
-		depthwiseU8Generic(dst, src, srcStride, width, strideX, dilationX, w, q)
+	taps := w.KH * w.KW
+	if level == Generic || taps == 0 || taps > maxTaps {
+		depthwiseU8Generic(dst, src, srcStride, width, strideX, dilationX, w, 0, q)
 		return
 	}
 	args := rowArgs{
-		step: srcStride, col: dilationX * w.C, next: strideX * w.C, out: w.C, width: width, count: len(w.groups),
+		step: srcStride, col: dilationX * w.C, next: strideX * w.C, out: w.C, width: width,
 		lo: uint64(q.Lo), hi: bits(float32(int32(q.Hi) - q.Zero)), zero: int(q.Zero),
 	}
-	var offsets [maxTaps]int
+	if level == AVX512VNNI {
+		depthwiseU8AVX512(dst, src, strideX, dilationX, w, q, args)
+		return
+	}
+	var offsets rowOffsets
+	for t := range taps + taps%2 {
+		offsets.set(t, min(t, taps-1), w.KW, &args)
+	}
+	args.taps, args.count = &offsets[0], (taps+1)/2
+	c := 0
+	for ; c+16 <= w.C; c += 16 {
+		args.src, args.dst = unsafe.Pointer(&src[c]), unsafe.Pointer(&dst[c])
+		args.w = unsafe.Pointer(&w.pairs[c/16*args.count*32])
+		args.bias, args.scale = unsafe.Pointer(&q.Bias[c]), unsafe.Pointer(&q.Scale[c])
+		depthwiseU8Tapsx16AVX2(args.ptr())
+	}
+	if c < w.C {
+		depthwiseU8Generic(dst, src, srcStride, width, strideX, dilationX, w, c, q)
+	}
+}
+
+func depthwiseU8AVX512(dst, src []uint8, strideX, dilationX int, w *DepthwiseS8, q *Requant, args rowArgs) {
+	var offsets rowOffsets
+	args.count = len(w.groups)
 	three := 0 // the stride, where the kernel is 3x3 and its columns touch
 	if w.KH == 3 && w.KW == 3 && dilationX == 1 && (strideX == 1 || strideX == 2) {
 		three = strideX
 	} else {
 		for g, group := range w.groups {
 			for i, t := range group {
-				t = max(t, 0)
-				offsets[g*4+i] = t/w.KW*args.step + t%w.KW*args.col
+				offsets.set(g*4+i, max(t, 0), w.KW, &args)
 			}
 		}
 		args.taps = &offsets[0]

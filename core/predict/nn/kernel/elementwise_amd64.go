@@ -8,7 +8,7 @@ import "unsafe"
 const addBlock = 64
 
 func addU8(dst, y, r []uint8, p *Add) {
-	if level != AVX512VNNI {
+	if level == Generic {
 		addU8Generic(dst, y, r, p)
 		return
 	}
@@ -16,18 +16,30 @@ func addU8(dst, y, r []uint8, p *Add) {
 		scaleX: bits(p.ScaleY), scaleY: bits(p.ScaleR), zeroX: int(p.ZeroY), zeroY: int(p.ZeroR),
 		lo: uint64(p.Lo), hi: bits(float32(int32(p.Hi) - p.Zero)), zero: int(p.Zero),
 	}
-	if args.n = len(dst) / addBlock; args.n > 0 {
+	at := len(dst) / addBlock * addBlock
+	if at > 0 {
 		args.dst, args.x, args.y = unsafe.Pointer(&dst[0]), unsafe.Pointer(&y[0]), unsafe.Pointer(&r[0])
-		addU8AVX512(args.ptr())
+		args.addBlocks(at / addBlock)
 	}
-	if at := args.n * addBlock; at < len(dst) {
+	if at < len(dst) {
 		var a, b [addBlock]uint8
 		copy(a[:], y[at:])
 		copy(b[:], r[at:])
-		args.n, args.dst, args.x, args.y = 1, unsafe.Pointer(&a), unsafe.Pointer(&a), unsafe.Pointer(&b)
-		addU8AVX512(args.ptr())
+		args.dst, args.x, args.y = unsafe.Pointer(&a), unsafe.Pointer(&a), unsafe.Pointer(&b)
+		args.addBlocks(1)
 		copy(dst[at:], a[:])
 	}
+}
+
+// addBlocks runs the add over n blocks of addBlock bytes.
+func (e *elementArgs) addBlocks(n int) {
+	if level == AVX2 {
+		e.n = n * addBlock / 32
+		addU8AVX2(e.ptr())
+		return
+	}
+	e.n = n
+	addU8AVX512(e.ptr())
 }
 
 // floatArgs covers n floats in blocks of 16.
@@ -58,31 +70,49 @@ func clampF32(dst, a []float32, lo, hi float32) {
 	clampF32AVX512(args.ptr())
 }
 
-// sumBlock is how many columns one call of the sums takes.
+// sumBlock is how many columns one call of the sums takes, AVX2 half of it.
 const sumBlock = 64
 
 func sumRowsU8(dst []uint32, src []uint8, lds, rows int) {
-	if level != AVX512VNNI {
-		sumRowsU8Generic(dst, src, lds, rows)
-		return
-	}
 	args := elementArgs{n: rows, step: lds}
-	for c := 0; c < len(dst); c += sumBlock {
-		args.dst, args.x = unsafe.Pointer(&dst[c]), unsafe.Pointer(&src[c])
-		args.mask = 1<<min(len(dst)-c, sumBlock) - 1
-		sumRowsU8AVX512(args.ptr())
+	c := 0
+	switch level {
+	case AVX512VNNI:
+		for ; c < len(dst); c += sumBlock {
+			args.dst, args.x = unsafe.Pointer(&dst[c]), unsafe.Pointer(&src[c])
+			args.mask = 1<<min(len(dst)-c, sumBlock) - 1
+			sumRowsU8AVX512(args.ptr())
+		}
+		return
+	case AVX2:
+		for ; c+sumBlock/2 <= len(dst); c += sumBlock / 2 {
+			args.dst, args.x = unsafe.Pointer(&dst[c]), unsafe.Pointer(&src[c])
+			sumRowsU8AVX2(args.ptr())
+		}
+	}
+	if c < len(dst) {
+		sumRowsU8Generic(dst[c:], src[c:], lds, rows)
 	}
 }
 
 func sumRowsF32(dst, src []float32, lds, rows int) {
-	if level != AVX512VNNI {
-		sumRowsF32Generic(dst, src, lds, rows)
-		return
-	}
 	args := elementArgs{n: rows, step: lds * 4}
-	for c := 0; c < len(dst); c += sumBlock {
-		args.dst, args.x = unsafe.Pointer(&dst[c]), unsafe.Pointer(&src[c])
-		args.mask = 1<<min(len(dst)-c, sumBlock) - 1
-		sumRowsF32AVX512(args.ptr())
+	c := 0
+	switch level {
+	case AVX512VNNI:
+		for ; c < len(dst); c += sumBlock {
+			args.dst, args.x = unsafe.Pointer(&dst[c]), unsafe.Pointer(&src[c])
+			args.mask = 1<<min(len(dst)-c, sumBlock) - 1
+			sumRowsF32AVX512(args.ptr())
+		}
+		return
+	case AVX2:
+		for ; c+sumBlock/2 <= len(dst); c += sumBlock / 2 {
+			args.dst, args.x = unsafe.Pointer(&dst[c]), unsafe.Pointer(&src[c])
+			sumRowsF32AVX2(args.ptr())
+		}
+	}
+	if c < len(dst) {
+		sumRowsF32Generic(dst[c:], src[c:], lds, rows)
 	}
 }

@@ -152,15 +152,16 @@ func gemvU16Generic(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 	}
 }
 
-func depthwiseF32Generic(dst, src []float32, srcStride, width, strideX, dilationX int, w *DepthwiseF32, lo, hi float32) {
+// depthwiseF32Generic computes channels from and above.
+func depthwiseF32Generic(dst, src []float32, srcStride, width, strideX, dilationX int, w *DepthwiseF32, from int, lo, hi float32) {
 	c := w.C
 	for x := range width {
-		out := dst[x*c:][:c]
-		copy(out, w.Bias)
+		out := dst[x*c+from : x*c+c]
+		copy(out, w.Bias[from:])
 		for ky := range w.KH {
 			for kx := range w.KW {
-				in := src[ky*srcStride+(x*strideX+kx*dilationX)*c:][:c]
-				tap := w.w[(ky*w.KW+kx)*c:][:c]
+				in := src[ky*srcStride+(x*strideX+kx*dilationX)*c+from:][:len(out)]
+				tap := w.w[(ky*w.KW+kx)*c+from:][:len(out)]
 				for j := range out {
 					out[j] += float32(in[j] * tap[j])
 				}
@@ -172,11 +173,12 @@ func depthwiseF32Generic(dst, src []float32, srcStride, width, strideX, dilation
 	}
 }
 
-func depthwiseU8Generic(dst, src []uint8, srcStride, width, strideX, dilationX int, w *DepthwiseS8, q *Requant) {
+// depthwiseU8Generic computes channels from and above.
+func depthwiseU8Generic(dst, src []uint8, srcStride, width, strideX, dilationX int, w *DepthwiseS8, from int, q *Requant) {
 	c := w.C
 	var acc [64]int32
 	for x := range width {
-		for j := 0; j < c; j += len(acc) {
+		for j := from; j < c; j += len(acc) {
 			n := min(len(acc), c-j)
 			sums := acc[:n]
 			copy(sums, q.Bias[j:j+n])

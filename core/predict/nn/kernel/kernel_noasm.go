@@ -35,11 +35,11 @@ func gemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 }
 
 func depthwiseF32(dst, src []float32, srcStride, width, strideX, dilationX int, w *DepthwiseF32, lo, hi float32) {
-	depthwiseF32Generic(dst, src, srcStride, width, strideX, dilationX, w, lo, hi)
+	depthwiseF32Generic(dst, src, srcStride, width, strideX, dilationX, w, 0, lo, hi)
 }
 
 func depthwiseU8(dst, src []uint8, srcStride, width, strideX, dilationX int, w *DepthwiseS8, q *Requant) {
-	depthwiseU8Generic(dst, src, srcStride, width, strideX, dilationX, w, q)
+	depthwiseU8Generic(dst, src, srcStride, width, strideX, dilationX, w, 0, q)
 }
 
 func addU8(dst, y, r []uint8, p *Add) { addU8Generic(dst, y, r, p) }

@@ -11,7 +11,7 @@ type PackedF32 struct {
 	K    int       // depth: Segs·Seg
 	Segs int       // segments per row of a; 1 for a matrix product
 	Seg  int       // elements per segment
-	Bias []float32 // (N)
+	Bias []float32 // (N), with room for ⌈N/16⌉·16
 	b    []float32 // (⌈N/16⌉, K, 16), zero beyond N
 }
 
@@ -27,9 +27,9 @@ func PackConvF32(w, bias []float32, n, segs, seg int) *PackedF32 {
 	if len(w) != n*k || (bias != nil && len(bias) != n) {
 		panic("kernel: PackF32 shapes")
 	}
-	p := &PackedF32{N: n, K: k, Segs: segs, Seg: seg, Bias: make([]float32, n)}
-	copy(p.Bias, bias)
 	panels := (n + panel - 1) / panel
+	p := &PackedF32{N: n, K: k, Segs: segs, Seg: seg, Bias: make([]float32, panels*panel)[:n]}
+	copy(p.Bias, bias)
 	p.b = make([]float32, panels*k*panel)
 	for j := range n {
 		col := p.b[j/panel*k*panel+j%panel:]
@@ -108,14 +108,15 @@ func PackDepthwiseF32(w, bias []float32, c, kh, kw int) *DepthwiseF32 {
 
 // DepthwiseS8 holds depthwise int8 weights. It is immutable and safe to share.
 //
-// Besides the plain taps it keeps them interleaved four by four for the byte dot
-// products of AVX-512: blocks of 64, 32 and 16 channels, and in a block of
+// Besides the plain taps it keeps them in pairs for the word products of AVX2, and
+// interleaved four by four for the byte dot products of AVX-512: blocks of 64, 32 and 16 channels, and in a block of
 // 16·lanes channels (groups, 4, lanes, 4 channels, 4 taps), where register v,
 // lane l, dword d belong to channel 16l+4v+d.
 type DepthwiseS8 struct {
 	C, KH, KW int
 	Sum       []int32  // (C) Σ of the taps, for folding the input's zero point into the bias
 	w         []int8   // (KH·KW, C)
+	pairs     []int16  // (⌈C/16⌉, ⌈KH·KW/2⌉, 16, 2): channels 0–3, 8–11, 4–7, 12–15; two taps
 	groups    [][4]int // taps of each group; -1 is none
 	quads     []int8   // (⌈C/16⌉·16, groups, 4), blocked as above
 }
@@ -134,6 +135,25 @@ func PackDepthwiseS8(w []int8, c, kh, kw int) *DepthwiseS8 {
 			p.Sum[j] += int32(v)
 		}
 	}
+	p.packPairs()
+	p.packQuads()
+	return p
+}
+
+func (p *DepthwiseS8) packPairs() {
+	taps := p.KH * p.KW
+	n := (taps + 1) / 2
+	p.pairs = make([]int16, (p.C+15)/16*n*32)
+	for c := range p.C {
+		at := [4]int{0, 2, 1, 3}[c%16/4]*4 + c%4
+		for t := range taps {
+			p.pairs[((c/16*n+t/2)*16+at)*2+t%2] = int16(p.w[t*p.C+c])
+		}
+	}
+}
+
+func (p *DepthwiseS8) packQuads() {
+	c := p.C
 	p.quads = make([]int8, (c+15)/16*16*len(p.groups)*4)
 	for c0, lanes := 0, 0; c0 < c; c0 += 16 * lanes {
 		lanes = blockLanes(c - c0)
@@ -149,7 +169,6 @@ func PackDepthwiseS8(w []int8, c, kh, kw int) *DepthwiseS8 {
 			}
 		}
 	}
-	return p
 }
 
 // tapGroups puts the taps of a kernel in fours: a column each for 3x3, whose

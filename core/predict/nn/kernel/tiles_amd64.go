@@ -14,42 +14,75 @@ const (
 	tilesI32
 )
 
-// heights lists the tile heights, tallest first, ending with 1.
+// heights lists the tile heights of the level, tallest first, ending with 1.
 func (t tiles) heights() []int {
-	if t == tilesI32 {
+	switch {
+	case level == AVX2 && t == tilesF32:
+		return heightsAVX2F32[:]
+	case level == AVX2:
+		return heightsAVX2Int[:]
+	case t == tilesI32:
 		return heightsI32[:]
 	}
 	return heights[:]
 }
 
 var (
-	heights    = [...]int{14, 7, 4, 2, 1}
-	heightsI32 = [...]int{4, 2, 1}
+	heights        = [...]int{14, 7, 4, 2, 1}
+	heightsI32     = [...]int{4, 2, 1}
+	heightsAVX2F32 = [...]int{6, 4, 2, 1}
+	heightsAVX2Int = [...]int{2, 1}
 )
 
-// run computes args.tiles tiles of the given height and of one or two panels.
-func (t tiles) run(height, width int, args *tileArgs) {
-	switch t {
-	case tilesF32:
-		runF32(height, width, args.ptr())
-	case tilesU8:
-		runU8(height, width, args.ptr())
-	case tilesI32:
-		runI32(height, width, args.ptr())
-	}
-}
-
-// block splits m rows into runs of tiles, tallest first. at sets the pointers of
-// args for the first row of each run.
-func (t tiles) block(m, width int, args *tileArgs, at func(row int)) {
+// block splits m rows into runs of tiles of cols columns, tallest first. at sets
+// the pointers of args for the first row of each run.
+func (t tiles) block(m, cols int, args *tileArgs, at func(row int)) {
 	row := 0
 	for _, h := range t.heights() {
 		if n := (m - row) / h; n > 0 {
 			at(row)
 			args.tiles = n
-			t.run(h, width, args)
+			t.run(h, (cols+panel-1)/panel, args)
 			row += n * h
 		}
+	}
+}
+
+// run computes args.tiles tiles of the given height and of one or two panels.
+func (t tiles) run(height, width int, args *tileArgs) {
+	p := args.ptr()
+	if level == AVX2 {
+		runAVX2(t, height, p)
+		return
+	}
+	switch t {
+	case tilesF32:
+		runF32(height, width, p)
+	case tilesU8:
+		runU8(height, width, p)
+	case tilesI32:
+		runI32(height, width, p)
+	}
+}
+
+func runAVX2(t tiles, height int, p *byte) {
+	switch {
+	case t == tilesF32 && height == 6:
+		gemmF32Tile6x16AVX2(p)
+	case t == tilesF32 && height == 4:
+		gemmF32Tile4x16AVX2(p)
+	case t == tilesF32 && height == 2:
+		gemmF32Tile2x16AVX2(p)
+	case t == tilesF32:
+		gemmF32Tile1x16AVX2(p)
+	case t == tilesU8 && height == 2:
+		gemmU8Tile2x16AVX2(p)
+	case t == tilesU8:
+		gemmU8Tile1x16AVX2(p)
+	case height == 2:
+		gemmI32Tile2x16AVX2(p)
+	default:
+		gemmI32Tile1x16AVX2(p)
 	}
 }
 

@@ -51,6 +51,7 @@ const (
 	argLo                 // float32 bits, or a byte
 	argHi                 // float32 bits
 	argZero               // zero point
+	argMaskVec            // sixteen dwords, all ones where there is a column, or nil for all (AVX2)
 )
 
 func at(p Register, disp int) Mem { return Mem{Base: p, Disp: disp} }

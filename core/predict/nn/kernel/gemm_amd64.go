@@ -1,0 +1,203 @@
+//go:build !purego
+
+package kernel
+
+import (
+	"math"
+	"unsafe"
+)
+
+// gemmChunk is how many bytes of a the products keep close while they go through
+// the panels of the weights.
+const gemmChunk = 128 << 10
+
+// columnMasks holds at 16-n the mask of n columns, for AVX2.
+var columnMasks = [2 * panel]int32{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1}
+
+// panelsPerTile is how many panels a tile of this level is wide.
+func panelsPerTile() int {
+	if level == AVX512VNNI {
+		return 2
+	}
+	return 1
+}
+
+// eachPanels calls f for blocks of rows whose part of a (rowBytes each) stays in
+// cache and, inside each, for every tile's width of columns: rows i to i+rows,
+// columns j to j+cols.
+func eachPanels(m, n, rowBytes int, f func(i, rows, j, cols int)) {
+	wide := panelsPerTile() * panel
+	chunk := max(gemmChunk/rowBytes/14, 1) * 14
+	for i := 0; i < m; i += chunk {
+		for j := 0; j < n; j += wide {
+			f(i, min(chunk, m-i), j, min(wide, n-j))
+		}
+	}
+}
+
+// setColumns sets the panels and the mask for columns j to j+cols.
+func (t *tileArgs) setColumns(cols int) {
+	t.mask = 1<<cols - 1
+	t.maskVec = nil
+	if cols < panel {
+		t.maskVec = unsafe.Pointer(&columnMasks[panel-cols])
+	}
+}
+
+func gemmF32(dst []float32, ldd int, a []float32, lda, segStride, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
+	if level == Generic || w.K == 0 {
+		gemmF32Generic(dst, ldd, a, lda, segStride, m, w, res, ldr, lo, hi)
+		return
+	}
+	args := tileArgs{
+		lda: lda * 4, segStep: segStride * 4, segs: w.Segs, k: w.Seg, bStep: w.K * panel * 4,
+		ldc: ldd * 4, lo: bits(lo), hi: bits(hi),
+	}
+	if res != nil {
+		args.ldr = ldr * 4
+	}
+	eachPanels(m, w.N, w.K*4, func(i, rows, j, cols int) {
+		args.b = unsafe.Pointer(&w.b[j*w.K])
+		args.bias = unsafe.Pointer(&w.Bias[j])
+		args.setColumns(cols)
+		tilesF32.block(rows, cols, &args, func(row int) {
+			args.a = unsafe.Pointer(&a[(i+row)*lda])
+			args.c = unsafe.Pointer(&dst[(i+row)*ldd+j])
+			if res != nil {
+				args.res = unsafe.Pointer(&res[(i+row)*ldr+j])
+			}
+		})
+	})
+}
+
+// safeRows is how many of m rows assembly that reads whole groups of four may
+// take: it must not pass the end of a, which holds n bytes.
+func safeRows(n, lda, segStride, m int, w *PackedS8) int {
+	if level == Generic || w.K == 0 {
+		return 0
+	}
+	if w.Seg%4 == 0 {
+		return m
+	}
+	need := (w.Segs-1)*segStride + w.seg4*4
+	for m > 0 && (m-1)*lda+need > n {
+		m--
+	}
+	return m
+}
+
+func byteArgs(lda, segStride int, w *PackedS8) tileArgs {
+	return tileArgs{lda: lda, segStep: segStride, segs: w.Segs, k: w.seg4, bStep: w.panelBytes()}
+}
+
+// edgeRows is how many rows of a narrow last panel AVX2, which cannot mask bytes,
+// computes aside at a time.
+const edgeRows = 32
+
+func gemmU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant) {
+	safe := safeRows(len(a), lda, segStride, m, w)
+	if safe < m {
+		gemmU8Generic(dst[safe*ldd:], ldd, a[safe*lda:], lda, segStride, m-safe, w, q)
+	}
+	args := byteArgs(lda, segStride, w)
+	args.lo, args.hi, args.zero = uint64(q.Lo), bits(float32(int32(q.Hi)-q.Zero)), int(q.Zero)
+	var bias [panel]int32
+	var scale [panel]float32
+	var tmp [edgeRows * panel]uint8
+	eachPanels(safe, w.N, w.K, func(i, rows, j, cols int) {
+		args.b = unsafe.Pointer(&w.b[j/panel*w.panelBytes()])
+		args.setColumns(cols)
+		if level != AVX2 || cols == panel {
+			args.bias, args.scale, args.ldc = unsafe.Pointer(&q.Bias[j]), unsafe.Pointer(&q.Scale[j]), ldd
+			tilesU8.block(rows, cols, &args, func(row int) {
+				args.a = unsafe.Pointer(&a[(i+row)*lda])
+				args.c = unsafe.Pointer(&dst[(i+row)*ldd+j])
+			})
+			return
+		}
+		copy(bias[:], q.Bias[j:j+cols])
+		copy(scale[:], q.Scale[j:j+cols])
+		args.bias, args.scale, args.ldc = unsafe.Pointer(&bias), unsafe.Pointer(&scale), panel
+		for r := 0; r < rows; r += edgeRows {
+			n := min(edgeRows, rows-r)
+			tilesU8.block(n, cols, &args, func(row int) {
+				args.a = unsafe.Pointer(&a[(i+r+row)*lda])
+				args.c = unsafe.Pointer(&tmp[row*panel])
+			})
+			for row := range n {
+				copy(dst[(i+r+row)*ldd+j:][:cols], tmp[row*panel:])
+			}
+		}
+	})
+}
+
+// noBias stands for a missing bias: as wide as one tile.
+var noBias [2 * panel]int32
+
+func gemmI32(dst []int32, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, bias []int32) {
+	safe := safeRows(len(a), lda, segStride, m, w)
+	if safe < m {
+		gemmI32Generic(dst[safe*ldd:], ldd, a[safe*lda:], lda, segStride, m-safe, w, bias)
+	}
+	args := byteArgs(lda, segStride, w)
+	var edgeBias [panel]int32
+	var tmp [edgeRows * panel]int32
+	eachPanels(safe, w.N, w.K, func(i, rows, j, cols int) {
+		args.b = unsafe.Pointer(&w.b[j/panel*w.panelBytes()])
+		args.setColumns(cols)
+		args.bias = unsafe.Pointer(&noBias)
+		if bias != nil {
+			args.bias = unsafe.Pointer(&bias[j])
+		}
+		if level != AVX2 || cols == panel {
+			args.ldc = ldd * 4
+			tilesI32.block(rows, cols, &args, func(row int) {
+				args.a = unsafe.Pointer(&a[(i+row)*lda])
+				args.c = unsafe.Pointer(&dst[(i+row)*ldd+j])
+			})
+			return
+		}
+		if bias != nil {
+			copy(edgeBias[:], bias[j:j+cols])
+			args.bias = unsafe.Pointer(&edgeBias)
+		}
+		args.ldc = panel * 4
+		for r := 0; r < rows; r += edgeRows {
+			n := min(edgeRows, rows-r)
+			tilesI32.block(n, cols, &args, func(row int) {
+				args.a = unsafe.Pointer(&a[(i+r+row)*lda])
+				args.c = unsafe.Pointer(&tmp[row*panel])
+			})
+			for row := range n {
+				copy(dst[(i+r+row)*ldd+j:][:cols], tmp[row*panel:])
+			}
+		}
+	})
+}
+
+// gemvU16 splits a into its low and high bytes, two rows of one exact product.
+func gemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
+	const most = 4096
+	k4 := w.seg4 * 4
+	if level == Generic || 2*k4 > most || w.K > math.MaxInt32/(255*128) {
+		gemvU16Generic(dst, a, w, bias)
+		return
+	}
+	var bytes [most]uint8
+	for k, v := range a {
+		bytes[k] = uint8(v)
+		bytes[k4+k] = uint8(v >> 8)
+	}
+	const wide = 2 * panel
+	var acc [2 * wide]int32
+	for j := 0; j < w.N; j += wide {
+		part := PackedS8{N: min(wide, w.N-j), K: w.K, Segs: 1, Seg: w.Seg, seg4: w.seg4, b: w.b[j/panel*w.panelBytes():]}
+		gemmI32(acc[:], wide, bytes[:], k4, 0, 2, &part, nil)
+		for c := range part.N {
+			dst[j+c] = int64(acc[c]) + int64(acc[wide+c])<<8
+			if bias != nil {
+				dst[j+c] += int64(bias[j+c])
+			}
+		}
+	}
+}
