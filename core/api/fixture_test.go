@@ -1,4 +1,4 @@
-package api_test
+package api
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/predict"
@@ -63,7 +62,7 @@ func newSmallModels(t testing.TB) *smallModels {
 		}
 	}
 	return &smallModels{names: names, models: []*predict.Model{
-		model("general", "general-v1.3", predict.TypeConcept, lang.Codes(), concepts),
+		model("general", "general-v1.3", predict.TypeEmbed, lang.Codes(), concepts),
 		model("color", "color", predict.TypeColor, []string{"en"}, []predict.Concept{{ID: "ai_white", Name: "White"}}),
 		model("embed", "general-v1.3", predict.TypeEmbed, []string{"en"}, nil),
 	}}
@@ -95,14 +94,14 @@ func newHosted(t testing.TB) (*blob.Hosted, blob.Blobs) {
 }
 
 // newService is a service on a stopped clock.
-func newService(t testing.TB, models api.Models, o api.Options) (*api.Service, blob.Blobs) {
+func newService(t testing.TB, models Models, o Options) (*Service, blob.Blobs) {
 	t.Helper()
 	hosted, blobs := newHosted(t)
 	o.Models, o.Hosted, o.Rand = models, hosted, &counter{}
 	if o.Clock == nil {
 		o.Clock = func() time.Time { return start }
 	}
-	s, err := api.New(o)
+	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,14 +109,14 @@ func newService(t testing.TB, models api.Models, o api.Options) (*api.Service, b
 }
 
 // serve runs a request to its end with a host's work done by the given function.
-func serve(t testing.TB, s *api.Service, r api.Request, work func(api.Job) api.Result) api.Response {
+func serve(t testing.TB, s *Service, r Request, work func(Job) Result) Response {
 	t.Helper()
 	call := s.Begin(context.Background(), &r)
 	for rounds := 0; !call.Done(); rounds++ {
 		if rounds == 10 {
 			t.Fatalf("%s %s does not end", r.Method, r.Path)
 		}
-		var results []api.Result
+		var results []Result
 		for _, job := range call.Jobs() {
 			results = append(results, work(job))
 		}
@@ -128,22 +127,22 @@ func serve(t testing.TB, s *api.Service, r api.Request, work func(api.Job) api.R
 
 // errorsByURL are the failures of a host, by a word in the address.
 var errorsByURL = map[string]error{
-	"missing": fmt.Errorf("%w: 404", api.ErrFetch),
+	"missing": fmt.Errorf("%w: 404", ErrFetch),
 	"heic":    fmt.Errorf("%w: HEIC: convert it to JPEG", raster.ErrUnsupported),
 	"huge":    fmt.Errorf("%w: 65535 by 65535", raster.ErrTooLarge),
 	"torn":    raster.ErrCorrupt,
 	"slow":    raster.ErrExpired,
-	"busy":    api.ErrBusy,
-	"timeout": api.ErrTimeout,
+	"busy":    ErrBusy,
+	"timeout": ErrTimeout,
 	"broken":  errors.New("secret of the server"),
 }
 
 // fail gives every job that names an error that error and analyses nothing.
-func fail(j api.Job) api.Result {
+func fail(j Job) Result {
 	for word, err := range errorsByURL {
 		if strings.Contains(j.URL, word) {
-			return api.Result{Err: err}
+			return Result{Err: err}
 		}
 	}
-	return api.Result{Analysis: predict.Analysis{Has: j.Want}}
+	return Result{Analysis: predict.Analysis{Has: j.Want}}
 }

@@ -74,6 +74,10 @@ func (x *exchange) outputs(m *predict.Model, c *config, inputs []input, results 
 			x.fail(r.Err)
 			return
 		}
+		if r.Err == nil && (r.Analysis.Has&m.Want() != m.Want() || m.Type == predict.TypeConcept && len(m.Values(&r.Analysis)) != len(m.Concepts)) {
+			x.fail(errNoResult)
+			return
+		}
 		if inputs[i].err = r.Err; r.Err == nil {
 			analyses[i] = &r.Analysis
 			good++
@@ -229,5 +233,5 @@ func writeEmbedding(w *jsonio.Writer, e *predict.Embedding) {
 	w.End(']')
 }
 
-// errNoResult is for a host that answers fewer jobs than it was given.
-var errNoResult = errors.New("a job without a result")
+// errNoResult is for a host that answers fewer jobs than it was given, or less than was wanted.
+var errNoResult = errors.New("a job without its result")

@@ -1,4 +1,4 @@
-package api_test
+package api
 
 import (
 	"encoding/json"
@@ -11,7 +11,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
@@ -24,7 +23,7 @@ type envelope struct {
 	}
 }
 
-func readEnvelope(t testing.TB, r api.Response) envelope {
+func readEnvelope(t testing.TB, r Response) envelope {
 	t.Helper()
 	var e envelope
 	if err := json.Unmarshal(r.Body, &e); err != nil || e.Status.Code == 0 || e.Status.Description == "" {
@@ -34,8 +33,8 @@ func readEnvelope(t testing.TB, r api.Response) envelope {
 }
 
 func TestSloppyPaths(t *testing.T) {
-	s, _ := newService(t, newSmallModels(t), api.Options{})
-	want := string(serve(t, s, api.Request{Method: "GET", Path: "/v2/models/general/versions/generalv"}, fail).Body)
+	s, _ := newService(t, newSmallModels(t), Options{})
+	want := string(serve(t, s, Request{Method: "GET", Path: "/v2/models/general/versions/generalv"}, fail).Body)
 	for _, path := range []string{
 		"/v2/models/general/versions/generalv/",
 		"//v2/models/general/versions/generalv",
@@ -46,7 +45,7 @@ func TestSloppyPaths(t *testing.T) {
 		"/v2/models/%67eneral/versions/generalv",
 		"v2/models/general/versions/generalv",
 	} {
-		got := serve(t, s, api.Request{Method: "GET", Path: path, Query: "page=1&per_page=7&x=%zz;y"}, fail)
+		got := serve(t, s, Request{Method: "GET", Path: path, Query: "page=1&per_page=7&x=%zz;y"}, fail)
 		if got.Status != 200 || string(got.Body) != want {
 			t.Errorf("%s = %d %s, want %s", path, got.Status, got.Body, want)
 		}
@@ -56,7 +55,7 @@ func TestSloppyPaths(t *testing.T) {
 		"/v2/models/general/output_infos", "/v2/users/me/models", "/v2/users/me/apps/main", "/v2/models/%zz", "/v2/models/general/versions/%",
 		"/v2/models/general/versions/generalv/output_info/x", "/v2/models/general-v1.3",
 	} {
-		got := serve(t, s, api.Request{Method: "GET", Path: path}, fail)
+		got := serve(t, s, Request{Method: "GET", Path: path}, fail)
 		if e := readEnvelope(t, got); got.Status != 404 || e.Status.Code != 11101 {
 			t.Errorf("%s = %d %s, want 404 and 11101", path, got.Status, got.Body)
 		}
@@ -66,7 +65,7 @@ func TestSloppyPaths(t *testing.T) {
 // TestPathIDs holds that any id survives its way through a path: it comes back in the
 // details of a 404, whatever it holds.
 func TestPathIDs(t *testing.T) {
-	s, _ := newService(t, newSmallModels(t), api.Options{})
+	s, _ := newService(t, newSmallModels(t), Options{})
 	rapid.Check(t, func(rt *rapid.T) {
 		id := rapid.StringN(1, 40, -1).Draw(rt, "id")
 		path := "/v2/models/" + url.PathEscape(id)
@@ -76,7 +75,7 @@ func TestPathIDs(t *testing.T) {
 		if rapid.Bool().Draw(rt, "trailing") {
 			path += "/"
 		}
-		got := serve(t, s, api.Request{Method: "GET", Path: path}, fail)
+		got := serve(t, s, Request{Method: "GET", Path: path}, fail)
 		want := "model_id '" + id + "' not found. Check the url of your request."
 		if id == "general" || id == "color" || id == "embed" {
 			return
@@ -88,16 +87,16 @@ func TestPathIDs(t *testing.T) {
 }
 
 func TestMethods(t *testing.T) {
-	s, _ := newService(t, newSmallModels(t), api.Options{})
-	got := serve(t, s, api.Request{Method: "PUT", Path: "/v2/models/"}, fail)
+	s, _ := newService(t, newSmallModels(t), Options{})
+	got := serve(t, s, Request{Method: "PUT", Path: "/v2/models/"}, fail)
 	want := `{"status":{"code":11103,"description":"Method not allowed","details":"Allowed here: GET, OPTIONS."},"models":[]}`
 	if got.Status != 405 || string(got.Body) != want {
 		t.Errorf("PUT = %d %s, want 405 %s", got.Status, got.Body, want)
 	}
-	if got := serve(t, s, api.Request{Method: "get", Path: "/v2/models/"}, fail); got.Status != 405 {
+	if got := serve(t, s, Request{Method: "get", Path: "/v2/models/"}, fail); got.Status != 405 {
 		t.Errorf("a method in small letters = %d, want 405", got.Status)
 	}
-	got = serve(t, s, api.Request{Method: "OPTIONS", Path: "//v2/anything/", Body: []byte("{")}, fail)
+	got = serve(t, s, Request{Method: "OPTIONS", Path: "//v2/anything/", Body: []byte("{")}, fail)
 	if got.Status != 200 || string(got.Body) != `{"status":{"code":10000,"description":"Ok"}}` {
 		t.Errorf("OPTIONS = %d %s", got.Status, got.Body)
 	}
@@ -118,28 +117,28 @@ func TestMethods(t *testing.T) {
 }
 
 func TestBodiesThatMeanNothing(t *testing.T) {
-	s, _ := newService(t, newSmallModels(t), api.Options{})
-	want := string(serve(t, s, api.Request{Method: "POST", Path: "/v2/models/searches"}, fail).Body)
+	s, _ := newService(t, newSmallModels(t), Options{})
+	want := string(serve(t, s, Request{Method: "POST", Path: "/v2/models/searches"}, fail).Body)
 	for _, body := range []string{"null", " null\n", "{}", "[]", `{"model_query":null}`, `{"model_query":[]}`, `{"model_query":{"name":null,"type":null},"pagination":null}`, `{"what":[1,{"is":"this"}]}`} {
-		got := serve(t, s, api.Request{Method: "POST", Path: "/v2/models/searches", Body: []byte(body)}, fail)
+		got := serve(t, s, Request{Method: "POST", Path: "/v2/models/searches", Body: []byte(body)}, fail)
 		if got.Status != 200 || string(got.Body) != want {
 			t.Errorf("body %s = %d %s, want %s", body, got.Status, got.Body, want)
 		}
 	}
 	for _, body := range []string{"1", `"x"`, "[1]", "true"} {
-		got := serve(t, s, api.Request{Method: "POST", Path: "/v2/models/searches", Body: []byte(body)}, fail)
+		got := serve(t, s, Request{Method: "POST", Path: "/v2/models/searches", Body: []byte(body)}, fail)
 		if e := readEnvelope(t, got); got.Status != 400 || e.Status.Code != 11100 {
 			t.Errorf("body %s = %d %s, want 400 and 11100", body, got.Status, got.Body)
 		}
 	}
 	// A body that a GET should not have is not looked at.
-	if got := serve(t, s, api.Request{Method: "GET", Path: "/v2/models", Body: []byte("{")}, fail); got.Status != 200 {
+	if got := serve(t, s, Request{Method: "GET", Path: "/v2/models", Body: []byte("{")}, fail); got.Status != 200 {
 		t.Errorf("GET with a body = %d %s", got.Status, got.Body)
 	}
 }
 
 func TestPages(t *testing.T) {
-	s, _ := newService(t, newSmallModels(t), api.Options{})
+	s, _ := newService(t, newSmallModels(t), Options{})
 	tests := []struct {
 		query string
 		want  string // ids, or a status code
@@ -161,7 +160,7 @@ func TestPages(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.query, func(t *testing.T) {
-			got := serve(t, s, api.Request{Method: "GET", Path: "/v2/concepts", Query: tt.query}, fail)
+			got := serve(t, s, Request{Method: "GET", Path: "/v2/concepts", Query: tt.query}, fail)
 			var list struct {
 				Status   struct{ Code json.Number }
 				Concepts []struct{ ID string }
@@ -185,7 +184,7 @@ func TestPages(t *testing.T) {
 		})
 	}
 	body := `{"concept_query":{"name":"*"},"pagination":{"page":2,"per_page":2}}`
-	got := serve(t, s, api.Request{Method: "POST", Path: "/v2/concepts/searches", Query: "page=1&per_page=1", Body: []byte(body)}, fail)
+	got := serve(t, s, Request{Method: "POST", Path: "/v2/concepts/searches", Query: "page=1&per_page=1", Body: []byte(body)}, fail)
 	if strings.Count(string(got.Body), `"id"`) != 1 || !strings.Contains(string(got.Body), "dogsled-en") && !strings.Contains(string(got.Body), `"dogsled"`) {
 		t.Errorf("the body's page is not what counts: %s", got.Body)
 	}
@@ -194,7 +193,7 @@ func TestPages(t *testing.T) {
 func TestOptionsChecked(t *testing.T) {
 	models := newSmallModels(t)
 	clock := func() time.Time { return start }
-	for name, o := range map[string]api.Options{
+	for name, o := range map[string]Options{
 		"nothing":          {},
 		"no hosting":       {Models: models, Clock: clock, Rand: &counter{}},
 		"public URL":       {PublicURL: "ftp://x"},
@@ -206,22 +205,22 @@ func TestOptionsChecked(t *testing.T) {
 			hosted, _ := newHosted(t)
 			o.Models, o.Hosted, o.Clock, o.Rand = models, hosted, clock, &counter{}
 		}
-		if _, err := api.New(o); !errors.Is(err, api.ErrOptions) {
-			t.Errorf("%s: New = %v, want %v", name, err, api.ErrOptions)
+		if _, err := New(o); !errors.Is(err, ErrOptions) {
+			t.Errorf("%s: New = %v, want %v", name, err, ErrOptions)
 		}
 	}
 }
 
 func TestRefuse(t *testing.T) {
-	s, _ := newService(t, newSmallModels(t), api.Options{})
-	r := api.Request{Method: "POST", Path: "//v2/models/general/outputs/"}
+	s, _ := newService(t, newSmallModels(t), Options{})
+	r := Request{Method: "POST", Path: "//v2/models/general/outputs/"}
 	tests := []struct {
 		err  error
 		http int
 		want string
 	}{
-		{api.ErrBusy, 503, `{"status":{"code":40030,"description":"Service busy","details":"too much work at once: try again"},"outputs":[]}`},
-		{api.ErrTimeout, 504, `{"status":{"code":40032,"description":"Request timed out","details":"the call took too long"},"outputs":[]}`},
+		{ErrBusy, 503, `{"status":{"code":40030,"description":"Service busy","details":"too much work at once: try again"},"outputs":[]}`},
+		{ErrTimeout, 504, `{"status":{"code":40032,"description":"Request timed out","details":"the call took too long"},"outputs":[]}`},
 		{jsonio.ErrTooLong, 413, `{"status":{"code":40033,"description":"Request too large","details":"text too long"},"outputs":[]}`},
 		{errors.New("a secret"), 500, `{"status":{"code":99009,"description":"Internal error"},"outputs":[]}`},
 	}
@@ -244,13 +243,13 @@ func TestRefuse(t *testing.T) {
 func TestRandomFails(t *testing.T) {
 	models := newSmallModels(t)
 	hosted, _ := newHosted(t)
-	s, err := api.New(api.Options{Models: models, Hosted: hosted, Clock: func() time.Time { return start }, Rand: io.LimitReader(&counter{}, 40)})
+	s, err := New(Options{Models: models, Hosted: hosted, Clock: func() time.Time { return start }, Rand: io.LimitReader(&counter{}, 40)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	body := `{"inputs":[{"data":{"image":{"url":"http://a/1.jpg"}}},{"data":{"image":{"url":"http://a/2.jpg"}}}]}`
 	for range 2 {
-		got := serve(t, s, api.Request{Method: "POST", Path: "/v2/models/color/outputs", Body: []byte(body)}, fail)
+		got := serve(t, s, Request{Method: "POST", Path: "/v2/models/color/outputs", Body: []byte(body)}, fail)
 		if want := `{"status":{"code":99009,"description":"Internal error"},"outputs":[]}`; got.Status != 500 || string(got.Body) != want {
 			t.Errorf("%d %s, want 500 %s", got.Status, got.Body, want)
 		}
