@@ -2,21 +2,29 @@ package kernel
 
 import "math"
 
-// requant is the definition of Requant for one accumulator, bias included.
-func (q *Requant) requant(acc int32, scale float32) uint8 {
-	return roundU8(float32(float32(acc)*scale), q.Zero, q.Lo, q.Hi)
+// rounder is the definition of the rounding in Requant and Add.
+//
+// The clamp comes first: its bounds are whole numbers, so it commutes with the
+// rounding. What is left lies within ±255, where adding 1.5·2²³ rounds to an
+// integer, half to even, that can be read off the low bits.
+type rounder struct {
+	lo, hi float32 // bounds, less the zero point
+	zero   int32
 }
 
-// roundU8 is clamp(zero + roundToEven(v), lo, hi).
-func roundU8(v float32, zero int32, lo, hi uint8) uint8 {
-	r := math.RoundToEven(float64(v)) + float64(zero)
-	if r > float64(hi) {
-		return hi
-	}
-	if r > float64(lo) {
-		return uint8(r)
-	}
-	return lo
+const (
+	magic     = 3 << 22
+	magicBits = 0x4b400000 // of float32(magic)
+)
+
+func rounderOf(zero int32, lo, hi uint8) rounder {
+	return rounder{float32(int32(lo) - zero), float32(int32(hi) - zero), zero}
+}
+
+// round is clamp(zero + roundToEven(v), lo, hi).
+func (r *rounder) round(v float32) uint8 {
+	v = max(min(v, r.hi), r.lo)
+	return uint8(int32(math.Float32bits(v+magic)) - magicBits + r.zero)
 }
 
 func clamp(v, lo, hi float32) float32 {
@@ -114,11 +122,13 @@ func eachDot(a []uint8, lda, segStride, m int, w *PackedS8, put func(i, j, rows,
 }
 
 func gemmU8Generic(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant) {
+	round := rounderOf(q.Zero, q.Lo, q.Hi)
 	eachDot(a, lda, segStride, m, w, func(i, j, rows, cols int, acc [4][4]int32) {
+		bias, scale := q.Bias[j:][:cols], q.Scale[j:][:cols]
 		for r := range rows {
 			out := dst[(i+r)*ldd+j:][:cols]
 			for c := range out {
-				out[c] = q.requant(acc[r][c]+q.Bias[j+c], q.Scale[j+c])
+				out[c] = round.round(float32(float32(acc[r][c]+bias[c]) * scale[c]))
 			}
 		}
 	})
@@ -176,6 +186,7 @@ func depthwiseF32Generic(dst, src []float32, srcStride, width, strideX, dilation
 // depthwiseU8Generic computes channels from and above.
 func depthwiseU8Generic(dst, src []uint8, srcStride, width, strideX, dilationX int, w *DepthwiseS8, from int, q *Requant) {
 	c := w.C
+	round := rounderOf(q.Zero, q.Lo, q.Hi)
 	var acc [64]int32
 	for x := range width {
 		for j := from; j < c; j += len(acc) {
@@ -183,27 +194,42 @@ func depthwiseU8Generic(dst, src []uint8, srcStride, width, strideX, dilationX i
 			sums := acc[:n]
 			copy(sums, q.Bias[j:j+n])
 			for ky := range w.KH {
-				for kx := range w.KW {
-					in := src[ky*srcStride+(x*strideX+kx*dilationX)*c+j:][:n]
-					tap := w.w[(ky*w.KW+kx)*c+j:][:n]
-					for i := range sums {
-						sums[i] += int32(in[i]) * int32(tap[i])
-					}
-				}
+				w.addRow(sums, src[ky*srcStride+x*strideX*c+j:], dilationX*c, w.w[ky*w.KW*c+j:])
 			}
 			out, scale := dst[x*c+j:][:n], q.Scale[j:][:n]
 			for i, v := range sums {
-				out[i] = q.requant(v, scale[i])
+				out[i] = round.round(float32(float32(v) * scale[i]))
 			}
 		}
 	}
 }
 
+// addRow adds the products of one kernel row, three taps at a time where it can.
+// The taps of in are step apart, those of taps C.
+func (w *DepthwiseS8) addRow(sums []int32, in []uint8, step int, taps []int8) {
+	n := len(sums)
+	kx := 0
+	for ; kx+3 <= w.KW; kx += 3 {
+		a0, a1, a2 := in[kx*step:][:n], in[(kx+1)*step:][:n], in[(kx+2)*step:][:n]
+		t0, t1, t2 := taps[kx*w.C:][:n], taps[(kx+1)*w.C:][:n], taps[(kx+2)*w.C:][:n]
+		for i := range sums {
+			sums[i] += int32(a0[i])*int32(t0[i]) + int32(a1[i])*int32(t1[i]) + int32(a2[i])*int32(t2[i])
+		}
+	}
+	for ; kx < w.KW; kx++ {
+		a, t := in[kx*step:][:n], taps[kx*w.C:][:n]
+		for i := range sums {
+			sums[i] += int32(a[i]) * int32(t[i])
+		}
+	}
+}
+
 func addU8Generic(dst, y, r []uint8, p *Add) {
+	round := rounderOf(p.Zero, p.Lo, p.Hi)
 	y, r = y[:len(dst)], r[:len(dst)]
 	for i := range dst {
 		s := float32(float32(int32(y[i])-p.ZeroY)*p.ScaleY) + float32(float32(int32(r[i])-p.ZeroR)*p.ScaleR)
-		dst[i] = roundU8(s, p.Zero, p.Lo, p.Hi)
+		dst[i] = round.round(s)
 	}
 }
 
