@@ -71,7 +71,7 @@ type quantised struct {
 // group returns the weights' scales and bias of group g alone.
 func (q *quantised) group(g, outs int) *quantised {
 	r := *q
-	r.wscale, r.bias = part(q.wscale, g, outs), part(q.bias, g, outs)
+	r.wscale, r.bias = slab(q.wscale, g, outs), slab(q.bias, g, outs)
 	return &r
 }
 

@@ -3,6 +3,7 @@ package nn_test
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -48,7 +49,12 @@ func runBenchmark(b *testing.B, g *onnx.Graph, x []float32) {
 // prepare compiles g and makes its input: x, or bytes of a fixed pattern.
 func prepare(t testing.TB, g *onnx.Graph, x []float32) (*nn.Session, []nn.Tensor) {
 	t.Helper()
-	p, err := nn.Compile(g, nn.Options{})
+	o := nn.Options{}
+	if w, err := strconv.Atoi(os.Getenv("WW")); err == nil {
+		tt, _ := strconv.Atoi(os.Getenv("TT"))
+		o = nn.WithTiling(o, w, tt)
+	}
+	p, err := nn.Compile(g, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,9 +28,8 @@ func (c *compiler) conv(n *node) error {
 	if n.fuse.add != nil {
 		n.fuse.add = c.pixels(n, n.fuse.add, padding{})
 	}
-	ins, outs := x.shape[1], out.shape[1]
 	switch {
-	case w.group == ins && w.group == outs && w.group > 1 && n.fuse.add == nil && (n.q == nil || n.q.out != nil):
+	case n.depthwise(w):
 		c.depthwise(n, w, x)
 	case w.pointwise():
 		c.pointwise(n, x)
@@ -132,28 +131,17 @@ func (c *compiler) gathered(n *node, w window, x *value) {
 	}})
 }
 
-// depthwise emits a convolution of one input channel per output channel, row by row.
+// depthwise reports whether convolution n has one input channel per output channel, and nothing
+// that the row kernels lack.
+func (n *node) depthwise(w window) bool {
+	return w.group == n.in[0].shape[1] && w.group == n.out[0].shape[1] && w.group > 1 &&
+		n.fuse.add == nil && (n.q == nil || n.q.out != nil)
+}
+
+// depthwise emits a depthwise convolution row by row.
 func (c *compiler) depthwise(n *node, w window, x *value) {
 	out := n.out[0]
-	stepRow := w.dh * x.row()
-	width := out.shape[3]
-	var row func(s *Session, d, i int)
-	if n.q != nil {
-		k := kernel.PackDepthwiseS8(n.q.weights, w.group, w.kh, w.kw)
-		req := n.q.requant(k.Sum)
-		c.plan.weights += int64(len(n.q.weights) + 12*w.group)
-		row = func(s *Session, d, i int) {
-			kernel.DepthwiseRowU8(data[uint8](s, out)[d:], data[uint8](s, x)[i:], stepRow, width, w.sw, w.dw, k, req)
-		}
-	} else {
-		weights, bias := n.floatWeights()
-		k := kernel.PackDepthwiseF32(weights, bias, w.group, w.kh, w.kw)
-		c.plan.weights += int64(4*len(weights) + 4*w.group)
-		lo, hi := n.clamp()
-		row = func(s *Session, d, i int) {
-			kernel.DepthwiseRowF32(data[float32](s, out)[d:], data[float32](s, x)[i:], stepRow, width, w.sw, w.dw, k, lo, hi)
-		}
-	}
+	row := c.depthwiseRows(n, w, out, x, w.dh*x.row(), out.shape[3])
 	c.emit(step{node: n, out: []*value{out}, in: []*value{x}, run: func(s *Session) {
 		for b := range out.shape[0] {
 			for y := range out.shape[2] {
@@ -161,6 +149,26 @@ func (c *compiler) depthwise(n *node, w window, x *value) {
 			}
 		}
 	}})
+}
+
+// depthwiseRows packs n's weights and returns the function that computes one row of width
+// results from dst[d:], reading rows of src from src[i:] on, stepRow apart.
+func (c *compiler) depthwiseRows(n *node, w window, dst, src *value, stepRow, width int) func(s *Session, d, i int) {
+	if n.q != nil {
+		k := kernel.PackDepthwiseS8(n.q.weights, w.group, w.kh, w.kw)
+		req := n.q.requant(k.Sum)
+		c.plan.weights += int64(len(n.q.weights) + 12*w.group)
+		return func(s *Session, d, i int) {
+			kernel.DepthwiseRowU8(data[uint8](s, dst)[d:], data[uint8](s, src)[i:], stepRow, width, w.sw, w.dw, k, req)
+		}
+	}
+	weights, bias := n.floatWeights()
+	k := kernel.PackDepthwiseF32(weights, bias, w.group, w.kh, w.kw)
+	c.plan.weights += int64(4*len(weights) + 4*w.group)
+	lo, hi := n.clamp()
+	return func(s *Session, d, i int) {
+		kernel.DepthwiseRowF32(data[float32](s, dst)[d:], data[float32](s, src)[i:], stepRow, width, w.sw, w.dw, k, lo, hi)
+	}
 }
 
 // at returns the offset of the first pixel of line y of picture b.

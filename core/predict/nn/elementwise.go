@@ -26,6 +26,7 @@ func init() {
 	for op, lower := range map[string]func(c *compiler, n *node) error{
 		"Add":               (*compiler).add,
 		"AveragePool":       (*compiler).averagePool,
+		"Block":             (*compiler).blockStep,
 		"Cast":              (*compiler).cast,
 		"Concat":            (*compiler).concat,
 		"Conv":              (*compiler).conv,

@@ -38,7 +38,7 @@ func (a array) each(g func(float64) float64) array {
 }
 
 func (f *floatNet) conv() {
-	name, x := f.last()
+	_, x := f.last()
 	w, auto := drawSlide(f.t, x.shape[2], x.shape[3], 4)
 	c := x.shape[1]
 	outs := f.int(1, 20, "outs")
@@ -50,7 +50,12 @@ func (f *floatNet) conv() {
 			w.group, outs = 2, 2*f.int(1, 5, "half")
 		}
 	}
-	weights := newArray(outs, c/w.group, w.kh, w.kw)
+	f.convolution(w, auto, outs)
+}
+
+func (f *floatNet) convolution(w slide, auto string, outs int) {
+	name, x := f.last()
+	weights := newArray(outs, x.shape[1]/w.group, w.kh, w.kw)
 	weights.v = drawFloats(f.t, len(weights.v), "weights")
 	in := []string{name, f.floats(weights.v, weights.shape...)}
 	var bias []float64
@@ -59,6 +64,37 @@ func (f *floatNet) conv() {
 		in = append(in, f.floats(bias, outs))
 	}
 	f.push(f.add("Conv", w.attrs(auto, true), in...), convolve(x, weights, bias, w))
+}
+
+// inverted is an inverted residual: expand, depthwise, project, and the sum where shapes allow.
+func (f *floatNet) inverted() {
+	name, x := f.last()
+	point := slide{1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1}
+	clip := func() {
+		real, v := f.last()
+		f.push(f.add("Clip", nil, real, f.floats([]float64{0}), f.floats([]float64{6})), v.each(func(v float64) float64 { return min(max(v, 0), 6) }))
+	}
+	if f.int(0, 2, "dense") == 0 {
+		w, auto := drawSlide(f.t, x.shape[2], x.shape[3], 3)
+		f.convolution(w, auto, f.int(2, 20, "wide"))
+	} else {
+		f.convolution(point, "", f.int(2, 20, "wide"))
+	}
+	clip()
+	_, wide := f.last()
+	w, auto := drawSlide(f.t, wide.shape[2], wide.shape[3], 3)
+	w.group = wide.shape[1]
+	f.convolution(w, auto, w.group)
+	clip()
+	outs := x.shape[1]
+	f.convolution(point, "", outs)
+	if narrow, v := f.last(); slices.Equal(v.shape, x.shape) {
+		sum := newArray(v.shape...)
+		for i := range sum.v {
+			sum.v[i] = v.v[i] + x.v[i]
+		}
+		f.push(f.add("Add", nil, narrow, name), sum)
+	}
 }
 
 func (f *floatNet) pool() {
@@ -288,7 +324,7 @@ func growFloatNet(t *rapid.T) *floatNet {
 	x := newArray(f.int(1, 2, "batch"), f.int(1, 9, "channels"), f.int(1, 12, "height"), f.int(1, 24, "width"))
 	x.v = drawFloats(t, len(x.v), "picture")
 	f.push(f.input(onnx.Float32, x.shape...), x)
-	layers := []func(){f.conv, f.conv, f.conv, f.pool, f.norm, f.unary, f.unary, f.binary, f.binary, f.concat, f.slice, f.pad, f.swap, f.softmax}
+	layers := []func(){f.inverted, f.inverted, f.conv, f.conv, f.conv, f.pool, f.norm, f.unary, f.unary, f.binary, f.binary, f.concat, f.slice, f.pad, f.swap, f.softmax}
 	for range f.int(1, 8, "layers") {
 		rapid.SampledFrom(layers).Draw(t, "layer")()
 		// Keep the numbers near one, so that a tolerance means something.
@@ -306,7 +342,7 @@ func growFloatNet(t *rapid.T) *floatNet {
 func TestRandomFloatNetworks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := growFloatNet(t)
-		out, err := f.run(nn.Tensor{Type: onnx.Float32, Shape: f.values[0].shape, F32: f.values[0].float32s()})
+		out, err := f.run(drawOptions(t), nn.Tensor{Type: onnx.Float32, Shape: f.values[0].shape, F32: f.values[0].float32s()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,12 +25,13 @@ type value struct {
 
 // node is an operator of the graph being compiled. src is nil for one that a rewrite made.
 type node struct {
-	op   string
-	src  *onnx.Node // attributes and name
-	in   []*value   // nil: absent
-	out  []*value
-	fuse fused
-	q    *quantised // set on integer operators
+	op    string
+	src   *onnx.Node // attributes and name
+	in    []*value   // nil: absent
+	out   []*value
+	fuse  fused
+	q     *quantised // set on integer operators
+	parts []*node    // of a Block: convolutions in order
 }
 
 // fused is what a Conv or Gemm does to its result before it is stored.

@@ -162,7 +162,12 @@ func (f *intNet) conv() {
 			w.group, outs = 2, 2*f.int(1, 5, "half")
 		}
 	}
-	shape := []int{outs, c / w.group, w.kh, w.kw}
+	f.convolution(w, auto, outs)
+}
+
+func (f *intNet) convolution(w slide, auto string, outs int) {
+	x := f.last()
+	shape := []int{outs, x.shape[1] / w.group, w.kh, w.kw}
 	weights, bias, scales, names := f.weights(x, shape, outs, 0)
 	wa, ba := array{shape, make([]float64, len(weights))}, make([]float64, outs)
 	for i, v := range weights {
@@ -184,6 +189,24 @@ func (f *intNet) conv() {
 		y.q[i] = y.bound(y.put(float32(float32(a)*m)), lo, hi)
 	}
 	f.quantised(real, y)
+}
+
+// inverted is an inverted residual: expand, depthwise, project, and perhaps the sum.
+func (f *intNet) inverted() {
+	x := f.last()
+	point := slide{1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1}
+	if f.int(0, 2, "dense") == 0 {
+		w, auto := drawSlide(f.t, x.shape[2], x.shape[3], 3)
+		f.convolution(w, auto, f.int(2, 20, "wide"))
+	} else {
+		f.convolution(point, "", f.int(2, 20, "wide"))
+	}
+	wide := f.last()
+	w, auto := drawSlide(f.t, wide.shape[2], wide.shape[3], 3)
+	w.group = wide.shape[1]
+	f.convolution(w, auto, w.group)
+	f.convolution(point, "", x.shape[1])
+	f.residual()
 }
 
 func (f *intNet) residual() {
@@ -307,7 +330,7 @@ func growIntNet(t *rapid.T) (*intNet, []float32) {
 	x.q = drawInts(t, len(x.q), lo, hi, "picture")
 	x.name = f.input(x.typ, x.shape...)
 	f.values = append(f.values, x)
-	layers := []func(){f.conv, f.conv, f.conv, f.residual, f.residual, f.lookup, f.maxPool, f.concat}
+	layers := []func(){f.inverted, f.inverted, f.conv, f.conv, f.conv, f.residual, f.residual, f.lookup, f.maxPool, f.concat}
 	for range f.int(1, 8, "layers") {
 		rapid.SampledFrom(layers).Draw(t, "layer")()
 	}
@@ -352,8 +375,9 @@ func (x stored) same(got nn.Tensor) string {
 func TestRandomIntegerNetworks(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		f, logits := growIntNet(rt)
+		options := drawOptions(rt)
 		atEveryLevel(t, func(level string) {
-			out, err := f.run(f.values[0].tensor())
+			out, err := f.run(options, f.values[0].tensor())
 			if err != nil {
 				rt.Fatal(err)
 			}

@@ -72,7 +72,7 @@ type padding struct {
 
 // spatial are the operators that read and write rank four as (N, H, W, C).
 var spatial = map[string]bool{
-	"Conv": true, "MaxPool": true, "AveragePool": true, "GlobalAveragePool": true,
+	"Conv": true, "Block": true, "MaxPool": true, "AveragePool": true, "GlobalAveragePool": true,
 }
 
 // follows are the operators whose result of rank four lies as their operands do.
@@ -104,7 +104,7 @@ func (g *graph) place() error {
 	}
 	wanted := make(map[*value]padding)
 	for _, n := range g.nodes {
-		if n.op != "Conv" {
+		if n.op != "Conv" && n.op != "Block" {
 			continue
 		}
 		want, err := n.padding()
@@ -133,6 +133,9 @@ func (g *graph) place() error {
 
 // padding returns the halo that convolution n reads around its input.
 func (n *node) padding() (padding, error) {
+	if n.op == "Block" {
+		return n.parts[0].padding()
+	}
 	w, err := n.window(n.in[0].shape, n.out[0].shape)
 	if err != nil {
 		return padding{}, err

@@ -60,6 +60,15 @@ type Options struct {
 
 	// Expired, where set, is asked before every step; true ends Run with ErrExpired.
 	Expired func() bool
+
+	tiling *tiling // nil: defaultTiling; tests make blocks of small networks
+}
+
+func (o Options) blocks() tiling {
+	if o.tiling != nil {
+		return *o.tiling
+	}
+	return defaultTiling
 }
 
 // Tensor is a dense row-major array. Exactly the field of its Type is set.

@@ -231,12 +231,21 @@ func drawFloats(t *rapid.T, n int, label string) []float64 {
 }
 
 // run compiles b's graph and runs it once.
-func (b *builder) run(in ...nn.Tensor) ([]nn.Tensor, error) {
-	p, err := nn.Compile(b.g, nn.Options{})
+func (b *builder) run(o nn.Options, in ...nn.Tensor) ([]nn.Tensor, error) {
+	p, err := nn.Compile(b.g, o)
 	if err != nil {
 		return nil, err
 	}
 	return p.NewSession().Run(in)
+}
+
+// drawOptions draws how convolutions are tiled: as usual (small networks are not), or in blocks
+// of few rows.
+func drawOptions(t *rapid.T) nn.Options {
+	if rapid.Bool().Draw(t, "blocks") {
+		return nn.WithTiling(nn.Options{}, 1, rapid.IntRange(1, 20_000).Draw(t, "tile"))
+	}
+	return nn.Options{}
 }
 
 // differs says how got differs from want by more than float32 arithmetic does, or "".

@@ -40,6 +40,7 @@ type compiler struct {
 	graph  *graph
 	limit  int64
 	values []*value // by id
+	tiling tiling
 }
 
 // Compile turns g into a plan. g is not changed, and not kept, but its constants may be.
@@ -66,7 +67,7 @@ func Compile(g *onnx.Graph, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, pass := range []func() error{r.simplify, r.quantise, r.foldConstants, r.fuse, r.place} {
+	for _, pass := range []func() error{r.simplify, r.quantise, r.foldConstants, r.fuse, func() error { return r.block(o.blocks()) }, r.place} {
 		if err := pass(); err != nil {
 			return nil, err
 		}
@@ -117,7 +118,7 @@ func checkMemory(g *onnx.Graph, infer map[string]onnx.Value, limit int64) error 
 
 // lower emits the steps of g and maps the arena.
 func (g *graph) lower(o Options) (*Plan, error) {
-	c := &compiler{plan: &Plan{expired: o.Expired}, graph: g, limit: o.Memory}
+	c := &compiler{plan: &Plan{expired: o.Expired}, graph: g, limit: o.Memory, tiling: o.blocks()}
 	for _, v := range g.inputs {
 		c.enter(v, v.name == o.InputNHWC)
 	}

@@ -40,7 +40,7 @@ func (c *compiler) product(n *node, src, dst *value, g, groups, segs, seg int) *
 	depth := ins * taps
 	if n.q == nil {
 		w, bias := n.floatWeights()
-		p.f = kernel.PackConvF32(arrange(w[g*outs*depth:(g+1)*outs*depth], outs, ins, taps), part(bias, g, outs), outs, segs, seg)
+		p.f = kernel.PackConvF32(arrange(w[g*outs*depth:(g+1)*outs*depth], outs, ins, taps), slab(bias, g, outs), outs, segs, seg)
 		c.plan.weights += int64(4 * (len(w)/groups + outs))
 		return p
 	}
@@ -60,8 +60,8 @@ func (c *compiler) product(n *node, src, dst *value, g, groups, segs, seg int) *
 	return p
 }
 
-// part returns b's elements of group g, or nil.
-func part[T any](b []T, g, size int) []T {
+// slab returns b's elements of group g, or nil.
+func slab[T any](b []T, g, size int) []T {
 	if b == nil {
 		return nil
 	}
