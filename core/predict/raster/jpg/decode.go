@@ -127,8 +127,14 @@ func (d *Decoder) defineHuffman(body []byte) (err error) {
 func (d *Decoder) defineQuant(body []byte) error {
 	for len(body) > 0 {
 		precision, slot := body[0]>>4, body[0]&15
+		if slot > 3 || precision > 1 {
+			return errQuantize
+		}
 		size := 64 << precision
-		if slot > 3 || precision > 1 || len(body) < 1+size {
+		if len(body) == 1 {
+			return nil // a table's first byte alone passes, as in image/jpeg
+		}
+		if len(body) < 1+size {
 			return errQuantize
 		}
 		for i, u := range transforms[0].place {

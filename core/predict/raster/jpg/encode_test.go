@@ -1,6 +1,7 @@
 package jpg
 
 import (
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 )
@@ -17,6 +18,7 @@ type picture struct {
 	jfif     bool
 	quant    [4][64]int32
 	wide     bool // 16 bit quantisers
+	fitted   bool // every Huffman code fitted
 }
 
 // comp is one component. blocks are (down, across) with 64 coefficients in zig-zag order.
@@ -33,12 +35,13 @@ type testScan struct {
 	high, low int
 }
 
-// code is a Huffman code of all 256 symbols.
+// code is a Huffman code.
 type code struct {
 	counts [16]byte
-	order  [256]byte // symbols, shortest code first
+	order  []byte // symbols, shortest code first
 	bits   [256]uint32
 	length [256]int
+	used   [256]int // times written
 }
 
 // newCode grows a random tree of 257 leaves, leaves out the last, and gives short codes
@@ -57,22 +60,49 @@ func newCode(r *rand.Rand) *code {
 		depths = append(depths, depths[i])
 	}
 	slices.Sort(depths)
-	c := &code{}
-	for i := range c.order {
-		c.order[i] = byte(i)
+	var order []byte
+	for i := range 256 {
+		order = append(order, byte(i))
 	}
-	for i := range c.order {
+	for i := range order {
 		j := min(255, i+r.IntN(20))
-		c.order[i], c.order[j] = c.order[j], c.order[i]
+		order[i], order[j] = order[j], order[i]
 	}
+	return assign(order, depths)
+}
+
+// fitted is Shannon's code for what c has written.
+func (c *code) fitted() *code {
+	var order []byte
+	total := 1
+	for s, n := range c.used {
+		if total += n; n > 0 {
+			order = append(order, byte(s))
+		}
+	}
+	slices.SortFunc(order, func(a, b byte) int { return c.used[b] - c.used[a] })
+	var depths []int
+	for _, s := range order {
+		depths = append(depths, min(16, bits.Len(uint(total/c.used[s]))))
+	}
+	if len(order) == 0 {
+		order, depths = []byte{0}, []int{1}
+	}
+	return assign(order, depths)
+}
+
+// assign gives the symbols codes of the depths, which ascend.
+func assign(order []byte, depths []int) *code {
+	c := &code{}
 	next, last := uint32(0), 0
-	for i, s := range c.order {
+	for i, s := range order {
 		next <<= depths[i] - last
 		last = depths[i]
 		c.counts[last-1]++
 		c.bits[s], c.length[s] = next, last
 		next++
 	}
+	c.order = order
 	return c
 }
 
@@ -95,7 +125,10 @@ func (w *bitWriter) put(v uint32, n int) {
 
 func (w *bitWriter) flush() { w.put(0x7f, (8-w.n)%8) }
 
-func (w *bitWriter) symbol(c *code, s int) { w.put(c.bits[s], c.length[s]) }
+func (w *bitWriter) symbol(c *code, s int) {
+	c.used[s]++
+	w.put(c.bits[s], c.length[s])
+}
 
 // value writes v as EXTEND reads it, and size returns the number of its bits.
 func (w *bitWriter) value(v int32, size int) {
@@ -117,7 +150,7 @@ func (p *picture) mcus() (x, y int) {
 	return (p.w + h - 1) / h, (p.h + v - 1) / v
 }
 
-// encode writes the file with random Huffman codes.
+// encode writes the file with random Huffman codes, every other one fitted to its scan.
 func (p *picture) encode(r *rand.Rand) []byte {
 	w := &bitWriter{out: []byte{0xff, markerSOI}}
 	if p.jfif {
@@ -142,8 +175,13 @@ func (p *picture) encode(r *rand.Rand) []byte {
 	}
 	for _, s := range p.scans {
 		e := &scanWriter{bitWriter: w, p: p, s: s, dc: newCode(r), ac: newCode(r)}
-		w.segment(markerDHT, slices.Concat([]byte{0x00}, e.dc.counts[:], e.dc.order[:]))
-		w.segment(markerDHT, slices.Concat([]byte{0x11}, e.ac.counts[:], e.ac.order[:]))
+		if p.fitted || r.IntN(2) == 0 {
+			trial := &scanWriter{bitWriter: &bitWriter{}, p: p, s: s, dc: e.dc, ac: e.ac}
+			trial.write()
+			e.dc, e.ac = e.dc.fitted(), e.ac.fitted()
+		}
+		w.segment(markerDHT, slices.Concat([]byte{0x00}, e.dc.counts[:], e.dc.order))
+		w.segment(markerDHT, slices.Concat([]byte{0x11}, e.ac.counts[:], e.ac.order))
 		sos := []byte{byte(len(s.comps))}
 		for _, c := range s.comps {
 			sos = append(sos, p.comps[c].id, 0x01)
@@ -287,8 +325,8 @@ func (e *scanWriter) endRun() {
 	e.corrected = e.corrected[:0]
 }
 
-func (e *scanWriter) bitsOf(bits []byte) {
-	for _, b := range bits {
+func (e *scanWriter) bitsOf(queue []byte) {
+	for _, b := range queue {
 		e.put(uint32(b), 1)
 	}
 }
@@ -302,7 +340,7 @@ func (e *scanWriter) refine(b *[64]int32) {
 		}
 	}
 	zeros := 0
-	var bits []byte
+	var queue []byte
 	for k := e.s.from; k <= e.s.to; k++ {
 		v := shrink(b[k], e.s.low)
 		if v == 0 {
@@ -313,22 +351,22 @@ func (e *scanWriter) refine(b *[64]int32) {
 			e.endRun()
 			e.symbol(e.ac, 0xf0)
 			zeros -= 16
-			e.bitsOf(bits)
-			bits = bits[:0]
+			e.bitsOf(queue)
+			queue = queue[:0]
 		}
 		if v != 1 && v != -1 {
-			bits = append(bits, byte(max(v, -v)&1))
+			queue = append(queue, byte(max(v, -v)&1))
 			continue
 		}
 		e.endRun()
 		e.symbol(e.ac, zeros<<4|1)
 		e.put(uint32(v+1)/2, 1)
-		e.bitsOf(bits)
-		bits, zeros = bits[:0], 0
+		e.bitsOf(queue)
+		queue, zeros = queue[:0], 0
 	}
-	if zeros > 0 || len(bits) > 0 {
+	if zeros > 0 || len(queue) > 0 {
 		e.eobRun++
-		e.corrected = append(e.corrected, bits...)
+		e.corrected = append(e.corrected, queue...)
 		if e.eobRun == 0x7fff || len(e.corrected) > 900 {
 			e.endRun()
 		}
