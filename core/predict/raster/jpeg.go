@@ -34,6 +34,13 @@ func (d *Decoder) decodeJPEG(picture []byte, h *header, win *window) (Image, err
 	if err != nil {
 		return Image{}, jpegError(err)
 	}
+	d.planes(planes)
+	return d.render(planes.N, jpegWriters[planes.Model], win)
+}
+
+// planes makes sources of package jpg's planes.
+func (d *Decoder) planes(planes *jpg.Planes) {
+	scale := planes.Scale
 	for i := range planes.N {
 		p := &planes.P[i]
 		d.sources[i] = source{
@@ -43,7 +50,6 @@ func (d *Decoder) decodeJPEG(picture []byte, h *header, win *window) (Image, err
 			width: p.Width, height: p.Height,
 		}
 	}
-	return d.render(planes.N, jpegWriters[planes.Model], win)
 }
 
 var jpegWriters = [...]rowWriter{

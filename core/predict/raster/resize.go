@@ -30,12 +30,12 @@ import (
 // repeated, which is how image/jpeg's colours are defined.
 
 // axis is one direction of a resize: for every pixel of the result the samples it takes
-// and their weights.
+// and their weights. Every pixel takes equally many; some weights are zero.
 type axis struct {
-	first []int32  // (n) first sample of each pixel, counted from lo
-	end   []int32  // (n) end of each pixel's weights in w; they start where the last ended
-	w     []uint32 // weights, ≤ sum
-	sum   uint32   // Σ w of every pixel, < 1<<17
+	taps  int
+	first []int32  // (n) first sample of each pixel, counted from lo; first+taps ≤ hi-lo
+	w     []uint32 // (n, taps) weights, ≤ sum
+	sum   uint32   // Σ w of every pixel, < 1<<18
 	lo    int      // samples lo…hi-1 of the plane are touched
 	hi    int
 }
@@ -50,7 +50,6 @@ type span struct {
 
 // build computes the weights for s, reusing a's memory.
 func (a *axis) build(s span) {
-	a.first, a.end, a.w = a.first[:0], a.end[:0], a.w[:0]
 	a.lo = (s.lo - s.origin) / s.pitch
 	a.hi = (s.hi-s.origin-1)/s.pitch + 1
 	if s.hi-s.lo >= s.n {
@@ -60,32 +59,44 @@ func (a *axis) build(s span) {
 	}
 }
 
-// area appends the overlaps of each pixel's interval with the samples, in units of 1/n
-// of a full-size pixel, divided by what they all have in common.
+// reset makes room for n pixels of at most taps samples, and none that is not touched.
+func (a *axis) reset(n, taps int) {
+	a.taps = min(taps, a.hi-a.lo)
+	a.first = resized(a.first, n)
+	a.w = resized(a.w, n*a.taps)
+	clear(a.w)
+}
+
+// begin sets the first sample of pixel i to j, or to less where the plane ends, and
+// returns the weights from sample j on.
+func (a *axis) begin(i, j int) []uint32 {
+	first := min(j, a.hi-a.taps) - a.lo
+	a.first[i] = int32(first)
+	return a.w[i*a.taps:][:a.taps][j-a.lo-first:]
+}
+
+// area sets the overlaps of each pixel's interval with the samples, in units of 1/n of a
+// full-size pixel, divided by what they all have in common.
 func (a *axis) area(s span) {
 	size, step := s.hi-s.lo, s.pitch*s.n
 	from := (s.lo - s.origin) * s.n
 	common := gcd(gcd(size, step), from)
 	size, step, from = size/common, step/common, from/common
 	a.sum = uint32(size)
-	j := from / step
-	for range s.n {
+	a.reset(s.n, (size-1)/step+2)
+	for i := range s.n {
 		to := from + size
-		a.first = append(a.first, int32(j-a.lo))
-		for at := from; at < to; {
-			edge := min(to, (j+1)*step)
-			a.w = append(a.w, uint32(edge-at))
-			at = edge
-			if at == (j+1)*step {
-				j++
-			}
+		j := from / step
+		w := a.begin(i, j)
+		for k := 0; from < to; k++ {
+			edge := min(to, (j+k+1)*step)
+			w[k] = uint32(edge - from)
+			from = edge
 		}
-		a.end = append(a.end, int32(len(a.w)))
-		from = to
 	}
 }
 
-// bilinear appends the two nearest samples of each pixel's centre, in units of
+// bilinear sets the two nearest samples of each pixel's centre, in units of
 // 1/(2·n·pitch), divided by what they all have in common.
 func (a *axis) bilinear(s span) {
 	size, unit := s.hi-s.lo, 2*s.n*s.pitch
@@ -94,7 +105,8 @@ func (a *axis) bilinear(s span) {
 	step := 2 * size / common
 	unit, at = unit/common, at/common
 	a.sum = uint32(unit)
-	for range s.n {
+	a.reset(s.n, 2)
+	for i := range s.n {
 		j := at / unit
 		if at < j*unit { // towards minus infinity
 			j--
@@ -106,12 +118,11 @@ func (a *axis) bilinear(s span) {
 		case j >= a.hi-1:
 			j, right = a.hi-1, 0
 		}
-		a.first = append(a.first, int32(j-a.lo))
-		a.w = append(a.w, uint32(unit-right))
+		w := a.begin(i, j)
+		w[0] = uint32(unit - right)
 		if right > 0 {
-			a.w = append(a.w, uint32(right))
+			w[1] = uint32(right)
 		}
-		a.end = append(a.end, int32(len(a.w)))
 		at += step
 	}
 }
@@ -231,15 +242,15 @@ func (l *lane) samples(y int) []byte {
 
 // row returns row j of the result, (n, channels) bytes, valid until the next call.
 func (l *lane) row(j int) []byte {
-	from := 0
-	if j > 0 {
-		from = int(l.y.end[j-1])
-	}
 	y := int(l.y.first[j])
-	for k, w := range l.y.w[from:l.y.end[j]] {
-		if k == 0 {
-			scaleRow(l.sums, l.samples(y), w)
-		} else {
+	empty := true
+	for k, w := range l.y.w[j*l.y.taps:][:l.y.taps] {
+		switch {
+		case w == 0:
+		case empty:
+			scaleRow(l.sums, l.samples(y+k), w)
+			empty = false
+		default:
 			addScaledRow(l.sums, l.samples(y+k), w)
 		}
 	}
@@ -254,58 +265,70 @@ func (l *lane) row(j int) []byte {
 	return l.out
 }
 
-// across sums and divides along the row: one channel, sums that fit 32 bits.
+// across sums and divides along the row: one channel, sums that fit 32 bits. After DCT
+// scaling a pixel takes two or three samples, so these have loops of their own.
 func (l *lane) across() {
-	from := int32(0)
-	for i, first := range l.x.first {
-		end := l.x.end[i]
-		w := l.x.w[from:end]
-		s := l.sums[first:][:len(w)]
-		var sum uint32
-		for k, v := range s {
-			sum += v * w[k]
+	half, m := l.div.half, l.div.m
+	out := l.out[:len(l.x.first)]
+	w, s := l.x.w, l.sums
+	switch l.x.taps {
+	case 2:
+		for i, first := range l.x.first {
+			w, s := (*[2]uint32)(w[2*i:]), (*[2]uint32)(s[first:])
+			out[i] = byte((uint64(w[0]*s[0]+w[1]*s[1]) + half) * m >> 56)
 		}
-		l.out[i] = l.div.narrow(sum)
-		from = end
+	case 3:
+		for i, first := range l.x.first {
+			w, s := (*[3]uint32)(w[3*i:]), (*[3]uint32)(s[first:])
+			out[i] = byte((uint64(w[0]*s[0]+w[1]*s[1]+w[2]*s[2]) + half) * m >> 56)
+		}
+	default:
+		taps := l.x.taps
+		for i, first := range l.x.first {
+			w := w[i*taps:][:taps]
+			s := s[first:][:taps]
+			var sum uint32
+			for k, v := range s {
+				sum += v * w[k]
+			}
+			out[i] = l.div.narrow(sum)
+		}
 	}
 }
 
 // acrossWide is across with sums of 64 bits.
 func (l *lane) acrossWide() {
-	from := int32(0)
+	taps := l.x.taps
 	for i, first := range l.x.first {
-		end := l.x.end[i]
-		w := l.x.w[from:end]
-		s := l.sums[first:][:len(w)]
+		w := l.x.w[i*taps:][:taps]
+		s := l.sums[first:][:taps]
 		var sum uint64
 		for k, v := range s {
 			sum += uint64(v) * uint64(w[k])
 		}
 		l.out[i] = l.div.wide(sum)
-		from = end
 	}
 }
 
 // across3 is across for three interleaved channels.
 func (l *lane) across3() {
-	from := int32(0)
 	narrow := l.div.d < narrowSum
+	taps := l.x.taps
 	for i, first := range l.x.first {
-		end := l.x.end[i]
-		w := l.x.w[from:end]
-		s := l.sums[3*first:][:3*len(w)]
+		w := l.x.w[i*taps:][:taps]
+		s := l.sums[3*first:][:3*taps]
 		var r, g, b uint64
 		for k, w := range w {
-			r += uint64(s[3*k]) * uint64(w)
-			g += uint64(s[3*k+1]) * uint64(w)
-			b += uint64(s[3*k+2]) * uint64(w)
+			p := (*[3]uint32)(s[3*k:])
+			r += uint64(p[0]) * uint64(w)
+			g += uint64(p[1]) * uint64(w)
+			b += uint64(p[2]) * uint64(w)
 		}
-		out := l.out[3*i:][:3]
+		out := (*[3]byte)(l.out[3*i:])
 		if narrow {
 			out[0], out[1], out[2] = l.div.narrow(uint32(r)), l.div.narrow(uint32(g)), l.div.narrow(uint32(b))
 		} else {
 			out[0], out[1], out[2] = l.div.wide(r), l.div.wide(g), l.div.wide(b)
 		}
-		from = end
 	}
 }

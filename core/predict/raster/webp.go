@@ -1,6 +1,7 @@
 package raster
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"image"
@@ -121,6 +122,9 @@ func parsePicture(b []byte) (webpFrame, error) {
 			}
 			f.kind, f.data = id, payload
 			f.w, f.h = int(le16(payload[6:]))&0x3fff, int(le16(payload[8:]))&0x3fff
+			if f.w == 0 || f.h == 0 {
+				return webpFrame{}, fmt.Errorf("%w: no pixels", ErrCorrupt)
+			}
 			return f, nil
 		case "VP8L":
 			if len(payload) < 5 || payload[0] != 0x2f {
@@ -167,11 +171,11 @@ func (f *webpFile) nextFrame() (webpFrame, error) {
 
 func (h *header) readWebP(b []byte, l Limits) error {
 	f, err := parseWebP(b)
-	if err != nil {
-		return err
+	if f.width > 0 { // a canvas that is too large counts before what is wrong in it
+		h.width, h.height = f.width, f.height
+		err = cmp.Or(h.check(l, l.Pixels, 8), err)
 	}
-	h.width, h.height = f.width, f.height
-	if err := h.check(l, l.Pixels, 8); err != nil {
+	if err != nil {
 		return err
 	}
 	if f.exif != nil {

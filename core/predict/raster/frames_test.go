@@ -1,0 +1,456 @@
+package raster
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/gif"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/image/webp"
+)
+
+// shown is one frame as Frames gave it, copied.
+type shown struct {
+	at  time.Duration
+	img flat
+}
+
+func allFrames(t testing.TB, b []byte, v View) []shown {
+	t.Helper()
+	var out []shown
+	err := NewDecoder(Limits{}).Frames(b, v, func(i int, at time.Duration, img Image) bool {
+		if i != len(out) {
+			t.Errorf("frame %d after %d frames", i, len(out))
+		}
+		out = append(out, shown{at, flat{img.Width, img.Height, slices.Clone(img.Pix)}})
+		return true
+	})
+	check(t, err)
+	return out
+}
+
+// letters draws a picture of five colours, one letter each.
+func letters(f flat) string {
+	names := map[[3]byte]byte{
+		{255, 255, 255}: '.', {255, 0, 0}: 'r', {0, 255, 0}: 'g', {0, 0, 255}: 'b', {0, 0, 0}: 'k',
+	}
+	var out []byte
+	for y := range f.h {
+		if y > 0 {
+			out = append(out, '/')
+		}
+		for x := range f.w {
+			c, ok := names[f.at(x, y)]
+			if !ok {
+				c = '?'
+			}
+			out = append(out, c)
+		}
+	}
+	return string(out)
+}
+
+// gifOf encodes frames of a 4 × 2 screen. Index 0 is transparent.
+func gifOf(t testing.TB, frames ...gifTestFrame) []byte {
+	t.Helper()
+	palette := color.Palette{
+		color.RGBA{}, color.RGBA{R: 255, A: 255}, color.RGBA{G: 255, A: 255}, color.RGBA{B: 255, A: 255},
+	}
+	g := &gif.GIF{Config: image.Config{Width: 4, Height: 2, ColorModel: palette}}
+	for _, f := range frames {
+		m := image.NewPaletted(image.Rect(f.x, 0, f.x+len(f.pix)/2, 2), palette)
+		for i, c := range f.pix {
+			m.Pix[i] = uint8(bytes.IndexByte([]byte(".rgb"), byte(c)))
+		}
+		g.Image = append(g.Image, m)
+		g.Delay = append(g.Delay, f.delay)
+		g.Disposal = append(g.Disposal, f.disposal)
+	}
+	var b bytes.Buffer
+	check(t, gif.EncodeAll(&b, g))
+	return b.Bytes()
+}
+
+type gifTestFrame struct {
+	x        int
+	pix      string // rows of the frame, one after the other
+	delay    int
+	disposal byte
+}
+
+func TestFramesOfGIF(t *testing.T) {
+	tests := []struct {
+		name   string
+		frames []gifTestFrame
+		want   []string
+	}{
+		{
+			"kept",
+			[]gifTestFrame{{0, "rrrrrrrr", 10, gif.DisposalNone}, {1, "gg.g", 20, 0}, {3, "bb", 0, 0}},
+			[]string{"rrrr/rrrr", "rggr/rrgr", "rggb/rrgb"},
+		},
+		{
+			"back to the background",
+			[]gifTestFrame{{0, "rrrrrrrr", 10, gif.DisposalNone}, {1, "gggg", 20, gif.DisposalBackground}, {3, "bb", 0, 0}},
+			[]string{"rrrr/rrrr", "rggr/rggr", "r..b/r..b"},
+		},
+		{
+			"back to what was before",
+			[]gifTestFrame{{0, "rrrrrrrr", 10, gif.DisposalNone}, {1, "gggg", 20, gif.DisposalPrevious}, {3, "bb", 0, 0}},
+			[]string{"rrrr/rrrr", "rggr/rggr", "rrrb/rrrb"},
+		},
+		{
+			"a first frame smaller than the screen, transparent in part",
+			[]gifTestFrame{{1, "r..g", 5, 0}, {0, "b..b", 5, 0}},
+			[]string{".r../..g.", "br../.bg."},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := gifOf(t, tt.frames...)
+			var got []string
+			var at, sum time.Duration
+			for i, f := range allFrames(t, b, View{MaxSide: 4}) {
+				got = append(got, letters(f.img))
+				if at = sum; f.at != at {
+					t.Errorf("frame %d at %v, want %v", i, f.at, at)
+				}
+				sum += time.Duration(tt.frames[i].delay) * 10 * time.Millisecond
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("frames = %q, want %q", got, tt.want)
+			}
+			first, err := NewDecoder(Limits{}).Decode(b, View{MaxSide: 4})
+			check(t, err)
+			if s := letters(flat{first.Width, first.Height, first.Pix}); s != tt.want[0] {
+				t.Errorf("Decode = %q, want the first frame %q", s, tt.want[0])
+			}
+			if info, err := Inspect(b); err != nil || info.Frames != len(tt.frames) {
+				t.Errorf("Inspect = %+v, %v, want %d frames", info, err, len(tt.frames))
+			}
+		})
+	}
+}
+
+// webpOf is an animation of plain frames on a 4 × 2 canvas, each frame a lossless
+// picture of one colour.
+func webpOf(frames ...webpTestFrame) []byte {
+	b := []byte("RIFF\x00\x00\x00\x00WEBP")
+	b = appendChunk(b, "VP8X", []byte{0x12, 0, 0, 0, 3, 0, 0, 1, 0, 0})
+	b = appendChunk(b, "ANIM", []byte{0, 0, 0, 0, 0, 0})
+	for _, f := range frames {
+		p := []byte{byte(f.x / 2), 0, 0, 0, 0, 0, byte(f.w - 1), 0, 0, 1, 0, 0, byte(f.ms), 0, 0, f.flags}
+		b = appendChunk(b, "ANMF", appendChunk(p, "VP8L", plainVP8L(f.w, 2, f.c)))
+	}
+	binary.LittleEndian.PutUint32(b[4:], uint32(len(b)-8))
+	return b
+}
+
+type webpTestFrame struct {
+	x, w, ms int
+	flags    byte // 1: dispose to background, 2: do not blend
+	c        color.NRGBA
+}
+
+// plainVP8L is a lossless picture of one colour: five codes of one symbol each, so its
+// pixels take no bits.
+func plainVP8L(w, h int, c color.NRGBA) []byte {
+	var bits []bool
+	put := func(v, n int) {
+		for i := range n {
+			bits = append(bits, v>>i&1 != 0)
+		}
+	}
+	put(0x2f, 8)
+	put(w-1, 14)
+	put(h-1, 14)
+	put(1, 1) // alpha is used
+	put(0, 3) // version
+	put(0, 1) // no transform
+	put(0, 1) // no colour cache
+	put(0, 1) // one group of codes
+	for _, symbol := range []byte{c.G, c.R, c.B, c.A, 0} {
+		put(1, 1) // simple
+		put(0, 1) // one symbol
+		put(1, 1) // of eight bits
+		put(int(symbol), 8)
+	}
+	out := make([]byte, (len(bits)+7)/8)
+	for i, bit := range bits {
+		if bit {
+			out[i/8] |= 1 << (i % 8)
+		}
+	}
+	return out
+}
+
+func TestFramesOfWebP(t *testing.T) {
+	red, green := color.NRGBA{R: 255, A: 255}, color.NRGBA{G: 255, A: 255}
+	black, clear := color.NRGBA{A: 255}, color.NRGBA{R: 255}
+	tests := []struct {
+		name   string
+		frames []webpTestFrame
+		want   []string
+	}{
+		{
+			"kept",
+			[]webpTestFrame{{0, 4, 100, 0, red}, {2, 1, 50, 0, green}, {0, 1, 0, 0, black}},
+			[]string{"rrrr/rrrr", "rrgr/rrgr", "krgr/krgr"},
+		},
+		{
+			"disposed of",
+			[]webpTestFrame{{0, 4, 100, 0, red}, {2, 1, 50, 1, green}, {0, 1, 0, 0, black}},
+			[]string{"rrrr/rrrr", "rrgr/rrgr", "kr.r/kr.r"},
+		},
+		{
+			"transparent, blended and not",
+			[]webpTestFrame{{0, 4, 100, 0, red}, {0, 2, 50, 0, clear}, {2, 2, 0, 2, clear}},
+			[]string{"rrrr/rrrr", "rrrr/rrrr", "rr../rr.."},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			b := webpOf(tt.frames...)
+			var got []string
+			var sum time.Duration
+			for i, f := range allFrames(t, b, View{MaxSide: 4}) {
+				got = append(got, letters(f.img))
+				if f.at != sum {
+					t.Errorf("frame %d at %v, want %v", i, f.at, sum)
+				}
+				sum += time.Duration(tt.frames[i].ms) * time.Millisecond
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("frames = %q, want %q", got, tt.want)
+			}
+			first, err := NewDecoder(Limits{}).Decode(b, View{MaxSide: 4})
+			check(t, err)
+			if s := letters(flat{first.Width, first.Height, first.Pix}); s != tt.want[0] {
+				t.Errorf("Decode = %q, want the first frame %q", s, tt.want[0])
+			}
+		})
+	}
+	t.Run("half transparent", func(t *testing.T) {
+		b := webpOf(webpTestFrame{0, 4, 0, 0, color.NRGBA{R: 200, A: 255}}, webpTestFrame{0, 4, 0, 0, color.NRGBA{B: 100, A: 51}})
+		frames := allFrames(t, b, View{MaxSide: 4})
+		if got, want := frames[1].img.at(0, 0), [3]byte{160, 0, 20}; got != want {
+			t.Errorf("blended = %v, want %v", got, want)
+		}
+	})
+}
+
+// TestFramesOfEncoder reads an animation that libwebp wrote.
+func TestFramesOfEncoder(t *testing.T) {
+	b := fixture(t, "animated.webp")
+	info, err := Inspect(b)
+	check(t, err)
+	if want := (Info{Format: "webp", Width: 16, Height: 12, Orientation: 1, Frames: 3}); info != want {
+		t.Errorf("Inspect = %+v, want %+v", info, want)
+	}
+	frames := allFrames(t, b, View{MaxSide: 16})
+	for i, want := range []struct {
+		at      time.Duration
+		in, out [3]byte // at columns 4·i and 15
+	}{
+		{0, [3]byte{255, 0, 50}, [3]byte{0, 0, 50}},
+		{100 * time.Millisecond, [3]byte{255, 100, 50}, [3]byte{0, 100, 50}},
+		{300 * time.Millisecond, [3]byte{255, 200, 50}, [3]byte{255, 255, 255}},
+	} {
+		f := frames[i]
+		if f.at != want.at || f.img.at(4*i, 5) != want.in || f.img.at(15, 5) != want.out {
+			t.Errorf("frame %d at %v: %v and %v, want %+v", i, f.at, f.img.at(4*i, 5), f.img.at(15, 5), want)
+		}
+	}
+}
+
+func TestFramesOfStill(t *testing.T) {
+	b := asPNG(t, noisy(9, 7))
+	frames := allFrames(t, b, View{MaxSide: 9})
+	want, err := NewDecoder(Limits{}).Decode(b, View{MaxSide: 9})
+	check(t, err)
+	if len(frames) != 1 || frames[0].at != 0 || !slices.Equal(frames[0].img.pix, want.Pix) {
+		t.Errorf("%d frames, want the picture once", len(frames))
+	}
+}
+
+func TestFramesStop(t *testing.T) {
+	b := manyFrames(50)
+	seen := 0
+	err := NewDecoder(Limits{}).Frames(b, View{MaxSide: 1}, func(int, time.Duration, Image) bool {
+		seen++
+		return seen < 7
+	})
+	if err != nil || seen != 7 {
+		t.Errorf("Frames = %v after %d frames, want nil after 7", err, seen)
+	}
+}
+
+func TestFramesLimits(t *testing.T) {
+	yield := func(int, time.Duration, Image) bool { return true }
+	damaged := manyFrames(3)
+	damaged[len(damaged)-4] = 0xff // a code of the last frame
+	tests := []struct {
+		name    string
+		l       Limits
+		picture []byte
+		want    error
+	}{
+		{"10,000 frames", Limits{}, manyFrames(10_000), ErrTooLarge},
+		{"webp", Limits{Frames: 1}, fixture(t, "animated.webp"), ErrTooLarge},
+		{"canvas", Limits{Pixels: 8 * 10 / 4}, gifOf(t, gifTestFrame{pix: "rrrrrrrr"}, gifTestFrame{pix: "rrrrrrrr"}), nil},
+		{"canvas exceeded", Limits{Pixels: 19}, gifOf(t, gifTestFrame{pix: "rrrrrrrr"}, gifTestFrame{pix: "rrrrrrrr"}), ErrTooLarge},
+		{"damage later on", Limits{}, damaged, ErrCorrupt},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			took, grown, err := cost(func() error { return NewDecoder(tt.l).Frames(tt.picture, View{MaxSide: 4}, yield) })
+			if !errors.Is(err, tt.want) {
+				t.Errorf("Frames = %v, want %v", err, tt.want)
+			}
+			if took > 2*time.Second || grown > 16<<20 {
+				t.Errorf("took %v and %d bytes", took, grown)
+			}
+		})
+	}
+}
+
+// TestFramesHoldOne holds the memory of a long animation to that of one frame.
+func TestFramesHoldOne(t *testing.T) {
+	var frames []gifTestFrame
+	for i := range 400 {
+		frames = append(frames, gifTestFrame{x: i % 3, pix: "rg", delay: 1, disposal: byte(1 + i%3)})
+	}
+	b := gifOf(t, frames...)
+	d := NewDecoder(Limits{})
+	n := 0
+	run := func() error {
+		return d.Frames(b, View{MaxSide: 4}, func(int, time.Duration, Image) bool { n++; return true })
+	}
+	check(t, run())
+	_, grown, err := cost(run)
+	check(t, err)
+	if n != 800 || grown > 400*600 {
+		t.Errorf("%d frames took %d bytes, want 800 with less than 600 bytes each", n, grown)
+	}
+}
+
+// TestGIFLikeStandard holds our reading of the container to image/gif's, over what is
+// easily damaged: the same files are refused, the same pixels come out.
+func TestGIFLikeStandard(t *testing.T) {
+	m := paletted(noisy(13, 9))
+	whole := asGIF(t, m)
+	animated := gifOf(t, gifTestFrame{pix: "rrgbgbrr", disposal: 1}, gifTestFrame{x: 1, pix: "b.", disposal: 2})
+	for name, b := range map[string][]byte{"still": whole, "animated": animated, "interlaced": interlaced(t, m)} {
+		t.Run(name, func(t *testing.T) {
+			sameAsStandardGIF(t, b)
+			for i := range b {
+				for _, v := range []byte{0, 0xff, b[i] ^ 0x40, b[i] + 1} {
+					damaged := slices.Clone(b)
+					damaged[i] = v
+					sameAsStandardGIF(t, damaged)
+				}
+				sameAsStandardGIF(t, b[:i])
+			}
+		})
+	}
+}
+
+// interlaced reorders the rows of m and sets the flag.
+func interlaced(t testing.TB, picture image.Image) []byte {
+	m := picture.(*image.Paletted)
+	out := image.NewPaletted(m.Rect, m.Palette)
+	at := 0
+	for _, pass := range [4][2]int{{0, 8}, {4, 8}, {2, 4}, {1, 2}} {
+		for y := pass[0]; y < m.Rect.Dy(); y += pass[1] {
+			copy(out.Pix[at:], m.Pix[y*m.Stride:][:m.Rect.Dx()])
+			at += m.Rect.Dx()
+		}
+	}
+	b := asGIF(t, out)
+	descriptor := bytes.LastIndex(b[:13+3*64+40], []byte{0x2c, 0, 0, 0, 0})
+	b[descriptor+9] |= 0x40
+	return b
+}
+
+// sameAsStandardGIF compares the first frame of b with image/gif's.
+func sameAsStandardGIF(t testing.TB, b []byte) {
+	t.Helper()
+	if len(b) < 13 || le16(b[6:]) > 512 || le16(b[8:]) > 512 {
+		return
+	}
+	want, wantErr := gif.Decode(bytes.NewReader(b))
+	config, err := gif.DecodeConfig(bytes.NewReader(b))
+	if err != nil || config.Width == 0 || config.Height == 0 {
+		return // without pixels it is refused, as pictures of every format are
+	}
+	d := NewDecoder(Limits{})
+	got, err := d.Decode(b, View{Width: config.Width, Height: config.Height})
+	if (err == nil) != (wantErr == nil) {
+		t.Fatalf("Decode(%x) = %v, image/gif says %v", b, err, wantErr)
+	}
+	if err != nil {
+		return
+	}
+	place := want.Bounds()
+	for y := range config.Height {
+		for x := range config.Width {
+			pixel := [3]byte{255, 255, 255}
+			if (image.Point{X: x, Y: y}).In(place) {
+				if r, g, b, a := want.At(x, y).RGBA(); a != 0 {
+					pixel = [3]byte{byte(r >> 8), byte(g >> 8), byte(b >> 8)}
+				}
+			}
+			if p := [3]byte(got.Pix[3*(y*config.Width+x):]); p != pixel {
+				t.Fatalf("Decode(%x): pixel (%d, %d) = %v, image/gif has %v", b, x, y, p, pixel)
+			}
+		}
+	}
+}
+
+// TestWebPColours holds lossy WebP to libwebp's colours: flat fields, where neither
+// compression nor chroma resampling shows.
+func TestWebPColours(t *testing.T) {
+	want := map[image.Point][3]byte{{X: 5, Y: 3}: {200, 30, 60}, {X: 5, Y: 16}: {20, 180, 90}}
+	for _, name := range []string{"lossy.webp", "alpha.webp", "lossless.webp"} {
+		got, err := NewDecoder(Limits{}).Decode(fixture(t, name), View{MaxSide: 33})
+		check(t, err)
+		for p, c := range want {
+			g := flat{got.Width, got.Height, got.Pix}.at(p.X, p.Y)
+			for i := range c {
+				if d := int(g[i]) - int(c[i]); d < -4 || d > 4 {
+					t.Errorf("%s at %v = %v, want about %v", name, p, g, c)
+				}
+			}
+		}
+	}
+	t.Run("alpha", func(t *testing.T) {
+		got, err := NewDecoder(Limits{}).Decode(fixture(t, "alpha.webp"), View{MaxSide: 33})
+		check(t, err)
+		f := flat{got.Width, got.Height, got.Pix}
+		if p := f.at(30, 3); p != [3]byte{255, 255, 255} {
+			t.Errorf("transparent = %v, want white", p)
+		}
+		m, err := webp.Decode(bytes.NewReader(fixture(t, "alpha.webp")))
+		check(t, err)
+		c := m.(*image.NYCbCrA)
+		at := image.Point{X: 30, Y: 16}
+		r, g, b := webpRGB(c.Y[c.YOffset(at.X, at.Y)], c.Cb[c.COffset(at.X, at.Y)], c.Cr[c.COffset(at.X, at.Y)])
+		a := uint32(c.A[c.AOffset(at.X, at.Y)])
+		if want := [3]byte{over(r, 255, a), over(g, 255, a), over(b, 255, a)}; f.at(at.X, at.Y) != want || a == 255 {
+			t.Errorf("half transparent = %v, want %v of alpha %d", f.at(at.X, at.Y), want, a)
+		}
+	})
+	t.Run("turned", func(t *testing.T) {
+		info, err := Inspect(fixture(t, "turned.webp"))
+		check(t, err)
+		if s := fmt.Sprintf("%+v", info); s != "{Format:webp Width:21 Height:33 Orientation:6 Frames:1}" {
+			t.Errorf("Inspect = %s", s)
+		}
+	})
+}

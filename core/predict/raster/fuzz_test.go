@@ -1,0 +1,276 @@
+package raster
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"math"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/image/bmp"
+	"golang.org/x/image/tiff"
+)
+
+// fuzzLimits keep a fuzzed picture small enough that many can be tried.
+var fuzzLimits = Limits{Bytes: 1 << 20, Pixels: 1 << 18, TightPixels: 1 << 18, BaselinePixels: 1 << 20, ProgressivePixels: 1 << 20, Frames: 20}
+
+// maxFuzzBytes is what decoding one of them may allocate in all: 6 MB by the limits and
+// what the libraries' readers take for themselves.
+const maxFuzzBytes = 48 << 20
+
+// fuzzDecode holds any bytes to what Decode promises: the size that the headers and the
+// view say, an error of one of the four kinds, bounded memory, the same twice, and an
+// answer to Inspect that fits.
+func fuzzDecode(t *testing.T, b []byte) {
+	v := View{MaxSide: 40}
+	d := NewDecoder(fuzzLimits)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, err := d.Decode(b, v)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > maxFuzzBytes {
+		t.Fatalf("took %d MB", n>>20)
+	}
+	info, infoErr := Inspect(b)
+	if err != nil {
+		known := errors.Is(err, ErrUnsupported) || errors.Is(err, ErrTooLarge) || errors.Is(err, ErrCorrupt)
+		if !known || errors.Is(err, ErrExpired) {
+			t.Fatalf("Decode = %v", err)
+		}
+		return
+	}
+	if infoErr != nil {
+		t.Fatalf("Decode took what Inspect refuses: %v", infoErr)
+	}
+	if w, h, err := v.size(info.Width, info.Height); err != nil || w != got.Width || h != got.Height || len(got.Pix) != 3*w*h {
+		t.Fatalf("%d × %d with %d bytes of %+v", got.Width, got.Height, len(got.Pix), info)
+	}
+	first := slices.Clone(got.Pix)
+	for range 2 { // with used scratch memory, then with new
+		if got, err = d.Decode(b, v); err != nil || !slices.Equal(got.Pix, first) {
+			t.Fatalf("another picture the second time: %v", err)
+		}
+		d = NewDecoder(fuzzLimits)
+	}
+	// At the source's own size a decoder of the standard library, or x/image, is the
+	// oracle.
+	if info.Width <= 256 && info.Height <= 256 {
+		whole, err := d.Decode(b, View{Width: info.Width, Height: info.Height})
+		if err != nil {
+			t.Fatalf("its own size: %v", err)
+		}
+		sameAsLibrary(t, b, info, flat{whole.Width, whole.Height, whole.Pix})
+	}
+}
+
+// sameAsLibrary compares got with what the format's library says.
+func sameAsLibrary(t *testing.T, b []byte, info Info, got flat) {
+	t.Helper()
+	decode := map[string]func(io.Reader) (image.Image, error){
+		"jpeg": jpeg.Decode, "png": png.Decode, "bmp": bmp.Decode, "tiff": tiff.Decode,
+	}[info.Format]
+	if info.Format == "gif" {
+		sameAsStandardGIF(t, b)
+		return
+	}
+	if decode == nil {
+		return
+	}
+	m, err := decode(bytes.NewReader(b))
+	if err != nil {
+		t.Fatalf("taken, but the library says %v", err)
+	}
+	stored := flatten(m)
+	if c, ok := m.(*image.CMYK); ok {
+		stored = newFlat(stored.w, stored.h, func(x, y int) [3]byte {
+			p := c.CMYKAt(x, y)
+			r, g, b := color.CMYKToRGB(p.C, p.M, p.Y, p.K)
+			return [3]byte{r, g, b}
+		})
+	}
+	if want := stored.upright(info.Orientation); !slices.Equal(got.pix, want.pix) {
+		if _, premultiplied := m.(*image.RGBA); premultiplied && info.Format == "tiff" {
+			return // colours above their alpha have no meaning that two could agree on
+		}
+		if _, premultiplied := m.(*image.RGBA64); premultiplied && info.Format == "tiff" {
+			return
+		}
+		t.Fatalf("%s differs from the library's picture", info.Format)
+	}
+}
+
+// smallPictures are seeds of every format, with orientation where there is one.
+func smallPictures(t testing.TB) map[string][][]byte {
+	m := noisy(12, 9)
+	return map[string][][]byte{
+		"jpeg": {
+			asJPEG(t, m), turnJPEG(asJPEG(t, m), 6), asJPEG(t, grey(m)), manyScans(t, 3), progressive(asJPEG(t, grey(m))),
+			jpegSize(asJPEG(t, m), 65535, 65535),
+		},
+		"png": {
+			asPNG(t, m), turnPNG(asPNG(t, m), 7), asPNG(t, grey16(m)), asPNG(t, paletted(m)), asPNG(t, deepAlpha(m)),
+			pngHeader(65535, 65535, 8, 6, 0),
+		},
+		"gif": {
+			asGIF(t, paletted(m)), interlaced(t, paletted(m)), manyFrames(5), gifHeader(65535, 65535),
+			gifOf(t, gifTestFrame{pix: "rrgbgbrr", disposal: 3}, gifTestFrame{x: 1, pix: "b.", disposal: 2}),
+		},
+		"webp": {
+			fixture(t, "lossy.webp"), fixture(t, "lossless.webp"), fixture(t, "alpha.webp"), fixture(t, "animated.webp"),
+			turnWebP(fixture(t, "lossless.webp"), 33, 21, 5), webpHeader(16384, 16384, 16384, 16384),
+			webpOf(webpTestFrame{0, 4, 100, 0, color.NRGBA{R: 255, A: 255}}, webpTestFrame{2, 1, 50, 3, color.NRGBA{A: 9}}),
+		},
+		"bmp": {asBMP(t, m), asBMP(t, grey(m)), asBMP(t, paletted(m)), bmpHeader(65535, 65535, 24)},
+		"tiff": {
+			asTIFF(t, m, tiff.Uncompressed), turnTIFF(asTIFF(t, m, tiff.Deflate), 8), asTIFF(t, grey16(m), tiff.Deflate),
+			asTIFF(t, paletted(m), tiff.Uncompressed), tiffHeader(65535, 65535, 1, 8, nil),
+		},
+	}
+}
+
+func fuzzFormat(f *testing.F, format string) {
+	for _, b := range smallPictures(f)[format] {
+		f.Add(b)
+	}
+	f.Fuzz(fuzzDecode)
+}
+
+func FuzzJPEG(f *testing.F) { fuzzFormat(f, "jpeg") }
+func FuzzPNG(f *testing.F)  { fuzzFormat(f, "png") }
+func FuzzGIF(f *testing.F)  { fuzzFormat(f, "gif") }
+func FuzzWebP(f *testing.F) { fuzzFormat(f, "webp") }
+func FuzzBMP(f *testing.F)  { fuzzFormat(f, "bmp") }
+func FuzzTIFF(f *testing.F) { fuzzFormat(f, "tiff") }
+
+// FuzzInspect holds the header gate: four kinds of errors, sizes within the limits, no
+// memory in proportion to what is declared.
+func FuzzInspect(f *testing.F) {
+	for _, pictures := range smallPictures(f) {
+		for _, b := range pictures {
+			f.Add(b)
+		}
+	}
+	f.Add([]byte("\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic"))
+	f.Add([]byte("<svg/>"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		info, err := Inspect(b)
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
+			t.Fatalf("took %d bytes", n)
+		}
+		switch {
+		case err == nil:
+			if info.Width < 1 || info.Height < 1 || max(info.Width, info.Height) > 30_000 || info.Frames < 1 || info.Frames > 1000 ||
+				info.Orientation < 1 || info.Orientation > 8 || !slices.Contains(formatNames[1:], info.Format) {
+				t.Fatalf("Inspect = %+v", info)
+			}
+		case !errors.Is(err, ErrUnsupported) && !errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrCorrupt):
+			t.Fatalf("Inspect = %v", err)
+		}
+	})
+}
+
+// FuzzFrames holds animations to frames of the promised size in order, the first one
+// equal to Decode's.
+func FuzzFrames(f *testing.F) {
+	for _, b := range append(smallPictures(f)["gif"], smallPictures(f)["webp"]...) {
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		d, v := NewDecoder(fuzzLimits), View{MaxSide: 24}
+		seen := 0
+		var last time.Duration
+		var first []byte
+		err := d.Frames(b, v, func(i int, at time.Duration, img Image) bool {
+			if i != seen || at < last || len(img.Pix) != 3*img.Width*img.Height || max(img.Width, img.Height) > 24 {
+				t.Fatalf("frame %d of %d × %d at %v after %d at %v", i, img.Width, img.Height, at, seen, last)
+			}
+			if i == 0 {
+				first = slices.Clone(img.Pix)
+			}
+			seen, last = seen+1, at
+			return true
+		})
+		if seen > fuzzLimits.Frames || err == nil && seen == 0 {
+			t.Fatalf("%d frames, %v", seen, err)
+		}
+		if seen > 0 {
+			if img, err := d.Decode(b, v); err != nil || !slices.Equal(img.Pix, first) {
+				t.Fatalf("Decode differs from the first frame: %v", err)
+			}
+		}
+	})
+}
+
+// FuzzCrop holds a crop of a picture to the crop of its whole, counted slowly.
+func FuzzCrop(f *testing.F) {
+	f.Add(0.0, 0.0, 0.0, 0.0, uint8(1), uint8(15), uint8(7), uint8(9))
+	f.Add(0.1, 0.2, 0.8, 0.9, uint8(6), uint8(0), uint8(3), uint8(3))
+	f.Add(0.5, 0.5, 0.5000001, 1.0, uint8(8), uint8(16), uint8(1), uint8(1))
+	f.Add(math.NaN(), 0.0, 1.0, 1.0, uint8(2), uint8(1), uint8(2), uint8(2))
+	picture := noisy(29, 23)
+	var turned [9][]byte
+	for o := 1; o <= 8; o++ {
+		turned[o] = turnPNG(asPNG(f, picture), o)
+	}
+	stored := flatten(picture)
+	d := NewDecoder(Limits{})
+	f.Fuzz(func(t *testing.T, top, left, bottom, right float64, o, sixteenths, w, h uint8) {
+		orientation := 1 + int(o)%8
+		v := View{Crop: Crop{top, left, bottom, right}, Centre: int(sixteenths) % 17, Width: 1 + int(w)%30, Height: 1 + int(h)%30}
+		got, err := d.Decode(turned[orientation], v)
+		fine := top >= 0 && top < bottom && bottom <= 1 && left >= 0 && left < right && right <= 1
+		if whole := v.Crop == (Crop{}); !fine && !whole {
+			if !errors.Is(err, errCrop) {
+				t.Fatalf("Decode(%+v) = %v, want %v", v, err, errCrop)
+			}
+			return
+		}
+		if err != nil || got.Width != v.Width || got.Height != v.Height {
+			t.Fatalf("Decode(%+v) = %d × %d, %v", v, got.Width, got.Height, err)
+		}
+		whole := stored.upright(orientation)
+		l, tp, r, b, err := v.Crop.pixels(whole.w, whole.h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Centre > 0 {
+			l, tp, r, b = centre(l, tp, r, b, v.Centre)
+		}
+		if r-l < v.Width || b-tp < v.Height {
+			return // enlarged: resize_test.go has the oracle
+		}
+		if diff := difference(got, whole.part(l, tp, r, b).area(v.Width, v.Height)); diff != "" {
+			t.Fatalf("%+v, orientation %d: %s", v, orientation, diff)
+		}
+	})
+}
+
+// FuzzOrientation holds the reader of EXIF to what it promises of any bytes, and to what
+// was written where nothing is damaged.
+func FuzzOrientation(f *testing.F) {
+	f.Add(exifBlock(binary.LittleEndian, 6), uint8(3))
+	f.Add(exifBlock(binary.BigEndian, 9), uint8(0))
+	f.Fuzz(func(t *testing.T, b []byte, o uint8) {
+		if got := exifOrientation(b); got < 1 || got > 8 {
+			t.Fatalf("exifOrientation = %d", got)
+		}
+		// Whatever lies behind the directory does not matter.
+		want := 1 + int(o)%8
+		for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
+			if got := exifOrientation(append(exifBlock(order, want), b...)); got != want {
+				t.Fatalf("exifOrientation = %d, want %d", got, want)
+			}
+		}
+	})
+}
