@@ -79,7 +79,7 @@ func (q *quantised) group(g, outs int) *quantised {
 func (q *quantised) scales() []float32 {
 	s := make([]float32, len(q.wscale))
 	for j, w := range q.wscale {
-		s[j] = float32(float64(q.in.scale) * float64(w))
+		s[j] = q.in.scale * w
 	}
 	return s
 }
@@ -94,11 +94,12 @@ func (q *quantised) folded(sum []int32) []int32 {
 	return b
 }
 
-// requant returns how accumulators become the stored result.
+// requant returns how accumulators become the stored result. The scale is rounded twice, as ONNX
+// Runtime does, so that its bytes are ours.
 func (q *quantised) requant(sum []int32) *kernel.Requant {
 	r := &kernel.Requant{Bias: q.folded(sum), Scale: make([]float32, len(q.wscale)), Zero: q.out.zero, Lo: q.lo, Hi: q.hi}
 	for j, w := range q.wscale {
-		r.Scale[j] = float32(float64(q.in.scale) * float64(w) / float64(q.out.scale))
+		r.Scale[j] = float32(q.in.scale*w) / q.out.scale
 	}
 	return r
 }

@@ -185,7 +185,7 @@ func (f *intNet) convolution(w slide, auto string, outs int) {
 	y := f.target(acc.shape, top)
 	real, lo, hi := f.clamp(f.add("Conv", w.attrs(auto, true), f.dequantised(x), names[0], names[1]))
 	for i, a := range acc.v {
-		m := float32(float64(x.scale) * float64(scales[i/plane%outs]) / float64(y.scale))
+		m := float32(x.scale*scales[i/plane%outs]) / y.scale
 		y.q[i] = y.bound(y.put(float32(float32(a)*m)), lo, hi)
 	}
 	f.quantised(real, y)
@@ -310,7 +310,7 @@ func (f *intNet) finish() []float32 {
 			for k := range c {
 				acc += int64(pooled.q[i*c+k]-pooled.zero) * int64(w[j*c+k])
 			}
-			out[i*outs+j] = float32(acc) * float32(float64(pooled.scale)*float64(scales[j]))
+			out[i*outs+j] = float32(acc) * float32(pooled.scale*scales[j])
 		}
 	}
 	f.output(gemm, onnx.Float32, []int{b, outs})

@@ -156,10 +156,8 @@ func (c *compiler) pool(n *node, f func(s *Session, out, x *value, d int, t *tap
 	ch, h, width := x.shape[1], x.shape[2], x.shape[3]
 	t := &taps{stepY: w.dh * x.row(), stepX: w.dw * ch}
 	for y := range out.shape[2] {
-		for _, edge := range [][3]int{{y*w.sh - w.pt, w.kh, h}} {
-			if _, count := clip(edge[0], edge[1], w.dh, edge[2]); count == 0 {
-				return n.errorf("a window lies wholly in the padding")
-			}
+		if _, count := clip(y*w.sh-w.pt, w.kh, w.dh, h); count == 0 {
+			return n.errorf("a window lies wholly in the padding")
 		}
 	}
 	for k := range out.shape[3] {
@@ -168,7 +166,8 @@ func (c *compiler) pool(n *node, f func(s *Session, out, x *value, d int, t *tap
 		}
 	}
 	c.emit(step{node: n, out: []*value{out}, in: []*value{x}, run: func(s *Session) {
-		t := *t
+		s.taps = *t
+		t := &s.taps
 		for b := range out.shape[0] {
 			for y := range out.shape[2] {
 				top := y*w.sh - w.pt
@@ -181,7 +180,7 @@ func (c *compiler) pool(n *node, f func(s *Session, out, x *value, d int, t *tap
 					t.rows, t.cols = rows, cols
 					t.first = x.at(b, top+first*w.dh) + (left+col*w.dw)*ch
 					t.whole = (wholeY + first) * (wholeX + col)
-					f(s, out, x, out.at(b, y)+k*ch, &t, ch)
+					f(s, out, x, out.at(b, y)+k*ch, t, ch)
 				}
 			}
 		}

@@ -24,7 +24,8 @@ type Session struct {
 	plan *Plan
 	mem  [][]byte // by value id: a slice of the arena, a constant of the plan, or the caller's input
 	outs []Tensor
-	add  kernel.Add // the residual of the product that is running, here so that it need not be allocated
+	add  kernel.Add // of the product that is running: here, so that it need not be allocated
+	taps taps       // of the pool that is running, likewise
 }
 
 // NewSession takes the arena in one allocation, of Plan.SessionBytes.
