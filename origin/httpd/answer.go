@@ -2,7 +2,6 @@ package httpd
 
 import (
 	"log/slog"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -45,29 +44,12 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, id string, res *api.Response) i
 // common sets the headers of every answer.
 func (s *Server) common(ctx *fasthttp.RequestCtx, id string) {
 	h := &ctx.Response.Header
-	h.Set("Date", s.dateText())
 	h.Set("X-Request-Id", id)
 	h.Set("Access-Control-Allow-Origin", "*")
 	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
 	for _, f := range protection {
 		h.Set(f.Name, f.Value)
 	}
-}
-
-// dateLine is the Date header of one second.
-type dateLine struct {
-	second int64
-	text   string
-}
-
-func (s *Server) dateText() string {
-	now := s.now()
-	if d := s.date.Load(); d != nil && d.second == now.Unix() {
-		return d.text
-	}
-	d := &dateLine{now.Unix(), now.UTC().Format(http.TimeFormat)}
-	s.date.Store(d)
-	return d.text
 }
 
 // finish counts and logs an answer. The query is not logged: people put keys there.

@@ -136,8 +136,7 @@ func (s *Server) readChunked(r *paced, b *body) error {
 
 // broken says what an error in the middle of a body means.
 func broken(err error) error {
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
+	if errors.Is(err, errSlow) {
 		return errSlow
 	}
 	return errChunks
@@ -161,11 +160,15 @@ type paced struct {
 
 func (p *paced) Read(b []byte) (int, error) {
 	allowed := p.o.BodyGrace + time.Duration(float64(p.read)/float64(p.o.MinBodyRate)*float64(time.Second))
-	if err := p.conn.SetReadDeadline(p.start.Add(min(allowed, p.o.BodyTimeout))); err != nil {
+	deadline := p.start.Add(min(allowed, p.o.BodyTimeout))
+	if err := p.conn.SetReadDeadline(deadline); err != nil {
 		return 0, err
 	}
 	n, err := p.from.Read(b)
 	p.read += int64(n)
+	if err != nil && !errors.Is(err, io.EOF) && !p.o.Now().Before(deadline) {
+		return n, errSlow // the library hides a timeout between chunks
+	}
 	return n, err
 }
 

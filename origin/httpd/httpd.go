@@ -127,7 +127,6 @@ type Server struct {
 	gate     atomic.Pointer[gate]
 	budget   budget
 	draining atomic.Bool
-	date     atomic.Pointer[dateLine]
 
 	ctx    context.Context // of all calls; ends when draining gives up on them
 	cancel context.CancelFunc
@@ -167,7 +166,6 @@ func New(o Options) (*Server, error) {
 		Concurrency:                  4 * o.MaxConns, // the gate's bound is the one that counts
 		MaxIdleWorkerDuration:        time.Second,
 		NoDefaultServerHeader:        true,
-		NoDefaultDate:                true,
 		NoDefaultContentType:         true,
 		SecureErrorLogMessage:        true,
 		CloseOnShutdown:              true,

@@ -1,0 +1,86 @@
+package system
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/sightline-dev/sightline/core/blob"
+)
+
+// Folder is a folder of the operating system as core's stores ask for it. No name leads out
+// of it: symbolic links and ".." that would are errors. It is safe for concurrent use.
+type Folder struct{ root *os.Root }
+
+var _ blob.FS = (*Folder)(nil)
+
+// OpenFolder opens dir, and makes it, for this user alone, when it is missing.
+func OpenFolder(dir string) (*Folder, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Folder{root}, nil
+}
+
+// Close ends the use of the folder; files that are open stay so.
+func (f *Folder) Close() error { return f.root.Close() }
+
+// Create makes a new file.
+func (f *Folder) Create(name string) (blob.File, error) {
+	file, err := f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+// Open opens a file for reading.
+func (f *Folder) Open(name string) (io.ReadCloser, error) {
+	file, err := f.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
+}
+
+// Rename replaces to atomically.
+func (f *Folder) Rename(from, to string) error { return f.root.Rename(from, to) }
+
+// Remove removes a file or an empty folder.
+func (f *Folder) Remove(name string) error { return f.root.Remove(name) }
+
+// ReadDir returns the names in a folder, in no order.
+func (f *Folder) ReadDir(name string) (names []string, err error) {
+	dir, err := f.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	return dir.Readdirnames(-1)
+}
+
+// Size returns the length of a file.
+func (f *Folder) Size(name string) (int64, error) {
+	info, err := f.root.Stat(name)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// MkdirAll makes a folder and those above it.
+func (f *Folder) MkdirAll(name string) error { return f.root.MkdirAll(name, 0o700) }
+
+// SyncDir makes the entries of a folder durable.
+func (f *Folder) SyncDir(name string) (err error) {
+	dir, err := f.root.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	return dir.Sync()
+}
