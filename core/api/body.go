@@ -9,17 +9,39 @@ import (
 
 // object is a JSON object as requests send it: absent, null and [] are empty objects, and
 // a member that is null is absent.
-type object struct{ v jsonio.Value }
+type object struct {
+	v    jsonio.Value
+	path string // "data.image", for errors; empty for the body itself
+}
 
-func asObject(v jsonio.Value) (object, error) {
+func asObject(v jsonio.Value, path string) (object, error) {
 	switch k := v.Kind(); {
 	case k == jsonio.Object:
-		return object{v}, nil
+		return object{v, path}, nil
 	case k == jsonio.Absent, k == jsonio.Null, k == jsonio.Array && v.Len() == 0:
-		return object{}, nil
+		return object{path: path}, nil
 	default:
-		return object{}, fmt.Errorf("%w: %s, expected object", jsonio.ErrType, k)
+		return object{}, wrongKind(path, k, "object")
 	}
+}
+
+func wrongKind(path string, got jsonio.Kind, want string) error {
+	return fmt.Errorf("%s: %w: %s, expected %s", path, jsonio.ErrType, got, want)
+}
+
+// at is the path of a member.
+func (o object) at(name string) string {
+	if o.path == "" {
+		return name
+	}
+	return o.path + "." + name
+}
+
+func (o object) wrap(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", o.at(name), err)
 }
 
 func (o object) get(name string) jsonio.Value {
@@ -33,21 +55,19 @@ func (o object) get(name string) jsonio.Value {
 func (o object) has(name string) bool { return o.get(name).Kind() != jsonio.Absent }
 
 func (o object) object(name string) (object, error) {
-	in, err := asObject(o.get(name))
-	return in, at(name, err)
+	return asObject(o.get(name), o.at(name))
 }
 
 // objects yields the elements of an array of objects; an absent array has none.
 func (o object) objects(name string) (iter.Seq2[object, error], int, error) {
 	v := o.get(name)
 	if k := v.Kind(); k != jsonio.Array && k != jsonio.Absent && (k != jsonio.Object || v.Len() > 0) {
-		return nil, 0, at(name, fmt.Errorf("%w: %s, expected array", jsonio.ErrType, k))
+		return nil, 0, wrongKind(o.at(name), k, "array")
 	}
 	return func(yield func(object, error) bool) {
 		i := 0
 		for e := range v.Elems() {
-			in, err := asObject(e)
-			if !yield(in, at(fmt.Sprintf("%s[%d]", name, i), err)) {
+			if !yield(asObject(e, fmt.Sprintf("%s[%d]", o.at(name), i))) {
 				return
 			}
 			i++
@@ -62,7 +82,7 @@ func (o object) text(name string) (string, error) {
 		return "", nil
 	}
 	s, err := v.Str()
-	return s, at(name, err)
+	return s, o.wrap(name, err)
 }
 
 // integer returns a whole number, 0 when absent.
@@ -72,7 +92,7 @@ func (o object) integer(name string) (int64, error) {
 		return 0, nil
 	}
 	n, err := v.Int()
-	return n, at(name, err)
+	return n, o.wrap(name, err)
 }
 
 // number returns a number, 0 when absent.
@@ -82,14 +102,7 @@ func (o object) number(name string) (float64, error) {
 		return 0, nil
 	}
 	f, err := v.Float()
-	return f, at(name, err)
-}
-
-func at(name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", name, err)
+	return f, o.wrap(name, err)
 }
 
 // refuse is err with another kind, for the status table, and its own words.

@@ -56,7 +56,7 @@ func searchConcepts(x *exchange) error {
 		return refuse(ErrConceptQuery, err)
 	}
 	if name == "" {
-		return refusef(ErrConceptQuery, "concept_query.name is missing; \"*\" matches every name.")
+		return refusef(ErrConceptQuery, "%s is missing; \"*\" matches every name.", query.at("name"))
 	}
 	language, err := query.text("language")
 	if err != nil {

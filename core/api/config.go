@@ -1,7 +1,6 @@
 package api
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -30,7 +29,7 @@ func (x *exchange) outputConfig(m *predict.Model) (config, error) {
 	}
 	c, err := x.readConfig(o, m)
 	if err != nil && statusOf(err).code != codeModelArgument {
-		err = refuse(ErrModelArgument, fmt.Errorf("output_config.%w", err))
+		err = refuse(ErrModelArgument, err)
 	}
 	return c, err
 }
@@ -51,14 +50,14 @@ func (x *exchange) readConfig(o object, m *predict.Model) (config, error) {
 		return c, err
 	}
 	if most < 0 || most > maxConcepts {
-		return c, refusef(ErrModelArgument, "output_config.max_concepts: 1 to %d; 0 means %d.", maxConcepts, shownConcepts)
+		return c, refusef(ErrModelArgument, "%s: 1 to %d; 0 means %d.", o.at("max_concepts"), maxConcepts, shownConcepts)
 	}
 	least, err := o.number("min_value")
 	if err != nil {
 		return c, err
 	}
 	if least < 0 || least > 1 {
-		return c, refusef(ErrModelArgument, "output_config.min_value: a number from 0 to 1.")
+		return c, refusef(ErrModelArgument, "%s: a number from 0 to 1.", o.at("min_value"))
 	}
 	c.most, c.least = int(most), float32(least)
 	if err := x.selectConcepts(&c, o, m); err != nil {
@@ -81,7 +80,7 @@ func (x *exchange) selectConcepts(c *config, o object, m *predict.Model) error {
 		return nil
 	}
 	if n > maxSelected {
-		return refusef(ErrModelArgument, "output_config.select_concepts: at most %d.", maxSelected)
+		return refusef(ErrModelArgument, "%s: at most %d.", o.at("select_concepts"), maxSelected)
 	}
 	for ref, err := range refs {
 		if err != nil {
@@ -106,7 +105,7 @@ func (x *exchange) selectConcepts(c *config, o object, m *predict.Model) error {
 		}
 	}
 	if len(c.selected) == 0 {
-		return refusef(ErrModelArgument, "output_config.select_concepts: the model has none of %s.", strings.Join(c.missing, ", "))
+		return refusef(ErrModelArgument, "%s: the model has none of %s.", o.at("select_concepts"), strings.Join(c.missing, ", "))
 	}
 	return nil
 }

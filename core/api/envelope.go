@@ -36,7 +36,7 @@ func (x *exchange) parse(body []byte) error {
 		return err
 	}
 	var err error
-	if x.body, err = asObject(x.doc.Root()); err != nil {
+	if x.body, err = asObject(x.doc.Root(), ""); err != nil {
 		return &fault{jsonio.ErrSyntax, "The body is no object."}
 	}
 	return nil

@@ -50,8 +50,8 @@ func (in *input) decode(o object) error {
 	if err != nil {
 		return err
 	}
-	if err := checkID(id); err != nil {
-		return err
+	if len(id) > maxIDBytes || strings.ContainsFunc(id, unicode.IsControl) {
+		return refusef(ErrInput, "%s: at most %d bytes without control characters.", o.at("id"), maxIDBytes)
 	}
 	in.id = id
 	image, err := imageOf(o)
@@ -63,16 +63,16 @@ func (in *input) decode(o object) error {
 		return err
 	}
 	in.url = strings.TrimSpace(address)
-	if in.crop, err = cropOf(image.get("crop")); err != nil {
+	if in.crop, err = image.crop("crop"); err != nil {
 		return err
 	}
 	switch inline := image.has("base64"); {
 	case in.url != "" && inline:
-		return refusef(ErrInput, "data.image has both url and base64.")
+		return refusef(ErrInput, "%s has both url and base64.", image.path)
 	case in.url != "":
-		return checkURL(in.url)
+		return image.checkURL(in.url)
 	case !inline:
-		return refusef(ErrInput, "data.image has neither url nor base64.")
+		return refusef(ErrInput, "%s has neither url nor base64.", image.path)
 	}
 	return nil
 }
@@ -82,8 +82,7 @@ func imageOf(o object) (object, error) {
 	if err != nil {
 		return object{}, err
 	}
-	image, err := data.object("image")
-	return image, at("data", err)
+	return data.object("image")
 }
 
 // host decodes the base64 of an input, checks that it is a picture, keeps it for a while
@@ -95,13 +94,13 @@ func (x *exchange) host(in *input, o object) error {
 	}
 	text := image.get("base64")
 	if len(text.Raw())/4*3 > maxPictureBytes+4 {
-		return refusef(raster.ErrTooLarge, "base64 of more than %d bytes.", maxPictureBytes)
+		return refusef(raster.ErrTooLarge, "%s: more than %d bytes.", image.at("base64"), maxPictureBytes)
 	}
 	if x.scratch, err = text.Base64(x.scratch[:0]); err != nil {
-		return at("base64", err)
+		return image.wrap("base64", err)
 	}
 	if len(x.scratch) == 0 {
-		return refusef(ErrInput, "data.image.base64 is empty.")
+		return refusef(ErrInput, "%s is empty.", image.at("base64"))
 	}
 	info, err := raster.Inspect(x.scratch)
 	if err != nil {
@@ -116,42 +115,35 @@ func (x *exchange) host(in *input, o object) error {
 	return nil
 }
 
-// checkID takes ids of at most 128 bytes without control characters; none is fine too.
-func checkID(id string) error {
-	if len(id) > maxIDBytes || strings.ContainsFunc(id, unicode.IsControl) {
-		return refusef(ErrInput, "id: at most %d bytes without control characters.", maxIDBytes)
-	}
-	return nil
-}
-
-func checkURL(address string) error {
+func (o object) checkURL(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(address) > maxURLBytes {
-		return refusef(ErrURL, "url: an address that starts with http:// or https:// is needed, of at most %d bytes.", maxURLBytes)
+		return refusef(ErrURL, "%s: an address that starts with http:// or https:// is needed, of at most %d bytes.", o.at("url"), maxURLBytes)
 	}
 	return nil
 }
 
-// cropOf reads [top, left, bottom, right]; absent and empty are all of the picture.
-func cropOf(v jsonio.Value) (raster.Crop, error) {
+// crop reads [top, left, bottom, right]; absent and empty are all of the picture.
+func (o object) crop(name string) (raster.Crop, error) {
+	v := o.get(name)
 	if v.Kind() == jsonio.Absent || v.Kind() == jsonio.Array && v.Len() == 0 {
 		return raster.Crop{}, nil
 	}
+	bad := refusef(ErrInput, "%s: four numbers from 0 to 1 are needed: top, left, bottom, right, "+
+		"with top above bottom and left before right.", o.at(name))
 	edges := make([]float64, 0, 4)
 	for e := range v.Elems() {
 		f, err := e.Float()
 		if err != nil || f < 0 || f > 1 || len(edges) == 4 {
-			return raster.Crop{}, errCrop
+			return raster.Crop{}, bad
 		}
 		edges = append(edges, f)
 	}
 	if len(edges) != 4 || edges[0] >= edges[2] || edges[1] >= edges[3] {
-		return raster.Crop{}, errCrop
+		return raster.Crop{}, bad
 	}
 	return raster.Crop{Top: edges[0], Left: edges[1], Bottom: edges[2], Right: edges[3]}, nil
 }
-
-var errCrop = refusef(ErrInput, "crop: four numbers from 0 to 1 are needed: top, left, bottom, right, with top above bottom and left before right.")
 
 // write writes the input as answers echo it: base64 by its hosted address.
 func (in *input) write(w *jsonio.Writer) {

@@ -1,10 +1,12 @@
 package api
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -118,6 +120,28 @@ func TestRoutesHaveTheirLists(t *testing.T) {
 		got, _, err := find(r.method, segments("/v2"+r.path))
 		if err != nil || got.path != r.path {
 			t.Errorf("%s finds %v, %v", key, got, err)
+		}
+	}
+}
+
+// TestTranscriptsShowEveryStatus holds that whatever the table can answer is in a transcript.
+func TestTranscriptsShowEveryStatus(t *testing.T) {
+	names, err := filepath.Glob("testdata/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	for _, s := range allStatuses {
+		want := fmt.Sprintf(`"code":%d,"description":"%s"`, s.code, s.description)
+		if !strings.Contains(all.String(), want) {
+			t.Errorf("no transcript shows %s", want)
 		}
 	}
 }

@@ -58,12 +58,11 @@ func Parse(text string) (Transcript, error) {
 	for block := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n\n") {
 		block = strings.Trim(block, "\n")
 		if open != nil {
-			if err := open.expect(block); err != nil {
-				return t, err
-			}
+			answered := open.expect(block)
 			t.Exchanges = append(t.Exchanges, *open)
-			open = nil
-			continue
+			if open = nil; answered {
+				continue
+			}
 		}
 		lines := strings.SplitAfter(block, "\n")
 		for len(lines) > 0 && (strings.HasPrefix(lines[0], "#") || strings.HasPrefix(lines[0], "set ")) {
@@ -90,7 +89,6 @@ func Parse(text string) (Transcript, error) {
 		}
 	}
 	if open != nil {
-		// A request that -update is to answer for the first time.
 		t.Exchanges = append(t.Exchanges, *open)
 	}
 	return t, nil
@@ -119,14 +117,15 @@ func (e *Exchange) request() error {
 	return nil
 }
 
-func (e *Exchange) expect(block string) error {
+// expect reads a response; false when the block is none, as after a request that is new and
+// waits for its first answer.
+func (e *Exchange) expect(block string) bool {
 	status, body, _ := strings.Cut(block, "\n")
 	n, err := strconv.Atoi(status)
-	if err != nil {
-		return fmt.Errorf("%w: response begins with %q", ErrTranscript, status)
+	if err == nil {
+		e.Status, e.Body = n, body
 	}
-	e.Status, e.Body = n, body
-	return nil
+	return err == nil
 }
 
 // Format writes a transcript as Parse reads it.

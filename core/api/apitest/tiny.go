@@ -1,0 +1,197 @@
+package apitest
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"math"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/onnx"
+)
+
+// The tiny network takes the mean colour of a picture, r, g and b in −1…1, to a logit
+// 4·(x·r + y·g + z·b) for each shade (x, y, z). So a red picture is "red", and everything
+// about an output can be told from a picture of one colour.
+const (
+	tinySize = 8
+	tinyHead = 2
+)
+
+type shade struct {
+	word    string
+	x, y, z float32
+	food    bool
+}
+
+// More shades than an output shows by default.
+var shades = []shade{
+	{"red", 1, -1, -1, true},
+	{"green", -1, 1, -1, true},
+	{"blue", -1, -1, 1, false},
+	{"yellow", 1, 1, -1, true},
+	{"magenta", 1, -1, 1, false},
+	{"cyan", -1, 1, 1, false},
+	{"white", 1, 1, 1, true},
+	{"black", -1, -1, -1, false},
+	{"reddish", 1, 0, 0, true},
+	{"greenish", 0, 1, 0, false},
+	{"bluish", 0, 0, 1, false},
+	{"not red", -1, 0, 0, false},
+	{"not green", 0, -1, 0, false},
+	{"not blue", 0, 0, -1, false},
+	{"orange", 1, 0, -1, true},
+	{"pink", 1, 0, 1, false},
+	{"lime", 0, 1, -1, true},
+	{"rose", 1, -1, 0, false},
+	{"azure", -1, 0, 1, false},
+	{"violet", 0, -1, 1, false},
+	{"mint", -1, 1, 0, true},
+	{"cream", 1, 1, 0, true},
+	{"sky", 0, 1, 1, false},
+	{"grey", 0, 0, 0, false},
+}
+
+// Tiny loads the tiny bundles: models with the ids and dates of the released ones, 24
+// concepts that are colours, four of the W3C's colour names, and names "red-de" beside "red".
+func Tiny(t testing.TB) *predict.Set {
+	t.Helper()
+	set, err := predict.Load(tinyBundles(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+func tinyBundles(t testing.TB) fs.FS {
+	t.Helper()
+	files := map[string][]byte{
+		"general-v1.3/network.onnx":   tinyNetwork(),
+		"general-v1.3/heads.f32":      make([]byte, 4*tinyHead*(predict.Dim+1)),
+		"general-v1.3/background.f16": make([]byte, 2*predict.Dim),
+		"general-v1.3/card.md":        []byte("# tiny\n"),
+		"food-items-v1.0/card.md":     []byte("# tiny\n"),
+		"general-embed/card.md":       []byte("# tiny\n"),
+		"color/colors.tsv": []byte("concept_id\tname\thex\nai_w3c0\tBlack\t#000000\nai_w3c1\tBlue\t#0000ff\n" +
+			"ai_w3c2\tRed\t#ff0000\nai_w3c3\tWhite\t#ffffff\n"),
+	}
+	binary.LittleEndian.PutUint16(files["general-v1.3/background.f16"], 0x3c00) // 1 in half precision
+	var concepts, calibration strings.Builder
+	concepts.WriteString("concept_id\tname\tclasses\tmodels\tkind\thead\n")
+	calibration.WriteString("concept_id\tclass_slope\thead_slope\tintercept\taverage_precision\tpositives\tjudged_on\n")
+	for i, s := range shades {
+		models := "general"
+		if s.food {
+			models = "general,food"
+		}
+		fmt.Fprintf(&concepts, "%s\t%s\t%d\t%s\tclass\t\n", s.id(), s.word, i, models)
+		fmt.Fprintf(&calibration, "%s\t1.0\t0.0\t0.0\t1.0\t20\ttiny\n", s.id())
+	}
+	files["general-v1.3/concepts.tsv"] = []byte(concepts.String())
+	files["general-v1.3/calibration.tsv"] = []byte(calibration.String())
+	for _, code := range lang.Codes() {
+		var names strings.Builder
+		for _, s := range shades {
+			name := s.word
+			if code != lang.English {
+				name += "-" + code
+			}
+			fmt.Fprintf(&names, "%s\t%s\n", s.id(), name)
+		}
+		files["general-v1.3/names/"+code+".tsv"] = []byte(names.String())
+	}
+	return withManifests(t, files)
+}
+
+func (s shade) id() string { return "ai_" + strings.ReplaceAll(s.word, " ", "") }
+
+func tinyNetwork() []byte {
+	matrix := func(name string, rows [][3]float32) *onnx.Tensor {
+		var data []byte
+		for _, row := range rows {
+			for _, v := range row {
+				data = binary.LittleEndian.AppendUint32(data, math.Float32bits(v))
+			}
+		}
+		return &onnx.Tensor{Name: name, Type: onnx.Float32, Shape: []int{len(rows), 3}, Data: data}
+	}
+	embedding := make([][3]float32, predict.Dim)
+	embedding[0][0], embedding[1][1], embedding[2][2] = 1, 1, 1
+	logits := make([][3]float32, 0, len(shades))
+	for _, s := range shades {
+		logits = append(logits, [3]float32{4 * s.x, 4 * s.y, 4 * s.z})
+	}
+	transposed := map[string]onnx.Attr{"transB": {Kind: onnx.AttrInt, I: 1}}
+	g := onnx.Graph{
+		Name: "tiny", Opset: 13,
+		Inputs: []onnx.Value{{Name: "image", Type: onnx.Float32, Shape: []int{-1, 3, tinySize, tinySize}}},
+		Outputs: []onnx.Value{
+			{Name: "embedding", Type: onnx.Float32, Shape: []int{-1, predict.Dim}},
+			{Name: "logits", Type: onnx.Float32, Shape: []int{-1, len(shades)}},
+		},
+		Nodes: []*onnx.Node{
+			{Name: "pool", Op: "GlobalAveragePool", In: []string{"image"}, Out: []string{"pooled"}},
+			{Name: "flat", Op: "Flatten", In: []string{"pooled"}, Out: []string{"mean"}},
+			{Name: "e", Op: "Gemm", In: []string{"mean", "we"}, Out: []string{"embedding"}, Attr: transposed},
+			{Name: "l", Op: "Gemm", In: []string{"mean", "wl"}, Out: []string{"logits"}, Attr: transposed},
+		},
+		Init: map[string]*onnx.Tensor{"we": matrix("we", embedding), "wl": matrix("wl", logits)},
+	}
+	return g.Marshal()
+}
+
+// withManifests adds the manifests of the released models, with the files' hashes.
+func withManifests(t testing.TB, files map[string][]byte) fs.FS {
+	t.Helper()
+	fsys := fstest.MapFS{}
+	hashes := map[string]map[string]string{}
+	for name, data := range files {
+		fsys[name] = &fstest.MapFile{Data: data}
+		folder, rest, _ := strings.Cut(name, "/")
+		if hashes[folder] == nil {
+			hashes[folder] = map[string]string{}
+		}
+		sum := sha256.Sum256(data)
+		hashes[folder][rest] = hex.EncodeToString(sum[:])
+	}
+	general := map[string]any{
+		"file": "network.onnx", "sha256": hashes["general-v1.3"]["network.onnx"],
+		"input":     map[string]any{"name": "image", "size": tinySize, "centre": 15},
+		"embedding": "embedding", "logits": "logits",
+		"dimensions": predict.Dim, "classes": len(shades), "heads": tinyHead,
+	}
+	for folder, m := range map[string]map[string]any{
+		"general-v1.3": {
+			"kind": "general", "type": "concept", "name": "general-v1.3", "display_name": "General", "network": general,
+			"id": "aaa03c23b3724a16a56b629203edc62c", "version_id": "aa9ca48295b37401f8af92ad1af0d91d",
+		},
+		"food-items-v1.0": {
+			"kind": "food", "type": "concept", "name": "food-items-v1.0", "display_name": "Food", "base": "general-v1.3",
+			"id": "bd367be194cf45149e75f01d59f77ba7", "version_id": "dfebc169854e429086aceb8368662641",
+		},
+		"color": {
+			"kind": "color", "type": "color", "name": "color", "display_name": "Color",
+			"id": "eeed0b6733a644cea07cf4c60f87ebb7", "version_id": "dd9458324b4b45c2be1a7ba84d27cd04",
+		},
+		"general-embed": {
+			"kind": "embed", "type": "embed", "name": "general-v1.3", "display_name": "General", "base": "general-v1.3",
+			"id": "bbb5f41425b8468d9b7a554ff10f8581", "version_id": "bb186755eda04f9cbb6fe32e816be104",
+		},
+	} {
+		m["format"], m["minimum_engine"], m["type_ext"], m["files"] = 1, 1, m["type"], hashes[folder]
+		m["created_at"], m["version_created_at"] = "2016-03-09T17:11:39.608845Z", "2016-07-13T01:19:12.147644Z"
+		data, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fsys[folder+"/manifest.json"] = &fstest.MapFile{Data: data}
+	}
+	return fsys
+}

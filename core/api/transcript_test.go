@@ -1,0 +1,35 @@
+package api_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/api/apitest"
+)
+
+var update = flag.Bool("update", false, "write the transcripts' answers instead of comparing them")
+
+// TestTranscripts replays testdata on the tiny bundles.
+func TestTranscripts(t *testing.T) {
+	set := apitest.Tiny(t)
+	h := apitest.Host{
+		Files: os.DirFS("testdata"),
+		Open: func(t testing.TB, settings map[string]string) apitest.Server {
+			return apitest.NewServer(t, set, nil, settings)
+		},
+	}
+	if *update {
+		h.Write = writeTranscript("testdata")
+	}
+	apitest.Run(t, h)
+}
+
+func writeTranscript(dir string) func(testing.TB, string, string) {
+	return func(t testing.TB, name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
