@@ -1,8 +1,8 @@
 package jpg
 
 import (
-	"bytes"
 	"encoding/binary"
+	"math/bits"
 )
 
 const (
@@ -50,28 +50,46 @@ func (r *bitReader) fill() {
 	r.base += r.p
 	r.end -= r.p
 	r.p = 0
-	for r.end < bufBytes {
-		part := r.data[r.next:min(r.next+bufBytes-r.end, len(r.data))]
-		i := bytes.IndexByte(part, 0xff)
-		if i < 0 {
-			r.end += copy(r.buf[r.end:], part)
-			r.next += len(part)
-			r.last = r.next == len(r.data)
-			if r.last {
-				return
-			}
+	r.unstuff()
+	for r.end < bufBytes && !r.last {
+		switch rest := r.data[r.next:]; {
+		case len(rest) == 0, rest[0] == 0xff && (len(rest) == 1 || rest[1] != 0):
+			r.last = true
+		case rest[0] == 0xff:
+			r.buf[r.end] = 0xff
+			r.end++
+			r.next += 2
+		default:
+			r.buf[r.end] = rest[0]
+			r.end++
+			r.next++
+		}
+	}
+}
+
+// unstuff does most of fill, eight bytes at a time.
+func (r *bitReader) unstuff() {
+	const low = 0x0101010101010101
+	data, next, end := r.data, r.next, r.end
+	for end < bufBytes && next+9 <= len(data) {
+		x := binary.LittleEndian.Uint64(data[next:])
+		binary.LittleEndian.PutUint64(r.buf[end:], x)
+		at := (^x - low) & x & (low << 7) // its lowest bit is that of the first 0xff
+		if at == 0 {
+			next += 8
+			end += 8
 			continue
 		}
-		r.end += copy(r.buf[r.end:], part[:i])
-		r.next += i
-		if r.next+1 >= len(r.data) || r.data[r.next+1] != 0 {
-			r.last = true
-			return
+		i := bits.TrailingZeros64(at) / 8
+		if data[next+i+1] != 0 {
+			next += i
+			end += i
+			break
 		}
-		r.buf[r.end] = 0xff
-		r.end++
-		r.next += 2
+		next += i + 2
+		end += i + 1
 	}
+	r.next, r.end = next, end
 }
 
 // low reports whether fill must be called before the next unit.
