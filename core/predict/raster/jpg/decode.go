@@ -27,6 +27,7 @@ type Decoder struct {
 	dc     [4]int32  // predictions
 	err    error     // of a symbol in the row being decoded
 	block  [64]int32 // in transform order; zero between blocks
+	passed [64]int32 // takes values that nobody needs
 	pix    [4][]byte
 	coefs  [4][]int32   // progressive: (down, across, kept) in the transform order of Scale 1
 	quants [4][64]int32 // of each component, in transform order

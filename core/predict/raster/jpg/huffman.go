@@ -32,13 +32,13 @@ const (
 )
 
 // skipTable passes over AC codes and their value bits, as many as fit in skipBits. An
-// entry is advance<<4 | bits, where advance is the number of coefficients passed, plus
+// entry is advance<<6 | bits, where advance is the number of coefficients passed, plus
 // skipEnd when the last code is the end of the block; skipOther where none fits.
 type skipTable [1 << skipBits]uint16
 
 const (
 	skipEnd   = 256
-	skipOther = 1024 << 4
+	skipOther = 1023 << 6
 )
 
 // huffman is one table of a DHT segment and what is derived from it.
@@ -178,21 +178,21 @@ func (h *huffman) makeSkip() {
 		}
 		part := h.skip[code<<(skipBits-length):]
 		for k := range part[:1<<(skipBits-length)] {
-			part[k] = uint16(advance<<4 | (length + size))
+			part[k] = uint16(advance<<6 | (length + size))
 		}
 	})
 	single := h.skip
 	for i, e := range single {
-		bits, advance := e&15, e>>4
+		bits, advance := e&63, e>>6
 		for advance < 63 {
 			next := single[uint32(i)<<bits&(1<<skipBits-1)]
-			if next == skipOther || bits+(next&15) > skipBits {
+			if next == skipOther || bits+(next&63) > skipBits {
 				break
 			}
-			bits += next & 15
-			advance += next >> 4
+			bits += next & 63
+			advance += next >> 6
 		}
-		h.skip[i] = advance<<4 | bits
+		h.skip[i] = advance<<6 | bits
 	}
 }
 

@@ -70,6 +70,9 @@ func (r *bitReader) limit() int {
 	return r.end - unitBytes
 }
 
+// The loops below keep the bit reader in local variables. Of their n only the low six
+// bits count: entries are subtracted whole, bits and all.
+
 // meanRow decodes units x0 to x1 for their DC alone and, with write, puts each block's
 // mean into pix.
 func (d *Decoder) meanRow(x0, x1 int, write bool) error {
@@ -79,7 +82,7 @@ func (d *Decoder) meanRow(x0, x1 int, write bool) error {
 	blocks := d.blocks[:d.s.blocks]
 	for x := x0; x < x1; x++ {
 		if p > limit {
-			r.acc, r.n, r.p = acc, n, p
+			r.acc, r.n, r.p = acc, n&63, p
 			var err error
 			if limit, err = r.more(); err != nil {
 				return err
@@ -88,15 +91,17 @@ func (d *Decoder) meanRow(x0, x1 int, write bool) error {
 		}
 		for i := range blocks {
 			b := &blocks[i]
+			skip, zig := b.skip, uint(1)
+			var e, z uint
 			acc |= binary.BigEndian.Uint64(buf[p:]) >> (n & 63)
-			p += int((63 - n) >> 3)
+			p += int(^n & 63 >> 3)
 			n |= 56
-			e := b.dc[acc>>(64-dcBits)]
-			diff := e >> 16
-			acc <<= uint(e) & 15
-			n -= uint(e) & 15
-			if e == 0 {
-				r.acc, r.n, r.p = acc, n, p
+			first := b.dc[acc>>(64-dcBits)]
+			diff := first >> 16
+			acc <<= uint(first) & 63
+			n -= uint(first)
+			if first == 0 {
+				r.acc, r.n, r.p = acc, n&63, p
 				diff = d.bigDC(b.i)
 				acc, n, p = r.acc, r.n, r.p
 			}
@@ -111,36 +116,59 @@ func (d *Decoder) meanRow(x0, x1 int, write bool) error {
 				continue
 			}
 			// 56 bits are at least one DC and three AC look-ups, or four AC look-ups.
-			for zig, k := uint(1), 3; ; k = 4 {
-				for ; k > 0; k-- {
-					e := uint(b.skip[acc>>(64-skipBits)])
-					z := zig + e>>4
-					if z > 63 {
-						if z == 64 || z-skipEnd < 64 {
-							acc <<= e & 15
-							n -= e & 15
-						} else {
-							r.acc, r.n, r.p = acc, n, p
-							d.passAC(b.i, int(zig))
-							acc, n, p = r.acc, r.n, r.p
-						}
-						goto next
-					}
-					zig = z
-					acc <<= e & 15
-					n -= e & 15
-				}
-				acc |= binary.BigEndian.Uint64(buf[p:]) >> (n & 63)
-				p += int((63 - n) >> 3)
-				n |= 56
+			goto three
+		four:
+			acc |= binary.BigEndian.Uint64(buf[p:]) >> (n & 63)
+			p += int(^n & 63 >> 3)
+			n |= 56
+			e = uint(skip[acc>>(64-skipBits)])
+			if z = zig + e>>6; z > 63 {
+				goto end
 			}
-		next:
+			zig = z
+			acc <<= e & 63
+			n -= e
+		three:
+			e = uint(skip[acc>>(64-skipBits)])
+			if z = zig + e>>6; z > 63 {
+				goto end
+			}
+			zig = z
+			acc <<= e & 63
+			n -= e
+			e = uint(skip[acc>>(64-skipBits)])
+			if z = zig + e>>6; z > 63 {
+				goto end
+			}
+			zig = z
+			acc <<= e & 63
+			n -= e
+			e = uint(skip[acc>>(64-skipBits)])
+			if z = zig + e>>6; z > 63 {
+				goto end
+			}
+			zig = z
+			acc <<= e & 63
+			n -= e
+			goto four
+		end:
+			if z == 64 || z-skipEnd < 64 {
+				acc <<= e & 63
+				n -= e
+				continue
+			}
+			r.acc, r.n, r.p = acc, n&63, p
+			zig = d.bigAC(b.i, zig, &d.passed)
+			acc, n, p = r.acc, r.n, r.p
+			if zig < 64 {
+				goto four
+			}
 		}
 		if d.err != nil {
 			return d.err
 		}
 	}
-	r.acc, r.n, r.p = acc, n, p
+	r.acc, r.n, r.p = acc, n&63, p
 	return nil
 }
 
@@ -152,7 +180,7 @@ func (d *Decoder) valueRow(x0, x1 int) error {
 	blocks, block, place, keepTo := d.blocks[:d.s.blocks], &d.block, d.place, d.keepTo
 	for x := x0; x < x1; x++ {
 		if p > limit {
-			r.acc, r.n, r.p = acc, n, p
+			r.acc, r.n, r.p = acc, n&63, p
 			var err error
 			if limit, err = r.more(); err != nil {
 				return err
@@ -162,19 +190,19 @@ func (d *Decoder) valueRow(x0, x1 int) error {
 		for i := range blocks {
 			b := &blocks[i]
 			acc |= binary.BigEndian.Uint64(buf[p:]) >> (n & 63)
-			p += int((63 - n) >> 3)
+			p += int(^n & 63 >> 3)
 			n |= 56
-			e := b.dc[acc>>(64-dcBits)]
-			diff := e >> 16
-			acc <<= uint(e) & 15
-			n -= uint(e) & 15
-			if e == 0 {
-				r.acc, r.n, r.p = acc, n, p
+			first := b.dc[acc>>(64-dcBits)]
+			diff := first >> 16
+			acc <<= uint(first) & 63
+			n -= uint(first)
+			if first == 0 {
+				r.acc, r.n, r.p = acc, n&63, p
 				diff = d.bigDC(b.i)
 				acc, n, p = r.acc, r.n, r.p
 			}
 			d.dc[b.comp&3] += diff
-			zig := uint(1)
+			zig, ac, skip := uint(1), b.ac, b.skip
 			if d.eobRun != 0 {
 				d.eobRun--
 				goto done
@@ -182,16 +210,16 @@ func (d *Decoder) valueRow(x0, x1 int) error {
 			// 56 bits are at least one DC and four AC look-ups, or five AC look-ups.
 			for k := 4; ; k = 5 {
 				for ; k > 0; k-- {
-					e := b.ac[acc>>(64-acBits)]
+					e := ac[acc>>(64-acBits)]
 					z := zig + uint(e>>8)&0xff
 					if z > 63 {
 						if z-acEnd < 64 {
-							acc <<= uint(e) & 15
-							n -= uint(e) & 15
+							acc <<= uint(e) & 63
+							n -= uint(e)
 							goto done
 						}
-						r.acc, r.n, r.p = acc, n, p
-						zig = d.bigAC(b.i, zig)
+						r.acc, r.n, r.p = acc, n&63, p
+						zig = d.bigAC(b.i, zig, block)
 						acc, n, p = r.acc, r.n, r.p
 						if zig > keepTo {
 							goto rest
@@ -199,36 +227,37 @@ func (d *Decoder) valueRow(x0, x1 int) error {
 						break
 					}
 					block[place[z&63]&63] = e >> 16
-					acc <<= uint(e) & 15
-					n -= uint(e) & 15
+					acc <<= uint(e) & 63
+					n -= uint(e)
 					if zig = z + 1; zig > keepTo {
 						goto rest
 					}
 				}
 				acc |= binary.BigEndian.Uint64(buf[p:]) >> (n & 63)
-				p += int((63 - n) >> 3)
+				p += int(^n & 63 >> 3)
 				n |= 56
 			}
 		rest:
 			for z := zig; z < 64; {
 				acc |= binary.BigEndian.Uint64(buf[p:]) >> (n & 63)
-				p += int((63 - n) >> 3)
+				p += int(^n & 63 >> 3)
 				n |= 56
 				for range 4 {
-					e := uint(b.skip[acc>>(64-skipBits)])
-					if z += e >> 4; z > 63 {
-						if z == 64 || z-skipEnd < 64 {
-							acc <<= e & 15
-							n -= e & 15
-						} else {
-							r.acc, r.n, r.p = acc, n, p
-							d.passAC(b.i, int(z-e>>4))
-							acc, n, p = r.acc, r.n, r.p
-						}
+					e := uint(skip[acc>>(64-skipBits)])
+					next := z + e>>6
+					if next < 64 || next == 64 || next-skipEnd < 64 {
+						acc <<= e & 63
+						n -= e
+						z = next
+					} else {
+						r.acc, r.n, r.p = acc, n&63, p
+						z = d.bigAC(b.i, z, &d.passed)
+						acc, n, p = r.acc, r.n, r.p
 						break
 					}
-					acc <<= e & 15
-					n -= e & 15
+					if z > 63 {
+						break
+					}
 				}
 			}
 		done:
@@ -238,7 +267,7 @@ func (d *Decoder) valueRow(x0, x1 int) error {
 			return d.err
 		}
 	}
-	r.acc, r.n, r.p = acc, n, p
+	r.acc, r.n, r.p = acc, n&63, p
 	return nil
 }
 
@@ -277,10 +306,10 @@ func (d *Decoder) fail(err error) {
 	}
 }
 
-// bigAC decodes one AC code into d.block symbol by symbol and returns the coefficient
+// bigAC decodes one AC code into block symbol by symbol and returns the coefficient
 // after it, 64 or more at the end of the block. The end of several blocks is one of a
 // progressive picture, but image/jpeg takes it everywhere.
-func (d *Decoder) bigAC(i int, zig uint) uint {
+func (d *Decoder) bigAC(i int, zig uint, block *[64]int32) uint {
 	symbol, err := d.bits.symbol(d.s.ac[i])
 	if err != nil {
 		d.fail(err)
@@ -292,7 +321,7 @@ func (d *Decoder) bigAC(i int, zig uint) uint {
 		if zig += run; zig > 63 {
 			return 64
 		}
-		d.block[d.place[zig]] = extend(d.bits.take(size), int(size))
+		block[d.place[zig]] = extend(d.bits.take(size), int(size))
 		return zig + 1
 	case run == 15:
 		return zig + 16
@@ -300,13 +329,4 @@ func (d *Decoder) bigAC(i int, zig uint) uint {
 		d.eobRun = 1<<run + int(d.bits.take(run)) - 1
 		return 64
 	}
-}
-
-// passAC passes over the AC codes of a block from zig on, symbol by symbol.
-func (d *Decoder) passAC(i int, zig int) {
-	kept := d.block
-	for z := uint(zig); z < 64; {
-		z = d.bigAC(i, z)
-	}
-	d.block = kept
 }
