@@ -171,8 +171,6 @@ func intsAttr(v ...int) onnx.Attr {
 	return a
 }
 
-func floatAttr(f float64) onnx.Attr { return onnx.Attr{Kind: onnx.AttrFloat, F: float32(f)} }
-
 func textAttr(s string) onnx.Attr { return onnx.Attr{Kind: onnx.AttrString, S: []byte(s)} }
 
 // attrs returns w as ONNX attributes; auto is "" for explicit padding.
