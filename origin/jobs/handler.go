@@ -1,0 +1,42 @@
+package jobs
+
+import (
+	"context"
+
+	"github.com/sightline-dev/sightline/core/api"
+)
+
+// Service is the engine as the pool drives it.
+type Service interface {
+	Begin(ctx context.Context, r *api.Request) *api.Call
+	Refuse(r *api.Request, err error) api.Response
+}
+
+// Handler answers requests with a service and runs what its calls wait for on a pool.
+type Handler struct {
+	Service Service
+	Pool    *Pool
+}
+
+// Serve answers r. Requests with a body may mean work, so only so many are begun at once.
+func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
+	if len(r.Body) > 0 {
+		leave, err := h.Pool.Enter()
+		if err != nil {
+			return h.Refuse(r, err)
+		}
+		defer leave()
+	}
+	call := h.Service.Begin(ctx, r)
+	for !call.Done() {
+		results, err := h.Pool.Run(ctx, call.Jobs())
+		if err != nil {
+			return h.Refuse(r, err)
+		}
+		call.Resume(results)
+	}
+	return call.Response()
+}
+
+// Refuse answers a request that is not let through.
+func (h *Handler) Refuse(r *api.Request, err error) api.Response { return h.Service.Refuse(r, err) }

@@ -1,0 +1,225 @@
+// Package jobs runs what calls of the interface wait for: pictures to be fetched and
+// analysed.
+//
+//	call ── jobs ──▶ few at a time of one call ──▶ fetch slots ──▶ analysers, one a core ──▶ results
+//	 │                                             (or the blobs)    first come, first served
+//	 └ Enter: bounded calls, else busy
+//
+// The engine is one thread and starts nothing; this is where its parallelism comes from. A
+// picture uses one core from its bytes to its concepts, which keeps it in that core's cache;
+// several pictures use several. One call never has more than a few pictures in the queue, so
+// a call of 128 does not hold up a call of one. Fetching and analysing go picture by picture:
+// the bytes of a call's pictures are never all in memory.
+//
+// A panic of an analysis costs that picture and its analyser, which is replaced.
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// Analyser turns pictures into analyses, one at a time; *predict.Analyser is one.
+type Analyser interface {
+	Analyse(picture []byte, c raster.Crop, w predict.Want) (predict.Analysis, error)
+}
+
+var _ Analyser = (*predict.Analyser)(nil)
+
+// Options are the settings of a [Pool]. NewAnalyser, Fetch, Blob, Now and Log are required.
+type Options struct {
+	NewAnalyser func(raster.Limits) Analyser                           // makes an analyser for one thread
+	Fetch       func(ctx context.Context, url string) ([]byte, error)  // gets a picture from elsewhere
+	Blob        func(ctx context.Context, h blob.Hash) ([]byte, error) // gets a picture that we keep
+	Now         func() time.Time                                       // the clock
+	Log         *slog.Logger                                           // causes of failed fetches at Debug, panics at Error
+	Panics      func(any)                                              // told of recovered panics; nil: nobody
+
+	Workers     int           // analyses at once; 0 means 1
+	Fetches     int           // pictures being fetched or waiting, in memory; 0 means 16
+	PerCall     int           // pictures of one call at once; 0 means 8
+	MaxCalls    int           // calls at once, waiting ones too; 0 means 16 for each worker
+	MaxPictures int           // pictures of all calls that are not done; 0 means 256 for each worker
+	PictureTime time.Duration // of one analysis; 0 means 1.8 s
+	Limits      raster.Limits // of pictures; Expired is set by the pool
+}
+
+// Pool runs jobs. It is safe for concurrent use and starts goroutines only inside Run.
+type Pool struct {
+	o        Options
+	idle     chan *worker  // analysers that nobody uses
+	fetches  chan struct{} // a token for each picture in memory
+	calls    atomic.Int64
+	pictures atomic.Int64
+	done     atomic.Int64
+}
+
+// worker is an analyser and the time at which it must give up on its picture.
+type worker struct {
+	analyser Analyser
+	deadline time.Time
+}
+
+// New makes a pool and its analysers.
+func New(o Options) *Pool {
+	or := func(v *int, d int) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	or(&o.Workers, 1)
+	or(&o.Fetches, 16)
+	or(&o.PerCall, 8)
+	or(&o.MaxCalls, 16*o.Workers)
+	or(&o.MaxPictures, 256*o.Workers)
+	if o.PictureTime <= 0 {
+		o.PictureTime = 1800 * time.Millisecond
+	}
+	p := &Pool{o: o, idle: make(chan *worker, o.Workers), fetches: make(chan struct{}, o.Fetches)}
+	for range o.Workers {
+		p.idle <- p.newWorker()
+	}
+	return p
+}
+
+func (p *Pool) newWorker() *worker {
+	w := &worker{}
+	limits := p.o.Limits
+	limits.Expired = func() bool { return p.o.Now().After(w.deadline) }
+	w.analyser = p.o.NewAnalyser(limits)
+	return w
+}
+
+// Full returns an error while no more calls are taken.
+func (p *Pool) Full() error {
+	if p.calls.Load() >= int64(p.o.MaxCalls) {
+		return fmt.Errorf("%d calls are under way: %w", p.o.MaxCalls, api.ErrBusy)
+	}
+	return nil
+}
+
+// Enter counts a call in, or returns an error that wraps api.ErrBusy. Every call that came
+// in must leave.
+func (p *Pool) Enter() (leave func(), err error) {
+	if p.calls.Add(1) > int64(p.o.MaxCalls) {
+		p.calls.Add(-1)
+		return nil, fmt.Errorf("%d calls are under way: %w", p.o.MaxCalls, api.ErrBusy)
+	}
+	return func() { p.calls.Add(-1) }, nil
+}
+
+// Load returns the calls and pictures under way, and the pictures done since the start.
+func (p *Pool) Load() (calls, pictures, done int64) {
+	return p.calls.Load(), p.pictures.Load(), p.done.Load()
+}
+
+// Run runs the jobs of one call and returns their results in order. Its error is for the
+// whole call: it wraps api.ErrBusy when too many pictures wait, or when ctx was cancelled,
+// and api.ErrTimeout when ctx's time was over.
+func (p *Pool) Run(ctx context.Context, jobs []api.Job) ([]api.Result, error) {
+	n := int64(len(jobs))
+	if pending := p.pictures.Add(n); pending > int64(p.o.MaxPictures) && pending > n {
+		p.pictures.Add(-n)
+		return nil, fmt.Errorf("%d pictures are waiting: %w", pending-n, api.ErrBusy)
+	}
+	defer p.pictures.Add(-n)
+
+	results := make([]api.Result, len(jobs))
+	var (
+		next atomic.Int64
+		wg   sync.WaitGroup
+	)
+	for range min(p.o.PerCall, len(jobs)) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < n; i = next.Add(1) - 1 {
+				results[i] = p.one(ctx, &jobs[i])
+			}
+		})
+	}
+	wg.Wait()
+	return results, gaveUp(ctx)
+}
+
+// gaveUp says why a context has ended, in the interface's words.
+func gaveUp(ctx context.Context) error {
+	switch err := ctx.Err(); {
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("%w: send fewer pictures at once", api.ErrTimeout)
+	case err != nil:
+		return fmt.Errorf("the server is stopping: %w", api.ErrBusy)
+	}
+	return nil
+}
+
+// one fetches and analyses one picture.
+func (p *Pool) one(ctx context.Context, job *api.Job) (r api.Result) {
+	select {
+	case p.fetches <- struct{}{}:
+		defer func() { <-p.fetches }()
+	case <-ctx.Done():
+		return api.Result{Err: gaveUp(ctx)}
+	}
+	picture, err := p.bytes(ctx, job)
+	if err != nil {
+		return api.Result{Err: err}
+	}
+	select {
+	case w := <-p.idle:
+		return p.analyse(w, picture, job)
+	case <-ctx.Done():
+		return api.Result{Err: gaveUp(ctx)}
+	}
+}
+
+// bytes gets a job's picture.
+func (p *Pool) bytes(ctx context.Context, job *api.Job) ([]byte, error) {
+	if job.URL == "" {
+		b, err := p.o.Blob(ctx, job.Blob)
+		if err != nil {
+			p.o.Log.Error("blob", "hash", job.Blob.String(), "error", err)
+		}
+		return b, err
+	}
+	b, err := p.o.Fetch(ctx, job.URL)
+	if err == nil {
+		return b, nil
+	}
+	if ctx.Err() != nil {
+		return nil, gaveUp(ctx)
+	}
+	var told interface{ Cause() error }
+	if errors.As(err, &told) {
+		p.o.Log.Debug("fetch", "url", job.URL, "error", told.Cause())
+	}
+	return nil, api.ErrFetch
+}
+
+// analyse uses w and puts it back, or a new one in its place when it panicked.
+func (p *Pool) analyse(w *worker, picture []byte, job *api.Job) (r api.Result) {
+	defer func() {
+		if v := recover(); v != nil {
+			p.o.Log.Error("panic", "job", job.URL, "blob", job.Blob.String(), "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			if p.o.Panics != nil {
+				p.o.Panics(v)
+			}
+			r = api.Result{Err: api.ErrInternal}
+			w = p.newWorker()
+		}
+		p.done.Add(1)
+		p.idle <- w
+	}()
+	w.deadline = p.o.Now().Add(p.o.PictureTime)
+	r.Analysis, r.Err = w.analyser.Analyse(picture, job.Crop, job.Want)
+	return r
+}

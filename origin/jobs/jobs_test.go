@@ -1,0 +1,297 @@
+package jobs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake analyses a picture by giving its bytes back as values, after the time it takes.
+type fake struct {
+	takes   time.Duration
+	busy    *atomic.Int64 // analyses under way
+	most    *atomic.Int64 // the most there were
+	expired func() bool
+	used    atomic.Bool
+}
+
+func (f *fake) Analyse(picture []byte, _ raster.Crop, _ predict.Want) (predict.Analysis, error) {
+	if f.used.Swap(true) {
+		panic("one analyser is used by two threads")
+	}
+	defer f.used.Store(false)
+	if n := f.busy.Add(1); n > f.most.Load() {
+		f.most.Store(n)
+	}
+	defer f.busy.Add(-1)
+	switch {
+	case bytes.Equal(picture, []byte("panic")):
+		f.used.Store(true) // it must never be used again
+		defer f.used.Store(true)
+		panic("a bug")
+	case bytes.Equal(picture, []byte("bad")):
+		return predict.Analysis{}, raster.ErrCorrupt
+	case bytes.Equal(picture, []byte("slow")):
+		for !f.expired() {
+			time.Sleep(10 * time.Millisecond) // virtual
+		}
+		return predict.Analysis{}, raster.ErrExpired
+	}
+	time.Sleep(f.takes) // virtual
+	return predict.Analysis{General: []float32{float32(len(picture))}}, nil
+}
+
+type gauge struct{ busy, most, made atomic.Int64 }
+
+func options(g *gauge, takes time.Duration) Options {
+	return Options{
+		NewAnalyser: func(l raster.Limits) Analyser {
+			g.made.Add(1)
+			return &fake{takes: takes, busy: &g.busy, most: &g.most, expired: l.Expired}
+		},
+		Fetch: func(_ context.Context, url string) ([]byte, error) {
+			return []byte(strings.TrimPrefix(url, "http://")), nil
+		},
+		Blob: func(_ context.Context, h blob.Hash) ([]byte, error) {
+			if h == blob.Sum(nil) {
+				return nil, blob.ErrNotFound
+			}
+			return []byte("blob"), nil
+		},
+		Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+func urls(n int) []api.Job {
+	out := make([]api.Job, n)
+	for i := range out {
+		out[i].URL = "http://" + strings.Repeat("x", i+1)
+	}
+	return out
+}
+
+func TestRunKeepsOrderAndUsesEveryWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g gauge
+		o := options(&g, time.Second)
+		o.Workers = 4
+		p := New(o)
+		start := time.Now()
+		results, err := p.Run(t.Context(), urls(40))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range results {
+			if r.Err != nil || r.Analysis.General[0] != float32(i+1) {
+				t.Errorf("result %d = %v, %v", i, r.Analysis.General, r.Err)
+			}
+		}
+		if took := time.Since(start); took != 10*time.Second || g.most.Load() != 4 {
+			t.Errorf("40 pictures of a second took %v on %d of 4 workers, want 10s", took, g.most.Load())
+		}
+		if calls, pictures, done := p.Load(); calls != 0 || pictures != 0 || done != 40 {
+			t.Errorf("Load() = %d, %d, %d after all", calls, pictures, done)
+		}
+	})
+}
+
+// TestBigCallLetsSmallOnesIn has one call of 100 pictures and then one of a single picture.
+func TestBigCallLetsSmallOnesIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g gauge
+		p := New(options(&g, time.Second))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := p.Run(t.Context(), urls(100)); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		start := time.Now()
+		if _, err := p.Run(t.Context(), urls(1)); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("a call of one took %v behind one of 100 seconds, want at most 10s", took)
+		}
+		wg.Wait()
+	})
+}
+
+func TestResultsOfFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g gauge
+		var panics []any
+		var log strings.Builder
+		o := options(&g, 0)
+		o.Panics = func(v any) { panics = append(panics, v) }
+		o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		fetch := o.Fetch
+		o.Fetch = func(ctx context.Context, url string) ([]byte, error) {
+			if url == "http://private" {
+				return nil, caused{errors.New("10.0.0.1 is not public")}
+			}
+			return fetch(ctx, url)
+		}
+		p := New(o)
+		results, err := p.Run(t.Context(), []api.Job{
+			{URL: "http://bad"}, {URL: "http://panic"}, {URL: "http://private"}, {Blob: blob.Sum(nil)},
+			{Blob: blob.Sum([]byte("x"))}, {URL: "http://slow"}, {URL: "http://panic"}, {URL: "http://good"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []error{raster.ErrCorrupt, api.ErrInternal, api.ErrFetch, blob.ErrNotFound, nil, raster.ErrExpired, api.ErrInternal, nil} {
+			if !errors.Is(results[i].Err, want) {
+				t.Errorf("result %d = %v, want %v", i, results[i].Err, want)
+			}
+		}
+		if text := results[2].Err.Error(); text != api.ErrFetch.Error() {
+			t.Errorf("a failed fetch tells %q", text)
+		}
+		if len(panics) != 2 || g.made.Load() != 3 {
+			t.Errorf("%d panics and %d analysers made, want 2 and 3", len(panics), g.made.Load())
+		}
+		if !strings.Contains(log.String(), "10.0.0.1 is not public") {
+			t.Errorf("the cause of the failed fetch is not in the log:\n%s", &log)
+		}
+	})
+}
+
+type caused struct{ error }
+
+func (c caused) Cause() error  { return c.error }
+func (c caused) Error() string { return "failed" }
+
+func TestTimeAndCancelEndTheWholeCall(t *testing.T) {
+	for name, tt := range map[string]struct {
+		end  func(context.Context) (context.Context, context.CancelFunc)
+		want error
+	}{
+		"deadline": {func(c context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(c, 5*time.Second)
+		}, api.ErrTimeout},
+		"cancel": {func(c context.Context) (context.Context, context.CancelFunc) {
+			c, cancel := context.WithCancel(c)
+			time.AfterFunc(5*time.Second, cancel)
+			return c, cancel
+		}, api.ErrBusy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var g gauge
+				o := options(&g, time.Second)
+				fetch := o.Fetch
+				o.Fetch = func(ctx context.Context, url string) ([]byte, error) {
+					if url == "http://xx" {
+						<-ctx.Done()
+						return nil, ctx.Err()
+					}
+					return fetch(ctx, url)
+				}
+				p := New(o)
+				ctx, cancel := tt.end(t.Context())
+				defer cancel()
+				start := time.Now()
+				_, err := p.Run(ctx, urls(100))
+				if !errors.Is(err, tt.want) || time.Since(start) > 7*time.Second {
+					t.Errorf("Run = %v after %v, want %v after 5s and what was begun", err, time.Since(start), tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestBounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g gauge
+		o := options(&g, time.Second)
+		o.MaxCalls, o.MaxPictures, o.Fetches = 2, 10, 3
+		p := New(o)
+		first, err := p.Enter()
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := p.Enter()
+		if err != nil || p.Full() == nil {
+			t.Fatalf("second Enter: %v; Full: %v", err, p.Full())
+		}
+		if _, err := p.Enter(); !errors.Is(err, api.ErrBusy) || !errors.Is(p.Full(), api.ErrBusy) {
+			t.Errorf("third Enter = %v, want ErrBusy", err)
+		}
+		first()
+		second()
+		if p.Full() != nil {
+			t.Errorf("Full() = %v after all have left", p.Full())
+		}
+
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := p.Run(t.Context(), urls(12)); err != nil { // more than the bound, but alone
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		if n := len(p.fetches); n != 3 {
+			t.Errorf("%d pictures are in memory, want 3", n)
+		}
+		if _, err := p.Run(t.Context(), urls(1)); !errors.Is(err, api.ErrBusy) {
+			t.Errorf("Run over the bound = %v, want ErrBusy", err)
+		}
+		wg.Wait()
+		if _, err := p.Run(t.Context(), urls(1)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// service is a Service whose calls want the jobs that the body names.
+type service struct{ refused []error }
+
+func (s *service) Begin(_ context.Context, r *api.Request) *api.Call {
+	return api.Answered(api.Response{Status: 200, Body: fmt.Appendf(nil, "%s %s", r.Method, r.Path)})
+}
+
+func (s *service) Refuse(_ *api.Request, err error) api.Response {
+	s.refused = append(s.refused, err)
+	return api.Response{Status: 503}
+}
+
+func TestHandlerBoundsCallsWithABody(t *testing.T) {
+	var g gauge
+	o := options(&g, 0)
+	o.MaxCalls = 1
+	s := &service{}
+	h := &Handler{Service: s, Pool: New(o)}
+	leave, err := h.Pool.Enter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res := h.Serve(t.Context(), &api.Request{Method: "GET", Path: "/v2/models"}); res.Status != 200 {
+		t.Errorf("a read while full: %d, want 200", res.Status)
+	}
+	if res := h.Serve(t.Context(), &api.Request{Method: "POST", Path: "/v2/x", Body: []byte("{}")}); res.Status != 503 || !errors.Is(s.refused[0], api.ErrBusy) {
+		t.Errorf("a write while full: %d, want 503", res.Status)
+	}
+	leave()
+	if res := h.Serve(t.Context(), &api.Request{Method: "POST", Path: "/v2/x", Body: []byte("{}")}); res.Status != 200 || string(res.Body) != "POST /v2/x" {
+		t.Errorf("a write: %d %s, want 200", res.Status, res.Body)
+	}
+}
