@@ -102,7 +102,7 @@ type Limits struct {
 	Pixels            int64       // pixels held decoded (of a JPEG: after DCT scaling); default 40 MP
 	BaselinePixels    int64       // declared pixels of a baseline JPEG; default 200 MP
 	ProgressivePixels int64       // declared pixels of a progressive JPEG; default 64 MP
-	TightPixels       int64       // declared pixels of a TIFF or BMP; default 20 MP
+	TightPixels       int64       // declared pixels of a TIFF, BMP or WebP; default 20 MP
 	Side              int         // declared width or height; default 30,000, at most 65,535
 	Scans             int         // scans of a JPEG; default 64
 	ScanBlocks        int64       // scans × 8×8 blocks of a JPEG; default 32 million
