@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -39,6 +38,7 @@ type ColorShare struct {
 // each channel rounded half up. Shares under a hundredth are left out, but never the largest.
 type palette struct {
 	colors []Color
+	lab    []oklab  // of colors
 	byL    []swatch // ascending in L
 }
 
@@ -52,27 +52,36 @@ func newPalette(colors []Color) *palette {
 	p := &palette{colors: colors}
 	for i, c := range colors {
 		rgb, _ := parseHex(c.Hex)
-		p.byL = append(p.byL, swatch{toOKLab(rgb[0], rgb[1], rgb[2]), i})
+		lab := toOKLab(rgb[0], rgb[1], rgb[2])
+		p.lab = append(p.lab, lab)
+		p.byL = append(p.byL, swatch{lab, i})
 	}
 	slices.SortStableFunc(p.byL, func(a, b swatch) int { return cmp.Compare(a.lab.l, b.lab.l) })
 	return p
 }
 
-// nearest returns the place of the colour nearest to c. It walks away from c in lightness
-// both ways, and stops where lightness alone is farther than the best.
-func (p *palette) nearest(c oklab) int {
-	place, best := -1, int64(1)<<62
-	try := func(s *swatch) {
-		if d := s.lab.distance(c); d < best || d == best && s.place < place {
-			place, best = s.place, d
+// nearest returns the place of the colour nearest to c. It walks away from c in lightness both
+// ways, and stops where lightness alone is farther than the best so far. Of equally near ones it
+// is the first, wherever the walk begins; guess, a place, only makes it short.
+func (p *palette) nearest(c oklab, guess int) int {
+	place, best := guess, p.lab[guess].distance(c)
+	lo, hi := 0, len(p.byL)
+	for lo < hi {
+		if mid := (lo + hi) / 2; p.byL[mid].lab.l < c.l {
+			lo = mid + 1
+		} else {
+			hi = mid
 		}
 	}
-	up := sort.Search(len(p.byL), func(i int) bool { return p.byL[i].lab.l >= c.l })
-	for i := up; i < len(p.byL) && square(p.byL[i].lab.l-c.l) <= best; i++ {
-		try(&p.byL[i])
+	for i := lo; i < len(p.byL) && square(p.byL[i].lab.l-c.l) <= best; i++ {
+		if d := p.byL[i].lab.distance(c); d < best || d == best && p.byL[i].place < place {
+			place, best = p.byL[i].place, d
+		}
 	}
-	for i := up - 1; i >= 0 && square(p.byL[i].lab.l-c.l) <= best; i-- {
-		try(&p.byL[i])
+	for i := lo - 1; i >= 0 && square(p.byL[i].lab.l-c.l) <= best; i-- {
+		if d := p.byL[i].lab.distance(c); d < best || d == best && p.byL[i].place < place {
+			place, best = p.byL[i].place, d
+		}
 	}
 	return place
 }
@@ -86,10 +95,10 @@ type tally struct {
 func (p *palette) shares(pix []byte, tallies []tally) []ColorShare {
 	clear(tallies)
 	var last [3]byte
-	place := -1
+	place := p.nearest(oklab{}, 0)
 	for i := 0; i+3 <= len(pix); i += 3 {
-		if c := [3]byte(pix[i:]); place < 0 || c != last {
-			place, last = p.nearest(toOKLab(c[0], c[1], c[2])), c
+		if c := [3]byte(pix[i:]); c != last {
+			place, last = p.nearest(toOKLab(c[0], c[1], c[2]), place), c
 		}
 		t := &tallies[place]
 		t.pixels++
