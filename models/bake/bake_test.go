@@ -1,0 +1,333 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/image/colornames"
+
+	"github.com/sightline-dev/sightline/core/predict/nn"
+	"github.com/sightline-dev/sightline/core/predict/onnx"
+)
+
+// network is a small network of every kind of layer that the bake quantises, on 224 × 224.
+func smallNetwork() *onnx.Graph {
+	rng := rand.New(rand.NewPCG(1, 2))
+	init := map[string]*onnx.Tensor{}
+	weights := func(name string, shape ...int) {
+		n := 1
+		for _, d := range shape {
+			n *= d
+		}
+		v := make([]float32, n)
+		for i := range v {
+			v[i] = float32(rng.Float64() - 0.4)
+		}
+		init[name] = onnx.FromFloat32s(name, shape, v)
+	}
+	ints := func(v ...int64) onnx.Attr { return onnx.Attr{Kind: onnx.AttrInts, Ints: v} }
+	weights("w1", 8, 3, 8, 8)
+	weights("b1", 8)
+	weights("w2", 8, 1, 3, 3)
+	weights("b2", 8)
+	weights("w3", 8, 8, 1, 1)
+	weights("b3", 8)
+	weights("we", 8, 16) // (in, out): turned by the bake
+	weights("be", 16)
+	weights("wl", 5, 8)
+	weights("bl", 5)
+	weights("wh", 16, 4)
+	weights("bh", 4)
+	init["zero"] = onnx.FromFloat32s("zero", nil, []float32{0})
+	init["six"] = onnx.FromFloat32s("six", nil, []float32{6})
+	one := map[string]onnx.Attr{"axis": {Kind: onnx.AttrInt, I: 1}}
+	return &onnx.Graph{
+		Name: "small", Opset: 13, Init: init,
+		Inputs: []onnx.Value{{Name: "image", Type: onnx.Float32, Shape: []int{-1, 3, 224, 224}}},
+		Outputs: []onnx.Value{
+			{Name: "embedding", Type: onnx.Float32, Shape: []int{-1, 16}},
+			{Name: "logits", Type: onnx.Float32, Shape: []int{-1, 5}},
+			{Name: "heads", Type: onnx.Float32, Shape: []int{-1, 4}},
+		},
+		Nodes: []*onnx.Node{
+			{Name: "c1", Op: "Conv", In: []string{"image", "w1", "b1"}, Out: []string{"v1c"}, Attr: map[string]onnx.Attr{"kernel_shape": ints(8, 8), "strides": ints(16, 16)}},
+			{Name: "r1", Op: "Clip", In: []string{"v1c", "zero", "six"}, Out: []string{"v1"}},
+			{Name: "c2", Op: "Conv", In: []string{"v1", "w2", "b2"}, Out: []string{"v2c"}, Attr: map[string]onnx.Attr{"kernel_shape": ints(3, 3), "group": {Kind: onnx.AttrInt, I: 8}, "pads": ints(1, 1, 1, 1)}},
+			{Name: "r2", Op: "Clip", In: []string{"v2c", "zero", "six"}, Out: []string{"v2"}},
+			{Name: "c3", Op: "Conv", In: []string{"v2", "w3", "b3"}, Out: []string{"v3"}, Attr: map[string]onnx.Attr{"kernel_shape": ints(1, 1)}},
+			{Name: "a", Op: "Add", In: []string{"v1", "v3"}, Out: []string{"v4"}},
+			{Name: "p", Op: "GlobalAveragePool", In: []string{"v4"}, Out: []string{"v5"}},
+			{Name: "f", Op: "Flatten", In: []string{"v5"}, Out: []string{"v6"}},
+			{Name: "e", Op: "Gemm", In: []string{"v6", "we", "be"}, Out: []string{"embedding"}},
+			{Name: "l", Op: "Gemm", In: []string{"v6", "wl", "bl"}, Out: []string{"logits"}, Attr: map[string]onnx.Attr{"transB": {Kind: onnx.AttrInt, I: 1}}},
+			{Name: "u", Op: "LpNormalization", In: []string{"embedding"}, Out: []string{"unit"}, Attr: one},
+			{Name: "h", Op: "Gemm", In: []string{"unit", "wh", "bh"}, Out: []string{"heads"}},
+		},
+	}
+}
+
+// pictures writes a few smooth pictures with noise.
+func pictures(t *testing.T, n int) []string {
+	t.Helper()
+	dir := t.TempDir()
+	rng := rand.New(rand.NewPCG(3, 4))
+	for i := range n {
+		img := image.NewRGBA(image.Rect(0, 0, 240, 240))
+		r, g, b := rng.IntN(200), rng.IntN(200), rng.IntN(200)
+		for y := range 240 {
+			for x := range 240 {
+				img.Set(x, y, color.RGBA{uint8(r + x/6), uint8(g + y/6), uint8(b + rng.IntN(50)), 255})
+			}
+		}
+		var out bytes.Buffer
+		if err := jpeg.Encode(&out, img, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, string(rune('a'+i))+".jpg"), out.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	paths, err := folder(dir)
+	if err != nil || len(paths) != n {
+		t.Fatalf("%d pictures, %v", len(paths), err)
+	}
+	return paths
+}
+
+// TestQuantise holds the baked form of a network to its float32 results within a few hundredths of their range.
+func TestQuantise(t *testing.T) {
+	g, paths := smallNetwork(), pictures(t, 4)
+	ranges, err := measureRanges(g, paths)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := activations(g); !slices.Equal(got, []string{"v1", "v2", "v3", "v4"}) {
+		t.Errorf("activations %v, want v1 to v4", got)
+	}
+	q, err := quantise(g, ranges)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := quantise(g, ranges)
+	if err != nil || !bytes.Equal(q.Marshal(), again.Marshal()) {
+		t.Errorf("quantising twice gives other bytes (%v)", err)
+	}
+	for name, typ := range map[string]onnx.DType{"c1_w": onnx.Int8, "c1_b": onnx.Int32, "v1_q_zero": onnx.Uint8, "v5_q_zero": onnx.Uint16} {
+		if q.Init[name] == nil || q.Init[name].Type != typ {
+			t.Errorf("%s is %v, want %v", name, q.Init[name], typ)
+		}
+	}
+	if zero := q.Init["v1_q_zero"].Data[0]; zero != 0 {
+		t.Errorf("zero point %d after a clip, want 0", zero)
+	}
+	if got, want := q.Init["v5_q_scale"].Float32s()[0], q.Init["v4_q_scale"].Float32s()[0]/196; math.Abs(float64(got/want-1)) > 1e-6 {
+		t.Errorf("pooled scale %v, want %v", got, want)
+	}
+	g.Outputs = g.Outputs[:2]
+	float, err := newEngine(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	baked, err := newEngine(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		want, err := float.run(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := baked.run(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"embedding", "logits"} {
+			near(t, name, got[baked.outputs[name]], want[float.outputs[name]])
+		}
+	}
+}
+
+func near(t *testing.T, name string, got, want nn.Tensor) {
+	t.Helper()
+	if len(got.F32) != len(want.F32) {
+		t.Fatalf("%s has %d elements, want %d", name, len(got.F32), len(want.F32))
+	}
+	top := float32(0)
+	for _, x := range want.F32 {
+		top = max(top, x, -x)
+	}
+	for i, x := range got.F32 {
+		if d := math.Abs(float64(x - want.F32[i])); d > 0.03*float64(top) {
+			t.Errorf("%s[%d] = %v, float32 gives %v", name, i, x, want.F32[i])
+		}
+	}
+}
+
+// TestHalfStep holds that feeding bytes loses nothing to p/127.5 - 1: a convolution of one weight.
+func TestHalfStep(t *testing.T) {
+	bias, w := []float64{0.25, -1}, []float32{0.5, -2, 3, 4}
+	addHalfStep(bias, w)
+	for j, b := range []float64{0.25, -1} {
+		for p := range 256 {
+			x := float64(p)/127.5 - 1
+			stored := float64(p-128) / 127.5
+			want := b + float64(w[2*j])*x + float64(w[2*j+1])*x
+			got := bias[j] + float64(w[2*j])*stored + float64(w[2*j+1])*stored
+			if math.Abs(got-want) > 1e-12 {
+				t.Fatalf("byte %d: %v, want %v", p, got, want)
+			}
+		}
+	}
+}
+
+func TestQuantiseRefuses(t *testing.T) {
+	full := func() map[string]span {
+		return map[string]span{"v1": {0, 5}, "v2": {0, 5}, "v3": {-3, 3}, "v4": {-3, 6}}
+	}
+	tests := []struct {
+		name   string
+		change func(g *onnx.Graph, r map[string]span)
+		want   string
+	}{
+		{"no range", func(_ *onnx.Graph, r map[string]span) { delete(r, "v3") }, "no range"},
+		{"range past the clip", func(_ *onnx.Graph, r map[string]span) { r["v1"] = span{0, 7} }, "clipped"},
+		{"other operator", func(g *onnx.Graph, _ map[string]span) { g.Nodes[5].Op = "Mul" }, "Mul"},
+		{"pool too large", func(g *onnx.Graph, _ map[string]span) {
+			g.Nodes[0].Attr["strides"] = onnx.Attr{Kind: onnx.AttrInts, Ints: []int64{8, 8}}
+		}, "16 bits"},
+		{"one output", func(g *onnx.Graph, _ map[string]span) {
+			g.Nodes = append(g.Nodes[:9], g.Nodes[10:]...)
+			g.Outputs = g.Outputs[:1]
+		}, "outputs"},
+		{"dynamic weights", func(g *onnx.Graph, _ map[string]span) {
+			g.Nodes[8].Attr = map[string]onnx.Attr{"alpha": {Kind: onnx.AttrFloat, F: 2}}
+		}, "plain products"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			g, r := smallNetwork(), full()
+			tt.change(g, r)
+			if _, err := quantise(g, r); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("quantise = %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestFits32(t *testing.T) {
+	w := slices.Repeat([]int8{127}, 1280)
+	in := levels{top: 12495, typ: onnx.Uint16}
+	if err := fits32(w, 1<<26, in); err != nil {
+		t.Errorf("1,280 pooled features: %v", err)
+	}
+	if err := fits32(w, 1<<28, in); err == nil {
+		t.Error("a bias of 2^28 on top fits")
+	}
+	if err := fits32(slices.Repeat([]int8{-127}, 1<<17), 0, levels{zero: 3, top: 255}); err == nil {
+		t.Error("2^17 products of bytes fit")
+	}
+}
+
+func TestWeightScale(t *testing.T) {
+	if got := weightScale([]float32{-2.54, 1}, 0, 1); math.Abs(float64(got)-0.02) > 1e-9 {
+		t.Errorf("scale %v, want 0.02", got)
+	}
+	if got := weightScale([]float32{1e-20}, 1, 0.5); float64(got) < 1/0.5/(1<<30)*0.999 {
+		t.Errorf("scale %v leaves the bias over 30 bits", got)
+	}
+	if got := weightScale([]float32{0}, 0, 1); got != 1 {
+		t.Errorf("scale %v of nothing, want 1", got)
+	}
+}
+
+func TestHeads(t *testing.T) {
+	h, err := headsOf(smallNetwork())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.count != 4 || h.dim != 16 {
+		t.Fatalf("%d heads of %d, want 4 of 16", h.count, h.dim)
+	}
+	wh := smallNetwork().Init["wh"].Float32s() // (16, 4)
+	unit := make([]float64, 16)
+	unit[3] = 1
+	for j, got := range h.apply(unit) {
+		if want := float64(wh[3*4+j]) + float64(h.intercepts[j]); math.Abs(got-want) > 1e-6 {
+			t.Errorf("head %d gives %v, want %v", j, got, want)
+		}
+	}
+	b := h.marshal()
+	if len(b) != 4*4*17 || math.Float32frombits(binary.LittleEndian.Uint32(b[4*16:])) != wh[1] {
+		t.Errorf("heads.f32 of %d bytes, the second row starts with %x", len(b), b[4*16:4*16+4])
+	}
+	g := smallNetwork()
+	g.Nodes = g.Nodes[:10]
+	if _, err := headsOf(g); err == nil {
+		t.Error("a graph without heads gives some")
+	}
+}
+
+// TestColorTable holds the names to the standard's table: each of its colours once, grey in one spelling.
+func TestColorTable(t *testing.T) {
+	rows, err := table("colors.tsv", colorTable(), "concept_id", "name", "hex")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rows) != 140 {
+		t.Fatalf("%d colours, want 140", len(rows))
+	}
+	ids, left := map[string]bool{}, map[string]bool{}
+	for _, name := range colornames.Names {
+		if !strings.Contains(name, "grey") {
+			left[name] = true
+		}
+	}
+	last := ""
+	for _, row := range rows {
+		lower := strings.ToLower(row[1])
+		if !left[lower] || ids[row[0]] || lower <= last {
+			t.Errorf("%v is no name of the standard, or doubled, or out of order", row)
+		}
+		delete(left, lower)
+		ids[row[0]], last = true, lower
+	}
+	if len(left) != 0 {
+		t.Errorf("missing: %v", left)
+	}
+	if at := slices.IndexFunc(rows, func(r []string) bool { return r[1] == "WhiteSmoke" }); at < 0 || rows[at][2] != "#f5f5f5" {
+		t.Error("WhiteSmoke is not #f5f5f5")
+	}
+}
+
+func TestAveragePrecision(t *testing.T) {
+	values := []float64{0.9, 0.8, 0.7, 0.6}
+	if got := averagePrecision(values, []bool{true, false, true, false}); math.Abs(got-(1+2.0/3)/2) > 1e-12 {
+		t.Errorf("%v, want 0.8333", got)
+	}
+	if got := averagePrecision(values, []bool{false, false, false, true}); got != 0.25 {
+		t.Errorf("%v, want 0.25", got)
+	}
+}
+
+func TestTable(t *testing.T) {
+	if _, err := table("t", []byte("a\tb\n1\n"), "a", "b"); err == nil {
+		t.Error("a short row is accepted")
+	}
+	if _, err := table("t", []byte("a\tc\n"), "a", "b"); err == nil {
+		t.Error("another header is accepted")
+	}
+	rows, err := table("t", []byte("a\tb\n1\t\n"), "a", "b")
+	if err != nil || len(rows) != 1 || rows[0][1] != "" {
+		t.Errorf("%v, %v", rows, err)
+	}
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed" // the cards are templates
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"text/template"
+
+	"github.com/sightline-dev/sightline/core/predict/onnx"
+)
+
+// manifest is manifest.json as models/README.md gives it.
+type manifest struct {
+	Format           int               `json:"format"`
+	MinimumEngine    int               `json:"minimum_engine"`
+	Kind             string            `json:"kind"`
+	ID               string            `json:"id"`
+	VersionID        string            `json:"version_id"`
+	Name             string            `json:"name"`
+	DisplayName      string            `json:"display_name"`
+	Type             string            `json:"type"`
+	TypeExt          string            `json:"type_ext"`
+	CreatedAt        string            `json:"created_at"`
+	VersionCreatedAt string            `json:"version_created_at"`
+	Base             string            `json:"base,omitempty"`
+	Network          *network          `json:"network,omitempty"`
+	Files            map[string]string `json:"files"`
+}
+
+type network struct {
+	File       string `json:"file"`
+	SHA256     string `json:"sha256"`
+	Input      input  `json:"input"`
+	Embedding  string `json:"embedding"`
+	Logits     string `json:"logits"`
+	Dimensions int    `json:"dimensions"`
+	Classes    int    `json:"classes"`
+	Heads      int    `json:"heads"`
+}
+
+type input struct {
+	Name   string `json:"name"`
+	Size   int    `json:"size"`
+	Centre int    `json:"centre"`
+}
+
+const general = "general-v1.3"
+
+// The identity of each public model. Ids and names are the documented ones, and so are the general model's
+// times and the version ids of general and food; the other times and version ids are our choice.
+var identities = map[string]manifest{
+	general: {
+		Kind: "general", ID: "aaa03c23b3724a16a56b629203edc62c", VersionID: "aa9ca48295b37401f8af92ad1af0d91d",
+		Name: "general-v1.3", DisplayName: "General", Type: "concept", TypeExt: "concept",
+		CreatedAt: "2016-03-09T17:11:39.608845Z", VersionCreatedAt: "2016-07-13T01:19:12.147644Z",
+	},
+	"food-items-v1.0": {
+		Kind: "food", ID: "bd367be194cf45149e75f01d59f77ba7", VersionID: "dfebc169854e429086aceb8368662641",
+		Name: "food-items-v1.0", DisplayName: "Food", Type: "concept", TypeExt: "concept", Base: general,
+		CreatedAt: "2016-09-17T12:00:00.000000Z", VersionCreatedAt: "2016-09-17T12:00:00.000000Z",
+	},
+	"color": {
+		Kind: "color", ID: "eeed0b6733a644cea07cf4c60f87ebb7", VersionID: "dd9458324b4b45c2be1a7ba84d27cd04",
+		Name: "color", DisplayName: "Color", Type: "color", TypeExt: "color",
+		CreatedAt: "2016-05-11T12:00:00.000000Z", VersionCreatedAt: "2016-07-13T12:00:00.000000Z",
+	},
+	"general-embed": {
+		Kind: "embed", ID: "bbb5f41425b8468d9b7a554ff10f8581", VersionID: "bb186755eda04f9cbb6fe32e816be104",
+		Name: "general-v1.3", DisplayName: "General Embedding", Type: "embed", TypeExt: "embed", Base: general,
+		CreatedAt: "2016-06-17T12:00:00.000000Z", VersionCreatedAt: "2016-07-13T12:00:00.000000Z",
+	},
+}
+
+//go:embed cards.tmpl
+var cards string
+
+// writeBundles replaces the four bundles in folder to.
+func writeBundles(to string, r *release, g *onnx.Graph, f figures) error {
+	t, err := template.New("cards").Parse(cards)
+	if err != nil {
+		return err
+	}
+	facts := map[string]any{
+		"F": f, "Concepts": len(r.concepts), "Sources": r.sources, "Heads": r.heads.count, "Dim": r.heads.dim,
+		"Food": len(r.food()), "Background": len(r.files["background.f16"]) / 2 / r.heads.dim,
+	}
+	for name, m := range identities {
+		files := map[string][]byte{}
+		switch m.Kind {
+		case "general":
+			for file, data := range r.files {
+				files[file] = data
+			}
+			files["network.onnx"] = g.Marshal()
+			m.Network = r.network(g, files["network.onnx"])
+		case "color":
+			files["colors.tsv"] = colorTable()
+		}
+		for _, part := range []string{"card.md", "NOTICE"} {
+			var b bytes.Buffer
+			if err := t.ExecuteTemplate(&b, m.Kind+"/"+part, facts); err != nil {
+				return err
+			}
+			files[part] = append(bytes.TrimSpace(b.Bytes()), '\n')
+		}
+		if err := write(filepath.Join(to, name), m, files); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *release) network(g *onnx.Graph, file []byte) *network {
+	n := &network{
+		File: "network.onnx", SHA256: digest(file), Input: input{inputName, inputSize, centre},
+		Embedding: "embedding", Logits: "logits", Dimensions: r.heads.dim, Heads: r.heads.count,
+	}
+	for _, v := range g.Outputs {
+		if v.Name == n.Logits {
+			n.Classes = v.Shape[1]
+		}
+	}
+	return n
+}
+
+// food are the concepts of the food model.
+func (r *release) food() []concept {
+	var all []concept
+	for _, c := range r.concepts {
+		if c.food {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// write replaces the folder dir by a bundle.
+func write(dir string, m manifest, files map[string][]byte) error {
+	m.Format, m.MinimumEngine, m.Files = 1, 1, map[string]string{}
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	for name, data := range files {
+		m.Files[name] = digest(data)
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return err
+		}
+	}
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "manifest.json"), append(b, '\n'), 0o644)
+}
+
+func digest(b []byte) string {
+	h := sha256.Sum256(b)
+	return hex.EncodeToString(h[:])
+}

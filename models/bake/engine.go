@@ -1,0 +1,74 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/sightline-dev/sightline/core/predict/nn"
+	"github.com/sightline-dev/sightline/core/predict/onnx"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// The preparation of a picture, as the network's README gives it.
+const (
+	inputName = "image"
+	inputSize = 224
+	centre    = 15 // sixteenths of the short side: 93.75 %
+)
+
+// engine runs a network on files.
+type engine struct {
+	plan    *nn.Plan
+	session *nn.Session
+	decoder *raster.Decoder
+	bytes   bool      // the input is uint8, otherwise float32 pixel/127.5 - 1
+	floats  []float32 // (1, size, size, 3)
+	outputs map[string]int
+}
+
+func newEngine(g *onnx.Graph) (*engine, error) {
+	plan, err := nn.Compile(g, nn.Options{InputNHWC: inputName})
+	if err != nil {
+		return nil, err
+	}
+	e := &engine{plan: plan, session: plan.NewSession(), decoder: raster.NewDecoder(raster.Limits{}), outputs: map[string]int{}}
+	in := plan.Inputs()
+	if len(in) != 1 || in[0].Name != inputName {
+		return nil, fmt.Errorf("the network takes %v, want one %q", in, inputName)
+	}
+	e.bytes = in[0].Type == onnx.Uint8
+	e.floats = make([]float32, inputSize*inputSize*3)
+	for i, v := range plan.Outputs() {
+		e.outputs[v.Name] = i
+	}
+	return e, nil
+}
+
+// prepare returns the picture at path as (size, size, 3) RGB bytes, valid until the next call.
+func (e *engine) prepare(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	img, err := e.decoder.Decode(data, raster.View{Centre: centre, Width: inputSize, Height: inputSize})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return img.Pix, nil
+}
+
+// run returns the network's outputs for the picture at path, valid until the next call.
+func (e *engine) run(path string) ([]nn.Tensor, error) {
+	pix, err := e.prepare(path)
+	if err != nil {
+		return nil, err
+	}
+	in := nn.Tensor{Type: onnx.Uint8, Shape: []int{1, inputSize, inputSize, 3}, U8: pix}
+	if !e.bytes {
+		for i, p := range pix {
+			e.floats[i] = float32(float64(p)/127.5 - 1)
+		}
+		in = nn.Tensor{Type: onnx.Float32, Shape: in.Shape, F32: e.floats}
+	}
+	return e.session.Run([]nn.Tensor{in})
+}

@@ -1,0 +1,60 @@
+// Command bake makes the bundles of package models from a release of the network.
+//
+//	general.onnx ─┬─ ranges: our raster and float32 engine on the calibration pictures
+//	              └─▶ quantise ─▶ network.onnx (int8, QDQ) ─┐
+//	concepts, calibration, names, background, heads ────────┼─▶ general-v1.3, food-items-v1.0, color, general-embed
+//	labelled pictures ─▶ measure float32 against int8 ──────┘   with manifests, cards, notices
+//
+// It is how `make models` works and no part of the product. The formats are in models/README.md. The same
+// input gives the same bytes: float sums that decide a byte run through the kernels' generic path.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	var from, eval, photos, to string
+	flag.StringVar(&from, "from", "../shared/model", "`folder` with general.onnx, tables, names and calibration pictures")
+	flag.StringVar(&eval, "eval", "../shared/eval", "`folder` of labelled pictures to measure on")
+	flag.StringVar(&photos, "photos", "../shared/photos", "`folder` of photos with the labels that are visible")
+	flag.StringVar(&to, "to", "models", "`folder` for the bundles")
+	flag.Parse()
+	if err := bake(from, eval, photos, to); err != nil {
+		fmt.Fprintln(os.Stderr, "bake:", err)
+		os.Exit(1)
+	}
+}
+
+// bake reads a release, quantises, measures and writes the four bundles.
+func bake(from, eval, photos, to string) error {
+	r, err := readRelease(from)
+	if err != nil {
+		return err
+	}
+	pictures, err := folder(from + "/calibration")
+	if err != nil {
+		return err
+	}
+	say("activation ranges from %d pictures", len(pictures))
+	ranges, err := measureRanges(r.graph, pictures)
+	if err != nil {
+		return err
+	}
+	quantised, err := quantise(r.graph, ranges)
+	if err != nil {
+		return err
+	}
+	say("measuring on %s and %s", eval, photos)
+	figures, err := measure(r, quantised, eval, photos)
+	if err != nil {
+		return err
+	}
+	figures.Calibrated = len(pictures)
+	say("%+v", figures)
+	return writeBundles(to, r, quantised, figures)
+}
+
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "bake: "+format+"\n", args...) }
