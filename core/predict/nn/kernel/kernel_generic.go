@@ -23,7 +23,13 @@ func rounderOf(zero int32, lo, hi uint8) rounder {
 
 // round is clamp(zero + roundToEven(v), lo, hi).
 func (r *rounder) round(v float32) uint8 {
-	v = max(min(v, r.hi), r.lo)
+	// Not min and max: on targets without such an instruction they are calls.
+	if v > r.hi {
+		v = r.hi
+	}
+	if v < r.lo {
+		v = r.lo
+	}
 	return uint8(int32(math.Float32bits(v+magic)) - magicBits + r.zero)
 }
 
@@ -37,43 +43,87 @@ func clamp(v, lo, hi float32) float32 {
 	return v
 }
 
+// block4 is the result of four rows by four columns.
+type block4[T float32 | int32] [4][4]T
+
 func gemmF32Generic(dst []float32, ldd int, a []float32, lda, segStride, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
-	var acc [panel]float32
-	for i := range m {
-		for j := 0; j < w.N; j += panel {
-			n := min(panel, w.N-j)
-			acc = [panel]float32{}
-			copy(acc[:], w.Bias[j:j+n])
-			b := w.b[j*w.K:]
-			for s := range w.Segs {
-				row := a[i*lda+s*segStride:][:w.Seg]
-				for k, v := range row {
-					col := (*[panel]float32)(b[(s*w.Seg+k)*panel:])
-					for c := range acc {
-						acc[c] += float32(v * col[c])
+	var rows [4][]float32
+	var acc block4[float32]
+	for i := 0; i < m; i += 4 {
+		for r := range rows {
+			rows[r] = a[min(i+r, m-1)*lda:]
+		}
+		for j := 0; j < w.N; j += 4 {
+			cols := min(4, w.N-j)
+			var bias [4]float32
+			copy(bias[:], w.Bias[j:j+cols])
+			w.dot4x4(&rows, segStride, w.b[j/panel*panel*w.K+j%panel:], &bias, &acc)
+			for r := range min(4, m-i) {
+				out := dst[(i+r)*ldd+j:][:cols]
+				sums := acc[r][:cols]
+				if res != nil {
+					for c, v := range res[(i+r)*ldr+j:][:cols] {
+						sums[c] += v
 					}
 				}
-			}
-			out := dst[i*ldd+j:][:n]
-			if res != nil {
-				for c, r := range res[i*ldr+j:][:n] {
-					acc[c] += r
+				for c, v := range sums {
+					out[c] = clamp(v, lo, hi)
 				}
-			}
-			for c := range out {
-				out[c] = clamp(acc[c], lo, hi)
 			}
 		}
 	}
 }
 
-// dot4x4 returns the int32 products of up to four rows with four columns of a
+// dot4x4 sets out to the sums of up to four rows with four columns of a panel, in
+// order of k from the bias. Each row is a slice that starts at its first segment.
+func (w *PackedF32) dot4x4(rows *[4][]float32, segStride int, b []float32, bias *[4]float32, out *block4[float32]) {
+	s00, s01, s02, s03 := bias[0], bias[1], bias[2], bias[3]
+	s10, s11, s12, s13 := bias[0], bias[1], bias[2], bias[3]
+	s20, s21, s22, s23 := bias[0], bias[1], bias[2], bias[3]
+	s30, s31, s32, s33 := bias[0], bias[1], bias[2], bias[3]
+	for s := range w.Segs {
+		at := s * segStride
+		r0, r1 := rows[0][at:][:w.Seg], rows[1][at:][:w.Seg]
+		r2, r3 := rows[2][at:][:w.Seg], rows[3][at:][:w.Seg]
+		base := b[s*w.Seg*panel:]
+		for k := range r0 {
+			col := (*[4]float32)(base[k*panel:])
+			c0, c1, c2, c3 := col[0], col[1], col[2], col[3]
+			v := r0[k]
+			s00 += float32(v * c0)
+			s01 += float32(v * c1)
+			s02 += float32(v * c2)
+			s03 += float32(v * c3)
+			v = r1[k]
+			s10 += float32(v * c0)
+			s11 += float32(v * c1)
+			s12 += float32(v * c2)
+			s13 += float32(v * c3)
+			v = r2[k]
+			s20 += float32(v * c0)
+			s21 += float32(v * c1)
+			s22 += float32(v * c2)
+			s23 += float32(v * c3)
+			v = r3[k]
+			s30 += float32(v * c0)
+			s31 += float32(v * c1)
+			s32 += float32(v * c2)
+			s33 += float32(v * c3)
+		}
+	}
+	out[0] = [4]float32{s00, s01, s02, s03}
+	out[1] = [4]float32{s10, s11, s12, s13}
+	out[2] = [4]float32{s20, s21, s22, s23}
+	out[3] = [4]float32{s30, s31, s32, s33}
+}
+
+// dot4x4 sets out to the int32 products of up to four rows with four columns of a
 // panel. Each row is a slice that starts at its first segment; rows missing from
 // the block repeat the last one. Column c's four weights of a group stand at b[c*4].
 //
 // Two columns share one 64-bit accumulator: a·(w₀ + w₁·2³²) is a·w₀ + a·w₁·2³²,
 // so one multiplication serves both, and the halves part exactly at the end.
-func dot4x4(rows *[4][]uint8, segStride int, w *PackedS8, b []int8) (out [4][4]int32) {
+func (w *PackedS8) dot4x4(rows *[4][]uint8, segStride int, b []int8, out *block4[int32]) {
 	var s00, s01, s10, s11, s20, s21, s30, s31 int64
 	for s := range w.Segs {
 		at := s * segStride
@@ -98,54 +148,62 @@ func dot4x4(rows *[4][]uint8, segStride int, w *PackedS8, b []int8) (out [4][4]i
 			s31 += v * w1
 		}
 	}
-	for r, s := range [4][2]int64{{s00, s01}, {s10, s11}, {s20, s21}, {s30, s31}} {
-		for h, v := range s {
-			out[r][h*2] = int32(v)
-			out[r][h*2+1] = int32((v - int64(int32(v))) >> 32)
-		}
-	}
-	return out
+	out[0] = [4]int32{int32(s00), upper(s00), int32(s01), upper(s01)}
+	out[1] = [4]int32{int32(s10), upper(s10), int32(s11), upper(s11)}
+	out[2] = [4]int32{int32(s20), upper(s20), int32(s21), upper(s21)}
+	out[3] = [4]int32{int32(s30), upper(s30), int32(s31), upper(s31)}
 }
 
-// eachDot calls put with the accumulators of rows i..i+rows, columns j..j+cols.
-func eachDot(a []uint8, lda, segStride, m int, w *PackedS8, put func(i, j, rows, cols int, acc [4][4]int32)) {
+// upper is the sum kept in the upper half of v: what is left when the lower one,
+// a signed number, has been taken off.
+func upper(v int64) int32 { return int32((v - int64(int32(v))) >> 32) }
+
+func gemmU8Generic(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant) {
+	round := rounderOf(q.Zero, q.Lo, q.Hi)
 	var rows [4][]uint8
+	var acc block4[int32]
 	for i := 0; i < m; i += 4 {
 		for r := range rows {
 			rows[r] = a[min(i+r, m-1)*lda:]
 		}
 		for j := 0; j < w.N; j += 4 {
-			acc := dot4x4(&rows, segStride, w, w.b[j/panel*w.panelBytes()+j%panel*4:])
-			put(i, j, min(4, m-i), min(4, w.N-j), acc)
+			w.dot4x4(&rows, segStride, w.columns(j), &acc)
+			cols := min(4, w.N-j)
+			bias, scale := q.Bias[j:][:cols], q.Scale[j:][:cols]
+			for r := range min(4, m-i) {
+				out := dst[(i+r)*ldd+j:][:cols]
+				for c, v := range acc[r][:cols] {
+					out[c] = round.round(float32(float32(v+bias[c]) * scale[c]))
+				}
+			}
 		}
 	}
 }
 
-func gemmU8Generic(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant) {
-	round := rounderOf(q.Zero, q.Lo, q.Hi)
-	eachDot(a, lda, segStride, m, w, func(i, j, rows, cols int, acc [4][4]int32) {
-		bias, scale := q.Bias[j:][:cols], q.Scale[j:][:cols]
-		for r := range rows {
-			out := dst[(i+r)*ldd+j:][:cols]
-			for c := range out {
-				out[c] = round.round(float32(float32(acc[r][c]+bias[c]) * scale[c]))
-			}
-		}
-	})
-}
+// columns is the packed weights from column j, a multiple of four.
+func (w *PackedS8) columns(j int) []int8 { return w.b[j/panel*w.panelBytes()+j%panel*4:] }
 
 func gemmI32Generic(dst []int32, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, bias []int32) {
-	eachDot(a, lda, segStride, m, w, func(i, j, rows, cols int, acc [4][4]int32) {
+	var rows [4][]uint8
+	var acc block4[int32]
+	for i := 0; i < m; i += 4 {
 		for r := range rows {
-			out := dst[(i+r)*ldd+j:][:cols]
-			copy(out, acc[r][:])
-			if bias != nil {
-				for c := range out {
-					out[c] += bias[j+c]
+			rows[r] = a[min(i+r, m-1)*lda:]
+		}
+		for j := 0; j < w.N; j += 4 {
+			w.dot4x4(&rows, segStride, w.columns(j), &acc)
+			cols := min(4, w.N-j)
+			for r := range min(4, m-i) {
+				out := dst[(i+r)*ldd+j:][:cols]
+				copy(out, acc[r][:])
+				if bias != nil {
+					for c := range out {
+						out[c] += bias[j+c]
+					}
 				}
 			}
 		}
-	})
+	}
 }
 
 func gemvU16Generic(dst []int64, a []uint16, w *PackedS8, bias []int32) {
