@@ -2,13 +2,19 @@ package predict
 
 import (
 	"encoding/csv"
+	"image/color"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/proof"
 )
@@ -122,5 +128,128 @@ func TestFloatNetworkFirstFive(t *testing.T) {
 	t.Logf("a true label among the first five on %d of %d photos", hits, photos)
 	if hits < 48 || photos != 60 {
 		t.Errorf("%d of %d photos, want at least 48 of 60 (ONNX Runtime: 49)", hits, photos)
+	}
+}
+
+// shipped is the set of the bundles in this repository.
+func shipped(t testing.TB) *Set {
+	t.Helper()
+	s, err := Load(os.DirFS(filepath.Join(proof.Root(t), "models")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestShippedModels(t *testing.T) {
+	s := shipped(t)
+	want := []struct {
+		id, version, name string
+		typ               Type
+		concepts          int
+	}{
+		{"aaa03c23b3724a16a56b629203edc62c", "aa9ca48295b37401f8af92ad1af0d91d", "general-v1.3", TypeConcept, 659},
+		{"bd367be194cf45149e75f01d59f77ba7", "dfebc169854e429086aceb8368662641", "food-items-v1.0", TypeConcept, 59},
+		{"eeed0b6733a644cea07cf4c60f87ebb7", "", "color", TypeColor, 140},
+		{"bbb5f41425b8468d9b7a554ff10f8581", "", "general-v1.3", TypeEmbed, 0},
+	}
+	for i, w := range want {
+		m := s.Models()[i]
+		if m.ID != w.id || m.Name != w.name || m.Type != w.typ || len(m.Concepts) != w.concepts || w.version != "" && m.VersionID != w.version {
+			t.Errorf("model %d is %s %s %s of version %s with %d concepts, want %+v", i, m.ID, m.Name, m.Type, m.VersionID, len(m.Concepts), w)
+		}
+	}
+	if len(s.Models()) != len(want) || len(s.Background()) != 2048 || s.Names().Len() != 659 {
+		t.Errorf("%d models, %d background embeddings, %d names", len(s.Models()), len(s.Background()), s.Names().Len())
+	}
+}
+
+func TestShippedFirstFive(t *testing.T) {
+	hits, photos := firstFive(t, shipped(t))
+	t.Logf("a true label among the first five on %d of %d photos", hits, photos)
+	if 100*hits < 78*photos || photos != 60 {
+		t.Errorf("%d of %d photos, want at least 78 in a hundred", hits, photos)
+	}
+}
+
+// What quantising changes, on the same prepared pictures.
+func TestShippedAgainstFloat(t *testing.T) {
+	float, ours := floatSet(t).NewAnalyser(raster.Limits{}), shipped(t).NewAnalyser(raster.Limits{})
+	files, err := filepath.Glob(filepath.Join(proof.Shared(t, "photos"), "*.jpg"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(err)
+	}
+	cosine, lowest, difference, values := 0.0, 1.0, 0.0, 0
+	for _, file := range files {
+		a, b := analyse(t, float, file), analyse(t, ours, file)
+		c := a.Embedding.Cosine(&b.Embedding)
+		cosine += c / float64(len(files))
+		lowest = min(lowest, c)
+		for i := range a.General {
+			difference += math.Abs(float64(a.General[i] - b.General[i]))
+			values++
+		}
+	}
+	difference /= float64(values)
+	t.Logf("cosine of the unit embeddings: mean %.5f, lowest %.5f; mean difference of a value %.5f", cosine, lowest, difference)
+	if cosine < 0.995 || lowest < 0.97 || difference > 0.005 {
+		t.Errorf("cosine %.5f (lowest %.5f), difference %.5f, want 0.995 (0.97) and at most 0.005", cosine, lowest, difference)
+	}
+}
+
+// Food concepts stand out on food and stay low elsewhere.
+func TestShippedFoodIsHonest(t *testing.T) {
+	s := shipped(t)
+	dir := proof.Shared(t, "photos")
+	a := s.NewAnalyser(raster.Limits{})
+	var food, other []float64
+	for _, row := range readTable(t, filepath.Join(dir, "labels.tsv")) {
+		out := analyse(t, a, filepath.Join(dir, row["file"]))
+		highest := float64(slices.Max(out.Food))
+		isFood := false
+		for _, m := range []string{"pizza", "strawberry", "pineapple", "lemon", "fruit", "citrus fruit", "mushroom", "zucchini", "hot dog"} {
+			isFood = isFood || strings.Contains(row["file"], "_"+strings.ReplaceAll(m, " ", "_")+".")
+		}
+		if isFood {
+			food = append(food, highest)
+		} else {
+			other = append(other, highest)
+		}
+	}
+	mean := func(v []float64) (m float64) {
+		for _, x := range v {
+			m += x / float64(len(v))
+		}
+		return m
+	}
+	t.Logf("highest food value: mean %.3f on %d photos of food, %.3f on %d others", mean(food), len(food), mean(other), len(other))
+	if mean(food) < 0.8 || mean(other) > 0.35 || len(food) < 8 {
+		t.Errorf("highest food value: mean %.3f on food, %.3f elsewhere, want at least 0.8 and at most 0.35", mean(food), mean(other))
+	}
+}
+
+// Every kernel level gives the same bytes, here on generated pictures; package models holds
+// photos and other targets to golden hashes.
+func TestLevelsAgree(t *testing.T) {
+	s := shipped(t)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range 4 {
+		data := picture(t, 100+97*i, 300-50*i, func(x, y int) color.Color {
+			return rgb(byte(x*y>>i), byte(x+3*y), byte(rng.IntN(1+60*i)))
+		})
+		var first Analysis
+		for j, level := range kernel.Levels() {
+			restore := kernel.Force(level)
+			out, err := s.NewAnalyser(raster.Limits{}).Analyse(data, raster.Crop{}, WantConcepts|WantColors)
+			restore()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if j == 0 {
+				first = out
+			} else if diff := cmp.Diff(first, out); diff != "" {
+				t.Errorf("picture %d: %s differs from %s:\n%s", i, level, kernel.Levels()[0], diff)
+			}
+		}
 	}
 }

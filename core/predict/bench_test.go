@@ -1,0 +1,89 @@
+package predict
+
+import (
+	"image/color"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+func BenchmarkLoad(b *testing.B) {
+	dir := os.DirFS(filepath.Join(proof.Root(b), "models"))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Load(dir); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkNewAnalyser(b *testing.B) {
+	s := shipped(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		s.NewAnalyser(raster.Limits{})
+	}
+}
+
+// BenchmarkConcepts is everything after decoding: the network and the values.
+func BenchmarkConcepts(b *testing.B) {
+	a := shipped(b).NewAnalyser(raster.Limits{})
+	data := picture(b, 300, 300, func(x, y int) color.Color { return rgb(byte(x), byte(y), byte(x*y)) })
+	img, err := a.decoder.Decode(data, raster.View{Centre: 15, Width: 224, Height: 224})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		var out Analysis
+		if err := a.concepts(img, &out); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkValues is what comes after the network: softmax, heads, 659 + 59 values.
+func BenchmarkValues(b *testing.B) {
+	s := shipped(b)
+	ev := s.evaluator
+	rng := rand.New(rand.NewPCG(1, 1))
+	logits := make([]float32, s.backbone.classes)
+	for i := range logits {
+		logits[i] = float32(math.Abs(rng.NormFloat64()) * 3)
+	}
+	e := mustEmbed(b, randomVector(rng, 1))
+	general, food := make([]float32, len(ev.rules)), make([]float32, len(ev.food))
+	tmp := scratch{exps: make([]float64, len(logits)), heads: make([]float64, s.backbone.heads)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := ev.values(general, food, logits, &e, &tmp); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkAnalyse(b *testing.B) {
+	photo, err := os.ReadFile(filepath.Join(proof.Shared(b, "photos"), "055_dog.jpg"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	a := shipped(b).NewAnalyser(raster.Limits{})
+	for _, bb := range []struct {
+		name string
+		want Want
+	}{{"concepts", WantConcepts}, {"colors", WantColors}} {
+		b.Run("photo=480x403/want="+bb.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := a.Analyse(photo, raster.Crop{}, bb.want); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

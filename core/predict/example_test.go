@@ -1,0 +1,38 @@
+package predict_test
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+func ExampleAnalyser_Analyse() {
+	set, err := predict.Load(os.DirFS("../../models"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	picture, err := os.ReadFile("../../web/samples/02-coffee-with-a-heart.jpg")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	general := set.General()
+	a := set.NewAnalyser(raster.Limits{}) // one a thread, kept
+	out, err := a.Analyse(picture, raster.Crop{}, general.Want())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	values := general.Values(&out)
+	for _, i := range general.Rank(nil, values)[:3] {
+		name, _ := set.Names().Name(general.Concepts[i].ID, "fr")
+		fmt.Printf("%s %.2f\n", name, values[i])
+	}
+	// Output:
+	// café 0.90
+	// gros plan 0.66
+	// nourriture 0.41
+}
