@@ -29,7 +29,8 @@ type Decoder struct {
 	block  [64]int32 // in transform order; zero between blocks
 	passed [64]int32 // takes values that nobody needs
 	pix    [4][]byte
-	coefs  [4][]int32   // progressive: (down, across, kept) in the transform order of Scale 1
+	coefs  [4][]int32   // progressive: (wanted down, wanted across, kept) in transform order
+	masks  [4][]uint64  // progressive: (down, across); bit k for the k-th coefficient in zig-zag order, when not zero
 	quants [4][64]int32 // of each component, in transform order
 	*transform
 }
@@ -217,9 +218,9 @@ func (d *Decoder) layOut() error {
 		p.Width = min(ceil(ceil(d.width, p.HSub), scale), l.x1*side) - l.x0*side
 		p.Height = min(ceil(ceil(d.height, p.VSub), scale), l.y1*side) - l.y0*side
 		total += int64(p.Stride) * int64((l.y1-l.y0)*side)
-		if d.progressive {
-			total += int64(l.across) * int64(l.down) * int64(d.kept()) * 4
-		}
+	}
+	if d.progressive {
+		total += d.keptBytes()
 	}
 	if total > d.o.MaxBytes {
 		return fmt.Errorf("%w: %d MB", ErrTooLarge, total>>20)
@@ -250,13 +251,4 @@ func grow[T any](s []T, n int) []T {
 		return make([]T, n)
 	}
 	return s[:n]
-}
-
-// kept is the number of coefficients kept for each block of a progressive picture: for
-// refinement the whole history of a block must be known.
-func (d *Decoder) kept() int {
-	if d.side == 1 {
-		return 1
-	}
-	return 64
 }

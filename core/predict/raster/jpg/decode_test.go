@@ -94,3 +94,37 @@ func TestDecodeEveryCut(t *testing.T) {
 		}
 	}
 }
+
+// TestDecodeOddScripts runs lists of scans that no encoder would write: bands that come
+// twice, refinements of what never came, or out of order.
+func TestDecodeOddScripts(t *testing.T) {
+	var d Decoder
+	taken := 0
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		p := generate(r, samplings[r.IntN(len(samplings))], markerSOF2, 50)
+		if r.IntN(2) == 0 {
+			p.scans = p.scans[:1]
+		}
+		for range 1 + r.IntN(5) {
+			s := testScan{comps: []int{r.IntN(len(p.comps))}, low: r.IntN(14)}
+			if s.low > 3 {
+				s.low = r.IntN(3)
+			}
+			if r.IntN(4) > 0 {
+				s.from = 1 + r.IntN(63)
+				s.to = s.from + r.IntN(64-s.from)
+			}
+			if r.IntN(2) == 0 {
+				s.high = s.low + 1
+			}
+			p.scans = append(p.scans, s)
+		}
+		if against(t, &d, p.encode(r)) {
+			taken++
+		}
+	}
+	if taken < 100 {
+		t.Errorf("only %d of 400 were taken by both", taken)
+	}
+}

@@ -152,10 +152,10 @@ func TestDecodeBoundsMemory(t *testing.T) {
 		t.Errorf("allocated %d bytes", grown)
 	}
 	_, data := photo(markerSOF2, 64)
-	if _, err := d.Decode(data, Options{MaxBytes: 64*64*3/2 + 4*64*64*3/2 - 1}); !errors.Is(err, ErrTooLarge) {
+	if _, err := d.Decode(data, Options{MaxBytes: 64*64*3/2 + 4*64*64*3/2 + 8*64*3/2 - 1}); !errors.Is(err, ErrTooLarge) {
 		t.Errorf("Decode = %v, want ErrTooLarge", err)
 	}
-	if _, err := d.Decode(data, Options{MaxBytes: 64*64*3/2 + 4*64*64*3/2}); err != nil {
+	if _, err := d.Decode(data, Options{MaxBytes: 64*64*3/2 + 4*64*64*3/2 + 8*64*3/2}); err != nil {
 		t.Error(err)
 	}
 }
