@@ -146,3 +146,9 @@ func fail(j Job) Result {
 	}
 	return Result{Analysis: predict.Analysis{Has: j.Want}}
 }
+
+func smallService(t testing.TB) *Service {
+	t.Helper()
+	s, _ := newService(t, newSmallModels(t), Options{})
+	return s
+}

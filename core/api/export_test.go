@@ -1,0 +1,27 @@
+package api
+
+// Known reports whether an answer is one that the table of statuses can give.
+func Known(http, code int, description string) bool {
+	for _, s := range append([]status{statusOk, statusMixed, statusFailure}, statuses...) {
+		if s.http == http && s.code == code && s.description == description {
+			return true
+		}
+	}
+	return false
+}
+
+// ListOf is the list that every answer to a request has; empty for none.
+func ListOf(method, path string) string {
+	parts := segments(path)
+	if method == "OPTIONS" && parts != nil {
+		return ""
+	}
+	if method == "HEAD" {
+		method = "GET"
+	}
+	r, _, _ := find(method, parts)
+	if r == nil {
+		return ""
+	}
+	return r.list
+}
