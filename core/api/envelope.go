@@ -45,6 +45,7 @@ func (x *exchange) parse(body []byte) error {
 // answer ends the call with the envelope: the status, then the members that write makes.
 func (x *exchange) answer(s status, details string, write func(*jsonio.Writer)) {
 	var w jsonio.Writer
+	w.Grow(512)
 	w.Object()
 	w.Name("status")
 	writeStatus(&w, s, details)

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -76,7 +75,7 @@ func (c *counter) Read(p []byte) (int, error) {
 		if i%8 == 0 {
 			c.n++
 		}
-		p[i] = binary.BigEndian.AppendUint64(nil, c.n)[i%8]
+		p[i] = byte(c.n >> (56 - 8*(i%8)))
 	}
 	return len(p), nil
 }

@@ -95,6 +95,7 @@ func (x *exchange) outputs(m *predict.Model, c *config, inputs []input, results 
 	x.writeModel(&model, m, message)
 	s, details := overall(good, len(inputs), c.missing)
 	x.answer(s, details, func(w *jsonio.Writer) {
+		w.Grow(len(inputs) * (len(model.Bytes()) + outputBytes + conceptBytes*c.most))
 		w.Name("outputs")
 		w.Array()
 		for i := range inputs {
@@ -116,6 +117,12 @@ func overall(good, all int, missing []string) (status, string) {
 	}
 	return statusOk, ""
 }
+
+// What an output and one of its concepts come to, about: room made at once.
+const (
+	outputBytes  = 400
+	conceptBytes = 80
+)
 
 type output struct {
 	id       string

@@ -2,6 +2,7 @@ package jsonio
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -25,6 +26,9 @@ func (w *Writer) Bytes() []byte { return w.buf }
 
 // Reset starts a new text in buf's memory.
 func (w *Writer) Reset(buf []byte) { w.buf, w.comma = buf[:0], false }
+
+// Grow makes room for n more bytes.
+func (w *Writer) Grow(n int) { w.buf = slices.Grow(w.buf, n) }
 
 func (w *Writer) sep() {
 	if w.comma {

@@ -1,0 +1,52 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/predict"
+)
+
+// BenchmarkPredictCall is what the service itself costs in a call of 128 addresses that
+// come to five concepts each, without fetching and analysing.
+func BenchmarkPredictCall(b *testing.B) {
+	set := apitest.Tiny(b)
+	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: blob.NewMemory(blob.Options{}), Random: &apitest.Counter{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s, err := api.New(api.Options{Models: set, Hosted: hosted, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	inputs := make([]string, 0, 128)
+	for i := range 128 {
+		inputs = append(inputs, fmt.Sprintf(`{"data":{"image":{"url":"https://pictures.example/%d.jpg"}}}`, i))
+	}
+	r := api.Request{
+		Method: "POST", Path: "/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs",
+		Body: []byte(`{"inputs":[` + strings.Join(inputs, ",") + `],"model":{"output_info":{"output_config":{"max_concepts":5}}}}`),
+	}
+	results := make([]api.Result, 128)
+	for i := range results {
+		values := make([]float32, len(set.General().Concepts))
+		for k := range values {
+			values[k] = float32((k*7+i)%100) / 101
+		}
+		results[i].Analysis = predict.Analysis{Has: predict.WantConcepts, General: values}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		call := s.Begin(context.Background(), &r)
+		call.Resume(results)
+		if got := call.Response(); got.Status != 200 {
+			b.Fatalf("%d %s", got.Status, got.Body)
+		}
+	}
+}
