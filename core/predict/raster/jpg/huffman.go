@@ -31,6 +31,22 @@ const (
 	acOther = 255 << 8
 )
 
+// pairTable decodes one AC code or two with their value bits, when they fit in acBits. An
+// entry is
+//
+//	value2<<48 | value1<<32 | advance<<24 | offset2<<16 | offset1<<8 | bits
+//
+// where the values go to the coefficients offset1 and offset2 after the next one and
+// advance is the number of coefficients passed, plus pairEnd when the last code is the end
+// of the block; pairOther<<24 where none fits. Without a second value the first stands
+// there again, without a first one a zero.
+type pairTable [1 << acBits]uint64
+
+const (
+	pairEnd   = 128
+	pairOther = 255
+)
+
 // skipTable passes over AC codes and their value bits, as many as fit in skipBits. An
 // entry is advance<<6 | bits, where advance is the number of coefficients passed, plus
 // skipEnd when the last code is the end of the block; skipOther where none fits.
@@ -52,10 +68,11 @@ type huffman struct {
 	first   [16]int32   // symbol index of code 0 of each length, so that values[first+code] is the symbol
 	wild    bool        // more codes than the lengths have room for
 
-	hasDC, hasAC, hasSkip bool // which of the following are made
-	dc                    dcTable
-	ac                    acTable
-	skip                  skipTable
+	hasDC, hasAC, hasPair, hasSkip bool // which of the following are made
+	dc                             dcTable
+	ac                             acTable
+	pair                           pairTable
+	skip                           skipTable
 }
 
 // define reads one table of a DHT body and returns what follows. Look-up tables are kept
@@ -76,7 +93,7 @@ func (h *huffman) define(body []byte) ([]byte, error) {
 	h.n = n
 	copy(h.counts[:], body[1:17])
 	copy(h.values[:], values)
-	h.hasDC, h.hasAC, h.hasSkip = false, false, false
+	h.hasDC, h.hasAC, h.hasPair, h.hasSkip = false, false, false, false
 	h.derive()
 	return rest, nil
 }
@@ -157,6 +174,38 @@ func (h *huffman) makeAC() {
 			}
 		}
 	})
+}
+
+// makePair fills h.pair.
+func (h *huffman) makePair() {
+	if h.hasPair {
+		return
+	}
+	h.makeAC()
+	h.hasPair = true
+	for i, first := range &h.ac {
+		h.pair[i] = pairOther << 24
+		if first == acOther {
+			continue
+		}
+		bits, run, value := first&63, first>>8&0xff, first>>16
+		if run == acEnd {
+			h.pair[i] = pairEnd<<24 | uint64(bits)
+			continue
+		}
+		advance, run2, value2 := run+1, run, value
+		second := h.ac[i<<bits&(1<<acBits-1)]
+		if second != acOther && bits+(second&63) <= acBits {
+			bits += second & 63
+			if next := second >> 8 & 0xff; next == acEnd {
+				advance += pairEnd
+			} else {
+				run2, value2 = advance+next, second>>16
+				advance = run2 + 1
+			}
+		}
+		h.pair[i] = uint64(uint16(value2))<<48 | uint64(uint16(value))<<32 | uint64(uint32(advance<<24|run2<<16|run<<8|bits))
+	}
 }
 
 // makeSkip fills h.skip, first with single codes, then with what can follow them.

@@ -57,6 +57,7 @@ func (d *Decoder) scan(body []byte) error {
 type unitBlock struct {
 	dc     *dcTable
 	ac     *acTable
+	pair   *pairTable
 	skip   *skipTable
 	comp   int
 	at     int // of its first sample in pix
@@ -76,7 +77,7 @@ func (d *Decoder) list(s *scanHeader) {
 		}
 		for j := range h * v {
 			d.blocks[s.blocks] = unitBlock{
-				dc: &s.dc[i].dc, ac: &s.ac[i].ac, skip: &s.ac[i].skip,
+				dc: &s.dc[i].dc, ac: &s.ac[i].ac, pair: &s.ac[i].pair, skip: &s.ac[i].skip,
 				comp: c, dx: j % h, dy: j / h, h: h, v: v, i: i,
 			}
 			s.blocks++

@@ -7,7 +7,7 @@ func (d *Decoder) sequential(s *scanHeader) error {
 	for i, c := range s.comp[:s.n] {
 		s.dc[i].makeDC()
 		if d.keepTo > 0 {
-			s.ac[i].makeAC()
+			s.ac[i].makePair()
 		}
 		if d.keepTo < 63 || d.o.Region != (Rect{}) {
 			s.ac[i].makeSkip()
@@ -202,7 +202,7 @@ func (d *Decoder) valueRow(x0, x1 int) error {
 				acc, n, p = r.acc, r.n, r.p
 			}
 			d.dc[b.comp&3] += diff
-			zig, ac, skip := uint(1), b.ac, b.skip
+			zig, pair, skip := uint(1), b.pair, b.skip
 			if d.eobRun != 0 {
 				d.eobRun--
 				goto done
@@ -210,14 +210,9 @@ func (d *Decoder) valueRow(x0, x1 int) error {
 			// 56 bits are at least one DC and four AC look-ups, or five AC look-ups.
 			for k := 4; ; k = 5 {
 				for ; k > 0; k-- {
-					e := ac[acc>>(64-acBits)]
-					z := zig + uint(e>>8)&0xff
-					if z > 63 {
-						if z-acEnd < 64 {
-							acc <<= uint(e) & 63
-							n -= uint(e)
-							goto done
-						}
+					e := pair[acc>>(64-acBits)]
+					z := zig + uint(e>>24)&0xff
+					if z > 64 && z-pairEnd > 63 {
 						r.acc, r.n, r.p = acc, n&63, p
 						zig = d.bigAC(b.i, zig, block)
 						acc, n, p = r.acc, r.n, r.p
@@ -226,10 +221,11 @@ func (d *Decoder) valueRow(x0, x1 int) error {
 						}
 						break
 					}
-					block[place[z&63]&63] = e >> 16
-					acc <<= uint(e) & 63
+					block[place[(zig+uint(e>>8))&63]&63] = int32(e>>16) >> 16
+					block[place[(zig+uint(e>>16))&63]&63] = int32(e>>32) >> 16
+					acc <<= e & 63
 					n -= uint(e)
-					if zig = z + 1; zig > keepTo {
+					if zig = z; zig > keepTo {
 						goto rest
 					}
 				}
@@ -261,7 +257,7 @@ func (d *Decoder) valueRow(x0, x1 int) error {
 				}
 			}
 		done:
-			d.put(b, zig > 1)
+			d.put(b, zig > 1 && zig != 1+pairEnd)
 		}
 		if d.err != nil {
 			return d.err
