@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/proof"
 )
 
 var update = flag.Bool("update", false, "write the transcripts' answers instead of comparing them")
@@ -32,4 +34,25 @@ func writeTranscript(dir string) func(testing.TB, string, string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestReleasedTranscripts replays testdata/released on the released bundles and the
+// demonstration's photographs: files of the project, read here as a host would.
+func TestReleasedTranscripts(t *testing.T) {
+	root := proof.Root(t)
+	set, err := predict.Load(os.DirFS(filepath.Join(root, "models")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join("testdata", "released")
+	h := apitest.Host{
+		Files: os.DirFS(dir),
+		Open: func(t testing.TB, settings map[string]string) apitest.Server {
+			return apitest.NewServer(t, set, os.DirFS(filepath.Join(root, "web", "samples")), settings)
+		},
+	}
+	if *update {
+		h.Write = writeTranscript(dir)
+	}
+	apitest.Run(t, h)
 }
