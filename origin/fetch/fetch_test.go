@@ -367,8 +367,8 @@ func TestFetchCutsWhatIsNoPicture(t *testing.T) {
 		"II*\x00": true, "MM\x00*": true, "\x00\x00\x00\x1cftypheic": true, "\xff\x0a": true,
 		"": false, "B": false, "<svg": false, "%PDF": false, "RIFF\x01\x02\x03\x04WAVE": false, "root:x:0:0": false,
 	} {
-		if looksLikePicture([]byte(start)) != want {
-			t.Errorf("looksLikePicture(%q) = %v, want %v", start, !want, want)
+		if LooksLikePicture([]byte(start)) != want {
+			t.Errorf("LooksLikePicture(%q) = %v, want %v", start, !want, want)
 		}
 	}
 }

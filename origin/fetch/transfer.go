@@ -128,7 +128,7 @@ func (f *Fetcher) read(res *http.Response) (body []byte, err error) {
 	if b.Len() == 0 {
 		return nil, errEmpty
 	}
-	if !looksLikePicture(b.Bytes()) {
+	if !LooksLikePicture(b.Bytes()) {
 		return b.Bytes(), nil
 	}
 	if n := res.ContentLength - int64(b.Len()); n > 0 {
@@ -187,7 +187,9 @@ var starts = []string{
 	"\x00\x00\x00\x0cJXL ", //
 }
 
-func looksLikePicture(b []byte) bool {
+// LooksLikePicture reports whether a file that starts with b may be a picture that a decoder
+// reads, or knows by name.
+func LooksLikePicture(b []byte) bool {
 	for _, start := range starts {
 		if len(b) >= len(start) && matches(b, start) {
 			return true

@@ -139,3 +139,7 @@ func memTotal(meminfo string) int64 {
 	}
 	return kB << 10
 }
+
+// IgnoreBrokenPipes makes writes to a standard output that nobody reads fail with an error,
+// where the runtime would end the process.
+func IgnoreBrokenPipes() { signal.Ignore(syscall.SIGPIPE) }

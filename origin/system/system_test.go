@@ -173,4 +173,3 @@ func TestRandomDiffers(t *testing.T) {
 		t.Errorf("Cores() = %d", Cores())
 	}
 }
-

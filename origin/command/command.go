@@ -1,0 +1,139 @@
+// Package command is the command line: what the flags mean, and how a server or a prediction
+// is put together from the other packages.
+//
+//	sightline serve ──▶ settings ──▶ lock ─▶ blobs ─▶ engine ─▶ pool ─▶ httpd ─▶ SIGTERM ─▶ drain
+//	sightline predict ──▶ pictures ──▶ engine and analysers, one a core ──▶ table or JSON, in order
+//	sightline version
+//
+// Both commands run the same engine over the same bundles, which are in the binary: predict
+// needs no server, no files and no network.
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+// version is set when a release is built.
+var version = "development"
+
+// Env is what a process gives to a command.
+type Env struct {
+	Args           []string // without the program's name
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Environ        func() []string // NAME=value
+}
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+	exitSome   = 3
+)
+
+// usageError is a mistake in flags or arguments.
+type usageError struct{ err error }
+
+func (u usageError) Error() string { return u.err.Error() }
+func (u usageError) Unwrap() error { return u.err }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// errSome is returned when some pictures failed and others did not. They have been told.
+var errSome = errors.New("some pictures failed")
+
+// errTold is returned when everything failed and has been told.
+var errTold = errors.New("failed")
+
+// Run runs one command and returns the process's exit code: 0 when all went well, 1 when it
+// failed, 2 for a mistake in the command line, 3 when some of the pictures failed.
+func Run(ctx context.Context, env Env) int {
+	root := newRoot(&env)
+	root.SetArgs(env.Args)
+	root.SetIn(env.Stdin)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	var usage usageError
+	switch {
+	case err == nil, system.IsBrokenPipe(err):
+		return exitOK
+	case errors.Is(err, errSome):
+		return exitSome
+	case errors.Is(err, errTold):
+		return exitFailed
+	case errors.As(err, &usage):
+		fmt.Fprintf(env.Stderr, "%s: %v\nSee '%s --help'.\n", cmd.CommandPath(), err, cmd.CommandPath())
+		return exitUsage
+	}
+	fmt.Fprintf(env.Stderr, "%s: %v\n", cmd.CommandPath(), err)
+	return exitFailed
+}
+
+func newRoot(env *Env) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "sightline",
+		Short: "Say what is in pictures",
+		Long: `Sightline says what is in pictures: on the command line, or as a server that
+speaks the /v2 interface. The models are in the program; it needs nothing else.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unknown command %q", args[0])
+			}
+			return nil
+		},
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(newServe(env), newPredict(env), newVersion())
+	return root
+}
+
+func newVersion() *cobra.Command {
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the program's version",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{
+					"version": version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
+				})
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "sightline %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	return cmd
+}
+
+// noArguments refuses arguments as a mistake of usage.
+func noArguments(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef("unexpected argument %q", args[0])
+	}
+	return nil
+}
+
+// isTerminal reports whether w is a terminal that a person looks at.
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}

@@ -1,0 +1,261 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/models"
+	"github.com/sightline-dev/sightline/origin/fetch"
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+// maxPictureBytes is the interface's bound of one picture.
+const maxPictureBytes = 20 << 20
+
+// predictFlags are what a prediction may be told.
+type predictFlags struct {
+	model        string
+	language     string
+	top          int
+	minValue     float64
+	asJSON       bool
+	workers      int
+	allowPrivate bool
+	quiet        bool
+}
+
+func newPredict(env *Env) *cobra.Command {
+	var f predictFlags
+	cmd := &cobra.Command{
+		Use:   "predict FILE|URL|-|DIR...",
+		Short: "Say what is in pictures",
+		Long: `Say what is in pictures: files, folders of files, addresses, or "-" for standard input.
+
+Nothing leaves the machine, and no server is needed; only addresses are fetched. A folder
+stands for all pictures below it, found by their content, in the order of their names.
+
+The answer is a table, or with --json one line for each picture: an Output object as
+POST /v2/models/{id}/outputs gives it, with the path as the image's url. Answers come in the
+order of the arguments. Progress and errors go to standard error.
+
+Exit codes: 0 all pictures were predicted, 1 none was or nothing worked, 2 the command line
+is wrong, 3 some pictures failed.`,
+		Example: `  sightline predict holiday.jpg
+  sightline predict --language de --top 10 photos/
+  sightline predict --model food-items-v1.0 https://example.com/ramen.jpg
+  cat picture.png | sightline predict --json -`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("which pictures? Give files, folders, addresses, or - for standard input")
+			}
+			if n := len(slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a != "-" })); n > 1 {
+				return usagef("standard input can be read once")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, err := newPredictor(&f)
+			if err != nil {
+				return err
+			}
+			return p.run(cmd.Context(), args, env)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.model, "model", "general-v1.3", "`name` or id of a public model")
+	flags.StringVar(&f.language, "language", "", "language `code` of the concepts' names, such as de or zh-TW; the general model speaks 23")
+	flags.IntVar(&f.top, "top", 0, "most concepts of one picture, 1 to 200 (default: 5 in a table, 20 in JSON)")
+	flags.Float64Var(&f.minValue, "min-value", 0, "least value of a concept, 0 to 1")
+	flags.BoolVar(&f.asJSON, "json", false, "print one Output object a line")
+	flags.IntVar(&f.workers, "workers", 0, "pictures at once (default: one a core)")
+	flags.BoolVar(&f.allowPrivate, "allow-private-fetch", false, "fetch addresses of private networks, on any port")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress; errors only")
+	return cmd
+}
+
+// predictor predicts pictures with an engine of its own.
+type predictor struct {
+	flags   *predictFlags
+	set     *predict.Set
+	model   *predict.Model
+	engine  *core.Engine
+	fetcher *fetch.Fetcher
+}
+
+// newPredictor checks the flags against the models. Most errors are mistakes of usage.
+func newPredictor(f *predictFlags) (*predictor, error) {
+	if f.top < 0 || f.top > 200 {
+		return nil, usagef("--top %d: 1 to 200", f.top)
+	}
+	if !(f.minValue >= 0 && f.minValue <= 1) {
+		return nil, usagef("--min-value %v: a number from 0 to 1", f.minValue)
+	}
+	if f.workers < 0 {
+		return nil, usagef("--workers %d: a positive number", f.workers)
+	}
+	set, err := predict.Load(models.FS)
+	if err != nil {
+		return nil, err
+	}
+	p := &predictor{flags: f, set: set}
+	if p.model, err = findModel(set, f.model); err != nil {
+		return nil, err
+	}
+	if _, err := lang.Choose(f.language, lang.English, p.model.Languages); err != nil {
+		return nil, usagef("--language %s: %w", f.language, err)
+	}
+	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: blob.NewMemory(blob.Options{}), Random: system.Random})
+	if err != nil {
+		return nil, err
+	}
+	p.engine, err = core.Open(core.Options{Models: set, Hosted: hosted, Clock: system.Now, Rand: system.Random})
+	if err != nil {
+		return nil, err
+	}
+	p.fetcher = fetch.New(fetch.Options{AllowPrivate: f.allowPrivate, Resolve: system.Resolve, Dial: system.Dial})
+	return p, nil
+}
+
+// findModel finds a model by its id or else by its name; of several with one name it is the
+// first that has concepts or colours to show.
+func findModel(set *predict.Set, idOrName string) (*predict.Model, error) {
+	if m, ok := set.Model(idOrName); ok {
+		return m, nil
+	}
+	named := set.ByName(idOrName)
+	for _, m := range named {
+		if m.Type != predict.TypeEmbed {
+			return m, nil
+		}
+	}
+	if len(named) > 0 {
+		return named[0], nil
+	}
+	var known []string
+	for _, m := range set.Models() {
+		known = append(known, m.Name+" ("+m.ID+")")
+	}
+	return nil, usagef("--model %s: there is no such model; there are\n  %s", idOrName, strings.Join(known, "\n  "))
+}
+
+// run predicts what the arguments stand for and writes the answers in their order.
+func (p *predictor) run(ctx context.Context, args []string, env *Env) error {
+	pictures := expand(args)
+	if len(pictures) == 0 {
+		return fmt.Errorf("no pictures in %s", strings.Join(args, ", "))
+	}
+	var out writer = &table{
+		w: env.Stdout, model: p.model, several: len(pictures) > 1,
+		color: isTerminal(env.Stdout) && !slices.ContainsFunc(env.Environ(), func(v string) bool { return strings.HasPrefix(v, "NO_COLOR=") && v != "NO_COLOR=" }),
+	}
+	if p.flags.asJSON {
+		out = jsonLines{env.Stdout}
+	}
+	progress := newProgress(env.Stderr, len(pictures), p.flags.quiet, isTerminal(env.Stdout))
+	failed, err := p.all(ctx, pictures, env.Stdin, out, progress)
+	progress.finish()
+	switch {
+	case system.IsBrokenPipe(err):
+		return err
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return fmt.Errorf("interrupted after %d of %d pictures", progress.done, len(pictures))
+	case failed == len(pictures):
+		return errTold
+	case failed > 0:
+		return errSome
+	}
+	return nil
+}
+
+// answer is what became of one picture.
+type answer struct {
+	picture picture
+	output  []byte // the Output object
+	err     error  // why it failed; output is there nevertheless, with the interface's status
+	fatal   error  // why nothing can work
+}
+
+// all predicts pictures on all workers and hands the answers to out in order. A few more
+// pictures than there are workers are under way at a time, so memory does not grow with
+// their number.
+func (p *predictor) all(ctx context.Context, pictures []picture, stdin io.Reader, out writer, progress *progress) (failed int, err error) {
+	workers := p.flags.workers
+	if workers == 0 {
+		workers = system.Cores()
+	}
+	workers = min(workers, len(pictures))
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	type task struct {
+		picture picture
+		done    chan answer
+	}
+	tasks := make(chan task)
+	ordered := make(chan chan answer, 4*workers)
+	finished := make(chan struct{}, workers+1)
+	go func() {
+		defer func() { finished <- struct{}{} }()
+		defer close(ordered)
+		defer close(tasks)
+		for _, picture := range pictures {
+			done := make(chan answer, 1)
+			select {
+			case ordered <- done:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case tasks <- task{picture, done}:
+			case <-ctx.Done():
+				close(done)
+				return
+			}
+		}
+	}()
+	for range workers {
+		go func() {
+			defer func() { finished <- struct{}{} }()
+			w := p.newWorker(stdin)
+			for t := range tasks {
+				t.done <- w.predict(ctx, t.picture)
+			}
+		}()
+	}
+	for done := range ordered {
+		a, ok := <-done
+		if !ok || err != nil {
+			continue
+		}
+		if err = a.fatal; err == nil && ctx.Err() == nil {
+			if a.err != nil {
+				failed++
+				progress.failure(a.picture.name, a.err)
+			}
+			err = progress.around(func() error { return out.write(&a) })
+			progress.step(a.err != nil)
+		}
+		if err != nil {
+			cancel()
+		}
+	}
+	for range workers + 1 {
+		<-finished
+	}
+	return failed, err
+}
+
+// limits are those of the server: what a picture may cost is the same everywhere.
+func limits(expired func() bool) raster.Limits { return raster.Limits{Expired: expired} }

@@ -1,0 +1,85 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+// progress tells on standard error how many pictures are done, how fast, how long the rest
+// will take and what failed. The bar is for terminals; the last line is for everyone who
+// sent more than one picture.
+type progress struct {
+	w      io.Writer
+	bar    *progressbar.ProgressBar // nil: none
+	shared bool                     // the answers go to a terminal too: the bar must get out of their way
+	quiet  bool
+	total  int
+	done   int
+	errors int
+	start  time.Time
+}
+
+func newProgress(w io.Writer, total int, quiet, shared bool) *progress {
+	p := &progress{w: w, total: total, quiet: quiet, shared: shared, start: system.Now()}
+	if total > 1 && !quiet && isTerminal(w) {
+		p.bar = progressbar.NewOptions(total,
+			progressbar.OptionSetWriter(w),
+			progressbar.OptionSetDescription("predicting"),
+			progressbar.OptionShowCount(),
+			progressbar.OptionShowIts(),
+			progressbar.OptionSetItsString("pictures"),
+			progressbar.OptionSetPredictTime(true),
+			progressbar.OptionFullWidth(),
+			progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionClearOnFinish(),
+		)
+	}
+	return p
+}
+
+// around lets f write an answer where the bar stands.
+func (p *progress) around(f func() error) error {
+	if p.bar != nil && p.shared {
+		_ = p.bar.Clear() // a bar that cannot be cleared is only ugly
+	}
+	return f()
+}
+
+// failure tells that a picture failed, and why.
+func (p *progress) failure(name string, err error) {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
+	fmt.Fprintf(p.w, "%s: %v\n", clean(name), err)
+}
+
+// step counts one picture.
+func (p *progress) step(failed bool) {
+	p.done++
+	if failed {
+		p.errors++
+	}
+	if p.bar != nil {
+		if p.errors > 0 {
+			p.bar.Describe(fmt.Sprintf("predicting, %d failed", p.errors))
+		}
+		_ = p.bar.Add(1)
+	}
+}
+
+// finish tells the sum.
+func (p *progress) finish() {
+	if p.bar != nil {
+		_ = p.bar.Finish()
+	}
+	if p.quiet || p.total < 2 {
+		return
+	}
+	took := system.Now().Sub(p.start)
+	fmt.Fprintf(p.w, "%d pictures, %d failed, %.1f s, %.1f a second\n", p.done, p.errors, took.Seconds(), float64(p.done)/max(took.Seconds(), 1e-3))
+}

@@ -1,0 +1,73 @@
+package command
+
+import (
+	"io"
+	"log/slog"
+
+	"github.com/lmittmann/tint"
+	"github.com/spf13/cobra"
+)
+
+func newServe(env *Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the /v2 interface",
+		Long: `Serve the /v2 interface over HTTP.
+
+Every flag can also be set by a variable, such as SIGHTLINE_PUBLIC_URL for --public-url,
+or in the file that --config names. A flag is stronger than a variable, and a variable
+stronger than the file.
+
+Beside /v2 the server answers /healthz, /readyz, /metrics and /version. SIGTERM and SIGINT
+stop it: it takes no new connections, answers what it has accepted, and ends within ten
+seconds. A data folder belongs to one process at a time.`,
+		Example: `  sightline serve --data ./data
+  sightline serve --listen 127.0.0.1:9000 --public-app-id main --log debug
+  SIGHTLINE_DATA=/var/lib/sightline sightline serve --config /etc/sightline.toml`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := loadSettings(cmd.Flags(), env.Environ)
+			if err != nil {
+				return err
+			}
+			log := newLog(env.Stderr, s)
+			srv, err := startServer(cmd.Context(), s, log)
+			if err != nil {
+				return err
+			}
+			log.Info("serving", "address", srv.listener.Addr().String(), "data", s.data, "public-url", srv.settings.publicURL, "version", version)
+			select {
+			case <-cmd.Context().Done():
+				log.Info("stopping")
+			case err := <-srv.served:
+				log.Error("serving ended", "error", err)
+				srv.served <- err
+			}
+			if err := srv.stop(); err != nil {
+				return err
+			}
+			log.Info("stopped")
+			return <-srv.served
+		},
+	}
+	serveFlags(cmd.Flags())
+	return cmd
+}
+
+// newLog makes the log: for eyes on a terminal, for machines elsewhere.
+func newLog(w io.Writer, s settings) *slog.Logger {
+	format := s.logFormat
+	if format == "auto" {
+		format = "json"
+		if isTerminal(w) {
+			format = "tint"
+		}
+	}
+	switch format {
+	case "tint":
+		return slog.New(tint.NewHandler(w, &tint.Options{Level: s.logLevel, TimeFormat: "15:04:05.000"}))
+	case "text":
+		return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: s.logLevel}))
+	}
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: s.logLevel}))
+}

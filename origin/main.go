@@ -1,0 +1,20 @@
+// Sightline is the origin server and the command line.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/sightline-dev/sightline/origin/command"
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+func main() {
+	ctx, stop := system.Terminated(context.Background())
+	system.IgnoreBrokenPipes()
+	code := command.Run(ctx, command.Env{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ,
+	})
+	stop()
+	os.Exit(code)
+}
