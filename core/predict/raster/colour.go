@@ -37,6 +37,10 @@ func rowPlanes(dst []byte, at, step int, rows *[4][]byte, n int) {
 // rowYCbCr takes lanes of JFIF's YCbCr and gives the bytes of color.YCbCrToRGB.
 func rowYCbCr(dst []byte, at, step int, rows *[4][]byte, n int) {
 	y, cb, cr := rows[0][:n], rows[1][:n], rows[2][:n]
+	if step == 3 {
+		done := ycbcrFast(dst[at:], y, cb, cr)
+		y, cb, cr, at = y[done:], cb[done:], cr[done:], at+3*done
+	}
 	for i, v := range y {
 		out := dst[at:][:3]
 		yy := int32(v) * 0x10101

@@ -24,8 +24,10 @@ type Decoder struct {
 	webpBuf []byte // one frame as a file of its own
 	lanes   [4]lane
 	sources [4]source
+	made    [4][]byte // the row that each lane made last
 	rows    pictureRows
 	canvas  canvas
+	win     window // what of the current picture is wanted
 	pix     []byte // the result
 }
 
@@ -44,11 +46,10 @@ func (d *Decoder) Decode(picture []byte, v View) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	win, err := v.window(h.width, h.height, h.orientation)
-	if err != nil {
+	if d.win, err = v.window(h.width, h.height, h.orientation); err != nil {
 		return Image{}, err
 	}
-	img, err := d.decode(picture, &h, &win)
+	img, err := d.decode(picture, &h, &d.win)
 	if err != nil {
 		return Image{}, fmt.Errorf("%s: %w", h.format, err)
 	}

@@ -22,11 +22,10 @@ func (d *Decoder) Frames(picture []byte, v View, yield func(i int, at time.Durat
 	if err != nil {
 		return err
 	}
-	win, err := v.window(h.width, h.height, h.orientation)
-	if err != nil {
+	if d.win, err = v.window(h.width, h.height, h.orientation); err != nil {
 		return err
 	}
-	if err := d.frames(picture, &h, &win, yield); err != nil {
+	if err := d.frames(picture, &h, &d.win, yield); err != nil {
 		return fmt.Errorf("%s: %w", h.format, err)
 	}
 	return nil

@@ -343,7 +343,7 @@ func TestFramesHoldOne(t *testing.T) {
 // TestGIFLikeStandard holds our reading of the container to image/gif's, over what is
 // easily damaged: the same files are refused, the same pixels come out.
 func TestGIFLikeStandard(t *testing.T) {
-	m := paletted(noisy(13, 9))
+	m := paletted(noisy(9, 9))
 	whole := asGIF(t, m)
 	animated := gifOf(t, gifTestFrame{pix: "rrgbgbrr", disposal: 1}, gifTestFrame{x: 1, pix: "b.", disposal: 2})
 	for name, b := range map[string][]byte{"still": whole, "animated": animated, "interlaced": interlaced(t, m)} {

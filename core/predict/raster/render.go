@@ -81,15 +81,14 @@ func (d *Decoder) render(n int, write rowWriter, win *window) (Image, error) {
 			return Image{}, errPlanes
 		}
 	}
-	var rows [4][]byte
 	for j := range win.th {
 		if j&15 == 0 && d.limits.Expired() {
 			return Image{}, ErrExpired
 		}
 		for i := range n {
-			rows[i] = d.lanes[i].row(j)
+			d.made[i] = d.lanes[i].row(j)
 		}
-		write(d.pix, win.base+j*win.stepY, win.stepX, &rows, win.tw)
+		write(d.pix, win.base+j*win.stepY, win.stepX, &d.made, win.tw)
 	}
 	return Image{Width: win.width, Height: win.height, Pix: d.pix}, nil
 }

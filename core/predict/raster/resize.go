@@ -38,6 +38,8 @@ type axis struct {
 	sum   uint32   // Σ w of every pixel, < 1<<18
 	lo    int      // samples lo…hi-1 of the plane are touched
 	hi    int
+
+	groups groups // the same for eight pixels at a time, where a vector unit uses it
 }
 
 // span is what an axis is built from.
@@ -209,8 +211,9 @@ func (l *lane) start(src *source, win *window) bool {
 		return false
 	}
 	l.div = newDivider(uint64(l.x.sum) * uint64(l.y.sum))
+	l.x.group()
 	touched := (l.x.hi - l.x.lo) * src.channels
-	l.sums = resized(l.sums, touched)
+	l.sums = resized(l.sums, touched+groupReach)[:touched]
 	l.out = resized(l.out, win.tw*src.channels)
 	if src.load != nil {
 		l.rows[0] = resized(l.rows[0], touched)
@@ -225,13 +228,9 @@ func resized[T any](b []T, n int) []T {
 	return slices.Grow(b[:0], n)[:n]
 }
 
-// samples returns the touched samples of row y, counted from y.lo.
-func (l *lane) samples(y int) []byte {
-	y += l.y.lo
-	if l.src.load == nil {
-		at := y*l.src.stride + l.x.lo*l.src.channels
-		return l.src.pix[at:][:len(l.sums)]
-	}
+// loaded returns the touched samples of row y, made once for the two results that share
+// a row.
+func (l *lane) loaded(y int) []byte {
 	k := y & 1
 	if l.rowHeld[k] != y {
 		l.src.load.row(l.rows[k], y, l.x.lo, l.x.hi)
@@ -242,56 +241,57 @@ func (l *lane) samples(y int) []byte {
 
 // row returns row j of the result, (n, channels) bytes, valid until the next call.
 func (l *lane) row(j int) []byte {
-	y := int(l.y.first[j])
-	empty := true
-	for k, w := range l.y.w[j*l.y.taps:][:l.y.taps] {
-		switch {
-		case w == 0:
-		case empty:
-			scaleRow(l.sums, l.samples(y+k), w)
-			empty = false
-		default:
-			addScaledRow(l.sums, l.samples(y+k), w)
+	y, w := int(l.y.first[j]), l.y.w[j*l.y.taps:][:l.y.taps]
+	clear(l.sums)
+	if l.src.load == nil {
+		at := (l.y.lo+y)*l.src.stride + l.x.lo*l.src.channels
+		addRows(l.sums, l.src.pix[at:], l.src.stride, w)
+	} else {
+		for k := range w {
+			if w[k] != 0 {
+				addRows(l.sums, l.loaded(l.y.lo+y+k), 0, w[k:k+1])
+			}
 		}
 	}
 	switch {
 	case l.src.channels == 3:
 		l.across3()
 	case l.div.d < narrowSum:
-		l.across()
+		l.across(l.acrossFast())
 	default:
 		l.acrossWide()
 	}
 	return l.out
 }
 
-// across sums and divides along the row: one channel, sums that fit 32 bits. After DCT
-// scaling a pixel takes two or three samples, so these have loops of their own.
-func (l *lane) across() {
+// across sums and divides along the row from pixel i on: one channel, sums that fit 32
+// bits. After DCT scaling a pixel takes two or three samples, so these have loops of
+// their own.
+func (l *lane) across(i int) {
 	half, m := l.div.half, l.div.m
-	out := l.out[:len(l.x.first)]
-	w, s := l.x.w, l.sums
-	switch l.x.taps {
+	out, taps := l.out[:len(l.x.first)], l.x.taps
+	w, s := l.x.w[i*taps:], l.sums
+	switch taps {
 	case 2:
-		for i, first := range l.x.first {
-			w, s := (*[2]uint32)(w[2*i:]), (*[2]uint32)(s[first:])
-			out[i] = byte((uint64(w[0]*s[0]+w[1]*s[1]) + half) * m >> 56)
+		for ; i < len(out); i++ {
+			v, f := (*[2]uint32)(s[l.x.first[i]:]), (*[2]uint32)(w)
+			out[i] = byte((uint64(f[0]*v[0]+f[1]*v[1]) + half) * m >> 56)
+			w = w[2:]
 		}
 	case 3:
-		for i, first := range l.x.first {
-			w, s := (*[3]uint32)(w[3*i:]), (*[3]uint32)(s[first:])
-			out[i] = byte((uint64(w[0]*s[0]+w[1]*s[1]+w[2]*s[2]) + half) * m >> 56)
+		for ; i < len(out); i++ {
+			v, f := (*[3]uint32)(s[l.x.first[i]:]), (*[3]uint32)(w)
+			out[i] = byte((uint64(f[0]*v[0]+f[1]*v[1]+f[2]*v[2]) + half) * m >> 56)
+			w = w[3:]
 		}
 	default:
-		taps := l.x.taps
-		for i, first := range l.x.first {
-			w := w[i*taps:][:taps]
-			s := s[first:][:taps]
+		for ; i < len(out); i++ {
 			var sum uint32
-			for k, v := range s {
+			for k, v := range s[l.x.first[i]:][:taps] {
 				sum += v * w[k]
 			}
 			out[i] = l.div.narrow(sum)
+			w = w[taps:]
 		}
 	}
 }

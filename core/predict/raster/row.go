@@ -1,18 +1,58 @@
 package raster
 
-// The inner loops of the vertical pass. row_generic.go defines them; the assembly of
-// row_amd64.s gives the same numbers, eight at a time.
-
-// scaleRow sets sums[i] = w·row[i] for every i < len(sums).
+// The inner loops of a resize. What is plain Go, here, in resize.go and in colour.go,
+// defines the numbers; the assembly of row_amd64.s gives the same, eight at a time. Per
+// architecture there are:
 //
-// len(row) ≥ len(sums), and 255·w fits 32 bits.
-func scaleRow(sums []uint32, row []byte, w uint32) {
-	scaleRowFast(sums, row[:len(sums)], w)
+//	addRows     the vertical pass: sums of rows
+//	acrossFast  the horizontal pass, for as many pixels as it takes
+//	ycbcrFast   the conversion of colours, likewise
+
+// addRowsGeneric sets sums[i] += Σ w[k]·pix[k·stride+i] for every i < len(sums).
+//
+// The sums fit 32 bits.
+func addRowsGeneric(sums []uint32, pix []byte, stride int, w []uint32) {
+	for k, f := range w {
+		if f == 0 {
+			continue
+		}
+		row := pix[k*stride:][:len(sums)]
+		for i := range sums {
+			sums[i] += f * uint32(row[i])
+		}
+	}
 }
 
-// addScaledRow sets sums[i] += w·row[i] for every i < len(sums).
-//
-// len(row) ≥ len(sums), and the sums fit 32 bits.
-func addScaledRow(sums []uint32, row []byte, w uint32) {
-	addScaledRowFast(sums, row[:len(sums)], w)
+// groupReach is how many sums a group of eight pixels reads from its first on.
+const groupReach = 24
+
+// groups is an axis for eight pixels at a time: (n/8) of them, the rest left over. It is
+// empty where some group needs more than groupReach samples.
+type groups struct {
+	base []int32  // (n/8) first sample of the group
+	rel  []int32  // (n/8, 8) first sample of each pixel, from base
+	w    []uint32 // (n/8, taps, 8) weights
+}
+
+// regroup arranges a's weights by groups.
+func (a *axis) regroup() {
+	n := len(a.first) / 8
+	g := &a.groups
+	g.base = resized(g.base, n)
+	g.rel, g.w = resized(g.rel, 8*n), resized(g.w, 8*n*a.taps)
+	for i := range n {
+		base := a.first[8*i]
+		g.base[i] = base
+		for j := range 8 {
+			rel := a.first[8*i+j] - base
+			if int(rel)+a.taps > groupReach {
+				g.base = g.base[:0]
+				return
+			}
+			g.rel[8*i+j] = rel
+			for k := range a.taps {
+				g.w[(i*a.taps+k)*8+j] = a.w[(8*i+j)*a.taps+k]
+			}
+		}
+	}
 }

@@ -1,4 +1,13 @@
+//go:build purego || !amd64
+
 package raster
 
-func scaleRowFast(sums []uint32, row []byte, w uint32)     { scaleRowGeneric(sums, row, w) }
-func addScaledRowFast(sums []uint32, row []byte, w uint32) { addScaledRowGeneric(sums, row, w) }
+func addRows(sums []uint32, pix []byte, stride int, w []uint32) {
+	addRowsGeneric(sums, pix, stride, w)
+}
+
+func (a *axis) group() {}
+
+func (l *lane) acrossFast() int { return 0 }
+
+func ycbcrFast(_, _, _, _ []byte) int { return 0 }

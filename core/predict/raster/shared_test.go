@@ -26,7 +26,7 @@ func TestPhotos(t *testing.T) {
 		check(t, err)
 		got, err := d.Decode(b, View{Width: 224, Height: 224, Centre: 15})
 		check(t, err)
-		if i%20 != 0 {
+		if i%30 != 0 {
 			continue // the slow reference takes its time
 		}
 		m, err := jpeg.Decode(bytes.NewReader(b))
