@@ -83,6 +83,7 @@ type tile struct {
 	height       int    // of the wide value
 	expand       *product
 	from         window // the expanding one
+	zero         byte   // what the wide halo holds
 }
 
 // blockStep lowers a block.
@@ -103,9 +104,13 @@ func (c *compiler) blockStep(n *node) error {
 	if err != nil {
 		return err
 	}
+	edge, err := middle.padding()
+	if err != nil {
+		return err
+	}
 	ch, size := in.shape[1], in.typ.Size()
 	width, height := middle.out[0].shape[3], middle.out[0].shape[2]
-	t := &tile{x: x, w: w, height: in.shape[2], row: (w.pl + in.shape[3] + w.pr) * ch}
+	t := &tile{x: x, w: w, height: in.shape[2], row: (w.pl + in.shape[3] + w.pr) * ch, zero: edge.fill}
 	perRow := (width*ch + w.sh*t.row) * size
 	most := max(1, (c.tiling.tile-(w.kh-w.sh)*t.row*size)/perRow)
 	tiles := (height + most - 1) / most
@@ -134,7 +139,7 @@ func (c *compiler) blockStep(n *node) error {
 			for y := 0; y < height; y += t.rows {
 				now := min(t.rows, height-y)
 				if t.expand != nil {
-					t.fill(s, b, y, now, middle)
+					t.fill(s, b, y, now)
 				}
 				for i := range now {
 					from := i * w.sh * t.row
@@ -147,7 +152,7 @@ func (c *compiler) blockStep(n *node) error {
 			}
 		}
 	}
-	c.emit(step{node: n, out: []*value{out}, in: blockReads(x, res), temp: temps, run: run})
+	c.emit(step{name: n.String(), out: []*value{out}, in: blockReads(x, res), temp: temps, run: run})
 	return nil
 }
 
@@ -160,7 +165,7 @@ func blockReads(x, res *value) []*value {
 
 // fill brings t.wide to the rows that output rows y…y+now-1 of picture b read, keeping those
 // that the tile above computed already.
-func (t *tile) fill(s *Session, b, y, now int, middle *node) {
+func (t *tile) fill(s *Session, b, y, now int) {
 	first := y*t.w.sh - t.w.pt
 	end := (y+now-1)*t.w.sh - t.w.pt + t.w.kh
 	kept := 0
@@ -168,10 +173,6 @@ func (t *tile) fill(s *Session, b, y, now int, middle *node) {
 		before := t.rows*t.w.sh - t.w.sh + t.w.kh // rows the tile above left
 		kept = max(0, t.w.kh-t.w.sh)
 		t.keep(s, before-kept, kept)
-	}
-	var zero byte
-	if middle.q != nil {
-		zero = byte(middle.q.in.zero)
 	}
 	size := t.wide.typ.Size()
 	bytes := s.mem[t.wide.id]
@@ -181,11 +182,11 @@ func (t *tile) fill(s *Session, b, y, now int, middle *node) {
 		at := (r - first) * t.row
 		line := bytes[at*size : (at+t.row)*size]
 		if r < 0 || r >= t.height {
-			setBytes(line, zero)
+			setBytes(line, t.zero)
 			continue
 		}
-		setBytes(line[:left], zero)
-		setBytes(line[len(line)-right:], zero)
+		setBytes(line[:left], t.zero)
+		setBytes(line[len(line)-right:], t.zero)
 		t.expand.rows(s, at+t.w.pl*ch, t.x.under(b, r, t.from), 0, (t.row/ch)-t.w.pl-t.w.pr)
 	}
 }

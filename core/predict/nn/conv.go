@@ -68,7 +68,7 @@ func (c *compiler) pointwise(n *node, x *value) {
 	if dense {
 		run = func(s *Session) { p.rows(s, 0, 0, 0, batch*h*w) }
 	}
-	c.emit(step{node: n, out: []*value{target}, in: p.reads(), temp: p.temps(), run: run})
+	c.emit(step{name: n.String(), out: []*value{target}, in: p.reads(), temp: p.temps(), run: run})
 	if target != out {
 		c.copyStep(n, out, target)
 	}
@@ -79,7 +79,7 @@ func (c *compiler) segmented(n *node, w window, x *value) {
 	out, res := n.out[0], n.fuse.add
 	p := c.product(n, x, out, 0, 1, w.kh, w.kw*x.shape[1])
 	p.stepX, p.stepRow = w.sw*x.shape[1], w.dh*x.row()
-	c.emit(step{node: n, out: []*value{out}, in: p.reads(), temp: p.temps(), run: func(s *Session) {
+	c.emit(step{name: n.String(), out: []*value{out}, in: p.reads(), temp: p.temps(), run: func(s *Session) {
 		for b := range out.shape[0] {
 			for y := range out.shape[2] {
 				r := 0
@@ -110,7 +110,7 @@ func (c *compiler) gathered(n *node, w window, x *value) {
 		[]int{w.sw * x.shape[1], w.dh * x.row(), w.dw * x.shape[1], 1})
 	size := x.typ.Size()
 	p := products[0]
-	c.emit(step{node: n, out: []*value{out}, in: append(p.reads(), x), temp: append(p.temps(), rows), run: func(s *Session) {
+	c.emit(step{name: n.String(), out: []*value{out}, in: append(p.reads(), x), temp: append(p.temps(), rows), run: func(s *Session) {
 		for b := range out.shape[0] {
 			for y := range out.shape[2] {
 				for g, p := range products {
@@ -142,7 +142,7 @@ func (n *node) depthwise(w window) bool {
 func (c *compiler) depthwise(n *node, w window, x *value) {
 	out := n.out[0]
 	row := c.depthwiseRows(n, w, out, x, w.dh*x.row(), out.shape[3])
-	c.emit(step{node: n, out: []*value{out}, in: []*value{x}, run: func(s *Session) {
+	c.emit(step{name: n.String(), out: []*value{out}, in: []*value{x}, run: func(s *Session) {
 		for b := range out.shape[0] {
 			for y := range out.shape[2] {
 				row(s, out.at(b, y), x.under(b, y, w))
@@ -157,14 +157,12 @@ func (c *compiler) depthwiseRows(n *node, w window, dst, src *value, stepRow, wi
 	if n.q != nil {
 		k := kernel.PackDepthwiseS8(n.q.weights, w.group, w.kh, w.kw)
 		req := n.q.requant(k.Sum)
-		c.plan.weights += int64(len(n.q.weights) + 12*w.group)
 		return func(s *Session, d, i int) {
 			kernel.DepthwiseRowU8(data[uint8](s, dst)[d:], data[uint8](s, src)[i:], stepRow, width, w.sw, w.dw, k, req)
 		}
 	}
 	weights, bias := n.floatWeights()
 	k := kernel.PackDepthwiseF32(weights, bias, w.group, w.kh, w.kw)
-	c.plan.weights += int64(4*len(weights) + 4*w.group)
 	lo, hi := n.clamp()
 	return func(s *Session, d, i int) {
 		kernel.DepthwiseRowF32(data[float32](s, dst)[d:], data[float32](s, src)[i:], stepRow, width, w.sw, w.dw, k, lo, hi)

@@ -89,7 +89,7 @@ func (c *compiler) unary(n *node) error {
 	size, st := t.inner()
 	lo, hi, clamps := n.bounds()
 	clamps = clamps && st[0] == 1 && st[1] == 1
-	c.emit(step{node: n, out: []*value{out}, in: []*value{x}, run: func(s *Session) {
+	c.emit(step{name: n.String(), out: []*value{out}, in: []*value{x}, run: func(s *Session) {
 		dst, src := data[float32](s, out), data[float32](s, x)
 		for k := t.start(base, from); !k.done; t.next(&k) {
 			d, i := k.off[0], k.off[1]
@@ -127,7 +127,7 @@ func (c *compiler) binary(n *node) error {
 	t := newNest(out.shape, out.strides(), a.broadcast(out.shape), b.broadcast(out.shape))
 	base, baseA, baseB := out.base(), a.base(), b.base()
 	size, st := t.inner()
-	c.emit(step{node: n, out: []*value{out}, in: []*value{a, b}, run: func(s *Session) {
+	c.emit(step{name: n.String(), out: []*value{out}, in: []*value{a, b}, run: func(s *Session) {
 		dst, x, y := data[float32](s, out), data[float32](s, a), data[float32](s, b)
 		for k := t.start(base, baseA, baseB); !k.done; t.next(&k) {
 			f(dst[k.off[0]:], x[k.off[1]:], y[k.off[2]:], st, size)
@@ -164,7 +164,7 @@ func (c *compiler) add(n *node) error {
 	t := newNest(out.shape, out.strides(), a.strides(), b.strides())
 	base, baseA, baseB := out.base(), a.base(), b.base()
 	size, st := t.inner()
-	c.emit(step{node: n, out: []*value{out}, in: []*value{a, b}, run: func(s *Session) {
+	c.emit(step{name: n.String(), out: []*value{out}, in: []*value{a, b}, run: func(s *Session) {
 		dst, x, y := data[uint8](s, out), data[uint8](s, a), data[uint8](s, b)
 		for k := t.start(base, baseA, baseB); !k.done; t.next(&k) {
 			d, i, j := k.off[0], k.off[1], k.off[2]
@@ -186,7 +186,7 @@ func (c *compiler) table(n *node) error {
 	t := newNest(out.shape, out.strides(), x.strides())
 	base, from := out.base(), x.base()
 	size, st := t.inner()
-	c.emit(step{node: n, out: []*value{out}, in: []*value{x}, run: func(s *Session) {
+	c.emit(step{name: n.String(), out: []*value{out}, in: []*value{x}, run: func(s *Session) {
 		dst, src := data[uint8](s, out), data[uint8](s, x)
 		for k := t.start(base, from); !k.done; t.next(&k) {
 			d, i := k.off[0], k.off[1]

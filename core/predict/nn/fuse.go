@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -212,11 +213,15 @@ func (n *node) bounds() (lo, hi float32, ok bool) {
 	return 0, 0, false
 }
 
-// foldConstants computes every node whose operands are all constants, by running it.
-func (g *graph) foldConstants() error {
+// foldConstants computes every node whose operands are all constants, by running it. The results
+// may take memory bytes.
+func (g *graph) foldConstants(memory int64) error {
 	for _, n := range g.nodes {
 		if slices.ContainsFunc(n.reads(), func(v *value) bool { return v.con == nil }) || len(n.reads()) == 0 {
 			continue
+		}
+		if memory -= int64(volume(n.out[0].shape)) * int64(n.out[0].typ.Size()); memory < 0 {
+			return fmt.Errorf("%s: constants: %w", n, ErrMemory)
 		}
 		if err := g.evaluate(n); err != nil {
 			return err
@@ -225,7 +230,8 @@ func (g *graph) foldConstants() error {
 	return nil
 }
 
-// evaluate makes n's result a constant: it compiles n alone, without inputs, and runs it once.
+// evaluate makes n's result a constant: it compiles n alone, without inputs, and runs it once. Its
+// operands and result have been counted already.
 func (g *graph) evaluate(n *node) error {
 	alone := *n
 	alone.in, alone.out = slices.Clone(n.in), []*value{n.out[0].fresh()}
@@ -239,7 +245,7 @@ func (g *graph) evaluate(n *node) error {
 	if err := one.place(); err != nil {
 		return err
 	}
-	p, err := one.lower(Options{Memory: 1 << 31})
+	p, err := one.lower(Options{Memory: 1 << 40, Work: 1 << 32})
 	if err != nil {
 		return err
 	}

@@ -208,7 +208,7 @@ func (c *compiler) interleaveStep(n *node, dst, src *value) {
 	case 8:
 		run = func(s *Session) { interleave(dst, data[uint64](s, dst), data[uint64](s, src)) }
 	}
-	c.emit(step{node: n, out: []*value{dst}, in: []*value{src}, run: run})
+	c.emit(step{name: n.String(), out: []*value{dst}, in: []*value{src}, run: run})
 }
 
 // interleave writes the planes of src, (N, 3, H, W), into to, which lies as v does.
@@ -244,13 +244,13 @@ func (c *compiler) moveStep(n *node, t *nest, dst, src *value, dstBase, srcBase 
 	default:
 		run = func(s *Session) { move(t, data[uint64](s, dst), data[uint64](s, src), dstBase, srcBase) }
 	}
-	c.emit(step{node: n, out: []*value{dst}, in: []*value{src}, run: run})
+	c.emit(step{name: n.String(), out: []*value{dst}, in: []*value{src}, run: run})
 }
 
 // shiftStep emits dst = src with 128 added to every byte, modulo 256: between ONNX's int8 and ours.
 func (c *compiler) shiftStep(n *node, dst, src *value) {
 	size := volume(src.shape)
-	c.emit(step{node: n, out: []*value{dst}, in: []*value{src}, run: func(s *Session) {
+	c.emit(step{name: n.String(), out: []*value{dst}, in: []*value{src}, run: func(s *Session) {
 		d, x := data[uint8](s, dst)[:size], data[uint8](s, src)[:size]
 		for i := range d {
 			d[i] = x[i] ^ 0x80

@@ -60,7 +60,7 @@ func (c *compiler) eachChannel(n *node, ch channels, out, x *value, run func(s *
 		stOut, stIn = out.strides()[ch.axis], x.strides()[ch.axis]
 	}
 	t := newNest(shape, out.strides(), x.strides())
-	c.emit(step{node: n, out: []*value{out}, in: []*value{x}, run: func(s *Session) {
+	c.emit(step{name: n.String(), out: []*value{out}, in: []*value{x}, run: func(s *Session) {
 		for j, a := range ch.each {
 			run(s, a, t, out.base()+j*stOut, x.base()+j*stIn)
 		}

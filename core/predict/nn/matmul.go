@@ -72,7 +72,7 @@ func (c *compiler) linear(n *node, x *value, rows int) {
 	shape := n.weightShape()
 	p := c.product(n, x, n.out[0], 0, 1, 1, shape[1])
 	p.ldd, p.stepX = shape[0], shape[1]
-	c.emit(step{node: n, out: []*value{n.out[0]}, in: p.reads(), temp: p.temps(), run: func(s *Session) {
+	c.emit(step{name: n.String(), out: []*value{n.out[0]}, in: p.reads(), temp: p.temps(), run: func(s *Session) {
 		p.rows(s, 0, 0, 0, rows)
 	}})
 }
@@ -82,7 +82,6 @@ func (c *compiler) linear(n *node, x *value, rows int) {
 func (c *compiler) wideProduct(n *node, x *value) error {
 	outs, depth := n.q.shape[0], n.q.shape[1]
 	w := kernel.PackS8(n.q.weights, outs, depth)
-	c.plan.weights += int64(outs * (depth + 12))
 	out := n.out[0]
 	rows := volume(x.shape) / max(1, depth)
 	bias, scale := n.q.folded(w.Sum), n.q.scales()
@@ -92,14 +91,14 @@ func (c *compiler) wideProduct(n *node, x *value) error {
 		data[float32](s, out)[row*outs+j] = min(max(v, lo), hi)
 	}
 	if n.q.out != nil {
-		to := *n.q.out
+		to, least, most := *n.q.out, n.q.lo, n.q.hi
 		req := n.q.requant(w.Sum)
 		scale = req.Scale
 		store = func(s *Session, row, j int, v float32) {
-			data[uint8](s, out)[row*outs+j] = to.clamped(v, n.q.lo, n.q.hi)
+			data[uint8](s, out)[row*outs+j] = to.clamped(v, least, most)
 		}
 	}
-	c.emit(step{node: n, out: []*value{out}, in: []*value{x}, temp: []*value{acc}, run: func(s *Session) {
+	c.emit(step{name: n.String(), out: []*value{out}, in: []*value{x}, temp: []*value{acc}, run: func(s *Session) {
 		a := data[int64](s, acc)
 		src := data[uint16](s, x)
 		for i := range rows {
@@ -131,7 +130,7 @@ func (c *compiler) loops(n *node, a, b *value) error {
 	}
 	t := newNest(batch, rowMajor(out.shape)[:len(batch)], outer(a), outer(b))
 	size, st := t.inner()
-	c.emit(step{node: n, out: []*value{out}, in: []*value{a, b}, run: func(s *Session) {
+	c.emit(step{name: n.String(), out: []*value{out}, in: []*value{a, b}, run: func(s *Session) {
 		dst, x, y := data[float32](s, out), data[float32](s, a), data[float32](s, b)
 		for k := t.start(0, 0, 0); !k.done; t.next(&k) {
 			for i := range size {

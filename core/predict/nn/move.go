@@ -189,7 +189,7 @@ func (c *compiler) pad(n *node) error {
 	all := newNest(out.shape, ost)
 	base := out.base()
 	size, inner := all.inner()
-	c.emit(step{node: n, out: []*value{out}, run: func(s *Session) {
+	c.emit(step{name: n.String(), out: []*value{out}, run: func(s *Session) {
 		dst := data[float32](s, out)
 		for k := all.start(base); !k.done; all.next(&k) {
 			for i := range size {
@@ -234,7 +234,7 @@ func (c *compiler) cast(n *node) error {
 	default:
 		return n.errorf("from %v to %v", x.typ, to.typ)
 	}
-	c.emit(step{node: n, out: []*value{to}, in: []*value{x}, run: run})
+	c.emit(step{name: n.String(), out: []*value{to}, in: []*value{x}, run: run})
 	if to != out {
 		c.copyStep(n, out, to)
 	}

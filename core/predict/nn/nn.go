@@ -38,6 +38,9 @@ var ErrUnsupported = errors.New("operator not supported in this form")
 // ErrMemory is returned by Compile when the plan would need more memory than Options allow.
 var ErrMemory = errors.New("network needs more memory than allowed")
 
+// ErrWork is returned by Compile when one run would take more multiply-adds than Options allow.
+var ErrWork = errors.New("network needs more work than allowed")
+
 // ErrInput is returned by Run for a tensor whose type or shape is not what the plan takes.
 var ErrInput = errors.New("input does not fit the network")
 
@@ -58,10 +61,24 @@ type Options struct {
 	// 0 means 1 GiB. It is checked before any of it is taken.
 	Memory int64
 
+	// Work bounds the multiply-adds of one run; 0 means 2^36, two hundred times the default
+	// network's. A single operator is not interrupted, so this bounds how late Expired is asked.
+	Work int64
+
 	// Expired, where set, is asked before every step; true ends Run with ErrExpired.
 	Expired func() bool
 
 	tiling *tiling // nil: defaultTiling; tests make blocks of small networks
+}
+
+func (o Options) orDefault() Options {
+	if o.Memory == 0 {
+		o.Memory = 1 << 30
+	}
+	if o.Work == 0 {
+		o.Work = 1 << 36
+	}
+	return o
 }
 
 func (o Options) blocks() tiling {

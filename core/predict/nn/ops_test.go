@@ -281,6 +281,20 @@ func TestPaddingCountsAsMemory(t *testing.T) {
 	}
 }
 
+func TestCompileHoldsWork(t *testing.T) {
+	b := small()
+	p, err := nn.Compile(b.g, nn.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := int64(4 * 6 * 6 * 27); p.Work() != want {
+		t.Errorf("Work() = %d, want %d", p.Work(), want)
+	}
+	if _, err := nn.Compile(b.g, nn.Options{Work: p.Work() - 1}); !errors.Is(err, nn.ErrWork) {
+		t.Errorf("Compile with less work = %v, want ErrWork", err)
+	}
+}
+
 func TestErrorsNameTheNode(t *testing.T) {
 	b := newBuilder()
 	x := b.input(onnx.Float32, 2, 2)

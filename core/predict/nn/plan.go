@@ -19,6 +19,7 @@ type Plan struct {
 	blocks  []*block // by value id; nil for constants and inputs
 	arena   int64    // bytes
 	weights int64    // bytes
+	work    int64    // multiply-adds
 	expired func() bool
 }
 
@@ -34,11 +35,14 @@ func (p *Plan) SessionBytes() int64 { return p.arena }
 // WeightBytes returns the memory of packed weights and constants, shared by all sessions.
 func (p *Plan) WeightBytes() int64 { return p.weights }
 
+// Work returns the multiply-adds of one run.
+func (p *Plan) Work() int64 { return p.work }
+
 // compiler turns a rewritten graph into a plan's steps.
 type compiler struct {
 	plan   *Plan
 	graph  *graph
-	limit  int64
+	limit  Options  // its Memory and Work
 	values []*value // by id
 	tiling tiling
 }
@@ -46,11 +50,9 @@ type compiler struct {
 // Compile turns g into a plan. g is not changed, and not kept, but its constants may be.
 //
 // It returns ErrUnsupported naming the node for what it cannot run, ErrMemory before taking more
-// than Options.Memory, and the errors of onnx.Graph.Infer.
+// than Options.Memory, ErrWork for more than Options.Work, and the errors of onnx.Graph.Infer.
 func Compile(g *onnx.Graph, o Options) (*Plan, error) {
-	if o.Memory == 0 {
-		o.Memory = 1 << 30
-	}
+	o = o.orDefault()
 	shapes := inputShapes(g, o)
 	folded, err := g.Fold(shapes)
 	if err != nil {
@@ -67,7 +69,7 @@ func Compile(g *onnx.Graph, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, pass := range []func() error{r.simplify, r.quantise, r.foldConstants, r.fuse, func() error { return r.block(o.blocks()) }, r.place} {
+	for _, pass := range []func() error{r.simplify, r.quantise, func() error { return r.foldConstants(o.Memory) }, r.fuse, func() error { return r.block(o.blocks()) }, r.place} {
 		if err := pass(); err != nil {
 			return nil, err
 		}
@@ -118,7 +120,7 @@ func checkMemory(g *onnx.Graph, infer map[string]onnx.Value, limit int64) error 
 
 // lower emits the steps of g and maps the arena.
 func (g *graph) lower(o Options) (*Plan, error) {
-	c := &compiler{plan: &Plan{expired: o.Expired}, graph: g, limit: o.Memory, tiling: o.blocks()}
+	c := &compiler{plan: &Plan{expired: o.Expired}, graph: g, limit: o, tiling: o.blocks()}
 	for _, v := range g.inputs {
 		c.enter(v, v.name == o.InputNHWC)
 	}
@@ -127,18 +129,18 @@ func (g *graph) lower(o Options) (*Plan, error) {
 		if !ok {
 			return nil, n.errorf("operator has no implementation")
 		}
-		if err := emit(c, n); err != nil {
+		if err := c.budget(n); err != nil {
 			return nil, err
 		}
-		if c.plan.weights > c.limit {
-			return nil, fmt.Errorf("%s: %d bytes of weights: %w", n, c.plan.weights, ErrMemory)
+		if err := emit(c, n); err != nil {
+			return nil, err
 		}
 	}
 	for _, v := range g.outputs {
 		c.leave(v)
 	}
 	c.mapArena()
-	if total := c.plan.arena + c.plan.weights; total > c.limit {
+	if total := c.plan.arena + c.plan.weights; total > o.Memory {
 		return nil, fmt.Errorf("%d bytes: %w", total, ErrMemory)
 	}
 	return c.plan, nil

@@ -33,7 +33,7 @@ func (c *compiler) globalAveragePool(n *node) error {
 	if n.q == nil {
 		line := scratch(onnx.Float32, ch)
 		scale := 1 / float32(h*w)
-		c.emit(step{node: n, out: []*value{out}, in: []*value{x}, temp: []*value{line}, run: func(s *Session) {
+		c.emit(step{name: n.String(), out: []*value{out}, in: []*value{x}, temp: []*value{line}, run: func(s *Session) {
 			sum := data[float32](s, line)[:ch]
 			for b := range batch {
 				dst := data[float32](s, out)[b*ch : (b+1)*ch]
@@ -59,7 +59,7 @@ func (c *compiler) globalAveragePool(n *node) error {
 	if to.bytes() {
 		lo, hi = int32(n.q.lo), int32(n.q.hi)
 	}
-	c.emit(step{node: n, out: []*value{out}, in: []*value{x}, temp: []*value{line, total}, run: func(s *Session) {
+	c.emit(step{name: n.String(), out: []*value{out}, in: []*value{x}, temp: []*value{line, total}, run: func(s *Session) {
 		sum, all := data[uint32](s, line)[:ch], data[uint32](s, total)[:ch]
 		for b := range batch {
 			clear(all)
@@ -165,7 +165,7 @@ func (c *compiler) pool(n *node, f func(s *Session, out, x *value, d int, t *tap
 			return n.errorf("a window lies wholly in the padding")
 		}
 	}
-	c.emit(step{node: n, out: []*value{out}, in: []*value{x}, run: func(s *Session) {
+	c.emit(step{name: n.String(), out: []*value{out}, in: []*value{x}, run: func(s *Session) {
 		s.taps = *t
 		t := &s.taps
 		for b := range out.shape[0] {
@@ -229,7 +229,7 @@ func (c *compiler) reduceMean(n *node) error {
 	size, inner := t.inner()
 	count := volume(x.shape) / max(1, volume(kept))
 	results := volume(kept)
-	c.emit(step{node: n, out: []*value{target}, in: []*value{x}, run: func(s *Session) {
+	c.emit(step{name: n.String(), out: []*value{target}, in: []*value{x}, run: func(s *Session) {
 		dst, src := data[float32](s, target)[:results], data[float32](s, x)
 		clear(dst)
 		for k := t.start(0, 0); !k.done; t.next(&k) {
@@ -327,7 +327,7 @@ func (c *compiler) alongAxis(n *node, x *value, axis int, f func(dst, src []floa
 	lines, st := t.inner()
 	size, sd, ss := out.shape[axis], out.strides()[axis], x.strides()[axis]
 	base, from := out.base(), x.base()
-	c.emit(step{node: n, out: []*value{out}, in: []*value{x}, run: func(s *Session) {
+	c.emit(step{name: n.String(), out: []*value{out}, in: []*value{x}, run: func(s *Session) {
 		dst, src := data[float32](s, out), data[float32](s, x)
 		for k := t.start(base, from); !k.done; t.next(&k) {
 			for i := range lines {

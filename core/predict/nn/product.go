@@ -41,12 +41,10 @@ func (c *compiler) product(n *node, src, dst *value, g, groups, segs, seg int) *
 	if n.q == nil {
 		w, bias := n.floatWeights()
 		p.f = kernel.PackConvF32(arrange(w[g*outs*depth:(g+1)*outs*depth], outs, ins, taps), slab(bias, g, outs), outs, segs, seg)
-		c.plan.weights += int64(4 * (len(w)/groups + outs))
 		return p
 	}
 	w := n.q.weights
 	p.q = kernel.PackConvS8(arrange(w[g*outs*depth:(g+1)*outs*depth], outs, ins, taps), outs, segs, seg)
-	c.plan.weights += int64(len(w)/groups + 12*outs)
 	q := n.q.group(g, outs)
 	if q.out != nil {
 		p.req = q.requant(p.q.Sum)

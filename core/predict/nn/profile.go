@@ -1,9 +1,6 @@
 package nn
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // StepTime is where a run's time goes: one step of the plan.
 type StepTime struct {
@@ -18,7 +15,7 @@ func (s *Session) Profile(in []Tensor, rounds int, now func() time.Duration) ([]
 	p := s.plan
 	times := make([]StepTime, len(p.steps))
 	for i, st := range p.steps {
-		times[i] = StepTime{Name: fmt.Sprint(st.node), Shape: st.out[0].shape, Best: 1 << 62}
+		times[i] = StepTime{Name: st.name, Shape: st.out[0].shape, Best: 1 << 62}
 	}
 	defer s.release()
 	for range rounds {

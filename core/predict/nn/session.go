@@ -11,7 +11,7 @@ import (
 
 // step is one operator of a plan, ready to run: strides, offsets and weights are in run's closure.
 type step struct {
-	node *node // for names
+	name string // node and operator
 	out  []*value
 	in   []*value
 	temp []*value // scratch, alive in this step alone
@@ -56,7 +56,7 @@ func (s *Session) Run(in []Tensor) ([]Tensor, error) {
 	}
 	for i := range p.steps {
 		if p.expired != nil && p.expired() {
-			return nil, fmt.Errorf("%s: %w", p.steps[i].node, ErrExpired)
+			return nil, fmt.Errorf("%s: %w", p.steps[i].name, ErrExpired)
 		}
 		s.runStep(&p.steps[i])
 	}

@@ -51,7 +51,7 @@ func (n *node) window(in, out []int) (window, error) {
 		w.pb, w.pt = same(in[2], out[2], w.kh, w.sh, w.dh)
 		w.pr, w.pl = same(in[3], out[3], w.kw, w.sw, w.dw)
 	}
-	for _, x := range []int{w.kh, w.kw, w.sh, w.sw, w.dh, w.dw, w.pt + 1, w.pl + 1, w.pb + 1, w.pr + 1, w.group} {
+	for _, x := range []int{w.kh, w.kw, w.sh, w.sw, w.dh, w.dw, w.pt + 1, w.pl + 1, w.pb + 1, w.pr + 1} {
 		if x < 1 || x > maxWindow {
 			return window{}, n.errorf("kernel %v, strides %v, dilations %v, pads %v", kernel, strides, dilations, pads)
 		}
