@@ -24,10 +24,10 @@ type Decoder struct {
 	s      scanHeader
 	blocks [10]unitBlock // of one unit of s
 	bits   bitReader
-	dc     [4]int32  // predictions
-	err    error     // of a symbol in the row being decoded
-	block  [64]int32 // in transform order; zero between blocks
-	passed [64]int32 // takes values that nobody needs
+	dc     [4]int32      // predictions
+	err    error         // of a symbol in the row being decoded
+	unit   [10][64]int32 // blocks of one unit in transform order; zero between units
+	passed [64]int32     // takes values that nobody needs
 	pix    [4][]byte
 	coefs  [4][]int32   // progressive: (wanted down, wanted across, kept) in transform order
 	masks  [4][]uint64  // progressive: (down, across); bit k for the k-th coefficient in zig-zag order, when not zero
@@ -68,7 +68,7 @@ func (d *Decoder) Decode(data []byte, o Options) (*Planes, error) {
 			d.huff[i][j].n = 0
 		}
 	}
-	d.block, d.err = [64]int32{}, nil
+	d.unit, d.err = [10][64]int32{}, nil
 	d.transform = transformOf(o.Scale)
 	err := d.decode()
 	d.seg.data, d.bits.data, d.o.Expired = nil, nil, nil

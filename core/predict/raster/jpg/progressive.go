@@ -343,8 +343,8 @@ func (d *Decoder) reconstruct(c int) error {
 			case kept == 64:
 				d.inverse(dst, p.Stride, (*[64]int32)(coefs), q)
 			default:
-				copy(d.block[:], coefs[:d.per])
-				d.inverse(dst, p.Stride, &d.block, q)
+				copy(d.unit[0][:], coefs[:d.per])
+				d.inverse(dst, p.Stride, &d.unit[0], q)
 			}
 			coefs = coefs[kept:]
 		}

@@ -60,11 +60,12 @@ type unitBlock struct {
 	pair   *pairTable
 	skip   *skipTable
 	comp   int
-	at     int // of its first sample in pix
-	step   int // from one unit of a row to the next
-	dx, dy int // in the unit, blocks
-	h, v   int // blocks of the component in a unit
-	i      int // index into scanHeader.dc and ac
+	at     int  // of its first sample in pix
+	step   int  // from one unit of a row to the next
+	dx, dy int  // in the unit, blocks
+	h, v   int  // blocks of the component in a unit
+	i      int  // index into scanHeader.dc and ac
+	flat   bool // no AC in the unit being decoded
 }
 
 // list fills d.blocks with the blocks of a unit in their order.

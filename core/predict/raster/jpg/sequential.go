@@ -177,7 +177,7 @@ func (d *Decoder) valueRow(x0, x1 int) error {
 	r := &d.bits
 	buf := &r.buf
 	acc, n, p, limit := r.acc, r.n, r.p, r.limit()
-	blocks, block, place, keepTo := d.blocks[:d.s.blocks], &d.block, d.place, d.keepTo
+	blocks, place, keepTo := d.blocks[:d.s.blocks], d.place, d.keepTo
 	for x := x0; x < x1; x++ {
 		if p > limit {
 			r.acc, r.n, r.p = acc, n&63, p
@@ -202,7 +202,8 @@ func (d *Decoder) valueRow(x0, x1 int) error {
 				acc, n, p = r.acc, r.n, r.p
 			}
 			d.dc[b.comp&3] += diff
-			zig, pair, skip := uint(1), b.pair, b.skip
+			zig, pair, skip, block := uint(1), b.pair, b.skip, &d.unit[i]
+			block[0] = d.dc[b.comp&3]
 			if d.eobRun != 0 {
 				d.eobRun--
 				goto done
@@ -257,8 +258,9 @@ func (d *Decoder) valueRow(x0, x1 int) error {
 				}
 			}
 		done:
-			d.put(b, zig > 1 && zig != 1+pairEnd)
+			b.flat = zig == 1 || zig == 1+pairEnd
 		}
+		d.put(blocks)
 		if d.err != nil {
 			return d.err
 		}
@@ -267,17 +269,20 @@ func (d *Decoder) valueRow(x0, x1 int) error {
 	return nil
 }
 
-// put transforms d.block with the prediction as its DC into pix. Blocks without AC are flat.
-func (d *Decoder) put(b *unitBlock, ac bool) {
-	c := b.comp & 3
-	dst, stride, q := d.pix[c][b.at:], d.planes.P[c].Stride, &d.quants[c]
-	b.at += b.step
-	if !ac {
-		d.flat(dst, stride, d.dc[c]*q[0])
-		return
+// put transforms the blocks of a unit into pix. It waits for the whole unit, so that the
+// stores of a block's coefficients have reached the cache when vectors load them.
+func (d *Decoder) put(blocks []unitBlock) {
+	for i := range blocks {
+		b := &blocks[i]
+		c := b.comp & 3
+		dst, stride, q, block := d.pix[c][b.at:], d.planes.P[c].Stride, &d.quants[c], &d.unit[i]
+		b.at += b.step
+		if b.flat {
+			d.flat(dst, stride, block[0]*q[0])
+		} else {
+			d.inverse(dst, stride, block, q)
+		}
 	}
-	d.block[0] = d.dc[c]
-	d.inverse(dst, stride, &d.block, q)
 }
 
 // bigDC decodes a DC difference by its symbol, and leaves at least 56 valid bits.
