@@ -26,6 +26,7 @@ type tileArgs struct {
 	lo, hi       uint64
 	zero         int
 	maskVec      unsafe.Pointer // AVX2: sixteen dwords, or nil for all columns
+	next         unsafe.Pointer // AVX-512: the panels to fetch meanwhile
 }
 
 func (t *tileArgs) ptr() *byte { return (*byte)(unsafe.Pointer(t)) }

@@ -58,6 +58,7 @@ func gemmF32(dst []float32, ldd int, a []float32, lda, segStride, m int, w *Pack
 	}
 	eachPanels(m, w.N, w.K*4, func(i, rows, j, cols int) {
 		args.b = unsafe.Pointer(&w.b[j*w.K])
+		args.next = unsafe.Pointer(&w.b[min((j+cols)*w.K, len(w.b)-1)])
 		args.bias = unsafe.Pointer(&w.Bias[j])
 		args.setColumns(cols)
 		tilesF32.block(rows, cols, &args, func(row int) {
@@ -106,6 +107,7 @@ func gemmU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8,
 	var tmp [edgeRows * panel]uint8
 	eachPanels(safe, w.N, w.K, func(i, rows, j, cols int) {
 		args.b = unsafe.Pointer(&w.b[j/panel*w.panelBytes()])
+		args.next = unsafe.Pointer(&w.b[min((j+cols)/panel*w.panelBytes(), len(w.b)-1)])
 		args.setColumns(cols)
 		if level != AVX2 || cols == panel {
 			args.bias, args.scale, args.ldc = unsafe.Pointer(&q.Bias[j]), unsafe.Pointer(&q.Scale[j]), ldd
@@ -144,6 +146,7 @@ func gemmI32(dst []int32, ldd int, a []uint8, lda, segStride, m int, w *PackedS8
 	var tmp [edgeRows * panel]int32
 	eachPanels(safe, w.N, w.K, func(i, rows, j, cols int) {
 		args.b = unsafe.Pointer(&w.b[j/panel*w.panelBytes()])
+		args.next = unsafe.Pointer(&w.b[min((j+cols)/panel*w.panelBytes(), len(w.b)-1)])
 		args.setColumns(cols)
 		args.bias = unsafe.Pointer(&noBias)
 		if bias != nil {

@@ -75,6 +75,10 @@ func (t *tile) frame(name string, unroll, aBytes int, ints bool, step func(rows 
 	rows := newRows(p, argLDA, t.height)
 	bstep := load(p, argBStep)
 	a, b, k, segs := GP64(), GP64(), GP64(), GP64()
+	var next GPVirtual
+	if t.height >= 7 {
+		next = load(p, argNext)
+	}
 
 	Label("tile")
 	bias := load(p, argBias)
@@ -103,6 +107,12 @@ func (t *tile) frame(name string, unroll, aBytes int, ints bool, step func(rows 
 	Label("loop")
 	for u := range unroll {
 		step(rows, b, bstep, u)
+		if t.height >= 7 {
+			PREFETCHT1(at(next, u*64))
+		}
+	}
+	if t.height >= 7 {
+		ADDQ(U32(unroll*64), next)
 	}
 	rows.advance(unroll * aBytes)
 	ADDQ(U32(unroll*64), b)
@@ -126,6 +136,15 @@ func (t *tile) frame(name string, unroll, aBytes int, ints bool, step func(rows 
 	t.cur.skip(argC, argLDC, t.height)
 	if !ints {
 		t.cur.skip(argRes, argLDR, t.height)
+	}
+	if t.height >= 7 {
+		// Two tiles fetch the next panels whole; later ones touch their own.
+		left := t.cur.load(argTiles)
+		INCQ(left)
+		CMPQ(left, at(p, argTiles))
+		JG(LabelRef("again"))
+		MOVQ(at(p, argB), next)
+		Label("again")
 	}
 	DECQ(t.cur.at(argTiles))
 	JNZ(LabelRef("tile"))

@@ -52,6 +52,7 @@ const (
 	argHi                 // float32 bits
 	argZero               // zero point
 	argMaskVec            // sixteen dwords, all ones where there is a column, or nil for all (AVX2)
+	argNext               // the panels after these, to fetch meanwhile (AVX-512)
 )
 
 func at(p Register, disp int) Mem { return Mem{Base: p, Disp: disp} }
