@@ -309,9 +309,8 @@ func (d *depthwiseF32) three() {
 				m.Index, m.Scale = col, uint8(kx)
 			}
 			for v := range acc {
-				x := ZMM()
-				VMOVUPS_Z(m.Offset(v*64), d.mask[v], x)
-				VFMADD231PS(x, w[ky*3+kx][v], acc[v])
+				// A masked product, not a masked load: that takes a slot of its own.
+				VFMADD231PS(m.Offset(v*64), w[ky*3+kx][v], d.mask[v], acc[v])
 			}
 		}
 	}
@@ -342,9 +341,7 @@ func (d *depthwiseF32) general() {
 	Label("tap")
 	MOVQ(at(taps, 0), off)
 	for v, wv := range d.loads(w) {
-		x := ZMM()
-		VMOVUPS_Z(Mem{Base: src, Index: off, Scale: 1, Disp: v * 64}, d.mask[v], x)
-		VFMADD231PS(x, wv, acc[v])
+		VFMADD231PS(Mem{Base: src, Index: off, Scale: 1, Disp: v * 64}, wv, d.mask[v], acc[v])
 	}
 	ADDQ(Imm(8), taps)
 	ADDQ(out, w)
