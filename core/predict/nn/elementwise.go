@@ -7,46 +7,6 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/onnx"
 )
 
-// lowerings says how each operator becomes steps.
-var lowerings = map[string]func(c *compiler, n *node) error{}
-
-func init() {
-	for _, op := range []string{"Relu", "Clip", "Sigmoid", "Exp", "Sqrt", "HardSigmoid", "HardSwish", "Pow"} {
-		lowerings[op] = (*compiler).unary
-	}
-	for _, op := range []string{"Sub", "Mul", "Div"} {
-		lowerings[op] = (*compiler).binary
-	}
-	for _, op := range []string{"Flatten", "Reshape", "Squeeze", "Unsqueeze"} {
-		lowerings[op] = (*compiler).reshape
-	}
-	for _, op := range []string{"Gemm", "MatMul"} {
-		lowerings[op] = (*compiler).matmul
-	}
-	for op, lower := range map[string]func(c *compiler, n *node) error{
-		"Add":               (*compiler).add,
-		"AveragePool":       (*compiler).averagePool,
-		"Block":             (*compiler).blockStep,
-		"Cast":              (*compiler).cast,
-		"Concat":            (*compiler).concat,
-		"Conv":              (*compiler).conv,
-		"DequantizeLinear":  (*compiler).dequantizeLinear,
-		"Gather":            (*compiler).gather,
-		"GlobalAveragePool": (*compiler).globalAveragePool,
-		"LpNormalization":   (*compiler).lpNormalization,
-		"MaxPool":           (*compiler).maxPool,
-		"Pad":               (*compiler).pad,
-		"QuantizeLinear":    (*compiler).quantizeLinear,
-		"ReduceMean":        (*compiler).reduceMean,
-		"Slice":             (*compiler).slice,
-		"Softmax":           (*compiler).softmax,
-		"Table":             (*compiler).table,
-		"Transpose":         (*compiler).transpose,
-	} {
-		lowerings[op] = lower
-	}
-}
-
 // elementwise returns the function on single elements that n is, where it is one.
 func (n *node) elementwise() (func(float32) float32, bool) {
 	if n.q != nil || n.out[0].typ != onnx.Float32 || n.in[0].typ != onnx.Float32 {

@@ -1,7 +1,6 @@
 package nn_test
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -11,44 +10,6 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/onnx"
 	"pgregory.net/rapid"
 )
-
-// stored is a quantised tensor: integers as the file has them, real = (q - zero)·scale.
-type stored struct {
-	name  string
-	shape []int
-	q     []int
-	scale float32
-	zero  int
-	typ   onnx.DType
-}
-
-func (x stored) limits() (lo, hi int) {
-	switch x.typ {
-	case onnx.Int8:
-		return -128, 127
-	case onnx.Uint16:
-		return 0, 65535
-	}
-	return 0, 255
-}
-
-// offsets returns q - zero as an array, exactly.
-func (x stored) offsets() array {
-	a := newArray(x.shape...)
-	for i, q := range x.q {
-		a.v[i] = float64(q - x.zero)
-	}
-	return a
-}
-
-// put returns zero + roundToEven(steps) within the limits of x.
-func (x stored) put(steps float32) int {
-	lo, hi := x.limits()
-	return int(min(max(float64(x.zero)+math.RoundToEven(float64(steps)), float64(lo)), float64(hi)))
-}
-
-// quantise is ONNX's QuantizeLinear.
-func (x stored) quantise(real float32) int { return x.put(real / x.scale) }
 
 // intNet grows a random network in QDQ form, and its bytes by definition.
 type intNet struct {
@@ -280,11 +241,12 @@ func (f *intNet) concat() {
 	f.quantised(real, y)
 }
 
-// finish pools to exact sums in uint16 and adds a Gemm that gives floats, as the baked network does.
-func (f *intNet) finish() []float32 {
+// pool averages over the pixels, to exact sums in uint16 as the baked network does or to bytes,
+// with a Flatten before or behind the QuantizeLinear.
+func (f *intNet) pool() {
 	x := f.last()
 	b, c, plane := x.shape[0], x.shape[1], x.shape[2]*x.shape[3]
-	pooled := stored{shape: []int{b, c, 1, 1}, q: make([]int, b*c), typ: onnx.Uint16, scale: float32(float64(x.scale) / float64(plane))}
+	pooled := stored{shape: []int{b, c}, q: make([]int, b*c), typ: onnx.Uint16, scale: float32(float64(x.scale) / float64(plane))}
 	if rapid.Bool().Draw(f.t, "bytes") {
 		pooled = f.target(pooled.shape, 200*float64(x.scale))
 	}
@@ -296,24 +258,65 @@ func (f *intNet) finish() []float32 {
 	for i, s := range sums {
 		pooled.q[i] = pooled.put(float32(float32(s) * m))
 	}
-	f.quantised(f.add("GlobalAveragePool", nil, f.dequantised(x)), pooled)
-	pooled = f.last()
+	real := f.add("GlobalAveragePool", nil, f.dequantised(x))
+	if rapid.Bool().Draw(f.t, "flatten first") {
+		f.quantised(f.add("Flatten", nil, real), pooled)
+		return
+	}
+	pooled.shape = []int{b, c, 1, 1}
+	f.quantised(real, pooled)
+}
 
+// finish pools and adds a product whose result stays float32, written as Gemm or MatMul, and
+// one whose result is quantised.
+func (f *intNet) finish() []float32 {
+	f.pool()
+	pooled := f.last()
+	b, c := pooled.shape[0], pooled.shape[1]
 	outs := f.int(1, 20, "head")
-	w, bias, scales, names := f.weights(pooled, []int{outs, c}, outs, 0)
+	form := f.int(0, 2, "form")
+	shape, axis := []int{outs, c}, 0
+	at := func(j, k int) int { return j*c + k }
+	if form > 0 {
+		shape, axis = []int{c, outs}, 1
+		at = func(j, k int) int { return k*outs + j }
+	}
+	w, bias, scales, names := f.weights(pooled, shape, outs, axis)
 	flat := f.add("Flatten", nil, f.dequantised(pooled))
-	gemm := f.add("Gemm", map[string]onnx.Attr{"transB": intAttr(1)}, flat, names[0], names[1])
+	var product string
+	switch form {
+	case 0:
+		product = f.add("Gemm", map[string]onnx.Attr{"transB": intAttr(1)}, flat, names[0], names[1])
+	case 1:
+		product = f.add("Gemm", nil, flat, names[0], names[1])
+	case 2:
+		product = f.add("MatMul", nil, flat, names[0])
+		clear(bias)
+	}
 	out := make([]float32, b*outs)
+	accs := make([]int64, b*outs)
 	for i := range b {
 		for j := range outs {
 			acc := int64(bias[j])
 			for k := range c {
-				acc += int64(pooled.q[i*c+k]-pooled.zero) * int64(w[j*c+k])
+				acc += int64(pooled.q[i*c+k]-pooled.zero) * int64(w[at(j, k)])
 			}
+			accs[i*outs+j] = acc
 			out[i*outs+j] = float32(acc) * float32(pooled.scale*scales[j])
 		}
 	}
-	f.output(gemm, onnx.Float32, []int{b, outs})
+	if rapid.Bool().Draw(f.t, "quantise the head") {
+		y := f.target([]int{b, outs}, 1)
+		for i, acc := range accs {
+			y.q[i] = y.put(float32(float32(acc) * (float32(pooled.scale*scales[i%outs]) / y.scale)))
+		}
+		f.quantised(product, y)
+		for i, q := range y.q {
+			out[i] = float32(q-y.zero) * y.scale
+		}
+		product = f.dequantised(f.last())
+	}
+	f.output(product, onnx.Float32, []int{b, outs})
 	for i, v := range f.values {
 		if i > 0 && (i >= len(f.values)-2 || rapid.Bool().Draw(f.t, "output")) {
 			f.output(v.name, v.typ, v.shape)
@@ -335,39 +338,6 @@ func growIntNet(t *rapid.T) (*intNet, []float32) {
 		rapid.SampledFrom(layers).Draw(t, "layer")()
 	}
 	return f, f.finish()
-}
-
-// tensor returns x as an input of the network.
-func (x stored) tensor() nn.Tensor {
-	in := nn.Tensor{Type: x.typ, Shape: x.shape}
-	for _, q := range x.q {
-		if x.typ == onnx.Int8 {
-			in.I8 = append(in.I8, int8(q))
-		} else {
-			in.U8 = append(in.U8, uint8(q))
-		}
-	}
-	return in
-}
-
-// same says where got is not exactly the integers of x, or "".
-func (x stored) same(got nn.Tensor) string {
-	at := func(i int) int { return int(got.U8[i]) }
-	switch got.Type {
-	case onnx.Int8:
-		at = func(i int) int { return int(got.I8[i]) }
-	case onnx.Uint16:
-		at = func(i int) int { return int(got.U16[i]) }
-	}
-	if got.Type != x.typ || !slices.Equal(got.Shape, x.shape) {
-		return fmt.Sprintf("%v %v, want %v %v", got.Type, got.Shape, x.typ, x.shape)
-	}
-	for i, want := range x.q {
-		if at(i) != want {
-			return fmt.Sprintf("element %d of %v is %d, want %d", i, x.shape, at(i), want)
-		}
-	}
-	return ""
 }
 
 // TestRandomIntegerNetworks holds whole random QDQ networks to the definition of each integer

@@ -215,6 +215,21 @@ func TestInterleavedInput(t *testing.T) {
 	}
 }
 
+// TestCast reads bytes as numbers.
+func TestCast(t *testing.T) {
+	b := newBuilder()
+	x := b.input(onnx.Uint8, 1, 2, 2, 1)
+	y := b.add("Cast", map[string]onnx.Attr{"to": intAttr(int(onnx.Float32))}, x)
+	b.output(b.add("MaxPool", slide{2, 1, 1, 1, 1, 1, 0, 0, 0, 0, 1}.attrs("", false), y), onnx.Float32, []int{1, 2, 1, 1})
+	out, err := b.run(nn.Options{}, nn.Tensor{Type: onnx.Uint8, Shape: []int{1, 2, 2, 1}, U8: []uint8{3, 200, 255, 7}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := differs(out[0], array{[]int{1, 2, 1, 1}, []float64{200, 255}}); d != "" {
+		t.Error(d)
+	}
+}
+
 // small returns a graph of one convolution.
 func small() *builder {
 	b := newBuilder()

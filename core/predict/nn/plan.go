@@ -118,34 +118,6 @@ func checkMemory(g *onnx.Graph, infer map[string]onnx.Value, limit int64) error 
 	return nil
 }
 
-// lower emits the steps of g and maps the arena.
-func (g *graph) lower(o Options) (*Plan, error) {
-	c := &compiler{plan: &Plan{expired: o.Expired}, graph: g, limit: o, tiling: o.blocks()}
-	for _, v := range g.inputs {
-		c.enter(v, v.name == o.InputNHWC)
-	}
-	for _, n := range g.nodes {
-		emit, ok := lowerings[n.op]
-		if !ok {
-			return nil, n.errorf("operator has no implementation")
-		}
-		if err := c.budget(n); err != nil {
-			return nil, err
-		}
-		if err := emit(c, n); err != nil {
-			return nil, err
-		}
-	}
-	for _, v := range g.outputs {
-		c.leave(v)
-	}
-	c.mapArena()
-	if total := c.plan.arena + c.plan.weights; total > o.Memory {
-		return nil, fmt.Errorf("%d bytes: %w", total, ErrMemory)
-	}
-	return c.plan, nil
-}
-
 // enter makes v a parameter of Run, and brings it into the layout that its readers want.
 func (c *compiler) enter(v *value, interleaved bool) {
 	from := v.fresh()

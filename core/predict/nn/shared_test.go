@@ -19,7 +19,7 @@ func shared(t testing.TB, parts ...string) string {
 	t.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
-		t.Fatal(err)
+		t.Skipf("no working folder: %v", err)
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
