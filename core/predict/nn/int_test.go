@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/sightline-dev/sightline/core/predict/nn"
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
 	"github.com/sightline-dev/sightline/core/predict/onnx"
 	"pgregory.net/rapid"
