@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -82,6 +83,7 @@ func (x *exchange) selectConcepts(c *config, o object, m *predict.Model) error {
 	if n > maxSelected {
 		return refusef(ErrModelArgument, "%s: at most %d.", o.at("select_concepts"), maxSelected)
 	}
+	var names map[string]int
 	for ref, err := range refs {
 		if err != nil {
 			return err
@@ -94,28 +96,45 @@ func (x *exchange) selectConcepts(c *config, o object, m *predict.Model) error {
 		if err != nil {
 			return err
 		}
-		place := x.place(m, id, name, c.language)
+		var place int
+		var ok bool
+		if id != "" {
+			place, ok = x.s.places[m][id]
+		} else {
+			if names == nil {
+				names = x.namesOf(m, c.language)
+			}
+			place, ok = names[name]
+			id = name
+		}
 		switch {
-		case place < 0 && id != "":
+		case !ok:
 			c.missing = append(c.missing, id)
-		case place < 0:
-			c.missing = append(c.missing, name)
 		case !slices.Contains(c.selected, place):
 			c.selected = append(c.selected, place)
 		}
 	}
 	if len(c.selected) == 0 {
-		return refusef(ErrModelArgument, "%s: the model has none of %s.", o.at("select_concepts"), strings.Join(c.missing, ", "))
+		return refusef(ErrModelArgument, "%s: the model has none of %s.", o.at("select_concepts"), listed(c.missing))
 	}
 	return nil
 }
 
-// place finds a concept of the model by its id, or without one by its name; -1 for none.
-func (x *exchange) place(m *predict.Model, id, name, language string) int {
-	return slices.IndexFunc(m.Concepts, func(c predict.Concept) bool {
-		if id != "" {
-			return c.ID == id
-		}
-		return x.conceptName(&c, language) == name
-	})
+// namesOf are the places in m's concepts of their names.
+func (x *exchange) namesOf(m *predict.Model, language string) map[string]int {
+	names := make(map[string]int, len(m.Concepts))
+	for i := range m.Concepts {
+		names[x.conceptName(&m.Concepts[i], language)] = i
+	}
+	return names
 }
+
+// listed is the beginning of a list, for an error.
+func listed(all []string) string {
+	if n := len(all) - mostListed; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(all[:mostListed], ", "), n)
+	}
+	return strings.Join(all, ", ")
+}
+
+const mostListed = 10

@@ -107,6 +107,9 @@ func (x *exchange) host(in *input, o object) error {
 		return err
 	}
 	name, hash, err := x.s.o.Hosted.Add(x.ctx, x.scratch, "image/"+info.Format, x.now.Add(x.s.o.KeepPredicted))
+	if ended := x.ctx.Err(); ended != nil {
+		return ended
+	}
 	if err != nil {
 		return fmt.Errorf("%w: keep picture: %w", ErrInternal, err)
 	}

@@ -3,7 +3,6 @@ package api
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/predict"
@@ -111,7 +110,7 @@ func overall(good, all int, missing []string) (status, string) {
 	case good == 0:
 		return statusFailure, ""
 	case len(missing) > 0:
-		return statusMixed, "The model does not have " + strings.Join(missing, ", ") + "."
+		return statusMixed, "The model does not have " + listed(missing) + "."
 	case good < all:
 		return statusMixed, ""
 	}

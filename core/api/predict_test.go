@@ -215,6 +215,26 @@ func TestWholeCallFails(t *testing.T) {
 	}
 }
 
+// TestCallEnds holds that a context that ends is a call that took too long.
+func TestCallEnds(t *testing.T) {
+	s := smallService(t)
+	r := Request{Method: "POST", Path: "/v2/models/color/outputs", Body: []byte(inputsOf("http://a/b"))}
+	for _, err := range []error{context.Canceled, fmt.Errorf("secret: %w", context.DeadlineExceeded)} {
+		call := s.Begin(context.Background(), &r)
+		call.Resume([]Result{{Err: err}})
+		if got := call.Response(); got.Status != 504 || strings.Contains(string(got.Body), "secret") {
+			t.Errorf("%v: %d %s", err, got.Status, got.Body)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	text := base64.StdEncoding.EncodeToString(onePixel(t))
+	r.Body = []byte(`{"inputs":[{"data":{"image":{"base64":"` + text + `"}}}]}`)
+	if call := s.Begin(ctx, &r); !call.Done() || call.Response().Status != 504 {
+		t.Errorf("done %v, %d %s", call.Done(), call.Response().Status, call.Response().Body)
+	}
+}
+
 // TestFetchSaysOneThing holds that all failures of a fetch read alike.
 func TestFetchSaysOneThing(t *testing.T) {
 	s := smallService(t)
@@ -360,6 +380,7 @@ func TestOutputConfig(t *testing.T) {
 		{`{"select_concepts":[{"id":"ai_WHITE"}]}`, "21202"},
 		{`{"select_concepts":[{}]}`, "21202"},
 		{`{"select_concepts":[{"name":"White"},{"name":"None"}]}`, "10010"},
+		{`{"select_concepts":[` + strings.Repeat(`{"name":"x"},`, maxSelected-1) + `{"id":"ai_white"}]}`, "10010"},
 		{`{"select_concepts":[]}`, both},
 		{`{"select_concepts":null}`, both},
 		{`{"select_concepts":7}`, "21202"},

@@ -55,7 +55,8 @@ const HostedPath = "/hosted/"
 // options are.
 type Service struct {
 	o        Options
-	concepts map[string]public // by id
+	concepts map[string]public                 // by id
+	places   map[*predict.Model]map[string]int // of a model's concepts, by id
 }
 
 // public is a public concept and the model that brought it: the general one where it can.
@@ -89,10 +90,12 @@ func New(o Options) (*Service, error) {
 	case o.KeepPredicted < 0:
 		return nil, fmt.Errorf("%w: pictures kept for %v", ErrOptions, o.KeepPredicted)
 	}
-	s := &Service{o: o, concepts: map[string]public{}}
+	s := &Service{o: o, concepts: map[string]public{}, places: map[*predict.Model]map[string]int{}}
 	for _, m := range append([]*predict.Model{o.Models.General()}, o.Models.Models()...) {
+		s.places[m] = make(map[string]int, len(m.Concepts))
 		for i := range m.Concepts {
 			c := &m.Concepts[i]
+			s.places[m][c.ID] = i
 			if _, ok := s.concepts[c.ID]; !ok {
 				s.concepts[c.ID] = public{m, c}
 			}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 
 	"github.com/sightline-dev/sightline/core/blob"
@@ -86,6 +87,8 @@ var statuses = []status{
 	{lang.ErrUnspoken, 400, 21202, "Invalid model argument"},
 	{ErrBusy, 503, 40030, "Service busy"},
 	{ErrTimeout, 504, 40032, "Request timed out"},
+	{context.DeadlineExceeded, 504, 40032, "Request timed out"},
+	{context.Canceled, 504, 40032, "Request timed out"},
 
 	{ErrInput, 400, 30104, "Input invalid argument"},
 	{jsonio.ErrType, 400, 30104, "Input invalid argument"},
@@ -111,7 +114,6 @@ var statuses = []status{
 	{blob.ErrCorrupt, 500, 99009, "Internal error"},
 	{blob.ErrContentType, 500, 99009, "Internal error"},
 	{blob.ErrRandom, 500, 99009, "Internal error"},
-	{lang.ErrFormat, 500, 99009, "Internal error"},
 	{predict.ErrBundle, 500, 99009, "Internal error"},
 	{predict.ErrEngine, 500, 99009, "Internal error"},
 	{predict.ErrEmbedding, 500, 99009, "Internal error"},
@@ -119,6 +121,7 @@ var statuses = []status{
 	{nn.ErrUnsupported, 500, 99009, "Internal error"},
 	{nn.ErrMemory, 500, 99009, "Internal error"},
 	{nn.ErrInput, 500, 99009, "Internal error"},
+	{nn.ErrWork, 500, 99009, "Internal error"},
 	{nn.ErrExpired, 500, 99009, "Internal error"},
 	{onnx.ErrFormat, 500, 99009, "Internal error"},
 	{onnx.ErrLimit, 500, 99009, "Internal error"},
@@ -149,13 +152,14 @@ func (f *fault) Error() string { return f.details }
 func (f *fault) Unwrap() error { return f.err }
 
 // detailsOf is what the caller is told: nothing about our own trouble, one text for
-// every failed fetch, and the error's words for the rest.
+// every failed fetch and one for all that took too long, and the error's words for the rest.
 func detailsOf(err error, s status) string {
-	switch {
-	case s.code == statusInternal.code:
+	switch s.err {
+	case ErrFetch, context.DeadlineExceeded, context.Canceled:
+		return s.err.Error()
+	}
+	if s.code == statusInternal.code {
 		return ""
-	case s.err == ErrFetch:
-		return ErrFetch.Error()
 	}
 	return err.Error()
 }

@@ -6,10 +6,14 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/sightline-dev/sightline/core/proof"
 )
@@ -144,4 +148,38 @@ func TestTranscriptsShowEveryStatus(t *testing.T) {
 			t.Errorf("no transcript shows %s", want)
 		}
 	}
+}
+
+// TestRouting draws a route with ids and writes its path in one of the ways that clients
+// do: it is found again with its ids.
+func TestRouting(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		want := rapid.SampledFrom(routes).Draw(t, "route")
+		ids := map[string]string{}
+		slashes := rapid.SampledFrom([]string{"/", "//", "///"})
+		path := slashes.Draw(t, "slashes") + "v2"
+		if rapid.Bool().Draw(t, "long address") {
+			path += "/users/" + url.PathEscape(rapid.StringN(1, 8, -1).Draw(t, "user")) + "/apps//" + url.PathEscape(rapid.StringN(1, 8, -1).Draw(t, "app"))
+		}
+		for part := range strings.SplitSeq(want.path[1:], "/") {
+			path += slashes.Draw(t, "slashes")
+			switch {
+			case part[0] == '{':
+				id := rapid.StringN(1, 12, -1).Filter(func(s string) bool { return s != "searches" }).Draw(t, "id")
+				ids[part[1:len(part)-1]] = id
+				path += url.PathEscape(id)
+			case part == "versions" && rapid.Bool().Draw(t, "singular"):
+				path += "version"
+			default:
+				path += part
+			}
+		}
+		if rapid.Bool().Draw(t, "trailing") {
+			path += "/"
+		}
+		got, found, err := find(want.method, segments(path))
+		if err != nil || got.path != want.path || !maps.Equal(found, ids) {
+			t.Fatalf("%s finds %+v with %v, %v; want %s with %v", path, got, found, err, want.path, ids)
+		}
+	})
 }
