@@ -41,7 +41,10 @@ type rowArgs struct {
 	col                      int // bytes between the columns of the kernel
 	next                     int // bytes between the inputs of neighbouring outputs
 	out                      int // bytes between outputs, and between taps of float weights
-	width                    int
+	width                    int // outputs in a row
+	rows                     int
+	srcStep                  int // bytes between the inputs of rows of outputs
+	dstStep                  int // bytes between rows of outputs
 	mask                     int // one bit per channel
 	taps                     *int
 	count                    int // taps, or groups of four

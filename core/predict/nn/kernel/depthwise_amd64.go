@@ -15,16 +15,22 @@ func (o *rowOffsets) set(i, tap, kw int, args *rowArgs) {
 	o[i] = tap/kw*args.step + tap%kw*args.col
 }
 
-func depthwiseF32(dst, src []float32, srcStride, width, strideX, dilationX int, w *DepthwiseF32, lo, hi float32) {
+// args fills in the geometry for c channels of size bytes.
+func (d *Depthwise) args(c, size int) rowArgs {
+	return rowArgs{
+		step: d.SrcStride * size, col: d.DilationX * c * size, next: d.StrideX * c * size, out: c * size,
+		width: d.Width, rows: d.Rows, srcStep: d.SrcStep * size, dstStep: d.DstStep * size,
+	}
+}
+
+func depthwiseF32(dst, src []float32, d *Depthwise, w *DepthwiseF32, lo, hi float32) {
 	taps := w.KH * w.KW
 	if level == Generic || taps == 0 || taps > maxTaps {
-		depthwiseF32Generic(dst, src, srcStride, width, strideX, dilationX, w, 0, lo, hi)
+		depthwiseF32Generic(dst, src, d, w, 0, lo, hi)
 		return
 	}
-	args := rowArgs{
-		step: srcStride * 4, col: dilationX * w.C * 4, next: strideX * w.C * 4, out: w.C * 4,
-		width: width, count: taps, lo: bits(lo), hi: bits(hi),
-	}
+	args := d.args(w.C, 4)
+	args.count, args.lo, args.hi = taps, bits(lo), bits(hi)
 	var offsets rowOffsets
 	three := w.KH == 3 && w.KW == 3
 	if !three {
@@ -55,7 +61,7 @@ func depthwiseF32(dst, src []float32, srcStride, width, strideX, dilationX int, 
 		runDepthwiseF32(three, n, args.ptr())
 	}
 	if c < w.C {
-		depthwiseF32Generic(dst, src, srcStride, width, strideX, dilationX, w, c, lo, hi)
+		depthwiseF32Generic(dst, src, d, w, c, lo, hi)
 	}
 }
 
@@ -76,18 +82,16 @@ func runDepthwiseF32(three bool, channels int, p *byte) {
 	}
 }
 
-func depthwiseU8(dst, src []uint8, srcStride, width, strideX, dilationX int, w *DepthwiseS8, q *Requant) {
+func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
 	taps := w.KH * w.KW
 	if level == Generic || taps == 0 || taps > maxTaps {
-		depthwiseU8Generic(dst, src, srcStride, width, strideX, dilationX, w, 0, q)
+		depthwiseU8Generic(dst, src, d, w, 0, q)
 		return
 	}
-	args := rowArgs{
-		step: srcStride, col: dilationX * w.C, next: strideX * w.C, out: w.C, width: width,
-		lo: uint64(q.Lo), hi: bits(float32(int32(q.Hi) - q.Zero)), zero: int(q.Zero),
-	}
+	args := d.args(w.C, 1)
+	args.lo, args.hi, args.zero = uint64(q.Lo), bits(float32(int32(q.Hi)-q.Zero)), int(q.Zero)
 	if level == AVX512VNNI {
-		depthwiseU8AVX512(dst, src, strideX, dilationX, w, q, args)
+		depthwiseU8AVX512(dst, src, d, w, q, args)
 		return
 	}
 	var offsets rowOffsets
@@ -103,16 +107,16 @@ func depthwiseU8(dst, src []uint8, srcStride, width, strideX, dilationX int, w *
 		depthwiseU8Tapsx16AVX2(args.ptr())
 	}
 	if c < w.C {
-		depthwiseU8Generic(dst, src, srcStride, width, strideX, dilationX, w, c, q)
+		depthwiseU8Generic(dst, src, d, w, c, q)
 	}
 }
 
-func depthwiseU8AVX512(dst, src []uint8, strideX, dilationX int, w *DepthwiseS8, q *Requant, args rowArgs) {
+func depthwiseU8AVX512(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant, args rowArgs) {
 	var offsets rowOffsets
 	args.count = len(w.groups)
 	three := 0 // the stride, where the kernel is 3x3 and its columns touch
-	if w.KH == 3 && w.KW == 3 && dilationX == 1 && (strideX == 1 || strideX == 2) {
-		three = strideX
+	if w.KH == 3 && w.KW == 3 && d.DilationX == 1 && (d.StrideX == 1 || d.StrideX == 2) {
+		three = d.StrideX
 	} else {
 		for g, group := range w.groups {
 			for i, t := range group {

@@ -167,33 +167,55 @@ func GemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 	gemvU16(dst, a, w, bias)
 }
 
-// DepthwiseRowF32 computes one output row of a depthwise convolution whose
-// padding is in place: for x < width, c < w.C,
+// Depthwise places the rows and pixels of a depthwise convolution: output y, x, c
+// is at dst[y*DstStep + x*C + c], and its window, whose padding is in place, reads
 //
-//	dst[x*C+c] = clamp(bias[c] + Σ_{ky,kx} src[ky*srcStride + (x*strideX + kx*dilationX)*C + c]·w[c][ky][kx], lo, hi)
+//	src[y*SrcStep + ky*SrcStride + (x*StrideX + kx*DilationX)*C + c]
 //
-// srcStride is in elements between the input rows that are used (a vertical
-// dilation multiplies it).
-func DepthwiseRowF32(dst, src []float32, srcStride, width, strideX, dilationX int, w *DepthwiseF32, lo, hi float32) {
-	if width <= 0 || w.C == 0 {
-		return
-	}
-	checkRows("dst", len(dst), width, w.C, w.C)
-	checkRows("src", len(src), width, strideX*w.C, (w.KH-1)*srcStride+((w.KW-1)*dilationX+1)*w.C)
-	depthwiseF32(dst, src, srcStride, width, strideX, dilationX, w, lo, hi)
+// All steps are in elements and none is negative.
+type Depthwise struct {
+	Rows      int // output rows
+	Width     int // outputs in a row
+	DstStep   int // between output rows
+	SrcStep   int // between the windows of output rows: strideY input rows
+	SrcStride int // between the input rows of a window: dilationY input rows
+	StrideX   int // between the windows of neighbouring outputs, in pixels
+	DilationX int // between the columns of a window, in pixels
 }
 
-// DepthwiseRowU8 is the depthwise row in integers: the sum of DepthwiseRowF32
-// over u8 inputs and s8 weights in int32, then q. Padding holds the input's zero
-// point, whose share is folded into q.Bias.
-func DepthwiseRowU8(dst, src []uint8, srcStride, width, strideX, dilationX int, w *DepthwiseS8, q *Requant) {
-	if width <= 0 || w.C == 0 {
+// DepthwiseRowsF32 computes rows of a depthwise convolution: for each output,
+//
+//	clamp(bias[c] + Σ_{ky,kx} window(ky,kx)·w[c][ky][kx], lo, hi)
+//
+// Several rows in one call read each input row once from the second cache.
+func DepthwiseRowsF32(dst, src []float32, d Depthwise, w *DepthwiseF32, lo, hi float32) {
+	if d.Rows <= 0 || d.Width <= 0 || w.C == 0 {
 		return
 	}
-	checkRows("dst", len(dst), width, w.C, w.C)
-	checkRows("src", len(src), width, strideX*w.C, (w.KH-1)*srcStride+((w.KW-1)*dilationX+1)*w.C)
+	d.check(len(dst), len(src), w.C, w.KH, w.KW)
+	depthwiseF32(dst, src, &d, w, lo, hi)
+}
+
+// DepthwiseRowsU8 is DepthwiseRowsF32 in integers: the sum of u8 inputs and s8
+// weights in int32, then q. Padding holds the input's zero point, whose share is
+// folded into q.Bias.
+func DepthwiseRowsU8(dst, src []uint8, d Depthwise, w *DepthwiseS8, q *Requant) {
+	if d.Rows <= 0 || d.Width <= 0 || w.C == 0 {
+		return
+	}
+	d.check(len(dst), len(src), w.C, w.KH, w.KW)
 	q.check(w.C)
-	depthwiseU8(dst, src, srcStride, width, strideX, dilationX, w, q)
+	depthwiseU8(dst, src, &d, w, q)
+}
+
+// DepthwiseRowF32 is [DepthwiseRowsF32] for one row.
+func DepthwiseRowF32(dst, src []float32, srcStride, width, strideX, dilationX int, w *DepthwiseF32, lo, hi float32) {
+	DepthwiseRowsF32(dst, src, Depthwise{Rows: 1, Width: width, SrcStride: srcStride, StrideX: strideX, DilationX: dilationX}, w, lo, hi)
+}
+
+// DepthwiseRowU8 is [DepthwiseRowsU8] for one row.
+func DepthwiseRowU8(dst, src []uint8, srcStride, width, strideX, dilationX int, w *DepthwiseS8, q *Requant) {
+	DepthwiseRowsU8(dst, src, Depthwise{Rows: 1, Width: width, SrcStride: srcStride, StrideX: strideX, DilationX: dilationX}, w, q)
 }
 
 // AddU8 sets dst[i] to the residual add of y[i] and r[i] for every i < len(dst);
@@ -241,6 +263,14 @@ func checkRows(name string, n, m, ld, width int) {
 	if ld < 0 || width < 0 || width > n || (m > 1 && ld > 0 && m-1 > (n-width)/ld) {
 		panic("kernel: " + name + " is too short for its shape")
 	}
+}
+
+func (d *Depthwise) check(dst, src, c, kh, kw int) {
+	if d.StrideX < 0 || d.DilationX < 0 || d.SrcStride < 0 {
+		panic("kernel: Depthwise with a negative step")
+	}
+	checkRows("dst", dst, d.Rows, d.DstStep, d.Width*c)
+	checkRows("src", src, d.Rows, d.SrcStep, (kh-1)*d.SrcStride+((d.Width-1)*d.StrideX+(kw-1)*d.DilationX+1)*c)
 }
 
 func (q *Requant) check(n int) {

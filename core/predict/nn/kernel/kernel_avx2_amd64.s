@@ -1560,7 +1560,7 @@ done:
 
 // func depthwiseU8Tapsx16AVX2(p *byte)
 // Requires: AVX, AVX2
-TEXT ·depthwiseU8Tapsx16AVX2(SB), NOSPLIT, $0-8
+TEXT ·depthwiseU8Tapsx16AVX2(SB), NOSPLIT, $24-8
 	MOVQ         p+0(FP), AX
 	MOVQ         24(AX), CX
 	VMOVDQU      (CX), Y0
@@ -1570,36 +1570,44 @@ TEXT ·depthwiseU8Tapsx16AVX2(SB), NOSPLIT, $0-8
 	VMOVDQU      (CX), Y2
 	VPERM2I128   $0x20, 32(CX), Y2, Y3
 	VPERM2I128   $0x31, 32(CX), Y2, Y2
-	VBROADCASTSS 112(AX), Y4
-	VPBROADCASTW 120(AX), Y5
-	VPBROADCASTB 104(AX), Y6
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         72(AX), BX
-	MOVQ         56(AX), SI
-	MOVQ         64(AX), DI
+	VBROADCASTSS 136(AX), Y4
+	VPBROADCASTW 144(AX), Y5
+	VPBROADCASTB 128(AX), Y6
+	MOVQ         56(AX), CX
+	MOVQ         64(AX), DX
+	MOVQ         (AX), BX
+	MOVQ         BX, (SP)
+	MOVQ         8(AX), BX
+	MOVQ         BX, 8(SP)
+	MOVQ         80(AX), BX
+	MOVQ         BX, 16(SP)
+
+row:
+	MOVQ (SP), R9
+	MOVQ 8(SP), R10
+	MOVQ 72(AX), R11
 
 pixel:
 	VMOVDQA Y1, Y7
 	VMOVDQA Y0, Y8
-	MOVQ    16(AX), R8
-	MOVQ    88(AX), R9
-	MOVQ    96(AX), R10
+	MOVQ    16(AX), BX
+	MOVQ    112(AX), SI
+	MOVQ    120(AX), DI
 
 pair:
-	MOVQ       (R9), R11
-	VPMOVZXBW  (CX)(R11*1), Y9
-	MOVQ       8(R9), R11
-	VPMOVZXBW  (CX)(R11*1), Y10
+	MOVQ       (SI), R8
+	VPMOVZXBW  (R9)(R8*1), Y9
+	MOVQ       8(SI), R8
+	VPMOVZXBW  (R9)(R8*1), Y10
 	VPUNPCKLWD Y10, Y9, Y11
 	VPUNPCKHWD Y10, Y9, Y9
-	VPMADDWD   (R8), Y11, Y11
+	VPMADDWD   (BX), Y11, Y11
 	VPADDD     Y11, Y7, Y7
-	VPMADDWD   32(R8), Y9, Y9
+	VPMADDWD   32(BX), Y9, Y9
 	VPADDD     Y9, Y8, Y8
-	ADDQ       $0x10, R9
-	ADDQ       $0x40, R8
-	DECQ       R10
+	ADDQ       $0x10, SI
+	ADDQ       $0x40, BX
+	DECQ       DI
 	JNZ        pair
 	VCVTDQ2PS  Y7, Y7
 	VMULPS     Y3, Y7, Y7
@@ -1614,20 +1622,26 @@ pair:
 	VPACKUSWB  Y7, Y7, Y7
 	VPMAXUB    Y6, Y7, Y7
 	VPERMQ     $0x08, Y7, Y7
-	VMOVDQU    X7, (DX)
-	ADDQ       SI, CX
-	ADDQ       DI, DX
-	DECQ       BX
+	VMOVDQU    X7, (R10)
+	ADDQ       CX, R9
+	ADDQ       DX, R10
+	DECQ       R11
 	JNZ        pixel
+	MOVQ       88(AX), BX
+	ADDQ       BX, (SP)
+	MOVQ       96(AX), BX
+	ADDQ       BX, 8(SP)
+	DECQ       16(SP)
+	JNZ        row
 	VZEROUPPER
 	RET
 
 // func depthwiseF32Threex8AVX2(p *byte)
 // Requires: AVX, FMA3
-TEXT ·depthwiseF32Threex8AVX2(SB), NOSPLIT, $0-8
+TEXT ·depthwiseF32Threex8AVX2(SB), NOSPLIT, $24-8
 	MOVQ         p+0(FP), AX
-	VBROADCASTSS 104(AX), Y0
-	VBROADCASTSS 112(AX), Y1
+	VBROADCASTSS 128(AX), Y0
+	VBROADCASTSS 136(AX), Y1
 	MOVQ         24(AX), CX
 	VMOVUPS      (CX), Y2
 	MOVQ         16(AX), CX
@@ -1650,72 +1664,100 @@ TEXT ·depthwiseF32Threex8AVX2(SB), NOSPLIT, $0-8
 	ADDQ         DX, CX
 	VMOVUPS      (CX), Y11
 	ADDQ         DX, CX
-	MOVQ         8(AX), CX
-	MOVQ         72(AX), BX
-	MOVQ         56(AX), SI
-	MOVQ         40(AX), DI
-	MOVQ         48(AX), R8
-	MOVQ         (AX), AX
-	LEAQ         (AX)(DI*1), R9
-	LEAQ         (AX)(DI*2), DI
+	MOVQ         56(AX), CX
+	MOVQ         40(AX), BX
+	MOVQ         48(AX), SI
+	MOVQ         (AX), DI
+	MOVQ         DI, (SP)
+	MOVQ         8(AX), DI
+	MOVQ         DI, 8(SP)
+	MOVQ         80(AX), DI
+	MOVQ         DI, 16(SP)
+
+row:
+	MOVQ (SP), DI
+	MOVQ 8(SP), R8
+	MOVQ 72(AX), R9
+	LEAQ (DI)(BX*1), R10
+	LEAQ (DI)(BX*2), R11
 
 pixel:
 	VMOVAPS     Y2, Y12
-	VFMADD231PS (AX), Y3, Y12
-	VFMADD231PS (AX)(R8*1), Y4, Y12
-	VFMADD231PS (AX)(R8*2), Y5, Y12
-	VFMADD231PS (R9), Y6, Y12
-	VFMADD231PS (R9)(R8*1), Y7, Y12
-	VFMADD231PS (R9)(R8*2), Y8, Y12
-	VFMADD231PS (DI), Y9, Y12
-	VFMADD231PS (DI)(R8*1), Y10, Y12
-	VFMADD231PS (DI)(R8*2), Y11, Y12
+	VFMADD231PS (DI), Y3, Y12
+	VFMADD231PS (DI)(SI*1), Y4, Y12
+	VFMADD231PS (DI)(SI*2), Y5, Y12
+	VFMADD231PS (R10), Y6, Y12
+	VFMADD231PS (R10)(SI*1), Y7, Y12
+	VFMADD231PS (R10)(SI*2), Y8, Y12
+	VFMADD231PS (R11), Y9, Y12
+	VFMADD231PS (R11)(SI*1), Y10, Y12
+	VFMADD231PS (R11)(SI*2), Y11, Y12
 	VMAXPS      Y12, Y0, Y12
 	VMINPS      Y12, Y1, Y12
-	VMOVUPS     Y12, (CX)
-	ADDQ        SI, AX
-	ADDQ        SI, R9
-	ADDQ        SI, DI
-	ADDQ        DX, CX
-	DECQ        BX
+	VMOVUPS     Y12, (R8)
+	ADDQ        CX, DI
+	ADDQ        CX, R10
+	ADDQ        CX, R11
+	ADDQ        DX, R8
+	DECQ        R9
 	JNZ         pixel
+	MOVQ        88(AX), DI
+	ADDQ        DI, (SP)
+	MOVQ        96(AX), DI
+	ADDQ        DI, 8(SP)
+	DECQ        16(SP)
+	JNZ         row
 	VZEROUPPER
 	RET
 
 // func depthwiseF32Tapsx8AVX2(p *byte)
 // Requires: AVX, FMA3
-TEXT ·depthwiseF32Tapsx8AVX2(SB), NOSPLIT, $0-8
+TEXT ·depthwiseF32Tapsx8AVX2(SB), NOSPLIT, $24-8
 	MOVQ         p+0(FP), AX
-	VBROADCASTSS 104(AX), Y0
-	VBROADCASTSS 112(AX), Y1
+	VBROADCASTSS 128(AX), Y0
+	VBROADCASTSS 136(AX), Y1
 	MOVQ         24(AX), CX
-	MOVQ         (AX), DX
-	MOVQ         8(AX), BX
-	MOVQ         72(AX), SI
-	MOVQ         56(AX), DI
-	MOVQ         64(AX), R8
+	MOVQ         56(AX), DX
+	MOVQ         64(AX), BX
+	MOVQ         (AX), SI
+	MOVQ         SI, (SP)
+	MOVQ         8(AX), SI
+	MOVQ         SI, 8(SP)
+	MOVQ         80(AX), SI
+	MOVQ         SI, 16(SP)
+
+row:
+	MOVQ (SP), R10
+	MOVQ 8(SP), R11
+	MOVQ 72(AX), R12
 
 pixel:
 	VMOVUPS (CX), Y2
-	MOVQ    16(AX), R9
-	MOVQ    88(AX), R10
-	MOVQ    96(AX), R11
+	MOVQ    16(AX), SI
+	MOVQ    112(AX), DI
+	MOVQ    120(AX), R8
 
 tap:
-	MOVQ        (R10), R12
-	VMOVUPS     (R9), Y3
-	VFMADD231PS (DX)(R12*1), Y3, Y2
-	ADDQ        $0x08, R10
-	ADDQ        R8, R9
-	DECQ        R11
+	MOVQ        (DI), R9
+	VMOVUPS     (SI), Y3
+	VFMADD231PS (R10)(R9*1), Y3, Y2
+	ADDQ        $0x08, DI
+	ADDQ        BX, SI
+	DECQ        R8
 	JNZ         tap
 	VMAXPS      Y2, Y0, Y2
 	VMINPS      Y2, Y1, Y2
-	VMOVUPS     Y2, (BX)
-	ADDQ        DI, DX
-	ADDQ        R8, BX
-	DECQ        SI
+	VMOVUPS     Y2, (R11)
+	ADDQ        DX, R10
+	ADDQ        BX, R11
+	DECQ        R12
 	JNZ         pixel
+	MOVQ        88(AX), SI
+	ADDQ        SI, (SP)
+	MOVQ        96(AX), SI
+	ADDQ        SI, 8(SP)
+	DECQ        16(SP)
+	JNZ         row
 	VZEROUPPER
 	RET
 

@@ -221,42 +221,46 @@ func gemvU16Generic(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 }
 
 // depthwiseF32Generic computes channels from and above.
-func depthwiseF32Generic(dst, src []float32, srcStride, width, strideX, dilationX int, w *DepthwiseF32, from int, lo, hi float32) {
+func depthwiseF32Generic(dst, src []float32, d *Depthwise, w *DepthwiseF32, from int, lo, hi float32) {
 	c := w.C
-	for x := range width {
-		out := dst[x*c+from : x*c+c]
-		copy(out, w.Bias[from:])
-		for ky := range w.KH {
-			for kx := range w.KW {
-				in := src[ky*srcStride+(x*strideX+kx*dilationX)*c+from:][:len(out)]
-				tap := w.w[(ky*w.KW+kx)*c+from:][:len(out)]
-				for j := range out {
-					out[j] += float32(in[j] * tap[j])
+	for y := range d.Rows {
+		for x := range d.Width {
+			out := dst[y*d.DstStep+x*c+from : y*d.DstStep+x*c+c]
+			copy(out, w.Bias[from:])
+			for ky := range w.KH {
+				for kx := range w.KW {
+					in := src[y*d.SrcStep+ky*d.SrcStride+(x*d.StrideX+kx*d.DilationX)*c+from:][:len(out)]
+					tap := w.w[(ky*w.KW+kx)*c+from:][:len(out)]
+					for j := range out {
+						out[j] += float32(in[j] * tap[j])
+					}
 				}
 			}
-		}
-		for j, v := range out {
-			out[j] = clamp(v, lo, hi)
+			for j, v := range out {
+				out[j] = clamp(v, lo, hi)
+			}
 		}
 	}
 }
 
 // depthwiseU8Generic computes channels from and above.
-func depthwiseU8Generic(dst, src []uint8, srcStride, width, strideX, dilationX int, w *DepthwiseS8, from int, q *Requant) {
+func depthwiseU8Generic(dst, src []uint8, d *Depthwise, w *DepthwiseS8, from int, q *Requant) {
 	c := w.C
 	round := rounderOf(q.Zero, q.Lo, q.Hi)
 	var acc [64]int32
-	for x := range width {
-		for j := from; j < c; j += len(acc) {
-			n := min(len(acc), c-j)
-			sums := acc[:n]
-			copy(sums, q.Bias[j:j+n])
-			for ky := range w.KH {
-				w.addRow(sums, src[ky*srcStride+x*strideX*c+j:], dilationX*c, w.w[ky*w.KW*c+j:])
-			}
-			out, scale := dst[x*c+j:][:n], q.Scale[j:][:n]
-			for i, v := range sums {
-				out[i] = round.round(float32(float32(v) * scale[i]))
+	for y := range d.Rows {
+		for x := range d.Width {
+			for j := from; j < c; j += len(acc) {
+				sums := acc[:min(len(acc), c-j)]
+				copy(sums, q.Bias[j:])
+				in := src[y*d.SrcStep+x*d.StrideX*c+j:]
+				for ky := range w.KH {
+					w.addRow(sums, in[ky*d.SrcStride:], d.DilationX*c, w.w[ky*w.KW*c+j:])
+				}
+				out, scale := dst[y*d.DstStep+x*c+j:][:len(sums)], q.Scale[j:][:len(sums)]
+				for i, v := range sums {
+					out[i] = round.round(float32(float32(v) * scale[i]))
+				}
 			}
 		}
 	}

@@ -34,12 +34,12 @@ func gemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 	gemvU16Generic(dst, a, w, bias)
 }
 
-func depthwiseF32(dst, src []float32, srcStride, width, strideX, dilationX int, w *DepthwiseF32, lo, hi float32) {
-	depthwiseF32Generic(dst, src, srcStride, width, strideX, dilationX, w, 0, lo, hi)
+func depthwiseF32(dst, src []float32, d *Depthwise, w *DepthwiseF32, lo, hi float32) {
+	depthwiseF32Generic(dst, src, d, w, 0, lo, hi)
 }
 
-func depthwiseU8(dst, src []uint8, srcStride, width, strideX, dilationX int, w *DepthwiseS8, q *Requant) {
-	depthwiseU8Generic(dst, src, srcStride, width, strideX, dilationX, w, 0, q)
+func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
+	depthwiseU8Generic(dst, src, d, w, 0, q)
 }
 
 func addU8(dst, y, r []uint8, p *Add) { addU8Generic(dst, y, r, p) }

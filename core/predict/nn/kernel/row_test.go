@@ -6,80 +6,94 @@ import (
 	"testing"
 )
 
-// depthwiseShape is a random depthwise row: kernel, steps and the extent of its input.
-type depthwiseShape struct {
-	c, kh, kw, width, strideX, dilationX, srcStride int
+// window is random rows of a depthwise convolution: its geometry and its kernel.
+type window struct {
+	Depthwise
+	c, kh, kw int
 }
 
-func shapeOf(rng *rand.Rand, c int) depthwiseShape {
-	s := depthwiseShape{c: c, kh: 3, kw: 3, width: 1 + rng.IntN(9), strideX: 1 + rng.IntN(3), dilationX: 1}
+func windowOf(rng *rand.Rand, c int) window {
+	s := window{Depthwise{Rows: 1 + rng.IntN(3), Width: 1 + rng.IntN(9), StrideX: 1 + rng.IntN(3), DilationX: 1}, c, 3, 3}
 	if rng.IntN(3) == 0 {
-		s.kh, s.kw, s.dilationX = 1+rng.IntN(6), 1+rng.IntN(6), 1+rng.IntN(2)
+		s.kh, s.kw, s.DilationX = 1+rng.IntN(6), 1+rng.IntN(6), 1+rng.IntN(2)
 	}
 	if rng.IntN(40) == 0 {
 		s.kh, s.kw = 12, 12 // more taps than the assembly takes
 	}
-	s.srcStride = s.rowLen() + rng.IntN(9)
+	s.SrcStride = ((s.Width-1)*s.StrideX+(s.kw-1)*s.DilationX+1)*c + rng.IntN(9)
+	s.SrcStep = rng.IntN(3) * s.SrcStride
+	s.DstStep = s.Width*c + rng.IntN(9)
 	return s
 }
 
-func (s depthwiseShape) rowLen() int {
-	return ((s.width-1)*s.strideX + (s.kw-1)*s.dilationX + 1) * s.c
+func (s window) dstLen() int { return (s.Rows-1)*s.DstStep + s.Width*s.c }
+
+func (s window) srcLen() int {
+	return (s.Rows-1)*s.SrcStep + (s.kh-1)*s.SrcStride + ((s.Width-1)*s.StrideX+(s.kw-1)*s.DilationX+1)*s.c
 }
 
-func (s depthwiseShape) srcLen() int { return (s.kh-1)*s.srcStride + s.rowLen() }
-
-// eachTap calls f with the source offset and the weight offset of output x, channel c.
-func (s depthwiseShape) eachTap(x, c int, f func(src, w int)) {
+// eachTap calls f with the source offset and the weight offset of output y, x, c.
+func (s window) eachTap(y, x, c int, f func(src, w int)) {
 	for ky := range s.kh {
 		for kx := range s.kw {
-			f(ky*s.srcStride+(x*s.strideX+kx*s.dilationX)*s.c+c, (c*s.kh+ky)*s.kw+kx)
+			f(y*s.SrcStep+ky*s.SrcStride+(x*s.StrideX+kx*s.DilationX)*s.c+c, (c*s.kh+ky)*s.kw+kx)
 		}
 	}
 }
 
-func testDepthwiseU8(t *testing.T, rng *rand.Rand, s depthwiseShape) {
+// eachOutput calls f for each output and its offset, until f returns false.
+func (s window) eachOutput(f func(y, x, c, at int) bool) {
+	for y := range s.Rows {
+		for i := range s.Width * s.c {
+			if !f(y, i/s.c, i%s.c, y*s.DstStep+i) {
+				return
+			}
+		}
+	}
+}
+
+func testDepthwiseU8(t *testing.T, rng *rand.Rand, s window) {
 	t.Helper()
 	src, w, q := bytesOf(rng, s.srcLen()), int8sOf(rng, s.c*s.kh*s.kw), requantOf(rng, s.c)
-	dst, check := guarded(s.width*s.c, s.c, s.c)
-	DepthwiseRowU8(dst, src, s.srcStride, s.width, s.strideX, s.dilationX, PackDepthwiseS8(w, s.c, s.kh, s.kw), q)
+	dst, check := guarded(s.dstLen(), s.DstStep, s.Width*s.c)
+	DepthwiseRowsU8(dst, src, s.Depthwise, PackDepthwiseS8(w, s.c, s.kh, s.kw), q)
 	check(t)
-	for i, got := range dst {
-		x, c := i/s.c, i%s.c
+	s.eachOutput(func(y, x, c, at int) bool {
 		acc := q.Bias[c]
-		s.eachTap(x, c, func(a, b int) { acc += int32(src[a]) * int32(w[b]) })
-		if want := byteFor(q, acc, c); got != want {
-			t.Errorf("DepthwiseRowU8(%+v)[%d,%d] = %d, want %d", s, x, c, got, want)
-			return
+		s.eachTap(y, x, c, func(a, b int) { acc += int32(src[a]) * int32(w[b]) })
+		want := byteFor(q, acc, c)
+		if dst[at] != want {
+			t.Errorf("DepthwiseRowsU8(%+v)[%d,%d,%d] = %d, want %d", s, y, x, c, dst[at], want)
 		}
-	}
+		return dst[at] == want
+	})
 }
 
-func testDepthwiseF32(t *testing.T, rng *rand.Rand, s depthwiseShape) {
+func testDepthwiseF32(t *testing.T, rng *rand.Rand, s window) {
 	t.Helper()
 	src, w, bias := floatsOf(rng, s.srcLen()), floatsOf(rng, s.c*s.kh*s.kw), floatsOf(rng, s.c)
-	dst := make([]float32, s.width*s.c+65)
+	dst := make([]float32, s.dstLen()+65)
 	for i := range dst {
 		dst[i] = guard
 	}
-	DepthwiseRowF32(dst[:s.width*s.c], src, s.srcStride, s.width, s.strideX, s.dilationX, PackDepthwiseF32(w, bias, s.c, s.kh, s.kw), -1, 2)
-	for i, got := range dst {
-		x, c := i/s.c, i%s.c
-		if x >= s.width {
-			if got != guard {
-				t.Errorf("DepthwiseRowF32(%+v) wrote outside, at %d", s, i)
-				return
-			}
-			continue
-		}
+	DepthwiseRowsF32(dst[:s.dstLen()], src, s.Depthwise, PackDepthwiseF32(w, bias, s.c, s.kh, s.kw), -1, 2)
+	s.eachOutput(func(y, x, c, at int) bool {
 		want, mass := float64(bias[c]), math.Abs(float64(bias[c]))
-		s.eachTap(x, c, func(a, b int) {
+		s.eachTap(y, x, c, func(a, b int) {
 			term := float64(src[a]) * float64(w[b])
 			want, mass = want+term, mass+math.Abs(term)
 		})
-		if want = math.Min(math.Max(want, -1), 2); !within(got, want, mass, s.kh*s.kw) {
-			t.Errorf("DepthwiseRowF32(%+v)[%d,%d] = %v, want %v", s, x, c, got, want)
-			return
+		want = math.Min(math.Max(want, -1), 2)
+		good := within(dst[at], want, mass, s.kh*s.kw)
+		if !good {
+			t.Errorf("DepthwiseRowsF32(%+v)[%d,%d,%d] = %v, want %v", s, y, x, c, dst[at], want)
+		}
+		dst[at] = guard
+		return good
+	})
+	for i, v := range dst {
+		if v != guard && !t.Failed() {
+			t.Errorf("DepthwiseRowsF32(%+v) wrote outside, at %d", s, i)
 		}
 	}
 }
@@ -89,8 +103,8 @@ func TestDepthwise(t *testing.T) {
 		rng := rand.New(rand.NewPCG(5, 5))
 		for c := 1; c <= 257 && !t.Failed(); c++ {
 			for range 3 {
-				testDepthwiseU8(t, rng, shapeOf(rng, c))
-				testDepthwiseF32(t, rng, shapeOf(rng, c))
+				testDepthwiseU8(t, rng, windowOf(rng, c))
+				testDepthwiseF32(t, rng, windowOf(rng, c))
 			}
 		}
 	})

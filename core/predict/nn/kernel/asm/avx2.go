@@ -254,7 +254,7 @@ func newRequant2(p Register, lo, hi, zero int) *requant {
 	return q
 }
 
-// depthwiseU8AVX2 is one output row of a block of 16 channels. Two taps of a
+// depthwiseU8AVX2 is output rows of a block of 16 channels. Two taps of a
 // channel share a dword, widened to words, so that VPMADDWD sums them exactly:
 // the first register holds channels 0–3 and 8–11, the second 4–7 and 12–15.
 func depthwiseU8AVX2() {
@@ -270,50 +270,49 @@ func depthwiseU8AVX2() {
 	}
 	bias, scale := gather(rowBias), gather(rowScale)
 	out := newRequant2(p, rowLo, rowHi, rowZero)
-	src, dst := load(p, rowSrc), load(p, rowDst)
-	width, next, step := load(p, rowWidth), load(p, rowNext), load(p, rowOut)
+	next, step := load(p, rowNext), load(p, rowOut)
 	w, taps, n, off := GP64(), GP64(), GP64(), GP64()
 	acc := [2]VecVirtual{YMM(), YMM()}
-	Label("pixel")
-	for v := range acc {
-		VMOVDQA(bias[v], acc[v])
-	}
-	MOVQ(at(p, rowW), w)
-	MOVQ(at(p, rowTaps), taps)
-	MOVQ(at(p, rowCount), n)
-	Label("pair")
-	var r [2]VecVirtual
-	for i := range r {
-		r[i] = YMM()
-		MOVQ(at(taps, 8*i), off)
-		VPMOVZXBW(Mem{Base: src, Index: off, Scale: 1}, r[i])
-	}
-	lo, hi := YMM(), YMM()
-	VPUNPCKLWD(r[1], r[0], lo)
-	VPUNPCKHWD(r[1], r[0], hi)
-	for v, x := range []VecVirtual{lo, hi} {
-		VPMADDWD(at(w, 32*v), x, x)
-		VPADDD(x, acc[v], acc[v])
-	}
-	ADDQ(Imm(16), taps)
-	ADDQ(Imm(64), w)
-	DECQ(n)
-	JNZ(LabelRef("pair"))
-	for v := range acc {
-		out.scale(acc[v], scale[v])
-	}
-	z := out.pack(acc[:])
-	VPERMQ(Imm(0x08), z, z)
-	VMOVDQU(z.AsX(), at(dst, 0))
-	ADDQ(next, src)
-	ADDQ(step, dst)
-	DECQ(width)
-	JNZ(LabelRef("pixel"))
-	VZEROUPPER()
-	RET()
+	eachRow(p, func(src, dst, width Register) {
+		Label("pixel")
+		for v := range acc {
+			VMOVDQA(bias[v], acc[v])
+		}
+		MOVQ(at(p, rowW), w)
+		MOVQ(at(p, rowTaps), taps)
+		MOVQ(at(p, rowCount), n)
+		Label("pair")
+		var r [2]VecVirtual
+		for i := range r {
+			r[i] = YMM()
+			MOVQ(at(taps, 8*i), off)
+			VPMOVZXBW(Mem{Base: src, Index: off, Scale: 1}, r[i])
+		}
+		lo, hi := YMM(), YMM()
+		VPUNPCKLWD(r[1], r[0], lo)
+		VPUNPCKHWD(r[1], r[0], hi)
+		for v, x := range []VecVirtual{lo, hi} {
+			VPMADDWD(at(w, 32*v), x, x)
+			VPADDD(x, acc[v], acc[v])
+		}
+		ADDQ(Imm(16), taps)
+		ADDQ(Imm(64), w)
+		DECQ(n)
+		JNZ(LabelRef("pair"))
+		for v := range acc {
+			out.scale(acc[v], scale[v])
+		}
+		z := out.pack(acc[:])
+		VPERMQ(Imm(0x08), z, z)
+		VMOVDQU(z.AsX(), at(dst, 0))
+		ADDQ(next, src)
+		ADDQ(step, dst)
+		DECQ(width)
+		JNZ(LabelRef("pixel"))
+	})
 }
 
-// depthwiseF32AVX2 is one output row of a block of 8 channels: with the weights of
+// depthwiseF32AVX2 is output rows of a block of 8 channels: with the weights of
 // a 3x3 kernel in registers, and with any taps.
 func depthwiseF32AVX2() {
 	begin := func(name string) (p Register, lo, hi VecVirtual) {
@@ -335,64 +334,62 @@ func depthwiseF32AVX2() {
 		VMOVUPS(at(wp, 0), w[t])
 		ADDQ(out, wp)
 	}
-	dst, width, next := load(p, rowDst), load(p, rowWidth), load(p, rowNext)
-	step, col := load(p, rowStep), load(p, rowCol)
-	rows := []GPVirtual{load(p, rowSrc), GP64(), GP64()}
-	LEAQ(Mem{Base: rows[0], Index: step, Scale: 1}, rows[1])
-	LEAQ(Mem{Base: rows[0], Index: step, Scale: 2}, rows[2])
-	Label("pixel")
-	acc := YMM()
-	VMOVAPS(bias, acc)
-	for ky, r := range rows {
-		for kx := range 3 {
-			m := Mem{Base: r}
-			if kx > 0 {
-				m.Index, m.Scale = col, uint8(kx)
+	next, step, col := load(p, rowNext), load(p, rowStep), load(p, rowCol)
+	eachRow(p, func(src, dst, width Register) {
+		rows := []Register{src, GP64(), GP64()}
+		LEAQ(Mem{Base: rows[0], Index: step, Scale: 1}, rows[1])
+		LEAQ(Mem{Base: rows[0], Index: step, Scale: 2}, rows[2])
+		Label("pixel")
+		acc := YMM()
+		VMOVAPS(bias, acc)
+		for ky, r := range rows {
+			for kx := range 3 {
+				m := Mem{Base: r}
+				if kx > 0 {
+					m.Index, m.Scale = col, uint8(kx)
+				}
+				VFMADD231PS(m, w[ky*3+kx], acc)
 			}
-			VFMADD231PS(m, w[ky*3+kx], acc)
 		}
-	}
-	VMAXPS(acc, lo, acc)
-	VMINPS(acc, hi, acc)
-	VMOVUPS(acc, at(dst, 0))
-	for _, r := range rows {
-		ADDQ(next, r)
-	}
-	ADDQ(out, dst)
-	DECQ(width)
-	JNZ(LabelRef("pixel"))
-	VZEROUPPER()
-	RET()
+		VMAXPS(acc, lo, acc)
+		VMINPS(acc, hi, acc)
+		VMOVUPS(acc, at(dst, 0))
+		for _, r := range rows {
+			ADDQ(next, r)
+		}
+		ADDQ(out, dst)
+		DECQ(width)
+		JNZ(LabelRef("pixel"))
+	})
 
 	p, lo, hi = begin("depthwiseF32Tapsx8AVX2")
 	bp := load(p, rowBias)
-	src := load(p, rowSrc)
-	dst, width, next, out = load(p, rowDst), load(p, rowWidth), load(p, rowNext), load(p, rowOut)
+	next, out = load(p, rowNext), load(p, rowOut)
 	w8, taps, n, off := GP64(), GP64(), GP64(), GP64()
-	Label("pixel")
-	acc = YMM()
-	VMOVUPS(at(bp, 0), acc)
-	MOVQ(at(p, rowW), w8)
-	MOVQ(at(p, rowTaps), taps)
-	MOVQ(at(p, rowCount), n)
-	Label("tap")
-	MOVQ(at(taps, 0), off)
-	x := YMM()
-	VMOVUPS(at(w8, 0), x)
-	VFMADD231PS(Mem{Base: src, Index: off, Scale: 1}, x, acc)
-	ADDQ(Imm(8), taps)
-	ADDQ(out, w8)
-	DECQ(n)
-	JNZ(LabelRef("tap"))
-	VMAXPS(acc, lo, acc)
-	VMINPS(acc, hi, acc)
-	VMOVUPS(acc, at(dst, 0))
-	ADDQ(next, src)
-	ADDQ(out, dst)
-	DECQ(width)
-	JNZ(LabelRef("pixel"))
-	VZEROUPPER()
-	RET()
+	eachRow(p, func(src, dst, width Register) {
+		Label("pixel")
+		acc := YMM()
+		VMOVUPS(at(bp, 0), acc)
+		MOVQ(at(p, rowW), w8)
+		MOVQ(at(p, rowTaps), taps)
+		MOVQ(at(p, rowCount), n)
+		Label("tap")
+		MOVQ(at(taps, 0), off)
+		x := YMM()
+		VMOVUPS(at(w8, 0), x)
+		VFMADD231PS(Mem{Base: src, Index: off, Scale: 1}, x, acc)
+		ADDQ(Imm(8), taps)
+		ADDQ(out, w8)
+		DECQ(n)
+		JNZ(LabelRef("tap"))
+		VMAXPS(acc, lo, acc)
+		VMINPS(acc, hi, acc)
+		VMOVUPS(acc, at(dst, 0))
+		ADDQ(next, src)
+		ADDQ(out, dst)
+		DECQ(width)
+		JNZ(LabelRef("pixel"))
+	})
 }
 
 // elementwise2 is addU8 in blocks of 32 bytes and the sums of 32 columns.

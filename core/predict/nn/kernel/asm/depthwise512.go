@@ -10,25 +10,48 @@ import (
 
 // The fields of kernel.rowArgs, in order.
 const (
-	rowSrc   = 8 * iota // first input of the first output
-	rowDst              // first output
-	rowW                // weights of the block
-	rowBias             // bias of the block
-	rowScale            // scale of the block
-	rowStep             // bytes between input rows
-	rowCol              // bytes between the columns of the kernel
-	rowNext             // bytes between the inputs of neighbouring outputs
-	rowOut              // bytes between outputs
-	rowWidth            // outputs
-	rowMask             // one bit per channel
-	rowTaps             // byte offset of each tap, four to a group
-	rowCount            // taps (float32) or groups of four (bytes)
-	rowLo               // float32 bits, or a byte
-	rowHi               // float32 bits
-	rowZero             // zero point
+	rowSrc     = 8 * iota // first input of the first output
+	rowDst                // first output
+	rowW                  // weights of the block
+	rowBias               // bias of the block
+	rowScale              // scale of the block
+	rowStep               // bytes between input rows
+	rowCol                // bytes between the columns of the kernel
+	rowNext               // bytes between the inputs of neighbouring outputs
+	rowOut                // bytes between outputs
+	rowWidth              // outputs in a row
+	rowRows               // rows
+	rowSrcStep            // bytes between the inputs of rows of outputs
+	rowDstStep            // bytes between rows of outputs
+	rowMask               // one bit per channel
+	rowTaps               // byte offset of each tap, four to a group
+	rowCount              // taps (float32) or groups of four (bytes)
+	rowLo                 // float32 bits, or a byte
+	rowHi                 // float32 bits
+	rowZero               // zero point
 )
 
-// depthwiseU8 is one output row of a block of 16·lanes channels.
+// eachRow emits a loop over the output rows: body finds src, dst and width set for
+// one row, and changes them as it likes.
+func eachRow(p Register, body func(src, dst, width Register)) {
+	cur := newCursor(p, rowSrc, rowDst, rowRows)
+	src, dst, width := GP64(), GP64(), GP64()
+	Label("row")
+	MOVQ(cur.at(rowSrc), src)
+	MOVQ(cur.at(rowDst), dst)
+	MOVQ(at(p, rowWidth), width)
+	body(src, dst, width)
+	step := load(p, rowSrcStep)
+	ADDQ(step, cur.at(rowSrc))
+	step = load(p, rowDstStep)
+	ADDQ(step, cur.at(rowDst))
+	DECQ(cur.at(rowRows))
+	JNZ(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// depthwiseU8 is output rows of a block of 16·lanes channels.
 //
 // Four taps of a channel share a dword, so that one VPDPBUSD sums them:
 // unpacking four input registers byte by byte, then word by word, gives four
@@ -148,33 +171,32 @@ func (d *depthwiseU8) store(acc [4]VecVirtual, dst Register) {
 // general takes any taps: offsets from rowTaps, four to a group.
 func (d *depthwiseU8) general() {
 	d.begin("Taps")
-	src, dst := load(d.p, rowSrc), load(d.p, rowDst)
-	width, next, step := load(d.p, rowWidth), load(d.p, rowNext), load(d.p, rowOut)
+	next, step := load(d.p, rowNext), load(d.p, rowOut)
 	acc := d.newAcc()
 	w, taps, n, off := GP64(), GP64(), GP64(), GP64()
-	Label("pixel")
-	d.start(acc)
-	MOVQ(d.w, w)
-	MOVQ(at(d.p, rowTaps), taps)
-	MOVQ(at(d.p, rowCount), n)
-	Label("group")
-	var r [4]VecVirtual
-	for i := range r {
-		MOVQ(at(taps, 8*i), off)
-		r[i] = d.loadBytes(Mem{Base: src, Index: off, Scale: 1})
-	}
-	d.dot(w, 0, d.interleave(r), acc)
-	ADDQ(Imm(32), taps)
-	ADDQ(U32(4*d.lanes*16), w)
-	DECQ(n)
-	JNZ(LabelRef("group"))
-	d.store(acc, dst)
-	ADDQ(next, src)
-	ADDQ(step, dst)
-	DECQ(width)
-	JNZ(LabelRef("pixel"))
-	VZEROUPPER()
-	RET()
+	eachRow(d.p, func(src, dst, width Register) {
+		Label("pixel")
+		d.start(acc)
+		MOVQ(d.w, w)
+		MOVQ(at(d.p, rowTaps), taps)
+		MOVQ(at(d.p, rowCount), n)
+		Label("group")
+		var r [4]VecVirtual
+		for i := range r {
+			MOVQ(at(taps, 8*i), off)
+			r[i] = d.loadBytes(Mem{Base: src, Index: off, Scale: 1})
+		}
+		d.dot(w, 0, d.interleave(r), acc)
+		ADDQ(Imm(32), taps)
+		ADDQ(U32(4*d.lanes*16), w)
+		DECQ(n)
+		JNZ(LabelRef("group"))
+		d.store(acc, dst)
+		ADDQ(next, src)
+		ADDQ(step, dst)
+		DECQ(width)
+		JNZ(LabelRef("pixel"))
+	})
 }
 
 // column3 interleaves the three rows of the column at src and moves on.
@@ -190,56 +212,54 @@ func (d *depthwiseU8) column3(src, step, col Register) [4]VecVirtual {
 // to every output it belongs to, three of them at stride 1, at stride 2 one or two.
 func (d *depthwiseU8) three(stride int) {
 	d.begin(fmt.Sprintf("Three%d", stride))
-	src, dst := load(d.p, rowSrc), load(d.p, rowDst)
-	width, step := load(d.p, rowWidth), load(d.p, rowStep)
-	col, out := load(d.p, rowCol), load(d.p, rowOut)
+	step, col, out := load(d.p, rowStep), load(d.p, rowCol), load(d.p, rowOut)
 	accs := make([][4]VecVirtual, 4-stride)
 	for i := range accs {
 		accs[i] = d.newAcc()
 	}
-	column := func(into func(taps [4]VecVirtual)) { into(d.column3(src, step, col)) }
-	begin := func(i int, taps [4]VecVirtual) {
-		d.start(accs[i])
-		d.dot(d.w, 0, taps, accs[i])
-	}
-	column(func(taps [4]VecVirtual) { begin(0, taps) })
-	if stride == 1 {
-		column(func(taps [4]VecVirtual) {
-			d.dot(d.w, 1, taps, accs[0])
-			begin(1, taps)
-		})
-	}
-	Label("pixel")
-	for i := range accs {
-		next := (i + 1) % len(accs)
+	eachRow(d.p, func(src, dst, width Register) {
+		column := func(into func(taps [4]VecVirtual)) { into(d.column3(src, step, col)) }
+		begin := func(i int, taps [4]VecVirtual) {
+			d.start(accs[i])
+			d.dot(d.w, 0, taps, accs[i])
+		}
+		column(func(taps [4]VecVirtual) { begin(0, taps) })
 		if stride == 1 {
 			column(func(taps [4]VecVirtual) {
-				d.dot(d.w, 2, taps, accs[i])
-				d.dot(d.w, 1, taps, accs[next])
-				begin((i+2)%3, taps)
-			})
-		} else {
-			column(func(taps [4]VecVirtual) { d.dot(d.w, 1, taps, accs[i]) })
-			column(func(taps [4]VecVirtual) {
-				d.dot(d.w, 2, taps, accs[i])
-				begin(next, taps)
+				d.dot(d.w, 1, taps, accs[0])
+				begin(1, taps)
 			})
 		}
-		d.store(accs[i], dst)
-		ADDQ(out, dst)
-		DECQ(width)
-		if i < len(accs)-1 {
-			JZ(LabelRef("done"))
-		} else {
-			JNZ(LabelRef("pixel"))
+		Label("pixel")
+		for i := range accs {
+			next := (i + 1) % len(accs)
+			if stride == 1 {
+				column(func(taps [4]VecVirtual) {
+					d.dot(d.w, 2, taps, accs[i])
+					d.dot(d.w, 1, taps, accs[next])
+					begin((i+2)%3, taps)
+				})
+			} else {
+				column(func(taps [4]VecVirtual) { d.dot(d.w, 1, taps, accs[i]) })
+				column(func(taps [4]VecVirtual) {
+					d.dot(d.w, 2, taps, accs[i])
+					begin(next, taps)
+				})
+			}
+			d.store(accs[i], dst)
+			ADDQ(out, dst)
+			DECQ(width)
+			if i < len(accs)-1 {
+				JZ(LabelRef("done"))
+			} else {
+				JNZ(LabelRef("pixel"))
+			}
 		}
-	}
-	Label("done")
-	VZEROUPPER()
-	RET()
+		Label("done")
+	})
 }
 
-// depthwiseF32 is one output row of a block of 16·vecs channels, masked.
+// depthwiseF32 is output rows of a block of 16·vecs channels, masked.
 type depthwiseF32 struct {
 	vecs   int
 	p      Register
@@ -291,38 +311,37 @@ func (d *depthwiseF32) three() {
 		w[t] = d.loads(wp)
 		ADDQ(out, wp)
 	}
-	dst, width, next := load(d.p, rowDst), load(d.p, rowWidth), load(d.p, rowNext)
-	step, col := load(d.p, rowStep), load(d.p, rowCol)
-	rows := []GPVirtual{load(d.p, rowSrc), GP64(), GP64()}
-	LEAQ(Mem{Base: rows[0], Index: step, Scale: 1}, rows[1])
-	LEAQ(Mem{Base: rows[0], Index: step, Scale: 2}, rows[2])
-	Label("pixel")
-	acc := make([]VecVirtual, d.vecs)
-	for v := range acc {
-		acc[v] = ZMM()
-		VMOVAPS(bias[v], acc[v])
-	}
-	for ky, r := range rows {
-		for kx := range 3 {
-			m := Mem{Base: r}
-			if kx > 0 {
-				m.Index, m.Scale = col, uint8(kx)
-			}
-			for v := range acc {
-				// A masked product, not a masked load: that takes a slot of its own.
-				VFMADD231PS(m.Offset(v*64), w[ky*3+kx][v], d.mask[v], acc[v])
+	next, step, col := load(d.p, rowNext), load(d.p, rowStep), load(d.p, rowCol)
+	eachRow(d.p, func(src, dst, width Register) {
+		rows := []Register{src, GP64(), GP64()}
+		LEAQ(Mem{Base: rows[0], Index: step, Scale: 1}, rows[1])
+		LEAQ(Mem{Base: rows[0], Index: step, Scale: 2}, rows[2])
+		Label("pixel")
+		acc := make([]VecVirtual, d.vecs)
+		for v := range acc {
+			acc[v] = ZMM()
+			VMOVAPS(bias[v], acc[v])
+		}
+		for ky, r := range rows {
+			for kx := range 3 {
+				m := Mem{Base: r}
+				if kx > 0 {
+					m.Index, m.Scale = col, uint8(kx)
+				}
+				for v := range acc {
+					// A masked product, not a masked load: that takes a slot of its own.
+					VFMADD231PS(m.Offset(v*64), w[ky*3+kx][v], d.mask[v], acc[v])
+				}
 			}
 		}
-	}
-	d.store(acc, dst)
-	for _, r := range rows {
-		ADDQ(next, r)
-	}
-	ADDQ(out, dst)
-	DECQ(width)
-	JNZ(LabelRef("pixel"))
-	VZEROUPPER()
-	RET()
+		d.store(acc, dst)
+		for _, r := range rows {
+			ADDQ(next, r)
+		}
+		ADDQ(out, dst)
+		DECQ(width)
+		JNZ(LabelRef("pixel"))
+	})
 }
 
 // general takes any taps: offsets from rowTaps. rowOut is also the bytes between
@@ -330,28 +349,27 @@ func (d *depthwiseF32) three() {
 func (d *depthwiseF32) general() {
 	d.begin("Taps")
 	bias := load(d.p, rowBias)
-	src, dst := load(d.p, rowSrc), load(d.p, rowDst)
-	width, next, out := load(d.p, rowWidth), load(d.p, rowNext), load(d.p, rowOut)
+	next, out := load(d.p, rowNext), load(d.p, rowOut)
 	w, taps, n, off := GP64(), GP64(), GP64(), GP64()
-	Label("pixel")
-	acc := d.loads(bias)
-	MOVQ(at(d.p, rowW), w)
-	MOVQ(at(d.p, rowTaps), taps)
-	MOVQ(at(d.p, rowCount), n)
-	Label("tap")
-	MOVQ(at(taps, 0), off)
-	for v, wv := range d.loads(w) {
-		VFMADD231PS(Mem{Base: src, Index: off, Scale: 1, Disp: v * 64}, wv, d.mask[v], acc[v])
-	}
-	ADDQ(Imm(8), taps)
-	ADDQ(out, w)
-	DECQ(n)
-	JNZ(LabelRef("tap"))
-	d.store(acc, dst)
-	ADDQ(next, src)
-	ADDQ(out, dst)
-	DECQ(width)
-	JNZ(LabelRef("pixel"))
-	VZEROUPPER()
-	RET()
+	eachRow(d.p, func(src, dst, width Register) {
+		Label("pixel")
+		acc := d.loads(bias)
+		MOVQ(at(d.p, rowW), w)
+		MOVQ(at(d.p, rowTaps), taps)
+		MOVQ(at(d.p, rowCount), n)
+		Label("tap")
+		MOVQ(at(taps, 0), off)
+		for v, wv := range d.loads(w) {
+			VFMADD231PS(Mem{Base: src, Index: off, Scale: 1, Disp: v * 64}, wv, d.mask[v], acc[v])
+		}
+		ADDQ(Imm(8), taps)
+		ADDQ(out, w)
+		DECQ(n)
+		JNZ(LabelRef("tap"))
+		d.store(acc, dst)
+		ADDQ(next, src)
+		ADDQ(out, dst)
+		DECQ(width)
+		JNZ(LabelRef("pixel"))
+	})
 }
