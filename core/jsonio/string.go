@@ -30,11 +30,13 @@ func (p *parser) string(pos int) (int, error) {
 		case c < 0x20:
 			return pos, p.syntax(pos, "an escape for a control character")
 		default:
-			r, n := utf8.DecodeRune(p.data[pos:])
-			if r == utf8.RuneError && n == 1 {
-				return pos, &Error{Offset: pos, Err: ErrUTF8}
+			for pos < len(p.data) && p.data[pos] >= utf8.RuneSelf {
+				r, n := utf8.DecodeRune(p.data[pos:])
+				if r == utf8.RuneError && n == 1 {
+					return pos, &Error{Offset: pos, Err: ErrUTF8}
+				}
+				pos += n
 			}
-			pos += n
 		}
 	}
 }
