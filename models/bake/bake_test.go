@@ -16,11 +16,14 @@ import (
 
 	"golang.org/x/image/colornames"
 
+	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/nn"
 	"github.com/sightline-dev/sightline/core/predict/onnx"
 )
 
-// network is a small network of every kind of layer that the bake quantises, on 224 × 224.
+const smallDim = predict.Dim
+
+// smallNetwork is a network of every kind of layer that the bake quantises, on 224 × 224.
 func smallNetwork() *onnx.Graph {
 	rng := rand.New(rand.NewPCG(1, 2))
 	init := map[string]*onnx.Tensor{}
@@ -42,11 +45,11 @@ func smallNetwork() *onnx.Graph {
 	weights("b2", 8)
 	weights("w3", 8, 8, 1, 1)
 	weights("b3", 8)
-	weights("we", 8, 16) // (in, out): turned by the bake
-	weights("be", 16)
+	weights("we", 8, smallDim) // (in, out): turned by the bake
+	weights("be", smallDim)
 	weights("wl", 5, 8)
 	weights("bl", 5)
-	weights("wh", 16, 4)
+	weights("wh", smallDim, 4)
 	weights("bh", 4)
 	init["zero"] = onnx.FromFloat32s("zero", nil, []float32{0})
 	init["six"] = onnx.FromFloat32s("six", nil, []float32{6})
@@ -55,7 +58,7 @@ func smallNetwork() *onnx.Graph {
 		Name: "small", Opset: 13, Init: init,
 		Inputs: []onnx.Value{{Name: "image", Type: onnx.Float32, Shape: []int{-1, 3, 224, 224}}},
 		Outputs: []onnx.Value{
-			{Name: "embedding", Type: onnx.Float32, Shape: []int{-1, 16}},
+			{Name: "embedding", Type: onnx.Float32, Shape: []int{-1, smallDim}},
 			{Name: "logits", Type: onnx.Float32, Shape: []int{-1, 5}},
 			{Name: "heads", Type: onnx.Float32, Shape: []int{-1, 4}},
 		},
@@ -255,11 +258,11 @@ func TestHeads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.count != 4 || h.dim != 16 {
-		t.Fatalf("%d heads of %d, want 4 of 16", h.count, h.dim)
+	if h.count != 4 || h.dim != smallDim {
+		t.Fatalf("%d heads of %d, want 4 of %d", h.count, h.dim, smallDim)
 	}
-	wh := smallNetwork().Init["wh"].Float32s() // (16, 4)
-	unit := make([]float64, 16)
+	wh := smallNetwork().Init["wh"].Float32s() // (smallDim, 4)
+	unit := make([]float64, smallDim)
 	unit[3] = 1
 	for j, got := range h.apply(unit) {
 		if want := float64(wh[3*4+j]) + float64(h.intercepts[j]); math.Abs(got-want) > 1e-6 {
@@ -267,8 +270,8 @@ func TestHeads(t *testing.T) {
 		}
 	}
 	b := h.marshal()
-	if len(b) != 4*4*17 || math.Float32frombits(binary.LittleEndian.Uint32(b[4*16:])) != wh[1] {
-		t.Errorf("heads.f32 of %d bytes, the second row starts with %x", len(b), b[4*16:4*16+4])
+	if row := b[4*smallDim:]; len(b) != 4*4*(smallDim+1) || math.Float32frombits(binary.LittleEndian.Uint32(row)) != wh[1] {
+		t.Errorf("heads.f32 of %d bytes, the second row starts with %x", len(b), row[:4])
 	}
 	g := smallNetwork()
 	g.Nodes = g.Nodes[:10]
