@@ -212,7 +212,7 @@ func (h *header) readBMP(b []byte, l Limits) error {
 		ht = -ht
 	}
 	if size := le.Uint32(b[14:]); size < 40 || w < 0 || ht > math.MaxInt32 {
-		return fmt.Errorf("%w: header of %d bytes, %d × %d pixels", ErrUnsupported, size, w, ht)
+		return fmt.Errorf("%w: header of %d bytes or its size", ErrUnsupported, size)
 	}
 	h.width, h.height = int(w), int(ht)
 	halves, depth := int64(8), int64(le.Uint16(b[28:]))

@@ -19,9 +19,14 @@ func (p *pictureRows) row(dst []byte, y, x0, x1 int) {
 	p.over(dst, y, x0, x1)
 }
 
+// whiten fills dst with 255, doubling what is filled.
 func whiten(dst []byte) {
-	for i := range dst {
-		dst[i] = 255
+	if len(dst) == 0 {
+		return
+	}
+	dst[0] = 255
+	for n := 1; n < len(dst); n *= 2 {
+		copy(dst[n:], dst[:n])
 	}
 }
 
