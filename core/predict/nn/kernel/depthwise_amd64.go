@@ -15,6 +15,18 @@ func (o *rowOffsets) set(i, tap, kw int, args *rowArgs) {
 	o[i] = tap/kw*args.step + tap%kw*args.col
 }
 
+// depthwiseChunk is how many bytes of input one pass over the channels may cover:
+// a part of the second cache, since the pass comes back for every block of them.
+const depthwiseChunk = 256 << 10
+
+// eachChunk calls f with the offsets of runs of rows and their number.
+func (d *Depthwise) eachChunk(size int, f func(src, dst, rows int)) {
+	rows := max(1, depthwiseChunk/max(1, d.SrcStep*size))
+	for y := 0; y < d.Rows; y += rows {
+		f(y*d.SrcStep, y*d.DstStep, min(rows, d.Rows-y))
+	}
+}
+
 // args fills in the geometry for c channels of size bytes.
 func (d *Depthwise) args(c, size int) rowArgs {
 	return rowArgs{
@@ -47,19 +59,23 @@ func depthwiseF32(dst, src []float32, d *Depthwise, w *DepthwiseF32, lo, hi floa
 		block = 32
 	}
 	c := 0
-	for n := 0; c < w.C; c += n {
-		n = block
-		if level == AVX2 && w.C-c < n {
-			break
+	d.eachChunk(4, func(s, o, rows int) {
+		args.rows = rows
+		n := 0
+		for c = 0; c < w.C; c += n {
+			n = block
+			if level == AVX2 && w.C-c < n {
+				break
+			}
+			if level != AVX2 && w.C-c <= 16 {
+				n = 16
+			}
+			args.mask = 1<<min(n, w.C-c) - 1
+			args.src, args.dst = unsafe.Pointer(&src[s+c]), unsafe.Pointer(&dst[o+c])
+			args.w, args.bias = unsafe.Pointer(&w.w[c]), unsafe.Pointer(&w.Bias[c])
+			runDepthwiseF32(three, n, args.ptr())
 		}
-		if level != AVX2 && w.C-c <= 16 {
-			n = 16
-		}
-		args.mask = 1<<min(n, w.C-c) - 1
-		args.src, args.dst = unsafe.Pointer(&src[c]), unsafe.Pointer(&dst[c])
-		args.w, args.bias = unsafe.Pointer(&w.w[c]), unsafe.Pointer(&w.Bias[c])
-		runDepthwiseF32(three, n, args.ptr())
-	}
+	})
 	if c < w.C {
 		depthwiseF32Generic(dst, src, d, w, c, lo, hi)
 	}
@@ -100,12 +116,15 @@ func depthwiseU8(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requant) {
 	}
 	args.taps, args.count = &offsets[0], (taps+1)/2
 	c := 0
-	for ; c+16 <= w.C; c += 16 {
-		args.src, args.dst = unsafe.Pointer(&src[c]), unsafe.Pointer(&dst[c])
-		args.w = unsafe.Pointer(&w.pairs[c/16*args.count*32])
-		args.bias, args.scale = unsafe.Pointer(&q.Bias[c]), unsafe.Pointer(&q.Scale[c])
-		depthwiseU8Tapsx16AVX2(args.ptr())
-	}
+	d.eachChunk(1, func(s, o, rows int) {
+		args.rows = rows
+		for c = 0; c+16 <= w.C; c += 16 {
+			args.src, args.dst = unsafe.Pointer(&src[s+c]), unsafe.Pointer(&dst[o+c])
+			args.w = unsafe.Pointer(&w.pairs[c/16*args.count*32])
+			args.bias, args.scale = unsafe.Pointer(&q.Bias[c]), unsafe.Pointer(&q.Scale[c])
+			depthwiseU8Tapsx16AVX2(args.ptr())
+		}
+	})
 	if c < w.C {
 		depthwiseU8Generic(dst, src, d, w, c, q)
 	}
@@ -127,19 +146,22 @@ func depthwiseU8AVX512(dst, src []uint8, d *Depthwise, w *DepthwiseS8, q *Requan
 	}
 	var bias [16]int32
 	var scale [16]float32
-	for c, lanes := 0, 0; c < w.C; c += 16 * lanes {
-		lanes = blockLanes(w.C - c)
-		args.src, args.dst = unsafe.Pointer(&src[c]), unsafe.Pointer(&dst[c])
-		args.w = unsafe.Pointer(&w.quads[c*len(w.groups)*4])
-		args.bias, args.scale = unsafe.Pointer(&q.Bias[c]), unsafe.Pointer(&q.Scale[c])
-		args.mask = 1<<min(16, w.C-c) - 1
-		if w.C-c < 16 {
-			copy(bias[:], q.Bias[c:w.C])
-			copy(scale[:], q.Scale[c:w.C])
-			args.bias, args.scale = unsafe.Pointer(&bias), unsafe.Pointer(&scale)
+	d.eachChunk(1, func(s, o, rows int) {
+		args.rows = rows
+		for c, lanes := 0, 0; c < w.C; c += 16 * lanes {
+			lanes = blockLanes(w.C - c)
+			args.src, args.dst = unsafe.Pointer(&src[s+c]), unsafe.Pointer(&dst[o+c])
+			args.w = unsafe.Pointer(&w.quads[c*len(w.groups)*4])
+			args.bias, args.scale = unsafe.Pointer(&q.Bias[c]), unsafe.Pointer(&q.Scale[c])
+			args.mask = 1<<min(16, w.C-c) - 1
+			if w.C-c < 16 {
+				copy(bias[:], q.Bias[c:w.C])
+				copy(scale[:], q.Scale[c:w.C])
+				args.bias, args.scale = unsafe.Pointer(&bias), unsafe.Pointer(&scale)
+			}
+			runDepthwiseU8(three, lanes, args.ptr())
 		}
-		runDepthwiseU8(three, lanes, args.ptr())
-	}
+	})
 }
 
 func runDepthwiseU8(three, lanes int, p *byte) {

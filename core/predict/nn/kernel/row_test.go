@@ -107,6 +107,12 @@ func TestDepthwise(t *testing.T) {
 				testDepthwiseF32(t, rng, windowOf(rng, c))
 			}
 		}
+		// More than one pass over the channels: input rows of a large part of a chunk.
+		tall := window{Depthwise{Rows: 5, Width: 60, StrideX: 2, DilationX: 1}, 259, 3, 3}
+		tall.SrcStride, tall.DstStep = 121*tall.c, tall.Width*tall.c
+		tall.SrcStep = 3 * tall.SrcStride
+		testDepthwiseU8(t, rng, tall)
+		testDepthwiseF32(t, rng, tall)
 	})
 }
 
