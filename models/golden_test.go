@@ -1,0 +1,127 @@
+package models_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/models"
+)
+
+var update = flag.Bool("update", false, "rewrite testdata/golden.tsv from what this machine computes")
+
+const goldenFile = "testdata/golden.tsv"
+
+// TestGoldenOutputs holds the analysis of every sample and of every photo of the test data to
+// the hashes in testdata/golden.tsv: embedding, values of general and food, colours. The file
+// is one for all targets, so amd64 at each kernel level, arm64 and wasip1 must all give
+// the same bytes.
+func TestGoldenOutputs(t *testing.T) {
+	set, err := predict.Load(models.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pictures := goldenPictures(t)
+	want := readGolden(t)
+	for _, level := range kernel.Levels() {
+		t.Run(level, func(t *testing.T) {
+			defer kernel.Force(level)()
+			a := set.NewAnalyser(raster.Limits{})
+			var rows bytes.Buffer
+			for _, p := range pictures {
+				name := filepath.Base(p)
+				got, err := goldenRow(a, p)
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+					continue
+				}
+				fmt.Fprintf(&rows, "%s\t%s\n", name, got)
+				if !*update && got != want[name] {
+					t.Errorf("%s: embedding, concepts, colours = %s, want %s", name, got, want[name])
+				}
+			}
+			if *update {
+				writeGolden(t, rows.String())
+			}
+		})
+	}
+}
+
+// goldenPictures lists the samples, and the photos where the test data is there.
+func goldenPictures(t *testing.T) []string {
+	t.Helper()
+	root := proof.Root(t)
+	var pictures []string
+	for _, dir := range []string{filepath.Join(root, "web", "samples"), filepath.Join(filepath.Dir(root), "shared", "photos")} {
+		found, err := filepath.Glob(filepath.Join(dir, "*.jpg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) == 0 {
+			t.Logf("no pictures in %s", dir)
+		}
+		pictures = append(pictures, found...)
+	}
+	return pictures
+}
+
+// goldenRow is three hashes: of the embedding, of the values, of the colours.
+func goldenRow(a *predict.Analyser, picture string) (string, error) {
+	b, err := os.ReadFile(picture)
+	if err != nil {
+		return "", err
+	}
+	out, err := a.Analyse(b, raster.Crop{}, predict.WantConcepts|predict.WantColors)
+	if err != nil {
+		return "", err
+	}
+	embedding, err := out.Embedding.MarshalBinary()
+	if err != nil {
+		return "", err
+	}
+	values := fmt.Appendf(nil, "%b %b", out.General, out.Food)
+	return short(embedding) + "\t" + short(values) + "\t" + short(fmt.Appendf(nil, "%v", out.Colors)), nil
+}
+
+func short(b []byte) string {
+	h := sha256.Sum256(b)
+	return hex.EncodeToString(h[:8])
+}
+
+func readGolden(t *testing.T) map[string]string {
+	t.Helper()
+	b, err := os.ReadFile(goldenFile)
+	if err != nil {
+		if *update {
+			return nil
+		}
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		name, hashes, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		rows[name] = hashes
+	}
+	return rows
+}
+
+func writeGolden(t *testing.T, rows string) {
+	t.Helper()
+	const header = "picture\tembedding\tconcepts\tcolours\n"
+	if err := os.MkdirAll(filepath.Dir(goldenFile), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(goldenFile, []byte(header+rows), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
