@@ -114,6 +114,7 @@ var statuses = []status{
 	{blob.ErrCorrupt, 500, 99009, "Internal error"},
 	{blob.ErrContentType, 500, 99009, "Internal error"},
 	{blob.ErrRandom, 500, 99009, "Internal error"},
+	{lang.ErrFormat, 500, 99009, "Internal error"},
 	{predict.ErrBundle, 500, 99009, "Internal error"},
 	{predict.ErrEngine, 500, 99009, "Internal error"},
 	{predict.ErrEmbedding, 500, 99009, "Internal error"},
