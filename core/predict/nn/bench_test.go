@@ -5,7 +5,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -55,12 +54,7 @@ func runBenchmark(b *testing.B, g *onnx.Graph, x []float32) {
 // prepare compiles g and makes its input: x, or bytes of a fixed pattern.
 func prepare(t testing.TB, g *onnx.Graph, x []float32) (*nn.Session, []nn.Tensor) {
 	t.Helper()
-	o := nn.Options{}
-	if w, err := strconv.Atoi(os.Getenv("WW")); err == nil {
-		tt, _ := strconv.Atoi(os.Getenv("TT"))
-		o = nn.WithTiling(o, w, tt)
-	}
-	p, err := nn.Compile(g, o)
+	p, err := nn.Compile(g, nn.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,6 +90,8 @@ func TestProfile(t *testing.T) {
 
 func printProfile(t *testing.T, s *nn.Session, in []nn.Tensor) {
 	t.Helper()
+	runtime.LockOSThread() // one thread's clock
+	defer runtime.UnlockOSThread()
 	times, err := s.Profile(in, 30, cpuTime)
 	if err != nil {
 		t.Fatal(err)

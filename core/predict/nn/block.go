@@ -73,94 +73,101 @@ func (n *node) matches(role part) bool {
 	}
 }
 
-// tile is the working state of a block: wide rows in the order of the picture, of which the
-// depthwise convolution reads a window.
+// tile computes a block, a few output rows at a time. Its wide rows lie in the order of the
+// picture; the depthwise convolution reads windows of them.
 type tile struct {
-	x, wide, mid *value // mid: depthwise rows
-	w            window // the depthwise one
-	row          int    // elements of a wide row, its halo included
-	rows         int    // output rows per tile
-	height       int    // of the wide value
-	expand       *product
-	from         window // the expanding one
-	zero         byte   // what the wide halo holds
+	x, out, res *value // res may be nil
+	wide, mid   *value // expanded rows, nil without an expanding part; depthwise rows
+
+	from, w       window // the expanding convolution's, the depthwise one's
+	height        int    // of the expanded value
+	row           int    // elements of a wide row, its halo included
+	rows          int    // output rows per tile
+	zero          byte   // what the wide halo holds
+	expand, point *product
+	depthwise     func(s *Session, d, i int)
 }
 
 // blockStep lowers a block.
 func (c *compiler) blockStep(n *node) error {
-	last := n.parts[len(n.parts)-1]
-	middle := n.parts[len(n.parts)-2]
-	out, in := n.out[0], middle.in[0]
+	middle, last := n.parts[len(n.parts)-2], n.parts[len(n.parts)-1]
 	want, err := n.padding()
 	if err != nil {
 		return err
 	}
-	x := c.pixels(n, n.in[0], want)
+	t := &tile{x: c.pixels(n, n.in[0], want), out: n.out[0]}
+	in := []*value{t.x}
 	if n.fuse.add != nil {
-		n.fuse.add = c.pixels(n, n.fuse.add, padding{})
-		last.fuse.add = n.fuse.add
+		t.res = c.pixels(n, n.fuse.add, padding{})
+		last.fuse.add = t.res
+		in = append(in, t.res)
 	}
-	w, err := middle.window(in.shape, middle.out[0].shape)
-	if err != nil {
+	if err := c.sizeTile(t, middle); err != nil {
 		return err
 	}
-	edge, err := middle.padding()
-	if err != nil {
-		return err
-	}
-	ch, size := in.shape[1], in.typ.Size()
-	width, height := middle.out[0].shape[3], middle.out[0].shape[2]
-	t := &tile{x: x, w: w, height: in.shape[2], row: (w.pl + in.shape[3] + w.pr) * ch, zero: edge.fill}
-	perRow := (width*ch + w.sh*t.row) * size
-	most := max(1, (c.tiling.tile-(w.kh-w.sh)*t.row*size)/perRow)
-	tiles := (height + most - 1) / most
-	t.rows = (height + tiles - 1) / tiles
-	t.mid = scratch(in.typ, t.rows*width*ch)
 	temps := []*value{t.mid}
-	source, stepRow := x, x.row()
+	wide, ch := middle.in[0], t.mid.shape[1]
 	if len(n.parts) == 3 {
 		first := n.parts[0]
-		t.from, err = first.window(x.shape, in.shape)
+		t.from, err = first.window(t.x.shape, wide.shape)
 		if err != nil {
 			return err
 		}
-		t.wide = scratch(in.typ, ((t.rows-1)*w.sh+w.kh)*t.row)
-		t.expand = c.product(first, x, t.wide, 0, 1, t.from.kh, t.from.kw*x.shape[1])
-		t.expand.stepX, t.expand.stepRow = t.from.sw*x.shape[1], t.from.dh*x.row()
+		t.wide = scratch(wide.typ, ((t.rows-1)*t.w.sh+t.w.kh)*t.row)
+		t.expand = c.product(first, t.x, t.wide, 0, 1, t.from.kh, t.from.kw*t.x.shape[1])
+		t.expand.stepX, t.expand.stepRow = t.from.sw*t.x.shape[1], t.from.dh*t.x.row()
 		temps = append(temps, t.wide)
-		source, stepRow = t.wide, t.row
+		t.depthwise = c.depthwiseRows(middle, t.w, t.mid, t.wide, t.row, t.out.shape[3])
+	} else {
+		t.depthwise = c.depthwiseRows(middle, t.w, t.mid, t.x, t.x.row(), t.out.shape[3])
 	}
-	rows := c.depthwiseRows(middle, w, t.mid, source, stepRow, width)
-	project := c.product(last, t.mid, out, 0, 1, 1, ch)
-	project.stepX = ch
-	res := n.fuse.add
-	run := func(s *Session) {
-		for b := range out.shape[0] {
-			for y := 0; y < height; y += t.rows {
-				now := min(t.rows, height-y)
-				if t.expand != nil {
-					t.fill(s, b, y, now)
-				}
-				for i := range now {
-					from := i * w.sh * t.row
-					if t.expand == nil {
-						from = x.under(b, y+i, w)
-					}
-					rows(s, i*width*ch, from)
-				}
-				t.project(s, project, out, res, b, y, now)
-			}
-		}
-	}
-	c.emit(step{name: n.String(), out: []*value{out}, in: blockReads(x, res), temp: temps, run: run})
+	t.point = c.product(last, t.mid, t.out, 0, 1, 1, ch)
+	t.point.stepX = ch
+	c.emit(step{name: n.String(), out: n.out, in: in, temp: temps, run: t.run})
 	return nil
 }
 
-func blockReads(x, res *value) []*value {
-	if res == nil {
-		return []*value{x}
+// sizeTile sets t's geometry around depthwise convolution n.
+func (c *compiler) sizeTile(t *tile, n *node) error {
+	wide, out := n.in[0], n.out[0]
+	w, err := n.window(wide.shape, out.shape)
+	if err != nil {
+		return err
 	}
-	return []*value{x, res}
+	edge, err := n.padding()
+	if err != nil {
+		return err
+	}
+	ch, size := wide.shape[1], wide.typ.Size()
+	t.w, t.height, t.zero = w, wide.shape[2], edge.fill
+	t.row = (w.pl + wide.shape[3] + w.pr) * ch
+	perRow := (out.shape[3]*ch + w.sh*t.row) * size
+	most := max(1, (c.options.blocks().tile-(w.kh-w.sh)*t.row*size)/perRow)
+	tiles := (out.shape[2] + most - 1) / most
+	t.rows = (out.shape[2] + tiles - 1) / tiles
+	t.mid = &value{name: "depthwise rows", typ: wide.typ, shape: []int{t.rows * out.shape[3], ch}}
+	return nil
+}
+
+// run computes the block.
+func (t *tile) run(s *Session) {
+	height, width, ch := t.out.shape[2], t.out.shape[3], t.mid.shape[1]
+	for b := range t.out.shape[0] {
+		for y := 0; y < height; y += t.rows {
+			now := min(t.rows, height-y)
+			if t.expand != nil {
+				t.fill(s, b, y, now)
+			}
+			for i := range now {
+				from := i * t.w.sh * t.row
+				if t.expand == nil {
+					from = t.x.under(b, y+i, t.w)
+				}
+				t.depthwise(s, i*width*ch, from)
+			}
+			t.project(s, b, y, now)
+		}
+	}
 }
 
 // fill brings t.wide to the rows that output rows y…y+now-1 of picture b read, keeping those
@@ -198,22 +205,18 @@ func (t *tile) keep(s *Session, at, count int) {
 	copy(bytes, bytes[at*t.row*size:(at+count)*t.row*size])
 }
 
-// project multiplies now rows of t.mid into rows y… of picture b of out.
-func (t *tile) project(s *Session, p *product, out, res *value, b, y, now int) {
-	width := out.shape[3]
-	if out.halo == [4]int{} && (res == nil || res.halo == [4]int{}) {
-		r := 0
-		if res != nil {
-			r = res.at(b, y)
-		}
-		p.rows(s, out.at(b, y), 0, r, now*width)
-		return
+// project multiplies now rows of t.mid into rows y… of picture b of t.out: all at once where
+// the rows follow each other.
+func (t *tile) project(s *Session, b, y, now int) {
+	lines, width := now, t.out.shape[3]
+	if t.out.halo == [4]int{} && (t.res == nil || t.res.halo == [4]int{}) {
+		lines, width = 1, now*width
 	}
-	for i := range now {
+	for i := range lines {
 		r := 0
-		if res != nil {
-			r = res.at(b, y+i)
+		if t.res != nil {
+			r = t.res.at(b, y+i)
 		}
-		p.rows(s, out.at(b, y+i), i*width*p.stepX, r, width)
+		t.point.rows(s, t.out.at(b, y+i), i*width*t.point.stepX, r, width)
 	}
 }

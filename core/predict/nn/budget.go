@@ -28,10 +28,10 @@ func (c *compiler) budget(n *node) error {
 
 // spend counts results × each multiply-adds.
 func (c *compiler) spend(n *node, results, each int64) error {
-	if each > 0 && results > c.limit.Work/each {
+	if each > 0 && results > c.options.Work/each {
 		return fmt.Errorf("%s: %d results of %d multiply-adds: %w", n, results, each, ErrWork)
 	}
-	if c.plan.work += results * each; c.plan.work > c.limit.Work {
+	if c.plan.work += results * each; c.plan.work > c.options.Work {
 		return fmt.Errorf("%s: %d multiply-adds: %w", n, c.plan.work, ErrWork)
 	}
 	return nil
@@ -66,7 +66,7 @@ func (c *compiler) reserve(n *node) error {
 	if columns > 1<<40/depth {
 		return fmt.Errorf("%s: weights: %w", n, ErrMemory)
 	}
-	if c.plan.weights += columns * (depth + 12); c.plan.weights > c.limit.Memory {
+	if c.plan.weights += columns * (depth + 12); c.plan.weights > c.options.Memory {
 		return fmt.Errorf("%s: %d bytes of weights: %w", n, c.plan.weights, ErrMemory)
 	}
 	return nil

@@ -338,19 +338,22 @@ func growFloatNet(t *rapid.T) *floatNet {
 }
 
 // TestRandomFloatNetworks holds whole random networks, and so every fusion that applies to them,
-// to direct loops over the operators' definitions.
+// to direct loops over the operators' definitions, at every kernel level of this machine.
 func TestRandomFloatNetworks(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		f := growFloatNet(t)
-		out, err := f.run(drawOptions(t), nn.Tensor{Type: onnx.Float32, Shape: f.values[0].shape, F32: f.values[0].float32s()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, o := range f.g.Outputs {
-			k := slices.Index(f.names, o.Name)
-			if d := differs(out[i], f.values[k]); d != "" {
-				t.Fatalf("%s: %s", o.Name, d)
+	rapid.Check(t, func(rt *rapid.T) {
+		f := growFloatNet(rt)
+		options := drawOptions(rt)
+		atEveryLevel(t, func(level string) {
+			out, err := f.run(options, nn.Tensor{Type: onnx.Float32, Shape: f.values[0].shape, F32: f.values[0].float32s()})
+			if err != nil {
+				rt.Fatal(err)
 			}
-		}
+			for i, o := range f.g.Outputs {
+				k := slices.Index(f.names, o.Name)
+				if d := differs(out[i], f.values[k]); d != "" {
+					rt.Fatalf("%s: %s: %s", level, o.Name, d)
+				}
+			}
+		})
 	})
 }

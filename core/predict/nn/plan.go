@@ -40,14 +40,13 @@ func (p *Plan) Work() int64 { return p.work }
 
 // compiler turns a rewritten graph into a plan's steps.
 type compiler struct {
-	plan   *Plan
-	graph  *graph
-	limit  Options  // its Memory and Work
-	values []*value // by id
-	tiling tiling
+	plan    *Plan
+	graph   *graph
+	options Options
+	values  []*value // by id
 }
 
-// Compile turns g into a plan. g is not changed, and not kept, but its constants may be.
+// Compile turns g into a plan. g is not changed and not kept.
 //
 // It returns ErrUnsupported naming the node for what it cannot run, ErrMemory before taking more
 // than Options.Memory, ErrWork for more than Options.Work, and the errors of onnx.Graph.Infer.
@@ -69,7 +68,15 @@ func Compile(g *onnx.Graph, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, pass := range []func() error{r.simplify, r.quantise, func() error { return r.foldConstants(o.Memory) }, r.fuse, func() error { return r.block(o.blocks()) }, r.place} {
+	passes := []func() error{
+		r.simplify,
+		r.quantise,
+		func() error { return r.foldConstants(o.Memory) },
+		r.fuse,
+		func() error { return r.block(o.blocks()) },
+		r.place,
+	}
+	for _, pass := range passes {
 		if err := pass(); err != nil {
 			return nil, err
 		}
@@ -144,8 +151,8 @@ func (c *compiler) enter(v *value, interleaved bool) {
 	c.copyStep(n, v, from)
 }
 
-// leave makes v, row-major, a result of Run. It is a copy where v is also a parameter, a
-// constant or another result.
+// leave makes v, row-major, a result of Run. It is a copy where v is also a parameter or a
+// constant.
 func (c *compiler) leave(v *value) {
 	n := &node{op: "Output", out: []*value{v}}
 	c.memory(v)
