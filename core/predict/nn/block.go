@@ -85,7 +85,7 @@ type tile struct {
 	rows          int    // output rows per tile
 	zero          byte   // what the wide halo holds
 	expand, point *product
-	depthwise     func(s *Session, d, i int)
+	depthwise     func(s *Session, o, i, rows int)
 }
 
 // blockStep lowers a block.
@@ -117,9 +117,9 @@ func (c *compiler) blockStep(n *node) error {
 		t.expand = c.product(first, t.x, t.wide, 0, 1, t.from.kh, t.from.kw*t.x.shape[1])
 		t.expand.stepX, t.expand.stepRow = t.from.sw*t.x.shape[1], t.from.dh*t.x.row()
 		temps = append(temps, t.wide)
-		t.depthwise = c.depthwiseRows(middle, t.w, t.mid, t.wide, t.row, t.out.shape[3])
+		t.depthwise = c.depthwiseRows(middle, t.w, t.mid, t.wide, t.w.depthwise(t.out.shape[3], t.out.shape[3]*ch, t.row))
 	} else {
-		t.depthwise = c.depthwiseRows(middle, t.w, t.mid, t.x, t.x.row(), t.out.shape[3])
+		t.depthwise = c.depthwiseRows(middle, t.w, t.mid, t.x, t.w.depthwise(t.out.shape[3], t.out.shape[3]*ch, t.x.row()))
 	}
 	t.point = c.product(last, t.mid, t.out, 0, 1, 1, ch)
 	t.point.stepX = ch
@@ -151,20 +151,17 @@ func (c *compiler) sizeTile(t *tile, n *node) error {
 
 // run computes the block.
 func (t *tile) run(s *Session) {
-	height, width, ch := t.out.shape[2], t.out.shape[3], t.mid.shape[1]
+	height := t.out.shape[2]
 	for b := range t.out.shape[0] {
 		for y := 0; y < height; y += t.rows {
 			now := min(t.rows, height-y)
+			from := 0
 			if t.expand != nil {
 				t.fill(s, b, y, now)
+			} else {
+				from = t.x.under(b, y, t.w)
 			}
-			for i := range now {
-				from := i * t.w.sh * t.row
-				if t.expand == nil {
-					from = t.x.under(b, y+i, t.w)
-				}
-				t.depthwise(s, i*width*ch, from)
-			}
+			t.depthwise(s, 0, from, now)
 			t.project(s, b, y, now)
 		}
 	}

@@ -141,31 +141,40 @@ func (n *node) depthwise(w window) bool {
 // depthwise emits a depthwise convolution row by row.
 func (c *compiler) depthwise(n *node, w window, x *value) {
 	out := n.out[0]
-	row := c.depthwiseRows(n, w, out, x, w.dh*x.row(), out.shape[3])
+	rows := c.depthwiseRows(n, w, out, x, w.depthwise(out.shape[3], out.row(), x.row()))
 	c.emit(step{name: n.String(), out: []*value{out}, in: []*value{x}, run: func(s *Session) {
 		for b := range out.shape[0] {
-			for y := range out.shape[2] {
-				row(s, out.at(b, y), x.under(b, y, w))
-			}
+			rows(s, out.at(b, 0), x.under(b, 0, w), out.shape[2])
 		}
 	}})
 }
 
-// depthwiseRows packs n's weights and returns the function that computes one row of width
-// results from dst[d:], reading rows of src from src[i:] on, stepRow apart.
-func (c *compiler) depthwiseRows(n *node, w window, dst, src *value, stepRow, width int) func(s *Session, d, i int) {
+// depthwise is the geometry of w over rows of width results, dstRow apart, from input rows srcRow apart.
+func (w window) depthwise(width, dstRow, srcRow int) kernel.Depthwise {
+	return kernel.Depthwise{
+		Width: width, DstStep: dstRow, SrcStep: w.sh * srcRow, SrcStride: w.dh * srcRow, StrideX: w.sw, DilationX: w.dw,
+	}
+}
+
+// depthwiseRows packs n's weights and returns the function that computes rows of results from
+// dst[o:], reading src from src[i:] on.
+func (c *compiler) depthwiseRows(n *node, w window, dst, src *value, d kernel.Depthwise) func(s *Session, o, i, rows int) {
 	if n.q != nil {
 		k := kernel.PackDepthwiseS8(n.q.weights, w.group, w.kh, w.kw)
 		req := n.q.requant(k.Sum)
-		return func(s *Session, d, i int) {
-			kernel.DepthwiseRowU8(data[uint8](s, dst)[d:], data[uint8](s, src)[i:], stepRow, width, w.sw, w.dw, k, req)
+		return func(s *Session, o, i, rows int) {
+			d := d
+			d.Rows = rows
+			kernel.DepthwiseRowsU8(data[uint8](s, dst)[o:], data[uint8](s, src)[i:], d, k, req)
 		}
 	}
 	weights, bias := n.floatWeights()
 	k := kernel.PackDepthwiseF32(weights, bias, w.group, w.kh, w.kw)
 	lo, hi := n.clamp()
-	return func(s *Session, d, i int) {
-		kernel.DepthwiseRowF32(data[float32](s, dst)[d:], data[float32](s, src)[i:], stepRow, width, w.sw, w.dw, k, lo, hi)
+	return func(s *Session, o, i, rows int) {
+		d := d
+		d.Rows = rows
+		kernel.DepthwiseRowsF32(data[float32](s, dst)[o:], data[float32](s, src)[i:], d, k, lo, hi)
 	}
 }
 
