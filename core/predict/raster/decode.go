@@ -49,6 +49,7 @@ func (d *Decoder) Decode(picture []byte, v View) (Image, error) {
 	if d.win, err = v.window(h.width, h.height, h.orientation); err != nil {
 		return Image{}, err
 	}
+	defer d.trim()
 	img, err := d.decode(picture, &h, &d.win)
 	if err != nil {
 		return Image{}, fmt.Errorf("%s: %w", h.format, err)
@@ -225,4 +226,17 @@ func libraryError(err error, expired bool) error {
 func (d *Decoder) forget() {
 	d.rows = pictureRows{}
 	d.sources = [4]source{}
+}
+
+// keepBytes is the size up to which scratch memory is kept for the next picture: enough
+// for what is common, so that one large picture does not cost its memory for ever.
+const keepBytes = 4 << 20
+
+// trim lets go of large scratch memory, but for the result.
+func (d *Decoder) trim() {
+	for _, b := range []*[]byte{&d.gif.pix, &d.gif.passes, &d.canvas.pix, &d.canvas.saved, &d.webpBuf} {
+		if cap(*b) > keepBytes {
+			*b = nil
+		}
+	}
 }

@@ -25,6 +25,7 @@ func (d *Decoder) Frames(picture []byte, v View, yield func(i int, at time.Durat
 	if d.win, err = v.window(h.width, h.height, h.orientation); err != nil {
 		return err
 	}
+	defer d.trim()
 	if err := d.frames(picture, &h, &d.win, yield); err != nil {
 		return fmt.Errorf("%s: %w", h.format, err)
 	}

@@ -35,7 +35,17 @@ func (d *Decoder) decodeJPEG(picture []byte, h *header, win *window) (Image, err
 		return Image{}, jpegError(err)
 	}
 	d.planes(planes)
-	return d.render(planes.N, jpegWriters[planes.Model], win)
+	img, err := d.render(planes.N, jpegWriters[planes.Model], win)
+	// Package jpg keeps planes and, of progressive pictures, coefficients.
+	scratch := 3 * part
+	if h.jpeg.Progressive && scale < 8 {
+		scratch += 128 * jpegBlocks(h.jpeg)
+	}
+	if scratch > 4*keepBytes {
+		d.jpeg = jpg.Decoder{}
+		d.forget()
+	}
+	return img, err
 }
 
 // planes makes sources of package jpg's planes.

@@ -5,6 +5,8 @@ import (
 	"compress/zlib"
 	"encoding/binary"
 	"errors"
+	"image"
+	"image/color"
 	"image/jpeg"
 	"runtime"
 	"slices"
@@ -259,6 +261,36 @@ func TestBigPicture(t *testing.T) {
 	if !slices.Equal(part.Pix, want.Pix) {
 		t.Error("a strip far down differs from the same strip alone")
 	}
+}
+
+// TestKeepsLittle holds what a decoder keeps after large pictures.
+func TestKeepsLittle(t *testing.T) {
+	large := image.NewPaletted(image.Rect(0, 0, 3000, 2000), color.Palette{color.Black, color.White})
+	one := asGIF(t, large)
+	descriptor := 13 + int(3<<(1+one[10]&7))
+	twice := slices.Concat(one[:len(one)-1], one[descriptor:])
+	photo := asJPEG(t, phone(3000, 2000))
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	d := NewDecoder(Limits{})
+	for _, b := range [][]byte{one, photo} {
+		_, err := d.Decode(b, View{MaxSide: 3000})
+		check(t, err)
+	}
+	frames := 0
+	check(t, d.Frames(twice, View{MaxSide: 40}, func(int, time.Duration, Image) bool { frames++; return true }))
+	if frames != 2 {
+		t.Fatalf("%d frames, want 2", frames)
+	}
+	_, err := d.Decode(photo, View{Width: 224, Height: 224})
+	check(t, err)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if kept := int64(after.HeapAlloc) - int64(before.HeapAlloc); kept > 8<<20 {
+		t.Errorf("keeps %d MB, want at most 8", kept>>20)
+	}
+	runtime.KeepAlive(d)
 }
 
 func TestLimitsGiven(t *testing.T) {

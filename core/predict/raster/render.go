@@ -75,6 +75,9 @@ type rowWriter func(dst []byte, at, step int, rows *[4][]byte, n int)
 
 // render resizes the first n sources and writes the result upright.
 func (d *Decoder) render(n int, write rowWriter, win *window) (Image, error) {
+	if cap(d.pix) > keepBytes {
+		d.pix = nil
+	}
 	d.pix = resized(d.pix, 3*win.width*win.height)
 	for i := range n {
 		if !d.lanes[i].start(&d.sources[i], win) {
