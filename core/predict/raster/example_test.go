@@ -1,0 +1,54 @@
+package raster_test
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"image/png"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// checks is a picture of 4 × 2 pixels: two squares, black and white, of 2 × 2.
+func checks() []byte {
+	m := image.NewGray(image.Rect(0, 0, 4, 2))
+	copy(m.Pix, []byte{0, 0, 255, 255, 0, 0, 255, 255})
+	var b bytes.Buffer
+	if err := png.Encode(&b, m); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+func ExampleDecoder_Decode() {
+	d := raster.NewDecoder(raster.Limits{})
+	img, err := d.Decode(checks(), raster.View{
+		Crop:  raster.Crop{Top: 0, Left: 0.25, Bottom: 1, Right: 1}, // three columns
+		Width: 3, Height: 1,
+	})
+	fmt.Println(img.Width, img.Height, img.Pix, err)
+	// Output: 3 1 [0 0 0 255 255 255 255 255 255] <nil>
+}
+
+func ExampleDecoder_Frames() {
+	d := raster.NewDecoder(raster.Limits{})
+	err := d.Frames(checks(), raster.View{MaxSide: 2}, func(i int, at time.Duration, img raster.Image) bool {
+		fmt.Println(i, at, img.Width, img.Height, img.Pix)
+		return true
+	})
+	fmt.Println(err)
+	// Output:
+	// 0 0s 2 1 [0 0 0 255 255 255]
+	// <nil>
+}
+
+func ExampleInspect() {
+	info, err := raster.Inspect(checks())
+	fmt.Printf("%+v %v\n", info, err)
+	_, err = raster.Inspect([]byte("\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic"))
+	fmt.Println(err)
+	// Output:
+	// {Format:png Width:4 Height:2 Orientation:1 Frames:1} <nil>
+	// HEIC: picture format not supported: convert it to JPEG, PNG, GIF, WebP, BMP or TIFF
+}
