@@ -163,10 +163,11 @@ func (p *predictor) run(ctx context.Context, args []string, env *Env) error {
 	}
 	progress := newProgress(env.Stderr, len(pictures), p.flags.quiet, isTerminal(env.Stdout))
 	failed, err := p.all(ctx, pictures, env.Stdin, out, progress)
+	if system.IsBrokenPipe(err) {
+		return err // nobody reads any more, which is no failure of ours
+	}
 	progress.finish()
 	switch {
-	case system.IsBrokenPipe(err):
-		return err
 	case err != nil:
 		return err
 	case ctx.Err() != nil:

@@ -41,6 +41,9 @@ type server struct {
 	loops  sync.WaitGroup
 	cancel context.CancelFunc // of the loops
 	served chan error
+
+	stopOnce sync.Once
+	stopErr  error
 }
 
 // Times of a stop: together below the ten seconds that supervisors wait.
@@ -60,10 +63,14 @@ func startServer(ctx context.Context, s settings, log *slog.Logger) (_ *server, 
 	if srv.folder, err = system.OpenFolder(s.data); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	if srv.blobs, err = blob.OpenFolder(srv.folder, blob.Options{}); err != nil {
+	lazy := srv.folder.Lazy()
+	if srv.blobs, err = blob.OpenFolder(lazy, blob.Options{}); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	srv.hosted, err = blob.OpenHosted(blob.HostedOptions{FS: srv.folder, Blobs: srv.blobs, Random: system.Random})
+	if err = checkAfterPowerLoss(ctx, srv.folder, srv.blobs, system.Boot(), log); err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	srv.hosted, err = blob.OpenHosted(blob.HostedOptions{FS: lazy, Blobs: srv.blobs, Random: system.Random})
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
@@ -182,11 +189,14 @@ func (srv *server) sweep(ctx context.Context) {
 	})
 }
 
-// stop drains and closes. It returns an error when accepted requests had to be cut off.
+// stop drains and closes, once. It returns an error when accepted requests had to be cut off.
 func (srv *server) stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), drainTime)
-	defer cancel()
-	return errors.Join(srv.http.Drain(ctx), srv.close())
+	srv.stopOnce.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), drainTime)
+		defer cancel()
+		srv.stopErr = errors.Join(srv.http.Drain(ctx), srv.close())
+	})
+	return srv.stopErr
 }
 
 // close closes what is open, the last first.

@@ -1,0 +1,80 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+// TestDamagedCopiesGoAfterPowerLoss damages one of two blobs, as a lost power supply may,
+// and opens the folder in the same boot and in the next.
+func TestDamagedCopiesGoAfterPowerLoss(t *testing.T) {
+	dir := t.TempDir()
+	folder, err := system.OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	blobs, err := blob.OpenFolder(folder.Lazy(), blob.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	check := func(boot string) {
+		t.Helper()
+		if err := checkAfterPowerLoss(t.Context(), folder, blobs, boot, log); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("first")
+	good, bad := []byte("a whole picture"), []byte("a picture half written")
+	for _, b := range [][]byte{good, bad} {
+		if _, err := blobs.Put(t.Context(), bytes.NewReader(b), blob.Hash{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	damage(t, dir, blob.Sum(bad).String())
+	has := func() bool {
+		ok, err := blobs.Has(t.Context(), blob.Sum(bad))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok
+	}
+	if check("first"); !has() {
+		t.Error("a restart of the process alone checked the blobs")
+	}
+	if check("second"); has() {
+		t.Error("the damaged blob is there after a start of the machine")
+	}
+	if _, err := blobs.Get(t.Context(), blob.Sum(good)); err != nil {
+		t.Errorf("the good blob: %v", err)
+	}
+	check("")
+	damage(t, dir, blob.Sum(good).String())
+	check("") // a machine that does not tell is taken to have been started
+	if _, err := blobs.Get(t.Context(), blob.Sum(good)); !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("the blob damaged later: %v, want ErrNotFound", err)
+	}
+}
+
+func damage(t *testing.T, dir, hash string) {
+	t.Helper()
+	found := false
+	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
+		if err == nil && filepath.Base(path) == hash {
+			found = true
+			return os.Truncate(path, 5)
+		}
+		return err
+	})
+	if err != nil || !found {
+		t.Fatalf("damage: %v, found %v", err, found)
+	}
+}
