@@ -63,7 +63,7 @@ func smallNetwork() *onnx.Graph {
 			{Name: "heads", Type: onnx.Float32, Shape: []int{-1, 4}},
 		},
 		Nodes: []*onnx.Node{
-			{Name: "c1", Op: "Conv", In: []string{"image", "w1", "b1"}, Out: []string{"v1c"}, Attr: map[string]onnx.Attr{"kernel_shape": ints(8, 8), "strides": ints(16, 16)}},
+			{Name: "c1", Op: "Conv", In: []string{"image", "w1", "b1"}, Out: []string{"v1c"}, Attr: map[string]onnx.Attr{"strides": ints(16, 16)}},
 			{Name: "r1", Op: "Clip", In: []string{"v1c", "zero", "six"}, Out: []string{"v1"}},
 			{Name: "c2", Op: "Conv", In: []string{"v1", "w2", "b2"}, Out: []string{"v2c"}, Attr: map[string]onnx.Attr{"kernel_shape": ints(3, 3), "group": {Kind: onnx.AttrInt, I: 8}, "pads": ints(1, 1, 1, 1)}},
 			{Name: "r2", Op: "Clip", In: []string{"v2c", "zero", "six"}, Out: []string{"v2"}},

@@ -22,6 +22,8 @@ func (n *node) window(in, out []int) (window, error) {
 	kernel := n.attrInts("kernel_shape")
 	if w := n.input(1); n.op == "Conv" && w != nil && len(w.shape) == 4 {
 		kernel = []int64{int64(w.shape[2]), int64(w.shape[3])}
+	} else if n.op == "Conv" && n.q != nil && len(n.q.shape) == 4 {
+		kernel = []int64{int64(n.q.shape[2]), int64(n.q.shape[3])}
 	}
 	strides, dilations, pads := n.attrInts("strides"), n.attrInts("dilations"), n.attrInts("pads")
 	if strides == nil {
