@@ -1,6 +1,7 @@
 package jpg
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -126,5 +127,39 @@ func TestDecodeOddScripts(t *testing.T) {
 	}
 	if taken < 100 {
 		t.Errorf("only %d of 400 were taken by both", taken)
+	}
+}
+
+// TestDecodeLeniency holds us to what image/jpeg lets pass against the letter of the
+// format, and to where that ends.
+func TestDecodeLeniency(t *testing.T) {
+	_, good := photo(markerSOF0, 40)
+	scan := bytes.Index(good, []byte{0xff, markerSOS})
+	at := func(i int, insert ...byte) []byte { return slices.Insert(slices.Clone(good), i, insert...) }
+	tests := []struct {
+		name string
+		data []byte
+		want bool
+	}{
+		{"stray bytes before a marker", at(2, 1, 2, 3), true},
+		{"stuffing before a marker", at(2, 0xff, 0), true},
+		{"fill bytes", at(2, 0xff, 0xff, 0xff), true},
+		{"stray restart marker", at(scan, 0xff, 0xd3), true},
+		{"first byte of a quantisation table", at(2, 0xff, markerDQT, 0, 3, 0), true},
+		{"fifth quantisation table", at(2, 0xff, markerDQT, 0, 3, 4), false},
+		{"stray bytes behind the scan", at(len(good)-2, 7, 7), true},
+		{"bytes behind the end", append(slices.Clone(good), 1, 2, 3), true},
+		{"marker in the scan", at(len(good)-30, 0xff, 0xd0), false},
+		{"reserved marker", at(2, 0xff, 0x02, 0, 2), false},
+		{"unknown segment", at(2, 0xff, 0xf0, 0, 2), false},
+		{"short segment", at(2, 0xff, markerCOM, 0, 1), false},
+	}
+	var d Decoder
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := against(t, &d, tt.data); got != tt.want {
+				t.Errorf("taken: %v, want %v", got, tt.want)
+			}
+		})
 	}
 }

@@ -6,7 +6,6 @@ import "golang.org/x/sys/cpu"
 
 //go:generate go run ./asm -out inverse_amd64.s -stubs stubs_amd64.go -pkg jpg
 
-// hasAVX2 is a variable for the tests.
 var hasAVX2 = cpu.X86.HasAVX2
 
 // inverse8 is inverse8Generic, eight rows and then eight columns at a time.

@@ -38,6 +38,13 @@
 // progressive picture at Scale 8. Damage that leaves the markers whole is found only in
 // what is decoded.
 //
+// # Memory
+//
+// A Decoder keeps the planes, and of a progressive picture the coefficients that scale
+// and region need, four bytes each, with eight bytes for every block: for 12 megapixels in
+// 4:2:0 that is 75 MB at Scale 1, 22 at 2, 8 at 4 and 1 at 8. A sequential picture needs
+// none. Options.MaxBytes is checked before either is taken.
+//
 // The package is not an encoder, knows no EXIF, and converts no colours.
 package jpg
 

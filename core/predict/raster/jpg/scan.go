@@ -183,6 +183,9 @@ func (d *Decoder) grid(s *scanHeader) {
 	}
 }
 
+// pollUnits is the most units between two questions whether the time is over.
+const pollUnits = 1024
+
 // row decodes the units from x0 to x1 of row y.
 type row func(d *Decoder, y, x0, x1 int) error
 
@@ -204,7 +207,7 @@ func (d *Decoder) units(s *scanHeader, f row) error {
 			return d.seg.skipScan()
 		}
 		for x := 0; x < s.across; {
-			run := min(s.across-x, restart-at%restart)
+			run := min(s.across-x, restart-at%restart, pollUnits)
 			if to := min(x+run, s.visX); y < s.visY && x < to {
 				if d.expired((to - x) * s.blocks) {
 					return ErrExpired
