@@ -81,7 +81,7 @@ func PackConvS8(w []int8, n, segs, seg int) *PackedS8 {
 }
 
 // panelBytes is the size of one panel of 16 columns.
-func (p *PackedS8) panelBytes() int { return p.Segs * p.seg4 * panel * 4 }
+func (w *PackedS8) panelBytes() int { return w.Segs * w.seg4 * panel * 4 }
 
 // DepthwiseF32 holds depthwise float32 weights. It is immutable and safe to share.
 type DepthwiseF32 struct {
@@ -140,30 +140,30 @@ func PackDepthwiseS8(w []int8, c, kh, kw int) *DepthwiseS8 {
 	return p
 }
 
-func (p *DepthwiseS8) packPairs() {
-	taps := p.KH * p.KW
+func (w *DepthwiseS8) packPairs() {
+	taps := w.KH * w.KW
 	n := (taps + 1) / 2
-	p.pairs = make([]int16, (p.C+15)/16*n*32)
-	for c := range p.C {
+	w.pairs = make([]int16, (w.C+15)/16*n*32)
+	for c := range w.C {
 		at := [4]int{0, 2, 1, 3}[c%16/4]*4 + c%4
 		for t := range taps {
-			p.pairs[((c/16*n+t/2)*16+at)*2+t%2] = int16(p.w[t*p.C+c])
+			w.pairs[((c/16*n+t/2)*16+at)*2+t%2] = int16(w.w[t*w.C+c])
 		}
 	}
 }
 
-func (p *DepthwiseS8) packQuads() {
-	c := p.C
-	p.quads = make([]int8, (c+15)/16*16*len(p.groups)*4)
+func (w *DepthwiseS8) packQuads() {
+	c := w.C
+	w.quads = make([]int8, (c+15)/16*16*len(w.groups)*4)
 	for c0, lanes := 0, 0; c0 < c; c0 += 16 * lanes {
 		lanes = blockLanes(c - c0)
-		block := p.quads[c0*len(p.groups)*4:]
+		block := w.quads[c0*len(w.groups)*4:]
 		for j := range min(16*lanes, c-c0) {
 			l, v, d := j/16, j%16/4, j%4
-			for g, group := range p.groups {
+			for g, group := range w.groups {
 				for i, t := range group {
 					if t >= 0 {
-						block[((g*4+v)*lanes+l)*16+d*4+i] = p.w[t*c+c0+j]
+						block[((g*4+v)*lanes+l)*16+d*4+i] = w.w[t*c+c0+j]
 					}
 				}
 			}

@@ -67,11 +67,7 @@ func load(p Register, f int) GPVirtual {
 // raw emits an instruction avo has no constructor for; the last operand is read
 // and written.
 func raw(opcode string, ops ...Op) {
-	in := []Op{}
-	for _, o := range ops {
-		in = append(in, o)
-	}
-	Instruction(&ir.Instruction{Opcode: opcode, Operands: ops, Inputs: in, Outputs: ops[len(ops)-1:]})
+	Instruction(&ir.Instruction{Opcode: opcode, Operands: ops, Inputs: ops, Outputs: ops[len(ops)-1:]})
 }
 
 // rowsOf addresses up to 14 rows through two base registers and three strides.
