@@ -289,10 +289,9 @@ func TestBase64IsHosted(t *testing.T) {
 	if err != nil || p.ContentType != "image/png" || p.Hash != jobs[0].Blob {
 		t.Errorf("Hosted = %+v, %v", p, err)
 	}
-	if now = start.Add(24*time.Hour - 1); true {
-		if _, err := s.Hosted(name); err != nil {
-			t.Errorf("just before its day is over: %v", err)
-		}
+	now = start.Add(24*time.Hour - 1)
+	if _, err := s.Hosted(name); err != nil {
+		t.Errorf("just before its day is over: %v", err)
 	}
 	now = start.Add(24 * time.Hour)
 	if _, err := s.Hosted(name); !errors.Is(err, blob.ErrNotFound) {

@@ -96,6 +96,10 @@ func TestMethods(t *testing.T) {
 	if got := serve(t, s, Request{Method: "get", Path: "/v2/models/"}, fail); got.Status != 405 {
 		t.Errorf("a method in small letters = %d, want 405", got.Status)
 	}
+	want = string(serve(t, s, Request{Method: "GET", Path: "/v2/models"}, fail).Body)
+	if got := serve(t, s, Request{Method: "HEAD", Path: "/v2/models"}, fail); got.Status != 200 || string(got.Body) != want {
+		t.Errorf("HEAD = %d %s, want what GET answers", got.Status, got.Body)
+	}
 	got = serve(t, s, Request{Method: "OPTIONS", Path: "//v2/anything/", Body: []byte("{")}, fail)
 	if got.Status != 200 || string(got.Body) != `{"status":{"code":10000,"description":"Ok"}}` {
 		t.Errorf("OPTIONS = %d %s", got.Status, got.Body)
