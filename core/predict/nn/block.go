@@ -84,6 +84,7 @@ type tile struct {
 	row           int    // elements of a wide row, its halo included
 	rows          int    // output rows per tile
 	zero          byte   // what the wide halo holds
+	dense         bool   // out and res have no halo
 	expand, point *product
 	depthwise     func(s *Session, o, i, rows int)
 }
@@ -123,6 +124,7 @@ func (c *compiler) blockStep(n *node) error {
 	}
 	t.point = c.product(last, t.mid, t.out, 0, 1, 1, ch)
 	t.point.stepX = ch
+	t.dense = t.out.halo == [4]int{} && (t.res == nil || t.res.halo == [4]int{})
 	c.emit(step{name: n.String(), out: n.out, in: in, temp: temps, run: t.run})
 	return nil
 }
@@ -162,7 +164,7 @@ func (t *tile) run(s *Session) {
 				from = t.x.under(b, y, t.w)
 			}
 			t.depthwise(s, 0, from, now)
-			t.project(s, b, y, now)
+			t.point.lines(s, t.out, t.res, b, y, now, t.dense, 0)
 		}
 	}
 }
@@ -200,20 +202,4 @@ func (t *tile) keep(s *Session, at, count int) {
 	size := t.wide.typ.Size()
 	bytes := s.mem[t.wide.id]
 	copy(bytes, bytes[at*t.row*size:(at+count)*t.row*size])
-}
-
-// project multiplies now rows of t.mid into rows y… of picture b of t.out: all at once where
-// the rows follow each other.
-func (t *tile) project(s *Session, b, y, now int) {
-	lines, width := now, t.out.shape[3]
-	if t.out.halo == [4]int{} && (t.res == nil || t.res.halo == [4]int{}) {
-		lines, width = 1, now*width
-	}
-	for i := range lines {
-		r := 0
-		if t.res != nil {
-			r = t.res.at(b, y+i)
-		}
-		t.point.rows(s, t.out.at(b, y+i), i*width*t.point.stepX, r, width)
-	}
 }

@@ -92,43 +92,66 @@ func (c *compiler) segmented(n *node, w window, x *value) {
 	}})
 }
 
-// gathered emits a convolution that copies each output row's windows side by side into scratch
-// and multiplies them, group by group.
+// gatherTile is the size of windows side by side that gathered multiplies at a time, in bytes.
+const gatherTile = 256 << 10
+
+// gathered emits a convolution that copies the windows of some output lines side by side into
+// scratch and multiplies them, group by group.
 func (c *compiler) gathered(n *node, w window, x *value) {
 	out, res := n.out[0], n.fuse.add
+	height, width := out.shape[2], out.shape[3]
 	ins, outs := x.shape[1]/w.group, out.shape[1]/w.group
 	depth := w.kh * w.kw * ins
-	rows := scratch(x.typ, out.shape[3]*depth)
+	lines := min(height, max(1, gatherTile/(width*depth*x.typ.Size())))
+	rows := scratch(x.typ, lines*width*depth)
 	products := make([]*product, w.group)
 	for g := range products {
 		products[g] = c.product(n, rows, out, g, w.group, 1, depth)
 		products[g].stepX = depth
 	}
-	// Along one output row: windows, kernel rows, kernel columns, channels.
-	t := newNest([]int{out.shape[3], w.kh, w.kw, ins},
-		[]int{depth, w.kw * ins, ins, 1},
-		[]int{w.sw * x.shape[1], w.dh * x.row(), w.dw * x.shape[1], 1})
+	// Lines, windows along one, kernel rows, kernel columns, channels: in scratch and in x.
+	to := []int{width * depth, depth, w.kw * ins, ins, 1}
+	from := []int{w.sh * x.row(), w.sw * x.shape[1], w.dh * x.row(), w.dw * x.shape[1], 1}
+	full := newNest([]int{lines, width, w.kh, w.kw, ins}, to, from)
+	rest := newNest([]int{height % lines, width, w.kh, w.kw, ins}, to, from)
 	size := x.typ.Size()
+	dense := out.halo == [4]int{} && (res == nil || res.halo == [4]int{})
 	p := products[0]
-	c.emit(step{name: n.String(), out: []*value{out}, in: append(p.reads(), x), temp: append(p.temps(), rows), run: func(s *Session) {
+	c.emit(step{name: n.String(), out: n.out, in: append(p.reads(), x), temp: append(p.temps(), rows), run: func(s *Session) {
 		for b := range out.shape[0] {
-			for y := range out.shape[2] {
+			for y := 0; y < height; y += lines {
+				t, now := full, lines
+				if y+lines > height {
+					t, now = rest, height-y
+				}
 				for g, p := range products {
-					from := x.under(b, y, w) + g*ins
+					at := x.under(b, y, w) + g*ins
 					if size == 1 {
-						move(t, data[uint8](s, rows), data[uint8](s, x), 0, from)
+						move(t, data[uint8](s, rows), data[uint8](s, x), 0, at)
 					} else {
-						move(t, data[float32](s, rows), data[float32](s, x), 0, from)
+						move(t, data[float32](s, rows), data[float32](s, x), 0, at)
 					}
-					r := 0
-					if res != nil {
-						r = res.at(b, y) + g*outs
-					}
-					p.rows(s, out.at(b, y)+g*outs, 0, r, out.shape[3])
+					p.lines(s, out, res, b, y, now, dense, g*outs)
 				}
 			}
 		}
 	}})
+}
+
+// lines multiplies now lines of windows in p's source into lines y… of picture b of out, from
+// channel ch on: all at once where out and residual are dense.
+func (p *product) lines(s *Session, out, res *value, b, y, now int, dense bool, ch int) {
+	width := out.shape[3]
+	if dense {
+		now, width = 1, now*width
+	}
+	for i := range now {
+		r := 0
+		if res != nil {
+			r = res.at(b, y+i) + ch
+		}
+		p.rows(s, out.at(b, y+i)+ch, i*width*p.stepX, r, width)
+	}
 }
 
 // depthwise reports whether convolution n has one input channel per output channel, and nothing
