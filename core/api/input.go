@@ -66,7 +66,8 @@ func (in *input) decode(o object) error {
 	if in.crop, err = image.crop("crop"); err != nil {
 		return err
 	}
-	switch inline := image.has("base64"); {
+	// Some clients send an empty string where they mean nothing.
+	switch inline := image.has("base64") && string(image.get("base64").Raw()) != `""`; {
 	case in.url != "" && inline:
 		return refusef(ErrInput, "%s has both url and base64.", image.path)
 	case in.url != "":

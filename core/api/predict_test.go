@@ -98,6 +98,8 @@ func TestItemStatuses(t *testing.T) {
 		{`{"url":"http://a/b.jpg"}`, 10000},
 		{`{"url":"  HTTPS://a/b.jpg\n"}`, 10000},
 		{`{"url":"http://a/b.jpg","base64":null,"crop":null,"allow_duplicate_url":true}`, 10000},
+		{`{"url":"http://a/b.jpg","base64":""}`, 10000},
+		{`{"url":"","base64":"\n"}`, 30104},
 		{`{"url":"http://a/missing"}`, 30002},
 		{`{"url":"http://a/heic"}`, 30101},
 		{`{"url":"http://a/huge"}`, 30105},
