@@ -44,14 +44,24 @@ func readTable(t testing.TB, file string) []map[string]string {
 	return out
 }
 
-// firstFive counts the photos with a true label among the first five concepts.
-func firstFive(t testing.TB, s *Set) (hits, photos int) {
+// photos is the folder of labelled photos. Without fast kernels sixty photos through a network
+// take minutes; there the golden outputs of package models hold the same bytes.
+func photos(t testing.TB) string {
 	t.Helper()
-	dir := proof.Shared(t, "photos")
+	if kernel.Level() == kernel.Generic {
+		t.Skip("the kernels are plain Go: the golden outputs hold what they give")
+	}
+	return proof.Shared(t, "photos")
+}
+
+// firstFive counts the photos with a true label among the first five concepts.
+func firstFive(t testing.TB, s *Set) (hits, all int) {
+	t.Helper()
+	dir := photos(t)
 	a := s.NewAnalyser(raster.Limits{})
 	for _, row := range readTable(t, filepath.Join(dir, "labels.tsv")) {
 		out := analyse(t, a, filepath.Join(dir, row["file"]))
-		photos++
+		all++
 		labels := strings.FieldsFunc(row["labels"], func(r rune) bool { return r == '|' || r == ',' })
 		order := s.General().Rank(nil, out.General)
 	found:
@@ -64,7 +74,7 @@ func firstFive(t testing.TB, s *Set) (hits, photos int) {
 			}
 		}
 	}
-	return hits, photos
+	return hits, all
 }
 
 func analyse(t testing.TB, a *Analyser, file string) Analysis {
@@ -85,8 +95,8 @@ func analyse(t testing.TB, a *Analyser, file string) Analysis {
 // differs by as much shows where the difference lies: in where the centred square begins. With
 // square and offset in fractions of a pixel, not rounded to pixels, it is 0.021 and 0.0065.
 func TestFloatNetworkGivesExpected(t *testing.T) {
+	dir := photos(t)
 	s := floatSet(t)
-	dir := proof.Shared(t, "photos")
 	a := s.NewAnalyser(raster.Limits{})
 	sumValue, sumElement := 0.0, 0.0
 	values, elements := 0, 0
@@ -124,10 +134,10 @@ func TestFloatNetworkGivesExpected(t *testing.T) {
 }
 
 func TestFloatNetworkFirstFive(t *testing.T) {
-	hits, photos := firstFive(t, floatSet(t))
-	t.Logf("a true label among the first five on %d of %d photos", hits, photos)
-	if hits < 48 || photos != 60 {
-		t.Errorf("%d of %d photos, want at least 48 of 60 (ONNX Runtime: 49)", hits, photos)
+	hits, all := firstFive(t, floatSet(t))
+	t.Logf("a true label among the first five on %d of %d photos", hits, all)
+	if hits < 48 || all != 60 {
+		t.Errorf("%d of %d photos, want at least 48 of 60 (ONNX Runtime: 49)", hits, all)
 	}
 }
 
@@ -165,17 +175,18 @@ func TestShippedModels(t *testing.T) {
 }
 
 func TestShippedFirstFive(t *testing.T) {
-	hits, photos := firstFive(t, shipped(t))
-	t.Logf("a true label among the first five on %d of %d photos", hits, photos)
-	if 100*hits < 78*photos || photos != 60 {
-		t.Errorf("%d of %d photos, want at least 78 in a hundred", hits, photos)
+	hits, all := firstFive(t, shipped(t))
+	t.Logf("a true label among the first five on %d of %d photos", hits, all)
+	if 100*hits < 78*all || all != 60 {
+		t.Errorf("%d of %d photos, want at least 78 in a hundred", hits, all)
 	}
 }
 
 // What quantising changes, on the same prepared pictures.
 func TestShippedAgainstFloat(t *testing.T) {
+	dir := photos(t)
 	float, ours := floatSet(t).NewAnalyser(raster.Limits{}), shipped(t).NewAnalyser(raster.Limits{})
-	files, err := filepath.Glob(filepath.Join(proof.Shared(t, "photos"), "*.jpg"))
+	files, err := filepath.Glob(filepath.Join(dir, "*.jpg"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(err)
 	}
@@ -199,8 +210,8 @@ func TestShippedAgainstFloat(t *testing.T) {
 
 // Food concepts stand out on food and stay low elsewhere.
 func TestShippedFoodIsHonest(t *testing.T) {
+	dir := photos(t)
 	s := shipped(t)
-	dir := proof.Shared(t, "photos")
 	a := s.NewAnalyser(raster.Limits{})
 	var food, other []float64
 	for _, row := range readTable(t, filepath.Join(dir, "labels.tsv")) {
@@ -233,7 +244,7 @@ func TestShippedFoodIsHonest(t *testing.T) {
 func TestLevelsAgree(t *testing.T) {
 	s := shipped(t)
 	rng := rand.New(rand.NewPCG(1, 1))
-	for i := range 4 {
+	for i := range 3 {
 		data := picture(t, 100+97*i, 300-50*i, func(x, y int) color.Color {
 			return rgb(byte(x*y>>i), byte(x+3*y), byte(rng.IntN(1+60*i)))
 		})
