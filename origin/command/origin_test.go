@@ -21,20 +21,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/web"
 )
-
-// TestMain is part of goal G22: when all servers have stopped, no goroutine is left but the
-// library's two that end by themselves or never.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
-		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
-		goleak.IgnoreAnyFunction("os/signal.loop"))
-}
 
 const (
 	generalID = "aaa03c23b3724a16a56b629203edc62c"

@@ -51,6 +51,9 @@ const drainTime = 8 * time.Second
 
 // startServer opens everything and serves. What it has opened is closed when it fails.
 func startServer(ctx context.Context, s settings, log *slog.Logger) (_ *server, err error) {
+	if s.network.dial == nil {
+		s.network = network{system.Resolve, system.Dial}
+	}
 	srv := &server{settings: s, log: log, served: make(chan error, 1), cancel: func() {}}
 	defer func() {
 		if err != nil {
@@ -109,7 +112,8 @@ func (srv *server) wire(set *predict.Set) error {
 		workers = system.Cores()
 	}
 	fetcher := fetch.New(fetch.Options{
-		AllowPrivate: srv.settings.allowPrivate, Ports: srv.settings.fetchPorts, Resolve: system.Resolve, Dial: system.Dial,
+		AllowPrivate: srv.settings.allowPrivate, Ports: srv.settings.fetchPorts,
+		Resolve: srv.settings.network.resolve, Dial: srv.settings.network.dial,
 	})
 	srv.pool = jobs.New(jobs.Options{
 		NewAnalyser: func(l raster.Limits) jobs.Analyser { return set.NewAnalyser(l) },

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"math"
@@ -34,6 +35,14 @@ type settings struct {
 	workers       int
 	logLevel      slog.Level
 	logFormat     string
+
+	network network
+}
+
+// network is how the server reaches others; the zero value is the machine's own way.
+type network struct {
+	resolve func(ctx context.Context, host string) ([]netip.Addr, error)
+	dial    func(ctx context.Context, network, address string, control func(network, address string) error) (net.Conn, error)
 }
 
 // environment is the start of the names of the variables that set what flags do not.

@@ -1,0 +1,163 @@
+package command
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+// asServer makes the test binary be the program: what main does, in a process of its own.
+const asServer = "SIGHTLINE_TEST_AS_PROGRAM"
+
+// TestMain is part of goal G22: when all servers have stopped, no goroutine is left but the
+// library's two that end by themselves or never.
+func TestMain(m *testing.M) {
+	if os.Getenv(asServer) != "" {
+		ctx, stop := system.Terminated(context.Background())
+		system.IgnoreBrokenPipes()
+		code := Run(ctx, Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ})
+		stop()
+		os.Exit(code)
+	}
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+		goleak.IgnoreAnyFunction("os/signal.loop"))
+}
+
+// process is a server in a process of its own, so that its memory and its end are its own.
+type process struct {
+	cmd    *exec.Cmd
+	base   string
+	mu     sync.Mutex
+	log    []string
+	exited chan error
+}
+
+// startProcess starts "sightline serve" on a free port and waits until it serves.
+func startProcess(t testing.TB, args ...string) *process {
+	t.Helper()
+	p := &process{exited: make(chan error, 1)}
+	p.cmd = exec.Command(os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--log-format", "text"}, args...)...)
+	p.cmd.Env = append(os.Environ(), asServer+"=1")
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	serving := make(chan string, 1)
+	go func() {
+		lines := bufio.NewScanner(stderr)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			line := lines.Text()
+			if _, rest, ok := strings.Cut(line, "msg=serving address="); ok {
+				address, _, _ := strings.Cut(rest, " ")
+				serving <- "http://" + address
+			}
+			p.mu.Lock()
+			p.log = append(p.log, line)
+			p.mu.Unlock()
+		}
+		p.exited <- p.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		if p.cmd.ProcessState == nil {
+			_ = p.cmd.Process.Kill()
+			<-p.exited
+		}
+	})
+	select {
+	case p.base = <-serving:
+	case err := <-p.exited:
+		t.Fatalf("the server ended: %v\n%s", err, strings.Join(p.lines(""), "\n"))
+	}
+	return p
+}
+
+// lines returns the log's lines that hold a text.
+func (p *process) lines(holding string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []string
+	for _, line := range p.log {
+		if strings.Contains(line, holding) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// terminate sends SIGTERM and returns how long the process took to end, and how it ended.
+func (p *process) terminate(t testing.TB) (time.Duration, error) {
+	t.Helper()
+	start := time.Now()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	err := <-p.exited
+	return time.Since(start), err
+}
+
+// memory returns the resident bytes now and at the peak.
+func (p *process) memory(t testing.TB) (now, peak int64) {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		t.Skipf("no memory figures on this system: %v", err)
+	}
+	field := func(name string) int64 {
+		_, rest, _ := strings.Cut(string(b), name+":")
+		f := strings.Fields(rest)
+		if len(f) == 0 {
+			return 0
+		}
+		kB, _ := strconv.ParseInt(f[0], 10, 64)
+		return kB << 10
+	}
+	return field("VmRSS"), field("VmHWM")
+}
+
+// latencies are times of answers.
+type latencies struct {
+	mu sync.Mutex
+	d  []time.Duration
+}
+
+func (l *latencies) add(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.d = append(l.d, d)
+}
+
+// p returns a percentile, 0 when there is nothing.
+func (l *latencies) p(percent int) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.d) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(l.d))
+	return sorted[min(len(sorted)-1, len(sorted)*percent/100)]
+}
+
+func (l *latencies) n() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.d)
+}
