@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"runtime/metrics"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/sightline-dev/sightline/core/predict/onnx/internal/schema"
+	"github.com/sightline-dev/sightline/core/proof"
 )
 
 // hostile writes small() with the schema's own code after change has spoilt it.
@@ -355,6 +358,22 @@ func TestInferInputs(t *testing.T) {
 	}
 }
 
+// skeleton is a real network whose large weights are inputs, so that it is small enough to change often.
+func skeleton(t testing.TB, data []byte) []byte {
+	t.Helper()
+	g, err := Read(data, Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range sortedKeys(g.Init) {
+		if c := g.Init[name]; c.Len() > 16 {
+			delete(g.Init, name)
+			g.Inputs = append(g.Inputs, Value{name, c.Type, c.Shape})
+		}
+	}
+	return g.Marshal()
+}
+
 // FuzzRead holds Read to: no panic, memory in proportion to the file, errors of this package, and
 // what is read writes and reads back equal. Infer and Fold then run too.
 func FuzzRead(f *testing.F) {
@@ -369,6 +388,11 @@ func FuzzRead(f *testing.F) {
 	}
 	for _, tt := range inferCases {
 		f.Add(tt.graph().Marshal())
+	}
+	for _, tt := range networks {
+		if data, err := os.ReadFile(filepath.Join(proof.Root(f), "..", "shared", tt.dir, tt.file)); err == nil {
+			f.Add(skeleton(f, data))
+		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l := Limits{Memory: 64 << 20}

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Shape rules of operators that move elements, and of quantisation.
+// Shape rules of operators that move elements.
 
 func inferShapeOf(inf *inference, n *Node) error {
 	from, to := shapeRange(n, len(inf.in(n, 0).Shape))
@@ -202,89 +202,6 @@ func inferGather(inf *inference, n *Node) error {
 	return inf.set(n.Out[0], data.Type, append(out, data.Shape[at+1:]...))
 }
 
-// Cut is what a Slice takes from one dimension: Count elements from Start on, each Step from the last.
-type cut struct{ start, step, count int }
-
-func inferSlice(inf *inference, n *Node) error {
-	v := inf.in(n, 0)
-	cuts, err := inf.cuts(n, v.Shape)
-	if err != nil {
-		return err
-	}
-	out := make([]int, len(cuts))
-	for i, c := range cuts {
-		out[i] = c.count
-	}
-	return inf.set(n.Out[0], v.Type, out)
-}
-
-// cuts resolves starts, ends, axes and steps: attributes before opset 10, inputs since.
-func (inf *inference) cuts(n *Node, shape []int) ([]cut, error) {
-	starts, ends, which, steps := n.Ints("starts", nil), n.Ints("ends", nil), n.Ints("axes", nil), []int64(nil)
-	if inf.g.Opset >= 10 {
-		for i, list := range []*[]int64{nil, &starts, &ends, &which, &steps} {
-			if i == 0 || i > 2 && n.Input(i) == "" {
-				continue
-			}
-			x, err := inf.need(n, i)
-			if err != nil {
-				return nil, err
-			}
-			*list = x
-		}
-	} else if len(n.In) > 1 {
-		return nil, fmt.Errorf("%w: ranges as inputs in operator set %d", ErrOperator, inf.g.Opset)
-	}
-	if len(starts) != len(ends) || which != nil && len(which) != len(starts) || steps != nil && len(steps) != len(starts) ||
-		len(starts) > len(shape) {
-		return nil, fmt.Errorf("%w: %d starts, %d ends, %d axes, %d steps", ErrShape, len(starts), len(ends), len(which), len(steps))
-	}
-	out := make([]cut, len(shape))
-	for i, d := range shape {
-		out[i] = cut{0, 1, d}
-	}
-	if _, err := axes(which, len(shape)); err != nil {
-		return nil, err
-	}
-	for i := range starts {
-		at, step := i, int64(1)
-		if which != nil {
-			at, _ = axis(which[i], len(shape))
-		}
-		if steps != nil {
-			step = steps[i]
-		}
-		if step == 0 || step > math.MaxInt32 || step < -math.MaxInt32 {
-			return nil, fmt.Errorf("%w: a step of %d", ErrShape, step)
-		}
-		out[at] = resolveCut(starts[i], ends[i], step, int64(shape[at]))
-	}
-	return out, nil
-}
-
-// resolveCut clamps as the schema says: negative positions count from the end once.
-func resolveCut(start, end, step, size int64) cut {
-	wrap := func(x, lo, hi int64) int64 {
-		if x < 0 {
-			x = max(x, -size-1) + size
-		}
-		return min(max(x, lo), hi)
-	}
-	var count int64
-	if step > 0 {
-		start, end = wrap(start, 0, size), wrap(end, 0, size)
-		count = (end - start + step - 1) / step
-	} else {
-		start = wrap(start, 0, max(size-1, 0))
-		end = wrap(end, -1, size-1)
-		count = (start - end - step - 1) / -step
-	}
-	if size == 0 {
-		count = 0
-	}
-	return cut{int(start), int(step), int(max(count, 0))}
-}
-
 // givenAxes returns the axes of Squeeze and Unsqueeze: an attribute before opset 13, an input since.
 func (inf *inference) givenAxes(n *Node) ([]int64, bool, error) {
 	if inf.g.Opset < 13 {
@@ -354,7 +271,7 @@ func inferSqueeze(inf *inference, n *Node) error {
 	return inf.set(n.Out[0], v.Type, out)
 }
 
-// Pads resolves how many elements a Pad node adds: begin of each dimension, then end of each.
+// pads resolves how many elements a Pad node adds: begin of each dimension, then end of each.
 func (inf *inference) pads(n *Node, rank int) ([]int64, error) {
 	pads := n.Ints("pads", nil)
 	if inf.g.Opset < 11 {
@@ -409,76 +326,4 @@ func inferPad(inf *inference, n *Node) error {
 		out[i] = int64(d) + a + b
 	}
 	return inf.setWide(n.Out[0], v.Type, out)
-}
-
-func inferQuantize(inf *inference, n *Node) error {
-	x := inf.in(n, 0)
-	if err := isFloat(x); err != nil && x.Type != Int32 {
-		return err
-	}
-	to := DType(Uint8)
-	if d := n.Int("output_dtype", 0); d != 0 {
-		to = DType(min(max(d, -1), math.MaxInt32))
-	}
-	if z := n.Input(2); z != "" {
-		if t := inf.values[z].Type; n.Int("output_dtype", 0) != 0 && t != to {
-			return fmt.Errorf("%w: output_dtype %v with a zero point of %v", ErrShape, to, t)
-		}
-		to = inf.values[z].Type
-	}
-	switch to {
-	case Uint8, Int8, Uint16, Int16:
-	default:
-		return fmt.Errorf("%w: QuantizeLinear to %v", ErrOperator, to)
-	}
-	if err := inf.scales(n, x.Shape); err != nil {
-		return err
-	}
-	return inf.set(n.Out[0], to, x.Shape)
-}
-
-func inferDequantize(inf *inference, n *Node) error {
-	x := inf.in(n, 0)
-	switch x.Type {
-	case Uint8, Int8, Uint16, Int16, Int32:
-	default:
-		return fmt.Errorf("%w: DequantizeLinear from %v", ErrOperator, x.Type)
-	}
-	if z := n.Input(2); z != "" && inf.values[z].Type != x.Type {
-		return fmt.Errorf("%w: a zero point of %v for %v", ErrShape, inf.values[z].Type, x.Type)
-	}
-	if err := inf.scales(n, x.Shape); err != nil {
-		return err
-	}
-	return inf.set(n.Out[0], inf.in(n, 1).Type, x.Shape)
-}
-
-// scales checks scale and zero point: one for the tensor, or one for each index of an axis.
-func (inf *inference) scales(n *Node, shape []int) error {
-	s := inf.in(n, 1)
-	if err := isFloat(s); err != nil {
-		return err
-	}
-	if n.Int("block_size", 0) != 0 {
-		return fmt.Errorf("%w: %s with blocks", ErrOperator, n.Op)
-	}
-	if len(s.Shape) > 1 {
-		return fmt.Errorf("%w: scales of shape %v", ErrShape, s.Shape)
-	}
-	if len(s.Shape) == 1 && s.Shape[0] != 1 {
-		if inf.g.Opset < 13 {
-			return fmt.Errorf("%w: %s along an axis in operator set %d", ErrOperator, n.Op, inf.g.Opset)
-		}
-		at, err := axis(n.Int("axis", 1), len(shape))
-		if err != nil {
-			return err
-		}
-		if shape[at] != s.Shape[0] {
-			return fmt.Errorf("%w: %d scales for %d of axis %d", ErrShape, s.Shape[0], shape[at], at)
-		}
-	}
-	if z := n.Input(2); z != "" && elements(inf.values[z].Shape) != elements(s.Shape) {
-		return fmt.Errorf("%w: zero points %v for scales %v", ErrShape, inf.values[z].Shape, s.Shape)
-	}
-	return nil
 }
