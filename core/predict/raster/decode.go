@@ -134,7 +134,7 @@ func (d *Decoder) firstWebP(picture []byte, win *window) (Image, error) {
 // guardedReader is what a library decoder reads from: it gives little at a time, so that
 // a decoder which reads ahead still comes back, and fails once time is up.
 type guardedReader struct {
-	bytes.Reader
+	r       bytes.Reader
 	expired func() bool
 	stopped bool
 	until   int // bytes that may be read before the clock is asked again
@@ -164,23 +164,15 @@ func (r *guardedReader) Read(p []byte) (int, error) {
 	if err := r.check(len(p)); err != nil {
 		return 0, err
 	}
-	return r.Reader.Read(p)
+	return r.r.Read(p)
 }
 
-// ReadByte implements io.ByteReader.
-func (r *guardedReader) ReadByte() (byte, error) {
-	if err := r.check(1); err != nil {
-		return 0, err
-	}
-	return r.Reader.ReadByte()
-}
-
-// ReadAt implements io.ReaderAt.
+// ReadAt implements io.ReaderAt, for TIFF.
 func (r *guardedReader) ReadAt(p []byte, at int64) (int, error) {
 	if err := r.check(len(p)); err != nil {
 		return 0, err
 	}
-	return r.Reader.ReadAt(p, at)
+	return r.r.ReadAt(p, at)
 }
 
 // library runs a decoder that is not ours over b. What it panics on is corrupt: such
@@ -190,7 +182,7 @@ func (d *Decoder) library(b []byte, decode func(io.Reader) (image.Image, error))
 		return nil, ErrExpired
 	}
 	r := &guardedReader{expired: d.limits.Expired}
-	r.Reset(b)
+	r.r.Reset(b)
 	defer func() {
 		if p := recover(); p != nil {
 			m, err = nil, fmt.Errorf("%w: %v", ErrCorrupt, p)

@@ -33,7 +33,7 @@ func (d *Decoder) Frames(picture []byte, v View, yield func(i int, at time.Durat
 }
 
 func (d *Decoder) frames(picture []byte, h *header, win *window, yield func(int, time.Duration, Image) bool) error {
-	if h.frames == 1 {
+	if h.frames == 1 && !h.cut {
 		img, err := d.decode(picture, h, win)
 		if err == nil {
 			yield(0, 0, img)
@@ -51,7 +51,7 @@ func (d *Decoder) frames(picture []byte, h *header, win *window, yield func(int,
 	d.canvas.reset(h.width, h.height)
 	defer d.forget()
 	var at time.Duration
-	for i := 0; i < h.frames; i++ {
+	for i := 0; ; i++ { // the limit holds: frames that were not counted cannot be read
 		f, err := next()
 		if err == io.EOF {
 			return nil
@@ -71,7 +71,6 @@ func (d *Decoder) frames(picture []byte, h *header, win *window, yield func(int,
 		at += f.duration
 		d.canvas.dispose(f)
 	}
-	return nil
 }
 
 // shownFrame is a decoded frame and what becomes of it.

@@ -269,6 +269,46 @@ func TestFramesOfEncoder(t *testing.T) {
 	}
 }
 
+// TestFramesDamagedWebP holds damage in the container of an animation to ErrCorrupt, for
+// the first frame too.
+func TestFramesDamagedWebP(t *testing.T) {
+	red := color.NRGBA{R: 255, A: 255}
+	good := webpOf(webpTestFrame{0, 4, 10, 0, red}, webpTestFrame{2, 2, 10, 0, red})
+	first := bytes.Index(good, []byte("ANMF"))
+	with := func(at int, v byte) []byte {
+		b := slices.Clone(good)
+		b[at] = v
+		return b
+	}
+	none := slices.Clone(good[:first])
+	binary.LittleEndian.PutUint32(none[4:], uint32(len(none)-8))
+	tests := map[string][]byte{
+		"no frames":                  none,
+		"chunk longer than the file": with(first+4, 0xff),
+		"frame right of the canvas":  with(first+8, 1),
+		"frame below the canvas":     with(first+11, 1),
+		"wider than its picture":     with(first+14, 7),
+		"no picture":                 with(first+24, 'X'),
+		"another version":            with(first+32, 0),
+		"cut off":                    good[:first+20],
+	}
+	for name, b := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := NewDecoder(Limits{})
+			if _, err := d.Decode(b, View{MaxSide: 4}); !errors.Is(err, ErrCorrupt) {
+				t.Errorf("Decode = %v, want %v", err, ErrCorrupt)
+			}
+			err := d.Frames(b, View{MaxSide: 4}, func(int, time.Duration, Image) bool { return true })
+			if !errors.Is(err, ErrCorrupt) {
+				t.Errorf("Frames = %v, want %v", err, ErrCorrupt)
+			}
+		})
+	}
+	if n := len(allFrames(t, good, View{MaxSide: 4})); n != 2 {
+		t.Errorf("%d frames of what is whole, want 2", n)
+	}
+}
+
 func TestFramesOfStill(t *testing.T) {
 	b := asPNG(t, noisy(9, 7))
 	frames := allFrames(t, b, View{MaxSide: 9})
@@ -295,6 +335,8 @@ func TestFramesLimits(t *testing.T) {
 	yield := func(int, time.Duration, Image) bool { return true }
 	damaged := manyFrames(3)
 	damaged[len(damaged)-4] = 0xff // a code of the last frame
+	cutWebP := fixture(t, "animated.webp")
+	cutWebP[bytes.LastIndex(cutWebP, []byte("ANMF"))+4]++
 	tests := []struct {
 		name    string
 		l       Limits
@@ -306,6 +348,9 @@ func TestFramesLimits(t *testing.T) {
 		{"canvas", Limits{Pixels: 8 * 10 / 4}, gifOf(t, gifTestFrame{pix: "rrrrrrrr"}, gifTestFrame{pix: "rrrrrrrr"}), nil},
 		{"canvas exceeded", Limits{Pixels: 19}, gifOf(t, gifTestFrame{pix: "rrrrrrrr"}, gifTestFrame{pix: "rrrrrrrr"}), ErrTooLarge},
 		{"damage later on", Limits{}, damaged, ErrCorrupt},
+		{"cut off in the second frame", Limits{}, manyFrames(3)[:40], ErrCorrupt},
+		{"cut off before the end mark", Limits{}, manyFrames(1)[:34], ErrCorrupt},
+		{"webp cut off", Limits{}, cutWebP, ErrCorrupt},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -195,16 +195,20 @@ func (g *gifReader) frame() (gifFrame, error) {
 	return f, nil
 }
 
-// countFrames counts the frames of a GIF up to one beyond most, or up to damage.
-func (g *gifReader) countFrames(most int) int {
-	for n := 0; ; n++ {
-		if n > most {
-			return n
+// countFrames counts the frames of a GIF up to one beyond most, or up to damage, and says
+// whether it is whole.
+func (g *gifReader) countFrames(most int) (n int, whole bool) {
+	for n <= most {
+		_, err := g.next()
+		if err == nil {
+			err = g.skipBlocks()
 		}
-		if _, err := g.next(); err != nil || g.skipBlocks() != nil {
-			return n
+		if err != nil {
+			return n, err == io.EOF
 		}
+		n++
 	}
+	return n, false
 }
 
 func (h *header) readGIF(b []byte, l Limits) error {
@@ -217,9 +221,11 @@ func (h *header) readGIF(b []byte, l Limits) error {
 	if err := h.check(l, l.Pixels, 4); err != nil {
 		return err
 	}
-	if h.frames = max(1, g.countFrames(l.Frames)); h.frames > l.Frames {
+	n, whole := g.countFrames(l.Frames)
+	if n > l.Frames {
 		return tooManyFrames(l)
 	}
+	h.frames, h.cut = max(1, n), !whole
 	return nil
 }
 

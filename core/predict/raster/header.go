@@ -12,9 +12,10 @@ import (
 // header is what a picture declares, checked against the limits.
 type header struct {
 	format        format
-	width, height int // stored way round, ≥ 1
-	orientation   int // 1 to 8
-	frames        int // ≥ 1
+	width, height int  // stored way round, ≥ 1
+	orientation   int  // 1 to 8
+	frames        int  // ≥ 1
+	cut           bool // an animation's frames could not be counted to the end
 	jpeg          jpg.Config
 }
 

@@ -188,6 +188,7 @@ func (h *header) readWebP(b []byte, l Limits) error {
 		for rest := f.chunks; len(rest) > 0 && h.frames <= l.Frames; {
 			id, _, next, err := riffChunk(rest)
 			if err != nil {
+				h.cut = true
 				break
 			}
 			if id == "ANMF" {
