@@ -47,6 +47,10 @@ func transpose4x4() Mem {
 	return m
 }
 
+// ahead is how far in front of a short tile its weights are fetched: too few rows
+// share them to wait, and the processor's own look-ahead ends with each page.
+const ahead = 2048
+
 // tile is a block of height rows by vecs registers of 16 columns.
 type tile struct {
 	height, vecs int
@@ -109,6 +113,11 @@ func (t *tile) frame(name string, unroll, aBytes int, ints bool, step func(rows 
 		step(rows, b, bstep, u)
 		if t.height >= 7 {
 			PREFETCHT1(at(next, u*64))
+			continue
+		}
+		PREFETCHT0(at(b, u*64+ahead))
+		if t.vecs == 2 {
+			PREFETCHT0(Mem{Base: b, Index: bstep, Scale: 1, Disp: u*64 + ahead})
 		}
 	}
 	if t.height >= 7 {
