@@ -33,50 +33,76 @@ var mobileNetV2 = [][3]int{
 	{196, 1152, 256},
 }
 
+// mobileNetV2Rows lists its depthwise convolutions: output side, channels, stride.
+var mobileNetV2Rows = [][3]int{
+	{112, 32, 1},
+	{56, 96, 2},
+	{56, 144, 1},
+	{28, 144, 2},
+	{28, 192, 1},
+	{14, 192, 2},
+	{14, 384, 1},
+	{14, 576, 1},
+	{7, 576, 2},
+	{7, 960, 1},
+}
+
 // perLevel runs a benchmark at each level the machine has and reports the rate of
 // ops operations (a multiply-add is two).
 func perLevel(b *testing.B, name string, ops int, f func()) {
 	for _, level := range Levels() {
-		b.Run(fmt.Sprintf("%s/%s", name, level), func(b *testing.B) {
+		b.Run(fmt.Sprintf("%s/level=%s", name, level), func(b *testing.B) {
 			defer Force(level)()
 			for b.Loop() {
 				f()
 			}
 			b.ReportMetric(float64(ops)*float64(b.N)/float64(b.Elapsed().Nanoseconds()), "GOP/s")
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1e3, "µs/op")
 		})
 	}
 }
 
-func floats(rng *rand.Rand, n int) []float32 {
-	f := make([]float32, n)
-	for i := range f {
-		f[i] = rng.Float32() - 0.5
+// aligned copies v to memory of its own, which for large slices begins a page, as
+// activations do in an arena.
+func aligned[T any](v []T) []T { return append(make([]T, 0, len(v)), v...) }
+
+func benchRequant(rng *rand.Rand, n int) *Requant {
+	q := &Requant{Bias: make([]int32, n), Scale: make([]float32, n), Hi: 255}
+	for j := range q.Scale {
+		q.Scale[j] = rng.Float32() / 1000
 	}
-	return f
+	return q
 }
 
-func BenchmarkGemmF32(b *testing.B) {
+func BenchmarkGemm(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, s := range mobileNetV2 {
 		m, k, n := s[0], s[1], s[2]
-		w := PackF32(floats(rng, n*k), floats(rng, n), n, k)
-		a, dst := floats(rng, m*k), make([]float32, m*n)
-		perLevel(b, fmt.Sprintf("m=%d/k=%d/n=%d", m, k, n), 2*m*k*n, func() {
-			GemmF32(dst, n, a, k, m, w, nil, 0, 0, 6)
-		})
+		name := fmt.Sprintf("m=%d/k=%d/n=%d", m, k, n)
+		w, a, dst := PackF32(floatsOf(rng, n*k), nil, n, k), aligned(floatsOf(rng, m*k)), make([]float32, m*n)
+		perLevel(b, name+"/f32", 2*m*k*n, func() { GemmF32(dst, n, a, k, m, w, nil, 0, 0, 6) })
+		w8, a8, dst8, q := PackS8(int8sOf(rng, n*k), n, k), aligned(bytesOf(rng, m*k)), make([]uint8, m*n), benchRequant(rng, n)
+		perLevel(b, name+"/u8", 2*m*k*n, func() { GemmU8(dst8, n, a8, k, m, w8, q, nil) })
 	}
 }
 
-func BenchmarkGemmU8(b *testing.B) {
+func BenchmarkDepthwise(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	for _, s := range mobileNetV2 {
-		m, k, n := s[0], s[1], s[2]
-		w := PackS8(int8sOf(rng, n*k), n, k)
-		a, dst := bytesOf(rng, m*k), make([]uint8, m*n)
-		q := &Requant{Bias: make([]int32, n), Scale: floats(rng, n), Hi: 255}
-		perLevel(b, fmt.Sprintf("m=%d/k=%d/n=%d", m, k, n), 2*m*k*n, func() {
-			GemmU8(dst, n, a, k, m, w, q, nil)
-		})
+	for _, s := range mobileNetV2Rows {
+		o, c, stride := s[0], s[1], s[2]
+		name := fmt.Sprintf("side=%d/c=%d/stride=%d", o, c, stride)
+		in := (o-1)*stride + 3
+		d := Depthwise{Rows: o, Width: o, DstStep: o * c, SrcStep: stride * in * c, SrcStride: in * c, StrideX: stride, DilationX: 1}
+		ops := 2 * 9 * o * o * c
+		w, a, dst := PackDepthwiseF32(floatsOf(rng, 9*c), nil, c, 3, 3), aligned(floatsOf(rng, in*in*c)), make([]float32, o*o*c)
+		perLevel(b, name+"/f32", ops, func() { DepthwiseRowsF32(dst, a, d, w, 0, 6) })
+		w8, a8, dst8, q := PackDepthwiseS8(int8sOf(rng, 9*c), c, 3, 3), aligned(bytesOf(rng, in*in*c)), make([]uint8, o*o*c), benchRequant(rng, c)
+		perLevel(b, name+"/u8", ops, func() { DepthwiseRowsU8(dst8, a8, d, w8, q) })
 	}
+}
+
+func BenchmarkAddU8(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	y, r, p := aligned(bytesOf(rng, 784*32)), aligned(bytesOf(rng, 784*32)), addOf(rng)
+	dst := make([]uint8, len(y))
+	perLevel(b, "n=25088", len(y), func() { AddU8(dst, y, r, p) })
 }
