@@ -4,7 +4,7 @@ package jsonio
 
 import "golang.org/x/sys/cpu"
 
-//go:generate go generate ./asm
+//go:generate go run ./asm -out fast_amd64.s -stubs stubs_amd64.go -pkg jsonio
 
 var hasAVX2 = cpu.X86.HasAVX2 && cpu.X86.HasBMI1
 

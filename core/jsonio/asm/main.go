@@ -7,8 +7,6 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-//go:generate go run . -out ../fast_amd64.s -stubs ../stubs_amd64.go -pkg jsonio
-
 func main() {
 	ConstraintExpr("!purego")
 	plain()
