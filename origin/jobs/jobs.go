@@ -8,7 +8,8 @@
 // The engine is one thread and starts nothing; this is where its parallelism comes from. A
 // picture uses one core from its bytes to its concepts, which keeps it in that core's cache;
 // several pictures use several. One call never has more than a few pictures in the queue, so
-// a call of 128 does not hold up a call of one. Fetching and analysing go picture by picture:
+// a call of 128 does not hold up a call of one; pictures that cost as much as a hundred photos
+// use half of the cores at most. Fetching and analysing go picture by picture:
 // the bytes of a call's pictures are never all in memory.
 //
 // A panic of an analysis costs that picture and its analyser, which is replaced.
@@ -51,7 +52,7 @@ type Options struct {
 	PerCall     int           // pictures of one call at once; 0 means 8
 	MaxCalls    int           // calls at once, waiting ones too; 0 means 16 for each worker
 	MaxPictures int           // pictures of all calls that are not done; 0 means 256 for each worker
-	PictureTime time.Duration // of one analysis; 0 means 1.8 s
+	PictureTime time.Duration // of one analysis; 0 means 1.5 s
 	Limits      raster.Limits // of pictures; Expired is set by the pool
 }
 
@@ -60,6 +61,7 @@ type Pool struct {
 	o        Options
 	idle     chan *worker  // analysers that nobody uses
 	fetches  chan struct{} // a token for each picture in memory
+	heavy    chan struct{} // a token for each heavy picture being analysed
 	calls    atomic.Int64
 	pictures atomic.Int64
 	done     atomic.Int64
@@ -84,9 +86,9 @@ func New(o Options) *Pool {
 	or(&o.MaxCalls, 16*o.Workers)
 	or(&o.MaxPictures, 256*o.Workers)
 	if o.PictureTime <= 0 {
-		o.PictureTime = 1800 * time.Millisecond
+		o.PictureTime = 1500 * time.Millisecond
 	}
-	p := &Pool{o: o, idle: make(chan *worker, o.Workers), fetches: make(chan struct{}, o.Fetches)}
+	p := &Pool{o: o, idle: make(chan *worker, o.Workers), fetches: make(chan struct{}, o.Fetches), heavy: make(chan struct{}, max(1, o.Workers/2))}
 	for range o.Workers {
 		p.idle <- p.newWorker()
 	}
@@ -174,12 +176,39 @@ func (p *Pool) one(ctx context.Context, job *api.Job) (r api.Result) {
 	if err != nil {
 		return api.Result{Err: err}
 	}
+	if heavy(picture) {
+		select {
+		case p.heavy <- struct{}{}:
+			defer func() { <-p.heavy }()
+		case <-ctx.Done():
+			return api.Result{Err: gaveUp(ctx)}
+		}
+	}
 	select {
 	case w := <-p.idle:
 		return p.analyse(w, picture, job)
 	case <-ctx.Done():
 		return api.Result{Err: gaveUp(ctx)}
 	}
+}
+
+// heavyPixels is what a picture may have before it takes the heavy lane.
+const heavyPixels = 4 << 20
+
+// heavy reports whether a picture costs many times what a photo does: hundreds of
+// megabytes and up to seconds. Heavy ones use half of the workers, so that however many
+// come, the others are analysed at once. A JPEG is decoded at an eighth of its size or
+// less and keeps to a few rows; of the other formats libraries keep all pixels.
+func heavy(picture []byte) bool {
+	info, err := raster.Inspect(picture)
+	if err != nil {
+		return false // the decoder will say so at once
+	}
+	pixels := int64(info.Width) * int64(info.Height)
+	if info.Format == "jpeg" {
+		pixels /= 4
+	}
+	return pixels > heavyPixels
 }
 
 // bytes gets a job's picture.

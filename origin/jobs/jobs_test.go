@@ -5,7 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"image"
+	"image/color"
+	"image/png"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -259,6 +263,49 @@ func TestBounds(t *testing.T) {
 		if _, err := p.Run(t.Context(), urls(1)); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// TestHeavyPicturesLeaveWorkers has four heavy pictures and four light ones, of a second
+// each, on four workers: the light ones do not wait for all of the heavy.
+func TestHeavyPicturesLeaveWorkers(t *testing.T) {
+	var big bytes.Buffer
+	if err := png.Encode(&big, image.NewPaletted(image.Rect(0, 0, 2200, 2000), color.Palette{color.Black})); err != nil {
+		t.Fatal(err)
+	}
+	if !heavy(big.Bytes()) || heavy([]byte("no picture")) {
+		t.Fatal("the weights are wrong")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var g gauge
+		o := options(&g, time.Second)
+		o.Workers = 4
+		fetch := o.Fetch
+		o.Fetch = func(ctx context.Context, url string) ([]byte, error) {
+			if url == "http://heavy" {
+				return big.Bytes(), nil
+			}
+			return fetch(ctx, url)
+		}
+		p := New(o)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if _, err := p.Run(t.Context(), slices.Repeat([]api.Job{{URL: "http://heavy"}}, 8)); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		start := time.Now()
+		if n := g.busy.Load(); n != 2 {
+			t.Errorf("%d heavy pictures are analysed at once, want 2", n)
+		}
+		if _, err := p.Run(t.Context(), urls(4)); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took != 2*time.Second {
+			t.Errorf("four light pictures took %v beside the heavy ones, want 2s", took)
+		}
+		wg.Wait()
 	})
 }
 
