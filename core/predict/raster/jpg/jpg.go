@@ -107,7 +107,8 @@ type Options struct {
 	MaxBytes int64
 }
 
-// Planes is a decoded picture, or the part of it that covers Options.Region. It belongs
+// Planes is a decoded picture, or the part of it that covers Options.Region; like
+// image/jpeg, Decode takes pictures of no width or height. It belongs
 // to its Decoder and is overwritten by the next call of Decode.
 type Planes struct {
 	Width, Height int // of the first plane
