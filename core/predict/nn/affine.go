@@ -104,6 +104,18 @@ func (q *quantised) requant(sum []int32) *kernel.Requant {
 	return r
 }
 
+// finite reports whether every channel's scale into out is a finite number.
+func (q *quantised) finite(out affine) bool {
+	for _, w := range q.wscale {
+		if !finite(float32(q.in.scale*w) / out.scale) {
+			return false
+		}
+	}
+	return true
+}
+
+func finite(x float32) bool { return x-x == 0 }
+
 // residual returns the add of two quantised tensors into a third.
 func residual(y, r, out affine, lo, hi uint8) *kernel.Add {
 	return &kernel.Add{

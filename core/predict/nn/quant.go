@@ -164,6 +164,9 @@ func (z *quantiser) weights(n *node) (*quantised, bool) {
 		return nil, false
 	}
 	q.wscale = scale.con.Float32s()
+	if slices.ContainsFunc(q.wscale, func(s float32) bool { return !finite(s) }) {
+		return nil, false
+	}
 	along := dq.attrInt("axis", 1)
 	if along < 0 {
 		along += len(w.shape)
@@ -181,6 +184,7 @@ func (z *quantiser) weights(n *node) (*quantised, bool) {
 func (z *quantiser) bias(b *value, q *quantised) ([]int32, bool) {
 	steps := make([]float64, len(q.wscale))
 	var at func(j int) float64
+	exact := func(int) (int32, bool) { return 0, false }
 	dq := z.prod[b]
 	switch {
 	case b.con != nil && b.typ == onnx.Float32 && b.con.Len() == len(steps):
@@ -195,11 +199,16 @@ func (z *quantiser) bias(b *value, q *quantised) ([]int32, bool) {
 			return nil, false
 		}
 		at = func(j int) float64 { return float64(float64(raw[j]) * float64(scale[j%len(scale)])) }
+		exact = func(j int) (int32, bool) { return raw[j], scale[j%len(scale)] == q.in.scale*q.wscale[j] }
 	default:
 		return nil, false
 	}
 	r := make([]int32, len(steps))
 	for j := range r {
+		if raw, ok := exact(j); ok {
+			r[j] = raw
+			continue
+		}
 		x := math.RoundToEven(at(j) / float64(float64(q.in.scale)*float64(q.wscale[j])))
 		if !(math.Abs(x) < 1<<31) {
 			return nil, false

@@ -41,14 +41,14 @@ func (z *quantiser) quantised(n *node) *node {
 	made := &node{op: p.op, src: p.src, out: n.out, q: q}
 	alone := len(z.users[v]) == 1
 	switch {
-	case p.q != nil && p.q.out == nil && alone && out.bytes():
+	case p.q != nil && p.q.out == nil && alone && out.bytes() && p.q.finite(out):
 		*q = *p.q
 		q.out, q.lo, q.hi = &out, uint8(lo), uint8(hi)
 		made.in = p.in
 		return made
 	case p.op == "Add" && alone && out.bytes() && z.add(p, made):
 		return made
-	case p.op == "GlobalAveragePool" && (out.bytes() || out.typ == onnx.Uint16) && z.pool(p, made):
+	case p.op == "GlobalAveragePool" && (out.bytes() || (out.typ == onnx.Uint16 && v == n.in[0])) && z.pool(p, made):
 		return made
 	case p.op == "Concat" && out.bytes() && v == n.in[0] && z.concat(p, made):
 		return made
@@ -78,7 +78,7 @@ func (z *quantiser) add(p, made *node) bool {
 	}
 	made.in = []*value{y, r}
 	made.q.add = residual(ya, ra, *made.q.out, made.q.lo, made.q.hi)
-	return true
+	return finite(made.q.add.ScaleY) && finite(made.q.add.ScaleR)
 }
 
 // pool fills made from GlobalAveragePool p of a dequantised tensor.
