@@ -269,7 +269,7 @@ func TestKeepsLittle(t *testing.T) {
 	one := asGIF(t, large)
 	descriptor := 13 + int(3<<(1+one[10]&7))
 	twice := slices.Concat(one[:len(one)-1], one[descriptor:])
-	photo := asJPEG(t, phone(3000, 2000))
+	photo := tall(asJPEG(t, phone(3000, 16)), 3000, 16, 125)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
