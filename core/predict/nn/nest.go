@@ -76,9 +76,12 @@ type cursor struct {
 	done bool
 }
 
-// next moves c on by one iteration of the outer loops, odometer fashion.
-func (t *nest) next(c *cursor) {
-	for d := len(t.n) - 2; d >= 0; d-- {
+// next moves c on by one iteration of the loops around the innermost, odometer fashion.
+func (t *nest) next(c *cursor) { t.nextAround(c, 1) }
+
+// nextAround moves c on by one iteration of the loops around the inner innermost ones.
+func (t *nest) nextAround(c *cursor, inner int) {
+	for d := len(t.n) - 1 - inner; d >= 0; d-- {
 		c.at[d]++
 		for k := range c.off {
 			c.off[k] += t.s[d][k]
@@ -109,17 +112,26 @@ func (t *nest) start(base ...int) (c cursor) {
 // move copies src to dst element by element as t says.
 func move[T any](t *nest, dst, src []T, dstBase, srcBase int) {
 	n, s := t.inner()
-	for c := t.start(dstBase, srcBase); !c.done; t.next(&c) {
-		switch {
-		case s[0] == 1 && s[1] == 1:
-			copy(dst[c.off[0]:c.off[0]+n], src[c.off[1]:c.off[1]+n])
-		default:
-			d, x := c.off[0], c.off[1]
-			for range n {
-				dst[d] = src[x]
-				d += s[0]
-				x += s[1]
+	lines, step := 1, [maxOperands]int{}
+	around := min(2, len(t.n))
+	if around == 2 {
+		lines, step = t.n[len(t.n)-2], t.s[len(t.n)-2]
+	}
+	for c := t.start(dstBase, srcBase); !c.done; t.nextAround(&c, around) {
+		to, from := c.off[0], c.off[1]
+		for range lines {
+			if s[0] == 1 && s[1] == 1 {
+				copy(dst[to:to+n], src[from:from+n])
+			} else {
+				d, x := to, from
+				for range n {
+					dst[d] = src[x]
+					d += s[0]
+					x += s[1]
+				}
 			}
+			to += step[0]
+			from += step[1]
 		}
 	}
 }
