@@ -2348,48 +2348,50 @@ tailloop:
 	JNZ          tailloop
 
 done:
-	ADDQ          56(AX), R9
-	DECQ          R12
-	JNZ           segment
-	MOVQ          40(AX), CX
-	VMOVUPS.Z     (CX), K1, Z28
-	VMOVUPS.Z     64(CX), K2, Z29
-	VBROADCASTSS  128(AX), Z30
-	VPBROADCASTW  136(AX), Z31
-	MOVQ          112(AX), CX
-	KMOVD         CX, K3
-	MOVQ          8(SP), CX
-	MOVQ          88(AX), DX
-	VCVTDQ2PS     Z0, Z0
-	VMULPS        Z28, Z0, Z0
-	VMINPS        Z30, Z0, Z0
-	VCVTPS2DQ     Z0, Z0
-	VCVTDQ2PS     Z1, Z1
-	VMULPS        Z29, Z1, Z1
-	VMINPS        Z30, Z1, Z1
-	VCVTPS2DQ     Z1, Z1
-	VCVTDQ2PS     Z2, Z2
-	VMULPS        Z28, Z2, Z2
-	VMINPS        Z30, Z2, Z2
-	VCVTPS2DQ     Z2, Z2
-	VCVTDQ2PS     Z3, Z3
-	VMULPS        Z29, Z3, Z3
-	VMINPS        Z30, Z3, Z3
-	VCVTPS2DQ     Z3, Z3
-	VPACKSSDW     Z1, Z0, Z0
-	VPADDSW       Z31, Z0, Z0
-	VPACKSSDW     Z3, Z2, Z2
-	VPADDSW       Z31, Z2, Z2
-	VPACKUSWB     Z2, Z0, Z0
-	VPBROADCASTB  120(AX), Z1
-	VPMAXUB       Z1, Z0, Z0
-	VMOVDQU32     transpose4x4<>+0(SB), Z2
-	VPERMD        Z0, Z2, Z0
-	VMOVDQU8      Y0, K3, (CX)
-	ADDQ          DX, CX
+	ADDQ         56(AX), R9
+	DECQ         R12
+	JNZ          segment
+	MOVQ         40(AX), CX
+	VMOVUPS.Z    (CX), K1, Z28
+	VMOVUPS.Z    64(CX), K2, Z29
+	VBROADCASTSS 128(AX), Z30
+	VPBROADCASTW 136(AX), Z31
+	MOVQ         120(AX), CX
+	ORQ          136(AX), CX
+	MOVQ         112(AX), DX
+	KMOVD        DX, K3
+	MOVQ         8(SP), DX
+	MOVQ         88(AX), R9
+	VCVTDQ2PS    Z0, Z0
+	VMULPS       Z28, Z0, Z0
+	VMINPS       Z30, Z0, Z0
+	VCVTPS2DQ    Z0, Z0
+	VCVTDQ2PS    Z1, Z1
+	VMULPS       Z29, Z1, Z1
+	VMINPS       Z30, Z1, Z1
+	VCVTPS2DQ    Z1, Z1
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z28, Z2, Z2
+	VMINPS       Z30, Z2, Z2
+	VCVTPS2DQ    Z2, Z2
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z29, Z3, Z3
+	VMINPS       Z30, Z3, Z3
+	VCVTPS2DQ    Z3, Z3
+	VPACKSSDW    Z1, Z0, Z0
+	VPACKSSDW    Z3, Z2, Z2
+	TESTQ        CX, CX
+	JNZ          shift0
+	VPACKUSWB    Z2, Z0, Z0
+
+shifted0:
+	VMOVDQU32     transpose4x4<>+0(SB), Z1
+	VPERMD        Z0, Z1, Z0
+	VMOVDQU8      Y0, K3, (DX)
+	ADDQ          R9, DX
 	VEXTRACTI64X4 $0x01, Z0, Y0
-	VMOVDQU8      Y0, K3, (CX)
-	ADDQ          DX, CX
+	VMOVDQU8      Y0, K3, (DX)
+	ADDQ          R9, DX
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z28, Z4, Z4
 	VMINPS        Z30, Z4, Z4
@@ -2407,17 +2409,18 @@ done:
 	VMINPS        Z30, Z7, Z7
 	VCVTPS2DQ     Z7, Z7
 	VPACKSSDW     Z5, Z4, Z4
-	VPADDSW       Z31, Z4, Z4
 	VPACKSSDW     Z7, Z6, Z6
-	VPADDSW       Z31, Z6, Z6
+	TESTQ         CX, CX
+	JNZ           shift1
 	VPACKUSWB     Z6, Z4, Z4
-	VPMAXUB       Z1, Z4, Z4
-	VPERMD        Z4, Z2, Z4
-	VMOVDQU8      Y4, K3, (CX)
-	ADDQ          DX, CX
+
+shifted1:
+	VPERMD        Z4, Z1, Z4
+	VMOVDQU8      Y4, K3, (DX)
+	ADDQ          R9, DX
 	VEXTRACTI64X4 $0x01, Z4, Y0
-	VMOVDQU8      Y0, K3, (CX)
-	ADDQ          DX, CX
+	VMOVDQU8      Y0, K3, (DX)
+	ADDQ          R9, DX
 	VCVTDQ2PS     Z8, Z8
 	VMULPS        Z28, Z8, Z8
 	VMINPS        Z30, Z8, Z8
@@ -2435,17 +2438,18 @@ done:
 	VMINPS        Z30, Z11, Z11
 	VCVTPS2DQ     Z11, Z11
 	VPACKSSDW     Z9, Z8, Z8
-	VPADDSW       Z31, Z8, Z8
 	VPACKSSDW     Z11, Z10, Z10
-	VPADDSW       Z31, Z10, Z10
+	TESTQ         CX, CX
+	JNZ           shift2
 	VPACKUSWB     Z10, Z8, Z8
-	VPMAXUB       Z1, Z8, Z8
-	VPERMD        Z8, Z2, Z8
-	VMOVDQU8      Y8, K3, (CX)
-	ADDQ          DX, CX
+
+shifted2:
+	VPERMD        Z8, Z1, Z8
+	VMOVDQU8      Y8, K3, (DX)
+	ADDQ          R9, DX
 	VEXTRACTI64X4 $0x01, Z8, Y0
-	VMOVDQU8      Y0, K3, (CX)
-	ADDQ          DX, CX
+	VMOVDQU8      Y0, K3, (DX)
+	ADDQ          R9, DX
 	VCVTDQ2PS     Z12, Z12
 	VMULPS        Z28, Z12, Z12
 	VMINPS        Z30, Z12, Z12
@@ -2463,17 +2467,18 @@ done:
 	VMINPS        Z30, Z15, Z15
 	VCVTPS2DQ     Z15, Z15
 	VPACKSSDW     Z13, Z12, Z12
-	VPADDSW       Z31, Z12, Z12
 	VPACKSSDW     Z15, Z14, Z14
-	VPADDSW       Z31, Z14, Z14
+	TESTQ         CX, CX
+	JNZ           shift3
 	VPACKUSWB     Z14, Z12, Z12
-	VPMAXUB       Z1, Z12, Z12
-	VPERMD        Z12, Z2, Z12
-	VMOVDQU8      Y12, K3, (CX)
-	ADDQ          DX, CX
+
+shifted3:
+	VPERMD        Z12, Z1, Z12
+	VMOVDQU8      Y12, K3, (DX)
+	ADDQ          R9, DX
 	VEXTRACTI64X4 $0x01, Z12, Y0
-	VMOVDQU8      Y0, K3, (CX)
-	ADDQ          DX, CX
+	VMOVDQU8      Y0, K3, (DX)
+	ADDQ          R9, DX
 	VCVTDQ2PS     Z16, Z16
 	VMULPS        Z28, Z16, Z16
 	VMINPS        Z30, Z16, Z16
@@ -2491,17 +2496,18 @@ done:
 	VMINPS        Z30, Z19, Z19
 	VCVTPS2DQ     Z19, Z19
 	VPACKSSDW     Z17, Z16, Z16
-	VPADDSW       Z31, Z16, Z16
 	VPACKSSDW     Z19, Z18, Z18
-	VPADDSW       Z31, Z18, Z18
+	TESTQ         CX, CX
+	JNZ           shift4
 	VPACKUSWB     Z18, Z16, Z16
-	VPMAXUB       Z1, Z16, Z16
-	VPERMD        Z16, Z2, Z16
-	VMOVDQU8      Y16, K3, (CX)
-	ADDQ          DX, CX
+
+shifted4:
+	VPERMD        Z16, Z1, Z16
+	VMOVDQU8      Y16, K3, (DX)
+	ADDQ          R9, DX
 	VEXTRACTI64X4 $0x01, Z16, Y0
-	VMOVDQU8      Y0, K3, (CX)
-	ADDQ          DX, CX
+	VMOVDQU8      Y0, K3, (DX)
+	ADDQ          R9, DX
 	VCVTDQ2PS     Z20, Z20
 	VMULPS        Z28, Z20, Z20
 	VMINPS        Z30, Z20, Z20
@@ -2519,17 +2525,18 @@ done:
 	VMINPS        Z30, Z23, Z23
 	VCVTPS2DQ     Z23, Z23
 	VPACKSSDW     Z21, Z20, Z20
-	VPADDSW       Z31, Z20, Z20
 	VPACKSSDW     Z23, Z22, Z22
-	VPADDSW       Z31, Z22, Z22
+	TESTQ         CX, CX
+	JNZ           shift5
 	VPACKUSWB     Z22, Z20, Z20
-	VPMAXUB       Z1, Z20, Z20
-	VPERMD        Z20, Z2, Z20
-	VMOVDQU8      Y20, K3, (CX)
-	ADDQ          DX, CX
+
+shifted5:
+	VPERMD        Z20, Z1, Z20
+	VMOVDQU8      Y20, K3, (DX)
+	ADDQ          R9, DX
 	VEXTRACTI64X4 $0x01, Z20, Y0
-	VMOVDQU8      Y0, K3, (CX)
-	ADDQ          DX, CX
+	VMOVDQU8      Y0, K3, (DX)
+	ADDQ          R9, DX
 	VCVTDQ2PS     Z24, Z24
 	VMULPS        Z28, Z24, Z24
 	VMINPS        Z30, Z24, Z24
@@ -2547,17 +2554,18 @@ done:
 	VMINPS        Z30, Z27, Z27
 	VCVTPS2DQ     Z27, Z27
 	VPACKSSDW     Z25, Z24, Z24
-	VPADDSW       Z31, Z24, Z24
 	VPACKSSDW     Z27, Z26, Z26
-	VPADDSW       Z31, Z26, Z26
+	TESTQ         CX, CX
+	JNZ           shift6
 	VPACKUSWB     Z26, Z24, Z24
-	VPMAXUB       Z1, Z24, Z24
-	VPERMD        Z24, Z2, Z24
-	VMOVDQU8      Y24, K3, (CX)
-	ADDQ          DX, CX
+
+shifted6:
+	VPERMD        Z24, Z1, Z24
+	VMOVDQU8      Y24, K3, (DX)
+	ADDQ          R9, DX
 	VEXTRACTI64X4 $0x01, Z24, Y0
-	VMOVDQU8      Y0, K3, (CX)
-	ADDQ          DX, CX
+	VMOVDQU8      Y0, K3, (DX)
+	ADDQ          R9, DX
 	MOVQ          48(AX), CX
 	IMUL3Q        $0x0e, CX, CX
 	ADDQ          CX, (SP)
@@ -2575,6 +2583,62 @@ again:
 	JNZ  tile
 	VZEROUPPER
 	RET
+
+shift0:
+	VPADDSW      Z31, Z0, Z0
+	VPADDSW      Z31, Z2, Z2
+	VPACKUSWB    Z2, Z0, Z0
+	VPBROADCASTB 120(AX), Z1
+	VPMAXUB      Z1, Z0, Z0
+	JMP          shifted0
+
+shift1:
+	VPADDSW      Z31, Z4, Z4
+	VPADDSW      Z31, Z6, Z6
+	VPACKUSWB    Z6, Z4, Z4
+	VPBROADCASTB 120(AX), Z0
+	VPMAXUB      Z0, Z4, Z4
+	JMP          shifted1
+
+shift2:
+	VPADDSW      Z31, Z8, Z8
+	VPADDSW      Z31, Z10, Z10
+	VPACKUSWB    Z10, Z8, Z8
+	VPBROADCASTB 120(AX), Z0
+	VPMAXUB      Z0, Z8, Z8
+	JMP          shifted2
+
+shift3:
+	VPADDSW      Z31, Z12, Z12
+	VPADDSW      Z31, Z14, Z14
+	VPACKUSWB    Z14, Z12, Z12
+	VPBROADCASTB 120(AX), Z0
+	VPMAXUB      Z0, Z12, Z12
+	JMP          shifted3
+
+shift4:
+	VPADDSW      Z31, Z16, Z16
+	VPADDSW      Z31, Z18, Z18
+	VPACKUSWB    Z18, Z16, Z16
+	VPBROADCASTB 120(AX), Z0
+	VPMAXUB      Z0, Z16, Z16
+	JMP          shifted4
+
+shift5:
+	VPADDSW      Z31, Z20, Z20
+	VPADDSW      Z31, Z22, Z22
+	VPACKUSWB    Z22, Z20, Z20
+	VPBROADCASTB 120(AX), Z0
+	VPMAXUB      Z0, Z20, Z20
+	JMP          shifted5
+
+shift6:
+	VPADDSW      Z31, Z24, Z24
+	VPADDSW      Z31, Z26, Z26
+	VPACKUSWB    Z26, Z24, Z24
+	VPBROADCASTB 120(AX), Z0
+	VPMAXUB      Z0, Z24, Z24
+	JMP          shifted6
 
 // func gemmU8Tile7x32AVX512(p *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
@@ -2714,48 +2778,50 @@ tailloop:
 	JNZ          tailloop
 
 done:
-	ADDQ          56(AX), R8
-	DECQ          R11
-	JNZ           segment
-	MOVQ          40(AX), CX
-	VMOVUPS.Z     (CX), K1, Z14
-	VMOVUPS.Z     64(CX), K2, Z15
-	VBROADCASTSS  128(AX), Z16
-	VPBROADCASTW  136(AX), Z17
-	MOVQ          112(AX), CX
-	KMOVD         CX, K3
-	MOVQ          8(SP), CX
-	MOVQ          88(AX), R8
-	VCVTDQ2PS     Z0, Z0
-	VMULPS        Z14, Z0, Z0
-	VMINPS        Z16, Z0, Z0
-	VCVTPS2DQ     Z0, Z0
-	VCVTDQ2PS     Z1, Z1
-	VMULPS        Z15, Z1, Z1
-	VMINPS        Z16, Z1, Z1
-	VCVTPS2DQ     Z1, Z1
-	VCVTDQ2PS     Z2, Z2
-	VMULPS        Z14, Z2, Z2
-	VMINPS        Z16, Z2, Z2
-	VCVTPS2DQ     Z2, Z2
-	VCVTDQ2PS     Z3, Z3
-	VMULPS        Z15, Z3, Z3
-	VMINPS        Z16, Z3, Z3
-	VCVTPS2DQ     Z3, Z3
-	VPACKSSDW     Z1, Z0, Z0
-	VPADDSW       Z17, Z0, Z0
-	VPACKSSDW     Z3, Z2, Z2
-	VPADDSW       Z17, Z2, Z2
-	VPACKUSWB     Z2, Z0, Z0
-	VPBROADCASTB  120(AX), Z1
-	VPMAXUB       Z1, Z0, Z0
-	VMOVDQU32     transpose4x4<>+0(SB), Z2
-	VPERMD        Z0, Z2, Z0
-	VMOVDQU8      Y0, K3, (CX)
-	ADDQ          R8, CX
+	ADDQ         56(AX), R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         40(AX), CX
+	VMOVUPS.Z    (CX), K1, Z14
+	VMOVUPS.Z    64(CX), K2, Z15
+	VBROADCASTSS 128(AX), Z16
+	VPBROADCASTW 136(AX), Z17
+	MOVQ         120(AX), CX
+	ORQ          136(AX), CX
+	MOVQ         112(AX), R8
+	KMOVD        R8, K3
+	MOVQ         8(SP), R8
+	MOVQ         88(AX), R9
+	VCVTDQ2PS    Z0, Z0
+	VMULPS       Z14, Z0, Z0
+	VMINPS       Z16, Z0, Z0
+	VCVTPS2DQ    Z0, Z0
+	VCVTDQ2PS    Z1, Z1
+	VMULPS       Z15, Z1, Z1
+	VMINPS       Z16, Z1, Z1
+	VCVTPS2DQ    Z1, Z1
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z14, Z2, Z2
+	VMINPS       Z16, Z2, Z2
+	VCVTPS2DQ    Z2, Z2
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z15, Z3, Z3
+	VMINPS       Z16, Z3, Z3
+	VCVTPS2DQ    Z3, Z3
+	VPACKSSDW    Z1, Z0, Z0
+	VPACKSSDW    Z3, Z2, Z2
+	TESTQ        CX, CX
+	JNZ          shift0
+	VPACKUSWB    Z2, Z0, Z0
+
+shifted0:
+	VMOVDQU32     transpose4x4<>+0(SB), Z1
+	VPERMD        Z0, Z1, Z0
+	VMOVDQU8      Y0, K3, (R8)
+	ADDQ          R9, R8
 	VEXTRACTI64X4 $0x01, Z0, Y0
-	VMOVDQU8      Y0, K3, (CX)
-	ADDQ          R8, CX
+	VMOVDQU8      Y0, K3, (R8)
+	ADDQ          R9, R8
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z14, Z4, Z4
 	VMINPS        Z16, Z4, Z4
@@ -2773,17 +2839,18 @@ done:
 	VMINPS        Z16, Z7, Z7
 	VCVTPS2DQ     Z7, Z7
 	VPACKSSDW     Z5, Z4, Z4
-	VPADDSW       Z17, Z4, Z4
 	VPACKSSDW     Z7, Z6, Z6
-	VPADDSW       Z17, Z6, Z6
+	TESTQ         CX, CX
+	JNZ           shift1
 	VPACKUSWB     Z6, Z4, Z4
-	VPMAXUB       Z1, Z4, Z4
-	VPERMD        Z4, Z2, Z4
-	VMOVDQU8      Y4, K3, (CX)
-	ADDQ          R8, CX
+
+shifted1:
+	VPERMD        Z4, Z1, Z4
+	VMOVDQU8      Y4, K3, (R8)
+	ADDQ          R9, R8
 	VEXTRACTI64X4 $0x01, Z4, Y0
-	VMOVDQU8      Y0, K3, (CX)
-	ADDQ          R8, CX
+	VMOVDQU8      Y0, K3, (R8)
+	ADDQ          R9, R8
 	VCVTDQ2PS     Z8, Z8
 	VMULPS        Z14, Z8, Z8
 	VMINPS        Z16, Z8, Z8
@@ -2801,17 +2868,18 @@ done:
 	VMINPS        Z16, Z11, Z11
 	VCVTPS2DQ     Z11, Z11
 	VPACKSSDW     Z9, Z8, Z8
-	VPADDSW       Z17, Z8, Z8
 	VPACKSSDW     Z11, Z10, Z10
-	VPADDSW       Z17, Z10, Z10
+	TESTQ         CX, CX
+	JNZ           shift2
 	VPACKUSWB     Z10, Z8, Z8
-	VPMAXUB       Z1, Z8, Z8
-	VPERMD        Z8, Z2, Z8
-	VMOVDQU8      Y8, K3, (CX)
-	ADDQ          R8, CX
+
+shifted2:
+	VPERMD        Z8, Z1, Z8
+	VMOVDQU8      Y8, K3, (R8)
+	ADDQ          R9, R8
 	VEXTRACTI64X4 $0x01, Z8, Y0
-	VMOVDQU8      Y0, K3, (CX)
-	ADDQ          R8, CX
+	VMOVDQU8      Y0, K3, (R8)
+	ADDQ          R9, R8
 	VCVTDQ2PS     Z12, Z12
 	VMULPS        Z14, Z12, Z12
 	VMINPS        Z16, Z12, Z12
@@ -2821,29 +2889,62 @@ done:
 	VMINPS        Z16, Z13, Z13
 	VCVTPS2DQ     Z13, Z13
 	VPACKSSDW     Z13, Z12, Z12
-	VPADDSW       Z17, Z12, Z12
+	TESTQ         CX, CX
+	JNZ           shift3
 	VPACKUSWB     Z12, Z12, Z12
-	VPMAXUB       Z1, Z12, Z12
-	VPERMD        Z12, Z2, Z12
-	VMOVDQU8      Y12, K3, (CX)
-	ADDQ          R8, CX
-	MOVQ          48(AX), CX
-	IMUL3Q        $0x07, CX, CX
-	ADDQ          CX, (SP)
-	MOVQ          88(AX), CX
-	IMUL3Q        $0x07, CX, CX
-	ADDQ          CX, 8(SP)
-	MOVQ          24(SP), CX
-	INCQ          CX
-	CMPQ          CX, 104(AX)
-	JG            again
-	MOVQ          8(AX), R12
+
+shifted3:
+	VPERMD   Z12, Z1, Z12
+	VMOVDQU8 Y12, K3, (R8)
+	ADDQ     R9, R8
+	MOVQ     48(AX), CX
+	IMUL3Q   $0x07, CX, CX
+	ADDQ     CX, (SP)
+	MOVQ     88(AX), CX
+	IMUL3Q   $0x07, CX, CX
+	ADDQ     CX, 8(SP)
+	MOVQ     24(SP), CX
+	INCQ     CX
+	CMPQ     CX, 104(AX)
+	JG       again
+	MOVQ     8(AX), R12
 
 again:
 	DECQ 24(SP)
 	JNZ  tile
 	VZEROUPPER
 	RET
+
+shift0:
+	VPADDSW      Z17, Z0, Z0
+	VPADDSW      Z17, Z2, Z2
+	VPACKUSWB    Z2, Z0, Z0
+	VPBROADCASTB 120(AX), Z1
+	VPMAXUB      Z1, Z0, Z0
+	JMP          shifted0
+
+shift1:
+	VPADDSW      Z17, Z4, Z4
+	VPADDSW      Z17, Z6, Z6
+	VPACKUSWB    Z6, Z4, Z4
+	VPBROADCASTB 120(AX), Z0
+	VPMAXUB      Z0, Z4, Z4
+	JMP          shifted1
+
+shift2:
+	VPADDSW      Z17, Z8, Z8
+	VPADDSW      Z17, Z10, Z10
+	VPACKUSWB    Z10, Z8, Z8
+	VPBROADCASTB 120(AX), Z0
+	VPMAXUB      Z0, Z8, Z8
+	JMP          shifted2
+
+shift3:
+	VPADDSW      Z17, Z12, Z12
+	VPACKUSWB    Z12, Z12, Z12
+	VPBROADCASTB 120(AX), Z0
+	VPMAXUB      Z0, Z12, Z12
+	JMP          shifted3
 
 // func gemmU8Tile4x32AVX512(p *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
@@ -2949,48 +3050,50 @@ tailloop:
 	JNZ          tailloop
 
 done:
-	ADDQ          56(AX), DI
-	DECQ          R10
-	JNZ           segment
-	MOVQ          40(AX), CX
-	VMOVUPS.Z     (CX), K1, Z8
-	VMOVUPS.Z     64(CX), K2, Z9
-	VBROADCASTSS  128(AX), Z10
-	VPBROADCASTW  136(AX), Z11
-	MOVQ          112(AX), CX
-	KMOVD         CX, K3
-	MOVQ          8(SP), CX
-	MOVQ          88(AX), DI
-	VCVTDQ2PS     Z0, Z0
-	VMULPS        Z8, Z0, Z0
-	VMINPS        Z10, Z0, Z0
-	VCVTPS2DQ     Z0, Z0
-	VCVTDQ2PS     Z1, Z1
-	VMULPS        Z9, Z1, Z1
-	VMINPS        Z10, Z1, Z1
-	VCVTPS2DQ     Z1, Z1
-	VCVTDQ2PS     Z2, Z2
-	VMULPS        Z8, Z2, Z2
-	VMINPS        Z10, Z2, Z2
-	VCVTPS2DQ     Z2, Z2
-	VCVTDQ2PS     Z3, Z3
-	VMULPS        Z9, Z3, Z3
-	VMINPS        Z10, Z3, Z3
-	VCVTPS2DQ     Z3, Z3
-	VPACKSSDW     Z1, Z0, Z0
-	VPADDSW       Z11, Z0, Z0
-	VPACKSSDW     Z3, Z2, Z2
-	VPADDSW       Z11, Z2, Z2
-	VPACKUSWB     Z2, Z0, Z0
-	VPBROADCASTB  120(AX), Z1
-	VPMAXUB       Z1, Z0, Z0
-	VMOVDQU32     transpose4x4<>+0(SB), Z2
-	VPERMD        Z0, Z2, Z0
-	VMOVDQU8      Y0, K3, (CX)
-	ADDQ          DI, CX
+	ADDQ         56(AX), DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         40(AX), CX
+	VMOVUPS.Z    (CX), K1, Z8
+	VMOVUPS.Z    64(CX), K2, Z9
+	VBROADCASTSS 128(AX), Z10
+	VPBROADCASTW 136(AX), Z11
+	MOVQ         120(AX), CX
+	ORQ          136(AX), CX
+	MOVQ         112(AX), DI
+	KMOVD        DI, K3
+	MOVQ         8(SP), DI
+	MOVQ         88(AX), R8
+	VCVTDQ2PS    Z0, Z0
+	VMULPS       Z8, Z0, Z0
+	VMINPS       Z10, Z0, Z0
+	VCVTPS2DQ    Z0, Z0
+	VCVTDQ2PS    Z1, Z1
+	VMULPS       Z9, Z1, Z1
+	VMINPS       Z10, Z1, Z1
+	VCVTPS2DQ    Z1, Z1
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z8, Z2, Z2
+	VMINPS       Z10, Z2, Z2
+	VCVTPS2DQ    Z2, Z2
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z9, Z3, Z3
+	VMINPS       Z10, Z3, Z3
+	VCVTPS2DQ    Z3, Z3
+	VPACKSSDW    Z1, Z0, Z0
+	VPACKSSDW    Z3, Z2, Z2
+	TESTQ        CX, CX
+	JNZ          shift0
+	VPACKUSWB    Z2, Z0, Z0
+
+shifted0:
+	VMOVDQU32     transpose4x4<>+0(SB), Z1
+	VPERMD        Z0, Z1, Z0
+	VMOVDQU8      Y0, K3, (DI)
+	ADDQ          R8, DI
 	VEXTRACTI64X4 $0x01, Z0, Y0
-	VMOVDQU8      Y0, K3, (CX)
-	ADDQ          DI, CX
+	VMOVDQU8      Y0, K3, (DI)
+	ADDQ          R8, DI
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z8, Z4, Z4
 	VMINPS        Z10, Z4, Z4
@@ -3008,17 +3111,18 @@ done:
 	VMINPS        Z10, Z7, Z7
 	VCVTPS2DQ     Z7, Z7
 	VPACKSSDW     Z5, Z4, Z4
-	VPADDSW       Z11, Z4, Z4
 	VPACKSSDW     Z7, Z6, Z6
-	VPADDSW       Z11, Z6, Z6
+	TESTQ         CX, CX
+	JNZ           shift1
 	VPACKUSWB     Z6, Z4, Z4
-	VPMAXUB       Z1, Z4, Z4
-	VPERMD        Z4, Z2, Z4
-	VMOVDQU8      Y4, K3, (CX)
-	ADDQ          DI, CX
+
+shifted1:
+	VPERMD        Z4, Z1, Z4
+	VMOVDQU8      Y4, K3, (DI)
+	ADDQ          R8, DI
 	VEXTRACTI64X4 $0x01, Z4, Y0
-	VMOVDQU8      Y0, K3, (CX)
-	ADDQ          DI, CX
+	VMOVDQU8      Y0, K3, (DI)
+	ADDQ          R8, DI
 	MOVQ          48(AX), CX
 	IMUL3Q        $0x04, CX, CX
 	ADDQ          CX, (SP)
@@ -3029,6 +3133,22 @@ done:
 	JNZ           tile
 	VZEROUPPER
 	RET
+
+shift0:
+	VPADDSW      Z11, Z0, Z0
+	VPADDSW      Z11, Z2, Z2
+	VPACKUSWB    Z2, Z0, Z0
+	VPBROADCASTB 120(AX), Z1
+	VPMAXUB      Z1, Z0, Z0
+	JMP          shifted0
+
+shift1:
+	VPADDSW      Z11, Z4, Z4
+	VPADDSW      Z11, Z6, Z6
+	VPACKUSWB    Z6, Z4, Z4
+	VPBROADCASTB 120(AX), Z0
+	VPMAXUB      Z0, Z4, Z4
+	JMP          shifted1
 
 // func gemmU8Tile2x32AVX512(p *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
@@ -3111,48 +3231,50 @@ tailloop:
 	JNZ          tailloop
 
 done:
-	ADDQ          56(AX), SI
-	DECQ          R9
-	JNZ           segment
-	MOVQ          40(AX), CX
-	VMOVUPS.Z     (CX), K1, Z4
-	VMOVUPS.Z     64(CX), K2, Z5
-	VBROADCASTSS  128(AX), Z6
-	VPBROADCASTW  136(AX), Z7
-	MOVQ          112(AX), CX
-	KMOVD         CX, K3
-	MOVQ          8(SP), CX
-	MOVQ          88(AX), SI
-	VCVTDQ2PS     Z0, Z0
-	VMULPS        Z4, Z0, Z0
-	VMINPS        Z6, Z0, Z0
-	VCVTPS2DQ     Z0, Z0
-	VCVTDQ2PS     Z1, Z1
-	VMULPS        Z5, Z1, Z1
-	VMINPS        Z6, Z1, Z1
-	VCVTPS2DQ     Z1, Z1
-	VCVTDQ2PS     Z2, Z2
-	VMULPS        Z4, Z2, Z2
-	VMINPS        Z6, Z2, Z2
-	VCVTPS2DQ     Z2, Z2
-	VCVTDQ2PS     Z3, Z3
-	VMULPS        Z5, Z3, Z3
-	VMINPS        Z6, Z3, Z3
-	VCVTPS2DQ     Z3, Z3
-	VPACKSSDW     Z1, Z0, Z0
-	VPADDSW       Z7, Z0, Z0
-	VPACKSSDW     Z3, Z2, Z2
-	VPADDSW       Z7, Z2, Z2
-	VPACKUSWB     Z2, Z0, Z0
-	VPBROADCASTB  120(AX), Z1
-	VPMAXUB       Z1, Z0, Z0
+	ADDQ         56(AX), SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         40(AX), CX
+	VMOVUPS.Z    (CX), K1, Z4
+	VMOVUPS.Z    64(CX), K2, Z5
+	VBROADCASTSS 128(AX), Z6
+	VPBROADCASTW 136(AX), Z7
+	MOVQ         120(AX), CX
+	ORQ          136(AX), CX
+	MOVQ         112(AX), SI
+	KMOVD        SI, K3
+	MOVQ         8(SP), SI
+	MOVQ         88(AX), DI
+	VCVTDQ2PS    Z0, Z0
+	VMULPS       Z4, Z0, Z0
+	VMINPS       Z6, Z0, Z0
+	VCVTPS2DQ    Z0, Z0
+	VCVTDQ2PS    Z1, Z1
+	VMULPS       Z5, Z1, Z1
+	VMINPS       Z6, Z1, Z1
+	VCVTPS2DQ    Z1, Z1
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z4, Z2, Z2
+	VMINPS       Z6, Z2, Z2
+	VCVTPS2DQ    Z2, Z2
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z5, Z3, Z3
+	VMINPS       Z6, Z3, Z3
+	VCVTPS2DQ    Z3, Z3
+	VPACKSSDW    Z1, Z0, Z0
+	VPACKSSDW    Z3, Z2, Z2
+	TESTQ        CX, CX
+	JNZ          shift0
+	VPACKUSWB    Z2, Z0, Z0
+
+shifted0:
 	VMOVDQU32     transpose4x4<>+0(SB), Z1
 	VPERMD        Z0, Z1, Z0
-	VMOVDQU8      Y0, K3, (CX)
-	ADDQ          SI, CX
+	VMOVDQU8      Y0, K3, (SI)
+	ADDQ          DI, SI
 	VEXTRACTI64X4 $0x01, Z0, Y0
-	VMOVDQU8      Y0, K3, (CX)
-	ADDQ          SI, CX
+	VMOVDQU8      Y0, K3, (SI)
+	ADDQ          DI, SI
 	MOVQ          48(AX), CX
 	IMUL3Q        $0x02, CX, CX
 	ADDQ          CX, (SP)
@@ -3163,6 +3285,14 @@ done:
 	JNZ           tile
 	VZEROUPPER
 	RET
+
+shift0:
+	VPADDSW      Z7, Z0, Z0
+	VPADDSW      Z7, Z2, Z2
+	VPACKUSWB    Z2, Z0, Z0
+	VPBROADCASTB 120(AX), Z1
+	VPMAXUB      Z1, Z0, Z0
+	JMP          shifted0
 
 // func gemmU8Tile1x32AVX512(p *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
@@ -3242,10 +3372,12 @@ done:
 	VMOVUPS.Z    64(CX), K2, Z3
 	VBROADCASTSS 128(AX), Z4
 	VPBROADCASTW 136(AX), Z5
-	MOVQ         112(AX), CX
-	KMOVD        CX, K3
-	MOVQ         8(SP), CX
-	MOVQ         88(AX), BX
+	MOVQ         120(AX), CX
+	ORQ          136(AX), CX
+	MOVQ         112(AX), BX
+	KMOVD        BX, K3
+	MOVQ         8(SP), BX
+	MOVQ         88(AX), SI
 	VCVTDQ2PS    Z0, Z0
 	VMULPS       Z2, Z0, Z0
 	VMINPS       Z4, Z0, Z0
@@ -3255,24 +3387,32 @@ done:
 	VMINPS       Z4, Z1, Z1
 	VCVTPS2DQ    Z1, Z1
 	VPACKSSDW    Z1, Z0, Z0
+	TESTQ        CX, CX
+	JNZ          shift0
+	VPACKUSWB    Z0, Z0, Z0
+
+shifted0:
+	VMOVDQU32 transpose4x4<>+0(SB), Z1
+	VPERMD    Z0, Z1, Z0
+	VMOVDQU8  Y0, K3, (BX)
+	ADDQ      SI, BX
+	MOVQ      48(AX), CX
+	IMUL3Q    $0x01, CX, CX
+	ADDQ      CX, (SP)
+	MOVQ      88(AX), CX
+	IMUL3Q    $0x01, CX, CX
+	ADDQ      CX, 8(SP)
+	DECQ      24(SP)
+	JNZ       tile
+	VZEROUPPER
+	RET
+
+shift0:
 	VPADDSW      Z5, Z0, Z0
 	VPACKUSWB    Z0, Z0, Z0
 	VPBROADCASTB 120(AX), Z1
 	VPMAXUB      Z1, Z0, Z0
-	VMOVDQU32    transpose4x4<>+0(SB), Z1
-	VPERMD       Z0, Z1, Z0
-	VMOVDQU8     Y0, K3, (CX)
-	ADDQ         BX, CX
-	MOVQ         48(AX), CX
-	IMUL3Q       $0x01, CX, CX
-	ADDQ         CX, (SP)
-	MOVQ         88(AX), CX
-	IMUL3Q       $0x01, CX, CX
-	ADDQ         CX, 8(SP)
-	DECQ         24(SP)
-	JNZ          tile
-	VZEROUPPER
-	RET
+	JMP          shifted0
 
 // func gemmI32Tile4x32AVX512(p *byte)
 // Requires: AVX, AVX512F, MMX+
@@ -3756,53 +3896,55 @@ tailloop:
 	JNZ          tailloop
 
 done:
-	ADDQ          56(AX), R8
-	DECQ          R11
-	JNZ           segment
-	MOVQ          40(AX), CX
-	VMOVUPS.Z     (CX), K1, Z14
-	VBROADCASTSS  128(AX), Z15
-	VPBROADCASTW  136(AX), Z16
-	MOVQ          112(AX), CX
-	KMOVD         CX, K2
-	MOVQ          8(SP), CX
-	MOVQ          88(AX), DX
-	VCVTDQ2PS     Z0, Z0
-	VMULPS        Z14, Z0, Z0
-	VMINPS        Z15, Z0, Z0
-	VCVTPS2DQ     Z0, Z0
-	VCVTDQ2PS     Z1, Z1
-	VMULPS        Z14, Z1, Z1
-	VMINPS        Z15, Z1, Z1
-	VCVTPS2DQ     Z1, Z1
-	VCVTDQ2PS     Z2, Z2
-	VMULPS        Z14, Z2, Z2
-	VMINPS        Z15, Z2, Z2
-	VCVTPS2DQ     Z2, Z2
-	VCVTDQ2PS     Z3, Z3
-	VMULPS        Z14, Z3, Z3
-	VMINPS        Z15, Z3, Z3
-	VCVTPS2DQ     Z3, Z3
-	VPACKSSDW     Z1, Z0, Z0
-	VPADDSW       Z16, Z0, Z0
-	VPACKSSDW     Z3, Z2, Z2
-	VPADDSW       Z16, Z2, Z2
-	VPACKUSWB     Z2, Z0, Z0
-	VPBROADCASTB  120(AX), Z1
-	VPMAXUB       Z1, Z0, Z0
-	VMOVDQU32     transpose4x4<>+0(SB), Z2
-	VPERMD        Z0, Z2, Z0
-	VMOVDQU8      X0, K2, (CX)
-	ADDQ          DX, CX
-	VEXTRACTI32X4 $0x01, Z0, X3
-	VMOVDQU8      X3, K2, (CX)
-	ADDQ          DX, CX
-	VEXTRACTI32X4 $0x02, Z0, X3
-	VMOVDQU8      X3, K2, (CX)
-	ADDQ          DX, CX
+	ADDQ         56(AX), R8
+	DECQ         R11
+	JNZ          segment
+	MOVQ         40(AX), CX
+	VMOVUPS.Z    (CX), K1, Z14
+	VBROADCASTSS 128(AX), Z15
+	VPBROADCASTW 136(AX), Z16
+	MOVQ         120(AX), CX
+	ORQ          136(AX), CX
+	MOVQ         112(AX), DX
+	KMOVD        DX, K2
+	MOVQ         8(SP), DX
+	MOVQ         88(AX), R8
+	VCVTDQ2PS    Z0, Z0
+	VMULPS       Z14, Z0, Z0
+	VMINPS       Z15, Z0, Z0
+	VCVTPS2DQ    Z0, Z0
+	VCVTDQ2PS    Z1, Z1
+	VMULPS       Z14, Z1, Z1
+	VMINPS       Z15, Z1, Z1
+	VCVTPS2DQ    Z1, Z1
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z14, Z2, Z2
+	VMINPS       Z15, Z2, Z2
+	VCVTPS2DQ    Z2, Z2
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z14, Z3, Z3
+	VMINPS       Z15, Z3, Z3
+	VCVTPS2DQ    Z3, Z3
+	VPACKSSDW    Z1, Z0, Z0
+	VPACKSSDW    Z3, Z2, Z2
+	TESTQ        CX, CX
+	JNZ          shift0
+	VPACKUSWB    Z2, Z0, Z0
+
+shifted0:
+	VMOVDQU32     transpose4x4<>+0(SB), Z1
+	VPERMD        Z0, Z1, Z0
+	VMOVDQU8      X0, K2, (DX)
+	ADDQ          R8, DX
+	VEXTRACTI32X4 $0x01, Z0, X2
+	VMOVDQU8      X2, K2, (DX)
+	ADDQ          R8, DX
+	VEXTRACTI32X4 $0x02, Z0, X2
+	VMOVDQU8      X2, K2, (DX)
+	ADDQ          R8, DX
 	VEXTRACTI32X4 $0x03, Z0, X0
-	VMOVDQU8      X0, K2, (CX)
-	ADDQ          DX, CX
+	VMOVDQU8      X0, K2, (DX)
+	ADDQ          R8, DX
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z14, Z4, Z4
 	VMINPS        Z15, Z4, Z4
@@ -3820,23 +3962,24 @@ done:
 	VMINPS        Z15, Z7, Z7
 	VCVTPS2DQ     Z7, Z7
 	VPACKSSDW     Z5, Z4, Z4
-	VPADDSW       Z16, Z4, Z4
 	VPACKSSDW     Z7, Z6, Z6
-	VPADDSW       Z16, Z6, Z6
+	TESTQ         CX, CX
+	JNZ           shift1
 	VPACKUSWB     Z6, Z4, Z4
-	VPMAXUB       Z1, Z4, Z4
-	VPERMD        Z4, Z2, Z4
-	VMOVDQU8      X4, K2, (CX)
-	ADDQ          DX, CX
+
+shifted1:
+	VPERMD        Z4, Z1, Z4
+	VMOVDQU8      X4, K2, (DX)
+	ADDQ          R8, DX
 	VEXTRACTI32X4 $0x01, Z4, X0
-	VMOVDQU8      X0, K2, (CX)
-	ADDQ          DX, CX
+	VMOVDQU8      X0, K2, (DX)
+	ADDQ          R8, DX
 	VEXTRACTI32X4 $0x02, Z4, X0
-	VMOVDQU8      X0, K2, (CX)
-	ADDQ          DX, CX
+	VMOVDQU8      X0, K2, (DX)
+	ADDQ          R8, DX
 	VEXTRACTI32X4 $0x03, Z4, X0
-	VMOVDQU8      X0, K2, (CX)
-	ADDQ          DX, CX
+	VMOVDQU8      X0, K2, (DX)
+	ADDQ          R8, DX
 	VCVTDQ2PS     Z8, Z8
 	VMULPS        Z14, Z8, Z8
 	VMINPS        Z15, Z8, Z8
@@ -3854,23 +3997,24 @@ done:
 	VMINPS        Z15, Z11, Z11
 	VCVTPS2DQ     Z11, Z11
 	VPACKSSDW     Z9, Z8, Z8
-	VPADDSW       Z16, Z8, Z8
 	VPACKSSDW     Z11, Z10, Z10
-	VPADDSW       Z16, Z10, Z10
+	TESTQ         CX, CX
+	JNZ           shift2
 	VPACKUSWB     Z10, Z8, Z8
-	VPMAXUB       Z1, Z8, Z8
-	VPERMD        Z8, Z2, Z8
-	VMOVDQU8      X8, K2, (CX)
-	ADDQ          DX, CX
+
+shifted2:
+	VPERMD        Z8, Z1, Z8
+	VMOVDQU8      X8, K2, (DX)
+	ADDQ          R8, DX
 	VEXTRACTI32X4 $0x01, Z8, X0
-	VMOVDQU8      X0, K2, (CX)
-	ADDQ          DX, CX
+	VMOVDQU8      X0, K2, (DX)
+	ADDQ          R8, DX
 	VEXTRACTI32X4 $0x02, Z8, X0
-	VMOVDQU8      X0, K2, (CX)
-	ADDQ          DX, CX
+	VMOVDQU8      X0, K2, (DX)
+	ADDQ          R8, DX
 	VEXTRACTI32X4 $0x03, Z8, X0
-	VMOVDQU8      X0, K2, (CX)
-	ADDQ          DX, CX
+	VMOVDQU8      X0, K2, (DX)
+	ADDQ          R8, DX
 	VCVTDQ2PS     Z12, Z12
 	VMULPS        Z14, Z12, Z12
 	VMINPS        Z15, Z12, Z12
@@ -3880,15 +4024,17 @@ done:
 	VMINPS        Z15, Z13, Z13
 	VCVTPS2DQ     Z13, Z13
 	VPACKSSDW     Z13, Z12, Z12
-	VPADDSW       Z16, Z12, Z12
+	TESTQ         CX, CX
+	JNZ           shift3
 	VPACKUSWB     Z12, Z12, Z12
-	VPMAXUB       Z1, Z12, Z12
-	VPERMD        Z12, Z2, Z12
-	VMOVDQU8      X12, K2, (CX)
-	ADDQ          DX, CX
+
+shifted3:
+	VPERMD        Z12, Z1, Z12
+	VMOVDQU8      X12, K2, (DX)
+	ADDQ          R8, DX
 	VEXTRACTI32X4 $0x01, Z12, X0
-	VMOVDQU8      X0, K2, (CX)
-	ADDQ          DX, CX
+	VMOVDQU8      X0, K2, (DX)
+	ADDQ          R8, DX
 	MOVQ          48(AX), CX
 	IMUL3Q        $0x0e, CX, CX
 	ADDQ          CX, (SP)
@@ -3906,6 +4052,37 @@ again:
 	JNZ  tile
 	VZEROUPPER
 	RET
+
+shift0:
+	VPADDSW      Z16, Z0, Z0
+	VPADDSW      Z16, Z2, Z2
+	VPACKUSWB    Z2, Z0, Z0
+	VPBROADCASTB 120(AX), Z1
+	VPMAXUB      Z1, Z0, Z0
+	JMP          shifted0
+
+shift1:
+	VPADDSW      Z16, Z4, Z4
+	VPADDSW      Z16, Z6, Z6
+	VPACKUSWB    Z6, Z4, Z4
+	VPBROADCASTB 120(AX), Z0
+	VPMAXUB      Z0, Z4, Z4
+	JMP          shifted1
+
+shift2:
+	VPADDSW      Z16, Z8, Z8
+	VPADDSW      Z16, Z10, Z10
+	VPACKUSWB    Z10, Z8, Z8
+	VPBROADCASTB 120(AX), Z0
+	VPMAXUB      Z0, Z8, Z8
+	JMP          shifted2
+
+shift3:
+	VPADDSW      Z16, Z12, Z12
+	VPACKUSWB    Z12, Z12, Z12
+	VPBROADCASTB 120(AX), Z0
+	VPMAXUB      Z0, Z12, Z12
+	JMP          shifted3
 
 // func gemmU8Tile7x16AVX512(p *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
@@ -4012,53 +4189,55 @@ tailloop:
 	JNZ          tailloop
 
 done:
-	ADDQ          56(AX), DI
-	DECQ          R10
-	JNZ           segment
-	MOVQ          40(AX), CX
-	VMOVUPS.Z     (CX), K1, Z7
-	VBROADCASTSS  128(AX), Z8
-	VPBROADCASTW  136(AX), Z9
-	MOVQ          112(AX), CX
-	KMOVD         CX, K2
-	MOVQ          8(SP), CX
-	MOVQ          88(AX), DI
-	VCVTDQ2PS     Z0, Z0
-	VMULPS        Z7, Z0, Z0
-	VMINPS        Z8, Z0, Z0
-	VCVTPS2DQ     Z0, Z0
-	VCVTDQ2PS     Z1, Z1
-	VMULPS        Z7, Z1, Z1
-	VMINPS        Z8, Z1, Z1
-	VCVTPS2DQ     Z1, Z1
-	VCVTDQ2PS     Z2, Z2
-	VMULPS        Z7, Z2, Z2
-	VMINPS        Z8, Z2, Z2
-	VCVTPS2DQ     Z2, Z2
-	VCVTDQ2PS     Z3, Z3
-	VMULPS        Z7, Z3, Z3
-	VMINPS        Z8, Z3, Z3
-	VCVTPS2DQ     Z3, Z3
-	VPACKSSDW     Z1, Z0, Z0
-	VPADDSW       Z9, Z0, Z0
-	VPACKSSDW     Z3, Z2, Z2
-	VPADDSW       Z9, Z2, Z2
-	VPACKUSWB     Z2, Z0, Z0
-	VPBROADCASTB  120(AX), Z1
-	VPMAXUB       Z1, Z0, Z0
-	VMOVDQU32     transpose4x4<>+0(SB), Z2
-	VPERMD        Z0, Z2, Z0
-	VMOVDQU8      X0, K2, (CX)
-	ADDQ          DI, CX
-	VEXTRACTI32X4 $0x01, Z0, X3
-	VMOVDQU8      X3, K2, (CX)
-	ADDQ          DI, CX
-	VEXTRACTI32X4 $0x02, Z0, X3
-	VMOVDQU8      X3, K2, (CX)
-	ADDQ          DI, CX
+	ADDQ         56(AX), DI
+	DECQ         R10
+	JNZ          segment
+	MOVQ         40(AX), CX
+	VMOVUPS.Z    (CX), K1, Z7
+	VBROADCASTSS 128(AX), Z8
+	VPBROADCASTW 136(AX), Z9
+	MOVQ         120(AX), CX
+	ORQ          136(AX), CX
+	MOVQ         112(AX), DI
+	KMOVD        DI, K2
+	MOVQ         8(SP), DI
+	MOVQ         88(AX), R8
+	VCVTDQ2PS    Z0, Z0
+	VMULPS       Z7, Z0, Z0
+	VMINPS       Z8, Z0, Z0
+	VCVTPS2DQ    Z0, Z0
+	VCVTDQ2PS    Z1, Z1
+	VMULPS       Z7, Z1, Z1
+	VMINPS       Z8, Z1, Z1
+	VCVTPS2DQ    Z1, Z1
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z7, Z2, Z2
+	VMINPS       Z8, Z2, Z2
+	VCVTPS2DQ    Z2, Z2
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z7, Z3, Z3
+	VMINPS       Z8, Z3, Z3
+	VCVTPS2DQ    Z3, Z3
+	VPACKSSDW    Z1, Z0, Z0
+	VPACKSSDW    Z3, Z2, Z2
+	TESTQ        CX, CX
+	JNZ          shift0
+	VPACKUSWB    Z2, Z0, Z0
+
+shifted0:
+	VMOVDQU32     transpose4x4<>+0(SB), Z1
+	VPERMD        Z0, Z1, Z0
+	VMOVDQU8      X0, K2, (DI)
+	ADDQ          R8, DI
+	VEXTRACTI32X4 $0x01, Z0, X2
+	VMOVDQU8      X2, K2, (DI)
+	ADDQ          R8, DI
+	VEXTRACTI32X4 $0x02, Z0, X2
+	VMOVDQU8      X2, K2, (DI)
+	ADDQ          R8, DI
 	VEXTRACTI32X4 $0x03, Z0, X0
-	VMOVDQU8      X0, K2, (CX)
-	ADDQ          DI, CX
+	VMOVDQU8      X0, K2, (DI)
+	ADDQ          R8, DI
 	VCVTDQ2PS     Z4, Z4
 	VMULPS        Z7, Z4, Z4
 	VMINPS        Z8, Z4, Z4
@@ -4072,20 +4251,21 @@ done:
 	VMINPS        Z8, Z6, Z6
 	VCVTPS2DQ     Z6, Z6
 	VPACKSSDW     Z5, Z4, Z4
-	VPADDSW       Z9, Z4, Z4
 	VPACKSSDW     Z6, Z6, Z6
-	VPADDSW       Z9, Z6, Z6
+	TESTQ         CX, CX
+	JNZ           shift1
 	VPACKUSWB     Z6, Z4, Z4
-	VPMAXUB       Z1, Z4, Z4
-	VPERMD        Z4, Z2, Z4
-	VMOVDQU8      X4, K2, (CX)
-	ADDQ          DI, CX
+
+shifted1:
+	VPERMD        Z4, Z1, Z4
+	VMOVDQU8      X4, K2, (DI)
+	ADDQ          R8, DI
 	VEXTRACTI32X4 $0x01, Z4, X0
-	VMOVDQU8      X0, K2, (CX)
-	ADDQ          DI, CX
+	VMOVDQU8      X0, K2, (DI)
+	ADDQ          R8, DI
 	VEXTRACTI32X4 $0x02, Z4, X0
-	VMOVDQU8      X0, K2, (CX)
-	ADDQ          DI, CX
+	VMOVDQU8      X0, K2, (DI)
+	ADDQ          R8, DI
 	MOVQ          48(AX), CX
 	IMUL3Q        $0x07, CX, CX
 	ADDQ          CX, (SP)
@@ -4103,6 +4283,22 @@ again:
 	JNZ  tile
 	VZEROUPPER
 	RET
+
+shift0:
+	VPADDSW      Z9, Z0, Z0
+	VPADDSW      Z9, Z2, Z2
+	VPACKUSWB    Z2, Z0, Z0
+	VPBROADCASTB 120(AX), Z1
+	VPMAXUB      Z1, Z0, Z0
+	JMP          shifted0
+
+shift1:
+	VPADDSW      Z9, Z4, Z4
+	VPADDSW      Z9, Z6, Z6
+	VPACKUSWB    Z6, Z4, Z4
+	VPBROADCASTB 120(AX), Z0
+	VPMAXUB      Z0, Z4, Z4
+	JMP          shifted1
 
 // func gemmU8Tile4x16AVX512(p *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
@@ -4185,53 +4381,55 @@ tailloop:
 	JNZ          tailloop
 
 done:
-	ADDQ          56(AX), SI
-	DECQ          R9
-	JNZ           segment
-	MOVQ          40(AX), CX
-	VMOVUPS.Z     (CX), K1, Z4
-	VBROADCASTSS  128(AX), Z5
-	VPBROADCASTW  136(AX), Z6
-	MOVQ          112(AX), CX
-	KMOVD         CX, K2
-	MOVQ          8(SP), CX
-	MOVQ          88(AX), SI
-	VCVTDQ2PS     Z0, Z0
-	VMULPS        Z4, Z0, Z0
-	VMINPS        Z5, Z0, Z0
-	VCVTPS2DQ     Z0, Z0
-	VCVTDQ2PS     Z1, Z1
-	VMULPS        Z4, Z1, Z1
-	VMINPS        Z5, Z1, Z1
-	VCVTPS2DQ     Z1, Z1
-	VCVTDQ2PS     Z2, Z2
-	VMULPS        Z4, Z2, Z2
-	VMINPS        Z5, Z2, Z2
-	VCVTPS2DQ     Z2, Z2
-	VCVTDQ2PS     Z3, Z3
-	VMULPS        Z4, Z3, Z3
-	VMINPS        Z5, Z3, Z3
-	VCVTPS2DQ     Z3, Z3
-	VPACKSSDW     Z1, Z0, Z0
-	VPADDSW       Z6, Z0, Z0
-	VPACKSSDW     Z3, Z2, Z2
-	VPADDSW       Z6, Z2, Z2
-	VPACKUSWB     Z2, Z0, Z0
-	VPBROADCASTB  120(AX), Z1
-	VPMAXUB       Z1, Z0, Z0
+	ADDQ         56(AX), SI
+	DECQ         R9
+	JNZ          segment
+	MOVQ         40(AX), CX
+	VMOVUPS.Z    (CX), K1, Z4
+	VBROADCASTSS 128(AX), Z5
+	VPBROADCASTW 136(AX), Z6
+	MOVQ         120(AX), CX
+	ORQ          136(AX), CX
+	MOVQ         112(AX), SI
+	KMOVD        SI, K2
+	MOVQ         8(SP), SI
+	MOVQ         88(AX), DI
+	VCVTDQ2PS    Z0, Z0
+	VMULPS       Z4, Z0, Z0
+	VMINPS       Z5, Z0, Z0
+	VCVTPS2DQ    Z0, Z0
+	VCVTDQ2PS    Z1, Z1
+	VMULPS       Z4, Z1, Z1
+	VMINPS       Z5, Z1, Z1
+	VCVTPS2DQ    Z1, Z1
+	VCVTDQ2PS    Z2, Z2
+	VMULPS       Z4, Z2, Z2
+	VMINPS       Z5, Z2, Z2
+	VCVTPS2DQ    Z2, Z2
+	VCVTDQ2PS    Z3, Z3
+	VMULPS       Z4, Z3, Z3
+	VMINPS       Z5, Z3, Z3
+	VCVTPS2DQ    Z3, Z3
+	VPACKSSDW    Z1, Z0, Z0
+	VPACKSSDW    Z3, Z2, Z2
+	TESTQ        CX, CX
+	JNZ          shift0
+	VPACKUSWB    Z2, Z0, Z0
+
+shifted0:
 	VMOVDQU32     transpose4x4<>+0(SB), Z1
 	VPERMD        Z0, Z1, Z0
-	VMOVDQU8      X0, K2, (CX)
-	ADDQ          SI, CX
+	VMOVDQU8      X0, K2, (SI)
+	ADDQ          DI, SI
 	VEXTRACTI32X4 $0x01, Z0, X1
-	VMOVDQU8      X1, K2, (CX)
-	ADDQ          SI, CX
+	VMOVDQU8      X1, K2, (SI)
+	ADDQ          DI, SI
 	VEXTRACTI32X4 $0x02, Z0, X1
-	VMOVDQU8      X1, K2, (CX)
-	ADDQ          SI, CX
+	VMOVDQU8      X1, K2, (SI)
+	ADDQ          DI, SI
 	VEXTRACTI32X4 $0x03, Z0, X0
-	VMOVDQU8      X0, K2, (CX)
-	ADDQ          SI, CX
+	VMOVDQU8      X0, K2, (SI)
+	ADDQ          DI, SI
 	MOVQ          48(AX), CX
 	IMUL3Q        $0x04, CX, CX
 	ADDQ          CX, (SP)
@@ -4242,6 +4440,14 @@ done:
 	JNZ           tile
 	VZEROUPPER
 	RET
+
+shift0:
+	VPADDSW      Z6, Z0, Z0
+	VPADDSW      Z6, Z2, Z2
+	VPACKUSWB    Z2, Z0, Z0
+	VPBROADCASTB 120(AX), Z1
+	VPMAXUB      Z1, Z0, Z0
+	JMP          shifted0
 
 // func gemmU8Tile2x16AVX512(p *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
@@ -4309,37 +4515,40 @@ tailloop:
 	JNZ          tailloop
 
 done:
-	ADDQ          56(AX), BX
-	DECQ          R8
-	JNZ           segment
-	MOVQ          40(AX), CX
-	VMOVUPS.Z     (CX), K1, Z2
-	VBROADCASTSS  128(AX), Z3
-	VPBROADCASTW  136(AX), Z4
-	MOVQ          112(AX), CX
-	KMOVD         CX, K2
-	MOVQ          8(SP), CX
-	MOVQ          88(AX), BX
-	VCVTDQ2PS     Z0, Z0
-	VMULPS        Z2, Z0, Z0
-	VMINPS        Z3, Z0, Z0
-	VCVTPS2DQ     Z0, Z0
-	VCVTDQ2PS     Z1, Z1
-	VMULPS        Z2, Z1, Z1
-	VMINPS        Z3, Z1, Z1
-	VCVTPS2DQ     Z1, Z1
-	VPACKSSDW     Z1, Z0, Z0
-	VPADDSW       Z4, Z0, Z0
-	VPACKUSWB     Z0, Z0, Z0
-	VPBROADCASTB  120(AX), Z1
-	VPMAXUB       Z1, Z0, Z0
+	ADDQ         56(AX), BX
+	DECQ         R8
+	JNZ          segment
+	MOVQ         40(AX), CX
+	VMOVUPS.Z    (CX), K1, Z2
+	VBROADCASTSS 128(AX), Z3
+	VPBROADCASTW 136(AX), Z4
+	MOVQ         120(AX), CX
+	ORQ          136(AX), CX
+	MOVQ         112(AX), BX
+	KMOVD        BX, K2
+	MOVQ         8(SP), BX
+	MOVQ         88(AX), SI
+	VCVTDQ2PS    Z0, Z0
+	VMULPS       Z2, Z0, Z0
+	VMINPS       Z3, Z0, Z0
+	VCVTPS2DQ    Z0, Z0
+	VCVTDQ2PS    Z1, Z1
+	VMULPS       Z2, Z1, Z1
+	VMINPS       Z3, Z1, Z1
+	VCVTPS2DQ    Z1, Z1
+	VPACKSSDW    Z1, Z0, Z0
+	TESTQ        CX, CX
+	JNZ          shift0
+	VPACKUSWB    Z0, Z0, Z0
+
+shifted0:
 	VMOVDQU32     transpose4x4<>+0(SB), Z1
 	VPERMD        Z0, Z1, Z0
-	VMOVDQU8      X0, K2, (CX)
-	ADDQ          BX, CX
+	VMOVDQU8      X0, K2, (BX)
+	ADDQ          SI, BX
 	VEXTRACTI32X4 $0x01, Z0, X0
-	VMOVDQU8      X0, K2, (CX)
-	ADDQ          BX, CX
+	VMOVDQU8      X0, K2, (BX)
+	ADDQ          SI, BX
 	MOVQ          48(AX), CX
 	IMUL3Q        $0x02, CX, CX
 	ADDQ          CX, (SP)
@@ -4350,6 +4559,13 @@ done:
 	JNZ           tile
 	VZEROUPPER
 	RET
+
+shift0:
+	VPADDSW      Z4, Z0, Z0
+	VPACKUSWB    Z0, Z0, Z0
+	VPBROADCASTB 120(AX), Z1
+	VPMAXUB      Z1, Z0, Z0
+	JMP          shifted0
 
 // func gemmU8Tile1x16AVX512(p *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL, MMX+
@@ -4417,33 +4633,43 @@ done:
 	VMOVUPS.Z    (CX), K1, Z1
 	VBROADCASTSS 128(AX), Z2
 	VPBROADCASTW 136(AX), Z3
-	MOVQ         112(AX), CX
-	KMOVD        CX, K2
-	MOVQ         8(SP), CX
-	MOVQ         88(AX), DX
+	MOVQ         120(AX), CX
+	ORQ          136(AX), CX
+	MOVQ         112(AX), DX
+	KMOVD        DX, K2
+	MOVQ         8(SP), DX
+	MOVQ         88(AX), BX
 	VCVTDQ2PS    Z0, Z0
 	VMULPS       Z1, Z0, Z0
 	VMINPS       Z2, Z0, Z0
 	VCVTPS2DQ    Z0, Z0
 	VPACKSSDW    Z0, Z0, Z0
+	TESTQ        CX, CX
+	JNZ          shift0
+	VPACKUSWB    Z0, Z0, Z0
+
+shifted0:
+	VMOVDQU32 transpose4x4<>+0(SB), Z1
+	VPERMD    Z0, Z1, Z0
+	VMOVDQU8  X0, K2, (DX)
+	ADDQ      BX, DX
+	MOVQ      48(AX), CX
+	IMUL3Q    $0x01, CX, CX
+	ADDQ      CX, (SP)
+	MOVQ      88(AX), CX
+	IMUL3Q    $0x01, CX, CX
+	ADDQ      CX, 8(SP)
+	DECQ      24(SP)
+	JNZ       tile
+	VZEROUPPER
+	RET
+
+shift0:
 	VPADDSW      Z3, Z0, Z0
 	VPACKUSWB    Z0, Z0, Z0
 	VPBROADCASTB 120(AX), Z1
 	VPMAXUB      Z1, Z0, Z0
-	VMOVDQU32    transpose4x4<>+0(SB), Z1
-	VPERMD       Z0, Z1, Z0
-	VMOVDQU8     X0, K2, (CX)
-	ADDQ         DX, CX
-	MOVQ         48(AX), CX
-	IMUL3Q       $0x01, CX, CX
-	ADDQ         CX, (SP)
-	MOVQ         88(AX), CX
-	IMUL3Q       $0x01, CX, CX
-	ADDQ         CX, 8(SP)
-	DECQ         24(SP)
-	JNZ          tile
-	VZEROUPPER
-	RET
+	JMP          shifted0
 
 // func gemmI32Tile4x16AVX512(p *byte)
 // Requires: AVX, AVX512F, MMX+
@@ -4753,91 +4979,101 @@ TEXT ·depthwiseU8Tapsx64AVX512(SB), NOSPLIT, $24-8
 	VINSERTI32X4 $0x03, 240(CX), Z7, Z7
 	VPBROADCASTD 136(AX), Z8
 	VPBROADCASTW 144(AX), Z9
-	VPBROADCASTB 128(AX), Z10
-	MOVQ         16(AX), CX
-	MOVQ         56(AX), DX
-	MOVQ         64(AX), BX
-	MOVQ         (AX), SI
-	MOVQ         SI, (SP)
-	MOVQ         8(AX), SI
-	MOVQ         SI, 8(SP)
-	MOVQ         80(AX), SI
-	MOVQ         SI, 16(SP)
+	MOVQ         128(AX), CX
+	ORQ          144(AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         56(AX), BX
+	MOVQ         64(AX), SI
+	MOVQ         (AX), DI
+	MOVQ         DI, (SP)
+	MOVQ         8(AX), DI
+	MOVQ         DI, 8(SP)
+	MOVQ         80(AX), DI
+	MOVQ         DI, 16(SP)
 
 row:
-	MOVQ (SP), R10
-	MOVQ 8(SP), R11
-	MOVQ 72(AX), R12
+	MOVQ (SP), R11
+	MOVQ 8(SP), R12
+	MOVQ 72(AX), R13
 
 pixel:
-	VMOVDQA32 Z0, Z11
-	VMOVDQA32 Z1, Z12
-	VMOVDQA32 Z2, Z13
-	VMOVDQA32 Z3, Z14
-	MOVQ      CX, SI
-	MOVQ      112(AX), DI
-	MOVQ      120(AX), R8
+	VMOVDQA32 Z0, Z10
+	VMOVDQA32 Z1, Z11
+	VMOVDQA32 Z2, Z12
+	VMOVDQA32 Z3, Z13
+	MOVQ      DX, DI
+	MOVQ      112(AX), R8
+	MOVQ      120(AX), R9
 
 group:
-	MOVQ       (DI), R9
-	VMOVDQU8   (R10)(R9*1), Z15
-	MOVQ       8(DI), R9
-	VMOVDQU8   (R10)(R9*1), Z16
-	MOVQ       16(DI), R9
-	VMOVDQU8   (R10)(R9*1), Z17
-	MOVQ       24(DI), R9
-	VMOVDQU8   (R10)(R9*1), Z18
-	VPUNPCKLBW Z16, Z15, Z19
-	VPUNPCKHBW Z16, Z15, Z15
-	VPUNPCKLBW Z18, Z17, Z16
-	VPUNPCKHBW Z18, Z17, Z17
-	VPUNPCKLWD Z16, Z19, Z18
-	VPUNPCKHWD Z16, Z19, Z16
-	VPUNPCKLWD Z17, Z15, Z19
-	VPUNPCKHWD Z17, Z15, Z15
-	VPDPBUSD   (SI), Z18, Z11
-	VPDPBUSD   64(SI), Z16, Z12
-	VPDPBUSD   128(SI), Z19, Z13
-	VPDPBUSD   192(SI), Z15, Z14
-	ADDQ       $0x20, DI
-	ADDQ       $0x00000100, SI
-	DECQ       R8
+	MOVQ       (R8), R10
+	VMOVDQU8   (R11)(R10*1), Z14
+	MOVQ       8(R8), R10
+	VMOVDQU8   (R11)(R10*1), Z15
+	MOVQ       16(R8), R10
+	VMOVDQU8   (R11)(R10*1), Z16
+	MOVQ       24(R8), R10
+	VMOVDQU8   (R11)(R10*1), Z17
+	VPUNPCKLBW Z15, Z14, Z18
+	VPUNPCKHBW Z15, Z14, Z14
+	VPUNPCKLBW Z17, Z16, Z15
+	VPUNPCKHBW Z17, Z16, Z16
+	VPUNPCKLWD Z15, Z18, Z17
+	VPUNPCKHWD Z15, Z18, Z15
+	VPUNPCKLWD Z16, Z14, Z18
+	VPUNPCKHWD Z16, Z14, Z14
+	VPDPBUSD   (DI), Z17, Z10
+	VPDPBUSD   64(DI), Z15, Z11
+	VPDPBUSD   128(DI), Z18, Z12
+	VPDPBUSD   192(DI), Z14, Z13
+	ADDQ       $0x20, R8
+	ADDQ       $0x00000100, DI
+	DECQ       R9
 	JNZ        group
+	VCVTDQ2PS  Z10, Z10
+	VMULPS     Z4, Z10, Z10
+	VMINPS     Z8, Z10, Z10
+	VCVTPS2DQ  Z10, Z10
 	VCVTDQ2PS  Z11, Z11
-	VMULPS     Z4, Z11, Z11
+	VMULPS     Z5, Z11, Z11
 	VMINPS     Z8, Z11, Z11
 	VCVTPS2DQ  Z11, Z11
 	VCVTDQ2PS  Z12, Z12
-	VMULPS     Z5, Z12, Z12
+	VMULPS     Z6, Z12, Z12
 	VMINPS     Z8, Z12, Z12
 	VCVTPS2DQ  Z12, Z12
 	VCVTDQ2PS  Z13, Z13
-	VMULPS     Z6, Z13, Z13
+	VMULPS     Z7, Z13, Z13
 	VMINPS     Z8, Z13, Z13
 	VCVTPS2DQ  Z13, Z13
-	VCVTDQ2PS  Z14, Z14
-	VMULPS     Z7, Z14, Z14
-	VMINPS     Z8, Z14, Z14
-	VCVTPS2DQ  Z14, Z14
-	VPACKSSDW  Z12, Z11, Z11
-	VPADDSW    Z9, Z11, Z11
-	VPACKSSDW  Z14, Z13, Z13
-	VPADDSW    Z9, Z13, Z13
-	VPACKUSWB  Z13, Z11, Z11
-	VPMAXUB    Z10, Z11, Z11
-	VMOVDQU8   Z11, (R11)
-	ADDQ       DX, R10
-	ADDQ       BX, R11
-	DECQ       R12
-	JNZ        pixel
-	MOVQ       88(AX), SI
-	ADDQ       SI, (SP)
-	MOVQ       96(AX), SI
-	ADDQ       SI, 8(SP)
-	DECQ       16(SP)
-	JNZ        row
+	VPACKSSDW  Z11, Z10, Z10
+	VPACKSSDW  Z13, Z12, Z12
+	TESTQ      CX, CX
+	JNZ        shift0
+	VPACKUSWB  Z12, Z10, Z10
+
+shifted0:
+	VMOVDQU8 Z10, (R12)
+	ADDQ     BX, R11
+	ADDQ     SI, R12
+	DECQ     R13
+	JNZ      pixel
+	MOVQ     88(AX), DI
+	ADDQ     DI, (SP)
+	MOVQ     96(AX), DI
+	ADDQ     DI, 8(SP)
+	DECQ     16(SP)
+	JNZ      row
 	VZEROUPPER
 	RET
+
+shift0:
+	VPADDSW      Z9, Z10, Z10
+	VPADDSW      Z9, Z12, Z12
+	VPACKUSWB    Z12, Z10, Z10
+	VPBROADCASTB 128(AX), Z11
+	VPMAXUB      Z11, Z10, Z10
+	JMP          shifted0
 
 // func depthwiseU8Three1x64AVX512(p *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL
@@ -4879,240 +5115,268 @@ TEXT ·depthwiseU8Three1x64AVX512(SB), NOSPLIT, $24-8
 	VINSERTI32X4 $0x03, 240(CX), Z7, Z7
 	VPBROADCASTD 136(AX), Z8
 	VPBROADCASTW 144(AX), Z9
-	VPBROADCASTB 128(AX), Z10
-	MOVQ         16(AX), CX
-	MOVQ         40(AX), DX
-	MOVQ         48(AX), BX
-	MOVQ         64(AX), SI
-	MOVQ         (AX), DI
-	MOVQ         DI, (SP)
-	MOVQ         8(AX), DI
-	MOVQ         DI, 8(SP)
-	MOVQ         80(AX), DI
-	MOVQ         DI, 16(SP)
+	MOVQ         128(AX), CX
+	ORQ          144(AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         48(AX), SI
+	MOVQ         64(AX), DI
+	MOVQ         (AX), R8
+	MOVQ         R8, (SP)
+	MOVQ         8(AX), R8
+	MOVQ         R8, 8(SP)
+	MOVQ         80(AX), R8
+	MOVQ         R8, 16(SP)
 
 row:
-	MOVQ       (SP), DI
-	MOVQ       8(SP), R8
-	MOVQ       72(AX), R9
-	VMOVDQU8   (DI), Z11
-	VMOVDQU8   (DI)(DX*1), Z14
-	VMOVDQU8   (DI)(DX*2), Z12
-	ADDQ       BX, DI
-	VPUNPCKLBW Z14, Z11, Z13
-	VPUNPCKHBW Z14, Z11, Z11
-	VPUNPCKLBW Z12, Z12, Z14
-	VPUNPCKHBW Z12, Z12, Z12
-	VPUNPCKLWD Z14, Z13, Z15
-	VPUNPCKHWD Z14, Z13, Z16
-	VPUNPCKLWD Z12, Z11, Z17
-	VPUNPCKHWD Z12, Z11, Z18
-	VMOVDQA32  Z0, Z11
-	VMOVDQA32  Z1, Z12
-	VMOVDQA32  Z2, Z13
-	VMOVDQA32  Z3, Z14
-	VPDPBUSD   (CX), Z15, Z11
-	VPDPBUSD   64(CX), Z16, Z12
-	VPDPBUSD   128(CX), Z17, Z13
-	VPDPBUSD   192(CX), Z18, Z14
-	VMOVDQU8   (DI), Z15
-	VMOVDQU8   (DI)(DX*1), Z18
-	VMOVDQU8   (DI)(DX*2), Z16
-	ADDQ       BX, DI
-	VPUNPCKLBW Z18, Z15, Z17
-	VPUNPCKHBW Z18, Z15, Z15
-	VPUNPCKLBW Z16, Z16, Z18
-	VPUNPCKHBW Z16, Z16, Z16
-	VPUNPCKLWD Z18, Z17, Z19
-	VPUNPCKHWD Z18, Z17, Z20
-	VPUNPCKLWD Z16, Z15, Z21
-	VPUNPCKHWD Z16, Z15, Z22
-	VPDPBUSD   256(CX), Z19, Z11
-	VPDPBUSD   320(CX), Z20, Z12
-	VPDPBUSD   384(CX), Z21, Z13
-	VPDPBUSD   448(CX), Z22, Z14
-	VMOVDQA32  Z0, Z15
-	VMOVDQA32  Z1, Z16
-	VMOVDQA32  Z2, Z17
-	VMOVDQA32  Z3, Z18
-	VPDPBUSD   (CX), Z19, Z15
-	VPDPBUSD   64(CX), Z20, Z16
-	VPDPBUSD   128(CX), Z21, Z17
-	VPDPBUSD   192(CX), Z22, Z18
+	MOVQ       (SP), R8
+	MOVQ       8(SP), R9
+	MOVQ       72(AX), R10
+	VMOVDQU8   (R8), Z10
+	VMOVDQU8   (R8)(BX*1), Z13
+	VMOVDQU8   (R8)(BX*2), Z11
+	ADDQ       SI, R8
+	VPUNPCKLBW Z13, Z10, Z12
+	VPUNPCKHBW Z13, Z10, Z10
+	VPUNPCKLBW Z11, Z11, Z13
+	VPUNPCKHBW Z11, Z11, Z11
+	VPUNPCKLWD Z13, Z12, Z14
+	VPUNPCKHWD Z13, Z12, Z15
+	VPUNPCKLWD Z11, Z10, Z16
+	VPUNPCKHWD Z11, Z10, Z17
+	VMOVDQA32  Z0, Z10
+	VMOVDQA32  Z1, Z11
+	VMOVDQA32  Z2, Z12
+	VMOVDQA32  Z3, Z13
+	VPDPBUSD   (DX), Z14, Z10
+	VPDPBUSD   64(DX), Z15, Z11
+	VPDPBUSD   128(DX), Z16, Z12
+	VPDPBUSD   192(DX), Z17, Z13
+	VMOVDQU8   (R8), Z14
+	VMOVDQU8   (R8)(BX*1), Z17
+	VMOVDQU8   (R8)(BX*2), Z15
+	ADDQ       SI, R8
+	VPUNPCKLBW Z17, Z14, Z16
+	VPUNPCKHBW Z17, Z14, Z14
+	VPUNPCKLBW Z15, Z15, Z17
+	VPUNPCKHBW Z15, Z15, Z15
+	VPUNPCKLWD Z17, Z16, Z18
+	VPUNPCKHWD Z17, Z16, Z19
+	VPUNPCKLWD Z15, Z14, Z20
+	VPUNPCKHWD Z15, Z14, Z21
+	VPDPBUSD   256(DX), Z18, Z10
+	VPDPBUSD   320(DX), Z19, Z11
+	VPDPBUSD   384(DX), Z20, Z12
+	VPDPBUSD   448(DX), Z21, Z13
+	VMOVDQA32  Z0, Z14
+	VMOVDQA32  Z1, Z15
+	VMOVDQA32  Z2, Z16
+	VMOVDQA32  Z3, Z17
+	VPDPBUSD   (DX), Z18, Z14
+	VPDPBUSD   64(DX), Z19, Z15
+	VPDPBUSD   128(DX), Z20, Z16
+	VPDPBUSD   192(DX), Z21, Z17
 
 pixel:
-	VMOVDQU8   (DI), Z19
-	VMOVDQU8   (DI)(DX*1), Z22
-	VMOVDQU8   (DI)(DX*2), Z20
-	ADDQ       BX, DI
-	VPUNPCKLBW Z22, Z19, Z21
-	VPUNPCKHBW Z22, Z19, Z19
-	VPUNPCKLBW Z20, Z20, Z22
-	VPUNPCKHBW Z20, Z20, Z20
-	VPUNPCKLWD Z22, Z21, Z23
-	VPUNPCKHWD Z22, Z21, Z24
-	VPUNPCKLWD Z20, Z19, Z25
-	VPUNPCKHWD Z20, Z19, Z26
-	VPDPBUSD   512(CX), Z23, Z11
-	VPDPBUSD   576(CX), Z24, Z12
-	VPDPBUSD   640(CX), Z25, Z13
-	VPDPBUSD   704(CX), Z26, Z14
-	VPDPBUSD   256(CX), Z23, Z15
-	VPDPBUSD   320(CX), Z24, Z16
-	VPDPBUSD   384(CX), Z25, Z17
-	VPDPBUSD   448(CX), Z26, Z18
-	VMOVDQA32  Z0, Z19
-	VMOVDQA32  Z1, Z20
-	VMOVDQA32  Z2, Z21
-	VMOVDQA32  Z3, Z22
-	VPDPBUSD   (CX), Z23, Z19
-	VPDPBUSD   64(CX), Z24, Z20
-	VPDPBUSD   128(CX), Z25, Z21
-	VPDPBUSD   192(CX), Z26, Z22
+	VMOVDQU8   (R8), Z18
+	VMOVDQU8   (R8)(BX*1), Z21
+	VMOVDQU8   (R8)(BX*2), Z19
+	ADDQ       SI, R8
+	VPUNPCKLBW Z21, Z18, Z20
+	VPUNPCKHBW Z21, Z18, Z18
+	VPUNPCKLBW Z19, Z19, Z21
+	VPUNPCKHBW Z19, Z19, Z19
+	VPUNPCKLWD Z21, Z20, Z22
+	VPUNPCKHWD Z21, Z20, Z23
+	VPUNPCKLWD Z19, Z18, Z24
+	VPUNPCKHWD Z19, Z18, Z25
+	VPDPBUSD   512(DX), Z22, Z10
+	VPDPBUSD   576(DX), Z23, Z11
+	VPDPBUSD   640(DX), Z24, Z12
+	VPDPBUSD   704(DX), Z25, Z13
+	VPDPBUSD   256(DX), Z22, Z14
+	VPDPBUSD   320(DX), Z23, Z15
+	VPDPBUSD   384(DX), Z24, Z16
+	VPDPBUSD   448(DX), Z25, Z17
+	VMOVDQA32  Z0, Z18
+	VMOVDQA32  Z1, Z19
+	VMOVDQA32  Z2, Z20
+	VMOVDQA32  Z3, Z21
+	VPDPBUSD   (DX), Z22, Z18
+	VPDPBUSD   64(DX), Z23, Z19
+	VPDPBUSD   128(DX), Z24, Z20
+	VPDPBUSD   192(DX), Z25, Z21
+	VCVTDQ2PS  Z10, Z10
+	VMULPS     Z4, Z10, Z10
+	VMINPS     Z8, Z10, Z10
+	VCVTPS2DQ  Z10, Z10
 	VCVTDQ2PS  Z11, Z11
-	VMULPS     Z4, Z11, Z11
+	VMULPS     Z5, Z11, Z11
 	VMINPS     Z8, Z11, Z11
 	VCVTPS2DQ  Z11, Z11
 	VCVTDQ2PS  Z12, Z12
-	VMULPS     Z5, Z12, Z12
+	VMULPS     Z6, Z12, Z12
 	VMINPS     Z8, Z12, Z12
 	VCVTPS2DQ  Z12, Z12
 	VCVTDQ2PS  Z13, Z13
-	VMULPS     Z6, Z13, Z13
+	VMULPS     Z7, Z13, Z13
 	VMINPS     Z8, Z13, Z13
 	VCVTPS2DQ  Z13, Z13
+	VPACKSSDW  Z11, Z10, Z10
+	VPACKSSDW  Z13, Z12, Z12
+	TESTQ      CX, CX
+	JNZ        shift0
+	VPACKUSWB  Z12, Z10, Z10
+
+shifted0:
+	VMOVDQU8   Z10, (R9)
+	ADDQ       DI, R9
+	DECQ       R10
+	JZ         done
+	VMOVDQU8   (R8), Z10
+	VMOVDQU8   (R8)(BX*1), Z13
+	VMOVDQU8   (R8)(BX*2), Z11
+	ADDQ       SI, R8
+	VPUNPCKLBW Z13, Z10, Z12
+	VPUNPCKHBW Z13, Z10, Z10
+	VPUNPCKLBW Z11, Z11, Z13
+	VPUNPCKHBW Z11, Z11, Z11
+	VPUNPCKLWD Z13, Z12, Z22
+	VPUNPCKHWD Z13, Z12, Z23
+	VPUNPCKLWD Z11, Z10, Z24
+	VPUNPCKHWD Z11, Z10, Z25
+	VPDPBUSD   512(DX), Z22, Z14
+	VPDPBUSD   576(DX), Z23, Z15
+	VPDPBUSD   640(DX), Z24, Z16
+	VPDPBUSD   704(DX), Z25, Z17
+	VPDPBUSD   256(DX), Z22, Z18
+	VPDPBUSD   320(DX), Z23, Z19
+	VPDPBUSD   384(DX), Z24, Z20
+	VPDPBUSD   448(DX), Z25, Z21
+	VMOVDQA32  Z0, Z10
+	VMOVDQA32  Z1, Z11
+	VMOVDQA32  Z2, Z12
+	VMOVDQA32  Z3, Z13
+	VPDPBUSD   (DX), Z22, Z10
+	VPDPBUSD   64(DX), Z23, Z11
+	VPDPBUSD   128(DX), Z24, Z12
+	VPDPBUSD   192(DX), Z25, Z13
 	VCVTDQ2PS  Z14, Z14
-	VMULPS     Z7, Z14, Z14
+	VMULPS     Z4, Z14, Z14
 	VMINPS     Z8, Z14, Z14
 	VCVTPS2DQ  Z14, Z14
-	VPACKSSDW  Z12, Z11, Z11
-	VPADDSW    Z9, Z11, Z11
-	VPACKSSDW  Z14, Z13, Z13
-	VPADDSW    Z9, Z13, Z13
-	VPACKUSWB  Z13, Z11, Z11
-	VPMAXUB    Z10, Z11, Z11
-	VMOVDQU8   Z11, (R8)
-	ADDQ       SI, R8
-	DECQ       R9
-	JZ         done
-	VMOVDQU8   (DI), Z11
-	VMOVDQU8   (DI)(DX*1), Z14
-	VMOVDQU8   (DI)(DX*2), Z12
-	ADDQ       BX, DI
-	VPUNPCKLBW Z14, Z11, Z13
-	VPUNPCKHBW Z14, Z11, Z11
-	VPUNPCKLBW Z12, Z12, Z14
-	VPUNPCKHBW Z12, Z12, Z12
-	VPUNPCKLWD Z14, Z13, Z23
-	VPUNPCKHWD Z14, Z13, Z24
-	VPUNPCKLWD Z12, Z11, Z25
-	VPUNPCKHWD Z12, Z11, Z26
-	VPDPBUSD   512(CX), Z23, Z15
-	VPDPBUSD   576(CX), Z24, Z16
-	VPDPBUSD   640(CX), Z25, Z17
-	VPDPBUSD   704(CX), Z26, Z18
-	VPDPBUSD   256(CX), Z23, Z19
-	VPDPBUSD   320(CX), Z24, Z20
-	VPDPBUSD   384(CX), Z25, Z21
-	VPDPBUSD   448(CX), Z26, Z22
-	VMOVDQA32  Z0, Z11
-	VMOVDQA32  Z1, Z12
-	VMOVDQA32  Z2, Z13
-	VMOVDQA32  Z3, Z14
-	VPDPBUSD   (CX), Z23, Z11
-	VPDPBUSD   64(CX), Z24, Z12
-	VPDPBUSD   128(CX), Z25, Z13
-	VPDPBUSD   192(CX), Z26, Z14
 	VCVTDQ2PS  Z15, Z15
-	VMULPS     Z4, Z15, Z15
+	VMULPS     Z5, Z15, Z15
 	VMINPS     Z8, Z15, Z15
 	VCVTPS2DQ  Z15, Z15
 	VCVTDQ2PS  Z16, Z16
-	VMULPS     Z5, Z16, Z16
+	VMULPS     Z6, Z16, Z16
 	VMINPS     Z8, Z16, Z16
 	VCVTPS2DQ  Z16, Z16
 	VCVTDQ2PS  Z17, Z17
-	VMULPS     Z6, Z17, Z17
+	VMULPS     Z7, Z17, Z17
 	VMINPS     Z8, Z17, Z17
 	VCVTPS2DQ  Z17, Z17
+	VPACKSSDW  Z15, Z14, Z14
+	VPACKSSDW  Z17, Z16, Z16
+	TESTQ      CX, CX
+	JNZ        shift1
+	VPACKUSWB  Z16, Z14, Z14
+
+shifted1:
+	VMOVDQU8   Z14, (R9)
+	ADDQ       DI, R9
+	DECQ       R10
+	JZ         done
+	VMOVDQU8   (R8), Z14
+	VMOVDQU8   (R8)(BX*1), Z17
+	VMOVDQU8   (R8)(BX*2), Z15
+	ADDQ       SI, R8
+	VPUNPCKLBW Z17, Z14, Z16
+	VPUNPCKHBW Z17, Z14, Z14
+	VPUNPCKLBW Z15, Z15, Z17
+	VPUNPCKHBW Z15, Z15, Z15
+	VPUNPCKLWD Z17, Z16, Z22
+	VPUNPCKHWD Z17, Z16, Z23
+	VPUNPCKLWD Z15, Z14, Z24
+	VPUNPCKHWD Z15, Z14, Z25
+	VPDPBUSD   512(DX), Z22, Z18
+	VPDPBUSD   576(DX), Z23, Z19
+	VPDPBUSD   640(DX), Z24, Z20
+	VPDPBUSD   704(DX), Z25, Z21
+	VPDPBUSD   256(DX), Z22, Z10
+	VPDPBUSD   320(DX), Z23, Z11
+	VPDPBUSD   384(DX), Z24, Z12
+	VPDPBUSD   448(DX), Z25, Z13
+	VMOVDQA32  Z0, Z14
+	VMOVDQA32  Z1, Z15
+	VMOVDQA32  Z2, Z16
+	VMOVDQA32  Z3, Z17
+	VPDPBUSD   (DX), Z22, Z14
+	VPDPBUSD   64(DX), Z23, Z15
+	VPDPBUSD   128(DX), Z24, Z16
+	VPDPBUSD   192(DX), Z25, Z17
 	VCVTDQ2PS  Z18, Z18
-	VMULPS     Z7, Z18, Z18
+	VMULPS     Z4, Z18, Z18
 	VMINPS     Z8, Z18, Z18
 	VCVTPS2DQ  Z18, Z18
-	VPACKSSDW  Z16, Z15, Z15
-	VPADDSW    Z9, Z15, Z15
-	VPACKSSDW  Z18, Z17, Z17
-	VPADDSW    Z9, Z17, Z17
-	VPACKUSWB  Z17, Z15, Z15
-	VPMAXUB    Z10, Z15, Z15
-	VMOVDQU8   Z15, (R8)
-	ADDQ       SI, R8
-	DECQ       R9
-	JZ         done
-	VMOVDQU8   (DI), Z15
-	VMOVDQU8   (DI)(DX*1), Z18
-	VMOVDQU8   (DI)(DX*2), Z16
-	ADDQ       BX, DI
-	VPUNPCKLBW Z18, Z15, Z17
-	VPUNPCKHBW Z18, Z15, Z15
-	VPUNPCKLBW Z16, Z16, Z18
-	VPUNPCKHBW Z16, Z16, Z16
-	VPUNPCKLWD Z18, Z17, Z23
-	VPUNPCKHWD Z18, Z17, Z24
-	VPUNPCKLWD Z16, Z15, Z25
-	VPUNPCKHWD Z16, Z15, Z26
-	VPDPBUSD   512(CX), Z23, Z19
-	VPDPBUSD   576(CX), Z24, Z20
-	VPDPBUSD   640(CX), Z25, Z21
-	VPDPBUSD   704(CX), Z26, Z22
-	VPDPBUSD   256(CX), Z23, Z11
-	VPDPBUSD   320(CX), Z24, Z12
-	VPDPBUSD   384(CX), Z25, Z13
-	VPDPBUSD   448(CX), Z26, Z14
-	VMOVDQA32  Z0, Z15
-	VMOVDQA32  Z1, Z16
-	VMOVDQA32  Z2, Z17
-	VMOVDQA32  Z3, Z18
-	VPDPBUSD   (CX), Z23, Z15
-	VPDPBUSD   64(CX), Z24, Z16
-	VPDPBUSD   128(CX), Z25, Z17
-	VPDPBUSD   192(CX), Z26, Z18
 	VCVTDQ2PS  Z19, Z19
-	VMULPS     Z4, Z19, Z19
+	VMULPS     Z5, Z19, Z19
 	VMINPS     Z8, Z19, Z19
 	VCVTPS2DQ  Z19, Z19
 	VCVTDQ2PS  Z20, Z20
-	VMULPS     Z5, Z20, Z20
+	VMULPS     Z6, Z20, Z20
 	VMINPS     Z8, Z20, Z20
 	VCVTPS2DQ  Z20, Z20
 	VCVTDQ2PS  Z21, Z21
-	VMULPS     Z6, Z21, Z21
+	VMULPS     Z7, Z21, Z21
 	VMINPS     Z8, Z21, Z21
 	VCVTPS2DQ  Z21, Z21
-	VCVTDQ2PS  Z22, Z22
-	VMULPS     Z7, Z22, Z22
-	VMINPS     Z8, Z22, Z22
-	VCVTPS2DQ  Z22, Z22
-	VPACKSSDW  Z20, Z19, Z19
-	VPADDSW    Z9, Z19, Z19
-	VPACKSSDW  Z22, Z21, Z21
-	VPADDSW    Z9, Z21, Z21
-	VPACKUSWB  Z21, Z19, Z19
-	VPMAXUB    Z10, Z19, Z19
-	VMOVDQU8   Z19, (R8)
-	ADDQ       SI, R8
-	DECQ       R9
-	JNZ        pixel
+	VPACKSSDW  Z19, Z18, Z18
+	VPACKSSDW  Z21, Z20, Z20
+	TESTQ      CX, CX
+	JNZ        shift2
+	VPACKUSWB  Z20, Z18, Z18
+
+shifted2:
+	VMOVDQU8 Z18, (R9)
+	ADDQ     DI, R9
+	DECQ     R10
+	JNZ      pixel
 
 done:
-	MOVQ 88(AX), DI
-	ADDQ DI, (SP)
-	MOVQ 96(AX), DI
-	ADDQ DI, 8(SP)
+	MOVQ 88(AX), R8
+	ADDQ R8, (SP)
+	MOVQ 96(AX), R8
+	ADDQ R8, 8(SP)
 	DECQ 16(SP)
 	JNZ  row
 	VZEROUPPER
 	RET
+
+shift0:
+	VPADDSW      Z9, Z10, Z10
+	VPADDSW      Z9, Z12, Z12
+	VPACKUSWB    Z12, Z10, Z10
+	VPBROADCASTB 128(AX), Z11
+	VPMAXUB      Z11, Z10, Z10
+	JMP          shifted0
+
+shift1:
+	VPADDSW      Z9, Z14, Z14
+	VPADDSW      Z9, Z16, Z16
+	VPACKUSWB    Z16, Z14, Z14
+	VPBROADCASTB 128(AX), Z15
+	VPMAXUB      Z15, Z14, Z14
+	JMP          shifted1
+
+shift2:
+	VPADDSW      Z9, Z18, Z18
+	VPADDSW      Z9, Z20, Z20
+	VPACKUSWB    Z20, Z18, Z18
+	VPBROADCASTB 128(AX), Z19
+	VPMAXUB      Z19, Z18, Z18
+	JMP          shifted2
 
 // func depthwiseU8Three2x64AVX512(p *byte)
 // Requires: AVX, AVX512BW, AVX512F, AVX512VL
@@ -5154,186 +5418,205 @@ TEXT ·depthwiseU8Three2x64AVX512(SB), NOSPLIT, $24-8
 	VINSERTI32X4 $0x03, 240(CX), Z7, Z7
 	VPBROADCASTD 136(AX), Z8
 	VPBROADCASTW 144(AX), Z9
-	VPBROADCASTB 128(AX), Z10
-	MOVQ         16(AX), CX
-	MOVQ         40(AX), DX
-	MOVQ         48(AX), BX
-	MOVQ         64(AX), SI
-	MOVQ         (AX), DI
-	MOVQ         DI, (SP)
-	MOVQ         8(AX), DI
-	MOVQ         DI, 8(SP)
-	MOVQ         80(AX), DI
-	MOVQ         DI, 16(SP)
+	MOVQ         128(AX), CX
+	ORQ          144(AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         48(AX), SI
+	MOVQ         64(AX), DI
+	MOVQ         (AX), R8
+	MOVQ         R8, (SP)
+	MOVQ         8(AX), R8
+	MOVQ         R8, 8(SP)
+	MOVQ         80(AX), R8
+	MOVQ         R8, 16(SP)
 
 row:
-	MOVQ       (SP), DI
-	MOVQ       8(SP), R8
-	MOVQ       72(AX), R9
-	VMOVDQU8   (DI), Z11
-	VMOVDQU8   (DI)(DX*1), Z14
-	VMOVDQU8   (DI)(DX*2), Z12
-	ADDQ       BX, DI
-	VPUNPCKLBW Z14, Z11, Z13
-	VPUNPCKHBW Z14, Z11, Z11
-	VPUNPCKLBW Z12, Z12, Z14
-	VPUNPCKHBW Z12, Z12, Z12
-	VPUNPCKLWD Z14, Z13, Z15
-	VPUNPCKHWD Z14, Z13, Z16
-	VPUNPCKLWD Z12, Z11, Z17
-	VPUNPCKHWD Z12, Z11, Z18
-	VMOVDQA32  Z0, Z11
-	VMOVDQA32  Z1, Z12
-	VMOVDQA32  Z2, Z13
-	VMOVDQA32  Z3, Z14
-	VPDPBUSD   (CX), Z15, Z11
-	VPDPBUSD   64(CX), Z16, Z12
-	VPDPBUSD   128(CX), Z17, Z13
-	VPDPBUSD   192(CX), Z18, Z14
+	MOVQ       (SP), R8
+	MOVQ       8(SP), R9
+	MOVQ       72(AX), R10
+	VMOVDQU8   (R8), Z10
+	VMOVDQU8   (R8)(BX*1), Z13
+	VMOVDQU8   (R8)(BX*2), Z11
+	ADDQ       SI, R8
+	VPUNPCKLBW Z13, Z10, Z12
+	VPUNPCKHBW Z13, Z10, Z10
+	VPUNPCKLBW Z11, Z11, Z13
+	VPUNPCKHBW Z11, Z11, Z11
+	VPUNPCKLWD Z13, Z12, Z14
+	VPUNPCKHWD Z13, Z12, Z15
+	VPUNPCKLWD Z11, Z10, Z16
+	VPUNPCKHWD Z11, Z10, Z17
+	VMOVDQA32  Z0, Z10
+	VMOVDQA32  Z1, Z11
+	VMOVDQA32  Z2, Z12
+	VMOVDQA32  Z3, Z13
+	VPDPBUSD   (DX), Z14, Z10
+	VPDPBUSD   64(DX), Z15, Z11
+	VPDPBUSD   128(DX), Z16, Z12
+	VPDPBUSD   192(DX), Z17, Z13
 
 pixel:
-	VMOVDQU8   (DI), Z15
-	VMOVDQU8   (DI)(DX*1), Z16
-	VMOVDQU8   (DI)(DX*2), Z17
-	ADDQ       BX, DI
-	VPUNPCKLBW Z16, Z15, Z18
-	VPUNPCKHBW Z16, Z15, Z15
-	VPUNPCKLBW Z17, Z17, Z16
-	VPUNPCKHBW Z17, Z17, Z17
-	VPUNPCKLWD Z16, Z18, Z19
-	VPUNPCKHWD Z16, Z18, Z16
-	VPUNPCKLWD Z17, Z15, Z18
-	VPUNPCKHWD Z17, Z15, Z15
-	VPDPBUSD   256(CX), Z19, Z11
-	VPDPBUSD   320(CX), Z16, Z12
-	VPDPBUSD   384(CX), Z18, Z13
-	VPDPBUSD   448(CX), Z15, Z14
-	VMOVDQU8   (DI), Z15
-	VMOVDQU8   (DI)(DX*1), Z18
-	VMOVDQU8   (DI)(DX*2), Z16
-	ADDQ       BX, DI
-	VPUNPCKLBW Z18, Z15, Z17
-	VPUNPCKHBW Z18, Z15, Z15
-	VPUNPCKLBW Z16, Z16, Z18
+	VMOVDQU8   (R8), Z14
+	VMOVDQU8   (R8)(BX*1), Z15
+	VMOVDQU8   (R8)(BX*2), Z16
+	ADDQ       SI, R8
+	VPUNPCKLBW Z15, Z14, Z17
+	VPUNPCKHBW Z15, Z14, Z14
+	VPUNPCKLBW Z16, Z16, Z15
 	VPUNPCKHBW Z16, Z16, Z16
-	VPUNPCKLWD Z18, Z17, Z19
-	VPUNPCKHWD Z18, Z17, Z20
-	VPUNPCKLWD Z16, Z15, Z21
-	VPUNPCKHWD Z16, Z15, Z22
-	VPDPBUSD   512(CX), Z19, Z11
-	VPDPBUSD   576(CX), Z20, Z12
-	VPDPBUSD   640(CX), Z21, Z13
-	VPDPBUSD   704(CX), Z22, Z14
-	VMOVDQA32  Z0, Z15
-	VMOVDQA32  Z1, Z16
-	VMOVDQA32  Z2, Z17
-	VMOVDQA32  Z3, Z18
-	VPDPBUSD   (CX), Z19, Z15
-	VPDPBUSD   64(CX), Z20, Z16
-	VPDPBUSD   128(CX), Z21, Z17
-	VPDPBUSD   192(CX), Z22, Z18
+	VPUNPCKLWD Z15, Z17, Z18
+	VPUNPCKHWD Z15, Z17, Z15
+	VPUNPCKLWD Z16, Z14, Z17
+	VPUNPCKHWD Z16, Z14, Z14
+	VPDPBUSD   256(DX), Z18, Z10
+	VPDPBUSD   320(DX), Z15, Z11
+	VPDPBUSD   384(DX), Z17, Z12
+	VPDPBUSD   448(DX), Z14, Z13
+	VMOVDQU8   (R8), Z14
+	VMOVDQU8   (R8)(BX*1), Z17
+	VMOVDQU8   (R8)(BX*2), Z15
+	ADDQ       SI, R8
+	VPUNPCKLBW Z17, Z14, Z16
+	VPUNPCKHBW Z17, Z14, Z14
+	VPUNPCKLBW Z15, Z15, Z17
+	VPUNPCKHBW Z15, Z15, Z15
+	VPUNPCKLWD Z17, Z16, Z18
+	VPUNPCKHWD Z17, Z16, Z19
+	VPUNPCKLWD Z15, Z14, Z20
+	VPUNPCKHWD Z15, Z14, Z21
+	VPDPBUSD   512(DX), Z18, Z10
+	VPDPBUSD   576(DX), Z19, Z11
+	VPDPBUSD   640(DX), Z20, Z12
+	VPDPBUSD   704(DX), Z21, Z13
+	VMOVDQA32  Z0, Z14
+	VMOVDQA32  Z1, Z15
+	VMOVDQA32  Z2, Z16
+	VMOVDQA32  Z3, Z17
+	VPDPBUSD   (DX), Z18, Z14
+	VPDPBUSD   64(DX), Z19, Z15
+	VPDPBUSD   128(DX), Z20, Z16
+	VPDPBUSD   192(DX), Z21, Z17
+	VCVTDQ2PS  Z10, Z10
+	VMULPS     Z4, Z10, Z10
+	VMINPS     Z8, Z10, Z10
+	VCVTPS2DQ  Z10, Z10
 	VCVTDQ2PS  Z11, Z11
-	VMULPS     Z4, Z11, Z11
+	VMULPS     Z5, Z11, Z11
 	VMINPS     Z8, Z11, Z11
 	VCVTPS2DQ  Z11, Z11
 	VCVTDQ2PS  Z12, Z12
-	VMULPS     Z5, Z12, Z12
+	VMULPS     Z6, Z12, Z12
 	VMINPS     Z8, Z12, Z12
 	VCVTPS2DQ  Z12, Z12
 	VCVTDQ2PS  Z13, Z13
-	VMULPS     Z6, Z13, Z13
+	VMULPS     Z7, Z13, Z13
 	VMINPS     Z8, Z13, Z13
 	VCVTPS2DQ  Z13, Z13
+	VPACKSSDW  Z11, Z10, Z10
+	VPACKSSDW  Z13, Z12, Z12
+	TESTQ      CX, CX
+	JNZ        shift0
+	VPACKUSWB  Z12, Z10, Z10
+
+shifted0:
+	VMOVDQU8   Z10, (R9)
+	ADDQ       DI, R9
+	DECQ       R10
+	JZ         done
+	VMOVDQU8   (R8), Z10
+	VMOVDQU8   (R8)(BX*1), Z11
+	VMOVDQU8   (R8)(BX*2), Z12
+	ADDQ       SI, R8
+	VPUNPCKLBW Z11, Z10, Z13
+	VPUNPCKHBW Z11, Z10, Z10
+	VPUNPCKLBW Z12, Z12, Z11
+	VPUNPCKHBW Z12, Z12, Z12
+	VPUNPCKLWD Z11, Z13, Z18
+	VPUNPCKHWD Z11, Z13, Z11
+	VPUNPCKLWD Z12, Z10, Z13
+	VPUNPCKHWD Z12, Z10, Z10
+	VPDPBUSD   256(DX), Z18, Z14
+	VPDPBUSD   320(DX), Z11, Z15
+	VPDPBUSD   384(DX), Z13, Z16
+	VPDPBUSD   448(DX), Z10, Z17
+	VMOVDQU8   (R8), Z10
+	VMOVDQU8   (R8)(BX*1), Z13
+	VMOVDQU8   (R8)(BX*2), Z11
+	ADDQ       SI, R8
+	VPUNPCKLBW Z13, Z10, Z12
+	VPUNPCKHBW Z13, Z10, Z10
+	VPUNPCKLBW Z11, Z11, Z13
+	VPUNPCKHBW Z11, Z11, Z11
+	VPUNPCKLWD Z13, Z12, Z18
+	VPUNPCKHWD Z13, Z12, Z19
+	VPUNPCKLWD Z11, Z10, Z20
+	VPUNPCKHWD Z11, Z10, Z21
+	VPDPBUSD   512(DX), Z18, Z14
+	VPDPBUSD   576(DX), Z19, Z15
+	VPDPBUSD   640(DX), Z20, Z16
+	VPDPBUSD   704(DX), Z21, Z17
+	VMOVDQA32  Z0, Z10
+	VMOVDQA32  Z1, Z11
+	VMOVDQA32  Z2, Z12
+	VMOVDQA32  Z3, Z13
+	VPDPBUSD   (DX), Z18, Z10
+	VPDPBUSD   64(DX), Z19, Z11
+	VPDPBUSD   128(DX), Z20, Z12
+	VPDPBUSD   192(DX), Z21, Z13
 	VCVTDQ2PS  Z14, Z14
-	VMULPS     Z7, Z14, Z14
+	VMULPS     Z4, Z14, Z14
 	VMINPS     Z8, Z14, Z14
 	VCVTPS2DQ  Z14, Z14
-	VPACKSSDW  Z12, Z11, Z11
-	VPADDSW    Z9, Z11, Z11
-	VPACKSSDW  Z14, Z13, Z13
-	VPADDSW    Z9, Z13, Z13
-	VPACKUSWB  Z13, Z11, Z11
-	VPMAXUB    Z10, Z11, Z11
-	VMOVDQU8   Z11, (R8)
-	ADDQ       SI, R8
-	DECQ       R9
-	JZ         done
-	VMOVDQU8   (DI), Z11
-	VMOVDQU8   (DI)(DX*1), Z12
-	VMOVDQU8   (DI)(DX*2), Z13
-	ADDQ       BX, DI
-	VPUNPCKLBW Z12, Z11, Z14
-	VPUNPCKHBW Z12, Z11, Z11
-	VPUNPCKLBW Z13, Z13, Z12
-	VPUNPCKHBW Z13, Z13, Z13
-	VPUNPCKLWD Z12, Z14, Z19
-	VPUNPCKHWD Z12, Z14, Z12
-	VPUNPCKLWD Z13, Z11, Z14
-	VPUNPCKHWD Z13, Z11, Z11
-	VPDPBUSD   256(CX), Z19, Z15
-	VPDPBUSD   320(CX), Z12, Z16
-	VPDPBUSD   384(CX), Z14, Z17
-	VPDPBUSD   448(CX), Z11, Z18
-	VMOVDQU8   (DI), Z11
-	VMOVDQU8   (DI)(DX*1), Z14
-	VMOVDQU8   (DI)(DX*2), Z12
-	ADDQ       BX, DI
-	VPUNPCKLBW Z14, Z11, Z13
-	VPUNPCKHBW Z14, Z11, Z11
-	VPUNPCKLBW Z12, Z12, Z14
-	VPUNPCKHBW Z12, Z12, Z12
-	VPUNPCKLWD Z14, Z13, Z19
-	VPUNPCKHWD Z14, Z13, Z20
-	VPUNPCKLWD Z12, Z11, Z21
-	VPUNPCKHWD Z12, Z11, Z22
-	VPDPBUSD   512(CX), Z19, Z15
-	VPDPBUSD   576(CX), Z20, Z16
-	VPDPBUSD   640(CX), Z21, Z17
-	VPDPBUSD   704(CX), Z22, Z18
-	VMOVDQA32  Z0, Z11
-	VMOVDQA32  Z1, Z12
-	VMOVDQA32  Z2, Z13
-	VMOVDQA32  Z3, Z14
-	VPDPBUSD   (CX), Z19, Z11
-	VPDPBUSD   64(CX), Z20, Z12
-	VPDPBUSD   128(CX), Z21, Z13
-	VPDPBUSD   192(CX), Z22, Z14
 	VCVTDQ2PS  Z15, Z15
-	VMULPS     Z4, Z15, Z15
+	VMULPS     Z5, Z15, Z15
 	VMINPS     Z8, Z15, Z15
 	VCVTPS2DQ  Z15, Z15
 	VCVTDQ2PS  Z16, Z16
-	VMULPS     Z5, Z16, Z16
+	VMULPS     Z6, Z16, Z16
 	VMINPS     Z8, Z16, Z16
 	VCVTPS2DQ  Z16, Z16
 	VCVTDQ2PS  Z17, Z17
-	VMULPS     Z6, Z17, Z17
+	VMULPS     Z7, Z17, Z17
 	VMINPS     Z8, Z17, Z17
 	VCVTPS2DQ  Z17, Z17
-	VCVTDQ2PS  Z18, Z18
-	VMULPS     Z7, Z18, Z18
-	VMINPS     Z8, Z18, Z18
-	VCVTPS2DQ  Z18, Z18
-	VPACKSSDW  Z16, Z15, Z15
-	VPADDSW    Z9, Z15, Z15
-	VPACKSSDW  Z18, Z17, Z17
-	VPADDSW    Z9, Z17, Z17
-	VPACKUSWB  Z17, Z15, Z15
-	VPMAXUB    Z10, Z15, Z15
-	VMOVDQU8   Z15, (R8)
-	ADDQ       SI, R8
-	DECQ       R9
-	JNZ        pixel
+	VPACKSSDW  Z15, Z14, Z14
+	VPACKSSDW  Z17, Z16, Z16
+	TESTQ      CX, CX
+	JNZ        shift1
+	VPACKUSWB  Z16, Z14, Z14
+
+shifted1:
+	VMOVDQU8 Z14, (R9)
+	ADDQ     DI, R9
+	DECQ     R10
+	JNZ      pixel
 
 done:
-	MOVQ 88(AX), DI
-	ADDQ DI, (SP)
-	MOVQ 96(AX), DI
-	ADDQ DI, 8(SP)
+	MOVQ 88(AX), R8
+	ADDQ R8, (SP)
+	MOVQ 96(AX), R8
+	ADDQ R8, 8(SP)
 	DECQ 16(SP)
 	JNZ  row
 	VZEROUPPER
 	RET
+
+shift0:
+	VPADDSW      Z9, Z10, Z10
+	VPADDSW      Z9, Z12, Z12
+	VPACKUSWB    Z12, Z10, Z10
+	VPBROADCASTB 128(AX), Z11
+	VPMAXUB      Z11, Z10, Z10
+	JMP          shifted0
+
+shift1:
+	VPADDSW      Z9, Z14, Z14
+	VPADDSW      Z9, Z16, Z16
+	VPACKUSWB    Z16, Z14, Z14
+	VPBROADCASTB 128(AX), Z15
+	VPMAXUB      Z15, Z14, Z14
+	JMP          shifted1
 
 // func depthwiseU8Tapsx32AVX512(p *byte)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL
@@ -5359,91 +5642,101 @@ TEXT ·depthwiseU8Tapsx32AVX512(SB), NOSPLIT, $24-8
 	VINSERTI32X4 $0x01, 112(CX), Y7, Y7
 	VPBROADCASTD 136(AX), Y8
 	VPBROADCASTW 144(AX), Y9
-	VPBROADCASTB 128(AX), Y10
-	MOVQ         16(AX), CX
-	MOVQ         56(AX), DX
-	MOVQ         64(AX), BX
-	MOVQ         (AX), SI
-	MOVQ         SI, (SP)
-	MOVQ         8(AX), SI
-	MOVQ         SI, 8(SP)
-	MOVQ         80(AX), SI
-	MOVQ         SI, 16(SP)
+	MOVQ         128(AX), CX
+	ORQ          144(AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         56(AX), BX
+	MOVQ         64(AX), SI
+	MOVQ         (AX), DI
+	MOVQ         DI, (SP)
+	MOVQ         8(AX), DI
+	MOVQ         DI, 8(SP)
+	MOVQ         80(AX), DI
+	MOVQ         DI, 16(SP)
 
 row:
-	MOVQ (SP), R10
-	MOVQ 8(SP), R11
-	MOVQ 72(AX), R12
+	MOVQ (SP), R11
+	MOVQ 8(SP), R12
+	MOVQ 72(AX), R13
 
 pixel:
-	VMOVDQA32 Y0, Y11
-	VMOVDQA32 Y1, Y12
-	VMOVDQA32 Y2, Y13
-	VMOVDQA32 Y3, Y14
-	MOVQ      CX, SI
-	MOVQ      112(AX), DI
-	MOVQ      120(AX), R8
+	VMOVDQA32 Y0, Y10
+	VMOVDQA32 Y1, Y11
+	VMOVDQA32 Y2, Y12
+	VMOVDQA32 Y3, Y13
+	MOVQ      DX, DI
+	MOVQ      112(AX), R8
+	MOVQ      120(AX), R9
 
 group:
-	MOVQ       (DI), R9
-	VMOVDQU8   (R10)(R9*1), Y15
-	MOVQ       8(DI), R9
-	VMOVDQU8   (R10)(R9*1), Y16
-	MOVQ       16(DI), R9
-	VMOVDQU8   (R10)(R9*1), Y17
-	MOVQ       24(DI), R9
-	VMOVDQU8   (R10)(R9*1), Y18
-	VPUNPCKLBW Y16, Y15, Y19
-	VPUNPCKHBW Y16, Y15, Y15
-	VPUNPCKLBW Y18, Y17, Y16
-	VPUNPCKHBW Y18, Y17, Y17
-	VPUNPCKLWD Y16, Y19, Y18
-	VPUNPCKHWD Y16, Y19, Y16
-	VPUNPCKLWD Y17, Y15, Y19
-	VPUNPCKHWD Y17, Y15, Y15
-	VPDPBUSD   (SI), Y18, Y11
-	VPDPBUSD   32(SI), Y16, Y12
-	VPDPBUSD   64(SI), Y19, Y13
-	VPDPBUSD   96(SI), Y15, Y14
-	ADDQ       $0x20, DI
-	ADDQ       $0x00000080, SI
-	DECQ       R8
+	MOVQ       (R8), R10
+	VMOVDQU8   (R11)(R10*1), Y14
+	MOVQ       8(R8), R10
+	VMOVDQU8   (R11)(R10*1), Y15
+	MOVQ       16(R8), R10
+	VMOVDQU8   (R11)(R10*1), Y16
+	MOVQ       24(R8), R10
+	VMOVDQU8   (R11)(R10*1), Y17
+	VPUNPCKLBW Y15, Y14, Y18
+	VPUNPCKHBW Y15, Y14, Y14
+	VPUNPCKLBW Y17, Y16, Y15
+	VPUNPCKHBW Y17, Y16, Y16
+	VPUNPCKLWD Y15, Y18, Y17
+	VPUNPCKHWD Y15, Y18, Y15
+	VPUNPCKLWD Y16, Y14, Y18
+	VPUNPCKHWD Y16, Y14, Y14
+	VPDPBUSD   (DI), Y17, Y10
+	VPDPBUSD   32(DI), Y15, Y11
+	VPDPBUSD   64(DI), Y18, Y12
+	VPDPBUSD   96(DI), Y14, Y13
+	ADDQ       $0x20, R8
+	ADDQ       $0x00000080, DI
+	DECQ       R9
 	JNZ        group
+	VCVTDQ2PS  Y10, Y10
+	VMULPS     Y4, Y10, Y10
+	VMINPS     Y8, Y10, Y10
+	VCVTPS2DQ  Y10, Y10
 	VCVTDQ2PS  Y11, Y11
-	VMULPS     Y4, Y11, Y11
+	VMULPS     Y5, Y11, Y11
 	VMINPS     Y8, Y11, Y11
 	VCVTPS2DQ  Y11, Y11
 	VCVTDQ2PS  Y12, Y12
-	VMULPS     Y5, Y12, Y12
+	VMULPS     Y6, Y12, Y12
 	VMINPS     Y8, Y12, Y12
 	VCVTPS2DQ  Y12, Y12
 	VCVTDQ2PS  Y13, Y13
-	VMULPS     Y6, Y13, Y13
+	VMULPS     Y7, Y13, Y13
 	VMINPS     Y8, Y13, Y13
 	VCVTPS2DQ  Y13, Y13
-	VCVTDQ2PS  Y14, Y14
-	VMULPS     Y7, Y14, Y14
-	VMINPS     Y8, Y14, Y14
-	VCVTPS2DQ  Y14, Y14
-	VPACKSSDW  Y12, Y11, Y11
-	VPADDSW    Y9, Y11, Y11
-	VPACKSSDW  Y14, Y13, Y13
-	VPADDSW    Y9, Y13, Y13
-	VPACKUSWB  Y13, Y11, Y11
-	VPMAXUB    Y10, Y11, Y11
-	VMOVDQU8   Y11, (R11)
-	ADDQ       DX, R10
-	ADDQ       BX, R11
-	DECQ       R12
-	JNZ        pixel
-	MOVQ       88(AX), SI
-	ADDQ       SI, (SP)
-	MOVQ       96(AX), SI
-	ADDQ       SI, 8(SP)
-	DECQ       16(SP)
-	JNZ        row
+	VPACKSSDW  Y11, Y10, Y10
+	VPACKSSDW  Y13, Y12, Y12
+	TESTQ      CX, CX
+	JNZ        shift0
+	VPACKUSWB  Y12, Y10, Y10
+
+shifted0:
+	VMOVDQU8 Y10, (R12)
+	ADDQ     BX, R11
+	ADDQ     SI, R12
+	DECQ     R13
+	JNZ      pixel
+	MOVQ     88(AX), DI
+	ADDQ     DI, (SP)
+	MOVQ     96(AX), DI
+	ADDQ     DI, 8(SP)
+	DECQ     16(SP)
+	JNZ      row
 	VZEROUPPER
 	RET
+
+shift0:
+	VPADDSW      Y9, Y10, Y10
+	VPADDSW      Y9, Y12, Y12
+	VPACKUSWB    Y12, Y10, Y10
+	VPBROADCASTB 128(AX), Y11
+	VPMAXUB      Y11, Y10, Y10
+	JMP          shifted0
 
 // func depthwiseU8Three1x32AVX512(p *byte)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL
@@ -5469,240 +5762,268 @@ TEXT ·depthwiseU8Three1x32AVX512(SB), NOSPLIT, $24-8
 	VINSERTI32X4 $0x01, 112(CX), Y7, Y7
 	VPBROADCASTD 136(AX), Y8
 	VPBROADCASTW 144(AX), Y9
-	VPBROADCASTB 128(AX), Y10
-	MOVQ         16(AX), CX
-	MOVQ         40(AX), DX
-	MOVQ         48(AX), BX
-	MOVQ         64(AX), SI
-	MOVQ         (AX), DI
-	MOVQ         DI, (SP)
-	MOVQ         8(AX), DI
-	MOVQ         DI, 8(SP)
-	MOVQ         80(AX), DI
-	MOVQ         DI, 16(SP)
+	MOVQ         128(AX), CX
+	ORQ          144(AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         48(AX), SI
+	MOVQ         64(AX), DI
+	MOVQ         (AX), R8
+	MOVQ         R8, (SP)
+	MOVQ         8(AX), R8
+	MOVQ         R8, 8(SP)
+	MOVQ         80(AX), R8
+	MOVQ         R8, 16(SP)
 
 row:
-	MOVQ       (SP), DI
-	MOVQ       8(SP), R8
-	MOVQ       72(AX), R9
-	VMOVDQU8   (DI), Y11
-	VMOVDQU8   (DI)(DX*1), Y14
-	VMOVDQU8   (DI)(DX*2), Y12
-	ADDQ       BX, DI
-	VPUNPCKLBW Y14, Y11, Y13
-	VPUNPCKHBW Y14, Y11, Y11
-	VPUNPCKLBW Y12, Y12, Y14
-	VPUNPCKHBW Y12, Y12, Y12
-	VPUNPCKLWD Y14, Y13, Y15
-	VPUNPCKHWD Y14, Y13, Y16
-	VPUNPCKLWD Y12, Y11, Y17
-	VPUNPCKHWD Y12, Y11, Y18
-	VMOVDQA32  Y0, Y11
-	VMOVDQA32  Y1, Y12
-	VMOVDQA32  Y2, Y13
-	VMOVDQA32  Y3, Y14
-	VPDPBUSD   (CX), Y15, Y11
-	VPDPBUSD   32(CX), Y16, Y12
-	VPDPBUSD   64(CX), Y17, Y13
-	VPDPBUSD   96(CX), Y18, Y14
-	VMOVDQU8   (DI), Y15
-	VMOVDQU8   (DI)(DX*1), Y18
-	VMOVDQU8   (DI)(DX*2), Y16
-	ADDQ       BX, DI
-	VPUNPCKLBW Y18, Y15, Y17
-	VPUNPCKHBW Y18, Y15, Y15
-	VPUNPCKLBW Y16, Y16, Y18
-	VPUNPCKHBW Y16, Y16, Y16
-	VPUNPCKLWD Y18, Y17, Y19
-	VPUNPCKHWD Y18, Y17, Y20
-	VPUNPCKLWD Y16, Y15, Y21
-	VPUNPCKHWD Y16, Y15, Y22
-	VPDPBUSD   128(CX), Y19, Y11
-	VPDPBUSD   160(CX), Y20, Y12
-	VPDPBUSD   192(CX), Y21, Y13
-	VPDPBUSD   224(CX), Y22, Y14
-	VMOVDQA32  Y0, Y15
-	VMOVDQA32  Y1, Y16
-	VMOVDQA32  Y2, Y17
-	VMOVDQA32  Y3, Y18
-	VPDPBUSD   (CX), Y19, Y15
-	VPDPBUSD   32(CX), Y20, Y16
-	VPDPBUSD   64(CX), Y21, Y17
-	VPDPBUSD   96(CX), Y22, Y18
+	MOVQ       (SP), R8
+	MOVQ       8(SP), R9
+	MOVQ       72(AX), R10
+	VMOVDQU8   (R8), Y10
+	VMOVDQU8   (R8)(BX*1), Y13
+	VMOVDQU8   (R8)(BX*2), Y11
+	ADDQ       SI, R8
+	VPUNPCKLBW Y13, Y10, Y12
+	VPUNPCKHBW Y13, Y10, Y10
+	VPUNPCKLBW Y11, Y11, Y13
+	VPUNPCKHBW Y11, Y11, Y11
+	VPUNPCKLWD Y13, Y12, Y14
+	VPUNPCKHWD Y13, Y12, Y15
+	VPUNPCKLWD Y11, Y10, Y16
+	VPUNPCKHWD Y11, Y10, Y17
+	VMOVDQA32  Y0, Y10
+	VMOVDQA32  Y1, Y11
+	VMOVDQA32  Y2, Y12
+	VMOVDQA32  Y3, Y13
+	VPDPBUSD   (DX), Y14, Y10
+	VPDPBUSD   32(DX), Y15, Y11
+	VPDPBUSD   64(DX), Y16, Y12
+	VPDPBUSD   96(DX), Y17, Y13
+	VMOVDQU8   (R8), Y14
+	VMOVDQU8   (R8)(BX*1), Y17
+	VMOVDQU8   (R8)(BX*2), Y15
+	ADDQ       SI, R8
+	VPUNPCKLBW Y17, Y14, Y16
+	VPUNPCKHBW Y17, Y14, Y14
+	VPUNPCKLBW Y15, Y15, Y17
+	VPUNPCKHBW Y15, Y15, Y15
+	VPUNPCKLWD Y17, Y16, Y18
+	VPUNPCKHWD Y17, Y16, Y19
+	VPUNPCKLWD Y15, Y14, Y20
+	VPUNPCKHWD Y15, Y14, Y21
+	VPDPBUSD   128(DX), Y18, Y10
+	VPDPBUSD   160(DX), Y19, Y11
+	VPDPBUSD   192(DX), Y20, Y12
+	VPDPBUSD   224(DX), Y21, Y13
+	VMOVDQA32  Y0, Y14
+	VMOVDQA32  Y1, Y15
+	VMOVDQA32  Y2, Y16
+	VMOVDQA32  Y3, Y17
+	VPDPBUSD   (DX), Y18, Y14
+	VPDPBUSD   32(DX), Y19, Y15
+	VPDPBUSD   64(DX), Y20, Y16
+	VPDPBUSD   96(DX), Y21, Y17
 
 pixel:
-	VMOVDQU8   (DI), Y19
-	VMOVDQU8   (DI)(DX*1), Y22
-	VMOVDQU8   (DI)(DX*2), Y20
-	ADDQ       BX, DI
-	VPUNPCKLBW Y22, Y19, Y21
-	VPUNPCKHBW Y22, Y19, Y19
-	VPUNPCKLBW Y20, Y20, Y22
-	VPUNPCKHBW Y20, Y20, Y20
-	VPUNPCKLWD Y22, Y21, Y23
-	VPUNPCKHWD Y22, Y21, Y24
-	VPUNPCKLWD Y20, Y19, Y25
-	VPUNPCKHWD Y20, Y19, Y26
-	VPDPBUSD   256(CX), Y23, Y11
-	VPDPBUSD   288(CX), Y24, Y12
-	VPDPBUSD   320(CX), Y25, Y13
-	VPDPBUSD   352(CX), Y26, Y14
-	VPDPBUSD   128(CX), Y23, Y15
-	VPDPBUSD   160(CX), Y24, Y16
-	VPDPBUSD   192(CX), Y25, Y17
-	VPDPBUSD   224(CX), Y26, Y18
-	VMOVDQA32  Y0, Y19
-	VMOVDQA32  Y1, Y20
-	VMOVDQA32  Y2, Y21
-	VMOVDQA32  Y3, Y22
-	VPDPBUSD   (CX), Y23, Y19
-	VPDPBUSD   32(CX), Y24, Y20
-	VPDPBUSD   64(CX), Y25, Y21
-	VPDPBUSD   96(CX), Y26, Y22
+	VMOVDQU8   (R8), Y18
+	VMOVDQU8   (R8)(BX*1), Y21
+	VMOVDQU8   (R8)(BX*2), Y19
+	ADDQ       SI, R8
+	VPUNPCKLBW Y21, Y18, Y20
+	VPUNPCKHBW Y21, Y18, Y18
+	VPUNPCKLBW Y19, Y19, Y21
+	VPUNPCKHBW Y19, Y19, Y19
+	VPUNPCKLWD Y21, Y20, Y22
+	VPUNPCKHWD Y21, Y20, Y23
+	VPUNPCKLWD Y19, Y18, Y24
+	VPUNPCKHWD Y19, Y18, Y25
+	VPDPBUSD   256(DX), Y22, Y10
+	VPDPBUSD   288(DX), Y23, Y11
+	VPDPBUSD   320(DX), Y24, Y12
+	VPDPBUSD   352(DX), Y25, Y13
+	VPDPBUSD   128(DX), Y22, Y14
+	VPDPBUSD   160(DX), Y23, Y15
+	VPDPBUSD   192(DX), Y24, Y16
+	VPDPBUSD   224(DX), Y25, Y17
+	VMOVDQA32  Y0, Y18
+	VMOVDQA32  Y1, Y19
+	VMOVDQA32  Y2, Y20
+	VMOVDQA32  Y3, Y21
+	VPDPBUSD   (DX), Y22, Y18
+	VPDPBUSD   32(DX), Y23, Y19
+	VPDPBUSD   64(DX), Y24, Y20
+	VPDPBUSD   96(DX), Y25, Y21
+	VCVTDQ2PS  Y10, Y10
+	VMULPS     Y4, Y10, Y10
+	VMINPS     Y8, Y10, Y10
+	VCVTPS2DQ  Y10, Y10
 	VCVTDQ2PS  Y11, Y11
-	VMULPS     Y4, Y11, Y11
+	VMULPS     Y5, Y11, Y11
 	VMINPS     Y8, Y11, Y11
 	VCVTPS2DQ  Y11, Y11
 	VCVTDQ2PS  Y12, Y12
-	VMULPS     Y5, Y12, Y12
+	VMULPS     Y6, Y12, Y12
 	VMINPS     Y8, Y12, Y12
 	VCVTPS2DQ  Y12, Y12
 	VCVTDQ2PS  Y13, Y13
-	VMULPS     Y6, Y13, Y13
+	VMULPS     Y7, Y13, Y13
 	VMINPS     Y8, Y13, Y13
 	VCVTPS2DQ  Y13, Y13
+	VPACKSSDW  Y11, Y10, Y10
+	VPACKSSDW  Y13, Y12, Y12
+	TESTQ      CX, CX
+	JNZ        shift0
+	VPACKUSWB  Y12, Y10, Y10
+
+shifted0:
+	VMOVDQU8   Y10, (R9)
+	ADDQ       DI, R9
+	DECQ       R10
+	JZ         done
+	VMOVDQU8   (R8), Y10
+	VMOVDQU8   (R8)(BX*1), Y13
+	VMOVDQU8   (R8)(BX*2), Y11
+	ADDQ       SI, R8
+	VPUNPCKLBW Y13, Y10, Y12
+	VPUNPCKHBW Y13, Y10, Y10
+	VPUNPCKLBW Y11, Y11, Y13
+	VPUNPCKHBW Y11, Y11, Y11
+	VPUNPCKLWD Y13, Y12, Y22
+	VPUNPCKHWD Y13, Y12, Y23
+	VPUNPCKLWD Y11, Y10, Y24
+	VPUNPCKHWD Y11, Y10, Y25
+	VPDPBUSD   256(DX), Y22, Y14
+	VPDPBUSD   288(DX), Y23, Y15
+	VPDPBUSD   320(DX), Y24, Y16
+	VPDPBUSD   352(DX), Y25, Y17
+	VPDPBUSD   128(DX), Y22, Y18
+	VPDPBUSD   160(DX), Y23, Y19
+	VPDPBUSD   192(DX), Y24, Y20
+	VPDPBUSD   224(DX), Y25, Y21
+	VMOVDQA32  Y0, Y10
+	VMOVDQA32  Y1, Y11
+	VMOVDQA32  Y2, Y12
+	VMOVDQA32  Y3, Y13
+	VPDPBUSD   (DX), Y22, Y10
+	VPDPBUSD   32(DX), Y23, Y11
+	VPDPBUSD   64(DX), Y24, Y12
+	VPDPBUSD   96(DX), Y25, Y13
 	VCVTDQ2PS  Y14, Y14
-	VMULPS     Y7, Y14, Y14
+	VMULPS     Y4, Y14, Y14
 	VMINPS     Y8, Y14, Y14
 	VCVTPS2DQ  Y14, Y14
-	VPACKSSDW  Y12, Y11, Y11
-	VPADDSW    Y9, Y11, Y11
-	VPACKSSDW  Y14, Y13, Y13
-	VPADDSW    Y9, Y13, Y13
-	VPACKUSWB  Y13, Y11, Y11
-	VPMAXUB    Y10, Y11, Y11
-	VMOVDQU8   Y11, (R8)
-	ADDQ       SI, R8
-	DECQ       R9
-	JZ         done
-	VMOVDQU8   (DI), Y11
-	VMOVDQU8   (DI)(DX*1), Y14
-	VMOVDQU8   (DI)(DX*2), Y12
-	ADDQ       BX, DI
-	VPUNPCKLBW Y14, Y11, Y13
-	VPUNPCKHBW Y14, Y11, Y11
-	VPUNPCKLBW Y12, Y12, Y14
-	VPUNPCKHBW Y12, Y12, Y12
-	VPUNPCKLWD Y14, Y13, Y23
-	VPUNPCKHWD Y14, Y13, Y24
-	VPUNPCKLWD Y12, Y11, Y25
-	VPUNPCKHWD Y12, Y11, Y26
-	VPDPBUSD   256(CX), Y23, Y15
-	VPDPBUSD   288(CX), Y24, Y16
-	VPDPBUSD   320(CX), Y25, Y17
-	VPDPBUSD   352(CX), Y26, Y18
-	VPDPBUSD   128(CX), Y23, Y19
-	VPDPBUSD   160(CX), Y24, Y20
-	VPDPBUSD   192(CX), Y25, Y21
-	VPDPBUSD   224(CX), Y26, Y22
-	VMOVDQA32  Y0, Y11
-	VMOVDQA32  Y1, Y12
-	VMOVDQA32  Y2, Y13
-	VMOVDQA32  Y3, Y14
-	VPDPBUSD   (CX), Y23, Y11
-	VPDPBUSD   32(CX), Y24, Y12
-	VPDPBUSD   64(CX), Y25, Y13
-	VPDPBUSD   96(CX), Y26, Y14
 	VCVTDQ2PS  Y15, Y15
-	VMULPS     Y4, Y15, Y15
+	VMULPS     Y5, Y15, Y15
 	VMINPS     Y8, Y15, Y15
 	VCVTPS2DQ  Y15, Y15
 	VCVTDQ2PS  Y16, Y16
-	VMULPS     Y5, Y16, Y16
+	VMULPS     Y6, Y16, Y16
 	VMINPS     Y8, Y16, Y16
 	VCVTPS2DQ  Y16, Y16
 	VCVTDQ2PS  Y17, Y17
-	VMULPS     Y6, Y17, Y17
+	VMULPS     Y7, Y17, Y17
 	VMINPS     Y8, Y17, Y17
 	VCVTPS2DQ  Y17, Y17
+	VPACKSSDW  Y15, Y14, Y14
+	VPACKSSDW  Y17, Y16, Y16
+	TESTQ      CX, CX
+	JNZ        shift1
+	VPACKUSWB  Y16, Y14, Y14
+
+shifted1:
+	VMOVDQU8   Y14, (R9)
+	ADDQ       DI, R9
+	DECQ       R10
+	JZ         done
+	VMOVDQU8   (R8), Y14
+	VMOVDQU8   (R8)(BX*1), Y17
+	VMOVDQU8   (R8)(BX*2), Y15
+	ADDQ       SI, R8
+	VPUNPCKLBW Y17, Y14, Y16
+	VPUNPCKHBW Y17, Y14, Y14
+	VPUNPCKLBW Y15, Y15, Y17
+	VPUNPCKHBW Y15, Y15, Y15
+	VPUNPCKLWD Y17, Y16, Y22
+	VPUNPCKHWD Y17, Y16, Y23
+	VPUNPCKLWD Y15, Y14, Y24
+	VPUNPCKHWD Y15, Y14, Y25
+	VPDPBUSD   256(DX), Y22, Y18
+	VPDPBUSD   288(DX), Y23, Y19
+	VPDPBUSD   320(DX), Y24, Y20
+	VPDPBUSD   352(DX), Y25, Y21
+	VPDPBUSD   128(DX), Y22, Y10
+	VPDPBUSD   160(DX), Y23, Y11
+	VPDPBUSD   192(DX), Y24, Y12
+	VPDPBUSD   224(DX), Y25, Y13
+	VMOVDQA32  Y0, Y14
+	VMOVDQA32  Y1, Y15
+	VMOVDQA32  Y2, Y16
+	VMOVDQA32  Y3, Y17
+	VPDPBUSD   (DX), Y22, Y14
+	VPDPBUSD   32(DX), Y23, Y15
+	VPDPBUSD   64(DX), Y24, Y16
+	VPDPBUSD   96(DX), Y25, Y17
 	VCVTDQ2PS  Y18, Y18
-	VMULPS     Y7, Y18, Y18
+	VMULPS     Y4, Y18, Y18
 	VMINPS     Y8, Y18, Y18
 	VCVTPS2DQ  Y18, Y18
-	VPACKSSDW  Y16, Y15, Y15
-	VPADDSW    Y9, Y15, Y15
-	VPACKSSDW  Y18, Y17, Y17
-	VPADDSW    Y9, Y17, Y17
-	VPACKUSWB  Y17, Y15, Y15
-	VPMAXUB    Y10, Y15, Y15
-	VMOVDQU8   Y15, (R8)
-	ADDQ       SI, R8
-	DECQ       R9
-	JZ         done
-	VMOVDQU8   (DI), Y15
-	VMOVDQU8   (DI)(DX*1), Y18
-	VMOVDQU8   (DI)(DX*2), Y16
-	ADDQ       BX, DI
-	VPUNPCKLBW Y18, Y15, Y17
-	VPUNPCKHBW Y18, Y15, Y15
-	VPUNPCKLBW Y16, Y16, Y18
-	VPUNPCKHBW Y16, Y16, Y16
-	VPUNPCKLWD Y18, Y17, Y23
-	VPUNPCKHWD Y18, Y17, Y24
-	VPUNPCKLWD Y16, Y15, Y25
-	VPUNPCKHWD Y16, Y15, Y26
-	VPDPBUSD   256(CX), Y23, Y19
-	VPDPBUSD   288(CX), Y24, Y20
-	VPDPBUSD   320(CX), Y25, Y21
-	VPDPBUSD   352(CX), Y26, Y22
-	VPDPBUSD   128(CX), Y23, Y11
-	VPDPBUSD   160(CX), Y24, Y12
-	VPDPBUSD   192(CX), Y25, Y13
-	VPDPBUSD   224(CX), Y26, Y14
-	VMOVDQA32  Y0, Y15
-	VMOVDQA32  Y1, Y16
-	VMOVDQA32  Y2, Y17
-	VMOVDQA32  Y3, Y18
-	VPDPBUSD   (CX), Y23, Y15
-	VPDPBUSD   32(CX), Y24, Y16
-	VPDPBUSD   64(CX), Y25, Y17
-	VPDPBUSD   96(CX), Y26, Y18
 	VCVTDQ2PS  Y19, Y19
-	VMULPS     Y4, Y19, Y19
+	VMULPS     Y5, Y19, Y19
 	VMINPS     Y8, Y19, Y19
 	VCVTPS2DQ  Y19, Y19
 	VCVTDQ2PS  Y20, Y20
-	VMULPS     Y5, Y20, Y20
+	VMULPS     Y6, Y20, Y20
 	VMINPS     Y8, Y20, Y20
 	VCVTPS2DQ  Y20, Y20
 	VCVTDQ2PS  Y21, Y21
-	VMULPS     Y6, Y21, Y21
+	VMULPS     Y7, Y21, Y21
 	VMINPS     Y8, Y21, Y21
 	VCVTPS2DQ  Y21, Y21
-	VCVTDQ2PS  Y22, Y22
-	VMULPS     Y7, Y22, Y22
-	VMINPS     Y8, Y22, Y22
-	VCVTPS2DQ  Y22, Y22
-	VPACKSSDW  Y20, Y19, Y19
-	VPADDSW    Y9, Y19, Y19
-	VPACKSSDW  Y22, Y21, Y21
-	VPADDSW    Y9, Y21, Y21
-	VPACKUSWB  Y21, Y19, Y19
-	VPMAXUB    Y10, Y19, Y19
-	VMOVDQU8   Y19, (R8)
-	ADDQ       SI, R8
-	DECQ       R9
-	JNZ        pixel
+	VPACKSSDW  Y19, Y18, Y18
+	VPACKSSDW  Y21, Y20, Y20
+	TESTQ      CX, CX
+	JNZ        shift2
+	VPACKUSWB  Y20, Y18, Y18
+
+shifted2:
+	VMOVDQU8 Y18, (R9)
+	ADDQ     DI, R9
+	DECQ     R10
+	JNZ      pixel
 
 done:
-	MOVQ 88(AX), DI
-	ADDQ DI, (SP)
-	MOVQ 96(AX), DI
-	ADDQ DI, 8(SP)
+	MOVQ 88(AX), R8
+	ADDQ R8, (SP)
+	MOVQ 96(AX), R8
+	ADDQ R8, 8(SP)
 	DECQ 16(SP)
 	JNZ  row
 	VZEROUPPER
 	RET
+
+shift0:
+	VPADDSW      Y9, Y10, Y10
+	VPADDSW      Y9, Y12, Y12
+	VPACKUSWB    Y12, Y10, Y10
+	VPBROADCASTB 128(AX), Y11
+	VPMAXUB      Y11, Y10, Y10
+	JMP          shifted0
+
+shift1:
+	VPADDSW      Y9, Y14, Y14
+	VPADDSW      Y9, Y16, Y16
+	VPACKUSWB    Y16, Y14, Y14
+	VPBROADCASTB 128(AX), Y15
+	VPMAXUB      Y15, Y14, Y14
+	JMP          shifted1
+
+shift2:
+	VPADDSW      Y9, Y18, Y18
+	VPADDSW      Y9, Y20, Y20
+	VPACKUSWB    Y20, Y18, Y18
+	VPBROADCASTB 128(AX), Y19
+	VPMAXUB      Y19, Y18, Y18
+	JMP          shifted2
 
 // func depthwiseU8Three2x32AVX512(p *byte)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL
@@ -5728,186 +6049,205 @@ TEXT ·depthwiseU8Three2x32AVX512(SB), NOSPLIT, $24-8
 	VINSERTI32X4 $0x01, 112(CX), Y7, Y7
 	VPBROADCASTD 136(AX), Y8
 	VPBROADCASTW 144(AX), Y9
-	VPBROADCASTB 128(AX), Y10
-	MOVQ         16(AX), CX
-	MOVQ         40(AX), DX
-	MOVQ         48(AX), BX
-	MOVQ         64(AX), SI
-	MOVQ         (AX), DI
-	MOVQ         DI, (SP)
-	MOVQ         8(AX), DI
-	MOVQ         DI, 8(SP)
-	MOVQ         80(AX), DI
-	MOVQ         DI, 16(SP)
+	MOVQ         128(AX), CX
+	ORQ          144(AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         48(AX), SI
+	MOVQ         64(AX), DI
+	MOVQ         (AX), R8
+	MOVQ         R8, (SP)
+	MOVQ         8(AX), R8
+	MOVQ         R8, 8(SP)
+	MOVQ         80(AX), R8
+	MOVQ         R8, 16(SP)
 
 row:
-	MOVQ       (SP), DI
-	MOVQ       8(SP), R8
-	MOVQ       72(AX), R9
-	VMOVDQU8   (DI), Y11
-	VMOVDQU8   (DI)(DX*1), Y14
-	VMOVDQU8   (DI)(DX*2), Y12
-	ADDQ       BX, DI
-	VPUNPCKLBW Y14, Y11, Y13
-	VPUNPCKHBW Y14, Y11, Y11
-	VPUNPCKLBW Y12, Y12, Y14
-	VPUNPCKHBW Y12, Y12, Y12
-	VPUNPCKLWD Y14, Y13, Y15
-	VPUNPCKHWD Y14, Y13, Y16
-	VPUNPCKLWD Y12, Y11, Y17
-	VPUNPCKHWD Y12, Y11, Y18
-	VMOVDQA32  Y0, Y11
-	VMOVDQA32  Y1, Y12
-	VMOVDQA32  Y2, Y13
-	VMOVDQA32  Y3, Y14
-	VPDPBUSD   (CX), Y15, Y11
-	VPDPBUSD   32(CX), Y16, Y12
-	VPDPBUSD   64(CX), Y17, Y13
-	VPDPBUSD   96(CX), Y18, Y14
+	MOVQ       (SP), R8
+	MOVQ       8(SP), R9
+	MOVQ       72(AX), R10
+	VMOVDQU8   (R8), Y10
+	VMOVDQU8   (R8)(BX*1), Y13
+	VMOVDQU8   (R8)(BX*2), Y11
+	ADDQ       SI, R8
+	VPUNPCKLBW Y13, Y10, Y12
+	VPUNPCKHBW Y13, Y10, Y10
+	VPUNPCKLBW Y11, Y11, Y13
+	VPUNPCKHBW Y11, Y11, Y11
+	VPUNPCKLWD Y13, Y12, Y14
+	VPUNPCKHWD Y13, Y12, Y15
+	VPUNPCKLWD Y11, Y10, Y16
+	VPUNPCKHWD Y11, Y10, Y17
+	VMOVDQA32  Y0, Y10
+	VMOVDQA32  Y1, Y11
+	VMOVDQA32  Y2, Y12
+	VMOVDQA32  Y3, Y13
+	VPDPBUSD   (DX), Y14, Y10
+	VPDPBUSD   32(DX), Y15, Y11
+	VPDPBUSD   64(DX), Y16, Y12
+	VPDPBUSD   96(DX), Y17, Y13
 
 pixel:
-	VMOVDQU8   (DI), Y15
-	VMOVDQU8   (DI)(DX*1), Y16
-	VMOVDQU8   (DI)(DX*2), Y17
-	ADDQ       BX, DI
-	VPUNPCKLBW Y16, Y15, Y18
-	VPUNPCKHBW Y16, Y15, Y15
-	VPUNPCKLBW Y17, Y17, Y16
-	VPUNPCKHBW Y17, Y17, Y17
-	VPUNPCKLWD Y16, Y18, Y19
-	VPUNPCKHWD Y16, Y18, Y16
-	VPUNPCKLWD Y17, Y15, Y18
-	VPUNPCKHWD Y17, Y15, Y15
-	VPDPBUSD   128(CX), Y19, Y11
-	VPDPBUSD   160(CX), Y16, Y12
-	VPDPBUSD   192(CX), Y18, Y13
-	VPDPBUSD   224(CX), Y15, Y14
-	VMOVDQU8   (DI), Y15
-	VMOVDQU8   (DI)(DX*1), Y18
-	VMOVDQU8   (DI)(DX*2), Y16
-	ADDQ       BX, DI
-	VPUNPCKLBW Y18, Y15, Y17
-	VPUNPCKHBW Y18, Y15, Y15
-	VPUNPCKLBW Y16, Y16, Y18
+	VMOVDQU8   (R8), Y14
+	VMOVDQU8   (R8)(BX*1), Y15
+	VMOVDQU8   (R8)(BX*2), Y16
+	ADDQ       SI, R8
+	VPUNPCKLBW Y15, Y14, Y17
+	VPUNPCKHBW Y15, Y14, Y14
+	VPUNPCKLBW Y16, Y16, Y15
 	VPUNPCKHBW Y16, Y16, Y16
-	VPUNPCKLWD Y18, Y17, Y19
-	VPUNPCKHWD Y18, Y17, Y20
-	VPUNPCKLWD Y16, Y15, Y21
-	VPUNPCKHWD Y16, Y15, Y22
-	VPDPBUSD   256(CX), Y19, Y11
-	VPDPBUSD   288(CX), Y20, Y12
-	VPDPBUSD   320(CX), Y21, Y13
-	VPDPBUSD   352(CX), Y22, Y14
-	VMOVDQA32  Y0, Y15
-	VMOVDQA32  Y1, Y16
-	VMOVDQA32  Y2, Y17
-	VMOVDQA32  Y3, Y18
-	VPDPBUSD   (CX), Y19, Y15
-	VPDPBUSD   32(CX), Y20, Y16
-	VPDPBUSD   64(CX), Y21, Y17
-	VPDPBUSD   96(CX), Y22, Y18
+	VPUNPCKLWD Y15, Y17, Y18
+	VPUNPCKHWD Y15, Y17, Y15
+	VPUNPCKLWD Y16, Y14, Y17
+	VPUNPCKHWD Y16, Y14, Y14
+	VPDPBUSD   128(DX), Y18, Y10
+	VPDPBUSD   160(DX), Y15, Y11
+	VPDPBUSD   192(DX), Y17, Y12
+	VPDPBUSD   224(DX), Y14, Y13
+	VMOVDQU8   (R8), Y14
+	VMOVDQU8   (R8)(BX*1), Y17
+	VMOVDQU8   (R8)(BX*2), Y15
+	ADDQ       SI, R8
+	VPUNPCKLBW Y17, Y14, Y16
+	VPUNPCKHBW Y17, Y14, Y14
+	VPUNPCKLBW Y15, Y15, Y17
+	VPUNPCKHBW Y15, Y15, Y15
+	VPUNPCKLWD Y17, Y16, Y18
+	VPUNPCKHWD Y17, Y16, Y19
+	VPUNPCKLWD Y15, Y14, Y20
+	VPUNPCKHWD Y15, Y14, Y21
+	VPDPBUSD   256(DX), Y18, Y10
+	VPDPBUSD   288(DX), Y19, Y11
+	VPDPBUSD   320(DX), Y20, Y12
+	VPDPBUSD   352(DX), Y21, Y13
+	VMOVDQA32  Y0, Y14
+	VMOVDQA32  Y1, Y15
+	VMOVDQA32  Y2, Y16
+	VMOVDQA32  Y3, Y17
+	VPDPBUSD   (DX), Y18, Y14
+	VPDPBUSD   32(DX), Y19, Y15
+	VPDPBUSD   64(DX), Y20, Y16
+	VPDPBUSD   96(DX), Y21, Y17
+	VCVTDQ2PS  Y10, Y10
+	VMULPS     Y4, Y10, Y10
+	VMINPS     Y8, Y10, Y10
+	VCVTPS2DQ  Y10, Y10
 	VCVTDQ2PS  Y11, Y11
-	VMULPS     Y4, Y11, Y11
+	VMULPS     Y5, Y11, Y11
 	VMINPS     Y8, Y11, Y11
 	VCVTPS2DQ  Y11, Y11
 	VCVTDQ2PS  Y12, Y12
-	VMULPS     Y5, Y12, Y12
+	VMULPS     Y6, Y12, Y12
 	VMINPS     Y8, Y12, Y12
 	VCVTPS2DQ  Y12, Y12
 	VCVTDQ2PS  Y13, Y13
-	VMULPS     Y6, Y13, Y13
+	VMULPS     Y7, Y13, Y13
 	VMINPS     Y8, Y13, Y13
 	VCVTPS2DQ  Y13, Y13
+	VPACKSSDW  Y11, Y10, Y10
+	VPACKSSDW  Y13, Y12, Y12
+	TESTQ      CX, CX
+	JNZ        shift0
+	VPACKUSWB  Y12, Y10, Y10
+
+shifted0:
+	VMOVDQU8   Y10, (R9)
+	ADDQ       DI, R9
+	DECQ       R10
+	JZ         done
+	VMOVDQU8   (R8), Y10
+	VMOVDQU8   (R8)(BX*1), Y11
+	VMOVDQU8   (R8)(BX*2), Y12
+	ADDQ       SI, R8
+	VPUNPCKLBW Y11, Y10, Y13
+	VPUNPCKHBW Y11, Y10, Y10
+	VPUNPCKLBW Y12, Y12, Y11
+	VPUNPCKHBW Y12, Y12, Y12
+	VPUNPCKLWD Y11, Y13, Y18
+	VPUNPCKHWD Y11, Y13, Y11
+	VPUNPCKLWD Y12, Y10, Y13
+	VPUNPCKHWD Y12, Y10, Y10
+	VPDPBUSD   128(DX), Y18, Y14
+	VPDPBUSD   160(DX), Y11, Y15
+	VPDPBUSD   192(DX), Y13, Y16
+	VPDPBUSD   224(DX), Y10, Y17
+	VMOVDQU8   (R8), Y10
+	VMOVDQU8   (R8)(BX*1), Y13
+	VMOVDQU8   (R8)(BX*2), Y11
+	ADDQ       SI, R8
+	VPUNPCKLBW Y13, Y10, Y12
+	VPUNPCKHBW Y13, Y10, Y10
+	VPUNPCKLBW Y11, Y11, Y13
+	VPUNPCKHBW Y11, Y11, Y11
+	VPUNPCKLWD Y13, Y12, Y18
+	VPUNPCKHWD Y13, Y12, Y19
+	VPUNPCKLWD Y11, Y10, Y20
+	VPUNPCKHWD Y11, Y10, Y21
+	VPDPBUSD   256(DX), Y18, Y14
+	VPDPBUSD   288(DX), Y19, Y15
+	VPDPBUSD   320(DX), Y20, Y16
+	VPDPBUSD   352(DX), Y21, Y17
+	VMOVDQA32  Y0, Y10
+	VMOVDQA32  Y1, Y11
+	VMOVDQA32  Y2, Y12
+	VMOVDQA32  Y3, Y13
+	VPDPBUSD   (DX), Y18, Y10
+	VPDPBUSD   32(DX), Y19, Y11
+	VPDPBUSD   64(DX), Y20, Y12
+	VPDPBUSD   96(DX), Y21, Y13
 	VCVTDQ2PS  Y14, Y14
-	VMULPS     Y7, Y14, Y14
+	VMULPS     Y4, Y14, Y14
 	VMINPS     Y8, Y14, Y14
 	VCVTPS2DQ  Y14, Y14
-	VPACKSSDW  Y12, Y11, Y11
-	VPADDSW    Y9, Y11, Y11
-	VPACKSSDW  Y14, Y13, Y13
-	VPADDSW    Y9, Y13, Y13
-	VPACKUSWB  Y13, Y11, Y11
-	VPMAXUB    Y10, Y11, Y11
-	VMOVDQU8   Y11, (R8)
-	ADDQ       SI, R8
-	DECQ       R9
-	JZ         done
-	VMOVDQU8   (DI), Y11
-	VMOVDQU8   (DI)(DX*1), Y12
-	VMOVDQU8   (DI)(DX*2), Y13
-	ADDQ       BX, DI
-	VPUNPCKLBW Y12, Y11, Y14
-	VPUNPCKHBW Y12, Y11, Y11
-	VPUNPCKLBW Y13, Y13, Y12
-	VPUNPCKHBW Y13, Y13, Y13
-	VPUNPCKLWD Y12, Y14, Y19
-	VPUNPCKHWD Y12, Y14, Y12
-	VPUNPCKLWD Y13, Y11, Y14
-	VPUNPCKHWD Y13, Y11, Y11
-	VPDPBUSD   128(CX), Y19, Y15
-	VPDPBUSD   160(CX), Y12, Y16
-	VPDPBUSD   192(CX), Y14, Y17
-	VPDPBUSD   224(CX), Y11, Y18
-	VMOVDQU8   (DI), Y11
-	VMOVDQU8   (DI)(DX*1), Y14
-	VMOVDQU8   (DI)(DX*2), Y12
-	ADDQ       BX, DI
-	VPUNPCKLBW Y14, Y11, Y13
-	VPUNPCKHBW Y14, Y11, Y11
-	VPUNPCKLBW Y12, Y12, Y14
-	VPUNPCKHBW Y12, Y12, Y12
-	VPUNPCKLWD Y14, Y13, Y19
-	VPUNPCKHWD Y14, Y13, Y20
-	VPUNPCKLWD Y12, Y11, Y21
-	VPUNPCKHWD Y12, Y11, Y22
-	VPDPBUSD   256(CX), Y19, Y15
-	VPDPBUSD   288(CX), Y20, Y16
-	VPDPBUSD   320(CX), Y21, Y17
-	VPDPBUSD   352(CX), Y22, Y18
-	VMOVDQA32  Y0, Y11
-	VMOVDQA32  Y1, Y12
-	VMOVDQA32  Y2, Y13
-	VMOVDQA32  Y3, Y14
-	VPDPBUSD   (CX), Y19, Y11
-	VPDPBUSD   32(CX), Y20, Y12
-	VPDPBUSD   64(CX), Y21, Y13
-	VPDPBUSD   96(CX), Y22, Y14
 	VCVTDQ2PS  Y15, Y15
-	VMULPS     Y4, Y15, Y15
+	VMULPS     Y5, Y15, Y15
 	VMINPS     Y8, Y15, Y15
 	VCVTPS2DQ  Y15, Y15
 	VCVTDQ2PS  Y16, Y16
-	VMULPS     Y5, Y16, Y16
+	VMULPS     Y6, Y16, Y16
 	VMINPS     Y8, Y16, Y16
 	VCVTPS2DQ  Y16, Y16
 	VCVTDQ2PS  Y17, Y17
-	VMULPS     Y6, Y17, Y17
+	VMULPS     Y7, Y17, Y17
 	VMINPS     Y8, Y17, Y17
 	VCVTPS2DQ  Y17, Y17
-	VCVTDQ2PS  Y18, Y18
-	VMULPS     Y7, Y18, Y18
-	VMINPS     Y8, Y18, Y18
-	VCVTPS2DQ  Y18, Y18
-	VPACKSSDW  Y16, Y15, Y15
-	VPADDSW    Y9, Y15, Y15
-	VPACKSSDW  Y18, Y17, Y17
-	VPADDSW    Y9, Y17, Y17
-	VPACKUSWB  Y17, Y15, Y15
-	VPMAXUB    Y10, Y15, Y15
-	VMOVDQU8   Y15, (R8)
-	ADDQ       SI, R8
-	DECQ       R9
-	JNZ        pixel
+	VPACKSSDW  Y15, Y14, Y14
+	VPACKSSDW  Y17, Y16, Y16
+	TESTQ      CX, CX
+	JNZ        shift1
+	VPACKUSWB  Y16, Y14, Y14
+
+shifted1:
+	VMOVDQU8 Y14, (R9)
+	ADDQ     DI, R9
+	DECQ     R10
+	JNZ      pixel
 
 done:
-	MOVQ 88(AX), DI
-	ADDQ DI, (SP)
-	MOVQ 96(AX), DI
-	ADDQ DI, 8(SP)
+	MOVQ 88(AX), R8
+	ADDQ R8, (SP)
+	MOVQ 96(AX), R8
+	ADDQ R8, 8(SP)
 	DECQ 16(SP)
 	JNZ  row
 	VZEROUPPER
 	RET
+
+shift0:
+	VPADDSW      Y9, Y10, Y10
+	VPADDSW      Y9, Y12, Y12
+	VPACKUSWB    Y12, Y10, Y10
+	VPBROADCASTB 128(AX), Y11
+	VPMAXUB      Y11, Y10, Y10
+	JMP          shifted0
+
+shift1:
+	VPADDSW      Y9, Y14, Y14
+	VPADDSW      Y9, Y16, Y16
+	VPACKUSWB    Y16, Y14, Y14
+	VPBROADCASTB 128(AX), Y15
+	VPMAXUB      Y15, Y14, Y14
+	JMP          shifted1
 
 // func depthwiseU8Tapsx16AVX512(p *byte)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL
@@ -5935,91 +6275,101 @@ TEXT ·depthwiseU8Tapsx16AVX512(SB), NOSPLIT, $24-8
 	VMOVDQA32    X7, X7
 	VPBROADCASTD 136(AX), X8
 	VPBROADCASTW 144(AX), X9
-	VPBROADCASTB 128(AX), X10
-	MOVQ         16(AX), CX
-	MOVQ         56(AX), DX
-	MOVQ         64(AX), BX
-	MOVQ         (AX), SI
-	MOVQ         SI, (SP)
-	MOVQ         8(AX), SI
-	MOVQ         SI, 8(SP)
-	MOVQ         80(AX), SI
-	MOVQ         SI, 16(SP)
+	MOVQ         128(AX), CX
+	ORQ          144(AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         56(AX), BX
+	MOVQ         64(AX), SI
+	MOVQ         (AX), DI
+	MOVQ         DI, (SP)
+	MOVQ         8(AX), DI
+	MOVQ         DI, 8(SP)
+	MOVQ         80(AX), DI
+	MOVQ         DI, 16(SP)
 
 row:
-	MOVQ (SP), R10
-	MOVQ 8(SP), R11
-	MOVQ 72(AX), R12
+	MOVQ (SP), R11
+	MOVQ 8(SP), R12
+	MOVQ 72(AX), R13
 
 pixel:
-	VMOVDQA32 X0, X11
-	VMOVDQA32 X1, X12
-	VMOVDQA32 X2, X13
-	VMOVDQA32 X3, X14
-	MOVQ      CX, SI
-	MOVQ      112(AX), DI
-	MOVQ      120(AX), R8
+	VMOVDQA32 X0, X10
+	VMOVDQA32 X1, X11
+	VMOVDQA32 X2, X12
+	VMOVDQA32 X3, X13
+	MOVQ      DX, DI
+	MOVQ      112(AX), R8
+	MOVQ      120(AX), R9
 
 group:
-	MOVQ       (DI), R9
-	VMOVDQU8.Z (R10)(R9*1), K1, X15
-	MOVQ       8(DI), R9
-	VMOVDQU8.Z (R10)(R9*1), K1, X16
-	MOVQ       16(DI), R9
-	VMOVDQU8.Z (R10)(R9*1), K1, X17
-	MOVQ       24(DI), R9
-	VMOVDQU8.Z (R10)(R9*1), K1, X18
-	VPUNPCKLBW X16, X15, X19
-	VPUNPCKHBW X16, X15, X15
-	VPUNPCKLBW X18, X17, X16
-	VPUNPCKHBW X18, X17, X17
-	VPUNPCKLWD X16, X19, X18
-	VPUNPCKHWD X16, X19, X16
-	VPUNPCKLWD X17, X15, X19
-	VPUNPCKHWD X17, X15, X15
-	VPDPBUSD   (SI), X18, X11
-	VPDPBUSD   16(SI), X16, X12
-	VPDPBUSD   32(SI), X19, X13
-	VPDPBUSD   48(SI), X15, X14
-	ADDQ       $0x20, DI
-	ADDQ       $0x00000040, SI
-	DECQ       R8
+	MOVQ       (R8), R10
+	VMOVDQU8.Z (R11)(R10*1), K1, X14
+	MOVQ       8(R8), R10
+	VMOVDQU8.Z (R11)(R10*1), K1, X15
+	MOVQ       16(R8), R10
+	VMOVDQU8.Z (R11)(R10*1), K1, X16
+	MOVQ       24(R8), R10
+	VMOVDQU8.Z (R11)(R10*1), K1, X17
+	VPUNPCKLBW X15, X14, X18
+	VPUNPCKHBW X15, X14, X14
+	VPUNPCKLBW X17, X16, X15
+	VPUNPCKHBW X17, X16, X16
+	VPUNPCKLWD X15, X18, X17
+	VPUNPCKHWD X15, X18, X15
+	VPUNPCKLWD X16, X14, X18
+	VPUNPCKHWD X16, X14, X14
+	VPDPBUSD   (DI), X17, X10
+	VPDPBUSD   16(DI), X15, X11
+	VPDPBUSD   32(DI), X18, X12
+	VPDPBUSD   48(DI), X14, X13
+	ADDQ       $0x20, R8
+	ADDQ       $0x00000040, DI
+	DECQ       R9
 	JNZ        group
+	VCVTDQ2PS  X10, X10
+	VMULPS     X4, X10, X10
+	VMINPS     X8, X10, X10
+	VCVTPS2DQ  X10, X10
 	VCVTDQ2PS  X11, X11
-	VMULPS     X4, X11, X11
+	VMULPS     X5, X11, X11
 	VMINPS     X8, X11, X11
 	VCVTPS2DQ  X11, X11
 	VCVTDQ2PS  X12, X12
-	VMULPS     X5, X12, X12
+	VMULPS     X6, X12, X12
 	VMINPS     X8, X12, X12
 	VCVTPS2DQ  X12, X12
 	VCVTDQ2PS  X13, X13
-	VMULPS     X6, X13, X13
+	VMULPS     X7, X13, X13
 	VMINPS     X8, X13, X13
 	VCVTPS2DQ  X13, X13
-	VCVTDQ2PS  X14, X14
-	VMULPS     X7, X14, X14
-	VMINPS     X8, X14, X14
-	VCVTPS2DQ  X14, X14
-	VPACKSSDW  X12, X11, X11
-	VPADDSW    X9, X11, X11
-	VPACKSSDW  X14, X13, X13
-	VPADDSW    X9, X13, X13
-	VPACKUSWB  X13, X11, X11
-	VPMAXUB    X10, X11, X11
-	VMOVDQU8   X11, K1, (R11)
-	ADDQ       DX, R10
-	ADDQ       BX, R11
-	DECQ       R12
-	JNZ        pixel
-	MOVQ       88(AX), SI
-	ADDQ       SI, (SP)
-	MOVQ       96(AX), SI
-	ADDQ       SI, 8(SP)
-	DECQ       16(SP)
-	JNZ        row
+	VPACKSSDW  X11, X10, X10
+	VPACKSSDW  X13, X12, X12
+	TESTQ      CX, CX
+	JNZ        shift0
+	VPACKUSWB  X12, X10, X10
+
+shifted0:
+	VMOVDQU8 X10, K1, (R12)
+	ADDQ     BX, R11
+	ADDQ     SI, R12
+	DECQ     R13
+	JNZ      pixel
+	MOVQ     88(AX), DI
+	ADDQ     DI, (SP)
+	MOVQ     96(AX), DI
+	ADDQ     DI, 8(SP)
+	DECQ     16(SP)
+	JNZ      row
 	VZEROUPPER
 	RET
+
+shift0:
+	VPADDSW      X9, X10, X10
+	VPADDSW      X9, X12, X12
+	VPACKUSWB    X12, X10, X10
+	VPBROADCASTB 128(AX), X11
+	VPMAXUB      X11, X10, X10
+	JMP          shifted0
 
 // func depthwiseU8Three1x16AVX512(p *byte)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL
@@ -6047,240 +6397,268 @@ TEXT ·depthwiseU8Three1x16AVX512(SB), NOSPLIT, $24-8
 	VMOVDQA32    X7, X7
 	VPBROADCASTD 136(AX), X8
 	VPBROADCASTW 144(AX), X9
-	VPBROADCASTB 128(AX), X10
-	MOVQ         16(AX), CX
-	MOVQ         40(AX), DX
-	MOVQ         48(AX), BX
-	MOVQ         64(AX), SI
-	MOVQ         (AX), DI
-	MOVQ         DI, (SP)
-	MOVQ         8(AX), DI
-	MOVQ         DI, 8(SP)
-	MOVQ         80(AX), DI
-	MOVQ         DI, 16(SP)
+	MOVQ         128(AX), CX
+	ORQ          144(AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         48(AX), SI
+	MOVQ         64(AX), DI
+	MOVQ         (AX), R8
+	MOVQ         R8, (SP)
+	MOVQ         8(AX), R8
+	MOVQ         R8, 8(SP)
+	MOVQ         80(AX), R8
+	MOVQ         R8, 16(SP)
 
 row:
-	MOVQ       (SP), DI
-	MOVQ       8(SP), R8
-	MOVQ       72(AX), R9
-	VMOVDQU8.Z (DI), K1, X11
-	VMOVDQU8.Z (DI)(DX*1), K1, X14
-	VMOVDQU8.Z (DI)(DX*2), K1, X12
-	ADDQ       BX, DI
-	VPUNPCKLBW X14, X11, X13
-	VPUNPCKHBW X14, X11, X11
-	VPUNPCKLBW X12, X12, X14
-	VPUNPCKHBW X12, X12, X12
-	VPUNPCKLWD X14, X13, X15
-	VPUNPCKHWD X14, X13, X16
-	VPUNPCKLWD X12, X11, X17
-	VPUNPCKHWD X12, X11, X18
-	VMOVDQA32  X0, X11
-	VMOVDQA32  X1, X12
-	VMOVDQA32  X2, X13
-	VMOVDQA32  X3, X14
-	VPDPBUSD   (CX), X15, X11
-	VPDPBUSD   16(CX), X16, X12
-	VPDPBUSD   32(CX), X17, X13
-	VPDPBUSD   48(CX), X18, X14
-	VMOVDQU8.Z (DI), K1, X15
-	VMOVDQU8.Z (DI)(DX*1), K1, X18
-	VMOVDQU8.Z (DI)(DX*2), K1, X16
-	ADDQ       BX, DI
-	VPUNPCKLBW X18, X15, X17
-	VPUNPCKHBW X18, X15, X15
-	VPUNPCKLBW X16, X16, X18
-	VPUNPCKHBW X16, X16, X16
-	VPUNPCKLWD X18, X17, X19
-	VPUNPCKHWD X18, X17, X20
-	VPUNPCKLWD X16, X15, X21
-	VPUNPCKHWD X16, X15, X22
-	VPDPBUSD   64(CX), X19, X11
-	VPDPBUSD   80(CX), X20, X12
-	VPDPBUSD   96(CX), X21, X13
-	VPDPBUSD   112(CX), X22, X14
-	VMOVDQA32  X0, X15
-	VMOVDQA32  X1, X16
-	VMOVDQA32  X2, X17
-	VMOVDQA32  X3, X18
-	VPDPBUSD   (CX), X19, X15
-	VPDPBUSD   16(CX), X20, X16
-	VPDPBUSD   32(CX), X21, X17
-	VPDPBUSD   48(CX), X22, X18
+	MOVQ       (SP), R8
+	MOVQ       8(SP), R9
+	MOVQ       72(AX), R10
+	VMOVDQU8.Z (R8), K1, X10
+	VMOVDQU8.Z (R8)(BX*1), K1, X13
+	VMOVDQU8.Z (R8)(BX*2), K1, X11
+	ADDQ       SI, R8
+	VPUNPCKLBW X13, X10, X12
+	VPUNPCKHBW X13, X10, X10
+	VPUNPCKLBW X11, X11, X13
+	VPUNPCKHBW X11, X11, X11
+	VPUNPCKLWD X13, X12, X14
+	VPUNPCKHWD X13, X12, X15
+	VPUNPCKLWD X11, X10, X16
+	VPUNPCKHWD X11, X10, X17
+	VMOVDQA32  X0, X10
+	VMOVDQA32  X1, X11
+	VMOVDQA32  X2, X12
+	VMOVDQA32  X3, X13
+	VPDPBUSD   (DX), X14, X10
+	VPDPBUSD   16(DX), X15, X11
+	VPDPBUSD   32(DX), X16, X12
+	VPDPBUSD   48(DX), X17, X13
+	VMOVDQU8.Z (R8), K1, X14
+	VMOVDQU8.Z (R8)(BX*1), K1, X17
+	VMOVDQU8.Z (R8)(BX*2), K1, X15
+	ADDQ       SI, R8
+	VPUNPCKLBW X17, X14, X16
+	VPUNPCKHBW X17, X14, X14
+	VPUNPCKLBW X15, X15, X17
+	VPUNPCKHBW X15, X15, X15
+	VPUNPCKLWD X17, X16, X18
+	VPUNPCKHWD X17, X16, X19
+	VPUNPCKLWD X15, X14, X20
+	VPUNPCKHWD X15, X14, X21
+	VPDPBUSD   64(DX), X18, X10
+	VPDPBUSD   80(DX), X19, X11
+	VPDPBUSD   96(DX), X20, X12
+	VPDPBUSD   112(DX), X21, X13
+	VMOVDQA32  X0, X14
+	VMOVDQA32  X1, X15
+	VMOVDQA32  X2, X16
+	VMOVDQA32  X3, X17
+	VPDPBUSD   (DX), X18, X14
+	VPDPBUSD   16(DX), X19, X15
+	VPDPBUSD   32(DX), X20, X16
+	VPDPBUSD   48(DX), X21, X17
 
 pixel:
-	VMOVDQU8.Z (DI), K1, X19
-	VMOVDQU8.Z (DI)(DX*1), K1, X22
-	VMOVDQU8.Z (DI)(DX*2), K1, X20
-	ADDQ       BX, DI
-	VPUNPCKLBW X22, X19, X21
-	VPUNPCKHBW X22, X19, X19
-	VPUNPCKLBW X20, X20, X22
-	VPUNPCKHBW X20, X20, X20
-	VPUNPCKLWD X22, X21, X23
-	VPUNPCKHWD X22, X21, X24
-	VPUNPCKLWD X20, X19, X25
-	VPUNPCKHWD X20, X19, X26
-	VPDPBUSD   128(CX), X23, X11
-	VPDPBUSD   144(CX), X24, X12
-	VPDPBUSD   160(CX), X25, X13
-	VPDPBUSD   176(CX), X26, X14
-	VPDPBUSD   64(CX), X23, X15
-	VPDPBUSD   80(CX), X24, X16
-	VPDPBUSD   96(CX), X25, X17
-	VPDPBUSD   112(CX), X26, X18
-	VMOVDQA32  X0, X19
-	VMOVDQA32  X1, X20
-	VMOVDQA32  X2, X21
-	VMOVDQA32  X3, X22
-	VPDPBUSD   (CX), X23, X19
-	VPDPBUSD   16(CX), X24, X20
-	VPDPBUSD   32(CX), X25, X21
-	VPDPBUSD   48(CX), X26, X22
+	VMOVDQU8.Z (R8), K1, X18
+	VMOVDQU8.Z (R8)(BX*1), K1, X21
+	VMOVDQU8.Z (R8)(BX*2), K1, X19
+	ADDQ       SI, R8
+	VPUNPCKLBW X21, X18, X20
+	VPUNPCKHBW X21, X18, X18
+	VPUNPCKLBW X19, X19, X21
+	VPUNPCKHBW X19, X19, X19
+	VPUNPCKLWD X21, X20, X22
+	VPUNPCKHWD X21, X20, X23
+	VPUNPCKLWD X19, X18, X24
+	VPUNPCKHWD X19, X18, X25
+	VPDPBUSD   128(DX), X22, X10
+	VPDPBUSD   144(DX), X23, X11
+	VPDPBUSD   160(DX), X24, X12
+	VPDPBUSD   176(DX), X25, X13
+	VPDPBUSD   64(DX), X22, X14
+	VPDPBUSD   80(DX), X23, X15
+	VPDPBUSD   96(DX), X24, X16
+	VPDPBUSD   112(DX), X25, X17
+	VMOVDQA32  X0, X18
+	VMOVDQA32  X1, X19
+	VMOVDQA32  X2, X20
+	VMOVDQA32  X3, X21
+	VPDPBUSD   (DX), X22, X18
+	VPDPBUSD   16(DX), X23, X19
+	VPDPBUSD   32(DX), X24, X20
+	VPDPBUSD   48(DX), X25, X21
+	VCVTDQ2PS  X10, X10
+	VMULPS     X4, X10, X10
+	VMINPS     X8, X10, X10
+	VCVTPS2DQ  X10, X10
 	VCVTDQ2PS  X11, X11
-	VMULPS     X4, X11, X11
+	VMULPS     X5, X11, X11
 	VMINPS     X8, X11, X11
 	VCVTPS2DQ  X11, X11
 	VCVTDQ2PS  X12, X12
-	VMULPS     X5, X12, X12
+	VMULPS     X6, X12, X12
 	VMINPS     X8, X12, X12
 	VCVTPS2DQ  X12, X12
 	VCVTDQ2PS  X13, X13
-	VMULPS     X6, X13, X13
+	VMULPS     X7, X13, X13
 	VMINPS     X8, X13, X13
 	VCVTPS2DQ  X13, X13
+	VPACKSSDW  X11, X10, X10
+	VPACKSSDW  X13, X12, X12
+	TESTQ      CX, CX
+	JNZ        shift0
+	VPACKUSWB  X12, X10, X10
+
+shifted0:
+	VMOVDQU8   X10, K1, (R9)
+	ADDQ       DI, R9
+	DECQ       R10
+	JZ         done
+	VMOVDQU8.Z (R8), K1, X10
+	VMOVDQU8.Z (R8)(BX*1), K1, X13
+	VMOVDQU8.Z (R8)(BX*2), K1, X11
+	ADDQ       SI, R8
+	VPUNPCKLBW X13, X10, X12
+	VPUNPCKHBW X13, X10, X10
+	VPUNPCKLBW X11, X11, X13
+	VPUNPCKHBW X11, X11, X11
+	VPUNPCKLWD X13, X12, X22
+	VPUNPCKHWD X13, X12, X23
+	VPUNPCKLWD X11, X10, X24
+	VPUNPCKHWD X11, X10, X25
+	VPDPBUSD   128(DX), X22, X14
+	VPDPBUSD   144(DX), X23, X15
+	VPDPBUSD   160(DX), X24, X16
+	VPDPBUSD   176(DX), X25, X17
+	VPDPBUSD   64(DX), X22, X18
+	VPDPBUSD   80(DX), X23, X19
+	VPDPBUSD   96(DX), X24, X20
+	VPDPBUSD   112(DX), X25, X21
+	VMOVDQA32  X0, X10
+	VMOVDQA32  X1, X11
+	VMOVDQA32  X2, X12
+	VMOVDQA32  X3, X13
+	VPDPBUSD   (DX), X22, X10
+	VPDPBUSD   16(DX), X23, X11
+	VPDPBUSD   32(DX), X24, X12
+	VPDPBUSD   48(DX), X25, X13
 	VCVTDQ2PS  X14, X14
-	VMULPS     X7, X14, X14
+	VMULPS     X4, X14, X14
 	VMINPS     X8, X14, X14
 	VCVTPS2DQ  X14, X14
-	VPACKSSDW  X12, X11, X11
-	VPADDSW    X9, X11, X11
-	VPACKSSDW  X14, X13, X13
-	VPADDSW    X9, X13, X13
-	VPACKUSWB  X13, X11, X11
-	VPMAXUB    X10, X11, X11
-	VMOVDQU8   X11, K1, (R8)
-	ADDQ       SI, R8
-	DECQ       R9
-	JZ         done
-	VMOVDQU8.Z (DI), K1, X11
-	VMOVDQU8.Z (DI)(DX*1), K1, X14
-	VMOVDQU8.Z (DI)(DX*2), K1, X12
-	ADDQ       BX, DI
-	VPUNPCKLBW X14, X11, X13
-	VPUNPCKHBW X14, X11, X11
-	VPUNPCKLBW X12, X12, X14
-	VPUNPCKHBW X12, X12, X12
-	VPUNPCKLWD X14, X13, X23
-	VPUNPCKHWD X14, X13, X24
-	VPUNPCKLWD X12, X11, X25
-	VPUNPCKHWD X12, X11, X26
-	VPDPBUSD   128(CX), X23, X15
-	VPDPBUSD   144(CX), X24, X16
-	VPDPBUSD   160(CX), X25, X17
-	VPDPBUSD   176(CX), X26, X18
-	VPDPBUSD   64(CX), X23, X19
-	VPDPBUSD   80(CX), X24, X20
-	VPDPBUSD   96(CX), X25, X21
-	VPDPBUSD   112(CX), X26, X22
-	VMOVDQA32  X0, X11
-	VMOVDQA32  X1, X12
-	VMOVDQA32  X2, X13
-	VMOVDQA32  X3, X14
-	VPDPBUSD   (CX), X23, X11
-	VPDPBUSD   16(CX), X24, X12
-	VPDPBUSD   32(CX), X25, X13
-	VPDPBUSD   48(CX), X26, X14
 	VCVTDQ2PS  X15, X15
-	VMULPS     X4, X15, X15
+	VMULPS     X5, X15, X15
 	VMINPS     X8, X15, X15
 	VCVTPS2DQ  X15, X15
 	VCVTDQ2PS  X16, X16
-	VMULPS     X5, X16, X16
+	VMULPS     X6, X16, X16
 	VMINPS     X8, X16, X16
 	VCVTPS2DQ  X16, X16
 	VCVTDQ2PS  X17, X17
-	VMULPS     X6, X17, X17
+	VMULPS     X7, X17, X17
 	VMINPS     X8, X17, X17
 	VCVTPS2DQ  X17, X17
+	VPACKSSDW  X15, X14, X14
+	VPACKSSDW  X17, X16, X16
+	TESTQ      CX, CX
+	JNZ        shift1
+	VPACKUSWB  X16, X14, X14
+
+shifted1:
+	VMOVDQU8   X14, K1, (R9)
+	ADDQ       DI, R9
+	DECQ       R10
+	JZ         done
+	VMOVDQU8.Z (R8), K1, X14
+	VMOVDQU8.Z (R8)(BX*1), K1, X17
+	VMOVDQU8.Z (R8)(BX*2), K1, X15
+	ADDQ       SI, R8
+	VPUNPCKLBW X17, X14, X16
+	VPUNPCKHBW X17, X14, X14
+	VPUNPCKLBW X15, X15, X17
+	VPUNPCKHBW X15, X15, X15
+	VPUNPCKLWD X17, X16, X22
+	VPUNPCKHWD X17, X16, X23
+	VPUNPCKLWD X15, X14, X24
+	VPUNPCKHWD X15, X14, X25
+	VPDPBUSD   128(DX), X22, X18
+	VPDPBUSD   144(DX), X23, X19
+	VPDPBUSD   160(DX), X24, X20
+	VPDPBUSD   176(DX), X25, X21
+	VPDPBUSD   64(DX), X22, X10
+	VPDPBUSD   80(DX), X23, X11
+	VPDPBUSD   96(DX), X24, X12
+	VPDPBUSD   112(DX), X25, X13
+	VMOVDQA32  X0, X14
+	VMOVDQA32  X1, X15
+	VMOVDQA32  X2, X16
+	VMOVDQA32  X3, X17
+	VPDPBUSD   (DX), X22, X14
+	VPDPBUSD   16(DX), X23, X15
+	VPDPBUSD   32(DX), X24, X16
+	VPDPBUSD   48(DX), X25, X17
 	VCVTDQ2PS  X18, X18
-	VMULPS     X7, X18, X18
+	VMULPS     X4, X18, X18
 	VMINPS     X8, X18, X18
 	VCVTPS2DQ  X18, X18
-	VPACKSSDW  X16, X15, X15
-	VPADDSW    X9, X15, X15
-	VPACKSSDW  X18, X17, X17
-	VPADDSW    X9, X17, X17
-	VPACKUSWB  X17, X15, X15
-	VPMAXUB    X10, X15, X15
-	VMOVDQU8   X15, K1, (R8)
-	ADDQ       SI, R8
-	DECQ       R9
-	JZ         done
-	VMOVDQU8.Z (DI), K1, X15
-	VMOVDQU8.Z (DI)(DX*1), K1, X18
-	VMOVDQU8.Z (DI)(DX*2), K1, X16
-	ADDQ       BX, DI
-	VPUNPCKLBW X18, X15, X17
-	VPUNPCKHBW X18, X15, X15
-	VPUNPCKLBW X16, X16, X18
-	VPUNPCKHBW X16, X16, X16
-	VPUNPCKLWD X18, X17, X23
-	VPUNPCKHWD X18, X17, X24
-	VPUNPCKLWD X16, X15, X25
-	VPUNPCKHWD X16, X15, X26
-	VPDPBUSD   128(CX), X23, X19
-	VPDPBUSD   144(CX), X24, X20
-	VPDPBUSD   160(CX), X25, X21
-	VPDPBUSD   176(CX), X26, X22
-	VPDPBUSD   64(CX), X23, X11
-	VPDPBUSD   80(CX), X24, X12
-	VPDPBUSD   96(CX), X25, X13
-	VPDPBUSD   112(CX), X26, X14
-	VMOVDQA32  X0, X15
-	VMOVDQA32  X1, X16
-	VMOVDQA32  X2, X17
-	VMOVDQA32  X3, X18
-	VPDPBUSD   (CX), X23, X15
-	VPDPBUSD   16(CX), X24, X16
-	VPDPBUSD   32(CX), X25, X17
-	VPDPBUSD   48(CX), X26, X18
 	VCVTDQ2PS  X19, X19
-	VMULPS     X4, X19, X19
+	VMULPS     X5, X19, X19
 	VMINPS     X8, X19, X19
 	VCVTPS2DQ  X19, X19
 	VCVTDQ2PS  X20, X20
-	VMULPS     X5, X20, X20
+	VMULPS     X6, X20, X20
 	VMINPS     X8, X20, X20
 	VCVTPS2DQ  X20, X20
 	VCVTDQ2PS  X21, X21
-	VMULPS     X6, X21, X21
+	VMULPS     X7, X21, X21
 	VMINPS     X8, X21, X21
 	VCVTPS2DQ  X21, X21
-	VCVTDQ2PS  X22, X22
-	VMULPS     X7, X22, X22
-	VMINPS     X8, X22, X22
-	VCVTPS2DQ  X22, X22
-	VPACKSSDW  X20, X19, X19
-	VPADDSW    X9, X19, X19
-	VPACKSSDW  X22, X21, X21
-	VPADDSW    X9, X21, X21
-	VPACKUSWB  X21, X19, X19
-	VPMAXUB    X10, X19, X19
-	VMOVDQU8   X19, K1, (R8)
-	ADDQ       SI, R8
-	DECQ       R9
-	JNZ        pixel
+	VPACKSSDW  X19, X18, X18
+	VPACKSSDW  X21, X20, X20
+	TESTQ      CX, CX
+	JNZ        shift2
+	VPACKUSWB  X20, X18, X18
+
+shifted2:
+	VMOVDQU8 X18, K1, (R9)
+	ADDQ     DI, R9
+	DECQ     R10
+	JNZ      pixel
 
 done:
-	MOVQ 88(AX), DI
-	ADDQ DI, (SP)
-	MOVQ 96(AX), DI
-	ADDQ DI, 8(SP)
+	MOVQ 88(AX), R8
+	ADDQ R8, (SP)
+	MOVQ 96(AX), R8
+	ADDQ R8, 8(SP)
 	DECQ 16(SP)
 	JNZ  row
 	VZEROUPPER
 	RET
+
+shift0:
+	VPADDSW      X9, X10, X10
+	VPADDSW      X9, X12, X12
+	VPACKUSWB    X12, X10, X10
+	VPBROADCASTB 128(AX), X11
+	VPMAXUB      X11, X10, X10
+	JMP          shifted0
+
+shift1:
+	VPADDSW      X9, X14, X14
+	VPADDSW      X9, X16, X16
+	VPACKUSWB    X16, X14, X14
+	VPBROADCASTB 128(AX), X15
+	VPMAXUB      X15, X14, X14
+	JMP          shifted1
+
+shift2:
+	VPADDSW      X9, X18, X18
+	VPADDSW      X9, X20, X20
+	VPACKUSWB    X20, X18, X18
+	VPBROADCASTB 128(AX), X19
+	VPMAXUB      X19, X18, X18
+	JMP          shifted2
 
 // func depthwiseU8Three2x16AVX512(p *byte)
 // Requires: AVX, AVX2, AVX512BW, AVX512F, AVX512VL
@@ -6308,186 +6686,205 @@ TEXT ·depthwiseU8Three2x16AVX512(SB), NOSPLIT, $24-8
 	VMOVDQA32    X7, X7
 	VPBROADCASTD 136(AX), X8
 	VPBROADCASTW 144(AX), X9
-	VPBROADCASTB 128(AX), X10
-	MOVQ         16(AX), CX
-	MOVQ         40(AX), DX
-	MOVQ         48(AX), BX
-	MOVQ         64(AX), SI
-	MOVQ         (AX), DI
-	MOVQ         DI, (SP)
-	MOVQ         8(AX), DI
-	MOVQ         DI, 8(SP)
-	MOVQ         80(AX), DI
-	MOVQ         DI, 16(SP)
+	MOVQ         128(AX), CX
+	ORQ          144(AX), CX
+	MOVQ         16(AX), DX
+	MOVQ         40(AX), BX
+	MOVQ         48(AX), SI
+	MOVQ         64(AX), DI
+	MOVQ         (AX), R8
+	MOVQ         R8, (SP)
+	MOVQ         8(AX), R8
+	MOVQ         R8, 8(SP)
+	MOVQ         80(AX), R8
+	MOVQ         R8, 16(SP)
 
 row:
-	MOVQ       (SP), DI
-	MOVQ       8(SP), R8
-	MOVQ       72(AX), R9
-	VMOVDQU8.Z (DI), K1, X11
-	VMOVDQU8.Z (DI)(DX*1), K1, X14
-	VMOVDQU8.Z (DI)(DX*2), K1, X12
-	ADDQ       BX, DI
-	VPUNPCKLBW X14, X11, X13
-	VPUNPCKHBW X14, X11, X11
-	VPUNPCKLBW X12, X12, X14
-	VPUNPCKHBW X12, X12, X12
-	VPUNPCKLWD X14, X13, X15
-	VPUNPCKHWD X14, X13, X16
-	VPUNPCKLWD X12, X11, X17
-	VPUNPCKHWD X12, X11, X18
-	VMOVDQA32  X0, X11
-	VMOVDQA32  X1, X12
-	VMOVDQA32  X2, X13
-	VMOVDQA32  X3, X14
-	VPDPBUSD   (CX), X15, X11
-	VPDPBUSD   16(CX), X16, X12
-	VPDPBUSD   32(CX), X17, X13
-	VPDPBUSD   48(CX), X18, X14
+	MOVQ       (SP), R8
+	MOVQ       8(SP), R9
+	MOVQ       72(AX), R10
+	VMOVDQU8.Z (R8), K1, X10
+	VMOVDQU8.Z (R8)(BX*1), K1, X13
+	VMOVDQU8.Z (R8)(BX*2), K1, X11
+	ADDQ       SI, R8
+	VPUNPCKLBW X13, X10, X12
+	VPUNPCKHBW X13, X10, X10
+	VPUNPCKLBW X11, X11, X13
+	VPUNPCKHBW X11, X11, X11
+	VPUNPCKLWD X13, X12, X14
+	VPUNPCKHWD X13, X12, X15
+	VPUNPCKLWD X11, X10, X16
+	VPUNPCKHWD X11, X10, X17
+	VMOVDQA32  X0, X10
+	VMOVDQA32  X1, X11
+	VMOVDQA32  X2, X12
+	VMOVDQA32  X3, X13
+	VPDPBUSD   (DX), X14, X10
+	VPDPBUSD   16(DX), X15, X11
+	VPDPBUSD   32(DX), X16, X12
+	VPDPBUSD   48(DX), X17, X13
 
 pixel:
-	VMOVDQU8.Z (DI), K1, X15
-	VMOVDQU8.Z (DI)(DX*1), K1, X16
-	VMOVDQU8.Z (DI)(DX*2), K1, X17
-	ADDQ       BX, DI
-	VPUNPCKLBW X16, X15, X18
-	VPUNPCKHBW X16, X15, X15
-	VPUNPCKLBW X17, X17, X16
-	VPUNPCKHBW X17, X17, X17
-	VPUNPCKLWD X16, X18, X19
-	VPUNPCKHWD X16, X18, X16
-	VPUNPCKLWD X17, X15, X18
-	VPUNPCKHWD X17, X15, X15
-	VPDPBUSD   64(CX), X19, X11
-	VPDPBUSD   80(CX), X16, X12
-	VPDPBUSD   96(CX), X18, X13
-	VPDPBUSD   112(CX), X15, X14
-	VMOVDQU8.Z (DI), K1, X15
-	VMOVDQU8.Z (DI)(DX*1), K1, X18
-	VMOVDQU8.Z (DI)(DX*2), K1, X16
-	ADDQ       BX, DI
-	VPUNPCKLBW X18, X15, X17
-	VPUNPCKHBW X18, X15, X15
-	VPUNPCKLBW X16, X16, X18
+	VMOVDQU8.Z (R8), K1, X14
+	VMOVDQU8.Z (R8)(BX*1), K1, X15
+	VMOVDQU8.Z (R8)(BX*2), K1, X16
+	ADDQ       SI, R8
+	VPUNPCKLBW X15, X14, X17
+	VPUNPCKHBW X15, X14, X14
+	VPUNPCKLBW X16, X16, X15
 	VPUNPCKHBW X16, X16, X16
-	VPUNPCKLWD X18, X17, X19
-	VPUNPCKHWD X18, X17, X20
-	VPUNPCKLWD X16, X15, X21
-	VPUNPCKHWD X16, X15, X22
-	VPDPBUSD   128(CX), X19, X11
-	VPDPBUSD   144(CX), X20, X12
-	VPDPBUSD   160(CX), X21, X13
-	VPDPBUSD   176(CX), X22, X14
-	VMOVDQA32  X0, X15
-	VMOVDQA32  X1, X16
-	VMOVDQA32  X2, X17
-	VMOVDQA32  X3, X18
-	VPDPBUSD   (CX), X19, X15
-	VPDPBUSD   16(CX), X20, X16
-	VPDPBUSD   32(CX), X21, X17
-	VPDPBUSD   48(CX), X22, X18
+	VPUNPCKLWD X15, X17, X18
+	VPUNPCKHWD X15, X17, X15
+	VPUNPCKLWD X16, X14, X17
+	VPUNPCKHWD X16, X14, X14
+	VPDPBUSD   64(DX), X18, X10
+	VPDPBUSD   80(DX), X15, X11
+	VPDPBUSD   96(DX), X17, X12
+	VPDPBUSD   112(DX), X14, X13
+	VMOVDQU8.Z (R8), K1, X14
+	VMOVDQU8.Z (R8)(BX*1), K1, X17
+	VMOVDQU8.Z (R8)(BX*2), K1, X15
+	ADDQ       SI, R8
+	VPUNPCKLBW X17, X14, X16
+	VPUNPCKHBW X17, X14, X14
+	VPUNPCKLBW X15, X15, X17
+	VPUNPCKHBW X15, X15, X15
+	VPUNPCKLWD X17, X16, X18
+	VPUNPCKHWD X17, X16, X19
+	VPUNPCKLWD X15, X14, X20
+	VPUNPCKHWD X15, X14, X21
+	VPDPBUSD   128(DX), X18, X10
+	VPDPBUSD   144(DX), X19, X11
+	VPDPBUSD   160(DX), X20, X12
+	VPDPBUSD   176(DX), X21, X13
+	VMOVDQA32  X0, X14
+	VMOVDQA32  X1, X15
+	VMOVDQA32  X2, X16
+	VMOVDQA32  X3, X17
+	VPDPBUSD   (DX), X18, X14
+	VPDPBUSD   16(DX), X19, X15
+	VPDPBUSD   32(DX), X20, X16
+	VPDPBUSD   48(DX), X21, X17
+	VCVTDQ2PS  X10, X10
+	VMULPS     X4, X10, X10
+	VMINPS     X8, X10, X10
+	VCVTPS2DQ  X10, X10
 	VCVTDQ2PS  X11, X11
-	VMULPS     X4, X11, X11
+	VMULPS     X5, X11, X11
 	VMINPS     X8, X11, X11
 	VCVTPS2DQ  X11, X11
 	VCVTDQ2PS  X12, X12
-	VMULPS     X5, X12, X12
+	VMULPS     X6, X12, X12
 	VMINPS     X8, X12, X12
 	VCVTPS2DQ  X12, X12
 	VCVTDQ2PS  X13, X13
-	VMULPS     X6, X13, X13
+	VMULPS     X7, X13, X13
 	VMINPS     X8, X13, X13
 	VCVTPS2DQ  X13, X13
+	VPACKSSDW  X11, X10, X10
+	VPACKSSDW  X13, X12, X12
+	TESTQ      CX, CX
+	JNZ        shift0
+	VPACKUSWB  X12, X10, X10
+
+shifted0:
+	VMOVDQU8   X10, K1, (R9)
+	ADDQ       DI, R9
+	DECQ       R10
+	JZ         done
+	VMOVDQU8.Z (R8), K1, X10
+	VMOVDQU8.Z (R8)(BX*1), K1, X11
+	VMOVDQU8.Z (R8)(BX*2), K1, X12
+	ADDQ       SI, R8
+	VPUNPCKLBW X11, X10, X13
+	VPUNPCKHBW X11, X10, X10
+	VPUNPCKLBW X12, X12, X11
+	VPUNPCKHBW X12, X12, X12
+	VPUNPCKLWD X11, X13, X18
+	VPUNPCKHWD X11, X13, X11
+	VPUNPCKLWD X12, X10, X13
+	VPUNPCKHWD X12, X10, X10
+	VPDPBUSD   64(DX), X18, X14
+	VPDPBUSD   80(DX), X11, X15
+	VPDPBUSD   96(DX), X13, X16
+	VPDPBUSD   112(DX), X10, X17
+	VMOVDQU8.Z (R8), K1, X10
+	VMOVDQU8.Z (R8)(BX*1), K1, X13
+	VMOVDQU8.Z (R8)(BX*2), K1, X11
+	ADDQ       SI, R8
+	VPUNPCKLBW X13, X10, X12
+	VPUNPCKHBW X13, X10, X10
+	VPUNPCKLBW X11, X11, X13
+	VPUNPCKHBW X11, X11, X11
+	VPUNPCKLWD X13, X12, X18
+	VPUNPCKHWD X13, X12, X19
+	VPUNPCKLWD X11, X10, X20
+	VPUNPCKHWD X11, X10, X21
+	VPDPBUSD   128(DX), X18, X14
+	VPDPBUSD   144(DX), X19, X15
+	VPDPBUSD   160(DX), X20, X16
+	VPDPBUSD   176(DX), X21, X17
+	VMOVDQA32  X0, X10
+	VMOVDQA32  X1, X11
+	VMOVDQA32  X2, X12
+	VMOVDQA32  X3, X13
+	VPDPBUSD   (DX), X18, X10
+	VPDPBUSD   16(DX), X19, X11
+	VPDPBUSD   32(DX), X20, X12
+	VPDPBUSD   48(DX), X21, X13
 	VCVTDQ2PS  X14, X14
-	VMULPS     X7, X14, X14
+	VMULPS     X4, X14, X14
 	VMINPS     X8, X14, X14
 	VCVTPS2DQ  X14, X14
-	VPACKSSDW  X12, X11, X11
-	VPADDSW    X9, X11, X11
-	VPACKSSDW  X14, X13, X13
-	VPADDSW    X9, X13, X13
-	VPACKUSWB  X13, X11, X11
-	VPMAXUB    X10, X11, X11
-	VMOVDQU8   X11, K1, (R8)
-	ADDQ       SI, R8
-	DECQ       R9
-	JZ         done
-	VMOVDQU8.Z (DI), K1, X11
-	VMOVDQU8.Z (DI)(DX*1), K1, X12
-	VMOVDQU8.Z (DI)(DX*2), K1, X13
-	ADDQ       BX, DI
-	VPUNPCKLBW X12, X11, X14
-	VPUNPCKHBW X12, X11, X11
-	VPUNPCKLBW X13, X13, X12
-	VPUNPCKHBW X13, X13, X13
-	VPUNPCKLWD X12, X14, X19
-	VPUNPCKHWD X12, X14, X12
-	VPUNPCKLWD X13, X11, X14
-	VPUNPCKHWD X13, X11, X11
-	VPDPBUSD   64(CX), X19, X15
-	VPDPBUSD   80(CX), X12, X16
-	VPDPBUSD   96(CX), X14, X17
-	VPDPBUSD   112(CX), X11, X18
-	VMOVDQU8.Z (DI), K1, X11
-	VMOVDQU8.Z (DI)(DX*1), K1, X14
-	VMOVDQU8.Z (DI)(DX*2), K1, X12
-	ADDQ       BX, DI
-	VPUNPCKLBW X14, X11, X13
-	VPUNPCKHBW X14, X11, X11
-	VPUNPCKLBW X12, X12, X14
-	VPUNPCKHBW X12, X12, X12
-	VPUNPCKLWD X14, X13, X19
-	VPUNPCKHWD X14, X13, X20
-	VPUNPCKLWD X12, X11, X21
-	VPUNPCKHWD X12, X11, X22
-	VPDPBUSD   128(CX), X19, X15
-	VPDPBUSD   144(CX), X20, X16
-	VPDPBUSD   160(CX), X21, X17
-	VPDPBUSD   176(CX), X22, X18
-	VMOVDQA32  X0, X11
-	VMOVDQA32  X1, X12
-	VMOVDQA32  X2, X13
-	VMOVDQA32  X3, X14
-	VPDPBUSD   (CX), X19, X11
-	VPDPBUSD   16(CX), X20, X12
-	VPDPBUSD   32(CX), X21, X13
-	VPDPBUSD   48(CX), X22, X14
 	VCVTDQ2PS  X15, X15
-	VMULPS     X4, X15, X15
+	VMULPS     X5, X15, X15
 	VMINPS     X8, X15, X15
 	VCVTPS2DQ  X15, X15
 	VCVTDQ2PS  X16, X16
-	VMULPS     X5, X16, X16
+	VMULPS     X6, X16, X16
 	VMINPS     X8, X16, X16
 	VCVTPS2DQ  X16, X16
 	VCVTDQ2PS  X17, X17
-	VMULPS     X6, X17, X17
+	VMULPS     X7, X17, X17
 	VMINPS     X8, X17, X17
 	VCVTPS2DQ  X17, X17
-	VCVTDQ2PS  X18, X18
-	VMULPS     X7, X18, X18
-	VMINPS     X8, X18, X18
-	VCVTPS2DQ  X18, X18
-	VPACKSSDW  X16, X15, X15
-	VPADDSW    X9, X15, X15
-	VPACKSSDW  X18, X17, X17
-	VPADDSW    X9, X17, X17
-	VPACKUSWB  X17, X15, X15
-	VPMAXUB    X10, X15, X15
-	VMOVDQU8   X15, K1, (R8)
-	ADDQ       SI, R8
-	DECQ       R9
-	JNZ        pixel
+	VPACKSSDW  X15, X14, X14
+	VPACKSSDW  X17, X16, X16
+	TESTQ      CX, CX
+	JNZ        shift1
+	VPACKUSWB  X16, X14, X14
+
+shifted1:
+	VMOVDQU8 X14, K1, (R9)
+	ADDQ     DI, R9
+	DECQ     R10
+	JNZ      pixel
 
 done:
-	MOVQ 88(AX), DI
-	ADDQ DI, (SP)
-	MOVQ 96(AX), DI
-	ADDQ DI, 8(SP)
+	MOVQ 88(AX), R8
+	ADDQ R8, (SP)
+	MOVQ 96(AX), R8
+	ADDQ R8, 8(SP)
 	DECQ 16(SP)
 	JNZ  row
 	VZEROUPPER
 	RET
+
+shift0:
+	VPADDSW      X9, X10, X10
+	VPADDSW      X9, X12, X12
+	VPACKUSWB    X12, X10, X10
+	VPBROADCASTB 128(AX), X11
+	VPMAXUB      X11, X10, X10
+	JMP          shifted0
+
+shift1:
+	VPADDSW      X9, X14, X14
+	VPADDSW      X9, X16, X16
+	VPACKUSWB    X16, X14, X14
+	VPBROADCASTB 128(AX), X15
+	VPMAXUB      X15, X14, X14
+	JMP          shifted1
 
 // func depthwiseF32Threex32AVX512(p *byte)
 // Requires: AVX, AVX512F
@@ -6863,8 +7260,8 @@ loop:
 	VMINPS    Z4, Z11, Z11
 	VCVTPS2DQ Z11, Z11
 	VPACKSSDW Z9, Z8, Z8
-	VPADDSW   Z5, Z8, Z8
 	VPACKSSDW Z11, Z10, Z10
+	VPADDSW   Z5, Z8, Z8
 	VPADDSW   Z5, Z10, Z10
 	VPACKUSWB Z10, Z8, Z8
 	VPMAXUB   Z6, Z8, Z8

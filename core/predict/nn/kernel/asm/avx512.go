@@ -59,6 +59,7 @@ type tile struct {
 	cur          *cursor
 	acc          [][]VecVirtual
 	mask         [2]OpmaskVirtual
+	end          func() // emits what belongs after the function's end
 }
 
 // frame emits the function around a tile: for each of argTiles tiles, the
@@ -159,6 +160,9 @@ func (t *tile) frame(name string, unroll, aBytes int, ints bool, step func(rows 
 	JNZ(LabelRef("tile"))
 	VZEROUPPER()
 	RET()
+	if t.end != nil {
+		t.end()
+	}
 }
 
 func (t *tile) f32() {
@@ -248,6 +252,8 @@ func (t *tile) u8() {
 			VMOVUPS_Z(at(sp, v*64), t.mask[v], scale[v])
 		}
 		out := newRequant(t.p, t.perm)
+		out.mayShift(argLo, argZero)
+		t.end = out.end
 		m := load(t.p, argMask)
 		bytes := K()
 		KMOVD(m.As32(), bytes)
@@ -297,13 +303,42 @@ func (t *tile) storeRow(z VecVirtual, i int, c Register, mask OpmaskVirtual) {
 type requant struct {
 	p        Register
 	hi, zero VecVirtual
-	lo, idx  VecVirtual // taken when first needed, when registers have come free
+	lo       VecVirtual // nil: loaded from loField where it is needed
+	loField  int
+	idx      VecVirtual // taken when first needed, when registers have come free
 	permData Mem
+	shifted  GPVirtual // nonzero where Zero or Lo is; nil: not known
+	rare     []func()  // code for after the function's end
+}
+
+// like is a new register as wide as v.
+func like(v VecVirtual) VecVirtual {
+	switch v.Size() {
+	case 64:
+		return ZMM()
+	case 32:
+		return YMM()
+	}
+	return XMM()
+}
+
+// mayShift makes pack leave out Zero and Lo where both are zero, as after a
+// rectifier.
+func (q *requant) mayShift(lo, zero int) {
+	q.shifted = load(q.p, lo)
+	ORQ(at(q.p, zero), q.shifted)
+}
+
+// end emits what pack put off.
+func (q *requant) end() {
+	for _, f := range q.rare {
+		f()
+	}
 }
 
 // newRequant loads argHi (Hi-Zero as float32) and argZero.
 func newRequant(p Register, perm Mem) *requant {
-	q := &requant{p: p, hi: ZMM(), zero: ZMM(), permData: perm}
+	q := &requant{p: p, hi: ZMM(), zero: ZMM(), loField: argLo, permData: perm}
 	VBROADCASTSS(at(p, argHi), q.hi)
 	VPBROADCASTW(at(p, argZero), q.zero)
 	return q
@@ -327,22 +362,38 @@ func (q *requant) steps(x VecVirtual) {
 // pack packs up to four registers of steps into bytes: lane l of the result holds
 // four bytes of each register's lane l, in order.
 func (q *requant) pack(v []VecVirtual) VecVirtual {
-	half := func(v []VecVirtual) VecVirtual {
-		VPACKSSDW(v[len(v)-1], v[0], v[0])
-		VPADDSW(q.zero, v[0], v[0])
-		return v[0]
+	halves := []VecVirtual{}
+	for i := 0; i < len(v); i += 2 {
+		VPACKSSDW(v[min(i+1, len(v)-1)], v[i], v[i])
+		halves = append(halves, v[i])
 	}
-	z := half(v[:min(2, len(v))])
-	y := z
-	if len(v) > 2 {
-		y = half(v[2:])
+	z, y := halves[0], halves[len(halves)-1]
+	full := func() {
+		for _, h := range halves {
+			VPADDSW(q.zero, h, h)
+		}
+		VPACKUSWB(y, z, z)
+		lo := q.lo
+		if lo == nil {
+			lo = like(z)
+			VPBROADCASTB(at(q.p, q.loField), lo)
+		}
+		VPMAXUB(lo, z, z)
 	}
+	if q.shifted == nil {
+		full()
+		return z
+	}
+	name, back := fmt.Sprintf("shift%d", len(q.rare)), fmt.Sprintf("shifted%d", len(q.rare))
+	TESTQ(q.shifted, q.shifted)
+	JNZ(LabelRef(name))
 	VPACKUSWB(y, z, z)
-	if q.lo == nil {
-		q.lo = ZMM()
-		VPBROADCASTB(at(q.p, argLo), q.lo)
-	}
-	VPMAXUB(q.lo, z, z)
+	Label(back)
+	q.rare = append(q.rare, func() {
+		Label(name)
+		full()
+		JMP(LabelRef(back))
+	})
 	return z
 }
 

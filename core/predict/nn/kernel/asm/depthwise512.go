@@ -86,10 +86,10 @@ func (d *depthwiseU8) begin(name string) {
 		KMOVW(load(d.p, rowMask).As32(), d.mask)
 	}
 	d.bias, d.scale = d.gather(load(d.p, rowBias)), d.gather(load(d.p, rowScale))
-	d.out = &requant{p: d.p, hi: d.vec(), zero: d.vec(), lo: d.vec()}
+	d.out = &requant{p: d.p, hi: d.vec(), zero: d.vec(), loField: rowLo}
 	VPBROADCASTD(at(d.p, rowHi), d.out.hi)
 	VPBROADCASTW(at(d.p, rowZero), d.out.zero)
-	VPBROADCASTB(at(d.p, rowLo), d.out.lo)
+	d.out.mayShift(rowLo, rowZero)
 	d.w = load(d.p, rowW)
 }
 
@@ -197,6 +197,7 @@ func (d *depthwiseU8) general() {
 		DECQ(width)
 		JNZ(LabelRef("pixel"))
 	})
+	d.out.end()
 }
 
 // column3 interleaves the three rows of the column at src and moves on.
@@ -257,6 +258,7 @@ func (d *depthwiseU8) three(stride int) {
 		}
 		Label("done")
 	})
+	d.out.end()
 }
 
 // depthwiseF32 is output rows of a block of 16·vecs channels, masked.
