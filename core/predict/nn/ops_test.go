@@ -210,6 +210,9 @@ func TestInterleavedInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := nn.Compile(b.g, nn.Options{InputNHWC: "picture"}); !errors.Is(err, nn.ErrInput) {
+		t.Errorf("Compile with an unknown input = %v, want ErrInput", err)
+	}
 	if !slices.Equal(first[0].F32, second[0].F32) {
 		t.Errorf("planes give %v, pixels %v", first[0].F32, second[0].F32)
 	}

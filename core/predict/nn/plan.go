@@ -3,6 +3,7 @@ package nn
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/predict/onnx"
 )
@@ -49,9 +50,15 @@ type compiler struct {
 // Compile turns g into a plan. g is not changed and not kept.
 //
 // It returns ErrUnsupported naming the node for what it cannot run, ErrMemory before taking more
-// than Options.Memory, ErrWork for more than Options.Work, and the errors of onnx.Graph.Infer.
+// than Options.Memory, ErrWork for more than Options.Work, ErrInput where Options.InputNHWC names no
+// picture, and the errors of onnx.Graph.Infer.
 func Compile(g *onnx.Graph, o Options) (*Plan, error) {
 	o = o.orDefault()
+	if o.InputNHWC != "" && !slices.ContainsFunc(g.Inputs, func(v onnx.Value) bool {
+		return v.Name == o.InputNHWC && len(v.Shape) == 4
+	}) {
+		return nil, fmt.Errorf("no input %q of rank 4: %w", o.InputNHWC, ErrInput)
+	}
 	shapes := inputShapes(g, o)
 	folded, err := g.Fold(shapes)
 	if err != nil {
