@@ -153,7 +153,7 @@ func compile(data []byte, n *network) (*backbone, error) {
 		InputNHWC: n.Input.Name,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", n.File, err)
+		return nil, fmt.Errorf("%s: %w: %w", n.File, ErrBundle, err)
 	}
 	in := plan.Inputs()
 	if len(in) != 1 || in[0].Name != n.Input.Name || !slices.Equal(in[0].Shape, []int{1, size, size, 3}) ||
