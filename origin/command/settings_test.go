@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-func load(t *testing.T, environ []string, args ...string) (settings, error) {
+func read(t *testing.T, environ []string, args ...string) (settings, error) {
 	t.Helper()
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	serveFlags(flags)
@@ -26,7 +26,7 @@ func load(t *testing.T, environ []string, args ...string) (settings, error) {
 }
 
 func TestSettingsDefaults(t *testing.T) {
-	s, err := load(t, nil)
+	s, err := read(t, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ max-connections = 7
 		t.Fatal(err)
 	}
 	environ := []string{"SIGHTLINE_DATA=from-environment", "SIGHTLINE_LOG=error", "SIGHTLINE_MAX_BODY=2MB", "DATA=x"}
-	s, err := load(t, append(environ, "SIGHTLINE_CONFIG="+config), "--data", "from-flag")
+	s, err := read(t, append(environ, "SIGHTLINE_CONFIG="+config), "--data", "from-flag")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,13 +63,13 @@ max-connections = 7
 		!slices.Equal(s.fetchPorts, []uint16{8080, 8443}) || !s.allowPrivate || s.maxBody != 2<<20 || s.maxConns != 7 {
 		t.Errorf("settings = %+v", s)
 	}
-	if s, err = load(t, environ, "--config", config); err != nil || s.data != "from-environment" {
+	if s, err = read(t, environ, "--config", config); err != nil || s.data != "from-environment" {
 		t.Errorf("settings = %+v, %v; want data from the environment", s, err)
 	}
-	if s, err = load(t, []string{"SIGHTLINE_FETCH_PORTS=81,82"}); err != nil || !slices.Equal(s.fetchPorts, []uint16{81, 82}) {
+	if s, err = read(t, []string{"SIGHTLINE_FETCH_PORTS=81,82"}); err != nil || !slices.Equal(s.fetchPorts, []uint16{81, 82}) {
 		t.Errorf("fetch ports = %v, %v; want 81 and 82", s.fetchPorts, err)
 	}
-	if s, err = load(t, nil, "--fetch-ports", "83,84"); err != nil || !slices.Equal(s.fetchPorts, []uint16{83, 84}) {
+	if s, err = read(t, nil, "--fetch-ports", "83,84"); err != nil || !slices.Equal(s.fetchPorts, []uint16{83, 84}) {
 		t.Errorf("fetch ports = %v, %v; want 83 and 84", s.fetchPorts, err)
 	}
 }
@@ -86,18 +86,18 @@ func TestSettingsRefused(t *testing.T) {
 		{"--keep-predicted", "-1s"}, {"--log", "loud"}, {"--log-format", "xml"}, {"--fetch-ports", "0"}, {"--fetch-ports", "70000"},
 		{"--max-connections", "0"}, {"--workers", "-1"}, {"--data", ""}, {"--config", "missing.toml"}, {"--config", unknown},
 	} {
-		_, err := load(t, nil, args...)
+		_, err := read(t, nil, args...)
 		var usage usageError
 		if !errors.As(err, &usage) {
 			t.Errorf("%q: %v, want a mistake of usage", args, err)
 		}
 	}
 	for _, listen := range []string{"127.0.0.1:0", "127.9.9.9:80", "[::1]:8080", "localhost:8080"} {
-		if _, err := load(t, nil, "--listen", listen); err != nil {
+		if _, err := read(t, nil, "--listen", listen); err != nil {
 			t.Errorf("--listen %s: %v", listen, err)
 		}
 	}
-	_, err := load(t, []string{"SIGHTLINE_KEEP_PREDICTED=soon"})
+	_, err := read(t, []string{"SIGHTLINE_KEEP_PREDICTED=soon"})
 	if err == nil || !strings.Contains(err.Error(), "keep-predicted") {
 		t.Errorf("a bad variable: %v, want that it names the setting", err)
 	}
