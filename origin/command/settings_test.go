@@ -80,11 +80,28 @@ func TestSettingsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"--listen", "0.0.0.0:8080"}, {"--listen", ":8080"}, {"--listen", "192.168.1.1:80"}, {"--listen", "[::]:80"}, {"--listen", "example.com:80"},
-		{"--listen", "127.0.0.1"}, {"--listen", "127.0.0.1:http"}, {"--listen", "127.0.0.1:99999"},
-		{"--max-body", "0"}, {"--max-body", "many"}, {"--max-body", "99999999GB"}, {"--max-body", "-1MB"},
-		{"--keep-predicted", "-1s"}, {"--log", "loud"}, {"--log-format", "xml"}, {"--fetch-ports", "0"}, {"--fetch-ports", "70000"},
-		{"--max-connections", "0"}, {"--workers", "-1"}, {"--data", ""}, {"--config", "missing.toml"}, {"--config", unknown},
+		{"--listen", "0.0.0.0:8080"},
+		{"--listen", ":8080"},
+		{"--listen", "192.168.1.1:80"},
+		{"--listen", "[::]:80"},
+		{"--listen", "example.com:80"},
+		{"--listen", "127.0.0.1"},
+		{"--listen", "127.0.0.1:http"},
+		{"--listen", "127.0.0.1:99999"},
+		{"--max-body", "0"},
+		{"--max-body", "many"},
+		{"--max-body", "99999999GB"},
+		{"--max-body", "-1MB"},
+		{"--keep-predicted", "-1s"},
+		{"--log", "loud"},
+		{"--log-format", "xml"},
+		{"--fetch-ports", "0"},
+		{"--fetch-ports", "70000"},
+		{"--max-connections", "0"},
+		{"--workers", "-1"},
+		{"--data", ""},
+		{"--config", "missing.toml"},
+		{"--config", unknown},
 	} {
 		_, err := read(t, nil, args...)
 		var usage usageError

@@ -54,6 +54,25 @@ func (s *Server) admissible(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
+// arrived reports whether a refused request has been read to its end all the same: a body
+// that fits the library's first read, or none. Then the connection may carry another, which
+// makes refusing under load cheap. After anything ambiguous it never does.
+func (s *Server) arrived(ctx *fasthttp.RequestCtx, why error) bool {
+	const firstRead = 8 << 10
+	if why != errBusy && why != errBudget {
+		return false
+	}
+	n := ctx.Request.Header.ContentLength()
+	if n < 0 || n > firstRead {
+		return false
+	}
+	if stream := ctx.RequestBodyStream(); stream != nil {
+		got, err := io.Copy(io.Discard, stream)
+		return err == nil && got == int64(n)
+	}
+	return n == 0
+}
+
 // body is a request's body and its share of the budget.
 type body struct {
 	bytes []byte

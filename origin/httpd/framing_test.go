@@ -1,7 +1,6 @@
 package httpd
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 )
@@ -222,7 +221,7 @@ func FuzzFraming(f *testing.F) {
 		if lengths > 1 {
 			t.Fatalf("%q passes with %d lengths", header, lengths)
 		}
-		if strings.Contains(fmt.Sprintf("%s", header), "\n ") || strings.Contains(string(header), "\n\t") {
+		if strings.Contains(string(header), "\n ") || strings.Contains(string(header), "\n\t") {
 			t.Fatalf("%q passes with a folded line", header)
 		}
 	})

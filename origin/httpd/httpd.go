@@ -222,7 +222,9 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		err = s.readBody(ctx, &b)
 	}
 	if err != nil {
-		s.linger(ctx) // the body's rest would be read as the next request
+		if !s.arrived(ctx, err) {
+			s.linger(ctx) // the body's rest would be read as the next request
+		}
 		res := s.refuse(&r, err)
 		status = s.write(ctx, id, &res)
 		return

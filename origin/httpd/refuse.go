@@ -38,7 +38,6 @@ var (
 	errSlow        = &refusal{408, api.ErrTimeout, "slow", "The request took too long to arrive."}
 	errBudget      = &refusal{503, api.ErrBusy, "budget", "Too many bytes are being received: try again."}
 	errBusy        = &refusal{503, api.ErrBusy, "busy", "Too much work at once: try again."}
-	errDraining    = &refusal{503, api.ErrBusy, "draining", "The server is stopping: try again."}
 	errPanic       = &refusal{500, api.ErrInternal, "panic", ""}
 )
 

@@ -211,6 +211,10 @@ func TestFullRefusesBeforeTheBody(t *testing.T) {
 	if statusesOf(answers) != "503" {
 		t.Errorf("a body while full: %s, want 503", statusesOf(answers))
 	}
+	small := "POST /v2/x HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello"
+	if answers, _ := exchange(t, address, small+small+get); statusesOf(answers) != "503 503 200" {
+		t.Errorf("small bodies while full: %s, want 503 503 200 on one connection", statusesOf(answers))
+	}
 	answers, _ = exchange(t, address, get+"GET /readyz HTTP/1.1\r\nHost: h\r\n\r\nGET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
 	if statusesOf(answers) != "200 503 200" {
 		t.Errorf("reads while full: %s, want 200 503 200", statusesOf(answers))

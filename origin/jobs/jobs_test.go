@@ -156,8 +156,14 @@ func TestResultsOfFailures(t *testing.T) {
 		}
 		p := New(o)
 		results, err := p.Run(t.Context(), []api.Job{
-			{URL: "http://bad"}, {URL: "http://panic"}, {URL: "http://private"}, {Blob: blob.Sum(nil)},
-			{Blob: blob.Sum([]byte("x"))}, {URL: "http://slow"}, {URL: "http://panic"}, {URL: "http://good"},
+			{URL: "http://bad"},
+			{URL: "http://panic"},
+			{URL: "http://private"},
+			{Blob: blob.Sum(nil)},
+			{Blob: blob.Sum([]byte("x"))},
+			{URL: "http://slow"},
+			{URL: "http://panic"},
+			{URL: "http://good"},
 		})
 		if err != nil {
 			t.Fatal(err)
