@@ -1,8 +1,8 @@
 // Command peers measures Sightline beside what people would pick instead, in one interleaved run:
 // in each round every case runs ours, then the peer, so that a machine whose speed drifts slows
-// both. Figures are CPU time of one thread; the ratio is taken round by round.
+// both. Figures are CPU time of one thread, the median of the rounds; the ratio is taken round by round.
 //
-//	go run ./models/peers [-rounds 5] [-n 10] [-only REGEXP]
+//	go run ./models/peers [-rounds 5] [-n 20] [-only REGEXP]
 //
 // The peers are onnxruntime-node and sharp, installed by npm ci in this folder, and Go's image/jpeg
 // with golang.org/x/image. The networks come from the test data beside the project.
@@ -20,7 +20,7 @@ import (
 
 func main() {
 	rounds := flag.Int("rounds", 5, "interleaved rounds")
-	n := flag.Int("n", 10, "repetitions of each side in a round")
+	n := flag.Int("n", 20, "repetitions of each side in a round")
 	shared := flag.String("shared", "../shared", "folder with model/ and onnx/")
 	only := flag.String("only", "", "measure only the cases whose name matches")
 	flag.Parse()
@@ -38,8 +38,8 @@ func main() {
 type comparison struct {
 	name  string
 	limit float64 // the ratio that performance.md allows; 0 where none is set
-	ours  func(n int) ([]float64, error)
-	peer  func(n int) ([]float64, error)
+	ours  func(n int) (ms float64, err error)
+	peer  func(n int) (ms float64, err error)
 }
 
 func run(rounds, n int, shared string, only *regexp.Regexp) error {
@@ -76,12 +76,11 @@ func run(rounds, n int, shared string, only *regexp.Regexp) error {
 			if err != nil {
 				return fmt.Errorf("%s: peer: %w", c.name, err)
 			}
-			ours, peer = append(ours, median(a)), append(peer, median(b))
-			ratios = append(ratios, median(a)/median(b))
+			ours, peer, ratios = append(ours, a), append(peer, b), append(ratios, a/b)
 		}
 		limit := "-"
 		if c.limit > 0 {
-			limit = fmt.Sprintf("%.2f", c.limit)
+			limit = fmt.Sprintf("%.3g", c.limit)
 		}
 		fmt.Fprintf(out, "%s\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%s\t\n", c.name, median(ours), median(peer),
 			median(ratios), slices.Min(ratios), slices.Max(ratios), limit)

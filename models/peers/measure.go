@@ -16,30 +16,29 @@ import (
 
 const warmUps = 3
 
-// repeat runs once n times after a warm-up and returns the CPU time of each run in
+// repeat runs once n times after a warm-up and returns the mean CPU time of a run in
 // milliseconds, user and system of this thread.
-func repeat(n int, once func() error) ([]float64, error) {
+func repeat(n int, once func() error) (float64, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	times := make([]float64, 0, n)
+	var start time.Duration
 	for i := -warmUps; i < n; i++ {
-		start := threadTime()
-		if err := once(); err != nil {
-			return nil, err
+		if i == 0 {
+			start = threadTime()
 		}
-		if i >= 0 {
-			times = append(times, float64(threadTime()-start)/float64(time.Millisecond))
+		if err := once(); err != nil {
+			return 0, err
 		}
 	}
-	return times, nil
+	return float64(threadTime()-start) / float64(time.Millisecond) / float64(n), nil
 }
 
 func threadTime() time.Duration {
-	var u unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_THREAD, &u); err != nil {
-		panic(err) // the kernel knows the calling thread
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now); err != nil {
+		panic(err) // every kernel that Go runs on has this clock
 	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	return time.Duration(now.Nano())
 }
 
 // node is the process that runs peer.mjs.
@@ -71,28 +70,28 @@ func (p *node) stop() {
 	_ = p.cmd.Wait() // its exit says nothing that the answers did not
 }
 
-// ask sends one command and returns the peer's times in milliseconds.
-func (p *node) ask(command map[string]any) ([]float64, error) {
+// ask sends one command and returns the peer's mean time of a run in milliseconds.
+func (p *node) ask(command map[string]any) (float64, error) {
 	line, err := json.Marshal(command)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	if _, err := p.in.Write(append(line, '\n')); err != nil {
-		return nil, err
+		return 0, err
 	}
 	answer, err := p.out.ReadBytes('\n')
 	if err != nil {
-		return nil, fmt.Errorf("no answer from node (npm ci in models/peers installs the peers): %w", err)
+		return 0, fmt.Errorf("no answer from node (npm ci in models/peers installs the peers): %w", err)
 	}
 	var a struct {
-		CPU   []float64
+		CPU   float64
 		Error string
 	}
 	if err := json.Unmarshal(answer, &a); err != nil {
-		return nil, err
+		return 0, err
 	}
 	if a.Error != "" {
-		return nil, errors.New(a.Error)
+		return 0, errors.New(a.Error)
 	}
 	return a.CPU, nil
 }

@@ -16,15 +16,15 @@ func networkCases(peer *node, shared string) []comparison {
 	shipped := filepath.Join("models", "general-v1.3", "network.onnx")
 	network := func(name string, limit float64, ours, theirs string) comparison {
 		var s *session
-		return comparison{name, limit, func(n int) ([]float64, error) {
+		return comparison{name, limit, func(n int) (float64, error) {
 			if s == nil {
 				var err error
 				if s, err = open(ours); err != nil {
-					return nil, err
+					return 0, err
 				}
 			}
 			return repeat(n, s.run)
-		}, func(n int) ([]float64, error) {
+		}, func(n int) (float64, error) {
 			return peer.ask(map[string]any{"peer": "onnxruntime", "model": theirs, "n": n})
 		}}
 	}

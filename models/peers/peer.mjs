@@ -3,7 +3,8 @@
 //   {"peer":"onnxruntime","model":PATH,"n":N}   the network on its reference input, one thread
 //   {"peer":"sharp","picture":PATH,"n":N}       decode and shrink the whole picture to 224 x 224, one thread
 //
-// The answer is {"cpu":[ms, …]}: user and system time of this process, one figure a repetition.
+// The answer is {"cpu":ms}: user and system time of this process, the mean of N repetitions (its clock
+// moves in ticks of some milliseconds, so single ones say little).
 import fs from 'node:fs';
 import readline from 'node:readline';
 import ort from 'onnxruntime-node';
@@ -21,13 +22,10 @@ const cpu = () => {
 };
 
 async function repeat(n, once) {
-	const times = [];
-	for (let i = -warmUps; i < n; i++) {
-		const start = cpu();
-		await once();
-		if (i >= 0) times.push(cpu() - start);
-	}
-	return times;
+	for (let i = 0; i < warmUps; i++) await once();
+	const start = cpu();
+	for (let i = 0; i < n; i++) await once();
+	return (cpu() - start) / n;
 }
 
 async function session(model) {
