@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
@@ -188,53 +189,14 @@ type answer struct {
 	fatal   error  // why nothing can work
 }
 
-// all predicts pictures on all workers and hands the answers to out in order. A few more
-// pictures than there are workers are under way at a time, so memory does not grow with
-// their number.
+// all predicts pictures on all workers and hands the answers to out in order.
 func (p *predictor) all(ctx context.Context, pictures []picture, stdin io.Reader, out writer, progress *progress) (failed int, err error) {
 	workers := p.flags.workers
 	if workers == 0 {
 		workers = system.Cores()
 	}
-	workers = min(workers, len(pictures))
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-
-	type task struct {
-		picture picture
-		done    chan answer
-	}
-	tasks := make(chan task)
-	ordered := make(chan chan answer, 4*workers)
-	finished := make(chan struct{}, workers+1)
-	go func() {
-		defer func() { finished <- struct{}{} }()
-		defer close(ordered)
-		defer close(tasks)
-		for _, picture := range pictures {
-			done := make(chan answer, 1)
-			select {
-			case ordered <- done:
-			case <-ctx.Done():
-				return
-			}
-			select {
-			case tasks <- task{picture, done}:
-			case <-ctx.Done():
-				close(done)
-				return
-			}
-		}
-	}()
-	for range workers {
-		go func() {
-			defer func() { finished <- struct{}{} }()
-			w := p.newWorker(stdin)
-			for t := range tasks {
-				t.done <- w.predict(ctx, t.picture)
-			}
-		}()
-	}
+	ordered, finished := p.begin(ctx, pictures, min(workers, len(pictures)), stdin)
 	for done := range ordered {
 		a, ok := <-done
 		if !ok || err != nil {
@@ -252,10 +214,52 @@ func (p *predictor) all(ctx context.Context, pictures []picture, stdin io.Reader
 			cancel()
 		}
 	}
-	for range workers + 1 {
-		<-finished
-	}
+	cancel()
+	finished.Wait()
 	return failed, err
+}
+
+// begin starts the workers. Each picture has its place in the ordered channel before it is
+// worked on, so the answers come in order; the channel's length bounds how many wait there,
+// so memory does not grow with the number of pictures. A place that is closed without an
+// answer was given up with ctx.
+func (p *predictor) begin(ctx context.Context, pictures []picture, workers int, stdin io.Reader) (<-chan chan answer, *sync.WaitGroup) {
+	type task struct {
+		picture picture
+		done    chan answer
+	}
+	var (
+		tasks    = make(chan task)
+		ordered  = make(chan chan answer, 4*workers)
+		finished sync.WaitGroup
+	)
+	finished.Go(func() {
+		defer close(ordered)
+		defer close(tasks)
+		for _, picture := range pictures {
+			done := make(chan answer, 1)
+			select {
+			case ordered <- done:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case tasks <- task{picture, done}:
+			case <-ctx.Done():
+				close(done)
+				return
+			}
+		}
+	})
+	for range workers {
+		finished.Go(func() {
+			w := p.newWorker(stdin)
+			for t := range tasks {
+				t.done <- w.predict(ctx, t.picture)
+			}
+		})
+	}
+	return ordered, &finished
 }
 
 // limits are those of the server: what a picture may cost is the same everywhere.
