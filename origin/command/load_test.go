@@ -31,7 +31,7 @@ func stalled(address string, n int) (net.Conn, error) {
 		"POST /v2/models/" + generalID + "/outputs HTTP/1.1\r\nHost: h\r\nContent-Length: 60000000\r\n\r\n",
 		"POST /v2/models/" + generalID + "/outputs HTTP/1.1\r\nHost: h\r\nContent-Length: 60000000\r\n\r\n" + strings.Repeat("x", 16<<10),
 		"POST /v2/models/" + generalID + "/outputs HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n4000\r\n" + strings.Repeat("x", 8<<10),
-		strings.Repeat("GET /v2/concepts?per_page=1000 HTTP/1.1\r\nHost: h\r\n\r\n", 5), // and never reads
+		strings.Repeat("GET /v2/concepts?per_page=200 HTTP/1.1\r\nHost: h\r\n\r\n", 3), // and never reads
 	}
 	_ = c.SetWriteDeadline(time.Now().Add(2 * time.Second))
 	_, _ = io.WriteString(c, kinds[n%len(kinds)]) // the server may not take all of it
@@ -69,7 +69,7 @@ func TestG16StalledConnections(t *testing.T) {
 	conns := make(chan net.Conn, count)
 	var wg sync.WaitGroup
 	var next atomic.Int64
-	for range 16 {
+	for range 4 {
 		wg.Go(func() {
 			for n := next.Add(1) - 1; n < int64(count); n = next.Add(1) - 1 {
 				if c, err := stalled(address, int(n)); err == nil {
@@ -80,7 +80,7 @@ func TestG16StalledConnections(t *testing.T) {
 	}
 	ask(&beside, 200)
 	wg.Wait()
-	ask(&beside, 300)
+	ask(&beside, 1000)
 	_, peak := p.memory(t)
 	predictOnce := func() {
 		if code, out := predictBy(t, client, p.base, generalID, byBase64(sample(t, "04-old-camera.jpg"))); code != 200 {

@@ -31,9 +31,9 @@ func (b *budget) take(n int64) bool {
 func (b *budget) give(n int64) { b.left.Add(n) }
 
 const (
-	firstBytes = 64 << 10 // of a body's buffer
+	firstBytes = 16 << 10 // of a body's buffer
 	trusted    = 1 << 20  // a client that sent as much gets the rest of its declared length at once
-	chunkStep  = 256 << 10
+	chunkStep  = 16 << 10
 )
 
 // admissible decides about a body before it is read, from what its header declares.
