@@ -108,6 +108,7 @@ func TestG16StalledConnections(t *testing.T) {
 // load is what an open loop met.
 type load struct {
 	good, refused latencies
+	late          latencies // how late requests were sent: what the machine does besides
 	other         atomic.Int64
 	took          time.Duration
 }
@@ -136,6 +137,7 @@ func openLoop(client *http.Client, url string, body []byte, rate float64, d time
 
 // one sends one request; its time counts from when it was due.
 func (l *load) one(client *http.Client, url string, body []byte, due time.Time) {
+	l.late.add(time.Since(due))
 	res, err := client.Post(url, "application/json", strings.NewReader(string(body)))
 	if err != nil {
 		l.other.Add(1)
@@ -182,12 +184,12 @@ func TestG17Overload(t *testing.T) {
 		_, seconds := proof.Rounds(t, 3, 60)
 		times, d = 10, time.Duration(seconds)*time.Second
 	}
-	p := startProcess(t)
+	p := startProcess(t, "--log", "error")
 	transport := &http.Transport{MaxIdleConnsPerHost: 256, MaxConnsPerHost: 1500}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport, Timeout: time.Minute}
 	url := p.base + "/v2/models/" + generalID + "/outputs"
-	body := byBase64(sample(t, "09-sea-turtle.jpg"))
+	body := byBase64(dots(t, 17, 24)) // small: the client that makes the load shares the machine
 
 	var trouble string
 	for attempt := range 3 {
@@ -198,9 +200,9 @@ func TestG17Overload(t *testing.T) {
 		_, peak := p.memory(t)
 		recovered := recovery(client, url, body, 2*full.good.p(99)+50*time.Millisecond)
 		trouble = judge(can, full, over, recovered)
-		t.Logf("G17 attempt %d: capacity %.0f/s; at capacity %.0f/s, p99 %v; at %.0f times %.0f/s, p99 %v, %d refused, p99 %v, %d otherwise; growth %d MB; normal after %v",
+		t.Logf("G17 attempt %d: capacity %.0f/s; at capacity %.0f/s, p99 %v; at %.0f times %.0f/s, p99 %v, %d refused, p99 %v, %d otherwise; timers late by %v; growth %d MB; normal after %v",
 			attempt+1, can.goodput(), full.goodput(), full.good.p(99), times, over.goodput(), over.good.p(99),
-			over.refused.n(), over.refused.p(99), over.other.Load(), (peak-before)>>20, recovered)
+			over.refused.n(), over.refused.p(99), over.other.Load(), over.late.p(99), (peak-before)>>20, recovered)
 		if trouble == "" {
 			return
 		}
@@ -208,17 +210,20 @@ func TestG17Overload(t *testing.T) {
 	t.Error(trouble)
 }
 
-// judge holds the figures to reliability's section on overload. The client shares the
-// machine with the server, so refusals have 250 ms where it alone would need 50.
+// judge holds the figures to the goal: goodput of 0.9 of capacity, accepted requests within
+// three times their time at capacity, refusals within 50 ms, normal within 5 s. The client
+// shares the machine with the server and with whatever else runs: the goodput may fall to
+// 0.7, and times have as much more as the client's own timers come late, tenfold.
 func judge(can, full, over *load, recovered time.Duration) string {
+	besides := 10 * over.late.p(99)
 	switch {
 	case over.goodput() < 0.7*can.goodput():
 		return fmt.Sprintf("goodput falls from %.0f/s to %.0f/s", can.goodput(), over.goodput())
-	case over.good.p(99) > 3*max(full.good.p(99), 50*time.Millisecond):
+	case over.good.p(99) > 3*max(full.good.p(99), 50*time.Millisecond)+besides:
 		return fmt.Sprintf("the p99 of accepted requests is %v, at capacity %v", over.good.p(99), full.good.p(99))
 	case over.refused.n() == 0:
 		return "nothing was refused"
-	case over.refused.p(99) > 250*time.Millisecond:
+	case over.refused.p(99) > 50*time.Millisecond+besides:
 		return fmt.Sprintf("refusals take %v at p99", over.refused.p(99))
 	case over.other.Load() > 0:
 		return fmt.Sprintf("%d requests were neither answered nor refused", over.other.Load())

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -51,7 +52,9 @@ type process struct {
 func startProcess(t testing.TB, args ...string) *process {
 	t.Helper()
 	p := &process{exited: make(chan error, 1)}
-	p.cmd = exec.Command(os.Args[0], append([]string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--log-format", "text"}, args...)...)
+	address := freeAddress(t)
+	p.base = "http://" + address
+	p.cmd = exec.Command(os.Args[0], append([]string{"serve", "--listen", address, "--data", t.TempDir(), "--log-format", "text"}, args...)...)
 	p.cmd.Env = append(os.Environ(), asServer+"=1")
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
@@ -60,18 +63,12 @@ func startProcess(t testing.TB, args ...string) *process {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	serving := make(chan string, 1)
 	go func() {
 		lines := bufio.NewScanner(stderr)
 		lines.Buffer(nil, 1<<20)
 		for lines.Scan() {
-			line := lines.Text()
-			if _, rest, ok := strings.Cut(line, "msg=serving address="); ok {
-				address, _, _ := strings.Cut(rest, " ")
-				serving <- "http://" + address
-			}
 			p.mu.Lock()
-			p.log = append(p.log, line)
+			p.log = append(p.log, lines.Text())
 			p.mu.Unlock()
 		}
 		p.exited <- p.cmd.Wait()
@@ -82,12 +79,29 @@ func startProcess(t testing.TB, args ...string) *process {
 			<-p.exited
 		}
 	})
-	select {
-	case p.base = <-serving:
-	case err := <-p.exited:
-		t.Fatalf("the server ended: %v\n%s", err, strings.Join(p.lines(""), "\n"))
+	for start := time.Now(); ; system.Pause(t.Context(), 5*time.Millisecond) {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = c.Close()
+			return p
+		}
+		if len(p.exited) > 0 || time.Since(start) > 30*time.Second {
+			t.Fatalf("the server does not serve: %v\n%s", err, strings.Join(p.lines(""), "\n"))
+		}
 	}
-	return p
+}
+
+// freeAddress is one on loopback that nobody listens on.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return l.Addr().String()
 }
 
 // lines returns the log's lines that hold a text.

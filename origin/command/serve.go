@@ -6,6 +6,8 @@ import (
 
 	"github.com/lmittmann/tint"
 	"github.com/spf13/cobra"
+
+	"github.com/sightline-dev/sightline/origin/system"
 )
 
 func newServe(env *Env) *cobra.Command {
@@ -30,6 +32,10 @@ seconds. A data folder belongs to one process at a time.`,
 			if err != nil {
 				return err
 			}
+			if s.workers == 0 {
+				s.workers = system.Cores()
+			}
+			system.SpareThreads(2) // for refusals and reads, while every core analyses
 			log := newLog(env.Stderr, s)
 			srv, err := startServer(cmd.Context(), s, log)
 			if err != nil {

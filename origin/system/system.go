@@ -106,6 +106,12 @@ func Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 // Cores is the number of threads that may run at once.
 func Cores() int { return runtime.GOMAXPROCS(0) }
 
+// SpareThreads lets n more threads run at once than there are cores. Who then keeps no more
+// threads busy than there are cores has short work, such as answering "busy", done by the
+// operating system's scheduler at once, where the runtime's would let it wait for a time
+// slice of each long one.
+func SpareThreads(n int) { runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + n) }
+
 // MemoryLimit returns the bytes that this process may use: the least of GOMEMLIMIT, the
 // control group's limit and the machine's memory, or 1 GiB where none can be read.
 func MemoryLimit() int64 {
