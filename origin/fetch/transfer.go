@@ -72,19 +72,20 @@ func (f *Fetcher) addresses(ctx context.Context, host string) ([]netip.Addr, err
 	if literal, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{literal.Unmap()}, f.check(literal)
 	}
-	addresses, err := f.o.Resolve(ctx, host)
+	answers, err := f.o.Resolve(ctx, host)
 	if err != nil {
 		return nil, err
 	}
-	if len(addresses) == 0 {
+	if len(answers) == 0 {
 		return nil, errNoAddress
 	}
 	const tried = 4 // each may take the time of a connection
-	for i, a := range addresses {
+	var addresses []netip.Addr
+	for _, a := range answers {
 		if err := f.check(a); err != nil {
 			return nil, err
 		}
-		addresses[i] = a.Unmap()
+		addresses = append(addresses, a.Unmap())
 	}
 	return addresses[:min(tried, len(addresses))], nil
 }
