@@ -22,7 +22,7 @@ COVER   := 85
 
 export CGO_ENABLED := 0
 
-.PHONY: help run build wasm web models test test-native test-wasm test-arm64 race fuzz bench soak check generate clean
+.PHONY: help run build wasm web models test test-native test-race test-wasm test-arm64 race fuzz bench soak check generate clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -43,7 +43,7 @@ web: ## check what the pages ship: the samples and their credits
 models: ## bake the bundles from $(SHARED)/model and measure them on $(SHARED)/eval and photos
 	$(GO) run ./models/bake -from $(SHARED)/model -eval $(SHARED)/eval -photos $(SHARED)/photos -to models
 
-test: test-native test-wasm test-arm64 fuzz ## all tests
+test: test-native test-race test-wasm test-arm64 fuzz ## all tests
 
 test-native: ## the tests of this machine's own architecture, with the coverage that G26 asks for
 	@mkdir -p .cache
@@ -56,6 +56,9 @@ test-wasm: wasm bin/wazero ## the tests of core and models as wasip1 under wazer
 test-arm64: ## the tests of core and models as arm64 under qemu
 	@.ci/need qemu-aarch64 qemu-user
 	GOARCH=arm64 $(GO) test -short -timeout 15m -exec qemu-aarch64 ./core/... ./models
+
+test-race: ## the race detector on what runs concurrently
+	@$(MAKE) --no-print-directory race PACKAGES='./core ./core/api/... ./core/blob/... ./origin/...'
 
 race: ## all tests with the race detector (needs cgo)
 	@.ci/need gcc gcc
