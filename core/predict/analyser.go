@@ -53,7 +53,7 @@ func (a *Analyser) Analyse(picture []byte, c raster.Crop, w Want) (Analysis, err
 	var out Analysis
 	if w&WantConcepts != 0 {
 		size := a.set.backbone.size
-		img, err := a.decoder.Decode(picture, raster.View{Crop: c, Centre: a.set.backbone.centre, Width: size, Height: size})
+		img, err := a.decoder.Decode(picture, raster.View{Crop: c, Centre: a.set.backbone.centre, Box: true, Width: size, Height: size})
 		if err != nil {
 			return Analysis{}, err
 		}

@@ -34,7 +34,7 @@ func BenchmarkNewAnalyser(b *testing.B) {
 func BenchmarkConcepts(b *testing.B) {
 	a := shipped(b).NewAnalyser(raster.Limits{})
 	data := picture(b, 300, 300, func(x, y int) color.Color { return rgb(byte(x), byte(y), byte(x*y)) })
-	img, err := a.decoder.Decode(data, raster.View{Centre: 15, Width: 224, Height: 224})
+	img, err := a.decoder.Decode(data, raster.View{Centre: 15, Box: true, Width: 224, Height: 224})
 	if err != nil {
 		b.Fatal(err)
 	}

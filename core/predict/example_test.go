@@ -32,7 +32,7 @@ func ExampleAnalyser_Analyse() {
 		fmt.Printf("%s %.2f\n", name, values[i])
 	}
 	// Output:
-	// café 0.90
-	// gros plan 0.66
-	// nourriture 0.41
+	// café 0.93
+	// gros plan 0.72
+	// boisson 0.43
 }

@@ -50,7 +50,7 @@ func (e *engine) prepare(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	img, err := e.decoder.Decode(data, raster.View{Centre: centre, Width: inputSize, Height: inputSize})
+	img, err := e.decoder.Decode(data, raster.View{Centre: centre, Box: true, Width: inputSize, Height: inputSize})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -91,7 +91,7 @@ func predictCase() (comparison, error) {
 func shrinkOurs(picture []byte, n int) (float64, error) {
 	d := raster.NewDecoder(raster.Limits{})
 	return repeat(n, func() error {
-		_, err := d.Decode(picture, raster.View{Centre: 15, Width: 224, Height: 224})
+		_, err := d.Decode(picture, raster.View{Centre: 15, Box: true, Width: 224, Height: 224})
 		return err
 	})
 }

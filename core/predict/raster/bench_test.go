@@ -39,7 +39,7 @@ func phone(w, h int) *image.YCbCr {
 // BenchmarkDecode is a whole decode to the default network's 224 × 224. SIGHTLINE_PHOTO
 // may name another JPEG to decode instead of the 12 MP one.
 func BenchmarkDecode(b *testing.B) {
-	v := View{Width: 224, Height: 224, Centre: 15}
+	v := View{Width: 224, Height: 224, Centre: 15, Box: true}
 	run := func(name string, picture func(b *testing.B) []byte) {
 		b.Run(name, func(b *testing.B) {
 			p := picture(b)
@@ -78,7 +78,7 @@ func BenchmarkRender(b *testing.B) {
 		w, h int
 	}{{"12mp", 4000, 3000}, {"1mp", 1152, 864}} {
 		b.Run(size.name, func(b *testing.B) {
-			win, err := View{Width: 224, Height: 224, Centre: 15}.window(size.w, size.h, upright)
+			win, err := View{Width: 224, Height: 224, Centre: 15, Box: true}.window(size.w, size.h, upright)
 			check(b, err)
 			d := NewDecoder(Limits{})
 			scale := dctScale(&win)
@@ -103,7 +103,7 @@ func BenchmarkPaint(b *testing.B) {
 			m.SetNRGBA(x, y, color.NRGBA{R: byte(x), G: byte(y), B: byte(x + y), A: 255})
 		}
 	}
-	win, err := View{Width: 224, Height: 224, Centre: 15}.window(1152, 864, upright)
+	win, err := View{Width: 224, Height: 224, Centre: 15, Box: true}.window(1152, 864, upright)
 	check(b, err)
 	d := NewDecoder(Limits{})
 	b.ReportAllocs()

@@ -29,6 +29,7 @@ func difference(got Image, want flat) string {
 // views are asked of every format; the pictures are at least 30 pixels a side.
 var views = []View{
 	{Width: 9, Height: 9, Centre: 15},
+	{Width: 17, Height: 17, Centre: 15, Box: true},
 	{Width: 7, Height: 5},
 	{Width: 8, Height: 8, Centre: 16, Crop: Crop{Top: 0.1, Left: 0.25, Bottom: 0.9, Right: 1}},
 	{Width: 3, Height: 11, Crop: Crop{Top: 0.33, Left: 0.05, Bottom: 0.87, Right: 0.5}},
@@ -195,6 +196,7 @@ func TestDecodeJPEG(t *testing.T) {
 		turned := turnJPEG(b, o)
 		for _, v := range []View{
 			{Width: 25, Height: 25, Centre: 15},
+			{Width: 24, Height: 25, Centre: 15, Box: true},
 			{Width: 23, Height: 24},
 			{Width: 15, Height: 15, Centre: 16, Crop: Crop{Top: 0.1, Left: 0.25, Bottom: 0.9, Right: 1}},
 			{Width: 13, Height: 17, Crop: Crop{Top: 0.33, Left: 0.05, Bottom: 0.87, Right: 0.5}},
@@ -220,8 +222,8 @@ func TestDecodeJPEGScaled(t *testing.T) {
 	b := asJPEG(t, m)
 	full := flatten(m)
 	d := NewDecoder(Limits{})
-	for _, size := range []int{100, 80, 40, 20, 3} {
-		v := View{Width: size, Height: size, Centre: 15, Crop: Crop{Top: 0.03, Left: 0.1, Bottom: 0.98, Right: 0.97}}
+	for i, size := range []int{100, 80, 40, 20, 3, 100, 80, 40, 20, 3} {
+		v := View{Width: size, Height: size, Centre: 15, Box: i >= 5, Crop: Crop{Top: 0.03, Left: 0.1, Bottom: 0.98, Right: 0.97}}
 		got, err := d.Decode(b, v)
 		check(t, err)
 		want := full.view(v)
@@ -230,7 +232,7 @@ func TestDecodeJPEGScaled(t *testing.T) {
 			worst = max(worst, int(p)-int(want.pix[i]), int(want.pix[i])-int(p))
 		}
 		if worst > 6 {
-			t.Errorf("size %d: off by %d, want at most 6", size, worst)
+			t.Errorf("size %d, box %v: off by %d, want at most 6", size, v.Box, worst)
 		}
 	}
 }
@@ -258,6 +260,34 @@ func TestDecodeEnlarges(t *testing.T) {
 	}
 }
 
+// TestDecodeBox holds five pixels made four: centres at 1/2, 3/2 and so on in intervals of
+// 5/4, of which the two in the middle share the third pixel.
+func TestDecodeBox(t *testing.T) {
+	m := image.NewGray(image.Rect(0, 0, 5, 1))
+	copy(m.Pix, []byte{10, 20, 30, 40, 50})
+	tests := []struct {
+		name string
+		v    View
+		want []byte
+	}{
+		{"area", View{Width: 4, Height: 1}, []byte{12, 24, 36, 48}},
+		{"box", View{Width: 4, Height: 1, Box: true}, []byte{10, 25, 35, 50}},
+		{"box of odd number", View{Width: 3, Height: 1, Box: true}, []byte{15, 30, 45}},
+		{"no shrinking", View{Width: 5, Height: 1, Box: true}, m.Pix},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			img, err := NewDecoder(Limits{}).Decode(asPNG(t, m), tt.v)
+			check(t, err)
+			for i, want := range tt.want {
+				if img.Pix[3*i] != want {
+					t.Errorf("pixel %d = %d, want %d", i, img.Pix[3*i], want)
+				}
+			}
+		})
+	}
+}
+
 func TestMaxSide(t *testing.T) {
 	b := asPNG(t, noisy(41, 33))
 	d := NewDecoder(Limits{})
@@ -271,7 +301,7 @@ func TestMaxSide(t *testing.T) {
 		{"in proportion", View{MaxSide: 20}, 20, 16}, // 16.1
 		{"at least one", View{MaxSide: 3, Crop: Crop{Bottom: 0.04, Right: 1}}, 3, 1},
 		{"half up", View{MaxSide: 20, Crop: Crop{Bottom: 1, Right: 0.975}}, 20, 17}, // 40 × 33: 16.5
-		{"square", View{MaxSide: 20, Centre: 8}, 17, 17},                            // 16.5: not enlarged
+		{"square", View{MaxSide: 20, Centre: 8}, 16, 16},                            // 16.5: not enlarged
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

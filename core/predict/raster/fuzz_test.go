@@ -218,6 +218,7 @@ func FuzzCrop(f *testing.F) {
 	f.Add(0.1, 0.2, 0.8, 0.9, uint8(6), uint8(0), uint8(3), uint8(3))
 	f.Add(0.5, 0.5, 0.5000001, 1.0, uint8(8), uint8(16), uint8(1), uint8(1))
 	f.Add(math.NaN(), 0.0, 1.0, 1.0, uint8(2), uint8(1), uint8(2), uint8(2))
+	f.Add(0.0, 0.0, 1.0, 1.0, uint8(5), uint8(15+8*17), uint8(12), uint8(8))
 	picture := noisy(29, 23)
 	var turned [9][]byte
 	for o := 1; o <= 8; o++ {
@@ -227,7 +228,7 @@ func FuzzCrop(f *testing.F) {
 	d := NewDecoder(Limits{})
 	f.Fuzz(func(t *testing.T, top, left, bottom, right float64, o, sixteenths, w, h uint8) {
 		orientation := 1 + int(o)%8
-		v := View{Crop: Crop{top, left, bottom, right}, Centre: int(sixteenths) % 17, Width: 1 + int(w)%30, Height: 1 + int(h)%30}
+		v := View{Crop: Crop{top, left, bottom, right}, Centre: int(sixteenths) % 17, Box: sixteenths >= 128, Width: 1 + int(w)%30, Height: 1 + int(h)%30}
 		got, err := d.Decode(turned[orientation], v)
 		fine := top >= 0 && top < bottom && bottom <= 1 && left >= 0 && left < right && right <= 1
 		if whole := v.Crop == (Crop{}); !fine && !whole {
@@ -244,13 +245,17 @@ func FuzzCrop(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		part := whole.part(l, tp, r, b)
+		wide, high := 16*part.w, 16*part.h
 		if v.Centre > 0 {
-			l, tp, r, b = centre(l, tp, r, b, v.Centre)
+			wide = v.Centre * min(part.w, part.h)
+			high = wide
 		}
-		if r-l < v.Width || b-tp < v.Height {
+		if wide < 16*v.Width || high < 16*v.Height {
 			return // enlarged: resize_test.go has the oracle
 		}
-		if diff := difference(got, whole.part(l, tp, r, b).area(v.Width, v.Height)); diff != "" {
+		square := View{Centre: v.Centre, Box: v.Box, Width: v.Width, Height: v.Height}
+		if diff := difference(got, part.view(square)); diff != "" {
 			t.Fatalf("%+v, orientation %d: %s", v, orientation, diff)
 		}
 	})

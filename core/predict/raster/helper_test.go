@@ -82,27 +82,46 @@ func (f flat) part(left, top, right, bottom int) flat {
 	return newFlat(right-left, bottom-top, func(x, y int) [3]byte { return f.at(left+x, top+y) })
 }
 
-// area resizes f by counting: every pixel is split into n by n, and S by S of those make
-// one of the result. Sums of rows first, for speed; they are integers.
-func (f flat) area(w, h int) flat {
-	across := make([][3]int, w*f.h)
-	for y := range f.h {
-		for x := range w * f.w {
-			for c, v := range f.at(x/w, y) {
-				across[y*w+x/f.w][c] += int(v)
+// share is how much a result's pixel takes of pixel x: the length they have in common, or
+// for a box 1 or 0 by where x's centre lies. The result's i of n pixels divide lo…hi, in
+// 1/unit of a pixel.
+func share(lo, hi, n, i, x int, box bool) int {
+	from, to := lo*n+i*(hi-lo), lo*n+(i+1)*(hi-lo) // in 1/(unit·n) of a pixel
+	if !box {
+		return max(0, min(to, (x+1)*unit*n)-max(from, x*unit*n))
+	}
+	centre := x*unit*n + unit*n/2
+	switch {
+	case centre > from && centre < to,
+		centre == to && 2*i+1 <= n, // to the left of the middle, or in it
+		centre == from && 2*i+1 >= n:
+		return 1
+	}
+	return 0
+}
+
+// shrunk resizes the part x0, y0, x1, y1 of f, in 1/unit of a pixel, by counting. Sums of
+// rows first, for speed; they are integers.
+func (f flat) shrunk(x0, y0, x1, y1, w, h int, box bool) flat {
+	type sum struct{ n, r, g, b int }
+	across := make([]sum, w*f.h)
+	for i := range w {
+		for x := (x0 + i*(x1-x0)/w) / unit; x < f.w && x*unit*w <= x0*w+(i+1)*(x1-x0); x++ {
+			n := share(x0, x1, w, i, x, box)
+			for y := range f.h {
+				p, s := f.at(x, y), &across[y*w+i]
+				s.n, s.r, s.g, s.b = s.n+n, s.r+n*int(p[0]), s.g+n*int(p[1]), s.b+n*int(p[2])
 			}
 		}
 	}
-	return newFlat(w, h, func(i, j int) (p [3]byte) {
-		n := f.w * f.h
-		for c := range p {
-			sum := 0
-			for y := j * f.h; y < (j+1)*f.h; y++ {
-				sum += across[y/h*w+i][c]
-			}
-			p[c] = byte((2*sum + n) / (2 * n))
+	return newFlat(w, h, func(i, j int) [3]byte {
+		var s sum
+		for y := range f.h {
+			n, a := share(y0, y1, h, j, y, box), &across[y*w+i]
+			s.n, s.r, s.g, s.b = s.n+n*a.n, s.r+n*a.r, s.g+n*a.g, s.b+n*a.b
 		}
-		return p
+		mean := func(sum int) byte { return byte((2*sum + s.n) / (2 * s.n)) }
+		return [3]byte{mean(s.r), mean(s.g), mean(s.b)}
 	})
 }
 
@@ -112,12 +131,13 @@ func (f flat) view(v View) flat {
 		edge := func(fraction float64, side int) int { return int(math.Floor(fraction*float64(side) + 0.5)) }
 		f = f.part(edge(v.Crop.Left, f.w), edge(v.Crop.Top, f.h), edge(v.Crop.Right, f.w), edge(v.Crop.Bottom, f.h))
 	}
+	x0, y0, x1, y1 := 0, 0, unit*f.w, unit*f.h
 	if v.Centre > 0 {
-		side := int(math.Floor(float64(min(f.w, f.h)*v.Centre)/16 + 0.5))
-		left, top := (f.w-side)/2, (f.h-side)/2
-		f = f.part(left, top, left+side, top+side)
+		side := 2 * v.Centre * min(f.w, f.h) // sixteenths in 1/32
+		x0, y0 = (x1-side)/2, (y1-side)/2
+		x1, y1 = x0+side, y0+side
 	}
-	return f.area(v.Width, v.Height)
+	return f.shrunk(x0, y0, x1, y1, v.Width, v.Height, v.Box)
 }
 
 // noisy is a picture in which no two directions look alike.

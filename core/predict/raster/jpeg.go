@@ -17,13 +17,14 @@ const maxPlaneBytes = 256 << 20
 // the wanted part is still no smaller than the result, and only that part.
 func (d *Decoder) decodeJPEG(picture []byte, h *header, win *window) (Image, error) {
 	scale := dctScale(win)
-	part := int64(win.x1-win.x0+scale-1) / int64(scale) * (int64(win.y1-win.y0+scale-1) / int64(scale))
+	x0, y0, x1, y1 := win.pixels()
+	part := int64(x1-x0+scale-1) / int64(scale) * (int64(y1-y0+scale-1) / int64(scale))
 	if part > d.limits.Pixels {
 		return Image{}, fmt.Errorf("%w: %d pixels wanted, at most %d", ErrTooLarge, part, d.limits.Pixels)
 	}
 	planes, err := d.jpeg.Decode(picture, jpg.Options{
 		Scale:    scale,
-		Region:   jpg.Rect{X0: win.x0, Y0: win.y0, X1: win.x1, Y1: win.y1},
+		Region:   jpg.Rect{X0: x0, Y0: y0, X1: x1, Y1: y1},
 		Expired:  d.limits.Expired,
 		MaxScans: d.limits.Scans,
 		MaxBytes: maxPlaneBytes,
@@ -69,7 +70,7 @@ var jpegWriters = [...]rowWriter{
 // dctScale is the largest scale that leaves win's part no smaller than the result.
 func dctScale(win *window) int {
 	for _, scale := range [3]int{8, 4, 2} {
-		if win.x1-win.x0 >= scale*win.tw && win.y1-win.y0 >= scale*win.th {
+		if win.x1-win.x0 >= unit*scale*win.tw && win.y1-win.y0 >= unit*scale*win.th {
 			return scale
 		}
 	}

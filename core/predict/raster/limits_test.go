@@ -187,7 +187,7 @@ func TestBombs(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			took, grown, err := cost(func() error {
-				_, err := NewDecoder(Limits{}).Decode(tt.picture, View{Width: 224, Height: 224, Centre: 15})
+				_, err := NewDecoder(Limits{}).Decode(tt.picture, View{Width: 224, Height: 224, Centre: 15, Box: true})
 				return err
 			})
 			if !errors.Is(err, tt.want) {
@@ -245,7 +245,7 @@ func TestBigPicture(t *testing.T) {
 	}
 	var got Image
 	_, grown, err := cost(func() (err error) {
-		got, err = NewDecoder(Limits{}).Decode(b, View{Width: 224, Height: 224, Centre: 15})
+		got, err = NewDecoder(Limits{}).Decode(b, View{Width: 224, Height: 224, Centre: 15, Box: true})
 		return err
 	})
 	check(t, err)

@@ -135,6 +135,7 @@ func TestSubsampling(t *testing.T) {
 			for _, v := range []View{
 				{Width: 37, Height: 29},
 				{Width: 9, Height: 9, Centre: 15},
+				{Width: 19, Height: 19, Centre: 15, Box: true},
 				{Width: 11, Height: 8, Crop: Crop{Top: 0.1, Left: 0.09, Bottom: 0.97, Right: 0.92}},
 			} {
 				win, err := v.window(37, 29, upright)
@@ -155,7 +156,7 @@ func TestSubsampling(t *testing.T) {
 func TestSteadyState(t *testing.T) {
 	b := turnJPEG(asJPEG(t, noisy(300, 200)), 6)
 	d := NewDecoder(Limits{})
-	for _, v := range []View{{Width: 64, Height: 64, Centre: 15}, {MaxSide: 300}} {
+	for _, v := range []View{{Width: 64, Height: 64, Centre: 15}, {Width: 64, Height: 64, Centre: 15, Box: true}, {MaxSide: 300}} {
 		n := testing.AllocsPerRun(20, func() {
 			if _, err := d.Decode(b, v); err != nil {
 				t.Fatal(err)

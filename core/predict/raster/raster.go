@@ -9,13 +9,14 @@
 //	   others: the library's picture, read row by row
 //	      │
 //	      ▼
-//	   exact area average where an axis shrinks, bilinear where it grows
+//	   exact area average, or a box, where an axis shrinks, bilinear where it grows
 //	      │
 //	      ▼
 //	   colour conversion of the few pixels left, written upright
 //
 // The order of the view is: orientation, the user's crop, the centred square, the
-// resize. Orientation and crop only move coordinates; no picture is ever turned as a
+// resize. The crop is rounded to pixels; the square is exact, in fractions of a pixel.
+// Orientation and crop only move coordinates; no picture is ever turned as a
 // whole. The resize works on YCbCr planes at each plane's own resolution, so a 4:2:0
 // photo costs half of what RGB would.
 //
@@ -63,9 +64,16 @@ type View struct {
 	Crop Crop
 
 	// Centre is how many sixteenths of the short side are kept as a centred square
-	// after the crop, 1 to 16; 0 keeps the whole crop. The side is rounded half up,
-	// the offset down.
+	// after the crop, 1 to 16; 0 keeps the whole crop. Nothing is rounded: side and
+	// offset are multiples of 1/16 and 1/32 of a pixel.
 	Centre int
+
+	// Box chooses what an axis that shrinks does. Averages weigh a pixel of the
+	// picture by how much of it lies in a pixel of the result: false. Or it counts
+	// wholly where its centre lies, and nowhere else: true, which is the filter BOX of
+	// Pillow, by which networks are often trained. The two are far apart only while
+	// the picture is less than about four times as large as the result.
+	Box bool
 
 	// Width and Height, when positive, are the exact size of the result, at most
 	// MaxResultSide each; the part is stretched to them. With Centre they describe a
@@ -74,7 +82,7 @@ type View struct {
 
 	// MaxSide is used when Width and Height are zero: the longest side of the result,
 	// the other in proportion (rounded half up, at least 1). Never enlarged beyond the
-	// source.
+	// source, a square's fraction of a pixel left out.
 	MaxSide int
 }
 

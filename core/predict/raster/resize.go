@@ -7,16 +7,21 @@ import (
 
 // How a picture is resized
 //
-// An axis takes the full-size pixels lo…hi, S = hi-lo of them, to n pixels of the
-// result. A plane's sample j covers the full-size interval [o+j·p, o+(j+1)·p): p is its
-// pitch, the subsampling times the DCT scale, and o its origin.
+// An axis takes the full-size interval from lo to hi, of length S = hi-lo, to n pixels of
+// the result. Its ends are whole pixels or, of a centred square, multiples of 1/32. A
+// plane's sample j covers the full-size interval [o+j·p, o+(j+1)·p): p is its pitch, the
+// subsampling times the DCT scale, and o its origin.
 //
 //	S ≥ n  area: pixel i of the result is the interval [lo+i·S/n, lo+(i+1)·S/n); a
-//	       sample weighs as much as it overlaps it. In units of 1/n of a pixel all
-//	       overlaps are integers, and they add up to S.
+//	       sample weighs as much as it overlaps it. In units of 1/(32·n) of a pixel
+//	       all overlaps are integers, and they add up to 32·S.
+//	       box: a sample weighs as many as there are full-size pixels under it whose
+//	       centres lie in the interval. With k = floor(S/n) those are k or k+1 of
+//	       them, and a weight for either makes the sums of all pixels equal.
 //	S < n  bilinear: pixel i is at the centre of that interval, and the two samples
-//	       whose centres are around it weigh by their nearness, in units of 1/(2·n·p);
-//	       beyond the last centre of the wanted part its edge sample weighs all.
+//	       whose centres are around it weigh by their nearness, in units of
+//	       1/(64·n·p); beyond the last centre of the samples that the wanted part
+//	       touches, that sample weighs all.
 //
 // So an axis has integer weights with a fixed sum D, and a pixel of the result is
 //
@@ -26,127 +31,26 @@ import (
 // is nothing to tune and nothing that could differ between two hosts. A picture and its
 // mirrored or turned copy give mirrored or turned results.
 //
-// An area average of a subsampled plane equals that of the plane with its samples
+// An area average or a box of a subsampled plane equals that of the plane with its samples
 // repeated, which is how image/jpeg's colours are defined.
-
-// axis is one direction of a resize: for every pixel of the result the samples it takes
-// and their weights. Every pixel takes equally many; some weights are zero.
-type axis struct {
-	taps  int
-	first []int32  // (n) first sample of each pixel, counted from lo; first+taps ≤ hi-lo
-	w     []uint32 // (n, taps) weights, ≤ sum
-	sum   uint32   // Σ w of every pixel, < 1<<18
-	lo    int      // samples lo…hi-1 of the plane are touched
-	hi    int
-
-	groups groups // the same for eight pixels at a time, where a vector unit uses it
-}
-
-// span is what an axis is built from.
-type span struct {
-	lo, hi int // full-size pixels wanted
-	n      int // pixels of the result
-	origin int // full-size position of the plane's first sample
-	pitch  int // full-size pixels a sample covers
-}
-
-// build computes the weights for s, reusing a's memory.
-func (a *axis) build(s span) {
-	a.lo = (s.lo - s.origin) / s.pitch
-	a.hi = (s.hi-s.origin-1)/s.pitch + 1
-	if s.hi-s.lo >= s.n {
-		a.area(s)
-	} else {
-		a.bilinear(s)
-	}
-}
-
-// reset makes room for n pixels of at most taps samples, and none that is not touched.
-func (a *axis) reset(n, taps int) {
-	a.taps = min(taps, a.hi-a.lo)
-	a.first = resized(a.first, n)
-	a.w = resized(a.w, n*a.taps)
-	clear(a.w)
-}
-
-// begin sets the first sample of pixel i to j, or to less where the plane ends, and
-// returns the weights from sample j on.
-func (a *axis) begin(i, j int) []uint32 {
-	first := min(j, a.hi-a.taps) - a.lo
-	a.first[i] = int32(first)
-	return a.w[i*a.taps:][:a.taps][j-a.lo-first:]
-}
-
-// area sets the overlaps of each pixel's interval with the samples, in units of 1/n of a
-// full-size pixel, divided by what they all have in common.
-func (a *axis) area(s span) {
-	size, step := s.hi-s.lo, s.pitch*s.n
-	from := (s.lo - s.origin) * s.n
-	common := gcd(gcd(size, step), from)
-	size, step, from = size/common, step/common, from/common
-	a.sum = uint32(size)
-	a.reset(s.n, (size-1)/step+2)
-	for i := range s.n {
-		to := from + size
-		j := from / step
-		w := a.begin(i, j)
-		for k := 0; from < to; k++ {
-			edge := min(to, (j+k+1)*step)
-			w[k] = uint32(edge - from)
-			from = edge
-		}
-	}
-}
-
-// bilinear sets the two nearest samples of each pixel's centre, in units of
-// 1/(2·n·pitch), divided by what they all have in common.
-func (a *axis) bilinear(s span) {
-	size, unit := s.hi-s.lo, 2*s.n*s.pitch
-	at := 2*(s.lo-s.origin)*s.n + size - s.n*s.pitch
-	common := gcd(gcd(2*size, unit), at)
-	step := 2 * size / common
-	unit, at = unit/common, at/common
-	a.sum = uint32(unit)
-	a.reset(s.n, 2)
-	for i := range s.n {
-		j := at / unit
-		if at < j*unit { // towards minus infinity
-			j--
-		}
-		right := at - j*unit
-		switch {
-		case j < a.lo:
-			j, right = a.lo, 0
-		case j >= a.hi-1:
-			j, right = a.hi-1, 0
-		}
-		w := a.begin(i, j)
-		w[0] = uint32(unit - right)
-		if right > 0 {
-			w[1] = uint32(right)
-		}
-		at += step
-	}
-}
-
-func gcd(a, b int) int {
-	if b < 0 {
-		b = -b
-	}
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
-}
 
 // divider divides by one number, rounding half up, where the quotient is a byte.
 //
 // With x = s + d/2 ≤ 255.5·d the quotient floor(x/d) is floor(x·m / 2^k) for
 // m = ceil(2^k / d) as long as x·d < 2^k (Granlund and Montgomery, 1994). Below 2^24 a
-// product of 64 bits with k = 56 is enough; above, one of 128 bits with k = 80.
+// product of 64 bits with k = 56 is enough; above, one of 128 bits with k = 80, and from
+// 2^36 on with k = 96.
 type divider struct {
 	d, half, m uint64
+	shift      uint // k - 64, where the product has 128 bits
 }
+
+// maxSumBits bounds an axis' sum of weights. The sum of an area is at most 30·maxSide: a
+// square's side is 2·Centre units for a pixel, and what is not a square, or all of it, has
+// a factor of 16 in common with the rest. That of a box is less than maxBox², and
+// a bilinear one's at most 32·MaxResultSide·4, half of its unit, 4 being the largest
+// pitch of a plane that is enlarged.
+const maxSumBits = 21
 
 // narrowSum is the divisor below which all sums of a pixel fit 32 bits.
 const narrowSum = 1 << 24
@@ -155,11 +59,15 @@ func newDivider(d uint64) divider {
 	if d < narrowSum {
 		return divider{d: d, half: d / 2, m: (1<<56 + d - 1) / d}
 	}
-	m, rest := bits.Div64(1<<16, 0, d) // 2^80 / d
+	shift := uint(16)
+	if d >= 1<<36 {
+		shift = 32
+	}
+	m, rest := bits.Div64(1<<shift, 0, d)
 	if rest > 0 {
 		m++
 	}
-	return divider{d: d, half: d / 2, m: m}
+	return divider{d: d, half: d / 2, m: m, shift: shift}
 }
 
 // narrow is the division for d < narrowSum.
@@ -167,10 +75,10 @@ func (v *divider) narrow(s uint32) byte {
 	return byte((uint64(s) + v.half) * v.m >> 56)
 }
 
-// wide is the division for larger d, up to 1<<36.
+// wide is the division for larger d, below 1<<(2·maxSumBits).
 func (v *divider) wide(s uint64) byte {
 	hi, _ := bits.Mul64(s+v.half, v.m)
-	return byte(hi >> 16)
+	return byte(hi >> (v.shift & 63))
 }
 
 // source is the samples that a resize reads: one plane, or three interleaved ones.
@@ -205,9 +113,9 @@ type lane struct {
 // start prepares l to give win's part of src. It reports whether src covers that part.
 func (l *lane) start(src *source, win *window) bool {
 	l.src = src
-	l.x.build(span{lo: win.x0, hi: win.x1, n: win.tw, origin: src.originX, pitch: src.pitchX})
-	l.y.build(span{lo: win.y0, hi: win.y1, n: win.th, origin: src.originY, pitch: src.pitchY})
-	if win.x0 < src.originX || win.y0 < src.originY || l.x.hi > src.width || l.y.hi > src.height {
+	l.x.build(span{lo: win.x0, hi: win.x1, n: win.tw, origin: src.originX, pitch: src.pitchX, box: win.box})
+	l.y.build(span{lo: win.y0, hi: win.y1, n: win.th, origin: src.originY, pitch: src.pitchY, box: win.box})
+	if win.x0 < unit*src.originX || win.y0 < unit*src.originY || l.x.hi > src.width || l.y.hi > src.height {
 		return false
 	}
 	l.div = newDivider(uint64(l.x.sum) * uint64(l.y.sum))

@@ -27,15 +27,47 @@ func resizeOne(t rapid.TB, src *source, win *window) []byte {
 // walking the definition in rational numbers.
 func obviousWeights(s span, samples int) [][]*big.Rat {
 	out := make([][]*big.Rat, s.n)
-	size := s.hi - s.lo
+	lo, size := big.NewRat(int64(s.lo), unit), big.NewRat(int64(s.hi-s.lo), unit)
+	place := func(i int64, of int) *big.Rat { // that share of the way from lo to hi
+		p := big.NewRat(i, int64(of))
+		return p.Add(p.Mul(p, size), lo)
+	}
 	for i := range out {
 		row := make([]*big.Rat, samples)
 		for j := range row {
 			row[j] = new(big.Rat)
 		}
-		if size >= s.n {
-			from := big.NewRat(int64(s.lo*s.n+i*size), int64(s.n))
-			to := big.NewRat(int64(s.lo*s.n+(i+1)*size), int64(s.n))
+		from, to := place(int64(i), s.n), place(int64(i+1), s.n)
+		switch {
+		case size.Cmp(big.NewRat(int64(s.n), 1)) < 0:
+			// The centre of the pixel in samples, where sample j is at j.
+			at := place(int64(2*i+1), 2*s.n)
+			at.Sub(at, big.NewRat(int64(s.origin), 1))
+			at.Quo(at, big.NewRat(int64(s.pitch), 1))
+			at.Sub(at, big.NewRat(1, 2))
+			first := int64((s.lo - unit*s.origin) / (unit * s.pitch))
+			last := int64((s.hi - unit*s.origin - 1) / (unit * s.pitch))
+			at = greater(lesser(at, big.NewRat(last, 1)), big.NewRat(first, 1))
+			for j := range row {
+				d := new(big.Rat).Sub(at, big.NewRat(int64(j), 1))
+				d.Abs(d)
+				if near := new(big.Rat).Sub(big.NewRat(1, 1), d); near.Sign() > 0 {
+					row[j] = near
+				}
+			}
+		case s.box:
+			var in []int // the samples of the full-size pixels whose centres lie inside
+			for x := range samples * s.pitch {
+				centre := big.NewRat(int64(2*(s.origin+x)+1), 2)
+				afterFrom, beforeTo := centre.Cmp(from), to.Cmp(centre)
+				if afterFrom > 0 && beforeTo > 0 || afterFrom == 0 && 2*i+1 >= s.n || beforeTo == 0 && 2*i+1 <= s.n {
+					in = append(in, x/s.pitch)
+				}
+			}
+			for _, j := range in {
+				row[j].Add(row[j], big.NewRat(1, int64(len(in))))
+			}
+		default:
 			length := new(big.Rat).Sub(to, from)
 			for j := range row {
 				lo := big.NewRat(int64(s.origin+j*s.pitch), 1)
@@ -43,22 +75,6 @@ func obviousWeights(s span, samples int) [][]*big.Rat {
 				overlap := new(big.Rat).Sub(lesser(to, hi), greater(from, lo))
 				if overlap.Sign() > 0 {
 					row[j].Quo(overlap, length)
-				}
-			}
-		} else {
-			// The centre of the pixel in samples, where sample j is at j.
-			at := big.NewRat(int64((2*i+1)*size), int64(2*s.n))
-			at.Add(at, big.NewRat(int64(s.lo-s.origin), 1))
-			at.Quo(at, big.NewRat(int64(s.pitch), 1))
-			at.Sub(at, big.NewRat(1, 2))
-			first := int64((s.lo - s.origin) / s.pitch)
-			last := int64((s.hi - s.origin - 1) / s.pitch)
-			at = greater(lesser(at, big.NewRat(last, 1)), big.NewRat(first, 1))
-			for j := range row {
-				d := new(big.Rat).Sub(at, big.NewRat(int64(j), 1))
-				d.Abs(d)
-				if near := new(big.Rat).Sub(big.NewRat(1, 1), d); near.Sign() > 0 {
-					row[j] = near
 				}
 			}
 		}
@@ -83,8 +99,8 @@ func greater(a, b *big.Rat) *big.Rat {
 
 // obviousResize is the definition: the weighted mean, rounded half up.
 func obviousResize(src *source, win *window) []byte {
-	xs := obviousWeights(span{win.x0, win.x1, win.tw, src.originX, src.pitchX}, src.width)
-	ys := obviousWeights(span{win.y0, win.y1, win.th, src.originY, src.pitchY}, src.height)
+	xs := obviousWeights(span{win.x0, win.x1, win.tw, src.originX, src.pitchX, win.box}, src.width)
+	ys := obviousWeights(span{win.y0, win.y1, win.th, src.originY, src.pitchY, win.box}, src.height)
 	half := big.NewRat(1, 2)
 	var out []byte
 	for _, wy := range ys {
@@ -127,13 +143,20 @@ func anySource(t *rapid.T) (*source, *window) {
 	s.pix = rapid.SliceOfN(rapid.SampledFrom([]byte{0, 0, 255, 255, 1, 254, 127, 128, 77}),
 		s.stride*s.height, s.stride*s.height).Draw(t, "pix")
 	win := &window{
-		tw: rapid.IntRange(1, 14).Draw(t, "tw"),
-		th: rapid.IntRange(1, 14).Draw(t, "th"),
+		tw:  rapid.IntRange(1, 14).Draw(t, "tw"),
+		th:  rapid.IntRange(1, 14).Draw(t, "th"),
+		box: rapid.Bool().Draw(t, "box"),
 	}
-	win.x0 = s.originX + rapid.IntRange(0, s.width*s.pitchX-1).Draw(t, "x0")
-	win.y0 = s.originY + rapid.IntRange(0, s.height*s.pitchY-1).Draw(t, "y0")
-	win.x1 = rapid.IntRange(win.x0+1, s.originX+s.width*s.pitchX).Draw(t, "x1")
-	win.y1 = rapid.IntRange(win.y0+1, s.originY+s.height*s.pitchY).Draw(t, "y1")
+	// Whole pixels, halves, where centres lie between two pixels, and any fraction.
+	grain := rapid.SampledFrom([]int{unit, unit / 2, 1}).Draw(t, "grain")
+	interval := func(name string, origin, size int) (lo, hi int) {
+		origin, size = origin*unit/grain, size*unit/grain
+		lo = origin + rapid.IntRange(0, size-1).Draw(t, name+"0")
+		hi = rapid.IntRange(lo+1, origin+size).Draw(t, name+"1")
+		return lo * grain, hi * grain
+	}
+	win.x0, win.x1 = interval("x", s.originX, s.width*s.pitchX)
+	win.y0, win.y1 = interval("y", s.originY, s.height*s.pitchY)
 	return s, win
 }
 
@@ -144,6 +167,34 @@ func TestResizeEqualsTheDefinition(t *testing.T) {
 			t.Fatalf("resize = %v, want %v", got, want)
 		}
 	})
+}
+
+// TestBox holds every interval of half pixels, where centres lie on its ends and between
+// pixels of the result, to the definition.
+func TestBox(t *testing.T) {
+	const pixels = 7
+	for _, pitch := range []int{1, 3} {
+		for n := 1; n <= pixels; n++ {
+			for lo := range 2 * pixels {
+				for hi := lo + 2*n; hi <= 2*pixels; hi++ {
+					s := span{lo: lo * unit / 2, hi: hi * unit / 2, n: n, pitch: pitch, box: true}
+					var a axis
+					a.build(s)
+					for i, row := range obviousWeights(s, (pixels+pitch-1)/pitch) {
+						for j, want := range row {
+							got := new(big.Rat)
+							if k := j - a.lo - int(a.first[i]); k >= 0 && k < a.taps {
+								got.SetFrac64(int64(a.w[i*a.taps+k]), int64(a.sum))
+							}
+							if got.Cmp(want) != 0 {
+								t.Errorf("%+v: pixel %d takes %v of sample %d, want %v", s, i, got, j, want)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
 }
 
 // TestResizeMirrored holds what orientation relies on: a mirrored picture gives a
@@ -160,7 +211,7 @@ func TestResizeMirrored(t *testing.T) {
 			slices.Reverse(mirrored.pix[y*src.stride:][:src.width])
 		}
 		other := *win
-		end := 2*src.originX + src.width*src.pitchX
+		end := unit * (2*src.originX + src.width*src.pitchX)
 		other.x0, other.x1 = end-win.x1, end-win.x0
 		got := resizeOne(t, &mirrored, &other)
 		for y := range win.th {
@@ -175,7 +226,7 @@ func TestResizeMirrored(t *testing.T) {
 // TestResizeOfOneColour holds that weights add up to one exactly, at sizes where sums
 // need 64 bits too.
 func TestResizeOfOneColour(t *testing.T) {
-	for _, size := range [][4]int{{1, 1, 224, 224}, {4000, 3, 224, 224}, {30000, 700, 3, 3}, {9000, 8437, 24, 3}, {3, 2, 8192, 1}} {
+	for _, size := range [][4]int{{1, 1, 224, 224}, {4000, 3, 224, 224}, {30000, 700, 3, 3}, {9000, 8437, 24, 3}, {9001, 901, 24, 5}, {3, 2, 8192, 1}} {
 		w, h := size[0], size[1]
 		for _, v := range []byte{0, 1, 255} {
 			row := make([]byte, w)
@@ -183,10 +234,17 @@ func TestResizeOfOneColour(t *testing.T) {
 				row[i] = v
 			}
 			src := &source{pix: row, stride: 0, channels: 1, pitchX: 1, pitchY: 1, width: w, height: h}
-			got := resizeOne(t, src, &window{x1: w, y1: h, tw: size[2], th: size[3]})
-			for i, p := range got {
-				if p != v {
-					t.Fatalf("%v: pixel %d = %d, want %d", size, i, p, v)
+			for _, win := range []window{
+				{x1: unit * w, y1: unit * h},
+				{x1: unit * w, y1: unit * h, box: true},
+				{x0: 1, y0: 3, x1: unit*w - 1, y1: unit*h - 2},
+				{x0: 1, y0: 3, x1: unit*w - 1, y1: unit*h - 2, box: true},
+			} {
+				win.tw, win.th = size[2], size[3]
+				for i, p := range resizeOne(t, src, &win) {
+					if p != v {
+						t.Fatalf("%v, %+v: pixel %d = %d, want %d", size, win, i, p, v)
+					}
 				}
 			}
 		}
@@ -203,7 +261,7 @@ func TestResizeWideSums(t *testing.T) {
 		pix[i] = byte(state >> 24)
 	}
 	src := &source{pix: pix, stride: w, channels: 1, pitchX: 1, pitchY: 1, width: w, height: h}
-	got := resizeOne(t, src, &window{x1: w, y1: h, tw: 2, th: 2})
+	got := resizeOne(t, src, &window{x1: unit * w, y1: unit * h, tw: 2, th: 2})
 	for j := range 2 {
 		for i := range 2 {
 			// In half pixels: columns i·w … (i+1)·w of 2·w, rows likewise.
@@ -233,7 +291,7 @@ func TestDivider(t *testing.T) {
 		}
 	}
 	t.Run("around every step", func(t *testing.T) {
-		for _, d := range []uint64{1, 2, 3, 5, 255, 256, 50176, 1<<24 - 1, 1 << 24, 1<<24 + 1, 1<<32 - 1, 1 << 36} {
+		for _, d := range []uint64{1, 2, 3, 5, 255, 256, 50176, 1<<24 - 1, 1 << 24, 1<<24 + 1, 1<<32 - 1, 1<<36 - 1, 1 << 36, 1<<(2*maxSumBits) - 1} {
 			for q := range uint64(255) {
 				edge := (2*q + 1) * d / 2 // where q becomes q+1
 				for s := max(edge, 2) - 2; s <= min(edge+2, 255*d); s++ {
@@ -244,7 +302,7 @@ func TestDivider(t *testing.T) {
 		}
 	})
 	t.Run("anywhere", rapid.MakeCheck(func(t *rapid.T) {
-		d := rapid.Uint64Range(1, 1<<36).Draw(t, "d")
+		d := rapid.Uint64Range(1, 1<<(2*maxSumBits)).Draw(t, "d")
 		check(t, d, rapid.Uint64Range(0, 255*d).Draw(t, "s"))
 	}))
 }
@@ -280,7 +338,7 @@ func TestAcross(t *testing.T) {
 		for _, size := range []int{n, n + 1, 3 * n / 2, 2*n - 1, 2 * n, 5 * n / 2, 3 * n, 4 * n, n/2 + 1} {
 			var l lane
 			l.src = &source{channels: 1}
-			l.x.build(span{lo: 0, hi: size, n: n, pitch: 1})
+			l.x.build(span{lo: 0, hi: unit * size, n: n, pitch: 1, box: n%2 == 1})
 			l.div = newDivider(uint64(l.x.sum) * 1000)
 			l.x.group()
 			l.sums = make([]uint32, l.x.hi+groupReach)[:l.x.hi]

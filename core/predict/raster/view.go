@@ -14,12 +14,23 @@ var (
 
 // window is a [View] of one picture in stored coordinates, that is before Orientation.
 type window struct {
-	x0, y0, x1, y1 int // stored pixels wanted
+	x0, y0, x1, y1 int // part wanted, in units of 1/unit of a stored pixel
 	tw, th         int // size of the result, stored way round
 	width, height  int // size of the result, upright
 
+	box bool // View.Box
+
 	// Where the result's stored pixel (i, j) goes: Pix[base+i*stepX+j*stepY].
 	base, stepX, stepY int
+}
+
+// unit is how many parts of a pixel a window's edges are counted in: the sixteenths of a
+// square's side, halved by the centring. A picture's edges are multiples of it.
+const unit = 32
+
+// pixels returns the stored pixels that the window touches.
+func (w *window) pixels() (x0, y0, x1, y1 int) {
+	return w.x0 / unit, w.y0 / unit, (w.x1 + unit - 1) / unit, (w.y1 + unit - 1) / unit
 }
 
 // window maps v onto a picture of w × h stored pixels.
@@ -35,15 +46,17 @@ func (v View) window(w, h, orientation int) (window, error) {
 	if v.Centre < 0 || v.Centre > 16 {
 		return window{}, errView
 	}
-	if v.Centre > 0 {
-		left, top, right, bottom = centre(left, top, right, bottom, v.Centre)
-	}
 	width, height, err := v.size(right-left, bottom-top)
 	if err != nil {
 		return window{}, err
 	}
+	w, h = unit*w, unit*h
+	left, top, right, bottom = unit*left, unit*top, unit*right, unit*bottom
+	if v.Centre > 0 {
+		left, top, right, bottom = centre(left, top, right, bottom, v.Centre)
+	}
 
-	win := window{width: width, height: height, tw: width, th: height}
+	win := window{width: width, height: height, tw: width, th: height, box: v.Box}
 	if turned {
 		win.tw, win.th = height, width
 	}
@@ -106,16 +119,18 @@ func edges(from, to float64, side int) (lo, hi int) {
 	return lo, max(hi, lo+1)
 }
 
-// centre returns the centred square with sixteenths of the short side.
+// centre returns the centred square with sixteenths of the short side. All is in units of
+// 1/unit of a pixel, the edges given are whole pixels, and so nothing is rounded.
 func centre(left, top, right, bottom, sixteenths int) (int, int, int, int) {
 	w, h := right-left, bottom-top
-	side := max(1, (min(w, h)*sixteenths+8)/16)
+	side := min(w, h) / 16 * sixteenths
 	left += (w - side) / 2
 	top += (h - side) / 2
 	return left, top, left + side, top + side
 }
 
-// size returns the result's size for a part of w × h upright pixels.
+// size returns the result's size for a part of w × h upright pixels, before the centred
+// square is taken of it.
 func (v View) size(w, h int) (width, height int, err error) {
 	if v.Width != 0 || v.Height != 0 {
 		if min(v.Width, v.Height) < 1 || max(v.Width, v.Height) > MaxResultSide {
@@ -125,6 +140,10 @@ func (v View) size(w, h int) (width, height int, err error) {
 	}
 	if v.MaxSide < 1 || v.MaxSide > MaxResultSide {
 		return 0, 0, errView
+	}
+	if v.Centre > 0 {
+		w = max(1, min(w, h)*v.Centre/16)
+		h = w
 	}
 	long := max(w, h)
 	if long <= v.MaxSide {

@@ -71,20 +71,24 @@ func TestViewMistakes(t *testing.T) {
 }
 
 func TestCentre(t *testing.T) {
-	tests := []struct{ w, h, sixteenths, side, left, top int }{
-		{4000, 3000, 15, 2813, 593, 93}, // 2812.5
-		{3000, 4000, 15, 2813, 93, 593},
+	tests := []struct {
+		w, h, sixteenths int
+		side, left, top  float64
+	}{
+		{4000, 3000, 15, 2812.5, 593.75, 93.75},
+		{3000, 4000, 15, 2812.5, 93.75, 593.75},
 		{224, 224, 16, 224, 0, 0},
-		{225, 224, 16, 224, 0, 0},
-		{1, 500, 15, 1, 0, 249},
-		{3, 3, 1, 1, 1, 1}, // 0.1875
-		{41, 33, 15, 31, 5, 1},
+		{225, 224, 16, 224, 0.5, 0},
+		{1, 500, 15, 0.9375, 0.03125, 249.53125},
+		{3, 3, 1, 0.1875, 1.40625, 1.40625},
+		{41, 33, 15, 30.9375, 5.03125, 1.03125},
 	}
 	for _, tt := range tests {
-		left, top, right, bottom := centre(0, 0, tt.w, tt.h, tt.sixteenths)
-		got := [4]int{left, top, right - left, bottom - top}
-		if want := [4]int{tt.left, tt.top, tt.side, tt.side}; got != want {
-			t.Errorf("centre(%d × %d, %d) = %v, want %v", tt.w, tt.h, tt.sixteenths, got, want)
+		win, err := View{Centre: tt.sixteenths, Width: 8, Height: 8}.window(tt.w, tt.h, upright)
+		check(t, err)
+		got := [4]float64{float64(win.x0) / unit, float64(win.y0) / unit, float64(win.x1-win.x0) / unit, float64(win.y1-win.y0) / unit}
+		if want := [4]float64{tt.left, tt.top, tt.side, tt.side}; got != want {
+			t.Errorf("%d sixteenths of %d × %d = %v, want %v", tt.sixteenths, tt.w, tt.h, got, want)
 		}
 	}
 }
@@ -151,8 +155,11 @@ func TestWindowIsInside(t *testing.T) {
 			}
 			t.Fatalf("window = %v", err)
 		}
-		if win.x0 < 0 || win.y0 < 0 || win.x0 >= win.x1 || win.y0 >= win.y1 || win.x1 > w || win.y1 > h {
+		if win.x0 < 0 || win.y0 < 0 || win.x0 >= win.x1 || win.y0 >= win.y1 || win.x1 > unit*w || win.y1 > unit*h {
 			t.Fatalf("window %+v is not inside %d × %d", win, w, h)
+		}
+		if x0, y0, x1, y1 := win.pixels(); unit*x0 > win.x0 || unit*y0 > win.y0 || unit*x1 < win.x1 || unit*y1 < win.y1 || x1 > w || y1 > h {
+			t.Fatalf("pixels %d, %d, %d, %d of window %+v", x0, y0, x1, y1, win)
 		}
 		// Corners of the result stay in it, and no two are the same place.
 		n := 3 * win.width * win.height
