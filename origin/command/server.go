@@ -120,6 +120,7 @@ func (srv *server) wire(set *predict.Set) error {
 		Fetch:       func(ctx context.Context, url string) ([]byte, error) { return srv.fetch(ctx, fetcher, url) },
 		Blob:        srv.blobs.Get,
 		Now:         system.Now,
+		Spent:       system.ThreadTime,
 		Log:         srv.log,
 		Workers:     workers,
 		Fetches:     int(max(4, min(memory/8/fetch.DefaultMaxBytes, 64))),

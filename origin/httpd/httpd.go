@@ -163,7 +163,7 @@ func New(o Options) (*Server, error) {
 		WriteTimeout:                 o.WriteTimeout,
 		IdleTimeout:                  o.IdleTimeout,
 		MaxRequestsPerConn:           10_000,
-		Concurrency:                  4 * o.MaxConns, // the gate's bound is the one that counts
+		Concurrency:                  4*o.MaxConns + 1000, // the gate's bound is the one that counts
 		MaxIdleWorkerDuration:        time.Second,
 		NoDefaultServerHeader:        true,
 		NoDefaultContentType:         true,

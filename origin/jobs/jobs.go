@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -52,8 +53,13 @@ type Options struct {
 	PerCall     int           // pictures of one call at once; 0 means 8
 	MaxCalls    int           // calls at once, waiting ones too; 0 means 16 for each worker
 	MaxPictures int           // pictures of all calls that are not done; 0 means 256 for each worker
-	PictureTime time.Duration // of one analysis; 0 means 1.5 s
-	Limits      raster.Limits // of pictures; Expired is set by the pool
+	PictureTime time.Duration // of one analysis, by Spent; 0 means 1.5 s
+
+	// Spent is the processor time that the calling thread has used. A picture's time is
+	// measured by it, so that a busy machine fails no picture that an idle one analyses; ten
+	// times as long by the clock ends it as well. nil: the clock alone.
+	Spent  func() time.Duration
+	Limits raster.Limits // of pictures; Expired is set by the pool
 }
 
 // Pool runs jobs. It is safe for concurrent use and starts goroutines only inside Run.
@@ -67,10 +73,11 @@ type Pool struct {
 	done     atomic.Int64
 }
 
-// worker is an analyser and the time at which it must give up on its picture.
+// worker is an analyser and when it must give up on its picture.
 type worker struct {
 	analyser Analyser
-	deadline time.Time
+	deadline time.Time     // by the clock
+	budget   time.Duration // by Spent
 }
 
 // New makes a pool and its analysers.
@@ -98,7 +105,9 @@ func New(o Options) *Pool {
 func (p *Pool) newWorker() *worker {
 	w := &worker{}
 	limits := p.o.Limits
-	limits.Expired = func() bool { return p.o.Now().After(w.deadline) }
+	limits.Expired = func() bool {
+		return p.o.Now().After(w.deadline) || p.o.Spent != nil && p.o.Spent() > w.budget
+	}
 	w.analyser = p.o.NewAnalyser(limits)
 	return w
 }
@@ -249,6 +258,12 @@ func (p *Pool) analyse(w *worker, picture []byte, job *api.Job) (r api.Result) {
 		p.idle <- w
 	}()
 	w.deadline = p.o.Now().Add(p.o.PictureTime)
+	if p.o.Spent != nil {
+		runtime.LockOSThread() // Spent is the thread's
+		defer runtime.UnlockOSThread()
+		w.deadline = p.o.Now().Add(10 * p.o.PictureTime)
+		w.budget = p.o.Spent() + p.o.PictureTime
+	}
 	r.Analysis, r.Err = w.analyser.Analyse(picture, job.Crop, job.Want)
 	return r
 }

@@ -315,6 +315,32 @@ func TestHeavyPicturesLeaveWorkers(t *testing.T) {
 	})
 }
 
+// TestPictureTimeIsTheThreads has an analysis that waits for the machine, not for itself,
+// and one that spends.
+func TestPictureTimeIsTheThreads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g gauge
+		var spent atomic.Int64
+		o := options(&g, 0)
+		o.Spent = func() time.Duration { return time.Duration(spent.Load()) }
+		p := New(o)
+		start := time.Now()
+		results, err := p.Run(t.Context(), []api.Job{{URL: "http://slow"}})
+		if err != nil || !errors.Is(results[0].Err, raster.ErrExpired) || time.Since(start) < 14*time.Second {
+			t.Errorf("a picture that waits: %v after %v, want ErrExpired after 15s", results[0].Err, time.Since(start))
+		}
+		start = time.Now()
+		go func() {
+			time.Sleep(time.Second) // virtual
+			spent.Add(int64(2 * time.Second))
+		}()
+		results, err = p.Run(t.Context(), []api.Job{{URL: "http://slow"}})
+		if err != nil || !errors.Is(results[0].Err, raster.ErrExpired) || time.Since(start) > 2*time.Second {
+			t.Errorf("a picture that spends: %v after %v, want ErrExpired after a second", results[0].Err, time.Since(start))
+		}
+	})
+}
+
 // service is a Service whose calls want the jobs that the body names.
 type service struct{ refused []error }
 

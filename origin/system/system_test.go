@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -155,6 +156,19 @@ func TestMemoryLimitIsPlausible(t *testing.T) {
 		if got := memTotal(in); got != want {
 			t.Errorf("memTotal(%q) = %d, want %d", in, got, want)
 		}
+	}
+}
+
+func TestThreadTimeCountsWork(t *testing.T) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	start := ThreadTime()
+	n := 0
+	for ThreadTime() < start+5*time.Millisecond {
+		n++
+	}
+	if n == 0 {
+		t.Error("five milliseconds passed without work")
 	}
 }
 
