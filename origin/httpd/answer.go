@@ -70,7 +70,7 @@ func (s *Server) finish(ctx *fasthttp.RequestCtx, id string, r *api.Request, sta
 		"method", r.Method,
 		"path", clip(r.Path),
 		"status", status,
-		"received", ctx.Request.Header.ContentLength(),
+		"received", len(r.Body), // bytes
 		"took", took,
 	)
 }
