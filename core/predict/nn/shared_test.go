@@ -4,44 +4,19 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"unsafe"
 
 	"github.com/sightline-dev/sightline/core/predict/nn"
 	"github.com/sightline-dev/sightline/core/predict/onnx"
+	"github.com/sightline-dev/sightline/core/proof"
 )
-
-// shared returns the path of a file of the shared reading, which stands beside the project;
-// the test is skipped where it does not.
-func shared(t testing.TB, parts ...string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Skipf("no working folder: %v", err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			t.Skip("no go.mod above the package")
-		}
-		dir = up
-	}
-	path := filepath.Join(append([]string{dir, "..", "shared"}, parts...)...)
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("shared file missing: %v", err)
-	}
-	return path
-}
 
 // network reads a model of the shared reading.
 func network(t testing.TB, parts ...string) *onnx.Graph {
 	t.Helper()
-	b, err := os.ReadFile(shared(t, parts...))
+	b, err := os.ReadFile(proof.Shared(t, parts...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +30,7 @@ func network(t testing.TB, parts ...string) *onnx.Graph {
 // floatsFile reads raw little-endian float32.
 func floatsFile(t testing.TB, parts ...string) []float32 {
 	t.Helper()
-	b, err := os.ReadFile(shared(t, parts...))
+	b, err := os.ReadFile(proof.Shared(t, parts...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +58,7 @@ func near(got, want, scale float64) bool {
 
 // TestSharedNetworks holds the four shared networks to ONNX Runtime's outputs.
 func TestSharedNetworks(t *testing.T) {
-	b, err := os.ReadFile(shared(t, "onnx", "expected.json"))
+	b, err := os.ReadFile(proof.Shared(t, "onnx", "expected.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,27 +7,16 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/sightline-dev/sightline/core/proof"
 )
 
 // shared returns the files of the patterns in the folder beside the project.
 func shared(t testing.TB, patterns ...string) []string {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			break
-		}
-		if dir == filepath.Dir(dir) {
-			t.Skip("no go.mod above the test")
-		}
-		dir = filepath.Dir(dir)
-	}
 	var files []string
 	for _, p := range patterns {
-		found, err := filepath.Glob(filepath.Join(dir, "..", "shared", p))
+		found, err := filepath.Glob(filepath.Join(proof.Root(t), "..", "shared", p))
 		if err != nil {
 			t.Fatal(err)
 		}
