@@ -1,0 +1,137 @@
+package catalog
+
+import (
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// Input is a stored picture and what is known of it.
+type Input struct {
+	Ord         uint32 // counts the application's inputs in the order of their creation; never used again
+	Dot         log.Dot
+	ID          string
+	Created     log.HLC
+	Modified    log.HLC // of the newest effective write
+	By          string
+	URL         string    // as given; empty: sent as bytes
+	Blob        blob.Hash // zero until downloaded
+	ContentType string
+	Hosted      [16]byte // public name of the picture
+	Crop        raster.Crop
+	Code        int // 30001, 30000 or an error's
+	Detail      string
+	Labels      []Label // by concept id, removed ones among them
+	Meta        Meta
+	Geo         *log.Point
+	GeoAt       log.Stamp
+	Edits       []Edit // of predictions, by concept id
+}
+
+// Label is a label with the stamp of its last write.
+type Label struct {
+	log.Label
+	At log.Stamp
+}
+
+// Edit is an edit of a prediction with its stamp.
+type Edit struct {
+	log.OutputEdit
+	At log.Stamp
+}
+
+// Concept is a concept of the application's own.
+type Concept struct {
+	Dot      log.Dot
+	Seq      uint64 // order of creation
+	ID, Name string
+	NameAt   log.Stamp
+	Created  log.HLC
+	Updated  log.HLC
+	Language string
+}
+
+// Model is a model of the application's own.
+type Model struct {
+	Dot      log.Dot
+	Seq      uint64 // order of creation
+	ID, Name string
+	NameAt   log.Stamp
+	Created  log.HLC
+	Config   []Setting // by name
+	Concepts []Member  // in the order of their first addition, removed ones among them
+	Newest   string    // id of the newest version
+}
+
+// Setting is one field of a model's output_config with its stamp.
+type Setting struct {
+	log.Setting
+	At log.Stamp
+}
+
+// Member is whether a concept belongs to a model.
+type Member struct {
+	Concept string
+	In      bool
+	At      log.Stamp
+}
+
+// Version is one version of a model. What it was made from is its manifest's.
+type Version struct {
+	Model    log.Dot
+	Seq      uint64 // of the operation that made it: order of creation, and lease of its training
+	ID       string
+	Created  log.HLC
+	Code     int // 21102, 21103, 21100 or an error's
+	Detail   string
+	Concepts []string  // of the model when it was made
+	Config   []Setting // likewise
+	Manifest blob.Hash // zero until trained
+}
+
+// Workflow is a list of models to run together.
+type Workflow struct {
+	Dot     log.Dot
+	Seq     uint64
+	ID      string
+	Created log.HLC
+	Nodes   []log.WorkflowNode
+}
+
+// App is an application, in the control partition.
+type App struct {
+	Dot                              log.Dot
+	ID, Name, Language, DefaultModel string
+	Created                          log.HLC
+}
+
+// Key is an API key, in the control partition.
+type Key struct {
+	Hash        [32]byte
+	App         string
+	Scopes      []string
+	Description string
+	Created     log.HLC
+}
+
+// Counts are how many live inputs are in which state.
+type Counts struct{ Processed, ToProcess, Errors uint64 }
+
+// Derived is what analysing a picture gives: the same bytes wherever it is computed.
+type Derived struct {
+	Embedding []byte    // predict.EmbeddingBytes
+	Values    []float32 // of the general model's concepts, in its order
+	Thumb     blob.Hash // of the 320 px JPEG; zero: none
+}
+
+// Meta is an input's metadata: the newest write of each path. A write to a path ends the
+// older ones below it.
+type Meta []MetaPart
+
+// MetaPart is the value written to one path.
+type MetaPart struct {
+	Path    []string // member names from the root; empty: the whole document
+	JSON    []byte   // as it came
+	Removed bool
+	At      log.Stamp
+}

@@ -1,0 +1,246 @@
+package log
+
+import (
+	"time"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// Site is a writer: an origin node, an edge, a browser's profile. Its number is leased.
+type Site uint32
+
+// Origin is the site of a server that has its own log.
+const Origin Site = 1
+
+// Dot names an operation for ever: the site that issued it and its place among that
+// site's operations, which count from 1 without gaps. The thing an operation creates is
+// named by its dot; a later thing with the same id has another.
+type Dot struct {
+	Site Site
+	Seq  uint64
+}
+
+// HLC is a hybrid logical clock: milliseconds since 1970 in the upper 48 bits, a counter
+// in the lower 16.
+type HLC uint64
+
+// Time is the wall time of h, in UTC and whole milliseconds.
+func (h HLC) Time() time.Time { return time.UnixMilli(int64(h >> 16)).UTC() }
+
+// Stamp orders the writes of one register: by clock, then by site.
+type Stamp struct {
+	At   HLC
+	Site Site
+}
+
+// Less reports whether s is older than o.
+func (s Stamp) Less(o Stamp) bool { return s.At < o.At || s.At == o.At && s.Site < o.Site }
+
+// Op is one operation: one write of one site.
+type Op struct {
+	Dot  Dot
+	At   HLC
+	By   string // id of the key or account that asked for it; empty for our own
+	Body Body
+}
+
+// Entry is an operation at its place in a log. Seq counts from 1.
+type Entry struct {
+	Seq uint64
+	Op  Op
+}
+
+// Body is what an operation does: one of the types below, by pointer.
+type Body interface{}
+
+// Value is what a label says about a concept.
+type Value uint8
+
+// A removed label is a value like the others until the horizon passes it.
+const (
+	Removed Value = iota
+	False
+	True
+)
+
+// Label says whether a concept is in a picture.
+type Label struct {
+	Concept string
+	Value   Value
+}
+
+// Point is a place on earth, in degrees.
+type Point struct{ Longitude, Latitude float64 }
+
+// Operations on inputs.
+type (
+	// InputCreate makes an input. With Blob it is at 30000, and its derived record was
+	// written before it; without, it is at 30001 until InputFetched.
+	InputCreate struct {
+		ID             string
+		URL            string // as given; empty for a picture sent as bytes
+		AllowDuplicate bool   // of URL
+		MergeIfEqual   bool   // an input with this id, blob, crop and URL takes in the labels instead
+		Blob           blob.Hash
+		ContentType    string   // such as "image/jpeg", with Blob
+		Hosted         [16]byte // public name of the picture, random
+		Crop           raster.Crop
+		Labels         []Label
+		Meta           []byte // JSON as it came; nil: none
+		Geo            *Point
+	}
+	// InputFetched ends the download of an input's picture: 30000 with Blob, or an error's
+	// code with Detail.
+	InputFetched struct {
+		Input       Dot
+		Code        int
+		Detail      string
+		Blob        blob.Hash
+		ContentType string
+	}
+	// InputLabels sets labels.
+	InputLabels struct {
+		Input  Dot
+		Labels []Label
+	}
+	// InputMeta writes parts of an input's metadata.
+	InputMeta struct {
+		Input  Dot
+		Writes []MetaWrite
+	}
+	// InputGeo sets an input's place; nil removes it.
+	InputGeo struct {
+		Input Dot
+		Geo   *Point
+	}
+	// InputDelete deletes one input for ever.
+	InputDelete struct{ Input Dot }
+	// InputDeleteAll deletes every input created before it.
+	InputDeleteAll struct{ Barrier bool }
+	// OutputsPatch edits the stored predictions of an input.
+	OutputsPatch struct {
+		Input Dot
+		Edits []OutputEdit
+	}
+)
+
+// MetaWrite is a write to one path of a metadata document.
+type MetaWrite struct {
+	Path   []string // member names from the root; empty: the whole document
+	Action MetaAction
+	JSON   []byte // the value as it came, or the elements to append as an array; nil with MetaRemove
+}
+
+// MetaAction is what a MetaWrite does.
+type MetaAction uint8
+
+// What may be done at a path.
+const (
+	MetaSet MetaAction = iota
+	MetaRemove
+	MetaAppend
+)
+
+// OutputEdit sets, or removes, the stored value of a predicted concept.
+type OutputEdit struct {
+	Concept string
+	Value   float32 // 0…1
+	Removed bool
+}
+
+// Operations on concepts and models.
+type (
+	// ConceptCreate makes a concept of the application's own.
+	ConceptCreate struct{ ID, Name, Language string }
+	// ConceptName renames it.
+	ConceptName struct {
+		Concept Dot
+		Name    string
+	}
+	// ModelCreate makes a model and its first version, at 21102.
+	ModelCreate struct {
+		ID, Name string
+		Version  string // id of the first version
+		Concepts []string
+		Config   []Setting
+	}
+	// ModelPatch changes a model. A change of concepts makes another version at 21102.
+	ModelPatch struct {
+		Model   Dot
+		Name    *string // nil: as it is
+		Config  []Setting
+		Add     []string
+		Remove  []string
+		Version string // id of the version that a change of concepts makes; empty: none
+	}
+	// ModelDelete deletes a model and its versions for ever.
+	ModelDelete struct{ Model Dot }
+	// ModelDeleteAll deletes every model created before it.
+	ModelDeleteAll struct{}
+	// VersionTrain asks for another version of a model, at 21103.
+	VersionTrain struct {
+		Model   Dot
+		Version string // its id
+	}
+	// VersionResult ends a training: 21100 with its manifest, or an error's code. Lease is
+	// the sequence number of the VersionTrain it answers.
+	VersionResult struct {
+		Model    Dot
+		Version  string
+		Lease    uint64
+		Code     int
+		Detail   string
+		Manifest blob.Hash // of catalog.Manifest's bytes, kept as an object
+	}
+	// VersionDelete deletes one version.
+	VersionDelete struct {
+		Model   Dot
+		Version string
+	}
+)
+
+// Setting is one field of a model's output_config: its name and its JSON as it came.
+type Setting struct {
+	Name string
+	JSON []byte // nil: back to the default
+}
+
+// Operations on the rest.
+type (
+	// WorkflowCreate makes a workflow.
+	WorkflowCreate struct {
+		ID    string
+		Nodes []WorkflowNode
+	}
+	// WorkflowDelete deletes one.
+	WorkflowDelete struct{ Workflow Dot }
+	// Feedback keeps what a user said of a prediction or a search.
+	Feedback struct {
+		Model, Version string // empty for a search's
+		JSON           []byte
+	}
+	// Horizon is the clock below which field writes are refused from here on.
+	Horizon struct{ At HLC }
+)
+
+// WorkflowNode is a step of a workflow: a model, and its version where one is fixed.
+type WorkflowNode struct{ ID, Model, Version string }
+
+// Operations of the control log: applications and keys.
+type (
+	// AppCreate makes an application.
+	AppCreate struct {
+		ID, Name, Language string
+		DefaultModel       string
+	}
+	// KeyCreate lets a key into an application. The log has its hash only.
+	KeyCreate struct {
+		Hash        [32]byte // SHA-256 of the key's text
+		App         string
+		Scopes      []string
+		Description string
+	}
+	// KeyDelete shuts a key out.
+	KeyDelete struct{ Hash [32]byte }
+)
