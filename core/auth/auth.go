@@ -1,0 +1,104 @@
+// Package auth says for whom a request speaks.
+//
+//	Authorization: Key <32 hex digits> ──SHA-256──▶ key record ──▶ Principal: application, scopes
+//
+// A key is 128 random bits, shown once when it is made; what is kept is its hash, which
+// tells nothing of it and is what it is found by. So a copy of the store lets nobody in.
+// What a principal may do stands in the route table of package api.
+package auth
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Errors of credentials. All mean HTTP status 401.
+var (
+	// ErrNoCredentials is returned for a request without a usable Authorization header.
+	ErrNoCredentials = errors.New("an Authorization header with \"Key\" and an API key is needed")
+	// ErrKeyFormat is returned for a key that cannot be one. Clients read its text.
+	ErrKeyFormat = errors.New("Invalid format of key.") //lint:ignore ST1005 the interface's words
+	// ErrKeyUnknown is returned for a key that lets nobody in. Clients read its text.
+	ErrKeyUnknown = errors.New("invalid key")
+	// ErrToken is returned for a token that was not issued here.
+	ErrToken = errors.New("invalid token")
+	// ErrScope is returned for a scope that does not exist.
+	ErrScope = errors.New("no such scope")
+)
+
+// Principal is who asks: a key and the application it belongs to.
+type Principal struct {
+	App    string   // 32 hex digits
+	By     string   // what operations are signed with: the start of the key's hash
+	Scopes []string // by name, such as "All"
+}
+
+// Hash is the SHA-256 of a key's text.
+type Hash = [sha256.Size]byte
+
+// keyLength is that of a key in hex digits.
+const keyLength = 32
+
+// HashKey returns the hash that a key is kept as.
+func HashKey(key string) Hash { return sha256.Sum256([]byte(key)) }
+
+// NewKey makes a key of 32 lower-case hex digits from 128 bits of random.
+func NewKey(random io.Reader) (string, error) {
+	var b [keyLength / 2]byte
+	if _, err := io.ReadFull(random, b[:]); err != nil {
+		return "", fmt.Errorf("random source: %w", err)
+	}
+	return hex.EncodeToString(b[:]), nil
+}
+
+// By is what operations are signed with for a key.
+func By(h Hash) string { return hex.EncodeToString(h[:8]) }
+
+// Key reads the value of an Authorization header and returns the hash of its key. Schemes
+// match in any case, as HTTP wants it.
+func Key(authorization string) (Hash, error) {
+	scheme, key, ok := strings.Cut(strings.TrimSpace(authorization), " ")
+	key = strings.TrimSpace(key)
+	switch {
+	case ok && strings.EqualFold(scheme, "Bearer"):
+		return Hash{}, ErrToken
+	case !ok || !strings.EqualFold(scheme, "Key"):
+		return Hash{}, ErrNoCredentials
+	case len(key) != keyLength || strings.Trim(key, "0123456789abcdef") != "":
+		return Hash{}, ErrKeyFormat
+	}
+	return HashKey(key), nil
+}
+
+// scopes are those a key can carry, by their names on the wire.
+var scopes = []string{
+	"All", "Predict", "Predict_Feedback", "Search", "Search_Feedback",
+	"Inputs_Add", "Inputs_Get", "Inputs_Patch", "Inputs_Delete",
+	"Concepts_Add", "Concepts_Get", "Concepts_Patch",
+	"Models_Add", "Models_Get", "Models_Patch", "Models_Delete", "Models_Train",
+	"Workflows_Add", "Workflows_Get", "Workflows_Patch", "Workflows_Delete",
+}
+
+// Scopes checks a list of scopes, whose parts may be parted by a colon or an underscore,
+// and returns it without repetitions and in the form of the wire. An empty list is an error.
+func Scopes(names []string) ([]string, error) {
+	var out []string
+	for _, name := range names {
+		name = strings.ReplaceAll(strings.TrimSpace(name), ":", "_")
+		if !slices.Contains(scopes, name) {
+			return nil, fmt.Errorf("%q: %w; there are %s", name, ErrScope, strings.Join(scopes, ", "))
+		}
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("none given: %w; there are %s", ErrScope, strings.Join(scopes, ", "))
+	}
+	return out, nil
+}
