@@ -1,0 +1,214 @@
+package kv
+
+import (
+	"bytes"
+	"slices"
+	"sort"
+
+	"github.com/tidwall/btree"
+)
+
+// Overlay is a [Reader] that shows a base as it will be once the overlay's batch has been
+// applied to it. It is not safe for concurrent use. The base must not change below the
+// keys that are written here: a fold overlays the part of a store that it alone writes, or a snapshot.
+type Overlay struct {
+	base    Reader
+	batch   Batch
+	pending *btree.BTreeG[entry] // what became of single keys; over gone
+	gone    []span               // deleted ranges of the base: ascending, apart; replaced, never changed
+}
+
+// entry is a key that was put or deleted. Its bytes are the batch's.
+type entry struct {
+	key, value []byte
+	deleted    bool
+}
+
+// span is the keys lo ≤ key < hi.
+type span struct{ lo, hi []byte }
+
+var (
+	_ Reader = (*Overlay)(nil)
+	_ Writer = (*Overlay)(nil)
+)
+
+// NewOverlay returns an overlay with an empty batch.
+func NewOverlay(base Reader) *Overlay {
+	o := &Overlay{}
+	o.Reset(base)
+	return o
+}
+
+// Reset empties the batch, keeping its memory, and takes another base. What was read
+// through Batch before is no longer valid.
+func (o *Overlay) Reset(base Reader) {
+	o.base, o.gone = base, nil
+	o.batch.Reset()
+	if o.pending == nil || o.pending.Len() > 0 {
+		o.pending = btree.NewBTreeGOptions(func(a, b entry) bool {
+			return bytes.Compare(a.key, b.key) < 0
+		}, btree.Options{NoLocks: true})
+	}
+}
+
+// Batch returns what was written since the last Reset, to be applied to the base. It is the
+// overlay's own: it must not be changed, and grows with the next write.
+func (o *Overlay) Batch() *Batch { return &o.batch }
+
+// Put implements [Writer].
+func (o *Overlay) Put(key, value []byte) {
+	k, v := o.batch.put(key, value)
+	o.pending.Set(entry{key: k, value: v})
+}
+
+// Delete implements [Writer].
+func (o *Overlay) Delete(key []byte) {
+	o.pending.Set(entry{key: o.batch.del(key), deleted: true})
+}
+
+// DeleteRange implements [Writer].
+func (o *Overlay) DeleteRange(lo, hi []byte) {
+	lo, hi, ok := o.batch.deleteRange(lo, hi)
+	if !ok {
+		return
+	}
+	var inside []entry
+	ascend(o.pending, lo, hi, func(e entry) bool {
+		inside = append(inside, e)
+		return true
+	})
+	for _, e := range inside {
+		o.pending.Delete(e)
+	}
+	o.gone = union(o.gone, span{lo, hi})
+}
+
+// union returns spans with s, joined where they touch.
+func union(spans []span, s span) []span {
+	from := sort.Search(len(spans), func(i int) bool { return bytes.Compare(spans[i].hi, s.lo) >= 0 })
+	to := from
+	for to < len(spans) && bytes.Compare(spans[to].lo, s.hi) <= 0 {
+		to++
+	}
+	if to > from {
+		if bytes.Compare(spans[from].lo, s.lo) < 0 {
+			s.lo = spans[from].lo
+		}
+		if bytes.Compare(spans[to-1].hi, s.hi) > 0 {
+			s.hi = spans[to-1].hi
+		}
+	}
+	return slices.Concat(spans[:from], []span{s}, spans[to:])
+}
+
+// Get implements [Reader].
+func (o *Overlay) Get(key []byte) ([]byte, error) {
+	if e, ok := o.pending.Get(entry{key: key}); ok {
+		if e.deleted {
+			return nil, ErrNotFound
+		}
+		return append([]byte{}, e.value...), nil
+	}
+	i := sort.Search(len(o.gone), func(i int) bool { return bytes.Compare(o.gone[i].hi, key) > 0 })
+	if i < len(o.gone) && bytes.Compare(o.gone[i].lo, key) <= 0 {
+		return nil, ErrNotFound
+	}
+	return o.base.Get(key)
+}
+
+// Scan implements [Reader].
+func (o *Overlay) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
+	m := merge{yield: yield, before: func(a, b []byte) bool { return bytes.Compare(a, b) < 0 }}
+	ascend(o.pending, lo, hi, m.add)
+	for _, s := range gaps(o.gone, lo, hi) {
+		if err := o.base.Scan(s.lo, s.hi, m.base); err != nil || m.stopped {
+			return err
+		}
+	}
+	m.rest()
+	return nil
+}
+
+// ScanBack implements [Reader].
+func (o *Overlay) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) error {
+	m := merge{yield: yield, before: func(a, b []byte) bool { return bytes.Compare(a, b) > 0 }}
+	ascend(o.pending, lo, hi, m.add)
+	slices.Reverse(m.pending)
+	for _, s := range slices.Backward(gaps(o.gone, lo, hi)) {
+		if err := o.base.ScanBack(s.lo, s.hi, m.base); err != nil || m.stopped {
+			return err
+		}
+	}
+	m.rest()
+	return nil
+}
+
+// ascend calls yield with the entries lo ≤ key < hi; a nil hi reaches to the end.
+func ascend(t *btree.BTreeG[entry], lo, hi []byte, yield func(entry) bool) {
+	t.Ascend(entry{key: lo}, func(e entry) bool {
+		return (hi == nil || bytes.Compare(e.key, hi) < 0) && yield(e)
+	})
+}
+
+// gaps returns the parts of lo ≤ key < hi that lie outside the spans.
+func gaps(spans []span, lo, hi []byte) []span {
+	var out []span
+	for _, s := range spans {
+		if bytes.Compare(s.hi, lo) <= 0 {
+			continue
+		}
+		if hi != nil && bytes.Compare(s.lo, hi) >= 0 {
+			break
+		}
+		if bytes.Compare(lo, s.lo) < 0 {
+			out = append(out, span{lo, s.lo})
+		}
+		lo = s.hi
+	}
+	if hi == nil || bytes.Compare(lo, hi) < 0 {
+		out = append(out, span{lo, hi})
+	}
+	return out
+}
+
+// merge yields the base's keys and the pending ones as one ordered sequence, in which a
+// pending key hides the base's.
+type merge struct {
+	pending []entry // not yet yielded, in the order of the scan
+	before  func(a, b []byte) bool
+	yield   func(key, value []byte) bool
+	stopped bool
+}
+
+func (m *merge) add(e entry) bool {
+	m.pending = append(m.pending, e)
+	return true
+}
+
+// base takes the base's next key.
+func (m *merge) base(key, value []byte) bool {
+	for len(m.pending) > 0 && m.before(m.pending[0].key, key) {
+		if !m.next() {
+			return false
+		}
+	}
+	if len(m.pending) > 0 && bytes.Equal(m.pending[0].key, key) {
+		return m.next()
+	}
+	m.stopped = !m.yield(key, value)
+	return !m.stopped
+}
+
+// next yields the next pending key, unless it is a deleted one.
+func (m *merge) next() bool {
+	e := m.pending[0]
+	m.pending = m.pending[1:]
+	m.stopped = !e.deleted && !m.yield(e.key, e.value)
+	return !m.stopped
+}
+
+func (m *merge) rest() {
+	for len(m.pending) > 0 && m.next() {
+		continue
+	}
+}
