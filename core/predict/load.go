@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -86,8 +87,20 @@ func (s *Set) loadGeneral(b *bundle) (*concepts, error) {
 		return nil, err
 	}
 	s.evaluator = newEvaluator(c, weights, intercepts)
+	s.base = baseOf(b)
 	s.backbone, err = compile(b.data[n.File], n)
 	return c, err
+}
+
+// baseOf hashes what derived records depend on, each file by its own hash.
+func baseOf(b *bundle) [sha256.Size]byte {
+	n := b.Network
+	h := sha256.New()
+	fmt.Fprintf(h, "base 1\nengine %d\ninput %s %d %d\noutputs %s %s\n", Engine, n.Input.Name, n.Input.Size, n.Input.Centre, n.Embedding, n.Logits)
+	for _, name := range []string{n.File, "concepts.tsv", "calibration.tsv", "heads.f32"} {
+		fmt.Fprintf(h, "%s\n", b.Files[name])
+	}
+	return [sha256.Size]byte(h.Sum(nil))
 }
 
 // add makes the model of a bundle.

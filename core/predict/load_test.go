@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"slices"
@@ -122,6 +123,45 @@ func TestLoadChecksEveryFile(t *testing.T) {
 	bad["color/extra.txt"] = &fstest.MapFile{Data: []byte("x")}
 	if _, err := Load(bad); !errors.Is(err, ErrBundle) {
 		t.Errorf("a file more: Load = %v, want ErrBundle", err)
+	}
+}
+
+// TestBase holds that a base names what derived records come from, and nothing else.
+func TestBase(t *testing.T) {
+	base := func(edit func(parts)) [32]byte {
+		t.Helper()
+		p := tinyParts()
+		edit(p)
+		s, err := Load(bundles(t, p, released(tinySize, 6, 2)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Base()
+	}
+	plain := base(func(parts) {})
+	if again := base(func(parts) {}); again != plain {
+		t.Errorf("the same bundles have bases %x and %x", plain, again)
+	}
+	const general = "general-v1.3/"
+	same := map[string]func(parts){
+		"card": func(p parts) { p[general+"card.md"] = []byte("# another\n") },
+	}
+	other := map[string]func(parts){
+		"calibration": func(p parts) {
+			table := p[general+"calibration.tsv"]
+			p[general+"calibration.tsv"] = bytes.Replace(table, []byte("\t1"), []byte("\t2"), 1)
+		},
+		"heads": func(p parts) { p[general+"heads.f32"][3] ^= 1 },
+	}
+	for name, edit := range same {
+		if got := base(edit); got != plain {
+			t.Errorf("another %s gives another base", name)
+		}
+	}
+	for name, edit := range other {
+		if got := base(edit); got == plain {
+			t.Errorf("other %s give the same base", name)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"crypto/sha256"
 	"slices"
 	"strings"
 	"time"
@@ -107,11 +108,18 @@ type Set struct {
 	names   *lang.Table
 	general *Model
 
+	base       [sha256.Size]byte
 	backbone   *backbone
 	evaluator  *evaluator
 	palette    *palette // nil without a bundle of colours
 	background []Embedding
 }
+
+// Base is the hash of what embeddings and the general model's values come from: the
+// network, how pictures are cut for it, the table of concepts with its calibration, the
+// heads, and the version of this package's arithmetic. Sets of one Base derive the same
+// bytes from a picture; what two Bases derive is never compared.
+func (s *Set) Base() [sha256.Size]byte { return s.base }
 
 // Models returns the public models: general, food, color, general embedding. The slice is
 // the set's own and must not be changed.
