@@ -19,6 +19,7 @@ type Analyser struct {
 	input   [1]nn.Tensor
 	scratch scratch
 	tallies []tally
+	rgba    []byte // of a thumbnail
 }
 
 // NewAnalyser makes an analyser; l bounds what a picture may cost.
@@ -45,7 +46,7 @@ func (s *Set) NewAnalyser(l raster.Limits) *Analyser {
 
 // Analyse computes the parts w of the analysis of an encoded picture. c is the part of the
 // upright picture that counts; concepts come from the centred square of that part, colours
-// from all of it.
+// and the thumbnail from all of it.
 //
 // Errors are those of package raster for a bad picture (ErrUnsupported, ErrTooLarge,
 // ErrCorrupt, ErrExpired), nn.ErrExpired, and ErrNetwork. picture is borrowed until it returns.
@@ -68,6 +69,16 @@ func (a *Analyser) Analyse(picture []byte, c raster.Crop, w Want) (Analysis, err
 		}
 		out.Colors = a.set.palette.shares(img.Pix, a.tallies)
 		out.Has |= WantColors
+	}
+	if w&WantThumb != 0 {
+		img, err := a.decoder.Decode(picture, raster.View{Crop: c, MaxSide: ThumbnailSide})
+		if err != nil {
+			return Analysis{}, err
+		}
+		if out.Thumb, err = a.thumbnail(img); err != nil {
+			return Analysis{}, err
+		}
+		out.Has |= WantThumb
 	}
 	return out, nil
 }

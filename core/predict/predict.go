@@ -45,6 +45,7 @@ type Want uint8
 const (
 	WantConcepts Want = 1 << iota // Embedding, General and Food: one run of the network
 	WantColors                    // Colors
+	WantThumb                     // Thumb
 )
 
 // Analysis is what a picture came to. The slices belong to the caller.
@@ -54,4 +55,5 @@ type Analysis struct {
 	General   []float32 // (concepts of the general model) values in 0…1, in its order
 	Food      []float32 // (concepts of the food model) values in 0…1, in its order
 	Colors    []ColorShare
+	Thumb     []byte // JPEG of at most ThumbnailSide a side, the same bytes on every host
 }
