@@ -1,0 +1,104 @@
+// Package kernel is the arithmetic of training in float32, to the same bits on every host.
+//
+//	B, packed in panels of 32 columns         A·B, one panel after the other
+//
+//	        ◀─ 32 ─▶◀─ 32 ─▶                  ◀──── k ────▶   ┌────────┐ ▲
+//	k = 0   ████████▒▒▒▒▒▒▒▒           A (m)  ───────────── · │ panel  │ k
+//	k = 1   ████████▒▒▒▒▒▒▒▒                  ─────────────   └────────┘ ▼
+//	…       ████████▒▒▒▒▒▒▒▒                                  ◀── 32 ──▶
+//
+// kernel_generic.go is the definition; the assembly does the same operations in the same order.
+// Every product is rounded before it is added (no fused multiply-add), an element of a matrix
+// product is summed in ascending k starting from +0, and what sums along a slice keeps 32 lanes:
+// element i belongs to lane i mod 32, each lane sums ascending from +0, and at the end the upper
+// half of the lanes is added to the lower, five times.
+//
+// No function allocates or keeps what it is given. All are safe for concurrent use.
+package kernel
+
+// Lanes is the width of a panel, and what lengths are multiples of.
+const Lanes = 32
+
+// The levels that [Levels] can list, fastest first.
+const (
+	AVX512  = "avx512"
+	AVX2    = "avx2"
+	Generic = "generic"
+)
+
+// Product computes one panel of a matrix product:
+//
+//	dst[i*ldd+j] = Σ a[i*lda+p]·panel[p*32+j] over p < k, for i < m, j < 32
+//
+// dst must hold (m-1)*ldd+32 elements, a (m-1)*lda+k and panel k*32. It panics where they do not.
+func Product(dst []float32, ldd int, a []float32, lda, m int, panel []float32, k int) {
+	if m <= 0 {
+		return
+	}
+	if len(dst) < (m-1)*ldd+Lanes || len(a) < (m-1)*lda+k || len(panel) < k*Lanes {
+		panic("kernel: a matrix is too short")
+	}
+	product(dst, ldd, a, lda, m, panel, k)
+}
+
+// Dot returns Σ a[i]·b[i] in 32 lanes. The lengths are one multiple of 32.
+func Dot(a, b []float32) float32 {
+	b = whole(a, b)
+	return dot(a, b)
+}
+
+// Axpy adds f·x[i] to y[i]. The lengths are one multiple of 32.
+func Axpy(y []float32, f float32, x []float32) {
+	x = whole(y, x)
+	axpy(y, f, x)
+}
+
+// Residual writes the slope of the weighted logistic loss:
+//
+//	r[i] = w[i]·(sigmoid(z[i]+bias) − y[i])
+//
+// The lengths are one multiple of 32; r may be z. The sigmoid is within 3·10⁻⁷ of the true one.
+func Residual(r, z []float32, bias float32, w, y []float32) {
+	z, w, y = whole(r, z), whole(r, w), whole(r, y)
+	residual(r, z, bias, w, y)
+}
+
+// Max raises top[i] to z[i]+bias where that is larger. The lengths are one multiple of 32.
+func Max(top, z []float32, bias float32) {
+	z = whole(top, z)
+	raise(top, z, bias)
+}
+
+// Exp replaces z[i] by e^(z[i]+bias−top[i]) and adds it to sum[i]. The exponent is clipped to
+// −87…87; the result is within 3·10⁻⁷ relative. The lengths are one multiple of 32.
+func Exp(z []float32, bias float32, top, sum []float32) {
+	top, sum = whole(z, top), whole(z, sum)
+	exp(z, bias, top, sum)
+}
+
+// Share writes the slope of the weighted cross entropy of a softmax whose exponentials and their
+// sum are known: r[i] = w[i]·(e[i]/sum[i] − y[i]). The lengths are one multiple of 32; r may be e.
+func Share(r, e, sum, w, y []float32) {
+	e, sum, w, y = whole(r, e), whole(r, sum), whole(r, w), whole(r, y)
+	share(r, e, sum, w, y)
+}
+
+// Rows evaluates one weight row on many vectors of integers:
+//
+//	dst[r] = Σ float32(q[r*d+i])·w[i] over i < d, in 32 lanes, where d = len(w)
+//
+// d is a multiple of 32 and q holds len(dst)*d elements.
+func Rows(dst, w []float32, q []int16) {
+	if len(w)%Lanes != 0 || len(q) < len(dst)*len(w) {
+		panic("kernel: length is no multiple of 32, or rows are missing")
+	}
+	rows(dst, w, q)
+}
+
+// whole checks that a's length is a multiple of 32 and b's the same, and returns b.
+func whole(a, b []float32) []float32 {
+	if len(a)%Lanes != 0 || len(a) != len(b) {
+		panic("kernel: lengths differ or are no multiple of 32")
+	}
+	return b
+}

@@ -1,0 +1,276 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// atEveryLevel runs f at each level of this machine.
+func atEveryLevel(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	for _, l := range Levels() {
+		t.Run(l, func(t *testing.T) {
+			defer Force(l)()
+			f(t)
+		})
+	}
+}
+
+// random returns n numbers of mixed sizes that begin off elements after an aligned one.
+func random(rng *rand.Rand, n, off int) []float32 {
+	x := make([]float32, n+off)[off:]
+	for i := range x {
+		x[i] = float32(rng.NormFloat64() * math.Exp(4*rng.Float64()-2))
+	}
+	return x
+}
+
+// odd replaces some of x by what arithmetic trips over.
+func odd(rng *rand.Rand, x []float32) []float32 {
+	inf := float32(math.Inf(1))
+	what := []float32{0, float32(math.Copysign(0, -1)), inf, -inf, float32(math.NaN()), 87, -87, 88, -200, math.MaxFloat32, math.SmallestNonzeroFloat32}
+	for i := range x {
+		if rng.IntN(4) == 0 {
+			x[i] = what[rng.IntN(len(what))]
+		}
+	}
+	return x
+}
+
+// same compares bits, but takes any NaN for any other: its payload is the processor's.
+func same(a, b []float32) error {
+	for i := range a {
+		if math.Float32bits(a[i]) != math.Float32bits(b[i]) && !(a[i] != a[i] && b[i] != b[i]) {
+			return fmt.Errorf("element %d of %d is %v, want %v", i, len(a), a[i], b[i])
+		}
+	}
+	return nil
+}
+
+func check(t *testing.T, what string, got, want []float32) {
+	t.Helper()
+	if err := same(got, want); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+}
+
+func TestProductIsTheGenericOne(t *testing.T) {
+	atEveryLevel(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(1, 1))
+		for m := range 20 {
+			for _, k := range []int{0, 1, 2, 3, 4, 5, 7, 8, 31, 64, 67} {
+				off := rng.IntN(4)
+				lda, ldd := k+rng.IntN(3), Lanes+rng.IntN(3)
+				a, panel := random(rng, m*lda+off, off), random(rng, k*Lanes, off)
+				got := random(rng, m*ldd+off, off)
+				want := slices.Clone(got)
+				Product(got, ldd, a, lda, m, panel, k)
+				if m > 0 {
+					productGeneric(want, ldd, a, lda, m, panel, k)
+				}
+				check(t, fmt.Sprintf("m=%d k=%d", m, k), got, want)
+			}
+		}
+	})
+}
+
+// The generic product itself is the sum that its contract states.
+func TestProductSumsInOrder(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 1))
+	const m, k = 3, 37
+	a, panel, dst := random(rng, m*k, 0), random(rng, k*Lanes, 0), make([]float32, m*Lanes)
+	Product(dst, Lanes, a, k, m, panel, k)
+	for i := range m {
+		for j := range Lanes {
+			want := float32(0)
+			for p := range k {
+				want += float32(a[i*k+p] * panel[p*Lanes+j])
+			}
+			if got := dst[i*Lanes+j]; got != want {
+				t.Fatalf("element %d,%d is %v, want %v", i, j, got, want)
+			}
+		}
+	}
+}
+
+func TestSlicesAreTheGenericOnes(t *testing.T) {
+	atEveryLevel(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(3, 1))
+		for round := range 60 {
+			n, off := Lanes*(round%9), rng.IntN(4)
+			x, y, w, u := random(rng, n, off), random(rng, n, 0), random(rng, n, off), random(rng, n, 1)
+			if round%2 == 0 {
+				x, y = odd(rng, x), odd(rng, y)
+			}
+			f := float32(rng.NormFloat64())
+			if got, want := Dot(x, y), dotGeneric(x, y); same([]float32{got}, []float32{want}) != nil {
+				t.Fatalf("Dot of %d = %v, want %v", n, got, want)
+			}
+			got, want := slices.Clone(w), slices.Clone(w)
+			Axpy(got, f, x)
+			axpyGeneric(want, f, x)
+			check(t, "Axpy", got, want)
+
+			Residual(got, x, f, w, u)
+			residualGeneric(want, x, f, w, u)
+			check(t, "Residual", got, want)
+
+			Max(got, x, f)
+			raiseGeneric(want, x, f)
+			check(t, "Max", got, want)
+
+			e, eWant := slices.Clone(x), slices.Clone(x)
+			Exp(e, f, got, u)
+			uWant := slices.Clone(u)
+			copy(u, uWant)
+			expGeneric(eWant, f, want, uWant)
+			check(t, "Exp", e, eWant)
+
+			Share(got, e, uWant, w, y)
+			shareGeneric(want, eWant, uWant, w, y)
+			check(t, "Share", got, want)
+		}
+	})
+}
+
+func TestExpAddsToTheSum(t *testing.T) {
+	atEveryLevel(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(4, 1))
+		for n := 0; n <= 8*Lanes; n += Lanes {
+			z, top, sum := random(rng, n, 1), random(rng, n, 2), random(rng, n, 3)
+			want := slices.Clone(sum)
+			expGeneric(slices.Clone(z), 0.25, top, want)
+			Exp(z, 0.25, top, sum)
+			check(t, "sum", sum, want)
+		}
+	})
+}
+
+func TestRowsAreTheGenericOnes(t *testing.T) {
+	atEveryLevel(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(5, 1))
+		for _, d := range []int{0, 32, 64, 128, 256, 512} {
+			for n := range 6 {
+				w, q := random(rng, d, n%3), make([]int16, n*d)
+				for i := range q {
+					q[i] = int16(rng.Uint32())
+				}
+				got, want := random(rng, n, 0), random(rng, n, 0)
+				Rows(got, w, q)
+				rowsGeneric(want, w, q)
+				check(t, fmt.Sprintf("%d rows of %d", n, d), got, want)
+			}
+		}
+	})
+}
+
+func TestExponentialIsClose(t *testing.T) {
+	worst := 0.0
+	for x := -87.0; x <= 87; x += 0.00137 {
+		f := float32(x)
+		want := math.Exp(float64(f))
+		worst = max(worst, math.Abs(float64(exponential(f))-want)/want)
+	}
+	t.Logf("largest relative error %.3g", worst)
+	if worst > 3e-7 {
+		t.Errorf("exponential is off by %.3g, want at most 3e-7", worst)
+	}
+	for _, tt := range []struct{ x, want float32 }{{-1e9, exponential(-87)}, {1e9, exponential(87)}, {0, 1}} {
+		if got := exponential(tt.x); got != tt.want {
+			t.Errorf("exponential(%v) = %v, want %v", tt.x, got, tt.want)
+		}
+	}
+}
+
+// The bits of every function, folded: what every host must give.
+func TestBitsAreTheSameEverywhere(t *testing.T) {
+	atEveryLevel(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(6, 1))
+		uniform := func(n int) []float32 { // without math's functions, which are the machine's
+			x := make([]float32, n)
+			for i := range x {
+				x[i] = float32(8*rng.Float64() - 4)
+			}
+			return x
+		}
+		const n = 512
+		x, y, w, top, sum := uniform(n), uniform(n), uniform(n), uniform(n), uniform(n)
+		dst := make([]float32, 7*Lanes)
+		Product(dst, Lanes, uniform(7*64), 64, 7, uniform(64*Lanes), 64)
+		dst = append(dst, Dot(x, y))
+		Axpy(x, 0.3, y)
+		Max(top, x, 0.1)
+		Exp(x, 0.1, top, sum)
+		Share(y, x, sum, w, top)
+		Residual(w, y, 0.7, x, top)
+		q := make([]int16, 3*n)
+		for i := range q {
+			q[i] = int16(rng.Uint32())
+		}
+		line := make([]float32, 3)
+		Rows(line, x, q)
+		sumBits := uint64(14695981039346656037)
+		for _, v := range slices.Concat(dst, x, y, w, top, sum, line) {
+			sumBits = (sumBits ^ uint64(math.Float32bits(v))) * 1099511628211
+		}
+		if want := uint64(0x691b77d9141d19f1); sumBits != want {
+			t.Errorf("fold of all bits = %#x, want %#x", sumBits, want)
+		}
+	})
+}
+
+func TestWrongLengthsPanic(t *testing.T) {
+	x := make([]float32, 64)
+	for name, f := range map[string]func(){
+		"no multiple":     func() { Dot(x[:33], x[:33]) },
+		"short":           func() { Axpy(x, 1, x[:32]) },
+		"rows":            func() { Rows(x[:1], x[:5], make([]int16, 5)) },
+		"too few rows":    func() { Rows(x[:2], x[:32], make([]int16, 63)) },
+		"product's panel": func() { Product(x, 32, x, 2, 2, x[:63], 2) },
+		"product's dst":   func() { Product(x[:63], 32, x, 2, 2, x, 2) },
+		"a level":         func() { Force("none") },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			f()
+		}()
+	}
+}
+
+func BenchmarkProduct(b *testing.B) {
+	rng := rand.New(rand.NewPCG(7, 1))
+	for _, m := range []int{2, 20} {
+		const k = 512
+		a, panel, dst := random(rng, m*k, 0), random(rng, k*Lanes, 0), make([]float32, m*Lanes)
+		for _, l := range Levels() {
+			b.Run(fmt.Sprintf("level=%s/m=%d", l, m), func(b *testing.B) {
+				defer Force(l)()
+				for b.Loop() {
+					Product(dst, Lanes, a, k, m, panel, k)
+				}
+				b.ReportMetric(float64(m*k*Lanes)*float64(b.N)/b.Elapsed().Seconds()/1e9, "Gmac/s")
+			})
+		}
+	}
+}
+
+func BenchmarkRows(b *testing.B) {
+	const n, d = 1000, 256
+	w, q, dst := make([]float32, d), make([]int16, n*d), make([]float32, n)
+	for _, l := range Levels() {
+		b.Run("level="+l, func(b *testing.B) {
+			defer Force(l)()
+			for b.Loop() {
+				Rows(dst, w, q)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n)/float64(b.N), "ns/row")
+		})
+	}
+}
