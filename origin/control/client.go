@@ -1,0 +1,164 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+
+	"github.com/sightline-dev/sightline/core/api"
+)
+
+// Client is the service at the other end of a socket. It is safe for concurrent use.
+type Client struct {
+	http      http.Client
+	transport *http.Transport
+}
+
+var _ Service = (*Client)(nil)
+
+// NewClient makes a client of the socket that dial connects to. It connects when it is used.
+func NewClient(dial func(context.Context) (net.Conn, error)) *Client {
+	t := &http.Transport{
+		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		MaxIdleConnsPerHost: 16,
+		DisableCompression:  true,
+	}
+	return &Client{http: http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, transport: t}
+}
+
+// Close closes the connections that nobody uses.
+func (c *Client) Close() error {
+	c.transport.CloseIdleConnections()
+	return nil
+}
+
+// CreateApp implements [Service].
+func (c *Client) CreateApp(ctx context.Context, name, language string) (string, error) {
+	var out createdApp
+	err := c.do(ctx, "POST", pathApps, createApp{name, language}, &out)
+	return out.ID, err
+}
+
+// Apps implements [Service].
+func (c *Client) Apps(ctx context.Context) (out []App, err error) {
+	err = c.do(ctx, "GET", pathApps, nil, &out)
+	return out, err
+}
+
+// CreateKey implements [Service].
+func (c *Client) CreateKey(ctx context.Context, app string, scopes []string, description string) (string, error) {
+	var out createdKey
+	err := c.do(ctx, "POST", pathKeys, createKey{app, scopes, description}, &out)
+	return out.Key, err
+}
+
+// Keys implements [Service].
+func (c *Client) Keys(ctx context.Context, app string) (out []Key, err error) {
+	err = c.do(ctx, "GET", pathKeys+"?app_id="+url.QueryEscape(app), nil, &out)
+	return out, err
+}
+
+// Checkpoint implements [Service].
+func (c *Client) Checkpoint(ctx context.Context, to string) error {
+	return c.do(ctx, "POST", pathCheckpoint, target{to}, &struct{}{})
+}
+
+// do sends one request and decodes its answer into out, a pointer.
+func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
+	res, err := c.send(ctx, method, path, in)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if err := refused(res); err != nil {
+		return err
+	}
+	if err := json.NewDecoder(res.Body).Decode(out); err != nil {
+		return fmt.Errorf("control socket: %w", err)
+	}
+	return nil
+}
+
+func (c *Client) send(ctx context.Context, method, path string, in any) (*http.Response, error) {
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return nil, err
+		}
+		body = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, "http://control"+path, body)
+	if err != nil {
+		return nil, err
+	}
+	return c.http.Do(req)
+}
+
+// refused is the error that an answer says.
+func refused(res *http.Response) error {
+	if res.StatusCode == http.StatusOK {
+		return nil
+	}
+	var f failure
+	if err := json.NewDecoder(io.LimitReader(res.Body, 1<<20)).Decode(&f); err != nil || f.Text == "" {
+		return fmt.Errorf("control socket: status %d", res.StatusCode)
+	}
+	return f.err()
+}
+
+// Backup implements [Service].
+func (c *Client) Backup(ctx context.Context, to string, progress func(done, total Copied)) (Copied, error) {
+	res, err := c.send(ctx, "POST", pathBackup, target{to})
+	if err != nil {
+		return Copied{}, err
+	}
+	defer res.Body.Close()
+	if err := refused(res); err != nil {
+		return Copied{}, err
+	}
+	for lines := json.NewDecoder(res.Body); ; {
+		var l step
+		if err := lines.Decode(&l); err != nil {
+			return Copied{}, fmt.Errorf("the server stopped during the backup: %w", errors.Join(err, ctx.Err()))
+		}
+		switch {
+		case l.Error != nil:
+			return l.Copied, l.Error.err()
+		case l.Done:
+			return l.Copied, nil
+		}
+		progress(l.Copied, l.Total)
+	}
+}
+
+// Call implements [Service].
+func (c *Client) Call(ctx context.Context, app string, r *api.Request) (api.Response, error) {
+	u := &url.URL{Scheme: "http", Host: "control", RawQuery: r.Query}
+	var err error
+	if u.Path, err = url.PathUnescape(r.Path); err != nil {
+		return api.Response{}, fmt.Errorf("%w: path %q", ErrArgument, r.Path)
+	}
+	u.RawPath = r.Path
+	req := (&http.Request{Method: r.Method, URL: u, Header: http.Header{headerApp: {app}}, Host: "control"}).WithContext(ctx)
+	if len(r.Body) > 0 {
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(r.Body)), int64(len(r.Body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(r.Body)), nil }
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return api.Response{}, err
+	}
+	defer res.Body.Close()
+	if res.Header.Get(headerApp) == "" {
+		return api.Response{}, refused(res)
+	}
+	body, err := io.ReadAll(res.Body)
+	return api.Response{Status: res.StatusCode, ContentType: res.Header.Get("Content-Type"), Body: body}, err
+}

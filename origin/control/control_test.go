@@ -1,0 +1,199 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake is a service that remembers what it was asked.
+type fake struct {
+	err   error
+	asked []string
+}
+
+func (f *fake) note(format string, args ...any) error {
+	f.asked = append(f.asked, fmt.Sprintf(format, args...))
+	return f.err
+}
+
+func (f *fake) CreateApp(_ context.Context, name, language string) (string, error) {
+	return strings.Repeat("a", 32), f.note("app %q %s", name, language)
+}
+
+func (f *fake) Apps(context.Context) ([]App, error) {
+	return []App{{ID: "1", Name: "one", Language: "de", Created: time.Unix(7, 0).UTC()}}, f.note("apps")
+}
+
+func (f *fake) CreateKey(_ context.Context, app string, scopes []string, description string) (string, error) {
+	return strings.Repeat("b", 32), f.note("key %s %v %q", app, scopes, description)
+}
+
+func (f *fake) Keys(_ context.Context, app string) ([]Key, error) {
+	return []Key{{App: app, Scopes: []string{"All"}}}, f.note("keys %s", app)
+}
+
+func (f *fake) Call(_ context.Context, app string, r *api.Request) (api.Response, error) {
+	err := f.note("%s %s %s?%s %s", app, r.Method, r.Path, r.Query, r.Body)
+	return api.Response{Status: 404, ContentType: "application/json", Body: []byte(`{"x":1}`), Header: []api.Field{{Name: "Retry-After", Value: "1"}}}, err
+}
+
+func (f *fake) Backup(_ context.Context, to string, progress func(done, total Copied)) (Copied, error) {
+	progress(Copied{1, 10}, Copied{2, 30})
+	return Copied{2, 30}, f.note("backup %s", to)
+}
+
+func (f *fake) Checkpoint(_ context.Context, to string) error { return f.note("checkpoint %s", to) }
+
+// pair serves s on a socket in a folder and returns a client of it.
+func pair(t *testing.T, s Service) (c *Client, dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	l, err := system.ListenUnix(t.Context(), dir, Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := NewServer(s)
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	c = NewClient(func(ctx context.Context) (net.Conn, error) { return system.DialUnix(ctx, dir, Socket) })
+	t.Cleanup(func() {
+		_ = c.Close()
+		if err := srv.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Lstat(filepath.Join(dir, Socket)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("the socket is left behind: %v", err)
+		}
+	})
+	return c, dir
+}
+
+func TestClientIsTheService(t *testing.T) {
+	f := &fake{}
+	c, dir := pair(t, f)
+	ctx := t.Context()
+	if id, err := c.CreateApp(ctx, "birds \u00fc\n", "de"); id != strings.Repeat("a", 32) || err != nil {
+		t.Errorf("CreateApp = %q, %v", id, err)
+	}
+	if apps, err := c.Apps(ctx); err != nil || len(apps) != 1 || apps[0] != (App{"1", "one", "de", time.Unix(7, 0).UTC()}) {
+		t.Errorf("Apps = %v, %v", apps, err)
+	}
+	if key, err := c.CreateKey(ctx, "1", []string{"Predict", "Search"}, "for tests"); key != strings.Repeat("b", 32) || err != nil {
+		t.Errorf("CreateKey = %q, %v", key, err)
+	}
+	if keys, err := c.Keys(ctx, "a&b"); err != nil || len(keys) != 1 || keys[0].App != "a&b" {
+		t.Errorf("Keys = %v, %v", keys, err)
+	}
+	if err := c.Checkpoint(ctx, "/x"); err != nil {
+		t.Errorf("Checkpoint: %v", err)
+	}
+	var steps []Copied
+	if n, err := c.Backup(ctx, "/y", func(done, total Copied) { steps = append(steps, done, total) }); err != nil || n != (Copied{2, 30}) {
+		t.Errorf("Backup = %v, %v", n, err)
+	}
+	if want := []Copied{{1, 10}, {2, 30}}; !slices.Equal(steps, want) {
+		t.Errorf("progress %v, want %v", steps, want)
+	}
+	res, err := c.Call(ctx, "1", &api.Request{Method: "PATCH", Path: "//v2/models/the%2Fmodel/", Query: "page=1&x=%20", Body: []byte(`{"a":1}`)})
+	if err != nil || res.Status != 404 || res.ContentType != "application/json" || string(res.Body) != `{"x":1}` {
+		t.Errorf("Call = %+v, %v", res, err)
+	}
+	want := []string{
+		`app "birds ü\n" de`, "apps", `key 1 [Predict Search] "for tests"`, "keys a&b", "checkpoint /x", "backup /y",
+		`1 PATCH //v2/models/the%2Fmodel/?page=1&x=%20 {"a":1}`,
+	}
+	if !slices.Equal(f.asked, want) {
+		t.Errorf("the service was asked\n%q, want\n%q", f.asked, want)
+	}
+	info, err := os.Stat(filepath.Join(dir, Socket))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the socket has mode %v, %v; want 0600", info.Mode(), err)
+	}
+}
+
+func TestErrorsCrossTheSocket(t *testing.T) {
+	f := &fake{}
+	c, _ := pair(t, f)
+	ctx := t.Context()
+	for _, kind := range []error{ErrUnknownApp, ErrArgument, kv.ErrFull, kv.ErrFailed} {
+		f.err = fmt.Errorf("application 7: %w", kind)
+		_, e1 := c.CreateKey(ctx, "7", nil, "")
+		_, e2 := c.Call(ctx, "7", &api.Request{Method: "GET", Path: "/v2/models"})
+		_, e3 := c.Backup(ctx, "/z", func(Copied, Copied) {})
+		for _, err := range []error{e1, e2, e3} {
+			if !errors.Is(err, kind) || err.Error() != f.err.Error() {
+				t.Errorf("got %v, want %v", err, f.err)
+			}
+		}
+	}
+	f.err = errors.New("something else")
+	if err := c.Checkpoint(ctx, "/x"); err == nil || err.Error() != "something else" || errors.Is(err, ErrArgument) {
+		t.Errorf("Checkpoint = %v", err)
+	}
+}
+
+func TestStaleSocketIsReplaced(t *testing.T) {
+	dir := t.TempDir()
+	l, err := system.ListenUnix(t.Context(), dir, Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	// A second life after a kill: the file is there, and its lock was free.
+	l2, err := system.ListenUnix(t.Context(), dir, Socket)
+	if err != nil {
+		t.Fatalf("beside a stale socket: %v", err)
+	}
+	conn, err := system.DialUnix(t.Context(), dir, Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	if err := l2.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := system.DialUnix(t.Context(), dir, Socket); !system.IsGone(err) {
+		t.Errorf("dial where nobody listens = %v, want that it is gone", err)
+	}
+}
+
+func TestSocketInADeepFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), strings.Repeat("deep", 40))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := system.ListenUnix(t.Context(), dir, Socket)
+	if err != nil {
+		t.Skipf("no sockets below long paths on this system: %v", err)
+	}
+	conn, err := system.DialUnix(t.Context(), dir, Socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, Socket)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the socket is left behind: %v", err)
+	}
+}

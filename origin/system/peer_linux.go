@@ -1,0 +1,29 @@
+package system
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// checkPeer returns ErrPeer unless this user, or root, is at the other end of c.
+func checkPeer(c net.Conn) error {
+	raw, err := c.(syscall.Conn).SyscallConn()
+	if err != nil {
+		return err
+	}
+	var peer *unix.Ucred
+	if e := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); e != nil {
+		return e
+	}
+	if err != nil {
+		return err
+	}
+	if int(peer.Uid) != os.Getuid() && peer.Uid != 0 {
+		return fmt.Errorf("user %d: %w", peer.Uid, ErrPeer)
+	}
+	return nil
+}

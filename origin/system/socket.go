@@ -1,0 +1,118 @@
+//go:build unix
+
+package system
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxSocketPath is the longest path that every Unix takes for a socket, with its final zero.
+const maxSocketPath = 103
+
+// ErrPeer is returned for a connection of another user.
+var ErrPeer = errors.New("the connection is another user's")
+
+// ListenUnix listens on the socket name in the folder dir, which only this user may connect
+// to. A file of that name is removed first: the caller holds the folder's lock, so whoever
+// made it is dead. Closing the listener removes the socket.
+func ListenUnix(ctx context.Context, dir, name string) (net.Listener, error) {
+	path := filepath.Join(dir, name)
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var err error
+		if e := c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }); e != nil {
+			return e
+		}
+		if errors.Is(err, unix.EINVAL) {
+			return nil // not every Unix sets a socket's mode before it has a name
+		}
+		return err
+	}}
+	var l net.Listener
+	err := shortPath(dir, name, func(short string) (err error) {
+		l, err = lc.Listen(ctx, "unix", short)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false) // its path may be one of shortPath's
+	if err := os.Chmod(path, 0o600); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return &unixListener{l, path}, nil
+}
+
+// DialUnix connects to the socket name in the folder dir.
+func DialUnix(ctx context.Context, dir, name string) (c net.Conn, err error) {
+	err = shortPath(dir, name, func(short string) error {
+		var d net.Dialer
+		c, err = d.DialContext(ctx, "unix", short)
+		return err
+	})
+	return c, err
+}
+
+// shortPath calls use with a path of dir/name that a socket's address can hold.
+func shortPath(dir, name string, use func(string) error) (err error) {
+	path := filepath.Join(dir, name)
+	if len(path) <= maxSocketPath {
+		return use(path)
+	}
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	short := "/proc/self/fd/" + strconv.Itoa(int(f.Fd()))
+	if _, err := os.Stat(short); err != nil {
+		return fmt.Errorf("%s: the path is too long for a socket, at most %d bytes", path, maxSocketPath)
+	}
+	return use(filepath.Join(short, name))
+}
+
+// unixListener takes connections of this user, and of root, alone.
+type unixListener struct {
+	net.Listener
+	path string
+}
+
+// Accept leaves out other users' connections: the socket's mode keeps them away already,
+// except where the file system knows no modes.
+func (l *unixListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if err := checkPeer(c); err == nil {
+			return c, nil
+		}
+		_ = c.Close()
+	}
+}
+
+// Close stops listening and removes the socket.
+func (l *unixListener) Close() error {
+	err := l.Listener.Close()
+	if e := os.Remove(l.path); e != nil && !errors.Is(e, os.ErrNotExist) {
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// IsGone reports whether err says that nobody listens on a socket, or that there is none.
+func IsGone(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist)
+}
