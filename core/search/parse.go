@@ -1,0 +1,568 @@
+package search
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// Names tells which public concept a name means; [lang.Table] is one.
+type Names interface {
+	// Resolve returns the id of the concept called name in a language.
+	Resolve(name, code string) (id string, ok bool)
+}
+
+// Options are what a query is read against.
+type Options struct {
+	Names    Names
+	Language string                                      // of the application, for a query that names none
+	Own      func(name string) ([]string, error)         // ids of the application's own concepts called so; nil: it has none
+	Hosted   func(url string) (name [16]byte, ours bool) // public name in the address of a picture of ours; nil: none are
+}
+
+// Parse reads the member "query" of a search: {"ands": [clause…], "language": code}. What is
+// absent, null or [] where an object is meant is empty, and an empty query matches all. The
+// query borrows v in its Pictures' Base64 only.
+//
+// It returns ErrQuery, with the path of what is wrong, for anything that is no query: more than
+// MaxClauses, an unknown language, a clause that says nothing known. Errors of Own are returned as they are.
+func Parse(v jsonio.Value, o Options) (*Query, error) {
+	p := parser{o: o, q: &Query{}}
+	query, err := object(v, "query")
+	if err != nil {
+		return nil, err
+	}
+	if err := p.language(query); err != nil {
+		return nil, err
+	}
+	ands := query.get("ands")
+	switch k := ands.Kind(); {
+	case k == jsonio.Absent, k == jsonio.Object && ands.Len() == 0:
+		return p.q, nil
+	case k != jsonio.Array:
+		return nil, malformed("query.ands: %s, expected array", k)
+	case ands.Len() > MaxClauses:
+		return nil, malformed("query.ands: %d clauses, at most %d", ands.Len(), MaxClauses)
+	}
+	i := 0
+	for e := range ands.Elems() {
+		if err := p.clause(e, fmt.Sprintf("query.ands[%d]", i)); err != nil {
+			return nil, err
+		}
+		i++
+	}
+	return p.q, nil
+}
+
+// queryError is ErrQuery with words of its own.
+type queryError struct{ text string }
+
+func (e *queryError) Error() string { return e.text }
+func (e *queryError) Unwrap() error { return ErrQuery }
+
+func malformed(format string, args ...any) error {
+	return &queryError{fmt.Sprintf(format, args...)}
+}
+
+// node is an object of the query with its path.
+type node struct {
+	v    jsonio.Value
+	path string
+}
+
+// object is v as an object; absent, null and [] are empty ones.
+func object(v jsonio.Value, path string) (node, error) {
+	switch k := v.Kind(); {
+	case k == jsonio.Object:
+		return node{v, path}, nil
+	case k == jsonio.Absent, k == jsonio.Null, k == jsonio.Array && v.Len() == 0:
+		return node{path: path}, nil
+	default:
+		return node{}, malformed("%s: %s, expected object", path, k)
+	}
+}
+
+// get returns a member; null is absent.
+func (n node) get(name string) jsonio.Value {
+	v := n.v.Get(name)
+	if v.Kind() == jsonio.Null {
+		return jsonio.Value{}
+	}
+	return v
+}
+
+func (n node) has(name string) bool { return n.get(name).Kind() != jsonio.Absent }
+
+func (n node) object(name string) (node, error) { return object(n.get(name), n.path+"."+name) }
+
+// text returns a string member, "" when absent.
+func (n node) text(name string) (string, error) {
+	v := n.get(name)
+	if v.Kind() == jsonio.Absent {
+		return "", nil
+	}
+	s, err := v.Str()
+	if err != nil {
+		return "", malformed("%s.%s: %s, expected string", n.path, name, v.Kind())
+	}
+	return s, nil
+}
+
+// number returns a number member, 0 when absent.
+func (n node) number(name string) (float64, error) {
+	v := n.get(name)
+	if v.Kind() == jsonio.Absent {
+		return 0, nil
+	}
+	f, err := v.Float()
+	if err != nil {
+		return 0, malformed("%s.%s: expected a number", n.path, name)
+	}
+	return f, nil
+}
+
+// knows refuses an object that says something, but nothing of what is known here.
+func (n node) knows(names ...string) error {
+	said := false
+	for name, v := range n.v.Members() {
+		said = said || v.Kind() != jsonio.Null
+		for _, known := range names {
+			if name == known {
+				return nil
+			}
+		}
+	}
+	if said {
+		return malformed("%s: expected %s", n.path, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+type parser struct {
+	o          Options
+	q          *Query
+	code       string // language of names
+	conditions int
+}
+
+func (p *parser) language(query node) error {
+	code, err := query.text("language")
+	if err != nil {
+		return err
+	}
+	p.code = p.o.Language
+	if code != "" {
+		p.code = code
+	}
+	if !lang.Valid(p.code) {
+		return malformed("query.language: %q is none of the languages", p.code)
+	}
+	return nil
+}
+
+// clause reads {"input": …} or {"output": …}, with "negate" beside it.
+func (p *parser) clause(v jsonio.Value, path string) error {
+	n := node{v, path}
+	if v.Kind() != jsonio.Object {
+		return malformed("%s: %s, expected object", path, v.Kind())
+	}
+	if !n.has("input") && !n.has("output") {
+		return malformed("%s: expected input, output", path)
+	}
+	var c Clause
+	if v := n.get("negate"); v.Kind() != jsonio.Absent {
+		negate, err := truth(v)
+		if err != nil {
+			return malformed("%s.negate: expected true or false", path)
+		}
+		c.Negate = negate
+	}
+	input, err := n.object("input")
+	if err == nil {
+		err = p.input(&c, input)
+	}
+	if err != nil {
+		return err
+	}
+	output, err := n.object("output")
+	if err == nil {
+		err = p.output(&c, output)
+	}
+	if err != nil {
+		return err
+	}
+	if p.conditions += len(c.All); p.conditions > MaxClauses {
+		return malformed("%s: more than %d conditions", path, MaxClauses)
+	}
+	if len(c.All) > 0 {
+		p.q.Clauses = append(p.q.Clauses, c)
+	}
+	return nil
+}
+
+// truth reads true, false, and numbers that equal 1 or 0.
+func truth(v jsonio.Value) (bool, error) {
+	if v.Kind() == jsonio.Number {
+		f, err := v.Float()
+		if err == nil && (f == 0 || f == 1) {
+			return f == 1, nil
+		}
+		return false, ErrQuery
+	}
+	return v.Bool()
+}
+
+func (p *parser) input(c *Clause, n node) error {
+	if err := n.knows("id", "data"); err != nil {
+		return err
+	}
+	id, err := n.text("id")
+	if err != nil {
+		return err
+	}
+	if id != "" {
+		c.All = append(c.All, InputID{id})
+	}
+	data, err := n.object("data")
+	if err != nil {
+		return err
+	}
+	if err := data.knows("concepts", "metadata", "image", "geo"); err != nil {
+		return err
+	}
+	if err := p.concepts(c, data, func(ids []string, present bool) Condition {
+		if present {
+			return Labelled{ids, log.True}
+		}
+		return Labelled{ids, log.False}
+	}); err != nil {
+		return err
+	}
+	if m := data.get("metadata"); m.Kind() != jsonio.Absent && !(m.Len() == 0 && (m.Kind() == jsonio.Object || m.Kind() == jsonio.Array)) {
+		c.All = append(c.All, Metadata{bytes.Clone(m.Raw())})
+	}
+	if err := p.url(c, data); err != nil {
+		return err
+	}
+	return p.geo(c, data)
+}
+
+// url reads the image of an input clause, which is looked for by address or by bytes.
+func (p *parser) url(c *Clause, data node) error {
+	image, err := data.object("image")
+	if err != nil {
+		return err
+	}
+	if err := image.knows("url", "base64"); err != nil {
+		return err
+	}
+	address, err := image.text("url")
+	if err != nil {
+		return err
+	}
+	if address = strings.TrimSpace(address); address != "" {
+		u := URL{URL: address}
+		if p.o.Hosted != nil {
+			u.Hosted, _ = p.o.Hosted(address)
+		}
+		c.All = append(c.All, u)
+	}
+	inline, err := image.base64()
+	if err != nil || inline.Kind() == jsonio.Absent {
+		return err
+	}
+	picture, err := inline.Base64(nil)
+	if err != nil {
+		return malformed("%s.base64: not base64", image.path)
+	}
+	c.All = append(c.All, Bytes{blob.Sum(picture)})
+	return nil
+}
+
+// base64 is the member of this name, absent when it is empty.
+func (n node) base64() (jsonio.Value, error) {
+	v := n.get("base64")
+	if v.Kind() != jsonio.Absent && v.Kind() != jsonio.String {
+		return v, malformed("%s.base64: %s, expected string", n.path, v.Kind())
+	}
+	if string(v.Raw()) == `""` {
+		return jsonio.Value{}, nil
+	}
+	return v, nil
+}
+
+func (p *parser) output(c *Clause, n node) error {
+	if err := n.knows("data", "input"); err != nil {
+		return err
+	}
+	data, err := n.object("data")
+	if err != nil {
+		return err
+	}
+	if err := data.knows("concepts"); err != nil {
+		return err
+	}
+	if err := p.concepts(c, data, func(ids []string, present bool) Condition {
+		return Predicted{Concepts: ids, Absent: !present}
+	}); err != nil {
+		return err
+	}
+	input, err := n.object("input")
+	if err != nil {
+		return err
+	}
+	return p.similar(c, input)
+}
+
+// similar reads the input of an output clause: a picture by address, bytes or stored input.
+func (p *parser) similar(c *Clause, n node) error {
+	if err := n.knows("id", "data"); err != nil {
+		return err
+	}
+	data, err := n.object("data")
+	if err != nil {
+		return err
+	}
+	if err := data.knows("image"); err != nil {
+		return err
+	}
+	image, err := data.object("image")
+	if err != nil {
+		return err
+	}
+	if err := image.knows("url", "base64", "crop"); err != nil {
+		return err
+	}
+	var pic Picture
+	if pic.Input, err = n.text("id"); err != nil {
+		return err
+	}
+	if pic.URL, err = image.text("url"); err != nil {
+		return err
+	}
+	pic.URL = strings.TrimSpace(pic.URL)
+	if pic.Base64, err = image.base64(); err != nil {
+		return err
+	}
+	if pic.Crop, err = image.crop(); err != nil {
+		return err
+	}
+	ways := 0
+	for _, said := range []bool{pic.Input != "", pic.URL != "", pic.Base64.Kind() != jsonio.Absent} {
+		if said {
+			ways++
+		}
+	}
+	switch {
+	case ways == 0 && pic.Crop == raster.Crop{}:
+		return nil // an empty image is no condition
+	case ways != 1:
+		return malformed("%s: one of id, data.image.url and data.image.base64 says which picture", n.path)
+	}
+	c.All = append(c.All, Similar{len(p.q.Pictures)})
+	p.q.Pictures = append(p.q.Pictures, pic)
+	return nil
+}
+
+// crop reads [top, left, bottom, right]; absent and empty are all of the picture.
+func (n node) crop() (raster.Crop, error) {
+	v := n.get("crop")
+	if v.Kind() == jsonio.Absent || v.Kind() == jsonio.Array && v.Len() == 0 {
+		return raster.Crop{}, nil
+	}
+	edges := make([]float64, 0, 4)
+	for e := range v.Elems() {
+		f, err := e.Float()
+		if err != nil || f < 0 || f > 1 || len(edges) == 4 {
+			edges = nil
+			break
+		}
+		edges = append(edges, f)
+	}
+	if len(edges) != 4 || edges[0] >= edges[2] || edges[1] >= edges[3] {
+		return raster.Crop{}, malformed("%s.crop: expected top, left, bottom and right from 0 to 1, top above bottom and left before right", n.path)
+	}
+	return raster.Crop{Top: edges[0], Left: edges[1], Bottom: edges[2], Right: edges[3]}, nil
+}
+
+// concepts reads data.concepts: each an id or a name, and whether it is present (absent: it is).
+func (p *parser) concepts(c *Clause, data node, condition func(ids []string, present bool) Condition) error {
+	list := data.get("concepts")
+	path := data.path + ".concepts"
+	if k := list.Kind(); k != jsonio.Absent && k != jsonio.Array && (k != jsonio.Object || list.Len() > 0) {
+		return malformed("%s: %s, expected array", path, k)
+	}
+	i := 0
+	for e := range list.Elems() {
+		n := node{e, fmt.Sprintf("%s[%d]", path, i)}
+		i++
+		if e.Kind() != jsonio.Object {
+			return malformed("%s: %s, expected object", n.path, e.Kind())
+		}
+		ids, err := p.concept(n)
+		if err != nil {
+			return err
+		}
+		present := true
+		if v := n.get("value"); v.Kind() != jsonio.Absent {
+			if present, err = truth(v); err != nil {
+				return malformed("%s.value: expected true, false, 1 or 0", n.path)
+			}
+		}
+		c.All = append(c.All, condition(ids, present))
+	}
+	return nil
+}
+
+// concept returns the ids that a concept of a clause may mean: its id, or every concept,
+// public in the query's language or the application's own, that has its name.
+func (p *parser) concept(n node) ([]string, error) {
+	id, err := n.text("id")
+	if err != nil {
+		return nil, err
+	}
+	if id != "" {
+		return []string{id}, nil
+	}
+	name, err := n.text("name")
+	if err != nil {
+		return nil, err
+	}
+	if name == "" {
+		return nil, malformed("%s: expected id, name", n.path)
+	}
+	var ids []string
+	if public, ok := p.o.Names.Resolve(name, p.code); ok {
+		ids = append(ids, public)
+	}
+	if p.o.Own == nil {
+		return ids, nil
+	}
+	own, err := p.o.Own(name)
+	return append(ids, own...), err
+}
+
+func (p *parser) geo(c *Clause, data node) error {
+	n, err := data.object("geo")
+	if err != nil {
+		return err
+	}
+	if err := n.knows("geo_point", "geo_box", "longitude", "latitude"); err != nil {
+		return err
+	}
+	if n.has("geo_box") {
+		box, err := n.box()
+		if err != nil {
+			return err
+		}
+		c.All = append(c.All, box)
+	}
+	if !n.has("geo_point") && !n.has("longitude") && !n.has("latitude") {
+		return nil
+	}
+	centre, err := n.point()
+	if err != nil {
+		return err
+	}
+	angle, err := n.limit()
+	if err != nil {
+		return err
+	}
+	c.All = append(c.All, Radius{centre, angle})
+	return nil
+}
+
+// point reads {"longitude", "latitude"}, or an object that has it as its geo_point.
+func (n node) point() (log.Point, error) {
+	var err error
+	if n.has("geo_point") {
+		if n, err = n.object("geo_point"); err != nil {
+			return log.Point{}, err
+		}
+	}
+	var at log.Point
+	if at.Longitude, err = n.number("longitude"); err != nil {
+		return at, err
+	}
+	if at.Latitude, err = n.number("latitude"); err != nil {
+		return at, err
+	}
+	switch {
+	case !n.has("longitude") || !n.has("latitude"):
+		return at, malformed("%s: expected longitude and latitude", n.path)
+	case math.Abs(at.Latitude) > 90:
+		return at, malformed("%s.latitude: %v is not within ±90", n.path, at.Latitude)
+	case math.Abs(at.Longitude) > 180:
+		return at, malformed("%s.longitude: %v is not within ±180", n.path, at.Longitude)
+	}
+	return at, nil
+}
+
+// Length of the great circle's unit.
+const (
+	earthRadiusKilometers = 6371.0088
+	kilometersPerMile     = 1.609344
+)
+
+// limit reads geo_limit and returns its central angle in radians.
+func (n node) limit() (float64, error) {
+	limit, err := n.object("geo_limit")
+	if err != nil {
+		return 0, err
+	}
+	unit, err := limit.text("type")
+	if err != nil {
+		return 0, err
+	}
+	value, err := limit.number("value")
+	if err != nil {
+		return 0, err
+	}
+	if value < 0 {
+		return 0, malformed("%s.value: %v is negative", limit.path, value)
+	}
+	switch unit {
+	case "withinMiles":
+		value *= kilometersPerMile / earthRadiusKilometers
+	case "withinKilometers":
+		value /= earthRadiusKilometers
+	case "withinDegrees":
+		value *= math.Pi / 180
+	case "withinRadians":
+	default:
+		return 0, malformed("%s.type: %q, expected withinMiles, withinKilometers, withinDegrees or withinRadians", limit.path, unit)
+	}
+	return value, nil
+}
+
+// box reads geo_box: two opposite corners in any order.
+func (n node) box() (Box, error) {
+	v := n.get("geo_box")
+	if v.Kind() != jsonio.Array || v.Len() != 2 {
+		return Box{}, malformed("%s.geo_box: expected an array of two corners", n.path)
+	}
+	var corners []log.Point
+	for e := range v.Elems() {
+		corner, err := object(e, fmt.Sprintf("%s.geo_box[%d]", n.path, len(corners)))
+		if err != nil {
+			return Box{}, err
+		}
+		at, err := corner.point()
+		if err != nil {
+			return Box{}, err
+		}
+		corners = append(corners, at)
+	}
+	a, b := corners[0], corners[1]
+	return Box{
+		Min: log.Point{Longitude: min(a.Longitude, b.Longitude), Latitude: min(a.Latitude, b.Latitude)},
+		Max: log.Point{Longitude: max(a.Longitude, b.Longitude), Latitude: max(a.Latitude, b.Latitude)},
+	}, nil
+}

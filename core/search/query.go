@@ -1,0 +1,113 @@
+package search
+
+import (
+	"errors"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// ErrQuery is returned by Parse for a query that says nothing sensible.
+var ErrQuery = errors.New("malformed search query")
+
+// MaxClauses is how many clauses, and how many conditions, a query may have.
+const MaxClauses = 64
+
+// Query is an AND of clauses. The zero value matches every input.
+type Query struct {
+	Clauses  []Clause
+	Pictures []Picture // what the Similar conditions are about; the caller fills in their embeddings before Run
+}
+
+// Clause holds when all its conditions do; negated, when not all of them do.
+type Clause struct {
+	Negate bool
+	All    []Condition
+}
+
+// Condition is one of [Predicted], [Labelled], [Metadata], [URL], [Bytes], [InputID], [Radius], [Box]
+// and [Similar].
+type Condition interface{ condition() }
+
+type (
+	// Predicted holds for an analysed input when any of the concepts is predicted present
+	// or, with Absent, when some have a value and none is present. It ranks by the largest value, or 1 less it.
+	// Without concepts nothing matches: the name is unknown.
+	Predicted struct {
+		Concepts []string // ids that the clause's concept may mean
+		Absent   bool
+	}
+	// Labelled holds when a user labelled any of the concepts with the value, True or False.
+	Labelled struct {
+		Concepts []string
+		Value    log.Value
+	}
+	// Metadata holds for metadata that contains the JSON, see package index.
+	Metadata struct{ JSON []byte }
+	// URL holds for an input added with this URL, or whose hosted picture has it.
+	URL struct {
+		URL    string
+		Hosted [16]byte // public name of the picture when it is one of ours, else zero
+	}
+	// Bytes holds for an input whose picture is these very bytes.
+	Bytes struct{ Blob blob.Hash }
+	// InputID holds for one input.
+	InputID struct{ ID string }
+	// Radius holds for a place within Angle of Centre along a great circle, edge included.
+	Radius struct {
+		Centre log.Point
+		Angle  float64 // radians
+	}
+	// Box holds for a place between the corners, edges included. It does not wrap.
+	Box struct{ Min, Max log.Point }
+	// Similar holds for every analysed input and ranks by similarity to Pictures[Picture].
+	Similar struct{ Picture int }
+)
+
+func (Predicted) condition() {}
+func (Labelled) condition()  {}
+func (Metadata) condition()  {}
+func (URL) condition()       {}
+func (Bytes) condition()     {}
+func (InputID) condition()   {}
+func (Radius) condition()    {}
+func (Box) condition()       {}
+func (Similar) condition()   {}
+
+// Picture is what a Similar condition compares with. Exactly one of URL, Base64 and Input
+// says which picture that is.
+//
+// Where Stored reports true, Run looks the embedding up. Otherwise the caller analyses the
+// picture (for an Input its stored blob, with this crop in place of the stored one) and sets
+// Embedding. A picture left without one, because its input is not yet at 30000 or there is no such input, is similar
+// to nothing: the query then has no hits.
+type Picture struct {
+	URL       string
+	Base64    jsonio.Value // a string, not yet decoded; borrowed from the request
+	Input     string       // id of a stored input
+	Crop      raster.Crop
+	Embedding *predict.Embedding
+}
+
+// Stored reports whether the picture is a stored input as it was analysed.
+func (p *Picture) Stored() bool { return p.Input != "" && p.Crop == raster.Crop{} }
+
+// Hit is an input that matched.
+type Hit struct {
+	Ord uint32
+	// Score is exactly 1 without output conditions; the stored value of a predicted concept;
+	// the similarity, (1 + cosine)/2; and the product where there are several.
+	Score float32
+}
+
+// Page is a range of the hits.
+type Page struct{ Offset, N uint64 }
+
+// Result is a page of hits.
+type Result struct {
+	Hits  []Hit  // by score descending, equal ones in the order of creation
+	Total uint64 // of all pages
+}
