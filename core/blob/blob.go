@@ -96,7 +96,7 @@ type Blobs interface {
 	// Delete forgets the blob; one that is not held is no error.
 	Delete(ctx context.Context, h Hash) error
 
-	// Each calls yield with every hash held, in ascending order, until it returns an error,
-	// which Each returns. What is put or deleted meanwhile may be seen or not.
-	Each(ctx context.Context, yield func(Hash) error) error
+	// Each calls yield with every hash held that is not below from, in ascending order, until it
+	// returns an error, which Each returns. What is put or deleted meanwhile may be seen or not.
+	Each(ctx context.Context, from Hash, yield func(Hash) error) error
 }

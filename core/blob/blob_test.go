@@ -266,7 +266,7 @@ func check(t *testing.T, fsys *blobtest.FS, h *blob.Hosted, s blob.Blobs, named 
 			t.Errorf("%s has no blob: %v", file, err)
 		}
 	}
-	err := s.Each(context.Background(), func(hash blob.Hash) error {
+	err := s.Each(context.Background(), blob.Hash{}, func(hash blob.Hash) error {
 		_, err := s.Get(context.Background(), hash)
 		return err
 	})
@@ -276,6 +276,62 @@ func check(t *testing.T, fsys *blobtest.FS, h *blob.Hosted, s blob.Blobs, named 
 	if !crashed && h.Len() < len(named) {
 		t.Errorf("Len() = %d, want at least %d", h.Len(), len(named))
 	}
+}
+
+// TestLazy holds that a lazy copy costs no sync, never replaces what is safe, and becomes safe
+// when the same picture is held.
+func TestLazy(t *testing.T) {
+	syncs := &countSyncs{FS: blobtest.NewFS()}
+	folder, err := blob.OpenFolder(syncs, blob.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := openHosted(t, blob.HostedOptions{Blobs: folder, Random: blobtest.Random(1), Lazy: true})
+	count := func(what string, want bool, do func() error) {
+		t.Helper()
+		syncs.n = 0
+		if err := do(); err != nil || syncs.n > 0 != want {
+			t.Errorf("%s: %d syncs, %v", what, syncs.n, err)
+		}
+	}
+	add := func(ends time.Time) func() error {
+		return func() error {
+			_, _, err := h.Add(t.Context(), []byte("picture"), "image/png", ends)
+			return err
+		}
+	}
+	count("Add until noon", false, add(blobtest.Noon()))
+	count("Hold", true, func() error { _, err := h.Hold(t.Context(), []byte("picture")); return err })
+	count("Add until noon again", false, add(blobtest.Noon()))
+	count("Add for ever", true, add(time.Time{}))
+	if got, err := folder.Get(t.Context(), blob.Sum([]byte("picture"))); err != nil || string(got) != "picture" {
+		t.Errorf("Get = %q, %v", got, err)
+	}
+}
+
+type countSyncs struct {
+	blob.FS
+	n int
+}
+
+func (c *countSyncs) SyncDir(name string) error {
+	c.n++
+	return c.FS.SyncDir(name)
+}
+
+func (c *countSyncs) Create(name string) (blob.File, error) {
+	f, err := c.FS.Create(name)
+	return countFile{f, c}, err
+}
+
+type countFile struct {
+	blob.File
+	c *countSyncs
+}
+
+func (f countFile) Sync() error {
+	f.c.n++
+	return f.File.Sync()
 }
 
 // Crashes at random moments of random sessions.

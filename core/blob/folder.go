@@ -1,6 +1,7 @@
 package blob
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -24,7 +25,7 @@ const (
 //
 // A blob is written beside, synced and renamed, so a crash at any moment leaves it whole or
 // absent; once Put has returned it stays. Deleting is not synced: after a crash a deleted
-// blob may be there again.
+// blob may be there again. PutLazy leaves out the syncs, for what may be lost.
 type Folder struct {
 	fsys  FS
 	limit int64
@@ -48,8 +49,23 @@ func OpenFolder(fsys FS, o Options) (*Folder, error) {
 // Put implements [Blobs]. Bytes that are held already replace themselves, which mends a
 // damaged file.
 func (f *Folder) Put(ctx context.Context, r io.Reader, want Hash) (Hash, error) {
+	return f.put(ctx, synced, r, want)
+}
+
+// PutLazy keeps data, whose hash is h, and waits for no disk: the blob outlives the program,
+// but when the machine loses power it may be lost or damaged. A blob that is held already is
+// left as it is.
+func (f *Folder) PutLazy(ctx context.Context, data []byte, h Hash) error {
+	if n, err := f.Len(ctx, h); err == nil && n == int64(len(data)) {
+		return nil
+	}
+	_, err := f.put(ctx, lazy, bytes.NewReader(data), h)
+	return err
+}
+
+func (f *Folder) put(ctx context.Context, d durability, r io.Reader, want Hash) (Hash, error) {
 	var h Hash
-	err := f.spool.write(func(w io.Writer) (string, error) {
+	err := f.spool.write(d, func(w io.Writer) (string, error) {
 		var err error
 		if h, err = receive(ctx, w, r, want, f.limit); err != nil {
 			return "", err
@@ -138,8 +154,8 @@ func (f *Folder) Delete(ctx context.Context, h Hash) error {
 }
 
 // Each implements [Blobs].
-func (f *Folder) Each(ctx context.Context, yield func(Hash) error) error {
-	return list(f.fsys, blobsDir, len(Hash{}), func(name string) error {
+func (f *Folder) Each(ctx context.Context, from Hash, yield func(Hash) error) error {
+	return list(f.fsys, blobsDir, len(Hash{}), from.String(), func(name string) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

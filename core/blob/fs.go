@@ -66,9 +66,17 @@ func openSpool(fsys FS, dir string) (*spool, error) {
 	return &spool{fsys: fsys, dir: dir}, nil
 }
 
+// durability is what a file outlives once it is written.
+type durability bool
+
+const (
+	synced durability = true  // the machine's loss of power
+	lazy   durability = false // the program alone
+)
+
 // write calls fill with a new file and, when it returns a path, moves the file there,
 // replacing what is there. When anything fails, or fill returns no path, nothing is left.
-func (s *spool) write(fill func(io.Writer) (to string, err error)) (err error) {
+func (s *spool) write(d durability, fill func(io.Writer) (to string, err error)) (err error) {
 	s.mu.Lock()
 	from := path.Join(s.dir, strconv.FormatUint(s.next, 10))
 	s.next++
@@ -85,7 +93,7 @@ func (s *spool) write(fill func(io.Writer) (to string, err error)) (err error) {
 		}
 	}()
 	to, err := fill(f)
-	if err == nil && to != "" {
+	if err == nil && to != "" && d == synced {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil || to == "" {
@@ -94,14 +102,19 @@ func (s *spool) write(fill func(io.Writer) (to string, err error)) (err error) {
 	if err := s.fsys.MkdirAll(path.Dir(to)); err != nil {
 		return err
 	}
-	if err := s.fsys.SyncDir(path.Dir(path.Dir(to))); err != nil {
-		return err
+	if d == synced {
+		if err := s.fsys.SyncDir(path.Dir(path.Dir(to))); err != nil {
+			return err
+		}
 	}
 	if err := s.fsys.Rename(from, to); err != nil {
 		return err
 	}
 	moved = true
-	return s.fsys.SyncDir(path.Dir(to))
+	if d == synced {
+		return s.fsys.SyncDir(path.Dir(to))
+	}
+	return nil
 }
 
 // remove removes a file; one that is not there is no error.
@@ -115,15 +128,15 @@ func remove(fsys FS, name string) error {
 // place is where a name of hex digits lies: one folder for each first two digits.
 func place(dir, name string) string { return path.Join(dir, name[:2], name) }
 
-// list calls yield with the names under dir that place put there and that are n bytes in
-// hex, in ascending order. Other files are none of ours and are passed over.
-func list(fsys FS, dir string, n int, yield func(name string) error) error {
+// list calls yield with the names under dir that place put there, that are n bytes in hex and
+// not below from, in ascending order. Other files are none of ours and are passed over.
+func list(fsys FS, dir string, n int, from string, yield func(name string) error) error {
 	folders, err := sortedDir(fsys, dir)
 	if err != nil {
 		return err
 	}
 	for _, folder := range folders {
-		if !isHex(folder, 1) {
+		if !isHex(folder, 1) || from != "" && folder < from[:2] {
 			continue
 		}
 		names, err := sortedDir(fsys, path.Join(dir, folder))
@@ -131,7 +144,7 @@ func list(fsys FS, dir string, n int, yield func(name string) error) error {
 			return err
 		}
 		for _, name := range names {
-			if !isHex(name, n) || name[:2] != folder {
+			if !isHex(name, n) || name[:2] != folder || name < from {
 				continue
 			}
 			if err := yield(name); err != nil {

@@ -40,7 +40,8 @@ type Hosted struct {
 	blobs  Blobs
 	random io.Reader
 	keep   func(Hash) bool
-	fsys   FS // nil: names end with the program
+	lazy   lazyBlobs // nil: all is synced
+	fsys   FS        // nil: names end with the program
 	spool  *spool
 
 	mu      sync.Mutex
@@ -59,6 +60,10 @@ type HostedOptions struct {
 	// Keep reports whether something else than a name needs a blob in the same store; such
 	// blobs are never deleted. nil: nothing does. It must not call the Hosted.
 	Keep func(Hash) bool
+
+	// Lazy leaves out the syncs of blobs whose names end, where Blobs can: such a copy may be
+	// lost or damaged when the machine loses power, which saves several syncs each.
+	Lazy bool
 }
 
 // OpenHosted reads the names that are there. A damaged record is no name; [Hosted.Collect]
@@ -67,6 +72,9 @@ func OpenHosted(o HostedOptions) (*Hosted, error) {
 	h := &Hosted{
 		blobs: o.Blobs, random: o.Random, keep: o.Keep, fsys: o.FS,
 		names: map[[nameBytes]byte]Picture{}, holds: map[Hash]int{}, dead: map[Hash]bool{},
+	}
+	if l, ok := o.Blobs.(lazyBlobs); ok && o.Lazy {
+		h.lazy = l
 	}
 	if h.keep == nil {
 		h.keep = func(Hash) bool { return false }
@@ -82,7 +90,7 @@ func OpenHosted(o HostedOptions) (*Hosted, error) {
 	if h.spool, err = openSpool(fsys, namesSpool); err != nil {
 		return nil, fmt.Errorf("hosted names: %w", err)
 	}
-	if err := list(fsys, namesDir, nameBytes, h.load); err != nil {
+	if err := list(fsys, namesDir, nameBytes, "", h.load); err != nil {
 		return nil, fmt.Errorf("hosted names: %w", err)
 	}
 	return h, nil
@@ -126,14 +134,58 @@ func (h *Hosted) Add(ctx context.Context, data []byte, contentType string, expir
 	}
 	hash = Sum(data)
 	h.hold(hash)
-	if _, err := h.blobs.Put(ctx, bytes.NewReader(data), hash); err != nil {
-		return "", Hash{}, errors.Join(err, h.release(ctx, hash))
+	if err := h.put(ctx, data, hash, expires); err != nil {
+		return "", Hash{}, errors.Join(err, h.Release(ctx, hash))
 	}
 	name, err = h.name(ctx, hash, contentType, expires)
 	if err != nil {
 		return "", Hash{}, err
 	}
 	return name, hash, nil
+}
+
+// put stores a blob.
+func (h *Hosted) put(ctx context.Context, data []byte, hash Hash, expires time.Time) error {
+	if h.lazy != nil && !expires.IsZero() {
+		return h.lazy.PutLazy(ctx, data, hash)
+	}
+	_, err := h.blobs.Put(ctx, bytes.NewReader(data), hash)
+	return err
+}
+
+// lazyBlobs is a store that can keep what may be lost; *Folder is one.
+type lazyBlobs interface {
+	PutLazy(ctx context.Context, data []byte, h Hash) error
+}
+
+// Hold keeps data without a name until Release has been called as often: for a blob on its way
+// into a record that Keep will claim. With an error nothing is held.
+func (h *Hosted) Hold(ctx context.Context, data []byte) (Hash, error) {
+	hash := Sum(data)
+	h.hold(hash)
+	if _, err := h.blobs.Put(ctx, bytes.NewReader(data), hash); err != nil {
+		return Hash{}, errors.Join(err, h.Release(ctx, hash))
+	}
+	return hash, nil
+}
+
+// Release gives up one Hold; the blob stays only where a name, another Hold or Keep claims it.
+// When it cannot be deleted the error says so, and Sweep tries again.
+func (h *Hosted) Release(ctx context.Context, hash Hash) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.let(ctx, hash)
+}
+
+// Drop deletes a blob that Keep has claimed and perhaps no longer does, under Release's rules.
+func (h *Hosted) Drop(ctx context.Context, hash Hash) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.holds[hash] > 0 {
+		return nil // the last of them will ask Keep
+	}
+	h.dead[hash] = true
+	return h.drop(ctx, hash)
 }
 
 // name gives a held blob a new name, which takes over the hold; without one the hold is given up.
@@ -151,7 +203,7 @@ func (h *Hosted) name(ctx context.Context, hash Hash, contentType string, expire
 	name := hex.EncodeToString(key[:])
 	h.names[key] = p
 	if h.fsys != nil {
-		err := h.spool.write(func(w io.Writer) (string, error) {
+		err := h.spool.write(synced, func(w io.Writer) (string, error) {
 			_, err := w.Write(appendRecord(nil, &p))
 			return place(namesDir, name), err
 		})
@@ -218,7 +270,7 @@ func (h *Hosted) Sweep(ctx context.Context, now time.Time) (int, error) {
 	dead := slices.Collect(maps.Keys(h.dead))
 	h.mu.Unlock()
 	slices.SortFunc(over, func(a, b [nameBytes]byte) int { return bytes.Compare(a[:], b[:]) })
-	slices.SortFunc(dead, func(a, b Hash) int { return bytes.Compare(a[:], b[:]) })
+	slices.SortFunc(dead, compareHashes)
 
 	n := 0
 	var failed []error
@@ -272,12 +324,6 @@ func (h *Hosted) hold(hash Hash) {
 	h.holds[hash]++
 }
 
-func (h *Hosted) release(ctx context.Context, hash Hash) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.let(ctx, hash)
-}
-
 // let gives up one hold and deletes the blob with the last; mu is held.
 func (h *Hosted) let(ctx context.Context, hash Hash) error {
 	if h.holds[hash]--; h.holds[hash] > 0 {
@@ -300,27 +346,66 @@ func (h *Hosted) drop(ctx context.Context, hash Hash) error {
 	return nil
 }
 
-// Collect deletes the blobs that have no name and that Keep does not claim, and the files of
-// damaged names; it returns how many blobs went. Only a crash leaves such blobs, so it is for
-// the start of a program, before anything else puts blobs into the same store.
+// Collect deletes the blobs that nothing claims, no name, Hold or Keep, and the files of
+// damaged names; it returns how many blobs went. A crash leaves such blobs, and so does what
+// deletes many records at once. Nothing may put blobs into the same store but h.
 func (h *Hosted) Collect(ctx context.Context) (int, error) {
+	deleted := 0
+	for from := (Hash{}); ; {
+		next, n, err := h.CollectSome(ctx, from, 1000)
+		if deleted += n; err != nil || next.IsZero() {
+			return deleted, err
+		}
+		from = next
+	}
+}
+
+// CollectSome is Collect of the next n blobs whose hashes are not below from. It returns where
+// to go on, the zero hash after the last, and how many blobs went. With an error next is from.
+func (h *Hosted) CollectSome(ctx context.Context, from Hash, n int) (next Hash, deleted int, err error) {
+	if err := h.removeDamaged(); err != nil {
+		return from, 0, err
+	}
+	err = h.blobs.Each(ctx, from, func(hash Hash) error {
+		if n--; n < 0 {
+			next = hash
+			return errEnough
+		}
+		gone, err := h.collect(ctx, hash)
+		if gone {
+			deleted++
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return from, deleted, err
+	}
+	return next, deleted, nil
+}
+
+// errEnough ends a walk over the blobs.
+var errEnough = errors.New("enough")
+
+func (h *Hosted) collect(ctx context.Context, hash Hash) (gone bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.holds[hash] > 0 || h.keep(hash) {
+		return false, nil
+	}
+	err = h.blobs.Delete(ctx, hash)
+	return err == nil, err
+}
+
+func (h *Hosted) removeDamaged() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for len(h.damaged) > 0 {
 		if err := remove(h.fsys, place(namesDir, h.damaged[0])); err != nil {
-			return 0, fmt.Errorf("remove hosted name: %w", err)
+			return fmt.Errorf("remove hosted name: %w", err)
 		}
 		h.damaged = h.damaged[1:]
 	}
-	n := 0
-	err := h.blobs.Each(ctx, func(hash Hash) error {
-		if h.holds[hash] > 0 || h.keep(hash) {
-			return nil
-		}
-		n++
-		return h.blobs.Delete(ctx, hash)
-	})
-	return n, err
+	return nil
 }
 
 // Len returns the number of names, expired ones that Sweep has not met among them.

@@ -107,12 +107,15 @@ func (m *Memory) Delete(ctx context.Context, h Hash) error {
 	return nil
 }
 
+func compareHashes(a, b Hash) int { return bytes.Compare(a[:], b[:]) }
+
 // Each implements [Blobs].
-func (m *Memory) Each(ctx context.Context, yield func(Hash) error) error {
+func (m *Memory) Each(ctx context.Context, from Hash, yield func(Hash) error) error {
 	m.mu.RLock()
-	hashes := slices.SortedFunc(maps.Keys(m.blobs), func(a, b Hash) int { return bytes.Compare(a[:], b[:]) })
+	hashes := slices.SortedFunc(maps.Keys(m.blobs), compareHashes)
 	m.mu.RUnlock()
-	for _, h := range hashes {
+	first, _ := slices.BinarySearchFunc(hashes, from, compareHashes)
+	for _, h := range hashes[first:] {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func checkAfterPowerLoss(ctx context.Context, folder blob.FS, blobs blob.Blobs, 
 
 func removeDamaged(ctx context.Context, blobs blob.Blobs, log *slog.Logger) error {
 	checked, removed := 0, 0
-	err := blobs.Each(ctx, func(h blob.Hash) error {
+	err := blobs.Each(ctx, blob.Hash{}, func(h blob.Hash) error {
 		checked++
 		r, err := blobs.Open(ctx, h)
 		if err != nil {

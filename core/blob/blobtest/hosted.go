@@ -2,6 +2,7 @@ package blobtest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -27,6 +28,7 @@ func Hosted(t *testing.T, open func(t *testing.T, o blob.HostedOptions) (*blob.H
 		{"Malformed", malformed},
 		{"Random", random},
 		{"Collect", collect},
+		{"Hold", hold},
 		{"AgainstModel", againstModel},
 		{"Concurrent", concurrentNames},
 	}
@@ -199,6 +201,82 @@ func collect(t *testing.T, open opener) {
 		t.Errorf("Collect = %d, %v, want 2", n, err)
 	}
 	holds(t, s, []byte("named"))
+
+	var kept [][]byte
+	for i := range 30 {
+		put(t, s, fmt.Appendf(nil, "left %d", i))
+		kept = append(kept, fmt.Appendf(nil, "stays %d", i))
+		add(t, h, kept[i], time.Time{})
+	}
+	steps, deleted := 0, 0
+	for from := (blob.Hash{}); ; steps++ {
+		next, n, err := h.CollectSome(t.Context(), from, 7)
+		if err != nil || !next.IsZero() && bytes.Compare(next[:], from[:]) <= 0 {
+			t.Fatalf("CollectSome from %v = %v, %v", from, next, err)
+		}
+		if deleted += n; next.IsZero() {
+			break
+		}
+		from = next
+	}
+	if deleted != 30 || steps != 61/7 {
+		t.Errorf("CollectSome deletes %d in %d steps, want 30 in %d", deleted, steps, 61/7)
+	}
+	holds(t, s, append(kept, []byte("named"))...)
+}
+
+// hold is for blobs on their way into records: Release and Drop ask Keep.
+func hold(t *testing.T, open opener) {
+	data, claimed := []byte("a picture"), map[blob.Hash]bool{}
+	h, s := open(t, blob.HostedOptions{Random: Random(8), Keep: func(h blob.Hash) bool { return claimed[h] }})
+	held := func(n int) blob.Hash {
+		t.Helper()
+		var hash blob.Hash
+		for range n {
+			var err error
+			if hash, err = h.Hold(t.Context(), data); err != nil || hash != blob.Sum(data) {
+				t.Fatalf("Hold = %v, %v", hash, err)
+			}
+		}
+		return hash
+	}
+	try := func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	hash := held(2)
+	if n, err := h.Collect(t.Context()); n != 0 || err != nil {
+		t.Errorf("Collect = %d, %v, want 0: it is held", n, err)
+	}
+	try("Release", h.Release(t.Context(), hash))
+	try("Drop", h.Drop(t.Context(), hash))
+	holds(t, s, data)
+	try("Release", h.Release(t.Context(), hash))
+	holds(t, s)
+
+	hash = held(1)
+	claimed[hash] = true
+	try("Release", h.Release(t.Context(), hash))
+	try("Drop", h.Drop(t.Context(), hash))
+	holds(t, s, data)
+	delete(claimed, hash)
+	name := add(t, h, data, Noon())
+	try("Drop", h.Drop(t.Context(), hash))
+	holds(t, s, data)
+	try("Remove", h.Remove(t.Context(), name))
+	holds(t, s)
+	put(t, s, data)
+	try("Drop", h.Drop(t.Context(), hash))
+	holds(t, s)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := h.Hold(ctx, data); !errors.Is(err, context.Canceled) {
+		t.Errorf("Hold with a cancelled context = %v", err)
+	}
+	holds(t, s)
 }
 
 // againstModel does random things to names and to a plain list of them.

@@ -82,7 +82,7 @@ func holds(t testing.TB, s blob.Blobs, want ...[]byte) {
 	}
 	slices.SortFunc(hashes, func(a, b blob.Hash) int { return bytes.Compare(a[:], b[:]) })
 	var got []blob.Hash
-	err := s.Each(ctx, func(h blob.Hash) error { got = append(got, h); return nil })
+	err := s.Each(ctx, blob.Hash{}, func(h blob.Hash) error { got = append(got, h); return nil })
 	if err != nil || !slices.Equal(got, hashes) {
 		t.Errorf("Each = %v, %v, want %v", got, err, hashes)
 	}
@@ -180,7 +180,7 @@ func each(t *testing.T, s blob.Blobs) {
 	holds(t, s, want...)
 	stop := errors.New("enough")
 	n := 0
-	err := s.Each(t.Context(), func(blob.Hash) error {
+	err := s.Each(t.Context(), blob.Hash{}, func(blob.Hash) error {
 		if n++; n == 3 {
 			return stop
 		}
@@ -188,6 +188,23 @@ func each(t *testing.T, s blob.Blobs) {
 	})
 	if !errors.Is(err, stop) || n != 3 {
 		t.Errorf("Each stopped after %d with %v, want 3 and the error of yield", n, err)
+	}
+	var all, rest []blob.Hash
+	if err := s.Each(t.Context(), blob.Hash{}, func(h blob.Hash) error { all = append(all, h); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range []int{0, 1, 20, len(all) - 1} {
+		rest = nil
+		if err := s.Each(t.Context(), all[i], func(h blob.Hash) error { rest = append(rest, h); return nil }); err != nil || !slices.Equal(rest, all[i:]) {
+			t.Errorf("Each from the hash at %d gives %d hashes, %v, want %d", i, len(rest), err, len(all)-i)
+		}
+	}
+	last := all[len(all)-1]
+	for i := range last {
+		last[i] = 0xff
+	}
+	if err := s.Each(t.Context(), last, func(h blob.Hash) error { return stop }); err != nil {
+		t.Errorf("Each from beyond the last = %v, want nothing", err)
 	}
 }
 
@@ -230,7 +247,7 @@ func cancelled(t *testing.T, s blob.Blobs) {
 	_, length := s.Len(ctx, h)
 	for i, err := range []error{
 		put, get, open, has, length, s.Delete(ctx, h),
-		s.Each(ctx, func(blob.Hash) error { return nil }),
+		s.Each(ctx, blob.Hash{}, func(blob.Hash) error { return nil }),
 	} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("method %d with a cancelled context = %v, want context.Canceled", i, err)
