@@ -74,3 +74,16 @@ func firstBytes(name string) (start []byte, err error) {
 
 // IsBrokenPipe reports whether err says that nobody reads what is written any more.
 func IsBrokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
+
+// Spool returns a new file for reading and writing that has no name and is gone when it is
+// closed, or when the process dies.
+func Spool() (*os.File, error) {
+	f, err := os.CreateTemp("", "sightline-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}

@@ -1,0 +1,242 @@
+// Package collection reads and writes collections of inputs outside a server: what import
+// takes and export makes.
+//
+//	photos/               pictures in folders            ┐
+//	inputs.jsonl          one input a line, as in /v2    ├─ Open ──▶ Source ──▶ Input, Input, …
+//	inputs.csv            one input a row                │             └ Read: the picture's bytes
+//	FILE.zip              any of these, packed           ┘
+//
+//	export/ or FILE.zip ◀── Create ◀── Writer
+//	  sightline.json      format and counts, written last
+//	  concepts.jsonl      own concepts          {"id","name","language"}
+//	  models.jsonl        own models            {"id","name","concepts":[id…],"output_config":{…}}
+//	  workflows.jsonl     own workflows         {"id","nodes":[…]}
+//	  inputs.jsonl        inputs, each with "path" and "sha256" of its picture
+//	  pictures/3f/3f9a….jpg
+//
+// A folder or archive that holds inputs.jsonl or inputs.csv is read by it; pictures that it
+// does not name are left out. Without one every picture is an input whose id is its path. An
+// input without an id gets one that depends on nothing but the source, so that reading
+// the source again, after an interruption, names the same inputs.
+//
+// The package reads through [fs.FS] and writes through functions that it is given. It checks
+// no more than it must: what an input may hold is the interface's to judge.
+package collection
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/blob"
+)
+
+// Names of an export's files.
+const (
+	ManifestFile  = "sightline.json"
+	InputsFile    = "inputs.jsonl"
+	TableFile     = "inputs.csv"
+	ConceptsFile  = "concepts.jsonl"
+	ModelsFile    = "models.jsonl"
+	WorkflowsFile = "workflows.jsonl"
+	PicturesDir   = "pictures"
+)
+
+// ErrFormat is returned for a source that is none of the formats, or malformed as a whole.
+var ErrFormat = errors.New("not a collection")
+
+// ErrPicture is returned for a picture whose bytes are not those that the source announces.
+var ErrPicture = errors.New("the picture is not the one that was exported")
+
+// MaxPictureBytes is the interface's bound of one picture.
+const MaxPictureBytes = 20_000_000
+
+// Concept is a label of an input.
+type Concept struct {
+	ID    string
+	False bool // the concept is absent
+}
+
+// Input is one input of a collection.
+type Input struct {
+	ID       string
+	Name     string // what a person finds it by: a path, or a file and line
+	URL      string // its picture's address, or
+	Path     string // its picture's file, or
+	Picture  []byte // its picture
+	Hash     blob.Hash
+	Crop     json.RawMessage // the others as /v2 takes them; nil: none
+	Concepts []Concept
+	Metadata json.RawMessage
+	Geo      json.RawMessage
+
+	AllowDuplicateURL bool
+
+	Err error // it could not be read; the rest is not to be relied on
+}
+
+// Files are what a source reads its files from.
+type Files struct {
+	FS fs.FS
+	// ReadFile reads a picture that a manifest names, of at most limit bytes; nil: only what FS
+	// holds can be named.
+	ReadFile func(name string, limit int64) ([]byte, error)
+	// IsPicture reports whether a file that starts with these bytes, at most 1 KB, is a picture.
+	IsPicture func(start []byte) bool
+}
+
+// Source is a collection that is read.
+type Source struct {
+	files    Files
+	manifest string   // the file that lists the inputs; empty: each picture is one
+	pictures []string // without a manifest
+	options  Options
+}
+
+// Options are what a person may say of a source.
+type Options struct {
+	FolderConcepts bool // the first folder below the source names a concept of the pictures in it
+}
+
+// Open finds out what files hold. name is a manifest among them, or empty to look for one.
+func Open(files Files, name string, o Options) (*Source, error) {
+	s := &Source{files: files, manifest: name, options: o}
+	if name != "" {
+		if !strings.EqualFold(path.Ext(name), ".jsonl") && !strings.EqualFold(path.Ext(name), ".csv") {
+			return nil, fmt.Errorf("%s: %w: want a folder, .jsonl, .csv or .zip", name, ErrFormat)
+		}
+		return s, nil
+	}
+	for _, name := range []string{InputsFile, TableFile} {
+		if info, err := fs.Stat(files.FS, name); err == nil && info.Mode().IsRegular() {
+			s.manifest = name
+			return s, nil
+		}
+	}
+	err := fs.WalkDir(files.FS, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		start, err := firstBytes(files.FS, name)
+		if err != nil {
+			return err
+		}
+		if files.IsPicture(start) {
+			s.pictures = append(s.pictures, name)
+		}
+		return nil
+	})
+	slices.Sort(s.pictures)
+	return s, err
+}
+
+func firstBytes(fsys fs.FS, name string) (start []byte, err error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	start, err = io.ReadAll(io.LimitReader(f, 1<<10))
+	return start, errors.Join(err, f.Close())
+}
+
+// Inputs calls yield with every input, in the source's order, until it returns an error,
+// which Inputs returns. One that is malformed is passed on with its Err.
+func (s *Source) Inputs(yield func(Input) error) error {
+	if s.manifest == "" {
+		return s.folder(yield)
+	}
+	names := namer{}
+	named := func(in Input) error {
+		if in.ID == "" && in.Err == nil {
+			in.ID = names.name(&in)
+		}
+		return yield(in)
+	}
+	f, err := s.files.FS.Open(s.manifest)
+	if err != nil {
+		return err
+	}
+	read := readLines
+	if strings.EqualFold(path.Ext(s.manifest), ".csv") {
+		read = readTable
+	}
+	return errors.Join(read(f, path.Base(s.manifest), named), f.Close())
+}
+
+// Count returns how many inputs there are.
+func (s *Source) Count() (n int, err error) {
+	if s.manifest == "" {
+		return len(s.pictures), nil
+	}
+	err = s.Inputs(func(Input) error { n++; return nil })
+	return n, err
+}
+
+func (s *Source) folder(yield func(Input) error) error {
+	for _, name := range s.pictures {
+		in := Input{ID: pathID(name), Name: name, Path: name}
+		if first, _, ok := strings.Cut(name, "/"); ok && s.options.FolderConcepts {
+			in.Concepts = []Concept{{ID: first}}
+		}
+		if err := yield(in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Read returns the bytes of an input's picture, nil for one with a URL and no file.
+func (s *Source) Read(in *Input) ([]byte, error) {
+	data := in.Picture
+	if data == nil && in.Path != "" {
+		var err error
+		if data, err = s.readFile(in.Path); err != nil {
+			return nil, err
+		}
+	}
+	if data != nil && !in.Hash.IsZero() && blob.Sum(data) != in.Hash {
+		return nil, fmt.Errorf("%s: %w", in.Path, ErrPicture)
+	}
+	return data, nil
+}
+
+func (s *Source) readFile(name string) ([]byte, error) {
+	if s.manifest != "" && s.files.ReadFile != nil {
+		return s.files.ReadFile(name, MaxPictureBytes)
+	}
+	f, err := s.files.FS.Open(path.Clean(name))
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, MaxPictureBytes+1))
+	if err == nil && len(data) > MaxPictureBytes {
+		err = fmt.Errorf("more than %d bytes", MaxPictureBytes)
+	}
+	return data, errors.Join(err, f.Close())
+}
+
+// Extra calls yield with each line of one of the other files of an export, such as
+// ModelsFile; a source without it has none.
+func (s *Source) Extra(name string, yield func(line json.RawMessage) error) error {
+	if s.manifest != InputsFile {
+		return nil
+	}
+	f, err := s.files.FS.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(lines(f, func(n int, line []byte) error {
+		if !json.Valid(line) {
+			return fmt.Errorf("%s, line %d: %w", name, n, ErrFormat)
+		}
+		return yield(line)
+	}), f.Close())
+}

@@ -1,0 +1,54 @@
+package collection
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxIDBytes is the interface's bound of an id.
+const maxIDBytes = 128
+
+// pathID is the id of a picture that only its path names: the path, where it can be an id.
+func pathID(name string) string {
+	if len(name) <= maxIDBytes && utf8.ValidString(name) && name != "status" && name != "searches" {
+		plain := true
+		for _, r := range name {
+			plain = plain && !unicode.IsControl(r)
+		}
+		if plain {
+			return name
+		}
+	}
+	return digest("path", name, 0)
+}
+
+// namer names inputs without an id by what they hold, and equal ones by their number.
+type namer map[string]int
+
+func (n namer) name(in *Input) string {
+	kind, what := "url", in.URL
+	switch {
+	case in.Path != "":
+		if len(in.Crop) == 0 && n[in.Path] == 0 {
+			n[in.Path]++
+			return pathID(in.Path)
+		}
+		kind, what = "path", in.Path
+	case in.Picture != nil:
+		sum := sha256.Sum256(in.Picture)
+		kind, what = "picture", string(sum[:])
+	}
+	what += "\x00" + string(in.Crop)
+	key := kind + "\x00" + what
+	n[key]++
+	return digest(kind, what, n[key]-1)
+}
+
+// digest makes an id of 32 hex digits.
+func digest(kind, what string, nth int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%d\x00%s", kind, nth, what))
+	return hex.EncodeToString(sum[:16])
+}

@@ -1,0 +1,29 @@
+package collection
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+// Manifest returns what an export says of itself; ok is false for a source that is none.
+func (s *Source) Manifest() (m Manifest, ok bool, err error) {
+	if s.manifest != InputsFile {
+		return m, false, nil
+	}
+	b, err := fs.ReadFile(s.files.FS, ManifestFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return m, false, nil
+	}
+	if err != nil {
+		return m, false, err
+	}
+	if err := json.Unmarshal(b, &m); err != nil || m.Format != formatName {
+		return m, false, fmt.Errorf("%s: %w", ManifestFile, ErrFormat)
+	}
+	if m.Version > formatVersion {
+		return m, false, fmt.Errorf("%s: version %d, and this program reads %d: %w", ManifestFile, m.Version, formatVersion, ErrFormat)
+	}
+	return m, true, nil
+}

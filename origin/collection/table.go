@@ -1,0 +1,182 @@
+package collection
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// column is what a table's column means for an input.
+type column func(in *row, cell string) error
+
+// row is an input under construction.
+type row struct {
+	Input
+	lat, lon string
+	meta     map[string]any
+}
+
+// columns are those with fixed names.
+var columns = map[string]column{
+	"id":           func(in *row, cell string) error { in.ID = cell; return nil },
+	"url":          func(in *row, cell string) error { in.URL = cell; return nil },
+	"path":         func(in *row, cell string) error { in.Path = cell; return nil },
+	"concepts":     func(in *row, cell string) error { in.label(cell, false); return nil },
+	"not_concepts": func(in *row, cell string) error { in.label(cell, true); return nil },
+	"lat":          func(in *row, cell string) error { in.lat = cell; return nil },
+	"lon":          func(in *row, cell string) error { in.lon = cell; return nil },
+}
+
+// label adds the concepts of a cell; they are separated by semicolons.
+func (in *row) label(cell string, absent bool) {
+	for id := range strings.SplitSeq(cell, ";") {
+		if id = strings.TrimSpace(id); id != "" {
+			in.Concepts = append(in.Concepts, Concept{ID: id, False: absent})
+		}
+	}
+}
+
+// metadata returns the column that sets the member at a dotted path.
+func metadata(name string) (column, error) {
+	names := strings.Split(name, ".")
+	for _, part := range names {
+		if part == "" {
+			return nil, fmt.Errorf("column metadata.%s has an empty name: %w", name, ErrFormat)
+		}
+	}
+	return func(in *row, cell string) error {
+		if in.meta == nil {
+			in.meta = map[string]any{}
+		}
+		at := in.meta
+		for _, part := range names[:len(names)-1] {
+			if at[part] == nil {
+				at[part] = map[string]any{}
+			}
+			below, ok := at[part].(map[string]any)
+			if !ok {
+				return fmt.Errorf("metadata.%s stands below a value", name)
+			}
+			at = below
+		}
+		last := names[len(names)-1]
+		if at[last] != nil {
+			return fmt.Errorf("metadata.%s stands above another", name)
+		}
+		at[last] = scalar(cell)
+		return nil
+	}, nil
+}
+
+// scalar reads a cell: a JSON number, true or false, and everything else as text.
+func scalar(cell string) any {
+	if cell == "true" || cell == "false" {
+		return cell == "true"
+	}
+	if c := cell[0]; (c == '-' || '0' <= c && c <= '9') && json.Valid([]byte(cell)) {
+		return json.Number(cell)
+	}
+	return cell
+}
+
+// readTable reads inputs that stand in the rows of a table with a header.
+func readTable(r io.Reader, name string, yield func(Input) error) error {
+	table := csv.NewReader(skipMark(r))
+	table.FieldsPerRecord = -1
+	header, err := table.Read()
+	if err != nil {
+		return fmt.Errorf("%s: header: %w: %w", name, ErrFormat, err)
+	}
+	set := make([]column, len(header))
+	for i, title := range header {
+		title = strings.TrimSpace(title)
+		set[i] = columns[strings.ToLower(title)]
+		if path, ok := strings.CutPrefix(title, "metadata."); ok {
+			if set[i], err = metadata(path); err != nil {
+				return err
+			}
+		}
+		if set[i] == nil {
+			return fmt.Errorf("%s: unknown column %q: want id, url, path, concepts, not_concepts, lat, lon or metadata.NAME: %w", name, title, ErrFormat)
+		}
+	}
+	for {
+		cells, err := table.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		in := row{}
+		if err == nil {
+			err = in.fill(set, cells)
+		}
+		line := 0
+		if parse := new(csv.ParseError); errors.As(err, &parse) {
+			line = parse.StartLine
+		} else if len(cells) > 0 {
+			line, _ = table.FieldPos(0)
+		} else {
+			return err // the file cannot be read on
+		}
+		in.Name, in.Err = fmt.Sprintf("%s:%d", name, line), err
+		if in.Path != "" {
+			in.Name = in.Path
+		}
+		if err := yield(in.Input); err != nil {
+			return err
+		}
+	}
+}
+
+func (in *row) fill(set []column, cells []string) error {
+	if len(cells) != len(set) {
+		return fmt.Errorf("%d cells under %d columns", len(cells), len(set))
+	}
+	for i, cell := range cells {
+		if cell = strings.TrimSpace(cell); cell == "" {
+			continue
+		}
+		if err := set[i](in, cell); err != nil {
+			return err
+		}
+	}
+	if in.meta != nil {
+		var err error
+		if in.Metadata, err = json.Marshal(in.meta); err != nil {
+			return err
+		}
+	}
+	if (in.lat == "") != (in.lon == "") {
+		return errors.New("lat and lon go together")
+	}
+	if in.lat != "" {
+		lat, err1 := strconv.ParseFloat(in.lat, 64)
+		lon, err2 := strconv.ParseFloat(in.lon, 64)
+		if err := errors.Join(err1, err2); err != nil {
+			return err
+		}
+		geo, err := json.Marshal(map[string]any{"geo_point": map[string]any{"longitude": lon, "latitude": lat}})
+		if err != nil {
+			return err // not a number
+		}
+		in.Geo = geo
+	}
+	if in.URL == "" && in.Path == "" {
+		return errors.New("no url or path")
+	}
+	return nil
+}
+
+// skipMark leaves out the byte order mark that spreadsheets put first.
+func skipMark(r io.Reader) io.Reader {
+	start := make([]byte, 3)
+	n, _ := io.ReadFull(r, start) // its error comes again with the rest
+	if string(start[:n]) == "\xef\xbb\xbf" {
+		return r
+	}
+	return io.MultiReader(bytes.NewReader(start[:n]), r)
+}

@@ -1,0 +1,88 @@
+package collection
+
+import (
+	"archive/zip"
+	"errors"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/blob"
+)
+
+// folder is a target in a folder.
+type folder struct {
+	to    blob.FS
+	spool func() (Spool, error)
+	made  map[string]bool
+}
+
+// NewFolder returns a target that writes into an empty folder; spool makes the files that it
+// needs meanwhile.
+func NewFolder(to blob.FS, spool func() (Spool, error)) Target {
+	return &folder{to: to, spool: spool, made: map[string]bool{".": true}}
+}
+
+// Create implements [Target]. What is written is synced.
+func (f *folder) Create(name string) (io.WriteCloser, error) {
+	dir := path.Dir(name)
+	if !f.made[dir] {
+		if err := f.to.MkdirAll(dir); err != nil {
+			return nil, err
+		}
+		f.made[dir] = true
+	}
+	file, err := f.to.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	return synced{file}, nil
+}
+
+// Spool implements [Target].
+func (f *folder) Spool() (Spool, error) { return f.spool() }
+
+// Close implements [Target].
+func (f *folder) Close() error {
+	var errs []error
+	for dir := range f.made {
+		errs = append(errs, f.to.SyncDir(dir))
+	}
+	return errors.Join(errs...)
+}
+
+type synced struct{ blob.File }
+
+func (s synced) Close() error { return errors.Join(s.Sync(), s.File.Close()) }
+
+// archive is a target in a zip file.
+type archive struct {
+	to    io.Closer
+	zip   *zip.Writer
+	spool func() (Spool, error)
+}
+
+// NewZip returns a target that writes an archive to to and closes it.
+func NewZip(to io.WriteCloser, spool func() (Spool, error)) Target {
+	return &archive{to: to, zip: zip.NewWriter(to), spool: spool}
+}
+
+// Create implements [Target]. Pictures are stored as they are, since they are compressed.
+func (a *archive) Create(name string) (io.WriteCloser, error) {
+	method := zip.Deflate
+	if strings.HasPrefix(name, PicturesDir+"/") {
+		method = zip.Store
+	}
+	w, err := a.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method})
+	return unclosed{w}, err
+}
+
+// Spool implements [Target].
+func (a *archive) Spool() (Spool, error) { return a.spool() }
+
+// Close implements [Target].
+func (a *archive) Close() error { return errors.Join(a.zip.Close(), a.to.Close()) }
+
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }

@@ -1,0 +1,196 @@
+package collection
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/blob"
+)
+
+// Target is where an export goes: a folder or an archive. Files are written one at a time.
+type Target interface {
+	// Create begins a file, which ends with Close.
+	Create(name string) (io.WriteCloser, error)
+	// Spool is a file of its own, which is gone when it is closed.
+	Spool() (Spool, error)
+	// Close ends the export: whole after a nil error.
+	Close() error
+}
+
+// Spool is written, read back from its start and closed.
+type Spool interface {
+	io.ReadWriteSeeker
+	io.Closer
+}
+
+// Manifest is what sightline.json says of an export.
+type Manifest struct {
+	Format  string         `json:"format"` // formatName
+	Version int            `json:"version"`
+	App     ManifestApp    `json:"app"`
+	Counts  map[string]int `json:"counts"` // lines of each file, and pictures
+}
+
+// ManifestApp is what an export keeps of its application.
+type ManifestApp struct {
+	Name     string `json:"name,omitempty"`
+	Language string `json:"language,omitempty"`
+}
+
+const (
+	formatName    = "sightline-export"
+	formatVersion = 1
+)
+
+// Writer writes an export: first lines of any kind, in any order among the kinds, then Close.
+type Writer struct {
+	to       Target
+	spools   map[string]Spool
+	counts   map[string]int
+	pictures map[blob.Hash]string // to their paths
+}
+
+// Create begins an export.
+func Create(to Target) *Writer {
+	return &Writer{to: to, spools: map[string]Spool{}, counts: map[string]int{}, pictures: map[blob.Hash]string{}}
+}
+
+// Abandon lets go of what an export that failed has open.
+func (w *Writer) Abandon() {
+	for _, spool := range w.spools {
+		_ = spool.Close() // what failed has been told
+	}
+	_ = w.to.Close()
+}
+
+// Line writes an element to one of the files of lines.
+func (w *Writer) Line(file string, element any) error {
+	spool, ok := w.spools[file]
+	if !ok {
+		var err error
+		if spool, err = w.to.Spool(); err != nil {
+			return err
+		}
+		w.spools[file] = spool
+	}
+	b, err := json.Marshal(element)
+	if err != nil {
+		return err
+	}
+	if _, err := spool.Write(append(b, '\n')); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	w.counts[file]++
+	return nil
+}
+
+// exported is the line of an input.
+type exported struct {
+	ID       string          `json:"id"`
+	URL      string          `json:"url,omitempty"`
+	Path     string          `json:"path,omitempty"`
+	SHA256   string          `json:"sha256,omitempty"`
+	Twice    bool            `json:"allow_duplicate_url,omitempty"`
+	Crop     json.RawMessage `json:"crop,omitempty"`
+	Concepts []exportedLabel `json:"concepts,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Geo      json.RawMessage `json:"geo,omitempty"`
+}
+
+type exportedLabel struct {
+	ID    string `json:"id"`
+	Value int    `json:"value"`
+}
+
+// Input writes an input and its picture; one whose picture was never got has none.
+func (w *Writer) Input(in *Input, picture []byte, contentType string) error {
+	line := exported{ID: in.ID, URL: in.URL, Twice: in.AllowDuplicateURL, Crop: in.Crop, Metadata: in.Metadata, Geo: in.Geo}
+	for _, c := range in.Concepts {
+		l := exportedLabel{c.ID, 1}
+		if c.False {
+			l.Value = 0
+		}
+		line.Concepts = append(line.Concepts, l)
+	}
+	if picture != nil {
+		h := blob.Sum(picture)
+		if !in.Hash.IsZero() && h != in.Hash {
+			return fmt.Errorf("%s: %w", in.ID, ErrPicture)
+		}
+		var err error
+		if line.Path, err = w.picture(h, picture, contentType); err != nil {
+			return err
+		}
+		line.SHA256 = h.String()
+	}
+	return w.Line(InputsFile, line)
+}
+
+// picture writes a picture once and returns its path.
+func (w *Writer) picture(h blob.Hash, data []byte, contentType string) (string, error) {
+	if name, ok := w.pictures[h]; ok {
+		return name, nil
+	}
+	hex := h.String()
+	name := path.Join(PicturesDir, hex[:2], hex+extension(contentType))
+	f, err := w.to.Create(name)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	w.pictures[h] = name
+	return name, nil
+}
+
+func extension(contentType string) string {
+	contentType, _, _ = strings.Cut(contentType, ";")
+	switch strings.TrimSpace(contentType) {
+	case "image/jpeg":
+		return ".jpg"
+	case "image/png", "image/gif", "image/webp", "image/bmp", "image/tiff":
+		return "." + strings.TrimPrefix(contentType, "image/")
+	}
+	return ""
+}
+
+// Close writes what has been spooled, and the manifest last: an export without it is not whole.
+func (w *Writer) Close(app ManifestApp) error {
+	for _, name := range []string{ConceptsFile, ModelsFile, WorkflowsFile, InputsFile} {
+		if err := w.unspool(name); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	w.counts[PicturesDir] = len(w.pictures)
+	b, err := json.MarshalIndent(Manifest{formatName, formatVersion, app, w.counts}, "", "  ")
+	if err != nil {
+		return err
+	}
+	f, err := w.to.Create(ManifestFile)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(b, '\n'))
+	return errors.Join(err, f.Close(), w.to.Close())
+}
+
+func (w *Writer) unspool(name string) error {
+	f, err := w.to.Create(name)
+	if err != nil {
+		return err
+	}
+	if spool, ok := w.spools[name]; ok {
+		if _, err = spool.Seek(0, io.SeekStart); err == nil {
+			_, err = io.Copy(f, spool)
+		}
+		err = errors.Join(err, spool.Close())
+		delete(w.spools, name)
+	}
+	return errors.Join(err, f.Close())
+}
