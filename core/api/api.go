@@ -26,12 +26,14 @@ type Response struct {
 	Body        []byte
 }
 
-// Job is a picture that a call wants analysed.
+// Job is a picture that a call, or an input in the background, wants analysed.
 type Job struct {
 	URL  string      // fetch the picture from here, or
-	Blob blob.Hash   // read it from the blobs, when URL is empty
+	Data []byte      // this is the picture, or
+	Blob blob.Hash   // read it from the blobs, when there is neither
 	Crop raster.Crop // part of the upright picture; zero: all of it
 	Want predict.Want
+	Keep bool // hold the picture in the blobs once it has been analysed; see Result.Blob
 }
 
 // Result is what became of the [Job] at the same place.
@@ -42,4 +44,10 @@ type Job struct {
 type Result struct {
 	Analysis predict.Analysis
 	Err      error
+	Passing  bool // Err is ErrFetch, and the address may answer the next time
+
+	// Of a job with Keep and no error: the picture's blob, durable and held as blob.Hosted
+	// holds, and its content type. Whoever takes the result releases it.
+	Blob        blob.Hash
+	ContentType string
 }

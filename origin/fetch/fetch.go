@@ -45,6 +45,27 @@ func (*Failure) Error() string { return "the picture could not be downloaded" }
 // Cause returns what really happened. It may name private addresses: log it, never answer it.
 func (f *Failure) Cause() error { return f.cause }
 
+// Passing reports whether the same URL may do better a little later: nothing answered, or what
+// did said that the trouble is its own. What the rules refuse is refused for ever.
+func (f *Failure) Passing() bool {
+	for _, err := range []error{errURL, errAddress, errNoAddress, errRedirects, errTooLarge, errEncoding, errEmpty} {
+		if errors.Is(f.cause, err) {
+			return false
+		}
+	}
+	if status := new(statusError); errors.As(f.cause, &status) {
+		switch status.code {
+		case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+			return true
+		}
+		return status.code >= 500
+	}
+	if name := new(net.DNSError); errors.As(f.cause, &name) {
+		return !name.IsNotFound
+	}
+	return true
+}
+
 // Is reports whether target is context.Canceled and the fetch was abandoned by its caller.
 // Everything else about a failure stays behind Cause.
 func (f *Failure) Is(target error) bool {

@@ -25,6 +25,11 @@ var (
 	errEmpty       = errors.New("the body is empty")
 )
 
+// statusError is an answer that has no picture.
+type statusError struct{ code int }
+
+func (e *statusError) Error() string { return "status " + strconv.Itoa(e.code) }
+
 // get asks for target. The response's body must be closed.
 func (f *Fetcher) get(ctx context.Context, target *url.URL) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
@@ -114,7 +119,7 @@ func (f *Fetcher) control(_, address string) error {
 func (f *Fetcher) read(res *http.Response) (body []byte, err error) {
 	defer func() { err = errors.Join(err, res.Body.Close()) }()
 	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("status %d", res.StatusCode)
+		return nil, &statusError{res.StatusCode}
 	}
 	if e := res.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
 		return nil, errEncoding
@@ -157,7 +162,7 @@ func isRedirect(status int) bool {
 func location(res *http.Response) (*url.URL, error) {
 	values := res.Header.Values("Location")
 	if len(values) != 1 {
-		return nil, fmt.Errorf("redirect with %d locations", len(values))
+		return nil, fmt.Errorf("%w: %d locations", errRedirects, len(values))
 	}
 	if err := plain(values[0]); err != nil {
 		return nil, err

@@ -3,7 +3,8 @@
 //
 //	call ── jobs ──▶ few at a time of one call ──▶ fetch slots ──▶ analysers, one a core ──▶ results
 //	 │                                             (or the blobs)    first come, first served
-//	 └ Enter: bounded calls, else busy
+//	 └ Enter: bounded calls, else busy           ▲ background: inputs to be fetched, trainings;
+//	                                             └ only while no call waits
 //
 // The engine is one thread and starts nothing; this is where its parallelism comes from. A
 // picture uses one core from its bytes to its concepts, which keeps it in that core's cache;
@@ -39,17 +40,29 @@ type Analyser interface {
 
 var _ Analyser = (*predict.Analyser)(nil)
 
-// Options are the settings of a [Pool]. NewAnalyser, Fetch, Blob, Now and Log are required.
+// Keeper holds pictures in the blobs for whoever takes a result; *blob.Hosted is one.
+type Keeper interface {
+	// Hold keeps data durably until it is released.
+	Hold(ctx context.Context, data []byte) (blob.Hash, error)
+	Release(ctx context.Context, h blob.Hash) error
+}
+
+var _ Keeper = (*blob.Hosted)(nil)
+
+// Options are the settings of a [Pool]. NewAnalyser, Fetch, Blob, Now and Log are required,
+// and Keeper where jobs ask to keep.
 type Options struct {
 	NewAnalyser func(raster.Limits) Analyser                           // makes an analyser for one thread
 	Fetch       func(ctx context.Context, url string) ([]byte, error)  // gets a picture from elsewhere
 	Blob        func(ctx context.Context, h blob.Hash) ([]byte, error) // gets a picture that we keep
+	Keeper      Keeper                                                 // keeps the pictures of inputs
 	Now         func() time.Time                                       // the clock
 	Log         *slog.Logger                                           // causes of failed fetches at Debug, panics at Error
 	Panics      func(any)                                              // told of recovered panics; nil: nobody
 
 	Workers     int           // analyses at once; 0 means 1
 	Fetches     int           // pictures being fetched or waiting, in memory; 0 means 16
+	Behind      int           // pictures of the background besides; 0 means a quarter of Fetches, at least 2
 	PerCall     int           // pictures of one call at once; 0 means 8
 	MaxCalls    int           // calls at once, waiting ones too; 0 means 16 for each worker
 	MaxPictures int           // pictures of all calls that are not done; 0 means 256 for each worker
@@ -65,8 +78,9 @@ type Options struct {
 // Pool runs jobs. It is safe for concurrent use and starts goroutines only inside Run.
 type Pool struct {
 	o        Options
-	idle     chan *worker  // analysers that nobody uses
+	turns    turns         // hands out analysers
 	fetches  chan struct{} // a token for each picture in memory
+	behind   chan struct{} // a token for each of the background's among them
 	heavy    chan struct{} // a token for each heavy picture being analysed
 	calls    atomic.Int64
 	pictures atomic.Int64
@@ -89,15 +103,19 @@ func New(o Options) *Pool {
 	}
 	or(&o.Workers, 1)
 	or(&o.Fetches, 16)
+	or(&o.Behind, max(2, o.Fetches/4))
 	or(&o.PerCall, 8)
 	or(&o.MaxCalls, 16*o.Workers)
 	or(&o.MaxPictures, 256*o.Workers)
 	if o.PictureTime <= 0 {
 		o.PictureTime = 1500 * time.Millisecond
 	}
-	p := &Pool{o: o, idle: make(chan *worker, o.Workers), fetches: make(chan struct{}, o.Fetches), heavy: make(chan struct{}, max(1, o.Workers/2))}
+	p := &Pool{
+		o: o, fetches: make(chan struct{}, o.Fetches), behind: make(chan struct{}, o.Behind),
+		heavy: make(chan struct{}, max(1, o.Workers/2)),
+	}
 	for range o.Workers {
-		p.idle <- p.newWorker()
+		p.turns.give(p.newWorker())
 	}
 	return p
 }
@@ -154,12 +172,27 @@ func (p *Pool) Run(ctx context.Context, jobs []api.Job) ([]api.Result, error) {
 	for range min(p.o.PerCall, len(jobs)) {
 		wg.Go(func() {
 			for i := next.Add(1) - 1; i < n; i = next.Add(1) - 1 {
-				results[i] = p.one(ctx, &jobs[i])
+				results[i] = p.one(ctx, front, &jobs[i])
 			}
 		})
 	}
 	wg.Wait()
-	return results, gaveUp(ctx)
+	err := gaveUp(ctx)
+	if err != nil {
+		p.release(ctx, results)
+	}
+	return results, err
+}
+
+// release gives up what results hold that nobody takes.
+func (p *Pool) release(ctx context.Context, results []api.Result) {
+	for i := range results {
+		if h := results[i].Blob; !h.IsZero() {
+			if err := p.o.Keeper.Release(context.WithoutCancel(ctx), h); err != nil {
+				p.o.Log.Error("blob", "hash", h.String(), "error", err)
+			}
+		}
+	}
 }
 
 // gaveUp says why a context has ended, in the interface's words.
@@ -173,18 +206,66 @@ func gaveUp(ctx context.Context) error {
 	return nil
 }
 
+// Picture does one job of the background, after everything that requests wait for. It waits
+// for its turn while as many as Options.Behind are under way. When ctx ends the result's error
+// wraps api.ErrBusy, and nothing is held.
+func (p *Pool) Picture(ctx context.Context, job *api.Job) api.Result {
+	r := p.one(ctx, back, job)
+	if err := gaveUp(ctx); err != nil {
+		p.release(ctx, []api.Result{r})
+		return api.Result{Err: err}
+	}
+	return r
+}
+
+// Behind runs work of the background that is no picture, at one worker's expense: f runs while
+// no request waits for a worker, and calls yield where it can be held up, every few
+// milliseconds. yield returns an error when ctx has ended, and f should then return.
+func (p *Pool) Behind(ctx context.Context, f func(yield func() error)) error {
+	w, err := p.turns.take(ctx, back)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if w != nil {
+			p.turns.give(w)
+		}
+	}()
+	f(func() error {
+		if w != nil {
+			p.turns.give(w)
+		}
+		w, err = p.turns.take(ctx, back)
+		return err
+	})
+	return ctx.Err()
+}
+
 // one fetches and analyses one picture.
-func (p *Pool) one(ctx context.Context, job *api.Job) (r api.Result) {
+func (p *Pool) one(ctx context.Context, l lane, job *api.Job) (r api.Result) {
+	tokens := p.fetches
+	if l == back {
+		tokens = p.behind
+	}
 	select {
-	case p.fetches <- struct{}{}:
-		defer func() { <-p.fetches }()
+	case tokens <- struct{}{}:
+		defer func() { <-tokens }()
 	case <-ctx.Done():
 		return api.Result{Err: gaveUp(ctx)}
 	}
-	picture, err := p.bytes(ctx, job)
+	picture, passing, err := p.bytes(ctx, job)
 	if err != nil {
-		return api.Result{Err: err}
+		return api.Result{Err: err, Passing: passing}
 	}
+	r = p.inTurn(ctx, l, picture, job)
+	if r.Err == nil && job.Keep {
+		p.keep(ctx, picture, &r)
+	}
+	return r
+}
+
+// inTurn analyses a picture when a worker is free.
+func (p *Pool) inTurn(ctx context.Context, l lane, picture []byte, job *api.Job) api.Result {
 	if heavy(picture) {
 		select {
 		case p.heavy <- struct{}{}:
@@ -193,11 +274,27 @@ func (p *Pool) one(ctx context.Context, job *api.Job) (r api.Result) {
 			return api.Result{Err: gaveUp(ctx)}
 		}
 	}
-	select {
-	case w := <-p.idle:
-		return p.analyse(w, picture, job)
-	case <-ctx.Done():
+	w, err := p.turns.take(ctx, l)
+	if err != nil {
 		return api.Result{Err: gaveUp(ctx)}
+	}
+	return p.analyse(w, picture, job)
+}
+
+// keep holds an analysed picture. The worker is somebody else's by now: this waits for disks.
+func (p *Pool) keep(ctx context.Context, picture []byte, r *api.Result) {
+	info, err := raster.Inspect(picture)
+	if err == nil {
+		r.ContentType = "image/" + info.Format
+		r.Blob, err = p.o.Keeper.Hold(ctx, picture)
+	}
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		r.Err = gaveUp(ctx)
+	default:
+		p.o.Log.Error("keep", "error", err)
+		r.Err = fmt.Errorf("%w: keep picture: %w", api.ErrInternal, err)
 	}
 }
 
@@ -220,27 +317,31 @@ func heavy(picture []byte) bool {
 	return pixels > heavyPixels
 }
 
-// bytes gets a job's picture.
-func (p *Pool) bytes(ctx context.Context, job *api.Job) ([]byte, error) {
+// bytes gets a job's picture. With an error it says whether another time may do better.
+func (p *Pool) bytes(ctx context.Context, job *api.Job) (picture []byte, passing bool, err error) {
+	if job.Data != nil {
+		return job.Data, false, nil
+	}
 	if job.URL == "" {
 		b, err := p.o.Blob(ctx, job.Blob)
 		if err != nil {
 			p.o.Log.Error("blob", "hash", job.Blob.String(), "error", err)
 		}
-		return b, err
+		return b, false, err
 	}
 	b, err := p.o.Fetch(ctx, job.URL)
 	if err == nil {
-		return b, nil
+		return b, false, nil
 	}
 	if ctx.Err() != nil {
-		return nil, gaveUp(ctx)
+		return nil, false, gaveUp(ctx)
 	}
 	var told interface{ Cause() error }
 	if errors.As(err, &told) {
 		p.o.Log.Debug("fetch", "url", job.URL, "error", told.Cause())
 	}
-	return nil, api.ErrFetch
+	var failure interface{ Passing() bool }
+	return nil, errors.As(err, &failure) && failure.Passing(), api.ErrFetch
 }
 
 // analyse uses w and puts it back, or a new one in its place when it panicked.
@@ -255,7 +356,7 @@ func (p *Pool) analyse(w *worker, picture []byte, job *api.Job) (r api.Result) {
 			w = p.newWorker()
 		}
 		p.done.Add(1)
-		p.idle <- w
+		p.turns.give(w)
 	}()
 	w.deadline = p.o.Now().Add(p.o.PictureTime)
 	if p.o.Spent != nil {

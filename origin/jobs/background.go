@@ -1,0 +1,109 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+)
+
+// Engine is the engine as the background drives it.
+type Engine interface {
+	// Take hands out at most n tasks that are due.
+	Take(now time.Time, n int) []core.Task
+	// Done hands a task's result back.
+	Done(ctx context.Context, t core.Task, r core.Result) error
+	// Step does a little maintenance and says whether there is more.
+	Step(ctx context.Context, now time.Time) (more bool, err error)
+}
+
+// Background does what no request waits for: it takes an engine's tasks to the pool, hands
+// the results back, and lets the engine step.
+type Background struct {
+	Engine Engine
+	Pool   *Pool
+	Now    func() time.Time
+	Pause  func(context.Context, time.Duration) // waits, until its context ends
+	Log    *slog.Logger
+
+	AtOnce int           // tasks under way; 0 means 8
+	Idle   time.Duration // between two looks at an engine that had nothing to do; 0 means 20 ms
+}
+
+// Run works until ctx ends and waits for what is under way, which is given up and will be
+// handed out again after the next start.
+func (b *Background) Run(ctx context.Context) {
+	if b.AtOnce <= 0 {
+		b.AtOnce = 8
+	}
+	if b.Idle <= 0 {
+		b.Idle = 20 * time.Millisecond
+	}
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	free := make(chan struct{}, b.AtOnce)
+	for range b.AtOnce {
+		free <- struct{}{}
+	}
+	tasks.Go(func() { b.steps(ctx) })
+	for ctx.Err() == nil {
+		taken := b.Engine.Take(b.Now(), len(free))
+		for _, t := range taken {
+			<-free // only this loop takes
+			tasks.Go(func() {
+				defer func() { free <- struct{}{} }()
+				b.do(ctx, t)
+			})
+		}
+		if len(taken) == 0 {
+			b.Pause(ctx, b.Idle)
+		}
+	}
+}
+
+// do does one task. A panic of ours costs the task, not the program.
+func (b *Background) do(ctx context.Context, t core.Task) {
+	defer func() {
+		if v := recover(); v != nil {
+			b.Log.Error("panic", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			if b.Pool.o.Panics != nil {
+				b.Pool.o.Panics(v)
+			}
+		}
+	}()
+	var r core.Result
+	switch {
+	case t.Picture != nil:
+		r.Picture = b.Pool.Picture(ctx, t.Picture)
+	default:
+		r.Picture.Err = api.ErrInternal
+	}
+	if ctx.Err() != nil {
+		b.Pool.release(ctx, []api.Result{r.Picture})
+		return
+	}
+	if err := b.Engine.Done(ctx, t, r); err != nil && ctx.Err() == nil {
+		b.Log.Error("task", "error", err)
+	}
+}
+
+// steps lets the engine step, without a pause while there is more to do.
+func (b *Background) steps(ctx context.Context) {
+	for ctx.Err() == nil {
+		more, err := b.Engine.Step(ctx, b.Now())
+		if err != nil && ctx.Err() == nil {
+			b.Log.Error("step", "error", err)
+		}
+		switch {
+		case err != nil:
+			b.Pause(ctx, time.Second) // it may pass
+		case !more:
+			b.Pause(ctx, b.Idle)
+		}
+	}
+}
