@@ -229,8 +229,23 @@ func appendChunk(buf []byte, id string, payload []byte) []byte {
 	return buf
 }
 
+// checkGroups checks the parts of f that are lossless.
+func (f *webpFrame) checkGroups() error {
+	const lossless = 1 // the lowest two bits of ALPH's first byte
+	if f.kind == "VP8L" {
+		return checkLossless(f.data, f.w, f.h, true)
+	}
+	if len(f.alpha) > 0 && f.alpha[0]&3 == lossless {
+		return checkLossless(f.alpha[1:], f.w, f.h, false)
+	}
+	return nil
+}
+
 // webpPicture decodes f. The result is an *image.YCbCr, *image.NYCbCrA or *image.NRGBA.
 func (d *Decoder) webpPicture(f *webpFrame) (image.Image, error) {
+	if err := f.checkGroups(); err != nil {
+		return nil, err
+	}
 	d.webpBuf = f.file(d.webpBuf)
 	m, err := d.library(d.webpBuf, webp.Decode)
 	if err != nil {
