@@ -138,6 +138,20 @@ func (c *Client) Backup(ctx context.Context, to string, progress func(done, tota
 	}
 }
 
+// Picture implements [Service].
+func (c *Client) Picture(ctx context.Context, name string) (data []byte, contentType string, err error) {
+	res, err := c.send(ctx, "GET", pathPicture+"?name="+url.QueryEscape(name), nil)
+	if err != nil {
+		return nil, "", err
+	}
+	defer res.Body.Close()
+	if err := refused(res); err != nil {
+		return nil, "", err
+	}
+	data, err = io.ReadAll(res.Body)
+	return data, res.Header.Get("Content-Type"), err
+}
+
 // Call implements [Service].
 func (c *Client) Call(ctx context.Context, app string, r *api.Request) (api.Response, error) {
 	u := &url.URL{Scheme: "http", Host: "control", RawQuery: r.Query}

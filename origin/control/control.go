@@ -74,6 +74,9 @@ type Service interface {
 	// A refused request is an answer; an error says that there was none.
 	Call(ctx context.Context, app string, r *api.Request) (api.Response, error)
 
+	// Picture reads a hosted picture by its name. The error wraps blob.ErrNotFound.
+	Picture(ctx context.Context, name string) (data []byte, contentType string, err error)
+
 	// Backup copies the folder, as it is at one moment, into the new folder to, an absolute
 	// path. progress is called now and then with what has been copied and what there is.
 	Backup(ctx context.Context, to string, progress func(done, total Copied)) (Copied, error)
@@ -88,6 +91,7 @@ const (
 	pathKeys       = "/keys"
 	pathBackup     = "/backup"
 	pathCheckpoint = "/checkpoint"
+	pathPicture    = "/picture"
 	headerApp      = "X-Sightline-App"
 )
 

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/origin/system"
 )
@@ -56,6 +57,10 @@ func (f *fake) Call(_ context.Context, app string, r *api.Request) (api.Response
 func (f *fake) Backup(_ context.Context, to string, progress func(done, total Copied)) (Copied, error) {
 	progress(Copied{1, 10}, Copied{2, 30})
 	return Copied{2, 30}, f.note("backup %s", to)
+}
+
+func (f *fake) Picture(_ context.Context, name string) ([]byte, string, error) {
+	return []byte("picture"), "image/png", f.note("picture %s", name)
 }
 
 func (f *fake) Checkpoint(_ context.Context, to string) error { return f.note("checkpoint %s", to) }
@@ -106,6 +111,9 @@ func TestClientIsTheService(t *testing.T) {
 	if err := c.Checkpoint(ctx, "/x"); err != nil {
 		t.Errorf("Checkpoint: %v", err)
 	}
+	if data, contentType, err := c.Picture(ctx, "a/b"); string(data) != "picture" || contentType != "image/png" || err != nil {
+		t.Errorf("Picture = %q, %q, %v", data, contentType, err)
+	}
 	var steps []Copied
 	if n, err := c.Backup(ctx, "/y", func(done, total Copied) { steps = append(steps, done, total) }); err != nil || n != (Copied{2, 30}) {
 		t.Errorf("Backup = %v, %v", n, err)
@@ -118,7 +126,7 @@ func TestClientIsTheService(t *testing.T) {
 		t.Errorf("Call = %+v, %v", res, err)
 	}
 	want := []string{
-		`app "birds ü\n" de`, "apps", `key 1 [Predict Search] "for tests"`, "keys a&b", "checkpoint /x", "backup /y",
+		`app "birds ü\n" de`, "apps", `key 1 [Predict Search] "for tests"`, "keys a&b", "checkpoint /x", "picture a/b", "backup /y",
 		`1 PATCH //v2/models/the%2Fmodel/?page=1&x=%20 {"a":1}`,
 	}
 	if !slices.Equal(f.asked, want) {
@@ -134,12 +142,13 @@ func TestErrorsCrossTheSocket(t *testing.T) {
 	f := &fake{}
 	c, _ := pair(t, f)
 	ctx := t.Context()
-	for _, kind := range []error{ErrUnknownApp, ErrArgument, kv.ErrFull, kv.ErrFailed} {
+	for _, kind := range []error{ErrUnknownApp, ErrArgument, blob.ErrNotFound, kv.ErrFull, kv.ErrFailed} {
 		f.err = fmt.Errorf("application 7: %w", kind)
 		_, e1 := c.CreateKey(ctx, "7", nil, "")
 		_, e2 := c.Call(ctx, "7", &api.Request{Method: "GET", Path: "/v2/models"})
 		_, e3 := c.Backup(ctx, "/z", func(Copied, Copied) {})
-		for _, err := range []error{e1, e2, e3} {
+		_, _, e4 := c.Picture(ctx, "x")
+		for _, err := range []error{e1, e2, e3, e4} {
 			if !errors.Is(err, kind) || err.Error() != f.err.Error() {
 				t.Errorf("got %v, want %v", err, f.err)
 			}

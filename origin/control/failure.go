@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
@@ -13,6 +14,7 @@ var kinds = []struct {
 }{
 	{"unknown-app", ErrUnknownApp},
 	{"argument", ErrArgument},
+	{"no-picture", blob.ErrNotFound},
 	{"full", kv.ErrFull},
 	{"failed", kv.ErrFailed},
 }

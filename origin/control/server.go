@@ -32,6 +32,7 @@ func NewServer(s Service) *Server {
 	mux.HandleFunc("GET "+pathKeys, srv.keys)
 	mux.HandleFunc("POST "+pathBackup, srv.backup)
 	mux.HandleFunc("POST "+pathCheckpoint, srv.checkpoint)
+	mux.HandleFunc("GET "+pathPicture, srv.picture)
 	root := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(headerApp) != "" {
 			srv.call(w, r) // before the mux, which would tidy the path
@@ -83,6 +84,16 @@ func (s *Server) keys(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
 	answer(w, r, func(in *target) (any, error) { return struct{}{}, s.service.Checkpoint(r.Context(), in.To) })
+}
+
+func (s *Server) picture(w http.ResponseWriter, r *http.Request) {
+	data, contentType, err := s.service.Picture(r.Context(), r.URL.Query().Get("name"))
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	w.Header().Set("Content-Type", contentType)
+	_, _ = w.Write(data) // a client that is gone reads no error either
 }
 
 // answer decodes a request, calls do, and encodes what it returns.
