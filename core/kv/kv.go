@@ -99,7 +99,7 @@ type Store interface {
 	// Room returns ErrFull while the store asks for no more data. Deleting remains allowed.
 	Room() error
 
-	// Close makes durable what was applied and closes the store, once its snapshots are closed.
+	// Close makes durable what was applied and closes the store. Snapshots still open must not be read after it.
 	Close() error
 }
 

@@ -30,7 +30,8 @@ type Journal interface {
 	Replay(yield func(batch []byte) error) error
 
 	// Append keeps the batch after all before. The batch is borrowed until Append returns;
-	// wait returns nil once it outlives a crash, and may be called or not. Calls do not overlap.
+	// wait returns nil once it, and all before it, outlive a crash; it may be called any number of
+	// times. Calls of Append do not overlap.
 	Append(batch []byte) (wait func() error, err error)
 }
 
@@ -46,9 +47,10 @@ type Store struct {
 
 	mu     sync.RWMutex
 	tree   *tree
-	frozen *tree // a copy of tree, made for the first reader since the last change; or nil
-	bytes  int64 // of all keys and values
-	err    error // what every write returns: closed or failed
+	frozen *tree        // a copy of tree, made for the first reader since the last change; or nil
+	bytes  int64        // of all keys and values
+	last   func() error // the journal's wait for the newest batch, or nil
+	err    error        // what every write returns: closed or failed
 	closed bool
 }
 
@@ -149,12 +151,12 @@ func (s *Store) Apply(b *kv.Batch) error {
 
 // Commit implements [kv.Store].
 func (s *Store) Commit(b *kv.Batch) (wait func() error, err error) {
-	wait, err = s.write(b)
+	journalled, err := s.write(b)
 	if err != nil {
 		return nil, err
 	}
 	return func() error {
-		if err := wait(); err != nil {
+		if err := journalled(); err != nil {
 			s.fail(err)
 		}
 		s.mu.RLock()
@@ -178,6 +180,7 @@ func (s *Store) write(b *kv.Batch) (wait func() error, err error) {
 			s.err = fmt.Errorf("%w: %w", kv.ErrFailed, err)
 			return nil, s.err
 		}
+		s.last = wait
 	}
 	s.apply(b)
 	return wait, nil
@@ -255,10 +258,14 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	s.tree, s.frozen = nil, nil
-	if s.err == nil {
-		s.err = kv.ErrClosed
+	if s.err != nil {
+		return s.err
 	}
-	return nil
+	s.err = kv.ErrClosed
+	if s.last == nil {
+		return nil
+	}
+	return s.last()
 }
 
 // Snapshot implements [kv.Store].

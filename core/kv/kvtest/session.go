@@ -1,0 +1,222 @@
+package kvtest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+)
+
+// counter is the key under which each batch of a session writes its number, from 1.
+var counter = []byte("a-counter")
+
+// Session is a script of calls that a seed draws, with the state that each batch leads to.
+// Run it on a store, stop the store anywhere, and Check tells which of the states is there.
+type Session struct {
+	steps  []step
+	states []kv.Snapshot // [n] is after the first n batches
+}
+
+// step is a batch and how it is given to the store.
+type step struct {
+	batch  *kv.Batch
+	commit bool // and not merely applied
+	wait   bool // at once
+	read   bool // afterwards
+}
+
+// NewSession draws a session of calls batches: puts of 0 to maxValue bytes, deletes and
+// range deletes over a few hundred keys.
+func NewSession(seed uint64, calls, maxValue int) *Session {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	model := memkv.New()
+	s := &Session{states: []kv.Snapshot{model.Snapshot()}}
+	for i := range calls {
+		st := step{batch: &kv.Batch{}, commit: rng.IntN(3) > 0, wait: rng.IntN(2) == 0, read: rng.IntN(4) == 0}
+		for range 1 + rng.IntN(8) {
+			draw(rng, st.batch, maxValue)
+		}
+		st.batch.Put(counter, binary.BigEndian.AppendUint64(nil, uint64(i+1)))
+		if err := model.Apply(st.batch); err != nil {
+			panic(err)
+		}
+		s.steps = append(s.steps, st)
+		s.states = append(s.states, model.Snapshot())
+	}
+	return s
+}
+
+func draw(rng *rand.Rand, w kv.Writer, maxValue int) {
+	switch key := drawKey(rng); rng.IntN(12) {
+	case 0, 1:
+		w.Delete(key)
+	case 2:
+		hi := bytes.Clone(key)
+		hi[len(hi)-1] += byte(rng.IntN(4))
+		w.DeleteRange(key, hi)
+	default:
+		value := make([]byte, rng.IntN(maxValue+1))
+		for i := range value {
+			value[i] = byte(rng.Uint32())
+		}
+		w.Put(key, value)
+	}
+}
+
+func drawKey(rng *rand.Rand) []byte {
+	return fmt.Appendf(nil, "key-%02d-%c", rng.IntN(40), 'a'+rng.IntN(10))
+}
+
+// Progress is how far a run has come. It may be read while the run goes on.
+type Progress struct {
+	Durable atomic.Int64 // batches that a crash must keep: the last whose wait returned nil
+	Given   atomic.Int64 // batches that a crash may keep: the last handed to the store
+}
+
+// Run gives the store the session's batches from number `from`+1 on, and stops with the first error that lasts:
+// kv.ErrFull is answered by asking for room a few times.
+func (s *Session) Run(store kv.Store, from int, p *Progress) error {
+	var waits []func() error
+	for i := from; i < len(s.steps); i++ {
+		st := s.steps[i]
+		p.Given.Store(int64(i + 1))
+		wait, err := s.give(store, st)
+		if err != nil {
+			if !errors.Is(err, kv.ErrFailed) { // it said that nothing of the batch is there
+				p.Given.Store(int64(i))
+			}
+			return err
+		}
+		if wait == nil {
+			continue
+		}
+		if waits = append(waits, wait); !st.wait {
+			continue
+		}
+		for _, wait := range waits {
+			if err := wait(); err != nil {
+				return err
+			}
+		}
+		waits = nil
+		p.Durable.Store(int64(i + 1))
+		if err := s.read(store, st, i+1); err != nil {
+			return err
+		}
+	}
+	for _, wait := range waits {
+		if err := wait(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// give hands over one batch, again while the store is full and room does not come.
+func (s *Session) give(store kv.Store, st step) (wait func() error, err error) {
+	for range 4 {
+		if st.commit {
+			wait, err = store.Commit(st.batch)
+		} else {
+			err = store.Apply(st.batch)
+		}
+		if !errors.Is(err, kv.ErrFull) {
+			return wait, err
+		}
+		if err := store.Room(); err != nil && !errors.Is(err, kv.ErrFull) {
+			return nil, err
+		}
+	}
+	return wait, err
+}
+
+// read compares a part of the store with the state of batch n.
+func (s *Session) read(store kv.Store, st step, n int) error {
+	if !st.read {
+		return nil
+	}
+	snap := store.Snapshot()
+	return errors.Join(same(snap, s.states[n], []byte("key-1"), []byte("key-2")), snap.Close())
+}
+
+// Check finds the number n of batches whose state r holds and compares all of it. It returns an
+// error for a state that is none, and for one outside least ≤ n ≤ most.
+func (s *Session) Check(r kv.Reader, least, most int64) (n int, err error) {
+	value, err := r.Get(counter)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+	case err != nil:
+		return 0, err
+	case len(value) != 8 || binary.BigEndian.Uint64(value) >= uint64(len(s.states)):
+		return 0, fmt.Errorf("%w: counter %x", errWrong, value)
+	default:
+		n = int(binary.BigEndian.Uint64(value))
+	}
+	if int64(n) < least || int64(n) > most {
+		return n, fmt.Errorf("%w: %d batches, want %d to %d", errWrong, n, least, most)
+	}
+	return n, same(r, s.states[n], nil, nil)
+}
+
+// Len is the number of batches.
+func (s *Session) Len() int { return len(s.steps) }
+
+// errWrong is data that is not what was written, told from an error that says so.
+var errWrong = errors.New("wrong data")
+
+// IsWrong reports whether an error of Check or Run means that a store gave wrong data without an error.
+func IsWrong(err error) bool { return errors.Is(err, errWrong) }
+
+// same compares two readers forwards, and got backwards with itself.
+func same(got, want kv.Reader, lo, hi []byte) error {
+	type pair struct{ key, value []byte }
+	var expected []pair
+	if err := want.Scan(lo, hi, func(k, v []byte) bool {
+		expected = append(expected, pair{k, v}) // of a memkv snapshot, which never changes
+		return true
+	}); err != nil {
+		return err
+	}
+	i := 0
+	var wrong error
+	check := func(k, v []byte) bool {
+		switch {
+		case i < 0 || i >= len(expected):
+			wrong = fmt.Errorf("%w: %q is there", errWrong, k)
+		case !bytes.Equal(k, expected[i].key):
+			wrong = fmt.Errorf("%w: key %q, want %q", errWrong, k, expected[i].key)
+		case !bytes.Equal(v, expected[i].value):
+			wrong = fmt.Errorf("%w: key %q has another value", errWrong, k)
+		}
+		return wrong == nil
+	}
+	err := got.Scan(lo, hi, func(k, v []byte) bool {
+		ok := check(k, v)
+		i++
+		return ok
+	})
+	if err = errors.Join(err, wrong); err != nil {
+		return err
+	}
+	if i != len(expected) {
+		return fmt.Errorf("%w: %d keys, want %d", errWrong, i, len(expected))
+	}
+	i--
+	err = got.ScanBack(lo, hi, func(k, v []byte) bool {
+		ok := check(k, v)
+		i--
+		return ok
+	})
+	if err = errors.Join(err, wrong); err != nil {
+		return err
+	}
+	if i >= 0 {
+		return fmt.Errorf("%w: %d keys missing backwards", errWrong, i+1)
+	}
+	return nil
+}
