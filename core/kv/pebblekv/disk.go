@@ -1,0 +1,203 @@
+//go:build !wasip1
+
+package pebblekv
+
+import (
+	"io/fs"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// disk is the file system as Pebble is to see it. Once the store serves, an error on a log
+// file or a folder stops the store and is not told to Pebble, which would panic in the
+// midst of its locks; from then on those files are written no more. Tables are not begun
+// while there is no space for them.
+type disk struct {
+	vfs.FS
+	health  *health
+	serving atomic.Bool
+}
+
+// Create implements [vfs.FS].
+func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if strings.HasSuffix(name, ".sst") {
+		if err := d.health.waitSpace(); err != nil {
+			return nil, err
+		}
+	}
+	if !isLog(name) {
+		return d.FS.Create(name, category)
+	}
+	return d.logFile(func() (vfs.File, error) { return d.FS.Create(name, category) })
+}
+
+// ReuseForWrite implements [vfs.FS].
+func (d *disk) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return d.logFile(func() (vfs.File, error) { return d.FS.ReuseForWrite(oldname, newname, category) })
+}
+
+// OpenDir implements [vfs.FS].
+func (d *disk) OpenDir(name string) (vfs.File, error) {
+	f, err := d.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &logFile{File: f, disk: d}, nil
+}
+
+// Unwrap implements [vfs.FS].
+func (d *disk) Unwrap() vfs.FS { return d.FS }
+
+func isLog(name string) bool { return strings.HasSuffix(name, ".log") }
+
+// logFile opens one, or a file that holds nothing once the store has failed.
+func (d *disk) logFile(open func() (vfs.File, error)) (vfs.File, error) {
+	var f vfs.File = nullFile{}
+	err := d.do(func() error {
+		opened, err := open()
+		if err == nil {
+			f = opened
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &logFile{File: f, disk: d}, nil
+}
+
+// do runs op unless the store has failed; while the store serves, an error fails it and is swallowed.
+func (d *disk) do(op func() error) error {
+	if d.health.failure() != nil {
+		return nil
+	}
+	err := op()
+	if err != nil && d.serving.Load() {
+		d.health.fail(err)
+		return nil
+	}
+	return err
+}
+
+// logFile is a log, or a folder, on whose durability every acknowledgement rests.
+type logFile struct {
+	vfs.File
+	disk *disk
+}
+
+// Write implements [vfs.File].
+func (f *logFile) Write(p []byte) (int, error) {
+	n := len(p)
+	err := f.disk.do(func() (err error) {
+		_, err = f.File.Write(p)
+		return err
+	})
+	if err != nil {
+		n = 0
+	}
+	return n, err
+}
+
+// Sync implements [vfs.File].
+func (f *logFile) Sync() error { return f.disk.do(f.File.Sync) }
+
+// SyncData implements [vfs.File].
+func (f *logFile) SyncData() error { return f.disk.do(f.File.SyncData) }
+
+// SyncTo implements [vfs.File].
+func (f *logFile) SyncTo(length int64) (fullSync bool, err error) {
+	err = f.disk.do(func() (err error) {
+		fullSync, err = f.File.SyncTo(length)
+		return err
+	})
+	return fullSync, err
+}
+
+// Stat implements [vfs.File].
+func (f *logFile) Stat() (vfs.FileInfo, error) {
+	var info vfs.FileInfo = nullFile{}
+	err := f.disk.do(func() error {
+		got, err := f.File.Stat()
+		if err == nil {
+			info = got
+		}
+		return err
+	})
+	return info, err
+}
+
+// Close implements [vfs.File]. Without a failure, it is an error as any other.
+func (f *logFile) Close() error {
+	err := f.File.Close()
+	return f.disk.do(func() error { return err })
+}
+
+// nullFile takes everything and holds nothing.
+type nullFile struct{}
+
+var (
+	_ vfs.FS       = (*disk)(nil)
+	_ vfs.File     = (*logFile)(nil)
+	_ vfs.File     = nullFile{}
+	_ vfs.FileInfo = nullFile{}
+)
+
+// Close implements [vfs.File].
+func (nullFile) Close() error { return nil }
+
+// Read implements [vfs.File].
+func (nullFile) Read([]byte) (int, error) { return 0, fs.ErrInvalid }
+
+// ReadAt implements [vfs.File].
+func (nullFile) ReadAt([]byte, int64) (int, error) { return 0, fs.ErrInvalid }
+
+// Write implements [vfs.File].
+func (nullFile) Write(p []byte) (int, error) { return len(p), nil }
+
+// WriteAt implements [vfs.File].
+func (nullFile) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
+
+// Preallocate implements [vfs.File].
+func (nullFile) Preallocate(_, _ int64) error { return nil }
+
+// Stat implements [vfs.File].
+func (nullFile) Stat() (vfs.FileInfo, error) { return nullFile{}, nil }
+
+// Sync implements [vfs.File].
+func (nullFile) Sync() error { return nil }
+
+// SyncTo implements [vfs.File].
+func (nullFile) SyncTo(int64) (bool, error) { return true, nil }
+
+// SyncData implements [vfs.File].
+func (nullFile) SyncData() error { return nil }
+
+// Prefetch implements [vfs.File].
+func (nullFile) Prefetch(_, _ int64) error { return nil }
+
+// Fd implements [vfs.File].
+func (nullFile) Fd() uintptr { return vfs.InvalidFd }
+
+// Name implements [vfs.FileInfo].
+func (nullFile) Name() string { return "" }
+
+// Size implements [vfs.FileInfo].
+func (nullFile) Size() int64 { return 0 }
+
+// Mode implements [vfs.FileInfo].
+func (nullFile) Mode() fs.FileMode { return 0 }
+
+// ModTime implements [vfs.FileInfo].
+func (nullFile) ModTime() time.Time { return time.Time{} }
+
+// IsDir implements [vfs.FileInfo].
+func (nullFile) IsDir() bool { return false }
+
+// Sys implements [vfs.FileInfo].
+func (nullFile) Sys() any { return nil }
+
+// DeviceID implements [vfs.FileInfo].
+func (nullFile) DeviceID() vfs.DeviceID { return vfs.DeviceID{} }

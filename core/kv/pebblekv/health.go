@@ -1,0 +1,161 @@
+//go:build !wasip1
+
+package pebblekv
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// health is what the store knows of its own state: whether it has failed, is damaged, or
+// has no space. Its methods may be called with any of Pebble's locks held.
+type health struct {
+	log     *slog.Logger
+	fatal   func(error)
+	free    func() (int64, error) // or nil
+	least   int64                 // bytes that must be free
+	reserve func() error          // sets the ballast aside again
+
+	mu      sync.Mutex
+	changed sync.Cond // of what follows
+	failed  error     // kv.ErrFailed with its cause, for ever
+	damaged error     // kv.ErrCorrupt with its cause, for ever
+	low     bool      // the disk was full: the ballast is gone
+	out     bool      // … and a write failed for lack of space all the same
+	closing bool
+}
+
+func newHealth(o *Options) *health {
+	h := &health{log: o.Logger, fatal: o.Fatal, free: o.Free, least: o.Watermark, reserve: func() error { return nil }}
+	h.changed.L = &h.mu
+	return h
+}
+
+// fail stops the store for good.
+func (h *health) fail(cause error) {
+	h.mu.Lock()
+	first := h.failed == nil
+	if first {
+		h.failed = fmt.Errorf("%w: %w", kv.ErrFailed, cause)
+	}
+	h.changed.Broadcast()
+	h.mu.Unlock()
+	if first {
+		h.log.Error("the store has failed: nothing is acknowledged any more", "err", cause)
+		h.fatal(cause)
+	}
+}
+
+// damage notes that stored bytes are not what they were.
+func (h *health) damage(cause error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.damaged == nil {
+		h.damaged = fmt.Errorf("%w: %w", kv.ErrCorrupt, cause)
+	}
+	h.log.Error("the store is damaged", "err", cause)
+}
+
+// background takes an error of a flush or a compaction, which Pebble tries again at once.
+func (h *health) background(err error) {
+	switch {
+	case errors.Is(err, errClosing):
+	case errors.Is(err, syscall.ENOSPC):
+		h.mu.Lock()
+		h.low, h.out = true, true
+		h.mu.Unlock()
+		h.log.Error("the disk is full: writes are refused", "err", err)
+	case pebble.IsCorruptionError(err):
+		h.damage(err)
+	default:
+		h.fail(err)
+	}
+}
+
+// diskFull notes that a write found no space; the ballast has just been given up.
+func (h *health) diskFull() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.low = true
+	h.log.Error("the disk is full: the ballast is given up")
+}
+
+// failure is nil, or kv.ErrFailed with its cause.
+func (h *health) failure() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.failed
+}
+
+// writable is nil when a batch may be handed to Pebble.
+func (h *health) writable() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.failed == nil && h.out {
+		return fmt.Errorf("%w: waiting for space", kv.ErrFull)
+	}
+	return h.failed
+}
+
+// room is nil while the store asks for more data. With space again, it ends what the lack of it began.
+func (h *health) room() error {
+	free, known := int64(0), false
+	if h.free != nil {
+		n, err := h.free()
+		if err != nil {
+			return fmt.Errorf("free space: %w", err)
+		}
+		free, known = n, true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.failed != nil:
+		return h.failed
+	case h.damaged != nil:
+		return h.damaged
+	case known && free < h.least:
+		return fmt.Errorf("%w: %d bytes free, %d wanted", kv.ErrFull, free, h.least)
+	case !h.low:
+		return nil
+	}
+	if err := h.reserve(); err != nil && known {
+		return fmt.Errorf("%w: ballast: %w", kv.ErrFull, err)
+	}
+	h.low, h.out = false, false
+	h.changed.Broadcast()
+	if !known { // it was a try: the next call tells how it went
+		return fmt.Errorf("%w: trying again", kv.ErrFull)
+	}
+	return nil
+}
+
+var errClosing = errors.New("store is closing")
+
+// waitSpace holds a flush or a compaction that cannot succeed, which would be tried again
+// and again: until there is space, or for ever after a failure. It returns an error on closing.
+func (h *health) waitSpace() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for (h.out || h.failed != nil) && !h.closing {
+		h.changed.Wait()
+	}
+	if h.out || h.failed != nil {
+		return errClosing
+	}
+	return nil
+}
+
+func (h *health) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closing = true
+	h.changed.Broadcast()
+}

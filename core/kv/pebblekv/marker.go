@@ -1,0 +1,270 @@
+//go:build !wasip1
+
+package pebblekv
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// The marker is a text file, replaced whole by renaming:
+//
+//	sightline store              what this is
+//	format 1                     of the store: our keys' container, not Pebble's format
+//	state sealed                 creating, open or sealed
+//	file 000004.log 52 1b2c3d4f  one line for each file, when sealed: name, bytes, CRC-32C
+//	file 000009.sst 8192 -       … of a table only the length, since its blocks carry checksums
+//	sum 9f8e7d6c                 CRC-32C of the lines above
+const (
+	markerName  = "SIGHTLINE"
+	markerTemp  = "SIGHTLINE.tmp"
+	ballastName = "BALLAST"
+	lockName    = "LOCK"
+
+	markerMagic  = "sightline store\n"
+	markerFormat = 1
+)
+
+// What a marker says of its store.
+const (
+	stateCreating = "creating" // nothing was acknowledged yet
+	stateOpen     = "open"     // in use, or stopped by a crash
+	stateSealed   = "sealed"   // stopped cleanly, or a checkpoint: the files are as listed
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sealedFile is what the seal knows of a file.
+type sealedFile struct {
+	name  string
+	bytes int64
+	sum   string // eight hex digits, or "-"
+}
+
+// writeMarker replaces the marker; it is durable when writeMarker returns.
+func writeMarker(fsys vfs.FS, dir, state string, files []sealedFile) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%sformat %d\nstate %s\n", markerMagic, markerFormat, state)
+	for _, f := range files {
+		fmt.Fprintf(&b, "file %s %d %s\n", f.name, f.bytes, f.sum)
+	}
+	fmt.Fprintf(&b, "sum %08x\n", crc32.Checksum(b.Bytes(), castagnoli))
+	temp := fsys.PathJoin(dir, markerTemp)
+	f, err := fsys.Create(temp, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b.Bytes())
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := fsys.Rename(temp, fsys.PathJoin(dir, markerName)); err != nil {
+		return err
+	}
+	return syncDir(fsys, dir)
+}
+
+func syncDir(fsys vfs.FS, dir string) error {
+	d, err := fsys.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// readMarker returns the state and the files, or an empty state where there is no marker.
+func readMarker(fsys vfs.FS, dir string) (state string, files []sealedFile, err error) {
+	f, err := fsys.Open(fsys.PathJoin(dir, markerName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil, nil
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	data, err := io.ReadAll(f)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", nil, err
+	}
+	return parseMarker(data)
+}
+
+// parseMarker reads a marker. One that is not exactly as writeMarker would write it is refused.
+func parseMarker(data []byte) (state string, files []sealedFile, err error) {
+	rest, ok := bytes.CutPrefix(data, []byte(markerMagic))
+	if !ok {
+		return "", nil, fmt.Errorf("%w: its %s file is of something else", kv.ErrForeign, markerName)
+	}
+	var format int
+	if _, err := fmt.Fscanf(bytes.NewReader(rest), "format %d\n", &format); err != nil {
+		return "", nil, fmt.Errorf("%w: marker: no format", kv.ErrCorrupt)
+	}
+	if format > markerFormat {
+		return "", nil, fmt.Errorf("%w: it has format %d, and this version knows formats up to %d", kv.ErrNewer, format, markerFormat)
+	}
+	var again bytes.Buffer
+	lines := bufio.NewScanner(bytes.NewReader(rest))
+	lines.Buffer(nil, len(rest)+1)
+	fmt.Fprintf(&again, "%sformat %d\n", markerMagic, markerFormat)
+	for lines.Scan() {
+		var f sealedFile
+		switch line := lines.Text(); {
+		case strings.HasPrefix(line, "state "):
+			state = line[len("state "):]
+			fmt.Fprintf(&again, "state %s\n", state)
+		case strings.HasPrefix(line, "file "):
+			if _, err := fmt.Sscanf(line, "file %s %d %s", &f.name, &f.bytes, &f.sum); err != nil {
+				return "", nil, fmt.Errorf("%w: marker: %w", kv.ErrCorrupt, err)
+			}
+			files = append(files, f)
+			fmt.Fprintf(&again, "file %s %d %s\n", f.name, f.bytes, f.sum)
+		}
+	}
+	fmt.Fprintf(&again, "sum %08x\n", crc32.Checksum(again.Bytes(), castagnoli))
+	known := slices.Contains([]string{stateCreating, stateOpen, stateSealed}, state)
+	if !known || !bytes.Equal(again.Bytes(), data) {
+		return "", nil, fmt.Errorf("%w: marker", kv.ErrCorrupt)
+	}
+	return state, files, nil
+}
+
+// seal writes the marker of a store at rest.
+func seal(fsys vfs.FS, dir string) error {
+	files, err := sum(fsys, dir)
+	if err != nil {
+		return err
+	}
+	return writeMarker(fsys, dir, stateSealed, files)
+}
+
+// sum describes the files of a store at rest, by name.
+func sum(fsys vfs.FS, dir string) ([]sealedFile, error) {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(names)
+	var files []sealedFile
+	for _, name := range names {
+		if ours(name) || strings.Contains(name, " ") {
+			continue
+		}
+		path := fsys.PathJoin(dir, name)
+		info, err := fsys.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		if info.IsDir() {
+			continue
+		}
+		f := sealedFile{name: name, bytes: info.Size(), sum: "-"}
+		if !strings.HasSuffix(name, ".sst") {
+			if f.sum, err = sumFile(fsys, path); err != nil {
+				return nil, err
+			}
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+func sumFile(fsys vfs.FS, path string) (string, error) {
+	f, err := fsys.Open(path, vfs.SequentialReadsOption)
+	if err != nil {
+		return "", err
+	}
+	h := crc32.New(castagnoli)
+	_, err = io.Copy(h, f)
+	return fmt.Sprintf("%08x", h.Sum32()), errors.Join(err, f.Close())
+}
+
+// ours reports whether the name is of no file that a seal lists.
+func ours(name string) bool {
+	return slices.Contains([]string{markerName, markerTemp, ballastName, lockName}, name)
+}
+
+// checkSeal compares the files with those that the seal lists. Others do no harm.
+func checkSeal(fsys vfs.FS, dir string, want []sealedFile) error {
+	got, err := sum(fsys, dir)
+	if err != nil {
+		return err
+	}
+	for _, w := range want {
+		i := slices.IndexFunc(got, func(f sealedFile) bool { return f.name == w.name })
+		if i < 0 {
+			return fmt.Errorf("%w: %s is missing", kv.ErrCorrupt, w.name)
+		}
+		if got[i] != w {
+			return fmt.Errorf("%w: %s is not as it was when the store was closed", kv.ErrCorrupt, w.name)
+		}
+	}
+	return nil
+}
+
+// checkEmpty returns kv.ErrForeign for a folder without a marker that holds anything.
+func checkEmpty(fsys vfs.FS, dir string) error {
+	names, err := fsys.List(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if strings.HasPrefix(name, "MANIFEST-") || name == "CURRENT" {
+			return fmt.Errorf("%w: it is the store of another program", kv.ErrForeign)
+		}
+	}
+	for _, name := range names {
+		if !ours(name) {
+			return fmt.Errorf("%w: the folder holds other files, such as %s", kv.ErrForeign, name)
+		}
+	}
+	return nil
+}
+
+// makeDir makes the folder and those above it, durably.
+func makeDir(fsys vfs.FS, dir string) error {
+	made := []string{}
+	for at := dir; ; at = fsys.PathDir(at) {
+		if _, err := fsys.Stat(at); err == nil {
+			break
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		made = append(made, at)
+		if fsys.PathDir(at) == at {
+			break
+		}
+	}
+	if len(made) == 0 {
+		return nil
+	}
+	if err := fsys.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, at := range made {
+		parent := fsys.PathDir(at)
+		if parent == "" {
+			parent = "."
+		}
+		if err := syncDir(fsys, parent); err != nil {
+			return err
+		}
+	}
+	return nil
+}

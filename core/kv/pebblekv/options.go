@@ -1,0 +1,123 @@
+//go:build !wasip1
+
+package pebblekv
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Options says how a store is kept. The zero value is a store on the operating system's files
+// that knows nothing of the disk's space.
+type Options struct {
+	FS     vfs.FS       // nil means the operating system's
+	Logger *slog.Logger // nil logs nothing
+
+	// Fatal is called once, from any goroutine, with locks held, when the store has failed:
+	// the process should exit at once without another answer and start again. nil does nothing.
+	Fatal func(error)
+
+	// Free returns the bytes that the disk has left for this process. nil means unknown:
+	// then only a failed write says that the disk is full.
+	Free func() (int64, error)
+
+	Watermark int64 // bytes free below which Room returns kv.ErrFull; 0 means 512 MiB
+	Ballast   int64 // bytes to set aside for the moment when the disk is full; 0 means none
+
+	CacheBytes    int64 // of uncompressed blocks, shared by all reads; 0 means 64 MiB
+	MemTableBytes int   // of a memtable, of which four may be in memory; 0 means 32 MiB
+	MaxOpenFiles  int   // 0 means 1,000
+}
+
+func (o *Options) setDefaults() {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Fatal == nil {
+		o.Fatal = func(error) {}
+	}
+	setDefault(&o.Watermark, 512<<20)
+	setDefault(&o.CacheBytes, 64<<20)
+	setDefault(&o.MemTableBytes, 32<<20)
+	setDefault(&o.MaxOpenFiles, 1000)
+}
+
+func setDefault[T int | int64](v *T, value T) {
+	if *v <= 0 {
+		*v = value
+	}
+}
+
+// pebbleOptions are Pebble's for many small values and records of 0.5 to 3 KB.
+func (s *Store) pebbleOptions(lock *pebble.Lock, mustExist bool) *pebble.Options {
+	o := &pebble.Options{
+		FS:                          s.disk,
+		Lock:                        lock,
+		ErrorIfNotExists:            mustExist,
+		FormatMajorVersion:          pebble.FormatNewest,
+		Logger:                      logger{s},
+		EventListener:               s.events(),
+		CacheSize:                   s.options.CacheBytes,
+		MemTableSize:                uint64(s.options.MemTableBytes),
+		MemTableStopWritesThreshold: 4,
+		MaxOpenFiles:                s.options.MaxOpenFiles,
+		L0CompactionThreshold:       4,
+		L0StopWritesThreshold:       1000,
+		LBaseMaxBytes:               64 << 20,
+		WALBytesPerSync:             512 << 10,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, 2 },
+	}
+	for i := range o.Levels {
+		o.Levels[i].BlockSize = 16 << 10
+		o.Levels[i].IndexBlockSize = 64 << 10
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.FastestCompression }
+	}
+	return o
+}
+
+// events takes what Pebble notices in the background.
+func (s *Store) events() *pebble.EventListener {
+	return &pebble.EventListener{
+		BackgroundError: s.health.background,
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			s.health.damage(fmt.Errorf("%s: %w", info.Path, info.Details))
+		},
+		DiskSlow: func(info pebble.DiskSlowInfo) {
+			s.options.Logger.Warn("disk is slow", "operation", info.OpType.String(), "file", info.Path, "duration", info.Duration)
+		},
+		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
+			s.options.Logger.Warn("writes wait for the disk", "reason", info.Reason)
+		},
+		WriteStallEnd: func() { s.options.Logger.Warn("writes go on") },
+	}
+}
+
+// logger hands Pebble's words to slog. Its routine is debugging to us.
+type logger struct{ s *Store }
+
+// Infof implements [pebble.Logger].
+func (l logger) Infof(format string, args ...any) {
+	if log := l.s.options.Logger; log.Enabled(context.Background(), slog.LevelDebug) {
+		log.Debug("pebble", "says", fmt.Sprintf(format, args...))
+	}
+}
+
+// Errorf implements [pebble.Logger].
+func (l logger) Errorf(format string, args ...any) {
+	l.s.options.Logger.Error("pebble", "says", fmt.Sprintf(format, args...))
+}
+
+// Fatalf implements [pebble.Logger]. Pebble does not expect it to return: the store has failed.
+func (l logger) Fatalf(format string, args ...any) {
+	l.s.health.fail(fmt.Errorf(format, args...))
+}

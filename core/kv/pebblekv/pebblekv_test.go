@@ -1,0 +1,53 @@
+//go:build !wasip1
+
+package pebblekv
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+const folder = "data/store"
+
+// small options flush and compact within a short session.
+func small(fsys vfs.FS) Options {
+	return Options{FS: fsys, CacheBytes: 1 << 20, MemTableBytes: 64 << 10}
+}
+
+func open(t testing.TB, o Options) *Store {
+	t.Helper()
+	s, err := Open(folder, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestStore(t *testing.T) {
+	kvtest.Store(t, func(t testing.TB) kv.Store { return open(t, small(vfs.NewMem())) })
+}
+
+// power is a disk in memory whose power can fail.
+type power struct{ *vfs.MemFS }
+
+func (p power) Open() (kv.Store, error) { return Open(folder, small(p.MemFS)) }
+
+func (p power) Crash(percent int, rng *rand.Rand) kvtest.Crasher { return crash(p.MemFS, percent, rng) }
+
+func crash(fsys *vfs.MemFS, percent int, rng *rand.Rand) power {
+	return power{fsys.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})}
+}
+
+func TestCrashes(t *testing.T) {
+	kvtest.Crashes(t, proof.Seeds(t, 100, 2000), func() kvtest.Crasher { return power{vfs.NewCrashableMem()} })
+}
+
+func TestCommitOrder(t *testing.T) {
+	kvtest.CommitOrder(t, proof.Seeds(t, 20, 200), func() kvtest.Crasher { return power{vfs.NewCrashableMem()} })
+}

@@ -1,0 +1,342 @@
+//go:build !wasip1
+
+package pebblekv
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// Store is a store in a folder. Its methods may be called concurrently.
+type Store struct {
+	dir     string
+	options Options
+	disk    *disk
+	health  *health
+	db      *pebble.DB
+
+	write sync.Mutex // held while a batch enters Pebble: batches are in the order of the calls
+
+	mu        sync.Mutex
+	idle      sync.Cond // users is 0
+	users     int       // reads and writes under way
+	snapshots map[*snapshot]struct{}
+	closed    bool
+}
+
+var (
+	_ kv.Store    = (*Store)(nil)
+	_ kv.Snapshot = (*snapshot)(nil)
+)
+
+// Open opens the store in the folder dir, which is made where it is missing.
+//
+// It returns kv.ErrForeign for a folder that holds something else, kv.ErrNewer for the store of a newer
+// version, kv.ErrInUse while it is open elsewhere, and kv.ErrCorrupt for one that is damaged: none of these changes anything.
+func Open(dir string, o Options) (_ *Store, err error) {
+	o.setDefaults()
+	s := &Store{dir: dir, options: o, health: newHealth(&o), snapshots: map[*snapshot]struct{}{}}
+	s.idle.L = &s.mu
+	s.disk = &disk{health: s.health, FS: vfs.OnDiskFull(o.FS, func() {
+		s.releaseBallast()
+		s.health.diskFull()
+	})}
+	s.health.reserve = s.reserveBallast
+	if err := s.open(); err != nil {
+		return nil, fmt.Errorf("store %s: %w", dir, err)
+	}
+	return s, nil
+}
+
+func (s *Store) open() error {
+	fsys := s.options.FS
+	state, _, err := readMarker(fsys, s.dir)
+	if err == nil && state == "" {
+		err = checkEmpty(fsys, s.dir)
+	}
+	if err != nil {
+		return err
+	}
+	if err := makeDir(fsys, s.dir); err != nil {
+		return err
+	}
+	lock, err := pebble.LockDirectory(s.dir, fsys)
+	if err != nil {
+		return lockError(err)
+	}
+	defer lock.Close() // Pebble keeps its own reference
+	state, files, err := readMarker(fsys, s.dir)
+	if err != nil {
+		return err
+	}
+	switch state {
+	case "":
+		if err := writeMarker(fsys, s.dir, stateCreating, nil); err != nil {
+			return err
+		}
+	case stateSealed:
+		if err := checkSeal(fsys, s.dir, files); err != nil {
+			return err
+		}
+		if err := writeMarker(fsys, s.dir, stateOpen, nil); err != nil {
+			return err
+		}
+	}
+	mustExist := state == stateOpen || state == stateSealed
+	if err := s.openPebble(lock, mustExist); err != nil {
+		return err
+	}
+	if !mustExist {
+		if err := writeMarker(fsys, s.dir, stateOpen, nil); err != nil {
+			return errors.Join(err, s.db.Close())
+		}
+	}
+	if err := s.reserveBallast(); err != nil {
+		s.options.Logger.Warn("no ballast", "err", err)
+	}
+	s.disk.serving.Store(true)
+	return nil
+}
+
+// openPebble opens the database and asserts its format.
+func (s *Store) openPebble(lock *pebble.Lock, mustExist bool) error {
+	db, err := pebble.Open(s.dir, s.pebbleOptions(lock, mustExist))
+	switch {
+	case err == nil:
+	case errors.Is(err, pebble.ErrDBDoesNotExist):
+		return fmt.Errorf("%w: its manifest is missing: %w", kv.ErrCorrupt, err)
+	case strings.Contains(err.Error(), "unknown format major version"):
+		return fmt.Errorf("%w: %w", kv.ErrNewer, err)
+	default:
+		return translate(err)
+	}
+	s.db = db
+	if got := db.FormatMajorVersion(); got != pebble.FormatNewest {
+		return errors.Join(fmt.Errorf("pebble's format is %d, want %d", got, pebble.FormatNewest), db.Close())
+	}
+	if err := s.health.failure(); err != nil {
+		return errors.Join(err, db.Close())
+	}
+	return nil
+}
+
+func lockError(err error) error {
+	if errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES) || strings.Contains(err.Error(), "lock held") {
+		return fmt.Errorf("%w: %w", kv.ErrInUse, err)
+	}
+	return err
+}
+
+// translate gives Pebble's errors our names.
+func translate(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, pebble.ErrNotFound):
+		return kv.ErrNotFound
+	case pebble.IsCorruptionError(err):
+		return fmt.Errorf("%w: %w", kv.ErrCorrupt, err)
+	default:
+		return err
+	}
+}
+
+// enter begins a use of the database, which lasts until exit.
+func (s *Store) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return kv.ErrClosed
+	}
+	s.users++
+	return nil
+}
+
+func (s *Store) exit() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users--; s.users == 0 {
+		s.idle.Broadcast()
+	}
+}
+
+// Get implements [kv.Reader].
+func (s *Store) Get(key []byte) ([]byte, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.exit()
+	return get(s.db, key)
+}
+
+// Scan implements [kv.Reader].
+func (s *Store) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.exit()
+	return scan(s.db, lo, hi, yield)
+}
+
+// ScanBack implements [kv.Reader].
+func (s *Store) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.exit()
+	return scanBack(s.db, lo, hi, yield)
+}
+
+// Apply implements [kv.Store].
+func (s *Store) Apply(b *kv.Batch) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.exit()
+	pb := s.batch(b)
+	defer pb.Close()
+	return s.put(func() error { return s.db.Apply(pb, pebble.NoSync) })
+}
+
+// Commit implements [kv.Store].
+func (s *Store) Commit(b *kv.Batch) (wait func() error, err error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.exit()
+	pb := s.batch(b)
+	if pb.Empty() { // Pebble would not sync
+		if err := pb.LogData(nil, nil); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.put(func() error { return s.db.ApplyNoSyncWait(pb, pebble.Sync) }); err != nil {
+		return nil, err
+	}
+	return func() error {
+		if err := pb.SyncWait(); err != nil {
+			s.health.fail(err)
+		} else if err := pb.Close(); err != nil {
+			return err
+		}
+		return s.health.failure()
+	}, nil
+}
+
+// put hands a batch to Pebble, one at a time.
+func (s *Store) put(apply func() error) (err error) {
+	if err := s.health.writable(); err != nil { // without waiting for one that waits for space
+		return err
+	}
+	s.write.Lock()
+	defer s.write.Unlock()
+	if err := s.health.writable(); err != nil {
+		return err
+	}
+	if err := apply(); err != nil {
+		s.health.fail(err)
+	}
+	return s.health.failure()
+}
+
+// batch is b in Pebble's form.
+func (s *Store) batch(b *kv.Batch) *pebble.Batch {
+	pb := s.db.NewBatchWithSize(len(b.Bytes()) + 16)
+	for op := range b.Each {
+		var err error
+		switch op.Kind {
+		case kv.KindPut:
+			err = pb.Set(op.Key, op.Value, nil)
+		case kv.KindDelete:
+			err = pb.Delete(op.Key, nil)
+		case kv.KindDeleteRange:
+			err = pb.DeleteRange(op.Key, op.Value, nil)
+		}
+		if err != nil {
+			panic(err) // of batches of another kind only
+		}
+	}
+	return pb
+}
+
+// Room implements [kv.Store]. It also returns kv.ErrCorrupt once damage was noticed in the background.
+func (s *Store) Room() error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.exit()
+	return s.health.room()
+}
+
+// Close implements [kv.Store]. Snapshots that are still open are closed with it.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return kv.ErrClosed
+	}
+	s.closed = true
+	s.mu.Unlock()
+	s.health.close()
+	s.mu.Lock()
+	for s.users > 0 {
+		s.idle.Wait()
+	}
+	for snap := range s.snapshots {
+		snap.closed = true
+		_ = snap.pebble.Close() // it holds no resource that closing the database does not free
+	}
+	s.snapshots = nil
+	s.mu.Unlock()
+	err := s.db.Close()
+	if failure := s.health.failure(); failure != nil {
+		return failure
+	}
+	if err != nil {
+		return translate(err)
+	}
+	s.releaseBallast()
+	if err := seal(s.options.FS, s.dir); err != nil {
+		return fmt.Errorf("seal: %w", err)
+	}
+	return nil
+}
+
+// reserveBallast sets the ballast aside.
+func (s *Store) reserveBallast() error {
+	fsys := s.options.FS
+	if s.options.Ballast <= 0 {
+		return nil
+	}
+	if s.options.Free != nil {
+		free, err := s.options.Free()
+		if err != nil {
+			return err
+		}
+		if free < s.options.Watermark+s.options.Ballast {
+			return fmt.Errorf("%w: %d bytes free", kv.ErrFull, free)
+		}
+	}
+	f, err := fsys.Create(fsys.PathJoin(s.dir, ballastName), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Preallocate(0, s.options.Ballast), f.Sync(), f.Close())
+}
+
+// releaseBallast gives its space to others.
+func (s *Store) releaseBallast() {
+	err := s.options.FS.Remove(s.options.FS.PathJoin(s.dir, ballastName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.options.Logger.Warn("ballast", "err", err)
+	}
+}
