@@ -1,0 +1,182 @@
+package hnsw
+
+import "unsafe"
+
+const (
+	chunkShift = 12
+	chunkSlots = 1 << chunkShift
+	firstSlots = 64 // of the first chunk, which doubles until it is whole
+	lineWords  = 16 // 32-bit words of a cache line
+)
+
+// level0 keeps the links of level 0 in flat arrays, budget words a slot, aligned to cache lines
+// where the budget is a multiple of them. Chunks do not move once they are whole.
+type level0 struct {
+	budget int
+	count  int
+	chunks [][]uint32
+}
+
+func (l *level0) links(slot uint32) []uint32 {
+	at := int(slot&(chunkSlots-1)) * l.budget
+	return l.chunks[slot>>chunkShift][at : at+l.budget : at+l.budget]
+}
+
+func (l *level0) grow(n int) {
+	for l.count < n {
+		switch {
+		case l.count == 0:
+			l.chunks = append(l.chunks, l.chunk(firstSlots))
+			l.count = firstSlots
+		case l.count < chunkSlots:
+			whole := l.chunk(2 * l.count)
+			copy(whole, l.chunks[0])
+			l.chunks[0] = whole
+			l.count *= 2
+		default:
+			l.chunks = append(l.chunks, l.chunk(chunkSlots))
+			l.count += chunkSlots
+		}
+	}
+}
+
+// chunk returns the links of n slots, none yet.
+func (l *level0) chunk(n int) []uint32 {
+	c := make([]uint32, n*l.budget+lineWords-1)
+	skip := int(-uintptr(unsafe.Pointer(&c[0]))%(4*lineWords)) / 4
+	c = c[skip : skip+n*l.budget : skip+n*l.budget]
+	for i := range c {
+		c[i] = noSlot
+	}
+	return c
+}
+
+func (l *level0) bytes() int { return 4 * l.count * l.budget }
+
+// upper keeps the links above level 0: a slot of level n has a block of n·budget words
+// in one array.
+//
+//	at:    slot → 0, or 1 + the place of its block's first word
+//	words: │ level │ links of level 1 │ links of level 2 │ …
+type upper struct {
+	budget int
+	at     []uint32
+	words  []uint32
+	free   [maxLevel + 1][]uint32 // blocks that can be used again, by level
+}
+
+func (u *upper) levels(slot uint32) int {
+	at := u.at[slot]
+	if at == 0 {
+		return 0
+	}
+	return int(u.words[at-1])
+}
+
+// links must not be asked for a level that slot does not reach.
+func (u *upper) links(slot uint32, level int) []uint32 {
+	at := int(u.at[slot]) + (level-1)*u.budget
+	return u.words[at : at+u.budget : at+u.budget]
+}
+
+// put gives slot, which has none, an empty block for a level.
+func (u *upper) put(slot uint32, level int) {
+	if level == 0 {
+		u.at[slot] = 0
+		return
+	}
+	var at int
+	if n := len(u.free[level]); n > 0 {
+		at = int(u.free[level][n-1])
+		u.free[level] = u.free[level][:n-1]
+	} else {
+		at = len(u.words) + 1
+		u.words = append(u.words, uint32(level))
+		for range level * u.budget {
+			u.words = append(u.words, noSlot)
+		}
+	}
+	u.at[slot] = uint32(at)
+}
+
+// drop takes the block of slot back.
+func (u *upper) drop(slot uint32) {
+	level := u.levels(slot)
+	if level == 0 {
+		return
+	}
+	at := u.at[slot]
+	for i := range level * u.budget {
+		u.words[int(at)+i] = noSlot
+	}
+	u.free[level] = append(u.free[level], at)
+	u.at[slot] = 0
+}
+
+func (u *upper) bytes() int { return 4 * (cap(u.at) + cap(u.words)) }
+
+// bitset is a set of small numbers.
+type bitset []uint64
+
+// grow makes room for the numbers below n.
+func (b *bitset) grow(n int) {
+	for len(*b) < (n+63)/64 {
+		*b = append(*b, 0)
+	}
+}
+
+func (b bitset) has(i uint32) bool { return b[i>>6]>>(i&63)&1 != 0 }
+func (b bitset) set(i uint32)      { b[i>>6] |= 1 << (i & 63) }
+func (b bitset) drop(i uint32)     { b[i>>6] &^= 1 << (i & 63) }
+
+// nodeMap finds the slot of a node. Nodes are dense with holes: it is an array in pages,
+// and pages that hold nothing are let go.
+type nodeMap struct {
+	pages []*nodePage
+	held  int // pages that are not nil
+}
+
+const nodePageShift = 10
+
+type nodePage struct {
+	used  int
+	slots [1 << nodePageShift]uint32 // 1 + the slot, 0 where there is none
+}
+
+// get returns the slot of node, or noSlot.
+func (m *nodeMap) get(node uint32) uint32 {
+	p := node >> nodePageShift
+	if int(p) >= len(m.pages) || m.pages[p] == nil {
+		return noSlot
+	}
+	return m.pages[p].slots[node&(1<<nodePageShift-1)] - 1
+}
+
+func (m *nodeMap) set(node, slot uint32) {
+	p := int(node >> nodePageShift)
+	for len(m.pages) <= p {
+		m.pages = append(m.pages, nil)
+	}
+	if m.pages[p] == nil {
+		m.pages[p] = new(nodePage)
+		m.held++
+	}
+	at := &m.pages[p].slots[node&(1<<nodePageShift-1)]
+	if *at == 0 {
+		m.pages[p].used++
+	}
+	*at = slot + 1
+}
+
+func (m *nodeMap) drop(node uint32) {
+	p := m.pages[node>>nodePageShift]
+	p.slots[node&(1<<nodePageShift-1)] = 0
+	if p.used--; p.used == 0 {
+		m.pages[node>>nodePageShift] = nil
+		m.held--
+	}
+}
+
+func (m *nodeMap) bytes() int {
+	return cap(m.pages)*int(unsafe.Sizeof(m)) + m.held*int(unsafe.Sizeof(nodePage{}))
+}

@@ -1,0 +1,231 @@
+package hnsw
+
+// sweep is where Compact stands. One cycle goes over all slots twice:
+//
+//	links   each slot's links to tombstones are replaced, and links are made mutual where there is room
+//	reach   what the entry point reaches on level 0 is marked; what it does not reach is linked again
+//
+// and then frees the slots that were tombstones when it began, to which nothing leads any more.
+type sweep struct {
+	phase  phase
+	next   uint32 // slot
+	doomed bitset
+	reach  bitset
+	stack  []uint32
+}
+
+type phase int
+
+const (
+	idle phase = iota
+	linking
+	reaching
+	searching
+)
+
+// Compact collects tombstones: it handles about n slots and reports whether there is nothing left to do. Its
+// steps may be spread over any time, between other changes; a graph opened anew
+// begins a cycle again and finds what was done.
+func (g *Graph) Compact(n int) (done bool) {
+	g.writer.Lock()
+	defer g.writer.Unlock()
+	for ; n > 0; n-- {
+		if g.sweep.phase == idle && !g.begin() {
+			return true
+		}
+		g.compactOne()
+	}
+	return g.sweep.phase == idle && g.tombs == 0
+}
+
+// begin starts a cycle. It reports false where there is nothing to collect.
+func (g *Graph) begin() bool {
+	if g.tombs == 0 {
+		return false
+	}
+	w := &g.sweep
+	w.phase, w.next = linking, 0
+	w.doomed = append(w.doomed[:0], g.dead...)
+	return true
+}
+
+// compactOne handles one slot.
+func (g *Graph) compactOne() {
+	w := &g.sweep
+	switch w.phase {
+	case linking:
+		if int(w.next) == len(g.nodes) {
+			g.startReach()
+			return
+		}
+		g.mu.Lock()
+		g.cleanSlot(w.next)
+		g.mu.Unlock()
+		w.next++
+	case reaching:
+		if len(w.stack) == 0 {
+			w.phase = searching
+			return
+		}
+		from := w.stack[len(w.stack)-1]
+		w.stack = w.stack[:len(w.stack)-1]
+		g.spread(from)
+	case searching:
+		if int(w.next) == len(g.nodes) {
+			g.finish()
+			return
+		}
+		if slot := w.next; g.used(slot) && !g.dead.has(slot) && !w.reached(slot) {
+			g.rescue(slot)
+			w.phase = reaching
+			return
+		}
+		w.next++
+	}
+}
+
+// cleanSlot replaces the links of a slot to tombstones and makes its links mutual.
+func (g *Graph) cleanSlot(slot uint32) {
+	if !g.used(slot) {
+		return
+	}
+	for l := 0; l <= g.levels(slot); l++ {
+		if g.dead.has(slot) {
+			g.forget(slot, l)
+			continue
+		}
+		g.relink(slot, l, noSlot)
+		if links := g.links(slot, l); l == 0 && len(full(links)) < len(links)/2 {
+			g.strengthen(slot, l)
+		}
+		for _, to := range full(g.links(slot, l)) {
+			g.join(to, slot, l)
+		}
+	}
+}
+
+// forget takes the links to doomed tombstones out of a tombstone that outlives them, and puts what
+// they lead to in their place as far as there is room.
+func (g *Graph) forget(slot uint32, level int) {
+	if g.sweep.isDoomed(slot) {
+		return
+	}
+	links := g.links(slot, level)
+	had := len(full(links))
+	s := &g.work
+	s.through = s.through[:0]
+	kept := 0
+	for _, to := range links[:had] {
+		if g.sweep.isDoomed(to) {
+			s.through = append(s.through, to)
+			continue
+		}
+		links[kept] = to
+		kept++
+	}
+	if kept == had {
+		return
+	}
+	for i := kept; i < had; i++ {
+		links[i] = noSlot
+	}
+	for _, to := range g.behind(slot, level) {
+		if kept == len(links) {
+			break
+		}
+		links[kept] = to
+		kept++
+	}
+	g.touch(slot)
+}
+
+// startReach begins to mark what the entry point reaches.
+func (g *Graph) startReach() {
+	w := &g.sweep
+	w.phase, w.next, w.stack = reaching, 0, w.stack[:0]
+	w.reach = w.reach[:0]
+	w.reach.grow(len(g.nodes))
+	if g.entry != noSlot {
+		w.reach.set(g.entry)
+		w.stack = append(w.stack, g.entry)
+	}
+}
+
+// spread marks the neighbours of a slot.
+func (g *Graph) spread(from uint32) {
+	w := &g.sweep
+	for _, to := range full(g.level0.links(from)) {
+		if !w.reached(to) {
+			w.reach.grow(int(to) + 1)
+			w.reach.set(to)
+			w.stack = append(w.stack, to)
+		}
+	}
+}
+
+// rescue links a slot that nothing leads to.
+func (g *Graph) rescue(slot uint32) {
+	w := &g.sweep
+	w.reach.grow(int(slot) + 1)
+	w.reach.set(slot)
+	w.stack = append(w.stack, slot)
+	s := &g.work
+	z := g.vec.Row(slot)
+	at := g.entry
+	for l := g.top; l > 0; l-- {
+		at = g.greedy(s, &z, at, l)
+	}
+	g.walk(s, &z, at, 0, g.ef, nil)
+	near := s.choose(nil, g.vec, s.pool, g.m)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, to := range near {
+		if to != slot {
+			g.join(slot, to, 0)
+		}
+	}
+	for _, to := range near {
+		if to != slot && g.accept(to, slot, 0, true) {
+			return
+		}
+	}
+}
+
+// finish frees the doomed slots.
+func (g *Graph) finish() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	w := &g.sweep
+	for slot := range uint32(min(len(g.nodes), 64*len(w.doomed))) {
+		if !w.doomed.has(slot) {
+			continue
+		}
+		for i := range g.level0.links(slot) {
+			g.level0.links(slot)[i] = noSlot
+		}
+		g.upper.drop(slot)
+		g.dead.drop(slot)
+		g.nodes[slot] = noNode
+		g.touch(slot)
+		g.tombs--
+		g.free++
+		g.first = min(g.first, slot)
+	}
+	*w = sweep{doomed: w.doomed[:0], reach: w.reach[:0], stack: w.stack[:0]}
+}
+
+func (w *sweep) isDoomed(slot uint32) bool {
+	return int(slot>>6) < len(w.doomed) && w.doomed.has(slot)
+}
+
+func (w *sweep) reached(slot uint32) bool {
+	return int(slot>>6) < len(w.reach) && w.reach.has(slot)
+}
+
+// inserted tells the sweep of a slot that has just been linked, both ways.
+func (w *sweep) inserted(slot uint32) {
+	if w.phase == reaching || w.phase == searching {
+		w.reach.grow(int(slot) + 1)
+		w.reach.set(slot)
+	}
+}

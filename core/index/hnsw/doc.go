@@ -1,0 +1,40 @@
+// Package hnsw is an approximate nearest neighbour index: the layered small-world graph of
+// Malkov and Yashunin (2018, arXiv:1603.09320) over vectors of int16 with one scale each.
+//
+//	level 2      a ───────────── e
+//	level 1      a ───── c ───── e ───── h
+//	level 0      a ─ b ─ c ─ d ─ e ─ f ─ g ─ h
+//
+// A search enters at the top, walks greedily down, and widens to ef candidates at level 0. The walk
+// measures on the high bytes of the vectors alone; the last candidates are ranked by
+// all 16 bits ([kernel]).
+//
+// Nodes are numbers of the caller's, dense with holes. Inside, each has a slot, and slots are used
+// again, so memory follows what is live:
+//
+//	slot      0         1         2         3
+//	node      7         –         12        9†      † tombstone, – free
+//	high      ▒▒▒▒      ▒▒▒▒      ▒▒▒▒      ▒▒▒▒    bytes the walk reads, 64-byte lines
+//	low       ░░░░      ░░░░      ░░░░      ░░░░    bytes that only ranking reads
+//	level 0   2 3 – –   – – – –   0 3 – –   0 2 – – 2·M links
+//	above                         2 – | – –         M links for each level, only where there are any
+//
+// Links are chosen by the paper's heuristic, filled up with the nearest of what it prunes. A
+// link of level 0 is dropped only where a detour of two links remains, so the graph stays in
+// one piece. Levels come from a hash of the node's number and equals are ordered, so
+// the same changes give the same graph on every host.
+//
+// Deleting leaves a tombstone: a walk sees through it as if its neighbours were those of
+// whoever leads to it, and it is never returned. Its neighbours get other links at once, and
+// [Graph.Compact] collects it in steps.
+//
+// A filtered search is planned: few matches are scanned exactly, many filter the
+// walk, which then looks behind excluded neighbours as ACORN does (Patel and others 2024,
+// arXiv:2403.04871).
+//
+// The graph is kept in a store as pages of links beside the vectors that the caller keeps; README.md
+// specifies them. It is a derived thing: any doubt about its pages is
+// [ErrCorrupt], and the caller builds it again.
+//
+// It is no store of vectors, starts no goroutines, and knows nothing of inputs or concepts.
+package hnsw

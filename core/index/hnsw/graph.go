@@ -1,0 +1,190 @@
+package hnsw
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/sightline-dev/sightline/core/index/hnsw/kernel"
+)
+
+// ErrCorrupt is returned by Open for pages that are missing, damaged, of another version or
+// at odds with each other or with the vectors, and wrapped by what Check finds. The graph is then built
+// again from the vectors.
+var ErrCorrupt = errors.New("graph is damaged")
+
+// Options are the parameters of a graph. A graph is opened with those it was made with.
+type Options struct {
+	Dim            int // elements of a vector, a multiple of 32 up to kernel.MaxDim
+	M              int // links per node above level 0, 4 to 64; 0 means 16. Level 0 keeps 2·M.
+	EfConstruction int // candidates while inserting; 0 means 200
+}
+
+// Hit is one answer of a search.
+type Hit struct {
+	Node   uint32
+	Cosine float64 // −1…1, exact: of all 16 bits
+}
+
+const (
+	noSlot  = ^uint32(0)
+	noNode  = ^uint32(0)
+	maxSlot = 1<<31 - 2 // slots share 32 bits with a flag in keys
+)
+
+// MaxNode is the largest number a node can have.
+const MaxNode = noNode - 1
+
+// Graph is the index in memory. Searches may run beside each other and beside one change; changes
+// wait for each other. A search waits for a change only while links are being
+// written, never while their candidates are looked for.
+type Graph struct {
+	m, ef int
+	m0    int // budget of level 0
+
+	// writer is held by the one change at a time. Who holds it may read what mu guards
+	// without mu, since nobody else writes.
+	writer sync.Mutex
+	work   scratch
+	sweep  sweep
+	dirty  bitset // pages changed since the last Flush
+	seq    uint64
+
+	scratches sync.Pool // *scratch of searches
+
+	mu    sync.RWMutex
+	vec   *kernel.Vectors
+	nodes []uint32 // of each slot: its node, or noNode while free or being linked
+	slots nodeMap
+	level0
+	upper upper
+	dead  bitset // tombstones, by slot
+	entry uint32 // a live slot of the highest level, or noSlot
+	top   int    // its level
+	live  int
+	tombs int
+	free  int         // slots in use no longer
+	first uint32      // no slot below is free
+	worst vectorError // of any row there has been
+}
+
+// New returns an empty graph.
+func New(o Options) (*Graph, error) {
+	if o.M == 0 {
+		o.M = 16
+	}
+	if o.EfConstruction == 0 {
+		o.EfConstruction = 200
+	}
+	if o.M < 4 || o.M > 64 || o.EfConstruction < o.M {
+		return nil, fmt.Errorf("graph with M %d and efConstruction %d: want M from 4 to 64 and no fewer candidates", o.M, o.EfConstruction)
+	}
+	vec, err := kernel.NewVectors(o.Dim)
+	if err != nil {
+		return nil, err
+	}
+	g := &Graph{m: o.M, m0: 2 * o.M, ef: o.EfConstruction, vec: vec, entry: noSlot}
+	g.level0.budget = g.m0
+	g.upper.budget = g.m
+	g.scratches.New = func() any { return new(scratch) }
+	return g, nil
+}
+
+// Len is the number of live nodes.
+func (g *Graph) Len() int {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.live
+}
+
+// Tombstones is the number of deleted nodes that Compact has not collected yet.
+func (g *Graph) Tombstones() int {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.tombs
+}
+
+// Has reports whether node is live.
+func (g *Graph) Has(node uint32) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.slots.get(node) != noSlot
+}
+
+// Bytes is the memory that the graph holds, vectors included, in bytes.
+func (g *Graph) Bytes() int {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.vec.Bytes() + 4*cap(g.nodes) + g.slots.bytes() + g.level0.bytes() + g.upper.bytes() + 8*cap(g.dead)
+}
+
+// levelOf is the level of a node: l or more with probability M⁻ˡ, drawn by a hash of its
+// number so that it is the same everywhere.
+func (g *Graph) levelOf(node uint32) int {
+	u := mix(uint64(node))
+	level := 0
+	for t := ^uint64(0) / uint64(g.m); u < t && level < maxLevel; t /= uint64(g.m) {
+		level++
+	}
+	return level
+}
+
+// maxLevel bounds levels: nobody has 4¹⁶ inputs.
+const maxLevel = 16
+
+// mix is the finaliser of splitmix64 (Steele, Lea and Flood 2014) of x + its increment.
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// links are the neighbours of slot on a level, noSlot after the last.
+func (g *Graph) links(slot uint32, level int) []uint32 {
+	if level == 0 {
+		return g.level0.links(slot)
+	}
+	return g.upper.links(slot, level)
+}
+
+// levels is the highest level of a slot in use.
+func (g *Graph) levels(slot uint32) int { return g.upper.levels(slot) }
+
+// reserve returns the lowest free slot, with room for a node of the given level.
+func (g *Graph) reserve(level int) uint32 {
+	slot := uint32(len(g.nodes))
+	if g.free > 0 {
+		slot = g.first
+		for g.used(slot) {
+			slot++
+		}
+		g.free--
+	} else {
+		g.growTo(len(g.nodes) + 1)
+	}
+	g.first = slot + 1
+	g.upper.put(slot, level)
+	return slot
+}
+
+// used reports whether a slot belongs to a node, live or dead.
+func (g *Graph) used(slot uint32) bool { return g.nodes[slot] != noNode }
+
+// growTo makes slots below n exist.
+func (g *Graph) growTo(n int) {
+	if n > maxSlot {
+		panic("hnsw: too many nodes")
+	}
+	for len(g.nodes) < n {
+		g.nodes = append(g.nodes, noNode)
+		g.upper.at = append(g.upper.at, 0)
+	}
+	g.vec.Grow(n)
+	g.level0.grow(n)
+	g.dead.grow(n)
+	g.dirty.grow(pageOf(uint32(n-1)) + 1)
+}
+
+// touch marks the page of slot as changed.
+func (g *Graph) touch(slot uint32) { g.dirty.set(uint32(pageOf(slot))) }

@@ -1,0 +1,177 @@
+package hnsw
+
+import "slices"
+
+// Insert adds node with its vector: Dim elements q and the scale that makes them a unit
+// vector, or 0 for the zero vector, which is similar to nothing. A node that is there already gets the new vector.
+// q is borrowed until Insert returns.
+func (g *Graph) Insert(node uint32, q []int16, scale float32) {
+	if node > MaxNode || len(q) != g.vec.Dim() {
+		panic("hnsw: bad node or vector")
+	}
+	g.writer.Lock()
+	defer g.writer.Unlock()
+	if slot := g.slots.get(node); slot != noSlot {
+		g.remove(slot)
+	}
+	level := g.levelOf(node)
+
+	g.mu.Lock()
+	slot := g.reserve(level)
+	g.set(slot, q, scale)
+	g.mu.Unlock()
+
+	// Nothing leads to the slot yet: candidates are looked for beside searches.
+	chosen := g.candidates(slot, level)
+
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for l, to := range chosen {
+		copy(g.links(slot, l), to)
+	}
+	for l, to := range chosen {
+		g.linkBack(slot, to, l)
+	}
+	g.nodes[slot] = node
+	g.slots.set(node, slot)
+	g.live++
+	if g.entry == noSlot || level > g.top {
+		g.entry, g.top = slot, level
+	}
+	g.sweep.inserted(slot)
+	g.touch(slot)
+}
+
+// candidates returns the neighbours that slot shall have on each level that exists, up to level.
+func (g *Graph) candidates(slot uint32, level int) [][]uint32 {
+	if g.entry == noSlot {
+		return nil
+	}
+	s := &g.work
+	z := g.vec.Row(slot)
+	at := g.entry
+	for l := g.top; l > level; l-- {
+		at = g.greedy(s, &z, at, l)
+	}
+	chosen := make([][]uint32, min(level, g.top)+1)
+	for l := len(chosen) - 1; l >= 0; l-- {
+		g.walk(s, &z, at, l, g.ef, nil)
+		if len(s.pool) == 0 {
+			continue
+		}
+		at = slotOf(s.pool[0])
+		chosen[l] = s.choose(nil, g.vec, s.pool, g.m)
+	}
+	return chosen
+}
+
+// linkBack makes the new neighbours of slot lead to it. On level 0 at least one does.
+func (g *Graph) linkBack(slot uint32, neighbours []uint32, level int) {
+	accepted := false
+	for _, to := range neighbours {
+		if g.accept(to, slot, level, false) {
+			accepted = true
+		}
+	}
+	for i := 0; !accepted && level == 0 && i < len(neighbours); i++ {
+		accepted = g.accept(neighbours[i], slot, level, true)
+	}
+}
+
+// accept adds to slot a link to the new neighbour x. Where the budget is used up, the link
+// that pick would leave out last goes: the farthest of those that another link occludes, or
+// the farthest, which may be x itself unless forced.
+//
+// On level 0 a link to y goes only when y stays a neighbour's neighbour: a path over it can take
+// that detour, so whatever was reachable stays so.
+func (g *Graph) accept(slot, x uint32, level int, forced bool) bool {
+	links := g.links(slot, level)
+	n := len(full(links))
+	if n < len(links) {
+		if !slices.Contains(links[:n], x) {
+			links[n] = x
+			g.touch(slot)
+		}
+		return true
+	}
+	if slices.Contains(links, x) {
+		return true
+	}
+	s := &g.work
+	g.measure(s, slot, append(append(s.through[:0], links...), x))
+	s.pick(g.vec, s.pool, len(s.pool))
+	losers := s.pruned
+	if len(losers) == 0 {
+		losers = s.picked[len(s.picked)-1:]
+	}
+	for i := len(losers) - 1; i >= 0; i-- {
+		y := slotOf(losers[i])
+		if y == x {
+			if !forced {
+				return false
+			}
+			continue
+		}
+		if level > 0 || g.covered(links, y, x) {
+			g.replace(slot, links, y, x)
+			return true
+		}
+	}
+	// No detour: make one, over x, which is new and has room.
+	for i := len(losers) - 1; i >= 0; i-- {
+		if y := slotOf(losers[i]); y != x && g.join(x, y, 0) {
+			g.replace(slot, links, y, x)
+			return true
+		}
+	}
+	if y := slotOf(s.picked[len(s.picked)-1]); forced && y != x && g.join(x, y, 0) {
+		g.replace(slot, links, y, x)
+		return true
+	}
+	return false
+}
+
+// measure fills s.pool with the keys of slots by their distance from slot, nearest first.
+func (g *Graph) measure(s *scratch, slot uint32, slots []uint32) {
+	s.through = slots
+	row := g.vec.Row(slot)
+	g.vec.Distances(s.distances(len(slots)), &row, slots)
+	s.pool = s.pool[:0]
+	for i, to := range slots {
+		s.pool = append(s.pool, keyOf(s.dist[i], to))
+	}
+	slices.Sort(s.pool)
+}
+
+// covered reports whether x, or another of links, leads to y on level 0.
+func (g *Graph) covered(links []uint32, y, x uint32) bool {
+	if slices.Contains(g.level0.links(x), y) {
+		return true
+	}
+	for _, via := range links {
+		if via != y && slices.Contains(g.level0.links(via), y) {
+			return true
+		}
+	}
+	return false
+}
+
+// join adds a link from slot to x where there is room. It reports whether slot leads to x now.
+func (g *Graph) join(slot, x uint32, level int) bool {
+	links := g.links(slot, level)
+	n := len(full(links))
+	if slices.Contains(links[:n], x) {
+		return true
+	}
+	if n == len(links) {
+		return false
+	}
+	links[n] = x
+	g.touch(slot)
+	return true
+}
+
+func (g *Graph) replace(slot uint32, links []uint32, y, x uint32) {
+	links[slices.Index(links, y)] = x
+	g.touch(slot)
+}

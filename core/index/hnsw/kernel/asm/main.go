@@ -1,0 +1,149 @@
+// Command asm writes the amd64 assembly of package kernel, once per level:
+//
+//	go run ./asm -level avx512 -out kernel_avx512_amd64.s -stubs stubs_avx512_amd64.go -pkg kernel
+//
+// Every function takes one pointer to the struct args of kernel_amd64.go, whose fields have 8
+// bytes, so a field's offset is 8 times its place.
+package main
+
+import (
+	"flag"
+	"log"
+
+	. "github.com/mmcloughlin/avo/build"
+	"github.com/mmcloughlin/avo/ir"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+func main() {
+	level := flag.String("level", "", "avx512 or avx2")
+	flag.Parse()
+	ConstraintExpr("!purego")
+	switch *level {
+	case "avx512":
+		distances512("distances2AVX512", 2)
+		distances512("distances4AVX512", 4)
+		distances512("distancesAVX512", 0)
+		dots512()
+	case "avx2":
+		distances2()
+		dots2()
+	default:
+		log.Fatal("asm: -level must be avx512 or avx2")
+	}
+	Generate()
+}
+
+// The fields of kernel.args, in order.
+const (
+	argDst    = 8 * iota
+	argRows   // row numbers
+	argN      // how many, at least 1
+	argCodes  // the query's bytes, or int16
+	argHigh   // table of chunks
+	argLow    // table of chunks
+	argMeta   // offset and scale of each row
+	argBlocks // lines of a row
+	argStride // bytes of a row
+	argOffset // of the query
+	argWeight // address of the query's float32
+)
+
+// A chunk's rows, as in kernel.go.
+const (
+	chunkShift = 12
+	chunkMask  = 1<<chunkShift - 1
+)
+
+func at(p Register, disp int) Mem { return Mem{Base: p, Disp: disp} }
+
+// load returns a new register that holds field f.
+func load(p Register, f int) GPVirtual {
+	r := GP64()
+	MOVQ(at(p, f), r)
+	return r
+}
+
+// raw emits an instruction avo has no constructor for; the last operand is read
+// and written.
+func raw(opcode string, ops ...Op) {
+	Instruction(&ir.Instruction{Opcode: opcode, Operands: ops, Inputs: ops, Outputs: ops[len(ops)-1:]})
+}
+
+// constants of distanceOf, as 32-bit words.
+func word(name string, v uint32) Mem {
+	m := GLOBL(name, RODATA|NOPTR)
+	DATA(0, U32(v))
+	return m
+}
+
+// address sets to to the first byte of row in the chunks of table; row is lost.
+func address(to, row, table, stride Register) {
+	MOVQ(row, to)
+	SHRQ(Imm(chunkShift), to)
+	MOVQ(Mem{Base: table, Index: to, Scale: 8}, to)
+	ANDQ(U32(chunkMask), row)
+	IMULQ(stride, row)
+	ADDQ(row, to)
+}
+
+// group is the part of a distances function around its products: four rows at a time, the last group
+// repeating its last row.
+type group struct {
+	p, rows, left, high, stride, meta, dst Register
+	row                                    [4]GPVirtual // addresses
+	metas                                  [2]VecVirtual
+}
+
+func newGroup(p Register) *group {
+	return &group{
+		p: p, rows: load(p, argRows), left: load(p, argN), high: load(p, argHigh),
+		stride: load(p, argStride), meta: load(p, argMeta), dst: load(p, argDst),
+	}
+}
+
+// addresses finds the next four rows and loads their metas.
+func (g *group) addresses() {
+	g.metas = [2]VecVirtual{XMM(), XMM()}
+	last := GP64()
+	LEAQ(at(g.left, -1), last)
+	for i := range g.row {
+		row, at := GP64(), GP64()
+		if i == 0 {
+			MOVL(Mem{Base: g.rows}, row.As32())
+		} else {
+			MOVQ(U32(uint32(i)), at)
+			CMPQ(last, at)
+			CMOVQLT(last, at)
+			MOVL(Mem{Base: g.rows, Index: at, Scale: 4}, row.As32())
+		}
+		m := Mem{Base: g.meta, Index: row, Scale: 8}
+		if i%2 == 0 {
+			VMOVQ(m, g.metas[i/2])
+		} else {
+			VMOVHPS(m, g.metas[i/2], g.metas[i/2])
+		}
+		g.row[i] = GP64()
+		address(g.row[i], row, g.high, g.stride)
+	}
+}
+
+// finish turns the four dot products of sums into distances: distanceOf of kernel_generic.go.
+func (g *group) finish(sums, weight, offset, lo, hi, far VecVirtual) VecVirtual {
+	offsets, scales := XMM(), XMM()
+	VSHUFPS(Imm(0x88), g.metas[1], g.metas[0], offsets)
+	VSHUFPS(Imm(0xdd), g.metas[1], g.metas[0], scales)
+	VPSLLD(Imm(2), sums, sums)
+	VPADDD(offsets, sums, sums)
+	VPADDD(offset, sums, sums)
+	VCVTDQ2PS(sums, sums)
+	VMULPS(scales, sums, sums)
+	VMULPS(weight, sums, sums)
+	VMAXPS(lo, sums, sums)
+	VMINPS(hi, sums, sums)
+	VCVTPS2DQ(sums, sums)
+	out := XMM()
+	VPSUBD(sums, far, out)
+	return out
+}

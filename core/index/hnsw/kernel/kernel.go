@@ -1,0 +1,260 @@
+// Package kernel keeps the vectors of a graph and measures the distance from one query to
+// many of them in one call.
+//
+// A vector is dim int16 and one float32 scale; cosines are dot·scale·scale. The two bytes
+// of each int16 are kept apart, so that a walk over the graph touches half of the memory:
+//
+//	q = 256·h + l      h = q>>8, −128…127      l = q&255, 0…255
+//
+//	high  ┌ row 0: h h h h … ┐ rows of a whole number of 64-byte lines, aligned to them,
+//	      ├ row 1: h h h h … ┤ padded with zeros, in chunks of 4096 rows that never move
+//	low   ┌ row 0: l l l l … ┐ (the first one doubles until it is whole)
+//	meta  ┌ row 0: −510·Σh, scale ┐
+//
+// [Vectors.Distances] reads high and meta alone. It takes each byte for the middle of the
+// values that share it, 256·h + 128 = 128·(2h+1), which has half of the rounding error that h
+// itself would have:
+//
+//	A    = Σ (2a+1)(2b+1) = 4·Σ a·b + 2·Σa + 2·Σb + dim, over the high bytes a and b
+//	s    = float32(float32(float32(A)·scaleB) · float32(scaleA·2⁴³)), the cosine times 2²⁹
+//	dist = 2³⁰ − roundToEven(clamp(s, ±1.5·2²⁹))
+//
+// which falls as the cosine rises and is the same whole number on every host. [Vectors.Dots]
+// reads both bytes and is exact.
+//
+// Three levels compute the same numbers: generic (plain Go, the definition), avx2 and
+// avx512vnni. The level is chosen once at start by CPU feature. VNNI multiplies unsigned by
+// signed bytes, hence the form Σ (a+128)·b = Σ a·b + 128·Σb and the 510 = 512 − 2 in meta.
+//
+// The package knows nothing of graphs: rows are numbers below [Vectors.Rows].
+package kernel
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// Level names of [Level] and [Force], slowest first.
+const (
+	Generic    = "generic"    // plain Go, every target
+	AVX2       = "avx2"       // amd64 with AVX2
+	AVX512VNNI = "avx512vnni" // amd64 with AVX-512 F, BW, VL, DQ and VNNI
+)
+
+// MaxDim is the largest number of dimensions: above it sums could leave 32 bits.
+const MaxDim = 2048
+
+const (
+	line       = 64 // bytes of a cache line
+	chunkShift = 12
+	chunkRows  = 1 << chunkShift
+	firstRows  = 64 // of the first chunk
+)
+
+const (
+	one   = 1 << 29       // a cosine of 1
+	limit = 1.5 * one     // beyond any cosine of unit vectors
+	far   = 2 * one       // the distance at a right angle
+	unit  = 1 << 43       // 128·128·one: the scale of a product of high bytes
+	two8  = int32(1) << 8 // the worth of a high byte
+	mid   = int32(510)    // see the package's documentation
+)
+
+// Far is the distance of vectors at a right angle, and of every vector to the zero vector.
+const Far = uint32(far)
+
+// meta is what a distance needs of a row beside its bytes.
+type meta struct {
+	offset int32   // −510·Σh
+	scale  float32 // of the vector
+}
+
+// Vectors is a growing array of vectors. Changing it must not run beside anything else;
+// calls that only read may run beside each other.
+type Vectors struct {
+	dim, stride int
+	rows        int
+	high, low   []unsafe.Pointer // first bytes of the chunks
+	meta        []meta
+}
+
+// NewVectors returns an empty array of vectors of dim elements, a multiple of 32 up to
+// [MaxDim].
+func NewVectors(dim int) (*Vectors, error) {
+	if dim <= 0 || dim%32 != 0 || dim > MaxDim {
+		return nil, fmt.Errorf("vectors of %d dimensions: want a multiple of 32 up to %d", dim, MaxDim)
+	}
+	return &Vectors{dim: dim, stride: (dim + line - 1) / line * line}, nil
+}
+
+// Dim is the number of dimensions.
+func (v *Vectors) Dim() int { return v.dim }
+
+// Rows is the number of rows there is room for.
+func (v *Vectors) Rows() int { return v.rows }
+
+// Bytes is the memory held, in bytes.
+func (v *Vectors) Bytes() int {
+	return 2*v.rows*v.stride + cap(v.meta)*int(unsafe.Sizeof(meta{})) + (cap(v.high)+cap(v.low))*int(unsafe.Sizeof(uintptr(0)))
+}
+
+// Grow makes room for at least rows rows; new ones hold the zero vector.
+func (v *Vectors) Grow(rows int) {
+	for v.rows < rows {
+		switch {
+		case v.rows == 0:
+			v.high, v.low = append(v.high, v.chunk(firstRows)), append(v.low, v.chunk(firstRows))
+			v.rows = firstRows
+		case v.rows < chunkRows:
+			v.high[0], v.low[0] = v.doubled(v.high[0]), v.doubled(v.low[0])
+			v.rows *= 2
+		default:
+			v.high, v.low = append(v.high, v.chunk(chunkRows)), append(v.low, v.chunk(chunkRows))
+			v.rows += chunkRows
+		}
+	}
+	if len(v.meta) < v.rows {
+		grown := make([]meta, v.rows, v.rows+v.rows/8)
+		if v.rows <= cap(v.meta) {
+			grown = v.meta[:v.rows]
+		}
+		copy(grown, v.meta)
+		v.meta = grown
+	}
+}
+
+// chunk returns rows rows of zeros, aligned to a line.
+func (v *Vectors) chunk(rows int) unsafe.Pointer {
+	b := make([]byte, rows*v.stride+line-1)
+	skip := -uintptr(unsafe.Pointer(&b[0])) % line
+	return unsafe.Pointer(&b[skip])
+}
+
+func (v *Vectors) doubled(chunk unsafe.Pointer) unsafe.Pointer {
+	n := v.rows * v.stride
+	to := v.chunk(2 * v.rows)
+	copy(unsafe.Slice((*byte)(to), n), unsafe.Slice((*byte)(chunk), n))
+	return to
+}
+
+// highOf and lowOf are the bytes of a row.
+func (v *Vectors) highOf(row uint32) []int8 {
+	return unsafe.Slice((*int8)(v.at(v.high, row)), v.stride)
+}
+
+func (v *Vectors) lowOf(row uint32) []uint8 {
+	return unsafe.Slice((*uint8)(v.at(v.low, row)), v.stride)
+}
+
+func (v *Vectors) at(chunks []unsafe.Pointer, row uint32) unsafe.Pointer {
+	if int(row) >= v.rows {
+		panic("kernel: row out of range")
+	}
+	return unsafe.Add(chunks[row>>chunkShift], int(row&(chunkRows-1))*v.stride)
+}
+
+// Set writes a vector: dim elements and the scale, 1 over their length or 0 for the zero
+// vector. Any other scale (negative, above 1, not a number) counts as 0.
+func (v *Vectors) Set(row uint32, q []int16, scale float32) {
+	h, l := v.highOf(row), v.lowOf(row)
+	split(h, l, q[:v.dim])
+	v.meta[row] = meta{-mid * sum(h[:v.dim]), cleanScale(scale)}
+}
+
+// Clear makes a row the zero vector.
+func (v *Vectors) Clear(row uint32) {
+	clear(v.highOf(row))
+	clear(v.lowOf(row))
+	v.meta[row] = meta{}
+}
+
+// At appends the elements of a row to dst and returns them with the scale.
+func (v *Vectors) At(dst []int16, row uint32) ([]int16, float32) {
+	h, l := v.highOf(row), v.lowOf(row)
+	for i := range v.dim {
+		dst = append(dst, int16(int32(h[i])*two8+int32(l[i])))
+	}
+	return dst, v.meta[row].scale
+}
+
+func cleanScale(scale float32) float32 {
+	if scale > 0 && scale <= 1 {
+		return scale
+	}
+	return 0
+}
+
+func split(h []int8, l []uint8, q []int16) {
+	h, l = h[:len(q)], l[:len(q)]
+	for i, x := range q {
+		h[i], l[i] = int8(x>>8), uint8(x)
+	}
+}
+
+func sum(h []int8) int32 {
+	s := int32(0)
+	for _, x := range h {
+		s += int32(x)
+	}
+	return s
+}
+
+// Query is a vector to measure from: one of the caller's ([Query.Set]) or a row
+// ([Vectors.Row]).
+type Query struct {
+	codes  []int8  // (stride) high bytes
+	full   []int16 // (stride) all bits; empty for a row
+	offset int32   // 2·Σh + dim
+	scale  float32
+}
+
+// Set makes z the query q; the slices of an earlier Set are used again. q is read now.
+func (z *Query) Set(v *Vectors, q []int16, scale float32) {
+	if len(z.full) != v.stride {
+		z.codes, z.full = make([]int8, v.stride), make([]int16, v.stride)
+	}
+	copy(z.full, q[:v.dim])
+	for i, x := range q[:v.dim] {
+		z.codes[i] = int8(x >> 8)
+	}
+	z.offset = 2*sum(z.codes) + int32(v.dim)
+	z.scale = cleanScale(scale)
+}
+
+// Scale is the query's scale as it counts.
+func (z *Query) Scale() float32 { return z.scale }
+
+// Row returns a row as a query. It reads the row in place: it ends with the next Set or Grow.
+func (v *Vectors) Row(row uint32) Query {
+	m := v.meta[row]
+	return Query{codes: v.highOf(row), offset: m.offset/-mid*2 + int32(v.dim), scale: m.scale}
+}
+
+// Distances sets dst[i] to the distance from z to rows[i], on the high bytes.
+// dst has the length of rows.
+func (v *Vectors) Distances(dst []uint32, z *Query, rows []uint32) {
+	if len(dst) != len(rows) || len(z.codes) != v.stride {
+		panic("kernel: lengths differ")
+	}
+	if len(rows) > 0 {
+		v.distances(dst, z, rows)
+	}
+}
+
+// Dots sets dst[i] to the exact dot product of z and rows[i], on all 16 bits. z must be one
+// of [Query.Set].
+func (v *Vectors) Dots(dst []int64, z *Query, rows []uint32) {
+	if len(dst) != len(rows) || len(z.full) != v.stride {
+		panic("kernel: lengths differ")
+	}
+	if len(rows) > 0 {
+		v.dots(dst, z, rows)
+	}
+}
+
+// Cosine turns the exact dot product of z and row into the cosine: multiplied by the two scales in
+// this order, in float64, and clipped to −1…1.
+func (v *Vectors) Cosine(dot int64, z *Query, row uint32) float64 {
+	c := float64(float64(float64(dot)*float64(z.scale)) * float64(v.meta[row].scale))
+	return min(1, max(-1, c))
+}

@@ -1,0 +1,115 @@
+//go:build !purego
+
+package kernel
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
+
+//go:generate go run ./asm -level avx512 -out kernel_avx512_amd64.s -stubs stubs_avx512_amd64.go -pkg kernel
+//go:generate go run ./asm -level avx2 -out kernel_avx2_amd64.s -stubs stubs_avx2_amd64.go -pkg kernel
+
+// level is what Level names. It changes only in Force.
+var level = Levels()[0]
+
+// Level names the level in use.
+func Level() string { return level }
+
+// Levels lists the levels this machine can run, fastest first.
+func Levels() []string {
+	x := &cpu.X86
+	var have []string
+	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512VL && x.HasAVX512DQ && x.HasAVX512VNNI {
+		have = append(have, AVX512VNNI)
+	}
+	if x.HasAVX2 {
+		have = append(have, AVX2)
+	}
+	return append(have, Generic)
+}
+
+// Force switches to a level of [Levels] and returns a function that switches
+// back. It is for tests and benchmarks: it must not run beside other calls. It
+// panics for a level the machine cannot run.
+func Force(to string) (restore func()) {
+	for _, l := range Levels() {
+		if l == to {
+			was := level
+			level = to
+			return func() { level = was }
+		}
+	}
+	panic("kernel: level " + to + " is not available")
+}
+
+// args is what the assembly reads: fields of 8 bytes in the order of the arg…
+// constants of asm/main.go.
+type args struct {
+	dst, rows unsafe.Pointer
+	n         int
+	codes     unsafe.Pointer // of the query: bytes, or int16 for dots
+	high, low unsafe.Pointer // tables of chunks
+	meta      unsafe.Pointer
+	blocks    int // lines of a row
+	stride    int // bytes of a row
+	offset    int
+	weight    unsafe.Pointer
+}
+
+func (a *args) ptr() *byte { return (*byte)(unsafe.Pointer(a)) }
+
+// check panics when a row does not exist: the assembly trusts its arguments.
+func (v *Vectors) check(rows []uint32) {
+	largest := uint32(0)
+	for _, r := range rows {
+		largest = max(largest, r)
+	}
+	if int(largest) >= v.rows {
+		panic("kernel: row out of range")
+	}
+}
+
+func (v *Vectors) distances(dst []uint32, z *Query, rows []uint32) {
+	if level == Generic {
+		v.distancesGeneric(dst, z, rows)
+		return
+	}
+	v.check(rows)
+	weight := z.weight()
+	a := args{
+		dst: unsafe.Pointer(&dst[0]), rows: unsafe.Pointer(&rows[0]), n: len(rows), codes: unsafe.Pointer(&z.codes[0]),
+		high: unsafe.Pointer(&v.high[0]), meta: unsafe.Pointer(&v.meta[0]), blocks: v.stride / line, stride: v.stride,
+		offset: int(z.offset), weight: unsafe.Pointer(&weight),
+	}
+	if level == AVX512VNNI {
+		switch a.blocks {
+		case 2:
+			distances2AVX512(a.ptr())
+		case 4:
+			distances4AVX512(a.ptr())
+		default:
+			distancesAVX512(a.ptr())
+		}
+		return
+	}
+	distancesAVX2(a.ptr())
+}
+
+func (v *Vectors) dots(dst []int64, z *Query, rows []uint32) {
+	if level == Generic {
+		v.dotsGeneric(dst, z, rows)
+		return
+	}
+	v.check(rows)
+	a := args{
+		dst: unsafe.Pointer(&dst[0]), rows: unsafe.Pointer(&rows[0]), n: len(rows), codes: unsafe.Pointer(&z.full[0]),
+		high: unsafe.Pointer(&v.high[0]), low: unsafe.Pointer(&v.low[0]), blocks: v.stride / line, stride: v.stride,
+	}
+	if level == AVX512VNNI {
+		dotsAVX512(a.ptr())
+		return
+	}
+	dotsAVX2(a.ptr())
+}

@@ -1,0 +1,37 @@
+package kernel
+
+import "math"
+
+func (v *Vectors) distancesGeneric(dst []uint32, z *Query, rows []uint32) {
+	weight := z.weight()
+	for i, row := range rows {
+		dot := int32(0)
+		h := v.highOf(row)
+		for j, a := range z.codes[:len(h)] {
+			dot += (int32(a) + 128) * int32(h[j])
+		}
+		m := v.meta[row]
+		dst[i] = distanceOf(4*dot+m.offset+z.offset, m.scale, weight)
+	}
+}
+
+// weight is the query's scale times the scale of a product of high bytes.
+func (z *Query) weight() float32 { return z.scale * unit }
+
+// distanceOf is the definition in the package's documentation; product is its A.
+func distanceOf(product int32, scale, weight float32) uint32 {
+	s := float32(float32(float32(product)*scale) * weight)
+	s = min(limit, max(-limit, s))
+	return uint32(far - int64(math.RoundToEven(float64(s))))
+}
+
+func (v *Vectors) dotsGeneric(dst []int64, z *Query, rows []uint32) {
+	for i, row := range rows {
+		h, l := v.highOf(row), v.lowOf(row)
+		dot := int64(0)
+		for j, a := range z.full[:len(h)] {
+			dot += int64(int32(a) * (int32(h[j])*two8 + int32(l[j])))
+		}
+		dst[i] = dot
+	}
+}

@@ -1,0 +1,144 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// atEveryLevel runs f as a subtest of each level the machine has.
+func atEveryLevel(t *testing.T, f func(t *testing.T)) {
+	for _, level := range Levels() {
+		t.Run(level, func(t *testing.T) {
+			defer Force(level)()
+			f(t)
+		})
+	}
+}
+
+// vectorOf draws a vector, sometimes of extremes, with the scale that makes it a unit vector.
+func vectorOf(rng *rand.Rand, dim int) ([]int16, float32) {
+	q, n := make([]int16, dim), 0.0
+	kind := rng.IntN(6)
+	for i := range q {
+		switch kind {
+		case 0:
+			q[i] = [...]int16{-32768, 32767}[rng.IntN(2)]
+		case 1:
+			q[i] = -32768
+		case 2:
+			q[i] = int16(rng.IntN(3) - 1)
+		default:
+			q[i] = int16(rng.Uint32())
+		}
+		n += float64(q[i]) * float64(q[i])
+	}
+	if n == 0 {
+		return q, 0
+	}
+	return q, float32(1 / math.Sqrt(n))
+}
+
+func filled(t *testing.T, rng *rand.Rand, dim, rows int) (*Vectors, [][]int16, []float32) {
+	t.Helper()
+	v, err := NewVectors(dim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var qs [][]int16
+	var scales []float32
+	for i := range rows {
+		q, scale := vectorOf(rng, dim)
+		v.Grow(i + 1)
+		v.Set(uint32(i), q, scale)
+		qs, scales = append(qs, q), append(scales, scale)
+	}
+	return v, qs, scales
+}
+
+func rowsOf(rng *rand.Rand, n, below int) []uint32 {
+	rows := make([]uint32, n)
+	for i := range rows {
+		rows[i] = uint32(rng.IntN(below))
+	}
+	return rows
+}
+
+// want is the distance straight from the package's documentation, in other words than the code's.
+func want(a, b []int16, scaleA, scaleB float32) uint32 {
+	product := int64(0)
+	for i := range a {
+		product += int64(2*(a[i]>>8)+1) * int64(2*(b[i]>>8)+1)
+	}
+	s := float32(float32(product)*scaleB) * float32(scaleA*(1<<43))
+	s = float32(math.Min(math.Max(float64(s), -1.5*(1<<29)), 1.5*(1<<29)))
+	return uint32(1<<30 - int64(math.RoundToEven(float64(s))))
+}
+
+func TestDistancesAndDots(t *testing.T) {
+	atEveryLevel(t, func(t *testing.T) {
+		for _, dim := range []int{32, 64, 96, 128, 160, 256, 512, 1024, MaxDim} {
+			t.Run(fmt.Sprint(dim), func(t *testing.T) {
+				rng := rand.New(rand.NewPCG(uint64(dim), 1))
+				v, qs, scales := filled(t, rng, dim, 70)
+				for n := range 40 {
+					rows := rowsOf(rng, n, len(qs))
+					q, scale := vectorOf(rng, dim)
+					var z Query
+					z.Set(v, q, scale)
+					distances, dots := make([]uint32, n), make([]int64, n)
+					v.Distances(distances, &z, rows)
+					v.Dots(dots, &z, rows)
+					from := uint32(rng.IntN(len(qs)))
+					row, between := v.Row(from), make([]uint32, n)
+					v.Distances(between, &row, rows)
+					for i, r := range rows {
+						if w := want(q, qs[r], scale, scales[r]); distances[i] != w {
+							t.Fatalf("distance %d of %d = %d, want %d", i, n, distances[i], w)
+						}
+						if w := want(qs[from], qs[r], scales[from], scales[r]); between[i] != w {
+							t.Fatalf("distance between rows %d of %d = %d, want %d", i, n, between[i], w)
+						}
+						dot := int64(0)
+						for j := range q {
+							dot += int64(q[j]) * int64(qs[r][j])
+						}
+						if dots[i] != dot {
+							t.Fatalf("dot %d of %d = %d, want %d", i, n, dots[i], dot)
+						}
+					}
+				}
+			})
+		}
+	})
+}
+
+func BenchmarkDistances(b *testing.B) {
+	for _, level := range Levels() {
+		for _, dim := range []int{128, 256} {
+			for _, n := range []int{1000, 100_000} {
+				b.Run(fmt.Sprintf("%s/dim=%d/n=%d", level, dim, n), func(b *testing.B) {
+					defer Force(level)()
+					rng := rand.New(rand.NewPCG(1, 1))
+					v, _ := NewVectors(dim)
+					v.Grow(n)
+					q, scale := vectorOf(rng, dim)
+					for i := range n {
+						v.Set(uint32(i), q, scale)
+					}
+					rows, dst := rowsOf(rng, 32, n), make([]uint32, 32)
+					var z Query
+					z.Set(v, q, scale)
+					for b.Loop() {
+						for i := range rows {
+							rows[i] = (rows[i]*1664525 + 1013904223) % uint32(n)
+						}
+						v.Distances(dst, &z, rows)
+					}
+					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/32, "ns/distance")
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package hnsw
+
+import (
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/index/hnsw/kernel"
+)
+
+// picking is the scratch of pick.
+type picking struct {
+	picked, pruned []key
+	rest           []key
+	slots          []uint32
+	near           []uint32
+}
+
+// pick is the heuristic of the paper (algorithm 4): from keys, candidates for links of one
+// node, nearest first, it takes a candidate unless one taken before is nearer to it than
+// the node is. It stops after m; s.picked and s.pruned hold the two kinds in the order of keys.
+//
+// It asks the other way round, each taken candidate for what it occludes, so that one call
+// of the kernel measures many distances.
+func (s *scratch) pick(v *kernel.Vectors, keys []key, m int) {
+	s.picked, s.pruned = s.picked[:0], s.pruned[:0]
+	s.rest = append(s.rest[:0], keys...)
+	s.slots = s.slots[:0]
+	for _, k := range keys {
+		s.slots = append(s.slots, slotOf(k))
+	}
+	rest, slots := s.rest, s.slots
+	for len(rest) > 0 && len(s.picked) < m {
+		s.picked = append(s.picked, rest[0])
+		row := v.Row(slots[0])
+		rest, slots = rest[1:], slots[1:]
+		if len(s.picked) == m {
+			break
+		}
+		if cap(s.near) < len(slots) {
+			s.near = make([]uint32, 2*len(slots))
+		}
+		near := s.near[:len(slots)]
+		v.Distances(near, &row, slots)
+		n := 0
+		for i, k := range rest {
+			if near[i] < distanceOf(k) {
+				s.pruned = append(s.pruned, k)
+				continue
+			}
+			rest[n], slots[n] = k, slots[i]
+			n++
+		}
+		rest, slots = rest[:n], slots[:n]
+	}
+	slices.Sort(s.pruned)
+}
+
+// choose appends to dst up to m slots out of keys, nearest first: those that pick takes, then the
+// nearest of the others, so that no node is short of links.
+func (s *scratch) choose(dst []uint32, v *kernel.Vectors, keys []key, m int) []uint32 {
+	s.pick(v, keys, m)
+	for _, k := range s.picked {
+		dst = append(dst, slotOf(k))
+	}
+	for _, k := range s.pruned[:min(len(s.pruned), m-len(s.picked))] {
+		dst = append(dst, slotOf(k))
+	}
+	return dst
+}

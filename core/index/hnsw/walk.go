@@ -1,0 +1,206 @@
+package hnsw
+
+import (
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/index/hnsw/kernel"
+)
+
+// A key orders candidates: the distance, then the slot, then whether it has been expanded.
+//
+//	63 … 32   31 … 1   0
+//	distance   slot    expanded
+type key = uint64
+
+func keyOf(distance, slot uint32) key { return uint64(distance)<<32 | uint64(slot)<<1 }
+func slotOf(k key) uint32             { return uint32(k) >> 1 }
+func distanceOf(k key) uint32         { return uint32(k >> 32) }
+
+const expanded = key(1)
+
+// scratch is what one search, or the one change, needs for itself.
+type scratch struct {
+	query   kernel.Query
+	visited bitset   // by slot, empty between walks
+	list    []uint32 // slots measured by the walk, in order
+	passed  []uint32 // slots visited but not measured: tombstones, and what a filter excludes
+	through []uint32 // slots whose links one step follows
+	around  []uint32 // excluded neighbours of one step, whose links it looks at
+	dist    []uint32 // distances of the last step
+	pool    []key    // the nearest so far, nearest first
+	dense   []uint64 // the filter as an array of bits, by node
+
+	picking
+	scanning
+}
+
+// filter says which nodes a walk may keep; nil is all.
+type filter []uint64
+
+func (f filter) has(node uint32) bool {
+	w := int(node >> 6)
+	return w < len(f) && f[w]>>(node&63)&1 != 0
+}
+
+// greedy walks down from a slot on one level to a local minimum.
+func (g *Graph) greedy(s *scratch, z *kernel.Query, from uint32, level int) uint32 {
+	s.list = append(s.list[:0], from)
+	g.vec.Distances(s.distances(1), z, s.list)
+	best := keyOf(s.dist[0], from)
+	for {
+		links := full(g.links(slotOf(best), level))
+		g.vec.Distances(s.distances(len(links)), z, links)
+		next := best
+		for i, to := range links {
+			next = min(next, keyOf(s.dist[i], to))
+		}
+		if next == best {
+			return slotOf(best)
+		}
+		best = next
+	}
+}
+
+// full is the part of links in use.
+func full(links []uint32) []uint32 {
+	for i, to := range links {
+		if to == noSlot {
+			return links[:i]
+		}
+	}
+	return links
+}
+
+// distances makes room for n distances.
+func (s *scratch) distances(n int) []uint32 {
+	if cap(s.dist) < n {
+		s.dist = make([]uint32, n, 2*n)
+	}
+	s.dist = s.dist[:n]
+	return s.dist
+}
+
+// walk collects in s.pool the up to ef slots nearest to z that the walk from a slot on a level
+// meets: live ones that the filter has. Tombstones, and on level 0 what the filter excludes, are
+// looked through: their neighbours count as neighbours of who leads to them.
+func (g *Graph) walk(s *scratch, z *kernel.Query, from uint32, level, ef int, allow filter) {
+	s.visited.grow(len(g.nodes))
+	s.pool, s.list, s.passed = s.pool[:0], s.list[:0], s.passed[:0]
+	plain := g.tombs == 0 && allow == nil
+	s.visited.set(from)
+	if g.passes(from, allow) {
+		s.list = append(s.list, from)
+		s.admit(g.vec, z, 0, ef)
+	} else {
+		s.passed = append(s.passed, from)
+		g.step(s, z, from, level, ef, allow)
+	}
+	for next := 0; next < len(s.pool); {
+		k := s.pool[next]
+		if k&expanded != 0 {
+			next++
+			continue
+		}
+		s.pool[next] = k | expanded
+		var at int
+		if plain {
+			start := len(s.list)
+			s.collect(g.links(slotOf(k), level))
+			at = s.admit(g.vec, z, start, ef)
+		} else {
+			at = g.step(s, z, slotOf(k), level, ef, allow)
+		}
+		next = min(next+1, at)
+	}
+	s.leave()
+}
+
+// passes reports whether a slot may be kept.
+func (g *Graph) passes(slot uint32, allow filter) bool {
+	return !g.dead.has(slot) && (allow == nil || allow.has(g.nodes[slot]))
+}
+
+// leave empties visited.
+func (s *scratch) leave() {
+	for _, slot := range s.list {
+		s.visited[slot>>6] = 0
+	}
+	for _, slot := range s.passed {
+		s.visited[slot>>6] = 0
+	}
+}
+
+// collect appends to s.list the links that have not been visited.
+func (s *scratch) collect(links []uint32) {
+	n := len(s.list)
+	s.list = slices.Grow(s.list, len(links))[:n+len(links)]
+	for _, to := range links {
+		if to == noSlot {
+			break
+		}
+		// Without a branch: whether a neighbour is new is a coin toss.
+		word := &s.visited[to>>6]
+		s.list[n] = to
+		n += int(^*word >> (to & 63) & 1)
+		*word |= 1 << (to & 63)
+	}
+	s.list = s.list[:n]
+}
+
+// admit measures s.list[start:] and merges what is near enough into the pool. It returns the
+// place of the first newcomer, or the pool's length.
+func (s *scratch) admit(v *kernel.Vectors, z *kernel.Query, start, ef int) int {
+	batch := s.list[start:]
+	v.Distances(s.distances(len(batch)), z, batch)
+	lowest := len(s.pool)
+	for i, to := range batch {
+		k := keyOf(s.dist[i], to)
+		if len(s.pool) < ef {
+			s.pool = append(s.pool, 0)
+		} else if k >= s.pool[ef-1] {
+			continue
+		}
+		at, _ := slices.BinarySearch(s.pool[:len(s.pool)-1], k)
+		copy(s.pool[at+1:], s.pool[at:])
+		s.pool[at] = k
+		lowest = min(lowest, at)
+	}
+	return lowest
+}
+
+// step is collect and admit where there are tombstones or a filter.
+func (g *Graph) step(s *scratch, z *kernel.Query, from uint32, level, ef int, allow filter) int {
+	start := len(s.list)
+	s.through, s.around = append(s.through[:0], from), s.around[:0]
+	for i := 0; i < len(s.through); i++ {
+		for _, to := range full(g.links(s.through[i], level)) {
+			if s.visited.has(to) {
+				continue
+			}
+			s.visited.set(to)
+			switch {
+			case g.dead.has(to):
+				s.passed = append(s.passed, to)
+				s.through = append(s.through, to)
+			case allow != nil && !allow.has(g.nodes[to]):
+				s.passed = append(s.passed, to)
+				s.around = append(s.around, to)
+			default:
+				s.list = append(s.list, to)
+			}
+		}
+	}
+	// What lies behind an excluded neighbour counts, but only as long as there are few others.
+	for _, via := range s.around {
+		if len(s.list)-start >= g.m0 {
+			break
+		}
+		for _, to := range full(g.links(via, level)) {
+			if !s.visited.has(to) && g.passes(to, allow) {
+				s.visited.set(to)
+				s.list = append(s.list, to)
+			}
+		}
+	}
+	return s.admit(g.vec, z, start, ef)
+}
