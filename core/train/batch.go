@@ -1,0 +1,238 @@
+package train
+
+import (
+	"github.com/sightline-dev/sightline/core/predict/elementary"
+	"github.com/sightline-dev/sightline/core/train/kernel"
+)
+
+// maxColumns bounds how many columns are evaluated at once, so that a step stays short.
+const maxColumns = 128
+
+// column is one output of a task over all rows of the matrix. Tasks may share them.
+type column struct {
+	w []float32 // (n) weight of each example
+	y []float32 // (n) what the output should be, 0 to 1
+}
+
+// task is one convex problem over the rows of a matrix:
+//
+//	Σ w·loss(Wx + b, y) + ridge/2·(|W|² + |b|²/100)
+//
+// where loss is the logistic one for a single column, and for a softmax the cross entropy over
+// its columns, whose weights are the same. The parameters are (columns, d) weights followed by
+// the biases, and zeros up to a multiple of 32.
+type task struct {
+	columns []column
+	softmax bool
+	without []int32 // rows left out, ascending
+	ridge   float32
+	solver  lbfgs
+	g       []float32 // the gradient that is being summed
+
+	held int // how many of without lie before the block in work
+}
+
+// biasRidge is the share of the ridge on the biases. It keeps them finite where one class is
+// missing and hardly moves them elsewhere.
+const biasRidge = 0.01
+
+// params is how many parameters a task of c columns over d dimensions has.
+func params(c, d int) int { return c*d + up(c) }
+
+// begin sets the task out from x.
+func (t *task) begin(x []float32, tol float32) {
+	// The curvature is at most |(x, 1)|² = 2 times that of the loss: a quarter, and a half for the
+	// softmax. A first step of its inverse cannot overshoot.
+	first := float32(2)
+	if t.softmax {
+		first = 1
+	}
+	t.g = make([]float32, len(x))
+	t.solver.begin(x, first, tol)
+}
+
+// batch solves tasks over one matrix side by side, so that a matrix product serves many of
+// them. What a task gets does not depend on those beside it.
+type batch struct {
+	m      *matrix
+	queue  []*task // waiting
+	active []*task // in work
+	total  int     // tasks there were
+	macs   int64   // multiplications of the matrix products so far
+
+	a     []float32 // (columns, d) the weights at the trials
+	z     []float32 // (columns, blockRows) outputs, then their residuals
+	part  []float32 // (columns, d) gradient of one block
+	ones  []float32 // (blockRows)
+	top   []float32 // (blockRows) of a softmax: the largest output
+	sum   []float32 // (blockRows) of a softmax: the sum of the exponentials
+	block int       // first row of the block that comes next
+}
+
+func newBatch(m *matrix, tasks []*task) *batch {
+	b := &batch{m: m, queue: tasks, total: len(tasks)}
+	b.ones, b.top, b.sum = make([]float32, blockRows), make([]float32, blockRows), make([]float32, blockRows)
+	for i := range b.ones {
+		b.ones[i] = 1
+	}
+	return b
+}
+
+// step evaluates one block of examples, and after the last one moves every task.
+func (b *batch) step() (done bool) {
+	if b.block == 0 {
+		if b.fill(); len(b.active) == 0 {
+			return true
+		}
+	}
+	from, to := b.block, min(b.block+blockRows, b.m.n)
+	b.forward(from, to)
+	c := 0
+	for _, t := range b.active {
+		z := b.z[c*blockRows:]
+		t.residuals(b, z, from, to)
+		b.sumBiases(t, z, to-from)
+		c += len(t.columns)
+	}
+	b.backward(from, to)
+	b.block = to
+	if to == b.m.n {
+		b.block = 0
+		b.move()
+	}
+	return false
+}
+
+// fill takes tasks into work and gathers the weights at their trials.
+func (b *batch) fill() {
+	columns := 0
+	for _, t := range b.active {
+		columns += len(t.columns)
+	}
+	for len(b.queue) > 0 && (columns == 0 || columns+len(b.queue[0].columns) <= maxColumns) {
+		columns += len(b.queue[0].columns)
+		b.active = append(b.active, b.queue[0])
+		b.queue = b.queue[1:]
+	}
+	d := b.m.d
+	if len(b.a) < columns*d {
+		b.a, b.part = make([]float32, columns*d), make([]float32, columns*d)
+		b.z = make([]float32, columns*blockRows)
+	}
+	a := b.a
+	for _, t := range b.active {
+		a = a[copy(a, t.solver.trial[:len(t.columns)*d]):]
+		clear(t.g)
+		t.held = 0
+	}
+}
+
+func (b *batch) columns() int {
+	n := 0
+	for _, t := range b.active {
+		n += len(t.columns)
+	}
+	return n
+}
+
+// forward fills z with the outputs of the examples, less the biases.
+func (b *batch) forward(from, to int) {
+	d, columns := b.m.d, b.columns()
+	for i := from; i < to; i += lanes {
+		kernel.Product(b.z[i-from:], blockRows, b.a, d, columns, b.m.examples(i), d)
+	}
+	b.macs += int64(columns) * int64(to-from) * int64(d)
+}
+
+// backward adds residuals × examples to the gradients.
+func (b *batch) backward(from, to int) {
+	d, columns := b.m.d, b.columns()
+	for k := 0; k < d; k += lanes {
+		kernel.Product(b.part[k:], d, b.z, blockRows, columns, b.m.dims(k, from, to), to-from)
+	}
+	b.macs += int64(columns) * int64(to-from) * int64(d)
+	part := b.part
+	for _, t := range b.active {
+		n := len(t.columns) * d
+		kernel.Axpy(t.g[:n], 1, part[:n])
+		part = part[n:]
+	}
+}
+
+// residuals turns the outputs z of the rows from … to−1 into weighted residuals.
+func (t *task) residuals(b *batch, z []float32, from, to int) {
+	n := to - from
+	bias := t.solver.trial[len(t.columns)*b.m.d:]
+	if t.softmax {
+		t.shares(b, z, bias, from, to)
+	} else {
+		c := t.columns[0]
+		kernel.Residual(z[:n], z[:n], bias[0], c.w[from:to], c.y[from:to])
+	}
+	for ; t.held < len(t.without) && int(t.without[t.held]) < to; t.held++ {
+		for j := range t.columns {
+			z[j*blockRows+int(t.without[t.held])-from] = 0
+		}
+	}
+}
+
+func (t *task) shares(b *batch, z, bias []float32, from, to int) {
+	n := to - from
+	top, sum := b.top[:n], b.sum[:n]
+	for i := range top {
+		top[i], sum[i] = negative, 0
+	}
+	for j := range t.columns {
+		kernel.Max(top, z[j*blockRows:][:n], bias[j])
+	}
+	for j := range t.columns {
+		kernel.Exp(z[j*blockRows:][:n], bias[j], top, sum)
+	}
+	for j, c := range t.columns {
+		kernel.Share(z[j*blockRows:][:n], z[j*blockRows:][:n], sum, c.w[from:to], c.y[from:to])
+	}
+}
+
+// negative is below every output.
+const negative = -1e30
+
+func (b *batch) sumBiases(t *task, z []float32, n int) {
+	g := t.g[len(t.columns)*b.m.d:]
+	for j := range t.columns {
+		g[j] += kernel.Dot(z[j*blockRows:][:n], b.ones[:n])
+	}
+}
+
+// move gives every task its gradient and drops those that are done.
+func (b *batch) move() {
+	kept := b.active[:0]
+	for _, t := range b.active {
+		n := len(t.columns) * b.m.d
+		kernel.Axpy(t.g[:n], t.ridge, t.solver.trial[:n])
+		kernel.Axpy(t.g[n:], float32(t.ridge*biasRidge), t.solver.trial[n:])
+		t.solver.observe(t.g)
+		if !t.solver.done {
+			kept = append(kept, t)
+			continue
+		}
+		t.g = nil
+		t.solver = lbfgs{x: t.solver.x, rounds: t.solver.rounds, norm: t.solver.norm, done: true}
+	}
+	clear(b.active[len(kept):])
+	b.active = kept
+}
+
+// progress is the share of the work that is done: of each task, how far the length of its gradient has
+// come on the way to the tolerance, on a logarithmic scale.
+func (b *batch) progress() float64 {
+	done := float64(b.total - len(b.queue) - len(b.active))
+	for _, t := range b.active {
+		if s := &t.solver; s.norm < s.start {
+			done += elementary.Log(s.start/s.norm) / elementary.Log(s.start/float64(s.tol))
+		}
+	}
+	return min(1, done/float64(max(b.total, 1)))
+}
+
+// finished reports whether every task is solved.
+func (b *batch) finished() bool { return len(b.queue) == 0 && len(b.active) == 0 }

@@ -1,0 +1,233 @@
+package train
+
+import (
+	"math"
+
+	"github.com/sightline-dev/sightline/core/predict"
+)
+
+const (
+	defaultStrength = 1000
+
+	// A task ends when its gradient is shorter than this share of the ridge. Since the objective
+	// curves at least as much as the ridge, weights are then within that distance of the minimum, and so
+	// is the output of every unit embedding.
+	tolerance     = 0.01
+	foldTolerance = 0.05
+	smallest      = 1e-6 // below it float32 sums say nothing
+
+	// neverOutput is the output of a concept that has no positive: a value of 2·10⁻⁹.
+	neverOutput = -20
+)
+
+// Fitter fits a head in steps. It is for one goroutine at a time.
+type Fitter struct {
+	p       *Problem
+	o       Options
+	rows    []row
+	m       *matrix
+	packed  int // rows that are in m
+	classes []int
+	tasks   []*task // of the head
+	sums    []float64
+	solving *batch
+	folds   *evaluation // nil before, and with SkipMetrics
+	reached float64     // Progress so far
+	result  *Result
+}
+
+// NewFitter checks and arranges a problem. It returns ErrProblem, and for labels that no head can
+// be made of ErrNoExamples, ErrNoPositives or ErrSingleClass. Without any label for the model's concepts
+// the head calls nothing present, which is no error.
+func NewFitter(p *Problem, o Options) (*Fitter, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	if o.Strength == 0 {
+		o.Strength = defaultStrength
+	}
+	if !(o.Strength > 0) || math.IsInf(o.Strength, 0) {
+		return nil, ErrProblem
+	}
+	f := &Fitter{p: p, o: o}
+	if !p.anyLabel() {
+		f.finish()
+		return f, nil
+	}
+	f.rows = arrange(p)
+	if len(f.rows) == 0 || f.rows[0].kind != labelled {
+		return nil, ErrNoExamples
+	}
+	f.classes = p.classes(f.rows)
+	switch {
+	case len(f.classes) == 0:
+		return nil, ErrNoPositives
+	case p.Exclusive && len(f.classes) < 2:
+		return nil, ErrSingleClass
+	}
+	f.m = newMatrix(len(f.rows), predict.Dim)
+	return f, nil
+}
+
+func (p *Problem) anyLabel() bool {
+	for i := range p.Examples {
+		for _, l := range p.Examples[i].Labels {
+			if l != Unknown {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// classes are the concepts with a positive, ascending.
+func (p *Problem) classes(rows []row) []int {
+	var classes []int
+	for c := range p.Concepts {
+		for i := range rows {
+			if p.label(&rows[i], c) == True {
+				classes = append(classes, c)
+				break
+			}
+		}
+	}
+	return classes
+}
+
+// Step does a few milliseconds of work and reports whether the result is there.
+func (f *Fitter) Step() (done bool) {
+	switch {
+	case f.result != nil:
+		return true
+	case f.packed < len(f.rows):
+		f.pack()
+	case f.solving == nil:
+		f.pose()
+	case f.result == nil && f.folds == nil:
+		if !f.solving.step() {
+			break
+		}
+		if f.o.SkipMetrics {
+			f.finish()
+			break
+		}
+		f.folds = newEvaluation(f)
+	case f.folds.step():
+		f.finish()
+	}
+	return f.result != nil
+}
+
+// pack puts the next rows into the matrix.
+func (f *Fitter) pack() {
+	for range blockRows {
+		if f.packed == len(f.rows) {
+			return
+		}
+		f.m.setEmbedding(f.packed, f.rows[f.packed].embedding)
+		f.packed++
+	}
+}
+
+// pose makes the tasks.
+func (f *Fitter) pose() {
+	if f.p.Exclusive {
+		cols, sum := f.p.softmaxColumns(f.rows, f.m.n, f.classes)
+		f.tasks = append(f.tasks, &task{columns: cols, softmax: true, ridge: f.ridge(sum)})
+	} else {
+		for _, c := range f.classes {
+			col, sum, _ := f.p.sigmoidColumn(f.rows, f.m.n, c)
+			f.tasks = append(f.tasks, &task{columns: []column{col}, ridge: f.ridge(sum)})
+		}
+	}
+	for _, t := range f.tasks {
+		t.begin(make([]float32, params(len(t.columns), f.m.d)), t.tolerance(tolerance))
+	}
+	f.solving = newBatch(f.m, f.tasks)
+}
+
+// ridge is the penalty of a task whose weights have been divided by sum.
+func (f *Fitter) ridge(sum float64) float32 { return float32(1 / float64(f.o.Strength*sum)) }
+
+func (t *task) tolerance(share float32) float32 { return max(share*t.ridge, smallest) }
+
+// head makes the head of solved tasks.
+func (f *Fitter) head(tasks []*task) *Head {
+	h := never(f.p)
+	if len(tasks) == 0 {
+		return h
+	}
+	if !f.p.Exclusive {
+		for i, t := range tasks {
+			if t != nil { // of a fold without a positive
+				h.set(f.classes[i], t, 0)
+			}
+		}
+		return h
+	}
+	outputs := f.classes
+	if f.p.Closed {
+		h.Weights, h.Bias = h.Weights[:len(h.Concepts)*predict.Dim], h.Bias[:len(h.Concepts)]
+	} else {
+		outputs = append(outputs[:len(outputs):len(outputs)], len(h.Concepts))
+	}
+	for j, o := range outputs {
+		h.set(o, tasks[0], j)
+	}
+	return h
+}
+
+// never is a head that calls nothing present.
+func never(p *Problem) *Head {
+	n := len(p.Concepts)
+	h := &Head{Concepts: append([]string(nil), p.Concepts...), Exclusive: p.Exclusive}
+	if p.Exclusive {
+		n++
+	}
+	h.Weights, h.Bias = make([]float32, n*predict.Dim), make([]float32, n)
+	for c := range p.Concepts {
+		h.Bias[c] = neverOutput
+	}
+	return h
+}
+
+// set copies output j of a solved task to output o.
+func (h *Head) set(o int, t *task, j int) {
+	d := predict.Dim
+	copy(h.row(o), t.solver.x[j*d:(j+1)*d])
+	h.Bias[o] = t.solver.x[len(t.columns)*d+j]
+}
+
+func (f *Fitter) finish() {
+	f.result = &Result{Head: f.head(f.tasks)}
+	for _, t := range f.tasks {
+		f.result.Rounds = max(f.result.Rounds, t.solver.rounds)
+	}
+	switch {
+	case f.o.SkipMetrics:
+	case f.folds == nil:
+		f.result.Metrics = unevaluated(f.p)
+	default:
+		f.result.Metrics = f.folds.metrics
+	}
+	*f = Fitter{result: f.result}
+}
+
+// Result returns the result once Step has said true, nil before.
+func (f *Fitter) Result() *Result { return f.result }
+
+// Progress is the share of the work that is done, 0 to 1; it never falls.
+func (f *Fitter) Progress() float64 {
+	if f.result != nil {
+		return 1
+	}
+	now := 0.05 * float64(f.packed) / float64(max(len(f.rows), 1))
+	if f.solving != nil {
+		now += 0.35 * f.solving.progress()
+	}
+	if f.folds != nil {
+		now += 0.6 * f.folds.progress()
+	}
+	f.reached = max(f.reached, now)
+	return f.reached
+}

@@ -1,0 +1,238 @@
+package train
+
+import (
+	"cmp"
+	"slices"
+)
+
+// How many parts the labelled examples are cut into: as many as the most frequent concept has
+// pictures, so that with up to ten each is judged by a head made of all the others, and fewer where
+// there are thousands.
+const (
+	maxFolds   = 10
+	manyRows   = 2000
+	manyFolds  = 5
+	hugeRows   = 20000
+	hugeFolds  = 3
+	leastFolds = 2
+)
+
+// evaluation cross-validates a fitted problem. Every fold's head is fitted from the final head's
+// weights on, which lie close by.
+type evaluation struct {
+	f       *Fitter
+	k       int
+	held    [][]int32 // of each fold, its rows, ascending
+	tasks   [][]*task // of each fold; nil where no positive is left
+	solving *batch
+	scored  int       // folds whose rows have values
+	values  []float32 // (rows, concepts) by a head that never saw the row
+	judged  int       // concepts whose figures are there
+	metrics *Metrics
+}
+
+func newEvaluation(f *Fitter) *evaluation {
+	e := &evaluation{f: f, metrics: unevaluated(f.p)}
+	if e.k = f.p.folds(f.rows); e.k < leastFolds {
+		return e
+	}
+	e.metrics.Folds = e.k
+	assign(f.p, f.rows, e.k)
+	e.held = make([][]int32, e.k)
+	for i := range f.rows {
+		if k := f.rows[i].fold; k >= 0 {
+			e.held[k] = append(e.held[k], int32(i))
+		}
+	}
+	var all []*task
+	for k := range e.k {
+		tasks := e.pose(k)
+		e.tasks = append(e.tasks, tasks)
+		for _, t := range tasks {
+			if t != nil {
+				all = append(all, t)
+			}
+		}
+	}
+	e.solving = newBatch(f.m, all)
+	e.values = make([]float32, len(f.rows)*len(f.p.Concepts))
+	return e
+}
+
+// pose makes the tasks of fold k beside those of the head.
+func (e *evaluation) pose(k int) []*task {
+	f := e.f
+	tasks := make([]*task, len(f.tasks))
+	for i, t := range f.tasks {
+		if !t.softmax && !e.positiveLeft(k, f.classes[i]) {
+			continue
+		}
+		tasks[i] = &task{columns: t.columns, softmax: t.softmax, ridge: t.ridge, without: e.held[k]}
+		tasks[i].begin(slices.Clone(t.solver.x), t.tolerance(foldTolerance))
+	}
+	return tasks
+}
+
+// positiveLeft reports whether concept c has a positive outside fold k.
+func (e *evaluation) positiveLeft(k, c int) bool {
+	for i := range e.f.rows {
+		if r := &e.f.rows[i]; r.kind != labelled {
+			break
+		} else if r.fold != k && r.labels[c] == True {
+			return true
+		}
+	}
+	return false
+}
+
+// folds is how many folds the rows are worth; under two there is nothing to judge by.
+func (p *Problem) folds(rows []row) int {
+	counts := make([]int, len(p.Concepts))
+	speaking := 0
+	for i := range rows {
+		r := &rows[i]
+		if r.kind != labelled && r.kind != other {
+			break
+		}
+		speaking++
+		if r.kind != labelled || (i > 0 && rows[i-1].kind == labelled && sameEmbedding(&rows[i-1], r)) {
+			continue
+		}
+		for c, l := range r.labels {
+			if l == True {
+				counts[c]++
+			}
+		}
+	}
+	most := maxFolds
+	switch {
+	case speaking > hugeRows:
+		most = hugeFolds
+	case speaking > manyRows:
+		most = manyFolds
+	}
+	return min(most, slices.Max(counts))
+}
+
+// assign gives every row that says something, and the background, a fold: the iterative
+// stratification of Sechidis et al. (2011), rarest concept first, so that each fold has its share of
+// every concept. Copies of one picture stay together.
+func assign(p *Problem, rows []row, k int) {
+	concepts := len(p.Concepts)
+	positives := make([]int, concepts)
+	for i := range rows {
+		if rows[i].kind != labelled {
+			break
+		}
+		for c, l := range rows[i].labels {
+			if l == True {
+				positives[c]++
+			}
+		}
+	}
+	rarest := make([]int, concepts)
+	for c := range rarest {
+		rarest[c] = c
+	}
+	slices.SortStableFunc(rarest, func(a, b int) int { return cmp.Compare(positives[a], positives[b]) })
+
+	d := dealer{rows: rows, counts: make([][]int, k), sizes: make([]int, k), of: map[uint64]int{}}
+	for f := range d.counts {
+		d.counts[f] = make([]int, concepts+1)
+	}
+	for _, c := range rarest {
+		for i := range rows {
+			if rows[i].kind != labelled {
+				break
+			}
+			if rows[i].fold < 0 && rows[i].labels[c] == True {
+				d.deal(i, c)
+			}
+		}
+	}
+	for i := range rows {
+		switch r := &rows[i]; {
+		case r.kind == background:
+			r.fold = (-1 - r.example) % k
+		case r.fold < 0 && r.kind != unlabelled:
+			d.deal(i, concepts)
+		}
+	}
+}
+
+// dealer deals rows to folds.
+type dealer struct {
+	rows   []row
+	counts [][]int // (folds, concepts + 1) positives so far; the last counts rows without one
+	sizes  []int   // (folds)
+	of     map[uint64]int
+}
+
+// deal puts row i into the fold with the fewest of concept c, or where its copy is.
+func (d *dealer) deal(i, c int) {
+	r := &d.rows[i]
+	to, known := d.of[r.hash]
+	if !known {
+		to = 0
+		for f := range d.counts {
+			if by := cmp.Or(cmp.Compare(d.counts[f][c], d.counts[to][c]), cmp.Compare(d.sizes[f], d.sizes[to])); by < 0 {
+				to = f
+			}
+		}
+		d.of[r.hash] = to
+	}
+	r.fold = to
+	d.sizes[to]++
+	if !r.positive {
+		d.counts[to][len(d.counts[to])-1]++
+		return
+	}
+	for c, l := range r.labels {
+		if l == True {
+			d.counts[to][c]++
+		}
+	}
+}
+
+// step does the next piece and reports whether the metrics are there.
+func (e *evaluation) step() (done bool) {
+	switch {
+	case e.k < leastFolds:
+		return true
+	case !e.solving.finished():
+		e.solving.step()
+	case e.scored < e.k:
+		e.score(e.scored)
+		e.scored++
+	case e.judged < len(e.f.p.Concepts):
+		e.metrics.Concepts[e.judged] = e.judge(e.judged)
+		e.judged++
+	default:
+		e.metrics.average()
+		e.confuse()
+		e.findWeakest()
+		return true
+	}
+	return false
+}
+
+func (e *evaluation) progress() float64 {
+	if e.k < leastFolds {
+		return 1
+	}
+	concepts := len(e.f.p.Concepts)
+	return 0.8*e.solving.progress() + 0.1*float64(e.scored)/float64(e.k) + 0.1*float64(e.judged)/float64(concepts)
+}
+
+// score fills in the values of fold k's rows.
+func (e *evaluation) score(k int) {
+	f := e.f
+	h := f.head(e.tasks[k])
+	concepts := len(f.p.Concepts)
+	for _, i := range e.held[k] {
+		h.Values(e.values[int(i)*concepts:int(i)*concepts:(int(i)+1)*concepts], f.rows[i].embedding)
+	}
+}
+
+// value is what a head that never saw row i says of concept c.
+func (e *evaluation) value(i, c int) float32 { return e.values[i*len(e.f.p.Concepts)+c] }

@@ -1,0 +1,59 @@
+package train
+
+import (
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/train/kernel"
+)
+
+const lanes = kernel.Lanes
+
+// blockRows is how many examples one step of an evaluation takes: both packings of them, 1 MB at
+// 256 dimensions, stay in a core's cache.
+const blockRows = 512
+
+// up rounds n up to a multiple of the lanes.
+func up(n int) int { return (n + lanes - 1) / lanes * lanes }
+
+// matrix holds examples in float32, packed twice: a step of the solver multiplies by it and by
+// its transpose, and both products run along 32 neighbouring numbers. Rows and dimensions beyond
+// the given ones are zeros.
+type matrix struct {
+	n, d      int       // both rounded up to a multiple of 32
+	byExample []float32 // (n/32, d, 32): panels of 32 examples, a line per dimension
+	byDim     []float32 // (d/32, n, 32): panels of 32 dimensions, a line per example
+}
+
+func newMatrix(n, d int) *matrix {
+	m := &matrix{n: up(n), d: up(d)}
+	m.byExample = make([]float32, m.n*m.d)
+	m.byDim = make([]float32, m.n*m.d)
+	return m
+}
+
+// set writes example i.
+func (m *matrix) set(i int, x []float32) {
+	panel := m.byExample[i/lanes*lanes*m.d+i%lanes:]
+	for k, v := range x {
+		panel[k*lanes] = v
+	}
+	for k := 0; k < len(x); k += lanes {
+		copy(m.byDim[(k/lanes*m.n+i)*lanes:], x[k:min(k+lanes, len(x))])
+	}
+}
+
+// setEmbedding writes the unit vector of e as example i.
+func (m *matrix) setEmbedding(i int, e *predict.Embedding) {
+	var x [predict.Dim]float32
+	m.set(i, e.Unit(x[:0]))
+}
+
+// examples is the panel of examples i … i+31, (d, 32).
+func (m *matrix) examples(i int) []float32 {
+	return m.byExample[i*m.d : (i+lanes)*m.d]
+}
+
+// dims is the panel of dimensions k … k+31 for the examples from … to−1, (to−from, 32).
+func (m *matrix) dims(k, from, to int) []float32 {
+	base := k * m.n
+	return m.byDim[base+from*lanes : base+to*lanes]
+}

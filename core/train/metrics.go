@@ -1,0 +1,278 @@
+package train
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Threshold is the value from which precision, recall and the confusion matrix count a concept as
+// present.
+const Threshold = 0.5
+
+// maxWeakest is how many examples Metrics.Weakest names.
+const maxWeakest = 20
+
+// Metrics is how well a version does on pictures it has not seen: stratified k-fold cross
+// validation of the same fit, with all judgements pooled. The picture of the parts:
+//
+//	labelled examples ─▶ k folds ─▶ for each: a head without it ─▶ values of its pictures ─▶ pool
+//
+// It depends on the content of the problem alone, not on the order of the examples.
+type Metrics struct {
+	Folds    int             `json:"folds"` // 0 when there is too little to judge by: no concept has two pictures
+	Concepts []ConceptMetric `json:"concepts"`
+	Macro    Figures         `json:"macro"` // plain means over the concepts that are Evaluated
+	// Confusion counts, for each concept in Concepts' order, the examples that show it (row) by what
+	// they are taken for (column). The last row is of examples that show none, the last column is "none".
+	Confusion [][]int    `json:"confusion"` // (concepts + 1, concepts + 1)
+	Weakest   []Weakness `json:"weakest"`   // the most wrong or least certain first, an example once
+}
+
+// Figures are shares between 0 and 1.
+type Figures struct {
+	ROCAUC    float64 `json:"roc_auc"`
+	Precision float64 `json:"precision"`
+	Recall    float64 `json:"recall"`
+	F1        float64 `json:"f1"`
+}
+
+// ConceptMetric is how well one concept is told.
+type ConceptMetric struct {
+	Figures
+	// Evaluated is false, and Figures are zeros, where a concept has not two different pictures, or nothing to
+	// tell them from.
+	Evaluated bool `json:"evaluated"`
+	Positives int  `json:"positives"`
+	Negatives int  `json:"negatives"`
+	// AgainstBackground says that no labelled example is a negative, so that Negatives and the
+	// figures count background pictures instead, together as much as the positives.
+	AgainstBackground bool `json:"against_background,omitempty"`
+	// Unrelated is the share of background pictures, held out likewise, that score over Threshold.
+	Unrelated float64 `json:"unrelated"`
+}
+
+// Weakness is a judgement to look at: a label that may be wrong, or a picture unlike the others.
+type Weakness struct {
+	Example int     `json:"example"` // index in Problem.Examples
+	Concept int     `json:"concept"` // index in Problem.Concepts
+	Label   int8    `json:"label"`   // True or False
+	Value   float32 `json:"value"`   // by a head that has not seen the example
+}
+
+// unevaluated is what there is to say without folds.
+func unevaluated(p *Problem) *Metrics {
+	n := len(p.Concepts)
+	m := &Metrics{Concepts: make([]ConceptMetric, n), Confusion: make([][]int, n+1)}
+	for i := range m.Confusion {
+		m.Confusion[i] = make([]int, n+1)
+	}
+	return m
+}
+
+// judgement is one value beside the truth.
+type judgement struct {
+	value    float32
+	positive bool
+}
+
+// judge makes the figures of concept c.
+func (e *evaluation) judge(c int) ConceptMetric {
+	var m ConceptMetric
+	var all, backs []judgement
+	different := 0
+	for i := range e.f.rows {
+		r := &e.f.rows[i]
+		if r.fold < 0 {
+			continue
+		}
+		j := judgement{value: e.value(i, c)}
+		if r.kind == background {
+			backs = append(backs, j)
+			if j.value >= Threshold {
+				m.Unrelated++
+			}
+			continue
+		}
+		switch e.f.p.label(r, c) {
+		case True:
+			j.positive = true
+			m.Positives++
+			if i == 0 || !sameEmbedding(&e.f.rows[i-1], r) {
+				different++
+			}
+		case False:
+			m.Negatives++
+		default:
+			continue
+		}
+		all = append(all, j)
+	}
+	if len(backs) > 0 {
+		m.Unrelated /= float64(len(backs))
+	}
+	weight := 1.0 // of a negative
+	if m.Negatives == 0 && len(backs) > 0 {
+		m.Negatives, m.AgainstBackground = len(backs), true
+		all = append(all, backs...)
+		weight = float64(m.Positives) / float64(m.Negatives)
+	}
+	if different < 2 || m.Negatives == 0 {
+		return m
+	}
+	m.Evaluated = true
+	m.ROCAUC = area(all)
+	m.Precision, m.Recall = precisionRecall(all, weight)
+	if s := m.Precision + m.Recall; s > 0 {
+		m.F1 = 2 * m.Precision * m.Recall / s
+	}
+	return m
+}
+
+// area is the share of pairs of a positive and a negative in which the positive has the larger
+// value, equal values counting half. It sorts all.
+func area(all []judgement) float64 {
+	slices.SortFunc(all, func(a, b judgement) int { return cmp.Compare(a.value, b.value) })
+	var below, pairs2, positives, negatives int // pairs2: twice the pairs won
+	for i := 0; i < len(all); {
+		var pos, neg int
+		j := i
+		for ; j < len(all) && all[j].value == all[i].value; j++ {
+			if all[j].positive {
+				pos++
+			} else {
+				neg++
+			}
+		}
+		pairs2 += pos * (2*below + neg)
+		below += neg
+		positives, negatives = positives+pos, negatives+neg
+		i = j
+	}
+	return float64(pairs2) / 2 / float64(positives) / float64(negatives)
+}
+
+func precisionRecall(all []judgement, weight float64) (precision, recall float64) {
+	var found, missed, wrong int
+	for _, j := range all {
+		switch present := j.value >= Threshold; {
+		case present && j.positive:
+			found++
+		case present:
+			wrong++
+		case j.positive:
+			missed++
+		}
+	}
+	if found > 0 {
+		precision = float64(found) / (float64(found) + float64(weight*float64(wrong)))
+	}
+	return precision, float64(found) / float64(found+missed)
+}
+
+// average fills Macro.
+func (m *Metrics) average() {
+	n := 0.0
+	for i := range m.Concepts {
+		c := &m.Concepts[i]
+		if !c.Evaluated {
+			continue
+		}
+		n++
+		m.Macro.ROCAUC += c.ROCAUC
+		m.Macro.Precision += c.Precision
+		m.Macro.Recall += c.Recall
+		m.Macro.F1 += c.F1
+	}
+	if n == 0 {
+		return
+	}
+	m.Macro.ROCAUC /= n
+	m.Macro.Precision /= n
+	m.Macro.Recall /= n
+	m.Macro.F1 /= n
+}
+
+// confuse fills Confusion.
+func (e *evaluation) confuse() {
+	none := len(e.f.p.Concepts)
+	for i := range e.f.rows {
+		r := &e.f.rows[i]
+		if r.fold < 0 || r.kind == background {
+			continue
+		}
+		taken := e.takenFor(i)
+		if !r.positive {
+			e.metrics.Confusion[none][taken]++
+			continue
+		}
+		for c, l := range r.labels {
+			switch {
+			case l != True:
+			case e.f.p.Exclusive || taken == none:
+				e.metrics.Confusion[c][taken]++
+			case e.value(i, c) >= Threshold:
+				e.metrics.Confusion[c][c]++
+			case r.labels[taken] == True:
+				e.metrics.Confusion[c][none]++ // taken for another that it shows as well
+			default:
+				e.metrics.Confusion[c][taken]++
+			}
+		}
+	}
+}
+
+// takenFor is the concept that row i is taken for, or the number of concepts for none.
+func (e *evaluation) takenFor(i int) int {
+	concepts := len(e.f.p.Concepts)
+	values := e.values[i*concepts : (i+1)*concepts]
+	best, rest := 0, 1.0
+	for c, v := range values {
+		rest -= float64(v)
+		if v > values[best] {
+			best = c
+		}
+	}
+	switch {
+	case !e.f.p.Exclusive && values[best] < Threshold:
+		return concepts
+	case e.f.p.Exclusive && !e.f.p.Closed && rest > float64(values[best]):
+		return concepts
+	}
+	return best
+}
+
+// findWeakest fills Weakest.
+func (e *evaluation) findWeakest() {
+	var all []Weakness
+	for i := range e.f.rows {
+		r := &e.f.rows[i]
+		if r.fold < 0 || r.kind == background {
+			continue
+		}
+		worst := Weakness{Example: r.example, Concept: -1}
+		for c := range e.f.p.Concepts {
+			l := e.f.p.label(r, c)
+			if l == Unknown {
+				continue
+			}
+			w := Weakness{Example: r.example, Concept: c, Label: l, Value: e.value(i, c)}
+			if worst.Concept < 0 || w.wrong() > worst.wrong() {
+				worst = w
+			}
+		}
+		if worst.Concept >= 0 {
+			all = append(all, worst)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Weakness) int { return cmp.Compare(b.wrong(), a.wrong()) })
+	e.metrics.Weakest = slices.Clone(all[:min(maxWeakest, len(all))])
+}
+
+// wrong is how far the value is from the label, 0 to 1.
+func (w Weakness) wrong() float64 {
+	if w.Label == True {
+		return 1 - float64(w.Value)
+	}
+	return math.Abs(float64(w.Value))
+}

@@ -1,0 +1,123 @@
+// Package train fits heads: the small trained layer of a model version, on the unit embedding.
+//
+//	examples, labels ─▶ weights, targets ─▶ L-BFGS on our kernels ─▶ Head ─▶ values
+//	background ───────▶                  └▶ k folds beside it ─────▶ Metrics
+//
+// A head is logistic regression with an L2 penalty: one output a concept through the sigmoid, or
+// all concepts through one softmax when they exclude each other. It has the structure,
+// parameters and serialised form of a spago model ([Model]). spago does not compute it: its kernels
+// differ between targets and take one example at a time. Here the whole set goes through a matrix product
+// per step, and a head has the same bits on every host; a test trains the same head with spago.
+//
+// Nothing here reads a clock, a random source or a file, and nothing runs by itself: a host
+// drives a [Fitter] in steps of a few milliseconds, or calls [Fit].
+package train
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/predict"
+)
+
+var (
+	// ErrNoExamples is returned when there are labels, but none on an example with an embedding.
+	ErrNoExamples = errors.New("no example to learn from")
+	// ErrNoPositives is returned when concepts of the model are labelled, but none true.
+	ErrNoPositives = errors.New("no positive example")
+	// ErrSingleClass is returned when concepts exclude each other and fewer than two of them have
+	// a positive example.
+	ErrSingleClass = errors.New("exclusive concepts with a single class")
+	// ErrProblem is returned for a problem that contradicts itself.
+	ErrProblem = errors.New("malformed training problem")
+	// ErrExpired is returned by Fit when Options.Expired says so.
+	ErrExpired = errors.New("training stopped before its end")
+)
+
+// Labels of an example for one concept.
+const (
+	False   int8 = -1
+	Unknown int8 = 0
+	True    int8 = 1
+)
+
+// Example is a picture to learn from.
+type Example struct {
+	Embedding *predict.Embedding // nil for a picture that is not analysed: its labels count, it teaches nothing
+	// Labels holds True, False or Unknown for each of Problem.Concepts; nil stands for all Unknown.
+	Labels []int8
+	// Other says that the example is labelled true with a concept that is not one of the model's.
+	Other bool
+}
+
+// Problem is what a head is fitted to. Fitting borrows it until its end and changes nothing.
+//
+// An explicit True is a positive of its concept and an explicit False a negative, always. Further
+// negatives of a concept, where it is Unknown, are:
+//
+//   - examples that are True for another concept of the model;
+//   - unless Closed, examples labelled with Other concepts alone; the remaining examples, which
+//     carry no True at all, at a low weight; and Background with a tenth of the positives' weight.
+//
+// The result does not depend on the order of Examples.
+type Problem struct {
+	Concepts   []string
+	Examples   []Example
+	Exclusive  bool                // one softmax over the concepts instead of a sigmoid each
+	Closed     bool                // every picture shows one of the concepts
+	Background []predict.Embedding // of varied pictures; not looked at when Closed
+}
+
+// Options are how to fit. The zero value is what versions are made with.
+type Options struct {
+	// Strength is how far the data may pull the weights: the penalty is |W|²/(2·Strength) against a
+	// weight of 1 for each positive example (scikit-learn's C). 0 means 1000.
+	Strength float64
+	// SkipMetrics leaves out the evaluation.
+	SkipMetrics bool
+	// Expired, where it is set, is asked between steps; Fit returns ErrExpired once it says true.
+	Expired func() bool
+}
+
+// Result is a fitted head and how well it does.
+type Result struct {
+	Head    *Head
+	Metrics *Metrics // nil with SkipMetrics
+	Rounds  int      // evaluations of the slowest concept until its minimum was reached
+}
+
+// Fit runs a [Fitter] to its end. It returns the errors of [NewFitter], or ErrExpired.
+func Fit(p *Problem, o Options) (*Result, error) {
+	f, err := NewFitter(p, o)
+	if err != nil {
+		return nil, err
+	}
+	for !f.Step() {
+		if o.Expired != nil && o.Expired() {
+			return nil, ErrExpired
+		}
+	}
+	return f.Result(), nil
+}
+
+// check returns ErrProblem for what cannot be.
+func (p *Problem) check() error {
+	if len(p.Concepts) == 0 {
+		return fmt.Errorf("no concept: %w", ErrProblem)
+	}
+	if len(p.Concepts) > MaxConcepts {
+		return fmt.Errorf("%d concepts, at most %d: %w", len(p.Concepts), MaxConcepts, ErrProblem)
+	}
+	for i := range p.Examples {
+		e := &p.Examples[i]
+		if e.Labels != nil && len(e.Labels) != len(p.Concepts) {
+			return fmt.Errorf("example %d: %w", i, ErrProblem)
+		}
+		for _, l := range e.Labels {
+			if l < False || l > True {
+				return fmt.Errorf("example %d has label %d: %w", i, l, ErrProblem)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package train
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/predict"
+)
+
+// world draws embeddings: each concept has a direction of its own, and a picture lies somewhere
+// around it. It uses no function of package math that hosts compute differently.
+type world struct {
+	rng     *rand.Rand
+	centres [][]float32
+	noise   float32
+}
+
+func newWorld(seed uint64, concepts int, noise float32) *world {
+	w := &world{rng: rand.New(rand.NewPCG(seed, 1)), noise: noise}
+	for range concepts {
+		w.centres = append(w.centres, w.direction())
+	}
+	return w
+}
+
+// direction is a vector of about unit length.
+func (w *world) direction() []float32 {
+	v := make([]float32, predict.Dim)
+	for i := range v {
+		s := 0.0
+		for range 4 { // roughly normal, variance 1/3·4
+			s += 2*w.rng.Float64() - 1
+		}
+		v[i] = float32(s * 0.054126588) // so that the squares sum to about 1
+	}
+	return v
+}
+
+// picture is one of concept c, or of nothing known when c is negative.
+func (w *world) picture(c int) *predict.Embedding {
+	v := w.direction()
+	if c >= 0 {
+		for i := range v {
+			v[i] = float32(v[i]*w.noise) + w.centres[c][i]
+		}
+	}
+	e, err := predict.NewEmbedding(v)
+	if err != nil {
+		panic(err)
+	}
+	return &e
+}
+
+func (w *world) background(n int) []predict.Embedding {
+	out := make([]predict.Embedding, n)
+	for i := range out {
+		out[i] = *w.picture(-1)
+	}
+	return out
+}
+
+// problem has n true examples of each of the concepts.
+func (w *world) problem(n int, concepts ...string) *Problem {
+	p := &Problem{Concepts: concepts}
+	for c := range concepts {
+		for range n {
+			l := make([]int8, len(concepts))
+			l[c] = True
+			p.Examples = append(p.Examples, Example{Embedding: w.picture(c), Labels: l})
+		}
+	}
+	return p
+}
+
+func fit(t testing.TB, p *Problem, o Options) *Result {
+	t.Helper()
+	r, err := Fit(p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Ten pictures of each of two concepts: at most 5 % of unrelated pictures score over a half on
+// either, and at least 90 % of their own others do.
+func TestTenPicturesSuffice(t *testing.T) {
+	for _, exclusive := range []bool{false, true} {
+		w := newWorld(1, 2, 1.1)
+		p := w.problem(10, "ramen", "soba")
+		p.Exclusive, p.Background = exclusive, w.background(1024)
+		h := fit(t, p, Options{SkipMetrics: true}).Head
+		const n = 500
+		own, unrelated := 0, 0
+		for i := range n {
+			if h.Values(nil, w.picture(i%2))[i%2] > 0.5 {
+				own++
+			}
+			if v := h.Values(nil, w.picture(-1)); max(v[0], v[1]) > 0.5 {
+				unrelated++
+			}
+		}
+		t.Logf("exclusive %v: own %d of %d, unrelated %d", exclusive, own, n, unrelated)
+		if own < n*90/100 || unrelated > n*5/100 {
+			t.Errorf("exclusive %v: own %d of %d, want 90 %%; unrelated %d, want at most 5 %%", exclusive, own, n, unrelated)
+		}
+	}
+}
+
+func TestLabelsThatMakeNoHead(t *testing.T) {
+	w := newWorld(2, 2, 1)
+	e := w.picture(0)
+	tests := []struct {
+		name string
+		p    Problem
+		want error
+	}{
+		{"labels but none true", Problem{Concepts: []string{"a"}, Examples: []Example{{Embedding: e, Labels: []int8{False}}}}, ErrNoPositives},
+		{"labels but no embedding", Problem{Concepts: []string{"a"}, Examples: []Example{{Labels: []int8{True}}, {Embedding: e}}}, ErrNoExamples},
+		{"a zero embedding", Problem{Concepts: []string{"a"}, Examples: []Example{{Embedding: new(predict.Embedding), Labels: []int8{True}}}}, ErrNoExamples},
+		{
+			"one class", Problem{
+				Concepts: []string{"a", "b"}, Exclusive: true,
+				Examples: []Example{{Embedding: e, Labels: []int8{True, Unknown}}, {Embedding: e, Labels: []int8{True, False}}},
+			}, ErrSingleClass,
+		},
+		{"no concept", Problem{}, ErrProblem},
+		{"labels of another length", Problem{Concepts: []string{"a"}, Examples: []Example{{Embedding: e, Labels: []int8{True, True}}}}, ErrProblem},
+		{"a label that is none", Problem{Concepts: []string{"a"}, Examples: []Example{{Embedding: e, Labels: []int8{2}}}}, ErrProblem},
+		{"too many concepts", Problem{Concepts: make([]string, MaxConcepts+1)}, ErrProblem},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := Fit(&tt.p, Options{}); !errors.Is(err, tt.want) {
+				t.Errorf("Fit = %v, want %v", err, tt.want)
+			}
+		})
+	}
+}
+
+// Without a label for any of the model's concepts a version is made that calls nothing present.
+func TestNoLabelsCallNothingPresent(t *testing.T) {
+	w := newWorld(3, 2, 1)
+	for _, p := range []*Problem{
+		{Concepts: []string{"a", "b"}},
+		{Concepts: []string{"a", "b"}, Exclusive: true},
+		{Concepts: []string{"a"}, Exclusive: true, Closed: true},
+		{Concepts: []string{"a"}, Examples: []Example{{Embedding: w.picture(0), Other: true}, {Labels: []int8{0}}}, Background: w.background(3)},
+	} {
+		r := fit(t, p, Options{})
+		for _, v := range r.Head.Values(nil, w.picture(1)) {
+			if v > 1e-6 {
+				t.Errorf("%+v: value %v, want none", p.Concepts, v)
+			}
+		}
+		if m := r.Metrics; m == nil || m.Folds != 0 || len(m.Confusion) != len(p.Concepts)+1 {
+			t.Errorf("metrics %+v, want some without folds", m)
+		}
+	}
+}
