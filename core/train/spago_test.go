@@ -1,0 +1,178 @@
+package train
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nlpodyssey/spago/ag"
+	"github.com/nlpodyssey/spago/mat"
+	"github.com/nlpodyssey/spago/nn"
+	"github.com/nlpodyssey/spago/nn/activation"
+	"github.com/nlpodyssey/spago/nn/linear"
+	"github.com/nlpodyssey/spago/optimizers"
+	"github.com/nlpodyssey/spago/optimizers/adam"
+
+	"github.com/sightline-dev/sightline/core/predict"
+)
+
+func tensor(e *predict.Embedding) mat.Tensor {
+	return mat.NewDense[float32](mat.WithShape(predict.Dim), mat.WithBacking(e.Unit(nil)))
+}
+
+// A head goes through spago's own serialised form and back bit by bit, and spago's own forward
+// pass gives its values.
+func TestHeadIsASpagoModel(t *testing.T) {
+	w := newWorld(21, 3, 1)
+	for _, h := range heads(t) {
+		var file bytes.Buffer
+		if err := nn.Dump(h.Spago(), &file); err != nil {
+			t.Fatal(err)
+		}
+		m, err := nn.Load[*Model](&file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		back, err := FromSpago(m, h.Concepts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(h, back); d != "" {
+			t.Errorf("another head comes back from spago:\n%s", d)
+		}
+		for c := -1; c < 3; c++ {
+			e := w.picture(c)
+			theirs := m.Forward(tensor(e))[0].Value().Data().F32()
+			for i, v := range h.Values(nil, e) {
+				if math.Abs(float64(v-theirs[i])) > 1e-5 {
+					t.Errorf("value %d is %v, spago says %v", i, v, theirs[i])
+				}
+			}
+		}
+	}
+}
+
+func TestOtherSpagoModelsAreNoHeads(t *testing.T) {
+	model := func(a activation.Activation, in, out int) *Model {
+		return &Model{Linear: linear.New[float32](in, out), Activation: activation.New(a)}
+	}
+	infinite := model(activation.Sigmoid, predict.Dim, 1)
+	infinite.Linear.B.ReplaceValue(mat.NewDense[float32](mat.WithShape(1), mat.WithBacking([]float32{float32(math.Inf(1))})))
+	for name, m := range map[string]*Model{
+		"activation":   model(activation.ReLU, predict.Dim, 1),
+		"dimensions":   model(activation.Sigmoid, 8, 1),
+		"outputs":      model(activation.Sigmoid, predict.Dim, 2),
+		"more outputs": model(activation.Softmax, predict.Dim, 3),
+		"a parameter":  infinite,
+	} {
+		if _, err := FromSpago(m, []string{"a"}); !errors.Is(err, ErrHead) {
+			t.Errorf("%s: %v, want ErrHead", name, err)
+		}
+	}
+}
+
+// spago's own gradients and its Adam lead to the same predictions, within a hundredth: the
+// same convex problem has one minimum. It takes some hundred times our time, which is why versions
+// are not made this way.
+func TestSpagoTrainsTheSameHead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("spago takes one example at a time")
+	}
+	for _, exclusive := range []bool{false, true} {
+		w := newWorld(22, 2, 1)
+		p := w.problem(6, "a", "b")
+		p.Exclusive, p.Background = exclusive, w.background(24)
+		p.Examples = append(p.Examples, Example{Embedding: w.picture(0), Labels: []int8{False, Unknown}}, Example{Embedding: w.picture(-1), Other: true})
+		o := Options{SkipMetrics: true, Strength: 3}
+		ours := fit(t, p, o).Head
+		theirs := trainWithSpago(t, p, o)
+		worst := 0.0
+		for i := range 60 {
+			e := w.picture(i%3 - 1)
+			a, b := ours.Values(nil, e), theirs.Values(nil, e)
+			for c := range a {
+				worst = max(worst, math.Abs(float64(a[c]-b[c])))
+			}
+		}
+		t.Logf("exclusive %v: values differ by at most %.4f", exclusive, worst)
+		if worst > 0.01 {
+			t.Errorf("exclusive %v: values differ by %.4f, want at most 0.01", exclusive, worst)
+		}
+	}
+}
+
+// trainWithSpago minimises the objective of p with spago alone.
+func trainWithSpago(t *testing.T, p *Problem, o Options) *Head {
+	t.Helper()
+	f, err := NewFitter(p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for f.tasks == nil {
+		f.Step()
+	}
+	outputs := 0
+	for _, task := range f.tasks {
+		outputs += len(task.columns)
+	}
+	m := &Model{Linear: linear.New[float64](predict.Dim, outputs), Activation: activation.New(activation.Sigmoid)}
+	if p.Exclusive {
+		m.Activation = activation.New(activation.Softmax)
+	}
+	xs := make([]mat.Tensor, len(f.rows))
+	for i, r := range f.rows {
+		x := make([]float64, predict.Dim)
+		for k, v := range r.embedding.Unit(nil) {
+			x[k] = float64(v)
+		}
+		xs[i] = mat.NewDense[float64](mat.WithShape(predict.Dim), mat.WithBacking(x))
+	}
+	config := adam.NewDefaultConfig()
+	config.StepSize = 0.05
+	strategy := adam.New(config)
+	optimizer := optimizers.New(nn.Parameters(m), strategy)
+	for epoch := range 400 {
+		if epoch%100 == 99 {
+			strategy.StepSize /= 4
+		}
+		ag.Backward(spagoLoss(f, m, xs))
+		if err := optimizer.Optimize(); err != nil {
+			t.Fatal(err)
+		}
+		strategy.IncExample()
+	}
+	h, err := FromSpago(m, p.Concepts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// spagoLoss is the objective of all tasks together, as a graph of spago's.
+func spagoLoss(f *Fitter, m *Model, xs []mat.Tensor) mat.Tensor {
+	var columns []column
+	for _, t := range f.tasks {
+		columns = append(columns, t.columns...)
+	}
+	weighted := func(y mat.Tensor, weight func(c column) float32) mat.Tensor {
+		w := make([]float64, len(columns))
+		for o, c := range columns {
+			w[o] = -float64(weight(c))
+		}
+		return ag.Dot(ag.Log(y), mat.NewDense[float64](mat.WithShape(y.Shape()...), mat.WithBacking(w)))
+	}
+	var terms []mat.Tensor
+	for i, y := range m.Forward(xs...) {
+		terms = append(terms, weighted(y, func(c column) float32 { return c.w[i] * c.y[i] }))
+		if !f.p.Exclusive {
+			terms = append(terms, weighted(ag.ReverseSubOne(y), func(c column) float32 { return c.w[i] * (1 - c.y[i]) }))
+		}
+	}
+	ridge := f.tasks[0].ridge // all have the same number of positives here, and so the same
+	penalty := func(p *nn.Param, share float64) mat.Tensor {
+		return ag.ProdScalar(ag.Dot(p, p), mat.Scalar(share/2*float64(ridge)))
+	}
+	return ag.Sum(append(terms, penalty(m.Linear.W, 1), penalty(m.Linear.B, biasRidge))...)
+}
