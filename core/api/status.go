@@ -108,12 +108,6 @@ var statuses = []status{
 	{jpg.ErrExpired, 400, 30300, "Input image decoding failed"},
 	{blob.ErrTooLarge, 400, 30105, "Input image too large"},
 
-	// These stand in a model version.
-	{train.ErrNoExamples, 400, 21110, "Model training had no data."},
-	{train.ErrNoPositives, 400, 21111, "Model training had no positive examples."},
-	{train.ErrSingleClass, 400, 21112, "Model training had a single class of exclusive concepts."},
-	{train.ErrExpired, 400, 21113, "Model training took too long."},
-
 	statusInternal,
 	{ErrOptions, 500, 99009, "Internal error"},
 	{blob.ErrNotFound, 500, 99009, "Internal error"},
@@ -136,6 +130,11 @@ var statuses = []status{
 	{onnx.ErrCycle, 500, 99009, "Internal error"},
 	{onnx.ErrOperator, 500, 99009, "Internal error"},
 	{onnx.ErrShape, 500, 99009, "Internal error"},
+	// What stops a training stands in its model version, by package training's codes.
+	{train.ErrNoExamples, 500, 99009, "Internal error"},
+	{train.ErrNoPositives, 500, 99009, "Internal error"},
+	{train.ErrSingleClass, 500, 99009, "Internal error"},
+	{train.ErrExpired, 500, 99009, "Internal error"},
 	{train.ErrHead, 500, 99009, "Internal error"},
 	{train.ErrProblem, 500, 99009, "Internal error"},
 }
