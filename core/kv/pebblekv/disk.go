@@ -11,12 +11,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// disk is the file system as Pebble is to see it. Once the store serves, an error on a log
-// file or a folder stops the store and is not told to Pebble, which would panic in the
-// midst of its locks; from then on those files are written no more. Tables are not begun
-// while there is no space for them.
+// disk is the file system as Pebble is to see it. Once the store serves, an error on a log, a
+// manifest or a folder stops the store, and is not told to Pebble, which would panic in the
+// midst of its locks; from then on nothing changes that a start would rely on: what follows
+// a lost write must be lost as well. Tables are not begun while there is no space for them.
 type disk struct {
 	vfs.FS
+	dir     string // the store's: what goes to another folder is a checkpoint, which may fail alone
 	health  *health
 	serving atomic.Bool
 }
@@ -28,7 +29,10 @@ func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, er
 			return nil, err
 		}
 	}
-	if !isLog(name) {
+	if !d.isLog(name) {
+		if err := d.health.failure(); err != nil {
+			return nil, err
+		}
 		return d.FS.Create(name, category)
 	}
 	return d.logFile(func() (vfs.File, error) { return d.FS.Create(name, category) })
@@ -42,8 +46,8 @@ func (d *disk) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCate
 // OpenDir implements [vfs.FS].
 func (d *disk) OpenDir(name string) (vfs.File, error) {
 	f, err := d.FS.OpenDir(name)
-	if err != nil {
-		return nil, err
+	if err != nil || name != d.dir {
+		return f, err
 	}
 	return &logFile{File: f, disk: d}, nil
 }
@@ -51,7 +55,38 @@ func (d *disk) OpenDir(name string) (vfs.File, error) {
 // Unwrap implements [vfs.FS].
 func (d *disk) Unwrap() vfs.FS { return d.FS }
 
-func isLog(name string) bool { return strings.HasSuffix(name, ".log") }
+// Remove implements [vfs.FS].
+func (d *disk) Remove(name string) error {
+	return d.change(func() error { return d.FS.Remove(name) })
+}
+
+// RemoveAll implements [vfs.FS].
+func (d *disk) RemoveAll(name string) error {
+	return d.change(func() error { return d.FS.RemoveAll(name) })
+}
+
+// Rename implements [vfs.FS].
+func (d *disk) Rename(oldname, newname string) error {
+	return d.change(func() error { return d.FS.Rename(oldname, newname) })
+}
+
+// Link implements [vfs.FS].
+func (d *disk) Link(oldname, newname string) error {
+	return d.change(func() error { return d.FS.Link(oldname, newname) })
+}
+
+// change runs op unless the store has failed.
+func (d *disk) change(op func() error) error {
+	if err := d.health.failure(); err != nil {
+		return err
+	}
+	return op()
+}
+
+func (d *disk) isLog(name string) bool {
+	base := d.PathBase(name)
+	return (strings.HasSuffix(base, ".log") || strings.HasPrefix(base, "MANIFEST-")) && name == d.PathJoin(d.dir, base)
+}
 
 // logFile opens one, or a file that holds nothing once the store has failed.
 func (d *disk) logFile(open func() (vfs.File, error)) (vfs.File, error) {
@@ -82,7 +117,7 @@ func (d *disk) do(op func() error) error {
 	return err
 }
 
-// logFile is a log, or a folder, on whose durability every acknowledgement rests.
+// logFile is a log, a manifest, or a folder, on whose durability every acknowledgement rests.
 type logFile struct {
 	vfs.File
 	disk *disk

@@ -20,9 +20,9 @@
 //   - Full disks. Room asks for no more data below a watermark; where the disk fills up all
 //     the same, a ballast file is given up so that logs and flushes get through; and flushes
 //     that fail nevertheless wait for space in place of spinning.
-//   - The seal: at a clean stop, and in each checkpoint, the marker lists every file with its
-//     length and, but for tables, whose blocks carry their own, a checksum. Opening compares. Pebble itself
-//     takes a damaged manifest for a short one and opens an older, smaller store.
+//   - The seal: at a clean stop, and in each checkpoint, the marker lists logs, manifest and
+//     settings with their checksums, and opening compares. Pebble itself takes a damaged
+//     manifest for a short one and opens an older, smaller store.
 //   - A marker, so that no other folder is taken for a store of ours, nor a store of a newer
 //     version for one that this version can read.
 //

@@ -23,9 +23,11 @@ import (
 //	sightline store              what this is
 //	format 1                     of the store: our keys' container, not Pebble's format
 //	state sealed                 creating, open or sealed
-//	file 000004.log 52 1b2c3d4f  one line for each file, when sealed: name, bytes, CRC-32C
-//	file 000009.sst 8192 -       … of a table only the length, since its blocks carry checksums
+//	file 000004.log 52 1b2c3d4f  when sealed, one line for each file: name, bytes, CRC-32C
 //	sum 9f8e7d6c                 CRC-32C of the lines above
+//
+// Tables are not listed: the manifest, which is, knows their number and length, which Pebble
+// compares at open, and their blocks carry checksums, which it compares at each read.
 const (
 	markerName  = "SIGHTLINE"
 	markerTemp  = "SIGHTLINE.tmp"
@@ -49,7 +51,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type sealedFile struct {
 	name  string
 	bytes int64
-	sum   string // eight hex digits, or "-"
+	sum   uint32 // CRC-32C
 }
 
 // writeMarker replaces the marker; it is durable when writeMarker returns.
@@ -57,7 +59,7 @@ func writeMarker(fsys vfs.FS, dir, state string, files []sealedFile) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%sformat %d\nstate %s\n", markerMagic, markerFormat, state)
 	for _, f := range files {
-		fmt.Fprintf(&b, "file %s %d %s\n", f.name, f.bytes, f.sum)
+		fmt.Fprintf(&b, "file %s %d %08x\n", f.name, f.bytes, f.sum)
 	}
 	fmt.Fprintf(&b, "sum %08x\n", crc32.Checksum(b.Bytes(), castagnoli))
 	temp := fsys.PathJoin(dir, markerTemp)
@@ -126,11 +128,11 @@ func parseMarker(data []byte) (state string, files []sealedFile, err error) {
 			state = line[len("state "):]
 			fmt.Fprintf(&again, "state %s\n", state)
 		case strings.HasPrefix(line, "file "):
-			if _, err := fmt.Sscanf(line, "file %s %d %s", &f.name, &f.bytes, &f.sum); err != nil {
+			if _, err := fmt.Sscanf(line, "file %s %d %x", &f.name, &f.bytes, &f.sum); err != nil {
 				return "", nil, fmt.Errorf("%w: marker: %w", kv.ErrCorrupt, err)
 			}
 			files = append(files, f)
-			fmt.Fprintf(&again, "file %s %d %s\n", f.name, f.bytes, f.sum)
+			fmt.Fprintf(&again, "file %s %d %08x\n", f.name, f.bytes, f.sum)
 		}
 	}
 	fmt.Fprintf(&again, "sum %08x\n", crc32.Checksum(again.Bytes(), castagnoli))
@@ -143,15 +145,15 @@ func parseMarker(data []byte) (state string, files []sealedFile, err error) {
 
 // seal writes the marker of a store at rest.
 func seal(fsys vfs.FS, dir string) error {
-	files, err := sum(fsys, dir)
+	files, err := sumAll(fsys, dir, vfs.File.Sync)
 	if err != nil {
 		return err
 	}
 	return writeMarker(fsys, dir, stateSealed, files)
 }
 
-// sum describes the files of a store at rest, by name.
-func sum(fsys vfs.FS, dir string) ([]sealedFile, error) {
+// sumAll describes the files of a store at rest that a seal lists, by name, and visits each.
+func sumAll(fsys vfs.FS, dir string, visit func(vfs.File) error) ([]sealedFile, error) {
 	names, err := fsys.List(dir)
 	if err != nil {
 		return nil, err
@@ -159,46 +161,48 @@ func sum(fsys vfs.FS, dir string) ([]sealedFile, error) {
 	slices.Sort(names)
 	var files []sealedFile
 	for _, name := range names {
-		if ours(name) || strings.Contains(name, " ") {
+		if !sealed(name) {
 			continue
 		}
-		path := fsys.PathJoin(dir, name)
-		info, err := fsys.Stat(path)
+		f, err := sumFile(fsys, fsys.PathJoin(dir, name), visit)
 		if err != nil {
 			return nil, err
 		}
-		if info.IsDir() {
-			continue
-		}
-		f := sealedFile{name: name, bytes: info.Size(), sum: "-"}
-		if !strings.HasSuffix(name, ".sst") {
-			if f.sum, err = sumFile(fsys, path); err != nil {
-				return nil, err
-			}
-		}
+		f.name = name
 		files = append(files, f)
 	}
 	return files, nil
 }
 
-func sumFile(fsys vfs.FS, path string) (string, error) {
+func sumFile(fsys vfs.FS, path string, visit func(vfs.File) error) (s sealedFile, err error) {
 	f, err := fsys.Open(path, vfs.SequentialReadsOption)
 	if err != nil {
-		return "", err
+		return s, err
 	}
 	h := crc32.New(castagnoli)
-	_, err = io.Copy(h, f)
-	return fmt.Sprintf("%08x", h.Sum32()), errors.Join(err, f.Close())
+	s.bytes, err = io.Copy(h, f)
+	s.sum = h.Sum32()
+	return s, errors.Join(err, visit(f), f.Close())
 }
 
-// ours reports whether the name is of no file that a seal lists.
+// sealed reports whether a seal lists a file of that name.
+func sealed(name string) bool {
+	for _, prefix := range []string{"MANIFEST-", "OPTIONS-", "marker."} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return strings.HasSuffix(name, ".log")
+}
+
+// ours reports whether the name is of a file that a store may leave before its marker is there.
 func ours(name string) bool {
 	return slices.Contains([]string{markerName, markerTemp, ballastName, lockName}, name)
 }
 
 // checkSeal compares the files with those that the seal lists. Others do no harm.
 func checkSeal(fsys vfs.FS, dir string, want []sealedFile) error {
-	got, err := sum(fsys, dir)
+	got, err := sumAll(fsys, dir, func(vfs.File) error { return nil })
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func Open(dir string, o Options) (_ *Store, err error) {
 	o.setDefaults()
 	s := &Store{dir: dir, options: o, health: newHealth(&o), snapshots: map[*snapshot]struct{}{}}
 	s.idle.L = &s.mu
-	s.disk = &disk{health: s.health, FS: vfs.OnDiskFull(o.FS, func() {
+	s.disk = &disk{dir: dir, health: s.health, FS: vfs.OnDiskFull(o.FS, func() {
 		s.releaseBallast()
 		s.health.diskFull()
 	})}
@@ -109,7 +109,7 @@ func (s *Store) open() error {
 
 // openPebble opens the database and asserts its format.
 func (s *Store) openPebble(lock *pebble.Lock, mustExist bool) error {
-	db, err := pebble.Open(s.dir, s.pebbleOptions(lock, mustExist))
+	db, err := openDB(s.dir, s.pebbleOptions(lock, mustExist))
 	switch {
 	case err == nil:
 	case errors.Is(err, pebble.ErrDBDoesNotExist):
@@ -127,6 +127,16 @@ func (s *Store) openPebble(lock *pebble.Lock, mustExist bool) error {
 		return errors.Join(err, db.Close())
 	}
 	return nil
+}
+
+// openDB is pebble.Open, which panics on some errors of files.
+func openDB(dir string, o *pebble.Options) (db *pebble.DB, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			db, err = nil, fmt.Errorf("open: %v", r)
+		}
+	}()
+	return pebble.Open(dir, o)
 }
 
 func lockError(err error) error {

@@ -1,0 +1,337 @@
+//go:build !wasip1
+
+package pebblekv
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// TestG2EveryOperation cuts the power before each operation that a scripted session of 500
+// calls does on its files, with 0, 50 and 100 % of what is not synced: each of those disks opens with a prefix of the
+// batches that reaches to the last one waited for.
+func TestG2EveryOperation(t *testing.T) {
+	calls := 500
+	if testing.Short() {
+		calls = 50
+	}
+	scripts, disks := 0, 0
+	for seed := range proof.Seeds(t, 1, 10) {
+		disks += everyOperation(t, kvtest.NewSession(seed, calls, 600), seed)
+		scripts++
+	}
+	t.Logf("%d scripts of %d calls, %d disks opened after a crash, 0 lost, 0 torn", scripts, calls, disks)
+}
+
+func everyOperation(t *testing.T, session *kvtest.Session, seed uint64) (disks int) {
+	var (
+		mem = vfs.NewCrashableMem()
+		p   kvtest.Progress
+		one sync.Mutex // one crash at a time
+		rng = rand.New(rand.NewPCG(seed, 4))
+	)
+	cut := func() {
+		one.Lock()
+		defer one.Unlock()
+		for _, percent := range []int{0, 50, 100} {
+			least := p.Durable.Load()
+			after := crash(mem, percent, rng)
+			if err := holds(session, after, least); err != nil && !t.Failed() {
+				t.Errorf("seed %d, disk %d, %d %% of the unsynced: %v", seed, disks, percent, err)
+			}
+			disks++
+		}
+	}
+	s := open(t, small(errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && !t.Failed() {
+			cut()
+		}
+		return nil
+	}))))
+	if err := session.Run(s, 0, &p); err != nil {
+		t.Errorf("seed %d: %v", seed, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("seed %d: close: %v", seed, err)
+	}
+	p.Durable.Store(int64(session.Len()))
+	cut()
+	return disks
+}
+
+// holds opens the store on a disk and checks that it is a state of the session, from batch least on.
+func holds(session *kvtest.Session, disk power, least int64) error {
+	s, err := disk.Open()
+	if err != nil {
+		return fmt.Errorf("open: %w", err)
+	}
+	_, err = session.Check(s, least, int64(session.Len()))
+	return errors.Join(err, s.Close())
+}
+
+// fault fails operation at of those on files, counted from 1, or from it on.
+type fault struct {
+	at      int64
+	forAll  bool
+	err     error
+	n       atomic.Int64
+	stopped atomic.Bool
+}
+
+func (f *fault) MaybeError(errorfs.Op) error {
+	n := f.n.Add(1)
+	if f.stopped.Load() || n != f.at && (!f.forAll || n < f.at) {
+		return nil
+	}
+	return f.err
+}
+
+func (f *fault) String() string {
+	return fmt.Sprintf("operation %d: %v, for ever %v", f.at, f.err, f.forAll)
+}
+
+// TestG3EveryFault fails the n-th operation on files, once or from then on, with EIO or ENOSPC,
+// for all n; at tier P each of the two errors in one of these ways, in turn. Nothing hangs, reads go on, nothing is acknowledged after a failure, and opening again finds
+// all that was acknowledged.
+func TestG3EveryFault(t *testing.T) {
+	from, rounds := proof.Rounds(t, 200, 2000)
+	session := kvtest.NewSession(1, 150, 600)
+	if proof.Soaking() {
+		session = kvtest.NewSession(1, 900, 600)
+	}
+	counts := map[string]int{}
+	for n := from + 1; n <= from+uint64(rounds); n++ {
+		for i, err := range []error{syscall.EIO, syscall.ENOSPC, syscall.EIO, syscall.ENOSPC} {
+			f := &fault{at: int64(n), forAll: i >= 2, err: err}
+			if !proof.Soaking() && (i+int(n))%4 >= 2 {
+				continue
+			}
+			counts[faultRound(t, session, f)]++
+			if t.Failed() {
+				t.Fatalf("at %v", f)
+			}
+		}
+	}
+	t.Logf("operations %d to %d: %v, 0 lost", from+1, from+uint64(rounds), counts)
+}
+
+// faultRound reports what became of the session.
+func faultRound(t *testing.T, session *kvtest.Session, f *fault) (outcome string) {
+	mem := vfs.NewCrashableMem()
+	var died atomic.Int64
+	o := small(errorfs.Wrap(mem, f))
+	o.Fatal = func(error) { died.Add(1) }
+	o.Free = func() (int64, error) { return 1 << 40, nil }
+	o.Ballast = 1 << 20
+	var p kvtest.Progress
+	outcome = "refused to open"
+	if s, err := Open(folder, o); err == nil {
+		err := session.Run(s, 0, &p)
+		outcome = afterFault(t, s, err, died.Load())
+		f.stopped.Store(true)
+		if err := s.Close(); (err == nil) != (s.health.failure() == nil) {
+			t.Errorf("Close = %v after the failure %v", err, s.health.failure())
+		}
+	}
+	rng := rand.New(rand.NewPCG(uint64(f.at), 5))
+	after := crash(mem, []int{0, 50, 100}[rng.IntN(3)], rng)
+	if err := holds(session, after, p.Durable.Load()); err != nil {
+		t.Errorf("opening again: %v", err)
+	}
+	return outcome
+}
+
+// afterFault checks that a store which failed stays so, and that one that did not still serves.
+func afterFault(t *testing.T, s *Store, err error, died int64) string {
+	b := &kv.Batch{}
+	b.Put([]byte("a-counter-of-another"), nil)
+	switch {
+	case err == nil:
+		return "done"
+	case errors.Is(err, kv.ErrFailed):
+		wait, commitErr := s.Commit(b)
+		if wait != nil {
+			t.Error("Commit after a failure gives a wait")
+		}
+		for i, err := range []error{commitErr, s.Apply(b), s.Room(), s.Checkpoint("data/copy")} {
+			if !errors.Is(err, kv.ErrFailed) {
+				t.Errorf("call %d after the failure = %v, want ErrFailed", i, err)
+			}
+		}
+		if died != 1 {
+			t.Errorf("Fatal was called %d times, want 1", died)
+		}
+		return "stopped"
+	case errors.Is(err, kv.ErrFull):
+		if _, err := s.Get([]byte("no such key")); !errors.Is(err, kv.ErrNotFound) && !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("Get while full = %v, want ErrNotFound", err)
+		}
+		return "full"
+	case kvtest.IsWrong(err):
+		t.Error(err)
+	}
+	return "a read failed"
+}
+
+// TestG5Damage damages one file of a store that was stopped cleanly, or of a checkpoint: it is
+// refused, or reads give errors, or all is right.
+func TestG5Damage(t *testing.T) {
+	outcomes := map[string]int{}
+	rounds := 0
+	for seed := range proof.Seeds(t, 40, 1000) {
+		outcomes[damageRound(t, seed)]++
+		rounds++
+	}
+	t.Logf("%d damages: %v, 0 wrong or missing in silence", rounds, outcomes)
+}
+
+func damageRound(t *testing.T, seed uint64) (outcome string) {
+	rng := rand.New(rand.NewPCG(seed, 6))
+	session := kvtest.NewSession(seed%20, 150, 600)
+	mem := vfs.NewMem()
+	s := open(t, small(mem))
+	var p kvtest.Progress
+	if err := session.Run(s, 0, &p); err != nil {
+		t.Fatal(err)
+	}
+	dir := folder
+	if rng.IntN(2) == 0 {
+		dir = "data/copy"
+		if err := s.Checkpoint(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	what := damage(t, mem, dir, rng)
+	s, err := Open(dir, small(mem))
+	if err != nil {
+		return "refused"
+	}
+	_, err = session.Check(s, int64(session.Len()), int64(session.Len()))
+	if kvtest.IsWrong(err) {
+		t.Errorf("seed %d: %s: %v", seed, what, err)
+	}
+	outcome = "harmless"
+	if err != nil {
+		outcome = "read error"
+		if !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("seed %d: %s: reading gives %v, want ErrCorrupt", seed, what, err)
+		}
+	}
+	_ = s.Close() // what it says of the damage was said before
+	return outcome
+}
+
+// damage flips, overwrites, cuts, lengthens or removes one file of the folder, and says which.
+func damage(t *testing.T, fsys *vfs.MemFS, dir string, rng *rand.Rand) string {
+	t.Helper()
+	names, err := fsys.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(names)
+	name := names[rng.IntN(len(names))]
+	path := fsys.PathJoin(dir, name)
+	old, err := fsys.UnsafeGetFileDataBuffer(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := bytes.Clone(old)
+	at := 0
+	if len(data) > 0 {
+		at = rng.IntN(len(data))
+	}
+	what := ""
+	switch kind := rng.IntN(8); {
+	case kind == 0:
+		if err := fsys.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		return name + " removed"
+	case kind == 1 || len(data) == 0:
+		what, data = "lengthened", append(data, make([]byte, 1+rng.IntN(5000))...)
+	case kind == 2:
+		what, data = "cut", data[:at]
+	case kind == 3:
+		what = "zeroed"
+		clear(data[at:min(len(data), at+4096)])
+	case kind == 4:
+		what = "overwritten"
+		for i := at; i < min(len(data), at+512); i++ {
+			data[i] = byte(rng.Uint32())
+		}
+	default:
+		what = "flipped"
+		data[at] ^= 1 << rng.IntN(8)
+	}
+	f, err := fsys.Create(path, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%s %s at %d of %d", name, what, at, len(old))
+}
+
+// A checkpoint links tables, so what damages one of the two damages both; the seal of either finds it.
+func TestCheckpoint(t *testing.T) {
+	mem := vfs.NewMem()
+	session := kvtest.NewSession(3, 100, 600)
+	s := open(t, small(mem))
+	var p kvtest.Progress
+	if err := session.Run(s, 0, &p); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Checkpoint("data/copy"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Checkpoint("data/copy"); err == nil {
+		t.Error("a checkpoint into a folder that exists gives no error")
+	}
+	b := &kv.Batch{}
+	b.DeleteRange(nil, nil)
+	if err := errors.Join(s.Apply(b), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Open("data/copy", small(mem))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := session.Check(c, int64(session.Len()), int64(session.Len())); err != nil {
+		t.Error(err)
+	}
+	m := c.Metrics()
+	if m.DiskBytes == 0 || m.Tables == 0 || m.CacheBytes == 0 || !strings.HasPrefix(fmt.Sprintf("%+v", m), "{DiskBytes:") {
+		t.Errorf("metrics %+v, want figures", m)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Checkpoint("data/third"); !errors.Is(err, kv.ErrClosed) {
+		t.Errorf("Checkpoint of a closed store = %v, want ErrClosed", err)
+	}
+	if m := c.Metrics(); m != (Metrics{}) {
+		t.Errorf("metrics of a closed store %+v, want none", m)
+	}
+}
