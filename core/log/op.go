@@ -37,13 +37,21 @@ type Stamp struct {
 // Less reports whether s is older than o.
 func (s Stamp) Less(o Stamp) bool { return s.At < o.At || s.At == o.At && s.Site < o.Site }
 
+// Stamp is the stamp of what the operation writes.
+func (o *Op) Stamp() Stamp { return Stamp{At: o.At, Site: o.Dot.Site} }
+
 // Op is one operation: one write of one site.
 type Op struct {
-	Dot  Dot
-	At   HLC
-	By   string // id of the key or account that asked for it; empty for our own
-	Body Body
+	Dot   Dot
+	At    HLC
+	By    string // id of the key or account that asked for it; empty for our own
+	Body  Body
+	Extra Extra
 }
+
+// Extra is what a later version wrote into an operation and this one does not know, in the
+// protobuf wire format. It is kept, and sent on, as it came.
+type Extra struct{ Op, Body []byte }
 
 // Entry is an operation at its place in a log. Seq counts from 1.
 type Entry struct {
@@ -52,7 +60,13 @@ type Entry struct {
 }
 
 // Body is what an operation does: one of the types below, by pointer.
-type Body interface{}
+type Body interface{ kind() Kind }
+
+// Unknown is the body of an operation of a later version. It is kept, and does nothing.
+type Unknown struct {
+	Kind Kind
+	Data []byte
+}
 
 // Value is what a label says about a concept.
 type Value uint8
@@ -153,11 +167,8 @@ type OutputEdit struct {
 type (
 	// ConceptCreate makes a concept of the application's own.
 	ConceptCreate struct{ ID, Name, Language string }
-	// ConceptName renames it.
-	ConceptName struct {
-		Concept Dot
-		Name    string
-	}
+	// ConceptName renames it. A concept is never deleted, so its id names it for ever.
+	ConceptName struct{ ID, Name string }
 	// ModelCreate makes a model and its first version, at 21102.
 	ModelCreate struct {
 		ID, Name string

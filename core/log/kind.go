@@ -1,0 +1,59 @@
+package log
+
+// Kind is the number of a kind of body: the field that holds it in an operation. Numbers are
+// never used again.
+type Kind uint32
+
+// The kinds.
+const (
+	kindInputCreate    Kind = 16
+	kindInputFetched   Kind = 17
+	kindInputLabels    Kind = 18
+	kindInputMeta      Kind = 19
+	kindInputGeo       Kind = 20
+	kindInputDelete    Kind = 21
+	kindInputDeleteAll Kind = 22
+	kindOutputsPatch   Kind = 23
+	kindConceptCreate  Kind = 32
+	kindConceptName    Kind = 33
+	kindModelCreate    Kind = 34
+	kindModelPatch     Kind = 35
+	kindModelDelete    Kind = 36
+	kindModelDeleteAll Kind = 37
+	kindVersionTrain   Kind = 38
+	kindVersionResult  Kind = 39
+	kindVersionDelete  Kind = 40
+	kindWorkflowCreate Kind = 48
+	kindWorkflowDelete Kind = 49
+	kindFeedback       Kind = 50
+	kindHorizon        Kind = 51
+	kindAppCreate      Kind = 64
+	kindKeyCreate      Kind = 65
+	kindKeyDelete      Kind = 66
+)
+
+func (*InputCreate) kind() Kind    { return kindInputCreate }
+func (*InputFetched) kind() Kind   { return kindInputFetched }
+func (*InputLabels) kind() Kind    { return kindInputLabels }
+func (*InputMeta) kind() Kind      { return kindInputMeta }
+func (*InputGeo) kind() Kind       { return kindInputGeo }
+func (*InputDelete) kind() Kind    { return kindInputDelete }
+func (*InputDeleteAll) kind() Kind { return kindInputDeleteAll }
+func (*OutputsPatch) kind() Kind   { return kindOutputsPatch }
+func (*ConceptCreate) kind() Kind  { return kindConceptCreate }
+func (*ConceptName) kind() Kind    { return kindConceptName }
+func (*ModelCreate) kind() Kind    { return kindModelCreate }
+func (*ModelPatch) kind() Kind     { return kindModelPatch }
+func (*ModelDelete) kind() Kind    { return kindModelDelete }
+func (*ModelDeleteAll) kind() Kind { return kindModelDeleteAll }
+func (*VersionTrain) kind() Kind   { return kindVersionTrain }
+func (*VersionResult) kind() Kind  { return kindVersionResult }
+func (*VersionDelete) kind() Kind  { return kindVersionDelete }
+func (*WorkflowCreate) kind() Kind { return kindWorkflowCreate }
+func (*WorkflowDelete) kind() Kind { return kindWorkflowDelete }
+func (*Feedback) kind() Kind       { return kindFeedback }
+func (*Horizon) kind() Kind        { return kindHorizon }
+func (*AppCreate) kind() Kind      { return kindAppCreate }
+func (*KeyCreate) kind() Kind      { return kindKeyCreate }
+func (*KeyDelete) kind() Kind      { return kindKeyDelete }
+func (u *Unknown) kind() Kind      { return u.Kind }

@@ -1,0 +1,89 @@
+package logtest
+
+import (
+	"fmt"
+	"reflect"
+
+	"pgregory.net/rapid"
+
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Bodies returns a pointer to an empty body of every kind.
+func Bodies() []log.Body {
+	return []log.Body{
+		&log.InputCreate{}, &log.InputFetched{}, &log.InputLabels{}, &log.InputMeta{}, &log.InputGeo{},
+		&log.InputDelete{}, &log.InputDeleteAll{}, &log.OutputsPatch{},
+		&log.ConceptCreate{}, &log.ConceptName{}, &log.ModelCreate{}, &log.ModelPatch{}, &log.ModelDelete{},
+		&log.ModelDeleteAll{}, &log.VersionTrain{}, &log.VersionResult{}, &log.VersionDelete{},
+		&log.WorkflowCreate{}, &log.WorkflowDelete{}, &log.Feedback{}, &log.Horizon{},
+		&log.AppCreate{}, &log.KeyCreate{}, &log.KeyDelete{},
+	}
+}
+
+// Op draws an operation of any kind with anything in its fields, sensible or not.
+func Op(t *rapid.T) log.Op {
+	op := log.Op{By: rapid.String().Draw(t, "by"), Body: rapid.SampledFrom(Bodies()).Draw(t, "kind")}
+	fill(t, reflect.ValueOf(&op.Dot).Elem())
+	op.At = log.HLC(rapid.Uint64().Draw(t, "at"))
+	fill(t, reflect.ValueOf(op.Body).Elem())
+	return op
+}
+
+// fill sets every field of v to something.
+func fill(t *rapid.T, v reflect.Value) {
+	switch v.Interface().(type) {
+	case log.Value, log.MetaAction:
+		v.SetUint(rapid.Uint64Range(0, 2).Draw(t, "value"))
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(t, v.Field(i))
+		}
+	case reflect.Pointer:
+		if rapid.Bool().Draw(t, "there") {
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(t, v.Elem())
+		}
+	case reflect.Slice:
+		fillSlice(t, v)
+	case reflect.Array:
+		if rapid.Bool().Draw(t, "set") {
+			for i := range v.Len() {
+				v.Index(i).SetUint(uint64(rapid.Byte().Draw(t, "byte")))
+			}
+		}
+	case reflect.String:
+		v.SetString(rapid.String().Draw(t, "text"))
+	case reflect.Bool:
+		v.SetBool(rapid.Bool().Draw(t, "bool"))
+	case reflect.Int:
+		v.SetInt(rapid.Int64Range(0, 1<<31-1).Draw(t, "int"))
+	case reflect.Uint32, reflect.Uint64:
+		v.SetUint(rapid.Uint64Max(1<<v.Type().Bits()-1).Draw(t, "uint"))
+	case reflect.Float64:
+		v.SetFloat(rapid.Float64().Draw(t, "float"))
+	case reflect.Float32:
+		v.SetFloat(float64(rapid.Float32().Draw(t, "float")))
+	default:
+		panic(fmt.Sprintf("logtest: cannot make a %v", v.Type()))
+	}
+}
+
+// fillSlice sets nil or bytes, which may be empty, or elements; no empty list of elements.
+func fillSlice(t *rapid.T, v reflect.Value) {
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		if rapid.Bool().Draw(t, "there") {
+			v.SetBytes(append([]byte{}, rapid.SliceOfN(rapid.Byte(), 0, 8).Draw(t, "bytes")...))
+		}
+		return
+	}
+	if n := rapid.IntRange(0, 3).Draw(t, "len"); n > 0 {
+		v.Set(reflect.MakeSlice(v.Type(), n, n))
+		for i := range n {
+			fill(t, v.Index(i))
+		}
+	}
+}

@@ -1,0 +1,283 @@
+package logtest
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Log runs the suite. open opens the log that disk holds: the same log each time, an empty
+// one on a new disk.
+func Log(t *testing.T, disk func() (open func(t testing.TB) (log.Log, kv.Reader))) {
+	tests := []struct {
+		name string
+		run  func(t *testing.T, open func(testing.TB) (log.Log, kv.Reader))
+	}{
+		{"Empty", empty},
+		{"AppendAndRead", appendAndRead},
+		{"OnlyDurable", onlyDurable},
+		{"Also", also},
+		{"Chain", chain},
+		{"Tail", tail},
+		{"Trim", trim},
+		{"Reopen", reopen},
+		{"Concurrent", concurrent},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) { tt.run(t, disk()) })
+	}
+}
+
+// Ops returns n operations of a site, its first being number from.
+func Ops(site log.Site, from, n int) []log.Op {
+	ops := make([]log.Op, n)
+	for i := range ops {
+		ops[i] = log.Op{
+			Dot: log.Dot{Site: site, Seq: uint64(from + i)}, At: log.HLC(from+i) << 16,
+			Body: &log.InputDelete{Input: log.Dot{Site: site, Seq: uint64(i)}},
+		}
+	}
+	return ops
+}
+
+// Add appends operations and waits until they outlive a crash.
+func Add(t testing.TB, l log.Log, ops []log.Op) (first uint64) {
+	t.Helper()
+	first, wait, err := l.Append(ops, nil)
+	if err == nil {
+		err = wait()
+	}
+	if err != nil {
+		t.Fatalf("append: %v", err)
+	}
+	return first
+}
+
+// Read returns the dots of the entries from one on, and fails when their numbers have a gap.
+func Read(t testing.TB, l log.Log, from uint64) (dots []log.Dot) {
+	t.Helper()
+	err := l.Read(from, func(e log.Entry) bool {
+		if want := from + uint64(len(dots)); e.Seq != want {
+			t.Errorf("entry %d where %d should be", e.Seq, want)
+		}
+		dots = append(dots, e.Op.Dot)
+		return true
+	})
+	if err != nil {
+		t.Fatalf("Read(%d): %v", from, err)
+	}
+	return dots
+}
+
+func dots(ops []log.Op) (out []log.Dot) {
+	for _, o := range ops {
+		out = append(out, o.Dot)
+	}
+	return out
+}
+
+func empty(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
+	l, _ := open(t)
+	if l.Head() != 0 || l.Floor() != 1 {
+		t.Errorf("an empty log goes from %d to %d", l.Floor(), l.Head())
+	}
+	if got := Read(t, l, 1); len(got) != 0 {
+		t.Errorf("an empty log has %v", got)
+	}
+	if err := l.Read(0, nil); !errors.Is(err, log.ErrTrimmed) {
+		t.Errorf("Read(0) = %v, want ErrTrimmed", err)
+	}
+	if c, err := l.Chain(0); err != nil || c != log.Chain(l.Epoch()) {
+		t.Errorf("Chain(0) = %x, %v, want the epoch %x", c, err, l.Epoch())
+	}
+}
+
+func appendAndRead(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
+	l, _ := open(t)
+	ops := Ops(1, 1, 10)
+	if first := Add(t, l, ops[:3]); first != 1 {
+		t.Errorf("first entry %d, want 1", first)
+	}
+	if first := Add(t, l, ops[3:]); first != 4 {
+		t.Errorf("first entry %d, want 4", first)
+	}
+	for from := range ops {
+		if got, want := Read(t, l, uint64(from+1)), dots(ops[from:]); !slices.Equal(got, want) {
+			t.Errorf("Read(%d) = %v, want %v", from+1, got, want)
+		}
+	}
+	n := 0
+	err := l.Read(1, func(log.Entry) bool {
+		n++
+		return n < 4
+	})
+	if err != nil || n != 4 {
+		t.Errorf("reading stopped after %d, %v, want 4", n, err)
+	}
+	if got := Read(t, l, 11); len(got) != 0 || l.Head() != 10 {
+		t.Errorf("after the head %d: %v", l.Head(), got)
+	}
+}
+
+// onlyDurable reads while a sync is under way.
+func onlyDurable(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
+	l, _ := open(t)
+	Add(t, l, Ops(1, 1, 2))
+	_, wait, err := l.Append(Ops(1, 3, 2), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Read(t, l, 1); len(got) != 2 || l.Head() != 2 {
+		t.Errorf("before the sync %d entries can be read, head %d, want 2", len(got), l.Head())
+	}
+	if err := wait(); err != nil {
+		t.Fatal(err)
+	}
+	if got := Read(t, l, 1); len(got) != 4 || l.Head() != 4 {
+		t.Errorf("after the sync %d entries can be read, head %d, want 4", len(got), l.Head())
+	}
+}
+
+// also writes beside the log.
+func also(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
+	l, store := open(t)
+	var b kv.Batch
+	b.Put([]byte("beside"), []byte("it"))
+	_, wait, err := l.Append(Ops(1, 1, 1), &b)
+	if err == nil {
+		err = wait()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := store.Get([]byte("beside")); err != nil || string(v) != "it" {
+		t.Errorf("beside the log stands %q, %v", v, err)
+	}
+}
+
+// chain tells logs apart that differ in one operation, from there on.
+func chain(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
+	l, _ := open(t)
+	seen := map[log.Chain]bool{}
+	for i := range 5 {
+		Add(t, l, Ops(1, i+1, 1))
+		c, err := l.Chain(uint64(i + 1))
+		if err != nil || seen[c] {
+			t.Errorf("Chain(%d) = %x, %v", i+1, c, err)
+		}
+		seen[c] = true
+	}
+	again, _ := open(t)
+	a, errA := l.Chain(5)
+	b, errB := again.Chain(5)
+	if a != b || errA != nil || errB != nil {
+		t.Errorf("opened again the chain is %x, was %x", b, a)
+	}
+}
+
+func tail(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
+	l, _ := open(t)
+	var heads []uint64
+	stop := l.Tail(func() { heads = append(heads, l.Head()) })
+	Add(t, l, Ops(1, 1, 2))
+	Add(t, l, Ops(1, 3, 1))
+	stop()
+	Add(t, l, Ops(1, 4, 1))
+	if want := []uint64{2, 3}; !slices.Equal(heads, want) {
+		t.Errorf("told of heads %v, want %v", heads, want)
+	}
+}
+
+func trim(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
+	l, _ := open(t)
+	Add(t, l, Ops(1, 1, 10))
+	third, err := l.Chain(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Trim(4); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []log.Log{l, reopened(t, open)} {
+		if l.Floor() != 4 || l.Head() != 10 {
+			t.Errorf("trimmed to %d…%d, want 4…10", l.Floor(), l.Head())
+		}
+		if got := Read(t, l, 4); len(got) != 7 {
+			t.Errorf("%d entries are left, want 7", len(got))
+		}
+		if err := l.Read(3, func(log.Entry) bool { return true }); !errors.Is(err, log.ErrTrimmed) {
+			t.Errorf("Read(3) = %v, want ErrTrimmed", err)
+		}
+		if c, err := l.Chain(3); err != nil || c != third {
+			t.Errorf("Chain(3) = %x, %v, want %x", c, err, third)
+		}
+		if _, err := l.Chain(2); !errors.Is(err, log.ErrTrimmed) {
+			t.Errorf("Chain(2): %v, want ErrTrimmed", err)
+		}
+	}
+	if err := l.Trim(12); err == nil {
+		t.Error("trimmed beyond the head")
+	}
+	if err := l.Trim(11); err != nil {
+		t.Fatal(err)
+	}
+	l = reopened(t, open)
+	if first := Add(t, l, Ops(1, 11, 1)); first != 11 {
+		t.Errorf("after trimming everything comes entry %d, want 11", first)
+	}
+	if err := l.Trim(2); err != nil || l.Floor() != 11 {
+		t.Errorf("trimming back: %v, floor %d", err, l.Floor())
+	}
+}
+
+func reopened(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) log.Log {
+	l, _ := open(t)
+	return l
+}
+
+func reopen(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
+	l, _ := open(t)
+	epoch := l.Epoch()
+	Add(t, l, Ops(1, 1, 3))
+	l = reopened(t, open)
+	if l.Epoch() != epoch || l.Head() != 3 {
+		t.Errorf("opened again: epoch %x at %d, want %x at 3", l.Epoch(), l.Head(), epoch)
+	}
+	if first := Add(t, l, Ops(1, 4, 1)); first != 4 {
+		t.Errorf("opened again entry %d comes next, want 4", first)
+	}
+}
+
+// concurrent appends from several goroutines and reads from others.
+func concurrent(t *testing.T, open func(testing.TB) (log.Log, kv.Reader)) {
+	l, _ := open(t)
+	const writers, each = 4, 25
+	var group sync.WaitGroup
+	for w := range writers {
+		group.Go(func() {
+			for i := range each {
+				first := Add(t, l, Ops(log.Site(w+1), i+1, 1))
+				if l.Head() < first {
+					t.Errorf("entry %d is acknowledged and head is %d", first, l.Head())
+				}
+			}
+		})
+	}
+	group.Go(func() {
+		for seen := 0; seen < writers*each; seen = len(Read(t, l, 1)) {
+			continue
+		}
+	})
+	group.Wait()
+	last := map[log.Site]uint64{}
+	for _, d := range Read(t, l, 1) {
+		if d.Seq != last[d.Site]+1 {
+			t.Errorf("site %d: %d after %d", d.Site, d.Seq, last[d.Site])
+		}
+		last[d.Site] = d.Seq
+	}
+}

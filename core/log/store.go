@@ -1,0 +1,345 @@
+package log
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log/field"
+)
+
+// Store is a [Log] on a kv store, under a prefix of its keys:
+//
+//	prefix m          → 1 epoch, 2 floor, 3 chain before the floor
+//	prefix e seq      → chain of 16 bytes, operation          seq: 8 bytes, big-endian
+//
+// One Append is one batch.
+type Store struct {
+	store  kv.Store
+	prefix []byte
+
+	mu       sync.Mutex
+	epoch    Epoch
+	floor    uint64
+	base     Chain  // before floor
+	appended uint64 // last entry in the store
+	chain    Chain  // at appended
+	durable  uint64 // last entry that outlives a crash
+	failed   error
+	batch    kv.Batch
+	tails    map[int]func()
+	nextTail int
+}
+
+var _ Log = (*Store)(nil)
+
+// Options of a log.
+type Options struct {
+	Prefix []byte // of the log's keys
+	Epoch  Epoch  // of a log that begins now; an older one keeps its own
+
+	// Durable is an entry that is known to outlive a crash: whatever was folded was. Opening
+	// makes a sync only when the log has more.
+	Durable uint64
+}
+
+// Open opens the log, or begins one. What an earlier process appended and did not make
+// durable is now, or is gone.
+func Open(store kv.Store, o Options) (*Store, error) {
+	l := &Store{store: store, prefix: bytes.Clone(o.Prefix), tails: map[int]func(){}}
+	if err := l.load(o.Epoch); err != nil {
+		return nil, fmt.Errorf("log: %w", err)
+	}
+	if l.appended > o.Durable {
+		if err := l.settle(); err != nil {
+			return nil, fmt.Errorf("log: %w", err)
+		}
+	}
+	l.durable = l.appended
+	return l, nil
+}
+
+// load reads where the log stands.
+func (l *Store) load(epoch Epoch) error {
+	meta, err := l.store.Get(l.metaKey())
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		l.epoch, l.floor, l.base = epoch, 1, Chain(epoch)
+		if err := l.settle(); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	default:
+		if err := l.decodeMeta(meta); err != nil {
+			return err
+		}
+	}
+	l.appended, l.chain = l.floor-1, l.base
+	var failed error
+	err = l.store.ScanBack(l.entryKey(0), l.end(), func(key, value []byte) bool {
+		l.appended = binary.BigEndian.Uint64(key[len(key)-8:])
+		l.chain, failed = chainOf(value)
+		return false
+	})
+	return errors.Join(err, failed)
+}
+
+// settle makes what the store holds outlive a crash.
+func (l *Store) settle() error {
+	var b kv.Batch
+	b.Put(l.metaKey(), l.encodeMeta())
+	wait, err := l.store.Commit(&b)
+	if err != nil {
+		return err
+	}
+	return wait()
+}
+
+func (l *Store) metaKey() []byte { return append(bytes.Clone(l.prefix), 'm') }
+
+func (l *Store) entryKey(seq uint64) []byte {
+	k := append(make([]byte, 0, len(l.prefix)+9), l.prefix...)
+	return binary.BigEndian.AppendUint64(append(k, 'e'), seq)
+}
+
+// end is the key after all entries.
+func (l *Store) end() []byte { return append(bytes.Clone(l.prefix), 'f') }
+
+func (l *Store) encodeMeta() []byte {
+	var e field.Encoder
+	e.Hash(1, l.epoch[:])
+	e.Uint(2, l.floor)
+	e.Hash(3, l.base[:])
+	return e.Bytes(nil)
+}
+
+func (l *Store) decodeMeta(data []byte) error {
+	d := field.Decode(data)
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(l.epoch[:])
+		case 2:
+			l.floor = d.Uint()
+		case 3:
+			d.Hash(l.base[:])
+		}
+	}
+	return d.Err()
+}
+
+func chainOf(value []byte) (Chain, error) {
+	if len(value) < len(Chain{}) {
+		return Chain{}, fmt.Errorf("%w: entry of %d bytes", kv.ErrCorrupt, len(value))
+	}
+	return Chain(value[:len(Chain{})]), nil
+}
+
+// next is the chain after op.
+func (c Chain) next(op []byte) Chain {
+	h := sha256.New()
+	h.Write(c[:])
+	h.Write(op)
+	var sum [sha256.Size]byte
+	return Chain(h.Sum(sum[:0])[:len(c)])
+}
+
+// Epoch implements [Log].
+func (l *Store) Epoch() Epoch { return l.epoch }
+
+// Renew gives the log another epoch, durably: for one that is restored from a backup, so that
+// whoever has read on in the log that was backed up notices. Entries keep their chain.
+func (l *Store) Renew(e Epoch) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.epoch
+	l.epoch = e
+	if err := l.settle(); err != nil {
+		l.epoch = before
+		return err
+	}
+	return nil
+}
+
+// Head implements [Log].
+func (l *Store) Head() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.durable
+}
+
+// Appended is the last entry in the store, whether or not it outlives a crash.
+func (l *Store) Appended() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.appended
+}
+
+// Floor implements [Log].
+func (l *Store) Floor() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.floor
+}
+
+// Append implements [Log].
+func (l *Store) Append(ops []Op, also *kv.Batch) (first uint64, wait func() error, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed != nil {
+		return 0, nil, l.failed
+	}
+	l.batch.Reset()
+	if also != nil {
+		l.batch.Append(also)
+	}
+	first, chain := l.appended+1, l.chain
+	value := make([]byte, 0, 512)
+	for i := range ops {
+		value = Encode(append(value[:0], chain[:]...), &ops[i])
+		chain = chain.next(value[len(chain):])
+		copy(value, chain[:])
+		l.batch.Put(l.entryKey(first+uint64(i)), value)
+	}
+	durable, err := l.store.Commit(&l.batch)
+	if err != nil {
+		return 0, nil, err
+	}
+	l.appended, l.chain = l.appended+uint64(len(ops)), chain
+	last := l.appended
+	return first, func() error { return l.settled(last, durable()) }, nil
+}
+
+// settled notes that the entries up to last outlive a crash, or that this failed.
+func (l *Store) settled(last uint64, err error) error {
+	l.mu.Lock()
+	if err != nil {
+		l.failed = err
+		l.mu.Unlock()
+		return err
+	}
+	if last <= l.durable {
+		l.mu.Unlock()
+		return nil
+	}
+	l.durable = last
+	tails := maps.Clone(l.tails)
+	l.mu.Unlock()
+	for _, moved := range tails {
+		moved()
+	}
+	return nil
+}
+
+// Read implements [Log].
+func (l *Store) Read(from uint64, yield func(Entry) bool) error {
+	l.mu.Lock()
+	floor, durable, chain := l.floor, l.durable, l.base
+	l.mu.Unlock()
+	if from < floor {
+		return fmt.Errorf("entry %d: %w", from, ErrTrimmed)
+	}
+	next, known := from, from == floor
+	var failed error
+	err := l.store.Scan(l.entryKey(from), l.entryKey(durable+1), func(key, value []byte) bool {
+		var e Entry
+		e, failed = readEntry(key, value, next, &chain, known)
+		known = true
+		next++
+		return failed == nil && yield(e)
+	})
+	if failed == nil && err == nil && next == from && from <= durable {
+		failed = fmt.Errorf("entry %d is missing: %w", from, kv.ErrCorrupt)
+	}
+	if failed != nil && from < l.Floor() {
+		return fmt.Errorf("entry %d: %w", from, ErrTrimmed)
+	}
+	return errors.Join(err, failed)
+}
+
+// readEntry decodes an entry that should be the one called want, after chain where that is known.
+func readEntry(key, value []byte, want uint64, chain *Chain, known bool) (Entry, error) {
+	seq := binary.BigEndian.Uint64(key[len(key)-8:])
+	c, err := chainOf(value)
+	if err != nil || seq != want {
+		return Entry{}, fmt.Errorf("entry %d is missing: %w", want, kv.ErrCorrupt)
+	}
+	data := bytes.Clone(value[len(c):])
+	if known && chain.next(data) != c {
+		return Entry{}, fmt.Errorf("entry %d is not the one that was appended: %w", seq, kv.ErrCorrupt)
+	}
+	*chain = c
+	op, err := Decode(data)
+	if err != nil {
+		return Entry{}, fmt.Errorf("entry %d: %w", seq, err)
+	}
+	return Entry{Seq: seq, Op: op}, nil
+}
+
+// Chain implements [Log].
+func (l *Store) Chain(seq uint64) (Chain, error) {
+	l.mu.Lock()
+	floor, base := l.floor, l.base
+	l.mu.Unlock()
+	switch {
+	case seq+1 == floor:
+		return base, nil
+	case seq < floor:
+		return Chain{}, fmt.Errorf("entry %d: %w", seq, ErrTrimmed)
+	}
+	value, err := l.store.Get(l.entryKey(seq))
+	if err != nil {
+		return Chain{}, fmt.Errorf("entry %d: %w", seq, err)
+	}
+	return chainOf(value)
+}
+
+// Tail implements [Log].
+func (l *Store) Tail(moved func()) (stop func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id := l.nextTail
+	l.nextTail++
+	l.tails[id] = moved
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.tails, id)
+	}
+}
+
+// Trim implements [Log].
+func (l *Store) Trim(below uint64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if below <= l.floor {
+		return nil
+	}
+	if below > l.durable+1 {
+		return fmt.Errorf("trim below entry %d of %d: %w", below, l.durable, kv.ErrNotFound)
+	}
+	value, err := l.store.Get(l.entryKey(below - 1))
+	if err != nil {
+		return err
+	}
+	chain, err := chainOf(value)
+	if err != nil {
+		return err
+	}
+	floor, base := l.floor, l.base
+	l.floor, l.base = below, chain
+	var b kv.Batch
+	b.DeleteRange(l.entryKey(0), l.entryKey(below))
+	b.Put(l.metaKey(), l.encodeMeta())
+	if err := l.store.Apply(&b); err != nil {
+		l.floor, l.base = floor, base
+		return err
+	}
+	return nil
+}

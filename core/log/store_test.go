@@ -1,0 +1,172 @@
+package log_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/logtest"
+)
+
+var settings = log.Options{Prefix: []byte("p/"), Epoch: log.Epoch{1, 2, 3}}
+
+func TestStore(t *testing.T) {
+	logtest.Log(t, func() func(testing.TB) (log.Log, kv.Reader) {
+		store := memkv.New()
+		put(t, store, "p", "before")
+		put(t, store, "p0", "after")
+		return func(t testing.TB) (log.Log, kv.Reader) { return openStore(t, store, settings), store }
+	})
+}
+
+func put(t testing.TB, store kv.Store, key, value string) {
+	t.Helper()
+	var b kv.Batch
+	b.Put([]byte(key), []byte(value))
+	if err := store.Apply(&b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func openStore(t testing.TB, store kv.Store, o log.Options) *log.Store {
+	t.Helper()
+	l, err := log.Open(store, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// faulty is a store whose syncs, or commits, fail when told to.
+type faulty struct {
+	kv.Store
+	syncs, commits error
+	committed      int
+}
+
+func (f *faulty) Commit(b *kv.Batch) (func() error, error) {
+	if f.commits != nil {
+		return nil, f.commits
+	}
+	f.committed++
+	wait, err := f.Store.Commit(b)
+	return func() error { return errors.Join(f.syncs, wait()) }, err
+}
+
+// TestFailedSync shows nothing that may be lost, and takes nothing more.
+func TestFailedSync(t *testing.T) {
+	store := &faulty{Store: memkv.New()}
+	l := openStore(t, store, settings)
+	logtest.Add(t, l, logtest.Ops(1, 1, 2))
+	store.syncs = kv.ErrFailed
+	_, wait, err := l.Append(logtest.Ops(1, 3, 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := wait(); !errors.Is(err, kv.ErrFailed) {
+		t.Errorf("wait = %v, want ErrFailed", err)
+	}
+	if l.Head() != 2 || l.Appended() != 3 || len(logtest.Read(t, l, 1)) != 2 {
+		t.Errorf("head %d of %d appended, want 2 of 3", l.Head(), l.Appended())
+	}
+	store.syncs = nil
+	if _, _, err := l.Append(logtest.Ops(1, 4, 1), nil); !errors.Is(err, kv.ErrFailed) {
+		t.Errorf("append after a failed sync = %v, want ErrFailed", err)
+	}
+	if l := openStore(t, store, settings); l.Head() != 3 {
+		t.Errorf("opened again the log ends at %d, want 3: it is durable now", l.Head())
+	}
+}
+
+// TestFullStore leaves no trace of what did not fit.
+func TestFullStore(t *testing.T) {
+	store := &faulty{Store: memkv.New()}
+	l := openStore(t, store, settings)
+	store.commits = kv.ErrFull
+	if _, _, err := l.Append(logtest.Ops(1, 1, 1), nil); !errors.Is(err, kv.ErrFull) {
+		t.Errorf("append = %v, want ErrFull", err)
+	}
+	store.commits = nil
+	if first := logtest.Add(t, l, logtest.Ops(1, 1, 1)); first != 1 {
+		t.Errorf("with space again entry %d comes, want 1", first)
+	}
+}
+
+// TestOpenSyncs makes durable what was not, and only that.
+func TestOpenSyncs(t *testing.T) {
+	store := &faulty{Store: memkv.New()}
+	l := openStore(t, store, settings)
+	logtest.Add(t, l, logtest.Ops(1, 1, 3))
+	for _, tt := range []struct {
+		durable uint64
+		want    int
+	}{{0, 1}, {2, 1}, {3, 0}} {
+		store.committed = 0
+		o := settings
+		o.Durable = tt.durable
+		openStore(t, store, o)
+		if store.committed != tt.want {
+			t.Errorf("with %d of 3 durable: %d syncs, want %d", tt.durable, store.committed, tt.want)
+		}
+	}
+	store.commits = kv.ErrFailed
+	if _, err := log.Open(store, settings); !errors.Is(err, kv.ErrFailed) {
+		t.Errorf("opening on a failed store: %v", err)
+	}
+	if _, err := log.Open(store, log.Options{Prefix: []byte("q")}); !errors.Is(err, kv.ErrFailed) {
+		t.Errorf("beginning on a failed store: %v", err)
+	}
+}
+
+// TestDamage finds entries that are missing or are not what was appended.
+func TestDamage(t *testing.T) {
+	key := func(seq byte) string { return "p/e\x00\x00\x00\x00\x00\x00\x00" + string(rune(seq)) }
+	tests := []struct {
+		name   string
+		damage func(t *testing.T, store kv.Store)
+	}{
+		{"gap", func(t *testing.T, store kv.Store) { remove(t, store, key(3)) }},
+		{"first missing", func(t *testing.T, store kv.Store) { remove(t, store, key(1)) }},
+		{"flipped", func(t *testing.T, store kv.Store) {
+			v, err := store.Get([]byte(key(3)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			v[len(v)-1] ^= 1
+			put(t, store, key(3), string(v))
+		}},
+		{"short", func(t *testing.T, store kv.Store) { put(t, store, key(3), "x") }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			store := memkv.New()
+			l := openStore(t, store, settings)
+			logtest.Add(t, l, logtest.Ops(1, 1, 5))
+			tt.damage(t, store)
+			if err := l.Read(1, func(log.Entry) bool { return true }); !errors.Is(err, kv.ErrCorrupt) {
+				t.Errorf("Read = %v, want ErrCorrupt", err)
+			}
+		})
+	}
+	store := memkv.New()
+	put(t, store, "p/m", "x")
+	if _, err := log.Open(store, settings); err == nil {
+		t.Error("opened a log whose own record is damaged")
+	}
+	put(t, store, "p/m", "\x01")
+	put(t, store, key(1), "x")
+	if _, err := log.Open(store, settings); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("opening a log whose last entry is damaged: %v", err)
+	}
+}
+
+func remove(t testing.TB, store kv.Store, key string) {
+	t.Helper()
+	var b kv.Batch
+	b.Delete([]byte(key))
+	if err := store.Apply(&b); err != nil {
+		t.Fatal(err)
+	}
+}
