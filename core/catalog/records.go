@@ -6,6 +6,19 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
+// Codes of an input's and a version's status.
+const (
+	InputReady       = 30000
+	InputPending     = 30001
+	VersionTrained   = 21100
+	VersionUntrained = 21102
+	VersionQueued    = 21103
+)
+
+// Extra is what a later version wrote into a record and this one does not know, in the
+// protobuf wire format. It is kept as it came.
+type Extra []byte
+
 // Input is a stored picture and what is known of it.
 type Input struct {
 	Ord         uint32 // counts the application's inputs in the order of their creation; never used again
@@ -26,6 +39,7 @@ type Input struct {
 	Geo         *log.Point
 	GeoAt       log.Stamp
 	Edits       []Edit // of predictions, by concept id
+	Extra       Extra
 }
 
 // Label is a label with the stamp of its last write.
@@ -40,15 +54,17 @@ type Edit struct {
 	At log.Stamp
 }
 
-// Concept is a concept of the application's own.
+// Concept is a concept of the application's own. It is made by ConceptCreate, or by the
+// operation that first uses its id, which may make several.
 type Concept struct {
-	Dot      log.Dot
-	Seq      uint64 // order of creation
+	Dot      log.Dot // of that operation
+	Seq      uint64  // counts the application's concepts from 1
 	ID, Name string
 	NameAt   log.Stamp
 	Created  log.HLC
 	Updated  log.HLC
 	Language string
+	Extra    Extra
 }
 
 // Model is a model of the application's own.
@@ -61,6 +77,7 @@ type Model struct {
 	Config   []Setting // by name
 	Concepts []Member  // in the order of their first addition, removed ones among them
 	Newest   string    // id of the newest version
+	Extra    Extra
 }
 
 // Setting is one field of a model's output_config with its stamp.
@@ -87,6 +104,7 @@ type Version struct {
 	Concepts []string  // of the model when it was made
 	Config   []Setting // likewise
 	Manifest blob.Hash // zero until trained
+	Extra    Extra
 }
 
 // Workflow is a list of models to run together.
@@ -96,6 +114,18 @@ type Workflow struct {
 	ID      string
 	Created log.HLC
 	Nodes   []log.WorkflowNode
+	Extra   Extra
+}
+
+// Feedback is what a user said of a prediction or a search.
+type Feedback struct {
+	Dot            log.Dot
+	Seq            uint64
+	Created        log.HLC
+	By             string
+	Model, Version string // empty for a search's
+	JSON           []byte // as it came
+	Extra          Extra
 }
 
 // App is an application, in the control partition.
@@ -103,6 +133,7 @@ type App struct {
 	Dot                              log.Dot
 	ID, Name, Language, DefaultModel string
 	Created                          log.HLC
+	Extra                            Extra
 }
 
 // Key is an API key, in the control partition.
@@ -112,6 +143,7 @@ type Key struct {
 	Scopes      []string
 	Description string
 	Created     log.HLC
+	Extra       Extra
 }
 
 // Counts are how many live inputs are in which state.
@@ -122,10 +154,11 @@ type Derived struct {
 	Embedding []byte    // predict.EmbeddingBytes
 	Values    []float32 // of the general model's concepts, in its order
 	Thumb     blob.Hash // of the 320 px JPEG; zero: none
+	Extra     Extra
 }
 
-// Meta is an input's metadata: the newest write of each path. A write to a path ends the
-// older ones below it.
+// Meta is an input's metadata: the newest write of each path, ordered by path. A write to
+// a path ends the older ones below it.
 type Meta []MetaPart
 
 // MetaPart is the value written to one path.

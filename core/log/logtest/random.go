@@ -24,17 +24,23 @@ func Bodies() []log.Body {
 // Op draws an operation of any kind with anything in its fields, sensible or not.
 func Op(t *rapid.T) log.Op {
 	op := log.Op{By: rapid.String().Draw(t, "by"), Body: rapid.SampledFrom(Bodies()).Draw(t, "kind")}
-	fill(t, reflect.ValueOf(&op.Dot).Elem())
+	Fill(t, &op.Dot)
 	op.At = log.HLC(rapid.Uint64().Draw(t, "at"))
-	fill(t, reflect.ValueOf(op.Body).Elem())
+	Fill(t, op.Body)
 	return op
 }
 
-// fill sets every field of v to something.
+// Fill sets every field of what p points to to something; stamps are not zero.
+func Fill(t *rapid.T, p any) { fill(t, reflect.ValueOf(p).Elem()) }
+
 func fill(t *rapid.T, v reflect.Value) {
 	switch v.Interface().(type) {
 	case log.Value, log.MetaAction:
 		v.SetUint(rapid.Uint64Range(0, 2).Draw(t, "value"))
+		return
+	case log.Stamp:
+		at := log.HLC(rapid.Uint64Range(1, 1<<63).Draw(t, "at"))
+		v.Set(reflect.ValueOf(log.Stamp{At: at, Site: log.Site(rapid.Uint32().Draw(t, "site"))}))
 		return
 	}
 	switch v.Kind() {

@@ -1,0 +1,68 @@
+package catalog
+
+import (
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// Derived returns what the network called base made of an input's picture and crop.
+func (r Reader) Derived(base [32]byte, in *Input) (Derived, error) {
+	return r.DerivedOf(base, in.Blob, in.Crop)
+}
+
+// DerivedOf returns what the network called base made of a picture and a crop.
+func (r Reader) DerivedOf(base [32]byte, picture blob.Hash, crop raster.Crop) (Derived, error) {
+	v, err := r.get(derivedKey(r.app, base, picture, crop), "derived record of picture", picture)
+	if err != nil {
+		return Derived{}, err
+	}
+	return decodeDerived(v)
+}
+
+func derivedKey(app AppID, base [32]byte, picture blob.Hash, crop raster.Crop) []byte {
+	return append(app.picture(tableDerived, picture, crop, len(base)), base[:]...)
+}
+
+// PutDerived adds a derived record to a batch. It belongs into the batch of the operation
+// that needs it, always: one that is there already may be on its way out with the last input
+// that had this picture.
+func PutDerived(b kv.Writer, app AppID, base [32]byte, picture blob.Hash, crop raster.Crop, x Derived) {
+	b.Put(derivedKey(app, base, picture, crop), encodeDerived(&x))
+}
+
+// Object returns the bytes with a hash, such as a manifest's.
+func (r Reader) Object(hash blob.Hash) ([]byte, error) {
+	data, err := r.get(append(r.app.key(tableObject, len(hash)), hash[:]...), "object", hash)
+	if err != nil {
+		return nil, err
+	}
+	if blob.Sum(data) != hash {
+		return nil, fmt.Errorf("object %v: %w", hash, kv.ErrCorrupt)
+	}
+	return data, nil
+}
+
+// PutObject adds an object to a batch and returns its hash. It belongs into the batch of the
+// version's result that names it; an object that no version names is removed.
+func PutObject(b kv.Writer, app AppID, data []byte) blob.Hash {
+	hash := blob.Sum(data)
+	b.Put(append(app.key(tableObject, len(hash)), hash[:]...), data)
+	return hash
+}
+
+// Manifest returns the manifest of a version at 21100.
+func (r Reader) Manifest(v *Version) (Manifest, error) {
+	data, err := r.Object(v.Manifest)
+	if err != nil {
+		return Manifest{}, err
+	}
+	return UnmarshalManifest(data)
+}
+
+func (a AppID) version(model log.Dot, seq uint64) []byte {
+	return appendUint64(a.dotted(tableVersion, model, 8), seq)
+}

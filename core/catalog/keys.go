@@ -1,0 +1,208 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"math"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// The layout of a store. Numbers are big-endian, so that keys are ordered as they are; n is a
+// number of 4 bytes, N one of 8, dot is n N. An application's keys all begin with a and its 16 bytes,
+// the control partition's with a and 16 zero bytes, so a range of keys is one application and no
+// read of one can reach another's.
+//
+//	h name app                → ord n            public name of a picture, of 16 bytes
+//	a app …
+//	  l …                                        its log, see package log
+//	  c                       → header           cursor of the fold, counts, horizon
+//	  s site n                → N                last sequence number of the site that was folded
+//	  i ord n                 → Input            in the order of creation
+//	  I id                    → ord n
+//	  d dot                   → ord n            inputs by incarnation
+//	  u sha256(url)/16 ord n  →                  inputs by URL
+//	  b blob crop/16 ord n    →                  inputs by picture; crop is a hash, zero for the whole picture
+//	  p ord n                 →                  inputs to process, at 30001
+//	  n id                    → Concept
+//	  N seq N                 → id               concepts in the order of creation
+//	  m id                    → Model
+//	  M seq N                 → id
+//	  o dot                   → id               models by incarnation
+//	  v dot seq N             → Version          versions by model, oldest first
+//	  V dot id                → seq N
+//	  t seq N                 → dot              versions to train, at 21103, by model
+//	  w id                    → Workflow
+//	  W seq N                 → id
+//	  x dot                   → id
+//	  f seq N                 → Feedback
+//	  A id                    → App              in the control partition
+//	  k sha256(key)           → Key              likewise
+//	                                             the state's digest ends here; the rest can be made again
+//	  D blob crop/16 base     → Derived
+//	  O sha256                → object           manifests
+//	  g what                  → cursor           tidying that is owed
+//	  X …                                        the index, see package index
+//	  z name                  → …                the engine's own notes
+const (
+	tableHosted      = 'h'
+	tableApp         = 'a'
+	tableLog         = 'l'
+	tableHeader      = 'c'
+	tableSite        = 's'
+	tableInput       = 'i'
+	tableInputID     = 'I'
+	tableInputDot    = 'd'
+	tableURL         = 'u'
+	tableBlob        = 'b'
+	tablePending     = 'p'
+	tableConcept     = 'n'
+	tableConceptSeq  = 'N'
+	tableModel       = 'm'
+	tableModelSeq    = 'M'
+	tableModelDot    = 'o'
+	tableVersion     = 'v'
+	tableVersionID   = 'V'
+	tableTraining    = 't'
+	tableWorkflow    = 'w'
+	tableWorkflowSeq = 'W'
+	tableWorkflowDot = 'x'
+	tableFeedback    = 'f'
+	tableKeyApp      = 'A'
+	tableKey         = 'k'
+	tableDerived     = 'D'
+	tableObject      = 'O'
+	tableTidy        = 'g'
+	tableIndex       = 'X'
+	tableLocal       = 'z'
+)
+
+// AppID names an application; on the wire it is 32 lower-case hex digits. The zero AppID is
+// the control partition, whose records are applications and keys.
+type AppID [16]byte
+
+// Control is the partition of applications and keys.
+var Control AppID
+
+// ParseAppID reads 32 lower-case hex digits, not all of them 0. Other text is ErrNotFound's.
+func ParseAppID(s string) (AppID, error) {
+	var a AppID
+	n, err := hex.Decode(a[:], []byte(s[:min(len(s), 2*len(a))]))
+	if err != nil || n != len(a) || a == Control || a.String() != s {
+		return AppID{}, fmt.Errorf("application %q: %w", s, ErrNotFound)
+	}
+	return a, nil
+}
+
+// String returns 32 lower-case hex digits.
+func (a AppID) String() string { return hex.EncodeToString(a[:]) }
+
+// key begins a key of a table, with room for what follows.
+func (a AppID) key(table byte, room int) []byte {
+	k := make([]byte, 0, 2+len(a)+room)
+	k = append(k, tableApp)
+	k = append(k, a[:]...)
+	return append(k, table)
+}
+
+// Range returns the bounds of everything that is kept of the application but the public
+// names of its pictures: what deleting it deletes.
+func (a AppID) Range() (lo, hi []byte) {
+	lo = append([]byte{tableApp}, a[:]...)
+	return lo, after(lo)
+}
+
+// after returns the first key that does not begin with prefix, which is no longer valid;
+// nil: there is none.
+func after(prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != math.MaxUint8 {
+			hi := append([]byte{}, prefix[:i+1]...)
+			hi[i]++
+			return hi
+		}
+	}
+	return nil
+}
+
+// LogPrefix is the prefix of the application's log.
+func (a AppID) LogPrefix() []byte { return a.key(tableLog, 0) }
+
+// IndexPrefix is the prefix of what the application's index keeps.
+func (a AppID) IndexPrefix() []byte { return a.key(tableIndex, 0) }
+
+// LocalKey is the key of a note of the engine's own about an application. Notes are no part
+// of the log or of the state's digest, and stay where they are.
+func (a AppID) LocalKey(name string) []byte { return append(a.key(tableLocal, len(name)), name...) }
+
+// TidyKey is the key of tidying that is owed.
+func (a AppID) TidyKey(what string) []byte { return append(a.key(tableTidy, len(what)), what...) }
+
+func (a AppID) numbered(table byte, n uint32) []byte {
+	return binary.BigEndian.AppendUint32(a.key(table, 4), n)
+}
+
+func (a AppID) sequenced(table byte, n uint64) []byte {
+	return binary.BigEndian.AppendUint64(a.key(table, 8), n)
+}
+
+func (a AppID) named(table byte, id string) []byte { return append(a.key(table, len(id)), id...) }
+
+func (a AppID) dotted(table byte, d log.Dot, room int) []byte {
+	return appendDot(a.key(table, 12+room), d)
+}
+
+func appendDot(k []byte, d log.Dot) []byte {
+	k = binary.BigEndian.AppendUint32(k, uint32(d.Site))
+	return binary.BigEndian.AppendUint64(k, d.Seq)
+}
+
+func (a AppID) url(url string) []byte {
+	sum := sha256.Sum256([]byte(url))
+	return append(a.key(tableURL, 20), sum[:16]...)
+}
+
+func (a AppID) picture(table byte, h blob.Hash, c raster.Crop, room int) []byte {
+	k := append(a.key(table, len(h)+16+room), h[:]...)
+	if c == (raster.Crop{}) {
+		return append(k, make([]byte, 16)...)
+	}
+	var b [32]byte
+	for i, f := range [...]float64{c.Top, c.Left, c.Bottom, c.Right} {
+		binary.LittleEndian.PutUint64(b[8*i:], math.Float64bits(f))
+	}
+	sum := sha256.Sum256(b[:])
+	return append(k, sum[:16]...)
+}
+
+func appendUint64(k []byte, n uint64) []byte { return binary.BigEndian.AppendUint64(k, n) }
+
+// dotOf reads a dot that is a value.
+func dotOf(v []byte) (log.Dot, error) {
+	if len(v) != 12 {
+		return log.Dot{}, fmt.Errorf("%w: %d bytes for a dot", field.ErrFormat, len(v))
+	}
+	return log.Dot{Site: log.Site(binary.BigEndian.Uint32(v)), Seq: binary.BigEndian.Uint64(v[4:])}, nil
+}
+
+// ordAt reads the number at the end of a key.
+func ordAt(key []byte) uint32 { return binary.BigEndian.Uint32(key[len(key)-4:]) }
+
+func number4(v []byte) (uint32, error) {
+	if len(v) != 4 {
+		return 0, fmt.Errorf("%w: %d bytes for a number", field.ErrFormat, len(v))
+	}
+	return binary.BigEndian.Uint32(v), nil
+}
+
+func number8(v []byte) (uint64, error) {
+	if len(v) != 8 {
+		return 0, fmt.Errorf("%w: %d bytes for a number", field.ErrFormat, len(v))
+	}
+	return binary.BigEndian.Uint64(v), nil
+}

@@ -1,0 +1,266 @@
+package catalog
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// maxPath is how many names a path may have, so that what lies below one can nest too.
+const maxPath = jsonio.DefaultDepth - 1
+
+// Write writes w, at its place in the log, and reports whether it changed anything: a write
+// older than one to the same path or to one above is superseded. Setting and removing give
+// the same metadata in any order of the log; elements are appended to what is there when it
+// is their turn, whatever the clocks say, and the value then has the later of both stamps.
+// Errors, with nothing changed: those of jsonio. The parts' memory is m's own and is reused.
+func (m *Meta) Write(w log.MetaWrite, at log.Stamp) (changed bool, err error) {
+	if err := checkWrite(w); err != nil {
+		return false, err
+	}
+	for n := range len(w.Path) {
+		if i, ok := m.find(w.Path[:n]); ok && at.Less((*m)[i].At) {
+			return false, nil
+		}
+	}
+	part := MetaPart{Path: w.Path, JSON: w.JSON, Removed: w.Action == log.MetaRemove, At: at}
+	i, there := m.find(w.Path)
+	if w.Action == log.MetaAppend {
+		if there && (*m)[i].Removed && at.Less((*m)[i].At) {
+			return false, nil
+		}
+		part.JSON = m.appended(w)
+		if there && at.Less((*m)[i].At) {
+			part.At = (*m)[i].At
+		}
+	} else if there && at.Less((*m)[i].At) {
+		return false, nil
+	}
+	if there {
+		(*m)[i] = part
+	} else {
+		*m = slices.Insert(*m, i, part)
+	}
+	m.end(i)
+	return true, nil
+}
+
+// end removes the parts below part i that are not newer; they follow it.
+func (m *Meta) end(i int) {
+	part := (*m)[i]
+	kept := i + 1
+	for j := kept; j < len(*m); j++ {
+		old := (*m)[j]
+		if !below(old.Path, part.Path) {
+			*m = slices.Delete(*m, kept, j)
+			return
+		}
+		if part.At.Less(old.At) {
+			(*m)[kept] = old
+			kept++
+		}
+	}
+	*m = slices.Delete(*m, kept, len(*m))
+}
+
+// checkWrite reports what is wrong with a write.
+func checkWrite(w log.MetaWrite) error {
+	if len(w.Path) > maxPath {
+		return fmt.Errorf("metadata: %w", jsonio.ErrTooDeep)
+	}
+	if w.Action == log.MetaRemove {
+		return nil
+	}
+	if w.Action > log.MetaAppend {
+		return fmt.Errorf("metadata: %w", jsonio.ErrType)
+	}
+	var d jsonio.Doc
+	if err := d.Parse(w.JSON, jsonio.Limits{Depth: jsonio.DefaultDepth - len(w.Path)}); err != nil {
+		return fmt.Errorf("metadata: %w", err)
+	}
+	if w.Action == log.MetaAppend && d.Root().Kind() != jsonio.Array {
+		return fmt.Errorf("metadata to append: %w", jsonio.ErrType)
+	}
+	return nil
+}
+
+// find returns the place of a path among the parts, and whether there is one.
+func (m Meta) find(path []string) (int, bool) {
+	return slices.BinarySearchFunc(m, path, func(p MetaPart, path []string) int { return slices.Compare(p.Path, path) })
+}
+
+// below reports whether path lies strictly below root.
+func below(path, root []string) bool {
+	return len(path) > len(root) && slices.Equal(path[:len(root)], root)
+}
+
+// appended returns the list at w's path with w's elements after its own. What is no list is
+// replaced.
+func (m Meta) appended(w log.MetaWrite) []byte {
+	doc := m.JSON()
+	if doc == nil {
+		return w.JSON
+	}
+	var d jsonio.Doc
+	if d.Parse(doc, composed) != nil {
+		return w.JSON
+	}
+	v := d.Root()
+	for _, name := range w.Path {
+		v = v.Get(name)
+	}
+	if v.Kind() != jsonio.Array {
+		return w.JSON
+	}
+	return joinLists(v.Raw(), w.JSON)
+}
+
+// joinLists returns the elements of two JSON arrays as one.
+func joinLists(a, b []byte) []byte {
+	head, tail := bytes.TrimSpace(a[1:len(a)-1]), bytes.TrimSpace(trimmed(b))
+	if len(tail) == 0 {
+		return a
+	}
+	out := append([]byte{'['}, head...)
+	if len(head) > 0 {
+		out = append(out, ',')
+	}
+	out = append(out, tail...)
+	return append(out, ']')
+}
+
+// trimmed returns what stands between the brackets of a JSON array.
+func trimmed(list []byte) []byte {
+	list = bytes.TrimSpace(list)
+	return list[1 : len(list)-1]
+}
+
+// composed are the limits of a document that was composed of parts within the usual ones.
+var composed = jsonio.Limits{Depth: 2 * jsonio.DefaultDepth, Members: 1 << 30}
+
+// JSON returns the metadata as one document, nil for none. While nothing was written below
+// the root these are exactly the bytes that came; otherwise every value that was not
+// written into is. Names that are added to an object follow its own, in their order.
+func (m Meta) JSON() []byte {
+	if len(m) == 1 && len(m[0].Path) == 0 {
+		return m[0].JSON // nil when it was removed
+	}
+	if len(m) == 0 {
+		return nil
+	}
+	var c composer
+	if !c.value(m, 0, jsonio.Value{}) {
+		return nil
+	}
+	return c.w.Bytes()
+}
+
+// composer writes the document of parts.
+type composer struct{ w jsonio.Writer }
+
+// value writes what parts, all of which begin with the same depth names, make of what is
+// there from above, and reports whether that is anything.
+func (c *composer) value(parts Meta, depth int, there jsonio.Value) bool {
+	if len(parts[0].Path) == depth {
+		own := parts[0]
+		parts = parts[1:]
+		there = jsonio.Value{}
+		var d jsonio.Doc
+		if !own.Removed && d.Parse(own.JSON, composed) == nil {
+			there = d.Root()
+		}
+	}
+	if len(parts) == 0 || !c.shows(parts, depth) && there.Kind() != jsonio.Object {
+		if there.Kind() == jsonio.Absent {
+			return false
+		}
+		c.w.Raw(there.Raw())
+		return true
+	}
+	members := group(parts, depth)
+	c.w.Object()
+	for name, v := range there.Members() {
+		i, ok := slices.BinarySearchFunc(members, name, func(g grouped, name string) int { return strings.Compare(g.name, name) })
+		if !ok {
+			c.w.Name(name)
+			c.w.Raw(v.Raw())
+			continue
+		}
+		c.member(name, members[i].parts, depth+1, v)
+		members[i].parts = nil
+	}
+	for _, g := range members {
+		if g.parts != nil {
+			c.member(g.name, g.parts, depth+1, jsonio.Value{})
+		}
+	}
+	c.w.End('}')
+	return true
+}
+
+// member writes one member of an object, unless it comes to nothing.
+func (c *composer) member(name string, parts Meta, depth int, there jsonio.Value) {
+	var inner composer
+	if inner.value(parts, depth, there) {
+		c.w.Name(name)
+		c.w.Raw(inner.w.Bytes())
+	}
+}
+
+// shows reports whether the parts, on nothing, come to anything.
+func (c *composer) shows(parts Meta, depth int) bool {
+	return slices.ContainsFunc(parts, func(p MetaPart) bool { return !p.Removed })
+}
+
+// grouped are the parts whose name at some depth is the same.
+type grouped struct {
+	name  string
+	parts Meta
+}
+
+// group groups parts by their name at a depth; in their order that is by name.
+func group(parts Meta, depth int) []grouped {
+	var out []grouped
+	for from, to := 0, 0; from < len(parts); from = to {
+		name := parts[from].Path[depth]
+		for to = from; to < len(parts) && parts[to].Path[depth] == name; to++ {
+			continue
+		}
+		out = append(out, grouped{name, parts[from:to]})
+	}
+	return out
+}
+
+// collect takes the removals older than the horizon into the values that they were removed
+// from. The document stays as it is.
+func (m *Meta) collect(horizon log.HLC) {
+	for i := 0; i < len(*m); {
+		p := (*m)[i]
+		if !p.Removed || p.At.At >= horizon {
+			i++
+			continue
+		}
+		m.removeFromAbove(i)
+		*m = slices.Delete(slices.Clone(*m), i, i+1)
+	}
+}
+
+// removeFromAbove writes the removal of part i into the nearest part above it.
+func (m *Meta) removeFromAbove(i int) {
+	path := (*m)[i].Path
+	for n := len(path) - 1; n >= 0; n-- {
+		j, ok := m.find(path[:n])
+		if !ok {
+			continue
+		}
+		if above := (*m)[j]; !above.Removed {
+			*m = slices.Clone(*m)
+			(*m)[j].JSON = Meta{{JSON: above.JSON}, {Path: path[n:], Removed: true}}.JSON()
+		}
+		return
+	}
+}

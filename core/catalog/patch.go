@@ -1,0 +1,136 @@
+package catalog
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// The actions of PATCH on metadata. Each takes the stored document, nil for none, and what a
+// request sends, and returns the writes that do what it asks for. In all of them objects are
+// followed inwards, a member of a request replaces what is no object and no list, and a null,
+// or an empty object as the whole request, changes nothing. They differ in
+//
+//	            list                    list of objects with ids    true         {}
+//	merge       is appended             is appended                 replaces     replaces
+//	overwrite   replaces                replaces                    replaces     replaces
+//	remove      is appended             these ids go                removes      nothing
+//
+// The error is that of jsonio for a document that is not JSON.
+
+// MergeWrites returns the writes of the action merge.
+func MergeWrites(stored, patch []byte) ([]log.MetaWrite, error) {
+	return writes(stored, patch, mergeAction)
+}
+
+// OverwriteWrites returns the writes of the action overwrite.
+func OverwriteWrites(stored, patch []byte) ([]log.MetaWrite, error) {
+	return writes(stored, patch, overwriteAction)
+}
+
+// RemoveWrites returns the writes of the action remove.
+func RemoveWrites(stored, patch []byte) ([]log.MetaWrite, error) {
+	return writes(stored, patch, removeAction)
+}
+
+type action uint8
+
+const (
+	mergeAction action = iota
+	overwriteAction
+	removeAction
+)
+
+func writes(stored, patch []byte, a action) ([]log.MetaWrite, error) {
+	var from, to jsonio.Doc
+	if err := to.Parse(patch, jsonio.Limits{Depth: maxPath}); err != nil {
+		return nil, fmt.Errorf("metadata: %w", err)
+	}
+	p := patcher{action: a}
+	if stored == nil {
+		p.value(nil, jsonio.Value{}, to.Root())
+		return p.out, nil
+	}
+	if err := from.Parse(stored, composed); err != nil {
+		return nil, fmt.Errorf("stored metadata: %w", err)
+	}
+	p.value(nil, from.Root(), to.Root())
+	return p.out, nil
+}
+
+type patcher struct {
+	action action
+	out    []log.MetaWrite
+}
+
+func (p *patcher) write(path []string, a log.MetaAction, json []byte) {
+	p.out = append(p.out, log.MetaWrite{Path: slices.Clone(path), Action: a, JSON: slices.Clone(json)})
+}
+
+// value compares what is stored at a path with what was sent for it.
+func (p *patcher) value(path []string, stored, sent jsonio.Value) {
+	switch sent.Kind() {
+	case jsonio.Null:
+	case jsonio.Object:
+		if sent.Len() == 0 && len(path) > 0 && p.action != removeAction {
+			p.write(path, log.MetaSet, sent.Raw())
+		}
+		for name, v := range sent.Members() {
+			p.value(append(path[:len(path):len(path)], name), stored.Get(name), v)
+		}
+	case jsonio.Array:
+		p.list(path, stored, sent)
+	default:
+		if p.action == removeAction && sent.Kind() == jsonio.True {
+			p.write(path, log.MetaRemove, nil)
+			return
+		}
+		p.write(path, log.MetaSet, sent.Raw())
+	}
+}
+
+func (p *patcher) list(path []string, stored, sent jsonio.Value) {
+	ids := idsOf(sent)
+	switch {
+	case p.action == removeAction && stored.Kind() != jsonio.Array && (ids != nil || sent.Len() == 0):
+	case p.action == removeAction && ids != nil:
+		if kept, changed := without(stored, ids); changed {
+			p.write(path, log.MetaSet, kept)
+		}
+	case p.action == removeAction && sent.Len() == 0:
+	case p.action != overwriteAction && sent.Len() > 0 && stored.Kind() == jsonio.Array:
+		p.write(path, log.MetaAppend, sent.Raw())
+	default:
+		p.write(path, log.MetaSet, sent.Raw())
+	}
+}
+
+// idsOf returns the ids of a list of objects that all have one, or nil.
+func idsOf(list jsonio.Value) []string {
+	var ids []string
+	for v := range list.Elems() {
+		id, err := v.Get("id").Str()
+		if err != nil {
+			return nil
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// without returns a list less the objects with certain ids.
+func without(list jsonio.Value, ids []string) (kept []byte, changed bool) {
+	var w jsonio.Writer
+	w.Array()
+	for v := range list.Elems() {
+		if id, err := v.Get("id").Str(); err == nil && slices.Contains(ids, id) {
+			changed = true
+			continue
+		}
+		w.Raw(v.Raw())
+	}
+	w.End(']')
+	return w.Bytes(), changed
+}

@@ -1,0 +1,195 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// ErrNotFound is returned when the application holds no record with this id.
+var ErrNotFound = errors.New("not found")
+
+// Reader reads one application's records. It is a value; it is as safe for concurrent use,
+// and shows as much of one moment, as what it reads from.
+//
+// Records that are returned are the caller's. A yield is given records in the stated order
+// until it returns false; it may keep them.
+type Reader struct {
+	kv  kv.Reader
+	app AppID
+}
+
+// Read returns a reader of app over r: a store, a snapshot or an overlay.
+func Read(r kv.Reader, app AppID) Reader { return Reader{kv: r, app: app} }
+
+// AppID is the application that is read.
+func (r Reader) AppID() AppID { return r.app }
+
+// KV is what is read from.
+func (r Reader) KV() kv.Reader { return r.kv }
+
+// get returns the value of a key; ErrNotFound names what is missing.
+func (r Reader) get(key []byte, what string, id any) ([]byte, error) {
+	v, err := r.kv.Get(key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, notFound(what, id)
+	}
+	return v, err
+}
+
+func notFound(what string, id any) error { return fmt.Errorf("%s %v: %w", what, id, ErrNotFound) }
+
+// Header returns what the fold knows of the partition; the zero Header before its first entry.
+func (r Reader) Header() (Header, error) {
+	v, err := r.kv.Get(r.app.key(tableHeader, 0))
+	if errors.Is(err, kv.ErrNotFound) {
+		return Header{}, nil
+	}
+	if err != nil {
+		return Header{}, err
+	}
+	return decodeHeader(v)
+}
+
+// Counts returns how many live inputs are in which state.
+func (r Reader) Counts() (Counts, error) {
+	h, err := r.Header()
+	return h.Counts, err
+}
+
+// SiteSeq returns the last sequence number of a site that was folded, 0 for a new site.
+func (r Reader) SiteSeq(s log.Site) (uint64, error) {
+	v, err := r.kv.Get(r.app.numbered(tableSite, uint32(s)))
+	if errors.Is(err, kv.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return number8(v)
+}
+
+// Input returns the live input with an ordinal.
+func (r Reader) Input(ord uint32) (Input, error) {
+	v, err := r.get(r.app.numbered(tableInput, ord), "input of ordinal", ord)
+	if err != nil {
+		return Input{}, err
+	}
+	return decodeInput(v)
+}
+
+// Ord returns the ordinal of the live input with an id.
+func (r Reader) Ord(id string) (uint32, error) {
+	v, err := r.get(r.app.named(tableInputID, id), "input", id)
+	if err != nil {
+		return 0, err
+	}
+	return number4(v)
+}
+
+// InputByID returns the live input with an id.
+func (r Reader) InputByID(id string) (Input, error) {
+	ord, err := r.Ord(id)
+	if err != nil {
+		return Input{}, err
+	}
+	return r.Input(ord)
+}
+
+// InputByDot returns the live input that an operation created.
+func (r Reader) InputByDot(dot log.Dot) (Input, error) {
+	v, err := r.get(r.app.dotted(tableInputDot, dot, 0), "input of operation", dot)
+	if err != nil {
+		return Input{}, err
+	}
+	ord, err := number4(v)
+	if err != nil {
+		return Input{}, err
+	}
+	return r.Input(ord)
+}
+
+// Inputs yields the live inputs from an ordinal on, in the order of their creation.
+func (r Reader) Inputs(from uint32, yield func(Input) bool) error {
+	return scan(r, r.app.numbered(tableInput, from), after(r.app.key(tableInput, 0)), decodeInput, yield)
+}
+
+// URLTaken yields the ordinals of the live inputs with a URL, in the order of their creation.
+func (r Reader) URLTaken(url string, yield func(ord uint32) bool) error {
+	return r.ords(r.app.url(url), yield)
+}
+
+// ByBlob yields the ordinals of the live inputs with a picture, whatever their crop; those of
+// one crop in the order of their creation.
+func (r Reader) ByBlob(h blob.Hash, yield func(ord uint32) bool) error {
+	return r.ords(append(r.app.key(tableBlob, len(h)), h[:]...), yield)
+}
+
+// PendingInputs yields the ordinals of the inputs at 30001, in the order of their creation.
+func (r Reader) PendingInputs(yield func(ord uint32) bool) error {
+	return r.ords(r.app.key(tablePending, 0), yield)
+}
+
+// ords yields the ordinals at the ends of the keys that begin with prefix.
+func (r Reader) ords(prefix []byte, yield func(ord uint32) bool) error {
+	return r.kv.Scan(prefix, after(prefix), func(key, _ []byte) bool { return yield(ordAt(key)) })
+}
+
+// scan decodes the values of a range of keys and yields them.
+func scan[T any](r Reader, lo, hi []byte, decode func([]byte) (T, error), yield func(T) bool) error {
+	var failed error
+	err := r.kv.Scan(lo, hi, func(_, value []byte) bool { return each(value, decode, yield, &failed) })
+	return errors.Join(err, failed)
+}
+
+// scanBack is scan in descending order.
+func scanBack[T any](r Reader, lo, hi []byte, decode func([]byte) (T, error), yield func(T) bool) error {
+	var failed error
+	err := r.kv.ScanBack(lo, hi, func(_, value []byte) bool { return each(value, decode, yield, &failed) })
+	return errors.Join(err, failed)
+}
+
+func each[T any](value []byte, decode func([]byte) (T, error), yield func(T) bool, failed *error) bool {
+	record, err := decode(append([]byte{}, value...))
+	if err != nil {
+		*failed = err
+		return false
+	}
+	return yield(record)
+}
+
+// HostedInput returns the application and the ordinal of the live input whose picture has a
+// public name. It is the only read that is not of one application.
+func HostedInput(r kv.Reader, name [16]byte) (AppID, uint32, error) {
+	prefix := append([]byte{tableHosted}, name[:]...)
+	var (
+		app    AppID
+		ord    uint32
+		found  bool
+		failed error
+	)
+	err := r.Scan(prefix, after(prefix), func(key, value []byte) bool {
+		copy(app[:], key[len(prefix):])
+		if ord, failed = number4(value); failed != nil {
+			return false
+		}
+		var in Input
+		in, failed = Read(r, app).Input(ord)
+		if errors.Is(failed, ErrNotFound) {
+			failed = nil // deleted with all the others; the name goes in a later step
+			return true
+		}
+		found = failed == nil && in.Hosted == name
+		return !found && failed == nil
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return AppID{}, 0, err
+	}
+	if !found {
+		return AppID{}, 0, fmt.Errorf("picture %x: %w", name, ErrNotFound)
+	}
+	return app, ord, nil
+}

@@ -1,0 +1,195 @@
+package catalog
+
+import (
+	"encoding/hex"
+
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Concept returns the application's own concept with an id.
+func (r Reader) Concept(id string) (Concept, error) {
+	v, err := r.get(r.app.named(tableConcept, id), "concept", id)
+	if err != nil {
+		return Concept{}, err
+	}
+	return decodeConcept(v)
+}
+
+// Concepts yields the application's own concepts in the order of their creation.
+func (r Reader) Concepts(yield func(Concept) bool) error {
+	return inOrder(r, tableConceptSeq, r.Concept, yield)
+}
+
+// inOrder yields the records whose ids a table holds in the order of creation.
+func inOrder[T any](r Reader, table byte, get func(id string) (T, error), yield func(T) bool) error {
+	var failed error
+	prefix := r.app.key(table, 0)
+	err := r.kv.Scan(prefix, after(prefix), func(_, id []byte) bool {
+		record, err := get(string(id))
+		if err != nil {
+			failed = err
+			return false
+		}
+		return yield(record)
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// Model returns the application's own live model with an id.
+func (r Reader) Model(id string) (Model, error) {
+	v, err := r.get(r.app.named(tableModel, id), "model", id)
+	if err != nil {
+		return Model{}, err
+	}
+	return decodeModel(v)
+}
+
+// ModelByDot returns the live model that an operation created.
+func (r Reader) ModelByDot(dot log.Dot) (Model, error) {
+	id, err := r.get(r.app.dotted(tableModelDot, dot, 0), "model of operation", dot)
+	if err != nil {
+		return Model{}, err
+	}
+	return r.Model(string(id))
+}
+
+// Models yields the application's own live models in the order of their creation.
+func (r Reader) Models(yield func(Model) bool) error {
+	return inOrder(r, tableModelSeq, r.Model, yield)
+}
+
+// Version returns the version of a live model with an id.
+func (r Reader) Version(model log.Dot, id string) (Version, error) {
+	key := append(r.app.dotted(tableVersionID, model, len(id)), id...)
+	v, err := r.get(key, "version", id)
+	if err != nil {
+		return Version{}, err
+	}
+	seq, err := number8(v)
+	if err != nil {
+		return Version{}, err
+	}
+	return r.version(model, seq)
+}
+
+func (r Reader) version(model log.Dot, seq uint64) (Version, error) {
+	v, err := r.get(r.app.version(model, seq), "version of entry", seq)
+	if err != nil {
+		return Version{}, err
+	}
+	return decodeVersion(v)
+}
+
+// Versions yields the versions of a live model, newest first.
+func (r Reader) Versions(model log.Dot, yield func(Version) bool) error {
+	prefix := r.app.dotted(tableVersion, model, 0)
+	return scanBack(r, prefix, after(prefix), decodeVersion, yield)
+}
+
+// Current returns the newest version of a model at 21100, the one that predicts. It is
+// ErrNotFound while there is none.
+func (r Reader) Current(model log.Dot) (Version, error) {
+	var current Version
+	err := r.Versions(model, func(v Version) bool {
+		if v.Code == VersionTrained {
+			current = v
+		}
+		return v.Code != VersionTrained
+	})
+	if err == nil && current.ID == "" {
+		err = notFound("trained version of model", model)
+	}
+	return current, err
+}
+
+// PendingVersions yields the versions at 21103, in the order in which they were asked for.
+func (r Reader) PendingVersions(yield func(Version) bool) error {
+	var failed error
+	prefix := r.app.key(tableTraining, 0)
+	err := r.kv.Scan(prefix, after(prefix), func(key, value []byte) bool {
+		v, err := r.training(key, value)
+		if err != nil {
+			failed = err
+			return false
+		}
+		return yield(v)
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+func (r Reader) training(key, value []byte) (Version, error) {
+	seq, err := number8(key[len(key)-8:])
+	if err != nil {
+		return Version{}, err
+	}
+	model, err := dotOf(value)
+	if err != nil {
+		return Version{}, err
+	}
+	return r.version(model, seq)
+}
+
+// Workflow returns the application's own workflow with an id.
+func (r Reader) Workflow(id string) (Workflow, error) {
+	v, err := r.get(r.app.named(tableWorkflow, id), "workflow", id)
+	if err != nil {
+		return Workflow{}, err
+	}
+	return decodeWorkflow(v)
+}
+
+// WorkflowByDot returns the live workflow that an operation created.
+func (r Reader) WorkflowByDot(dot log.Dot) (Workflow, error) {
+	id, err := r.get(r.app.dotted(tableWorkflowDot, dot, 0), "workflow of operation", dot)
+	if err != nil {
+		return Workflow{}, err
+	}
+	return r.Workflow(string(id))
+}
+
+// Workflows yields the application's own workflows in the order of their creation.
+func (r Reader) Workflows(yield func(Workflow) bool) error {
+	return inOrder(r, tableWorkflowSeq, r.Workflow, yield)
+}
+
+// Feedback yields what users said, oldest first.
+func (r Reader) Feedback(yield func(Feedback) bool) error {
+	prefix := r.app.key(tableFeedback, 0)
+	return scan(r, prefix, after(prefix), decodeFeedback, yield)
+}
+
+// App returns an application's record, from the control partition.
+func (r Reader) App(id string) (App, error) {
+	v, err := r.get(r.app.named(tableKeyApp, id), "application", id)
+	if err != nil {
+		return App{}, err
+	}
+	return decodeApp(v)
+}
+
+// Apps yields the applications by id, from the control partition.
+func (r Reader) Apps(yield func(App) bool) error {
+	prefix := r.app.key(tableKeyApp, 0)
+	return scan(r, prefix, after(prefix), decodeApp, yield)
+}
+
+// Key returns the key whose text has a SHA-256, from the control partition.
+func (r Reader) Key(hash [32]byte) (Key, error) {
+	v, err := r.get(r.app.named(tableKey, string(hash[:])), "key of hash", hex.EncodeToString(hash[:4]))
+	if err != nil {
+		return Key{}, err
+	}
+	return decodeKey(v)
+}
+
+// Keys yields the keys by hash, from the control partition.
+func (r Reader) Keys(yield func(Key) bool) error {
+	prefix := r.app.key(tableKey, 0)
+	return scan(r, prefix, after(prefix), decodeKey, yield)
+}

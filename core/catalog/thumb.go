@@ -1,0 +1,25 @@
+package catalog
+
+import (
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// thumbSuffix ends a thumbnail's key, which lies among the derived records of its picture and
+// crop and so goes with them. No base is as short.
+const thumbSuffix = 't'
+
+// Thumb returns the thumbnail of a picture and a crop: a JPEG, see predict.ThumbnailSide.
+func (r Reader) Thumb(picture blob.Hash, crop raster.Crop) ([]byte, error) {
+	return r.get(thumbKey(r.app, picture, crop), "thumbnail of picture", picture)
+}
+
+func thumbKey(app AppID, picture blob.Hash, crop raster.Crop) []byte {
+	return append(app.picture(tableDerived, picture, crop, 1), thumbSuffix)
+}
+
+// PutThumb adds a thumbnail to a batch, where PutDerived belongs too.
+func PutThumb(b kv.Writer, app AppID, picture blob.Hash, crop raster.Crop, jpeg []byte) {
+	b.Put(thumbKey(app, picture, crop), jpeg)
+}

@@ -1,0 +1,194 @@
+package catalog
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// What may be owed after deletions, each a key of the tidy table. None of it is part of the
+// state: it is what the state no longer leads to.
+const (
+	tidyPicture = 'd' // then blob crop/16: records derived from a picture, if no input has it
+	tidyDerived = 'D' // all derived records whose picture no input has; value: where to go on
+	tidyHosted  = 'h' // public names whose inputs are gone; value: where to go on
+	tidyObjects = 'O' // objects that no version names
+	tidyBase    = 'B' // then base: derived records of a network; value: where to go on
+)
+
+func (w *Writer) oweDerived(in *Input) {
+	picture := w.app.picture(tableDerived, in.Blob, in.Crop, 0)
+	w.tx.Put(w.app.TidyKey(string(tidyPicture)+string(picture[len(w.app)+2:])), nil)
+}
+
+func (w *Writer) oweAll() {
+	single := w.app.TidyKey(string(tidyPicture))
+	w.tx.DeleteRange(single, after(single))
+	w.tx.Put(w.app.TidyKey(string(tidyDerived)), nil)
+	w.tx.Put(w.app.TidyKey(string(tidyHosted)), nil)
+}
+
+func (w *Writer) oweObjects() { w.tx.Put(w.app.TidyKey(string(tidyObjects)), nil) }
+
+// OweBase notes that the derived records of a network may go.
+func OweBase(b kv.Writer, app AppID, base [32]byte) {
+	b.Put(app.TidyKey(string(tidyBase)+string(base[:])), nil)
+}
+
+// Tidy does some of the tidying that is owed, into tx, looking at about limit keys, and
+// reports whether more is owed. It may run only while every entry of the log is folded, and
+// none is being appended: a derived record or an object may wait for its entry.
+func Tidy(tx *kv.Overlay, app AppID, limit int) (more bool, err error) {
+	t := tidier{tx: tx, r: Read(tx, app), app: app, left: limit}
+	prefix := app.TidyKey("")
+	type debt struct{ key, value []byte }
+	var owed []debt
+	err = tx.Scan(prefix, after(prefix), func(key, value []byte) bool {
+		owed = append(owed, debt{bytes.Clone(key), bytes.Clone(value)})
+		return len(owed) <= limit
+	})
+	for _, d := range owed {
+		if err != nil || t.left <= 0 {
+			return true, err
+		}
+		err = t.pay(d.key, d.key[len(prefix):], d.value)
+	}
+	return t.more, err
+}
+
+type tidier struct {
+	tx   *kv.Overlay
+	r    Reader
+	app  AppID
+	left int  // keys to look at
+	more bool // something is still owed
+}
+
+func (t *tidier) pay(key, what, value []byte) error {
+	table := t.app.key(tableDerived, 0)
+	switch what[0] {
+	case tidyPicture:
+		t.left--
+		t.tx.Delete(key)
+		return t.picture(what[1:])
+	case tidyDerived:
+		return t.sweep(key, table, value, func(k, _ []byte) (bool, error) {
+			used, err := t.used(k[len(table):][:pictureBytes])
+			return !used, err
+		})
+	case tidyBase:
+		return t.sweep(key, table, value, func(k, _ []byte) (bool, error) {
+			return bytes.Equal(k[len(table)+pictureBytes:], what[1:]), nil
+		})
+	case tidyHosted:
+		return t.sweep(key, []byte{tableHosted}, value, t.isStale)
+	case tidyObjects:
+		t.tx.Delete(key)
+		return t.objects()
+	}
+	return nil // of a later version
+}
+
+// pictureBytes is the length of a picture and its crop in a key.
+const pictureBytes = len(blob.Hash{}) + 16
+
+// used reports whether a live input has a picture and crop.
+func (t *tidier) used(picture []byte) (bool, error) {
+	lo := append(t.app.key(tableBlob, len(picture)), picture...)
+	used := false
+	err := t.tx.Scan(lo, after(lo), func([]byte, []byte) bool {
+		used = true
+		return false
+	})
+	return used, err
+}
+
+func (t *tidier) picture(picture []byte) error {
+	used, err := t.used(picture)
+	if err == nil && !used {
+		lo := append(t.app.key(tableDerived, len(picture)), picture...)
+		t.tx.DeleteRange(lo, after(lo))
+	}
+	return err
+}
+
+// sweep deletes the keys of a table that go, from where the debt's value says on.
+func (t *tidier) sweep(debt, table, from []byte, goes func(key, value []byte) (bool, error)) error {
+	lo := table
+	if len(from) > 0 {
+		lo = from
+	}
+	var (
+		gone   [][]byte
+		next   []byte
+		failed error
+	)
+	err := t.tx.Scan(lo, after(table), func(key, value []byte) bool {
+		if t.left--; t.left < 0 {
+			next = bytes.Clone(key)
+			return false
+		}
+		var ok bool
+		if ok, failed = goes(key, value); ok {
+			gone = append(gone, bytes.Clone(key))
+		}
+		return failed == nil
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	for _, key := range gone {
+		t.tx.Delete(key)
+	}
+	if next == nil {
+		t.tx.Delete(debt)
+		return nil
+	}
+	t.more = true
+	t.tx.Put(debt, next)
+	return nil
+}
+
+// isStale reports whether a public name is one of this application whose input is gone.
+func (t *tidier) isStale(key, value []byte) (bool, error) {
+	if !bytes.Equal(key[len(key)-len(t.app):], t.app[:]) {
+		return false, nil
+	}
+	ord, err := number4(value)
+	if err != nil {
+		return false, err
+	}
+	_, err = t.r.Input(ord)
+	if errors.Is(err, ErrNotFound) {
+		return true, nil
+	}
+	return false, err
+}
+
+// objects deletes the objects that no version names.
+func (t *tidier) objects() error {
+	named := map[blob.Hash]bool{}
+	versions := t.app.key(tableVersion, 0)
+	err := scan(t.r, versions, after(versions), decodeVersion, func(v Version) bool {
+		named[v.Manifest] = true
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	var gone [][]byte
+	table := t.app.key(tableObject, 0)
+	err = t.tx.Scan(table, after(table), func(key, _ []byte) bool {
+		t.left--
+		if !named[blob.Hash(key[len(table):])] {
+			gone = append(gone, bytes.Clone(key))
+		}
+		return true
+	})
+	for _, key := range gone {
+		t.tx.Delete(key)
+	}
+	return err
+}

@@ -1,0 +1,259 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Writer changes one application's records, each with all the keys that lead to it. It reads
+// what it has written. The fold alone writes records; whatever else writes here breaks the
+// state's digest.
+type Writer struct {
+	Reader
+	tx  *kv.Overlay
+	buf []byte // scratch
+}
+
+// Write returns a writer of app into tx.
+func Write(tx *kv.Overlay, app AppID) *Writer { return &Writer{Reader: Read(tx, app), tx: tx} }
+
+// PutHeader writes the header.
+func (w *Writer) PutHeader(h *Header) { w.tx.Put(w.app.key(tableHeader, 0), encodeHeader(h)) }
+
+// PutSiteSeq writes the last sequence number of a site that was folded.
+func (w *Writer) PutSiteSeq(s log.Site, seq uint64) {
+	w.tx.Put(w.app.numbered(tableSite, uint32(s)), appendUint64(nil, seq))
+}
+
+// InsertInput writes a new input.
+func (w *Writer) InsertInput(in *Input) {
+	ord := binary.BigEndian.AppendUint32(nil, in.Ord)
+	w.putInput(in)
+	w.tx.Put(w.app.named(tableInputID, in.ID), ord)
+	w.tx.Put(w.app.dotted(tableInputDot, in.Dot, 0), ord)
+	if in.URL != "" {
+		w.tx.Put(append(w.app.url(in.URL), ord...), nil)
+	}
+	if !in.Blob.IsZero() {
+		w.tx.Put(append(w.app.picture(tableBlob, in.Blob, in.Crop, 4), ord...), nil)
+	}
+	if in.Code == InputPending {
+		w.tx.Put(w.app.numbered(tablePending, in.Ord), nil)
+	}
+	if in.Hosted != [16]byte{} {
+		w.tx.Put(hostedKey(in.Hosted, w.app), ord)
+	}
+}
+
+func hostedKey(name [16]byte, app AppID) []byte {
+	k := append(make([]byte, 0, 33), tableHosted)
+	return append(append(k, name[:]...), app[:]...)
+}
+
+func (w *Writer) putInput(in *Input) {
+	w.buf = encodeInput(w.buf, in)
+	w.tx.Put(w.app.numbered(tableInput, in.Ord), w.buf)
+}
+
+// UpdateInput writes after in the place of before, the same input. Ordinal, dot, id, URL, crop and
+// public name are as they were, and so is a picture that is there.
+func (w *Writer) UpdateInput(before, after *Input) {
+	w.putInput(after)
+	if before.Blob != after.Blob {
+		ord := binary.BigEndian.AppendUint32(nil, after.Ord)
+		w.tx.Put(append(w.app.picture(tableBlob, after.Blob, after.Crop, 4), ord...), nil)
+	}
+	if before.Code == InputPending && after.Code != InputPending {
+		w.tx.Delete(w.app.numbered(tablePending, after.Ord))
+	}
+}
+
+// DeleteInput removes an input and notes that what was derived from its picture may go.
+func (w *Writer) DeleteInput(in *Input) {
+	ord := binary.BigEndian.AppendUint32(nil, in.Ord)
+	w.tx.Delete(w.app.numbered(tableInput, in.Ord))
+	w.tx.Delete(w.app.named(tableInputID, in.ID))
+	w.tx.Delete(w.app.dotted(tableInputDot, in.Dot, 0))
+	if in.URL != "" {
+		w.tx.Delete(append(w.app.url(in.URL), ord...))
+	}
+	if !in.Blob.IsZero() {
+		w.tx.Delete(append(w.app.picture(tableBlob, in.Blob, in.Crop, 4), ord...))
+		w.oweDerived(in)
+	}
+	if in.Code == InputPending {
+		w.tx.Delete(w.app.numbered(tablePending, in.Ord))
+	}
+	if in.Hosted != [16]byte{} {
+		w.tx.Delete(hostedKey(in.Hosted, w.app))
+	}
+}
+
+// inputTables are the tables that hold inputs.
+var inputTables = [...]byte{tableInput, tableInputID, tableInputDot, tableURL, tableBlob, tablePending}
+
+// DeleteInputs removes all inputs, at a cost that does not depend on their number.
+func (w *Writer) DeleteInputs() {
+	w.deleteTables(inputTables[:])
+	w.oweAll()
+}
+
+func (w *Writer) deleteTables(tables []byte) {
+	for _, t := range tables {
+		prefix := w.app.key(t, 0)
+		w.tx.DeleteRange(prefix, after(prefix))
+	}
+}
+
+// PutConcept writes a concept; a new one also into the order of creation.
+func (w *Writer) PutConcept(c *Concept) {
+	w.tx.Put(w.app.named(tableConcept, c.ID), encodeConcept(c))
+	w.tx.Put(w.app.sequenced(tableConceptSeq, c.Seq), []byte(c.ID))
+}
+
+// PutModel writes a model.
+func (w *Writer) PutModel(m *Model) {
+	w.tx.Put(w.app.named(tableModel, m.ID), encodeModel(m))
+	w.tx.Put(w.app.sequenced(tableModelSeq, m.Seq), []byte(m.ID))
+	w.tx.Put(w.app.dotted(tableModelDot, m.Dot, 0), []byte(m.ID))
+}
+
+// DeleteModel removes a model and its versions.
+func (w *Writer) DeleteModel(m *Model) error {
+	err := w.Versions(m.Dot, func(v Version) bool {
+		w.DeleteVersion(&v)
+		return true
+	})
+	w.tx.Delete(w.app.named(tableModel, m.ID))
+	w.tx.Delete(w.app.sequenced(tableModelSeq, m.Seq))
+	w.tx.Delete(w.app.dotted(tableModelDot, m.Dot, 0))
+	return err
+}
+
+// modelTables are the tables that hold models and versions.
+var modelTables = [...]byte{tableModel, tableModelSeq, tableModelDot, tableVersion, tableVersionID, tableTraining}
+
+// DeleteModels removes all models and versions.
+func (w *Writer) DeleteModels() {
+	w.deleteTables(modelTables[:])
+	w.oweObjects()
+}
+
+// PutVersion writes a version of a live model.
+func (w *Writer) PutVersion(v *Version) {
+	w.tx.Put(w.app.version(v.Model, v.Seq), encodeVersion(v))
+	w.tx.Put(append(w.app.dotted(tableVersionID, v.Model, len(v.ID)), v.ID...), appendUint64(nil, v.Seq))
+	training := w.app.sequenced(tableTraining, v.Seq)
+	if v.Code == VersionQueued {
+		w.tx.Put(training, appendDot(nil, v.Model))
+	} else {
+		w.tx.Delete(training)
+	}
+}
+
+// DeleteVersion removes a version.
+func (w *Writer) DeleteVersion(v *Version) {
+	w.tx.Delete(w.app.version(v.Model, v.Seq))
+	w.tx.Delete(append(w.app.dotted(tableVersionID, v.Model, len(v.ID)), v.ID...))
+	if v.Code == VersionQueued {
+		w.tx.Delete(w.app.sequenced(tableTraining, v.Seq))
+	}
+	if !v.Manifest.IsZero() {
+		w.oweObjects()
+	}
+}
+
+// PutWorkflow writes a workflow.
+func (w *Writer) PutWorkflow(f *Workflow) {
+	w.tx.Put(w.app.named(tableWorkflow, f.ID), encodeWorkflow(f))
+	w.tx.Put(w.app.sequenced(tableWorkflowSeq, f.Seq), []byte(f.ID))
+	w.tx.Put(w.app.dotted(tableWorkflowDot, f.Dot, 0), []byte(f.ID))
+}
+
+// DeleteWorkflow removes a workflow.
+func (w *Writer) DeleteWorkflow(f *Workflow) {
+	w.tx.Delete(w.app.named(tableWorkflow, f.ID))
+	w.tx.Delete(w.app.sequenced(tableWorkflowSeq, f.Seq))
+	w.tx.Delete(w.app.dotted(tableWorkflowDot, f.Dot, 0))
+}
+
+// PutFeedback writes what a user said.
+func (w *Writer) PutFeedback(f *Feedback) {
+	w.tx.Put(w.app.sequenced(tableFeedback, f.Seq), encodeFeedback(f))
+}
+
+// PutApp writes an application.
+func (w *Writer) PutApp(a *App) { w.tx.Put(w.app.named(tableKeyApp, a.ID), encodeApp(a)) }
+
+// PutKey writes a key.
+func (w *Writer) PutKey(k *Key) { w.tx.Put(w.app.named(tableKey, string(k.Hash[:])), encodeKey(k)) }
+
+// DeleteKey removes a key.
+func (w *Writer) DeleteKey(hash [32]byte) { w.tx.Delete(w.app.named(tableKey, string(hash[:]))) }
+
+// StateTables yields the keys and the values of the state in a fixed order, with what the
+// horizon has collected left out: equal states yield equal bytes. Key and value are borrowed, and
+// the key is without the application's id.
+func (r Reader) StateTables(yield func(key, value []byte) bool) error {
+	h, err := r.Header()
+	if err != nil {
+		return err
+	}
+	prefix := r.app.key(0, 0)
+	prefix = prefix[:len(prefix)-1]
+	var failed error
+	stopped := false
+	for _, t := range stateTables {
+		lo := append(bytes.Clone(prefix), t)
+		err := r.kv.Scan(lo, after(lo), func(key, value []byte) bool {
+			if value, failed = collected(t, value, h.Horizon); failed != nil {
+				return false
+			}
+			stopped = !yield(key[len(prefix):], value)
+			return !stopped
+		})
+		if failed != nil {
+			return failed
+		}
+		if err != nil || stopped {
+			return err
+		}
+	}
+	return nil
+}
+
+// stateTables are the tables of the state's digest.
+var stateTables = [...]byte{
+	tableHeader, tableSite, tableInput, tableInputID, tableInputDot, tableURL, tableBlob, tablePending,
+	tableConcept, tableConceptSeq, tableModel, tableModelSeq, tableModelDot, tableVersion, tableVersionID, tableTraining,
+	tableWorkflow, tableWorkflowSeq, tableWorkflowDot, tableFeedback, tableKeyApp, tableKey,
+}
+
+// collected returns the record of a table with its old removals left out.
+func collected(table byte, value []byte, horizon log.HLC) ([]byte, error) {
+	if horizon == 0 {
+		return value, nil
+	}
+	switch table {
+	case tableInput:
+		in, err := decodeInput(bytes.Clone(value))
+		if err != nil {
+			return nil, err
+		}
+		if in.Collect(horizon) {
+			return encodeInput(nil, &in), nil
+		}
+	case tableModel:
+		m, err := decodeModel(bytes.Clone(value))
+		if err != nil {
+			return nil, err
+		}
+		if m.Collect(horizon) {
+			return encodeModel(&m), nil
+		}
+	}
+	return value, nil
+}
