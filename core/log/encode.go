@@ -46,15 +46,14 @@ func Encode(dst []byte, o *Op) []byte {
 	e.Uint(2, o.Dot.Seq)
 	e.Fixed64(3, uint64(o.At))
 	e.Text(4, o.By)
-	kind := int(o.Body.kind())
+	at := e.Open(int(o.Body.kind()))
 	if u, ok := o.Body.(*Unknown); ok {
-		e.Raw(kind, u.Data)
+		e.Append(u.Data)
 	} else {
-		at := e.Open(kind)
 		encodeBody(&e, o.Body)
 		e.Append(o.Extra.Body)
-		e.Close(at)
 	}
+	e.Close(at)
 	return append(dst, e.Bytes(o.Extra.Op)...)
 }
 

@@ -37,7 +37,8 @@ func TestLaterVersions(t *testing.T) {
 	op.Extra.Op = protowire.AppendVarint(protowire.AppendTag(nil, 9, protowire.VarintType), 300)
 	op.Extra.Body = protowire.AppendString(protowire.AppendTag(nil, 12, protowire.BytesType), "new")
 	later := log.Op{Dot: log.Dot{Site: 1, Seq: 2}, At: 3, Body: &log.Unknown{Kind: 99, Data: []byte{1, 2, 3}}}
-	for _, want := range []log.Op{op, later} {
+	empty := log.Op{Body: &log.Unknown{Kind: 99, Data: []byte{}}}
+	for _, want := range []log.Op{op, later, empty} {
 		data := log.Encode(nil, &want)
 		got, err := log.Decode(data)
 		if err != nil {

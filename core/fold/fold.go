@@ -1,0 +1,199 @@
+package fold
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Version is the version of the rules. A state that was folded by newer ones is left alone.
+const Version = 1
+
+// Fold folds one partition's log, a run of entries at a time:
+//
+//	f.Begin(tx)
+//	for each entry { verdict, err := f.Apply(&entry) }
+//	outcome := f.End()
+//
+// After an error, or when tx is not applied, the Fold is done for: the next run begins with a
+// new one. It is not safe for concurrent use.
+type Fold struct {
+	app      catalog.AppID
+	w        *catalog.Writer
+	h        catalog.Header
+	sites    map[log.Site]uint64 // last sequence numbers of the sites met in this run
+	concepts map[string]bool     // ids that are known to be concepts
+	out      Outcome
+
+	e     *log.Entry // that is being folded
+	stamp log.Stamp  // its
+}
+
+// New returns a fold of app's log.
+func New(app catalog.AppID) *Fold {
+	return &Fold{app: app, concepts: map[string]bool{}}
+}
+
+// Begin starts a run: what its entries change goes to tx, over what is there. It returns
+// kv.ErrNewer for a state of newer rules.
+func (f *Fold) Begin(tx *kv.Overlay) error {
+	f.w = catalog.Write(tx, f.app)
+	f.sites = map[log.Site]uint64{}
+	f.out = Outcome{}
+	if len(f.concepts) > maxKnown {
+		clear(f.concepts)
+	}
+	var err error
+	if f.h, err = f.w.Header(); err != nil {
+		return fmt.Errorf("fold: %w", err)
+	}
+	if f.h.Fold > Version {
+		return fmt.Errorf("fold by rules of version %d: %w", f.h.Fold, kv.ErrNewer)
+	}
+	f.h.Fold = Version
+	return nil
+}
+
+// maxKnown bounds the memory of a Fold.
+const maxKnown = 1 << 16
+
+// Seq is the last entry that was folded.
+func (f *Fold) Seq() uint64 { return f.h.Seq }
+
+// Apply folds the next entry, which it borrows until End. An error is the store's, or that of
+// an entry out of its turn; whatever the entry holds is no error but a verdict.
+func (f *Fold) Apply(e *log.Entry) (Verdict, error) {
+	if e.Seq != f.h.Seq+1 {
+		return Verdict{}, fmt.Errorf("fold: entry %d after %d: %w", e.Seq, f.h.Seq, kv.ErrCorrupt)
+	}
+	f.e, f.stamp = e, e.Op.Stamp()
+	f.h.Seq = e.Seq
+	f.h.Clock = max(f.h.Clock, e.Op.At)
+	last, err := f.siteSeq(e.Op.Dot.Site)
+	if err != nil {
+		return Verdict{}, fmt.Errorf("fold: entry %d: %w", e.Seq, err)
+	}
+	switch {
+	case e.Op.Dot.Seq <= last:
+		return Verdict{Code: Duplicate, Detail: "operation"}, nil
+	case e.Op.Dot.Seq != last+1:
+		return refused("sequence"), nil
+	}
+	f.sites[e.Op.Dot.Site] = e.Op.Dot.Seq
+	v, err := f.body()
+	if err != nil {
+		return Verdict{}, fmt.Errorf("fold: entry %d: %w", e.Seq, err)
+	}
+	return v, nil
+}
+
+func (f *Fold) siteSeq(s log.Site) (uint64, error) {
+	if last, ok := f.sites[s]; ok {
+		return last, nil
+	}
+	return f.w.SiteSeq(s)
+}
+
+// End ends the run: it writes the header and returns what became of the inputs.
+func (f *Fold) End() Outcome {
+	for _, s := range slices.Sorted(maps.Keys(f.sites)) {
+		f.w.PutSiteSeq(s, f.sites[s])
+	}
+	f.w.PutHeader(&f.h)
+	return f.out
+}
+
+// body folds the operation by its kind.
+func (f *Fold) body() (Verdict, error) {
+	if f.app == catalog.Control {
+		return f.control()
+	}
+	switch b := f.e.Op.Body.(type) {
+	case *log.InputCreate:
+		return f.inputCreate(b)
+	case *log.InputFetched:
+		return f.inputFetched(b)
+	case *log.InputLabels:
+		return f.inputLabels(b)
+	case *log.InputMeta:
+		return f.inputMeta(b)
+	case *log.InputGeo:
+		return f.inputGeo(b)
+	case *log.OutputsPatch:
+		return f.outputsPatch(b)
+	case *log.InputDelete:
+		return f.inputDelete(b)
+	case *log.InputDeleteAll:
+		return f.inputDeleteAll(b)
+	case *log.Horizon:
+		f.h.Horizon = max(f.h.Horizon, b.At)
+		return Verdict{Code: OK}, nil
+	}
+	return f.modelBody()
+}
+
+// modelBody folds the operations on what is not an input.
+func (f *Fold) modelBody() (Verdict, error) {
+	switch b := f.e.Op.Body.(type) {
+	case *log.ConceptCreate:
+		return f.conceptCreate(b)
+	case *log.ConceptName:
+		return f.conceptName(b)
+	case *log.ModelCreate:
+		return f.modelCreate(b)
+	case *log.ModelPatch:
+		return f.modelPatch(b)
+	case *log.ModelDelete:
+		return f.modelDelete(b)
+	case *log.ModelDeleteAll:
+		f.w.DeleteModels()
+		return Verdict{Code: OK}, nil
+	case *log.VersionTrain:
+		return f.versionTrain(b)
+	case *log.VersionResult:
+		return f.versionResult(b)
+	case *log.VersionDelete:
+		return f.versionDelete(b)
+	case *log.WorkflowCreate:
+		return f.workflowCreate(b)
+	case *log.WorkflowDelete:
+		return f.workflowDelete(b)
+	case *log.Feedback:
+		return f.feedback(b)
+	}
+	return refused("kind"), nil
+}
+
+// refused is the verdict on an operation that is none which can be followed.
+func refused(why string) Verdict { return Verdict{Code: Refused, Detail: "schema: " + why} }
+
+// goneOr turns the absence of what an operation names into its verdict.
+func goneOr(err error) (Verdict, error) {
+	if errors.Is(err, catalog.ErrNotFound) {
+		return Verdict{Code: Gone}, nil
+	}
+	return Verdict{}, err
+}
+
+// stale reports whether the operation's field writes are below the horizon.
+func (f *Fold) stale() bool { return f.stamp.At < f.h.Horizon }
+
+// idOr returns id, or one that is made of the operation's dot: 32 lower-case hex digits.
+func (f *Fold) idOr(id, what string) string {
+	if id != "" {
+		return id
+	}
+	b := append([]byte(what), f.app[:]...)
+	b = binary.BigEndian.AppendUint32(b, uint32(f.e.Op.Dot.Site))
+	b = binary.BigEndian.AppendUint64(b, f.e.Op.Dot.Seq)
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:16])
+}

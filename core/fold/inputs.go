@@ -1,0 +1,331 @@
+package fold
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// live returns the input of an incarnation as the horizon has left it.
+func (f *Fold) live(dot log.Dot) (catalog.Input, error) {
+	in, err := f.w.InputByDot(dot)
+	if err == nil {
+		in.Collect(f.h.Horizon)
+	}
+	return in, err
+}
+
+// count moves the counts by one input at a code.
+func (f *Fold) count(code int, by uint64) {
+	switch code {
+	case catalog.InputReady:
+		f.h.Counts.Processed += by
+	case catalog.InputPending:
+		f.h.Counts.ToProcess += by
+	default:
+		f.h.Counts.Errors += by
+	}
+}
+
+// failed reports whether an input's download or analysis has failed.
+func failed(in *catalog.Input) bool {
+	return in.Code != catalog.InputReady && in.Code != catalog.InputPending
+}
+
+// inputCreate makes an input. The order of the log decides who has an id or a URL.
+func (f *Fold) inputCreate(b *log.InputCreate) (Verdict, error) {
+	if why := createFault(b); why != "" {
+		return refused(why), nil
+	}
+	if f.stamp.At < f.h.Barrier {
+		return Verdict{Code: Gone}, nil
+	}
+	id := f.idOr(b.ID, "input")
+	replaced, v, err := f.inTheWay(id, b)
+	if err != nil || v.Code != 0 {
+		return v, err
+	}
+	if f.h.Next == math.MaxUint32 {
+		return Verdict{Code: Refused, Detail: "quota: ordinals"}, nil
+	}
+	in, err := f.newInput(id, b)
+	if err != nil {
+		return refused("metadata"), nil
+	}
+	for i := range replaced {
+		f.kill(&replaced[i])
+	}
+	f.h.Next++
+	f.count(in.Code, 1)
+	f.w.InsertInput(in)
+	f.out.Changes = append(f.out.Changes, Change{After: in})
+	for _, l := range b.Labels {
+		if err := f.useConcept(l.Concept, l.Value); err != nil {
+			return Verdict{}, err
+		}
+	}
+	return Verdict{Code: OK, Ord: in.Ord, Dot: in.Dot, ID: in.ID}, nil
+}
+
+// createFault says what makes a create none, or "".
+func createFault(b *log.InputCreate) string {
+	switch {
+	case !orNone(b.ID):
+		return "id"
+	case b.URL == "" && b.Blob.IsZero():
+		return "no picture"
+	case !isCrop(b.Crop):
+		return "crop"
+	case !isPlace(b.Geo):
+		return "geo"
+	case !areLabels(b.Labels):
+		return "labels"
+	}
+	return ""
+}
+
+// inTheWay returns the failed inputs that a create replaces, or its verdict when another
+// input has its id or URL.
+func (f *Fold) inTheWay(id string, b *log.InputCreate) (replaced []catalog.Input, v Verdict, err error) {
+	other, err := f.w.InputByID(id)
+	switch {
+	case errors.Is(err, catalog.ErrNotFound):
+	case err != nil:
+		return nil, Verdict{}, err
+	case failed(&other):
+		replaced = append(replaced, other)
+	case b.MergeIfEqual && other.Blob == b.Blob && other.Crop == b.Crop && other.URL == b.URL:
+		v, err = f.inputLabels(&log.InputLabels{Input: other.Dot, Labels: b.Labels})
+		return nil, v, err
+	default:
+		return nil, duplicate("id", &other), nil
+	}
+	if b.URL == "" || b.AllowDuplicate {
+		return replaced, Verdict{}, nil
+	}
+	var ords []uint32
+	err = f.w.URLTaken(b.URL, func(ord uint32) bool {
+		ords = append(ords, ord)
+		return true
+	})
+	for _, ord := range ords {
+		if err != nil {
+			break
+		}
+		if other, err = f.w.Input(ord); err != nil {
+			break
+		}
+		if !failed(&other) {
+			return nil, duplicate("url", &other), nil
+		}
+		if other.ID != id {
+			replaced = append(replaced, other)
+		}
+	}
+	return replaced, Verdict{}, err
+}
+
+func duplicate(of string, other *catalog.Input) Verdict {
+	return Verdict{Code: Duplicate, Detail: of, Ord: other.Ord, Dot: other.Dot, ID: other.ID}
+}
+
+// newInput is the record of a create. Errors: those of its metadata.
+func (f *Fold) newInput(id string, b *log.InputCreate) (*catalog.Input, error) {
+	op := &f.e.Op
+	in := &catalog.Input{
+		Ord: f.h.Next, Dot: op.Dot, ID: id, Created: op.At, Modified: op.At, By: op.By,
+		URL: b.URL, Blob: b.Blob, ContentType: b.ContentType, Hosted: b.Hosted, Crop: b.Crop,
+		Code: catalog.InputPending, Geo: b.Geo,
+	}
+	if !b.Blob.IsZero() {
+		in.Code = catalog.InputReady
+	}
+	if b.Geo != nil {
+		in.GeoAt = f.stamp
+	}
+	for _, l := range b.Labels {
+		if l.Value != log.Removed {
+			setLabel(in, l, f.stamp)
+		}
+	}
+	if b.Meta != nil {
+		if _, err := in.Meta.Write(log.MetaWrite{JSON: b.Meta}, f.stamp); err != nil {
+			return nil, err
+		}
+	}
+	return in, nil
+}
+
+// kill ends an incarnation for ever.
+func (f *Fold) kill(in *catalog.Input) {
+	f.count(in.Code, math.MaxUint64) // one less
+	f.w.DeleteInput(in)
+	f.out.Changes = append(f.out.Changes, Change{Before: in})
+}
+
+// setLabel writes a label and reports whether it is not superseded.
+func setLabel(in *catalog.Input, l log.Label, at log.Stamp) bool {
+	i, ok := slices.BinarySearchFunc(in.Labels, l.Concept, func(have catalog.Label, id string) int {
+		return strings.Compare(have.Concept, id)
+	})
+	if !ok {
+		in.Labels = slices.Insert(in.Labels, i, catalog.Label{Label: l, At: at})
+		return true
+	}
+	if at.Less(in.Labels[i].At) {
+		return false
+	}
+	in.Labels[i] = catalog.Label{Label: l, At: at}
+	return true
+}
+
+// inputFetched ends a download. Only an input at 30001 can be moved.
+func (f *Fold) inputFetched(b *log.InputFetched) (Verdict, error) {
+	if b.Code <= 0 || b.Code == catalog.InputPending || (b.Code == catalog.InputReady) == b.Blob.IsZero() {
+		return refused("code"), nil
+	}
+	return f.change(b.Input, func(in *catalog.Input) (bool, error) {
+		if in.Code != catalog.InputPending {
+			return false, nil
+		}
+		in.Code, in.Detail, in.Blob, in.ContentType = b.Code, b.Detail, b.Blob, b.ContentType
+		f.count(catalog.InputPending, math.MaxUint64)
+		f.count(b.Code, 1)
+		return true, nil
+	})
+}
+
+// write is change for writes of fields, which the horizon refuses.
+func (f *Fold) write(dot log.Dot, edit func(in *catalog.Input) (bool, error)) (Verdict, error) {
+	if !f.stale() {
+		return f.change(dot, edit)
+	}
+	in, err := f.live(dot)
+	if err != nil {
+		return goneOr(err)
+	}
+	return Verdict{Code: Stale, Ord: in.Ord, Dot: in.Dot, ID: in.ID}, nil
+}
+
+// change edits an input, whose slices are its own. edit reports whether anything changed; its
+// error is the writer's fault.
+func (f *Fold) change(dot log.Dot, edit func(in *catalog.Input) (bool, error)) (Verdict, error) {
+	before, err := f.live(dot)
+	if err != nil {
+		return goneOr(err)
+	}
+	after := before
+	after.Labels, after.Edits = slices.Clone(before.Labels), slices.Clone(before.Edits)
+	after.Meta = slices.Clone(before.Meta)
+	changed, err := edit(&after)
+	if err != nil {
+		return refused(err.Error()), nil
+	}
+	v := Verdict{Code: OK, Ord: before.Ord, Dot: before.Dot, ID: before.ID}
+	if !changed {
+		v.Code = Superseded
+		return v, nil
+	}
+	after.Modified = max(after.Modified, f.stamp.At)
+	f.w.UpdateInput(&before, &after)
+	f.out.Changes = append(f.out.Changes, Change{Before: &before, After: &after})
+	return v, nil
+}
+
+func (f *Fold) inputLabels(b *log.InputLabels) (Verdict, error) {
+	if !areLabels(b.Labels) {
+		return refused("labels"), nil
+	}
+	v, err := f.write(b.Input, func(in *catalog.Input) (changed bool, err error) {
+		for _, l := range b.Labels {
+			changed = setLabel(in, l, f.stamp) || changed
+		}
+		return changed, nil
+	})
+	if err != nil || v.Code != OK {
+		return v, err
+	}
+	for _, l := range b.Labels {
+		if err := f.useConcept(l.Concept, l.Value); err != nil {
+			return Verdict{}, err
+		}
+	}
+	return v, nil
+}
+
+func (f *Fold) inputMeta(b *log.InputMeta) (Verdict, error) {
+	return f.write(b.Input, func(in *catalog.Input) (changed bool, err error) {
+		for _, w := range b.Writes {
+			did, err := in.Meta.Write(w, f.stamp)
+			if err != nil {
+				return false, err
+			}
+			changed = changed || did
+		}
+		return changed, nil
+	})
+}
+
+func (f *Fold) inputGeo(b *log.InputGeo) (Verdict, error) {
+	if !isPlace(b.Geo) {
+		return refused("geo"), nil
+	}
+	return f.write(b.Input, func(in *catalog.Input) (bool, error) {
+		if f.stamp.Less(in.GeoAt) {
+			return false, nil
+		}
+		in.Geo, in.GeoAt = b.Geo, f.stamp
+		return true, nil
+	})
+}
+
+func (f *Fold) outputsPatch(b *log.OutputsPatch) (Verdict, error) {
+	if !areEdits(b.Edits) {
+		return refused("outputs"), nil
+	}
+	return f.write(b.Input, func(in *catalog.Input) (changed bool, err error) {
+		for _, x := range b.Edits {
+			changed = setEdit(in, x, f.stamp) || changed
+		}
+		return changed, nil
+	})
+}
+
+// setEdit writes an edit of a prediction and reports whether it is not superseded.
+func setEdit(in *catalog.Input, x log.OutputEdit, at log.Stamp) bool {
+	i, ok := slices.BinarySearchFunc(in.Edits, x.Concept, func(have catalog.Edit, id string) int {
+		return strings.Compare(have.Concept, id)
+	})
+	if !ok {
+		in.Edits = slices.Insert(in.Edits, i, catalog.Edit{OutputEdit: x, At: at})
+		return true
+	}
+	if at.Less(in.Edits[i].At) {
+		return false
+	}
+	in.Edits[i] = catalog.Edit{OutputEdit: x, At: at}
+	return true
+}
+
+func (f *Fold) inputDelete(b *log.InputDelete) (Verdict, error) {
+	in, err := f.live(b.Input)
+	if err != nil {
+		return goneOr(err)
+	}
+	f.kill(&in)
+	return Verdict{Code: OK, Dot: in.Dot, ID: in.ID}, nil
+}
+
+func (f *Fold) inputDeleteAll(b *log.InputDeleteAll) (Verdict, error) {
+	f.w.DeleteInputs()
+	f.h.Counts = catalog.Counts{}
+	f.out = Outcome{DeletedAll: true}
+	if b.Barrier {
+		f.h.Barrier = max(f.h.Barrier, f.stamp.At)
+	}
+	return Verdict{Code: OK}, nil
+}

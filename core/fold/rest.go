@@ -1,0 +1,97 @@
+package fold
+
+import (
+	"errors"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+func (f *Fold) workflowCreate(b *log.WorkflowCreate) (Verdict, error) {
+	if !orNone(b.ID) {
+		return refused("id"), nil
+	}
+	id := f.idOr(b.ID, "workflow")
+	other, err := f.w.Workflow(id)
+	if err == nil {
+		return Verdict{Code: Duplicate, Detail: "id", Dot: other.Dot, ID: id}, nil
+	}
+	if !errors.Is(err, catalog.ErrNotFound) {
+		return Verdict{}, err
+	}
+	op := &f.e.Op
+	f.w.PutWorkflow(&catalog.Workflow{Dot: op.Dot, Seq: f.e.Seq, ID: id, Created: op.At, Nodes: b.Nodes})
+	return Verdict{Code: OK, Dot: op.Dot, ID: id}, nil
+}
+
+func (f *Fold) workflowDelete(b *log.WorkflowDelete) (Verdict, error) {
+	w, err := f.w.WorkflowByDot(b.Workflow)
+	if err != nil {
+		return goneOr(err)
+	}
+	f.w.DeleteWorkflow(&w)
+	return Verdict{Code: OK, Dot: w.Dot, ID: w.ID}, nil
+}
+
+func (f *Fold) feedback(b *log.Feedback) (Verdict, error) {
+	if !isJSON(b.JSON) {
+		return refused("feedback"), nil
+	}
+	op := &f.e.Op
+	f.w.PutFeedback(&catalog.Feedback{
+		Dot: op.Dot, Seq: f.e.Seq, Created: op.At, By: op.By, Model: b.Model, Version: b.Version, JSON: b.JSON,
+	})
+	return Verdict{Code: OK, Dot: op.Dot}, nil
+}
+
+// control folds the operations of the control partition.
+func (f *Fold) control() (Verdict, error) {
+	switch b := f.e.Op.Body.(type) {
+	case *log.AppCreate:
+		return f.appCreate(b)
+	case *log.KeyCreate:
+		return f.keyCreate(b)
+	case *log.KeyDelete:
+		if _, err := f.w.Key(b.Hash); err != nil {
+			return goneOr(err)
+		}
+		f.w.DeleteKey(b.Hash)
+		return Verdict{Code: OK}, nil
+	}
+	return refused("kind"), nil
+}
+
+func (f *Fold) appCreate(b *log.AppCreate) (Verdict, error) {
+	if _, err := catalog.ParseAppID(b.ID); err != nil {
+		return refused("id"), nil
+	}
+	other, err := f.w.App(b.ID)
+	if err == nil {
+		return Verdict{Code: Duplicate, Detail: "id", Dot: other.Dot, ID: b.ID}, nil
+	}
+	if !errors.Is(err, catalog.ErrNotFound) {
+		return Verdict{}, err
+	}
+	op := &f.e.Op
+	f.w.PutApp(&catalog.App{
+		Dot: op.Dot, ID: b.ID, Name: b.Name, Language: b.Language, DefaultModel: b.DefaultModel, Created: op.At,
+	})
+	return Verdict{Code: OK, Dot: op.Dot, ID: b.ID}, nil
+}
+
+func (f *Fold) keyCreate(b *log.KeyCreate) (Verdict, error) {
+	if _, err := f.w.App(b.App); err != nil {
+		return goneOr(err)
+	}
+	_, err := f.w.Key(b.Hash)
+	if err == nil {
+		return Verdict{Code: Duplicate, Detail: "key"}, nil
+	}
+	if !errors.Is(err, catalog.ErrNotFound) {
+		return Verdict{}, err
+	}
+	f.w.PutKey(&catalog.Key{
+		Hash: b.Hash, App: b.App, Scopes: b.Scopes, Description: b.Description, Created: f.e.Op.At,
+	})
+	return Verdict{Code: OK, Dot: f.e.Op.Dot}, nil
+}

@@ -1,0 +1,50 @@
+package fold
+
+import (
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Code is what became of an operation. The zero Code is no verdict.
+type Code uint8
+
+// The codes.
+const (
+	OK         Code = 1 + iota // it did what it says
+	Superseded                 // all that it writes was written later already
+	Duplicate                  // the id or the URL is taken, by the thing of Ord and Dot
+	Gone                       // what it names was deleted, or never was
+	Stale                      // its clock is below the horizon
+	Refused                    // it is none that can be followed; Detail says why
+)
+
+var codeNames = [...]string{"", "ok", "superseded", "duplicate", "gone", "stale", "refused"}
+
+// String returns the code's name, such as "ok".
+func (c Code) String() string {
+	if int(c) < len(codeNames) {
+		return codeNames[c]
+	}
+	return "unknown"
+}
+
+// Verdict is what became of one operation.
+type Verdict struct {
+	Code   Code
+	Detail string  // "id" or "url" of a Duplicate; "schema: …" of a Refused; may be empty
+	Ord    uint32  // of the input that the operation made or concerns, when it is live
+	Dot    log.Dot // of the thing that the operation made, or that is in its way
+	ID     string  // of the thing that the operation made: what was given, or made up for it
+}
+
+// Change is one step in the life of an input, in the order of the log.
+type Change struct {
+	Before *catalog.Input // nil: it is created
+	After  *catalog.Input // nil: it is deleted
+}
+
+// Outcome is what a run of entries did to the inputs.
+type Outcome struct {
+	DeletedAll bool     // before the changes, all inputs were deleted
+	Changes    []Change // in the order of the log; those before a deletion of all are left out
+}
