@@ -1,12 +1,12 @@
 package search
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"strings"
 
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/log"
@@ -246,7 +246,11 @@ func (p *parser) input(c *Clause, n node) error {
 		return err
 	}
 	if m := data.get("metadata"); m.Kind() != jsonio.Absent && !(m.Len() == 0 && (m.Kind() == jsonio.Object || m.Kind() == jsonio.Array)) {
-		c.All = append(c.All, Metadata{bytes.Clone(m.Raw())})
+		pattern, err := index.NewPattern(m.Raw())
+		if err != nil {
+			return malformed("%s.metadata: %v", data.path, err)
+		}
+		c.All = append(c.All, Metadata{pattern})
 	}
 	if err := p.url(c, data); err != nil {
 		return err

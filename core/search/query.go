@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/predict"
@@ -45,8 +46,8 @@ type (
 		Concepts []string
 		Value    log.Value
 	}
-	// Metadata holds for metadata that contains the JSON, see package index.
-	Metadata struct{ JSON []byte }
+	// Metadata holds for metadata that contains the pattern.
+	Metadata struct{ Pattern *index.Pattern }
 	// URL holds for an input added with this URL, or whose hosted picture has it.
 	URL struct {
 		URL    string

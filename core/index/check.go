@@ -1,0 +1,202 @@
+package index
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// Check compares the index with the records at the moment of r: every live input is in it
+// once and nothing else is, and all that can be computed from the records alone is what computing it
+// again gives. It takes the memory of one chunk of inputs and returns ErrCorrupt with the first
+// difference.
+func (x *Index) Check(ctx context.Context, r catalog.Reader) error {
+	keys := 0
+	err := x.chunks(ctx, r, func(tx *kv.Overlay) error {
+		return x.fresh(tx, func(key, value []byte) error {
+			keys++
+			stored, err := r.KV().Get(key)
+			if err != nil || !bytes.Equal(stored, value) {
+				return fmt.Errorf("key %x is %x, want %x (%v): %w", key[len(x.prefix):], stored, value, err, ErrCorrupt)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	err = x.fresh(r.KV(), func(key, _ []byte) error {
+		if keys--; keys < 0 {
+			return fmt.Errorf("keys that no input has, such as %x: %w", key[len(x.prefix):], ErrCorrupt)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, sp := range x.all() {
+		if err := x.checkColumns(ctx, sp, r); err != nil {
+			return err
+		}
+		if err := x.checkGraph(sp, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// chunks stages the inputs anew, a chunk of ordinals at a time, over an empty index.
+func (x *Index) chunks(ctx context.Context, r catalog.Reader, do func(tx *kv.Overlay) error) error {
+	tx := kv.NewOverlay(r.KV())
+	for from := uint64(0); from <= math.MaxUint32; {
+		var inputs []catalog.Input
+		err := r.Inputs(uint32(from), func(in catalog.Input) bool {
+			if len(inputs) > 0 && in.Ord>>chunkBits != inputs[0].Ord>>chunkBits {
+				return false
+			}
+			inputs = append(inputs, in)
+			return true
+		})
+		if err != nil || len(inputs) == 0 {
+			return err
+		}
+		tx.Reset(r.KV())
+		tx.DeleteRange(x.prefix, after(x.prefix))
+		s := x.newStage(tx)
+		for i := range inputs {
+			if err := s.change(nil, &inputs[i]); err != nil {
+				return err
+			}
+		}
+		s.flush()
+		if err := do(tx); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		from = uint64(inputs[0].Ord>>chunkBits+1) << chunkBits
+	}
+	return nil
+}
+
+// fresh yields the keys that the records alone determine.
+func (x *Index) fresh(r kv.Reader, yield func(key, value []byte) error) error {
+	var prefixes [][]byte
+	for _, s := range []byte{sectionPosting, sectionEdit, sectionCell, sectionPlaces} {
+		prefixes = append(prefixes, x.section(s))
+	}
+	for _, sp := range x.all() {
+		prefixes = append(prefixes, sp.section(spaceAnalysed), sp.section(spacePresent), sp.section(spaceRow))
+	}
+	for _, p := range prefixes {
+		var failed error
+		err := r.Scan(p, after(p), func(key, value []byte) bool {
+			failed = yield(key, value)
+			return failed == nil
+		})
+		if err == nil {
+			err = failed
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkColumns compares every value in a column with the derived record.
+func (x *Index) checkColumns(ctx context.Context, sp *space, r catalog.Reader) error {
+	covered, err := sp.covered(r.KV())
+	if err != nil {
+		return err
+	}
+	analysed, err := bitmap(r.KV(), sp.analysed())
+	if err != nil {
+		return err
+	}
+	for _, number := range sortedKeys(covered) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		columns := make([][]byte, len(sp.Concepts))
+		for c := range columns {
+			if columns[c], err = r.KV().Get(numbered(sp.column(c), number)); err != nil || len(columns[c]) != columnBytes {
+				return fmt.Errorf("column %d of block %d: %d bytes (%v): %w", c, number, len(columns[c]), err, ErrCorrupt)
+			}
+		}
+		it := analysed.Iterator()
+		it.AdvanceIfNeeded(number * blockSize)
+		for it.HasNext() && it.PeekNext()/blockSize == number {
+			ord := it.Next()
+			if !covered.has(ord) {
+				continue
+			}
+			d, err := sp.derived(r, ord)
+			if err != nil {
+				return err
+			}
+			for c, want := range d.Values {
+				if got := columnValue(columns[c], ord); math.Float32bits(got) != math.Float32bits(want) {
+					return fmt.Errorf("input %d has %v in column %d, want %v: %w", ord, got, c, want, ErrCorrupt)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// Rebuild makes the index again from the records. Searches during it find less.
+func (x *Index) Rebuild(ctx context.Context) error {
+	x.step.Lock()
+	defer x.step.Unlock()
+	x.commit.Lock()
+	defer x.commit.Unlock()
+	snapshot := x.store.Snapshot()
+	defer snapshot.Close()
+	var b kv.Batch
+	b.DeleteRange(x.prefix, after(x.prefix))
+	if err := x.store.Apply(&b); err != nil {
+		return err
+	}
+	x.forgetMemory()
+	intents := map[string]uint64{} // written so far, by space
+	err := x.chunks(ctx, catalog.Read(snapshot, x.app), func(tx *kv.Overlay) error {
+		b.Reset()
+		if err := x.fresh(tx, func(key, value []byte) error {
+			b.Put(key, value)
+			return nil
+		}); err != nil {
+			return err
+		}
+		for _, sp := range x.all() {
+			if err := sp.moveIntents(&b, tx, intents); err != nil {
+				return err
+			}
+		}
+		return x.store.Apply(&b)
+	})
+	if err != nil {
+		return err
+	}
+	b.Reset()
+	b.Put(x.section(sectionFormat), []byte{format})
+	return x.store.Apply(&b)
+}
+
+// moveIntents adds the intents that tx has to a batch, behind those of the chunks before.
+func (s *space) moveIntents(b *kv.Batch, tx *kv.Overlay, written map[string]uint64) error {
+	last := written[string(s.prefix)]
+	err := s.intents(tx, 0, func(_ uint64, ord uint32) bool {
+		last++
+		b.Put(s.intent(last), intentValue(ord))
+		return true
+	})
+	written[string(s.prefix)] = last
+	b.Put(s.section(spaceLast), lastValue(last))
+	return err
+}

@@ -1,0 +1,167 @@
+package index
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+const columnBytes = 4 * blockSize
+
+// coverage is which inputs have their values in the columns, by block.
+type coverage map[uint32]*[blockSize / 64]uint64
+
+func (c coverage) has(ord uint32) bool {
+	b := c[ord/blockSize]
+	return b != nil && b[ord%blockSize/64]>>(ord%64)&1 == 1
+}
+
+// covered reads the coverage of a space.
+func (s *space) covered(r kv.Reader) (coverage, error) {
+	out := coverage{}
+	prefix := s.section(spaceCovered)
+	var bad error
+	err := r.Scan(prefix, after(prefix), func(k, value []byte) bool {
+		if len(value) != blockSize/8 {
+			bad = fmt.Errorf("coverage of %d bytes: %w", len(value), ErrCorrupt)
+			return false
+		}
+		b := new([blockSize / 64]uint64)
+		for i := range b {
+			b[i] = binary.LittleEndian.Uint64(value[8*i:])
+		}
+		out[lastNumber(k)] = b
+		return true
+	})
+	return out, errors.Join(err, bad)
+}
+
+// fill sets the values of a general model's concept: from its column, and from the derived
+// records where that has none yet. The ordinals are ascending.
+func (v *View) fill(place int, out Valued) error {
+	covered, err := v.space.covered(v.kv)
+	if err != nil {
+		return err
+	}
+	for i, ord := range out.Ords {
+		if covered.has(ord) {
+			continue
+		}
+		if out.Values[i], err = v.derived(ord, place); err != nil {
+			return err
+		}
+	}
+	blocks := blocksOf(out.Ords)
+	if len(blocks) == 0 {
+		return nil
+	}
+	prefix := v.space.column(place)
+	if span := int(blocks[len(blocks)-1].number-blocks[0].number) + 1; 4*len(blocks) >= span {
+		return v.scanColumn(prefix, blocks, covered, out)
+	}
+	for _, b := range blocks {
+		if covered[b.number] == nil {
+			continue
+		}
+		column, err := v.kv.Get(numbered(prefix, b.number))
+		if err == nil {
+			err = b.take(out, column, covered)
+		}
+		if err != nil {
+			return fmt.Errorf("column %d of block %d: %w", place, b.number, err)
+		}
+	}
+	return nil
+}
+
+// scanColumn takes the blocks in one pass over the column.
+func (v *View) scanColumn(prefix []byte, blocks []block, covered coverage, out Valued) error {
+	var bad error
+	last := blocks[len(blocks)-1].number
+	err := v.kv.Scan(numbered(prefix, blocks[0].number), after(prefix), func(k, column []byte) bool {
+		number := lastNumber(k)
+		for len(blocks) > 0 && blocks[0].number < number {
+			if covered[blocks[0].number] != nil {
+				bad = fmt.Errorf("block %d has no column: %w", blocks[0].number, ErrCorrupt)
+				return false
+			}
+			blocks = blocks[1:]
+		}
+		if len(blocks) > 0 && blocks[0].number == number {
+			bad = blocks[0].take(out, column, covered)
+			blocks = blocks[1:]
+		}
+		return bad == nil && number < last
+	})
+	for _, b := range blocks {
+		if err == nil && bad == nil && covered[b.number] != nil {
+			bad = fmt.Errorf("block %d has no column: %w", b.number, ErrCorrupt)
+		}
+	}
+	return errors.Join(err, bad)
+}
+
+// take sets the values of the inputs of one block that are in its column.
+func (b block) take(out Valued, column []byte, covered coverage) error {
+	if len(column) != columnBytes {
+		return fmt.Errorf("column's block of %d bytes: %w", len(column), ErrCorrupt)
+	}
+	for i := b.from; i < b.to; i++ {
+		if ord := out.Ords[i]; covered.has(ord) {
+			out.Values[i] = columnValue(column, ord)
+		}
+	}
+	return nil
+}
+
+// columnValue is the value of one input in a block of a column.
+func columnValue(column []byte, ord uint32) float32 {
+	return math.Float32frombits(binary.LittleEndian.Uint32(column[4*(ord%blockSize):]))
+}
+
+// block is a run of ordinals within one block of the columns.
+type block struct {
+	number   uint32
+	from, to int // places among the ordinals
+}
+
+// blocksOf cuts ascending ordinals into blocks.
+func blocksOf(ords []uint32) []block {
+	var out []block
+	for from := 0; from < len(ords); {
+		number := ords[from] / blockSize
+		to := from + sort.Search(len(ords)-from, func(i int) bool { return ords[from+i]/blockSize > number })
+		out = append(out, block{number, from, to})
+		from = to
+	}
+	return out
+}
+
+// tail is the analysed inputs of a space that are not in its columns.
+func (s *space) tail(r kv.Reader) (*roaring.Bitmap, coverage, error) {
+	analysed, err := bitmap(r, s.analysed())
+	if err != nil {
+		return nil, nil, err
+	}
+	covered, err := s.covered(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	var in []uint32
+	for number, b := range covered {
+		for i := range uint32(blockSize) {
+			if b[i/64]>>(i%64)&1 == 1 {
+				in = append(in, number*blockSize+i)
+			}
+		}
+	}
+	known := roaring.BitmapOf(in...)
+	analysed.AndNot(known)
+	return analysed, covered, nil
+}

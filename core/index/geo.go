@@ -1,0 +1,306 @@
+package index
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/golang/geo/r1"
+	"github.com/golang/geo/s1"
+	"github.com/golang/geo/s2"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Places are kept twice. By leaf cell of S2, so that a small region is a few short ranges of
+// keys; and by ordinal, as unit vectors, so that a region with very many places in it is one pass over
+// 12 bytes a place instead of a key each. Which of the two a search reads is decided by how far it
+// gets with the first.
+const (
+	placesBlock  = 256    // ordinals a block of unit vectors has
+	maxCells     = 32     // cells that cover a region
+	maxPlaceKeys = 20_000 // keys to read before going over to the blocks
+)
+
+// slack is how far outside a radius a place may lie, in radians: a tenth of a millimetre's thousandth part,
+// far above the arithmetic's error and far below any map's, so that the edge counts on every host.
+const slack = 1e-12
+
+// places is a block of unit vectors in units of 2⁻³¹; a place that is not there is zero.
+type places [placesBlock][3]int32
+
+const (
+	placesBytes = placesBlock * 12
+	unit        = math.MaxInt32
+)
+
+func (p *places) decode(b []byte) error {
+	if len(b) != placesBytes {
+		return fmt.Errorf("places of %d bytes: %w", len(b), ErrCorrupt)
+	}
+	for i := range p {
+		for j := range p[i] {
+			p[i][j] = int32(binary.LittleEndian.Uint32(b[12*i+4*j:]))
+		}
+	}
+	return nil
+}
+
+func (p *places) put(w kv.Writer, key []byte) {
+	if *p == (places{}) {
+		w.Delete(key)
+		return
+	}
+	b := make([]byte, 0, placesBytes)
+	for i := range p {
+		for _, f := range p[i] {
+			b = binary.LittleEndian.AppendUint32(b, uint32(f))
+		}
+	}
+	w.Put(key, b)
+}
+
+// rounded is a point of the sphere in units; each part is at most half a unit off.
+func rounded(p s2.Point) [3]int32 {
+	return [3]int32{int32(math.Round(p.X * unit)), int32(math.Round(p.Y * unit)), int32(math.Round(p.Z * unit))}
+}
+
+func latLng(p log.Point) s2.LatLng { return s2.LatLngFromDegrees(p.Latitude, p.Longitude) }
+
+// cellKey is where a place stands among the leaf cells.
+func (x *Index) cellKey(p log.Point, ord uint32) []byte {
+	k := binary.BigEndian.AppendUint64(x.section(sectionCell), uint64(s2.CellIDFromLatLng(latLng(p))))
+	return binary.BigEndian.AppendUint32(k, ord)
+}
+
+// place moves an input's place.
+func (s *stage) place(ord uint32, before, after *log.Point) error {
+	if before == after || before != nil && after != nil && *before == *after {
+		return nil
+	}
+	if before != nil {
+		s.tx.Delete(s.x.cellKey(*before, ord))
+	}
+	var vector [3]int32
+	if after != nil {
+		v := binary.LittleEndian.AppendUint64(nil, math.Float64bits(after.Latitude))
+		s.tx.Put(s.x.cellKey(*after, ord), binary.LittleEndian.AppendUint64(v, math.Float64bits(after.Longitude)))
+		vector = rounded(s2.PointFromLatLng(latLng(*after)))
+	}
+	block := ord / placesBlock
+	p, ok := s.places[block]
+	if !ok {
+		p = &places{}
+		value, err := s.tx.Get(numbered(s.x.section(sectionPlaces), block))
+		if err == nil {
+			err = p.decode(value)
+		}
+		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return err
+		}
+		s.places[block] = p
+	}
+	p[ord%placesBlock] = vector
+	return nil
+}
+
+// Region is what a geo filter asks for: a [Radius] or a [Box].
+type Region interface {
+	cover() s2.Region                // holds every place that the region holds
+	contains(p log.Point) bool       // exactly
+	sure(v [3]float64) (in, ok bool) // whether a place is in, where its rounded vector tells
+}
+
+// doubt is how far a rounded vector may be off, with a margin; about a centimetre on earth.
+const doubt = 1e-9
+
+// Radius is the places within an angle of a centre along a great circle, edge included.
+type Radius struct {
+	centre s2.Point
+	angle  float64
+	chord  float64 // straight distance to the edge
+}
+
+// NewRadius makes a Radius of so many radians; π and more hold every place.
+func NewRadius(centre log.Point, radians float64) Radius {
+	return Radius{
+		centre: s2.PointFromLatLng(latLng(centre)),
+		angle:  radians,
+		chord:  2 * math.Sin(min(radians, math.Pi)/2),
+	}
+}
+
+func (r Radius) cover() s2.Region {
+	return s2.CapFromCenterAngle(r.centre, s1.Angle(min(r.angle+doubt, math.Pi)))
+}
+
+func (r Radius) contains(p log.Point) bool {
+	return float64(r.centre.Distance(s2.PointFromLatLng(latLng(p)))) <= r.angle+slack
+}
+
+func (r Radius) sure(v [3]float64) (in, ok bool) {
+	dx, dy, dz := r.centre.X-v[0], r.centre.Y-v[1], r.centre.Z-v[2]
+	d := float64(dx*dx) + float64(dy*dy) + float64(dz*dz) - float64(r.chord*r.chord)
+	margin := 2*doubt*r.chord + doubt*doubt
+	return d < 0, d < -margin || d > margin
+}
+
+// Box is the places between two parallels and two meridians, edges included. It does not
+// wrap: 180° east and west are its two ends.
+type Box struct{ Min, Max log.Point }
+
+func (b Box) cover() s2.Region {
+	lo, hi := latLng(b.Min), latLng(b.Max)
+	return s2.Rect{
+		Lat: r1.Interval{Lo: max(lo.Lat.Radians()-doubt, -math.Pi/2), Hi: min(hi.Lat.Radians()+doubt, math.Pi/2)},
+		Lng: meridians(lo.Lng.Radians()-doubt, hi.Lng.Radians()+doubt),
+	}
+}
+
+// meridians is the interval from lo to hi, which may reach past ±π.
+func meridians(lo, hi float64) s1.Interval {
+	if hi-lo >= 2*math.Pi {
+		return s1.FullInterval()
+	}
+	return s1.Interval{Lo: wrapped(lo), Hi: wrapped(hi)}
+}
+
+// wrapped is the same meridian within ±π.
+func wrapped(lng float64) float64 {
+	switch {
+	case lng > math.Pi:
+		return lng - 2*math.Pi
+	case lng < -math.Pi:
+		return lng + 2*math.Pi
+	}
+	return lng
+}
+
+func (b Box) contains(p log.Point) bool {
+	return b.Min.Latitude <= p.Latitude && p.Latitude <= b.Max.Latitude &&
+		b.Min.Longitude <= p.Longitude && p.Longitude <= b.Max.Longitude
+}
+
+func (b Box) sure(v [3]float64) (in, ok bool) {
+	lo, hi := latLng(b.Min), latLng(b.Max)
+	south := v[2] - math.Sin(lo.Lat.Radians())
+	north := math.Sin(hi.Lat.Radians()) - v[2]
+	if south < -doubt || north < -doubt {
+		return false, true
+	}
+	// How far east of the western meridian's plane, and west of the eastern one's.
+	east := float64(v[1]*math.Cos(lo.Lng.Radians())) - float64(v[0]*math.Sin(lo.Lng.Radians()))
+	west := float64(v[0]*math.Sin(hi.Lng.Radians())) - float64(v[1]*math.Cos(hi.Lng.Radians()))
+	wide := hi.Lng-lo.Lng > math.Pi
+	switch {
+	case math.Abs(east) < doubt, math.Abs(west) < doubt, south < doubt, north < doubt:
+		return false, false
+	case wide:
+		return east > 0 || west > 0, true
+	}
+	return east > 0 && west > 0, true
+}
+
+// fewPlaced is how many inputs are asked for their places one by one.
+const fewPlaced = 64
+
+// Within is the inputs of among with a place in the region; a nil among is all.
+func (v *View) Within(g Region, among *roaring.Bitmap) (*roaring.Bitmap, error) {
+	if among != nil && among.GetCardinality() <= fewPlaced {
+		out := roaring.New()
+		return out, v.ask(out, among.ToArray(), g)
+	}
+	out, ok, err := v.withinCells(g)
+	if err == nil && !ok {
+		out, err = v.withinBlocks(g)
+	}
+	if err == nil && among != nil {
+		out.And(among)
+	}
+	return out, err
+}
+
+// ask adds the inputs whose record has a place in the region.
+func (v *View) ask(out *roaring.Bitmap, ords []uint32, g Region) error {
+	for _, ord := range ords {
+		in, err := v.records.Input(ord)
+		if err != nil {
+			return err
+		}
+		if in.Geo != nil && g.contains(*in.Geo) {
+			out.Add(ord)
+		}
+	}
+	return nil
+}
+
+// withinCells reads the places of the cells that cover the region, unless they are too many.
+func (v *View) withinCells(g Region) (out *roaring.Bitmap, ok bool, err error) {
+	out = roaring.New()
+	prefix := v.x.section(sectionCell)
+	coverer := s2.RegionCoverer{MaxLevel: s2.MaxLevel, LevelMod: 1, MaxCells: maxCells}
+	keys := 0
+	var bad error
+	for _, cell := range coverer.Covering(g.cover()) {
+		lo := binary.BigEndian.AppendUint64(prefix[:len(prefix):len(prefix)], uint64(cell.RangeMin()))
+		hi := binary.BigEndian.AppendUint64(prefix[:len(prefix):len(prefix)], uint64(cell.RangeMax())+1)
+		err := v.kv.Scan(lo, hi, func(k, value []byte) bool {
+			if len(value) != 16 {
+				bad = fmt.Errorf("place of %d bytes: %w", len(value), ErrCorrupt)
+				return false
+			}
+			p := log.Point{
+				Latitude:  math.Float64frombits(binary.LittleEndian.Uint64(value)),
+				Longitude: math.Float64frombits(binary.LittleEndian.Uint64(value[8:])),
+			}
+			if g.contains(p) {
+				out.Add(lastNumber(k))
+			}
+			keys++
+			return keys <= maxPlaceKeys
+		})
+		if err = errors.Join(err, bad); err != nil {
+			return nil, false, err
+		}
+		if keys > maxPlaceKeys {
+			return nil, false, nil
+		}
+	}
+	return out, true, nil
+}
+
+// withinBlocks reads every place.
+func (v *View) withinBlocks(g Region) (*roaring.Bitmap, error) {
+	var ords, doubtful []uint32
+	prefix := v.x.section(sectionPlaces)
+	var bad error
+	var p places
+	err := v.kv.Scan(prefix, after(prefix), func(k, value []byte) bool {
+		if bad = p.decode(value); bad != nil {
+			return false
+		}
+		first := lastNumber(k) * placesBlock
+		for i := range p {
+			if p[i] == [3]int32{} {
+				continue
+			}
+			in, sure := g.sure([3]float64{float64(p[i][0]) / unit, float64(p[i][1]) / unit, float64(p[i][2]) / unit})
+			switch {
+			case !sure:
+				doubtful = append(doubtful, first+uint32(i))
+			case in:
+				ords = append(ords, first+uint32(i))
+			}
+		}
+		return true
+	})
+	if err = errors.Join(err, bad); err != nil {
+		return nil, err
+	}
+	out := roaring.New()
+	out.AddMany(ords)
+	return out, v.ask(out, doubtful, g)
+}

@@ -1,0 +1,278 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/index/hnsw"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/predict"
+)
+
+// graph is a space's graph in memory. A step opens it; until then, and for what it does not
+// hold yet, searches scan the rows.
+//
+// Its pages are written after many changes, not after each: an insert touches about as many
+// pages as it has links. Intents stay until the pages that follow from them are written, in the same
+// batch, so that a crash costs the inserts since then and nothing else.
+type graph struct {
+	g       *hnsw.Graph
+	applied uint64          // number of the last intent that g follows; the step's own
+	written uint64          // number of the last intent that the pages follow; likewise
+	backlog *roaring.Bitmap // inputs that g lacks and no intent names; likewise
+
+	mu    sync.RWMutex
+	nodes *roaring.Bitmap // live nodes of g
+}
+
+// split returns the graph, nil while there is none, and the inputs of ords that it lacks.
+func (s *space) split(ords *roaring.Bitmap) (*hnsw.Graph, *roaring.Bitmap) {
+	missing := ords.Clone()
+	g := s.graph.Load()
+	if g == nil {
+		return nil, missing
+	}
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	missing.AndNot(g.nodes)
+	return g.g, missing
+}
+
+// graphAt is the prefix of the graph's pages.
+func (s *space) graphAt() []byte { return s.section(spaceGraph) }
+
+var graphOptions = hnsw.Options{Dim: predict.Dim}
+
+// openGraph reads the graph, or begins another where there is none or a damaged one.
+func (s *space) openGraph(r kv.Reader) (*graph, error) {
+	lent := roaring.New()
+	g, err := hnsw.Open(r, s.graphAt(), graphOptions, func(yield func(uint32, []int16, float32) bool) error {
+		return s.lend(r, lent, yield)
+	})
+	if errors.Is(err, hnsw.ErrCorrupt) {
+		lent.Clear()
+		g, err = hnsw.New(graphOptions)
+	}
+	if err != nil {
+		return nil, err
+	}
+	nodes := roaring.New()
+	for it := lent.Iterator(); it.HasNext(); {
+		if ord := it.Next(); g.Has(ord) {
+			nodes.Add(ord)
+		}
+	}
+	backlog, err := bitmap(r, s.analysed())
+	if err != nil {
+		return nil, err
+	}
+	intended, err := s.intended(r)
+	if err != nil {
+		return nil, err
+	}
+	backlog.AndNot(nodes)
+	backlog.AndNot(intended)
+	return &graph{g: g, applied: g.Seq(), written: g.Seq(), backlog: backlog, nodes: nodes}, nil
+}
+
+// lend yields the embeddings of all rows, those that left among them, and notes whose they are.
+func (s *space) lend(r kv.Reader, lent *roaring.Bitmap, yield func(uint32, []int16, float32) bool) error {
+	var e predict.Embedding
+	var bad error
+	for _, section := range []byte{spaceRow, spaceLeft} {
+		prefix := s.section(section)
+		err := r.Scan(prefix, after(prefix), func(k, value []byte) bool {
+			if bad = readEmbedding(&e, value); bad != nil {
+				return false
+			}
+			ord := lastNumber(k)
+			lent.Add(ord)
+			return yield(ord, e.Q[:], e.Scale)
+		})
+		if err = errors.Join(err, bad); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle makes the graph agree with an input's row.
+func (s *space) settle(r kv.Reader, g *graph, ord uint32) error {
+	value, err := r.Get(s.row(ord))
+	if errors.Is(err, kv.ErrNotFound) {
+		g.mu.Lock()
+		g.nodes.Remove(ord)
+		g.mu.Unlock()
+		g.g.Delete(ord)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var e predict.Embedding
+	if err := readEmbedding(&e, value); err != nil {
+		return fmt.Errorf("input %d: %w", ord, err)
+	}
+	if !g.g.Has(ord) {
+		g.g.Insert(ord, e.Q[:], e.Scale)
+	}
+	g.mu.Lock()
+	g.nodes.Add(ord)
+	g.mu.Unlock()
+	return nil
+}
+
+// stepGraph brings the graph up to the intents, in their order, about budget of them at a time.
+func (x *Index) stepGraph(ctx context.Context, sp *space, budget int) (bool, error) {
+	epoch := x.epochNow()
+	snapshot := x.store.Snapshot()
+	defer snapshot.Close()
+	g := sp.graph.Load()
+	if g == nil {
+		last, err := sp.lastIntent(snapshot)
+		if err != nil || last == 0 {
+			return false, err // nothing was ever analysed
+		}
+		if g, err = sp.openGraph(snapshot); err != nil {
+			return false, err
+		}
+		x.adopt(sp, g, epoch)
+	}
+	did, err := x.follow(ctx, sp, g, snapshot, max(budget, 1))
+	if err == nil && !did {
+		did = !g.tidy(budget)
+	}
+	if err == nil && g.applied-g.written >= flushAfter(g.g.Len()) {
+		err = x.flushGraph(sp, g, snapshot, epoch)
+	}
+	return did, err
+}
+
+// adopt makes a graph that was read at some epoch the space's.
+func (x *Index) adopt(sp *space, g *graph, epoch uint64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.epoch == epoch {
+		sp.graph.Store(g)
+	}
+}
+
+// flushAfter is after how many changes a graph of n nodes has its pages written.
+func flushAfter(n int) uint64 { return uint64(max(1024, n/16)) }
+
+// follow applies what is next: an input that the graph was found to lack, or an intent.
+func (x *Index) follow(ctx context.Context, sp *space, g *graph, r kv.Reader, budget int) (bool, error) {
+	did := 0
+	for ; did < budget && !g.backlog.IsEmpty(); did++ {
+		ord := g.backlog.Minimum()
+		if err := errors.Join(ctx.Err(), sp.settle(r, g, ord)); err != nil {
+			return false, err
+		}
+		g.backlog.Remove(ord)
+	}
+	var bad error
+	err := sp.intents(r, g.applied+1, func(seq uint64, ord uint32) bool {
+		if did == budget {
+			return false
+		}
+		if bad = errors.Join(ctx.Err(), sp.settle(r, g, ord)); bad != nil {
+			return false
+		}
+		g.applied = seq
+		did++
+		return true
+	})
+	return did > 0, errors.Join(err, bad)
+}
+
+// tidy collects tombstones when they are many, and reports whether there is nothing left to do.
+func (g *graph) tidy(budget int) bool {
+	if dead := g.g.Tombstones(); dead < 64 || dead < g.g.Len()/8 {
+		return true
+	}
+	g.g.Compact(max(budget, 1))
+	return false
+}
+
+// flushGraph writes the graph's pages and removes the intents that they follow.
+func (x *Index) flushGraph(sp *space, g *graph, r kv.Reader, epoch uint64) error {
+	var b kv.Batch
+	err := sp.intents(r, 0, func(seq uint64, ord uint32) bool {
+		if seq > g.applied {
+			return false
+		}
+		b.Delete(sp.intent(seq))
+		if !g.g.Has(ord) {
+			b.Delete(sp.left(ord))
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	g.g.Flush(&b, sp.graphAt(), g.applied)
+	err = x.write(epoch, &b)
+	if err == nil {
+		g.written = g.applied
+		return nil
+	}
+	// What Flush took for written is not: the graph must be read again.
+	sp.graph.CompareAndSwap(g, nil)
+	if errors.Is(err, errOutdated) {
+		return nil
+	}
+	return err
+}
+
+// Close writes what the graphs have in memory only, so that the next Open need not follow
+// its intents again. Without it nothing is lost.
+func (x *Index) Close() error {
+	x.step.Lock()
+	defer x.step.Unlock()
+	for _, sp := range x.all() {
+		g := sp.graph.Load()
+		if g == nil || g.applied == g.written {
+			continue
+		}
+		epoch := x.epochNow()
+		snapshot := x.store.Snapshot()
+		err := errors.Join(x.flushGraph(sp, g, snapshot, epoch), snapshot.Close())
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkGraph walks the graph, when one is open, and compares it with the analysed inputs
+// unless there are intents that it does not follow yet.
+func (x *Index) checkGraph(sp *space, r catalog.Reader) error {
+	g := sp.graph.Load()
+	if g == nil {
+		return nil
+	}
+	live, err := bitmap(r.KV(), sp.analysed())
+	if err != nil {
+		return err
+	}
+	behind := !g.backlog.IsEmpty()
+	err = sp.intents(r.KV(), g.applied+1, func(uint64, uint32) bool {
+		behind = true
+		return false
+	})
+	if err != nil {
+		return err
+	}
+	if behind {
+		live = nil
+	}
+	if err := g.g.Check(live); err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// ErrCorrupt is returned when what the index keeps contradicts itself or the records. The
+// index can be made again from them, see [Index.Rebuild].
+var ErrCorrupt = errors.New("index is damaged")
+
+// format is the version of the layout.
+const format = 1
+
+// Options are an index's settings.
+type Options struct {
+	Space        // of the base model that serves
+	Next  *Space // of one that inputs are being analysed again for; nil: none
+}
+
+// Index is one application's. Searches may run at any time beside everything else. Stage,
+// Applied and Discard belong to the application's one writer; Step and Rebuild may run beside
+// it, one at a time.
+type Index struct {
+	app    catalog.AppID
+	store  kv.Store
+	prefix []byte
+
+	// commit is held from Stage to Applied or Discard, and while a step writes: their batches do not cross.
+	commit sync.Mutex
+	staged bool // commit is held by a Stage
+	reset  bool // the staged batch deletes everything
+
+	step sync.Mutex // held by the one Step
+
+	mu     sync.RWMutex
+	epoch  uint64 // counts deletions of everything
+	spaces []*space
+	heads  *heads
+}
+
+// Open opens the index of an application. What it holds stays in the store; graphs are read when they are first
+// needed. An index of another format is made again by the next Steps.
+func Open(store kv.Store, app catalog.AppID, o Options) (*Index, error) {
+	x := &Index{app: app, store: store, prefix: app.IndexPrefix(), heads: newHeads()}
+	for _, s := range []*Space{&o.Space, o.Next} {
+		if s == nil {
+			continue
+		}
+		sp, err := x.newSpace(*s)
+		if err != nil {
+			return nil, err
+		}
+		x.spaces = append(x.spaces, sp)
+	}
+	value, err := store.Get(x.section(sectionFormat))
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return x, x.begin()
+	case err != nil:
+		return nil, err
+	case len(value) != 1 || value[0] > format:
+		return nil, fmt.Errorf("index of format %x: %w", value, kv.ErrNewer)
+	}
+	return x, nil
+}
+
+// begin makes the index of an application that has inputs and no index, or half of one.
+func (x *Index) begin() error {
+	some := false
+	err := x.now().Inputs(0, func(catalog.Input) bool {
+		some = true
+		return false
+	})
+	if err != nil || !some {
+		return err
+	}
+	return x.Rebuild(context.Background())
+}
+
+// serving is the space that answers.
+func (x *Index) serving() *space {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.spaces[0]
+}
+
+func (x *Index) all() []*space {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.spaces
+}
+
+// Count is the number of live inputs.
+func (x *Index) Count() (uint64, error) { return x.At(x.now()).Count() }
+
+// Page returns the ordinals of n live inputs in the order of creation, from the one of rank
+// offset on; fewer at the end.
+func (x *Index) Page(offset, n uint64) ([]uint32, error) { return x.At(x.now()).Page(offset, n) }
+
+func (x *Index) now() catalog.Reader { return catalog.Read(x.store, x.app) }

@@ -1,0 +1,450 @@
+package index_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/index/indextest"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// settle does all that is owed.
+func settle(t testing.TB, w *indextest.World) {
+	t.Helper()
+	for range 10_000 {
+		more, err := w.Index.Step(t.Context(), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !more {
+			return
+		}
+	}
+	t.Fatal("Step never ends")
+}
+
+// beforeBlock is a world whose first ordinals lie shortly before the end of a block of columns.
+func beforeBlock(t testing.TB) *indextest.World {
+	t.Helper()
+	for seed := uint64(0); ; seed++ {
+		if w := indextest.New(t, seed, memkv.New()); w.Next() == 1010 {
+			return w
+		}
+	}
+}
+
+func check(t testing.TB, w *indextest.World) {
+	t.Helper()
+	if err := w.Index.Check(t.Context(), w.Reader()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// bulk inserts n random inputs.
+func bulk(t testing.TB, w *indextest.World, n int) {
+	t.Helper()
+	w.Commit(t, func(tx *indextest.Tx) {
+		for range n {
+			tx.Insert(w.Input(), w.Derived())
+		}
+	})
+}
+
+// TestIndexFollowsState churns an application and holds the index to its records, and the
+// order of creation to the live inputs.
+func TestIndexFollowsState(t *testing.T) {
+	for seed := range proof.Seeds(t, 20, 2000) {
+		w := indextest.New(t, seed, memkv.New())
+		for range 8 {
+			w.Churn(t, 1+w.Rand.IntN(80))
+			if w.Rand.IntN(3) == 0 {
+				if _, err := w.Index.Step(t.Context(), 16); err != nil {
+					t.Fatal(err)
+				}
+			}
+			check(t, w)
+			ords := w.Ords()
+			if n, err := w.Index.Count(); err != nil || n != uint64(len(ords)) {
+				t.Fatalf("Count() = %d, %v, want %d", n, err, len(ords))
+			}
+			offset, n := w.Rand.IntN(len(ords)+2), w.Rand.IntN(len(ords)+2)
+			want := ords[min(offset, len(ords)):min(offset+n, len(ords))]
+			got, err := w.Index.Page(uint64(offset), uint64(n))
+			if err != nil || !slices.Equal(got, want) {
+				t.Fatalf("Page(%d, %d) = %v, %v, want %v", offset, n, got, err, want)
+			}
+		}
+		settle(t, w)
+		check(t, w)
+	}
+}
+
+func TestDeleteAll(t *testing.T) {
+	w := indextest.New(t, 1, memkv.New())
+	bulk(t, w, 1200)
+	settle(t, w)
+	w.Commit(t, func(tx *indextest.Tx) {
+		tx.DeleteAll()
+		tx.Insert(w.Input(), w.Derived())
+	})
+	check(t, w)
+	settle(t, w)
+	check(t, w)
+	if n, err := w.Index.Count(); n != 1 || err != nil {
+		t.Errorf("Count() = %d, %v, want 1", n, err)
+	}
+	n := 0
+	_ = w.Store.Scan(w.App.IndexPrefix(), append(w.App.IndexPrefix()[:17], 'Y'), func(_, _ []byte) bool {
+		n++
+		return true
+	})
+	if n > 200 {
+		t.Errorf("%d keys are left of one input", n)
+	}
+}
+
+// TestReopen opens an index with and without its graph's pages, whole and damaged.
+func TestReopen(t *testing.T) {
+	w := indextest.New(t, 2, memkv.New())
+	bulk(t, w, 500)
+	settle(t, w)
+	if err := w.Index.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// Some leave whose nodes are in the pages, and some come.
+	w.Commit(t, func(tx *indextest.Tx) {
+		for _, ord := range w.Ords()[:100] {
+			tx.Delete(w.Live[ord])
+		}
+		for range 20 {
+			tx.Insert(w.Input(), w.Derived())
+		}
+	})
+	for _, damage := range []string{"", "graph", "no pages"} {
+		t.Run("damage "+damage, func(t *testing.T) {
+			lo := append(w.App.IndexPrefix(), 's')
+			var pages [][]byte
+			_ = w.Store.Scan(lo, append(lo, 0xff), func(k, _ []byte) bool {
+				if k[len(lo)+32] == 'g' {
+					pages = append(pages, slices.Clone(k))
+				}
+				return true
+			})
+			if len(pages) == 0 {
+				t.Fatal("the graph has no pages")
+			}
+			var b kv.Batch
+			for i, k := range pages {
+				switch {
+				case damage == "no pages":
+					b.Delete(k)
+				case damage == "graph" && i == len(pages)/2:
+					b.Put(k, []byte("damaged"))
+				}
+			}
+			if err := w.Store.Apply(&b); err != nil {
+				t.Fatal(err)
+			}
+			w.Reopen(t, indextest.Options())
+			settle(t, w)
+			check(t, w)
+			if err := w.Index.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestCheckSeesDamage damages one key of each kind and expects Check to say so, and Rebuild to
+// mend it.
+func TestCheckSeesDamage(t *testing.T) {
+	w := beforeBlock(t)
+	bulk(t, w, 120)
+	w.Commit(t, func(tx *indextest.Tx) {
+		for _, in := range w.Live {
+			if in.Code == catalog.InputPending {
+				tx.Delete(in)
+			}
+		}
+	})
+	settle(t, w)
+	prefix := w.App.IndexPrefix()
+	kinds := map[string][]byte{} // some key of each kind
+	_ = w.Store.Scan(prefix, append(w.App.IndexPrefix()[:17], 'Y'), func(k, _ []byte) bool {
+		kind := string(k[len(prefix)])
+		switch kind {
+		case "s":
+			kind += string(k[len(prefix)+33])
+		case "p":
+			kind += string(k[len(prefix)+1])
+		}
+		kinds[kind] = slices.Clone(k)
+		return true
+	})
+	for kind, k := range kinds {
+		if slices.Contains([]string{"f", "sn", "si", "sg", "sw", "sd", "sk"}, kind) {
+			continue
+		}
+		for _, damage := range []string{"gone", "changed", "extra"} {
+			t.Run(kind+" "+damage, func(t *testing.T) {
+				value, err := w.Store.Get(k)
+				if err != nil {
+					t.Fatal(err)
+				}
+				key := slices.Clone(k)
+				var b kv.Batch
+				switch damage {
+				case "gone":
+					b.Delete(key)
+				case "changed":
+					if len(value) == 0 {
+						t.Skip("no value")
+					}
+					changed := slices.Clone(value)
+					for i := range changed {
+						changed[i] ^= 2
+					}
+					b.Put(key, changed)
+				default:
+					if kind == "sc" {
+						t.Skip("a column that no coverage names is not read")
+					}
+					key[len(key)-1] ^= 0x80
+					if _, err := w.Store.Get(key); err == nil {
+						t.Skip("there is one")
+					}
+					b.Put(key, value)
+				}
+				if err := w.Store.Apply(&b); err != nil {
+					t.Fatal(err)
+				}
+				if err := w.Index.Check(t.Context(), w.Reader()); !errors.Is(err, index.ErrCorrupt) {
+					t.Errorf("Check() = %v, want ErrCorrupt", err)
+				}
+				b.Reset()
+				b.Delete(key)
+				b.Put(k, value)
+				if err := w.Store.Apply(&b); err != nil {
+					t.Fatal(err)
+				}
+				check(t, w)
+			})
+		}
+	}
+	if len(kinds) < 15 {
+		t.Errorf("keys of %d kinds: %v", len(kinds), kinds)
+	}
+	var b kv.Batch
+	b.DeleteRange(prefix, append(slices.Clone(prefix), 'q'))
+	if err := w.Store.Apply(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Index.Check(t.Context(), w.Reader()); !errors.Is(err, index.ErrCorrupt) {
+		t.Errorf("Check() = %v, want ErrCorrupt", err)
+	}
+	w.Reopen(t, indextest.Options()) // its format is gone, so it is made again
+	check(t, w)
+	settle(t, w)
+	check(t, w)
+}
+
+func TestOpenRefusesNewer(t *testing.T) {
+	w := indextest.New(t, 4, memkv.New())
+	var b kv.Batch
+	b.Put(append(w.App.IndexPrefix(), 'f'), []byte{99})
+	if err := w.Store.Apply(&b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := index.Open(w.Store, w.App, indextest.Options()); !errors.Is(err, kv.ErrNewer) {
+		t.Errorf("Open() = %v, want ErrNewer", err)
+	}
+}
+
+// TestValuesFromColumnsAndRows holds values read by columns, rows and edits to the records.
+func TestValuesFromColumnsAndRows(t *testing.T) {
+	w := indextest.New(t, 5, memkv.New())
+	bulk(t, w, 3000)
+	want := map[uint32][]float32{}
+	for ord, in := range w.Live {
+		if d, err := w.Reader().Derived(indextest.Base, in); err == nil && in.Code == catalog.InputReady {
+			for _, e := range in.Edits {
+				if i := slices.Index(indextest.Concepts, e.Concept); i >= 0 {
+					d.Values[i] = e.Value
+					if e.Removed {
+						d.Values[i] = 0
+					}
+				}
+			}
+			want[ord] = d.Values
+		}
+	}
+	ords := w.Ords()
+	for _, state := range []string{"rows", "columns"} {
+		if state == "columns" {
+			settle(t, w)
+		}
+		for _, among := range [][]uint32{ords, ords[:1], ords[1030:1035], ords[2000:], {ords[0], ords[1500], ords[2999]}, nil} {
+			for c, concept := range indextest.Concepts {
+				got, err := w.Index.At(w.Reader()).Predicted(t.Context(), concept, roaring.BitmapOf(among...))
+				if err != nil {
+					t.Fatal(err)
+				}
+				i := 0
+				for _, ord := range among {
+					values, ok := want[ord]
+					if !ok {
+						continue
+					}
+					if i >= len(got.Ords) || got.Ords[i] != ord || got.Values[i] != values[c] {
+						t.Fatalf("%s: place %d of Predicted is not input %d with %v", state, i, ord, values[c])
+					}
+					i++
+				}
+				if i != len(got.Ords) {
+					t.Fatalf("%s: Predicted gives %d inputs, want %d", state, len(got.Ords), i)
+				}
+			}
+		}
+	}
+}
+
+// TestColumnsGoWithTheirInputs deletes all inputs of a block.
+func TestColumnsGoWithTheirInputs(t *testing.T) {
+	w := beforeBlock(t)
+	w.Commit(t, func(tx *indextest.Tx) {
+		for range 40 {
+			in := w.Input()
+			in.Code = catalog.InputReady // a block waits for what is pending in it
+			tx.Insert(in, w.Derived())
+		}
+	})
+	settle(t, w)
+	if n := columns(t, w); n != len(indextest.Concepts) {
+		t.Fatalf("%d blocks of columns, want one a concept", n)
+	}
+	w.Commit(t, func(tx *indextest.Tx) {
+		for _, ord := range w.Ords() {
+			if ord < 1024 {
+				tx.Delete(w.Live[ord])
+			}
+		}
+	})
+	settle(t, w)
+	check(t, w)
+	if n := columns(t, w); n != 0 {
+		t.Errorf("%d blocks of columns are left", n)
+	}
+}
+
+func columns(t *testing.T, w *indextest.World) int {
+	n := 0
+	lo := slices.Concat(w.App.IndexPrefix(), []byte("s"), indextest.Base[:])
+	if err := w.Store.Scan(slices.Concat(lo, []byte("c")), slices.Concat(lo, []byte("d")), func(_, _ []byte) bool {
+		n++
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestLabelled reads what training needs.
+func TestLabelled(t *testing.T) {
+	w := indextest.New(t, 7, memkv.New())
+	bulk(t, w, 300)
+	for _, value := range []log.Value{log.True, log.False, log.Removed} {
+		var want []uint32
+		for _, ord := range w.Ords() {
+			for _, l := range w.Live[ord].Labels {
+				if l.Concept == "cat" && l.Value == value && value != log.Removed {
+					want = append(want, ord)
+				}
+			}
+		}
+		got, err := w.Index.At(w.Reader()).Labelled("cat", value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(roaring.BitmapOf(want...).ToArray(), got.ToArray()); diff != "" {
+			t.Errorf("Labelled(cat, %d), want -, got +:\n%s", value, diff)
+		}
+	}
+}
+
+// TestSearchesBesideChanges runs views, steps and one writer at once; under the race
+// detector it is the proof that they may.
+func TestSearchesBesideChanges(t *testing.T) {
+	w := indextest.New(t, 8, memkv.New())
+	w.Train(t, indextest.Base, "cat", "dog")
+	bulk(t, w, 400)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	failed := make(chan error, 8)
+	e := w.Embedding()
+	store, x, app := w.Store, w.Index, w.App
+	for range 3 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if err := read(store, x, app, func(v *index.View) error {
+					live, err := v.Analysed()
+					if err != nil {
+						return err
+					}
+					if _, err = v.Nearest(t.Context(), &e, live, 10); err != nil {
+						return err
+					}
+					near, err := v.Cosines(t.Context(), &e, live)
+					if err != nil {
+						return err
+					}
+					if uint64(len(near)) != live.GetCardinality() {
+						return errors.New("an analysed input has no similarity")
+					}
+					_, err = v.Predicted(t.Context(), "cat", live)
+					return err
+				}); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	all.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := x.Step(context.Background(), 32); err != nil {
+				failed <- err
+				return
+			}
+		}
+	})
+	for i := range 60 {
+		w.Churn(t, 20)
+		if i == 40 {
+			w.Commit(t, func(tx *indextest.Tx) { tx.DeleteAll() })
+		}
+	}
+	cancel()
+	all.Wait()
+	close(failed)
+	for err := range failed {
+		t.Error(err)
+	}
+	settle(t, w)
+	check(t, w)
+}
+
+func read(store kv.Store, x *index.Index, app catalog.AppID, do func(v *index.View) error) error {
+	snapshot := store.Snapshot()
+	return errors.Join(do(x.At(catalog.Read(snapshot, app))), snapshot.Close())
+}

@@ -1,0 +1,60 @@
+package index
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// intent is the key of an intent: to look whether an ordinal's row and its place in the graph
+// agree. An intent and the pages of the graph that follow from it change in one batch.
+func (s *space) intent(seq uint64) []byte {
+	return binary.BigEndian.AppendUint64(s.section(spaceIntent), seq)
+}
+
+func intentValue(ord uint32) []byte { return binary.BigEndian.AppendUint32(nil, ord) }
+
+func lastValue(seq uint64) []byte { return binary.BigEndian.AppendUint64(nil, seq) }
+
+// lastIntent is the number of the last intent that was ever written.
+func (s *space) lastIntent(r kv.Reader) (uint64, error) {
+	v, err := r.Get(s.section(spaceLast))
+	if errors.Is(err, kv.ErrNotFound) {
+		return 0, nil
+	}
+	if err == nil && len(v) != 8 {
+		err = fmt.Errorf("number of the last intent: %d bytes: %w", len(v), ErrCorrupt)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return binary.BigEndian.Uint64(v), nil
+}
+
+// intents yields the intents from a number on, oldest first.
+func (s *space) intents(r kv.Reader, from uint64, yield func(seq uint64, ord uint32) bool) error {
+	prefix := s.section(spaceIntent)
+	var bad error
+	err := r.Scan(s.intent(from), after(prefix), func(k, v []byte) bool {
+		if len(k) != len(prefix)+8 || len(v) != 4 {
+			bad = fmt.Errorf("intent of %d bytes: %w", len(v), ErrCorrupt)
+			return false
+		}
+		return yield(binary.BigEndian.Uint64(k[len(prefix):]), binary.BigEndian.Uint32(v))
+	})
+	return errors.Join(err, bad)
+}
+
+// intended is the ordinals that intents name.
+func (s *space) intended(r kv.Reader) (*roaring.Bitmap, error) {
+	out := roaring.New()
+	err := s.intents(r, 0, func(_ uint64, ord uint32) bool {
+		out.Add(ord)
+		return true
+	})
+	return out, err
+}

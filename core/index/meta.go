@@ -1,0 +1,369 @@
+package index
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/jsonio"
+)
+
+// Metadata is matched by its structure. A pattern's pairs each hold where a stored object, at
+// any depth, has a member of that name whose value contains the pair's:
+//
+//	a scalar    equals it; numbers by value, so 1 is 1.0 and 1e0
+//	an object   has every member of the pattern's, containing its value
+//	a list      has, for every element of the pattern's, one that contains it, in any order
+//
+// A pattern that is no object must be contained in the whole document.
+//
+// Terms find the documents. A document has, for each scalar and each container in it, one term for
+// every way to cut the path to it down to its last names, so that a pattern finds its scalars wherever
+// it stands:
+//
+//	{"a": {"b": [7]}}    a·b·[]·7   b·[]·7   a·{}   a·b·[]   b·[]
+//
+// What has all of a pattern's terms contains it, unless two members have one name or a list holds two
+// containers: then the terms may come from different places, and the document itself is asked.
+// A document with too long paths or too many terms has none and is always asked.
+const (
+	maxTokens   = 8
+	maxTerms    = 512
+	maxPatterns = 1000 // members and elements of a pattern, which bound the work for a document
+)
+
+// ErrPattern is returned by NewPattern for JSON that is none, or has too many members.
+var ErrPattern = errors.New("malformed metadata pattern")
+
+// Pattern is what a metadata clause looks for. It is immutable.
+type Pattern struct {
+	text  string // the JSON
+	root  pattern
+	terms []term // all of them are needed
+	deep  bool   // a path is too long for terms
+}
+
+// pattern is a value of a Pattern.
+type pattern struct {
+	kind    byte     // 'v' a scalar, 'o' an object, 'l' a list
+	scalar  string   // canonical, of a scalar
+	names   []string // of an object's members
+	values  []pattern
+	scalars map[string]bool // of a list; its containers are values
+}
+
+// NewPattern reads a pattern. It copies json.
+func NewPattern(json []byte) (*Pattern, error) {
+	var doc jsonio.Doc
+	if err := doc.Parse(json, jsonio.Limits{Members: maxPatterns}); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrPattern, err)
+	}
+	p := &Pattern{text: string(json), root: compile(doc.Root())}
+	if p.root.kind == 'o' {
+		for i, name := range p.root.names {
+			p.collect(&p.root.values[i], appendName(nil, name), 1)
+		}
+		return p, nil
+	}
+	p.collect(&p.root, []byte{'^'}, 1)
+	return p, nil
+}
+
+func compile(v jsonio.Value) pattern {
+	p := pattern{kind: kindOf(v)}
+	switch p.kind {
+	case 'v':
+		p.scalar = canonical(v)
+	case 'o':
+		for name, value := range v.Members() {
+			p.names = append(p.names, name)
+			p.values = append(p.values, compile(value))
+		}
+	default:
+		p.scalars = map[string]bool{}
+		for e := range v.Elems() {
+			if kindOf(e) == 'v' {
+				p.scalars[canonical(e)] = true
+			} else {
+				p.values = append(p.values, compile(e))
+			}
+		}
+	}
+	return p
+}
+
+// collect gathers the terms of a value at a path of so many tokens.
+func (p *Pattern) collect(v *pattern, path []byte, tokens int) {
+	if tokens > maxTokens {
+		p.deep = true
+		return
+	}
+	switch v.kind {
+	case 'v':
+		p.terms = append(p.terms, metaTerm(path, v.scalar))
+		return
+	case 'o':
+		for i, name := range v.names {
+			p.collect(&v.values[i], appendName(path[:len(path):len(path)], name), tokens+1)
+		}
+	default:
+		path = append(path[:len(path):len(path)], '[')
+		if tokens == maxTokens && len(v.scalars)+len(v.values) > 0 {
+			p.deep = true
+			return
+		}
+		for s := range v.scalars {
+			p.terms = append(p.terms, metaTerm(path, s))
+		}
+		for i := range v.values {
+			p.collect(&v.values[i], path, tokens+1)
+		}
+	}
+	if len(v.values)+len(v.scalars) == 0 {
+		p.terms = append(p.terms, metaTerm(path, string(v.kind)))
+	}
+}
+
+// empty reports whether the pattern is {}, which everything contains.
+func (p *Pattern) empty() bool { return p.root.kind == 'o' && len(p.root.names) == 0 }
+
+// Match reports whether a document, nil for none, contains the pattern. The document was checked when it
+// was stored; one that cannot be parsed contains nothing.
+func (p *Pattern) Match(json []byte) bool {
+	if p.empty() {
+		return true
+	}
+	var doc jsonio.Doc
+	if len(json) == 0 || doc.Parse(json, jsonio.Limits{}) != nil {
+		return false
+	}
+	if p.root.kind != 'o' {
+		return p.root.in(doc.Root())
+	}
+	for i, name := range p.root.names {
+		if !somewhere(doc.Root(), name, &p.root.values[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// somewhere reports whether v or anything in it has a member of this name that contains p.
+func somewhere(v jsonio.Value, name string, p *pattern) bool {
+	for n, member := range v.Members() {
+		if n == name && p.in(member) || somewhere(member, name, p) {
+			return true
+		}
+	}
+	for e := range v.Elems() {
+		if somewhere(e, name, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// in reports whether v contains p.
+func (p *pattern) in(v jsonio.Value) bool {
+	if kindOf(v) != p.kind {
+		return false
+	}
+	switch p.kind {
+	case 'v':
+		return canonical(v) == p.scalar
+	case 'o':
+		for i, name := range p.names {
+			member := v.Get(name)
+			if member.Kind() == jsonio.Absent || !p.values[i].in(member) {
+				return false
+			}
+		}
+		return true
+	}
+	found := map[string]bool{}
+	for e := range v.Elems() {
+		if len(p.scalars) > 0 && kindOf(e) == 'v' {
+			if s := canonical(e); p.scalars[s] {
+				found[s] = true
+			}
+		}
+	}
+	if len(found) < len(p.scalars) {
+		return false
+	}
+	for i := range p.values {
+		if !p.values[i].inElement(v) {
+			return false
+		}
+	}
+	return true
+}
+
+// inElement reports whether an element of v contains p.
+func (p *pattern) inElement(v jsonio.Value) bool {
+	for e := range v.Elems() {
+		if p.in(e) {
+			return true
+		}
+	}
+	return false
+}
+
+// kindOf is 'v' for a scalar, 'o' for an object, 'l' for a list.
+func kindOf(v jsonio.Value) byte {
+	switch v.Kind() {
+	case jsonio.Object:
+		return 'o'
+	case jsonio.Array:
+		return 'l'
+	}
+	return 'v'
+}
+
+// canonical is the same text for equal scalars and for no others.
+func canonical(v jsonio.Value) string {
+	switch v.Kind() {
+	case jsonio.String:
+		s, _ := v.Str()
+		return "s" + s
+	case jsonio.Number:
+		return number(string(v.Raw()))
+	}
+	return string(v.Raw()) // true, false, null
+}
+
+// number is "n", a sign, the digits from the first to the last that is not 0, and the
+// exponent of ten they are taken by.
+func number(text string) string {
+	digits, exponent, _ := strings.Cut(strings.ToLower(text), "e")
+	digits, negative := strings.CutPrefix(digits, "-")
+	whole, fraction, _ := strings.Cut(digits, ".")
+	digits = strings.TrimLeft(whole+fraction, "0")
+	if digits == "" {
+		return "n0"
+	}
+	shift := int64(0)
+	if exponent != "" {
+		e, err := strconv.ParseInt(exponent, 10, 48)
+		if err != nil {
+			return "n!" + text // beyond any number that is meant
+		}
+		shift = e
+	}
+	significant := strings.TrimRight(digits, "0")
+	shift += int64(len(digits) - len(significant) - len(fraction))
+	sign := ""
+	if negative {
+		sign = "-"
+	}
+	return "n" + sign + significant + "e" + strconv.FormatInt(shift, 10)
+}
+
+// appendName appends the token of a member's name; '[' stands for a list's element and '^' for the root.
+func appendName(path []byte, name string) []byte {
+	path = append(path, '.')
+	path = binary.AppendUvarint(path, uint64(len(name)))
+	return append(path, name...)
+}
+
+// metaTerm is the term of what stands at the end of a path.
+func metaTerm(path []byte, what string) term {
+	return hashed(kindMeta, string(path)+"="+what)
+}
+
+// metadata is what a document gives to the index.
+type metadata struct {
+	terms     map[term]bool
+	wide      bool // it has no terms
+	ambiguous bool // its terms may come from different places
+	names     map[string]bool
+}
+
+// metadataOf collects the terms of a document.
+func metadataOf(json []byte) metadata {
+	m := metadata{terms: map[term]bool{}, names: map[string]bool{}}
+	var doc jsonio.Doc
+	if len(json) == 0 || doc.Parse(json, jsonio.Limits{}) != nil {
+		return m
+	}
+	root := doc.Root()
+	w := walk{m: &m}
+	if kindOf(root) == 'o' {
+		w.value(root)
+	} else {
+		w.in([]byte{'^'}, func() { w.value(root) })
+	}
+	if m.wide = m.wide || len(m.terms) > maxTerms; m.wide {
+		m.terms = nil
+	}
+	return m
+}
+
+// walk goes through a document with the path to where it is.
+type walk struct {
+	m      *metadata
+	path   []byte
+	starts []int // of each token in path
+	names  []int // of the tokens at which a path may be cut: names, and the root
+}
+
+// in calls do below a token.
+func (w *walk) in(token []byte, do func()) {
+	w.starts = append(w.starts, len(w.path))
+	if token[0] != '[' {
+		w.names = append(w.names, len(w.path))
+	}
+	w.path = append(w.path, token...)
+	do()
+	w.path = w.path[:w.starts[len(w.starts)-1]]
+	w.starts = w.starts[:len(w.starts)-1]
+	if token[0] != '[' {
+		w.names = w.names[:len(w.names)-1]
+	}
+}
+
+func (w *walk) term(what string) {
+	for _, at := range w.names {
+		if len(w.m.terms) > maxTerms {
+			return
+		}
+		w.m.terms[metaTerm(w.path[at:], what)] = true
+	}
+}
+
+func (w *walk) value(v jsonio.Value) {
+	if len(w.starts) > maxTokens || len(w.m.terms) > maxTerms {
+		w.m.wide = true
+		return
+	}
+	switch kindOf(v) {
+	case 'v':
+		w.term(canonical(v))
+	case 'o':
+		if len(w.starts) > 0 {
+			w.term("o")
+		}
+		for name, value := range v.Members() {
+			w.m.ambiguous = w.m.ambiguous || w.m.names[name]
+			w.m.names[name] = true
+			w.in(appendName(nil, name), func() { w.value(value) })
+		}
+	default:
+		containers := 0
+		w.in([]byte{'['}, func() {
+			w.term("l")
+			for e := range v.Elems() {
+				if kindOf(e) != 'v' {
+					containers++
+				}
+				w.value(e)
+			}
+		})
+		w.m.ambiguous = w.m.ambiguous || containers > 1
+	}
+}
+
+// String is the pattern's JSON.
+func (p *Pattern) String() string { return p.text }

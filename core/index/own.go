@@ -1,0 +1,225 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/train"
+)
+
+// Values of the application's own concepts are computed when a search first asks for them and
+// kept in memory, by version and concept, in blocks: a version never changes, nor does what
+// was analysed, so a value that is there is right. New inputs are added by the next search.
+
+// maxOwnValues bounds the values that are kept, of all concepts together: 128 MB.
+const maxOwnValues = 32 << 20
+
+// heads is the trained heads and the values of an application's own concepts.
+type heads struct {
+	mu      sync.Mutex
+	heads   map[headKey]*train.Head // nil: the manifest is another base model's
+	columns map[ownKey]*ownColumn
+	clock   uint64 // counts uses
+}
+
+type headKey struct {
+	base     [32]byte // that is asked for
+	manifest blob.Hash
+}
+
+type ownKey struct {
+	manifest blob.Hash
+	concept  int // place in the head
+}
+
+// ownColumn is the values of one concept of one version.
+type ownColumn struct {
+	used uint64 // under heads.mu
+
+	mu     sync.Mutex
+	have   *roaring.Bitmap
+	blocks map[uint32]*[blockSize]float32
+}
+
+func newHeads() *heads {
+	h := &heads{}
+	h.reset()
+	return h
+}
+
+func (h *heads) reset() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.heads, h.columns = map[headKey]*train.Head{}, map[ownKey]*ownColumn{}
+}
+
+// maxHeads is how many heads are kept.
+const maxHeads = 64
+
+// head returns the head of a version, false when it came from another base model.
+func (v *View) head(version *catalog.Version) (*train.Head, bool, error) {
+	h := v.x.heads
+	k := headKey{v.space.Base, version.Manifest}
+	h.mu.Lock()
+	head, ok := h.heads[k]
+	h.mu.Unlock()
+	if ok {
+		return head, head != nil, nil
+	}
+	m, err := v.records.Manifest(version)
+	if err != nil {
+		return nil, false, err
+	}
+	if m.Base == v.space.Base {
+		head = new(train.Head)
+		if err := head.UnmarshalBinary(m.Head); err != nil {
+			return nil, false, fmt.Errorf("head of version %q: %w", version.ID, err)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.heads) >= maxHeads {
+		clear(h.heads)
+	}
+	h.heads[k] = head
+	return head, head != nil, nil
+}
+
+// column returns the kept values of a concept of a version, after making room for it.
+func (h *heads) column(k ownKey) *ownColumn {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.clock++
+	c, ok := h.columns[k]
+	if !ok {
+		h.makeRoom()
+		c = &ownColumn{have: roaring.New(), blocks: map[uint32]*[blockSize]float32{}}
+		h.columns[k] = c
+	}
+	c.used = h.clock
+	return c
+}
+
+// makeRoom drops the columns used longest ago.
+func (h *heads) makeRoom() {
+	for {
+		total := 0
+		var oldest ownKey
+		first := uint64(0)
+		for k, c := range h.columns {
+			c.mu.Lock()
+			total += len(c.blocks) * blockSize
+			c.mu.Unlock()
+			if first == 0 || c.used < first {
+				oldest, first = k, c.used
+			}
+		}
+		if total <= maxOwnValues {
+			return
+		}
+		delete(h.columns, oldest)
+	}
+}
+
+// newest is the newest version at 21100 that holds a concept, with its head and the concept's
+// place in it; nil when no version of the serving base model does.
+func (v *View) newest(concept string) (*catalog.Version, *train.Head, int, error) {
+	var best *catalog.Version
+	var failed error
+	err := v.records.Models(func(m catalog.Model) bool {
+		failed = v.records.Versions(m.Dot, func(version catalog.Version) bool {
+			if version.Code != catalog.VersionTrained || best != nil && version.Seq < best.Seq {
+				return best == nil || version.Seq >= best.Seq
+			}
+			head, ours, err := v.head(&version)
+			if err != nil {
+				failed = err
+				return false
+			}
+			if ours && placeOf(head, concept) >= 0 {
+				best = &version
+				return false
+			}
+			return true
+		})
+		return failed == nil
+	})
+	if err = errors.Join(err, failed); err != nil || best == nil {
+		return nil, nil, 0, err
+	}
+	head, _, err := v.head(best)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	return best, head, placeOf(head, concept), nil
+}
+
+func placeOf(h *train.Head, concept string) int {
+	for i, c := range h.Concepts {
+		if c == concept {
+			return i
+		}
+	}
+	return -1
+}
+
+// own is the values that the newest version gives a concept of the application's own.
+func (v *View) own(ctx context.Context, concept string, ords *roaring.Bitmap) (Valued, error) {
+	version, head, place, err := v.newest(concept)
+	if err != nil || version == nil {
+		return Valued{}, err
+	}
+	c := v.x.heads.column(ownKey{version.Manifest, place})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	missing := ords.Clone()
+	missing.AndNot(c.have)
+	if err := c.compute(ctx, v, head, place, missing); err != nil {
+		return Valued{}, err
+	}
+	out := newValued(ords)
+	for i, ord := range out.Ords {
+		out.Values[i] = c.blocks[ord/blockSize][ord%blockSize]
+	}
+	return out, nil
+}
+
+// compute adds the values of the missing inputs.
+func (c *ownColumn) compute(ctx context.Context, v *View, head *train.Head, place int, missing *roaring.Bitmap) error {
+	const batch = 256
+	ords := make([]uint32, 0, batch)
+	q := make([]int16, 0, batch*predict.Dim)
+	scales := make([]float32, 0, batch)
+	values := make([]float32, batch)
+	flush := func() {
+		head.ConceptValues(values[:len(ords)], place, q, scales)
+		for i, ord := range ords {
+			b := c.blocks[ord/blockSize]
+			if b == nil {
+				b = new([blockSize]float32)
+				c.blocks[ord/blockSize] = b
+			}
+			b[ord%blockSize] = values[i]
+		}
+		c.have.AddMany(ords)
+		ords, q, scales = ords[:0], q[:0], scales[:0]
+	}
+	err := v.embeddings(ctx, missing, func(ord uint32, e *predict.Embedding) {
+		ords, q, scales = append(ords, ord), append(q, e.Q[:]...), append(scales, e.Scale)
+		if len(ords) == batch {
+			flush()
+		}
+	})
+	if err != nil {
+		return err
+	}
+	flush()
+	return nil
+}

@@ -1,0 +1,229 @@
+package index
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// A posting is a set of ordinals, kept as chunks of chunkSize of them under a common prefix:
+//
+//	prefix ‖ number of the chunk, big-endian uint32 → its members, in the smaller form
+//
+//	n ≤ 255 members   2n bytes: ordinal modulo 4,096, little-endian uint16, ascending
+//	more              512 bytes: bit i%64 of the little-endian uint64 i/64 is member i
+//
+// An empty chunk has no key. So a write changes at most 512 bytes a set, however large the
+// set is, nothing is loaded when a store opens, and a reader over a snapshot sees the sets of its moment.
+const (
+	chunkBits  = 12
+	chunkSize  = 1 << chunkBits
+	chunkBytes = chunkSize / 8
+	maxList    = chunkBytes/2 - 1 // a list is shorter than the bits, which tells them apart
+)
+
+// chunk is the members of one chunk as bits.
+type chunk [chunkSize / 64]uint64
+
+func (c *chunk) add(i uint32)    { c[i%chunkSize/64] |= 1 << (i % 64) }
+func (c *chunk) remove(i uint32) { c[i%chunkSize/64] &^= 1 << (i % 64) }
+
+func (c *chunk) has(i uint32) bool { return c[i%chunkSize/64]>>(i%64)&1 == 1 }
+
+func (c *chunk) count() int {
+	n := 0
+	for _, w := range c {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// decode reads a stored chunk. It returns ErrCorrupt for one that encode never writes.
+func (c *chunk) decode(value []byte) error {
+	*c = chunk{}
+	if len(value) == chunkBytes {
+		for i := range c {
+			c[i] = binary.LittleEndian.Uint64(value[8*i:])
+		}
+		return nil
+	}
+	if len(value) > 2*maxList || len(value)%2 != 0 {
+		return fmt.Errorf("chunk of %d bytes: %w", len(value), ErrCorrupt)
+	}
+	for ; len(value) > 0; value = value[2:] {
+		i := binary.LittleEndian.Uint16(value)
+		if i >= chunkSize {
+			return fmt.Errorf("member %d of a chunk: %w", i, ErrCorrupt)
+		}
+		c.add(uint32(i))
+	}
+	return nil
+}
+
+// encode appends the stored form.
+func (c *chunk) encode(dst []byte) []byte {
+	if c.count() > maxList {
+		for _, w := range c {
+			dst = binary.LittleEndian.AppendUint64(dst, w)
+		}
+		return dst
+	}
+	c.each(func(i uint32) {
+		dst = binary.LittleEndian.AppendUint16(dst, uint16(i))
+	})
+	return dst
+}
+
+func (c *chunk) each(yield func(i uint32)) {
+	for w, word := range c {
+		for ; word != 0; word &= word - 1 {
+			yield(uint32(64*w + bits.TrailingZeros64(word)))
+		}
+	}
+}
+
+// stored is how many members a stored chunk has, without decoding it.
+func stored(value []byte) uint64 {
+	if len(value) != chunkBytes {
+		return uint64(len(value) / 2)
+	}
+	n := 0
+	for i := 0; i < chunkBytes; i += 8 {
+		n += bits.OnesCount64(binary.LittleEndian.Uint64(value[i:]))
+	}
+	return uint64(n)
+}
+
+// chunkOf reads one chunk; a missing one is empty.
+func chunkOf(r kv.Reader, key []byte) (chunk, error) {
+	var c chunk
+	value, err := r.Get(key)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return c, nil
+	case err != nil:
+		return c, err
+	}
+	return c, c.decode(value)
+}
+
+// putChunk writes one chunk, or deletes its key.
+func putChunk(w kv.Writer, key []byte, c *chunk) {
+	if *c == (chunk{}) {
+		w.Delete(key)
+		return
+	}
+	w.Put(key, c.encode(nil))
+}
+
+// chunkNumber is the number at the end of a chunk's key.
+func chunkNumber(prefix, key []byte) (uint32, error) {
+	if len(key) != len(prefix)+4 {
+		return 0, fmt.Errorf("posting key of %d bytes: %w", len(key), ErrCorrupt)
+	}
+	n := binary.BigEndian.Uint32(key[len(prefix):])
+	if n >= 1<<(32-chunkBits) {
+		return 0, fmt.Errorf("chunk %d: %w", n, ErrCorrupt)
+	}
+	return n, nil
+}
+
+// bitmap reads a whole posting.
+func bitmap(r kv.Reader, prefix []byte) (*roaring.Bitmap, error) {
+	var dense []uint64  // words of the chunks that are bits
+	var sparse []uint32 // members of the others
+	var bad error
+	err := r.Scan(prefix, after(prefix), func(key, value []byte) bool {
+		var n uint32
+		if n, bad = chunkNumber(prefix, key); bad != nil {
+			return false
+		}
+		if len(value) == chunkBytes {
+			at := int(n) * (chunkSize / 64)
+			for len(dense) < at+chunkSize/64 {
+				dense = append(dense, 0)
+			}
+			for i := range chunkSize / 64 {
+				dense[at+i] = binary.LittleEndian.Uint64(value[8*i:])
+			}
+			return true
+		}
+		for i := 0; i+1 < len(value); i += 2 {
+			sparse = append(sparse, n<<chunkBits|uint32(binary.LittleEndian.Uint16(value[i:])))
+		}
+		return true
+	})
+	if err == nil {
+		err = bad
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := roaring.New()
+	if dense != nil {
+		out.FromDense(dense, false)
+	}
+	out.AddMany(sparse)
+	return out, nil
+}
+
+// cardinality counts a posting.
+func cardinality(r kv.Reader, prefix []byte) (uint64, error) {
+	n := uint64(0)
+	err := r.Scan(prefix, after(prefix), func(_, value []byte) bool {
+		n += stored(value)
+		return true
+	})
+	return n, err
+}
+
+// page returns n members of a posting from the given rank on.
+func page(r kv.Reader, prefix []byte, offset, n uint64) ([]uint32, error) {
+	out := make([]uint32, 0, min(n, chunkSize))
+	var bad error
+	err := r.Scan(prefix, after(prefix), func(key, value []byte) bool {
+		if uint64(len(out)) == n {
+			return false
+		}
+		if have := stored(value); have <= offset {
+			offset -= have
+			return true
+		}
+		var c chunk
+		var number uint32
+		if number, bad = chunkNumber(prefix, key); bad != nil {
+			return false
+		}
+		if bad = c.decode(value); bad != nil {
+			return false
+		}
+		c.each(func(i uint32) {
+			switch {
+			case offset > 0:
+				offset--
+			case uint64(len(out)) < n:
+				out = append(out, number<<chunkBits|i)
+			}
+		})
+		return true
+	})
+	if err == nil {
+		err = bad
+	}
+	return out, err
+}
+
+// after is the smallest key above all that begin with prefix; nil when there is none.
+func after(prefix []byte) []byte {
+	for i := len(prefix) - 1; i >= 0; i-- {
+		if prefix[i] != 0xff {
+			return append(append([]byte{}, prefix[:i]...), prefix[i]+1)
+		}
+	}
+	return nil
+}

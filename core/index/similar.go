@@ -1,0 +1,165 @@
+package index
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/predict"
+)
+
+// Similar is an input and how similar its picture is.
+type Similar struct {
+	Ord    uint32
+	Cosine float64
+}
+
+// Embedding is the embedding of an input; false while it is not analysed.
+func (v *View) Embedding(ord uint32) (*predict.Embedding, bool, error) {
+	value, err := v.kv.Get(v.space.row(ord))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	var r row
+	if err := r.decode(value, len(v.space.Concepts)); err != nil {
+		return nil, false, err
+	}
+	return &r.embedding, true, nil
+}
+
+// embeddings calls yield with the embedding of every input of ords, in their order. The
+// embedding is borrowed until yield returns.
+func (v *View) embeddings(ctx context.Context, ords *roaring.Bitmap, yield func(ord uint32, e *predict.Embedding)) error {
+	if ords.IsEmpty() {
+		return nil
+	}
+	var e predict.Embedding
+	span := uint64(ords.Maximum()-ords.Minimum()) + 1
+	if 8*ords.GetCardinality() >= span {
+		return v.scanRows(ctx, ords, &e, yield)
+	}
+	it := ords.Iterator()
+	for n := 0; it.HasNext(); n++ {
+		if n%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		ord := it.Next()
+		value, err := v.kv.Get(v.space.row(ord))
+		if err == nil {
+			err = readEmbedding(&e, value)
+		}
+		if err != nil {
+			return fmt.Errorf("row of input %d: %w", ord, err)
+		}
+		yield(ord, &e)
+	}
+	return nil
+}
+
+func (v *View) scanRows(ctx context.Context, ords *roaring.Bitmap, e *predict.Embedding, yield func(ord uint32, e *predict.Embedding)) error {
+	var bad error
+	n := 0
+	it := ords.Iterator()
+	next := it.Next()
+	lo, hi := v.space.row(ords.Minimum()), append(v.space.row(ords.Maximum()), 0)
+	more := true
+	err := v.kv.Scan(lo, hi, func(k, value []byte) bool {
+		if n++; n%256 == 0 && ctx.Err() != nil {
+			bad = ctx.Err()
+			return false
+		}
+		ord := lastNumber(k)
+		if ord < next {
+			return true
+		}
+		if ord > next {
+			return false
+		}
+		if bad = readEmbedding(e, value); bad != nil {
+			return false
+		}
+		yield(ord, e)
+		if more = it.HasNext(); more {
+			next = it.Next()
+		}
+		return more
+	})
+	if err = errors.Join(err, bad); err == nil && more {
+		err = fmt.Errorf("row of input %d is missing: %w", next, ErrCorrupt)
+	}
+	return err
+}
+
+// readEmbedding reads the embedding of a row without checking it again.
+func readEmbedding(e *predict.Embedding, value []byte) error {
+	if len(value) < predict.EmbeddingBytes {
+		return fmt.Errorf("row of %d bytes: %w", len(value), ErrCorrupt)
+	}
+	for i := range e.Q {
+		e.Q[i] = int16(binary.LittleEndian.Uint16(value[2*i:]))
+	}
+	e.Scale = math.Float32frombits(binary.LittleEndian.Uint32(value[2*predict.Dim:]))
+	return nil
+}
+
+// Cosines is the cosine of every input of ords to e.
+func (v *View) Cosines(ctx context.Context, e *predict.Embedding, ords *roaring.Bitmap) ([]Similar, error) {
+	out := make([]Similar, 0, ords.GetCardinality())
+	g, missing := v.space.split(ords)
+	if g != nil {
+		known := ords.Clone()
+		known.AndNot(missing)
+		for _, h := range g.Scan(nil, e.Q[:], e.Scale, int(known.GetCardinality()), known) {
+			out = append(out, Similar{h.Node, h.Cosine})
+		}
+		// What left the graph in between is read like what is not in it yet.
+		for _, s := range out {
+			known.Remove(s.Ord)
+		}
+		missing.Or(known)
+	}
+	err := v.embeddings(ctx, missing, func(ord uint32, other *predict.Embedding) {
+		out = append(out, Similar{ord, e.Cosine(other)})
+	})
+	return out, err
+}
+
+// Nearest is the k inputs of ords that are most similar to e, the most similar first, equal
+// ones by ordinal. Where the graph has most of them it may miss some, as hnsw does; what
+// is not in the graph yet is scanned.
+func (v *View) Nearest(ctx context.Context, e *predict.Embedding, ords *roaring.Bitmap, k int) ([]Similar, error) {
+	var out []Similar
+	g, missing := v.space.split(ords)
+	if g != nil {
+		allow := ords.Clone()
+		allow.AndNot(missing)
+		for _, h := range g.Search(nil, e.Q[:], e.Scale, k, searchWidth(k), allow) {
+			out = append(out, Similar{h.Node, h.Cosine})
+		}
+	}
+	err := v.embeddings(ctx, missing, func(ord uint32, other *predict.Embedding) {
+		out = append(out, Similar{ord, e.Cosine(other)})
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(out, bySimilarity)
+	return out[:min(k, len(out))], nil
+}
+
+// searchWidth is the candidates that a walk keeps for k hits.
+func searchWidth(k int) int { return max(128, k+k/2) }
+
+func bySimilarity(a, b Similar) int {
+	return cmp.Or(-cmp.Compare(a.Cosine, b.Cosine), cmp.Compare(a.Ord, b.Ord))
+}

@@ -1,0 +1,347 @@
+package index
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Stage puts what the changes do to the index into the batch of the state's own change. tx
+// shows the state after them, derived records included. Applied or Discard must follow;
+// after an error, too.
+func (x *Index) Stage(tx *kv.Overlay, changes []fold.Change, deletedAll bool) error {
+	x.lockStage()
+	if deletedAll {
+		x.reset = true
+		tx.DeleteRange(x.prefix, after(slices.Clone(x.prefix)))
+	}
+	if deletedAll || len(changes) > 0 {
+		tx.Put(x.section(sectionFormat), []byte{format})
+	}
+	s := x.newStage(tx)
+	for _, c := range net(changes) {
+		if err := s.change(c.Before, c.After); err != nil {
+			return err
+		}
+	}
+	s.flush()
+	return s.failed
+}
+
+func (x *Index) lockStage() {
+	if !x.staged {
+		x.commit.Lock()
+		x.staged = true
+	}
+}
+
+// Applied says that the batch of the last Stages is visible.
+func (x *Index) Applied() {
+	if !x.staged {
+		return
+	}
+	if x.reset {
+		x.forgetMemory()
+	}
+	x.Discard()
+}
+
+// forgetMemory drops what is kept in memory, after everything was deleted.
+func (x *Index) forgetMemory() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.epoch++
+	x.heads.reset()
+	for _, s := range x.spaces {
+		s.graph.Store(nil)
+	}
+}
+
+// Discard says that the batch of the last Stages was given up.
+func (x *Index) Discard() {
+	if x.staged {
+		x.staged, x.reset = false, false
+		x.commit.Unlock()
+	}
+}
+
+// net joins the changes of each input to one.
+func net(changes []fold.Change) []fold.Change {
+	out := make([]fold.Change, 0, len(changes))
+	at := map[uint32]int{}
+	for _, c := range changes {
+		ord := ordOf(c)
+		i, ok := at[ord]
+		if !ok {
+			at[ord] = len(out)
+			out = append(out, c)
+			continue
+		}
+		out[i].After = c.After
+	}
+	return slices.DeleteFunc(out, func(c fold.Change) bool { return c.Before == nil && c.After == nil })
+}
+
+func ordOf(c fold.Change) uint32 {
+	if c.After != nil {
+		return c.After.Ord
+	}
+	return c.Before.Ord
+}
+
+// stage is the chunks that a run of changes touches.
+type stage struct {
+	x      *Index
+	tx     *kv.Overlay
+	chunks map[string]*chunk
+	places map[uint32]*places
+	seq    map[*space]uint64 // number of the last intent
+	failed error
+}
+
+func (x *Index) newStage(tx *kv.Overlay) *stage {
+	return &stage{x: x, tx: tx, chunks: map[string]*chunk{}, places: map[uint32]*places{}, seq: map[*space]uint64{}}
+}
+
+// set puts an ordinal into a posting, or takes it out.
+func (s *stage) set(prefix []byte, ord uint32, in bool) {
+	k := numbered(prefix, ord>>chunkBits)
+	c, ok := s.chunks[string(k)]
+	if !ok {
+		read, err := chunkOf(s.tx, k)
+		if err != nil && s.failed == nil {
+			s.failed = err
+		}
+		c = &read
+		s.chunks[string(k)] = c
+	}
+	if in {
+		c.add(ord)
+	} else {
+		c.remove(ord)
+	}
+}
+
+// flush writes the chunks, in the order of their keys so that equal runs give equal batches.
+func (s *stage) flush() {
+	keys := make([]string, 0, len(s.chunks))
+	for k := range s.chunks {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		putChunk(s.tx, []byte(k), s.chunks[k])
+	}
+	for _, b := range sortedKeys(s.places) {
+		s.places[b].put(s.tx, numbered(s.x.section(sectionPlaces), b))
+	}
+	for _, sp := range s.x.all() {
+		if last, ok := s.seq[sp]; ok {
+			s.tx.Put(sp.section(spaceLast), lastValue(last))
+		}
+	}
+}
+
+func sortedKeys[V any](m map[uint32]V) []uint32 {
+	keys := make([]uint32, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (s *stage) change(before, after *catalog.Input) error {
+	ord := ordOf(fold.Change{Before: before, After: after})
+	old, now := termsOf(before, after), termsOf(after, before)
+	for _, t := range now {
+		if !slices.Contains(old, t) {
+			s.set(s.x.posting(t), ord, true)
+		}
+	}
+	for _, t := range old {
+		if !slices.Contains(now, t) {
+			s.set(s.x.posting(t), ord, false)
+		}
+	}
+	s.edits(ord, before, after)
+	if err := s.place(ord, pointOf(before), pointOf(after)); err != nil {
+		return err
+	}
+	for _, sp := range s.x.all() {
+		if err := s.derive(sp, ord, before, after); err != nil {
+			return err
+		}
+	}
+	return s.failed
+}
+
+// termsOf returns the terms of in, each once and sorted, without those of metadata when it is other's, too.
+func termsOf(in, other *catalog.Input) []term {
+	if in == nil {
+		return nil
+	}
+	terms := []term{plain(kindLive)}
+	if in.Code == catalog.InputReady {
+		terms = append(terms, plain(kindReady))
+	}
+	for i := range in.Labels {
+		switch l := &in.Labels[i]; l.Value {
+		case log.True:
+			terms = append(terms, hashed(kindTrue, l.Concept))
+		case log.False:
+			terms = append(terms, hashed(kindFalse, l.Concept))
+		}
+	}
+	if in.Geo != nil {
+		terms = append(terms, plain(kindPlace))
+	}
+	if other == nil || !sameMeta(in.Meta, other.Meta) {
+		terms = append(terms, metaTerms(in)...)
+	}
+	slices.SortFunc(terms, compareTerms)
+	return slices.Compact(terms)
+}
+
+func compareTerms(a, b term) int { return slices.Compare(a[:], b[:]) }
+
+func sameMeta(a, b catalog.Meta) bool {
+	return slices.EqualFunc(a, b, func(p, q catalog.MetaPart) bool {
+		return p.Removed == q.Removed && slices.Equal(p.Path, q.Path) && slices.Equal(p.JSON, q.JSON)
+	})
+}
+
+// metaTerms are the terms of an input's metadata.
+func metaTerms(in *catalog.Input) []term {
+	if len(in.Meta) == 0 {
+		return nil
+	}
+	m := metadataOf(in.Meta.JSON())
+	terms := make([]term, 0, len(m.terms)+2)
+	for t := range m.terms {
+		terms = append(terms, t)
+	}
+	if m.wide {
+		terms = append(terms, plain(kindWide))
+	}
+	if m.ambiguous {
+		terms = append(terms, plain(kindAmbiguous))
+	}
+	return terms
+}
+
+// edits writes the edited predictions that differ.
+func (s *stage) edits(ord uint32, before, after *catalog.Input) {
+	for i := range editsOf(before) {
+		e := &before.Edits[i]
+		if after == nil || !slices.ContainsFunc(after.Edits, func(x catalog.Edit) bool { return x.Concept == e.Concept }) {
+			s.tx.Delete(numbered(s.x.edits(e.Concept), ord))
+		}
+	}
+	for i := range editsOf(after) {
+		e := &after.Edits[i]
+		v := make([]byte, 4)
+		binary.LittleEndian.PutUint32(v, math.Float32bits(editedValue(e)))
+		s.tx.Put(numbered(s.x.edits(e.Concept), ord), v)
+	}
+}
+
+func editsOf(in *catalog.Input) []catalog.Edit {
+	if in == nil {
+		return nil
+	}
+	return in.Edits
+}
+
+// editedValue is what an edit makes of a prediction: a removed one is 0.
+func editedValue(e *catalog.Edit) float32 {
+	if e.Removed {
+		return 0
+	}
+	return e.Value
+}
+
+func pointOf(in *catalog.Input) *log.Point {
+	if in == nil {
+		return nil
+	}
+	return in.Geo
+}
+
+// derive follows an input's analysis in one space: it comes when the input reaches 30000, goes
+// with the input, and never changes between.
+func (s *stage) derive(sp *space, ord uint32, before, after *catalog.Input) error {
+	was := before != nil && before.Code == catalog.InputReady
+	is := after != nil && after.Code == catalog.InputReady
+	switch {
+	case is && !was:
+		return s.learn(sp, after)
+	case was && !is:
+		return s.forget(sp, ord)
+	}
+	return nil
+}
+
+// learn takes an analysed input into a space, when its derived record is there.
+func (s *stage) learn(sp *space, in *catalog.Input) error {
+	d, err := catalog.Read(s.tx, s.x.app).Derived(sp.Base, in)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r, err := rowOf(&d, len(sp.Concepts))
+	if err != nil {
+		return err
+	}
+	s.set(sp.analysed(), in.Ord, true)
+	for _, c := range r.present {
+		s.set(sp.present(int(c)), in.Ord, true)
+	}
+	s.tx.Put(sp.row(in.Ord), r.encode())
+	return s.intend(sp, in.Ord)
+}
+
+// forget takes an input out of a space.
+func (s *stage) forget(sp *space, ord uint32) error {
+	value, err := s.tx.Get(sp.row(ord))
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var r row
+	if err := r.decode(value, len(sp.Concepts)); err != nil {
+		return err
+	}
+	s.set(sp.analysed(), ord, false)
+	for _, c := range r.present {
+		s.set(sp.present(int(c)), ord, false)
+	}
+	s.tx.Delete(sp.row(ord))
+	s.tx.Put(sp.left(ord), value)
+	s.tx.Put(numbered(sp.section(spaceLost), ord/blockSize), nil)
+	return s.intend(sp, ord)
+}
+
+// intend says that the graph must look at an ordinal again.
+func (s *stage) intend(sp *space, ord uint32) error {
+	last, ok := s.seq[sp]
+	if !ok {
+		var err error
+		if last, err = sp.lastIntent(s.tx); err != nil {
+			return err
+		}
+	}
+	s.seq[sp] = last + 1
+	s.tx.Put(sp.intent(last+1), intentValue(ord))
+	return nil
+}

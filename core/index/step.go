@@ -1,0 +1,186 @@
+package index
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// Step does a part of what the index owes: about budget inputs enter or leave the graphs, or
+// one block of columns is written. It reports whether there is more. It may run beside searches
+// and the writer, but not between the writer's own Stage and Applied.
+func (x *Index) Step(ctx context.Context, budget int) (more bool, err error) {
+	x.step.Lock()
+	defer x.step.Unlock()
+	for _, sp := range x.all() {
+		for _, do := range []func(context.Context, *space, int) (bool, error){x.stepGraph, x.stepColumns} {
+			did, err := do(ctx, sp, budget)
+			if did || err != nil {
+				return did, err
+			}
+		}
+	}
+	return false, nil
+}
+
+// errOutdated ends a step whose work the writer has overtaken.
+var errOutdated = errors.New("index has changed")
+
+// write applies a step's batch unless everything was deleted since its epoch.
+func (x *Index) write(epoch uint64, b *kv.Batch) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	x.commit.Lock()
+	defer x.commit.Unlock()
+	if x.epochNow() != epoch {
+		return errOutdated
+	}
+	return x.store.Apply(b)
+}
+
+func (x *Index) epochNow() uint64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.epoch
+}
+
+// lateBlock is how many inputs of a block that waits for downloads make it worth its columns.
+const lateBlock = 256
+
+// stepColumns writes the columns of one block, or removes those of an empty one.
+func (x *Index) stepColumns(ctx context.Context, sp *space, _ int) (bool, error) {
+	epoch := x.epochNow()
+	snapshot := x.store.Snapshot()
+	defer snapshot.Close()
+	records := catalog.Read(snapshot, x.app)
+	h, err := records.Header()
+	if err != nil || h.Seq == sp.settled && sp.settled != 0 {
+		return false, err
+	}
+	number, empty, err := x.owedBlock(snapshot, sp, h.Next)
+	if err != nil {
+		return false, err
+	}
+	if number < 0 {
+		sp.settled = h.Seq
+		return false, nil
+	}
+	var b kv.Batch
+	if empty {
+		sp.dropColumns(&b, uint32(number))
+	} else if err := sp.writeColumns(ctx, &b, records, uint32(number)); err != nil {
+		return false, err
+	}
+	if err := x.write(epoch, &b); err != nil && !errors.Is(err, errOutdated) {
+		return false, err
+	}
+	return true, nil
+}
+
+// owedBlock finds a block whose columns must be written or removed; −1: none.
+func (x *Index) owedBlock(r kv.Reader, sp *space, next uint32) (number int64, empty bool, err error) {
+	tail, covered, err := sp.tail(r)
+	if err != nil {
+		return 0, false, err
+	}
+	waiting := map[uint32]bool{}
+	err = catalog.Read(r, x.app).PendingInputs(func(ord uint32) bool {
+		waiting[ord/blockSize] = true
+		return true
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	for _, b := range blocksOf(tail.ToArray()) {
+		complete := uint64(b.number+1)*blockSize <= uint64(next)
+		if complete && (!waiting[b.number] || b.to-b.from >= lateBlock) {
+			return int64(b.number), false, nil
+		}
+	}
+	return sp.lostBlock(r, covered)
+}
+
+// lostBlock finds a block with columns whose last input is gone.
+func (s *space) lostBlock(r kv.Reader, covered coverage) (int64, bool, error) {
+	analysed, err := bitmap(r, s.analysed())
+	if err != nil {
+		return 0, false, err
+	}
+	found := int64(-1)
+	prefix := s.section(spaceLost)
+	err = r.Scan(prefix, after(prefix), func(k, _ []byte) bool {
+		number := lastNumber(k)
+		if covered[number] != nil && !analysed.IntersectsWithInterval(uint64(number)*blockSize, uint64(number+1)*blockSize) {
+			found = int64(number)
+		}
+		return found < 0
+	})
+	return found, true, err
+}
+
+func (s *space) dropColumns(b *kv.Batch, number uint32) {
+	for c := range s.Concepts {
+		b.Delete(numbered(s.column(c), number))
+	}
+	b.Delete(numbered(s.section(spaceCovered), number))
+	b.Delete(numbered(s.section(spaceLost), number))
+}
+
+// writeColumns turns the rows of a block's values into columns.
+func (s *space) writeColumns(ctx context.Context, b *kv.Batch, records catalog.Reader, number uint32) error {
+	analysed, err := bitmap(records.KV(), s.analysed())
+	if err != nil {
+		return err
+	}
+	values := make([]float32, len(s.Concepts)*blockSize) // (concepts, blockSize)
+	var mask [blockSize / 64]uint64
+	it := analysed.Iterator()
+	it.AdvanceIfNeeded(number * blockSize)
+	for it.HasNext() && it.PeekNext()/blockSize == number {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		ord := it.Next()
+		d, err := s.derived(records, ord)
+		if err != nil {
+			return err
+		}
+		for c, v := range d.Values {
+			values[c*blockSize+int(ord%blockSize)] = v
+		}
+		mask[ord%blockSize/64] |= 1 << (ord % 64)
+	}
+	column := make([]byte, 0, columnBytes)
+	for c := range s.Concepts {
+		column = column[:0]
+		for _, v := range values[c*blockSize : (c+1)*blockSize] {
+			column = binary.LittleEndian.AppendUint32(column, math.Float32bits(v))
+		}
+		b.Put(numbered(s.column(c), number), column)
+	}
+	bits := make([]byte, 0, blockSize/8)
+	for _, w := range mask {
+		bits = binary.LittleEndian.AppendUint64(bits, w)
+	}
+	b.Put(numbered(s.section(spaceCovered), number), bits)
+	return nil
+}
+
+// derived is the derived record of an analysed input.
+func (s *space) derived(records catalog.Reader, ord uint32) (catalog.Derived, error) {
+	in, err := records.Input(ord)
+	if err != nil {
+		return catalog.Derived{}, err
+	}
+	d, err := records.Derived(s.Base, &in)
+	if errors.Is(err, catalog.ErrNotFound) || err == nil && len(d.Values) != len(s.Concepts) {
+		err = fmt.Errorf("derived record of input %d: %w", ord, ErrCorrupt)
+	}
+	return d, err
+}

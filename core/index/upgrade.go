@@ -1,0 +1,140 @@
+package index
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// ErrSpace is returned for a base model that the index has no space of.
+var ErrSpace = errors.New("index has no such space")
+
+// A new base model takes over in four steps, each of which may be repeated after a crash:
+//
+//	Open with Next     new inputs enter both spaces, each with its own derived record
+//	Analysed           older ones enter the second space as their new derived records come
+//	Switch             once Lacking is empty and Step has nothing to do: searches go over at once
+//	Drop               the old space goes
+
+// Begin adds an empty space for another base model, as Options.Next does at Open.
+func (x *Index) Begin(s Space) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, sp := range x.spaces {
+		if sp.Base == s.Base {
+			return nil
+		}
+	}
+	sp, err := x.newSpace(s)
+	if err != nil {
+		return err
+	}
+	x.spaces = append(x.spaces[:len(x.spaces):len(x.spaces)], sp)
+	return nil
+}
+
+func (x *Index) spaceOf(base [32]byte) (*space, error) {
+	for _, sp := range x.all() {
+		if sp.Base == base {
+			return sp, nil
+		}
+	}
+	return nil, fmt.Errorf("base model %x: %w", base[:4], ErrSpace)
+}
+
+// Lacking is the inputs at 30000 that a base model has not analysed. Errors: ErrSpace.
+func (v *View) Lacking(base [32]byte) (*roaring.Bitmap, error) {
+	sp, err := v.x.spaceOf(base)
+	if err != nil {
+		return nil, err
+	}
+	out, err := v.Ready()
+	if err != nil {
+		return nil, err
+	}
+	analysed, err := bitmap(v.kv, sp.analysed())
+	if err != nil {
+		return nil, err
+	}
+	out.AndNot(analysed)
+	return out, nil
+}
+
+// Analysed stages that derived records of ready inputs have come, in the batch that has them.
+// It is a Stage: Applied or Discard must follow.
+func (x *Index) Analysed(tx *kv.Overlay, inputs []catalog.Input) error {
+	x.lockStage()
+	s := x.newStage(tx)
+	for i := range inputs {
+		in := &inputs[i]
+		if in.Code != catalog.InputReady {
+			continue
+		}
+		for _, sp := range x.all() {
+			_, err := tx.Get(sp.row(in.Ord))
+			if errors.Is(err, kv.ErrNotFound) {
+				err = s.learn(sp, in)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	s.flush()
+	return s.failed
+}
+
+// Switch makes the space of a base model the one that answers: views taken from now on. What
+// Open is given decides again after a restart. Errors: ErrSpace.
+func (x *Index) Switch(base [32]byte) error {
+	if _, err := x.spaceOf(base); err != nil {
+		return err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	spaces := make([]*space, 0, len(x.spaces))
+	for _, first := range []bool{true, false} {
+		for _, sp := range x.spaces {
+			if (sp.Base == base) == first {
+				spaces = append(spaces, sp)
+			}
+		}
+	}
+	x.spaces = spaces
+	return nil
+}
+
+// Drop removes the space of a base model that does not answer, all at once. Views taken
+// while it answered must have ended. Errors: ErrSpace.
+func (x *Index) Drop(base [32]byte) error {
+	x.step.Lock()
+	defer x.step.Unlock()
+	sp, err := x.spaceOf(base)
+	if err != nil {
+		return err
+	}
+	x.commit.Lock()
+	defer x.commit.Unlock()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.spaces[0] == sp {
+		return fmt.Errorf("base model %x answers: %w", base[:4], ErrSpace)
+	}
+	var b kv.Batch
+	b.DeleteRange(sp.prefix, after(sp.prefix))
+	if err := x.store.Apply(&b); err != nil {
+		return err
+	}
+	var rest []*space
+	for _, other := range x.spaces {
+		if other != sp {
+			rest = append(rest, other)
+		}
+	}
+	x.spaces = rest
+	return nil
+}

@@ -1,0 +1,124 @@
+package index
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// View is an index as of the moment that its reader shows. It is as safe for concurrent use
+// as the reader is. Bitmaps are the caller's.
+type View struct {
+	x       *Index
+	space   *space
+	records catalog.Reader
+	kv      kv.Reader
+}
+
+// At returns the index at the moment of r, a snapshot of the store or the store itself.
+func (x *Index) At(r catalog.Reader) *View {
+	return &View{x: x, space: x.serving(), records: r, kv: r.KV()}
+}
+
+// Count is the number of live inputs.
+func (v *View) Count() (uint64, error) { return cardinality(v.kv, v.x.posting(plain(kindLive))) }
+
+// Page returns the ordinals of n live inputs in the order of creation, from rank offset on.
+func (v *View) Page(offset, n uint64) ([]uint32, error) {
+	return page(v.kv, v.x.posting(plain(kindLive)), offset, n)
+}
+
+// Live is every live input.
+func (v *View) Live() (*roaring.Bitmap, error) { return bitmap(v.kv, v.x.posting(plain(kindLive))) }
+
+// Ready is the inputs at 30000.
+func (v *View) Ready() (*roaring.Bitmap, error) { return bitmap(v.kv, v.x.posting(plain(kindReady))) }
+
+// Placed is the inputs with a place.
+func (v *View) Placed() (*roaring.Bitmap, error) { return bitmap(v.kv, v.x.posting(plain(kindPlace))) }
+
+// Labelled is the inputs that a user labelled with a concept, True or False.
+func (v *View) Labelled(concept string, value log.Value) (*roaring.Bitmap, error) {
+	switch value {
+	case log.True:
+		return bitmap(v.kv, v.x.posting(hashed(kindTrue, concept)))
+	case log.False:
+		return bitmap(v.kv, v.x.posting(hashed(kindFalse, concept)))
+	}
+	return roaring.New(), nil
+}
+
+// Analysed is the inputs that the serving base model has analysed.
+func (v *View) Analysed() (*roaring.Bitmap, error) { return bitmap(v.kv, v.space.analysed()) }
+
+// Containing is the inputs of among whose metadata contains the pattern; a nil among is all.
+// Documents are read only where the postings leave doubt.
+func (v *View) Containing(ctx context.Context, p *Pattern, among *roaring.Bitmap) (*roaring.Bitmap, error) {
+	if p.empty() {
+		if among != nil {
+			return among.Clone(), nil
+		}
+		return v.Live()
+	}
+	out, doubtful, err := v.candidates(p, among)
+	if err != nil {
+		return nil, err
+	}
+	it := doubtful.Iterator()
+	for n := 0; it.HasNext(); n++ {
+		if n%256 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		ord := it.Next()
+		in, err := v.records.Input(ord)
+		if err != nil {
+			return nil, fmt.Errorf("candidate %d: %w", ord, err)
+		}
+		if p.Match(in.Meta.JSON()) {
+			out.Add(ord)
+		}
+	}
+	return out, nil
+}
+
+// candidates returns what surely contains a pattern and what may.
+func (v *View) candidates(p *Pattern, among *roaring.Bitmap) (sure, doubtful *roaring.Bitmap, err error) {
+	sure = roaring.New()
+	if !p.deep {
+		for i, t := range p.terms {
+			b, err := bitmap(v.kv, v.x.posting(t))
+			if err != nil {
+				return nil, nil, err
+			}
+			if i == 0 {
+				sure = b
+			} else {
+				sure.And(b)
+			}
+			if sure.IsEmpty() {
+				break
+			}
+		}
+	}
+	ambiguous, err := bitmap(v.kv, v.x.posting(plain(kindAmbiguous)))
+	if err != nil {
+		return nil, nil, err
+	}
+	wide, err := bitmap(v.kv, v.x.posting(plain(kindWide)))
+	if err != nil {
+		return nil, nil, err
+	}
+	if among != nil {
+		sure.And(among)
+		wide.And(among)
+	}
+	ambiguous.And(sure)
+	sure.AndNot(ambiguous)
+	ambiguous.Or(wide)
+	return sure, ambiguous, nil
+}

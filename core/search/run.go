@@ -1,0 +1,205 @@
+package search
+
+import (
+	"context"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/index"
+)
+
+// Run answers a query at the moment of r, a snapshot of the application that x indexes. The
+// embeddings of q's Pictures are set, but for those that are Stored.
+//
+// Without an output condition a query matches inputs at any status, each with a score of
+// exactly 1, in the order of creation. With one it matches analysed inputs only, and the
+// score is the product of what the output clauses give: first those without a Similar in
+// their order, then the others. A clause gives the product of its conditions' values, negated 1 less
+// it. A negated clause matches where one of its conditions, Similar apart, does not hold; everywhere, when
+// it has no others.
+func Run(ctx context.Context, r catalog.Reader, x *index.Index, q *Query, p Page) (Result, error) {
+	e := execution{ctx: ctx, r: r, v: x.At(r), q: q}
+	if len(q.Clauses) == 0 {
+		return e.everything(p)
+	}
+	ok, err := e.embeddings()
+	if err != nil || !ok {
+		return Result{}, err
+	}
+	return e.run(p)
+}
+
+// execution is one query being answered.
+type execution struct {
+	ctx     context.Context
+	r       catalog.Reader
+	v       *index.View
+	q       *Query
+	matches *roaring.Bitmap // what the clauses so far leave; nil: every live input
+}
+
+func (e *execution) everything(p Page) (Result, error) {
+	total, err := e.v.Count()
+	if err != nil {
+		return Result{}, err
+	}
+	ords, err := e.v.Page(p.Offset, p.N)
+	return Result{Hits: filtered(ords), Total: total}, err
+}
+
+// filtered is hits of a query without output conditions.
+func filtered(ords []uint32) []Hit {
+	hits := make([]Hit, len(ords))
+	for i, ord := range ords {
+		hits[i] = Hit{ord, 1}
+	}
+	return hits
+}
+
+// embeddings looks up the stored pictures. It reports false when a picture has no embedding.
+func (e *execution) embeddings() (bool, error) {
+	for i := range e.q.Pictures {
+		pic := &e.q.Pictures[i]
+		if pic.Embedding != nil {
+			continue
+		}
+		if !pic.Stored() {
+			return false, nil
+		}
+		ord, err := e.ordOf(pic.Input)
+		if err != nil || ord == nil {
+			return false, err
+		}
+		embedding, ok, err := e.v.Embedding(*ord)
+		if err != nil || !ok {
+			return false, err
+		}
+		pic.Embedding = embedding
+	}
+	return true, nil
+}
+
+// run answers a query with clauses: what costs least first, and what ranks last.
+func (e *execution) run(p Page) (Result, error) {
+	var filters, outputs []*Clause
+	for i := range e.q.Clauses {
+		c := &e.q.Clauses[i]
+		if c.cost() < costPredicted {
+			filters = append(filters, c)
+		} else {
+			outputs = append(outputs, c)
+		}
+	}
+	slices.SortStableFunc(filters, func(a, b *Clause) int { return a.cost() - b.cost() })
+	slices.SortStableFunc(outputs, func(a, b *Clause) int { return a.cost() - b.cost() })
+	if len(outputs) > 0 {
+		analysed, err := e.v.Analysed()
+		if err != nil {
+			return Result{}, err
+		}
+		e.matches = analysed
+	}
+	for _, c := range filters {
+		if err := e.filter(c); err != nil {
+			return Result{}, err
+		}
+		if e.matches.IsEmpty() {
+			return Result{}, nil
+		}
+	}
+	if len(outputs) == 0 {
+		return e.inOrder(p), nil
+	}
+	return e.ranked(outputs, p)
+}
+
+// inOrder is a page of the matches in the order of creation.
+func (e *execution) inOrder(p Page) Result {
+	total := e.matches.GetCardinality()
+	result := Result{Total: total}
+	if p.Offset >= total {
+		return result
+	}
+	n := min(p.N, total-p.Offset)
+	if n == 0 {
+		return result
+	}
+	first, err := e.matches.Select(uint32(p.Offset))
+	if err != nil {
+		return result // not for an offset below the cardinality
+	}
+	ords := make([]uint32, 0, n)
+	it := e.matches.Iterator()
+	for it.AdvanceIfNeeded(first); uint64(len(ords)) < n; {
+		ords = append(ords, it.Next())
+	}
+	result.Hits = filtered(ords)
+	return result
+}
+
+// Costs of evaluating a condition; a clause costs what its dearest condition does.
+const (
+	costLookup = iota
+	costBitmap
+	costDocument
+	costRegion
+	costPredicted
+	costSimilar
+)
+
+func (c *Clause) cost() int {
+	most := 0
+	for _, cond := range c.All {
+		most = max(most, cost(cond))
+	}
+	return most
+}
+
+func cost(c Condition) int {
+	switch c.(type) {
+	case InputID, URL, Bytes:
+		return costLookup
+	case Labelled:
+		return costBitmap
+	case Metadata:
+		return costDocument
+	case Radius, Box:
+		return costRegion
+	case Predicted:
+		return costPredicted
+	}
+	return costSimilar
+}
+
+// filter keeps the matches for which a clause without output conditions holds.
+func (e *execution) filter(c *Clause) error {
+	among := e.matches
+	if c.Negate && among == nil {
+		var err error
+		if among, err = e.v.Live(); err != nil {
+			return err
+		}
+	}
+	holds := among
+	for _, cond := range c.sorted() {
+		var err error
+		if holds, err = e.holds(cond, holds); err != nil {
+			return err
+		}
+	}
+	if c.Negate {
+		among.AndNot(holds)
+		holds = among
+	}
+	e.matches = holds
+	return nil
+}
+
+// sorted is the conditions, the cheapest first.
+func (c *Clause) sorted() []Condition {
+	all := slices.Clone(c.All)
+	slices.SortStableFunc(all, func(a, b Condition) int { return cost(a) - cost(b) })
+	return all
+}
