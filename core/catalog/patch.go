@@ -77,6 +77,10 @@ func (p *patcher) value(path []string, stored, sent jsonio.Value) {
 		if sent.Len() == 0 && len(path) > 0 && p.action != removeAction {
 			p.write(path, log.MetaSet, sent.Raw())
 		}
+		if k := stored.Kind(); k != jsonio.Absent && k != jsonio.Object {
+			p.replace(path, sent)
+			return
+		}
 		for name, v := range sent.Members() {
 			p.value(append(path[:len(path):len(path)], name), stored.Get(name), v)
 		}
@@ -88,6 +92,24 @@ func (p *patcher) value(path []string, stored, sent jsonio.Value) {
 			return
 		}
 		p.write(path, log.MetaSet, sent.Raw())
+	}
+}
+
+// replace puts an object in the place of what is none: as one write, so that what was there is
+// over and cannot come back when the object's members are taken away.
+func (p *patcher) replace(path []string, sent jsonio.Value) {
+	inner := patcher{action: p.action}
+	for name, v := range sent.Members() {
+		inner.value([]string{name}, jsonio.Value{}, v)
+	}
+	var m Meta
+	for _, w := range inner.out {
+		if _, err := m.Write(w, log.Stamp{}); err != nil {
+			panic(err) // it was parsed, and is no deeper than it was
+		}
+	}
+	if doc := m.JSON(); doc != nil {
+		p.write(path, log.MetaSet, doc)
 	}
 }
 
