@@ -20,7 +20,7 @@ type column struct {
 //
 // where loss is the logistic one for a single column, and for a softmax the cross entropy over
 // its columns, whose weights are the same. The parameters are (columns, d) weights followed by
-// the biases, and zeros up to a multiple of 32.
+// the biases in units of biasUnit, and zeros up to a multiple of 32.
 type task struct {
 	columns []column
 	softmax bool
@@ -35,6 +35,11 @@ type task struct {
 // biasRidge is the share of the ridge on the biases. It keeps them finite where one class is
 // missing and hardly moves them elsewhere.
 const biasRidge = 0.01
+
+// biasUnit is what a bias is counted in. An output's bias adds to every example alike and a weight
+// only a sixteenth or so, so in units of 1 the biases would curve far more than the weights and the solver would take
+// half of its steps for them. A power of two scales without rounding.
+const biasUnit = 1.0 / 8
 
 // params is how many parameters a task of c columns over d dimensions has.
 func params(c, d int) int { return c*d + up(c) }
@@ -167,7 +172,7 @@ func (t *task) residuals(b *batch, z []float32, from, to int) {
 		t.shares(b, z, bias, from, to)
 	} else {
 		c := t.columns[0]
-		kernel.Residual(z[:n], z[:n], bias[0], c.w[from:to], c.y[from:to])
+		kernel.Residual(z[:n], z[:n], bias[0]*biasUnit, c.w[from:to], c.y[from:to])
 	}
 	for ; t.held < len(t.without) && int(t.without[t.held]) < to; t.held++ {
 		for j := range t.columns {
@@ -183,10 +188,10 @@ func (t *task) shares(b *batch, z, bias []float32, from, to int) {
 		top[i], sum[i] = negative, 0
 	}
 	for j := range t.columns {
-		kernel.Max(top, z[j*blockRows:][:n], bias[j])
+		kernel.Max(top, z[j*blockRows:][:n], bias[j]*biasUnit)
 	}
 	for j := range t.columns {
-		kernel.Exp(z[j*blockRows:][:n], bias[j], top, sum)
+		kernel.Exp(z[j*blockRows:][:n], bias[j]*biasUnit, top, sum)
 	}
 	for j, c := range t.columns {
 		kernel.Share(z[j*blockRows:][:n], z[j*blockRows:][:n], sum, c.w[from:to], c.y[from:to])
@@ -199,7 +204,7 @@ const negative = -1e30
 func (b *batch) sumBiases(t *task, z []float32, n int) {
 	g := t.g[len(t.columns)*b.m.d:]
 	for j := range t.columns {
-		g[j] += kernel.Dot(z[j*blockRows:][:n], b.ones[:n])
+		g[j] += float32(biasUnit * kernel.Dot(z[j*blockRows:][:n], b.ones[:n]))
 	}
 }
 
@@ -209,7 +214,7 @@ func (b *batch) move() {
 	for _, t := range b.active {
 		n := len(t.columns) * b.m.d
 		kernel.Axpy(t.g[:n], t.ridge, t.solver.trial[:n])
-		kernel.Axpy(t.g[n:], float32(t.ridge*biasRidge), t.solver.trial[n:])
+		kernel.Axpy(t.g[n:], t.ridge*(biasRidge*biasUnit*biasUnit), t.solver.trial[n:])
 		t.solver.observe(t.g)
 		if !t.solver.done {
 			kept = append(kept, t)

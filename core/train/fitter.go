@@ -83,15 +83,27 @@ func (p *Problem) anyLabel() bool {
 // classes are the concepts with a positive, ascending.
 func (p *Problem) classes(rows []row) []int {
 	var classes []int
-	for c := range p.Concepts {
-		for i := range rows {
-			if p.label(&rows[i], c) == True {
-				classes = append(classes, c)
-				break
-			}
+	for c, n := range p.positives(rows) {
+		if n > 0 {
+			classes = append(classes, c)
 		}
 	}
 	return classes
+}
+
+// positives counts the positives of each concept.
+func (p *Problem) positives(rows []row) []int {
+	counts := make([]int, len(p.Concepts))
+	for i := range rows {
+		if rows[i].positive {
+			for c, l := range rows[i].labels {
+				if l == True {
+					counts[c]++
+				}
+			}
+		}
+	}
+	return counts
 }
 
 // Step does a few milliseconds of work and reports whether the result is there.
@@ -195,7 +207,7 @@ func never(p *Problem) *Head {
 func (h *Head) set(o int, t *task, j int) {
 	d := predict.Dim
 	copy(h.row(o), t.solver.x[j*d:(j+1)*d])
-	h.Bias[o] = t.solver.x[len(t.columns)*d+j]
+	h.Bias[o] = t.solver.x[len(t.columns)*d+j] * biasUnit
 }
 
 func (f *Fitter) finish() {

@@ -20,15 +20,17 @@ const (
 // evaluation cross-validates a fitted problem. Every fold's head is fitted from the final head's
 // weights on, which lie close by.
 type evaluation struct {
-	f       *Fitter
-	k       int
-	held    [][]int32 // of each fold, its rows, ascending
-	tasks   [][]*task // of each fold; nil where no positive is left
-	solving *batch
-	scored  int       // folds whose rows have values
-	values  []float32 // (rows, concepts) by a head that never saw the row
-	judged  int       // concepts whose figures are there
-	metrics *Metrics
+	f        *Fitter
+	k        int
+	held     [][]int32 // of each fold, its rows, ascending
+	tasks    [][]*task // of each fold; nil where no positive is left
+	solving  *batch
+	scored   int   // folds whose rows have values
+	head     *Head // of fold scored, and its rows that have no values yet
+	unscored []int32
+	values   []float32 // (rows, concepts) by a head that never saw the row
+	judged   int       // concepts whose figures are there
+	metrics  *Metrics
 }
 
 func newEvaluation(f *Fitter) *evaluation {
@@ -37,7 +39,8 @@ func newEvaluation(f *Fitter) *evaluation {
 		return e
 	}
 	e.metrics.Folds = e.k
-	assign(f.p, f.rows, e.k)
+	counts := assign(f.p, f.rows, e.k)
+	positives := f.p.positives(f.rows)
 	e.held = make([][]int32, e.k)
 	for i := range f.rows {
 		if k := f.rows[i].fold; k >= 0 {
@@ -46,7 +49,7 @@ func newEvaluation(f *Fitter) *evaluation {
 	}
 	var all []*task
 	for k := range e.k {
-		tasks := e.pose(k)
+		tasks := e.pose(k, func(c int) bool { return positives[c] > counts[k][c] })
 		e.tasks = append(e.tasks, tasks)
 		for _, t := range tasks {
 			if t != nil {
@@ -59,30 +62,19 @@ func newEvaluation(f *Fitter) *evaluation {
 	return e
 }
 
-// pose makes the tasks of fold k beside those of the head.
-func (e *evaluation) pose(k int) []*task {
+// pose makes the tasks of fold k beside those of the head; taught says whether a concept has a positive
+// outside it.
+func (e *evaluation) pose(k int, taught func(c int) bool) []*task {
 	f := e.f
 	tasks := make([]*task, len(f.tasks))
 	for i, t := range f.tasks {
-		if !t.softmax && !e.positiveLeft(k, f.classes[i]) {
+		if !t.softmax && !taught(f.classes[i]) {
 			continue
 		}
 		tasks[i] = &task{columns: t.columns, softmax: t.softmax, ridge: t.ridge, without: e.held[k]}
 		tasks[i].begin(slices.Clone(t.solver.x), t.tolerance(foldTolerance))
 	}
 	return tasks
-}
-
-// positiveLeft reports whether concept c has a positive outside fold k.
-func (e *evaluation) positiveLeft(k, c int) bool {
-	for i := range e.f.rows {
-		if r := &e.f.rows[i]; r.kind != labelled {
-			break
-		} else if r.fold != k && r.labels[c] == True {
-			return true
-		}
-	}
-	return false
 }
 
 // folds is how many folds the rows are worth; under two there is nothing to judge by.
@@ -116,27 +108,15 @@ func (p *Problem) folds(rows []row) int {
 
 // assign gives every row that says something, and the background, a fold: the iterative
 // stratification of Sechidis et al. (2011), rarest concept first, so that each fold has its share of
-// every concept. Copies of one picture stay together.
-func assign(p *Problem, rows []row, k int) {
+// every concept. Copies of one picture stay together. It returns how many positives of each concept
+// each fold has, and how many rows without one.
+func assign(p *Problem, rows []row, k int) (counts [][]int) {
 	concepts := len(p.Concepts)
-	positives := make([]int, concepts)
-	for i := range rows {
-		if rows[i].kind != labelled {
-			break
-		}
-		for c, l := range rows[i].labels {
-			if l == True {
-				positives[c]++
-			}
-		}
-	}
-	rarest := make([]int, concepts)
-	for c := range rarest {
-		rarest[c] = c
-	}
+	positives := p.positives(rows)
+	rarest := p.classes(rows)
 	slices.SortStableFunc(rarest, func(a, b int) int { return cmp.Compare(positives[a], positives[b]) })
 
-	d := dealer{rows: rows, counts: make([][]int, k), sizes: make([]int, k), of: map[uint64]int{}}
+	d := &dealer{rows: rows, counts: make([][]int, k), sizes: make([]int, k), of: map[uint64]int{}}
 	for f := range d.counts {
 		d.counts[f] = make([]int, concepts+1)
 	}
@@ -158,6 +138,7 @@ func assign(p *Problem, rows []row, k int) {
 			d.deal(i, concepts)
 		}
 	}
+	return d.counts
 }
 
 // dealer deals rows to folds.
@@ -202,8 +183,7 @@ func (e *evaluation) step() (done bool) {
 	case !e.solving.finished():
 		e.solving.step()
 	case e.scored < e.k:
-		e.score(e.scored)
-		e.scored++
+		e.score()
 	case e.judged < len(e.f.p.Concepts):
 		e.metrics.Concepts[e.judged] = e.judge(e.judged)
 		e.judged++
@@ -224,13 +204,21 @@ func (e *evaluation) progress() float64 {
 	return 0.8*e.solving.progress() + 0.1*float64(e.scored)/float64(e.k) + 0.1*float64(e.judged)/float64(concepts)
 }
 
-// score fills in the values of fold k's rows.
-func (e *evaluation) score(k int) {
-	f := e.f
-	h := f.head(e.tasks[k])
+// score fills in the values of the next rows of the fold in work.
+func (e *evaluation) score() {
+	f, k := e.f, e.scored
+	if e.head == nil {
+		e.head, e.unscored = f.head(e.tasks[k]), e.held[k]
+	}
 	concepts := len(f.p.Concepts)
-	for _, i := range e.held[k] {
-		h.Values(e.values[int(i)*concepts:int(i)*concepts:(int(i)+1)*concepts], f.rows[i].embedding)
+	n := min(blockRows, len(e.unscored))
+	for _, i := range e.unscored[:n] {
+		at := int(i) * concepts
+		e.head.Values(e.values[at:at:at+concepts], f.rows[i].embedding)
+	}
+	if e.unscored = e.unscored[n:]; len(e.unscored) == 0 {
+		e.head = nil
+		e.scored++
 	}
 }
 

@@ -82,7 +82,9 @@ func (l *lbfgs) observe(g []float32) {
 // next is where the slope, taken as linear, vanishes, kept off the bracket's ends.
 func (l *lbfgs) next() float32 {
 	if l.high == 0 {
-		return 4 * l.alpha
+		// The slope has hardly changed: go where it would vanish, but no further than 64 times as far.
+		bend := l.slope - l.slopeLow
+		return l.alpha * min(max(l.slope/bend, 2), 64)
 	}
 	width := l.high - l.low
 	step := float32(width * (l.slopeLow / (l.slopeLow - l.slopeHigh)))

@@ -1,11 +1,20 @@
 package train
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"math"
 	"math/rand/v2"
+	"os"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/train/kernel"
 )
 
 // world draws embeddings: each concept has a direction of its own, and a picture lies somewhere
@@ -155,6 +164,138 @@ func TestNoLabelsCallNothingPresent(t *testing.T) {
 		}
 		if m := r.Metrics; m == nil || m.Folds != 0 || len(m.Confusion) != len(p.Concepts)+1 {
 			t.Errorf("metrics %+v, want some without folds", m)
+		}
+	}
+}
+
+func TestFitterGoesInSteps(t *testing.T) {
+	w := newWorld(4, 3, 1)
+	p := w.problem(5, "a", "b", "c")
+	p.Background = w.background(1500)
+	f, err := NewFitter(p, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Progress() != 0 || f.Result() != nil {
+		t.Errorf("progress %v and result %v at the start", f.Progress(), f.Result())
+	}
+	last, steps, moves := 0.0, 0, 0
+	for !f.Step() {
+		now := f.Progress()
+		if now < last || now > 1 {
+			t.Fatalf("progress goes from %v to %v", last, now)
+		}
+		if now > last {
+			moves++
+		}
+		last = now
+		if steps++; f.Result() != nil {
+			t.Fatal("a result before the end")
+		}
+	}
+	if steps < 50 || moves < 20 || f.Progress() != 1 {
+		t.Errorf("%d steps, %d with progress, at the end %v", steps, moves, f.Progress())
+	}
+	if !f.Step() {
+		t.Error("Step after the end is not done")
+	}
+	if d := cmp.Diff(fit(t, p, Options{}), f.Result()); d != "" {
+		t.Errorf("steps and Fit differ:\n%s", d)
+	}
+}
+
+func TestFitExpires(t *testing.T) {
+	p := newWorld(5, 2, 1).problem(3, "a", "b")
+	left := 5
+	expired := func() bool { left--; return left == 0 }
+	if _, err := Fit(p, Options{Expired: expired}); !errors.Is(err, ErrExpired) || left != 0 {
+		t.Errorf("Fit = %v with %d questions left, want ErrExpired", err, left)
+	}
+	for _, s := range []float64{-1, math.NaN(), math.Inf(1)} {
+		if _, err := Fit(p, Options{Strength: s}); !errors.Is(err, ErrProblem) {
+			t.Errorf("strength %v: %v, want ErrProblem", s, err)
+		}
+	}
+}
+
+// A search's way to a value gives the same bits as a predict's.
+func TestConceptValuesAreValues(t *testing.T) {
+	w := newWorld(6, 3, 1)
+	for _, h := range heads(t) {
+		const n = 2*chunk + 3
+		var q []int16
+		var scale []float32
+		var want [][]float32
+		for i := range n {
+			e := w.picture(i%4 - 1)
+			q, scale = append(q, e.Q[:]...), append(scale, e.Scale)
+			want = append(want, h.Values(nil, e))
+		}
+		got := make([]float32, n)
+		for c := range h.Concepts {
+			h.ConceptValues(got, c, q, scale)
+			for i := range got {
+				if got[i] != want[i][c] {
+					t.Fatalf("picture %d, concept %d: %v, want %v", i, c, got[i], want[i][c])
+				}
+			}
+		}
+	}
+}
+
+// Values appends, and a head may have more outputs than fit its scratch.
+func TestValuesOfManyConcepts(t *testing.T) {
+	w := newWorld(7, 1, 1)
+	for _, exclusive := range []bool{false, true} {
+		h := &Head{Concepts: make([]string, 100), Bias: make([]float32, 100), Weights: make([]float32, 100*predict.Dim), Exclusive: exclusive}
+		v := h.Values([]float32{7}, w.picture(0))
+		want := float32(0.5)
+		if exclusive {
+			want = 0.01
+		}
+		if len(v) != 101 || v[0] != 7 || v[1] != want || v[100] != want {
+			t.Errorf("exclusive %v: %v", exclusive, v[:3])
+		}
+	}
+}
+
+// The bits of fitted heads, their values and their figures: what every host must give, with and
+// without assembly. The tests run natively, as arm64 and as wasip1.
+func TestBitsAreTheSameEverywhere(t *testing.T) {
+	for _, level := range kernel.Levels() {
+		restore := kernel.Force(level)
+		h := sha256.New()
+		for _, exclusive := range []bool{false, true} {
+			w := newWorld(30, 3, 1.2)
+			p := w.problem(7, "ramen", "soba", "udon")
+			p.Exclusive, p.Background = exclusive, w.background(150)
+			for i := range 12 {
+				p.Examples = append(p.Examples, Example{Embedding: w.picture(i%4 - 1), Other: i%2 == 0},
+					Example{Embedding: w.picture(i % 3), Labels: []int8{False, Unknown, Unknown}})
+			}
+			r := fit(t, p, Options{})
+			b, err := r.Head.MarshalBinary()
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.Write(b)
+			for i := range 20 {
+				h.Write(appendFloats(nil, r.Head.Values(nil, w.picture(i%4-1))))
+			}
+			metrics, err := json.Marshal(r.Metrics)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.Write(metrics)
+		}
+		restore()
+		got := hex.EncodeToString(h.Sum(nil))
+		want, err := os.ReadFile("testdata/bits.txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != strings.TrimSpace(string(want)) {
+			t.Errorf("level %s: %s, want %s", level, got, want)
 		}
 	}
 }
