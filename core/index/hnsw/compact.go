@@ -1,5 +1,7 @@
 package hnsw
 
+import "slices"
+
 // sweep is where Compact stands. One cycle goes over all slots twice:
 //
 //	links   each slot's links to tombstones are replaced, and links are made mutual where there is room
@@ -94,7 +96,12 @@ func (g *Graph) cleanSlot(slot uint32) {
 			g.forget(slot, l)
 			continue
 		}
+		var beyond []uint32
+		if l == 0 {
+			beyond = g.beyond(slot)
+		}
 		g.relink(slot, l, noSlot)
+		g.bridge(slot, beyond)
 		if links := g.links(slot, l); l == 0 && len(full(links)) < len(links)/2 {
 			g.strengthen(slot, l)
 		}
@@ -102,6 +109,21 @@ func (g *Graph) cleanSlot(slot uint32) {
 			g.join(to, slot, l)
 		}
 	}
+}
+
+// beyond returns the live slots that slot leads to over tombstones alone.
+func (g *Graph) beyond(slot uint32) []uint32 {
+	s := &g.work
+	s.through = s.through[:0]
+	for _, to := range full(g.level0.links(slot)) {
+		if g.dead.has(to) {
+			s.through = append(s.through, to)
+		}
+	}
+	if len(s.through) == 0 {
+		return nil
+	}
+	return slices.Clone(g.behind(slot, 0, len(g.nodes)))
 }
 
 // forget takes the links to doomed tombstones out of a tombstone that outlives them, and puts what
@@ -129,7 +151,7 @@ func (g *Graph) forget(slot uint32, level int) {
 	for i := kept; i < had; i++ {
 		links[i] = noSlot
 	}
-	for _, to := range g.behind(slot, level) {
+	for _, to := range g.behind(slot, level, len(links)) {
 		if kept == len(links) {
 			break
 		}

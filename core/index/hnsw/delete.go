@@ -32,18 +32,11 @@ func (g *Graph) remove(slot uint32) {
 		g.enterElsewhere(slot)
 	}
 	for l, from := range leading {
-		if l == 0 && len(from) > 0 {
-			// The first keeps its link until the tombstone is collected, so that what
-			// can be reached only over the tombstone stays reachable.
-			from = from[1:]
-		}
-		for _, p := range from {
-			g.relink(p, l, slot)
-		}
+		g.bypass(slot, l, from)
 	}
 }
 
-// leadingTo returns live slots that lead to slot on a level: all among its neighbours and their
+// leadingTo returns slots that lead to slot on a level: all among its neighbours and their
 // neighbours. Others there may be; they are met by Compact.
 func (g *Graph) leadingTo(slot uint32, level int) []uint32 {
 	s := &g.work
@@ -57,11 +50,68 @@ func (g *Graph) leadingTo(slot uint32, level int) []uint32 {
 	s.leave()
 	var from []uint32
 	for _, p := range s.list[1:] {
-		if !g.dead.has(p) && slices.Contains(g.links(p, level), slot) {
+		if slices.Contains(g.links(p, level), slot) {
 			from = append(from, p)
 		}
 	}
 	return from
+}
+
+// bypass takes the links from the given slots to the tombstone gone out. On level 0 nothing gets
+// out of reach: the first live one of them, the hub, is led to everything that gone leads
+// to, and the others to the hub, unless a detour of two links does so already.
+func (g *Graph) bypass(gone uint32, level int, from []uint32) {
+	hub := noSlot
+	for _, p := range from {
+		if !g.dead.has(p) {
+			hub = p
+			break
+		}
+	}
+	if hub == noSlot {
+		return
+	}
+	for _, p := range from {
+		switch {
+		case !g.dead.has(p):
+			g.relink(p, level, gone)
+			if level == 0 && p != hub && !g.leads(p, hub) {
+				g.accept(p, hub, 0, true)
+			}
+		case slices.Contains(g.links(p, level), hub):
+			g.unlink(p, level, gone)
+		default:
+			g.replace(p, g.links(p, level), gone, hub)
+		}
+	}
+	if level == 0 {
+		g.work.through = append(g.work.through[:0], gone)
+		g.bridge(hub, slices.Clone(g.behind(noSlot, 0, g.m0)))
+	}
+}
+
+// leads reports whether slot leads to x on level 0, at once or over one other.
+func (g *Graph) leads(slot, x uint32) bool {
+	links := full(g.level0.links(slot))
+	return slices.Contains(links, x) || g.covered(links, x, slot)
+}
+
+// bridge makes slot lead to each of targets, at once or over one other.
+func (g *Graph) bridge(slot uint32, targets []uint32) {
+	for _, to := range targets {
+		if to != slot && !g.leads(slot, to) {
+			g.accept(slot, to, 0, true)
+		}
+	}
+}
+
+// unlink takes a link out and closes the gap.
+func (g *Graph) unlink(slot uint32, level int, gone uint32) {
+	links := g.links(slot, level)
+	at := slices.Index(links, gone)
+	copy(links[at:], links[at+1:])
+	links[len(links)-1] = noSlot
+	g.touch(slot)
 }
 
 // relink replaces the link of slot to the tombstone gone (noSlot: to all tombstones) by links to
@@ -89,34 +139,36 @@ func (g *Graph) relink(slot uint32, level int, gone uint32) {
 	}
 	g.touch(slot)
 	want := max(had, len(links)/2)
-	g.refill(slot, level, g.behind(slot, level), want)
+	g.refill(slot, level, g.behind(slot, level, enoughBehind), want)
 	if len(full(links)) < len(links)/2 {
 		g.strengthen(slot, level)
 	}
 }
 
-// behind returns the live slots that the tombstones in g.work.through lead to on a level, also over other
-// tombstones, without slot and those it leads to.
-func (g *Graph) behind(slot uint32, level int) []uint32 {
+// enoughBehind is how many candidates for its links relink is content with.
+const enoughBehind = 16
+
+// behind returns live slots that the tombstones in g.work.through lead to on a level, over other
+// tombstones while there are fewer than enough, without slot and those it leads to.
+func (g *Graph) behind(slot uint32, level, enough int) []uint32 {
 	s := &g.work
 	s.visited.grow(len(g.nodes))
-	s.list, s.passed = s.list[:0], append(s.passed[:0], slot)
-	s.visited.set(slot)
-	for _, to := range full(g.links(slot, level)) {
-		s.visited.set(to)
-		s.passed = append(s.passed, to)
+	s.list, s.passed = s.list[:0], s.passed[:0]
+	if slot != noSlot {
+		s.pass(slot)
+		for _, to := range full(g.links(slot, level)) {
+			s.pass(to)
+		}
 	}
 	for _, to := range s.through {
-		s.visited.set(to)
-		s.passed = append(s.passed, to)
+		s.pass(to)
 	}
-	for i := 0; i < len(s.through); i++ {
+	for i := 0; i < len(s.through) && len(s.list) < enough; i++ {
 		for _, to := range full(g.links(s.through[i], level)) {
 			if s.visited.has(to) {
 				continue
 			}
-			s.visited.set(to)
-			s.passed = append(s.passed, to)
+			s.pass(to)
 			if g.dead.has(to) {
 				s.through = append(s.through, to)
 			} else {
@@ -128,6 +180,12 @@ func (g *Graph) behind(slot uint32, level int) []uint32 {
 	return s.list
 }
 
+// pass marks a slot as visited without measuring it.
+func (s *scratch) pass(slot uint32) {
+	s.visited.set(slot)
+	s.passed = append(s.passed, slot)
+}
+
 // refill adds links from slot to the nearest of candidates until it has want, those first that
 // none of its links occludes, and the links back where there is room.
 func (g *Graph) refill(slot uint32, level int, candidates []uint32, want int) {
@@ -137,21 +195,38 @@ func (g *Graph) refill(slot uint32, level int, candidates []uint32, want int) {
 		return
 	}
 	s := &g.work
-	g.measure(s, slot, append(slices.Clone(links[:n]), candidates...))
-	s.pick(g.vec, s.pool, len(s.pool))
-	for _, keys := range [2][]key{s.picked, s.pruned} {
-		for _, k := range keys {
-			to := slotOf(k)
-			if n == want {
-				return
-			}
-			if !slices.Contains(links[:n], to) {
-				links[n] = to
-				n++
-				g.join(to, slot, level)
-			}
+	g.measure(s, slot, append(s.through[:0], candidates...))
+	occluded := s.pool[:0]
+	for _, k := range s.pool {
+		to := slotOf(k)
+		if n == want {
+			return
+		}
+		if g.occluded(s, k, links[:n]) {
+			occluded = append(occluded, k)
+			continue
+		}
+		links[n] = to
+		n++
+		g.join(to, slot, level)
+	}
+	for _, k := range occluded[:min(len(occluded), want-n)] {
+		links[n] = slotOf(k)
+		n++
+		g.join(slotOf(k), slot, level)
+	}
+}
+
+// occluded reports whether one of links is nearer to the candidate k than its distance.
+func (g *Graph) occluded(s *scratch, k key, links []uint32) bool {
+	row := g.vec.Row(slotOf(k))
+	g.vec.Distances(s.distances(len(links)), &row, links)
+	for _, d := range s.dist {
+		if d < distanceOf(k) {
+			return true
 		}
 	}
+	return false
 }
 
 // strengthen gives slot links up to half of the level's budget, out of a search for its

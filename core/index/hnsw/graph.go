@@ -44,11 +44,14 @@ type Graph struct {
 
 	// writer is held by the one change at a time. Who holds it may read what mu guards
 	// without mu, since nobody else writes.
-	writer sync.Mutex
-	work   scratch
-	sweep  sweep
-	dirty  bitset // pages changed since the last Flush
-	seq    uint64
+	writer  sync.Mutex
+	work    scratch
+	sweep   sweep
+	dirty   bitset   // pages changed since the last Flush
+	sums    []uint32 // checksums of the pages as flushed
+	pages   uint64   // their digest
+	seq     uint64
+	flushed bool // the pages in the store are this graph's
 
 	scratches sync.Pool // *scratch of searches
 
@@ -76,7 +79,7 @@ func New(o Options) (*Graph, error) {
 	if o.EfConstruction == 0 {
 		o.EfConstruction = 200
 	}
-	if o.M < 4 || o.M > 64 || o.EfConstruction < o.M {
+	if o.M < 4 || o.M > 64 || o.EfConstruction < o.M || o.EfConstruction > 1<<15 {
 		return nil, fmt.Errorf("graph with M %d and efConstruction %d: want M from 4 to 64 and no fewer candidates", o.M, o.EfConstruction)
 	}
 	vec, err := kernel.NewVectors(o.Dim)
@@ -183,7 +186,9 @@ func (g *Graph) growTo(n int) {
 	g.vec.Grow(n)
 	g.level0.grow(n)
 	g.dead.grow(n)
-	g.dirty.grow(pageOf(uint32(n-1)) + 1)
+	if n > 0 {
+		g.dirty.grow(pageOf(uint32(n-1)) + 1)
+	}
 }
 
 // touch marks the page of slot as changed.

@@ -100,10 +100,11 @@ func (g *Graph) accept(slot, x uint32, level int, forced bool) bool {
 	s := &g.work
 	g.measure(s, slot, append(append(s.through[:0], links...), x))
 	s.pick(g.vec, s.pool, len(s.pool))
-	losers := s.pruned
-	if len(losers) == 0 {
-		losers = s.picked[len(s.picked)-1:]
+	losers := append(s.rest[:0], s.picked...)
+	if len(s.pruned) > 0 && !forced {
+		losers = losers[:0]
 	}
+	losers = append(losers, s.pruned...)
 	for i := len(losers) - 1; i >= 0; i-- {
 		y := slotOf(losers[i])
 		if y == x {
@@ -117,16 +118,12 @@ func (g *Graph) accept(slot, x uint32, level int, forced bool) bool {
 			return true
 		}
 	}
-	// No detour: make one, over x, which is new and has room.
+	// No detour: make one, over x, where it has room.
 	for i := len(losers) - 1; i >= 0; i-- {
 		if y := slotOf(losers[i]); y != x && g.join(x, y, 0) {
 			g.replace(slot, links, y, x)
 			return true
 		}
-	}
-	if y := slotOf(s.picked[len(s.picked)-1]); forced && y != x && g.join(x, y, 0) {
-		g.replace(slot, links, y, x)
-		return true
 	}
 	return false
 }

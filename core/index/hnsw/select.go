@@ -16,7 +16,7 @@ type picking struct {
 
 // pick is the heuristic of the paper (algorithm 4): from keys, candidates for links of one
 // node, nearest first, it takes a candidate unless one taken before is nearer to it than
-// the node is. It stops after m; s.picked and s.pruned hold the two kinds in the order of keys.
+// the node is, or is its twin and the node's. It stops after m; s.picked and s.pruned hold the two kinds in the order of keys.
 //
 // It asks the other way round, each taken candidate for what it occludes, so that one call
 // of the kernel measures many distances.
@@ -29,7 +29,8 @@ func (s *scratch) pick(v *kernel.Vectors, keys []key, m int) {
 	}
 	rest, slots := s.rest, s.slots
 	for len(rest) > 0 && len(s.picked) < m {
-		s.picked = append(s.picked, rest[0])
+		taken := rest[0]
+		s.picked = append(s.picked, taken)
 		row := v.Row(slots[0])
 		rest, slots = rest[1:], slots[1:]
 		if len(s.picked) == m {
@@ -42,7 +43,7 @@ func (s *scratch) pick(v *kernel.Vectors, keys []key, m int) {
 		v.Distances(near, &row, slots)
 		n := 0
 		for i, k := range rest {
-			if near[i] < distanceOf(k) {
+			if d := distanceOf(k); near[i] < d || near[i] == d && d == distanceOf(taken) {
 				s.pruned = append(s.pruned, k)
 				continue
 			}

@@ -171,25 +171,24 @@ func (s *scratch) admit(v *kernel.Vectors, z *kernel.Query, start, ef int) int {
 // step is collect and admit where there are tombstones or a filter.
 func (g *Graph) step(s *scratch, z *kernel.Query, from uint32, level, ef int, allow filter) int {
 	start := len(s.list)
-	s.through, s.around = append(s.through[:0], from), s.around[:0]
-	for i := 0; i < len(s.through); i++ {
-		for _, to := range full(g.links(s.through[i], level)) {
-			if s.visited.has(to) {
-				continue
-			}
-			s.visited.set(to)
-			switch {
-			case g.dead.has(to):
-				s.passed = append(s.passed, to)
-				s.through = append(s.through, to)
-			case allow != nil && !allow.has(g.nodes[to]):
-				s.passed = append(s.passed, to)
-				s.around = append(s.around, to)
-			default:
-				s.list = append(s.list, to)
-			}
+	s.collect(g.links(from, level))
+	s.around = s.around[:0]
+	n := start
+	for i := start; i < len(s.list); i++ {
+		to := s.list[i]
+		switch {
+		case g.dead.has(to):
+			s.passed = append(s.passed, to)
+			s.collect(g.links(to, level))
+		case allow != nil && !allow.has(g.nodes[to]):
+			s.passed = append(s.passed, to)
+			s.around = append(s.around, to)
+		default:
+			s.list[n] = to
+			n++
 		}
 	}
+	s.list = s.list[:n]
 	// What lies behind an excluded neighbour counts, but only as long as there are few others.
 	for _, via := range s.around {
 		if len(s.list)-start >= g.m0 {
