@@ -1,0 +1,145 @@
+package partition
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Options are a partition's settings.
+type Options struct {
+	Store kv.Store         // required; it outlives the partition
+	App   catalog.AppID    // zero: the control partition
+	Site  log.Site         // 0 means log.Origin
+	Clock func() time.Time // the wall clock; required
+	Epoch log.Epoch        // random name of a log that begins now; an older one keeps its own
+	Index *index.Options   // nil: the partition has no index, like the control partition
+
+	// Watch is told what each run of entries did to the inputs, once that is visible; nil:
+	// nobody is. It must return at once and not use the partition.
+	Watch func(fold.Outcome)
+}
+
+// Partition is one application's log, state and index. Its methods may be used concurrently.
+type Partition struct {
+	o     Options
+	log   *log.Store
+	clock *log.Clock
+	index *index.Index
+
+	// appending is held while operations get their numbers and are appended: never during a sync.
+	appending sync.Mutex
+	last      uint64 // sequence number of our site's last operation
+
+	// folding is held while entries are folded. Who needs both takes appending first.
+	folding sync.Mutex
+	fold    *fold.Fold
+	tx      *kv.Overlay
+	tidy    bool // something may be owed
+
+	// visible is held while a batch becomes visible, and to look at what is.
+	visible sync.RWMutex
+	seq     uint64 // last entry that was folded
+	closed  bool
+
+	waiting sync.Mutex
+	tickets map[uint64]*ticket // by their first entry
+}
+
+// ticket is a Submit that waits for its verdicts.
+type ticket struct{ verdicts []fold.Verdict }
+
+// Open opens a partition and folds what its log has beyond its state. Errors: those of kv.
+func Open(o Options) (*Partition, error) {
+	if o.Site == 0 {
+		o.Site = log.Origin
+	}
+	p := &Partition{
+		o: o, clock: log.NewClock(o.Clock), fold: fold.New(o.App), tx: kv.NewOverlay(o.Store),
+		tidy: true, tickets: map[uint64]*ticket{},
+	}
+	state := catalog.Read(o.Store, o.App)
+	h, err := state.Header()
+	if err != nil {
+		return nil, fmt.Errorf("partition %v: %w", o.App, err)
+	}
+	p.seq = h.Seq
+	p.clock.Observe(h.Clock)
+	p.log, err = log.Open(o.Store, log.Options{Prefix: o.App.LogPrefix(), Epoch: o.Epoch, Durable: h.Seq})
+	if err == nil && p.log.Head() < h.Seq {
+		err = fmt.Errorf("state of entry %d beyond the log's %d: %w", h.Seq, p.log.Head(), kv.ErrCorrupt)
+	}
+	if err == nil && o.Index != nil {
+		p.index, err = index.Open(o.Store, o.App, *o.Index)
+	}
+	if err == nil {
+		err = p.foldTo(p.log.Head())
+	}
+	if err == nil {
+		p.last, err = state.SiteSeq(o.Site)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("partition %v: %w", o.App, err)
+	}
+	return p, nil
+}
+
+// Index is the application's index, nil for the control partition.
+func (p *Partition) Index() *index.Index { return p.index }
+
+// Log is the partition's log, to be read.
+func (p *Partition) Log() log.Log { return p.log }
+
+// Close ends the partition once what was submitted is folded. Its store stays open.
+func (p *Partition) Close() error {
+	p.appending.Lock()
+	defer p.appending.Unlock()
+	p.folding.Lock()
+	defer p.folding.Unlock()
+	p.visible.Lock()
+	defer p.visible.Unlock()
+	p.closed = true
+	return nil
+}
+
+func (p *Partition) isClosed() bool {
+	p.visible.RLock()
+	defer p.visible.RUnlock()
+	return p.closed
+}
+
+// View is the state of a partition at one moment. It may be used concurrently, and is closed
+// once.
+type View struct {
+	catalog.Reader
+	snapshot kv.Snapshot
+	seq      uint64
+}
+
+// View returns the state as it is now.
+func (p *Partition) View() *View {
+	p.visible.RLock()
+	defer p.visible.RUnlock()
+	s := p.o.Store.Snapshot()
+	return &View{Reader: catalog.Read(s, p.o.App), snapshot: s, seq: p.seq}
+}
+
+// Seq is the last entry of the log that the view has folded.
+func (v *View) Seq() uint64 { return v.seq }
+
+// Close releases the view.
+func (v *View) Close() error {
+	if v.snapshot == nil {
+		return errors.New("view: closed twice")
+	}
+	s := v.snapshot
+	v.snapshot = nil
+	return s.Close()
+}

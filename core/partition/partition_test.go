@@ -1,0 +1,205 @@
+package partition_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+var app = catalog.AppID{15: 1}
+
+func clock() time.Time { return time.UnixMilli(1_700_000_000_000) }
+
+func open(t testing.TB, store kv.Store) *partition.Partition {
+	t.Helper()
+	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Epoch: log.Epoch{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func submit(t testing.TB, p *partition.Partition, bodies ...log.Body) []fold.Verdict {
+	t.Helper()
+	v, err := p.Submit(context.Background(), "key", bodies, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func ids(t testing.TB, r catalog.Reader) (out []string) {
+	t.Helper()
+	err := r.Inputs(0, func(in catalog.Input) bool {
+		out = append(out, in.ID)
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func create(id string) *log.InputCreate { return &log.InputCreate{ID: id, Blob: blob.Sum([]byte(id))} }
+
+func TestSubmitAndRead(t *testing.T) {
+	store := memkv.New()
+	p := open(t, store)
+	before := p.View()
+	v := submit(t, p, create("a"), create("b"), create("a"))
+	want := []fold.Verdict{
+		{Code: fold.OK, Ord: 0, Dot: log.Dot{Site: 1, Seq: 1}, ID: "a"},
+		{Code: fold.OK, Ord: 1, Dot: log.Dot{Site: 1, Seq: 2}, ID: "b"},
+		{Code: fold.Duplicate, Detail: "id", Ord: 0, Dot: log.Dot{Site: 1, Seq: 1}, ID: "a"},
+	}
+	if diff := cmp.Diff(want, v); diff != "" {
+		t.Errorf("verdicts (-want +got):\n%s", diff)
+	}
+	if got := ids(t, before.Reader); len(got) != 0 || before.Seq() != 0 {
+		t.Errorf("the view from before shows %v at %d", got, before.Seq())
+	}
+	after := p.View()
+	if got := ids(t, after.Reader); !slices.Equal(got, []string{"a", "b"}) || after.Seq() != 3 {
+		t.Errorf("inputs %v at %d, want a and b at 3", got, after.Seq())
+	}
+	for _, v := range []*partition.View{before, after} {
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := v.Close(); err == nil {
+			t.Error("a view may be closed twice")
+		}
+	}
+	counts, err := catalog.Read(store, app).Counts()
+	if err != nil || counts != (catalog.Counts{Processed: 2}) {
+		t.Errorf("counts %+v, %v", counts, err)
+	}
+}
+
+// TestReopen continues the sequence and the clock where the log stands.
+func TestReopen(t *testing.T) {
+	store := memkv.New()
+	p := open(t, store)
+	submit(t, p, create("a"), create("b"))
+	first, err := catalog.Read(store, app).InputByID("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Submit(context.Background(), "", []log.Body{create("x")}, nil); !errors.Is(err, kv.ErrClosed) {
+		t.Errorf("submit to a closed partition: %v", err)
+	}
+	p = open(t, store)
+	submit(t, p, create("c"))
+	third, err := catalog.Read(store, app).InputByID("c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if third.Dot != (log.Dot{Site: 1, Seq: 3}) || third.Created <= first.Created || third.Ord != 2 {
+		t.Errorf("after opening again %v at %v as %d, after %v", third.Dot, third.Created, third.Ord, first.Created)
+	}
+	if p.Log().Epoch() != (log.Epoch{1}) || p.Log().Head() != 3 {
+		t.Errorf("log %v at %d", p.Log().Epoch(), p.Log().Head())
+	}
+}
+
+// TestOpenFolds takes the state away: the log gives it again, to the same digest.
+func TestOpenFolds(t *testing.T) {
+	store := memkv.New()
+	p := open(t, store)
+	for range 3 {
+		submit(t, p, create(""), &log.ModelCreate{Concepts: []string{"x"}}, create(""))
+	}
+	want := digest(t, store)
+	lo, hi := app.Range()
+	var b kv.Batch
+	err := store.Scan(lo, hi, func(key, _ []byte) bool {
+		if !slices.Equal(key[:18], app.LogPrefix()) {
+			b.Delete(key)
+		}
+		return true
+	})
+	if err == nil {
+		err = store.Apply(&b)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if digest(t, store) == want {
+		t.Fatal("the state is still there")
+	}
+	open(t, store)
+	if digest(t, store) != want {
+		t.Error("folding the log again gave another state")
+	}
+}
+
+func digest(t testing.TB, store kv.Reader) [32]byte {
+	t.Helper()
+	d, err := fold.Digest(store, app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestDerived keeps what came with an operation until the last input with its picture goes.
+func TestDerived(t *testing.T) {
+	store := memkv.New()
+	p := open(t, store)
+	base := [32]byte{1}
+	picture := blob.Sum([]byte("picture"))
+	put := func(b *kv.Batch) {
+		catalog.PutDerived(b, app, base, picture, raster.Crop{}, catalog.Derived{Embedding: []byte{1, 2}, Values: []float32{0.5}})
+	}
+	body := func(id string) log.Body { return &log.InputCreate{ID: id, Blob: picture} }
+	v, err := p.Submit(context.Background(), "", []log.Body{body("a"), body("b")}, put)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := catalog.Read(store, app)
+	for i, x := range v {
+		in, err := state.Input(x.Ord)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := state.Derived(base, &in)
+		if err != nil || !slices.Equal(d.Values, []float32{0.5}) {
+			t.Fatalf("derived record %+v, %v", d, err)
+		}
+		submit(t, p, &log.InputDelete{Input: x.Dot})
+		steps(t, p)
+		_, err = state.DerivedOf(base, picture, raster.Crop{})
+		if gone := errors.Is(err, catalog.ErrNotFound); gone != (i == 1) {
+			t.Errorf("after deleting %d of 2 inputs: %v", i+1, err)
+		}
+	}
+}
+
+func steps(t testing.TB, p *partition.Partition) {
+	t.Helper()
+	for {
+		more, err := p.Step(context.Background(), clock())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !more {
+			return
+		}
+	}
+}
