@@ -1,0 +1,199 @@
+package fold_test
+
+import (
+	"fmt"
+
+	"pgregory.net/rapid"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// chooser makes choices: a *rand.Rand, or what rapid can shrink.
+type chooser interface{ IntN(n int) int }
+
+type drawn struct{ t *rapid.T }
+
+func (d drawn) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.t, "choice") }
+
+// programmer writes random operations of a few sites about few things, so that they meet.
+type programmer struct {
+	chooser
+	sites  map[log.Site]uint64
+	clocks map[log.Site]log.HLC
+	dots   []log.Dot // of whatever was created, or tried to be
+	trains []train
+}
+
+type train struct {
+	model   log.Dot
+	version string
+	lease   uint64
+}
+
+func newProgrammer(c chooser) *programmer {
+	return &programmer{chooser: c, sites: map[log.Site]uint64{}, clocks: map[log.Site]log.HLC{}}
+}
+
+// program returns n operations in the order of a log.
+func program(c chooser, n int) []log.Op {
+	p := newProgrammer(c)
+	ops := make([]log.Op, 0, n)
+	for len(ops) < n {
+		ops = append(ops, p.op(p.body(uint64(len(ops)+1))))
+	}
+	return ops
+}
+
+// op signs a body by one of three sites, whose clocks go their own ways.
+func (p *programmer) op(body log.Body) log.Op {
+	return p.opOf(log.Site(1+p.IntN(3)), body)
+}
+
+func (p *programmer) opOf(site log.Site, body log.Body) log.Op {
+	p.sites[site]++
+	p.clocks[site] += log.HLC(1 + p.IntN(6))
+	dot := log.Dot{Site: site, Seq: p.sites[site]}
+	switch body.(type) {
+	case *log.InputCreate, *log.ModelCreate, *log.WorkflowCreate:
+		p.dots = append(p.dots, dot)
+	}
+	return log.Op{Dot: dot, At: p.clocks[site], By: "key", Body: body}
+}
+
+func (p *programmer) dot() log.Dot {
+	if len(p.dots) == 0 || p.IntN(20) == 0 {
+		return log.Dot{Site: 9, Seq: 9}
+	}
+	// Mostly what is young, which is rarely dead.
+	return p.dots[len(p.dots)-1-p.IntN(min(len(p.dots), 8))]
+}
+
+func (p *programmer) pick(of ...string) string { return of[p.IntN(len(of))] }
+
+func (p *programmer) concept() string { return p.pick("x", "y", "z", "ai_1") }
+
+func (p *programmer) labels() (out []log.Label) {
+	for range p.IntN(3) {
+		out = append(out, log.Label{Concept: p.concept(), Value: log.Value(p.IntN(3))})
+	}
+	return out
+}
+
+func (p *programmer) geo() *log.Point {
+	if p.IntN(3) == 0 {
+		return nil
+	}
+	return &log.Point{Longitude: float64(p.IntN(360)) - 180, Latitude: float64(p.IntN(180)) - 90}
+}
+
+func (p *programmer) json() []byte {
+	return []byte(p.pick(`1`, `"s"`, `{}`, `{ "a": 1 }`, `{"b":{"c":[1]},"a":null}`, `[1,2]`))
+}
+
+func (p *programmer) create() *log.InputCreate {
+	b := &log.InputCreate{
+		ID: p.pick("a", "b", "c", "d", "e", ""), AllowDuplicate: p.IntN(4) == 0, MergeIfEqual: p.IntN(6) == 0,
+		Labels: p.labels(), Geo: p.geo(),
+	}
+	if p.IntN(2) == 0 {
+		b.URL = "http://x/" + p.pick("1", "2", "3", "4")
+	}
+	if b.URL == "" || p.IntN(2) == 0 {
+		b.Blob, b.ContentType = blob.Sum([]byte(p.pick("p", "q", "r"))), "image/png"
+	}
+	if p.IntN(2) == 0 {
+		b.Meta = p.json()
+	}
+	if p.IntN(2) == 0 {
+		b.Hosted = [16]byte{1 + byte(p.IntN(200)), byte(len(p.dots)), byte(len(p.dots) >> 8)}
+	}
+	return b
+}
+
+func (p *programmer) fetched() *log.InputFetched {
+	if p.IntN(2) == 0 {
+		return &log.InputFetched{Input: p.dot(), Code: 30002, Detail: "gone"}
+	}
+	return &log.InputFetched{Input: p.dot(), Code: catalog.InputReady, Blob: blob.Sum([]byte(p.pick("p", "q"))), ContentType: "image/gif"}
+}
+
+func (p *programmer) meta() *log.InputMeta {
+	b := &log.InputMeta{Input: p.dot()}
+	for range 1 + p.IntN(2) {
+		w := log.MetaWrite{Action: log.MetaAction(p.IntN(3))}
+		for range p.IntN(3) {
+			w.Path = append(w.Path, p.pick("a", "b", "c"))
+		}
+		switch w.Action {
+		case log.MetaSet:
+			w.JSON = p.json()
+		case log.MetaAppend:
+			w.JSON = []byte(p.pick(`[7]`, `[8,9]`))
+		}
+		b.Writes = append(b.Writes, w)
+	}
+	return b
+}
+
+// body draws what entry seq of the log does.
+func (p *programmer) body(seq uint64) log.Body {
+	switch n := p.IntN(100); {
+	case n < 30:
+		return p.create()
+	case n < 45:
+		return &log.InputLabels{Input: p.dot(), Labels: p.labels()}
+	case n < 52:
+		return p.fetched()
+	case n < 62:
+		return p.meta()
+	case n < 66:
+		return &log.InputGeo{Input: p.dot(), Geo: p.geo()}
+	case n < 70:
+		return &log.OutputsPatch{Input: p.dot(), Edits: []log.OutputEdit{{Concept: p.concept(), Value: float32(p.IntN(3)) / 2, Removed: p.IntN(2) == 0}}}
+	case n < 77:
+		return &log.InputDelete{Input: p.dot()}
+	case n < 79:
+		return &log.InputDeleteAll{Barrier: p.IntN(2) == 0}
+	case n < 81:
+		return &log.Horizon{At: log.HLC(p.IntN(int(p.clocks[1]) + 1))}
+	}
+	return p.modelBody(seq)
+}
+
+func (p *programmer) modelBody(seq uint64) log.Body {
+	version := fmt.Sprintf("v%d", seq)
+	switch p.IntN(12) {
+	case 0, 1:
+		return &log.ModelCreate{ID: p.pick("m", "n", ""), Version: version, Concepts: []string{p.concept(), p.concept()}}
+	case 2, 3:
+		name := p.pick("N", "O")
+		return &log.ModelPatch{
+			Model: p.dot(), Name: &name, Add: []string{p.concept()}, Remove: []string{p.concept()},
+			Config: []log.Setting{{Name: p.pick("s", "t"), JSON: []byte(p.pick("1", "true"))}}, Version: version,
+		}
+	case 4, 5:
+		b := &log.VersionTrain{Model: p.dot(), Version: version}
+		p.trains = append(p.trains, train{b.Model, version, seq})
+		return b
+	case 6:
+		if len(p.trains) == 0 {
+			return &log.ConceptCreate{ID: p.pick("x", "w"), Name: "W"}
+		}
+		x := p.trains[p.IntN(len(p.trains))]
+		return &log.VersionResult{Model: x.model, Version: x.version, Lease: x.lease, Code: catalog.VersionTrained, Manifest: blob.Sum([]byte(version))}
+	case 7:
+		return &log.ConceptName{ID: p.concept(), Name: p.pick("X", "Y")}
+	case 8:
+		return &log.WorkflowCreate{ID: p.pick("w", ""), Nodes: []log.WorkflowNode{{ID: "1", Model: "general"}}}
+	case 9:
+		return &log.WorkflowDelete{Workflow: p.dot()}
+	case 10:
+		return &log.Feedback{Model: "m", JSON: p.json()}
+	}
+	if p.IntN(3) == 0 {
+		return &log.ModelDelete{Model: p.dot()}
+	}
+	return &log.Unknown{Kind: 90, Data: []byte{1}}
+}
