@@ -1,0 +1,47 @@
+package training
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// ErrGone is returned by Again for a version whose inputs are not all there any more.
+var ErrGone = errors.New("an input of the training set was deleted")
+
+// Again starts a run that makes a trained version anew: from the inputs, labels and settings
+// of its manifest, whatever has become of them since. With the network that made it the head
+// has the same bits; with another it is what the version is worth there. The view is the
+// run's from then on, unless there is an error. Errors: ErrGone, and the store's.
+func Again(view *partition.View, models Models, version catalog.Version) (*Run, error) {
+	m, err := view.Manifest(&version)
+	if err != nil {
+		return nil, err
+	}
+	r := newRun(view, models, version)
+	r.manifest.Seq = m.Seq
+	place := places(&version)
+	for i := range m.Inputs {
+		t := &m.Inputs[i]
+		in, err := view.InputByDot(t.Dot)
+		if errors.Is(err, catalog.ErrNotFound) {
+			return nil, fmt.Errorf("input %d: %w", t.Ord, ErrGone)
+		}
+		if err != nil {
+			return nil, err
+		}
+		labels := make([]catalog.Label, len(t.Labels))
+		for j, l := range t.Labels {
+			labels[j].Label = l
+		}
+		got := judge(labels, place)
+		got.ord, got.dot = in.Ord, t.Dot
+		r.members = append(r.members, got)
+	}
+	slices.SortFunc(r.members, func(a, b member) int { return cmp.Compare(a.ord, b.ord) })
+	return r, nil
+}

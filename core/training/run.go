@@ -1,0 +1,272 @@
+package training
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/train"
+)
+
+// Codes that a training ends with.
+const (
+	CodeNoData      = 21110 // labelled inputs, but none that could be analysed
+	CodeNoPositives = 21111 // labels, but no true one
+	CodeSingleClass = 21112 // exclusive concepts, fewer than two with a true label
+	CodeTrouble     = 21115 // anything else
+)
+
+// ErrUnready is returned by [Run.Err] when an input of the set has no embedding by the network
+// in use. It may have one later.
+var ErrUnready = errors.New("an input of the training set is not analysed")
+
+// Models are the network whose embeddings are learned on; *predict.Set is one.
+type Models interface {
+	Base() [sha256.Size]byte
+	Background() []predict.Embedding
+}
+
+var _ Models = (*predict.Set)(nil)
+
+const (
+	scanned  = 256 // inputs that one step looks at
+	gathered = 256 // embeddings that one step reads
+)
+
+// Run is one training under way.
+type Run struct {
+	version catalog.Version
+	models  Models
+	view    *partition.View // nil once the set is gathered
+	seq     uint64
+
+	scan     *scan
+	members  []member // of the training set, by ordinal
+	next     int      // of members, to be gathered
+	problem  train.Problem
+	manifest catalog.Manifest
+	digest   hash.Hash
+	fitter   *train.Fitter
+	outcome  *Outcome
+	err      error
+}
+
+// Outcome is how a training ended: the operation that says so, and the manifest that goes
+// into its batch, nil without one.
+type Outcome struct {
+	Result   log.VersionResult
+	Manifest []byte
+}
+
+// Start freezes the training set of a version at a view, which the run closes.
+func Start(view *partition.View, models Models, version catalog.Version) *Run {
+	r := newRun(view, models, version)
+	r.scan = newScan(&version)
+	return r
+}
+
+func newRun(view *partition.View, models Models, version catalog.Version) *Run {
+	r := &Run{version: version, models: models, view: view, seq: view.Seq(), digest: sha256.New()}
+	exclusive, closed := isSet(version.Config, settingExclusive), isSet(version.Config, settingClosed)
+	r.problem = train.Problem{Concepts: version.Concepts, Exclusive: exclusive, Closed: closed}
+	if !closed {
+		r.problem.Background = models.Background()
+	}
+	r.manifest = catalog.Manifest{Version: version.ID, Base: models.Base(), Seq: r.seq}
+	return r
+}
+
+// Settings of a model that decide how it is trained.
+const (
+	settingExclusive = "concepts_mutually_exclusive"
+	settingClosed    = "closed_environment"
+)
+
+func isSet(config []catalog.Setting, name string) bool {
+	for i := range config {
+		if config[i].Name == name {
+			return string(config[i].JSON) == "true"
+		}
+	}
+	return false
+}
+
+// Version is the version that is being trained.
+func (r *Run) Version() catalog.Version { return r.version }
+
+// Step does a few milliseconds of work and reports whether the run has ended: with an
+// outcome, or with an error.
+func (r *Run) Step() (done bool) {
+	if r.outcome != nil || r.err != nil {
+		return true
+	}
+	if err := r.step(); err != nil {
+		r.err = err
+	}
+	if r.outcome == nil && r.err == nil {
+		return false
+	}
+	r.Close()
+	return true
+}
+
+func (r *Run) step() error {
+	switch {
+	case r.scan != nil:
+		done, err := r.scan.step(r.view.Reader)
+		if done {
+			r.members, r.scan = r.scan.members(), nil
+		}
+		return err
+	case r.next < len(r.members):
+		return r.gather()
+	case r.fitter == nil:
+		return r.pose()
+	case r.fitter.Step():
+		return r.finish()
+	}
+	return nil
+}
+
+// Close gives up what the run holds. A run that has ended holds nothing.
+func (r *Run) Close() {
+	if r.view != nil {
+		r.view.Close()
+		r.view = nil
+	}
+}
+
+// Progress is the share of the work that is done, about, 0 to 1.
+func (r *Run) Progress() float64 {
+	switch {
+	case r.outcome != nil:
+		return 1
+	case r.fitter != nil:
+		return 0.2 + 0.8*r.fitter.Progress()
+	case r.scan == nil:
+		return 0.1 + 0.1*float64(r.next)/float64(max(1, len(r.members)))
+	}
+	return 0
+}
+
+// Outcome is how the run ended, nil before, and after an error.
+func (r *Run) Outcome() *Outcome { return r.outcome }
+
+// Err is what stopped the run: [ErrUnready], or trouble of the store. The version is still
+// pending then.
+func (r *Run) Err() error { return r.err }
+
+// gather reads the next embeddings.
+func (r *Run) gather() error {
+	for range gathered {
+		if r.next == len(r.members) {
+			return nil
+		}
+		m := &r.members[r.next]
+		r.next++
+		e, err := r.embedding(m)
+		if err != nil {
+			return err
+		}
+		if e != nil {
+			r.learn(m, e)
+		}
+	}
+	return nil
+}
+
+// embedding returns the embedding of a member; nil for one that has none and never will.
+func (r *Run) embedding(m *member) (*predict.Embedding, error) {
+	if m.failed {
+		r.problem.Examples = append(r.problem.Examples, train.Example{Labels: m.signs})
+		return nil, nil
+	}
+	in, err := r.view.Input(m.ord)
+	if err != nil {
+		return nil, err
+	}
+	d, err := r.view.Derived(r.models.Base(), &in)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil, fmt.Errorf("input %q: %w", in.ID, ErrUnready)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e := new(predict.Embedding)
+	if err := e.UnmarshalBinary(d.Embedding); err != nil {
+		return nil, fmt.Errorf("input %q: %w", in.ID, err)
+	}
+	return e, nil
+}
+
+// learn adds a member with its embedding to the problem and the manifest.
+func (r *Run) learn(m *member, e *predict.Embedding) {
+	bytes, _ := e.MarshalBinary() // never fails
+	r.digest.Write(bytes)
+	var n [8]byte
+	for _, l := range m.labels {
+		binary.LittleEndian.PutUint64(n[:], uint64(len(l.Concept))<<8|uint64(l.Value))
+		r.digest.Write(n[:])
+		r.digest.Write([]byte(l.Concept))
+	}
+	binary.LittleEndian.PutUint64(n[:], ^uint64(0))
+	r.digest.Write(n[:])
+	r.manifest.Inputs = append(r.manifest.Inputs, catalog.Trained{Dot: m.dot, Ord: m.ord, Labels: m.labels})
+	r.problem.Examples = append(r.problem.Examples, train.Example{Embedding: e, Labels: m.signs, Other: m.other})
+}
+
+// pose makes the problem's fitter. What cannot be learned ends the run with its code.
+func (r *Run) pose() error {
+	r.Close()
+	r.digest.Sum(r.manifest.Digest[:0])
+	fitter, err := train.NewFitter(&r.problem, train.Options{})
+	for _, end := range ends {
+		if errors.Is(err, end.err) {
+			r.end(end.code, end.detail)
+			return nil
+		}
+	}
+	r.fitter = fitter
+	return err
+}
+
+// ends are the errors of a problem that its labels explain.
+var ends = []struct {
+	err    error
+	code   int
+	detail string
+}{
+	{train.ErrNoExamples, CodeNoData, "Inputs have labels for the model's concepts, but none of their pictures could be had."},
+	{train.ErrNoPositives, CodeNoPositives, "Inputs have labels for the model's concepts, but none that is true."},
+	{train.ErrSingleClass, CodeSingleClass, "The concepts exclude each other, and fewer than two of them have an input with a true label."},
+}
+
+// end makes the outcome.
+func (r *Run) end(code int, detail string) {
+	r.outcome = &Outcome{Result: log.VersionResult{
+		Model: r.version.Model, Version: r.version.ID, Lease: r.version.Seq, Code: code, Detail: detail,
+	}}
+}
+
+// finish writes the manifest.
+func (r *Run) finish() error {
+	result := r.fitter.Result()
+	head, err := result.Head.MarshalBinary()
+	if err != nil {
+		return fmt.Errorf("head of version %q: %w", r.version.ID, err)
+	}
+	if r.manifest.Metrics, err = json.Marshal(result.Metrics); err != nil {
+		return fmt.Errorf("metrics of version %q: %w", r.version.ID, err)
+	}
+	r.manifest.Head = head
+	r.end(catalog.VersionTrained, "")
+	r.outcome.Manifest = r.manifest.Marshal()
+	return nil
+}

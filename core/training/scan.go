@@ -1,0 +1,176 @@
+package training
+
+import (
+	"bytes"
+	"cmp"
+	"container/heap"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/train"
+)
+
+// How many inputs a training set holds at most. Of more, those are taken whose dots have the
+// lowest hashes: a sample that is the same whoever takes it.
+const (
+	maxLabelled   = 100_000 // with a label for one of the model's concepts
+	maxOther      = 2_000   // labelled true with other concepts alone
+	maxUnlabelled = 2_000   // without a true label
+)
+
+// member is one input of a training set.
+type member struct {
+	ord    uint32
+	dot    log.Dot
+	labels []log.Label // those that count, by concept id
+	signs  []int8      // (concepts) as train wants them; nil: all unknown
+	other  bool        // true with a concept that is not the model's
+	failed bool        // has labels and no picture
+}
+
+// scan finds the members of a version's training set, all inputs of one view in the order of
+// their creation.
+type scan struct {
+	place  map[string]int // of the version's concepts
+	closed bool           // only labelled ones are members
+	from   uint32         // next ordinal
+	pools  [3]sample      // labelled, other, unlabelled
+}
+
+const (
+	labelled = iota
+	other
+	unlabelled
+)
+
+func newScan(v *catalog.Version) *scan {
+	s := &scan{place: places(v), closed: isSet(v.Config, settingClosed)}
+	for i, most := range []int{maxLabelled, maxOther, maxUnlabelled} {
+		s.pools[i].most = most
+	}
+	return s
+}
+
+func places(v *catalog.Version) map[string]int {
+	place := make(map[string]int, len(v.Concepts))
+	for i, id := range v.Concepts {
+		place[id] = i
+	}
+	return place
+}
+
+// step looks at some inputs and reports whether all have been seen.
+func (s *scan) step(r catalog.Reader) (done bool, err error) {
+	n := 0
+	done = true
+	err = r.Inputs(s.from, func(in catalog.Input) bool {
+		if n == scanned {
+			done = false
+			return false
+		}
+		n++
+		s.from = in.Ord + 1
+		s.add(&in)
+		return true
+	})
+	return done && err == nil, err
+}
+
+// add takes an input into its pool.
+func (s *scan) add(in *catalog.Input) {
+	m := judge(in.Labels, s.place)
+	m.ord, m.dot = in.Ord, in.Dot
+	m.failed = in.Code != catalog.InputReady
+	pool := labelled
+	switch {
+	case m.signs != nil:
+	case s.closed || m.failed:
+		return // it would teach nothing
+	case m.other:
+		pool = other
+	default:
+		pool = unlabelled
+	}
+	s.pools[pool].add(m)
+}
+
+// judge reads what an input's labels say to a model with concepts at these places.
+func judge(labels []catalog.Label, place map[string]int) member {
+	var m member
+	for _, l := range labels {
+		if l.Value == log.Removed {
+			continue
+		}
+		i, ours := place[l.Concept]
+		switch {
+		case ours:
+			if m.signs == nil {
+				m.signs = make([]int8, len(place))
+			}
+			m.signs[i] = train.True
+			if l.Value == log.False {
+				m.signs[i] = train.False
+			}
+			m.labels = append(m.labels, l.Label)
+		case l.Value == log.True && !m.other:
+			m.other = true // one of them says as much as all
+			m.labels = append(m.labels, l.Label)
+		}
+	}
+	slices.SortFunc(m.labels, func(a, b log.Label) int { return cmp.Compare(a.Concept, b.Concept) })
+	return m
+}
+
+// members are those of all pools, by ordinal.
+func (s *scan) members() []member {
+	var all []member
+	for i := range s.pools {
+		for _, d := range s.pools[i].kept {
+			all = append(all, d.member)
+		}
+		s.pools[i].kept = nil
+	}
+	slices.SortFunc(all, func(a, b member) int { return cmp.Compare(a.ord, b.ord) })
+	return all
+}
+
+// sample keeps the members with the lowest hashes. It is a heap with the highest on top.
+type sample struct {
+	most int
+	kept []drawn
+}
+
+type drawn struct {
+	hash [8]byte // of the dot
+	member
+}
+
+func (s *sample) add(m member) {
+	d := drawn{member: m}
+	var dot [12]byte
+	binary.BigEndian.PutUint32(dot[:], uint32(m.dot.Site))
+	binary.BigEndian.PutUint64(dot[4:], m.dot.Seq)
+	sum := sha256.Sum256(dot[:])
+	copy(d.hash[:], sum[:])
+	if len(s.kept) < s.most {
+		heap.Push(s, d)
+		return
+	}
+	if bytes.Compare(d.hash[:], s.kept[0].hash[:]) < 0 {
+		s.kept[0] = d
+		heap.Fix(s, 0)
+	}
+}
+
+func (s *sample) Len() int           { return len(s.kept) }
+func (s *sample) Less(i, j int) bool { return bytes.Compare(s.kept[i].hash[:], s.kept[j].hash[:]) > 0 }
+func (s *sample) Swap(i, j int)      { s.kept[i], s.kept[j] = s.kept[j], s.kept[i] }
+func (s *sample) Push(d any)         { s.kept = append(s.kept, d.(drawn)) }
+func (s *sample) Pop() any {
+	last := s.kept[len(s.kept)-1]
+	s.kept = s.kept[:len(s.kept)-1]
+	return last
+}

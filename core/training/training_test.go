@@ -1,0 +1,448 @@
+package training
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/train"
+)
+
+// cats are ten of each of two kinds, and a few of others.
+func (w *world) cats() {
+	w.t.Helper()
+	for range 10 {
+		w.add(0, "cat")
+		w.add(1, "dog")
+	}
+	w.add(2, "cow")
+	w.add(3)
+}
+
+func TestTrain(t *testing.T) {
+	w := newWorld(t)
+	w.cats()
+	w.make([]string{"cat", "dog"})
+	if v := w.train("one"); v.Code != catalog.VersionTrained || v.Detail != "" || v.Manifest.IsZero() {
+		t.Fatalf("version at %d %q", v.Code, v.Detail)
+	}
+	m := w.manifest("one")
+	if m.Version != "one" || m.Base != w.net.base || m.Seq == 0 || len(m.Inputs) != 22 {
+		t.Errorf("manifest of %q, base %x, seq %d, %d inputs", m.Version, m.Base, m.Seq, len(m.Inputs))
+	}
+	for i, in := range m.Inputs {
+		want := []log.Label{{Concept: []string{"cat", "dog"}[i%2], Value: log.True}}
+		switch i {
+		case 20:
+			want = []log.Label{{Concept: "cow", Value: log.True}}
+		case 21:
+			want = nil
+		}
+		if in.Ord != m.Inputs[0].Ord+uint32(i) || !slices.Equal(in.Labels, want) {
+			t.Errorf("input %d is %d with %v, want %v", i, in.Ord, in.Labels, want)
+		}
+	}
+	var head train.Head
+	if err := head.UnmarshalBinary(m.Head); err != nil {
+		t.Fatal(err)
+	}
+	for kind := range 4 {
+		e := vector(t, kind, 1_000_000+uint64(kind))
+		values := head.Values(nil, &e)
+		for c := range 2 {
+			if present := values[c] >= train.Threshold; present != (kind == c) {
+				t.Errorf("kind %d: %s is %v", kind, head.Concepts[c], values[c])
+			}
+		}
+	}
+	var metrics train.Metrics
+	if err := json.Unmarshal(m.Metrics, &metrics); err != nil {
+		t.Fatal(err)
+	}
+	if metrics.Folds != 10 || len(metrics.Concepts) != 2 || !near(metrics.Macro.ROCAUC, 1, 0.02) {
+		t.Errorf("metrics %s", m.Metrics)
+	}
+}
+
+// TestCodes holds what each kind of training set ends with.
+func TestCodes(t *testing.T) {
+	both := []string{"cat", "dog"}
+	exclusive := setting("concepts_mutually_exclusive")
+	tests := []struct {
+		name   string
+		add    func(*world)
+		config []log.Setting
+		code   int
+	}{
+		{"no input", func(*world) {}, nil, catalog.VersionTrained},
+		{"no label", func(w *world) { w.add(0); w.add(1, "cow") }, nil, catalog.VersionTrained},
+		{"one true", func(w *world) { w.add(0, "cat") }, nil, catalog.VersionTrained},
+		{"one of each", func(w *world) { w.add(0, "cat"); w.add(1, "dog") }, nil, catalog.VersionTrained},
+		{"no true", func(w *world) { w.add(0, "-cat"); w.add(1, "-dog") }, nil, CodeNoPositives},
+		{"no picture", func(w *world) {
+			dot := w.pend("cat")
+			w.do(&log.InputFetched{Input: dot, Code: 30002, Detail: "404"})
+		}, nil, CodeNoData},
+		{"exclusive, one class", func(w *world) { w.add(0, "cat"); w.add(1) }, []log.Setting{exclusive}, CodeSingleClass},
+		{"exclusive, no label", func(w *world) { w.add(0) }, []log.Setting{exclusive}, catalog.VersionTrained},
+		{"exclusive", func(w *world) { w.add(0, "cat"); w.add(1, "dog") }, []log.Setting{exclusive}, catalog.VersionTrained},
+		{"closed", func(w *world) { w.add(0, "cat"); w.add(1, "dog") }, []log.Setting{setting("closed_environment")}, catalog.VersionTrained},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			tt.add(w)
+			w.make(both, tt.config...)
+			v := w.train("one")
+			if v.Code != tt.code || (v.Code == catalog.VersionTrained) == v.Manifest.IsZero() {
+				t.Errorf("version at %d %q, want %d", v.Code, v.Detail, tt.code)
+			}
+			if v.Code != catalog.VersionTrained && v.Detail == "" {
+				t.Error("an error without words")
+			}
+		})
+	}
+}
+
+// TestNothingLearned holds that a head without labels calls nothing present.
+func TestNothingLearned(t *testing.T) {
+	w := newWorld(t)
+	w.add(0)
+	w.make([]string{"cat", "dog"})
+	w.train("one")
+	var head train.Head
+	if err := head.UnmarshalBinary(w.manifest("one").Head); err != nil {
+		t.Fatal(err)
+	}
+	e := vector(t, 0, 5)
+	for _, v := range head.Values(nil, &e) {
+		if v > 0.01 {
+			t.Errorf("value %v of an untaught concept", v)
+		}
+	}
+}
+
+func TestWaits(t *testing.T) {
+	w := newWorld(t)
+	w.add(0, "cat")
+	w.pend("cow")
+	first, second := w.pend("cat"), w.pend("-dog")
+	w.make([]string{"cat", "dog"})
+	w.ask("one")
+	late := w.pend("cat")
+	for _, dot := range []log.Dot{first, second} {
+		for range 2 {
+			if runs := w.take(); len(runs) != 0 {
+				t.Fatalf("%d trainings while an input is pending", len(runs))
+			}
+		}
+		w.fetched(dot, 0)
+	}
+	runs := w.take()
+	if len(runs) != 1 || w.q.Out() != 1 {
+		t.Fatalf("%d trainings once all inputs are there, want 1", len(runs))
+	}
+	if again := w.take(); len(again) != 0 {
+		t.Fatal("a training was handed out twice")
+	}
+	w.fetched(late, 0)
+	w.finish(runs[0])
+	if m := w.manifest("one"); len(m.Inputs) != 3 || w.q.Out() != 0 {
+		t.Errorf("%d inputs, want the 3 that were there, %d out", len(m.Inputs), w.q.Out())
+	}
+	if len(w.take()) != 0 {
+		t.Error("something is due after the only training has ended")
+	}
+}
+
+// TestWaitsForDeleted holds that an input which is deleted, or loses its label, holds nothing up.
+func TestWaitsForDeleted(t *testing.T) {
+	w := newWorld(t)
+	w.add(0, "cat")
+	gone, unlabelled := w.pend("cat"), w.pend("cat")
+	w.make([]string{"cat"})
+	w.ask("one")
+	if len(w.take()) != 0 {
+		t.Fatal("trained too early")
+	}
+	w.do(&log.InputDelete{Input: gone})
+	if len(w.take()) != 0 {
+		t.Fatal("trained too early")
+	}
+	w.do(&log.InputLabels{Input: unlabelled, Labels: []log.Label{{Concept: "cat", Value: log.Removed}}})
+	if len(w.take()) != 1 {
+		t.Fatal("not trained")
+	}
+}
+
+// TestFrozen holds that what changes while a training runs is not in it.
+func TestFrozen(t *testing.T) {
+	change := func(w *world) {
+		view := w.p.View()
+		in, err := view.InputByID("in1")
+		view.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.do(&log.InputLabels{Input: in.Dot, Labels: []log.Label{{Concept: "cat", Value: log.False}, {Concept: "dog", Value: log.True}}})
+		w.add(0, "dog")
+		w.do(&log.ModelPatch{Model: w.model, Add: []string{"cow"}, Version: "other"})
+	}
+	quiet, busy := newWorld(t), newWorld(t)
+	for _, w := range []*world{quiet, busy} {
+		w.cats()
+		w.make([]string{"cat", "dog"})
+		w.ask("one")
+		r := w.take()[0]
+		if w == busy {
+			change(w)
+		}
+		w.finish(r)
+	}
+	a, b := quiet.manifest("one"), busy.manifest("one")
+	if !bytes.Equal(a.Marshal(), b.Marshal()) {
+		t.Error("a change while the training ran is in it")
+	}
+}
+
+// TestKilled holds that a training that is cut off after any step is done again after the
+// next start, to the same bytes.
+func TestKilled(t *testing.T) {
+	setUp := func() *world {
+		w := newWorld(t)
+		w.cats()
+		w.make([]string{"cat", "dog"})
+		w.ask("one")
+		return w
+	}
+	w := setUp()
+	w.finish(w.take()[0])
+	want := w.manifest("one")
+	for cut := 0; ; cut++ {
+		w := setUp()
+		r := w.take()[0]
+		done := false
+		for range cut {
+			if done = r.Step(); done {
+				break
+			}
+		}
+		r.Close() // what the death of the program does to a snapshot
+		w.open()
+		if v := w.version("one"); v.Code != catalog.VersionQueued {
+			t.Fatalf("after %d steps the version is at %d", cut, v.Code)
+		}
+		again := w.take()
+		if len(again) != 1 {
+			t.Fatalf("after %d steps %d trainings are due, want 1", cut, len(again))
+		}
+		w.finish(again[0])
+		if got := w.manifest("one"); !bytes.Equal(got.Marshal(), want.Marshal()) {
+			t.Fatalf("after %d steps another manifest", cut)
+		}
+		if done {
+			break
+		}
+	}
+}
+
+func TestAgain(t *testing.T) {
+	for _, config := range [][]log.Setting{nil, {setting("concepts_mutually_exclusive")}, {setting("closed_environment")}} {
+		w := newWorld(t)
+		w.cats()
+		w.add(0, "-dog")
+		w.make([]string{"cat", "dog"}, config...)
+		w.train("one")
+		want := w.manifest("one")
+
+		// Later changes are none to it.
+		view := w.p.View()
+		in, err := view.InputByID("in1")
+		view.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.do(&log.InputLabels{Input: in.Dot, Labels: []log.Label{{Concept: "cat", Value: log.False}}})
+		w.add(0, "dog")
+		w.do(&log.ModelPatch{Model: w.model, Config: []log.Setting{setting("concepts_mutually_exclusive"), setting("closed_environment")}})
+
+		r, err := Again(w.p.View(), w.net, w.version("one"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for !r.Step() {
+		}
+		if r.Err() != nil || !bytes.Equal(r.Outcome().Manifest, want.Marshal()) {
+			t.Errorf("%v: made again it is another: %v", config, r.Err())
+		}
+
+		w.do(&log.InputDelete{Input: in.Dot})
+		view = w.p.View()
+		if _, err := Again(view, w.net, w.version("one")); !errors.Is(err, ErrGone) {
+			t.Errorf("Again without an input = %v, want %v", err, ErrGone)
+		}
+		view.Close()
+	}
+}
+
+// TestTrouble holds that a training which ends in trouble is tried again after a while, and
+// given up the third time.
+func TestTrouble(t *testing.T) {
+	w := newWorld(t)
+	w.add(0, "cat")
+	w.make([]string{"cat"})
+	w.ask("one")
+	panicked := errors.New("panic")
+	for try := 1; try <= maxAttempts; try++ {
+		runs := w.take()
+		if len(runs) != 1 {
+			t.Fatalf("try %d: %d trainings due", try, len(runs))
+		}
+		if err := w.q.Done(context.Background(), w.now, runs[0], panicked); !errors.Is(err, panicked) {
+			t.Fatalf("Done = %v, want the trouble", err)
+		}
+		w.now = w.now.Add(pause - 1)
+		if len(w.take()) != 0 {
+			t.Fatal("due again too early")
+		}
+		w.now = w.now.Add(1)
+	}
+	if v := w.version("one"); v.Code != CodeTrouble {
+		t.Errorf("version at %d, want %d", v.Code, CodeTrouble)
+	}
+}
+
+// TestUnready holds that a set with an input that the network has not seen yet waits for it.
+func TestUnready(t *testing.T) {
+	w := newWorld(t)
+	w.cats()
+	w.make([]string{"cat", "dog"})
+	w.ask("one")
+	w.net = newNetwork(t, 2, 8)
+	w.q = NewQueue(w.p, w.net)
+	for range 2 * maxAttempts {
+		r := w.take()[0]
+		for !r.Step() {
+		}
+		if err := w.q.Done(context.Background(), w.now, r, nil); !errors.Is(err, ErrUnready) {
+			t.Fatalf("Done = %v, want %v", err, ErrUnready)
+		}
+		w.now = w.now.Add(pause)
+	}
+	if v := w.version("one"); v.Code != catalog.VersionQueued {
+		t.Errorf("version at %d, want it to wait", v.Code)
+	}
+}
+
+// TestEnded holds that a stop of the program counts as no attempt.
+func TestEnded(t *testing.T) {
+	w := newWorld(t)
+	w.add(0, "cat")
+	w.make([]string{"cat"})
+	w.ask("one")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for range 2 * maxAttempts {
+		if err := w.q.Done(ctx, w.now, w.take()[0], context.Canceled); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		w.now = w.now.Add(pause)
+	}
+	if v := w.version("one"); v.Code != catalog.VersionQueued {
+		t.Errorf("version at %d, want it to wait", v.Code)
+	}
+}
+
+// TestGoneMeanwhile holds that the end of a training whose model or version was deleted is
+// no error.
+func TestGoneMeanwhile(t *testing.T) {
+	for _, body := range []func(*world) log.Body{
+		func(w *world) log.Body { return &log.VersionDelete{Model: w.model, Version: "one"} },
+		func(w *world) log.Body { return &log.ModelDelete{Model: w.model} },
+		func(*world) log.Body { return &log.ModelDeleteAll{} },
+	} {
+		w := newWorld(t)
+		w.cats()
+		w.make([]string{"cat", "dog"})
+		w.ask("one")
+		r := w.take()[0]
+		w.do(body(w))
+		w.finish(r)
+		if len(w.take()) != 0 || w.q.Out() != 0 {
+			t.Error("something is left to do")
+		}
+	}
+}
+
+// TestSeveral holds that versions are handed out in order, at most as many as are asked for.
+func TestSeveral(t *testing.T) {
+	w := newWorld(t)
+	w.cats()
+	w.make([]string{"cat", "dog"})
+	for _, id := range []string{"a", "b", "c"} {
+		w.ask(id)
+	}
+	var order []string
+	for range 3 {
+		runs, err := w.q.Take(w.now, 1)
+		if err != nil || len(runs) != 1 {
+			t.Fatalf("Take = %d, %v", len(runs), err)
+		}
+		order = append(order, runs[0].Version().ID)
+		defer w.finish(runs[0])
+	}
+	if !slices.Equal(order, []string{"a", "b", "c"}) {
+		t.Errorf("handed out %v", order)
+	}
+	if runs, err := w.q.Take(w.now, 0); len(runs) != 0 || err != nil {
+		t.Errorf("Take(0) = %d, %v", len(runs), err)
+	}
+}
+
+// TestSample holds that a sample is bounded, and the same whatever the order.
+func TestSample(t *testing.T) {
+	one, other := sample{most: 10}, sample{most: 10}
+	for i := range 1000 {
+		one.add(member{ord: uint32(i), dot: log.Dot{Site: 1, Seq: uint64(i)}})
+		other.add(member{ord: uint32(999 - i), dot: log.Dot{Site: 1, Seq: uint64(999 - i)}})
+	}
+	ords := func(s *sample) []uint32 {
+		var all []uint32
+		for _, d := range s.kept {
+			all = append(all, d.ord)
+		}
+		slices.Sort(all)
+		return all
+	}
+	a, b := ords(&one), ords(&other)
+	if len(a) != 10 || !slices.Equal(a, b) {
+		t.Errorf("%v and %v", a, b)
+	}
+	if a[9] < 500 || a[0] > 500 {
+		t.Errorf("%v is no sample of 0 to 999", a)
+	}
+}
+
+// TestScanInSteps holds that a large application is looked at in several steps.
+func TestScanInSteps(t *testing.T) {
+	w := newWorld(t)
+	for i := range 2*scanned + 10 {
+		if i%50 == 0 {
+			w.add(0, "cat")
+		} else {
+			w.add(2)
+		}
+	}
+	w.make([]string{"cat"})
+	if v := w.train("one"); v.Code != catalog.VersionTrained {
+		t.Fatalf("version at %d", v.Code)
+	}
+	if m := w.manifest("one"); len(m.Inputs) != 2*scanned+10 {
+		t.Errorf("%d inputs", len(m.Inputs))
+	}
+}
