@@ -1,0 +1,67 @@
+package ingest
+
+import (
+	"sync"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+)
+
+// Watch takes in what has happened to the inputs; it is for partition.Options.Watch.
+func (w *Worker) Watch(o fold.Outcome) {
+	n := news{all: o.DeletedAll}
+	for i := range o.Changes {
+		c := &o.Changes[i]
+		if c.After != nil && c.After.Code == catalog.InputPending {
+			n.pending = true
+		}
+		if c.Before != nil && c.After == nil && !c.Before.Blob.IsZero() {
+			n.gone = append(n.gone, c.Before.Blob)
+		}
+	}
+	w.inbox.put(n)
+}
+
+// news is what has happened, as far as the worker is concerned.
+type news struct {
+	pending bool        // there may be inputs to process that were not looked at
+	gone    []blob.Hash // pictures of deleted inputs
+	all     bool        // all inputs were deleted
+}
+
+// inbox is where news wait. It has a lock of its own, which is held for nothing else: they
+// come while the partition is locked.
+type inbox struct {
+	mu sync.Mutex
+	news
+}
+
+func (b *inbox) put(n news) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.pending = b.pending || n.pending
+	b.gone = append(b.gone, n.gone...)
+	b.all = b.all || n.all
+}
+
+// look reports whether there may be inputs to process, and forgets it.
+func (b *inbox) look() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	was := b.pending
+	b.pending = false
+	return was
+}
+
+// Gone hands out at most n pictures whose input was deleted since they were last asked for,
+// each of which another input may have; all: all inputs were, and any picture may be meant.
+func (w *Worker) Gone(n int) (pictures []blob.Hash, all bool) {
+	b := &w.inbox
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all, b.all = b.all, false
+	n = min(n, len(b.gone))
+	pictures, b.gone = b.gone[:n:n], b.gone[n:]
+	return pictures, all
+}

@@ -1,0 +1,206 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// Partition is what a worker asks of the application's partition.
+type Partition interface {
+	View() *partition.View
+	Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error)
+}
+
+var _ Partition = (*partition.Partition)(nil)
+
+// Worker is one application's. It is safe for concurrent use.
+type Worker struct {
+	app   catalog.AppID
+	base  [32]byte
+	inbox inbox
+
+	mu        sync.Mutex        // before the partition's lock and the inbox's
+	partition Partition         // nil until Serve
+	tries     map[uint32]*tries // of the pending inputs that were taken, by ordinal
+	next      time.Time         // when one that waits is due; zero: none waits
+}
+
+// tries is what was tried for one input.
+type tries struct {
+	taken  bool // handed out
+	seen   bool // by the present scan
+	failed int  // times in a row
+	due    time.Time
+}
+
+// New returns a worker of app. base names what embeddings and values come from.
+func New(app catalog.AppID, base [32]byte) *Worker {
+	return &Worker{app: app, base: base, tries: map[uint32]*tries{}, inbox: inbox{news: news{pending: true}}}
+}
+
+// Serve lends the worker its partition, which was opened with Watch.
+func (w *Worker) Serve(p Partition) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.partition = p
+}
+
+// Task is a pending input: the picture at URL is wanted.
+type Task struct {
+	Ord  uint32
+	Dot  log.Dot
+	URL  string
+	Crop raster.Crop
+}
+
+// Outcome is what became of a [Task]. A Code of 30000 comes with what the picture is and gave.
+type Outcome struct {
+	Code   int
+	Detail string // of an error
+	Retry  Retry
+
+	Blob        blob.Hash
+	ContentType string
+	Derived     *catalog.Derived
+	Thumb       []byte // JPEG
+}
+
+// Retry is whether an error is the end.
+type Retry int
+
+// What may be done about an error.
+const (
+	Never   Retry = iota // it is the picture's
+	Limited              // it may pass: at most [Tries] times in all
+	Always               // it has nothing to do with the picture
+)
+
+// Tries is how often an input is tried whose failure may pass.
+const Tries = 4
+
+// pauses are the times before each try but the first.
+var pauses = [Tries - 1]time.Duration{time.Second, 5 * time.Second, 25 * time.Second}
+
+// Take hands out at most n pending inputs that are due and that it has not handed out before,
+// the oldest first.
+func (w *Worker) Take(now time.Time, n int) ([]Task, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	due := !w.next.IsZero() && !now.Before(w.next)
+	if w.partition == nil || n <= 0 || !w.inbox.look() && !due {
+		return nil, nil
+	}
+	v := w.partition.View()
+	tasks, err := w.scan(v, now, n)
+	return tasks, errors.Join(err, v.Close())
+}
+
+// scan goes through the queue until it has n inputs.
+func (w *Worker) scan(v *partition.View, now time.Time, n int) ([]Task, error) {
+	var tasks []Task
+	var failed error
+	full := false
+	w.next = time.Time{}
+	for _, t := range w.tries {
+		t.seen = false
+	}
+	err := v.PendingInputs(func(ord uint32) bool {
+		t := w.tries[ord]
+		if t != nil {
+			t.seen = true
+		}
+		switch {
+		case t != nil && t.taken:
+			return true
+		case t != nil && now.Before(t.due):
+			if w.next.IsZero() || t.due.Before(w.next) {
+				w.next = t.due
+			}
+			return true
+		case len(tasks) == n:
+			full = true
+			return false
+		}
+		in, err := v.Input(ord)
+		if err != nil {
+			failed = err
+			return false
+		}
+		if t == nil {
+			t = &tries{seen: true}
+			w.tries[ord] = t
+		}
+		t.taken = true
+		tasks = append(tasks, Task{Ord: ord, Dot: in.Dot, URL: in.URL, Crop: in.Crop})
+		return true
+	})
+	if err = errors.Join(err, failed); err != nil || full {
+		w.inbox.put(news{pending: true})
+		return tasks, err
+	}
+	for ord, t := range w.tries {
+		if !t.seen && !t.taken { // deleted while it waited
+			delete(w.tries, ord)
+		}
+	}
+	return tasks, nil
+}
+
+// Done takes what became of a task: the input reaches its end, or waits for another try. The
+// error is the store's; the input then waits too.
+func (w *Worker) Done(ctx context.Context, now time.Time, t Task, o *Outcome) error {
+	if w.waits(t, o.Retry, now) {
+		return nil
+	}
+	body := &log.InputFetched{Input: t.Dot, Code: o.Code}
+	var also func(*kv.Batch)
+	if o.Code == catalog.InputReady {
+		body.Blob, body.ContentType = o.Blob, o.ContentType
+		also = func(b *kv.Batch) {
+			catalog.PutDerived(b, w.app, w.base, o.Blob, t.Crop, *o.Derived)
+			catalog.PutThumb(b, w.app, o.Blob, t.Crop, o.Thumb)
+		}
+	} else {
+		body.Detail = o.Detail
+	}
+	_, err := w.partition.Submit(ctx, "", []log.Body{body}, also) // whatever its verdict: a deleted input is at its end too
+	if err != nil {
+		w.waits(t, Always, now)
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.tries, t.Ord)
+	return nil
+}
+
+// waits puts an input back into the queue, if another try is due to it.
+func (w *Worker) waits(t Task, r Retry, now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tried := w.tries[t.Ord]
+	if r == Never || tried == nil {
+		return false
+	}
+	if r == Limited {
+		if tried.failed++; tried.failed >= Tries {
+			return false
+		}
+	}
+	tried.taken = false
+	tried.due = now.Add(pauses[max(tried.failed-1, 0)])
+	if w.next.IsZero() || tried.due.Before(w.next) {
+		w.next = tried.due
+	}
+	return true
+}
