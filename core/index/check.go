@@ -133,7 +133,7 @@ func (x *Index) checkColumns(ctx context.Context, sp *space, r catalog.Reader) e
 		it.AdvanceIfNeeded(number * blockSize)
 		for it.HasNext() && it.PeekNext()/blockSize == number {
 			ord := it.Next()
-			if !covered.has(ord) {
+			if !covered[number].has(ord) {
 				continue
 			}
 			d, err := sp.derived(r, ord)

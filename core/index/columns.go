@@ -15,12 +15,13 @@ import (
 const columnBytes = 4 * blockSize
 
 // coverage is which inputs have their values in the columns, by block.
-type coverage map[uint32]*[blockSize / 64]uint64
+type coverage map[uint32]*mask
 
-func (c coverage) has(ord uint32) bool {
-	b := c[ord/blockSize]
-	return b != nil && b[ord%blockSize/64]>>(ord%64)&1 == 1
-}
+// mask is a block's inputs as bits.
+type mask [blockSize / 64]uint64
+
+// has reports whether an input of the block is in m; a nil mask is empty.
+func (m *mask) has(ord uint32) bool { return m != nil && m[ord%blockSize/64]>>(ord%64)&1 == 1 }
 
 // covered reads the coverage of a space.
 func (s *space) covered(r kv.Reader) (coverage, error) {
@@ -32,7 +33,7 @@ func (s *space) covered(r kv.Reader) (coverage, error) {
 			bad = fmt.Errorf("coverage of %d bytes: %w", len(value), ErrCorrupt)
 			return false
 		}
-		b := new([blockSize / 64]uint64)
+		b := new(mask)
 		for i := range b {
 			b[i] = binary.LittleEndian.Uint64(value[8*i:])
 		}
@@ -49,17 +50,20 @@ func (v *View) fill(place int, out Valued) error {
 	if err != nil {
 		return err
 	}
-	for i, ord := range out.Ords {
-		if covered.has(ord) {
-			continue
-		}
-		if out.Values[i], err = v.derived(ord, place); err != nil {
-			return err
-		}
-	}
 	blocks := blocksOf(out.Ords)
 	if len(blocks) == 0 {
 		return nil
+	}
+	for _, b := range blocks {
+		mask := covered[b.number]
+		for i := b.from; i < b.to; i++ {
+			if mask.has(out.Ords[i]) {
+				continue
+			}
+			if out.Values[i], err = v.derived(out.Ords[i], place); err != nil {
+				return err
+			}
+		}
 	}
 	prefix := v.space.column(place)
 	if span := int(blocks[len(blocks)-1].number-blocks[0].number) + 1; 4*len(blocks) >= span {
@@ -112,8 +116,9 @@ func (b block) take(out Valued, column []byte, covered coverage) error {
 	if len(column) != columnBytes {
 		return fmt.Errorf("column's block of %d bytes: %w", len(column), ErrCorrupt)
 	}
+	mask := covered[b.number]
 	for i := b.from; i < b.to; i++ {
-		if ord := out.Ords[i]; covered.has(ord) {
+		if ord := out.Ords[i]; mask.has(ord) {
 			out.Values[i] = columnValue(column, ord)
 		}
 	}
@@ -153,15 +158,24 @@ func (s *space) tail(r kv.Reader) (*roaring.Bitmap, coverage, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var in []uint32
-	for number, b := range covered {
+	var known []uint32
+	for _, number := range sortedKeys(covered) {
 		for i := range uint32(blockSize) {
-			if b[i/64]>>(i%64)&1 == 1 {
-				in = append(in, number*blockSize+i)
+			if covered[number].has(i) {
+				known = append(known, number*blockSize+i)
 			}
 		}
 	}
-	known := roaring.BitmapOf(in...)
-	analysed.AndNot(known)
+	analysed.AndNot(bitmapOf(known))
 	return analysed, covered, nil
+}
+
+// Tail is how many analysed inputs have their values in rows still; a query by concept reads
+// those one by one.
+func (v *View) Tail() (uint64, error) {
+	tail, _, err := v.space.tail(v.kv)
+	if err != nil {
+		return 0, err
+	}
+	return tail.GetCardinality(), nil
 }

@@ -22,7 +22,7 @@ import (
 const (
 	placesBlock  = 256    // ordinals a block of unit vectors has
 	maxCells     = 32     // cells that cover a region
-	maxPlaceKeys = 20_000 // keys to read before going over to the blocks
+	maxPlaceKeys = 8_000 // keys to read before going over to the blocks
 )
 
 // slack is how far outside a radius a place may lie, in radians: a tenth of a millimetre's thousandth part,
@@ -150,10 +150,25 @@ func (r Radius) sure(v [3]float64) (in, ok bool) {
 
 // Box is the places between two parallels and two meridians, edges included. It does not
 // wrap: 180° east and west are its two ends.
-type Box struct{ Min, Max log.Point }
+type Box struct {
+	min, max     log.Point
+	south, north float64    // sines of the parallels
+	west, east   [2]float64 // cosine and sine of the meridians
+}
+
+// NewBox makes a Box between two corners.
+func NewBox(least, most log.Point) Box {
+	lo, hi := latLng(least), latLng(most)
+	return Box{
+		min: least, max: most,
+		south: math.Sin(lo.Lat.Radians()), north: math.Sin(hi.Lat.Radians()),
+		west: [2]float64{math.Cos(lo.Lng.Radians()), math.Sin(lo.Lng.Radians())},
+		east: [2]float64{math.Cos(hi.Lng.Radians()), math.Sin(hi.Lng.Radians())},
+	}
+}
 
 func (b Box) cover() s2.Region {
-	lo, hi := latLng(b.Min), latLng(b.Max)
+	lo, hi := latLng(b.min), latLng(b.max)
 	return s2.Rect{
 		Lat: r1.Interval{Lo: max(lo.Lat.Radians()-doubt, -math.Pi/2), Hi: min(hi.Lat.Radians()+doubt, math.Pi/2)},
 		Lng: meridians(lo.Lng.Radians()-doubt, hi.Lng.Radians()+doubt),
@@ -180,25 +195,22 @@ func wrapped(lng float64) float64 {
 }
 
 func (b Box) contains(p log.Point) bool {
-	return b.Min.Latitude <= p.Latitude && p.Latitude <= b.Max.Latitude &&
-		b.Min.Longitude <= p.Longitude && p.Longitude <= b.Max.Longitude
+	return b.min.Latitude <= p.Latitude && p.Latitude <= b.max.Latitude &&
+		b.min.Longitude <= p.Longitude && p.Longitude <= b.max.Longitude
 }
 
 func (b Box) sure(v [3]float64) (in, ok bool) {
-	lo, hi := latLng(b.Min), latLng(b.Max)
-	south := v[2] - math.Sin(lo.Lat.Radians())
-	north := math.Sin(hi.Lat.Radians()) - v[2]
+	south, north := v[2]-b.south, b.north-v[2]
 	if south < -doubt || north < -doubt {
 		return false, true
 	}
 	// How far east of the western meridian's plane, and west of the eastern one's.
-	east := float64(v[1]*math.Cos(lo.Lng.Radians())) - float64(v[0]*math.Sin(lo.Lng.Radians()))
-	west := float64(v[0]*math.Sin(hi.Lng.Radians())) - float64(v[1]*math.Cos(hi.Lng.Radians()))
-	wide := hi.Lng-lo.Lng > math.Pi
+	east := float64(v[1]*b.west[0]) - float64(v[0]*b.west[1])
+	west := float64(v[0]*b.east[1]) - float64(v[1]*b.east[0])
 	switch {
 	case math.Abs(east) < doubt, math.Abs(west) < doubt, south < doubt, north < doubt:
 		return false, false
-	case wide:
+	case b.max.Longitude-b.min.Longitude > 180:
 		return east > 0 || west > 0, true
 	}
 	return east > 0 && west > 0, true
@@ -277,22 +289,24 @@ func (v *View) withinBlocks(g Region) (*roaring.Bitmap, error) {
 	var ords, doubtful []uint32
 	prefix := v.x.section(sectionPlaces)
 	var bad error
-	var p places
 	err := v.kv.Scan(prefix, after(prefix), func(k, value []byte) bool {
-		if bad = p.decode(value); bad != nil {
+		if len(value) != placesBytes {
+			bad = fmt.Errorf("places of %d bytes: %w", len(value), ErrCorrupt)
 			return false
 		}
 		first := lastNumber(k) * placesBlock
-		for i := range p {
-			if p[i] == [3]int32{} {
+		for i := range uint32(placesBlock) {
+			at := value[12*i : 12*i+12]
+			x, y, z := binary.LittleEndian.Uint32(at), binary.LittleEndian.Uint32(at[4:]), binary.LittleEndian.Uint32(at[8:])
+			if x|y|z == 0 {
 				continue
 			}
-			in, sure := g.sure([3]float64{float64(p[i][0]) / unit, float64(p[i][1]) / unit, float64(p[i][2]) / unit})
+			in, sure := g.sure([3]float64{float64(int32(x)) / unit, float64(int32(y)) / unit, float64(int32(z)) / unit})
 			switch {
 			case !sure:
-				doubtful = append(doubtful, first+uint32(i))
+				doubtful = append(doubtful, first+i)
 			case in:
-				ords = append(ords, first+uint32(i))
+				ords = append(ords, first+i)
 			}
 		}
 		return true
@@ -300,7 +314,6 @@ func (v *View) withinBlocks(g Region) (*roaring.Bitmap, error) {
 	if err = errors.Join(err, bad); err != nil {
 		return nil, err
 	}
-	out := roaring.New()
-	out.AddMany(ords)
+	out := bitmapOf(ords)
 	return out, v.ask(out, doubtful, g)
 }

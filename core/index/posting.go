@@ -168,8 +168,29 @@ func bitmap(r kv.Reader, prefix []byte) (*roaring.Bitmap, error) {
 	if dense != nil {
 		out.FromDense(dense, false)
 	}
-	out.AddMany(sparse)
+	if len(sparse) > 0 {
+		out.AddMany(sparse)
+	}
 	return out, nil
+}
+
+// bitmapOf is the set of ascending ordinals.
+func bitmapOf(ords []uint32) *roaring.Bitmap {
+	out := roaring.New()
+	if len(ords) == 0 {
+		return out
+	}
+	if last := ords[len(ords)-1]; uint64(len(ords)) > uint64(last)/64 {
+		// Many to a word: words are faster than one by one.
+		dense := make([]uint64, last/64+1)
+		for _, ord := range ords {
+			dense[ord/64] |= 1 << (ord % 64)
+		}
+		out.FromDense(dense, false)
+		return out
+	}
+	out.AddMany(ords)
+	return out
 }
 
 // cardinality counts a posting.

@@ -26,7 +26,7 @@ type space struct {
 	place  map[string]int        // of concepts
 	graph  atomic.Pointer[graph] // nil until a step opens it
 
-	settled uint64 // place in the log up to which no columns are owed; the step's own
+	settled settled // the step's own
 }
 
 func (x *Index) newSpace(s Space) (*space, error) {

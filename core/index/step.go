@@ -11,18 +11,23 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// Step does a part of what the index owes: about budget inputs enter or leave the graphs, or
+// Step does a part of what the index owes: about budget inputs enter or leave the graphs, and
 // one block of columns is written. It reports whether there is more. It may run beside searches
 // and the writer, but not between the writer's own Stage and Applied.
 func (x *Index) Step(ctx context.Context, budget int) (more bool, err error) {
 	x.step.Lock()
 	defer x.step.Unlock()
 	for _, sp := range x.all() {
-		for _, do := range []func(context.Context, *space, int) (bool, error){x.stepGraph, x.stepColumns} {
-			did, err := do(ctx, sp, budget)
-			if did || err != nil {
-				return did, err
-			}
+		linked, err := x.stepGraph(ctx, sp, budget)
+		if err != nil {
+			return false, err
+		}
+		wrote, err := x.stepColumns(ctx, sp, linked)
+		if err != nil {
+			return false, err
+		}
+		if linked || wrote {
+			return true, nil
 		}
 	}
 	return false, nil
@@ -53,22 +58,27 @@ func (x *Index) epochNow() uint64 {
 // lateBlock is how many inputs of a block that waits for downloads make it worth its columns.
 const lateBlock = 256
 
-// stepColumns writes the columns of one block, or removes those of an empty one.
-func (x *Index) stepColumns(ctx context.Context, sp *space, _ int) (bool, error) {
+// stepColumns writes the columns of one block, or removes those of an empty one. While there
+// is other work it looks for one only when another block is complete.
+func (x *Index) stepColumns(ctx context.Context, sp *space, busy bool) (bool, error) {
 	epoch := x.epochNow()
 	snapshot := x.store.Snapshot()
 	defer snapshot.Close()
 	records := catalog.Read(snapshot, x.app)
 	h, err := records.Header()
-	if err != nil || h.Seq == sp.settled && sp.settled != 0 {
+	if err != nil {
 		return false, err
+	}
+	at := settled{seq: h.Seq, block: h.Next / blockSize, known: true}
+	if at == sp.settled || busy && sp.settled.known && at.block == sp.settled.block {
+		return false, nil
 	}
 	number, empty, err := x.owedBlock(snapshot, sp, h.Next)
 	if err != nil {
 		return false, err
 	}
 	if number < 0 {
-		sp.settled = h.Seq
+		sp.settled = at
 		return false, nil
 	}
 	var b kv.Batch
@@ -81,6 +91,13 @@ func (x *Index) stepColumns(ctx context.Context, sp *space, _ int) (bool, error)
 		return false, err
 	}
 	return true, nil
+}
+
+// settled is a state of an application in which no columns were owed.
+type settled struct {
+	seq   uint64 // place in the log
+	block uint32 // the first that is not complete
+	known bool
 }
 
 // owedBlock finds a block whose columns must be written or removed; −1: none.
@@ -139,7 +156,7 @@ func (s *space) writeColumns(ctx context.Context, b *kv.Batch, records catalog.R
 		return err
 	}
 	values := make([]float32, len(s.Concepts)*blockSize) // (concepts, blockSize)
-	var mask [blockSize / 64]uint64
+	var covered mask
 	it := analysed.Iterator()
 	it.AdvanceIfNeeded(number * blockSize)
 	for it.HasNext() && it.PeekNext()/blockSize == number {
@@ -154,7 +171,7 @@ func (s *space) writeColumns(ctx context.Context, b *kv.Batch, records catalog.R
 		for c, v := range d.Values {
 			values[c*blockSize+int(ord%blockSize)] = v
 		}
-		mask[ord%blockSize/64] |= 1 << (ord % 64)
+		covered[ord%blockSize/64] |= 1 << (ord % 64)
 	}
 	column := make([]byte, 0, columnBytes)
 	for c := range s.Concepts {
@@ -165,7 +182,7 @@ func (s *space) writeColumns(ctx context.Context, b *kv.Batch, records catalog.R
 		b.Put(numbered(s.column(c), number), column)
 	}
 	bits := make([]byte, 0, blockSize/8)
-	for _, w := range mask {
+	for _, w := range covered {
 		bits = binary.LittleEndian.AppendUint64(bits, w)
 	}
 	b.Put(numbered(s.section(spaceCovered), number), bits)

@@ -3,6 +3,7 @@ package index
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
@@ -18,6 +19,10 @@ type View struct {
 	space   *space
 	records catalog.Reader
 	kv      kv.Reader
+
+	known    sync.Once // analysed has been read
+	analysed *roaring.Bitmap
+	failed   error
 }
 
 // At returns the index at the moment of r, a snapshot of the store or the store itself.
@@ -54,7 +59,13 @@ func (v *View) Labelled(concept string, value log.Value) (*roaring.Bitmap, error
 }
 
 // Analysed is the inputs that the serving base model has analysed.
-func (v *View) Analysed() (*roaring.Bitmap, error) { return bitmap(v.kv, v.space.analysed()) }
+func (v *View) Analysed() (*roaring.Bitmap, error) {
+	v.known.Do(func() { v.analysed, v.failed = bitmap(v.kv, v.space.analysed()) })
+	if v.failed != nil {
+		return nil, v.failed
+	}
+	return v.analysed.Clone(), nil
+}
 
 // Containing is the inputs of among whose metadata contains the pattern; a nil among is all.
 // Documents are read only where the postings leave doubt.

@@ -47,7 +47,7 @@ func (e *execution) find(c Condition, among *roaring.Bitmap) (*roaring.Bitmap, e
 	case Radius:
 		return e.v.Within(index.NewRadius(c.Centre, c.Angle), among)
 	case Box:
-		return e.v.Within(index.Box(c), among)
+		return e.v.Within(index.NewBox(c.Min, c.Max), among)
 	}
 	panic("search: a condition on outputs is no filter")
 }

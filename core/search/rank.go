@@ -26,17 +26,17 @@ func (e *execution) ranked(outputs []*Clause, p Page) (Result, error) {
 	if pic := nearest(outputs); pic >= 0 && p.Offset+p.N <= walkLimit && p.Offset+p.N >= p.N {
 		return e.nearest(e.q.Pictures[pic].Embedding, p)
 	}
-	s := scored{ords: e.matches.ToArray()}
-	s.factor = make([]float64, len(s.ords))
-	for i := range s.factor {
-		s.factor[i] = 1
-	}
-	for _, c := range outputs {
-		given, err := e.clause(c, bitmapOf(s.ords))
+	s, err := e.clause(outputs[0], e.matches)
+	for _, c := range outputs[1:] {
 		if err != nil {
 			return Result{}, err
 		}
+		var given scored
+		given, err = e.clause(c, bitmapOf(s.ords))
 		s = s.times(given)
+	}
+	if err != nil {
+		return Result{}, err
 	}
 	return s.page(p), nil
 }
@@ -82,15 +82,17 @@ func (e *execution) clause(c *Clause, among *roaring.Bitmap) (scored, error) {
 	if c.Negate {
 		return e.negated(c, among)
 	}
-	s := ones(among.ToArray())
-	for _, cond := range c.sorted() {
-		given, err := e.given(cond, bitmapOf(s.ords))
+	all := c.sorted()
+	s, err := e.given(all[0], among)
+	for _, cond := range all[1:] {
 		if err != nil {
 			return scored{}, err
 		}
+		var given scored
+		given, err = e.given(cond, bitmapOf(s.ords))
 		s = s.times(given)
 	}
-	return s, nil
+	return s, err
 }
 
 // negated is clause for a negated one: all conditions are asked about all inputs.
@@ -185,9 +187,21 @@ func (e *execution) largest(concepts []string, of func(concept string) (index.Va
 		if err != nil {
 			return scored{}, err
 		}
-		s = s.or(v)
+		if s.ords == nil {
+			s = valued(v)
+		} else {
+			s = s.or(v)
+		}
 	}
 	return s, nil
+}
+
+func valued(v index.Valued) scored {
+	s := scored{v.Ords, make([]float64, len(v.Values))}
+	for i, value := range v.Values {
+		s.factor[i] = float64(value)
+	}
+	return s
 }
 
 // or is the inputs of either, each with its larger value.
@@ -260,17 +274,38 @@ func (s scored) page(p Page) Result {
 	if p.Offset >= total || p.N == 0 {
 		return result
 	}
-	hits := make([]Hit, len(s.ords))
-	for i, ord := range s.ords {
-		hits[i] = Hit{ord, float32(s.factor[i])}
-	}
-	from, to := int(p.Offset), int(min(p.Offset+min(p.N, total), total))
+	from, to := int(p.Offset), int(p.Offset+min(p.N, total-p.Offset))
+	hits := s.best(to)
 	first(hits, from)
-	first(hits[from:], to-from)
-	hits = slices.Clone(hits[from:to])
+	hits = hits[from:to]
 	slices.SortFunc(hits, byScore)
 	result.Hits = hits
 	return result
+}
+
+// best returns the n hits that rank first, and perhaps others behind them, in no order. What
+// is scored lower than n others so far is passed over at the cost of one comparison.
+func (s scored) best(n int) []Hit {
+	limit := 2*n + 1024
+	hits := make([]Hit, 0, min(limit, len(s.ords)))
+	least := float32(-1)
+	for i, ord := range s.ords {
+		score := float32(s.factor[i])
+		if score < least {
+			continue
+		}
+		hits = append(hits, Hit{ord, score})
+		if len(hits) == limit {
+			first(hits, n)
+			hits = hits[:n]
+			least = hits[0].Score
+			for _, h := range hits {
+				least = min(least, h.Score)
+			}
+		}
+	}
+	first(hits, n)
+	return hits[:n:n]
 }
 
 func byScore(a, b Hit) int {
