@@ -1,12 +1,15 @@
 // Package core is the engine: everything that /v2 does, on the same bytes at every host.
 //
-//	            ┌──────────────── Engine ────────────────┐
-//	Request ──▶ │ api ── routes, statuses, JSON          │ ──▶ Response
-//	            │  ├── predict.Set   models and network  │
-//	   jobs ◀── │  ├── lang          names, 23 languages │ ◀── results
-//	            │  └── blob.Hosted   pictures kept       │
-//	            └──────────▲─────────────────────────────┘
-//	               clock, randomness, blobs, Step: lent by the host
+//	            ┌───────────────────── Engine ─────────────────────┐
+//	Request ──▶ │ auth ── whose key, which application             │
+//	            │ api ─── routes, statuses, JSON                   │ ──▶ Response
+//	            │  ├── predict.Set   public models and the network │
+//	   jobs ◀── │  ├── lang          names, 23 languages           │ ◀── results
+//	            │  ├── blob.Hosted   pictures kept                 │
+//	            │  └── partition     one an application:           │
+//	            │        log ──fold──▶ catalog records + index     │
+//	            └──────────▲───────────────────────────────────────┘
+//	               store, clock, randomness, blobs, Step: lent by the host
 //
 // A host (the origin, an edge, a page) opens an engine with what it lends, hands it
 // requests, runs the jobs that calls ask for on its own threads, and calls Step from time
@@ -24,6 +27,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
@@ -32,40 +36,49 @@ var ErrClosed = errors.New("engine closed")
 
 // Options are what a host lends and sets. Fields without "0 means" or "empty means" are needed.
 type Options struct {
+	Store  kv.Store     // holds applications, keys, logs, records and indexes
 	Models *predict.Set // the loaded bundles; the host's analysers are made from the same set
 	Hosted *blob.Hosted // keeps the pictures that come as base64
 	Clock  func() time.Time
 	Rand   io.Reader // ids are made from it; fit for secrets
 
-	PublicURL       string        // start of hosted pictures' addresses; empty means http://127.0.0.1:8080
-	PublicAppID     string        // app_id of public models and concepts; empty means null
-	DefaultLanguage string        // the application's; empty means "en"
-	KeepPredicted   time.Duration // life of a picture sent to be predicted; 0 means 24 h
-	JSON            jsonio.Limits // of a request's body; zero fields mean jsonio's defaults
+	PublicURL     string        // start of hosted pictures' addresses; empty means http://127.0.0.1:8080
+	PublicAppID   string        // app_id of public models and concepts; empty means null
+	KeepPredicted time.Duration // life of a picture sent to be predicted; 0 means 24 h
+	JSON          jsonio.Limits // of a request's body; zero fields mean jsonio's defaults
 }
 
 // Engine answers requests. It is safe for concurrent use, as far as what it was lent is.
 type Engine struct {
 	service *api.Service
+	apps    *apps
 	models  *predict.Set
 	hosted  *blob.Hosted
+	turn    int // of the applications, when tasks are taken; Take's own
+	tidy    tidying
 	closed  atomic.Bool
 }
 
-// Open makes an engine. It returns api.ErrOptions for settings that are missing or cannot be.
+// Open makes an engine over what the store holds. It returns api.ErrOptions for settings that
+// are missing or cannot be, and the store's errors.
 func Open(o Options) (*Engine, error) {
-	if o.Models == nil || o.Hosted == nil {
-		return nil, fmt.Errorf("%w: Models and Hosted are needed", api.ErrOptions)
+	if o.Store == nil || o.Models == nil || o.Hosted == nil || o.Clock == nil || o.Rand == nil {
+		return nil, fmt.Errorf("%w: Store, Models, Hosted, Clock and Rand are needed", api.ErrOptions)
 	}
-	service, err := api.New(api.Options{
-		Models: o.Models, Hosted: o.Hosted, Clock: o.Clock, Rand: o.Rand,
-		PublicURL: o.PublicURL, PublicAppID: o.PublicAppID, DefaultLanguage: o.DefaultLanguage,
-		KeepPredicted: o.KeepPredicted, JSON: o.JSON,
-	})
+	apps, err := openApps(o)
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{service: service, models: o.Models, hosted: o.Hosted}, nil
+	service, err := api.New(api.Options{
+		Models: o.Models, Hosted: o.Hosted, Apps: apps, Store: o.Store, Clock: o.Clock, Rand: o.Rand,
+		PublicURL: o.PublicURL, PublicAppID: o.PublicAppID,
+		KeepPredicted: o.KeepPredicted, JSON: o.JSON,
+	})
+	if err != nil {
+		return nil, errors.Join(err, apps.close())
+	}
+	// A crash may have left pictures that no record claims.
+	return &Engine{service: service, apps: apps, models: o.Models, hosted: o.Hosted, tidy: tidying{collect: true}}, nil
 }
 
 // Models is the set of public models, for the host's analysers.
@@ -86,19 +99,14 @@ func (e *Engine) Refuse(r *api.Request, err error) api.Response { return e.servi
 // Hosted returns the picture behind a hosted name; the error is blob.ErrNotFound.
 func (e *Engine) Hosted(name string) (blob.Picture, error) { return e.service.Hosted(name) }
 
-// Step does the work that is due at now and no request waits for: it sweeps the pictures
-// whose time is over, and returns how many. It ends early with ctx's error when ctx ends; the
-// next Step goes on. Once a minute is enough.
-func (e *Engine) Step(ctx context.Context, now time.Time) (swept int, err error) {
-	if e.closed.Load() {
-		return 0, ErrClosed
-	}
-	return e.hosted.Sweep(ctx, now)
-}
+// Thumbnail returns the JPEG beside an input's picture by the picture's hosted name; the error
+// is blob.ErrNotFound.
+func (e *Engine) Thumbnail(name string) ([]byte, error) { return e.service.Thumbnail(name) }
 
-// Close ends the engine; calls under way may still be finished. It closes nothing that was
-// lent.
+// Close ends the engine, once calls under way have ended. It closes nothing that was lent.
 func (e *Engine) Close() error {
-	e.closed.Store(true)
-	return nil
+	if e.closed.Swap(true) {
+		return nil
+	}
+	return e.apps.close()
 }

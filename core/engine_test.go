@@ -17,6 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
@@ -26,6 +27,24 @@ type fixture struct {
 	now   time.Time
 	blobs *blob.Memory
 	o     core.Options
+	key   string // to the application that open made
+}
+
+// open opens an engine and makes an application and a key to it.
+func (l *fixture) open(t testing.TB) *core.Engine {
+	t.Helper()
+	e, err := core.Open(l.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	app, err := e.CreateApp(context.Background(), "test", "en")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.key, err = e.CreateKey(context.Background(), app.ID, []string{"All"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	return e
 }
 
 func (l *fixture) clock() time.Time {
@@ -54,7 +73,7 @@ func newFixture(t testing.TB) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.o = core.Options{Models: apitest.Tiny(t), Hosted: hosted, Clock: l.clock, Rand: random}
+	l.o = core.Options{Store: memkv.New(), Models: apitest.Tiny(t), Hosted: hosted, Clock: l.clock, Rand: random}
 	return l
 }
 
@@ -77,14 +96,14 @@ func work(t testing.TB, l *fixture, call *api.Call) api.Response {
 }
 
 // pictureCall is a predict call of one picture of side×side black pixels.
-func pictureCall(t testing.TB, side int) *api.Request {
+func (l *fixture) pictureCall(t testing.TB, side int) *api.Request {
 	t.Helper()
 	var b bytes.Buffer
 	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, side, side))); err != nil {
 		t.Fatal(err)
 	}
 	return &api.Request{
-		Method: "POST", Path: "/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs",
+		Method: "POST", Path: "/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs", Authorization: "Key " + l.key,
 		Body: fmt.Appendf(nil, `{"inputs":[{"data":{"image":{"base64":"%s"}}}],"model":{"output_info":{"output_config":{"max_concepts":1}}}}`,
 			base64.StdEncoding.EncodeToString(b.Bytes())),
 	}
@@ -93,12 +112,9 @@ func pictureCall(t testing.TB, side int) *api.Request {
 func TestEngineSweepsPredictedPictures(t *testing.T) {
 	l := newFixture(t)
 	l.o.KeepPredicted = time.Hour
-	e, err := core.Open(l.o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := l.open(t)
 	ctx := context.Background()
-	got := work(t, l, e.Begin(ctx, pictureCall(t, 4)))
+	got := work(t, l, e.Begin(ctx, l.pictureCall(t, 4)))
 	_, rest, _ := strings.Cut(string(got.Body), api.HostedPath)
 	if got.Status != 200 || len(rest) < 32 || !strings.Contains(string(got.Body), `"name":"black"`) {
 		t.Fatalf("%d %s", got.Status, got.Body)
@@ -107,11 +123,14 @@ func TestEngineSweepsPredictedPictures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := e.Step(ctx, apitest.Start.Add(time.Hour-time.Second)); n != 0 || err != nil {
-		t.Errorf("Step a second early swept %d, %v", n, err)
+	if _, err := e.Step(ctx, apitest.Start.Add(time.Hour-time.Second)); err != nil {
+		t.Errorf("Step = %v", err)
 	}
-	if n, err := e.Step(ctx, apitest.Start.Add(time.Hour)); n != 1 || err != nil {
-		t.Errorf("Step swept %d, %v; want 1", n, err)
+	if held, err := l.blobs.Has(ctx, picture.Hash); !held || err != nil {
+		t.Errorf("a second early the blob is held: %v, %v", held, err)
+	}
+	if _, err := e.Step(ctx, apitest.Start.Add(time.Hour+time.Minute)); err != nil {
+		t.Errorf("Step = %v", err)
 	}
 	if _, err := e.Hosted(rest[:32]); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("Hosted = %v, want %v", err, blob.ErrNotFound)
@@ -123,38 +142,35 @@ func TestEngineSweepsPredictedPictures(t *testing.T) {
 
 func TestEngineClosed(t *testing.T) {
 	l := newFixture(t)
-	e, err := core.Open(l.o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := l.open(t)
 	ctx := context.Background()
-	before := e.Begin(ctx, pictureCall(t, 4))
+	before := e.Begin(ctx, l.pictureCall(t, 4))
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if got := work(t, l, before); got.Status != 200 {
 		t.Errorf("a call that was under way = %d %s", got.Status, got.Body)
 	}
-	call := e.Begin(ctx, pictureCall(t, 4))
+	call := e.Begin(ctx, l.pictureCall(t, 4))
 	if got := call.Response(); !call.Done() || got.Status != 503 || !strings.Contains(string(got.Body), `"outputs":[]`) {
 		t.Errorf("after Close: done %v, %d %s", call.Done(), got.Status, got.Body)
 	}
 	if _, err := e.Step(ctx, apitest.Start); !errors.Is(err, core.ErrClosed) {
 		t.Errorf("Step after Close = %v, want %v", err, core.ErrClosed)
 	}
-	if got := e.Refuse(pictureCall(t, 4), api.ErrInternal); got.Status != 500 || string(got.Body) != `{"status":{"code":99009,"description":"Internal error"},"outputs":[]}` {
+	if got := e.Refuse(l.pictureCall(t, 4), api.ErrInternal); got.Status != 500 || string(got.Body) != `{"status":{"code":99009,"description":"Internal error"},"outputs":[]}` {
 		t.Errorf("Refuse = %d %s", got.Status, got.Body)
 	}
 }
 
 func TestOpenChecks(t *testing.T) {
 	for name, change := range map[string]func(*core.Options){
-		"no models":   func(o *core.Options) { o.Models = nil },
-		"no hosting":  func(o *core.Options) { o.Hosted = nil },
-		"no clock":    func(o *core.Options) { o.Clock = nil },
-		"no random":   func(o *core.Options) { o.Rand = nil },
-		"public URL":  func(o *core.Options) { o.PublicURL = "here" },
-		"no language": func(o *core.Options) { o.DefaultLanguage = "xx" },
+		"no store":   func(o *core.Options) { o.Store = nil },
+		"no models":  func(o *core.Options) { o.Models = nil },
+		"no hosting": func(o *core.Options) { o.Hosted = nil },
+		"no clock":   func(o *core.Options) { o.Clock = nil },
+		"no random":  func(o *core.Options) { o.Rand = nil },
+		"public URL": func(o *core.Options) { o.PublicURL = "here" },
 	} {
 		o := newFixture(t).o
 		change(&o)
@@ -168,15 +184,12 @@ func TestOpenChecks(t *testing.T) {
 // picture's answer.
 func TestEngineConcurrent(t *testing.T) {
 	l := newFixture(t)
-	e, err := core.Open(l.o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := l.open(t)
 	var wg sync.WaitGroup
 	for side := 1; side <= 8; side++ {
 		wg.Go(func() {
 			for range 20 {
-				r := pictureCall(t, side)
+				r := l.pictureCall(t, side)
 				r.Body = bytes.Replace(r.Body, []byte(`{"inputs":[{`), fmt.Appendf(nil, `{"inputs":[{"id":"side-%d",`, side), 1)
 				call := e.Begin(context.Background(), r)
 				clear(r.Body)

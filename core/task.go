@@ -1,22 +1,92 @@
 package core
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/ingest"
+	"github.com/sightline-dev/sightline/core/training"
 )
 
 // Task is one piece of slow work that no request waits for. Exactly one of its exported
 // fields is set, and says what is to be done:
 //
 //	Picture   an input's picture: fetch it, analyse it and hold it in the blobs
+//	Training  a model's version: step until the run has ended, giving way in between
 //
 // Whoever has done it hands the task back to [Engine.Done] with the field of the same name in
 // a [Result]. A task that is not handed back is handed out again when the engine has been
 // opened anew: what is to be done stands in the applications' state.
 type Task struct {
-	Picture *api.Job
+	Picture  *api.Job
+	Training *training.Run
+
+	app   *application
+	input ingest.Task
 }
 
 // Result is what became of a [Task]. A picture's is held in the blobs and released by Done.
 type Result struct {
-	Picture api.Result
+	Picture  api.Result
+	Training error // what kept a run from its end, such as a panic; nil: it has ended
+}
+
+// Take hands out at most n tasks that are due at now, each once, from the applications in turn.
+// Its errors are the store's; what was taken before one is handed out all the same.
+func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
+	if e.closed.Load() {
+		return nil, ErrClosed
+	}
+	apps, err := e.apps.all()
+	if err != nil {
+		return nil, err
+	}
+	out := 0
+	for _, app := range apps {
+		out += app.trainings.Out()
+	}
+	var tasks []Task
+	for i := range apps {
+		app := apps[(e.turn+i)%len(apps)]
+		runs, err := app.trainings.Take(now, min(n-len(tasks), maxTrainings-out))
+		for _, run := range runs {
+			tasks = append(tasks, Task{Training: run, app: app})
+		}
+		if err != nil {
+			return tasks, fmt.Errorf("application %s: %w", app.ID, err)
+		}
+		out += len(runs)
+		inputs, err := app.inputs.Take(now, n-len(tasks))
+		for _, in := range inputs {
+			tasks = append(tasks, Task{Picture: api.FetchJob(in.URL, in.Crop), app: app, input: in})
+		}
+		if err != nil {
+			return tasks, fmt.Errorf("application %s: %w", app.ID, err)
+		}
+	}
+	e.turn++ // another application is first the next time
+	return tasks, nil
+}
+
+// maxTrainings is how many trainings are under way at once, of all applications. Each may
+// hold hundreds of megabytes.
+const maxTrainings = 2
+
+// Done takes what became of a task. The error is the store's: the task is then due again.
+func (e *Engine) Done(ctx context.Context, t Task, r Result) error {
+	if t.Training != nil {
+		return t.app.trainings.Done(ctx, e.apps.o.Clock(), t.Training, r.Training)
+	}
+	if t.Picture == nil {
+		return nil
+	}
+	outcome := e.service.Fetched(&r.Picture)
+	err := t.app.inputs.Done(ctx, e.apps.o.Clock(), t.input, &outcome)
+	if h := r.Picture.Blob; !h.IsZero() {
+		err = errors.Join(err, e.hosted.Release(context.WithoutCancel(ctx), h))
+	}
+	return err
 }

@@ -11,7 +11,8 @@ type Request struct {
 	Method        string
 	Path          string // still percent-encoded, without the query: "/v2/models"
 	Query         string // after the '?', still encoded
-	Authorization string // the header's value; not looked at yet
+	Authorization string // the header's value
+	App           string // the application, where the host vouches for its owner; empty: Authorization says. Never from the network
 	Body          []byte
 }
 

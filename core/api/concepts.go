@@ -1,47 +1,131 @@
 package api
 
 import (
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// listConcepts lists the public concepts: those of the general model, in its order.
+// named is a concept as answers show it: public or the application's own.
+type named struct {
+	id, name, language string
+	created, updated   time.Time
+	public             bool
+}
+
+// publicNamed is a public concept in a language. Its dates are those of the model that
+// brought it.
+func (x *exchange) publicNamed(p public, language string) named {
+	return named{
+		id: p.concept.ID, name: x.conceptName(p.concept, language), language: language,
+		created: p.model.CreatedAt, updated: p.model.VersionCreatedAt, public: true,
+	}
+}
+
+// ownNamed is a concept of the application's own, which has one name in all languages.
+func (x *exchange) ownNamed(c *catalog.Concept) named {
+	language := c.Language
+	if language == "" {
+		language = x.app.Language
+	}
+	return named{id: c.ID, name: c.Name, language: language, created: c.Created.Time(), updated: c.Updated.Time()}
+}
+
+// conceptNamed finds a concept by id. The error is catalog.ErrNotFound for one that is
+// neither public nor the application's.
+func (x *exchange) conceptNamed(v *partition.View, id, language string) (named, error) {
+	if p, ok := x.s.concepts[id]; ok {
+		return x.publicNamed(p, language), nil
+	}
+	c, err := v.Concept(id)
+	if err != nil {
+		return named{}, err
+	}
+	return x.ownNamed(&c), nil
+}
+
+// conceptsNamed finds concepts by id, in the order of ids.
+func (x *exchange) conceptsNamed(v *partition.View, ids []string, language string) ([]named, error) {
+	all := make([]named, 0, len(ids))
+	for _, id := range ids {
+		c, err := x.conceptNamed(v, id, language)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// listConcepts lists the application's concepts in the order of their creation, then the
+// public ones: those of the general model, in its order.
 func listConcepts(x *exchange) error {
 	p, err := x.paged()
 	if err != nil {
 		return err
 	}
+	v := x.view()
+	defer v.Close()
+	var all []named
+	if err := v.Concepts(func(c catalog.Concept) bool {
+		all = append(all, x.ownNamed(&c))
+		return true
+	}); err != nil {
+		return err
+	}
 	m := x.s.o.Models.General()
 	language := x.spoken(m)
-	x.ok(func(w *jsonio.Writer) {
-		w.Name("concepts")
-		w.Array()
-		rows := cut(m.Concepts, p)
-		for i := range rows {
-			x.writeConcept(w, m, &rows[i], language, known)
-		}
-		w.End(']')
-	})
+	for i := range m.Concepts {
+		all = append(all, x.publicNamed(public{m, &m.Concepts[i]}, language))
+	}
+	x.writeConceptList(cut(all, p), known)
 	return nil
 }
 
-// readConcept finds a concept of any public model by its id.
+func (x *exchange) writeConceptList(rows []named, form conceptForm) {
+	x.ok(func(w *jsonio.Writer) {
+		w.Name("concepts")
+		w.Array()
+		for i := range rows {
+			x.writeConcept(w, &rows[i], form)
+		}
+		w.End(']')
+	})
+}
+
+// readConcept finds a concept by its id.
 func readConcept(x *exchange) error {
 	id := x.ids["concept_id"]
-	p, ok := x.s.concepts[id]
-	if !ok {
+	v := x.view()
+	defer v.Close()
+	language := lang.English
+	if p, ok := x.s.concepts[id]; ok {
+		language = x.spoken(p.model)
+	}
+	c, err := x.conceptNamed(v, id, language)
+	if errors.Is(err, catalog.ErrNotFound) {
 		return unknown("concept_id", id)
+	}
+	if err != nil {
+		return err
 	}
 	x.ok(func(w *jsonio.Writer) {
 		w.Name("concept")
-		x.writeConcept(w, p.model, p.concept, x.spoken(p.model), known)
+		x.writeConcept(w, &c, known)
 	})
 	return nil
 }
 
 // searchConcepts finds concepts by concept_query: name, which may end in a `*`, in a
-// language, the application's when absent.
+// language, the application's when absent. The application's own come first; their one
+// name counts in every language.
 func searchConcepts(x *exchange) error {
 	p, err := x.paged()
 	if err != nil {
@@ -63,23 +147,50 @@ func searchConcepts(x *exchange) error {
 		return refuse(ErrConceptQuery, err)
 	}
 	if language == "" {
-		language = x.s.o.DefaultLanguage
+		language = x.app.Language
 	}
 	ids, err := x.s.o.Models.Names().Search(name, language)
 	if err != nil {
 		return refuse(ErrConceptQuery, err)
 	}
-	x.ok(func(w *jsonio.Writer) {
-		w.Name("concepts")
-		w.Array()
-		for _, id := range cut(ids, p) {
-			if p, ok := x.s.concepts[id]; ok {
-				x.writeConcept(w, p.model, p.concept, language, found)
-			}
+	all, err := x.ownConceptsCalled(name)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if p, ok := x.s.concepts[id]; ok {
+			all = append(all, x.publicNamed(p, language))
 		}
-		w.End(']')
-	})
+	}
+	x.writeConceptList(cut(all, p), found)
 	return nil
+}
+
+// ownConceptsCalled finds the application's concepts by name, in the order of the folded
+// names, as public ones are found and ordered.
+func (x *exchange) ownConceptsCalled(pattern string) ([]named, error) {
+	v := x.view()
+	defer v.Close()
+	stem, wild := strings.CutSuffix(pattern, "*")
+	stem = lang.Fold(stem)
+	type row struct {
+		key string
+		c   named
+	}
+	var rows []row
+	err := v.Concepts(func(c catalog.Concept) bool {
+		key := lang.Fold(c.Name)
+		if key == stem || wild && strings.HasPrefix(key, stem) {
+			rows = append(rows, row{key, x.ownNamed(&c)})
+		}
+		return true
+	})
+	slices.SortStableFunc(rows, func(a, b row) int { return strings.Compare(a.key, b.key) })
+	all := make([]named, len(rows))
+	for i := range rows {
+		all[i] = rows[i].c
+	}
+	return all, err
 }
 
 // conceptForm is the form of a concept: searches add when it was last changed.
@@ -90,27 +201,36 @@ const (
 	found conceptForm = true
 )
 
-// writeConcept writes a public concept as reads and searches show it. Its dates are those
-// of the model that brought it. Clients that want the app_id "main" fail on updated_at.
-func (x *exchange) writeConcept(w *jsonio.Writer, m *predict.Model, c *predict.Concept, language string, form conceptForm) {
+// writeConcept writes a concept as reads and searches show it. Clients that want the app_id
+// "main" fail on updated_at.
+func (x *exchange) writeConcept(w *jsonio.Writer, c *named, form conceptForm) {
 	w.Object()
 	w.Name("id")
-	w.String(c.ID)
+	w.String(c.id)
 	w.Name("name")
-	w.String(x.conceptName(c, language))
+	w.String(c.name)
 	w.Name("value")
 	w.Int(1)
 	w.Name("created_at")
-	w.String(timestamp(m.CreatedAt))
+	w.String(timestamp(c.created))
 	if form == found && x.s.o.PublicAppID != "main" {
 		w.Name("updated_at")
-		w.String(timestamp(m.VersionCreatedAt))
+		w.String(timestamp(c.updated))
 	}
 	w.Name("language")
-	w.String(language)
+	w.String(c.language)
 	w.Name("app_id")
-	x.writePublicApp(w)
+	x.writeApp(w, c.public)
 	w.End('}')
+}
+
+// writeApp writes an app_id: what is public has everyone's.
+func (x *exchange) writeApp(w *jsonio.Writer, public bool) {
+	if public {
+		x.writePublicApp(w)
+	} else {
+		w.String(x.app.ID)
+	}
 }
 
 // conceptName is what a concept is called in a language; the English name where the

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/lang"
-	"github.com/sightline-dev/sightline/core/predict"
 )
 
 // config is what a predict call asks of its outputs.
@@ -18,9 +18,8 @@ type config struct {
 	missing  []string
 }
 
-// outputConfig reads model.output_info.output_config. All errors but the language's are
-// ErrModelArgument.
-func (x *exchange) outputConfig(m *predict.Model) (config, error) {
+// outputConfig reads model.output_info.output_config.
+func (x *exchange) outputConfig(p *predictor) (config, error) {
 	o := x.body
 	for _, name := range []string{"model", "output_info", "output_config"} {
 		var err error
@@ -28,7 +27,13 @@ func (x *exchange) outputConfig(m *predict.Model) (config, error) {
 			return config{}, refuse(ErrModelArgument, err)
 		}
 	}
-	c, err := x.readConfig(o, m)
+	return x.configOf(o, p)
+}
+
+// configOf reads what a call asks of a model's outputs. What it leaves open, an own model's
+// settings say. All errors but the language's are ErrModelArgument.
+func (x *exchange) configOf(o object, p *predictor) (config, error) {
+	c, err := x.readConfig(o, p)
 	if err != nil && statusOf(err).code != codeModelArgument {
 		err = refuse(ErrModelArgument, err)
 	}
@@ -37,31 +42,31 @@ func (x *exchange) outputConfig(m *predict.Model) (config, error) {
 
 const codeModelArgument = 21202
 
-func (x *exchange) readConfig(o object, m *predict.Model) (config, error) {
+func (x *exchange) readConfig(o object, p *predictor) (config, error) {
 	var c config
 	asked, err := o.text("language")
 	if err != nil {
 		return c, err
 	}
-	if c.language, err = lang.Choose(asked, x.s.o.DefaultLanguage, m.Languages); err != nil {
+	if c.language, err = lang.Choose(asked, x.app.Language, p.languages()); err != nil {
 		return c, err
 	}
-	most, err := o.integer("max_concepts")
+	var base object
+	if p.own != nil && len(p.own.Config) > 0 {
+		if base, err = settingsOf(p.own.Config).object(new(jsonio.Doc)); err != nil {
+			return c, err
+		}
+	}
+	most, err := pick(o, base, "max_concepts").count("max_concepts")
 	if err != nil {
 		return c, err
 	}
-	if most < 0 || most > maxConcepts {
-		return c, refusef(ErrModelArgument, "%s: 1 to %d; 0 means %d.", o.at("max_concepts"), maxConcepts, shownConcepts)
-	}
-	least, err := o.number("min_value")
+	least, err := pick(o, base, "min_value").share("min_value")
 	if err != nil {
 		return c, err
 	}
-	if least < 0 || least > 1 {
-		return c, refusef(ErrModelArgument, "%s: a number from 0 to 1.", o.at("min_value"))
-	}
-	c.most, c.least = int(most), float32(least)
-	if err := x.selectConcepts(&c, o, m); err != nil {
+	c.most, c.least = most, float32(least)
+	if err := x.selectConcepts(&c, pick(o, base, "select_concepts"), p); err != nil {
 		return c, err
 	}
 	if c.most == 0 && c.selected == nil {
@@ -70,9 +75,35 @@ func (x *exchange) readConfig(o object, m *predict.Model) (config, error) {
 	return c, nil
 }
 
+// pick is the object that has a member: what the call says, else the model's settings.
+func pick(o, base object, name string) object {
+	if o.has(name) {
+		return o
+	}
+	return base
+}
+
+// count reads a number of concepts, 0 when absent.
+func (o object) count(name string) (int, error) {
+	n, err := o.integer(name)
+	if err == nil && (n < 0 || n > maxConcepts) {
+		err = refusef(ErrModelArgument, "%s: 1 to %d; 0 means %d.", o.at(name), maxConcepts, shownConcepts)
+	}
+	return int(n), err
+}
+
+// share reads a number from 0 to 1, 0 when absent.
+func (o object) share(name string) (float64, error) {
+	f, err := o.number(name)
+	if err == nil && (f < 0 || f > 1) {
+		err = refusef(ErrModelArgument, "%s: a number from 0 to 1.", o.at(name))
+	}
+	return f, err
+}
+
 // selectConcepts reads select_concepts: ids, or names in the call's language, compared
 // exactly. All unknown is an error; some unknown are remembered.
-func (x *exchange) selectConcepts(c *config, o object, m *predict.Model) error {
+func (x *exchange) selectConcepts(c *config, o object, p *predictor) error {
 	refs, n, err := o.objects("select_concepts")
 	if err != nil {
 		return err
@@ -99,10 +130,10 @@ func (x *exchange) selectConcepts(c *config, o object, m *predict.Model) error {
 		var place int
 		var ok bool
 		if id != "" {
-			place, ok = x.s.places[m][id]
+			place, ok = p.place(x.s, id)
 		} else {
 			if names == nil {
-				names = x.namesOf(m, c.language)
+				names = x.namesOf(p, c.language)
 			}
 			place, ok = names[name]
 			id = name
@@ -120,11 +151,12 @@ func (x *exchange) selectConcepts(c *config, o object, m *predict.Model) error {
 	return nil
 }
 
-// namesOf are the places in m's concepts of their names.
-func (x *exchange) namesOf(m *predict.Model, language string) map[string]int {
-	names := make(map[string]int, len(m.Concepts))
-	for i := range m.Concepts {
-		names[x.conceptName(&m.Concepts[i], language)] = i
+// namesOf are the places of the concepts by their names.
+func (x *exchange) namesOf(p *predictor, language string) map[string]int {
+	names := make(map[string]int, p.size())
+	for i := range p.size() {
+		_, name, _ := p.concept(x, i, language)
+		names[name] = i
 	}
 	return names
 }

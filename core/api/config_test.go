@@ -14,7 +14,7 @@ import (
 // request say.
 func TestLanguages(t *testing.T) {
 	for _, own := range lang.Codes() {
-		s, _ := newService(t, newSmallModels(t), Options{DefaultLanguage: own})
+		s, _ := newService(t, newSmallModels(t), Options{Apps: fixedApp(own)})
 		for _, model := range []string{"general", "color"} {
 			for _, asked := range append(lang.Codes(), "", "xx", "EN", "zh-tw") {
 				effective := asked

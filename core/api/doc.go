@@ -16,6 +16,6 @@
 // the rules for empty values are those of the interface's published clients: the list of
 // an endpoint is in every answer, errors included, and other empty things are left out.
 //
-// There are no keys yet: any Authorization header, or none, is accepted, so a host must
-// serve this on loopback only. The one application is called "main".
+// A request's key says whose application it reads and writes; without one only OPTIONS is
+// answered.
 package api

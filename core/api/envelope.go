@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
 
@@ -18,6 +19,8 @@ type exchange struct {
 	ctx   context.Context
 	route *route // nil when the path stands for nothing
 	ids   map[string]string
+	app   *Application   // whose credential the request has
+	who   auth.Principal // whose credential it is
 	query string
 	doc   jsonio.Doc
 	body  object

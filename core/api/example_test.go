@@ -4,27 +4,19 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
-	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
 // A host begins a request, does the jobs it asks for, and hands the results back.
 func ExampleService() {
-	hosted, _ := blob.OpenHosted(blob.HostedOptions{Blobs: blob.NewMemory(blob.Options{}), Random: &apitest.Counter{}})
-	service, err := api.New(api.Options{
-		Models: apitest.Tiny(new(testing.B)), Hosted: hosted, Rand: &apitest.Counter{},
-		Clock: func() time.Time { return apitest.Start },
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	call := service.Begin(context.Background(), &api.Request{
-		Method: "POST", Path: "/v2/models/eeed0b6733a644cea07cf4c60f87ebb7/outputs",
+	t := new(testing.B)
+	world := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
+	call := world.Engine.Begin(context.Background(), &api.Request{
+		Method: "POST", Path: "/v2/models/eeed0b6733a644cea07cf4c60f87ebb7/outputs", Authorization: "Key " + world.Key,
 		Body: []byte(`{"inputs":[{"data":{"image":{"url":"https://pictures.example/beach.jpg"}}}]}`),
 	})
 	for _, job := range call.Jobs() {

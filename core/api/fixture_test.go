@@ -9,8 +9,12 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
@@ -25,6 +29,7 @@ type smallModels struct {
 func (s *smallModels) Models() []*predict.Model { return s.models }
 func (s *smallModels) General() *predict.Model  { return s.models[0] }
 func (s *smallModels) Names() *lang.Table       { return s.names }
+func (s *smallModels) Base() [32]byte           { return [32]byte{1} }
 func (s *smallModels) Model(id string) (*predict.Model, bool) {
 	for _, m := range s.models {
 		if m.ID == id {
@@ -93,12 +98,31 @@ func newHosted(t testing.TB) (*blob.Hosted, blob.Blobs) {
 }
 
 // newService is a service on a stopped clock.
+// fixedApp lets everyone into one application, which is empty for every request; it is its
+// language.
+type fixedApp string
+
+func (a fixedApp) Authorize(string) (*Application, auth.Principal, error) {
+	app := &Application{ID: strings.Repeat("0", 31) + "1", Language: string(a)}
+	var err error
+	app.Partition, err = partition.Open(partition.Options{
+		Store: memkv.New(), App: app.appID(), Clock: func() time.Time { return start },
+		Index: &index.Options{Space: index.Space{Base: [32]byte{1}, Concepts: []string{"ai_dog", "ai_dogsled", "ai_cat"}}},
+	})
+	return app, auth.Principal{Scopes: []string{"All"}}, err
+}
+
+func (a fixedApp) Owner(string) (*Application, auth.Principal, error) { return a.Authorize("") }
+
 func newService(t testing.TB, models Models, o Options) (*Service, blob.Blobs) {
 	t.Helper()
 	hosted, blobs := newHosted(t)
 	o.Models, o.Hosted, o.Rand = models, hosted, &counter{}
 	if o.Clock == nil {
 		o.Clock = func() time.Time { return start }
+	}
+	if o.Apps == nil {
+		o.Apps = fixedApp(lang.English)
 	}
 	s, err := New(o)
 	if err != nil {

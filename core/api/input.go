@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"unicode"
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -13,11 +12,12 @@ import (
 
 // input is one picture of a predict call, in its own memory.
 type input struct {
-	id   string
-	url  string // as given, or the hosted address of base64; empty when neither came about
-	crop raster.Crop
-	blob blob.Hash // when it came as base64
-	err  error     // why it is not to be analysed
+	id         string
+	url        string // as given, or the hosted address of base64; empty when neither came about
+	crop       raster.Crop
+	blob       blob.Hash // when it came as base64
+	err        error     // why it is not to be analysed
+	downloaded bool      // its url may come with what it gave
 }
 
 // picture decodes one element of inputs. What is wrong with it stands in its err, since
@@ -46,36 +46,39 @@ func (x *exchange) picture(o object, malformed error) (input, error) {
 
 // decode reads everything but base64.
 func (in *input) decode(o object) error {
-	id, err := o.text("id")
-	if err != nil {
+	var err error
+	if in.id, err = o.id("id"); err != nil {
+		in.id = ""
 		return err
 	}
-	if len(id) > maxIDBytes || strings.ContainsFunc(id, unicode.IsControl) {
-		return refusef(ErrInput, "%s: at most %d bytes without control characters.", o.at("id"), maxIDBytes)
-	}
-	in.id = id
 	image, err := imageOf(o)
 	if err != nil {
 		return err
 	}
+	_, err = in.address(image)
+	return err
+}
+
+// address reads where the picture is and which part of it counts; inline: it is base64.
+func (in *input) address(image object) (inline bool, err error) {
 	address, err := image.text("url")
 	if err != nil {
-		return err
+		return false, err
 	}
 	in.url = strings.TrimSpace(address)
 	if in.crop, err = image.crop("crop"); err != nil {
-		return err
+		return false, err
 	}
 	// Some clients send an empty string where they mean nothing.
-	switch inline := image.has("base64") && string(image.get("base64").Raw()) != `""`; {
-	case in.url != "" && inline:
-		return refusef(ErrInput, "%s has both url and base64.", image.path)
+	switch inline = image.has("base64") && string(image.get("base64").Raw()) != `""`; {
+	case in.url != "" && inline && !in.downloaded:
+		return false, refusef(ErrInput, "%s has both url and base64.", image.path)
 	case in.url != "":
-		return image.checkURL(in.url)
+		return inline, checkURL(image.at("url"), in.url)
 	case !inline:
-		return refusef(ErrInput, "%s has neither url nor base64.", image.path)
+		return false, refusef(ErrInput, "%s has neither url nor base64.", image.path)
 	}
-	return nil
+	return true, nil
 }
 
 func imageOf(o object) (object, error) {
@@ -93,21 +96,11 @@ func (x *exchange) host(in *input, o object) error {
 	if err != nil {
 		return err
 	}
-	text := image.get("base64")
-	if len(text.Raw())/4*3 > maxPictureBytes+4 {
-		return refusef(raster.ErrTooLarge, "%s: more than %d bytes.", image.at("base64"), maxPictureBytes)
-	}
-	if x.scratch, err = text.Base64(x.scratch[:0]); err != nil {
-		return image.wrap("base64", err)
-	}
-	if len(x.scratch) == 0 {
-		return refusef(ErrInput, "%s is empty.", image.at("base64"))
-	}
-	info, err := raster.Inspect(x.scratch)
-	if err != nil {
+	var format string
+	if x.scratch, format, err = image.picture(x.scratch[:0]); err != nil {
 		return err
 	}
-	name, hash, err := x.s.o.Hosted.Add(x.ctx, x.scratch, "image/"+info.Format, x.now.Add(x.s.o.KeepPredicted))
+	name, hash, err := x.s.o.Hosted.Add(x.ctx, x.scratch, "image/"+format, x.now.Add(x.s.o.KeepPredicted))
 	if ended := x.ctx.Err(); ended != nil {
 		return ended
 	}
@@ -119,10 +112,30 @@ func (x *exchange) host(in *input, o object) error {
 	return nil
 }
 
-func (o object) checkURL(address string) error {
+// picture decodes the base64 of an image into buf's memory and looks at what it is.
+func (image object) picture(buf []byte) (picture []byte, format string, err error) {
+	return decodePicture(buf, image.get("base64"), image.at("base64"))
+}
+
+func decodePicture(buf []byte, text jsonio.Value, path string) (picture []byte, format string, err error) {
+	if len(text.Raw())/4*3 > maxPictureBytes+4 {
+		return buf, "", refusef(raster.ErrTooLarge, "%s: more than %d bytes.", path, maxPictureBytes)
+	}
+	if picture, err = text.Base64(buf); err != nil {
+		return buf, "", fmt.Errorf("%s: %w", path, err)
+	}
+	if len(picture) == 0 {
+		return picture, "", refusef(ErrInput, "%s is empty.", path)
+	}
+	info, err := raster.Inspect(picture)
+	return picture, info.Format, err
+}
+
+// checkURL holds the address of a picture, which stands at path, to what may be one.
+func checkURL(path, address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(address) > maxURLBytes {
-		return refusef(ErrURL, "%s: an address that starts with http:// or https:// is needed, of at most %d bytes.", o.at("url"), maxURLBytes)
+		return refusef(ErrURL, "%s: an address that starts with http:// or https:// is needed, of at most %d bytes.", path, maxURLBytes)
 	}
 	return nil
 }
@@ -156,21 +169,7 @@ func (in *input) write(w *jsonio.Writer) {
 	w.String(in.id)
 	w.Name("data")
 	w.Object()
-	w.Name("image")
-	w.Object()
-	if in.url != "" {
-		w.Name("url")
-		w.String(in.url)
-	}
-	if c := in.crop; c != (raster.Crop{}) {
-		w.Name("crop")
-		w.Array()
-		for _, edge := range []float64{c.Top, c.Left, c.Bottom, c.Right} {
-			w.Float(edge)
-		}
-		w.End(']')
-	}
-	w.End('}')
+	writeImage(w, in.url, in.crop)
 	w.End('}')
 	w.End('}')
 }

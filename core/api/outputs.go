@@ -11,97 +11,131 @@ import (
 // predictOutputs runs the inputs of a call through a model. Each input goes its own way:
 // one that fails is an output with its status and empty data.
 func predictOutputs(x *exchange) error {
-	m, err := x.model()
+	p, err := x.predictor(x.ids["model_id"], x.ids["version_id"])
 	if err != nil {
 		return err
 	}
-	c, err := x.outputConfig(m)
+	c, err := x.outputConfig(&p)
 	if err != nil {
 		return err
 	}
+	inputs, jobs, err := x.pictures(maxInputs, p.want())
+	if err != nil {
+		return err
+	}
+	x.await(jobs, func(results []Result) error { return x.outputs(&p, &c, inputs, results) })
+	return nil
+}
+
+// pictures reads the inputs of a call, 1 to most, and makes a job of each that has no error.
+func (x *exchange) pictures(most int, want predict.Want) ([]input, []Job, error) {
 	elements, n, err := x.body.objects("inputs")
 	if err != nil {
-		return refuse(ErrPredict, err)
+		return nil, nil, refuse(ErrPredict, err)
 	}
-	if n == 0 || n > maxInputs {
-		return refusef(ErrPredict, "1 to %d inputs are needed, not %d.", maxInputs, n)
+	if n == 0 || n > most {
+		return nil, nil, refusef(ErrPredict, "1 to %d inputs are needed, not %d.", most, n)
 	}
 	inputs := make([]input, 0, n)
 	var jobs []Job
 	for o, malformed := range elements {
 		in, err := x.picture(o, malformed)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		inputs = append(inputs, in)
 		if in.err == nil {
-			job := Job{Blob: in.blob, Crop: in.crop, Want: m.Want()}
+			job := Job{Blob: in.blob, Crop: in.crop, Want: want}
 			if in.blob.IsZero() {
 				job.URL = in.url
 			}
 			jobs = append(jobs, job)
 		}
 	}
-	finish := func(results []Result) { x.outputs(m, &c, inputs, results) }
-	if len(jobs) == 0 {
-		finish(nil)
-		return nil
-	}
-	x.call.jobs = jobs
-	x.call.resume = func(results []Result) Response {
-		finish(results)
+	return inputs, jobs, nil
+}
+
+// await has jobs done and then finishes the call, at once when there are none. An error of
+// finish is the call's answer.
+func (x *exchange) await(jobs []Job, finish func([]Result) error) {
+	end := func(results []Result) Response {
+		if err := finish(results); err != nil {
+			x.fail(err)
+		}
 		return x.call.response
 	}
-	return nil
+	if len(jobs) == 0 {
+		end(nil)
+		return
+	}
+	x.call.jobs, x.call.resume = jobs, end
 }
 
 // outputs answers a predict call. results belong to the inputs without an error, in order.
-func (x *exchange) outputs(m *predict.Model, c *config, inputs []input, results []Result) {
-	analyses := make([]*predict.Analysis, len(inputs))
-	good := 0
-	for i := range inputs {
-		if inputs[i].err != nil {
-			continue
-		}
-		if len(results) == 0 {
-			x.fail(errNoResult)
-			return
-		}
-		r := &results[0]
-		results = results[1:]
-		if r.Err != nil && statusOf(r.Err).http >= 500 {
-			x.fail(r.Err)
-			return
-		}
-		if r.Err == nil && (r.Analysis.Has&m.Want() != m.Want() || m.Type == predict.TypeConcept && len(m.Values(&r.Analysis)) != len(m.Concepts)) {
-			x.fail(errNoResult)
-			return
-		}
-		if inputs[i].err = r.Err; r.Err == nil {
-			analyses[i] = &r.Analysis
-			good++
-		}
+func (x *exchange) outputs(p *predictor, c *config, inputs []input, results []Result) error {
+	analyses, good, err := x.beside(inputs, results, []predictor{*p})
+	if err != nil {
+		return err
 	}
-	ids := make([]string, len(inputs))
-	for i := range ids {
-		var err error
-		if ids[i], err = x.newID(); err != nil {
-			x.fail(err)
-			return
-		}
+	ids, err := x.newIDs(len(inputs))
+	if err != nil {
+		return err
 	}
 	var model jsonio.Writer
-	x.writeModel(&model, m, message)
+	x.writeModel(&model, &p.shown)
 	s, details := overall(good, len(inputs), c.missing)
 	x.answer(s, details, func(w *jsonio.Writer) {
 		w.Grow(len(inputs) * (len(model.Bytes()) + outputBytes + conceptBytes*c.most))
 		w.Name("outputs")
 		w.Array()
 		for i := range inputs {
-			x.writeOutput(w, m, c, &output{ids[i], &inputs[i], analyses[i], model.Bytes()})
+			x.writeOutput(w, p, c, &output{ids[i], &inputs[i], analyses[i], model.Bytes()})
 		}
 		w.End(']')
 	})
+	return nil
+}
+
+// beside puts results beside their inputs: those without an error, in order. A failed
+// result is its input's error, and its analysis nil; good counts the others. The error is
+// one that ends the call, as for an analysis that lacks what one of the models needs.
+func (x *exchange) beside(inputs []input, results []Result, models []predictor) (analyses []*predict.Analysis, good int, err error) {
+	analyses = make([]*predict.Analysis, len(inputs))
+	for i := range inputs {
+		if inputs[i].err != nil {
+			continue
+		}
+		if len(results) == 0 {
+			return nil, 0, errNoResult
+		}
+		r := &results[0]
+		results = results[1:]
+		if r.Err != nil && statusOf(r.Err).http >= 500 {
+			return nil, 0, r.Err
+		}
+		for j := range models {
+			if r.Err == nil && !models[j].complete(&r.Analysis) {
+				return nil, 0, errNoResult
+			}
+		}
+		if inputs[i].err = r.Err; r.Err == nil {
+			analyses[i] = &r.Analysis
+			good++
+		}
+	}
+	return analyses, good, nil
+}
+
+// newIDs makes n ids.
+func (x *exchange) newIDs(n int) ([]string, error) {
+	ids := make([]string, n)
+	for i := range ids {
+		var err error
+		if ids[i], err = x.newID(); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
 }
 
 // overall is the status of a call whose items have their own.
@@ -130,17 +164,12 @@ type output struct {
 	model    []byte            // as JSON
 }
 
-func (x *exchange) writeOutput(w *jsonio.Writer, m *predict.Model, c *config, out *output) {
+func (x *exchange) writeOutput(w *jsonio.Writer, p *predictor, c *config, out *output) {
 	w.Object()
 	w.Name("id")
 	w.String(out.id)
 	w.Name("status")
-	if err := out.input.err; err != nil {
-		s := statusOf(err)
-		writeStatus(w, s, detailsOf(err, s))
-	} else {
-		writeStatus(w, statusOk, "")
-	}
+	writeItemStatus(w, out.input.err)
 	w.Name("created_at")
 	w.String(timestamp(x.now))
 	w.Name("model")
@@ -150,13 +179,13 @@ func (x *exchange) writeOutput(w *jsonio.Writer, m *predict.Model, c *config, ou
 	w.Name("data")
 	w.Object()
 	if out.analysis != nil {
-		switch m.Type {
+		switch p.kind() {
 		case predict.TypeColor:
-			c.writeColors(w, m, out.analysis.Colors)
+			c.writeColors(w, p.public, out.analysis.Colors)
 		case predict.TypeEmbed:
 			writeEmbedding(w, &out.analysis.Embedding)
 		default:
-			x.writeConcepts(w, m, c, m.Values(out.analysis))
+			x.writeConcepts(w, p, c, p.values(out.analysis))
 		}
 	}
 	w.End('}')
@@ -164,13 +193,13 @@ func (x *exchange) writeOutput(w *jsonio.Writer, m *predict.Model, c *config, ou
 }
 
 // writeConcepts writes what the values come to: the list is there even when nothing passes.
-func (x *exchange) writeConcepts(w *jsonio.Writer, m *predict.Model, c *config, values []float32) {
+func (x *exchange) writeConcepts(w *jsonio.Writer, p *predictor, c *config, values []float32) {
 	var places []int
 	if c.selected != nil {
 		places = slices.Clone(c.selected)
-		m.Sort(places, values)
+		p.sort(places, values)
 	} else {
-		places = m.Rank(nil, values)
+		places = p.rank(values)
 	}
 	w.Name("concepts")
 	w.Array()
@@ -178,15 +207,16 @@ func (x *exchange) writeConcepts(w *jsonio.Writer, m *predict.Model, c *config, 
 		if c.most > 0 && n >= c.most || values[i] < c.least {
 			break
 		}
+		id, name, public := p.concept(x, i, c.language)
 		w.Object()
 		w.Name("id")
-		w.String(m.Concepts[i].ID)
+		w.String(id)
 		w.Name("name")
-		w.String(x.conceptName(&m.Concepts[i], c.language))
+		w.String(name)
 		w.Name("value")
 		w.Float32(values[i])
 		w.Name("app_id")
-		x.writePublicApp(w)
+		x.writeApp(w, public)
 		w.End('}')
 	}
 	w.End(']')

@@ -309,7 +309,7 @@ func (brokenHosting) Add(context.Context, []byte, string, time.Time) (string, bl
 }
 
 func TestHostingFails(t *testing.T) {
-	s, err := New(Options{Models: newSmallModels(t), Hosted: brokenHosting{}, Clock: func() time.Time { return start }, Rand: &counter{}})
+	s, err := New(Options{Models: newSmallModels(t), Hosted: brokenHosting{}, Apps: fixedApp("en"), Clock: func() time.Time { return start }, Rand: &counter{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,28 +19,73 @@ type route struct {
 var routes = []route{
 	{"POST", "/models/{model_id}/outputs", "outputs", predictOutputs},
 	{"POST", "/models/{model_id}/versions/{version_id}/outputs", "outputs", predictOutputs},
+	{"POST", "/inputs", "inputs", addInputs},
+	{"GET", "/inputs", "inputs", listInputs},
+	{"PATCH", "/inputs", "inputs", patchInputs},
+	{"DELETE", "/inputs", "", deleteInputs},
+	{"GET", "/inputs/status", "", inputsStatus},
+	{"GET", "/inputs/{input_id}", "", readInput},
+	{"DELETE", "/inputs/{input_id}", "", deleteInput},
+	{"PATCH", "/inputs/{input_id}/data/concepts", "", patchConcepts},
+	{"GET", "/inputs/{input_id}/outputs", "outputs", readInputOutputs},
+	{"PATCH", "/inputs/{input_id}/outputs", "outputs", patchInputOutputs},
+	{"GET", "/inputs/{input_id}/thumbnail", "", readThumbnail},
+	{"GET", "/inputs/{input_id}/source", "", readSource},
 	{"POST", "/models/searches", "models", searchModels},
 	{"GET", "/models", "models", listModels},
+	{"POST", "/models", "", createModel},
+	{"PATCH", "/models", "models", patchModels},
+	{"DELETE", "/models", "", deleteModels},
 	{"GET", "/models/{model_id}", "", readModel},
+	{"DELETE", "/models/{model_id}", "", deleteModel},
 	{"GET", "/models/{model_id}/output_info", "", readOutputInfo},
+	{"PATCH", "/models/{model_id}/output_info/data/concepts", "", patchModelConcepts},
+	{"GET", "/models/{model_id}/inputs", "inputs", listModelInputs},
+	{"POST", "/models/{model_id}/feedback", "", modelFeedback},
+	{"POST", "/models/{model_id}/versions", "", trainModel},
 	{"GET", "/models/{model_id}/versions", "model_versions", listVersions},
 	{"GET", "/models/{model_id}/versions/{version_id}", "", readVersion},
+	{"DELETE", "/models/{model_id}/versions/{version_id}", "", deleteVersion},
 	{"GET", "/models/{model_id}/versions/{version_id}/output_info", "", readOutputInfo},
+	{"GET", "/models/{model_id}/versions/{version_id}/inputs", "inputs", listVersionInputs},
+	{"POST", "/models/{model_id}/versions/{version_id}/feedback", "", modelFeedback},
+	{"POST", "/models/{model_id}/versions/{version_id}/metrics", "", evaluateVersion},
+	{"GET", "/models/{model_id}/versions/{version_id}/metrics", "", readMetrics},
 	{"POST", "/concepts/searches", "concepts", searchConcepts},
+	{"POST", "/concepts", "concepts", createConcepts},
 	{"GET", "/concepts", "concepts", listConcepts},
+	{"PATCH", "/concepts", "concepts", renameConcepts},
 	{"GET", "/concepts/{concept_id}", "", readConcept},
+	{"POST", "/searches", "hits", searchInputs},
+	{"POST", "/searches/feedback", "", searchFeedback},
+	{"POST", "/workflows", "workflows", createWorkflows},
+	{"GET", "/workflows", "workflows", listWorkflows},
+	{"GET", "/public_workflows", "workflows", listPublicWorkflows},
+	{"GET", "/workflows/{workflow_id}", "", readWorkflow},
+	{"DELETE", "/workflows/{workflow_id}", "", deleteWorkflow},
+	{"POST", "/workflows/{workflow_id}/results", "results", runWorkflow},
 }
 
 // Limits of a call.
 const (
-	maxInputs      = 128  // inputs of one predict call
+	maxInputs      = 128  // inputs of one call that predicts, adds or changes some
+	maxLabels      = 1000 // of one input, and of one item of a call
 	maxConcepts    = 200  // of one output, by max_concepts
 	shownConcepts  = 20   // of one output when max_concepts says nothing
 	defaultPerPage = 20   // rows of a page
 	maxPerPage     = 1000 // a larger per_page is taken as this
-	maxIDBytes     = 128  // of an input's id
+	maxIDBytes     = 128  // of an id
+	maxNameBytes   = 1024 // of a concept's or a model's name
+	maxIDs         = 1000 // of one call that deletes models
 	maxURLBytes    = 8192 // of a picture's address
 	maxSelected    = 1000 // select_concepts of one call
+
+	maxModelConcepts  = 5000     // of one own model
+	maxSettingBytes   = 64 << 10 // of one field of a model's output_config
+	maxWorkflowInputs = 32       // of one workflow call
+	maxWorkflowModels = 5        // of one workflow
+
+	maxFeedbackBytes = 64 << 10 // of one piece of feedback
 
 	maxPictureBytes = 20_000_000 // of one picture sent as base64
 )

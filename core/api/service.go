@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/predict"
 )
@@ -20,6 +22,7 @@ type Models interface {
 	Model(id string) (*predict.Model, bool)
 	General() *predict.Model
 	Names() *lang.Table
+	Base() [32]byte // names what embeddings and the general model's values come from
 }
 
 var _ Models = (*predict.Set)(nil)
@@ -28,14 +31,15 @@ var _ Models = (*predict.Set)(nil)
 type Options struct {
 	Models Models           // needed
 	Hosted Hosting          // keeps pictures that come as base64; needed
+	Apps   Applications     // needed
+	Store  kv.Reader        // where inputs' pictures are found by their public names; nil: there are none
 	Clock  func() time.Time // needed
 	Rand   io.Reader        // makes ids; needed
 
-	PublicURL       string        // start of the addresses of hosted pictures; empty: "http://127.0.0.1:8080"
-	PublicAppID     string        // app_id of public models and concepts; empty: null
-	DefaultLanguage string        // the application's; empty: "en"
-	KeepPredicted   time.Duration // life of a picture sent to be predicted; 0: 24 h
-	JSON            jsonio.Limits // of a request's body
+	PublicURL     string        // start of the addresses of hosted pictures; empty: "http://127.0.0.1:8080"
+	PublicAppID   string        // app_id of public models and concepts; empty: null
+	KeepPredicted time.Duration // life of a picture sent to be predicted; 0: 24 h
+	JSON          jsonio.Limits // of a request's body
 }
 
 // Hosting keeps pictures at addresses that nobody can guess; *blob.Hosted is it.
@@ -44,19 +48,20 @@ type Hosting interface {
 	Add(ctx context.Context, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error)
 	// Lookup returns what a name stands for; the error is blob.ErrNotFound.
 	Lookup(name string, now time.Time) (blob.Picture, error)
+	// Release gives up what a Result with a Blob holds.
+	Release(ctx context.Context, h blob.Hash) error
 }
 
 var _ Hosting = (*blob.Hosted)(nil)
-
-// HostedPath is the path below PublicURL at which hosted pictures are served, by name.
-const HostedPath = "/hosted/"
 
 // Service answers requests. It is immutable and safe for concurrent use, as far as its
 // options are.
 type Service struct {
 	o        Options
+	base     [32]byte                          // of Models
 	concepts map[string]public                 // by id
 	places   map[*predict.Model]map[string]int // of a model's concepts, by id
+	heads    heads                             // of own models
 }
 
 // public is a public concept and the model that brought it: the general one where it can.
@@ -71,26 +76,21 @@ func New(o Options) (*Service, error) {
 		o.PublicURL = "http://127.0.0.1:8080"
 	}
 	o.PublicURL = strings.TrimRight(o.PublicURL, "/")
-	if o.DefaultLanguage == "" {
-		o.DefaultLanguage = lang.English
-	}
 	if o.KeepPredicted == 0 {
 		o.KeepPredicted = 24 * time.Hour
 	}
 	u, err := url.Parse(o.PublicURL)
 	switch {
-	case o.Models == nil || o.Hosted == nil || o.Clock == nil || o.Rand == nil:
-		return nil, fmt.Errorf("%w: Models, Hosted, Clock and Rand are needed", ErrOptions)
+	case o.Models == nil || o.Hosted == nil || o.Apps == nil || o.Clock == nil || o.Rand == nil:
+		return nil, fmt.Errorf("%w: Models, Hosted, Apps, Clock and Rand are needed", ErrOptions)
 	case o.Models.General() == nil:
 		return nil, fmt.Errorf("%w: no general model", ErrOptions)
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, fmt.Errorf("%w: public URL %q", ErrOptions, o.PublicURL)
-	case !lang.Valid(o.DefaultLanguage):
-		return nil, fmt.Errorf("%w: default language %q", ErrOptions, o.DefaultLanguage)
 	case o.KeepPredicted < 0:
 		return nil, fmt.Errorf("%w: pictures kept for %v", ErrOptions, o.KeepPredicted)
 	}
-	s := &Service{o: o, concepts: map[string]public{}, places: map[*predict.Model]map[string]int{}}
+	s := &Service{o: o, base: o.Models.Base(), concepts: map[string]public{}, places: map[*predict.Model]map[string]int{}}
 	for _, m := range append([]*predict.Model{o.Models.General()}, o.Models.Models()...) {
 		s.places[m] = make(map[string]int, len(m.Concepts))
 		for i := range m.Concepts {
@@ -119,6 +119,9 @@ func (s *Service) Begin(ctx context.Context, r *Request) *Call {
 	matched, ids, err := find(method, parts)
 	x.route, x.ids = matched, ids
 	if err == nil {
+		x.app, x.who, err = s.authorize(r)
+	}
+	if err == nil {
 		err = x.parse(r.Body)
 	}
 	if err == nil {
@@ -133,6 +136,14 @@ func (s *Service) Begin(ctx context.Context, r *Request) *Call {
 	return &x.call
 }
 
+// authorize finds out for which application a request speaks.
+func (s *Service) authorize(r *Request) (*Application, auth.Principal, error) {
+	if r.App != "" {
+		return s.o.Apps.Owner(r.App)
+	}
+	return s.o.Apps.Authorize(r.Authorization)
+}
+
 // Refuse is the answer to a request that the host does not begin, or does not end: with
 // [ErrBusy], [ErrTimeout], jsonio's ErrTooLong, or any other error of core.
 func (s *Service) Refuse(r *Request, err error) Response {
@@ -140,10 +151,4 @@ func (s *Service) Refuse(r *Request, err error) Response {
 	x.route, _, _ = find(r.Method, segments(r.Path))
 	x.fail(err)
 	return x.call.response
-}
-
-// Hosted returns the picture that stands at PublicURL + [HostedPath] + name, for the host to
-// serve its blob with nosniff. The error is blob.ErrNotFound; say no more than 404.
-func (s *Service) Hosted(name string) (blob.Picture, error) {
-	return s.o.Hosted.Lookup(name, s.o.Clock())
 }

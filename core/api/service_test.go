@@ -89,7 +89,7 @@ func TestPathIDs(t *testing.T) {
 func TestMethods(t *testing.T) {
 	s, _ := newService(t, newSmallModels(t), Options{})
 	got := serve(t, s, Request{Method: "PUT", Path: "/v2/models/"}, fail)
-	want := `{"status":{"code":11103,"description":"Method not allowed","details":"Allowed here: GET, OPTIONS."},"models":[]}`
+	want := `{"status":{"code":11103,"description":"Method not allowed","details":"Allowed here: GET, POST, PATCH, DELETE, OPTIONS."},"models":[]}`
 	if got.Status != 405 || string(got.Body) != want {
 		t.Errorf("PUT = %d %s, want 405 %s", got.Status, got.Body, want)
 	}
@@ -198,16 +198,15 @@ func TestOptionsChecked(t *testing.T) {
 	models := newSmallModels(t)
 	clock := func() time.Time { return start }
 	for name, o := range map[string]Options{
-		"nothing":          {},
-		"no hosting":       {Models: models, Clock: clock, Rand: &counter{}},
-		"public URL":       {PublicURL: "ftp://x"},
-		"relative URL":     {PublicURL: "/x"},
-		"default language": {DefaultLanguage: "xx"},
-		"keep":             {KeepPredicted: -time.Second},
+		"nothing":      {},
+		"no hosting":   {Models: models, Apps: fixedApp("en"), Clock: clock, Rand: &counter{}},
+		"public URL":   {PublicURL: "ftp://x"},
+		"relative URL": {PublicURL: "/x"},
+		"keep":         {KeepPredicted: -time.Second},
 	} {
 		if name != "nothing" && name != "no hosting" {
 			hosted, _ := newHosted(t)
-			o.Models, o.Hosted, o.Clock, o.Rand = models, hosted, clock, &counter{}
+			o.Models, o.Hosted, o.Apps, o.Clock, o.Rand = models, hosted, fixedApp("en"), clock, &counter{}
 		}
 		if _, err := New(o); !errors.Is(err, ErrOptions) {
 			t.Errorf("%s: New = %v, want %v", name, err, ErrOptions)
@@ -247,7 +246,7 @@ func TestRefuse(t *testing.T) {
 func TestRandomFails(t *testing.T) {
 	models := newSmallModels(t)
 	hosted, _ := newHosted(t)
-	s, err := New(Options{Models: models, Hosted: hosted, Clock: func() time.Time { return start }, Rand: io.LimitReader(&counter{}, 40)})
+	s, err := New(Options{Models: models, Hosted: hosted, Apps: fixedApp("en"), Clock: func() time.Time { return start }, Rand: io.LimitReader(&counter{}, 40)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,15 +4,24 @@ import (
 	"context"
 	"errors"
 
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/index/hnsw"
 	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/nn"
 	"github.com/sightline-dev/sightline/core/predict/onnx"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
+	"github.com/sightline-dev/sightline/core/search"
 	"github.com/sightline-dev/sightline/core/train"
+	"github.com/sightline-dev/sightline/core/training"
 )
 
 // Errors of calls.
@@ -29,6 +38,20 @@ var (
 	ErrModelArgument = errors.New("the model cannot do this")
 	// ErrModelQuery is returned for a malformed model search.
 	ErrModelQuery = errors.New("malformed model query")
+	// ErrConcept is returned for concepts that cannot be made or changed.
+	ErrConcept = errors.New("the concept cannot be so")
+	// ErrIDTaken is returned for a model whose id another has.
+	ErrIDTaken = errors.New("the id is taken")
+	// ErrModelPermission is returned for a change to a public model.
+	ErrModelPermission = errors.New("the model cannot be changed")
+	// ErrUntrained is returned for outputs of a model, or of a version, that is not trained.
+	ErrUntrained = errors.New("the model is not trained")
+	// ErrQueued is returned for outputs of a model, or of a version, that is being trained.
+	ErrQueued = errors.New("the model is being trained")
+	// ErrWorkflow is returned for a workflow that cannot be made or run.
+	ErrWorkflow = errors.New("malformed workflow")
+	// ErrWorkflowTaken is returned for a workflow whose id another has.
+	ErrWorkflowTaken = errors.New("the workflow exists")
 	// ErrConceptQuery is returned for a malformed concept search.
 	ErrConceptQuery = errors.New("malformed concept query")
 	// ErrBusy is what a host answers when it takes no more work for now.
@@ -37,6 +60,12 @@ var (
 	ErrTimeout = errors.New("the call took too long")
 	// ErrInternal is what a host answers for a bug of ours.
 	ErrInternal = errors.New("internal error")
+	// ErrInputs is returned for a call that adds, changes or deletes inputs and lists none, or too many.
+	ErrInputs = errors.New("malformed inputs request")
+	// ErrAction is returned for a PATCH with an unknown action.
+	ErrAction = errors.New("unknown action")
+	// ErrFeedback is returned for feedback that says nothing.
+	ErrFeedback = errors.New("malformed feedback")
 	// ErrOptions is returned by New for settings that cannot be.
 	ErrOptions = errors.New("bad options")
 )
@@ -45,6 +74,10 @@ var (
 var (
 	// ErrInput is returned for an input that does not say which picture.
 	ErrInput = errors.New("malformed input")
+	// ErrDuplicate is returned for an input whose id or URL the application has already.
+	ErrDuplicate = errors.New("duplicate input")
+	// ErrNoInput is returned for an item of a call that names an input that is not there.
+	ErrNoInput = errors.New("no such input")
 	// ErrURL is returned for an address that cannot be one of a picture.
 	ErrURL = errors.New("not an http or https address")
 	// ErrFetch is what a host wraps for every failure to get the bytes behind a URL. Its
@@ -66,12 +99,39 @@ var (
 	statusMixed   = status{http: 207, code: 10010, description: "Mixed Success"}
 	statusFailure = status{http: 400, code: 10020, description: "Failure"}
 	statusTrained = status{code: 21100, description: "Model trained successfully"}
+
+	statusDownloaded = status{code: catalog.InputReady, description: "Download complete"}
+	statusPending    = status{code: catalog.InputPending, description: "Download pending"}
+	statusModified   = status{code: 30200, description: "Input image modification success"}
 )
+
+// statusOfCode is the status of a stored input.
+func statusOfCode(code int) status {
+	for _, s := range [...]status{statusDownloaded, statusPending} {
+		if s.code == code {
+			return s
+		}
+	}
+	for _, s := range statuses {
+		if s.code == code {
+			return s
+		}
+	}
+	return status{code: code}
+}
+
+// failedDownload reports whether a code is that of an input whose picture could not be had.
+func failedDownload(code int) bool { return code != catalog.InputReady && code != catalog.InputPending }
 
 // statuses turns every error of core into wire codes. What is not here is an internal
 // error, and so are the rows at its end: they concern the start of the program.
 var statuses = []status{
+	{auth.ErrNoCredentials, 401, 11102, "Invalid request"},
+	{auth.ErrKeyFormat, 401, 11008, "Invalid API key or Invalid API key/application pair"},
+	{auth.ErrKeyUnknown, 401, 11009, "API key not found"},
+	{auth.ErrToken, 401, 11001, "Invalid authentication token"},
 	{ErrPath, 404, 11101, "Resource does not exist"},
+	{catalog.ErrNotFound, 404, 11101, "Resource does not exist"},
 	{ErrMethod, 405, 11103, "Method not allowed"},
 	{jsonio.ErrTooLong, 413, 40033, "Request too large"},
 	{jsonio.ErrSyntax, 400, 11100, "Bad request format"},
@@ -81,17 +141,31 @@ var statuses = []status{
 	{jsonio.ErrTooMany, 400, 11100, "Bad request format"},
 	{ErrPage, 400, 11102, "Invalid request"},
 	{ErrPredict, 400, 40001, "Invalid request"},
+	{ErrInputs, 400, 39999, "Invalid input request"},
+	{ErrAction, 400, 11102, "Invalid request"},
+	{ErrFeedback, 400, 40001, "Invalid request"},
+	{search.ErrQuery, 400, 40002, "Invalid search request"},
 	{ErrModelArgument, 400, 21202, "Invalid model argument"},
 	{ErrModelQuery, 400, 21203, "Invalid model request"},
+	{ErrModelPermission, 403, 21201, "Model permission denied"},
+	{ErrIDTaken, 400, 40010, "Duplicate ID"},
+	{ErrUntrained, 400, 21102, "Model not yet trained"},
+	{ErrQueued, 400, 21103, "Custom model is in queue for training, waiting on inputs to process."},
+	{ErrConcept, 400, 40003, "Invalid request"},
+	{ErrWorkflow, 400, 22104, "Workflow argument invalid"},
+	{ErrWorkflowTaken, 400, 22100, "Workflow already exists"},
 	{ErrConceptQuery, 400, 40003, "Invalid request"},
 	{lang.ErrUnknown, 400, 21202, "Invalid model argument"},
 	{lang.ErrUnspoken, 400, 21202, "Invalid model argument"},
 	{ErrBusy, 503, 40030, "Service busy"},
+	{kv.ErrFull, 507, 39998, "Writes disabled"},
 	{ErrTimeout, 504, 40032, "Request timed out"},
 	{context.DeadlineExceeded, 504, 40032, "Request timed out"},
 	{context.Canceled, 504, 40032, "Request timed out"},
 
 	{ErrInput, 400, 30104, "Input invalid argument"},
+	{ErrDuplicate, 400, 30100, "Input image duplicate"},
+	{ErrNoInput, 404, 30102, "Input does not exist"},
 	{jsonio.ErrType, 400, 30104, "Input invalid argument"},
 	{jsonio.ErrNumber, 400, 30104, "Input invalid argument"},
 	{jsonio.ErrBase64, 400, 30104, "Input invalid argument"},
@@ -110,11 +184,25 @@ var statuses = []status{
 
 	statusInternal,
 	{ErrOptions, 500, 99009, "Internal error"},
+	{auth.ErrScope, 500, 99009, "Internal error"},
 	{blob.ErrNotFound, 500, 99009, "Internal error"},
 	{blob.ErrHash, 500, 99009, "Internal error"},
 	{blob.ErrCorrupt, 500, 99009, "Internal error"},
 	{blob.ErrContentType, 500, 99009, "Internal error"},
 	{blob.ErrRandom, 500, 99009, "Internal error"},
+	{kv.ErrNotFound, 500, 99009, "Internal error"},
+	{kv.ErrClosed, 500, 99009, "Internal error"},
+	{kv.ErrCorrupt, 500, 99009, "Internal error"},
+	{kv.ErrFailed, 500, 99009, "Internal error"},
+	{kv.ErrForeign, 500, 99009, "Internal error"},
+	{kv.ErrNewer, 500, 99009, "Internal error"},
+	{kv.ErrInUse, 500, 99009, "Internal error"},
+	{kv.ErrBatch, 500, 99009, "Internal error"},
+	{index.ErrCorrupt, 500, 99009, "Internal error"},
+	{index.ErrPattern, 500, 99009, "Internal error"},
+	{index.ErrSpace, 500, 99009, "Internal error"},
+	{field.ErrFormat, 500, 99009, "Internal error"},
+	{log.ErrTrimmed, 500, 99009, "Internal error"},
 	{lang.ErrFormat, 500, 99009, "Internal error"},
 	{predict.ErrBundle, 500, 99009, "Internal error"},
 	{predict.ErrEngine, 500, 99009, "Internal error"},
@@ -130,6 +218,8 @@ var statuses = []status{
 	{onnx.ErrCycle, 500, 99009, "Internal error"},
 	{onnx.ErrOperator, 500, 99009, "Internal error"},
 	{onnx.ErrShape, 500, 99009, "Internal error"},
+	{training.ErrUnready, 500, 99009, "Internal error"},
+	{training.ErrGone, 500, 99009, "Internal error"},
 	// What stops a training stands in its model version, by package training's codes.
 	{train.ErrNoExamples, 500, 99009, "Internal error"},
 	{train.ErrNoPositives, 500, 99009, "Internal error"},
@@ -137,6 +227,7 @@ var statuses = []status{
 	{train.ErrExpired, 500, 99009, "Internal error"},
 	{train.ErrHead, 500, 99009, "Internal error"},
 	{train.ErrProblem, 500, 99009, "Internal error"},
+	{hnsw.ErrCorrupt, 500, 99009, "Internal error"},
 }
 
 var statusInternal = status{ErrInternal, 500, 99009, "Internal error"}

@@ -12,6 +12,9 @@
 //	404
 //	{"status":{"code":11101,"description":"Resource does not exist",…}}
 //
+// A line "STEP 5s" before a request moves the clock by so much and lets the background work
+// until it has nothing to do.
+//
 // A request is its line, then header lines if any, then the body as it stands, line ends
 // included. A response is its HTTP status, then the body. A long body is shown with a
 // line for each object of a list; the breaks are put in by rule, so what is compared is
@@ -40,8 +43,9 @@ type Transcript struct {
 
 // Exchange is a request and the response that it must get.
 type Exchange struct {
-	comment string // with its line ends
-	head    string // request as written
+	comment string   // with its line ends; steps are among it
+	steps   []string // how far each moves the clock
+	head    string   // request as written
 	Request api.Request
 	Status  int
 	Body    string // folded
@@ -54,6 +58,7 @@ var ErrTranscript = errors.New("malformed transcript")
 func Parse(text string) (Transcript, error) {
 	t := Transcript{Settings: map[string]string{}}
 	var comment string
+	var steps []string
 	var open *Exchange
 	for block := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n\n") {
 		block = strings.Trim(block, "\n")
@@ -65,7 +70,10 @@ func Parse(text string) (Transcript, error) {
 			}
 		}
 		lines := strings.SplitAfter(block, "\n")
-		for len(lines) > 0 && (strings.HasPrefix(lines[0], "#") || strings.HasPrefix(lines[0], "set ")) {
+		for len(lines) > 0 && (strings.HasPrefix(lines[0], "#") || strings.HasPrefix(lines[0], "set ") || strings.HasPrefix(lines[0], "STEP ")) {
+			if step, ok := strings.CutPrefix(strings.TrimSpace(lines[0]), "STEP "); ok {
+				steps = append(steps, step)
+			}
 			if setting, ok := strings.CutPrefix(strings.TrimSpace(lines[0]), "set "); ok {
 				name, value, _ := strings.Cut(setting, " ")
 				t.Settings[name] = value
@@ -82,8 +90,8 @@ func Parse(text string) (Transcript, error) {
 			}
 			continue
 		}
-		open = &Exchange{comment: comment, head: head}
-		comment = ""
+		open = &Exchange{comment: comment, steps: steps, head: head}
+		comment, steps = "", nil
 		if err := open.request(); err != nil {
 			return t, err
 		}
@@ -171,7 +179,8 @@ func escaped(text []byte) bool {
 	return n%2 == 1
 }
 
-// Server answers one request after another, as one application would.
+// Server answers one request after another, as one application would, and makes the steps:
+// requests whose method is STEP and whose path says how far the clock moves.
 type Server func(api.Request) api.Response
 
 // Host says where transcripts are and what answers them.
@@ -206,6 +215,9 @@ func run(t *testing.T, h Host, name string) {
 	serve := h.Open(t, tr.Settings)
 	for i := range tr.Exchanges {
 		e := &tr.Exchanges[i]
+		for _, step := range e.steps {
+			serve(api.Request{Method: "STEP", Path: step})
+		}
 		got := serve(e.Request)
 		body := Fold(got.Body)
 		if h.Write != nil {

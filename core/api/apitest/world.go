@@ -2,6 +2,7 @@ package apitest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -14,9 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
@@ -38,32 +44,52 @@ func (c *Counter) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// World is what lies outside the service in a transcript: the pictures that addresses give,
-// one analyser, blobs in memory.
+// World is an engine on a store in memory, one application and a key to it, and what lies
+// outside: the pictures that addresses give, one analyser, blobs in memory, a clock that stands
+// still.
 //
 //	http://pictures.test/NAME    a picture of Files, or one of these:
 //	  red.png blue.png white.png black.png     8×8 of the colour
 //	  half.png                                 upper half red, lower half blue
 //	  torn.png heic.jpg huge.png text.html     not to be read
 //	  busy slow timeout trouble                what goes wrong with a host
+//	  full                                     the store takes no more data
+//	  twice.png                                red, at the third time of asking
+//	  down.png                                 never answers, which may pass
 //	anything else                the fetch fails
 type World struct {
+	Engine *core.Engine
+	App    string // id of the application
+	Key    string // to it
+	Store  kv.Store
+	Blobs  *blob.Memory
+	Hosted *blob.Hosted
+	Now    time.Time
+
+	options  core.Options
 	analyser *predict.Analyser
-	blobs    blob.Blobs
 	files    fs.FS
+	asked    map[string]int // how often, by address
 }
 
-// NewServer is a service over the models, with the settings that transcripts know:
-// public-app-id, default-language, public-url, max-bytes and max-members (of a body).
-// files may be nil.
+// NewServer is the world of a transcript. Settings are those that transcripts know:
+// public-app-id, default-language, public-url, max-bytes and max-members (of a body). files
+// may be nil.
 func NewServer(t testing.TB, set *predict.Set, files fs.FS, settings map[string]string) Server {
 	t.Helper()
-	blobs := blob.NewMemory(blob.Options{})
-	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: blobs, Random: &Counter{n: 1 << 32}})
-	if err != nil {
-		t.Fatal(err)
+	w := NewWorld(t, memkv.New(), set, files, settings)
+	return func(r api.Request) api.Response { return w.Serve(t, r) }
+}
+
+// NewWorld makes a world on an empty store.
+func NewWorld(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, settings map[string]string) *World {
+	t.Helper()
+	w := &World{
+		Store: store, Blobs: blob.NewMemory(blob.Options{}), Now: Start,
+		analyser: set.NewAnalyser(raster.Limits{}), files: files, asked: map[string]int{},
 	}
 	var limits jsonio.Limits
+	var err error
 	for name, limit := range map[string]*int{"max-bytes": &limits.Bytes, "max-members": &limits.Members} {
 		if value, ok := settings[name]; ok {
 			if *limit, err = strconv.Atoi(value); err != nil {
@@ -71,46 +97,145 @@ func NewServer(t testing.TB, set *predict.Set, files fs.FS, settings map[string]
 			}
 		}
 	}
-	service, err := api.New(api.Options{
-		Models: set, Hosted: hosted, Clock: func() time.Time { return Start }, Rand: &Counter{},
-		PublicAppID: settings["public-app-id"], DefaultLanguage: settings["default-language"], PublicURL: settings["public-url"],
+	w.options = core.Options{
+		Models: set, Clock: func() time.Time { return w.Now }, Rand: &Counter{},
+		PublicAppID: settings["public-app-id"], PublicURL: settings["public-url"],
 		JSON: limits,
+	}
+	w.Open(t, store)
+	app, err := w.Engine.CreateApp(context.Background(), "test", cmp.Or(settings["default-language"], lang.English))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.App = app.ID
+	if w.Key, err = w.Engine.CreateKey(context.Background(), app.ID, []string{"All"}, "test"); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// Open opens the engine on what a store holds, as after a start of the program: what the old
+// one had in memory is gone.
+func (w *World) Open(t testing.TB, store kv.Store) {
+	t.Helper()
+	var err error
+	w.Store, w.options.Store = store, store
+	w.Hosted, err = blob.OpenHosted(blob.HostedOptions{
+		Blobs: w.Blobs, Random: &Counter{n: 1 << 32},
+		Keep: func(h blob.Hash) bool { return w.Engine.Keeps(h) },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := World{set.NewAnalyser(raster.Limits{}), blobs, files}
-	return func(r api.Request) api.Response {
-		call := service.Begin(context.Background(), &r)
-		for !call.Done() {
-			var results []api.Result
-			for _, job := range call.Jobs() {
-				results = append(results, w.Work(job))
-			}
-			call.Resume(results)
-		}
-		return call.Response()
+	w.options.Hosted = w.Hosted
+	if w.Engine, err = core.Open(w.options); err != nil {
+		t.Fatal(err)
 	}
+}
+
+// Serve answers a request. One that says nothing of a credential is sent with the key; one
+// with "Authorization: none" is sent without. The method STEP is no request: its path is how far to
+// move the clock before the background works until it has nothing to do.
+func (w *World) Serve(t testing.TB, r api.Request) api.Response {
+	switch {
+	case r.Method == "STEP":
+		d, err := time.ParseDuration(r.Path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Step(t, d)
+		return api.Response{}
+	case r.Authorization == "":
+		r.Authorization = "Key " + w.Key
+	case r.Authorization == "none":
+		r.Authorization = ""
+	}
+	call := w.Engine.Begin(context.Background(), &r)
+	for !call.Done() {
+		var results []api.Result
+		for _, job := range call.Jobs() {
+			results = append(results, w.Work(job))
+		}
+		call.Resume(results)
+	}
+	return call.Response()
+}
+
+// Step moves the clock and lets the background work until it has nothing to do.
+func (w *World) Step(t testing.TB, d time.Duration) {
+	t.Helper()
+	w.Now = w.Now.Add(d)
+	for range 10_000 {
+		if !w.Round(t) {
+			return
+		}
+	}
+	t.Fatal("the background does not come to an end")
+}
+
+// Round does at most one task and one step, and reports whether there was anything to do.
+func (w *World) Round(t testing.TB) bool {
+	t.Helper()
+	ctx := context.Background()
+	tasks, err := w.Engine.Take(w.Now, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		if err := w.Engine.Done(ctx, task, w.Do(task)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	more, err := w.Engine.Step(ctx, w.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return more || len(tasks) > 0
+}
+
+// Do does one task of the background.
+func (w *World) Do(task core.Task) core.Result {
+	var r core.Result
+	if task.Picture != nil {
+		r.Picture = w.Work(*task.Picture)
+	}
+	for task.Training != nil && !task.Training.Step() {
+	}
+	return r
 }
 
 // Work does one job.
 func (w *World) Work(j api.Job) api.Result {
 	picture, err := w.bytes(j)
 	if err != nil {
-		return api.Result{Err: err}
+		return api.Result{Err: err, Passing: strings.HasSuffix(j.URL, "/down.png") || strings.HasSuffix(j.URL, "/twice.png")}
 	}
-	a, err := w.analyser.Analyse(picture, j.Crop, j.Want)
-	return api.Result{Analysis: a, Err: err}
+	var r api.Result
+	if r.Analysis, r.Err = w.analyser.Analyse(picture, j.Crop, j.Want); r.Err == nil && j.Keep {
+		var info raster.Info
+		if info, r.Err = raster.Inspect(picture); r.Err == nil {
+			r.ContentType = "image/" + info.Format
+			r.Blob, r.Err = w.Hosted.Hold(context.Background(), picture)
+		}
+	}
+	return r
 }
 
 func (w *World) bytes(j api.Job) ([]byte, error) {
+	if j.Data != nil {
+		return j.Data, nil
+	}
 	if j.URL == "" {
-		return w.blobs.Get(context.Background(), j.Blob)
+		return w.Blobs.Get(context.Background(), j.Blob)
 	}
 	name, ok := strings.CutPrefix(j.URL, "http://pictures.test/")
 	if !ok {
 		return nil, fmt.Errorf("%w: no such host", api.ErrFetch)
 	}
+	if w.asked[name]++; name == "twice.png" && w.asked[name] > 2 {
+		name = "red.png"
+	}
+	name, _, _ = strings.Cut(name, "?") // addresses may be told apart
 	if picture, ok := pictures[name]; ok {
 		return picture, nil
 	}
@@ -119,6 +244,8 @@ func (w *World) bytes(j api.Job) ([]byte, error) {
 		return nil, api.ErrBusy
 	case "timeout":
 		return nil, api.ErrTimeout
+	case "full":
+		return nil, kv.ErrFull
 	case "slow":
 		return nil, raster.ErrExpired
 	case "trouble":
@@ -165,4 +292,16 @@ func plain(upper, lower color.Color) []byte {
 		panic(err) // into memory
 	}
 	return b.Bytes()
+}
+
+// Picture returns one of the pictures that World's addresses give.
+func Picture(name string) []byte { return bytes.Clone(pictures[name]) }
+
+// Input reads an input's record.
+func (w *World) Input(id string) (catalog.Input, error) {
+	app, err := catalog.ParseAppID(w.App)
+	if err != nil {
+		return catalog.Input{}, err
+	}
+	return catalog.Read(w.Store, app).InputByID(id)
 }

@@ -1,0 +1,193 @@
+package api
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// createConcepts makes concepts of the application's own: all of the call's, or none when
+// one cannot be.
+func createConcepts(x *exchange) error {
+	elements, n, err := x.body.objects("concepts")
+	if err != nil {
+		return refuse(ErrConcept, err)
+	}
+	if n == 0 || n > maxInputs {
+		return refusef(ErrConcept, "1 to %d concepts are needed, not %d.", maxInputs, n)
+	}
+	ids := make([]string, 0, n)
+	bodies := make([]log.Body, 0, n)
+	for o, err := range elements {
+		if err != nil {
+			return refuse(ErrConcept, err)
+		}
+		c, err := x.newConcept(o)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(ids, c.ID) {
+			return refusef(ErrConcept, "%s: %q stands twice in the call.", o.at("id"), c.ID)
+		}
+		ids = append(ids, c.ID)
+		bodies = append(bodies, c)
+	}
+	if err := x.freeConcepts(ids); err != nil {
+		return err
+	}
+	verdicts, err := x.record(bodies...)
+	if err != nil {
+		return err
+	}
+	for i, v := range verdicts {
+		if v.Code == fold.Duplicate {
+			return conceptExists(ids[i])
+		}
+	}
+	return x.answerConcepts(ids)
+}
+
+// newConcept reads one concept to be made. Its name is its id unless it says another.
+func (x *exchange) newConcept(o object) (*log.ConceptCreate, error) {
+	id, err := o.text("id")
+	if err != nil {
+		return nil, refuse(ErrConcept, err)
+	}
+	name, err := o.text("name")
+	if err != nil {
+		return nil, refuse(ErrConcept, err)
+	}
+	language, err := o.text("language")
+	if err != nil {
+		return nil, refuse(ErrConcept, err)
+	}
+	if language != "" && !lang.Valid(language) {
+		return nil, refusef(ErrConcept, "%s: %q is none of the 23 codes.", o.at("language"), language)
+	}
+	if language == "" {
+		language = x.app.Language
+	}
+	switch {
+	case id == "" && name == "":
+		return nil, refusef(ErrConcept, "%s is missing.", o.at("id"))
+	case id == "":
+		if id, err = x.newID(); err != nil {
+			return nil, err
+		}
+	case name == "":
+		name = id
+	}
+	if err := checkConceptID(ErrConcept, o.at("id"), id); err != nil {
+		return nil, err
+	}
+	return &log.ConceptCreate{ID: id, Name: name, Language: language}, checkName(ErrConcept, o, name)
+}
+
+// checkName refuses a name that is too long to be one.
+func checkName(kind error, o object, name string) error {
+	if len(name) > maxNameBytes {
+		return refusef(kind, "%s: at most %d bytes.", o.at("name"), maxNameBytes)
+	}
+	return nil
+}
+
+// freeConcepts refuses ids that the application has already.
+func (x *exchange) freeConcepts(ids []string) error {
+	v := x.view()
+	defer v.Close()
+	for _, id := range ids {
+		switch _, err := v.Concept(id); {
+		case err == nil:
+			return conceptExists(id)
+		case !errors.Is(err, catalog.ErrNotFound):
+			return err
+		}
+	}
+	return nil
+}
+
+func conceptExists(id string) error {
+	return refusef(ErrConcept, "concept_id '%s' exists already.", id)
+}
+
+// answerConcepts answers with the application's concepts of these ids.
+func (x *exchange) answerConcepts(ids []string) error {
+	v := x.view()
+	defer v.Close()
+	all, err := x.conceptsNamed(v, ids, lang.English)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return unknown("concept_id", strings.Join(ids, ", "))
+	}
+	if err != nil {
+		return err
+	}
+	x.writeConceptList(all, known)
+	return nil
+}
+
+// renameConcepts renames concepts of the application's own.
+func renameConcepts(x *exchange) error {
+	if _, err := x.action(map[string]patchAction{"overwrite": overwrite}); err != nil {
+		return err
+	}
+	elements, n, err := x.body.objects("concepts")
+	if err != nil {
+		return refuse(ErrConcept, err)
+	}
+	if n == 0 || n > maxInputs {
+		return refusef(ErrConcept, "1 to %d concepts are needed, not %d.", maxInputs, n)
+	}
+	v := x.view()
+	defer v.Close()
+	ids := make([]string, 0, n)
+	bodies := make([]log.Body, 0, n)
+	for o, err := range elements {
+		if err != nil {
+			return refuse(ErrConcept, err)
+		}
+		id, err := o.text("id")
+		if err != nil {
+			return refuse(ErrConcept, err)
+		}
+		name, err := o.text("name")
+		if err != nil {
+			return refuse(ErrConcept, err)
+		}
+		if _, public := x.s.concepts[id]; public || isPublicID(id) {
+			return refusef(ErrConcept, "concept_id '%s' is public and cannot be changed.", id)
+		}
+		_, err = v.Concept(id)
+		if errors.Is(err, catalog.ErrNotFound) {
+			return unknown("concept_id", id)
+		}
+		if err != nil {
+			return err
+		}
+		if name == "" {
+			return refusef(ErrConcept, "%s is missing.", o.at("name"))
+		}
+		if err := checkName(ErrConcept, o, name); err != nil {
+			return err
+		}
+		ids = append(ids, id)
+		bodies = append(bodies, &log.ConceptName{ID: id, Name: name})
+	}
+	if _, err := x.record(bodies...); err != nil {
+		return err
+	}
+	return x.answerConcepts(ids)
+}
+
+// record writes operations to the application's log and returns what the fold made of each.
+func (x *exchange) record(bodies ...log.Body) ([]fold.Verdict, error) {
+	return x.app.Partition.Submit(x.ctx, x.who.By, bodies, nil)
+}
+
+// view is the application's data at this moment; close it.
+func (x *exchange) view() *partition.View { return x.app.Partition.View() }

@@ -1,0 +1,30 @@
+package api
+
+import (
+	"bytes"
+
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// modelFeedback keeps what a user said of a model's outputs. It changes nothing else.
+func modelFeedback(x *exchange) error {
+	v := x.view()
+	defer v.Close()
+	m, err := x.model(v)
+	if err != nil {
+		return err
+	}
+	input, err := x.body.object("input")
+	if err != nil {
+		return refuse(ErrFeedback, err)
+	}
+	raw := input.v.Raw()
+	if len(raw) == 0 || len(raw) > maxFeedbackBytes {
+		return refusef(ErrFeedback, "input: an object of at most %d bytes is needed.", maxFeedbackBytes)
+	}
+	f := &log.Feedback{Version: x.ids["version_id"], JSON: bytes.Clone(raw)}
+	if f.Model = x.ids["model_id"]; m.public != nil {
+		f.Model = m.public.ID
+	}
+	return x.done(f)
+}

@@ -1,0 +1,81 @@
+package api
+
+import (
+	"encoding/hex"
+	"errors"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+)
+
+// HostedPath is the path below PublicURL at which hosted pictures are served, by name; an
+// input's thumbnail stands at the name followed by [ThumbnailPath].
+const (
+	HostedPath    = "/hosted/"
+	ThumbnailPath = "/thumbnail"
+)
+
+// Hosted returns the picture that stands at PublicURL + [HostedPath] + name, for the host to
+// serve its blob with nosniff: a copy that was made for a predict call, or an input's picture.
+// The error is blob.ErrNotFound; say no more than 404.
+func (s *Service) Hosted(name string) (blob.Picture, error) {
+	p, err := s.o.Hosted.Lookup(name, s.o.Clock())
+	if err == nil || !errors.Is(err, blob.ErrNotFound) {
+		return p, err
+	}
+	_, in, err := s.hostedInput(name)
+	if err != nil {
+		return blob.Picture{}, err
+	}
+	return blob.Picture{Hash: in.Blob, ContentType: in.ContentType}, nil
+}
+
+// Thumbnail returns the JPEG that stands beside an input's picture. The error is
+// blob.ErrNotFound; say no more than 404.
+func (s *Service) Thumbnail(name string) ([]byte, error) {
+	r, in, err := s.hostedInput(name)
+	if err != nil {
+		return nil, err
+	}
+	return orNotFound(r.Thumb(in.Blob, in.Crop))
+}
+
+// hostedInput is the input whose picture has a public name, once it has been downloaded.
+func (s *Service) hostedInput(name string) (catalog.Reader, *catalog.Input, error) {
+	var key [16]byte
+	if n, err := hex.Decode(key[:], []byte(name[:min(len(name), 2*len(key))])); err != nil || n != len(key) || hex.EncodeToString(key[:]) != name || s.o.Store == nil {
+		return catalog.Reader{}, nil, blob.ErrNotFound
+	}
+	app, ord, err := catalog.HostedInput(s.o.Store, key)
+	if err == nil {
+		r := catalog.Read(s.o.Store, app)
+		var in catalog.Input
+		if in, err = r.Input(ord); err == nil && in.Code == catalog.InputReady {
+			return r, &in, nil
+		}
+	}
+	_, err = orNotFound(struct{}{}, err)
+	if err == nil {
+		err = blob.ErrNotFound
+	}
+	return catalog.Reader{}, nil, err
+}
+
+// orNotFound is v, and blob.ErrNotFound for a record that is not there.
+func orNotFound[T any](v T, err error) (T, error) {
+	if errors.Is(err, catalog.ErrNotFound) {
+		err = blob.ErrNotFound
+	}
+	return v, err
+}
+
+// hostedName is the public name in the address of a picture of ours.
+func (s *Service) hostedName(url string) (name [16]byte, ours bool) {
+	text, ours := strings.CutPrefix(url, s.o.PublicURL+HostedPath)
+	if !ours || len(text) != 2*len(name) {
+		return name, false
+	}
+	_, err := hex.Decode(name[:], []byte(text))
+	return name, err == nil
+}

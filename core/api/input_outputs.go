@@ -1,0 +1,229 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict"
+)
+
+// readInputOutputs answers with what the general model predicted when the input was analysed,
+// as edited since; no output before that.
+func readInputOutputs(x *exchange) error {
+	v := x.app.Partition.View()
+	defer v.Close()
+	in, err := x.inputOfPath(v)
+	if err != nil {
+		return err
+	}
+	return x.answerInputOutputs(v, &in)
+}
+
+// patchInputOutputs edits the stored predictions of an input: merge sets the values of
+// concepts, remove takes them out. Which model the outputs name is not looked at: clients send
+// a version's id.
+func patchInputOutputs(x *exchange) error {
+	action, err := x.action(map[string]patchAction{"merge": merge, "remove": remove})
+	if err != nil {
+		return err
+	}
+	v := x.app.Partition.View()
+	defer v.Close()
+	in, err := x.inputOfPath(v)
+	if err != nil {
+		return err
+	}
+	edits, err := x.outputEdits(action)
+	if err != nil {
+		return err
+	}
+	if len(edits) > 0 {
+		verdicts, err := x.submit([]log.Body{&log.OutputsPatch{Input: in.Dot, Edits: edits}}, nil)
+		if err != nil {
+			return err
+		}
+		if verdicts[0].Code == fold.Gone {
+			return unknown("input_id", in.ID)
+		}
+		if err := errorOf(&verdicts[0]); err != nil {
+			return err
+		}
+	}
+	after := x.app.Partition.View()
+	defer after.Close()
+	if in, err = x.inputOfPath(after); err != nil {
+		return err
+	}
+	return x.answerInputOutputs(after, &in)
+}
+
+// outputEdits reads outputs[].data.concepts.
+func (x *exchange) outputEdits(action patchAction) ([]log.OutputEdit, error) {
+	outputs, n, err := x.body.objects("outputs")
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		return nil, refusef(ErrInput, "outputs is missing.")
+	}
+	var edits []log.OutputEdit
+	for o, err := range outputs {
+		if err != nil {
+			return nil, err
+		}
+		data, err := o.object("data")
+		if err != nil {
+			return nil, err
+		}
+		list, _, err := data.objects("concepts")
+		if err != nil {
+			return nil, err
+		}
+		for c, err := range list {
+			if err != nil {
+				return nil, err
+			}
+			edit, err := x.outputEdit(c, action)
+			if err != nil {
+				return nil, err
+			}
+			edits = slices.DeleteFunc(edits, func(e log.OutputEdit) bool { return e.Concept == edit.Concept })
+			if edits = append(edits, edit); len(edits) > maxLabels {
+				return nil, refusef(ErrInput, "%s: at most %d.", data.at("concepts"), maxLabels)
+			}
+		}
+	}
+	return edits, nil
+}
+
+func (x *exchange) outputEdit(o object, action patchAction) (log.OutputEdit, error) {
+	id, err := x.conceptRef(o)
+	if err != nil {
+		return log.OutputEdit{}, err
+	}
+	edit := log.OutputEdit{Concept: id, Value: 1, Removed: action == remove}
+	v := o.get("value")
+	switch v.Kind() {
+	case jsonio.Absent, jsonio.True:
+	case jsonio.False:
+		edit.Value = 0
+	default:
+		f, err := v.Float()
+		if err != nil {
+			return edit, o.wrap("value", err)
+		}
+		if f < 0 || f > 1 {
+			return edit, refusef(ErrInput, "%s: a number from 0 to 1 is needed.", o.at("value"))
+		}
+		edit.Value = float32(f)
+	}
+	return edit, nil
+}
+
+// valued is a concept of an output and its value.
+type valued struct {
+	id    string
+	value float32
+}
+
+// answerInputOutputs answers with the one output of an input, or none while it has no
+// predictions.
+func (x *exchange) answerInputOutputs(v *partition.View, in *catalog.Input) error {
+	m := x.s.o.Models.General()
+	derived, err := v.Derived(x.s.base, in)
+	if in.Code != catalog.InputReady || errors.Is(err, catalog.ErrNotFound) {
+		x.ok(func(w *jsonio.Writer) {
+			w.Name("outputs")
+			w.Array()
+			w.End(']')
+		})
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(derived.Values) != len(m.Concepts) {
+		return fmt.Errorf("%w: %d values of %d concepts", ErrInternal, len(derived.Values), len(m.Concepts))
+	}
+	rows := edited(m, derived.Values, in.Edits)
+	lines := conceptLines{x: x}
+	for _, row := range rows {
+		if err := lines.look(v, row.id); err != nil {
+			return err
+		}
+	}
+	x.ok(func(w *jsonio.Writer) {
+		w.Name("outputs")
+		w.Array()
+		w.Object()
+		w.Name("id")
+		w.String(outputID(in))
+		w.Name("status")
+		writeStatus(w, statusOk, "")
+		w.Name("created_at")
+		w.String(timestamp(in.Created.Time()))
+		w.Name("model")
+		x.writeModel(w, &shown{model: model{public: m}})
+		w.Name("input")
+		(&input{id: in.ID, url: x.addressOf(in), crop: in.Crop}).write(w)
+		w.Name("data")
+		w.Object()
+		w.Name("concepts")
+		w.Array()
+		for _, row := range rows {
+			w.Object()
+			lines.start(w, row.id)
+			w.Name("value")
+			w.Float32(row.value)
+			w.End('}')
+		}
+		w.End(']')
+		w.End('}')
+		w.End('}')
+		w.End(']')
+	})
+	return nil
+}
+
+// outputID is the id of a stored input's output: the same each time it is read.
+func outputID(in *catalog.Input) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "output of %d %d", in.Dot.Site, in.Dot.Seq))
+	return hex.EncodeToString(sum[:16])
+}
+
+// edited are the concepts that ranked highest at analysis, less what was removed, plus what was
+// set since, by value descending, equal ones by id.
+func edited(m *predict.Model, values []float32, edits []catalog.Edit) []valued {
+	var rows []valued
+	for _, i := range m.Rank(nil, values) {
+		if len(rows) == shownConcepts {
+			break
+		}
+		rows = append(rows, valued{m.Concepts[i].ID, values[i]})
+	}
+	for i := range edits {
+		rows = slices.DeleteFunc(rows, func(r valued) bool { return r.id == edits[i].Concept })
+		if !edits[i].Removed {
+			rows = append(rows, valued{edits[i].Concept, edits[i].Value})
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b valued) int {
+		switch {
+		case a.value > b.value:
+			return -1
+		case a.value < b.value:
+			return 1
+		}
+		return strings.Compare(a.id, b.id)
+	})
+	return rows
+}

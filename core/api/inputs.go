@@ -1,0 +1,188 @@
+package api
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// listInputs lists the inputs in the order of their creation. A page with one whose download
+// failed is Mixed Success: clients look for it.
+func listInputs(x *exchange) error {
+	p, err := x.paged()
+	if err != nil {
+		return err
+	}
+	v := x.app.Partition.View()
+	defer v.Close()
+	ords, err := x.app.Partition.Index().At(v.Reader).Page(uint64((p.number-1)*p.size), uint64(p.size))
+	if err != nil {
+		return err
+	}
+	inputs, err := x.stored(v, ords)
+	if err != nil {
+		return err
+	}
+	s := statusOk
+	if slices.ContainsFunc(inputs, func(in catalog.Input) bool { return failedDownload(in.Code) }) {
+		s = statusMixed
+	}
+	return x.answerInputs(v, s, inputs, nil)
+}
+
+// stored reads records by their ordinals and passes over those that are not there.
+func (x *exchange) stored(v *partition.View, ords []uint32) ([]catalog.Input, error) {
+	inputs := make([]catalog.Input, 0, len(ords))
+	for _, ord := range ords {
+		in, err := v.Input(ord)
+		if errors.Is(err, catalog.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, in)
+	}
+	return inputs, nil
+}
+
+// answerInputs answers with a list of inputs. said is what to say of each in place of its
+// download, nil: nothing.
+func (x *exchange) answerInputs(v *partition.View, s status, inputs []catalog.Input, said *status) error {
+	var lines conceptLines
+	for i := range inputs {
+		if err := lines.read(x, v, &inputs[i]); err != nil {
+			return err
+		}
+	}
+	x.answer(s, "", func(w *jsonio.Writer) {
+		w.Grow(len(inputs) * inputBytes)
+		w.Name("inputs")
+		w.Array()
+		for i := range inputs {
+			x.writeInput(w, &lines, &inputs[i], said)
+		}
+		w.End(']')
+	})
+	return nil
+}
+
+// inputBytes is what an input comes to, about: room made at once.
+const inputBytes = 400
+
+// readInput answers with one input.
+func readInput(x *exchange) error {
+	v := x.app.Partition.View()
+	defer v.Close()
+	in, err := x.inputOfPath(v)
+	if err != nil {
+		return err
+	}
+	return x.answerInput(v, &in, nil)
+}
+
+func (x *exchange) answerInput(v *partition.View, in *catalog.Input, said *status) error {
+	var lines conceptLines
+	if err := lines.read(x, v, in); err != nil {
+		return err
+	}
+	x.ok(func(w *jsonio.Writer) {
+		w.Name("input")
+		x.writeInput(w, &lines, in, said)
+	})
+	return nil
+}
+
+// inputOfPath is the input that the path names.
+func (x *exchange) inputOfPath(v *partition.View) (catalog.Input, error) {
+	id := x.ids["input_id"]
+	in, err := v.InputByID(id)
+	if errors.Is(err, catalog.ErrNotFound) {
+		err = unknown("input_id", id)
+	}
+	return in, err
+}
+
+// inputsStatus counts the inputs by what became of their downloads.
+func inputsStatus(x *exchange) error {
+	v := x.app.Partition.View()
+	defer v.Close()
+	n, err := v.Counts()
+	if err != nil {
+		return err
+	}
+	x.ok(func(w *jsonio.Writer) {
+		w.Name("counts")
+		w.Object()
+		w.Name("processed")
+		w.Int(int64(n.Processed))
+		w.Name("to_process")
+		w.Int(int64(n.ToProcess))
+		w.Name("errors")
+		w.Int(int64(n.Errors))
+		w.End('}')
+	})
+	return nil
+}
+
+// deleteInput deletes one input.
+func deleteInput(x *exchange) error {
+	v := x.app.Partition.View()
+	defer v.Close()
+	in, err := x.inputOfPath(v)
+	if err != nil {
+		return err
+	}
+	return x.deleted(&log.InputDelete{Input: in.Dot})
+}
+
+// deleteInputs deletes the inputs whose ids the body lists, or all of them, in one operation.
+// Ids that stand for nothing are passed over: what is wanted is that they are gone. A body
+// that says neither deletes nothing.
+func deleteInputs(x *exchange) error {
+	all, err := x.body.flag("delete_all")
+	if err != nil {
+		return refuse(ErrInputs, err)
+	}
+	ids, err := x.body.texts("ids")
+	if err != nil {
+		return refuse(ErrInputs, err)
+	}
+	switch {
+	case all && len(ids) > 0:
+		return refusef(ErrInputs, "Either ids or delete_all, not both.")
+	case all:
+		return x.deleted(&log.InputDeleteAll{})
+	case len(ids) == 0:
+		return refusef(ErrInputs, "ids or \"delete_all\": true is needed.")
+	}
+	v := x.app.Partition.View()
+	defer v.Close()
+	bodies := make([]log.Body, 0, len(ids))
+	for _, id := range ids {
+		in, err := v.InputByID(id)
+		if errors.Is(err, catalog.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		bodies = append(bodies, &log.InputDelete{Input: in.Dot})
+	}
+	return x.deleted(bodies...)
+}
+
+// deleted submits deletions and says that they are done.
+func (x *exchange) deleted(bodies ...log.Body) error {
+	if len(bodies) > 0 {
+		if _, err := x.submit(bodies, nil); err != nil {
+			return err
+		}
+	}
+	x.ok(func(*jsonio.Writer) {})
+	return nil
+}

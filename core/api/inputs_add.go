@@ -1,0 +1,405 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict"
+)
+
+// addition is one input of a call that adds some. It owns its memory.
+type addition struct {
+	create  log.InputCreate
+	data    []byte           // the picture, when it came as base64
+	derived *catalog.Derived // of the picture, when it is known already
+	thumb   []byte
+	held    blob.Hash // to be released when the call is over
+	err     error     // why it is not added
+}
+
+// wantOfInputs is what is kept of every input's picture.
+const wantOfInputs = predict.WantConcepts | predict.WantThumb
+
+// addInputs adds up to 128 inputs, in one write. Each goes its own way: one that cannot be
+// added has a status that says why. Pictures sent as base64 are analysed within the call;
+// those behind addresses are fetched afterwards.
+func addInputs(x *exchange) error {
+	elements, n, err := x.body.objects("inputs")
+	if err != nil {
+		return refuse(ErrInputs, err)
+	}
+	if n == 0 || n > maxInputs {
+		return refusef(ErrInputs, "1 to %d inputs are needed, not %d.", maxInputs, n)
+	}
+	v := x.app.Partition.View()
+	defer v.Close()
+	added := make([]addition, n)
+	var jobs []Job
+	i := 0
+	for o, malformed := range elements {
+		a := &added[i]
+		i++
+		if err := a.read(x, v, o, malformed); err != nil {
+			return err
+		}
+		if a.err != nil || a.data == nil {
+			continue
+		}
+		job := Job{Data: a.data, Crop: a.create.Crop, Keep: true}
+		if a.derived == nil {
+			job.Want = wantOfInputs
+		}
+		jobs = append(jobs, job)
+	}
+	if len(jobs) == 0 {
+		return x.add(added, nil)
+	}
+	x.call.jobs = jobs
+	x.call.resume = func(results []Result) Response {
+		if err := x.add(added, results); err != nil {
+			x.fail(err)
+		}
+		return x.call.response
+	}
+	return nil
+}
+
+// read decodes an input. What is wrong with it stands in its err; the error returned is
+// trouble of our own.
+func (a *addition) read(x *exchange, v *partition.View, o object, malformed error) error {
+	a.err = malformed
+	if a.err == nil {
+		a.err = a.decode(x, o)
+	}
+	if a.err != nil && statusOf(a.err).http >= 500 {
+		return a.err
+	}
+	if a.create.ID == "" {
+		id, err := x.newID()
+		if err != nil {
+			return err
+		}
+		a.create.ID = id
+	}
+	if a.err != nil {
+		return nil
+	}
+	if _, err := io.ReadFull(x.s.o.Rand, a.create.Hosted[:]); err != nil {
+		return fmt.Errorf("random source: %w", err)
+	}
+	if a.data == nil {
+		return nil
+	}
+	in := catalog.Input{Blob: blob.Sum(a.data), Crop: a.create.Crop}
+	d, err := v.Derived(x.s.base, &in)
+	switch {
+	case err == nil && !d.Thumb.IsZero():
+		a.derived = &d
+	case err != nil && !errors.Is(err, catalog.ErrNotFound):
+		return err
+	}
+	return nil
+}
+
+// decode reads everything that an input says of itself.
+func (a *addition) decode(x *exchange, o object) error {
+	id, err := o.id("id")
+	if err != nil {
+		return err
+	}
+	if id != "" {
+		if err := checkID(ErrInput, o.at("id"), id); err != nil {
+			return err
+		}
+	}
+	a.create.ID = id
+	data, err := o.object("data")
+	if err != nil {
+		return err
+	}
+	image, err := data.object("image")
+	if err != nil {
+		return err
+	}
+	var in input
+	if in.downloaded, err = image.flag("downloaded"); err != nil {
+		return err
+	}
+	inline, err := in.address(image)
+	if a.create.URL, a.create.Crop = in.url, in.crop; err != nil {
+		return err
+	}
+	if a.create.AllowDuplicate, err = image.flag("allow_duplicate_url"); err != nil {
+		return err
+	}
+	if a.create.Labels, err = x.labels(data); err != nil {
+		return err
+	}
+	if a.create.Meta, err = data.metadata(); err != nil {
+		return err
+	}
+	if a.create.Geo, err = data.geo(); err != nil || !inline {
+		return err
+	}
+	picture, format, err := image.picture(nil)
+	if err != nil {
+		return err
+	}
+	a.data, a.create.Blob, a.create.ContentType = picture, blob.Sum(picture), "image/"+format
+	return nil
+}
+
+// add submits what can be added and answers. results belong to the additions with a picture
+// of their own, in order.
+func (x *exchange) add(added []addition, results []Result) error {
+	err := x.analysed(added, results)
+	// What the results hold is let go of in the end: the records claim it by then.
+	defer x.release(added)
+	if err != nil {
+		return err
+	}
+	var bodies []log.Body
+	var at []int
+	for i := range added {
+		if added[i].err == nil {
+			bodies = append(bodies, &added[i].create)
+			at = append(at, i)
+		}
+	}
+	var verdicts []fold.Verdict
+	if len(bodies) > 0 {
+		if verdicts, err = x.submit(bodies, func(b *kv.Batch) { x.putDerived(b, added) }); err != nil {
+			return err
+		}
+	}
+	ords := make([]uint32, len(added))
+	for i, verdict := range verdicts {
+		added[at[i]].err = errorOf(&verdict)
+		ords[at[i]] = verdict.Ord
+	}
+	return x.answerAdded(added, ords)
+}
+
+// analysed gives the additions their results.
+func (x *exchange) analysed(added []addition, results []Result) error {
+	var trouble error
+	for i := range added {
+		a := &added[i]
+		if a.err != nil || a.data == nil {
+			continue
+		}
+		if len(results) == 0 {
+			return errNoResult
+		}
+		r := &results[0]
+		results = results[1:]
+		a.held, a.data = r.Blob, nil
+		switch {
+		case r.Err != nil && statusOf(r.Err).http >= 500:
+			trouble = errors.Join(trouble, r.Err)
+		case r.Err != nil:
+			a.err = r.Err
+		case r.Blob != a.create.Blob:
+			trouble = errors.Join(trouble, errNoResult)
+		case a.derived == nil:
+			if a.derived, a.err = x.s.derive(&r.Analysis); a.err != nil {
+				trouble = errors.Join(trouble, a.err)
+			}
+			a.thumb = r.Analysis.Thumb
+		}
+	}
+	return trouble
+}
+
+// derive is what is kept of an analysis with wantOfInputs.
+func (s *Service) derive(a *predict.Analysis) (*catalog.Derived, error) {
+	general := s.o.Models.General()
+	values := general.Values(a)
+	if a.Has&wantOfInputs != wantOfInputs || len(values) != len(general.Concepts) {
+		return nil, errNoResult
+	}
+	embedding, err := a.Embedding.MarshalBinary()
+	if err != nil {
+		return nil, err
+	}
+	return &catalog.Derived{Embedding: embedding, Values: values, Thumb: blob.Sum(a.Thumb)}, nil
+}
+
+// putDerived adds what analysing has given to the batch of the records that need it.
+func (x *exchange) putDerived(b *kv.Batch, added []addition) {
+	for i := range added {
+		if a := &added[i]; a.err == nil && a.thumb != nil {
+			catalog.PutDerived(b, x.app.appID(), x.s.base, a.create.Blob, a.create.Crop, *a.derived)
+			catalog.PutThumb(b, x.app.appID(), a.create.Blob, a.create.Crop, a.thumb)
+		}
+	}
+}
+
+func (x *exchange) release(added []addition) {
+	ctx := context.WithoutCancel(x.ctx)
+	for i := range added {
+		if h := added[i].held; !h.IsZero() {
+			// A blob that cannot be deleted now is tried again by the next sweep.
+			_ = x.s.o.Hosted.Release(ctx, h)
+		}
+	}
+}
+
+// errorOf is what a verdict means for the item it is about; nil: it is done.
+func errorOf(v *fold.Verdict) error {
+	switch v.Code {
+	case fold.OK, fold.Superseded:
+		return nil
+	case fold.Duplicate:
+		if v.Detail == "url" {
+			return refusef(ErrDuplicate, "An input with this URL is in the application already; with allow_duplicate_url it is added again.")
+		}
+		return refusef(ErrDuplicate, "An input with this %s is in the application already.", v.Detail)
+	case fold.Gone:
+		return refusef(ErrNoInput, "The input was deleted.")
+	}
+	return refusef(ErrInput, "%s", v.Detail)
+}
+
+// answerAdded answers a call that added inputs, each as it is stored now.
+func (x *exchange) answerAdded(added []addition, ords []uint32) error {
+	v := x.app.Partition.View()
+	defer v.Close()
+	var lines conceptLines
+	inputs := make([]catalog.Input, len(added))
+	good := 0
+	for i := range added {
+		a := &added[i]
+		if a.err != nil {
+			inputs[i] = a.refused()
+		} else {
+			good++
+			in, err := v.Input(ords[i])
+			if errors.Is(err, catalog.ErrNotFound) { // deleted in this very moment
+				in, err = a.refused(), nil
+				in.Code = catalog.InputPending
+			}
+			if err != nil {
+				return err
+			}
+			inputs[i] = in
+		}
+		if err := lines.read(x, v, &inputs[i]); err != nil {
+			return err
+		}
+	}
+	s, _ := overall(good, len(added), nil)
+	x.answer(s, "", func(w *jsonio.Writer) {
+		w.Grow(len(inputs) * inputBytes)
+		w.Name("inputs")
+		w.Array()
+		for i := range inputs {
+			if err := added[i].err; err != nil {
+				x.writeRefused(w, &inputs[i], err)
+			} else {
+				x.writeInput(w, &lines, &inputs[i], nil)
+			}
+		}
+		w.End(']')
+	})
+	return nil
+}
+
+// refused is what can be said of an input that was not added.
+func (a *addition) refused() catalog.Input {
+	return catalog.Input{ID: a.create.ID, URL: a.create.URL, Crop: a.create.Crop}
+}
+
+// writeRefused writes an item of a call that was not done: its id, its picture's address
+// where it has one, and why.
+func (x *exchange) writeRefused(w *jsonio.Writer, in *catalog.Input, err error) {
+	w.Object()
+	w.Name("id")
+	w.String(in.ID)
+	w.Name("data")
+	w.Object()
+	writeImage(w, in.URL, in.Crop)
+	w.End('}')
+	w.Name("status")
+	s := statusOf(err)
+	writeStatus(w, s, detailsOf(err, s))
+	w.End('}')
+}
+
+// labels reads data.concepts: each an id, or a name that is one, and whether it is present.
+// What says nothing is; the last word on a concept counts.
+func (x *exchange) labels(data object) ([]log.Label, error) {
+	list, n, err := data.objects("concepts")
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	if n > maxLabels {
+		return nil, refusef(ErrInput, "%s: at most %d.", data.at("concepts"), maxLabels)
+	}
+	labels := make([]log.Label, 0, n)
+	for o, err := range list {
+		if err != nil {
+			return nil, err
+		}
+		label, err := x.label(o)
+		if err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(labels, func(l log.Label) bool { return l.Concept == label.Concept }); i >= 0 {
+			labels[i] = label
+		} else {
+			labels = append(labels, label)
+		}
+	}
+	return labels, nil
+}
+
+func (x *exchange) label(o object) (log.Label, error) {
+	id, err := x.conceptRef(o)
+	if err != nil {
+		return log.Label{}, err
+	}
+	present, err := o.truth("value", true)
+	if err != nil {
+		return log.Label{}, err
+	}
+	if present {
+		return log.Label{Concept: id, Value: log.True}, nil
+	}
+	return log.Label{Concept: id, Value: log.False}, nil
+}
+
+// conceptRef reads the id of a concept that is labelled with, which may stand as its name.
+// An own concept is made by its first use; a public one must be there.
+func (x *exchange) conceptRef(o object) (string, error) {
+	id, err := o.id("id")
+	if err == nil && id == "" {
+		id, err = o.id("name")
+	}
+	if err != nil {
+		return "", err
+	}
+	if id == "" {
+		return "", refusef(ErrInput, "%s is missing.", o.at("id"))
+	}
+	if _, public := x.s.concepts[id]; public {
+		return id, nil
+	}
+	return id, checkConceptID(ErrInput, o.at("id"), id)
+}
+
+// appID is the application's id as records know it.
+func (a *Application) appID() catalog.AppID {
+	id, _ := catalog.ParseAppID(a.ID) // it is one of ours
+	return id
+}

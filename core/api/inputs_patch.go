@@ -1,0 +1,341 @@
+package api
+
+import (
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// patchAction is what a PATCH does with what it lists.
+type patchAction int
+
+const (
+	merge     patchAction = iota // add, or change
+	remove                       // take away
+	overwrite                    // have these and no others
+)
+
+// action reads a PATCH's action; what says none merges.
+func (x *exchange) action(known map[string]patchAction) (patchAction, error) {
+	name, err := x.body.text("action")
+	if err != nil {
+		return 0, refuse(ErrAction, err)
+	}
+	a, ok := known[name]
+	if !ok && name != "" {
+		return 0, refusef(ErrAction, "action: %q is none of %s.", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+	}
+	return a, nil
+}
+
+var patchActions = map[string]patchAction{"merge": merge, "remove": remove, "overwrite": overwrite}
+
+// patchInputs changes labels, metadata and places of up to 128 inputs, in one write.
+func patchInputs(x *exchange) error {
+	action, err := x.action(patchActions)
+	if err != nil {
+		return err
+	}
+	elements, n, err := x.body.objects("inputs")
+	if err != nil {
+		return refuse(ErrInputs, err)
+	}
+	if n == 0 || n > maxInputs {
+		return refusef(ErrInputs, "1 to %d inputs are needed, not %d.", maxInputs, n)
+	}
+	v := x.app.Partition.View()
+	defer v.Close()
+	p := patch{x: x, v: v, action: action, inputs: map[string]*catalog.Input{}}
+	items := make([]patched, 0, n)
+	for o, malformed := range elements {
+		item, err := p.item(o, malformed)
+		if err != nil {
+			return err
+		}
+		items = append(items, item)
+	}
+	if err := p.submit(items); err != nil {
+		return err
+	}
+	return x.answerPatched(items)
+}
+
+// patchConcepts is the form of 2016: the labels of one input.
+func patchConcepts(x *exchange) error {
+	action, err := x.action(map[string]patchAction{
+		"merge_concepts": merge, "delete_concepts": remove, "merge": merge, "remove": remove, "overwrite": overwrite,
+	})
+	if err != nil {
+		return err
+	}
+	v := x.app.Partition.View()
+	defer v.Close()
+	in, err := x.inputOfPath(v)
+	if err != nil {
+		return err
+	}
+	p := patch{x: x, v: v, action: action}
+	bodies, err := p.labels(&in, x.body)
+	if err != nil {
+		return err
+	}
+	items := []patched{{id: in.ID, ord: in.Ord, bodies: bodies}}
+	if err := p.submit(items); err != nil {
+		return err
+	}
+	if err := items[0].err; err != nil {
+		return err
+	}
+	after := x.app.Partition.View()
+	defer after.Close()
+	if in, err = x.inputOfPath(after); err != nil {
+		return err
+	}
+	return x.answerInput(after, &in, &statusModified)
+}
+
+// patch is a PATCH under way. Its inputs are as they will be, so that one that is listed twice
+// is changed twice.
+type patch struct {
+	x      *exchange
+	v      *partition.View
+	action patchAction
+	inputs map[string]*catalog.Input // by id
+}
+
+// patched is one item of a PATCH.
+type patched struct {
+	id     string
+	ord    uint32
+	bodies []log.Body
+	err    error // why it is not changed
+}
+
+// item reads what an element changes. What is wrong with it stands in its err; the error
+// returned is trouble of our own.
+func (p *patch) item(o object, malformed error) (patched, error) {
+	if malformed != nil {
+		return patched{err: malformed}, nil
+	}
+	item := patched{}
+	if item.id, item.err = o.id("id"); item.err != nil {
+		return item, nil
+	}
+	in, err := p.input(item.id)
+	switch {
+	case errors.Is(err, catalog.ErrNotFound):
+		item.err = refusef(ErrNoInput, "%s: there is no input '%s'.", o.at("id"), item.id)
+		return item, nil
+	case err != nil:
+		return item, err
+	}
+	item.ord = in.Ord
+	data, err := o.object("data")
+	if err == nil {
+		item.bodies, err = p.changes(in, data)
+	}
+	if item.err = err; err != nil {
+		item.bodies = nil
+	}
+	return item, nil
+}
+
+func (p *patch) input(id string) (*catalog.Input, error) {
+	if in, ok := p.inputs[id]; ok {
+		return in, nil
+	}
+	in, err := p.v.InputByID(id)
+	if err != nil {
+		return nil, err
+	}
+	p.inputs[id] = &in
+	return &in, nil
+}
+
+// changes are the operations that data asks for. Regions are accepted and not kept.
+func (p *patch) changes(in *catalog.Input, data object) ([]log.Body, error) {
+	after := *in
+	bodies, err := p.labels(&after, data)
+	if err != nil {
+		return nil, err
+	}
+	if data.has("metadata") {
+		writes, err := p.metadata(&after, data)
+		if err != nil {
+			return nil, err
+		}
+		if len(writes) > 0 {
+			bodies = append(bodies, &log.InputMeta{Input: in.Dot, Writes: writes})
+		}
+	}
+	at, err := data.geo()
+	if err != nil {
+		return nil, err
+	}
+	if at != nil {
+		if p.action == remove {
+			at = nil
+		}
+		bodies = append(bodies, &log.InputGeo{Input: in.Dot, Geo: at})
+	}
+	*in = after
+	return bodies, nil
+}
+
+// labels is the operation that data.concepts asks for, none where it lists none.
+func (p *patch) labels(in *catalog.Input, data object) ([]log.Body, error) {
+	labels, err := p.x.labels(data)
+	if err != nil {
+		return nil, err
+	}
+	switch p.action {
+	case remove:
+		for i := range labels {
+			labels[i].Value = log.Removed
+		}
+	case overwrite:
+		if !data.has("concepts") {
+			return nil, nil
+		}
+		for i := range in.Labels {
+			of := func(l log.Label) bool { return l.Concept == in.Labels[i].Concept }
+			if in.Labels[i].Value != log.Removed && !slices.ContainsFunc(labels, of) {
+				labels = append(labels, log.Label{Concept: in.Labels[i].Concept, Value: log.Removed})
+			}
+		}
+	}
+	if len(labels) == 0 {
+		return nil, nil
+	}
+	in.Labels = slices.Clone(in.Labels)
+	live := 0
+	for _, label := range labels {
+		of := func(l catalog.Label) bool { return l.Concept == label.Concept }
+		if i := slices.IndexFunc(in.Labels, of); i >= 0 {
+			in.Labels[i].Value = label.Value
+		} else {
+			in.Labels = append(in.Labels, catalog.Label{Label: label})
+		}
+	}
+	for i := range in.Labels {
+		if in.Labels[i].Value != log.Removed {
+			live++
+		}
+	}
+	if live > maxLabels {
+		return nil, refusef(ErrInput, "%s: an input has at most %d.", data.at("concepts"), maxLabels)
+	}
+	return []log.Body{&log.InputLabels{Input: in.Dot, Labels: labels}}, nil
+}
+
+// metadata are the writes that data.metadata asks for. What comes of them must be within the
+// limits too.
+func (p *patch) metadata(in *catalog.Input, data object) ([]log.MetaWrite, error) {
+	v := data.get("metadata")
+	if err := checkMeta(v.Raw()); err != nil {
+		return nil, data.wrap("metadata", err)
+	}
+	translate := [...]func(stored, patch []byte) ([]log.MetaWrite, error){
+		merge: catalog.MergeWrites, remove: catalog.RemoveWrites, overwrite: catalog.OverwriteWrites,
+	}[p.action]
+	writes, err := translate(in.Meta.JSON(), v.Raw())
+	if err != nil {
+		return nil, data.wrap("metadata", refuse(ErrInput, err))
+	}
+	meta := slices.Clone(in.Meta)
+	for _, w := range writes {
+		if _, err := meta.Write(w, log.Stamp{At: math.MaxUint64}); err != nil {
+			return nil, data.wrap("metadata", refuse(ErrInput, err))
+		}
+	}
+	if doc := meta.JSON(); doc != nil {
+		if err := checkMeta(doc); err != nil {
+			return nil, data.wrap("metadata", err)
+		}
+	}
+	in.Meta = meta
+	return writes, nil
+}
+
+// submit writes what the items ask for, in one write, and notes what was refused.
+func (p *patch) submit(items []patched) error {
+	var bodies []log.Body
+	for i := range items {
+		bodies = append(bodies, items[i].bodies...)
+	}
+	if len(bodies) == 0 {
+		return nil
+	}
+	verdicts, err := p.x.submit(bodies, nil)
+	if err != nil {
+		return err
+	}
+	for i := range items {
+		for range items[i].bodies {
+			if err := errorOf(&verdicts[0]); err != nil {
+				items[i].err = err
+			}
+			verdicts = verdicts[1:]
+		}
+	}
+	return nil
+}
+
+// answerPatched answers a PATCH with the inputs as they are now.
+func (x *exchange) answerPatched(items []patched) error {
+	v := x.app.Partition.View()
+	defer v.Close()
+	var lines conceptLines
+	inputs := make([]catalog.Input, len(items))
+	good := 0
+	for i := range items {
+		item := &items[i]
+		if item.err == nil {
+			in, err := v.Input(item.ord)
+			if errors.Is(err, catalog.ErrNotFound) { // deleted in this very moment
+				item.err = errorOf(&fold.Verdict{Code: fold.Gone})
+			} else if err != nil {
+				return err
+			}
+			inputs[i] = in
+		}
+		if item.err != nil {
+			inputs[i] = catalog.Input{ID: item.id}
+			continue
+		}
+		good++
+		if err := lines.read(x, v, &inputs[i]); err != nil {
+			return err
+		}
+	}
+	s, _ := overall(good, len(items), nil)
+	x.answer(s, "", func(w *jsonio.Writer) {
+		w.Grow(len(inputs) * inputBytes)
+		w.Name("inputs")
+		w.Array()
+		for i := range inputs {
+			if err := items[i].err; err != nil {
+				x.writeRefused(w, &inputs[i], err)
+			} else {
+				x.writeInput(w, &lines, &inputs[i], &statusModified)
+			}
+		}
+		w.End(']')
+	})
+	return nil
+}
+
+// submit appends operations to the application's log and folds them. also adds what they need
+// to the same batch; nil: nothing.
+func (x *exchange) submit(bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error) {
+	return x.app.Partition.Submit(x.ctx, x.who.By, bodies, also)
+}

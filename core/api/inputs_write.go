@@ -1,0 +1,169 @@
+package api
+
+import (
+	"encoding/hex"
+	"errors"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// writeInput writes a stored input as answers show it. data.image is in every one: clients
+// look for it without a check.
+func (x *exchange) writeInput(w *jsonio.Writer, lines *conceptLines, in *catalog.Input, said *status) {
+	w.Object()
+	w.Name("id")
+	w.String(in.ID)
+	w.Name("data")
+	w.Object()
+	writeImage(w, x.addressOf(in), in.Crop)
+	lines.write(w, in)
+	if meta := in.Meta.JSON(); meta != nil {
+		w.Name("metadata")
+		w.Raw(meta)
+	}
+	if in.Geo != nil {
+		writeGeo(w, in.Geo)
+	}
+	w.End('}')
+	w.Name("created_at")
+	w.String(timestamp(in.Created.Time()))
+	w.Name("status")
+	if said != nil {
+		writeStatus(w, *said, "")
+	} else {
+		writeStatus(w, statusOfCode(in.Code), in.Detail)
+	}
+	w.End('}')
+}
+
+// addressOf is where an input's picture is: as it was given or, when it came as bytes, here.
+func (x *exchange) addressOf(in *catalog.Input) string {
+	if in.URL != "" {
+		return in.URL
+	}
+	return x.hostedAddress(in.Hosted)
+}
+
+func (x *exchange) hostedAddress(name [16]byte) string {
+	return x.s.o.PublicURL + HostedPath + hex.EncodeToString(name[:])
+}
+
+func writeImage(w *jsonio.Writer, address string, c raster.Crop) {
+	w.Name("image")
+	w.Object()
+	if address != "" {
+		w.Name("url")
+		w.String(address)
+	}
+	if c != (raster.Crop{}) {
+		w.Name("crop")
+		w.Array()
+		for _, edge := range []float64{c.Top, c.Left, c.Bottom, c.Right} {
+			w.Float(edge)
+		}
+		w.End(']')
+	}
+	w.End('}')
+}
+
+func writeGeo(w *jsonio.Writer, p *log.Point) {
+	w.Name("geo")
+	w.Object()
+	w.Name("geo_point")
+	w.Object()
+	w.Name("longitude")
+	w.Float(p.Longitude)
+	w.Name("latitude")
+	w.Float(p.Latitude)
+	w.End('}')
+	w.End('}')
+}
+
+// conceptLines are the names of the concepts that an answer's inputs are labelled with, read
+// once each.
+type conceptLines struct {
+	known map[string]conceptLine
+	own   string // app_id of the application's own
+	x     *exchange
+}
+
+type conceptLine struct {
+	name   string
+	public bool
+}
+
+// read looks up the concepts of an input's labels.
+func (l *conceptLines) read(x *exchange, v *partition.View, in *catalog.Input) error {
+	l.x = x
+	for i := range in.Labels {
+		if in.Labels[i].Value == log.Removed {
+			continue
+		}
+		if err := l.look(v, in.Labels[i].Concept); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *conceptLines) look(v *partition.View, id string) error {
+	if _, ok := l.known[id]; ok {
+		return nil
+	}
+	if l.known == nil {
+		l.known = map[string]conceptLine{}
+	}
+	if p, ok := l.x.s.concepts[id]; ok {
+		l.known[id] = conceptLine{l.x.conceptName(p.concept, l.x.spoken(p.model)), true}
+		return nil
+	}
+	c, err := v.Concept(id)
+	if errors.Is(err, catalog.ErrNotFound) {
+		c.Name, err = id, nil // of a bundle that is no longer there
+	}
+	l.known[id] = conceptLine{c.Name, false}
+	return err
+}
+
+// write writes data.concepts, which an input without labels does not have.
+func (l *conceptLines) write(w *jsonio.Writer, in *catalog.Input) {
+	open := false
+	for i := range in.Labels {
+		label := &in.Labels[i]
+		if label.Value == log.Removed {
+			continue
+		}
+		if !open {
+			open = true
+			w.Name("concepts")
+			w.Array()
+		}
+		w.Object()
+		l.start(w, label.Concept)
+		w.Name("value")
+		w.Int(int64(label.Value - log.False))
+		w.End('}')
+	}
+	if open {
+		w.End(']')
+	}
+}
+
+// start writes a concept's id, name and app_id.
+func (l *conceptLines) start(w *jsonio.Writer, id string) {
+	line := l.known[id]
+	w.Name("id")
+	w.String(id)
+	w.Name("name")
+	w.String(line.name)
+	w.Name("app_id")
+	if line.public {
+		l.x.writePublicApp(w)
+	} else {
+		w.String(l.x.app.ID)
+	}
+}

@@ -1,0 +1,317 @@
+package api_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/api/apitest"
+)
+
+// The reference model of an application's inputs, as a client sees them: a list, decoded JSON,
+// and the rules of the interface written down a second time.
+type model struct {
+	inputs []*modelInput // in the order of creation
+}
+
+type modelInput struct {
+	id, url string // url empty: sent as bytes
+	code    int
+	labels  map[string]bool
+	meta    any // absent: none
+	geo     any // nil: none
+}
+
+// absent is what is not there; null is something.
+type absent struct{}
+
+// addresses are pictures by what becomes of them, and what they show.
+var addresses = []struct {
+	url  string
+	code int
+}{
+	{"http://pictures.test/red.png", 30000},
+	{"http://pictures.test/blue.png", 30000},
+	{"http://pictures.test/half.png?1", 30000},
+	{"http://pictures.test/gone.png", 30002},
+	{"http://pictures.test/gone.png?2", 30002},
+	{"http://pictures.test/torn.png", 30300},
+	{"http://pictures.test/text.html", 30101},
+}
+
+func (m *model) find(id string) *modelInput {
+	for _, in := range m.inputs {
+		if in.id == id {
+			return in
+		}
+	}
+	return nil
+}
+
+func (in *modelInput) failed() bool { return in.code != 30000 && in.code != 30001 }
+
+func (m *model) delete(in *modelInput) {
+	m.inputs = slices.DeleteFunc(m.inputs, func(o *modelInput) bool { return o == in })
+}
+
+// add adds an input and returns its status.
+func (m *model) add(in *modelInput, allowDuplicate bool) int {
+	var replaced []*modelInput
+	if other := m.find(in.id); other != nil {
+		if !other.failed() {
+			return 30100
+		}
+		replaced = append(replaced, other)
+	}
+	if in.url != "" && !allowDuplicate {
+		for _, other := range m.inputs {
+			switch {
+			case other.url != in.url:
+			case !other.failed():
+				return 30100
+			default:
+				replaced = append(replaced, other)
+			}
+		}
+	}
+	for _, other := range replaced {
+		m.delete(other)
+	}
+	m.inputs = append(m.inputs, in)
+	return in.code
+}
+
+// step ends every download.
+func (m *model) step() {
+	for _, in := range m.inputs {
+		if in.code != 30001 {
+			continue
+		}
+		for _, a := range addresses {
+			if a.url == in.url {
+				in.code = a.code
+			}
+		}
+	}
+}
+
+// patch changes an input as a PATCH's data asks for.
+func (in *modelInput) patch(action string, labels map[string]bool, meta, geo any) {
+	switch action {
+	case "remove":
+		for id := range labels {
+			delete(in.labels, id)
+		}
+	case "overwrite":
+		if labels != nil {
+			in.labels = map[string]bool{}
+		}
+		fallthrough
+	default:
+		maps.Copy(in.labels, labels)
+	}
+	if _, none := meta.(absent); !none {
+		in.meta, _ = patchMeta(in.meta, meta, action, 0)
+	}
+	if geo != nil {
+		in.geo = geo
+		if action == "remove" {
+			in.geo = nil
+		}
+	}
+}
+
+// patchMeta is what a PATCH makes of stored, and whether that is a change.
+func patchMeta(stored, sent any, action string, depth int) (any, bool) {
+	switch sent := sent.(type) {
+	case nil:
+		return stored, false
+	case map[string]any:
+		if len(sent) == 0 {
+			if depth == 0 || action == "remove" {
+				return stored, false
+			}
+			return map[string]any{}, true
+		}
+		old, was := stored.(map[string]any)
+		out, changed := maps.Clone(old), false
+		if out == nil {
+			out = map[string]any{}
+		}
+		for name, v := range sent {
+			there, ok := old[name]
+			if !ok {
+				there = absent{}
+			}
+			value, did := patchMeta(there, v, action, depth+1)
+			if _, gone := value.(absent); gone {
+				delete(out, name)
+				continue // taking away from what is not there makes nothing
+			}
+			if did {
+				out[name], changed = value, true
+			}
+		}
+		if !was && !changed {
+			return stored, false
+		}
+		return out, true
+	case []any:
+		old, was := stored.([]any)
+		switch {
+		case action == "overwrite", !was && (action == "merge" || len(sent) > 0):
+			return sent, true
+		case len(sent) == 0 && action == "merge":
+			return sent, true
+		case len(sent) == 0:
+			return stored, false
+		}
+		return append(slices.Clone(old), sent...), true
+	case bool:
+		if sent && action == "remove" {
+			return absent{}, true
+		}
+	}
+	return sent, true
+}
+
+// json is the input as answers show it, but for names and times.
+func (in *modelInput) json(said int) map[string]any {
+	image := map[string]any{}
+	if in.url != "" {
+		image["url"] = in.url
+	}
+	data := map[string]any{"image": image}
+	if len(in.labels) > 0 {
+		var concepts []any
+		for _, id := range slices.Sorted(maps.Keys(in.labels)) {
+			value := 0.0
+			if in.labels[id] {
+				value = 1
+			}
+			concepts = append(concepts, map[string]any{"id": id, "value": value})
+		}
+		data["concepts"] = concepts
+	}
+	if _, none := in.meta.(absent); !none {
+		data["metadata"] = in.meta
+	}
+	if in.geo != nil {
+		data["geo"] = map[string]any{"geo_point": in.geo}
+	}
+	if said == 0 {
+		said = in.code
+	}
+	return map[string]any{"id": in.id, "data": data, "status": float64(said)}
+}
+
+// plain takes out of an input in an answer what the model does not know: texts, times, hosted
+// addresses.
+func plain(in map[string]any) map[string]any {
+	delete(in, "created_at")
+	in["status"] = in["status"].(map[string]any)["code"]
+	data := in["data"].(map[string]any)
+	image := data["image"].(map[string]any)
+	if url, _ := image["url"].(string); strings.Contains(url, "/hosted/") {
+		delete(image, "url")
+	}
+	if concepts, ok := data["concepts"].([]any); ok {
+		for _, c := range concepts {
+			delete(c.(map[string]any), "name")
+			delete(c.(map[string]any), "app_id")
+		}
+	}
+	return in
+}
+
+// drawn makes the parts of random requests.
+type drawn struct{ *rand.Rand }
+
+func (r drawn) id() string { return string(rune('a' + r.IntN(6))) }
+
+func (r drawn) labels() map[string]bool {
+	if r.IntN(3) == 0 {
+		return nil
+	}
+	labels := map[string]bool{}
+	for range 1 + r.IntN(3) {
+		labels[[]string{"cat", "dog", "ai_red", "long name"}[r.IntN(4)]] = r.IntN(2) == 0
+	}
+	return labels
+}
+
+func (r drawn) meta(depth int) any {
+	switch n := r.IntN(8); {
+	case n < 3 && depth < 3:
+		out := map[string]any{}
+		for range r.IntN(3) {
+			out[string(rune('k'+r.IntN(3)))] = r.meta(depth + 1)
+		}
+		return out
+	case n == 3:
+		out := []any{}
+		for range r.IntN(3) {
+			out = append(out, float64(r.IntN(3)))
+		}
+		return out
+	case n == 4:
+		return nil
+	case n == 5:
+		return r.IntN(2) == 0
+	case n == 6:
+		return "text"
+	}
+	return float64(r.IntN(4))
+}
+
+func (r drawn) geo() any {
+	if r.IntN(2) == 0 {
+		return nil
+	}
+	return map[string]any{"longitude": float64(r.IntN(360) - 180), "latitude": float64(r.IntN(180) - 90)}
+}
+
+// data is the member data of a request.
+func (r drawn) data(labels map[string]bool, meta, geo any) map[string]any {
+	data := map[string]any{}
+	if labels != nil {
+		concepts := []any{}
+		for _, id := range slices.Sorted(maps.Keys(labels)) {
+			c := map[string]any{"id": id}
+			switch {
+			case !labels[id]:
+				c["value"] = []any{false, 0, 0.0}[r.IntN(3)]
+			case r.IntN(2) == 0:
+				c["value"] = []any{true, 1, nil}[r.IntN(3)]
+			}
+			concepts = append(concepts, c)
+		}
+		data["concepts"] = concepts
+	}
+	if _, none := meta.(absent); !none {
+		data["metadata"] = meta
+	}
+	if geo != nil {
+		if data["geo"] = geo; r.IntN(2) == 0 {
+			data["geo"] = map[string]any{"geo_point": geo}
+		}
+	}
+	return data
+}
+
+func (r drawn) picture() string {
+	colour := []string{"red.png", "blue.png", "white.png"}[r.IntN(3)]
+	return base64.StdEncoding.EncodeToString(apitest.Picture(colour))
+}
+
+func marshal(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("%v: %v", v, err)) // what is drawn can be written
+	}
+	return b
+}

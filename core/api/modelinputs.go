@@ -1,0 +1,144 @@
+package api
+
+import (
+	"errors"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// listModelInputs lists the inputs that a training of the model would learn its concepts
+// from now: those with a label, true or false, for any of them. Public models have none.
+func listModelInputs(x *exchange) error {
+	p, err := x.paged()
+	if err != nil {
+		return err
+	}
+	v := x.view()
+	defer v.Close()
+	m, err := x.model(v)
+	if err != nil {
+		return err
+	}
+	var ids []string
+	if m.own != nil {
+		ids = members(m.own)
+	}
+	all, err := x.labelledWith(v, ids)
+	if err != nil {
+		return err
+	}
+	inputs, err := x.stored(v, rows(all, p))
+	if err != nil {
+		return err
+	}
+	return x.answerInputs(v, statusOk, inputs, nil)
+}
+
+// labelledWith is the ordinals of the inputs with a label for any of the concepts.
+func (x *exchange) labelledWith(v *partition.View, concepts []string) (*roaring.Bitmap, error) {
+	index := x.app.Partition.Index().At(v.Reader)
+	all := roaring.New()
+	for _, id := range concepts {
+		for _, value := range []log.Value{log.True, log.False} {
+			some, err := index.Labelled(id, value)
+			if err != nil {
+				return nil, err
+			}
+			all.Or(some)
+		}
+	}
+	return all, nil
+}
+
+// rows are the ordinals of a page.
+func rows(all *roaring.Bitmap, p page) []uint32 {
+	from, n := uint64((p.number-1)*p.size), all.GetCardinality()
+	var ords []uint32
+	for at := from; at < min(from+uint64(p.size), n); at++ {
+		ord, err := all.Select(uint32(at))
+		if err != nil {
+			break // never: at is below the cardinality
+		}
+		ords = append(ords, ord)
+	}
+	return ords
+}
+
+// listVersionInputs lists the inputs that a version learned its concepts from, with the
+// labels that they had then. Inputs that were deleted since are passed over.
+func listVersionInputs(x *exchange) error {
+	p, err := x.paged()
+	if err != nil {
+		return err
+	}
+	v := x.view()
+	defer v.Close()
+	m, err := x.model(v)
+	if err != nil {
+		return err
+	}
+	var inputs []catalog.Input
+	if m.own != nil && m.version.Code == catalog.VersionTrained {
+		manifest, err := v.Manifest(m.version)
+		if err != nil {
+			return err
+		}
+		if inputs, err = frozen(v, m.version, &manifest, p); err != nil {
+			return err
+		}
+	}
+	return x.answerInputs(v, statusOk, inputs, nil)
+}
+
+// frozen returns a page of a version's inputs as they were.
+func frozen(v *partition.View, version *catalog.Version, m *catalog.Manifest, p page) ([]catalog.Input, error) {
+	taught := teaches(version)
+	var inputs []catalog.Input
+	at, from := int64(0), (p.number-1)*p.size
+	for i := range m.Inputs {
+		t := &m.Inputs[i]
+		if !taught(t) {
+			continue
+		}
+		if at == from+p.size {
+			break
+		}
+		in, err := v.InputByDot(t.Dot)
+		if errors.Is(err, catalog.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if at++; at <= from {
+			continue
+		}
+		in.Labels = make([]catalog.Label, len(t.Labels))
+		for j, l := range t.Labels {
+			in.Labels[j].Label = l
+		}
+		inputs = append(inputs, in)
+	}
+	return inputs, nil
+}
+
+// teaches reports of an input of a training set whether it has a label for one of the
+// version's concepts. The others only show what none of them looks like.
+func teaches(version *catalog.Version) func(*catalog.Trained) bool {
+	ours := make(map[string]bool, len(version.Concepts))
+	for _, id := range version.Concepts {
+		ours[id] = true
+	}
+	return func(t *catalog.Trained) bool {
+		for _, l := range t.Labels {
+			if ours[l.Concept] {
+				return true
+			}
+		}
+		return false
+	}
+}

@@ -1,0 +1,351 @@
+package api
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// createModel makes a model and its first version, at 21102. The model comes as model or
+// as the one element of models. A call with nothing but ids is one client's way to delete
+// a list of models.
+func createModel(x *exchange) error {
+	if x.body.has("ids") && !x.body.has("model") && !x.body.has("models") {
+		return x.deleteListed()
+	}
+	o, err := x.oneModel()
+	if err != nil {
+		return err
+	}
+	create := &log.ModelCreate{}
+	if create.ID, err = x.newThing(ErrModelQuery, o); err != nil {
+		return err
+	}
+	if create.Name, err = o.text("name"); err != nil {
+		return refuse(ErrModelQuery, err)
+	}
+	if create.Name == "" {
+		create.Name = create.ID
+	}
+	if err := checkName(ErrModelQuery, o, create.Name); err != nil {
+		return err
+	}
+	if create.Concepts, create.Config, err = x.outputInfo(o); err != nil {
+		return err
+	}
+	if create.Version, err = x.newID(); err != nil {
+		return err
+	}
+	v := x.view()
+	_, err = x.findModel(v, create.ID, "")
+	v.Close()
+	switch {
+	case err == nil:
+		return duplicateModel(create.ID)
+	case !errors.Is(err, ErrPath):
+		return err
+	}
+	verdicts, err := x.record(create)
+	if err != nil {
+		return err
+	}
+	if verdicts[0].Code == fold.Duplicate {
+		return duplicateModel(create.ID)
+	}
+	return x.answerOwn(create.ID)
+}
+
+func duplicateModel(id string) error {
+	return refusef(ErrIDTaken, "model_id '%s' exists already.", id)
+}
+
+// oneModel is the model of a creating call.
+func (x *exchange) oneModel() (object, error) {
+	if !x.body.has("models") {
+		o, err := x.body.object("model")
+		if err == nil && !x.body.has("model") {
+			err = refusef(ErrModelQuery, "model is missing.")
+		}
+		return o, refuseIf(ErrModelQuery, err)
+	}
+	elements, n, err := x.body.objects("models")
+	if err != nil {
+		return object{}, refuse(ErrModelQuery, err)
+	}
+	if n != 1 {
+		return object{}, refusef(ErrModelQuery, "models: one model a call is made, not %d.", n)
+	}
+	for o, err := range elements {
+		return o, refuseIf(ErrModelQuery, err)
+	}
+	return object{}, nil
+}
+
+// refuseIf is refuse for an error that may be nil.
+func refuseIf(kind, err error) error {
+	if err == nil {
+		return nil
+	}
+	return refuse(kind, err)
+}
+
+// outputInfo reads the concepts and the settings that a request gives a model.
+func (x *exchange) outputInfo(o object) ([]string, []log.Setting, error) {
+	info, err := o.object("output_info")
+	if err != nil {
+		return nil, nil, refuse(ErrModelQuery, err)
+	}
+	data, err := info.object("data")
+	if err != nil {
+		return nil, nil, refuse(ErrModelQuery, err)
+	}
+	ids, err := x.conceptRefs(ErrModelQuery, data, "concepts")
+	if err != nil {
+		return nil, nil, err
+	}
+	config, err := info.object("output_config")
+	if err != nil {
+		return nil, nil, refuse(ErrModelArgument, err)
+	}
+	set, err := readSettings(config)
+	return ids, set, err
+}
+
+// answerOwn answers with the application's own model of this id.
+func (x *exchange) answerOwn(id string) error {
+	v := x.view()
+	defer v.Close()
+	m, err := x.findModel(v, id, "")
+	if err != nil {
+		return err
+	}
+	return x.answerModel(m, message)
+}
+
+// patchModels changes models: all of the call's, or none when one cannot be. Names and
+// settings are overwritten; concepts are merged, removed or overwritten by the action,
+// merged without one.
+func patchModels(x *exchange) error {
+	action, err := x.action(patchActions)
+	if err != nil {
+		return err
+	}
+	elements, n, err := x.body.objects("models")
+	if err != nil {
+		return refuse(ErrModelQuery, err)
+	}
+	if n == 0 || n > maxInputs {
+		return refusef(ErrModelQuery, "1 to %d models are needed, not %d.", maxInputs, n)
+	}
+	v := x.view()
+	defer v.Close()
+	ids := make([]string, 0, n)
+	bodies := make([]log.Body, 0, n)
+	for o, err := range elements {
+		if err != nil {
+			return refuse(ErrModelQuery, err)
+		}
+		id, err := o.text("id")
+		if err != nil {
+			return refuse(ErrModelQuery, err)
+		}
+		if slices.Contains(ids, id) {
+			return refusef(ErrModelQuery, "%s: %q stands twice in the call.", o.at("id"), id)
+		}
+		patch, err := x.modelPatch(v, o, id, action)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, id)
+		bodies = append(bodies, patch)
+	}
+	return x.patched(bodies, ids, func(models []model) { x.writeModels(models) })
+}
+
+// patched submits patches and answers with the models as they are then.
+func (x *exchange) patched(bodies []log.Body, ids []string, answer func([]model)) error {
+	verdicts, err := x.record(bodies...)
+	if err != nil {
+		return err
+	}
+	for i, got := range verdicts {
+		if got.Code == fold.Gone {
+			return unknown("model_id", ids[i])
+		}
+	}
+	v := x.view()
+	defer v.Close()
+	models := make([]model, 0, len(ids))
+	for _, id := range ids {
+		m, err := x.findModel(v, id, "")
+		if err != nil {
+			return err
+		}
+		models = append(models, m)
+	}
+	answer(models)
+	return nil
+}
+
+// modelPatch reads what is to change in one model.
+func (x *exchange) modelPatch(v *partition.View, o object, id string, action patchAction) (*log.ModelPatch, error) {
+	m, err := x.findModel(v, id, "")
+	if err != nil {
+		return nil, err
+	}
+	if m.public != nil {
+		return nil, publicModel(id)
+	}
+	patch := &log.ModelPatch{Model: m.own.Dot}
+	name, err := o.text("name")
+	if err != nil {
+		return nil, refuse(ErrModelQuery, err)
+	}
+	if name != "" {
+		patch.Name = &name
+	}
+	if err := checkName(ErrModelQuery, o, name); err != nil {
+		return nil, err
+	}
+	listed, config, err := x.outputInfo(o)
+	if err != nil {
+		return nil, err
+	}
+	patch.Config = config
+	if action == remove {
+		patch.Config = unset(config)
+	}
+	// An empty list overwrites, an absent one does not.
+	if info := o.get("output_info").Get("data").Get("concepts"); action == overwrite && info.Kind() != jsonio.Array {
+		action = merge
+	}
+	return patch, x.changeConcepts(patch, m.own, listed, action)
+}
+
+// changeConcepts notes which concepts a patch adds and removes. A change makes another
+// version of the model.
+func (x *exchange) changeConcepts(patch *log.ModelPatch, m *catalog.Model, listed []string, action patchAction) error {
+	now := members(m)
+	has := make(map[string]bool, len(now))
+	for _, id := range now {
+		has[id] = true
+	}
+	wanted := make(map[string]bool, len(listed))
+	for _, id := range listed {
+		wanted[id] = true
+		if action != remove && !has[id] {
+			patch.Add = append(patch.Add, id)
+		}
+	}
+	for _, id := range now {
+		if action == remove && wanted[id] || action == overwrite && !wanted[id] {
+			patch.Remove = append(patch.Remove, id)
+		}
+	}
+	if len(now)+len(patch.Add) > maxModelConcepts {
+		return refusef(ErrModelQuery, "A model has at most %d concepts.", maxModelConcepts)
+	}
+	if len(patch.Add)+len(patch.Remove) == 0 {
+		return nil
+	}
+	var err error
+	patch.Version, err = x.newID()
+	return err
+}
+
+// patchModelConcepts is the first public form of a patch, of the concepts of one model.
+func patchModelConcepts(x *exchange) error {
+	action, err := x.action(map[string]patchAction{
+		"merge_concepts": merge, "delete_concepts": remove, "merge": merge, "remove": remove, "overwrite": overwrite,
+	})
+	if err != nil {
+		return err
+	}
+	listed, err := x.conceptRefs(ErrModelQuery, x.body, "concepts")
+	if err != nil {
+		return err
+	}
+	if x.body.get("concepts").Kind() != jsonio.Array {
+		return refusef(ErrModelQuery, "concepts is missing.")
+	}
+	v := x.view()
+	defer v.Close()
+	m, err := x.ownModel(v)
+	if err != nil {
+		return err
+	}
+	patch := &log.ModelPatch{Model: m.own.Dot}
+	if err := x.changeConcepts(patch, m.own, listed, action); err != nil {
+		return err
+	}
+	return x.patched([]log.Body{patch}, []string{m.own.ID}, func(models []model) {
+		x.ok(func(w *jsonio.Writer) {
+			w.Name("model")
+			x.writeModel(w, &shown{model: models[0]})
+		})
+	})
+}
+
+// deleteModels deletes the models of a list of ids, or all of the application's: those need
+// delete_all, or a body that says nothing.
+func deleteModels(x *exchange) error {
+	switch all, err := x.body.flag("delete_all"); {
+	case err != nil:
+		return refuse(ErrModelQuery, err)
+	case all || x.body.v.Len() == 0:
+		return x.done(&log.ModelDeleteAll{})
+	}
+	return x.deleteListed()
+}
+
+// deleteListed deletes the models of body's ids. Ids that stand for nothing are passed over:
+// what is wanted is that they are gone.
+func (x *exchange) deleteListed() error {
+	ids, err := idList(ErrModelQuery, x.body, "ids")
+	if err != nil {
+		return err
+	}
+	v := x.view()
+	defer v.Close()
+	var bodies []log.Body
+	for _, id := range ids {
+		m, err := x.findModel(v, id, "")
+		if errors.Is(err, ErrPath) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if m.public != nil {
+			return publicModel(id)
+		}
+		bodies = append(bodies, &log.ModelDelete{Model: m.own.Dot})
+	}
+	return x.done(bodies...)
+}
+
+func deleteModel(x *exchange) error {
+	v := x.view()
+	defer v.Close()
+	m, err := x.ownModel(v)
+	if err != nil {
+		return err
+	}
+	return x.done(&log.ModelDelete{Model: m.own.Dot})
+}
+
+// done submits operations and answers with the status alone.
+func (x *exchange) done(bodies ...log.Body) error {
+	if len(bodies) > 0 {
+		if _, err := x.record(bodies...); err != nil {
+			return err
+		}
+	}
+	x.ok(func(*jsonio.Writer) {})
+	return nil
+}

@@ -1,0 +1,307 @@
+package api
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict"
+)
+
+// model is what a path or a workflow names: a public model, or one of the application's
+// own at one version.
+type model struct {
+	public  *predict.Model   // nil: own
+	own     *catalog.Model   // nil: public
+	version *catalog.Version // of an own one: the version named, else the newest; nil: it has none
+	named   bool             // the path names the version
+}
+
+// findModel finds a model by id, and its version where one is named; version is empty
+// where none is. Errors are 404s and those of the store.
+func (x *exchange) findModel(v *partition.View, id, version string) (model, error) {
+	if m, ok := x.s.o.Models.Model(id); ok {
+		if version != "" && version != m.VersionID {
+			return model{}, unknown("model_version_id", version)
+		}
+		return model{public: m, named: version != ""}, nil
+	}
+	own, err := v.Model(id)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return model{}, unknown("model_id", id)
+	}
+	if err != nil {
+		return model{}, err
+	}
+	m := model{own: &own, named: version != ""}
+	want := own.Newest
+	if m.named {
+		want = version
+	}
+	if want == "" {
+		return m, nil
+	}
+	got, err := v.Version(own.Dot, want)
+	if errors.Is(err, catalog.ErrNotFound) && m.named {
+		return model{}, unknown("model_version_id", version)
+	}
+	if err != nil {
+		return model{}, err
+	}
+	m.version = &got
+	return m, nil
+}
+
+// model finds the model that the path names, and its version where it names one too.
+func (x *exchange) model(v *partition.View) (model, error) {
+	return x.findModel(v, x.ids["model_id"], x.ids["version_id"])
+}
+
+// ownModel finds the application's own model that the path names. A public one is refused.
+func (x *exchange) ownModel(v *partition.View) (model, error) {
+	m, err := x.model(v)
+	if err == nil && m.public != nil {
+		err = publicModel(m.public.ID)
+	}
+	return m, err
+}
+
+func publicModel(id string) error {
+	return refusef(ErrModelPermission, "model_id '%s' is public and cannot be changed.", id)
+}
+
+// unknown is the error for an id that stands for nothing.
+func unknown(what, id string) error {
+	return refusef(ErrPath, "%s '%s' not found. Check the url of your request.", what, id)
+}
+
+// members are the ids of the concepts that belong to a model now, in the order of their
+// first addition.
+func members(m *catalog.Model) []string {
+	var ids []string
+	for _, c := range m.Concepts {
+		if c.In {
+			ids = append(ids, c.Concept)
+		}
+	}
+	return ids
+}
+
+// infoForm is the form of a model's output_info: a message everywhere but on the path
+// that the message names, which shows the concepts instead.
+type infoForm bool
+
+const (
+	message  infoForm = false
+	concepts infoForm = true
+)
+
+// shown is a model ready to be written.
+type shown struct {
+	model
+	form     infoForm
+	concepts []named // with the form concepts
+}
+
+// show looks up what is needed to write a model.
+func (x *exchange) show(v *partition.View, m model, form infoForm) (shown, error) {
+	s := shown{model: m, form: form}
+	if form == message {
+		return s, nil
+	}
+	if m.public != nil {
+		language := x.spoken(m.public)
+		for i := range m.public.Concepts {
+			s.concepts = append(s.concepts, x.publicNamed(public{m.public, &m.public.Concepts[i]}, language))
+		}
+		return s, nil
+	}
+	ids := members(m.own)
+	if m.named && m.version != nil {
+		ids = m.version.Concepts
+	}
+	var err error
+	s.concepts, err = x.conceptsNamed(v, ids, lang.English)
+	return s, err
+}
+
+func (x *exchange) writeModel(w *jsonio.Writer, s *shown) {
+	w.Object()
+	w.Name("id")
+	if m := s.public; m != nil {
+		w.String(m.ID)
+		w.Name("name")
+		w.String(m.Name)
+		w.Name("created_at")
+		w.String(timestamp(m.CreatedAt))
+	} else {
+		w.String(s.own.ID)
+		w.Name("name")
+		w.String(s.own.Name)
+		w.Name("created_at")
+		w.String(timestamp(s.own.Created.Time()))
+	}
+	w.Name("app_id")
+	x.writeApp(w, s.public != nil)
+	w.Name("output_info")
+	x.writeOutputInfo(w, s)
+	switch {
+	case s.public != nil:
+		w.Name("model_version")
+		writePublicVersion(w, s.public)
+	case s.version != nil:
+		w.Name("model_version")
+		writeVersion(w, s.version, nil)
+	}
+	if s.public != nil && s.public.DisplayName != "" {
+		w.Name("display_name")
+		w.String(s.public.DisplayName)
+	}
+	w.End('}')
+}
+
+func (x *exchange) writeOutputInfo(w *jsonio.Writer, s *shown) {
+	w.Object()
+	switch {
+	case s.form == message:
+		w.Name("message")
+		w.String("Show output_info with: GET /models/{model_id}/output_info")
+	case len(s.concepts) > 0:
+		w.Name("data")
+		w.Object()
+		w.Name("concepts")
+		w.Array()
+		for i := range s.concepts {
+			x.writeConcept(w, &s.concepts[i], known)
+		}
+		w.End(']')
+		w.End('}')
+	}
+	kind, ext := string(predict.TypeConcept), string(predict.TypeConcept)
+	if s.public != nil {
+		kind, ext = string(s.public.Type), s.public.TypeExt
+	}
+	w.Name("type")
+	w.String(kind)
+	w.Name("type_ext")
+	w.String(ext)
+	if s.own != nil {
+		config := settingsOf(s.own.Config)
+		if s.named && s.version != nil {
+			config = settingsOf(s.version.Config)
+		}
+		w.Name("output_config")
+		config.write(w)
+	}
+	w.End('}')
+}
+
+// writePublicVersion writes the one version of a public model.
+func writePublicVersion(w *jsonio.Writer, m *predict.Model) {
+	w.Object()
+	w.Name("id")
+	w.String(m.VersionID)
+	w.Name("created_at")
+	w.String(timestamp(m.VersionCreatedAt))
+	w.Name("status")
+	writeStatus(w, statusTrained, "")
+	if n := len(m.Concepts); n > 0 {
+		w.Name("active_concept_count")
+		w.Int(int64(n))
+	}
+	w.End('}')
+}
+
+// writeVersion writes a version of an own model; more adds members, when it is not nil.
+func writeVersion(w *jsonio.Writer, v *catalog.Version, more func()) {
+	w.Object()
+	w.Name("id")
+	w.String(v.ID)
+	w.Name("created_at")
+	w.String(timestamp(v.Created.Time()))
+	w.Name("status")
+	writeStatus(w, versionStatus(v.Code), v.Detail)
+	if n := len(v.Concepts); n > 0 {
+		w.Name("active_concept_count")
+		w.Int(int64(n))
+	}
+	if more != nil {
+		more()
+	}
+	w.End('}')
+}
+
+// versionStatuses are what a version can be at.
+var versionStatuses = []status{
+	statusTrained,
+	{code: 21101, description: "Model is training"},
+	{code: 21102, description: "Model not yet trained"},
+	{code: 21103, description: "Custom model is in queue for training, waiting on inputs to process."},
+	{code: 21110, description: "Model training had no data."},
+	{code: 21111, description: "Model training had no positive examples."},
+	{code: 21112, description: "Model training was one of several but with a single class."},
+	{code: 21115, description: "Model training had an unknown error."},
+}
+
+func versionStatus(code int) status {
+	i := slices.IndexFunc(versionStatuses, func(s status) bool { return s.code == code })
+	if i < 0 {
+		return status{code: code, description: "Model training had an unknown error."}
+	}
+	return versionStatuses[i]
+}
+
+// newestTrained finds the version that predicts: the newest at 21100. The error is
+// ErrUntrained or ErrQueued when there is none.
+func newestTrained(v *partition.View, m *catalog.Model) (catalog.Version, error) {
+	var trained, newest *catalog.Version
+	queued := false
+	err := v.Versions(m.Dot, func(got catalog.Version) bool {
+		if newest == nil {
+			newest = &got
+		}
+		switch got.Code {
+		case statusTrained.code:
+			trained = &got
+		case codeQueued:
+			queued = true
+		}
+		return trained == nil
+	})
+	switch {
+	case err != nil:
+		return catalog.Version{}, err
+	case trained != nil:
+		return *trained, nil
+	case queued:
+		return catalog.Version{}, refusef(ErrQueued, "model_id '%s' is being trained: ask again when its version is at %d.", m.ID, statusTrained.code)
+	case newest != nil && newest.Code != codeUntrained:
+		return catalog.Version{}, refusef(ErrUntrained, "model_id '%s': its last training ended with %d, %s", m.ID, newest.Code, versionStatus(newest.Code).description)
+	}
+	return catalog.Version{}, refusef(ErrUntrained, "model_id '%s' has no trained version: POST /v2/models/{model_id}/versions trains it.", m.ID)
+}
+
+// Codes of versions that handlers look at.
+const (
+	codeUntrained = 21102
+	codeQueued    = 21103
+)
+
+// trainedVersion is newestTrained where no version is named, else the named one, which
+// must be trained.
+func trainedVersion(v *partition.View, m *model) (catalog.Version, error) {
+	if !m.named {
+		return newestTrained(v, m.own)
+	}
+	switch got := m.version; got.Code {
+	case statusTrained.code:
+		return *got, nil
+	case codeQueued:
+		return *got, refusef(ErrQueued, "model_version_id '%s' is being trained: ask again when it is at %d.", got.ID, statusTrained.code)
+	default:
+		return *got, refusef(ErrUntrained, "model_version_id '%s' is at %d, %s", got.ID, got.Code, versionStatus(got.Code).description)
+	}
+}

@@ -1,0 +1,101 @@
+package api
+
+import (
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/predict"
+)
+
+// runWorkflow runs the inputs of a call through every model of a workflow, each picture
+// analysed once.
+func runWorkflow(x *exchange) error {
+	f, _, err := x.workflow()
+	if err != nil {
+		return err
+	}
+	o, err := x.body.object("output_config")
+	if err != nil {
+		return refuse(ErrModelArgument, err)
+	}
+	run := workflowRun{workflow: f}
+	var want predict.Want
+	for _, node := range f.nodes {
+		p, err := x.predictor(node.Model, node.Version)
+		if err != nil {
+			return err
+		}
+		c, err := x.configOf(o, &p)
+		if err != nil {
+			return err
+		}
+		run.models = append(run.models, p)
+		run.configs = append(run.configs, c)
+		run.missing = append(run.missing, c.missing...)
+		want |= p.want()
+	}
+	inputs, jobs, err := x.pictures(maxWorkflowInputs, want)
+	if err != nil {
+		return err
+	}
+	x.await(jobs, func(results []Result) error { return x.results(&run, inputs, results) })
+	return nil
+}
+
+// workflowRun is a workflow with its models ready.
+type workflowRun struct {
+	workflow
+	models  []predictor
+	configs []config
+	missing []string // concepts that were selected and are in none
+}
+
+// results answers a workflow call: a result for each input, with an output of each model.
+func (x *exchange) results(run *workflowRun, inputs []input, results []Result) error {
+	analyses, good, err := x.beside(inputs, results, run.models)
+	if err != nil {
+		return err
+	}
+	ids, err := x.newIDs(len(inputs) * len(run.models))
+	if err != nil {
+		return err
+	}
+	models := make([][]byte, len(run.models))
+	for i := range run.models {
+		var w jsonio.Writer
+		x.writeModel(&w, &run.models[i].shown)
+		models[i] = w.Bytes()
+	}
+	s, details := overall(good, len(inputs), run.missing)
+	x.answer(s, details, func(w *jsonio.Writer) {
+		w.Name("workflow")
+		x.writeWorkflow(w, &run.workflow, false)
+		w.Name("results")
+		w.Array()
+		for i := range inputs {
+			w.Object()
+			w.Name("status")
+			writeItemStatus(w, inputs[i].err)
+			w.Name("input")
+			inputs[i].write(w)
+			w.Name("outputs")
+			w.Array()
+			for j := range run.models {
+				out := &output{ids[i*len(models)+j], &inputs[i], analyses[i], models[j]}
+				x.writeOutput(w, &run.models[j], &run.configs[j], out)
+			}
+			w.End(']')
+			w.End('}')
+		}
+		w.End(']')
+	})
+	return nil
+}
+
+// writeItemStatus writes the status of one item among others.
+func writeItemStatus(w *jsonio.Writer, err error) {
+	if err == nil {
+		writeStatus(w, statusOk, "")
+		return
+	}
+	s := statusOf(err)
+	writeStatus(w, s, detailsOf(err, s))
+}

@@ -1,0 +1,184 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/search"
+)
+
+// searchInputs finds inputs by the clauses of query. Pictures that a clause shows are analysed
+// first.
+func searchInputs(x *exchange) error {
+	p, err := x.paged()
+	if err != nil {
+		return err
+	}
+	q, err := search.Parse(x.body.get("query"), x.searchOptions())
+	if err != nil {
+		return err
+	}
+	jobs, places, err := x.picturesOf(q)
+	if err != nil {
+		return err
+	}
+	if len(jobs) == 0 {
+		return x.hits(q, p)
+	}
+	x.call.jobs = jobs
+	x.call.resume = func(results []Result) Response {
+		err := embed(q, places, results)
+		if err == nil {
+			err = x.hits(q, p)
+		}
+		if err != nil {
+			x.fail(err)
+		}
+		return x.call.response
+	}
+	return nil
+}
+
+// searchOptions are what the application's queries are read against.
+func (x *exchange) searchOptions() search.Options {
+	return search.Options{
+		Names: x.s.o.Models.Names(), Language: x.app.Language,
+		Own: func(name string) ([]string, error) {
+			v := x.app.Partition.View()
+			defer v.Close()
+			var ids []string
+			err := v.Concepts(func(c catalog.Concept) bool {
+				if c.Name == name {
+					ids = append(ids, c.ID)
+				}
+				return true
+			})
+			return ids, err
+		},
+		Hosted: x.s.hostedName,
+	}
+}
+
+// picturesOf are the jobs of a query's pictures and their places among them. The picture of a
+// stored input is looked up where it was analysed as it stands, and so needs none.
+func (x *exchange) picturesOf(q *search.Query) (jobs []Job, places []int, err error) {
+	for i := range q.Pictures {
+		p := &q.Pictures[i]
+		job := Job{Crop: p.Crop, Want: predict.WantConcepts}
+		switch {
+		case p.URL != "":
+			if err := checkURL("query: image.url", p.URL); err != nil {
+				return nil, nil, err
+			}
+			job.URL = p.URL
+		case p.Base64.Kind() != jsonio.Absent:
+			if job.Data, _, err = decodePicture(nil, p.Base64, "query: image.base64"); err != nil {
+				return nil, nil, err
+			}
+		case p.Stored():
+			continue
+		default:
+			v := x.app.Partition.View()
+			in, err := v.InputByID(p.Input)
+			v.Close()
+			if errors.Is(err, catalog.ErrNotFound) || err == nil && in.Code != catalog.InputReady {
+				continue
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+			job.Blob = in.Blob
+		}
+		jobs, places = append(jobs, job), append(places, i)
+	}
+	return jobs, places, nil
+}
+
+// embed gives a query's pictures their embeddings.
+func embed(q *search.Query, places []int, results []Result) error {
+	if len(results) < len(places) {
+		return errNoResult
+	}
+	for i, place := range places {
+		r := &results[i]
+		if r.Err != nil {
+			return r.Err
+		}
+		if r.Analysis.Has&predict.WantConcepts == 0 {
+			return errNoResult
+		}
+		q.Pictures[place].Embedding = &r.Analysis.Embedding
+	}
+	return nil
+}
+
+// hits runs a query and answers with a page of what it finds.
+func (x *exchange) hits(q *search.Query, p page) error {
+	id, err := x.newID()
+	if err != nil {
+		return err
+	}
+	v := x.app.Partition.View()
+	defer v.Close()
+	found, err := search.Run(x.ctx, v.Reader, x.app.Partition.Index(), q, search.Page{Offset: uint64((p.number - 1) * p.size), N: uint64(p.size)})
+	if err != nil {
+		return err
+	}
+	inputs := make([]catalog.Input, len(found.Hits))
+	lines := conceptLines{}
+	for i, hit := range found.Hits {
+		if inputs[i], err = v.Input(hit.Ord); err != nil {
+			return err
+		}
+		if err := lines.read(x, v, &inputs[i]); err != nil {
+			return err
+		}
+	}
+	x.ok(func(w *jsonio.Writer) {
+		w.Grow(len(inputs) * inputBytes)
+		w.Name("id")
+		w.String(id)
+		w.Name("hits")
+		w.Array()
+		for i := range inputs {
+			w.Object()
+			w.Name("score")
+			w.Float32(found.Hits[i].Score)
+			w.Name("input")
+			x.writeInput(w, &lines, &inputs[i], nil)
+			w.End('}')
+		}
+		w.End(']')
+	})
+	return nil
+}
+
+// searchFeedback keeps what a user said of a search: which of its hits was looked at.
+func searchFeedback(x *exchange) error {
+	input, err := x.body.object("input")
+	if err != nil {
+		return refuse(ErrFeedback, err)
+	}
+	info, err := input.object("feedback_info")
+	if err != nil {
+		return refuse(ErrFeedback, err)
+	}
+	if _, err := input.id("id"); err != nil {
+		return refuse(ErrFeedback, err)
+	}
+	if info.v.Len() == 0 {
+		return refusef(ErrFeedback, "%s is missing.", info.path)
+	}
+	if n := len(input.v.Raw()); n > maxFeedbackBytes {
+		return refusef(ErrFeedback, "%d bytes, at most %d.", n, maxFeedbackBytes)
+	}
+	if _, err := x.submit([]log.Body{&log.Feedback{JSON: bytes.Clone(input.v.Raw())}}, nil); err != nil {
+		return err
+	}
+	x.ok(func(*jsonio.Writer) {})
+	return nil
+}

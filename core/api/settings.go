@@ -1,0 +1,193 @@
+package api
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// setting is one field of an own model's output_config.
+type setting struct {
+	name  string
+	empty string // what answers show where it is not set; empty: nothing
+	check func(object, string) error
+}
+
+// settings are those that can be stored with a model. All are echoed as they were given;
+// max_concepts, min_value and select_concepts hold for its predictions where a call says
+// nothing, the first two decide how it is trained, and the others only wait to be read.
+var settings = []setting{
+	{"concepts_mutually_exclusive", "false", isBool},
+	{"closed_environment", "false", isBool},
+	{"max_concepts", "0", isCount},
+	{"min_value", "0", isShare},
+	{"language", "", isLanguage},
+	{"hyper_parameters", "", isText},
+	{"select_concepts", "", isRefs},
+	{"sample_ms", "", isWhole},
+	{"existing_model_id", "", isText},
+	{"training_timeout", "", isWhole},
+}
+
+// Names of the settings that training reads.
+const (
+	SettingExclusive = "concepts_mutually_exclusive"
+	SettingClosed    = "closed_environment"
+)
+
+// readSettings reads the fields of an output_config that a request sets, in the order of
+// the table. The values are copies.
+func readSettings(o object) ([]log.Setting, error) {
+	var set []log.Setting
+	for _, s := range settings {
+		if !o.has(s.name) {
+			continue
+		}
+		raw := o.get(s.name).Raw()
+		if len(raw) > maxSettingBytes {
+			return nil, refusef(ErrModelArgument, "%s: at most %d bytes.", o.at(s.name), maxSettingBytes)
+		}
+		if err := s.check(o, s.name); err != nil {
+			if statusOf(err).code != codeModelArgument {
+				err = refuse(ErrModelArgument, err)
+			}
+			return nil, err
+		}
+		set = append(set, log.Setting{Name: s.name, JSON: s.form(o, raw)})
+	}
+	return set, nil
+}
+
+// form is how a value is kept: as it was given, but 1 and 0 as true and false where those
+// are meant, and what is shown without a value as none.
+func (s *setting) form(o object, raw []byte) []byte {
+	form := bytes.Clone(raw)
+	if s.empty == "false" {
+		on, _ := o.flag(s.name)
+		form = strconv.AppendBool(nil, on)
+	}
+	if string(form) == s.empty {
+		return nil
+	}
+	return form
+}
+
+func isBool(o object, name string) error {
+	_, err := o.flag(name)
+	return err
+}
+
+func isText(o object, name string) error {
+	_, err := o.text(name)
+	return err
+}
+
+func isWhole(o object, name string) error {
+	n, err := o.integer(name)
+	if err == nil && n < 0 {
+		err = refusef(ErrModelArgument, "%s: a whole number from 0 on.", o.at(name))
+	}
+	return err
+}
+
+func isCount(o object, name string) error {
+	_, err := o.count(name)
+	return err
+}
+
+func isShare(o object, name string) error {
+	_, err := o.share(name)
+	return err
+}
+
+func isLanguage(o object, name string) error {
+	code, err := o.text(name)
+	if err == nil && code != "" && !lang.Valid(code) {
+		err = refusef(ErrModelArgument, "%s: %q is none of the 23 codes.", o.at(name), code)
+	}
+	return err
+}
+
+func isRefs(o object, name string) error {
+	refs, n, err := o.objects(name)
+	if err != nil {
+		return err
+	}
+	if n > maxSelected {
+		return refusef(ErrModelArgument, "%s: at most %d.", o.at(name), maxSelected)
+	}
+	for ref, err := range refs {
+		if err != nil {
+			return err
+		}
+		for _, part := range []string{"id", "name"} {
+			if _, err := ref.text(part); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// given are the settings of a model or version, by name.
+type given map[string][]byte
+
+func settingsOf(all []catalog.Setting) given {
+	s := make(given, len(all))
+	for i := range all {
+		if all[i].JSON != nil {
+			s[all[i].Name] = all[i].JSON
+		}
+	}
+	return s
+}
+
+// write writes an output_config: some fields always, the others where they are set.
+func (s given) write(w *jsonio.Writer) {
+	w.Object()
+	for _, known := range settings {
+		value := s[known.name]
+		if value == nil {
+			value = []byte(known.empty)
+		}
+		if len(value) > 0 {
+			w.Name(known.name)
+			w.Raw(value)
+		}
+	}
+	w.End('}')
+}
+
+// object is the settings as a request would say them, but the language: that is for each
+// call to say.
+func (s given) object(doc *jsonio.Doc) (object, error) {
+	var w jsonio.Writer
+	w.Object()
+	for _, known := range settings {
+		if value := s[known.name]; value != nil && known.name != "language" {
+			w.Name(known.name)
+			w.Raw(value)
+		}
+	}
+	w.End('}')
+	if err := doc.Parse(w.Bytes(), jsonio.Limits{}); err != nil {
+		return object{}, err
+	}
+	return asObject(doc.Root(), "output_config")
+}
+
+// unset turns what a removing patch calls true into back to its default.
+func unset(set []log.Setting) []log.Setting {
+	out := slices.Clone(set)
+	for i := range out {
+		if string(out[i].JSON) == "true" {
+			out[i].JSON = nil
+		}
+	}
+	return out
+}

@@ -1,0 +1,59 @@
+package api
+
+import (
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// readSource answers with what an export needs of an input and no other answer has: the
+// address that it was given by, where its picture is here and what its hash is, and what was
+// changed in its predictions.
+//
+// An input with a url and a picture is brought elsewhere by a POST of both, with "downloaded":
+// true in its image, which says that the picture is what the url gave.
+func readSource(x *exchange) error {
+	v := x.app.Partition.View()
+	defer v.Close()
+	in, err := x.inputOfPath(v)
+	if err != nil {
+		return err
+	}
+	x.ok(func(w *jsonio.Writer) {
+		w.Name("source")
+		w.Object()
+		if in.URL != "" {
+			w.Name("url")
+			w.String(in.URL)
+		}
+		if in.Code == catalog.InputReady {
+			w.Name("picture")
+			w.String(x.hostedAddress(in.Hosted))
+			w.Name("content_type")
+			w.String(in.ContentType)
+			w.Name("sha256")
+			w.String(in.Blob.String())
+		}
+		w.Name("edits")
+		w.Array()
+		for i := range in.Edits {
+			writeEdit(w, &in.Edits[i].OutputEdit)
+		}
+		w.End(']')
+		w.End('}')
+	})
+	return nil
+}
+
+func writeEdit(w *jsonio.Writer, e *log.OutputEdit) {
+	w.Object()
+	w.Name("id")
+	w.String(e.Concept)
+	w.Name("value")
+	w.Float32(e.Value)
+	if e.Removed {
+		w.Name("removed")
+		w.Bool(true)
+	}
+	w.End('}')
+}

@@ -1,0 +1,160 @@
+package api_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+)
+
+// errDisk is what a failing store says; no answer may repeat it.
+var errDisk = errors.New("disk of the server")
+
+// failing is a store whose reads fail from a certain one on.
+type failing struct {
+	kv.Store
+	left atomic.Int64 // reads until then
+}
+
+func (f *failing) fails() bool { return f.left.Add(-1) < 0 }
+
+func (f *failing) Get(key []byte) ([]byte, error) { return read(f, f.Store, key) }
+func (f *failing) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
+	return scan(f, f.Store.Scan, lo, hi, yield)
+}
+
+func (f *failing) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) error {
+	return scan(f, f.Store.ScanBack, lo, hi, yield)
+}
+func (f *failing) Snapshot() kv.Snapshot { return &failingView{f.Store.Snapshot(), f} }
+
+type failingView struct {
+	kv.Snapshot
+	f *failing
+}
+
+func (s *failingView) Get(key []byte) ([]byte, error) { return read(s.f, s.Snapshot, key) }
+func (s *failingView) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
+	return scan(s.f, s.Snapshot.Scan, lo, hi, yield)
+}
+
+func (s *failingView) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) error {
+	return scan(s.f, s.Snapshot.ScanBack, lo, hi, yield)
+}
+
+func read(f *failing, r kv.Reader, key []byte) ([]byte, error) {
+	if f.fails() {
+		return nil, errDisk
+	}
+	return r.Get(key)
+}
+
+type scanner = func(lo, hi []byte, yield func(key, value []byte) bool) error
+
+func scan(f *failing, s scanner, lo, hi []byte, yield func(key, value []byte) bool) error {
+	if f.fails() {
+		return errDisk
+	}
+	return s(lo, hi, yield)
+}
+
+// TestStoreFails holds that a store which fails at any read of a call on models makes it an
+// internal error that says nothing, and that the call is answered as before once the store is
+// well again.
+func TestStoreFails(t *testing.T) {
+	store := &failing{Store: memkv.New()}
+	store.left.Store(1 << 40)
+	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, map[string]string{})
+	do := func(method, path, body string) api.Response {
+		return w.Serve(t, api.Request{Method: method, Path: path, Body: []byte(body)})
+	}
+	do("POST", "/v2/inputs", `{"inputs":[{"id":"r","data":{"image":{"url":"http://pictures.test/red.png"},"concepts":[{"id":"warm"}]}},`+
+		`{"id":"h","data":{"image":{"url":"http://pictures.test/half.png"},"concepts":[{"id":"warm"}]}},`+
+		`{"id":"b","data":{"image":{"url":"http://pictures.test/blue.png"},"concepts":[{"id":"cold"}]}}]}`)
+	do("POST", "/v2/models", `{"model":{"id":"heat","output_info":{"data":{"concepts":[{"id":"warm"},{"id":"cold"}]}}}}`)
+	do("POST", "/v2/workflows", `{"workflows":[{"id":"flow","nodes":[{"model":{"id":"heat"}}]}]}`)
+	trained := string(do("POST", "/v2/models/heat/versions", "").Body)
+	_, version, _ := strings.Cut(trained, `"model_version":{"id":"`)
+	version = "/v2/models/heat/versions/" + version[:32]
+	w.Step(t, 0)
+	for _, r := range []struct{ method, path, body string }{
+		{"GET", "/v2/concepts", ""},
+		{"GET", "/v2/concepts/warm", ""},
+		{"POST", "/v2/concepts/searches", `{"concept_query":{"name":"w*"}}`},
+		{"GET", "/v2/models", ""},
+		{"POST", "/v2/models/searches", `{"model_query":{"name":"h*"}}`},
+		{"GET", "/v2/models/heat", ""},
+		{"GET", "/v2/models/heat/output_info", ""},
+		{"GET", "/v2/models/heat/inputs", ""},
+		{"GET", "/v2/models/heat/versions", ""},
+		{"GET", version, ""},
+		{"GET", version + "/output_info", ""},
+		{"GET", version + "/inputs", ""},
+		{"GET", version + "/metrics", ""},
+		{"POST", version + "/metrics", ""},
+		{"GET", "/v2/workflows", ""},
+		{"GET", "/v2/workflows/flow", ""},
+	} {
+		want := do(r.method, r.path, r.body)
+		if want.Status != 200 {
+			t.Fatalf("%s %s = %d %s", r.method, r.path, want.Status, want.Body)
+		}
+		for reads := 0; ; reads++ {
+			store.left.Store(int64(reads))
+			got := do(r.method, r.path, r.body)
+			whole := store.left.Load() >= 0
+			store.left.Store(1 << 40)
+			if whole {
+				if string(got.Body) != string(want.Body) {
+					t.Errorf("%s %s = %s once the store is well, want %s", r.method, r.path, got.Body, want.Body)
+				}
+				break
+			}
+			if got.Status != 500 || strings.Contains(string(got.Body), errDisk.Error()) || strings.Contains(string(got.Body), "details") {
+				t.Errorf("%s %s = %d %s after %d reads", r.method, r.path, got.Status, got.Body, reads)
+				break
+			}
+		}
+	}
+}
+
+// TestStoreFailsWriting holds the same for calls that write: one that answers well has
+// written, any other is an internal error.
+func TestStoreFailsWriting(t *testing.T) {
+	for i, r := range []struct{ method, path, body string }{
+		{"POST", "/v2/concepts", `{"concepts":[{"id":"new%d"}]}`},
+		{"POST", "/v2/models", `{"model":{"id":"new%d"}}`},
+		{"POST", "/v2/workflows", `{"workflows":[{"id":"new%d","nodes":[{"model":{"id":"heat"}}]}]}`},
+		{"PATCH", "/v2/concepts", `{"concepts":[{"id":"warm","name":"new%d"}]}`},
+		{"PATCH", "/v2/models", `{"models":[{"id":"heat","name":"new%d","output_info":{"data":{"concepts":[{"id":"new%[1]d"}]}}}]}`},
+		{"POST", "/v2/models/heat/feedback", `{"input":{"id":"new%d"}}`},
+		{"POST", "/v2/models/heat/versions", `{"a":%d}`},
+	} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			for reads := 0; reads < 200; reads++ {
+				store := &failing{Store: memkv.New()}
+				store.left.Store(1 << 40)
+				w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, map[string]string{})
+				do := func(method, path, body string) api.Response {
+					return w.Serve(t, api.Request{Method: method, Path: path, Body: []byte(body)})
+				}
+				do("POST", "/v2/models", `{"model":{"id":"heat","output_info":{"data":{"concepts":[{"id":"warm"}]}}}}`)
+				store.left.Store(int64(reads))
+				got := do(r.method, r.path, fmt.Sprintf(r.body, reads))
+				if got.Status == 200 && store.left.Load() >= 0 {
+					return
+				}
+				if got.Status != 200 && (got.Status != 500 || strings.Contains(string(got.Body), errDisk.Error())) {
+					t.Fatalf("%s %s = %d %s after %d reads", r.method, r.path, got.Status, got.Body, reads)
+				}
+			}
+			t.Error("it reads without an end")
+		})
+	}
+}

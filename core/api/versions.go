@@ -1,0 +1,110 @@
+package api
+
+import (
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// listVersions lists a model's versions, newest first.
+func listVersions(x *exchange) error {
+	p, err := x.paged()
+	if err != nil {
+		return err
+	}
+	v := x.view()
+	defer v.Close()
+	m, err := x.model(v)
+	if err != nil {
+		return err
+	}
+	var rows []catalog.Version
+	var public []model
+	if m.public != nil {
+		public = cut([]model{m}, p)
+	} else {
+		at, from := int64(0), (p.number-1)*p.size
+		if err := v.Versions(m.own.Dot, func(got catalog.Version) bool {
+			if at >= from {
+				rows = append(rows, got)
+			}
+			at++
+			return at < from+p.size
+		}); err != nil {
+			return err
+		}
+	}
+	x.ok(func(w *jsonio.Writer) {
+		w.Name("model_versions")
+		w.Array()
+		for _, m := range public {
+			writePublicVersion(w, m.public)
+		}
+		for i := range rows {
+			writeVersion(w, &rows[i], nil)
+		}
+		w.End(']')
+	})
+	return nil
+}
+
+func readVersion(x *exchange) error {
+	v := x.view()
+	defer v.Close()
+	m, err := x.model(v)
+	if err != nil {
+		return err
+	}
+	x.ok(func(w *jsonio.Writer) {
+		w.Name("model_version")
+		if m.public != nil {
+			writePublicVersion(w, m.public)
+		} else {
+			writeVersion(w, m.version, nil)
+		}
+	})
+	return nil
+}
+
+// trainModel asks for another version of a model, which is trained in the background. What
+// the body says does not matter.
+func trainModel(x *exchange) error {
+	v := x.view()
+	defer v.Close()
+	m, err := x.ownModel(v)
+	if err != nil {
+		return err
+	}
+	if len(members(m.own)) == 0 {
+		return refusef(ErrModelArgument, "model_id '%s' has no concepts to be trained.", m.own.ID)
+	}
+	version, err := x.newID()
+	if err != nil {
+		return err
+	}
+	verdicts, err := x.record(&log.VersionTrain{Model: m.own.Dot, Version: version})
+	if err != nil {
+		return err
+	}
+	if verdicts[0].Code == fold.Gone {
+		return unknown("model_id", m.own.ID)
+	}
+	after := x.view()
+	defer after.Close()
+	if m, err = x.findModel(after, m.own.ID, version); err != nil {
+		return err
+	}
+	m.named = false
+	return x.answerModel(m, message)
+}
+
+func deleteVersion(x *exchange) error {
+	v := x.view()
+	defer v.Close()
+	m, err := x.ownModel(v)
+	if err != nil {
+		return err
+	}
+	return x.done(&log.VersionDelete{Model: m.own.Dot, Version: m.version.ID})
+}

@@ -1,0 +1,269 @@
+package api
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// publicWorkflow is the id of the one workflow that is everyone's: the general model.
+const publicWorkflow = "General"
+
+// workflow is a workflow as answers show it.
+type workflow struct {
+	id      string
+	created time.Time
+	nodes   []log.WorkflowNode
+	public  bool
+}
+
+func (x *exchange) generalWorkflow() workflow {
+	m := x.s.o.Models.General()
+	return workflow{publicWorkflow, m.CreatedAt, []log.WorkflowNode{{ID: "general", Model: m.ID, Version: m.VersionID}}, true}
+}
+
+func ownWorkflow(w *catalog.Workflow) workflow {
+	return workflow{w.ID, w.Created.Time(), w.Nodes, false}
+}
+
+// workflow finds the workflow that the path names, and its record when it is the
+// application's own.
+func (x *exchange) workflow() (workflow, *catalog.Workflow, error) {
+	id := x.ids["workflow_id"]
+	if id == publicWorkflow {
+		return x.generalWorkflow(), nil, nil
+	}
+	v := x.view()
+	defer v.Close()
+	own, err := v.Workflow(id)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return workflow{}, nil, unknown("workflow_id", id)
+	}
+	return ownWorkflow(&own), &own, err
+}
+
+// createWorkflows makes workflows: all of the call's, or none when one cannot be.
+func createWorkflows(x *exchange) error {
+	elements, n, err := x.body.objects("workflows")
+	if err != nil {
+		return refuse(ErrWorkflow, err)
+	}
+	if n == 0 || n > maxInputs {
+		return refusef(ErrWorkflow, "1 to %d workflows are needed, not %d.", maxInputs, n)
+	}
+	v := x.view()
+	defer v.Close()
+	ids := make([]string, 0, n)
+	bodies := make([]log.Body, 0, n)
+	for o, err := range elements {
+		if err != nil {
+			return refuse(ErrWorkflow, err)
+		}
+		create, err := x.newWorkflow(v, o)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(ids, create.ID) {
+			return refusef(ErrWorkflow, "%s: %q stands twice in the call.", o.at("id"), create.ID)
+		}
+		ids = append(ids, create.ID)
+		bodies = append(bodies, create)
+	}
+	verdicts, err := x.record(bodies...)
+	if err != nil {
+		return err
+	}
+	for i, got := range verdicts {
+		if got.Code == fold.Duplicate {
+			return duplicateWorkflow(ids[i])
+		}
+	}
+	after := x.view()
+	defer after.Close()
+	made := make([]workflow, 0, n)
+	for _, id := range ids {
+		own, err := after.Workflow(id)
+		if err != nil {
+			return err
+		}
+		made = append(made, ownWorkflow(&own))
+	}
+	x.writeWorkflows(made)
+	return nil
+}
+
+func duplicateWorkflow(id string) error {
+	return refusef(ErrWorkflowTaken, "workflow_id '%s' exists already.", id)
+}
+
+// newWorkflow reads one workflow to be made. Its models, and their versions where they are
+// fixed, must exist; they need not be trained yet.
+func (x *exchange) newWorkflow(v *partition.View, o object) (*log.WorkflowCreate, error) {
+	id, err := x.newThing(ErrWorkflow, o)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := v.Workflow(id); err == nil || id == publicWorkflow {
+		return nil, duplicateWorkflow(id)
+	} else if !errors.Is(err, catalog.ErrNotFound) {
+		return nil, err
+	}
+	nodes, n, err := o.objects("nodes")
+	if err != nil {
+		return nil, refuse(ErrWorkflow, err)
+	}
+	if n == 0 || n > maxWorkflowModels {
+		return nil, refusef(ErrWorkflow, "%s: 1 to %d are needed, not %d.", o.at("nodes"), maxWorkflowModels, n)
+	}
+	create := &log.WorkflowCreate{ID: id}
+	for node, err := range nodes {
+		if err != nil {
+			return nil, refuse(ErrWorkflow, err)
+		}
+		step, err := readNode(node)
+		if err != nil {
+			return nil, refuse(ErrWorkflow, err)
+		}
+		if _, err := x.findModel(v, step.Model, step.Version); errors.Is(err, ErrPath) {
+			return nil, refuse(ErrWorkflow, err)
+		} else if err != nil {
+			return nil, err
+		}
+		create.Nodes = append(create.Nodes, step)
+	}
+	return create, nil
+}
+
+// readNode reads a step of a workflow. Its id is its model's unless it says another.
+func readNode(o object) (log.WorkflowNode, error) {
+	var step log.WorkflowNode
+	m, err := o.object("model")
+	if err != nil {
+		return step, err
+	}
+	version, err := m.object("model_version")
+	if err != nil {
+		return step, err
+	}
+	for _, field := range []struct {
+		of   object
+		into *string
+	}{{o, &step.ID}, {m, &step.Model}, {version, &step.Version}} {
+		if *field.into, err = field.of.text("id"); err != nil {
+			return step, err
+		}
+	}
+	if step.Model == "" {
+		return step, refusef(ErrWorkflow, "%s is missing.", m.at("id"))
+	}
+	if step.ID == "" {
+		step.ID = step.Model
+	}
+	return step, checkID(ErrWorkflow, o.at("id"), step.ID)
+}
+
+func (x *exchange) writeWorkflows(all []workflow) {
+	x.ok(func(w *jsonio.Writer) {
+		w.Name("workflows")
+		w.Array()
+		for i := range all {
+			x.writeWorkflow(w, &all[i], true)
+		}
+		w.End(']')
+	})
+}
+
+func (x *exchange) writeWorkflow(w *jsonio.Writer, f *workflow, nodes bool) {
+	w.Object()
+	w.Name("id")
+	w.String(f.id)
+	w.Name("app_id")
+	x.writeApp(w, f.public)
+	w.Name("created_at")
+	w.String(timestamp(f.created))
+	if nodes {
+		w.Name("nodes")
+		w.Array()
+		for i := range f.nodes {
+			writeNode(w, &f.nodes[i])
+		}
+		w.End(']')
+	}
+	w.End('}')
+}
+
+func writeNode(w *jsonio.Writer, n *log.WorkflowNode) {
+	w.Object()
+	w.Name("id")
+	w.String(n.ID)
+	w.Name("model")
+	w.Object()
+	w.Name("id")
+	w.String(n.Model)
+	if n.Version != "" {
+		w.Name("model_version")
+		w.Object()
+		w.Name("id")
+		w.String(n.Version)
+		w.End('}')
+	}
+	w.End('}')
+	w.End('}')
+}
+
+// listWorkflows lists the application's workflows in the order of their creation.
+func listWorkflows(x *exchange) error {
+	p, err := x.paged()
+	if err != nil {
+		return err
+	}
+	v := x.view()
+	defer v.Close()
+	var all []workflow
+	if err := v.Workflows(func(f catalog.Workflow) bool {
+		all = append(all, ownWorkflow(&f))
+		return true
+	}); err != nil {
+		return err
+	}
+	x.writeWorkflows(cut(all, p))
+	return nil
+}
+
+func listPublicWorkflows(x *exchange) error {
+	p, err := x.paged()
+	if err != nil {
+		return err
+	}
+	x.writeWorkflows(cut([]workflow{x.generalWorkflow()}, p))
+	return nil
+}
+
+func readWorkflow(x *exchange) error {
+	f, _, err := x.workflow()
+	if err != nil {
+		return err
+	}
+	x.ok(func(w *jsonio.Writer) {
+		w.Name("workflow")
+		x.writeWorkflow(w, &f, true)
+	})
+	return nil
+}
+
+func deleteWorkflow(x *exchange) error {
+	_, own, err := x.workflow()
+	if err != nil {
+		return err
+	}
+	if own == nil {
+		return refusef(ErrWorkflow, "workflow_id '%s' is public and cannot be changed.", publicWorkflow)
+	}
+	return x.done(&log.WorkflowDelete{Workflow: own.Dot})
+}

@@ -1,0 +1,173 @@
+package core_test
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/predict"
+)
+
+// asked is a world in which a training has been asked for, of inputs that are still to be
+// fetched.
+func asked(t testing.TB, set *predict.Set) *apitest.World {
+	t.Helper()
+	w := apitest.NewWorld(t, memkv.New(), set, nil, map[string]string{})
+	for _, r := range []api.Request{
+		{Method: "POST", Path: "/v2/inputs", Body: []byte(`{"inputs":[` +
+			`{"id":"r","data":{"image":{"url":"http://pictures.test/red.png"},"concepts":[{"id":"warm"}]}},` +
+			`{"id":"b","data":{"image":{"url":"http://pictures.test/blue.png"},"concepts":[{"id":"cold"}]}},` +
+			`{"id":"h","data":{"image":{"url":"http://pictures.test/half.png"},"concepts":[{"id":"cold"},{"id":"warm"}]}},` +
+			`{"id":"w","data":{"image":{"url":"http://pictures.test/white.png"},"concepts":[{"id":"bright"}]}}]}`)},
+		{Method: "POST", Path: "/v2/models", Body: []byte(`{"model":{"id":"heat","output_info":{"data":{"concepts":[{"id":"warm"},{"id":"cold"}]}}}}`)},
+		{Method: "POST", Path: "/v2/models/heat/versions"},
+	} {
+		if got := w.Serve(t, r); got.Status != 200 {
+			t.Fatalf("%s %s = %d %s", r.Method, r.Path, got.Status, got.Body)
+		}
+	}
+	return w
+}
+
+// predicted is what the model says of a picture, without ids that are made up for each call.
+func predicted(t testing.TB, w *apitest.World) string {
+	t.Helper()
+	r := api.Request{Method: "POST", Path: "/v2/models/heat/outputs", Body: []byte(`{"inputs":[{"id":"x","data":{"image":{"url":"http://pictures.test/half.png"}}}]}`)}
+	got := w.Serve(t, r)
+	_, data, ok := strings.Cut(string(got.Body), `"data":{"concepts":`)
+	if got.Status != 200 || !ok {
+		t.Fatalf("%d %s", got.Status, got.Body)
+	}
+	return data
+}
+
+// TestTrainingKilled kills the program after each piece of work between the request for a
+// training and its end. After the next start the training comes to the same end.
+func TestTrainingKilled(t *testing.T) {
+	set := apitest.Tiny(t)
+	quiet := asked(t, set)
+	quiet.Step(t, 0)
+	want := predicted(t, quiet)
+	for cut := 0; ; cut++ {
+		w := asked(t, set)
+		ended := work1by1(t, w, cut)
+		w.Open(t, w.Store)
+		w.Step(t, 0)
+		if got := predicted(t, w); got != want {
+			t.Fatalf("killed after %d pieces of work it predicts %s, want %s", cut, got, want)
+		}
+		if ended {
+			return
+		}
+	}
+}
+
+// work1by1 does n pieces of work, the steps of a training among them, and reports whether
+// that was all.
+func work1by1(t testing.TB, w *apitest.World, n int) (ended bool) {
+	t.Helper()
+	ctx := context.Background()
+	for {
+		tasks, err := w.Engine.Take(w.Now, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range tasks {
+			for task.Training != nil {
+				if n--; n < 0 {
+					task.Training.Close() // as a snapshot ends with its program
+					return false
+				}
+				if task.Training.Step() {
+					break
+				}
+			}
+			if n--; n < 0 {
+				return false
+			}
+			if err := w.Engine.Done(ctx, task, w.Do(task)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n--; n < 0 {
+			return false
+		}
+		more, err := w.Engine.Step(ctx, w.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !more && len(tasks) == 0 {
+			return true
+		}
+	}
+}
+
+// TestTrainingsBounded holds that few trainings are under way at once, and that all come to
+// their end.
+func TestTrainingsBounded(t *testing.T) {
+	w := asked(t, apitest.Tiny(t))
+	for range 5 {
+		w.Serve(t, api.Request{Method: "POST", Path: "/v2/models/heat/versions"})
+	}
+	for range 3 { // the inputs that the trainings wait for
+		w.Round(t)
+	}
+	tasks, err := w.Engine.Take(w.Now, 100)
+	if err != nil || len(tasks) != 3 || tasks[0].Training == nil || tasks[1].Training == nil || tasks[2].Picture == nil {
+		t.Fatalf("%d tasks, %v; want 2 trainings and an input that none waits for", len(tasks), err)
+	}
+	if more, err := w.Engine.Take(w.Now, 100); len(more) != 0 || err != nil {
+		t.Fatalf("%d more, %v", len(more), err)
+	}
+	for _, task := range tasks {
+		if err := w.Engine.Done(context.Background(), task, w.Do(task)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Step(t, 0)
+	got := w.Serve(t, api.Request{Method: "GET", Path: "/v2/models/heat/versions"})
+	if n := bytes.Count(got.Body, []byte(`"code":21100`)); n != 6 {
+		t.Errorf("%d of 6 versions are trained: %s", n, got.Body)
+	}
+}
+
+// TestTrainingsInTurn holds that the trainings of one application do not keep those of
+// another from their turn.
+func TestTrainingsInTurn(t *testing.T) {
+	w := asked(t, apitest.Tiny(t))
+	ctx := context.Background()
+	app, err := w.Engine.CreateApp(ctx, "other", "en")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := w.Engine.CreateKey(ctx, app.ID, []string{"All"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		w.Serve(t, api.Request{Method: "POST", Path: "/v2/models/heat/versions"})
+	}
+	for _, r := range []api.Request{
+		{Method: "POST", Path: "/v2/models", Body: []byte(`{"model":{"id":"m","output_info":{"data":{"concepts":[{"id":"x"}]}}}}`)},
+		{Method: "POST", Path: "/v2/models/m/versions"},
+	} {
+		r.Authorization = "Key " + other
+		if got := w.Serve(t, r); got.Status != 200 {
+			t.Fatalf("%d %s", got.Status, got.Body)
+		}
+	}
+	for round := 0; ; round++ {
+		got := w.Serve(t, api.Request{Method: "GET", Path: "/v2/models/m", Authorization: "Key " + other})
+		if strings.Contains(string(got.Body), `"code":21100`) {
+			break
+		}
+		if round == 12 {
+			t.Fatalf("after %d rounds the other application waits: %s", round, got.Body)
+		}
+		w.Round(t)
+	}
+}
