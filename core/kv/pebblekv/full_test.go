@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -142,6 +143,25 @@ func TestNoSpaceForTables(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// Writes that outrun flushes wait for them, whatever the memtables' sizes on the way there.
+func TestManyMemTables(t *testing.T) {
+	o := small(vfs.NewMem())
+	o.MemTableBytes = 1 << 20 // Pebble begins with a quarter of it, and flushes only past a half
+	s := open(t, o)
+	const n = 12_000
+	for i := range n {
+		if err := s.Apply(filler(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m := s.Metrics(); m.MemTableBytes > (maxMemTables+1)<<20 {
+		t.Errorf("%d bytes of memtables, want at most %d", m.MemTableBytes, (maxMemTables+1)<<20)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -297,12 +317,17 @@ func TestDamageInTheBackground(t *testing.T) {
 	if err := errors.Join(s.Apply(b), s.db.Flush()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.db.Compact(context.Background(), []byte("a"), []byte("zz"), false); err == nil {
-		t.Error("compacting damaged tables gives no error")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = s.db.Compact(ctx, []byte("a"), []byte("zz"), false) // waits for as long as it finds damage
+	}()
+	for !errors.Is(s.Room(), kv.ErrCorrupt) {
+		runtime.Gosched()
 	}
-	if err := s.Room(); !errors.Is(err, kv.ErrCorrupt) {
-		t.Errorf("Room = %v, want ErrCorrupt", err)
-	}
+	cancel()
+	<-done
 	if err := s.Scan(nil, nil, func(_, _ []byte) bool { return true }); !errors.Is(err, kv.ErrCorrupt) {
 		t.Errorf("Scan = %v, want ErrCorrupt", err)
 	}

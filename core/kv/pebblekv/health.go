@@ -30,6 +30,7 @@ type health struct {
 	low     bool      // the disk was full: the ballast is gone
 	out     bool      // … and a write failed for lack of space all the same
 	closing bool
+	moves   uint64 // of memtables: filled or flushed
 }
 
 func newHealth(o *Options) *health {
@@ -70,6 +71,7 @@ func (h *health) background(err error) {
 	case errors.Is(err, syscall.ENOSPC):
 		h.mu.Lock()
 		h.low, h.out = true, true
+		h.changed.Broadcast()
 		h.mu.Unlock()
 		h.log.Error("the disk is full: writes are refused", "err", err)
 	case pebble.IsCorruptionError(err):
@@ -99,7 +101,7 @@ func (h *health) writable() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.failed == nil && h.out {
-		return fmt.Errorf("%w: waiting for space", kv.ErrFull)
+		return errNoSpace
 	}
 	return h.failed
 }
@@ -137,6 +139,8 @@ func (h *health) room() error {
 	return nil
 }
 
+var errNoSpace = fmt.Errorf("%w: waiting for space", kv.ErrFull)
+
 var errClosing = errors.New("store is closing")
 
 // waitSpace holds a flush or a compaction that cannot succeed, which would be tried again
@@ -149,6 +153,39 @@ func (h *health) waitSpace() error {
 	}
 	if h.out || h.failed != nil {
 		return errClosing
+	}
+	return nil
+}
+
+// moved notes that a memtable was filled or flushed.
+func (h *health) moved() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.moves++
+	h.changed.Broadcast()
+}
+
+// moveCount is how often memtables have moved.
+func (h *health) moveCount() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.moves
+}
+
+// waitMove holds a writer until memtables have moved since count; an error ends the wait.
+func (h *health) waitMove(count uint64) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for h.moves == count && !h.out && h.failed == nil && !h.closing {
+		h.changed.Wait()
+	}
+	switch {
+	case h.failed != nil:
+		return h.failed
+	case h.closing:
+		return kv.ErrClosed
+	case h.out:
+		return errNoSpace
 	}
 	return nil
 }

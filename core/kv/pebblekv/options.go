@@ -57,6 +57,9 @@ func setDefault[T int | int64](v *T, value T) {
 	}
 }
 
+// maxMemTables is how many may be in memory, at their full size, the one that is being filled among them.
+const maxMemTables = 4
+
 // pebbleOptions are Pebble's for many small values and records of 0.5 to 3 KB.
 func (s *Store) pebbleOptions(lock *pebble.Lock, mustExist bool) *pebble.Options {
 	o := &pebble.Options{
@@ -68,7 +71,7 @@ func (s *Store) pebbleOptions(lock *pebble.Lock, mustExist bool) *pebble.Options
 		EventListener:               s.events(),
 		CacheSize:                   s.options.CacheBytes,
 		MemTableSize:                uint64(s.options.MemTableBytes),
-		MemTableStopWritesThreshold: 4,
+		MemTableStopWritesThreshold: 16 * maxMemTables, // never: makeRoom holds writers before
 		MaxOpenFiles:                s.options.MaxOpenFiles,
 		L0CompactionThreshold:       4,
 		L0StopWritesThreshold:       1000,
@@ -89,6 +92,8 @@ func (s *Store) pebbleOptions(lock *pebble.Lock, mustExist bool) *pebble.Options
 func (s *Store) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: s.health.background,
+		WALCreated:      func(pebble.WALCreateInfo) { s.health.moved() },
+		FlushEnd:        func(pebble.FlushInfo) { s.health.moved() },
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
 			s.health.damage(fmt.Errorf("%s: %w", info.Path, info.Details))
 		},

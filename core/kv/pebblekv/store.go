@@ -25,6 +25,7 @@ type Store struct {
 	db      *pebble.DB
 
 	write sync.Mutex // held while a batch enters Pebble: batches are in the order of the calls
+	moves uint64     // of memtables, when there was room for another; guarded by write
 
 	mu        sync.Mutex
 	idle      sync.Cond // users is 0
@@ -249,13 +250,34 @@ func (s *Store) put(apply func() error) (err error) {
 	}
 	s.write.Lock()
 	defer s.write.Unlock()
-	if err := s.health.writable(); err != nil {
+	if err := s.makeRoom(); err != nil {
 		return err
 	}
 	if err := apply(); err != nil {
 		s.health.fail(err)
 	}
 	return s.health.failure()
+}
+
+// makeRoom waits until there is memory for another memtable, of which Pebble makes small ones
+// first. Pebble would wait as well, but without an end when flushes fail for lack of space. write is held.
+func (s *Store) makeRoom() error {
+	for {
+		if err := s.health.writable(); err != nil {
+			return err
+		}
+		moves := s.health.moveCount()
+		if moves == s.moves {
+			return nil
+		}
+		if s.db.Metrics().MemTable.Size < maxMemTables*uint64(s.options.MemTableBytes) {
+			s.moves = moves
+			return nil
+		}
+		if err := s.health.waitMove(moves); err != nil {
+			return err
+		}
+	}
 }
 
 // batch is b in Pebble's form.
