@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	defaultStrength = 1000
+	defaultStrength = 300
 
 	// A task ends when its gradient is shorter than this share of the ridge. Since the objective
 	// curves at least as much as the ridge, weights are then within that distance of the minimum, and so
@@ -29,7 +29,6 @@ type Fitter struct {
 	packed  int // rows that are in m
 	classes []int
 	tasks   []*task // of the head
-	sums    []float64
 	solving *batch
 	folds   *evaluation // nil before, and with SkipMetrics
 	reached float64     // Progress so far
