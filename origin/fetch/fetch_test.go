@@ -408,6 +408,46 @@ func TestFailureTellsCancellationOnly(t *testing.T) {
 	}
 }
 
+// TestPassing holds which failures may pass: those that are not the address's own.
+func TestPassing(t *testing.T) {
+	lookup := func(err error) func(context.Context, string) ([]netip.Addr, error) {
+		return func(context.Context, string) ([]netip.Addr, error) { return nil, err }
+	}
+	public := answering("93.184.216.34")
+	tests := []struct {
+		name    string
+		url     string
+		resolve func(context.Context, string) ([]netip.Addr, error)
+		serve   func(net.Conn)
+		want    bool
+	}{
+		{"not a URL", "file:///etc/passwd", public, nil, false},
+		{"private", "http://10.0.0.1/", public, nil, false},
+		{"no such name", "http://a.example/", lookup(&net.DNSError{IsNotFound: true}), nil, false},
+		{"a name server that is away", "http://a.example/", lookup(&net.DNSError{IsTemporary: true}), nil, true},
+		{"no addresses", "http://a.example/", lookup(nil), nil, false},
+		{"not found", "http://a.example/", public, respond("404 Not Found", lengthOf(picture), picture), false},
+		{"too many requests", "http://a.example/", public, respond("429 Too Many Requests", lengthOf(picture), picture), true},
+		{"their trouble", "http://a.example/", public, respond("503 Service Unavailable", lengthOf(picture), picture), true},
+		{"encoded", "http://a.example/", public, respond("200 OK", "Content-Encoding: gzip\r\n"+lengthOf(picture), picture), false},
+		{"empty", "http://a.example/", public, respond("200 OK", "Content-Length: 0\r\n", nil), false},
+		{"a redirect to nowhere", "http://a.example/", public, respond("302 Found", "Content-Length: 0\r\n", nil), false},
+		{"cut short", "http://a.example/", public, respond("200 OK", fmt.Sprintf("Content-Length: %d\r\n", len(picture)+1), picture), true},
+		{"hangs up", "http://a.example/", public, func(net.Conn) {}, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			network := &pipes{serve: tt.serve}
+			_, err := New(Options{Resolve: tt.resolve, Dial: network.dial}).Fetch(t.Context(), tt.url)
+			network.wg.Wait()
+			var failure *Failure
+			if !errors.As(err, &failure) || failure.Passing() != tt.want {
+				t.Errorf("Fetch = %v; %v", err, failure.Cause())
+			}
+		})
+	}
+}
+
 func TestNewNeedsItsNetwork(t *testing.T) {
 	defer func() {
 		if recover() == nil {

@@ -10,12 +10,13 @@ import (
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/training"
 )
 
 // Engine is the engine as the background drives it.
 type Engine interface {
-	// Take hands out at most n tasks that are due.
-	Take(now time.Time, n int) []core.Task
+	// Take hands out at most n tasks that are due, even with an error.
+	Take(now time.Time, n int) ([]core.Task, error)
 	// Done hands a task's result back.
 	Done(ctx context.Context, t core.Task, r core.Result) error
 	// Step does a little maintenance and says whether there is more.
@@ -52,7 +53,10 @@ func (b *Background) Run(ctx context.Context) {
 	}
 	tasks.Go(func() { b.steps(ctx) })
 	for ctx.Err() == nil {
-		taken := b.Engine.Take(b.Now(), len(free))
+		taken, err := b.Engine.Take(b.Now(), len(free))
+		if err != nil && ctx.Err() == nil {
+			b.Log.Error("take", "error", err)
+		}
 		for _, t := range taken {
 			<-free // only this loop takes
 			tasks.Go(func() {
@@ -60,7 +64,10 @@ func (b *Background) Run(ctx context.Context) {
 				b.do(ctx, t)
 			})
 		}
-		if len(taken) == 0 {
+		switch {
+		case err != nil:
+			b.Pause(ctx, time.Second) // it may pass
+		case len(taken) == 0:
 			b.Pause(ctx, b.Idle)
 		}
 	}
@@ -70,27 +77,69 @@ func (b *Background) Run(ctx context.Context) {
 func (b *Background) do(ctx context.Context, t core.Task) {
 	defer func() {
 		if v := recover(); v != nil {
-			b.Log.Error("panic", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-			if b.Pool.o.Panics != nil {
-				b.Pool.o.Panics(v)
-			}
+			b.panicked(v)
 		}
 	}()
 	var r core.Result
 	switch {
 	case t.Picture != nil:
 		r.Picture = b.Pool.Picture(ctx, t.Picture)
+	case t.Training != nil:
+		r.Training = b.train(ctx, t.Training)
 	default:
 		r.Picture.Err = api.ErrInternal
 	}
 	if ctx.Err() != nil {
 		b.Pool.release(ctx, []api.Result{r.Picture})
+		if t.Training != nil {
+			t.Training.Close()
+		}
 		return
 	}
 	if err := b.Engine.Done(ctx, t, r); err != nil && ctx.Err() == nil {
 		b.Log.Error("task", "error", err)
 	}
 }
+
+func (b *Background) panicked(v any) {
+	b.Log.Error("panic", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+	if b.Pool.o.Panics != nil {
+		b.Pool.o.Panics(v)
+	}
+}
+
+// train runs a training to its end, giving way to requests after each of its steps. A panic
+// costs the training, which is told so.
+func (b *Background) train(ctx context.Context, run *training.Run) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			b.panicked(v)
+			err = fmt.Errorf("%w: panic in a training", api.ErrInternal)
+		}
+	}()
+	select {
+	case b.Pool.trainings <- struct{}{}:
+		defer func() { <-b.Pool.trainings }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return b.Pool.Behind(ctx, func(yield func() error) {
+		rested := b.Now()
+		for !run.Step() && yield() == nil {
+			if b.Now().Sub(rested) >= restEvery {
+				b.Pause(ctx, rest)
+				rested = b.Now()
+			}
+		}
+	})
+}
+
+// A training that never waits for anything keeps a processor from looking at the network,
+// which it does when it has nothing else to do: requests would wait for milliseconds.
+const (
+	restEvery = time.Millisecond
+	rest      = 20 * time.Microsecond
+)
 
 // steps lets the engine step, without a pause while there is more to do.
 func (b *Background) steps(ctx context.Context) {

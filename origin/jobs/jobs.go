@@ -77,14 +77,15 @@ type Options struct {
 
 // Pool runs jobs. It is safe for concurrent use and starts goroutines only inside Run.
 type Pool struct {
-	o        Options
-	turns    turns         // hands out analysers
-	fetches  chan struct{} // a token for each picture in memory
-	behind   chan struct{} // a token for each of the background's among them
-	heavy    chan struct{} // a token for each heavy picture being analysed
-	calls    atomic.Int64
-	pictures atomic.Int64
-	done     atomic.Int64
+	o         Options
+	turns     turns         // hands out analysers
+	fetches   chan struct{} // a token for each picture in memory
+	behind    chan struct{} // a token for each of the background's among them
+	heavy     chan struct{} // a token for each heavy picture being analysed
+	trainings chan struct{} // a token for each training under way
+	calls     atomic.Int64
+	pictures  atomic.Int64
+	done      atomic.Int64
 }
 
 // worker is an analyser and when it must give up on its picture.
@@ -112,7 +113,7 @@ func New(o Options) *Pool {
 	}
 	p := &Pool{
 		o: o, fetches: make(chan struct{}, o.Fetches), behind: make(chan struct{}, o.Behind),
-		heavy: make(chan struct{}, max(1, o.Workers/2)),
+		heavy: make(chan struct{}, max(1, o.Workers/2)), trainings: make(chan struct{}, max(1, o.Workers/2)),
 	}
 	for range o.Workers {
 		p.turns.give(p.newWorker())
