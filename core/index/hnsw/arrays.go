@@ -2,57 +2,6 @@ package hnsw
 
 import "unsafe"
 
-const (
-	chunkShift = 12
-	chunkSlots = 1 << chunkShift
-	firstSlots = 64 // of the first chunk, which doubles until it is whole
-	lineWords  = 16 // 32-bit words of a cache line
-)
-
-// level0 keeps the links of level 0 in flat arrays, budget words a slot, aligned to cache lines
-// where the budget is a multiple of them. Chunks do not move once they are whole.
-type level0 struct {
-	budget int
-	count  int
-	chunks [][]uint32
-}
-
-func (l *level0) links(slot uint32) []uint32 {
-	at := int(slot&(chunkSlots-1)) * l.budget
-	return l.chunks[slot>>chunkShift][at : at+l.budget : at+l.budget]
-}
-
-func (l *level0) grow(n int) {
-	for l.count < n {
-		switch {
-		case l.count == 0:
-			l.chunks = append(l.chunks, l.chunk(firstSlots))
-			l.count = firstSlots
-		case l.count < chunkSlots:
-			whole := l.chunk(2 * l.count)
-			copy(whole, l.chunks[0])
-			l.chunks[0] = whole
-			l.count *= 2
-		default:
-			l.chunks = append(l.chunks, l.chunk(chunkSlots))
-			l.count += chunkSlots
-		}
-	}
-}
-
-// chunk returns the links of n slots, none yet.
-func (l *level0) chunk(n int) []uint32 {
-	c := make([]uint32, n*l.budget+lineWords-1)
-	skip := int(-uintptr(unsafe.Pointer(&c[0]))%(4*lineWords)) / 4
-	c = c[skip : skip+n*l.budget : skip+n*l.budget]
-	for i := range c {
-		c[i] = noSlot
-	}
-	return c
-}
-
-func (l *level0) bytes() int { return 4 * l.count * l.budget }
-
 // upper keeps the links above level 0: a slot of level n has a block of n·budget words
 // in one array.
 //

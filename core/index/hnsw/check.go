@@ -43,7 +43,7 @@ func (g *Graph) checkNodes(live *roaring.Bitmap) error {
 		switch {
 		case node == noNode:
 			free++
-			if g.dead.has(slot) || len(full(g.level0.links(slot))) > 0 || g.levels(slot) > 0 {
+			if g.dead.has(slot) || len(full(g.level0.At(slot))) > 0 || g.levels(slot) > 0 {
 				return corrupt("free slot %d has links or a tombstone", slot)
 			}
 			continue
@@ -145,7 +145,7 @@ func (g *Graph) unreachable() []uint32 {
 	for len(stack) > 0 {
 		from := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		for _, to := range full(g.level0.links(from)) {
+		for _, to := range full(g.level0.At(from)) {
 			if !reach.has(to) {
 				reach.set(to)
 				stack = append(stack, to)

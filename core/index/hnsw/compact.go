@@ -4,7 +4,7 @@ import "slices"
 
 // sweep is where Compact stands. One cycle goes over all slots twice:
 //
-//	links   each slot's links to tombstones are replaced, and links are made mutual where there is room
+//	links   links to tombstones become links to their hubs, and links are made mutual where there is room
 //	reach   what the entry point reaches on level 0 is marked; what it does not reach is linked again
 //
 // and then frees the slots that were tombstones when it began, to which nothing leads any more.
@@ -86,79 +86,37 @@ func (g *Graph) compactOne() {
 	}
 }
 
-// cleanSlot replaces the links of a slot to tombstones and makes its links mutual.
+// cleanSlot replaces the links of a live slot to tombstones by links to their hubs and makes its
+// links mutual.
 func (g *Graph) cleanSlot(slot uint32) {
-	if !g.used(slot) {
+	if !g.used(slot) || g.dead.has(slot) {
 		return
 	}
 	for l := 0; l <= g.levels(slot); l++ {
-		if g.dead.has(slot) {
-			g.forget(slot, l)
-			continue
+		links := g.links(slot, l)
+		for i := 0; i < len(links) && links[i] != noSlot; {
+			to := links[i]
+			if !g.dead.has(to) {
+				i++
+				continue
+			}
+			hub := noSlot
+			if l == 0 {
+				hub = g.resolve(to)
+			}
+			if hub == noSlot || hub == slot || slices.Contains(links, hub) {
+				g.unlink(slot, l, to)
+			} else {
+				g.replace(slot, links, to, hub)
+			}
 		}
-		var beyond []uint32
-		if l == 0 {
-			beyond = g.beyond(slot)
-		}
-		g.relink(slot, l, noSlot)
-		g.bridge(slot, beyond)
-		if links := g.links(slot, l); l == 0 && len(full(links)) < len(links)/2 {
+		if len(full(links)) < len(links)/2 {
 			g.strengthen(slot, l)
 		}
-		for _, to := range full(g.links(slot, l)) {
+		for _, to := range full(links) {
 			g.join(to, slot, l)
 		}
 	}
-}
-
-// beyond returns the live slots that slot leads to over tombstones alone.
-func (g *Graph) beyond(slot uint32) []uint32 {
-	s := &g.work
-	s.through = s.through[:0]
-	for _, to := range full(g.level0.links(slot)) {
-		if g.dead.has(to) {
-			s.through = append(s.through, to)
-		}
-	}
-	if len(s.through) == 0 {
-		return nil
-	}
-	return slices.Clone(g.behind(slot, 0, len(g.nodes)))
-}
-
-// forget takes the links to doomed tombstones out of a tombstone that outlives them, and puts what
-// they lead to in their place as far as there is room.
-func (g *Graph) forget(slot uint32, level int) {
-	if g.sweep.isDoomed(slot) {
-		return
-	}
-	links := g.links(slot, level)
-	had := len(full(links))
-	s := &g.work
-	s.through = s.through[:0]
-	kept := 0
-	for _, to := range links[:had] {
-		if g.sweep.isDoomed(to) {
-			s.through = append(s.through, to)
-			continue
-		}
-		links[kept] = to
-		kept++
-	}
-	if kept == had {
-		return
-	}
-	for i := kept; i < had; i++ {
-		links[i] = noSlot
-	}
-	for _, to := range g.behind(slot, level, len(links)) {
-		if kept == len(links) {
-			break
-		}
-		links[kept] = to
-		kept++
-	}
-	g.touch(slot)
 }
 
 // startReach begins to mark what the entry point reaches.
@@ -176,7 +134,7 @@ func (g *Graph) startReach() {
 // spread marks the neighbours of a slot.
 func (g *Graph) spread(from uint32) {
 	w := &g.sweep
-	for _, to := range full(g.level0.links(from)) {
+	for _, to := range full(g.level0.At(from)) {
 		if !w.reached(to) {
 			w.reach.grow(int(to) + 1)
 			w.reach.set(to)
@@ -222,9 +180,7 @@ func (g *Graph) finish() {
 		if !w.doomed.has(slot) {
 			continue
 		}
-		for i := range g.level0.links(slot) {
-			g.level0.links(slot)[i] = noSlot
-		}
+		clearLinks(g.level0.At(slot))
 		g.upper.drop(slot)
 		g.dead.drop(slot)
 		g.nodes[slot] = noNode
@@ -234,10 +190,6 @@ func (g *Graph) finish() {
 		g.first = min(g.first, slot)
 	}
 	*w = sweep{doomed: w.doomed[:0], reach: w.reach[:0], stack: w.stack[:0]}
-}
-
-func (w *sweep) isDoomed(slot uint32) bool {
-	return int(slot>>6) < len(w.doomed) && w.doomed.has(slot)
 }
 
 func (w *sweep) reached(slot uint32) bool {

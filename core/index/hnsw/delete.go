@@ -58,50 +58,89 @@ func (g *Graph) leadingTo(slot uint32, level int) []uint32 {
 }
 
 // bypass takes the links from the given slots to the tombstone gone out. On level 0 nothing gets
-// out of reach: the first live one of them, the hub, is led to everything that gone leads
-// to, and the others to the hub, unless a detour of two links does so already.
+// out of reach: one slot, the hub, is led to everything that gone leads to, and the others
+// to the hub, unless a detour of two links does so already. The tombstone keeps one link, to
+// its hub, for those that lead to it unknown to us.
 func (g *Graph) bypass(gone uint32, level int, from []uint32) {
-	hub := noSlot
-	for _, p := range from {
-		if !g.dead.has(p) {
-			hub = p
-			break
+	links := g.links(gone, level)
+	if level > 0 {
+		for _, p := range from {
+			g.relink(p, level, gone)
 		}
-	}
-	if hub == noSlot {
+		clearLinks(links)
 		return
 	}
+	g.work.through = append(g.work.through[:0], gone)
+	beyond := slices.Clone(g.behind(noSlot, 0, g.m0))
+	hub := g.hubOf(from, beyond)
 	for _, p := range from {
 		switch {
-		case !g.dead.has(p):
-			g.relink(p, level, gone)
-			if level == 0 && p != hub && !g.leads(p, hub) {
+		case g.dead.has(p):
+			g.replace(p, g.links(p, 0), gone, hub)
+		case p == hub:
+			g.relink(p, 0, gone)
+		default:
+			g.relink(p, 0, gone)
+			if !g.leads(p, hub) {
 				g.accept(p, hub, 0, true)
 			}
-		case slices.Contains(g.links(p, level), hub):
-			g.unlink(p, level, gone)
-		default:
-			g.replace(p, g.links(p, level), gone, hub)
 		}
 	}
-	if level == 0 {
-		g.work.through = append(g.work.through[:0], gone)
-		g.bridge(hub, slices.Clone(g.behind(noSlot, 0, g.m0)))
+	for _, to := range beyond {
+		if to != hub && !g.leads(hub, to) {
+			g.accept(hub, to, 0, true)
+		}
 	}
+	clearLinks(links)
+	links[0] = hub
+}
+
+// hubOf is the first live slot of those that lead to a tombstone, or else of those behind it; noSlot where
+// there is none, which is when nothing else lives.
+func (g *Graph) hubOf(from, beyond []uint32) uint32 {
+	for _, p := range from {
+		if !g.dead.has(p) {
+			return p
+		}
+	}
+	if len(beyond) > 0 {
+		return beyond[0]
+	}
+	return noSlot
+}
+
+func clearLinks(links []uint32) {
+	for i := range links {
+		links[i] = noSlot
+	}
+}
+
+// resolve follows the hubs of tombstones to a live slot. Each hub died after the tombstone it
+// serves, so the way has no circle and no freed slot on it.
+func (g *Graph) resolve(slot uint32) uint32 {
+	for slot != noSlot && g.dead.has(slot) {
+		slot = g.level0.At(slot)[0]
+	}
+	return slot
 }
 
 // leads reports whether slot leads to x on level 0, at once or over one other.
 func (g *Graph) leads(slot, x uint32) bool {
-	links := full(g.level0.links(slot))
+	links := full(g.level0.At(slot))
 	return slices.Contains(links, x) || g.covered(links, x, slot)
 }
 
-// bridge makes slot lead to each of targets, at once or over one other.
-func (g *Graph) bridge(slot uint32, targets []uint32) {
-	for _, to := range targets {
-		if to != slot && !g.leads(slot, to) {
-			g.accept(slot, to, 0, true)
-		}
+// relink replaces the link of slot to the tombstone gone by one to what gone leads to, or by more
+// where slot has less than half of the level's budget. The threshold is the budget, not the
+// present degree: else every round of deletes lowers it a little.
+func (g *Graph) relink(slot uint32, level int, gone uint32) {
+	links := g.links(slot, level)
+	had := len(full(links))
+	g.unlink(slot, level, gone)
+	g.work.through = append(g.work.through[:0], gone)
+	g.refill(slot, level, g.behind(slot, level, enoughBehind), max(had, len(links)/2))
+	if len(full(links)) < len(links)/2 {
+		g.strengthen(slot, level)
 	}
 }
 
@@ -112,37 +151,6 @@ func (g *Graph) unlink(slot uint32, level int, gone uint32) {
 	copy(links[at:], links[at+1:])
 	links[len(links)-1] = noSlot
 	g.touch(slot)
-}
-
-// relink replaces the link of slot to the tombstone gone (noSlot: to all tombstones) by links to
-// its neighbours: as many as it loses, and up to half of the level's budget where it has fewer. The
-// threshold is the budget, not the present degree: else every round of deletes lowers it a little.
-func (g *Graph) relink(slot uint32, level int, gone uint32) {
-	links := g.links(slot, level)
-	had := len(full(links))
-	s := &g.work
-	s.through = s.through[:0]
-	kept := 0
-	for _, to := range links[:had] {
-		if to == gone || gone == noSlot && g.dead.has(to) {
-			s.through = append(s.through, to)
-			continue
-		}
-		links[kept] = to
-		kept++
-	}
-	if kept == had {
-		return
-	}
-	for i := kept; i < had; i++ {
-		links[i] = noSlot
-	}
-	g.touch(slot)
-	want := max(had, len(links)/2)
-	g.refill(slot, level, g.behind(slot, level, enoughBehind), want)
-	if len(full(links)) < len(links)/2 {
-		g.strengthen(slot, level)
-	}
 }
 
 // enoughBehind is how many candidates for its links relink is content with.

@@ -27,7 +27,7 @@ type Hit struct {
 }
 
 const (
-	noSlot  = ^uint32(0)
+	noSlot  = kernel.NoRow
 	noNode  = ^uint32(0)
 	maxSlot = 1<<31 - 2 // slots share 32 bits with a flag in keys
 )
@@ -55,20 +55,20 @@ type Graph struct {
 
 	scratches sync.Pool // *scratch of searches
 
-	mu    sync.RWMutex
-	vec   *kernel.Vectors
-	nodes []uint32 // of each slot: its node, or noNode while free or being linked
-	slots nodeMap
-	level0
-	upper upper
-	dead  bitset // tombstones, by slot
-	entry uint32 // a live slot of the highest level, or noSlot
-	top   int    // its level
-	live  int
-	tombs int
-	free  int         // slots in use no longer
-	first uint32      // no slot below is free
-	worst vectorError // of any row there has been
+	mu     sync.RWMutex
+	vec    *kernel.Vectors
+	nodes  []uint32 // of each slot: its node, or noNode while free or being linked
+	slots  nodeMap
+	level0 *kernel.Lists // links of level 0, by slot
+	upper  upper
+	dead   bitset // tombstones, by slot
+	entry  uint32 // a live slot of the highest level, or noSlot
+	top    int    // its level
+	live   int
+	tombs  int
+	free   int         // slots in use no longer
+	first  uint32      // no slot below is free
+	worst  vectorError // of any row there has been
 }
 
 // New returns an empty graph.
@@ -86,8 +86,7 @@ func New(o Options) (*Graph, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Graph{m: o.M, m0: 2 * o.M, ef: o.EfConstruction, vec: vec, entry: noSlot}
-	g.level0.budget = g.m0
+	g := &Graph{m: o.M, m0: 2 * o.M, ef: o.EfConstruction, vec: vec, level0: kernel.NewLists(2 * o.M), entry: noSlot}
 	g.upper.budget = g.m
 	g.scratches.New = func() any { return new(scratch) }
 	return g, nil
@@ -118,7 +117,7 @@ func (g *Graph) Has(node uint32) bool {
 func (g *Graph) Bytes() int {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return g.vec.Bytes() + 4*cap(g.nodes) + g.slots.bytes() + g.level0.bytes() + g.upper.bytes() + 8*cap(g.dead)
+	return g.vec.Bytes() + 4*cap(g.nodes) + g.slots.bytes() + g.level0.Bytes() + g.upper.bytes() + 8*cap(g.dead)
 }
 
 // levelOf is the level of a node: l or more with probability M⁻ˡ, drawn by a hash of its
@@ -146,7 +145,7 @@ func mix(x uint64) uint64 {
 // links are the neighbours of slot on a level, noSlot after the last.
 func (g *Graph) links(slot uint32, level int) []uint32 {
 	if level == 0 {
-		return g.level0.links(slot)
+		return g.level0.At(slot)
 	}
 	return g.upper.links(slot, level)
 }
@@ -184,7 +183,7 @@ func (g *Graph) growTo(n int) {
 		g.upper.at = append(g.upper.at, 0)
 	}
 	g.vec.Grow(n)
-	g.level0.grow(n)
+	g.level0.Grow(n)
 	g.dead.grow(n)
 	if n > 0 {
 		g.dirty.grow(pageOf(uint32(n-1)) + 1)

@@ -142,15 +142,11 @@ func (g *Graph) measure(s *scratch, slot uint32, slots []uint32) {
 
 // covered reports whether x, or another of links, leads to y on level 0.
 func (g *Graph) covered(links []uint32, y, x uint32) bool {
-	if slices.Contains(g.level0.links(x), y) {
+	if slices.Contains(g.level0.At(x), y) {
 		return true
 	}
-	for _, via := range links {
-		if via != y && slices.Contains(g.level0.links(via), y) {
-			return true
-		}
-	}
-	return false
+	// No slot leads to itself, so y among links finds nothing.
+	return g.level0.Find(full(links), y) >= 0
 }
 
 // join adds a link from slot to x where there is room. It reports whether slot leads to x now.

@@ -60,13 +60,13 @@ type args struct {
 
 func (a *args) ptr() *byte { return (*byte)(unsafe.Pointer(a)) }
 
-// check panics when a row does not exist: the assembly trusts its arguments.
-func (v *Vectors) check(rows []uint32) {
+// checkRows panics when a row does not exist: the assembly trusts its arguments.
+func checkRows(rows []uint32, below int) {
 	largest := uint32(0)
 	for _, r := range rows {
 		largest = max(largest, r)
 	}
-	if int(largest) >= v.rows {
+	if int(largest) >= below {
 		panic("kernel: row out of range")
 	}
 }
@@ -76,7 +76,7 @@ func (v *Vectors) distances(dst []uint32, z *Query, rows []uint32) {
 		v.distancesGeneric(dst, z, rows)
 		return
 	}
-	v.check(rows)
+	checkRows(rows, v.rows)
 	weight := z.weight()
 	a := args{
 		dst: unsafe.Pointer(&dst[0]), rows: unsafe.Pointer(&rows[0]), n: len(rows), codes: unsafe.Pointer(&z.codes[0]),
@@ -102,7 +102,7 @@ func (v *Vectors) dots(dst []int64, z *Query, rows []uint32) {
 		v.dotsGeneric(dst, z, rows)
 		return
 	}
-	v.check(rows)
+	checkRows(rows, v.rows)
 	a := args{
 		dst: unsafe.Pointer(&dst[0]), rows: unsafe.Pointer(&rows[0]), n: len(rows), codes: unsafe.Pointer(&z.full[0]),
 		high: unsafe.Pointer(&v.high[0]), low: unsafe.Pointer(&v.low[0]), blocks: v.stride / line, stride: v.stride,
@@ -112,4 +112,26 @@ func (v *Vectors) dots(dst []int64, z *Query, rows []uint32) {
 		return
 	}
 	dotsAVX2(a.ptr())
+}
+
+// findArgs is what the assembly of find reads, in the order of the find… constants of asm/avx2.go.
+type findArgs struct {
+	rows   unsafe.Pointer
+	n      int
+	chunks unsafe.Pointer
+	blocks int // of eight words in a list
+	stride int // bytes of a list
+	x      int
+}
+
+func (l *Lists) find(rows []uint32, x uint32) int {
+	if level == Generic {
+		return l.findGeneric(rows, x)
+	}
+	checkRows(rows, l.rows)
+	a := findArgs{
+		rows: unsafe.Pointer(&rows[0]), n: len(rows), chunks: unsafe.Pointer(&l.chunks[0]),
+		blocks: l.stride / vectorWords, stride: 4 * l.stride, x: int(x),
+	}
+	return findAVX2((*byte)(unsafe.Pointer(&a)))
 }

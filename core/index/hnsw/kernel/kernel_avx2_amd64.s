@@ -203,3 +203,43 @@ block:
 	JNZ          row
 	VZEROUPPER
 	RET
+
+// func findAVX2(a *byte) int
+// Requires: AVX, AVX2
+TEXT ·findAVX2(SB), NOSPLIT, $0-16
+	MOVQ         a+0(FP), AX
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         32(AX), SI
+	VPBROADCASTD 40(AX), Y0
+	XORQ         DI, DI
+
+row:
+	MOVL  (CX)(DI*4), R8
+	MOVQ  R8, R9
+	SHRQ  $0x0c, R9
+	MOVQ  (BX)(R9*8), R9
+	ANDQ  $0x00000fff, R8
+	IMULQ SI, R8
+	ADDQ  R8, R9
+	MOVQ  24(AX), R8
+	VPXOR Y1, Y1, Y1
+
+block:
+	VPCMPEQD (R9), Y0, Y2
+	VPOR     Y2, Y1, Y1
+	ADDQ     $0x20, R9
+	DECQ     R8
+	JNZ      block
+	VPTEST   Y1, Y1
+	JNZ      done
+	INCQ     DI
+	CMPQ     DI, DX
+	JLT      row
+	MOVQ     $-1, DI
+
+done:
+	VZEROUPPER
+	MOVQ DI, ret+8(FP)
+	RET

@@ -1,6 +1,9 @@
 package kernel
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 func (v *Vectors) distancesGeneric(dst []uint32, z *Query, rows []uint32) {
 	weight := z.weight()
@@ -34,4 +37,13 @@ func (v *Vectors) dotsGeneric(dst []int64, z *Query, rows []uint32) {
 		}
 		dst[i] = dot
 	}
+}
+
+func (l *Lists) findGeneric(rows []uint32, x uint32) int {
+	for i, row := range rows {
+		if slices.Contains(l.At(row), x) {
+			return i
+		}
+	}
+	return -1
 }

@@ -23,3 +23,5 @@ func (v *Vectors) distances(dst []uint32, z *Query, rows []uint32) {
 }
 
 func (v *Vectors) dots(dst []int64, z *Query, rows []uint32) { v.dotsGeneric(dst, z, rows) }
+
+func (l *Lists) find(rows []uint32, x uint32) int { return l.findGeneric(rows, x) }

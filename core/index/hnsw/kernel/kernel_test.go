@@ -142,3 +142,33 @@ func BenchmarkDistances(b *testing.B) {
 		}
 	}
 }
+
+func TestFind(t *testing.T) {
+	atEveryLevel(t, func(t *testing.T) {
+		for _, room := range []int{8, 10, 32, 40, 64} {
+			rng := rand.New(rand.NewPCG(uint64(room), 2))
+			l := NewLists(room)
+			const lists = 300
+			l.Grow(lists)
+			for row := range uint32(lists) {
+				for i := range l.At(row)[:rng.IntN(room+1)] {
+					l.At(row)[i] = uint32(rng.IntN(2000))
+				}
+			}
+			for range 500 {
+				rows, x := rowsOf(rng, rng.IntN(40), lists), uint32(rng.IntN(2000))
+				want := -1
+				for i := len(rows) - 1; i >= 0; i-- {
+					for _, v := range l.At(rows[i]) {
+						if v == x {
+							want = i
+						}
+					}
+				}
+				if got := l.Find(rows, x); got != want {
+					t.Fatalf("Find of room %d = %d, want %d", room, got, want)
+				}
+			}
+		}
+	})
+}

@@ -9,3 +9,6 @@ func distancesAVX2(a *byte)
 
 //go:noescape
 func dotsAVX2(a *byte)
+
+//go:noescape
+func findAVX2(a *byte) int

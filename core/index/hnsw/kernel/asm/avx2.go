@@ -151,3 +151,49 @@ func dots2() {
 	VZEROUPPER()
 	RET()
 }
+
+// The fields of kernel.findArgs, in order.
+const (
+	findRows   = 8 * iota
+	findN      // how many, at least 1
+	findChunks // table of chunks
+	findBlocks // registers in a list
+	findStride // bytes of a list
+	findX
+)
+
+// find2 is findGeneric; beyond a list's room there is only NoRow.
+func find2() {
+	TEXT("findAVX2", NOSPLIT, "func(a *byte) int")
+	Pragma("noescape")
+	p := Load(Param("a"), GP64())
+	rows, n, chunks, stride := load(p, findRows), load(p, findN), load(p, findChunks), load(p, findStride)
+	x := YMM()
+	VPBROADCASTD(at(p, findX), x)
+	i := GP64()
+	XORQ(i, i)
+	Label("row")
+	row, list := GP64(), GP64()
+	MOVL(Mem{Base: rows, Index: i, Scale: 4}, row.As32())
+	address(list, row, chunks, stride)
+	blocks := load(p, findBlocks)
+	found := YMM()
+	VPXOR(found, found, found)
+	Label("block")
+	v := YMM()
+	VPCMPEQD(at(list, 0), x, v)
+	VPOR(v, found, found)
+	ADDQ(Imm(32), list)
+	DECQ(blocks)
+	JNZ(LabelRef("block"))
+	VPTEST(found, found)
+	JNZ(LabelRef("done"))
+	INCQ(i)
+	CMPQ(i, n)
+	JLT(LabelRef("row"))
+	MOVQ(I32(-1), i)
+	Label("done")
+	VZEROUPPER()
+	Store(i, ReturnIndex(0))
+	RET()
+}

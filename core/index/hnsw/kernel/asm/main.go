@@ -29,6 +29,7 @@ func main() {
 	case "avx2":
 		distances2()
 		dots2()
+		find2()
 	default:
 		log.Fatal("asm: -level must be avx512 or avx2")
 	}
