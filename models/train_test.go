@@ -112,9 +112,9 @@ func trial(t *testing.T, set *predict.Set, photos []labelledPhoto, names []strin
 // TestTenPhotosSuffice is the bar of custom models on real photos: after ten photos of each of two concepts
 // at most 5 % of unrelated photos score over a half on either, and 90 % of their own others do. Unrelated is what
 // shares no label with a photo of the two: a bee is not unrelated to butterflies, nor a bus to trains. The photos
-// are drawn twenty times for each pair. There are 33 of butterflies, trains and aircraft, and four of them are never
-// found by the other ten (a hot-air balloon among airplanes, the platform of a station); "car" and "bird" gather
-// more kinds than ten photos show. So these photos are held to what the embedding gives, a little below the bar.
+// are drawn twenty times for each pair. There are 33 of butterflies, trains and aircraft, and three of them are never
+// found by the other ten (a hot-air balloon among airplanes); "car" and "bird" gather more kinds than ten photos
+// show, and are held to what the embedding gives.
 func TestTenPhotosSuffice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("analyses 400 photos")
@@ -129,7 +129,7 @@ func TestTenPhotosSuffice(t *testing.T) {
 		pairs [][]string
 		own   float64
 	}{
-		{"one kind", [][]string{{"butterfly", "train"}, {"train", "aircraft"}, {"aircraft", "butterfly"}}, 0.87},
+		{"one kind", [][]string{{"butterfly", "train"}, {"train", "aircraft"}, {"aircraft", "butterfly"}}, 0.9},
 		{"many kinds", [][]string{{"car", "bird"}, {"bird", "train"}, {"car", "butterfly"}, {"car", "aircraft"}}, 0.75},
 	} {
 		var own, unrelated tally

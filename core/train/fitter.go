@@ -7,7 +7,9 @@ import (
 )
 
 const (
-	defaultStrength = 300
+	// Ten photos of each of two concepts: with 100 the head finds more of their others and calls more that is
+	// unrelated, with 1,000 less of both; see TestTenPhotosSuffice of package models for what 250 gives.
+	defaultStrength = 250
 
 	// A task ends when its gradient is shorter than this share of the ridge. Since the objective
 	// curves at least as much as the ridge, weights are then within that distance of the minimum, and so

@@ -71,7 +71,7 @@ type Problem struct {
 // Options are how to fit. The zero value is what versions are made with.
 type Options struct {
 	// Strength is how far the data may pull the weights: the penalty is |W|²/(2·Strength) against a
-	// weight of 1 for each positive example (scikit-learn's C). 0 means 300.
+	// weight of 1 for each positive example (scikit-learn's C). 0 means 250.
 	Strength float64
 	// SkipMetrics leaves out the evaluation.
 	SkipMetrics bool
