@@ -4,6 +4,7 @@ go 1.26.0
 
 ignore (
 	./models/peers/node_modules
+	./origin/conformance/node_modules
 	./web/node_modules
 )
 

@@ -70,8 +70,8 @@ func (x *exchange) newConcept(o object) (*log.ConceptCreate, error) {
 	if language != "" && !lang.Valid(language) {
 		return nil, refusef(ErrConcept, "%s: %q is none of the 23 codes.", o.at("language"), language)
 	}
-	if language == "" {
-		language = x.app.Language
+	if language == x.app.Language {
+		language = "" // as of concepts that a label or a model brings
 	}
 	switch {
 	case id == "" && name == "":

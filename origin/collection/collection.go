@@ -11,7 +11,8 @@
 //	  concepts.jsonl      own concepts          {"id","name","language"}
 //	  models.jsonl        own models            {"id","name","concepts":[id…],"output_config":{…}}
 //	  workflows.jsonl     own workflows         {"id","nodes":[…]}
-//	  inputs.jsonl        inputs, each with "path" and "sha256" of its picture
+//	  inputs.jsonl        inputs, each with "path" and "sha256" of its picture; metadata that is not
+//	                      in JSON's shortest form stands in a text, "metadata_text"
 //	  pictures/3f/3f9a….jpg
 //
 // A folder or archive that holds inputs.jsonl or inputs.csv is read by it; pictures that it
@@ -74,6 +75,7 @@ type Input struct {
 	Concepts []Concept
 	Metadata json.RawMessage
 	Geo      json.RawMessage
+	Edits    json.RawMessage // of its predictions: [{"id","value","removed"}…]; ours, not /v2's
 
 	AllowDuplicateURL bool
 

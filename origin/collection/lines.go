@@ -59,7 +59,9 @@ type image struct {
 type labelled struct {
 	Concepts []label         `json:"concepts"`
 	Metadata json.RawMessage `json:"metadata"`
+	Text     string          `json:"metadata_text"` // the same in a text, where its spaces are to be kept
 	Geo      json.RawMessage `json:"geo"`
+	Edits    json.RawMessage `json:"edits"`
 }
 
 // record is a line: an input as in /v2, or the same without its folds.
@@ -134,7 +136,12 @@ func parseLine(line []byte) (Input, error) {
 	}
 	in := Input{
 		ID: rec.ID, URL: img.URL, Path: img.Path, AllowDuplicateURL: img.AllowDuplicateURL,
-		Crop: some(img.Crop), Metadata: some(lab.Metadata), Geo: some(lab.Geo),
+		Crop: some(img.Crop), Metadata: some(lab.Metadata), Geo: some(lab.Geo), Edits: some(lab.Edits),
+	}
+	if lab.Text != "" {
+		if in.Metadata = json.RawMessage(lab.Text); !json.Valid(in.Metadata) {
+			return in, errors.New("metadata_text is no JSON")
+		}
 	}
 	for _, l := range lab.Concepts {
 		in.Concepts = append(in.Concepts, l.Concept)

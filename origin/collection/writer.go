@@ -1,6 +1,7 @@
 package collection
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -77,7 +78,7 @@ func (w *Writer) Line(file string, element any) error {
 		}
 		w.spools[file] = spool
 	}
-	b, err := json.Marshal(element)
+	b, err := Marshal(element)
 	if err != nil {
 		return err
 	}
@@ -86,6 +87,17 @@ func (w *Writer) Line(file string, element any) error {
 	}
 	w.counts[file]++
 	return nil
+}
+
+// Marshal is json.Marshal that leaves <, > and & as they are: what was given is given on.
+func Marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), nil
 }
 
 // exported is the line of an input.
@@ -98,7 +110,9 @@ type exported struct {
 	Crop     json.RawMessage `json:"crop,omitempty"`
 	Concepts []exportedLabel `json:"concepts,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Text     string          `json:"metadata_text,omitempty"`
 	Geo      json.RawMessage `json:"geo,omitempty"`
+	Edits    json.RawMessage `json:"edits,omitempty"`
 }
 
 type exportedLabel struct {
@@ -108,7 +122,11 @@ type exportedLabel struct {
 
 // Input writes an input and its picture; one whose picture was never got has none.
 func (w *Writer) Input(in *Input, picture []byte, contentType string) error {
-	line := exported{ID: in.ID, URL: in.URL, Twice: in.AllowDuplicateURL, Crop: in.Crop, Metadata: in.Metadata, Geo: in.Geo}
+	line := exported{ID: in.ID, URL: in.URL, Twice: in.AllowDuplicateURL, Crop: in.Crop, Metadata: in.Metadata, Geo: in.Geo, Edits: in.Edits}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, in.Metadata); in.Metadata != nil && (err != nil || !bytes.Equal(compact.Bytes(), in.Metadata)) {
+		line.Metadata, line.Text = nil, string(in.Metadata) // a line has no room for its spaces and line ends
+	}
 	for _, c := range in.Concepts {
 		l := exportedLabel{c.ID, 1}
 		if c.False {

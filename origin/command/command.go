@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/sightline-dev/sightline/origin/data"
 	"github.com/sightline-dev/sightline/origin/system"
 )
 
@@ -33,6 +34,7 @@ type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Environ        func() []string // NAME=value
+	Data           data.Options    // of data folders; the program leaves it empty, tests put faults there
 }
 
 // Exit codes.
@@ -100,7 +102,7 @@ speaks the /v2 interface. The models are in the program; it needs nothing else.`
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newServe(env), newPredict(env), newVersion())
+	root.AddCommand(newServe(env), newPredict(env), newImport(env), newExport(env), newSearch(env), newTrain(env), newBackup(env), newRestore(env), newDoctor(env), newApp(env), newKey(env), newVersion())
 	return root
 }
 

@@ -31,7 +31,7 @@ func stalled(address string, n int) (net.Conn, error) {
 		"POST /v2/models/" + generalID + "/outputs HTTP/1.1\r\nHost: h\r\nContent-Length: 60000000\r\n\r\n",
 		"POST /v2/models/" + generalID + "/outputs HTTP/1.1\r\nHost: h\r\nContent-Length: 60000000\r\n\r\n" + strings.Repeat("x", 16<<10),
 		"POST /v2/models/" + generalID + "/outputs HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n4000\r\n" + strings.Repeat("x", 8<<10),
-		strings.Repeat("GET /v2/concepts?per_page=200 HTTP/1.1\r\nHost: h\r\n\r\n", 3), // and never reads
+		strings.Repeat("GET /v2/concepts?per_page=200 HTTP/1.1\r\nHost: h\r\nAuthorization: Key "+keyOf(address)+"\r\n\r\n", 3), // and never reads
 	}
 	_ = c.SetWriteDeadline(time.Now().Add(2 * time.Second))
 	_, _ = io.WriteString(c, kinds[n%len(kinds)]) // the server may not take all of it
@@ -187,7 +187,7 @@ func TestG17Overload(t *testing.T) {
 	p := startProcess(t, "--log", "error")
 	transport := &http.Transport{MaxIdleConnsPerHost: 256, MaxConnsPerHost: 1500}
 	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: time.Minute}
+	client := &http.Client{Transport: keyed{transport}, Timeout: time.Minute}
 	url := p.base + "/v2/models/" + generalID + "/outputs"
 	body := byBase64(dots(t, 17, 24)) // small: the client that makes the load shares the machine
 
@@ -267,7 +267,7 @@ func terminateUnderLoad(t *testing.T, seed uint64, answersBefore int) {
 		wg.Go(func() {
 			transport := &http.Transport{DisableKeepAlives: caller%2 == 0}
 			defer transport.CloseIdleConnections()
-			client := &http.Client{Transport: transport, Timeout: 20 * time.Second}
+			client := &http.Client{Transport: keyed{transport}, Timeout: 20 * time.Second}
 			for {
 				res, err := client.Post(url, "application/json", strings.NewReader(string(body)))
 				if err != nil {

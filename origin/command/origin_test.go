@@ -51,7 +51,31 @@ func startOrigin(t testing.TB, s settings) (*server, string) {
 			t.Errorf("stop: %v", err)
 		}
 	})
-	return srv, "http://" + srv.listener.Addr().String()
+	var told strings.Builder
+	if err := srv.welcome(t.Context(), &told); err != nil {
+		t.Fatal(err)
+	}
+	address := srv.listener.Addr().String()
+	if key := toldKey(told.String()); key != "" {
+		keys.Store(address, key)
+	} else {
+		apps, err := srv.Apps(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key, err = srv.CreateKey(t.Context(), apps[0].ID, []string{"All"}, "of a test"); err != nil {
+			t.Fatal(err)
+		}
+		keys.Store(address, key)
+	}
+	return srv, "http://" + address
+}
+
+// toldKey is the key in what a first start tells.
+func toldKey(text string) string {
+	_, rest, _ := strings.Cut(text, "\n    key     ")
+	key, _, _ := strings.Cut(rest, "\n")
+	return key
 }
 
 // sample is one of the demonstration's photographs.
@@ -81,8 +105,6 @@ func dots(t testing.TB, seed uint64, side int) []byte {
 	}
 	return b.Bytes()
 }
-
-type object = map[string]any
 
 func byBase64(pictures ...[]byte) []byte {
 	var inputs []object
@@ -143,7 +165,7 @@ func predictBy(t testing.TB, client *http.Client, base, model string, body []byt
 func own(t testing.TB) *http.Client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: time.Minute}
+	return &http.Client{Transport: keyed{transport}, Timeout: time.Minute}
 }
 
 func TestPredictByBase64ByURLAndHosted(t *testing.T) {
@@ -304,20 +326,20 @@ func TestHostedCopiesExpire(t *testing.T) {
 	if res.StatusCode != 404 {
 		t.Errorf("an expired copy answers %d, want 404", res.StatusCode)
 	}
-	if n, err := srv.engine.Step(t.Context(), system.Now()); n != 1 || err != nil || srv.hosted.Len() != 0 {
-		t.Errorf("Step = %d, %v; %d names left; want 1 swept", n, err, srv.hosted.Len())
+	if n, err := srv.hosted.Sweep(t.Context(), system.Now()); n != 1 || err != nil || srv.hosted.Len() != 0 {
+		t.Errorf("Sweep = %d, %v; %d names left; want 1 swept", n, err, srv.hosted.Len())
 	}
 }
 
 func TestServeCommand(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	var log safeBuffer
+	var log, out safeBuffer
 	done := make(chan int)
 	data := filepath.Join(t.TempDir(), "data")
 	go func() {
 		done <- Run(ctx, Env{
 			Args:   []string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--log-format", "text"},
-			Stdout: io.Discard, Stderr: &log, Environ: func() []string { return []string{"SIGHTLINE_PUBLIC_APP_ID=main", "OTHER=1"} },
+			Stdout: &out, Stderr: &log, Environ: func() []string { return []string{"SIGHTLINE_PUBLIC_APP_ID=main", "OTHER=1"} },
 		})
 	}()
 	address := ""
@@ -331,6 +353,7 @@ func TestServeCommand(t *testing.T) {
 			address, _, _ = strings.Cut(rest, " ")
 		}
 	}
+	keys.Store(address, toldKey(out.String()))
 	res, err := own(t).Get("http://" + address + "/v2/models/" + generalID)
 	if err != nil {
 		t.Fatal(err)

@@ -114,7 +114,6 @@ func (w *worker) predict(ctx context.Context, pic picture) answer {
 
 // request is the body of a call for one picture.
 func (p *predictor) request(pic picture) []byte {
-	type object = map[string]any
 	url := placeholder
 	if pic.kind == isURL {
 		url = pic.name

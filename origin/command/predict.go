@@ -162,7 +162,7 @@ func (p *predictor) run(ctx context.Context, args []string, env *Env) error {
 	if p.flags.asJSON {
 		out = jsonLines{env.Stdout}
 	}
-	progress := newProgress(env.Stderr, len(pictures), p.flags.quiet, isTerminal(env.Stdout))
+	progress := newProgress(env.Stderr, "predicting", "pictures", len(pictures), p.flags.quiet, isTerminal(env.Stdout))
 	failed, err := p.all(ctx, pictures, env.Stdin, out, progress)
 	if system.IsBrokenPipe(err) {
 		return err // nobody reads any more, which is no failure of ours

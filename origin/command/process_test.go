@@ -2,6 +2,7 @@ package command
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -43,6 +44,7 @@ func TestMain(m *testing.M) {
 type process struct {
 	cmd    *exec.Cmd
 	base   string
+	data   string
 	mu     sync.Mutex
 	log    []string
 	exited chan error
@@ -51,11 +53,19 @@ type process struct {
 // startProcess starts "sightline serve" on a free port and waits until it serves.
 func startProcess(t testing.TB, args ...string) *process {
 	t.Helper()
-	p := &process{exited: make(chan error, 1)}
+	return startOn(t, t.TempDir(), args...)
+}
+
+// startOn is startProcess on a data folder that may have been used before.
+func startOn(t testing.TB, data string, args ...string) *process {
+	t.Helper()
+	p := &process{exited: make(chan error, 1), data: data}
 	address := freeAddress(t)
 	p.base = "http://" + address
-	p.cmd = exec.Command(os.Args[0], append([]string{"serve", "--listen", address, "--data", t.TempDir(), "--log-format", "text"}, args...)...)
+	p.cmd = exec.Command(os.Args[0], append([]string{"serve", "--listen", address, "--data", data, "--log-format", "text"}, args...)...)
 	p.cmd.Env = append(os.Environ(), asServer+"=1")
+	var out safeBuffer
+	p.cmd.Stdout = &out
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +93,11 @@ func startProcess(t testing.TB, args ...string) *process {
 		c, err := net.Dial("tcp", address)
 		if err == nil {
 			_ = c.Close()
-			return p
+			if key := cmp.Or(toldKey(out.String()), keyOf(data)); key != "" { // told at the folder's first start
+				keys.Store(address, key)
+				keys.Store(data, key)
+				return p
+			}
 		}
 		if len(p.exited) > 0 || time.Since(start) > 30*time.Second {
 			t.Fatalf("the server does not serve: %v\n%s", err, strings.Join(p.lines(""), "\n"))

@@ -10,11 +10,13 @@ import (
 	"github.com/sightline-dev/sightline/origin/system"
 )
 
-// progress tells on standard error how many pictures are done, how fast, how long the rest
+// progress tells on standard error how many things are done, how fast, how long the rest
 // will take and what failed. The bar is for terminals; the last line is for everyone who
-// sent more than one picture.
+// sent more than one.
 type progress struct {
 	w      io.Writer
+	verb   string                   // such as "predicting"
+	noun   string                   // in the plural, such as "pictures"
 	bar    *progressbar.ProgressBar // nil: none
 	shared bool                     // the answers go to a terminal too: the bar must get out of their way
 	quiet  bool
@@ -24,15 +26,15 @@ type progress struct {
 	start  time.Time
 }
 
-func newProgress(w io.Writer, total int, quiet, shared bool) *progress {
-	p := &progress{w: w, total: total, quiet: quiet, shared: shared, start: system.Now()}
+func newProgress(w io.Writer, verb, noun string, total int, quiet, shared bool) *progress {
+	p := &progress{w: w, verb: verb, noun: noun, total: total, quiet: quiet, shared: shared, start: system.Now()}
 	if total > 1 && !quiet && isTerminal(w) {
 		p.bar = progressbar.NewOptions(total,
 			progressbar.OptionSetWriter(w),
-			progressbar.OptionSetDescription("predicting"),
+			progressbar.OptionSetDescription(verb),
 			progressbar.OptionShowCount(),
 			progressbar.OptionShowIts(),
-			progressbar.OptionSetItsString("pictures"),
+			progressbar.OptionSetItsString(noun),
 			progressbar.OptionSetPredictTime(true),
 			progressbar.OptionFullWidth(),
 			progressbar.OptionThrottle(100*time.Millisecond),
@@ -66,7 +68,7 @@ func (p *progress) step(failed bool) {
 	}
 	if p.bar != nil {
 		if p.errors > 0 {
-			p.bar.Describe(fmt.Sprintf("predicting, %d failed", p.errors))
+			p.bar.Describe(fmt.Sprintf("%s, %d failed", p.verb, p.errors))
 		}
 		_ = p.bar.Add(1)
 	}
@@ -81,5 +83,12 @@ func (p *progress) finish() {
 		return
 	}
 	took := system.Now().Sub(p.start)
-	fmt.Fprintf(p.w, "%d pictures, %d failed, %.1f s, %.1f a second\n", p.done, p.errors, took.Seconds(), float64(p.done)/max(took.Seconds(), 1e-3))
+	fmt.Fprintf(p.w, "%d %s, %d failed, %.1f s, %.1f a second\n", p.done, p.noun, p.errors, took.Seconds(), float64(p.done)/max(took.Seconds(), 1e-3))
+}
+
+// describe says what is going on.
+func (p *progress) describe(text string) {
+	if p.bar != nil {
+		p.bar.Describe(text)
+	}
 }

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 
@@ -22,7 +24,13 @@ stronger than the file.
 
 Beside /v2 the server answers /healthz, /readyz, /metrics and /version. SIGTERM and SIGINT
 stop it: it takes no new connections, answers what it has accepted, and ends within ten
-seconds. A data folder belongs to one process at a time.`,
+seconds.
+
+A data folder belongs to one process at a time. The first start makes an application in it
+and prints its key, once; 'sightline app' and 'sightline key' make more, while the server
+runs or not. When the disk has less than --min-free left, writes are refused with HTTP
+status 507 and reading goes on. When the disk fails to make a write durable the server ends
+with exit code 1 and acknowledges nothing from then on: starting it again is safe.`,
 		Example: `  sightline serve --data ./data
   sightline serve --listen 127.0.0.1:9000 --public-app-id main --log debug
   SIGHTLINE_DATA=/var/lib/sightline sightline serve --config /etc/sightline.toml`,
@@ -37,14 +45,22 @@ seconds. A data folder belongs to one process at a time.`,
 			}
 			system.SpareThreads(2) // for refusals and reads, while every core analyses
 			log := newLog(env.Stderr, s)
+			s.folder = env.Data
 			srv, err := startServer(cmd.Context(), s, log)
 			if err != nil {
 				return err
+			}
+			if err := srv.welcome(cmd.Context(), env.Stdout); err != nil {
+				return errors.Join(err, srv.stop())
 			}
 			log.Info("serving", "address", srv.listener.Addr().String(), "data", s.data, "public-url", srv.settings.publicURL, "version", version)
 			select {
 			case <-cmd.Context().Done():
 				log.Info("stopping")
+			case err := <-srv.failed:
+				// What was not acknowledged never will be, and what was is on the disk: the
+				// process ends as it stands, and the next start reads what was kept.
+				return fmt.Errorf("the data folder cannot be written any more: %w", err)
 			case err := <-srv.served:
 				log.Error("serving ended", "error", err)
 				srv.served <- err

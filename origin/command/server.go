@@ -3,10 +3,8 @@ package command
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,33 +12,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/sightline-dev/sightline/core"
-	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/models"
-	"github.com/sightline-dev/sightline/origin/fetch"
 	"github.com/sightline-dev/sightline/origin/httpd"
-	"github.com/sightline-dev/sightline/origin/jobs"
 	"github.com/sightline-dev/sightline/origin/system"
 )
 
-// server is a running origin: everything that serve opens, to be stopped once.
+// server is a running origin: a node behind HTTP, to be stopped once.
 type server struct {
-	settings settings
-	log      *slog.Logger
-	unlock   func() error
-	folder   *system.Folder
-	blobs    *blob.Folder
-	hosted   *blob.Hosted
-	engine   *core.Engine
-	pool     *jobs.Pool
+	*node
 	http     *httpd.Server
 	listener net.Listener
-
-	loops  sync.WaitGroup
-	cancel context.CancelFunc // of the loops
-	served chan error
+	served   chan error
 
 	stopOnce sync.Once
 	stopErr  error
@@ -51,91 +33,43 @@ const drainTime = 8 * time.Second
 
 // startServer opens everything and serves. What it has opened is closed when it fails.
 func startServer(ctx context.Context, s settings, log *slog.Logger) (_ *server, err error) {
-	if s.network.dial == nil {
-		s.network = network{system.Resolve, system.Dial}
-	}
-	srv := &server{settings: s, log: log, served: make(chan error, 1), cancel: func() {}}
+	srv := &server{served: make(chan error, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, srv.close())
 		}
 	}()
-	if srv.unlock, err = system.Lock(s.data); err != nil {
-		return nil, fmt.Errorf("data folder: %w", err)
-	}
-	if srv.folder, err = system.OpenFolder(s.data); err != nil {
-		return nil, fmt.Errorf("data folder: %w", err)
-	}
-	lazy := srv.folder.Lazy()
-	if srv.blobs, err = blob.OpenFolder(lazy, blob.Options{}); err != nil {
-		return nil, fmt.Errorf("data folder: %w", err)
-	}
-	if err = checkAfterPowerLoss(ctx, srv.folder, srv.blobs, system.Boot(), log); err != nil {
-		return nil, fmt.Errorf("data folder: %w", err)
-	}
-	srv.hosted, err = blob.OpenHosted(blob.HostedOptions{FS: lazy, Blobs: srv.blobs, Random: system.Random})
-	if err != nil {
-		return nil, fmt.Errorf("data folder: %w", err)
-	}
-	set, err := predict.Load(models.FS)
-	if err != nil {
-		return nil, err
-	}
 	if srv.listener, err = system.Listen(ctx, s.listen); err != nil {
 		return nil, err
 	}
-	if srv.settings.publicURL == "" {
-		srv.settings.publicURL = "http://" + srv.listener.Addr().String()
+	if s.publicURL == "" {
+		s.publicURL = "http://" + srv.listener.Addr().String()
 	}
-	srv.engine, err = core.Open(core.Options{
-		Models: set, Hosted: srv.hosted, Clock: system.Now, Rand: system.Random,
-		PublicURL: srv.settings.publicURL, PublicAppID: s.publicAppID, DefaultLanguage: s.language, KeepPredicted: s.keepPredicted,
-	})
-	if err != nil {
+	if srv.node, err = openNode(ctx, s, log, true); err != nil {
 		return nil, err
 	}
-	if err := srv.wire(set); err != nil {
+	if err := srv.wire(); err != nil {
 		return nil, err
 	}
-	loops, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	srv.cancel = cancel
-	srv.loops.Go(func() { srv.sweep(loops) })
 	srv.loops.Go(func() { srv.served <- srv.http.Serve(srv.listener) })
 	return srv, nil
 }
 
-// wire makes the pool and the HTTP server.
-func (srv *server) wire(set *predict.Set) error {
+// wire makes the HTTP server.
+func (srv *server) wire() error {
 	memory := system.MemoryLimit()
-	workers := srv.settings.workers
-	if workers == 0 {
-		workers = system.Cores()
-	}
-	fetcher := fetch.New(fetch.Options{
-		AllowPrivate: srv.settings.allowPrivate, Ports: srv.settings.fetchPorts,
-		Resolve: srv.settings.network.resolve, Dial: srv.settings.network.dial,
-	})
-	srv.pool = jobs.New(jobs.Options{
-		NewAnalyser: func(l raster.Limits) jobs.Analyser { return set.NewAnalyser(l) },
-		Fetch:       func(ctx context.Context, url string) ([]byte, error) { return srv.fetch(ctx, fetcher, url) },
-		Blob:        srv.blobs.Get,
-		Now:         system.Now,
-		Spent:       system.ThreadTime,
-		Log:         srv.log,
-		Workers:     workers,
-		Fetches:     int(max(4, min(memory/8/fetch.DefaultMaxBytes, 64))),
-	})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(srv.gauges()...)
 	var err error
 	srv.http, err = httpd.New(httpd.Options{
-		Mounts:     []httpd.Mount{{Prefix: "", Handler: &jobs.Handler{Service: srv.engine, Pool: srv.pool}}},
-		Hosted:     hosted{srv.engine, srv.blobs},
+		Mounts:     []httpd.Mount{{Prefix: "", Handler: srv.handler}},
+		Hosted:     hosted{srv.engine, srv.folder.Blobs},
 		MaxBody:    srv.settings.maxBody,
 		BodyBudget: max(2*srv.settings.maxBody, min(memory/4, 2<<30)),
 		MaxConns:   srv.settings.maxConns,
 		Full:       srv.pool.Full,
+		Ready:      srv.folder.Ready,
 		Version:    version,
 		Metrics:    registry,
 		Gather:     registry,
@@ -151,47 +85,19 @@ func (srv *server) gauges() []prometheus.Collector {
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "sightline", Name: name, Help: help}, value)
 	}
+	store := srv.folder.Store
 	return []prometheus.Collector{
 		gauge("calls", "Calls under way.", func() float64 { n, _, _ := srv.pool.Load(); return float64(n) }),
 		gauge("pictures", "Pictures fetched, waiting or analysed now.", func() float64 { _, n, _ := srv.pool.Load(); return float64(n) }),
 		gauge("hosted_names", "Hosted pictures.", func() float64 { return float64(srv.hosted.Len()) }),
 		gauge("hosted_damaged", "Records of hosted pictures that could not be read at the start.", func() float64 { return float64(srv.hosted.Damaged()) }),
+		gauge("store_disk_bytes", "Bytes of the store's files.", func() float64 { return float64(store.Metrics().DiskBytes) }),
+		gauge("store_log_bytes", "Bytes of the store's logs, which a start replays.", func() float64 { return float64(store.Metrics().LogBytes) }),
+		gauge("store_read_amplification", "Tables that a read may have to ask.", func() float64 { return float64(store.Metrics().ReadAmp) }),
+		gauge("disk_free_bytes", "Bytes that the data folder's disk has left.", func() float64 { n, _ := system.Free(srv.folder.Dir); return float64(n) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "sightline", Name: "pictures_total", Help: "Pictures analysed."},
 			func() float64 { _, _, n := srv.pool.Load(); return float64(n) }),
 	}
-}
-
-// fetch gets a picture by URL. One that we host ourselves is read from the blobs: the server
-// would refuse to connect to itself.
-func (srv *server) fetch(ctx context.Context, fetcher *fetch.Fetcher, url string) ([]byte, error) {
-	name, ours := strings.CutPrefix(url, strings.TrimRight(srv.settings.publicURL, "/")+api.HostedPath)
-	if !ours {
-		return fetcher.Fetch(ctx, url)
-	}
-	p, err := srv.engine.Hosted(name)
-	if err != nil {
-		return nil, err
-	}
-	return srv.blobs.Get(ctx, p.Hash)
-}
-
-// sweep removes what has expired, once a minute, and first of all the blobs that a crash
-// may have left without a name.
-func (srv *server) sweep(ctx context.Context) {
-	if n, err := srv.hosted.Collect(ctx); err != nil {
-		srv.log.Error("collect", "error", err)
-	} else if n > 0 {
-		srv.log.Info("collect", "blobs", n)
-	}
-	system.Every(ctx, time.Minute, func(ctx context.Context) {
-		n, err := srv.engine.Step(ctx, system.Now())
-		if err != nil && ctx.Err() == nil {
-			srv.log.Error("sweep", "error", err)
-		}
-		if n > 0 {
-			srv.log.Info("sweep", "expired", n)
-		}
-	})
 }
 
 // stop drains and closes, once. It returns an error when accepted requests had to be cut off.
@@ -204,24 +110,16 @@ func (srv *server) stop() error {
 	return srv.stopErr
 }
 
-// close closes what is open, the last first.
+// close closes what is open.
 func (srv *server) close() error {
 	var errs []error
-	srv.cancel()
 	if srv.listener != nil {
 		if err := srv.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
 		}
 	}
-	srv.loops.Wait()
-	if srv.engine != nil {
-		errs = append(errs, srv.engine.Close())
-	}
-	if srv.folder != nil {
-		errs = append(errs, srv.folder.Close())
-	}
-	if srv.unlock != nil {
-		errs = append(errs, srv.unlock())
+	if srv.node != nil {
+		errs = append(errs, srv.node.close())
 	}
 	return errors.Join(errs...)
 }

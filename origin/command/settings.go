@@ -18,6 +18,8 @@ import (
 	"github.com/knadh/koanf/providers/posflag"
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
+
+	"github.com/sightline-dev/sightline/origin/data"
 )
 
 // settings are those of a server.
@@ -31,12 +33,14 @@ type settings struct {
 	allowPrivate  bool
 	fetchPorts    []uint16
 	maxBody       int64
+	minFree       int64
 	maxConns      int
 	workers       int
 	logLevel      slog.Level
 	logFormat     string
 
 	network network
+	folder  data.Options // faults, in tests
 }
 
 // network is how the server reaches others; the zero value is the machine's own way.
@@ -49,20 +53,26 @@ type network struct {
 const environment = "SIGHTLINE_"
 
 func serveFlags(f *pflag.FlagSet) {
-	f.String("listen", "127.0.0.1:8080", "`address` and port to serve on; loopback only, as long as there are no API keys")
+	f.String("listen", "127.0.0.1:8080", "`address` and port to serve on; loopback only, as long as there is no TLS")
 	f.String("data", "sightline-data", "`folder` for everything that is kept; made when missing")
 	f.String("public-url", "", "`URL` that hosted pictures start with (default: http:// and the listening address)")
 	f.String("public-app-id", "", "app_id of public models and concepts; some client programs need \"main\" (default: null)")
-	f.String("default-language", "en", "language `code` of concept names when a request gives none")
+	f.String("default-language", "en", "language `code` of the application that a first start makes: of concept names when a request gives none")
 	f.Duration("keep-predicted", 24*time.Hour, "how long the pictures of predict calls are hosted")
 	f.Bool("allow-private-fetch", false, "fetch pictures from any address and port, private ones too: for tests and closed networks")
 	f.IntSlice("fetch-ports", nil, "`ports` that pictures may be fetched from besides 80 and 443")
 	f.String("max-body", "96MB", "largest request body, such as 96MB")
+	f.String("min-free", "512MB", "free space of the data folder's disk below which writes are refused")
 	f.Int("max-connections", 2048, "connections at once; beyond it the longest waiting is closed")
 	f.Int("workers", 0, "pictures analysed at once (default: one a core)")
 	f.String("log", "info", "log `level`: debug, info, warn or error")
 	f.String("log-format", "auto", "text, json, or auto: text on a terminal and json elsewhere")
 	f.String("config", "", "TOML `file` with settings named like these flags")
+}
+
+// folderSettings are those of a command that opens a data folder itself.
+func folderSettings(dir string, env *Env) settings {
+	return settings{data: dir, publicURL: "http://127.0.0.1:8080", language: "en", keepPredicted: 24 * time.Hour, maxBody: 96 << 20, folder: env.Data}
 }
 
 // loadSettings reads, the later the stronger: the flags' defaults, the configuration file,
@@ -121,6 +131,9 @@ func parseSettings(k *koanf.Koanf) (s settings, err error) {
 	if s.maxBody, err = parseSize(k.String("max-body")); err != nil {
 		return s, usagef("max-body: %w", err)
 	}
+	if s.minFree, err = parseSize(k.String("min-free")); err != nil {
+		return s, usagef("min-free: %w", err)
+	}
 	if err := s.logLevel.UnmarshalText([]byte(k.String("log"))); err != nil {
 		return s, usagef("log: %q is none of debug, info, warn, error", k.String("log"))
 	}
@@ -133,7 +146,7 @@ func parseSettings(k *koanf.Koanf) (s settings, err error) {
 	return s, checkLoopback(s.listen)
 }
 
-// checkLoopback refuses every address that others could reach: there are no keys yet.
+// checkLoopback refuses every address that others could reach: keys would cross the network in the clear.
 func checkLoopback(listen string) error {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -145,7 +158,7 @@ func checkLoopback(listen string) error {
 	if a, err := netip.ParseAddr(host); host == "localhost" || err == nil && a.Unmap().IsLoopback() {
 		return nil
 	}
-	return usagef("listen: %s is not a loopback address, and there are no API keys yet: whoever reaches the server could use it; use 127.0.0.1:%s or [::1]:%s",
+	return usagef("listen: %s is not a loopback address, and plain HTTP would show keys and pictures to the network; use 127.0.0.1:%s or [::1]:%s, and a proxy with TLS on the same machine",
 		listen, port, port)
 }
 

@@ -32,7 +32,7 @@ func TestSettingsDefaults(t *testing.T) {
 	}
 	want := settings{
 		listen: "127.0.0.1:8080", data: "sightline-data", language: "en", keepPredicted: 24 * time.Hour,
-		maxBody: 96 << 20, maxConns: 2048, logFormat: "auto", logLevel: slog.LevelInfo,
+		maxBody: 96 << 20, minFree: 512 << 20, maxConns: 2048, logFormat: "auto", logLevel: slog.LevelInfo,
 	}
 	if fmt.Sprintf("%+v", s) != fmt.Sprintf("%+v", want) {
 		t.Errorf("settings = %+v, want %+v", s, want)

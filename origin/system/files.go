@@ -87,3 +87,62 @@ func Spool() (*os.File, error) {
 	}
 	return f, nil
 }
+
+// DirFS is the folder dir for reading.
+func DirFS(dir string) fs.FS { return os.DirFS(dir) }
+
+// CreateFile makes a new file that gets its name when it is whole. finish is called after
+// the file was closed: with whole the file is there, durably, else it never was. A file of
+// that name that is there already is an error.
+func CreateFile(name string) (f *os.File, finish func(whole bool) error, err error) {
+	if _, err := os.Lstat(name); err == nil {
+		return nil, nil, fmt.Errorf("%s: %w", name, fs.ErrExist)
+	}
+	part := name + ".part"
+	if f, err = os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+		return nil, nil, err
+	}
+	return f, func(whole bool) error {
+		if !whole {
+			return os.Remove(part)
+		}
+		if err := syncPath(part); err != nil {
+			return err
+		}
+		if err := os.Rename(part, name); err != nil {
+			return err
+		}
+		return syncPath(filepath.Dir(name))
+	}, nil
+}
+
+// NewFolder makes a folder, or takes one that is empty.
+func NewFolder(name string) error {
+	if err := os.MkdirAll(name, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(name)
+	if err == nil && len(entries) > 0 {
+		return fmt.Errorf("%s: the folder is not empty", name)
+	}
+	return err
+}
+
+// syncPath makes a file's content, or a folder's entries, durable.
+func syncPath(name string) (err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return f.Sync()
+}
+
+// TempFolder makes a folder in parent, or in the system's place for such when that is empty;
+// done removes it with all that is in it.
+func TempFolder(parent string) (dir string, done func(), err error) {
+	if dir, err = os.MkdirTemp(parent, "sightline-*"); err != nil {
+		return "", nil, err
+	}
+	return dir, func() { _ = os.RemoveAll(dir) }, nil // what stays is the system's to tidy
+}

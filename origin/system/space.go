@@ -4,6 +4,7 @@ package system
 
 import (
 	"errors"
+	"os"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,4 +21,14 @@ func Free(dir string) (int64, error) {
 // IsFull reports whether err says that a disk, or a user's part of it, is full.
 func IsFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+}
+
+// SyncDisk makes all that was written to the file system of dir outlive a loss of power.
+func SyncDisk(dir string) (err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	return syncFS(f)
 }

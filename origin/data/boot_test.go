@@ -1,4 +1,4 @@
-package command
+package data
 
 import (
 	"bytes"
@@ -9,37 +9,35 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/origin/system"
 )
 
-// TestDamagedCopiesGoAfterPowerLoss damages one of two blobs, as a lost power supply may,
-// and opens the folder in the same boot and in the next.
+// TestDamagedCopiesGoAfterPowerLoss damages two of three blobs, as a lost power supply may,
+// and opens the folder in the same boot and in the next: the copy goes, the input's picture stays.
 func TestDamagedCopiesGoAfterPowerLoss(t *testing.T) {
 	dir := t.TempDir()
-	folder, err := system.OpenFolder(dir)
+	folder, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer folder.Close()
-	blobs, err := blob.OpenFolder(folder.Lazy(), blob.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	blobs := folder.Blobs
 	log := slog.New(slog.DiscardHandler)
+	owned := []byte("the picture of an input")
 	check := func(boot string) {
 		t.Helper()
-		if err := checkAfterPowerLoss(t.Context(), folder, blobs, boot, log); err != nil {
+		if err := folder.CheckAfterPowerLoss(t.Context(), boot, func(h blob.Hash) bool { return h == blob.Sum(owned) }, log); err != nil {
 			t.Fatal(err)
 		}
 	}
 	check("first")
 	good, bad := []byte("a whole picture"), []byte("a picture half written")
-	for _, b := range [][]byte{good, bad} {
+	for _, b := range [][]byte{good, bad, owned} {
 		if _, err := blobs.Put(t.Context(), bytes.NewReader(b), blob.Hash{}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	damage(t, dir, blob.Sum(bad).String())
+	damage(t, dir, blob.Sum(owned).String())
 	has := func() bool {
 		ok, err := blobs.Has(t.Context(), blob.Sum(bad))
 		if err != nil {
@@ -55,6 +53,9 @@ func TestDamagedCopiesGoAfterPowerLoss(t *testing.T) {
 	}
 	if _, err := blobs.Get(t.Context(), blob.Sum(good)); err != nil {
 		t.Errorf("the good blob: %v", err)
+	}
+	if _, err := blobs.Get(t.Context(), blob.Sum(owned)); !errors.Is(err, blob.ErrCorrupt) {
+		t.Errorf("an input's picture: %v, want ErrCorrupt", err)
 	}
 	check("")
 	damage(t, dir, blob.Sum(good).String())

@@ -1,4 +1,4 @@
-package command
+package data
 
 import (
 	"context"
@@ -15,14 +15,15 @@ import (
 // Copies of pictures that come with predict calls are not synced: six syncs a picture took
 // longer than the prediction. They outlive the process but, when power fails, the newest may
 // be left empty or in part. The folder therefore notes the machine's boot; when that has
-// changed, every blob is read once and what is damaged is removed, before anything is served.
+// changed, every copy is read once and what is damaged is removed, before anything is served.
+// Pictures of inputs are synced: they are left alone, and Check reads them.
 
 const bootFile = "BOOT"
 
-// checkAfterPowerLoss removes damaged blobs when the machine was started anew since the
-// folder was last used, and notes the present boot.
-func checkAfterPowerLoss(ctx context.Context, folder blob.FS, blobs blob.Blobs, boot string, log *slog.Logger) error {
-	before, err := readNote(folder)
+// CheckAfterPowerLoss removes damaged copies when the machine was started anew since the
+// folder was last used, and notes the present boot. keep reports the blobs that are no copies.
+func (f *Folder) CheckAfterPowerLoss(ctx context.Context, boot string, keep func(blob.Hash) bool, log *slog.Logger) error {
+	before, err := readNote(f.folder, bootFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		// A new folder has nothing to check.
@@ -31,26 +32,25 @@ func checkAfterPowerLoss(ctx context.Context, folder blob.FS, blobs blob.Blobs, 
 	case boot != "" && before == boot:
 		return nil
 	default:
-		if err := removeDamaged(ctx, blobs, log); err != nil {
+		if err := removeDamaged(ctx, f.Blobs, keep, log); err != nil {
 			return err
 		}
 	}
-	if err := writeNote(folder, boot); err != nil {
+	if err := writeNote(f.folder, bootFile, boot); err != nil {
 		return fmt.Errorf("boot note: %w", err)
 	}
 	return nil
 }
 
-func removeDamaged(ctx context.Context, blobs blob.Blobs, log *slog.Logger) error {
+func removeDamaged(ctx context.Context, blobs blob.Blobs, keep func(blob.Hash) bool, log *slog.Logger) error {
 	checked, removed := 0, 0
 	err := blobs.Each(ctx, blob.Hash{}, func(h blob.Hash) error {
-		checked++
-		r, err := blobs.Open(ctx, h)
-		if err != nil {
-			return err
+		if keep(h) {
+			return nil
 		}
-		_, err = io.Copy(io.Discard, r)
-		if err := errors.Join(err, r.Close()); !errors.Is(err, blob.ErrCorrupt) {
+		checked++
+		err := verify(ctx, blobs, h)
+		if !errors.Is(err, blob.ErrCorrupt) {
 			return err
 		}
 		removed++
@@ -63,8 +63,18 @@ func removeDamaged(ctx context.Context, blobs blob.Blobs, log *slog.Logger) erro
 	return nil
 }
 
-func readNote(folder blob.FS) (string, error) {
-	f, err := folder.Open(bootFile)
+// verify reads a blob to its end.
+func verify(ctx context.Context, blobs blob.Blobs, h blob.Hash) error {
+	r, err := blobs.Open(ctx, h)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, r)
+	return errors.Join(err, r.Close())
+}
+
+func readNote(folder blob.FS, name string) (string, error) {
+	f, err := folder.Open(name)
 	if err != nil {
 		return "", err
 	}
@@ -72,8 +82,9 @@ func readNote(folder blob.FS) (string, error) {
 	return string(b), errors.Join(err, f.Close())
 }
 
-func writeNote(folder blob.FS, boot string) error {
-	const fresh = bootFile + ".new"
+// writeNote replaces a small file, durably.
+func writeNote(folder blob.FS, name, text string) error {
+	fresh := name + ".new"
 	if err := folder.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -81,11 +92,11 @@ func writeNote(folder blob.FS, boot string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(f, boot)
+	_, err = io.WriteString(f, text)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := folder.Rename(fresh, bootFile); err != nil {
+	if err := folder.Rename(fresh, name); err != nil {
 		return err
 	}
 	return folder.SyncDir(".")

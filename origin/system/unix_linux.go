@@ -27,3 +27,6 @@ func checkPeer(c net.Conn) error {
 	}
 	return nil
 }
+
+// syncFS writes out the file system that f is on.
+func syncFS(f *os.File) error { return unix.Syncfs(int(f.Fd())) }

@@ -1,0 +1,54 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+// attachTime is how long a command waits for a process that has the folder open and does
+// not answer: one that is starting or stopping.
+const attachTime = 15 * time.Second
+
+// use is what a command does with a data folder that nobody has open.
+type use struct {
+	make bool // makes it, where it is missing
+	work bool // does its background work meanwhile: downloads, trainings
+}
+
+// attach reaches a data folder: through the process that has it open, or else as that
+// process. done ends the use.
+func attach(ctx context.Context, dir string, env *Env, u use) (_ control.Service, done func() error, err error) {
+	if !u.make && !system.IsDir(dir) {
+		return nil, nil, fmt.Errorf("data folder %s: there is none", dir)
+	}
+	log := slog.New(slog.DiscardHandler)
+	for start, wait := system.Now(), 5*time.Millisecond; ; wait = min(2*wait, 250*time.Millisecond) {
+		n, err := openNode(ctx, folderSettings(dir, env), log, u.work)
+		if err == nil {
+			return n, n.close, nil
+		}
+		if !errors.Is(err, system.ErrLocked) {
+			return nil, nil, err
+		}
+		client := control.NewClient(func(ctx context.Context) (net.Conn, error) { return system.DialUnix(ctx, dir, control.Socket) })
+		if _, e := client.Apps(ctx); e == nil {
+			return client, client.Close, nil
+		} else if !system.IsGone(e) {
+			return nil, nil, errors.Join(fmt.Errorf("%w, and its control socket does not answer: %w", err, e), client.Close())
+		}
+		if err := errors.Join(client.Close(), ctx.Err()); err != nil {
+			return nil, nil, err
+		}
+		if system.Now().Sub(start) > attachTime {
+			return nil, nil, fmt.Errorf("%w, which takes no commands", err)
+		}
+		system.Pause(ctx, wait)
+	}
+}

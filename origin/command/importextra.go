@@ -1,0 +1,98 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/sightline-dev/sightline/origin/collection"
+)
+
+// The lines of an export besides its inputs.
+type (
+	conceptLine struct {
+		ID       string `json:"id"`
+		Name     string `json:"name"`
+		Language string `json:"language,omitempty"`
+	}
+	modelLine struct {
+		ID       string                     `json:"id"`
+		Name     string                     `json:"name"`
+		Concepts []string                   `json:"concepts"`
+		Config   map[string]json.RawMessage `json:"output_config,omitempty"`
+	}
+	workflowLine struct {
+		ID    string         `json:"id"`
+		Nodes []workflowNode `json:"nodes"`
+	}
+	workflowNode struct {
+		ID    string        `json:"id"`
+		Model workflowModel `json:"model"`
+	}
+	workflowModel struct {
+		ID      string           `json:"id"`
+		Version *workflowVersion `json:"model_version,omitempty"`
+	}
+	workflowVersion struct {
+		ID string `json:"id"`
+	}
+)
+
+// exists reports whether a GET finds something.
+func exists(ctx context.Context, s session, path string) (bool, error) {
+	err := ask(ctx, s, "GET", path, nil, nil)
+	if refusal := new(wireStatus); errors.As(err, &refusal) && refusal.http == http.StatusNotFound {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// extras makes what the lines of a file describe and the application does not hold.
+func extras[T any](ctx context.Context, im *importer, file string, count *int, id func(*T) string, create func(*T) (path string, body any)) error {
+	return im.source.Extra(file, func(raw json.RawMessage) error {
+		var line T
+		if err := json.Unmarshal(raw, &line); err != nil || id(&line) == "" {
+			return fmt.Errorf("%s: %.100s: %w", file, raw, collection.ErrFormat)
+		}
+		path, body := create(&line)
+		found, err := exists(ctx, im.session, path+"/"+url.PathEscape(id(&line)))
+		if err != nil || found {
+			return err
+		}
+		if err := ask(ctx, im.session, "POST", path, body, nil); err != nil {
+			return fmt.Errorf("%s: %s: %w", file, id(&line), err)
+		}
+		*count++
+		return nil
+	})
+}
+
+func (im *importer) concepts(ctx context.Context) error {
+	return extras(ctx, im, collection.ConceptsFile, &im.sum.Concepts, func(c *conceptLine) string { return c.ID },
+		func(c *conceptLine) (string, any) {
+			return "/v2/concepts", object{"concepts": []object{{"id": c.ID, "name": c.Name, "language": c.Language}}}
+		})
+}
+
+func (im *importer) models(ctx context.Context) error {
+	return extras(ctx, im, collection.ModelsFile, &im.sum.Models, func(m *modelLine) string { return m.ID },
+		func(m *modelLine) (string, any) {
+			info := object{"output_config": m.Config}
+			if len(m.Concepts) > 0 {
+				var concepts []object
+				for _, c := range m.Concepts {
+					concepts = append(concepts, object{"id": c})
+				}
+				info["data"] = object{"concepts": concepts}
+			}
+			return "/v2/models", object{"model": object{"id": m.ID, "name": m.Name, "output_info": info}}
+		})
+}
+
+func (im *importer) workflows(ctx context.Context) error {
+	return extras(ctx, im, collection.WorkflowsFile, &im.sum.Workflows, func(w *workflowLine) string { return w.ID },
+		func(w *workflowLine) (string, any) { return "/v2/workflows", object{"workflows": []workflowLine{*w}} })
+}

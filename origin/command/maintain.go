@@ -1,0 +1,309 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/models"
+	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/origin/data"
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+// copying shows how far a copy of a folder has come.
+type copying struct {
+	*progress
+	env   *Env
+	quiet bool
+}
+
+func (c *copying) tell(done, total control.Copied) {
+	if c.progress == nil {
+		c.progress = newProgress(c.env.Stderr, "copying", "pictures", total.Files, c.quiet, isTerminal(c.env.Stdout))
+	}
+	for c.done < done.Files {
+		c.step(false)
+	}
+}
+
+func (c *copying) end(done control.Copied) {
+	if c.progress != nil {
+		c.tell(done, done)
+		c.finish()
+	}
+}
+
+// oneArgument wants exactly one.
+func oneArgument(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usagef("one argument is needed: %s", what)
+		}
+		return nil
+	}
+}
+
+func newBackup(env *Env) *cobra.Command {
+	var dir string
+	quiet, noVerify := false, false
+	cmd := &cobra.Command{
+		Use:   "backup TO",
+		Short: "Copy a data folder while it is used",
+		Long: `Copy a data folder into the new folder TO. The records are those of one moment, with every
+picture that they need; requests go on being answered meanwhile. Every picture is checked as it
+is copied, and in the end the whole copy, as 'sightline doctor' does, unless --no-verify is given.
+
+'sightline restore' makes a data folder of it.` + folderHelp,
+		Example: `  sightline backup /backup/today --data ./data`,
+		Args:    oneArgument("the new folder"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			to, err := filepath.Abs(args[0])
+			if err != nil {
+				return err
+			}
+			c := copying{env: env, quiet: quiet}
+			var copied control.Copied
+			err = withFolder(cmd.Context(), dir, env, use{}, func(s control.Service) (err error) {
+				copied, err = s.Backup(cmd.Context(), to, c.tell)
+				return err
+			})
+			if err != nil {
+				return fmt.Errorf("%s is no whole backup: %w", to, err)
+			}
+			c.end(copied)
+			if !noVerify {
+				if err := verifyBackup(cmd.Context(), to); err != nil {
+					return err
+				}
+			}
+			if quiet {
+				return nil
+			}
+			_, err = fmt.Fprintf(env.Stdout, "%s: %d pictures, %s, and the store\n", to, copied.Files, bytesText(copied.Bytes))
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&dir, "data", "", "data `folder`")
+	f.BoolVar(&noVerify, "no-verify", false, "do not check the copy")
+	f.BoolVarP(&quiet, "quiet", "q", false, "no progress; errors only")
+	return cmd
+}
+
+// verifyBackup checks a backup as a data folder.
+func verifyBackup(ctx context.Context, name string) (err error) {
+	space, err := modelSpace()
+	if err != nil {
+		return err
+	}
+	f, err := data.Open(name, data.Options{MinFree: 1})
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	report, err := f.Check(ctx, data.CheckOptions{Space: space})
+	if err == nil && !report.Sound() {
+		err = fmt.Errorf("%s is not sound: %s", name, report.Findings[0].Text)
+	}
+	return err
+}
+
+func bytesText(n int64) string {
+	const unit = 1 << 10
+	if n < unit {
+		return fmt.Sprintf("%d B", n)
+	}
+	size, names := float64(n), "KMGT"
+	for i := range len(names) {
+		if size /= unit; size < unit || i == len(names)-1 {
+			return fmt.Sprintf("%.1f %cB", size, names[i])
+		}
+	}
+	panic("not reached")
+}
+
+func newRestore(env *Env) *cobra.Command {
+	var dir string
+	quiet := false
+	cmd := &cobra.Command{
+		Use:   "restore FROM",
+		Short: "Make a data folder of a backup",
+		Long: `Make the new data folder --data of the backup FROM. The backup stays as it is. Keys go on being
+valid; nodes that have replicas of the folder that was backed up notice that its log has begun
+another life, and take a new snapshot.`,
+		Example: `  sightline restore /backup/today --data ./data`,
+		Args:    oneArgument("the backup"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if dir == "" {
+				return usagef("--data is needed: the new data folder")
+			}
+			c := copying{env: env, quiet: quiet}
+			copied, err := data.Restore(cmd.Context(), args[0], dir, c.tell)
+			if err != nil {
+				return err
+			}
+			c.end(copied)
+			if quiet {
+				return nil
+			}
+			_, err = fmt.Fprintf(env.Stdout, "%s: %d pictures, %s, and the store\n", dir, copied.Files, bytesText(copied.Bytes))
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&dir, "data", "", "new data `folder`")
+	f.BoolVarP(&quiet, "quiet", "q", false, "no progress; errors only")
+	return cmd
+}
+
+// modelSpace is the space of the indexes that this program makes.
+func modelSpace() (index.Space, error) {
+	set, err := predict.Load(models.FS)
+	if err != nil {
+		return index.Space{}, err
+	}
+	space := index.Space{Base: set.Base()}
+	for _, c := range set.General().Concepts {
+		space.Concepts = append(space.Concepts, c.ID)
+	}
+	return space, nil
+}
+
+type doctorFlags struct {
+	dir    string
+	repair bool
+	asJSON bool
+	quiet  bool
+}
+
+func newDoctor(env *Env) *cobra.Command {
+	var f doctorFlags
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check a data folder, and mend what can be mended",
+		Long: `Read everything that a data folder holds and say what is wrong with it:
+
+  store     every block of every file against its checksum
+  log       every entry, and the chain of digests from each to the next
+  state     that folding the log again gives the records that are there, and that counts add up
+  index     that it agrees with the records, and that its graph is whole
+  pictures  every file against its hash, and that every input has its picture
+
+With --repair, which needs the folder to itself, it makes indexes again from the records and
+records again from the log where they differ, and removes pictures that nothing needs. It never
+removes what an input, a model or a log holds.
+
+A folder that a server has open is checked at one moment of it while the server goes on.
+
+Exit codes: 0 the folder is sound, or is now; 1 it is not, or could not be checked; 2 the command line is
+wrong.`,
+		Example: `  sightline doctor --data ./data
+  sightline doctor --data ./data --repair --json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.dir, "data", "", "data `folder`")
+	flags.BoolVar(&f.repair, "repair", false, "mend what can be mended")
+	flags.BoolVar(&f.asJSON, "json", false, "print the report as a JSON object")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print what is wrong alone")
+	return cmd
+}
+
+func (f *doctorFlags) run(ctx context.Context, env *Env) error {
+	if f.dir == "" {
+		return usagef("--data is needed: the data folder")
+	}
+	if !system.IsDir(f.dir) {
+		return fmt.Errorf("data folder %s: there is none", f.dir)
+	}
+	space, err := modelSpace()
+	if err != nil {
+		return err
+	}
+	o := data.CheckOptions{Space: space, Repair: f.repair}
+	if !f.quiet && !f.asJSON {
+		o.Tell = func(part string) { fmt.Fprintf(env.Stderr, "checking %s\n", part) }
+	}
+	report, err := f.check(ctx, o, env)
+	if err != nil {
+		return err
+	}
+	if err := f.tell(&report, env.Stdout); err != nil {
+		return err
+	}
+	if !report.Sound() {
+		return errTold
+	}
+	return nil
+}
+
+// check checks the folder itself or, where another process has it open, a copy of the store.
+func (f *doctorFlags) check(ctx context.Context, o data.CheckOptions, env *Env) (report data.Report, err error) {
+	options := env.Data
+	options.Log = slog.New(slog.DiscardHandler)
+	folder, err := data.Open(f.dir, options)
+	switch {
+	case err == nil:
+		report, err = folder.Check(ctx, o)
+		return report, errors.Join(err, folder.Close())
+	case !errors.Is(err, system.ErrLocked):
+		// A store that cannot be opened is the finding.
+		return data.Report{Findings: []data.Finding{{Part: "store", Text: err.Error()}}}, nil
+	case f.repair:
+		return report, fmt.Errorf("--repair needs the folder to itself: stop the server first: %w", err)
+	}
+	service, done, err := attach(ctx, f.dir, env, use{})
+	if err != nil {
+		return report, err
+	}
+	report, err = data.CheckInUse(ctx, f.dir, func(to string) error { return service.Checkpoint(ctx, to) }, o)
+	return report, errors.Join(err, done())
+}
+
+// tell prints a report.
+func (f *doctorFlags) tell(r *data.Report, w io.Writer) error {
+	if f.asJSON {
+		if r.Findings == nil {
+			r.Findings = []data.Finding{}
+		}
+		return json.NewEncoder(w).Encode(struct {
+			Sound bool `json:"sound"`
+			*data.Report
+		}{r.Sound(), r})
+	}
+	for _, x := range r.Findings {
+		state := "WRONG"
+		switch {
+		case x.Repaired:
+			state = "mended"
+		case x.Harmless:
+			state = "harmless"
+		}
+		where := x.Part
+		if x.App != "" {
+			where += " of " + x.App
+		}
+		fmt.Fprintf(w, "%s: %s: %s\n", state, where, clean(x.Text))
+	}
+	if f.quiet {
+		return nil
+	}
+	c := r.Checked
+	fmt.Fprintf(w, "read %d keys, %d log entries, %d applications, %d inputs, %d pictures of %s\n", c.Keys, c.Entries, c.Apps, c.Inputs, c.Pictures, bytesText(c.Bytes))
+	verdict := "the folder is sound"
+	if !r.Sound() {
+		verdict = "the folder is NOT sound"
+	}
+	_, err := fmt.Fprintln(w, verdict)
+	return err
+}

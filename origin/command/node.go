@@ -1,0 +1,283 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/models"
+	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/origin/data"
+	"github.com/sightline-dev/sightline/origin/fetch"
+	"github.com/sightline-dev/sightline/origin/jobs"
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+// node is an open data folder with all that works on it but the HTTP server: the engine, its
+// pool and its background, and the control socket. A server is a node and HTTP; a command
+// that is given a folder which nobody has open is a node for as long as it runs.
+type node struct {
+	settings settings
+	log      *slog.Logger
+	folder   *data.Folder
+	hosted   *blob.Hosted
+	set      *predict.Set
+	engine   *core.Engine
+	pool     *jobs.Pool
+	handler  *jobs.Handler
+	control  *control.Server
+	failed   chan error // the store's failed write, which ends the process
+
+	quiet  sync.Mutex // held by a step of the engine, and by a backup, under which nothing may be deleted
+	loops  sync.WaitGroup
+	cancel context.CancelFunc // of the loops
+}
+
+var _ control.Service = (*node)(nil)
+
+// openNode opens a data folder and starts its control socket and, with work, its background.
+// What it has opened is closed when it fails.
+func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *node, err error) {
+	if s.network.dial == nil {
+		s.network = network{system.Resolve, system.Dial}
+	}
+	n := &node{settings: s, log: log, failed: make(chan error, 1), cancel: func() {}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.close())
+		}
+	}()
+	options := s.folder
+	options.MinFree, options.Log, options.Fatal = s.minFree, log, func(err error) { n.failed <- err }
+	if n.folder, err = data.Open(s.data, options); err != nil {
+		return nil, err
+	}
+	n.hosted, err = blob.OpenHosted(blob.HostedOptions{
+		FS: n.folder.Files, Blobs: n.folder.Blobs, Random: system.Random, Keep: n.keeps, Lazy: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	if n.set, err = predict.Load(models.FS); err != nil {
+		return nil, err
+	}
+	n.engine, err = core.Open(core.Options{
+		Store: n.folder.Store, Models: n.set, Hosted: n.hosted, Clock: system.Now, Rand: system.Random,
+		PublicURL: s.publicURL, PublicAppID: s.publicAppID, KeepPredicted: s.keepPredicted,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	if err = n.folder.CheckAfterPowerLoss(ctx, system.Boot(), n.keeps, log); err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	n.startPool()
+	return n, n.startLoops(ctx, work)
+}
+
+// keeps reports whether a record needs a blob.
+func (n *node) keeps(h blob.Hash) bool { return n.engine == nil || n.engine.Keeps(h) }
+
+func (n *node) startPool() {
+	memory := system.MemoryLimit()
+	workers := n.settings.workers
+	if workers == 0 {
+		workers = system.Cores()
+	}
+	fetcher := fetch.New(fetch.Options{
+		AllowPrivate: n.settings.allowPrivate, Ports: n.settings.fetchPorts,
+		Resolve: n.settings.network.resolve, Dial: n.settings.network.dial,
+	})
+	n.pool = jobs.New(jobs.Options{
+		NewAnalyser: func(l raster.Limits) jobs.Analyser { return n.set.NewAnalyser(l) },
+		Fetch:       func(ctx context.Context, url string) ([]byte, error) { return n.fetch(ctx, fetcher, url) },
+		Blob:        n.folder.Blobs.Get,
+		Keeper:      n.hosted,
+		Now:         system.Now,
+		Spent:       system.ThreadTime,
+		Log:         n.log,
+		Workers:     workers,
+		Fetches:     int(max(4, min(memory/8/fetch.DefaultMaxBytes, 64))),
+	})
+	n.handler = &jobs.Handler{Service: n.engine, Pool: n.pool}
+}
+
+// fetch gets a picture by URL. One that we host ourselves is read from the blobs: the server
+// would refuse to connect to itself.
+func (n *node) fetch(ctx context.Context, fetcher *fetch.Fetcher, url string) ([]byte, error) {
+	name, ours := strings.CutPrefix(url, strings.TrimRight(n.settings.publicURL, "/")+api.HostedPath)
+	if !ours {
+		return fetcher.Fetch(ctx, url)
+	}
+	p, err := n.engine.Hosted(name)
+	if err != nil {
+		return nil, err
+	}
+	return n.folder.Blobs.Get(ctx, p.Hash)
+}
+
+// startLoops starts what works beside the calls.
+func (n *node) startLoops(ctx context.Context, work bool) error {
+	listener, err := system.ListenUnix(ctx, n.folder.Dir, control.Socket)
+	if err != nil {
+		return fmt.Errorf("control socket: %w", err)
+	}
+	n.control = control.NewServer(n)
+	loops, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	n.cancel = cancel
+	n.loops.Go(func() {
+		if err := n.control.Serve(listener); err != nil {
+			n.log.Error("control socket", "error", err)
+		}
+	})
+	if !work {
+		return nil
+	}
+	background := jobs.Background{Engine: &stepping{n.engine, &n.quiet}, Pool: n.pool, Now: system.Now, Pause: system.Pause, Log: n.log}
+	n.loops.Go(func() { background.Run(loops) })
+	return nil
+}
+
+// stepping is an engine whose steps hold a lock: they may delete.
+type stepping struct {
+	*core.Engine
+	quiet *sync.Mutex
+}
+
+// Step implements [jobs.Engine].
+func (s *stepping) Step(ctx context.Context, now time.Time) (bool, error) {
+	s.quiet.Lock()
+	defer s.quiet.Unlock()
+	return s.Engine.Step(ctx, now)
+}
+
+// close stops the loops and closes what is open, the last first.
+func (n *node) close() error {
+	var errs []error
+	if n.control != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		errs = append(errs, ignoreDeadline(n.control.Close(ctx)))
+		cancel()
+	}
+	n.cancel()
+	n.loops.Wait()
+	if n.engine != nil {
+		errs = append(errs, n.engine.Close())
+	}
+	if n.folder != nil {
+		errs = append(errs, n.folder.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// ignoreDeadline forgives calls that were cut off.
+func ignoreDeadline(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// CreateApp implements [control.Service].
+func (n *node) CreateApp(ctx context.Context, name, language string) (string, error) {
+	app, err := n.engine.CreateApp(ctx, name, language)
+	return app.ID, argument(err)
+}
+
+// argument tells mistakes of the caller from trouble.
+func argument(err error) error {
+	for _, mistake := range []error{core.ErrApplication, auth.ErrScope, lang.ErrUnknown} {
+		if errors.Is(err, mistake) {
+			return fmt.Errorf("%w: %w", control.ErrArgument, err)
+		}
+	}
+	return err
+}
+
+// Apps implements [control.Service].
+func (n *node) Apps(context.Context) ([]control.App, error) {
+	apps := []control.App{}
+	err := catalog.Read(n.folder.Store, catalog.Control).Apps(func(a catalog.App) bool {
+		apps = append(apps, control.App{ID: a.ID, Name: a.Name, Language: a.Language, Created: a.Created.Time()})
+		return true
+	})
+	slices.SortStableFunc(apps, func(a, b control.App) int { return a.Created.Compare(b.Created) })
+	return apps, err
+}
+
+// CreateKey implements [control.Service].
+func (n *node) CreateKey(ctx context.Context, app string, scopes []string, description string) (string, error) {
+	if err := n.known(app); err != nil {
+		return "", err
+	}
+	key, err := n.engine.CreateKey(ctx, app, scopes, description)
+	return key, argument(err)
+}
+
+// known returns an error that wraps control.ErrUnknownApp unless there is such an application.
+func (n *node) known(app string) error {
+	_, err := catalog.Read(n.folder.Store, catalog.Control).App(app)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return fmt.Errorf("%w: %q", control.ErrUnknownApp, app)
+	}
+	return err
+}
+
+// Keys implements [control.Service].
+func (n *node) Keys(_ context.Context, app string) ([]control.Key, error) {
+	keys := []control.Key{}
+	err := catalog.Read(n.folder.Store, catalog.Control).Keys(func(k catalog.Key) bool {
+		if app == "" || k.App == app {
+			keys = append(keys, control.Key{Prefix: hex.EncodeToString(k.Hash[:8]), App: k.App, Scopes: k.Scopes, Description: k.Description, Created: k.Created.Time()})
+		}
+		return true
+	})
+	slices.SortStableFunc(keys, func(a, b control.Key) int {
+		return cmp.Or(strings.Compare(a.App, b.App), a.Created.Compare(b.Created))
+	})
+	return keys, err
+}
+
+// Call implements [control.Service].
+func (n *node) Call(ctx context.Context, app string, r *api.Request) (api.Response, error) {
+	if err := n.known(app); err != nil {
+		return api.Response{}, err
+	}
+	r.App = app
+	return n.handler.Serve(ctx, r), nil
+}
+
+// Picture implements [control.Service].
+func (n *node) Picture(ctx context.Context, name string) ([]byte, string, error) {
+	p, err := n.engine.Hosted(name)
+	if err != nil {
+		return nil, "", err
+	}
+	b, err := n.folder.Blobs.Get(ctx, p.Hash)
+	return b, p.ContentType, err
+}
+
+// Checkpoint implements [control.Service].
+func (n *node) Checkpoint(_ context.Context, to string) error { return n.folder.Store.Checkpoint(to) }
+
+// Backup implements [control.Service].
+func (n *node) Backup(ctx context.Context, to string, progress func(done, total control.Copied)) (control.Copied, error) {
+	n.quiet.Lock()
+	defer n.quiet.Unlock()
+	return n.folder.Backup(ctx, to, progress)
+}

@@ -1,0 +1,258 @@
+package command
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+type searchFlags struct {
+	where
+	concepts, notConcepts []string // predicted
+	labels, notLabels     []string // given
+	metadata              []string
+	urls, ids             []string
+	near, box             string
+	similar, crop         string
+	language              string
+	page, perPage         int
+	asJSON                bool
+}
+
+func newSearch(env *Env) *cobra.Command {
+	var f searchFlags
+	cmd := &cobra.Command{
+		Use:   "search",
+		Short: "Find pictures again",
+		Long: `Search an application's inputs. All conditions must hold; without any, all inputs are listed
+in the order in which they were added.
+
+Concepts are names in --language, or ids. --concept finds what was recognised in the pictures, and ranks by how
+surely; --label finds what people have said of them. --similar ranks by likeness to a file, an
+address, or with id: before it, to a stored input.` + whereHelp,
+		Example: `  sightline search --concept dog --concept beach --data ./data
+  sightline search --similar holiday.jpg --metadata '{"shelf":7}' --key 0123456789abcdef0123456789abcdef
+  sightline search --label cat --not-label dog --near 48.14,11.58,5km --json --data ./data
+  sightline search --similar id:a/1.jpg --box 47,10,49,12 --data ./data`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			query, err := f.query(cmd.Context())
+			if err != nil {
+				return err
+			}
+			s, err := f.open(cmd.Context(), env)
+			if err != nil {
+				return err
+			}
+			return errors.Join(f.run(cmd.Context(), s, query, env.Stdout), s.close())
+		},
+	}
+	f.flags(cmd, env)
+	flags := cmd.Flags()
+	// Names, metadata and addresses may hold commas.
+	flags.StringArrayVar(&f.concepts, "concept", nil, "`name` or id of a concept that was recognised")
+	flags.StringArrayVar(&f.notConcepts, "not-concept", nil, "`name` or id of a concept that was not recognised")
+	flags.StringArrayVar(&f.labels, "label", nil, "`name` or id of a concept that was given")
+	flags.StringArrayVar(&f.notLabels, "not-label", nil, "`name` or id of a concept that was said to be absent")
+	flags.StringArrayVar(&f.metadata, "metadata", nil, "`JSON` object that the metadata holds")
+	flags.StringArrayVar(&f.urls, "image-url", nil, "`address` that the picture was given by")
+	flags.StringArrayVar(&f.ids, "id", nil, "`id` of the input")
+	flags.StringVar(&f.near, "near", "", "place and distance: `LAT,LON,RADIUS`, such as 48.1,11.6,5km; units km, mi, deg, rad")
+	flags.StringVar(&f.box, "box", "", "two corners: `LAT,LON,LAT,LON`")
+	flags.StringVar(&f.similar, "similar", "", "`picture` to look like: a file, an address, or id:INPUT")
+	flags.StringVar(&f.crop, "crop", "", "part of it: `TOP,LEFT,BOTTOM,RIGHT`, from 0 to 1")
+	flags.StringVar(&f.language, "language", "", "language `code` of concept names (default: the application's)")
+	flags.IntVar(&f.page, "page", 1, "page of the hits")
+	flags.IntVar(&f.perPage, "per-page", 20, "hits of a page, at most 1000")
+	flags.BoolVar(&f.asJSON, "json", false, "print one hit a line, as /v2 answers it")
+	return cmd
+}
+
+// query is the body of the search.
+func (f *searchFlags) query(context.Context) (object, error) {
+	ands := []object{}
+	input := func(member string, v any) { ands = append(ands, object{"input": object{"data": object{member: v}}}) }
+	for value, names := range map[bool][]string{true: f.concepts, false: f.notConcepts} {
+		for _, name := range names {
+			ands = append(ands, object{"output": object{"data": object{"concepts": []object{reference(name, value)}}}})
+		}
+	}
+	for value, names := range map[bool][]string{true: f.labels, false: f.notLabels} {
+		for _, name := range names {
+			input("concepts", []object{reference(name, value)})
+		}
+	}
+	for _, m := range f.metadata {
+		if !json.Valid([]byte(m)) {
+			return nil, usagef("--metadata %s: no JSON", m)
+		}
+		input("metadata", json.RawMessage(m))
+	}
+	for _, u := range f.urls {
+		input("image", object{"url": u})
+	}
+	for _, id := range f.ids {
+		ands = append(ands, object{"input": object{"id": id}})
+	}
+	if f.near != "" {
+		geo, err := near(f.near)
+		if err != nil {
+			return nil, err
+		}
+		input("geo", geo)
+	}
+	if f.box != "" {
+		n, err := numbers("box", f.box, 4)
+		if err != nil {
+			return nil, err
+		}
+		input("geo", object{"geo_box": []object{{"geo_point": point(n[0], n[1])}, {"geo_point": point(n[2], n[3])}}})
+	}
+	if f.similar != "" {
+		like, err := f.like()
+		if err != nil {
+			return nil, err
+		}
+		ands = append(ands, object{"output": object{"input": like}})
+	} else if f.crop != "" {
+		return nil, usagef("--crop is of --similar's picture")
+	}
+	query := object{"ands": ands}
+	if f.language != "" {
+		query["language"] = f.language
+	}
+	return object{"query": query, "pagination": object{"page": f.page, "per_page": f.perPage}}, nil
+}
+
+// reference names a concept: public ids begin with ai_, everything else is a name.
+func reference(name string, value bool) object {
+	if strings.HasPrefix(name, "ai_") {
+		return object{"id": name, "value": value}
+	}
+	return object{"name": name, "value": value}
+}
+
+func point(lat, lon float64) object { return object{"longitude": lon, "latitude": lat} }
+
+// units are the interface's names of those of a radius.
+var units = []struct{ suffix, name string }{
+	{"km", "withinKilometers"}, {"mi", "withinMiles"}, {"deg", "withinDegrees"}, {"rad", "withinRadians"},
+}
+
+// near reads a place and a radius around it.
+func near(text string) (object, error) {
+	unit := units[0].name
+	for _, u := range units {
+		if rest, ok := strings.CutSuffix(text, u.suffix); ok {
+			text, unit = rest, u.name
+		}
+	}
+	n, err := numbers("near", text, 3)
+	if err != nil {
+		return nil, err
+	}
+	return object{"geo_point": point(n[0], n[1]), "geo_limit": object{"type": unit, "value": n[2]}}, nil
+}
+
+// numbers reads a list of n numbers.
+func numbers(flag, text string, n int) ([]float64, error) {
+	var out []float64
+	for part := range strings.SplitSeq(text, ",") {
+		x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil {
+			return nil, usagef("--%s: %q is no number", flag, part)
+		}
+		out = append(out, x)
+	}
+	if len(out) != n {
+		return nil, usagef("--%s: %d numbers, want %d", flag, len(out), n)
+	}
+	return out, nil
+}
+
+// like is the input of a clause of likeness.
+func (f *searchFlags) like() (object, error) {
+	in, image := object{}, object{}
+	if f.crop != "" {
+		n, err := numbers("crop", f.crop, 4)
+		if err != nil {
+			return nil, err
+		}
+		image["crop"] = n
+	}
+	id, stored := strings.CutPrefix(f.similar, "id:")
+	lower := strings.ToLower(f.similar)
+	switch {
+	case stored:
+		in["id"] = id
+	case strings.HasPrefix(lower, "http://"), strings.HasPrefix(lower, "https://"):
+		image["url"] = f.similar
+	default:
+		picture, err := system.ReadFile(f.similar, maxPictureBytes)
+		if err != nil {
+			return nil, fmt.Errorf("--similar: %w", err)
+		}
+		image["base64"] = base64.StdEncoding.EncodeToString(picture)
+	}
+	in["data"] = object{"image": image}
+	return in, nil
+}
+
+// hit is one result.
+type hit struct {
+	Score float64
+	Input struct {
+		ID   string
+		Data struct {
+			Image    struct{ URL string }
+			Concepts []struct {
+				ID, Name string
+				Value    float64
+			}
+			Metadata json.RawMessage
+		}
+	}
+}
+
+func (f *searchFlags) run(ctx context.Context, s session, query object, w io.Writer) error {
+	var answer struct{ Hits []json.RawMessage }
+	if err := ask(ctx, s, "POST", "/v2/searches", query, &answer); err != nil {
+		return err
+	}
+	if f.asJSON {
+		for _, raw := range answer.Hits {
+			if _, err := fmt.Fprintf(w, "%s\n", raw); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "SCORE\tID\tCONCEPTS\tPICTURE")
+	for _, raw := range answer.Hits {
+		var h hit
+		if err := json.Unmarshal(raw, &h); err != nil {
+			return fmt.Errorf("hit: %w", err)
+		}
+		var concepts []string
+		for _, c := range h.Input.Data.Concepts {
+			name := c.Name
+			if c.Value == 0 {
+				name = "not " + name
+			}
+			concepts = append(concepts, clean(name))
+		}
+		fmt.Fprintf(table, "%.4f\t%s\t%s\t%s\n", h.Score, clean(h.Input.ID), strings.Join(concepts, ", "), clean(h.Input.Data.Image.URL))
+	}
+	return table.Flush()
+}

@@ -1,0 +1,215 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+type trainFlags struct {
+	where
+	noWait bool
+	asJSON bool
+	quiet  bool
+}
+
+func newTrain(env *Env) *cobra.Command {
+	var f trainFlags
+	cmd := &cobra.Command{
+		Use:   "train MODEL",
+		Short: "Train a model and say how good it is",
+		Long: `Train a model of the application: make a new version of it from the inputs that are labelled with its
+concepts, wait until it is trained, and print how well it told them apart in a test on pictures
+that it had not seen. MODEL is its id.
+
+Ten pictures a concept make a good start; fewer work, and are pointed out.
+
+Exit codes: 0 the version is trained, 1 it failed, 2 the command line is wrong.` + whereHelp,
+		Example: `  sightline train pets --data ./data
+  sightline train pets --key 0123456789abcdef0123456789abcdef --json`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("one model is needed, by its id")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := f.open(cmd.Context(), env)
+			if err != nil {
+				return err
+			}
+			return errors.Join(f.run(cmd.Context(), s, args[0], env), s.close())
+		},
+	}
+	f.flags(cmd, env)
+	flags := cmd.Flags()
+	flags.BoolVar(&f.noWait, "no-wait", false, "print the new version's id at once")
+	flags.BoolVar(&f.asJSON, "json", false, "print the version as /v2 answers it")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress; errors only")
+	return cmd
+}
+
+// Statuses of versions.
+const (
+	trained       = 21100
+	training      = 21101
+	trainingQueue = 21103
+)
+
+// suggested is how many pictures of a concept make a good start.
+const suggested = 10
+
+// modelVersion is a model version as it is answered.
+type modelVersion struct {
+	ID      string
+	Status  status
+	Inputs  int `json:"total_input_count"`
+	Metrics struct {
+		Summary struct {
+			ROCAUC float64 `json:"macro_avg_roc_auc"`
+			F1     float64 `json:"macro_avg_f1_score"`
+		}
+		Concepts []conceptMetrics `json:"binary_metrics"`
+		Weakest  []struct {
+			ID        string
+			Predicted []struct {
+				Name  string
+				Value float64
+			} `json:"predicted_concepts"`
+			Truth []struct{ Value float64 } `json:"ground_truth_concepts"`
+		} `json:"test_set"`
+	}
+}
+
+// conceptMetrics is how well a version tells one concept.
+type conceptMetrics struct {
+	Positives int     `json:"num_pos"`
+	Negatives int     `json:"num_neg"`
+	ROCAUC    float64 `json:"roc_auc"`
+	F1        float64
+	Concept   struct{ ID, Name string }
+	Curve     struct{ Recall, Precision []float64 } `json:"precision_recall_curve"`
+}
+
+func (f *trainFlags) run(ctx context.Context, s session, model string, env *Env) error {
+	path := "/v2/models/" + url.PathEscape(model) + "/versions"
+	var made struct {
+		Model struct {
+			Version modelVersion `json:"model_version"`
+		}
+	}
+	if err := ask(ctx, s, "POST", path, nil, &made); err != nil {
+		return err
+	}
+	id := made.Model.Version.ID
+	if f.noWait {
+		_, err := fmt.Fprintln(env.Stdout, id)
+		return err
+	}
+	raw, v, err := f.await(ctx, s, path+"/"+url.PathEscape(id), env.Stderr)
+	if err != nil {
+		return err
+	}
+	if f.asJSON {
+		if _, err := fmt.Fprintf(env.Stdout, "%s\n", raw); err != nil {
+			return err
+		}
+	}
+	if v.Status.Code != trained {
+		return fmt.Errorf("version %s: %w", id, v.Status.err())
+	}
+	if f.asJSON {
+		return nil
+	}
+	var answer struct {
+		Version modelVersion `json:"model_version"`
+	}
+	if err := ask(ctx, s, "GET", path+"/"+url.PathEscape(id)+"/metrics", nil, &answer); err != nil {
+		return err
+	}
+	if err := tellVersion(env.Stdout, &answer.Version); err != nil || f.quiet {
+		return err
+	}
+	advise(env.Stderr, answer.Version.Metrics.Concepts)
+	return nil
+}
+
+// tellVersion prints how good a version is.
+func tellVersion(w io.Writer, v *modelVersion) error {
+	fmt.Fprintf(w, "version %s, made from %d inputs\n\n", v.ID, v.Inputs)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "CONCEPT\tPICTURES\tOTHERS\tPRECISION\tRECALL\tF1\tROC AUC")
+	for _, c := range v.Metrics.Concepts {
+		first := func(values []float64) string {
+			if len(values) == 0 {
+				return "-"
+			}
+			return fmt.Sprintf("%.2f", values[0])
+		}
+		fmt.Fprintf(table, "%s\t%d\t%d\t%s\t%s\t%.2f\t%.2f\n",
+			clean(c.Concept.Name), c.Positives, c.Negatives, first(c.Curve.Precision), first(c.Curve.Recall), c.F1, c.ROCAUC)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	const most = 5
+	for i, weak := range v.Metrics.Weakest {
+		if i == 0 {
+			fmt.Fprintln(w, "\nLook at these: what people said of them, and what a model that has not seen them says")
+		}
+		if i == most || len(weak.Predicted) == 0 || len(weak.Truth) == 0 {
+			break
+		}
+		said := "not "
+		if weak.Truth[0].Value > 0 {
+			said = ""
+		}
+		fmt.Fprintf(w, "  %s  said to be %s%s, value %.2f\n", clean(weak.ID), said, clean(weak.Predicted[0].Name), weak.Predicted[0].Value)
+	}
+	return nil
+}
+
+// advise points out concepts with few pictures.
+func advise(w io.Writer, concepts []conceptMetrics) {
+	for _, c := range concepts {
+		if c.Positives < suggested {
+			fmt.Fprintf(w, "%s has %d pictures; %d or more make a better start\n", clean(c.Concept.Name), c.Positives, suggested)
+		}
+	}
+}
+
+// await polls a version until its training has ended.
+func (f *trainFlags) await(ctx context.Context, s session, path string, w io.Writer) (json.RawMessage, modelVersion, error) {
+	start, told := system.Now(), 0
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		var answer struct {
+			Version json.RawMessage `json:"model_version"`
+		}
+		if err := ask(ctx, s, "GET", path, nil, &answer); err != nil {
+			return nil, modelVersion{}, err
+		}
+		var v modelVersion
+		if err := json.Unmarshal(answer.Version, &v); err != nil {
+			return nil, v, fmt.Errorf("model_version: %w", err)
+		}
+		if v.Status.Code != training && v.Status.Code != trainingQueue {
+			return answer.Version, v, nil
+		}
+		if v.Status.Code != told && !f.quiet && system.Now().Sub(start) > time.Second {
+			fmt.Fprintf(w, "%.0f s: %s\n", system.Now().Sub(start).Seconds(), v.Status.Description)
+			told = v.Status.Code
+		}
+		if system.Pause(ctx, wait); ctx.Err() != nil {
+			return nil, v, fmt.Errorf("interrupted; the training goes on: %w", ctx.Err())
+		}
+	}
+}

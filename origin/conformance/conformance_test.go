@@ -1,0 +1,146 @@
+package conformance
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+// needNode skips where Node or npm is missing, but in CI, where both have to be.
+func needNode(t *testing.T) {
+	t.Helper()
+	for _, program := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(program); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Fatalf("%s is missing: %v", program, err)
+			}
+			t.Skipf("%s is missing, and the official client needs it: %v", program, err)
+		}
+	}
+}
+
+// install makes node_modules as the lock file says, unless that has been done.
+func install(t *testing.T) {
+	t.Helper()
+	lock, err := os.ReadFile("package-lock.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const note = "node_modules/.installed"
+	if have, err := os.ReadFile(note); err == nil && string(have) == string(lock) {
+		return
+	}
+	cmd := exec.Command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("npm ci: %v\n%s", err, out)
+	}
+	if err := os.WriteFile(note, lock, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// origin is a server in a process of its own.
+type origin struct{ url, key string }
+
+var keyLine = regexp.MustCompile(`(?m)^    key     ([0-9a-f]{32})$`)
+
+// start builds the program and serves an empty data folder until the test ends.
+func start(t *testing.T, args ...string) origin {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "sightline")
+	if out, err := exec.Command("go", "build", "-o", binary, "..").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--log-format", "text"}, args...)
+	cmd := exec.Command(binary, args...)
+	var out strings.Builder
+	cmd.Stdout = &out
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines, served := make(chan string, 1), make(chan struct{})
+	go func() {
+		defer close(served)
+		for scan := bufio.NewScanner(stderr); scan.Scan(); {
+			if _, rest, ok := strings.Cut(scan.Text(), " address="); ok && strings.Contains(scan.Text(), "msg=serving") {
+				address, _, _ := strings.Cut(rest, " ")
+				lines <- address
+			}
+			if strings.Contains(scan.Text(), "level=ERROR") {
+				t.Errorf("the server says: %s", scan.Text())
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Error(err)
+		}
+		<-served
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the server ended with %v", err)
+		}
+	})
+	select {
+	case address := <-lines:
+		key := keyLine.FindStringSubmatch(out.String())
+		if key == nil {
+			t.Fatalf("no key was told:\n%s", out.String())
+		}
+		return origin{"http://" + address, key[1]}
+	case <-served:
+		t.Fatal("the server did not start")
+	case <-time.After(time.Minute):
+		t.Fatal("the server did not start in a minute")
+	}
+	panic("not reached")
+}
+
+var failure = regexp.MustCompile(`(?m)^FAIL (\w+) .*$`)
+
+// TestOfficialJavaScriptClient runs the specs of the client's own package, in the form in
+// which app_id is null and in the later one. All that do not need the vendor's vocabulary
+// have to pass; the rest is reported.
+func TestOfficialJavaScriptClient(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a minute of specs")
+	}
+	needNode(t)
+	install(t)
+	samples := filepath.Join(proof.Root(t), "web", "samples")
+	for name, args := range map[string][]string{"null": nil, "main": {"--public-app-id", "main"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // the specs mostly wait
+			srv := start(t, append(args, "--allow-private-fetch", "--log", "info")...)
+			ctx, stop := system.Terminated(t.Context())
+			defer stop()
+			cmd := exec.CommandContext(ctx, "node", "js-specs.cjs",
+				"--base-url", srv.url, "--api-key", srv.key, "--modules", "node_modules", "--samples-dir", samples, "--verbose")
+			out, err := cmd.CombinedOutput()
+			for _, line := range failure.FindAllSubmatch(out, -1) {
+				if kind := string(line[1]); kind == "wire" {
+					t.Errorf("%s", line[0])
+				} else {
+					t.Logf("not counted: %s", line[0])
+				}
+			}
+			_, summary, ok := strings.Cut(string(out), "suite js ")
+			if !ok || err != nil && !t.Failed() {
+				t.Fatalf("the specs did not run to their end: %v\n%s", err, out)
+			}
+			t.Logf("suite js %s", summary)
+		})
+	}
+}

@@ -1,0 +1,427 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+// Finding is something that is wrong with a data folder.
+type Finding struct {
+	Part     string `json:"part"`          // store, log, state, index, pictures, names
+	App      string `json:"app,omitempty"` // id of the application it concerns, or control
+	Text     string `json:"text"`
+	Harmless bool   `json:"harmless,omitempty"` // nothing that was acknowledged is missing or wrong
+	Repaired bool   `json:"repaired,omitempty"`
+
+	lost bool // an input's picture is missing
+}
+
+// Checked counts what was read.
+type Checked struct {
+	Apps     int    `json:"applications"`
+	Keys     int    `json:"keys"`
+	Entries  uint64 `json:"log_entries"`
+	Inputs   int    `json:"inputs"`
+	Pictures int    `json:"pictures"`
+	Bytes    int64  `json:"picture_bytes"`
+}
+
+// Report is what a check has found.
+type Report struct {
+	Findings []Finding `json:"findings"`
+	Checked  Checked   `json:"checked"`
+}
+
+// Sound reports whether nothing that was acknowledged is missing or wrong, or is not any more.
+func (r *Report) Sound() bool {
+	for _, f := range r.Findings {
+		if !f.Harmless && !f.Repaired {
+			return false
+		}
+	}
+	return true
+}
+
+// CheckOptions say how to check.
+type CheckOptions struct {
+	Space  index.Space       // of the base model that the indexes are made with
+	Repair bool              // mend what can be mended without losing anything; for a folder that nobody has open
+	Tell   func(part string) // called as the check goes on; nil: nobody
+}
+
+// checker is a check under way.
+type checker struct {
+	CheckOptions
+	store   kv.Store
+	blobs   blob.Blobs
+	report  Report
+	missing []lost
+	used    map[blob.Hash]bool // pictures of inputs, of all applications
+	good    map[blob.Hash]bool // pictures that are there and whole
+}
+
+// Check reads all that an open folder holds and reports what is wrong with it. With Repair
+// the folder must be used by nobody else in this process either. An error says that the check
+// itself could not go on.
+func (f *Folder) Check(ctx context.Context, o CheckOptions) (Report, error) {
+	c := newChecker(f.Store, f.Blobs, o)
+	err := c.run(ctx, f.Files)
+	return c.report, err
+}
+
+// CheckInUse checks the folder dir, which another process has open, by checkpoints of its
+// store that the process makes. Pictures are read where they are; what is added or deleted
+// meanwhile is no finding.
+func CheckInUse(ctx context.Context, dir string, checkpoint func(to string) error, o CheckOptions) (_ Report, err error) {
+	folder, err := system.OpenFolder(dir)
+	if err != nil {
+		return Report{}, err
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	files := readOnly{folder}
+	blobs, err := blob.OpenFolder(files, blob.Options{})
+	if err != nil {
+		return Report{}, err
+	}
+	o.Repair = false
+	var missing []lost
+	r, err := withCheckpoint(dir, checkpoint, func(store kv.Store) (r Report, err error) {
+		c := newChecker(store, blobs, o)
+		err = c.run(ctx, files)
+		missing = c.missing
+		return c.report, err
+	})
+	if err != nil || len(missing) == 0 {
+		return r, err
+	}
+	// Pictures of inputs that were deleted meanwhile are no loss: another look at the records.
+	again, err := withCheckpoint(dir, checkpoint, func(store kv.Store) (Report, error) {
+		c := newChecker(store, blobs, o)
+		for _, m := range missing {
+			in, err := catalog.Read(store, m.app).InputByDot(m.dot)
+			if err == nil && in.Blob == m.blob {
+				c.lose(m)
+			} else if err != nil && !errors.Is(err, catalog.ErrNotFound) {
+				return c.report, err
+			}
+		}
+		c.tellLost()
+		return c.report, nil
+	})
+	r.Findings = append(slices.DeleteFunc(r.Findings, func(f Finding) bool { return f.lost }), again.Findings...)
+	return r, err
+}
+
+// withCheckpoint calls do with a checkpoint, which is removed afterwards.
+func withCheckpoint(parent string, checkpoint func(to string) error, do func(kv.Store) (Report, error)) (r Report, err error) {
+	dir, done, err := system.TempFolder(parent)
+	if err != nil {
+		return r, err
+	}
+	defer done()
+	if err := checkpoint(filepath.Join(dir, storeDir)); err != nil {
+		return r, err
+	}
+	store, err := pebblekv.Open(filepath.Join(dir, storeDir), pebblekv.Options{})
+	if err != nil {
+		return Report{Findings: []Finding{{Part: "store", Text: err.Error()}}}, nil
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return do(store)
+}
+
+func newChecker(store kv.Store, blobs blob.Blobs, o CheckOptions) *checker {
+	if o.Tell == nil {
+		o.Tell = func(string) {}
+	}
+	return &checker{CheckOptions: o, store: store, blobs: blobs, used: map[blob.Hash]bool{}, good: map[blob.Hash]bool{}}
+}
+
+// run checks everything.
+func (c *checker) run(ctx context.Context, files blob.FS) error {
+	for _, part := range []struct {
+		name string
+		do   func(context.Context) error
+	}{{"store", c.scan}, {"pictures", c.pictures}, {"applications", c.partitions}} {
+		c.Tell(part.name)
+		if err := part.do(ctx); err != nil {
+			return err
+		}
+	}
+	c.tellLost()
+	return c.orphans(ctx, files)
+}
+
+// lost is a picture that an input should have.
+type lost struct {
+	app  catalog.AppID
+	dot  log.Dot
+	id   string
+	blob blob.Hash
+}
+
+func (c *checker) lose(m lost) { c.missing = append(c.missing, m) }
+
+// tellLost turns the pictures that are missing into findings.
+func (c *checker) tellLost() {
+	for i, m := range c.missing {
+		if i == mostTold {
+			c.found(Finding{Part: "pictures", Text: fmt.Sprintf("%d more inputs without their pictures", len(c.missing)-i), lost: true})
+			break
+		}
+		c.found(Finding{Part: "pictures", App: title(m.app), Text: fmt.Sprintf("input %q: its picture %s is missing or damaged", m.id, m.blob), lost: true})
+	}
+}
+
+func (c *checker) found(f Finding) { c.report.Findings = append(c.report.Findings, f) }
+
+// damage turns an error of damaged data into a finding, and passes any other on.
+func (c *checker) damage(part, app string, err error) error {
+	switch {
+	case err == nil:
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	default:
+		c.found(Finding{Part: part, App: app, Text: err.Error()})
+	}
+	return nil
+}
+
+// scan reads every key, which checks every block of the store.
+func (c *checker) scan(ctx context.Context) error {
+	err := c.store.Scan(nil, nil, func(_, _ []byte) bool {
+		c.report.Checked.Keys++
+		return c.report.Checked.Keys%4096 != 0 || ctx.Err() == nil
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return c.damage("store", "", err)
+}
+
+// pictures reads every blob and compares its hash.
+func (c *checker) pictures(ctx context.Context) error {
+	return c.blobs.Each(ctx, blob.Hash{}, func(h blob.Hash) error {
+		err := verify(ctx, c.blobs, h)
+		if errors.Is(err, blob.ErrNotFound) {
+			return nil // it was deleted meanwhile
+		}
+		c.report.Checked.Pictures++
+		if err != nil {
+			return c.damage("pictures", "", err)
+		}
+		n, err := c.blobs.Len(ctx, h)
+		c.report.Checked.Bytes += n
+		c.good[h] = true
+		return err
+	})
+}
+
+// partitions checks every application and the control partition.
+func (c *checker) partitions(ctx context.Context) error {
+	all, err := partitions(c.store)
+	if err := c.damage("state", "control", err); err != nil {
+		return err
+	}
+	for _, app := range all {
+		if app != catalog.Control {
+			c.report.Checked.Apps++
+		}
+		c.Tell(title(app))
+		if err := c.partition(ctx, app); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *checker) partition(ctx context.Context, app catalog.AppID) error {
+	l, err := openLog(c.store, app)
+	if err != nil {
+		return c.damage("log", title(app), err)
+	}
+	if err := c.log(ctx, l, app); err != nil {
+		return err
+	}
+	if err := c.state(ctx, l, app); err != nil {
+		return err
+	}
+	if app == catalog.Control {
+		return nil
+	}
+	if err := c.index(ctx, app); err != nil {
+		return err
+	}
+	return c.inputs(ctx, app)
+}
+
+// log reads every entry and follows the chain of their digests.
+func (c *checker) log(ctx context.Context, l *log.Store, app catalog.AppID) error {
+	next := l.Floor()
+	err := l.Read(next, func(e log.Entry) bool {
+		next = e.Seq + 1
+		c.report.Checked.Entries++
+		return e.Seq%4096 != 0 || ctx.Err() == nil
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == nil && next != l.Head()+1 {
+		err = fmt.Errorf("entries end at %d of %d", next-1, l.Head())
+	}
+	return c.damage("log", title(app), err)
+}
+
+// state folds the log again and compares what comes out with what is there.
+func (c *checker) state(ctx context.Context, l *log.Store, app catalog.AppID) error {
+	header, err := catalog.Read(c.store, app).Header()
+	if err != nil {
+		return c.damage("state", title(app), err)
+	}
+	if header.Seq > l.Head() {
+		return c.damage("state", title(app), fmt.Errorf("the state has %d entries and the log %d", header.Seq, l.Head()))
+	}
+	if l.Floor() > 1 {
+		return nil // the log's beginning was trimmed: the state cannot be made again from it
+	}
+	dir, done, err := system.TempFolder("")
+	if err != nil {
+		return err
+	}
+	defer done()
+	scratch, err := pebblekv.Open(filepath.Join(dir, storeDir), pebblekv.Options{})
+	if err != nil {
+		return err
+	}
+	defer scratch.Close()
+	if err := refold(l, app, header.Seq, scratch); err != nil {
+		return c.damage("state", title(app), err)
+	}
+	want, err := fold.Digest(scratch, app)
+	if err != nil {
+		return err
+	}
+	got, err := fold.Digest(c.store, app)
+	if err == nil && got != want {
+		err = fmt.Errorf("its digest is %x, and that of its log %x", got[:8], want[:8])
+	}
+	if err == nil || !c.Repair {
+		return c.damage("state", title(app), err)
+	}
+	return c.replaceState(ctx, app, scratch, err)
+}
+
+// replaceState puts what the log says in the place of a state that differs.
+func (c *checker) replaceState(ctx context.Context, app catalog.AppID, scratch kv.Store, wrong error) error {
+	var b kv.Batch
+	if err := catalog.ReplaceState(&b, scratch, app); err != nil {
+		return c.damage("state", title(app), errors.Join(wrong, err))
+	}
+	if err := c.commit(&b); err != nil {
+		return err
+	}
+	c.found(Finding{Part: "state", App: title(app), Text: wrong.Error(), Repaired: true})
+	if app == catalog.Control {
+		return nil
+	}
+	x, err := index.Open(c.store, app, index.Options{Space: c.Space})
+	if err != nil {
+		return err
+	}
+	return x.Rebuild(ctx)
+}
+
+func (c *checker) commit(b *kv.Batch) error {
+	wait, err := c.store.Commit(b)
+	if err != nil {
+		return err
+	}
+	return wait()
+}
+
+// index compares the index with the records.
+func (c *checker) index(ctx context.Context, app catalog.AppID) error {
+	x, err := index.Open(c.store, app, index.Options{Space: c.Space})
+	if err == nil {
+		err = x.Check(ctx, catalog.Read(c.store, app))
+	}
+	if err == nil || !c.Repair || x == nil || ctx.Err() != nil {
+		return c.damage("index", title(app), err)
+	}
+	wrong := err
+	if err := x.Rebuild(ctx); err != nil {
+		return c.damage("index", title(app), errors.Join(wrong, err))
+	}
+	c.found(Finding{Part: "index", App: title(app), Text: wrong.Error(), Repaired: true})
+	return nil
+}
+
+// inputs looks for every input's picture and derived record, and counts.
+func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
+	r := catalog.Read(c.store, app)
+	var n catalog.Counts
+	err := r.Inputs(0, func(in catalog.Input) bool {
+		c.report.Checked.Inputs++
+		switch in.Code {
+		case catalog.InputReady:
+			n.Processed++
+		case catalog.InputPending:
+			n.ToProcess++
+		default:
+			n.Errors++
+		}
+		if in.Blob.IsZero() {
+			return ctx.Err() == nil
+		}
+		c.used[in.Blob] = true
+		if !c.good[in.Blob] {
+			c.lose(lost{app, in.Dot, in.ID, in.Blob})
+		}
+		return ctx.Err() == nil
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return c.damage("state", title(app), err)
+	}
+	counts, err := r.Counts()
+	if err == nil && counts != n {
+		err = fmt.Errorf("counts are %+v, and there are %+v", counts, n)
+	}
+	return c.damage("state", title(app), err)
+}
+
+// mostTold bounds findings of one kind.
+const mostTold = 20
+
+// orphans looks for pictures that nothing needs.
+func (c *checker) orphans(ctx context.Context, files blob.FS) error {
+	names, err := blob.OpenHosted(blob.HostedOptions{FS: files, Blobs: c.blobs, Random: system.Random, Keep: func(h blob.Hash) bool { return c.used[h] }})
+	if err != nil {
+		return c.damage("names", "", err)
+	}
+	if n := names.Damaged(); n > 0 {
+		c.found(Finding{Part: "names", Text: fmt.Sprintf("%d names of pictures sent to be predicted cannot be read", n), Harmless: true, Repaired: c.Repair})
+	}
+	if !c.Repair {
+		return nil
+	}
+	n, err := names.Collect(ctx)
+	if n > 0 {
+		c.found(Finding{Part: "pictures", Text: fmt.Sprintf("%d pictures that nothing needed", n), Harmless: true, Repaired: true})
+	}
+	return err
+}

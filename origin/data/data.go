@@ -1,0 +1,119 @@
+// Package data is a data folder: everything that a server keeps, opened by one process at a time.
+//
+//	DIR/LOCK          held by the process that has the folder open
+//	DIR/control.sock  where that process takes the owner's commands
+//	DIR/store/        records, logs and indexes of all applications   (package pebblekv)
+//	DIR/blobs/        pictures by SHA-256                              (package blob)
+//	DIR/names/        the public names of pictures that end            (package blob)
+//	DIR/BOOT          the start of the machine at which the folder was last used
+//	DIR/RESTORED      where a restored folder came from
+//
+// The store and the blobs share a disk. Below a least amount of free space both take nothing
+// more, [Folder.Ready] says so, and reading goes on. After a failed sync of the store
+// nothing is acknowledged any more and the process is to end: opening the folder again tells what was kept.
+//
+// [Backup] copies a folder that is in use, [Restore] makes a new one of the copy, and [Check]
+// reads everything there is and says what is wrong with it.
+package data
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv"
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+// storeDir is the folder of the store.
+const storeDir = "store"
+
+// DefaultMinFree is what is left of a disk when nothing is said.
+const DefaultMinFree = 512 << 20
+
+// Options are the settings of a folder.
+type Options struct {
+	MinFree int64        // bytes of the disk below which nothing more is written; 0 means DefaultMinFree
+	Fatal   func(error)  // called once when a write has failed for good, from any goroutine; the process should end. nil: nobody
+	Log     *slog.Logger // nil: nothing is logged
+
+	Free    func() (int64, error) // bytes free; nil: those of the folder's disk
+	StoreFS vfs.FS                // of the store; nil: the operating system's
+	BlobFS  func(blob.FS) blob.FS // wraps the files of the blobs; nil: as they are
+}
+
+// Folder is an open data folder.
+type Folder struct {
+	Dir    string // absolute
+	Files  blob.FS
+	Store  *pebblekv.Store
+	Blobs  *blob.Folder
+	folder *system.Folder
+	unlock func() error
+}
+
+// Open locks and opens the data folder dir, and makes it where it is missing. It returns
+// system.ErrLocked for a folder that another process has open, and package kv's errors for a
+// store that is no store of ours, newer, or damaged; then nothing is changed.
+func Open(dir string, o Options) (_ *Folder, err error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.MinFree == 0 {
+		o.MinFree = DefaultMinFree
+	}
+	f := &Folder{}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("data folder: %w", errors.Join(err, f.Close()))
+		}
+	}()
+	if f.Dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	if f.unlock, err = system.Lock(f.Dir); err != nil {
+		return nil, err
+	}
+	if f.folder, err = system.OpenFolder(f.Dir); err != nil {
+		return nil, err
+	}
+	if o.Free == nil {
+		o.Free = func() (int64, error) { return system.Free(f.Dir) }
+	}
+	f.Store, err = pebblekv.Open(filepath.Join(f.Dir, storeDir), pebblekv.Options{
+		FS: o.StoreFS, Logger: o.Log, Fatal: o.Fatal, Free: o.Free, Watermark: o.MinFree, Ballast: min(o.MinFree/4, 64<<20),
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.Files = f.folder
+	if o.BlobFS != nil {
+		f.Files = o.BlobFS(f.Files)
+	}
+	f.Files = roomy{f.Files, f.Store.Room}
+	f.Blobs, err = blob.OpenFolder(f.Files, blob.Options{})
+	return f, err
+}
+
+// Ready returns why the folder takes no writes: its disk is nearly full, or the store is
+// damaged or has failed.
+func (f *Folder) Ready() error { return f.Store.Room() }
+
+// Close closes the folder and gives it to the next process.
+func (f *Folder) Close() error {
+	var errs []error
+	if f.Store != nil {
+		errs = append(errs, f.Store.Close())
+	}
+	if f.folder != nil {
+		errs = append(errs, f.folder.Close())
+	}
+	if f.unlock != nil {
+		errs = append(errs, f.unlock())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,165 @@
+package data
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+func mustOpen(t *testing.T, dir string, o Options) *Folder {
+	t.Helper()
+	f, err := Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func commit(f *Folder, key, value string) error {
+	var b kv.Batch
+	b.Put([]byte(key), []byte(value))
+	wait, err := f.Store.Commit(&b)
+	if err != nil {
+		return err
+	}
+	return wait()
+}
+
+func TestFolderIsOneProcessAtATime(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	f := mustOpen(t, dir, Options{})
+	if _, err := Open(dir, Options{}); !errors.Is(err, system.ErrLocked) {
+		t.Errorf("Open twice = %v, want ErrLocked", err)
+	}
+	if err := commit(f, "k", "v"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f = mustOpen(t, dir, Options{})
+	defer f.Close()
+	if v, err := f.Store.Get([]byte("k")); string(v) != "v" || err != nil {
+		t.Errorf("after opening again k = %q, %v", v, err)
+	}
+}
+
+func TestForeignStoreIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, storeDir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	note := filepath.Join(dir, storeDir, "CURRENT")
+	if err := os.WriteFile(note, []byte("another program's"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir, Options{}); !errors.Is(err, kv.ErrForeign) {
+		t.Errorf("Open = %v, want ErrForeign", err)
+	}
+	if b, err := os.ReadFile(note); string(b) != "another program's" || err != nil {
+		t.Errorf("the other program's file is %q, %v", b, err)
+	}
+	if names, err := os.ReadDir(filepath.Join(dir, storeDir)); len(names) != 1 || err != nil {
+		t.Errorf("the folder holds %v, %v", names, err)
+	}
+}
+
+func TestLittleSpaceRefusesWrites(t *testing.T) {
+	var free atomic.Int64
+	free.Store(1 << 30)
+	f := mustOpen(t, t.TempDir(), Options{Free: func() (int64, error) { return free.Load(), nil }, MinFree: 1 << 20})
+	defer f.Close()
+	h, err := f.Blobs.Put(t.Context(), bytes.NewReader([]byte("before")), blob.Hash{})
+	if err != nil || f.Ready() != nil {
+		t.Fatalf("with space: %v, %v", err, f.Ready())
+	}
+	free.Store(1<<20 - 1)
+	if err := f.Ready(); !errors.Is(err, kv.ErrFull) {
+		t.Errorf("Ready = %v, want ErrFull", err)
+	}
+	if _, err := f.Blobs.Put(t.Context(), bytes.NewReader([]byte("after")), blob.Hash{}); !errors.Is(err, kv.ErrFull) {
+		t.Errorf("Put = %v, want ErrFull", err)
+	}
+	if b, err := f.Blobs.Get(t.Context(), h); string(b) != "before" || err != nil {
+		t.Errorf("Get = %q, %v", b, err)
+	}
+	if err := f.Blobs.Delete(t.Context(), h); err != nil {
+		t.Errorf("Delete = %v", err)
+	}
+	free.Store(1 << 30)
+	if _, err := f.Blobs.Put(t.Context(), bytes.NewReader([]byte("after")), blob.Hash{}); err != nil || f.Ready() != nil {
+		t.Errorf("with space again: %v, %v", err, f.Ready())
+	}
+}
+
+// fullDisk fails what is written to new files.
+type fullDisk struct{ blob.FS }
+
+func (d fullDisk) Create(name string) (blob.File, error) {
+	f, err := d.FS.Create(name)
+	return fullFile{f}, err
+}
+
+type fullFile struct{ blob.File }
+
+func (f fullFile) Write([]byte) (int, error) {
+	return 0, &os.PathError{Op: "write", Err: syscall.ENOSPC}
+}
+
+func TestFullDiskUnderBlobsIsFull(t *testing.T) {
+	f := mustOpen(t, t.TempDir(), Options{BlobFS: func(fs blob.FS) blob.FS { return fullDisk{fs} }})
+	defer f.Close()
+	if _, err := f.Blobs.Put(t.Context(), bytes.NewReader([]byte("x")), blob.Hash{}); !errors.Is(err, kv.ErrFull) {
+		t.Errorf("Put = %v, want ErrFull", err)
+	}
+	if err := f.Blobs.Each(t.Context(), blob.Hash{}, func(h blob.Hash) error { return errors.New(h.String()) }); err != nil {
+		t.Errorf("a blob was kept: %v", err)
+	}
+}
+
+// TestFailedSyncIsFatal fails a sync of the store: the write is not acknowledged, nothing is
+// from then on, the process is told once, and opening again finds what was acknowledged.
+func TestFailedSyncIsFatal(t *testing.T) {
+	var failing atomic.Bool
+	fs := errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if failing.Load() && (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSyncTo) {
+			return syscall.EIO
+		}
+		return nil
+	}))
+	var fatal atomic.Int32
+	dir := t.TempDir()
+	f := mustOpen(t, dir, Options{StoreFS: fs, Fatal: func(error) { fatal.Add(1) }})
+	if err := commit(f, "good", "1"); err != nil {
+		t.Fatal(err)
+	}
+	failing.Store(true)
+	for range 3 {
+		if err := commit(f, "bad", "1"); !errors.Is(err, kv.ErrFailed) {
+			t.Errorf("commit on a failing disk = %v, want ErrFailed", err)
+		}
+	}
+	if err := f.Ready(); !errors.Is(err, kv.ErrFailed) || fatal.Load() != 1 {
+		t.Errorf("Ready = %v, Fatal called %d times; want ErrFailed and once", err, fatal.Load())
+	}
+	failing.Store(false)
+	if err := f.Close(); !errors.Is(err, kv.ErrFailed) {
+		t.Errorf("Close = %v, want ErrFailed", err)
+	}
+	f = mustOpen(t, dir, Options{})
+	defer f.Close()
+	if v, err := f.Store.Get([]byte("good")); string(v) != "1" || err != nil {
+		t.Errorf("the acknowledged write is %q, %v", v, err)
+	}
+}
