@@ -11,14 +11,15 @@ import (
 // Header is what the fold knows of the whole partition. It changes in the batch of what it
 // is about.
 type Header struct {
-	Seq      uint64  // of the last entry that was folded: the fold's cursor
-	Fold     uint32  // version of the rules
-	Next     uint32  // ordinal of the next input
-	Counts   Counts  // of live inputs
-	Horizon  log.HLC // field writes below it are refused
-	Barrier  log.HLC // creates below it are refused
-	Clock    log.HLC // highest in the log
-	Concepts uint64  // own concepts
+	Seq      uint64   // of the last entry that was folded: the fold's cursor
+	Fold     uint32   // version of the rules
+	Next     uint32   // ordinal of the next input
+	Counts   Counts   // of live inputs
+	Horizon  log.HLC  // field writes below it are refused
+	Barrier  log.HLC  // creates below it are refused
+	Clock    log.HLC  // highest in the log
+	Concepts uint64   // own concepts
+	Base     [32]byte // the base model that serves, see predict.Set.Base; zero: none was named
 	Extra    Extra
 }
 
@@ -34,6 +35,7 @@ func encodeHeader(h *Header) []byte {
 	e.Fixed64(8, uint64(h.Barrier))
 	e.Fixed64(9, uint64(h.Clock))
 	e.Uint(10, h.Concepts)
+	e.Hash(11, h.Base[:])
 	return e.Bytes(h.Extra)
 }
 
@@ -62,6 +64,8 @@ func decodeHeader(data []byte) (Header, error) {
 			h.Clock = log.HLC(d.Fixed64())
 		case 10:
 			h.Concepts = d.Uint()
+		case 11:
+			d.Hash(h.Base[:])
 		default:
 			d.Keep()
 		}

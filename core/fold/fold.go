@@ -168,6 +168,8 @@ func (f *Fold) modelBody() (Verdict, error) {
 		return f.workflowDelete(b)
 	case *log.Feedback:
 		return f.feedback(b)
+	case *log.NetworkSwitch:
+		return f.networkSwitch(b)
 	}
 	return refused("kind"), nil
 }

@@ -324,3 +324,53 @@ func TestControl(t *testing.T) {
 		t.Errorf("deleted key: %v", err)
 	}
 }
+
+// TestNetworkSwitch changes the base model and every current version in one entry.
+func TestNetworkSwitch(t *testing.T) {
+	w := newWorld(t)
+	old, next := [32]byte{1}, [32]byte{2}
+	w.expect(fold.OK, 1, 1, &log.NetworkSwitch{Base: old})
+	w.expect(fold.Superseded, 1, 2, &log.NetworkSwitch{Base: old})
+	w.expect(fold.Refused, 1, 3, &log.NetworkSwitch{})
+	var dots []log.Dot
+	for i, id := range []string{"trained", "patched", "again", "untrained", "deleted"} {
+		m := w.expect(fold.OK, 1, log.HLC(10+i), &log.ModelCreate{ID: id, Version: "v0", Concepts: []string{"a"}}).Dot
+		dots = append(dots, m)
+		if id == "untrained" {
+			continue
+		}
+		w.expect(fold.OK, 1, log.HLC(10+i), &log.VersionTrain{Model: m, Version: "v1"})
+		w.expect(fold.OK, 1, log.HLC(10+i), &log.VersionResult{Model: m, Version: "v1", Lease: uint64(len(w.entries)), Code: 21100, Manifest: blob.Sum([]byte("old"))})
+	}
+	w.expect(fold.OK, 1, 20, &log.ModelPatch{Model: dots[1], Add: []string{"b"}, Version: "v2"})
+	w.expect(fold.OK, 1, 21, &log.VersionTrain{Model: dots[2], Version: "v2"})
+	w.expect(fold.OK, 1, 21, &log.VersionResult{Model: dots[2], Version: "v2", Lease: uint64(len(w.entries)), Code: 21100, Manifest: blob.Sum([]byte("newer"))})
+	w.expect(fold.OK, 1, 22, &log.ModelDelete{Model: dots[4]})
+
+	sum := blob.Sum([]byte("new"))
+	b := &log.NetworkSwitch{Base: next}
+	for _, m := range dots {
+		b.Versions = append(b.Versions, log.Renewed{Model: m, From: "v1", Version: "r", Manifest: sum})
+	}
+	b.Versions = append(b.Versions, log.Renewed{Model: dots[0], From: "r", Version: "s", Manifest: sum})
+	w.expect(fold.OK, 1, 30, b)
+	if h, err := w.reader().Header(); err != nil || h.Base != next {
+		t.Errorf("Base = %x, %v, want %x", h.Base, err, next)
+	}
+	for i, want := range [][]string{{"r", "v1", "v0"}, {"r", "v2", "v1", "v0"}, {"v2", "v1", "v0"}, {"v0"}} {
+		if diff := cmp.Diff(want, w.versions(dots[i])); diff != "" {
+			t.Errorf("model %d: versions, -want +got:\n%s", i, diff)
+		}
+	}
+	for id, want := range map[string][2]string{"trained": {"r", "r"}, "patched": {"v2", "r"}, "again": {"v2", "v2"}} {
+		m := w.model(id)
+		current, err := w.reader().Current(m.Dot)
+		if err != nil || m.Newest != want[0] || current.ID != want[1] {
+			t.Errorf("%s: newest %s, current %s, %v, want %v", id, m.Newest, current.ID, err, want)
+		}
+		if current.ID == "r" && (current.Manifest != sum || !slices.Equal(current.Concepts, []string{"a"})) {
+			t.Errorf("%s: renewed version %+v", id, current)
+		}
+	}
+	w.check()
+}

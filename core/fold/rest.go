@@ -44,6 +44,55 @@ func (f *Fold) feedback(b *log.Feedback) (Verdict, error) {
 	return Verdict{Code: OK, Dot: op.Dot}, nil
 }
 
+// networkSwitch makes a base model the one that serves, and puts the versions that were trained
+// with it in the place of those they stand in for. A version of a model that was deleted
+// meanwhile, or trained again, is left out.
+func (f *Fold) networkSwitch(b *log.NetworkSwitch) (Verdict, error) {
+	if b.Base == [32]byte{} {
+		return refused("base"), nil
+	}
+	if b.Base == f.h.Base {
+		return Verdict{Code: Superseded}, nil
+	}
+	f.h.Base = b.Base
+	for _, r := range b.Versions {
+		if err := f.renewed(&r); err != nil {
+			return Verdict{}, err
+		}
+	}
+	return Verdict{Code: OK}, nil
+}
+
+func (f *Fold) renewed(r *log.Renewed) error {
+	m, err := f.model(r.Model)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	current, err := f.w.Current(m.Dot)
+	if errors.Is(err, catalog.ErrNotFound) || err == nil && (current.ID != r.From || current.Seq == f.e.Seq) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	id := f.idOr(r.Version, "version")
+	if taken, err := f.versionTaken(m.Dot, id); taken || err != nil || r.Manifest.IsZero() {
+		return err
+	}
+	f.w.PutVersion(&catalog.Version{
+		Model: m.Dot, Seq: f.e.Seq, ID: id, Created: f.e.Op.At, Code: catalog.VersionTrained,
+		Concepts: current.Concepts, Config: current.Config, Manifest: r.Manifest,
+	})
+	if m.Newest == current.ID {
+		m.Newest = id
+		f.w.PutModel(&m)
+	}
+	return nil
+}
+
 // control folds the operations of the control partition.
 func (f *Fold) control() (Verdict, error) {
 	switch b := f.e.Op.Body.(type) {

@@ -130,6 +130,9 @@ func newModelBody(kind Kind) (Body, func(*field.Decoder)) {
 	case kindWorkflowDelete:
 		b := &WorkflowDelete{}
 		return b, b.read
+	case kindNetworkSwitch:
+		b := &NetworkSwitch{}
+		return b, b.read
 	}
 	return nil, nil
 }

@@ -149,3 +149,30 @@ func (b *WorkflowDelete) read(d *field.Decoder) {
 		d.Keep()
 	}
 }
+
+func (b *NetworkSwitch) read(d *field.Decoder) {
+	switch d.Number {
+	case 1:
+		d.Hash(b.Base[:])
+	case 2:
+		b.Versions = append(b.Versions, decodeRenewed(d.Message()))
+	default:
+		d.Keep()
+	}
+}
+
+func decodeRenewed(d *field.Decoder) (v Renewed) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			v.Model = DecodeDot(d.Message())
+		case 2:
+			v.From = d.Text()
+		case 3:
+			v.Version = d.Text()
+		case 4:
+			v.Manifest = DecodeBlob(d)
+		}
+	}
+	return v
+}

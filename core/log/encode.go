@@ -146,6 +146,16 @@ func encodeModelBody(e *field.Encoder, body Body) {
 		}
 	case *WorkflowDelete:
 		EncodeDot(e, 1, b.Workflow)
+	case *NetworkSwitch:
+		e.Hash(1, b.Base[:])
+		for _, v := range b.Versions {
+			at := e.Open(2)
+			EncodeDot(e, 1, v.Model)
+			e.Text(2, v.From)
+			e.Text(3, v.Version)
+			e.Hash(4, v.Manifest[:])
+			e.Close(at)
+		}
 	default:
 		panic(fmt.Sprintf("log: no encoding of %T", body))
 	}

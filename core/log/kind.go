@@ -27,6 +27,7 @@ const (
 	kindWorkflowDelete Kind = 49
 	kindFeedback       Kind = 50
 	kindHorizon        Kind = 51
+	kindNetworkSwitch  Kind = 52
 	kindAppCreate      Kind = 64
 	kindKeyCreate      Kind = 65
 	kindKeyDelete      Kind = 66
@@ -53,6 +54,7 @@ func (*WorkflowCreate) kind() Kind { return kindWorkflowCreate }
 func (*WorkflowDelete) kind() Kind { return kindWorkflowDelete }
 func (*Feedback) kind() Kind       { return kindFeedback }
 func (*Horizon) kind() Kind        { return kindHorizon }
+func (*NetworkSwitch) kind() Kind  { return kindNetworkSwitch }
 func (*AppCreate) kind() Kind      { return kindAppCreate }
 func (*KeyCreate) kind() Kind      { return kindKeyCreate }
 func (*KeyDelete) kind() Kind      { return kindKeyDelete }

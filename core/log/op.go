@@ -231,9 +231,23 @@ type (
 		Model, Version string // empty for a search's
 		JSON           []byte
 	}
+	// NetworkSwitch makes a base model the one that serves: what was derived with it answers
+	// from here on, and the versions that were trained anew with it are current.
+	NetworkSwitch struct {
+		Base     [32]byte // see predict.Set.Base
+		Versions []Renewed
+	}
 	// Horizon is the clock below which field writes are refused from here on.
 	Horizon struct{ At HLC }
 )
+
+// Renewed is a version that was trained anew, with another base model.
+type Renewed struct {
+	Model    Dot
+	From     string // id of the version that it stands in for
+	Version  string // its own id
+	Manifest blob.Hash
+}
 
 // WorkflowNode is a step of a workflow: a model, and its version where one is fixed.
 type WorkflowNode struct{ ID, Model, Version string }

@@ -16,7 +16,7 @@ func Bodies() []log.Body {
 		&log.InputDelete{}, &log.InputDeleteAll{}, &log.OutputsPatch{},
 		&log.ConceptCreate{}, &log.ConceptName{}, &log.ModelCreate{}, &log.ModelPatch{}, &log.ModelDelete{},
 		&log.ModelDeleteAll{}, &log.VersionTrain{}, &log.VersionResult{}, &log.VersionDelete{},
-		&log.WorkflowCreate{}, &log.WorkflowDelete{}, &log.Feedback{}, &log.Horizon{},
+		&log.WorkflowCreate{}, &log.WorkflowDelete{}, &log.Feedback{}, &log.Horizon{}, &log.NetworkSwitch{},
 		&log.AppCreate{}, &log.KeyCreate{}, &log.KeyDelete{},
 	}
 }
