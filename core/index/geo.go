@@ -20,8 +20,8 @@ import (
 // 12 bytes a place instead of a key each. Which of the two a search reads is decided by how far it
 // gets with the first.
 const (
-	placesBlock  = 256    // ordinals a block of unit vectors has
-	maxCells     = 32     // cells that cover a region
+	placesBlock  = 256   // ordinals a block of unit vectors has
+	maxCells     = 32    // cells that cover a region
 	maxPlaceKeys = 8_000 // keys to read before going over to the blocks
 )
 

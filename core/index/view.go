@@ -133,3 +133,6 @@ func (v *View) candidates(p *Pattern, among *roaring.Bitmap) (sure, doubtful *ro
 	ambiguous.Or(wide)
 	return sure, ambiguous, nil
 }
+
+// Base is the base model whose space answers.
+func (v *View) Base() [32]byte { return v.space.Base }

@@ -274,7 +274,9 @@ func (p *parser) url(c *Clause, data node) error {
 	if address = strings.TrimSpace(address); address != "" {
 		u := URL{URL: address}
 		if p.o.Hosted != nil {
-			u.Hosted, _ = p.o.Hosted(address)
+			if name, ours := p.o.Hosted(address); ours {
+				u.Hosted = name
+			}
 		}
 		c.All = append(c.All, u)
 	}

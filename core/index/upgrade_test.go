@@ -1,0 +1,111 @@
+package index_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/index/indextest"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+)
+
+var nextSpace = index.Space{Base: [32]byte{9}, Concepts: []string{"ai_bb", "ai_new"}}
+
+// TestAnotherBaseModel builds a second space beside the first, with changes on the way, and
+// switches: what answers never mixes the two.
+func TestAnotherBaseModel(t *testing.T) {
+	w := indextest.New(t, 1, memkv.New())
+	bulk(t, w, 200)
+	settle(t, w)
+	if err := w.Index.Begin(nextSpace); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Index.Begin(nextSpace); err != nil {
+		t.Fatal(err)
+	}
+	for round := 0; ; round++ {
+		lacking, err := w.Index.At(w.Reader()).Lacking(nextSpace.Base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lacking.IsEmpty() {
+			break
+		}
+		ords := lacking.ToArray()
+		again(t, w, ords[:min(30, len(ords))])
+		if round == 2 {
+			o := indextest.Options()
+			o.Next = &nextSpace
+			w.Reopen(t, o) // as after a crash
+			w.Churn(t, 40)
+		}
+		settle(t, w)
+		check(t, w)
+		if got := w.Index.At(w.Reader()).Base(); got != indextest.Base {
+			t.Fatalf("space %x answers before the switch", got)
+		}
+	}
+	if err := w.Index.Drop(indextest.Base); !errors.Is(err, index.ErrSpace) {
+		t.Errorf("Drop of what answers = %v, want ErrSpace", err)
+	}
+	if err := w.Index.Switch(nextSpace.Base); err != nil {
+		t.Fatal(err)
+	}
+	view := w.Index.At(w.Reader())
+	all, err := view.Analysed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := view.Predicted(t.Context(), "ai_new", all)
+	if err != nil || len(got.Ords) == 0 || uint64(len(got.Ords)) != all.GetCardinality() {
+		t.Fatalf("%d values of the new concept, %v, want %d", len(got.Ords), err, all.GetCardinality())
+	}
+	if old, err := view.Predicted(t.Context(), "ai_aa", all); err != nil || len(old.Ords) > len(all.ToArray())/2 {
+		t.Errorf("a concept of the old model has %d values, %v", len(old.Ords), err)
+	}
+	if err := w.Index.Drop(indextest.Base); err != nil {
+		t.Fatal(err)
+	}
+	check(t, w)
+	lo := slices.Concat(w.App.IndexPrefix(), []byte("s"), indextest.Base[:])
+	_ = w.Store.Scan(lo, append(slices.Clone(lo), 0xff), func(k, _ []byte) bool {
+		t.Errorf("key %x of the old space is left", k)
+		return false
+	})
+	for _, base := range [][32]byte{{7}, indextest.Base} {
+		if err := w.Index.Switch(base); !errors.Is(err, index.ErrSpace) {
+			t.Errorf("Switch(%x) = %v, want ErrSpace", base[:2], err)
+		}
+		if err := w.Index.Drop(base); !errors.Is(err, index.ErrSpace) {
+			t.Errorf("Drop(%x) = %v, want ErrSpace", base[:2], err)
+		}
+		if _, err := view.Lacking(base); !errors.Is(err, index.ErrSpace) {
+			t.Errorf("Lacking(%x) = %v, want ErrSpace", base[:2], err)
+		}
+	}
+}
+
+// again stages what the next base model makes of inputs.
+func again(t *testing.T, w *indextest.World, ords []uint32) {
+	t.Helper()
+	overlay := kv.NewOverlay(w.Store)
+	var inputs []catalog.Input
+	for _, ord := range ords {
+		in := w.Live[ord]
+		d := w.Derived()
+		d.Values = d.Values[:len(nextSpace.Concepts)]
+		catalog.PutDerived(overlay, w.App, nextSpace.Base, in.Blob, in.Crop, *d)
+		inputs = append(inputs, *in)
+	}
+	err := w.Index.Analysed(overlay, inputs)
+	if err == nil {
+		err = w.Store.Apply(overlay.Batch())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Index.Applied()
+}
