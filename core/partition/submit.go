@@ -16,8 +16,8 @@ import (
 // borrowed until Submit returns.
 //
 // ctx is asked before anything is written, never after. Errors: kv.ErrFull before anything is
-// written, too; kv.ErrFailed and others of the store, after which the operations may or may
-// not be in the log, and if they are, take their effect in time.
+// written, unless all that is asked for is to delete; kv.ErrFailed and others of the store, after
+// which the operations may or may not be in the log, and if they are, take their effect in time.
 func (p *Partition) Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (p *Partition) append(by string, bodies []log.Body, also func(*kv.Batch)) (
 	if p.isClosed() {
 		return 0, nil, kv.ErrClosed
 	}
-	if err := p.o.Store.Room(); err != nil {
+	if err := p.o.Store.Room(); err != nil && !deletes(bodies) {
 		return 0, nil, err
 	}
 	ops := make([]log.Op, len(bodies))
@@ -76,6 +76,19 @@ func (p *Partition) append(by string, bodies []log.Body, also func(*kv.Batch)) (
 	}
 	p.last += uint64(len(ops))
 	return first, wait, nil
+}
+
+// deletes reports whether all the bodies make room.
+func deletes(bodies []log.Body) bool {
+	for _, body := range bodies {
+		switch body.(type) {
+		case *log.InputDelete, *log.InputDeleteAll, *log.ModelDelete, *log.ModelDeleteAll,
+			*log.VersionDelete, *log.WorkflowDelete, *log.KeyDelete:
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // foldTo folds at least the entries up to one that outlives a crash, and whatever others do.

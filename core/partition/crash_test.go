@@ -1,0 +1,307 @@
+//go:build !wasip1
+
+package partition_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// clonesPerRun is how often the power fails in one run.
+const clonesPerRun = 8
+
+// TestG1Partition cuts the power of partitions that are written to from several sides, and opens
+// what is left: every acknowledged operation is there with its verdict, the state is the fold
+// of the log, nothing is torn, and the index agrees with the records.
+func TestG1Partition(t *testing.T) {
+	for seed := range proof.Seeds(t, 2000/clonesPerRun, 100_000/clonesPerRun) {
+		crashRun(t, seed)
+	}
+}
+
+// ack is an operation that was acknowledged.
+type ack struct {
+	dot  log.Dot
+	code fold.Code
+}
+
+// acks are the acknowledged operations by now.
+type acks struct {
+	mu   sync.Mutex
+	list []ack
+}
+
+func (a *acks) add(first log.Dot, verdicts []fold.Verdict) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i, v := range verdicts {
+		a.list = append(a.list, ack{log.Dot{Site: first.Site, Seq: first.Seq + uint64(i)}, v.Code})
+	}
+}
+
+func (a *acks) now() []ack {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.list[:len(a.list):len(a.list)]
+}
+
+var space = index.Space{Base: [32]byte{7}, Concepts: []string{"ai_a", "ai_b", "ai_c"}}
+
+func openOn(t testing.TB, fs vfs.FS) (*pebblekv.Store, *partition.Partition) {
+	t.Helper()
+	store, err := pebblekv.Open("data", pebblekv.Options{FS: fs, MemTableBytes: 64 << 10, CacheBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := partition.Open(partition.Options{
+		Store: store, App: app, Clock: clock, Epoch: log.Epoch{1}, Index: &index.Options{Space: space},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store, p
+}
+
+func crashRun(t *testing.T, seed uint64) {
+	disk := vfs.NewCrashableMem()
+	store, p := openOn(t, disk)
+	var (
+		done  acks
+		group sync.WaitGroup
+		stop  = make(chan struct{})
+	)
+	const writers = 3
+	for w := range writers {
+		group.Go(func() { writeUntil(t, p, rand.New(rand.NewPCG(seed, uint64(w))), w, &done, stop) })
+	}
+	rng := rand.New(rand.NewPCG(seed, 99))
+	type clone struct {
+		fs    *vfs.MemFS
+		acked []ack
+	}
+	var clones []clone
+	for len(clones) < clonesPerRun {
+		target := len(done.now()) + rng.IntN(12)
+		for len(done.now()) < target && !t.Failed() {
+			runtime.Gosched()
+		}
+		acked := done.now()
+		percent := []int{0, 50, 100}[rng.IntN(3)]
+		clones = append(clones, clone{disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng}), acked})
+	}
+	close(stop)
+	group.Wait()
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range clones {
+		store, p := openOn(t, c.fs)
+		checkCrashed(t, store, p, c.acked)
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d, clone %d", seed, i)
+		}
+	}
+}
+
+// writeUntil writes what comes to mind until it is stopped.
+func writeUntil(t *testing.T, p *partition.Partition, rng *rand.Rand, w int, done *acks, stop chan struct{}) {
+	var mine []log.Dot
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		bodies, also := draw(rng, fmt.Sprintf("%d-%d", w, i), mine)
+		v, err := p.Submit(context.Background(), "key", bodies, also)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		dot := dotOf(t, p, v, bodies)
+		done.add(dot, v)
+		for i, x := range v {
+			if _, ok := bodies[i].(*log.InputCreate); ok && x.Code == fold.OK {
+				mine = append(mine, x.Dot)
+			}
+		}
+		if rng.IntN(4) == 0 {
+			if _, err := p.Step(context.Background(), clock()); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}
+}
+
+// dotOf finds the first operation of a Submit, whose last always makes a workflow.
+func dotOf(t *testing.T, p *partition.Partition, v []fold.Verdict, bodies []log.Body) log.Dot {
+	t.Helper()
+	last := v[len(v)-1]
+	if last.Code != fold.OK {
+		t.Errorf("workflow: %+v", last)
+	}
+	return log.Dot{Site: last.Dot.Site, Seq: last.Dot.Seq - uint64(len(bodies)-1)}
+}
+
+// draw makes the bodies of one Submit, and what they need beside them.
+func draw(rng *rand.Rand, id string, mine []log.Dot) ([]log.Body, func(*kv.Batch)) {
+	var bodies []log.Body
+	var pictures []blob.Hash
+	for n := range 1 + rng.IntN(3) {
+		var dot log.Dot
+		if len(mine) > 0 {
+			dot = mine[rng.IntN(len(mine))]
+		}
+		switch k := rng.IntN(20); {
+		case k < 10:
+			picture := blob.Sum([]byte{byte(rng.IntN(30))})
+			pictures = append(pictures, picture)
+			bodies = append(bodies, &log.InputCreate{
+				ID: fmt.Sprint(id, "-", n), Blob: picture, Hosted: hosted(fmt.Sprint(id, "-", n)),
+				Labels: []log.Label{{Concept: "x", Value: log.True}}, Meta: []byte(`{"k":[1,2]}`), Geo: &log.Point{Longitude: float64(rng.IntN(90))},
+			})
+		case k < 13:
+			bodies = append(bodies, &log.InputLabels{Input: dot, Labels: []log.Label{{Concept: "y", Value: log.Value(rng.IntN(3))}}})
+		case k < 15:
+			bodies = append(bodies, &log.InputMeta{Input: dot, Writes: []log.MetaWrite{{Path: []string{"m"}, JSON: []byte("1")}}})
+		case k < 19:
+			bodies = append(bodies, &log.InputDelete{Input: dot})
+		default:
+			bodies = append(bodies, &log.InputDeleteAll{})
+		}
+	}
+	bodies = append(bodies, &log.WorkflowCreate{ID: id})
+	return bodies, func(b *kv.Batch) {
+		for _, picture := range pictures {
+			catalog.PutDerived(b, app, space.Base, picture, raster.Crop{}, derived(picture))
+		}
+	}
+}
+
+// hosted is a public name that only one input has.
+func hosted(id string) [16]byte {
+	sum := blob.Sum([]byte(id))
+	return [16]byte(sum[:16])
+}
+
+// derived is a derived record that follows from the picture alone.
+func derived(picture blob.Hash) catalog.Derived {
+	rng := rand.New(rand.NewChaCha8(picture))
+	vector := make([]float32, predict.Dim)
+	for i := range vector {
+		vector[i] = float32(rng.NormFloat64())
+	}
+	e, err := predict.NewEmbedding(vector)
+	if err != nil {
+		panic(err)
+	}
+	data, err := e.MarshalBinary()
+	if err != nil {
+		panic(err)
+	}
+	x := catalog.Derived{Embedding: data, Values: make([]float32, len(space.Concepts))}
+	for i := range x.Values {
+		x.Values[i] = rng.Float32()
+	}
+	return x
+}
+
+// checkCrashed holds what a crash has left to what was acknowledged before it.
+func checkCrashed(t *testing.T, store kv.Store, p *partition.Partition, acked []ack) {
+	t.Helper()
+	again, codes := refold(t, p)
+	for _, a := range acked {
+		if got, ok := codes[a.dot]; !ok || got != a.code {
+			t.Errorf("operation %v was acknowledged with %v and has %v, %v", a.dot, a.code, got, ok)
+		}
+	}
+	if digest(t, store) != digest(t, again) {
+		t.Error("the state is not the fold of the log")
+	}
+	view := p.View()
+	consistent(t, view)
+	err := view.Inputs(0, func(in catalog.Input) bool {
+		if _, err := view.Derived(space.Base, &in); err != nil {
+			t.Errorf("input %q at 30000: %v", in.ID, err)
+		}
+		if _, ord, err := catalog.HostedInput(store, in.Hosted); err != nil || ord != in.Ord {
+			t.Errorf("picture of input %d leads to %d, %v", in.Ord, ord, err)
+		}
+		return true
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if err := p.Index().Check(context.Background(), view.Reader); err != nil {
+		t.Errorf("index: %v", err)
+	}
+	if err := view.Close(); err != nil {
+		t.Error(err)
+	}
+	submit(t, p, create("after"))
+	steps(t, p)
+	view = p.View()
+	if err := p.Index().Check(context.Background(), view.Reader); err != nil {
+		t.Errorf("index after steps: %v", err)
+	}
+	if err := view.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// refold folds the log from its beginning into a store of its own.
+func refold(t *testing.T, p *partition.Partition) (kv.Store, map[log.Dot]fold.Code) {
+	t.Helper()
+	store := memkv.New()
+	codes := map[log.Dot]fold.Code{}
+	f := fold.New(app)
+	tx := kv.NewOverlay(store)
+	if err := f.Begin(tx); err != nil {
+		t.Fatal(err)
+	}
+	err := p.Log().Read(1, func(e log.Entry) bool {
+		v, err := f.Apply(&e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		codes[e.Op.Dot] = v.Code
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(codes) == 0 {
+		return store, codes
+	}
+	f.End()
+	if err := store.Apply(tx.Batch()); err != nil {
+		t.Fatal(err)
+	}
+	return store, codes
+}
