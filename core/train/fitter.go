@@ -107,7 +107,8 @@ func (p *Problem) positives(rows []row) []int {
 	return counts
 }
 
-// Step does a few milliseconds of work and reports whether the result is there.
+// Step does a few milliseconds of work, up to a tenth of a second with tens of thousands of examples, and
+// reports whether the result is there.
 func (f *Fitter) Step() (done bool) {
 	switch {
 	case f.result != nil:

@@ -133,8 +133,8 @@ func trainWithSpago(t *testing.T, p *Problem, o Options) *Head {
 	config.StepSize = 0.05
 	strategy := adam.New(config)
 	optimizer := optimizers.New(nn.Parameters(m), strategy)
-	for epoch := range 400 {
-		if epoch%100 == 99 {
+	for epoch := range 240 {
+		if epoch%60 == 59 {
 			strategy.StepSize /= 4
 		}
 		ag.Backward(spagoLoss(f, m, xs))

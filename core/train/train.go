@@ -10,7 +10,7 @@
 // per step, and a head has the same bits on every host; a test trains the same head with spago.
 //
 // Nothing here reads a clock, a random source or a file, and nothing runs by itself: a host
-// drives a [Fitter] in steps of a few milliseconds, or calls [Fit].
+// drives a [Fitter] in steps of some milliseconds, or calls [Fit].
 package train
 
 import (
