@@ -113,14 +113,14 @@ func (g *Graph) accept(slot, x uint32, level int, forced bool) bool {
 			}
 			continue
 		}
-		if level > 0 || g.covered(links, y, x) {
+		if level > 0 || g.spared(slot, links, y, x) {
 			g.replace(slot, links, y, x)
 			return true
 		}
 	}
 	// No detour: make one, over x, where it has room.
 	for i := len(losers) - 1; i >= 0; i-- {
-		if y := slotOf(losers[i]); y != x && g.join(x, y, 0) {
+		if y := slotOf(losers[i]); y != x && g.join(x, g.resolve(y), 0) {
 			g.replace(slot, links, y, x)
 			return true
 		}
@@ -138,6 +138,16 @@ func (g *Graph) measure(s *scratch, slot uint32, slots []uint32) {
 		s.pool = append(s.pool, keyOf(s.dist[i], to))
 	}
 	slices.Sort(s.pool)
+}
+
+// spared reports whether slot, which has the given links, can do without y once it leads to x: whether
+// it reaches y, or what is behind the tombstone y, over another link.
+func (g *Graph) spared(slot uint32, links []uint32, y, x uint32) bool {
+	to := g.resolve(y)
+	if to != y && (to == noSlot || to == slot || to == x || slices.Contains(links, to)) {
+		return true
+	}
+	return g.covered(links, to, x)
 }
 
 // covered reports whether x, or another of links, leads to y on level 0.

@@ -1,7 +1,6 @@
 package hnsw
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -34,19 +33,31 @@ func (g *Graph) Scan(dst []Hit, q []int16, scale float32, k int, nodes *roaring.
 	s := g.scratches.Get().(*scratch)
 	defer g.scratches.Put(s)
 	s.query.Set(g.vec, q, scale)
-	s.best, s.nearby = s.best[:0], s.nearby[:0]
 	own := errorOf(q, scale)
+	for start := len(dst); ; dst = dst[:start] {
+		g.scanAll(s, k+spare, own, nodes)
+		var gone int
+		if dst, gone = g.settle(dst, s, k, own); gone <= spare {
+			return dst
+		}
+	}
+}
+
+// spare is how many of the nearest may be deleted while a scan goes on before it begins again.
+const spare = 8
+
+func (g *Graph) scanAll(s *scratch, k int, own vectorError, nodes *roaring.Bitmap) {
+	s.best, s.nearby = s.best[:0], s.nearby[:0]
 	if nodes == nil {
 		for from := uint32(0); g.scanSlots(s, from, k, own); from += scanBlock {
 		}
-	} else {
-		var numbers [scanBlock]uint32
-		it := nodes.ManyIterator()
-		for n := it.NextMany(numbers[:]); n > 0; n = it.NextMany(numbers[:]) {
-			g.scanNodes(s, numbers[:n], k, own)
-		}
+		return
 	}
-	return g.settle(dst, s, k, own)
+	var numbers [scanBlock]uint32
+	it := nodes.ManyIterator()
+	for n := it.NextMany(numbers[:]); n > 0; n = it.NextMany(numbers[:]) {
+		g.scanNodes(s, numbers[:n], k, own)
+	}
 }
 
 // scanSlots measures a block of slots. It reports false behind the last.
@@ -109,25 +120,23 @@ func (s *scratch) bound(k int, slack uint32) uint32 {
 	return s.best[k-1] + slack
 }
 
-// settle ranks what is within the bound on all 16 bits.
-func (g *Graph) settle(dst []Hit, s *scratch, k int, own vectorError) []Hit {
+// settle ranks what is within the bound on all 16 bits. It returns how many of these are not live any more.
+func (g *Graph) settle(dst []Hit, s *scratch, k int, own vectorError) (hits []Hit, gone int) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	bound := s.bound(k, own.slack(g.worst))
+	bound := s.bound(k+spare, own.slack(g.worst))
 	s.batch = s.batch[:0]
-	slices.SortFunc(s.nearby, func(a, b near) int { return cmp.Compare(a.distance, b.distance) })
 	for _, c := range s.nearby {
 		if c.distance > bound {
-			break
+			continue
 		}
 		if slot := g.slots.get(c.node); slot != noSlot {
 			s.batch = append(s.batch, slot)
+		} else {
+			gone++
 		}
 	}
-	if len(s.batch) == 0 {
-		return dst
-	}
-	return g.rank(dst, s, s.batch, k)
+	return g.rank(dst, s, s.batch, k), gone
 }
 
 // vectorError says how far the high bytes of vectors are from them.

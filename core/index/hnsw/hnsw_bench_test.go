@@ -1,0 +1,106 @@
+package hnsw
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// benchSet is the benchmarks' graph: n vectors of a mixture of 2,000 Gaussians, as
+// performance.md's workload draws them, and 200 queries with their ten exact neighbours.
+type benchSet struct {
+	g       *Graph
+	vectors []vector
+	queries []vector
+	answers [][]Hit
+}
+
+var benchSets sync.Map // [2]int{n, dim} → *benchSet
+
+func benchSetOf(b *testing.B, n, dim int) *benchSet {
+	b.Helper()
+	if s, ok := benchSets.Load([2]int{n, dim}); ok {
+		return s.(*benchSet)
+	}
+	c := newClusters(42, 2000, dim)
+	s := &benchSet{g: newGraph(b, Options{Dim: dim})}
+	for i := range n {
+		v := c.draw()
+		v.f = nil
+		s.vectors = append(s.vectors, v)
+		s.g.Insert(uint32(i), v.q, v.scale)
+	}
+	s.queries = c.drawMany(200)
+	for _, q := range s.queries {
+		s.answers = append(s.answers, s.g.Scan(nil, q.q, q.scale, 10, nil))
+	}
+	benchSets.Store([2]int{n, dim}, s)
+	return s
+}
+
+// BenchmarkSearch reports recall@10 beside the time of a search.
+func BenchmarkSearch(b *testing.B) {
+	for _, n := range []int{10_000, 100_000} {
+		if n > 10_000 && testing.Short() {
+			continue
+		}
+		for _, ef := range []int{16, 24, 64} {
+			b.Run(fmt.Sprintf("n=%d/dim=256/ef=%d", n, ef), func(b *testing.B) {
+				s := benchSetOf(b, n, 256)
+				var hits []Hit
+				found, all := 0, 0
+				for i, q := range s.queries {
+					hits = s.g.Search(hits[:0], q.q, q.scale, 10, ef, nil)
+					found += common(hits, s.answers[i])
+					all += len(s.answers[i])
+				}
+				i := 0
+				for b.Loop() {
+					q := s.queries[i%len(s.queries)]
+					hits = s.g.Search(hits[:0], q.q, q.scale, 10, ef, nil)
+					i++
+				}
+				b.ReportMetric(float64(found)/float64(all), "recall@10")
+			})
+		}
+	}
+}
+
+// BenchmarkFiltered searches among a share of the nodes.
+func BenchmarkFiltered(b *testing.B) {
+	const n = 10_000
+	for _, percent := range []int{1, 10, 50} {
+		b.Run(fmt.Sprintf("n=%d/dim=256/allow=%d%%", n, percent), func(b *testing.B) {
+			s := benchSetOf(b, n, 256)
+			allow := roaring.New()
+			for i := range uint32(n) {
+				if mix(uint64(i))%100 < uint64(percent) {
+					allow.Add(i)
+				}
+			}
+			var hits []Hit
+			i := 0
+			for b.Loop() {
+				q := s.queries[i%len(s.queries)]
+				hits = s.g.Search(hits[:0], q.q, q.scale, 10, 64, allow)
+				i++
+			}
+		})
+	}
+}
+
+// BenchmarkInsert adds to a graph that grows from empty.
+func BenchmarkInsert(b *testing.B) {
+	b.Run("dim=256", func(b *testing.B) {
+		s := benchSetOf(b, 10_000, 256)
+		g := newGraph(b, Options{Dim: 256})
+		i := 0
+		for b.Loop() {
+			v := s.vectors[i%len(s.vectors)]
+			g.Insert(uint32(i), v.q, v.scale)
+			i++
+		}
+	})
+}
