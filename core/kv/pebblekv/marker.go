@@ -3,7 +3,6 @@
 package pebblekv
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -54,20 +53,23 @@ type sealedFile struct {
 	sum   uint32 // CRC-32C
 }
 
+// marker is what the file says.
+func marker(state string, files []sealedFile) []byte {
+	b := fmt.Appendf(nil, "%sformat %d\nstate %s\n", markerMagic, markerFormat, state)
+	for _, f := range files {
+		b = fmt.Appendf(b, "file %s %d %08x\n", f.name, f.bytes, f.sum)
+	}
+	return fmt.Appendf(b, "sum %08x\n", crc32.Checksum(b, castagnoli))
+}
+
 // writeMarker replaces the marker; it is durable when writeMarker returns.
 func writeMarker(fsys vfs.FS, dir, state string, files []sealedFile) error {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "%sformat %d\nstate %s\n", markerMagic, markerFormat, state)
-	for _, f := range files {
-		fmt.Fprintf(&b, "file %s %d %08x\n", f.name, f.bytes, f.sum)
-	}
-	fmt.Fprintf(&b, "sum %08x\n", crc32.Checksum(b.Bytes(), castagnoli))
 	temp := fsys.PathJoin(dir, markerTemp)
 	f, err := fsys.Create(temp, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(b.Bytes())
+	_, err = f.Write(marker(state, files))
 	if err == nil {
 		err = f.Sync()
 	}
@@ -117,27 +119,21 @@ func parseMarker(data []byte) (state string, files []sealedFile, err error) {
 	if format > markerFormat {
 		return "", nil, fmt.Errorf("%w: it has format %d, and this version knows formats up to %d", kv.ErrNewer, format, markerFormat)
 	}
-	var again bytes.Buffer
-	lines := bufio.NewScanner(bytes.NewReader(rest))
-	lines.Buffer(nil, len(rest)+1)
-	fmt.Fprintf(&again, "%sformat %d\n", markerMagic, markerFormat)
-	for lines.Scan() {
-		var f sealedFile
-		switch line := lines.Text(); {
-		case strings.HasPrefix(line, "state "):
-			state = line[len("state "):]
-			fmt.Fprintf(&again, "state %s\n", state)
-		case strings.HasPrefix(line, "file "):
-			if _, err := fmt.Sscanf(line, "file %s %d %x", &f.name, &f.bytes, &f.sum); err != nil {
-				return "", nil, fmt.Errorf("%w: marker: %w", kv.ErrCorrupt, err)
-			}
-			files = append(files, f)
-			fmt.Fprintf(&again, "file %s %d %08x\n", f.name, f.bytes, f.sum)
+	for line := range strings.Lines(string(rest)) {
+		if after, ok := strings.CutPrefix(line, "state "); ok {
+			state = strings.TrimSuffix(after, "\n")
 		}
+		if !strings.HasPrefix(line, "file ") {
+			continue
+		}
+		var f sealedFile
+		if _, err := fmt.Sscanf(line, "file %s %d %x\n", &f.name, &f.bytes, &f.sum); err != nil {
+			return "", nil, fmt.Errorf("%w: marker: %w", kv.ErrCorrupt, err)
+		}
+		files = append(files, f)
 	}
-	fmt.Fprintf(&again, "sum %08x\n", crc32.Checksum(again.Bytes(), castagnoli))
 	known := slices.Contains([]string{stateCreating, stateOpen, stateSealed}, state)
-	if !known || !bytes.Equal(again.Bytes(), data) {
+	if !known || !bytes.Equal(marker(state, files), data) {
 		return "", nil, fmt.Errorf("%w: marker", kv.ErrCorrupt)
 	}
 	return state, files, nil
@@ -239,6 +235,24 @@ func checkEmpty(fsys vfs.FS, dir string) error {
 		}
 	}
 	return nil
+}
+
+// removeTorn removes what a creation that was cut short left of Pebble's files, of which it
+// may not find all that it expects. Nothing had been acknowledged.
+func removeTorn(fsys vfs.FS, dir string) error {
+	names, err := fsys.List(dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !sealed(name) {
+			continue
+		}
+		if err := fsys.Remove(fsys.PathJoin(dir, name)); err != nil {
+			return err
+		}
+	}
+	return syncDir(fsys, dir)
 }
 
 // makeDir makes the folder and those above it, durably.

@@ -159,6 +159,48 @@ func TestHalfMade(t *testing.T) {
 	}
 }
 
+// A creation that a crash cut short may have left some of Pebble's files and not others.
+func TestTornCreation(t *testing.T) {
+	for _, prefix := range []string{"MANIFEST-", "marker.manifest", "marker.format", "OPTIONS-", "000002.log"} {
+		fsys := vfs.NewMem()
+		closed(t, fsys)
+		names, err := fsys.List(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			if strings.HasPrefix(name, prefix) {
+				if err := fsys.Remove(folder + "/" + name); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := writeMarker(fsys, folder, stateCreating, nil); err != nil {
+			t.Fatal(err)
+		}
+		closed(t, fsys)
+	}
+}
+
+func FuzzParseMarker(f *testing.F) {
+	f.Add(marker(stateCreating, nil))
+	f.Add(marker(stateSealed, []sealedFile{{"MANIFEST-000001", 55, 7}, {"000002.log", 0, 0xffffffff}}))
+	f.Add([]byte(markerMagic + "format 7\n"))
+	f.Add([]byte("something else"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		state, files, err := parseMarker(data)
+		if err != nil {
+			if !errors.Is(err, kv.ErrCorrupt) && !errors.Is(err, kv.ErrForeign) && !errors.Is(err, kv.ErrNewer) {
+				t.Fatalf("error %v is none of ours", err)
+			}
+			return
+		}
+		if again := marker(state, files); !bytes.Equal(again, data) {
+			t.Fatalf("written again %q, want %q", again, data)
+		}
+	})
+}
+
 func TestStatesOfTheMarker(t *testing.T) {
 	fsys := vfs.NewMem()
 	for range 2 {

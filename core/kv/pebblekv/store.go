@@ -84,6 +84,10 @@ func (s *Store) open() error {
 		if err := writeMarker(fsys, s.dir, stateCreating, nil); err != nil {
 			return err
 		}
+	case stateCreating:
+		if err := removeTorn(fsys, s.dir); err != nil {
+			return err
+		}
 	case stateSealed:
 		if err := checkSeal(fsys, s.dir, files); err != nil {
 			return err
