@@ -3,6 +3,7 @@ package index
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 
@@ -20,8 +21,11 @@ func (x *Index) Check(ctx context.Context, r catalog.Reader) error {
 		return x.fresh(tx, func(key, value []byte) error {
 			keys++
 			stored, err := r.KV().Get(key)
+			if err != nil && !errors.Is(err, kv.ErrNotFound) {
+				return err
+			}
 			if err != nil || !bytes.Equal(stored, value) {
-				return fmt.Errorf("key %x is %x, want %x (%v): %w", key[len(x.prefix):], stored, value, err, ErrCorrupt)
+				return fmt.Errorf("key %x is %x, want %x: %w", key[len(x.prefix):], stored, value, ErrCorrupt)
 			}
 			return nil
 		})
@@ -125,8 +129,12 @@ func (x *Index) checkColumns(ctx context.Context, sp *space, r catalog.Reader) e
 		}
 		columns := make([][]byte, len(sp.Concepts))
 		for c := range columns {
-			if columns[c], err = r.KV().Get(numbered(sp.column(c), number)); err != nil || len(columns[c]) != columnBytes {
-				return fmt.Errorf("column %d of block %d: %d bytes (%v): %w", c, number, len(columns[c]), err, ErrCorrupt)
+			columns[c], err = r.KV().Get(numbered(sp.column(c), number))
+			if err != nil && !errors.Is(err, kv.ErrNotFound) {
+				return err
+			}
+			if len(columns[c]) != columnBytes {
+				return fmt.Errorf("column %d of block %d: %d bytes: %w", c, number, len(columns[c]), ErrCorrupt)
 			}
 		}
 		it := analysed.Iterator()

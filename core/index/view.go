@@ -26,8 +26,15 @@ type View struct {
 }
 
 // At returns the index at the moment of r, a snapshot of the store or the store itself.
+// The space that answers is that of the base model which serves the application in r.
 func (x *Index) At(r catalog.Reader) *View {
-	return &View{x: x, space: x.serving(), records: r, kv: r.KV()}
+	v := &View{x: x, space: x.serving(), records: r, kv: r.KV()}
+	if h, err := r.Header(); err == nil { // an error meets the reads that follow, too
+		if sp, err := x.spaceOf(h.Base); err == nil {
+			v.space = sp
+		}
+	}
+	return v
 }
 
 // Count is the number of live inputs.
