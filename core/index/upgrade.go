@@ -138,3 +138,38 @@ func (x *Index) Drop(base [32]byte) error {
 	x.spaces = rest
 	return nil
 }
+
+// DropStrays removes the spaces that Open was not told of, all at once, and returns their base
+// models: what is left of one that served before, or was to serve and is not wanted any more.
+func (x *Index) DropStrays() ([][32]byte, error) {
+	x.commit.Lock()
+	defer x.commit.Unlock()
+	lo := key(x.prefix, []byte{sectionSpace})
+	hi := after(lo)
+	var strays [][32]byte
+	var b kv.Batch
+	for next := lo; ; {
+		var base [32]byte
+		found := false
+		err := x.store.Scan(next, hi, func(k, _ []byte) bool {
+			found = copy(base[:], k[len(lo):]) == len(base)
+			return false
+		})
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			break
+		}
+		prefix := key(lo, base[:])
+		next = after(prefix)
+		if _, err := x.spaceOf(base); err != nil {
+			b.DeleteRange(prefix, next)
+			strays = append(strays, base)
+		}
+	}
+	if len(strays) == 0 {
+		return nil, nil
+	}
+	return strays, x.store.Apply(&b)
+}

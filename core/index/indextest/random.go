@@ -18,7 +18,7 @@ func (w *World) fresh(near *predict.Embedding) predict.Embedding {
 	for i := range v {
 		v[i] = float32(w.Rand.NormFloat64())
 		if near != nil {
-			v[i] += float32(near.Q[i]) * near.Scale * 16
+			v[i] = v[i]/16 + float32(near.Q[i])*near.Scale*8
 		}
 	}
 	e, err := predict.NewEmbedding(v)
@@ -31,7 +31,7 @@ func (w *World) fresh(near *predict.Embedding) predict.Embedding {
 // Embedding is one of few, or close to one of them.
 func (w *World) Embedding() predict.Embedding {
 	e := w.pool[w.Rand.IntN(len(w.pool))]
-	if w.Rand.IntN(16) > 0 {
+	if w.Rand.IntN(4) > 0 {
 		e = w.fresh(&e)
 	}
 	return e
