@@ -49,6 +49,7 @@ func Tidy(tx *kv.Overlay, app AppID, limit int) (more bool, err error) {
 		owed = append(owed, debt{bytes.Clone(key), bytes.Clone(value)})
 		return len(owed) <= limit
 	})
+	t.more = len(owed) > limit
 	for _, d := range owed {
 		if err != nil || t.left <= 0 {
 			return true, err

@@ -35,7 +35,7 @@ func TestValues(t *testing.T) {
 	e.Hash(8, []byte{0, 1})
 	e.Element(9, "")
 	e.Uint(10, 77)
-	e.Append([]byte{11<<3 | 0, 9})
+	e.Append(protowire.AppendVarint(protowire.AppendTag(nil, 11, protowire.VarintType), 9))
 	d := field.Decode(e.Bytes(nil))
 	check := map[int]func() bool{
 		1:  func() bool { return d.Uint() == math.MaxUint64 },
@@ -113,7 +113,7 @@ func TestExtra(t *testing.T) {
 }
 
 func TestMalformed(t *testing.T) {
-	varint := func(v uint64) []byte { return protowire.AppendVarint([]byte{field.Version, 1<<3 | 0}, v) }
+	varint := func(v uint64) []byte { return protowire.AppendVarint([]byte{field.Version, 1 << 3}, v) }
 	text := []byte{field.Version, 1<<3 | 2, 1, 'x'}
 	tests := []struct {
 		name string

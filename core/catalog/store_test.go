@@ -1,0 +1,418 @@
+package catalog
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+var testApp = AppID{15: 1}
+
+// write changes a store through a Writer.
+func write(t testing.TB, store kv.Store, do func(w *Writer)) {
+	t.Helper()
+	tx := kv.NewOverlay(store)
+	do(Write(tx, testApp))
+	if err := store.Apply(tx.Batch()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// batch changes a store by a batch.
+func batch(t testing.TB, store kv.Store, do func(b *kv.Batch)) {
+	t.Helper()
+	var b kv.Batch
+	do(&b)
+	if err := store.Apply(&b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func input(ord uint32, picture string) *Input {
+	return &Input{
+		Ord: ord, Dot: log.Dot{Site: 1, Seq: uint64(ord) + 1}, ID: fmt.Sprint("i", ord), Created: 5, Modified: 5,
+		URL: "http://x/" + picture, Blob: blob.Sum([]byte(picture)), Code: InputReady, Hosted: [16]byte{1, byte(ord)},
+	}
+}
+
+// keys counts the keys of a store below a prefix.
+func keys(t testing.TB, store kv.Reader, prefix []byte) (n int) {
+	t.Helper()
+	err := store.Scan(prefix, after(bytes.Clone(prefix)), func(_, _ []byte) bool {
+		n++
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestNothingIsLeft inserts and deletes, and finds the store as it was.
+func TestNothingIsLeft(t *testing.T) {
+	store := memkv.New()
+	lo, _ := testApp.Range()
+	cropped := input(1, "p")
+	cropped.Crop = raster.Crop{Bottom: 1, Right: 1}
+	pending := input(2, "q")
+	pending.Blob, pending.Code = blob.Hash{}, InputPending
+	inputs := []*Input{input(0, "p"), cropped, pending}
+	m := &Model{Dot: log.Dot{Site: 1, Seq: 9}, Seq: 9, ID: "m"}
+	versions := []*Version{
+		{Model: m.Dot, Seq: 9, ID: "v1", Code: VersionTrained, Manifest: blob.Sum(nil)},
+		{Model: m.Dot, Seq: 10, ID: "v2", Code: VersionQueued},
+	}
+	f := &Workflow{Dot: log.Dot{Site: 1, Seq: 11}, Seq: 11, ID: "w"}
+	k := &Key{Hash: [32]byte{1}}
+	insert := func() {
+		write(t, store, func(w *Writer) {
+			for _, in := range inputs {
+				w.InsertInput(in)
+			}
+			w.PutModel(m)
+			for _, v := range versions {
+				w.PutVersion(v)
+			}
+			w.PutWorkflow(f)
+			w.PutKey(k)
+		})
+	}
+	insert()
+	write(t, store, func(w *Writer) {
+		for _, in := range inputs {
+			w.DeleteInput(in)
+		}
+		if err := w.DeleteModel(m); err != nil {
+			t.Error(err)
+		}
+		w.DeleteWorkflow(f)
+		w.DeleteKey(k.Hash)
+	})
+	tidyAll(t, store, 1)
+	if n := keys(t, store, lo) + keys(t, store, []byte{tableHosted}); n != 0 {
+		t.Errorf("%d keys are left after deleting one by one", n)
+	}
+	insert()
+	write(t, store, func(w *Writer) {
+		w.DeleteInputs()
+		w.DeleteModels()
+		w.DeleteWorkflow(f)
+		w.DeleteKey(k.Hash)
+	})
+	tidyAll(t, store, 1)
+	if n := keys(t, store, lo) + keys(t, store, []byte{tableHosted}); n != 0 {
+		t.Errorf("%d keys are left after deleting everything", n)
+	}
+}
+
+// tidyAll tidies in steps of a few keys until nothing is owed, and returns their number.
+func tidyAll(t testing.TB, store kv.Store, limit int) (steps int) {
+	t.Helper()
+	for more := true; more; steps++ {
+		if steps > 1000 {
+			t.Fatal("tidying does not end")
+		}
+		tx := kv.NewOverlay(store)
+		var err error
+		if more, err = Tidy(tx, testApp, limit); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Apply(tx.Batch()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return steps
+}
+
+// TestTidy keeps what a record leads to, drops the rest, and looks at little in a step.
+func TestTidy(t *testing.T) {
+	store := memkv.New()
+	old, base := [32]byte{1}, [32]byte{2}
+	picture := func(i int) blob.Hash { return blob.Sum([]byte{byte(i)}) }
+	const n = 40
+	batch(t, store, func(b *kv.Batch) {
+		for i := range n {
+			PutDerived(b, testApp, old, picture(i), raster.Crop{}, Derived{Values: []float32{1}})
+			PutDerived(b, testApp, base, picture(i), raster.Crop{}, Derived{Values: []float32{2}})
+			PutThumb(b, testApp, picture(i), raster.Crop{}, []byte("jpeg"))
+		}
+		PutDerived(b, AppID{9}, base, picture(1), raster.Crop{}, Derived{})
+	})
+	insert := func(from, to int) {
+		write(t, store, func(w *Writer) {
+			for i := from; i < to; i++ {
+				in := input(uint32(i), "")
+				in.Blob = picture(i % n)
+				w.InsertInput(in)
+			}
+		})
+	}
+	insert(0, n)
+	write(t, store, func(w *Writer) { w.DeleteInputs() })
+	insert(n, n+5)
+	if steps := tidyAll(t, store, 10); steps < 3*n/10 {
+		t.Errorf("tidied %d records in %d steps of 10", 3*n, steps)
+	}
+	r := Read(store, testApp)
+	for i := range n {
+		_, err := r.DerivedOf(base, picture(i), raster.Crop{})
+		_, thumb := r.Thumb(picture(i), raster.Crop{})
+		if want := i < 5; (err == nil) != want || (thumb == nil) != want {
+			t.Errorf("picture %d: %v, %v; in use: %v", i, err, thumb, want)
+		}
+	}
+	if _, err := Read(store, AppID{9}).DerivedOf(base, picture(1), raster.Crop{}); err != nil {
+		t.Errorf("another application's record: %v", err)
+	}
+	batch(t, store, func(b *kv.Batch) { OweBase(b, testApp, old) })
+	tidyAll(t, store, 2)
+	for i := range 5 {
+		_, first := r.DerivedOf(old, picture(i), raster.Crop{})
+		_, second := r.DerivedOf(base, picture(i), raster.Crop{})
+		if _, thumb := r.Thumb(picture(i), raster.Crop{}); !errors.Is(first, ErrNotFound) || second != nil || thumb != nil {
+			t.Errorf("after the old network went: %v, %v, %v", first, second, thumb)
+		}
+	}
+	// What a later version owes is left to it.
+	batch(t, store, func(b *kv.Batch) { b.Put(testApp.TidyKey("?later"), nil) })
+	tidyAll(t, store, 2)
+	if _, err := store.Get(testApp.TidyKey("?later")); err != nil {
+		t.Errorf("what a later version owes: %v", err)
+	}
+}
+
+// TestObjects keeps the manifests that versions name.
+func TestObjects(t *testing.T) {
+	store := memkv.New()
+	m := Manifest{Version: "v1", Head: []byte{1}}
+	var hash, other blob.Hash
+	batch(t, store, func(b *kv.Batch) {
+		hash = PutObject(b, testApp, m.Marshal())
+		other = PutObject(b, testApp, []byte("other"))
+	})
+	dot := log.Dot{Site: 1, Seq: 1}
+	v := &Version{Model: dot, Seq: 1, ID: "v1", Code: VersionTrained, Manifest: hash}
+	gone := &Version{Model: dot, Seq: 2, ID: "v2", Code: VersionTrained, Manifest: other}
+	write(t, store, func(w *Writer) {
+		w.PutVersion(v)
+		w.PutVersion(gone)
+		w.DeleteVersion(gone)
+	})
+	r := Read(store, testApp)
+	if data, err := r.Object(other); err != nil || string(data) != "other" {
+		t.Errorf("before tidying: %q, %v", data, err)
+	}
+	tidyAll(t, store, 100)
+	if _, err := r.Object(other); !errors.Is(err, ErrNotFound) {
+		t.Errorf("an object that no version names: %v", err)
+	}
+	got, err := r.Manifest(v)
+	if diff := cmp.Diff(m, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if _, err := r.Manifest(gone); !errors.Is(err, ErrNotFound) {
+		t.Errorf("manifest of a deleted version: %v", err)
+	}
+	batch(t, store, func(b *kv.Batch) { b.Put(append(testApp.key(tableObject, 0), hash[:]...), []byte("x")) })
+	if _, err := r.Object(hash); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("a damaged object: %v, want ErrCorrupt", err)
+	}
+}
+
+// TestDamagedRecords returns the damage, from every way to a record.
+func TestDamagedRecords(t *testing.T) {
+	dot := log.Dot{Site: 1, Seq: 1}
+	a := testApp
+	tests := []struct {
+		name string
+		keys [][]byte
+		read func(r Reader) error
+	}{
+		{"header", [][]byte{a.key(tableHeader, 0)}, func(r Reader) error { _, err := r.Counts(); return err }},
+		{"state", [][]byte{a.key(tableHeader, 0)}, func(r Reader) error { return r.StateTables(nil) }},
+		{"site", [][]byte{a.numbered(tableSite, 1)}, func(r Reader) error { _, err := r.SiteSeq(1); return err }},
+		{"input", [][]byte{a.numbered(tableInput, 1)}, func(r Reader) error { _, err := r.Input(1); return err }},
+		{"inputs", [][]byte{a.numbered(tableInput, 1)}, func(r Reader) error { return r.Inputs(0, nil) }},
+		{"id", [][]byte{a.named(tableInputID, "i")}, func(r Reader) error { _, err := r.InputByID("i"); return err }},
+		{"dot", [][]byte{a.dotted(tableInputDot, dot, 0)}, func(r Reader) error { _, err := r.InputByDot(dot); return err }},
+		{"concept", [][]byte{a.named(tableConcept, "c")}, func(r Reader) error { _, err := r.Concept("c"); return err }},
+		{"concepts", [][]byte{a.sequenced(tableConceptSeq, 1)}, func(r Reader) error { return r.Concepts(nil) }},
+		{"model", [][]byte{a.named(tableModel, "m")}, func(r Reader) error { _, err := r.Model("m"); return err }},
+		{"version", [][]byte{append(a.dotted(tableVersionID, dot, 1), 'v')}, func(r Reader) error { _, err := r.Version(dot, "v"); return err }},
+		{"versions", [][]byte{a.version(dot, 1)}, func(r Reader) error { return r.Versions(dot, nil) }},
+		{"current", [][]byte{a.version(dot, 1)}, func(r Reader) error { _, err := r.Current(dot); return err }},
+		{"trainings", [][]byte{a.sequenced(tableTraining, 1)}, func(r Reader) error { return r.PendingVersions(nil) }},
+		{"workflow", [][]byte{a.named(tableWorkflow, "w")}, func(r Reader) error { _, err := r.Workflow("w"); return err }},
+		{"app", [][]byte{a.named(tableKeyApp, "a")}, func(r Reader) error { _, err := r.App("a"); return err }},
+		{"apps", [][]byte{a.named(tableKeyApp, "a")}, func(r Reader) error { return r.Apps(nil) }},
+		{"key", [][]byte{a.named(tableKey, string(make([]byte, 32)))}, func(r Reader) error { _, err := r.Key([32]byte{}); return err }},
+		{"keys", [][]byte{a.named(tableKey, string(make([]byte, 32)))}, func(r Reader) error { return r.Keys(nil) }},
+		{"feedback", [][]byte{a.sequenced(tableFeedback, 1)}, func(r Reader) error { return r.Feedback(nil) }},
+		{"derived", [][]byte{derivedKey(a, [32]byte{}, blob.Hash{}, raster.Crop{})}, func(r Reader) error { _, err := r.Derived([32]byte{}, &Input{}); return err }},
+		{"hosted", [][]byte{hostedKey([16]byte{1}, a)}, func(r Reader) error { _, _, err := HostedInput(r.KV(), [16]byte{1}); return err }},
+	}
+	for _, tt := range tests {
+		store := memkv.New()
+		r := Read(store, testApp)
+		// Missing it is nothing, or not found.
+		if err := tt.read(r); err != nil && !errors.Is(err, ErrNotFound) {
+			t.Errorf("%s, missing: %v", tt.name, err)
+		}
+		batch(t, store, func(b *kv.Batch) {
+			for _, key := range tt.keys {
+				b.Put(key, []byte{99})
+			}
+		})
+		if err := tt.read(r); !errors.Is(err, field.ErrFormat) && tt.name != "concepts" {
+			t.Errorf("%s, damaged: %v, want ErrFormat", tt.name, err)
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := tt.read(r); !errors.Is(err, kv.ErrClosed) {
+			t.Errorf("%s, of a closed store: %v, want ErrClosed", tt.name, err)
+		}
+	}
+}
+
+// TestDamagedState is seen by what reads records to leave out what is below the horizon.
+func TestDamagedState(t *testing.T) {
+	for _, key := range [][]byte{testApp.numbered(tableInput, 1), testApp.named(tableModel, "m")} {
+		store := memkv.New()
+		write(t, store, func(w *Writer) { w.PutHeader(&Header{Horizon: 1}) })
+		batch(t, store, func(b *kv.Batch) { b.Put(key, []byte{99}) })
+		if err := Read(store, testApp).StateTables(func(_, _ []byte) bool { return true }); !errors.Is(err, field.ErrFormat) {
+			t.Errorf("damaged state: %v, want ErrFormat", err)
+		}
+	}
+}
+
+func TestStateTables(t *testing.T) {
+	store := memkv.New()
+	write(t, store, func(w *Writer) {
+		w.PutHeader(&Header{Seq: 3})
+		w.PutSiteSeq(1, 3)
+		w.InsertInput(input(0, "p"))
+		w.PutConcept(&Concept{ID: "c", Seq: 1})
+	})
+	batch(t, store, func(b *kv.Batch) {
+		PutDerived(b, testApp, [32]byte{1}, blob.Sum([]byte("p")), raster.Crop{}, Derived{})
+		b.Put(testApp.LocalKey("note"), nil)
+		b.Put(append(testApp.IndexPrefix(), 1), nil)
+		b.Put(append(testApp.LogPrefix(), 1), nil)
+	})
+	var tables []byte
+	r := Read(store, testApp)
+	if err := r.StateTables(func(key, _ []byte) bool {
+		tables = append(tables, key[0])
+		return true
+	}); err != nil || string(tables) != "csiIdubnN" {
+		t.Errorf("tables %q, %v", tables, err)
+	}
+	n := 0
+	if err := r.StateTables(func(_, _ []byte) bool {
+		n++
+		return n < 3
+	}); err != nil || n != 3 {
+		t.Errorf("stopped after %d, %v, want 3", n, err)
+	}
+	if r.AppID() != testApp || r.KV() != kv.Reader(store) {
+		t.Error("a reader has another application or store")
+	}
+	// A state that is put in the place of another is the same.
+	other := memkv.New()
+	write(t, other, func(w *Writer) { w.InsertInput(input(7, "old")) })
+	batch(t, other, func(b *kv.Batch) {
+		if err := ReplaceState(b, store, testApp); err != nil {
+			t.Error(err)
+		}
+	})
+	if diff := cmp.Diff(dump(t, r), dump(t, Read(other, testApp))); diff != "" {
+		t.Errorf("replaced (-want +got):\n%s", diff)
+	}
+	if _, ord, err := HostedInput(other, [16]byte{1, 0}); err != nil || ord != 0 {
+		t.Errorf("the picture leads to %d, %v", ord, err)
+	}
+}
+
+func dump(t testing.TB, r Reader) (out []string) {
+	t.Helper()
+	if err := r.StateTables(func(key, value []byte) bool {
+		out = append(out, fmt.Sprintf("%x %x", key, value))
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestYieldStops ends every list where its reader has had enough.
+func TestYieldStops(t *testing.T) {
+	store := memkv.New()
+	dot := log.Dot{Site: 1, Seq: 1}
+	write(t, store, func(w *Writer) {
+		for i := range 3 {
+			n := uint64(i + 1)
+			in := input(uint32(i), "p")
+			in.Code = InputPending
+			w.InsertInput(in)
+			w.PutConcept(&Concept{Seq: n, ID: fmt.Sprint(n)})
+			w.PutModel(&Model{Seq: n, ID: fmt.Sprint(n), Dot: log.Dot{Site: 2, Seq: n}})
+			w.PutVersion(&Version{Model: dot, Seq: n, ID: fmt.Sprint(n), Code: VersionQueued})
+			w.PutWorkflow(&Workflow{Seq: n, ID: fmt.Sprint(n), Dot: log.Dot{Site: 3, Seq: n}})
+			w.PutFeedback(&Feedback{Seq: n})
+			w.PutApp(&App{ID: fmt.Sprint(n)})
+			w.PutKey(&Key{Hash: [32]byte{byte(n)}})
+		}
+	})
+	r := Read(store, testApp)
+	n := 0
+	two := func() bool {
+		n++
+		return n < 2
+	}
+	lists := []func() error{
+		func() error { return r.Inputs(0, func(Input) bool { return two() }) },
+		func() error { return r.URLTaken("http://x/p", func(uint32) bool { return two() }) },
+		func() error { return r.ByBlob(blob.Sum([]byte("p")), func(uint32) bool { return two() }) },
+		func() error { return r.PendingInputs(func(uint32) bool { return two() }) },
+		func() error { return r.Concepts(func(Concept) bool { return two() }) },
+		func() error { return r.Models(func(Model) bool { return two() }) },
+		func() error { return r.Versions(dot, func(Version) bool { return two() }) },
+		func() error { return r.PendingVersions(func(Version) bool { return two() }) },
+		func() error { return r.Workflows(func(Workflow) bool { return two() }) },
+		func() error { return r.Feedback(func(Feedback) bool { return two() }) },
+		func() error { return r.Apps(func(App) bool { return two() }) },
+		func() error { return r.Keys(func(Key) bool { return two() }) },
+	}
+	for i, list := range lists {
+		n = 0
+		if err := list(); err != nil || n != 2 {
+			t.Errorf("list %d stopped after %d, %v, want 2", i, n, err)
+		}
+	}
+	var versions []string
+	if err := r.Versions(dot, func(v Version) bool {
+		versions = append(versions, v.ID)
+		return true
+	}); err != nil || !slices.Equal(versions, []string{"3", "2", "1"}) {
+		t.Errorf("versions %v, %v, want the newest first", versions, err)
+	}
+	if f, err := r.WorkflowByDot(log.Dot{Site: 3, Seq: 2}); err != nil || f.ID != "2" {
+		t.Errorf("by its dot the workflow is %q, %v", f.ID, err)
+	}
+	if _, err := r.WorkflowByDot(dot); !errors.Is(err, ErrNotFound) {
+		t.Errorf("a workflow of no operation: %v", err)
+	}
+}
