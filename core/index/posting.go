@@ -33,8 +33,6 @@ type chunk [chunkSize / 64]uint64
 func (c *chunk) add(i uint32)    { c[i%chunkSize/64] |= 1 << (i % 64) }
 func (c *chunk) remove(i uint32) { c[i%chunkSize/64] &^= 1 << (i % 64) }
 
-func (c *chunk) has(i uint32) bool { return c[i%chunkSize/64]>>(i%64)&1 == 1 }
-
 func (c *chunk) count() int {
 	n := 0
 	for _, w := range c {

@@ -106,6 +106,9 @@ func (p *Partition) Close() error {
 	p.visible.Lock()
 	defer p.visible.Unlock()
 	p.closed = true
+	if p.index != nil {
+		return p.index.Close()
+	}
 	return nil
 }
 
