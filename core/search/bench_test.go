@@ -14,16 +14,18 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/index/indextest"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/core/search"
 )
 
 // large is a world of n analysed inputs, with columns and the beginning of a graph.
-func large(b *testing.B, n int) *indextest.World {
+func large(b *testing.B, store kv.Store, n int) *indextest.World {
 	b.Helper()
-	w := indextest.New(b, 1, memkv.New())
+	w := indextest.New(b, 1, store)
 	pictures := make([]*catalog.Derived, 4096)
 	for i := range pictures {
 		pictures[i] = w.Derived()
@@ -82,6 +84,17 @@ func BenchmarkSearch(b *testing.B) {
 	if proof.Soaking() {
 		sizes = append(sizes, 1_000_000)
 	}
+	stores := map[string]func() kv.Store{
+		"memory": func() kv.Store { return memkv.New() },
+		"pebble": func() kv.Store {
+			s, err := pebblekv.Open(b.TempDir(), pebblekv.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(func() { _ = s.Close() })
+			return s
+		},
+	}
 	one := func(conditions ...search.Condition) *search.Query {
 		q := &search.Query{}
 		for _, c := range conditions {
@@ -97,7 +110,6 @@ func BenchmarkSearch(b *testing.B) {
 		return search.Metadata{Pattern: p}
 	}
 	for _, n := range sizes {
-		w := large(b, n)
 		queries := []struct {
 			name string
 			q    *search.Query
@@ -120,15 +132,20 @@ func BenchmarkSearch(b *testing.B) {
 			{"predicted+tenth", one(search.Predicted{Concepts: []string{"ai_aa"}}, meta(`{"tenth":3}`)), search.Page{N: 20}},
 			{"two-predicted", one(search.Predicted{Concepts: []string{"ai_aa"}}, search.Predicted{Concepts: []string{"ai_bb"}}), search.Page{N: 20}},
 		}
-		for _, q := range queries {
-			b.Run(fmt.Sprintf("n=%d/%s", n, q.name), func(b *testing.B) {
-				before := cpu(b)
-				for b.Loop() {
-					if _, err := search.Run(context.Background(), w.Reader(), w.Index, q.q, q.page); err != nil {
-						b.Fatal(err)
-					}
+		for name, open := range stores {
+			b.Run(fmt.Sprintf("store=%s/n=%d", name, n), func(b *testing.B) {
+				w := large(b, open(), n)
+				for _, q := range queries {
+					b.Run(q.name, func(b *testing.B) {
+						before := cpu(b)
+						for b.Loop() {
+							if _, err := search.Run(context.Background(), w.Reader(), w.Index, q.q, q.page); err != nil {
+								b.Fatal(err)
+							}
+						}
+						b.ReportMetric(1000*(cpu(b)-before).Seconds()/float64(b.N), "cpu-ms/op")
+					})
 				}
-				b.ReportMetric(1000*(cpu(b)-before).Seconds()/float64(b.N), "cpu-ms/op")
 			})
 		}
 	}

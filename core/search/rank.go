@@ -20,6 +20,10 @@ type scored struct {
 // Deeper pages rank every match.
 const walkLimit = 1000
 
+// walkStep rounds the number of hits that a walk finds, so that neighbouring pages come from
+// one and the same walk and none of its hits is on two of them or on neither.
+const walkStep = 64
+
 // ranked is a page of the matches by score. The output clauses come with those of
 // similarity last.
 func (e *execution) ranked(outputs []*Clause, p Page) (Result, error) {
@@ -53,7 +57,8 @@ func nearest(outputs []*Clause) int {
 
 func (e *execution) nearest(to *predict.Embedding, p Page) (Result, error) {
 	total := e.matches.GetCardinality()
-	near, err := e.v.Nearest(e.ctx, to, e.matches, int(min(p.Offset+p.N, total)))
+	k := (p.Offset + p.N + walkStep - 1) / walkStep * walkStep
+	near, err := e.v.Nearest(e.ctx, to, e.matches, int(min(k, total)))
 	if err != nil {
 		return Result{}, err
 	}

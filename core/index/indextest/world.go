@@ -91,16 +91,15 @@ type Tx struct {
 	Overlay *kv.Overlay
 
 	w          *World
-	live       map[uint32]*catalog.Input
 	changes    []fold.Change
 	deletedAll bool
 }
 
-// Commit makes what do changes visible: state and index in one batch.
+// Commit makes what do changes visible: state and index in one batch. Where it fails the test ends.
 func (w *World) Commit(t testing.TB, do func(tx *Tx)) {
 	t.Helper()
 	overlay := kv.NewOverlay(w.Store)
-	tx := &Tx{Writer: catalog.Write(overlay, w.App), Overlay: overlay, w: w, live: maps.Clone(w.Live)}
+	tx := &Tx{Writer: catalog.Write(overlay, w.App), Overlay: overlay, w: w}
 	do(tx)
 	w.header.Seq++
 	tx.PutHeader(&w.header)
@@ -112,7 +111,6 @@ func (w *World) Commit(t testing.TB, do func(tx *Tx)) {
 		t.Fatal(err)
 	}
 	w.Index.Applied()
-	w.Live = tx.live
 }
 
 // Insert adds an input, which gets its ordinal, with what its picture gives; nil leaves it
@@ -131,7 +129,7 @@ func (tx *Tx) Insert(in *catalog.Input, d *catalog.Derived) *catalog.Input {
 		tx.derive(in, d)
 	}
 	tx.InsertInput(in)
-	tx.live[in.Ord] = in
+	tx.w.Live[in.Ord] = in
 	tx.changes = append(tx.changes, fold.Change{After: in})
 	return in
 }
@@ -156,21 +154,21 @@ func (tx *Tx) Update(before *catalog.Input, d *catalog.Derived, change func(in *
 		tx.derive(&after, d)
 	}
 	tx.UpdateInput(before, &after)
-	tx.live[after.Ord] = &after
+	tx.w.Live[after.Ord] = &after
 	tx.changes = append(tx.changes, fold.Change{Before: before, After: &after})
 }
 
 // Delete removes an input.
 func (tx *Tx) Delete(in *catalog.Input) {
 	tx.DeleteInput(in)
-	delete(tx.live, in.Ord)
+	delete(tx.w.Live, in.Ord)
 	tx.changes = append(tx.changes, fold.Change{Before: in})
 }
 
 // DeleteAll removes every input.
 func (tx *Tx) DeleteAll() {
 	tx.DeleteInputs()
-	clear(tx.live)
+	clear(tx.w.Live)
 	tx.changes, tx.deletedAll = nil, true
 }
 
