@@ -23,7 +23,7 @@ func TestStoreWithJournal(t *testing.T) {
 }
 
 func TestCrashes(t *testing.T) {
-	kvtest.Crashes(t, proof.Seeds(t, 200, 2000), func() kvtest.Crasher { return &journal{} })
+	kvtest.Crashes(t, proof.Seeds(t, 60, 2000), func() kvtest.Crasher { return &journal{} })
 }
 
 func TestCommitOrder(t *testing.T) {

@@ -88,6 +88,10 @@ func (s *Store) open() error {
 		if err := removeTorn(fsys, s.dir); err != nil {
 			return err
 		}
+	case stateOpen:
+		if err := checkTails(fsys, s.dir); err != nil {
+			return err
+		}
 	case stateSealed:
 		if err := checkSeal(fsys, s.dir, files); err != nil {
 			return err

@@ -1,0 +1,87 @@
+//go:build !wasip1
+
+package pebblekv
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// TestDamageInTheLastBlock flips each byte of a log of less than one block, as a killed
+// process leaves it: opening refuses, or every write but the last is there.
+func TestDamageInTheLastBlock(t *testing.T) {
+	live, dir := filepath.Join(t.TempDir(), "live"), filepath.Join(t.TempDir(), "copy")
+	s, err := Open(live, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	const writes = 12
+	for i := range writes {
+		var b kv.Batch
+		b.Put(fmt.Appendf(nil, "key %02d", i), []byte("some value"))
+		wait, err := s.Commit(&b)
+		if err == nil {
+			err = wait()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	logs, err := filepath.Glob(filepath.Join(live, "*.log"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("logs %v, %v", logs, err)
+	}
+	whole, err := os.ReadFile(logs[len(logs)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused, short := 0, 0
+	step := 1
+	if testing.Short() {
+		step = 37
+	}
+	for at := 0; at < len(whole); at += step {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.CopyFS(dir, os.DirFS(live)); err != nil {
+			t.Fatal(err)
+		}
+		damaged := append([]byte(nil), whole...)
+		damaged[at] ^= 0x10
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(logs[len(logs)-1])), damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Open(dir, Options{})
+		if errors.Is(err, kv.ErrCorrupt) {
+			refused++
+			continue
+		}
+		if err != nil {
+			t.Fatalf("byte %d: %v", at, err)
+		}
+		n := 0
+		if err := c.Scan(nil, nil, func(_, _ []byte) bool { n++; return true }); err != nil {
+			t.Fatal(err)
+		}
+		if n < writes-1 {
+			t.Errorf("byte %d of %d damaged: %d of %d writes are there, and nothing was said", at, len(whole), n, writes)
+		}
+		if n < writes {
+			short++
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if refused == 0 {
+		t.Error("no damage was refused")
+	}
+	t.Logf("%d bytes: %d damages refused, %d cost the last write", len(whole), refused, short)
+}
