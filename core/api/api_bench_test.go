@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
-	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
@@ -17,20 +16,13 @@ import (
 // come to five concepts each, without fetching and analysing.
 func BenchmarkPredictCall(b *testing.B) {
 	set := apitest.Tiny(b)
-	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: blob.NewMemory(blob.Options{}), Random: &apitest.Counter{}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	s, err := api.New(api.Options{Models: set, Hosted: hosted, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	w := apitest.NewWorld(b, memkv.New(), set, nil, nil)
 	inputs := make([]string, 0, 128)
 	for i := range 128 {
 		inputs = append(inputs, fmt.Sprintf(`{"data":{"image":{"url":"https://pictures.example/%d.jpg"}}}`, i))
 	}
 	r := api.Request{
-		Method: "POST", Path: "/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs",
+		Method: "POST", Path: "/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs", Authorization: "Key " + w.Key,
 		Body: []byte(`{"inputs":[` + strings.Join(inputs, ",") + `],"model":{"output_info":{"output_config":{"max_concepts":5}}}}`),
 	}
 	results := make([]api.Result, 128)
@@ -43,7 +35,7 @@ func BenchmarkPredictCall(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		call := s.Begin(context.Background(), &r)
+		call := w.Engine.Begin(context.Background(), &r)
 		call.Resume(results)
 		if got := call.Response(); got.Status != 200 {
 			b.Fatalf("%d %s", got.Status, got.Body)

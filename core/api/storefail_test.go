@@ -100,6 +100,13 @@ func TestStoreFails(t *testing.T) {
 		{"POST", version + "/metrics", ""},
 		{"GET", "/v2/workflows", ""},
 		{"GET", "/v2/workflows/flow", ""},
+		{"GET", "/v2/inputs", ""},
+		{"GET", "/v2/inputs/r", ""},
+		{"GET", "/v2/inputs/status", ""},
+		{"GET", "/v2/inputs/r/outputs", ""},
+		{"GET", "/v2/inputs/r/thumbnail", ""},
+		{"PATCH", "/v2/inputs", `{"inputs":[{"id":"r","data":{}}]}`},
+		{"DELETE", "/v2/inputs", `{"ids":["none"]}`},
 	} {
 		want := do(r.method, r.path, r.body)
 		if want.Status != 200 {
@@ -135,6 +142,15 @@ func TestStoreFailsWriting(t *testing.T) {
 		{"PATCH", "/v2/models", `{"models":[{"id":"heat","name":"new%d","output_info":{"data":{"concepts":[{"id":"new%[1]d"}]}}}]}`},
 		{"POST", "/v2/models/heat/feedback", `{"input":{"id":"new%d"}}`},
 		{"POST", "/v2/models/heat/versions", `{"a":%d}`},
+		{"POST", "/v2/inputs", `{"inputs":[{"id":"new%d","data":{"image":{"url":"http://pictures.test/red.png"},"concepts":[{"id":"x"}]}}]}`},
+		{"POST", "/v2/inputs", `{"inputs":[{"id":"new%d","data":{"image":{"base64":"R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"}}}]}`},
+		{"PATCH", "/v2/inputs", `{"inputs":[{"id":"i","data":{"concepts":[{"id":"new%d"}]}}]}`},
+		{"PATCH", "/v2/inputs/i/data/concepts", `{"concepts":[{"id":"new%d"}],"action":"merge_concepts"}`},
+		{"PATCH", "/v2/inputs/i/outputs", `{"outputs":[{"data":{"concepts":[{"id":"new%d"}]}}]}`},
+		{"DELETE", "/v2/inputs/i", `{"a":%d}`},
+		{"DELETE", "/v2/inputs", `{"ids":["i","new%d"]}`},
+		{"POST", "/v2/searches", `{"query":{"ands":[{"input":{"data":{"concepts":[{"name":"x"}]}}},{"output":{"input":{"id":"i","data":{"image":{"crop":[0,0,0.5,1]}}}}}]},"pagination":{"page":1,"per_page":%d}}`},
+		{"POST", "/v2/searches/feedback", `{"input":{"id":"i","feedback_info":{"event_type":"search_click","search_id":"%d"}}}`},
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			for reads := 0; reads < 200; reads++ {
@@ -145,6 +161,7 @@ func TestStoreFailsWriting(t *testing.T) {
 					return w.Serve(t, api.Request{Method: method, Path: path, Body: []byte(body)})
 				}
 				do("POST", "/v2/models", `{"model":{"id":"heat","output_info":{"data":{"concepts":[{"id":"warm"}]}}}}`)
+				do("POST", "/v2/inputs", `{"inputs":[{"id":"i","data":{"image":{"base64":"R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"},"concepts":[{"id":"x"}]}}]}`)
 				store.left.Store(int64(reads))
 				got := do(r.method, r.path, fmt.Sprintf(r.body, reads))
 				if got.Status == 200 && store.left.Load() >= 0 {

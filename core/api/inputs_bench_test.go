@@ -1,0 +1,89 @@
+package api_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+)
+
+// fill adds n inputs of one picture, whose analysis is known from the second call on.
+func fill(b testing.TB, w *apitest.World, n int) {
+	b.Helper()
+	picture := base64.StdEncoding.EncodeToString(apitest.Picture("red.png"))
+	for at := 0; at < n; at += 100 {
+		if got := w.Serve(b, api.Request{Method: "POST", Path: "/v2/inputs", Body: additions(at, min(100, n-at), picture)}); got.Status != 200 {
+			b.Fatalf("%d %s", got.Status, got.Body)
+		}
+	}
+}
+
+func additions(from, n int, picture string) []byte {
+	items := make([]string, n)
+	for i := range items {
+		items[i] = fmt.Sprintf(`{"id":"input %d","data":{"image":{"base64":"%s"},"concepts":[{"id":"nice"}],"metadata":{"n":%d}}}`, from+i, picture, from+i)
+	}
+	return []byte(`{"inputs":[` + strings.Join(items, ",") + `]}`)
+}
+
+// BenchmarkAddInputs is all of a call but the analysis, which is known.
+func BenchmarkAddInputs(b *testing.B) {
+	w := apitest.NewWorld(b, memkv.New(), apitest.Tiny(b), nil, nil)
+	fill(b, w, 100)
+	picture := base64.StdEncoding.EncodeToString(apitest.Picture("red.png"))
+	at := 100
+	for b.Loop() {
+		if got := w.Serve(b, api.Request{Method: "POST", Path: "/v2/inputs", Body: additions(at, 128, picture)}); got.Status != 200 {
+			b.Fatalf("%d %s", got.Status, got.Body)
+		}
+		at += 128
+	}
+	b.ReportMetric(128*float64(b.N)/b.Elapsed().Seconds(), "inputs/s")
+}
+
+func BenchmarkListInputs(b *testing.B) {
+	for _, n := range []int{1000, 20_000} {
+		w := apitest.NewWorld(b, memkv.New(), apitest.Tiny(b), nil, nil)
+		fill(b, w, n)
+		for _, query := range []string{"", "per_page=1000", fmt.Sprintf("page=%d", n/20)} {
+			b.Run(fmt.Sprintf("n=%d/%s", n, query), func(b *testing.B) {
+				for b.Loop() {
+					if got := w.Serve(b, api.Request{Method: "GET", Path: "/v2/inputs", Query: query}); got.Status != 200 {
+						b.Fatalf("%d", got.Status)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestDeletingAllIsAnsweredAtOnce holds that the answer does not wait for the cleaning up,
+// which then comes to its end. The cost does not depend on their number.
+func TestDeletingAllIsAnsweredAtOnce(t *testing.T) {
+	n := 5000
+	if testing.Short() {
+		n = 300
+	}
+	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
+	best := time.Hour
+	for range 3 {
+		fill(t, w, n)
+		start := time.Now()
+		got := w.Serve(t, api.Request{Method: "DELETE", Path: "/v2/inputs", Body: []byte(`{"delete_all":true}`)})
+		if best = min(best, time.Since(start)); got.Status != 200 {
+			t.Errorf("%d %s", got.Status, got.Body)
+		}
+		if left := w.Serve(t, api.Request{Method: "GET", Path: "/v2/inputs"}); !strings.Contains(string(left.Body), `"inputs":[]`) {
+			t.Errorf("%s", left.Body)
+		}
+		w.Step(t, 0)
+	}
+	if best > 100*time.Millisecond {
+		t.Errorf("deleting %d inputs is answered after %v", n, best)
+	}
+}
