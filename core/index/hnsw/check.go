@@ -145,7 +145,7 @@ func (g *Graph) unreachable() []uint32 {
 	for len(stack) > 0 {
 		from := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		for _, to := range full(g.level0.At(from)) {
+		for _, to := range full(g.out(from, 0)) {
 			if !reach.has(to) {
 				reach.set(to)
 				stack = append(stack, to)

@@ -1,7 +1,5 @@
 package hnsw
 
-import "slices"
-
 // sweep is where Compact stands. One cycle goes over all slots twice:
 //
 //	links   links to tombstones become links to their hubs, and links are made mutual where there is room
@@ -95,20 +93,15 @@ func (g *Graph) cleanSlot(slot uint32) {
 	for l := 0; l <= g.levels(slot); l++ {
 		links := g.links(slot, l)
 		for i := 0; i < len(links) && links[i] != noSlot; {
-			to := links[i]
-			if !g.dead.has(to) {
-				i++
+			if to := links[i]; g.dead.has(to) {
+				g.relink(slot, l, to)
+				if hub := g.resolve(to); l == 0 && hub != noSlot && hub != slot && !g.leads(slot, hub) {
+					g.accept(slot, hub, 0, true)
+				}
+				i = 0
 				continue
 			}
-			hub := noSlot
-			if l == 0 {
-				hub = g.resolve(to)
-			}
-			if hub == noSlot || hub == slot || slices.Contains(links, hub) {
-				g.unlink(slot, l, to)
-			} else {
-				g.replace(slot, links, to, hub)
-			}
+			i++
 		}
 		if len(full(links)) < len(links)/2 {
 			g.strengthen(slot, l)
@@ -134,7 +127,7 @@ func (g *Graph) startReach() {
 // spread marks the neighbours of a slot.
 func (g *Graph) spread(from uint32) {
 	w := &g.sweep
-	for _, to := range full(g.level0.At(from)) {
+	for _, to := range full(g.out(from, 0)) {
 		if !w.reached(to) {
 			w.reach.grow(int(to) + 1)
 			w.reach.set(to)

@@ -59,8 +59,9 @@ func (g *Graph) leadingTo(slot uint32, level int) []uint32 {
 
 // bypass takes the links from the given slots to the tombstone gone out. On level 0 nothing gets
 // out of reach: one slot, the hub, is led to everything that gone leads to, and the others
-// to the hub, unless a detour of two links does so already. The tombstone keeps one link, to
-// its hub, for those that lead to it unknown to us.
+// to the hub, unless a detour of two links does so already. The tombstone's first link is to
+// its hub from now on, for those that lead to it unknown to us; walks see no other. The rest
+// are candidates for Compact.
 func (g *Graph) bypass(gone uint32, level int, from []uint32) {
 	links := g.links(gone, level)
 	if level > 0 {
@@ -70,13 +71,12 @@ func (g *Graph) bypass(gone uint32, level int, from []uint32) {
 		clearLinks(links)
 		return
 	}
-	g.work.through = append(g.work.through[:0], gone)
-	beyond := slices.Clone(g.behind(noSlot, 0, g.m0))
+	beyond := slices.Clone(g.behind(noSlot, 0, gone))
 	hub := g.hubOf(from, beyond)
 	for _, p := range from {
 		switch {
 		case g.dead.has(p):
-			g.replace(p, g.links(p, 0), gone, hub)
+			g.redirect(p, gone, hub)
 		case p == hub:
 			g.relink(p, 0, gone)
 		default:
@@ -93,6 +93,13 @@ func (g *Graph) bypass(gone uint32, level int, from []uint32) {
 	}
 	clearLinks(links)
 	links[0] = hub
+	n := 1
+	for _, to := range beyond {
+		if n < len(links) && to != hub && hub != noSlot {
+			links[n] = to
+			n++
+		}
+	}
 }
 
 // hubOf is the first live slot of those that lead to a tombstone, or else of those behind it; noSlot where
@@ -107,6 +114,23 @@ func (g *Graph) hubOf(from, beyond []uint32) uint32 {
 		return beyond[0]
 	}
 	return noSlot
+}
+
+// redirect makes the tombstone p, which leads to the tombstone gone, lead to hub in its place.
+func (g *Graph) redirect(p, gone, hub uint32) {
+	links := g.level0.At(p)
+	g.touch(p)
+	switch {
+	case hub == noSlot:
+		clearLinks(links)
+	case links[0] != gone:
+		g.unlink(p, 0, gone)
+	default:
+		if slices.Contains(links, hub) {
+			g.unlink(p, 0, hub)
+		}
+		links[0] = hub
+	}
 }
 
 func clearLinks(links []uint32) {
@@ -137,8 +161,7 @@ func (g *Graph) relink(slot uint32, level int, gone uint32) {
 	links := g.links(slot, level)
 	had := len(full(links))
 	g.unlink(slot, level, gone)
-	g.work.through = append(g.work.through[:0], gone)
-	g.refill(slot, level, g.behind(slot, level, enoughBehind), max(had, len(links)/2))
+	g.refill(slot, level, g.behind(slot, level, gone), max(had, len(links)/2))
 	if len(full(links)) < len(links)/2 {
 		g.strengthen(slot, level)
 	}
@@ -153,12 +176,9 @@ func (g *Graph) unlink(slot uint32, level int, gone uint32) {
 	g.touch(slot)
 }
 
-// enoughBehind is how many candidates for its links relink is content with.
-const enoughBehind = 16
-
-// behind returns live slots that the tombstones in g.work.through lead to on a level, over other
-// tombstones while there are fewer than enough, without slot and those it leads to.
-func (g *Graph) behind(slot uint32, level, enough int) []uint32 {
+// behind returns the live slots that a tombstone leads to on a level, over hubs where they are
+// tombstones themselves, without slot and those it leads to.
+func (g *Graph) behind(slot uint32, level int, gone uint32) []uint32 {
 	s := &g.work
 	s.visited.grow(len(g.nodes))
 	s.list, s.passed = s.list[:0], s.passed[:0]
@@ -168,20 +188,13 @@ func (g *Graph) behind(slot uint32, level, enough int) []uint32 {
 			s.pass(to)
 		}
 	}
-	for _, to := range s.through {
-		s.pass(to)
-	}
-	for i := 0; i < len(s.through) && len(s.list) < enough; i++ {
-		for _, to := range full(g.links(s.through[i], level)) {
-			if s.visited.has(to) {
-				continue
-			}
-			s.pass(to)
-			if g.dead.has(to) {
-				s.through = append(s.through, to)
-			} else {
-				s.list = append(s.list, to)
-			}
+	for _, to := range full(g.links(gone, level)) {
+		if level == 0 {
+			to = g.resolve(to)
+		}
+		if to != noSlot && !s.visited.has(to) && !g.dead.has(to) {
+			s.visited.set(to)
+			s.list = append(s.list, to)
 		}
 	}
 	s.leave()

@@ -24,9 +24,9 @@
 // one piece. Levels come from a hash of the node's number and equals are ordered, so
 // the same changes give the same graph on every host.
 //
-// Deleting leaves a tombstone: a walk sees through it as if its neighbours were those of
-// whoever leads to it, and it is never returned. Its neighbours get other links at once, and
-// [Graph.Compact] collects it in steps.
+// Deleting leaves a tombstone, which is never returned. Those that led to it get other links at once,
+// and one of them, the hub, leads to all that it led to. A slot whose link to the tombstone was not known
+// reaches the hub through it, until [Graph.Compact] collects it in steps.
 //
 // A filtered search is planned: few matches are scanned exactly, many filter the
 // walk, which then looks behind excluded neighbours as ACORN does (Patel and others 2024,

@@ -168,10 +168,19 @@ func (s *scratch) admit(v *kernel.Vectors, z *kernel.Query, start, ef int) int {
 	return lowest
 }
 
+// out is where a slot leads to: a tombstone to its hub alone.
+func (g *Graph) out(slot uint32, level int) []uint32 {
+	links := g.links(slot, level)
+	if g.dead.has(slot) {
+		return links[:1]
+	}
+	return links
+}
+
 // step is collect and admit where there are tombstones or a filter.
 func (g *Graph) step(s *scratch, z *kernel.Query, from uint32, level, ef int, allow filter) int {
 	start := len(s.list)
-	s.collect(g.links(from, level))
+	s.collect(g.out(from, level))
 	s.around = s.around[:0]
 	n := start
 	for i := start; i < len(s.list); i++ {
@@ -179,7 +188,7 @@ func (g *Graph) step(s *scratch, z *kernel.Query, from uint32, level, ef int, al
 		switch {
 		case g.dead.has(to):
 			s.passed = append(s.passed, to)
-			s.collect(g.links(to, level))
+			s.collect(g.out(to, level))
 		case allow != nil && !allow.has(g.nodes[to]):
 			s.passed = append(s.passed, to)
 			s.around = append(s.around, to)
