@@ -26,7 +26,8 @@ import (
 //	  i ord n                 → Input            in the order of creation
 //	  I id                    → ord n
 //	  d dot                   → ord n            inputs by incarnation
-//	  u sha256(url)/16 ord n  →                  inputs by URL
+//	  u sha256(url)/16        → ord n            the oldest input with a URL
+//	  u sha256(url)/16 ord n  →                  the others with it
 //	  b blob crop/16 ord n    →                  inputs by picture; crop is a hash, zero for the whole picture
 //	  p ord n                 →                  inputs to process, at 30001
 //	  n id                    → Concept

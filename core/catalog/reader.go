@@ -119,7 +119,19 @@ func (r Reader) Inputs(from uint32, yield func(Input) bool) error {
 
 // URLTaken yields the ordinals of the live inputs with a URL, in the order of their creation.
 func (r Reader) URLTaken(url string, yield func(ord uint32) bool) error {
-	return r.ords(r.app.url(url), yield)
+	key := r.app.url(url)
+	v, err := r.kv.Get(key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ord, err := number4(v)
+	if err != nil || !yield(ord) {
+		return err
+	}
+	return r.kv.Scan(append(key[:len(key):len(key)], 0), after(key), func(other, _ []byte) bool { return yield(ordAt(other)) })
 }
 
 // ByBlob yields the ordinals of the live inputs with a picture, whatever their crop; those of

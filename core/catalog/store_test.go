@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -78,7 +79,9 @@ func TestNothingIsLeft(t *testing.T) {
 	insert := func() {
 		write(t, store, func(w *Writer) {
 			for _, in := range inputs {
-				w.InsertInput(in)
+				if err := w.InsertInput(in); err != nil {
+					t.Error(err)
+				}
 			}
 			w.PutModel(m)
 			for _, v := range versions {
@@ -91,7 +94,9 @@ func TestNothingIsLeft(t *testing.T) {
 	insert()
 	write(t, store, func(w *Writer) {
 		for _, in := range inputs {
-			w.DeleteInput(in)
+			if err := w.DeleteInput(in); err != nil {
+				t.Error(err)
+			}
 		}
 		if err := w.DeleteModel(m); err != nil {
 			t.Error(err)
@@ -135,6 +140,48 @@ func tidyAll(t testing.TB, store kv.Store, limit int) (steps int) {
 	return steps
 }
 
+// TestURLs holds the keys of a URL's inputs to the inputs, whichever goes first.
+func TestURLs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		store := memkv.New()
+		r := Read(store, testApp)
+		have := map[string][]*Input{}
+		for i := range rapid.IntRange(1, 30).Draw(t, "changes") {
+			url := rapid.SampledFrom([]string{"http://x/a", "http://x/b"}).Draw(t, "url")
+			tx := kv.NewOverlay(store)
+			var err error
+			if n := len(have[url]); n > 0 && rapid.IntRange(0, 2).Draw(t, "delete") > 0 {
+				k := rapid.IntRange(0, n-1).Draw(t, "which")
+				err = Write(tx, testApp).DeleteInput(have[url][k])
+				have[url] = slices.Delete(have[url], k, k+1)
+			} else {
+				in := input(uint32(i), "")
+				in.URL = url
+				err = Write(tx, testApp).InsertInput(in)
+				have[url] = append(have[url], in)
+			}
+			if err == nil {
+				err = store.Apply(tx.Batch())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for url, inputs := range have {
+				var got, want []uint32
+				for _, in := range inputs {
+					want = append(want, in.Ord)
+				}
+				if err := r.URLTaken(url, func(ord uint32) bool {
+					got = append(got, ord)
+					return true
+				}); err != nil || !slices.Equal(got, want) {
+					t.Fatalf("%s has %v, %v, want %v", url, got, err, want)
+				}
+			}
+		}
+	})
+}
+
 // TestTidy keeps what a record leads to, drops the rest, and looks at little in a step.
 func TestTidy(t *testing.T) {
 	store := memkv.New()
@@ -154,7 +201,9 @@ func TestTidy(t *testing.T) {
 			for i := from; i < to; i++ {
 				in := input(uint32(i), "")
 				in.Blob = picture(i % n)
-				w.InsertInput(in)
+				if err := w.InsertInput(in); err != nil {
+					t.Error(err)
+				}
 			}
 		})
 	}
@@ -246,6 +295,7 @@ func TestDamagedRecords(t *testing.T) {
 		{"inputs", [][]byte{a.numbered(tableInput, 1)}, func(r Reader) error { return r.Inputs(0, nil) }},
 		{"id", [][]byte{a.named(tableInputID, "i")}, func(r Reader) error { _, err := r.InputByID("i"); return err }},
 		{"dot", [][]byte{a.dotted(tableInputDot, dot, 0)}, func(r Reader) error { _, err := r.InputByDot(dot); return err }},
+		{"url", [][]byte{a.url("u")}, func(r Reader) error { return r.URLTaken("u", nil) }},
 		{"concept", [][]byte{a.named(tableConcept, "c")}, func(r Reader) error { _, err := r.Concept("c"); return err }},
 		{"concepts", [][]byte{a.sequenced(tableConceptSeq, 1)}, func(r Reader) error { return r.Concepts(nil) }},
 		{"model", [][]byte{a.named(tableModel, "m")}, func(r Reader) error { _, err := r.Model("m"); return err }},
@@ -303,7 +353,9 @@ func TestStateTables(t *testing.T) {
 	write(t, store, func(w *Writer) {
 		w.PutHeader(&Header{Seq: 3})
 		w.PutSiteSeq(1, 3)
-		w.InsertInput(input(0, "p"))
+		if err := w.InsertInput(input(0, "p")); err != nil {
+			t.Error(err)
+		}
 		w.PutConcept(&Concept{ID: "c", Seq: 1})
 	})
 	batch(t, store, func(b *kv.Batch) {
@@ -332,7 +384,11 @@ func TestStateTables(t *testing.T) {
 	}
 	// A state that is put in the place of another is the same.
 	other := memkv.New()
-	write(t, other, func(w *Writer) { w.InsertInput(input(7, "old")) })
+	write(t, other, func(w *Writer) {
+		if err := w.InsertInput(input(7, "old")); err != nil {
+			t.Error(err)
+		}
+	})
 	batch(t, other, func(b *kv.Batch) {
 		if err := ReplaceState(b, store, testApp); err != nil {
 			t.Error(err)
@@ -366,7 +422,9 @@ func TestYieldStops(t *testing.T) {
 			n := uint64(i + 1)
 			in := input(uint32(i), "p")
 			in.Code = InputPending
-			w.InsertInput(in)
+			if err := w.InsertInput(in); err != nil {
+				t.Error(err)
+			}
 			w.PutConcept(&Concept{Seq: n, ID: fmt.Sprint(n)})
 			w.PutModel(&Model{Seq: n, ID: fmt.Sprint(n), Dot: log.Dot{Site: 2, Seq: n}})
 			w.PutVersion(&Version{Model: dot, Seq: n, ID: fmt.Sprint(n), Code: VersionQueued})

@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
@@ -29,14 +30,11 @@ func (w *Writer) PutSiteSeq(s log.Site, seq uint64) {
 }
 
 // InsertInput writes a new input.
-func (w *Writer) InsertInput(in *Input) {
+func (w *Writer) InsertInput(in *Input) error {
 	ord := binary.BigEndian.AppendUint32(nil, in.Ord)
 	w.putInput(in)
 	w.tx.Put(w.app.named(tableInputID, in.ID), ord)
 	w.tx.Put(w.app.dotted(tableInputDot, in.Dot, 0), ord)
-	if in.URL != "" {
-		w.tx.Put(append(w.app.url(in.URL), ord...), nil)
-	}
 	if !in.Blob.IsZero() {
 		w.tx.Put(append(w.app.picture(tableBlob, in.Blob, in.Crop, 4), ord...), nil)
 	}
@@ -46,6 +44,53 @@ func (w *Writer) InsertInput(in *Input) {
 	if in.Hosted != [16]byte{} {
 		w.tx.Put(hostedKey(in.Hosted, w.app), ord)
 	}
+	return w.insertURL(in.URL, ord)
+}
+
+// insertURL notes that the newest input has a URL. One key says for most URLs that they are
+// free or whose they are: asking for it is cheaper than looking through a range.
+func (w *Writer) insertURL(url string, ord []byte) error {
+	if url == "" {
+		return nil
+	}
+	key := w.app.url(url)
+	_, err := w.tx.Get(key)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		w.tx.Put(key, ord)
+	case err != nil:
+		return err
+	default:
+		w.tx.Put(append(key, ord...), nil)
+	}
+	return nil
+}
+
+// deleteURL notes that an input no longer has a URL, which the oldest of the others inherits.
+func (w *Writer) deleteURL(url string, ord uint32) error {
+	if url == "" {
+		return nil
+	}
+	var heirs []uint32
+	err := w.URLTaken(url, func(other uint32) bool {
+		heirs = append(heirs, other)
+		return len(heirs) < 2
+	})
+	if err != nil {
+		return err
+	}
+	key := w.app.url(url)
+	switch {
+	case len(heirs) > 0 && heirs[0] != ord:
+		w.tx.Delete(binary.BigEndian.AppendUint32(key, ord))
+	case len(heirs) > 1:
+		heir := binary.BigEndian.AppendUint32(nil, heirs[1])
+		w.tx.Put(key, heir)
+		w.tx.Delete(append(key, heir...))
+	default:
+		w.tx.Delete(key)
+	}
+	return nil
 }
 
 func hostedKey(name [16]byte, app AppID) []byte {
@@ -72,14 +117,11 @@ func (w *Writer) UpdateInput(before, after *Input) {
 }
 
 // DeleteInput removes an input and notes that what was derived from its picture may go.
-func (w *Writer) DeleteInput(in *Input) {
+func (w *Writer) DeleteInput(in *Input) error {
 	ord := binary.BigEndian.AppendUint32(nil, in.Ord)
 	w.tx.Delete(w.app.numbered(tableInput, in.Ord))
 	w.tx.Delete(w.app.named(tableInputID, in.ID))
 	w.tx.Delete(w.app.dotted(tableInputDot, in.Dot, 0))
-	if in.URL != "" {
-		w.tx.Delete(append(w.app.url(in.URL), ord...))
-	}
 	if !in.Blob.IsZero() {
 		w.tx.Delete(append(w.app.picture(tableBlob, in.Blob, in.Crop, 4), ord...))
 		w.oweDerived(in)
@@ -90,6 +132,7 @@ func (w *Writer) DeleteInput(in *Input) {
 	if in.Hosted != [16]byte{} {
 		w.tx.Delete(hostedKey(in.Hosted, w.app))
 	}
+	return w.deleteURL(in.URL, in.Ord)
 }
 
 // inputTables are the tables that hold inputs.

@@ -57,11 +57,15 @@ func (f *Fold) inputCreate(b *log.InputCreate) (Verdict, error) {
 		return refused("metadata"), nil
 	}
 	for i := range replaced {
-		f.kill(&replaced[i])
+		if err := f.kill(&replaced[i]); err != nil {
+			return Verdict{}, err
+		}
 	}
 	f.h.Next++
 	f.count(in.Code, 1)
-	f.w.InsertInput(in)
+	if err := f.w.InsertInput(in); err != nil {
+		return Verdict{}, err
+	}
 	f.out.Changes = append(f.out.Changes, Change{After: in})
 	for _, l := range b.Labels {
 		if err := f.useConcept(l.Concept, l.Value); err != nil {
@@ -161,10 +165,10 @@ func (f *Fold) newInput(id string, b *log.InputCreate) (*catalog.Input, error) {
 }
 
 // kill ends an incarnation for ever.
-func (f *Fold) kill(in *catalog.Input) {
+func (f *Fold) kill(in *catalog.Input) error {
 	f.count(in.Code, math.MaxUint64) // one less
-	f.w.DeleteInput(in)
 	f.out.Changes = append(f.out.Changes, Change{Before: in})
+	return f.w.DeleteInput(in)
 }
 
 // setLabel writes a label and reports whether it is not superseded.
@@ -316,8 +320,7 @@ func (f *Fold) inputDelete(b *log.InputDelete) (Verdict, error) {
 	if err != nil {
 		return goneOr(err)
 	}
-	f.kill(&in)
-	return Verdict{Code: OK, Dot: in.Dot, ID: in.ID}, nil
+	return Verdict{Code: OK, Dot: in.Dot, ID: in.ID}, f.kill(&in)
 }
 
 func (f *Fold) inputDeleteAll(b *log.InputDeleteAll) (Verdict, error) {
