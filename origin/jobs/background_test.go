@@ -282,7 +282,7 @@ func TestBackground(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { b.Run(ctx) })
-		time.Sleep(10 * time.Second) // virtual
+		time.Sleep(10500 * time.Millisecond) // virtual; between two looks, which are at whole seconds
 		d.mu.Lock()
 		if len(d.done) != 3 || panics != 1 || d.steps > 0 {
 			t.Errorf("done %q, %d panics, %d steps left", d.done, panics, d.steps)
@@ -290,7 +290,7 @@ func TestBackground(t *testing.T) {
 		d.took, d.kept, d.err = nil, nil, nil
 		d.open = append(d.open, core.Task{Picture: &api.Job{URL: "http://late"}}, core.Task{Picture: &api.Job{URL: "http://never"}})
 		d.mu.Unlock()
-		time.Sleep(2500 * time.Millisecond) // virtual; a pause after the error, then one of them
+		time.Sleep(2 * time.Second) // virtual; a pause after the error, then one of them
 		stop()
 		wg.Wait()
 		if len(d.done) != 4 {
