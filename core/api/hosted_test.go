@@ -1,0 +1,100 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"image/jpeg"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+)
+
+// TestHostedInputs looks at pictures of inputs by their public names, and at names that stand
+// for none.
+func TestHostedInputs(t *testing.T) {
+	store := &failing{Store: memkv.New()}
+	store.left.Store(1 << 40)
+	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)
+	nameOf := func(id string) string {
+		t.Helper()
+		in, err := w.Input(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hex.EncodeToString(in.Hosted[:])
+	}
+	gone := func(name string) {
+		t.Helper()
+		if p, err := w.Engine.Hosted(name); !errors.Is(err, blob.ErrNotFound) {
+			t.Errorf("Hosted(%q) = %+v, %v, want blob.ErrNotFound", name, p, err)
+		}
+		if thumb, err := w.Engine.Thumbnail(name); !errors.Is(err, blob.ErrNotFound) {
+			t.Errorf("Thumbnail(%q) = %d bytes, %v, want blob.ErrNotFound", name, len(thumb), err)
+		}
+	}
+	w.Serve(t, api.Request{Method: "POST", Path: "/v2/inputs", Body: []byte(
+		`{"inputs":[{"id":"a","data":{"image":{"url":"http://pictures.test/half.png","crop":[0,0,0.5,1]}}},{"id":"b","data":{"image":{"url":"http://pictures.test/gone"}}}]}`)})
+	a, b := nameOf("a"), nameOf("b")
+	gone(a) // it is still to be downloaded
+	w.Step(t, 0)
+	gone(b) // it never was
+	p, err := w.Engine.Hosted(a)
+	if err != nil || p.Hash != blob.Sum(apitest.Picture("half.png")) || p.ContentType != "image/png" || !p.Expires.IsZero() {
+		t.Errorf("Hosted = %+v, %v", p, err)
+	}
+	thumb, err := w.Engine.Thumbnail(a)
+	if img, bad := jpeg.Decode(bytes.NewReader(thumb)); err != nil || bad != nil || img.Bounds().Dx() != 8 || img.Bounds().Dy() != 4 {
+		t.Errorf("Thumbnail = %v, %v: it is the part that the input is", err, bad)
+	}
+	for _, name := range []string{"", "x", a[1:], a + "0", strings.ToUpper(a), strings.Repeat("0", 32), "../" + a[3:]} {
+		if name != a {
+			gone(name)
+		}
+	}
+	for reads := range int64(3) {
+		store.left.Store(reads)
+		if _, err := w.Engine.Hosted(a); !errors.Is(err, errDisk) {
+			t.Errorf("Hosted after %d reads = %v, want the disk's error", reads, err)
+		}
+		store.left.Store(reads)
+		if _, err := w.Engine.Thumbnail(a); !errors.Is(err, errDisk) {
+			t.Errorf("Thumbnail after %d reads = %v, want the disk's error", reads, err)
+		}
+	}
+	store.left.Store(1 << 40)
+	w.Serve(t, api.Request{Method: "DELETE", Path: "/v2/inputs", Body: []byte(`{"delete_all":true}`)})
+	gone(a)
+	w.Step(t, 0)
+	gone(a)
+}
+
+// TestSearchByHostedAddress finds an input by the address that we gave its picture.
+func TestSearchByHostedAddress(t *testing.T) {
+	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
+	const gif = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
+	w.Serve(t, api.Request{Method: "POST", Path: "/v2/inputs", Body: []byte(
+		`{"inputs":[{"id":"a","data":{"image":{"base64":"` + gif + `"}}},{"id":"b","data":{"image":{"base64":"` + gif + `"}}}]}`)})
+	b, err := w.Input("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := hex.EncodeToString(b.Hosted[:])
+	for address, want := range map[string]string{
+		"http://127.0.0.1:8080/hosted/" + name:                    `"id":"b"`,
+		"http://127.0.0.1:8080/hosted/" + name + "0":              `"hits":[]`,
+		"http://127.0.0.1:8080/hosted/" + strings.Repeat("g", 32): `"hits":[]`,
+		"http://127.0.0.1:8080/hosted/" + strings.Repeat("0", 32): `"hits":[]`,
+		"http://elsewhere.test/hosted/" + name:                    `"hits":[]`,
+	} {
+		got := w.Serve(t, api.Request{Method: "POST", Path: "/v2/searches", Body: []byte(
+			`{"query":{"ands":[{"input":{"data":{"image":{"url":"` + address + `"}}}}]}}`)})
+		if got.Status != 200 || !strings.Contains(string(got.Body), want) || strings.Contains(string(got.Body), `"id":"a"`) {
+			t.Errorf("%s = %d %s, want %s", address, got.Status, got.Body, want)
+		}
+	}
+}
