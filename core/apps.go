@@ -19,7 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
-	"github.com/sightline-dev/sightline/core/training"
+	"github.com/sightline-dev/sightline/core/predict"
 )
 
 // ErrApplication is returned for an application that cannot be made, or is not there.
@@ -35,6 +35,7 @@ var ErrApplication = errors.New("no such application")
 type apps struct {
 	o       Options
 	control *partition.Partition
+	sets    map[[32]byte]*predict.Set // by base: the newest, and those of older networks that still serve
 
 	mu   sync.Mutex
 	open map[catalog.AppID]*application
@@ -43,8 +44,8 @@ type apps struct {
 // application is an application and what works for it in the background.
 type application struct {
 	api.Application
-	inputs    *ingest.Worker
-	trainings *training.Queue
+	inputs *ingest.Worker
+	renewal
 }
 
 func openApps(o Options) (*apps, error) {
@@ -56,7 +57,11 @@ func openApps(o Options) (*apps, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control partition: %w", err)
 	}
-	return &apps{o: o, control: control, open: map[catalog.AppID]*application{}}, nil
+	a := &apps{o: o, control: control, open: map[catalog.AppID]*application{}}
+	if err := a.loadSets(); err != nil {
+		return nil, errors.Join(err, control.Close())
+	}
+	return a, nil
 }
 
 // partition is how the partition of an application is opened.
@@ -130,19 +135,22 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 	if err != nil {
 		return err
 	}
-	space := index.Space{Base: a.o.Models.Base()}
-	for _, c := range a.o.Models.General().Concepts {
-		space.Concepts = append(space.Concepts, c.ID)
+	serving, err := a.serving(app)
+	if err != nil {
+		return err
 	}
-	to.inputs = ingest.New(app, space.Base)
-	settings.Index = &index.Options{Space: space}
+	settings.Index = &index.Options{Space: spaceOf(serving)}
+	if serving != a.o.Models {
+		next := spaceOf(a.o.Models)
+		settings.Index.Next = &next
+	}
+	to.inputs = ingest.New(app, serving.Base())
 	settings.Watch = to.inputs.Watch
 	if to.Partition, err = partition.Open(settings); err != nil {
 		return err
 	}
 	to.inputs.Serve(to.Partition)
-	to.trainings = training.NewQueue(to.Partition, a.o.Models)
-	return nil
+	return a.beginRenewal(to, app)
 }
 
 // ids are those of all applications, in their order.

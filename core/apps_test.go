@@ -61,7 +61,7 @@ func TestCreateRefuses(t *testing.T) {
 	if err != nil || len(apps) != 1 || apps[0].Name != "test" || apps[0].Language != "en" {
 		t.Fatalf("Apps = %+v, %v", apps, err)
 	}
-	for _, id := range []string{"", "main", strings.Repeat("0", 32), strings.ToUpper(apps[0].ID), strings.Repeat("a", 32)} {
+	for _, id := range []string{"", "main", strings.Repeat("0", 32), " " + apps[0].ID, strings.Repeat("a", 32)} {
 		if _, err := e.CreateKey(ctx, id, []string{"All"}, ""); !errors.Is(err, core.ErrApplication) {
 			t.Errorf("CreateKey(%q) = %v, want %v", id, err, core.ErrApplication)
 		}

@@ -38,6 +38,11 @@ var ErrClosed = errors.New("engine closed")
 type Options struct {
 	Store  kv.Store     // holds applications, keys, logs, records and indexes
 	Models *predict.Set // the loaded bundles; the host's analysers are made from the same set
+
+	// Older loads the bundles of an older network by its base: applications that it analysed
+	// are served by it until they have gone over to Models. nil: there are none.
+	Older func(base [32]byte) (*predict.Set, error)
+
 	Hosted *blob.Hosted // keeps the pictures that come as base64
 	Clock  func() time.Time
 	Rand   io.Reader // ids are made from it; fit for secrets
@@ -70,7 +75,7 @@ func Open(o Options) (*Engine, error) {
 		return nil, err
 	}
 	service, err := api.New(api.Options{
-		Models: o.Models, Hosted: o.Hosted, Apps: apps, Store: o.Store, Clock: o.Clock, Rand: o.Rand,
+		Models: o.Models, Older: apps.older(), Hosted: o.Hosted, Apps: apps, Store: o.Store, Clock: o.Clock, Rand: o.Rand,
 		PublicURL: o.PublicURL, PublicAppID: o.PublicAppID,
 		KeepPredicted: o.KeepPredicted, JSON: o.JSON,
 	})
@@ -81,8 +86,14 @@ func Open(o Options) (*Engine, error) {
 	return &Engine{service: service, apps: apps, models: o.Models, hosted: o.Hosted, tidy: tidying{collect: true}}, nil
 }
 
-// Models is the set of public models, for the host's analysers.
-func (e *Engine) Models() *predict.Set { return e.models }
+// Models is the set of public models with a base, for the host's analysers; the newest for
+// zero.
+func (e *Engine) Models(base [32]byte) *predict.Set {
+	if set, ok := e.apps.sets[base]; ok {
+		return set
+	}
+	return e.models
+}
 
 // Begin starts a request; see [api.Call]. On a closed engine the call is done, and refused.
 func (e *Engine) Begin(ctx context.Context, r *api.Request) *api.Call {

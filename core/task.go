@@ -8,6 +8,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/ingest"
+	"github.com/sightline-dev/sightline/core/renew"
 	"github.com/sightline-dev/sightline/core/training"
 )
 
@@ -24,8 +25,11 @@ type Task struct {
 	Picture  *api.Job
 	Training *training.Run
 
-	app   *application
-	input ingest.Task
+	app     *application
+	input   ingest.Task
+	renewed *renew.Task // of an input that the newest network analyses
+	again   bool        // Training is of a version that the newest network makes anew
+	queue   *training.Queue
 }
 
 // Result is what became of a [Task]. A picture's is held in the blobs and released by Done.
@@ -46,14 +50,14 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 	}
 	out := 0
 	for _, app := range apps {
-		out += app.trainings.Out()
+		out += app.queue().Out()
 	}
 	var tasks []Task
 	for i := range apps {
 		app := apps[(e.turn+i)%len(apps)]
-		runs, err := app.trainings.Take(now, min(n-len(tasks), maxTrainings-out))
+		runs, queue, err := app.takeTrainings(now, min(n-len(tasks), maxTrainings-out))
 		for _, run := range runs {
-			tasks = append(tasks, Task{Training: run, app: app})
+			tasks = append(tasks, Task{Training: run, app: app, queue: queue})
 		}
 		if err != nil {
 			return tasks, fmt.Errorf("application %s: %w", app.ID, err)
@@ -61,8 +65,13 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 		out += len(runs)
 		inputs, err := app.inputs.Take(now, n-len(tasks))
 		for _, in := range inputs {
-			tasks = append(tasks, Task{Picture: api.FetchJob(in.URL, in.Crop), app: app, input: in})
+			tasks = append(tasks, Task{Picture: api.FetchJob(in.URL, in.Crop, in.Base), app: app, input: in})
 		}
+		if err != nil {
+			return tasks, fmt.Errorf("application %s: %w", app.ID, err)
+		}
+		renewals, err := e.takeRenewals(now, app, n-len(tasks))
+		tasks = append(tasks, renewals...)
 		if err != nil {
 			return tasks, fmt.Errorf("application %s: %w", app.ID, err)
 		}
@@ -77,13 +86,18 @@ const maxTrainings = 2
 
 // Done takes what became of a task. The error is the store's: the task is then due again.
 func (e *Engine) Done(ctx context.Context, t Task, r Result) error {
-	if t.Training != nil {
-		return t.app.trainings.Done(ctx, e.apps.o.Clock(), t.Training, r.Training)
-	}
-	if t.Picture == nil {
+	switch {
+	case t.again:
+		return t.app.renew.Trained(t.Training, r.Training)
+	case t.Training != nil:
+		return t.queue.Done(ctx, e.apps.o.Clock(), t.Training, r.Training)
+	case t.renewed != nil:
+		d, again := e.service.Renewed(t.app.renew.Base(), &r.Picture)
+		return t.app.renew.Done(*t.renewed, d, again)
+	case t.Picture == nil:
 		return nil
 	}
-	outcome := e.service.Fetched(&r.Picture)
+	outcome := e.service.Fetched(t.input.Base, &r.Picture)
 	err := t.app.inputs.Done(ctx, e.apps.o.Clock(), t.input, &outcome)
 	if h := r.Picture.Blob; !h.IsZero() {
 		err = errors.Join(err, e.hosted.Release(context.WithoutCancel(ctx), h))

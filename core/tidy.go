@@ -50,7 +50,11 @@ func (e *Engine) Step(ctx context.Context, now time.Time) (more bool, err error)
 		if err != nil {
 			return false, err
 		}
-		more = more || some || gone
+		moved, err := e.stepRenewal(ctx, now, app, !some)
+		if err != nil {
+			return false, fmt.Errorf("application %s: %w", app.ID, err)
+		}
+		more = more || some || gone || moved
 	}
 	if now.Sub(t.swept) >= sweepEvery {
 		if _, err := e.hosted.Sweep(ctx, now); err != nil {

@@ -34,7 +34,8 @@ type Job struct {
 	Blob blob.Hash   // read it from the blobs, when there is neither
 	Crop raster.Crop // part of the upright picture; zero: all of it
 	Want predict.Want
-	Keep bool // hold the picture in the blobs once it has been analysed; see Result.Blob
+	Base [32]byte // names the network that analyses it, see predict.Set.Base; zero: the newest
+	Keep bool     // hold the picture in the blobs once it has been analysed; see Result.Blob
 }
 
 // Result is what became of the [Job] at the same place.

@@ -41,7 +41,7 @@ func (x *exchange) ownNamed(c *catalog.Concept) named {
 // conceptNamed finds a concept by id. The error is catalog.ErrNotFound for one that is
 // neither public nor the application's.
 func (x *exchange) conceptNamed(v *partition.View, id, language string) (named, error) {
-	if p, ok := x.s.concepts[id]; ok {
+	if p, ok := x.net.concepts[id]; ok {
 		return x.publicNamed(p, language), nil
 	}
 	c, err := v.Concept(id)
@@ -80,7 +80,7 @@ func listConcepts(x *exchange) error {
 	}); err != nil {
 		return err
 	}
-	m := x.s.o.Models.General()
+	m := x.net.models.General()
 	language := x.spoken(m)
 	for i := range m.Concepts {
 		all = append(all, x.publicNamed(public{m, &m.Concepts[i]}, language))
@@ -106,7 +106,7 @@ func readConcept(x *exchange) error {
 	v := x.view()
 	defer v.Close()
 	language := lang.English
-	if p, ok := x.s.concepts[id]; ok {
+	if p, ok := x.net.concepts[id]; ok {
 		language = x.spoken(p.model)
 	}
 	c, err := x.conceptNamed(v, id, language)
@@ -149,7 +149,7 @@ func searchConcepts(x *exchange) error {
 	if language == "" {
 		language = x.app.Language
 	}
-	ids, err := x.s.o.Models.Names().Search(name, language)
+	ids, err := x.net.models.Names().Search(name, language)
 	if err != nil {
 		return refuse(ErrConceptQuery, err)
 	}
@@ -158,7 +158,7 @@ func searchConcepts(x *exchange) error {
 		return err
 	}
 	for _, id := range ids {
-		if p, ok := x.s.concepts[id]; ok {
+		if p, ok := x.net.concepts[id]; ok {
 			all = append(all, x.publicNamed(p, language))
 		}
 	}
@@ -237,7 +237,7 @@ func (x *exchange) writeApp(w *jsonio.Writer, public bool) {
 // names have none, as for colours.
 func (x *exchange) conceptName(c *predict.Concept, language string) string {
 	if language != lang.English {
-		if name, ok := x.s.o.Models.Names().Name(c.ID, language); ok {
+		if name, ok := x.net.models.Names().Name(c.ID, language); ok {
 			return name
 		}
 	}

@@ -159,7 +159,7 @@ func renameConcepts(x *exchange) error {
 		if err != nil {
 			return refuse(ErrConcept, err)
 		}
-		if _, public := x.s.concepts[id]; public || isPublicID(id) {
+		if _, public := x.net.concepts[id]; public || isPublicID(id) {
 			return refusef(ErrConcept, "concept_id '%s' is public and cannot be changed.", id)
 		}
 		_, err = v.Concept(id)

@@ -130,7 +130,7 @@ func (x *exchange) selectConcepts(c *config, o object, p *predictor) error {
 		var place int
 		var ok bool
 		if id != "" {
-			place, ok = p.place(x.s, id)
+			place, ok = p.place(x.net, id)
 		} else {
 			if names == nil {
 				names = x.namesOf(p, c.language)

@@ -21,6 +21,7 @@ type exchange struct {
 	ids   map[string]string
 	app   *Application   // whose credential the request has
 	who   auth.Principal // whose credential it is
+	net   *network       // that serves app
 	query string
 	doc   jsonio.Doc
 	body  object

@@ -3,28 +3,29 @@ package api
 import (
 	"errors"
 
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/ingest"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// FetchJob is the job that a pending input waits for.
-func FetchJob(url string, crop raster.Crop) *Job {
-	return &Job{URL: url, Crop: crop, Want: wantOfInputs, Keep: true}
+// FetchJob is the job that a pending input waits for, by the network with a base.
+func FetchJob(url string, crop raster.Crop, base [32]byte) *Job {
+	return &Job{URL: url, Crop: crop, Want: wantOfInputs, Base: base, Keep: true}
 }
 
 // codeUnread is that of an input whose picture could not be analysed, whyever.
 const codeUnread = 30300
 
-// Fetched is what a [FetchJob]'s result means for its input.
-func (s *Service) Fetched(r *Result) ingest.Outcome {
+// Fetched is what the result of a [FetchJob] with a base means for its input.
+func (s *Service) Fetched(base [32]byte, r *Result) ingest.Outcome {
 	err := r.Err
 	if err == nil && r.Blob.IsZero() {
 		err = errNoResult
 	}
 	var derived *catalog.Derived
 	if err == nil {
-		derived, err = s.derive(&r.Analysis)
+		derived, err = s.network(base).derive(&r.Analysis)
 	}
 	if err == nil {
 		return ingest.Outcome{
@@ -43,4 +44,18 @@ func (s *Service) Fetched(r *Result) ingest.Outcome {
 		o = ingest.Outcome{Code: codeUnread, Detail: "The picture could not be analysed.", Retry: ingest.Limited}
 	}
 	return o
+}
+
+// RenewJob is the job of a ready input's picture that another network is to analyse.
+func RenewJob(picture blob.Hash, crop raster.Crop, base [32]byte) *Job {
+	return &Job{Blob: picture, Crop: crop, Want: wantOfInputs, Base: base}
+}
+
+// Renewed is what the result of a [RenewJob] with a base gave; nil without a derived record,
+// when again says whether the cause has nothing to do with the picture.
+func (s *Service) Renewed(base [32]byte, r *Result) (d *catalog.Derived, again bool) {
+	if r.Err == nil {
+		d, r.Err = s.network(base).derive(&r.Analysis)
+	}
+	return d, errors.Is(r.Err, ErrBusy) || errors.Is(r.Err, ErrTimeout)
 }

@@ -61,7 +61,7 @@ func (x *exchange) conceptRefs(kind error, o object, name string) ([]string, err
 		if err != nil {
 			return nil, refuse(kind, err)
 		}
-		if _, public := x.s.concepts[id]; !public {
+		if _, public := x.net.concepts[id]; !public {
 			if err := checkConceptID(kind, ref.at("id"), id); err != nil {
 				return nil, err
 			}

@@ -138,8 +138,8 @@ type valued struct {
 // answerInputOutputs answers with the one output of an input, or none while it has no
 // predictions.
 func (x *exchange) answerInputOutputs(v *partition.View, in *catalog.Input) error {
-	m := x.s.o.Models.General()
-	derived, err := v.Derived(x.s.base, in)
+	m := x.net.models.General()
+	derived, err := v.Derived(x.net.base, in)
 	if in.Code != catalog.InputReady || errors.Is(err, catalog.ErrNotFound) {
 		x.ok(func(w *jsonio.Writer) {
 			w.Name("outputs")

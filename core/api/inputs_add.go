@@ -21,8 +21,9 @@ import (
 type addition struct {
 	create  log.InputCreate
 	data    []byte           // the picture, when it came as base64
-	derived *catalog.Derived // of the picture, when it is known already
+	derived *catalog.Derived // of the picture
 	thumb   []byte
+	known   bool      // both were there when the call began
 	held    blob.Hash // to be released when the call is over
 	err     error     // why it is not added
 }
@@ -64,13 +65,7 @@ func addInputs(x *exchange) error {
 	if len(jobs) == 0 {
 		return x.add(added, nil)
 	}
-	x.call.jobs = jobs
-	x.call.resume = func(results []Result) Response {
-		if err := x.add(added, results); err != nil {
-			x.fail(err)
-		}
-		return x.call.response
-	}
+	x.ask(jobs, func(results []Result) error { return x.add(added, results) })
 	return nil
 }
 
@@ -101,10 +96,15 @@ func (a *addition) read(x *exchange, v *partition.View, o object, malformed erro
 		return nil
 	}
 	in := catalog.Input{Blob: blob.Sum(a.data), Crop: a.create.Crop}
-	d, err := v.Derived(x.s.base, &in)
+	d, err := v.Derived(x.net.base, &in)
 	switch {
 	case err == nil && !d.Thumb.IsZero():
-		a.derived = &d
+		a.thumb, err = v.Thumb(in.Blob, in.Crop)
+		if err == nil {
+			a.derived, a.known = &d, true
+		} else if !errors.Is(err, catalog.ErrNotFound) {
+			return err
+		}
 	case err != nil && !errors.Is(err, catalog.ErrNotFound):
 		return err
 	}
@@ -212,7 +212,7 @@ func (x *exchange) analysed(added []addition, results []Result) error {
 		case r.Blob != a.create.Blob:
 			trouble = errors.Join(trouble, errNoResult)
 		case a.derived == nil:
-			if a.derived, a.err = x.s.derive(&r.Analysis); a.err != nil {
+			if a.derived, a.err = x.net.derive(&r.Analysis); a.err != nil {
 				trouble = errors.Join(trouble, a.err)
 			}
 			a.thumb = r.Analysis.Thumb
@@ -222,8 +222,8 @@ func (x *exchange) analysed(added []addition, results []Result) error {
 }
 
 // derive is what is kept of an analysis with wantOfInputs.
-func (s *Service) derive(a *predict.Analysis) (*catalog.Derived, error) {
-	general := s.o.Models.General()
+func (n *network) derive(a *predict.Analysis) (*catalog.Derived, error) {
+	general := n.models.General()
 	values := general.Values(a)
 	if a.Has&wantOfInputs != wantOfInputs || len(values) != len(general.Concepts) {
 		return nil, errNoResult
@@ -235,11 +235,24 @@ func (s *Service) derive(a *predict.Analysis) (*catalog.Derived, error) {
 	return &catalog.Derived{Embedding: embedding, Values: values, Thumb: blob.Sum(a.Thumb)}, nil
 }
 
-// putDerived adds what analysing has given to the batch of the records that need it.
+// putDerived adds what analysing has given to the batch of the records that need it. What was
+// there when the call began may have gone with the last input that had it, and is put again then:
+// from here on until these inputs are folded nothing is tidied.
 func (x *exchange) putDerived(b *kv.Batch, added []addition) {
+	v := x.app.Partition.View()
+	defer v.Close()
 	for i := range added {
-		if a := &added[i]; a.err == nil && a.thumb != nil {
-			catalog.PutDerived(b, x.app.appID(), x.s.base, a.create.Blob, a.create.Crop, *a.derived)
+		a := &added[i]
+		if a.err != nil || a.derived == nil {
+			continue
+		}
+		there := false
+		if a.known {
+			_, err := v.DerivedOf(x.net.base, a.create.Blob, a.create.Crop)
+			there = err == nil
+		}
+		if !there {
+			catalog.PutDerived(b, x.app.appID(), x.net.base, a.create.Blob, a.create.Crop, *a.derived)
 			catalog.PutThumb(b, x.app.appID(), a.create.Blob, a.create.Crop, a.thumb)
 		}
 	}
@@ -392,7 +405,7 @@ func (x *exchange) conceptRef(o object) (string, error) {
 	if id == "" {
 		return "", refusef(ErrInput, "%s is missing.", o.at("id"))
 	}
-	if _, public := x.s.concepts[id]; public {
+	if _, public := x.net.concepts[id]; public {
 		return id, nil
 	}
 	return id, checkConceptID(ErrInput, o.at("id"), id)

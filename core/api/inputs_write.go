@@ -117,7 +117,7 @@ func (l *conceptLines) look(v *partition.View, id string) error {
 	if l.known == nil {
 		l.known = map[string]conceptLine{}
 	}
-	if p, ok := l.x.s.concepts[id]; ok {
+	if p, ok := l.x.net.concepts[id]; ok {
 		l.known[id] = conceptLine{l.x.conceptName(p.concept, l.x.spoken(p.model)), true}
 		return nil
 	}

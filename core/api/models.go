@@ -67,7 +67,7 @@ func (x *exchange) answerModels(match func(model) bool) error {
 	}); err != nil {
 		return err
 	}
-	for _, m := range x.s.o.Models.Models() {
+	for _, m := range x.net.models.Models() {
 		if public := (model{public: m}); match(public) {
 			all = append(all, public)
 		}

@@ -58,17 +58,26 @@ func (x *exchange) pictures(most int, want predict.Want) ([]input, []Job, error)
 // await has jobs done and then finishes the call, at once when there are none. An error of
 // finish is the call's answer.
 func (x *exchange) await(jobs []Job, finish func([]Result) error) {
-	end := func(results []Result) Response {
+	if len(jobs) > 0 {
+		x.ask(jobs, finish)
+	} else if err := finish(nil); err != nil {
+		x.fail(err)
+	}
+}
+
+// ask has jobs done by the network that serves the application, and then calls finish, whose
+// error is the call's answer. finish may ask again.
+func (x *exchange) ask(jobs []Job, finish func([]Result) error) {
+	for i := range jobs {
+		jobs[i].Base = x.net.base
+	}
+	x.call.jobs = jobs
+	x.call.resume = func(results []Result) Response {
 		if err := finish(results); err != nil {
 			x.fail(err)
 		}
 		return x.call.response
 	}
-	if len(jobs) == 0 {
-		end(nil)
-		return
-	}
-	x.call.jobs, x.call.resume = jobs, end
 }
 
 // outputs answers a predict call. results belong to the inputs without an error, in order.

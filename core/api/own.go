@@ -23,7 +23,7 @@ type model struct {
 // findModel finds a model by id, and its version where one is named; version is empty
 // where none is. Errors are 404s and those of the store.
 func (x *exchange) findModel(v *partition.View, id, version string) (model, error) {
-	if m, ok := x.s.o.Models.Model(id); ok {
+	if m, ok := x.net.models.Model(id); ok {
 		if version != "" && version != m.VersionID {
 			return model{}, unknown("model_version_id", version)
 		}

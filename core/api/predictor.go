@@ -26,7 +26,7 @@ type predictor struct {
 // predictor finds a model that can predict, with the version named or else its newest
 // trained one. Errors are 404s, ErrUntrained and ErrQueued.
 func (x *exchange) predictor(id, version string) (predictor, error) {
-	if _, public := x.s.o.Models.Model(id); public {
+	if _, public := x.net.models.Model(id); public {
 		m, err := x.findModel(nil, id, version)
 		return predictor{shown: shown{model: m}}, err
 	}
@@ -42,7 +42,7 @@ func (x *exchange) predictor(id, version string) (predictor, error) {
 	}
 	m.version = &trained
 	p := predictor{shown: shown{model: m}}
-	if p.head, err = x.s.heads.load(v, &trained, x.s.base); err != nil {
+	if p.head, err = x.s.heads.load(v, &trained, x.net.base); err != nil {
 		return predictor{}, err
 	}
 	p.names, err = x.conceptsNamed(v, p.head.Concepts, lang.English)
@@ -76,9 +76,9 @@ func (p *predictor) languages() []string {
 var english = []string{lang.English}
 
 // place is that of a concept in the order of the values.
-func (p *predictor) place(s *Service, id string) (int, bool) {
+func (p *predictor) place(n *network, id string) (int, bool) {
 	if p.public != nil {
-		i, ok := s.places[p.public][id]
+		i, ok := n.places[p.public][id]
 		return i, ok
 	}
 	i, ok := p.head.places[id]

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"errors"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -29,24 +30,14 @@ func searchInputs(x *exchange) error {
 	if len(jobs) == 0 {
 		return x.hits(q, p)
 	}
-	x.call.jobs = jobs
-	x.call.resume = func(results []Result) Response {
-		err := embed(q, places, results)
-		if err == nil {
-			err = x.hits(q, p)
-		}
-		if err != nil {
-			x.fail(err)
-		}
-		return x.call.response
-	}
+	x.askHits(q, p, jobs, places)
 	return nil
 }
 
 // searchOptions are what the application's queries are read against.
 func (x *exchange) searchOptions() search.Options {
 	return search.Options{
-		Names: x.s.o.Models.Names(), Language: x.app.Language,
+		Names: x.net.models.Names(), Language: x.app.Language,
 		Own: func(name string) ([]string, error) {
 			v := x.app.Partition.View()
 			defer v.Close()
@@ -116,6 +107,25 @@ func embed(q *search.Query, places []int, results []Result) error {
 	return nil
 }
 
+// askHits has the query's pictures analysed and then answers with what it finds. Should the
+// application have gone over to another network meanwhile, they are analysed by that one.
+func (x *exchange) askHits(q *search.Query, p page, jobs []Job, places []int) {
+	x.ask(jobs, func(results []Result) error {
+		if err := embed(q, places, results); err != nil {
+			return err
+		}
+		err := x.hits(q, p)
+		if errors.Is(err, errMoved) {
+			x.askHits(q, p, jobs, places)
+			return nil
+		}
+		return err
+	})
+}
+
+// errMoved is for embeddings by another network than the one that serves now.
+var errMoved = errors.New("the application has gone over to another network")
+
 // hits runs a query and answers with a page of what it finds.
 func (x *exchange) hits(q *search.Query, p page) error {
 	id, err := x.newID()
@@ -124,6 +134,13 @@ func (x *exchange) hits(q *search.Query, p page) error {
 	}
 	v := x.app.Partition.View()
 	defer v.Close()
+	was := x.net
+	if x.net, err = x.s.networkOf(v.Reader); err != nil {
+		return err
+	}
+	if x.net != was && slices.ContainsFunc(q.Pictures, func(p search.Picture) bool { return p.Embedding != nil }) {
+		return errMoved
+	}
 	found, err := search.Run(x.ctx, v.Reader, x.app.Partition.Index(), q, search.Page{Offset: uint64((p.number - 1) * p.size), N: uint64(p.size)})
 	if err != nil {
 		return err

@@ -30,6 +30,7 @@ var _ Models = (*predict.Set)(nil)
 // Options are the settings of a [Service].
 type Options struct {
 	Models Models           // needed
+	Older  []Models         // those of older networks that still serve applications
 	Hosted Hosting          // keeps pictures that come as base64; needed
 	Apps   Applications     // needed
 	Store  kv.Reader        // where inputs' pictures are found by their public names; nil: there are none
@@ -58,16 +59,8 @@ var _ Hosting = (*blob.Hosted)(nil)
 // options are.
 type Service struct {
 	o        Options
-	base     [32]byte                          // of Models
-	concepts map[string]public                 // by id
-	places   map[*predict.Model]map[string]int // of a model's concepts, by id
-	heads    heads                             // of own models
-}
-
-// public is a public concept and the model that brought it: the general one where it can.
-type public struct {
-	model   *predict.Model
-	concept *predict.Concept
+	networks map[[32]byte]*network // by base
+	heads    heads                 // of own models
 }
 
 // New checks the options. It returns [ErrOptions] for what is missing or malformed.
@@ -90,16 +83,9 @@ func New(o Options) (*Service, error) {
 	case o.KeepPredicted < 0:
 		return nil, fmt.Errorf("%w: pictures kept for %v", ErrOptions, o.KeepPredicted)
 	}
-	s := &Service{o: o, base: o.Models.Base(), concepts: map[string]public{}, places: map[*predict.Model]map[string]int{}}
-	for _, m := range append([]*predict.Model{o.Models.General()}, o.Models.Models()...) {
-		s.places[m] = make(map[string]int, len(m.Concepts))
-		for i := range m.Concepts {
-			c := &m.Concepts[i]
-			s.places[m][c.ID] = i
-			if _, ok := s.concepts[c.ID]; !ok {
-				s.concepts[c.ID] = public{m, c}
-			}
-		}
+	s := &Service{o: o, networks: map[[32]byte]*network{}}
+	for _, m := range append(o.Older[:len(o.Older):len(o.Older)], o.Models) {
+		s.networks[m.Base()] = newNetwork(m)
 	}
 	return s, nil
 }
@@ -120,6 +106,9 @@ func (s *Service) Begin(ctx context.Context, r *Request) *Call {
 	x.route, x.ids = matched, ids
 	if err == nil {
 		x.app, x.who, err = s.authorize(r)
+	}
+	if err == nil {
+		err = x.findNetwork()
 	}
 	if err == nil {
 		err = x.parse(r.Body)

@@ -24,7 +24,7 @@ type workflow struct {
 }
 
 func (x *exchange) generalWorkflow() workflow {
-	m := x.s.o.Models.General()
+	m := x.net.models.General()
 	return workflow{publicWorkflow, m.CreatedAt, []log.WorkflowNode{{ID: "general", Model: m.ID, Version: m.VersionID}}, true}
 }
 

@@ -139,14 +139,14 @@ func (x *Index) Drop(base [32]byte) error {
 	return nil
 }
 
-// DropStrays removes the spaces that Open was not told of, all at once, and returns their base
-// models: what is left of one that served before, or was to serve and is not wanted any more.
-func (x *Index) DropStrays() ([][32]byte, error) {
+// DropStrays removes the spaces that Open was not told of, all at once: what is left of a base
+// model that served before, or was to serve and is not wanted any more. also adds to the
+// batch what else goes with one.
+func (x *Index) DropStrays(also func(b *kv.Batch, base [32]byte)) error {
 	x.commit.Lock()
 	defer x.commit.Unlock()
 	lo := key(x.prefix, []byte{sectionSpace})
 	hi := after(lo)
-	var strays [][32]byte
 	var b kv.Batch
 	for next := lo; ; {
 		var base [32]byte
@@ -156,7 +156,7 @@ func (x *Index) DropStrays() ([][32]byte, error) {
 			return false
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if !found {
 			break
@@ -165,11 +165,11 @@ func (x *Index) DropStrays() ([][32]byte, error) {
 		next = after(prefix)
 		if _, err := x.spaceOf(base); err != nil {
 			b.DeleteRange(prefix, next)
-			strays = append(strays, base)
+			also(&b, base)
 		}
 	}
-	if len(strays) == 0 {
-		return nil, nil
+	if b.Len() == 0 {
+		return nil
 	}
-	return strays, x.store.Apply(&b)
+	return x.store.Apply(&b)
 }

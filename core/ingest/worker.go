@@ -26,10 +26,10 @@ var _ Partition = (*partition.Partition)(nil)
 // Worker is one application's. It is safe for concurrent use.
 type Worker struct {
 	app   catalog.AppID
-	base  [32]byte
 	inbox inbox
 
 	mu        sync.Mutex        // before the partition's lock and the inbox's
+	base      [32]byte          // of tasks handed out from now on
 	partition Partition         // nil until Serve
 	tries     map[uint32]*tries // of the pending inputs that were taken, by ordinal
 	next      time.Time         // when one that waits is due; zero: none waits
@@ -55,8 +55,16 @@ func (w *Worker) Serve(p Partition) {
 	w.partition = p
 }
 
-// Task is a pending input: the picture at URL is wanted.
+// Rebase has inputs analysed by another base model from now on.
+func (w *Worker) Rebase(base [32]byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.base = base
+}
+
+// Task is a pending input: the picture at URL is wanted, analysed by the base model.
 type Task struct {
+	Base [32]byte
 	Ord  uint32
 	Dot  log.Dot
 	URL  string
@@ -141,7 +149,7 @@ func (w *Worker) scan(v *partition.View, now time.Time, n int) ([]Task, error) {
 			w.tries[ord] = t
 		}
 		t.taken = true
-		tasks = append(tasks, Task{Ord: ord, Dot: in.Dot, URL: in.URL, Crop: in.Crop})
+		tasks = append(tasks, Task{Base: w.base, Ord: ord, Dot: in.Dot, URL: in.URL, Crop: in.Crop})
 		return true
 	})
 	if err = errors.Join(err, failed); err != nil || full {
@@ -167,7 +175,7 @@ func (w *Worker) Done(ctx context.Context, now time.Time, t Task, o *Outcome) er
 	if o.Code == catalog.InputReady {
 		body.Blob, body.ContentType = o.Blob, o.ContentType
 		also = func(b *kv.Batch) {
-			catalog.PutDerived(b, w.app, w.base, o.Blob, t.Crop, *o.Derived)
+			catalog.PutDerived(b, w.app, t.Base, o.Blob, t.Crop, *o.Derived)
 			catalog.PutThumb(b, w.app, o.Blob, t.Crop, o.Thumb)
 		}
 	} else {

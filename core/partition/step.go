@@ -2,11 +2,13 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
 )
 
 // Work of one Step.
@@ -61,4 +63,54 @@ func (p *Partition) stepTidy() (more bool, err error) {
 	}
 	p.tidy = more
 	return more, nil
+}
+
+// Analysed makes visible, in one batch, derived records that come after their inputs: put
+// adds those of the live inputs, which it is called with, in the order of dots. The batch is
+// not synced: what a crash takes back is analysed again.
+func (p *Partition) Analysed(dots []log.Dot, put func(w kv.Writer, inputs []catalog.Input)) error {
+	if p.isClosed() {
+		return kv.ErrClosed
+	}
+	if err := p.o.Store.Room(); err != nil {
+		return err
+	}
+	p.folding.Lock()
+	defer p.folding.Unlock()
+	p.tx.Reset(p.o.Store)
+	state := catalog.Read(p.tx, p.o.App)
+	var inputs []catalog.Input
+	for _, dot := range dots {
+		in, err := state.InputByDot(dot)
+		if errors.Is(err, catalog.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		inputs = append(inputs, in)
+	}
+	put(p.tx, inputs)
+	if err := p.index.Analysed(p.tx, inputs); err != nil {
+		p.index.Discard()
+		return fmt.Errorf("index: %w", err)
+	}
+	p.visible.Lock()
+	defer p.visible.Unlock()
+	if err := p.o.Store.Apply(p.tx.Batch()); err != nil {
+		p.index.Discard()
+		return err
+	}
+	p.index.Applied()
+	return nil
+}
+
+// Forget has the derived records of a base model removed by the next Steps.
+func (p *Partition) Forget(base [32]byte) error {
+	p.folding.Lock()
+	defer p.folding.Unlock()
+	var b kv.Batch
+	catalog.OweBase(&b, p.o.App, base)
+	p.tidy = true
+	return p.o.Store.Apply(&b)
 }

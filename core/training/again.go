@@ -13,11 +13,24 @@ import (
 // ErrGone is returned by Again for a version whose inputs are not all there any more.
 var ErrGone = errors.New("an input of the training set was deleted")
 
-// Again starts a run that makes a trained version anew: from the inputs, labels and settings
-// of its manifest, whatever has become of them since. With the network that made it the head
-// has the same bits; with another it is what the version is worth there. The view is the
-// run's from then on, unless there is an error. Errors: ErrGone, and the store's.
+// Again starts a run that makes a trained version anew, bit for bit: from the inputs, labels
+// and settings of its manifest, whatever has become of them since. The view is the run's from
+// then on, unless there is an error. Errors: ErrGone, and the store's.
 func Again(view *partition.View, models Models, version catalog.Version) (*Run, error) {
+	return again(view, models, version, false)
+}
+
+// Renew is Again for another network, and goes on without the inputs that were deleted: the
+// head is what the version is worth there. The outcome's manifest is that of a version called id.
+func Renew(view *partition.View, models Models, version catalog.Version, id string) (*Run, error) {
+	r, err := again(view, models, version, true)
+	if err == nil {
+		r.manifest.Version = id
+	}
+	return r, err
+}
+
+func again(view *partition.View, models Models, version catalog.Version, without bool) (*Run, error) {
 	m, err := view.Manifest(&version)
 	if err != nil {
 		return nil, err
@@ -28,6 +41,9 @@ func Again(view *partition.View, models Models, version catalog.Version) (*Run, 
 	for i := range m.Inputs {
 		t := &m.Inputs[i]
 		in, err := view.InputByDot(t.Dot)
+		if errors.Is(err, catalog.ErrNotFound) && without {
+			continue
+		}
 		if errors.Is(err, catalog.ErrNotFound) {
 			return nil, fmt.Errorf("input %d: %w", t.Ord, ErrGone)
 		}

@@ -79,7 +79,11 @@ func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *
 	n.engine, err = core.Open(core.Options{
 		Store: n.folder.Store, Models: n.set, Hosted: n.hosted, Clock: system.Now, Rand: system.Random,
 		PublicURL: s.publicURL, PublicAppID: s.publicAppID, KeepPredicted: s.keepPredicted,
+		Older: n.older,
 	})
+	if err == nil {
+		err = n.keepBundles()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
@@ -88,6 +92,29 @@ func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *
 	}
 	n.startPool()
 	return n, n.startLoops(ctx, work)
+}
+
+// older loads the bundles of an older network, which the folder keeps.
+func (n *node) older(base [32]byte) (*predict.Set, error) {
+	bundles, err := n.folder.Bundles(base)
+	if err != nil {
+		return nil, err
+	}
+	set, err := predict.Load(bundles)
+	if err == nil && set.Base() != base {
+		err = fmt.Errorf("the folder's bundles are those of network %x", set.Base())
+	}
+	return set, err
+}
+
+// keepBundles keeps our network's bundles in the folder, for the day on which a program with
+// another opens it, and drops those that serve no application any more.
+func (n *node) keepBundles() error {
+	base := n.set.Base()
+	if err := n.folder.KeepBundles(base, models.FS); err != nil {
+		return err
+	}
+	return n.folder.DropBundles(func(b [32]byte) bool { return n.engine.Models(b).Base() == b })
 }
 
 // keeps reports whether a record needs a blob.
@@ -104,7 +131,8 @@ func (n *node) startPool() {
 		Resolve: n.settings.network.resolve, Dial: n.settings.network.dial,
 	})
 	n.pool = jobs.New(jobs.Options{
-		NewAnalyser: func(l raster.Limits) jobs.Analyser { return n.set.NewAnalyser(l) },
+		NewAnalyser: func(base [32]byte, l raster.Limits) jobs.Analyser { return n.engine.Models(base).NewAnalyser(l) },
+		Base:        n.set.Base(),
 		Fetch:       func(ctx context.Context, url string) ([]byte, error) { return n.fetch(ctx, fetcher, url) },
 		Blob:        n.folder.Blobs.Get,
 		Keeper:      n.hosted,

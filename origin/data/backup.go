@@ -59,6 +59,9 @@ func (f *Folder) Backup(ctx context.Context, to string, progress func(done, tota
 		m.Names, err = copyNames(target, f.folder)
 	}
 	if err == nil {
+		err = copyBundles(target, f.folder)
+	}
+	if err == nil {
 		err = system.SyncDisk(to)
 	}
 	var b []byte
@@ -133,6 +136,30 @@ func copyNames(target, from *system.Folder) (n int, err error) {
 		}
 	}
 	return n, err
+}
+
+// copyBundles copies the bundles of networks.
+func copyBundles(target, from *system.Folder) error {
+	bases, err := from.ReadDir(bundlesDir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, base := range bases {
+		dir := path.Join(bundlesDir, base)
+		err = fs.WalkDir(from.FS(), dir, func(name string, d fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return err
+			case d.IsDir():
+				return target.MkdirAll(name)
+			}
+			return copyFile(target, from, name)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 func copyFile(target, from *system.Folder, name string) (err error) {

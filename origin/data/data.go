@@ -5,6 +5,7 @@
 //	DIR/store/        records, logs and indexes of all applications   (package pebblekv)
 //	DIR/blobs/        pictures by SHA-256                              (package blob)
 //	DIR/names/        the public names of pictures that end            (package blob)
+//	DIR/bundles/      the networks that serve the applications, by hash
 //	DIR/BOOT          the start of the machine at which the folder was last used
 //	DIR/RESTORED      where a restored folder came from
 //

@@ -52,7 +52,7 @@ var _ Keeper = (*blob.Hosted)(nil)
 // Options are the settings of a [Pool]. NewAnalyser, Fetch, Blob, Now and Log are required,
 // and Keeper where jobs ask to keep.
 type Options struct {
-	NewAnalyser func(raster.Limits) Analyser                           // makes an analyser for one thread
+	NewAnalyser func(base [32]byte, l raster.Limits) Analyser          // makes an analyser of a network for one thread
 	Fetch       func(ctx context.Context, url string) ([]byte, error)  // gets a picture from elsewhere
 	Blob        func(ctx context.Context, h blob.Hash) ([]byte, error) // gets a picture that we keep
 	Keeper      Keeper                                                 // keeps the pictures of inputs
@@ -60,6 +60,7 @@ type Options struct {
 	Log         *slog.Logger                                           // causes of failed fetches at Debug, panics at Error
 	Panics      func(any)                                              // told of recovered panics; nil: nobody
 
+	Base        [32]byte      // the newest network
 	Workers     int           // analyses at once; 0 means 1
 	Fetches     int           // pictures being fetched or waiting, in memory; 0 means 16
 	Behind      int           // pictures of the background besides; 0 means a quarter of Fetches, at least 2
@@ -88,11 +89,13 @@ type Pool struct {
 	done      atomic.Int64
 }
 
-// worker is an analyser and when it must give up on its picture.
+// worker is an analyser of each network that was asked for, and when it must give up on its
+// picture.
 type worker struct {
-	analyser Analyser
-	deadline time.Time     // by the clock
-	budget   time.Duration // by Spent
+	analysers map[[32]byte]Analyser
+	limits    raster.Limits
+	deadline  time.Time     // by the clock
+	budget    time.Duration // by Spent
 }
 
 // New makes a pool and its analysers.
@@ -122,13 +125,25 @@ func New(o Options) *Pool {
 }
 
 func (p *Pool) newWorker() *worker {
-	w := &worker{}
-	limits := p.o.Limits
-	limits.Expired = func() bool {
+	w := &worker{analysers: map[[32]byte]Analyser{}, limits: p.o.Limits}
+	w.limits.Expired = func() bool {
 		return p.o.Now().After(w.deadline) || p.o.Spent != nil && p.o.Spent() > w.budget
 	}
-	w.analyser = p.o.NewAnalyser(limits)
+	p.analyser(w, p.o.Base) // before the first picture asks for it
 	return w
+}
+
+// analyser is the worker's of a network.
+func (p *Pool) analyser(w *worker, base [32]byte) Analyser {
+	if base == [32]byte{} {
+		base = p.o.Base
+	}
+	a, ok := w.analysers[base]
+	if !ok {
+		a = p.o.NewAnalyser(base, w.limits)
+		w.analysers[base] = a
+	}
+	return a
 }
 
 // Full returns an error while no more calls are taken.
@@ -366,6 +381,6 @@ func (p *Pool) analyse(w *worker, picture []byte, job *api.Job) (r api.Result) {
 		w.deadline = p.o.Now().Add(10 * p.o.PictureTime)
 		w.budget = p.o.Spent() + p.o.PictureTime
 	}
-	r.Analysis, r.Err = w.analyser.Analyse(picture, job.Crop, job.Want)
+	r.Analysis, r.Err = p.analyser(w, job.Base).Analyse(picture, job.Crop, job.Want)
 	return r
 }

@@ -66,7 +66,7 @@ type gauge struct{ busy, most, made atomic.Int64 }
 
 func options(g *gauge, takes time.Duration) Options {
 	return Options{
-		NewAnalyser: func(l raster.Limits) Analyser {
+		NewAnalyser: func(_ [32]byte, l raster.Limits) Analyser {
 			g.made.Add(1)
 			return &fake{takes: takes, busy: &g.busy, most: &g.most, expired: l.Expired}
 		},

@@ -3,6 +3,7 @@ package system
 import (
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/sightline-dev/sightline/core/blob"
@@ -52,6 +53,13 @@ func (f *Folder) Rename(from, to string) error { return f.root.Rename(from, to) 
 
 // Remove removes a file or an empty folder.
 func (f *Folder) Remove(name string) error { return f.root.Remove(name) }
+
+// RemoveAll removes a file, or a folder with all that is in it; one that is not there is no
+// error.
+func (f *Folder) RemoveAll(name string) error { return f.root.RemoveAll(name) }
+
+// FS is the folder to be read as package io/fs has it.
+func (f *Folder) FS() fs.FS { return f.root.FS() }
 
 // ReadDir returns the names in a folder, in no order.
 func (f *Folder) ReadDir(name string) (names []string, err error) {

@@ -63,17 +63,30 @@ var shades = []shade{
 // concepts that are colours, four of the W3C's colour names, and names "red-de" beside "red".
 func Tiny(t testing.TB) *predict.Set {
 	t.Helper()
-	set, err := predict.Load(tinyBundles(t))
+	return load(t, tinyBundles(t, 4, 0))
+}
+
+// TinyNext loads bundles with another network: values are a little higher, and embeddings
+// stand at right angles to Tiny's, so comparing the two finds nothing alike.
+func TinyNext(t testing.TB) *predict.Set {
+	t.Helper()
+	return load(t, tinyBundles(t, 5, 3))
+}
+
+func load(t testing.TB, bundles fs.FS) *predict.Set {
+	t.Helper()
+	set, err := predict.Load(bundles)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return set
 }
 
-func tinyBundles(t testing.TB) fs.FS {
+// tinyBundles has logits of a scale, and the mean colour from one of the embedding's dimensions on.
+func tinyBundles(t testing.TB, scale float32, from int) fs.FS {
 	t.Helper()
 	files := map[string][]byte{
-		"general-v1.3/network.onnx":   tinyNetwork(),
+		"general-v1.3/network.onnx":   tinyNetwork(scale, from),
 		"general-v1.3/heads.f32":      make([]byte, 4*tinyHead*(predict.Dim+1)),
 		"general-v1.3/background.f16": make([]byte, 2*predict.Dim),
 		"general-v1.3/card.md":        []byte("# tiny\n"),
@@ -112,7 +125,7 @@ func tinyBundles(t testing.TB) fs.FS {
 
 func (s shade) id() string { return "ai_" + strings.ReplaceAll(s.word, " ", "") }
 
-func tinyNetwork() []byte {
+func tinyNetwork(scale float32, from int) []byte {
 	matrix := func(name string, rows [][3]float32) *onnx.Tensor {
 		var data []byte
 		for _, row := range rows {
@@ -123,10 +136,10 @@ func tinyNetwork() []byte {
 		return &onnx.Tensor{Name: name, Type: onnx.Float32, Shape: []int{len(rows), 3}, Data: data}
 	}
 	embedding := make([][3]float32, predict.Dim)
-	embedding[0][0], embedding[1][1], embedding[2][2] = 1, 1, 1
+	embedding[from][0], embedding[from+1][1], embedding[from+2][2] = 1, 1, 1
 	logits := make([][3]float32, 0, len(shades))
 	for _, s := range shades {
-		logits = append(logits, [3]float32{4 * s.x, 4 * s.y, 4 * s.z})
+		logits = append(logits, [3]float32{scale * s.x, scale * s.y, scale * s.z})
 	}
 	transposed := map[string]onnx.Attr{"transB": {Kind: onnx.AttrInt, I: 1}}
 	g := onnx.Graph{

@@ -66,10 +66,10 @@ type World struct {
 	Hosted *blob.Hosted
 	Now    time.Time
 
-	options  core.Options
-	analyser *predict.Analyser
-	files    fs.FS
-	asked    map[string]int // how often, by address
+	options   core.Options
+	analysers map[[32]byte]*predict.Analyser // by base
+	files     fs.FS
+	asked     map[string]int // how often, by address
 }
 
 // NewServer is the world of a transcript. Settings are those that transcripts know:
@@ -86,7 +86,7 @@ func NewWorld(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, setti
 	t.Helper()
 	w := &World{
 		Store: store, Blobs: blob.NewMemory(blob.Options{}), Now: Start,
-		analyser: set.NewAnalyser(raster.Limits{}), files: files, asked: map[string]int{},
+		analysers: map[[32]byte]*predict.Analyser{}, files: files, asked: map[string]int{},
 	}
 	var limits jsonio.Limits
 	var err error
@@ -131,6 +131,30 @@ func (w *World) Open(t testing.TB, store kv.Store) {
 	if w.Engine, err = core.Open(w.options); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Renew opens the engine anew as a program that carries another network does, with the old
+// one's bundles at hand.
+func (w *World) Renew(t testing.TB, next, old *predict.Set) {
+	t.Helper()
+	w.options.Models = next
+	w.options.Older = func(base [32]byte) (*predict.Set, error) {
+		if base != old.Base() {
+			return nil, fs.ErrNotExist
+		}
+		return old, nil
+	}
+	w.Open(t, w.Store)
+}
+
+// analyser is that of a network.
+func (w *World) analyser(base [32]byte) *predict.Analyser {
+	a, ok := w.analysers[base]
+	if !ok {
+		a = w.Engine.Models(base).NewAnalyser(raster.Limits{})
+		w.analysers[base] = a
+	}
+	return a
 }
 
 // Serve answers a request. One that says nothing of a credential is sent with the key; one
@@ -211,7 +235,7 @@ func (w *World) Work(j api.Job) api.Result {
 		return api.Result{Err: err, Passing: strings.HasSuffix(j.URL, "/down.png") || strings.HasSuffix(j.URL, "/twice.png")}
 	}
 	var r api.Result
-	if r.Analysis, r.Err = w.analyser.Analyse(picture, j.Crop, j.Want); r.Err == nil && j.Keep {
+	if r.Analysis, r.Err = w.analyser(j.Base).Analyse(picture, j.Crop, j.Want); r.Err == nil && j.Keep {
 		var info raster.Info
 		if info, r.Err = raster.Inspect(picture); r.Err == nil {
 			r.ContentType = "image/" + info.Format

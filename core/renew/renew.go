@@ -1,0 +1,338 @@
+// Package renew takes an application over to another network while the one that it was
+// analysed with goes on serving.
+//
+//	inputs that the new network has not analysed ──Take──▶ pictures ──Done──▶ derived records, second space of the index
+//	                                    none left │
+//	current versions of the old network ────Take──▶ trainings from their frozen inputs ──Done──▶ heads, kept until then
+//	                                    none left │
+//	                                              ▼
+//	                        one operation: the network, and the new versions ──▶ every reader sees both, or neither
+//
+// What is left to do stands in the application's state: the index knows which inputs a base
+// model lacks, and a derived record that is there is not made again. So a worker that is
+// killed goes on where it was; trainings, which take moments, begin anew. Vectors of two
+// networks are never compared: an embedding names its base model, and so does every space of
+// the index.
+//
+// Where the new network serves already, the worker finds the odd input that was analysed by
+// the old one while the application went over, or whose derived record a crash took back.
+package renew
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/training"
+)
+
+// Tries is how often a picture is analysed before its input is left without predictions by
+// the new network. The next start tries again.
+const Tries = 3
+
+// lookEvery is the time between two looks for inputs without a derived record when the last
+// found none.
+const lookEvery = time.Second
+
+// Options of a worker.
+type Options struct {
+	App       catalog.AppID
+	Partition *partition.Partition // whose index has a space of Models' base
+	Models    training.Models      // the network to go over to
+	Rand      io.Reader            // makes the ids of versions
+}
+
+// Worker is one application's. It is safe for concurrent use.
+type Worker struct {
+	o    Options
+	base [32]byte // to go over to
+
+	mu      sync.Mutex
+	todo    []uint32          // ordinals that lack a derived record, from the last look
+	out     map[uint32]bool   // those handed out
+	failed  map[uint32]int    // tries in vain
+	looked  time.Time         // when todo was made
+	seq     uint64            // of the view in which nothing lacked
+	left    uint64            // inputs that lacked one then
+	all     uint64            // inputs that were ready then
+	serving bool              // the new network serves
+	renewed map[log.Dot]*head // by model
+	runs    map[*training.Run]log.Dot
+}
+
+// head is a version trained anew.
+type head struct {
+	from     string // version it stands in for
+	id       string
+	manifest []byte // nil while the run is out
+}
+
+// New returns a worker.
+func New(o Options) *Worker {
+	return &Worker{
+		o: o, base: o.Models.Base(), out: map[uint32]bool{}, failed: map[uint32]int{},
+		renewed: map[log.Dot]*head{}, runs: map[*training.Run]log.Dot{},
+	}
+}
+
+// Task is an input whose picture the new network has not analysed.
+type Task struct {
+	Ord  uint32
+	Dot  log.Dot
+	Blob blob.Hash
+	Crop raster.Crop
+}
+
+// Base is the base model that tasks are analysed by.
+func (w *Worker) Base() [32]byte { return w.base }
+
+// Take hands out at most n inputs that are to be analysed, each once until Done.
+func (w *Worker) Take(now time.Time, n int) ([]Task, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n <= 0 || len(w.todo) == 0 && now.Sub(w.looked) < lookEvery && !w.looked.IsZero() {
+		return nil, nil
+	}
+	v := w.o.Partition.View()
+	defer v.Close()
+	if len(w.todo) == 0 && (w.left > 0 || w.seq != v.Seq() || w.looked.IsZero()) {
+		if err := w.look(v, now); err != nil {
+			return nil, err
+		}
+	}
+	var tasks []Task
+	for len(tasks) < n && len(w.todo) > 0 {
+		ord := w.todo[0]
+		w.todo = w.todo[1:]
+		in, err := v.Input(ord)
+		if errors.Is(err, catalog.ErrNotFound) {
+			continue // deleted since
+		}
+		if err != nil {
+			return tasks, err
+		}
+		w.out[ord] = true
+		tasks = append(tasks, Task{Ord: ord, Dot: in.Dot, Blob: in.Blob, Crop: in.Crop})
+	}
+	return tasks, nil
+}
+
+// look finds what is to be done.
+func (w *Worker) look(v *partition.View, now time.Time) error {
+	h, err := v.Header()
+	if err != nil {
+		return err
+	}
+	at := w.o.Partition.Index().At(v.Reader)
+	ready, err := at.Ready()
+	if err != nil {
+		return err
+	}
+	lacking, err := at.Lacking(w.base)
+	if err != nil {
+		return err
+	}
+	w.serving = h.Base == w.base
+	w.looked, w.seq, w.all, w.left = now, v.Seq(), ready.GetCardinality(), lacking.GetCardinality()
+	w.todo = w.todo[:0]
+	for it := lacking.Iterator(); it.HasNext(); {
+		if ord := it.Next(); !w.out[ord] && w.failed[ord] < Tries {
+			w.todo = append(w.todo, ord)
+		}
+	}
+	return nil
+}
+
+// Done takes what became of a task: its derived record, or the error that kept it from one,
+// which is tried again where again says so and else at most [Tries] times. The error returned
+// is the store's.
+func (w *Worker) Done(t Task, d *catalog.Derived, again bool) error {
+	var err error
+	if d != nil {
+		err = w.o.Partition.Analysed([]log.Dot{t.Dot}, func(b kv.Writer, inputs []catalog.Input) {
+			for i := range inputs {
+				catalog.PutDerived(b, w.o.App, w.base, inputs[i].Blob, inputs[i].Crop, *d)
+			}
+		})
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.out, t.Ord)
+	switch {
+	case d != nil && err == nil:
+		delete(w.failed, t.Ord)
+	case !again:
+		w.failed[t.Ord]++
+	}
+	return err
+}
+
+// Progress is how many of the inputs the new network has analysed, as of the last look, and
+// whether it serves.
+func (w *Worker) Progress() (done, all uint64, serving bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.all - w.left + uint64(max(0, int(w.left)-len(w.todo)-len(w.out)-len(w.failed))), w.all, w.serving
+}
+
+// Analysed reports whether a look found nothing that the new network has not analysed.
+func (w *Worker) Analysed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.looked.IsZero() && len(w.todo) == 0 && len(w.out) == 0 && w.left <= uint64(len(w.failed))
+}
+
+// Serving reports whether the new network serves, as of the last look.
+func (w *Worker) Serving() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.serving
+}
+
+// Trainings hands out at most n trainings of current versions that are not the new network's.
+// They are to be asked for when all inputs are analysed. Each is out until Trained.
+func (w *Worker) Trainings(n int) ([]*training.Run, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	v := w.o.Partition.View()
+	defer v.Close()
+	old, err := w.old(v)
+	if err != nil {
+		return nil, err
+	}
+	var runs []*training.Run
+	for _, version := range old {
+		if len(runs) == n {
+			break
+		}
+		if h := w.renewed[version.Model]; h != nil && h.from == version.ID {
+			continue
+		}
+		var id [16]byte
+		if _, err := io.ReadFull(w.o.Rand, id[:]); err != nil {
+			return runs, fmt.Errorf("random source: %w", err)
+		}
+		h := &head{from: version.ID, id: hex.EncodeToString(id[:])}
+		own := w.o.Partition.View() // the run's
+		run, err := training.Renew(own, w.o.Models, version, h.id)
+		if err != nil {
+			return runs, errors.Join(err, own.Close())
+		}
+		w.renewed[version.Model], w.runs[run] = h, version.Model
+		runs = append(runs, run)
+	}
+	return runs, nil
+}
+
+// old lists the current versions that another network's embeddings made.
+func (w *Worker) old(v *partition.View) ([]catalog.Version, error) {
+	var old []catalog.Version
+	var failed error
+	err := v.Models(func(m catalog.Model) bool {
+		current, err := v.Current(m.Dot)
+		if errors.Is(err, catalog.ErrNotFound) {
+			return true
+		}
+		var made catalog.Manifest
+		if err == nil {
+			made, err = v.Manifest(&current)
+		}
+		if err == nil && made.Base != w.base {
+			old = append(old, current)
+		}
+		failed = err
+		return err == nil
+	})
+	return old, errors.Join(err, failed)
+}
+
+// Trained takes back a run that has ended. A version that cannot be trained anew, because
+// nothing of its set is left, is none of the new network's: it stays, and cannot predict.
+func (w *Worker) Trained(r *training.Run, trouble error) error {
+	r.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	model := w.runs[r]
+	delete(w.runs, r)
+	h := w.renewed[model]
+	outcome := r.Outcome()
+	if err := errors.Join(trouble, r.Err()); err != nil || outcome == nil {
+		delete(w.renewed, model)
+		return err
+	}
+	h.manifest = outcome.Manifest
+	return nil
+}
+
+// Switch makes the new network serve, if every input is analysed and every current version
+// trained anew. It is to be called while no training of the old network is out. done is false
+// while something is left to do; the next Take, or Trainings, says what.
+func (w *Worker) Switch(ctx context.Context) (done bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.runs) > 0 || len(w.out) > 0 {
+		return false, nil
+	}
+	v := w.o.Partition.View()
+	defer v.Close()
+	lacking, err := w.o.Partition.Index().At(v.Reader).Lacking(w.base)
+	if err != nil {
+		return false, err
+	}
+	for it := lacking.Iterator(); it.HasNext(); {
+		if w.failed[it.Next()] < Tries {
+			w.looked = time.Time{}
+			return false, nil
+		}
+	}
+	old, err := w.old(v)
+	if err != nil {
+		return false, err
+	}
+	body := &log.NetworkSwitch{Base: w.base}
+	var objects [][]byte
+	for i := range old {
+		h := w.renewed[old[i].Model]
+		if h == nil || h.from != old[i].ID {
+			return false, nil
+		}
+		if h.manifest != nil {
+			body.Versions = append(body.Versions, log.Renewed{Model: old[i].Model, From: h.from, Version: h.id, Manifest: blob.Sum(h.manifest)})
+			objects = append(objects, h.manifest)
+		}
+	}
+	verdicts, err := w.o.Partition.Submit(ctx, "", []log.Body{body}, func(b *kv.Batch) {
+		for _, data := range objects {
+			catalog.PutObject(b, w.o.App, data)
+		}
+	})
+	if err != nil {
+		return false, err
+	}
+	if c := verdicts[0].Code; c != fold.OK && c != fold.Superseded {
+		return false, fmt.Errorf("switch of the network: %v %s", c, verdicts[0].Detail)
+	}
+	w.serving = true
+	clear(w.renewed)
+	return true, nil
+}
+
+// Waits lists the ordinals of inputs that were given up, in order.
+func (w *Worker) Waits() []uint32 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Sorted(maps.Keys(w.failed))
+}

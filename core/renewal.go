@@ -1,0 +1,232 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/renew"
+	"github.com/sightline-dev/sightline/core/training"
+)
+
+// renewal is how an application stands to the newest network: which one serves it, and what
+// is under way to have the newest do so.
+type renewal struct {
+	renew *renew.Worker
+
+	mu        sync.Mutex
+	trainings *training.Queue // of the network that serves
+	base      [32]byte        // of that network
+	old       [32]byte        // base of the network that served until now
+	moved     time.Time       // when it ceased to; zero: nothing is left of it
+	closing   bool            // everything is analysed: only trainings of the newest network are begun
+}
+
+// queue is the application's queue of trainings.
+func (r *renewal) queue() *training.Queue {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.trainings
+}
+
+// takeTrainings hands out at most n trainings, and says which queue they are to go back to.
+// While the last of the newest network are made, no other begins: it would be the old one's.
+func (r *renewal) takeTrainings(now time.Time, n int) ([]*training.Run, *training.Queue, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closing {
+		return nil, r.trainings, nil
+	}
+	runs, err := r.trainings.Take(now, n)
+	return runs, r.trainings, err
+}
+
+// dropAfter is how long what the old network left stays after the change, for calls that
+// began before it.
+const dropAfter = time.Minute
+
+func spaceOf(set *predict.Set) index.Space {
+	s := index.Space{Base: set.Base()}
+	for _, c := range set.General().Concepts {
+		s.Concepts = append(s.Concepts, c.ID)
+	}
+	return s
+}
+
+// loadSets loads the networks that serve applications.
+func (a *apps) loadSets() error {
+	a.sets = map[[32]byte]*predict.Set{a.o.Models.Base(): a.o.Models}
+	ids, err := a.ids()
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		app, err := catalog.ParseAppID(id)
+		if err != nil {
+			return err
+		}
+		h, err := catalog.Read(a.o.Store, app).Header()
+		if err != nil {
+			return fmt.Errorf("application %s: %w", id, err)
+		}
+		if _, ok := a.sets[h.Base]; ok || h.Base == [32]byte{} {
+			continue
+		}
+		if a.o.Older == nil {
+			return fmt.Errorf("%w: application %s was analysed by network %x, and none such is lent", api.ErrOptions, id, h.Base[:8])
+		}
+		if a.sets[h.Base], err = a.o.Older(h.Base); err != nil {
+			return fmt.Errorf("network %x of application %s: %w", h.Base[:8], id, err)
+		}
+	}
+	return nil
+}
+
+// older lists the networks that serve applications beside the newest.
+func (a *apps) older() (sets []api.Models) {
+	for _, set := range a.sets {
+		if set != a.o.Models {
+			sets = append(sets, set)
+		}
+	}
+	return sets
+}
+
+// serving is the network that serves an application; the newest for one that has none yet.
+func (a *apps) serving(app catalog.AppID) (*predict.Set, error) {
+	h, err := catalog.Read(a.o.Store, app).Header()
+	if err != nil {
+		return nil, err
+	}
+	if set, ok := a.sets[h.Base]; ok {
+		return set, nil
+	}
+	return a.o.Models, nil
+}
+
+// beginRenewal sets to work what takes the application over to the newest network.
+func (a *apps) beginRenewal(to *application, app catalog.AppID) error {
+	v := to.Partition.View()
+	h, err := v.Header()
+	v.Close()
+	if err != nil {
+		return err
+	}
+	if h.Base == [32]byte{} {
+		h.Base = a.o.Models.Base()
+		if _, err := to.Partition.Submit(context.Background(), "", []log.Body{&log.NetworkSwitch{Base: h.Base}}, nil); err != nil {
+			return err
+		}
+	}
+	serving, ok := a.sets[h.Base]
+	if !ok { // the log was ahead of the state
+		return fmt.Errorf("%w: network %x is not lent", api.ErrOptions, h.Base[:8])
+	}
+	err = to.Partition.Index().DropStrays(func(b *kv.Batch, base [32]byte) { catalog.OweBase(b, app, base) })
+	if err != nil {
+		return err
+	}
+	to.inputs.Rebase(h.Base)
+	to.base, to.trainings = h.Base, training.NewQueue(to.Partition, serving)
+	to.renew = renew.New(renew.Options{App: app, Partition: to.Partition, Models: a.o.Models, Rand: a.o.Rand})
+	return nil
+}
+
+// takeRenewals hands out at most n tasks that bring an application nearer to the newest network.
+func (e *Engine) takeRenewals(now time.Time, app *application, n int) (tasks []Task, err error) {
+	inputs, err := app.renew.Take(now, n)
+	for _, in := range inputs {
+		tasks = append(tasks, Task{Picture: api.RenewJob(in.Blob, in.Crop, app.renew.Base()), app: app, renewed: &in})
+	}
+	if err != nil || app.renew.Serving() || !app.renew.Analysed() {
+		return tasks, err
+	}
+	app.mu.Lock()
+	closing := app.closing
+	app.mu.Unlock()
+	if !closing {
+		return tasks, nil
+	}
+	runs, err := app.renew.Trainings(min(n-len(tasks), maxTrainings))
+	for _, run := range runs {
+		tasks = append(tasks, Task{Training: run, app: app, again: true})
+	}
+	return tasks, err
+}
+
+// stepRenewal takes an application over to the newest network when all that it needs is
+// there; settled says that its index has nothing left to do.
+func (e *Engine) stepRenewal(ctx context.Context, now time.Time, app *application, settled bool) (more bool, err error) {
+	app.mu.Lock()
+	defer app.mu.Unlock()
+	if !app.moved.IsZero() {
+		return false, e.dropOld(now, app)
+	}
+	if app.renew.Serving() || !app.renew.Analysed() || !settled {
+		app.closing = false
+		return false, nil
+	}
+	app.closing = true
+	if app.trainings.Out() > 0 {
+		return false, nil
+	}
+	done, err := app.renew.Switch(ctx)
+	if !done || err != nil {
+		return false, err
+	}
+	index := app.Partition.Index()
+	app.old, app.moved, app.closing = app.base, now, false
+	app.base = app.renew.Base()
+	app.inputs.Rebase(app.base)
+	app.trainings = training.NewQueue(app.Partition, e.models)
+	return true, index.Switch(app.base)
+}
+
+// dropOld removes what the old network left, once no call can be using it any more.
+func (e *Engine) dropOld(now time.Time, app *application) error {
+	if now.Sub(app.moved) < dropAfter {
+		return nil
+	}
+	if err := app.Partition.Forget(app.old); err != nil {
+		return err
+	}
+	err := app.Partition.Index().Drop(app.old)
+	if errors.Is(err, index.ErrSpace) {
+		err = nil // it is gone
+	}
+	if err == nil {
+		app.moved = time.Time{}
+	}
+	return err
+}
+
+// Progress is how far an application is on its way to the newest network.
+type Progress struct {
+	App       string
+	Done, All uint64 // inputs
+	Serving   bool   // the newest network serves
+}
+
+// Renewals lists the applications that an older network still serves.
+func (e *Engine) Renewals() ([]Progress, error) {
+	apps, err := e.apps.all()
+	if err != nil {
+		return nil, err
+	}
+	var out []Progress
+	for _, app := range apps {
+		p := Progress{App: app.ID}
+		if p.Done, p.All, p.Serving = app.renew.Progress(); !p.Serving {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
