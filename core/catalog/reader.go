@@ -40,7 +40,18 @@ func (r Reader) get(key []byte, what string, id any) ([]byte, error) {
 	return v, err
 }
 
-func notFound(what string, id any) error { return fmt.Errorf("%s %v: %w", what, id, ErrNotFound) }
+// missing says what was not found, and is put into words only when somebody asks: whether
+// an id is free is asked for every input.
+type missing struct {
+	what string
+	id   any
+}
+
+func notFound(what string, id any) error { return &missing{what, id} }
+
+func (m *missing) Error() string { return fmt.Sprintf("%s %v: %v", m.what, m.id, ErrNotFound) }
+
+func (m *missing) Unwrap() error { return ErrNotFound }
 
 // Header returns what the fold knows of the partition; the zero Header before its first entry.
 func (r Reader) Header() (Header, error) {

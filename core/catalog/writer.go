@@ -14,8 +14,9 @@ import (
 // state's digest.
 type Writer struct {
 	Reader
-	tx  *kv.Overlay
-	buf []byte // scratch
+	tx      *kv.Overlay
+	buf     []byte // scratch
+	freeURL string // that is known to be no input's
 }
 
 // Write returns a writer of app into tx.
@@ -53,17 +54,30 @@ func (w *Writer) insertURL(url string, ord []byte) error {
 	if url == "" {
 		return nil
 	}
-	key := w.app.url(url)
-	_, err := w.tx.Get(key)
-	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		w.tx.Put(key, ord)
-	case err != nil:
+	free, err := w.URLFree(url)
+	if err != nil {
 		return err
-	default:
+	}
+	w.freeURL = ""
+	if key := w.app.url(url); free {
+		w.tx.Put(key, ord)
+	} else {
 		w.tx.Put(append(key, ord...), nil)
 	}
 	return nil
+}
+
+// URLFree reports whether no live input has a URL.
+func (w *Writer) URLFree(url string) (bool, error) {
+	if url == w.freeURL {
+		return true, nil
+	}
+	_, err := w.tx.Get(w.app.url(url))
+	if !errors.Is(err, kv.ErrNotFound) {
+		return false, err
+	}
+	w.freeURL = url
+	return true, nil
 }
 
 // deleteURL notes that an input no longer has a URL, which the oldest of the others inherits.

@@ -111,6 +111,9 @@ func (f *Fold) inTheWay(id string, b *log.InputCreate) (replaced []catalog.Input
 	if b.URL == "" || b.AllowDuplicate {
 		return replaced, Verdict{}, nil
 	}
+	if free, err := f.w.URLFree(b.URL); free || err != nil {
+		return replaced, Verdict{}, err
+	}
 	var ords []uint32
 	err = f.w.URLTaken(b.URL, func(ord uint32) bool {
 		ords = append(ords, ord)
