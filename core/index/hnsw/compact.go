@@ -95,8 +95,8 @@ func (g *Graph) cleanSlot(slot uint32) {
 		for i := 0; i < len(links) && links[i] != noSlot; {
 			if to := links[i]; g.dead.has(to) {
 				g.relink(slot, l, to)
-				if hub := g.resolve(to); l == 0 && hub != noSlot && hub != slot && !g.leads(slot, hub) {
-					g.accept(slot, hub, 0, true)
+				if hub := g.resolve(to); l == 0 && hub != noSlot && hub != slot {
+					g.lead(slot, hub)
 				}
 				i = 0
 				continue

@@ -81,14 +81,12 @@ func (g *Graph) bypass(gone uint32, level int, from []uint32) {
 			g.relink(p, 0, gone)
 		default:
 			g.relink(p, 0, gone)
-			if !g.leads(p, hub) {
-				g.accept(p, hub, 0, true)
-			}
+			g.lead(p, hub)
 		}
 	}
 	for _, to := range beyond {
-		if to != hub && !g.leads(hub, to) {
-			g.accept(hub, to, 0, true)
+		if to != hub {
+			g.lead(hub, to)
 		}
 	}
 	clearLinks(links)
@@ -152,6 +150,18 @@ func (g *Graph) resolve(slot uint32) uint32 {
 func (g *Graph) leads(slot, x uint32) bool {
 	links := full(g.level0.At(slot))
 	return slices.Contains(links, x) || g.covered(links, x, slot)
+}
+
+// lead makes slot lead to x on level 0, at once or over one other.
+func (g *Graph) lead(slot, x uint32) {
+	if g.leads(slot, x) || g.accept(slot, x, 0, true) {
+		return
+	}
+	for _, via := range slices.Clone(full(g.level0.At(slot))) {
+		if !g.dead.has(via) && via != x && g.accept(via, x, 0, true) {
+			return
+		}
+	}
 }
 
 // relink replaces the link of slot to the tombstone gone by one to what gone leads to, or by more

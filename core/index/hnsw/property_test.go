@@ -9,21 +9,21 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/sightline-dev/sightline/core/index/hnsw/kernel"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
 // model is a graph beside the slow obvious thing: a map of its vectors.
 type model struct {
-	t       *rapid.T
-	c       *clusters
-	o       Options
-	g       *Graph
-	nodes   map[uint32]vector
-	next    uint32
-	store   kv.Store
-	prefix  []byte
-	flushed bool
+	t      *rapid.T
+	c      *clusters
+	o      Options
+	g      *Graph
+	nodes  map[uint32]vector
+	next   uint32
+	store  kv.Store
+	prefix []byte
 }
 
 func (m *model) live() *roaring.Bitmap {
@@ -175,11 +175,13 @@ func sameGraph(t interface{ Fatalf(string, ...any) }, got, want *Graph) {
 	}
 }
 
-// TestSameChangesSameGraph builds a graph twice, once closing and opening it all the time, at every level
-// of the kernel.
+// TestSameChangesSameGraph builds a graph at every level of the kernel, and once more closing and opening it
+// all the time.
 func TestSameChangesSameGraph(t *testing.T) {
 	var graphs []*Graph
-	for _, reopen := range []bool{false, true} {
+	for i, level := range append([]string{kernel.Level()}, kernel.Levels()...) {
+		reopen := i == 0
+		restore := kernel.Force(level)
 		c := newClusters(5, 10, 64)
 		o := Options{Dim: 64, M: 6, EfConstruction: 50}
 		g := newGraph(t, o)
@@ -209,9 +211,12 @@ func TestSameChangesSameGraph(t *testing.T) {
 				}
 			}
 		}
+		restore()
 		graphs = append(graphs, g)
 	}
-	sameGraph(t, graphs[1], graphs[0])
+	for _, g := range graphs[1:] {
+		sameGraph(t, g, graphs[0])
+	}
 }
 
 var errLoader = errors.New("vectors are gone")

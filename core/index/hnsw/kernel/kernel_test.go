@@ -114,6 +114,90 @@ func TestDistancesAndDots(t *testing.T) {
 	})
 }
 
+// TestGrowing fills arrays over the end of their first chunks.
+func TestGrowing(t *testing.T) {
+	const rows = 2*chunkRows + 5
+	rng := rand.New(rand.NewPCG(3, 3))
+	v, err := NewVectors(32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := NewLists(4)
+	q, scale := vectorOf(rng, 32)
+	for row := range uint32(rows) {
+		v.Grow(int(row) + 1)
+		l.Grow(int(row) + 1)
+		q[0], l.At(row)[0] = int16(row), row
+		v.Set(row, q, scale)
+	}
+	for row := range uint32(rows) {
+		got, s := v.At(nil, row)
+		if got[0] != int16(row) || got[31] != q[31] || s != scale || l.At(row)[0] != row || l.At(row)[1] != NoRow {
+			t.Fatalf("row %d = %v, %v", row, got, s)
+		}
+	}
+	if v.Dim() != 32 || v.Rows() < rows || l.Rows() < rows || l.Room() != 4 {
+		t.Errorf("%d rows of %d, %d lists of %d", v.Rows(), v.Dim(), l.Rows(), l.Room())
+	}
+	if least := rows * (2*64 + 8); v.Bytes() < least || v.Bytes() > 2*least || l.Bytes() < rows*32 || l.Bytes() > 2*rows*32 {
+		t.Errorf("%d bytes of vectors, %d of lists", v.Bytes(), l.Bytes())
+	}
+	v.Clear(7)
+	var z Query
+	z.Set(v, q, scale)
+	dst := make([]uint32, 1)
+	if v.Distances(dst, &z, []uint32{7}); dst[0] != Far || z.Scale() != scale {
+		t.Errorf("distance of a cleared row = %d, want %d", dst[0], Far)
+	}
+	if c := v.Cosine(1<<62, &z, 8); c != 1 {
+		t.Errorf("Cosine = %v, want 1", c)
+	}
+}
+
+func TestMisuse(t *testing.T) {
+	for _, dim := range []int{0, -32, 31, 48, MaxDim + 32} {
+		if _, err := NewVectors(dim); err == nil {
+			t.Errorf("NewVectors(%d) made an array", dim)
+		}
+	}
+	v, err := NewVectors(32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Grow(1)
+	l := NewLists(8)
+	l.Grow(1)
+	var z Query
+	z.Set(v, make([]int16, 32), float32(math.NaN()))
+	if z.Scale() != 0 {
+		t.Errorf("Scale() = %v, want 0", z.Scale())
+	}
+	atEveryLevel(t, func(t *testing.T) {
+		for name, f := range map[string]func(){
+			"distances of another length": func() { v.Distances(make([]uint32, 2), &z, []uint32{0}) },
+			"dots of another length":      func() { v.Dots(make([]int64, 2), &z, []uint32{0}) },
+			"distance of no row":          func() { v.Distances(make([]uint32, 1), &z, []uint32{1 << 20}) },
+			"dot of no row":               func() { v.Dots(make([]int64, 1), &z, []uint32{1 << 20}) },
+			"no row":                      func() { v.At(nil, 1<<20) },
+			"no list":                     func() { l.At(1 << 20) },
+			"find in no list":             func() { l.Find([]uint32{1 << 20}, 3) },
+			"no level":                    func() { Force("none") },
+		} {
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Errorf("%s is no panic", name)
+					}
+				}()
+				f()
+			}()
+		}
+	})
+	if l.Find(nil, 3) != -1 {
+		t.Error("Find in no lists found something")
+	}
+}
+
 func BenchmarkDistances(b *testing.B) {
 	for _, level := range Levels() {
 		for _, dim := range []int{128, 256} {
