@@ -228,8 +228,8 @@ func TestDamageIsNoPanic(t *testing.T) {
 		return true
 	})
 	said, rounds := 0, 400
-	if testing.Short() {
-		rounds = 80
+	if brief() {
+		rounds = 40
 	}
 	for i := range rounds {
 		k := keys[w.Rand.IntN(len(keys))]

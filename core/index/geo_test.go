@@ -43,8 +43,13 @@ func places(t testing.TB, w *indextest.World, n int) {
 func TestWithinAgreesWithGreatCircle(t *testing.T) {
 	for _, n := range []int{60, 9500} {
 		regions := 300
-		if n > 1000 {
+		switch {
+		case n > 1000 && brief():
+			continue
+		case n > 1000:
 			regions = 40
+		case brief():
+			regions = 60
 		}
 		for seed := range proof.Seeds(t, 3, 300) {
 			w := indextest.New(t, seed, memkv.New())

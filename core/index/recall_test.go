@@ -12,7 +12,7 @@ import (
 // one that is half built and churned, and filtered.
 func TestNearestRecall(t *testing.T) {
 	n := 3000
-	if testing.Short() {
+	if brief() {
 		n = 600
 	}
 	w := indextest.New(t, 1, memkv.New())
