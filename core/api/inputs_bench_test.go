@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
@@ -59,31 +58,5 @@ func BenchmarkListInputs(b *testing.B) {
 				}
 			})
 		}
-	}
-}
-
-// TestDeletingAllIsAnsweredAtOnce holds that the answer does not wait for the cleaning up,
-// which then comes to its end. The cost does not depend on their number.
-func TestDeletingAllIsAnsweredAtOnce(t *testing.T) {
-	n := 5000
-	if testing.Short() {
-		n = 300
-	}
-	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
-	best := time.Hour
-	for range 3 {
-		fill(t, w, n)
-		start := time.Now()
-		got := w.Serve(t, api.Request{Method: "DELETE", Path: "/v2/inputs", Body: []byte(`{"delete_all":true}`)})
-		if best = min(best, time.Since(start)); got.Status != 200 {
-			t.Errorf("%d %s", got.Status, got.Body)
-		}
-		if left := w.Serve(t, api.Request{Method: "GET", Path: "/v2/inputs"}); !strings.Contains(string(left.Body), `"inputs":[]`) {
-			t.Errorf("%s", left.Body)
-		}
-		w.Step(t, 0)
-	}
-	if best > 100*time.Millisecond {
-		t.Errorf("deleting %d inputs is answered after %v", n, best)
 	}
 }
