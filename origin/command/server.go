@@ -1,10 +1,13 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/origin/httpd"
 	"github.com/sightline-dev/sightline/origin/system"
@@ -132,6 +136,11 @@ type hosted struct {
 
 // Open implements httpd.Hosted.
 func (h hosted) Open(ctx context.Context, name string) (httpd.Picture, error) {
+	if picture, ok := strings.CutSuffix(name, api.ThumbnailPath); ok {
+		thumb, err := h.engine.Thumbnail(picture)
+		body := io.NopCloser(bytes.NewReader(thumb))
+		return httpd.Picture{ContentType: "image/jpeg", Size: int64(len(thumb)), Body: body}, err
+	}
 	p, err := h.engine.Hosted(name)
 	if err != nil {
 		return httpd.Picture{}, err
