@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/RoaringBitmap/roaring/v2"
 )
@@ -87,6 +88,43 @@ func BenchmarkFiltered(b *testing.B) {
 				hits = s.g.Search(hits[:0], q.q, q.scale, 10, 64, allow)
 				i++
 			}
+		})
+	}
+}
+
+// BenchmarkPlan measures what plan decides between, a walk and a scan in turn: both times and the
+// recall@10 of the walk.
+func BenchmarkPlan(b *testing.B) {
+	const n = 20_000
+	for _, percent := range []int{2, 5, 10, 20, 50, 90} {
+		b.Run(fmt.Sprintf("n=%d/dim=256/ef=64/allow=%d%%", n, percent), func(b *testing.B) {
+			set := benchSetOf(b, n, 256)
+			allow := roaring.New()
+			for i := range uint32(n) {
+				if mix(uint64(i))%100 < uint64(percent) {
+					allow.Add(i)
+				}
+			}
+			s := new(scratch)
+			var walking, scanning time.Duration
+			found, all, i := 0, 0, 0
+			var hits, scanned []Hit
+			for b.Loop() {
+				q := set.queries[i%len(set.queries)]
+				start := time.Now()
+				s.query.Set(set.g.vec, q.q, q.scale)
+				hits, _ = set.g.searchWalk(hits[:0], s, 10, 64, allow)
+				middle := time.Now()
+				scanned = set.g.Scan(scanned[:0], q.q, q.scale, 10, allow)
+				walking, scanning = walking+middle.Sub(start), scanning+time.Since(middle)
+				found += common(hits, scanned)
+				all += len(scanned)
+				i++
+			}
+			b.ReportMetric(float64(walking.Nanoseconds())/float64(b.N), "ns/walk")
+			b.ReportMetric(float64(scanning.Nanoseconds())/float64(b.N), "ns/scan")
+			b.ReportMetric(float64(walking)/float64(scanning), "walk/scan")
+			b.ReportMetric(float64(found)/float64(all), "recall@10")
 		})
 	}
 }

@@ -9,8 +9,8 @@ import (
 // last 50 of them, or 2·k if more, are ranked by all 16 bits.
 //
 // allow, when not nil, restricts the answer to nodes in it. Few are scanned exactly, many
-// filter the walk, whichever is expected to be cheaper, and a walk that does not find enough becomes a
-// scan: a search never returns fewer than k nodes where there are k.
+// filter a walk, wider the rarer they are, whichever is expected to be cheaper. A walk that does not
+// find enough becomes a scan: a search never returns fewer than k nodes where there are k.
 //
 // q and allow are borrowed until Search returns. Search is safe beside others and a change.
 func (g *Graph) Search(dst []Hit, q []int16, scale float32, k, ef int, allow *roaring.Bitmap) []Hit {
@@ -22,9 +22,12 @@ func (g *Graph) Search(dst []Hit, q []int16, scale float32, k, ef int, allow *ro
 	}
 	ef = max(ef, k)
 	if allow != nil {
-		if matches := int(allow.GetCardinality()); matches == 0 {
+		matches := int(allow.GetCardinality())
+		if matches == 0 {
 			return dst
-		} else if scanIsCheaper(matches, g.Len(), ef) {
+		}
+		var scan bool
+		if ef, scan = plan(matches, g.Len(), ef); scan {
 			return g.Scan(dst, q, scale, k, allow)
 		}
 	}
