@@ -155,6 +155,8 @@ func TestTrains(t *testing.T) {
 		s.bug.Store(true)
 		s.ask("bad")
 		time.Sleep(time.Minute) // virtual
+		stop()
+		wg.Wait()
 		if code := s.code("bad"); code != training.CodeTrouble || panics != 3 {
 			t.Errorf("after %d panics the version is at %d, want %d after 3", panics, code, training.CodeTrouble)
 		}
@@ -163,8 +165,6 @@ func TestTrains(t *testing.T) {
 				t.Errorf("Done = %v, want %v", err, api.ErrInternal)
 			}
 		}
-		stop()
-		wg.Wait()
 	})
 }
 
