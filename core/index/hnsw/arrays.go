@@ -103,8 +103,8 @@ func (m *nodeMap) get(node uint32) uint32 {
 
 func (m *nodeMap) set(node, slot uint32) {
 	p := int(node >> nodePageShift)
-	for len(m.pages) <= p {
-		m.pages = append(m.pages, nil)
+	if p >= len(m.pages) {
+		m.pages = append(m.pages, make([]*nodePage, p+1-len(m.pages))...)
 	}
 	if m.pages[p] == nil {
 		m.pages[p] = new(nodePage)

@@ -6,12 +6,17 @@ import (
 	"testing"
 
 	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/index/hnsw/kernel"
 )
+
+// small asks for small tests: where kernels are slow, perhaps the whole processor is emulated.
+func small() bool { return testing.Short() || kernel.Level() == kernel.Generic }
 
 func TestSearchFindsTheNearest(t *testing.T) {
 	const dim = 64
 	n := 3000
-	if testing.Short() {
+	if small() {
 		n = 600
 	}
 	c := newClusters(1, n/50, dim)
@@ -53,14 +58,14 @@ func TestEmptyGraph(t *testing.T) {
 		t.Errorf("Search in an empty graph = %v", hits)
 	}
 	g.Insert(4, q, 1./7)
-	g.Insert(MaxNode, make([]int16, 32), 0)
+	g.Insert(1<<20, make([]int16, 32), 0)
 	if hits := g.Search(nil, q, 1./7, 0, 0, nil); len(hits) != 0 {
 		t.Errorf("Search(k=0) = %v", hits)
 	}
 	if hits := g.Scan(nil, q, 1./7, 0, nil); len(hits) != 0 {
 		t.Errorf("Scan(k=0) = %v", hits)
 	}
-	want := []Hit{{4, 1}, {MaxNode, 0}}
+	want := []Hit{{4, 1}, {1 << 20, 0}}
 	if hits := g.Search(nil, q, 1./7, 3, 0, nil); !slices.Equal(hits, want) {
 		t.Errorf("Search = %v, want %v", hits, want)
 	}
@@ -68,7 +73,7 @@ func TestEmptyGraph(t *testing.T) {
 		t.Errorf("Has(4), Has(5) = %v, %v", g.Has(4), g.Has(5))
 	}
 	g.Delete(4)
-	g.Delete(MaxNode)
+	g.Delete(1 << 20)
 	g.Delete(9)
 	for !g.Compact(3) {
 	}
@@ -111,7 +116,7 @@ func TestTwins(t *testing.T) {
 // walk meets none of them.
 func TestFilterFarFromTheQuery(t *testing.T) {
 	n := uint32(4000)
-	if testing.Short() {
+	if small() {
 		n = 400
 	}
 	c := newClusters(8, 20, 32)
