@@ -34,6 +34,7 @@ import (
 //	49 workflow delete   1 workflow
 //	50 feedback          1 model, 2 version, 3 json
 //	51 horizon           1 at (fixed)
+//	52 network switch    1 base, 2 versions (1 model, 2 from, 3 version, 4 manifest)
 //	64 app create        1 id, 2 name, 3 language, 4 default model
 //	65 key create        1 hash, 2 app, 3 scopes…, 4 description
 //	66 key delete        1 hash
