@@ -98,4 +98,4 @@ bin/wazero:
 	GOBIN=$(CURDIR)/bin $(GO) install $(WAZERO)
 
 clean: ## remove what was built
-	rm -rf bin .cache
+	rm -rf bin .cache origin/conformance/node_modules

@@ -3,12 +3,18 @@ package command
 import (
 	"bytes"
 	"context"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/origin/data"
 )
 
 var discard = slog.New(slog.DiscardHandler)
@@ -52,4 +58,42 @@ func keyOf(address string) string {
 func contextThatEnds(t testing.TB) (context.Context, context.CancelFunc) {
 	t.Helper()
 	return context.WithCancel(t.Context())
+}
+
+type change = kv.Writer
+
+// commitTo makes a change in a store durable.
+func commitTo(t testing.TB, s kv.Store, do func(change)) {
+	t.Helper()
+	var b kv.Batch
+	do(&b)
+	wait, err := s.Commit(&b)
+	if err == nil {
+		err = wait()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deleteSome deletes the first n keys below a prefix.
+func deleteSome(t testing.TB, f *data.Folder, tx change, prefix []byte, n int) {
+	t.Helper()
+	end := append(bytes.Clone(prefix), 0xff)
+	err := f.Store.Scan(prefix, end, func(key, _ []byte) bool {
+		tx.Delete(key)
+		n--
+		return n > 0
+	})
+	if err != nil || n > 0 {
+		t.Fatalf("%d keys are missing below %x: %v", n, prefix, err)
+	}
+}
+
+// noSockets is a folder without the socket that a killed server leaves.
+type noSockets struct{ fs.FS }
+
+func (n noSockets) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(n.FS, name)
+	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Name() == control.Socket }), err
 }
