@@ -1,4 +1,4 @@
-// Command vectors measures the graph of core/index/hnsw on a set of vectors: build, memory, search at rising
+// Command vectors measures the graph of core/index/hnsw on a set of vectors: build, memory, opening, search at rising
 // ef until recall@10 is 0.99, exact scan, and filtered search.
 //
 //	go run ./models/peers/vectors PREFIX N DIM [M [EFCONSTRUCTION]]
@@ -26,6 +26,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sightline-dev/sightline/core/index/hnsw"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
 func main() {
@@ -70,11 +72,15 @@ func run(args []string) error {
 	if len(s.scale) < n {
 		return fmt.Errorf("%d vectors, want %d", len(s.scale), n)
 	}
-	g, err := hnsw.New(hnsw.Options{Dim: s.dim, M: numbers[2], EfConstruction: numbers[3]})
+	o := hnsw.Options{Dim: s.dim, M: numbers[2], EfConstruction: numbers[3]}
+	g, err := hnsw.New(o)
 	if err != nil {
 		return err
 	}
 	s.build(g, n)
+	if err := s.reopen(g, o, n); err != nil {
+		return err
+	}
 	if err := s.searches(g, "", nil, ".gt.i32"); err != nil {
 		return err
 	}
@@ -122,6 +128,29 @@ func (s *set) build(g *hnsw.Graph, n int) {
 	fmt.Printf("ours n=%d d=%d build wall %.1f s cpu %.1f s (%.0f inserts/s per core) index RSS %.1f MB (%.0f B/vector), counted %.0f B/vector\n",
 		n, s.dim, wall.Seconds(), took.Seconds(), float64(n)/took.Seconds(), float64(resident()-before)/1e6,
 		float64(resident()-before)/float64(n), float64(g.Bytes())/float64(n))
+}
+
+// reopen writes the graph to a store in memory and opens it again.
+func (s *set) reopen(g *hnsw.Graph, o hnsw.Options, n int) error {
+	var b kv.Batch
+	written := cpu(func() { g.Flush(&b, []byte("graph/"), uint64(n)) })
+	store := memkv.New()
+	if err := store.Apply(&b); err != nil {
+		return err
+	}
+	var err error
+	opened := cpu(func() {
+		_, err = hnsw.Open(store, []byte("graph/"), o, func(yield func(uint32, []int16, float32) bool) error {
+			for i := range n {
+				if !yield(uint32(i), s.q[i*s.dim:(i+1)*s.dim], s.scale[i]) {
+					break
+				}
+			}
+			return nil
+		})
+	})
+	fmt.Printf("ours flush cpu %.3f s, %.1f MB of pages; open cpu %.3f s\n", written.Seconds(), float64(len(b.Bytes()))/1e6, opened.Seconds())
+	return err
 }
 
 func (s *set) searches(g *hnsw.Graph, name string, allow *roaring.Bitmap, answers string) error {
