@@ -273,11 +273,13 @@ func (r *ruin) live(k *killer) {
 
 // train asks for some trainings.
 func (r *ruin) train(k *killer, n int) {
-	if code, answer, err := k.call("GET", "/v2/models/m", nil); err != nil {
+	code, _, err := k.call("GET", "/v2/models/m", nil)
+	if err != nil {
 		return
-	} else if code == http.StatusNotFound {
+	}
+	if code == http.StatusNotFound {
 		body := object{"model": object{"id": "m", "output_info": object{"data": object{"concepts": []object{{"id": "a"}}}}}}
-		if code, answer, err = k.call("POST", "/v2/models", body); err == nil && code != 200 {
+		if code, answer, err := k.call("POST", "/v2/models", body); err == nil && code != 200 {
 			r.t.Errorf("model: %d %s", code, answer)
 		}
 	}

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asServer) != "" {
 		ctx, stop := system.Terminated(context.Background())
 		system.IgnoreBrokenPipes()
-		code := Run(ctx, Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ})
+		code := Run(ctx, Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ, Data: faults()})
 		stop()
 		os.Exit(code)
 	}

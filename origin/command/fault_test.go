@@ -1,0 +1,187 @@
+package command
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/sightline-dev/sightline/origin/data"
+)
+
+// failingWhere names the file whose being there makes every sync of a server's store fail.
+const failingWhere = "SIGHTLINE_TEST_SYNCS_FAIL_WHERE"
+
+// faults are those of a process that a test starts.
+func faults() (o data.Options) {
+	trigger := os.Getenv(failingWhere)
+	if trigger == "" {
+		return o
+	}
+	o.StoreFS = errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		switch op.Kind {
+		case errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo:
+			if _, err := os.Stat(trigger); err == nil {
+				return syscall.EIO
+			}
+		}
+		return nil
+	}))
+	return o
+}
+
+// adds is a POST of one picture and its answer.
+func adds(t testing.TB, client *http.Client, base, id string) (httpStatus, code int) {
+	t.Helper()
+	picture := base64.StdEncoding.EncodeToString(dots(t, 7, 16))
+	body := fmt.Sprintf(`{"inputs":[{"id":%q,"data":{"image":{"base64":%q}}}]}`, id, picture)
+	res, err := client.Post(base+"/v2/inputs", "application/json", strings.NewReader(body))
+	if err != nil {
+		return 0, 0
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		return 0, 0
+	}
+	var answer struct{ Status status }
+	decode(t, string(b), &answer)
+	return res.StatusCode, answer.Status.Code
+}
+
+func statusOf(t testing.TB, client *http.Client, url string) int {
+	t.Helper()
+	res, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	return res.StatusCode
+}
+
+// TestG3FullDisk takes a server's disk away and gives it back: writes are refused with 507 and say
+// why, reading, searching and deleting go on, readiness follows, and a start on a full disk serves.
+func TestG3FullDisk(t *testing.T) {
+	var free atomic.Int64
+	free.Store(1 << 40)
+	s := testSettings(t)
+	s.minFree = 1 << 20
+	s.folder.Free = func() (int64, error) { return free.Load(), nil }
+	srv, base := startOrigin(t, s)
+	client := own(t)
+	for _, id := range []string{"a", "b"} {
+		if status, code := adds(t, client, base, id); status != 200 {
+			t.Fatalf("with space: %d %d", status, code)
+		}
+	}
+	free.Store(1 << 10)
+	check := func(base string) {
+		t.Helper()
+		if status, code := adds(t, client, base, "c"); status != http.StatusInsufficientStorage || code != 39998 {
+			t.Errorf("an add on a full disk: %d %d, want 507 39998", status, code)
+		}
+		if got := statusOf(t, client, base+"/readyz"); got != 503 {
+			t.Errorf("readyz on a full disk: %d, want 503", got)
+		}
+		if got := statusOf(t, client, base+"/healthz"); got != 200 {
+			t.Errorf("healthz on a full disk: %d, want 200", got)
+		}
+		if got := statusOf(t, client, base+"/v2/inputs/a"); got != 200 {
+			t.Errorf("a read on a full disk: %d", got)
+		}
+		res, err := client.Post(base+"/v2/searches", "application/json", strings.NewReader(`{"query":{"ands":[]}}`))
+		if err != nil || res.StatusCode != 200 {
+			t.Fatalf("a search on a full disk: %v %v", res, err)
+		}
+		_ = res.Body.Close()
+	}
+	check(base)
+	req, err := http.NewRequest("DELETE", base+"/v2/inputs/b", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := client.Do(req)
+	if err != nil || res.StatusCode != 200 {
+		t.Fatalf("a delete on a full disk: %v %v", res, err)
+	}
+	_ = res.Body.Close()
+	key := keyOf(strings.TrimPrefix(base, "http://"))
+	if err := srv.stop(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := startServer(t.Context(), s, discard)
+	if err != nil {
+		t.Fatalf("a start on a full disk: %v", err)
+	}
+	defer func() {
+		if err := again.stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	address := again.listener.Addr().String()
+	keys.Store(address, key)
+	check("http://" + address)
+	free.Store(1 << 40)
+	if status, code := adds(t, client, "http://"+address, "c"); status != 200 {
+		t.Errorf("with space again: %d %d", status, code)
+	}
+	if got := statusOf(t, client, "http://"+address+"/readyz"); got != 200 {
+		t.Errorf("readyz with space again: %d", got)
+	}
+}
+
+// TestG3FailedSyncEndsTheServer makes the syncs of a server's store fail: the call under way
+// is not acknowledged, the process ends with exit code 1 and says why, and the next one has
+// what was acknowledged.
+func TestG3FailedSyncEndsTheServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("two processes")
+	}
+	trigger := filepath.Join(t.TempDir(), "fail")
+	t.Setenv(failingWhere, trigger)
+	p := startProcess(t)
+	client := own(t)
+	if status, code := adds(t, client, p.base, "good"); status != 200 {
+		t.Fatalf("before: %d %d", status, code)
+	}
+	rewrite(t, trigger, "")
+	if status, code := adds(t, client, p.base, "bad"); status == 200 {
+		t.Errorf("a call whose sync failed is acknowledged: %d %d", status, code)
+	}
+	err := <-p.exited
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || len(p.lines("cannot be written any more")) != 1 {
+		t.Errorf("the server ended with %v and said\n%s", err, strings.Join(p.lines(""), "\n"))
+	}
+	if err := os.Remove(trigger); err != nil {
+		t.Fatal(err)
+	}
+	again := startOn(t, p.data)
+	if got := statusOf(t, client, again.base+"/v2/inputs/good"); got != 200 {
+		t.Errorf("what was acknowledged: %d", got)
+	}
+	if status, code := adds(t, client, again.base, "more"); status != 200 {
+		t.Errorf("after the restart: %d %d", status, code)
+	}
+	if _, err := again.terminate(t); err != nil {
+		t.Error(err)
+	}
+	if code, stdout, stderr := runCode(t, "doctor", "--data", p.data); code != 0 {
+		t.Errorf("doctor: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if out := mustRun(t, "search", "--data", p.data, "--json"); bytes.Count([]byte(out), []byte("\n")) < 2 {
+		t.Errorf("inputs: %s", out)
+	}
+}
