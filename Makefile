@@ -17,7 +17,9 @@ GOFUMPT     := mvdan.cc/gofumpt@v0.9.2
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 # What answers hostile bytes or keeps data must be covered to this share of its statements (goal G26).
-COVERED := core/blob core/api core/jsonio core/predict/onnx core/predict/raster core/predict/raster/jpg origin/fetch origin/httpd
+COVERED := core/api core/auth core/blob core/catalog core/fold core/index core/index/hnsw core/ingest core/jsonio core/kv core/kv/memkv \
+	core/kv/pebblekv core/log core/log/field core/partition core/predict/onnx core/predict/raster core/predict/raster/jpg core/search \
+	core/train core/train/kernel core/training origin/fetch origin/httpd
 COVER   := 85
 
 # Its tests hold answers to times, so no other package's run beside them.
@@ -62,7 +64,7 @@ test-arm64: ## the tests of core and models as arm64 under qemu
 	GOARCH=arm64 $(GO) test -short -timeout 15m -exec qemu-aarch64 ./core/... ./models
 
 test-race: ## the race detector on what runs concurrently
-	@$(MAKE) --no-print-directory race PACKAGES='./core ./core/api/... ./core/blob/... ./origin/...'
+	@$(MAKE) --no-print-directory race PACKAGES='./core ./core/api/... ./core/blob/... ./core/index/... ./core/ingest ./core/kv/... ./core/log ./core/partition ./core/search ./core/training ./origin/...'
 
 race: ## all tests with the race detector (needs cgo)
 	@.ci/need gcc gcc
