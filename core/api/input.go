@@ -113,8 +113,8 @@ func (x *exchange) host(in *input, o object) error {
 }
 
 // picture decodes the base64 of an image into buf's memory and looks at what it is.
-func (image object) picture(buf []byte) (picture []byte, format string, err error) {
-	return decodePicture(buf, image.get("base64"), image.at("base64"))
+func (o object) picture(buf []byte) (picture []byte, format string, err error) {
+	return decodePicture(buf, o.get("base64"), o.at("base64"))
 }
 
 func decodePicture(buf []byte, text jsonio.Value, path string) (picture []byte, format string, err error) {

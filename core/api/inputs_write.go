@@ -87,7 +87,6 @@ func writeGeo(w *jsonio.Writer, p *log.Point) {
 // once each.
 type conceptLines struct {
 	known map[string]conceptLine
-	own   string // app_id of the application's own
 	x     *exchange
 }
 

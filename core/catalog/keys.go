@@ -46,6 +46,7 @@ import (
 //	  k sha256(key)           → Key              likewise
 //	                                             the state's digest ends here; the rest can be made again
 //	  D blob crop/16 base     → Derived
+//	  D blob crop/16 t        → thumbnail, a JPEG
 //	  O sha256                → object           manifests
 //	  g what                  → cursor           tidying that is owed
 //	  X …                                        the index, see package index
