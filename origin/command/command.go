@@ -63,7 +63,7 @@ var errTold = errors.New("failed")
 // failed, 2 for a mistake in the command line, 3 when some of the pictures failed.
 func Run(ctx context.Context, env Env) int {
 	root := newRoot(&env)
-	root.SetArgs(env.Args)
+	root.SetArgs(append([]string{}, env.Args...)) // never nil, which would mean the process's own
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)

@@ -84,6 +84,7 @@ func (w *worker) predict(ctx context.Context, pic picture) answer {
 		Method: "POST",
 		Path:   "/v2/models/" + w.p.model.ID + "/outputs",
 		Body:   w.p.request(pic),
+		App:    w.p.app,
 	}
 	call := w.p.engine.Begin(ctx, request)
 	for !call.Done() {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
@@ -65,7 +66,7 @@ is wrong, 3 some pictures failed.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			p, err := newPredictor(&f)
+			p, err := newPredictor(cmd.Context(), &f)
 			if err != nil {
 				return err
 			}
@@ -90,11 +91,12 @@ type predictor struct {
 	set     *predict.Set
 	model   *predict.Model
 	engine  *core.Engine
+	app     string // the one application of its engine, which holds nothing
 	fetcher *fetch.Fetcher
 }
 
 // newPredictor checks the flags against the models. Most errors are mistakes of usage.
-func newPredictor(f *predictFlags) (*predictor, error) {
+func newPredictor(ctx context.Context, f *predictFlags) (*predictor, error) {
 	if f.top < 0 || f.top > 200 {
 		return nil, usagef("--top %d: 1 to 200", f.top)
 	}
@@ -119,10 +121,15 @@ func newPredictor(f *predictFlags) (*predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.engine, err = core.Open(core.Options{Models: set, Hosted: hosted, Clock: system.Now, Rand: system.Random})
+	p.engine, err = core.Open(core.Options{Store: memkv.New(), Models: set, Hosted: hosted, Clock: system.Now, Rand: system.Random})
 	if err != nil {
 		return nil, err
 	}
+	app, err := p.engine.CreateApp(ctx, localApp, lang.English)
+	if err != nil {
+		return nil, err
+	}
+	p.app = app.ID
 	p.fetcher = fetch.New(fetch.Options{AllowPrivate: f.allowPrivate, Resolve: system.Resolve, Dial: system.Dial})
 	return p, nil
 }
