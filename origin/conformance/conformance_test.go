@@ -3,13 +3,13 @@ package conformance
 import (
 	"bufio"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/origin/system"
@@ -51,7 +51,25 @@ func install(t *testing.T) {
 // origin is a server in a process of its own.
 type origin struct{ url, key string }
 
-var keyLine = regexp.MustCompile(`(?m)^    key     ([0-9a-f]{32})$`)
+var (
+	keyLine     = regexp.MustCompile(`^    key     ([0-9a-f]{32})$`)
+	addressLine = regexp.MustCompile(`msg=serving address=(\S+)`)
+)
+
+// find sends what the pattern finds first in r's lines, of which each gets all, and closes at r's end.
+func find(r io.Reader, pattern *regexp.Regexp, each func(line string)) <-chan string {
+	found := make(chan string, 1)
+	go func() {
+		defer close(found)
+		for lines := bufio.NewScanner(r); lines.Scan(); {
+			each(lines.Text())
+			if m := pattern.FindStringSubmatch(lines.Text()); m != nil && len(found) == 0 {
+				found <- m[1]
+			}
+		}
+	}()
+	return found
+}
 
 // start builds the program and serves an empty data folder until the test ends.
 func start(t *testing.T, args ...string) origin {
@@ -62,8 +80,10 @@ func start(t *testing.T, args ...string) origin {
 	}
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--log-format", "text"}, args...)
 	cmd := exec.Command(binary, args...)
-	var out strings.Builder
-	cmd.Stdout = &out
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -71,41 +91,30 @@ func start(t *testing.T, args ...string) origin {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lines, served := make(chan string, 1), make(chan struct{})
-	go func() {
-		defer close(served)
-		for scan := bufio.NewScanner(stderr); scan.Scan(); {
-			if _, rest, ok := strings.Cut(scan.Text(), " address="); ok && strings.Contains(scan.Text(), "msg=serving") {
-				address, _, _ := strings.Cut(rest, " ")
-				lines <- address
-			}
-			if strings.Contains(scan.Text(), "level=ERROR") {
-				t.Errorf("the server says: %s", scan.Text())
-			}
+	keys := find(stdout, keyLine, func(string) {})
+	addresses := find(stderr, addressLine, func(line string) {
+		if strings.Contains(line, "level=ERROR") {
+			t.Errorf("the server says: %s", line)
 		}
-	}()
+	})
 	t.Cleanup(func() {
 		if err := cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Error(err)
 		}
-		<-served
+		for range keys { // until the program has closed its output
+		}
+		for range addresses {
+		}
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("the server ended with %v", err)
 		}
 	})
-	select {
-	case address := <-lines:
-		key := keyLine.FindStringSubmatch(out.String())
-		if key == nil {
-			t.Fatalf("no key was told:\n%s", out.String())
-		}
-		return origin{"http://" + address, key[1]}
-	case <-served:
+	key, told := <-keys
+	address, served := <-addresses
+	if !told || !served {
 		t.Fatal("the server did not start")
-	case <-time.After(time.Minute):
-		t.Fatal("the server did not start in a minute")
 	}
-	panic("not reached")
+	return origin{"http://" + address, key}
 }
 
 var failure = regexp.MustCompile(`(?m)^FAIL (\w+) .*$`)
