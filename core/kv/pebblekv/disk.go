@@ -11,25 +11,44 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// disk is the file system as Pebble is to see it. Once the store serves, an error on a log, a
-// manifest or a folder stops the store, and is not told to Pebble, which would panic in the
-// midst of its locks; from then on nothing changes that a start would rely on: what follows
+// disk is the file system as Pebble is to see it. An error on a log, a manifest or a folder
+// stops the store, and is not told to Pebble, which would panic in the midst of its locks, or
+// try again for ever; from then on nothing changes that a start would rely on: what follows
 // a lost write must be lost as well. Tables are not begun while there is no space for them.
 type disk struct {
 	vfs.FS
-	dir     string // the store's: what goes to another folder is a checkpoint, which may fail alone
-	health  *health
-	serving atomic.Bool
+	dir    string // the store's: what goes to another folder is a checkpoint, which may fail alone
+	health *health
+	listed atomic.Bool // once, at least
+}
+
+// List implements [vfs.FS]. Pebble's Open lists the folder first and last; when it gives up
+// after the first time, it leaves goroutines that panic.
+func (d *disk) List(dir string) ([]string, error) {
+	names, err := d.FS.List(dir)
+	if err != nil && d.listed.Load() && !d.health.isServing() {
+		d.health.fail(err)
+		return nil, nil
+	}
+	d.listed.Store(true)
+	return names, err
 }
 
 // Create implements [vfs.FS].
 func (d *disk) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
 	if strings.HasSuffix(name, ".sst") {
+		if d.health.failure() != nil && !d.health.isServing() {
+			return nullFile{}, nil // a flush that fails is what Pebble's Open would wait for
+		}
 		if err := d.health.waitSpace(); err != nil {
 			return nil, err
 		}
 	}
-	if !d.isLog(name) {
+	if strings.HasPrefix(d.PathBase(name), "marker.") {
+		// Its name says which manifest counts: it must not outlive a crash that the manifest's name does not.
+		d.do(func() error { return syncDir(d.FS, d.PathDir(name)) })
+	}
+	if !d.isLog(name) && (d.health.isServing() || strings.HasSuffix(name, ".sst")) {
 		if err := d.health.failure(); err != nil {
 			return nil, err
 		}
@@ -75,8 +94,13 @@ func (d *disk) Link(oldname, newname string) error {
 	return d.change(func() error { return d.FS.Link(oldname, newname) })
 }
 
-// change runs op unless the store has failed.
+// change runs op unless the store has failed. Pebble's Open panics on some of its errors, and
+// leaves goroutines that do, so it sees none.
 func (d *disk) change(op func() error) error {
+	if !d.health.isServing() {
+		d.do(op)
+		return nil
+	}
 	if err := d.health.failure(); err != nil {
 		return err
 	}
@@ -90,34 +114,29 @@ func (d *disk) isLog(name string) bool {
 
 // logFile opens one, or a file that holds nothing once the store has failed.
 func (d *disk) logFile(open func() (vfs.File, error)) (vfs.File, error) {
-	var f vfs.File = nullFile{}
-	err := d.do(func() error {
+	f := vfs.File(nullFile{})
+	d.do(func() error {
 		opened, err := open()
 		if err == nil {
 			f = opened
 		}
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
 	return &logFile{File: f, disk: d}, nil
 }
 
-// do runs op unless the store has failed; while the store serves, an error fails it and is swallowed.
-func (d *disk) do(op func() error) error {
+// do runs op unless the store has failed; an error fails it.
+func (d *disk) do(op func() error) {
 	if d.health.failure() != nil {
-		return nil
+		return
 	}
-	err := op()
-	if err != nil && d.serving.Load() {
+	if err := op(); err != nil {
 		d.health.fail(err)
-		return nil
 	}
-	return err
 }
 
 // logFile is a log, a manifest, or a folder, on whose durability every acknowledgement rests.
+// To Pebble, all succeeds.
 type logFile struct {
 	vfs.File
 	disk *disk
@@ -125,49 +144,52 @@ type logFile struct {
 
 // Write implements [vfs.File].
 func (f *logFile) Write(p []byte) (int, error) {
-	n := len(p)
-	err := f.disk.do(func() (err error) {
-		_, err = f.File.Write(p)
+	f.disk.do(func() error {
+		_, err := f.File.Write(p)
 		return err
 	})
-	if err != nil {
-		n = 0
-	}
-	return n, err
+	return len(p), nil
 }
 
 // Sync implements [vfs.File].
-func (f *logFile) Sync() error { return f.disk.do(f.File.Sync) }
+func (f *logFile) Sync() error {
+	f.disk.do(f.File.Sync)
+	return nil
+}
 
 // SyncData implements [vfs.File].
-func (f *logFile) SyncData() error { return f.disk.do(f.File.SyncData) }
+func (f *logFile) SyncData() error {
+	f.disk.do(f.File.SyncData)
+	return nil
+}
 
 // SyncTo implements [vfs.File].
 func (f *logFile) SyncTo(length int64) (fullSync bool, err error) {
-	err = f.disk.do(func() (err error) {
+	f.disk.do(func() (err error) {
 		fullSync, err = f.File.SyncTo(length)
 		return err
 	})
-	return fullSync, err
+	return fullSync, nil
 }
 
 // Stat implements [vfs.File].
 func (f *logFile) Stat() (vfs.FileInfo, error) {
-	var info vfs.FileInfo = nullFile{}
-	err := f.disk.do(func() error {
+	info := vfs.FileInfo(nullFile{})
+	f.disk.do(func() error {
 		got, err := f.File.Stat()
 		if err == nil {
 			info = got
 		}
 		return err
 	})
-	return info, err
+	return info, nil
 }
 
-// Close implements [vfs.File]. Without a failure, it is an error as any other.
+// Close implements [vfs.File].
 func (f *logFile) Close() error {
 	err := f.File.Close()
-	return f.disk.do(func() error { return err })
+	f.disk.do(func() error { return err })
+	return nil
 }
 
 // nullFile takes everything and holds nothing.

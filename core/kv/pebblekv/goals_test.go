@@ -90,15 +90,17 @@ type fault struct {
 	forAll  bool
 	err     error
 	n       atomic.Int64
-	stopped atomic.Bool
+	stopped atomic.Bool // nothing is counted, nothing fails
 }
 
 func (f *fault) MaybeError(errorfs.Op) error {
-	n := f.n.Add(1)
-	if f.stopped.Load() || n != f.at && (!f.forAll || n < f.at) {
+	if f.stopped.Load() {
 		return nil
 	}
-	return f.err
+	if n := f.n.Add(1); n == f.at || f.forAll && n > f.at {
+		return f.err
+	}
+	return nil
 }
 
 func (f *fault) String() string {
@@ -134,6 +136,61 @@ func TestG3EveryFault(t *testing.T) {
 	t.Logf("operations %d to %d: %v, 0 lost", from+1, from+uint64(rounds), counts)
 }
 
+// TestG3EveryFaultAtOpen fails the n-th operation of making a store, and of opening one that a
+// crash has left with logs to replay into tables, for all n; at tier P for every fourth. Opening ends, and once the disk
+// is well all is there.
+func TestG3EveryFaultAtOpen(t *testing.T) {
+	session := kvtest.NewSession(1, 150, 3000)
+	mem := vfs.NewCrashableMem()
+	empty := mem.CrashClone(vfs.CrashCloneCfg{})
+	s := open(t, small(mem))
+	var p kvtest.Progress
+	if err := session.Run(s, 0, &p); err != nil {
+		t.Fatal(err)
+	}
+	left := mem.CrashClone(vfs.CrashCloneCfg{})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	step := 4
+	if proof.Soaking() {
+		step = 1
+	}
+	counts := map[string]int{}
+	for i, err := range []error{syscall.EIO, syscall.ENOSPC, syscall.EIO, syscall.ENOSPC} {
+		for n := 1 + i%step; openFaulty(t, session, empty, 0, &fault{at: int64(n), forAll: i >= 2, err: err}, counts); n += step {
+			continue
+		}
+		for n := 1 + i%step; openFaulty(t, session, left, p.Durable.Load(), &fault{at: int64(n), forAll: i >= 2, err: err}, counts); n += step {
+			continue
+		}
+	}
+	t.Logf("%v, 0 lost", counts)
+}
+
+// openFaulty reports whether opening the store on a copy of the disk met the fault.
+func openFaulty(t *testing.T, session *kvtest.Session, disk *vfs.MemFS, least int64, f *fault, counts map[string]int) bool {
+	t.Helper()
+	disk = disk.CrashClone(vfs.CrashCloneCfg{})
+	s, err := Open(folder, small(errorfs.Wrap(disk, f)))
+	met := f.n.Load() >= f.at
+	f.stopped.Store(true)
+	switch {
+	case err == nil:
+		counts["opened"]++
+		_ = s.Close() // which may tell of the fault
+	case met:
+		counts["refused"]++
+	default:
+		t.Fatalf("without a fault: %v", err)
+	}
+	after := disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(uint64(f.at), 7))})
+	if err := holds(session, power{after}, least); err != nil {
+		t.Fatalf("after a fault at %v: %v", f, err)
+	}
+	return met
+}
+
 // faultRound reports what became of the session.
 func faultRound(t *testing.T, session *kvtest.Session, f *fault) (outcome string) {
 	mem := vfs.NewCrashableMem()
@@ -143,17 +200,16 @@ func faultRound(t *testing.T, session *kvtest.Session, f *fault) (outcome string
 	o.Free = func() (int64, error) { return 1 << 40, nil }
 	o.Ballast = 1 << 20
 	var p kvtest.Progress
-	outcome = "refused to open"
-	if s, err := Open(folder, o); err == nil {
-		err := session.Run(s, 0, &p)
-		outcome = afterFault(t, s, err, died)
-		f.stopped.Store(true)
-		if err := s.Close(); (err == nil) != (s.health.failure() == nil) {
-			t.Errorf("Close = %v after the failure %v", err, s.health.failure())
-		}
-		if len(died) > 0 && outcome == "stopped" {
-			t.Errorf("Fatal was called again: %v", <-died)
-		}
+	f.stopped.Store(true)
+	s := open(t, o)
+	f.stopped.Store(false)
+	outcome = afterFault(t, s, session.Run(s, 0, &p), died)
+	f.stopped.Store(true)
+	if err := s.Close(); (err == nil) != (s.health.failure() == nil) {
+		t.Errorf("Close = %v after the failure %v", err, s.health.failure())
+	}
+	if len(died) > 0 && outcome == "stopped" {
+		t.Errorf("Fatal was called again: %v", <-died)
 	}
 	rng := rand.New(rand.NewPCG(uint64(f.at), 5))
 	after := crash(mem, []int{0, 50, 100}[rng.IntN(3)], rng)

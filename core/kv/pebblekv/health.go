@@ -29,6 +29,7 @@ type health struct {
 	damaged error     // kv.ErrCorrupt with its cause, for ever
 	low     bool      // the disk was full: the ballast is gone
 	out     bool      // … and a write failed for lack of space all the same
+	serving bool      // Open is about to return
 	closing bool
 	moves   uint64 // of memtables: filled or flushed
 }
@@ -42,13 +43,13 @@ func newHealth(o *Options) *health {
 // fail stops the store for good.
 func (h *health) fail(cause error) {
 	h.mu.Lock()
-	first := h.failed == nil
-	if first {
+	tell := h.failed == nil && h.serving
+	if h.failed == nil {
 		h.failed = fmt.Errorf("%w: %w", kv.ErrFailed, cause)
 	}
 	h.changed.Broadcast()
 	h.mu.Unlock()
-	if first {
+	if tell {
 		h.log.Error("the store has failed: nothing is acknowledged any more", "err", cause)
 		h.fatal(cause)
 	}
@@ -68,6 +69,8 @@ func (h *health) damage(cause error) {
 func (h *health) background(err error) {
 	switch {
 	case errors.Is(err, errClosing):
+	case !h.isServing():
+		h.fail(err) // Pebble's Open would try for ever
 	case errors.Is(err, syscall.ENOSPC):
 		h.mu.Lock()
 		h.low, h.out = true, true
@@ -87,6 +90,20 @@ func (h *health) diskFull() {
 	defer h.mu.Unlock()
 	h.low = true
 	h.log.Error("the disk is full: the ballast is given up")
+}
+
+// serve says that Open is about to return, unless the store has failed before.
+func (h *health) serve() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.serving = h.failed == nil
+	return h.failed
+}
+
+func (h *health) isServing() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.serving
 }
 
 // failure is nil, or kv.ErrFailed with its cause.

