@@ -121,7 +121,7 @@ func TestThousandPredictionsStaySmall(t *testing.T) {
 	}
 	peak := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10
 	t.Logf("%d predictions: %d MiB resident at the peak", n, peak>>20)
-	if peak > most {
+	if peak > most && !raced {
 		t.Errorf("%d MiB resident at the peak, want at most %d", peak>>20, most>>20)
 	}
 }
