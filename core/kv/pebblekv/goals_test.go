@@ -153,8 +153,11 @@ func TestG3EveryFaultAtOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	step := 4
-	if proof.Soaking() {
+	switch {
+	case proof.Soaking():
 		step = 1
+	case testing.Short():
+		step = 20
 	}
 	counts := map[string]int{}
 	for i, err := range []error{syscall.EIO, syscall.ENOSPC, syscall.EIO, syscall.ENOSPC} {
