@@ -57,7 +57,7 @@ test-native: ## the tests of this machine's own architecture, with the coverage 
 	@.ci/cover $(COVER) .cache/test.txt $(COVERED)
 
 test-wasm: wasm bin/wazero ## the tests of core and models as wasip1 under wazero
-	GOOS=wasip1 GOARCH=wasm $(GO) test -timeout 15m -exec "$(CURDIR)/.ci/wasip1" ./core/... ./models
+	GOOS=wasip1 GOARCH=wasm $(GO) test -short -timeout 15m -exec "$(CURDIR)/.ci/wasip1" ./core/... ./models
 
 test-arm64: ## the tests of core and models as arm64 under qemu
 	@.ci/need qemu-aarch64 qemu-user
