@@ -1,0 +1,95 @@
+//go:build !wasip1
+
+package partition_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// TestAnalysed adds derived records by another base model to inputs that are there, all or
+// nothing, and forgets those of the first.
+func TestAnalysed(t *testing.T) {
+	store := &faulty{Store: memkv.New()}
+	next := index.Space{Base: [32]byte{8}, Concepts: space.Concepts}
+	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Index: &index.Options{Space: space, Next: &next}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := create("a"), create("b")
+	verdicts, err := p.Submit(context.Background(), "", []log.Body{a, b}, func(batch *kv.Batch) {
+		for _, c := range []*log.InputCreate{a, b} {
+			catalog.PutDerived(batch, app, space.Base, c.Blob, c.Crop, derived(c.Blob))
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lacking := func() []uint32 {
+		t.Helper()
+		v := p.View()
+		defer v.Close()
+		set, err := p.Index().At(v.Reader).Lacking(next.Base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return set.ToArray()
+	}
+	analysed := func() error {
+		dots := []log.Dot{verdicts[0].Dot, {Site: 1, Seq: 99}} // one was deleted meanwhile
+		return p.Analysed(dots, func(w kv.Writer, inputs []catalog.Input) {
+			if len(inputs) != 1 || inputs[0].ID != "a" {
+				t.Errorf("inputs %v, want a alone", inputs)
+			}
+			catalog.PutDerived(w, app, next.Base, a.Blob, a.Crop, derived(a.Blob))
+		})
+	}
+	broken := errors.New("broken")
+	for _, fault := range []*error{&store.room, &store.apply} {
+		store.set(fault, broken)
+		if err := analysed(); !errors.Is(err, broken) {
+			t.Errorf("Analysed = %v, want %v", err, broken)
+		}
+		store.set(fault, nil)
+		if got := lacking(); !slices.Equal(got, []uint32{0, 1}) {
+			t.Fatalf("inputs %v lack the base model, want both", got)
+		}
+	}
+	if err := analysed(); err != nil {
+		t.Fatal(err)
+	}
+	if got := lacking(); !slices.Equal(got, []uint32{1}) {
+		t.Errorf("inputs %v lack the base model, want the second", got)
+	}
+
+	if err := p.Forget(space.Base); err != nil {
+		t.Fatal(err)
+	}
+	for more := true; more; {
+		if more, err = p.Step(context.Background(), clock()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := catalog.Read(store, app)
+	if _, err := r.DerivedOf(space.Base, a.Blob, a.Crop); !errors.Is(err, catalog.ErrNotFound) {
+		t.Errorf("derived record of the forgotten base model: %v", err)
+	}
+	if _, err := r.DerivedOf(next.Base, a.Blob, a.Crop); err != nil {
+		t.Errorf("derived record of the other: %v", err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := analysed(); !errors.Is(err, kv.ErrClosed) {
+		t.Errorf("Analysed of a closed partition = %v, want %v", err, kv.ErrClosed)
+	}
+}
