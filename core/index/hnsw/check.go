@@ -98,7 +98,7 @@ func (g *Graph) checkLinks() error {
 			}
 		}
 	}
-	if g.tombs == 0 && oneWay > all/100 {
+	if g.tombs == 0 && oneWay > all/100+fewLinks {
 		return corrupt("%d of %d links are not answered where there is room", oneWay, all)
 	}
 	if weak > max(g.live/100, 1) {
@@ -184,3 +184,7 @@ func DigestOf(nodes *roaring.Bitmap) uint64 {
 	})
 	return sum
 }
+
+// fewLinks is how many one-way links say nothing in a small graph, where one percent is less than one
+// round of deletes may leave.
+const fewLinks = 8

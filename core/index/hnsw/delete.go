@@ -31,9 +31,11 @@ func (g *Graph) remove(slot uint32) {
 	if g.entry == slot {
 		g.enterElsewhere(slot)
 	}
+	g.gone = slot + 1
 	for l, from := range leading {
 		g.bypass(slot, l, from)
 	}
+	g.gone = 0
 }
 
 // leadingTo returns slots that lead to slot on a level: all among its neighbours and their
@@ -138,9 +140,13 @@ func clearLinks(links []uint32) {
 }
 
 // resolve follows the hubs of tombstones to a live slot. Each hub died after the tombstone it
-// serves, so the way has no circle and no freed slot on it.
+// serves, so the way has no circle and no freed slot on it. It may lead to the node that is
+// being removed, which has no hub yet and may lead back to where we came from: then it is noSlot.
 func (g *Graph) resolve(slot uint32) uint32 {
 	for slot != noSlot && g.dead.has(slot) {
+		if slot+1 == g.gone {
+			return noSlot
+		}
 		slot = g.level0.At(slot)[0]
 	}
 	return slot
@@ -152,9 +158,11 @@ func (g *Graph) leads(slot, x uint32) bool {
 	return slices.Contains(links, x) || g.covered(links, x, slot)
 }
 
-// lead makes slot lead to x on level 0, at once or over one other.
+// lead makes slot lead to x on level 0, at once or over one other. Where slot has no link to
+// give up, the others give up good ones, which costs recall: they are asked only for an x that none
+// of its neighbours leads back to.
 func (g *Graph) lead(slot, x uint32) {
-	if g.leads(slot, x) || g.accept(slot, x, 0, true) {
+	if g.leads(slot, x) || g.accept(slot, x, 0, true) || g.ledBack(x) {
 		return
 	}
 	for _, via := range slices.Clone(full(g.level0.At(slot))) {
@@ -162,6 +170,13 @@ func (g *Graph) lead(slot, x uint32) {
 			return
 		}
 	}
+}
+
+// ledBack reports whether a live neighbour of x on level 0 leads to x.
+func (g *Graph) ledBack(x uint32) bool {
+	return slices.ContainsFunc(full(g.level0.At(x)), func(y uint32) bool {
+		return !g.dead.has(y) && slices.Contains(full(g.level0.At(y)), x)
+	})
 }
 
 // relink replaces the link of slot to the tombstone gone by one to what gone leads to, or by more
@@ -177,10 +192,14 @@ func (g *Graph) relink(slot uint32, level int, gone uint32) {
 	}
 }
 
-// unlink takes a link out and closes the gap.
+// unlink takes a link out and closes the gap. It may be out already: what another slot was led
+// to meanwhile can have taken its place.
 func (g *Graph) unlink(slot uint32, level int, gone uint32) {
 	links := g.links(slot, level)
 	at := slices.Index(links, gone)
+	if at < 0 {
+		return
+	}
 	copy(links[at:], links[at+1:])
 	links[len(links)-1] = noSlot
 	g.touch(slot)

@@ -120,7 +120,8 @@ func (g *Graph) accept(slot, x uint32, level int, forced bool) bool {
 	}
 	// No detour: make one, over x, where it has room.
 	for i := len(losers) - 1; i >= 0; i-- {
-		if y := slotOf(losers[i]); y != x && g.join(x, g.resolve(y), 0) {
+		y := slotOf(losers[i])
+		if to := g.resolve(y); y != x && to != noSlot && g.join(x, to, 0) {
 			g.replace(slot, links, y, x)
 			return true
 		}
