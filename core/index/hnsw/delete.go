@@ -159,10 +159,10 @@ func (g *Graph) leads(slot, x uint32) bool {
 }
 
 // lead makes slot lead to x on level 0, at once or over one other. Where slot has no link to
-// give up, the others give up good ones, which costs recall: they are asked only for an x that none
-// of its neighbours leads back to.
+// give up, the others give up good ones, which costs recall: they are asked only for an x that
+// nothing else leads to.
 func (g *Graph) lead(slot, x uint32) {
-	if g.leads(slot, x) || g.accept(slot, x, 0, true) || g.ledBack(x) {
+	if g.leads(slot, x) || g.accept(slot, x, 0, true) || g.led(x) {
 		return
 	}
 	for _, via := range slices.Clone(full(g.level0.At(slot))) {
@@ -172,11 +172,21 @@ func (g *Graph) lead(slot, x uint32) {
 	}
 }
 
-// ledBack reports whether a live neighbour of x on level 0 leads to x.
-func (g *Graph) ledBack(x uint32) bool {
-	return slices.ContainsFunc(full(g.level0.At(x)), func(y uint32) bool {
-		return !g.dead.has(y) && slices.Contains(full(g.level0.At(y)), x)
-	})
+// led reports whether a live neighbour of x on level 0 that is no copy of x leads to x. Copies
+// alone may lead to nothing but one another.
+func (g *Graph) led(x uint32) bool {
+	s := &g.work
+	neighbours := append(s.through[:0], x)
+	for _, y := range full(g.level0.At(x)) {
+		if !g.dead.has(y) && slices.Contains(full(g.level0.At(y)), x) {
+			neighbours = append(neighbours, y)
+		}
+	}
+	s.through = neighbours
+	row := g.vec.Row(x)
+	distances := s.distances(len(neighbours))
+	g.vec.Distances(distances, &row, neighbours)
+	return slices.ContainsFunc(distances[1:], func(d uint32) bool { return d != distances[0] })
 }
 
 // relink replaces the link of slot to the tombstone gone by one to what gone leads to, or by more
