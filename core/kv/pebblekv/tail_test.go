@@ -70,7 +70,8 @@ func TestDamageInTheLastBlock(t *testing.T) {
 		if err := c.Scan(nil, nil, func(_, _ []byte) bool { n++; return true }); err != nil {
 			t.Fatal(err)
 		}
-		if n < writes-1 {
+		// A write says how far the log was durable just before it, and Pebble may learn that one write late.
+		if n < writes-2 {
 			t.Errorf("byte %d of %d damaged: %d of %d writes are there, and nothing was said", at, len(whole), n, writes)
 		}
 		if n < writes {
