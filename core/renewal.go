@@ -212,7 +212,6 @@ func (e *Engine) dropOld(now time.Time, app *application) error {
 type Progress struct {
 	App       string
 	Done, All uint64 // inputs
-	Serving   bool   // the newest network serves
 }
 
 // Renewals lists the applications that an older network still serves.
@@ -223,9 +222,8 @@ func (e *Engine) Renewals() ([]Progress, error) {
 	}
 	var out []Progress
 	for _, app := range apps {
-		p := Progress{App: app.ID}
-		if p.Done, p.All, p.Serving = app.renew.Progress(); !p.Serving {
-			out = append(out, p)
+		if done, all, serving := app.renew.Progress(); !serving {
+			out = append(out, Progress{App: app.ID, Done: done, All: all})
 		}
 	}
 	return out, nil

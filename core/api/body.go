@@ -75,6 +75,18 @@ func (o object) objects(name string) (iter.Seq2[object, error], int, error) {
 	}, v.Len(), nil
 }
 
+// some is objects of which there must be 1 to most; its errors are kind's.
+func (o object) some(name string, most int, kind error) (iter.Seq2[object, error], int, error) {
+	elements, n, err := o.objects(name)
+	if err != nil {
+		return nil, 0, refuse(kind, err)
+	}
+	if n == 0 || n > most {
+		return nil, 0, refusef(kind, "1 to %d %s are needed, not %d.", most, name, n)
+	}
+	return elements, n, nil
+}
+
 // text returns a string member, "" when absent.
 func (o object) text(name string) (string, error) {
 	v := o.get(name)

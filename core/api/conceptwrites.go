@@ -15,12 +15,9 @@ import (
 // createConcepts makes concepts of the application's own: all of the call's, or none when
 // one cannot be.
 func createConcepts(x *exchange) error {
-	elements, n, err := x.body.objects("concepts")
+	elements, n, err := x.body.some("concepts", maxInputs, ErrConcept)
 	if err != nil {
-		return refuse(ErrConcept, err)
-	}
-	if n == 0 || n > maxInputs {
-		return refusef(ErrConcept, "1 to %d concepts are needed, not %d.", maxInputs, n)
+		return err
 	}
 	ids := make([]string, 0, n)
 	bodies := make([]log.Body, 0, n)
@@ -136,12 +133,9 @@ func renameConcepts(x *exchange) error {
 	if _, err := x.action(map[string]patchAction{"overwrite": overwrite}); err != nil {
 		return err
 	}
-	elements, n, err := x.body.objects("concepts")
+	elements, n, err := x.body.some("concepts", maxInputs, ErrConcept)
 	if err != nil {
-		return refuse(ErrConcept, err)
-	}
-	if n == 0 || n > maxInputs {
-		return refusef(ErrConcept, "1 to %d concepts are needed, not %d.", maxInputs, n)
+		return err
 	}
 	v := x.view()
 	defer v.Close()

@@ -35,12 +35,9 @@ const wantOfInputs = predict.WantConcepts | predict.WantThumb
 // added has a status that says why. Pictures sent as base64 are analysed within the call;
 // those behind addresses are fetched afterwards.
 func addInputs(x *exchange) error {
-	elements, n, err := x.body.objects("inputs")
+	elements, n, err := x.body.some("inputs", maxInputs, ErrInputs)
 	if err != nil {
-		return refuse(ErrInputs, err)
-	}
-	if n == 0 || n > maxInputs {
-		return refusef(ErrInputs, "1 to %d inputs are needed, not %d.", maxInputs, n)
+		return err
 	}
 	v := x.app.Partition.View()
 	defer v.Close()

@@ -45,12 +45,9 @@ func patchInputs(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	elements, n, err := x.body.objects("inputs")
+	elements, n, err := x.body.some("inputs", maxInputs, ErrInputs)
 	if err != nil {
-		return refuse(ErrInputs, err)
-	}
-	if n == 0 || n > maxInputs {
-		return refusef(ErrInputs, "1 to %d inputs are needed, not %d.", maxInputs, n)
+		return err
 	}
 	v := x.app.Partition.View()
 	defer v.Close()

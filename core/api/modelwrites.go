@@ -135,12 +135,9 @@ func patchModels(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	elements, n, err := x.body.objects("models")
+	elements, n, err := x.body.some("models", maxInputs, ErrModelQuery)
 	if err != nil {
-		return refuse(ErrModelQuery, err)
-	}
-	if n == 0 || n > maxInputs {
-		return refusef(ErrModelQuery, "1 to %d models are needed, not %d.", maxInputs, n)
+		return err
 	}
 	v := x.view()
 	defer v.Close()

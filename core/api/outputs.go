@@ -29,12 +29,9 @@ func predictOutputs(x *exchange) error {
 
 // pictures reads the inputs of a call, 1 to most, and makes a job of each that has no error.
 func (x *exchange) pictures(most int, want predict.Want) ([]input, []Job, error) {
-	elements, n, err := x.body.objects("inputs")
+	elements, n, err := x.body.some("inputs", most, ErrPredict)
 	if err != nil {
-		return nil, nil, refuse(ErrPredict, err)
-	}
-	if n == 0 || n > most {
-		return nil, nil, refusef(ErrPredict, "1 to %d inputs are needed, not %d.", most, n)
+		return nil, nil, err
 	}
 	inputs := make([]input, 0, n)
 	var jobs []Job

@@ -50,12 +50,9 @@ func (x *exchange) workflow() (workflow, *catalog.Workflow, error) {
 
 // createWorkflows makes workflows: all of the call's, or none when one cannot be.
 func createWorkflows(x *exchange) error {
-	elements, n, err := x.body.objects("workflows")
+	elements, n, err := x.body.some("workflows", maxInputs, ErrWorkflow)
 	if err != nil {
-		return refuse(ErrWorkflow, err)
-	}
-	if n == 0 || n > maxInputs {
-		return refusef(ErrWorkflow, "1 to %d workflows are needed, not %d.", maxInputs, n)
+		return err
 	}
 	v := x.view()
 	defer v.Close()

@@ -24,8 +24,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -328,11 +326,4 @@ func (w *Worker) Switch(ctx context.Context) (done bool, err error) {
 	w.serving = true
 	clear(w.renewed)
 	return true, nil
-}
-
-// Waits lists the ordinals of inputs that were given up, in order.
-func (w *Worker) Waits() []uint32 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Sorted(maps.Keys(w.failed))
 }
