@@ -230,3 +230,40 @@ func changeNetwork(t *testing.T, inputs int) {
 	r.Renew(t, next, old)
 	r.check()
 }
+
+// TestAnotherNetworkWithoutAPicture loses the picture of a training's input before the new
+// network sees it: the application goes over all the same, without that input.
+func TestAnotherNetworkWithoutAPicture(t *testing.T) {
+	old, next := apitest.Tiny(t), apitest.TinyNext(t)
+	r := &renewing{TB: t, World: apitest.NewWorld(t, memkv.New(), old, nil, nil)}
+	r.add(3, map[string]string{"red.png": "warm", "blue.png": "cold"})
+	lost := r.call("POST", "/v2/inputs", `{"inputs":[{"id":"lost","data":{"image":{"base64":"`+
+		base64.StdEncoding.EncodeToString(apitest.Picture("half.png"))+`"},"concepts":[{"id":"cold"}]}}]}`)
+	if lost.Status.Code != 10000 {
+		t.Fatalf("add = %+v", lost)
+	}
+	r.call("POST", "/v2/models", `{"model":{"id":"own","output_info":{"data":{"concepts":[{"id":"warm"},{"id":"cold"}]},"output_config":{"closed_environment":true}}}}`)
+	r.call("POST", "/v2/models/own/versions", "")
+	r.Step(t, time.Second)
+	in, err := r.Input("lost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Blobs.Delete(t.Context(), in.Blob); err != nil {
+		t.Fatal(err)
+	}
+	r.Renew(t, next, old)
+	for rounds := 0; r.base() != next.Base(); rounds++ {
+		if rounds > 200 {
+			t.Fatal("it does not come to an end")
+		}
+		r.Now = r.Now.Add(time.Second)
+		r.Round(t)
+	}
+	if v := r.custom("red.png"); v < 0.5 {
+		t.Errorf("the own model gives red %v", v)
+	}
+	if _, err := r.Input("lost"); err != nil {
+		t.Errorf("the input itself: %v", err)
+	}
+}

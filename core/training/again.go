@@ -20,8 +20,8 @@ func Again(view *partition.View, models Models, version catalog.Version) (*Run, 
 	return again(view, models, version, false)
 }
 
-// Renew is Again for another network, and goes on without the inputs that were deleted: the
-// head is what the version is worth there. The outcome's manifest is that of a version called id.
+// Renew is Again for another network, and goes on without the inputs that were deleted or that
+// it could not analyse: the head is what the version is worth there. The outcome's manifest is that of a version called id.
 func Renew(view *partition.View, models Models, version catalog.Version, id string) (*Run, error) {
 	r, err := again(view, models, version, true)
 	if err == nil {
@@ -49,6 +49,15 @@ func again(view *partition.View, models Models, version catalog.Version, without
 		}
 		if err != nil {
 			return nil, err
+		}
+		if without && in.Code == catalog.InputReady {
+			_, err := view.Derived(models.Base(), &in)
+			if errors.Is(err, catalog.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
 		}
 		labels := make([]catalog.Label, len(t.Labels))
 		for j, l := range t.Labels {
