@@ -47,6 +47,9 @@ type Options struct {
 	Clock  func() time.Time
 	Rand   io.Reader // ids are made from it; fit for secrets
 
+	Tokens   api.Tokens   // issues and reads access tokens; nil: there are none
+	Accounts api.Accounts // people whom applications belong to; nil: there are none
+
 	PublicURL     string        // start of hosted pictures' addresses; empty means http://127.0.0.1:8080
 	PublicAppID   string        // app_id of public models and concepts; empty means null
 	KeepPredicted time.Duration // life of a picture sent to be predicted; 0 means 24 h
@@ -75,7 +78,7 @@ func Open(o Options) (*Engine, error) {
 		return nil, err
 	}
 	service, err := api.New(api.Options{
-		Models: o.Models, Older: apps.older(), Hosted: o.Hosted, Apps: apps, Store: o.Store, Clock: o.Clock, Rand: o.Rand,
+		Models: o.Models, Older: apps.older(), Hosted: o.Hosted, Apps: apps, Tokens: o.Tokens, Accounts: o.Accounts, Store: o.Store, Clock: o.Clock, Rand: o.Rand,
 		PublicURL: o.PublicURL, PublicAppID: o.PublicAppID,
 		KeepPredicted: o.KeepPredicted, JSON: o.JSON,
 	})

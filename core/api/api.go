@@ -1,6 +1,8 @@
 package api
 
 import (
+	"io"
+
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
@@ -12,8 +14,14 @@ type Request struct {
 	Path          string // still percent-encoded, without the query: "/v2/models"
 	Query         string // after the '?', still encoded
 	Authorization string // the header's value
+	Session       string // the header X-Clarifai-Session-Token; Authorization is stronger
 	App           string // the application, where the host vouches for its owner; empty: Authorization says. Never from the network
+	Remote        string // who asks, for throttling: an IPv4 address, or the /64 of an IPv6 one; empty: nobody is told apart
 	Body          []byte
+
+	// Header returns the first value of any other header, and "" where there is none. The core
+	// asks for none; what a host mounts beside /v2 may. nil: there are none.
+	Header func(name string) string
 }
 
 // Field is one header line of an answer.
@@ -25,6 +33,11 @@ type Response struct {
 	ContentType string  // empty when there is no body
 	Header      []Field // other headers, in a fixed order
 	Body        []byte
+
+	// Stream writes the body in place of Body, after the header has gone out, and returns when it is
+	// whole. The core's answers have none; what a host mounts beside /v2 may. An error cuts the
+	// connection off, so that nobody takes a part for the whole.
+	Stream func(w io.Writer) error
 }
 
 // Job is a picture that a call, or an input in the background, wants analysed.

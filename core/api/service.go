@@ -29,13 +29,15 @@ var _ Models = (*predict.Set)(nil)
 
 // Options are the settings of a [Service].
 type Options struct {
-	Models Models           // needed
-	Older  []Models         // those of older networks that still serve applications
-	Hosted Hosting          // keeps pictures that come as base64; needed
-	Apps   Applications     // needed
-	Store  kv.Reader        // where inputs' pictures are found by their public names; nil: there are none
-	Clock  func() time.Time // needed
-	Rand   io.Reader        // makes ids; needed
+	Models   Models           // needed
+	Older    []Models         // those of older networks that still serve applications
+	Hosted   Hosting          // keeps pictures that come as base64; needed
+	Apps     Applications     // needed
+	Tokens   Tokens           // nil: there are none
+	Accounts Accounts         // nil: there are none, and calls are not counted
+	Store    kv.Reader        // where inputs' pictures are found by their public names; nil: there are none
+	Clock    func() time.Time // needed
+	Rand     io.Reader        // makes ids; needed
 
 	PublicURL     string        // start of the addresses of hosted pictures; empty: "http://127.0.0.1:8080"
 	PublicAppID   string        // app_id of public models and concepts; empty: null

@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// Errors of credentials. All mean HTTP status 401.
+// Errors of credentials. All mean HTTP status 401 but those below them.
 var (
 	// ErrNoCredentials is returned for a request without a usable Authorization header.
 	ErrNoCredentials = errors.New("an Authorization header with \"Key\" and an API key is needed")
@@ -25,11 +25,31 @@ var (
 	ErrKeyFormat = errors.New("Invalid format of key.") //lint:ignore ST1005 the interface's words
 	// ErrKeyUnknown is returned for a key that lets nobody in. Clients read its text.
 	ErrKeyUnknown = errors.New("invalid key")
-	// ErrToken is returned for a token that was not issued here.
+	// ErrToken is returned for a token that was not issued here, or was revoked.
 	ErrToken = errors.New("invalid token")
+	// ErrExpired is returned for a token whose time is over. Clients read its text and renew.
+	ErrExpired = errors.New("expired token")
+	// ErrClient is returned for a client id and secret that are not a pair of ours.
+	ErrClient = errors.New("invalid client id or secret")
+	// ErrSession is returned for a session token that is not open.
+	ErrSession = errors.New("invalid session token")
+	// ErrLogin is returned for an e-mail address and a password that are not an account's.
+	ErrLogin = errors.New("invalid e-mail address or password")
 	// ErrScope is returned for a scope that does not exist.
 	ErrScope = errors.New("no such scope")
+	// ErrQuota is returned when an account may make no more calls: HTTP status 402.
+	ErrQuota = errors.New("no calls left")
+	// ErrRate is returned for too many calls at a time: HTTP status 429.
+	ErrRate = errors.New("too many requests")
 )
+
+// Claims are what an access token says: it stands for scope All of one application, until it
+// expires or the client's generation is another.
+type Claims struct {
+	App        string // 32 hex digits
+	Client     string // id of the client that it was issued to
+	Generation uint64 // of the client: a new secret, or a revocation, makes another
+}
 
 // Principal is who asks: a key and the application it belongs to.
 type Principal struct {
