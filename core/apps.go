@@ -91,7 +91,7 @@ func (a *apps) Authorize(authorization string) (*api.Application, auth.Principal
 	if err != nil {
 		return nil, auth.Principal{}, err
 	}
-	return &app.Application, auth.Principal{App: key.App, By: auth.By(hash), Scopes: key.Scopes}, nil
+	return &app.Application, auth.Principal{App: key.App, By: auth.By(hash), Scopes: auth.SetOf(key.Scopes)}, nil
 }
 
 // Owner implements [api.Applications]: whoever the host says owns the folder may do everything.
@@ -100,7 +100,7 @@ func (a *apps) Owner(id string) (*api.Application, auth.Principal, error) {
 	if err != nil {
 		return nil, auth.Principal{}, err
 	}
-	return &app.Application, auth.Principal{App: id, Scopes: []string{"All"}}, nil
+	return &app.Application, auth.Principal{App: id, Scopes: auth.All}, nil
 }
 
 // application opens an application.

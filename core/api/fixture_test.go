@@ -109,7 +109,7 @@ func (a fixedApp) Authorize(string) (*Application, auth.Principal, error) {
 		Store: memkv.New(), App: app.appID(), Clock: func() time.Time { return start },
 		Index: &index.Options{Space: index.Space{Base: [32]byte{1}, Concepts: []string{"ai_dog", "ai_dogsled", "ai_cat"}}},
 	})
-	return app, auth.Principal{Scopes: []string{"All"}}, err
+	return app, auth.Principal{Scopes: auth.All}, err
 }
 
 func (a fixedApp) Owner(string) (*Application, auth.Principal, error) { return a.Authorize("") }

@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/sightline-dev/sightline/core/auth"
 )
 
 // route is one endpoint. A segment of its path in braces stands for any one segment.
@@ -11,59 +13,60 @@ type route struct {
 	method string
 	path   string // after /v2
 	list   string // the list that is in every answer, errors included; empty: none
+	need   auth.Need
 	handle func(*exchange) error
 }
 
 // routes is /v2 in the order of the interface's documentation. Where two rows match, the
 // first wins, so fixed paths stand before those with ids.
 var routes = []route{
-	{"POST", "/models/{model_id}/outputs", "outputs", predictOutputs},
-	{"POST", "/models/{model_id}/versions/{version_id}/outputs", "outputs", predictOutputs},
-	{"POST", "/inputs", "inputs", addInputs},
-	{"GET", "/inputs", "inputs", listInputs},
-	{"PATCH", "/inputs", "inputs", patchInputs},
-	{"DELETE", "/inputs", "", deleteInputs},
-	{"GET", "/inputs/status", "", inputsStatus},
-	{"GET", "/inputs/{input_id}", "", readInput},
-	{"DELETE", "/inputs/{input_id}", "", deleteInput},
-	{"PATCH", "/inputs/{input_id}/data/concepts", "", patchConcepts},
-	{"GET", "/inputs/{input_id}/outputs", "outputs", readInputOutputs},
-	{"PATCH", "/inputs/{input_id}/outputs", "outputs", patchInputOutputs},
-	{"GET", "/inputs/{input_id}/thumbnail", "", readThumbnail},
-	{"GET", "/inputs/{input_id}/source", "", readSource},
-	{"POST", "/models/searches", "models", searchModels},
-	{"GET", "/models", "models", listModels},
-	{"POST", "/models", "", createModel},
-	{"PATCH", "/models", "models", patchModels},
-	{"DELETE", "/models", "", deleteModels},
-	{"GET", "/models/{model_id}", "", readModel},
-	{"DELETE", "/models/{model_id}", "", deleteModel},
-	{"GET", "/models/{model_id}/output_info", "", readOutputInfo},
-	{"PATCH", "/models/{model_id}/output_info/data/concepts", "", patchModelConcepts},
-	{"GET", "/models/{model_id}/inputs", "inputs", listModelInputs},
-	{"POST", "/models/{model_id}/feedback", "", modelFeedback},
-	{"POST", "/models/{model_id}/versions", "", trainModel},
-	{"GET", "/models/{model_id}/versions", "model_versions", listVersions},
-	{"GET", "/models/{model_id}/versions/{version_id}", "", readVersion},
-	{"DELETE", "/models/{model_id}/versions/{version_id}", "", deleteVersion},
-	{"GET", "/models/{model_id}/versions/{version_id}/output_info", "", readOutputInfo},
-	{"GET", "/models/{model_id}/versions/{version_id}/inputs", "inputs", listVersionInputs},
-	{"POST", "/models/{model_id}/versions/{version_id}/feedback", "", modelFeedback},
-	{"POST", "/models/{model_id}/versions/{version_id}/metrics", "", evaluateVersion},
-	{"GET", "/models/{model_id}/versions/{version_id}/metrics", "", readMetrics},
-	{"POST", "/concepts/searches", "concepts", searchConcepts},
-	{"POST", "/concepts", "concepts", createConcepts},
-	{"GET", "/concepts", "concepts", listConcepts},
-	{"PATCH", "/concepts", "concepts", renameConcepts},
-	{"GET", "/concepts/{concept_id}", "", readConcept},
-	{"POST", "/searches", "hits", searchInputs},
-	{"POST", "/searches/feedback", "", searchFeedback},
-	{"POST", "/workflows", "workflows", createWorkflows},
-	{"GET", "/workflows", "workflows", listWorkflows},
-	{"GET", "/public_workflows", "workflows", listPublicWorkflows},
-	{"GET", "/workflows/{workflow_id}", "", readWorkflow},
-	{"DELETE", "/workflows/{workflow_id}", "", deleteWorkflow},
-	{"POST", "/workflows/{workflow_id}/results", "results", runWorkflow},
+	{"POST", "/models/{model_id}/outputs", "outputs", auth.NeedPredict, predictOutputs},
+	{"POST", "/models/{model_id}/versions/{version_id}/outputs", "outputs", auth.NeedPredict, predictOutputs},
+	{"POST", "/inputs", "inputs", auth.NeedInputsAdd, addInputs},
+	{"GET", "/inputs", "inputs", auth.NeedInputs, listInputs},
+	{"PATCH", "/inputs", "inputs", auth.NeedInputsPatch, patchInputs},
+	{"DELETE", "/inputs", "", auth.NeedInputsDelete, deleteInputs},
+	{"GET", "/inputs/status", "", auth.NeedInputs, inputsStatus},
+	{"GET", "/inputs/{input_id}", "", auth.NeedInputs, readInput},
+	{"DELETE", "/inputs/{input_id}", "", auth.NeedInputsDelete, deleteInput},
+	{"PATCH", "/inputs/{input_id}/data/concepts", "", auth.NeedInputsPatch, patchConcepts},
+	{"GET", "/inputs/{input_id}/outputs", "outputs", auth.NeedPredictions, readInputOutputs},
+	{"PATCH", "/inputs/{input_id}/outputs", "outputs", auth.NeedPredictionsPatch, patchInputOutputs},
+	{"GET", "/inputs/{input_id}/thumbnail", "", auth.NeedInputs, readThumbnail},
+	{"GET", "/inputs/{input_id}/source", "", auth.NeedInputs, readSource},
+	{"POST", "/models/searches", "models", auth.NeedModels, searchModels},
+	{"GET", "/models", "models", auth.NeedModels, listModels},
+	{"POST", "/models", "", auth.NeedModelsAdd, createModel},
+	{"PATCH", "/models", "models", auth.NeedModelsPatch, patchModels},
+	{"DELETE", "/models", "", auth.NeedModelsDelete, deleteModels},
+	{"GET", "/models/{model_id}", "", auth.NeedModels, readModel},
+	{"DELETE", "/models/{model_id}", "", auth.NeedModelsDelete, deleteModel},
+	{"GET", "/models/{model_id}/output_info", "", auth.NeedModels, readOutputInfo},
+	{"PATCH", "/models/{model_id}/output_info/data/concepts", "", auth.NeedModelsPatch, patchModelConcepts},
+	{"GET", "/models/{model_id}/inputs", "inputs", auth.NeedModelInputs, listModelInputs},
+	{"POST", "/models/{model_id}/feedback", "", auth.NeedFeedback, modelFeedback},
+	{"POST", "/models/{model_id}/versions", "", auth.NeedModelsTrain, trainModel},
+	{"GET", "/models/{model_id}/versions", "model_versions", auth.NeedModels, listVersions},
+	{"GET", "/models/{model_id}/versions/{version_id}", "", auth.NeedModels, readVersion},
+	{"DELETE", "/models/{model_id}/versions/{version_id}", "", auth.NeedModelsDelete, deleteVersion},
+	{"GET", "/models/{model_id}/versions/{version_id}/output_info", "", auth.NeedModels, readOutputInfo},
+	{"GET", "/models/{model_id}/versions/{version_id}/inputs", "inputs", auth.NeedModelInputs, listVersionInputs},
+	{"POST", "/models/{model_id}/versions/{version_id}/feedback", "", auth.NeedFeedback, modelFeedback},
+	{"POST", "/models/{model_id}/versions/{version_id}/metrics", "", auth.NeedEvaluate, evaluateVersion},
+	{"GET", "/models/{model_id}/versions/{version_id}/metrics", "", auth.NeedMetrics, readMetrics},
+	{"POST", "/concepts/searches", "concepts", auth.NeedConceptsSearch, searchConcepts},
+	{"POST", "/concepts", "concepts", auth.NeedConceptsAdd, createConcepts},
+	{"GET", "/concepts", "concepts", auth.NeedConcepts, listConcepts},
+	{"PATCH", "/concepts", "concepts", auth.NeedConceptsPatch, renameConcepts},
+	{"GET", "/concepts/{concept_id}", "", auth.NeedConcepts, readConcept},
+	{"POST", "/searches", "hits", auth.NeedSearch, searchInputs},
+	{"POST", "/searches/feedback", "", auth.NeedSearchFeedback, searchFeedback},
+	{"POST", "/workflows", "workflows", auth.NeedWorkflowsAdd, createWorkflows},
+	{"GET", "/workflows", "workflows", auth.NeedWorkflows, listWorkflows},
+	{"GET", "/public_workflows", "workflows", auth.NeedNothing, listPublicWorkflows},
+	{"GET", "/workflows/{workflow_id}", "", auth.NeedWorkflows, readWorkflow},
+	{"DELETE", "/workflows/{workflow_id}", "", auth.NeedWorkflowsDelete, deleteWorkflow},
+	{"POST", "/workflows/{workflow_id}/results", "results", auth.NeedWorkflowsRun, runWorkflow},
 }
 
 // Limits of a call.

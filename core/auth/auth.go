@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 )
 
@@ -35,8 +34,6 @@ var (
 	ErrSession = errors.New("invalid session token")
 	// ErrLogin is returned for an e-mail address and a password that are not an account's.
 	ErrLogin = errors.New("invalid e-mail address or password")
-	// ErrScope is returned for a scope that does not exist.
-	ErrScope = errors.New("no such scope")
 	// ErrQuota is returned when an account may make no more calls: HTTP status 402.
 	ErrQuota = errors.New("no calls left")
 	// ErrRate is returned for too many calls at a time: HTTP status 429.
@@ -53,9 +50,9 @@ type Claims struct {
 
 // Principal is who asks: a key and the application it belongs to.
 type Principal struct {
-	App    string   // 32 hex digits
-	By     string   // what operations are signed with: the start of the key's hash
-	Scopes []string // by name, such as "All"
+	App    string // 32 hex digits
+	By     string // what operations are signed with: the start of the key's hash
+	Scopes Set
 }
 
 // Hash is the SHA-256 of a key's text.
@@ -93,32 +90,4 @@ func Key(authorization string) (Hash, error) {
 		return Hash{}, ErrKeyFormat
 	}
 	return HashKey(key), nil
-}
-
-// scopes are those a key can carry, by their names on the wire.
-var scopes = []string{
-	"All", "Predict", "Predict_Feedback", "Search", "Search_Feedback",
-	"Inputs_Add", "Inputs_Get", "Inputs_Patch", "Inputs_Delete",
-	"Concepts_Add", "Concepts_Get", "Concepts_Patch",
-	"Models_Add", "Models_Get", "Models_Patch", "Models_Delete", "Models_Train",
-	"Workflows_Add", "Workflows_Get", "Workflows_Patch", "Workflows_Delete",
-}
-
-// Scopes checks a list of scopes, whose parts may be parted by a colon or an underscore,
-// and returns it without repetitions and in the form of the wire. An empty list is an error.
-func Scopes(names []string) ([]string, error) {
-	var out []string
-	for _, name := range names {
-		name = strings.ReplaceAll(strings.TrimSpace(name), ":", "_")
-		if !slices.Contains(scopes, name) {
-			return nil, fmt.Errorf("%q: %w; there are %s", name, ErrScope, strings.Join(scopes, ", "))
-		}
-		if !slices.Contains(out, name) {
-			out = append(out, name)
-		}
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("none given: %w; there are %s", ErrScope, strings.Join(scopes, ", "))
-	}
-	return out, nil
 }

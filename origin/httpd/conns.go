@@ -202,8 +202,12 @@ func (c *conn) Close() error {
 // clientOf is whom a connection counts for: an IPv4 address, or the /64 that an IPv6 client
 // may choose its addresses from.
 func clientOf(c net.Conn) netip.Addr {
-	a := address(c.RemoteAddr().String())
-	if !a.Is6() {
+	ap, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	a := ap.Addr().Unmap().WithZone("")
+	if a.Is4() {
 		return a
 	}
 	p, err := a.Prefix(64)

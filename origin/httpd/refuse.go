@@ -28,7 +28,6 @@ var (
 	errFraming     = &refusal{400, jsonio.ErrSyntax, "framing", "ambiguous request"}
 	errRequest     = &refusal{400, jsonio.ErrSyntax, "malformed", "The request is no HTTP/1.1 request."}
 	errVersion     = &refusal{505, jsonio.ErrSyntax, "version", "HTTP/1.1 and HTTP/1.0 are spoken here."}
-	errStream      = &refusal{505, jsonio.ErrSyntax, "version", "This answer needs HTTP/1.1."}
 	errHeaderSize  = &refusal{431, jsonio.ErrSyntax, "header", "The header is larger than 16 KB."}
 	errExpectation = &refusal{417, jsonio.ErrSyntax, "expect", "Expect takes 100-continue alone."}
 	errEncoding    = &refusal{415, jsonio.ErrSyntax, "encoding", "Content-Encoding is not supported: send the body as it is."}
@@ -60,7 +59,7 @@ func (s *Server) refuse(r *api.Request, err error) api.Response {
 		m = &s.o.Mounts[0]
 	}
 	res := m.Handler.Refuse(r, err)
-	res.Status, res.Stream = why.status, nil
+	res.Status = why.status
 	return res
 }
 

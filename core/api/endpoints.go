@@ -1,0 +1,31 @@
+package api
+
+import "github.com/sightline-dev/sightline/core/auth"
+
+// Endpoint is one row of the route table, for documents and for tests.
+type Endpoint struct {
+	Method string
+	Path   string // after /v2: "/inputs/{input_id}"; an application's also stand after /v2/users/{user_id}/apps/{app_id}
+	List   string // the list that is in every answer, errors included; empty: none
+	Asks   auth.Credential
+
+	Required []string // scopes, as "Inputs_Get", without one of which a call is refused
+	Redacted []string // scopes without one of which what is of their kind is left out of the answer
+	Instead  []string // with these, no Add is required
+}
+
+// Endpoints are all rows of the route table, in the order of the interface's documentation.
+func Endpoints() []Endpoint {
+	all := make([]Endpoint, len(routes))
+	for i := range routes {
+		r := &routes[i]
+		all[i] = Endpoint{
+			Method: r.method, Path: r.path, List: r.list, Asks: r.need.Asks,
+			Required: r.need.Refuse.Names(), Redacted: r.need.Redact.Names(), Instead: r.need.Patch.Names(),
+		}
+	}
+	return all
+}
+
+// shows reports whether the answer shows what a scope covers.
+func (x *exchange) shows(scope auth.Set) bool { return x.route.need.Shows(x.who.Scopes, scope) }

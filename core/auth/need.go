@@ -1,0 +1,125 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrInsufficient is returned for a key whose scopes do not cover a call.
+var ErrInsufficient = errors.New("insufficient scopes")
+
+// Credential is what a request must show to say who sends it.
+type Credential int
+
+const (
+	// OfApplication is a key or an access token of an application, or a session token of the
+	// account that it belongs to.
+	OfApplication Credential = iota
+	// OfClient is the id and the secret of an application's client, by Basic authentication.
+	OfClient
+	// OfAccount is a session token. A key or an access token is refused, whatever its scopes.
+	OfAccount
+	// OfNobody is none: the body says who asks.
+	OfNobody
+)
+
+// Need is what a kind of call asks of a request.
+type Need struct {
+	Asks   Credential
+	Refuse Set // scopes: without one of these the call is refused
+	Redact Set // without one of these, what is of its kind is left out of the answer
+	Patch  Set // with these, a key needs none of the Adds of Refuse: older keys change so
+}
+
+// What each kind of call needs. Together, Refuse and Redact are the published list of its
+// scopes. The rule that divides it: a call is refused without a scope that lets it act, and
+// without the Get of what it is about, which is a large part of its answer; the Gets of other
+// things only say what else the answer shows.
+var (
+	// NeedPredict: the model is in the answer by its id and type alone without Models:Get. The
+	// concepts of an output are what Predict is for, and stay.
+	NeedPredict = Need{Refuse: Predict, Redact: ModelsGet | ConceptsGet}
+
+	NeedInputs       = Need{Refuse: InputsGet, Redact: ConceptsGet}
+	NeedInputsAdd    = Need{Refuse: InputsAdd | InputsGet | Predict, Redact: ConceptsGet | ModelsGet | WorkflowsGet}
+	NeedInputsPatch  = Need{Refuse: InputsAdd | InputsGet, Redact: ConceptsGet | ModelsGet, Patch: InputsPatch}
+	NeedInputsDelete = Need{Refuse: InputsAdd | InputsDelete | InputsGet}
+
+	// NeedPredictions are of the stored predictions of an input: concepts are all they are.
+	NeedPredictions      = Need{Refuse: InputsGet | ConceptsGet, Redact: ModelsGet}
+	NeedPredictionsPatch = Need{Refuse: InputsAdd | InputsGet | ConceptsGet, Redact: ModelsGet, Patch: InputsPatch}
+
+	NeedConcepts       = Need{Refuse: ConceptsGet}
+	NeedConceptsAdd    = Need{Refuse: ConceptsAdd | ConceptsGet}
+	NeedConceptsPatch  = Need{Refuse: ConceptsAdd | ConceptsGet, Patch: ConceptsPatch}
+	NeedConceptsSearch = Need{Refuse: ConceptsGet, Redact: ModelsGet | WorkflowsGet}
+
+	NeedModels       = Need{Refuse: ModelsGet, Redact: ConceptsGet}
+	NeedModelsAdd    = Need{Refuse: ModelsAdd | ModelsGet | ModelsTrain, Redact: ConceptsGet}
+	NeedModelsPatch  = Need{Refuse: ModelsAdd | ModelsGet | ModelsTrain, Redact: ConceptsGet, Patch: ModelsPatch}
+	NeedModelsTrain  = Need{Refuse: ModelsAdd | ModelsGet | ModelsTrain, Redact: ConceptsGet | InputsGet}
+	NeedModelsDelete = Need{Refuse: ModelsAdd | ModelsDelete | ModelsGet, Redact: ConceptsGet}
+	NeedModelInputs  = Need{Refuse: ModelsGet | InputsGet, Redact: ConceptsGet}
+
+	// NeedMetrics are of an evaluation, which is about concepts and shows some inputs.
+	NeedMetrics  = Need{Refuse: ModelsGet | ConceptsGet, Redact: InputsGet}
+	NeedEvaluate = Need{Refuse: ModelsGet, Redact: ConceptsGet | InputsGet}
+
+	NeedSearch         = Need{Refuse: Search | Predict | InputsGet, Redact: ConceptsGet | ModelsGet | WorkflowsGet}
+	NeedFeedback       = Need{Refuse: PredictFeedback}
+	NeedSearchFeedback = Need{Refuse: Search | SearchFeedback}
+
+	// NeedWorkflows: a step names its model by the id alone without Models:Get.
+	NeedWorkflows       = Need{Refuse: WorkflowsGet, Redact: ModelsGet}
+	NeedWorkflowsAdd    = Need{Refuse: WorkflowsAdd | WorkflowsGet, Redact: ModelsGet}
+	NeedWorkflowsDelete = Need{Refuse: WorkflowsAdd | WorkflowsDelete | WorkflowsGet, Redact: ModelsGet}
+	NeedWorkflowsRun    = Need{Refuse: Predict | WorkflowsGet, Redact: ModelsGet | ConceptsGet}
+
+	// NeedNothing is of what is everyone's: any key may ask.
+	NeedNothing = Need{}
+
+	NeedClient  = Need{Asks: OfClient}
+	NeedAccount = Need{Asks: OfAccount}
+	NeedNobody  = Need{Asks: OfNobody}
+)
+
+// patched are the scopes that a Patch of the same family stands for.
+const patched = InputsAdd | ConceptsAdd | ModelsAdd | ModelsTrain
+
+// Check returns nil for a set that covers the call, else an error that wraps ErrInsufficient and
+// names every scope that the set lacks, those that would only show more among them.
+func (n Need) Check(held Set) error {
+	refuse := n.Refuse
+	if n.Patch != 0 && held.Has(n.Patch) {
+		refuse &^= patched
+	}
+	if held.Has(refuse) {
+		return nil
+	}
+	return fmt.Errorf("%w: the key lacks %v", ErrInsufficient, (refuse|n.Redact)&^held)
+}
+
+// Shows reports whether the answer to a call shows what a scope covers.
+func (n Need) Shows(held, scope Set) bool { return n.Redact&scope == 0 || held.Has(scope) }
+
+// led are the calls that a scope is taken for.
+var led = map[Set]Need{
+	Search: NeedSearch, SearchFeedback: NeedSearchFeedback,
+	InputsAdd: NeedInputsAdd, InputsPatch: NeedInputsPatch, InputsDelete: NeedInputsDelete,
+	ConceptsAdd: NeedConceptsAdd, ConceptsPatch: NeedConceptsPatch,
+	ModelsAdd: NeedModelsAdd, ModelsPatch: NeedModelsPatch, ModelsDelete: NeedModelsDelete, ModelsTrain: NeedModelsTrain,
+	WorkflowsAdd: NeedWorkflowsAdd, WorkflowsPatch: NeedWorkflows, WorkflowsDelete: NeedWorkflowsDelete,
+}
+
+// Needs are the scopes, in the form of the wire, without which a key cannot do what the named
+// one is taken for: advice to whoever makes a key, and no rule. A Delete needs Add and Get, an
+// Add its Get, and each what else refuses its calls.
+func Needs(name string) []string {
+	s := SetOf([]string{name})
+	need := led[s]
+	needed := need.Refuse &^ s
+	if need.Patch != 0 {
+		needed &^= patched
+	}
+	return needed.Names()
+}

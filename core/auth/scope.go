@@ -1,0 +1,119 @@
+package auth
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// ErrScope is returned for a scope that does not exist.
+var ErrScope = errors.New("no such scope")
+
+// Set is a set of scopes.
+type Set uint32
+
+// The scopes that a key can carry.
+const (
+	Predict Set = 1 << iota
+	PredictFeedback
+	Search
+	SearchFeedback
+	InputsAdd
+	InputsGet
+	InputsPatch
+	InputsDelete
+	ConceptsAdd
+	ConceptsGet
+	ConceptsPatch
+	ModelsAdd
+	ModelsGet
+	ModelsPatch
+	ModelsDelete
+	ModelsTrain
+	WorkflowsAdd
+	WorkflowsGet
+	WorkflowsPatch
+	WorkflowsDelete
+
+	// All is every scope, by its own name.
+	All Set = 1<<iota - 1
+)
+
+// nameOfAll is the scope that stands for all of them.
+const nameOfAll = "All"
+
+// scopes are the names on the wire, each at the place of its bit, after the one for all.
+var scopes = []string{
+	nameOfAll, "Predict", "Predict_Feedback", "Search", "Search_Feedback",
+	"Inputs_Add", "Inputs_Get", "Inputs_Patch", "Inputs_Delete",
+	"Concepts_Add", "Concepts_Get", "Concepts_Patch",
+	"Models_Add", "Models_Get", "Models_Patch", "Models_Delete", "Models_Train",
+	"Workflows_Add", "Workflows_Get", "Workflows_Patch", "Workflows_Delete",
+}
+
+// ScopeNames are all names that a key can be made with, as the wire has them, "All" first. The
+// slice is the caller's.
+func ScopeNames() []string { return slices.Clone(scopes) }
+
+// Scopes checks a list of scopes, whose parts may be parted by a colon or an underscore,
+// and returns it without repetitions and in the form of the wire. An empty list is an error.
+func Scopes(names []string) ([]string, error) {
+	var out []string
+	for _, name := range names {
+		name = wire(strings.TrimSpace(name))
+		if !slices.Contains(scopes, name) {
+			return nil, fmt.Errorf("%q: %w; there are %s", name, ErrScope, strings.Join(scopes, ", "))
+		}
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("none given: %w; there are %s", ErrScope, strings.Join(scopes, ", "))
+	}
+	return out, nil
+}
+
+// wire is a scope's name in the form of the wire: Inputs_Get for Inputs:Get.
+func wire(name string) string { return strings.ReplaceAll(name, ":", "_") }
+
+// Spoken is a scope's name as people read it: Inputs:Get for Inputs_Get.
+func Spoken(name string) string { return strings.ReplaceAll(name, "_", ":") }
+
+// SetOf is the set of named scopes. A name that is none of ours, as a newer program may have
+// stored it, lets nobody do anything here.
+func SetOf(names []string) Set {
+	var s Set
+	for _, name := range names {
+		switch i := slices.Index(scopes, wire(name)); {
+		case i == 0:
+			s = All
+		case i > 0:
+			s |= 1 << (i - 1)
+		}
+	}
+	return s
+}
+
+// Has reports whether s holds all of t.
+func (s Set) Has(t Set) bool { return s&t == t }
+
+// Names are the scopes of a set, in the form of the wire; All is one of them for a set that
+// has every scope.
+func (s Set) Names() []string {
+	if s.Has(All) {
+		return []string{nameOfAll}
+	}
+	names := make([]string, 0, bits.OnesCount32(uint32(s)))
+	for i, name := range scopes[1:] {
+		if s.Has(1 << i) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// String lists a set as people read it: "Inputs:Get, Concepts:Get".
+func (s Set) String() string { return Spoken(strings.Join(s.Names(), ", ")) }
