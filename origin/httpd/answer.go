@@ -11,13 +11,19 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// protection are headers of every answer. Nothing here is a page, so nothing may run, frame
-// or sniff it; any page may read it, since the interface has no cookies to abuse.
+// protection are headers of every answer. Unless a handler says otherwise nothing here is a
+// page, so nothing may run, frame or sniff it; and any page may read it, since the interface has
+// no cookies to abuse.
 var protection = []api.Field{
 	{Name: "X-Content-Type-Options", Value: "nosniff"},
 	{Name: "Referrer-Policy", Value: "no-referrer"},
 	{Name: "Cross-Origin-Resource-Policy", Value: "cross-origin"},
+	{Name: "Access-Control-Allow-Origin", Value: "*"},
+	{Name: "Access-Control-Expose-Headers", Value: "X-Request-Id, X-Sightline-Calls-Left, Retry-After"},
 }
+
+// strict is a year of HTTPS alone.
+const strict = "max-age=31536000"
 
 const (
 	apiPolicy    = "default-src 'none'; frame-ancestors 'none'"
@@ -45,11 +51,20 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, id string, res *api.Response) i
 func (s *Server) common(ctx *fasthttp.RequestCtx, id string) {
 	h := &ctx.Response.Header
 	h.Set("X-Request-Id", id)
-	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
 	for _, f := range protection {
 		h.Set(f.Name, f.Value)
 	}
+	if s.o.Strict {
+		h.Set("Strict-Transport-Security", strict)
+	}
+}
+
+// keepToOwn takes back that scripts of other sites may read an answer.
+func (s *Server) keepToOwn(ctx *fasthttp.RequestCtx) {
+	h := &ctx.Response.Header
+	h.Del("Access-Control-Allow-Origin")
+	h.Del("Access-Control-Expose-Headers")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
 // finish counts and logs an answer. The query is not logged: people put keys there.
@@ -66,7 +81,7 @@ func (s *Server) finish(ctx *fasthttp.RequestCtx, id string, r *api.Request, sta
 	}
 	s.o.Log.Log(s.ctx, level, "request",
 		"id", id,
-		"remote", ctx.RemoteIP().String(),
+		"remote", s.client(ctx).String(),
 		"method", r.Method,
 		"path", clip(r.Path),
 		"status", status,

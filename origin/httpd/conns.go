@@ -2,7 +2,8 @@ package httpd
 
 import (
 	"container/list"
-	"io"
+	"crypto/tls"
+	"log/slog"
 	"net"
 	"net/netip"
 	"sync"
@@ -21,9 +22,12 @@ import (
 //	                                                  too many: oldest closed
 type gate struct {
 	net.Listener
-	most, mostPerIP int // 0: no bound per client
+	most, mostPerIP int         // 0: no bound per client
+	secure          *tls.Config // nil: plain HTTP
+	header          time.Duration
 	now             func() time.Time
 	metrics         *metrics
+	log             *slog.Logger
 
 	mu      sync.Mutex
 	open    int
@@ -32,19 +36,24 @@ type gate struct {
 }
 
 func newGate(l net.Listener, o *Options, m *metrics) *gate {
-	return &gate{
-		Listener: l, most: o.MaxConns, mostPerIP: o.MaxConnsPerIP, now: o.Now, metrics: m,
+	g := &gate{
+		Listener: l, most: o.MaxConns, mostPerIP: o.MaxConnsPerIP, header: o.HeaderTimeout, now: o.Now, metrics: m, log: o.Log,
 		perIP: map[netip.Addr]int{}, waiting: list.New(),
 	}
+	if o.TLS != nil {
+		g.secure = secured(o.TLS, o.Now)
+	}
+	return g
 }
 
 // conn is one connection of a gate.
 type conn struct {
-	net.Conn
-	gate   *gate
-	client netip.Addr
-	drain  bool         // read on after the last answer, so that the client gets it
-	phase  atomic.Int32 // silent, arriving, serving or writing
+	net.Conn // raw, or TLS on it
+	raw      net.Conn
+	gate     *gate
+	client   netip.Addr
+	drain    bool         // read on after the last answer, so that the client gets it
+	phase    atomic.Int32 // silent, arriving, serving or writing
 
 	// Guarded by gate.mu.
 	place  *list.Element // in gate.waiting; nil while a request is served
@@ -66,10 +75,15 @@ func (g *gate) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &conn{Conn: raw, gate: g, client: clientOf(raw)}
+		c := &conn{Conn: raw, raw: raw, gate: g, client: clientOf(raw)}
+		if g.secure != nil {
+			c.Conn = &handshaking{Conn: tls.Server(raw, g.secure), raw: raw, gate: g, timeout: g.header}
+		}
 		if refused := g.admit(c); refused != nil {
-			_ = raw.SetWriteDeadline(g.now().Add(100 * time.Millisecond))
-			_, _ = raw.Write(refused) // nobody to tell when it fails
+			if g.secure == nil { // a handshake would be the work that is refused
+				_ = raw.SetWriteDeadline(g.now().Add(100 * time.Millisecond))
+				_, _ = raw.Write(refused) // nobody to tell when it fails
+			}
 			_ = raw.Close()
 			continue
 		}
@@ -102,7 +116,7 @@ func (g *gate) admit(c *conn) (refused []byte) {
 	g.mu.Unlock()
 	if evicted != nil {
 		g.metrics.evicted.Inc()
-		_ = evicted.Conn.Close()
+		_ = evicted.raw.Close() // TLS would first write a farewell, and wait for who does not read it
 	}
 	return nil
 }
@@ -144,7 +158,7 @@ func (g *gate) closeSilent() {
 	}
 	g.mu.Unlock()
 	for _, c := range all {
-		_ = c.Conn.Close()
+		_ = c.raw.Close()
 	}
 }
 
@@ -185,13 +199,10 @@ const (
 )
 
 // Close closes the connection. Where a request was refused before its body had come, it
-// first says so and reads on for a while: a close with bytes unread resets the connection,
-// and the client would lose the answer.
+// first says so and reads on for a while.
 func (c *conn) Close() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.drain && half.CloseWrite() == nil {
-		if c.Conn.SetReadDeadline(c.gate.now().Add(lingerTime)) == nil {
-			_, _ = io.Copy(io.Discard, io.LimitReader(c.Conn, lingerBytes)) // whatever comes is not wanted
-		}
+		linger(c.Conn, c.gate.now())
 	}
 	c.gate.mu.Lock()
 	c.gate.forget(c)
@@ -202,12 +213,8 @@ func (c *conn) Close() error {
 // clientOf is whom a connection counts for: an IPv4 address, or the /64 that an IPv6 client
 // may choose its addresses from.
 func clientOf(c net.Conn) netip.Addr {
-	ap, err := netip.ParseAddrPort(c.RemoteAddr().String())
-	if err != nil {
-		return netip.Addr{}
-	}
-	a := ap.Addr().Unmap().WithZone("")
-	if a.Is4() {
+	a := address(c.RemoteAddr().String())
+	if !a.Is6() {
 		return a
 	}
 	p, err := a.Prefix(64)

@@ -3,16 +3,23 @@ package httpd
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // maxFields bounds the lines of a header; the bytes are bounded by the read buffer.
 const maxFields = 100
 
-// framing is what a header says about where its body ends, and what else must be said
-// only once.
+// framing is what a header says about where its body ends.
 type framing struct {
-	contentLength, transferEncoding, host, authorization, expect int
+	contentLength, transferEncoding, host int
+	single                                [len(single)]bool // those that have come
+}
+
+// single are the other lines that must be said only once, and must arrive: who reads the first
+// and who reads the last would see another user, another origin, another wish.
+var single = [...]string{
+	"authorization", "x-clarifai-session-token", "cookie", "origin", "sec-fetch-site", "x-sightline-csrf", "content-type", "expect",
 }
 
 // checkFraming refuses a request whose header two readers could understand differently:
@@ -64,7 +71,14 @@ func (f *framing) line(line []byte) error {
 		}
 	}
 	text := strings.Trim(string(value), " \t")
-	switch strings.ToLower(string(name)) {
+	lower := strings.ToLower(string(name))
+	if i := slices.Index(single[:], lower); i >= 0 {
+		if f.single[i] {
+			return fmt.Errorf("%w: two %s lines", errFraming, single[i])
+		}
+		f.single[i] = true
+	}
+	switch lower {
 	case "content-length":
 		f.contentLength++
 		if len(text) == 0 || len(text) > 15 || strings.Trim(text, "0123456789") != "" {
@@ -80,10 +94,7 @@ func (f *framing) line(line []byte) error {
 		if text == "" || strings.ContainsAny(text, " \t,/\\@?#") {
 			return fmt.Errorf("%w: Host", errFraming)
 		}
-	case "authorization":
-		f.authorization++
 	case "expect":
-		f.expect++
 		if !strings.EqualFold(text, "100-continue") {
 			return errExpectation
 		}
@@ -102,8 +113,12 @@ func (f *framing) line(line []byte) error {
 // checkConnection refuses options that ask the next hop to drop lines we rely on.
 func checkConnection(value string) error {
 	for option := range strings.SplitSeq(value, ",") {
-		switch strings.ToLower(strings.Trim(option, " \t")) {
-		case "content-length", "transfer-encoding", "host", "authorization", "expect", "content-type":
+		option = strings.ToLower(strings.Trim(option, " \t"))
+		switch option {
+		case "content-length", "transfer-encoding", "host", "x-forwarded-for":
+			return fmt.Errorf("%w: Connection names a line that must arrive", errFraming)
+		}
+		if slices.Contains(single[:], option) {
 			return fmt.Errorf("%w: Connection names a line that must arrive", errFraming)
 		}
 	}
@@ -113,10 +128,8 @@ func checkConnection(value string) error {
 // verdict judges the lines together.
 func (f *framing) verdict(http11 bool) error {
 	switch {
-	case f.contentLength > 1, f.transferEncoding > 1, f.host > 1, f.expect > 1:
+	case f.contentLength > 1, f.transferEncoding > 1, f.host > 1:
 		return fmt.Errorf("%w: a line that must be single is repeated", errFraming)
-	case f.authorization > 1:
-		return fmt.Errorf("%w: two Authorization lines", errFraming)
 	case f.contentLength > 0 && f.transferEncoding > 0:
 		return fmt.Errorf("%w: both Content-Length and Transfer-Encoding", errFraming)
 	case f.transferEncoding > 0 && !http11:
@@ -169,4 +182,28 @@ func tokenByte(c byte) bool {
 		return true
 	}
 	return strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
+}
+
+// field returns the value of the first line of a header that has passed [checkFraming].
+func field(header []byte, name string) (value string, ok bool) {
+	for len(header) > 0 {
+		line, rest, _ := bytes.Cut(header, []byte("\r\n"))
+		header = rest
+		if n, v, ok := bytes.Cut(line, []byte{':'}); ok && len(n) == len(name) && strings.EqualFold(string(n), name) {
+			return strings.Trim(string(v), " \t"), true
+		}
+	}
+	return "", false
+}
+
+// lastField returns the value of the last line.
+func lastField(header []byte, name string) (value string, ok bool) {
+	for len(header) > 0 {
+		line, rest, _ := bytes.Cut(header, []byte("\r\n"))
+		header = rest
+		if n, v, found := bytes.Cut(line, []byte{':'}); found && len(n) == len(name) && strings.EqualFold(string(n), name) {
+			value, ok = strings.Trim(string(v), " \t"), true
+		}
+	}
+	return value, ok
 }

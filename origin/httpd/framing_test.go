@@ -103,6 +103,13 @@ var corpus = []struct{ name, raw, want string }{
 	{"Host list", head("Host: h, other", "Content-Length: 0") + second, "400"},
 	{"two Authorizations", head("Host: h", "Authorization: Key a", "Authorization: Key b", "Content-Length: 0") + second, "400"},
 	{"Connection names Authorization", head("Host: h", "Authorization: Key a", "Connection: keep-alive, authorization", "Content-Length: 0") + second, "400"},
+	{"two session tokens", head("Host: h", "X-Clarifai-Session-Token: a", "X-Clarifai-Session-Token: b", "Content-Length: 0") + second, "400"},
+	{"two Cookies", head("Host: h", "Cookie: a=1", "cookie: b=2", "Content-Length: 0") + second, "400"},
+	{"two Origins", head("Host: h", "Origin: http://a", "Origin: http://h", "Content-Length: 0") + second, "400"},
+	{"two Content-Types", head("Host: h", "Content-Type: text/plain", "Content-Type: application/json", "Content-Length: 0") + second, "400"},
+	{"Connection names Cookie", head("Host: h", "Cookie: a=1", "Connection: cookie", "Content-Length: 0") + second, "400"},
+	{"Connection names X-Forwarded-For", head("Host: h", "Connection: X-Forwarded-For", "Content-Length: 0") + second, "400"},
+	{"two X-Forwarded-For", head("Host: h", "X-Forwarded-For: a", "X-Forwarded-For: b", "Content-Length: 0"), "200"},
 	{"Connection names Content-Length", head("Host: h", "Connection: Content-Length", "Content-Length: 5") + "hello" + second, "400"},
 
 	// Expect.

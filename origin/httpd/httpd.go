@@ -1,10 +1,10 @@
 // Package httpd serves the interface over HTTP/1.1. It is the only user of fasthttp.
 //
-//	accept ─▶ gate ─▶ header ─▶ framing ─▶ admission ─▶ body ─▶ handler ─▶ answer
-//	           │       10 s      strict     budget of    60 s,     │        request id,
-//	           │                            bytes, work  least     │        access log,
-//	           └ bounds per client                       rate      └ one    metrics
-//	             and in all: the longest                             recover
+//	accept ─▶ gate ─▶ (TLS) ─▶ header ─▶ framing ─▶ admission ─▶ body ─▶ handler ─▶ answer
+//	           │      └──── 10 s ────┘   strict     budget of    60 s,     │        request id,
+//	           │                                    bytes, work  least     │        access log,
+//	           └ bounds per client                               rate      └ one    metrics
+//	             and in all: the longest                                     recover
 //	             waiting is closed
 //
 // The library streams bodies and leaves everything between to us: it reserves what a client
@@ -14,11 +14,14 @@
 //
 // Bytes of a request die with the library's handler, so what goes inward is copied. Answers
 // are the interface's envelope, whatever went wrong. Beside the mounts the server answers
-// /healthz, /readyz, /metrics and /version. There is no TLS and no HTTP/2 here.
+// /healthz, /readyz, /metrics and /version. With TLS the same port answers a request in the
+// clear with a refusal, never with a redirection: its credential has been shown already. There
+// is no HTTP/2 here.
 package httpd
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -39,6 +42,10 @@ import (
 
 // Handler answers requests. r and its bytes belong to the handler until it returns, the
 // response to the server from then on. It is called concurrently.
+//
+// Of a response with a Stream, the stream is the last that happens: ctx and r live until it
+// has returned. What it writes goes out in chunks, each of which the client has WriteTimeout
+// to take. A stream needs HTTP/1.1.
 type Handler interface {
 	Serve(ctx context.Context, r *api.Request) api.Response
 	// Refuse is the answer to a request that the server does not let through.
@@ -50,6 +57,12 @@ type Handler interface {
 type Mount struct {
 	Prefix  string
 	Handler Handler
+
+	// Own answers are for pages of this server alone: scripts of other sites may not read them.
+	// All others are for everybody, since no browser sends a credential along by itself.
+	Own bool
+
+	CallTimeout time.Duration // of the work behind one request, a stream included; 0 means that of Options
 }
 
 // Options are the settings of a [Server]. Mounts, Now, Pause, Random and Log are required.
@@ -68,6 +81,10 @@ type Options struct {
 	IdleTimeout   time.Duration // between requests; 0 means 60 s
 	MaxConns      int           // open connections; 0 means 2,048
 	MaxConnsPerIP int           // of one client; 0 means no bound
+
+	TLS         *tls.Config // nil: plain HTTP. Its protocols are http/1.1 and, for ACME, acme-tls/1
+	Strict      bool        // tells browsers to come over HTTPS alone, for a year
+	BehindProxy bool        // a peer on loopback or of a private network names its client in X-Forwarded-For
 
 	Full    func() error                         // non-nil: no more work is taken now; asked before a body is read
 	Ready   func() error                         // nil or a reason why requests should go elsewhere
@@ -196,6 +213,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		status   = fasthttp.StatusInternalServerError
 		received = s.now()
 		id       = s.newID()
+		late     *stream // writes the answer's body after all here
 	)
 	c := connOf(ctx)
 	if c != nil {
@@ -207,11 +225,18 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 			status = s.recovered(ctx, id, &r, p)
 		}
 		s.release(&b)
-		s.metrics.inFlight.Dec()
 		if s.draining.Load() {
 			ctx.SetConnectionClose()
 		}
-		s.finish(ctx, id, &r, status, received)
+		end := func() {
+			s.metrics.inFlight.Dec()
+			s.finish(ctx, id, &r, status, received)
+		}
+		if late != nil && ctx.Response.IsBodyStream() {
+			late.end = end
+		} else {
+			end()
+		}
 		if c != nil {
 			c.enter(writing)
 		}
@@ -233,7 +258,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		c.enter(serving)
 	}
 	r.Body = b.bytes
-	status = s.route(ctx, id, &r)
+	status, late = s.route(ctx, id, &r)
 }
 
 // head reads what stands above the body into r, and refuses what is ambiguous.
@@ -257,25 +282,42 @@ func (s *Server) head(ctx *fasthttp.RequestCtx, r *api.Request) error {
 	if err := checkFraming(h.RawHeaders(), h.IsHTTP11()); err != nil {
 		return err
 	}
-	r.Authorization = string(h.Peek(fasthttp.HeaderAuthorization))
+	raw := h.RawHeaders() // lives as long as the request
+	r.Authorization, _ = field(raw, "Authorization")
+	r.Session, _ = field(raw, "X-Clarifai-Session-Token")
+	r.Remote = network(s.client(ctx))
+	r.Header = func(name string) string {
+		value, _ := field(raw, name)
+		return value
+	}
 	return nil
 }
 
-// route finds who answers r and writes the answer. It returns its status.
-func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) int {
+// route finds who answers r and writes the answer. It returns its status, and the stream
+// that is to write its body, if one does.
+func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int, *stream) {
 	if status, done := s.operations(ctx, id, r); done {
-		return status
+		return status, nil
 	}
 	if name, ok := strings.CutPrefix(r.Path, api.HostedPath); ok && s.o.Hosted != nil {
-		return s.hosted(ctx, id, r, name)
+		return s.hosted(ctx, id, r, name), nil
 	}
 	m := s.mount(r.Path)
 	if m == nil {
 		res := s.refuse(r, errPath)
-		return s.write(ctx, id, &res)
+		return s.write(ctx, id, &res), nil
 	}
-	call, cancel := context.WithTimeout(s.ctx, s.o.CallTimeout)
-	defer cancel()
+	timeout := m.CallTimeout
+	if timeout == 0 {
+		timeout = s.o.CallTimeout
+	}
+	call, cancel := context.WithTimeout(s.ctx, timeout)
+	var late *stream
+	defer func() {
+		if late == nil {
+			cancel()
+		}
+	}()
 	head := r.Method == "HEAD"
 	if head {
 		r.Method = "GET"
@@ -284,7 +326,21 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) int 
 	if head {
 		r.Method = "HEAD"
 	}
-	return s.write(ctx, id, &res)
+	if res.Stream != nil {
+		if !ctx.Request.Header.IsHTTP11() {
+			res = s.refuse(r, errStream)
+		} else {
+			late = &stream{s: s, conn: ctx.Conn(), id: id, body: res.Stream, cancel: cancel}
+		}
+	}
+	status := s.write(ctx, id, &res)
+	if m.Own {
+		s.keepToOwn(ctx)
+	}
+	if late != nil {
+		ctx.Response.SetBodyStream(late, -1)
+	}
+	return status, late
 }
 
 // mount finds whose path it is.
@@ -298,14 +354,19 @@ func (s *Server) mount(path string) *Mount {
 	return nil
 }
 
-// recovered answers a panic with the interface's internal error.
-func (s *Server) recovered(ctx *fasthttp.RequestCtx, id string, r *api.Request, p any) int {
+// panicked tells of a panic, from where it is recovered.
+func (s *Server) panicked(id string, p any) {
 	stack := debug.Stack()
 	s.metrics.panics.Inc()
-	s.o.Log.Error("panic", "id", id, "method", r.Method, "path", clip(r.Path), "panic", fmt.Sprint(p), "stack", string(stack))
+	s.o.Log.Error("panic", "id", id, "panic", fmt.Sprint(p), "stack", string(stack))
 	if s.o.Panics != nil {
 		s.o.Panics(p, stack)
 	}
+}
+
+// recovered answers a panic with the interface's internal error.
+func (s *Server) recovered(ctx *fasthttp.RequestCtx, id string, r *api.Request, p any) int {
+	s.panicked(id, p)
 	ctx.Response.Reset()
 	s.linger(ctx)
 	res := s.refuse(r, errPanic)

@@ -2,7 +2,6 @@ package httpd
 
 import (
 	"errors"
-	"fmt"
 	"net"
 	"strconv"
 
@@ -28,6 +27,7 @@ var (
 	errFraming     = &refusal{400, jsonio.ErrSyntax, "framing", "ambiguous request"}
 	errRequest     = &refusal{400, jsonio.ErrSyntax, "malformed", "The request is no HTTP/1.1 request."}
 	errVersion     = &refusal{505, jsonio.ErrSyntax, "version", "HTTP/1.1 and HTTP/1.0 are spoken here."}
+	errStream      = &refusal{505, jsonio.ErrSyntax, "version", "This answer needs HTTP/1.1."}
 	errHeaderSize  = &refusal{431, jsonio.ErrSyntax, "header", "The header is larger than 16 KB."}
 	errExpectation = &refusal{417, jsonio.ErrSyntax, "expect", "Expect takes 100-continue alone."}
 	errEncoding    = &refusal{415, jsonio.ErrSyntax, "encoding", "Content-Encoding is not supported: send the body as it is."}
@@ -59,7 +59,7 @@ func (s *Server) refuse(r *api.Request, err error) api.Response {
 		m = &s.o.Mounts[0]
 	}
 	res := m.Handler.Refuse(r, err)
-	res.Status = why.status
+	res.Status, res.Stream = why.status, nil
 	return res
 }
 
@@ -109,16 +109,17 @@ func (s *Server) onExpect(ctx *fasthttp.RequestCtx) (status int) {
 	return res.Status
 }
 
-// overflow is what a connection reads that is not taken at all: it is written without the
-// library, before anything is read.
-func overflow(status int, text string, code int, description string) []byte {
-	body := fmt.Sprintf(`{"status":{"code":%d,"description":%q}}`, code, description)
-	return []byte("HTTP/1.1 " + strconv.Itoa(status) + " " + text + "\r\n" +
+// atOnce is what a connection reads that is not taken at all: it is written without the
+// library, before anything is read. header are more lines.
+func atOnce(status, header, envelope string) []byte {
+	body := `{"status":{` + envelope + `}}`
+	return []byte("HTTP/1.1 " + status + "\r\n" +
 		"Content-Type: application/json; charset=UTF-8\r\nContent-Length: " + strconv.Itoa(len(body)) +
-		"\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" + body)
+		"\r\n" + header + "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n" + body)
 }
 
 var (
-	overflowPerIP = overflow(429, "Too Many Requests", 11005, "Too Many Requests")
-	overflowTotal = overflow(503, "Service Unavailable", 40030, "Service busy")
+	overflowPerIP = atOnce("429 Too Many Requests", "Retry-After: 1\r\n", `"code":11005,"description":"Too Many Requests"`)
+	overflowTotal = atOnce("503 Service Unavailable", "Retry-After: 1\r\n", `"code":40030,"description":"Service busy"`)
+	overClear     = atOnce("400 Bad Request", "", `"code":11102,"description":"Invalid request","details":"This port speaks HTTPS. What was sent in the clear, a key above all, may have been seen: replace it."`)
 )

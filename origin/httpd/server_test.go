@@ -41,7 +41,7 @@ const get = "GET /v2/models HTTP/1.1\r\nHost: h\r\n\r\n"
 func TestRequestReachesItsHandler(t *testing.T) {
 	v2, rest := &echo{}, &echo{}
 	o := options(v2)
-	o.Mounts = []Mount{{"/v2", v2}, {"/v3", rest}}
+	o.Mounts = []Mount{{Prefix: "/v2", Handler: v2}, {Prefix: "/v3", Handler: rest}}
 	_, address := start(t, o)
 	answers, _ := exchange(t, address, "POST //v2/models/a%2Fb/?page=2 HTTP/1.1\r\nHost: h\r\nAuthorization: Key k\r\nContent-Length: 2\r\n\r\n{}"+
 		"GET /v3 HTTP/1.1\r\nHost: h\r\n\r\nGET /v22 HTTP/1.1\r\nHost: h\r\n\r\n")

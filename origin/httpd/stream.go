@@ -1,0 +1,93 @@
+package httpd
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+)
+
+// chunkBytes is what a stream gathers before it sends.
+const chunkBytes = 32 << 10
+
+// stream is an answer's body that is written while it goes out. The library runs it after the
+// handler has returned, in the connection's own goroutine.
+type stream struct {
+	s      *Server
+	conn   net.Conn
+	id     string
+	body   func(io.Writer) error
+	cancel context.CancelFunc // of the call's context
+	end    func()             // counts and logs the request; called once, with the stream's end
+}
+
+var errCut = errors.New("the answer was cut off")
+
+// SupportsBodyWriteTo tells the library to call WriteTo.
+func (t *stream) SupportsBodyWriteTo() bool { return true }
+
+// Read is never called, since WriteTo is.
+func (t *stream) Read([]byte) (int, error) { return 0, errCut }
+
+// WriteTo writes the body. Its error makes the library close the connection before the last
+// chunk, which every client notices.
+func (t *stream) WriteTo(w io.Writer) (n int64, err error) {
+	out := &chunks{t: t, w: w}
+	defer func() {
+		if p := recover(); p != nil {
+			t.s.panicked(t.id, p)
+			err = errCut
+		}
+		n = out.sent
+	}()
+	buffered := bufio.NewWriterSize(out, chunkBytes)
+	err = t.body(buffered)
+	if err == nil {
+		err = buffered.Flush()
+	}
+	switch {
+	case out.err != nil: // the client has gone, or is too slow, or this server stops
+		t.s.o.Log.Debug("answer not taken", "id", t.id, "sent", out.sent, "error", out.err)
+		err = out.err
+	case err != nil:
+		t.s.o.Log.Error("answer cut off", "id", t.id, "sent", out.sent, "error", err)
+	}
+	return out.sent, err
+}
+
+// Close ends the request. The library calls it in any case.
+func (t *stream) Close() error {
+	t.cancel()
+	if t.end != nil {
+		t.end()
+		t.end = nil
+	}
+	return nil
+}
+
+// chunks writes what is gathered, each piece with a deadline of its own.
+type chunks struct {
+	t    *stream
+	w    io.Writer
+	sent int64
+	err  error // the first; there is nothing after it
+}
+
+func (c *chunks) Write(p []byte) (n int, err error) {
+	if c.err == nil {
+		c.err = c.t.s.ctx.Err()
+	}
+	if c.err == nil {
+		c.err = c.t.conn.SetWriteDeadline(c.t.s.now().Add(c.t.s.o.WriteTimeout))
+	}
+	if c.err != nil {
+		return 0, c.err
+	}
+	if mine, ok := c.t.conn.(*conn); ok {
+		mine.enter(writing) // whoever takes what it gets is not the one that waits longest
+	}
+	n, c.err = c.w.Write(p)
+	c.sent += int64(n)
+	return n, c.err
+}
