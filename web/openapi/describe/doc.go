@@ -1,0 +1,118 @@
+// Package describe writes the OpenAPI 3.1 document of /v2. It is run by go generate, never by a
+// server, which only embeds what it wrote (package openapi).
+//
+//	operations.go ─┐                     scopes of core/api's table of endpoints
+//	examples.go   ─┤                                   │
+//	requests.go   ─┼── Document ──── go generate ──── openapi.json ──── GET /openapi.json
+//	answers.go    ─┤                                   │
+//	status.go     ─┘                     tests: the table both ways, every transcript
+//
+// The document is written down here rather than derived from the handlers, which read and write
+// JSON by hand. What keeps it true are the tests: the operations are those of the table of
+// endpoints and no others, the codes and limits are those of core/api's source, and every
+// exchange of core/api's transcripts is held to it. The schemas of answers are closed, so a
+// handler that shows one more member fails there.
+package describe
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// Document is openapi.json, indented, with a line end. It is the same each time.
+func Document() ([]byte, error) {
+	paths, err := paths()
+	if err != nil {
+		return nil, err
+	}
+	doc := object{
+		{"openapi", "3.1.0"},
+		{"info", object{
+			{"title", "Sightline"},
+			{"version", "2"},
+			{"summary", "Image recognition, custom training and visual search."},
+			{"description", introduction()},
+			{"license", object{{"name", "Apache 2.0"}, {"identifier", "Apache-2.0"}}},
+		}},
+		{"servers", []object{
+			{{"url", "/v2"}, {"description", "The application that the credential belongs to."}},
+			{
+				{"url", "/v2/users/{user_id}/apps/{app_id}"},
+				{"description", "The same, by the application's long address."},
+				{"variables", object{
+					{"user_id", object{{"default", "me"}, {"description", "The account, or `me`."}}},
+					{"app_id", object{{"default", "main"}, {"description", "The application's id."}}},
+				}},
+			},
+		}},
+		{"security", credentials(nil)},
+		{"tags", tags()},
+		{"paths", paths},
+		{"components", object{
+			{"securitySchemes", schemes},
+			{"parameters", parameters},
+			{"responses", responses()},
+			{"schemas", schemas()},
+		}},
+	}
+	return encode(doc)
+}
+
+// object is a JSON object whose members keep their order.
+type object []member
+
+type member struct {
+	name  string
+	value any
+}
+
+// MarshalJSON writes the members in their order.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		for j, v := range []any{m.name, m.value} {
+			if j == 1 {
+				b.WriteByte(':')
+			}
+			text, err := compact(v)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", m.name, err)
+			}
+			b.Write(text)
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// with is o and more members.
+func (o object) with(more ...member) object { return append(o[:len(o):len(o)], more...) }
+
+// compact is v as JSON in which < and & stand as they are.
+func compact(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimRight(b.Bytes(), "\n"), nil
+}
+
+func encode(doc object) ([]byte, error) {
+	text, err := compact(doc)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, text, "", "  "); err != nil {
+		return nil, err
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), nil
+}

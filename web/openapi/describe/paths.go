@@ -1,0 +1,270 @@
+package describe
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+)
+
+// operation is one endpoint.
+type operation struct {
+	method, path string // after /v2
+	id, tag      string
+	summary      string
+	note         string
+	request      string // schema of the body; empty: the body does not matter
+	idle         bool   // a body may be left out although there is a schema
+	examples     []example
+	answer       string // schema when it goes well
+	items        string // schema when each item goes its own way: with 207, and with 400 when all failed; empty: they do not
+	picture      bool   // answers with a JPEG instead
+	page         bool   // reads page and per_page
+	refuses      bool   // answers 400 although nothing is sent that could be malformed
+	writes       bool   // fails when the disk is full
+	short        bool   // is not below an application's long address
+}
+
+// example is a body of a request.
+type example struct {
+	name string // lower-case words
+	body string // JSON
+}
+
+var braces = regexp.MustCompile(`\{(\w+)\}`)
+
+// paths are the operations by path, in the order of the table.
+func paths() (object, error) {
+	var all object
+	needs := map[string]api.Endpoint{}
+	for _, e := range api.Endpoints() {
+		needs[e.Method+" "+e.Path] = e
+	}
+	for _, op := range operations {
+		i := slices.IndexFunc(all, func(m member) bool { return m.name == op.path })
+		if i < 0 {
+			i = len(all)
+			all = append(all, member{op.path, op.item()})
+		}
+		need, ok := needs[op.method+" "+op.path]
+		if !ok {
+			return nil, fmt.Errorf("%s %s: no such endpoint", op.method, op.path)
+		}
+		body, err := op.body(&need)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", op.method, op.path, err)
+		}
+		item, _ := all[i].value.(object)
+		all[i].value = item.with(member{methodNames[op.method], body})
+	}
+	return all, nil
+}
+
+var methodNames = map[string]string{"GET": "get", "POST": "post", "PATCH": "patch", "DELETE": "delete"}
+
+// item is a path before its operations: its ids.
+func (op *operation) item() object {
+	var item object
+	if op.short {
+		item = append(item, member{"servers", []object{{{"url", "/v2"}}}})
+	}
+	var ids []object
+	for _, m := range braces.FindAllStringSubmatch(op.path, -1) {
+		ids = append(ids, object{{"$ref", "#/components/parameters/" + m[1]}})
+	}
+	if len(ids) > 0 {
+		item = append(item, member{"parameters", ids})
+	}
+	return item
+}
+
+func (op *operation) body(need *api.Endpoint) (object, error) {
+	o := object{
+		{"tags", []string{op.tag}},
+		{"summary", op.summary},
+		{"description", strings.TrimSpace(op.note + "\n\n" + scopesOf(need))},
+		{"operationId", op.id},
+		{"security", credentials(need)},
+	}
+	if need.Asks == auth.OfApplication {
+		o = o.with(member{"x-scopes", object{
+			{"required", colons(need.Required)}, {"redacted", colons(need.Redacted)}, {"instead", colons(need.Instead)},
+		}})
+	}
+	if op.page && op.method == "GET" {
+		o = o.with(member{"parameters", []object{{{"$ref", "#/components/parameters/page"}}, {{"$ref", "#/components/parameters/per_page"}}}})
+	}
+	if op.request != "" {
+		content := object{{"schema", ref(op.request)}}
+		if len(op.examples) > 0 {
+			var examples object
+			for _, e := range op.examples {
+				if !json.Valid([]byte(e.body)) {
+					return nil, fmt.Errorf("example %q is no JSON", e.name)
+				}
+				examples = append(examples, member{e.name, object{{"value", json.RawMessage(e.body)}}})
+			}
+			content = content.with(member{"examples", examples})
+		}
+		o = o.with(member{"requestBody", object{{"required", !op.idle}, {"content", object{{jsonType, content}}}}})
+	}
+	o = o.with(member{"responses", op.responses()})
+	return o, nil
+}
+
+// responses are what the operation may answer.
+func (op *operation) responses() object {
+	var all object
+	if op.picture {
+		all = object{{"200", object{
+			{"description", "A JPEG."},
+			{"content", object{{"image/jpeg", object{{"schema", object{}}}}}},
+		}}}
+	} else {
+		all = object{{"200", said("Done.", ref(op.answer))}}
+	}
+	if op.items != "" {
+		all = all.with(member{"207", said("Some items failed: each has its own status.", ref(op.items))})
+	}
+	for _, f := range failures {
+		if !op.mayFail(f.http) {
+			continue
+		}
+		r := object{{"$ref", "#/components/responses/" + f.name}}
+		if f.http == 400 && op.items != "" && op.method != "GET" {
+			r = said("The request is malformed, or all items failed (10020) and each has its own status.", anyOf(ref("Error"), ref(op.items)))
+		}
+		all = all.with(member{strconv.Itoa(f.http), r})
+	}
+	return all
+}
+
+func said(note string, schema object) object {
+	return object{{"description", note}, {"content", object{{jsonType, object{{"schema", schema}}}}}}
+}
+
+// mayFail reports whether the operation can fail with an HTTP status.
+func (op *operation) mayFail(http int) bool {
+	switch http {
+	case 400:
+		return op.page || op.refuses || op.method != "GET"
+	case 404:
+		return braces.MatchString(op.path) || op.request != ""
+	case 405:
+		return false // of the path, not of this
+	case 413:
+		return op.method != "GET"
+	case 507:
+		return op.writes
+	}
+	return true
+}
+
+// parameters are the components: paging, and the ids in paths by the names that they have there.
+var parameters = object{
+	{"page", object{
+		{"name", "page"},
+		{"in", "query"},
+		{"description", "Which page, from 1. Past the end the list is empty."},
+		{"schema", object{{"type", "integer"}, {"minimum", 0}, {"default", 1}}},
+	}},
+	{"per_page", object{
+		{"name", "per_page"},
+		{"in", "query"},
+		{"description", fmt.Sprintf("Rows of a page; more than %d means %[1]d.", limits["maxPerPage"])},
+		{"schema", object{{"type", "integer"}, {"minimum", 0}, {"default", limits["defaultPerPage"]}}},
+	}},
+	inPath("model_id", "A model's id, not its name. A `/` in it is written `%2F`.", "aaa03c23b3724a16a56b629203edc62c"),
+	inPath("version_id", "A model version's id.", "aa9ca48295b37401f8af92ad1af0d91d"),
+	inPath("input_id", "An input's id. A `/` in it is written `%2F`.", "dragonfly"),
+	inPath("concept_id", "A concept's id. A `/` in it is written `%2F`.", "ai_2k5mzj3r"),
+	inPath("workflow_id", "A workflow's id; `General` is everyone's.", "General"),
+}
+
+func inPath(name, note, example string) member {
+	return member{name, object{
+		{"name", name},
+		{"in", "path"},
+		{"required", true},
+		{"description", note},
+		{"schema", text(eg(example))},
+	}}
+}
+
+// schemes are the ways to say who asks.
+var schemes = object{
+	{"key", object{
+		{"type", "apiKey"},
+		{"in", "header"},
+		{"name", "Authorization"},
+		{"description", "`Key ` and an API key of 32 hexadecimal digits. Keys are made on an application's page, carry chosen scopes and do not expire."},
+	}},
+	{"token", object{
+		{"type", "http"},
+		{"scheme", "bearer"},
+		{"bearerFormat", "JWT"},
+		{"description", "An access token of POST /token."},
+	}},
+	{"session", object{
+		{"type", "apiKey"},
+		{"in", "header"},
+		{"name", "X-Clarifai-Session-Token"},
+		{"description", "A session of POST /login, with an application in the path. Authorization is stronger where both are sent."},
+	}},
+	{"client", object{
+		{"type", "http"},
+		{"scheme", "basic"},
+		{"description", "An application's client id and client secret, for POST /token alone."},
+	}},
+}
+
+// credentials are the ways to authenticate a call. nil: one of an application.
+func credentials(need *api.Endpoint) []object {
+	scopes := []string{}
+	if need != nil {
+		scopes = colons(need.Required)
+		switch need.Asks {
+		case auth.OfClient:
+			return []object{{{"client", scopes}}}
+		case auth.OfAccount:
+			return []object{{{"session", scopes}}}
+		case auth.OfNobody:
+			return []object{}
+		}
+	}
+	return []object{{{"key", scopes}}, {{"token", scopes}}, {{"session", scopes}}}
+}
+
+// scopesOf says in words what an endpoint needs.
+func scopesOf(need *api.Endpoint) string {
+	if need.Asks != auth.OfApplication {
+		return ""
+	}
+	if len(need.Required) == 0 {
+		return "Any key may ask."
+	}
+	words := "Scopes: " + quoted(need.Required) + "."
+	if len(need.Instead) > 0 {
+		words += " With " + quoted(need.Instead) + " those to add and to train are not needed."
+	}
+	if len(need.Redacted) > 0 {
+		words += " Without " + quoted(need.Redacted) + " the answer leaves out what is of that kind."
+	}
+	return words
+}
+
+func quoted(names []string) string { return "`" + strings.Join(colons(names), "`, `") + "`" }
+
+// colons are scopes as the interface writes them.
+func colons(names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = strings.Replace(name, "_", ":", 1)
+	}
+	return out
+}

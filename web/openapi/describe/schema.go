@@ -1,0 +1,115 @@
+package describe
+
+import (
+	"maps"
+
+	"github.com/sightline-dev/sightline/core/lang"
+)
+
+// field is a member of an object in a request or an answer.
+type field struct {
+	name   string
+	schema object
+	always bool
+}
+
+// always is a member that every such object has, in a request one that is needed.
+func always(name string, schema object, note string) field {
+	return field{name, noted(schema, note), true}
+}
+
+// maybe is a member that may be left out.
+func maybe(name string, schema object, note string) field {
+	return field{name, noted(schema, note), false}
+}
+
+func noted(schema object, note string) object {
+	if note == "" {
+		return schema
+	}
+	return schema.with(member{"description", note})
+}
+
+// record is the schema of an object in requests, where unknown members are passed over.
+func record(note string, fields ...field) object {
+	properties, required := object{}, []string{}
+	for _, f := range fields {
+		properties = append(properties, member{f.name, f.schema})
+		if f.always {
+			required = append(required, f.name)
+		}
+	}
+	s := noted(object{{"type", "object"}}, note)
+	if len(required) > 0 {
+		s = s.with(member{"required", required})
+	}
+	return s.with(member{"properties", properties})
+}
+
+// closed is the schema of an object in answers, which has these members and no others.
+func closed(note string, fields ...field) object {
+	return record(note, fields...).with(member{"additionalProperties", false})
+}
+
+// answer is the schema of a whole answer: the status and members beside it.
+func answer(note string, fields ...field) object {
+	return closed(note, append([]field{always("status", ref("Status"), "")}, fields...)...)
+}
+
+func ref(name string) object { return object{{"$ref", "#/components/schemas/" + name}} }
+
+func list(of object, more ...member) object {
+	return object{{"type", "array"}, {"items", of}}.with(more...)
+}
+
+func text(more ...member) object   { return object{{"type", "string"}}.with(more...) }
+func number(more ...member) object { return object{{"type", "number"}}.with(more...) }
+
+func whole(more ...member) object {
+	return object{{"type", "integer"}, {"minimum", 0}}.with(more...)
+}
+
+func anyOf(schemas ...object) object { return object{{"anyOf", schemas}} }
+
+// size bounds the length of a list.
+func size(least, most int) []member { return []member{{"minItems", least}, {"maxItems", most}} }
+
+// for example
+func eg(values ...any) member { return member{"examples", values} }
+
+func oneOf(values ...string) member { return member{"enum", values} }
+
+// truth is a schema of true and false, or 1 and 0.
+func truth() object {
+	return object{{"type", []string{"boolean", "number"}}, {"enum", []any{true, false, 1, 0}}}
+}
+
+var (
+	anything = object{}
+	boolean  = object{{"type", "boolean"}}
+	share    = number(member{"minimum", 0}, member{"maximum", 1})
+	degrees  = func(most int) object { return number(member{"minimum", -most}, member{"maximum", most}) }
+	id       = text(member{"maxLength", limits["maxIDBytes"]})
+	name     = text(member{"maxLength", limits["maxNameBytes"]})
+	language = text(oneOf(languages...))
+	when     = text(member{"format", "date-time"}, eg("2026-11-21T18:00:00.000000Z"))
+	address  = text(eg("https://pictures.example/dragonfly.jpg"))
+	appID    = object{{"type", []string{"string", "null"}}}
+	hex32    = text(member{"pattern", "^[0-9a-f]{32}$"}, eg("aaa03c23b3724a16a56b629203edc62c"))
+	crop     = list(share, size(4, 4)...)
+
+	cropAsked = list(share, member{"maxItems", 4})
+	languages = lang.Codes()
+)
+
+// limits are those of core/api's table of routes, by their names there; a test compares them.
+var limits = map[string]int{
+	"maxInputs": 128, "maxLabels": 1000, "maxConcepts": 200, "shownConcepts": 20,
+	"defaultPerPage": 20, "maxPerPage": 1000, "maxIDBytes": 128, "maxNameBytes": 1024,
+	"maxIDs": 1000, "maxURLBytes": 8192, "maxSelected": 1000, "maxModelConcepts": 5000,
+	"maxSettingBytes": 64 << 10, "maxWorkflowInputs": 32, "maxWorkflowModels": 5,
+	"maxFeedbackBytes": 64 << 10, "maxPictureBytes": 20_000_000,
+}
+
+// Limits are the limits that the document states, by their names in core/api. The map is the caller's.
+func Limits() map[string]int { return maps.Clone(limits) }

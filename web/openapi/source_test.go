@@ -1,0 +1,163 @@
+package openapi_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/web/openapi/describe"
+)
+
+// source parses the files of core/api that are no tests.
+func source(t testing.TB) []*ast.File {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(proof.Root(t), "core", "api", "*.go"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%v: %d files of core/api", err, len(names))
+	}
+	var files []*ast.File
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// TestCodes holds the table of codes to the statuses that core/api writes down: literals of type
+// status, by position or by name.
+func TestCodes(t *testing.T) {
+	want := map[string]bool{}
+	http := map[string]map[string]bool{}
+	for _, f := range source(t) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.CompositeLit); ok {
+				if row, status, ok := statusRow(lit); ok {
+					want[row] = true
+					if http[row] == nil {
+						http[row] = map[string]bool{}
+					}
+					http[row][status] = true
+				}
+			}
+			return true
+		})
+	}
+	got := map[string]bool{}
+	for _, c := range describe.Codes() {
+		row := fmt.Sprintf("%d %s", c.Number, c.Text)
+		got[row] = true
+		if status := strconv.Itoa(c.HTTP); want[row] && !http[row][status] {
+			t.Errorf("%s: HTTP %s, want one of %v", row, status, http[row])
+		}
+	}
+	if len(want) < 40 {
+		t.Fatalf("only %d codes found in core/api", len(want))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("codes of core/api -, of the document +:\n%s", diff)
+	}
+}
+
+// statusRow reads {err, http, code, "text"} and {http: http, code: code, description: "text"}.
+func statusRow(lit *ast.CompositeLit) (row, http string, ok bool) {
+	parts := map[string]ast.Expr{}
+	for i, e := range lit.Elts {
+		if kv, ok := e.(*ast.KeyValueExpr); ok {
+			if key, ok := kv.Key.(*ast.Ident); ok {
+				parts[key.Name] = kv.Value
+			}
+		} else if len(lit.Elts) == 4 {
+			parts[[]string{"err", "http", "code", "description"}[i]] = e
+		}
+	}
+	code := wholeNumber(parts["code"])
+	words, _ := parts["description"].(*ast.BasicLit)
+	if code == "" || words == nil || words.Kind != token.STRING {
+		return "", "", false
+	}
+	text, err := strconv.Unquote(words.Value)
+	http = "0"
+	if n, ok := parts["http"].(*ast.BasicLit); ok {
+		http = n.Value
+	}
+	return code + " " + text, http, err == nil
+}
+
+// wholeNumber is a literal of five digits, or one of catalog's two.
+func wholeNumber(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if e.Kind == token.INT && len(e.Value) == 5 {
+			return e.Value
+		}
+	case *ast.SelectorExpr:
+		return map[string]string{"InputReady": "30000", "InputPending": "30001"}[e.Sel.Name]
+	}
+	return ""
+}
+
+// TestLimits holds the limits to the constants of core/api.
+func TestLimits(t *testing.T) {
+	got := map[string]int{}
+	for _, f := range source(t) {
+		for _, d := range f.Decls {
+			gen, ok := d.(*ast.GenDecl)
+			if !ok || gen.Tok != token.CONST {
+				continue
+			}
+			for _, s := range gen.Specs {
+				spec := s.(*ast.ValueSpec)
+				for i, name := range spec.Names {
+					if i < len(spec.Values) {
+						if n, ok := evaluate(spec.Values[i]); ok {
+							got[name.Name] = n
+						}
+					}
+				}
+			}
+		}
+	}
+	limits := describe.Limits()
+	// Of these the document speaks in words.
+	limits["maxMetaBytes"], limits["maxMetaDepth"], limits["maxMetaMembers"] = 64<<10, 32, 2000
+	for name, want := range limits {
+		if n, ok := got[name]; !ok || n != want {
+			t.Errorf("%s is %d in core/api (there: %t), %d in the document", name, n, ok, want)
+		}
+	}
+}
+
+// evaluate is a constant of whole numbers.
+func evaluate(e ast.Expr) (int, bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		n, err := strconv.ParseInt(e.Value, 0, 64)
+		return int(n), err == nil && e.Kind == token.INT
+	case *ast.BinaryExpr:
+		x, okX := evaluate(e.X)
+		y, okY := evaluate(e.Y)
+		if e.Op == token.SHL {
+			return x << y, okX && okY
+		}
+	}
+	return 0, false
+}
