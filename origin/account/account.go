@@ -1,0 +1,287 @@
+// Package account knows the people: who may sign in, how many calls they may make, what they did.
+//
+//	sign-up ─▶ ┌──────────────── Registry ────────────────┐
+//	sign-in ─▶ │ accounts   name, address, argon2id hash  │──▶ Sender: codes, links
+//	reset   ─▶ │ sessions   256 bits, kept hashed         │
+//	           │ audit log  each record hashes the last   │
+//	/v2 call ─▶│ quota      durable before it is allowed  │
+//	           │ usage      day × application × key × …   │
+//	           └───────────────────┬──────────────────────┘
+//	                               ▼ kv.Store, table u
+//
+// It is the origin's own table, beside the applications' logs: names, addresses and passwords
+// travel to no edge and are gone when they are erased. What an account owns is not here:
+// applications name their owner in the control log.
+//
+// An account is made by signing up. The first one is made with a link that the server prints
+// at its start, needs no verification, and is the operator's: it also sees the applications
+// that the command line made, whose owner is "". Until it is made nobody else can sign up, so
+// no stranger can be first.
+//
+// Calls are counted by [Registry.Spend]. An account that has not verified its address may
+// make [TrialCalls] in its life; after that its plan counts by the month. Where few calls
+// are left each is made durable before it is allowed; where many are left a block of them
+// is, and handed out from memory, so that a crash costs calls and never gives any.
+//
+// Whoever guesses passwords is slowed down by network, and by account and network, so
+// that nobody can lock an account's owner out from another network. An unknown address costs
+// the same work as a known one.
+package account
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// Errors of what people ask. Their texts are for them.
+var (
+	// ErrName is returned for a name that cannot be one.
+	ErrName = errors.New("a name has 1 to 100 characters, none of them a control character")
+	// ErrEmail is returned for text that is no e-mail address.
+	ErrEmail = errors.New("this is not an e-mail address")
+	// ErrTaken is returned for an e-mail address that an account has.
+	ErrTaken = errors.New("an account has this e-mail address: sign in, or ask for a new password")
+	// ErrPassword is returned for a password that is too short, too long or too well known.
+	ErrPassword = errors.New("the password cannot be used")
+	// ErrWrongPassword is returned when the old password is not the account's.
+	ErrWrongPassword = errors.New("this is not your password")
+	// ErrCode is returned for a code that does not verify an address.
+	ErrCode = errors.New("this code is not valid: check it, or ask for another")
+	// ErrLink is returned for a token of a link that is not open any more.
+	ErrLink = errors.New("this link is not valid any more: ask for another")
+	// ErrSignUp is returned when nobody can sign up, or the first account lacks its link.
+	ErrSignUp = errors.New("nobody can sign up here without the operator's link")
+	// ErrUnknown is returned for an account that is not there.
+	ErrUnknown = errors.New("no such account")
+)
+
+// Plan is what an account may do.
+type Plan struct {
+	Name  string
+	Calls int64 // a month; 0: any number
+}
+
+// Options are the settings of a [Registry]. Store, Now, Random and Log are required.
+type Options struct {
+	Store     kv.Store
+	Now       func() time.Time
+	Random    io.Reader // fit for secrets
+	Log       *slog.Logger
+	Mail      Sender // sends mails; nil: they stand in Log
+	PublicURL string // start of the links in mails
+	Plans     []Plan // new accounts have the first; none: one without bounds
+	Closed    bool   // nobody signs up but with the operator's link
+	Demo      bool   // mails are kept for the page, see Mails, and Demo signs in
+}
+
+// Registry is everything that is known of accounts. It is safe for concurrent use.
+type Registry struct {
+	o        Options
+	hashing  gate
+	throttle throttles
+	meters   meters
+	usage    usage
+	post     post
+
+	mu    sync.Mutex // of everything that reads records and writes them again
+	audit head       // of the audit log, as the store has it
+	setup string     // token of the first account's link, not told yet
+	ended time.Time  // when sessions that are over were removed last
+
+	settled atomic.Bool // an account is the operator's
+}
+
+var _ api.Accounts = (*Registry)(nil)
+
+// Account is one account, as others see it.
+type Account struct {
+	ID       string // 32 hex digits
+	Name     string
+	Email    string // normalised
+	Verified bool   // the address is the account's
+	Operator bool   // the operator's: applications without an owner are this account's too
+	Plan     string
+	Created  time.Time
+}
+
+// record is an account as it is kept.
+type record struct {
+	Account
+	Password string    // argon2id, in the PHC string format
+	Code     *code     `json:",omitempty"` // that verifies the address
+	Mailed   mailed    // how many codes were sent
+	Reset    []byte    `json:",omitempty"` // hash of the token of the newest reset link
+	ResetEnd time.Time // when that link ends
+}
+
+// Open opens the registry that a store holds; an empty store has none, and a link to make the
+// first account is made, see [Registry.SetupLink].
+func Open(o Options) (*Registry, error) {
+	if o.Store == nil || o.Now == nil || o.Random == nil || o.Log == nil {
+		return nil, errors.New("account: Store, Now, Random and Log are required")
+	}
+	if len(o.Plans) == 0 {
+		o.Plans = []Plan{{Name: "unlimited"}}
+	}
+	r := &Registry{o: o, hashing: newGate(), throttle: newThrottles()}
+	r.meters.open(r)
+	r.usage.open(o.Store)
+	if o.Mail == nil {
+		r.o.Mail = logSender{o.Log}
+	}
+	r.post.open(&r.o)
+	var err error
+	if r.audit, err = readHead(o.Store); err != nil {
+		return nil, err
+	}
+	if o.Demo {
+		return r, nil
+	}
+	return r, r.openSetup()
+}
+
+// Close writes what is only in memory. Nothing is spent after it.
+func (r *Registry) Close() error { return errors.Join(r.meters.close(), r.usage.flush(r.o.Now())) }
+
+// Flush writes usage and ends what is over: sessions, days of usage, idle meters. A host calls it
+// every few seconds.
+func (r *Registry) Flush() error {
+	now := r.o.Now()
+	return errors.Join(r.usage.flush(now), r.usage.prune(now), r.meters.rest(), r.endSessions(now))
+}
+
+// change is one change of records, with the audit records that go with it.
+type change struct {
+	kv.Batch
+	store kv.Store
+	now   time.Time
+	audit head
+}
+
+// change runs do alone, and makes durable what it has written. When do fails nothing is.
+func (r *Registry) change(do func(c *change) error) error {
+	wait, err := r.begin(do)
+	if err != nil {
+		return err
+	}
+	return wait()
+}
+
+func (r *Registry) begin(do func(c *change) error) (wait func() error, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := &change{store: r.o.Store, now: r.o.Now(), audit: r.audit}
+	if err := do(c); err != nil {
+		return nil, err
+	}
+	if wait, err = r.o.Store.Commit(&c.Batch); err != nil {
+		return nil, err
+	}
+	r.audit = c.audit
+	return wait, nil
+}
+
+// Account returns an account by its id. The error is ErrUnknown.
+func (r *Registry) Account(id string) (Account, error) {
+	rec, err := load(r.o.Store, id)
+	return rec.Account, err
+}
+
+// Allowance is how many calls an account may still make, and of how many. Negative: any number.
+func (r *Registry) Allowance(id string) (left, limit int64, err error) {
+	return r.meters.allowance(id, r.o.Now())
+}
+
+// Rename gives an account another name.
+func (r *Registry) Rename(_ context.Context, id, name, remote string) (Account, error) {
+	name, err := checkName(name)
+	if err != nil {
+		return Account{}, err
+	}
+	return r.edit(id, func(c *change, rec *record) error {
+		rec.Name = name
+		return c.event(Event{Actor: id, Action: AccountName, Target: id, Remote: remote})
+	})
+}
+
+// edit changes one account's record.
+func (r *Registry) edit(id string, do func(c *change, rec *record) error) (Account, error) {
+	var out Account
+	err := r.change(func(c *change) error {
+		rec, err := load(c.store, id)
+		if err != nil {
+			return err
+		}
+		if err := do(c, &rec); err != nil {
+			return err
+		}
+		out = rec.Account
+		return c.put(accountKey(id), &rec)
+	})
+	return out, err
+}
+
+// load reads a record.
+func load(store kv.Reader, id string) (rec record, err error) {
+	if !isID(id) {
+		return rec, ErrUnknown
+	}
+	return rec, get(store, accountKey(id), &rec)
+}
+
+// find reads the record with an address.
+func find(store kv.Reader, email string) (rec record, err error) {
+	id, err := store.Get(emailKey(email))
+	if errors.Is(err, kv.ErrNotFound) {
+		return rec, ErrUnknown
+	}
+	if err != nil {
+		return rec, err
+	}
+	return load(store, string(id))
+}
+
+// get reads a value in JSON. The error is ErrUnknown where there is none.
+func get(store kv.Reader, key []byte, v any) error {
+	b, err := store.Get(key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return ErrUnknown
+	}
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%w: record of table u%c", kv.ErrCorrupt, key[1])
+	}
+	return nil
+}
+
+// put writes a value as JSON.
+func (c *change) put(key []byte, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	c.Put(key, b)
+	return nil
+}
+
+// random returns n random bytes in hex.
+func (r *Registry) random(n int) (string, error) {
+	b := make([]byte, n)
+	if _, err := io.ReadFull(r.o.Random, b); err != nil {
+		return "", fmt.Errorf("random source: %w", err)
+	}
+	return hex.EncodeToString(b), nil
+}

@@ -1,0 +1,368 @@
+package account
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alexedwards/argon2id"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+)
+
+// TestMain makes passwords cheap; TestCost holds what is shipped.
+func TestMain(m *testing.M) {
+	cost = &argon2id.Params{Memory: 8, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
+	os.Exit(m.Run())
+}
+
+var shipped = *cost
+
+const (
+	password = "a lantern in the fog"
+	home     = "192.0.2.1"
+	away     = "198.51.100.7"
+)
+
+// clock is one that tests move.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+// outbox keeps what was sent.
+type outbox struct {
+	mu    sync.Mutex
+	mails []Mail
+	fail  int // sends to refuse
+}
+
+func (o *outbox) Send(_ context.Context, m Mail) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.fail > 0 {
+		o.fail--
+		return errors.New("421 later")
+	}
+	o.mails = append(o.mails, m)
+	return nil
+}
+
+// world is a registry and what was lent to it.
+type world struct {
+	*Registry
+	t     *testing.T
+	clock *clock
+	sent  *outbox
+	store kv.Store
+	log   *bytes.Buffer
+}
+
+func open(t *testing.T, change func(*Options)) *world {
+	t.Helper()
+	w := &world{t: t, clock: &clock{t: time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)}, sent: &outbox{}, store: memkv.New(), log: &bytes.Buffer{}}
+	o := Options{
+		Store: w.store, Now: w.clock.now, Random: rand.Reader, Mail: w.sent, PublicURL: "https://pictures.example",
+		Log: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	if change != nil {
+		change(&o)
+	}
+	var err error
+	if w.Registry, err = Open(o); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// mails are those sent since the last call.
+func (w *world) mails() []Mail {
+	for len(w.post.queue) > 0 {
+		w.post.deliver(w.t.Context(), <-w.post.queue, func(context.Context, time.Duration) {})
+	}
+	mails := w.sent.mails
+	w.sent.mails = nil
+	return mails
+}
+
+var (
+	sixDigits = regexp.MustCompile(`\b[0-9]{6}\b`)
+	aToken    = regexp.MustCompile(`\b[0-9a-f]{64}\b`)
+)
+
+// code is that of the newest mail.
+func (w *world) code() string {
+	w.t.Helper()
+	mails := w.mails()
+	if len(mails) == 0 {
+		w.t.Fatal("no mail was sent")
+	}
+	return sixDigits.FindString(mails[len(mails)-1].Text)
+}
+
+// operator makes the first account.
+func (w *world) operator() Account {
+	w.t.Helper()
+	_, setup, _ := strings.Cut(w.SetupLink(), "setup=")
+	_, a, err := w.Create(w.t.Context(), New{"Operator", "op@pictures.example", password, setup}, home)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return a
+}
+
+// person makes an account that is not verified.
+func (w *world) person(email string) (token string, a Account) {
+	w.t.Helper()
+	token, a, err := w.Create(w.t.Context(), New{"Ada", email, password, ""}, home)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return token, a
+}
+
+func TestFirstAccountNeedsTheLink(t *testing.T) {
+	w := open(t, nil)
+	link := w.SetupLink()
+	base, setup, ok := strings.Cut(link, "?setup=")
+	if !ok || base != "https://pictures.example/sign-up" || !aToken.MatchString(setup) {
+		t.Fatalf("SetupLink = %q", link)
+	}
+	if again := w.SetupLink(); again != "" {
+		t.Errorf("the link was told twice")
+	}
+	for _, wrong := range []string{"", setup[1:], strings.Repeat("0", 64)} {
+		if _, _, err := w.Create(t.Context(), New{"Eve", "eve@x.example", password, wrong}, away); !errors.Is(err, ErrSignUp) {
+			t.Errorf("Create with the link %q: %v, want %v", wrong, err, ErrSignUp)
+		}
+	}
+	if s, err := w.SignUp(); s != "first" || err != nil {
+		t.Errorf("SignUp = %q, %v", s, err)
+	}
+	token, a, err := w.Create(t.Context(), New{" Op ", "Op@Pictures.Example", password, setup}, home)
+	if err != nil || !a.Verified || !a.Operator || a.Name != "Op" || a.Email != "op@pictures.example" || !isID(a.ID) {
+		t.Fatalf("Create = %+v, %v", a, err)
+	}
+	if id, err := w.Session(t.Context(), token); id != a.ID || err != nil {
+		t.Errorf("Session = %q, %v", id, err)
+	}
+	if len(w.mails()) != 0 {
+		t.Error("the first account was sent a code")
+	}
+	_, b, err := w.Create(t.Context(), New{"Eve", "eve@x.example", password, setup}, away)
+	if err != nil || b.Operator || b.Verified {
+		t.Errorf("the second account with the link: %+v, %v", b, err)
+	}
+}
+
+func TestSetupLinkEndsAndIsMadeAgain(t *testing.T) {
+	w := open(t, nil)
+	_, first, _ := strings.Cut(w.SetupLink(), "setup=")
+	again, err := Open(w.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.opens(first) {
+		t.Error("the link of an earlier start is open")
+	}
+	_, second, _ := strings.Cut(again.SetupLink(), "setup=")
+	w.clock.pass(SetupLife - time.Second)
+	if !again.opens(second) {
+		t.Error("the link ended early")
+	}
+	w.clock.pass(time.Second)
+	if again.opens(second) {
+		t.Error("the link never ends")
+	}
+	w.Registry = again
+	third, err := Open(w.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Registry = third
+	w.operator()
+	if last, err := Open(w.o); err != nil || last.SetupLink() != "" {
+		t.Errorf("a link beside an account: %v", err)
+	}
+}
+
+func TestDemoFolderIsServedLater(t *testing.T) {
+	w := open(t, func(o *Options) { o.Demo = true })
+	a, err := w.Demo()
+	if err != nil || !a.Verified || !a.Operator {
+		t.Fatalf("Demo = %+v, %v", a, err)
+	}
+	if b, err := w.Demo(); b.ID != a.ID || err != nil {
+		t.Errorf("a second Demo = %+v, %v", b, err)
+	}
+	if _, _, err := w.SignIn(t.Context(), DemoEmail, "", home); !errors.Is(err, auth.ErrLogin) {
+		t.Errorf("the demo's account signs in without a password: %v", err)
+	}
+	if err := w.MailReset(t.Context(), DemoEmail, home); err != nil || len(w.mails()) != 0 {
+		t.Errorf("a link to the demo's account was mailed: %v", err)
+	}
+	_, p := w.person("ada@x.example")
+	if p.Operator {
+		t.Error("a demo's visitor is the operator")
+	}
+	if got := w.Mails(); len(got) != 1 || got[0].To != "ada@x.example" {
+		t.Errorf("Mails = %v", got)
+	}
+	w.o.Demo = false
+	served, err := Open(w.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Registry = served
+	if s, _ := w.SignUp(); s != "first" {
+		t.Errorf("SignUp = %q in a folder that was a demo's", s)
+	}
+	if !w.operator().Operator {
+		t.Error("no operator in a folder that was a demo's")
+	}
+}
+
+func TestClosed(t *testing.T) {
+	w := open(t, func(o *Options) { o.Closed = true })
+	w.operator()
+	if _, _, err := w.Create(t.Context(), New{"Eve", "eve@x.example", password, ""}, away); !errors.Is(err, ErrSignUp) {
+		t.Errorf("Create = %v, want %v", err, ErrSignUp)
+	}
+}
+
+func TestAddressesAreUnique(t *testing.T) {
+	w := open(t, nil)
+	w.operator()
+	w.person("ada@x.example")
+	if _, _, err := w.Create(t.Context(), New{"Ada", " ADA@X.example", password, ""}, away); !errors.Is(err, ErrTaken) {
+		t.Errorf("Create = %v, want %v", err, ErrTaken)
+	}
+	var group sync.WaitGroup
+	made := make(chan error, 16)
+	for range 16 {
+		group.Go(func() {
+			_, _, err := w.Create(context.Background(), New{"Bob", "bob@x.example", password, ""}, "")
+			made <- err
+		})
+	}
+	group.Wait()
+	close(made)
+	ok := 0
+	for err := range made {
+		if err == nil {
+			ok++
+		} else if !errors.Is(err, ErrTaken) {
+			t.Error(err)
+		}
+	}
+	if ok != 1 {
+		t.Errorf("%d accounts have one address", ok)
+	}
+}
+
+func TestErase(t *testing.T) {
+	w := open(t, nil)
+	w.operator()
+	token, a := w.person("ada@erased.example")
+	if err := w.MailReset(t.Context(), a.Email, home); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Erase(ByOperator, a.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Session(t.Context(), token); !errors.Is(err, auth.ErrSession) {
+		t.Errorf("the session of an erased account: %v", err)
+	}
+	dump := contents(t, w.store)
+	for _, marker := range []string{"erased.example", "Ada"} {
+		if strings.Contains(dump, marker) {
+			t.Errorf("the store still holds %q", marker)
+		}
+	}
+	if _, err := w.VerifyAudit(); err != nil {
+		t.Error(err)
+	}
+}
+
+// contents is all that a store holds.
+func contents(t *testing.T, store kv.Store) string {
+	t.Helper()
+	var b strings.Builder
+	err := store.Scan(nil, nil, func(k, v []byte) bool {
+		b.Write(k)
+		b.Write(v)
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestSecretsStayOut plants every secret that there is and looks for it in the store, the log and the errors.
+func TestSecretsStayOut(t *testing.T) {
+	w := open(t, nil)
+	_, setup, _ := strings.Cut(w.SetupLink(), "setup=")
+	token, _, err := w.Create(t.Context(), New{"Operator", "op@pictures.example", password, setup}, home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, a := w.person("ada@x.example")
+	code := w.code()
+	if err := w.MailReset(t.Context(), a.Email, home); err != nil {
+		t.Fatal(err)
+	}
+	reset := aToken.FindString(w.mails()[0].Text)
+	const second = "another lantern in it"
+	var told []string
+	note := func(err error) {
+		if err != nil {
+			told = append(told, err.Error())
+		}
+	}
+	_, err = w.Verify(t.Context(), a.ID, code+"0", home)
+	note(err)
+	_, _, err = w.SignIn(t.Context(), a.Email, second, home)
+	note(err)
+	_, _, err = w.ChangePassword(t.Context(), a.ID, second, "short", home)
+	note(err)
+	session, _, err := w.Reset(t.Context(), reset, second, home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = w.Reset(t.Context(), reset, second, home)
+	note(err)
+	places := contents(t, w.store) + w.log.String() + strings.Join(told, "\n")
+	for name, secret := range map[string]string{
+		"setup": setup, "session": token, "new session": session, "reset": reset, "password": password, "second password": second, "code": code,
+	} {
+		if secret == "" || strings.Contains(places, secret) {
+			t.Errorf("the %s can be read", name)
+		}
+	}
+	if len(told) != 4 {
+		t.Errorf("%d of 4 mistakes were told", len(told))
+	}
+}

@@ -1,0 +1,214 @@
+package account
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// Action is what an audit record says was done.
+type Action string
+
+// The actions of accounts, and those that hosts record.
+const (
+	AccountCreate   Action = "account.create"
+	AccountName     Action = "account.name"
+	AccountEmail    Action = "account.email"
+	AccountVerify   Action = "account.verify"
+	AccountUnverify Action = "account.verify.failed"
+	AccountPassword Action = "account.password"
+	AccountErase    Action = "account.erase"
+	PasswordMail    Action = "account.password.mail"
+	PasswordReset   Action = "account.password.reset"
+	SignIn          Action = "session.create"
+	SignInFailed    Action = "session.create.failed"
+	SignOut         Action = "session.delete"
+
+	AppCreate    Action = "app.create"
+	AppChange    Action = "app.change"
+	AppDelete    Action = "app.delete"
+	AppExport    Action = "app.export"
+	InputsDelete Action = "inputs.delete_all"
+	KeyCreate    Action = "key.create"
+	KeyReplace   Action = "key.replace"
+	KeyDelete    Action = "key.delete"
+	ClientSecret Action = "client.secret"
+	TokensRevoke Action = "tokens.revoke"
+)
+
+// ByOperator is the actor of what is done on the command line.
+const ByOperator = "operator"
+
+// Event is something that somebody did. It carries no secret, no name and no address: what an
+// account is called can be erased, the audit log cannot.
+type Event struct {
+	Seq    uint64    `json:"seq"` // from 1
+	At     time.Time `json:"at"`
+	Actor  string    `json:"actor"` // an account's id, ByOperator, or empty: a stranger
+	Action Action    `json:"action"`
+	Target string    `json:"target"` // id of an account or application, and the start of a key's hash after a '/'
+	Remote string    `json:"remote"` // network that it came from
+	Hash   string    `json:"-"`      // SHA-256 of the record before it and of this one, in hex
+}
+
+// Audited is returned by VerifyAudit: how long the log is and its last hash. Kept elsewhere, it shows
+// later whether the log was written anew.
+type Audited struct {
+	Count uint64
+	Hash  string
+}
+
+// ErrAudit is returned for an audit log that was changed.
+var ErrAudit = errors.New("the audit log has been changed")
+
+// head is how long the log is and its last hash.
+type head struct {
+	count uint64
+	hash  hash
+}
+
+func readHead(store kv.Reader) (h head, err error) {
+	b, err := store.Get(headKey())
+	if errors.Is(err, kv.ErrNotFound) {
+		return h, nil
+	}
+	if err != nil {
+		return h, err
+	}
+	if len(b) != 8+len(h.hash) {
+		return h, fmt.Errorf("%w: its head has %d bytes", ErrAudit, len(b))
+	}
+	h.count = binary.BigEndian.Uint64(b)
+	copy(h.hash[:], b[8:])
+	return h, nil
+}
+
+// event adds a record to the log.
+func (c *change) event(e Event) error {
+	e.Seq, e.At = c.audit.count+1, c.now.UTC()
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	c.audit = head{e.Seq, chain(c.audit.hash, text)}
+	c.Put(auditKey(e.Seq), append(c.audit.hash[:], text...))
+	c.Put(headKey(), append(binary.BigEndian.AppendUint64(nil, e.Seq), c.audit.hash[:]...))
+	for i, id := range []string{e.Actor, e.Target} {
+		if isID(id) && (i == 0 || id != e.Actor) {
+			c.Put(auditsKey(id, e.Seq), nil)
+		}
+	}
+	return nil
+}
+
+// chain is the hash of a record after another.
+func chain(before hash, text []byte) hash {
+	h := sha256.New()
+	h.Write(before[:])
+	h.Write(text)
+	return hash(h.Sum(nil))
+}
+
+// Record makes something that a host did, or is about to do, part of the audit log. It is durable when
+// Record returns.
+func (r *Registry) Record(e Event) error {
+	return r.change(func(c *change) error { return c.event(e) })
+}
+
+// Events returns up to n events that an account did or that were done to it, newest first, from
+// below the number before; 0 starts with the newest.
+func (r *Registry) Events(account string, before uint64, n int) ([]Event, error) {
+	lo := key(tableAudits, bytesOf(account))
+	hi := after(lo)
+	if before > 0 {
+		hi = auditsKey(account, before)
+	}
+	var seqs []uint64
+	if n < 1 || !isID(account) {
+		return nil, nil
+	}
+	err := r.o.Store.ScanBack(lo, hi, func(k, _ []byte) bool {
+		seqs = append(seqs, binary.BigEndian.Uint64(k[len(k)-8:]))
+		return len(seqs) < n
+	})
+	if err != nil {
+		return nil, err
+	}
+	events := make([]Event, 0, len(seqs))
+	for _, seq := range seqs {
+		b, err := r.o.Store.Get(auditKey(seq))
+		if err != nil {
+			return nil, fmt.Errorf("%w: record %d: %w", ErrAudit, seq, err)
+		}
+		e, _, err := parseEvent(seq, b)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// parseEvent reads a record and returns its text too.
+func parseEvent(seq uint64, b []byte) (e Event, text []byte, err error) {
+	if len(b) < sha256.Size {
+		return e, nil, fmt.Errorf("%w: record %d has %d bytes", ErrAudit, seq, len(b))
+	}
+	text = b[sha256.Size:]
+	if err := json.Unmarshal(text, &e); err != nil || e.Seq != seq {
+		return e, nil, fmt.Errorf("%w: record %d cannot be read", ErrAudit, seq)
+	}
+	e.Hash = fmt.Sprintf("%x", b[:sha256.Size])
+	return e, text, nil
+}
+
+// VerifyAudit reads the audit log of a store from its first record and compares every hash and the length.
+// The error is ErrAudit, or the store's.
+func VerifyAudit(store kv.Reader) (Audited, error) {
+	want, err := readHead(store)
+	if err != nil {
+		return Audited{}, err
+	}
+	var (
+		got    head
+		failed error
+	)
+	lo := key(tableAudit)
+	err = store.Scan(lo, after(lo), func(k, v []byte) bool {
+		var text []byte
+		next := got.count + 1
+		if len(k) != len(lo)+8 || binary.BigEndian.Uint64(k[len(lo):]) != next {
+			failed = fmt.Errorf("%w: record %d is missing", ErrAudit, next)
+			return false
+		}
+		if _, text, failed = parseEvent(next, v); failed != nil {
+			return false
+		}
+		got = head{next, chain(got.hash, text)}
+		if got.hash != hash(v[:sha256.Size]) {
+			failed = fmt.Errorf("%w: record %d does not follow from those before it", ErrAudit, next)
+		}
+		return failed == nil
+	})
+	switch {
+	case err != nil:
+		return Audited{}, err
+	case failed != nil:
+		return Audited{}, failed
+	case got != want:
+		return Audited{}, fmt.Errorf("%w: it ends at record %d and should at %d", ErrAudit, got.count, want.count)
+	}
+	return Audited{got.count, fmt.Sprintf("%x", got.hash)}, nil
+}
+
+// VerifyAudit is the function of that name on the registry's own store, at one moment of it.
+func (r *Registry) VerifyAudit() (_ Audited, err error) {
+	s := r.o.Store.Snapshot()
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return VerifyAudit(s)
+}

@@ -1,0 +1,75 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/alexedwards/argon2id"
+
+	"github.com/sightline-dev/sightline/core/api"
+)
+
+// cost is that of one password: 19 MB, twice over (OWASP's second choice for argon2id).
+var cost = &argon2id.Params{Memory: 19 << 10, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
+
+// nobody is a hash of no password, in the shape of cost: what is compared for unknown addresses.
+const nobody = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+
+const (
+	mostHashing = 2  // at a time: 38 MB
+	mostWaiting = 64 // for their turn, some three seconds of it
+)
+
+// gate lets few hash passwords at a time.
+type gate struct {
+	turn    chan struct{}
+	waiting chan struct{}
+	done    *atomic.Int64 // how many passwords were hashed, for tests
+}
+
+func newGate() gate {
+	return gate{make(chan struct{}, mostHashing), make(chan struct{}, mostWaiting), new(atomic.Int64)}
+}
+
+// enter waits for a turn. The error is api.ErrBusy when too many wait, or the context's.
+func (g *gate) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case g.waiting <- struct{}{}:
+	default:
+		return nil, fmt.Errorf("%w: too many people sign in now", api.ErrBusy)
+	}
+	defer func() { <-g.waiting }()
+	select {
+	case g.turn <- struct{}{}:
+		g.done.Add(1)
+		return func() { <-g.turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// hash returns what a password is kept as.
+func (g *gate) hash(ctx context.Context, password string) (string, error) {
+	leave, err := g.enter(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	return argon2id.CreateHash(password, cost)
+}
+
+// same reports whether a password is that of a hash; an empty hash is nobody's and takes as long.
+func (g *gate) same(ctx context.Context, password, hash string) (bool, error) {
+	leave, err := g.enter(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer leave()
+	known := hash != ""
+	if !known {
+		hash = nobody
+	}
+	same, err := argon2id.ComparePasswordAndHash(password, hash)
+	return same && known, err
+}

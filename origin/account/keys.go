@@ -1,0 +1,96 @@
+package account
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+)
+
+// The layout of table u. Numbers are big-endian; id is an account's or application's 16 bytes, n a
+// number of 4 bytes, N one of 8, and hash the SHA-256 of a secret's text.
+//
+//	u a id             → record        an account, JSON
+//	u e address        → id            accounts by normalised address, in hex
+//	u s hash           → session       JSON
+//	u S id hash        →               sessions by account
+//	u r hash           → id            reset links, in hex
+//	u z                → link          the first account's, JSON
+//	u q id             → quota         20 bytes, see quota.go
+//	u d n id by 0 route → N            calls of day n since 1970, by application, key and endpoint
+//	u k id by          → N N           calls of a key ever, and its last in Unix seconds
+//	u l N              → hash, JSON    the audit log, from 1; hash is over the record before it and the JSON
+//	u L id N           →               records of the audit log by account
+//	u h                → N, hash       how long the audit log is, and its last hash
+const (
+	table         = 'u'
+	tableAccount  = 'a'
+	tableEmail    = 'e'
+	tableSession  = 's'
+	tableSessions = 'S'
+	tableReset    = 'r'
+	tableSetup    = 'z'
+	tableQuota    = 'q'
+	tableDay      = 'd'
+	tableKey      = 'k'
+	tableAudit    = 'l'
+	tableAudits   = 'L'
+	tableHead     = 'h'
+)
+
+// hash is what a secret is kept as: its SHA-256, which needs no salt since the secret has 256 random bits.
+type hash = [sha256.Size]byte
+
+func hashOf(secret string) hash { return sha256.Sum256([]byte(secret)) }
+
+// isID reports whether id is 32 lower-case hex digits.
+func isID(id string) bool {
+	var b [16]byte
+	n, err := hex.Decode(b[:], []byte(id[:min(len(id), 32)]))
+	return err == nil && n == 16 && len(id) == 32 && hex.EncodeToString(b[:]) == id
+}
+
+// bytesOf returns the bytes of an id, and zeros for one that is none.
+func bytesOf(id string) []byte {
+	b := make([]byte, 16)
+	if isID(id) {
+		_, _ = hex.Decode(b, []byte(id)) // it is hex
+	}
+	return b
+}
+
+func key(t byte, parts ...[]byte) []byte {
+	k := []byte{table, t}
+	for _, p := range parts {
+		k = append(k, p...)
+	}
+	return k
+}
+
+func accountKey(id string) []byte          { return key(tableAccount, bytesOf(id)) }
+func emailKey(email string) []byte         { return key(tableEmail, []byte(email)) }
+func sessionKey(h hash) []byte             { return key(tableSession, h[:]) }
+func sessionsKey(id string, h hash) []byte { return key(tableSessions, bytesOf(id), h[:]) }
+func resetKey(h []byte) []byte             { return key(tableReset, h) }
+func setupKey() []byte                     { return key(tableSetup) }
+func quotaKey(id string) []byte            { return key(tableQuota, bytesOf(id)) }
+func headKey() []byte                      { return key(tableHead) }
+
+func auditKey(seq uint64) []byte { return binary.BigEndian.AppendUint64(key(tableAudit), seq) }
+
+func auditsKey(id string, seq uint64) []byte {
+	return binary.BigEndian.AppendUint64(key(tableAudits, bytesOf(id)), seq)
+}
+
+func dayKey(day uint32, app []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(key(tableDay), day), app...)
+}
+
+// after returns the first key that does not begin with prefix, whose last byte is not 0xff.
+func after(prefix []byte) []byte {
+	hi := append([]byte{}, prefix...)
+	for i := len(hi) - 1; ; i-- {
+		if hi[i]++; hi[i] != 0 {
+			return hi[:i+1]
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package account
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// resetLife is how long a reset link is open.
+const resetLife = time.Hour
+
+// ChangePassword gives an account another password. All its sessions end; the token of a new one is
+// returned. The errors are ErrWrongPassword, ErrPassword, ErrUnknown, *Throttled, api.ErrBusy and the store's.
+func (r *Registry) ChangePassword(ctx context.Context, id, old, password, remote string) (token string, a Account, err error) {
+	both := remote + "\x00" + id
+	if err := r.throttle.account.take(both, r.o.Now()); err != nil {
+		return "", a, err
+	}
+	rec, err := load(r.o.Store, id)
+	if err != nil {
+		return "", a, err
+	}
+	if password, err = checkPassword(password, rec.Name, rec.Email); err != nil {
+		return "", a, err
+	}
+	same, err := r.hashing.same(ctx, formPassword(old), rec.Password)
+	if err != nil {
+		return "", a, err
+	}
+	if !same {
+		return "", a, ErrWrongPassword
+	}
+	r.throttle.account.back(both)
+	return r.setPassword(ctx, &rec, password, remote, AccountPassword)
+}
+
+// setPassword changes a password, unless the record was changed meanwhile.
+func (r *Registry) setPassword(ctx context.Context, was *record, password, remote string, action Action) (token string, a Account, err error) {
+	hashed, err := r.hashing.hash(ctx, password)
+	if err != nil {
+		return "", a, err
+	}
+	if token, err = r.NewToken(); err != nil {
+		return "", a, err
+	}
+	var to record
+	a, err = r.edit(was.ID, func(c *change, rec *record) error {
+		if rec.Password != was.Password || action == PasswordReset && !rec.resets(was.Reset, c.now) {
+			return ErrLink
+		}
+		if action == PasswordReset { // the link came to the address
+			rec.Verified, rec.Code = true, nil
+		}
+		c.dropReset(rec)
+		rec.Password = hashed
+		to = *rec
+		if err := c.endAll(rec.ID, hash{}); err != nil {
+			return err
+		}
+		if err := c.open(rec.ID, token, remote); err != nil {
+			return err
+		}
+		return c.event(Event{Actor: rec.ID, Action: action, Target: rec.ID, Remote: remote})
+	})
+	if err != nil {
+		return "", a, err
+	}
+	r.meters.changed(a.ID)
+	r.post.send(passwordMail(&to))
+	return token, a, nil
+}
+
+// resets reports whether a hash is that of the account's reset link.
+func (rec *record) resets(h []byte, now time.Time) bool {
+	return h != nil && bytes.Equal(rec.Reset, h) && now.Before(rec.ResetEnd)
+}
+
+// MailReset mails a link with which the owner of an address sets another password. Whether there is such an account
+// shows neither in the error nor in the work. The errors are *Throttled and the store's.
+func (r *Registry) MailReset(_ context.Context, email, remote string) error {
+	now := r.o.Now()
+	if err := r.throttle.mails.take(remote, now); err != nil {
+		return err
+	}
+	email, err := checkEmail(email)
+	if err != nil || r.throttle.address.take(email, now) != nil {
+		return nil
+	}
+	token, err := r.NewToken()
+	if err != nil {
+		return err
+	}
+	h := hashOf(token)
+	var to record
+	err = r.change(func(c *change) error {
+		rec, err := find(c.store, email)
+		if errors.Is(err, ErrUnknown) || err == nil && rec.Password == "" { // the demo's has none
+			return c.event(Event{Action: PasswordMail, Remote: remote})
+		}
+		if err != nil {
+			return err
+		}
+		c.dropReset(&rec)
+		rec.Reset, rec.ResetEnd = h[:], c.now.Add(resetLife)
+		c.Put(resetKey(h[:]), []byte(rec.ID))
+		to = rec
+		if err := c.put(accountKey(rec.ID), &rec); err != nil {
+			return err
+		}
+		return c.event(Event{Action: PasswordMail, Target: rec.ID, Remote: remote})
+	})
+	if err == nil && to.ID != "" {
+		r.post.send(resetMail(&to, r.o.PublicURL+"/reset?token="+token))
+	}
+	return err
+}
+
+// Reset takes the token of a link and sets a password. The address is verified by it, all sessions end, and the token
+// of a new one is returned. The errors are ErrLink, ErrPassword, *Throttled, api.ErrBusy and the store's.
+func (r *Registry) Reset(ctx context.Context, token, password, remote string) (session string, a Account, err error) {
+	if err := r.throttle.guess.take(remote, r.o.Now()); err != nil {
+		return "", a, err
+	}
+	h := hashOf(token)
+	id, err := r.o.Store.Get(resetKey(h[:]))
+	if errors.Is(err, kv.ErrNotFound) {
+		return "", a, ErrLink
+	}
+	if err != nil {
+		return "", a, err
+	}
+	rec, err := load(r.o.Store, string(id))
+	if errors.Is(err, ErrUnknown) || err == nil && !rec.resets(h[:], r.o.Now()) {
+		return "", a, ErrLink
+	}
+	if err != nil {
+		return "", a, err
+	}
+	if password, err = checkPassword(password, rec.Name, rec.Email); err != nil {
+		return "", a, err
+	}
+	return r.setPassword(ctx, &rec, password, remote, PasswordReset)
+}

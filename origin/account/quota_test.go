@@ -1,0 +1,329 @@
+package account
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+const (
+	anApp = "0123456789abcdef0123456789abcdef"
+	aKey  = "0011223344556677"
+)
+
+func call(account string) api.Spent {
+	return api.Spent{Account: account, App: anApp, By: aKey, Route: "GET /inputs"}
+}
+
+// race makes calls from 64 callers until each has been refused once, or until most were made,
+// and returns how many were allowed.
+func race(t *testing.T, r *Registry, account string, most int64) (allowed int64) {
+	t.Helper()
+	var (
+		n     atomic.Int64
+		began atomic.Int64
+		group sync.WaitGroup
+	)
+	for range 64 {
+		group.Go(func() {
+			for began.Add(1) <= most {
+				_, err := r.Spend(context.Background(), call(account))
+				if err == nil {
+					n.Add(1)
+				} else if !errors.Is(err, auth.ErrQuota) {
+					t.Errorf("Spend: %v", err)
+					return
+				} else {
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	return n.Load()
+}
+
+// disk is one that loses its power.
+type disk struct{ mem *vfs.MemFS }
+
+func (d *disk) open(t *testing.T) kv.Store {
+	t.Helper()
+	s, err := pebblekv.Open("store", pebblekv.Options{FS: d.mem, CacheBytes: 1 << 20, MemTableBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (d *disk) crash(percent int, rng *rand.Rand) *disk {
+	return &disk{d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})}
+}
+
+// TestG23QuotaIsExact has 64 callers race for the hundred calls of an account, with restarts in between, and the
+// calls of a plan, whose blocks a restart gives back: all are allowed and not one more. Then it cuts the power while
+// they race: whatever was allowed before is counted after.
+func TestG23QuotaIsExact(t *testing.T) {
+	var rounds, crashes int
+	for seed := range proof.Seeds(t, 10, 100) {
+		rng := rand.New(rand.NewPCG(seed, 23))
+		exact(t, rng)
+		crashes += crashed(t, rng)
+		rounds++
+	}
+	t.Logf("%d rounds of 64 callers, %d power cuts: 100 of 100 allowed in each, none beyond", rounds, crashes)
+}
+
+// exact is one round without crashes.
+func exact(t *testing.T, rng *rand.Rand) {
+	d := &disk{vfs.NewCrashableMem()}
+	w := open(t, func(o *Options) {
+		o.Store = d.open(t)
+		o.Plans = []Plan{{"metered", 1 + rng.Int64N(6000)}}
+	})
+	restart := func() {
+		t.Helper()
+		if err := errors.Join(w.Close(), w.o.Store.Close()); err != nil {
+			t.Fatal(err)
+		}
+		w.o.Store = d.open(t)
+		var err error
+		if w.Registry, err = Open(w.o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.operator()
+	_, a := w.person("ada@x.example")
+	code := w.code()
+	first := race(t, w.Registry, a.ID, 1+rng.Int64N(80))
+	restart()
+	if left, limit, err := w.Allowance(a.ID); left != TrialCalls-first || limit != TrialCalls || err != nil {
+		t.Errorf("Allowance after %d calls = %d of %d, %v", first, left, limit, err)
+	}
+	if n := first + race(t, w.Registry, a.ID, 1e6); n != TrialCalls {
+		t.Errorf("%d of %d calls were allowed", n, TrialCalls)
+	}
+	restart()
+	if n := race(t, w.Registry, a.ID, 1e6); n != 0 {
+		t.Errorf("%d calls were allowed after the last", n)
+	}
+	if _, err := w.Verify(t.Context(), a.ID, code, home); err != nil {
+		t.Fatal(err)
+	}
+	limit := w.o.Plans[0].Calls
+	total := race(t, w.Registry, a.ID, rng.Int64N(limit)+1)
+	restart()
+	total += race(t, w.Registry, a.ID, rng.Int64N(limit)+1)
+	restart()
+	if total += race(t, w.Registry, a.ID, 1e6); total != limit {
+		t.Errorf("%d of a plan's %d calls were allowed", total, limit)
+	}
+	w.clock.pass(31 * 24 * time.Hour)
+	if n := race(t, w.Registry, a.ID, 1e6); n != limit {
+		t.Errorf("%d of %d calls in the next month", n, limit)
+	}
+	w.clock.pass(-31 * 24 * time.Hour)
+	if n := race(t, w.Registry, a.ID, 1e6); n != 0 {
+		t.Errorf("a clock that goes back gave %d calls", n)
+	}
+	if err := errors.Join(w.Close(), w.o.Store.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// crashed is one round of power cuts: of the hundred calls, then of a plan's.
+func crashed(t *testing.T, rng *rand.Rand) (cuts int) {
+	d := &disk{vfs.NewCrashableMem()}
+	limit := 100 + rng.Int64N(5000)
+	w := open(t, func(o *Options) { o.Store, o.Plans = d.open(t), []Plan{{"metered", limit}} })
+	w.operator()
+	_, a := w.person("ada@x.example")
+	code := w.code()
+	cut := func(most, whole int64) (allowed int64) {
+		t.Helper()
+		var before, after atomic.Int64
+		var group sync.WaitGroup
+		at := 1 + rng.Int64N(most)
+		taken := make(chan *disk, 1)
+		for range 64 {
+			group.Go(func() {
+				for before.Add(1) <= most {
+					if _, err := w.Spend(context.Background(), call(a.ID)); err != nil {
+						return
+					}
+					if after.Add(1) == at {
+						taken <- nil
+					}
+				}
+			})
+		}
+		done := make(chan struct{})
+		go func() { group.Wait(); close(done) }()
+		select {
+		case <-taken:
+		case <-done:
+		}
+		least := after.Load() // these were allowed before the power went
+		next := d.crash([]int{0, 50, 100}[rng.IntN(3)], rng)
+		<-done
+		if err := w.o.Store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		d = next
+		w.o.Store = d.open(t)
+		var err error
+		if w.Registry, err = Open(w.o); err != nil {
+			t.Fatal(err)
+		}
+		left, _, err := w.Allowance(a.ID)
+		if err != nil || left > whole-least {
+			t.Errorf("%d calls of %d were allowed before the power went, and %d are left: %v", least, whole, left, err)
+		}
+		cuts++
+		return left
+	}
+	left := cut(60, TrialCalls)
+	left = cut(40, left)
+	if n := race(t, w.Registry, a.ID, 1e6); n != left {
+		t.Errorf("%d calls were allowed of the %d left", n, left)
+	}
+	if _, err := w.Verify(t.Context(), a.ID, code, home); err != nil {
+		t.Fatal(err)
+	}
+	left = cut(limit/2+1, limit)
+	if left > 0 {
+		left = cut(left, left)
+	}
+	if n := race(t, w.Registry, a.ID, 1e6); n != left {
+		t.Errorf("%d calls were allowed of the %d left of a plan", n, left)
+	}
+	if err := errors.Join(w.Close(), w.o.Store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return cuts
+}
+
+func TestQuotaSaysWhatToDo(t *testing.T) {
+	w := open(t, func(o *Options) { o.Plans = []Plan{{"metered", 5}} })
+	op := w.operator()
+	_, a := w.person("ada@x.example")
+	for i := range TrialCalls {
+		if left, err := w.Spend(t.Context(), call(a.ID)); left != int64(TrialCalls-1-i) || err != nil {
+			t.Fatalf("call %d: %d left, %v", i+1, left, err)
+		}
+	}
+	if _, err := w.Spend(t.Context(), call(a.ID)); !errors.Is(err, auth.ErrQuota) || !strings.Contains(err.Error(), "verify") {
+		t.Errorf("an unverified account is told %v", err)
+	}
+	for range 5 {
+		if _, err := w.Spend(t.Context(), call(op.ID)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.Spend(t.Context(), call(op.ID)); !errors.Is(err, auth.ErrQuota) || !strings.Contains(err.Error(), "plan") || !strings.Contains(err.Error(), "2026-04-01") {
+		t.Errorf("a verified account is told %v", err)
+	}
+	if left, err := w.Spend(t.Context(), call("")); left != -1 || err != nil {
+		t.Errorf("the operator's call = %d, %v", left, err)
+	}
+	if _, err := w.Spend(t.Context(), call(anApp)); !errors.Is(err, auth.ErrQuota) {
+		t.Errorf("a call of nobody's = %v", err)
+	}
+	// Another address does not give another hundred.
+	w.clock.pass(time.Hour)
+	if _, err := w.ChangeEmail(t.Context(), a.ID, "ada@y.example", home); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Spend(t.Context(), call(a.ID)); !errors.Is(err, auth.ErrQuota) {
+		t.Errorf("a call with another address = %v", err)
+	}
+}
+
+func TestUnlimited(t *testing.T) {
+	w := open(t, nil)
+	op := w.operator()
+	for range 1000 {
+		if left, err := w.Spend(t.Context(), call(op.ID)); left != -1 || err != nil {
+			t.Fatalf("Spend = %d, %v", left, err)
+		}
+	}
+	if q, err := readQuota(w.store, op.ID); q != (quota{}) || err != nil {
+		t.Errorf("an account without a limit is counted: %+v, %v", q, err)
+	}
+	if left, limit, err := w.Allowance(op.ID); left != -1 || limit != -1 || err != nil {
+		t.Errorf("Allowance = %d of %d, %v", left, limit, err)
+	}
+	w.clock.pass(time.Hour)
+	if _, err := w.ChangeEmail(t.Context(), op.ID, "op@y.example", home); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := w.Spend(t.Context(), call(op.ID)); left != TrialCalls-1 || err != nil {
+		t.Errorf("Spend with an address that is not verified = %d, %v", left, err)
+	}
+}
+
+// TestMetersRest puts meters away while callers race.
+func TestMetersRest(t *testing.T) {
+	w := open(t, func(o *Options) { o.Plans = []Plan{{"metered", 5000}} })
+	op := w.operator()
+	stop := make(chan struct{})
+	rested := make(chan struct{})
+	go func() {
+		defer close(rested)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				if err := w.meters.close(); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}()
+	if n := race(t, w.Registry, op.ID, 1e6); n != 5000 {
+		t.Errorf("%d of 5000 calls were allowed", n)
+	}
+	close(stop)
+	<-rested
+	for i := range mostMeters + 10 {
+		w.meters.of(fmt.Sprintf("%032x", i))
+	}
+	if err := w.meters.rest(); err != nil || len(w.meters.byID) > mostMeters {
+		t.Errorf("%d meters in memory, %v", len(w.meters.byID), err)
+	}
+}
+
+func BenchmarkSpend(b *testing.B) {
+	for _, plan := range []Plan{{"unlimited", 0}, {"metered", 1e15}} {
+		b.Run(plan.Name, func(b *testing.B) {
+			t := &testing.T{}
+			w := open(t, func(o *Options) { o.Plans, o.Now = []Plan{plan}, time.Now })
+			_, setup, _ := strings.Cut(w.SetupLink(), "setup=")
+			_, a, err := w.Create(context.Background(), New{"Operator", "op@pictures.example", password, setup}, home)
+			if err != nil {
+				b.Fatal(err)
+			}
+			c := call(a.ID)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := w.Spend(context.Background(), c); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,98 @@
+package account
+
+import (
+	_ "embed"
+	"fmt"
+	"net/mail"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+	"golang.org/x/text/unicode/norm"
+)
+
+// Limits of what people may enter.
+const (
+	maxNameRunes     = 100
+	maxEmailBytes    = 254 // of RFC 5321
+	maxLocalBytes    = 64
+	minPasswordRunes = 10
+	maxPasswordBytes = 1 << 10
+)
+
+// checkName returns a name without space around it.
+func checkName(name string) (string, error) {
+	name = strings.TrimSpace(name)
+	if name == "" || !utf8.ValidString(name) || utf8.RuneCountInString(name) > maxNameRunes || strings.ContainsFunc(name, unicode.IsControl) {
+		return "", ErrName
+	}
+	return name, nil
+}
+
+// checkEmail returns the form in which addresses are compared and written to: lower case, the
+// domain in ASCII. Nothing that it lets through can end a line or begin another recipient.
+func checkEmail(email string) (string, error) {
+	email = strings.TrimSpace(email)
+	at := strings.LastIndexByte(email, '@')
+	if at < 1 || len(email) > maxEmailBytes {
+		return "", ErrEmail
+	}
+	domain, err := idna.Lookup.ToASCII(email[at+1:])
+	if err != nil || !strings.Contains(strings.Trim(domain, "."), ".") || strings.ContainsAny(domain, "[]") {
+		return "", ErrEmail
+	}
+	local := strings.ToLower(email[:at])
+	email = local + "@" + strings.ToLower(domain)
+	if len(local) > maxLocalBytes || len(email) > maxEmailBytes || strings.ContainsFunc(local, odd) {
+		return "", ErrEmail
+	}
+	parsed, err := mail.ParseAddress(email)
+	if err != nil || parsed.Address != email || parsed.Name != "" {
+		return "", ErrEmail
+	}
+	return email, nil
+}
+
+// odd reports what is no part of an address without quotes.
+func odd(c rune) bool {
+	return c > unicode.MaxASCII || c != '.' && !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("!#$%&'*+-/=?^_`{|}~", c)
+}
+
+//go:embed worst.txt
+var worstText string
+
+// worst are passwords of ten characters and more that guesses begin with, in lower case.
+var worst = strings.Fields(worstText)
+
+// checkPassword returns the form of a password that is hashed, so that every keyboard spells it
+// alike. about is what the password must not be: the name and the address.
+func checkPassword(password string, about ...string) (string, error) {
+	password = formPassword(password)
+	switch n := utf8.RuneCountInString(password); {
+	case n < minPasswordRunes:
+		return "", fmt.Errorf("%w: it has fewer than %d characters", ErrPassword, minPasswordRunes)
+	case len(password) > maxPasswordBytes:
+		return "", fmt.Errorf("%w: it has more than %d bytes", ErrPassword, maxPasswordBytes)
+	}
+	lower := strings.ToLower(password)
+	first, _ := utf8.DecodeRuneInString(lower)
+	if slices.Contains(worst, lower) || strings.Trim(lower, string(first)) == "" {
+		return "", fmt.Errorf("%w: it is among those that are guessed first", ErrPassword)
+	}
+	for _, text := range about {
+		if text != "" && lower == strings.ToLower(text) {
+			return "", fmt.Errorf("%w: it is your name or address", ErrPassword)
+		}
+	}
+	return password, nil
+}
+
+// formPassword is NFKC, as NIST SP 800-63B says.
+func formPassword(password string) string {
+	if len(password) > 4*maxPasswordBytes {
+		return password[:maxPasswordBytes+1] // which is too long
+	}
+	return norm.NFKC.String(strings.ToValidUTF8(password, "\uFFFD"))
+}

@@ -1,0 +1,293 @@
+package account
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+const (
+	// SessionLife is how long a session outlives its last use.
+	SessionLife = 30 * 24 * time.Hour
+
+	seenEvery    = time.Hour // a session's last use is noted this often
+	mostSessions = 64        // of one account; the least used gives way
+	secretBytes  = 32        // of sessions and links
+)
+
+// Session is an open session, as its account's owner sees it.
+type Session struct {
+	ID      string // start of the token's hash, 16 hex digits
+	Created time.Time
+	Seen    time.Time // used last, to the hour
+	Remote  string    // network that it was opened from
+}
+
+// session is one as it is kept.
+type session struct {
+	Account       string
+	Created, Seen time.Time
+	Remote        string
+}
+
+func (s *session) over(now time.Time) bool { return now.Sub(s.Seen) > SessionLife }
+
+// NewToken returns a secret of 256 bits in hex, such as a session's before anybody signs in.
+func (r *Registry) NewToken() (string, error) { return r.random(secretBytes) }
+
+// SignIn opens a session and returns its token. The errors are auth.ErrLogin, *Throttled, api.ErrBusy and
+// the store's. An unknown address costs what a known one does.
+func (r *Registry) SignIn(ctx context.Context, email, password, remote string) (token string, a Account, err error) {
+	now := r.o.Now()
+	normal, err := checkEmail(email)
+	if err != nil {
+		normal = email // nobody has it
+	}
+	both := remote + "\x00" + normal
+	if err := r.throttle.network.take(remote, now); err != nil {
+		return "", a, err
+	}
+	if err := r.throttle.account.take(both, now); err != nil {
+		return "", a, err
+	}
+	rec, err := find(r.o.Store, normal)
+	if err != nil && !errors.Is(err, ErrUnknown) {
+		return "", a, err
+	}
+	same, err := r.hashing.same(ctx, formPassword(password), rec.Password)
+	if err != nil {
+		return "", a, err
+	}
+	if token, err = r.NewToken(); err != nil {
+		return "", a, err
+	}
+	err = r.change(func(c *change) error {
+		if same {
+			again, err := load(c.store, rec.ID)
+			if err != nil && !errors.Is(err, ErrUnknown) {
+				return err
+			}
+			same = err == nil && again.Password == rec.Password // it was changed meanwhile
+		}
+		if !same {
+			return c.event(Event{Action: SignInFailed, Target: rec.ID, Remote: remote})
+		}
+		if err := c.open(rec.ID, token, remote); err != nil {
+			return err
+		}
+		return c.event(Event{Actor: rec.ID, Action: SignIn, Target: rec.ID, Remote: remote})
+	})
+	if err != nil {
+		return "", a, err
+	}
+	if !same {
+		return "", a, auth.ErrLogin
+	}
+	r.throttle.network.back(remote)
+	r.throttle.account.back(both)
+	return token, rec.Account, nil
+}
+
+// Login implements [github.com/sightline-dev/sightline/core/api.Accounts].
+func (r *Registry) Login(ctx context.Context, email, password, remote string) (session, account string, err error) {
+	token, a, err := r.SignIn(ctx, email, password, remote)
+	return token, a.ID, err
+}
+
+// Enter opens a session without a password: a host has decided that this is the account's owner.
+func (r *Registry) Enter(id, remote string) (token string, err error) {
+	if token, err = r.NewToken(); err != nil {
+		return "", err
+	}
+	return token, r.change(func(c *change) error {
+		if _, err := load(c.store, id); err != nil {
+			return err
+		}
+		if err := c.open(id, token, remote); err != nil {
+			return err
+		}
+		return c.event(Event{Actor: id, Action: SignIn, Target: id, Remote: remote})
+	})
+}
+
+// open adds a session.
+func (c *change) open(id, token, remote string) error {
+	if err := c.crowd(id); err != nil {
+		return err
+	}
+	h := hashOf(token)
+	c.Put(sessionsKey(id, h), nil)
+	return c.put(sessionKey(h), session{id, c.now, c.now, remote})
+}
+
+// crowd makes room for one more session.
+func (c *change) crowd(id string) error {
+	open, err := sessions(c.store, id)
+	if err != nil || len(open) < mostSessions {
+		return err
+	}
+	slices.SortFunc(open, func(a, b held) int { return a.Seen.Compare(b.Seen) })
+	for _, s := range open[:len(open)-mostSessions+1] {
+		c.end(id, s.hash)
+	}
+	return nil
+}
+
+func (c *change) end(id string, h hash) {
+	c.Delete(sessionKey(h))
+	c.Delete(sessionsKey(id, h))
+}
+
+// endAll ends an account's sessions but one; the zero hash is none's.
+func (c *change) endAll(id string, but hash) error {
+	open, err := sessions(c.store, id)
+	for _, s := range open {
+		if s.hash != but {
+			c.end(id, s.hash)
+		}
+	}
+	return err
+}
+
+// held is a session and the hash of its token.
+type held struct {
+	session
+	hash hash
+}
+
+// sessions are those of an account.
+func sessions(store kv.Reader, id string) (open []held, err error) {
+	prefix := key(tableSessions, bytesOf(id))
+	err = store.Scan(prefix, after(prefix), func(k, _ []byte) bool {
+		open = append(open, held{hash: hash(k[len(prefix):])})
+		return true
+	})
+	for i := range open {
+		if err := get(store, sessionKey(open[i].hash), &open[i].session); err != nil && !errors.Is(err, ErrUnknown) {
+			return nil, err
+		}
+	}
+	return open, err
+}
+
+// Sessions lists an account's open sessions, newest first.
+func (r *Registry) Sessions(id string) ([]Session, error) {
+	open, err := sessions(r.o.Store, id)
+	now := r.o.Now()
+	list := []Session{}
+	for _, s := range open {
+		if s.Account == id && !s.over(now) {
+			list = append(list, Session{hex.EncodeToString(s.hash[:8]), s.Created, s.Seen, s.Remote})
+		}
+	}
+	slices.SortFunc(list, func(a, b Session) int { return b.Created.Compare(a.Created) })
+	return list, err
+}
+
+// Session implements [github.com/sightline-dev/sightline/core/api.Accounts].
+func (r *Registry) Session(_ context.Context, token string) (account string, err error) {
+	if len(token) != 2*secretBytes {
+		return "", auth.ErrSession
+	}
+	var (
+		s   session
+		now = r.o.Now()
+		h   = hashOf(token)
+	)
+	err = get(r.o.Store, sessionKey(h), &s)
+	if errors.Is(err, ErrUnknown) || err == nil && s.over(now) {
+		return "", auth.ErrSession
+	}
+	if err != nil {
+		return "", err
+	}
+	if now.Sub(s.Seen) > seenEvery {
+		r.see(h, now)
+	}
+	return s.Account, nil
+}
+
+// see notes that a session is used. It is no loss when that cannot be written.
+func (r *Registry) see(h hash, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var s session
+	if err := get(r.o.Store, sessionKey(h), &s); err != nil {
+		return // it was ended meanwhile
+	}
+	s.Seen = now
+	var b kv.Batch
+	if text, err := json.Marshal(s); err == nil {
+		b.Put(sessionKey(h), text)
+	}
+	if err := r.o.Store.Apply(&b); err != nil {
+		r.o.Log.Debug("session", "error", err)
+	}
+}
+
+// SignOut ends a session. One that is not open is no error.
+func (r *Registry) SignOut(token, remote string) error {
+	h := hashOf(token)
+	return r.change(func(c *change) error {
+		var s session
+		if err := get(c.store, sessionKey(h), &s); err != nil {
+			if errors.Is(err, ErrUnknown) {
+				return nil
+			}
+			return err
+		}
+		c.end(s.Account, h)
+		return c.event(Event{Actor: s.Account, Action: SignOut, Target: s.Account, Remote: remote})
+	})
+}
+
+// EndSession ends one of an account's sessions by its id. The error is ErrUnknown.
+func (r *Registry) EndSession(account, id, remote string) error {
+	return r.change(func(c *change) error {
+		open, err := sessions(c.store, account)
+		if err != nil {
+			return err
+		}
+		for _, s := range open {
+			if hex.EncodeToString(s.hash[:8]) == id {
+				c.end(account, s.hash)
+				return c.event(Event{Actor: account, Action: SignOut, Target: account, Remote: remote})
+			}
+		}
+		return fmt.Errorf("session: %w", ErrUnknown)
+	})
+}
+
+// endEvery bounds how often sessions that are over are looked for.
+const endEvery = time.Hour
+
+// endSessions removes the sessions that are over.
+func (r *Registry) endSessions(now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.ended) < endEvery {
+		return nil
+	}
+	r.ended = now
+	var b kv.Batch
+	prefix := key(tableSession)
+	err := r.o.Store.Scan(prefix, after(prefix), func(k, v []byte) bool {
+		var s session
+		if json.Unmarshal(v, &s) == nil && s.over(now) {
+			b.Delete(k)
+			b.Delete(sessionsKey(s.Account, hash(k[len(prefix):])))
+		}
+		return true
+	})
+	if err != nil || b.Len() == 0 {
+		return err
+	}
+	return r.o.Store.Apply(&b)
+}

@@ -1,0 +1,237 @@
+package account
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// SetupLife is how long the link for the first account is open.
+const SetupLife = 24 * time.Hour
+
+// link is the first account's, as it is kept.
+type link struct {
+	Hash []byte
+	End  time.Time
+}
+
+// openSetup makes the link for the first account, unless there is one. Each start makes another,
+// and the one before ends: whoever starts the server may always be the operator.
+func (r *Registry) openSetup() error {
+	empty, err := r.empty()
+	if err != nil || !empty {
+		return err
+	}
+	token, err := r.NewToken()
+	if err != nil {
+		return err
+	}
+	h := hashOf(token)
+	err = r.change(func(c *change) error {
+		return c.put(setupKey(), link{h[:], c.now.Add(SetupLife)})
+	})
+	if err == nil {
+		r.setup = token
+	}
+	return err
+}
+
+// SetupLink returns the address at which the first account can be made, once; then, and where there is
+// an account, it returns "".
+func (r *Registry) SetupLink() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.setup == "" {
+		return ""
+	}
+	token := r.setup
+	r.setup = ""
+	return r.o.PublicURL + "/sign-up?setup=" + token
+}
+
+// empty reports whether no account is the operator's. The demo's, which nobody can sign in to with a
+// password, does not count: a folder may be a demo's first and then be served.
+func (r *Registry) empty() (bool, error) {
+	if r.settled.Load() {
+		return false, nil
+	}
+	lo := key(tableAccount)
+	err := r.o.Store.Scan(lo, after(lo), func(_, v []byte) bool {
+		var rec record
+		if json.Unmarshal(v, &rec) == nil && rec.Operator && rec.Password != "" {
+			r.settled.Store(true)
+		}
+		return !r.settled.Load()
+	})
+	return !r.settled.Load(), err
+}
+
+// SignUp is who may sign up: "first" with the printed link alone, "open" everybody, "closed" nobody.
+func (r *Registry) SignUp() (string, error) {
+	empty, err := r.empty()
+	switch {
+	case err != nil:
+		return "", err
+	case empty && !r.o.Demo:
+		return "first", nil
+	case r.o.Closed:
+		return "closed", nil
+	}
+	return "open", nil
+}
+
+// New is what a person signs up with.
+type New struct {
+	Name, Email, Password string
+	Setup                 string // token of the first account's link, or empty
+}
+
+// Create makes an account and opens a session for it. A code to verify the address is mailed, but to the
+// first account, which is verified and the operator's. The errors are ErrName, ErrEmail, ErrPassword,
+// ErrTaken, ErrSignUp, *Throttled, api.ErrBusy and the store's.
+func (r *Registry) Create(ctx context.Context, n New, remote string) (token string, a Account, err error) {
+	if err := r.throttle.signUp.take(remote, r.o.Now()); err != nil {
+		return "", a, err
+	}
+	if n.Name, err = checkName(n.Name); err != nil {
+		return "", a, err
+	}
+	if n.Email, err = checkEmail(n.Email); err != nil {
+		return "", a, err
+	}
+	if n.Password, err = checkPassword(n.Password, n.Name, n.Email); err != nil {
+		return "", a, err
+	}
+	if err := r.mayCreate(n); err != nil { // before the hash is paid for
+		return "", a, err
+	}
+	rec := record{Account: Account{Name: n.Name, Email: n.Email, Plan: r.o.Plans[0].Name}}
+	if rec.Password, err = r.hashing.hash(ctx, n.Password); err != nil {
+		return "", a, err
+	}
+	if rec.ID, err = r.random(16); err != nil {
+		return "", a, err
+	}
+	if token, err = r.NewToken(); err != nil {
+		return "", a, err
+	}
+	secret, err := r.newCode()
+	if err != nil {
+		return "", a, err
+	}
+	err = r.change(func(c *change) error {
+		if err := r.mayCreate(n); err != nil {
+			return err
+		}
+		if first, err := r.empty(); err != nil {
+			return err
+		} else if first && !r.o.Demo {
+			rec.Operator, rec.Verified = true, true
+			c.Delete(setupKey())
+			r.setup = ""
+		} else {
+			rec.Code = c.code(&rec, secret)
+		}
+		return c.create(&rec, token, remote)
+	})
+	if err != nil {
+		return "", a, err
+	}
+	if !rec.Verified {
+		r.post.send(codeMail(&rec, secret))
+	}
+	return token, rec.Account, nil
+}
+
+// mayCreate reports why an account cannot be made.
+func (r *Registry) mayCreate(n New) error {
+	state, err := r.SignUp()
+	if err != nil {
+		return err
+	}
+	if state == "closed" || state == "first" && !r.opens(n.Setup) {
+		return ErrSignUp
+	}
+	_, err = find(r.o.Store, n.Email)
+	if errors.Is(err, ErrUnknown) {
+		return nil
+	}
+	if err == nil {
+		return ErrTaken
+	}
+	return err
+}
+
+// opens reports whether a token is that of the first account's link.
+func (r *Registry) opens(token string) bool {
+	var l link
+	if token == "" || get(r.o.Store, setupKey(), &l) != nil {
+		return false
+	}
+	h := hashOf(token)
+	return subtle.ConstantTimeCompare(h[:], l.Hash) == 1 && r.o.Now().Before(l.End)
+}
+
+// create writes a new account and its first session.
+func (c *change) create(rec *record, token, remote string) error {
+	rec.Created = c.now.UTC()
+	c.Put(emailKey(rec.Email), []byte(rec.ID))
+	if err := c.put(accountKey(rec.ID), rec); err != nil {
+		return err
+	}
+	err := c.event(Event{Actor: rec.ID, Action: AccountCreate, Target: rec.ID, Remote: remote})
+	if err != nil || token == "" {
+		return err
+	}
+	return c.open(rec.ID, token, remote)
+}
+
+// DemoEmail is the address of the demo's account. Nothing is sent to it.
+const DemoEmail = "demo@sightline.example"
+
+// Demo returns the account that a demo signs in, which is made when it is missing: verified, the operator's,
+// and without a password that anybody knows.
+func (r *Registry) Demo() (Account, error) {
+	rec, err := find(r.o.Store, DemoEmail)
+	if !errors.Is(err, ErrUnknown) {
+		return rec.Account, err
+	}
+	id, err := r.random(16)
+	if err != nil {
+		return Account{}, err
+	}
+	err = r.change(func(c *change) error {
+		if rec, err = find(c.store, DemoEmail); !errors.Is(err, ErrUnknown) {
+			return err
+		}
+		rec = record{Account: Account{ID: id, Name: "Demo", Email: DemoEmail, Verified: true, Operator: true, Plan: r.o.Plans[0].Name}}
+		return c.create(&rec, "", "")
+	})
+	return rec.Account, err
+}
+
+// Erase removes an account with all that is known of it. Its records in the audit log stay, and name it
+// by its id alone. What it owns is to be deleted before. The error is ErrUnknown.
+func (r *Registry) Erase(actor, id, remote string) error {
+	err := r.change(func(c *change) error {
+		rec, err := load(c.store, id)
+		if err != nil {
+			return err
+		}
+		if err := c.endAll(id, hash{}); err != nil {
+			return err
+		}
+		c.Delete(accountKey(id))
+		c.Delete(emailKey(rec.Email))
+		c.Delete(quotaKey(id))
+		if rec.Reset != nil {
+			c.Delete(resetKey(rec.Reset))
+		}
+		return c.event(Event{Actor: actor, Action: AccountErase, Target: id, Remote: remote})
+	})
+	r.settled.Store(false)
+	r.meters.changed(id)
+	return err
+}

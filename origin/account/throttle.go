@@ -1,0 +1,119 @@
+package account
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/auth"
+)
+
+// Throttled is returned to whoever asks too often. It wraps auth.ErrRate.
+type Throttled struct {
+	After time.Duration // until the next try
+}
+
+func (t *Throttled) Error() string {
+	return fmt.Sprintf("too many tries: wait %d seconds", t.RetryAfter())
+}
+
+// Unwrap returns auth.ErrRate.
+func (t *Throttled) Unwrap() error { return auth.ErrRate }
+
+// RetryAfter is After in whole seconds, at least one.
+func (t *Throttled) RetryAfter() int { return max(1, int((t.After+time.Second-1)/time.Second)) }
+
+// throttles are the limits of what strangers may ask. Keys are hashed, and each limit remembers a
+// bounded number of them.
+type throttles struct {
+	network limit // sign-ins by network
+	account limit // sign-ins by address and network
+	signUp  limit // sign-ups by network
+	mails   limit // reset mails by network
+	address limit // reset mails by address
+	guess   limit // links and codes by network
+}
+
+func newThrottles() throttles {
+	return throttles{
+		network: limit{every: 3 * time.Second, burst: 30},
+		account: limit{every: time.Minute, burst: 8},
+		signUp:  limit{every: 2 * time.Minute, burst: 20},
+		mails:   limit{every: time.Minute, burst: 10},
+		address: limit{every: 10 * time.Minute, burst: 3},
+		guess:   limit{every: 3 * time.Second, burst: 30},
+	}
+}
+
+// remembered is how many keys a limit remembers: 40 bytes each, and the map's.
+const remembered = 1 << 14
+
+// limit is a token bucket for each key: burst tries at once, then one each every. A key is remembered
+// by the moment at which its bucket is full again.
+type limit struct {
+	every time.Duration
+	burst int
+
+	mu   sync.Mutex
+	full map[hash]time.Time
+}
+
+// take takes a token. The error is *Throttled.
+func (l *limit) take(key string, now time.Time) error {
+	h := hashOf(key)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.full == nil {
+		l.full = map[hash]time.Time{}
+	}
+	at, known := l.full[h]
+	whole := time.Duration(l.burst) * l.every
+	switch {
+	case !known || at.Before(now):
+		at = now
+	case at.Sub(now) > whole: // the clock went back
+		at = now.Add(whole)
+		l.full[h] = at
+	}
+	if over := at.Add(l.every).Sub(now) - whole; over > 0 {
+		return &Throttled{over}
+	}
+	if !known && len(l.full) >= remembered {
+		l.forget(now)
+	}
+	l.full[h] = at.Add(l.every)
+	return nil
+}
+
+// back gives a token back.
+func (l *limit) back(key string) {
+	h := hashOf(key)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at, ok := l.full[h]; ok {
+		l.full[h] = at.Add(-l.every)
+	}
+}
+
+// forget makes room: keys whose buckets are full, or else the fullest of a few that the map
+// happens to yield first.
+func (l *limit) forget(now time.Time) {
+	const looked = 16
+	var (
+		fullest hash
+		at      time.Time
+		n       int
+	)
+	for h, full := range l.full {
+		if n == 0 || full.Before(at) {
+			fullest, at = h, full
+		}
+		if !full.After(now) {
+			delete(l.full, h)
+		}
+		if n++; n == looked {
+			break
+		}
+	}
+	delete(l.full, fullest)
+}

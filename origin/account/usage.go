@@ -1,0 +1,294 @@
+package account
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+const (
+	usageDays = 400     // that usage is kept
+	mostCells = 1 << 16 // counters between two flushes
+)
+
+// usage counts calls for pages: in memory, written every few seconds. A crash loses what was not
+// written, which costs nobody a call: quotas are counted apart.
+type usage struct {
+	store kv.Store
+
+	mu     sync.RWMutex
+	cells  map[cellKey]*cell
+	pruned uint32 // day on which days were last removed
+
+	flushing sync.Mutex
+}
+
+// cellKey is what calls are counted by.
+type cellKey struct {
+	app, by, route string
+	day            uint32 // since 1970
+}
+
+// cell is a counter.
+type cell struct{ calls, last atomic.Int64 } // last in Unix seconds
+
+func (u *usage) open(store kv.Store) { u.store, u.cells = store, map[cellKey]*cell{} }
+
+const secondsPerDay = 24 * 60 * 60
+
+func dayOf(t time.Time) uint32 { return uint32(t.Unix() / secondsPerDay) }
+
+// count counts a call. When more is told apart than memory has room for, what is new is counted by its application alone.
+func (u *usage) count(c *api.Spent, now time.Time) {
+	k := cellKey{c.App, c.By, c.Route, dayOf(now)}
+	u.mu.RLock()
+	if cell := u.cells[k]; cell != nil {
+		cell.add(1, now.Unix())
+		u.mu.RUnlock()
+		return
+	}
+	u.mu.RUnlock()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.cells) >= mostCells && u.cells[k] == nil {
+		k.by, k.route = "", ""
+	}
+	u.cell(k).add(1, now.Unix())
+}
+
+// cell returns a counter, which is made when it is missing. The lock is held.
+func (u *usage) cell(k cellKey) *cell {
+	c := u.cells[k]
+	if c == nil {
+		c = &cell{}
+		u.cells[cellKey{strings.Clone(k.app), strings.Clone(k.by), strings.Clone(k.route), k.day}] = c
+	}
+	return c
+}
+
+func (c *cell) add(calls, last int64) {
+	c.calls.Add(calls)
+	if c.last.Load() < last {
+		c.last.Store(last)
+	}
+}
+
+// flush adds what was counted to the store. What cannot be written is counted on.
+func (u *usage) flush(time.Time) error {
+	u.flushing.Lock()
+	defer u.flushing.Unlock()
+	u.mu.Lock()
+	cells := u.cells
+	u.cells = map[cellKey]*cell{}
+	u.mu.Unlock()
+	if len(cells) == 0 {
+		return nil
+	}
+	err := u.write(cells)
+	if err != nil {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		for k, c := range cells {
+			u.cell(k).add(c.calls.Load(), c.last.Load())
+		}
+	}
+	return err
+}
+
+func (u *usage) write(cells map[cellKey]*cell) error {
+	tx := kv.NewOverlay(u.store)
+	for k, c := range cells {
+		app := bytesOf(k.app)
+		row := append(append(dayKey(k.day, app), k.by...), 0)
+		row = append(row, k.route...)
+		n, err := number(tx, row, 8)
+		if err != nil {
+			return err
+		}
+		n[0] += uint64(c.calls.Load())
+		tx.Put(row, numbers(n))
+		total := append(key(tableKey, app), k.by...)
+		if n, err = number(tx, total, 16); err != nil {
+			return err
+		}
+		n[0] += uint64(c.calls.Load())
+		n[1] = max(n[1], uint64(c.last.Load()))
+		tx.Put(total, numbers(n))
+	}
+	return u.store.Apply(tx.Batch())
+}
+
+// number reads the numbers of 8 bytes at a key; zeros where there is none.
+func number(r kv.Reader, k []byte, size int) ([]uint64, error) {
+	n := make([]uint64, size/8)
+	b, err := r.Get(k)
+	if errors.Is(err, kv.ErrNotFound) {
+		return n, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(b) != size {
+		return nil, fmt.Errorf("%w: %d bytes of usage", kv.ErrCorrupt, len(b))
+	}
+	for i := range n {
+		n[i] = binary.BigEndian.Uint64(b[8*i:])
+	}
+	return n, nil
+}
+
+func numbers(n []uint64) (b []byte) {
+	for _, v := range n {
+		b = binary.BigEndian.AppendUint64(b, v)
+	}
+	return b
+}
+
+// prune removes the days that are kept no longer, once a day.
+func (u *usage) prune(now time.Time) error {
+	today := dayOf(now)
+	u.mu.Lock()
+	due := u.pruned != today && today > usageDays
+	u.pruned = today
+	u.mu.Unlock()
+	if !due {
+		return nil
+	}
+	var b kv.Batch
+	b.DeleteRange(dayKey(0, nil), dayKey(today-usageDays, nil))
+	return u.store.Apply(&b)
+}
+
+// Day is the calls of one day.
+type Day struct {
+	Date  string // 2006-01-02, UTC
+	Calls int64
+}
+
+// Count is the calls of one key or endpoint.
+type Count struct {
+	Name  string
+	Calls int64
+}
+
+// Usage is the calls of an application over some days.
+type Usage struct {
+	Total     int64
+	Days      []Day   // each, the oldest first
+	Keys      []Count // by the start of the key's hash, "token" or "session"; most first
+	Endpoints []Count // by method and path of the route table; most first
+}
+
+// Usage returns the calls of an application over the last days, today among them.
+func (r *Registry) Usage(app string, days int) (Usage, error) {
+	now := r.o.Now()
+	if err := r.usage.flush(now); err != nil {
+		return Usage{}, err
+	}
+	var (
+		out       Usage
+		keys      = map[string]int64{}
+		endpoints = map[string]int64{}
+		today     = dayOf(now)
+	)
+	for d := range uint32(min(max(days, 1), usageDays)) {
+		day := today - uint32(min(max(days, 1), usageDays)) + 1 + d
+		calls, err := r.usage.day(day, app, keys, endpoints)
+		if err != nil {
+			return Usage{}, err
+		}
+		date := time.Unix(int64(day)*secondsPerDay, 0).UTC().Format(time.DateOnly)
+		out.Days = append(out.Days, Day{date, calls})
+		out.Total += calls
+	}
+	out.Keys, out.Endpoints = counts(keys), counts(endpoints)
+	return out, nil
+}
+
+// day adds up one day.
+func (u *usage) day(day uint32, app string, keys, endpoints map[string]int64) (calls int64, err error) {
+	prefix := dayKey(day, bytesOf(app))
+	err = u.store.Scan(prefix, after(prefix), func(k, v []byte) bool {
+		by, route, ok := strings.Cut(string(k[len(prefix):]), "\x00")
+		if ok && len(v) == 8 {
+			n := int64(binary.BigEndian.Uint64(v))
+			calls += n
+			keys[by] += n
+			endpoints[route] += n
+		}
+		return true
+	})
+	return calls, err
+}
+
+func counts(m map[string]int64) []Count {
+	all := []Count{}
+	for name, n := range m {
+		all = append(all, Count{name, n})
+	}
+	slices.SortFunc(all, func(a, b Count) int {
+		if a.Calls != b.Calls {
+			return int(max(min(b.Calls-a.Calls, 1), -1))
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return all
+}
+
+// KeyUse is how much a key was used.
+type KeyUse struct {
+	Calls int64
+	Last  time.Time
+}
+
+// KeyUses returns how much the keys of an application were used, by the start of their hashes.
+func (r *Registry) KeyUses(app string) (map[string]KeyUse, error) {
+	if err := r.usage.flush(r.o.Now()); err != nil {
+		return nil, err
+	}
+	uses := map[string]KeyUse{}
+	prefix := key(tableKey, bytesOf(app))
+	err := r.o.Store.Scan(prefix, after(prefix), func(k, v []byte) bool {
+		if len(v) == 16 {
+			last := time.Unix(int64(binary.BigEndian.Uint64(v[8:])), 0).UTC()
+			uses[string(k[len(prefix):])] = KeyUse{int64(binary.BigEndian.Uint64(v)), last}
+		}
+		return true
+	})
+	return uses, err
+}
+
+// DropUsage forgets the calls of an application that was deleted.
+func (r *Registry) DropUsage(app string) error {
+	now := r.o.Now()
+	if err := r.usage.flush(now); err != nil {
+		return err
+	}
+	id, err := hex.DecodeString(app)
+	if err != nil || len(id) != 16 {
+		return ErrUnknown
+	}
+	var b kv.Batch
+	prefix := key(tableKey, id)
+	b.DeleteRange(prefix, after(prefix))
+	for day := dayOf(now) - usageDays; day <= dayOf(now); day++ {
+		prefix := dayKey(day, id)
+		err := r.o.Store.Scan(prefix, after(prefix), func(k, _ []byte) bool {
+			b.Delete(k)
+			return true
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return r.o.Store.Apply(&b)
+}
