@@ -33,9 +33,9 @@ func TestGoldenOutputs(t *testing.T) {
 	}
 	pictures := goldenPictures(t)
 	want := readGolden(t)
-	for _, level := range kernel.Levels() {
-		t.Run(level, func(t *testing.T) {
-			defer kernel.Force(level)()
+	for _, level := range kernel.Levels.All() {
+		t.Run(level.String(), func(t *testing.T) {
+			defer kernel.Levels.Force(level)()
 			a := set.NewAnalyser(raster.Limits{})
 			var rows bytes.Buffer
 			for _, p := range pictures {

@@ -2,11 +2,11 @@
 
 package jsonio
 
-import "golang.org/x/sys/cpu"
+import "github.com/sightline-dev/sightline/core/cpu"
 
 //go:generate go run ./asm -out fast_amd64.s -stubs stubs_amd64.go -pkg jsonio
 
-var hasAVX2 = cpu.X86.HasAVX2 && cpu.X86.HasBMI1
+var hasAVX2 = cpu.Has(cpu.AVX2)
 
 func plain(b []byte) int {
 	i := 0

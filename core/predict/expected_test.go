@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sightline-dev/sightline/core/cpu"
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/proof"
@@ -48,7 +49,7 @@ func readTable(t testing.TB, file string) []map[string]string {
 // take minutes; there the golden outputs of package models hold the same bytes.
 func photos(t testing.TB) string {
 	t.Helper()
-	if kernel.Level() == kernel.Generic {
+	if kernel.Levels.Now() == cpu.Generic {
 		t.Skip("the kernels are plain Go: the golden outputs hold what they give")
 	}
 	return proof.Shared(t, "photos")
@@ -248,8 +249,8 @@ func TestLevelsAgree(t *testing.T) {
 			return rgb(byte(x*y>>i), byte(x+3*y), byte(rng.IntN(1+60*i)))
 		})
 		var first Analysis
-		for j, level := range kernel.Levels() {
-			restore := kernel.Force(level)
+		for j, level := range kernel.Levels.All() {
+			restore := kernel.Levels.Force(level)
 			out, err := s.NewAnalyser(raster.Limits{}).Analyse(data, raster.Crop{}, WantConcepts|WantColors)
 			restore()
 			if err != nil {
@@ -258,7 +259,7 @@ func TestLevelsAgree(t *testing.T) {
 			if j == 0 {
 				first = out
 			} else if diff := cmp.Diff(first, out); diff != "" {
-				t.Errorf("picture %d: %s differs from %s:\n%s", i, level, kernel.Levels()[0], diff)
+				t.Errorf("picture %d: %s differs from %s:\n%s", i, level, kernel.Levels.All()[0], diff)
 			}
 		}
 	}

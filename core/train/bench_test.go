@@ -78,9 +78,9 @@ func solve(m *matrix, tasks ...*task) {
 // included: 1,000 embeddings of 512 dimensions, 20 concepts, C = 10.
 func BenchmarkPeers(b *testing.B) {
 	x, y := crowd(5, 1000, 512, 20)
-	for _, l := range kernel.Levels() {
-		b.Run("n=1000/dim=512/concepts=20/level="+l, func(b *testing.B) {
-			defer kernel.Force(l)()
+	for _, l := range kernel.Levels.All() {
+		b.Run("n=1000/dim=512/concepts=20/level="+l.String(), func(b *testing.B) {
+			defer kernel.Levels.Force(l)()
 			defer perProcessor(b)()
 			rounds := 0
 			for b.Loop() {
@@ -100,10 +100,10 @@ func BenchmarkFit(b *testing.B) {
 		w := newWorld(6, 2, 1.1)
 		p := w.problem(n, "a", "b")
 		p.Background = w.background(2048)
-		for _, l := range kernel.Levels() {
+		for _, l := range kernel.Levels.All() {
 			for _, skip := range []bool{true, false} {
 				b.Run(fmt.Sprintf("photos=%d/evaluated=%v/level=%s", n, !skip, l), func(b *testing.B) {
-					defer kernel.Force(l)()
+					defer kernel.Levels.Force(l)()
 					defer perProcessor(b)()
 					for b.Loop() {
 						fit(b, p, Options{SkipMetrics: skip})
@@ -124,9 +124,9 @@ func BenchmarkConceptValues(b *testing.B) {
 		e := w.picture(-1)
 		q, scale = append(q, e.Q[:]...), append(scale, e.Scale)
 	}
-	for _, l := range kernel.Levels() {
-		b.Run("level="+l, func(b *testing.B) {
-			defer kernel.Force(l)()
+	for _, l := range kernel.Levels.All() {
+		b.Run("level="+l.String(), func(b *testing.B) {
+			defer kernel.Levels.Force(l)()
 			for b.Loop() {
 				h.ConceptValues(dst, 0, q, scale)
 			}

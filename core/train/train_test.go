@@ -262,8 +262,8 @@ func TestValuesOfManyConcepts(t *testing.T) {
 // The bits of fitted heads, their values and their figures: what every host must give, with and
 // without assembly. The tests run natively, as arm64 and as wasip1.
 func TestBitsAreTheSameEverywhere(t *testing.T) {
-	for _, level := range kernel.Levels() {
-		restore := kernel.Force(level)
+	for _, level := range kernel.Levels.All() {
+		restore := kernel.Levels.Force(level)
 		h := sha256.New()
 		for _, exclusive := range []bool{false, true} {
 			w := newWorld(30, 3, 1.2)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/sightline-dev/sightline/core/cpu"
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
 	"github.com/sightline-dev/sightline/core/predict/onnx"
 )
@@ -33,7 +34,7 @@ func activations(g *onnx.Graph) []string {
 // measureRanges runs the float32 network on the pictures with the activations as outputs. It uses the
 // kernels' generic path, whose sums are the same on every machine.
 func measureRanges(g *onnx.Graph, pictures []string) (map[string]span, error) {
-	defer kernel.Force(kernel.Generic)()
+	defer kernel.Levels.Force(cpu.Generic)()
 	open := *g
 	open.Outputs = nil
 	for _, name := range activations(g) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/sightline-dev/sightline/core/cpu"
 	"github.com/sightline-dev/sightline/core/index/hnsw/kernel"
 	"github.com/sightline-dev/sightline/core/proof"
 )
@@ -18,7 +19,7 @@ func TestG21ChurnKeepsRecall(t *testing.T) {
 	case proof.Soaking():
 		_, n = proof.Rounds(t, 0, 200_000)
 		options = Options{Dim: dim, EfConstruction: 100}
-	case kernel.Level() == kernel.Generic:
+	case kernel.Levels.Now() == cpu.Generic:
 		n = 150 // where kernels are slow and perhaps the whole processor is emulated
 	case testing.Short():
 		n = 1000

@@ -7,11 +7,12 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/sightline-dev/sightline/core/cpu"
 	"github.com/sightline-dev/sightline/core/index/hnsw/kernel"
 )
 
 // small asks for small tests: where kernels are slow, perhaps the whole processor is emulated.
-func small() bool { return testing.Short() || kernel.Level() == kernel.Generic }
+func small() bool { return testing.Short() || kernel.Levels.Now() == cpu.Generic }
 
 func TestSearchFindsTheNearest(t *testing.T) {
 	const dim = 64

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/sightline-dev/sightline/core/cpu"
 	"github.com/sightline-dev/sightline/core/index/hnsw/kernel"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
@@ -179,9 +180,9 @@ func sameGraph(t interface{ Fatalf(string, ...any) }, got, want *Graph) {
 // all the time.
 func TestSameChangesSameGraph(t *testing.T) {
 	var graphs []*Graph
-	for i, level := range append([]string{kernel.Level()}, kernel.Levels()...) {
+	for i, level := range append([]cpu.Level{kernel.Levels.Now()}, kernel.Levels.All()...) {
 		reopen := i == 0
-		restore := kernel.Force(level)
+		restore := kernel.Levels.Force(level)
 		c := newClusters(5, 10, 64)
 		o := Options{Dim: 64, M: 6, EfConstruction: 50}
 		g := newGraph(t, o)

@@ -74,7 +74,7 @@ func TestProfile(t *testing.T) {
 	if only == "" {
 		t.Skip("SIGHTLINE_PROFILE names no network")
 	}
-	t.Logf("level %s", kernel.Level())
+	t.Logf("level %s", kernel.Levels.Now())
 	for _, tt := range benchCases {
 		if tt.name != only {
 			continue

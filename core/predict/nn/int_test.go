@@ -366,9 +366,9 @@ func TestRandomIntegerNetworks(t *testing.T) {
 // atEveryLevel runs f with the kernels forced to each level that this machine has.
 func atEveryLevel(t testing.TB, f func(level string)) {
 	t.Helper()
-	for _, level := range kernel.Levels() {
-		restore := kernel.Force(level)
-		f(level)
+	for _, level := range kernel.Levels.All() {
+		restore := kernel.Levels.Force(level)
+		f(level.String())
 		restore()
 	}
 }

@@ -2,12 +2,12 @@
 
 package raster
 
-import "golang.org/x/sys/cpu"
+import "github.com/sightline-dev/sightline/core/cpu"
 
 //go:generate go run ./asm -out row_amd64.s -stubs stubs_amd64.go -pkg raster
 
 // hasAVX2 is a variable for the tests.
-var hasAVX2 = cpu.X86.HasAVX2
+var hasAVX2 = cpu.Has(cpu.AVX2)
 
 // addRows is addRowsGeneric.
 func addRows(sums []uint32, pix []byte, stride int, w []uint32) {

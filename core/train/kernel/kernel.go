@@ -16,15 +16,14 @@
 // No function allocates or keeps what it is given. All are safe for concurrent use.
 package kernel
 
+import "github.com/sightline-dev/sightline/core/cpu"
+
 // Lanes is the width of a panel, and what lengths are multiples of.
 const Lanes = 32
 
-// The levels that [Levels] can list, fastest first.
-const (
-	AVX512  = "avx512"
-	AVX2    = "avx2"
-	Generic = "generic"
-)
+// Levels is the level that the functions of this package work at. They give the same results
+// at each.
+var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512)
 
 // Product computes one panel of a matrix product:
 //

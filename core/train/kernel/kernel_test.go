@@ -6,14 +6,16 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/sightline-dev/sightline/core/cpu"
 )
 
 // atEveryLevel runs f at each level of this machine.
 func atEveryLevel(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
-	for _, l := range Levels() {
-		t.Run(l, func(t *testing.T) {
-			defer Force(l)()
+	for _, l := range Levels.All() {
+		t.Run(l.String(), func(t *testing.T) {
+			defer Levels.Force(l)()
 			f(t)
 		})
 	}
@@ -231,7 +233,7 @@ func TestWrongLengthsPanic(t *testing.T) {
 		"too few rows":    func() { Rows(x[:2], x[:32], make([]int16, 63)) },
 		"product's panel": func() { Product(x, 32, x, 2, 2, x[:63], 2) },
 		"product's dst":   func() { Product(x[:63], 32, x, 2, 2, x, 2) },
-		"a level":         func() { Force("none") },
+		"a level":         func() { Levels.Force(cpu.AVX512VNNI + 1) },
 	} {
 		func() {
 			defer func() {
@@ -249,9 +251,9 @@ func BenchmarkProduct(b *testing.B) {
 	for _, m := range []int{2, 20} {
 		const k = 512
 		a, panel, dst := random(rng, m*k, 0), random(rng, k*Lanes, 0), make([]float32, m*Lanes)
-		for _, l := range Levels() {
+		for _, l := range Levels.All() {
 			b.Run(fmt.Sprintf("level=%s/m=%d", l, m), func(b *testing.B) {
-				defer Force(l)()
+				defer Levels.Force(l)()
 				for b.Loop() {
 					Product(dst, Lanes, a, k, m, panel, k)
 				}
@@ -264,9 +266,9 @@ func BenchmarkProduct(b *testing.B) {
 func BenchmarkRows(b *testing.B) {
 	const n, d = 1000, 256
 	w, q, dst := make([]float32, d), make([]int16, n*d), make([]float32, n)
-	for _, l := range Levels() {
-		b.Run("level="+l, func(b *testing.B) {
-			defer Force(l)()
+	for _, l := range Levels.All() {
+		b.Run("level="+l.String(), func(b *testing.B) {
+			defer Levels.Force(l)()
 			for b.Loop() {
 				Rows(dst, w, q)
 			}

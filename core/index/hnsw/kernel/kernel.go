@@ -32,14 +32,13 @@ package kernel
 import (
 	"fmt"
 	"unsafe"
+
+	"github.com/sightline-dev/sightline/core/cpu"
 )
 
-// Level names of [Level] and [Force], slowest first.
-const (
-	Generic    = "generic"    // plain Go, every target
-	AVX2       = "avx2"       // amd64 with AVX2
-	AVX512VNNI = "avx512vnni" // amd64 with AVX-512 F, BW, VL, DQ and VNNI
-)
+// Levels is the level that the functions of this package work at. They give the same results
+// at each.
+var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512VNNI)
 
 // MaxDim is the largest number of dimensions: above it sums could leave 32 bits.
 const MaxDim = 2048

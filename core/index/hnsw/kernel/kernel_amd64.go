@@ -5,44 +5,11 @@ package kernel
 import (
 	"unsafe"
 
-	"golang.org/x/sys/cpu"
+	"github.com/sightline-dev/sightline/core/cpu"
 )
 
 //go:generate go run ./asm -level avx512 -out kernel_avx512_amd64.s -stubs stubs_avx512_amd64.go -pkg kernel
 //go:generate go run ./asm -level avx2 -out kernel_avx2_amd64.s -stubs stubs_avx2_amd64.go -pkg kernel
-
-// level is what Level names. It changes only in Force.
-var level = Levels()[0]
-
-// Level names the level in use.
-func Level() string { return level }
-
-// Levels lists the levels this machine can run, fastest first.
-func Levels() []string {
-	x := &cpu.X86
-	var have []string
-	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512VL && x.HasAVX512DQ && x.HasAVX512VNNI {
-		have = append(have, AVX512VNNI)
-	}
-	if x.HasAVX2 {
-		have = append(have, AVX2)
-	}
-	return append(have, Generic)
-}
-
-// Force switches to a level of [Levels] and returns a function that switches
-// back. It is for tests and benchmarks: it must not run beside other calls. It
-// panics for a level the machine cannot run.
-func Force(to string) (restore func()) {
-	for _, l := range Levels() {
-		if l == to {
-			was := level
-			level = to
-			return func() { level = was }
-		}
-	}
-	panic("kernel: level " + to + " is not available")
-}
 
 // args is what the assembly reads: fields of 8 bytes in the order of the arg…
 // constants of asm/main.go.
@@ -72,7 +39,7 @@ func checkRows(rows []uint32, below int) {
 }
 
 func (v *Vectors) distances(dst []uint32, z *Query, rows []uint32) {
-	if level == Generic {
+	if Levels.Now() == cpu.Generic {
 		v.distancesGeneric(dst, z, rows)
 		return
 	}
@@ -83,7 +50,7 @@ func (v *Vectors) distances(dst []uint32, z *Query, rows []uint32) {
 		high: unsafe.Pointer(&v.high[0]), meta: unsafe.Pointer(&v.meta[0]), blocks: v.stride / line, stride: v.stride,
 		offset: int(z.offset), weight: unsafe.Pointer(&weight),
 	}
-	if level == AVX512VNNI {
+	if Levels.Now() == cpu.AVX512VNNI {
 		switch a.blocks {
 		case 2:
 			distances2AVX512(a.ptr())
@@ -98,7 +65,7 @@ func (v *Vectors) distances(dst []uint32, z *Query, rows []uint32) {
 }
 
 func (v *Vectors) dots(dst []int64, z *Query, rows []uint32) {
-	if level == Generic {
+	if Levels.Now() == cpu.Generic {
 		v.dotsGeneric(dst, z, rows)
 		return
 	}
@@ -107,7 +74,7 @@ func (v *Vectors) dots(dst []int64, z *Query, rows []uint32) {
 		dst: unsafe.Pointer(&dst[0]), rows: unsafe.Pointer(&rows[0]), n: len(rows), codes: unsafe.Pointer(&z.full[0]),
 		high: unsafe.Pointer(&v.high[0]), low: unsafe.Pointer(&v.low[0]), blocks: v.stride / line, stride: v.stride,
 	}
-	if level == AVX512VNNI {
+	if Levels.Now() == cpu.AVX512VNNI {
 		dotsAVX512(a.ptr())
 		return
 	}
@@ -125,7 +92,7 @@ type findArgs struct {
 }
 
 func (l *Lists) find(rows []uint32, x uint32) int {
-	if level == Generic {
+	if Levels.Now() == cpu.Generic {
 		return l.findGeneric(rows, x)
 	}
 	checkRows(rows, l.rows)

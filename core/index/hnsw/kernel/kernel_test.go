@@ -5,13 +5,15 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/sightline-dev/sightline/core/cpu"
 )
 
 // atEveryLevel runs f as a subtest of each level the machine has.
 func atEveryLevel(t *testing.T, f func(t *testing.T)) {
-	for _, level := range Levels() {
-		t.Run(level, func(t *testing.T) {
-			defer Force(level)()
+	for _, level := range Levels.All() {
+		t.Run(level.String(), func(t *testing.T) {
+			defer Levels.Force(level)()
 			f(t)
 		})
 	}
@@ -181,7 +183,7 @@ func TestMisuse(t *testing.T) {
 			"no row":                      func() { v.At(nil, 1<<20) },
 			"no list":                     func() { l.At(1 << 20) },
 			"find in no list":             func() { l.Find([]uint32{1 << 20}, 3) },
-			"no level":                    func() { Force("none") },
+			"no level":                    func() { Levels.Force(cpu.AVX512VNNI + 1) },
 		} {
 			func() {
 				defer func() {
@@ -199,11 +201,11 @@ func TestMisuse(t *testing.T) {
 }
 
 func BenchmarkDistances(b *testing.B) {
-	for _, level := range Levels() {
+	for _, level := range Levels.All() {
 		for _, dim := range []int{128, 256} {
 			for _, n := range []int{1000, 100_000} {
 				b.Run(fmt.Sprintf("%s/dim=%d/n=%d", level, dim, n), func(b *testing.B) {
-					defer Force(level)()
+					defer Levels.Force(level)()
 					rng := rand.New(rand.NewPCG(1, 1))
 					v, _ := NewVectors(dim)
 					v.Grow(n)

@@ -2,13 +2,17 @@
 
 package kernel
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/sightline-dev/sightline/core/cpu"
+)
 
 // addBlock is how many bytes the quantised add takes at a time.
 const addBlock = 64
 
 func addU8(dst, y, r []uint8, p *Add) {
-	if level == Generic {
+	if Levels.Now() == cpu.Generic {
 		addU8Generic(dst, y, r, p)
 		return
 	}
@@ -33,7 +37,7 @@ func addU8(dst, y, r []uint8, p *Add) {
 
 // addBlocks runs the add over n blocks of addBlock bytes.
 func (e *elementArgs) addBlocks(n int) {
-	if level == AVX2 {
+	if Levels.Now() == cpu.AVX2 {
 		e.n = n * addBlock / 32
 		addU8AVX2(e.ptr())
 		return
@@ -52,7 +56,7 @@ func floatArgs(dst, a []float32, lo, hi float32) elementArgs {
 }
 
 func addF32(dst, a, b []float32, lo, hi float32) {
-	if level != AVX512VNNI || len(dst) == 0 {
+	if Levels.Now() != cpu.AVX512VNNI || len(dst) == 0 {
 		addF32Generic(dst, a, b, lo, hi)
 		return
 	}
@@ -62,7 +66,7 @@ func addF32(dst, a, b []float32, lo, hi float32) {
 }
 
 func clampF32(dst, a []float32, lo, hi float32) {
-	if level != AVX512VNNI || len(dst) == 0 {
+	if Levels.Now() != cpu.AVX512VNNI || len(dst) == 0 {
 		clampF32Generic(dst, a, lo, hi)
 		return
 	}
@@ -76,15 +80,15 @@ const sumBlock = 64
 func sumRowsU8(dst []uint32, src []uint8, lds, rows int) {
 	args := elementArgs{n: rows, step: lds}
 	c := 0
-	switch level {
-	case AVX512VNNI:
+	switch Levels.Now() {
+	case cpu.AVX512VNNI:
 		for ; c < len(dst); c += sumBlock {
 			args.dst, args.x = unsafe.Pointer(&dst[c]), unsafe.Pointer(&src[c])
 			args.mask = 1<<min(len(dst)-c, sumBlock) - 1
 			sumRowsU8AVX512(args.ptr())
 		}
 		return
-	case AVX2:
+	case cpu.AVX2:
 		for ; c+sumBlock/2 <= len(dst); c += sumBlock / 2 {
 			args.dst, args.x = unsafe.Pointer(&dst[c]), unsafe.Pointer(&src[c])
 			sumRowsU8AVX2(args.ptr())
@@ -98,15 +102,15 @@ func sumRowsU8(dst []uint32, src []uint8, lds, rows int) {
 func sumRowsF32(dst, src []float32, lds, rows int) {
 	args := elementArgs{n: rows, step: lds * 4}
 	c := 0
-	switch level {
-	case AVX512VNNI:
+	switch Levels.Now() {
+	case cpu.AVX512VNNI:
 		for ; c < len(dst); c += sumBlock {
 			args.dst, args.x = unsafe.Pointer(&dst[c]), unsafe.Pointer(&src[c])
 			args.mask = 1<<min(len(dst)-c, sumBlock) - 1
 			sumRowsF32AVX512(args.ptr())
 		}
 		return
-	case AVX2:
+	case cpu.AVX2:
 		for ; c+sumBlock/2 <= len(dst); c += sumBlock / 2 {
 			args.dst, args.x = unsafe.Pointer(&dst[c]), unsafe.Pointer(&src[c])
 			sumRowsF32AVX2(args.ptr())

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/sightline-dev/sightline/core/cpu"
 )
 
 // FuzzLevelsAgree holds the integer results of every level to the generic ones,
@@ -23,14 +25,14 @@ func FuzzLevelsAgree(f *testing.F) {
 		in, q := bytesOf(rng, win.srcLen()), requantOf(rng, win.c)
 		var want []byte
 		var raw []int32
-		for _, level := range slices.Backward(Levels()) {
-			restore := Force(level)
+		for _, level := range slices.Backward(Levels.All()) {
+			restore := Levels.Force(level)
 			got, acc := make([]byte, (p.m-1)*p.ldd+p.n+win.dstLen()), make([]int32, p.m*p.ldd)
 			ConvRowU8(got, p.ldd, p.src, p.stepX, p.srcStride, p.m, w, p.q, nil)
 			DepthwiseRowsU8(got[(p.m-1)*p.ldd+p.n:], in, win.Depthwise, d, q)
 			ConvRowI32(acc, p.ldd, p.src, p.stepX, p.srcStride, p.m, w, nil)
 			restore()
-			if level == Generic {
+			if level == cpu.Generic {
 				want, raw = got, acc
 			} else if !bytes.Equal(got, want) || !slices.Equal(acc, raw) {
 				t.Fatalf("level %s differs from the generic one (m=%d n=%d segs=%d seg=%d, rows %+v)", level, p.m, p.n, p.segs, p.seg, win)

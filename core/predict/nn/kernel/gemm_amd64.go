@@ -5,6 +5,8 @@ package kernel
 import (
 	"math"
 	"unsafe"
+
+	"github.com/sightline-dev/sightline/core/cpu"
 )
 
 // gemmChunk is how many bytes of a the products keep close while they go through
@@ -16,7 +18,7 @@ var columnMasks = [2 * panel]int32{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -
 
 // panelsPerTile is how many panels a tile of this level is wide.
 func panelsPerTile() int {
-	if level == AVX512VNNI {
+	if Levels.Now() == cpu.AVX512VNNI {
 		return 2
 	}
 	return 1
@@ -45,7 +47,7 @@ func (t *tileArgs) setColumns(cols int) {
 }
 
 func gemmF32(dst []float32, ldd int, a []float32, lda, segStride, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
-	if level == Generic || w.K == 0 {
+	if Levels.Now() == cpu.Generic || w.K == 0 {
 		gemmF32Generic(dst, ldd, a, lda, segStride, m, w, res, ldr, lo, hi)
 		return
 	}
@@ -74,7 +76,7 @@ func gemmF32(dst []float32, ldd int, a []float32, lda, segStride, m int, w *Pack
 // safeRows is how many of m rows assembly that reads whole groups of four may
 // take: it must not pass the end of a, which holds n bytes.
 func safeRows(n, lda, segStride, m int, w *PackedS8) int {
-	if level == Generic || w.K == 0 {
+	if Levels.Now() == cpu.Generic || w.K == 0 {
 		return 0
 	}
 	if w.Seg%4 == 0 {
@@ -109,7 +111,7 @@ func gemmU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8,
 		args.b = unsafe.Pointer(&w.b[j/panel*w.panelBytes()])
 		args.next = unsafe.Pointer(&w.b[min((j+cols)/panel*w.panelBytes(), len(w.b)-1)])
 		args.setColumns(cols)
-		if level != AVX2 || cols == panel {
+		if Levels.Now() != cpu.AVX2 || cols == panel {
 			args.bias, args.scale, args.ldc = unsafe.Pointer(&q.Bias[j]), unsafe.Pointer(&q.Scale[j]), ldd
 			tilesU8.block(rows, cols, &args, func(row int) {
 				args.a = unsafe.Pointer(&a[(i+row)*lda])
@@ -152,7 +154,7 @@ func gemmI32(dst []int32, ldd int, a []uint8, lda, segStride, m int, w *PackedS8
 		if bias != nil {
 			args.bias = unsafe.Pointer(&bias[j])
 		}
-		if level != AVX2 || cols == panel {
+		if Levels.Now() != cpu.AVX2 || cols == panel {
 			args.ldc = ldd * 4
 			tilesI32.block(rows, cols, &args, func(row int) {
 				args.a = unsafe.Pointer(&a[(i+row)*lda])
@@ -182,7 +184,7 @@ func gemmI32(dst []int32, ldd int, a []uint8, lda, segStride, m int, w *PackedS8
 func gemvU16(dst []int64, a []uint16, w *PackedS8, bias []int32) {
 	const most = 4096
 	k4 := w.seg4 * 4
-	if level == Generic || 2*k4 > most || w.K > math.MaxInt32/(255*128) {
+	if Levels.Now() == cpu.Generic || 2*k4 > most || w.K > math.MaxInt32/(255*128) {
 		gemvU16Generic(dst, a, w, bias)
 		return
 	}

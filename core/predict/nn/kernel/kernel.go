@@ -37,12 +37,11 @@
 // padding and chooses the order of calls.
 package kernel
 
-// Level names of [Level] and [Force], slowest first.
-const (
-	Generic    = "generic"    // plain Go, every target
-	AVX2       = "avx2"       // amd64 with AVX2 and FMA
-	AVX512VNNI = "avx512vnni" // amd64 with AVX-512 F, BW, VL, DQ and VNNI
-)
+import "github.com/sightline-dev/sightline/core/cpu"
+
+// Levels is the level that the functions of this package work at. They give the same results
+// at each.
+var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512VNNI)
 
 // Requant turns an int32 accumulator into a quantised byte, per output channel.
 // All scales must be finite and 0 <= Zero <= 255, Lo <= Hi.

@@ -50,9 +50,9 @@ var mobileNetV2Rows = [][3]int{
 // perLevel runs a benchmark at each level the machine has and reports the rate of
 // ops operations (a multiply-add is two).
 func perLevel(b *testing.B, name string, ops int, f func()) {
-	for _, level := range Levels() {
+	for _, level := range Levels.All() {
 		b.Run(fmt.Sprintf("%s/level=%s", name, level), func(b *testing.B) {
-			defer Force(level)()
+			defer Levels.Force(level)()
 			for b.Loop() {
 				f()
 			}

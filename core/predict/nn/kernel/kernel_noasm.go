@@ -2,22 +2,6 @@
 
 package kernel
 
-// Level names the level in use.
-func Level() string { return Generic }
-
-// Levels lists the levels this machine can run, fastest first.
-func Levels() []string { return []string{Generic} }
-
-// Force switches to a level of [Levels] and returns a function that switches
-// back. It is for tests and benchmarks: it must not run beside other calls. It
-// panics for a level the machine cannot run.
-func Force(level string) (restore func()) {
-	if level != Generic {
-		panic("kernel: level " + level + " is not available")
-	}
-	return func() {}
-}
-
 func gemmF32(dst []float32, ldd int, a []float32, lda, segStride, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
 	gemmF32Generic(dst, ldd, a, lda, segStride, m, w, res, ldr, lo, hi)
 }

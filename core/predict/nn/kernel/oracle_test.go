@@ -132,9 +132,9 @@ func guarded(n, ld, width int) (b []uint8, check func(t *testing.T)) {
 
 // atEveryLevel runs f as a subtest of each level the machine has.
 func atEveryLevel(t *testing.T, f func(t *testing.T)) {
-	for _, level := range Levels() {
-		t.Run(level, func(t *testing.T) {
-			defer Force(level)()
+	for _, level := range Levels.All() {
+		t.Run(level.String(), func(t *testing.T) {
+			defer Levels.Force(level)()
 			f(t)
 		})
 	}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/sightline-dev/sightline/core/cpu"
 )
 
 // window is random rows of a depthwise convolution: its geometry and its kernel.
@@ -251,7 +253,7 @@ func TestShortSlicesPanic(t *testing.T) {
 		{"segments", func() { GemmU8(b(6), 3, b(8), 4, 2, PackConvS8(make([]int8, 12), 3, 2, 2), q, nil) }},
 		{"depthwise src", func() { DepthwiseRowU8(b(6), b(35), 12, 2, 1, 1, dw, q) }},
 		{"gemv", func() { GemvU16(make([]int64, 3), make([]uint16, 3), w8, nil) }},
-		{"level", func() { Force("mmx") }},
+		{"level", func() { Levels.Force(cpu.AVX512VNNI + 1) }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

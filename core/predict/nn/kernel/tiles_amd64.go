@@ -2,6 +2,8 @@
 
 package kernel
 
+import "github.com/sightline-dev/sightline/core/cpu"
+
 // Tiles are called by name and not through function values, which would make
 // every argument struct escape to the heap.
 
@@ -17,9 +19,9 @@ const (
 // heights lists the tile heights of the level, tallest first, ending with 1.
 func (t tiles) heights() []int {
 	switch {
-	case level == AVX2 && t == tilesF32:
+	case Levels.Now() == cpu.AVX2 && t == tilesF32:
 		return heightsAVX2F32[:]
-	case level == AVX2:
+	case Levels.Now() == cpu.AVX2:
 		return heightsAVX2Int[:]
 	case t == tilesI32:
 		return heightsI32[:]
@@ -51,7 +53,7 @@ func (t tiles) block(m, cols int, args *tileArgs, at func(row int)) {
 // run computes args.tiles tiles of the given height and of one or two panels.
 func (t tiles) run(height, width int, args *tileArgs) {
 	p := args.ptr()
-	if level == AVX2 {
+	if Levels.Now() == cpu.AVX2 {
 		runAVX2(t, height, p)
 		return
 	}

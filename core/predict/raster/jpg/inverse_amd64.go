@@ -2,11 +2,11 @@
 
 package jpg
 
-import "golang.org/x/sys/cpu"
+import "github.com/sightline-dev/sightline/core/cpu"
 
 //go:generate go run ./asm -out inverse_amd64.s -stubs stubs_amd64.go -pkg jpg
 
-var hasAVX2 = cpu.X86.HasAVX2
+var hasAVX2 = cpu.Has(cpu.AVX2)
 
 // inverse8 is inverse8Generic, eight rows and then eight columns at a time.
 func inverse8(dst []byte, stride int, b, quant *[64]int32) {

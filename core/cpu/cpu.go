@@ -1,0 +1,90 @@
+// Package cpu says which instructions the kernels of this program may use: those that the
+// processor has and that the build has code for.
+//
+//	Generic ─▶ AVX2 ─▶ AVX512 ─▶ AVX512VNNI     each level has all that those before it have
+//	 every     amd64, not purego
+//	 target
+//
+// A package of kernels is written for some of the levels, always for Generic, which is plain
+// Go and defines the results. It makes a [Choice] once, when the program starts:
+//
+//	// Levels is the level of the kernels of this package.
+//	var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512VNNI)
+//
+// A level chooses how fast a result comes, never which one.
+package cpu
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Level is a set of instructions.
+type Level uint8
+
+// The levels, slowest first.
+const (
+	Generic    Level = iota // plain Go, every target
+	AVX2                    // amd64 with AVX2, FMA and BMI1
+	AVX512                  // with AVX-512 F, BW, VL and DQ as well
+	AVX512VNNI              // with VNNI as well
+)
+
+// String is the level's name: generic, avx2, avx512 or avx512vnni.
+func (l Level) String() string {
+	names := [...]string{"generic", "avx2", "avx512", "avx512vnni"}
+	if int(l) < len(names) {
+		return names[l]
+	}
+	return fmt.Sprintf("Level(%d)", uint8(l))
+}
+
+// Has reports whether this program may use the instructions of a level.
+func Has(l Level) bool { return l <= best }
+
+// Choice is the level that a package's kernels work at. Reading it may run beside reading
+// it; [Choice.Force] may not run beside anything.
+type Choice struct {
+	now Level
+	all []Level
+}
+
+// Choose returns the choice of a package that is written for these levels besides Generic: the
+// highest of them that this program may use.
+func Choose(written ...Level) Choice {
+	all := slices.DeleteFunc(append(written[:len(written):len(written)], Generic), func(l Level) bool { return !Has(l) })
+	slices.Sort(all)
+	slices.Reverse(all)
+	all = slices.Compact(all)
+	return Choice{now: all[0], all: all}
+}
+
+// Now is the level in use.
+func (c *Choice) Now() Level { return c.now }
+
+// All lists the levels there are to choose from, fastest first; the last is Generic.
+func (c *Choice) All() []Level { return slices.Clone(c.all) }
+
+// Force switches to a level of [Choice.All] and returns a function that switches back. It is
+// for tests and measurements. It panics for a level that is not there.
+func (c *Choice) Force(to Level) (restore func()) {
+	if !slices.Contains(c.all, to) {
+		panic("cpu: level " + to.String() + " is not available")
+	}
+	was := c.now
+	c.now = to
+	return func() { c.now = was }
+}
+
+// highest is the last level of which, and of all before which, the processor has what the
+// level adds; Generic adds nothing and is not among them.
+func highest(has ...bool) Level {
+	l := Generic
+	for _, ok := range has {
+		if !ok {
+			break
+		}
+		l++
+	}
+	return l
+}

@@ -1,0 +1,104 @@
+package cpu
+
+import (
+	"slices"
+	"testing"
+)
+
+// allow makes levels up to l those of this machine for a test.
+func allow(t *testing.T, l Level) {
+	was := best
+	best = l
+	t.Cleanup(func() { best = was })
+}
+
+func TestHighestNeedsAllBelow(t *testing.T) {
+	tests := []struct {
+		has  []bool
+		want Level
+	}{
+		{nil, Generic},
+		{[]bool{false, true, true}, Generic},
+		{[]bool{true, false, true}, AVX2},
+		{[]bool{true, true, false}, AVX512},
+		{[]bool{true, true, true}, AVX512VNNI},
+	}
+	for _, tt := range tests {
+		if got := highest(tt.has...); got != tt.want {
+			t.Errorf("highest(%v) = %v, want %v", tt.has, got, tt.want)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	tests := []struct {
+		best    Level
+		written []Level
+		want    []Level
+	}{
+		{AVX512VNNI, nil, []Level{Generic}},
+		{AVX512VNNI, []Level{AVX2, AVX512VNNI}, []Level{AVX512VNNI, AVX2, Generic}},
+		{AVX512VNNI, []Level{AVX512, AVX2, Generic}, []Level{AVX512, AVX2, Generic}},
+		{AVX512, []Level{AVX2, AVX512VNNI}, []Level{AVX2, Generic}},
+		{AVX2, []Level{AVX512, AVX512VNNI}, []Level{Generic}},
+		{Generic, []Level{AVX2, AVX512}, []Level{Generic}},
+	}
+	for _, tt := range tests {
+		allow(t, tt.best)
+		given := slices.Clone(tt.written)
+		c := Choose(tt.written...)
+		if got := c.All(); !slices.Equal(got, tt.want) || c.Now() != tt.want[0] {
+			t.Errorf("with %v, Choose(%v) = %v of %v, want the first of %v", tt.best, tt.written, c.Now(), got, tt.want)
+		}
+		if !slices.Equal(tt.written, given) {
+			t.Errorf("Choose changed its arguments from %v to %v", given, tt.written)
+		}
+	}
+}
+
+func TestForce(t *testing.T) {
+	allow(t, AVX512)
+	c := Choose(AVX2, AVX512, AVX512VNNI)
+	back := c.Force(AVX2)
+	again := c.Force(Generic)
+	if c.Now() != Generic {
+		t.Errorf("forced to %v, want generic", c.Now())
+	}
+	if again(); c.Now() != AVX2 {
+		t.Errorf("back at %v, want avx2", c.Now())
+	}
+	if back(); c.Now() != AVX512 {
+		t.Errorf("back at %v, want avx512", c.Now())
+	}
+	c.All()[0] = Generic
+	if c.All()[0] != AVX512 {
+		t.Error("All lends what the choice is made of")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic for a level that this machine does not have")
+		}
+	}()
+	c.Force(AVX512VNNI)
+}
+
+// The machine's own best is one of the levels, and nothing above it may be used.
+func TestHas(t *testing.T) {
+	if !Has(Generic) {
+		t.Error("no generic level")
+	}
+	for _, l := range []Level{AVX2, AVX512, AVX512VNNI} {
+		if Has(l) != (l <= best) || Has(l) && !Has(l-1) {
+			t.Errorf("Has(%v) = %v where the best is %v", l, Has(l), best)
+		}
+	}
+}
+
+func TestString(t *testing.T) {
+	want := []string{"generic", "avx2", "avx512", "avx512vnni", "Level(4)"}
+	for i, w := range want {
+		if got := Level(i).String(); got != w {
+			t.Errorf("Level(%d).String() = %q, want %q", i, got, w)
+		}
+	}
+}
