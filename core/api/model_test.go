@@ -125,6 +125,9 @@ func (in *modelInput) patch(action string, labels map[string]bool, meta, geo any
 	}
 }
 
+// implied marks an object that patches made where nothing was: it is there as long as it has a member.
+const implied = "\x00implied"
+
 // patchMeta is what a PATCH makes of stored, and whether that is a change.
 func patchMeta(stored, sent any, action string, depth int) (any, bool) {
 	switch sent := sent.(type) {
@@ -139,8 +142,12 @@ func patchMeta(stored, sent any, action string, depth int) (any, bool) {
 		}
 		old, was := stored.(map[string]any)
 		out, changed := maps.Clone(old), false
+		_, nothing := stored.(absent)
 		if out == nil {
 			out = map[string]any{}
+			if nothing {
+				out[implied] = true
+			}
 		}
 		for name, v := range sent {
 			there, ok := old[name]
@@ -156,8 +163,13 @@ func patchMeta(stored, sent any, action string, depth int) (any, bool) {
 				out[name], changed = value, true
 			}
 		}
-		if !was && !changed {
+		switch {
+		case !was && !changed:
 			return stored, false
+		case !was && !nothing:
+			return shown(out), true // in the place of what was no object, it is written as a whole
+		case len(out) == 1 && out[implied] != nil:
+			return absent{}, true
 		}
 		return out, true
 	case []any:
@@ -198,7 +210,7 @@ func (in *modelInput) json(said int) map[string]any {
 		data["concepts"] = concepts
 	}
 	if _, none := in.meta.(absent); !none {
-		data["metadata"] = in.meta
+		data["metadata"] = shown(in.meta)
 	}
 	if in.geo != nil {
 		data["geo"] = map[string]any{"geo_point": in.geo}
@@ -207,6 +219,21 @@ func (in *modelInput) json(said int) map[string]any {
 		said = in.code
 	}
 	return map[string]any{"id": in.id, "data": data, "status": float64(said)}
+}
+
+// shown is v without the marks of implied objects.
+func shown(v any) any {
+	object, ok := v.(map[string]any)
+	if !ok {
+		return v
+	}
+	out := make(map[string]any, len(object))
+	for name, v := range object {
+		if name != implied {
+			out[name] = shown(v)
+		}
+	}
+	return out
 }
 
 // plain takes out of an input in an answer what the model does not know: texts, times, hosted

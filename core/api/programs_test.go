@@ -26,7 +26,7 @@ func TestG8Programs(t *testing.T) {
 		for range 12 {
 			p.step()
 			if t.Failed() {
-				t.Fatalf("the program so far:\n%s", p.trace)
+				t.Fatalf("seed %d, the program so far:\n%s", seed, p.trace)
 			}
 		}
 	}
