@@ -1,0 +1,245 @@
+package token
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/blob"
+)
+
+// Times of a signing key.
+//
+//	made      signs                                  next one signs         no token of it lives
+//	├── 24 h ──┤ ─ ─ ─ ─ ─ ─ ─ 30 d after made, + 24 h ─┤──── MaxLife ────────┤ forgotten
+//	└──────────────── published and verified ──────────────────────────────────┘
+//
+// The first key of all signs at once.
+const (
+	turnAfter = 30 * 24 * time.Hour
+	announce  = 24 * time.Hour // so that who keeps a copy of the published keys has it in time
+	again     = time.Minute    // after a new key could not be kept
+)
+
+// File is the name of the file of signing keys. Who can read it can make tokens for every
+// application.
+const File = "token-keys.json"
+
+// ErrKeys is returned for a file of signing keys that is none.
+var ErrKeys = errors.New("damaged signing keys; without the file new ones are made, and tokens that live are dead")
+
+// key is a signing key.
+type key struct {
+	id      string // 16 hex digits, from its public half
+	private ed25519.PrivateKey
+	made    time.Time
+	from    time.Time // signs from then on
+	header  string    // of its tokens, as base64
+}
+
+func newKey(seed []byte, made, from time.Time) (key, error) {
+	k := key{private: ed25519.NewKeyFromSeed(seed), made: made, from: from}
+	sum := sha256.Sum256(k.private.Public().(ed25519.PublicKey))
+	k.id = hex.EncodeToString(sum[:8])
+	header, err := json.Marshal(map[string]any{"alg": "EdDSA", "kid": k.id, "typ": "JWT"})
+	k.header = base64.RawURLEncoding.EncodeToString(header)
+	return k, err
+}
+
+// ring is the keys of a moment, the oldest first. It is immutable.
+type ring struct {
+	keys   []key
+	public []byte // the published set, as JSON
+}
+
+// signing is the key that signs now.
+func (r *ring) signing(now time.Time) *key {
+	for i := len(r.keys) - 1; i > 0; i-- {
+		if !now.Before(r.keys[i].from) {
+			return &r.keys[i]
+		}
+	}
+	return &r.keys[0] // also when the clock has been put back before all of them
+}
+
+// find is the key whose tokens have a header, unless all of them are dead.
+func (r *ring) find(header string, now time.Time) *key {
+	for i := range r.keys {
+		if r.keys[i].header == header {
+			if r.dead(i, now) {
+				return nil
+			}
+			return &r.keys[i]
+		}
+	}
+	return nil
+}
+
+// dead reports whether no token of key i can live.
+func (r *ring) dead(i int, now time.Time) bool {
+	return i+1 < len(r.keys) && now.After(r.keys[i+1].from.Add(MaxLife+time.Second))
+}
+
+// turn returns the keys of now. Where it is time it makes the next key, which counts once it is
+// kept, and forgets those whose tokens are dead. A key that cannot be kept is tried again a
+// little later, and its predecessor signs on.
+func (t *Tokens) turn(now time.Time) (*ring, error) {
+	if r := t.ring.Load(); !r.due(now) {
+		return r, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.ring.Load()
+	if !r.due(now) || len(r.keys) > 0 && now.Before(t.retry) {
+		return r, nil
+	}
+	next, err := r.next(now, t.o.Random)
+	if err == nil {
+		err = next.save(t.o.FS)
+	}
+	if err != nil {
+		t.retry = now.Add(again)
+		t.o.Log.Error("new signing key", "error", err)
+		if len(r.keys) == 0 {
+			return nil, fmt.Errorf("signing key: %w", err)
+		}
+		return r, nil
+	}
+	t.ring.Store(next)
+	newest := &next.keys[len(next.keys)-1]
+	t.o.Log.Info("new signing key", "key", newest.id, "from", newest.from.UTC().Format(time.RFC3339), "keys", len(next.keys))
+	return next, nil
+}
+
+// due reports whether a key should be made.
+func (r *ring) due(now time.Time) bool {
+	return len(r.keys) == 0 || !now.Before(r.keys[len(r.keys)-1].made.Add(turnAfter))
+}
+
+// next is the ring with one more key, and without the dead ones.
+func (r *ring) next(now time.Time, random io.Reader) (*ring, error) {
+	var seed [ed25519.SeedSize]byte
+	if _, err := io.ReadFull(random, seed[:]); err != nil {
+		return nil, fmt.Errorf("random source: %w", err)
+	}
+	from := now
+	if len(r.keys) > 0 {
+		from = now.Add(announce)
+	}
+	k, err := newKey(seed[:], now, from)
+	if err != nil {
+		return nil, err
+	}
+	out := &ring{}
+	for i := range r.keys {
+		if !r.dead(i, now) {
+			out.keys = append(out.keys, r.keys[i])
+		}
+	}
+	out.keys = append(out.keys, k)
+	return out, out.publish()
+}
+
+// kept is what the file holds.
+type kept struct {
+	Version int       `json:"version"`
+	Keys    []keptKey `json:"keys"`
+}
+
+type keptKey struct {
+	ID   string    `json:"kid"`
+	Made time.Time `json:"made_at"`
+	From time.Time `json:"from"`
+	Seed []byte    `json:"seed"`
+}
+
+const (
+	keptVersion = 1
+	maxKeys     = 64
+	maxFile     = 64 << 10
+)
+
+// load reads the file of keys; none is an empty ring.
+func load(files blob.FS) (_ *ring, err error) {
+	f, err := files.Open(File)
+	if errors.Is(err, fs.ErrNotExist) {
+		r := &ring{}
+		return r, r.publish()
+	}
+	if err != nil {
+		return nil, err
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	r, err := decode(b)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", File, err)
+	}
+	return r, r.publish()
+}
+
+// decode reads what [ring.encode] has written.
+func decode(b []byte) (*ring, error) {
+	var k kept
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if len(b) > maxFile || d.Decode(&k) != nil || k.Version != keptVersion || len(k.Keys) == 0 || len(k.Keys) > maxKeys {
+		return nil, ErrKeys
+	}
+	r := &ring{}
+	for _, have := range k.Keys {
+		if len(have.Seed) != ed25519.SeedSize {
+			return nil, ErrKeys
+		}
+		one, err := newKey(have.Seed, have.Made, have.From)
+		if err != nil || one.id != have.ID || slices.ContainsFunc(r.keys, func(k key) bool { return k.id == one.id }) {
+			return nil, ErrKeys
+		}
+		r.keys = append(r.keys, one)
+	}
+	return r, nil
+}
+
+func (r *ring) encode() ([]byte, error) {
+	k := kept{Version: keptVersion}
+	for i := range r.keys {
+		have := &r.keys[i]
+		k.Keys = append(k.Keys, keptKey{have.id, have.made.UTC(), have.from.UTC(), have.private.Seed()})
+	}
+	return json.MarshalIndent(k, "", "  ")
+}
+
+// save replaces the file, whole or not at all.
+func (r *ring) save(files blob.FS) error {
+	b, err := r.encode()
+	if err != nil {
+		return err
+	}
+	const fresh = File + ".new"
+	if err := files.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := files.Create(fresh)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(b, '\n'))
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := files.Rename(fresh, File); err != nil {
+		return err
+	}
+	return files.SyncDir(".")
+}

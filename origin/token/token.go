@@ -1,0 +1,206 @@
+// Package token issues access tokens and reads them: JSON Web Tokens (RFC 7519) with Ed25519
+// signatures and nothing else.
+//
+//	eyJhbGciOiJFZERTQSIsImtpZCI6…  .  eyJpc3MiOiJodHRwczovL…  .  signature, 86 characters
+//	 {"alg":"EdDSA","kid":…,"typ":"JWT"}   iss sub aud exp nbf iat jti client_id gen
+//
+// What is read is checked from the outside in, and nothing is parsed before it is ours:
+//
+//	length ─▶ alphabet ─▶ header ─▶ signature ─▶ JSON ─▶ issuer, audience, times
+//	                        │
+//	                        └ its text must be the header of a key that we hold, letter for letter
+//
+// So there is no algorithm to choose, no key to name but ours, and no two texts of one token.
+// The signing keys are in a file beside the store, not in it: a copy of the store lets nobody
+// in, and a backup restored elsewhere signs with keys of its own. A key signs for thirty days,
+// is published a day before it does, and is kept until no token of it can live (see ring.go).
+//
+// What a token stands for, and whether it has been revoked, is package core/auth's to say.
+package token
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
+)
+
+// Lives of tokens.
+const (
+	DefaultLife = 15 * time.Minute
+	MaxLife     = 49 * time.Hour
+)
+
+const (
+	audience = "sightline"
+	skew     = time.Minute // by which a clock may be put back and a token not come from the future
+
+	maxLength       = 2048 // of a token
+	maxIssuer       = 512
+	signatureLength = 86 // 64 bytes as base64
+)
+
+// Options are the settings of [Tokens]. Issuer, FS, Now, Random and Log are required.
+type Options struct {
+	Issuer string           // the server's public address; tokens of another are not read
+	Life   time.Duration    // of a token; 0 means DefaultLife, at most MaxLife
+	FS     blob.FS          // where the file of signing keys is
+	Now    func() time.Time // the clock
+	Random io.Reader        // keys and ids come from it; used by one goroutine at a time
+	Log    *slog.Logger     // told of new keys, and of keys that could not be kept
+}
+
+// Tokens issues tokens and reads them. It is safe for concurrent use.
+type Tokens struct {
+	o    Options
+	ring atomic.Pointer[ring]
+
+	mu    sync.Mutex // held while keys change, and while random is read
+	retry time.Time  // before it no new key is tried again
+}
+
+var _ api.Tokens = (*Tokens)(nil)
+
+// Open reads the signing keys. The first is made at first use.
+func Open(o Options) (*Tokens, error) {
+	if o.Life == 0 {
+		o.Life = DefaultLife
+	}
+	switch {
+	case o.FS == nil || o.Now == nil || o.Random == nil || o.Log == nil:
+		return nil, errors.New("token: FS, Now, Random and Log are required")
+	case o.Issuer == "" || len(o.Issuer) > maxIssuer:
+		return nil, fmt.Errorf("token: an issuer has 1 to %d bytes", maxIssuer)
+	case o.Life < time.Second || o.Life > MaxLife:
+		return nil, fmt.Errorf("token: a life of %v is not between 1s and %v", o.Life, MaxLife)
+	}
+	r, err := load(o.FS)
+	if err != nil {
+		return nil, err
+	}
+	t := &Tokens{o: o}
+	t.ring.Store(r)
+	return t, nil
+}
+
+// claims are a token's payload.
+type claims struct {
+	jwt.RegisteredClaims
+	Client     string `json:"client_id"`
+	Generation uint64 `json:"gen"`
+}
+
+// Issue implements [api.Tokens]. It makes the first key, and the next one when it is time.
+func (t *Tokens) Issue(c auth.Claims) (token string, life time.Duration, err error) {
+	now := t.o.Now()
+	r, err := t.turn(now)
+	if err != nil {
+		return "", 0, err
+	}
+	k := r.signing(now)
+	var id [16]byte
+	t.mu.Lock()
+	_, err = io.ReadFull(t.o.Random, id[:])
+	t.mu.Unlock()
+	if err != nil {
+		return "", 0, fmt.Errorf("random source: %w", err)
+	}
+	issued := now.Truncate(time.Second)
+	expires := issued.Add(t.o.Life)
+	if issued.Before(now) {
+		expires = expires.Add(time.Second) // never less than we say
+	}
+	unsigned := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims{
+		RegisteredClaims: jwt.RegisteredClaims{
+			Issuer: t.o.Issuer, Subject: c.App, Audience: jwt.ClaimStrings{audience}, ID: hex.EncodeToString(id[:]),
+			ExpiresAt: jwt.NewNumericDate(expires), NotBefore: jwt.NewNumericDate(issued.Add(-skew)), IssuedAt: jwt.NewNumericDate(issued),
+		},
+		Client: c.Client, Generation: c.Generation,
+	})
+	unsigned.Header["kid"] = k.id
+	token, err = unsigned.SignedString(k.private)
+	if err == nil && len(token) > maxLength {
+		err = fmt.Errorf("a token of %d bytes", len(token))
+	}
+	return token, t.o.Life, err
+}
+
+// Read implements [api.Tokens].
+func (t *Tokens) Read(token string) (auth.Claims, error) {
+	now := t.o.Now()
+	payload, err := t.open(token, now)
+	if err != nil {
+		return auth.Claims{}, err
+	}
+	var c claims
+	if json.Unmarshal(payload, &c) != nil {
+		return auth.Claims{}, auth.ErrToken
+	}
+	// Its times are judged last: "expired" is said of what was a good token, and of nothing else.
+	lives := jwt.NewValidator(jwt.WithExpirationRequired(), jwt.WithNotBeforeRequired(), jwt.WithIssuer(t.o.Issuer),
+		jwt.WithAudience(audience), jwt.WithTimeFunc(func() time.Time { return now }))
+	err = lives.Validate(c)
+	switch {
+	case errors.Is(err, jwt.ErrTokenInvalidIssuer), errors.Is(err, jwt.ErrTokenInvalidAudience),
+		errors.Is(err, jwt.ErrTokenNotValidYet), c.Subject == "" || c.Client == "" || c.ID == "":
+		return auth.Claims{}, auth.ErrToken
+	case errors.Is(err, jwt.ErrTokenExpired):
+		return auth.Claims{}, auth.ErrExpired
+	case err != nil:
+		return auth.Claims{}, auth.ErrToken
+	}
+	return auth.Claims{App: c.Subject, Client: c.Client, Generation: c.Generation}, nil
+}
+
+// open returns the payload that one of our keys has signed.
+func (t *Tokens) open(token string, now time.Time) ([]byte, error) {
+	if len(token) > maxLength || !plain(token) {
+		return nil, auth.ErrToken
+	}
+	header, rest, _ := strings.Cut(token, ".")
+	body, signature, _ := strings.Cut(rest, ".")
+	k := t.ring.Load().find(header, now)
+	if k == nil || len(signature) != signatureLength {
+		return nil, auth.ErrToken
+	}
+	encoding := base64.RawURLEncoding.Strict()
+	signed, err := encoding.DecodeString(signature)
+	if err != nil || jwt.SigningMethodEdDSA.Verify(token[:len(header)+1+len(body)], signed, k.private.Public().(ed25519.PublicKey)) != nil {
+		return nil, auth.ErrToken
+	}
+	payload, err := encoding.DecodeString(body)
+	if err != nil {
+		return nil, auth.ErrToken
+	}
+	return payload, nil
+}
+
+// plain reports whether token is three parts of the letters that base64url has. The decoder
+// would skip line ends.
+func plain(token string) bool {
+	dots := 0
+	for i := range len(token) {
+		switch c := token[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
+		case c == '.':
+			dots++
+		default:
+			return false
+		}
+	}
+	return dots == 2
+}
