@@ -259,6 +259,54 @@ func checkError(t *testing.T, doc *openapi3.T, e *exchange) {
 	}
 }
 
+// TestOneMoreMember adds a member to each object of one good answer of each operation. The document must
+// refuse it everywhere but in metadata, which is the caller's own.
+func TestOneMoreMember(t *testing.T) {
+	doc := load(t)
+	seen := map[string]bool{}
+	tried := 0
+	for _, e := range transcripts(t) {
+		op, input := find(t, doc, &e)
+		if op == nil || e.Status != 200 || seen[op.OperationID] {
+			continue
+		}
+		seen[op.OperationID] = true
+		schema := op.Responses.Status(200).Value.Content["application/json"].Schema.Value
+		var answer any
+		if err := json.Unmarshal([]byte(e.Body), &answer); err != nil {
+			t.Fatal(err)
+		}
+		objects(answer, "", func(path string, o map[string]any) {
+			o["surprise"] = 1
+			if err := schema.VisitJSON(answer, openapi3.EnableJSONSchema2020()); err == nil {
+				t.Errorf("%s %s: one more member%s is let in", input.Request.Method, input.Route.Path, path)
+			}
+			delete(o, "surprise")
+			tried++
+		})
+	}
+	if tried < 300 {
+		t.Errorf("only %d objects in all answers", tried)
+	}
+}
+
+// objects calls f with every object within v, but those of metadata.
+func objects(v any, path string, f func(path string, o map[string]any)) {
+	switch v := v.(type) {
+	case map[string]any:
+		f(path, v)
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if name != "metadata" {
+				objects(v[name], path+"."+name, f)
+			}
+		}
+	case []any:
+		for i := range v[:min(len(v), 3)] {
+			objects(v[i], fmt.Sprintf("%s[%d]", path, i), f)
+		}
+	}
+}
+
 // TestClosed holds the schemas of answers to being closed: each object that one reaches lists its members
 // and lets no others in.
 func TestClosed(t *testing.T) {

@@ -46,8 +46,8 @@ var operations = []operation{
 			"one that comes as base64 is analysed within the call.",
 		request: "AddInputs", answer: "InputItemsAnswer", items: "InputItemsAnswer", writes: true,
 		examples: []example{
-			{"with labels, metadata and a place", `{"inputs":[{"id":"dragonfly","data":{"image":{"url":"https://pictures.example/dragonfly.jpg"},"concepts":[{"id":"insect","value":true},{"id":"bird","value":false}],"metadata":{"album":"pond","year":2016},"geo":{"geo_point":{"longitude":13.4,"latitude":52.5}}}}]}`},
-			{"in base64", `{"inputs":[{"id":"red","data":{"image":{"base64":"` + redPNG + `"},"concepts":[{"id":"warm"}]}},{"id":"blue","data":{"image":{"base64":"` + bluePNG + `"},"concepts":[{"id":"warm","value":false}]}}]}`},
+			{"by address, with labels, metadata and a place", `{"inputs":[{"id":"dragonfly","data":{"image":{"url":"https://pictures.example/dragonfly.jpg"},"concepts":[{"id":"insect","value":true},{"id":"bird","value":false}],"metadata":{"album":"pond","year":2016},"geo":{"geo_point":{"longitude":13.4,"latitude":52.5}}}}]}`},
+			{"in base64", `{"inputs":[{"id":"red","data":{"image":{"base64":"` + redPNG + `"},"concepts":[{"id":"warm"},{"id":"cold","value":false}]}},{"id":"blue","data":{"image":{"base64":"` + bluePNG + `"},"concepts":[{"id":"warm","value":false},{"id":"cold"}]}}]}`},
 			{"part of a picture, again", `{"inputs":[{"data":{"image":{"url":"https://pictures.example/dragonfly.jpg","crop":[0.2,0.4,0.6,0.8],"allow_duplicate_url":true}}}]}`},
 		},
 	},
@@ -244,7 +244,7 @@ var operations = []operation{
 		request: "SearchRequest", idle: true, answer: "HitsAnswer",
 		examples: []example{
 			{"by a predicted concept", `{"query":{"ands":[{"output":{"data":{"concepts":[{"name":"insect"}]}}}]},"pagination":{"page":1,"per_page":10}}`},
-			{"by a label and metadata", `{"query":{"ands":[{"input":{"data":{"concepts":[{"name":"warm","value":false}]}}},{"input":{"data":{"metadata":{"album":"pond"}}}}]}}`},
+			{"by a label and metadata", `{"query":{"ands":[{"input":{"data":{"concepts":[{"name":"bird","value":false}]}}},{"input":{"data":{"metadata":{"album":"pond"}}}}]}}`},
 			{"by likeness to a picture", `{"query":{"ands":[{"output":{"input":{"data":{"image":{"base64":"` + redPNG + `"}}}}}]}}`},
 			{"around a place", `{"query":{"ands":[{"input":{"data":{"geo":{"geo_point":{"longitude":13.4,"latitude":52.5},"geo_limit":{"type":"withinKilometers","value":10}}}}}]}}`},
 			{"within a box, German names", `{"query":{"language":"de","ands":[{"output":{"data":{"concepts":[{"name":"Insekt"}]}}},{"input":{"data":{"geo":{"geo_box":[{"geo_point":{"longitude":5.9,"latitude":47.3}},{"geo_point":{"longitude":15.0,"latitude":55.1}}]}}}}]}}`},

@@ -123,7 +123,7 @@ func (op *operation) responses() object {
 	if op.picture {
 		all = object{{"200", object{
 			{"description", "A JPEG."},
-			{"content", object{{"image/jpeg", object{{"schema", object{}}}}}},
+			{"content", object{{"image/jpeg", object{}}}},
 		}}}
 	} else {
 		all = object{{"200", said("Done.", ref(op.answer))}}

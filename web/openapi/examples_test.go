@@ -1,0 +1,157 @@
+package openapi_test
+
+import (
+	"encoding/json"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/web"
+)
+
+// pictures are what lies at https://pictures.example: a photograph of a dragonfly.
+type pictures struct{}
+
+func (pictures) Open(name string) (fs.File, error) {
+	if name != "dragonfly.jpg" {
+		return nil, fs.ErrNotExist
+	}
+	return web.Samples().Open("21-dragonfly-face-on.jpg")
+}
+
+// tour goes through all operations in an order in which every example works: what one needs, another
+// has made. Between, STEP lets the background work; VERSION is the newest version of the model trained here.
+var tour = []string{
+	"POST /models/aaa03c23b3724a16a56b629203edc62c/outputs",
+	"POST /models/aaa03c23b3724a16a56b629203edc62c/versions/aa9ca48295b37401f8af92ad1af0d91d/outputs",
+	"POST /concepts", "PATCH /concepts", "GET /concepts", "GET /concepts/cold", "POST /concepts/searches",
+	"POST /inputs", "STEP 10m",
+	"GET /inputs", "GET /inputs/status", "GET /inputs/dragonfly",
+	"GET /inputs/dragonfly/outputs", "PATCH /inputs/dragonfly/outputs", "GET /inputs/dragonfly/thumbnail", "GET /inputs/dragonfly/source",
+	"POST /searches", "POST /searches/feedback",
+	"PATCH /inputs", "PATCH /inputs/dragonfly/data/concepts",
+	"POST /models", "POST /models/weather/versions", "STEP 10m", "GET /models/weather/versions",
+	"GET /models/weather/versions/VERSION", "GET /models/weather/versions/VERSION/output_info", "GET /models/weather/versions/VERSION/inputs",
+	"POST /models/weather/versions/VERSION/metrics", "GET /models/weather/versions/VERSION/metrics",
+	"POST /models/weather/versions/VERSION/feedback", "POST /models/weather/feedback",
+	"GET /models", "GET /models/weather", "GET /models/weather/output_info", "GET /models/weather/inputs", "POST /models/searches",
+	"PATCH /models", "PATCH /models/weather/output_info/data/concepts",
+	"POST /workflows", "GET /workflows", "GET /public_workflows", "GET /workflows/both", "POST /workflows/both/results", "DELETE /workflows/both",
+	"DELETE /models/weather/versions/VERSION", "DELETE /models/weather", "DELETE /models",
+	"DELETE /inputs/red", "DELETE /inputs",
+}
+
+// TestExamples sends every example of a request, and a request without a body where there is none, to a
+// server of the released models, and holds the answers to the document. All are good.
+func TestExamples(t *testing.T) {
+	doc := load(t)
+	set, err := predict.Load(os.DirFS(filepath.Join(proof.Root(t), "models")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve := apitest.NewServer(t, set, pictures{}, nil)
+	left := map[string]bool{}
+	for path, item := range doc.Paths.Map() {
+		for method := range item.Operations() {
+			left[method+" "+path] = true
+		}
+	}
+	version := ""
+	for _, stop := range tour {
+		method, path, _ := strings.Cut(strings.Replace(stop, "VERSION", version, 1), " ")
+		if method == "STEP" {
+			serve(api.Request{Method: method, Path: path})
+			continue
+		}
+		e := exchange{where: stop}
+		e.Request = api.Request{Method: method, Path: "/v2" + path}
+		op, _ := find(t, doc, &e)
+		if op == nil {
+			t.Errorf("%s: not in the document", stop)
+			continue
+		}
+		template, _ := match(doc, split(e.Request.Path))
+		delete(left, method+" "+template)
+		for _, body := range bodies(t, op) {
+			e.Request.Body = []byte(strings.ReplaceAll(body, "https://pictures.example/", "http://pictures.test/"))
+			got := serve(e.Request)
+			_, input := find(t, doc, &e)
+			if got.Status != 200 {
+				t.Errorf("%s %s: %d %s", stop, body, got.Status, got.Body)
+			}
+			if err := openapi3filter.ValidateResponse(t.Context(), responseOf(input, &got)); err != nil {
+				t.Errorf("%s %s: %s", stop, body, brief(err))
+			}
+			switch op.OperationID {
+			case "listVersions":
+				version = newest(t, got.Body)
+			case "searchInputs":
+				if strings.Contains(string(got.Body), `"hits":[]`) {
+					t.Errorf("%s %s finds nothing", stop, body)
+				}
+			}
+		}
+	}
+	for name := range left {
+		t.Errorf("%s: not part of the tour", name)
+	}
+}
+
+// bodies are the examples of an operation's request, by name; one that is empty where there are none.
+func bodies(t testing.TB, op *openapi3.Operation) []string {
+	t.Helper()
+	if op.RequestBody == nil {
+		return []string{""}
+	}
+	examples := op.RequestBody.Value.Content["application/json"].Examples
+	if len(examples) == 0 {
+		t.Errorf("%s has no example", op.OperationID)
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(examples)) {
+		body, err := json.Marshal(examples[name].Value.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, string(body))
+	}
+	return all
+}
+
+func responseOf(input *openapi3filter.RequestValidationInput, got *api.Response) *openapi3filter.ResponseValidationInput {
+	header := http.Header{"Content-Type": {got.ContentType}}
+	for _, f := range got.Header {
+		header.Add(f.Name, f.Value)
+	}
+	return &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: input, Options: input.Options, Status: got.Status,
+		Header: header, Body: io.NopCloser(strings.NewReader(string(got.Body))),
+	}
+}
+
+// newest is the id of the first version of a list.
+func newest(t testing.TB, body []byte) string {
+	t.Helper()
+	var list struct {
+		Versions []struct {
+			ID string `json:"id"`
+		} `json:"model_versions"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil || len(list.Versions) == 0 {
+		t.Fatalf("%s: %v", body, err)
+	}
+	return list.Versions[0].ID
+}
