@@ -41,31 +41,33 @@ const (
 	background
 )
 
-// arrange puts the examples that take part into an order that depends on their content alone: by
-// kind, then by a hash of the embedding, which scatters what was uploaded together.
-func arrange(p *Problem) []row {
-	rows := make([]row, 0, len(p.Examples)+len(p.Background))
-	for i := range p.Examples {
-		e := &p.Examples[i]
-		if e.Embedding == nil || e.Embedding.Scale == 0 {
-			continue // not analysed, or a picture that shows nothing
-		}
-		r := row{example: i, embedding: e.Embedding, labels: e.Labels, other: e.Other, kind: unlabelled, fold: -1}
-		for _, l := range e.Labels {
-			if l != Unknown {
-				r.kind = labelled
-			}
-			r.positive = r.positive || l == True
-		}
-		if r.kind == unlabelled && e.Other {
-			r.kind = other
-		}
-		if p.Closed && r.kind != labelled {
-			continue
-		}
-		r.hash = hashOf(r.embedding)
-		rows = append(rows, r)
+// row is example i as a row; false for one that does not take part.
+func (p *Problem) row(i int) (row, bool) {
+	e := &p.Examples[i]
+	if e.Embedding == nil || e.Embedding.Scale == 0 {
+		return row{}, false // not analysed, or a picture that shows nothing
 	}
+	r := row{example: i, embedding: e.Embedding, labels: e.Labels, other: e.Other, kind: unlabelled, fold: -1}
+	for _, l := range e.Labels {
+		if l != Unknown {
+			r.kind = labelled
+		}
+		r.positive = r.positive || l == True
+	}
+	if r.kind == unlabelled && e.Other {
+		r.kind = other
+	}
+	if p.Closed && r.kind != labelled {
+		return row{}, false
+	}
+	r.hash = hashOf(r.embedding)
+	return r, true
+}
+
+// arrange puts the rows of all examples that take part into an order that depends on their content
+// alone: by kind, then by a hash of the embedding, which scatters what was uploaded together. The
+// background comes after them.
+func (p *Problem) arrange(rows []row) []row {
 	slices.SortFunc(rows, compareRows)
 	rows = thin(rows)
 	if !p.Closed {

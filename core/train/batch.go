@@ -153,7 +153,7 @@ func (b *batch) forward(from, to int) {
 func (b *batch) backward(from, to int) {
 	d, columns := b.m.d, b.columns()
 	for k := 0; k < d; k += lanes {
-		kernel.Product(b.part[k:], d, b.z, blockRows, columns, b.m.dims(k, from, to), to-from)
+		kernel.Product(b.part[k:], d, b.z, blockRows, columns, b.m.dims(k, from), to-from)
 	}
 	b.macs += int64(columns) * int64(to-from) * int64(d)
 	part := b.part

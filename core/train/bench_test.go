@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"testing"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/train/kernel"
@@ -110,6 +112,45 @@ func BenchmarkFit(b *testing.B) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// BenchmarkSteps is the longest step of a training, what a call may have to wait for: the processor
+// time of its thread, from the problem to the metrics.
+func BenchmarkSteps(b *testing.B) {
+	for _, n := range []int{1000, 20_000} {
+		for _, concepts := range []int{2, 20} {
+			w := newWorld(8, concepts, 1.1)
+			names := make([]string, concepts)
+			for c := range names {
+				names[c] = fmt.Sprint(c)
+			}
+			p := w.problem(n/concepts, names...)
+			p.Background = w.background(2048)
+			b.Run(fmt.Sprintf("examples=%d/concepts=%d", n, concepts), func(b *testing.B) {
+				runtime.LockOSThread()
+				defer runtime.UnlockOSThread()
+				var longest, all time.Duration
+				steps := 0
+				for b.Loop() {
+					begun := threadTime(b)
+					f, err := NewFitter(p, Options{})
+					if err != nil {
+						b.Fatal(err)
+					}
+					for from, done := begun, false; !done; {
+						done = f.Step()
+						now := threadTime(b)
+						longest, from = max(longest, now-from), now
+						steps++
+					}
+					all += threadTime(b) - begun
+				}
+				b.ReportMetric(float64(longest.Microseconds())/1e3, "longest-cpu-ms")
+				b.ReportMetric(float64(all.Microseconds())/1e3/float64(b.N), "cpu-ms/op")
+				b.ReportMetric(float64(steps)/float64(b.N), "steps")
+			})
 		}
 	}
 }

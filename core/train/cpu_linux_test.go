@@ -3,6 +3,9 @@ package train
 import (
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // perProcessor reports the processor time of an operation when the returned function is called;
@@ -18,4 +21,14 @@ func perProcessor(b *testing.B) (report func()) {
 	}
 	start := now()
 	return func() { b.ReportMetric((now()-start)/float64(b.N), "cpu-ms/op") }
+}
+
+// threadTime is the processor time of the calling thread.
+func threadTime(b *testing.B) time.Duration {
+	b.Helper()
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(ts.Nano())
 }

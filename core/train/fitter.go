@@ -26,6 +26,9 @@ const (
 type Fitter struct {
 	p       *Problem
 	o       Options
+	looked  int  // examples that are in rows, or will not be
+	says    bool // one of them has a label
+	ordered bool
 	rows    []row
 	m       *matrix
 	packed  int // rows that are in m
@@ -35,50 +38,19 @@ type Fitter struct {
 	folds   *evaluation // nil before, and with SkipMetrics
 	reached float64     // Progress so far
 	result  *Result
+	err     error
 }
 
-// NewFitter checks and arranges a problem. It returns ErrProblem, and for labels that no head can
-// be made of ErrNoExamples, ErrNoPositives or ErrSingleClass. Without any label for the model's concepts
-// the head calls nothing present, which is no error.
+// NewFitter begins to fit a problem. It returns ErrProblem for options that cannot be; what is wrong with the
+// problem itself, Err says when Step has come to it.
 func NewFitter(p *Problem, o Options) (*Fitter, error) {
-	if err := p.check(); err != nil {
-		return nil, err
-	}
 	if o.Strength == 0 {
 		o.Strength = defaultStrength
 	}
 	if !(o.Strength > 0) || math.IsInf(o.Strength, 0) {
 		return nil, ErrProblem
 	}
-	f := &Fitter{p: p, o: o}
-	if !p.anyLabel() {
-		f.finish()
-		return f, nil
-	}
-	f.rows = arrange(p)
-	if len(f.rows) == 0 || f.rows[0].kind != labelled {
-		return nil, ErrNoExamples
-	}
-	f.classes = p.classes(f.rows)
-	switch {
-	case len(f.classes) == 0:
-		return nil, ErrNoPositives
-	case p.Exclusive && len(f.classes) < 2:
-		return nil, ErrSingleClass
-	}
-	f.m = newMatrix(len(f.rows), predict.Dim)
-	return f, nil
-}
-
-func (p *Problem) anyLabel() bool {
-	for i := range p.Examples {
-		for _, l := range p.Examples[i].Labels {
-			if l != Unknown {
-				return true
-			}
-		}
-	}
-	return false
+	return &Fitter{p: p, o: o}, nil
 }
 
 // classes are the concepts with a positive, ascending.
@@ -107,29 +79,84 @@ func (p *Problem) positives(rows []row) []int {
 	return counts
 }
 
-// Step does a few milliseconds of work, up to a tenth of a second with tens of thousands of examples, and
-// reports whether the result is there.
+// Step does a few milliseconds of work, up to some tens with tens of thousands of examples, and
+// reports whether the fitter has ended: with a result, or with an error.
 func (f *Fitter) Step() (done bool) {
+	if f.result == nil && f.err == nil {
+		if err := f.step(); err != nil {
+			*f = Fitter{err: err, reached: f.reached}
+		}
+	}
+	return f.result != nil || f.err != nil
+}
+
+func (f *Fitter) step() error {
 	switch {
-	case f.result != nil:
-		return true
+	case f.looked == 0 || f.looked < len(f.p.Examples):
+		return f.look()
+	case !f.says:
+		f.finish()
+	case !f.ordered:
+		return f.order()
 	case f.packed < len(f.rows):
 		f.pack()
 	case f.solving == nil:
 		f.pose()
-	case f.result == nil && f.folds == nil:
-		if !f.solving.step() {
-			break
-		}
-		if f.o.SkipMetrics {
+	case f.folds != nil:
+		if f.folds.step() {
 			f.finish()
-			break
 		}
-		f.folds = newEvaluation(f)
-	case f.folds.step():
+	case !f.solving.step():
+	case f.o.SkipMetrics:
 		f.finish()
+	default:
+		f.folds = newEvaluation(f)
 	}
-	return f.result != nil
+	return nil
+}
+
+// looks is how many examples are looked at in a step.
+const looks = 2048
+
+// look checks the next examples and makes rows of those that take part.
+func (f *Fitter) look() error {
+	if f.looked == 0 {
+		if err := f.p.check(); err != nil {
+			return err
+		}
+		f.rows = make([]row, 0, len(f.p.Examples)+len(f.p.Background))
+	}
+	to := min(f.looked+looks, len(f.p.Examples))
+	for i := f.looked; i < to; i++ {
+		labelled, err := f.p.checkExample(i)
+		if err != nil {
+			return err
+		}
+		f.says = f.says || labelled
+		if r, ok := f.p.row(i); ok {
+			f.rows = append(f.rows, r)
+		}
+	}
+	f.looked = max(to, 1) // a problem without examples has been looked at as well
+	return nil
+}
+
+// order arranges the rows and finds the concepts that can be learned.
+func (f *Fitter) order() error {
+	f.rows = f.p.arrange(f.rows)
+	if len(f.rows) == 0 || f.rows[0].kind != labelled {
+		return ErrNoExamples
+	}
+	f.classes = f.p.classes(f.rows)
+	switch {
+	case len(f.classes) == 0:
+		return ErrNoPositives
+	case f.p.Exclusive && len(f.classes) < 2:
+		return ErrSingleClass
+	}
+	f.m = newMatrix(len(f.rows), predict.Dim)
+	f.ordered = true
+	return nil
 }
 
 // pack puts the next rows into the matrix.
@@ -143,21 +170,21 @@ func (f *Fitter) pack() {
 	}
 }
 
-// pose makes the tasks.
+// pose makes the next task, and of all of them a batch.
 func (f *Fitter) pose() {
+	var t *task
 	if f.p.Exclusive {
 		cols, sum := f.p.softmaxColumns(f.rows, f.m.n, f.classes)
-		f.tasks = append(f.tasks, &task{columns: cols, softmax: true, ridge: f.ridge(sum)})
+		t = &task{columns: cols, softmax: true, ridge: f.ridge(sum)}
 	} else {
-		for _, c := range f.classes {
-			col, sum, _ := f.p.sigmoidColumn(f.rows, f.m.n, c)
-			f.tasks = append(f.tasks, &task{columns: []column{col}, ridge: f.ridge(sum)})
-		}
+		col, sum, _ := f.p.sigmoidColumn(f.rows, f.m.n, f.classes[len(f.tasks)])
+		t = &task{columns: []column{col}, ridge: f.ridge(sum)}
 	}
-	for _, t := range f.tasks {
-		t.begin(make([]float32, params(len(t.columns), f.m.d)), t.tolerance(tolerance))
+	t.begin(make([]float32, params(len(t.columns), f.m.d)), t.tolerance(tolerance))
+	f.tasks = append(f.tasks, t)
+	if f.p.Exclusive || len(f.tasks) == len(f.classes) {
+		f.solving = newBatch(f.m, f.tasks)
 	}
-	f.solving = newBatch(f.m, f.tasks)
 }
 
 // ridge is the penalty of a task whose weights have been divided by sum.
@@ -227,15 +254,23 @@ func (f *Fitter) finish() {
 	*f = Fitter{result: f.result}
 }
 
-// Result returns the result once Step has said true, nil before.
+// Result returns the result once Step has said true, nil before and with an error.
 func (f *Fitter) Result() *Result { return f.result }
+
+// Err is why there is no result once Step has said true: ErrProblem, or, for labels that no head
+// can be made of, ErrNoExamples, ErrNoPositives or ErrSingleClass. Without any label for the model's
+// concepts the head calls nothing present, which is no error.
+func (f *Fitter) Err() error { return f.err }
 
 // Progress is the share of the work that is done, 0 to 1; it never falls.
 func (f *Fitter) Progress() float64 {
 	if f.result != nil {
 		return 1
 	}
-	now := 0.05 * float64(f.packed) / float64(max(len(f.rows), 1))
+	now := f.reached
+	if f.m != nil {
+		now = 0.05 * float64(f.packed) / float64(len(f.rows))
+	}
 	if f.solving != nil {
 		now += 0.35 * f.solving.progress()
 	}

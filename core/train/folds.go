@@ -20,61 +20,70 @@ const (
 // evaluation cross-validates a fitted problem. Every fold's head is fitted from the final head's
 // weights on, which lie close by.
 type evaluation struct {
-	f        *Fitter
-	k        int
-	held     [][]int32 // of each fold, its rows, ascending
-	tasks    [][]*task // of each fold; nil where no positive is left
-	solving  *batch
-	scored   int   // folds whose rows have values
-	head     *Head // of fold scored, and its rows that have no values yet
-	unscored []int32
-	values   []float32 // (rows, concepts) by a head that never saw the row
-	judged   int       // concepts whose figures are there
-	metrics  *Metrics
+	f         *Fitter
+	k         int
+	dealt     bool
+	positives []int     // of each concept
+	counts    [][]int   // of each fold, those of each concept
+	held      [][]int32 // of each fold, its rows, ascending
+	tasks     [][]*task // of each fold; nil where no positive is left
+	solving   *batch
+	scored    int   // folds whose rows have values
+	head      *Head // of fold scored, and its rows that have no values yet
+	unscored  []int32
+	values    []float32 // (rows, concepts) by a head that never saw the row
+	judged    int       // concepts whose figures are there
+	confused  bool
+	metrics   *Metrics
 }
 
-func newEvaluation(f *Fitter) *evaluation {
-	e := &evaluation{f: f, metrics: unevaluated(f.p)}
+func newEvaluation(f *Fitter) *evaluation { return &evaluation{f: f, metrics: unevaluated(f.p)} }
+
+// deal gives every row its fold. Fewer folds than leastFolds are none.
+func (e *evaluation) deal() {
+	f := e.f
+	e.dealt = true
 	if e.k = f.p.folds(f.rows); e.k < leastFolds {
-		return e
+		return
 	}
 	e.metrics.Folds = e.k
-	counts := assign(f.p, f.rows, e.k)
-	positives := f.p.positives(f.rows)
+	e.counts = assign(f.p, f.rows, e.k)
+	e.positives = f.p.positives(f.rows)
 	e.held = make([][]int32, e.k)
 	for i := range f.rows {
 		if k := f.rows[i].fold; k >= 0 {
 			e.held[k] = append(e.held[k], int32(i))
 		}
 	}
+}
+
+// begin makes the batch of all tasks.
+func (e *evaluation) begin() {
 	var all []*task
-	for k := range e.k {
-		tasks := e.pose(k, func(c int) bool { return positives[c] > counts[k][c] })
-		e.tasks = append(e.tasks, tasks)
+	for _, tasks := range e.tasks {
 		for _, t := range tasks {
 			if t != nil {
 				all = append(all, t)
 			}
 		}
 	}
-	e.solving = newBatch(f.m, all)
-	e.values = make([]float32, len(f.rows)*len(f.p.Concepts))
-	return e
+	e.solving = newBatch(e.f.m, all)
+	e.values = make([]float32, len(e.f.rows)*len(e.f.p.Concepts))
 }
 
-// pose makes the tasks of fold k beside those of the head; taught says whether a concept has a positive
-// outside it.
-func (e *evaluation) pose(k int, taught func(c int) bool) []*task {
-	f := e.f
+// pose makes the tasks of the next fold beside those of the head. A concept without a positive outside
+// the fold has none.
+func (e *evaluation) pose() {
+	f, k := e.f, len(e.tasks)
 	tasks := make([]*task, len(f.tasks))
 	for i, t := range f.tasks {
-		if !t.softmax && !taught(f.classes[i]) {
+		if !t.softmax && e.positives[f.classes[i]] == e.counts[k][f.classes[i]] {
 			continue
 		}
 		tasks[i] = &task{columns: t.columns, softmax: t.softmax, ridge: t.ridge, without: e.held[k]}
 		tasks[i].begin(slices.Clone(t.solver.x), t.tolerance(foldTolerance))
 	}
-	return tasks
+	e.tasks = append(e.tasks, tasks)
 }
 
 // folds is how many folds the rows are worth; under two there is nothing to judge by.
@@ -178,8 +187,14 @@ func (d *dealer) deal(i, c int) {
 // step does the next piece and reports whether the metrics are there.
 func (e *evaluation) step() (done bool) {
 	switch {
+	case !e.dealt:
+		e.deal()
 	case e.k < leastFolds:
 		return true
+	case len(e.tasks) < e.k:
+		e.pose()
+	case e.solving == nil:
+		e.begin()
 	case !e.solving.finished():
 		e.solving.step()
 	case e.scored < e.k:
@@ -187,9 +202,11 @@ func (e *evaluation) step() (done bool) {
 	case e.judged < len(e.f.p.Concepts):
 		e.metrics.Concepts[e.judged] = e.judge(e.judged)
 		e.judged++
-	default:
+	case !e.confused:
 		e.metrics.average()
 		e.confuse()
+		e.confused = true
+	default:
 		e.findWeakest()
 		return true
 	}
@@ -197,8 +214,11 @@ func (e *evaluation) step() (done bool) {
 }
 
 func (e *evaluation) progress() float64 {
-	if e.k < leastFolds {
+	if e.dealt && e.k < leastFolds {
 		return 1
+	}
+	if e.solving == nil {
+		return 0
 	}
 	concepts := len(e.f.p.Concepts)
 	return 0.8*e.solving.progress() + 0.1*float64(e.scored)/float64(e.k) + 0.1*float64(e.judged)/float64(concepts)

@@ -16,28 +16,40 @@ func up(n int) int { return (n + lanes - 1) / lanes * lanes }
 
 // matrix holds examples in float32, packed twice: a step of the solver multiplies by it and by
 // its transpose, and both products run along 32 neighbouring numbers. Rows and dimensions beyond
-// the given ones are zeros.
+// the given ones are zeros. Its blocks of blockRows rows, fewer in the last one, come to be when
+// something is written to them: to ask for all of them at once would take as long as some tens of steps.
 type matrix struct {
-	n, d      int       // both rounded up to a multiple of 32
+	n, d   int // both rounded up to a multiple of 32
+	blocks []packed
+}
+
+// packed is a block of n rows in both packings.
+type packed struct {
+	n         int
 	byExample []float32 // (n/32, d, 32): panels of 32 examples, a line per dimension
 	byDim     []float32 // (d/32, n, 32): panels of 32 dimensions, a line per example
 }
 
 func newMatrix(n, d int) *matrix {
 	m := &matrix{n: up(n), d: up(d)}
-	m.byExample = make([]float32, m.n*m.d)
-	m.byDim = make([]float32, m.n*m.d)
+	m.blocks = make([]packed, (m.n+blockRows-1)/blockRows)
 	return m
 }
 
 // set writes example i.
 func (m *matrix) set(i int, x []float32) {
-	panel := m.byExample[i/lanes*lanes*m.d+i%lanes:]
+	b := &m.blocks[i/blockRows]
+	if b.n == 0 {
+		b.n = min(blockRows, m.n-i/blockRows*blockRows)
+		b.byExample, b.byDim = make([]float32, b.n*m.d), make([]float32, b.n*m.d)
+	}
+	i %= blockRows
+	panel := b.byExample[i/lanes*lanes*m.d+i%lanes:]
 	for k, v := range x {
 		panel[k*lanes] = v
 	}
 	for k := 0; k < len(x); k += lanes {
-		copy(m.byDim[(k/lanes*m.n+i)*lanes:], x[k:min(k+lanes, len(x))])
+		copy(b.byDim[(k/lanes*b.n+i)*lanes:], x[k:min(k+lanes, len(x))])
 	}
 }
 
@@ -49,11 +61,13 @@ func (m *matrix) setEmbedding(i int, e *predict.Embedding) {
 
 // examples is the panel of examples i … i+31, (d, 32).
 func (m *matrix) examples(i int) []float32 {
-	return m.byExample[i*m.d : (i+lanes)*m.d]
+	at := i % blockRows * m.d
+	return m.blocks[i/blockRows].byExample[at : at+lanes*m.d]
 }
 
-// dims is the panel of dimensions k … k+31 for the examples from … to−1, (to−from, 32).
-func (m *matrix) dims(k, from, to int) []float32 {
-	base := k * m.n
-	return m.byDim[base+from*lanes : base+to*lanes]
+// dims is the panel of dimensions k … k+31 for the examples of the block that begins with from,
+// (rows of the block, 32).
+func (m *matrix) dims(k, from int) []float32 {
+	b := &m.blocks[from/blockRows]
+	return b.byDim[k*b.n:][:b.n*lanes]
 }

@@ -56,7 +56,7 @@ func TestFoldsAreStratified(t *testing.T) {
 		if len(p.Examples) == 0 {
 			return
 		}
-		rows := arrange(p)
+		rows := rowsOf(p)
 		k := max(2, p.folds(rows))
 		counts := assign(p, rows, k)
 		for c := range p.Concepts {
@@ -82,7 +82,7 @@ func TestCopiesStayTogether(t *testing.T) {
 	p := w.problem(6, "a", "b")
 	p.Examples = append(p.Examples, p.Examples...)
 	p.Examples = append(p.Examples, Example{Embedding: p.Examples[0].Embedding, Other: true})
-	rows := arrange(p)
+	rows := rowsOf(p)
 	if got := p.folds(rows); got != 6 {
 		t.Errorf("%d folds for six different pictures, want 6", got)
 	}
@@ -285,7 +285,7 @@ func TestNegativesFollowTheEnvironment(t *testing.T) {
 		for _, closed := range []bool{false, true} {
 			tt.e.Embedding = e
 			p := &Problem{Concepts: []string{"a", "b"}, Examples: []Example{tt.e}, Closed: closed, Background: []predict.Embedding{*e}}
-			rows := arrange(p)
+			rows := rowsOf(p)
 			want := tt.open
 			if closed {
 				want = tt.closed
@@ -316,7 +316,7 @@ func TestWeights(t *testing.T) {
 	for range 5 {
 		p.Examples = append(p.Examples, Example{Embedding: w.picture(-1), Other: true}, Example{Embedding: w.picture(-1)})
 	}
-	rows := arrange(p)
+	rows := rowsOf(p)
 	col, sum, ok := p.sigmoidColumn(rows, up(len(rows)), 0)
 	if !ok {
 		t.Fatal("no column")

@@ -43,7 +43,7 @@ func drawn(rng *rand.Rand, n, d, columns int, softmax bool) (*matrix, *task) {
 
 // at is element k of example i.
 func (m *matrix) at(i, k int) float64 {
-	return float64(m.byExample[i/lanes*lanes*m.d+k*lanes+i%lanes])
+	return float64(m.examples(i / lanes * lanes)[k*lanes+i%lanes])
 }
 
 // loss is the objective of t at x in float64, straight from its definition.
@@ -206,7 +206,7 @@ func TestFlippedLabelsMirrorTheHead(t *testing.T) {
 
 func TestMatrixHoldsBothPackings(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
-	for _, size := range [][2]int{{1, 32}, {31, 64}, {33, 40}, {64, 96}} {
+	for _, size := range [][2]int{{1, 32}, {31, 64}, {33, 40}, {64, 96}, {blockRows, 32}, {2*blockRows + 33, 64}} {
 		n, d := size[0], size[1]
 		m := newMatrix(n, d)
 		want := make([][]float32, m.n)
@@ -222,7 +222,7 @@ func TestMatrixHoldsBothPackings(t *testing.T) {
 		for i := range m.n {
 			for k := range m.d {
 				byExample := m.examples(i / lanes * lanes)[k*lanes+i%lanes]
-				byDim := m.dims(k/lanes*lanes, 0, m.n)[i*lanes+k%lanes]
+				byDim := m.dims(k/lanes*lanes, i/blockRows*blockRows)[i%blockRows*lanes+k%lanes]
 				if byExample != want[i][k] || byDim != want[i][k] {
 					t.Fatalf("%d×%d: element %d,%d is %v and %v, want %v", n, d, i, k, byExample, byDim, want[i][k])
 				}

@@ -110,7 +110,7 @@ func trainWithSpago(t *testing.T, p *Problem, o Options) *Head {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for f.tasks == nil {
+	for f.solving == nil {
 		f.Step()
 	}
 	outputs := 0

@@ -86,7 +86,7 @@ type Result struct {
 	Rounds  int      // evaluations of the slowest concept until its minimum was reached
 }
 
-// Fit runs a [Fitter] to its end. It returns the errors of [NewFitter], or ErrExpired.
+// Fit runs a [Fitter] to its end. It returns the errors of [NewFitter] and [Fitter.Err], or ErrExpired.
 func Fit(p *Problem, o Options) (*Result, error) {
 	f, err := NewFitter(p, o)
 	if err != nil {
@@ -97,10 +97,10 @@ func Fit(p *Problem, o Options) (*Result, error) {
 			return nil, ErrExpired
 		}
 	}
-	return f.Result(), nil
+	return f.Result(), f.Err()
 }
 
-// check returns ErrProblem for what cannot be.
+// check returns ErrProblem for concepts that cannot be.
 func (p *Problem) check() error {
 	if len(p.Concepts) == 0 {
 		return fmt.Errorf("no concept: %w", ErrProblem)
@@ -108,16 +108,20 @@ func (p *Problem) check() error {
 	if len(p.Concepts) > MaxConcepts {
 		return fmt.Errorf("%d concepts, at most %d: %w", len(p.Concepts), MaxConcepts, ErrProblem)
 	}
-	for i := range p.Examples {
-		e := &p.Examples[i]
-		if e.Labels != nil && len(e.Labels) != len(p.Concepts) {
-			return fmt.Errorf("example %d: %w", i, ErrProblem)
-		}
-		for _, l := range e.Labels {
-			if l < False || l > True {
-				return fmt.Errorf("example %d has label %d: %w", i, l, ErrProblem)
-			}
-		}
-	}
 	return nil
+}
+
+// checkExample returns ErrProblem for an example that cannot be, and says whether it has a label.
+func (p *Problem) checkExample(i int) (labelled bool, err error) {
+	e := &p.Examples[i]
+	if e.Labels != nil && len(e.Labels) != len(p.Concepts) {
+		return false, fmt.Errorf("example %d: %w", i, ErrProblem)
+	}
+	for _, l := range e.Labels {
+		if l < False || l > True {
+			return false, fmt.Errorf("example %d has label %d: %w", i, l, ErrProblem)
+		}
+		labelled = labelled || l != Unknown
+	}
+	return labelled, nil
 }

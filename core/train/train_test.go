@@ -91,6 +91,17 @@ func fit(t testing.TB, p *Problem, o Options) *Result {
 	return r
 }
 
+// rowsOf are all rows of a problem in their order.
+func rowsOf(p *Problem) []row {
+	var rows []row
+	for i := range p.Examples {
+		if r, ok := p.row(i); ok {
+			rows = append(rows, r)
+		}
+	}
+	return p.arrange(rows)
+}
+
 // Ten pictures of each of two concepts: at most 5 % of unrelated pictures score over a half on
 // either, and at least 90 % of their own others do.
 func TestTenPicturesSuffice(t *testing.T) {
@@ -201,6 +212,40 @@ func TestFitterGoesInSteps(t *testing.T) {
 	}
 	if d := cmp.Diff(fit(t, p, Options{}), f.Result()); d != "" {
 		t.Errorf("steps and Fit differ:\n%s", d)
+	}
+}
+
+// What is wrong with a problem comes out when the fitter has come to it, and stays.
+func TestFitterEndsWithAnError(t *testing.T) {
+	w := newWorld(5, 2, 1)
+	e := w.picture(0)
+	p := &Problem{Concepts: []string{"a"}, Examples: make([]Example, looks+2)}
+	for i := range p.Examples {
+		p.Examples[i] = Example{Embedding: e, Labels: []int8{False}}
+	}
+	for _, tt := range []struct {
+		last  int8
+		want  error
+		steps int
+	}{{2, ErrProblem, 2}, {False, ErrNoPositives, 3}} {
+		p.Examples[looks+1].Labels = []int8{tt.last}
+		f, err := NewFitter(p, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		steps := 1
+		for !f.Step() {
+			if f.Err() != nil {
+				t.Fatalf("error %v before the end", f.Err())
+			}
+			steps++
+		}
+		if !errors.Is(f.Err(), tt.want) || f.Result() != nil || steps != tt.steps {
+			t.Errorf("after %d steps %v, result %v; want %v after %d", steps, f.Err(), f.Result(), tt.want, tt.steps)
+		}
+		if !f.Step() || !errors.Is(f.Err(), tt.want) {
+			t.Errorf("a step later: %v", f.Err())
+		}
 	}
 }
 

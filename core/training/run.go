@@ -130,6 +130,9 @@ func (r *Run) step() error {
 	case r.fitter == nil:
 		return r.pose()
 	case r.fitter.Step():
+		if err := r.fitter.Err(); err != nil {
+			return r.cannot(err)
+		}
 		return r.finish()
 	}
 	return nil
@@ -222,18 +225,22 @@ func (r *Run) learn(m *member, e *predict.Embedding) {
 	r.problem.Examples = append(r.problem.Examples, train.Example{Embedding: e, Labels: m.signs, Other: m.other})
 }
 
-// pose makes the problem's fitter. What cannot be learned ends the run with its code.
-func (r *Run) pose() error {
+// pose makes the problem's fitter.
+func (r *Run) pose() (err error) {
 	r.Close()
 	r.digest.Sum(r.manifest.Digest[:0])
-	fitter, err := train.NewFitter(&r.problem, train.Options{})
+	r.fitter, err = train.NewFitter(&r.problem, train.Options{})
+	return err
+}
+
+// cannot ends the run with the code of what cannot be learned; any other error is returned.
+func (r *Run) cannot(err error) error {
 	for _, end := range ends {
 		if errors.Is(err, end.err) {
 			r.end(end.code, end.detail)
 			return nil
 		}
 	}
-	r.fitter = fitter
 	return err
 }
 
