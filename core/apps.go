@@ -1,51 +1,64 @@
 package core
 
 import (
-	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
-	"unicode"
+	"sync/atomic"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/ingest"
-	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// ErrApplication is returned for an application that cannot be made, or is not there.
+// ErrApplication is returned for an application that is not there.
 var ErrApplication = errors.New("no such application")
 
 // apps holds the applications: their records and keys in the control partition, and each
 // one's own partition, opened when it is first asked for.
 //
 //	control log ──fold──▶ App, Key records
-//	                         │ Authorize: hash of the key → key record → application
+//	                         │ register: hash of the key → key record → application
 //	                         ▼
 //	                     partition of the application
 type apps struct {
 	o       Options
 	control *partition.Partition
 	sets    map[[32]byte]*predict.Set // by base: the newest, and those of older networks that still serve
+	listed  listed
 
 	mu   sync.Mutex
 	open map[catalog.AppID]*application
 }
 
+// listed is the list of the applications' ids, which the background asks for many times a
+// second. It is read anew after each change.
+type listed struct {
+	mu    sync.Mutex
+	known bool
+	ids   []string
+}
+
 // application is an application and what works for it in the background.
 type application struct {
-	api.Application
-	inputs *ingest.Worker
+	ID        string
+	Partition *partition.Partition
+	shown     atomic.Pointer[api.Application] // as requests meet it
+	inputs    *ingest.Worker
 	renewal
+}
+
+// show has requests meet the application as its record says.
+func (a *application) show(record *catalog.App) {
+	a.shown.Store(&api.Application{
+		ID: a.ID, Language: record.Language, DefaultModel: record.DefaultModel, Partition: a.Partition,
+	})
 }
 
 func openApps(o Options) (*apps, error) {
@@ -88,10 +101,13 @@ func (a *apps) Authorize(authorization string) (*api.Application, auth.Principal
 		return nil, auth.Principal{}, err
 	}
 	app, err := a.application(key.App)
+	if errors.Is(err, ErrApplication) {
+		return nil, auth.Principal{}, auth.ErrKeyUnknown // deleted a moment ago
+	}
 	if err != nil {
 		return nil, auth.Principal{}, err
 	}
-	return &app.Application, auth.Principal{App: key.App, By: auth.By(hash), Scopes: auth.SetOf(key.Scopes)}, nil
+	return app.shown.Load(), auth.Principal{App: key.App, By: auth.By(hash), Scopes: auth.SetOf(key.Scopes)}, nil
 }
 
 // Owner implements [api.Applications]: whoever the host says owns the folder may do everything.
@@ -100,7 +116,7 @@ func (a *apps) Owner(id string) (*api.Application, auth.Principal, error) {
 	if err != nil {
 		return nil, auth.Principal{}, err
 	}
-	return &app.Application, auth.Principal{App: id, Scopes: auth.All}, nil
+	return app.shown.Load(), auth.Principal{App: id, Scopes: auth.All}, nil
 }
 
 // application opens an application.
@@ -114,17 +130,15 @@ func (a *apps) application(id string) (*application, error) {
 	if open, ok := a.open[app]; ok {
 		return open, nil
 	}
-	record, err := catalog.Read(a.o.Store, catalog.Control).App(id)
-	if errors.Is(err, catalog.ErrNotFound) {
-		return nil, fmt.Errorf("%w: %q", ErrApplication, id)
-	}
+	record, err := a.record(id)
 	if err != nil {
 		return nil, err
 	}
-	open := &application{Application: api.Application{ID: id, Language: record.Language, DefaultModel: record.DefaultModel}}
+	open := &application{ID: id}
 	if err := a.openPartition(open, app); err != nil {
 		return nil, fmt.Errorf("application %s: %w", id, err)
 	}
+	open.show(&record)
 	a.open[app] = open
 	return open, nil
 }
@@ -153,14 +167,28 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 	return a.beginRenewal(to, app)
 }
 
-// ids are those of all applications, in their order.
+// ids are those of all applications, in their order; the list is shared.
 func (a *apps) ids() ([]string, error) {
+	l := &a.listed
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known {
+		return l.ids, nil
+	}
 	var ids []string
 	err := catalog.Read(a.o.Store, catalog.Control).Apps(func(app catalog.App) bool {
 		ids = append(ids, app.ID)
 		return true
 	})
+	l.ids, l.known = ids, err == nil
 	return ids, err
+}
+
+// relist has the list of applications read anew.
+func (a *apps) relist() {
+	a.listed.mu.Lock()
+	defer a.listed.mu.Unlock()
+	a.listed.known, a.listed.ids = false, nil
 }
 
 // all opens all applications and returns them in the order of their ids.
@@ -172,6 +200,9 @@ func (a *apps) all() ([]*application, error) {
 	apps := make([]*application, 0, len(ids))
 	for _, id := range ids {
 		app, err := a.application(id)
+		if errors.Is(err, ErrApplication) {
+			continue // deleted since
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -188,72 +219,4 @@ func (a *apps) close() error {
 		err = errors.Join(err, app.Partition.Close())
 	}
 	return err
-}
-
-// maxNameBytes bounds the names of applications and the descriptions of keys.
-const maxNameBytes = 256
-
-// CreateApp makes an application. Its language is the default for names and never changes.
-// The errors are ErrApplication for a name that cannot be, lang.ErrUnknown, and the store's.
-func (e *Engine) CreateApp(ctx context.Context, name, language string) (catalog.App, error) {
-	name = strings.TrimSpace(name)
-	if name == "" || len(name) > maxNameBytes || strings.ContainsFunc(name, unicode.IsControl) {
-		return catalog.App{}, fmt.Errorf("%w: a name of 1 to %d bytes without control characters is needed", ErrApplication, maxNameBytes)
-	}
-	if !lang.Valid(language) {
-		return catalog.App{}, fmt.Errorf("%q: %w", language, lang.ErrUnknown)
-	}
-	var b [16]byte
-	if _, err := io.ReadFull(e.apps.o.Rand, b[:]); err != nil {
-		return catalog.App{}, fmt.Errorf("random source: %w", err)
-	}
-	id := hex.EncodeToString(b[:])
-	if err := e.apps.submit(ctx, &log.AppCreate{ID: id, Name: name, Language: language}); err != nil {
-		return catalog.App{}, err
-	}
-	return catalog.Read(e.apps.o.Store, catalog.Control).App(id)
-}
-
-// CreateKey makes a key to an application and returns it: it is told once, here. The
-// errors are ErrApplication, auth.ErrScope and the store's.
-func (e *Engine) CreateKey(ctx context.Context, app string, scopes []string, description string) (key string, err error) {
-	if scopes, err = auth.Scopes(scopes); err != nil {
-		return "", err
-	}
-	if len(description) > maxNameBytes || strings.ContainsFunc(description, unicode.IsControl) {
-		return "", fmt.Errorf("%w: a description has at most %d bytes without control characters", ErrApplication, maxNameBytes)
-	}
-	if _, err := e.apps.application(app); err != nil {
-		return "", err
-	}
-	if key, err = auth.NewKey(e.apps.o.Rand); err != nil {
-		return "", err
-	}
-	err = e.apps.submit(ctx, &log.KeyCreate{Hash: auth.HashKey(key), App: app, Scopes: scopes, Description: description})
-	if err != nil {
-		return "", err
-	}
-	return key, nil
-}
-
-// Apps lists the applications, in the order of their ids.
-func (e *Engine) Apps() ([]catalog.App, error) {
-	var all []catalog.App
-	err := catalog.Read(e.apps.o.Store, catalog.Control).Apps(func(app catalog.App) bool {
-		all = append(all, app)
-		return true
-	})
-	return all, err
-}
-
-// submit appends one operation to the control log.
-func (a *apps) submit(ctx context.Context, body log.Body) error {
-	verdicts, err := a.control.Submit(ctx, "", []log.Body{body}, nil)
-	if err != nil {
-		return err
-	}
-	if v := verdicts[0]; v.Code != fold.OK {
-		return fmt.Errorf("control log: %v: %s", v.Code, v.Detail)
-	}
-	return nil
 }

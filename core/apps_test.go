@@ -50,11 +50,11 @@ func TestCreateRefuses(t *testing.T) {
 	e := l.open(t)
 	ctx := context.Background()
 	for _, name := range []string{"", " ", "a\nb", strings.Repeat("x", 257)} {
-		if _, err := e.CreateApp(ctx, name, "en"); !errors.Is(err, core.ErrApplication) {
-			t.Errorf("CreateApp(%q) = %v, want %v", name, err, core.ErrApplication)
+		if _, _, err := e.CreateApp(ctx, "", core.NewApp{Name: name, Language: "en"}); !errors.Is(err, core.ErrName) {
+			t.Errorf("CreateApp(%q) = %v, want %v", name, err, core.ErrName)
 		}
 	}
-	if _, err := e.CreateApp(ctx, "a", "xx"); !errors.Is(err, lang.ErrUnknown) {
+	if _, _, err := e.CreateApp(ctx, "", core.NewApp{Name: "a", Language: "xx"}); !errors.Is(err, lang.ErrUnknown) {
 		t.Errorf("CreateApp in xx = %v, want %v", err, lang.ErrUnknown)
 	}
 	apps, err := e.Apps()
@@ -62,15 +62,15 @@ func TestCreateRefuses(t *testing.T) {
 		t.Fatalf("Apps = %+v, %v", apps, err)
 	}
 	for _, id := range []string{"", "main", strings.Repeat("0", 32), " " + apps[0].ID, strings.Repeat("a", 32)} {
-		if _, err := e.CreateKey(ctx, id, []string{"All"}, ""); !errors.Is(err, core.ErrApplication) {
+		if _, _, err := e.CreateKey(ctx, "", core.NewKey{App: id, Scopes: []string{"All"}}); !errors.Is(err, core.ErrApplication) {
 			t.Errorf("CreateKey(%q) = %v, want %v", id, err, core.ErrApplication)
 		}
 	}
-	if _, err := e.CreateKey(ctx, apps[0].ID, []string{"Everything"}, ""); !errors.Is(err, auth.ErrScope) {
+	if _, _, err := e.CreateKey(ctx, "", core.NewKey{App: apps[0].ID, Scopes: []string{"Everything"}}); !errors.Is(err, auth.ErrScope) {
 		t.Errorf("CreateKey with a scope that is none = %v, want %v", err, auth.ErrScope)
 	}
-	if _, err := e.CreateKey(ctx, apps[0].ID, []string{"All"}, "a\x00"); !errors.Is(err, core.ErrApplication) {
-		t.Errorf("CreateKey with a control character = %v, want %v", err, core.ErrApplication)
+	if _, _, err := e.CreateKey(ctx, "", core.NewKey{App: apps[0].ID, Scopes: []string{"All"}, Description: "a\x00"}); !errors.Is(err, core.ErrName) {
+		t.Errorf("CreateKey with a control character = %v, want %v", err, core.ErrName)
 	}
 }
 

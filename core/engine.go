@@ -85,8 +85,10 @@ func Open(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, apps.close())
 	}
-	// A crash may have left pictures that no record claims.
-	return &Engine{service: service, apps: apps, models: o.Models, hosted: o.Hosted, tidy: tidying{collect: true}}, nil
+	// A crash may have left pictures that no record claims, and deleted applications half removed.
+	e := &Engine{service: service, apps: apps, models: o.Models, hosted: o.Hosted, tidy: tidying{collect: true}}
+	e.tidy.purge.Store(true)
+	return e, nil
 }
 
 // Models is the set of public models with a base, for the host's analysers; the newest for

@@ -37,11 +37,11 @@ func (l *fixture) open(t testing.TB) *core.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app, err := e.CreateApp(context.Background(), "test", "en")
+	app, _, err := e.CreateApp(context.Background(), "", core.NewApp{Name: "test", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.key, err = e.CreateKey(context.Background(), app.ID, []string{"All"}, ""); err != nil {
+	if l.key, _, err = e.CreateKey(context.Background(), "", core.NewKey{App: app.ID, Scopes: []string{"All"}}); err != nil {
 		t.Fatal(err)
 	}
 	return e

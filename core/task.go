@@ -84,8 +84,16 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 // hold hundreds of megabytes.
 const maxTrainings = 2
 
-// Done takes what became of a task. The error is the store's: the task is then due again.
+// Done takes what became of a task. The error is the store's: the task is then due again. What
+// was done for an application that is deleted by now is dropped.
 func (e *Engine) Done(ctx context.Context, t Task, r Result) error {
+	if err := e.done(ctx, t, r); !gone(err) {
+		return err
+	}
+	return nil
+}
+
+func (e *Engine) done(ctx context.Context, t Task, r Result) error {
 	switch {
 	case t.again:
 		return t.app.renew.Trained(t.Training, r.Training)

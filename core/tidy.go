@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/blob"
@@ -18,6 +19,8 @@ type tidying struct {
 	swept   time.Time  // when pictures whose time is over were last looked for
 	collect bool       // blobs may be left that nothing claims
 	from    blob.Hash  // where looking for them goes on
+
+	purge atomic.Bool // deleted applications may hold something
 }
 
 // Sizes of a step: each piece takes some milliseconds.
@@ -42,20 +45,17 @@ func (e *Engine) Step(ctx context.Context, now time.Time) (more bool, err error)
 		return false, err
 	}
 	for _, app := range apps {
-		some, err := app.Partition.Step(ctx, now)
-		if err != nil {
+		some, err := e.stepApp(ctx, now, app)
+		if err != nil && !gone(err) {
 			return false, fmt.Errorf("application %s: %w", app.ID, err)
 		}
-		gone, err := e.dropGone(ctx, app)
-		if err != nil {
-			return false, err
-		}
-		moved, err := e.stepRenewal(ctx, now, app, !some)
-		if err != nil {
-			return false, fmt.Errorf("application %s: %w", app.ID, err)
-		}
-		more = more || some || gone || moved
+		more = more || some
 	}
+	purging, err := e.stepPurge(ctx, now)
+	if err != nil {
+		return false, fmt.Errorf("deleted applications: %w", err)
+	}
+	more = more || purging
 	if now.Sub(t.swept) >= sweepEvery {
 		if _, err := e.hosted.Sweep(ctx, now); err != nil {
 			return false, err
@@ -70,6 +70,20 @@ func (e *Engine) Step(ctx context.Context, now time.Time) (more bool, err error)
 		t.collect = !t.from.IsZero()
 	}
 	return more || t.collect, ctx.Err()
+}
+
+// stepApp is the part of a Step that is one application's.
+func (e *Engine) stepApp(ctx context.Context, now time.Time, app *application) (more bool, err error) {
+	some, err := app.Partition.Step(ctx, now)
+	if err != nil {
+		return false, err
+	}
+	gone, err := e.dropGone(ctx, app)
+	if err != nil {
+		return false, err
+	}
+	moved, err := e.stepRenewal(ctx, now, app, !some)
+	return some || gone || moved, err
 }
 
 // dropGone deletes pictures of deleted inputs, unless another input has them too.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
@@ -140,11 +141,11 @@ func TestTrainingsBounded(t *testing.T) {
 func TestTrainingsInTurn(t *testing.T) {
 	w := asked(t, apitest.Tiny(t))
 	ctx := context.Background()
-	app, err := w.Engine.CreateApp(ctx, "other", "en")
+	app, _, err := w.Engine.CreateApp(ctx, "", core.NewApp{Name: "other", Language: "en"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := w.Engine.CreateKey(ctx, app.ID, []string{"All"}, "")
+	other, _, err := w.Engine.CreateKey(ctx, "", core.NewKey{App: app.ID, Scopes: []string{"All"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,9 @@ import (
 //	version   1 model, 2 seq, 3 id, 4 created, 5 code, 6 detail, 7 concepts…, 8 config, 9 manifest
 //	workflow  1 dot, 2 seq, 3 id, 4 created, 5 nodes (1 id, 2 model, 3 version)
 //	feedback  1 dot, 2 seq, 3 created, 4 by, 5 model, 6 version, 7 json
-//	app       1 dot, 2 id, 3 name, 4 language, 5 default model, 6 created
-//	key       1 hash, 2 app, 3 scopes…, 4 description, 5 created
+//	app       1 dot, 2 id, 3 name, 4 language, 5 default model, 6 created, 7 owner, 8 seq
+//	key       1 hash, 2 app, 3 scopes…, 4 description, 5 created, 6 by
+//	client    1 id, 2 app, 3 secret, 4 generation, 5 created
 //	derived   1 embedding, 2 values (floats of 4 bytes), 3 thumb
 
 // encodeInput encodes in into buf's memory.

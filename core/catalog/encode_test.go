@@ -64,6 +64,9 @@ func TestRecords(t *testing.T) {
 	})
 	t.Run("app", func(t *testing.T) { roundTrip(t, encodeApp, decodeApp, func(a *App) *Extra { return &a.Extra }) })
 	t.Run("key", func(t *testing.T) { roundTrip(t, encodeKey, decodeKey, func(k *Key) *Extra { return &k.Extra }) })
+	t.Run("client", func(t *testing.T) {
+		roundTrip(t, encodeClient, decodeClient, func(c *Client) *Extra { return &c.Extra })
+	})
 	t.Run("derived", func(t *testing.T) {
 		roundTrip(t, encodeDerived, decodeDerived, func(x *Derived) *Extra { return &x.Extra })
 	})
@@ -97,6 +100,7 @@ func decoders() map[string]func([]byte) ([]byte, error) {
 		"feedback": again(decodeFeedback, encodeFeedback),
 		"app":      again(decodeApp, encodeApp),
 		"key":      again(decodeKey, encodeKey),
+		"client":   again(decodeClient, encodeClient),
 		"derived":  again(decodeDerived, encodeDerived),
 		"manifest": again(UnmarshalManifest, (*Manifest).Marshal),
 	}

@@ -19,6 +19,7 @@ import (
 // read of one can reach another's.
 //
 //	h name app                → ord n            public name of a picture, of 16 bytes
+//	u …                                          the origin's accounts, see origin/account
 //	a app …
 //	  l …                                        its log, see package log
 //	  c                       → header           cursor of the fold, counts, horizon
@@ -43,7 +44,11 @@ import (
 //	  x dot                   → id
 //	  f seq N                 → Feedback
 //	  A id                    → App              in the control partition
-//	  k sha256(key)           → Key              likewise
+//	  k sha256(key)           → Key              likewise, and so are
+//	  K app sha256(key)       →                  keys by application
+//	  C id                    → Client
+//	  Q app                   → id               clients by application
+//	  e app                   → seq N            deleted applications
 //	                                             the state's digest ends here; the rest can be made again
 //	  D blob crop/16 base     → Derived
 //	  D blob crop/16 t        → thumbnail, a JPEG
@@ -77,6 +82,10 @@ const (
 	tableFeedback    = 'f'
 	tableKeyApp      = 'A'
 	tableKey         = 'k'
+	tableAppKey      = 'K'
+	tableClient      = 'C'
+	tableAppClient   = 'Q'
+	tableAppGone     = 'e'
 	tableDerived     = 'D'
 	tableObject      = 'O'
 	tableTidy        = 'g'
@@ -85,10 +94,10 @@ const (
 )
 
 // AppID names an application; on the wire it is 32 lower-case hex digits. The zero AppID is
-// the control partition, whose records are applications and keys.
+// the control partition, whose records are applications, keys and clients.
 type AppID [16]byte
 
-// Control is the partition of applications and keys.
+// Control is the partition of applications, keys and clients.
 var Control AppID
 
 // ParseAppID reads 32 lower-case hex digits, not all of them 0. Other text is ErrNotFound's.

@@ -1,8 +1,6 @@
 package catalog
 
 import (
-	"encoding/hex"
-
 	"github.com/sightline-dev/sightline/core/log"
 )
 
@@ -162,34 +160,4 @@ func (r Reader) Workflows(yield func(Workflow) bool) error {
 func (r Reader) Feedback(yield func(Feedback) bool) error {
 	prefix := r.app.key(tableFeedback, 0)
 	return scan(r, prefix, after(prefix), decodeFeedback, yield)
-}
-
-// App returns an application's record, from the control partition.
-func (r Reader) App(id string) (App, error) {
-	v, err := r.get(r.app.named(tableKeyApp, id), "application", id)
-	if err != nil {
-		return App{}, err
-	}
-	return decodeApp(v)
-}
-
-// Apps yields the applications by id, from the control partition.
-func (r Reader) Apps(yield func(App) bool) error {
-	prefix := r.app.key(tableKeyApp, 0)
-	return scan(r, prefix, after(prefix), decodeApp, yield)
-}
-
-// Key returns the key whose text has a SHA-256, from the control partition.
-func (r Reader) Key(hash [32]byte) (Key, error) {
-	v, err := r.get(r.app.named(tableKey, string(hash[:])), "key of hash", hex.EncodeToString(hash[:4]))
-	if err != nil {
-		return Key{}, err
-	}
-	return decodeKey(v)
-}
-
-// Keys yields the keys by hash, from the control partition.
-func (r Reader) Keys(yield func(Key) bool) error {
-	prefix := r.app.key(tableKey, 0)
-	return scan(r, prefix, after(prefix), decodeKey, yield)
 }

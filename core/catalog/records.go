@@ -131,7 +131,9 @@ type Feedback struct {
 // App is an application, in the control partition.
 type App struct {
 	Dot                              log.Dot
+	Seq                              uint64 // place of that operation in the log
 	ID, Name, Language, DefaultModel string
+	Owner                            string // id of the account it belongs to; empty: the operator's
 	Created                          log.HLC
 	Extra                            Extra
 }
@@ -142,8 +144,19 @@ type Key struct {
 	App         string
 	Scopes      []string
 	Description string
+	By          string // id of the account that made it; empty: the operator
 	Created     log.HLC
 	Extra       Extra
+}
+
+// Client is what an application's tokens are issued to, in the control partition.
+type Client struct {
+	ID         string
+	App        string
+	Secret     [32]byte // SHA-256 of its text
+	Generation uint64   // of its tokens: place in the log of the operation that began it
+	Created    log.HLC  // when the secret was made
+	Extra      Extra
 }
 
 // Counts are how many live inputs are in which state.

@@ -102,7 +102,7 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Error(err)
 		}
 		w.DeleteWorkflow(f)
-		w.DeleteKey(k.Hash)
+		w.DeleteKey(k)
 	})
 	tidyAll(t, store, 1)
 	if n := keys(t, store, lo) + keys(t, store, []byte{tableHosted}); n != 0 {
@@ -113,7 +113,7 @@ func TestNothingIsLeft(t *testing.T) {
 		w.DeleteInputs()
 		w.DeleteModels()
 		w.DeleteWorkflow(f)
-		w.DeleteKey(k.Hash)
+		w.DeleteKey(k)
 	})
 	tidyAll(t, store, 1)
 	if n := keys(t, store, lo) + keys(t, store, []byte{tableHosted}); n != 0 {

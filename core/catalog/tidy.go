@@ -16,6 +16,7 @@ const (
 	tidyHosted  = 'h' // public names whose inputs are gone; value: where to go on
 	tidyObjects = 'O' // objects that no version names
 	tidyBase    = 'B' // then base: derived records of a network; value: where to go on
+	tidyPurge   = 'P' // then app, in the control partition: all that a deleted application held, see Purge
 )
 
 func (w *Writer) oweDerived(in *Input) {
@@ -89,7 +90,7 @@ func (t *tidier) pay(key, what, value []byte) error {
 		t.tx.Delete(key)
 		return t.objects()
 	}
-	return nil // of a later version
+	return nil // a purge, which the engine pays; or of a later version
 }
 
 // pictureBytes is the length of a picture and its crop in a key.
@@ -117,6 +118,18 @@ func (t *tidier) picture(picture []byte) error {
 
 // sweep deletes the keys of a table that go, from where the debt's value says on.
 func (t *tidier) sweep(debt, table, from []byte, goes func(key, value []byte) (bool, error)) error {
+	return t.sweepFrom(table, from, goes, func(next []byte) {
+		if next == nil {
+			t.tx.Delete(debt)
+		} else {
+			t.tx.Put(debt, next)
+		}
+	})
+}
+
+// sweepFrom deletes the keys of a table that go, some at a time, and tells where to go on;
+// nil: it is done.
+func (t *tidier) sweepFrom(table, from []byte, goes func(key, value []byte) (bool, error), later func(next []byte)) error {
 	lo := table
 	if len(from) > 0 {
 		lo = from
@@ -143,12 +156,8 @@ func (t *tidier) sweep(debt, table, from []byte, goes func(key, value []byte) (b
 	for _, key := range gone {
 		t.tx.Delete(key)
 	}
-	if next == nil {
-		t.tx.Delete(debt)
-		return nil
-	}
-	t.more = true
-	t.tx.Put(debt, next)
+	t.more = t.more || next != nil
+	later(next)
 	return nil
 }
 

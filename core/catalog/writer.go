@@ -242,15 +242,6 @@ func (w *Writer) PutFeedback(f *Feedback) {
 	w.tx.Put(w.app.sequenced(tableFeedback, f.Seq), encodeFeedback(f))
 }
 
-// PutApp writes an application.
-func (w *Writer) PutApp(a *App) { w.tx.Put(w.app.named(tableKeyApp, a.ID), encodeApp(a)) }
-
-// PutKey writes a key.
-func (w *Writer) PutKey(k *Key) { w.tx.Put(w.app.named(tableKey, string(k.Hash[:])), encodeKey(k)) }
-
-// DeleteKey removes a key.
-func (w *Writer) DeleteKey(hash [32]byte) { w.tx.Delete(w.app.named(tableKey, string(hash[:]))) }
-
 // StateTables yields the keys and the values of the state in a fixed order, with what the
 // horizon has collected left out: equal states yield equal bytes. Key and value are borrowed, and
 // the key is without the application's id.
@@ -287,6 +278,7 @@ var stateTables = [...]byte{
 	tableHeader, tableSite, tableInput, tableInputID, tableInputDot, tableURL, tableBlob, tablePending,
 	tableConcept, tableConceptSeq, tableModel, tableModelSeq, tableModelDot, tableVersion, tableVersionID, tableTraining,
 	tableWorkflow, tableWorkflowSeq, tableWorkflowDot, tableFeedback, tableKeyApp, tableKey,
+	tableAppKey, tableClient, tableAppClient, tableAppGone,
 }
 
 // collected returns the record of a table with its old removals left out.

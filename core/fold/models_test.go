@@ -299,7 +299,7 @@ func TestControl(t *testing.T) {
 	v := w.expect(fold.OK, 1, 10, &log.AppCreate{ID: id, Name: "n", Language: "en", DefaultModel: "general"})
 	w.expect(fold.Duplicate, 1, 11, &log.AppCreate{ID: id})
 	got, err := w.reader().App(id)
-	want := catalog.App{Dot: v.Dot, ID: id, Name: "n", Language: "en", DefaultModel: "general", Created: 10}
+	want := catalog.App{Dot: v.Dot, ID: id, Seq: 1, Name: "n", Language: "en", DefaultModel: "general", Created: 10}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
@@ -308,7 +308,7 @@ func TestControl(t *testing.T) {
 	w.expect(fold.OK, 1, 13, key)
 	w.expect(fold.Duplicate, 1, 14, key)
 	k, err := w.reader().Key(key.Hash)
-	if diff := cmp.Diff(catalog.Key{Hash: key.Hash, App: id, Scopes: key.Scopes, Description: "d", Created: 13}, k); diff != "" || err != nil {
+	if diff := cmp.Diff(catalog.Key{Hash: key.Hash, App: id, Scopes: key.Scopes, Description: "d", By: "key", Created: 13}, k); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	apps, keys := 0, 0

@@ -83,15 +83,6 @@ func newBody(kind Kind) (Body, func(*field.Decoder)) {
 	case kindHorizon:
 		b := &Horizon{}
 		return b, b.read
-	case kindAppCreate:
-		b := &AppCreate{}
-		return b, b.read
-	case kindKeyCreate:
-		b := &KeyCreate{}
-		return b, b.read
-	case kindKeyDelete:
-		b := &KeyDelete{}
-		return b, b.read
 	}
 	return newModelBody(kind)
 }
@@ -134,7 +125,7 @@ func newModelBody(kind Kind) (Body, func(*field.Decoder)) {
 		b := &NetworkSwitch{}
 		return b, b.read
 	}
-	return nil, nil
+	return newControlBody(kind)
 }
 
 func (b *InputCreate) read(d *field.Decoder) {
@@ -294,45 +285,6 @@ func (b *Horizon) read(d *field.Decoder) {
 	switch d.Number {
 	case 1:
 		b.At = HLC(d.Fixed64())
-	default:
-		d.Keep()
-	}
-}
-
-func (b *AppCreate) read(d *field.Decoder) {
-	switch d.Number {
-	case 1:
-		b.ID = d.Text()
-	case 2:
-		b.Name = d.Text()
-	case 3:
-		b.Language = d.Text()
-	case 4:
-		b.DefaultModel = d.Text()
-	default:
-		d.Keep()
-	}
-}
-
-func (b *KeyCreate) read(d *field.Decoder) {
-	switch d.Number {
-	case 1:
-		d.Hash(b.Hash[:])
-	case 2:
-		b.App = d.Text()
-	case 3:
-		b.Scopes = append(b.Scopes, d.Text())
-	case 4:
-		b.Description = d.Text()
-	default:
-		d.Keep()
-	}
-}
-
-func (b *KeyDelete) read(d *field.Decoder) {
-	switch d.Number {
-	case 1:
-		d.Hash(b.Hash[:])
 	default:
 		d.Keep()
 	}

@@ -60,13 +60,7 @@ func (b *ModelPatch) read(d *field.Decoder) {
 	case 1:
 		b.Model = DecodeDot(d.Message())
 	case 2:
-		name := ""
-		for m := d.Message(); m.Next(); {
-			if m.Number == 1 {
-				name = m.Text()
-			}
-		}
-		b.Name = &name
+		b.Name = decodeChange(d.Message())
 	case 3:
 		b.Config = append(b.Config, decodeSetting(d.Message()))
 	case 4:

@@ -35,9 +35,13 @@ import (
 //	50 feedback          1 model, 2 version, 3 json
 //	51 horizon           1 at (fixed)
 //	52 network switch    1 base, 2 versions (1 model, 2 from, 3 version, 4 manifest)
-//	64 app create        1 id, 2 name, 3 language, 4 default model
-//	65 key create        1 hash, 2 app, 3 scopes…, 4 description
+//	64 app create        1 id, 2 name, 3 language, 4 default model, 5 owner
+//	65 key create        1 hash, 2 app, 3 scopes…, 4 description, 5 replaces
 //	66 key delete        1 hash
+//	67 app change        1 id, 2 name (a message: 1 text), 3 default model (likewise)
+//	68 app delete        1 id
+//	69 client set        1 app, 2 id, 3 secret
+//	70 tokens revoke     1 app
 
 // Encode appends the encoding of o to dst. It panics on an operation without a body.
 func Encode(dst []byte, o *Op) []byte {
@@ -90,20 +94,42 @@ func encodeBody(e *field.Encoder, body Body) {
 		e.Raw(3, b.JSON)
 	case *Horizon:
 		e.Fixed64(1, uint64(b.At))
+	default:
+		encodeModelBody(e, body)
+	}
+}
+
+// encodeControlBody encodes the operations of the control log.
+func encodeControlBody(e *field.Encoder, body Body) {
+	switch b := body.(type) {
 	case *AppCreate:
 		e.Text(1, b.ID)
 		e.Text(2, b.Name)
 		e.Text(3, b.Language)
 		e.Text(4, b.DefaultModel)
+		e.Text(5, b.Owner)
+	case *AppChange:
+		e.Text(1, b.ID)
+		encodeChange(e, 2, b.Name)
+		encodeChange(e, 3, b.DefaultModel)
+	case *AppDelete:
+		e.Text(1, b.ID)
 	case *KeyCreate:
 		e.Hash(1, b.Hash[:])
 		e.Text(2, b.App)
 		encodeTexts(e, 3, b.Scopes)
 		e.Text(4, b.Description)
+		e.Hash(5, b.Replaces[:])
 	case *KeyDelete:
 		e.Hash(1, b.Hash[:])
+	case *ClientSet:
+		e.Text(1, b.App)
+		e.Text(2, b.ID)
+		e.Hash(3, b.Secret[:])
+	case *TokensRevoke:
+		e.Text(1, b.App)
 	default:
-		encodeModelBody(e, body)
+		panic(fmt.Sprintf("log: no encoding of %T", body))
 	}
 }
 
@@ -158,7 +184,7 @@ func encodeModelBody(e *field.Encoder, body Body) {
 			e.Close(at)
 		}
 	default:
-		panic(fmt.Sprintf("log: no encoding of %T", body))
+		encodeControlBody(e, body)
 	}
 }
 
@@ -178,15 +204,20 @@ func encodeInputCreate(e *field.Encoder, b *InputCreate) {
 
 func encodeModelPatch(e *field.Encoder, b *ModelPatch) {
 	EncodeDot(e, 1, b.Model)
-	if b.Name != nil {
-		at := e.Open(2)
-		e.Text(1, *b.Name)
-		e.Close(at)
-	}
+	encodeChange(e, 2, b.Name)
 	encodeSettings(e, 3, b.Config)
 	encodeTexts(e, 4, b.Add)
 	encodeTexts(e, 5, b.Remove)
 	e.Text(6, b.Version)
+}
+
+// encodeChange writes a text that is to replace another; nil: nothing is to.
+func encodeChange(e *field.Encoder, number int, s *string) {
+	if s != nil {
+		at := e.Open(number)
+		e.Text(1, *s)
+		e.Close(at)
+	}
 }
 
 func encodeTexts(e *field.Encoder, number int, list []string) {

@@ -31,6 +31,10 @@ const (
 	kindAppCreate      Kind = 64
 	kindKeyCreate      Kind = 65
 	kindKeyDelete      Kind = 66
+	kindAppChange      Kind = 67
+	kindAppDelete      Kind = 68
+	kindClientSet      Kind = 69
+	kindTokensRevoke   Kind = 70
 )
 
 func (*InputCreate) kind() Kind    { return kindInputCreate }
@@ -58,4 +62,8 @@ func (*NetworkSwitch) kind() Kind  { return kindNetworkSwitch }
 func (*AppCreate) kind() Kind      { return kindAppCreate }
 func (*KeyCreate) kind() Kind      { return kindKeyCreate }
 func (*KeyDelete) kind() Kind      { return kindKeyDelete }
+func (*AppChange) kind() Kind      { return kindAppChange }
+func (*AppDelete) kind() Kind      { return kindAppDelete }
+func (*ClientSet) kind() Kind      { return kindClientSet }
+func (*TokensRevoke) kind() Kind   { return kindTokensRevoke }
 func (u *Unknown) kind() Kind      { return u.Kind }

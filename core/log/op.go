@@ -252,20 +252,41 @@ type Renewed struct {
 // WorkflowNode is a step of a workflow: a model, and its version where one is fixed.
 type WorkflowNode struct{ ID, Model, Version string }
 
-// Operations of the control log: applications and keys.
+// Operations of the control log: applications, keys and clients. Of keys and secrets the log
+// has the hashes only.
 type (
-	// AppCreate makes an application.
+	// AppCreate makes an application. An id that was deleted is never an application again.
 	AppCreate struct {
 		ID, Name, Language string
 		DefaultModel       string
+		Owner              string // id of the account it belongs to; empty: the operator's
 	}
-	// KeyCreate lets a key into an application. The log has its hash only.
+	// AppChange changes what may change of an application.
+	AppChange struct {
+		ID           string
+		Name         *string // nil: as it is
+		DefaultModel *string // likewise
+	}
+	// AppDelete deletes an application for ever, with its keys, its client and all that it holds.
+	AppDelete struct{ ID string }
+	// KeyCreate lets a key into an application, in the place of another of the same
+	// application where Replaces says so.
 	KeyCreate struct {
 		Hash        [32]byte // SHA-256 of the key's text
 		App         string
 		Scopes      []string
 		Description string
+		Replaces    [32]byte // hash of the key that goes; zero: none
 	}
 	// KeyDelete shuts a key out.
 	KeyDelete struct{ Hash [32]byte }
+	// ClientSet gives an application its client, in the place of any that it has. Its tokens
+	// are of a new generation.
+	ClientSet struct {
+		App    string
+		ID     string
+		Secret [32]byte // SHA-256 of the secret's text
+	}
+	// TokensRevoke begins a new generation of an application's tokens: those before are dead.
+	TokensRevoke struct{ App string }
 )

@@ -47,7 +47,8 @@ type Partition struct {
 	// visible is held while a batch becomes visible, and to look at what is.
 	visible sync.RWMutex
 	seq     uint64 // last entry that was folded
-	closed  bool
+	closed  error  // why it takes nothing more; nil: it does
+	shut    bool   // not even what was appended is folded
 
 	waiting sync.Mutex
 	tickets map[uint64]*ticket // by their first entry
@@ -105,14 +106,28 @@ func (p *Partition) Close() error {
 	defer p.folding.Unlock()
 	p.visible.Lock()
 	defer p.visible.Unlock()
-	p.closed = true
+	p.closed = kv.ErrClosed
 	if p.index != nil {
 		return p.index.Close()
 	}
 	return nil
 }
 
-func (p *Partition) isClosed() bool {
+// Shut ends the partition for good, at once, because what it holds is to be removed. Once it
+// returns nothing of the partition writes, but for a Step that is under way; every call under
+// way that would have, and every later one, returns why. Views can still be read.
+func (p *Partition) Shut(why error) {
+	p.appending.Lock()
+	defer p.appending.Unlock()
+	p.folding.Lock()
+	defer p.folding.Unlock()
+	p.visible.Lock()
+	defer p.visible.Unlock()
+	p.closed, p.shut = why, true
+}
+
+// whyClosed is why the partition takes nothing more; nil: it does.
+func (p *Partition) whyClosed() error {
 	p.visible.RLock()
 	defer p.visible.RUnlock()
 	return p.closed

@@ -21,8 +21,8 @@ const (
 // being folded, tidies up after deletions, and lets the index catch up. It reports whether there is
 // more. Steps may run beside everything else.
 func (p *Partition) Step(ctx context.Context, _ time.Time) (more bool, err error) {
-	if p.isClosed() {
-		return false, kv.ErrClosed
+	if err := p.whyClosed(); err != nil {
+		return false, err
 	}
 	if err := p.foldTo(p.log.Head()); err != nil {
 		return false, fmt.Errorf("step: %w", err)
@@ -46,7 +46,7 @@ func (p *Partition) stepTidy() (more bool, err error) {
 	defer p.appending.Unlock()
 	p.folding.Lock()
 	defer p.folding.Unlock()
-	if !p.tidy {
+	if !p.tidy || p.shut {
 		return false, nil
 	}
 	if p.seq < p.log.Appended() {
@@ -69,14 +69,14 @@ func (p *Partition) stepTidy() (more bool, err error) {
 // adds those of the live inputs, which it is called with, in the order of dots. The batch is
 // not synced: what a crash takes back is analysed again.
 func (p *Partition) Analysed(dots []log.Dot, put func(w kv.Writer, inputs []catalog.Input)) error {
-	if p.isClosed() {
-		return kv.ErrClosed
-	}
 	if err := p.o.Store.Room(); err != nil {
 		return err
 	}
 	p.folding.Lock()
 	defer p.folding.Unlock()
+	if err := p.whyClosed(); err != nil {
+		return err
+	}
 	p.tx.Reset(p.o.Store)
 	state := catalog.Read(p.tx, p.o.App)
 	var inputs []catalog.Input
@@ -109,8 +109,38 @@ func (p *Partition) Analysed(dots []log.Dot, put func(w kv.Writer, inputs []cata
 func (p *Partition) Forget(base [32]byte) error {
 	p.folding.Lock()
 	defer p.folding.Unlock()
+	if err := p.whyClosed(); err != nil {
+		return err
+	}
 	var b kv.Batch
 	catalog.OweBase(&b, p.o.App, base)
 	p.tidy = true
 	return p.o.Store.Apply(&b)
+}
+
+// Tidy makes visible, in one batch, what do writes beside the log: tidying that is owed and
+// that the partition cannot do by itself. The batch is not synced; do runs under a lock.
+func (p *Partition) Tidy(do func(tx *kv.Overlay) error) error {
+	p.folding.Lock()
+	defer p.folding.Unlock()
+	if err := p.whyClosed(); err != nil {
+		return err
+	}
+	p.tx.Reset(p.o.Store)
+	if err := do(p.tx); err != nil {
+		return err
+	}
+	return p.o.Store.Apply(p.tx.Batch())
+}
+
+// Redact changes operations of the log, from an entry on, in one batch: see [log.Store.Redact].
+func (p *Partition) Redact(from uint64, edit func(log.Body) bool) error {
+	p.appending.Lock()
+	defer p.appending.Unlock()
+	p.folding.Lock()
+	defer p.folding.Unlock()
+	if err := p.whyClosed(); err != nil {
+		return err
+	}
+	return p.log.Redact(from, edit)
 }

@@ -48,8 +48,8 @@ func (p *Partition) Submit(ctx context.Context, by string, bodies []log.Body, al
 func (p *Partition) append(by string, bodies []log.Body, also func(*kv.Batch)) (first uint64, wait func() error, err error) {
 	p.appending.Lock()
 	defer p.appending.Unlock()
-	if p.isClosed() {
-		return 0, nil, kv.ErrClosed
+	if err := p.whyClosed(); err != nil {
+		return 0, nil, err
 	}
 	if err := p.o.Store.Room(); err != nil && !deletes(bodies) {
 		return 0, nil, err
@@ -83,7 +83,7 @@ func deletes(bodies []log.Body) bool {
 	for _, body := range bodies {
 		switch body.(type) {
 		case *log.InputDelete, *log.InputDeleteAll, *log.ModelDelete, *log.ModelDeleteAll,
-			*log.VersionDelete, *log.WorkflowDelete, *log.KeyDelete:
+			*log.VersionDelete, *log.WorkflowDelete, *log.KeyDelete, *log.AppDelete, *log.TokensRevoke:
 		default:
 			return false
 		}
@@ -96,6 +96,9 @@ func deletes(bodies []log.Body) bool {
 func (p *Partition) foldTo(seq uint64) error {
 	p.folding.Lock()
 	defer p.folding.Unlock()
+	if p.shut {
+		return p.closed
+	}
 	for p.seq < seq {
 		if err := p.foldRun(); err != nil {
 			// The batch is not there, so what was learnt with it is not so.

@@ -223,13 +223,13 @@ func ignoreDeadline(err error) error {
 
 // CreateApp implements [control.Service].
 func (n *node) CreateApp(ctx context.Context, name, language string) (string, error) {
-	app, err := n.engine.CreateApp(ctx, name, language)
+	app, _, err := n.engine.CreateApp(ctx, "", core.NewApp{Name: name, Language: language})
 	return app.ID, argument(err)
 }
 
 // argument tells mistakes of the caller from trouble.
 func argument(err error) error {
-	for _, mistake := range []error{core.ErrApplication, auth.ErrScope, lang.ErrUnknown} {
+	for _, mistake := range []error{core.ErrApplication, core.ErrName, core.ErrDefaultModel, core.ErrNoKey, auth.ErrScope, lang.ErrUnknown} {
 		if errors.Is(err, mistake) {
 			return fmt.Errorf("%w: %w", control.ErrArgument, err)
 		}
@@ -253,7 +253,7 @@ func (n *node) CreateKey(ctx context.Context, app string, scopes []string, descr
 	if err := n.known(app); err != nil {
 		return "", err
 	}
-	key, err := n.engine.CreateKey(ctx, app, scopes, description)
+	key, _, err := n.engine.CreateKey(ctx, "", core.NewKey{App: app, Scopes: scopes, Description: description})
 	return key, argument(err)
 }
 

@@ -125,7 +125,7 @@ func newPredictor(ctx context.Context, f *predictFlags) (*predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	app, err := p.engine.CreateApp(ctx, localApp, lang.English)
+	app, _, err := p.engine.CreateApp(ctx, "", core.NewApp{Name: localApp, Language: lang.English})
 	if err != nil {
 		return nil, err
 	}

@@ -103,12 +103,12 @@ func NewWorld(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, setti
 		JSON: limits,
 	}
 	w.Open(t, store)
-	app, err := w.Engine.CreateApp(context.Background(), "test", cmp.Or(settings["default-language"], lang.English))
+	app, _, err := w.Engine.CreateApp(context.Background(), "", core.NewApp{Name: "test", Language: cmp.Or(settings["default-language"], lang.English)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.App = app.ID
-	if w.Key, err = w.Engine.CreateKey(context.Background(), app.ID, []string{"All"}, "test"); err != nil {
+	if w.Key, _, err = w.Engine.CreateKey(context.Background(), "", core.NewKey{App: app.ID, Scopes: []string{"All"}, Description: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	return w

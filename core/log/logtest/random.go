@@ -17,7 +17,7 @@ func Bodies() []log.Body {
 		&log.ConceptCreate{}, &log.ConceptName{}, &log.ModelCreate{}, &log.ModelPatch{}, &log.ModelDelete{},
 		&log.ModelDeleteAll{}, &log.VersionTrain{}, &log.VersionResult{}, &log.VersionDelete{},
 		&log.WorkflowCreate{}, &log.WorkflowDelete{}, &log.Feedback{}, &log.Horizon{}, &log.NetworkSwitch{},
-		&log.AppCreate{}, &log.KeyCreate{}, &log.KeyDelete{},
+		&log.AppCreate{}, &log.AppChange{}, &log.AppDelete{}, &log.KeyCreate{}, &log.KeyDelete{}, &log.ClientSet{}, &log.TokensRevoke{},
 	}
 }
 

@@ -1,0 +1,260 @@
+package catalog
+
+import (
+	"encoding/hex"
+	"errors"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/field"
+)
+
+// App returns an application's record, from the control partition.
+func (r Reader) App(id string) (App, error) {
+	v, err := r.get(r.app.named(tableKeyApp, id), "application", id)
+	if err != nil {
+		return App{}, err
+	}
+	return decodeApp(v)
+}
+
+// Apps yields the applications by id, from the control partition.
+func (r Reader) Apps(yield func(App) bool) error {
+	prefix := r.app.key(tableKeyApp, 0)
+	return scan(r, prefix, after(prefix), decodeApp, yield)
+}
+
+// Key returns the key whose text has a SHA-256, from the control partition.
+func (r Reader) Key(hash [32]byte) (Key, error) {
+	v, err := r.get(r.app.named(tableKey, string(hash[:])), "key of hash", hex.EncodeToString(hash[:4]))
+	if err != nil {
+		return Key{}, err
+	}
+	return decodeKey(v)
+}
+
+// Keys yields the keys by hash, from the control partition.
+func (r Reader) Keys(yield func(Key) bool) error {
+	prefix := r.app.key(tableKey, 0)
+	return scan(r, prefix, after(prefix), decodeKey, yield)
+}
+
+// KeysOf yields the keys of an application by hash, from the control partition.
+func (r Reader) KeysOf(app string, yield func(Key) bool) error {
+	id, err := ParseAppID(app)
+	if err != nil {
+		return err
+	}
+	prefix := append(r.app.key(tableAppKey, len(id)), id[:]...)
+	var failed error
+	err = r.kv.Scan(prefix, after(prefix), func(key, _ []byte) bool {
+		var k Key
+		k, failed = r.Key([32]byte(key[len(prefix):]))
+		return failed == nil && yield(k)
+	})
+	return errors.Join(err, failed)
+}
+
+// Client returns the client with an id, from the control partition.
+func (r Reader) Client(id string) (Client, error) {
+	v, err := r.get(r.app.named(tableClient, id), "client", id)
+	if err != nil {
+		return Client{}, err
+	}
+	return decodeClient(v)
+}
+
+// ClientOf returns the client of an application, from the control partition.
+func (r Reader) ClientOf(app string) (Client, error) {
+	id, err := r.get(r.app.named(tableAppClient, app), "client of application", app)
+	if err != nil {
+		return Client{}, err
+	}
+	return r.Client(string(id))
+}
+
+// AppGone reports whether an application with this id was deleted.
+func (r Reader) AppGone(id string) (bool, error) {
+	_, err := r.kv.Get(r.app.named(tableAppGone, id))
+	if errors.Is(err, kv.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// PutApp writes an application.
+func (w *Writer) PutApp(a *App) { w.tx.Put(w.app.named(tableKeyApp, a.ID), encodeApp(a)) }
+
+// DeleteApp removes an application with its keys and its client, notes for ever that it is
+// gone, and owes the purge of what it holds.
+func (w *Writer) DeleteApp(a *App, seq uint64) error {
+	id, err := ParseAppID(a.ID)
+	if err != nil {
+		return err
+	}
+	err = w.KeysOf(a.ID, func(k Key) bool {
+		w.DeleteKey(&k)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	if err := w.deleteClient(a.ID); err != nil {
+		return err
+	}
+	w.tx.Delete(w.app.named(tableKeyApp, a.ID))
+	w.tx.Put(w.app.named(tableAppGone, a.ID), appendUint64(nil, seq))
+	owePurge(w.tx, id, a.Seq)
+	return nil
+}
+
+// PutKey writes a key.
+func (w *Writer) PutKey(k *Key) {
+	w.tx.Put(w.app.named(tableKey, string(k.Hash[:])), encodeKey(k))
+	w.tx.Put(w.appKey(k), nil)
+}
+
+// DeleteKey removes a key.
+func (w *Writer) DeleteKey(k *Key) {
+	w.tx.Delete(w.app.named(tableKey, string(k.Hash[:])))
+	w.tx.Delete(w.appKey(k))
+}
+
+// appKey is where a key stands among those of its application.
+func (w *Writer) appKey(k *Key) []byte {
+	b, _ := hex.DecodeString(k.App) // a key is of an application that is there
+	return append(append(w.app.key(tableAppKey, len(b)+len(k.Hash)), b...), k.Hash[:]...)
+}
+
+// PutClient writes the client of an application, in the place of any that it has.
+func (w *Writer) PutClient(c *Client) error {
+	if err := w.deleteClient(c.App); err != nil {
+		return err
+	}
+	w.tx.Put(w.app.named(tableClient, c.ID), encodeClient(c))
+	w.tx.Put(w.app.named(tableAppClient, c.App), []byte(c.ID))
+	return nil
+}
+
+func (w *Writer) deleteClient(app string) error {
+	c, err := w.ClientOf(app)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	w.tx.Delete(w.app.named(tableClient, c.ID))
+	w.tx.Delete(w.app.named(tableAppClient, app))
+	return err
+}
+
+func encodeApp(a *App) []byte {
+	var e field.Encoder
+	log.EncodeDot(&e, 1, a.Dot)
+	e.Text(2, a.ID)
+	e.Text(3, a.Name)
+	e.Text(4, a.Language)
+	e.Text(5, a.DefaultModel)
+	e.Fixed64(6, uint64(a.Created))
+	e.Text(7, a.Owner)
+	e.Uint(8, a.Seq)
+	return e.Bytes(a.Extra)
+}
+
+func decodeApp(data []byte) (App, error) {
+	var a App
+	d := field.Decode(data)
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			a.Dot = log.DecodeDot(d.Message())
+		case 2:
+			a.ID = d.Text()
+		case 3:
+			a.Name = d.Text()
+		case 4:
+			a.Language = d.Text()
+		case 5:
+			a.DefaultModel = d.Text()
+		case 6:
+			a.Created = log.HLC(d.Fixed64())
+		case 7:
+			a.Owner = d.Text()
+		case 8:
+			a.Seq = d.Uint()
+		default:
+			d.Keep()
+		}
+	}
+	a.Extra = d.Extra()
+	return a, named(d.Err(), "application")
+}
+
+func encodeKey(k *Key) []byte {
+	var e field.Encoder
+	e.Hash(1, k.Hash[:])
+	e.Text(2, k.App)
+	for _, s := range k.Scopes {
+		e.Element(3, s)
+	}
+	e.Text(4, k.Description)
+	e.Fixed64(5, uint64(k.Created))
+	e.Text(6, k.By)
+	return e.Bytes(k.Extra)
+}
+
+func decodeKey(data []byte) (Key, error) {
+	var k Key
+	d := field.Decode(data)
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(k.Hash[:])
+		case 2:
+			k.App = d.Text()
+		case 3:
+			k.Scopes = append(k.Scopes, d.Text())
+		case 4:
+			k.Description = d.Text()
+		case 5:
+			k.Created = log.HLC(d.Fixed64())
+		case 6:
+			k.By = d.Text()
+		default:
+			d.Keep()
+		}
+	}
+	k.Extra = d.Extra()
+	return k, named(d.Err(), "key")
+}
+
+func encodeClient(c *Client) []byte {
+	var e field.Encoder
+	e.Text(1, c.ID)
+	e.Text(2, c.App)
+	e.Hash(3, c.Secret[:])
+	e.Uint(4, c.Generation)
+	e.Fixed64(5, uint64(c.Created))
+	return e.Bytes(c.Extra)
+}
+
+func decodeClient(data []byte) (Client, error) {
+	var c Client
+	d := field.Decode(data)
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			c.ID = d.Text()
+		case 2:
+			c.App = d.Text()
+		case 3:
+			d.Hash(c.Secret[:])
+		case 4:
+			c.Generation = d.Uint()
+		case 5:
+			c.Created = log.HLC(d.Fixed64())
+		default:
+			d.Keep()
+		}
+	}
+	c.Extra = d.Extra()
+	return c, named(d.Err(), "client")
+}

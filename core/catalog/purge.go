@@ -1,0 +1,70 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log/field"
+)
+
+// Purge is the removal of what a deleted application held. It is owed from the batch that
+// deletes the application's record on, and paid when nobody writes to its partition any more:
+//
+//	owed ──Pay──▶ key range and public names gone, a part at a time ──Done──▶ the debt is gone
+//
+// Pictures go when no record claims them any longer, see blob.Hosted.Collect.
+type Purge struct {
+	App AppID
+	Seq uint64 // place in the control log of the operation that made the application
+
+	from []byte // where looking for public names goes on; empty: at the start
+}
+
+func owePurge(b kv.Writer, app AppID, seq uint64) {
+	p := Purge{App: app, Seq: seq}
+	b.Put(p.key(), p.encode())
+}
+
+func (p *Purge) key() []byte { return Control.TidyKey(string(tidyPurge) + string(p.App[:])) }
+
+func (p *Purge) encode() []byte { return append(binary.BigEndian.AppendUint64(nil, p.Seq), p.from...) }
+
+// Purges returns what is owed of deleted applications, from the control partition.
+func (r Reader) Purges() ([]Purge, error) {
+	prefix := r.app.TidyKey(string(tidyPurge))
+	var all []Purge
+	var failed error
+	err := r.kv.Scan(prefix, after(prefix), func(key, value []byte) bool {
+		id := key[len(prefix):]
+		if len(id) != len(AppID{}) || len(value) < 8 {
+			failed = fmt.Errorf("%w: purge of %x with %d bytes", field.ErrFormat, id, len(value))
+			return false
+		}
+		all = append(all, Purge{App: AppID(id), Seq: binary.BigEndian.Uint64(value), from: bytes.Clone(value[8:])})
+		return true
+	})
+	if failed != nil {
+		return nil, failed
+	}
+	return all, err
+}
+
+// Pay removes some of what the application held, looking at about limit keys, and reports
+// whether more is left. What was paid is known after a crash.
+func (p *Purge) Pay(tx *kv.Overlay, limit int) (more bool, err error) {
+	lo, hi := p.App.Range()
+	tx.DeleteRange(lo, hi)
+	t := tidier{tx: tx, r: Read(tx, Control), app: Control, left: limit}
+	err = t.sweepFrom([]byte{tableHosted}, p.from, func(key, _ []byte) (bool, error) {
+		return bytes.HasSuffix(key, p.App[:]), nil
+	}, func(next []byte) {
+		p.from = next
+		tx.Put(p.key(), p.encode())
+	})
+	return t.more, err
+}
+
+// Done strikes the debt off.
+func (p *Purge) Done(b kv.Writer) { b.Delete(p.key()) }

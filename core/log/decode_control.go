@@ -1,0 +1,129 @@
+package log
+
+import "github.com/sightline-dev/sightline/core/log/field"
+
+// newControlBody is newBody for the operations of the control log.
+func newControlBody(kind Kind) (Body, func(*field.Decoder)) {
+	switch kind {
+	case kindAppCreate:
+		b := &AppCreate{}
+		return b, b.read
+	case kindAppChange:
+		b := &AppChange{}
+		return b, b.read
+	case kindAppDelete:
+		b := &AppDelete{}
+		return b, b.read
+	case kindKeyCreate:
+		b := &KeyCreate{}
+		return b, b.read
+	case kindKeyDelete:
+		b := &KeyDelete{}
+		return b, b.read
+	case kindClientSet:
+		b := &ClientSet{}
+		return b, b.read
+	case kindTokensRevoke:
+		b := &TokensRevoke{}
+		return b, b.read
+	}
+	return nil, nil
+}
+
+// decodeChange reads a text that is to replace another.
+func decodeChange(d *field.Decoder) *string {
+	text := ""
+	for d.Next() {
+		if d.Number == 1 {
+			text = d.Text()
+		}
+	}
+	return &text
+}
+
+func (b *AppCreate) read(d *field.Decoder) {
+	switch d.Number {
+	case 1:
+		b.ID = d.Text()
+	case 2:
+		b.Name = d.Text()
+	case 3:
+		b.Language = d.Text()
+	case 4:
+		b.DefaultModel = d.Text()
+	case 5:
+		b.Owner = d.Text()
+	default:
+		d.Keep()
+	}
+}
+
+func (b *AppChange) read(d *field.Decoder) {
+	switch d.Number {
+	case 1:
+		b.ID = d.Text()
+	case 2:
+		b.Name = decodeChange(d.Message())
+	case 3:
+		b.DefaultModel = decodeChange(d.Message())
+	default:
+		d.Keep()
+	}
+}
+
+func (b *AppDelete) read(d *field.Decoder) {
+	switch d.Number {
+	case 1:
+		b.ID = d.Text()
+	default:
+		d.Keep()
+	}
+}
+
+func (b *KeyCreate) read(d *field.Decoder) {
+	switch d.Number {
+	case 1:
+		d.Hash(b.Hash[:])
+	case 2:
+		b.App = d.Text()
+	case 3:
+		b.Scopes = append(b.Scopes, d.Text())
+	case 4:
+		b.Description = d.Text()
+	case 5:
+		d.Hash(b.Replaces[:])
+	default:
+		d.Keep()
+	}
+}
+
+func (b *KeyDelete) read(d *field.Decoder) {
+	switch d.Number {
+	case 1:
+		d.Hash(b.Hash[:])
+	default:
+		d.Keep()
+	}
+}
+
+func (b *ClientSet) read(d *field.Decoder) {
+	switch d.Number {
+	case 1:
+		b.App = d.Text()
+	case 2:
+		b.ID = d.Text()
+	case 3:
+		d.Hash(b.Secret[:])
+	default:
+		d.Keep()
+	}
+}
+
+func (b *TokensRevoke) read(d *field.Decoder) {
+	switch d.Number {
+	case 1:
+		b.App = d.Text()
+	default:
+		d.Keep()
+	}
+}

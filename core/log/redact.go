@@ -1,0 +1,66 @@
+package log
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// Redact takes out of the entries from one on what must not be kept: edit changes a body and
+// says so. It must leave what the fold makes of the log as it is. Entries keep their places
+// and their dots; what a body held that this version does not know goes too.
+//
+// All of it is one batch, of all entries after the first that is changed, since each has
+// another chain then: who has read on in the log finds that it is another, and begins anew.
+func (l *Store) Redact(from uint64, edit func(Body) bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed != nil {
+		return l.failed
+	}
+	from = max(from, l.floor)
+	chain := l.base
+	if from > l.floor {
+		value, err := l.store.Get(l.entryKey(from - 1))
+		if err == nil {
+			chain, err = chainOf(value)
+		}
+		if err != nil {
+			return fmt.Errorf("entry %d: %w", from-1, err)
+		}
+	}
+	var b kv.Batch
+	next, was := from, chain
+	changed := false
+	var failed error
+	err := l.store.Scan(l.entryKey(from), l.end(), func(key, value []byte) bool {
+		var e Entry
+		if e, failed = readEntry(key, value, next, &was, true); failed != nil {
+			return false
+		}
+		next = e.Seq + 1
+		data := value[len(chain):]
+		if edit(e.Op.Body) {
+			e.Op.Extra.Body = nil
+			data, changed = Encode(nil, &e.Op), true
+		}
+		chain = chain.next(data)
+		if changed {
+			b.Put(binary.BigEndian.AppendUint64(bytes.Clone(key[:len(key)-8]), e.Seq), append(bytes.Clone(chain[:]), data...))
+		}
+		return true
+	})
+	if failed != nil {
+		return failed
+	}
+	if err != nil || !changed {
+		return err
+	}
+	if err := l.store.Apply(&b); err != nil {
+		return err
+	}
+	l.chain = chain
+	return nil
+}

@@ -1,0 +1,121 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// errDeleted is what calls, and work in the background, of an application get that was deleted under them.
+var errDeleted = fmt.Errorf("%w: the application was deleted", auth.ErrKeyUnknown)
+
+// DeleteApp deletes an application for good. When it returns its keys and tokens let nobody
+// in, its pictures cannot be had, and nothing writes to it any more; what it holds is removed
+// by the next Steps, those of a later start included. Errors: ErrApplication and the store's.
+//
+//	DeleteApp   one batch: record, keys and client gone, the id's tombstone, a purge owed
+//	            then: the partition takes no more writes; calls under way are told
+//	Step        key range and public names, in parts ─▶ names out of the log ─▶ debt struck off
+//	            ─▶ blobs that no record claims any longer
+func (e *Engine) DeleteApp(ctx context.Context, by, id string) error {
+	app, err := catalog.ParseAppID(id)
+	if err != nil {
+		return fmt.Errorf("%w: %q", ErrApplication, id)
+	}
+	err = e.apps.submit(ctx, by, fmt.Errorf("%w: %q", ErrApplication, id), &log.AppDelete{ID: id})
+	if err == nil {
+		e.apps.detach(app)
+	}
+	// After other errors the operation may be in the log all the same.
+	e.apps.relist()
+	e.tidy.purge.Store(true)
+	return err
+}
+
+// detach forgets an application that was deleted, and ends its partition.
+func (a *apps) detach(app catalog.AppID) {
+	a.mu.Lock()
+	open := a.open[app]
+	delete(a.open, app)
+	a.mu.Unlock()
+	if open != nil {
+		open.Partition.Shut(errDeleted)
+	}
+}
+
+// purgedOnce is how many public names a step of a purge looks at.
+const purgedOnce = 4096
+
+// stepPurge removes some of what deleted applications held.
+func (e *Engine) stepPurge(ctx context.Context, now time.Time) (more bool, err error) {
+	if !e.tidy.purge.Swap(false) {
+		return false, nil
+	}
+	defer func() {
+		if more || err != nil {
+			e.tidy.purge.Store(true)
+		}
+	}()
+	control := e.apps.control
+	if _, err := control.Step(ctx, now); err != nil { // the log may be ahead of the state
+		return false, err
+	}
+	owed, err := catalog.Read(e.apps.o.Store, catalog.Control).Purges()
+	if err != nil || len(owed) == 0 {
+		return false, err
+	}
+	e.apps.relist()
+	p := owed[0]
+	e.apps.detach(p.App)
+	if err := control.Tidy(func(tx *kv.Overlay) error {
+		more, err = p.Pay(tx, purgedOnce)
+		return err
+	}); err != nil || more {
+		return more, err
+	}
+	if err := e.apps.redact(&p); err != nil {
+		return false, err
+	}
+	err = control.Tidy(func(tx *kv.Overlay) error {
+		p.Done(tx)
+		return nil
+	})
+	e.tidy.collect, e.tidy.from = true, blob.Hash{}
+	return len(owed) > 1, err
+}
+
+// redact takes the words of a deleted application out of the control log: its name, its
+// owner, the descriptions of its keys. Ids and hashes, which say nothing, stay.
+func (a *apps) redact(p *catalog.Purge) error {
+	id := p.App.String()
+	return a.control.Redact(p.Seq, func(body log.Body) bool {
+		switch b := body.(type) {
+		case *log.AppCreate:
+			if b.ID == id {
+				b.Name, b.DefaultModel, b.Owner = "", "", ""
+				return true
+			}
+		case *log.AppChange:
+			if b.ID == id {
+				b.Name, b.DefaultModel = nil, nil
+				return true
+			}
+		case *log.KeyCreate:
+			if b.App == id {
+				b.Description = ""
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// gone reports whether an error says that the application was deleted meanwhile.
+func gone(err error) bool { return errors.Is(err, errDeleted) }
