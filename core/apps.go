@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/ingest"
@@ -57,7 +56,7 @@ type application struct {
 // show has requests meet the application as its record says.
 func (a *application) show(record *catalog.App) {
 	a.shown.Store(&api.Application{
-		ID: a.ID, Language: record.Language, DefaultModel: record.DefaultModel, Partition: a.Partition,
+		ID: a.ID, Owner: record.Owner, Language: record.Language, DefaultModel: record.DefaultModel, Partition: a.Partition,
 	})
 }
 
@@ -84,39 +83,6 @@ func (o *Options) partition(app catalog.AppID) (partition.Options, error) {
 		return p, fmt.Errorf("random source: %w", err)
 	}
 	return p, nil
-}
-
-// Authorize implements [api.Applications]. It reads the store, so a key that was deleted is
-// unknown to the next request.
-func (a *apps) Authorize(authorization string) (*api.Application, auth.Principal, error) {
-	hash, err := auth.Key(authorization)
-	if err != nil {
-		return nil, auth.Principal{}, err
-	}
-	key, err := catalog.Read(a.o.Store, catalog.Control).Key(hash)
-	if errors.Is(err, catalog.ErrNotFound) {
-		return nil, auth.Principal{}, auth.ErrKeyUnknown
-	}
-	if err != nil {
-		return nil, auth.Principal{}, err
-	}
-	app, err := a.application(key.App)
-	if errors.Is(err, ErrApplication) {
-		return nil, auth.Principal{}, auth.ErrKeyUnknown // deleted a moment ago
-	}
-	if err != nil {
-		return nil, auth.Principal{}, err
-	}
-	return app.shown.Load(), auth.Principal{App: key.App, By: auth.By(hash), Scopes: auth.SetOf(key.Scopes)}, nil
-}
-
-// Owner implements [api.Applications]: whoever the host says owns the folder may do everything.
-func (a *apps) Owner(id string) (*api.Application, auth.Principal, error) {
-	app, err := a.application(id)
-	if err != nil {
-		return nil, auth.Principal{}, err
-	}
-	return app.shown.Load(), auth.Principal{App: id, Scopes: auth.All}, nil
 }
 
 // application opens an application.

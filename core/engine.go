@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -54,6 +55,9 @@ type Options struct {
 	PublicAppID   string        // app_id of public models and concepts; empty means null
 	KeepPredicted time.Duration // life of a picture sent to be predicted; 0 means 24 h
 	JSON          jsonio.Limits // of a request's body; zero fields mean jsonio's defaults
+
+	Rate         auth.Rate // of each key that an account made, and of its tokens and sessions; zero fields mean 10 a second, 100 at once; PerSecond < 0: none
+	OperatorRate auth.Rate // the same of the operator's own; zero means none
 }
 
 // Engine answers requests. It is safe for concurrent use, as far as what it was lent is.
@@ -77,16 +81,16 @@ func Open(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	service, err := api.New(api.Options{
-		Models: o.Models, Older: apps.older(), Hosted: o.Hosted, Apps: apps, Tokens: o.Tokens, Accounts: o.Accounts, Store: o.Store, Clock: o.Clock, Rand: o.Rand,
+	// A crash may have left pictures that no record claims, and deleted applications half removed.
+	e := &Engine{apps: apps, models: o.Models, hosted: o.Hosted, tidy: tidying{collect: true}}
+	e.service, err = api.New(api.Options{
+		Models: o.Models, Older: apps.older(), Hosted: o.Hosted, Apps: register{e}, Tokens: o.Tokens, Accounts: o.Accounts, Store: o.Store, Clock: o.Clock, Rand: o.Rand,
 		PublicURL: o.PublicURL, PublicAppID: o.PublicAppID,
-		KeepPredicted: o.KeepPredicted, JSON: o.JSON,
+		KeepPredicted: o.KeepPredicted, JSON: o.JSON, Rate: o.Rate, OperatorRate: o.OperatorRate,
 	})
 	if err != nil {
 		return nil, errors.Join(err, apps.close())
 	}
-	// A crash may have left pictures that no record claims, and deleted applications half removed.
-	e := &Engine{service: service, apps: apps, models: o.Models, hosted: o.Hosted, tidy: tidying{collect: true}}
 	e.tidy.purge.Store(true)
 	return e, nil
 }

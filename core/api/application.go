@@ -2,9 +2,11 @@ package api
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
@@ -12,17 +14,43 @@ import (
 // is of the application that its credential belongs to.
 type Application struct {
 	ID           string // 32 hex digits
+	Owner        string // id of the account that it belongs to; empty: the operator's
 	Language     string // the default for names; fixed at creation
 	DefaultModel string // what pages preselect; changes no answer
 	Partition    *partition.Partition
 }
 
-// Applications says for which application a request speaks. The errors are package auth's.
+// Applications is the register of applications, keys and clients. The error for what is not
+// there is catalog.ErrNotFound.
 type Applications interface {
-	Authorize(authorization string) (*Application, auth.Principal, error)
-	// Owner is the application's owner, for whom the host vouches.
-	Owner(app string) (*Application, auth.Principal, error)
+	Open(app string) (*Application, error)
+	App(app string) (catalog.App, error)
+	Key(hash auth.Hash) (catalog.Key, error)
+	Client(id string) (catalog.Client, error)
+
+	// Owned lists the applications of an account, and Keys the keys of an application, in a fixed
+	// order.
+	Owned(account string) ([]catalog.App, error)
+	Keys(app string) ([]catalog.Key, error)
+
+	// CreateApp and CreateKey make one for an account. Errors of a request that cannot be wrap
+	// ErrAccountRequest.
+	CreateApp(ctx context.Context, account string, a NewApp) (catalog.App, error)
+	CreateKey(ctx context.Context, account string, k NewKey) (key string, record catalog.Key, err error)
 }
+
+// NewApp is an application to be made.
+type NewApp struct{ Name, Language string }
+
+// NewKey is a key to be made.
+type NewKey struct {
+	App         string
+	Scopes      []string // by name
+	Description string
+}
+
+// ErrAccountRequest is returned for an application, or a key, that cannot be made.
+var ErrAccountRequest = errors.New("malformed request")
 
 // Tokens issues access tokens and reads them. The host lends it, since signing keys are its own.
 type Tokens interface {
@@ -35,19 +63,21 @@ type Tokens interface {
 
 // Accounts is what a host knows of the people whom applications belong to.
 type Accounts interface {
-	// Login opens a session. The errors are auth.ErrLogin and auth.ErrRate.
+	// Login opens a session. The errors are auth.ErrLogin and auth.ErrRate, better an
+	// *auth.RateError, which says how long to wait.
 	Login(ctx context.Context, email, password, remote string) (session, account string, err error)
 	// Session returns the account behind a session token. The error is auth.ErrSession.
 	Session(ctx context.Context, session string) (account string, err error)
 	// Spend counts one authenticated call. left is how many more the account may make; negative: any
-	// number. The error is auth.ErrQuota, and then the call is refused and was not counted.
+	// number. The error is auth.ErrQuota, and then the call is refused and was not counted; its
+	// text is for the caller, who wants to hear what to do about it.
 	Spend(ctx context.Context, c Spent) (left int64, err error)
 }
 
 // Spent is a call as it is counted.
 type Spent struct {
 	Account string // whose it is; empty: the operator's, which has no limit
-	App     string
+	App     string // empty: a call about the account itself
 	By      string // start of the key's hash, or "token", "session"
 	Route   string // method and path as in the route table: "GET /inputs/{input_id}"
 }

@@ -3,8 +3,10 @@ package api
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/auth"
@@ -19,7 +21,7 @@ type exchange struct {
 	ctx   context.Context
 	route *route // nil when the path stands for nothing
 	ids   map[string]string
-	app   *Application   // whose credential the request has
+	app   *Application   // whose credential the request has; nil where the need asks for none
 	who   auth.Principal // whose credential it is
 	net   *network       // that serves app
 	query string
@@ -28,12 +30,17 @@ type exchange struct {
 	call  Call
 	now   time.Time // when the call began
 
+	at                    address // what the path names, in its long form
+	authorization, remote string  // as they came
+	header                []Field // of the answer, beside what every one has
+
 	scratch []byte // one decoded picture, until the next
 }
 
 // parse reads the body, whatever its content type says. An absent body is an empty object.
+// Clients that ask for tokens send anything.
 func (x *exchange) parse(body []byte) error {
-	if len(body) == 0 || x.route.method == "GET" {
+	if len(body) == 0 || x.route.method == "GET" || x.route.need.Asks == auth.OfClient {
 		return nil
 	}
 	if err := x.doc.Parse(body, x.s.o.JSON); err != nil {
@@ -58,9 +65,18 @@ func (x *exchange) answer(s status, details string, write func(*jsonio.Writer)) 
 	x.call.response = Response{
 		Status:      s.http,
 		ContentType: contentType,
-		Header:      []Field{allowOrigin},
+		Header:      x.headers(),
 		Body:        w.Bytes(),
 	}
+}
+
+// headers are those of an answer. A page of another origin may read what concerns it.
+func (x *exchange) headers(more ...Field) []Field {
+	all := append([]Field{allowOrigin}, x.header...)
+	if len(x.header) > 0 {
+		all = append(all, exposeHeaders)
+	}
+	return append(all, more...)
 }
 
 // ok ends the call well.
@@ -69,6 +85,13 @@ func (x *exchange) ok(write func(*jsonio.Writer)) { x.answer(statusOk, "", write
 // fail ends the call with an error's status and an empty list.
 func (x *exchange) fail(err error) {
 	s := statusOf(err)
+	wait := int64(1)
+	if limit := (*auth.RateError)(nil); errors.As(err, &limit) {
+		wait = limit.Seconds()
+	}
+	if s.err == ErrBusy || s.err == auth.ErrRate {
+		x.header = append(x.header, Field{"Retry-After", strconv.FormatInt(wait, 10)})
+	}
 	x.answer(s, detailsOf(err, s), func(w *jsonio.Writer) {
 		if x.route != nil && x.route.list != "" {
 			w.Name(x.route.list)
@@ -76,9 +99,6 @@ func (x *exchange) fail(err error) {
 			w.End(']')
 		}
 	})
-	if s.err == ErrBusy {
-		x.call.response.Header = append(x.call.response.Header, Field{"Retry-After", "1"})
-	}
 }
 
 func writeStatus(w *jsonio.Writer, s status, details string) {
@@ -96,6 +116,8 @@ func writeStatus(w *jsonio.Writer, s status, details string) {
 
 // Any page may call us: there are no cookies to steal.
 var allowOrigin = Field{"Access-Control-Allow-Origin", "*"}
+
+var exposeHeaders = Field{"Access-Control-Expose-Headers", "Retry-After, " + headerCallsLeft}
 
 // preflight is the answer to OPTIONS, which browsers ask without credentials.
 func preflight() Response {

@@ -12,14 +12,13 @@ func Known(http, code int, description string) bool {
 
 // ListOf is the list that every answer to a request has; empty for none.
 func ListOf(method, path string) string {
-	parts := segments(path)
-	if method == "OPTIONS" && parts != nil {
+	if method == "OPTIONS" && segments(path) != nil {
 		return ""
 	}
 	if method == "HEAD" {
 		method = "GET"
 	}
-	r, _, _ := find(method, parts)
+	r, _, _, _ := resolve(method, path)
 	if r == nil {
 		return ""
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/lang"
@@ -97,23 +98,44 @@ func newHosted(t testing.TB) (*blob.Hosted, blob.Blobs) {
 	return hosted, blobs
 }
 
-// newService is a service on a stopped clock.
-// fixedApp lets everyone into one application, which is empty for every request; it is its
+// fixedApp lets every key into one application, which is empty for every request; it is its
 // language.
 type fixedApp string
 
-func (a fixedApp) Authorize(string) (*Application, auth.Principal, error) {
-	app := &Application{ID: strings.Repeat("0", 31) + "1", Language: string(a)}
+// fixedID and fixedKey are that application's, and one of the keys.
+const (
+	fixedID  = "00000000000000000000000000000001"
+	fixedKey = "Key 0123456789abcdef0123456789abcdef"
+)
+
+func (a fixedApp) Open(string) (*Application, error) {
+	app := &Application{ID: fixedID, Language: string(a)}
 	var err error
 	app.Partition, err = partition.Open(partition.Options{
 		Store: memkv.New(), App: app.appID(), Clock: func() time.Time { return start },
 		Index: &index.Options{Space: index.Space{Base: [32]byte{1}, Concepts: []string{"ai_dog", "ai_dogsled", "ai_cat"}}},
 	})
-	return app, auth.Principal{Scopes: auth.All}, err
+	return app, err
 }
 
-func (a fixedApp) Owner(string) (*Application, auth.Principal, error) { return a.Authorize("") }
+func (a fixedApp) App(string) (catalog.App, error) { return catalog.App{ID: fixedID}, nil }
+func (a fixedApp) Key(h auth.Hash) (catalog.Key, error) {
+	return catalog.Key{Hash: h, App: fixedID, Scopes: []string{"All"}}, nil
+}
+func (a fixedApp) Client(string) (catalog.Client, error) {
+	return catalog.Client{}, catalog.ErrNotFound
+}
+func (a fixedApp) Owned(string) ([]catalog.App, error) { return nil, nil }
+func (a fixedApp) Keys(string) ([]catalog.Key, error)  { return nil, nil }
+func (a fixedApp) CreateApp(context.Context, string, NewApp) (catalog.App, error) {
+	return catalog.App{}, ErrAccountRequest
+}
 
+func (a fixedApp) CreateKey(context.Context, string, NewKey) (string, catalog.Key, error) {
+	return "", catalog.Key{}, ErrAccountRequest
+}
+
+// newService is a service on a stopped clock.
 func newService(t testing.TB, models Models, o Options) (*Service, blob.Blobs) {
 	t.Helper()
 	hosted, blobs := newHosted(t)
@@ -131,9 +153,12 @@ func newService(t testing.TB, models Models, o Options) (*Service, blob.Blobs) {
 	return s, blobs
 }
 
-// serve runs a request to its end with a host's work done by the given function.
+// serve runs a request, with a key unless it has one, to its end with a host's work done by the given function.
 func serve(t testing.TB, s *Service, r Request, work func(Job) Result) Response {
 	t.Helper()
+	if r.Authorization == "" {
+		r.Authorization = fixedKey
+	}
 	call := s.Begin(context.Background(), &r)
 	for rounds := 0; !call.Done(); rounds++ {
 		if rounds == 10 {

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
@@ -20,7 +21,9 @@ func (x *exchange) writeInput(w *jsonio.Writer, lines *conceptLines, in *catalog
 	w.Name("data")
 	w.Object()
 	writeImage(w, x.addressOf(in), in.Crop)
-	lines.write(w, in)
+	if x.shows(auth.ConceptsGet) {
+		lines.write(w, in)
+	}
 	if meta := in.Meta.JSON(); meta != nil {
 		w.Name("metadata")
 		w.Raw(meta)

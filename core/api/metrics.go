@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/lang"
@@ -44,20 +45,20 @@ func evaluateVersion(x *exchange) error {
 			w.Name("status")
 			writeStatus(w, statusEvaluating, "")
 			w.End('}')
-			writeInputCount(w, m.version, &manifest)
+			x.writeInputCount(w, m.version, &manifest)
 		})
 	})
 	return nil
 }
 
-func writeInputCount(w *jsonio.Writer, version *catalog.Version, m *catalog.Manifest) {
+func (x *exchange) writeInputCount(w *jsonio.Writer, version *catalog.Version, m *catalog.Manifest) {
 	n, taught := int64(0), teaches(version)
 	for i := range m.Inputs {
 		if taught(&m.Inputs[i]) {
 			n++
 		}
 	}
-	if n > 0 {
+	if n > 0 && x.shows(auth.InputsGet) {
 		w.Name("total_input_count")
 		w.Int(n)
 	}
@@ -91,7 +92,7 @@ func readMetrics(x *exchange) error {
 		writeVersion(w, m.version, func() {
 			w.Name("metrics")
 			e.write(w)
-			writeInputCount(w, m.version, &e.manifest)
+			x.writeInputCount(w, m.version, &e.manifest)
 		})
 	})
 	return nil
@@ -174,12 +175,14 @@ func (e *evaluation) write(w *jsonio.Writer) {
 		e.writeConcept(w, i)
 	}
 	w.End(']')
-	w.Name("test_set")
-	w.Array()
-	for i := range e.weakest {
-		e.writeWeak(w, &e.weakest[i])
+	if e.x.shows(auth.InputsGet) {
+		w.Name("test_set")
+		w.Array()
+		for i := range e.weakest {
+			e.writeWeak(w, &e.weakest[i])
+		}
+		w.End(']')
 	}
-	w.End(']')
 	w.End('}')
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -16,6 +17,9 @@ import (
 // a list of models.
 func createModel(x *exchange) error {
 	if x.body.has("ids") && !x.body.has("model") && !x.body.has("models") {
+		if err := auth.NeedModelsDelete.Check(x.who.Scopes); err != nil {
+			return err
+		}
 		return x.deleteListed()
 	}
 	o, err := x.oneModel()

@@ -3,7 +3,9 @@ package api
 import (
 	"errors"
 	"slices"
+	"time"
 
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/lang"
@@ -128,27 +130,31 @@ func (x *exchange) show(v *partition.View, m model, form infoForm) (shown, error
 	return s, err
 }
 
+// writeModel writes a model; for a key that may not read models, its id and its type alone,
+// without which clients do not know what an output is of.
 func (x *exchange) writeModel(w *jsonio.Writer, s *shown) {
+	all := x.shows(auth.ModelsGet)
+	id, name, created := "", "", time.Time{}
+	if m := s.public; m != nil {
+		id, name, created = m.ID, m.Name, m.CreatedAt
+	} else {
+		id, name, created = s.own.ID, s.own.Name, s.own.Created.Time()
+	}
 	w.Object()
 	w.Name("id")
-	if m := s.public; m != nil {
-		w.String(m.ID)
+	w.String(id)
+	if all {
 		w.Name("name")
-		w.String(m.Name)
+		w.String(name)
 		w.Name("created_at")
-		w.String(timestamp(m.CreatedAt))
-	} else {
-		w.String(s.own.ID)
-		w.Name("name")
-		w.String(s.own.Name)
-		w.Name("created_at")
-		w.String(timestamp(s.own.Created.Time()))
+		w.String(timestamp(created))
+		w.Name("app_id")
+		x.writeApp(w, s.public != nil)
 	}
-	w.Name("app_id")
-	x.writeApp(w, s.public != nil)
 	w.Name("output_info")
 	x.writeOutputInfo(w, s)
 	switch {
+	case !all:
 	case s.public != nil:
 		w.Name("model_version")
 		writePublicVersion(w, s.public)
@@ -156,7 +162,7 @@ func (x *exchange) writeModel(w *jsonio.Writer, s *shown) {
 		w.Name("model_version")
 		writeVersion(w, s.version, nil)
 	}
-	if s.public != nil && s.public.DisplayName != "" {
+	if all && s.public != nil && s.public.DisplayName != "" {
 		w.Name("display_name")
 		w.String(s.public.DisplayName)
 	}
@@ -164,12 +170,14 @@ func (x *exchange) writeModel(w *jsonio.Writer, s *shown) {
 }
 
 func (x *exchange) writeOutputInfo(w *jsonio.Writer, s *shown) {
+	all := x.shows(auth.ModelsGet)
 	w.Object()
 	switch {
+	case !all:
 	case s.form == message:
 		w.Name("message")
 		w.String("Show output_info with: GET /models/{model_id}/output_info")
-	case len(s.concepts) > 0:
+	case len(s.concepts) > 0 && x.shows(auth.ConceptsGet):
 		w.Name("data")
 		w.Object()
 		w.Name("concepts")
@@ -188,10 +196,13 @@ func (x *exchange) writeOutputInfo(w *jsonio.Writer, s *shown) {
 	w.String(kind)
 	w.Name("type_ext")
 	w.String(ext)
-	if s.own != nil {
+	if all && s.own != nil {
 		config := settingsOf(s.own.Config)
 		if s.named && s.version != nil {
 			config = settingsOf(s.version.Config)
+		}
+		if !x.shows(auth.ConceptsGet) {
+			delete(config, settingSelected)
 		}
 		w.Name("output_config")
 		config.write(w)

@@ -198,7 +198,7 @@ func TestWholeCallFails(t *testing.T) {
 			t.Errorf("%s = %d %s, want %d", word, got.Status, got.Body, want)
 		}
 	}
-	r := Request{Method: "POST", Path: "/v2/models/color/outputs", Body: []byte(inputsOf("http://a/b", "http://a/c"))}
+	r := Request{Method: "POST", Path: "/v2/models/color/outputs", Authorization: fixedKey, Body: []byte(inputsOf("http://a/b", "http://a/c"))}
 	for name, results := range map[string][]Result{
 		"no results":          nil,
 		"too few":             {colors(Job{})},
@@ -219,7 +219,7 @@ func TestWholeCallFails(t *testing.T) {
 // TestCallEnds holds that a context that ends is a call that took too long.
 func TestCallEnds(t *testing.T) {
 	s := smallService(t)
-	r := Request{Method: "POST", Path: "/v2/models/color/outputs", Body: []byte(inputsOf("http://a/b"))}
+	r := Request{Method: "POST", Path: "/v2/models/color/outputs", Authorization: fixedKey, Body: []byte(inputsOf("http://a/b"))}
 	for _, err := range []error{context.Canceled, fmt.Errorf("secret: %w", context.DeadlineExceeded)} {
 		call := s.Begin(context.Background(), &r)
 		call.Resume([]Result{{Err: err}})
@@ -239,7 +239,7 @@ func TestCallEnds(t *testing.T) {
 // TestFetchSaysOneThing holds that all failures of a fetch read alike.
 func TestFetchSaysOneThing(t *testing.T) {
 	s := smallService(t)
-	call := s.Begin(context.Background(), &Request{Method: "POST", Path: "/v2/models/color/outputs", Body: []byte(inputsOf("http://a/1", "http://a/2"))})
+	call := s.Begin(context.Background(), &Request{Method: "POST", Path: "/v2/models/color/outputs", Authorization: fixedKey, Body: []byte(inputsOf("http://a/1", "http://a/2"))})
 	call.Resume([]Result{
 		{Err: fmt.Errorf("%w: dial 10.0.0.1:80: refused", ErrFetch)},
 		{Err: fmt.Errorf("no such host: %w", ErrFetch)},
@@ -265,7 +265,7 @@ func TestBase64IsHosted(t *testing.T) {
 	picture := onePixel(t)
 	text := base64.StdEncoding.EncodeToString(picture)
 	body := []byte(`{"inputs":[{"id":"a","data":{"image":{"base64":"` + text + `","crop":[0,0,0.5,1]}}},{"data":{"image":{"url":"http://a/b"}}}]}`)
-	call := s.Begin(context.Background(), &Request{Method: "POST", Path: "/v2/models/color/outputs", Body: body})
+	call := s.Begin(context.Background(), &Request{Method: "POST", Path: "/v2/models/color/outputs", Authorization: fixedKey, Body: body})
 	clear(body) // the body is borrowed until Begin returns
 	jobs := slices.Clone(call.Jobs())
 	if len(jobs) != 2 || jobs[0].URL != "" || jobs[0].Blob != blob.Sum(picture) || jobs[0].Crop != (raster.Crop{Bottom: 0.5, Right: 1}) || jobs[1].URL != "http://a/b" {

@@ -67,6 +67,15 @@ var routes = []route{
 	{"GET", "/workflows/{workflow_id}", "", auth.NeedWorkflows, readWorkflow},
 	{"DELETE", "/workflows/{workflow_id}", "", auth.NeedWorkflowsDelete, deleteWorkflow},
 	{"POST", "/workflows/{workflow_id}/results", "results", auth.NeedWorkflowsRun, runWorkflow},
+	{"POST", "/token", "", auth.NeedClient, issueToken},
+	{"POST", "/login", "", auth.NeedNobody, login},
+	{"POST", "/users/{user_id}/apps", "apps", auth.NeedAccount, createApp},
+	{"GET", "/users/{user_id}/apps", "apps", auth.NeedAccount, listApps},
+	{"GET", "/users/{user_id}/apps/{app_id}", "", auth.NeedAccount, readApp},
+	{"POST", "/users/{user_id}/keys", "keys", auth.NeedAccount, createKey},
+	{"GET", "/users/{user_id}/keys", "keys", auth.NeedAccount, listKeys},
+	{"GET", "/scopes", "scopes", auth.NeedNothing, listScopes},
+	{"GET", "/myscopes", "scopes", auth.NeedNothing, listMyScopes},
 }
 
 // Limits of a call.
@@ -111,13 +120,42 @@ func segments(path string) []string {
 	if len(parts) == 0 || parts[0] != "v2" {
 		return nil
 	}
-	parts = parts[1:]
-	// The one application also answers to its long address.
-	if len(parts) > 4 && parts[0] == "users" && parts[2] == "apps" {
-		parts = parts[4:]
-	}
-	return parts
+	return parts[1:]
 }
+
+// address is what the long form of a path names: everything of an application also stands
+// after /v2/users/{user_id}/apps/{app_id}.
+type address struct {
+	long      bool
+	user, app string
+}
+
+// me is the user of a path who is the one that asks.
+const me = "me"
+
+// short takes the long form's address off the segments of a path.
+func short(parts []string) ([]string, address) {
+	if len(parts) > 4 && parts[0] == "users" && parts[2] == "apps" {
+		return parts[4:], address{true, parts[1], parts[3]}
+	}
+	return parts, address{}
+}
+
+// names reports whether a path leads to the application: a short one always does, a long one
+// has to name it and its owner.
+func (at address) names(app *Application) bool {
+	return !at.long || app != nil && at.app == app.ID && (at.user == me || at.user == app.Owner && at.user != "")
+}
+
+// resolve finds the route of a path, in either form.
+func resolve(method, path string) (*route, map[string]string, address, error) {
+	parts, at := short(segments(path))
+	matched, ids, err := find(method, parts)
+	return matched, ids, at, err
+}
+
+// errPath is the answer to what is not there, and to what is another's.
+var errPath = &fault{ErrPath, "Check the url of your request."}
 
 // find returns the route of a request and its ids by name. The error is ErrPath or
 // ErrMethod; with ErrMethod the route is one of the path's, for its list.
@@ -137,7 +175,7 @@ func find(method string, parts []string) (*route, map[string]string, error) {
 	if other != nil {
 		return other, nil, &fault{ErrMethod, "Allowed here: " + strings.Join(methods(parts), ", ") + "."}
 	}
-	return nil, nil, &fault{ErrPath, "Check the url of your request."}
+	return nil, nil, errPath
 }
 
 // methods lists what a path takes, OPTIONS last.

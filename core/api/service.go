@@ -43,6 +43,9 @@ type Options struct {
 	PublicAppID   string        // app_id of public models and concepts; empty: null
 	KeepPredicted time.Duration // life of a picture sent to be predicted; 0: 24 h
 	JSON          jsonio.Limits // of a request's body
+
+	Rate         auth.Rate // of each key that an account made, and of its tokens and sessions; zero: 10 per second, 100 at once; PerSecond < 0: none
+	OperatorRate auth.Rate // the same of the operator's; zero: none
 }
 
 // Hosting keeps pictures at addresses that nobody can guess; *blob.Hosted is it.
@@ -63,6 +66,39 @@ type Service struct {
 	o        Options
 	networks map[[32]byte]*network // by base
 	heads    heads                 // of own models
+	limiters limiters
+}
+
+// limiters hold callers to their rates.
+type limiters struct {
+	account, operator *auth.Limiter // by Principal.Bucket
+	client, guess     *auth.Limiter // POST /v2/token, by the client's id: with the right secret, with a wrong one
+	remote            *auth.Limiter // POST /v2/token, by Request.Remote
+}
+
+// Rates of asking for tokens, which are renewed every few minutes. Wrong secrets are counted on
+// their own, so that whoever knows a client's id cannot keep its owner out.
+var (
+	clientRate = auth.Rate{PerSecond: 1, Burst: 60}
+	guessRate  = auth.Rate{PerSecond: 0.2, Burst: 10}
+	remoteRate = auth.Rate{PerSecond: 5, Burst: 100}
+)
+
+// maxLimited is how many callers each limiter remembers.
+const maxLimited = 10_000
+
+func newLimiters(o *Options) limiters {
+	if o.Rate.PerSecond == 0 {
+		o.Rate.PerSecond = 10
+	}
+	if o.Rate.Burst == 0 {
+		o.Rate.Burst = 100
+	}
+	if o.OperatorRate.Burst == 0 {
+		o.OperatorRate.Burst = 100
+	}
+	limiter := func(r auth.Rate) *auth.Limiter { return auth.NewLimiter(r, maxLimited) }
+	return limiters{limiter(o.Rate), limiter(o.OperatorRate), limiter(clientRate), limiter(guessRate), limiter(remoteRate)}
 }
 
 // New checks the options. It returns [ErrOptions] for what is missing or malformed.
@@ -85,7 +121,8 @@ func New(o Options) (*Service, error) {
 	case o.KeepPredicted < 0:
 		return nil, fmt.Errorf("%w: pictures kept for %v", ErrOptions, o.KeepPredicted)
 	}
-	s := &Service{o: o, networks: map[[32]byte]*network{}}
+	s := &Service{networks: map[[32]byte]*network{}, limiters: newLimiters(&o)}
+	s.o = o
 	for _, m := range append(o.Older[:len(o.Older):len(o.Older)], o.Models) {
 		s.networks[m.Base()] = newNetwork(m)
 	}
@@ -96,18 +133,17 @@ func New(o Options) (*Service, error) {
 // ctx bounds the reading and writing of blobs.
 func (s *Service) Begin(ctx context.Context, r *Request) *Call {
 	x := &exchange{s: s, ctx: ctx, query: r.Query, now: s.o.Clock()}
-	parts := segments(r.Path)
-	if r.Method == "OPTIONS" && parts != nil {
+	if r.Method == "OPTIONS" && segments(r.Path) != nil {
 		return Answered(preflight())
 	}
 	method := r.Method
 	if method == "HEAD" {
 		method = "GET" // the host sends the head of it
 	}
-	matched, ids, err := find(method, parts)
-	x.route, x.ids = matched, ids
+	matched, ids, at, err := resolve(method, r.Path)
+	x.route, x.ids, x.at, x.authorization, x.remote = matched, ids, at, r.Authorization, r.Remote
 	if err == nil {
-		x.app, x.who, err = s.authorize(r)
+		err = x.admit(r)
 	}
 	if err == nil {
 		err = x.findNetwork()
@@ -127,19 +163,11 @@ func (s *Service) Begin(ctx context.Context, r *Request) *Call {
 	return &x.call
 }
 
-// authorize finds out for which application a request speaks.
-func (s *Service) authorize(r *Request) (*Application, auth.Principal, error) {
-	if r.App != "" {
-		return s.o.Apps.Owner(r.App)
-	}
-	return s.o.Apps.Authorize(r.Authorization)
-}
-
 // Refuse is the answer to a request that the host does not begin, or does not end: with
 // [ErrBusy], [ErrTimeout], jsonio's ErrTooLong, or any other error of core.
 func (s *Service) Refuse(r *Request, err error) Response {
 	x := exchange{s: s}
-	x.route, _, _ = find(r.Method, segments(r.Path))
+	x.route, _, _, _ = resolve(r.Method, r.Path)
 	x.fail(err)
 	return x.call.response
 }

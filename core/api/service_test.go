@@ -40,8 +40,8 @@ func TestSloppyPaths(t *testing.T) {
 		"//v2/models/general/versions/generalv",
 		"/v2///models//general/versions/generalv//",
 		"/v2/models/general/version/generalv",
-		"/v2/users/me/apps/main/models/general/versions/generalv",
-		"/v2/users/a%2Fb/apps/x/models/general/version/generalv/",
+		"/v2/users/me/apps/" + fixedID + "/models/general/versions/generalv",
+		"/v2/users/m%65/apps//" + fixedID + "/models/general/version/generalv/",
 		"/v2/models/%67eneral/versions/generalv",
 		"v2/models/general/versions/generalv",
 	} {
@@ -52,7 +52,9 @@ func TestSloppyPaths(t *testing.T) {
 	}
 	for _, path := range []string{
 		"", "/", "/v1/models", "/v2", "/v2/model", "/V2/models", "/v2/models/general%2Fversions",
-		"/v2/models/general/output_infos", "/v2/users/me/models", "/v2/users/me/apps/main", "/v2/models/%zz", "/v2/models/general/versions/%",
+		"/v2/models/general/output_infos", "/v2/users/me/models", "/v2/models/%zz",
+		"/v2/users/me/apps/main/models", "/v2/users/a%2Fb/apps/" + fixedID + "/models", "/v2/users//apps/" + fixedID + "/models",
+		"/v2/models/general/versions/%",
 		"/v2/models/general/versions/generalv/output_info/x", "/v2/models/general-v1.3",
 	} {
 		got := serve(t, s, Request{Method: "GET", Path: path}, fail)

@@ -28,7 +28,7 @@ var settings = []setting{
 	{"min_value", "0", isShare},
 	{"language", "", isLanguage},
 	{"hyper_parameters", "", isText},
-	{"select_concepts", "", isRefs},
+	{settingSelected, "", isRefs},
 	{"sample_ms", "", isWhole},
 	{"existing_model_id", "", isText},
 	{"training_timeout", "", isWhole},
@@ -39,6 +39,9 @@ const (
 	SettingExclusive = "concepts_mutually_exclusive"
 	SettingClosed    = "closed_environment"
 )
+
+// settingSelected is the one that names concepts.
+const settingSelected = "select_concepts"
 
 // readSettings reads the fields of an output_config that a request sets, in the order of
 // the table. The values are copies.

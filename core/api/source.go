@@ -1,6 +1,7 @@
 package api
 
 import (
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
@@ -34,12 +35,14 @@ func readSource(x *exchange) error {
 			w.Name("sha256")
 			w.String(in.Blob.String())
 		}
-		w.Name("edits")
-		w.Array()
-		for i := range in.Edits {
-			writeEdit(w, &in.Edits[i].OutputEdit)
+		if x.shows(auth.ConceptsGet) {
+			w.Name("edits")
+			w.Array()
+			for i := range in.Edits {
+				writeEdit(w, &in.Edits[i].OutputEdit)
+			}
+			w.End(']')
 		}
-		w.End(']')
 		w.End('}')
 	})
 	return nil

@@ -195,7 +195,7 @@ func TestRouting(t *testing.T) {
 		if rapid.Bool().Draw(t, "trailing") {
 			path += "/"
 		}
-		got, found, err := find(want.method, segments(path))
+		got, found, _, err := resolve(want.method, path)
 		if err != nil || got.path != want.path || !maps.Equal(found, ids) {
 			t.Fatalf("%s finds %+v with %v, %v; want %s with %v", path, got, found, err, want.path, ids)
 		}

@@ -25,7 +25,7 @@ func readThumbnail(x *exchange) error {
 	x.call.response = Response{
 		Status:      200,
 		ContentType: "image/jpeg",
-		Header:      []Field{allowOrigin, {"Cache-Control", "private, max-age=3600"}},
+		Header:      x.headers(Field{"Cache-Control", "private, max-age=3600"}),
 		Body:        picture,
 	}
 	return nil

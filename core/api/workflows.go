@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -188,14 +189,15 @@ func (x *exchange) writeWorkflow(w *jsonio.Writer, f *workflow, nodes bool) {
 		w.Name("nodes")
 		w.Array()
 		for i := range f.nodes {
-			writeNode(w, &f.nodes[i])
+			x.writeNode(w, &f.nodes[i])
 		}
 		w.End(']')
 	}
 	w.End('}')
 }
 
-func writeNode(w *jsonio.Writer, n *log.WorkflowNode) {
+// writeNode writes a step; its model by the id alone for a key that may not read models.
+func (x *exchange) writeNode(w *jsonio.Writer, n *log.WorkflowNode) {
 	w.Object()
 	w.Name("id")
 	w.String(n.ID)
@@ -203,7 +205,7 @@ func writeNode(w *jsonio.Writer, n *log.WorkflowNode) {
 	w.Object()
 	w.Name("id")
 	w.String(n.Model)
-	if n.Version != "" {
+	if n.Version != "" && x.shows(auth.ModelsGet) {
 		w.Name("model_version")
 		w.Object()
 		w.Name("id")

@@ -1,14 +1,54 @@
-// Package auth says for whom a request speaks.
+// Package auth says for whom a request speaks, and what that one may do.
 //
-//	Authorization: Key <32 hex digits> ──SHA-256──▶ key record ──▶ Principal: application, scopes
+//	Authorization: Key <32 hex digits> ──SHA-256──▶ key record ─────────────┐
+//	Authorization: Bearer <token> ──host──▶ claims ──generation──▶ client ──┼─▶ Principal:
+//	X-Clarifai-Session-Token ──host──▶ account ──▶ its application ─────────┘   application, scopes
 //
 // A key is 128 random bits, shown once when it is made; what is kept is its hash, which
-// tells nothing of it and is what it is found by. So a copy of the store lets nobody in.
-// What a principal may do stands in the route table of package api.
+// tells nothing of it and is what it is found by. So a copy of the store lets nobody in. The
+// same holds for the secret of a client, of 256 bits. Texts of errors never repeat a secret.
+//
+// # Scopes
+//
+// Each row of the route table in package api has a [Need]: which scopes refuse a call when they
+// are missing, and which only leave what is of their kind out of its answer. That is decided by
+// one rule: a call is refused without a scope that lets it act, and without the Get of what
+// it is about; the Gets of other things only say what else the answer shows.
+//
+//	call                     refused without                          left out without
+//	predict                  Predict                                  Models:Get: of the model all but id and type
+//	add inputs               Inputs:Add, Inputs:Get, Predict          Concepts:Get: concepts
+//	read inputs, status      Inputs:Get                               Concepts:Get: concepts, edits of a source
+//	patch inputs             Inputs:Add or :Patch, Inputs:Get         Concepts:Get: concepts
+//	delete inputs            Inputs:Add, Inputs:Delete, Inputs:Get
+//	an input's outputs       Inputs:Get, Concepts:Get                 Models:Get: as in predict
+//	 …, patched              the same, Inputs:Add or :Patch           the same
+//	read, search concepts    Concepts:Get
+//	add, patch concepts      Concepts:Add (or :Patch), Concepts:Get
+//	read, search models      Models:Get                               Concepts:Get: concepts, select_concepts
+//	create, patch, train     Models:Add, :Get, :Train (patch: :Patch) Concepts:Get: the same
+//	delete models, versions  Models:Add, Models:Delete, Models:Get
+//	a model's inputs         Models:Get, Inputs:Get                   Concepts:Get: concepts
+//	ask for an evaluation    Models:Get                               Inputs:Get: total_input_count
+//	read an evaluation       Models:Get, Concepts:Get                 Inputs:Get: the same, test_set
+//	search                   Search, Predict, Inputs:Get              Concepts:Get: concepts of the hits
+//	feedback                 Predict:Feedback
+//	 … on a search           Search, Search:Feedback
+//	read workflows           Workflows:Get                            Models:Get: of a step's model all but the id
+//	create, delete           the same, Workflows:Add, for a delete    the same
+//	                         Workflows:Delete too
+//	run a workflow           Predict, Workflows:Get                   Models:Get: as in predict
+//	public workflows         nothing
+//
+// The published lists name more Gets for some calls (Concepts:Get for predict, Models:Get for a
+// search); nothing in the answers to those is of their kind, so nothing is left out, but an error
+// names them among what a key lacks. Needs are advice at a key's creation: see [Needs].
 package auth
 
 import (
 	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -48,11 +88,14 @@ type Claims struct {
 	Generation uint64 // of the client: a new secret, or a revocation, makes another
 }
 
-// Principal is who asks: a key and the application it belongs to.
+// Principal is who asks: a key, a token or a session, and the application it speaks for.
 type Principal struct {
-	App    string // 32 hex digits
-	By     string // what operations are signed with: the start of the key's hash
-	Scopes Set
+	App     string // 32 hex digits; empty: a session that speaks for its account alone
+	Account string // whose session it is; empty: it is none
+	By      string // what operations are signed with: the start of the key's hash, "token" or "session"
+	Scopes  Set
+	Bucket  Hash // what its rate is counted by
+	Free    bool // the operator's: its rate has its own limit, by default none
 }
 
 // Hash is the SHA-256 of a key's text.
@@ -79,15 +122,53 @@ func By(h Hash) string { return hex.EncodeToString(h[:8]) }
 // Key reads the value of an Authorization header and returns the hash of its key. Schemes
 // match in any case, as HTTP wants it.
 func Key(authorization string) (Hash, error) {
-	scheme, key, ok := strings.Cut(strings.TrimSpace(authorization), " ")
-	key = strings.TrimSpace(key)
+	key, ok := credential(authorization, "Key")
 	switch {
-	case ok && strings.EqualFold(scheme, "Bearer"):
-		return Hash{}, ErrToken
-	case !ok || !strings.EqualFold(scheme, "Key"):
+	case !ok:
 		return Hash{}, ErrNoCredentials
 	case len(key) != keyLength || strings.Trim(key, "0123456789abcdef") != "":
 		return Hash{}, ErrKeyFormat
 	}
 	return HashKey(key), nil
 }
+
+// maxTokenBytes is beyond the longest token that a host issues.
+const maxTokenBytes = 4096
+
+// Bearer reads the value of an Authorization header; ok where it shows an access token. What is
+// too long to be one is the empty token.
+func Bearer(authorization string) (token string, ok bool) {
+	token, ok = credential(authorization, "Bearer")
+	if len(token) > maxTokenBytes {
+		token = ""
+	}
+	return token, ok
+}
+
+// maxBasicBytes bounds an id and a secret together.
+const maxBasicBytes = 512
+
+// Basic reads the value of an Authorization header; ok where it is of Basic authentication.
+// What is malformed comes back as an empty id and secret, to be looked up and found wanting
+// like any other.
+func Basic(authorization string) (id string, secret Hash, ok bool) {
+	text, ok := credential(authorization, "Basic")
+	if len(text) > maxBasicBytes {
+		text = ""
+	}
+	pair, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		pair = nil
+	}
+	user, password, _ := strings.Cut(string(pair), ":")
+	return user, HashKey(password), ok
+}
+
+// credential is what stands behind a scheme, which matches in any case.
+func credential(authorization, scheme string) (rest string, ok bool) {
+	first, rest, ok := strings.Cut(strings.TrimSpace(authorization), " ")
+	return strings.TrimSpace(rest), ok && strings.EqualFold(first, scheme)
+}
+
+// Same compares two hashes in a time that does not depend on them.
+func Same(a, b Hash) bool { return subtle.ConstantTimeCompare(a[:], b[:]) == 1 }

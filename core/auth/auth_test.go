@@ -20,7 +20,7 @@ func TestKey(t *testing.T) {
 		{key, ErrNoCredentials},
 		{"Key", ErrNoCredentials},
 		{"Basic " + key, ErrNoCredentials},
-		{"Bearer " + key, ErrToken},
+		{"Bearer " + key, ErrNoCredentials},
 		{"Key " + key[1:], ErrKeyFormat},
 		{"Key " + key + "0", ErrKeyFormat},
 		{"Key " + strings.ToUpper(key), ErrKeyFormat},

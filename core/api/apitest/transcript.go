@@ -16,7 +16,8 @@
 // until it has nothing to do.
 //
 // A request is its line, then header lines if any, then the body as it stands, line ends
-// included. A response is its HTTP status, then the body. A long body is shown with a
+// included. The header Remote is none: it says from where the request comes. A response is its
+// HTTP status, with those of its headers that say how often one may ask, then the body. A long body is shown with a
 // line for each object of a list; the breaks are put in by rule, so what is compared is
 // still every byte.
 package apitest
@@ -48,6 +49,7 @@ type Exchange struct {
 	head    string   // request as written
 	Request api.Request
 	Status  int
+	Header  string // lines of those that are shown
 	Body    string // folded
 }
 
@@ -116,8 +118,13 @@ func (e *Exchange) request() error {
 		if !ok || strings.ContainsAny(name, "{[\" ") {
 			break
 		}
-		if name == "Authorization" {
+		switch name {
+		case "Authorization":
 			e.Request.Authorization = value
+		case "X-Clarifai-Session-Token":
+			e.Request.Session = value
+		case "Remote":
+			e.Request.Remote = value
 		}
 		rest = after
 	}
@@ -130,10 +137,32 @@ func (e *Exchange) request() error {
 func (e *Exchange) expect(block string) bool {
 	status, body, _ := strings.Cut(block, "\n")
 	n, err := strconv.Atoi(status)
-	if err == nil {
-		e.Status, e.Body = n, body
+	if err != nil {
+		return false
 	}
-	return err == nil
+	e.Status, e.Header, e.Body = n, "", body
+	for {
+		line, rest, _ := strings.Cut(e.Body, "\n")
+		if name, _, ok := strings.Cut(line, ": "); !ok || !slices.Contains(shown, name) {
+			return true
+		}
+		e.Header += line + "\n"
+		e.Body = rest
+	}
+}
+
+// shown are the headers of a response that transcripts have.
+var shown = []string{"X-Sightline-Calls-Left", "Retry-After"}
+
+// headerOf are the lines of a response's headers that are shown.
+func headerOf(r api.Response) string {
+	lines := ""
+	for _, f := range r.Header {
+		if slices.Contains(shown, f.Name) {
+			lines += f.Name + ": " + f.Value + "\n"
+		}
+	}
+	return lines
 }
 
 // Format writes a transcript as Parse reads it.
@@ -146,7 +175,7 @@ func (t Transcript) Format() string {
 		if b.Len() > 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "%s%s\n\n%d\n", e.comment, e.head, e.Status)
+		fmt.Fprintf(&b, "%s%s\n\n%d\n%s", e.comment, e.head, e.Status, e.Header)
 		if e.Body != "" {
 			b.WriteString(e.Body + "\n")
 		}
@@ -221,11 +250,11 @@ func run(t *testing.T, h Host, name string) {
 		got := serve(e.Request)
 		body := Fold(got.Body)
 		if h.Write != nil {
-			e.Status, e.Body = got.Status, body
+			e.Status, e.Header, e.Body = got.Status, headerOf(got), body
 			continue
 		}
-		if got.Status != e.Status || body != e.Body {
-			t.Errorf("%s\n\n%d\n%s\n\nwant\n\n%d\n%s", e.head, got.Status, body, e.Status, e.Body)
+		if header := headerOf(got); got.Status != e.Status || header != e.Header || body != e.Body {
+			t.Errorf("%s\n\n%d\n%s%s\n\nwant\n\n%d\n%s%s", e.head, got.Status, header, body, e.Status, e.Header, e.Body)
 		}
 	}
 	if h.Write != nil {

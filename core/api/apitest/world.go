@@ -17,6 +17,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -61,6 +62,9 @@ type World struct {
 	Engine *core.Engine
 	App    string // id of the application
 	Key    string // to it
+	Client core.Client
+	People *People
+	Mint   *Mint
 	Store  kv.Store
 	Blobs  *blob.Memory
 	Hosted *blob.Hosted
@@ -73,8 +77,9 @@ type World struct {
 }
 
 // NewServer is the world of a transcript. Settings are those that transcripts know:
-// public-app-id, default-language, public-url, max-bytes and max-members (of a body). files
-// may be nil.
+// public-app-id, default-language, public-url, max-bytes and max-members (of a body), owner (of the
+// application: the operator's unless it says anna or bert), scopes (of the key: All), rate (of keys
+// of accounts: "per second, at once") and calls (left to the owner). files may be nil.
 func NewServer(t testing.TB, set *predict.Set, files fs.FS, settings map[string]string) Server {
 	t.Helper()
 	w := NewWorld(t, memkv.New(), set, files, settings)
@@ -97,19 +102,28 @@ func NewWorld(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, setti
 			}
 		}
 	}
+	w.People, w.Mint = &People{Calls: map[string]int64{}}, &Mint{now: func() time.Time { return w.Now }}
 	w.options = core.Options{
 		Models: set, Clock: func() time.Time { return w.Now }, Rand: &Counter{},
+		Tokens: w.Mint, Accounts: w.People,
 		PublicAppID: settings["public-app-id"], PublicURL: settings["public-url"],
-		JSON: limits,
+		JSON: limits, Rate: auth.Rate{PerSecond: -1},
+	}
+	if rate, ok := settings["rate"]; ok {
+		if _, err := fmt.Sscanf(rate, "%g,%d", &w.options.Rate.PerSecond, &w.options.Rate.Burst); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if calls, ok := settings["calls"]; ok {
+		if w.People.Calls[settings["owner"]], err = strconv.ParseInt(calls, 10, 64); err != nil {
+			t.Fatal(err)
+		}
 	}
 	w.Open(t, store)
-	app, _, err := w.Engine.CreateApp(context.Background(), "", core.NewApp{Name: "test", Language: cmp.Or(settings["default-language"], lang.English)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.App = app.ID
-	if w.Key, _, err = w.Engine.CreateKey(context.Background(), "", core.NewKey{App: app.ID, Scopes: []string{"All"}, Description: "test"}); err != nil {
-		t.Fatal(err)
+	n := w.NewTenant(t, settings["owner"], cmp.Or(settings["default-language"], lang.English))
+	w.App, w.Key, w.Client = n.App, n.Key, n.Client
+	if scopes, ok := settings["scopes"]; ok {
+		w.Key = w.NewKey(t, n, auth.SetOf(strings.Split(scopes, ",")))
 	}
 	return w
 }
@@ -158,7 +172,8 @@ func (w *World) analyser(base [32]byte) *predict.Analyser {
 }
 
 // Serve answers a request. One that says nothing of a credential is sent with the key; one
-// with "Authorization: none" is sent without. The method STEP is no request: its path is how far to
+// with "Authorization: none" is sent without, and one with "Authorization: client" with the
+// client's id and secret. The method STEP is no request: its path is how far to
 // move the clock before the background works until it has nothing to do.
 func (w *World) Serve(t testing.TB, r api.Request) api.Response {
 	switch {
@@ -169,8 +184,10 @@ func (w *World) Serve(t testing.TB, r api.Request) api.Response {
 		}
 		w.Step(t, d)
 		return api.Response{}
-	case r.Authorization == "":
+	case r.Authorization == "" && r.Session == "":
 		r.Authorization = "Key " + w.Key
+	case r.Authorization == "client":
+		r.Authorization = Basic(w.Client)
 	case r.Authorization == "none":
 		r.Authorization = ""
 	}

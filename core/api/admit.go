@@ -1,0 +1,193 @@
+package api
+
+import (
+	"errors"
+	"strconv"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+)
+
+// ErrWhichApp is returned for a session token of an account that has not one application but
+// none, or several, on a path that names none.
+var ErrWhichApp = errors.New("which application: its path begins with /v2/users/me/apps/{app_id}")
+
+// byToken and bySession sign what is asked with a token or in a session.
+const (
+	byToken   = "token"
+	bySession = "session"
+)
+
+// admit finds out who asks and refuses who may not. What is refused for its rate is not counted;
+// what is refused for its scopes is.
+//
+//	credential ─▶ application of the path ─▶ rate ─▶ quota ─▶ scopes
+func (x *exchange) admit(r *Request) error {
+	asks := x.route.need.Asks
+	switch {
+	case (asks == auth.OfAccount || asks == auth.OfNobody) && x.at.long:
+		return errPath
+	case asks == auth.OfNobody || asks == auth.OfClient:
+		return nil // their handlers look at what they are shown
+	case r.App != "":
+		return x.vouch(r.App)
+	}
+	if err := x.identify(r); err != nil {
+		return err
+	}
+	if !x.at.names(x.app) {
+		return errPath
+	}
+	limiter := x.s.limiters.account
+	if x.who.Free {
+		limiter = x.s.limiters.operator
+	}
+	if err := limiter.Take(x.who.Bucket, x.now); err != nil {
+		return err
+	}
+	if err := x.spend(); err != nil {
+		return err
+	}
+	if asks == auth.OfAccount && x.who.Account == "" {
+		return &fault{auth.ErrInsufficient, "Applications and keys are made with a session token from POST /v2/login, never with a key or an access token."}
+	}
+	return x.route.need.Check(x.who.Scopes)
+}
+
+// vouch admits a request for whose application's owner the host speaks.
+func (x *exchange) vouch(app string) error {
+	if x.route.need.Asks == auth.OfAccount {
+		return auth.ErrSession
+	}
+	open, err := x.s.o.Apps.Open(app)
+	if err != nil {
+		return err
+	}
+	x.app, x.who = open, auth.Principal{App: app, Scopes: auth.All}
+	if !x.at.names(open) {
+		return errPath
+	}
+	return nil
+}
+
+// identify reads the credential of a request. Authorization is stronger than a session token.
+func (x *exchange) identify(r *Request) error {
+	if r.Authorization == "" && r.Session != "" {
+		return x.bySession(r.Session)
+	}
+	if token, ok := auth.Bearer(r.Authorization); ok {
+		return x.byToken(token)
+	}
+	return x.byKey(r.Authorization)
+}
+
+// byKey reads the store, so a key that was deleted is unknown to the next request.
+func (x *exchange) byKey(authorization string) error {
+	hash, err := auth.Key(authorization)
+	if err != nil {
+		return err
+	}
+	key, err := x.s.o.Apps.Key(hash)
+	if err == nil {
+		x.app, err = x.s.o.Apps.Open(key.App)
+	}
+	if err != nil {
+		return unless(err, auth.ErrKeyUnknown)
+	}
+	x.who = auth.Principal{App: key.App, By: auth.By(hash), Scopes: auth.SetOf(key.Scopes), Bucket: hash, Free: key.By == ""}
+	return nil
+}
+
+// byToken lets in whom the host's token names, while the client that it was issued to is of the
+// same generation.
+func (x *exchange) byToken(token string) error {
+	if x.s.o.Tokens == nil || token == "" {
+		return auth.ErrToken
+	}
+	claims, err := x.s.o.Tokens.Read(token)
+	if err != nil {
+		return err
+	}
+	client, err := x.s.o.Apps.Client(claims.Client)
+	if err == nil && (client.App != claims.App || client.Generation != claims.Generation) {
+		return auth.ErrToken
+	}
+	if err == nil {
+		x.app, err = x.s.o.Apps.Open(client.App)
+	}
+	if err != nil {
+		return unless(err, auth.ErrToken)
+	}
+	x.who = auth.Principal{App: client.App, By: byToken, Scopes: auth.All, Bucket: auth.HashKey(client.ID), Free: x.app.Owner == ""}
+	return nil
+}
+
+// bySession lets an account into its own applications: the one that the path names, else its
+// only one. Calls about the account need none.
+func (x *exchange) bySession(session string) error {
+	if x.s.o.Accounts == nil {
+		return auth.ErrSession
+	}
+	account, err := x.s.o.Accounts.Session(x.ctx, session)
+	if err != nil {
+		return err
+	}
+	x.who = auth.Principal{Account: account, By: bySession, Scopes: auth.All, Bucket: auth.HashKey(account)}
+	if x.route.need.Asks == auth.OfAccount {
+		if user := x.ids["user_id"]; user != me && user != account {
+			return errPath
+		}
+		return nil
+	}
+	if x.at.long {
+		app, err := x.s.o.Apps.App(x.at.app)
+		if err == nil && app.Owner != account {
+			return errPath
+		}
+		if err != nil {
+			return unless(err, errPath)
+		}
+		x.who.App = app.ID
+	} else {
+		owned, err := x.s.o.Apps.Owned(account)
+		if err != nil {
+			return err
+		}
+		if len(owned) != 1 {
+			return ErrWhichApp
+		}
+		x.who.App = owned[0].ID
+	}
+	x.app, err = x.s.o.Apps.Open(x.who.App)
+	return unless(err, errPath)
+}
+
+// unless is err, or what to say for a record that is not there.
+func unless(err, gone error) error {
+	if errors.Is(err, catalog.ErrNotFound) {
+		return gone
+	}
+	return err
+}
+
+// headerCallsLeft tells an account with a limit how many calls it has left.
+const headerCallsLeft = "X-Sightline-Calls-Left"
+
+// spend counts the call.
+func (x *exchange) spend() error {
+	if x.s.o.Accounts == nil {
+		return nil
+	}
+	c := Spent{Account: x.who.Account, By: x.who.By, Route: x.route.method + " " + x.route.path}
+	if x.app != nil {
+		c.App, c.Account = x.app.ID, x.app.Owner
+	}
+	left, err := x.s.o.Accounts.Spend(x.ctx, c)
+	if errors.Is(err, auth.ErrQuota) {
+		left = 0
+	}
+	if left >= 0 && (err == nil || errors.Is(err, auth.ErrQuota)) {
+		x.header = append(x.header, Field{headerCallsLeft, strconv.FormatInt(left, 10)})
+	}
+	return err
+}

@@ -1,0 +1,130 @@
+package apitest
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+)
+
+// People are the accounts of a world, kept in memory: anna and bert, whose addresses are
+// anna@example.com and bert@example.com, and whose passwords are "anna's password" and so on.
+// Sessions are told by number: "session-1".
+type People struct {
+	Calls    map[string]int64 // left to an account, by its id; who is not here may make any number
+	Spent    []api.Spent      // all calls that were counted
+	sessions []string         // accounts
+}
+
+// Login implements [api.Accounts]. The remote "throttled" is.
+func (p *People) Login(_ context.Context, email, password, remote string) (session, account string, err error) {
+	account, _ = strings.CutSuffix(email, "@example.com")
+	if remote == "throttled" {
+		return "", "", &auth.RateError{Wait: 30 * time.Second}
+	}
+	if account != "anna" && account != "bert" || password != account+"'s password" {
+		return "", "", auth.ErrLogin
+	}
+	p.sessions = append(p.sessions, account)
+	return fmt.Sprintf("session-%d", len(p.sessions)), account, nil
+}
+
+// Session implements [api.Accounts].
+func (p *People) Session(_ context.Context, session string) (account string, err error) {
+	number, _ := strings.CutPrefix(session, "session-")
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 1 || n > len(p.sessions) || "session-"+number != session {
+		return "", auth.ErrSession
+	}
+	return p.sessions[n-1], nil
+}
+
+// Spend implements [api.Accounts].
+func (p *People) Spend(_ context.Context, c api.Spent) (left int64, err error) {
+	left, limited := p.Calls[c.Account]
+	switch {
+	case !limited:
+		left = -1
+	case left == 0:
+		return 0, fmt.Errorf("%w: verify your e-mail address to make more", auth.ErrQuota)
+	default:
+		left--
+		p.Calls[c.Account] = left
+	}
+	p.Spent = append(p.Spent, c)
+	return left, nil
+}
+
+// Mint issues tokens that are told by number, "access-token-1", and that live for 15 minutes.
+type Mint struct {
+	now    func() time.Time
+	issued []issued
+}
+
+type issued struct {
+	auth.Claims
+	expires time.Time
+}
+
+// tokenLife is how long a token of a world lives.
+const tokenLife = 15 * time.Minute
+
+// Issue implements [api.Tokens].
+func (m *Mint) Issue(c auth.Claims) (token string, life time.Duration, err error) {
+	m.issued = append(m.issued, issued{c, m.now().Add(tokenLife)})
+	return fmt.Sprintf("access-token-%d", len(m.issued)), tokenLife, nil
+}
+
+// Read implements [api.Tokens].
+func (m *Mint) Read(token string) (auth.Claims, error) {
+	number, ok := strings.CutPrefix(token, "access-token-")
+	n, err := strconv.Atoi(number)
+	switch {
+	case !ok || err != nil || n < 1 || n > len(m.issued):
+		return auth.Claims{}, auth.ErrToken
+	case !m.now().Before(m.issued[n-1].expires):
+		return auth.Claims{}, auth.ErrExpired
+	}
+	return m.issued[n-1].Claims, nil
+}
+
+// Tenant is an application of a world with what lets one into it.
+type Tenant struct {
+	App, Owner string
+	Key        string // with every scope
+	Client     core.Client
+}
+
+// NewTenant makes an application of an account's, or with an empty owner of the operator's.
+func (w *World) NewTenant(t testing.TB, owner, language string) Tenant {
+	t.Helper()
+	app, client, err := w.Engine.CreateApp(context.Background(), owner, core.NewApp{Name: "test", Language: language, Owner: owner})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := Tenant{App: app.ID, Owner: owner, Client: client}
+	n.Key = w.NewKey(t, n, auth.All)
+	return n
+}
+
+// NewKey makes a key to a tenant's application.
+func (w *World) NewKey(t testing.TB, n Tenant, scopes auth.Set) string {
+	t.Helper()
+	key, _, err := w.Engine.CreateKey(context.Background(), n.Owner, core.NewKey{App: n.App, Scopes: scopes.Names(), Description: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// Basic is the Authorization header of a client.
+func Basic(c core.Client) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(c.ID+":"+c.Secret))
+}
