@@ -1,0 +1,497 @@
+package console
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/origin/account"
+)
+
+const (
+	password = "a lantern in the fog"
+	missing  = "ffffffffffffffffffffffffffffffff" // an id that nothing has
+)
+
+// site is a handler over a real engine and a real registry.
+type site struct {
+	*Handler
+	t        testing.TB
+	origin   string
+	accounts *account.Registry
+	engine   *core.Engine
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (s *site) clock() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+func (s *site) pass(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = s.now.Add(d)
+}
+
+// postbox takes every mail.
+type postbox struct{}
+
+func (postbox) Send(context.Context, account.Mail) error { return nil }
+
+func newSite(t testing.TB, change func(*Options, *account.Options)) *site {
+	t.Helper()
+	s := &site{t: t, origin: "https://pictures.example", now: apitest.Start}
+	store := memkv.New()
+	blobs := blob.NewMemory(blob.Options{})
+	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: blobs, Random: rand.Reader})
+	if err != nil {
+		t.Fatal(err)
+	}
+	people := account.Options{
+		Store: store, Now: s.clock, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
+		PublicURL: s.origin, Mail: postbox{},
+	}
+	o := Options{PublicURL: s.origin, Version: "1.2.3", Models: []Model{{"m1", "general"}}}
+	if change != nil {
+		change(&o, &people)
+	}
+	s.origin = o.PublicURL
+	if s.accounts, err = account.Open(people); err != nil {
+		t.Fatal(err)
+	}
+	s.engine, err = core.Open(core.Options{Store: store, Models: apitest.Tiny(t), Hosted: hosted, Clock: s.clock, Rand: rand.Reader})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Accounts, o.Engine = s.accounts, s.engine
+	if s.Handler, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// browser is one that keeps its cookie and knows the page's CSRF token.
+type browser struct {
+	*site
+	cookie  string // name=value
+	csrf    string
+	network string
+}
+
+func (s *site) browser() *browser {
+	b := &browser{site: s, network: "192.0.2.1"}
+	b.get("/session")
+	return b
+}
+
+// request is what the browser's page sends.
+func (b *browser) request(method, path, body string) (*api.Request, map[string]string) {
+	path, query, _ := strings.Cut(path, "?")
+	u := strings.SplitN(b.origin, "/", 4)[2]
+	header := map[string]string{"Host": u, "Cookie": "other=1; " + b.cookie, "Sec-Fetch-Site": "same-origin"}
+	if method != "GET" {
+		header["Origin"], header["Content-Type"], header["X-Sightline-CSRF"] = b.origin, "application/json", b.csrf
+	}
+	return &api.Request{
+		Method: method, Path: "/console" + path, Query: query, Body: []byte(body), Remote: b.network,
+		Header: func(name string) string { return header[name] },
+	}, header
+}
+
+// do sends a request and takes what is to be kept out of its answer.
+func (b *browser) do(method, path, body string) api.Response {
+	b.t.Helper()
+	r, _ := b.request(method, path, body)
+	res := b.Serve(context.Background(), r)
+	checkAnswer(b.t, method+" "+path, &res)
+	for _, f := range res.Header {
+		if f.Name == "Set-Cookie" {
+			b.cookie, _, _ = strings.Cut(f.Value, ";")
+		}
+	}
+	var in struct{ Session struct{ CSRF string } }
+	if res.Stream == nil && json.Unmarshal(res.Body, &in) == nil && in.Session.CSRF != "" {
+		b.csrf = in.Session.CSRF
+	}
+	return res
+}
+
+// checkAnswer holds for every answer: an envelope, or a stream, that nobody stores.
+func checkAnswer(t testing.TB, what string, res *api.Response) {
+	t.Helper()
+	var in struct {
+		Status struct {
+			Code        int
+			Description string
+		}
+	}
+	if res.Stream == nil && (json.Unmarshal(res.Body, &in) != nil || in.Status.Code == 0 || in.Status.Description == "" || res.ContentType != contentType) {
+		t.Errorf("%s: no envelope: %d %s %s", what, res.Status, res.ContentType, res.Body)
+	}
+	if (res.Status == 200) != (in.Status.Code == 10000) && res.Stream == nil {
+		t.Errorf("%s: status %d with code %d", what, res.Status, in.Status.Code)
+	}
+	if !slices.Contains(res.Header, api.Field{Name: "Cache-Control", Value: "no-store"}) {
+		t.Errorf("%s: may be stored: %v", what, res.Header)
+	}
+}
+
+func (b *browser) get(path string) api.Response { b.t.Helper(); return b.do("GET", path, "") }
+
+// ok sends a request that must succeed, and decodes its answer.
+func (b *browser) ok(method, path, body string, out any) {
+	b.t.Helper()
+	res := b.do(method, path, body)
+	if res.Status != 200 {
+		b.t.Fatalf("%s %s = %d %s", method, path, res.Status, res.Body)
+	}
+	if out != nil {
+		if err := json.Unmarshal(res.Body, out); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// refused sends a request that must fail.
+func (b *browser) refused(method, path, body string, http, code int, reason string) api.Response {
+	b.t.Helper()
+	res := b.do(method, path, body)
+	var in struct {
+		Status struct {
+			Code   int
+			Reason string
+		}
+	}
+	if err := json.Unmarshal(res.Body, &in); err != nil || res.Status != http || in.Status.Code != code || in.Status.Reason != reason {
+		b.t.Errorf("%s %s %s = %d %s, want %d, %d, %q", method, path, body, res.Status, res.Body, http, code, reason)
+	}
+	return res
+}
+
+type answered struct {
+	Session struct {
+		Account *struct {
+			ID, Name, Email    string
+			Verified, Operator bool
+			Left               *int64 `json:"calls_left"`
+			Limit              *int64 `json:"calls_limit"`
+		}
+		CSRF      string
+		Demo      bool
+		SignUp    string `json:"sign_up"`
+		Mail      string
+		Languages []string
+	}
+	App struct {
+		ID, Name, Language, DefaultModel string
+		Client                           string `json:"client_id"`
+		Counts                           map[string]int
+	}
+	Apps   []struct{ ID, Name string }
+	Client struct {
+		ID     string `json:"client_id"`
+		Secret string `json:"client_secret"`
+	}
+	Key struct {
+		ID, Key, Description string
+		Scopes               []string
+	}
+	Keys []struct {
+		ID, Description string
+		Calls           int64
+		Used            string `json:"last_used_at"`
+	}
+	Events []struct {
+		Seq                    uint64
+		Action, Target, Remote string
+	}
+	Scopes   []struct{ ID, Name string }
+	Sessions []struct{ ID, Remote string }
+	Mails    []struct{ To, Text string }
+	Models   []Model
+	Usage    struct {
+		Total int64
+		Days  []struct {
+			Date  string
+			Calls int64
+		}
+		Keys []struct {
+			ID, Description string
+			Calls           int64
+		}
+		Endpoints []struct {
+			Endpoint string
+			Calls    int64
+		}
+	}
+}
+
+func quote(v string) string { b, _ := json.Marshal(v); return string(b) }
+
+// operator signs the first account up.
+func (s *site) operator() *browser {
+	s.t.Helper()
+	b := s.browser()
+	_, setup, _ := strings.Cut(s.accounts.SetupLink(), "setup=")
+	b.ok("POST", "/accounts", `{"name":"Op","email":"op@pictures.example","password":`+quote(password)+`,"setup":"`+setup+`"}`, nil)
+	return b
+}
+
+// person signs somebody up.
+func (s *site) person(name string) *browser {
+	s.t.Helper()
+	b := s.browser()
+	b.ok("POST", "/accounts", `{"name":`+quote(name)+`,"email":"`+name+`@x.example","password":`+quote(password)+`}`, nil)
+	return b
+}
+
+// application makes one.
+func (b *browser) application(name string) string {
+	b.t.Helper()
+	var made answered
+	b.ok("POST", "/apps", `{"name":`+quote(name)+`,"language":"en","default_model":""}`, &made)
+	return made.App.ID
+}
+
+func TestJourney(t *testing.T) {
+	s := newSite(t, nil)
+	b := s.browser()
+	var got answered
+	b.ok("GET", "/session", "", &got)
+	if v := got.Session; v.Account != nil || v.SignUp != "first" || v.Mail != "smtp" || len(v.CSRF) != 64 || len(v.Languages) != 23 {
+		t.Errorf("session = %+v", v)
+	}
+	b.refused("POST", "/accounts", `{"name":"Eve","email":"eve@x.example","password":"long enough, this"}`, 403, 11102, "sign_up")
+	op := s.operator()
+	op.ok("GET", "/session", "", &got)
+	if a := got.Session.Account; a == nil || !a.Verified || !a.Operator || a.Limit != nil || a.Left != nil || got.Session.SignUp != "open" {
+		t.Fatalf("session = %+v", got.Session)
+	}
+	var made answered
+	op.ok("POST", "/apps", `{"name":"Birds","language":"no","default_model":""}`, &made)
+	if made.App.Name != "Birds" || made.App.Language != "no" || len(made.Client.ID) != 32 || len(made.Client.Secret) != 64 {
+		t.Fatalf("created %+v", made)
+	}
+	app := "/apps/" + made.App.ID
+	var key, again answered
+	op.ok("POST", app+"/keys", `{"description":"camera","scopes":["Predict","Inputs:Get"]}`, &key)
+	if !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(key.Key.Key) || !slices.Equal(key.Key.Scopes, []string{"Predict", "Inputs_Get"}) {
+		t.Fatalf("key = %+v", key.Key)
+	}
+	for range 3 {
+		_, err := s.accounts.Spend(t.Context(), api.Spent{Account: got.Session.Account.ID, App: made.App.ID, By: key.Key.ID, Route: "GET /inputs"})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var list answered
+	op.ok("GET", app+"/keys", "", &list)
+	if len(list.Keys) != 1 || list.Keys[0].ID != key.Key.ID || list.Keys[0].Calls != 3 || list.Keys[0].Used == "" {
+		t.Errorf("keys = %+v", list.Keys)
+	}
+	op.ok("GET", app+"/usage", "", &list)
+	if u := list.Usage; u.Total != 3 || len(u.Days) != 30 || u.Days[29].Calls != 3 || u.Keys[0].Description != "camera" || u.Endpoints[0].Endpoint != "GET /inputs" {
+		t.Errorf("usage = %+v", u)
+	}
+	op.ok("GET", app, "", &list)
+	if list.App.Client != made.Client.ID || list.App.Counts["keys"] != 1 || len(list.App.Counts) != 6 {
+		t.Errorf("app = %+v", list.App)
+	}
+	op.ok("POST", app+"/keys/"+key.Key.ID+"/replacement", "{}", &again)
+	if again.Key.Key == key.Key.Key || again.Key.Description != "camera" || len(again.Key.Key) != 32 {
+		t.Errorf("replacement = %+v", again.Key)
+	}
+	op.refused("DELETE", app+"/keys/"+key.Key.ID, "{}", 404, 11101, "missing")
+	op.ok("DELETE", app+"/keys/"+again.Key.ID, "{}", nil)
+	if keys, err := s.engine.Keys(made.App.ID); len(keys) != 0 || err != nil {
+		t.Errorf("keys = %v, %v", keys, err)
+	}
+	var client answered
+	op.ok("POST", app+"/client", "{}", &client)
+	if client.Client.ID != made.Client.ID || client.Client.Secret == made.Client.Secret {
+		t.Errorf("client = %+v", client.Client)
+	}
+	op.ok("DELETE", app+"/tokens", "{}", nil)
+	op.ok("PATCH", app, `{"name":"Birds of the fjord"}`, &again)
+	if again.App.Name != "Birds of the fjord" {
+		t.Errorf("renamed = %+v", again.App)
+	}
+	op.refused("DELETE", app, `{"name":"birds of the fjord"}`, 400, 11102, "app_name")
+	op.ok("DELETE", app, `{"name":"Birds of the fjord"}`, nil)
+	op.refused("GET", app, "", 404, 11101, "missing")
+	op.ok("GET", "/audit", "", &list)
+	var actions []string
+	for _, e := range list.Events {
+		actions = append(actions, e.Action)
+	}
+	want := []string{
+		"app.delete", "app.change", "tokens.revoke", "client.secret", "key.delete", "key.create", "key.replace", "key.create", "app.create", "account.create",
+	}
+	if !slices.Equal(actions, want) {
+		t.Errorf("audit = %v, want %v", actions, want)
+	}
+	op.ok("GET", fmt.Sprint("/audit?before=", list.Events[7].Seq), "", &list)
+	if len(list.Events) != 2 {
+		t.Errorf("the second page = %+v", list.Events)
+	}
+	if _, err := s.accounts.VerifyAudit(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	s := newSite(t, nil)
+	op := s.operator()
+	ada := s.person("ada")
+	app := "/apps/" + ada.application("A")
+	nobody := s.browser()
+	tests := []struct {
+		b            *browser
+		method, path string
+		body         string
+		http, code   int
+		reason       string
+	}{
+		{nobody, "POST", "/session", `{"email":"ada@x.example","password":"wrong wrong wrong"}`, 401, 11002, "login"},
+		{nobody, "POST", "/session", `{"email":"no@x.example","password":"wrong wrong wrong"}`, 401, 11002, "login"},
+		{nobody, "POST", "/session", `{"email":1}`, 400, 11100, ""},
+		{nobody, "POST", "/session", `[]`, 400, 11100, ""},
+		{nobody, "POST", "/session", `{"email":"a","more":1}`, 400, 11100, ""},
+		{nobody, "POST", "/session", `{} {}`, 400, 11100, ""},
+		{nobody, "POST", "/session", `{}}`, 400, 11100, ""},
+		{nobody, "POST", "/session", `{"email":"` + strings.Repeat("a", 1<<16) + `"}`, 413, 40033, ""},
+		{nobody, "GET", "/apps", "", 401, 11001, "sign_in"},
+		{nobody, "GET", "/audit", "", 401, 11001, "sign_in"},
+		{nobody, "POST", "/accounts", `{"name":"","email":"b@x.example","password":"long enough, this"}`, 400, 11102, "name"},
+		{nobody, "POST", "/accounts", `{"name":"B","email":"b","password":"long enough, this"}`, 400, 11102, "email"},
+		{nobody, "POST", "/accounts", `{"name":"B","email":"b@x.example","password":"short"}`, 400, 11102, "password"},
+		{nobody, "POST", "/accounts", `{"name":"B","email":"ADA@x.example","password":"long enough, this"}`, 400, 11102, "taken"},
+		{nobody, "POST", "/password", `{"token":"0","password":"long enough, this"}`, 400, 11102, "link"},
+		{nobody, "GET", "/mail", "", 404, 11101, "missing"},
+		{nobody, "GET", "/nothing", "", 404, 11101, "missing"},
+		{nobody, "GET", "", "", 404, 11101, "missing"},
+		{nobody, "GET", "/apps/%zz", "", 404, 11101, "missing"},
+		{nobody, "PUT", "/session", "{}", 405, 11103, ""},
+		{ada, "PATCH", "/account", `{}`, 400, 11100, ""},
+		{ada, "PATCH", "/account", `{"name":"A","email":"a@y.example"}`, 400, 11100, ""},
+		{ada, "PATCH", "/account", `{"password":{"old":"wrong","new":"long enough, this"}}`, 400, 11102, "wrong_password"},
+		{ada, "PATCH", "/account", `{"email":"op@pictures.example"}`, 400, 11102, "taken"},
+		{ada, "POST", "/verification", `{"code":"x"}`, 400, 11102, "code"},
+		{ada, "POST", "/verification/mail", `{}`, 429, 11005, "rate"},
+		{ada, "POST", "/apps", `{"name":"","language":"en"}`, 400, 11102, "text"},
+		{ada, "POST", "/apps", `{"name":"B","language":"xx"}`, 400, 11102, "language"},
+		{ada, "POST", "/apps", `{"name":"B","language":"en","default_model":"none"}`, 400, 11102, "model"},
+		{ada, "PATCH", app, `{"default_model":"none"}`, 400, 11102, "model"},
+		{ada, "PATCH", app, `{"language":"de"}`, 400, 11100, ""},
+		{ada, "POST", app + "/keys", `{"scopes":["Nothing"]}`, 400, 11102, "scope"},
+		{ada, "POST", app + "/keys", `{"scopes":[]}`, 400, 11102, "scope"},
+		{ada, "DELETE", app + "/keys/0011223344556677", `{}`, 404, 11101, "missing"},
+		{ada, "GET", app + "/export", "", 404, 11101, "missing"},
+		{ada, "DELETE", "/sessions/0011223344556677", "{}", 404, 11101, "missing"},
+		{ada, "GET", "/audit?before=x", "", 400, 11100, ""},
+	}
+	for _, tt := range tests {
+		tt.b.refused(tt.method, tt.path, tt.body, tt.http, tt.code, tt.reason)
+	}
+	res := ada.refused("POST", "/verification/mail", "{}", 429, 11005, "rate")
+	if !slices.Contains(res.Header, api.Field{Name: "Retry-After", Value: "60"}) {
+		t.Errorf("headers = %v", res.Header)
+	}
+	res = nobody.refused("PUT", "/session", "{}", 405, 11103, "")
+	if !slices.Contains(res.Header, api.Field{Name: "Allow", Value: "GET, POST, DELETE"}) {
+		t.Errorf("headers = %v", res.Header)
+	}
+	for range 40 {
+		res = nobody.do("POST", "/session", `{"email":"ada@x.example","password":"wrong wrong wrong"}`)
+	}
+	if res.Status != 429 {
+		t.Errorf("guess 40 = %d %s", res.Status, res.Body)
+	}
+	op.ok("GET", "/session", "", nil)
+}
+
+// TestForeignIsMissing asks for everything of another's application, and of one that is not there: the answers are
+// the same bytes, and nothing is changed.
+func TestForeignIsMissing(t *testing.T) {
+	s := newSite(t, func(o *Options, _ *account.Options) {
+		o.Export = func(context.Context, string, io.Writer) error { return nil }
+	})
+	s.operator()
+	ada, eve := s.person("ada"), s.person("eve")
+	theirs := ada.application("Secret")
+	var key answered
+	ada.ok("POST", "/apps/"+theirs+"/keys", `{"description":"d","scopes":["All"]}`, &key)
+	before := fmt.Sprint(s.engine.Apps())
+	bodies := map[string]string{
+		"PATCH /apps/{id}":     `{"name":"Mine"}`,
+		"DELETE /apps/{id}":    `{"name":"Secret"}`,
+		"POST /apps/{id}/keys": `{"description":"d","scopes":["All"]}`,
+	}
+	asked := 0
+	for _, r := range routes {
+		if !strings.Contains(r.path, "/apps/{id}") {
+			continue
+		}
+		path := strings.ReplaceAll(r.path, "{key}", key.Key.ID)
+		body := bodies[r.method+" "+r.path]
+		foreign := eve.do(r.method, strings.ReplaceAll(path, "{id}", theirs), body)
+		none := eve.do(r.method, strings.ReplaceAll(path, "{id}", missing), body)
+		if foreign.Status != 404 || string(foreign.Body) != string(none.Body) || fmt.Sprint(foreign.Header) != fmt.Sprint(none.Header) {
+			t.Errorf("%s %s: another's is\n%d %s %v, and none\n%d %s %v", r.method, r.path, foreign.Status, foreign.Body, foreign.Header, none.Status, none.Body, none.Header)
+		}
+		asked++
+	}
+	if asked != 11 {
+		t.Errorf("%d routes of applications were asked", asked)
+	}
+	if after := fmt.Sprint(s.engine.Apps()); after != before {
+		t.Errorf("applications changed: %s", after)
+	}
+	if keys, err := s.engine.Keys(theirs); len(keys) != 1 || err != nil {
+		t.Errorf("keys changed: %v, %v", keys, err)
+	}
+	var list answered
+	eve.ok("GET", "/apps", "", &list)
+	if len(list.Apps) != 0 {
+		t.Errorf("another's applications are listed: %v", list.Apps)
+	}
+	eve.ok("GET", "/audit", "", &list)
+	if len(list.Events) != 1 {
+		t.Errorf("another's events are listed: %v", list.Events)
+	}
+}
+
+func TestOperatorHasNobodysApplications(t *testing.T) {
+	s := newSite(t, nil)
+	op, ada := s.operator(), s.person("ada")
+	mine := op.application("Mine")
+	a, _, err := s.engine.CreateApp(t.Context(), "", core.NewApp{Name: "By command", Language: "en"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list answered
+	op.ok("GET", "/apps", "", &list)
+	if len(list.Apps) != 2 || list.Apps[0].ID != mine && list.Apps[1].ID != mine {
+		t.Errorf("the operator has %v", list.Apps)
+	}
+	op.ok("GET", "/apps/"+a.ID, "", nil)
+	ada.refused("GET", "/apps/"+a.ID, "", 404, 11101, "missing")
+}

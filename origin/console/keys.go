@@ -1,0 +1,187 @@
+package console
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/origin/account"
+)
+
+// keyView is a key as it is shown.
+type keyView struct {
+	ID          string   `json:"id"` // start of its hash
+	Description string   `json:"description"`
+	Scopes      []string `json:"scopes"`
+	Created     string   `json:"created_at"`
+	Used        string   `json:"last_used_at,omitempty"`
+	Calls       int64    `json:"calls"`
+	Key         string   `json:"key,omitempty"` // in the one answer that tells it
+}
+
+func keyOf(k *catalog.Key, use account.KeyUse) keyView {
+	v := keyView{ID: auth.By(k.Hash), Description: k.Description, Scopes: k.Scopes, Created: timestamp(k.Created.Time()), Calls: use.Calls}
+	if use.Calls > 0 {
+		v.Used = timestamp(use.Last)
+	}
+	return v
+}
+
+func (c *call) keys() (any, error) {
+	a, err := c.mine()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := c.o.Engine.Keys(a.ID)
+	if err != nil {
+		return nil, err
+	}
+	uses, err := c.o.Accounts.KeyUses(a.ID)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(keys, func(a, b catalog.Key) int {
+		return cmp.Or(a.Created.Time().Compare(b.Created.Time()), slices.Compare(a.Hash[:], b.Hash[:]))
+	})
+	views := []keyView{}
+	for i := range keys {
+		views = append(views, keyOf(&keys[i], uses[auth.By(keys[i].Hash)]))
+	}
+	return map[string]any{"keys": views}, nil
+}
+
+func (c *call) createKey() (any, error) {
+	var in struct {
+		Description string
+		Scopes      []string
+	}
+	if err := c.read(&in); err != nil {
+		return nil, err
+	}
+	a, err := c.mine()
+	if err != nil {
+		return nil, err
+	}
+	keys, err := c.o.Engine.Keys(a.ID)
+	if err != nil {
+		return nil, err
+	}
+	if len(keys) >= maxKeys && !c.account.Operator {
+		return nil, fmt.Errorf("%w: an application has at most %d keys", errMany, maxKeys)
+	}
+	key, record, err := c.o.Engine.CreateKey(c.ctx, c.account.ID, core.NewKey{App: a.ID, Scopes: in.Scopes, Description: in.Description})
+	if err != nil {
+		return nil, err
+	}
+	return c.told(key, &record, account.KeyCreate)
+}
+
+// told answers with a new key, which is shown here and never again.
+func (c *call) told(key string, record *catalog.Key, action account.Action) (any, error) {
+	if err := c.did(action, record.App+"/"+auth.By(record.Hash)); err != nil {
+		return nil, err
+	}
+	v := keyOf(record, account.KeyUse{})
+	v.Key = key
+	return map[string]any{"key": v}, nil
+}
+
+// named is the key that the path names, of the application that it names.
+func (c *call) named() (catalog.Key, error) {
+	a, err := c.mine()
+	if err != nil {
+		return catalog.Key{}, err
+	}
+	keys, err := c.o.Engine.Keys(a.ID)
+	if err != nil {
+		return catalog.Key{}, err
+	}
+	for i := range keys {
+		if auth.By(keys[i].Hash) == c.key {
+			return keys[i], nil
+		}
+	}
+	return catalog.Key{}, errMissing
+}
+
+func (c *call) deleteKey() (any, error) {
+	if err := c.read(&struct{}{}); err != nil {
+		return nil, err
+	}
+	k, err := c.named()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.did(account.KeyDelete, k.App+"/"+c.key); err != nil {
+		return nil, err
+	}
+	return nil, c.o.Engine.DeleteKey(c.ctx, c.account.ID, k.App, k.Hash)
+}
+
+func (c *call) replaceKey() (any, error) {
+	if err := c.read(&struct{}{}); err != nil {
+		return nil, err
+	}
+	k, err := c.named()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.did(account.KeyReplace, k.App+"/"+c.key); err != nil {
+		return nil, err
+	}
+	key, record, err := c.o.Engine.ReplaceKey(c.ctx, c.account.ID, k.App, k.Hash)
+	if err != nil {
+		return nil, err
+	}
+	return c.told(key, &record, account.KeyCreate)
+}
+
+func (c *call) replaceSecret() (any, error) {
+	if err := c.read(&struct{}{}); err != nil {
+		return nil, err
+	}
+	a, err := c.mine()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.did(account.ClientSecret, a.ID); err != nil {
+		return nil, err
+	}
+	client, err := c.o.Engine.ReplaceSecret(c.ctx, c.account.ID, a.ID)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"client": clientView{client.ID, client.Secret}}, nil
+}
+
+func (c *call) revokeTokens() (any, error) {
+	if err := c.read(&struct{}{}); err != nil {
+		return nil, err
+	}
+	a, err := c.mine()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.did(account.TokensRevoke, a.ID); err != nil {
+		return nil, err
+	}
+	return nil, c.o.Engine.RevokeTokens(c.ctx, c.account.ID, a.ID)
+}
+
+// scopes lists what a key may be allowed, and what each scope is of no use without.
+func (c *call) scopes() (any, error) {
+	type scope struct {
+		ID    string   `json:"id"`
+		Name  string   `json:"name"`
+		Needs []string `json:"needs"`
+	}
+	scopes := []scope{}
+	for _, id := range auth.ScopeNames() {
+		scopes = append(scopes, scope{id, strings.ReplaceAll(id, "_", ":"), append([]string{}, auth.Needs(id)...)})
+	}
+	return map[string]any{"scopes": scopes}, nil
+}
