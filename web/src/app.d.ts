@@ -1,0 +1,5 @@
+declare module 'virtual:samples' {
+  /** Language → English name of a concept → its name in that language. */
+  const samples: Record<string, Record<string, string>>;
+  export default samples;
+}

@@ -1,0 +1,191 @@
+// The only caller of /console, the interface behind the account and application pages.
+
+export interface Account {
+  id: string;
+  name: string;
+  email: string;
+  verified: boolean;
+  plan: string;
+  calls_left: number | null; // null: any number
+  calls_limit: number | null;
+}
+
+export interface Session {
+  account: Account | null;
+  csrf: string;
+  demo: boolean;
+  sign_up: 'open' | 'closed' | 'first';
+  mail: 'smtp' | 'log' | 'page';
+  version: string;
+  public_url: string;
+  languages: string[];
+}
+
+export interface App {
+  id: string;
+  name: string;
+  language: string;
+  default_model: string;
+  created_at: string;
+}
+
+export interface Counts {
+  inputs: number;
+  concepts: number;
+  models: number;
+  versions: number;
+  workflows: number;
+  keys: number;
+  picture_bytes: number;
+}
+
+export interface AppDetail extends App {
+  client_id: string;
+  counts: Counts;
+}
+
+export interface Client {
+  client_id: string;
+  client_secret: string;
+}
+
+export interface Key {
+  id: string;
+  description: string;
+  scopes: string[];
+  created_at: string;
+  last_used_at?: string;
+  calls: number;
+}
+
+/** A key in the one answer that holds it. */
+export interface NewKey extends Key {
+  key: string;
+}
+
+export interface Usage {
+  total: number;
+  days: { date: string; calls: number }[];
+  keys: { id: string; description: string; calls: number }[];
+  endpoints: { endpoint: string; calls: number }[];
+}
+
+export interface Scope {
+  id: string; // "Inputs_Get"
+  name: string; // "Inputs:Get"
+  needs: string[]; // ids
+}
+
+export interface Mail {
+  to: string;
+  subject: string;
+  text: string;
+  at: string;
+}
+
+export interface Event {
+  seq: number;
+  at: string;
+  action: string;
+  target: string;
+  remote: string;
+  hash: string;
+}
+
+/** What a call that did not succeed says of itself. Status 0: the server was not reached. */
+export class Failure extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: number,
+    readonly description: string,
+    readonly details: string,
+    readonly request: string,
+    readonly retryAfter: number, // seconds; 0: not told
+  ) {
+    super(description);
+  }
+}
+
+let csrf = '';
+
+async function call<T>(method: string, path: string, body?: object): Promise<T> {
+  const headers: Record<string, string> = { Accept: 'application/json' };
+  if (method !== 'GET') {
+    headers['Content-Type'] = 'application/json';
+    headers['X-Sightline-CSRF'] = csrf;
+  }
+  let answer: Response;
+  try {
+    answer = await fetch(`/console${path}`, {
+      method,
+      headers,
+      credentials: 'same-origin',
+      cache: 'no-store',
+      body: method === 'GET' ? undefined : JSON.stringify(body ?? {}),
+    });
+  } catch {
+    throw new Failure(0, 0, '', '', '', 0);
+  }
+  const data = await answer.json().catch(() => undefined);
+  if (!answer.ok || !data) {
+    const status = data?.status ?? {};
+    throw new Failure(
+      answer.ok ? 502 : answer.status,
+      status.code ?? 0,
+      status.description ?? answer.statusText,
+      status.details ?? '',
+      answer.headers.get('X-Request-Id') ?? '',
+      Number(answer.headers.get('Retry-After')) || 0,
+    );
+  }
+  if (data.session?.csrf) csrf = data.session.csrf;
+  return data as T;
+}
+
+type WithSession = { session: Session };
+
+const app = (id: string) => `/apps/${encodeURIComponent(id)}`;
+
+// The session and its account.
+export const getSession = () => call<WithSession>('GET', '/session').then((r) => r.session);
+export const signIn = (email: string, password: string) =>
+  call<WithSession>('POST', '/session', { email, password }).then((r) => r.session);
+export const signOut = () => call<object>('DELETE', '/session');
+export const signUp = (a: { name: string; email: string; password: string; setup?: string }) =>
+  call<WithSession>('POST', '/accounts', a).then((r) => r.session);
+export const changeAccount = (
+  change: { name: string } | { email: string } | { password: { old: string; new: string } },
+) => call<WithSession>('PATCH', '/account', change).then((r) => r.session);
+export const verify = (code: string) => call<WithSession>('POST', '/verification', { code }).then((r) => r.session);
+export const sendCode = () => call<object>('POST', '/verification/mail');
+export const sendReset = (email: string) => call<object>('POST', '/password/mail', { email });
+export const resetPassword = (token: string, password: string) =>
+  call<WithSession>('POST', '/password', { token, password }).then((r) => r.session);
+export const mails = () => call<{ mails: Mail[] }>('GET', '/mail').then((r) => r.mails);
+export const events = () => call<{ events: Event[] }>('GET', '/audit').then((r) => r.events);
+
+// Applications.
+export const apps = () => call<{ apps: App[] }>('GET', '/apps').then((r) => r.apps);
+export const getApp = (id: string) => call<{ app: AppDetail }>('GET', app(id)).then((r) => r.app);
+export const createApp = (a: { name: string; language: string; default_model: string }) =>
+  call<{ app: App; client: Client }>('POST', '/apps', a);
+export const changeApp = (id: string, change: { name?: string; default_model?: string }) =>
+  call<{ app: App }>('PATCH', app(id), change).then((r) => r.app);
+export const deleteApp = (id: string, name: string) => call<object>('DELETE', app(id), { name });
+/** The address of a zip file with everything that an application holds. */
+export const exportPath = (id: string) => `/console${app(id)}/export`;
+export const models = () => call<{ models: { id: string; name: string }[] }>('GET', '/models').then((r) => r.models);
+
+// Keys, tokens, usage.
+export const keys = (id: string) => call<{ keys: Key[] }>('GET', `${app(id)}/keys`).then((r) => r.keys);
+export const createKey = (id: string, key: { description: string; scopes: string[] }) =>
+  call<{ key: NewKey }>('POST', `${app(id)}/keys`, key).then((r) => r.key);
+export const deleteKey = (id: string, key: string) =>
+  call<object>('DELETE', `${app(id)}/keys/${encodeURIComponent(key)}`);
+export const replaceKey = (id: string, key: string) =>
+  call<{ key: NewKey }>('POST', `${app(id)}/keys/${encodeURIComponent(key)}/replacement`).then((r) => r.key);
+export const replaceSecret = (id: string) =>
+  call<{ client: Client }>('POST', `${app(id)}/client`).then((r) => r.client);
+export const revokeTokens = (id: string) => call<object>('DELETE', `${app(id)}/tokens`);
+export const usage = (id: string) => call<{ usage: Usage }>('GET', `${app(id)}/usage`).then((r) => r.usage);
+export const scopes = () => call<{ scopes: Scope[] }>('GET', '/scopes').then((r) => r.scopes);

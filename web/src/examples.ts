@@ -1,0 +1,148 @@
+// Programs to copy: one predict on one of the server's own sample pictures. Secrets are variables of the
+// environment, but where a key is shown anyway, the one time that it is.
+
+export const tools = ['curl', 'javascript', 'python', 'go'] as const;
+export type Tool = (typeof tools)[number];
+
+export interface Call {
+  readonly origin: string; // "https://host", no slash at its end
+  readonly model: string;
+  readonly language: string; // of the application
+  readonly by: 'key' | 'token';
+  readonly key?: string; // 32 hex digits, to be written out
+}
+
+const sample = '/samples/42-lighthouse-in-the-sea.jpg';
+
+/** Only the general model speaks other languages; the rest must be asked in English. */
+function config(c: Call): string {
+  if (c.language === 'en' || c.model.startsWith('general')) return '';
+  return ',"model":{"output_info":{"output_config":{"language":"en"}}}';
+}
+
+function path(c: Call): string {
+  return `/v2/models/${encodeURIComponent(c.model)}/outputs`;
+}
+
+/** The program that makes a call, to be pasted as it is. */
+export function example(tool: Tool, c: Call): string {
+  return { curl, javascript, python, go }[tool](c);
+}
+
+/** A JSON body around a picture's base64, where the tool puts it. */
+function body(c: Call, base64: string): string {
+  return `{"inputs":[{"data":{"image":{"base64":"${base64}"}}}]${config(c)}}`;
+}
+
+function curl(c: Call): string {
+  const token = `TOKEN=$(curl -s -X POST -u "$SIGHTLINE_CLIENT_ID:$SIGHTLINE_CLIENT_SECRET" \\
+  ${c.origin}/v2/token | sed 's/.*"access_token":"\\([^"]*\\)".*/\\1/')
+`;
+  const credential = c.by === 'token' ? 'Bearer $TOKEN' : `Key ${c.key ?? '$SIGHTLINE_KEY'}`;
+  return `${c.by === 'token' ? token : ''}curl -s ${c.origin}${sample} |
+  base64 | tr -d '\\n' |
+  sed 's|.*|${body(c, '&')}|' |
+  curl -s -H "Authorization: ${credential}" -H 'Content-Type: application/json' \\
+    --data @- ${c.origin}${path(c)}`;
+}
+
+function javascript(c: Call): string {
+  const credential = c.by === 'token' ? '`Bearer ${access_token}`' : '`Key ${process.env.SIGHTLINE_KEY}`';
+  const token = `const { SIGHTLINE_CLIENT_ID: id, SIGHTLINE_CLIENT_SECRET: secret } = process.env;
+const { access_token } = await (await fetch(\`\${origin}/v2/token\`, {
+  method: 'POST',
+  headers: { Authorization: \`Basic \${btoa(\`\${id}:\${secret}\`)}\` },
+})).json();
+`;
+  return `const origin = '${c.origin}';
+${c.by === 'token' ? token : ''}const picture = await (await fetch(\`\${origin}${sample}\`)).arrayBuffer();
+
+const answer = await fetch(\`\${origin}${path(c)}\`, {
+  method: 'POST',
+  headers: { Authorization: ${credential}, 'Content-Type': 'application/json' },
+  body: JSON.stringify({
+    inputs: [{ data: { image: { base64: Buffer.from(picture).toString('base64') } } }],${
+      config(c) ? "\n    model: { output_info: { output_config: { language: 'en' } } }," : ''
+    }
+  }),
+});
+for (const { name, value } of (await answer.json()).outputs[0].data.concepts) console.log(name, value);`;
+}
+
+function python(c: Call): string {
+  const credential = c.by === 'token' ? 'f"Bearer {token}"' : 'f"Key {os.environ[\'SIGHTLINE_KEY\']}"';
+  const token = `client = f"{os.environ['SIGHTLINE_CLIENT_ID']}:{os.environ['SIGHTLINE_CLIENT_SECRET']}"
+basic = base64.b64encode(client.encode()).decode()
+ask = urllib.request.Request(f"{origin}/v2/token", method="POST", headers={"Authorization": f"Basic {basic}"})
+token = json.load(urllib.request.urlopen(ask))["access_token"]
+`;
+  return `import base64, json, os, urllib.request
+
+origin = "${c.origin}"
+${c.by === 'token' ? token : ''}picture = urllib.request.urlopen(f"{origin}${sample}").read()
+body = {
+    "inputs": [{"data": {"image": {"base64": base64.b64encode(picture).decode()}}}],${
+      config(c) ? '\n    "model": {"output_info": {"output_config": {"language": "en"}}},' : ''
+    }
+}
+call = urllib.request.Request(
+    f"{origin}${path(c)}",
+    json.dumps(body).encode(),
+    {"Authorization": ${credential}, "Content-Type": "application/json"},
+)
+for concept in json.load(urllib.request.urlopen(call))["outputs"][0]["data"]["concepts"]:
+    print(concept["name"], concept["value"])`;
+}
+
+function go(c: Call): string {
+  const credential = c.by === 'token' ? '"Bearer "+token(origin)' : '"Key "+os.Getenv("SIGHTLINE_KEY")';
+  const token = `
+
+func token(origin string) string {
+	ask, err := http.NewRequest("POST", origin+"/v2/token", nil)
+	check(err)
+	ask.SetBasicAuth(os.Getenv("SIGHTLINE_CLIENT_ID"), os.Getenv("SIGHTLINE_CLIENT_SECRET"))
+	answer, err := http.DefaultClient.Do(ask)
+	check(err)
+	defer answer.Body.Close()
+	var t struct {
+		Token string \`json:"access_token"\`
+	}
+	check(json.NewDecoder(answer.Body).Decode(&t))
+	return t.Token
+}`;
+  const imports = ['bytes', 'encoding/base64', c.by === 'token' && 'encoding/json', 'fmt', 'io', 'net/http', 'os'];
+  return `package main
+
+import (
+${imports
+  .filter(Boolean)
+  .map((i) => `\t"${i}"`)
+  .join('\n')}
+)
+
+func main() {
+	origin := "${c.origin}"
+	picture, err := http.Get(origin + "${sample}")
+	check(err)
+	jpeg, err := io.ReadAll(picture.Body)
+	check(err)
+
+	body := fmt.Sprintf(\`${body(c, '%s')}\`, base64.StdEncoding.EncodeToString(jpeg))
+	call, err := http.NewRequest("POST", origin+"${path(c)}", bytes.NewBufferString(body))
+	check(err)
+	call.Header.Set("Authorization", ${credential})
+	call.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(call)
+	check(err)
+	defer answer.Body.Close()
+	_, err = io.Copy(os.Stdout, answer.Body)
+	check(err)
+}${c.by === 'token' ? token : ''}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}`;
+}

@@ -1,0 +1,22 @@
+// What this browser remembers of a person's choices. It never holds a secret.
+
+type Name = 'language' | 'theme' | 'keys';
+
+/** A remembered choice; undefined where there is none, or where the browser keeps nothing. */
+export function kept(name: Name): string | undefined {
+  try {
+    return localStorage.getItem(name) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Remembers a choice; undefined forgets it. */
+export function keep(name: Name, value: string | undefined): void {
+  try {
+    if (value === undefined) localStorage.removeItem(name);
+    else localStorage.setItem(name, value);
+  } catch {
+    // The choice holds until the page is closed.
+  }
+}

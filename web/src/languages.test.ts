@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import settings from '../project.inlang/settings.json' with { type: 'json' };
+import { choose, directionOf, languages, nameOf } from './languages';
+
+test('the pages speak the languages that the messages are kept in', () => {
+  assert.deepEqual(languages.map((l) => l.code).sort(), [...settings.locales].sort());
+  assert.equal(new Set(languages.map((l) => l.name)).size, 23);
+});
+
+test('the first language of the reader that is ours', () => {
+  const cases: [string[], string][] = [
+    [[], 'en'],
+    [['xx', 'el-GR'], 'en'],
+    [['de-AT', 'en'], 'de'],
+    [['el', 'fr-CA'], 'fr'],
+    [['nb-NO'], 'no'],
+    [['nn'], 'no'],
+    [['pt-BR'], 'pt'],
+    [['zh'], 'zh'],
+    [['zh-CN'], 'zh'],
+    [['zh-Hans-SG'], 'zh'],
+    [['zh-HK'], 'zh-TW'],
+    [['zh-Hant'], 'zh-TW'],
+  ];
+  for (const [wanted, code] of cases) assert.equal(choose(wanted), code, wanted.join());
+});
+
+test('Arabic runs from the right', () => {
+  assert.deepEqual(
+    languages.filter((l) => directionOf(l.code) === 'rtl').map((l) => l.code),
+    ['ar'],
+  );
+  assert.equal(nameOf('no'), 'Norsk');
+  assert.equal(nameOf('xx'), 'xx');
+});

@@ -1,0 +1,58 @@
+/** A language of the interface: its code, and its name in itself. */
+export interface Language {
+  readonly code: string;
+  readonly name: string;
+}
+
+/** The 23 languages, by the Latin form of their names. */
+export const languages: readonly Language[] = [
+  { code: 'ar', name: 'العربية' },
+  { code: 'bn', name: 'বাংলা' },
+  { code: 'da', name: 'Dansk' },
+  { code: 'de', name: 'Deutsch' },
+  { code: 'en', name: 'English' },
+  { code: 'es', name: 'Español' },
+  { code: 'fr', name: 'Français' },
+  { code: 'hi', name: 'हिन्दी' },
+  { code: 'it', name: 'Italiano' },
+  { code: 'hu', name: 'Magyar' },
+  { code: 'nl', name: 'Nederlands' },
+  { code: 'ja', name: '日本語' },
+  { code: 'ko', name: '한국어' },
+  { code: 'no', name: 'Norsk' },
+  { code: 'pl', name: 'Polski' },
+  { code: 'pt', name: 'Português' },
+  { code: 'pa', name: 'ਪੰਜਾਬੀ' },
+  { code: 'ru', name: 'Русский' },
+  { code: 'fi', name: 'Suomi' },
+  { code: 'sv', name: 'Svenska' },
+  { code: 'tr', name: 'Türkçe' },
+  { code: 'zh', name: '简体中文' },
+  { code: 'zh-TW', name: '繁體中文' },
+];
+
+/** What a language calls itself; an unknown code is its own name. */
+export function nameOf(code: string): string {
+  return languages.find((l) => l.code === code)?.name ?? code;
+}
+
+/** The direction that a language is written in. */
+export function directionOf(code: string): 'ltr' | 'rtl' {
+  return code === 'ar' ? 'rtl' : 'ltr';
+}
+
+/** The first of the reader's languages that is one of ours, and English where none is. */
+export function choose(wanted: readonly string[]): string {
+  for (const tag of wanted) {
+    const code = ours(tag);
+    if (code) return code;
+  }
+  return 'en';
+}
+
+function ours(tag: string): string | undefined {
+  const [base = '', ...rest] = tag.toLowerCase().split('-');
+  if (base === 'zh') return rest.some((part) => ['tw', 'hk', 'mo', 'hant'].includes(part)) ? 'zh-TW' : 'zh';
+  if (base === 'nb' || base === 'nn') return 'no';
+  return languages.some((l) => l.code === base) ? base : undefined;
+}

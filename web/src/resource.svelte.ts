@@ -1,0 +1,56 @@
+import { Failure } from './console';
+import { lost } from './session.svelte';
+
+/** Something that the server is asked for: nothing yet, then the answer or why there is none. */
+export class Resource<T> {
+  data = $state.raw<T>();
+  failure = $state.raw<unknown>();
+  loading = $state(false);
+  #ask: () => Promise<T>;
+  #round = 0;
+
+  constructor(ask: () => Promise<T>) {
+    this.#ask = ask;
+  }
+
+  /** Asks, again if it was asked before. What is there stays until the new answer comes. */
+  load = async (): Promise<void> => {
+    const round = ++this.#round;
+    this.loading = true;
+    try {
+      const data = await this.#ask();
+      if (round !== this.#round) return; // a later question is open
+      this.data = data;
+      this.failure = undefined;
+    } catch (failure) {
+      if (round !== this.#round) return;
+      this.failure = failure;
+      if (failure instanceof Failure && failure.status === 401) lost();
+    } finally {
+      if (round === this.#round) this.loading = false;
+    }
+  };
+}
+
+/** One thing that a person has asked for: busy until it ends, then done or failed. One at a time. */
+export class Action {
+  busy = $state(false);
+  failure = $state.raw<unknown>();
+
+  /** Runs the work unless some is running, and says whether it succeeded. */
+  run = async (work: () => Promise<void>): Promise<boolean> => {
+    if (this.busy) return false;
+    this.busy = true;
+    this.failure = undefined;
+    try {
+      await work();
+      return true;
+    } catch (failure) {
+      this.failure = failure;
+      if (failure instanceof Failure && failure.status === 401 && failure.code !== 11002) lost();
+      return false;
+    } finally {
+      this.busy = false;
+    }
+  };
+}

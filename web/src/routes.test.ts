@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { afterSignIn, appPath, find } from './routes';
+
+test('an address means a page, or none', () => {
+  const cases: [string, string | undefined, Record<string, string>?][] = [
+    ['/', '/'],
+    ['/apps', '/apps'],
+    ['/apps/', '/apps'],
+    ['/apps/7c21e0', '/apps/:app', { app: '7c21e0' }],
+    ['/apps/a%2Fb', '/apps/:app', { app: 'a/b' }],
+    ['/apps/%', undefined],
+    ['/apps/a/b', undefined],
+    ['/apps//', undefined],
+    ['//apps', undefined],
+    ['/sign-in', '/sign-in'],
+    ['/Sign-in', undefined],
+    ['/sync', undefined],
+    ['/v2/models', undefined],
+  ];
+  for (const [path, route, params] of cases) {
+    const place = find(path);
+    assert.equal(place?.route, route, path);
+    if (params) assert.deepEqual(place?.params, params, path);
+  }
+});
+
+test('the path of an application finds it again, whatever its id', () => {
+  for (const id of ['x', 'a/b', 'ä?#', '%', '..']) {
+    assert.equal(find(appPath(id))?.params.app, id);
+  }
+});
+
+test('signing in leads to pages of ours alone', () => {
+  const cases: [string | null, string][] = [
+    [null, '/'],
+    ['', '/'],
+    ['/apps/x#keys', '/apps/x#keys'],
+    ['/account', '/account'],
+    ['/sign-in', '/'],
+    ['/nowhere', '/'],
+    ['//example.org', '/'],
+    ['/\\example.org', '/'],
+    ['https://example.org', '/'],
+    ['javascript:alert(1)', '/'],
+  ];
+  for (const [next, want] of cases) assert.equal(afterSignIn(next), want, String(next));
+});

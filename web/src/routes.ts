@@ -1,0 +1,73 @@
+/** The pages that exist. The server answers these addresses with the application, and no others. */
+export const routes = [
+  '/',
+  '/apps',
+  '/apps/:app',
+  '/account',
+  '/docs',
+  '/sign-in',
+  '/sign-up',
+  '/verify',
+  '/forgot',
+  '/reset',
+] as const;
+
+export type Route = (typeof routes)[number];
+
+/** An address taken apart: its route and what stands in the places of its names. */
+export interface Place {
+  readonly route: Route;
+  readonly params: Readonly<Record<string, string>>;
+}
+
+/** The place that a path means, or undefined where no page is there. */
+export function find(path: string): Place | undefined {
+  const parts = split(path);
+  for (const route of routes) {
+    const names = split(route);
+    if (names.length !== parts.length) continue;
+    const params: Record<string, string> = {};
+    const fits = names.every((name, i) => {
+      const part = parts[i] as string;
+      if (!name.startsWith(':')) return name === part;
+      const value = decode(part);
+      if (!value) return false;
+      params[name.slice(1)] = value;
+      return true;
+    });
+    if (fits) return { route, params };
+  }
+  return undefined;
+}
+
+/** The path of an application's page. */
+export function appPath(id: string): string {
+  return `/apps/${encodeURIComponent(id)}`;
+}
+
+/** Whether a page is for those who are not signed in, or who may be. */
+export function isDoor(route: Route): boolean {
+  return ['/sign-in', '/sign-up', '/verify', '/forgot', '/reset'].includes(route);
+}
+
+/**
+ * Where to go after signing in: the page of our own that was asked for before, or the first one.
+ * Anything that is no path of ours is refused, so that no link can send a person elsewhere.
+ */
+export function afterSignIn(next: string | null): string {
+  if (!next?.startsWith('/') || /^\/[/\\]/.test(next)) return '/';
+  const place = find(next.split(/[?#]/)[0] as string);
+  return place && !isDoor(place.route) ? next : '/';
+}
+
+function split(path: string): string[] {
+  return path.split('/').filter((part, i, all) => part !== '' || (i !== 0 && i !== all.length - 1));
+}
+
+function decode(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return undefined;
+  }
+}

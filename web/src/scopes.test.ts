@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Scope } from './console';
+import { describe, groupIds, groups, share, spoken, withGroup, withoutGroup, withoutScope, withScope } from './scopes';
+
+const scope = (id: string, ...needs: string[]): Scope => ({ id, name: spoken(id), needs });
+const table: Scope[] = [
+  scope('All'),
+  ...['Predict', 'Predict_Feedback', 'Search', 'Search_Feedback'].map((id) => scope(id)),
+  ...['Inputs', 'Concepts', 'Models', 'Workflows'].flatMap((what) => [
+    scope(`${what}_Get`),
+    scope(`${what}_Add`, `${what}_Get`),
+    scope(`${what}_Patch`, `${what}_Get`),
+    scope(`${what}_Delete`, `${what}_Add`, `${what}_Get`),
+  ]),
+  scope('Models_Train', 'Models_Get'),
+].filter((s) => s.id !== 'Concepts_Delete');
+const none: ReadonlySet<string> = new Set<string>();
+
+test('the groups hold every scope but the one for all', () => {
+  const held = new Set(groupIds.flatMap((id) => groups[id].own));
+  assert.deepEqual(
+    [...held].sort(),
+    table
+      .map((s) => s.id)
+      .filter((id) => id !== 'All')
+      .sort(),
+  );
+});
+
+test('a group brings what its calls need, and says so', () => {
+  const { chosen, also } = withGroup(none, 'search', table);
+  assert.deepEqual(also, ['predict', 'read_inputs', 'read_models']);
+  for (const id of ['Search', 'Predict', 'Inputs_Get', 'Concepts_Get', 'Models_Get', 'Workflows_Get']) {
+    assert.ok(chosen.has(id), id);
+  }
+  assert.equal(share(chosen, 'change_inputs'), 'none');
+  assert.deepEqual(withGroup(chosen, 'predict', table).also, []);
+});
+
+test('no group is left without what it needs', () => {
+  for (const first of groupIds) {
+    for (const off of groupIds) {
+      const everything = groupIds.reduce((c, id) => withGroup(c, id, table).chosen, none);
+      const left = withoutGroup(withGroup(everything, first, table).chosen, off, table);
+      assert.notEqual(share(left, off), 'whole', off);
+      for (const id of groupIds) {
+        if (share(left, id) !== 'whole') continue;
+        for (const need of groups[id].needs)
+          assert.equal(share(left, need), 'whole', `${id} without ${need} after ${off}`);
+      }
+    }
+  }
+});
+
+test('a group that goes leaves what others share with it', () => {
+  const both = withGroup(withGroup(none, 'read_inputs', table).chosen, 'read_models', table).chosen;
+  const left = withoutGroup(both, 'read_inputs', table);
+  assert.deepEqual([...left].sort(), ['Concepts_Get', 'Models_Get', 'Workflows_Get']);
+});
+
+test('single scopes bring and take their needs', () => {
+  const chosen = withScope(none, 'Inputs_Delete', table);
+  assert.deepEqual([...chosen].sort(), ['Inputs_Add', 'Inputs_Delete', 'Inputs_Get']);
+  assert.deepEqual([...withoutScope(chosen, 'Inputs_Get', table)], []);
+  assert.deepEqual([...withoutScope(chosen, 'Inputs_Delete', table)].sort(), ['Inputs_Add', 'Inputs_Get']);
+});
+
+test('a key is described by groups and what is left', () => {
+  assert.deepEqual(describe(['All']), { everything: true, groups: [], rest: [] });
+  assert.deepEqual(describe(['Predict', 'Predict_Feedback', 'Inputs_Get']), {
+    everything: false,
+    groups: ['predict'],
+    rest: ['Inputs_Get'],
+  });
+  assert.deepEqual(describe(['Tomorrow_Add']).rest, ['Tomorrow_Add']);
+  assert.equal(spoken('Inputs_Get'), 'Inputs:Get');
+});

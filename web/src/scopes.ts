@@ -1,0 +1,112 @@
+// What a key may do, in groups that a person understands. The server's table says what a scope needs for
+// itself; the groups add what a call of theirs reads (interface: predict reads models and concepts, and so on).
+import type { Scope } from './console';
+
+export const groupIds = [
+  'predict',
+  'search',
+  'read_inputs',
+  'change_inputs',
+  'read_models',
+  'train_models',
+  'change_workflows',
+] as const;
+export type GroupId = (typeof groupIds)[number];
+
+interface Group {
+  readonly own: readonly string[]; // scopes that the group is
+  readonly needs: readonly GroupId[]; // groups without which its calls are refused or answer less
+}
+
+export const groups: Readonly<Record<GroupId, Group>> = {
+  predict: { own: ['Predict', 'Predict_Feedback'], needs: ['read_models'] },
+  search: { own: ['Search', 'Search_Feedback'], needs: ['predict', 'read_inputs', 'read_models'] },
+  read_inputs: { own: ['Inputs_Get', 'Concepts_Get'], needs: [] },
+  change_inputs: {
+    own: ['Inputs_Add', 'Inputs_Patch', 'Inputs_Delete', 'Concepts_Add', 'Concepts_Patch'],
+    needs: ['predict', 'read_inputs', 'read_models'],
+  },
+  read_models: { own: ['Models_Get', 'Concepts_Get', 'Workflows_Get'], needs: [] },
+  train_models: {
+    own: ['Models_Add', 'Models_Patch', 'Models_Train', 'Models_Delete', 'Concepts_Add'],
+    needs: ['read_inputs', 'read_models'],
+  },
+  change_workflows: { own: ['Workflows_Add', 'Workflows_Patch', 'Workflows_Delete'], needs: ['read_models'] },
+};
+
+/** The scope that stands for all. */
+export const all = 'All';
+
+/** A choice of scopes; immutable. */
+export type Chosen = ReadonlySet<string>;
+
+/** How much of a group is chosen. */
+export function share(chosen: Chosen, group: GroupId): 'none' | 'some' | 'whole' {
+  const own = groups[group].own;
+  const n = chosen.has(all) ? own.length : own.filter((s) => chosen.has(s)).length;
+  return n === 0 ? 'none' : n === own.length ? 'whole' : 'some';
+}
+
+/** Chosen with a group and everything that it needs, and the groups that came with it. */
+export function withGroup(
+  chosen: Chosen,
+  group: GroupId,
+  table: readonly Scope[],
+): { chosen: Chosen; also: GroupId[] } {
+  const next = new Set(chosen);
+  const also: GroupId[] = [];
+  for (const id of [group, ...groups[group].needs]) {
+    if (id !== group && share(next, id) !== 'whole') also.push(id);
+    for (const scope of groups[id].own) add(next, scope, table);
+  }
+  return { chosen: next, also };
+}
+
+/** Chosen without a group. What other groups that are whole share with it stays; what needs it goes. */
+export function withoutGroup(chosen: Chosen, group: GroupId, table: readonly Scope[]): Chosen {
+  const gone = groupIds.filter((id) => id === group || groups[id].needs.includes(group));
+  const held = groupIds.filter((id) => !gone.includes(id) && share(chosen, id) === 'whole');
+  const stays = new Set(held.flatMap((id) => groups[id].own));
+  let next: Chosen = chosen;
+  for (const scope of gone.flatMap((id) => groups[id].own)) {
+    if (!stays.has(scope)) next = withoutScope(next, scope, table);
+  }
+  return next;
+}
+
+/** Chosen with one scope and what it needs. */
+export function withScope(chosen: Chosen, scope: string, table: readonly Scope[]): Chosen {
+  const next = new Set(chosen);
+  add(next, scope, table);
+  return next;
+}
+
+/** Chosen without one scope and what needs it. */
+export function withoutScope(chosen: Chosen, scope: string, table: readonly Scope[]): Chosen {
+  const next = new Set(chosen);
+  next.delete(scope);
+  for (const other of table) {
+    if (other.needs.includes(scope) && next.has(other.id)) return withoutScope(next, other.id, table);
+  }
+  return next;
+}
+
+/** What a key's scopes are called: whole groups first, then the scopes that are in none of these. */
+export function describe(scopes: readonly string[]): { everything: boolean; groups: GroupId[]; rest: string[] } {
+  const chosen = new Set(scopes);
+  if (chosen.has(all)) return { everything: true, groups: [], rest: [] };
+  const whole = groupIds.filter((id) => share(chosen, id) === 'whole');
+  const told = new Set(whole.flatMap((id) => groups[id].own));
+  return { everything: false, groups: whole, rest: scopes.filter((s) => !told.has(s)) };
+}
+
+/** A scope's name as people read it. */
+export function spoken(scope: string): string {
+  return scope.replaceAll('_', ':');
+}
+
+function add(set: Set<string>, scope: string, table: readonly Scope[]): void {
+  if (set.has(scope)) return;
+  set.add(scope);
+  for (const need of table.find((s) => s.id === scope)?.needs ?? []) add(set, need, table);
+}

@@ -1,0 +1,44 @@
+// Who is signed in, as the server last said.
+import * as api from './console';
+
+type State = { is: 'loading' } | { is: 'failed'; failure: unknown } | { is: 'known'; session: api.Session };
+
+let state = $state.raw<State>({ is: 'loading' });
+
+/** What is known of the session. */
+export function sessionState(): State {
+  return state;
+}
+
+/** The session, where it is known to be there: on every page that is shown after loading. */
+export function session(): api.Session {
+  if (state.is !== 'known') throw new Error('no session yet');
+  return state.session;
+}
+
+/** Takes a session that the server has answered with. */
+export function setSession(s: api.Session): void {
+  state = { is: 'known', session: s };
+}
+
+/** Asks the server. A session that is known stays while the question is open. */
+export async function loadSession(): Promise<void> {
+  try {
+    setSession(await api.getSession());
+  } catch (failure) {
+    if (state.is !== 'known') state = { is: 'failed', failure };
+  }
+}
+
+/** Signs out here and starts over without an account. */
+export async function leave(): Promise<void> {
+  await api.signOut();
+  state = { is: 'loading' };
+  await loadSession();
+}
+
+/** The session has ended elsewhere: a call was answered with 401. */
+export function lost(): void {
+  if (state.is === 'known') state = { is: 'known', session: { ...state.session, account: null } };
+  void loadSession();
+}

@@ -1,0 +1,29 @@
+// Light, dark, or as the system is.
+import { keep, kept } from './kept';
+
+export const themes = ['system', 'light', 'dark'] as const;
+export type Theme = (typeof themes)[number];
+
+let chosen = $state<Theme>(themes.find((t) => t === kept('theme')) ?? 'system');
+let drawn = $state(0);
+
+/** The theme that was chosen. */
+export function theme(): Theme {
+  return chosen;
+}
+
+/** Changes whenever colours do: what draws by itself reads it and draws again. */
+export function colours(): number {
+  return drawn;
+}
+
+/** Shows a theme from now on. */
+export function setTheme(t: Theme): void {
+  chosen = t;
+  keep('theme', t === 'system' ? undefined : t);
+  if (t === 'system') delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = t;
+  drawn++;
+}
+
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => drawn++);

@@ -1,0 +1,30 @@
+import { m } from '../../words.svelte';
+
+const deeds: Record<string, () => string> = {
+  'account.create': () => m.deed_account_create(),
+  'account.name': () => m.deed_account_name(),
+  'account.email': () => m.deed_account_email(),
+  'account.verify': () => m.deed_account_verify(),
+  'account.verify.failed': () => m.deed_account_verify_failed(),
+  'account.password': () => m.deed_account_password(),
+  'account.password.mail': () => m.deed_account_password_mail(),
+  'account.password.reset': () => m.deed_account_password_reset(),
+  'session.create': () => m.deed_session_create(),
+  'session.create.failed': () => m.deed_session_create_failed(),
+  'session.delete': () => m.deed_session_delete(),
+  'app.create': () => m.deed_app_create(),
+  'app.change': () => m.deed_app_change(),
+  'app.delete': () => m.deed_app_delete(),
+  'app.export': () => m.deed_app_export(),
+  'inputs.delete_all': () => m.deed_inputs_delete_all(),
+  'key.create': () => m.deed_key_create(),
+  'key.replace': () => m.deed_key_replace(),
+  'key.delete': () => m.deed_key_delete(),
+  'client.secret': () => m.deed_client_secret(),
+  'tokens.revoke': () => m.deed_tokens_revoke(),
+};
+
+/** What an action of the audit log is called; one that is not known here, by the log's own name. */
+export function deed(action: string): string {
+  return deeds[action]?.() ?? action;
+}

@@ -1,0 +1,34 @@
+import { describe, type GroupId, spoken } from '../../scopes';
+import { m } from '../../words.svelte';
+
+const names: Record<GroupId, () => string> = {
+  predict: () => m.group_predict(),
+  search: () => m.group_search(),
+  read_inputs: () => m.group_read_inputs(),
+  change_inputs: () => m.group_change_inputs(),
+  read_models: () => m.group_read_models(),
+  train_models: () => m.group_train_models(),
+  change_workflows: () => m.group_change_workflows(),
+};
+
+const texts: Record<GroupId, () => string> = {
+  predict: () => m.group_predict_text(),
+  search: () => m.group_search_text(),
+  read_inputs: () => m.group_read_inputs_text(),
+  change_inputs: () => m.group_change_inputs_text(),
+  read_models: () => m.group_read_models_text(),
+  train_models: () => m.group_train_models_text(),
+  change_workflows: () => m.group_change_workflows_text(),
+};
+
+/** What a group of scopes is called. */
+export const groupName = (id: GroupId): string => names[id]();
+
+/** What a group of scopes lets a program do. */
+export const groupText = (id: GroupId): string => texts[id]();
+
+/** The words for a key's scopes: of groups in the reader's language, of single scopes as they are. */
+export function mayWords(scopes: readonly string[]): string[] {
+  const may = describe(scopes);
+  return may.everything ? [m.group_all()] : [...may.groups.map(groupName), ...may.rest.map(spoken)];
+}

@@ -1,0 +1,101 @@
+// The words of the pages, in the reader's language, and how that language writes numbers and dates.
+// Everything here is reactive: a page changes its language without a reload.
+
+import { keep, kept } from './kept';
+import { choose, directionOf } from './languages';
+
+type Compiled = typeof import('./words/messages/en.js');
+type Inputs<F> = F extends (inputs: infer I) => unknown ? I : never;
+
+/** One function a message: of its inputs, where it has any. */
+type Words = {
+  readonly [K in keyof Compiled]: keyof Inputs<Compiled[K]> extends never
+    ? () => string
+    : (inputs: Inputs<Compiled[K]>) => string;
+};
+
+const modules = import.meta.glob<Words>(['./words/messages/*.js', '!./words/messages/_index.js']);
+
+let words = $state.raw<Words>();
+let code = $state('en');
+
+/** The messages. Set by [speak], which has to have ended once before any is read. */
+export const m: Words = new Proxy({} as Words, {
+  get: (_, key) => (words as Words | undefined)?.[key as keyof Words],
+});
+
+/** The code of the reader's language. */
+export function language(): string {
+  return code;
+}
+
+/** The language that was chosen here, or else the first of the browser's that is ours. */
+export function preferred(): string {
+  const chosen = kept('language');
+  return choose(chosen ? [chosen] : navigator.languages);
+}
+
+/** Loads a language's words and shows the page in it. */
+export async function speak(wanted: string): Promise<void> {
+  const load = modules[`./words/messages/${wanted}.js`];
+  if (!load) throw new Error(`no words for ${wanted}`);
+  words = await load();
+  code = wanted;
+  document.documentElement.lang = wanted;
+  document.documentElement.dir = directionOf(wanted);
+}
+
+/** Speaks a language from now on, also at the next visit. */
+export async function chooseLanguage(wanted: string): Promise<void> {
+  await speak(wanted);
+  keep('language', wanted);
+}
+
+/** A number as the reader writes it. */
+export function number(n: number, options?: Intl.NumberFormatOptions): string {
+  return new Intl.NumberFormat(code, options).format(n);
+}
+
+/** An amount of bytes with its unit. */
+export function bytes(n: number): string {
+  const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'];
+  const step = n < 1000 ? 0 : Math.min(4, Math.floor(Math.log10(n) / 3));
+  return number(n / 1000 ** step, {
+    style: 'unit',
+    unit: units[step],
+    unitDisplay: step ? 'short' : 'long',
+    maximumFractionDigits: n / 1000 ** step < 10 && step ? 1 : 0,
+  });
+}
+
+/** A day, as "23 Oct". */
+export function day(at: Date): string {
+  return new Intl.DateTimeFormat(code, { day: 'numeric', month: 'short', timeZone: 'UTC' }).format(at);
+}
+
+/** A moment in full, as "23 Oct 2026, 09:41". */
+export function moment(at: string | Date): string {
+  return new Intl.DateTimeFormat(code, { dateStyle: 'medium', timeStyle: 'short' }).format(new Date(at));
+}
+
+/** How long ago a moment was, in the largest unit that fits. */
+export function ago(at: string | Date, now = Date.now()): string {
+  const seconds = Math.round((new Date(at).getTime() - now) / 1000);
+  const format = new Intl.RelativeTimeFormat(code, { numeric: 'auto' });
+  const steps: [Intl.RelativeTimeFormatUnit, number][] = [
+    ['year', 31_557_600],
+    ['month', 2_629_800],
+    ['day', 86_400],
+    ['hour', 3_600],
+    ['minute', 60],
+  ];
+  for (const [unit, size] of steps) {
+    if (Math.abs(seconds) >= size) return format.format(Math.trunc(seconds / size), unit);
+  }
+  return format.format(0, 'minute');
+}
+
+/** Names in a row, as "a, b and c". */
+export function list(names: string[]): string {
+  return new Intl.ListFormat(code, { type: 'conjunction' }).format(names);
+}

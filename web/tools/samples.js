@@ -1,0 +1,46 @@
+// Serves the module virtual:samples: what a few public concepts are called in each language, read from the
+// bundle of the general model, so that the pages show the very words that a prediction has.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+
+const shown = ['lighthouse', 'sea', 'bird', 'sunset', 'sailboat'];
+
+/** @param {string} folder holds one file a language: lines of id, tab, name */
+export function samples(folder) {
+  const name = 'virtual:samples';
+  return {
+    name: 'samples',
+    resolveId: (/** @type {string} */ id) => (id === name ? `\0${name}` : undefined),
+    load: (/** @type {string} */ id) =>
+      id === `\0${name}` ? `export default ${JSON.stringify(read(folder))}` : undefined,
+  };
+}
+
+/** @param {string} folder @returns {Record<string, Record<string, string>>} language → English name → name */
+export function read(folder) {
+  const root = resolve(folder);
+  const names = (/** @type {string} */ file) =>
+    new Map(
+      readFileSync(join(root, file), 'utf8')
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => /** @type {[string, string]} */ (line.split('\t'))),
+    );
+  const english = new Map([...names('en.tsv')].map(([id, word]) => [word, id]));
+  const all = readdirSync(root).filter((f) => f.endsWith('.tsv'));
+  return Object.fromEntries(
+    all.map((file) => {
+      const words = names(file);
+      return [
+        file.slice(0, -4),
+        Object.fromEntries(
+          shown.map((word) => {
+            const here = words.get(english.get(word) ?? '');
+            if (!here) throw new Error(`${file}: no name for ${word}`);
+            return [word, here];
+          }),
+        ),
+      ];
+    }),
+  );
+}

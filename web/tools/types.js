@@ -1,0 +1,7 @@
+// Writes src/v2.d.ts, the types of /v2, from the interface's own description.
+import { readFileSync, writeFileSync } from 'node:fs';
+import openapi, { astToString } from 'openapi-typescript';
+
+const description = new URL('../openapi/openapi.json', import.meta.url);
+const types = astToString(await openapi(JSON.parse(readFileSync(description, 'utf8'))));
+writeFileSync(new URL('../src/v2.d.ts', import.meta.url), types);

@@ -1,0 +1,22 @@
+import { svelte } from '@sveltejs/vite-plugin-svelte';
+import { defineConfig } from 'vite';
+import { finish } from './tools/finish.js';
+import { licences } from './tools/licences.js';
+import { samples } from './tools/samples.js';
+
+export default defineConfig({
+  plugins: [
+    svelte({ configFile: false }),
+    samples('../models/general-v1.3/names'),
+    licences(),
+    finish({ shell: 60_000 }),
+  ],
+  build: {
+    target: 'es2022',
+    manifest: true,
+    emptyOutDir: false, // finish empties it, but for .gitignore
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+  },
+});
