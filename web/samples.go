@@ -1,4 +1,4 @@
-// Package web holds what the pages ship. So far that is the demonstration's photographs:
+// Package web holds the web application and what it ships, the demonstration's photographs:
 // 42 pictures of at most 299 px on a side, each with its author, licence, page and place
 // in samples/credits.tsv.
 package web
