@@ -48,24 +48,27 @@ func NewLimiter(r Rate, most int) *Limiter {
 	return &Limiter{rate: r, most: max(most, 1), byName: map[Hash]*list.Element{}, order: list.New()}
 }
 
+// longest is how long a bucket may take to fill, in nanoseconds: 36 years.
+const longest = 1 << 60
+
 // Take lets one call through, or returns a [*RateError].
 func (l *Limiter) Take(name Hash, now time.Time) error {
 	if l == nil {
 		return nil
 	}
-	step := time.Duration(float64(time.Second) / l.rate.PerSecond)
-	room := time.Duration(min(float64(l.rate.Burst)*float64(step), math.MaxInt64/4))
+	step := time.Duration(min(float64(time.Second)/l.rate.PerSecond, longest))
+	room := time.Duration(min(float64(l.rate.Burst)*float64(step), longest))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e, known := l.byName[name]
 	full := now
 	if known {
-		full = e.Value.(*bucket).full
-		if full.Before(now) {
-			full = now
+		b := e.Value.(*bucket)
+		if latest := now.Add(room); b.full.After(latest) { // the clock was set back
+			b.full = latest
 		}
-		if latest := now.Add(room); full.After(latest) { // the clock was set back
-			full = latest
+		if b.full.After(now) {
+			full = b.full
 		}
 	}
 	if wait := full.Add(step).Sub(now) - room; wait > 0 {
