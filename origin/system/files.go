@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // ReadFile reads a file that a person named, of at most limit bytes.
@@ -145,4 +146,37 @@ func TempFolder(parent string) (dir string, done func(), err error) {
 		return "", nil, err
 	}
 	return dir, func() { _ = os.RemoveAll(dir) }, nil // what stays is the system's to tidy
+}
+
+// Changed returns what tells that a file has been replaced or written: when, and its size.
+func Changed(name string) (when time.Time, size int64, err error) {
+	info, err := os.Stat(name)
+	if err != nil {
+		return time.Time{}, 0, err
+	}
+	return info.ModTime(), info.Size(), nil
+}
+
+// MakeFolder makes a folder for this user alone, unless there is one.
+func MakeFolder(name string) error { return os.MkdirAll(name, 0o700) }
+
+// ReplaceFile gives a file of that name its content and mode, whole or not at all.
+func ReplaceFile(name string, content []byte, mode fs.FileMode) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name()) // the first error is the one to tell
+		}
+	}()
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), name); err != nil {
+		return err
+	}
+	return syncPath(filepath.Dir(name))
 }

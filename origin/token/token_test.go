@@ -316,7 +316,7 @@ func TestKeysThatCannotBeKept(t *testing.T) {
 		first := tokens.ring.Load().keys[0].id
 		w.now = w.now.Add(turnAfter)
 		left = n
-		if token = issue(t, tokens); len(tokens.ring.Load().keys) != 1 {
+		if issue(t, tokens); len(tokens.ring.Load().keys) != 1 {
 			t.Errorf("operation %d of the second key: it counts although it is not kept", n)
 		}
 		issue(t, tokens)
