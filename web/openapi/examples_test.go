@@ -1,6 +1,7 @@
 package openapi_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"io/fs"
@@ -33,7 +34,8 @@ func (pictures) Open(name string) (fs.File, error) {
 }
 
 // tour goes through all operations in an order in which every example works: what one needs, another
-// has made. Between, STEP lets the background work; VERSION is the newest version of the model trained here.
+// has made. Between, STEP lets the background work. VERSION is the newest version of the model trained here,
+// APP an application of the account's; AS says who asks: the application's client, or the account's session.
 var tour = []string{
 	"POST /models/aaa03c23b3724a16a56b629203edc62c/outputs",
 	"POST /models/aaa03c23b3724a16a56b629203edc62c/versions/aa9ca48295b37401f8af92ad1af0d91d/outputs",
@@ -52,6 +54,9 @@ var tour = []string{
 	"POST /workflows", "GET /workflows", "GET /public_workflows", "GET /workflows/both", "POST /workflows/both/results", "DELETE /workflows/both",
 	"DELETE /models/weather/versions/VERSION", "DELETE /models/weather", "DELETE /models",
 	"DELETE /inputs/red", "DELETE /inputs",
+	"GET /scopes", "GET /myscopes", "POST /token AS client",
+	"POST /login AS nobody", "GET /users/me/apps AS session", "GET /users/me/apps/APP AS session", "POST /users/me/apps AS session",
+	"POST /users/me/keys AS session", "GET /users/me/keys AS session",
 }
 
 // TestExamples sends every example of a request, and a request without a body where there is none, to a
@@ -62,22 +67,23 @@ func TestExamples(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serve := apitest.NewServer(t, set, pictures{}, nil)
+	serve := apitest.NewServer(t, set, pictures{}, map[string]string{"owner": "anna"})
 	left := map[string]bool{}
 	for path, item := range doc.Paths.Map() {
 		for method := range item.Operations() {
 			left[method+" "+path] = true
 		}
 	}
-	version := ""
+	known := newKnown()
 	for _, stop := range tour {
-		method, path, _ := strings.Cut(strings.Replace(stop, "VERSION", version, 1), " ")
+		call, who, _ := strings.Cut(stop, " AS ")
+		method, path, _ := strings.Cut(known.fill(call), " ")
 		if method == "STEP" {
 			serve(api.Request{Method: method, Path: path})
 			continue
 		}
 		e := exchange{where: stop}
-		e.Request = api.Request{Method: method, Path: "/v2" + path}
+		e.Request = known.request(method, "/v2"+path, who)
 		op, _ := find(t, doc, &e)
 		if op == nil {
 			t.Errorf("%s: not in the document", stop)
@@ -86,7 +92,7 @@ func TestExamples(t *testing.T) {
 		template, _ := match(doc, split(e.Request.Path))
 		delete(left, method+" "+template)
 		for _, body := range bodies(t, op) {
-			e.Request.Body = []byte(strings.ReplaceAll(body, "https://pictures.example/", "http://pictures.test/"))
+			e.Request.Body = []byte(known.fill(body))
 			got := serve(e.Request)
 			_, input := find(t, doc, &e)
 			if got.Status != 200 {
@@ -95,13 +101,9 @@ func TestExamples(t *testing.T) {
 			if err := openapi3filter.ValidateResponse(t.Context(), responseOf(input, &got)); err != nil {
 				t.Errorf("%s %s: %s", stop, body, brief(err))
 			}
-			switch op.OperationID {
-			case "listVersions":
-				version = newest(t, got.Body)
-			case "searchInputs":
-				if strings.Contains(string(got.Body), `"hits":[]`) {
-					t.Errorf("%s %s finds nothing", stop, body)
-				}
+			known.learn(t, got.Body)
+			if op.OperationID == "searchInputs" && strings.Contains(string(got.Body), `"hits":[]`) {
+				t.Errorf("%s %s finds nothing", stop, body)
 			}
 		}
 	}
@@ -142,16 +144,64 @@ func responseOf(input *openapi3filter.RequestValidationInput, got *api.Response)
 	}
 }
 
-// newest is the id of the first version of a list.
-func newest(t testing.TB, body []byte) string {
+// known is what the tour has learnt, and what stands for it in its stops and in the examples.
+type known struct {
+	words   map[string]string
+	session string
+}
+
+func newKnown() *known {
+	return &known{words: map[string]string{"https://pictures.example/": "http://pictures.test/"}}
+}
+
+func (k *known) fill(text string) string {
+	for word, is := range k.words {
+		text = strings.ReplaceAll(text, word, is)
+	}
+	return text
+}
+
+// learn reads an answer.
+func (k *known) learn(t testing.TB, body []byte) {
 	t.Helper()
-	var list struct {
-		Versions []struct {
-			ID string `json:"id"`
-		} `json:"model_versions"`
+	type thing struct {
+		ID string `json:"id"`
 	}
-	if err := json.Unmarshal(body, &list); err != nil || len(list.Versions) == 0 {
-		t.Fatalf("%s: %v", body, err)
+	var answer struct {
+		Versions []thing `json:"model_versions"`
+		Apps     []thing `json:"apps"`
+		Session  string  `json:"session_token"`
 	}
-	return list.Versions[0].ID
+	if bytes.HasPrefix(body, []byte("{")) {
+		if err := json.Unmarshal(body, &answer); err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+	}
+	if len(answer.Versions) > 0 {
+		k.words["VERSION"] = answer.Versions[0].ID
+	}
+	if len(answer.Apps) > 0 && k.words["APP"] == "" {
+		k.words["APP"] = answer.Apps[0].ID
+		k.words[exampleApp] = answer.Apps[0].ID
+	}
+	if answer.Session != "" {
+		k.session = answer.Session
+	}
+}
+
+// exampleApp is the application of the examples.
+const exampleApp = "00000000000000010000000000000002"
+
+// request is a request of somebody; the empty word is the application's key.
+func (k *known) request(method, path, who string) api.Request {
+	r := api.Request{Method: method, Path: path}
+	switch who {
+	case "client":
+		r.Authorization = "client"
+	case "nobody":
+		r.Authorization = "none"
+	case "session":
+		r.Session = k.session
+	}
+	return r
 }

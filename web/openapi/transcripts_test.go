@@ -231,10 +231,14 @@ func answerOf(input *openapi3filter.RequestValidationInput, e *exchange) *openap
 	if !strings.HasPrefix(e.Body, "{") {
 		contentType = "image/jpeg"
 	}
+	header := http.Header{"Content-Type": {contentType}}
+	for line := range strings.Lines(e.Header) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		header.Set(name, value)
+	}
 	return &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: input, Options: input.Options, Status: e.Status,
-		Header: http.Header{"Content-Type": {contentType}},
-		Body:   io.NopCloser(strings.NewReader(e.Body)),
+		Header: header, Body: io.NopCloser(strings.NewReader(e.Body)),
 	}
 }
 

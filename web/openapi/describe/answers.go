@@ -1,5 +1,7 @@
 package describe
 
+import "github.com/sightline-dev/sightline/core/auth"
+
 // schemas are the components of the document: what answers show, then what requests say.
 func schemas() object {
 	all := object{{"Status", statusSchema()}, {"Error", errorSchema()}}
@@ -215,5 +217,30 @@ var answers = []member{
 		always("workflow", ref("WorkflowSummary"), ""), always("results", list(ref("WorkflowResult")), "One for each input, in their order."))},
 }
 
-// accounts are the schemas of applications, keys and tokens.
-var accounts = []member{}
+// accounts are the schemas of tokens, sessions, applications and keys.
+var accounts = []member{
+	{"App", closed("An application.",
+		always("id", hex32, ""),
+		always("name", text(), ""),
+		always("default_language", language, "Never changes."),
+		maybe("user_id", text(), "Its owner; absent where the operator made it."),
+		always("created_at", when, ""))},
+	{"Key", closed("An API key.",
+		always("id", text(), "Of a new key: the key itself, 32 hexadecimal digits. In lists: the first 16 of its hash."),
+		maybe("description", text(), ""),
+		always("scopes", list(ref("Scope")), ""),
+		always("apps", list(closed("", always("id", hex32, ""), always("user_id", text(), "")), size(1, 1)...), "Its one application."),
+		always("created_at", when, ""))},
+	{"Scope", text(oneOf(auth.ScopeNames()...), member{"description", "`Inputs_Get` is what texts call Inputs:Get. `All` is all of them."})},
+	{"TokenAnswer", answer("",
+		always("access_token", text(member{"minLength", 10}), ""),
+		always("expires_in", object{{"type", "integer"}, {"minimum", 1}}, "Seconds that the token lives."),
+		always("scope", text(), "The same for every token."))},
+	{"LoginAnswer", answer("",
+		always("session_token", text(), "For the header X-Clarifai-Session-Token."),
+		always("v2_user_id", text(), "The account's id, for paths; `me` means the same."))},
+	{"AppAnswer", answer("", always("app", ref("App"), ""))},
+	{"AppsAnswer", answer("", always("apps", list(ref("App")), ""))},
+	{"KeysAnswer", answer("", always("keys", list(ref("Key")), ""))},
+	{"ScopesAnswer", answer("", always("scopes", list(ref("Scope")), ""), always("app", ref("App"), "The application that the credential belongs to."))},
+}

@@ -52,6 +52,10 @@ func Document() ([]byte, error) {
 		{"components", object{
 			{"securitySchemes", schemes},
 			{"parameters", parameters},
+			{"headers", object{{"CallsLeft", object{
+				{"description", "How many more calls the account may make; absent where it may make any number."},
+				{"schema", whole()},
+			}}}},
 			{"responses", responses()},
 			{"schemas", schemas()},
 		}},

@@ -10,6 +10,7 @@ func tags() []object {
 		{"Concepts", "What models predict and users label pictures with: public ones in 23 languages, and an application's own."},
 		{"Searches", "Find inputs by what is in them, what was said of them, where they are and what they look like."},
 		{"Workflows", "Run pictures through several models at once."},
+		{"Access", "Access tokens, sessions, applications and keys for scripts. People make applications and keys on the web pages."},
 	} {
 		all = append(all, object{{"name", t[0]}, {"description", t[1]}})
 	}
@@ -207,7 +208,7 @@ var operations = []operation{
 	},
 	{
 		method: "GET", path: "/models/{model_id}/versions/{version_id}/metrics", id: "readMetrics", tag: "Models",
-		summary: "Read how well a version does", note: "Public models have no evaluation: 400.", refuses: true, answer: "MetricsAnswer",
+		summary: "Read how well a version does", note: "Public models have no evaluation: 400.", answer: "MetricsAnswer",
 	},
 
 	{
@@ -284,6 +285,52 @@ var operations = []operation{
 		summary: "Predict with a workflow", note: "Each picture is analysed once, for all of the workflow's models.",
 		request: "RunWorkflow", answer: "ResultsAnswer", items: "ResultsAnswer", writes: true,
 		examples: []example{{"a picture in base64", `{"inputs":[{"data":{"image":{"base64":"` + redPNG + `"}}}],"output_config":{"max_concepts":3}}`}},
+	},
+
+	{
+		method: "POST", path: "/token", id: "issueToken", tag: "Access",
+		summary: "Get an access token",
+		note: "By Basic authentication with an application's client id and client secret. A body does not matter; old clients send " +
+			"`grant_type=client_credentials`.",
+		answer: "TokenAnswer",
+	},
+	{
+		method: "POST", path: "/login", id: "login", tag: "Access", short: true,
+		summary: "Open a session", note: "For scripts; people sign in on the web pages.",
+		request: "Login", answer: "LoginAnswer",
+		examples: []example{{"an account", `{"email":"anna@example.com","password":"anna's password"}`}},
+	},
+	{
+		method: "POST", path: "/users/{user_id}/apps", id: "createApp", tag: "Access", writes: true, short: true,
+		summary: "Make an application", note: "One a call, with a session. Never with a key or an access token.",
+		request: "NewApps", answer: "AppsAnswer",
+		examples: []example{{"in German", `{"apps":[{"name":"garden","default_language":"de"}]}`}},
+	},
+	{
+		method: "GET", path: "/users/{user_id}/apps", id: "listApps", tag: "Access", page: true, short: true,
+		summary: "List the account's applications", answer: "AppsAnswer",
+	},
+	{
+		method: "GET", path: "/users/{user_id}/apps/{app_id}", id: "readApp", tag: "Access", short: true,
+		summary: "Read an application", answer: "AppAnswer",
+	},
+	{
+		method: "POST", path: "/users/{user_id}/keys", id: "createKey", tag: "Access", writes: true, short: true,
+		summary: "Make a key", note: "One a call, with a session. The answer's `id` is the key itself: here it is told, and never again.",
+		request: "NewKeys", answer: "KeysAnswer",
+		examples: []example{{"to predict and search", `{"keys":[{"description":"camera at the pond","scopes":["Predict","Search","Inputs_Get"],"apps":[{"id":"00000000000000010000000000000002","user_id":"me"}]}]}`}},
+	},
+	{
+		method: "GET", path: "/users/{user_id}/keys", id: "listKeys", tag: "Access", page: true, short: true,
+		summary: "List the keys of the account's applications", note: "Their `id` is the start of the key's hash, which says nothing of the key.", answer: "KeysAnswer",
+	},
+	{
+		method: "GET", path: "/scopes", id: "listScopes", tag: "Access",
+		summary: "List the scopes that a key can carry", answer: "ScopesAnswer",
+	},
+	{
+		method: "GET", path: "/myscopes", id: "listMyScopes", tag: "Access",
+		summary: "List one's own scopes", answer: "ScopesAnswer",
 	},
 }
 

@@ -25,7 +25,6 @@ type operation struct {
 	items        string // schema when each item goes its own way: with 207, and with 400 when all failed; empty: they do not
 	picture      bool   // answers with a JPEG instead
 	page         bool   // reads page and per_page
-	refuses      bool   // answers 400 although nothing is sent that could be malformed
 	writes       bool   // fails when the disk is full
 	short        bool   // is not below an application's long address
 }
@@ -113,12 +112,12 @@ func (op *operation) body(need *api.Endpoint) (object, error) {
 		}
 		o = o.with(member{"requestBody", object{{"required", !op.idle}, {"content", object{{jsonType, content}}}}})
 	}
-	o = o.with(member{"responses", op.responses()})
+	o = o.with(member{"responses", op.responses(need.Asks)})
 	return o, nil
 }
 
 // responses are what the operation may answer.
-func (op *operation) responses() object {
+func (op *operation) responses(asks auth.Credential) object {
 	var all object
 	if op.picture {
 		all = object{{"200", object{
@@ -128,11 +127,15 @@ func (op *operation) responses() object {
 	} else {
 		all = object{{"200", said("Done.", ref(op.answer))}}
 	}
+	if asks == auth.OfApplication {
+		good, _ := all[0].value.(object)
+		all[0].value = good.with(member{"headers", callsLeft})
+	}
 	if op.items != "" {
 		all = all.with(member{"207", said("Some items failed: each has its own status.", ref(op.items))})
 	}
 	for _, f := range failures {
-		if !op.mayFail(f.http) {
+		if !op.mayFail(f.http, asks) {
 			continue
 		}
 		r := object{{"$ref", "#/components/responses/" + f.name}}
@@ -144,17 +147,23 @@ func (op *operation) responses() object {
 	return all
 }
 
+// callsLeft are the headers of an answer to a call that may be counted.
+var callsLeft = object{{"X-Sightline-Calls-Left", object{{"$ref", "#/components/headers/CallsLeft"}}}}
+
 func said(note string, schema object) object {
 	return object{{"description", note}, {"content", object{{jsonType, object{{"schema", schema}}}}}}
 }
 
 // mayFail reports whether the operation can fail with an HTTP status.
-func (op *operation) mayFail(http int) bool {
+func (op *operation) mayFail(http int, asks auth.Credential) bool {
+	open := asks == auth.OfNobody || asks == auth.OfClient // to everyone, at no account's cost
 	switch http {
 	case 400:
-		return op.page || op.refuses || op.method != "GET"
+		return op.page || op.method != "GET" || asks == auth.OfApplication // a session may have to say which
+	case 402, 403:
+		return !open
 	case 404:
-		return braces.MatchString(op.path) || op.request != ""
+		return !op.short || braces.MatchString(op.path) // another's application is not there, too
 	case 405:
 		return false // of the path, not of this
 	case 413:
@@ -184,6 +193,8 @@ var parameters = object{
 	inPath("input_id", "An input's id. A `/` in it is written `%2F`.", "dragonfly"),
 	inPath("concept_id", "A concept's id. A `/` in it is written `%2F`.", "ai_2k5mzj3r"),
 	inPath("workflow_id", "A workflow's id; `General` is everyone's.", "General"),
+	inPath("user_id", "The account's id, or `me`.", "me"),
+	inPath("app_id", "An application's id.", "00000000000000010000000000000002"),
 }
 
 func inPath(name, note, example string) member {

@@ -151,6 +151,15 @@ var requests = []member{
 	{"RunWorkflow", record("",
 		always("inputs", items("PredictInput", 1, limits["maxWorkflowInputs"], ""), ""),
 		maybe("output_config", ref("OutputConfigAsked"), "For every model."))},
+
+	{"Login", record("", always("email", text(), ""), always("password", text(), ""))},
+	{"NewApps", record("", always("apps", list(record("",
+		always("name", text(), ""),
+		maybe("default_language", language, "Absent: English. It never changes.")), size(1, 1)...), ""))},
+	{"NewKeys", record("", always("keys", list(record("",
+		maybe("description", text(), "A label."),
+		always("scopes", list(text(eg("Inputs_Get")), member{"minItems", 1}), "As GET /scopes lists them; a colon may stand for the underscore."),
+		always("apps", list(record("", always("id", id, ""), maybe("user_id", text(), "The account, or `me`.")), size(1, 1)...), "")), size(1, 1)...), ""))},
 }
 
 // clauses are those of searches.

@@ -24,6 +24,10 @@ var codes = []Code{
 	{10020, "Failure", 400, "All items failed: each has its own status."},
 
 	{11001, "Invalid authentication token", 401, "The access token or session is not valid; details `expired token`: get a new one."},
+	{11002, "Invalid credentials", 401, "Wrong client id and secret, or e-mail address and password."},
+	{11005, "Too Many Requests", 429, "Ask again after the seconds in `Retry-After`."},
+	{11006, "Account limits exceeded", 402, "The account has made all the calls that it may."},
+	{11007, "API key has insufficient scopes", 403, "details names every scope that is missing."},
 	{11008, "Invalid API key or Invalid API key/application pair", 401, "The key is not 32 hexadecimal digits."},
 	{11009, "API key not found", 401, "No such key, or it was deleted."},
 	{11100, "Bad request format", 400, "The body is no JSON object, or is nested too deep."},
@@ -119,6 +123,9 @@ func responses() object {
 	var all object
 	for _, f := range failures {
 		r := object{{"description", f.note}}
+		if f.http == 402 {
+			r = r.with(member{"headers", callsLeft})
+		}
 		if f.http == 429 || f.http == 503 {
 			r = r.with(member{"headers", object{{"Retry-After", object{
 				{"description", "Seconds to wait."}, {"schema", object{{"type", "integer"}, {"minimum", 1}}},
