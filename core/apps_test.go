@@ -8,7 +8,9 @@ import (
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/lang"
 )
 
@@ -97,5 +99,92 @@ func TestEngineReopens(t *testing.T) {
 	}
 	if got, body := status(again, "Key "+l.key); got != 200 {
 		t.Errorf("after opening again: %d %s", got, body)
+	}
+}
+
+// TestDefaultModelChangesNoAnswer holds decision 13: the same requests are answered with the
+// same bytes whatever the default model is.
+func TestDefaultModelChangesNoAnswer(t *testing.T) {
+	set := apitest.Tiny(t)
+	const color = "eeed0b6733a644cea07cf4c60f87ebb7"
+	var want []string
+	for i, model := range []string{"", color, set.General().ID} {
+		w := apitest.NewWorld(t, memkv.New(), set, nil, nil)
+		app, err := w.Engine.ChangeApp(t.Context(), "", w.App, core.AppChange{DefaultModel: &model})
+		if err != nil || app.DefaultModel != model || app.Name != "test" {
+			t.Fatalf("ChangeApp = %+v, %v", app, err)
+		}
+		for j, r := range []api.Request{
+			{Method: "POST", Path: "/v2/inputs", Body: []byte(`{"inputs":[{"id":"r","data":{"image":{"url":"http://pictures.test/red.png"},"concepts":[{"id":"warm"}]}}]}`)},
+			{Method: "STEP", Path: "1s"},
+			{Method: "GET", Path: "/v2/inputs/r/outputs"},
+			{Method: "POST", Path: "/v2/models", Body: []byte(`{"model":{"id":"m","output_info":{"data":{"concepts":[{"id":"warm"}]}}}}`)},
+			{Method: "POST", Path: "/v2/models/m/versions"},
+			{Method: "STEP", Path: "1s"},
+			{Method: "GET", Path: "/v2/models"},
+			{Method: "GET", Path: "/v2/models/m/output_info"},
+			{Method: "POST", Path: "/v2/models/searches", Body: []byte(`{"model_query":{"name":"*"}}`)},
+			{Method: "POST", Path: "/v2/models/m/outputs", Body: []byte(`{"inputs":[{"data":{"image":{"url":"http://pictures.test/blue.png"}}}]}`)},
+			{Method: "POST", Path: "/v2/models/" + color + "/outputs", Body: []byte(`{"inputs":[{"data":{"image":{"url":"http://pictures.test/half.png"}}}]}`)},
+			{Method: "POST", Path: "/v2/searches", Body: []byte(`{"query":{"ands":[{"output":{"data":{"concepts":[{"name":"black"}]}}}]}}`)},
+			{Method: "POST", Path: "/v2/searches", Body: []byte(`{"query":{"ands":[{"output":{"input":{"data":{"image":{"url":"http://pictures.test/red.png"}}}}}]}}`)},
+			{Method: "GET", Path: "/v2/concepts"},
+			{Method: "POST", Path: "/v2/models//outputs", Body: []byte(`{"inputs":[{"data":{"image":{"url":"http://pictures.test/half.png"}}}]}`)},
+			{Method: "GET", Path: "/v2/workflows"},
+		} {
+			got := string(w.Serve(t, r).Body)
+			if i == 0 {
+				want = append(want, got)
+			} else if got != want[j] {
+				t.Errorf("with the default model %q, %s %s = %s, want %s", model, r.Method, r.Path, got, want[j])
+			}
+		}
+	}
+}
+
+// TestChangeApp changes what may be changed, which requests and a later start see.
+func TestChangeApp(t *testing.T) {
+	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
+	ctx := t.Context()
+	for _, r := range []api.Request{
+		{Method: "POST", Path: "/v2/inputs", Body: []byte(`{"inputs":[{"data":{"image":{"url":"http://pictures.test/red.png"},"concepts":[{"id":"warm"},{"id":"cold"}]}}]}`)},
+		{Method: "POST", Path: "/v2/models", Body: []byte(`{"model":{"id":"own","output_info":{"data":{"concepts":[{"id":"warm"}]}}}}`)},
+		{Method: "POST", Path: "/v2/models/own/versions"},
+	} {
+		if got := w.Serve(t, r); got.Status != 200 {
+			t.Fatalf("%s %s = %d %s", r.Method, r.Path, got.Status, got.Body)
+		}
+	}
+	name, own := " New ", "own"
+	if _, err := w.Engine.ChangeApp(ctx, "", w.App, core.AppChange{Name: &name, DefaultModel: &own}); err != nil {
+		t.Fatal(err)
+	}
+	w.Open(t, w.Store)
+	if got, err := w.Engine.App(w.App); err != nil || got.Name != "New" || got.DefaultModel != "own" || got.Language != "en" {
+		t.Errorf("App = %+v, %v", got, err)
+	}
+	if got, err := w.Engine.Contents(w.App); err != nil || got != (core.Contents{Inputs: 1, Concepts: 2, Models: 1, Versions: 2, Keys: 1}) {
+		t.Errorf("Contents = %+v, %v", got, err)
+	}
+	empty, absent := "", "absent"
+	for _, tt := range []struct {
+		app    string
+		change core.AppChange
+		want   error
+	}{
+		{w.App, core.AppChange{Name: &empty}, core.ErrName},
+		{w.App, core.AppChange{DefaultModel: &absent}, core.ErrDefaultModel},
+		{strings.Repeat("a", 32), core.AppChange{Name: &name}, core.ErrApplication},
+		{"x", core.AppChange{}, core.ErrApplication},
+	} {
+		if _, err := w.Engine.ChangeApp(ctx, "", tt.app, tt.change); !errors.Is(err, tt.want) {
+			t.Errorf("ChangeApp(%q, %+v) = %v, want %v", tt.app, tt.change, err, tt.want)
+		}
+	}
+	if _, err := w.Engine.Contents("x"); !errors.Is(err, core.ErrApplication) {
+		t.Errorf("Contents of none = %v, want ErrApplication", err)
+	}
+	if _, _, err := w.Engine.CreateApp(ctx, "", core.NewApp{Name: "x", Language: "en", DefaultModel: "own"}); !errors.Is(err, core.ErrDefaultModel) {
+		t.Errorf("CreateApp with another's model = %v, want ErrDefaultModel", err)
 	}
 }

@@ -200,7 +200,7 @@ func HostedInput(r kv.Reader, name [16]byte) (AppID, uint32, error) {
 			return false
 		}
 		var in Input
-		in, failed = Read(r, app).Input(ord)
+		in, failed = Read(r, app).hosted(ord)
 		if errors.Is(failed, ErrNotFound) {
 			failed = nil // deleted with all the others; the name goes in a later step
 			return true
@@ -215,4 +215,16 @@ func HostedInput(r kv.Reader, name [16]byte) (AppID, uint32, error) {
 		return AppID{}, 0, fmt.Errorf("picture %x: %w", name, ErrNotFound)
 	}
 	return app, ord, nil
+}
+
+// hosted returns the live input with an ordinal, of an application that is not deleted.
+func (r Reader) hosted(ord uint32) (Input, error) {
+	gone, err := Read(r.kv, Control).AppGone(r.app.String())
+	if err != nil {
+		return Input{}, err
+	}
+	if gone {
+		return Input{}, notFound("application", r.app)
+	}
+	return r.Input(ord)
 }

@@ -1,0 +1,308 @@
+package core_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// marker is in everything that a doomed application is given.
+const marker = "zebrafinch"
+
+// doomed is an application that will be deleted, beside another that stays.
+type doomed struct {
+	*apitest.World
+	app      catalog.App
+	key      string
+	pictures []string // public names
+}
+
+// doom makes an application full of markers: inputs of bytes and of addresses, metadata, concepts,
+// a trained model, a workflow, feedback, a key. some draws how far its work comes.
+func doom(t testing.TB, w *apitest.World, some func(n int) int) *doomed {
+	t.Helper()
+	d := &doomed{World: w}
+	var err error
+	if d.app, _, err = w.Engine.CreateApp(t.Context(), "account", core.NewApp{Name: "A " + marker, Language: "en", Owner: marker}); err != nil {
+		t.Fatal(err)
+	}
+	name := "Another " + marker
+	if _, err := w.Engine.ChangeApp(t.Context(), "account", d.app.ID, core.AppChange{Name: &name}); err != nil {
+		t.Fatal(err)
+	}
+	if d.key, _, err = w.Engine.CreateKey(t.Context(), "", core.NewKey{App: d.app.ID, Scopes: []string{"All"}, Description: "of the " + marker}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		d.call(t, "POST", "/v2/inputs", `{"inputs":[`+
+			fmt.Sprintf(`{"id":"%[1]s-%[2]d","data":{"image":{"base64":%[3]q},"concepts":[{"id":"%[1]s"}],"metadata":{"%[1]s":"%[1]s"}}},`,
+				marker, i, base64.StdEncoding.EncodeToString(pictureOf(i)))+
+			fmt.Sprintf(`{"data":{"image":{"url":"http://pictures.test/red.png?%[1]s%[2]d"},"concepts":[{"id":"not-%[1]s"}]}}]}`, marker, i))
+	}
+	d.call(t, "POST", "/v2/models", strings.ReplaceAll(`{"model":{"id":"M","name":"M","output_info":{"data":{"concepts":[{"id":"M"}]}}}}`, "M", marker))
+	d.call(t, "POST", "/v2/models/"+marker+"/versions", "")
+	d.call(t, "POST", "/v2/workflows", strings.ReplaceAll(`{"workflows":[{"id":"M","nodes":[{"id":"M","model":{"id":"aaa03c23b3724a16a56b629203edc62c"}}]}]}`, "M", marker))
+	for range some(40) {
+		w.Round(t)
+	}
+	got := d.serve("GET", "/v2/inputs", "")
+	var list struct {
+		Inputs []struct {
+			Data struct{ Image struct{ URL string } }
+		}
+	}
+	if err := json.Unmarshal(got.Body, &list); err != nil || len(list.Inputs) != 6 {
+		t.Fatalf("%d inputs, %v: %s", len(list.Inputs), err, got.Body)
+	}
+	for _, in := range list.Inputs {
+		if _, hosted, ok := strings.Cut(in.Data.Image.URL, api.HostedPath); ok {
+			d.pictures = append(d.pictures, hosted)
+		}
+	}
+	if len(d.pictures) != 3 {
+		t.Fatalf("%d hosted pictures, want 3", len(d.pictures))
+	}
+	return d
+}
+
+// pictureOf is a picture that no other application has.
+func pictureOf(i int) []byte {
+	return append(bytes.Clone(apitest.Picture([]string{"red.png", "white.png", "black.png"}[i])), marker...)
+}
+
+func (d *doomed) serve(method, path, body string) api.Response {
+	call := d.Engine.Begin(context.Background(), &api.Request{Method: method, Path: path, Body: []byte(body), Authorization: "Key " + d.key})
+	for !call.Done() {
+		var results []api.Result
+		for _, job := range call.Jobs() {
+			results = append(results, d.Work(job))
+		}
+		call.Resume(results)
+	}
+	return call.Response()
+}
+
+func (d *doomed) call(t testing.TB, method, path, body string) {
+	t.Helper()
+	if got := d.serve(method, path, body); got.Status != 200 {
+		t.Fatalf("%s %s = %d %s", method, path, got.Status, got.Body)
+	}
+}
+
+// dead holds that nobody is let in, or shown a picture, any more.
+func (d *doomed) dead(t testing.TB) {
+	t.Helper()
+	for _, path := range []string{"/v2/inputs", "/v2/models", "/v2/concepts"} {
+		if got := d.serve("GET", path, ""); got.Status != 401 {
+			t.Errorf("GET %s of a deleted application = %d %s", path, got.Status, got.Body)
+		}
+	}
+	for _, name := range d.pictures {
+		if p, err := d.Engine.Hosted(name); !errors.Is(err, blob.ErrNotFound) {
+			t.Errorf("picture %s of a deleted application: %+v, %v", name, p, err)
+		}
+		if _, err := d.Engine.Thumbnail(name); !errors.Is(err, blob.ErrNotFound) {
+			t.Errorf("thumbnail %s of a deleted application: %v", name, err)
+		}
+	}
+	if _, err := d.Engine.App(d.app.ID); !errors.Is(err, core.ErrApplication) {
+		t.Errorf("App = %v, want ErrApplication", err)
+	}
+	if keys, err := d.Engine.Keys(d.app.ID); len(keys) != 0 || err != nil {
+		t.Errorf("Keys = %v, %v", keys, err)
+	}
+}
+
+// purged holds that nothing of the application is left, once all steps are done.
+func (d *doomed) purged(t testing.TB) {
+	t.Helper()
+	id, err := catalog.ParseAppID(d.app.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = d.Store.Scan(nil, nil, func(key, value []byte) bool {
+		if bytes.Contains(key, id[:]) || bytes.Contains(value, id[:]) {
+			t.Errorf("key %q is left of the application", key)
+		}
+		if bytes.Contains(key, []byte(marker)) || bytes.Contains(value, []byte(marker)) {
+			t.Errorf("%q → %q is left of the application", key, value)
+		}
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = d.Blobs.Each(t.Context(), blob.Hash{}, func(h blob.Hash) error {
+		picture, err := d.Blobs.Get(t.Context(), h)
+		if bytes.Contains(picture, []byte(marker)) {
+			t.Errorf("picture %v is left of the application", h)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if owed, err := catalog.Read(d.Store, catalog.Control).Purges(); len(owed) != 0 || err != nil {
+		t.Errorf("%v is owed, %v", owed, err)
+	}
+}
+
+// TestDeletedApplicationLeavesNothing deletes an application at any moment of its work and scans
+// store and blobs for what it was given. The other application stays as it was.
+func TestDeletedApplicationLeavesNothing(t *testing.T) {
+	set := apitest.Tiny(t)
+	for seed := range proof.Seeds(t, 12, 2000) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		w := apitest.NewWorld(t, memkv.New(), set, nil, nil)
+		own := &doomed{World: w, key: w.Key}
+		own.call(t, "POST", "/v2/inputs", fmt.Sprintf(`{"inputs":[{"id":"mine","data":{"image":{"base64":%q},"concepts":[{"id":"x"}]}}]}`,
+			base64.StdEncoding.EncodeToString(apitest.Picture("half.png"))))
+		w.Step(t, time.Second)
+		before := own.serve("GET", "/v2/inputs", "")
+
+		d := doom(t, w, r.IntN)
+		if err := w.Engine.DeleteApp(t.Context(), "", d.app.ID); err != nil {
+			t.Fatal(err)
+		}
+		d.dead(t)
+		if err := w.Engine.DeleteApp(t.Context(), "", d.app.ID); !errors.Is(err, core.ErrApplication) {
+			t.Errorf("deleted again: %v, want ErrApplication", err)
+		}
+		w.Step(t, 2*time.Minute)
+		d.dead(t)
+		d.purged(t)
+		if after := own.serve("GET", "/v2/inputs", ""); after.Status != 200 || !bytes.Equal(after.Body, before.Body) {
+			t.Errorf("the other application answers %s, before %s", after.Body, before.Body)
+		}
+		kept := 0
+		if err := w.Blobs.Each(t.Context(), blob.Hash{}, func(blob.Hash) error { kept++; return nil }); err != nil || kept != 1 {
+			t.Errorf("%d blobs are kept, %v, want 1", kept, err)
+		}
+	}
+}
+
+// TestG1DeletionsSurviveKills kills the program at any moment after an application was deleted,
+// on what a crash may leave. The application stays dead, and goes in the end.
+func TestG1DeletionsSurviveKills(t *testing.T) {
+	set := apitest.Tiny(t)
+	for seed := range proof.Seeds(t, 40, 10_000) {
+		r := rand.New(rand.NewPCG(seed, 10))
+		store := &tape{Store: memkv.New()}
+		w := apitest.NewWorld(t, store, set, nil, nil)
+		d := doom(t, w, r.IntN)
+		if err := w.Engine.DeleteApp(t.Context(), "", d.app.ID); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			for range r.IntN(12) {
+				w.Round(t)
+			}
+			store = store.crash(t, r)
+			w.Open(t, store)
+			d.dead(t)
+		}
+		w.Step(t, 2*time.Minute)
+		d.dead(t)
+		d.purged(t)
+	}
+}
+
+// TestDeletionUnderCalls deletes an application while its calls and its tasks are under way: they
+// end, and write nothing.
+func TestDeletionUnderCalls(t *testing.T) {
+	set := apitest.Tiny(t)
+	for seed := range proof.Seeds(t, 12, 2000) {
+		r := rand.New(rand.NewPCG(seed, 11))
+		w := apitest.NewWorld(t, memkv.New(), set, nil, nil)
+		d := doom(t, w, r.IntN)
+		tasks, err := w.Engine.Take(w.Now, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		added := w.Engine.Begin(t.Context(), &api.Request{
+			Method: "POST", Path: "/v2/inputs", Authorization: "Key " + d.key,
+			Body: fmt.Appendf(nil, `{"inputs":[{"id":"late-%s","data":{"image":{"base64":%q}}}]}`, marker, base64.StdEncoding.EncodeToString(pictureOf(1))),
+		})
+		searched := w.Engine.Begin(t.Context(), &api.Request{
+			Method: "POST", Path: "/v2/searches", Authorization: "Key " + d.key,
+			Body: fmt.Appendf(nil, `{"query":{"ands":[{"output":{"input":{"data":{"image":{"base64":%q}}}}}]}}`, base64.StdEncoding.EncodeToString(pictureOf(2))),
+		})
+		if added.Done() || searched.Done() {
+			t.Fatalf("calls that need a picture analysed are done: %s %s", added.Response().Body, searched.Response().Body)
+		}
+		if err := w.Engine.DeleteApp(t.Context(), "", d.app.ID); err != nil {
+			t.Fatal(err)
+		}
+		if r.IntN(2) == 0 {
+			w.Step(t, time.Second) // the purge is over before they end
+		}
+		for _, task := range tasks {
+			if err := w.Engine.Done(t.Context(), task, w.Do(task)); err != nil {
+				t.Errorf("a task of a deleted application ends with %v", err)
+			}
+		}
+		for call, want := range map[*api.Call][]int{added: {401}, searched: {200, 401}} {
+			for !call.Done() {
+				var results []api.Result
+				for _, job := range call.Jobs() {
+					results = append(results, w.Work(job))
+				}
+				call.Resume(results)
+			}
+			if got := call.Response(); got.Status != want[0] && got.Status != want[len(want)-1] {
+				t.Errorf("a call of a deleted application ends with %d %s, want %v", got.Status, got.Body, want)
+			}
+		}
+		w.Step(t, 25*time.Hour) // the life of a picture that was sent to be looked at
+		d.purged(t)
+	}
+}
+
+// TestDeletedWhileFull deletes an application although the store takes no more data.
+func TestDeletedWhileFull(t *testing.T) {
+	store := &fullStore{Store: memkv.New()}
+	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)
+	d := doom(t, w, func(n int) int { return n })
+	store.full = true
+	if _, _, err := w.Engine.CreateKey(t.Context(), "", core.NewKey{App: d.app.ID, Scopes: []string{"All"}}); !errors.Is(err, kv.ErrFull) {
+		t.Errorf("CreateKey = %v, want ErrFull", err)
+	}
+	if err := w.Engine.RevokeTokens(t.Context(), "", d.app.ID); err != nil {
+		t.Errorf("RevokeTokens = %v", err)
+	}
+	if err := w.Engine.DeleteApp(t.Context(), "", d.app.ID); err != nil {
+		t.Fatal(err)
+	}
+	d.dead(t)
+	w.Step(t, time.Second)
+	d.purged(t)
+}
+
+// fullStore asks for no more data when it is full.
+type fullStore struct {
+	kv.Store
+	full bool
+}
+
+func (s *fullStore) Room() error {
+	if s.full {
+		return kv.ErrFull
+	}
+	return s.Store.Room()
+}
