@@ -13,7 +13,7 @@ import (
 const resetLife = time.Hour
 
 // ChangePassword gives an account another password. All its sessions end; the token of a new one is
-// returned. The errors are ErrWrongPassword, ErrPassword, ErrUnknown, *Throttled, api.ErrBusy and the store's.
+// returned. The errors are ErrWrongPassword, ErrPassword, ErrUnknown, *auth.RateError, api.ErrBusy and the store's.
 func (r *Registry) ChangePassword(ctx context.Context, id, old, password, remote string) (token string, a Account, err error) {
 	both := remote + "\x00" + id
 	if err := r.throttle.account.take(both, r.o.Now()); err != nil {
@@ -79,7 +79,7 @@ func (rec *record) resets(h []byte, now time.Time) bool {
 }
 
 // MailReset mails a link with which the owner of an address sets another password. Whether there is such an account
-// shows neither in the error nor in the work. The errors are *Throttled and the store's.
+// shows neither in the error nor in the work. The errors are *auth.RateError and the store's.
 func (r *Registry) MailReset(_ context.Context, email, remote string) error {
 	now := r.o.Now()
 	if err := r.throttle.mails.take(remote, now); err != nil {
@@ -119,7 +119,7 @@ func (r *Registry) MailReset(_ context.Context, email, remote string) error {
 }
 
 // Reset takes the token of a link and sets a password. The address is verified by it, all sessions end, and the token
-// of a new one is returned. The errors are ErrLink, ErrPassword, *Throttled, api.ErrBusy and the store's.
+// of a new one is returned. The errors are ErrLink, ErrPassword, *auth.RateError, api.ErrBusy and the store's.
 func (r *Registry) Reset(ctx context.Context, token, password, remote string) (session string, a Account, err error) {
 	if err := r.throttle.guess.take(remote, r.o.Now()); err != nil {
 		return "", a, err

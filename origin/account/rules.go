@@ -40,6 +40,9 @@ func checkEmail(email string) (string, error) {
 		return "", ErrEmail
 	}
 	domain, err := idna.Lookup.ToASCII(email[at+1:])
+	if again, same := idna.Lookup.ToASCII(domain); same != nil || again != domain { // not every one it makes it takes
+		return "", ErrEmail
+	}
 	if err != nil || !strings.Contains(strings.Trim(domain, "."), ".") || strings.ContainsAny(domain, "[]") {
 		return "", ErrEmail
 	}

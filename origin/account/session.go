@@ -42,7 +42,7 @@ func (s *session) over(now time.Time) bool { return now.Sub(s.Seen) > SessionLif
 // NewToken returns a secret of 256 bits in hex, such as a session's before anybody signs in.
 func (r *Registry) NewToken() (string, error) { return r.random(secretBytes) }
 
-// SignIn opens a session and returns its token. The errors are auth.ErrLogin, *Throttled, api.ErrBusy and
+// SignIn opens a session and returns its token. The errors are auth.ErrLogin, *auth.RateError, api.ErrBusy and
 // the store's. An unknown address costs what a known one does.
 func (r *Registry) SignIn(ctx context.Context, email, password, remote string) (token string, a Account, err error) {
 	now := r.o.Now()

@@ -156,8 +156,8 @@ func TestGuessingIsSlowAndLocksNobodyOut(t *testing.T) {
 		t.Errorf("%d guesses at an account from one network", tries)
 	}
 	_, _, err := w.SignIn(t.Context(), "ada@x.example", password, away)
-	var wait *Throttled
-	if !errors.As(err, &wait) || !errors.Is(err, auth.ErrRate) || wait.RetryAfter() != 60 {
+	var wait *auth.RateError
+	if !errors.As(err, &wait) || !errors.Is(err, auth.ErrRate) || wait.Seconds() != 60 {
 		t.Errorf("the right password from the network of the guesses: %v", err)
 	}
 	for range 50 { // who knows it is never slowed down

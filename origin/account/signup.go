@@ -90,7 +90,7 @@ type New struct {
 
 // Create makes an account and opens a session for it. A code to verify the address is mailed, but to the
 // first account, which is verified and the operator's. The errors are ErrName, ErrEmail, ErrPassword,
-// ErrTaken, ErrSignUp, *Throttled, api.ErrBusy and the store's.
+// ErrTaken, ErrSignUp, *auth.RateError, api.ErrBusy and the store's.
 func (r *Registry) Create(ctx context.Context, n New, remote string) (token string, a Account, err error) {
 	if err := r.throttle.signUp.take(remote, r.o.Now()); err != nil {
 		return "", a, err

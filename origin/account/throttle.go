@@ -1,27 +1,11 @@
 package account
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/auth"
 )
-
-// Throttled is returned to whoever asks too often. It wraps auth.ErrRate.
-type Throttled struct {
-	After time.Duration // until the next try
-}
-
-func (t *Throttled) Error() string {
-	return fmt.Sprintf("too many tries: wait %d seconds", t.RetryAfter())
-}
-
-// Unwrap returns auth.ErrRate.
-func (t *Throttled) Unwrap() error { return auth.ErrRate }
-
-// RetryAfter is After in whole seconds, at least one.
-func (t *Throttled) RetryAfter() int { return max(1, int((t.After+time.Second-1)/time.Second)) }
 
 // throttles are the limits of what strangers may ask. Keys are hashed, and each limit remembers a
 // bounded number of them.
@@ -58,7 +42,7 @@ type limit struct {
 	full map[hash]time.Time
 }
 
-// take takes a token. The error is *Throttled.
+// take takes a token. The error is *auth.RateError.
 func (l *limit) take(key string, now time.Time) error {
 	h := hashOf(key)
 	l.mu.Lock()
@@ -76,7 +60,7 @@ func (l *limit) take(key string, now time.Time) error {
 		l.full[h] = at
 	}
 	if over := at.Add(l.every).Sub(now) - whole; over > 0 {
-		return &Throttled{over}
+		return &auth.RateError{Wait: over}
 	}
 	if !known && len(l.full) >= remembered {
 		l.forget(now)

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/sightline-dev/sightline/core/auth"
 )
 
 const (
@@ -58,19 +60,19 @@ func (c *change) code(rec *record, secret string) *code {
 	return &code{Hash: h[:], End: c.now.Add(codeLife)}
 }
 
-// wait reports whether an account has to wait for another mail. The error is *Throttled.
+// wait reports whether an account has to wait for another mail. The error is *auth.RateError.
 func (m *mailed) wait(now time.Time) error {
 	if after := mailEvery - now.Sub(m.Last); after > 0 {
-		return &Throttled{min(after, mailEvery)}
+		return &auth.RateError{Wait: min(after, mailEvery)}
 	}
 	if after := mailsPerTime - now.Sub(m.Since); m.Count >= mailsPerDay && after > 0 {
-		return &Throttled{min(after, mailsPerTime)}
+		return &auth.RateError{Wait: min(after, mailsPerTime)}
 	}
 	return nil
 }
 
 // SendCode mails another code; the one before ends. An account that is verified gets none, and no error.
-// The errors are ErrUnknown, *Throttled and the store's.
+// The errors are ErrUnknown, *auth.RateError and the store's.
 func (r *Registry) SendCode(_ context.Context, id string) error {
 	secret, err := r.newCode()
 	if err != nil {
@@ -94,7 +96,7 @@ func (r *Registry) SendCode(_ context.Context, id string) error {
 	return err
 }
 
-// Verify takes the code that was mailed. The errors are ErrCode, ErrUnknown, *Throttled and the store's.
+// Verify takes the code that was mailed. The errors are ErrCode, ErrUnknown, *auth.RateError and the store's.
 func (r *Registry) Verify(_ context.Context, id, digits, remote string) (Account, error) {
 	if err := r.throttle.guess.take(remote, r.o.Now()); err != nil {
 		return Account{}, err
@@ -126,7 +128,7 @@ func (r *Registry) Verify(_ context.Context, id, digits, remote string) (Account
 }
 
 // ChangeEmail gives an account another address, which is to be verified again. The old address is told. Links
-// that were mailed to it end. The errors are ErrEmail, ErrTaken, ErrUnknown, *Throttled and the store's.
+// that were mailed to it end. The errors are ErrEmail, ErrTaken, ErrUnknown, *auth.RateError and the store's.
 func (r *Registry) ChangeEmail(_ context.Context, id, email, remote string) (Account, error) {
 	email, err := checkEmail(email)
 	if err != nil {

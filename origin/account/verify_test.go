@@ -45,8 +45,8 @@ func TestVerifyEnds(t *testing.T) {
 	if _, err := w.Verify(t.Context(), a.ID, code, home); !errors.Is(err, ErrCode) {
 		t.Errorf("the code after %d wrong ones: %v", codeTries, err)
 	}
-	var wait *Throttled
-	if err := w.SendCode(t.Context(), a.ID); !errors.As(err, &wait) || wait.RetryAfter() != 60 {
+	var wait *auth.RateError
+	if err := w.SendCode(t.Context(), a.ID); !errors.As(err, &wait) || wait.Seconds() != 60 {
 		t.Errorf("SendCode within a minute: %v", err)
 	}
 	w.clock.pass(mailEvery)

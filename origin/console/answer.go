@@ -119,9 +119,9 @@ func (c *call) refuse(err error) api.Response {
 			details = errMissing.Error() // what is not there and what is another's are told alike
 		}
 		res := respond(s.http, envelope{s.code, s.description, details, s.reason}, nil)
-		var wait *account.Throttled
+		var wait *auth.RateError
 		if errors.As(err, &wait) {
-			res.Header = append(res.Header, api.Field{Name: "Retry-After", Value: strconv.Itoa(wait.RetryAfter())})
+			res.Header = append(res.Header, api.Field{Name: "Retry-After", Value: strconv.FormatInt(wait.Seconds(), 10)})
 		}
 		if s.err == errMethod {
 			res.Header = append(res.Header, api.Field{Name: "Allow", Value: allowed(c.r.Path)})
