@@ -81,6 +81,9 @@ func (p Policy) parse(u *url.URL) (*url.URL, error) {
 	if port != defaultPort(u.Scheme) {
 		out.Host += ":" + strconv.Itoa(int(port))
 	}
+	if err := plain(out.String()); err != nil { // encoding may have made it longer
+		return nil, err
+	}
 	return &out, nil
 }
 
