@@ -45,6 +45,13 @@ func (c *Counter) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Source is a source of bytes that can be exchanged between two calls, so that what one application
+// draws does not move what another gets.
+type Source struct{ *Counter }
+
+// NewCounter is a Counter that starts elsewhere.
+func NewCounter(n uint64) *Counter { return &Counter{n} }
+
 // World is an engine on a store in memory, one application and a key to it, and what lies
 // outside: the pictures that addresses give, one analyser, blobs in memory, a clock that stands
 // still.
@@ -69,6 +76,8 @@ type World struct {
 	Blobs  *blob.Memory
 	Hosted *blob.Hosted
 	Now    time.Time
+	IDs    Source // what ids and secrets are made of
+	Names  Source // what the names of pictures are made of that came to be predicted
 
 	options   core.Options
 	analysers map[[32]byte]*predict.Analyser // by base
@@ -92,6 +101,7 @@ func NewWorld(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, setti
 	w := &World{
 		Store: store, Blobs: blob.NewMemory(blob.Options{}), Now: Start,
 		analysers: map[[32]byte]*predict.Analyser{}, files: files, asked: map[string]int{},
+		IDs: Source{&Counter{}},
 	}
 	var limits jsonio.Limits
 	var err error
@@ -104,7 +114,7 @@ func NewWorld(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, setti
 	}
 	w.People, w.Mint = &People{Calls: map[string]int64{}}, &Mint{now: func() time.Time { return w.Now }}
 	w.options = core.Options{
-		Models: set, Clock: func() time.Time { return w.Now }, Rand: &Counter{},
+		Models: set, Clock: func() time.Time { return w.Now }, Rand: &w.IDs,
 		Tokens: w.Mint, Accounts: w.People,
 		PublicAppID: settings["public-app-id"], PublicURL: settings["public-url"],
 		JSON: limits, Rate: auth.Rate{PerSecond: -1},
@@ -134,8 +144,9 @@ func (w *World) Open(t testing.TB, store kv.Store) {
 	t.Helper()
 	var err error
 	w.Store, w.options.Store = store, store
+	w.Names.Counter = &Counter{n: 1 << 32}
 	w.Hosted, err = blob.OpenHosted(blob.HostedOptions{
-		Blobs: w.Blobs, Random: &Counter{n: 1 << 32},
+		Blobs: w.Blobs, Random: &w.Names,
 		Keep: func(h blob.Hash) bool { return w.Engine.Keeps(h) },
 	})
 	if err != nil {

@@ -1,0 +1,470 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+)
+
+// tenant is an account's application in a world, with what it draws from on its own.
+type tenant struct {
+	apitest.Tenant
+	session    string
+	ids, names *apitest.Counter
+	version    string // of its model, trained
+	hosted     string // address of a picture that came as base64
+}
+
+// estate is a world with applications of more than one account.
+type estate struct {
+	testing.TB
+	*apitest.World
+	background tenant // whose turn it is while no request is answered
+}
+
+func newEstate(t testing.TB) *estate {
+	return &estate{
+		TB: t, World: apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil),
+		background: tenant{ids: apitest.NewCounter(1 << 60), names: apitest.NewCounter(1 << 61)},
+	}
+}
+
+// work moves the clock and lets the background work.
+func (e *estate) work(d time.Duration) {
+	e.turn(&e.background)
+	e.Step(e.TB, d)
+}
+
+// settle makes an account's application, whose ids come from a counter of its own.
+func (e *estate) settle(owner string, draw uint64) *tenant {
+	n := &tenant{ids: apitest.NewCounter(draw << 40), names: apitest.NewCounter(draw<<40 + 1<<39)}
+	e.turn(n)
+	n.Tenant = e.NewTenant(e.TB, owner, "en")
+	e.serve(n, api.Request{Method: "GET", Path: "/v2/inputs/status"}) // opens its partition
+	r := e.Serve(e.TB, api.Request{Method: "POST", Path: "/v2/login", Authorization: "none", Body: fmt.Appendf(nil, `{"email":"%s@example.com","password":"%[1]s's password"}`, owner)})
+	n.session = between(e.TB, r.Body, `"session_token":"`, `"`)
+	return n
+}
+
+// turn has ids come from a tenant's own source.
+func (e *estate) turn(n *tenant) { e.IDs.Counter, e.Names.Counter = n.ids, n.names }
+
+// serve answers a tenant's request, sent with its key unless it says another credential.
+func (e *estate) serve(n *tenant, r api.Request) api.Response {
+	e.turn(n)
+	if r.Authorization == "" && r.Session == "" {
+		r.Authorization = "Key " + n.Key
+	}
+	return e.Serve(e.TB, r)
+}
+
+// call is serve, of what has to go well.
+func (e *estate) call(n *tenant, method, path, body string) []byte {
+	e.Helper()
+	got := e.serve(n, api.Request{Method: method, Path: path, Body: []byte(body)})
+	if got.Status != 200 {
+		e.Fatalf("%s %s %s = %d %s", method, path, body, got.Status, got.Body)
+	}
+	return got.Body
+}
+
+func between(t testing.TB, text []byte, before, after string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(string(text), before)
+	got, _, ends := strings.Cut(rest, after)
+	if !ok || !ends {
+		t.Fatalf("no %s…%s in %s", before, after, text)
+	}
+	return got
+}
+
+// Words that stand in a furnished application, and nowhere else.
+const (
+	conceptWord = "warm-word"  // id of a concept
+	renamedWord = "named-word" // its name
+	modelWord   = "heat-word"  // name of the model "heat"
+	inputWord   = "input-word" // id of an input
+	urlWord     = "url-word"   // in its address
+)
+
+// furnish fills an application: inputs with labels, one of them with base64, a trained model, a
+// workflow.
+func (e *estate) furnish(n *tenant) {
+	e.Helper()
+	e.call(n, "POST", "/v2/inputs", `{"inputs":[
+		{"id":"input-word","data":{"image":{"url":"http://pictures.test/red.png?url-word"},"concepts":[{"id":"warm-word"}],"metadata":{"k":"v"}}},
+		{"id":"h","data":{"image":{"url":"http://pictures.test/half.png?url-word"},"concepts":[{"id":"warm-word"}]}},
+		{"id":"odd","data":{"image":{"url":"http://pictures.test/blue.png?url-word"},"concepts":[{"id":"warm-word"},{"id":"cold","value":false}]}},
+		{"id":"b","data":{"image":{"url":"http://pictures.test/blue.png"},"concepts":[{"id":"cold"},{"id":"warm-word","value":false}]}},
+		{"id":"w","data":{"image":{"url":"http://pictures.test/white.png"},"concepts":[{"id":"cold"},{"id":"warm-word","value":false}]}}]}`)
+	hosted := e.call(n, "POST", "/v2/inputs", `{"inputs":[{"id":"gif","data":{"image":{"base64":"R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"}}}]}`)
+	n.hosted = between(e.TB, hosted, `"url":"`, `"`)
+	e.call(n, "PATCH", "/v2/concepts", `{"concepts":[{"id":"warm-word","name":"named-word"}],"action":"overwrite"}`)
+	e.call(n, "POST", "/v2/models", `{"model":{"id":"heat","name":"heat-word","output_info":{"data":{"concepts":[{"id":"warm-word"},{"id":"cold"}]},"output_config":{"select_concepts":[{"id":"warm-word"}]}}}}`)
+	e.call(n, "POST", "/v2/workflows", `{"workflows":[{"id":"flow","nodes":[{"model":{"id":"heat"}}]}]}`)
+	n.version = between(e.TB, e.call(n, "POST", "/v2/models/heat/versions", ""), `"model_version":{"id":"`, `"`)
+	e.work(0)
+	e.call(n, "PATCH", "/v2/inputs/input-word/outputs", `{"outputs":[{"data":{"concepts":[{"id":"warm-word","value":0.9}]}}],"action":"merge"}`)
+	e.call(n, "POST", "/v2/workflows", `{"workflows":[{"id":"pinned","nodes":[{"model":{"id":"heat","model_version":{"id":"`+n.version+`"}}}]}]}`)
+}
+
+// examples are bodies that do what an endpoint is for; "%d" is another number each time.
+var examples = map[string]string{
+	"POST /models/{model_id}/outputs":                       predictBody,
+	"POST /models/{model_id}/versions/{version_id}/outputs": predictBody,
+	"POST /inputs":                           `{"inputs":[{"id":"new%d","data":{"image":{"url":"http://pictures.test/red.png?%[1]d"},"concepts":[{"id":"warm-word"}]}}]}`,
+	"PATCH /inputs":                          `{"inputs":[{"id":"input-word","data":{"concepts":[{"id":"cold","value":false}]}}]}`,
+	"DELETE /inputs":                         `{"ids":["none%d"]}`,
+	"PATCH /inputs/{input_id}/data/concepts": `{"concepts":[{"id":"cold","value":false}],"action":"merge_concepts"}`,
+	"PATCH /inputs/{input_id}/outputs":       `{"outputs":[{"data":{"concepts":[{"id":"warm-word","value":0.9}]}}],"action":"merge"}`,
+	"POST /models/searches":                  `{"model_query":{"name":"heat*"}}`,
+	"POST /models":                           `{"model":{"id":"new%d","name":"heat-word","output_info":{"data":{"concepts":[{"id":"warm-word"}]},"output_config":{"select_concepts":[{"id":"warm-word"}]}}}}`,
+	"PATCH /models":                          `{"models":[{"id":"heat","output_info":{"data":{"concepts":[{"id":"warm-word"}]}}}]}`,
+	"DELETE /models":                         `{"ids":["none%d"]}`,
+	"PATCH /models/{model_id}/output_info/data/concepts":     `{"concepts":[{"id":"warm-word"}],"action":"merge_concepts"}`,
+	"POST /models/{model_id}/feedback":                       `{"input":{"id":"x","feedback_info":{"event_type":"annotation"}}}`,
+	"POST /models/{model_id}/versions/{version_id}/feedback": `{"input":{"id":"x","feedback_info":{"event_type":"annotation"}}}`,
+	"POST /concepts/searches":                                `{"concept_query":{"name":"named*"}}`,
+	"POST /concepts":                                         `{"concepts":[{"id":"new%d"}]}`,
+	"PATCH /concepts":                                        `{"concepts":[{"id":"cold","name":"cold%d"}],"action":"overwrite"}`,
+	"POST /searches":                                         `{"query":{"ands":[{"input":{"data":{"image":{"url":"http://pictures.test/red.png?url-word"}}}}]}}`,
+	"POST /searches/feedback":                                `{"input":{"id":"x","feedback_info":{"event_type":"search_click","search_id":"1"}}}`,
+	"POST /workflows":                                        `{"workflows":[{"id":"new%d","nodes":[{"model":{"id":"heat"}}]}]}`,
+	"POST /workflows/{workflow_id}/results":                  `{"inputs":[{"id":"x","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`,
+	"POST /login":                                            `{"email":"anna@example.com","password":"a guess"}`,
+	"POST /users/{user_id}/apps":                             `{"apps":[{"name":"another"}]}`,
+	"POST /users/{user_id}/keys":                             `{"keys":[{"description":"another","scopes":["All"],"apps":[{"id":"{app_id}"}]}]}`,
+}
+
+const predictBody = `{"inputs":[{"id":"x","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`
+
+// request is an endpoint's example, about a tenant's things.
+func request(p api.Endpoint, about *tenant, number int) api.Request {
+	fill := strings.NewReplacer("{model_id}", "heat", "{version_id}", about.version, "{input_id}", inputWord, "{concept_id}", conceptWord,
+		"{workflow_id}", "pinned", "{user_id}", about.Owner, "{app_id}", about.App)
+	body := fill.Replace(examples[p.Method+" "+p.Path])
+	if strings.Contains(body, "%") {
+		body = fmt.Sprintf(body, number)
+	}
+	return api.Request{Method: p.Method, Path: "/v2" + fill.Replace(p.Path), Body: []byte(body)}
+}
+
+// long is a path in its long form.
+func long(path, user, app string) string {
+	return "/v2/users/" + user + "/apps/" + app + strings.TrimPrefix(path, "/v2")
+}
+
+// said is the status of an answer.
+type said struct {
+	http, code int
+	details    string
+}
+
+func statusOf(t testing.TB, r api.Response) said {
+	t.Helper()
+	var e struct {
+		Status struct {
+			Code    int
+			Details string
+		}
+	}
+	if r.ContentType == "image/jpeg" {
+		return said{r.Status, 10000, ""}
+	}
+	if err := json.Unmarshal(r.Body, &e); err != nil {
+		t.Fatalf("%s: %v", r.Body, err)
+	}
+	return said{r.Status, e.Status.Code, e.Status.Details}
+}
+
+// TestG15Credentials sends every endpoint each kind of credential that there is. What gets
+// as far as its body has one that is no JSON, so that nothing is changed on the way.
+func TestG15Credentials(t *testing.T) {
+	e := newEstate(t)
+	anna, bert := e.settle("anna", 1), e.settle("bert", 2)
+	e.furnish(anna)
+	gone := e.settle("bert", 3)
+	cast := e.cast(anna, gone)
+	keys := map[auth.Set]string{}
+	for i := range auth.ScopeNames()[1:] {
+		for _, s := range []auth.Set{1 << i, auth.All &^ (1 << i)} {
+			keys[s] = "Key " + e.NewKey(t, anna.Tenant, s)
+		}
+	}
+	token, answers := e.token(anna), 0
+	for _, p := range api.Endpoints() {
+		name := p.Method + " " + p.Path
+		send := func(who string, r api.Request, want said) {
+			t.Helper()
+			answers++
+			got := checkServe(t, e.Server(), r)
+			if s := statusOf(t, got); s.http != want.http || s.code != want.code || want.details != "" && s.details != want.details {
+				t.Errorf("%s by %s = %d %s, want %v", name, who, got.Status, got.Body, want)
+			}
+		}
+		r := request(p, anna, 0)
+		with := func(authorization string) api.Request {
+			r := r
+			r.Authorization = authorization
+			return r
+		}
+		through := said{200, 10000, ""}
+		if p.Method != "GET" {
+			r.Body, through = []byte("{"), said{400, 11100, ""}
+		}
+		switch p.Asks {
+		case auth.OfNobody:
+			r.Body = []byte(examples[name])
+			send("anybody", with("none"), said{401, 11002, ""})
+			continue
+		case auth.OfClient:
+			for who, c := range cast {
+				want := said{401, 11102, ""}
+				if strings.HasPrefix(c.authorization, "Basic") {
+					want = said{401, 11002, "invalid client id or secret"}
+				}
+				send(who, with(c.authorization), want)
+			}
+			send("the client", with(apitest.Basic(anna.Client)), said{200, 10000, ""})
+			continue
+		}
+		for who, c := range cast {
+			send(who, with(c.authorization), c.want)
+		}
+		r.Session = "session-0"
+		send("a session that is not open", r, said{401, 11001, "invalid session token"})
+		if p.Asks == auth.OfAccount {
+			r.Session = anna.session
+			send("the session", r, through)
+			r.Session = bert.session
+			send("another's session", r, said{404, 11101, ""})
+			send("a key", with("Key "+anna.Key), said{403, 11007, ""})
+			send("a token", with(token), said{403, 11007, ""})
+			continue
+		}
+		send("the key", with("Key "+anna.Key), through)
+		send("a token", with(token), through)
+		r.Session = anna.session
+		send("the session", r, through)
+		for scopes, key := range keys {
+			send(scopes.String(), with(key), expected(p, scopes, through))
+		}
+		// A long path leads to the credential's own application alone, in every case.
+		short := r.Path
+		for user, want := range map[string]said{"anna": through, "me": through, "bert": {404, 11101, ""}, "%61nna": through, "": {404, 11101, ""}} {
+			r.Path = long(short, user, anna.App)
+			send("the key of "+user, with("Key "+anna.Key), want)
+			send("the token of "+user, with(token), want)
+		}
+		r.Path = long(short, "me", bert.App)
+		send("the key, of another's", with("Key "+anna.Key), said{404, 11101, ""})
+		r.Path = long(short, "anna", anna.App)
+		r.Session = bert.session
+		send("another's session", r, said{404, 11101, ""})
+		r.Session = anna.session
+		send("the session", r, through)
+	}
+	t.Logf("%d answers", answers)
+}
+
+// expected is what the table says of a key with certain scopes.
+func expected(p api.Endpoint, held auth.Set, through said) said {
+	missing := func(names []string) []string {
+		return slices.DeleteFunc(slices.Clone(names), func(s string) bool { return held.Has(auth.SetOf([]string{s})) })
+	}
+	required := p.Required
+	if instead := auth.SetOf(p.Instead); len(p.Instead) > 0 && held.Has(instead) {
+		required = slices.DeleteFunc(slices.Clone(required), func(s string) bool { return strings.HasSuffix(s, "_Add") || s == "Models_Train" })
+	}
+	if len(missing(required)) == 0 {
+		return through
+	}
+	all := auth.SetOf(missing(slices.Concat(required, p.Redacted)))
+	return said{403, 11007, "insufficient scopes: the key lacks " + all.String()}
+}
+
+// role is a credential that lets nobody in.
+type role struct {
+	authorization string
+	want          said
+}
+
+// cast are those credentials. gone is an application that does not survive it.
+func (e *estate) cast(n, gone *tenant) map[string]role {
+	e.Helper()
+	old := e.token(n)
+	var err error
+	if n.Client, err = e.Engine.ReplaceSecret(e.Context(), n.Owner, n.App); err != nil {
+		e.Fatal(err)
+	}
+	revoked := e.token(n)
+	if err := e.Engine.RevokeTokens(e.Context(), n.Owner, n.App); err != nil {
+		e.Fatal(err)
+	}
+	expired := e.token(n)
+	e.work(20 * time.Minute)
+	deleted := e.NewKey(e.TB, n.Tenant, auth.All)
+	if err := e.Engine.DeleteKey(e.Context(), n.Owner, n.App, auth.HashKey(deleted)); err != nil {
+		e.Fatal(err)
+	}
+	goneToken := e.token(gone)
+	if err := e.Engine.DeleteApp(e.Context(), gone.Owner, gone.App); err != nil {
+		e.Fatal(err)
+	}
+	none, unknown, invalid := said{401, 11102, ""}, said{401, 11009, "invalid key"}, said{401, 11001, "invalid token"}
+	format := said{401, 11008, "Invalid format of key."}
+	wrong := n.Client
+	wrong.Secret = gone.Client.Secret
+	return map[string]role{
+		"nobody":                    {"none", none},
+		"another scheme":            {"Digest x", none},
+		"a scheme alone":            {"Key", none},
+		"a key alone":               {n.Key, none},
+		"a malformed key":           {"Key 123", format},
+		"a key in capitals":         {"Key ABCDEF0123456789ABCDEF0123456789", format},
+		"a key and more":            {"Key " + n.Key + "0", format},
+		"an unknown key":            {"Key 0123456789abcdef0123456789abcdef", unknown},
+		"a deleted key":             {"Key " + deleted, unknown},
+		"a deleted application":     {"Key " + gone.Key, unknown},
+		"an unknown token":          {"Bearer x.y.z", invalid},
+		"a long token":              {"Bearer " + strings.Repeat("x", 5000), invalid},
+		"a key as a token":          {"Bearer " + n.Key, invalid},
+		"an expired token":          {expired, said{401, 11001, "expired token"}},
+		"a token of the old secret": {old, said{401, 11001, "expired token"}},
+		"a revoked token":           {revoked, said{401, 11001, "expired token"}},
+		"a deleted client's token":  {goneToken, invalid},
+		"another's secret":          {apitest.Basic(wrong), none},
+		"a deleted client":          {apitest.Basic(gone.Client), none},
+		"no pair":                   {"Basic " + n.Key, none},
+	}
+}
+
+// token is the Authorization header of a new access token.
+func (e *estate) token(n *tenant) string {
+	e.Helper()
+	r := e.serve(n, api.Request{Method: "POST", Path: "/v2/token", Authorization: apitest.Basic(n.Client)})
+	if r.Status != 200 {
+		e.Fatalf("no token: %s", r.Body)
+	}
+	return "Bearer " + between(e.TB, r.Body, `"access_token":"`, `"`)
+}
+
+// Server answers requests as they are.
+func (e *estate) Server() apitest.Server {
+	return func(r api.Request) api.Response { return e.Serve(e.TB, r) }
+}
+
+// TestTokensDie holds that a token is dead as soon as its client has another secret, its tokens are
+// revoked, or its application is deleted.
+func TestTokensDie(t *testing.T) {
+	for name, kill := range map[string]func(e *estate, n *tenant) error{
+		"secret": func(e *estate, n *tenant) error {
+			_, err := e.Engine.ReplaceSecret(t.Context(), n.Owner, n.App)
+			return err
+		},
+		"revoked": func(e *estate, n *tenant) error { return e.Engine.RevokeTokens(t.Context(), n.Owner, n.App) },
+		"deleted": func(e *estate, n *tenant) error { return e.Engine.DeleteApp(t.Context(), n.Owner, n.App) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newEstate(t)
+			n := e.settle("anna", 1)
+			r := api.Request{Method: "GET", Path: "/v2/inputs", Authorization: e.token(n)}
+			if got := e.Serve(t, r); got.Status != 200 {
+				t.Fatalf("before: %s", got.Body)
+			}
+			if err := kill(e, n); err != nil {
+				t.Fatal(err)
+			}
+			if got := statusOf(t, e.Serve(t, r)); got != (said{401, 11001, "invalid token"}) {
+				t.Errorf("after: %v", got)
+			}
+		})
+	}
+}
+
+// TestG15ForeignIsMissing runs the same calls of bert's in a world with anna's application and in
+// one where it has never been: bert's answers are the same, byte for byte, though he knows every
+// id, address and path of hers.
+func TestG15ForeignIsMissing(t *testing.T) {
+	with, without := newEstate(t), newEstate(t)
+	b1, b2 := with.settle("bert", 2), without.settle("bert", 2)
+	anna := with.settle("anna", 1)
+	with.furnish(anna)
+	if b1.Key != b2.Key || b1.App != b2.App {
+		t.Fatal("the two worlds are not alike")
+	}
+	answers := 0
+	same := func(what string, r api.Request) {
+		t.Helper()
+		answers++
+		one, two := with.serve(b1, r), without.serve(b2, r)
+		if one.Status != two.Status || !bytes.Equal(one.Body, two.Body) || !slices.Equal(one.Header, two.Header) {
+			t.Errorf("%s: %s %s %s\n%d %s %v where hers is,\n%d %s %v where it is not", what, r.Method, r.Path, r.Body, one.Status, one.Body, one.Header, two.Status, two.Body, two.Header)
+		}
+	}
+	for round := range 2 {
+		for i, p := range api.Endpoints() {
+			if p.Asks == auth.OfNobody {
+				continue
+			}
+			r := request(p, anna, round*1000+i)
+			same("short", r)
+			for _, user := range []string{"anna", "me", "bert"} {
+				r := r
+				r.Path = long(r.Path, user, anna.App)
+				same("long", r)
+				r.Session = b1.session
+				same("session", r)
+			}
+			r.Session = b1.session
+			same("session", r)
+		}
+		for _, body := range searches(anna) {
+			same("search", api.Request{Method: "POST", Path: "/v2/searches", Body: []byte(body)})
+		}
+		for _, path := range []string{"/v2/inputs", "/v2/inputs/status", "/v2/concepts", "/v2/models", "/v2/workflows"} {
+			same("list", api.Request{Method: "GET", Path: path, Query: "per_page=1000"})
+		}
+		// The same pictures, by the same ids.
+		same("twin", api.Request{Method: "POST", Path: "/v2/inputs", Body: []byte(`{"inputs":[{"id":"gif","data":{"image":{"base64":"R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"}}},{"id":"input-word","data":{"image":{"url":"http://pictures.test/red.png?url-word"}}}]}`)})
+		with.work(0)
+		without.work(0)
+		if round == 0 {
+			with.call(anna, "DELETE", "/v2/inputs", `{"delete_all":true}`)
+			with.call(anna, "DELETE", "/v2/models", "")
+			with.call(anna, "DELETE", "/v2/workflows/flow", "")
+			with.call(anna, "DELETE", "/v2/workflows/pinned", "")
+			with.work(0)
+			with.furnish(anna)
+		}
+	}
+	t.Logf("%d answers", answers)
+}
+
+// searches are queries for what is a tenant's.
+func searches(n *tenant) []string {
+	ands := func(clauses string) string { return `{"query":{"ands":[` + clauses + `]}}` }
+	return []string{
+		ands(``),
+		ands(`{"input":{"id":"input-word"}}`),
+		ands(`{"input":{"data":{"image":{"url":"http://pictures.test/red.png?url-word"}}}}`),
+		ands(`{"input":{"data":{"image":{"url":"` + n.hosted + `"}}}}`),
+		ands(`{"input":{"data":{"concepts":[{"id":"warm-word"}]}}}`),
+		ands(`{"input":{"data":{"concepts":[{"name":"named-word","value":false}]}}}`),
+		ands(`{"input":{"data":{"metadata":{"k":"v"}}}}`),
+		ands(`{"output":{"data":{"concepts":[{"id":"warm-word"}]}}}`),
+		ands(`{"output":{"data":{"concepts":[{"id":"ai_red"}]}}}`),
+		ands(`{"output":{"input":{"id":"input-word"}}}`),
+		ands(`{"output":{"input":{"data":{"image":{"url":"` + n.hosted + `"}}}}}`),
+		ands(`{"output":{"input":{"data":{"image":{"url":"http://pictures.test/half.png"}}}}}`),
+	}
+}
