@@ -1,23 +1,17 @@
 package command
 
 import (
-	"cmp"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/models"
@@ -26,6 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/fetch"
 	"github.com/sightline-dev/sightline/origin/jobs"
 	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/token"
 )
 
 // node is an open data folder with all that works on it but the HTTP server: the engine, its
@@ -37,6 +32,7 @@ type node struct {
 	folder   *data.Folder
 	hosted   *blob.Hosted
 	set      *predict.Set
+	tokens   *token.Tokens
 	engine   *core.Engine
 	pool     *jobs.Pool
 	handler  *jobs.Handler
@@ -76,9 +72,16 @@ func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *
 	if n.set, err = predict.Load(models.FS); err != nil {
 		return nil, err
 	}
+	n.tokens, err = token.Open(token.Options{
+		Issuer: strings.TrimRight(s.publicURL, "/"), Life: s.tokenLife, FS: n.folder.Files, Now: system.Now, Random: system.Random, Log: log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
 	n.engine, err = core.Open(core.Options{
 		Store: n.folder.Store, Models: n.set, Hosted: n.hosted, Clock: system.Now, Rand: system.Random,
 		PublicURL: s.publicURL, PublicAppID: s.publicAppID, KeepPredicted: s.keepPredicted,
+		Tokens: n.tokens, Rate: s.rate, OperatorRate: s.operator,
 		Older: n.older,
 	})
 	if err == nil {
@@ -219,66 +222,6 @@ func ignoreDeadline(err error) error {
 		return nil
 	}
 	return err
-}
-
-// CreateApp implements [control.Service].
-func (n *node) CreateApp(ctx context.Context, name, language string) (string, error) {
-	app, _, err := n.engine.CreateApp(ctx, "", core.NewApp{Name: name, Language: language})
-	return app.ID, argument(err)
-}
-
-// argument tells mistakes of the caller from trouble.
-func argument(err error) error {
-	for _, mistake := range []error{core.ErrApplication, core.ErrName, core.ErrDefaultModel, core.ErrNoKey, auth.ErrScope, lang.ErrUnknown} {
-		if errors.Is(err, mistake) {
-			return fmt.Errorf("%w: %w", control.ErrArgument, err)
-		}
-	}
-	return err
-}
-
-// Apps implements [control.Service].
-func (n *node) Apps(context.Context) ([]control.App, error) {
-	apps := []control.App{}
-	err := catalog.Read(n.folder.Store, catalog.Control).Apps(func(a catalog.App) bool {
-		apps = append(apps, control.App{ID: a.ID, Name: a.Name, Language: a.Language, Created: a.Created.Time()})
-		return true
-	})
-	slices.SortStableFunc(apps, func(a, b control.App) int { return a.Created.Compare(b.Created) })
-	return apps, err
-}
-
-// CreateKey implements [control.Service].
-func (n *node) CreateKey(ctx context.Context, app string, scopes []string, description string) (string, error) {
-	if err := n.known(app); err != nil {
-		return "", err
-	}
-	key, _, err := n.engine.CreateKey(ctx, "", core.NewKey{App: app, Scopes: scopes, Description: description})
-	return key, argument(err)
-}
-
-// known returns an error that wraps control.ErrUnknownApp unless there is such an application.
-func (n *node) known(app string) error {
-	_, err := catalog.Read(n.folder.Store, catalog.Control).App(app)
-	if errors.Is(err, catalog.ErrNotFound) {
-		return fmt.Errorf("%w: %q", control.ErrUnknownApp, app)
-	}
-	return err
-}
-
-// Keys implements [control.Service].
-func (n *node) Keys(_ context.Context, app string) ([]control.Key, error) {
-	keys := []control.Key{}
-	err := catalog.Read(n.folder.Store, catalog.Control).Keys(func(k catalog.Key) bool {
-		if app == "" || k.App == app {
-			keys = append(keys, control.Key{Prefix: hex.EncodeToString(k.Hash[:8]), App: k.App, Scopes: k.Scopes, Description: k.Description, Created: k.Created.Time()})
-		}
-		return true
-	})
-	slices.SortStableFunc(keys, func(a, b control.Key) int {
-		return cmp.Or(strings.Compare(a.App, b.App), a.Created.Compare(b.Created))
-	})
-	return keys, err
 }
 
 // Call implements [control.Service].

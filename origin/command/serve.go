@@ -16,7 +16,12 @@ func newServe(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the /v2 interface",
-		Long: `Serve the /v2 interface over HTTP.
+		Long: `Serve the /v2 interface over HTTPS, or over HTTP on this machine alone.
+
+HTTPS takes certificate files, which are read again when they change, or names for which a
+certificate is got by ACME. 'sightline certificate' makes files for development. Behind a
+proxy that has TLS, --behind-proxy serves HTTP on any address; the proxy must overwrite or
+extend X-Forwarded-For, whose last entry says who asks.
 
 Every flag can also be set by a variable, such as SIGHTLINE_PUBLIC_URL for --public-url,
 or in the file that --config names. A flag is stronger than a variable, and a variable
@@ -33,6 +38,8 @@ status 507 and reading goes on. When the disk fails to make a write durable the 
 with exit code 1 and acknowledges nothing from then on: starting it again is safe.`,
 		Example: `  sightline serve --data ./data
   sightline serve --listen 127.0.0.1:9000 --public-app-id main --log debug
+  sightline serve --listen :443 --acme-domain sightline.example.org --acme-email me@example.org
+  sightline serve --listen :8443 --tls-cert certificate.pem --tls-key key.pem
   SIGHTLINE_DATA=/var/lib/sightline sightline serve --config /etc/sightline.toml`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

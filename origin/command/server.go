@@ -3,6 +3,7 @@ package command
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -19,12 +20,14 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/origin/httpd"
 	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/token"
 )
 
 // server is a running origin: a node behind HTTP, to be stopped once.
 type server struct {
 	*node
 	http     *httpd.Server
+	secure   *tls.Config // nil: plain HTTP
 	listener net.Listener
 	served   chan error
 
@@ -46,8 +49,12 @@ func startServer(ctx context.Context, s settings, log *slog.Logger) (_ *server, 
 	if srv.listener, err = system.Listen(ctx, s.listen); err != nil {
 		return nil, err
 	}
+	var name string
+	if srv.secure, name, err = s.secure.open(s.data, log); err != nil {
+		return nil, err
+	}
 	if s.publicURL == "" {
-		s.publicURL = "http://" + srv.listener.Addr().String()
+		s.publicURL = publicURL(srv.listener.Addr(), srv.secure != nil, name)
 	}
 	if srv.node, err = openNode(ctx, s, log, true); err != nil {
 		return nil, err
@@ -67,22 +74,39 @@ func (srv *server) wire() error {
 	registry.MustRegister(srv.gauges()...)
 	var err error
 	srv.http, err = httpd.New(httpd.Options{
-		Mounts:     []httpd.Mount{{Prefix: "", Handler: srv.handler}},
-		Hosted:     hosted{srv.engine, srv.folder.Blobs},
-		MaxBody:    srv.settings.maxBody,
-		BodyBudget: max(2*srv.settings.maxBody, min(memory/4, 2<<30)),
-		MaxConns:   srv.settings.maxConns,
-		Full:       srv.pool.Full,
-		Ready:      srv.folder.Ready,
-		Version:    version,
-		Metrics:    registry,
-		Gather:     registry,
-		Now:        system.Now,
-		Random:     system.Random,
-		Pause:      system.Pause,
-		Log:        srv.log,
+		Mounts: []httpd.Mount{
+			{Prefix: token.Path, Handler: token.Published{Tokens: srv.tokens, Refuser: srv.handler}},
+			{Prefix: "", Handler: srv.handler},
+		},
+		Hosted:        hosted{srv.engine, srv.folder.Blobs},
+		MaxBody:       srv.settings.maxBody,
+		BodyBudget:    max(2*srv.settings.maxBody, min(memory/4, 2<<30)),
+		MaxConns:      srv.settings.maxConns,
+		MaxConnsPerIP: srv.connsPerIP(),
+		TLS:           srv.secure,
+		Strict:        strict(srv.settings.publicURL),
+		BehindProxy:   srv.settings.behindProxy,
+		Full:          srv.pool.Full,
+		Ready:         srv.folder.Ready,
+		Version:       version,
+		Metrics:       registry,
+		Gather:        registry,
+		Now:           system.Now,
+		Random:        system.Random,
+		Pause:         system.Pause,
+		Log:           srv.log,
 	})
 	return err
+}
+
+// connsPerIP is how many connections one client may have: an eighth of all where strangers
+// connect, and any number on loopback and through a proxy, which is one client for many.
+func (srv *server) connsPerIP() int {
+	host, _, err := net.SplitHostPort(srv.settings.listen)
+	if srv.settings.behindProxy || err == nil && onLoopback(host) {
+		return 0
+	}
+	return max(16, srv.settings.maxConns/8)
 }
 
 func (srv *server) gauges() []prometheus.Collector {

@@ -19,7 +19,9 @@ import (
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/origin/data"
+	"github.com/sightline-dev/sightline/origin/token"
 )
 
 // settings are those of a server.
@@ -39,6 +41,12 @@ type settings struct {
 	logLevel      slog.Level
 	logFormat     string
 
+	secure      secureSettings
+	behindProxy bool
+	tokenLife   time.Duration
+	rate        auth.Rate // of what accounts' keys call
+	operator    auth.Rate // of what the operator's call
+
 	network network
 	folder  data.Options // faults, in tests
 }
@@ -53,9 +61,9 @@ type network struct {
 const environment = "SIGHTLINE_"
 
 func serveFlags(f *pflag.FlagSet) {
-	f.String("listen", "127.0.0.1:8080", "`address` and port to serve on; loopback only, as long as there is no TLS")
+	f.String("listen", "127.0.0.1:8080", "`address` and port to serve on; others than loopback need TLS or --behind-proxy")
 	f.String("data", "sightline-data", "`folder` for everything that is kept; made when missing")
-	f.String("public-url", "", "`URL` that hosted pictures start with (default: http:// and the listening address)")
+	f.String("public-url", "", "`URL` under which clients reach this server: hosted pictures start with it (default: https:// and the certificate's name, or http:// and the listening address)")
 	f.String("public-app-id", "", "app_id of public models and concepts; some client programs need \"main\" (default: null)")
 	f.String("default-language", "en", "language `code` of the application that a first start makes: of concept names when a request gives none")
 	f.Duration("keep-predicted", 24*time.Hour, "how long the pictures of predict calls are hosted")
@@ -65,6 +73,17 @@ func serveFlags(f *pflag.FlagSet) {
 	f.String("min-free", "512MB", "free space of the data folder's disk below which writes are refused")
 	f.Int("max-connections", 2048, "connections at once; beyond it the longest waiting is closed")
 	f.Int("workers", 0, "pictures analysed at once (default: one a core)")
+	f.String("tls-cert", "", "PEM `file` with the certificate chain to serve HTTPS with; read again when it changes")
+	f.String("tls-key", "", "PEM `file` with the certificate's private key")
+	f.StringSlice("acme-domain", nil, "`name` to get a certificate for by ACME, over the listening port, which clients must reach as 443; repeat for more. Using it accepts the authority's terms of service")
+	f.String("acme-email", "", "`address` that the certificate authority may write to")
+	f.String("acme-cache", "", "`folder` for ACME's certificates and account key (default: acme in the data folder)")
+	f.String("acme-directory", "", "`URL` of the certificate authority's directory (default: that of Let's Encrypt)")
+	f.Bool("behind-proxy", false, "a proxy with TLS stands before this server, and says in X-Forwarded-For who asks: plain HTTP is served on any address. Needs --public-url")
+	f.Duration("token-ttl", token.DefaultLife, "how long access tokens live, at most 49h")
+	f.Float64("rate", 10, "calls a `second` of one key of an account, or of its application's tokens; 0: any number")
+	f.Int("burst", 100, "calls of one key at once, after a pause")
+	f.Float64("operator-rate", 0, "the same of keys that were made on this machine's command line; 0: any number")
 	f.String("log", "info", "log `level`: debug, info, warn or error")
 	f.String("log-format", "auto", "text, json, or auto: text on a terminal and json elsewhere")
 	f.String("config", "", "TOML `file` with settings named like these flags")
@@ -143,11 +162,46 @@ func parseSettings(k *koanf.Koanf) (s settings, err error) {
 	if s.maxConns < 1 || s.workers < 0 || s.data == "" {
 		return s, usagef("max-connections must be positive, workers not negative, and data not empty")
 	}
-	return s, checkLoopback(s.listen)
+	if err := s.parseLimits(k); err != nil {
+		return s, err
+	}
+	if s.behindProxy, err = strconv.ParseBool(k.String("behind-proxy")); err != nil {
+		return s, usagef("behind-proxy: %q is neither true nor false", k.String("behind-proxy"))
+	}
+	if s.behindProxy && s.publicURL == "" {
+		return s, usagef("behind-proxy: --public-url has to say under which address the proxy serves")
+	}
+	if s.secure, err = parseSecure(k); err != nil {
+		return s, err
+	}
+	return s, checkListen(s.listen, s.behindProxy || s.secure.on())
 }
 
-// checkLoopback refuses every address that others could reach: keys would cross the network in the clear.
-func checkLoopback(listen string) error {
+// parseLimits reads how long tokens live and how often may be called.
+func (s *settings) parseLimits(k *koanf.Koanf) (err error) {
+	if s.tokenLife, err = time.ParseDuration(k.String("token-ttl")); err != nil || s.tokenLife < time.Second || s.tokenLife > token.MaxLife {
+		return usagef("token-ttl: %q is no time between 1s and %v", k.String("token-ttl"), token.MaxLife)
+	}
+	burst := k.Int("burst")
+	if burst < 1 {
+		return usagef("burst: %q is no number of calls", k.String("burst"))
+	}
+	for name, rate := range map[string]*auth.Rate{"rate": &s.rate, "operator-rate": &s.operator} {
+		n, err := strconv.ParseFloat(k.String(name), 64)
+		if err != nil || !(n >= 0 && n <= 1e6) || n > 0 && n < 0.001 {
+			return usagef("%s: %q is no number of calls a second", name, k.String(name))
+		}
+		*rate = auth.Rate{PerSecond: n, Burst: burst}
+		if n == 0 {
+			*rate = auth.Rate{PerSecond: -1}
+		}
+	}
+	return nil
+}
+
+// checkListen refuses every address that others could reach, unless it is protected: keys would
+// cross the network in the clear.
+func checkListen(listen string, protected bool) error {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return usagef("listen: %w", err)
@@ -155,11 +209,17 @@ func checkLoopback(listen string) error {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return usagef("listen: %q is no port (%d)", port, n)
 	}
-	if a, err := netip.ParseAddr(host); host == "localhost" || err == nil && a.Unmap().IsLoopback() {
+	if protected || onLoopback(host) {
 		return nil
 	}
-	return usagef("listen: %s is not a loopback address, and plain HTTP would show keys and pictures to the network; use 127.0.0.1:%s or [::1]:%s, and a proxy with TLS on the same machine",
-		listen, port, port)
+	return usagef("listen: %s is not a loopback address, and plain HTTP would show keys and pictures to the network; use --tls-cert and --tls-key, --acme-domain, or --behind-proxy where a proxy has TLS; or listen on 127.0.0.1:%s",
+		listen, port)
+}
+
+// onLoopback reports whether host is this machine for itself alone.
+func onLoopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
 }
 
 // parsePorts reads what a flag, a variable ("8080,8443") or a file may give.

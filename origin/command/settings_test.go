@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/sightline-dev/sightline/core/auth"
 )
 
 func read(t *testing.T, environ []string, args ...string) (settings, error) {
@@ -33,6 +35,7 @@ func TestSettingsDefaults(t *testing.T) {
 	want := settings{
 		listen: "127.0.0.1:8080", data: "sightline-data", language: "en", keepPredicted: 24 * time.Hour,
 		maxBody: 96 << 20, minFree: 512 << 20, maxConns: 2048, logFormat: "auto", logLevel: slog.LevelInfo,
+		tokenLife: 15 * time.Minute, rate: auth.Rate{PerSecond: 10, Burst: 100}, operator: auth.Rate{PerSecond: -1},
 	}
 	if fmt.Sprintf("%+v", s) != fmt.Sprintf("%+v", want) {
 		t.Errorf("settings = %+v, want %+v", s, want)
@@ -50,17 +53,23 @@ keep-predicted = "1h"
 fetch-ports = [8080, 8443]
 allow-private-fetch = true
 max-connections = 7
+token-ttl = "1h"
+rate = 2.5
+acme-domain = ["a.example", "B.example."]
+acme-email = "me@a.example"
 `
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	environ := []string{"SIGHTLINE_DATA=from-environment", "SIGHTLINE_LOG=error", "SIGHTLINE_MAX_BODY=2MB", "DATA=x"}
+	environ := []string{"SIGHTLINE_DATA=from-environment", "SIGHTLINE_LOG=error", "SIGHTLINE_MAX_BODY=2MB", "SIGHTLINE_BURST=7", "SIGHTLINE_OPERATOR_RATE=1", "DATA=x"}
 	s, err := read(t, append(environ, "SIGHTLINE_CONFIG="+config), "--data", "from-flag")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s.data != "from-flag" || s.logLevel != slog.LevelError || s.publicAppID != "from-file" || s.keepPredicted != time.Hour ||
-		!slices.Equal(s.fetchPorts, []uint16{8080, 8443}) || !s.allowPrivate || s.maxBody != 2<<20 || s.maxConns != 7 {
+		!slices.Equal(s.fetchPorts, []uint16{8080, 8443}) || !s.allowPrivate || s.maxBody != 2<<20 || s.maxConns != 7 ||
+		s.tokenLife != time.Hour || s.rate != (auth.Rate{PerSecond: 2.5, Burst: 7}) || s.operator != (auth.Rate{PerSecond: 1, Burst: 7}) ||
+		!slices.Equal(s.secure.domains, []string{"a.example", "b.example"}) || s.secure.email != "me@a.example" {
 		t.Errorf("settings = %+v", s)
 	}
 	if s, err = read(t, environ, "--config", config); err != nil || s.data != "from-environment" {
@@ -68,6 +77,9 @@ max-connections = 7
 	}
 	if s, err = read(t, []string{"SIGHTLINE_FETCH_PORTS=81,82"}); err != nil || !slices.Equal(s.fetchPorts, []uint16{81, 82}) {
 		t.Errorf("fetch ports = %v, %v; want 81 and 82", s.fetchPorts, err)
+	}
+	if s, err = read(t, []string{"SIGHTLINE_ACME_DOMAIN=a.example,b.example"}, "--listen", ":443"); err != nil || !slices.Equal(s.secure.domains, []string{"a.example", "b.example"}) {
+		t.Errorf("domains = %v, %v; want a.example and b.example", s.secure.domains, err)
 	}
 	if s, err = read(t, nil, "--fetch-ports", "83,84"); err != nil || !slices.Equal(s.fetchPorts, []uint16{83, 84}) {
 		t.Errorf("fetch ports = %v, %v; want 83 and 84", s.fetchPorts, err)
@@ -100,6 +112,23 @@ func TestSettingsRefused(t *testing.T) {
 		{"--max-connections", "0"},
 		{"--workers", "-1"},
 		{"--data", ""},
+		{"--tls-cert", "a"},
+		{"--tls-key", "a"},
+		{"--tls-cert", "a", "--tls-key", "b", "--acme-domain", "a.example"},
+		{"--acme-domain", "localhost"},
+		{"--acme-domain", "192.0.2.1"},
+		{"--acme-domain", "*.example.org"},
+		{"--acme-domain", "https://a.example"},
+		{"--acme-email", "me@a.example"},
+		{"--acme-directory", "https://ca.example"},
+		{"--acme-domain", "a.example", "--acme-directory", "http://ca.example"},
+		{"--behind-proxy"},
+		{"--token-ttl", "0s"},
+		{"--token-ttl", "49h1s"},
+		{"--rate", "-1"},
+		{"--rate", "1e9"},
+		{"--operator-rate", "NaN"},
+		{"--burst", "0"},
 		{"--config", "missing.toml"},
 		{"--config", unknown},
 	} {
@@ -112,6 +141,15 @@ func TestSettingsRefused(t *testing.T) {
 	for _, listen := range []string{"127.0.0.1:0", "127.9.9.9:80", "[::1]:8080", "localhost:8080"} {
 		if _, err := read(t, nil, "--listen", listen); err != nil {
 			t.Errorf("--listen %s: %v", listen, err)
+		}
+	}
+	for _, args := range [][]string{
+		{"--listen", ":443", "--acme-domain", "a.example"},
+		{"--listen", "0.0.0.0:443", "--tls-cert", "a", "--tls-key", "b"},
+		{"--listen", ":8080", "--behind-proxy", "--public-url", "https://a.example"},
+	} {
+		if _, err := read(t, nil, args...); err != nil {
+			t.Errorf("%q: %v", args, err)
 		}
 	}
 	_, err := read(t, []string{"SIGHTLINE_KEEP_PREDICTED=soon"})

@@ -1,0 +1,83 @@
+package command
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sightline-dev/sightline/origin/certificate"
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+func newCertificate(_ *Env) *cobra.Command {
+	var (
+		dir    string
+		hosts  []string
+		asJSON bool
+	)
+	cmd := &cobra.Command{
+		Use:   "certificate",
+		Short: "Make a certificate for development on this machine",
+		Long: `Make a certificate for localhost, 127.0.0.1, ::1 and the given hosts, and the authority that
+signs it, in a folder.
+
+Programs believe the certificate once they trust the authority, which can sign for these hosts
+alone. The authority is made once: running the command again, with hosts that it may sign for,
+makes a new certificate, and a server that uses the files takes it without a restart.`,
+		Example: `  sightline certificate
+  sightline certificate --host sightline.test --host 192.168.7.20
+  sightline serve --tls-cert certificates/certificate.pem --tls-key certificates/key.pem`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, err := filepath.Abs(dir)
+			if err != nil {
+				return err
+			}
+			fresh, err := certificate.Local(dir, hosts, system.Now(), system.Random)
+			if errors.Is(err, certificate.ErrHost) {
+				return usagef("host: %w", err)
+			}
+			if err != nil {
+				return err
+			}
+			path := func(name string) string { return filepath.Join(dir, name) }
+			if asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{
+					"authority": path(certificate.AuthorityFile), "authority_is_new": fresh,
+					"certificate": path(certificate.CertificateFile), "key": path(certificate.KeyFile),
+				})
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), `A certificate is in %s. Serve with
+
+    sightline serve --tls-cert %s --tls-key %s
+
+`, dir, path(certificate.CertificateFile), path(certificate.KeyFile))
+			if err == nil && fresh {
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), trust, path(certificate.AuthorityFile))
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "certificates", "`folder` for the files; made when missing")
+	cmd.Flags().StringArrayVar(&hosts, "host", nil, "`name` or address, besides those of this machine for itself; repeat for more")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	return cmd
+}
+
+// trust tells how to trust an authority.
+const trust = `Its authority is new. Trust it where clients run:
+
+    one curl    curl --cacert %[1]s https://localhost:8080/…
+    Python      REQUESTS_CA_BUNDLE=%[1]s
+    Node        NODE_EXTRA_CA_CERTS=%[1]s
+    Go          SSL_CERT_FILE=%[1]s
+    Debian      sudo cp %[1]s /usr/local/share/ca-certificates/sightline.crt && sudo update-ca-certificates
+    macOS       sudo security add-trusted-cert -d -r trustRoot -k /Library/Keychains/System.keychain %[1]s
+    Windows     certutil -addstore -f ROOT %[1]s
+    Firefox     Settings, Certificates, Authorities, Import
+
+It can sign for these hosts alone. Keep authority-key.pem to yourself, or delete it.
+`

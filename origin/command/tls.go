@@ -1,0 +1,122 @@
+package command
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/knadh/koanf/v2"
+	"golang.org/x/crypto/acme"
+	"golang.org/x/crypto/acme/autocert"
+
+	"github.com/sightline-dev/sightline/origin/certificate"
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+// secureSettings say where the certificate comes from; the zero value is plain HTTP.
+type secureSettings struct {
+	certificate, key        string   // files
+	domains                 []string // by ACME
+	email, cache, directory string
+}
+
+func (s *secureSettings) on() bool { return s.certificate != "" || len(s.domains) > 0 }
+
+func parseSecure(k *koanf.Koanf) (s secureSettings, err error) {
+	s = secureSettings{
+		certificate: k.String("tls-cert"), key: k.String("tls-key"), email: k.String("acme-email"),
+		cache: k.String("acme-cache"), directory: k.String("acme-directory"),
+	}
+	for _, domain := range parseWords(k, "acme-domain") {
+		domain = strings.ToLower(strings.TrimSuffix(domain, "."))
+		if _, err := netip.ParseAddr(domain); err == nil || !strings.Contains(domain, ".") || strings.ContainsAny(domain, " /:*@") {
+			return s, usagef("acme-domain: %q is no full name of a host", domain)
+		}
+		s.domains = append(s.domains, domain)
+	}
+	switch {
+	case (s.certificate == "") != (s.key == ""):
+		return s, usagef("tls-cert and tls-key: one is nothing without the other")
+	case s.certificate != "" && len(s.domains) > 0:
+		return s, usagef("tls-cert and acme-domain: a certificate comes from files or by ACME, not both")
+	case len(s.domains) == 0 && (s.email != "" || s.cache != "" || s.directory != ""):
+		return s, usagef("acme-email, acme-cache and acme-directory: --acme-domain is needed too")
+	}
+	if u, err := url.Parse(s.directory); s.directory != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
+		return s, usagef("acme-directory: %q is no https:// address", s.directory)
+	}
+	return s, nil
+}
+
+// parseWords reads a list that a flag, a variable ("a,b") or a file may give.
+func parseWords(k *koanf.Koanf, name string) (words []string) {
+	list := k.Strings(name)
+	if text, ok := k.Get(name).(string); ok {
+		list = []string{text}
+	}
+	for _, text := range list {
+		words = append(words, strings.FieldsFunc(strings.Trim(text, "[]"), func(r rune) bool { return r == ',' || r == ' ' })...)
+	}
+	return words
+}
+
+// open returns the configuration to serve with, and the name that it is good for first; nil
+// for plain HTTP.
+func (s *secureSettings) open(data string, log *slog.Logger) (c *tls.Config, name string, err error) {
+	if s.certificate != "" {
+		files, err := certificate.OpenFiles(s.certificate, s.key, system.Now, log)
+		if err != nil {
+			return nil, "", err
+		}
+		names := files.Current().Leaf.DNSNames
+		if i := slices.IndexFunc(names, func(n string) bool { return !strings.Contains(n, "*") }); i >= 0 {
+			name = names[i]
+		}
+		return &tls.Config{GetCertificate: files.Certificate}, name, nil
+	}
+	if len(s.domains) == 0 {
+		return nil, "", nil
+	}
+	cache := s.cache
+	if cache == "" {
+		cache = filepath.Join(data, "acme")
+	}
+	manager := &autocert.Manager{
+		Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(cache), HostPolicy: autocert.HostWhitelist(s.domains...), Email: s.email,
+	}
+	if s.directory != "" {
+		manager.Client = &acme.Client{DirectoryURL: s.directory}
+	}
+	return &tls.Config{GetCertificate: manager.GetCertificate, NextProtos: []string{acme.ALPNProto}}, s.domains[0], nil
+}
+
+// publicURL is where clients reach a server, as far as it knows.
+func publicURL(address net.Addr, secure bool, name string) string {
+	if !secure {
+		return "http://" + address.String()
+	}
+	_, port, err := net.SplitHostPort(address.String())
+	if err != nil || name == "" {
+		return "https://" + address.String()
+	}
+	if port == "443" {
+		return "https://" + name
+	}
+	return "https://" + net.JoinHostPort(name, port)
+}
+
+// strict reports whether browsers shall come by HTTPS alone from now on. Of this machine they
+// must not be told: a name that all of its servers share would be closed to the others.
+func strict(publicURL string) bool {
+	u, err := url.Parse(publicURL)
+	if err != nil || u.Scheme != "https" {
+		return false
+	}
+	_, notName := netip.ParseAddr(u.Hostname())
+	return notName != nil && u.Hostname() != "localhost" && !strings.HasSuffix(u.Hostname(), ".localhost")
+}
