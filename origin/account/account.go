@@ -96,7 +96,6 @@ type Registry struct {
 
 	mu    sync.Mutex // of everything that reads records and writes them again
 	audit head       // of the audit log, as the store has it
-	setup string     // token of the first account's link, not told yet
 	ended time.Time  // when sessions that are over were removed last
 
 	settled atomic.Bool // an account is the operator's
@@ -125,8 +124,7 @@ type record struct {
 	ResetEnd time.Time // when that link ends
 }
 
-// Open opens the registry that a store holds; an empty store has none, and a link to make the
-// first account is made, see [Registry.SetupLink].
+// Open opens the registry that a store holds.
 func Open(o Options) (*Registry, error) {
 	if o.Store == nil || o.Now == nil || o.Random == nil || o.Log == nil {
 		return nil, errors.New("account: Store, Now, Random and Log are required")
@@ -142,13 +140,8 @@ func Open(o Options) (*Registry, error) {
 	}
 	r.post.open(&r.o)
 	var err error
-	if r.audit, err = readHead(o.Store); err != nil {
-		return nil, err
-	}
-	if o.Demo {
-		return r, nil
-	}
-	return r, r.openSetup()
+	r.audit, err = readHead(o.Store)
+	return r, err
 }
 
 // Close writes what is only in memory. Nothing is spent after it.

@@ -204,7 +204,7 @@ func (m *meter) load() (err error) {
 	if m.quota, err = readQuota(m.store, m.id); err != nil {
 		return err
 	}
-	m.verified, m.limit = rec.Verified, 0
+	m.verified, m.limit = rec.Verified, m.plans[0].Calls // also of a plan that there is no more
 	for _, p := range m.plans {
 		if p.Name == rec.Plan {
 			m.limit = p.Calls

@@ -312,7 +312,7 @@ func BenchmarkSpend(b *testing.B) {
 		b.Run(plan.Name, func(b *testing.B) {
 			t := &testing.T{}
 			w := open(t, func(o *Options) { o.Plans, o.Now = []Plan{plan}, time.Now })
-			_, setup, _ := strings.Cut(w.SetupLink(), "setup=")
+			_, setup, _ := strings.Cut(w.link(), "setup=")
 			_, a, err := w.Create(context.Background(), New{"Operator", "op@pictures.example", password, setup}, home)
 			if err != nil {
 				b.Fatal(err)

@@ -17,38 +17,26 @@ type link struct {
 	End  time.Time
 }
 
-// openSetup makes the link for the first account, unless there is one. Each start makes another,
-// and the one before ends: whoever starts the server may always be the operator.
-func (r *Registry) openSetup() error {
+// SetupLink makes the link for the first account, and returns its address: a host tells it to whoever
+// started the server. The one before ends. Where the operator has an account, and in a demo, there is none and
+// it returns "".
+func (r *Registry) SetupLink() (string, error) {
+	if r.o.Demo {
+		return "", nil
+	}
 	empty, err := r.empty()
 	if err != nil || !empty {
-		return err
+		return "", err
 	}
 	token, err := r.NewToken()
 	if err != nil {
-		return err
+		return "", err
 	}
 	h := hashOf(token)
 	err = r.change(func(c *change) error {
 		return c.put(setupKey(), link{h[:], c.now.Add(SetupLife)})
 	})
-	if err == nil {
-		r.setup = token
-	}
-	return err
-}
-
-// SetupLink returns the address at which the first account can be made, once; then, and where there is
-// an account, it returns "".
-func (r *Registry) SetupLink() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.setup == "" {
-		return ""
-	}
-	token := r.setup
-	r.setup = ""
-	return r.o.PublicURL + "/sign-up?setup=" + token
+	return r.o.PublicURL + "/sign-up?setup=" + token, err
 }
 
 // empty reports whether no account is the operator's. The demo's, which nobody can sign in to with a
@@ -130,7 +118,6 @@ func (r *Registry) Create(ctx context.Context, n New, remote string) (token stri
 		} else if first && !r.o.Demo {
 			rec.Operator, rec.Verified = true, true
 			c.Delete(setupKey())
-			r.setup = ""
 		} else {
 			rec.Code = c.code(&rec, secret)
 		}

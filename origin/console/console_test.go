@@ -250,7 +250,11 @@ func quote(v string) string { b, _ := json.Marshal(v); return string(b) }
 func (s *site) operator() *browser {
 	s.t.Helper()
 	b := s.browser()
-	_, setup, _ := strings.Cut(s.accounts.SetupLink(), "setup=")
+	link, err := s.accounts.SetupLink()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, setup, _ := strings.Cut(link, "setup=")
 	b.ok("POST", "/accounts", `{"name":"Op","email":"op@pictures.example","password":`+quote(password)+`,"setup":"`+setup+`"}`, nil)
 	return b
 }
