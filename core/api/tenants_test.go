@@ -138,7 +138,7 @@ var examples = map[string]string{
 	"PATCH /concepts":                                        `{"concepts":[{"id":"cold","name":"cold%d"}],"action":"overwrite"}`,
 	"POST /searches":                                         `{"query":{"ands":[{"input":{"data":{"image":{"url":"http://pictures.test/red.png?url-word"}}}}]}}`,
 	"POST /searches/feedback":                                `{"input":{"id":"x","feedback_info":{"event_type":"search_click","search_id":"1"}}}`,
-	"POST /workflows":                                        `{"workflows":[{"id":"new%d","nodes":[{"model":{"id":"heat"}}]}]}`,
+	"POST /workflows":                                        `{"workflows":[{"id":"new%d","nodes":[{"model":{"id":"heat","model_version":{"id":"{version_id}"}}}]}]}`,
 	"POST /workflows/{workflow_id}/results":                  `{"inputs":[{"id":"x","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`,
 	"POST /login":                                            `{"email":"anna@example.com","password":"a guess"}`,
 	"POST /users/{user_id}/apps":                             `{"apps":[{"name":"another"}]}`,

@@ -1,0 +1,117 @@
+package api_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+)
+
+// words are what only a scope lets one see of a furnished application.
+func words(n *tenant, scope string) []string {
+	switch scope {
+	case "Concepts_Get":
+		return []string{conceptWord, renamedWord, `"concepts"`, `"select_concepts"`, `"edits"`}
+	case "Models_Get":
+		return []string{modelWord, n.version, `"model_version"`, "general-v1.3", "display_name", "output_config"}
+	case "Inputs_Get":
+		return []string{inputWord, urlWord, "pictures.test", `"test_set"`, "total_input_count"}
+	}
+	return nil
+}
+
+// covered are the endpoints whose answers have what only a scope beside the refusing ones shows.
+// Where another endpoint's need names a scope, its answer has nothing of that kind.
+var covered = map[string][]string{
+	"POST /models/{model_id}/outputs":                       {"Models_Get"},
+	"POST /models/{model_id}/versions/{version_id}/outputs": {"Models_Get"},
+	"POST /inputs":                                             {"Concepts_Get"},
+	"GET /inputs":                                              {"Concepts_Get"},
+	"PATCH /inputs":                                            {"Concepts_Get"},
+	"GET /inputs/{input_id}":                                   {"Concepts_Get"},
+	"PATCH /inputs/{input_id}/data/concepts":                   {"Concepts_Get"},
+	"GET /inputs/{input_id}/outputs":                           {"Models_Get"},
+	"PATCH /inputs/{input_id}/outputs":                         {"Models_Get"},
+	"GET /inputs/{input_id}/source":                            {"Concepts_Get"},
+	"POST /models/searches":                                    {"Concepts_Get"},
+	"GET /models":                                              {"Concepts_Get"},
+	"POST /models":                                             {"Concepts_Get"},
+	"PATCH /models":                                            {"Concepts_Get"},
+	"GET /models/{model_id}":                                   {"Concepts_Get"},
+	"GET /models/{model_id}/output_info":                       {"Concepts_Get"},
+	"PATCH /models/{model_id}/output_info/data/concepts":       {"Concepts_Get"},
+	"GET /models/{model_id}/inputs":                            {"Concepts_Get"},
+	"POST /models/{model_id}/versions":                         {"Concepts_Get"},
+	"GET /models/{model_id}/versions/{version_id}/output_info": {"Concepts_Get"},
+	"GET /models/{model_id}/versions/{version_id}/inputs":      {"Concepts_Get"},
+	"POST /models/{model_id}/versions/{version_id}/metrics":    {"Inputs_Get"},
+	"GET /models/{model_id}/versions/{version_id}/metrics":     {"Inputs_Get"},
+	"POST /searches":                                           {"Concepts_Get"},
+	"POST /workflows":                                          {"Models_Get"},
+	"GET /workflows":                                           {"Models_Get"},
+	"GET /workflows/{workflow_id}":                             {"Models_Get"},
+	"POST /workflows/{workflow_id}/results":                    {"Models_Get"},
+}
+
+// asked are those whose outputs are concepts whoever asks: that is what Predict is for.
+var asked = []string{
+	"POST /models/{model_id}/outputs", "POST /models/{model_id}/versions/{version_id}/outputs", "POST /workflows/{workflow_id}/results",
+}
+
+// TestRedaction sends every endpoint its example with keys that lack one of the scopes that only
+// redact, and with keys that have no other than those which refuse: the answer is a success, and
+// what the missing scope shows is nowhere in its bytes.
+func TestRedaction(t *testing.T) {
+	e := newEstate(t)
+	n := e.settle("anna", 1)
+	e.furnish(n)
+	number := 0
+	do := func(p api.Endpoint, key string) api.Response {
+		t.Helper()
+		number++
+		r := request(p, n, number)
+		r.Authorization = key
+		got := e.serve(n, r)
+		if got.Status != 200 {
+			t.Errorf("%s %s = %d %s", p.Method, p.Path, got.Status, got.Body)
+		}
+		return got
+	}
+	for _, p := range api.Endpoints() {
+		name := p.Method + " " + p.Path
+		if len(p.Redacted) == 0 || p.Method == "DELETE" {
+			continue
+		}
+		required := auth.SetOf(p.Required)
+		least := "Key " + e.NewKey(t, n.Tenant, required)
+		for _, scope := range p.Redacted {
+			one := auth.SetOf([]string{scope})
+			all, without, alone := do(p, "Key "+n.Key), do(p, "Key "+e.NewKey(t, n.Tenant, auth.All&^one)), do(p, least)
+			visible := false
+			for _, word := range words(n, scope) {
+				if slices.Contains(asked, name) && scope == "Concepts_Get" {
+					break
+				}
+				visible = visible || bytes.Contains(all.Body, []byte(word))
+				for _, got := range []api.Response{without, alone} {
+					if bytes.Contains(got.Body, []byte(word)) {
+						t.Errorf("%s without %s shows %s: %s", name, scope, word, got.Body)
+					}
+				}
+			}
+			if want := slices.Contains(covered[name], scope); visible != want {
+				t.Errorf("%s with %s shows what it covers: %v, want %v: %s", name, scope, visible, want, all.Body)
+			}
+		}
+	}
+	for name := range covered {
+		method, path, _ := strings.Cut(name, " ")
+		if !slices.ContainsFunc(api.Endpoints(), func(p api.Endpoint) bool { return p.Method == method && p.Path == path }) {
+			t.Errorf("%s is no endpoint", name)
+		}
+	}
+	t.Logf("%d answers", number)
+}
