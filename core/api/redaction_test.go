@@ -65,7 +65,7 @@ var asked = []string{
 // redact, and with keys that have no other than those which refuse: the answer is a success, and
 // what the missing scope shows is nowhere in its bytes.
 func TestRedaction(t *testing.T) {
-	e := newEstate(t)
+	e := newEstate(t, nil)
 	n := e.settle("anna", 1)
 	e.furnish(n)
 	number := 0

@@ -29,11 +29,13 @@ type estate struct {
 	testing.TB
 	*apitest.World
 	background tenant // whose turn it is while no request is answered
+	moves      uint64 // applications that bert made
 }
 
-func newEstate(t testing.TB) *estate {
+// newEstate is a world with settings as transcripts have them.
+func newEstate(t testing.TB, settings map[string]string) *estate {
 	return &estate{
-		TB: t, World: apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil),
+		TB: t, World: apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, settings),
 		background: tenant{ids: apitest.NewCounter(1 << 60), names: apitest.NewCounter(1 << 61)},
 	}
 }
@@ -189,7 +191,7 @@ func statusOf(t testing.TB, r api.Response) said {
 // TestG15Credentials sends every endpoint each kind of credential that there is. What gets
 // as far as its body has one that is no JSON, so that nothing is changed on the way.
 func TestG15Credentials(t *testing.T) {
-	e := newEstate(t)
+	e := newEstate(t, nil)
 	anna, bert := e.settle("anna", 1), e.settle("bert", 2)
 	e.furnish(anna)
 	gone := e.settle("bert", 3)
@@ -375,7 +377,7 @@ func TestTokensDie(t *testing.T) {
 		"deleted": func(e *estate, n *tenant) error { return e.Engine.DeleteApp(t.Context(), n.Owner, n.App) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newEstate(t)
+			e := newEstate(t, nil)
 			n := e.settle("anna", 1)
 			r := api.Request{Method: "GET", Path: "/v2/inputs", Authorization: e.token(n)}
 			if got := e.Serve(t, r); got.Status != 200 {
@@ -395,7 +397,7 @@ func TestTokensDie(t *testing.T) {
 // one where it has never been: bert's answers are the same, byte for byte, though he knows every
 // id, address and path of hers.
 func TestG15ForeignIsMissing(t *testing.T) {
-	with, without := newEstate(t), newEstate(t)
+	with, without := newEstate(t, nil), newEstate(t, nil)
 	b1, b2 := with.settle("bert", 2), without.settle("bert", 2)
 	anna := with.settle("anna", 1)
 	with.furnish(anna)
