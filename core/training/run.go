@@ -53,6 +53,7 @@ type Run struct {
 	problem  train.Problem
 	manifest catalog.Manifest
 	digest   hash.Hash
+	scratch  []byte // of learn
 	fitter   *train.Fitter
 	outcome  *Outcome
 	err      error
@@ -211,8 +212,8 @@ func (r *Run) embedding(m *member) (*predict.Embedding, error) {
 
 // learn adds a member with its embedding to the problem and the manifest.
 func (r *Run) learn(m *member, e *predict.Embedding) {
-	bytes, _ := e.MarshalBinary() // never fails
-	r.digest.Write(bytes)
+	r.scratch, _ = e.AppendBinary(r.scratch[:0]) // never fails
+	r.digest.Write(r.scratch)
 	var n [8]byte
 	for _, l := range m.labels {
 		binary.LittleEndian.PutUint64(n[:], uint64(len(l.Concept))<<8|uint64(l.Value))

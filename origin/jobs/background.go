@@ -123,23 +123,46 @@ func (b *Background) train(ctx context.Context, run *training.Run) (err error) {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return b.Pool.Behind(ctx, func(yield func() error) {
-		rested := b.Now()
-		for !run.Step() && yield() == nil {
-			if b.Now().Sub(rested) >= restEvery {
-				b.Pause(ctx, rest)
-				rested = b.Now()
+	return b.Pool.Behind(ctx, func(yield func(rest func()) error) {
+		begun := b.Now()
+		for !run.Step() {
+			var rest func()
+			if d := b.restAfter(b.Now().Sub(begun)); d > 0 {
+				rest = func() { b.Pause(ctx, d) }
+			}
+			if yield(rest) != nil {
+				return
+			}
+			if rest != nil {
+				begun = b.Now()
 			}
 		}
 	})
 }
 
-// A training that never waits for anything keeps a processor from looking at the network,
-// which it does when it has nothing else to do: requests would wait for milliseconds.
+// How a training rests. One that never waits for anything keeps a processor from looking at the
+// network, which it does when it has nothing else to do: requests would wait for milliseconds.
 const (
 	restEvery = time.Millisecond
 	rest      = 20 * time.Microsecond
+	shyness   = 10 // how many times as long as it worked a training rests while every worker is wanted
 )
+
+// restAfter is how long a training rests that has worked for so long; 0: not yet. While
+// requests wait for pictures it rests as long as it worked, and where they could use every
+// worker many times as long. They then find a worker, and what the training leaves to the garbage
+// collector costs fewer of them something.
+func (b *Background) restAfter(worked time.Duration) time.Duration {
+	switch n := b.Pool.pictures.Load(); {
+	case n >= int64(b.Pool.o.Workers):
+		return shyness * worked
+	case n > 0:
+		return worked
+	case worked >= restEvery:
+		return rest
+	}
+	return 0
+}
 
 // steps lets the engine step, without a pause while there is more to do.
 func (b *Background) steps(ctx context.Context) {

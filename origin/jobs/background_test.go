@@ -88,7 +88,7 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 			})
 		}
 		wg.Go(func() {
-			if err := p.Behind(ctx, func(func() error) { t.Error("it ran") }); !errors.Is(err, context.DeadlineExceeded) {
+			if err := p.Behind(ctx, func(func(func()) error) { t.Error("it ran") }); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("Behind = %v", err)
 			}
 		})
@@ -107,10 +107,10 @@ func TestBehindGivesWay(t *testing.T) {
 		start := time.Now()
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			err := p.Behind(t.Context(), func(yield func() error) {
+			err := p.Behind(t.Context(), func(yield func(func()) error) {
 				for range 5 {
 					time.Sleep(time.Second) // virtual
-					if err := yield(); err != nil {
+					if err := yield(nil); err != nil {
 						t.Error(err)
 					}
 				}
@@ -130,17 +130,71 @@ func TestBehindGivesWay(t *testing.T) {
 
 		ctx, cancel := context.WithCancel(t.Context())
 		var told error
-		err := p.Behind(ctx, func(yield func() error) {
+		err := p.Behind(ctx, func(yield func(func()) error) {
 			cancel()
 			wg.Go(func() { _, _ = p.Run(t.Context(), urls(1)) })
 			synctest.Wait()
-			told = yield()
+			told = yield(nil)
 		})
 		if !errors.Is(told, context.Canceled) || !errors.Is(err, context.Canceled) {
 			t.Errorf("yield = %v, Behind = %v, want context.Canceled", told, err)
 		}
 		wg.Wait()
 	})
+}
+
+// TestBehindRests lets work rest: a request has the worker meanwhile.
+func TestBehindRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g gauge
+		p := New(options(&g, 2*time.Second))
+		start := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			err := p.Behind(t.Context(), func(yield func(func()) error) {
+				if err := yield(func() { time.Sleep(5 * time.Second) }); err != nil { // virtual
+					t.Error(err)
+				}
+			})
+			if took := time.Since(start); err != nil || took != 5*time.Second {
+				t.Errorf("Behind = %v after %v, want 5s", err, took)
+			}
+		})
+		synctest.Wait()
+		if _, err := p.Run(t.Context(), urls(1)); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took != 2*time.Second {
+			t.Errorf("the request took %v, want 2s", took)
+		}
+		wg.Wait()
+	})
+}
+
+// The more workers requests want, the longer a training rests.
+func TestTrainingsRest(t *testing.T) {
+	var g gauge
+	o := options(&g, time.Second)
+	o.Workers = 2
+	b := &Background{Pool: New(o)}
+	tests := []struct {
+		pictures     int64
+		worked, want time.Duration
+	}{
+		{0, restEvery - 1, 0},
+		{0, restEvery, rest},
+		{0, 10 * restEvery, rest},
+		{1, 0, 0},
+		{1, 300 * time.Microsecond, 300 * time.Microsecond},
+		{2, 300 * time.Microsecond, shyness * 300 * time.Microsecond},
+		{100, time.Millisecond, shyness * time.Millisecond},
+	}
+	for _, tt := range tests {
+		b.Pool.pictures.Store(tt.pictures)
+		if got := b.restAfter(tt.worked); got != tt.want {
+			t.Errorf("beside %d pictures, after %v of work: a rest of %v, want %v", tt.pictures, tt.worked, got, tt.want)
+		}
+	}
 }
 
 // keeper counts what is held.

@@ -236,8 +236,9 @@ func (p *Pool) Picture(ctx context.Context, job *api.Job) api.Result {
 
 // Behind runs work of the background that is no picture, at one worker's expense: f runs while
 // no request waits for a worker, and calls yield where it can be held up, every few
-// milliseconds. yield returns an error when ctx has ended, and f should then return.
-func (p *Pool) Behind(ctx context.Context, f func(yield func() error)) error {
+// milliseconds. The worker is free while rest runs, which may be nil. yield returns an error
+// when ctx has ended, and f should then return.
+func (p *Pool) Behind(ctx context.Context, f func(yield func(rest func()) error)) error {
 	w, err := p.turns.take(ctx, back)
 	if err != nil {
 		return err
@@ -247,9 +248,13 @@ func (p *Pool) Behind(ctx context.Context, f func(yield func() error)) error {
 			p.turns.give(w)
 		}
 	}()
-	f(func() error {
+	f(func(rest func()) error {
 		if w != nil {
 			p.turns.give(w)
+			w = nil
+		}
+		if rest != nil {
+			rest()
 		}
 		w, err = p.turns.take(ctx, back)
 		return err
