@@ -83,7 +83,7 @@ func (s *Server) finish(ctx *fasthttp.RequestCtx, id string, r *api.Request, sta
 		"id", id,
 		"remote", s.client(ctx).String(),
 		"method", r.Method,
-		"path", clip(r.Path),
+		"path", told(r.Path),
 		"status", status,
 		"received", len(r.Body), // bytes
 		"took", took,
@@ -99,13 +99,21 @@ func methodLabel(method string) string {
 	return "other"
 }
 
-// clip bounds what a log line takes from a client.
-func clip(path string) string {
-	const most = 200
-	if len(path) > most {
-		return path[:most] + "…"
+// told is what a log line takes from a client's path: its start, with every part that may be a
+// secret cut to eight letters. Hosted pictures have names that let in who knows them, and people
+// put keys where an id belongs; eight digits of an id still tell it from others.
+func told(path string) string {
+	const most, shown = 200, 8
+	parts := strings.Split(path[:min(len(path), most)], "/")
+	for i, part := range parts {
+		if len(part) >= 32 && strings.Trim(part, "0123456789abcdefABCDEF") == "" || len(part) > shown && strings.HasPrefix(part, "eyJ") {
+			parts[i] = part[:shown] + "…"
+		}
 	}
-	return path
+	if len(path) > most {
+		parts = append(parts, "…")
+	}
+	return strings.Join(parts, "/")
 }
 
 // libraryLog is the library's logger: its messages are about connections, none is worth

@@ -308,3 +308,23 @@ func TestHeadersOfAnswers(t *testing.T) {
 		}
 	}
 }
+
+func TestTold(t *testing.T) {
+	const key = "0123456789abcdef0123456789abcdef"
+	for path, want := range map[string]string{
+		"/v2/models":                         "/v2/models",
+		"/hosted/" + key:                     "/hosted/01234567…",
+		"/hosted/" + key + "/thumbnail":      "/hosted/01234567…/thumbnail",
+		"//v2/keys/" + strings.ToUpper(key):  "//v2/keys/01234567…",
+		"/v2/inputs/" + key[:31]:             "/v2/inputs/" + key[:31],
+		"/v2/x/" + key + key:                 "/v2/x/01234567…",
+		"/v2/eyJhbGciOiJFZERTQSJ9.eyJ.x":     "/v2/eyJhbGci…",
+		strings.Repeat("/abcd", 40):          strings.Repeat("/abcd", 40),
+		strings.Repeat("/abcd", 40) + "/abc": strings.Repeat("/abcd", 40) + "/…",
+		strings.Repeat("/abcd", 39) + key:    strings.Repeat("/abcd", 39) + key[:5] + "/…",
+	} {
+		if got := told(path); got != want {
+			t.Errorf("told(%q) = %q, want %q", path, got, want)
+		}
+	}
+}
