@@ -8,10 +8,12 @@ export function licences() {
     /** @param {unknown} _ @param {Record<string, {type: string, moduleIds?: string[]}>} bundle */
     generateBundle(_, bundle) {
       const folders = new Set();
+      const inside = new Set(); // of bundles that hold others' code
       for (const chunk of Object.values(bundle)) {
         for (const id of chunk.moduleIds ?? []) {
           const found = id.match(/^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//);
           if (found) folders.add(found[1]);
+          if (found && existsSync(`${id}.LICENSE.txt`)) inside.add(`${id}.LICENSE.txt`);
         }
       }
       const texts = [...folders].sort().map((/** @type {string} */ folder) => {
@@ -22,7 +24,11 @@ export function licences() {
         return `${about.name} ${about.version} (${about.license})\n\n${text}\n`;
       });
       const line = `\n${'-'.repeat(72)}\n\n`;
-      this.emitFile({ type: 'asset', fileName: 'licences.txt', source: texts.join(line) });
+      this.emitFile({
+        type: 'asset',
+        fileName: 'licences.txt',
+        source: [...texts, ...[...inside].map((file) => readFileSync(file, 'utf8'))].join(line),
+      });
     },
   };
 }
