@@ -1,0 +1,218 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/token"
+)
+
+// asking is a caller without a credential of its own.
+type asking struct {
+	*http.Client
+	t    testing.TB
+	base string
+}
+
+func calling(t testing.TB, base string) *asking {
+	transport := &http.Transport{MaxIdleConnsPerHost: 8}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &asking{&http.Client{Transport: transport, Timeout: time.Minute}, t, base}
+}
+
+// do sends a request with the given header lines, "Name: value", and returns what came back.
+func (a *asking) do(method, path string, body []byte, lines ...string) (int, http.Header, []byte) {
+	a.t.Helper()
+	request, err := http.NewRequestWithContext(a.t.Context(), method, a.base+path, bytes.NewReader(body))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for _, line := range lines {
+		name, value, _ := strings.Cut(line, ": ")
+		request.Header.Set(name, value)
+	}
+	res, err := a.Do(request)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return res.StatusCode, res.Header, b
+}
+
+// granted is the answer of POST /v2/token.
+type granted struct {
+	Status      status
+	AccessToken string `json:"access_token"`
+	ExpiresIn   int    `json:"expires_in"`
+	Scope       string
+}
+
+// grant asks for a token as the clients do, with one of their bodies.
+func (a *asking) grant(c core.Client, body string) (int, granted) {
+	a.t.Helper()
+	request, err := http.NewRequestWithContext(a.t.Context(), http.MethodPost, a.base+"/v2/token", strings.NewReader(body))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	request.SetBasicAuth(c.ID, c.Secret)
+	res, err := a.Do(request)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var g granted
+	if err := json.NewDecoder(res.Body).Decode(&g); err != nil {
+		a.t.Fatal(err)
+	}
+	return res.StatusCode, g
+}
+
+// refusal is the code and the details of a refused call.
+func refusal(t testing.TB, body []byte) (int, string) {
+	t.Helper()
+	var r struct {
+		Status struct {
+			Code    int
+			Details string
+		}
+	}
+	if err := json.Unmarshal(body, &r); err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	return r.Status.Code, r.Status.Details
+}
+
+// TestTokenFlow goes the way of a client: id and secret, a token, a predict with it, a token
+// that has expired, a new secret; and the server is stopped and started meanwhile.
+func TestTokenFlow(t *testing.T) {
+	s := testSettings(t)
+	s.publicURL = "http://sightline.test"
+	srv, base := startOrigin(t, s)
+	app, client, err := srv.engine.CreateApp(t.Context(), "", core.NewApp{Name: "tokens", Language: "en"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := calling(t, base)
+	var last string
+	for _, body := range []string{"", "grant_type=client_credentials", `"grant_type":"client_credentials"`, "{", strings.Repeat("x", 100_000)} {
+		status, g := a.grant(client, body)
+		if status != 200 || g.ExpiresIn != 900 || !strings.Contains(g.Scope, "api_access") || len(g.AccessToken) < 10 || g.AccessToken == last {
+			t.Fatalf("a token for the body %.30q: %d %+v", body, status, g)
+		}
+		last = g.AccessToken
+	}
+	bearer := "Authorization: Bearer " + last
+	picture := byBase64(dots(t, 4, 32))
+	predict := "/v2/models/" + generalID + "/outputs"
+	if status, _, b := a.do("POST", predict, picture, bearer); status != 200 {
+		t.Errorf("predict with a token: %d %s", status, b)
+	}
+	if status, _, b := a.do("GET", "/v2/users/me/apps/"+app.ID+"/inputs", nil, bearer); status != 200 {
+		t.Errorf("the application's own path: %d %s", status, b)
+	}
+	for name, line := range map[string]string{
+		"no token": "Authorization: Bearer", "half a token": bearer[:len(bearer)/2], "as a key": "Authorization: Key " + last,
+		"a letter more": bearer + "A", "as a session": "X-Clarifai-Session-Token: " + last,
+	} {
+		if status, _, b := a.do("POST", predict, picture, line); status != 401 {
+			t.Errorf("%s: %d %s, want 401", name, status, b)
+		}
+	}
+	status, _, b := a.do("GET", token.Path, nil)
+	if status != 200 || !strings.Contains(string(b), `"crv":"Ed25519"`) || strings.Contains(string(b), `"d":`) {
+		t.Errorf("the published keys: %d %s", status, b)
+	}
+	if status, _, b := a.do("POST", token.Path, nil); status != 405 || !strings.Contains(string(b), `"code":11103`) {
+		t.Errorf("POST to the published keys: %d %s", status, b)
+	}
+
+	if err := srv.stop(); err != nil {
+		t.Fatal(err)
+	}
+	srv, base = startOrigin(t, s)
+	a.base = base
+	if status, _, b := a.do("POST", predict, picture, bearer); status != 200 {
+		t.Errorf("after a restart: %d %s", status, b)
+	}
+	fresh, err := srv.engine.ReplaceSecret(t.Context(), "", app.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, _, b := a.do("POST", predict, picture, bearer); status != 401 {
+		t.Errorf("after a new secret: %d %s", status, b)
+	}
+	if status, g := a.grant(client, ""); status != 401 {
+		t.Errorf("the old secret: %d %+v", status, g.Status)
+	}
+	if status, g := a.grant(fresh, ""); status != 200 {
+		t.Errorf("the new secret: %d %+v", status, g.Status)
+	} else if err := srv.engine.RevokeTokens(t.Context(), "", app.ID); err != nil {
+		t.Fatal(err)
+	} else if status, _, _ := a.do("POST", predict, picture, "Authorization: Bearer "+g.AccessToken); status != 401 {
+		t.Errorf("a revoked token: %d", status)
+	}
+}
+
+// TestExpiredToken is told to clients in the words on which they renew.
+func TestExpiredToken(t *testing.T) {
+	s := testSettings(t)
+	s.tokenLife = time.Second
+	srv, base := startOrigin(t, s)
+	_, client, err := srv.engine.CreateApp(t.Context(), "", core.NewApp{Name: "short", Language: "en"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := calling(t, base)
+	_, g := a.grant(client, "")
+	if g.ExpiresIn != 1 {
+		t.Fatalf("a token: %+v", g)
+	}
+	status := 200
+	var b []byte
+	for start := system.Now(); status == 200 && system.Now().Sub(start) < 20*time.Second; {
+		status, _, b = a.do("GET", "/v2/models", nil, "Authorization: Bearer "+g.AccessToken)
+	}
+	if code, details := refusal(t, b); status != 401 || code != 11001 || details != "expired token" {
+		t.Errorf("an expired token: %d %d %q, want 401 11001 %q", status, code, details, "expired token")
+	}
+}
+
+// TestTokensOfAnotherAddress are not read: a data folder that is served elsewhere, such as a
+// copy for tests, must not take the other's tokens.
+func TestTokensOfAnotherAddress(t *testing.T) {
+	s := testSettings(t)
+	s.publicURL = "http://one.test"
+	srv, base := startOrigin(t, s)
+	_, client, err := srv.engine.CreateApp(t.Context(), "", core.NewApp{Name: "moves", Language: "en"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, g := calling(t, base).grant(client, "")
+	if err := srv.stop(); err != nil {
+		t.Fatal(err)
+	}
+	s.publicURL = "http://two.test"
+	srv, err = startServer(t.Context(), s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, _, _ := calling(t, "http://"+srv.listener.Addr().String()).do("GET", "/v2/models", nil, "Authorization: Bearer "+g.AccessToken)
+	if status != 401 {
+		t.Errorf("another address's token: %d, want 401", status)
+	}
+	if err := srv.stop(); err != nil {
+		t.Error(err)
+	}
+}
