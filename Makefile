@@ -22,6 +22,10 @@ COVERED := core/api core/auth core/blob core/catalog core/fold core/index core/i
 	core/train core/train/kernel core/training origin/fetch origin/httpd
 COVER   := 85
 
+# What the pages are made of.
+PAGES := $(shell find web/src web/messages web/public web/tools web/index.html web/package.json web/*.ts web/project.inlang/settings.json \
+	web/openapi/openapi.json models/general-v1.3/names -type f -not -path 'web/src/words/*' -not -name v2.d.ts 2>/dev/null)
+
 # Its tests hold answers to times, so no other package's run beside them.
 ALONE := origin/command
 
@@ -36,14 +40,20 @@ help: ## list the targets
 run: build ## set everything up and start the server on its embedded defaults
 	bin/sightline serve --listen $(LISTEN) --data $(DATA)
 
-build: ## the binaries, into bin/
+build: web ## the binaries, into bin/
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/sightline ./origin
 
 wasm: ## compile the core for wasip1
 	GOOS=wasip1 GOARCH=wasm $(GO) build ./core/...
 
-web: ## check what the pages ship: the samples and their credits
-	$(GO) test ./web/...
+web: ## the pages, into web/dist, where something has changed since
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory web/dist/index.html; else echo 'no Node here: the pages are left as they are' >&2; fi
+
+web/node_modules/.package-lock.json: web/package-lock.json web/.npmrc
+	cd web && npm ci --silent && touch node_modules/.package-lock.json
+
+web/dist/index.html: web/node_modules/.package-lock.json $(PAGES)
+	cd web && npm run --silent build
 
 models: ## bake the bundles from $(SHARED)/model and measure them on $(SHARED)/eval and photos
 	$(GO) run ./models/bake -from $(SHARED)/model -eval $(SHARED)/eval -photos $(SHARED)/photos -to models
@@ -90,6 +100,7 @@ check: ## formatting, vet (native, wasip1, arm64), staticcheck, and that generat
 	GOARCH=arm64 $(GO) vet $(PACKAGES)
 	$(GO) run $(STATICCHECK) -checks all,-ST1000 $(PACKAGES)
 	$(GO) mod tidy -diff
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory web/node_modules/.package-lock.json && cd web && npm run --silent check; fi
 	$(MAKE) --no-print-directory generate
 	@git diff --exit-code -- $$(git grep -lE '^// Code generated .* DO NOT EDIT' -- '*.go' '*.s') || { echo 'generated files are out of date'; exit 1; }
 
@@ -100,4 +111,5 @@ bin/wazero:
 	GOBIN=$(CURDIR)/bin $(GO) install $(WAZERO)
 
 clean: ## remove what was built
-	rm -rf bin .cache origin/conformance/node_modules
+	rm -rf bin .cache origin/conformance/node_modules web/node_modules web/src/words web/src/v2.d.ts
+	find web/dist -mindepth 1 -not -name .gitignore -delete
