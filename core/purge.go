@@ -91,6 +91,29 @@ func (e *Engine) stepPurge(ctx context.Context, now time.Time) (more bool, err e
 	return len(owed) > 1, err
 }
 
+// Purge removes all that deleted applications held, at once: for a host that does not Step.
+func (e *Engine) Purge(ctx context.Context, now time.Time) error {
+	if e.closed.Load() {
+		return ErrClosed
+	}
+	t := &e.tidy
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for more := true; more; more = more || t.collect {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		var err error
+		if more, err = e.stepPurge(ctx, now); err != nil {
+			return err
+		}
+		if err := e.stepCollect(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // redact takes the words of a deleted application out of the control log: its name, its
 // owner, the descriptions of its keys. Ids and hashes, which say nothing, stay.
 func (a *apps) redact(p *catalog.Purge) error {

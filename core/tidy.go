@@ -62,14 +62,21 @@ func (e *Engine) Step(ctx context.Context, now time.Time) (more bool, err error)
 		}
 		t.swept = now
 	}
-	if t.collect {
-		t.from, _, err = e.hosted.CollectSome(ctx, t.from, lookedOnce)
-		if err != nil {
-			return false, err
-		}
-		t.collect = !t.from.IsZero()
+	if err := e.stepCollect(ctx); err != nil {
+		return false, err
 	}
 	return more || t.collect, ctx.Err()
+}
+
+// stepCollect deletes some blobs that nothing claims, if there may be such.
+func (e *Engine) stepCollect(ctx context.Context) (err error) {
+	t := &e.tidy
+	if t.collect {
+		if t.from, _, err = e.hosted.CollectSome(ctx, t.from, lookedOnce); err == nil {
+			t.collect = !t.from.IsZero()
+		}
+	}
+	return err
 }
 
 // stepApp is the part of a Step that is one application's.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,10 +33,14 @@ func (n *node) welcome(ctx context.Context, w io.Writer) error {
 	var app string
 	if len(apps) > 0 {
 		app = apps[0].ID // the process died before its key was made
-	} else if app, err = n.CreateApp(ctx, localApp, n.settings.language); err != nil {
-		return err
+	} else {
+		made, _, err := n.CreateApp(ctx, control.NewApp{Name: localApp, Language: n.settings.language})
+		if err != nil {
+			return err
+		}
+		app = made.ID
 	}
-	key, err := n.CreateKey(ctx, app, []string{"All"}, "made at the first start")
+	key, _, err := n.CreateKey(ctx, control.NewKey{App: app, Scopes: []string{"All"}, Description: "made at the first start"})
 	if err != nil {
 		return err
 	}
@@ -73,7 +78,7 @@ func withFolder(ctx context.Context, dir string, env *Env, u use, do func(contro
 		return err
 	}
 	err = do(s)
-	if errors.Is(err, control.ErrArgument) || errors.Is(err, control.ErrUnknownApp) {
+	if errors.Is(err, control.ErrArgument) || errors.Is(err, control.ErrUnknownApp) || errors.Is(err, control.ErrUnknownKey) {
 		err = usageError{err}
 	}
 	return errors.Join(err, done())
@@ -83,12 +88,58 @@ const folderHelp = `
 
 The data folder is worked on directly; a server may have it open or not.`
 
-func newApp(env *Env) *cobra.Command {
+// common are the flags that all commands about applications and keys have.
+type common struct {
+	env    *Env
+	dir    string
+	asJSON bool
+}
+
+func (c *common) flags(cmd *cobra.Command, what string) *cobra.Command {
+	cmd.Flags().StringVar(&c.dir, "data", "", "data `folder`")
+	cmd.Flags().BoolVar(&c.asJSON, "json", false, "print "+what)
+	return cmd
+}
+
+// with runs do on the data folder.
+func (c *common) with(cmd *cobra.Command, do func(context.Context, control.Service) error) error {
+	return withFolder(cmd.Context(), c.dir, c.env, use{}, func(s control.Service) error { return do(cmd.Context(), s) })
+}
+
+// one is a check for exactly one argument.
+func one(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usagef("one %s is needed", what)
+		}
+		return nil
+	}
+}
+
+// pair is a name and a value that a command prints.
+type pair struct{ name, value string }
+
+// tell prints one thing: as a JSON object, or as lines.
+func (c *common) tell(pairs ...pair) error {
+	if c.asJSON {
+		object := map[string]string{}
+		for _, p := range pairs {
+			object[p.name] = p.value
+		}
+		return json.NewEncoder(c.env.Stdout).Encode(object)
+	}
+	for _, p := range pairs {
+		if _, err := fmt.Fprintf(c.env.Stdout, "%-13s  %s\n", p.name, clean(p.value)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// group is a command that has others below it.
+func group(use, short, long string, below ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "app",
-		Short: "Make and list applications",
-		Long: `Make and list the applications of a data folder. An application holds its own inputs,
-concepts and models; what one holds no other can see.` + folderHelp,
+		Use: use, Short: short, Long: long + folderHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usagef("unknown command %q", args[0])
@@ -96,71 +147,251 @@ concepts and models; what one holds no other can see.` + folderHelp,
 			return cmd.Help()
 		},
 	}
-	cmd.AddCommand(newAppCreate(env), newAppList(env))
+	cmd.AddCommand(below...)
 	return cmd
 }
 
+func newApp(env *Env) *cobra.Command {
+	return group("app", "Make, list, change and delete applications",
+		`Make, list, change and delete the applications of a data folder. An application holds its own
+inputs, concepts and models; what one holds no other can see.`,
+		newAppCreate(env), newAppList(env), newAppChange(env), newAppDelete(env), newAppSecret(env), newAppRevoke(env))
+}
+
 func newAppCreate(env *Env) *cobra.Command {
-	var dir, language string
-	asJSON := false
-	cmd := &cobra.Command{
+	c := &common{env: env}
+	var a control.NewApp
+	cmd := c.flags(&cobra.Command{
 		Use:   "create NAME",
-		Short: "Make an application and print its id",
-		Long: `Make an application and print its app_id. It has no key yet: see 'sightline key create'.
-The folder is made when it is missing.` + folderHelp,
+		Short: "Make an application and print its id and its client",
+		Long: `Make an application and print its app_id, and the client_id and client_secret with which it gets
+access tokens from POST /v2/token. The secret is shown only now. The application has no key yet: see
+'sightline key create'. The folder is made when it is missing.` + folderHelp,
 		Example: `  sightline app create birds --data ./data
   sightline app create Vögel --language de --data ./data --json`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("one name is needed")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withFolder(cmd.Context(), dir, env, use{make: true}, func(s control.Service) error {
-				id, err := s.CreateApp(cmd.Context(), args[0], language)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{"app_id": id})
-				}
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), id)
+		Args: one("name"),
+	}, "a JSON object with app_id, client_id and client_secret")
+	cmd.Flags().StringVar(&a.Language, "language", "en", "language `code` of concept names when a request gives none; it never changes")
+	cmd.Flags().StringVar(&a.DefaultModel, "default-model", "", "`id` of the public model that pages and commands begin with; it changes no answer of /v2")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		a.Name = args[0]
+		return withFolder(cmd.Context(), c.dir, env, use{make: true}, func(s control.Service) error {
+			app, client, err := s.CreateApp(cmd.Context(), a)
+			if err != nil {
 				return err
-			})
-		},
+			}
+			return c.tell(pair{"app_id", app.ID}, pair{"client_id", client.ID}, pair{"client_secret", client.Secret})
+		})
 	}
-	f := cmd.Flags()
-	f.StringVar(&dir, "data", "", "data `folder`")
-	f.StringVar(&language, "language", "en", "language `code` of concept names when a request gives none; it never changes")
-	f.BoolVar(&asJSON, "json", false, "print a JSON object with app_id")
 	return cmd
 }
 
 func newAppList(env *Env) *cobra.Command {
-	var dir string
-	asJSON := false
-	cmd := &cobra.Command{
+	c := &common{env: env}
+	cmd := c.flags(&cobra.Command{
 		Use:     "list",
 		Short:   "List the applications",
 		Long:    `List the applications of a data folder, the oldest first.` + folderHelp,
 		Example: `  sightline app list --data ./data`,
 		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withFolder(cmd.Context(), dir, env, use{}, func(s control.Service) error {
-				apps, err := s.Apps(cmd.Context())
-				if err != nil {
-					return err
-				}
-				return list(cmd.OutOrStdout(), asJSON, apps, "APP_ID\tNAME\tLANGUAGE\tCREATED", func(a control.App) string {
-					return fmt.Sprintf("%s\t%s\t%s\t%s", a.ID, clean(a.Name), a.Language, a.Created.Format(time.DateTime))
-				})
+	}, "one JSON object a line")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return c.with(cmd, func(ctx context.Context, s control.Service) error {
+			apps, err := s.Apps(ctx)
+			if err != nil {
+				return err
+			}
+			return list(cmd.OutOrStdout(), c.asJSON, apps, "APP_ID\tNAME\tLANGUAGE\tCREATED", func(a control.App) string {
+				return fmt.Sprintf("%s\t%s\t%s\t%s", a.ID, clean(a.Name), a.Language, a.Created.Format(time.DateTime))
 			})
-		},
+		})
 	}
-	f := cmd.Flags()
-	f.StringVar(&dir, "data", "", "data `folder`")
-	f.BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	return cmd
+}
+
+func newAppChange(env *Env) *cobra.Command {
+	c := &common{env: env}
+	var name, model string
+	cmd := c.flags(&cobra.Command{
+		Use:     "change ID",
+		Short:   "Change an application's name or default model",
+		Long:    `Change what may change of an application. Its language may not.` + folderHelp,
+		Example: `  sightline app change 0123456789abcdef0123456789abcdef --name "Birds of 2026" --data ./data`,
+		Args:    one("app_id"),
+	}, "the application as a JSON object")
+	cmd.Flags().StringVar(&name, "name", "", "`text` to call it by")
+	cmd.Flags().StringVar(&model, "default-model", "", "`id` of the model that pages and commands begin with; empty: the general one")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		var change control.AppChange
+		if cmd.Flags().Changed("name") {
+			change.Name = &name
+		}
+		if cmd.Flags().Changed("default-model") {
+			change.DefaultModel = &model
+		}
+		if change == (control.AppChange{}) {
+			return usagef("say what to change: --name or --default-model")
+		}
+		return c.with(cmd, func(ctx context.Context, s control.Service) error {
+			app, err := s.ChangeApp(ctx, args[0], change)
+			if err != nil {
+				return err
+			}
+			if c.asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(app)
+			}
+			return c.tell(pair{"app_id", app.ID}, pair{"name", app.Name}, pair{"default_model", app.DefaultModel})
+		})
+	}
+	return cmd
+}
+
+func newAppDelete(env *Env) *cobra.Command {
+	c := &common{env: env}
+	yes := false
+	cmd := c.flags(&cobra.Command{
+		Use:   "delete ID",
+		Short: "Delete an application with all that it holds, for good",
+		Long: `Delete an application: its keys and tokens let nobody in from the same moment on, and its inputs,
+concepts, models, workflows and pictures are removed for good. On a terminal its name has to be
+typed; otherwise --yes is needed. 'sightline export' keeps a copy.` + folderHelp,
+		Example: `  sightline export birds.zip --app 0123456789abcdef0123456789abcdef --data ./data
+  sightline app delete 0123456789abcdef0123456789abcdef --data ./data`,
+		Args: one("app_id"),
+	}, "what was deleted as a JSON object")
+	cmd.Flags().BoolVar(&yes, "yes", false, "ask nothing")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.with(cmd, func(ctx context.Context, s control.Service) error { return c.deleteApp(ctx, s, args[0], yes) })
+	}
+	return cmd
+}
+
+// deleted is what app delete prints with --json.
+type deleted struct {
+	ID   string `json:"app_id"`
+	Name string `json:"name"`
+	control.Contents
+}
+
+func (c *common) deleteApp(ctx context.Context, s control.Service, id string, yes bool) error {
+	app, err := findApp(ctx, s, id)
+	if err != nil {
+		return err
+	}
+	contents, err := s.Contents(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !yes {
+		if !isTerminal(c.env.Stdin) {
+			return usagef("%q would be deleted with %s; say --yes", app.Name, counted(contents))
+		}
+		if err := c.confirm(ctx, app, contents); err != nil {
+			return err
+		}
+	}
+	if err := s.DeleteApp(ctx, id); err != nil {
+		return err
+	}
+	if c.asJSON {
+		return json.NewEncoder(c.env.Stdout).Encode(deleted{app.ID, app.Name, contents})
+	}
+	_, err = fmt.Fprintf(c.env.Stdout, "deleted %s (%s) with %s\n", clean(app.Name), app.ID, counted(contents))
+	return err
+}
+
+// findApp finds an application by its id.
+func findApp(ctx context.Context, s control.Service, id string) (control.App, error) {
+	apps, err := s.Apps(ctx)
+	if err != nil {
+		return control.App{}, err
+	}
+	for _, a := range apps {
+		if a.ID == id {
+			return a, nil
+		}
+	}
+	return control.App{}, fmt.Errorf("%w: %q", control.ErrUnknownApp, id)
+}
+
+// confirm has the application's name typed.
+func (c *common) confirm(ctx context.Context, app control.App, contents control.Contents) error {
+	fmt.Fprintf(c.env.Stderr, `%s will be removed for good, with %s.
+To keep a copy, stop here (Ctrl-C) and run:
+
+    sightline export FILE.zip --app %s --data %s
+
+Type the application's name to delete it: `, clean(app.Name), counted(contents), app.ID, quote(c.dir))
+	typed := make(chan string, 1)
+	go func() { // which nothing but a line, or the process's end, ends
+		line, _ := bufio.NewReader(c.env.Stdin).ReadString('\n')
+		typed <- line
+	}()
+	select {
+	case line := <-typed:
+		if strings.TrimSpace(line) == app.Name {
+			return nil
+		}
+		return errors.New("that is not its name; nothing was deleted")
+	case <-ctx.Done():
+		return errors.New("nothing was deleted")
+	}
+}
+
+// counted says what an application holds.
+func counted(c control.Contents) string {
+	parts := make([]string, 0, 6)
+	for _, n := range []struct {
+		n    int
+		word string
+	}{{c.Inputs, "input"}, {c.Concepts, "concept"}, {c.Models, "model"}, {c.Versions, "model version"}, {c.Workflows, "workflow"}, {c.Keys, "key"}} {
+		if n.n != 1 {
+			n.word += "s"
+		}
+		parts = append(parts, fmt.Sprintf("%d %s", n.n, n.word))
+	}
+	return strings.Join(parts[:5], ", ") + " and " + parts[5]
+}
+
+func newAppSecret(env *Env) *cobra.Command {
+	c := &common{env: env}
+	cmd := c.flags(&cobra.Command{
+		Use:   "secret ID",
+		Short: "Give an application's client another secret and print it, once",
+		Long: `Give an application's client another secret. The old one, and all access tokens that were issued, are
+dead from the same moment on.` + folderHelp,
+		Example: `  sightline app secret 0123456789abcdef0123456789abcdef --data ./data --json`,
+		Args:    one("app_id"),
+	}, "a JSON object with client_id and client_secret")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.with(cmd, func(ctx context.Context, s control.Service) error {
+			client, err := s.ReplaceSecret(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return c.tell(pair{"client_id", client.ID}, pair{"client_secret", client.Secret})
+		})
+	}
+	return cmd
+}
+
+func newAppRevoke(env *Env) *cobra.Command {
+	c := &common{env: env}
+	cmd := c.flags(&cobra.Command{
+		Use:     "revoke ID",
+		Short:   "Kill all access tokens of an application",
+		Long:    `Kill all access tokens that were issued for an application. Its secret stays: new ones can be had with it.` + folderHelp,
+		Example: `  sightline app revoke 0123456789abcdef0123456789abcdef --data ./data`,
+		Args:    one("app_id"),
+	}, "a JSON object with app_id")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.with(cmd, func(ctx context.Context, s control.Service) error {
+			if err := s.RevokeTokens(ctx, args[0]); err != nil || !c.asJSON {
+				return err
+			}
+			return c.tell(pair{"app_id", args[0]})
+		})
+	}
 	return cmd
 }
 
@@ -181,91 +412,4 @@ func list[T any](w io.Writer, asJSON bool, rows []T, head string, row func(T) st
 		fmt.Fprintln(table, row(r))
 	}
 	return table.Flush()
-}
-
-func newKey(env *Env) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "key",
-		Short: "Make and list API keys",
-		Long: `Make and list the API keys of a data folder's applications. A key stands for one
-application and may do what its scopes say. The folder keeps a hash of it: whoever reads the
-folder cannot use it, and a lost key is replaced by a new one.` + folderHelp,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usagef("unknown command %q", args[0])
-			}
-			return cmd.Help()
-		},
-	}
-	cmd.AddCommand(newKeyCreate(env), newKeyList(env))
-	return cmd
-}
-
-func newKeyCreate(env *Env) *cobra.Command {
-	var dir, app, description string
-	var scopes []string
-	asJSON := false
-	cmd := &cobra.Command{
-		Use:   "create",
-		Short: "Make a key and print it, once",
-		Long: `Make a key for an application and print it. It is shown only now.
-
-Scopes are All, Predict, Predict_Feedback, Search, Search_Feedback, and the following with _Add,
-_Get, _Patch and _Delete: Inputs, Concepts (not _Delete), Models (also _Train), Workflows.` + folderHelp,
-		Example: `  sightline key create --app 0123456789abcdef0123456789abcdef --scopes All --data ./data
-  sightline key create --scopes Predict,Search,Inputs_Get --description kiosk --data ./data --json`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withFolder(cmd.Context(), dir, env, use{}, func(s control.Service) error {
-				app, err := chooseApp(cmd.Context(), s, app)
-				if err != nil {
-					return err
-				}
-				key, err := s.CreateKey(cmd.Context(), app, scopes, description)
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{"key": key, "app_id": app})
-				}
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), key)
-				return err
-			})
-		},
-	}
-	f := cmd.Flags()
-	f.StringVar(&dir, "data", "", "data `folder`")
-	f.StringVar(&app, "app", "", "`id` of the application; not needed where there is one")
-	f.StringSliceVar(&scopes, "scopes", []string{"All"}, "`scopes`, separated by commas")
-	f.StringVar(&description, "description", "", "`text` to remember it by")
-	f.BoolVar(&asJSON, "json", false, "print a JSON object with key and app_id")
-	return cmd
-}
-
-func newKeyList(env *Env) *cobra.Command {
-	var dir, app string
-	asJSON := false
-	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List the keys, by the start of their hash",
-		Long:    `List what is known of the keys: not the keys themselves, which are not kept.` + folderHelp,
-		Example: `  sightline key list --data ./data --json`,
-		Args:    noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withFolder(cmd.Context(), dir, env, use{}, func(s control.Service) error {
-				keys, err := s.Keys(cmd.Context(), app)
-				if err != nil {
-					return err
-				}
-				return list(cmd.OutOrStdout(), asJSON, keys, "HASH\tAPP_ID\tCREATED\tSCOPES\tDESCRIPTION", func(k control.Key) string {
-					return fmt.Sprintf("%s…\t%s\t%s\t%s\t%s", k.Prefix, k.App, k.Created.Format(time.DateTime), strings.Join(k.Scopes, ","), clean(k.Description))
-				})
-			})
-		},
-	}
-	f := cmd.Flags()
-	f.StringVar(&dir, "data", "", "data `folder`")
-	f.StringVar(&app, "app", "", "`id` of an application: its keys alone")
-	f.BoolVar(&asJSON, "json", false, "print one JSON object a line")
-	return cmd
 }

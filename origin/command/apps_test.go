@@ -47,7 +47,7 @@ func TestAppAndKeyWithAndWithoutAServer(t *testing.T) {
 		t.Errorf("made %+v %+v %+v %+v", first, second, key1, key2)
 	}
 	for _, key := range []string{key1.Key, key2.Key} {
-		req, err := http.NewRequest("GET", base+"/v2/models", http.NoBody)
+		req, err := http.NewRequest("GET", base+"/v2/inputs", http.NoBody)
 		if err != nil {
 			t.Fatal(err)
 		}

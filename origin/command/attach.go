@@ -37,7 +37,7 @@ func attach(ctx context.Context, dir string, env *Env, u use) (_ control.Service
 		if !errors.Is(err, system.ErrLocked) {
 			return nil, nil, err
 		}
-		client := control.NewClient(func(ctx context.Context) (net.Conn, error) { return system.DialUnix(ctx, dir, control.Socket) })
+		client := control.NewCaller(func(ctx context.Context) (net.Conn, error) { return system.DialUnix(ctx, dir, control.Socket) })
 		if _, e := client.Apps(ctx); e == nil {
 			return client, client.Close, nil
 		} else if !system.IsGone(e) {

@@ -38,6 +38,7 @@ type node struct {
 	handler  *jobs.Handler
 	control  *control.Server
 	failed   chan error // the store's failed write, which ends the process
+	works    bool       // in the background
 
 	quiet  sync.Mutex // held by a step of the engine, and by a backup, under which nothing may be deleted
 	loops  sync.WaitGroup
@@ -176,7 +177,7 @@ func (n *node) startLoops(ctx context.Context, work bool) error {
 			n.log.Error("control socket", "error", err)
 		}
 	})
-	if !work {
+	if n.works = work; !work {
 		return nil
 	}
 	background := jobs.Background{Engine: &stepping{n.engine, &n.quiet}, Pool: n.pool, Now: system.Now, Pause: system.Pause, Log: n.log}

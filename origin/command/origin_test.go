@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sightline-dev/sightline/origin/control"
 	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/web"
 )
@@ -63,7 +64,7 @@ func startOrigin(t testing.TB, s settings) (*server, string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if key, err = srv.CreateKey(t.Context(), apps[0].ID, []string{"All"}, "of a test"); err != nil {
+		if key, _, err = srv.CreateKey(t.Context(), control.NewKey{App: apps[0].ID, Scopes: []string{"All"}, Description: "of a test"}); err != nil {
 			t.Fatal(err)
 		}
 		keys.Store(address, key)

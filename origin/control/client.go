@@ -14,63 +14,103 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-// Client is the service at the other end of a socket. It is safe for concurrent use.
-type Client struct {
+// Caller is the service at the other end of a socket. It is safe for concurrent use.
+type Caller struct {
 	http      http.Client
 	transport *http.Transport
 }
 
-var _ Service = (*Client)(nil)
+var _ Service = (*Caller)(nil)
 
-// NewClient makes a client of the socket that dial connects to. It connects when it is used.
-func NewClient(dial func(context.Context) (net.Conn, error)) *Client {
+// NewCaller makes a caller of the socket that dial connects to. It connects when it is used.
+func NewCaller(dial func(context.Context) (net.Conn, error)) *Caller {
 	t := &http.Transport{
 		DialContext:         func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 		MaxIdleConnsPerHost: 16,
 		DisableCompression:  true,
 	}
-	return &Client{http: http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, transport: t}
+	return &Caller{http: http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, transport: t}
 }
 
 // Close closes the connections that nobody uses.
-func (c *Client) Close() error {
+func (c *Caller) Close() error {
 	c.transport.CloseIdleConnections()
 	return nil
 }
 
 // CreateApp implements [Service].
-func (c *Client) CreateApp(ctx context.Context, name, language string) (string, error) {
+func (c *Caller) CreateApp(ctx context.Context, a NewApp) (App, Client, error) {
 	var out createdApp
-	err := c.do(ctx, "POST", pathApps, createApp{name, language}, &out)
-	return out.ID, err
+	err := c.do(ctx, "POST", pathApps, a, &out)
+	return out.App, out.Client, err
+}
+
+// ChangeApp implements [Service].
+func (c *Caller) ChangeApp(ctx context.Context, id string, change AppChange) (out App, err error) {
+	err = c.do(ctx, "POST", pathChange, changeApp{id, change}, &out)
+	return out, err
+}
+
+// Contents implements [Service].
+func (c *Caller) Contents(ctx context.Context, id string) (out Contents, err error) {
+	err = c.do(ctx, "POST", pathContents, named{id}, &out)
+	return out, err
+}
+
+// DeleteApp implements [Service].
+func (c *Caller) DeleteApp(ctx context.Context, id string) error {
+	return c.do(ctx, "POST", pathDelete, named{id}, &struct{}{})
+}
+
+// ReplaceSecret implements [Service].
+func (c *Caller) ReplaceSecret(ctx context.Context, app string) (out Client, err error) {
+	err = c.do(ctx, "POST", pathSecret, named{app}, &out)
+	return out, err
+}
+
+// RevokeTokens implements [Service].
+func (c *Caller) RevokeTokens(ctx context.Context, app string) error {
+	return c.do(ctx, "POST", pathRevoke, named{app}, &struct{}{})
 }
 
 // Apps implements [Service].
-func (c *Client) Apps(ctx context.Context) (out []App, err error) {
+func (c *Caller) Apps(ctx context.Context) (out []App, err error) {
 	err = c.do(ctx, "GET", pathApps, nil, &out)
 	return out, err
 }
 
 // CreateKey implements [Service].
-func (c *Client) CreateKey(ctx context.Context, app string, scopes []string, description string) (string, error) {
+func (c *Caller) CreateKey(ctx context.Context, k NewKey) (string, Key, error) {
 	var out createdKey
-	err := c.do(ctx, "POST", pathKeys, createKey{app, scopes, description}, &out)
-	return out.Key, err
+	err := c.do(ctx, "POST", pathKeys, k, &out)
+	return out.Key, out.Record, err
+}
+
+// DeleteKey implements [Service].
+func (c *Caller) DeleteKey(ctx context.Context, id string) error {
+	return c.do(ctx, "POST", pathKeyDelete, named{id}, &struct{}{})
+}
+
+// ReplaceKey implements [Service].
+func (c *Caller) ReplaceKey(ctx context.Context, id string) (string, Key, error) {
+	var out createdKey
+	err := c.do(ctx, "POST", pathKeyReplace, named{id}, &out)
+	return out.Key, out.Record, err
 }
 
 // Keys implements [Service].
-func (c *Client) Keys(ctx context.Context, app string) (out []Key, err error) {
+func (c *Caller) Keys(ctx context.Context, app string) (out []Key, err error) {
 	err = c.do(ctx, "GET", pathKeys+"?app_id="+url.QueryEscape(app), nil, &out)
 	return out, err
 }
 
 // Checkpoint implements [Service].
-func (c *Client) Checkpoint(ctx context.Context, to string) error {
+func (c *Caller) Checkpoint(ctx context.Context, to string) error {
 	return c.do(ctx, "POST", pathCheckpoint, target{to}, &struct{}{})
 }
 
 // do sends one request and decodes its answer into out, a pointer.
-func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
+func (c *Caller) do(ctx context.Context, method, path string, in, out any) error {
 	res, err := c.send(ctx, method, path, in)
 	if err != nil {
 		return err
@@ -85,7 +125,7 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	return nil
 }
 
-func (c *Client) send(ctx context.Context, method, path string, in any) (*http.Response, error) {
+func (c *Caller) send(ctx context.Context, method, path string, in any) (*http.Response, error) {
 	var body io.Reader
 	if in != nil {
 		b, err := json.Marshal(in)
@@ -114,7 +154,7 @@ func refused(res *http.Response) error {
 }
 
 // Backup implements [Service].
-func (c *Client) Backup(ctx context.Context, to string, progress func(done, total Copied)) (Copied, error) {
+func (c *Caller) Backup(ctx context.Context, to string, progress func(done, total Copied)) (Copied, error) {
 	res, err := c.send(ctx, "POST", pathBackup, target{to})
 	if err != nil {
 		return Copied{}, err
@@ -139,7 +179,7 @@ func (c *Client) Backup(ctx context.Context, to string, progress func(done, tota
 }
 
 // Picture implements [Service].
-func (c *Client) Picture(ctx context.Context, name string) (data []byte, contentType string, err error) {
+func (c *Caller) Picture(ctx context.Context, name string) (data []byte, contentType string, err error) {
 	res, err := c.send(ctx, "GET", pathPicture+"?name="+url.QueryEscape(name), nil)
 	if err != nil {
 		return nil, "", err
@@ -153,7 +193,7 @@ func (c *Client) Picture(ctx context.Context, name string) (data []byte, content
 }
 
 // Call implements [Service].
-func (c *Client) Call(ctx context.Context, app string, r *api.Request) (api.Response, error) {
+func (c *Caller) Call(ctx context.Context, app string, r *api.Request) (api.Response, error) {
 	u := &url.URL{Scheme: "http", Host: "control", RawQuery: r.Query}
 	var err error
 	if u.Path, err = url.PathUnescape(r.Path); err != nil {

@@ -7,7 +7,7 @@
 //
 // Whoever holds a folder's lock serves the socket, so that there is one writer at any time
 // and commands work beside a running server. [Serve] offers a [Service] on a listener;
-// [Client] is the same service at the other end, so a command does not know which it has.
+// [Caller] is the same service at the other end, so a command does not know which it has.
 //
 // It speaks HTTP with small JSON bodies, one path an operation, and passes /v2 requests on for
 // the application that a header names: who can connect is the folder's owner and needs no key.
@@ -29,24 +29,67 @@ const Socket = "control.sock"
 // ErrUnknownApp is returned for an application that the folder does not hold.
 var ErrUnknownApp = errors.New("no such application")
 
+// ErrUnknownKey is returned for a key that the folder does not hold.
+var ErrUnknownKey = errors.New("no such key")
+
 // ErrArgument is returned for an argument that cannot be.
 var ErrArgument = errors.New("bad argument")
 
 // App is an application of a data folder.
 type App struct {
-	ID       string    `json:"app_id"`
-	Name     string    `json:"name"`
-	Language string    `json:"language"`
-	Created  time.Time `json:"created_at"`
+	ID           string    `json:"app_id"`
+	Name         string    `json:"name"`
+	Language     string    `json:"language"`
+	DefaultModel string    `json:"default_model"`   // empty: the general one
+	Owner        string    `json:"owner,omitempty"` // id of an account; empty: the operator's
+	Client       string    `json:"client_id"`
+	Created      time.Time `json:"created_at"`
+}
+
+// NewApp is an application to be made.
+type NewApp struct {
+	Name         string `json:"name"`
+	Language     string `json:"language"`
+	DefaultModel string `json:"default_model"`
+}
+
+// AppChange is what changes of an application; nil: it stays.
+type AppChange struct {
+	Name         *string `json:"name,omitempty"`
+	DefaultModel *string `json:"default_model,omitempty"`
+}
+
+// Client is what tokens are asked for with; the secret is told once.
+type Client struct {
+	ID     string `json:"client_id"`
+	Secret string `json:"client_secret"`
+}
+
+// Contents counts what an application holds.
+type Contents struct {
+	Inputs    int `json:"inputs"`
+	Concepts  int `json:"concepts"`
+	Models    int `json:"models"`
+	Versions  int `json:"versions"`
+	Workflows int `json:"workflows"`
+	Keys      int `json:"keys"`
 }
 
 // Key is what may be told of an API key: never the key.
 type Key struct {
-	Prefix      string    `json:"hash"` // start of its SHA-256, in hex
+	ID          string    `json:"key_id"` // start of its SHA-256: 16 hex digits
 	App         string    `json:"app_id"`
 	Scopes      []string  `json:"scopes"`
 	Description string    `json:"description"`
+	By          string    `json:"made_by,omitempty"` // id of an account; empty: the operator
 	Created     time.Time `json:"created_at"`
+}
+
+// NewKey is a key to be made.
+type NewKey struct {
+	App         string   `json:"app_id"`
+	Scopes      []string `json:"scopes"`
+	Description string   `json:"description"`
 }
 
 // Copied counts what a backup has copied.
@@ -57,15 +100,38 @@ type Copied struct {
 
 // Service is what the operator may do with a data folder. Its methods may be called concurrently.
 type Service interface {
-	// CreateApp makes an application and returns its id, 32 hex digits.
-	CreateApp(ctx context.Context, name, language string) (id string, err error)
+	// Errors that concern an application wrap ErrUnknownApp where there is none with its id, and
+	// all wrap ErrArgument for what cannot be: a name, a language, a scope.
+
+	// CreateApp makes an application and its client, whose secret is told here alone.
+	CreateApp(ctx context.Context, a NewApp) (App, Client, error)
 
 	// Apps returns the applications in the order of their creation.
 	Apps(ctx context.Context) ([]App, error)
 
+	// ChangeApp changes an application.
+	ChangeApp(ctx context.Context, id string, c AppChange) (App, error)
+
+	// Contents counts what an application holds.
+	Contents(ctx context.Context, id string) (Contents, error)
+
+	// DeleteApp deletes an application, its keys and its client; what it holds is removed, by
+	// then or a little later.
+	DeleteApp(ctx context.Context, id string) error
+
+	// ReplaceSecret gives an application's client another secret, which kills its tokens.
+	ReplaceSecret(ctx context.Context, app string) (Client, error)
+
+	// RevokeTokens kills all tokens that were issued for an application.
+	RevokeTokens(ctx context.Context, app string) error
+
 	// CreateKey makes a key for an application and returns it: the folder keeps its hash alone.
-	// The error wraps ErrUnknownApp, or ErrArgument for a scope that there is not.
-	CreateKey(ctx context.Context, app string, scopes []string, description string) (key string, err error)
+	CreateKey(ctx context.Context, k NewKey) (key string, record Key, err error)
+
+	// DeleteKey shuts a key out, and ReplaceKey another in for it, by the key's id. The error
+	// wraps ErrUnknownKey.
+	DeleteKey(ctx context.Context, id string) error
+	ReplaceKey(ctx context.Context, id string) (key string, record Key, err error)
 
 	// Keys returns the keys of an application, or with an empty app all keys.
 	Keys(ctx context.Context, app string) ([]Key, error)
@@ -88,7 +154,14 @@ type Service interface {
 // The paths of the protocol.
 const (
 	pathApps       = "/apps"
+	pathContents   = "/apps/contents"
+	pathChange     = "/apps/change"
+	pathDelete     = "/apps/delete"
+	pathSecret     = "/apps/secret"
+	pathRevoke     = "/apps/revoke"
 	pathKeys       = "/keys"
+	pathKeyDelete  = "/keys/delete"
+	pathKeyReplace = "/keys/replace"
 	pathBackup     = "/backup"
 	pathCheckpoint = "/checkpoint"
 	pathPicture    = "/picture"
@@ -97,20 +170,20 @@ const (
 
 // The bodies of the protocol.
 type (
-	createApp struct {
-		Name     string `json:"name"`
-		Language string `json:"language"`
-	}
 	createdApp struct {
-		ID string `json:"app_id"`
+		App    App    `json:"app"`
+		Client Client `json:"client"`
 	}
-	createKey struct {
-		App         string   `json:"app_id"`
-		Scopes      []string `json:"scopes"`
-		Description string   `json:"description"`
+	changeApp struct {
+		ID     string    `json:"id"`
+		Change AppChange `json:"change"`
 	}
 	createdKey struct {
-		Key string `json:"key"`
+		Key    string `json:"key"`
+		Record Key    `json:"record"`
+	}
+	named struct {
+		ID string `json:"id"`
 	}
 	target struct {
 		To string `json:"to"`

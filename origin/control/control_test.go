@@ -33,16 +33,38 @@ func (f *fake) note(format string, args ...any) error {
 	return f.err
 }
 
-func (f *fake) CreateApp(_ context.Context, name, language string) (string, error) {
-	return strings.Repeat("a", 32), f.note("app %q %s", name, language)
+func (f *fake) CreateApp(_ context.Context, a NewApp) (App, Client, error) {
+	return App{ID: strings.Repeat("a", 32), DefaultModel: a.DefaultModel}, Client{"c", "s"}, f.note("app %q %s %s", a.Name, a.Language, a.DefaultModel)
 }
+
+func (f *fake) ChangeApp(_ context.Context, id string, c AppChange) (App, error) {
+	return App{ID: id, Name: *c.Name}, f.note("change %s to %q, model %v", id, *c.Name, c.DefaultModel)
+}
+
+func (f *fake) Contents(_ context.Context, id string) (Contents, error) {
+	return Contents{1, 2, 3, 4, 5, 6}, f.note("contents %s", id)
+}
+
+func (f *fake) DeleteApp(_ context.Context, id string) error { return f.note("delete %s", id) }
+
+func (f *fake) ReplaceSecret(_ context.Context, id string) (Client, error) {
+	return Client{"c", "t"}, f.note("secret %s", id)
+}
+
+func (f *fake) RevokeTokens(_ context.Context, id string) error { return f.note("revoke %s", id) }
 
 func (f *fake) Apps(context.Context) ([]App, error) {
 	return []App{{ID: "1", Name: "one", Language: "de", Created: time.Unix(7, 0).UTC()}}, f.note("apps")
 }
 
-func (f *fake) CreateKey(_ context.Context, app string, scopes []string, description string) (string, error) {
-	return strings.Repeat("b", 32), f.note("key %s %v %q", app, scopes, description)
+func (f *fake) CreateKey(_ context.Context, k NewKey) (string, Key, error) {
+	return strings.Repeat("b", 32), Key{ID: "b"}, f.note("key %s %v %q", k.App, k.Scopes, k.Description)
+}
+
+func (f *fake) DeleteKey(_ context.Context, id string) error { return f.note("delete key %s", id) }
+
+func (f *fake) ReplaceKey(_ context.Context, id string) (string, Key, error) {
+	return "another", Key{ID: "d"}, f.note("replace key %s", id)
 }
 
 func (f *fake) Keys(_ context.Context, app string) ([]Key, error) {
@@ -66,7 +88,7 @@ func (f *fake) Picture(_ context.Context, name string) ([]byte, string, error) {
 func (f *fake) Checkpoint(_ context.Context, to string) error { return f.note("checkpoint %s", to) }
 
 // pair serves s on a socket in a folder and returns a client of it.
-func pair(t *testing.T, s Service) (c *Client, dir string) {
+func pair(t *testing.T, s Service) (c *Caller, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	l, err := system.ListenUnix(t.Context(), dir, Socket)
@@ -76,7 +98,7 @@ func pair(t *testing.T, s Service) (c *Client, dir string) {
 	srv := NewServer(s)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
-	c = NewClient(func(ctx context.Context) (net.Conn, error) { return system.DialUnix(ctx, dir, Socket) })
+	c = NewCaller(func(ctx context.Context) (net.Conn, error) { return system.DialUnix(ctx, dir, Socket) })
 	t.Cleanup(func() {
 		_ = c.Close()
 		if err := srv.Close(context.Background()); err != nil {
@@ -96,14 +118,30 @@ func TestClientIsTheService(t *testing.T) {
 	f := &fake{}
 	c, dir := pair(t, f)
 	ctx := t.Context()
-	if id, err := c.CreateApp(ctx, "birds \u00fc\n", "de"); id != strings.Repeat("a", 32) || err != nil {
-		t.Errorf("CreateApp = %q, %v", id, err)
+	if app, client, err := c.CreateApp(ctx, NewApp{"birds \u00fc\n", "de", "m"}); app.ID != strings.Repeat("a", 32) || app.DefaultModel != "m" || client != (Client{"c", "s"}) || err != nil {
+		t.Errorf("CreateApp = %+v, %+v, %v", app, client, err)
 	}
-	if apps, err := c.Apps(ctx); err != nil || len(apps) != 1 || apps[0] != (App{"1", "one", "de", time.Unix(7, 0).UTC()}) {
+	name := "bees"
+	if app, err := c.ChangeApp(ctx, "1", AppChange{Name: &name}); app.ID != "1" || app.Name != "bees" || err != nil {
+		t.Errorf("ChangeApp = %+v, %v", app, err)
+	}
+	if n, err := c.Contents(ctx, "1"); n != (Contents{1, 2, 3, 4, 5, 6}) || err != nil {
+		t.Errorf("Contents = %+v, %v", n, err)
+	}
+	if client, err := c.ReplaceSecret(ctx, "1"); client != (Client{"c", "t"}) || err != nil {
+		t.Errorf("ReplaceSecret = %+v, %v", client, err)
+	}
+	if err := errors.Join(c.RevokeTokens(ctx, "1"), c.DeleteApp(ctx, "1"), c.DeleteKey(ctx, "k")); err != nil {
+		t.Error(err)
+	}
+	if key, record, err := c.ReplaceKey(ctx, "k"); key != "another" || record.ID != "d" || err != nil {
+		t.Errorf("ReplaceKey = %q, %+v, %v", key, record, err)
+	}
+	if apps, err := c.Apps(ctx); err != nil || len(apps) != 1 || apps[0] != (App{ID: "1", Name: "one", Language: "de", Created: time.Unix(7, 0).UTC()}) {
 		t.Errorf("Apps = %v, %v", apps, err)
 	}
-	if key, err := c.CreateKey(ctx, "1", []string{"Predict", "Search"}, "for tests"); key != strings.Repeat("b", 32) || err != nil {
-		t.Errorf("CreateKey = %q, %v", key, err)
+	if key, record, err := c.CreateKey(ctx, NewKey{"1", []string{"Predict", "Search"}, "for tests"}); key != strings.Repeat("b", 32) || record.ID != "b" || err != nil {
+		t.Errorf("CreateKey = %q, %+v, %v", key, record, err)
 	}
 	if keys, err := c.Keys(ctx, "a&b"); err != nil || len(keys) != 1 || keys[0].App != "a&b" {
 		t.Errorf("Keys = %v, %v", keys, err)
@@ -126,7 +164,7 @@ func TestClientIsTheService(t *testing.T) {
 		t.Errorf("Call = %+v, %v", res, err)
 	}
 	want := []string{
-		`app "birds ü\n" de`, "apps", `key 1 [Predict Search] "for tests"`, "keys a&b", "checkpoint /x", "picture a/b", "backup /y",
+		`app "birds ü\n" de m`, `change 1 to "bees", model <nil>`, "contents 1", "secret 1", "revoke 1", "delete 1", "delete key k", "replace key k", "apps", `key 1 [Predict Search] "for tests"`, "keys a&b", "checkpoint /x", "picture a/b", "backup /y",
 		`1 PATCH //v2/models/the%2Fmodel/?page=1&x=%20 {"a":1}`,
 	}
 	if !slices.Equal(f.asked, want) {
@@ -142,9 +180,9 @@ func TestErrorsCrossTheSocket(t *testing.T) {
 	f := &fake{}
 	c, _ := pair(t, f)
 	ctx := t.Context()
-	for _, kind := range []error{ErrUnknownApp, ErrArgument, blob.ErrNotFound, kv.ErrFull, kv.ErrFailed} {
+	for _, kind := range []error{ErrUnknownApp, ErrUnknownKey, ErrArgument, blob.ErrNotFound, kv.ErrFull, kv.ErrFailed} {
 		f.err = fmt.Errorf("application 7: %w", kind)
-		_, e1 := c.CreateKey(ctx, "7", nil, "")
+		_, _, e1 := c.CreateKey(ctx, NewKey{App: "7"})
 		_, e2 := c.Call(ctx, "7", &api.Request{Method: "GET", Path: "/v2/models"})
 		_, e3 := c.Backup(ctx, "/z", func(Copied, Copied) {})
 		_, _, e4 := c.Picture(ctx, "x")

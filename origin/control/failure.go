@@ -13,6 +13,7 @@ var kinds = []struct {
 	err  error
 }{
 	{"unknown-app", ErrUnknownApp},
+	{"unknown-key", ErrUnknownKey},
 	{"argument", ErrArgument},
 	{"no-picture", blob.ErrNotFound},
 	{"full", kv.ErrFull},

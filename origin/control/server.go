@@ -28,7 +28,14 @@ func NewServer(s Service) *Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+pathApps, srv.createApp)
 	mux.HandleFunc("GET "+pathApps, srv.apps)
+	mux.HandleFunc("POST "+pathChange, srv.changeApp)
+	mux.HandleFunc("POST "+pathContents, srv.contents)
+	mux.HandleFunc("POST "+pathDelete, srv.deleteApp)
+	mux.HandleFunc("POST "+pathSecret, srv.replaceSecret)
+	mux.HandleFunc("POST "+pathRevoke, srv.revokeTokens)
 	mux.HandleFunc("POST "+pathKeys, srv.createKey)
+	mux.HandleFunc("POST "+pathKeyDelete, srv.deleteKey)
+	mux.HandleFunc("POST "+pathKeyReplace, srv.replaceKey)
 	mux.HandleFunc("GET "+pathKeys, srv.keys)
 	mux.HandleFunc("POST "+pathBackup, srv.backup)
 	mux.HandleFunc("POST "+pathCheckpoint, srv.checkpoint)
@@ -61,10 +68,30 @@ func (s *Server) Close(ctx context.Context) error {
 }
 
 func (s *Server) createApp(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, func(in *createApp) (any, error) {
-		id, err := s.service.CreateApp(r.Context(), in.Name, in.Language)
-		return createdApp{id}, err
+	answer(w, r, func(in *NewApp) (any, error) {
+		app, client, err := s.service.CreateApp(r.Context(), *in)
+		return createdApp{app, client}, err
 	})
+}
+
+func (s *Server) changeApp(w http.ResponseWriter, r *http.Request) {
+	answer(w, r, func(in *changeApp) (any, error) { return s.service.ChangeApp(r.Context(), in.ID, in.Change) })
+}
+
+func (s *Server) contents(w http.ResponseWriter, r *http.Request) {
+	answer(w, r, func(in *named) (any, error) { return s.service.Contents(r.Context(), in.ID) })
+}
+
+func (s *Server) deleteApp(w http.ResponseWriter, r *http.Request) {
+	answer(w, r, func(in *named) (any, error) { return struct{}{}, s.service.DeleteApp(r.Context(), in.ID) })
+}
+
+func (s *Server) replaceSecret(w http.ResponseWriter, r *http.Request) {
+	answer(w, r, func(in *named) (any, error) { return s.service.ReplaceSecret(r.Context(), in.ID) })
+}
+
+func (s *Server) revokeTokens(w http.ResponseWriter, r *http.Request) {
+	answer(w, r, func(in *named) (any, error) { return struct{}{}, s.service.RevokeTokens(r.Context(), in.ID) })
 }
 
 func (s *Server) apps(w http.ResponseWriter, r *http.Request) {
@@ -72,9 +99,20 @@ func (s *Server) apps(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) createKey(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, func(in *createKey) (any, error) {
-		key, err := s.service.CreateKey(r.Context(), in.App, in.Scopes, in.Description)
-		return createdKey{key}, err
+	answer(w, r, func(in *NewKey) (any, error) {
+		key, record, err := s.service.CreateKey(r.Context(), *in)
+		return createdKey{key, record}, err
+	})
+}
+
+func (s *Server) deleteKey(w http.ResponseWriter, r *http.Request) {
+	answer(w, r, func(in *named) (any, error) { return struct{}{}, s.service.DeleteKey(r.Context(), in.ID) })
+}
+
+func (s *Server) replaceKey(w http.ResponseWriter, r *http.Request) {
+	answer(w, r, func(in *named) (any, error) {
+		key, record, err := s.service.ReplaceKey(r.Context(), in.ID)
+		return createdKey{key, record}, err
 	})
 }
 

@@ -1,0 +1,177 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/origin/control"
+)
+
+func newKey(env *Env) *cobra.Command {
+	return group("key", "Make, list, replace and delete API keys",
+		`Make, list, replace and delete the API keys of a data folder's applications. A key stands for one
+application and may do what its scopes say. The folder keeps a hash of it: whoever reads the
+folder cannot use it, and a lost key is replaced by a new one.`,
+		newKeyCreate(env), newKeyList(env), newKeyDelete(env), newKeyReplace(env))
+}
+
+func newKeyCreate(env *Env) *cobra.Command {
+	c := &common{env: env}
+	var k control.NewKey
+	cmd := c.flags(&cobra.Command{
+		Use:   "create",
+		Short: "Make a key and print it, once",
+		Long: `Make a key for an application and print it. It is shown only now.
+
+Scopes are All, Predict, Predict_Feedback, Search, Search_Feedback, and the following with _Add,
+_Get, _Patch and _Delete: Inputs, Concepts (not _Delete), Models (also _Train), Workflows.` + folderHelp,
+		Example: `  sightline key create --app 0123456789abcdef0123456789abcdef --scopes All --data ./data
+  sightline key create --scopes Predict,Search,Inputs_Get --description kiosk --data ./data --json`,
+		Args: noArguments,
+	}, "a JSON object with key, key_id and app_id")
+	f := cmd.Flags()
+	f.StringVar(&k.App, "app", "", "`id` of the application; not needed where there is one")
+	f.StringSliceVar(&k.Scopes, "scopes", []string{"All"}, "`scopes`, separated by commas")
+	f.StringVar(&k.Description, "description", "", "`text` to remember it by")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return c.with(cmd, func(ctx context.Context, s control.Service) (err error) {
+			if k.App, err = chooseApp(ctx, s, k.App); err != nil {
+				return err
+			}
+			key, record, err := s.CreateKey(ctx, k)
+			if err != nil {
+				return err
+			}
+			return c.tellKey(key, record)
+		})
+	}
+	return cmd
+}
+
+// tellKey prints a key that was made: alone, so that a script can take it as it is.
+func (c *common) tellKey(key string, record control.Key) error {
+	if c.asJSON {
+		return c.tell(pair{"key", key}, pair{"key_id", record.ID}, pair{"app_id", record.App})
+	}
+	_, err := fmt.Fprintln(c.env.Stdout, key)
+	return err
+}
+
+func newKeyList(env *Env) *cobra.Command {
+	c := &common{env: env}
+	var app string
+	cmd := c.flags(&cobra.Command{
+		Use:     "list",
+		Short:   "List the keys, by the start of their hash",
+		Long:    `List what is known of the keys: not the keys themselves, which are not kept.` + folderHelp,
+		Example: `  sightline key list --data ./data --json`,
+		Args:    noArguments,
+	}, "one JSON object a line")
+	cmd.Flags().StringVar(&app, "app", "", "`id` of an application: its keys alone")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return c.with(cmd, func(ctx context.Context, s control.Service) error {
+			keys, err := s.Keys(ctx, app)
+			if err != nil {
+				return err
+			}
+			return list(cmd.OutOrStdout(), c.asJSON, keys, "KEY_ID\tAPP_ID\tCREATED\tSCOPES\tDESCRIPTION", func(k control.Key) string {
+				return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", k.ID, k.App, k.Created.Format(time.DateTime), strings.Join(k.Scopes, ","), clean(k.Description))
+			})
+		})
+	}
+	return cmd
+}
+
+func newKeyDelete(env *Env) *cobra.Command {
+	c := &common{env: env}
+	cmd := c.flags(&cobra.Command{
+		Use:   "delete KEY|KEY_ID",
+		Short: "Delete a key, which lets nobody in from then on",
+		Long: `Delete a key, given by itself or by its id, which 'sightline key list' shows: all 16 digits of it,
+or at least 8 where no other begins so. It lets nobody in from the same moment on.` + folderHelp,
+		Example: `  sightline key delete 0123456789abcdef --data ./data`,
+		Args:    one("key, or key_id,"),
+	}, "the key's record as a JSON object")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.withKey(cmd, args[0], func(ctx context.Context, s control.Service, k control.Key) error {
+			if err := s.DeleteKey(ctx, k.ID); err != nil {
+				return err
+			}
+			if c.asJSON {
+				return json.NewEncoder(cmd.OutOrStdout()).Encode(k)
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "deleted %s of application %s\n", k.ID, k.App)
+			return err
+		})
+	}
+	return cmd
+}
+
+func newKeyReplace(env *Env) *cobra.Command {
+	c := &common{env: env}
+	cmd := c.flags(&cobra.Command{
+		Use:   "replace KEY|KEY_ID",
+		Short: "Make another key in the place of one, and print it, once",
+		Long: `Make a key with the same scopes and description, and delete the old one in the same moment. The key
+is given as for 'sightline key delete'.` + folderHelp,
+		Example: `  sightline key replace 0123456789abcdef --data ./data --json`,
+		Args:    one("key, or key_id,"),
+	}, "a JSON object with key, key_id and app_id")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.withKey(cmd, args[0], func(ctx context.Context, s control.Service, k control.Key) error {
+			key, record, err := s.ReplaceKey(ctx, k.ID)
+			if err != nil {
+				return err
+			}
+			return c.tellKey(key, record)
+		})
+	}
+	return cmd
+}
+
+// withKey runs do on the data folder and the key that text means.
+func (c *common) withKey(cmd *cobra.Command, text string, do func(context.Context, control.Service, control.Key) error) error {
+	return c.with(cmd, func(ctx context.Context, s control.Service) error {
+		keys, err := s.Keys(ctx, "")
+		if err != nil {
+			return err
+		}
+		k, err := chosenKey(keys, text)
+		if err != nil {
+			return err
+		}
+		return do(ctx, s, k)
+	})
+}
+
+// chosenKey finds the key that the operator means: by the key itself, or by the beginning of
+// its id, at least 8 digits of it.
+func chosenKey(keys []control.Key, text string) (control.Key, error) {
+	id := strings.ToLower(strings.TrimSpace(text))
+	if strings.Trim(id, "0123456789abcdef") != "" || len(id) < 8 {
+		return control.Key{}, usagef("this is neither a key nor the id of one: 8 to 16 of the hex digits that 'key list' shows") // nor is it repeated
+	}
+	hash := auth.HashKey(id)
+	own := auth.By(hash)
+	var found []control.Key
+	for _, k := range keys {
+		if len(id) == 32 && k.ID == own || strings.HasPrefix(k.ID, id) {
+			found = append(found, k)
+		}
+	}
+	switch {
+	case len(found) == 0 && len(id) == 32:
+		return control.Key{}, usagef("the folder holds no such key") // which is not repeated
+	case len(found) == 0:
+		return control.Key{}, usagef("the folder holds no key with the id %s", id)
+	case len(found) > 1:
+		return control.Key{}, usagef("%d keys have ids that begin with %s; give more of it", len(found), id)
+	}
+	return found[0], nil
+}

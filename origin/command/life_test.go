@@ -1,0 +1,182 @@
+package command
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/origin/control"
+)
+
+// client is what app create and app secret print.
+type client struct {
+	AppID  string `json:"app_id"`
+	ID     string `json:"client_id"`
+	Secret string `json:"client_secret"`
+}
+
+// allowed is the status of a request with a key.
+func allowed(t testing.TB, base, key string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", base+"/v2/inputs", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Key "+key)
+	res, err := own(t).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	return res.StatusCode
+}
+
+// TestLifeOfAnApplication goes through all commands, on a folder that a server has open and on one
+// that nobody has.
+func TestLifeOfAnApplication(t *testing.T) {
+	for _, served := range []bool{true, false} {
+		t.Run(map[bool]string{true: "served", false: "alone"}[served], func(t *testing.T) {
+			data := filepath.Join(t.TempDir(), "data")
+			base := ""
+			if served {
+				s := testSettings(t)
+				s.data = data
+				_, base = startOrigin(t, s)
+			} else {
+				mustRun(t, "app", "create", "stays", "--data", data)
+			}
+			may := func(key string, want int) {
+				t.Helper()
+				if served {
+					if got := allowed(t, base, key); got != want {
+						t.Errorf("a request is answered with %d, want %d", got, want)
+					}
+				}
+			}
+			var app, secret client
+			decode(t, mustRun(t, "app", "create", "birds", "--language", "de", "--default-model", colorID, "--data", data, "--json"), &app)
+			if len(app.AppID) != 32 || len(app.ID) != 32 || len(app.Secret) != 64 {
+				t.Errorf("app create prints %+v", app)
+			}
+			decode(t, mustRun(t, "app", "secret", app.AppID, "--data", data, "--json"), &secret)
+			if secret.ID != app.ID || len(secret.Secret) != 64 || secret.Secret == app.Secret {
+				t.Errorf("app secret prints %+v after %+v", secret, app)
+			}
+			mustRun(t, "app", "revoke", app.AppID, "--data", data)
+			if got := mustRun(t, "app", "change", app.AppID, "--name", "bees", "--default-model", "", "--data", data, "--json"); !strings.Contains(got, `"name":"bees","language":"de","default_model":""`) || !strings.Contains(got, app.ID) {
+				t.Errorf("app change prints %s", got)
+			}
+
+			var key, again struct {
+				Key, AppID string
+				ID         string `json:"key_id"`
+			}
+			decode(t, mustRun(t, "key", "create", "--app", app.AppID, "--scopes", "Inputs_Get", "--description", "x", "--data", data, "--json"), &key)
+			may(key.Key, 200)
+			decode(t, mustRun(t, "key", "replace", key.Key, "--data", data, "--json"), &again)
+			may(key.Key, 401)
+			may(again.Key, 200)
+			if list := mustRun(t, "key", "list", "--app", app.AppID, "--data", data); strings.Count(list, app.AppID) != 1 || !strings.Contains(list, again.ID+"  "+app.AppID) || !strings.Contains(list, "Inputs_Get  x") {
+				t.Errorf("key list:\n%s", list)
+			}
+			if got := mustRun(t, "key", "delete", again.ID[:8], "--data", data); !strings.Contains(got, again.ID) {
+				t.Errorf("key delete prints %s", got)
+			}
+			may(again.Key, 401)
+			last := strings.TrimSpace(mustRun(t, "key", "create", "--app", app.AppID, "--data", data))
+			may(last, 200)
+
+			code, _, stderr := runCode(t, "app", "delete", app.AppID, "--data", data)
+			if code != exitUsage || !strings.Contains(stderr, `"bees" would be deleted with 0 inputs, 0 concepts, 0 models, 0 model versions, 0 workflows and 1 key; say --yes`) {
+				t.Errorf("app delete without --yes: exit code %d, %s", code, stderr)
+			}
+			may(last, 200)
+			if got := mustRun(t, "app", "delete", app.AppID, "--yes", "--data", data, "--json"); !strings.Contains(got, `"name":"bees","inputs":0`) {
+				t.Errorf("app delete prints %s", got)
+			}
+			may(last, 401)
+			if list := mustRun(t, "app", "list", "--data", data) + mustRun(t, "key", "list", "--data", data); strings.Contains(list, app.AppID) {
+				t.Errorf("after the deletion:\n%s", list)
+			}
+			if code, _, stderr := runCode(t, "doctor", "--data", data); code != 0 {
+				t.Errorf("doctor: exit code %d, %s", code, stderr)
+			}
+		})
+	}
+}
+
+func TestAppAndKeyCommandsRefuse(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	var app client
+	decode(t, mustRun(t, "app", "create", "x", "--data", data, "--json"), &app)
+	key := strings.TrimSpace(mustRun(t, "key", "create", "--data", data))
+	none := strings.Repeat("a", 32)
+	for _, tt := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"app", "create", "y", "--default-model", "none"}, "no such model"},
+		{[]string{"app", "change", app.AppID}, "say what to change"},
+		{[]string{"app", "change", app.AppID, "--name", ""}, "a name of 1 to"},
+		{[]string{"app", "change", none, "--name", "y"}, "no such application"},
+		{[]string{"app", "delete", none, "--yes"}, "no such application"},
+		{[]string{"app", "delete", app.AppID}, "say --yes"},
+		{[]string{"app", "secret", none}, "no such application"},
+		{[]string{"app", "revoke", "x"}, "no such application"},
+		{[]string{"app", "secret"}, "one app_id is needed"},
+		{[]string{"key", "delete", none}, "holds no such key"},
+		{[]string{"key", "delete", "0123abcd"}, "holds no key with the id 0123abcd"},
+		{[]string{"key", "delete", "0123"}, "neither a key nor the id of one"},
+		{[]string{"key", "delete", key[:31] + "x"}, "neither a key nor the id of one"},
+		{[]string{"key", "replace", none}, "holds no such key"},
+		{[]string{"key", "delete"}, "one key, or key_id, is needed"},
+	} {
+		code, stdout, stderr := runCode(t, append(tt.args, "--data", data)...)
+		if code != exitUsage || !strings.Contains(stderr, tt.says) || stdout != "" || strings.Contains(stderr, key[:31]) || strings.Contains(stderr, none) && tt.args[0] == "key" {
+			t.Errorf("%q: exit code %d, %q, %q; want %q", tt.args, code, stdout, stderr, tt.says)
+		}
+	}
+}
+
+// TestChosenKey finds a key by what the operator gives.
+func TestChosenKey(t *testing.T) {
+	const text = "0123456789abcdef0123456789abcdef"
+	hash := auth.HashKey(text)
+	id := auth.By(hash)
+	keys := []control.Key{{ID: "0011223344556677"}, {ID: id}, {ID: "0011223399999999"}}
+	for given, want := range map[string]string{
+		text: id, strings.ToUpper(text): id, id: id, id[:8]: id, " " + id[:9] + "\n": id,
+		"00112233": "", "001122334": "0011223344556677", "0011223": "", id + "0": "", "": "",
+	} {
+		if got, err := chosenKey(keys, given); got.ID != want || (err == nil) != (want != "") {
+			t.Errorf("chosenKey(%q) = %q, %v, want %q", given, got.ID, err, want)
+		}
+	}
+}
+
+// TestConfirm deletes nothing unless the name is typed.
+func TestConfirm(t *testing.T) {
+	app := control.App{ID: "1", Name: "Birds of 2026"}
+	for typed, want := range map[string]bool{"Birds of 2026\n": true, " Birds of 2026": true, "birds of 2026\n": false, "\n": false, "": false} {
+		var asked strings.Builder
+		c := &common{env: &Env{Stdin: strings.NewReader(typed), Stderr: &asked}, dir: "/data of mine"}
+		if err := c.confirm(t.Context(), app, control.Contents{Inputs: 1}); (err == nil) != want {
+			t.Errorf("typed %q: %v", typed, err)
+		}
+		if !strings.Contains(asked.String(), "1 input, 0 concepts") || !strings.Contains(asked.String(), "--app 1 --data '/data of mine'") {
+			t.Errorf("asked %s", asked.String())
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r, w := io.Pipe()
+	defer w.Close()
+	c := &common{env: &Env{Stdin: r, Stderr: io.Discard}}
+	if err := c.confirm(ctx, app, control.Contents{}); err == nil {
+		t.Error("a command that was stopped deletes")
+	}
+}

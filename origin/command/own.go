@@ -1,0 +1,178 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+// What the operator does with applications, keys and clients; by is empty, which says so.
+const operator = ""
+
+// asked tells mistakes of the caller from trouble.
+func asked(err error) error {
+	for _, m := range []struct{ mistake, kind error }{
+		{core.ErrApplication, control.ErrUnknownApp},
+		{core.ErrNoKey, control.ErrUnknownKey},
+		{core.ErrName, control.ErrArgument},
+		{core.ErrDefaultModel, control.ErrArgument},
+		{auth.ErrScope, control.ErrArgument},
+		{lang.ErrUnknown, control.ErrArgument},
+	} {
+		if errors.Is(err, m.mistake) {
+			return &mistaken{err, m.kind}
+		}
+	}
+	return err
+}
+
+// mistaken is an error of the engine in its own words, and of a kind that crosses the socket.
+type mistaken struct{ err, kind error }
+
+func (m *mistaken) Error() string   { return m.err.Error() }
+func (m *mistaken) Unwrap() []error { return []error{m.err, m.kind} }
+
+// CreateApp implements [control.Service].
+func (n *node) CreateApp(ctx context.Context, a control.NewApp) (control.App, control.Client, error) {
+	app, client, err := n.engine.CreateApp(ctx, operator, core.NewApp{Name: a.Name, Language: a.Language, DefaultModel: a.DefaultModel})
+	if err != nil {
+		return control.App{}, control.Client{}, asked(err)
+	}
+	shown, err := n.shown(&app)
+	return shown, control.Client(client), err
+}
+
+// shown is an application as the operator sees it.
+func (n *node) shown(a *catalog.App) (control.App, error) {
+	client, err := n.engine.Client(a.ID)
+	if errors.Is(err, core.ErrApplication) { // it was made before there were clients
+		err = nil
+	}
+	return control.App{
+		ID: a.ID, Name: a.Name, Language: a.Language, DefaultModel: a.DefaultModel, Owner: a.Owner, Client: client.ID, Created: a.Created.Time(),
+	}, err
+}
+
+// Apps implements [control.Service].
+func (n *node) Apps(context.Context) ([]control.App, error) {
+	all, err := n.engine.Apps()
+	apps := make([]control.App, 0, len(all))
+	for i := range all {
+		shown, e := n.shown(&all[i])
+		apps, err = append(apps, shown), errors.Join(err, e)
+	}
+	slices.SortStableFunc(apps, func(a, b control.App) int { return a.Created.Compare(b.Created) })
+	return apps, err
+}
+
+// ChangeApp implements [control.Service].
+func (n *node) ChangeApp(ctx context.Context, id string, c control.AppChange) (control.App, error) {
+	app, err := n.engine.ChangeApp(ctx, operator, id, core.AppChange{Name: c.Name, DefaultModel: c.DefaultModel})
+	if err != nil {
+		return control.App{}, asked(err)
+	}
+	return n.shown(&app)
+}
+
+// Contents implements [control.Service].
+func (n *node) Contents(_ context.Context, id string) (control.Contents, error) {
+	c, err := n.engine.Contents(id)
+	return control.Contents(c), asked(err)
+}
+
+// DeleteApp implements [control.Service]. Where nothing works in the background, what the
+// application holds is removed here.
+func (n *node) DeleteApp(ctx context.Context, id string) error {
+	if err := n.engine.DeleteApp(ctx, operator, id); err != nil || n.works {
+		return asked(err)
+	}
+	n.quiet.Lock()
+	defer n.quiet.Unlock()
+	return n.engine.Purge(ctx, system.Now())
+}
+
+// ReplaceSecret implements [control.Service].
+func (n *node) ReplaceSecret(ctx context.Context, app string) (control.Client, error) {
+	client, err := n.engine.ReplaceSecret(ctx, operator, app)
+	return control.Client(client), asked(err)
+}
+
+// RevokeTokens implements [control.Service].
+func (n *node) RevokeTokens(ctx context.Context, app string) error {
+	return asked(n.engine.RevokeTokens(ctx, operator, app))
+}
+
+// CreateKey implements [control.Service].
+func (n *node) CreateKey(ctx context.Context, k control.NewKey) (string, control.Key, error) {
+	key, record, err := n.engine.CreateKey(ctx, operator, core.NewKey{App: k.App, Scopes: k.Scopes, Description: k.Description})
+	if err != nil {
+		return "", control.Key{}, asked(err)
+	}
+	return key, shownKey(&record), nil
+}
+
+func shownKey(k *catalog.Key) control.Key {
+	return control.Key{ID: auth.By(k.Hash), App: k.App, Scopes: k.Scopes, Description: k.Description, By: k.By, Created: k.Created.Time()}
+}
+
+// Keys implements [control.Service].
+func (n *node) Keys(_ context.Context, app string) ([]control.Key, error) {
+	all, err := n.engine.Keys(app)
+	keys := make([]control.Key, 0, len(all))
+	for i := range all {
+		keys = append(keys, shownKey(&all[i]))
+	}
+	slices.SortStableFunc(keys, func(a, b control.Key) int {
+		return cmp.Or(strings.Compare(a.App, b.App), a.Created.Compare(b.Created))
+	})
+	return keys, err
+}
+
+// keyOf finds a key by its id.
+func (n *node) keyOf(id string) (catalog.Key, error) {
+	all, err := n.engine.Keys("")
+	for _, k := range all {
+		if auth.By(k.Hash) == id {
+			return k, err
+		}
+	}
+	return catalog.Key{}, errors.Join(err, fmt.Errorf("%w: %q", control.ErrUnknownKey, id))
+}
+
+// DeleteKey implements [control.Service].
+func (n *node) DeleteKey(ctx context.Context, id string) error {
+	k, err := n.keyOf(id)
+	if err != nil {
+		return err
+	}
+	return asked(n.engine.DeleteKey(ctx, operator, k.App, k.Hash))
+}
+
+// ReplaceKey implements [control.Service].
+func (n *node) ReplaceKey(ctx context.Context, id string) (string, control.Key, error) {
+	k, err := n.keyOf(id)
+	if err != nil {
+		return "", control.Key{}, err
+	}
+	key, record, err := n.engine.ReplaceKey(ctx, operator, k.App, k.Hash)
+	if err != nil {
+		return "", control.Key{}, asked(err)
+	}
+	return key, shownKey(&record), nil
+}
+
+// known returns an error that wraps control.ErrUnknownApp unless there is such an application.
+func (n *node) known(app string) error {
+	_, err := n.engine.App(app)
+	return asked(err)
+}
