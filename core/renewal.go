@@ -208,10 +208,12 @@ func (e *Engine) dropOld(now time.Time, app *application) error {
 	return err
 }
 
-// Progress is how far an application is on its way to the newest network.
+// Progress is how far an application is on its way to the newest network. Once Done and Failed
+// are All together its models are trained anew, which takes moments.
 type Progress struct {
 	App       string
 	Done, All uint64 // inputs
+	Failed    uint64 // inputs that the newest network could not analyse
 }
 
 // Renewals lists the applications that an older network still serves.
@@ -222,8 +224,8 @@ func (e *Engine) Renewals() ([]Progress, error) {
 	}
 	var out []Progress
 	for _, app := range apps {
-		if done, all, serving := app.renew.Progress(); !serving {
-			out = append(out, Progress{App: app.ID, Done: done, All: all})
+		if done, failed, all, serving := app.renew.Progress(); !serving {
+			out = append(out, Progress{App: app.ID, Done: done, All: all, Failed: failed})
 		}
 	}
 	return out, nil

@@ -24,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -66,6 +67,7 @@ type Worker struct {
 	seq     uint64            // of the view in which nothing lacked
 	left    uint64            // inputs that lacked one then
 	all     uint64            // inputs that were ready then
+	known   bool              // there was a look
 	serving bool              // the new network serves
 	renewed map[log.Dot]*head // by model
 	runs    map[*training.Run]log.Dot
@@ -143,7 +145,7 @@ func (w *Worker) look(v *partition.View, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	w.serving = h.Base == w.base
+	w.known, w.serving = true, h.Base == w.base
 	w.looked, w.seq, w.all, w.left = now, v.Seq(), ready.GetCardinality(), lacking.GetCardinality()
 	w.todo = w.todo[:0]
 	for it := lacking.Iterator(); it.HasNext(); {
@@ -178,12 +180,23 @@ func (w *Worker) Done(t Task, d *catalog.Derived, again bool) error {
 	return err
 }
 
-// Progress is how many of the inputs the new network has analysed, as of the last look, and
-// whether it serves.
-func (w *Worker) Progress() (done, all uint64, serving bool) {
+// Progress is how many of all inputs the new network has analysed and how many it failed to, as of
+// the last look and what was done since, and whether it serves, which is taken for granted until
+// the first look.
+func (w *Worker) Progress() (done, failed, all uint64, serving bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.all - w.left + uint64(max(0, int(w.left)-len(w.todo)-len(w.out)-len(w.failed))), w.all, w.serving
+	ahead := uint64(len(w.todo) + len(w.out))
+	for ord, tries := range w.failed {
+		_, again := slices.BinarySearch(w.todo, ord)
+		switch {
+		case tries >= Tries:
+			failed++
+		case !again && !w.out[ord]:
+			ahead++ // until the next look
+		}
+	}
+	return w.all - min(w.all, ahead+failed), failed, w.all, w.serving || !w.known
 }
 
 // Analysed reports whether a look found nothing that the new network has not analysed.

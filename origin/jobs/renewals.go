@@ -1,0 +1,99 @@
+package jobs
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+)
+
+// Renewing is an engine as [Renewals] asks it.
+type Renewing interface {
+	// Renewals lists the applications that an older network still serves.
+	Renewals() ([]core.Progress, error)
+}
+
+// Renewals tells in the log how far applications are on their way to the newest network: when
+// one is first seen on it, from time to time, and when it has gone over.
+type Renewals struct {
+	Engine Renewing
+	Now    func() time.Time
+	Pause  func(context.Context, time.Duration) // waits, until its context ends
+	Log    *slog.Logger
+	Every  time.Duration // between two lines about an application; 0 means 10 s
+
+	seen map[string]*passage
+}
+
+// passage is what was last told of an application, and where it was when it was first seen.
+type passage struct {
+	begun, told time.Time
+	from        uint64 // done when it was first seen
+	last        core.Progress
+}
+
+// look is the time between two looks at the engine.
+const look = time.Second
+
+// Run tells until ctx ends.
+func (r *Renewals) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		r.look()
+		r.Pause(ctx, look)
+	}
+}
+
+// look tells what is new.
+func (r *Renewals) look() {
+	now := r.Now()
+	under, err := r.Engine.Renewals()
+	if err != nil {
+		r.Log.Error("renewals", "error", err)
+		return
+	}
+	if r.seen == nil {
+		r.seen = map[string]*passage{}
+	}
+	every := r.Every
+	if every <= 0 {
+		every = 10 * time.Second
+	}
+	still := map[string]bool{}
+	for _, p := range under {
+		still[p.App] = true
+		s := r.seen[p.App]
+		if s == nil {
+			s = &passage{begun: now, from: p.Done}
+			r.seen[p.App] = s
+		} else if now.Sub(s.told) < every {
+			s.last = p
+			continue
+		}
+		s.told, s.last = now, p
+		rate, left := s.speed(now)
+		r.Log.Info("an older network serves while the newest analyses",
+			"app", p.App, "done", p.Done, "total", p.All, "errors", p.Failed, "per_second", rate, "left", left.String())
+	}
+	for app, s := range r.seen {
+		if still[app] {
+			continue
+		}
+		delete(r.seen, app)
+		r.Log.Info("the newest network serves", "app", app, "total", s.last.All, "errors", s.last.Failed, "took", now.Sub(s.begun).Round(time.Second).String())
+	}
+}
+
+// speed is how many inputs a second were analysed since the application was first seen, to a
+// tenth, and how long the others will take; 0 while that is not known.
+func (s *passage) speed(now time.Time) (perSecond float64, left time.Duration) {
+	took := now.Sub(s.begun).Seconds()
+	if took <= 0 || s.last.Done <= s.from {
+		return 0, 0
+	}
+	perSecond = float64(s.last.Done-s.from) / took
+	if rest := s.last.All - min(s.last.All, s.last.Done+s.last.Failed); rest > 0 {
+		left = time.Duration(float64(rest) / perSecond * float64(time.Second)).Round(time.Second)
+	}
+	return float64(int(perSecond*10+0.5)) / 10, left
+}
