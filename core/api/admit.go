@@ -19,9 +19,9 @@ const (
 )
 
 // admit finds out who asks and refuses who may not. What is refused for its rate is not counted;
-// what is refused for its scopes is.
+// what fails after that is.
 //
-//	credential ─▶ application of the path ─▶ rate ─▶ quota ─▶ scopes
+//	credential ─▶ rate ─▶ quota ─▶ application or account of the path ─▶ scopes
 func (x *exchange) admit(r *Request) error {
 	asks := x.route.need.Asks
 	switch {
@@ -35,9 +35,6 @@ func (x *exchange) admit(r *Request) error {
 	if err := x.identify(r); err != nil {
 		return err
 	}
-	if !x.at.names(x.app) {
-		return errPath
-	}
 	limiter := x.s.limiters.account
 	if x.who.Free {
 		limiter = x.s.limiters.operator
@@ -48,10 +45,31 @@ func (x *exchange) admit(r *Request) error {
 	if err := x.spend(); err != nil {
 		return err
 	}
-	if asks == auth.OfAccount && x.who.Account == "" {
-		return &fault{auth.ErrInsufficient, "Applications and keys are made with a session token from POST /v2/login, never with a key or an access token."}
+	if err := x.arrive(); err != nil {
+		return err
 	}
 	return x.route.need.Check(x.who.Scopes)
+}
+
+// arrive holds the path to what the credential is of. What is another's is answered like what is
+// not there.
+func (x *exchange) arrive() error {
+	if x.route.need.Asks == auth.OfAccount {
+		switch user := x.ids["user_id"]; {
+		case x.who.Account == "":
+			return &fault{auth.ErrInsufficient, "Applications and keys are made with a session token from POST /v2/login, never with a key or an access token."}
+		case user != me && user != x.who.Account:
+			return errPath
+		}
+		return nil
+	}
+	switch {
+	case !x.at.names(x.app):
+		return errPath
+	case x.app == nil:
+		return ErrWhichApp
+	}
+	return nil
 }
 
 // vouch admits a request for whose application's owner the host speaks.
@@ -123,7 +141,8 @@ func (x *exchange) byToken(token string) error {
 }
 
 // bySession lets an account into its own applications: the one that the path names, else its
-// only one. Calls about the account need none.
+// only one. Where there is none, app stays nil: the call is counted before it is refused. Calls
+// about the account need none.
 func (x *exchange) bySession(session string) error {
 	if x.s.o.Accounts == nil {
 		return auth.ErrSession
@@ -134,32 +153,23 @@ func (x *exchange) bySession(session string) error {
 	}
 	x.who = auth.Principal{Account: account, By: bySession, Scopes: auth.All, Bucket: auth.HashKey(account)}
 	if x.route.need.Asks == auth.OfAccount {
-		if user := x.ids["user_id"]; user != me && user != account {
-			return errPath
-		}
 		return nil
 	}
 	if x.at.long {
 		app, err := x.s.o.Apps.App(x.at.app)
-		if err == nil && app.Owner != account {
-			return errPath
-		}
-		if err != nil {
-			return unless(err, errPath)
+		if err != nil || app.Owner != account {
+			return unless(err, nil)
 		}
 		x.who.App = app.ID
 	} else {
 		owned, err := x.s.o.Apps.Owned(account)
-		if err != nil {
+		if err != nil || len(owned) != 1 {
 			return err
-		}
-		if len(owned) != 1 {
-			return ErrWhichApp
 		}
 		x.who.App = owned[0].ID
 	}
 	x.app, err = x.s.o.Apps.Open(x.who.App)
-	return unless(err, errPath)
+	return unless(err, nil)
 }
 
 // unless is err, or what to say for a record that is not there.

@@ -16,6 +16,12 @@
 // the rules for empty values are those of the interface's published clients: the list of
 // an endpoint is in every answer, errors included, and other empty things are left out.
 //
-// A request's key says whose application it reads and writes; without one only OPTIONS is
-// answered.
+// A request's credential says whose application it reads and writes; without one only OPTIONS,
+// and the two calls that give one, are answered. In this order (admit.go):
+//
+//	path ─▶ credential ─▶ rate ─▶ quota ─▶ long path ─▶ scopes ─▶ body ─▶ handler
+//	404,405  401          429     402      404          403       400
+//
+// Which credential and which scopes stands in the route table, by package auth's needs; what a
+// key may not see is left out where answers are written, by exchange.shows.
 package api

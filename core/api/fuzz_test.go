@@ -41,6 +41,7 @@ var (
 		"/v2/users/u/apps/a/models/aaa03c23b3724a16a56b629203edc62c/version/aa9ca48295b37401f8af92ad1af0d91d/output_info", "/v2/models/a%2Fb", "/v2/concepts/ai_red", "/v2/concepts",
 		"/v2/inputs", "/v2/inputs/a", "/v2/inputs/status", "/v2/inputs/a/data/concepts", "/v2/inputs/a/outputs", "/v2/inputs/b/thumbnail",
 		"/v2/searches", "/v2/searches/feedback",
+		"/v2/token", "/v2/login", "/v2/users/me/apps", "/v2/users/me/keys/", "/v2/users/anna/apps/x", "/v2/scopes", "/v2/myscopes",
 		"/v2/models/aaa03c23b3724a16a56b629203edc62c/versions", "/v2/models/%zz", "/", "/v2", "/v2/models/searches/outputs",
 	}
 	seedMethods = []string{"GET", "POST", "PATCH", "DELETE", "OPTIONS", "HEAD", "PUT"}

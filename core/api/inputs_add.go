@@ -10,7 +10,6 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
-	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -281,69 +280,19 @@ func errorOf(v *fold.Verdict) error {
 	return refusef(ErrInput, "%s", v.Detail)
 }
 
-// answerAdded answers a call that added inputs, each as it is stored now.
+// answerAdded answers a call that added inputs.
 func (x *exchange) answerAdded(added []addition, ords []uint32) error {
-	v := x.app.Partition.View()
-	defer v.Close()
-	var lines conceptLines
-	inputs := make([]catalog.Input, len(added))
-	good := 0
+	items := make([]outcome, len(added))
 	for i := range added {
-		a := &added[i]
-		if a.err != nil {
-			inputs[i] = a.refused()
-		} else {
-			good++
-			in, err := v.Input(ords[i])
-			if errors.Is(err, catalog.ErrNotFound) { // deleted in this very moment
-				in, err = a.refused(), nil
-				in.Code = catalog.InputPending
-			}
-			if err != nil {
-				return err
-			}
-			inputs[i] = in
-		}
-		if err := lines.read(x, v, &inputs[i]); err != nil {
-			return err
-		}
+		items[i] = outcome{ord: ords[i], asked: added[i].refused(), err: added[i].err}
+		items[i].asked.Code = catalog.InputPending
 	}
-	s, _ := overall(good, len(added), nil)
-	x.answer(s, "", func(w *jsonio.Writer) {
-		w.Grow(len(inputs) * inputBytes)
-		w.Name("inputs")
-		w.Array()
-		for i := range inputs {
-			if err := added[i].err; err != nil {
-				x.writeRefused(w, &inputs[i], err)
-			} else {
-				x.writeInput(w, &lines, &inputs[i], nil)
-			}
-		}
-		w.End(']')
-	})
-	return nil
+	return x.answerOutcomes(items, nil)
 }
 
 // refused is what can be said of an input that was not added.
 func (a *addition) refused() catalog.Input {
 	return catalog.Input{ID: a.create.ID, URL: a.create.URL, Crop: a.create.Crop}
-}
-
-// writeRefused writes an item of a call that was not done: its id, its picture's address
-// where it has one, and why.
-func (x *exchange) writeRefused(w *jsonio.Writer, in *catalog.Input, err error) {
-	w.Object()
-	w.Name("id")
-	w.String(in.ID)
-	w.Name("data")
-	w.Object()
-	writeImage(w, in.URL, in.Crop)
-	w.End('}')
-	w.Name("status")
-	s := statusOf(err)
-	writeStatus(w, s, detailsOf(err, s))
-	w.End('}')
 }
 
 // labels reads data.concepts: each an id, or a name that is one, and whether it is present.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
-	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -289,46 +288,12 @@ func (p *patch) submit(items []patched) error {
 
 // answerPatched answers a PATCH with the inputs as they are now.
 func (x *exchange) answerPatched(items []patched) error {
-	v := x.app.Partition.View()
-	defer v.Close()
-	var lines conceptLines
-	inputs := make([]catalog.Input, len(items))
-	good := 0
+	gone := errorOf(&fold.Verdict{Code: fold.Gone})
+	all := make([]outcome, len(items))
 	for i := range items {
-		item := &items[i]
-		if item.err == nil {
-			in, err := v.Input(item.ord)
-			if errors.Is(err, catalog.ErrNotFound) { // deleted in this very moment
-				item.err = errorOf(&fold.Verdict{Code: fold.Gone})
-			} else if err != nil {
-				return err
-			}
-			inputs[i] = in
-		}
-		if item.err != nil {
-			inputs[i] = catalog.Input{ID: item.id}
-			continue
-		}
-		good++
-		if err := lines.read(x, v, &inputs[i]); err != nil {
-			return err
-		}
+		all[i] = outcome{ord: items[i].ord, asked: catalog.Input{ID: items[i].id}, err: items[i].err, gone: gone}
 	}
-	s, _ := overall(good, len(items), nil)
-	x.answer(s, "", func(w *jsonio.Writer) {
-		w.Grow(len(inputs) * inputBytes)
-		w.Name("inputs")
-		w.Array()
-		for i := range inputs {
-			if err := items[i].err; err != nil {
-				x.writeRefused(w, &inputs[i], err)
-			} else {
-				x.writeInput(w, &lines, &inputs[i], &statusModified)
-			}
-		}
-		w.End(']')
-	})
-	return nil
+	return x.answerOutcomes(all, &statusModified)
 }
 
 // submit appends operations to the application's log and folds them. also adds what they need

@@ -158,6 +158,13 @@ func (w *World) Open(t testing.TB, store kv.Store) {
 	}
 }
 
+// Alone opens the engine anew at a host that lends neither accounts nor tokens.
+func (w *World) Alone(t testing.TB) {
+	t.Helper()
+	w.options.Tokens, w.options.Accounts = nil, nil
+	w.Open(t, w.Store)
+}
+
 // Renew opens the engine anew as a program that carries another network does, with the old
 // one's bundles at hand.
 func (w *World) Renew(t testing.TB, next, old *predict.Set) {

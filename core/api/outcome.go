@@ -1,0 +1,78 @@
+package api
+
+import (
+	"errors"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/jsonio"
+)
+
+// outcome is what became of one item of a call that adds or changes inputs.
+type outcome struct {
+	ord   uint32        // of the input, unless err says why it is not done
+	asked catalog.Input // what can be said of it where there is no record
+	err   error
+	gone  error // what is wrong when it was deleted in this very moment; nil: nothing
+}
+
+// answerOutcomes answers with each input as it is stored now, or with why there is none. said is
+// what to say of each in place of its download, nil: nothing.
+func (x *exchange) answerOutcomes(items []outcome, said *status) error {
+	v := x.app.Partition.View()
+	defer v.Close()
+	var lines conceptLines
+	inputs := make([]catalog.Input, len(items))
+	good := 0
+	for i := range items {
+		item := &items[i]
+		inputs[i] = item.asked
+		if item.err == nil {
+			in, err := v.Input(item.ord)
+			switch {
+			case err == nil:
+				inputs[i] = in
+			case errors.Is(err, catalog.ErrNotFound):
+				item.err = item.gone
+			default:
+				return err
+			}
+		}
+		if item.err == nil {
+			good++
+		}
+		if err := lines.read(x, v, &inputs[i]); err != nil {
+			return err
+		}
+	}
+	s, _ := overall(good, len(items), nil)
+	x.answer(s, "", func(w *jsonio.Writer) {
+		w.Grow(len(inputs) * inputBytes)
+		w.Name("inputs")
+		w.Array()
+		for i := range inputs {
+			if err := items[i].err; err != nil {
+				x.writeRefused(w, &inputs[i], err)
+			} else {
+				x.writeInput(w, &lines, &inputs[i], said)
+			}
+		}
+		w.End(']')
+	})
+	return nil
+}
+
+// writeRefused writes an item of a call that was not done: its id, its picture's address
+// where it has one, and why.
+func (x *exchange) writeRefused(w *jsonio.Writer, in *catalog.Input, err error) {
+	w.Object()
+	w.Name("id")
+	w.String(in.ID)
+	w.Name("data")
+	w.Object()
+	writeImage(w, in.URL, in.Crop)
+	w.End('}')
+	w.Name("status")
+	s := statusOf(err)
+	writeStatus(w, s, detailsOf(err, s))
+	w.End('}')
+}

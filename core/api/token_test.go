@@ -1,0 +1,109 @@
+package api_test
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+)
+
+// countedStore counts the reads of a store.
+type countedStore struct {
+	kv.Store
+	reads atomic.Int64
+}
+
+func (s *countedStore) Get(key []byte) ([]byte, error) {
+	s.reads.Add(1)
+	return s.Store.Get(key)
+}
+
+// TestUnknownClientsCostTheSame holds that a wrong secret of a client, an unknown client and no pair
+// at all are answered alike after the same reads.
+func TestUnknownClientsCostTheSame(t *testing.T) {
+	store := &countedStore{Store: memkv.New()}
+	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)
+	wrong, unknown := w.Client, w.Client
+	wrong.Secret = strings.Repeat("0", 64)
+	unknown.ID = strings.Repeat("0", 32)
+	var reads []int64
+	var answers []string
+	for _, authorization := range []string{apitest.Basic(wrong), apitest.Basic(unknown), "Basic x", "Basic " + strings.Repeat("A", 1000)} {
+		store.reads.Store(0)
+		got := w.Serve(t, api.Request{Method: "POST", Path: "/v2/token", Authorization: authorization})
+		reads, answers = append(reads, store.reads.Load()), append(answers, string(got.Body))
+	}
+	if len(slices.Compact(reads)) != 1 || reads[0] == 0 || len(slices.Compact(answers)) != 1 {
+		t.Errorf("%d reads, answers %q", reads, answers)
+	}
+}
+
+// TestTokenBodies holds that any body gets a token, within the limit of bodies or beyond it.
+func TestTokenBodies(t *testing.T) {
+	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, map[string]string{"max-bytes": "100"})
+	for _, body := range []string{"", "null", "{", `"grant_type":"client_credentials"`, "grant_type=client_credentials", "\x00\xff", strings.Repeat("[", 1<<20)} {
+		got := w.Serve(t, api.Request{Method: "POST", Path: "/v2/token", Authorization: "client", Body: []byte(body)})
+		if got.Status != 200 || !slices.Contains(got.Header, api.Field{Name: "Cache-Control", Value: "no-store"}) {
+			t.Errorf("a body of %d bytes: %d %s %v", len(body), got.Status, got.Body, got.Header)
+		}
+	}
+}
+
+// TestWithoutHosts holds that where a host lends neither accounts nor tokens, keys alone let in.
+func TestWithoutHosts(t *testing.T) {
+	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
+	w.Alone(t)
+	for want, r := range map[int]api.Request{
+		200: {Method: "GET", Path: "/v2/inputs"},
+		401: {Method: "POST", Path: "/v2/token", Authorization: "client"},
+	} {
+		if got := w.Serve(t, r); got.Status != want {
+			t.Errorf("%s %s = %d %s, want %d", r.Method, r.Path, got.Status, got.Body, want)
+		}
+	}
+	for _, r := range []api.Request{
+		{Method: "GET", Path: "/v2/inputs", Authorization: "Bearer access-token-1"},
+		{Method: "GET", Path: "/v2/inputs", Session: "session-1"},
+		{Method: "POST", Path: "/v2/login", Authorization: "none", Body: []byte(`{"email":"anna@example.com","password":"anna's password"}`)},
+		{Method: "GET", Path: "/v2/users/me/apps", Session: "session-1"},
+	} {
+		if got := w.Serve(t, r); got.Status != 401 {
+			t.Errorf("%s %s = %d %s, want 401", r.Method, r.Path, got.Status, got.Body)
+		}
+	}
+}
+
+// TestCallsAreCounted holds what is told of a call to who counts them.
+func TestCallsAreCounted(t *testing.T) {
+	e := newEstate(t, nil)
+	n := e.settle("anna", 1)
+	operators := e.settle("", 2)
+	e.People.Spent = nil
+	e.serve(n, api.Request{Method: "GET", Path: "//v2/inputs/x/"})
+	e.serve(n, api.Request{Method: "HEAD", Path: "/v2/models"})
+	e.serve(n, api.Request{Method: "GET", Path: "/v2/inputs", Authorization: e.token(n)})
+	e.serve(n, api.Request{Method: "GET", Path: "/v2/inputs", Session: n.session})
+	e.serve(n, api.Request{Method: "GET", Path: "/v2/users/me/apps", Session: n.session})
+	e.serve(n, api.Request{Method: "GET", Path: long("/v2/inputs", "me", operators.App)})
+	e.serve(operators, api.Request{Method: "GET", Path: "/v2/inputs"})
+	e.serve(n, api.Request{Method: "GET", Path: "/v2/inputs", App: n.App})
+	by, theirs := auth.By(auth.HashKey(n.Key)), auth.By(auth.HashKey(operators.Key))
+	want := []api.Spent{
+		{Account: "anna", App: n.App, By: by, Route: "GET /inputs/{input_id}"},
+		{Account: "anna", App: n.App, By: by, Route: "GET /models"},
+		{Account: "anna", App: n.App, By: "token", Route: "GET /inputs"},
+		{Account: "anna", App: n.App, By: "session", Route: "GET /inputs"},
+		{Account: "anna", By: "session", Route: "GET /users/{user_id}/apps"},
+		{Account: "anna", App: n.App, By: by, Route: "GET /inputs"},
+		{App: operators.App, By: theirs, Route: "GET /inputs"},
+	}
+	if !slices.Equal(e.People.Spent, want) {
+		t.Errorf("counted %+v, want %+v", e.People.Spent, want)
+	}
+}
