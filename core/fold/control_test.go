@@ -1,0 +1,298 @@
+package fold_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// register is the naive model of the control partition: it keeps every operation that was
+// followed and decides by looking through all of them.
+type register struct {
+	ops  []log.Op // followed, in the order of the log
+	seqs []uint64 // of them
+}
+
+// app is the record of an application as the operations since its creation make it; nil: it is not
+// there.
+func (r *register) app(id string) (a *catalog.App) {
+	for i, op := range r.ops {
+		switch b := op.Body.(type) {
+		case *log.AppCreate:
+			if b.ID == id {
+				a = &catalog.App{
+					Dot: op.Dot, Seq: r.seqs[i], ID: id, Name: b.Name, Language: b.Language, DefaultModel: b.DefaultModel, Owner: b.Owner, Created: op.At,
+				}
+			}
+		case *log.AppChange:
+			if b.ID == id && b.Name != nil {
+				a.Name = *b.Name
+			}
+			if b.ID == id && b.DefaultModel != nil {
+				a.DefaultModel = *b.DefaultModel
+			}
+		case *log.AppDelete:
+			if b.ID == id {
+				a = nil
+			}
+		}
+	}
+	return a
+}
+
+// was reports whether an application was deleted.
+func (r *register) was(id string) bool {
+	return slices.ContainsFunc(r.ops, func(op log.Op) bool {
+		b, ok := op.Body.(*log.AppDelete)
+		return ok && b.ID == id
+	})
+}
+
+func (r *register) keys() map[[32]byte]catalog.Key {
+	keys := map[[32]byte]catalog.Key{}
+	for _, op := range r.ops {
+		switch b := op.Body.(type) {
+		case *log.KeyCreate:
+			delete(keys, b.Replaces)
+			keys[b.Hash] = catalog.Key{Hash: b.Hash, App: b.App, Scopes: b.Scopes, Description: b.Description, By: op.By, Created: op.At}
+		case *log.KeyDelete:
+			delete(keys, b.Hash)
+		case *log.AppDelete:
+			maps.DeleteFunc(keys, func(_ [32]byte, k catalog.Key) bool { return k.App == b.ID })
+		}
+	}
+	return keys
+}
+
+// clients are those of the applications, by application.
+func (r *register) clients() map[string]catalog.Client {
+	clients := map[string]catalog.Client{}
+	for i, op := range r.ops {
+		switch b := op.Body.(type) {
+		case *log.ClientSet:
+			clients[b.App] = catalog.Client{ID: b.ID, App: b.App, Secret: b.Secret, Generation: r.seqs[i], Created: op.At}
+		case *log.TokensRevoke:
+			c := clients[b.App]
+			c.Generation = r.seqs[i]
+			clients[b.App] = c
+		case *log.AppDelete:
+			delete(clients, b.ID)
+		}
+	}
+	return clients
+}
+
+// fold returns the verdict's code.
+func (r *register) fold(op log.Op, seq uint64) fold.Code {
+	code := r.judge(op.Body)
+	if code == fold.OK {
+		r.ops, r.seqs = append(r.ops, op), append(r.seqs, seq)
+	}
+	return code
+}
+
+func (r *register) judge(body log.Body) fold.Code {
+	there := func(id string) fold.Code {
+		if r.app(id) == nil {
+			return fold.Gone
+		}
+		return fold.OK
+	}
+	switch b := body.(type) {
+	case *log.AppCreate:
+		switch {
+		case r.was(b.ID):
+			return fold.Gone
+		case r.app(b.ID) != nil:
+			return fold.Duplicate
+		}
+		return fold.OK
+	case *log.AppChange:
+		return there(b.ID)
+	case *log.AppDelete:
+		return there(b.ID)
+	case *log.KeyCreate:
+		keys := r.keys()
+		old, replaced := keys[b.Replaces]
+		switch _, taken := keys[b.Hash]; {
+		case r.app(b.App) == nil:
+			return fold.Gone
+		case taken:
+			return fold.Duplicate
+		case b.Replaces != [32]byte{} && (!replaced || old.App != b.App):
+			return fold.Gone
+		}
+		return fold.OK
+	case *log.KeyDelete:
+		if _, ok := r.keys()[b.Hash]; !ok {
+			return fold.Gone
+		}
+		return fold.OK
+	case *log.ClientSet:
+		if r.app(b.App) == nil {
+			return fold.Gone
+		}
+		for app, c := range r.clients() {
+			if c.ID == b.ID && app != b.App {
+				return fold.Duplicate
+			}
+		}
+		return fold.OK
+	case *log.TokensRevoke:
+		if _, ok := r.clients()[b.App]; !ok {
+			return fold.Gone
+		}
+		return fold.OK
+	}
+	panic(fmt.Sprintf("no opinion on %T", body))
+}
+
+// compare holds the state to the model.
+func (r *register) compare(w *world, ids []string) {
+	w.Helper()
+	read := w.reader()
+	byApp := map[string][]catalog.Key{}
+	all := slices.SortedFunc(maps.Values(r.keys()), func(a, b catalog.Key) int { return slices.Compare(a.Hash[:], b.Hash[:]) })
+	for _, k := range all {
+		byApp[k.App] = append(byApp[k.App], k)
+	}
+	var got []catalog.Key
+	if err := read.Keys(collect(&got)); err != nil || !cmp.Equal(got, all) {
+		w.Fatalf("%v; keys, -want +got:\n%s", err, cmp.Diff(all, got))
+	}
+	apps := 0
+	for _, id := range ids {
+		want := r.app(id)
+		a, err := read.App(id)
+		if (want == nil) != errors.Is(err, catalog.ErrNotFound) || want != nil && !cmp.Equal(*want, a) {
+			w.Fatalf("application %s is %+v, %v, want %+v", id, a, err, want)
+		}
+		if want != nil {
+			apps++
+		}
+		if gone, err := read.AppGone(id); gone != r.was(id) || err != nil {
+			w.Fatalf("application %s is gone: %v, %v", id, gone, err)
+		}
+		var keys []catalog.Key
+		if err := read.KeysOf(id, collect(&keys)); err != nil || !cmp.Equal(keys, byApp[id]) {
+			w.Fatalf("%v; keys of %s, -want +got:\n%s", err, id, cmp.Diff(byApp[id], keys))
+		}
+		c, known := r.clients()[id]
+		client, err := read.ClientOf(id)
+		if known != (err == nil) || !cmp.Equal(c, client) {
+			w.Fatalf("client of %s is %+v, %v, want %+v", id, client, err, c)
+		}
+		if again, err := read.Client(c.ID); known && (err != nil || !cmp.Equal(again, c)) {
+			w.Fatalf("client %s is %+v, %v", c.ID, again, err)
+		}
+	}
+	var listed []catalog.App
+	if err := read.Apps(collect(&listed)); err != nil || len(listed) != apps {
+		w.Fatalf("%d applications are listed, %v, want %d", len(listed), err, apps)
+	}
+	owed, err := read.Purges()
+	if err != nil || len(owed) != len(slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !r.was(id) })) {
+		w.Fatalf("owed are %v, %v", owed, err)
+	}
+}
+
+func collect[T any](to *[]T) func(T) bool {
+	return func(x T) bool {
+		*to = append(*to, x)
+		return true
+	}
+}
+
+// controlled draws operations about few applications, keys and clients.
+func controlled(p *programmer, ids []string) log.Body {
+	app := ids[p.IntN(len(ids))]
+	hash := func() [32]byte { return [32]byte{1 + byte(p.IntN(5))} }
+	text := func() *string {
+		if p.IntN(2) == 0 {
+			return nil
+		}
+		s := p.pick("", "x", "y")
+		return &s
+	}
+	switch p.IntN(16) {
+	case 0, 1, 2:
+		return &log.AppCreate{ID: app, Name: p.pick("m", "n"), Language: "en", Owner: p.pick("", "account")}
+	case 3, 4:
+		return &log.AppChange{ID: app, Name: text(), DefaultModel: text()}
+	case 5:
+		return &log.AppDelete{ID: app}
+	case 6, 7, 8:
+		return &log.KeyCreate{Hash: hash(), App: app, Scopes: []string{"All"}, Description: p.pick("", "d")}
+	case 9, 10:
+		return &log.KeyCreate{Hash: hash(), App: app, Scopes: []string{"All"}, Replaces: hash()}
+	case 11, 12:
+		return &log.KeyDelete{Hash: hash()}
+	case 13, 14:
+		return &log.ClientSet{App: app, ID: p.pick("c1", "c2", "c3"), Secret: hash()}
+	}
+	return &log.TokensRevoke{App: app}
+}
+
+// TestControlAgainstOracle folds random operations on applications, keys and clients beside a naive
+// model, and folds them again in other runs.
+func TestControlAgainstOracle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		controlAgainstOracle(t, drawn{t}, rapid.IntRange(1, 60).Draw(t, "operations"))
+	})
+	for seed := range proof.Seeds(t, 30, 3000) {
+		controlAgainstOracle(t, rand.New(rand.NewPCG(seed, 2)), 120)
+	}
+}
+
+func controlAgainstOracle(t tb, c chooser, n int) {
+	p := newProgrammer(c)
+	w, r := newWorld(t), &register{}
+	w.app = catalog.Control
+	ids := make([]string, 4)
+	for i := range ids {
+		ids[i] = catalog.AppID{1, 15: byte(i)}.String()
+	}
+	for seq := uint64(1); seq <= uint64(n); seq++ {
+		op := p.op(controlled(p, ids))
+		w.raw(op)
+		if got, want := w.fold(1)[0].Code, r.fold(op, seq); got != want {
+			t.Fatalf("verdict on %T %+v: %v, want %v", op.Body, op.Body, got, want)
+		}
+		r.compare(w, ids)
+	}
+	whole := w.digest()
+	again := newWorld(t)
+	again.app, again.entries = catalog.Control, w.entries
+	again.fold(1 + c.IntN(n))
+	if again.digest() != whole {
+		t.Fatalf("folded in other runs the state is another")
+	}
+}
+
+// TestControlRefuses follows no operation that cannot be followed.
+func TestControlRefuses(t *testing.T) {
+	w := newWorld(t)
+	w.app = catalog.Control
+	id := app.String()
+	w.expect(fold.OK, 1, 1, &log.AppCreate{ID: id, Name: "n", Language: "en"})
+	for _, b := range []log.Body{
+		&log.AppCreate{ID: "x"}, &log.AppCreate{ID: catalog.Control.String()}, &log.ClientSet{App: id}, create("a"),
+		&log.Unknown{Kind: 71, Data: []byte{1}},
+	} {
+		w.expect(fold.Refused, 1, 2, b)
+	}
+	for _, b := range []log.Body{&log.AppChange{ID: "x"}, &log.AppDelete{}, &log.ClientSet{App: "x", ID: "c"}, &log.TokensRevoke{App: id}} {
+		w.expect(fold.Gone, 1, 3, b)
+	}
+}
