@@ -15,6 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/models"
+	"github.com/sightline-dev/sightline/origin/account"
 	"github.com/sightline-dev/sightline/origin/control"
 	"github.com/sightline-dev/sightline/origin/data"
 	"github.com/sightline-dev/sightline/origin/fetch"
@@ -33,6 +34,7 @@ type node struct {
 	hosted   *blob.Hosted
 	set      *predict.Set
 	tokens   *token.Tokens
+	accounts *account.Registry
 	engine   *core.Engine
 	pool     *jobs.Pool
 	handler  *jobs.Handler
@@ -79,10 +81,13 @@ func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
+	if err = n.openAccounts(); err != nil {
+		return nil, err
+	}
 	n.engine, err = core.Open(core.Options{
 		Store: n.folder.Store, Models: n.set, Hosted: n.hosted, Clock: system.Now, Rand: system.Random,
 		PublicURL: s.publicURL, PublicAppID: s.publicAppID, KeepPredicted: s.keepPredicted,
-		Tokens: n.tokens, Rate: s.rate, OperatorRate: s.operator,
+		Tokens: n.tokens, Accounts: n.accounts, Rate: s.rate, OperatorRate: s.operator,
 		Older: n.older,
 	})
 	if err == nil {
@@ -169,7 +174,7 @@ func (n *node) startLoops(ctx context.Context, work bool) error {
 	if err != nil {
 		return fmt.Errorf("control socket: %w", err)
 	}
-	n.control = control.NewServer(n)
+	n.control = control.NewServer(audited{n})
 	loops, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	n.cancel = cancel
 	n.loops.Go(func() {
@@ -182,6 +187,7 @@ func (n *node) startLoops(ctx context.Context, work bool) error {
 	}
 	background := jobs.Background{Engine: &stepping{n.engine, &n.quiet}, Pool: n.pool, Now: system.Now, Pause: system.Pause, Log: n.log}
 	n.loops.Go(func() { background.Run(loops) })
+	n.tendAccounts(loops)
 	return nil
 }
 
@@ -210,6 +216,9 @@ func (n *node) close() error {
 	n.loops.Wait()
 	if n.engine != nil {
 		errs = append(errs, n.engine.Close())
+	}
+	if n.accounts != nil {
+		errs = append(errs, n.accounts.Close())
 	}
 	if n.folder != nil {
 		errs = append(errs, n.folder.Close())

@@ -60,6 +60,10 @@ with exit code 1 and acknowledges nothing from then on: starting it again is saf
 			if err := srv.welcome(cmd.Context(), env.Stdout); err != nil {
 				return errors.Join(err, srv.stop())
 			}
+			if err := srv.tellSetup(env.Stdout); err != nil {
+				return errors.Join(err, srv.stop())
+			}
+			srv.tellAudit()
 			log.Info("serving", "address", srv.listener.Addr().String(), "data", s.data, "public-url", srv.settings.publicURL, "version", version)
 			select {
 			case <-cmd.Context().Done():

@@ -18,6 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/origin/console"
 	"github.com/sightline-dev/sightline/origin/httpd"
 	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/origin/token"
@@ -72,11 +73,15 @@ func (srv *server) wire() error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(srv.gauges()...)
-	var err error
+	pages, err := srv.console()
+	if err != nil {
+		return err
+	}
 	srv.http, err = httpd.New(httpd.Options{
 		Mounts: []httpd.Mount{
 			{Prefix: token.Path, Handler: token.Published{Tokens: srv.tokens, Refuser: srv.handler}},
-			{Prefix: "", Handler: srv.handler},
+			{Prefix: console.Prefix, Handler: pages, Own: true},
+			{Prefix: "", Handler: recorded{srv.handler, srv.node}},
 		},
 		Hosted:        hosted{srv.engine, srv.folder.Blobs},
 		MaxBody:       srv.settings.maxBody,

@@ -46,6 +46,7 @@ type settings struct {
 	tokenLife   time.Duration
 	rate        auth.Rate // of what accounts' keys call
 	operator    auth.Rate // of what the operator's call
+	people      peopleSettings
 
 	network network
 	folder  data.Options // faults, in tests
@@ -84,6 +85,7 @@ func serveFlags(f *pflag.FlagSet) {
 	f.Float64("rate", 10, "calls a `second` of one key of an account, or of its application's tokens; 0: any number")
 	f.Int("burst", 100, "calls of one key at once, after a pause")
 	f.Float64("operator-rate", 0, "the same of keys that were made on this machine's command line; 0: any number")
+	peopleFlags(f)
 	f.String("log", "info", "log `level`: debug, info, warn or error")
 	f.String("log-format", "auto", "text, json, or auto: text on a terminal and json elsewhere")
 	f.String("config", "", "TOML `file` with settings named like these flags")
@@ -172,6 +174,9 @@ func parseSettings(k *koanf.Koanf) (s settings, err error) {
 		return s, usagef("behind-proxy: --public-url has to say under which address the proxy serves")
 	}
 	if s.secure, err = parseSecure(k); err != nil {
+		return s, err
+	}
+	if s.people, err = parsePeople(k, s.listen, s.behindProxy); err != nil {
 		return s, err
 	}
 	return s, checkListen(s.listen, s.behindProxy || s.secure.on())

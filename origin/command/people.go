@@ -1,0 +1,202 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/pflag"
+
+	"github.com/sightline-dev/sightline/origin/account"
+	"github.com/sightline-dev/sightline/origin/collection"
+	"github.com/sightline-dev/sightline/origin/console"
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+// peopleSettings are those of accounts.
+type peopleSettings struct {
+	closed       bool  // nobody signs up
+	demo         bool  // an account signs in by itself
+	calls        int64 // a month of each account; 0: any number
+	smtp         string
+	smtpUser     string
+	smtpPassword string // file
+	mailFrom     string
+}
+
+func peopleFlags(f *pflag.FlagSet) {
+	f.String("sign-up", "open", "who may make an account: `open` to everybody, or closed; the first account is made with the link that the start prints")
+	f.Int64("plan-calls", 0, "`calls` a month of an account with a verified address; 0: any number. Without one it has 100 in all")
+	f.String("smtp", "", "`host:port` of the server that sends mails to people; without one they stand in the log")
+	f.String("smtp-user", "", "`name` to sign in to that server with")
+	f.String("smtp-password-file", "", "`file` with the password for that")
+	f.String("mail-from", "", "`address` that mails come from, such as \"Sightline <noreply@example.org>\"")
+	f.Bool("demo", false, "sign whoever comes in to an account of its own, and show mails on the page: on loopback only")
+}
+
+// parsePeople reads them; listen and behindProxy are the server's.
+func parsePeople(k *koanf.Koanf, listen string, behindProxy bool) (s peopleSettings, err error) {
+	s = peopleSettings{
+		calls: k.Int64("plan-calls"), smtp: k.String("smtp"), smtpUser: k.String("smtp-user"),
+		smtpPassword: k.String("smtp-password-file"), mailFrom: k.String("mail-from"),
+	}
+	switch text := k.String("sign-up"); text {
+	case "open":
+	case "closed":
+		s.closed = true
+	default:
+		return s, usagef("sign-up: %q is neither open nor closed", text)
+	}
+	if _, err := strconv.ParseInt(fmt.Sprint(k.Get("plan-calls")), 10, 64); err != nil || s.calls < 0 {
+		return s, usagef("plan-calls: %q is no number of calls", k.String("plan-calls"))
+	}
+	if s.demo, err = strconv.ParseBool(k.String("demo")); err != nil {
+		return s, usagef("demo: %q is neither true nor false", k.String("demo"))
+	}
+	host, _, err := net.SplitHostPort(listen)
+	if s.demo && (err != nil || !onLoopback(host) || behindProxy) {
+		return s, usagef("demo: whoever reaches %s would be signed in; a demo is on loopback, without a proxy", listen)
+	}
+	switch {
+	case s.smtp == "" && (s.smtpUser != "" || s.smtpPassword != "" || s.mailFrom != ""):
+		return s, usagef("smtp-user, smtp-password-file and mail-from: --smtp is needed too")
+	case s.smtp != "" && s.mailFrom == "":
+		return s, usagef("smtp: --mail-from has to say which address mails come from")
+	case (s.smtpUser == "") != (s.smtpPassword == ""):
+		return s, usagef("smtp-user and smtp-password-file: one is nothing without the other")
+	}
+	return s, nil
+}
+
+// sender makes what sends mails; nil: nothing does.
+func (s *peopleSettings) sender() (account.Sender, error) {
+	if s.smtp == "" {
+		return nil, nil
+	}
+	m := account.SMTP{Address: s.smtp, User: s.smtpUser, From: s.mailFrom}
+	if host, _, err := net.SplitHostPort(s.smtp); err == nil {
+		m.Plain = onLoopback(host)
+	}
+	if s.smtpPassword != "" {
+		password, err := system.ReadFile(s.smtpPassword, 4096)
+		if err != nil {
+			return nil, fmt.Errorf("smtp-password-file: %w", err)
+		}
+		m.Password = strings.TrimRight(string(password), "\r\n")
+	}
+	return account.NewSMTP(m)
+}
+
+// openAccounts opens what the folder knows of people.
+func (n *node) openAccounts() error {
+	s := &n.settings.people
+	sender, err := s.sender()
+	if err != nil {
+		return err
+	}
+	n.accounts, err = account.Open(account.Options{
+		Store: n.folder.Store, Now: system.Now, Random: system.Random, Log: n.log, Mail: sender,
+		PublicURL: strings.TrimRight(n.settings.publicURL, "/"),
+		Plans:     []account.Plan{{Name: "standard", Calls: s.calls}},
+		Closed:    s.closed, Demo: s.demo,
+	})
+	return err
+}
+
+// flushEvery is how often usage is written.
+const flushEvery = 5 * time.Second
+
+// tendAccounts sends mails and writes usage until ctx ends.
+func (n *node) tendAccounts(ctx context.Context) {
+	n.loops.Go(func() { n.accounts.Deliver(ctx, system.Pause) })
+	n.loops.Go(func() {
+		system.Every(ctx, flushEvery, func(context.Context) {
+			if err := n.accounts.Flush(); err != nil {
+				n.log.Warn("accounts", "error", err)
+			}
+		})
+	})
+}
+
+// tellAudit writes to the log how long the audit log is and its last hash: whoever keeps the log can
+// tell later whether the folder's was written anew.
+func (n *node) tellAudit() {
+	a, err := n.accounts.VerifyAudit()
+	if err != nil {
+		n.log.Error("audit log", "error", err)
+		return
+	}
+	n.log.Info("audit log", "records", a.Count, "hash", a.Hash)
+}
+
+// console makes the handler of the pages' own interface.
+func (srv *server) console() (*console.Handler, error) {
+	models := []console.Model{}
+	for _, m := range srv.set.Models() {
+		models = append(models, console.Model{ID: m.ID, Name: m.Name})
+	}
+	return console.New(console.Options{
+		Accounts: srv.accounts, Engine: srv.engine, Version: version, Models: models, Demo: srv.settings.people.demo,
+		PublicURL: strings.TrimRight(srv.settings.publicURL, "/"), Origins: srv.ownOrigins(), Export: srv.exportApp,
+	})
+}
+
+// ownOrigins are the names that loopback has besides the public address.
+func (srv *server) ownOrigins() []string {
+	host, port, err := net.SplitHostPort(srv.listener.Addr().String())
+	if err != nil || !onLoopback(host) {
+		return nil
+	}
+	scheme := "http"
+	if srv.secure != nil {
+		scheme = "https"
+	}
+	var origins []string
+	for _, name := range []string{"localhost", "127.0.0.1", "::1"} {
+		u := url.URL{Scheme: scheme, Host: net.JoinHostPort(name, port)}
+		origins = append(origins, u.String())
+	}
+	return origins
+}
+
+// exportApp writes an application as 'sightline export' does, as a zip file.
+func (n *node) exportApp(ctx context.Context, app string, w io.Writer) error {
+	ex := &exporter{session: &local{n, app, func() error { return nil }}, to: collection.Create(collection.NewZip(unclosed{w}, spool))}
+	err := ex.run(ctx, func(total int) { ex.progress = newProgress(io.Discard, "exporting", "inputs", total, true, false) })
+	if err != nil {
+		ex.to.Abandon()
+	}
+	return err
+}
+
+// unclosed is a writer whose owner closes it.
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
+
+// tellSetup tells whoever started the server where the first account is made, while there is none.
+func (n *node) tellSetup(w io.Writer) error {
+	if n.settings.people.demo {
+		fmt.Fprintf(w, "\nThis is a demo: whoever opens it on this machine is signed in.\n\n    %s\n\n", n.settings.publicURL)
+		return nil
+	}
+	link, err := n.accounts.SetupLink()
+	if err != nil || link == "" {
+		return err
+	}
+	_, err = fmt.Fprintf(w, `
+There is no account yet. Make the first one, which is yours, the operator's:
+
+    %s
+
+The link works once, for 24 hours and until the next start.
+
+`, link)
+	return err
+}
