@@ -17,8 +17,10 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
@@ -160,6 +162,41 @@ func (d *doomed) purged(t testing.TB) {
 	}
 	if owed, err := catalog.Read(d.Store, catalog.Control).Purges(); len(owed) != 0 || err != nil {
 		t.Errorf("%v is owed, %v", owed, err)
+	}
+	refolds(t, d.Store)
+}
+
+// refolds holds that the control log, without the words of deleted applications, gives the same
+// state again.
+func refolds(t testing.TB, store kv.Store) {
+	t.Helper()
+	l, err := log.Open(store, log.Options{Prefix: catalog.Control.LogPrefix()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scratch := memkv.New()
+	f, tx := fold.New(catalog.Control), kv.NewOverlay(scratch)
+	if err := f.Begin(tx); err != nil {
+		t.Fatal(err)
+	}
+	err = l.Read(1, func(e log.Entry) bool {
+		_, failed := f.Apply(&e)
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		return true
+	})
+	f.End()
+	if err == nil {
+		err = scratch.Apply(tx.Batch())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err1 := fold.Digest(store, catalog.Control)
+	got, err2 := fold.Digest(scratch, catalog.Control)
+	if err := errors.Join(err1, err2); err != nil || got != want {
+		t.Errorf("the control log gives the state %x, %v, want %x", got[:8], err, want[:8])
 	}
 }
 

@@ -39,11 +39,18 @@ func openStore(t testing.TB, store kv.Store, o log.Options) *log.Store {
 	return l
 }
 
-// faulty is a store whose syncs, or commits, fail when told to.
+// faulty is a store whose syncs, commits or other batches fail when told to.
 type faulty struct {
 	kv.Store
-	syncs, commits error
-	committed      int
+	syncs, commits, applies error
+	committed               int
+}
+
+func (f *faulty) Apply(b *kv.Batch) error {
+	if f.applies != nil {
+		return f.applies
+	}
+	return f.Store.Apply(b)
 }
 
 func (f *faulty) Commit(b *kv.Batch) (func() error, error) {

@@ -1,0 +1,142 @@
+package log_test
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/logtest"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// secret is what is taken out, of bodies and of what a later version wrote into them.
+const secret = "a secret name"
+
+// redactSecrets takes the names out of applications.
+func redactSecrets(b log.Body) bool {
+	app, ok := b.(*log.AppCreate)
+	if !ok || app.Name != secret {
+		return false
+	}
+	app.Name = ""
+	return true
+}
+
+// TestRedact takes words out of a log anywhere, with entries whose sync is still under way. The
+// log goes on as before, opened again too, and from the first change on it is another for whoever
+// has read it.
+func TestRedact(t *testing.T) {
+	for seed := range proof.Seeds(t, 200, 20_000) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		store := memkv.New()
+		l := openStore(t, store, settings)
+		n := 1 + r.IntN(20)
+		first := 0 // the first with a secret
+		var ops []log.Op
+		for i := range n {
+			op := logtest.Ops(1, i+1, 1)[0]
+			if r.IntN(4) == 0 {
+				op.Body = &log.AppCreate{ID: "x", Name: secret}
+				op.Extra.Body = protowire.AppendString(protowire.AppendTag(nil, 12, protowire.BytesType), secret)
+				if first == 0 {
+					first = i + 1
+				}
+			}
+			ops = append(ops, op)
+		}
+		half := r.IntN(n + 1)
+		if half > 0 {
+			logtest.Add(t, l, ops[:half])
+		}
+		wait := func() error { return nil }
+		if half < n {
+			var err error
+			if _, wait, err = l.Append(ops[half:], nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if trim := r.IntN(half + 1); trim > 0 && (first == 0 || trim < first) {
+			if err := l.Trim(uint64(trim)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		chains := map[uint64]log.Chain{}
+		for seq := l.Floor(); seq <= uint64(n); seq++ {
+			chains[seq], _ = l.Chain(seq)
+		}
+		from := uint64(1)
+		if first > 0 {
+			from += uint64(r.IntN(first))
+		}
+		if err := l.Redact(from, redactSecrets); err != nil {
+			t.Fatal(err)
+		}
+		if err := wait(); err != nil {
+			t.Fatal(err)
+		}
+		logtest.Add(t, l, logtest.Ops(1, n+1, 2))
+		for _, l := range []*log.Store{l, openStore(t, store, settings)} {
+			if got := logtest.Read(t, l, l.Floor()); len(got) != n+3-int(l.Floor()) || l.Head() != uint64(n+2) {
+				t.Fatalf("%d entries to %d, want %d", len(got), l.Head(), n+2)
+			}
+			for seq, was := range chains {
+				now, err := l.Chain(seq)
+				if changed := first > 0 && seq >= uint64(first); err != nil || (now != was) != changed {
+					t.Fatalf("chain %d is another: %v, want %v; %v", seq, now != was, changed, err)
+				}
+			}
+		}
+		err := store.Scan(nil, nil, func(key, value []byte) bool {
+			if bytes.Contains(value, []byte(secret)) {
+				t.Fatalf("entry %x still has it", key)
+			}
+			return true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestRedactFails leaves the log as it is when the store does not take the change, or an entry is
+// damaged.
+func TestRedactFails(t *testing.T) {
+	store := &faulty{Store: memkv.New()}
+	l := openStore(t, store, settings)
+	logtest.Add(t, l, []log.Op{{Dot: log.Dot{Site: 1, Seq: 1}, Body: &log.AppCreate{Name: secret}}})
+	logtest.Add(t, l, logtest.Ops(1, 2, 2))
+	before, err := l.Chain(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.applies = kv.ErrFull
+	if err := l.Redact(1, redactSecrets); !errors.Is(err, kv.ErrFull) {
+		t.Errorf("Redact = %v, want ErrFull", err)
+	}
+	store.applies = nil
+	logtest.Add(t, l, logtest.Ops(1, 4, 1))
+	if after, err := l.Chain(3); after != before || err != nil || len(logtest.Read(t, l, 1)) != 4 {
+		t.Errorf("after a change that failed the chain is %x, %v, was %x", after, err, before)
+	}
+	remove(t, store, "p/e\x00\x00\x00\x00\x00\x00\x00\x02")
+	if err := l.Redact(1, redactSecrets); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("Redact of a log with a gap = %v, want ErrCorrupt", err)
+	}
+	store.syncs = kv.ErrFailed
+	_, wait, err := l.Append(logtest.Ops(1, 5, 1), nil)
+	if err == nil {
+		err = wait()
+	}
+	if !errors.Is(err, kv.ErrFailed) {
+		t.Fatal(err)
+	}
+	if err := l.Redact(1, redactSecrets); !errors.Is(err, kv.ErrFailed) {
+		t.Errorf("Redact after a failed sync = %v, want ErrFailed", err)
+	}
+}

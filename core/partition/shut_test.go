@@ -1,0 +1,123 @@
+package partition_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+var errShut = errors.New("shut")
+
+// counted counts the batches of a store.
+type counted struct {
+	kv.Store
+	mu sync.Mutex
+	n  int
+}
+
+func (c *counted) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.n
+}
+
+func (c *counted) add() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n++
+}
+
+func (c *counted) Apply(b *kv.Batch) error {
+	c.add()
+	return c.Store.Apply(b)
+}
+
+func (c *counted) Commit(b *kv.Batch) (func() error, error) {
+	c.add()
+	return c.Store.Commit(b)
+}
+
+// TestShut ends a partition under its writers: each is told why, or has written before, and
+// nothing is written from then on.
+func TestShut(t *testing.T) {
+	for seed := range proof.Seeds(t, 100, 10_000) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		store := &counted{Store: memkv.New()}
+		p := open(t, store)
+		ctx := context.Background()
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				for {
+					if _, err := p.Submit(ctx, "key", []log.Body{create("")}, nil); err != nil {
+						if !errors.Is(err, errShut) {
+							t.Errorf("Submit = %v, want errShut", err)
+						}
+						return
+					}
+				}
+			})
+		}
+		for range r.IntN(20) {
+			submit(t, p, create(""))
+		}
+		p.Shut(errShut)
+		written := store.count()
+		wg.Wait()
+		_, stepped := p.Step(ctx, clock())
+		for name, err := range map[string]error{
+			"Step":     stepped,
+			"Analysed": p.Analysed(nil, func(kv.Writer, []catalog.Input) {}),
+			"Forget":   p.Forget([32]byte{1}),
+			"Tidy":     p.Tidy(func(*kv.Overlay) error { return nil }),
+			"Redact":   p.Redact(1, func(log.Body) bool { return true }),
+		} {
+			if !errors.Is(err, errShut) {
+				t.Errorf("%s = %v, want errShut", name, err)
+			}
+		}
+		if n := store.count(); n != written {
+			t.Errorf("%d batches after the end", n-written)
+		}
+		v := p.View()
+		if _, err := v.Header(); err != nil {
+			t.Errorf("the state cannot be read: %v", err)
+		}
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestTidy makes visible what is written beside the log, or nothing.
+func TestTidy(t *testing.T) {
+	store := memkv.New()
+	p := open(t, store)
+	key := app.LocalKey("note")
+	if err := p.Tidy(func(tx *kv.Overlay) error {
+		tx.Put(key, []byte("x"))
+		return errShut
+	}); !errors.Is(err, errShut) {
+		t.Errorf("Tidy = %v, want its own error", err)
+	}
+	if _, err := store.Get(key); !errors.Is(err, kv.ErrNotFound) {
+		t.Errorf("after an error the note is there: %v", err)
+	}
+	if err := p.Tidy(func(tx *kv.Overlay) error {
+		tx.Put(key, []byte("x"))
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := store.Get(key); err != nil || string(v) != "x" {
+		t.Errorf("the note is %q, %v", v, err)
+	}
+}
