@@ -122,6 +122,7 @@ func (a fixedApp) App(string) (catalog.App, error) { return catalog.App{ID: fixe
 func (a fixedApp) Key(h auth.Hash) (catalog.Key, error) {
 	return catalog.Key{Hash: h, App: fixedID, Scopes: []string{"All"}}, nil
 }
+
 func (a fixedApp) Client(string) (catalog.Client, error) {
 	return catalog.Client{}, catalog.ErrNotFound
 }
