@@ -28,7 +28,7 @@ export async function predictSample(model: string, language: string, key: string
   const status = data?.status ?? error?.status;
   if (!data) {
     const id = response.headers.get('X-Request-Id') ?? '';
-    throw new Failure(response.status, status?.code ?? 0, status?.description ?? '', status?.details ?? '', id, 0);
+    throw new Failure(response.status, status?.code ?? 0, status?.description ?? '', status?.details ?? '', id, 0, '');
   }
   return (data.outputs?.[0]?.data?.concepts ?? []) as Concept[];
 }
@@ -37,6 +37,6 @@ async function reach<T>(asked: Promise<T>): Promise<T> {
   try {
     return await asked;
   } catch {
-    throw new Failure(0, 0, '', '', '', 0);
+    throw new Failure(0, 0, '', '', '', 0, '');
   }
 }

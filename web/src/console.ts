@@ -36,11 +36,10 @@ export interface Counts {
   versions: number;
   workflows: number;
   keys: number;
-  picture_bytes: number;
 }
 
 export interface AppDetail extends App {
-  client_id: string;
+  client_id: string; // empty where it has none yet
   counts: Counts;
 }
 
@@ -83,6 +82,13 @@ export interface Mail {
   at: string;
 }
 
+export interface OpenSession {
+  id: string;
+  created_at: string;
+  last_used_at: string;
+  remote: string;
+}
+
 export interface Event {
   seq: number;
   at: string;
@@ -101,6 +107,7 @@ export class Failure extends Error {
     readonly details: string,
     readonly request: string,
     readonly retryAfter: number, // seconds; 0: not told
+    readonly reason: string, // why, in one word of the console's; may be empty
   ) {
     super(description);
   }
@@ -108,7 +115,18 @@ export class Failure extends Error {
 
 let csrf = '';
 
+/** Asks; where another page of this browser has begun a new session, once more in that one. */
 async function call<T>(method: string, path: string, body?: object): Promise<T> {
+  try {
+    return await once<T>(method, path, body);
+  } catch (failure) {
+    if (!(failure instanceof Failure && failure.reason === 'csrf')) throw failure;
+    await once('GET', '/session');
+    return once<T>(method, path, body);
+  }
+}
+
+async function once<T>(method: string, path: string, body?: object): Promise<T> {
   const headers: Record<string, string> = { Accept: 'application/json' };
   if (method !== 'GET') {
     headers['Content-Type'] = 'application/json';
@@ -124,7 +142,7 @@ async function call<T>(method: string, path: string, body?: object): Promise<T> 
       body: method === 'GET' ? undefined : JSON.stringify(body ?? {}),
     });
   } catch {
-    throw new Failure(0, 0, '', '', '', 0);
+    throw new Failure(0, 0, '', '', '', 0, '');
   }
   const data = await answer.json().catch(() => undefined);
   if (!answer.ok || !data) {
@@ -136,6 +154,7 @@ async function call<T>(method: string, path: string, body?: object): Promise<T> 
       status.details ?? '',
       answer.headers.get('X-Request-Id') ?? '',
       Number(answer.headers.get('Retry-After')) || 0,
+      status.reason ?? '',
     );
   }
   if (data.session?.csrf) csrf = data.session.csrf;
@@ -163,6 +182,9 @@ export const resetPassword = (token: string, password: string) =>
   call<WithSession>('POST', '/password', { token, password }).then((r) => r.session);
 export const mails = () => call<{ mails: Mail[] }>('GET', '/mail').then((r) => r.mails);
 export const events = () => call<{ events: Event[] }>('GET', '/audit').then((r) => r.events);
+
+export const sessions = () => call<{ sessions: OpenSession[] }>('GET', '/sessions').then((r) => r.sessions);
+export const endSession = (id: string) => call<object>('DELETE', `/sessions/${encodeURIComponent(id)}`);
 
 // Applications.
 export const apps = () => call<{ apps: App[] }>('GET', '/apps').then((r) => r.apps);

@@ -14,22 +14,38 @@ export function problem(failure: unknown): Problem {
     return { title: m.error_page(), text: m.error_page_do(), code: String(failure) };
   }
   if (failure.status === 0) return { title: m.error_offline(), text: m.error_offline_do(), code: '' };
-  const known = byCode(failure);
-  if (known) return { ...known, code: '' };
+  const words = known(failure);
+  if (words) return { ...words, code: '' };
   const code = [failure.code || failure.status, failure.request].filter(Boolean).join(', ');
   return { title: m.error_other(), text: failure.details || failure.description, code };
 }
 
-function byCode(f: Failure): Omit<Problem, 'code'> | undefined {
+/** Words by the reason that the server gives for a refusal. */
+const reasons: Record<string, () => Omit<Problem, 'code'>> = {
+  code: () => ({ title: m.error_code_wrong(), text: m.error_code_wrong_do() }),
+  link: () => ({ title: m.error_link(), text: m.error_link_do() }),
+  taken: () => ({ title: m.error_taken(), text: m.error_taken_do() }),
+  wrong_password: () => ({ title: m.error_wrong_password(), text: m.error_wrong_password_do() }),
+  password: () => ({ title: m.error_weak_password(), text: m.error_weak_password_do() }),
+  email: () => ({ title: m.error_email(), text: m.error_email_do() }),
+  name: () => ({ title: m.error_name(), text: m.error_name_do() }),
+  text: () => ({ title: m.error_name(), text: m.error_name_do() }),
+  sign_up: () => ({ title: m.error_sign_up(), text: m.error_sign_up_do() }),
+  many: () => ({ title: m.error_many(), text: m.error_many_do() }),
+  csrf: () => ({ title: m.error_stale(), text: m.error_stale_do() }),
+  sign_in: () => ({ title: m.error_session(), text: m.error_session_do() }),
+};
+
+function known(f: Failure): Omit<Problem, 'code'> | undefined {
+  const reason = reasons[f.reason];
+  if (reason) return reason();
   switch (f.code) {
     case 11002:
       return { title: m.error_password(), text: m.error_password_do() };
     case 11005: {
       const seconds = Math.max(1, f.retryAfter);
-      const text =
-        seconds < 120
-          ? m.error_rate_seconds({ count: seconds })
-          : m.error_rate_minutes({ count: Math.ceil(seconds / 60) });
+      const minutes = Math.ceil(seconds / 60);
+      const text = seconds < 120 ? m.error_rate_seconds({ count: seconds }) : m.error_rate_minutes({ count: minutes });
       return { title: m.error_rate(), text };
     }
     case 11006:
@@ -37,6 +53,5 @@ function byCode(f: Failure): Omit<Problem, 'code'> | undefined {
     case 11101:
       return { title: m.error_missing(), text: m.error_missing_do() };
   }
-  if (f.status === 401) return { title: m.error_session(), text: m.error_session_do() };
   return undefined;
 }

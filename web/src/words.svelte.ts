@@ -56,18 +56,6 @@ export function number(n: number, options?: Intl.NumberFormatOptions): string {
   return new Intl.NumberFormat(code, options).format(n);
 }
 
-/** An amount of bytes with its unit. */
-export function bytes(n: number): string {
-  const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte', 'terabyte'];
-  const step = n < 1000 ? 0 : Math.min(4, Math.floor(Math.log10(n) / 3));
-  return number(n / 1000 ** step, {
-    style: 'unit',
-    unit: units[step],
-    unitDisplay: step ? 'short' : 'long',
-    maximumFractionDigits: n / 1000 ** step < 10 && step ? 1 : 0,
-  });
-}
-
 /** A day, as "23 Oct". */
 export function day(at: Date): string {
   return new Intl.DateTimeFormat(code, { day: 'numeric', month: 'short', timeZone: 'UTC' }).format(at);

@@ -21,7 +21,7 @@ export function licences() {
         const file = readdirSync(folder).find((f) => /^licen[cs]e/i.test(f));
         if (!file || !existsSync(join(folder, file))) throw new Error(`${about.name} has no licence file`);
         const text = readFileSync(join(folder, file), 'utf8').trim();
-        return `${about.name} ${about.version} (${about.license})\n\n${text}\n`;
+        return `${about.name} ${about.version} (${about.license ?? 'its licence follows'})\n\n${text}\n`;
       });
       const line = `\n${'-'.repeat(72)}\n\n`;
       this.emitFile({
