@@ -55,6 +55,9 @@ func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *
 	if s.network.dial == nil {
 		s.network = network{system.Resolve, system.Dial}
 	}
+	if s.bundles == nil {
+		s.bundles = models.FS
+	}
 	n := &node{settings: s, log: log, failed: make(chan error, 1), cancel: func() {}}
 	defer func() {
 		if err != nil {
@@ -72,7 +75,7 @@ func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	if n.set, err = predict.Load(models.FS); err != nil {
+	if n.set, err = predict.Load(s.bundles); err != nil {
 		return nil, err
 	}
 	n.tokens, err = token.Open(token.Options{
@@ -120,7 +123,7 @@ func (n *node) older(base [32]byte) (*predict.Set, error) {
 // another opens it, and drops those that serve no application any more.
 func (n *node) keepBundles() error {
 	base := n.set.Base()
-	if err := n.folder.KeepBundles(base, models.FS); err != nil {
+	if err := n.folder.KeepBundles(base, n.settings.bundles); err != nil {
 		return err
 	}
 	return n.folder.DropBundles(func(b [32]byte) bool { return n.engine.Models(b).Base() == b })
@@ -188,6 +191,8 @@ func (n *node) startLoops(ctx context.Context, work bool) error {
 	background := jobs.Background{Engine: &stepping{n.engine, &n.quiet}, Pool: n.pool, Now: system.Now, Pause: system.Pause, Log: n.log}
 	n.loops.Go(func() { background.Run(loops) })
 	n.tendAccounts(loops)
+	renewals := jobs.Renewals{Engine: n.engine, Now: system.Now, Pause: system.Pause, Log: n.log}
+	n.loops.Go(func() { renewals.Run(loops) })
 	return nil
 }
 

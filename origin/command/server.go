@@ -72,7 +72,7 @@ func (srv *server) wire() error {
 	memory := system.MemoryLimit()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	registry.MustRegister(srv.gauges()...)
+	registry.MustRegister(append(srv.gauges(), srv.renewals()...)...)
 	pages, err := srv.console()
 	if err != nil {
 		return err

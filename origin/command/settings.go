@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math"
 	"net"
@@ -50,6 +51,7 @@ type settings struct {
 
 	network network
 	folder  data.Options // faults, in tests
+	bundles fs.FS        // of the network; nil: the program's own
 }
 
 // network is how the server reaches others; the zero value is the machine's own way.

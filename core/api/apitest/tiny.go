@@ -63,14 +63,26 @@ var shades = []shade{
 // concepts that are colours, four of the W3C's colour names, and names "red-de" beside "red".
 func Tiny(t testing.TB) *predict.Set {
 	t.Helper()
-	return load(t, tinyBundles(t, 4, 0))
+	return load(t, TinyBundles(t))
+}
+
+// TinyBundles are the files of Tiny.
+func TinyBundles(t testing.TB) fs.FS {
+	t.Helper()
+	return tinyBundles(t, 4, 0)
 }
 
 // TinyNext loads bundles with another network: values are a little higher, and embeddings
 // stand at right angles to Tiny's, so comparing the two finds nothing alike.
 func TinyNext(t testing.TB) *predict.Set {
 	t.Helper()
-	return load(t, tinyBundles(t, 5, 3))
+	return load(t, TinyNextBundles(t))
+}
+
+// TinyNextBundles are the files of TinyNext.
+func TinyNextBundles(t testing.TB) fs.FS {
+	t.Helper()
+	return tinyBundles(t, 5, 3)
 }
 
 func load(t testing.TB, bundles fs.FS) *predict.Set {

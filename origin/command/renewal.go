@@ -1,0 +1,30 @@
+package command
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sightline-dev/sightline/core"
+)
+
+// renewals are the metrics of a change of network, of all applications together.
+func (srv *server) renewals() []prometheus.Collector {
+	sum := func(name, help string, of func(core.Progress) uint64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "sightline", Subsystem: "renewal", Name: name, Help: help}, func() float64 {
+			under, err := srv.engine.Renewals()
+			if err != nil {
+				return 0 // it is closing
+			}
+			n := uint64(0)
+			for _, p := range under {
+				n += of(p)
+			}
+			return float64(n)
+		})
+	}
+	return []prometheus.Collector{
+		sum("applications", "Applications that an older network serves while the newest analyses.", func(core.Progress) uint64 { return 1 }),
+		sum("inputs", "Inputs of these applications.", func(p core.Progress) uint64 { return p.All }),
+		sum("inputs_done", "Those that the newest network has analysed.", func(p core.Progress) uint64 { return p.Done }),
+		sum("inputs_failed", "Those that the newest network could not analyse.", func(p core.Progress) uint64 { return p.Failed }),
+	}
+}
