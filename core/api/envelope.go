@@ -2,15 +2,13 @@ package api
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"io"
 	"strconv"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log"
 )
 
 const contentType = "application/json; charset=UTF-8"
@@ -140,10 +138,4 @@ func preflight() Response {
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }
 
 // newID makes an id of 32 lower-case hex digits.
-func (x *exchange) newID() (string, error) {
-	var b [16]byte
-	if _, err := io.ReadFull(x.s.o.Rand, b[:]); err != nil {
-		return "", fmt.Errorf("random source: %w", err)
-	}
-	return hex.EncodeToString(b[:]), nil
-}
+func (x *exchange) newID() (string, error) { return log.NewID(x.s.o.Rand) }

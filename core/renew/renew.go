@@ -20,7 +20,6 @@ package renew
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -232,11 +231,11 @@ func (w *Worker) Trainings(n int) ([]*training.Run, error) {
 		if h := w.renewed[version.Model]; h != nil && h.from == version.ID {
 			continue
 		}
-		var id [16]byte
-		if _, err := io.ReadFull(w.o.Rand, id[:]); err != nil {
-			return runs, fmt.Errorf("random source: %w", err)
+		id, err := log.NewID(w.o.Rand)
+		if err != nil {
+			return runs, err
 		}
-		h := &head{from: version.ID, id: hex.EncodeToString(id[:])}
+		h := &head{from: version.ID, id: id}
 		own := w.o.Partition.View() // the run's
 		run, err := training.Renew(own, w.o.Models, version, h.id)
 		if err != nil {
