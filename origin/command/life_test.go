@@ -3,12 +3,17 @@ package command
 import (
 	"context"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/origin/control"
 )
 
@@ -179,4 +184,68 @@ func TestConfirm(t *testing.T) {
 	if err := c.confirm(ctx, app, control.Contents{}); err == nil {
 		t.Error("a command that was stopped deletes")
 	}
+}
+
+// TestG19OriginRefusesDeletedKeys deletes keys through the command line, one by one, by replacing
+// them or with their application, while callers use them over HTTP. Once the command has ended
+// no request that is sent is let in.
+func TestG19OriginRefusesDeletedKeys(t *testing.T) {
+	const callers = 4
+	s := testSettings(t)
+	srv, base := startOrigin(t, s)
+	accepted, refused := 0, 0
+	for seed := range proof.Seeds(t, 12, 1000) {
+		r := rand.New(rand.NewPCG(seed, 19))
+		app, _, err := srv.CreateApp(t.Context(), control.NewApp{Name: "x", Language: "en"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, record, err := srv.CreateKey(t.Context(), control.NewKey{App: app.ID, Scopes: []string{"All"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var (
+			dead   atomic.Bool
+			served atomic.Int64
+			late   atomic.Int64
+			wg     sync.WaitGroup
+		)
+		for range callers {
+			wg.Go(func() {
+				for after := 0; after < 10; {
+					was := dead.Load()
+					got := allowed(t, base, key)
+					switch {
+					case got != 200 && got != 401:
+						t.Errorf("during the deletion a request is answered with %d", got)
+						return
+					case was && got != 401:
+						t.Errorf("seed %d: after the deletion was acknowledged a request is answered with %d", seed, got)
+						return
+					case was:
+						after++
+						late.Add(1)
+					case got == 200:
+						served.Add(1)
+					}
+				}
+			})
+		}
+		for want := int64(1 + r.IntN(40)); served.Load() < want && !t.Failed(); {
+			runtime.Gosched()
+		}
+		switch r.IntN(3) {
+		case 0:
+			mustRun(t, "key", "delete", record.ID, "--data", s.data)
+		case 1:
+			mustRun(t, "key", "replace", key, "--data", s.data)
+		default:
+			mustRun(t, "app", "delete", app.ID, "--yes", "--data", s.data)
+		}
+		dead.Store(true)
+		wg.Wait()
+		accepted += int(served.Load())
+		refused += int(late.Load())
+	}
+	t.Logf("%d requests served before their key was deleted, %d refused after it was; none was let in after", accepted, refused)
 }
