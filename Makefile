@@ -38,7 +38,7 @@ help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
 
 run: build ## set everything up and start the server on its embedded defaults
-	bin/sightline serve --listen $(LISTEN) --data $(DATA)
+	bin/sightline serve --demo --listen $(LISTEN) --data $(DATA)
 
 build: web ## the binaries, into bin/
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/sightline ./origin

@@ -18,10 +18,8 @@ import (
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/origin/console"
 	"github.com/sightline-dev/sightline/origin/httpd"
 	"github.com/sightline-dev/sightline/origin/system"
-	"github.com/sightline-dev/sightline/origin/token"
 )
 
 // server is a running origin: a node behind HTTP, to be stopped once.
@@ -73,16 +71,12 @@ func (srv *server) wire() error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registry.MustRegister(append(srv.gauges(), srv.renewals()...)...)
-	pages, err := srv.console()
+	mounts, err := srv.mounts()
 	if err != nil {
 		return err
 	}
 	srv.http, err = httpd.New(httpd.Options{
-		Mounts: []httpd.Mount{
-			{Prefix: token.Path, Handler: token.Published{Tokens: srv.tokens, Refuser: srv.handler}},
-			{Prefix: console.Prefix, Handler: pages, Own: true},
-			{Prefix: "", Handler: recorded{srv.handler, srv.node}},
-		},
+		Mounts:        mounts,
 		Hosted:        hosted{srv.engine, srv.folder.Blobs},
 		MaxBody:       srv.settings.maxBody,
 		BodyBudget:    max(2*srv.settings.maxBody, min(memory/4, 2<<30)),

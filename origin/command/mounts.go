@@ -1,0 +1,38 @@
+package command
+
+import (
+	"context"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/origin/console"
+	"github.com/sightline-dev/sightline/origin/httpd"
+	"github.com/sightline-dev/sightline/origin/token"
+	"github.com/sightline-dev/sightline/web"
+	"github.com/sightline-dev/sightline/web/openapi"
+)
+
+// mounts are what the server answers, by the beginnings of paths: the interface, what describes it and its tokens,
+// the pages' own interface, and the pages everywhere else.
+func (srv *server) mounts() ([]httpd.Mount, error) {
+	own, err := srv.console()
+	if err != nil {
+		return nil, err
+	}
+	pages, err := web.NewPages(srv.handler.Refuse)
+	if err != nil {
+		return nil, err
+	}
+	return []httpd.Mount{
+		{Prefix: "/v2", Handler: recorded{srv.handler, srv.node}},
+		{Prefix: token.Path, Handler: token.Published{Tokens: srv.tokens, Refuser: srv.handler}},
+		{Prefix: openapi.Path, Handler: described{srv.handler}},
+		{Prefix: console.Prefix, Handler: own, Own: true},
+		{Prefix: "", Handler: pages, Own: true},
+	}, nil
+}
+
+// described answers with the interface's description.
+type described struct{ httpd.Handler }
+
+// Serve implements [httpd.Handler].
+func (described) Serve(_ context.Context, r *api.Request) api.Response { return openapi.Serve(r) }
