@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -49,7 +50,25 @@ func install(t *testing.T) {
 }
 
 // origin is a server in a process of its own.
-type origin struct{ url, key string }
+type origin struct{ url, key, binary, data string }
+
+// client makes an application on the server and returns its client's id and secret.
+func (o *origin) client(t *testing.T) (id, secret string) {
+	t.Helper()
+	cmd := exec.Command(o.binary, "app", "create", "conformance", "--language", "en", "--json", "--data", o.data)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("app create: %v", err)
+	}
+	var made struct {
+		ID     string `json:"client_id"`
+		Secret string `json:"client_secret"`
+	}
+	if err := json.Unmarshal(out, &made); err != nil || made.ID == "" || made.Secret == "" {
+		t.Fatalf("app create gives no client: %v", err)
+	}
+	return made.ID, made.Secret
+}
 
 var (
 	keyLine     = regexp.MustCompile(`^    key     ([0-9a-f]{32})$`)
@@ -78,7 +97,8 @@ func start(t *testing.T, args ...string) origin {
 	if out, err := exec.Command("go", "build", "-o", binary, "..").CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir(), "--log-format", "text"}, args...)
+	data := t.TempDir()
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--log-format", "text"}, args...)
 	cmd := exec.Command(binary, args...)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -114,14 +134,15 @@ func start(t *testing.T, args ...string) origin {
 	if !told || !served {
 		t.Fatal("the server did not start")
 	}
-	return origin{"http://" + address, key}
+	return origin{"http://" + address, key, binary, data}
 }
 
 var failure = regexp.MustCompile(`(?m)^FAIL (\w+) .*$`)
 
-// TestOfficialJavaScriptClient runs the specs of the client's own package, in the form in
-// which app_id is null and in the later one. All that do not need the vendor's vocabulary
-// have to pass; the rest is reported.
+// TestOfficialJavaScriptClient runs the specs of the client's own package: with a key, in the
+// form in which app_id is null and in the later one, and with an id and a secret, for which the
+// client gets tokens by itself. All that do not need the vendor's vocabulary have to pass; the
+// rest is reported.
 func TestOfficialJavaScriptClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute of specs")
@@ -129,14 +150,27 @@ func TestOfficialJavaScriptClient(t *testing.T) {
 	needNode(t)
 	install(t)
 	samples := filepath.Join(proof.Root(t), "web", "samples")
-	for name, args := range map[string][]string{"null": nil, "main": {"--public-app-id", "main"}} {
+	for name, tt := range map[string]struct {
+		args   []string
+		tokens bool
+	}{
+		"null":   {},
+		"main":   {args: []string{"--public-app-id", "main"}},
+		"tokens": {tokens: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // the specs mostly wait
-			srv := start(t, append(args, "--allow-private-fetch", "--log", "info")...)
+			srv := start(t, append(tt.args, "--allow-private-fetch", "--log", "info")...)
+			credential := []string{"--api-key", srv.key}
+			if tt.tokens {
+				id, secret := srv.client(t)
+				credential = []string{"--client-id", id, "--client-secret", secret}
+			}
 			ctx, stop := system.Terminated(t.Context())
 			defer stop()
-			cmd := exec.CommandContext(ctx, "node", "js-specs.cjs",
-				"--base-url", srv.url, "--api-key", srv.key, "--modules", "node_modules", "--samples-dir", samples, "--verbose")
+			cmd := exec.CommandContext(ctx, "node", append([]string{
+				"js-specs.cjs", "--base-url", srv.url, "--modules", "node_modules", "--samples-dir", samples, "--verbose",
+			}, credential...)...)
 			out, err := cmd.CombinedOutput()
 			for _, line := range failure.FindAllSubmatch(out, -1) {
 				if kind := string(line[1]); kind == "wire" {
