@@ -48,7 +48,7 @@ var pictures = []member{
 		always("created_at", when, ""),
 		always("status", ref("Status"), "30001 until the picture has been fetched and analysed, then 30000 or what went wrong. After a PATCH: 30200."))},
 	{"InputItem", closed("An input of a call that adds or changes some: as it is now, or, without created_at, why it was refused.",
-		always("id", id, ""),
+		always("id", text(), "As it was sent, or made up."),
 		always("data", ref("InputData"), ""),
 		maybe("created_at", when, ""),
 		always("status", ref("Status"), ""))},

@@ -225,7 +225,7 @@ var schemes = object{
 		{"type", "apiKey"},
 		{"in", "header"},
 		{"name", "X-Clarifai-Session-Token"},
-		{"description", "A session of POST /login, with an application in the path. Authorization is stronger where both are sent."},
+		{"description", "A session of POST /login. The application stands in the path; an account's only one need not. Authorization is stronger where both are sent."},
 	}},
 	{"client", object{
 		{"type", "http"},
