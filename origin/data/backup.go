@@ -217,6 +217,9 @@ func Restore(ctx context.Context, backup, dir string, progress func(done, total 
 	if _, err := copyNames(target, from); err != nil {
 		return copied, err
 	}
+	if err := copyBundles(target, from); err != nil {
+		return copied, err
+	}
 	if err := system.SyncDisk(dir); err != nil {
 		return copied, err
 	}

@@ -65,7 +65,7 @@ func TestDamagedCopiesGoAfterPowerLoss(t *testing.T) {
 	}
 }
 
-func damage(t *testing.T, dir, hash string) {
+func damage(t testing.TB, dir, hash string) {
 	t.Helper()
 	found := false
 	err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {

@@ -1,0 +1,218 @@
+package data
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// parts are those that findings are about, each once, in the order of coming.
+func parts(r *Report) string {
+	var names []string
+	for _, f := range r.Findings {
+		if !slices.Contains(names, f.Part) {
+			names = append(names, f.Part)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// TestCheckFindsAndRepairs damages one part of a folder after the other, and has it checked,
+// repaired, and checked again.
+func TestCheckFindsAndRepairs(t *testing.T) {
+	tests := []struct {
+		name   string
+		damage func(u *used)
+		finds  string // parts
+		sound  bool   // as it is
+		after  string // parts that a repair leaves unsound
+	}{
+		{"nothing", func(*used) {}, "", true, ""},
+		{"a picture is gone", func(u *used) {
+			if err := u.Blobs.Delete(u.t.Context(), u.picture("i1")); err != nil {
+				u.t.Fatal(err)
+			}
+		}, "pictures", false, "pictures"},
+		{"a picture is damaged", func(u *used) { damage(u.t, u.Dir, u.picture("i1").String()) }, "pictures", false, "pictures"},
+		{"a picture that nothing needs", func(u *used) {
+			if _, err := u.Blobs.Put(u.t.Context(), strings.NewReader("stray"), blob.Hash{}); err != nil {
+				u.t.Fatal(err)
+			}
+		}, "", true, ""},
+		{"a record is not what the log says", func(u *used) {
+			key := u.lastKey(u.table('n'))
+			u.change(func(b *kv.Batch) { b.Delete(key) })
+		}, "state", false, ""},
+		{"a record that nothing can read", func(u *used) {
+			key := u.lastKey(u.table('i'))
+			u.change(func(b *kv.Batch) { b.Put(key, []byte{0xff}) })
+		}, "state index", false, ""},
+		{"the index lacks something", func(u *used) {
+			key := u.lastKey(u.app.IndexPrefix())
+			u.change(func(b *kv.Batch) { b.Delete(key) })
+		}, "index", false, ""},
+		{"an entry of the log is gone", func(u *used) {
+			key := u.lastKey(u.app.LogPrefix())
+			u.change(func(b *kv.Batch) { b.Delete(key) })
+		}, "log", false, "log"},
+		{"a name cannot be read", func(u *used) {
+			err := filepath.WalkDir(filepath.Join(u.Dir, namesDir), func(name string, d fs.DirEntry, err error) error {
+				if err == nil && !d.IsDir() {
+					err = os.WriteFile(name, []byte("torn"), 0o600)
+				}
+				return err
+			})
+			if err != nil {
+				u.t.Fatal(err)
+			}
+		}, "names", true, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			u := newUsed(t, t.TempDir())
+			tt.damage(u)
+			var told []string
+			o := u.options()
+			o.Tell = func(part string) { told = append(told, part) }
+			r, err := u.Check(t.Context(), o)
+			if err != nil || r.Sound() != tt.sound || !strings.HasPrefix(parts(&r), tt.finds) || tt.finds == "" && len(r.Findings) != 0 {
+				t.Errorf("Check = %+v, %v; want findings about %q, sound %v", r, err, tt.finds, tt.sound)
+			}
+			if len(told) < 4 || told[0] != "store" || told[1] != "pictures" {
+				t.Errorf("it tells of %q", told)
+			}
+			o.Repair = true
+			if _, err := u.Check(t.Context(), o); err != nil {
+				t.Errorf("repair: %v", err)
+			}
+			if r, err = u.Check(t.Context(), u.options()); err != nil || r.Sound() != (tt.after == "") || tt.after != "" && !strings.HasPrefix(parts(&r), tt.after) {
+				t.Errorf("after the repair: %+v, %v; want findings about %q", r, err, tt.after)
+			}
+		})
+	}
+}
+
+func TestCheckTellsOfTwentyLostPictures(t *testing.T) {
+	c := newChecker(nil, nil, CheckOptions{})
+	for range mostTold + 5 {
+		c.lose(lost{id: "x"})
+	}
+	c.tellLost()
+	if n := len(c.report.Findings); n != mostTold+1 || c.report.Findings[mostTold].Text != "5 more inputs without their pictures" {
+		t.Errorf("%d findings, the last %+v", n, c.report.Findings[n-1])
+	}
+}
+
+func TestCheckEndsWithItsContext(t *testing.T) {
+	u := newUsed(t, t.TempDir())
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := u.Check(ended, u.options()); !errors.Is(err, context.Canceled) {
+		t.Errorf("Check = %v, want context.Canceled", err)
+	}
+}
+
+// TestCheckInUse checks a folder by checkpoints while it goes on: nothing of it is changed, and
+// what is deleted meanwhile is no loss.
+func TestCheckInUse(t *testing.T) {
+	u := newUsed(t, t.TempDir())
+	checkpoint := func(to string) error { return u.Store.Checkpoint(to) }
+	o := u.options()
+	o.Repair = true // is not done to a folder in use
+	if _, err := u.Blobs.Put(t.Context(), strings.NewReader("stray"), blob.Hash{}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := CheckInUse(t.Context(), u.Dir, checkpoint, o)
+	if err != nil || !r.Sound() || len(r.Findings) != 0 || r.Checked.Inputs != 3 {
+		t.Fatalf("CheckInUse = %+v, %v", r, err)
+	}
+	if ok, err := u.Blobs.Has(t.Context(), blob.Sum([]byte("stray"))); !ok || err != nil {
+		t.Errorf("it removed a picture: %v", err)
+	}
+
+	// An input and its picture go between the first look and the second.
+	gone := u.picture("i1")
+	if err := u.Blobs.Delete(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	looks := 0
+	r, err = CheckInUse(t.Context(), u.Dir, func(to string) error {
+		if looks++; looks == 2 {
+			u.call("DELETE", "/v2/inputs/i1", "")
+		}
+		return checkpoint(to)
+	}, o)
+	if err != nil || looks != 2 || !r.Sound() {
+		t.Errorf("an input deleted meanwhile: %+v, %v after %d looks", r, err, looks)
+	}
+
+	// Where the input stays, the picture is lost.
+	if err := u.Blobs.Delete(t.Context(), u.picture("i0")); err != nil {
+		t.Fatal(err)
+	}
+	r, err = CheckInUse(t.Context(), u.Dir, checkpoint, o)
+	if err != nil || r.Sound() || parts(&r) != "pictures" {
+		t.Errorf("a lost picture: %+v, %v", r, err)
+	}
+
+	// Trouble with the checkpoint itself.
+	trouble := errors.New("no space")
+	if _, err := CheckInUse(t.Context(), u.Dir, func(string) error { return trouble }, o); !errors.Is(err, trouble) {
+		t.Errorf("without a checkpoint: %v", err)
+	}
+	r, err = CheckInUse(t.Context(), u.Dir, func(to string) error {
+		if err := os.MkdirAll(to, 0o700); err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, "CURRENT"), []byte("another program's"), 0o600)
+	}, o)
+	if err != nil || r.Sound() || parts(&r) != "store" {
+		t.Errorf("a store that cannot be opened: %+v, %v", r, err)
+	}
+	left, err := filepath.Glob(filepath.Join(u.Dir, "*"))
+	if err != nil || slices.ContainsFunc(left, func(n string) bool { return strings.Contains(filepath.Base(n), "tmp") }) {
+		t.Errorf("it leaves behind %q, %v", left, err)
+	}
+}
+
+// TestReadOnlyChangesNothing asks files of another process for every change.
+func TestReadOnlyChangesNothing(t *testing.T) {
+	u := newUsed(t, t.TempDir())
+	before := listing(t, u.Dir)
+	r := readOnly{u.Files}
+	if _, err := r.Create("x"); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("Create = %v", err)
+	}
+	if err := r.Rename(bootFile, "x"); !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("Rename = %v", err)
+	}
+	if err := errors.Join(r.Remove("LOCK"), r.MkdirAll("y"), r.SyncDir(".")); err != nil {
+		t.Errorf("tidying = %v, want to be left out", err)
+	}
+	if after := listing(t, u.Dir); !bytes.Equal(before, after) {
+		t.Errorf("the folder holds\n%s\nit held\n%s", after, before)
+	}
+}
+
+func listing(t *testing.T, dir string) []byte {
+	t.Helper()
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	for _, n := range names {
+		b.WriteString(n.Name() + "\n")
+	}
+	return b.Bytes()
+}
