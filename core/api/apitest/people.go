@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 // anna@example.com and bert@example.com, and whose passwords are "anna's password" and so on.
 // Sessions are told by number: "session-1".
 type People struct {
+	mu       sync.Mutex
 	Calls    map[string]int64 // left to an account, by its id; who is not here may make any number
 	Spent    []api.Spent      // all calls that were counted
 	sessions []string         // accounts
@@ -25,6 +27,8 @@ type People struct {
 
 // Login implements [api.Accounts]. The remote "throttled" is.
 func (p *People) Login(_ context.Context, email, password, remote string) (session, account string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	account, _ = strings.CutSuffix(email, "@example.com")
 	if remote == "throttled" {
 		return "", "", &auth.RateError{Wait: 30 * time.Second}
@@ -38,6 +42,8 @@ func (p *People) Login(_ context.Context, email, password, remote string) (sessi
 
 // Session implements [api.Accounts].
 func (p *People) Session(_ context.Context, session string) (account string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	number, _ := strings.CutPrefix(session, "session-")
 	n, err := strconv.Atoi(number)
 	if err != nil || n < 1 || n > len(p.sessions) || "session-"+number != session {
@@ -48,6 +54,8 @@ func (p *People) Session(_ context.Context, session string) (account string, err
 
 // Spend implements [api.Accounts].
 func (p *People) Spend(_ context.Context, c api.Spent) (left int64, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	left, limited := p.Calls[c.Account]
 	switch {
 	case !limited:
