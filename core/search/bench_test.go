@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -138,11 +139,17 @@ func BenchmarkSearch(b *testing.B) {
 				for _, q := range queries {
 					b.Run(q.name, func(b *testing.B) {
 						before := cpu(b)
+						var took []time.Duration
 						for b.Loop() {
+							begun := time.Now()
 							if _, err := search.Run(context.Background(), w.Reader(), w.Index, q.q, q.page); err != nil {
 								b.Fatal(err)
 							}
+							took = append(took, time.Since(begun))
 						}
+						slices.Sort(took)
+						b.ReportMetric(1000*took[len(took)/2].Seconds(), "p50-ms")
+						b.ReportMetric(1000*took[len(took)*99/100].Seconds(), "p99-ms")
 						b.ReportMetric(1000*(cpu(b)-before).Seconds()/float64(b.N), "cpu-ms/op")
 					})
 				}
