@@ -4,11 +4,14 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/knadh/koanf/v2"
 	"golang.org/x/crypto/acme"
@@ -23,6 +26,8 @@ type secureSettings struct {
 	certificate, key        string   // files
 	domains                 []string // by ACME
 	email, cache, directory string
+
+	authority *http.Client // speaks with it; nil: the system's. Tests give another
 }
 
 func (s *secureSettings) on() bool { return s.certificate != "" || len(s.domains) > 0 }
@@ -90,9 +95,34 @@ func (s *secureSettings) open(data string, log *slog.Logger) (c *tls.Config, nam
 		Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(cache), HostPolicy: autocert.HostWhitelist(s.domains...), Email: s.email,
 	}
 	if s.directory != "" {
-		manager.Client = &acme.Client{DirectoryURL: s.directory}
+		manager.Client = &acme.Client{DirectoryURL: s.directory, HTTPClient: s.authority}
 	}
-	return &tls.Config{GetCertificate: manager.GetCertificate, NextProtos: []string{acme.ALPNProto}}, s.domains[0], nil
+	told := tellFailures(manager.GetCertificate, s.domains, system.Now, log)
+	return &tls.Config{GetCertificate: told, NextProtos: []string{acme.ALPNProto}}, s.domains[0], nil
+}
+
+// certificates is what tls.Config.GetCertificate is.
+type certificates = func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+
+// tellFailures logs, once a minute, why there is no certificate for one of our names: strangers
+// ask for others all the time, and ours are asked for with every connection.
+func tellFailures(get certificates, ours []string, now func() time.Time, log *slog.Logger) certificates {
+	var (
+		mu   sync.Mutex
+		last time.Time
+	)
+	return func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		c, err := get(hello)
+		if err != nil && slices.Contains(ours, strings.ToLower(hello.ServerName)) {
+			mu.Lock()
+			defer mu.Unlock()
+			if at := now(); at.Sub(last) >= time.Minute {
+				last = at
+				log.Error("certificate by ACME", "name", hello.ServerName, "error", err)
+			}
+		}
+		return c, err
+	}
 }
 
 // publicURL is where clients reach a server, as far as it knows.
