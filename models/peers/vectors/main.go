@@ -7,6 +7,10 @@
 // by float32, .attr.u8 a number below 100 for each vector, .gt10.i32 and .gt1.i32 the ten nearest
 // among those below 10 and below 1. The lines are those of the peers on the same files, so
 // their ratios can be taken; figures are CPU time of the process.
+//
+// It is no part of make bench, which needs Go and Node alone: the files are made with Python's numpy,
+// and hnswlib comes with a C++ compiler or as Debian's package. Run it and the peer's program in
+// turn on the same files. What the graph costs by itself make bench measures by the benchmarks of core/index/hnsw.
 package main
 
 import (
