@@ -56,7 +56,7 @@ import (
 	"strings"
 )
 
-// Errors of credentials. All mean HTTP status 401 but those below them.
+// Errors of credentials: HTTP status 401. ErrQuota and ErrRate are of good ones.
 var (
 	// ErrNoCredentials is returned for a request without a usable Authorization header.
 	ErrNoCredentials = errors.New("an Authorization header with \"Key\" and an API key is needed")
