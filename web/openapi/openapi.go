@@ -3,10 +3,15 @@
 package openapi
 
 import (
+	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
+	"errors"
+	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/sightline-dev/sightline/core/api"
 )
@@ -32,7 +37,7 @@ var etag = func() string {
 
 // Serve answers a request for [Path]: the document to GET and HEAD, or 304 where the header
 // If-None-Match has its tag, from whatever page the request comes. Other methods but OPTIONS are
-// refused with 405. The body is [Document]'s; a host leaves it out of an answer to HEAD.
+// refused with 405. The body is shared, and gzip's where that is taken; a host leaves it out of an answer to HEAD.
 func Serve(r *api.Request) api.Response {
 	switch r.Method {
 	case "GET", "HEAD":
@@ -42,11 +47,45 @@ func Serve(r *api.Request) api.Response {
 		return envelope(405, `{"status":{"code":11103,"description":"Method not allowed","details":"Allowed here: `+methods+`."}}`,
 			api.Field{Name: "Allow", Value: methods})
 	}
-	header := []api.Field{allowOrigin, {Name: "ETag", Value: etag}, {Name: "Cache-Control", Value: "no-cache"}}
-	if r.Header != nil && matches(r.Header("If-None-Match")) {
+	header := []api.Field{allowOrigin, {Name: "ETag", Value: etag}, {Name: "Cache-Control", Value: "no-cache"}, {Name: "Vary", Value: "Accept-Encoding"}}
+	asked := func(name string) string {
+		if r.Header == nil {
+			return ""
+		}
+		return r.Header(name)
+	}
+	if matches(asked("If-None-Match")) {
 		return api.Response{Status: 304, Header: header}
 	}
-	return api.Response{Status: 200, ContentType: contentType, Header: header, Body: document}
+	body := document
+	if unzips(asked("Accept-Encoding")) {
+		header = append(header, api.Field{Name: "Content-Encoding", Value: "gzip"})
+		body = zipped()
+	}
+	return api.Response{Status: 200, ContentType: contentType, Header: header, Body: body}
+}
+
+// zipped is the document in gzip's form, a tenth of its size.
+var zipped = sync.OnceValue(func() []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write(document)
+	if err = errors.Join(err, w.Close()); err != nil {
+		panic(err) // into memory
+	}
+	return b.Bytes()
+})
+
+// unzips reports whether an Accept-Encoding takes gzip, and not with the weight 0.
+func unzips(header string) bool {
+	for one := range strings.SplitSeq(header, ",") {
+		name, weight, _ := strings.Cut(one, ";")
+		if strings.TrimSpace(name) == "gzip" {
+			q, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSpace(weight), "q="), 64)
+			return err != nil || q > 0
+		}
+	}
+	return false
 }
 
 // envelope is an answer with a status alone.

@@ -2,6 +2,8 @@ package openapi_test
 
 import (
 	"bytes"
+	"compress/gzip"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -111,6 +113,33 @@ func checkSecurity(t *testing.T, op *openapi3.Operation, e *api.Endpoint) {
 	}
 	if slices.Sort(got); !slices.Equal(got, want) {
 		t.Errorf("%s is asked with %v, want %v", op.OperationID, got, want)
+	}
+}
+
+func TestServeZipped(t *testing.T) {
+	for accept, want := range map[string]bool{
+		"": false, "br": false, "gzip": true, "br, gzip;q=0.5": true, "gzip;q=0": false, "gzip; q=1.0, *": true, "xgzip": false,
+	} {
+		got := openapi.Serve(&api.Request{Method: "GET", Path: openapi.Path, Header: func(name string) string {
+			if name == "Accept-Encoding" {
+				return accept
+			}
+			return ""
+		}})
+		body := got.Body
+		zipped := slices.Contains(got.Header, api.Field{Name: "Content-Encoding", Value: "gzip"})
+		if zipped {
+			r, err := gzip.NewReader(bytes.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if body, err = io.ReadAll(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if zipped != want || !bytes.Equal(body, openapi.Document()) {
+			t.Errorf("%q: zipped is %t with %d bytes, want %t with %d", accept, zipped, len(body), want, len(openapi.Document()))
+		}
 	}
 }
 

@@ -203,7 +203,8 @@ func inPath(name, note, example string) member {
 		{"in", "path"},
 		{"required", true},
 		{"description", note},
-		{"schema", text(eg(example))},
+		{"schema", text()},
+		{"example", example},
 	}}
 }
 
