@@ -83,12 +83,36 @@ func (e *Engine) stepPurge(ctx context.Context, now time.Time) (more bool, err e
 	if err := e.apps.redact(&p); err != nil {
 		return false, err
 	}
+	if err := e.compact(ctx, p.App); err != nil {
+		return false, err
+	}
 	err = control.Tidy(func(tx *kv.Overlay) error {
 		p.Done(tx)
 		return nil
 	})
 	e.tidy.collect, e.tidy.from = true, blob.Hash{}
 	return len(owed) > 1, err
+}
+
+// compacter is a store that keeps what was deleted until it compacts.
+type compacter interface {
+	Compact(ctx context.Context, lo, hi []byte) error
+}
+
+// compact has the store let go of what was deleted of an application: of its own keys, of the
+// public names, and of the control log. A store without room does it when it can.
+func (e *Engine) compact(ctx context.Context, app catalog.AppID) error {
+	store, ok := e.apps.o.Store.(compacter)
+	if !ok {
+		return nil
+	}
+	for _, bounds := range []func() (lo, hi []byte){app.Range, catalog.Control.Range, catalog.HostedRange} {
+		lo, hi := bounds()
+		if err := store.Compact(ctx, lo, hi); err != nil && !errors.Is(err, kv.ErrFull) {
+			return err
+		}
+	}
+	return nil
 }
 
 // Purge removes all that deleted applications held, at once: for a host that does not Step.

@@ -128,6 +128,9 @@ func (a AppID) Range() (lo, hi []byte) {
 	return lo, after(lo)
 }
 
+// HostedRange returns the bounds of the public names of all applications' pictures.
+func HostedRange() (lo, hi []byte) { return []byte{tableHosted}, []byte{tableHosted + 1} }
+
 // after returns the first key that does not begin with prefix, which is no longer valid;
 // nil: there is none.
 func after(prefix []byte) []byte {

@@ -1,12 +1,18 @@
 package command
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
+	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -248,4 +254,46 @@ func TestG19OriginRefusesDeletedKeys(t *testing.T) {
 		refused += int(late.Load())
 	}
 	t.Logf("%d requests served before their key was deleted, %d refused after it was; none was let in after", accepted, refused)
+}
+
+// TestNothingOfADeletedApplicationIsOnDisk scans the files of a folder for what an application was
+// given, once the command has ended that deletes it.
+func TestNothingOfADeletedApplicationIsOnDisk(t *testing.T) {
+	const marker = "zebrafinch"
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	mustRun(t, "app", "create", "stays", "--data", data)
+	var app client
+	decode(t, mustRun(t, "app", "create", marker, "--data", data, "--json"), &app)
+	mustRun(t, "key", "create", "--app", app.AppID, "--description", marker, "--data", data)
+	picture := append(slices.Clone(sample(t, "01-canal-in-venice.jpg")), marker...)
+	inputs := filepath.Join(dir, "inputs.jsonl")
+	rewrite(t, inputs, fmt.Sprintf(`{"id":"%[1]s","base64":%[2]q,"concepts":[%[1]q],"metadata":{%[1]q:1}}`, marker, base64.StdEncoding.EncodeToString(picture))+"\n")
+	mustRun(t, "import", inputs, "--app", app.AppID, "--data", data, "-q")
+	with := func() (files []string) {
+		t.Helper()
+		err := filepath.WalkDir(data, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			if bytes.Contains(content, []byte(marker)) {
+				files = append(files, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return files
+	}
+	if len(with()) < 2 {
+		t.Fatal("the application is not on the disk")
+	}
+	if got := mustRun(t, "app", "delete", app.AppID, "--yes", "--data", data); !strings.Contains(got, "1 input, 1 concept") {
+		t.Errorf("app delete prints %s", got)
+	}
+	if files := with(); len(files) > 0 {
+		t.Errorf("files hold what was deleted: %v", files)
+	}
 }
