@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/origin/console"
@@ -10,6 +11,10 @@ import (
 	"github.com/sightline-dev/sightline/web"
 	"github.com/sightline-dev/sightline/web/openapi"
 )
+
+// exportTime bounds an export that a page asks for: each piece of it has a deadline of its own,
+// and a large application takes longer than any other call.
+const exportTime = 6 * time.Hour
 
 // mounts are what the server answers, by the beginnings of paths: the interface, what describes it and its tokens,
 // the pages' own interface, and the pages everywhere else.
@@ -26,7 +31,7 @@ func (srv *server) mounts() ([]httpd.Mount, error) {
 		{Prefix: "/v2", Handler: recorded{srv.handler, srv.node}},
 		{Prefix: token.Path, Handler: token.Published{Tokens: srv.tokens, Refuser: srv.handler}},
 		{Prefix: openapi.Path, Handler: described{srv.handler}},
-		{Prefix: console.Prefix, Handler: own, Own: true},
+		{Prefix: console.Prefix, Handler: own, Own: true, CallTimeout: exportTime},
 		{Prefix: "", Handler: pages, Own: true},
 	}, nil
 }

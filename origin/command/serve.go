@@ -21,7 +21,8 @@ func newServe(env *Env) *cobra.Command {
 HTTPS takes certificate files, which are read again when they change, or names for which a
 certificate is got by ACME. 'sightline certificate' makes files for development. Behind a
 proxy that has TLS, --behind-proxy serves HTTP on any address; the proxy must overwrite or
-extend X-Forwarded-For, whose last entry says who asks.
+extend X-Forwarded-For, whose last entry says who asks, pass Host on, and speak HTTP/1.1 (as
+nginx does with 'proxy_http_version 1.1').
 
 Every flag can also be set by a variable, such as SIGHTLINE_PUBLIC_URL for --public-url,
 or in the file that --config names. A flag is stronger than a variable, and a variable

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -214,5 +217,42 @@ func TestTokensOfAnotherAddress(t *testing.T) {
 	}
 	if err := srv.stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestBackupsHoldNoSigningKeys: who finds a backup must not be able to make tokens. A folder
+// that was restored from it signs with keys of its own.
+func TestBackupsHoldNoSigningKeys(t *testing.T) {
+	s := testSettings(t)
+	s.publicURL = "http://sightline.test"
+	srv, base := startOrigin(t, s)
+	_, client, err := srv.engine.CreateApp(t.Context(), "", core.NewApp{Name: "kept", Language: "en"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, g := calling(t, base).grant(client, "")
+	if _, err := os.Stat(filepath.Join(s.data, token.File)); err != nil {
+		t.Fatalf("the keys are not where they are looked for: %v", err)
+	}
+	backup, restored := filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "restored")
+	mustRun(t, "backup", backup, "--data", s.data)
+	err = filepath.WalkDir(backup, func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && strings.HasPrefix(entry.Name(), token.File) {
+			t.Errorf("the backup holds %s", name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustRun(t, "restore", backup, "--data", restored)
+	s.data = restored
+	_, base = startOrigin(t, s)
+	a := calling(t, base)
+	if status, _, b := a.do("GET", "/v2/models", nil, "Authorization: Bearer "+g.AccessToken); status != 401 {
+		t.Errorf("a token of the folder that was copied: %d %s, want 401", status, b)
+	}
+	if status, g := a.grant(client, ""); status != 200 {
+		t.Errorf("the same client at the restored folder: %d %+v", status, g)
 	}
 }

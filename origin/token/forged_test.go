@@ -367,8 +367,8 @@ func TestOthersReadOurTokens(t *testing.T) {
 	}
 }
 
-// FuzzRead reads nothing that was not issued.
-func FuzzRead(f *testing.F) {
+// FuzzToken reads nothing that was not issued.
+func FuzzToken(f *testing.F) {
 	w := newWorld(f, 23)
 	tokens := w.open(f, nil)
 	token := issue(f, tokens)
