@@ -48,6 +48,12 @@ func (x *exchange) one(list string) (object, error) {
 	return object{}, nil
 }
 
+// Bounds of what an account makes with a session token, about: two calls at once may pass them.
+const (
+	MaxApps = 200 // of an account
+	MaxKeys = 500 // of an application
+)
+
 // createApp makes an application for the account whose session it is. Its language is English
 // where the call says nothing: clients of old cannot.
 func createApp(x *exchange) error {
@@ -63,6 +69,13 @@ func createApp(x *exchange) error {
 	}
 	if a.Language == "" {
 		a.Language = lang.English
+	}
+	owned, err := x.s.o.Apps.Owned(x.who.Account)
+	if err != nil {
+		return err
+	}
+	if len(owned) >= MaxApps {
+		return refusef(ErrAccountRequest, "An account has at most %d applications.", MaxApps)
 	}
 	made, err := x.s.o.Apps.CreateApp(x.ctx, x.who.Account, a)
 	if err != nil {
@@ -169,6 +182,13 @@ func createKey(x *exchange) error {
 	}
 	if _, err := x.ownedApp(k.App); err != nil {
 		return err
+	}
+	keys, err := x.s.o.Apps.Keys(k.App)
+	if err != nil {
+		return err
+	}
+	if len(keys) >= MaxKeys {
+		return refusef(ErrAccountRequest, "An application has at most %d keys.", MaxKeys)
 	}
 	key, record, err := x.s.o.Apps.CreateKey(x.ctx, x.who.Account, k)
 	if err != nil {

@@ -107,3 +107,27 @@ func TestCallsAreCounted(t *testing.T) {
 		t.Errorf("counted %+v, want %+v", e.People.Spent, want)
 	}
 }
+
+// TestAccountsBounded holds that no account makes applications, or keys, without an end.
+func TestAccountsBounded(t *testing.T) {
+	e := newEstate(t, nil)
+	n := e.settle("anna", 1)
+	for path, c := range map[string]struct {
+		body string
+		most int
+	}{
+		"/v2/users/me/apps": {`{"apps":[{"name":"another"}]}`, api.MaxApps},
+		"/v2/users/me/keys": {`{"keys":[{"scopes":["All"],"apps":[{"id":"` + n.App + `"}]}]}`, api.MaxKeys},
+	} {
+		for made := 1; ; made++ { // the first was there
+			got := e.serve(n, api.Request{Method: "POST", Path: path, Session: n.session, Body: []byte(c.body)})
+			if got.Status == 200 && made < c.most {
+				continue
+			}
+			if s := statusOf(t, got); made != c.most || s.http != 400 || s.code != 11102 {
+				t.Errorf("%s after %d: %d %s", path, made, got.Status, got.Body)
+			}
+			break
+		}
+	}
+}
