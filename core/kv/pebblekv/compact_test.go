@@ -33,6 +33,12 @@ func TestCompact(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := store.Close(); err != nil { // what was written is in tables then
+		t.Fatal(err)
+	}
+	if store, err = pebblekv.Open(dir, pebblekv.Options{}); err != nil {
+		t.Fatal(err)
+	}
 	var b kv.Batch
 	b.DeleteRange([]byte("a"), []byte("b"))
 	b.Put([]byte("c"), []byte(stays))
