@@ -7,17 +7,16 @@ export type Tool = (typeof tools)[number];
 export interface Call {
   readonly origin: string; // "https://host", no slash at its end
   readonly model: string;
-  readonly language: string; // of the application
+  readonly language: string; // to ask in; empty: the application's
   readonly by: 'key' | 'token';
   readonly key?: string; // 32 hex digits, to be written out
 }
 
 const sample = '/samples/42-lighthouse-in-the-sea.jpg';
 
-/** Only the general model speaks other languages; the rest must be asked in English. */
+/** What the request says about its language, where it has to. */
 function config(c: Call): string {
-  if (c.language === 'en' || c.model.startsWith('general')) return '';
-  return ',"model":{"output_info":{"output_config":{"language":"en"}}}';
+  return c.language && `,"model":{"output_info":{"output_config":{"language":"${c.language}"}}}`;
 }
 
 function path(c: Call): string {
@@ -62,7 +61,7 @@ const answer = await fetch(\`\${origin}${path(c)}\`, {
   headers: { Authorization: ${credential}, 'Content-Type': 'application/json' },
   body: JSON.stringify({
     inputs: [{ data: { image: { base64: Buffer.from(picture).toString('base64') } } }],${
-      config(c) ? "\n    model: { output_info: { output_config: { language: 'en' } } }," : ''
+      config(c) && `\n    model: { output_info: { output_config: { language: '${c.language}' } } },`
     }
   }),
 });
@@ -82,7 +81,7 @@ origin = "${c.origin}"
 ${c.by === 'token' ? token : ''}picture = urllib.request.urlopen(f"{origin}${sample}").read()
 body = {
     "inputs": [{"data": {"image": {"base64": base64.b64encode(picture).decode()}}}],${
-      config(c) ? '\n    "model": {"output_info": {"output_config": {"language": "en"}}},' : ''
+      config(c) && `\n    "model": {"output_info": {"output_config": {"language": "${c.language}"}}},`
     }
 }
 call = urllib.request.Request(

@@ -1,0 +1,39 @@
+// The public models that an application may prefer. They are asked for once.
+import * as api from '../../console';
+
+export interface Model {
+  readonly id: string;
+  readonly name: string;
+}
+
+let known = $state.raw<readonly Model[]>([]);
+
+/** Asks for the models unless they are known. */
+export async function loadModels(): Promise<readonly Model[]> {
+  if (!known.length) {
+    const all = await api.models();
+    // The interface tells models of one name apart by their type; here the first of a name stands for it.
+    known = all.filter((model, i) => all.findIndex((other) => other.name === model.name) === i);
+  }
+  return known;
+}
+
+/** The models that were loaded. */
+export function models(): readonly Model[] {
+  return known;
+}
+
+/** Whether a model speaks all languages: the general one alone does. */
+export function speaksAll(model: Model): boolean {
+  return model.name.startsWith('general-v');
+}
+
+/** The language that a request to a model has to name, in an application of a language; empty: none. */
+export function askIn(model: Model, language: string): string {
+  return language === 'en' || speaksAll(model) ? '' : 'en';
+}
+
+/** The model of an id; where none has it, the one that is taken when nothing is said. */
+export function modelOf(id: string): Model {
+  return known.find((model) => model.id === id) ?? known.find(speaksAll) ?? known[0] ?? { id, name: id };
+}
