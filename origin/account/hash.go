@@ -2,10 +2,12 @@ package account
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"sync/atomic"
 
 	"github.com/alexedwards/argon2id"
+	"golang.org/x/crypto/argon2"
 
 	"github.com/sightline-dev/sightline/core/api"
 )
@@ -13,8 +15,11 @@ import (
 // cost is that of one password: 19 MB, twice over (OWASP's second choice for argon2id).
 var cost = &argon2id.Params{Memory: 19 << 10, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
-// nobody is a hash of no password, in the shape of cost: what is compared for unknown addresses.
-const nobody = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+// nobody is a hash of no password, at the cost of one: what is compared for unknown addresses.
+func nobody() string {
+	zeros := func(n uint32) string { return base64.RawStdEncoding.EncodeToString(make([]byte, n)) }
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, cost.Memory, cost.Iterations, cost.Parallelism, zeros(cost.SaltLength), zeros(cost.KeyLength))
+}
 
 const (
 	mostHashing = 2  // at a time: 38 MB
@@ -68,7 +73,7 @@ func (g *gate) same(ctx context.Context, password, hash string) (bool, error) {
 	defer leave()
 	known := hash != ""
 	if !known {
-		hash = nobody
+		hash = nobody()
 	}
 	same, err := argon2id.ComparePasswordAndHash(password, hash)
 	return same && known, err
