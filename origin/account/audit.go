@@ -99,7 +99,7 @@ func (c *change) event(e Event) error {
 	c.Put(auditKey(e.Seq), append(c.audit.hash[:], text...))
 	c.Put(headKey(), append(binary.BigEndian.AppendUint64(nil, e.Seq), c.audit.hash[:]...))
 	for i, id := range []string{e.Actor, e.Target} {
-		if isID(id) && (i == 0 || id != e.Actor) {
+		if (isID(id) || id == ByOperator) && (i == 0 || id != e.Actor) {
 			c.Put(auditsKey(id, e.Seq), nil)
 		}
 	}
@@ -121,7 +121,7 @@ func (r *Registry) Record(e Event) error {
 }
 
 // Events returns up to n events that an account did or that were done to it, newest first, from
-// below the number before; 0 starts with the newest.
+// below the number before; 0 starts with the newest. ByOperator stands for the command line.
 func (r *Registry) Events(account string, before uint64, n int) ([]Event, error) {
 	lo := key(tableAudits, bytesOf(account))
 	hi := after(lo)
@@ -129,7 +129,7 @@ func (r *Registry) Events(account string, before uint64, n int) ([]Event, error)
 		hi = auditsKey(account, before)
 	}
 	var seqs []uint64
-	if n < 1 || !isID(account) {
+	if n < 1 || !isID(account) && account != ByOperator {
 		return nil, nil
 	}
 	err := r.o.Store.ScanBack(lo, hi, func(k, _ []byte) bool {

@@ -53,6 +53,9 @@ func TestAuditTellsWhatWasDone(t *testing.T) {
 	if mine, err := w.Events(op.ID, 0, 100); len(mine) != 1 || err != nil {
 		t.Errorf("the operator's events = %+v, %v", mine, err)
 	}
+	if e, err := w.Events(ByOperator, 0, 100); len(e) != 1 || e[0].Action != AppDelete || err != nil {
+		t.Errorf("the command line's events = %+v, %v", e, err)
+	}
 	if none, err := w.Events("nobody", 0, 100); len(none) != 0 || err != nil {
 		t.Errorf("nobody's events = %+v, %v", none, err)
 	}

@@ -19,7 +19,7 @@ import (
 //	u d n id by 0 route → N            calls of day n since 1970, by application, key and endpoint
 //	u k id by          → N N           calls of a key ever, and its last in Unix seconds
 //	u l N              → hash, JSON    the audit log, from 1; hash is over the record before it and the JSON
-//	u L id N           →               records of the audit log by account
+//	u L id N           →               records of the audit log by account; the command line's is zeros
 //	u h                → N, hash       how long the audit log is, and its last hash
 const (
 	table         = 'u'

@@ -1,7 +1,9 @@
 package console
 
 import (
+	"cmp"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/sightline-dev/sightline/core/lang"
@@ -222,7 +224,8 @@ func (c *call) endSession() (any, error) {
 // eventsShown is a page of audit records.
 const eventsShown = 100
 
-// audit shows the account's audit records, newest first; ?before=seq goes on.
+// audit shows the account's audit records, newest first; ?before=seq goes on. The operator's account shows those of
+// the command line too.
 func (c *call) audit() (any, error) {
 	var before uint64
 	query, err := url.ParseQuery(c.r.Query)
@@ -241,6 +244,13 @@ func (c *call) audit() (any, error) {
 		Hash   string `json:"hash"`
 	}
 	list, err := c.o.Accounts.Events(c.account.ID, before, eventsShown)
+	if c.account.Operator && err == nil {
+		var others []account.Event
+		others, err = c.o.Accounts.Events(account.ByOperator, before, eventsShown)
+		list = append(list, others...)
+		slices.SortFunc(list, func(a, b account.Event) int { return cmp.Compare(b.Seq, a.Seq) })
+		list = list[:min(len(list), eventsShown)]
+	}
 	events := []event{}
 	for _, e := range list {
 		events = append(events, event{e.Seq, timestamp(e.At), string(e.Action), e.Target, e.Remote, e.Hash})
