@@ -32,6 +32,12 @@ Beside /v2 the server answers /healthz, /readyz, /metrics and /version. SIGTERM 
 stop it: it takes no new connections, answers what it has accepted, and ends within ten
 seconds.
 
+Beside keys there are accounts, which people make on the pages. The first start prints a link
+with which the first account is made, the operator's. Others sign up themselves, unless
+--sign-up is closed; until the address of one is verified it has 100 calls. Mails with codes
+and links go out through --smtp, and stand in the log without one. --demo signs whoever opens
+the pages on this machine in.
+
 A data folder belongs to one process at a time. The first start makes an application in it
 and prints its key, once; 'sightline app' and 'sightline key' make more, while the server
 runs or not. When the disk has less than --min-free left, writes are refused with HTTP
