@@ -1,15 +1,20 @@
 package core_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/lang"
 )
@@ -186,5 +191,61 @@ func TestChangeApp(t *testing.T) {
 	}
 	if _, _, err := w.Engine.CreateApp(ctx, "", core.NewApp{Name: "x", Language: "en", DefaultModel: "own"}); !errors.Is(err, core.ErrDefaultModel) {
 		t.Errorf("CreateApp with another's model = %v, want ErrDefaultModel", err)
+	}
+}
+
+// listing counts how often the applications are listed.
+type listing struct {
+	kv.Store
+	n atomic.Int64
+}
+
+func (l *listing) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
+	if from, _ := catalog.Control.Range(); bytes.Equal(lo, append(from, 'A')) {
+		l.n.Add(1)
+	}
+	return l.Store.Scan(lo, hi, yield)
+}
+
+// TestIdleEngineListsNothing holds that the background, which looks for work many times a second,
+// lists the applications after a change alone, and then meets the new ones and not the deleted.
+func TestIdleEngineListsNothing(t *testing.T) {
+	store := &listing{Store: memkv.New()}
+	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)
+	w.Step(t, time.Minute)
+	before := store.n.Load()
+	for range 10 {
+		w.Round(t)
+	}
+	if n := store.n.Load() - before; n != 0 {
+		t.Errorf("an idle engine has listed the applications %d times", n)
+	}
+	app, _, err := w.Engine.CreateApp(t.Context(), "", core.NewApp{Name: "new", Language: "en"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Key, _, err = w.Engine.CreateKey(t.Context(), "", core.NewKey{App: app.ID, Scopes: []string{"All"}}); err != nil {
+		t.Fatal(err)
+	}
+	add := api.Request{Method: "POST", Path: "/v2/inputs", Body: []byte(`{"inputs":[{"data":{"image":{"url":"http://pictures.test/red.png"}}}]}`)}
+	if got := w.Serve(t, add); got.Status != 200 {
+		t.Fatalf("%d %s", got.Status, got.Body)
+	}
+	tasks, err := w.Engine.Take(w.Now, 9)
+	if err != nil || len(tasks) != 1 {
+		t.Errorf("of a new application there are %d tasks, %v, want 1", len(tasks), err)
+	}
+	if err := w.Engine.DeleteApp(t.Context(), "", app.ID); err != nil {
+		t.Fatal(err)
+	}
+	if tasks, err := w.Engine.Take(w.Now, 9); err != nil || len(tasks) != 0 {
+		t.Errorf("of a deleted application there are %d tasks, %v", len(tasks), err)
+	}
+	w.Step(t, time.Minute)
+	w.Round(t) // after the purge, which was a change
+	before = store.n.Load()
+	w.Round(t)
+	if n := store.n.Load() - before; n != 0 {
+		t.Errorf("after the purge the applications are listed %d times", n)
 	}
 }
