@@ -260,3 +260,24 @@ func TestStalledHandshakes(t *testing.T) {
 		t.Errorf("Drain with stalled handshakes: %v", err)
 	}
 }
+
+// TestConnectionsOfOneClient are bounded where strangers connect one by one.
+func TestConnectionsOfOneClient(t *testing.T) {
+	for _, tt := range []struct {
+		listen string
+		proxy  bool
+		most   int
+		want   int
+	}{
+		{"127.0.0.1:8080", false, 2048, 0},
+		{"localhost:8443", false, 2048, 0},
+		{":443", true, 2048, 0},
+		{":443", false, 2048, 256},
+		{"203.0.113.1:443", false, 20, 16},
+	} {
+		srv := &server{node: &node{settings: settings{listen: tt.listen, behindProxy: tt.proxy, maxConns: tt.most}}}
+		if got := srv.connsPerIP(); got != tt.want {
+			t.Errorf("%s, behind a proxy %v, %d in all: %d, want %d", tt.listen, tt.proxy, tt.most, got, tt.want)
+		}
+	}
+}

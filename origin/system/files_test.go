@@ -1,6 +1,7 @@
 package system
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -79,4 +80,41 @@ func TestIsBrokenPipe(t *testing.T) {
 		t.Errorf("IsBrokenPipe(%v) is wrong", err)
 	}
 	_ = w.Close()
+}
+
+func TestReplaceFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "made")
+	if err := MakeFolder(dir); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(dir, "file")
+	for i, content := range []string{"first", "the second"} {
+		if err := ReplaceFile(name, []byte(content), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadFile(name, 100)
+		if err != nil || string(got) != content {
+			t.Errorf("%d: %q, %v; want %q", i, got, err, content)
+		}
+		if _, size, err := Changed(name); err != nil || size != int64(len(content)) {
+			t.Errorf("%d: Changed tells %d bytes, %v", i, size, err)
+		}
+	}
+	if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	if err := ReplaceFile(dir, []byte("x"), 0o600); err == nil {
+		t.Error("a folder is replaced by a file")
+	}
+	if err := ReplaceFile(filepath.Join(dir, "missing", "file"), nil, 0o600); err == nil {
+		t.Error("a file is made in a folder that is not there")
+	}
+	for _, where := range []string{dir, filepath.Dir(dir)} {
+		if entries, err := os.ReadDir(where); err != nil || len(entries) != 1 {
+			t.Errorf("%s holds %v, %v; want one entry, nothing left over", where, entries, err)
+		}
+	}
+	if _, _, err := Changed(filepath.Join(dir, "missing")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Changed of nothing: %v", err)
+	}
 }
