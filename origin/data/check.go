@@ -14,12 +14,13 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/origin/account"
 	"github.com/sightline-dev/sightline/origin/system"
 )
 
 // Finding is something that is wrong with a data folder.
 type Finding struct {
-	Part     string `json:"part"`          // store, log, state, index, pictures, names
+	Part     string `json:"part"`          // store, audit, log, state, index, pictures, names
 	App      string `json:"app,omitempty"` // id of the application it concerns, or control
 	Text     string `json:"text"`
 	Harmless bool   `json:"harmless,omitempty"` // nothing that was acknowledged is missing or wrong
@@ -154,7 +155,7 @@ func (c *checker) run(ctx context.Context, files blob.FS) error {
 	for _, part := range []struct {
 		name string
 		do   func(context.Context) error
-	}{{"store", c.scan}, {"pictures", c.pictures}, {"applications", c.partitions}} {
+	}{{"store", c.scan}, {"audit log", c.audit}, {"pictures", c.pictures}, {"applications", c.partitions}} {
 		c.Tell(part.name)
 		if err := part.do(ctx); err != nil {
 			return err
@@ -209,6 +210,12 @@ func (c *checker) scan(ctx context.Context) error {
 		return ctx.Err()
 	}
 	return c.damage("store", "", err)
+}
+
+// audit follows the chain of the audit log.
+func (c *checker) audit(context.Context) error {
+	_, err := account.VerifyAudit(c.store)
+	return c.damage("audit", "", err)
 }
 
 // pictures reads every blob and compares its hash.
