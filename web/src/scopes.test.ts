@@ -59,6 +59,14 @@ test('a group that goes leaves what others share with it', () => {
   assert.deepEqual([...left].sort(), ['Concepts_Get', 'Models_Get', 'Workflows_Get']);
 });
 
+test('a group is begun by scopes of its own, not by those it shares', () => {
+  const { chosen } = withGroup(none, 'predict', table);
+  assert.equal(share(chosen, 'read_models'), 'whole');
+  assert.equal(share(chosen, 'read_inputs'), 'none'); // Concepts:Get is there for the models
+  assert.equal(share(withScope(chosen, 'Inputs_Get', table), 'read_inputs'), 'whole');
+  assert.equal(share(withScope(none, 'Inputs_Get', table), 'read_inputs'), 'some');
+});
+
 test('single scopes bring and take their needs', () => {
   const chosen = withScope(none, 'Inputs_Delete', table);
   assert.deepEqual([...chosen].sort(), ['Inputs_Add', 'Inputs_Delete', 'Inputs_Get']);

@@ -40,11 +40,15 @@ export const all = 'All';
 /** A choice of scopes; immutable. */
 export type Chosen = ReadonlySet<string>;
 
-/** How much of a group is chosen. */
+/** How much of a group is chosen. Scopes that it shares with a group that is whole are no part of it. */
 export function share(chosen: Chosen, group: GroupId): 'none' | 'some' | 'whole' {
-  const own = groups[group].own;
-  const n = chosen.has(all) ? own.length : own.filter((s) => chosen.has(s)).length;
-  return n === 0 ? 'none' : n === own.length ? 'whole' : 'some';
+  if (isWhole(chosen, group)) return 'whole';
+  const others = new Set(groupIds.filter((id) => isWhole(chosen, id)).flatMap((id) => groups[id].own));
+  return groups[group].own.some((s) => chosen.has(s) && !others.has(s)) ? 'some' : 'none';
+}
+
+function isWhole(chosen: Chosen, group: GroupId): boolean {
+  return chosen.has(all) || groups[group].own.every((s) => chosen.has(s));
 }
 
 /** Chosen with a group and everything that it needs, and the groups that came with it. */
