@@ -19,7 +19,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # What answers hostile bytes or keeps data must be covered to this share of its statements (goal G26).
 COVERED := core/api core/auth core/blob core/catalog core/fold core/index core/index/hnsw core/ingest core/jsonio core/kv core/kv/memkv \
 	core/kv/pebblekv core/log core/log/field core/partition core/predict/onnx core/predict/raster core/predict/raster/jpg core/search \
-	core/train core/train/kernel core/training origin/fetch origin/httpd
+	core/train core/train/kernel core/training origin/account origin/certificate origin/console origin/data origin/fetch origin/httpd \
+	origin/token
 COVER   := 85
 
 # What the pages are made of.
