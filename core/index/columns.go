@@ -23,6 +23,19 @@ type mask [blockSize / 64]uint64
 // has reports whether an input of the block is in m; a nil mask is empty.
 func (m *mask) has(ord uint32) bool { return m != nil && m[ord%blockSize/64]>>(ord%64)&1 == 1 }
 
+// full reports whether every input of the block is in m.
+func (m *mask) full() bool {
+	if m == nil {
+		return false
+	}
+	for _, word := range m {
+		if word != math.MaxUint64 {
+			return false
+		}
+	}
+	return true
+}
+
 // covered reads the coverage of a space.
 func (s *space) covered(r kv.Reader) (coverage, error) {
 	out := coverage{}
@@ -56,6 +69,9 @@ func (v *View) fill(place int, out Valued) error {
 	}
 	for _, b := range blocks {
 		mask := covered[b.number]
+		if mask.full() {
+			continue
+		}
 		for i := b.from; i < b.to; i++ {
 			if mask.has(out.Ords[i]) {
 				continue
@@ -117,9 +133,16 @@ func (b block) take(out Valued, column []byte, covered coverage) error {
 		return fmt.Errorf("column's block of %d bytes: %w", len(column), ErrCorrupt)
 	}
 	mask := covered[b.number]
-	for i := b.from; i < b.to; i++ {
-		if ord := out.Ords[i]; mask.has(ord) {
-			out.Values[i] = columnValue(column, ord)
+	ords, values := out.Ords[b.from:b.to], out.Values[b.from:b.to]
+	if mask.full() {
+		for i, ord := range ords {
+			values[i] = columnValue(column, ord)
+		}
+		return nil
+	}
+	for i, ord := range ords {
+		if mask.has(ord) {
+			values[i] = columnValue(column, ord)
 		}
 	}
 	return nil
@@ -166,7 +189,7 @@ func (s *space) tail(r kv.Reader) (*roaring.Bitmap, coverage, error) {
 			}
 		}
 	}
-	analysed.AndNot(bitmapOf(known))
+	analysed.AndNot(BitmapOf(known))
 	return analysed, covered, nil
 }
 

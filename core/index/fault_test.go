@@ -85,10 +85,17 @@ func reads(t *testing.T, x *index.Index, r catalog.Reader, ord uint32) ([]any, e
 		func() (any, error) { return v.Containing(t.Context(), pattern, nil) },
 		func() (any, error) { return v.Within(index.NewRadius(log.Point{Latitude: 40}, 1), nil) },
 		func() (any, error) { return v.Within(index.NewRadius(log.Point{Latitude: 40}, 1), few) },
-		func() (any, error) { return v.Predicted(t.Context(), "ai_bb", analysed) },
-		func() (any, error) { return v.Predicted(t.Context(), "ai_bb", few) },
-		func() (any, error) { return v.PredictedPresent(t.Context(), "ai_aa", analysed) },
-		func() (any, error) { return v.PredictedPresent(t.Context(), "cat", analysed) },
+		func() (any, error) { return v.Predicted(t.Context(), "ai_bb", analysed.ToArray(), nil) },
+		func() (any, error) { return v.Predicted(t.Context(), "ai_bb", few.ToArray(), nil) },
+		func() (any, error) { return v.Predicted(t.Context(), "cat", analysed.ToArray(), nil) },
+		func() (any, error) {
+			among := analysed.Clone()
+			return among, v.Narrow("ai_aa", index.Reaches, among)
+		},
+		func() (any, error) {
+			among := analysed.Clone()
+			return among, v.Narrow("ai_aa", index.Below, among)
+		},
 		func() (any, error) { return v.Nearest(t.Context(), e, analysed, 7) },
 		func() (any, error) { return v.Cosines(t.Context(), e, few) },
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/golang/geo/r1"
@@ -54,13 +56,18 @@ func (p *places) put(w kv.Writer, key []byte) {
 		w.Delete(key)
 		return
 	}
+	w.Put(key, p.encode())
+}
+
+// encode is the stored form.
+func (p *places) encode() []byte {
 	b := make([]byte, 0, placesBytes)
 	for i := range p {
 		for _, f := range p[i] {
 			b = binary.LittleEndian.AppendUint32(b, uint32(f))
 		}
 	}
-	w.Put(key, b)
+	return b
 }
 
 // rounded is a point of the sphere in units; each part is at most half a unit off.
@@ -109,9 +116,29 @@ func (s *stage) place(ord uint32, before, after *log.Point) error {
 
 // Region is what a geo filter asks for: a [Radius] or a [Box].
 type Region interface {
-	cover() s2.Region                // holds every place that the region holds
-	contains(p log.Point) bool       // exactly
-	sure(v [3]float64) (in, ok bool) // whether a place is in, where its rounded vector tells
+	cover() s2.Region          // holds every place that the region holds
+	contains(p log.Point) bool // exactly
+	// sort tells of a block's places, 12 bytes each as they are stored, which the region holds and of which the
+	// rounded vectors do not tell, as bits; a zero place is in neither.
+	sort(block []byte, in, doubtful *placeBits)
+}
+
+// placeBits is a subset of a block of places.
+type placeBits [placesBlock / 64]uint64
+
+// vector is the stored place i of a block, in units, and whether there is one.
+func vector(block *[placesBytes]byte, i int) (x, y, z float64, ok bool) {
+	at := block[12*i : 12*i+12 : 12*i+12]
+	ix, iy, iz := binary.LittleEndian.Uint32(at), binary.LittleEndian.Uint32(at[4:]), binary.LittleEndian.Uint32(at[8:])
+	return float64(int32(ix)), float64(int32(iy)), float64(int32(iz)), ix|iy|iz != 0
+}
+
+// bit is 1 where b holds.
+func bit(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // doubt is how far a rounded vector may be off, with a margin; about a centimetre on earth.
@@ -141,11 +168,23 @@ func (r Radius) contains(p log.Point) bool {
 	return float64(r.centre.Distance(s2.PointFromLatLng(latLng(p)))) <= r.angle+slack
 }
 
-func (r Radius) sure(v [3]float64) (in, ok bool) {
-	dx, dy, dz := r.centre.X-v[0], r.centre.Y-v[1], r.centre.Z-v[2]
-	d := float64(dx*dx) + float64(dy*dy) + float64(dz*dz) - float64(r.chord*r.chord)
-	margin := 2*doubt*r.chord + doubt*doubt
-	return d < 0, d < -margin || d > margin
+func (r Radius) sort(block []byte, in, doubtful *placeBits) {
+	b := (*[placesBytes]byte)(block)
+	cx, cy, cz := float64(r.centre.X*unit), float64(r.centre.Y*unit), float64(r.centre.Z*unit)
+	margin := float64(2*doubt*r.chord) + doubt*doubt
+	edge := float64(r.chord * r.chord)
+	least, most := float64((edge-margin)*unit)*unit, float64((edge+margin)*unit)*unit
+	for w := range in {
+		var inside, unsure uint64
+		for i := range 64 {
+			x, y, z, ok := vector(b, 64*w+i)
+			x, y, z = cx-x, cy-y, cz-z
+			d := float64(x*x) + float64(y*y) + float64(z*z)
+			inside |= bit(ok && d < least) << i
+			unsure |= bit(ok && d >= least && d <= most) << i
+		}
+		in[w], doubtful[w] = inside, unsure
+	}
 }
 
 // Box is the places between two parallels and two meridians, edges included. It does not
@@ -199,21 +238,30 @@ func (b Box) contains(p log.Point) bool {
 		b.min.Longitude <= p.Longitude && p.Longitude <= b.max.Longitude
 }
 
-func (b Box) sure(v [3]float64) (in, ok bool) {
-	south, north := v[2]-b.south, b.north-v[2]
-	if south < -doubt || north < -doubt {
-		return false, true
+func (b Box) sort(block []byte, in, doubtful *placeBits) {
+	places := (*[placesBytes]byte)(block)
+	lowest, highest := float64(b.south*unit), float64(b.north*unit)
+	wide := b.max.Longitude-b.min.Longitude > 180
+	for w := range in {
+		var inside, unsure uint64
+		for i := range 64 {
+			x, y, z, ok := vector(places, 64*w+i)
+			south, north := z-lowest, highest-z
+			// How far east of the western meridian's plane, and west of the eastern one's.
+			east := float64(y*b.west[0]) - float64(x*b.west[1])
+			west := float64(x*b.east[1]) - float64(y*b.east[0])
+			between := min(south, north)
+			sector := min(east, west)
+			if wide {
+				sector = max(east, west)
+			}
+			ok = ok && between >= -doubt*unit
+			near := between < doubt*unit || math.Abs(east) < doubt*unit || math.Abs(west) < doubt*unit
+			inside |= bit(ok && !near && sector > 0) << i
+			unsure |= bit(ok && near) << i
+		}
+		in[w], doubtful[w] = inside, unsure
 	}
-	// How far east of the western meridian's plane, and west of the eastern one's.
-	east := float64(v[1]*b.west[0]) - float64(v[0]*b.west[1])
-	west := float64(v[0]*b.east[1]) - float64(v[1]*b.east[0])
-	switch {
-	case math.Abs(east) < doubt, math.Abs(west) < doubt, south < doubt, north < doubt:
-		return false, false
-	case b.max.Longitude-b.min.Longitude > 180:
-		return east > 0 || west > 0, true
-	}
-	return east > 0 && west > 0, true
 }
 
 // fewPlaced is how many inputs are asked for their places one by one.
@@ -251,7 +299,7 @@ func (v *View) ask(out *roaring.Bitmap, ords []uint32, g Region) error {
 
 // withinCells reads the places of the cells that cover the region, unless they are too many.
 func (v *View) withinCells(g Region) (out *roaring.Bitmap, ok bool, err error) {
-	out = roaring.New()
+	var ords []uint32
 	prefix := v.x.section(sectionCell)
 	coverer := s2.RegionCoverer{MaxLevel: s2.MaxLevel, LevelMod: 1, MaxCells: maxCells}
 	keys := 0
@@ -269,7 +317,7 @@ func (v *View) withinCells(g Region) (out *roaring.Bitmap, ok bool, err error) {
 				Longitude: math.Float64frombits(binary.LittleEndian.Uint64(value[8:])),
 			}
 			if g.contains(p) {
-				out.Add(lastNumber(k))
+				ords = append(ords, lastNumber(k))
 			}
 			keys++
 			return keys <= maxPlaceKeys
@@ -281,12 +329,14 @@ func (v *View) withinCells(g Region) (out *roaring.Bitmap, ok bool, err error) {
 			return nil, false, nil
 		}
 	}
-	return out, true, nil
+	slices.Sort(ords)
+	return BitmapOf(ords), true, nil
 }
 
 // withinBlocks reads every place.
 func (v *View) withinBlocks(g Region) (*roaring.Bitmap, error) {
-	var ords, doubtful []uint32
+	var dense []uint64 // bits of the ordinals in the region
+	var doubtful []uint32
 	prefix := v.x.section(sectionPlaces)
 	var bad error
 	err := v.kv.Scan(prefix, after(prefix), func(k, value []byte) bool {
@@ -294,19 +344,21 @@ func (v *View) withinBlocks(g Region) (*roaring.Bitmap, error) {
 			bad = fmt.Errorf("places of %d bytes: %w", len(value), ErrCorrupt)
 			return false
 		}
-		first := lastNumber(k) * placesBlock
-		for i := range uint32(placesBlock) {
-			at := value[12*i : 12*i+12]
-			x, y, z := binary.LittleEndian.Uint32(at), binary.LittleEndian.Uint32(at[4:]), binary.LittleEndian.Uint32(at[8:])
-			if x|y|z == 0 {
-				continue
-			}
-			in, sure := g.sure([3]float64{float64(int32(x)) / unit, float64(int32(y)) / unit, float64(int32(z)) / unit})
-			switch {
-			case !sure:
-				doubtful = append(doubtful, first+i)
-			case in:
-				ords = append(ords, first+i)
+		number := lastNumber(k)
+		if number > math.MaxUint32/placesBlock {
+			bad = fmt.Errorf("block %d of places: %w", number, ErrCorrupt)
+			return false
+		}
+		var in, unsure placeBits
+		g.sort(value, &in, &unsure)
+		at := int(number) * len(in)
+		if need := at + len(in) - len(dense); need > 0 {
+			dense = append(dense, make([]uint64, need)...)
+		}
+		copy(dense[at:], in[:])
+		for w, word := range unsure {
+			for ; word != 0; word &= word - 1 {
+				doubtful = append(doubtful, number*placesBlock+uint32(64*w+bits.TrailingZeros64(word)))
 			}
 		}
 		return true
@@ -314,6 +366,7 @@ func (v *View) withinBlocks(g Region) (*roaring.Bitmap, error) {
 	if err = errors.Join(err, bad); err != nil {
 		return nil, err
 	}
-	out := bitmapOf(ords)
+	out := roaring.New()
+	out.FromDense(dense, false)
 	return out, v.ask(out, doubtful, g)
 }

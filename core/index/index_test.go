@@ -3,6 +3,7 @@ package index_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -303,29 +304,49 @@ func TestValuesFromColumnsAndRows(t *testing.T) {
 		if state == "columns" {
 			settle(t, w)
 		}
-		for _, among := range [][]uint32{ords, ords[:1], ords[1030:1035], ords[2000:], {ords[0], ords[1500], ords[2999]}, nil} {
+		for _, some := range [][]uint32{ords, ords[:1], ords[1030:1035], ords[2000:], {ords[0], ords[1500], ords[2999]}, nil} {
+			among := slices.DeleteFunc(slices.Clone(some), func(ord uint32) bool { return want[ord] == nil })
 			for c, concept := range indextest.Concepts {
-				got, err := w.Index.At(w.Reader()).Predicted(t.Context(), concept, roaring.BitmapOf(among...))
+				got, err := w.Index.At(w.Reader()).Predicted(t.Context(), concept, among, make([]float32, 1500))
 				if err != nil {
 					t.Fatal(err)
 				}
-				i := 0
-				for _, ord := range among {
-					values, ok := want[ord]
-					if !ok {
-						continue
-					}
-					if i >= len(got.Ords) || got.Ords[i] != ord || got.Values[i] != values[c] {
-						t.Fatalf("%s: place %d of Predicted is not input %d with %v", state, i, ord, values[c])
-					}
-					i++
+				if !slices.Equal(got.Ords, among) || len(got.Values) != len(among) {
+					t.Fatalf("%s: Predicted gives %d inputs, want %d", state, len(got.Ords), len(among))
 				}
-				if i != len(got.Ords) {
-					t.Fatalf("%s: Predicted gives %d inputs, want %d", state, len(got.Ords), i)
+				for i, ord := range among {
+					if got.Values[i] != want[ord][c] {
+						t.Fatalf("%s: %v of input %d, want %v", state, got.Values[i], ord, want[ord][c])
+					}
+				}
+				for _, to := range []index.Outcome{index.Reaches, index.Below} {
+					if err := narrows(w, concept, to, among, got.Values); err != nil {
+						t.Fatalf("%s: %v", state, err)
+					}
 				}
 			}
 		}
 	}
+}
+
+// narrows tells where Narrow takes an input away that it may not, or leaves one whose value,
+// which is not edited, is on the other side.
+func narrows(w *indextest.World, concept string, to index.Outcome, among []uint32, values []float32) error {
+	left := roaring.BitmapOf(among...)
+	if err := w.Index.At(w.Reader()).Narrow(concept, to, left); err != nil {
+		return err
+	}
+	for i, ord := range among {
+		edited := slices.ContainsFunc(w.Live[ord].Edits, func(e catalog.Edit) bool { return e.Concept == concept })
+		if want := index.Outcome(values[i] >= index.Present) == to || edited; left.Contains(ord) != want {
+			return fmt.Errorf("Narrow(%q, %v) leaves input %d with %v: %v, want %v", concept, to, ord, values[i], !want, want)
+		}
+		left.Remove(ord)
+	}
+	if !left.IsEmpty() {
+		return fmt.Errorf("Narrow(%q, %v) adds %d inputs", concept, to, left.GetCardinality())
+	}
+	return nil
 }
 
 // TestColumnsGoWithTheirInputs deletes all inputs of a block.
@@ -420,7 +441,7 @@ func TestSearchesBesideChanges(t *testing.T) {
 					if uint64(len(near)) != live.GetCardinality() {
 						return errors.New("an analysed input has no similarity")
 					}
-					_, err = v.Predicted(t.Context(), "cat", live)
+					_, err = v.Predicted(t.Context(), "cat", live.ToArray(), nil)
 					return err
 				}); err != nil {
 					failed <- err

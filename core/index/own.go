@@ -170,25 +170,28 @@ func placeOf(h *train.Head, concept string) int {
 	return -1
 }
 
-// own is the values that the newest version gives a concept of the application's own.
-func (v *View) own(ctx context.Context, concept string, ords *roaring.Bitmap) (Valued, error) {
+// own sets the values that the newest version gives a concept of the application's own. It
+// reports false when no version gives any.
+func (v *View) own(ctx context.Context, concept string, out Valued) (bool, error) {
 	version, head, place, err := v.newest(concept)
 	if err != nil || version == nil {
-		return Valued{}, err
+		return false, err
 	}
 	c := v.x.heads.column(ownKey{version.Manifest, place})
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	missing := ords.Clone()
+	missing := BitmapOf(out.Ords)
 	missing.AndNot(c.have)
 	if err := c.compute(ctx, v, head, place, missing); err != nil {
-		return Valued{}, err
+		return false, err
 	}
-	out := newValued(ords)
-	for i, ord := range out.Ords {
-		out.Values[i] = c.blocks[ord/blockSize][ord%blockSize]
+	for _, b := range blocksOf(out.Ords) {
+		values := c.blocks[b.number]
+		for i := b.from; i < b.to; i++ {
+			out.Values[i] = values[out.Ords[i]%blockSize]
+		}
 	}
-	return out, nil
+	return true, nil
 }
 
 // compute adds the values of the missing inputs.

@@ -172,8 +172,8 @@ func bitmap(r kv.Reader, prefix []byte) (*roaring.Bitmap, error) {
 	return out, nil
 }
 
-// bitmapOf is the set of ascending ordinals.
-func bitmapOf(ords []uint32) *roaring.Bitmap {
+// BitmapOf is the set of ascending ordinals.
+func BitmapOf(ords []uint32) *roaring.Bitmap {
 	out := roaring.New()
 	if len(ords) == 0 {
 		return out

@@ -59,11 +59,11 @@ func TestAnotherBaseModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := view.Predicted(t.Context(), "ai_new", all)
+	got, err := view.Predicted(t.Context(), "ai_new", all.ToArray(), nil)
 	if err != nil || len(got.Ords) == 0 || uint64(len(got.Ords)) != all.GetCardinality() {
 		t.Fatalf("%d values of the new concept, %v, want %d", len(got.Ords), err, all.GetCardinality())
 	}
-	if old, err := view.Predicted(t.Context(), "ai_aa", all); err != nil || len(old.Ords) > len(all.ToArray())/2 {
+	if old, err := view.Predicted(t.Context(), "ai_aa", all.ToArray(), nil); err != nil || len(old.Ords) > len(all.ToArray())/2 {
 		t.Errorf("a concept of the old model has %d values, %v", len(old.Ords), err)
 	}
 	if err := w.Index.Drop(indextest.Base); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 )
@@ -19,65 +20,105 @@ type Valued struct {
 	Values []float32 // of the input at the same place
 }
 
-// Predicted is what is predicted of a concept for the inputs of among: the stored value of a
-// general model's concept, the value of the newest trained version for the application's own, and over both
-// what a user edited. Inputs that have no value are left out.
-func (v *View) Predicted(ctx context.Context, concept string, among *roaring.Bitmap) (Valued, error) {
-	edits, err := v.edited(concept, among)
+// Predicted is what is predicted of a concept for inputs that are analysed, their ordinals ascending: the
+// stored value of a general model's concept, the value of the newest trained version for the application's
+// own, and over both what a user edited. Inputs that have no value are left out.
+//
+// The result may be ords itself, not written to, and buf with its length changed: values go
+// there when they fit in its capacity.
+func (v *View) Predicted(ctx context.Context, concept string, ords []uint32, buf []float32) (Valued, error) {
+	edits, err := v.edited(concept, ords)
 	if err != nil {
 		return Valued{}, err
 	}
-	analysed, err := v.Analysed()
-	if err != nil {
-		return Valued{}, err
+	if cap(buf) < len(ords) {
+		buf = make([]float32, len(ords))
 	}
-	analysed.And(among)
-	var out Valued
+	out := Valued{ords, buf[:len(ords)]}
 	if place, ok := v.space.place[concept]; ok {
-		out = newValued(analysed)
 		err = v.fill(place, out)
+	} else if ok, err = v.own(ctx, concept, out); err == nil && !ok {
+		return edits.alone(ords), nil
+	}
+	if err != nil {
+		return Valued{}, err
+	}
+	for i, at := range edits.at {
+		out.Values[at] = edits.values[i]
+	}
+	return out, nil
+}
+
+// Outcome is on which side of [Present] a value is.
+type Outcome bool
+
+// The two outcomes.
+const (
+	Below   Outcome = false
+	Reaches Outcome = true // Present or more
+)
+
+// Narrow takes inputs out of among, all of them analysed, whose value of a concept is surely
+// on the other side of [Present]. Of a general model's concept those remain that are on this side in their
+// stored values or have an edit; of the application's own all do.
+func (v *View) Narrow(concept string, to Outcome, among *roaring.Bitmap) error {
+	place, ok := v.space.place[concept]
+	if !ok {
+		return nil
+	}
+	present, err := bitmap(v.kv, v.space.present(place))
+	if err != nil {
+		return err
+	}
+	err = v.eachEdit(concept, func(ord uint32, _ float32) {
+		if to == Reaches {
+			present.Add(ord)
+		} else {
+			present.Remove(ord)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if to == Reaches {
+		among.And(present)
 	} else {
-		out, err = v.own(ctx, concept, analysed)
+		among.AndNot(present)
 	}
-	if err != nil {
-		return Valued{}, err
-	}
-	return out.over(edits.within(analysed)), nil
+	return nil
 }
 
-// PredictedPresent is Predicted less the inputs whose value is below [Present]. Of a general
-// model's concept only the postings' inputs are looked at.
-func (v *View) PredictedPresent(ctx context.Context, concept string, among *roaring.Bitmap) (Valued, error) {
-	if place, ok := v.space.place[concept]; ok {
-		present, err := bitmap(v.kv, v.space.present(place))
-		if err != nil {
-			return Valued{}, err
-		}
-		edits, err := v.edited(concept, among)
-		if err != nil {
-			return Valued{}, err
-		}
-		present.AddMany(edits.Ords)
-		present.And(among)
-		among = present
-	}
-	out, err := v.Predicted(ctx, concept, among)
-	if err != nil {
-		return Valued{}, err
-	}
-	n := 0
-	for i, value := range out.Values {
-		if value >= Present {
-			out.Ords[n], out.Values[n] = out.Ords[i], value
-			n++
-		}
-	}
-	return Valued{out.Ords[:n], out.Values[:n]}, nil
+// edits is edited values, by the place of their input among some ordinals.
+type edits struct {
+	at     []int // ascending
+	values []float32
 }
 
-// edited is the edited values of a concept.
-func (v *View) edited(concept string, among *roaring.Bitmap) (Valued, error) {
+// alone is the edits as all the values that there are.
+func (e edits) alone(ords []uint32) Valued {
 	var out Valued
+	for _, at := range e.at {
+		out.Ords = append(out.Ords, ords[at])
+	}
+	out.Values = e.values
+	return out
+}
+
+// edited is the edited values of a concept for inputs whose ordinals ascend.
+func (v *View) edited(concept string, ords []uint32) (edits, error) {
+	var out edits
+	from := 0
+	err := v.eachEdit(concept, func(ord uint32, value float32) {
+		i, ok := slices.BinarySearch(ords[from:], ord)
+		if from += i; ok {
+			out.at, out.values = append(out.at, from), append(out.values, value)
+		}
+	})
+	return out, err
+}
+
+// eachEdit yields the edited values of a concept by ascending ordinal.
+func (v *View) eachEdit(concept string, yield func(ord uint32, value float32)) error {
 	var bad error
 	prefix := v.x.edits(concept)
 	err := v.kv.Scan(prefix, after(prefix), func(k, value []byte) bool {
@@ -85,63 +126,35 @@ func (v *View) edited(concept string, among *roaring.Bitmap) (Valued, error) {
 			bad = fmt.Errorf("edit of %d bytes: %w", len(value), ErrCorrupt)
 			return false
 		}
-		if ord := lastNumber(k); among.Contains(ord) {
-			out.Ords = append(out.Ords, ord)
-			out.Values = append(out.Values, math.Float32frombits(binary.LittleEndian.Uint32(value)))
-		}
+		yield(lastNumber(k), math.Float32frombits(binary.LittleEndian.Uint32(value)))
 		return true
 	})
-	return out, errors.Join(err, bad)
+	return errors.Join(err, bad)
 }
 
-// within is v less what is not in b.
-func (v Valued) within(b *roaring.Bitmap) Valued {
-	var out Valued
-	for i, ord := range v.Ords {
-		if b.Contains(ord) {
-			out.Ords = append(out.Ords, ord)
-			out.Values = append(out.Values, v.Values[i])
-		}
-	}
-	return out
-}
-
-// over is v with the values of edits in place of its own.
-func (v Valued) over(edits Valued) Valued {
-	if len(edits.Ords) == 0 {
-		return v
-	}
-	out := Valued{make([]uint32, 0, len(v.Ords)+len(edits.Ords)), make([]float32, 0, len(v.Ords)+len(edits.Ords))}
-	add := func(ord uint32, value float32) {
-		out.Ords, out.Values = append(out.Ords, ord), append(out.Values, value)
-	}
-	i := 0
-	for j, ord := range edits.Ords {
-		for ; i < len(v.Ords) && v.Ords[i] < ord; i++ {
-			add(v.Ords[i], v.Values[i])
-		}
-		if i < len(v.Ords) && v.Ords[i] == ord {
-			i++
-		}
-		add(ord, edits.Values[j])
-	}
-	out.Ords = append(out.Ords, v.Ords[i:]...)
-	out.Values = append(out.Values, v.Values[i:]...)
-	return out
-}
-
-// newValued is the inputs of b, with values to be set.
-func newValued(b *roaring.Bitmap) Valued {
-	out := Valued{Ords: b.ToArray()}
-	out.Values = make([]float32, len(out.Ords))
-	return out
-}
+// maxRows is how many inputs a view keeps the stored values of: a block, as usually at most
+// that many have none in the columns, and a query may ask for several concepts of each.
+const maxRows = blockSize
 
 // derived reads one stored value out of the input's derived record.
 func (v *View) derived(ord uint32, place int) (float32, error) {
+	v.mu.Lock()
+	values, ok := v.rows[ord]
+	v.mu.Unlock()
+	if ok {
+		return values[place], nil
+	}
 	d, err := v.space.derived(v.records, ord)
 	if err != nil {
 		return 0, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.rows == nil {
+		v.rows = map[uint32][]float32{}
+	}
+	if len(v.rows) < maxRows {
+		v.rows[ord] = d.Values
 	}
 	return d.Values[place], nil
 }

@@ -23,6 +23,9 @@ type View struct {
 	known    sync.Once // analysed has been read
 	analysed *roaring.Bitmap
 	failed   error
+
+	mu   sync.Mutex
+	rows map[uint32][]float32 // stored values of inputs that the columns do not have
 }
 
 // At returns the index at the moment of r, a snapshot of the store or the store itself.

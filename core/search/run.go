@@ -38,6 +38,7 @@ type execution struct {
 	v       *index.View
 	q       *Query
 	matches *roaring.Bitmap // what the clauses so far leave; nil: every live input
+	mem     *memory         // of what ranks
 }
 
 func (e *execution) everything(p Page) (Result, error) {

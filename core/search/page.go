@@ -1,0 +1,117 @@
+package search
+
+import (
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+)
+
+// few is how many hits are sorted rather than counted.
+const few = 2048
+
+// page is a page of the inputs by falling score, equal ones by ordinal. However many hits
+// there are and however deep the page, a few passes count scores, and only the page is sorted.
+func (s scored) page(p Page, m *memory) Result {
+	total := uint64(len(s.ords))
+	result := Result{Total: total}
+	if p.Offset >= total || p.N == 0 {
+		return result
+	}
+	from, to := int(p.Offset), int(p.Offset+min(p.N, total-p.Offset))
+	if total > few {
+		result.Hits = s.ranks(from, to, m)
+		return result
+	}
+	hits := make([]Hit, total)
+	for i, ord := range s.ords {
+		hits[i] = Hit{ord, float32(s.factor[i])}
+	}
+	slices.SortFunc(hits, byScore)
+	result.Hits = slices.Clone(hits[from:to])
+	return result
+}
+
+func byScore(a, b Hit) int {
+	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(a.Ord, b.Ord))
+}
+
+// rankKey orders as falling scores do.
+func rankKey(score float32) uint32 {
+	b := math.Float32bits(score + 0) // −0 becomes 0
+	if b>>31 == 1 {
+		return b
+	}
+	return b ^ math.MaxInt32
+}
+
+// place is a key with a rank among the equal ones.
+type place struct {
+	key uint32
+	nth int // equal keys before it
+}
+
+// ranks is the hits of the ranks from ≤ rank < to.
+func (s scored) ranks(from, to int, m *memory) []Hit {
+	keys, spare := m.ords.take(len(s.factor)), m.ords.take(len(s.factor))
+	for i, f := range s.factor {
+		keys[i] = rankKey(float32(f))
+	}
+	var first place
+	if from > 0 {
+		first = find(keys, spare, from)
+	}
+	last := find(keys, spare, to-1)
+	hits := make([]Hit, 0, to-from)
+	atFirst, atLast := 0, 0
+	for i, key := range keys {
+		if key < first.key || key > last.key {
+			continue
+		}
+		before, behind := false, false // of what is as good as the first, and as the last
+		if key == first.key {
+			before = atFirst < first.nth
+			atFirst++
+		}
+		if key == last.key {
+			behind = atLast > last.nth
+			atLast++
+		}
+		if !before && !behind {
+			hits = append(hits, Hit{s.ords[i], float32(s.factor[i])})
+		}
+	}
+	m.ords.give(keys)
+	m.ords.give(spare)
+	slices.SortFunc(hits, byScore)
+	return hits
+}
+
+// find is the key of a rank. It cuts the range of the keys into 2,048 parts, counts the keys of
+// each, and goes on with the part that holds the rank's, which it copies to spare, at least as long as keys.
+func find(keys, spare []uint32, rank int) place {
+	const digit = 11
+	for {
+		least, most := slices.Min(keys), slices.Max(keys)
+		if least == most {
+			return place{least, rank}
+		}
+		shift := max(bits.Len32(most-least), digit) - digit
+		var counts [1 << digit]uint32
+		for _, key := range keys {
+			counts[(key-least)>>shift&(1<<digit-1)]++
+		}
+		part := 0
+		for ; rank >= int(counts[part]); part++ {
+			rank -= int(counts[part])
+		}
+		n := 0
+		for _, key := range keys {
+			spare[n] = key
+			if int((key-least)>>shift) == part {
+				n++
+			}
+		}
+		keys = spare[:n]
+	}
+}

@@ -1,0 +1,169 @@
+package search
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/sightline-dev/sightline/core/index"
+)
+
+// scored is inputs with the product of the factors so far.
+type scored struct {
+	ords   []uint32 // ascending
+	factor []float64
+}
+
+// memory is buffers of a query that the next one writes over: a million matches take 20 MB,
+// which is more work to allocate, and to collect, than to search. What is not given back is
+// garbage. Not safe for concurrent use.
+type memory struct {
+	ords    buffers[uint32]
+	values  buffers[float32]
+	factors buffers[float64]
+	held    buffers[bool]
+}
+
+var memories = sync.Pool{New: func() any { return new(memory) }}
+
+// buffers are of one type.
+type buffers[T any] struct{ free [][]T }
+
+// maxFree is how many buffers of a type are kept.
+const maxFree = 4
+
+// take returns n elements of any values.
+func (b *buffers[T]) take(n int) []T {
+	for i, buf := range b.free {
+		if cap(buf) >= n {
+			last := len(b.free) - 1
+			b.free[i] = b.free[last]
+			b.free = b.free[:last]
+			return buf[:n]
+		}
+	}
+	return make([]T, n, n+n/8) // an application grows
+}
+
+// give takes back what take returned, or the whole of anything else.
+func (b *buffers[T]) give(buf []T) {
+	switch {
+	case cap(buf) == 0:
+	case len(b.free) < maxFree:
+		b.free = append(b.free, buf)
+	default:
+		small := 0
+		for i := range b.free {
+			if cap(b.free[i]) < cap(b.free[small]) {
+				small = i
+			}
+		}
+		if cap(b.free[small]) < cap(buf) {
+			b.free[small] = buf
+		}
+	}
+}
+
+func (m *memory) give(s scored) {
+	m.ords.give(s.ords)
+	m.factors.give(s.factor)
+}
+
+func (m *memory) scored(n int) scored { return scored{m.ords.take(n), m.factors.take(n)} }
+
+// valued is a copy of v.
+func (m *memory) valued(v index.Valued) scored {
+	s := m.scored(len(v.Ords))
+	copy(s.ords, v.Ords)
+	for i, value := range v.Values {
+		s.factor[i] = float64(value)
+	}
+	return s
+}
+
+// ones is a copy of ords, each with the factor 1.
+func (m *memory) ones(ords []uint32) scored {
+	s := m.scored(len(ords))
+	copy(s.ords, ords)
+	for i := range s.factor {
+		s.factor[i] = 1
+	}
+	return s
+}
+
+// holds is true n times.
+func (m *memory) holds(n int) []bool {
+	held := m.held.take(n)
+	for i := range held {
+		held[i] = true
+	}
+	return held
+}
+
+// times is the inputs of o, all of them in s, with the products of their factors, in place.
+func (s scored) times(o scored) scored {
+	if len(s.ords) == len(o.ords) {
+		for i, f := range o.factor {
+			s.factor[i] *= f
+		}
+		return s
+	}
+	n, j := 0, 0
+	for i, ord := range s.ords {
+		for j < len(o.ords) && o.ords[j] < ord {
+			j++
+		}
+		if j < len(o.ords) && o.ords[j] == ord {
+			s.ords[n], s.factor[n] = ord, s.factor[i]*o.factor[j]
+			n++
+		}
+	}
+	return scored{s.ords[:n], s.factor[:n]}
+}
+
+// scale multiplies every factor by the input's value, 0 where it has none. It clears holds,
+// unless that is nil, where it has none and where the value's held is false.
+func (s scored) scale(values scored, held, holds []bool) {
+	j := 0
+	for i, ord := range s.ords {
+		for j < len(values.ords) && values.ords[j] < ord {
+			j++
+		}
+		has := j < len(values.ords) && values.ords[j] == ord
+		if has {
+			s.factor[i] *= values.factor[j]
+		} else {
+			s.factor[i] = 0
+		}
+		if holds != nil && !(has && held[j]) {
+			holds[i] = false
+		}
+	}
+}
+
+// or is the inputs of either, each with its larger value.
+func (s scored) or(v index.Valued) scored {
+	if slices.Equal(s.ords, v.Ords) {
+		for i, value := range v.Values {
+			s.factor[i] = max(s.factor[i], float64(value))
+		}
+		return s
+	}
+	out := scored{make([]uint32, 0, len(s.ords)+len(v.Ords)), make([]float64, 0, len(s.ords)+len(v.Ords))}
+	i, j := 0, 0
+	for i < len(s.ords) || j < len(v.Ords) {
+		switch {
+		case j == len(v.Ords) || i < len(s.ords) && s.ords[i] < v.Ords[j]:
+			out.ords, out.factor = append(out.ords, s.ords[i]), append(out.factor, s.factor[i])
+			i++
+		case i == len(s.ords) || v.Ords[j] < s.ords[i]:
+			out.ords, out.factor = append(out.ords, v.Ords[j]), append(out.factor, float64(v.Values[j]))
+			j++
+		default:
+			out.ords = append(out.ords, s.ords[i])
+			out.factor = append(out.factor, max(s.factor[i], float64(v.Values[j])))
+			i++
+			j++
+		}
+	}
+	return out
+}
