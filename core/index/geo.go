@@ -126,20 +126,17 @@ type Region interface {
 // placeBits is a subset of a block of places.
 type placeBits [placesBlock / 64]uint64
 
-// vector is the stored place i of a block, in units, and whether there is one.
-func vector(block *[placesBytes]byte, i int) (x, y, z float64, ok bool) {
-	at := block[12*i : 12*i+12 : 12*i+12]
-	ix, iy, iz := binary.LittleEndian.Uint32(at), binary.LittleEndian.Uint32(at[4:]), binary.LittleEndian.Uint32(at[8:])
-	return float64(int32(ix)), float64(int32(iy)), float64(int32(iz)), ix|iy|iz != 0
+// vector is a stored place, in units, and 1 where there is one.
+func vector(b []byte) (x, y, z float64, some uint64) {
+	_ = b[11]
+	ix, iy, iz := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:]), binary.LittleEndian.Uint32(b[8:])
+	all := ix | iy | iz
+	return float64(int32(ix)), float64(int32(iy)), float64(int32(iz)), uint64((all | -all) >> 31)
 }
 
-// bit is 1 where b holds.
-func bit(b bool) uint64 {
-	if b {
-		return 1
-	}
-	return 0
-}
+// negative is 1 where f is: half of the places of a broad region are on either side of each edge,
+// and branches would be guessed wrong as often.
+func negative(f float64) uint64 { return math.Float64bits(f) >> 63 }
 
 // doubt is how far a rounded vector may be off, with a margin; about a centimetre on earth.
 const doubt = 1e-9
@@ -169,7 +166,6 @@ func (r Radius) contains(p log.Point) bool {
 }
 
 func (r Radius) sort(block []byte, in, doubtful *placeBits) {
-	b := (*[placesBytes]byte)(block)
 	cx, cy, cz := float64(r.centre.X*unit), float64(r.centre.Y*unit), float64(r.centre.Z*unit)
 	margin := float64(2*doubt*r.chord) + doubt*doubt
 	edge := float64(r.chord * r.chord)
@@ -177,13 +173,15 @@ func (r Radius) sort(block []byte, in, doubtful *placeBits) {
 	for w := range in {
 		var inside, unsure uint64
 		for i := range 64 {
-			x, y, z, ok := vector(b, 64*w+i)
+			x, y, z, some := vector(block[12*i:])
 			x, y, z = cx-x, cy-y, cz-z
 			d := float64(x*x) + float64(y*y) + float64(z*z)
-			inside |= bit(ok && d < least) << i
-			unsure |= bit(ok && d >= least && d <= most) << i
+			within, without := negative(d-least), negative(most-d)
+			inside |= (some & within) << i
+			unsure |= (some &^ (within | without)) << i
 		}
 		in[w], doubtful[w] = inside, unsure
+		block = block[12*64:]
 	}
 }
 
@@ -239,28 +237,29 @@ func (b Box) contains(p log.Point) bool {
 }
 
 func (b Box) sort(block []byte, in, doubtful *placeBits) {
-	places := (*[placesBytes]byte)(block)
+	const doubt = doubt * unit
 	lowest, highest := float64(b.south*unit), float64(b.north*unit)
-	wide := b.max.Longitude-b.min.Longitude > 180
+	wide := uint64(0)
+	if b.max.Longitude-b.min.Longitude > 180 {
+		wide = 1
+	}
 	for w := range in {
 		var inside, unsure uint64
 		for i := range 64 {
-			x, y, z, ok := vector(places, 64*w+i)
+			x, y, z, some := vector(block[12*i:])
 			south, north := z-lowest, highest-z
 			// How far east of the western meridian's plane, and west of the eastern one's.
 			east := float64(y*b.west[0]) - float64(x*b.west[1])
 			west := float64(x*b.east[1]) - float64(y*b.east[0])
-			between := min(south, north)
-			sector := min(east, west)
-			if wide {
-				sector = max(east, west)
-			}
-			ok = ok && between >= -doubt*unit
-			near := between < doubt*unit || math.Abs(east) < doubt*unit || math.Abs(west) < doubt*unit
-			inside |= bit(ok && !near && sector > 0) << i
-			unsure |= bit(ok && near) << i
+			some &^= negative(south+doubt) | negative(north+doubt)
+			near := negative(south-doubt) | negative(north-doubt) | negative(math.Abs(east)-doubt) | negative(math.Abs(west)-doubt)
+			out := negative(east) | negative(west)
+			out &^= wide & (negative(east) ^ negative(west)) // one side is enough
+			inside |= (some &^ (near | out)) << i
+			unsure |= (some & near) << i
 		}
 		in[w], doubtful[w] = inside, unsure
+		block = block[12*64:]
 	}
 }
 
@@ -299,10 +298,13 @@ func (v *View) ask(out *roaring.Bitmap, ords []uint32, g Region) error {
 
 // withinCells reads the places of the cells that cover the region, unless they are too many.
 func (v *View) withinCells(g Region) (out *roaring.Bitmap, ok bool, err error) {
-	var ords []uint32
+	type candidate struct {
+		ord   uint32
+		place log.Point
+	}
+	var found []candidate
 	prefix := v.x.section(sectionCell)
 	coverer := s2.RegionCoverer{MaxLevel: s2.MaxLevel, LevelMod: 1, MaxCells: maxCells}
-	keys := 0
 	var bad error
 	for _, cell := range coverer.Covering(g.cover()) {
 		lo := binary.BigEndian.AppendUint64(prefix[:len(prefix):len(prefix)], uint64(cell.RangeMin()))
@@ -312,21 +314,23 @@ func (v *View) withinCells(g Region) (out *roaring.Bitmap, ok bool, err error) {
 				bad = fmt.Errorf("place of %d bytes: %w", len(value), ErrCorrupt)
 				return false
 			}
-			p := log.Point{
+			found = append(found, candidate{lastNumber(k), log.Point{
 				Latitude:  math.Float64frombits(binary.LittleEndian.Uint64(value)),
 				Longitude: math.Float64frombits(binary.LittleEndian.Uint64(value[8:])),
-			}
-			if g.contains(p) {
-				ords = append(ords, lastNumber(k))
-			}
-			keys++
-			return keys <= maxPlaceKeys
+			}})
+			return len(found) <= maxPlaceKeys
 		})
 		if err = errors.Join(err, bad); err != nil {
 			return nil, false, err
 		}
-		if keys > maxPlaceKeys {
+		if len(found) > maxPlaceKeys {
 			return nil, false, nil
+		}
+	}
+	ords := make([]uint32, 0, len(found))
+	for _, c := range found { // not before it is known that they are few
+		if g.contains(c.place) {
+			ords = append(ords, c.ord)
 		}
 	}
 	slices.Sort(ords)
