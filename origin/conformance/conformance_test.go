@@ -1,10 +1,7 @@
 package conformance
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,20 +11,8 @@ import (
 
 	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/web/process"
 )
-
-// needNode skips where Node or npm is missing, but in CI, where both have to be.
-func needNode(t *testing.T) {
-	t.Helper()
-	for _, program := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(program); err != nil {
-			if os.Getenv("CI") != "" {
-				t.Fatalf("%s is missing: %v", program, err)
-			}
-			t.Skipf("%s is missing, and the official client needs it: %v", program, err)
-		}
-	}
-}
 
 // install makes node_modules as the lock file says, unless that has been done.
 func install(t *testing.T) {
@@ -49,13 +34,10 @@ func install(t *testing.T) {
 	}
 }
 
-// origin is a server in a process of its own.
-type origin struct{ url, key, binary, data string }
-
 // client makes an application on the server and returns its client's id and secret.
-func (o *origin) client(t *testing.T) (id, secret string) {
+func client(t *testing.T, binary string, srv *process.Server) (id, secret string) {
 	t.Helper()
-	cmd := exec.Command(o.binary, "app", "create", "conformance", "--language", "en", "--json", "--data", o.data)
+	cmd := exec.Command(binary, "app", "create", "conformance", "--language", "en", "--json", "--data", srv.Data)
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("app create: %v", err)
@@ -70,72 +52,7 @@ func (o *origin) client(t *testing.T) (id, secret string) {
 	return made.ID, made.Secret
 }
 
-var (
-	keyLine     = regexp.MustCompile(`^    key     ([0-9a-f]{32})$`)
-	addressLine = regexp.MustCompile(`msg=serving address=(\S+)`)
-)
-
-// find sends what the pattern finds first in r's lines, of which each gets all, and closes at r's end.
-func find(r io.Reader, pattern *regexp.Regexp, each func(line string)) <-chan string {
-	found := make(chan string, 1)
-	go func() {
-		defer close(found)
-		for lines := bufio.NewScanner(r); lines.Scan(); {
-			each(lines.Text())
-			if m := pattern.FindStringSubmatch(lines.Text()); m != nil && len(found) == 0 {
-				found <- m[1]
-			}
-		}
-	}()
-	return found
-}
-
-// start builds the program and serves an empty data folder until the test ends.
-func start(t *testing.T, args ...string) origin {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "sightline")
-	if out, err := exec.Command("go", "build", "-o", binary, "..").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	data := t.TempDir()
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--log-format", "text"}, args...)
-	cmd := exec.Command(binary, args...)
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	keys := find(stdout, keyLine, func(string) {})
-	addresses := find(stderr, addressLine, func(line string) {
-		if strings.Contains(line, "level=ERROR") {
-			t.Errorf("the server says: %s", line)
-		}
-	})
-	t.Cleanup(func() {
-		if err := cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			t.Error(err)
-		}
-		for range keys { // until the program has closed its output
-		}
-		for range addresses {
-		}
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("the server ended with %v", err)
-		}
-	})
-	key, told := <-keys
-	address, served := <-addresses
-	if !told || !served {
-		t.Fatal("the server did not start")
-	}
-	return origin{"http://" + address, key, binary, data}
-}
+var keyLine = regexp.MustCompile(`^    key     ([0-9a-f]{32})$`)
 
 var failure = regexp.MustCompile(`(?m)^FAIL (\w+) .*$`)
 
@@ -147,8 +64,10 @@ func TestOfficialJavaScriptClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute of specs")
 	}
-	needNode(t)
+	process.Need(t, "node")
+	process.Need(t, "npm")
 	install(t)
+	binary := process.Build(t)
 	samples := filepath.Join(proof.Root(t), "web", "samples")
 	for name, tt := range map[string]struct {
 		args   []string
@@ -160,16 +79,16 @@ func TestOfficialJavaScriptClient(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // the specs mostly wait
-			srv := start(t, append(tt.args, "--allow-private-fetch", "--log", "info")...)
-			credential := []string{"--api-key", srv.key}
+			srv := process.Serve(t, binary, append(tt.args, "--allow-private-fetch", "--log", "info")...)
+			credential := []string{"--api-key", srv.Find(t, keyLine)}
 			if tt.tokens {
-				id, secret := srv.client(t)
+				id, secret := client(t, binary, srv)
 				credential = []string{"--client-id", id, "--client-secret", secret}
 			}
 			ctx, stop := system.Terminated(t.Context())
 			defer stop()
 			cmd := exec.CommandContext(ctx, "node", append([]string{
-				"js-specs.cjs", "--base-url", srv.url, "--modules", "node_modules", "--samples-dir", samples, "--verbose",
+				"js-specs.cjs", "--base-url", srv.URL, "--modules", "node_modules", "--samples-dir", samples, "--verbose",
 			}, credential...)...)
 			out, err := cmd.CombinedOutput()
 			for _, line := range failure.FindAllSubmatch(out, -1) {

@@ -1,0 +1,183 @@
+// Package process is what tests need that look at the program from outside: other programs of the
+// machine, and the program itself, built and serving an empty data folder. Only tests import it.
+package process
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// Need returns the path of the first of the programs that is there. Where none is, the test skips
+// and says so, but in CI, where one has to be.
+func Need(t testing.TB, programs ...string) string {
+	t.Helper()
+	for _, program := range programs {
+		if path, err := exec.LookPath(program); err == nil {
+			return path
+		}
+	}
+	names := strings.Join(programs, " or ")
+	if os.Getenv("CI") != "" {
+		t.Fatalf("%s is missing", names)
+	}
+	t.Skipf("%s is missing, and this test needs it", names)
+	return ""
+}
+
+// sources lists the files of this module that a program is made of, a line each.
+const sources = `{{if .Module}}{{if .Module.Main}}{{$dir := .Dir}}` +
+	`{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{range .SFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}` +
+	`{{end}}{{end}}`
+
+// Build builds the program for as long as the test runs, and returns its path. It looks at every file
+// that it builds from, so that go test does not take an answer about other files from its cache.
+func Build(t testing.TB) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "sightline")
+	run := func(args ...string) string {
+		cmd := exec.Command("go", args...)
+		cmd.Dir = proof.Root(t)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("go %s: %v\n%s", args[0], err, out)
+		}
+		return string(out)
+	}
+	run("build", "-o", binary, "./origin")
+	for file := range strings.FieldsSeq(run("list", "-deps", "-f", sources, "./origin")) {
+		if _, err := os.Stat(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return binary
+}
+
+// Server is the program in a process of its own. Its methods are safe for concurrent use.
+type Server struct {
+	URL  string // of loopback, without a slash at its end
+	Data string // its data folder
+
+	mu      sync.Mutex
+	said    []string
+	changed chan struct{} // closed at the next line, and at the end
+	open    int           // outputs that have not ended
+}
+
+var addressLine = regexp.MustCompile(`msg=serving address=(\S+)`)
+
+// Serve starts binary on a free port of loopback and stops it when the test ends; it has to end
+// well, and to log no error.
+func Serve(t testing.TB, binary string, args ...string) *Server {
+	t.Helper()
+	s := &Server{Data: t.TempDir(), changed: make(chan struct{}), open: 2}
+	cmd := exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", s.Data, "--log-format", "text"}, args...)...)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var outputs sync.WaitGroup
+	outputs.Go(func() { s.read(stdout) })
+	outputs.Go(func() { s.read(stderr) })
+	t.Cleanup(func() {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Error(err)
+		}
+		outputs.Wait()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the server ended with %v", err)
+		}
+		for _, line := range s.said {
+			if strings.Contains(line, "level=ERROR") {
+				t.Errorf("the server says: %s", line)
+			}
+		}
+	})
+	s.URL = "http://" + s.Find(t, addressLine)
+	return s
+}
+
+func (s *Server) read(r io.Reader) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		s.say(lines.Text())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open--
+	s.wake()
+}
+
+func (s *Server) say(line string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said = append(s.said, line)
+	s.wake()
+}
+
+// wake tells those who wait; s.mu is held.
+func (s *Server) wake() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// lines returns what was said from the nth line on, whether more may come, and what is closed then.
+func (s *Server) lines(n int) (said []string, more bool, changed <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.said[n:], s.open > 0, s.changed
+}
+
+// Find returns the first group of the pattern in the first line that has it, said or yet to come.
+func (s *Server) Find(t testing.TB, pattern *regexp.Regexp) string {
+	t.Helper()
+	for n := 0; ; {
+		said, more, changed := s.lines(n)
+		for _, line := range said {
+			if m := pattern.FindStringSubmatch(line); m != nil {
+				return m[1]
+			}
+		}
+		if n += len(said); !more {
+			t.Fatalf("the server ended without saying %s", pattern)
+		}
+		<-changed
+	}
+}
+
+// Follow writes every line, said or yet to come, to w, until the server ends, w fails, or stop is closed.
+func (s *Server) Follow(w io.Writer, stop <-chan struct{}) {
+	for n := 0; ; {
+		said, more, changed := s.lines(n)
+		for _, line := range said {
+			if _, err := io.WriteString(w, line+"\n"); err != nil {
+				return
+			}
+		}
+		if n += len(said); !more {
+			return
+		}
+		select {
+		case <-changed:
+		case <-stop:
+			return
+		}
+	}
+}
