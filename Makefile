@@ -61,7 +61,8 @@ models: ## bake the bundles from $(SHARED)/model and measure them on $(SHARED)/e
 
 test: test-native test-race test-wasm test-arm64 fuzz ## all tests
 
-test-native: ## the tests of this machine's own architecture, with the coverage that G26 asks for
+test-native: web ## the tests of this machine's own architecture, with the coverage that G26 asks for
+	@{ .ci/need chromium chromium && .ci/need curl curl; } || test -z "$$CI"
 	@mkdir -p .cache
 	@set -o pipefail; $(GO) test -timeout 15m -cover $$($(GO) list $(PACKAGES) | grep -v $(ALONE)) | tee .cache/test.txt
 	@set -o pipefail; $(GO) test -timeout 15m -cover ./$(ALONE) | tee -a .cache/test.txt

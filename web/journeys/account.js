@@ -1,0 +1,270 @@
+// From an empty server to an application that programs call, and back to nothing.
+import { check, heard, journey, origin, same, shell, words } from './browser.js';
+
+const m = await words('en');
+const operator = { name: 'Ada "root" <b>Olsen</b>', email: 'ada@example.org', password: 'quiet-harbour-41' };
+const person = { name: 'Bo Lind', email: 'bo@example.org', password: 'seven-wet-otters' };
+const setupLink = /^\s+(http\S+\/sign-up\?setup=\S+)$/;
+const application = 'Sorting line';
+const key = 'Camera 1';
+
+/** What names may be without being more than text. */
+const hostile = [
+  '<script>document.title="taken"</script>',
+  '"><img src=x onerror=alert(1)>',
+  "{{7*7}} ${7*7} '; drop table apps; --",
+  '\u202egnp.exe\u202c 🦊👩‍👩‍👧‍👦 é',
+];
+
+await journey(async (arrive) => {
+  const ada = await arrive();
+  await ada.step('an empty server says where its first account is made', async () => {
+    await ada.page.goto('/');
+    await ada.seen(ada.page.getByText(m('sign_up_first')));
+    await ada.look('sign-up before the first account');
+  });
+  await ada.step('its link makes the first account', async () => {
+    const link = await heard(setupLink);
+    same(new URL(link).origin, origin, 'the link');
+    await ada.page.goto(link);
+    await ada.seen(ada.page.getByText(m('first_account_lead')));
+    await ada.button(m('create_account_do')).click();
+    await ada.seen(ada.page.getByText(m('name_missing')));
+    await ada.look('sign-up with mistakes');
+    await signUp(ada, operator);
+    await ada.seen(ada.heading(m('applications')));
+    await ada.look('a first page');
+  });
+  await ada.step('names are text, whatever they hold', async () => {
+    await ada.seen(ada.link(m('account')).or(ada.page.getByText(operator.name)));
+    for (const name of hostile) {
+      await create(ada, name, 'English', m('create_in', { language: 'English' }));
+      await store(ada, m('secret_stored'));
+      await ada.seen(ada.heading(name));
+    }
+    for (const name of hostile) {
+      await newKey(ada, name);
+      await store(ada, m('key_stored'));
+      await ada.seen(ada.page.getByRole('rowheader', { name, exact: true }));
+    }
+    same(await ada.page.title().then((title) => title.includes('Sightline')), true, 'the title');
+    same(await ada.page.locator('body script, body img[onerror]').count(), 0, 'names that became markup');
+    await ada.look('hostile names');
+  });
+  await ada.step('the link works once: whoever follows it later is like anybody else', async () => {
+    await signOut(ada);
+    await ada.page.goto(await heard(setupLink));
+    await signUp(ada, { ...person, email: 'eve@example.org' });
+    await ada.seen(ada.heading(m('verify_title')));
+  });
+
+  const bo = await arrive();
+  await bo.step('anybody signs up, and may call a little before the address is verified', async () => {
+    await bo.page.goto('/');
+    await bo.seen(bo.heading(m('sign_in')));
+    await bo.look('sign-in');
+    await bo.link(m('create_account')).click();
+    await bo.look('sign-up');
+    await signUp(bo, person);
+    await bo.seen(bo.heading(m('verify_title')));
+    await bo.seen(bo.page.getByText(m('mail_in_log')));
+    await bo.seen(bo.page.getByText(m('calls_until_verified', { left: '100', limit: '100' })));
+    await bo.look('verification');
+    await bo.link(m('verify_later')).click();
+    await bo.page.getByText(m('not_verified')).click();
+    await bo.seen(bo.page.getByText(m('calls_until_verified', { left: '100', limit: '100' })));
+    await bo.look('account, not verified');
+  });
+  await bo.step('six digits from the mail verify it', async () => {
+    await bo.page
+      .getByRole('main')
+      .getByRole('link', { name: m('verify_do') })
+      .first()
+      .click();
+    const code = await heard(/to=bo@example\.org .*?\b(\d{6})\b/);
+    const wrong = String((Number(code) + 1) % 1e6).padStart(6, '0');
+    await bo.field(m('digit', { number: '1' })).click();
+    await bo.type(wrong);
+    await bo.seen(bo.page.getByRole('alert').getByText(m('error_code_wrong')));
+    await bo.look('a wrong code');
+    await bo.field(m('digit', { number: '1' })).click();
+    await bo.type(code);
+    await bo.seen(bo.heading(m('no_applications')));
+    await bo.look('no application');
+  }, [400]);
+
+  let secret;
+  await bo.step('an application is made in its language, and its secret is shown once', async () => {
+    await create(bo, application, 'Deutsch', m('create_in', { language: 'Deutsch' }), 'new application');
+    const dialog = bo.dialog(m('secret_once'));
+    await bo.seen(dialog);
+    await bo.look('a secret, once');
+    await bo.press('Escape');
+    await bo.seen(dialog);
+    const copy = (what) => bo.copied(bo.button(m('copy_what', { what: m(what) }), dialog));
+    secret = { SIGHTLINE_CLIENT_ID: await copy('client_id'), SIGHTLINE_CLIENT_SECRET: await copy('client_secret') };
+    check(/^[0-9a-f]{64}$/.test(secret.SIGHTLINE_CLIENT_SECRET), 'the secret is not 64 digits');
+    await store(bo, m('secret_stored'));
+    await bo.seen(bo.heading(application));
+    check(!(await bo.page.content()).includes(secret.SIGHTLINE_CLIENT_SECRET), 'the secret is still in the page');
+    await bo.look('an application');
+  });
+  await bo.step('the token example runs as it is pasted', async () => {
+    await bo.button(m('by_token_word')).click();
+    const { status, answer } = await shell(await bo.copied(copyCode(bo)), secret);
+    predicted(status, answer);
+    await bo.look('the token example');
+  });
+
+  let command;
+  await bo.step('a key is made, shown once, and works on the page', async () => {
+    await newKey(bo, key, 'new key');
+    const dialog = bo.dialog(m('key_once'));
+    await bo.seen(dialog);
+    await bo.press('Escape');
+    await bo.seen(dialog);
+    command = await bo.copied(copyCode(bo, dialog));
+    await bo.button(m('try_key'), dialog).click();
+    await bo.seen(dialog.getByText(m('key_tried')));
+    await bo.look('a key, once');
+    await store(bo, m('key_stored'));
+    await bo.seen(bo.page.getByRole('rowheader', { name: key, exact: true }));
+    check(!(await bo.page.content()).includes(command.match(/Key ([0-9a-f]{32})/)[1]), 'the key is still in the page');
+  });
+  await bo.step('its cURL runs as it is pasted', async () => {
+    const { status, answer } = await shell(command);
+    predicted(status, answer);
+  });
+  await bo.step('usage counts the calls', async () => {
+    await bo.page.reload();
+    await bo.seen(bo.page.getByText(m('calls_here_30')));
+    await bo.button(m('by_key')).click();
+    await bo.look('usage by key');
+  });
+  await bo.step('the key is deleted, and the same cURL is refused', async () => {
+    await bo.button(m('delete_key', { name: key })).click();
+    await bo.seen(bo.dialog(m('delete_key_title', { name: key })));
+    await bo.look('the question before a key goes');
+    await bo.button(m('delete_button'), bo.dialog(m('delete_key_title', { name: key }))).click();
+    await bo.seen(bo.page.getByText(m('no_keys')));
+    const { status, answer } = await shell(command);
+    same([status, answer.status.code], [401, 11009], 'the answer to a deleted key');
+  });
+  await bo.step('the application goes when its name is typed', async () => {
+    await bo.link(m('delete_named', { name: application })).click();
+    const dialog = bo.dialog(m('delete_title', { name: application }));
+    const remove = bo.button(m('delete_application'), dialog);
+    const typed = bo.field(m('delete_type', { name: application }), dialog);
+    await typed.fill(application.toLowerCase());
+    check(await remove.isDisabled(), 'another name would delete it');
+    await bo.look('the question before an application goes');
+    await typed.fill(application);
+    await remove.click();
+    await bo.seen(bo.heading(m('no_applications')));
+    const token = `curl -s -X POST -u "$SIGHTLINE_CLIENT_ID:$SIGHTLINE_CLIENT_SECRET" ${origin}/v2/token`;
+    same((await shell(token, secret)).status, 401, 'the answer to its secret');
+  });
+  await bo.step('out, and in again by keyboard alone', async () => {
+    await signOut(bo);
+    await bo.press('Tab');
+    same(await bo.focused(), m('email'), 'the first stop');
+    await bo.type(person.email);
+    await bo.press('Tab');
+    same(await bo.focused(), m('password'), 'the second stop');
+    await bo.type('not the password');
+    await bo.press('Enter');
+    await bo.seen(bo.page.getByRole('alert').getByText(m('error_password')));
+    await bo.look('a wrong password');
+    await bo.press('Shift+Tab');
+    await bo.press('Tab');
+    await bo.press('Control+a');
+    await bo.type(person.password);
+    await bo.press('Tab');
+    same(await bo.focused(), m('forgot_link'), 'the third stop');
+    await bo.press('Tab');
+    same(await bo.focused(), m('sign_in'), 'the last stop');
+    await bo.press('Space');
+    await bo.seen(bo.heading(m('no_applications')));
+  }, [401]);
+  await bo.step('a new password comes by a link that works once', async () => {
+    await signOut(bo);
+    await bo.link(m('forgot_link')).click();
+    await bo.look('a forgotten password');
+    await bo.field(m('email')).fill(person.email);
+    await bo.button(m('forgot_do')).click();
+    await bo.seen(bo.page.getByText(m('forgot_sent')));
+    await bo.look('a link on its way');
+    await bo.page.goto(await heard(/to=bo@example\.org .*?(http[^\s"\\]+\/reset\?token=[^\s"\\]+)/));
+    await bo.seen(bo.heading(m('reset_title')));
+    await bo.look('a new password');
+    await bo.field(m('new_password')).fill('nine-dry-badgers');
+    await bo.button(m('reset_do')).click();
+    await bo.seen(bo.heading(m('no_applications')));
+  });
+  for (const language of ['ar', 'ja']) {
+    const reader = await arrive({ remembered: { language } });
+    await reader.step(`the doors in ${language}`, async () => {
+      for (const path of ['/sign-in', '/sign-up', '/forgot', '/reset?token=none', '/docs', '/nowhere']) {
+        await reader.page.goto(path);
+        await reader.seen(reader.page.getByRole('heading', { level: 1 }));
+        same(await reader.page.evaluate(() => document.documentElement.dir), language === 'ar' ? 'rtl' : 'ltr', path);
+        if (language === 'ar') await reader.look(`${path} in ${language}`);
+        await reader.page.setViewportSize({ width: 360, height: 740 });
+        await reader.fits(`${path} in ${language}`);
+        await reader.page.setViewportSize({ width: 1200, height: 800 });
+      }
+    }, [404]);
+  }
+});
+
+async function signUp(t, { name, email, password }) {
+  await t.field(m('name')).fill(name);
+  await t.field(m('email')).fill(email);
+  await t.field(m('password')).fill(password);
+  await t.button(m('create_account_do')).click();
+}
+
+async function signOut(t) {
+  await t.page.goto('/account');
+  await t.button(m('sign_out')).click();
+  await t.seen(t.heading(m('sign_in')));
+}
+
+/** Makes an application; where the dialog is of interest it is looked at. */
+async function create(t, name, language, button, look) {
+  await t.link(m('new_application')).first().click();
+  const dialog = t.dialog(m('new_application'));
+  await t.field(m('name'), dialog).fill(name);
+  const choice = t.field(m('language_of_concepts'), dialog);
+  const option = choice.locator('option', { hasText: language });
+  await choice.selectOption(await option.getAttribute('value'));
+  if (look) await t.look(look);
+  await t.button(button, dialog).click();
+}
+
+async function newKey(t, description, look) {
+  await t.link(m('new_key')).click();
+  const dialog = t.dialog(m('new_key'));
+  await t.field(m('description'), dialog).fill(description);
+  await t.seen(dialog.getByText(m('group_all')));
+  if (look) await t.look(look);
+  await t.button(m('create_key'), dialog).click();
+}
+
+/** Says that a secret is stored, which closes the one box that shows it. */
+async function store(t, label) {
+  await t.field(label).check();
+  await t.button(m('done')).click();
+  await t.gone(t.field(label));
+}
+
+function copyCode(t, within) {
+  return t.button(m('copy_what', { what: m('code_of', { tool: 'cURL' }) }), within);
+}
+
+/** Whether an answer holds concepts in the application's language. */
+function predicted(status, answer) {
+  same([status, answer.status?.code], [200, 10000], 'the answer');
+  const names = answer.outputs[0].data.concepts.map((c) => c.name);
+  check(names.includes('Leuchtturm'), `a lighthouse, seen as ${names}`);
+}

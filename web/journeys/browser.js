@@ -1,0 +1,260 @@
+// The browser of the journeys, and what holds on every page: axe finds nothing, whatever the colours; no
+// request goes to another host; nothing is said on the console that was not expected.
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { chromium } from 'playwright-core';
+
+export const origin = process.env.ORIGIN ?? '';
+const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** Fails with words. */
+export function check(fact, words) {
+  if (!fact) throw new Error(words);
+}
+
+/** Fails where two values are not the same JSON. */
+export function same(got, want, what) {
+  check(JSON.stringify(got) === JSON.stringify(want), `${what}: ${JSON.stringify(got)}, want ${JSON.stringify(want)}`);
+}
+
+/** The pages' messages in a language: a function of a message's name and its inputs. */
+export async function words(language) {
+  const all = JSON.parse(await readFile(new URL(`../messages/${language}.json`, import.meta.url), 'utf8'));
+  return (name, inputs = {}) => {
+    const text = typeof all[name] === 'string' ? all[name] : all[name]?.[0].match['form=other'];
+    check(text !== undefined, `no message ${name} in ${language}`);
+    return text.replace(/\{(\w+)\}/g, (_, input) => {
+      check(input in inputs, `message ${name} needs ${input}`);
+      return inputs[input];
+    });
+  };
+}
+
+const said = [];
+let listening = () => {};
+createInterface({ input: process.stdin }).on('line', (line) => {
+  said.push(line);
+  listening();
+});
+
+/** The first group of a pattern in the first line that the server has said, or says, and that has it. */
+export async function heard(pattern) {
+  for (let n = 0; ; ) {
+    for (; n < said.length; n++) {
+      const found = said[n].match(pattern);
+      if (found) return found[1];
+    }
+    await new Promise((resolve) => {
+      listening = resolve;
+    });
+  }
+}
+
+/** Runs a text in bash, as if it were pasted there. Every curl in it also tells its status: the last is given back. */
+export async function shell(text, variables = {}) {
+  const home = await mkdtemp(join(tmpdir(), 'journey-'));
+  try {
+    await writeFile(join(home, '.curlrc'), 'write-out = "%{stderr}%{http_code}\\n"\nmax-time = 60\n');
+    const env = { PATH: process.env.PATH, HOME: home, CURL_HOME: home, ...variables };
+    const { stdout, stderr } = await new Promise((resolve, reject) =>
+      execFile('bash', ['-c', text], { env, maxBuffer: 1 << 24 }, (failure, stdout, stderr) =>
+        failure ? reject(new Error(`bash: ${failure.message}\n${stderr}`)) : resolve({ stdout, stderr }),
+      ),
+    );
+    return { status: Number(stderr.trim().split('\n').at(-1)), answer: JSON.parse(stdout) };
+  } finally {
+    await rm(home, { recursive: true });
+  }
+}
+
+const quiet = [
+  '--no-sandbox', // tests run as root in containers
+  '--disable-background-networking',
+  '--disable-breakpad',
+  '--disable-component-update',
+  '--disable-default-apps',
+  '--disable-dev-shm-usage',
+  '--disable-domain-reliability',
+  '--disable-extensions',
+  '--disable-gpu',
+  '--disable-sync',
+  '--metrics-recording-only',
+  '--no-default-browser-check',
+  '--no-first-run',
+  '--no-pings',
+];
+
+/** Starts the browser, goes the way of a journey and ends the process. The journey gets a [Traveller]'s maker. */
+export async function journey(way) {
+  const faults = []; // what must not have happened, anywhere
+  // Whatever does not go to loopback comes here and is refused. The browser's errands at its maker's are its
+  // own; those of a page to the same hosts are told by its requests.
+  const stray = (url) => {
+    const { hostname } = new URL(url);
+    if (!/(^|\.)(google|googleapis|gstatic|gvt1)\.com$/.test(hostname)) faults.push(`a request to ${hostname}`);
+  };
+  const strangers = createServer((request, response) => {
+    stray(request.url);
+    response.writeHead(502, { 'Content-Type': 'text/plain' }).end('No other host is reached from here.');
+  });
+  strangers.on('connect', (request, socket) => {
+    stray(`https://${request.url}`);
+    socket.on('error', () => {});
+    socket.end('HTTP/1.1 502 Refused\r\n\r\n');
+  });
+  await new Promise((resolve) => strangers.listen(0, '127.0.0.1', resolve));
+  const browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM,
+    args: [...quiet, `--proxy-server=http://127.0.0.1:${strangers.address().port}`],
+  });
+  let now; // the traveller whose step is being taken
+  try {
+    await way(async (options) => {
+      now = await Traveller.start(browser, faults, options);
+      return now;
+    });
+    same(faults, [], 'faults');
+  } catch (failure) {
+    console.log(`${now?.doing ?? 'before the first step'}: ${failure?.stack ?? failure}`);
+    for (const fault of faults) console.log(`  ${fault}`);
+    if (now && process.env.SHOTS) {
+      await mkdir(process.env.SHOTS, { recursive: true });
+      const path = join(process.env.SHOTS, `${process.argv[1]?.split('/').at(-1)}.png`);
+      await now.page.screenshot({ path }).then(
+        () => console.log(`  the page as it was: ${path}`),
+        (gone) => console.log(`  no picture of the page: ${gone.message}`),
+      );
+    }
+    process.exitCode = 1;
+  }
+  await browser.close();
+  process.exit();
+}
+
+/** One person with a browser of their own: its cookies, its memory and one page. */
+export class Traveller {
+  doing = 'arriving';
+  #faults;
+  #expected = []; // statuses that the console may complain about
+
+  static async start(browser, faults, { language = 'en-GB', remembered = {} } = {}) {
+    const t = new Traveller();
+    t.#faults = faults;
+    t.context = await browser.newContext({
+      baseURL: origin,
+      locale: language,
+      viewport: { width: 1200, height: 800 },
+      reducedMotion: 'reduce',
+      permissions: ['clipboard-read', 'clipboard-write'],
+    });
+    t.context.setDefaultTimeout(60_000);
+    t.context.on('request', (request) => {
+      const url = new URL(request.url());
+      if (!['data:', 'blob:'].includes(url.protocol) && url.origin !== origin) faults.push(`a request to ${url.href}`);
+    });
+    await t.context.addInitScript((all) => {
+      for (const [name, value] of Object.entries(all)) localStorage.setItem(name, value);
+      addEventListener('securitypolicyviolation', (e) =>
+        console.error(`the policy refuses ${e.violatedDirective} ${e.blockedURI}`),
+      );
+    }, remembered);
+    t.page = await t.context.newPage();
+    t.page.on('console', (message) => t.#hear(message));
+    t.page.on('pageerror', (failure) => faults.push(`${t.doing}: ${failure.stack ?? failure}`));
+    t.page.on('dialog', (dialog) => {
+      faults.push(`${t.doing}: a window says ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+    return t;
+  }
+
+  #hear(message) {
+    if (!['error', 'warning'].includes(message.type())) return;
+    const status = message.text().match(/^Failed to load resource: .* a status of (\d+)/)?.[1];
+    const at = this.#expected.indexOf(Number(status));
+    if (at >= 0) this.#expected.splice(at, 1);
+    else this.#faults.push(`${this.doing}: the console says ${message.text()} (${message.location().url})`);
+  }
+
+  /** Takes a step. The statuses are those of calls that the server has to refuse in it, once each. */
+  async step(name, take, refused = []) {
+    this.doing = name;
+    const began = performance.now();
+    this.#expected = [...refused];
+    await take();
+    same(this.#expected, [], 'refusals that did not come');
+    same(this.#faults, [], 'faults');
+    console.log(`ok ${name} (${((performance.now() - began) / 1000).toFixed(1)} s)`);
+  }
+
+  /** What should not have happened until now; it is forgotten. */
+  caught = () => this.#faults.splice(0);
+
+  button = (name, within = this.page) => within.getByRole('button', { name, exact: true });
+  link = (name, within = this.page) => within.getByRole('link', { name, exact: true });
+  field = (label, within = this.page) => within.getByLabel(label, { exact: true });
+  heading = (name) => this.page.getByRole('heading', { name, exact: true });
+  /** The dialog that is open; firm ones ask for a decision. */
+  dialog = (name) =>
+    this.page.getByRole('dialog', { name, exact: true }).or(this.page.getByRole('alertdialog', { name, exact: true }));
+
+  /** Waits until something is seen. */
+  seen = (locator) => locator.first().waitFor();
+  /** Waits until something is gone. */
+  gone = (locator) => locator.waitFor({ state: 'detached' });
+
+  /** Waits until a fact holds in the page. */
+  until = (fact, argument) => this.page.waitForFunction(fact, argument);
+
+  /** What a press of a copy button leaves to paste. */
+  async copied(button) {
+    await this.page.evaluate(() => navigator.clipboard.writeText(''));
+    await button.click();
+    await this.until(async () => (await navigator.clipboard.readText()) !== '');
+    return this.page.evaluate(() => navigator.clipboard.readText());
+  }
+
+  /** Holds the page as it is now, or a part of it, to axe, light and dark. */
+  async look(what, part = 'html') {
+    if (!(await this.page.evaluate(() => 'axe' in globalThis))) await this.page.evaluate(axe);
+    for (const colorScheme of ['light', 'dark']) {
+      await this.page.emulateMedia({ colorScheme });
+      const found = await this.page.evaluate(async (part) => {
+        const still = () => Promise.all(document.getAnimations().map((a) => a.finished.catch(() => {})));
+        await new Promise(requestAnimationFrame);
+        await still();
+        const { violations } = await globalThis.axe.run(part, { preload: false, resultTypes: ['violations'] });
+        return violations.map(
+          (v) => `${v.id}: ${v.nodes.map((n) => `${n.html} ${n.any.map((a) => a.message)}`).join('; ')}`,
+        );
+      }, part);
+      same(found, [], `axe, ${what}, ${colorScheme}`);
+    }
+    await this.page.emulateMedia({ colorScheme: 'light' });
+  }
+
+  /** Holds the page to its width: nothing of it stands outside, and it does not scroll sideways. */
+  async fits(what) {
+    const wide = await this.page.evaluate(() => {
+      const { scrollWidth, clientWidth } = document.documentElement;
+      return { scrollWidth, clientWidth };
+    });
+    check(wide.scrollWidth <= wide.clientWidth, `${what}: ${wide.scrollWidth} px wide, of ${wide.clientWidth}`);
+  }
+
+  /** What has the focus, by its label or its words. */
+  focused = () =>
+    this.page.evaluate(() => {
+      const e = document.activeElement;
+      const label = e?.labels?.[0]?.querySelector('b, span')?.textContent ?? e?.labels?.[0]?.textContent;
+      return (e?.getAttribute('aria-label') ?? label ?? e?.textContent ?? '').trim();
+    });
+
+  press = (key) => this.page.keyboard.press(key);
+  type = (text) => this.page.keyboard.type(text);
+}

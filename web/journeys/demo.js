@@ -1,0 +1,222 @@
+// The demonstration: signed in at once, in any language, by keyboard alone, on a narrow page; and the reference.
+import { check, journey, same, words } from './browser.js';
+
+const en = await words('en');
+
+await journey(async (arrive) => {
+  const guest = await arrive();
+  await guest.step('a demonstration signs in by itself and shows its application', async () => {
+    await guest.page.goto('/');
+    await guest.seen(guest.heading(en('keys')));
+    check(/\/apps\/\w+$/.test(guest.page.url()), `the page is at ${guest.page.url()}`);
+  });
+  const home = new URL(guest.page.url()).pathname;
+  await guest.step('what must not happen would be told', () => nets(guest));
+  await guest.step('the page changes its language at once', () => speak(guest));
+  await tour(guest, await words('ar'), 'ar', home);
+  await guest.context.close();
+
+  const reader = await arrive();
+  await reader.page.goto(home);
+  await tour(reader, en, 'en', home);
+  await reader.step('a key is made by keyboard alone', () => keyboard(reader, home));
+  let key;
+  await reader.step('a key can be replaced', async () => {
+    key = await replaced(reader, home);
+  });
+  await reader.step('the reference tries a call with it', () => reference(reader, key));
+});
+
+/** Does what no page may do: each is caught. */
+async function nets(t) {
+  await t.page.evaluate(() => document.querySelector('main').append(new Image()));
+  const axe = await t.look('a picture without words').catch((failure) => failure.message);
+  check(/image-alt/.test(axe), `axe: ${axe}`);
+  const title = await t.page.evaluate(() => {
+    void fetch('http://stranger.example/').catch(() => {});
+    const script = document.createElement('script');
+    script.textContent = 'document.title = "taken"';
+    document.body.append(script);
+    return document.title;
+  });
+  check(title !== 'taken', 'a script in the page ran');
+  await t.page.goto('http://stranger.example/').catch(() => {});
+  await t.page.goto('/');
+  await t.seen(t.heading(en('keys')));
+  const faults = t.caught();
+  for (const fault of [/refuses connect-src/, /refuses script-src-elem inline/, /request to http:\/\/stranger/]) {
+    check(
+      faults.some((one) => fault.test(one)),
+      `told: ${JSON.stringify(faults)}`,
+    );
+  }
+}
+
+/** Goes from English over Japanese to Arabic, without the page being loaded again. */
+async function speak(t) {
+  await t.page.evaluate(() => {
+    globalThis.sameOld = true;
+  });
+  let name = 'English';
+  let said = en;
+  for (const next of [
+    { code: 'ja', name: '日本語', dir: 'ltr' },
+    { code: 'ar', name: 'العربية', dir: 'rtl' },
+  ]) {
+    await t.button(said('language_is', { language: name })).click();
+    const dialog = t.dialog(said('language'));
+    await t.seen(dialog);
+    await t.look(`languages, in ${name}`);
+    await dialog.getByText(next.name, { exact: true }).first().click();
+    await t.gone(dialog);
+    said = await words(next.code);
+    name = next.name;
+    await t.seen(t.heading(said('keys')));
+    const page = await t.page.evaluate(() => {
+      const { lang, dir } = document.documentElement;
+      return [lang, dir, globalThis.sameOld];
+    });
+    same(page, [next.code, next.dir, true], 'language, direction, and whether the page stayed');
+  }
+}
+
+/** Sees every page and dialog of who is signed in: by axe, light and dark, and then 360 px wide. */
+async function tour(t, m, language, home) {
+  const dialogs = [
+    [home, () => t.link(m('new_application')).first(), m('new_application')],
+    [home, () => t.button(m('rename')), m('rename_application')],
+    [home, () => t.button(m('change_default_model')), m('default_model')],
+    [home, () => t.link(m('new_key')), m('new_key')],
+    [home, () => t.button(m('new_secret')), m('new_secret_title')],
+    [home, () => t.button(m('revoke_tokens')), m('revoke_title')],
+    [home, () => t.page.locator('a[href="#delete"]'), undefined],
+    ['/account', () => t.button(m('change_name')), m('change_name')],
+    ['/account', () => t.button(m('change_address')), m('change_address')],
+    ['/account', () => t.button(m('change_password')), m('change_password')],
+    ['/account', () => t.button(m('shortcuts')), m('shortcuts')],
+  ];
+  await t.step(`every page in ${language}`, async () => {
+    for (const [path, heading] of [
+      ['/account', m('account')],
+      ['/docs', m('api_reference')],
+      [home, m('applications')],
+    ]) {
+      await t.page.goto(path);
+      await t.seen(t.heading(heading));
+      if (path === '/docs') await t.seen(t.page.locator('.opblock'));
+      await still(t);
+      await t.look(`${path} in ${language}`);
+      await narrow(t, () => t.fits(`${path} in ${language}`));
+    }
+  });
+  await t.step(`every dialog in ${language}`, async () => {
+    for (const [path, opener, name] of dialogs) {
+      if (new URL(t.page.url()).pathname !== path) await t.page.goto(path);
+      await still(t);
+      await opener().click();
+      const dialog = name ? t.dialog(name) : t.page.getByRole('alertdialog');
+      await t.seen(dialog);
+      await still(t);
+      await t.look(`${name ?? 'deletion'} in ${language}`);
+      await narrow(t, () => t.fits(`${name ?? 'deletion'} in ${language}`));
+      await t.press('Escape');
+      await t.gone(dialog);
+    }
+  });
+}
+
+/** Waits until nothing on the page is loading. */
+async function still(t) {
+  await t.until(() => document.querySelector('main h1') && !document.querySelector('[aria-busy="true"]'));
+}
+
+/** Makes the page as narrow as a telephone for as long as something is done. */
+async function narrow(t, work) {
+  await t.page.setViewportSize({ width: 360, height: 740 });
+  await work();
+  await t.page.setViewportSize({ width: 1200, height: 800 });
+}
+
+/** Opens the dialog, leaves it, and makes a key in it, without a mouse. */
+async function keyboard(t, home) {
+  await t.page.goto(home);
+  await t.seen(t.link(en('new_key')));
+  await still(t);
+  await t.press('k'); // as the list of shortcuts says
+  const dialog = t.dialog(en('new_key'));
+  await t.seen(dialog);
+  await t.until((label) => document.activeElement?.labels?.[0]?.textContent === label, en('description'));
+  await t.press('Escape');
+  await t.gone(dialog);
+
+  await t.link(en('new_key')).focus();
+  await t.press('Enter');
+  await t.seen(dialog.getByText(en('group_all_text')));
+  same(await t.focused(), en('description'), 'the first stop');
+  await t.press('Shift+Tab');
+  same(await inside(t), true, 'the focus stays in the dialog, backwards');
+  await t.press('Tab');
+  await t.type('By keyboard');
+  const stops = [];
+  do {
+    await t.press('Tab');
+    stops.push(await t.focused());
+    check(stops.length < 20 && (await inside(t)), `the focus goes ${stops}`);
+  } while (stops.at(-1) !== en('create_key'));
+  same(
+    stops.filter((stop) => [en('group_all'), en('group_predict'), en('scopes_single'), en('cancel')].includes(stop)),
+    [en('group_all'), en('group_predict'), en('scopes_single'), en('cancel')],
+    'the stops on the way',
+  );
+  await t.press('Enter');
+  const once = t.dialog(en('key_once'));
+  await t.seen(once);
+  await t.press('Escape');
+  await t.seen(once);
+  await t.field(en('key_stored')).focus();
+  await t.press('Space');
+  await t.press('Tab');
+  same(await t.focused(), en('done'), 'the stop after the box');
+  await t.press('Enter');
+  await t.gone(once);
+  await t.seen(t.page.getByRole('rowheader', { name: 'By keyboard', exact: true }));
+}
+
+/** Whether the focus is in a dialog. */
+function inside(t) {
+  return t.page.evaluate(() => document.activeElement?.closest('[role="dialog"]') !== null);
+}
+
+/** Replaces that key, and returns the new one. */
+async function replaced(t) {
+  await t.button(en('replace_key', { name: 'By keyboard' })).click();
+  const question = t.dialog(en('replace_key_title', { name: 'By keyboard' }));
+  same(await t.focused(), en('keep_it'), 'the answer that changes nothing');
+  await t.look('the question before a key is replaced');
+  await t.button(en('replace'), question).click();
+  const once = t.dialog(en('key_once'));
+  await t.seen(once);
+  const key = await t.copied(t.button(en('copy_what', { what: en('key') }), once));
+  check(/^[0-9a-f]{32}$/.test(key), 'a key has 32 digits');
+  await t.field(en('key_stored')).check();
+  await t.button(en('done')).click();
+  await t.gone(once);
+  return key;
+}
+
+/** Tries a call in the reference, first without a key and then with one. */
+async function reference(t, key) {
+  await t.page.goto('/docs');
+  const call = t.page.locator('.opblock-get', { has: t.page.locator('[data-path="/models"]') }).first();
+  await call.locator('.opblock-summary-control').click();
+  await t.button('Authorize').first().click();
+  const ask = t.page.getByRole('dialog');
+  await t.seen(ask);
+  await t.look('the key for the reference', '.modal-ux');
+  await ask.locator('input').first().fill(`Key ${key}`);
+  await ask.getByRole('button', { name: 'Authorize' }).first().click();
+  await ask.getByRole('button', { name: 'Close' }).last().click();
+  await call.getByRole('button', { name: 'Execute' }).click();
+  await t.seen(call.locator('.live-responses-table .response-col_status', { hasText: '200' }));
+  await t.look('an answer in the reference', '.opblock.is-open');
+}

@@ -1,0 +1,10 @@
+// Package journeys is what people do with the pages, done in a real browser: Chromium, which its scripts
+// drive against the program, built and serving in a process of its own.
+//
+//	account.js   the first account by its link, another's sign-up, address, application, key, call, token, end
+//	demo.js      the demonstration: languages, keyboard alone, a narrow page, the reference
+//	browser.js   the browser, and what holds everywhere
+//
+// Everywhere holds: axe finds nothing, light and dark; no request goes to another host, the browser's
+// own among them; nothing is said on the console, and the policy of the pages is kept.
+package journeys

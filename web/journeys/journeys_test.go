@@ -1,0 +1,93 @@
+//go:build !wasip1
+
+package journeys
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/web/process"
+)
+
+// TestJourneys builds the pages, where something has changed, and the program, and runs every script.
+func TestJourneys(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a minute in a browser")
+	}
+	node := process.Need(t, "node")
+	for _, program := range []string{"npm", "make", "bash", "curl"} {
+		process.Need(t, program)
+	}
+	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
+	pages := exec.Command("make", "--no-print-directory", "web")
+	pages.Dir = proof.Root(t)
+	if out, err := pages.CombinedOutput(); err != nil {
+		t.Fatalf("make web: %v\n%s", err, out)
+	}
+	scripts, err := filepath.Glob("*.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range append(scripts, "../package-lock.json") {
+		if _, err := os.Stat(path); err != nil { // as process.Build looks at what it builds from
+			t.Fatal(err)
+		}
+	}
+	binary := process.Build(t)
+	for script, args := range map[string][]string{"account.js": nil, "demo.js": {"--demo"}} {
+		t.Run(strings.TrimSuffix(script, ".js"), func(t *testing.T) {
+			t.Parallel() // one waits while the other draws
+			travel(t, process.Serve(t, binary, args...), node, script, chromium)
+		})
+	}
+}
+
+// travel runs a script. It reads on its standard input what the server says, and writes a line for each
+// of its steps; the one that fails is the last, with the reason below it.
+func travel(t *testing.T, srv *process.Server, node, script, chromium string) {
+	t.Helper()
+	shots := filepath.Join(proof.Root(t), ".cache", "journeys")
+	cmd := exec.CommandContext(t.Context(), node, script)
+	cmd.Env = append(os.Environ(), "ORIGIN="+srv.URL, "CHROMIUM="+chromium, "SHOTS="+shots)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended, told := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(told)
+		srv.Follow(stdin, ended)
+	}()
+	steps := 0
+	var last strings.Builder // what was said since the last step that went well
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		step, ok := strings.CutPrefix(lines.Text(), "ok ")
+		if !ok {
+			last.WriteString(lines.Text() + "\n")
+			continue
+		}
+		t.Log(step)
+		steps++
+	}
+	close(ended)
+	if err := cmd.Wait(); err != nil || last.Len() > 0 {
+		t.Errorf("after %d steps: %v\n%s", steps, err, last.String())
+	}
+	<-told
+	if steps == 0 && !t.Failed() {
+		t.Error("no step was taken")
+	}
+}
