@@ -13,8 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/sightline-dev/sightline/core/proof"
 )
 
 // Need returns the path of the first of the programs that is there. Where none is, the test skips
@@ -34,6 +32,8 @@ func Need(t testing.TB, programs ...string) string {
 	return ""
 }
 
+const program = "github.com/sightline-dev/sightline/origin"
+
 // sources lists the files of this module that a program is made of, a line each.
 const sources = `{{if .Module}}{{if .Module.Main}}{{$dir := .Dir}}` +
 	`{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{range .SFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}` +
@@ -46,15 +46,20 @@ func Build(t testing.TB) string {
 	binary := filepath.Join(t.TempDir(), "sightline")
 	run := func(args ...string) string {
 		cmd := exec.Command("go", args...)
-		cmd.Dir = proof.Root(t)
-		out, err := cmd.CombinedOutput()
+		var said strings.Builder
+		cmd.Stderr = &said
+		out, err := cmd.Output()
 		if err != nil {
-			t.Fatalf("go %s: %v\n%s", args[0], err, out)
+			t.Fatalf("go %s: %v\n%s", args[0], err, said.String())
 		}
 		return string(out)
 	}
-	run("build", "-o", binary, "./origin")
-	for file := range strings.FieldsSeq(run("list", "-deps", "-f", sources, "./origin")) {
+	run("build", "-o", binary, program)
+	for line := range strings.Lines(run("list", "-deps", "-f", sources, program)) {
+		file := strings.TrimSpace(line)
+		if file == "" {
+			continue
+		}
 		if _, err := os.Stat(file); err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +161,7 @@ func (s *Server) Find(t testing.TB, pattern *regexp.Regexp) string {
 			}
 		}
 		if n += len(said); !more {
-			t.Fatalf("the server ended without saying %s", pattern)
+			t.Fatalf("the server ended without saying %s:\n%s", pattern, strings.Join(s.said, "\n"))
 		}
 		<-changed
 	}
