@@ -92,7 +92,10 @@ func (s scored) ranks(from, to int, m *memory) []Hit {
 func find(keys, spare []uint32, rank int) place {
 	const digit = 11
 	for {
-		least, most := slices.Min(keys), slices.Max(keys)
+		least, most := keys[0], keys[0]
+		for _, key := range keys {
+			least, most = min(least, key), max(most, key)
+		}
 		if least == most {
 			return place{least, rank}
 		}

@@ -120,23 +120,32 @@ func (s scored) times(o scored) scored {
 	return scored{s.ords[:n], s.factor[:n]}
 }
 
-// scale multiplies every factor by the input's value, 0 where it has none. It clears holds,
-// unless that is nil, where it has none and where the value's held is false.
+// scale multiplies every factor by the input's value, 0 where it has none; all that have one are
+// in s. It clears holds, unless that is nil, where there is no value and where the value's held is false.
 func (s scored) scale(values scored, held, holds []bool) {
+	if len(values.ords) == len(s.ords) {
+		for i, f := range values.factor {
+			s.factor[i] *= f
+		}
+		for i := range holds {
+			holds[i] = holds[i] && held[i]
+		}
+		return
+	}
 	j := 0
 	for i, ord := range s.ords {
-		for j < len(values.ords) && values.ords[j] < ord {
-			j++
-		}
-		has := j < len(values.ords) && values.ords[j] == ord
-		if has {
-			s.factor[i] *= values.factor[j]
-		} else {
+		if j == len(values.ords) || values.ords[j] != ord {
 			s.factor[i] = 0
+			if holds != nil {
+				holds[i] = false
+			}
+			continue
 		}
-		if holds != nil && !(has && held[j]) {
-			holds[i] = false
+		s.factor[i] *= values.factor[j]
+		if holds != nil {
+			holds[i] = holds[i] && held[j]
 		}
+		j++
 	}
 }
 
