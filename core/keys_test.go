@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,6 +46,7 @@ func TestG19DeletedKeysLetNobodyIn(t *testing.T) {
 		for i := range callers {
 			wg.Go(func() {
 				for n := 0; !stopped.Load(); n++ {
+					runtime.Gosched() // the guest has one thread
 					request := &api.Request{Method: "GET", Path: "/v2/inputs", Authorization: "Key " + key}
 					if i%2 == 0 {
 						request = &api.Request{Method: "POST", Path: "/v2/inputs", Authorization: "Key " + key, Body: []byte(`{"inputs":[{"data":{"image":{"url":"http://pictures.test/red.png"}}}]}`)}
@@ -67,6 +69,7 @@ func TestG19DeletedKeysLetNobodyIn(t *testing.T) {
 			})
 		}
 		for want := int64(r.IntN(50)); served.Load() < want && !t.Failed(); {
+			runtime.Gosched()
 			if _, err := e.Step(ctx, l.clock()); err != nil {
 				t.Error(err)
 			}
