@@ -76,7 +76,7 @@ test-arm64: ## the tests of core and models as arm64 under qemu
 	GOARCH=arm64 $(GO) test -short -timeout 15m -exec qemu-aarch64 ./core/... ./models
 
 test-race: ## the race detector on what runs concurrently
-	@$(MAKE) --no-print-directory race PACKAGES='./core ./core/api/... ./core/blob/... ./core/index/... ./core/ingest ./core/kv/... ./core/log ./core/partition ./core/search ./core/training ./origin/...'
+	@$(MAKE) --no-print-directory race PACKAGES='./core ./core/api/... ./core/auth ./core/blob/... ./core/index/... ./core/ingest ./core/kv/... ./core/log ./core/partition ./core/search ./core/training ./origin/...'
 
 race: ## all tests with the race detector (needs cgo)
 	@.ci/need gcc gcc
