@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/origin/system"
 )
 
 // localApp is the application that a first start makes.
@@ -78,6 +79,9 @@ func withFolder(ctx context.Context, dir string, env *Env, u use, do func(contro
 		return err
 	}
 	err = do(s)
+	if _, other := s.(*control.Caller); other && system.IsGone(err) { // who had the folder has ended before it was asked
+		return errors.Join(done(), withFolder(ctx, dir, env, u, do))
+	}
 	if errors.Is(err, control.ErrArgument) || errors.Is(err, control.ErrUnknownApp) || errors.Is(err, control.ErrUnknownKey) {
 		err = usageError{err}
 	}

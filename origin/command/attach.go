@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"time"
@@ -40,7 +41,7 @@ func attach(ctx context.Context, dir string, env *Env, u use) (_ control.Service
 		client := control.NewCaller(func(ctx context.Context) (net.Conn, error) { return system.DialUnix(ctx, dir, control.Socket) })
 		if _, e := client.Apps(ctx); e == nil {
 			return client, client.Close, nil
-		} else if !system.IsGone(e) {
+		} else if !system.IsGone(e) && !errors.Is(e, io.EOF) { // with io.EOF it has just ended
 			return nil, nil, errors.Join(fmt.Errorf("%w, and its control socket does not answer: %w", err, e), client.Close())
 		}
 		if err := errors.Join(client.Close(), ctx.Err()); err != nil {

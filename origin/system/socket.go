@@ -112,7 +112,9 @@ func (l *unixListener) Close() error {
 	return err
 }
 
-// IsGone reports whether err says that nobody listens on a socket, or that there is none.
+// IsGone reports whether err says that nobody listens on a socket, that there is none, or that whoever
+// listened has ended without reading what was sent.
 func IsGone(err error) bool {
-	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist)
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, os.ErrNotExist) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
