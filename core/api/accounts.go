@@ -48,7 +48,7 @@ func (x *exchange) one(list string) (object, error) {
 	return object{}, nil
 }
 
-// Bounds of what an account makes with a session token, about: two calls at once may pass them.
+// Bounds of what an account makes, over /v2 and on the pages, about: two calls at once may pass them.
 const (
 	MaxApps = 200 // of an account
 	MaxKeys = 500 // of an application

@@ -8,15 +8,10 @@ import (
 	"strings"
 
 	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/origin/account"
-)
-
-// Bounds of what one account makes.
-const (
-	maxApps = 200
-	maxKeys = 500 // of an application
 )
 
 // appView is an application as it is shown.
@@ -88,8 +83,8 @@ func (c *call) createApp() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(mine) >= maxApps && !c.account.Operator {
-		return nil, fmt.Errorf("%w: an account has at most %d applications", errMany, maxApps)
+	if len(mine) >= api.MaxApps && !c.account.Operator {
+		return nil, fmt.Errorf("%w: an account has at most %d applications", errMany, api.MaxApps)
 	}
 	a, client, err := c.o.Engine.CreateApp(c.ctx, c.account.ID, core.NewApp{
 		Name: in.Name, Language: in.Language, DefaultModel: in.DefaultModel, Owner: c.account.ID,

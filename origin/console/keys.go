@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/origin/account"
@@ -70,8 +71,8 @@ func (c *call) createKey() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(keys) >= maxKeys && !c.account.Operator {
-		return nil, fmt.Errorf("%w: an application has at most %d keys", errMany, maxKeys)
+	if len(keys) >= api.MaxKeys && !c.account.Operator {
+		return nil, fmt.Errorf("%w: an application has at most %d keys", errMany, api.MaxKeys)
 	}
 	key, record, err := c.o.Engine.CreateKey(c.ctx, c.account.ID, core.NewKey{App: a.ID, Scopes: in.Scopes, Description: in.Description})
 	if err != nil {
@@ -108,29 +109,29 @@ func (c *call) named() (catalog.Key, error) {
 	return catalog.Key{}, errMissing
 }
 
-func (c *call) deleteKey() (any, error) {
+// ended is the key that the path names, with what is about to end it on record.
+func (c *call) ended(action account.Action) (catalog.Key, error) {
 	if err := c.read(&struct{}{}); err != nil {
-		return nil, err
+		return catalog.Key{}, err
 	}
 	k, err := c.named()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = c.did(action, k.App+"/"+c.key)
 	}
-	if err := c.did(account.KeyDelete, k.App+"/"+c.key); err != nil {
+	return k, err
+}
+
+func (c *call) deleteKey() (any, error) {
+	k, err := c.ended(account.KeyDelete)
+	if err != nil {
 		return nil, err
 	}
 	return nil, c.o.Engine.DeleteKey(c.ctx, c.account.ID, k.App, k.Hash)
 }
 
 func (c *call) replaceKey() (any, error) {
-	if err := c.read(&struct{}{}); err != nil {
-		return nil, err
-	}
-	k, err := c.named()
+	k, err := c.ended(account.KeyReplace)
 	if err != nil {
-		return nil, err
-	}
-	if err := c.did(account.KeyReplace, k.App+"/"+c.key); err != nil {
 		return nil, err
 	}
 	key, record, err := c.o.Engine.ReplaceKey(c.ctx, c.account.ID, k.App, k.Hash)
