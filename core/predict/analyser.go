@@ -22,8 +22,11 @@ type Analyser struct {
 	rgba    []byte // of a thumbnail
 }
 
-// NewAnalyser makes an analyser; l bounds what a picture may cost.
+// NewAnalyser makes an analyser; l bounds what a picture may cost. The set is one of [Load].
 func (s *Set) NewAnalyser(l raster.Limits) *Analyser {
+	if s.backbone == nil {
+		panic("predict: an analyser of a set that was loaded without its network")
+	}
 	a := &Analyser{
 		set:     s,
 		decoder: raster.NewDecoder(l),

@@ -20,8 +20,23 @@ var order = []string{"general", "food", "color", "embed"}
 //
 // Every file is checked against its SHA-256 before anything is made of it. Load returns
 // ErrBundle or ErrEngine, or the errors of packages onnx and nn for a network they refuse.
-func Load(fsys fs.FS) (*Set, error) {
-	found, err := readBundles(fsys)
+func Load(fsys fs.FS) (*Set, error) { return load(fsys, whole) }
+
+// LoadTables is Load without the network: of its file only the hash that the manifest names is
+// read, so it may be absent. The set is the same in all but NewAnalyser, which panics: for a
+// program whose pictures are analysed elsewhere. It does not notice a network that Load refuses.
+func LoadTables(fsys fs.FS) (*Set, error) { return load(fsys, tables) }
+
+// extent is what of a set is loaded.
+type extent bool
+
+const (
+	whole  extent = true
+	tables extent = false // all but the network
+)
+
+func load(fsys fs.FS, of extent) (*Set, error) {
+	found, err := readBundles(fsys, of)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +52,7 @@ func Load(fsys fs.FS) (*Set, error) {
 		return nil, fmt.Errorf("no bundle of kind general: %w", ErrBundle)
 	}
 	s := &Set{byID: map[string]*Model{}}
-	c, err := s.loadGeneral(general)
+	c, err := s.loadGeneral(general, of)
 	if err != nil {
 		return nil, fmt.Errorf("bundle %s: %w", general.folder, err)
 	}
@@ -56,8 +71,8 @@ func Load(fsys fs.FS) (*Set, error) {
 	return s, nil
 }
 
-// loadGeneral reads the tables and the network that all models share.
-func (s *Set) loadGeneral(b *bundle) (*concepts, error) {
+// loadGeneral reads the tables, and the network, that all models share.
+func (s *Set) loadGeneral(b *bundle, of extent) (*concepts, error) {
 	n := b.Network
 	c, err := parseConcepts(b.data["concepts.tsv"], b.data["calibration.tsv"], n.Classes, n.Heads)
 	if err != nil {
@@ -86,9 +101,11 @@ func (s *Set) loadGeneral(b *bundle) (*concepts, error) {
 	if s.background, err = parseBackground(b.data["background.f16"]); err != nil {
 		return nil, err
 	}
-	s.evaluator = newEvaluator(c, weights, intercepts)
 	s.base = baseOf(b)
-	s.backbone, err = compile(b.data[n.File], n)
+	if of == whole {
+		s.evaluator = newEvaluator(c, weights, intercepts)
+		s.backbone, err = compile(b.data[n.File], n)
+	}
 	return c, err
 }
 

@@ -143,7 +143,7 @@ func isHex(s string, n int) bool {
 }
 
 // readBundles reads every folder of fsys that has a manifest, in the order of their names.
-func readBundles(fsys fs.FS) ([]*bundle, error) {
+func readBundles(fsys fs.FS, of extent) ([]*bundle, error) {
 	entries, err := fs.ReadDir(fsys, ".")
 	if err != nil {
 		return nil, fmt.Errorf("bundles: %w", err)
@@ -163,7 +163,7 @@ func readBundles(fsys fs.FS) ([]*bundle, error) {
 		}
 		var b *bundle
 		if err == nil {
-			b, err = readBundle(fsys, folder, data)
+			b, err = readBundle(fsys, folder, data, of)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("bundle %s: %w", folder, err)
@@ -173,19 +173,23 @@ func readBundles(fsys fs.FS) ([]*bundle, error) {
 	return out, nil
 }
 
-func readBundle(fsys fs.FS, folder string, data []byte) (*bundle, error) {
+func readBundle(fsys fs.FS, folder string, data []byte, of extent) (*bundle, error) {
 	m, err := parseManifest(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", manifestFile, err)
 	}
 	b := &bundle{folder: folder, manifest: *m, data: map[string][]byte{}}
+	left := "" // the file that is not read
+	if of == tables && m.Network != nil {
+		left = m.Network.File
+	}
 	total := 0
 	err = fs.WalkDir(fsys, folder, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		name := strings.TrimPrefix(p, folder+"/")
-		if name == manifestFile {
+		if name == manifestFile || name == left {
 			return nil
 		}
 		want, ok := m.Files[name]
@@ -209,7 +213,7 @@ func readBundle(fsys fs.FS, folder string, data []byte) (*bundle, error) {
 		return nil, err
 	}
 	for name := range m.Files {
-		if _, ok := b.data[name]; !ok {
+		if _, ok := b.data[name]; !ok && name != left {
 			return nil, fmt.Errorf("%s is missing: %w", name, ErrBundle)
 		}
 	}

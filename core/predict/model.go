@@ -109,7 +109,7 @@ type Set struct {
 	general *Model
 
 	base       [sha256.Size]byte
-	backbone   *backbone
+	backbone   *backbone // nil of a set that LoadTables made
 	evaluator  *evaluator
 	palette    *palette // nil without a bundle of colours
 	background []Embedding

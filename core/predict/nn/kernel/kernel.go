@@ -41,7 +41,7 @@ import "github.com/sightline-dev/sightline/core/cpu"
 
 // Levels is the level that the functions of this package work at. They give the same results
 // at each.
-var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512VNNI)
+var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512VNNI, cpu.Lent)
 
 // Requant turns an int32 accumulator into a quantised byte, per output channel.
 // All scales must be finite and 0 <= Zero <= 255, Lo <= Hi.

@@ -253,7 +253,7 @@ func TestShortSlicesPanic(t *testing.T) {
 		{"segments", func() { GemmU8(b(6), 3, b(8), 4, 2, PackConvS8(make([]int8, 12), 3, 2, 2), q, nil) }},
 		{"depthwise src", func() { DepthwiseRowU8(b(6), b(35), 12, 2, 1, 1, dw, q) }},
 		{"gemv", func() { GemvU16(make([]int64, 3), make([]uint16, 3), w8, nil) }},
-		{"level", func() { Levels.Force(cpu.AVX512VNNI + 1) }},
+		{"level", func() { Levels.Force(cpu.Lent + 1) }},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,0 +1,59 @@
+package predict
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// TestLoadTables holds the set without its network to the set with it, whether the network's
+// file is there, is another, or is not there at all.
+func TestLoadTables(t *testing.T) {
+	const network = "general-v1.3/network.onnx"
+	fsys := bundles(t, tinyParts(), released(tinySize, 6, 2))
+	want, err := Load(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, there := range []string{"whole", "other", "absent"} {
+		switch there {
+		case "other":
+			fsys[network].Data = []byte("something else")
+		case "absent":
+			delete(fsys, network)
+		}
+		got, err := LoadTables(fsys)
+		if err != nil {
+			t.Fatalf("LoadTables, network %s: %v", there, err)
+		}
+		if got.Base() != want.Base() {
+			t.Errorf("network %s: base %x, want %x", there, got.Base(), want.Base())
+		}
+		diff := cmp.Diff(want.Models(), got.Models(), cmpopts.IgnoreUnexported(Model{})) + cmp.Diff(want.Background(), got.Background())
+		if diff != "" {
+			t.Errorf("network %s, -want +got:\n%s", there, diff)
+		}
+		if name, ok := got.Names().Name("ai_green", "de"); name != "de-1" || !ok {
+			t.Errorf("network %s: ai_green in German is %q", there, name)
+		}
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("network %s: an analyser was made", there)
+				}
+			}()
+			got.NewAnalyser(raster.Limits{})
+		}()
+	}
+	if _, err := Load(fsys); !errors.Is(err, ErrBundle) {
+		t.Errorf("Load without the network = %v, want %v", err, ErrBundle)
+	}
+	fsys["general-v1.3/concepts.tsv"].Data[0] ^= 1
+	if _, err := LoadTables(fsys); !errors.Is(err, ErrBundle) {
+		t.Errorf("LoadTables of a damaged table = %v, want %v", err, ErrBundle)
+	}
+}
