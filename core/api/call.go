@@ -35,3 +35,18 @@ func (c *Call) Response() Response { return c.response }
 
 // Answered is a call that is done with a response from elsewhere, such as [Service.Refuse].
 func Answered(r Response) *Call { return &Call{response: r} }
+
+// NewCall is a call that goes on elsewhere, such as in a guest: it waits for jobs, and hands
+// their results to resume, one a job, which returns the jobs that come next, or the response
+// and true. resume is called once for each time that it was not done.
+func NewCall(jobs []Job, resume func([]Result) (next []Job, r Response, done bool)) *Call {
+	c := &Call{jobs: jobs}
+	c.resume = func(results []Result) Response {
+		next, r, done := resume(results)
+		if !done {
+			*c = *NewCall(next, resume)
+		}
+		return r
+	}
+	return c
+}

@@ -1,0 +1,37 @@
+package api
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestNewCall walks a call that goes on elsewhere through two rounds of jobs.
+func TestNewCall(t *testing.T) {
+	var got [][]Result
+	call := NewCall([]Job{{URL: "a"}, {URL: "b"}}, func(results []Result) ([]Job, Response, bool) {
+		got = append(got, results)
+		if len(got) == 1 {
+			return []Job{{URL: "c"}}, Response{}, false
+		}
+		return nil, Response{Status: 200}, true
+	})
+	if call.Done() || len(call.Jobs()) != 2 {
+		t.Fatalf("at first: done %v, jobs %v", call.Done(), call.Jobs())
+	}
+	call.Resume([]Result{{ContentType: "a"}, {ContentType: "b"}})
+	if call.Done() || len(call.Jobs()) != 1 || call.Jobs()[0].URL != "c" {
+		t.Fatalf("then: done %v, jobs %v", call.Done(), call.Jobs())
+	}
+	call.Resume([]Result{{ContentType: "c"}})
+	if !call.Done() || call.Jobs() != nil || call.Response().Status != 200 {
+		t.Fatalf("at last: done %v, jobs %v, %+v", call.Done(), call.Jobs(), call.Response())
+	}
+	call.Resume(nil) // says nothing to a call that is done
+	var types []string
+	for _, r := range slices.Concat(got...) {
+		types = append(types, r.ContentType)
+	}
+	if !slices.Equal(types, []string{"a", "b", "c"}) {
+		t.Errorf("results %v", types)
+	}
+}
