@@ -12,8 +12,18 @@ import (
 	"github.com/sightline-dev/sightline/core/training"
 )
 
-// Task is one piece of slow work that no request waits for. Exactly one of its exported
-// fields is set, and says what is to be done:
+// Trainer is a training under way; *training.Run is one.
+type Trainer interface {
+	// Step does a few milliseconds of work and reports whether the training has ended.
+	Step() (done bool)
+	// Close gives up what a training holds that is not stepped to its end.
+	Close()
+}
+
+var _ Trainer = (*training.Run)(nil)
+
+// Task is one piece of slow work that no request waits for. Exactly one of Picture and
+// Training is set, and says what is to be done:
 //
 //	Picture   an input's picture: fetch it, analyse it and hold it in the blobs
 //	Training  a model's version: step until the run has ended, giving way in between
@@ -23,8 +33,10 @@ import (
 // opened anew: what is to be done stands in the applications' state.
 type Task struct {
 	Picture  *api.Job
-	Training *training.Run
+	Training Trainer
+	Ref      any // how an engine that stands for one elsewhere knows its task; nil: one of [Engine]'s
 
+	run     *training.Run // Training
 	app     *application
 	input   ingest.Task
 	renewed *renew.Task // of an input that the newest network analyses
@@ -57,7 +69,7 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 		app := apps[(e.turn+i)%len(apps)]
 		runs, queue, err := app.takeTrainings(now, min(n-len(tasks), maxTrainings-out))
 		for _, run := range runs {
-			tasks = append(tasks, Task{Training: run, app: app, queue: queue})
+			tasks = append(tasks, Task{Training: run, run: run, app: app, queue: queue})
 		}
 		if err != nil {
 			return tasks, fmt.Errorf("application %s: %w", app.ID, err)
@@ -96,9 +108,9 @@ func (e *Engine) Done(ctx context.Context, t Task, r Result) error {
 func (e *Engine) done(ctx context.Context, t Task, r Result) error {
 	switch {
 	case t.again:
-		return t.app.renew.Trained(t.Training, r.Training)
-	case t.Training != nil:
-		return t.queue.Done(ctx, e.apps.o.Clock(), t.Training, r.Training)
+		return t.app.renew.Trained(t.run, r.Training)
+	case t.run != nil:
+		return t.queue.Done(ctx, e.apps.o.Clock(), t.run, r.Training)
 	case t.renewed != nil:
 		d, again := e.service.Renewed(t.app.renew.Base(), &r.Picture)
 		return t.app.renew.Done(*t.renewed, d, again)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/training"
 )
 
 // Engine is the engine as the background drives it.
@@ -110,7 +109,7 @@ func (b *Background) panicked(v any) {
 
 // train runs a training to its end, giving way to requests after each of its steps. A panic
 // costs the training, which is told so.
-func (b *Background) train(ctx context.Context, run *training.Run) (err error) {
+func (b *Background) train(ctx context.Context, run core.Trainer) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			b.panicked(v)

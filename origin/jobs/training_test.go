@@ -117,7 +117,7 @@ func (s *school) Take(now time.Time, n int) ([]core.Task, error) {
 }
 
 func (s *school) Done(ctx context.Context, t core.Task, r core.Result) error {
-	err := s.q.Done(ctx, time.Now(), t.Training, r.Training)
+	err := s.q.Done(ctx, time.Now(), t.Training.(*training.Run), r.Training)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.errs = append(s.errs, err)
