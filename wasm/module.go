@@ -1,0 +1,38 @@
+// Package wasm holds the module that `make wasm` builds, for programs that run it: the core
+// compiled for wasip1, and its kernels as SIMD128 instructions for hosts that have none of their own.
+//
+//	make wasm ──▶ dist/guest.wasm, dist/kernels.wasm ──embed──▶ Guest, Kernels
+//	                                                               │
+//	                     host (wazero, in Go) · a page's worker ◀──┘
+//
+// The files are built, not kept: a program compiled without them says so when it is asked for one.
+// README.md beside this file is the whole contract between the module and its hosts.
+package wasm
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+)
+
+//go:embed all:dist
+var dist embed.FS
+
+// ErrNotBuilt is returned by a program that was compiled before the module was.
+var ErrNotBuilt = errors.New("the module is not built into this program: run make wasm, then build again")
+
+// Guest is the module. Its bytes are the caller's.
+func Guest() ([]byte, error) { return read("guest.wasm") }
+
+// Kernels is the module of SIMD128 kernels that a page lends to the guest. Its bytes are the
+// caller's.
+func Kernels() ([]byte, error) { return read("kernels.wasm") }
+
+func read(name string) ([]byte, error) {
+	data, err := dist.ReadFile("dist/" + name)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s: %w", name, ErrNotBuilt)
+	}
+	return data, err
+}

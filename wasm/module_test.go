@@ -1,0 +1,25 @@
+package wasm
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"testing"
+)
+
+// TestModules holds what is embedded to being modules, and what is not to saying so.
+func TestModules(t *testing.T) {
+	magic := []byte("\x00asm\x01\x00\x00\x00")
+	for name, get := range map[string]func() ([]byte, error){"guest.wasm": Guest, "kernels.wasm": Kernels} {
+		_, err := fs.Stat(dist, "dist/"+name)
+		data, got := get()
+		switch {
+		case err != nil:
+			if !errors.Is(got, ErrNotBuilt) {
+				t.Errorf("%s is not built, and asking for it gives %v", name, got)
+			}
+		case got != nil || !bytes.HasPrefix(data, magic):
+			t.Errorf("%s is no module: %v, %.8x", name, got, data)
+		}
+	}
+}
