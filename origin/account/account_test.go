@@ -293,7 +293,10 @@ func TestErase(t *testing.T) {
 	if err := w.MailReset(t.Context(), a.Email, home); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Erase(ByOperator, a.ID, ""); err != nil {
+	if err := w.Leave(t.Context(), a.ID, password+"?", home); !errors.Is(err, ErrWrongPassword) {
+		t.Errorf("leaving with a wrong password: %v", err)
+	}
+	if err := w.Leave(t.Context(), a.ID, password, home); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Session(t.Context(), token); !errors.Is(err, auth.ErrSession) {

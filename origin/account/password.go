@@ -15,26 +15,36 @@ const resetLife = time.Hour
 // ChangePassword gives an account another password. All its sessions end; the token of a new one is
 // returned. The errors are ErrWrongPassword, ErrPassword, ErrUnknown, *auth.RateError, api.ErrBusy and the store's.
 func (r *Registry) ChangePassword(ctx context.Context, id, old, password, remote string) (token string, a Account, err error) {
-	both := remote + "\x00" + id
-	if err := r.throttle.account.take(both, r.o.Now()); err != nil {
-		return "", a, err
-	}
-	rec, err := load(r.o.Store, id)
+	rec, err := r.confirm(ctx, id, old, remote)
 	if err != nil {
 		return "", a, err
 	}
 	if password, err = checkPassword(password, rec.Name, rec.Email); err != nil {
 		return "", a, err
 	}
-	same, err := r.hashing.same(ctx, formPassword(old), rec.Password)
+	return r.setPassword(ctx, &rec, password, remote, AccountPassword)
+}
+
+// confirm loads an account whose owner has typed the password again. The errors are ErrWrongPassword, ErrUnknown,
+// *auth.RateError, api.ErrBusy and the store's.
+func (r *Registry) confirm(ctx context.Context, id, password, remote string) (record, error) {
+	both := remote + "\x00" + id
+	if err := r.throttle.account.take(both, r.o.Now()); err != nil {
+		return record{}, err
+	}
+	rec, err := load(r.o.Store, id)
 	if err != nil {
-		return "", a, err
+		return record{}, err
+	}
+	same, err := r.hashing.same(ctx, formPassword(password), rec.Password)
+	if err != nil {
+		return record{}, err
 	}
 	if !same {
-		return "", a, ErrWrongPassword
+		return record{}, ErrWrongPassword
 	}
 	r.throttle.account.back(both)
-	return r.setPassword(ctx, &rec, password, remote, AccountPassword)
+	return rec, nil
 }
 
 // setPassword changes a password, unless the record was changed meanwhile.

@@ -244,7 +244,7 @@ func TestQuotaSaysWhatToDo(t *testing.T) {
 	}
 	// Another address does not give another hundred.
 	w.clock.pass(time.Hour)
-	if _, err := w.ChangeEmail(t.Context(), a.ID, "ada@y.example", home); err != nil {
+	if _, err := w.ChangeEmail(t.Context(), a.ID, "ada@y.example", password, home); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.Spend(t.Context(), call(a.ID)); !errors.Is(err, auth.ErrQuota) {
@@ -270,7 +270,7 @@ func TestUnlimited(t *testing.T) {
 		t.Errorf("Allowance = %d of %d, %v", left, limit, err)
 	}
 	w.clock.pass(time.Hour)
-	if _, err := w.ChangeEmail(t.Context(), op.ID, "op@y.example", home); err != nil {
+	if _, err := w.ChangeEmail(t.Context(), op.ID, "op@y.example", password, home); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := w.Spend(t.Context(), call(op.ID)); left != TrialCalls-1 || err != nil {

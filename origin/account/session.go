@@ -184,12 +184,17 @@ func (r *Registry) Sessions(id string) ([]Session, error) {
 	list := []Session{}
 	for _, s := range open {
 		if s.Account == id && !s.over(now) {
-			list = append(list, Session{hex.EncodeToString(s.hash[:8]), s.Created, s.Seen, s.Remote})
+			list = append(list, Session{sessionID(s.hash), s.Created, s.Seen, s.Remote})
 		}
 	}
 	slices.SortFunc(list, func(a, b Session) int { return b.Created.Compare(a.Created) })
 	return list, err
 }
+
+// SessionID is the [Session] ID of a token.
+func SessionID(token string) string { return sessionID(hashOf(token)) }
+
+func sessionID(h hash) string { return hex.EncodeToString(h[:8]) }
 
 // Session implements [github.com/sightline-dev/sightline/core/api.Accounts].
 func (r *Registry) Session(_ context.Context, token string) (account string, err error) {
@@ -256,7 +261,7 @@ func (r *Registry) EndSession(account, id, remote string) error {
 			return err
 		}
 		for _, s := range open {
-			if hex.EncodeToString(s.hash[:8]) == id {
+			if sessionID(s.hash) == id {
 				c.end(account, s.hash)
 				return c.event(Event{Actor: account, Action: SignOut, Target: account, Remote: remote})
 			}

@@ -199,6 +199,15 @@ func (r *Registry) Demo() (Account, error) {
 	return rec.Account, err
 }
 
+// Leave is Erase by the account's owner, who types the password once more. The errors are ErrWrongPassword,
+// ErrUnknown, *auth.RateError, api.ErrBusy and the store's.
+func (r *Registry) Leave(ctx context.Context, id, password, remote string) error {
+	if _, err := r.confirm(ctx, id, password, remote); err != nil {
+		return err
+	}
+	return r.Erase(id, id, remote)
+}
+
 // Erase removes an account with all that is known of it. Its records in the audit log stay, and name it
 // by its id alone. What it owns is to be deleted before. The error is ErrUnknown.
 func (r *Registry) Erase(actor, id, remote string) error {

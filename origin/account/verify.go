@@ -128,11 +128,19 @@ func (r *Registry) Verify(_ context.Context, id, digits, remote string) (Account
 }
 
 // ChangeEmail gives an account another address, which is to be verified again. The old address is told. Links
-// that were mailed to it end. The errors are ErrEmail, ErrTaken, ErrUnknown, *auth.RateError and the store's.
-func (r *Registry) ChangeEmail(_ context.Context, id, email, remote string) (Account, error) {
+// that were mailed to it end. An address that was verified is left with the password alone. The errors
+// are ErrEmail, ErrTaken, ErrWrongPassword, ErrUnknown, *auth.RateError, api.ErrBusy and the store's.
+func (r *Registry) ChangeEmail(ctx context.Context, id, email, password, remote string) (Account, error) {
 	email, err := checkEmail(email)
 	if err != nil {
 		return Account{}, err
+	}
+	if rec, err := load(r.o.Store, id); err != nil {
+		return Account{}, err
+	} else if rec.Verified {
+		if _, err := r.confirm(ctx, id, password, remote); err != nil {
+			return Account{}, err
+		}
 	}
 	if err := r.throttle.signUp.take(remote, r.o.Now()); err != nil {
 		return Account{}, err

@@ -83,10 +83,10 @@ func TestChangeEmail(t *testing.T) {
 	_, a := w.person("ada@x.example")
 	old := w.code()
 	w.clock.pass(mailEvery)
-	if _, err := w.ChangeEmail(t.Context(), a.ID, op.Email, home); !errors.Is(err, ErrTaken) {
+	if _, err := w.ChangeEmail(t.Context(), a.ID, op.Email, password, home); !errors.Is(err, ErrTaken) {
 		t.Errorf("another's address: %v", err)
 	}
-	got, err := w.ChangeEmail(t.Context(), a.ID, "ada@y.example", home)
+	got, err := w.ChangeEmail(t.Context(), a.ID, "ada@y.example", "", home) // nobody has shown that the first is theirs
 	if err != nil || got.Verified || got.Email != "ada@y.example" {
 		t.Fatalf("ChangeEmail = %+v, %v", got, err)
 	}
@@ -107,7 +107,10 @@ func TestChangeEmail(t *testing.T) {
 		t.Errorf("the new address: %v", err)
 	}
 	w.clock.pass(mailEvery)
-	if _, err := w.ChangeEmail(t.Context(), a.ID, "ada@z.example", home); err != nil {
+	if _, err := w.ChangeEmail(t.Context(), a.ID, "ada@z.example", "", home); !errors.Is(err, ErrWrongPassword) {
+		t.Errorf("leaving a verified address without the password: %v", err)
+	}
+	if _, err := w.ChangeEmail(t.Context(), a.ID, "ada@z.example", password, home); err != nil {
 		t.Fatal(err)
 	}
 	if mails = w.mails(); len(mails) != 2 || mails[0].To != "ada@y.example" || sixDigits.MatchString(mails[0].Text) {

@@ -28,6 +28,7 @@ var (
 	errSignIn      = errors.New("nobody is signed in")
 	errName        = errors.New("the name is not the application's")
 	errBody        = errors.New("malformed request")
+	errOwner       = errors.New("the account has applications: delete them first, or export them and then delete them")
 	errMany        = errors.New("there are too many")
 )
 
@@ -57,6 +58,7 @@ var statuses = []status{
 	{jsonio.ErrTooLong, 413, 40033, "Request too large", ""},
 	{errBody, 400, 11100, "Bad request format", ""},
 	{errName, 400, 11102, "Invalid request", "app_name"},
+	{errOwner, 400, 11102, "Invalid request", "owner"},
 	{errMany, 400, 11102, "Invalid request", "many"},
 	{account.ErrName, 400, 11102, "Invalid request", "name"},
 	{account.ErrEmail, 400, 11102, "Invalid request", "email"},

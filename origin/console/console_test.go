@@ -137,6 +137,8 @@ func TestMistakes(t *testing.T) {
 		{ada, "PATCH", "/account", `{"name":"A","email":"a@y.example"}`, 400, 11100, ""},
 		{ada, "PATCH", "/account", `{"password":{"old":"wrong","new":"long enough, this"}}`, 400, 11102, "wrong_password"},
 		{ada, "PATCH", "/account", `{"email":"op@pictures.example"}`, 400, 11102, "taken"},
+		{ada, "DELETE", "/account", `{"password":"` + password + `"}`, 400, 11102, "owner"},
+		{nobody, "DELETE", "/account", `{}`, 401, 11001, "sign_in"},
 		{ada, "POST", "/verification", `{"code":"x"}`, 400, 11102, "code"},
 		{ada, "POST", "/verification/mail", `{}`, 429, 11005, "rate"},
 		{ada, "POST", "/apps", `{"name":"","language":"en"}`, 400, 11102, "text"},

@@ -159,6 +159,33 @@ func TestSessionsRotate(t *testing.T) {
 	stale(b.cookie, b.csrf)
 }
 
+// TestLeave holds that an account goes with its sessions once it has no applications, and that its browser is
+// nobody's then.
+func TestLeave(t *testing.T) {
+	s := newSite(t, nil)
+	s.operator()
+	ada := s.person("ada")
+	app := "/apps/" + ada.application("A")
+	away := s.browser()
+	away.ok("POST", "/session", `{"email":"ada@x.example","password":`+quote(password)+`}`, nil)
+	var list struct{ Sessions []struct{ This bool } }
+	away.ok("GET", "/sessions", "", &list)
+	if len(list.Sessions) != 2 || list.Sessions[0].This == list.Sessions[1].This {
+		t.Errorf("sessions = %+v, want two, one of which asks", list.Sessions)
+	}
+	ada.refused("DELETE", "/account", `{"password":`+quote(password)+`}`, 400, 11102, "owner")
+	ada.ok("DELETE", app, `{"name":"A"}`, nil)
+	ada.refused("DELETE", "/account", `{"password":"no"}`, 400, 11102, "wrong_password")
+	ada.ok("DELETE", "/account", `{"password":`+quote(password)+`}`, nil)
+	for _, b := range []*browser{ada, away} {
+		b.refused("GET", "/apps", "", 401, 11001, "sign_in")
+	}
+	ada.refused("POST", "/session", `{"email":"ada@x.example","password":`+quote(password)+`}`, 401, 11002, "login")
+	if _, err := s.accounts.VerifyAudit(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestDemo(t *testing.T) {
 	s := newSite(t, func(o *Options, p *account.Options) {
 		o.PublicURL, o.Demo, p.Demo = "http://127.0.0.1:8080", true, true

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/origin/account"
 )
@@ -98,6 +99,11 @@ func (c *call) signOut() (any, error) {
 			return nil, err
 		}
 	}
+	return c.nobody()
+}
+
+// nobody answers with a session of nobody's.
+func (c *call) nobody() (any, error) {
 	token, err := c.o.Accounts.NewToken()
 	if err != nil {
 		return nil, err
@@ -120,6 +126,7 @@ func (c *call) signUp() (any, error) {
 func (c *call) changeAccount() (any, error) {
 	var in struct {
 		Name, Email *string
+		Confirm     string // the password, where the address changes
 		Password    *struct{ Old, New string }
 	}
 	if err := c.read(&in); err != nil {
@@ -130,7 +137,7 @@ func (c *call) changeAccount() (any, error) {
 	case in.Name != nil && in.Email == nil && in.Password == nil:
 		c.account, err = c.o.Accounts.Rename(c.ctx, c.account.ID, *in.Name, c.r.Remote)
 	case in.Email != nil && in.Name == nil && in.Password == nil:
-		c.account, err = c.o.Accounts.ChangeEmail(c.ctx, c.account.ID, *in.Email, c.r.Remote)
+		c.account, err = c.o.Accounts.ChangeEmail(c.ctx, c.account.ID, *in.Email, in.Confirm, c.r.Remote)
 	case in.Password != nil && in.Name == nil && in.Email == nil:
 		var token string
 		token, _, err = c.o.Accounts.ChangePassword(c.ctx, c.account.ID, in.Password.Old, in.Password.New, c.r.Remote)
@@ -142,6 +149,25 @@ func (c *call) changeAccount() (any, error) {
 		return nil, err
 	}
 	return c.session()
+}
+
+// leave erases the account for good, once it has no applications left.
+func (c *call) leave() (any, error) {
+	var in struct{ Password string }
+	if err := c.read(&in); err != nil {
+		return nil, err
+	}
+	apps, err := c.owned()
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(apps, func(a catalog.App) bool { return a.Owner == c.account.ID }) {
+		return nil, errOwner
+	}
+	if err := c.o.Accounts.Leave(c.ctx, c.account.ID, in.Password, c.r.Remote); err != nil {
+		return nil, err
+	}
+	return c.nobody()
 }
 
 func (c *call) verify() (any, error) {
@@ -205,11 +231,12 @@ func (c *call) sessions() (any, error) {
 		Created string `json:"created_at"`
 		Seen    string `json:"last_used_at"`
 		Remote  string `json:"remote"`
+		This    bool   `json:"this"` // the one that asks
 	}
 	list, err := c.o.Accounts.Sessions(c.account.ID)
 	sessions := []open{}
 	for _, s := range list {
-		sessions = append(sessions, open{s.ID, timestamp(s.Created), timestamp(s.Seen), s.Remote})
+		sessions = append(sessions, open{s.ID, timestamp(s.Created), timestamp(s.Seen), s.Remote, s.ID == account.SessionID(c.token)})
 	}
 	return map[string]any{"sessions": sessions}, err
 }

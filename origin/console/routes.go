@@ -29,6 +29,7 @@ var routes = []route{
 	{"DELETE", "/session", anybody, (*call).signOut},
 	{"POST", "/accounts", anybody, (*call).signUp},
 	{"PATCH", "/account", signedIn, (*call).changeAccount},
+	{"DELETE", "/account", signedIn, (*call).leave},
 	{"POST", "/verification", signedIn, (*call).verify},
 	{"POST", "/verification/mail", signedIn, (*call).sendCode},
 	{"POST", "/password/mail", anybody, (*call).mailReset},
