@@ -5,6 +5,9 @@
 //	 every     amd64, not purego
 //	 target
 //
+//	Generic ─▶ Lent                             a guest's host computes, and has what it has
+//	           wasip1 with the tag lent
+//
 // A package of kernels is written for some of the levels, always for Generic, which is plain
 // Go and defines the results. It makes a [Choice] once, when the program starts:
 //
@@ -28,11 +31,12 @@ const (
 	AVX2                    // amd64 with AVX2, FMA and BMI1
 	AVX512                  // with AVX-512 F, BW, VL and DQ as well
 	AVX512VNNI              // with VNNI as well
+	Lent                    // the imports that the host of a WebAssembly module lends
 )
 
-// String is the level's name: generic, avx2, avx512 or avx512vnni.
+// String is the level's name: generic, avx2, avx512, avx512vnni or lent.
 func (l Level) String() string {
-	names := [...]string{"generic", "avx2", "avx512", "avx512vnni"}
+	names := [...]string{"generic", "avx2", "avx512", "avx512vnni", "lent"}
 	if int(l) < len(names) {
 		return names[l]
 	}
@@ -40,7 +44,12 @@ func (l Level) String() string {
 }
 
 // Has reports whether this program may use the instructions of a level.
-func Has(l Level) bool { return l <= best }
+func Has(l Level) bool {
+	if l == Lent {
+		return lent
+	}
+	return l <= best
+}
 
 // Choice is the level that a package's kernels work at. Reading it may run beside reading
 // it; [Choice.Force] may not run beside anything.

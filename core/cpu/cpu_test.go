@@ -87,6 +87,9 @@ func TestHas(t *testing.T) {
 	if !Has(Generic) {
 		t.Error("no generic level")
 	}
+	if Has(Lent) != lent || lent && best != Generic {
+		t.Errorf("lent is %v where the best of our own is %v", Has(Lent), best)
+	}
 	for _, l := range []Level{AVX2, AVX512, AVX512VNNI} {
 		if Has(l) != (l <= best) || Has(l) && !Has(l-1) {
 			t.Errorf("Has(%v) = %v where the best is %v", l, Has(l), best)
@@ -95,7 +98,7 @@ func TestHas(t *testing.T) {
 }
 
 func TestString(t *testing.T) {
-	want := []string{"generic", "avx2", "avx512", "avx512vnni", "Level(4)"}
+	want := []string{"generic", "avx2", "avx512", "avx512vnni", "lent", "Level(5)"}
 	for i, w := range want {
 		if got := Level(i).String(); got != w {
 			t.Errorf("Level(%d).String() = %q, want %q", i, got, w)

@@ -135,6 +135,10 @@ func gemmU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8,
 	})
 }
 
+func gemmAddU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant, add *Add) {
+	gemmAddGeneric(dst, ldd, a, lda, segStride, m, w, q, add)
+}
+
 // noBias stands for a missing bias: as wide as one tile.
 var noBias [2 * panel]int32
 

@@ -323,10 +323,10 @@ func sumRowsF32Generic(dst, src []float32, lds, rows int) {
 	}
 }
 
-// gemmAddU8 runs the product in blocks of rows and the add after each, while the
+// gemmAddGeneric runs the product in blocks of rows and the add after each, while the
 // block is still in the first cache: the same bytes as one fused pass. Blocks whose
 // result would overwrite an operand not yet read (R is dst) go through buf.
-func gemmAddU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant, add *Add) {
+func gemmAddGeneric(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant, add *Add) {
 	var buf [4096]uint8
 	rows := len(buf) / w.N
 	if rows == 0 {
@@ -347,7 +347,7 @@ func gemmAddU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *Packed
 	}
 }
 
-// gemmAddWideU8 is gemmAddU8 for rows longer than its buffer.
+// gemmAddWideU8 is gemmAddGeneric for rows longer than its buffer.
 func gemmAddWideU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant, add *Add) {
 	buf := make([]uint8, w.N)
 	for i := range m {

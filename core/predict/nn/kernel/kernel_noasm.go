@@ -10,6 +10,10 @@ func gemmU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8,
 	gemmU8Generic(dst, ldd, a, lda, segStride, m, w, q)
 }
 
+func gemmAddU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant, add *Add) {
+	gemmAddGeneric(dst, ldd, a, lda, segStride, m, w, q, add)
+}
+
 func gemmI32(dst []int32, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, bias []int32) {
 	gemmI32Generic(dst, ldd, a, lda, segStride, m, w, bias)
 }

@@ -4,6 +4,16 @@ package kernel
 // float32 or int32, two of AVX2.
 const panel = 16
 
+// packing is a kind of weights, by the number that a host knows it by.
+type packing int32
+
+const (
+	productS8     packing = 1
+	depthwisesS8  packing = 2
+	productF32    packing = 3
+	depthwisesF32 packing = 4
+)
+
 // PackedF32 holds the weights of a float32 product in the layout the kernels read.
 // It is immutable and safe to share. The layout is the same at every level.
 type PackedF32 struct {
@@ -13,6 +23,7 @@ type PackedF32 struct {
 	Seg  int       // elements per segment
 	Bias []float32 // (N), with room for ⌈N/16⌉·16
 	b    []float32 // (⌈N/16⌉, K, 16), zero beyond N
+	lease
 }
 
 // PackF32 packs w (n, k), row-major, for [GemmF32]. bias is (n) or nil for zero.
@@ -30,6 +41,10 @@ func PackConvF32(w, bias []float32, n, segs, seg int) *PackedF32 {
 	panels := (n + panel - 1) / panel
 	p := &PackedF32{N: n, K: k, Segs: segs, Seg: seg, Bias: make([]float32, panels*panel)[:n]}
 	copy(p.Bias, bias)
+	lend(p, &p.lease, productF32, w, bias, n, k, segs)
+	if !p.alone() {
+		return p
+	}
 	p.b = make([]float32, panels*k*panel)
 	for j := range n {
 		col := p.b[j/panel*k*panel+j%panel:]
@@ -50,6 +65,7 @@ type PackedS8 struct {
 	Sum  []int32 // (N) Σ_k w[j][k], for folding the input's zero point into the bias
 	seg4 int     // groups of four per segment, the last one filled up with zero
 	b    []int8  // (⌈N/16⌉, Segs·seg4, 16, 4), zero beyond N and Seg
+	lease
 }
 
 // PackS8 packs w (n, k), row-major, for [GemmU8], [GemmI32] and [GemvU16].
@@ -66,18 +82,28 @@ func PackConvS8(w []int8, n, segs, seg int) *PackedS8 {
 	}
 	seg4 := (seg + 3) / 4
 	p := &PackedS8{N: n, K: k, Segs: segs, Seg: seg, Sum: make([]int32, n), seg4: seg4}
-	panels := (n + panel - 1) / panel
-	p.b = make([]int8, panels*p.panelBytes())
 	for j := range n {
-		col := p.b[j/panel*p.panelBytes()+j%panel*4:]
-		for s := range segs {
-			for t, v := range w[j*k+s*seg : j*k+(s+1)*seg] {
-				col[(s*seg4+t/4)*panel*4+t%4] = v
-				p.Sum[j] += int32(v)
+		for _, v := range w[j*k : (j+1)*k] {
+			p.Sum[j] += int32(v)
+		}
+	}
+	if lend(p, &p.lease, productS8, w, nil, n, k, segs); p.alone() {
+		p.pack(w)
+	}
+	return p
+}
+
+func (w *PackedS8) pack(from []int8) {
+	panels := (w.N + panel - 1) / panel
+	w.b = make([]int8, panels*w.panelBytes())
+	for j := range w.N {
+		col := w.b[j/panel*w.panelBytes()+j%panel*4:]
+		for s := range w.Segs {
+			for t, v := range from[j*w.K+s*w.Seg:][:w.Seg] {
+				col[(s*w.seg4+t/4)*panel*4+t%4] = v
 			}
 		}
 	}
-	return p
 }
 
 // panelBytes is the size of one panel of 16 columns.
@@ -88,6 +114,7 @@ type DepthwiseF32 struct {
 	C, KH, KW int
 	Bias      []float32 // (C)
 	w         []float32 // (KH·KW, C)
+	lease
 }
 
 // PackDepthwiseF32 packs w (c, kh, kw). bias is (c) or nil for zero.
@@ -95,9 +122,13 @@ func PackDepthwiseF32(w, bias []float32, c, kh, kw int) *DepthwiseF32 {
 	if len(w) != c*kh*kw || (bias != nil && len(bias) != c) {
 		panic("kernel: PackDepthwiseF32 shapes")
 	}
-	p := &DepthwiseF32{C: c, KH: kh, KW: kw, Bias: make([]float32, c), w: make([]float32, len(w))}
+	p := &DepthwiseF32{C: c, KH: kh, KW: kw, Bias: make([]float32, c)}
 	copy(p.Bias, bias)
 	taps := kh * kw
+	if lend(p, &p.lease, depthwisesF32, w, bias, c, taps, kh); !p.alone() {
+		return p
+	}
+	p.w = make([]float32, len(w))
 	for j := range c {
 		for t := range taps {
 			p.w[t*c+j] = w[j*taps+t]
@@ -119,6 +150,7 @@ type DepthwiseS8 struct {
 	pairs     []int16  // (⌈C/16⌉, ⌈KH·KW/2⌉, 16, 2): channels 0–3, 8–11, 4–7, 12–15; two taps
 	groups    [][4]int // taps of each group; -1 is none
 	quads     []int8   // (⌈C/16⌉·16, groups, 4), blocked as above
+	lease
 }
 
 // PackDepthwiseS8 packs w (c, kh, kw).
@@ -126,13 +158,20 @@ func PackDepthwiseS8(w []int8, c, kh, kw int) *DepthwiseS8 {
 	if len(w) != c*kh*kw {
 		panic("kernel: PackDepthwiseS8 shapes")
 	}
-	p := &DepthwiseS8{C: c, KH: kh, KW: kw, Sum: make([]int32, c), w: make([]int8, len(w)), groups: tapGroups(kh, kw)}
+	p := &DepthwiseS8{C: c, KH: kh, KW: kw, Sum: make([]int32, c), groups: tapGroups(kh, kw)}
 	taps := kh * kw
 	for j := range c {
-		for t := range taps {
-			v := w[j*taps+t]
-			p.w[t*c+j] = v
+		for _, v := range w[j*taps : (j+1)*taps] {
 			p.Sum[j] += int32(v)
+		}
+	}
+	if lend(p, &p.lease, depthwisesS8, w, nil, c, taps, kh); !p.alone() {
+		return p
+	}
+	p.w = make([]int8, len(w))
+	for j := range c {
+		for t := range taps {
+			p.w[t*c+j] = w[j*taps+t]
 		}
 	}
 	p.packPairs()

@@ -1,0 +1,5 @@
+//go:build !(wasip1 && lent)
+
+package cpu
+
+const lent = false

@@ -1,0 +1,44 @@
+//go:build wasip1 && lent
+
+package kernel
+
+import (
+	"runtime"
+	"unsafe"
+)
+
+//go:wasmimport kernel pack_room
+func packRoom(kind, n, k, segs int32) int32
+
+//go:wasmimport kernel pack
+func packLent(kind int32, w, bias unsafe.Pointer, n, k, segs int32, room *byte) int32
+
+//go:wasmimport kernel unpack
+func unpackLent(handle int32)
+
+// lease is weights that the host has packed. Without a handle it has not.
+type lease struct {
+	handle int32
+	room   []byte // memory of ours that the host keeps them in; it may need none
+}
+
+// packBoth is set by tests, which compare: weights that the host has packed are packed here, too.
+var packBoth bool
+
+// alone reports whether the weights must be packed here.
+func (l *lease) alone() bool { return l.handle == 0 || packBoth }
+
+// lend has the host pack w, as long as owner lives. bias may be nil.
+func lend[O any, T int8 | float32](owner *O, l *lease, kind packing, w, bias []T, n, k, segs int) {
+	if n <= 0 || k <= 0 {
+		return
+	}
+	l.room = make([]byte, packRoom(int32(kind), int32(n), int32(k), int32(segs)))
+	l.handle = packLent(int32(kind), unsafe.Pointer(&w[0]), unsafe.Pointer(unsafe.SliceData(bias)),
+		int32(n), int32(k), int32(segs), unsafe.SliceData(l.room))
+	if l.handle == 0 {
+		l.room = nil
+		return
+	}
+	runtime.AddCleanup(owner, func(l lease) { unpackLent(l.handle) }, *l)
+}
