@@ -1,0 +1,113 @@
+package abi
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/core/predict"
+)
+
+// AppendAnalysis writes what a picture came to, in an envelope:
+//
+//	1 has        uint       the parts that are filled
+//	2 embedding  bytes      predict.Embedding's 516, with the part WantConcepts
+//	3 general    bytes      float32, little-endian
+//	4 food       bytes      likewise
+//	5 color*     {1 id, 2 name, 3 hex, 4 raw hex, 5 value float32}
+//	6 thumb      bytes      JPEG
+func AppendAnalysis(buf []byte, a *predict.Analysis) []byte {
+	e := encoder(buf)
+	e.Uint(1, uint64(a.Has))
+	if a.Has&predict.WantConcepts != 0 {
+		b, _ := a.Embedding.MarshalBinary() // has no error
+		e.Raw(2, b)
+		e.Raw(3, floats(a.General))
+		e.Raw(4, floats(a.Food))
+	}
+	for i := range a.Colors {
+		c := &a.Colors[i]
+		at := e.Open(5)
+		e.Text(1, c.W3C.ID)
+		e.Text(2, c.W3C.Name)
+		e.Text(3, c.W3C.Hex)
+		e.Text(4, c.RawHex)
+		e.Float32(5, c.Value)
+		e.Close(at)
+	}
+	if len(a.Thumb) > 0 {
+		e.Raw(6, a.Thumb)
+	}
+	return e.Bytes(nil)
+}
+
+// ParseAnalysis reads what AppendAnalysis wrote, as memory of its own. It returns
+// field.ErrFormat, wrapped, for what it never writes, embeddings that NewEmbedding never gives
+// among it: what comes from another instance is held to what this one would store.
+func ParseAnalysis(data []byte) (predict.Analysis, error) {
+	var a predict.Analysis
+	embedded := false
+	d := field.Decode(data)
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			a.Has = getWant(d)
+		case 2:
+			if a.Embedding.UnmarshalBinary(d.Raw()) != nil {
+				d.Malformed("embedding")
+			}
+			embedded = true
+		case 3:
+			a.General = getFloats(d)
+		case 4:
+			a.Food = getFloats(d)
+		case 5:
+			a.Colors = append(a.Colors, getColor(d.Message()))
+		case 6:
+			a.Thumb = append([]byte(nil), d.Raw()...)
+		}
+	}
+	if embedded != (a.Has&predict.WantConcepts != 0) {
+		d.Malformed("parts")
+	}
+	return a, envelope("analysis", d)
+}
+
+func getColor(d *field.Decoder) (c predict.ColorShare) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			c.W3C.ID = d.Text()
+		case 2:
+			c.W3C.Name = d.Text()
+		case 3:
+			c.W3C.Hex = d.Text()
+		case 4:
+			c.RawHex = d.Text()
+		case 5:
+			c.Value = d.Float32()
+		}
+	}
+	return c
+}
+
+func floats(v []float32) []byte {
+	b := make([]byte, 0, 4*len(v))
+	for _, f := range v {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f))
+	}
+	return b
+}
+
+func getFloats(d *field.Decoder) []float32 {
+	b := d.Raw()
+	if len(b)%4 != 0 {
+		d.Malformed("values")
+		return nil
+	}
+	v := make([]float32, len(b)/4)
+	for i := range v {
+		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return v
+}

@@ -1,0 +1,78 @@
+package abi
+
+import (
+	"errors"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// Errno is what an import returns for an error, negated where it returns a length.
+type Errno int32
+
+// The numbers.
+const (
+	OK            Errno = 0
+	KeyNotFound   Errno = 1
+	StoreClosed   Errno = 2
+	StoreFull     Errno = 3
+	Damaged       Errno = 4
+	WriteFailed   Errno = 5
+	BadToken      Errno = 6
+	TokenExpired  Errno = 7
+	BlobNotFound  Errno = 8
+	Other         Errno = 9
+	BadLogin      Errno = 10
+	TooFast       Errno = 11
+	BadSession    Errno = 12
+	QuotaExceeded Errno = 13
+)
+
+// ErrHost is the error behind [Other].
+var ErrHost = errors.New("error of the host")
+
+var errnos = []struct {
+	err error
+	no  Errno
+}{
+	{kv.ErrNotFound, KeyNotFound},
+	{kv.ErrClosed, StoreClosed},
+	{kv.ErrFull, StoreFull},
+	{kv.ErrFailed, WriteFailed},
+	{kv.ErrCorrupt, Damaged},
+	{auth.ErrExpired, TokenExpired},
+	{auth.ErrToken, BadToken},
+	{blob.ErrNotFound, BlobNotFound},
+	{blob.ErrCorrupt, Damaged},
+	{auth.ErrLogin, BadLogin},
+	{auth.ErrRate, TooFast},
+	{auth.ErrSession, BadSession},
+	{auth.ErrQuota, QuotaExceeded},
+}
+
+// ErrnoOf is an error's number: Other for what has none, OK for nil.
+func ErrnoOf(err error) Errno {
+	if err == nil {
+		return OK
+	}
+	for _, row := range errnos {
+		if errors.Is(err, row.err) {
+			return row.no
+		}
+	}
+	return Other
+}
+
+// Err is the error behind a number, nil for OK.
+func (n Errno) Err() error {
+	if n == OK {
+		return nil
+	}
+	for _, row := range errnos {
+		if row.no == n {
+			return row.err
+		}
+	}
+	return ErrHost
+}

@@ -1,0 +1,280 @@
+package abi_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/wasm/abi"
+)
+
+var update = flag.Bool("update", false, "write testdata/envelopes.json instead of comparing it")
+
+const vectorsFile = "testdata/envelopes.json"
+
+// vector is an envelope with what it says, for the hosts that are written in other languages.
+// Fields have the names of wasm/README.md; bytes are hex digits.
+type vector struct {
+	Envelope string         `json:"envelope"`
+	Name     string         `json:"name"`
+	Hex      string         `json:"hex"`
+	Fields   map[string]any `json:"fields"`
+}
+
+type fields = map[string]any
+
+func settings() abi.Settings {
+	return abi.Settings{
+		Role: abi.Both, App: "0123456789abcdef0123456789abcdef", Store: abi.StoreFiles, PublicURL: "https://a.example",
+		PublicAppID: "main", KeepPredicted: time.Hour, Bundles: []string{"general-v1.3/manifest.json", "color/colors.tsv"},
+		Tokens: true, OpenDoor: true, Rate: 10, Burst: 100, Accounts: true, MaxBytes: 200, MaxMembers: 4,
+		OperatorRate: 5, OperatorBurst: 50, PictureTime: 1500 * time.Millisecond,
+	}
+}
+
+func job() api.Job {
+	j := api.Job{
+		URL: "http://pictures.test/red.png", Want: predict.WantConcepts | predict.WantThumb,
+		Crop: raster.Crop{Top: 0.25, Left: 0.5, Bottom: 0.75, Right: 1}, Keep: true,
+	}
+	j.Base[0], j.Base[31] = 1, 2
+	return j
+}
+
+func analysis() predict.Analysis {
+	v := make([]float32, predict.Dim)
+	for i := range v {
+		v[i] = float32(i) - 100.5
+	}
+	e, _ := predict.NewEmbedding(v) // finite
+	return predict.Analysis{
+		Has: predict.WantConcepts | predict.WantColors | predict.WantThumb, Embedding: e,
+		General: []float32{0.5, 0, 1}, Food: []float32{0.25},
+		Colors: []predict.ColorShare{{W3C: predict.Color{ID: "ai_1", Name: "Red", Hex: "#ff0000"}, RawHex: "#fe0000", Value: 0.75}},
+		Thumb:  []byte("jpeg"),
+	}
+}
+
+func jobFields(j *api.Job) fields {
+	f := fields{"url": j.URL, "want": float64(j.Want), "keep": j.Keep, "base": hex.EncodeToString(j.Base[:])}
+	if j.Crop != (raster.Crop{}) {
+		f["crop"] = []any{j.Crop.Top, j.Crop.Left, j.Crop.Bottom, j.Crop.Right}
+	}
+	return f
+}
+
+func vectors() []vector {
+	s := settings()
+	j := job()
+	picture := api.Job{Data: []byte("picture"), Want: predict.WantColors}
+	stored := api.Job{Blob: blob.Sum([]byte("picture"))}
+	a := analysis()
+	seen := abi.AppendAnalysis(nil, &a)
+	good := abi.Result{Result: api.Result{Analysis: a, Blob: blob.Sum([]byte("p")), ContentType: "image/png"}, Picture: []byte("p")}
+	bad := abi.Result{Result: api.Result{Err: api.ErrFetch, Passing: true}}
+	request := api.Request{
+		Method: "POST", Path: "/v2/models/x/outputs", Query: "page=1", Authorization: "Key k", Session: "s", App: "app",
+		Remote: "192.0.2.1", Body: bytes.Repeat([]byte("{}"), 100),
+	}
+	response := api.Response{
+		Status: 200, ContentType: "application/json", Header: []api.Field{{Name: "Retry-After", Value: "3"}, {Name: "X-Empty"}}, Body: []byte(`{"status":{}}`),
+	}
+	step := abi.Step{Take: 2, Done: []abi.Handed{{Task: 300, Result: bad}}, Idle: true}
+	stepped := abi.Stepped{More: true, Tasks: []abi.Task{{Number: 7, Job: j}}, Training: true, Error: "store is full"}
+	question := abi.Question{What: abi.AskAppCreate, Name: "Übung", Language: "de"}
+	hosted := abi.HostedReply{ContentType: "image/gif", Data: []byte("GIF"), Expires: time.UnixMilli(1_700_000_000_123).UTC(), Hash: blob.Sum([]byte("GIF"))}
+	memory := abi.MemoryReply{Heap: 1 << 20, System: 1 << 33}
+
+	goodFields := fields{
+		"error": 0., "analysis": hex.EncodeToString(seen), "blob": good.Blob.String(), "content_type": "image/png", "picture": "70",
+	}
+	badFields := fields{"error": 1., "text": api.ErrFetch.Error(), "passing": true}
+	envelope := func(kind, name string, data []byte, f fields) vector {
+		return vector{kind, name, hex.EncodeToString(data), f}
+	}
+	return []vector{
+		envelope("settings", "all", s.Marshal(), fields{
+			"role": 3., "app": s.App, "store": 2., "public_url": s.PublicURL, "public_app_id": "main", "keep_predicted": 3600.,
+			"bundle": []any{s.Bundles[0], s.Bundles[1]}, "tokens": true, "open_door": true, "rate": 10., "burst": 100.,
+			"accounts": true, "max_bytes": 200., "max_members": 4., "operator_rate": 5., "operator_burst": 50., "picture_time": 1500.,
+		}),
+		envelope("settings", "least", (&abi.Settings{Role: abi.Engine, Store: abi.StoreLent}).Marshal(), fields{"role": 1., "store": 1.}),
+		envelope("done", "well", abi.AppendDone(nil, nil), fields{}),
+		envelope("done", "refused", abi.AppendDone(nil, predict.ErrBundle), fields{"error": fields{"code": 15., "text": "bad bundle"}}),
+		envelope("request", "all", abi.AppendRequest(nil, &request), fields{
+			"method": "POST", "path": request.Path, "query": "page=1", "authorization": "Key k", "session": "s", "app": "app",
+			"remote": "192.0.2.1", "body": hex.EncodeToString(request.Body),
+		}),
+		envelope("request", "without a body", abi.AppendRequest(nil, &api.Request{Method: "GET", Path: "/v2/models"}), fields{"method": "GET", "path": "/v2/models"}),
+		envelope("response", "all", abi.AppendResponse(nil, &response), fields{
+			"status": 200., "content_type": "application/json", "body": hex.EncodeToString(response.Body),
+			"header": []any{fields{"name": "Retry-After", "value": "3"}, fields{"name": "X-Empty"}},
+		}),
+		envelope("jobs", "three", abi.AppendJobs(nil, 1<<40, []api.Job{j, picture, stored}), fields{
+			"call": float64(1 << 40),
+			"job":  []any{jobFields(&j), fields{"data": hex.EncodeToString(picture.Data), "want": 2.}, fields{"blob": stored.Blob.String()}},
+		}),
+		envelope("job", "picture", abi.AppendJob(nil, &picture), fields{"data": hex.EncodeToString(picture.Data), "want": 2.}),
+		envelope("result", "well", abi.AppendResult(nil, &good), goodFields),
+		envelope("result", "failed", abi.AppendResult(nil, &bad), badFields),
+		envelope("results", "two", abi.AppendResults(nil, 5, []abi.Result{good, bad}), fields{"call": 5., "result": []any{goodFields, badFields}}),
+		envelope("step", "all", step.Marshal(), fields{"take": 2., "idle": true, "done": []any{fields{"task": 300., "result": badFields}}}),
+		envelope("stepped", "all", stepped.Append(nil), fields{
+			"more": true, "training": true, "error": "store is full", "task": []any{fields{"task": 7., "job": jobFields(&j)}},
+		}),
+		envelope("question", "app.create", question.Marshal(), fields{"what": "app.create", "name": "Übung", "language": "de"}),
+		envelope("question", "close", (&abi.Question{What: abi.AskClose}).Marshal(), fields{"what": "close"}),
+		envelope("reply", "value", abi.AppendReply(nil, []byte("value"), nil), fields{"value": hex.EncodeToString([]byte("value"))}),
+		envelope("reply", "refused", abi.AppendReply(nil, nil, blob.ErrNotFound), fields{"error": fields{"code": 10., "text": "no such blob"}}),
+		envelope("hosted", "with data", hosted.Marshal(), fields{
+			"content_type": "image/gif", "data": hex.EncodeToString(hosted.Data), "expires": 1_700_000_000_123., "hash": hosted.Hash.String(),
+		}),
+		envelope("apps", "one", abi.MarshalApps([]abi.App{{ID: "a", Name: "n", Language: "en"}}), fields{
+			"app": []any{fields{"id": "a", "name": "n", "language": "en"}},
+		}),
+		envelope("memory", "all", memory.Marshal(), fields{"heap": float64(1 << 20), "system": float64(1 << 33)}),
+	}
+}
+
+// TestVectors holds the bytes of envelopes to testdata, which the other hosts' tests read.
+func TestVectors(t *testing.T) {
+	want := vectors()
+	if *update {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(want); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(vectorsFile, b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := os.ReadFile(vectorsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []vector
+	if err := json.Unmarshal(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s is not what is written (−want +got):\n%s", vectorsFile, diff)
+	}
+}
+
+// TestVectorsAgain reads each vector and writes it again.
+func TestVectorsAgain(t *testing.T) {
+	for _, v := range vectors() {
+		data, err := hex.DecodeString(v.Hex)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := rewrite(v.Envelope, data)
+		if err != nil || !bytes.Equal(again, data) {
+			t.Errorf("%s, %s: %v, written again as %x, want %x", v.Envelope, v.Name, err, again, data)
+		}
+	}
+}
+
+// rewrite reads an envelope and writes what it says.
+func rewrite(kind string, data []byte) ([]byte, error) {
+	switch kind {
+	case "settings":
+		s, err := abi.ParseSettings(data)
+		return s.Marshal(), err
+	case "done":
+		told, err := abi.ParseDone(data)
+		return abi.AppendDone(nil, told), err
+	case "request":
+		r, err := abi.ParseRequest(data)
+		return abi.AppendRequest(nil, &r), err
+	case "response", "jobs":
+		s, err := abi.ParseServed(data)
+		if s.Call != 0 {
+			return abi.AppendJobs(nil, s.Call, s.Jobs), err
+		}
+		return abi.AppendResponse(nil, &s.Response), err
+	case "job":
+		j, err := abi.ParseJob(data)
+		return abi.AppendJob(nil, &j), err
+	case "result":
+		r, err := abi.ParseResult(data)
+		return abi.AppendResult(nil, &r), err
+	case "results":
+		call, results, err := abi.ParseResults(data)
+		return abi.AppendResults(nil, call, results), err
+	case "step":
+		s, err := abi.ParseStep(data)
+		return s.Marshal(), err
+	case "stepped":
+		s, err := abi.ParseStepped(data)
+		return s.Append(nil), err
+	case "question":
+		q, err := abi.ParseQuestion(data)
+		return q.Marshal(), err
+	case "reply":
+		value, told, err := abi.ParseReply(data)
+		return abi.AppendReply(nil, value, told), err
+	case "hosted":
+		h, err := abi.ParseHosted(data)
+		return h.Marshal(), err
+	case "apps":
+		apps, err := abi.ParseApps(data)
+		return abi.MarshalApps(apps), err
+	case "memory":
+		m, err := abi.ParseMemory(data)
+		return m.Marshal(), err
+	case "analysis":
+		a, err := abi.ParseAnalysis(data)
+		return abi.AppendAnalysis(nil, &a), err
+	case "account question":
+		q, err := abi.ParseAccountQuestion(data)
+		return q.Marshal(), err
+	case "account reply":
+		r, err := abi.ParseAccountReply(data)
+		return r.Marshal(), err
+	}
+	return nil, nil
+}
+
+var kinds = []string{
+	"settings", "done", "request", "response", "job", "result", "results", "step", "stepped", "question", "reply", "hosted",
+	"apps", "memory", "analysis", "account question", "account reply",
+}
+
+// FuzzEnvelope reads any bytes as each envelope: what can be read says the same when it is
+// written and read again.
+func FuzzEnvelope(f *testing.F) {
+	for _, v := range vectors() {
+		data, err := hex.DecodeString(v.Hex)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	a := analysis()
+	f.Add(abi.AppendAnalysis(nil, &a))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, kind := range kinds {
+			once, err := rewrite(kind, data)
+			if err != nil {
+				continue
+			}
+			twice, err := rewrite(kind, once)
+			if err != nil || !bytes.Equal(once, twice) {
+				t.Errorf("%s %x is written as %x, and read as %x, %v", kind, data, once, twice, err)
+			}
+		}
+	})
+}
