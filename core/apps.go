@@ -3,7 +3,6 @@ package core
 import (
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/ingest"
-	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 )
@@ -19,29 +17,20 @@ import (
 // ErrApplication is returned for an application that is not there.
 var ErrApplication = errors.New("no such application")
 
-// apps holds the applications: their records and keys in the control partition, and each
-// one's own partition, opened when it is first asked for.
+// apps holds the applications that are open, each with a partition of its own, opened when
+// it is first asked for.
 //
-//	control log ──fold──▶ App, Key records
-//	                         │ register: hash of the key → key record → application
+//	key ──Control──▶ application's record
+//	                         │
 //	                         ▼
 //	                     partition of the application
 type apps struct {
 	o       Options
-	control *partition.Partition
+	control *Control
 	sets    map[[32]byte]*predict.Set // by base: the newest, and those of older networks that still serve
-	listed  listed
 
 	mu   sync.Mutex
 	open map[catalog.AppID]*application
-}
-
-// listed is the list of the applications' ids, which the background asks for many times a
-// second. It is read anew after each change.
-type listed struct {
-	mu    sync.Mutex
-	known bool
-	ids   []string
 }
 
 // application is an application and what works for it in the background.
@@ -60,58 +49,91 @@ func (a *application) show(record *catalog.App) {
 	})
 }
 
-func openApps(o Options) (*apps, error) {
-	settings, err := o.partition(catalog.Control)
-	if err != nil {
+func openApps(o Options, control *Control) (*apps, error) {
+	a := &apps{o: o, control: control, open: map[catalog.AppID]*application{}}
+	if o.App != "" {
+		if _, err := control.App(o.App); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.loadSets(); err != nil {
 		return nil, err
 	}
-	control, err := partition.Open(settings)
-	if err != nil {
-		return nil, fmt.Errorf("control partition: %w", err)
-	}
-	a := &apps{o: o, control: control, open: map[catalog.AppID]*application{}}
-	if err := a.loadSets(); err != nil {
-		return nil, errors.Join(err, control.Close())
+	if o.App != "" {
+		if _, err := a.application(o.App); err != nil {
+			return nil, err
+		}
 	}
 	return a, nil
 }
 
-// partition is how the partition of an application is opened.
-func (o *Options) partition(app catalog.AppID) (partition.Options, error) {
-	p := partition.Options{Store: o.Store, App: app, Site: log.Origin, Clock: o.Clock}
-	if _, err := io.ReadFull(o.Rand, p.Epoch[:]); err != nil {
-		return p, fmt.Errorf("random source: %w", err)
+// ids are those of the applications that are served, in their order; the list is shared.
+func (a *apps) ids() ([]string, error) {
+	if a.o.App != "" {
+		return []string{a.o.App}, nil
 	}
-	return p, nil
+	return a.control.ids()
 }
 
 // application opens an application.
 func (a *apps) application(id string) (*application, error) {
 	app, err := catalog.ParseAppID(id)
-	if err != nil {
+	if err != nil || a.o.App != "" && id != a.o.App {
 		return nil, fmt.Errorf("%w: %q", ErrApplication, id)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if open, ok := a.open[app]; ok {
+	open, ok := a.open[app]
+	if ok && a.o.App == "" {
 		return open, nil
 	}
-	record, err := a.record(id)
+	record, err := a.control.App(id)
 	if err != nil {
 		return nil, err
 	}
-	open := &application{ID: id}
-	if err := a.openPartition(open, app); err != nil {
-		return nil, fmt.Errorf("application %s: %w", id, err)
+	if !ok {
+		open = &application{ID: id}
+		if err := a.openPartition(open, app); err != nil {
+			return nil, fmt.Errorf("application %s: %w", id, err)
+		}
+		a.open[app] = open
 	}
 	open.show(&record)
-	a.open[app] = open
 	return open, nil
+}
+
+// reshow has requests meet an open application as its record is now.
+func (a *apps) reshow(id string) (catalog.App, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	record, err := a.control.App(id)
+	if err != nil {
+		return catalog.App{}, err
+	}
+	if app, err := catalog.ParseAppID(id); err == nil && a.open[app] != nil {
+		a.open[app].show(&record)
+	}
+	return record, nil
+}
+
+// detach forgets an application that was deleted, and ends its partition.
+func (a *apps) detach(id string) {
+	app, err := catalog.ParseAppID(id)
+	if err != nil {
+		return
+	}
+	a.mu.Lock()
+	open := a.open[app]
+	delete(a.open, app)
+	a.mu.Unlock()
+	if open != nil {
+		open.Partition.Shut(errDeleted)
+	}
 }
 
 // openPartition opens an application's partition, with its index and what watches both.
 func (a *apps) openPartition(to *application, app catalog.AppID) error {
-	settings, err := a.o.partition(app)
+	settings, err := partitionOptions(&a.control.o, app)
 	if err != nil {
 		return err
 	}
@@ -131,30 +153,6 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 	}
 	to.inputs.Serve(to.Partition)
 	return a.beginRenewal(to, app)
-}
-
-// ids are those of all applications, in their order; the list is shared.
-func (a *apps) ids() ([]string, error) {
-	l := &a.listed
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.known {
-		return l.ids, nil
-	}
-	var ids []string
-	err := catalog.Read(a.o.Store, catalog.Control).Apps(func(app catalog.App) bool {
-		ids = append(ids, app.ID)
-		return true
-	})
-	l.ids, l.known = ids, err == nil
-	return ids, err
-}
-
-// relist has the list of applications read anew.
-func (a *apps) relist() {
-	a.listed.mu.Lock()
-	defer a.listed.mu.Unlock()
-	a.listed.known, a.listed.ids = false, nil
 }
 
 // all opens all applications and returns them in the order of their ids.
@@ -180,7 +178,7 @@ func (a *apps) all() ([]*application, error) {
 func (a *apps) close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	err := a.control.Close()
+	var err error
 	for _, app := range a.open {
 		err = errors.Join(err, app.Partition.Close())
 	}

@@ -2,265 +2,174 @@ package core
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
-	"unicode"
-	"unicode/utf8"
+	"sync"
+	"sync/atomic"
+	"time"
 
-	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
-	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// What is asked for applications, keys and clients is one operation of the control log each,
-// or several in one batch; its effect can be read, and outlives a crash, when the call
-// returns. by is who asks: the id of an account, or empty for the operator.
+// ErrElsewhere is returned by an engine of one application for a change of what another on the
+// same store writes: applications, keys and clients.
+var ErrElsewhere = errors.New("applications and keys are written elsewhere")
 
-// ErrName is returned for a name, or a description, that cannot be one.
-var ErrName = errors.New("bad name")
-
-// ErrDefaultModel is returned for a default model that is not there.
-var ErrDefaultModel = errors.New("no such model")
-
-// ErrNoKey is returned for a key that is not there, or is another application's.
-var ErrNoKey = errors.New("no such key")
-
-// maxNameBytes bounds the names of applications and the descriptions of keys.
-const maxNameBytes = 256
-
-// NewApp is an application to be made.
-type NewApp struct {
-	Name         string // 1 to 256 bytes without control characters
-	Language     string // default for names; it never changes
-	DefaultModel string // id of a public model that pages and commands begin with; empty: the general one
-	Owner        string // id of the account that it belongs to; empty: the operator's
+// Pictures keeps pictures, at addresses that nobody can guess and for records that claim them;
+// *blob.Hosted is one.
+type Pictures interface {
+	api.Hosting
+	// Lookup returns what a name stands for; the error is blob.ErrNotFound.
+	Lookup(name string, now time.Time) (blob.Picture, error)
+	// Drop deletes a picture that a record has claimed and perhaps no longer does.
+	Drop(ctx context.Context, h blob.Hash) error
 }
 
-// AppChange is what may change of an application; nil: it stays.
-type AppChange struct{ Name, DefaultModel *string }
-
-// Client is what an application asks for access tokens with.
-type Client struct {
-	ID     string // 32 lower-case hex digits
-	Secret string // 64 of them: 256 random bits, told once
+// sweeper is pictures that are tidied from here. Those that a guest is lent are tidied by whoever lends them.
+type sweeper interface {
+	// Sweep removes the names that have expired.
+	Sweep(ctx context.Context, now time.Time) (int, error)
+	// CollectSome deletes what nothing claims, some at a time.
+	CollectSome(ctx context.Context, from blob.Hash, n int) (next blob.Hash, deleted int, err error)
 }
 
-// NewKey is a key to be made.
-type NewKey struct {
-	App         string
-	Scopes      []string // by name, such as "All" or "Inputs_Get"
-	Description string   // at most 256 bytes without control characters
+var (
+	_ Pictures = (*blob.Hosted)(nil)
+	_ sweeper  = (*blob.Hosted)(nil)
+)
+
+// ControlOptions are what a host lends a [Control]. Fields without "nil means" are needed.
+type ControlOptions struct {
+	Store  kv.Store
+	Models *predict.Set // public models, to check default ones by; tables suffice
+	Hosted Pictures     // swept and collected by Step, where they can be
+	Clock  func() time.Time
+	Rand   io.Reader // ids, keys and secrets are made from it
+
+	// Detach is told of an application that was deleted, perhaps more than once, and returns when
+	// nothing will write to it any more: what it holds is removed next. nil means that nothing writes to
+	// any.
+	Detach func(app string)
 }
 
-// Contents counts what an application holds.
-type Contents struct{ Inputs, Concepts, Models, Versions, Workflows, Keys int }
+// Control is the register of the applications: their records, keys and clients, and what
+// remains of deleted ones. It opens no application, so a host that gives every one an engine
+// of its own ([Options.App]) holds one Control beside them, on the same store; an [Engine] of all
+// applications holds one too. It is safe for concurrent use.
+//
+//	control log ──fold──▶ App, Key, Client records ◀── read by engines, at each request
+//	     ▲                       │
+//	  Control ◀──────────────────┘
+//	     └── DeleteApp ──▶ Detach ──▶ Step: the application's keys, names, pictures go
+type Control struct {
+	o         ControlOptions
+	partition *partition.Partition // nil: another engine's on the same store
+	gallery   api.Gallery
+	listed    listed
+	tidy      tidying
+	closed    atomic.Bool
+}
 
-// text checks a name or a description.
-func text(what, s string, least int) (string, error) {
-	s = strings.TrimSpace(s)
-	if len(s) < least || len(s) > maxNameBytes || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
-		return "", fmt.Errorf("%w: a %s of %d to %d bytes without control characters is needed", ErrName, what, least, maxNameBytes)
+// listed is the list of the applications' ids, which the background asks for many times a
+// second. It is read anew after each change.
+type listed struct {
+	mu    sync.Mutex
+	known bool
+	ids   []string
+}
+
+// OpenControl opens the register of a store. Errors: api.ErrOptions and the store's.
+func OpenControl(o ControlOptions) (*Control, error) {
+	if o.Store == nil || o.Models == nil || o.Hosted == nil || o.Clock == nil || o.Rand == nil {
+		return nil, fmt.Errorf("%w: Store, Models, Hosted, Clock and Rand are needed", api.ErrOptions)
 	}
-	return s, nil
-}
-
-// CreateApp makes an application and its client, whose secret is told here and never again.
-// Errors: ErrName, lang.ErrUnknown, ErrDefaultModel and the store's.
-func (e *Engine) CreateApp(ctx context.Context, by string, a NewApp) (catalog.App, Client, error) {
-	name, err := text("name", a.Name, 1)
+	c := newControl(o)
+	settings, err := partitionOptions(&o, catalog.Control)
 	if err != nil {
-		return catalog.App{}, Client{}, err
+		return nil, err
 	}
-	if !lang.Valid(a.Language) {
-		return catalog.App{}, Client{}, fmt.Errorf("%q: %w", a.Language, lang.ErrUnknown)
+	if c.partition, err = partition.Open(settings); err != nil {
+		return nil, fmt.Errorf("control partition: %w", err)
 	}
-	if err := e.defaultModel("", a.DefaultModel); err != nil {
-		return catalog.App{}, Client{}, err
-	}
-	id, err := log.NewID(e.apps.o.Rand)
-	if err != nil {
-		return catalog.App{}, Client{}, err
-	}
-	client, set, err := e.newClient(id, "")
-	if err != nil {
-		return catalog.App{}, Client{}, err
-	}
-	create := &log.AppCreate{ID: id, Name: name, Language: a.Language, DefaultModel: a.DefaultModel, Owner: a.Owner}
-	if err := e.apps.submit(ctx, by, ErrApplication, create, set); err != nil {
-		return catalog.App{}, Client{}, err
-	}
-	e.apps.relist()
-	record, err := e.App(id)
-	return record, client, err
+	// A crash may have left pictures that no record claims, and deleted applications half removed.
+	c.tidy.sweeper, _ = o.Hosted.(sweeper)
+	c.Collect()
+	c.tidy.purge.Store(true)
+	return c, nil
 }
 
-// defaultModel checks that a model is a public one, or one of the application's own.
-func (e *Engine) defaultModel(app, id string) error {
-	if _, public := e.models.Model(id); public || id == "" {
+// newControl is a register to be read.
+func newControl(o ControlOptions) *Control {
+	return &Control{o: o, gallery: api.Gallery{Names: o.Hosted, Store: o.Store, Clock: o.Clock}}
+}
+
+// partitionOptions are how the partition of an application is opened.
+func partitionOptions(o *ControlOptions, app catalog.AppID) (partition.Options, error) {
+	p := partition.Options{Store: o.Store, App: app, Site: log.Origin, Clock: o.Clock}
+	if _, err := io.ReadFull(o.Rand, p.Epoch[:]); err != nil {
+		return p, fmt.Errorf("random source: %w", err)
+	}
+	return p, nil
+}
+
+// Close ends the register. It closes nothing that was lent.
+func (c *Control) Close() error {
+	if c.closed.Swap(true) || c.partition == nil {
 		return nil
 	}
-	if app, err := catalog.ParseAppID(app); err == nil {
-		_, err := catalog.Read(e.apps.o.Store, app).Model(id)
-		if err == nil || !errors.Is(err, catalog.ErrNotFound) {
-			return err
-		}
-	}
-	return fmt.Errorf("%w: %q", ErrDefaultModel, id)
+	return c.partition.Close()
 }
 
-// newClient makes a secret, and a client's id where there is none.
-func (e *Engine) newClient(app, id string) (c Client, set *log.ClientSet, err error) {
-	if c.ID = id; id == "" {
-		if c.ID, err = log.NewID(e.apps.o.Rand); err != nil {
-			return Client{}, nil, err
-		}
-	}
-	var secret [32]byte
-	if _, err := io.ReadFull(e.apps.o.Rand, secret[:]); err != nil {
-		return Client{}, nil, fmt.Errorf("random source: %w", err)
-	}
-	c.Secret = hex.EncodeToString(secret[:])
-	return c, &log.ClientSet{App: app, ID: c.ID, Secret: auth.HashKey(c.Secret)}, nil
-}
+// Hosted returns the picture behind a hosted name, of whichever application; the error is
+// blob.ErrNotFound.
+func (c *Control) Hosted(name string) (blob.Picture, error) { return c.gallery.Hosted(name) }
 
-// ChangeApp changes an application. Errors: ErrApplication, ErrName, ErrDefaultModel and the
-// store's.
-func (e *Engine) ChangeApp(ctx context.Context, by, id string, c AppChange) (catalog.App, error) {
-	if _, err := e.App(id); err != nil {
-		return catalog.App{}, err
-	}
-	op := &log.AppChange{ID: id, DefaultModel: c.DefaultModel}
-	if c.Name != nil {
-		name, err := text("name", *c.Name, 1)
-		if err != nil {
-			return catalog.App{}, err
-		}
-		op.Name = &name
-	}
-	if c.DefaultModel != nil {
-		if err := e.defaultModel(id, *c.DefaultModel); err != nil {
-			return catalog.App{}, err
-		}
-	}
-	if err := e.apps.submit(ctx, by, ErrApplication, op); err != nil {
-		return catalog.App{}, err
-	}
-	return e.apps.reshow(id)
-}
+// Thumbnail returns the JPEG beside an input's picture by the picture's hosted name; the error
+// is blob.ErrNotFound.
+func (c *Control) Thumbnail(name string) ([]byte, error) { return c.gallery.Thumbnail(name) }
 
-// reshow has requests meet an open application as its record is now.
-func (a *apps) reshow(id string) (catalog.App, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	record, err := a.record(id)
-	if err != nil {
-		return catalog.App{}, err
-	}
-	if app, err := catalog.ParseAppID(id); err == nil && a.open[app] != nil {
-		a.open[app].show(&record)
-	}
-	return record, nil
-}
+// read reads the records.
+func (c *Control) read() catalog.Reader { return catalog.Read(c.o.Store, catalog.Control) }
 
-// record reads an application's record.
-func (a *apps) record(id string) (catalog.App, error) {
-	record, err := catalog.Read(a.o.Store, catalog.Control).App(id)
-	if errors.Is(err, catalog.ErrNotFound) {
-		err = fmt.Errorf("%w: %q", ErrApplication, id)
+// ids are those of all applications, in their order; the list is shared.
+func (c *Control) ids() ([]string, error) {
+	l := &c.listed
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known {
+		return l.ids, nil
 	}
-	return record, err
-}
-
-// App returns an application's record. Errors: ErrApplication and the store's.
-func (e *Engine) App(id string) (catalog.App, error) { return e.apps.record(id) }
-
-// Apps lists the applications of everybody, in the order of their ids.
-func (e *Engine) Apps() ([]catalog.App, error) {
-	var all []catalog.App
-	err := catalog.Read(e.apps.o.Store, catalog.Control).Apps(func(app catalog.App) bool {
-		all = append(all, app)
+	var ids []string
+	err := c.read().Apps(func(app catalog.App) bool {
+		ids = append(ids, app.ID)
 		return true
 	})
-	return all, err
+	l.ids, l.known = ids, err == nil && c.partition != nil // others' changes are not told
+	return ids, err
 }
 
-// Client returns an application's client as it is kept. Errors: ErrApplication and the store's.
-func (e *Engine) Client(app string) (catalog.Client, error) {
-	c, err := catalog.Read(e.apps.o.Store, catalog.Control).ClientOf(app)
-	if errors.Is(err, catalog.ErrNotFound) {
-		err = fmt.Errorf("%w: %q has no client", ErrApplication, app)
-	}
-	return c, err
-}
-
-// Contents counts what an application holds, at a cost that grows with its models and keys
-// but not with its inputs. Errors: ErrApplication and the store's.
-func (e *Engine) Contents(id string) (Contents, error) {
-	app, err := e.apps.application(id)
-	if err != nil {
-		return Contents{}, err
-	}
-	v := app.Partition.View()
-	defer v.Close()
-	keys, err := e.Keys(id)
-	if err != nil {
-		return Contents{}, err
-	}
-	h, err := v.Header()
-	if err != nil {
-		return Contents{}, err
-	}
-	c := Contents{Inputs: int(h.Counts.Processed + h.Counts.ToProcess + h.Counts.Errors), Concepts: int(h.Concepts), Keys: len(keys)}
-	var models []log.Dot
-	count := func(n *int) bool {
-		*n++
-		return true
-	}
-	err = errors.Join(
-		v.Models(func(m catalog.Model) bool {
-			models = append(models, m.Dot)
-			return count(&c.Models)
-		}),
-		v.Workflows(func(catalog.Workflow) bool { return count(&c.Workflows) }),
-	)
-	for _, m := range models {
-		err = errors.Join(err, v.Versions(m, func(catalog.Version) bool { return count(&c.Versions) }))
-	}
-	return c, err
-}
-
-// ReplaceSecret gives an application's client another secret, told here and never again. All
-// tokens that were issued before are dead. Errors: ErrApplication and the store's.
-func (e *Engine) ReplaceSecret(ctx context.Context, by, app string) (Client, error) {
-	if _, err := e.App(app); err != nil {
-		return Client{}, err
-	}
-	old, err := catalog.Read(e.apps.o.Store, catalog.Control).ClientOf(app)
-	if err != nil && !errors.Is(err, catalog.ErrNotFound) { // one that was made before there were clients has none
-		return Client{}, err
-	}
-	client, set, err := e.newClient(app, old.ID)
-	if err != nil {
-		return Client{}, err
-	}
-	return client, e.apps.submit(ctx, by, ErrApplication, set)
-}
-
-// RevokeTokens kills all tokens that were issued for an application. Errors: ErrApplication
-// and the store's.
-func (e *Engine) RevokeTokens(ctx context.Context, by, app string) error {
-	return e.apps.submit(ctx, by, ErrApplication, &log.TokensRevoke{App: app})
+// relist has the list of applications read anew.
+func (c *Control) relist() {
+	c.listed.mu.Lock()
+	defer c.listed.mu.Unlock()
+	c.listed.known, c.listed.ids = false, nil
 }
 
 // submit appends operations to the control log, all or none. gone is returned when what one
 // of them names is not there.
-func (a *apps) submit(ctx context.Context, by string, gone error, bodies ...log.Body) error {
-	verdicts, err := a.control.Submit(ctx, by, bodies, nil)
+func (c *Control) submit(ctx context.Context, by string, gone error, bodies ...log.Body) error {
+	if c.partition == nil {
+		return ErrElsewhere
+	}
+	verdicts, err := c.partition.Submit(ctx, by, bodies, nil)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,9 @@
 // A host (the origin, an edge, a page) opens an engine with what it lends, hands it
 // requests, runs the jobs that calls ask for on its own threads, and calls Step from time
 // to time. The engine starts nothing of its own and waits for nothing.
+//
+// A host may also give each application an engine of its own ([Options.App]), a guest each,
+// and hold one [Control] beside them, which writes the register that they read.
 package core
 
 import (
@@ -21,12 +24,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/predict"
@@ -37,14 +41,20 @@ var ErrClosed = errors.New("engine closed")
 
 // Options are what a host lends and sets. Fields without "0 means" or "empty means" are needed.
 type Options struct {
-	Store  kv.Store     // holds applications, keys, logs, records and indexes
-	Models *predict.Set // the loaded bundles; the host's analysers are made from the same set
+	Store kv.Store // holds applications, keys, logs, records and indexes
+
+	// App is the one application that the engine serves: its record, keys and client are written by
+	// a [Control] on the same store, and read from there at each request; the engine writes nothing
+	// of the register and does not tidy Hosted. Empty means all applications, and their register.
+	App string
+
+	Models *predict.Set // the loaded bundles; the host's analysers are made from a set of the same base
 
 	// Older loads the bundles of an older network by its base: applications that it analysed
 	// are served by it until they have gone over to Models. nil: there are none.
 	Older func(base [32]byte) (*predict.Set, error)
 
-	Hosted *blob.Hosted // keeps the pictures that come as base64
+	Hosted Pictures // keeps the pictures that come as base64; *blob.Hosted
 	Clock  func() time.Time
 	Rand   io.Reader // ids are made from it; fit for secrets
 
@@ -62,37 +72,54 @@ type Options struct {
 
 // Engine answers requests. It is safe for concurrent use, as far as what it was lent is.
 type Engine struct {
-	service *api.Service
-	apps    *apps
-	models  *predict.Set
-	hosted  *blob.Hosted
-	turn    int // of the applications, when tasks are taken; Take's own
-	tidy    tidying
-	closed  atomic.Bool
+	*Control
+	service  *api.Service
+	apps     *apps
+	models   *predict.Set
+	hosted   Pictures
+	turn     int         // of the applications, when tasks are taken; Take's own
+	stepping sync.Mutex  // held by the one Step
+	strays   atomic.Bool // pictures may be left that nothing claims
+	closed   atomic.Bool
 }
 
 // Open makes an engine over what the store holds. It returns api.ErrOptions for settings that
-// are missing or cannot be, and the store's errors.
+// are missing or cannot be, ErrApplication for an App that is not there, and the store's errors.
 func Open(o Options) (*Engine, error) {
 	if o.Store == nil || o.Models == nil || o.Hosted == nil || o.Clock == nil || o.Rand == nil {
 		return nil, fmt.Errorf("%w: Store, Models, Hosted, Clock and Rand are needed", api.ErrOptions)
 	}
-	apps, err := openApps(o)
+	e := &Engine{models: o.Models, hosted: o.Hosted}
+	err := e.openControl(&o)
 	if err != nil {
 		return nil, err
 	}
-	// A crash may have left pictures that no record claims, and deleted applications half removed.
-	e := &Engine{apps: apps, models: o.Models, hosted: o.Hosted, tidy: tidying{collect: true}}
+	if e.apps, err = openApps(o, e.Control); err != nil {
+		return nil, errors.Join(err, e.Control.Close())
+	}
 	e.service, err = api.New(api.Options{
-		Models: o.Models, Older: apps.older(), Hosted: o.Hosted, Apps: register{e}, Tokens: o.Tokens, Accounts: o.Accounts, Store: o.Store, Clock: o.Clock, Rand: o.Rand,
+		Models: o.Models, Older: e.apps.older(), Hosted: o.Hosted, Apps: register{e}, Tokens: o.Tokens, Accounts: o.Accounts, Clock: o.Clock, Rand: o.Rand,
 		PublicURL: o.PublicURL, PublicAppID: o.PublicAppID,
 		KeepPredicted: o.KeepPredicted, JSON: o.JSON, Rate: o.Rate, OperatorRate: o.OperatorRate,
 	})
 	if err != nil {
-		return nil, errors.Join(err, apps.close())
+		return nil, errors.Join(err, e.Close())
 	}
-	e.tidy.purge.Store(true)
 	return e, nil
+}
+
+// openControl opens the register, of an engine of one application only to be read.
+func (e *Engine) openControl(o *Options) (err error) {
+	c := ControlOptions{
+		Store: o.Store, Models: o.Models, Hosted: o.Hosted, Clock: o.Clock, Rand: o.Rand,
+		Detach: func(app string) { e.apps.detach(app) },
+	}
+	if o.App != "" {
+		e.Control = newControl(c)
+		return nil
+	}
+	e.Control, err = OpenControl(c)
+	return err
 }
 
 // Models is the set of public models with a base, for the host's analysers; the newest for
@@ -116,17 +143,26 @@ func (e *Engine) Begin(ctx context.Context, r *api.Request) *api.Call {
 // that panicked: then err is api.ErrInternal.
 func (e *Engine) Refuse(r *api.Request, err error) api.Response { return e.service.Refuse(r, err) }
 
-// Hosted returns the picture behind a hosted name; the error is blob.ErrNotFound.
-func (e *Engine) Hosted(name string) (blob.Picture, error) { return e.service.Hosted(name) }
+// ChangeApp is [Control.ChangeApp]; requests meet the application as it is then.
+func (e *Engine) ChangeApp(ctx context.Context, by, id string, change AppChange) (catalog.App, error) {
+	if _, err := e.Control.ChangeApp(ctx, by, id, change); err != nil {
+		return catalog.App{}, err
+	}
+	return e.apps.reshow(id)
+}
 
-// Thumbnail returns the JPEG beside an input's picture by the picture's hosted name; the error
-// is blob.ErrNotFound.
-func (e *Engine) Thumbnail(name string) ([]byte, error) { return e.service.Thumbnail(name) }
+// Contents is [Control.Contents] of an application that is open.
+func (e *Engine) Contents(id string) (Contents, error) {
+	if _, err := e.apps.application(id); err != nil {
+		return Contents{}, err
+	}
+	return e.Control.Contents(id)
+}
 
 // Close ends the engine, once calls under way have ended. It closes nothing that was lent.
 func (e *Engine) Close() error {
 	if e.closed.Swap(true) {
 		return nil
 	}
-	return e.apps.close()
+	return errors.Join(e.apps.close(), e.Control.Close())
 }

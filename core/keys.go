@@ -12,7 +12,7 @@ import (
 
 // CreateKey makes a key to an application and returns it: it is told here and never again.
 // Errors: ErrApplication, ErrName, auth.ErrScope and the store's.
-func (e *Engine) CreateKey(ctx context.Context, by string, k NewKey) (key string, record catalog.Key, err error) {
+func (c *Control) CreateKey(ctx context.Context, by string, k NewKey) (key string, record catalog.Key, err error) {
 	scopes, err := auth.Scopes(k.Scopes)
 	if err != nil {
 		return "", catalog.Key{}, err
@@ -21,23 +21,23 @@ func (e *Engine) CreateKey(ctx context.Context, by string, k NewKey) (key string
 	if err != nil {
 		return "", catalog.Key{}, err
 	}
-	if _, err := e.App(k.App); err != nil {
+	if _, err := c.App(k.App); err != nil {
 		return "", catalog.Key{}, err
 	}
-	return e.createKey(ctx, by, ErrApplication, log.KeyCreate{App: k.App, Scopes: scopes, Description: description})
+	return c.createKey(ctx, by, ErrApplication, log.KeyCreate{App: k.App, Scopes: scopes, Description: description})
 }
 
 // createKey makes the key of an operation that lacks its hash.
-func (e *Engine) createKey(ctx context.Context, by string, gone error, op log.KeyCreate) (string, catalog.Key, error) {
-	key, err := auth.NewKey(e.apps.o.Rand)
+func (c *Control) createKey(ctx context.Context, by string, gone error, op log.KeyCreate) (string, catalog.Key, error) {
+	key, err := auth.NewKey(c.o.Rand)
 	if err != nil {
 		return "", catalog.Key{}, err
 	}
 	op.Hash = auth.HashKey(key)
-	if err := e.apps.submit(ctx, by, gone, &op); err != nil {
+	if err := c.submit(ctx, by, gone, &op); err != nil {
 		return "", catalog.Key{}, err
 	}
-	record, err := e.key(op.App, op.Hash)
+	record, err := c.key(op.App, op.Hash)
 	if err != nil {
 		return "", catalog.Key{}, err
 	}
@@ -45,8 +45,8 @@ func (e *Engine) createKey(ctx context.Context, by string, gone error, op log.Ke
 }
 
 // key reads a key of an application; of any application for "".
-func (e *Engine) key(app string, hash [32]byte) (catalog.Key, error) {
-	k, err := catalog.Read(e.apps.o.Store, catalog.Control).Key(hash)
+func (c *Control) key(app string, hash [32]byte) (catalog.Key, error) {
+	k, err := c.read().Key(hash)
 	if errors.Is(err, catalog.ErrNotFound) || err == nil && app != "" && k.App != app {
 		return catalog.Key{}, fmt.Errorf("%w: %s", ErrNoKey, auth.By(hash))
 	}
@@ -55,8 +55,8 @@ func (e *Engine) key(app string, hash [32]byte) (catalog.Key, error) {
 
 // Keys lists the keys of an application, or with an empty app all keys, by hash. An
 // application that is not there has none.
-func (e *Engine) Keys(app string) ([]catalog.Key, error) {
-	s := e.apps.o.Store.Snapshot()
+func (c *Control) Keys(app string) ([]catalog.Key, error) {
+	s := c.o.Store.Snapshot()
 	defer s.Close()
 	r := catalog.Read(s, catalog.Control)
 	var keys []catalog.Key
@@ -78,20 +78,20 @@ func (e *Engine) Keys(app string) ([]catalog.Key, error) {
 
 // DeleteKey shuts a key out: no request that begins after it returns is let in by it. An
 // empty app stands for any. Errors: ErrNoKey and the store's.
-func (e *Engine) DeleteKey(ctx context.Context, by, app string, hash [32]byte) error {
-	if _, err := e.key(app, hash); err != nil {
+func (c *Control) DeleteKey(ctx context.Context, by, app string, hash [32]byte) error {
+	if _, err := c.key(app, hash); err != nil {
 		return err
 	}
-	return e.apps.submit(ctx, by, fmt.Errorf("%w: %s", ErrNoKey, auth.By(hash)), &log.KeyDelete{Hash: hash})
+	return c.submit(ctx, by, fmt.Errorf("%w: %s", ErrNoKey, auth.By(hash)), &log.KeyDelete{Hash: hash})
 }
 
 // ReplaceKey makes a key with the scopes and the description of another, which it shuts out
 // in the same moment. An empty app stands for any. Errors: ErrNoKey and the store's.
-func (e *Engine) ReplaceKey(ctx context.Context, by, app string, old [32]byte) (key string, record catalog.Key, err error) {
-	k, err := e.key(app, old)
+func (c *Control) ReplaceKey(ctx context.Context, by, app string, old [32]byte) (key string, record catalog.Key, err error) {
+	k, err := c.key(app, old)
 	if err != nil {
 		return "", catalog.Key{}, err
 	}
 	op := log.KeyCreate{App: k.App, Scopes: k.Scopes, Description: k.Description, Replaces: old}
-	return e.createKey(ctx, by, fmt.Errorf("%w: %s", ErrNoKey, auth.By(old)), op)
+	return c.createKey(ctx, by, fmt.Errorf("%w: %s", ErrNoKey, auth.By(old)), op)
 }

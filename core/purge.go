@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
@@ -24,29 +23,25 @@ var errDeleted = fmt.Errorf("%w: the application was deleted", auth.ErrKeyUnknow
 //	            then: the partition takes no more writes; calls under way are told
 //	Step        key range and public names, in parts ─▶ names out of the log ─▶ debt struck off
 //	            ─▶ blobs that no record claims any longer
-func (e *Engine) DeleteApp(ctx context.Context, by, id string) error {
+func (c *Control) DeleteApp(ctx context.Context, by, id string) error {
 	app, err := catalog.ParseAppID(id)
 	if err != nil {
 		return fmt.Errorf("%w: %q", ErrApplication, id)
 	}
-	err = e.apps.submit(ctx, by, fmt.Errorf("%w: %q", ErrApplication, id), &log.AppDelete{ID: id})
+	err = c.submit(ctx, by, fmt.Errorf("%w: %q", ErrApplication, id), &log.AppDelete{ID: id})
 	if err == nil {
-		e.apps.detach(app)
+		c.detach(app)
 	}
 	// After other errors the operation may be in the log all the same.
-	e.apps.relist()
-	e.tidy.purge.Store(true)
+	c.relist()
+	c.tidy.purge.Store(true)
 	return err
 }
 
-// detach forgets an application that was deleted, and ends its partition.
-func (a *apps) detach(app catalog.AppID) {
-	a.mu.Lock()
-	open := a.open[app]
-	delete(a.open, app)
-	a.mu.Unlock()
-	if open != nil {
-		open.Partition.Shut(errDeleted)
+// detach has whoever writes to a deleted application end.
+func (c *Control) detach(app catalog.AppID) {
+	if c.o.Detach != nil {
+		c.o.Detach(app.String())
 	}
 }
 
@@ -54,43 +49,42 @@ func (a *apps) detach(app catalog.AppID) {
 const purgedOnce = 4096
 
 // stepPurge removes some of what deleted applications held.
-func (e *Engine) stepPurge(ctx context.Context, now time.Time) (more bool, err error) {
-	if !e.tidy.purge.Swap(false) {
+func (c *Control) stepPurge(ctx context.Context, now time.Time) (more bool, err error) {
+	if !c.tidy.purge.Swap(false) {
 		return false, nil
 	}
 	defer func() {
 		if more || err != nil {
-			e.tidy.purge.Store(true)
+			c.tidy.purge.Store(true)
 		}
 	}()
-	control := e.apps.control
-	if _, err := control.Step(ctx, now); err != nil { // the log may be ahead of the state
+	if _, err := c.partition.Step(ctx, now); err != nil { // the log may be ahead of the state
 		return false, err
 	}
-	owed, err := catalog.Read(e.apps.o.Store, catalog.Control).Purges()
+	owed, err := c.read().Purges()
 	if err != nil || len(owed) == 0 {
 		return false, err
 	}
-	e.apps.relist()
+	c.relist()
 	p := owed[0]
-	e.apps.detach(p.App)
-	if err := control.Tidy(func(tx *kv.Overlay) error {
+	c.detach(p.App)
+	if err := c.partition.Tidy(func(tx *kv.Overlay) error {
 		more, err = p.Pay(tx, purgedOnce)
 		return err
 	}); err != nil || more {
 		return more, err
 	}
-	if err := e.apps.redact(&p); err != nil {
+	if err := c.redact(&p); err != nil {
 		return false, err
 	}
-	if err := e.compact(ctx, p.App); err != nil {
+	if err := c.compact(ctx, p.App); err != nil {
 		return false, err
 	}
-	err = control.Tidy(func(tx *kv.Overlay) error {
+	err = c.partition.Tidy(func(tx *kv.Overlay) error {
 		p.Done(tx)
 		return nil
 	})
-	e.tidy.collect, e.tidy.from = true, blob.Hash{}
+	c.tidy.recollect()
 	return len(owed) > 1, err
 }
 
@@ -101,8 +95,8 @@ type compacter interface {
 
 // compact has the store let go of what was deleted of an application: of its own keys, of the
 // public names, and of the control log. A store without room does it when it can.
-func (e *Engine) compact(ctx context.Context, app catalog.AppID) error {
-	store, ok := e.apps.o.Store.(compacter)
+func (c *Control) compact(ctx context.Context, app catalog.AppID) error {
+	store, ok := c.o.Store.(compacter)
 	if !ok {
 		return nil
 	}
@@ -116,11 +110,11 @@ func (e *Engine) compact(ctx context.Context, app catalog.AppID) error {
 }
 
 // Purge removes all that deleted applications held, at once: for a host that does not Step.
-func (e *Engine) Purge(ctx context.Context, now time.Time) error {
-	if e.closed.Load() {
-		return ErrClosed
+func (c *Control) Purge(ctx context.Context, now time.Time) error {
+	if err := c.usable(); err != nil {
+		return err
 	}
-	t := &e.tidy
+	t := &c.tidy
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for more := true; more; more = more || t.collect {
@@ -128,10 +122,10 @@ func (e *Engine) Purge(ctx context.Context, now time.Time) error {
 			return err
 		}
 		var err error
-		if more, err = e.stepPurge(ctx, now); err != nil {
+		if more, err = c.stepPurge(ctx, now); err != nil {
 			return err
 		}
-		if err := e.stepCollect(ctx); err != nil {
+		if err := c.stepCollect(ctx); err != nil {
 			return err
 		}
 	}
@@ -140,9 +134,9 @@ func (e *Engine) Purge(ctx context.Context, now time.Time) error {
 
 // redact takes the words of a deleted application out of the control log: its name, its
 // owner, the descriptions of its keys. Ids and hashes, which say nothing, stay.
-func (a *apps) redact(p *catalog.Purge) error {
+func (c *Control) redact(p *catalog.Purge) error {
 	id := p.App.String()
-	return a.control.Redact(p.Seq, func(body log.Body) bool {
+	return c.partition.Redact(p.Seq, func(body log.Body) bool {
 		switch b := body.(type) {
 		case *log.AppCreate:
 			if b.ID == id {

@@ -17,8 +17,6 @@ type register struct{ e *Engine }
 
 var _ api.Applications = register{}
 
-func (r register) control() catalog.Reader { return catalog.Read(r.e.apps.o.Store, catalog.Control) }
-
 // Open implements [api.Applications].
 func (r register) Open(id string) (*api.Application, error) {
 	app, err := r.e.apps.application(id)
@@ -32,18 +30,18 @@ func (r register) Open(id string) (*api.Application, error) {
 }
 
 // App implements [api.Applications].
-func (r register) App(id string) (catalog.App, error) { return r.control().App(id) }
+func (r register) App(id string) (catalog.App, error) { return r.e.read().App(id) }
 
 // Key implements [api.Applications].
-func (r register) Key(hash auth.Hash) (catalog.Key, error) { return r.control().Key(hash) }
+func (r register) Key(hash auth.Hash) (catalog.Key, error) { return r.e.read().Key(hash) }
 
 // Client implements [api.Applications].
-func (r register) Client(id string) (catalog.Client, error) { return r.control().Client(id) }
+func (r register) Client(id string) (catalog.Client, error) { return r.e.read().Client(id) }
 
 // Owned implements [api.Applications]: by id.
 func (r register) Owned(account string) ([]catalog.App, error) {
 	var owned []catalog.App
-	err := r.control().Apps(func(app catalog.App) bool {
+	err := r.e.read().Apps(func(app catalog.App) bool {
 		if app.Owner == account && account != "" {
 			owned = append(owned, app)
 		}

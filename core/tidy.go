@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -13,11 +12,12 @@ import (
 )
 
 // tidying is what Step remembers between two calls. None of it needs to outlive the program:
-// an engine that is opened looks through all blobs once.
+// a register that is opened looks through all blobs once.
 type tidying struct {
 	mu      sync.Mutex // held by the one Step
 	swept   time.Time  // when pictures whose time is over were last looked for
 	collect bool       // blobs may be left that nothing claims
+	sweeper sweeper    // nil: pictures are tidied elsewhere
 	from    blob.Hash  // where looking for them goes on
 
 	purge atomic.Bool // deleted applications may hold something
@@ -25,90 +25,70 @@ type tidying struct {
 
 // Sizes of a step: each piece takes some milliseconds.
 const (
-	sweepEvery  = time.Minute
-	droppedOnce = 64  // pictures of deleted inputs
-	lookedOnce  = 256 // blobs
+	sweepEvery = time.Minute
+	lookedOnce = 256 // blobs
 )
 
-// Step does a little of what is due at now and no request waits for: work on the indexes,
-// tidying after deletions, sweeping pictures whose time is over. It reports whether there is
-// more. It ends early with ctx's error when ctx ends; the next Step goes on.
-func (e *Engine) Step(ctx context.Context, now time.Time) (more bool, err error) {
-	if e.closed.Load() {
-		return false, ErrClosed
+// usable is why nothing can be tidied; nil: it can.
+func (c *Control) usable() error {
+	switch {
+	case c.closed.Load():
+		return ErrClosed
+	case c.partition == nil:
+		return ErrElsewhere
 	}
-	t := &e.tidy
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	apps, err := e.apps.all()
-	if err != nil {
+	return nil
+}
+
+// Step does a little of what is due at now and no request waits for: removing what deleted
+// applications held, sweeping pictures whose time is over. It reports whether there is more.
+func (c *Control) Step(ctx context.Context, now time.Time) (more bool, err error) {
+	if err := c.usable(); err != nil {
 		return false, err
 	}
-	for _, app := range apps {
-		some, err := e.stepApp(ctx, now, app)
-		if err != nil && !gone(err) {
-			return false, fmt.Errorf("application %s: %w", app.ID, err)
-		}
-		more = more || some
-	}
-	purging, err := e.stepPurge(ctx, now)
-	if err != nil {
+	t := &c.tidy
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if more, err = c.stepPurge(ctx, now); err != nil {
 		return false, fmt.Errorf("deleted applications: %w", err)
 	}
-	more = more || purging
-	if now.Sub(t.swept) >= sweepEvery {
-		if _, err := e.hosted.Sweep(ctx, now); err != nil {
+	if t.sweeper != nil && now.Sub(t.swept) >= sweepEvery {
+		if _, err := t.sweeper.Sweep(ctx, now); err != nil {
 			return false, err
 		}
 		t.swept = now
 	}
-	if err := e.stepCollect(ctx); err != nil {
+	if err := c.stepCollect(ctx); err != nil {
 		return false, err
 	}
 	return more || t.collect, ctx.Err()
 }
 
+// Collect has the next Steps look through all blobs for those that nothing claims.
+func (c *Control) Collect() {
+	c.tidy.mu.Lock()
+	defer c.tidy.mu.Unlock()
+	c.tidy.recollect()
+}
+
+// recollect begins anew to look for blobs that nothing claims; mu is held.
+func (t *tidying) recollect() { t.collect, t.from = t.sweeper != nil, blob.Hash{} }
+
 // stepCollect deletes some blobs that nothing claims, if there may be such.
-func (e *Engine) stepCollect(ctx context.Context) (err error) {
-	t := &e.tidy
+func (c *Control) stepCollect(ctx context.Context) (err error) {
+	t := &c.tidy
 	if t.collect {
-		if t.from, _, err = e.hosted.CollectSome(ctx, t.from, lookedOnce); err == nil {
+		if t.from, _, err = t.sweeper.CollectSome(ctx, t.from, lookedOnce); err == nil {
 			t.collect = !t.from.IsZero()
 		}
 	}
 	return err
 }
 
-// stepApp is the part of a Step that is one application's.
-func (e *Engine) stepApp(ctx context.Context, now time.Time, app *application) (more bool, err error) {
-	some, err := app.Partition.Step(ctx, now)
-	if err != nil {
-		return false, err
-	}
-	gone, err := e.dropGone(ctx, app)
-	if err != nil {
-		return false, err
-	}
-	moved, err := e.stepRenewal(ctx, now, app, !some)
-	return some || gone || moved, err
-}
-
-// dropGone deletes pictures of deleted inputs, unless another input has them too.
-func (e *Engine) dropGone(ctx context.Context, app *application) (more bool, err error) {
-	pictures, all := app.inputs.Gone(droppedOnce)
-	if all {
-		e.tidy.collect, e.tidy.from = true, blob.Hash{}
-	}
-	for _, h := range pictures {
-		err = errors.Join(err, e.hosted.Drop(ctx, h))
-	}
-	return len(pictures) == droppedOnce, err
-}
-
 // Keeps reports whether an input of any application has the picture h, or cannot be looked up:
 // what blob.HostedOptions.Keep wants to know.
-func (e *Engine) Keeps(h blob.Hash) bool {
-	ids, err := e.apps.ids()
+func (c *Control) Keeps(h blob.Hash) bool {
+	ids, err := c.ids()
 	if err != nil {
 		return true
 	}
@@ -118,7 +98,7 @@ func (e *Engine) Keeps(h blob.Hash) bool {
 			return true
 		}
 		used := false
-		err = catalog.Read(e.apps.o.Store, app).ByBlob(h, func(uint32) bool {
+		err = catalog.Read(c.o.Store, app).ByBlob(h, func(uint32) bool {
 			used = true
 			return false
 		})

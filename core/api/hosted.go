@@ -4,9 +4,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
 )
 
 // HostedPath is the path below PublicURL at which hosted pictures are served, by name; an
@@ -16,15 +18,25 @@ const (
 	ThumbnailPath = "/thumbnail"
 )
 
+// Gallery finds what stands at public names: pictures that came to be predicted, and inputs'.
+type Gallery struct {
+	Names interface {
+		// Lookup returns what a name stands for; the error is blob.ErrNotFound.
+		Lookup(name string, now time.Time) (blob.Picture, error)
+	}
+	Store kv.Reader // where inputs' pictures are found; nil: there are none
+	Clock func() time.Time
+}
+
 // Hosted returns the picture that stands at PublicURL + [HostedPath] + name, for the host to
 // serve its blob with nosniff: a copy that was made for a predict call, or an input's picture.
 // The error is blob.ErrNotFound; say no more than 404.
-func (s *Service) Hosted(name string) (blob.Picture, error) {
-	p, err := s.o.Hosted.Lookup(name, s.o.Clock())
+func (g Gallery) Hosted(name string) (blob.Picture, error) {
+	p, err := g.Names.Lookup(name, g.Clock())
 	if err == nil || !errors.Is(err, blob.ErrNotFound) {
 		return p, err
 	}
-	_, in, err := s.hostedInput(name)
+	_, in, err := g.input(name)
 	if err != nil {
 		return blob.Picture{}, err
 	}
@@ -33,23 +45,23 @@ func (s *Service) Hosted(name string) (blob.Picture, error) {
 
 // Thumbnail returns the JPEG that stands beside an input's picture. The error is
 // blob.ErrNotFound; say no more than 404.
-func (s *Service) Thumbnail(name string) ([]byte, error) {
-	r, in, err := s.hostedInput(name)
+func (g Gallery) Thumbnail(name string) ([]byte, error) {
+	r, in, err := g.input(name)
 	if err != nil {
 		return nil, err
 	}
 	return orNotFound(r.Thumb(in.Blob, in.Crop))
 }
 
-// hostedInput is the input whose picture has a public name, once it has been downloaded.
-func (s *Service) hostedInput(name string) (catalog.Reader, *catalog.Input, error) {
+// input is the input whose picture has a public name, once it has been downloaded.
+func (g Gallery) input(name string) (catalog.Reader, *catalog.Input, error) {
 	var key [16]byte
-	if n, err := hex.Decode(key[:], []byte(name[:min(len(name), 2*len(key))])); err != nil || n != len(key) || hex.EncodeToString(key[:]) != name || s.o.Store == nil {
+	if n, err := hex.Decode(key[:], []byte(name[:min(len(name), 2*len(key))])); err != nil || n != len(key) || hex.EncodeToString(key[:]) != name || g.Store == nil {
 		return catalog.Reader{}, nil, blob.ErrNotFound
 	}
-	app, ord, err := catalog.HostedInput(s.o.Store, key)
+	app, ord, err := catalog.HostedInput(g.Store, key)
 	if err == nil {
-		r := catalog.Read(s.o.Store, app)
+		r := catalog.Read(g.Store, app)
 		var in catalog.Input
 		if in, err = r.Input(ord); err == nil && in.Code == catalog.InputReady {
 			return r, &in, nil

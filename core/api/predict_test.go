@@ -287,16 +287,17 @@ func TestBase64IsHosted(t *testing.T) {
 	if crop := a.Outputs[0].Input.Data.Image.Crop; !slices.Equal(crop, []float64{0, 0, 0.5, 1}) {
 		t.Errorf("crop %v is echoed", crop)
 	}
-	p, err := s.Hosted(name)
+	gallery := Gallery{Names: s.o.Hosted.(*blob.Hosted), Clock: s.o.Clock}
+	p, err := gallery.Hosted(name)
 	if err != nil || p.ContentType != "image/png" || p.Hash != jobs[0].Blob {
 		t.Errorf("Hosted = %+v, %v", p, err)
 	}
 	now = start.Add(24*time.Hour - 1)
-	if _, err := s.Hosted(name); err != nil {
+	if _, err := gallery.Hosted(name); err != nil {
 		t.Errorf("just before its day is over: %v", err)
 	}
 	now = start.Add(24 * time.Hour)
-	if _, err := s.Hosted(name); !errors.Is(err, blob.ErrNotFound) {
+	if _, err := gallery.Hosted(name); !errors.Is(err, blob.ErrNotFound) {
 		t.Errorf("after a day: %v, want %v", err, blob.ErrNotFound)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/jsonio"
-	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/predict"
 )
@@ -35,7 +34,6 @@ type Options struct {
 	Apps     Applications     // needed
 	Tokens   Tokens           // nil: there are none
 	Accounts Accounts         // nil: there are none, and calls are not counted
-	Store    kv.Reader        // where inputs' pictures are found by their public names; nil: there are none
 	Clock    func() time.Time // needed
 	Rand     io.Reader        // makes ids; needed
 
@@ -52,8 +50,6 @@ type Options struct {
 type Hosting interface {
 	// Add keeps a picture and names it, until expires.
 	Add(ctx context.Context, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error)
-	// Lookup returns what a name stands for; the error is blob.ErrNotFound.
-	Lookup(name string, now time.Time) (blob.Picture, error)
 	// Release gives up what a Result with a Blob holds.
 	Release(ctx context.Context, h blob.Hash) error
 }

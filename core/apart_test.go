@@ -1,0 +1,251 @@
+package core_test
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+)
+
+// written is a store that knows which keys were written through it.
+type written struct {
+	kv.Store
+	keys [][]byte
+}
+
+func (w *written) note(b *kv.Batch) {
+	for op := range b.Each {
+		w.keys = append(w.keys, bytes.Clone(op.Key))
+		if op.Kind == kv.KindDeleteRange {
+			w.keys = append(w.keys, bytes.Clone(op.Value))
+		}
+	}
+}
+
+func (w *written) Apply(b *kv.Batch) error {
+	w.note(b)
+	return w.Store.Apply(b)
+}
+
+func (w *written) Commit(b *kv.Batch) (func() error, error) {
+	w.note(b)
+	return w.Store.Commit(b)
+}
+
+// apart is an application with an engine of its own, beside the register of all.
+type apart struct {
+	*doomed
+	control *core.Control
+	writes  *written
+	ended   []string // applications that Detach was told of
+}
+
+// newApart fills an application in an engine of all, and opens it in one of its own.
+func newApart(t testing.TB) *apart {
+	t.Helper()
+	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
+	a := &apart{doomed: doom(t, w, func(int) int { return 3 }), writes: &written{Store: w.Store}}
+	models := w.Engine.Models([32]byte{})
+	if err := w.Engine.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	a.control, err = core.OpenControl(core.ControlOptions{
+		Store: w.Store, Models: models, Hosted: w.Hosted, Clock: func() time.Time { return w.Now }, Rand: &w.IDs,
+		Detach: func(app string) { a.ended = append(a.ended, app) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Engine, err = core.Open(core.Options{
+		Store: a.writes, App: a.app.ID, Models: models, Hosted: w.Hosted, Clock: func() time.Time { return w.Now }, Rand: &w.IDs,
+		Rate: auth.Rate{PerSecond: -1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// tidy has the register do all that it has to do.
+func (a *apart) tidy(t testing.TB) {
+	t.Helper()
+	for more := true; more; {
+		var err error
+		if more, err = a.control.Step(t.Context(), a.Now); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestOneApplication holds an engine of one application to what an engine of all answers, and
+// to writing nothing else.
+func TestOneApplication(t *testing.T) {
+	whole := doom(t, apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil), func(int) int { return 3 })
+	a := newApart(t)
+	whole.Step(t, time.Second)
+	a.Step(t, time.Second)
+	search := `{"query":{"ands":[{"output":{"input":{"data":{"image":{"url":"http://pictures.test/red.png"}}}}}]}}`
+	for _, r := range [][3]string{
+		{"GET", "/v2/inputs", ""},
+		{"GET", "/v2/models", ""},
+		{"GET", "/v2/models/" + marker + "/versions", ""},
+		{"GET", "/v2/workflows", ""},
+		{"POST", "/v2/searches", search},
+		{"DELETE", "/v2/inputs/" + marker + "-1", ""},
+	} {
+		want, got := whole.serve(r[0], r[1], r[2]), a.serve(r[0], r[1], r[2])
+		if got.Status != want.Status || len(got.Body) != len(want.Body) {
+			t.Errorf("%s %s = %d %s, want %d %s", r[0], r[1], got.Status, got.Body, want.Status, want.Body)
+		}
+	}
+	for _, key := range []string{a.Key, "nobody"} {
+		call := a.Engine.Begin(t.Context(), &api.Request{Method: "GET", Path: "/v2/inputs", Authorization: "Key " + key})
+		if got := call.Response(); got.Status != 401 {
+			t.Errorf("another application's key = %d %s", got.Status, got.Body)
+		}
+	}
+	a.call(t, "DELETE", "/v2/inputs", `{"delete_all":true}`)
+	a.Step(t, time.Second)
+	if !a.Engine.Strays() || a.Engine.Strays() {
+		t.Error("pictures of all inputs were not told of, once")
+	}
+	id, err := catalog.ParseAppID(a.app.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lo, hi := id.Range()
+	nameLo, nameHi := catalog.HostedRange()
+	within := func(key, lo, hi []byte) bool { return bytes.Compare(key, lo) >= 0 && bytes.Compare(key, hi) <= 0 }
+	for _, key := range a.writes.keys {
+		if !within(key, lo, hi) && !within(key, nameLo, nameHi) {
+			t.Fatalf("key %q was written", key)
+		}
+	}
+	if len(a.writes.keys) < 50 {
+		t.Errorf("only %d keys were written", len(a.writes.keys))
+	}
+	a.control.Collect()
+	a.tidy(t)
+	if held, err := a.Blobs.Has(t.Context(), pictureHash(0)); held || err != nil {
+		t.Errorf("a deleted input's picture is held: %v, %v", held, err)
+	}
+}
+
+// TestOneApplicationReadsTheRegister changes the register beside the engine, which writes none of it.
+func TestOneApplicationReadsTheRegister(t *testing.T) {
+	a := newApart(t)
+	ctx := t.Context()
+	name, hash := "other", auth.HashKey(a.key)
+	for what, err := range map[string]error{
+		"CreateApp":     second(a.Engine.CreateApp(ctx, "", core.NewApp{Name: "x", Language: "en"})),
+		"ChangeApp":     last(a.Engine.ChangeApp(ctx, "", a.app.ID, core.AppChange{Name: &name})),
+		"DeleteApp":     a.Engine.DeleteApp(ctx, "", a.app.ID),
+		"CreateKey":     second(a.Engine.CreateKey(ctx, "", core.NewKey{App: a.app.ID, Scopes: []string{"All"}})),
+		"DeleteKey":     a.Engine.DeleteKey(ctx, "", a.app.ID, hash),
+		"ReplaceKey":    second(a.Engine.ReplaceKey(ctx, "", a.app.ID, hash)),
+		"ReplaceSecret": last(a.Engine.ReplaceSecret(ctx, "", a.app.ID)),
+		"RevokeTokens":  a.Engine.RevokeTokens(ctx, "", a.app.ID),
+		"Purge":         a.Engine.Purge(ctx, a.Now),
+	} {
+		if !errors.Is(err, core.ErrElsewhere) {
+			t.Errorf("%s = %v, want %v", what, err, core.ErrElsewhere)
+		}
+	}
+	a.call(t, "GET", "/v2/inputs", "")
+
+	key, _, err := a.control.CreateKey(ctx, "", core.NewKey{App: a.app.ID, Scopes: []string{"All"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.control.DeleteKey(ctx, "", a.app.ID, hash); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.serve("GET", "/v2/inputs", ""); got.Status != 401 {
+		t.Errorf("a deleted key = %d %s", got.Status, got.Body)
+	}
+	a.key = key
+	a.call(t, "GET", "/v2/inputs", "")
+
+	model := "bd367be194cf45149e75f01d59f77ba7"
+	if app, err := a.control.ChangeApp(ctx, "", a.app.ID, core.AppChange{DefaultModel: &model}); err != nil || app.DefaultModel != model {
+		t.Errorf("ChangeApp = %+v, %v", app, err)
+	}
+	if app, err := a.Engine.App(a.app.ID); err != nil || app.DefaultModel != model {
+		t.Errorf("App of the engine = %+v, %v", app, err)
+	}
+	if n, err := a.control.Contents(a.app.ID); err != nil || n != (core.Contents{Inputs: 6, Concepts: n.Concepts, Models: 1, Versions: 2, Workflows: 1, Keys: 1}) {
+		t.Errorf("Contents = %+v, %v", n, err)
+	}
+	for _, name := range a.pictures {
+		if p, err := a.control.Hosted(name); err != nil || p.ContentType != "image/png" {
+			t.Errorf("Hosted = %+v, %v", p, err)
+		}
+	}
+}
+
+// TestDeletedApart deletes an application whose engine is its own.
+func TestDeletedApart(t *testing.T) {
+	a := newApart(t)
+	a.Round(t)
+	if err := a.control.DeleteApp(t.Context(), "", a.app.ID); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(a.ended, []string{a.app.ID}) {
+		t.Errorf("Detach was told of %q", a.ended)
+	}
+	a.dead(t)
+	writes := len(a.writes.keys)
+	if tasks, err := a.Engine.Take(a.Now, 4); len(tasks) != 0 || err != nil {
+		t.Errorf("Take = %v, %v", tasks, err)
+	}
+	if more, err := a.Engine.Step(t.Context(), a.Now); more || err != nil {
+		t.Errorf("Step = %v, %v", more, err)
+	}
+	if len(a.writes.keys) != writes {
+		t.Error("the engine of a deleted application writes")
+	}
+	if err := a.Engine.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a.Now = a.Now.Add(25 * time.Hour)
+	a.tidy(t)
+	a.purged(t)
+	if err := a.control.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.control.Step(t.Context(), a.Now); !errors.Is(err, core.ErrClosed) {
+		t.Errorf("Step after Close = %v, want %v", err, core.ErrClosed)
+	}
+}
+
+// TestOpenOneChecks opens engines of an application that is not there.
+func TestOpenOneChecks(t *testing.T) {
+	for _, id := range []string{"none", "0123456789abcdef0123456789abcdef"} {
+		o := newFixture(t).o
+		o.App = id
+		if _, err := core.Open(o); !errors.Is(err, core.ErrApplication) {
+			t.Errorf("Open of application %q = %v, want %v", id, err, core.ErrApplication)
+		}
+	}
+	if _, err := core.OpenControl(core.ControlOptions{}); !errors.Is(err, api.ErrOptions) {
+		t.Errorf("OpenControl of nothing = %v, want %v", err, api.ErrOptions)
+	}
+}
+
+func second[A, B any](_ A, _ B, err error) error { return err }
+
+func last[A any](_ A, err error) error { return err }
+
+// pictureHash is the hash of one of a doomed application's pictures.
+func pictureHash(i int) blob.Hash { return blob.Sum(pictureOf(i)) }

@@ -1,0 +1,244 @@
+package core
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// What is asked for applications, keys and clients is one operation of the control log each,
+// or several in one batch; its effect can be read, and outlives a crash, when the call
+// returns. by is who asks: the id of an account, or empty for the operator.
+
+// ErrName is returned for a name, or a description, that cannot be one.
+var ErrName = errors.New("bad name")
+
+// ErrDefaultModel is returned for a default model that is not there.
+var ErrDefaultModel = errors.New("no such model")
+
+// ErrNoKey is returned for a key that is not there, or is another application's.
+var ErrNoKey = errors.New("no such key")
+
+// maxNameBytes bounds the names of applications and the descriptions of keys.
+const maxNameBytes = 256
+
+// NewApp is an application to be made.
+type NewApp struct {
+	Name         string // 1 to 256 bytes without control characters
+	Language     string // default for names; it never changes
+	DefaultModel string // id of a public model that pages and commands begin with; empty: the general one
+	Owner        string // id of the account that it belongs to; empty: the operator's
+}
+
+// AppChange is what may change of an application; nil: it stays.
+type AppChange struct{ Name, DefaultModel *string }
+
+// Client is what an application asks for access tokens with.
+type Client struct {
+	ID     string // 32 lower-case hex digits
+	Secret string // 64 of them: 256 random bits, told once
+}
+
+// NewKey is a key to be made.
+type NewKey struct {
+	App         string
+	Scopes      []string // by name, such as "All" or "Inputs_Get"
+	Description string   // at most 256 bytes without control characters
+}
+
+// Contents counts what an application holds.
+type Contents struct{ Inputs, Concepts, Models, Versions, Workflows, Keys int }
+
+// text checks a name or a description.
+func text(what, s string, least int) (string, error) {
+	s = strings.TrimSpace(s)
+	if len(s) < least || len(s) > maxNameBytes || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
+		return "", fmt.Errorf("%w: a %s of %d to %d bytes without control characters is needed", ErrName, what, least, maxNameBytes)
+	}
+	return s, nil
+}
+
+// CreateApp makes an application and its client, whose secret is told here and never again.
+// Errors: ErrName, lang.ErrUnknown, ErrDefaultModel and the store's.
+func (c *Control) CreateApp(ctx context.Context, by string, a NewApp) (catalog.App, Client, error) {
+	name, err := text("name", a.Name, 1)
+	if err != nil {
+		return catalog.App{}, Client{}, err
+	}
+	if !lang.Valid(a.Language) {
+		return catalog.App{}, Client{}, fmt.Errorf("%q: %w", a.Language, lang.ErrUnknown)
+	}
+	if err := c.defaultModel("", a.DefaultModel); err != nil {
+		return catalog.App{}, Client{}, err
+	}
+	id, err := log.NewID(c.o.Rand)
+	if err != nil {
+		return catalog.App{}, Client{}, err
+	}
+	client, set, err := c.newClient(id, "")
+	if err != nil {
+		return catalog.App{}, Client{}, err
+	}
+	create := &log.AppCreate{ID: id, Name: name, Language: a.Language, DefaultModel: a.DefaultModel, Owner: a.Owner}
+	if err := c.submit(ctx, by, ErrApplication, create, set); err != nil {
+		return catalog.App{}, Client{}, err
+	}
+	c.relist()
+	record, err := c.App(id)
+	return record, client, err
+}
+
+// defaultModel checks that a model is a public one, or one of the application's own.
+func (c *Control) defaultModel(app, id string) error {
+	if _, public := c.o.Models.Model(id); public || id == "" {
+		return nil
+	}
+	if app, err := catalog.ParseAppID(app); err == nil {
+		_, err := catalog.Read(c.o.Store, app).Model(id)
+		if err == nil || !errors.Is(err, catalog.ErrNotFound) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %q", ErrDefaultModel, id)
+}
+
+// newClient makes a secret, and a client's id where there is none.
+func (c *Control) newClient(app, id string) (made Client, set *log.ClientSet, err error) {
+	if made.ID = id; id == "" {
+		if made.ID, err = log.NewID(c.o.Rand); err != nil {
+			return Client{}, nil, err
+		}
+	}
+	var secret [32]byte
+	if _, err := io.ReadFull(c.o.Rand, secret[:]); err != nil {
+		return Client{}, nil, fmt.Errorf("random source: %w", err)
+	}
+	made.Secret = hex.EncodeToString(secret[:])
+	return made, &log.ClientSet{App: app, ID: made.ID, Secret: auth.HashKey(made.Secret)}, nil
+}
+
+// ChangeApp changes an application. Errors: ErrApplication, ErrName, ErrDefaultModel and the
+// store's.
+func (c *Control) ChangeApp(ctx context.Context, by, id string, change AppChange) (catalog.App, error) {
+	if _, err := c.App(id); err != nil {
+		return catalog.App{}, err
+	}
+	op := &log.AppChange{ID: id, DefaultModel: change.DefaultModel}
+	if change.Name != nil {
+		name, err := text("name", *change.Name, 1)
+		if err != nil {
+			return catalog.App{}, err
+		}
+		op.Name = &name
+	}
+	if change.DefaultModel != nil {
+		if err := c.defaultModel(id, *change.DefaultModel); err != nil {
+			return catalog.App{}, err
+		}
+	}
+	if err := c.submit(ctx, by, ErrApplication, op); err != nil {
+		return catalog.App{}, err
+	}
+	return c.App(id)
+}
+
+// App returns an application's record. Errors: ErrApplication and the store's.
+func (c *Control) App(id string) (catalog.App, error) {
+	record, err := c.read().App(id)
+	if errors.Is(err, catalog.ErrNotFound) {
+		err = fmt.Errorf("%w: %q", ErrApplication, id)
+	}
+	return record, err
+}
+
+// Apps lists the applications of everybody, in the order of their ids.
+func (c *Control) Apps() ([]catalog.App, error) {
+	var all []catalog.App
+	err := c.read().Apps(func(app catalog.App) bool {
+		all = append(all, app)
+		return true
+	})
+	return all, err
+}
+
+// Client returns an application's client as it is kept. Errors: ErrApplication and the store's.
+func (c *Control) Client(app string) (catalog.Client, error) {
+	client, err := c.read().ClientOf(app)
+	if errors.Is(err, catalog.ErrNotFound) {
+		err = fmt.Errorf("%w: %q has no client", ErrApplication, app)
+	}
+	return client, err
+}
+
+// Contents counts what an application holds, at a cost that grows with its models and keys
+// but not with its inputs, as its engine has left it. Errors: ErrApplication and the store's.
+func (c *Control) Contents(id string) (Contents, error) {
+	app, err := catalog.ParseAppID(id)
+	if err != nil {
+		return Contents{}, fmt.Errorf("%w: %q", ErrApplication, id)
+	}
+	if _, err := c.App(id); err != nil {
+		return Contents{}, err
+	}
+	snapshot := c.o.Store.Snapshot()
+	defer snapshot.Close()
+	v := catalog.Read(snapshot, app)
+	keys, err := c.Keys(id)
+	if err != nil {
+		return Contents{}, err
+	}
+	h, err := v.Header()
+	if err != nil {
+		return Contents{}, err
+	}
+	n := Contents{Inputs: int(h.Counts.Processed + h.Counts.ToProcess + h.Counts.Errors), Concepts: int(h.Concepts), Keys: len(keys)}
+	var models []log.Dot
+	count := func(n *int) bool {
+		*n++
+		return true
+	}
+	err = errors.Join(
+		v.Models(func(m catalog.Model) bool {
+			models = append(models, m.Dot)
+			return count(&n.Models)
+		}),
+		v.Workflows(func(catalog.Workflow) bool { return count(&n.Workflows) }),
+	)
+	for _, m := range models {
+		err = errors.Join(err, v.Versions(m, func(catalog.Version) bool { return count(&n.Versions) }))
+	}
+	return n, err
+}
+
+// ReplaceSecret gives an application's client another secret, told here and never again. All
+// tokens that were issued before are dead. Errors: ErrApplication and the store's.
+func (c *Control) ReplaceSecret(ctx context.Context, by, app string) (Client, error) {
+	if _, err := c.App(app); err != nil {
+		return Client{}, err
+	}
+	old, err := c.read().ClientOf(app)
+	if err != nil && !errors.Is(err, catalog.ErrNotFound) { // one that was made before there were clients has none
+		return Client{}, err
+	}
+	client, set, err := c.newClient(app, old.ID)
+	if err != nil {
+		return Client{}, err
+	}
+	return client, c.submit(ctx, by, ErrApplication, set)
+}
+
+// RevokeTokens kills all tokens that were issued for an application. Errors: ErrApplication
+// and the store's.
+func (c *Control) RevokeTokens(ctx context.Context, by, app string) error {
+	return c.submit(ctx, by, ErrApplication, &log.TokensRevoke{App: app})
+}

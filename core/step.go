@@ -1,0 +1,73 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// droppedOnce is how many pictures of deleted inputs a step looks at.
+const droppedOnce = 64
+
+// Step does a little of what is due at now and no request waits for: work on the indexes,
+// tidying after deletions, and what [Control.Step] does, unless the engine is one application's.
+// It reports whether there is more. It ends early with ctx's error when ctx ends; the next Step
+// goes on.
+func (e *Engine) Step(ctx context.Context, now time.Time) (more bool, err error) {
+	if e.closed.Load() {
+		return false, ErrClosed
+	}
+	e.stepping.Lock()
+	defer e.stepping.Unlock()
+	apps, err := e.apps.all()
+	if err != nil {
+		return false, err
+	}
+	for _, app := range apps {
+		some, err := e.stepApp(ctx, now, app)
+		if err != nil && !gone(err) {
+			return false, fmt.Errorf("application %s: %w", app.ID, err)
+		}
+		more = more || some
+	}
+	if e.apps.o.App != "" {
+		return more, ctx.Err()
+	}
+	if e.Strays() {
+		e.Collect()
+	}
+	some, err := e.Control.Step(ctx, now)
+	return more || some, err
+}
+
+// Strays reports whether pictures may have been left that nothing claims, since it was last
+// asked: whoever lent an engine of one application its pictures then looks through them all,
+// as [Control.Collect] does. An engine of all applications does so itself.
+func (e *Engine) Strays() bool { return e.strays.Swap(false) }
+
+// stepApp is the part of a Step that is one application's.
+func (e *Engine) stepApp(ctx context.Context, now time.Time, app *application) (more bool, err error) {
+	some, err := app.Partition.Step(ctx, now)
+	if err != nil {
+		return false, err
+	}
+	gone, err := e.dropGone(ctx, app)
+	if err != nil {
+		return false, err
+	}
+	moved, err := e.stepRenewal(ctx, now, app, !some)
+	return some || gone || moved, err
+}
+
+// dropGone deletes pictures of deleted inputs, unless another input has them too.
+func (e *Engine) dropGone(ctx context.Context, app *application) (more bool, err error) {
+	pictures, all := app.inputs.Gone(droppedOnce)
+	if all {
+		e.strays.Store(true)
+	}
+	for _, h := range pictures {
+		err = errors.Join(err, e.hosted.Drop(ctx, h))
+	}
+	return len(pictures) == droppedOnce, err
+}
