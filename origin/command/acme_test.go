@@ -225,7 +225,7 @@ func TestACME(t *testing.T) {
 	s.secure = secureSettings{domains: []string{name}, directory: authority.URL + "/directory", authority: authority.Client()}
 	roots := x509.NewCertPool()
 	roots.AddCert(authority.root)
-	serve := func() (*server, string) {
+	serve := func() (*Server, string) {
 		srv, err := startServer(t.Context(), s, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)

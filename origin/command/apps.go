@@ -21,8 +21,8 @@ import (
 const localApp = "local"
 
 // welcome makes a new folder's application and its key, and tells them to whoever started
-// the server: the key is told once. It does nothing for a folder that has a key.
-func (n *node) welcome(ctx context.Context, w io.Writer) error {
+// the server, by the program's name: the key is told once. It does nothing for a folder that has a key.
+func (n *node) welcome(ctx context.Context, w io.Writer, name string) error {
 	keys, err := n.Keys(ctx, "")
 	if err != nil || len(keys) > 0 {
 		return err
@@ -55,9 +55,9 @@ The key is shown only this once. Try it:
 
     curl -H 'Authorization: Key %s' %s/v2/models
 
-Make more with: sightline key create --app %s --scopes All --data %s
+Make more with: %s key create --app %s --scopes All --data %s
 
-`, localApp, app, key, key, n.settings.publicURL, app, quote(n.settings.data))
+`, localApp, app, key, key, n.settings.publicURL, name, app, quote(n.settings.data))
 	return nil
 }
 
@@ -265,7 +265,9 @@ typed; otherwise --yes is needed. 'sightline export' keeps a copy.` + folderHelp
 	}, "what was deleted as a JSON object")
 	cmd.Flags().BoolVar(&yes, "yes", false, "ask nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.with(cmd, func(ctx context.Context, s control.Service) error { return c.deleteApp(ctx, s, args[0], yes) })
+		return c.with(cmd, func(ctx context.Context, s control.Service) error {
+			return c.deleteApp(ctx, s, cmd.Root().Name(), args[0], yes)
+		})
 	}
 	return cmd
 }
@@ -277,7 +279,7 @@ type deleted struct {
 	control.Contents
 }
 
-func (c *common) deleteApp(ctx context.Context, s control.Service, id string, yes bool) error {
+func (c *common) deleteApp(ctx context.Context, s control.Service, name, id string, yes bool) error {
 	app, err := findApp(ctx, s, id)
 	if err != nil {
 		return err
@@ -290,7 +292,7 @@ func (c *common) deleteApp(ctx context.Context, s control.Service, id string, ye
 		if !isTerminal(c.env.Stdin) {
 			return usagef("%q would be deleted with %s; say --yes", app.Name, counted(contents))
 		}
-		if err := c.confirm(ctx, app, contents); err != nil {
+		if err := c.confirm(ctx, name, app, contents); err != nil {
 			return err
 		}
 	}
@@ -319,13 +321,13 @@ func findApp(ctx context.Context, s control.Service, id string) (control.App, er
 }
 
 // confirm has the application's name typed.
-func (c *common) confirm(ctx context.Context, app control.App, contents control.Contents) error {
+func (c *common) confirm(ctx context.Context, name string, app control.App, contents control.Contents) error {
 	fmt.Fprintf(c.env.Stderr, `%s will be removed for good, with %s.
 To keep a copy, stop here (Ctrl-C) and run:
 
-    sightline export FILE.zip --app %s --data %s
+    %s export FILE.zip --app %s --data %s
 
-Type the application's name to delete it: `, clean(app.Name), counted(contents), app.ID, quote(c.dir))
+Type the application's name to delete it: `, clean(app.Name), counted(contents), name, app.ID, quote(c.dir))
 	typed := make(chan string, 1)
 	go func() { // which nothing but a line, or the process's end, ends
 		line, _ := bufio.NewReader(c.env.Stdin).ReadString('\n')

@@ -123,7 +123,7 @@ func TestFirstStartTellsItsKeyOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		var told strings.Builder
-		if err := srv.welcome(t.Context(), &told); err != nil {
+		if err := srv.welcome(t.Context(), &told, "sightline"); err != nil {
 			t.Fatal(err)
 		}
 		if (toldKey(told.String()) != "") != (start == 0) {

@@ -52,9 +52,9 @@ makes a new certificate, and a server that uses the files takes it without a res
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), `A certificate is in %s. Serve with
 
-    sightline serve --tls-cert %s --tls-key %s
+    %s serve --tls-cert %s --tls-key %s
 
-`, dir, path(certificate.CertificateFile), path(certificate.KeyFile))
+`, dir, cmd.Root().Name(), path(certificate.CertificateFile), path(certificate.KeyFile))
 			if err == nil && fresh {
 				_, err = fmt.Fprintf(cmd.OutOrStdout(), trust, path(certificate.AuthorityFile))
 			}

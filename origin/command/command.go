@@ -34,6 +34,7 @@ type Env struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Environ        func() []string // NAME=value
+	Program        Program         // nil: sightline
 	Data           data.Options    // of data folders; the program leaves it empty, tests put faults there
 }
 
@@ -62,6 +63,9 @@ var errTold = errors.New("failed")
 // Run runs one command and returns the process's exit code: 0 when all went well, 1 when it
 // failed, 2 for a mistake in the command line, 3 when some of the pictures failed.
 func Run(ctx context.Context, env Env) int {
+	if env.Program == nil {
+		env.Program = NewOrigin()
+	}
 	root := newRoot(&env)
 	root.SetArgs(append([]string{}, env.Args...)) // never nil, which would mean the process's own
 	root.SetIn(env.Stdin)
@@ -86,10 +90,6 @@ func Run(ctx context.Context, env Env) int {
 
 func newRoot(env *Env) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "sightline",
-		Short: "Say what is in pictures",
-		Long: `Sightline says what is in pictures: on the command line, or as a server that
-speaks the /v2 interface. The models are in the program; it needs nothing else.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -102,7 +102,11 @@ speaks the /v2 interface. The models are in the program; it needs nothing else.`
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newServe(env), newPredict(env), newImport(env), newExport(env), newSearch(env), newTrain(env), newBackup(env), newRestore(env), newDoctor(env), newApp(env), newKey(env), newCertificate(env), newVersion())
+	serve := newServe(env)
+	env.Program.Describe(root, serve)
+	root.AddCommand(serve, newImport(env), newExport(env), newSearch(env), newTrain(env), newBackup(env), newRestore(env), newDoctor(env), newApp(env), newKey(env), newCertificate(env), newVersion())
+	root.AddCommand(env.Program.Commands(env)...)
+	called(root.Name(), root)
 	return root
 }
 
@@ -118,7 +122,7 @@ func newVersion() *cobra.Command {
 					"version": version, "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH,
 				})
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "sightline %s (%s, %s/%s)\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s (%s, %s/%s)\n", cmd.Root().Name(), version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err
 		},
 	}

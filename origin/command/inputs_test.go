@@ -143,7 +143,7 @@ func TestInputsAreFetchedKeptAndDeleted(t *testing.T) {
 	}
 }
 
-func blobsOf(t testing.TB, srv *server) int {
+func blobsOf(t testing.TB, srv *Server) int {
 	t.Helper()
 	n := 0
 	if err := srv.folder.Blobs.Each(t.Context(), blob.Hash{}, func(blob.Hash) error { n++; return nil }); err != nil {

@@ -175,7 +175,7 @@ func TestConfirm(t *testing.T) {
 	for typed, want := range map[string]bool{"Birds of 2026\n": true, " Birds of 2026": true, "birds of 2026\n": false, "\n": false, "": false} {
 		var asked strings.Builder
 		c := &common{env: &Env{Stdin: strings.NewReader(typed), Stderr: &asked}, dir: "/data of mine"}
-		if err := c.confirm(t.Context(), app, control.Contents{Inputs: 1}); (err == nil) != want {
+		if err := c.confirm(t.Context(), "sightline", app, control.Contents{Inputs: 1}); (err == nil) != want {
 			t.Errorf("typed %q: %v", typed, err)
 		}
 		if !strings.Contains(asked.String(), "1 input, 0 concepts") || !strings.Contains(asked.String(), "--app 1 --data '/data of mine'") {
@@ -187,7 +187,7 @@ func TestConfirm(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
 	c := &common{env: &Env{Stdin: r, Stderr: io.Discard}}
-	if err := c.confirm(ctx, app, control.Contents{}); err == nil {
+	if err := c.confirm(ctx, "sightline", app, control.Contents{}); err == nil {
 		t.Error("a command that was stopped deletes")
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // filled is a server with a little of everything, and the key of its application.
-func filled(t testing.TB) (srv *server, s settings, base string) {
+func filled(t testing.TB) (srv *Server, s settings, base string) {
 	t.Helper()
 	turtle := sample(t, "09-sea-turtle.jpg")
 	pictures := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(turtle) }))

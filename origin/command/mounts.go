@@ -5,10 +5,8 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/origin/console"
 	"github.com/sightline-dev/sightline/origin/httpd"
 	"github.com/sightline-dev/sightline/origin/token"
-	"github.com/sightline-dev/sightline/web"
 	"github.com/sightline-dev/sightline/web/openapi"
 )
 
@@ -17,23 +15,17 @@ import (
 const exportTime = 6 * time.Hour
 
 // mounts are what the server answers, by the beginnings of paths: the interface, what describes it and its tokens,
-// the pages' own interface, and the pages everywhere else.
-func (srv *server) mounts() ([]httpd.Mount, error) {
-	own, err := srv.console()
+// and the program's own.
+func (srv *Server) mounts() ([]httpd.Mount, error) {
+	own, err := srv.settings.program.Mounts(srv)
 	if err != nil {
 		return nil, err
 	}
-	pages, err := web.NewPages(srv.handler.Refuse)
-	if err != nil {
-		return nil, err
-	}
-	return []httpd.Mount{
+	return append([]httpd.Mount{
 		{Prefix: "/v2", Handler: recorded{srv.handler, srv.node}},
 		{Prefix: token.Path, Handler: token.Published{Tokens: srv.tokens, Refuser: srv.handler}},
 		{Prefix: openapi.Path, Handler: described{srv.handler}},
-		{Prefix: console.Prefix, Handler: own, Own: true, CallTimeout: exportTime},
-		{Prefix: "", Handler: pages, Own: true},
-	}, nil
+	}, own...), nil
 }
 
 // described answers with the interface's description.

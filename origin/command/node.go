@@ -9,11 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/models"
 	"github.com/sightline-dev/sightline/origin/account"
 	"github.com/sightline-dev/sightline/origin/control"
@@ -32,10 +29,9 @@ type node struct {
 	log      *slog.Logger
 	folder   *data.Folder
 	hosted   *blob.Hosted
-	set      *predict.Set
 	tokens   *token.Tokens
 	accounts *account.Registry
-	engine   *core.Engine
+	engine   Engine
 	pool     *jobs.Pool
 	handler  *jobs.Handler
 	control  *control.Server
@@ -44,7 +40,8 @@ type node struct {
 
 	quiet  sync.Mutex // held by a step of the engine, and by a backup, under which nothing may be deleted
 	loops  sync.WaitGroup
-	cancel context.CancelFunc // of the loops
+	begin  func(f func(context.Context)) // starts a loop
+	cancel context.CancelFunc            // ends the loops
 }
 
 var _ control.Service = (*node)(nil)
@@ -54,6 +51,12 @@ var _ control.Service = (*node)(nil)
 func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *node, err error) {
 	if s.network.dial == nil {
 		s.network = network{system.Resolve, system.Dial}
+	}
+	if s.workers == 0 {
+		s.workers = system.Cores()
+	}
+	if s.program == nil {
+		s.program = NewOrigin()
 	}
 	if s.bundles == nil {
 		s.bundles = models.FS
@@ -75,9 +78,6 @@ func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	if n.set, err = predict.Load(s.bundles); err != nil {
-		return nil, err
-	}
 	n.tokens, err = token.Open(token.Options{
 		Issuer: strings.TrimRight(s.publicURL, "/"), Life: s.tokenLife, FS: n.folder.Files, Now: system.Now, Random: system.Random, Log: log,
 	})
@@ -87,16 +87,10 @@ func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *
 	if err = n.openAccounts(); err != nil {
 		return nil, err
 	}
-	n.engine, err = core.Open(core.Options{
-		Store: n.folder.Store, Models: n.set, Hosted: n.hosted, Clock: system.Now, Rand: system.Random,
-		PublicURL: s.publicURL, PublicAppID: s.publicAppID, KeepPredicted: s.keepPredicted,
-		Tokens: n.tokens, Accounts: n.accounts, Rate: s.rate, OperatorRate: s.operator,
-		Older: n.older,
-	})
-	if err == nil {
-		err = n.keepBundles()
+	if n.engine, err = s.program.Open(ctx, n.lent(work)); err != nil {
+		return nil, err
 	}
-	if err != nil {
+	if err := n.keepBundles(); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
 	if err = n.folder.CheckAfterPowerLoss(ctx, system.Boot(), n.keeps, log); err != nil {
@@ -106,27 +100,24 @@ func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *
 	return n, n.startLoops(ctx, work)
 }
 
-// older loads the bundles of an older network, which the folder keeps.
-func (n *node) older(base [32]byte) (*predict.Set, error) {
-	bundles, err := n.folder.Bundles(base)
-	if err != nil {
-		return nil, err
+// lent is what the engine gets.
+func (n *node) lent(serving bool) *Lent {
+	s := &n.settings
+	return &Lent{
+		Folder: n.folder, Hosted: n.hosted, Tokens: n.tokens, Accounts: n.accounts, Bundles: s.bundles,
+		PublicURL: s.publicURL, PublicAppID: s.publicAppID, KeepPredicted: s.keepPredicted,
+		Rate: s.rate, OperatorRate: s.operator, Workers: s.workers, Serving: serving, Log: n.log,
 	}
-	set, err := predict.Load(bundles)
-	if err == nil && set.Base() != base {
-		err = fmt.Errorf("the folder's bundles are those of network %x", set.Base())
-	}
-	return set, err
 }
 
 // keepBundles keeps our network's bundles in the folder, for the day on which a program with
 // another opens it, and drops those that serve no application any more.
 func (n *node) keepBundles() error {
-	base := n.set.Base()
+	base := n.engine.Base()
 	if err := n.folder.KeepBundles(base, n.settings.bundles); err != nil {
 		return err
 	}
-	return n.folder.DropBundles(func(b [32]byte) bool { return n.engine.Models(b).Base() == b })
+	return n.folder.DropBundles(n.engine.Serves)
 }
 
 // keeps reports whether a record needs a blob.
@@ -134,24 +125,20 @@ func (n *node) keeps(h blob.Hash) bool { return n.engine == nil || n.engine.Keep
 
 func (n *node) startPool() {
 	memory := system.MemoryLimit()
-	workers := n.settings.workers
-	if workers == 0 {
-		workers = system.Cores()
-	}
 	fetcher := fetch.New(fetch.Options{
 		AllowPrivate: n.settings.allowPrivate, Ports: n.settings.fetchPorts,
 		Resolve: n.settings.network.resolve, Dial: n.settings.network.dial,
 	})
 	n.pool = jobs.New(jobs.Options{
-		NewAnalyser: func(base [32]byte, l raster.Limits) jobs.Analyser { return n.engine.Models(base).NewAnalyser(l) },
-		Base:        n.set.Base(),
+		NewAnalyser: n.engine.NewAnalyser,
+		Base:        n.engine.Base(),
 		Fetch:       func(ctx context.Context, url string) ([]byte, error) { return n.fetch(ctx, fetcher, url) },
 		Blob:        n.folder.Blobs.Get,
 		Keeper:      n.hosted,
 		Now:         system.Now,
 		Spent:       system.ThreadTime,
 		Log:         n.log,
-		Workers:     workers,
+		Workers:     n.settings.workers,
 		Fetches:     int(max(4, min(memory/8/fetch.DefaultMaxBytes, 64))),
 	})
 	n.handler = &jobs.Handler{Service: n.engine, Pool: n.pool}
@@ -180,6 +167,7 @@ func (n *node) startLoops(ctx context.Context, work bool) error {
 	n.control = control.NewServer(audited{n})
 	loops, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	n.cancel = cancel
+	n.begin = func(f func(context.Context)) { n.loops.Go(func() { f(loops) }) }
 	n.loops.Go(func() {
 		if err := n.control.Serve(listener); err != nil {
 			n.log.Error("control socket", "error", err)
@@ -189,16 +177,18 @@ func (n *node) startLoops(ctx context.Context, work bool) error {
 		return nil
 	}
 	background := jobs.Background{Engine: &stepping{n.engine, &n.quiet}, Pool: n.pool, Now: system.Now, Pause: system.Pause, Log: n.log}
-	n.loops.Go(func() { background.Run(loops) })
-	n.tendAccounts(loops)
-	renewals := jobs.Renewals{Engine: n.engine, Now: system.Now, Pause: system.Pause, Log: n.log}
-	n.loops.Go(func() { renewals.Run(loops) })
+	n.begin(background.Run)
+	n.begin(n.tendAccounts)
+	if renewing, ok := n.engine.(jobs.Renewing); ok {
+		renewals := jobs.Renewals{Engine: renewing, Now: system.Now, Pause: system.Pause, Log: n.log}
+		n.begin(renewals.Run)
+	}
 	return nil
 }
 
 // stepping is an engine whose steps hold a lock: they may delete.
 type stepping struct {
-	*core.Engine
+	Engine
 	quiet *sync.Mutex
 }
 

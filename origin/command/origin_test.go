@@ -41,7 +41,7 @@ func testSettings(t testing.TB) settings {
 }
 
 // startOrigin serves until the test ends and returns the server and its address.
-func startOrigin(t testing.TB, s settings) (*server, string) {
+func startOrigin(t testing.TB, s settings) (*Server, string) {
 	t.Helper()
 	srv, err := startServer(t.Context(), s, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -53,7 +53,7 @@ func startOrigin(t testing.TB, s settings) (*server, string) {
 		}
 	})
 	var told strings.Builder
-	if err := srv.welcome(t.Context(), &told); err != nil {
+	if err := srv.welcome(t.Context(), &told, "sightline"); err != nil {
 		t.Fatal(err)
 	}
 	address := srv.listener.Addr().String()

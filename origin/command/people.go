@@ -93,19 +93,24 @@ func (s *peopleSettings) sender() (account.Sender, error) {
 	return account.NewSMTP(m)
 }
 
-// openAccounts opens what the folder knows of people.
+// Accounts implements [Program].
+func (o *origin) Accounts(a *account.Options) (err error) {
+	a.Mail, err = o.people.sender()
+	a.Plans = []account.Plan{{Name: "standard", Calls: o.people.calls}}
+	a.Closed, a.Demo = o.people.closed, o.people.demo
+	return err
+}
+
+// openAccounts opens what the folder knows of people, and the audit log.
 func (n *node) openAccounts() error {
-	s := &n.settings.people
-	sender, err := s.sender()
-	if err != nil {
-		return err
-	}
-	n.accounts, err = account.Open(account.Options{
-		Store: n.folder.Store, Now: system.Now, Random: system.Random, Log: n.log, Mail: sender,
+	o := account.Options{
+		Store: n.folder.Store, Now: system.Now, Random: system.Random, Log: n.log,
 		PublicURL: strings.TrimRight(n.settings.publicURL, "/"),
-		Plans:     []account.Plan{{Name: "standard", Calls: s.calls}},
-		Closed:    s.closed, Demo: s.demo,
-	})
+	}
+	err := n.settings.program.Accounts(&o)
+	if err == nil {
+		n.accounts, err = account.Open(o)
+	}
 	return err
 }
 
@@ -114,13 +119,11 @@ const flushEvery = 5 * time.Second
 
 // tendAccounts sends mails and writes usage until ctx ends.
 func (n *node) tendAccounts(ctx context.Context) {
-	n.loops.Go(func() { n.accounts.Deliver(ctx, system.Pause) })
-	n.loops.Go(func() {
-		system.Every(ctx, flushEvery, func(context.Context) {
-			if err := n.accounts.Flush(); err != nil {
-				n.log.Warn("accounts", "error", err)
-			}
-		})
+	n.begin(func(ctx context.Context) { n.accounts.Deliver(ctx, system.Pause) })
+	system.Every(ctx, flushEvery, func(context.Context) {
+		if err := n.accounts.Flush(); err != nil {
+			n.log.Warn("accounts", "error", err)
+		}
 	})
 }
 
@@ -136,19 +139,19 @@ func (n *node) tellAudit() {
 }
 
 // console makes the handler of the pages' own interface.
-func (srv *server) console() (*console.Handler, error) {
+func (o *origin) console(srv *Server) (*console.Handler, error) {
 	models := []console.Model{}
-	for _, m := range srv.set.Models() {
+	for _, m := range o.set.Models() {
 		models = append(models, console.Model{ID: m.ID, Name: m.Name})
 	}
 	return console.New(console.Options{
-		Accounts: srv.accounts, Engine: srv.engine, Version: version, Models: models, Demo: srv.settings.people.demo,
+		Accounts: srv.accounts, Engine: srv.engine, Version: version, Models: models, Demo: o.people.demo,
 		PublicURL: strings.TrimRight(srv.settings.publicURL, "/"), Origins: srv.ownOrigins(), Export: srv.exportApp,
 	})
 }
 
 // ownOrigins are the names that loopback has besides the public address.
-func (srv *server) ownOrigins() []string {
+func (srv *Server) ownOrigins() []string {
 	host, port, err := net.SplitHostPort(srv.listener.Addr().String())
 	if err != nil || !onLoopback(host) {
 		return nil
@@ -181,12 +184,12 @@ type unclosed struct{ io.Writer }
 func (unclosed) Close() error { return nil }
 
 // tellSetup tells whoever started the server where the first account is made, while there is none.
-func (n *node) tellSetup(w io.Writer) error {
-	if n.settings.people.demo {
-		fmt.Fprintf(w, "\nThis is a demo: whoever opens it on this machine is signed in.\n\n    %s\n\n", n.settings.publicURL)
+func (o *origin) tellSetup(srv *Server, w io.Writer) error {
+	if o.people.demo {
+		fmt.Fprintf(w, "\nThis is a demo: whoever opens it on this machine is signed in.\n\n    %s\n\n", srv.settings.publicURL)
 		return nil
 	}
-	link, err := n.accounts.SetupLink()
+	link, err := srv.accounts.SetupLink()
 	if err != nil || link == "" {
 		return err
 	}

@@ -131,10 +131,10 @@ func v2(t *testing.T, base, path, name, value string) (int, http.Header) {
 const aPassword = "a lantern in the fog"
 
 // setup is the token of the link that a start tells.
-func setup(t *testing.T, srv *server) string {
+func setup(t *testing.T, srv *Server) string {
 	t.Helper()
 	var told strings.Builder
-	if err := srv.tellSetup(&told); err != nil {
+	if err := srv.settings.program.Tell(srv, &told); err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(told.String(), "/sign-up?setup=")
@@ -210,7 +210,7 @@ func TestPeople(t *testing.T) {
 // TestDemoSignsIn has a demo's page make an application, put a picture in it and export it.
 func TestDemoSignsIn(t *testing.T) {
 	s := testSettings(t)
-	s.people.demo = true
+	s.program = &origin{people: peopleSettings{demo: true}}
 	srv, base := startOrigin(t, s)
 	v := visit(t, base)
 	page := v.must("GET", "/session", nil).Session
@@ -280,22 +280,26 @@ func TestPeopleSettings(t *testing.T) {
 		t.Error("SIGHTLINE_PLAN_CALLS=many was taken")
 	}
 	s, err := read(t, nil, "--sign-up", "closed", "--plan-calls", "5000", "--smtp", "127.0.0.1:25", "--mail-from", "Sightline <a@x.example>")
-	if err != nil || !s.people.closed || s.people.calls != 5000 {
-		t.Fatalf("settings = %+v, %v", s.people, err)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if sender, err := s.people.sender(); sender == nil || err != nil {
+	people := s.program.(*origin).people
+	if !people.closed || people.calls != 5000 {
+		t.Fatalf("settings = %+v", people)
+	}
+	if sender, err := people.sender(); sender == nil || err != nil {
 		t.Errorf("sender = %v, %v", sender, err)
 	}
 	password := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(password, []byte("planted\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.people.smtpUser, s.people.smtpPassword = "u", password
-	if _, err := s.people.sender(); err != nil {
+	people.smtpUser, people.smtpPassword = "u", password
+	if _, err := people.sender(); err != nil {
 		t.Error(err)
 	}
-	s.people.smtpPassword = password + "no"
-	if _, err := s.people.sender(); err == nil {
+	people.smtpPassword = password + "no"
+	if _, err := people.sender(); err == nil {
 		t.Error("a password file that is missing was taken")
 	}
 }

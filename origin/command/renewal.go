@@ -4,13 +4,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/origin/jobs"
 )
 
 // renewals are the metrics of a change of network, of all applications together.
-func (srv *server) renewals() []prometheus.Collector {
+func renewals(engine jobs.Renewing) []prometheus.Collector {
 	sum := func(name, help string, of func(core.Progress) uint64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "sightline", Subsystem: "renewal", Name: name, Help: help}, func() float64 {
-			under, err := srv.engine.Renewals()
+			under, err := engine.Renewals()
 			if err != nil {
 				return 0 // it is closing
 			}

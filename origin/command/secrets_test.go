@@ -52,7 +52,7 @@ func TestSecretsStayOutOfLogs(t *testing.T) {
 	}
 	base := "http://" + srv.listener.Addr().String()
 	var told strings.Builder
-	if err := srv.welcome(t.Context(), &told); err != nil {
+	if err := srv.welcome(t.Context(), &told, "sightline"); err != nil {
 		t.Fatal(err)
 	}
 	app, client, err := srv.engine.CreateApp(t.Context(), "", core.NewApp{Name: "secrets", Language: "en"})

@@ -1,10 +1,12 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/lmittmann/tint"
 	"github.com/spf13/cobra"
@@ -31,13 +33,7 @@ stronger than the file.
 Beside /v2 the server answers /healthz, /readyz, /metrics and /version. SIGTERM and SIGINT
 stop it: it takes no new connections, answers what it has accepted, and ends within ten
 seconds.
-
-Beside keys there are accounts, which people make on the pages. The first start prints a link
-with which the first account is made, the operator's. Others sign up themselves, unless
---sign-up is closed; until the address of one is verified it has 100 calls. Mails with codes
-and links go out through --smtp, and stand in the log without one. --demo signs whoever opens
-the pages on this machine in.
-
+%s
 A data folder belongs to one process at a time. The first start makes an application in it
 and prints its key, once; 'sightline app' and 'sightline key' make more, while the server
 runs or not. When the disk has less than --min-free left, writes are refused with HTTP
@@ -49,49 +45,112 @@ with exit code 1 and acknowledges nothing from then on: starting it again is saf
   sightline serve --listen :8443 --tls-cert certificate.pem --tls-key key.pem
   SIGHTLINE_DATA=/var/lib/sightline sightline serve --config /etc/sightline.toml`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := loadSettings(cmd.Flags(), env.Environ)
-			if err != nil {
-				return err
-			}
-			if s.workers == 0 {
-				s.workers = system.Cores()
-			}
-			system.SpareThreads(2) // for refusals and reads, while every core analyses
-			log := newLog(env.Stderr, s)
-			s.folder = env.Data
-			srv, err := startServer(cmd.Context(), s, log)
-			if err != nil {
-				return err
-			}
-			if err := srv.welcome(cmd.Context(), env.Stdout); err != nil {
-				return errors.Join(err, srv.stop())
-			}
-			if err := srv.tellSetup(env.Stdout); err != nil {
-				return errors.Join(err, srv.stop())
-			}
-			srv.tellAudit()
-			log.Info("serving", "address", srv.listener.Addr().String(), "data", s.data, "public-url", srv.settings.publicURL, "version", version)
-			select {
-			case <-cmd.Context().Done():
-				log.Info("stopping")
-			case err := <-srv.failed:
-				// What was not acknowledged never will be, and what was is on the disk: the
-				// process ends as it stands, and the next start reads what was kept.
-				return fmt.Errorf("the data folder cannot be written any more: %w", err)
-			case err := <-srv.served:
-				log.Error("serving ended", "error", err)
-				srv.served <- err
-			}
-			if err := srv.stop(); err != nil {
-				return err
-			}
-			log.Info("stopped")
-			return <-srv.served
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd, env) },
 	}
-	serveFlags(cmd.Flags())
+	serveFlags(cmd.Flags(), env.Program)
 	return cmd
+}
+
+// runServe serves until it is told to stop, and does not work any more.
+func runServe(cmd *cobra.Command, env *Env) error {
+	ctx := cmd.Context()
+	inherited, err := system.Inherited()
+	if err != nil {
+		return err
+	}
+	if inherited != nil { // whoever listens for us says where
+		if err := cmd.Flags().Set("listen", inherited.Addr().String()); err != nil {
+			return err
+		}
+	}
+	s, err := loadSettings(cmd.Flags(), env.Environ, env.Program)
+	if err != nil {
+		return err
+	}
+	s.listener, s.folder = inherited, env.Data
+	log := newLog(env.Stderr, s)
+	if kept, err := env.Program.Keep(ctx, env, Served{Listen: s.listen, Listener: inherited, Log: log}); kept {
+		return err
+	}
+	if s.workers == 0 {
+		s.workers = system.Cores()
+	}
+	system.SpareThreads(2) // for refusals and reads, while every core analyses
+	srv, err := startServer(ctx, s, log)
+	if err != nil {
+		return err
+	}
+	if err := srv.welcome(ctx, env.Stdout, cmd.Root().Name()); err != nil {
+		return errors.Join(err, srv.stop())
+	}
+	if err := env.Program.Tell(srv, env.Stdout); err != nil {
+		return errors.Join(err, srv.stop())
+	}
+	srv.tellAudit()
+	log.Info("serving", "address", srv.listener.Addr().String(), "data", s.data, "public-url", srv.settings.publicURL, "version", version)
+	return srv.await(ctx)
+}
+
+// await has the supervisor know how the server is, until it is told to stop or works no more.
+func (srv *Server) await(ctx context.Context) error {
+	stuck := make(chan error, 1)
+	srv.begin(func(ctx context.Context) { srv.report(ctx, stuck) })
+	select {
+	case <-ctx.Done():
+		srv.log.Info("stopping")
+	case err := <-srv.failed:
+		// What was not acknowledged never will be, and what was is on the disk: the
+		// process ends as it stands, and the next start reads what was kept.
+		return fmt.Errorf("the data folder cannot be written any more: %w", err)
+	case err := <-stuck:
+		return err // as it stands, too: what is stuck would not be closed
+	case err := <-srv.served:
+		srv.log.Error("serving ended", "error", err)
+		srv.served <- err
+	}
+	srv.notify("STOPPING=1")
+	if err := srv.stop(); err != nil {
+		return err
+	}
+	srv.log.Info("stopped")
+	return <-srv.served
+}
+
+// reportEvery is how often the program is asked whether it is stuck, where no supervisor wants to
+// know more often.
+const reportEvery = time.Second
+
+// report says to the supervisor that the server is ready, and then again and again that it works.
+// It ends when the program is stuck, and hands on what keeps it.
+func (srv *Server) report(ctx context.Context, stuck chan<- error) {
+	srv.notify("READY=1")
+	within, err := system.Watched()
+	if err != nil {
+		srv.log.Error("supervisor", "error", err)
+	}
+	every := reportEvery
+	if within > 0 {
+		every = min(every, within/4)
+	}
+	system.Every(ctx, every, func(context.Context) {
+		if err := srv.settings.program.Stuck(); err != nil {
+			select {
+			case stuck <- err:
+			default: // it was said
+			}
+			return
+		}
+		if within > 0 {
+			srv.notify("WATCHDOG=1")
+		}
+	})
+}
+
+// notify says to the supervisor how the server is.
+func (srv *Server) notify(state string) {
+	if err := system.Notify(state); err != nil {
+		srv.log.Error("supervisor", "state", state, "error", err)
+	}
 }
 
 // newLog makes the log: for eyes on a terminal, for machines elsewhere.

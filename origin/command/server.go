@@ -15,15 +15,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/origin/httpd"
+	"github.com/sightline-dev/sightline/origin/jobs"
 	"github.com/sightline-dev/sightline/origin/system"
 )
 
-// server is a running origin: a node behind HTTP, to be stopped once.
-type server struct {
+// Server is a running server: a node behind HTTP, to be stopped once.
+type Server struct {
 	*node
 	http     *httpd.Server
 	secure   *tls.Config // nil: plain HTTP
@@ -38,15 +38,17 @@ type server struct {
 const drainTime = 8 * time.Second
 
 // startServer opens everything and serves. What it has opened is closed when it fails.
-func startServer(ctx context.Context, s settings, log *slog.Logger) (_ *server, err error) {
-	srv := &server{served: make(chan error, 1)}
+func startServer(ctx context.Context, s settings, log *slog.Logger) (_ *Server, err error) {
+	srv := &Server{served: make(chan error, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, srv.close())
 		}
 	}()
-	if srv.listener, err = system.Listen(ctx, s.listen); err != nil {
-		return nil, err
+	if srv.listener = s.listener; srv.listener == nil {
+		if srv.listener, err = system.Listen(ctx, s.listen); err != nil {
+			return nil, err
+		}
 	}
 	var name string
 	if srv.secure, name, err = s.secure.open(s.data, log); err != nil {
@@ -62,15 +64,19 @@ func startServer(ctx context.Context, s settings, log *slog.Logger) (_ *server, 
 		return nil, err
 	}
 	srv.loops.Go(func() { srv.served <- srv.http.Serve(srv.listener) })
+	srv.begin(func(ctx context.Context) { srv.settings.program.Run(ctx, srv) })
 	return srv, nil
 }
 
 // wire makes the HTTP server.
-func (srv *server) wire() error {
+func (srv *Server) wire() error {
 	memory := system.MemoryLimit()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	registry.MustRegister(append(srv.gauges(), srv.renewals()...)...)
+	registry.MustRegister(srv.gauges()...)
+	if renewing, ok := srv.engine.(jobs.Renewing); ok {
+		registry.MustRegister(renewals(renewing)...)
+	}
 	mounts, err := srv.mounts()
 	if err != nil {
 		return err
@@ -100,7 +106,7 @@ func (srv *server) wire() error {
 
 // connsPerIP is how many connections one client may have: an eighth of all where strangers
 // connect, and any number on loopback and through a proxy, which is one client for many.
-func (srv *server) connsPerIP() int {
+func (srv *Server) connsPerIP() int {
 	host, _, err := net.SplitHostPort(srv.settings.listen)
 	if srv.settings.behindProxy || err == nil && onLoopback(host) {
 		return 0
@@ -108,7 +114,7 @@ func (srv *server) connsPerIP() int {
 	return max(16, srv.settings.maxConns/8)
 }
 
-func (srv *server) gauges() []prometheus.Collector {
+func (srv *Server) gauges() []prometheus.Collector {
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "sightline", Name: name, Help: help}, value)
 	}
@@ -128,7 +134,7 @@ func (srv *server) gauges() []prometheus.Collector {
 }
 
 // stop drains and closes, once. It returns an error when accepted requests had to be cut off.
-func (srv *server) stop() error {
+func (srv *Server) stop() error {
 	srv.stopOnce.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), drainTime)
 		defer cancel()
@@ -138,7 +144,7 @@ func (srv *server) stop() error {
 }
 
 // close closes what is open.
-func (srv *server) close() error {
+func (srv *Server) close() error {
 	var errs []error
 	if srv.listener != nil {
 		if err := srv.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
@@ -153,7 +159,7 @@ func (srv *server) close() error {
 
 // hosted gives the HTTP server the engine's hosted pictures.
 type hosted struct {
-	engine *core.Engine
+	engine Engine
 	blobs  *blob.Folder
 }
 

@@ -124,7 +124,7 @@ func chooseApp(ctx context.Context, s control.Service, id string) (string, error
 	case len(apps) == 1:
 		return apps[0].ID, nil
 	case len(apps) == 0:
-		return "", errors.New("the folder holds no application; make one with: sightline app create NAME --data DIR")
+		return "", errors.New("the folder holds no application; make one with app create NAME --data DIR")
 	}
 	return "", usagef("--app is needed: the folder holds\n%s", strings.Join(known, "\n"))
 }

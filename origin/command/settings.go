@@ -28,6 +28,7 @@ import (
 // settings are those of a server.
 type settings struct {
 	listen        string
+	listener      net.Listener // inherited; nil: listen is opened
 	data          string
 	publicURL     string
 	publicAppID   string
@@ -47,8 +48,8 @@ type settings struct {
 	tokenLife   time.Duration
 	rate        auth.Rate // of what accounts' keys call
 	operator    auth.Rate // of what the operator's call
-	people      peopleSettings
 
+	program Program // nil: sightline
 	network network
 	folder  data.Options // faults, in tests
 	bundles fs.FS        // of the network; nil: the program's own
@@ -63,7 +64,7 @@ type network struct {
 // environment is the start of the names of the variables that set what flags do not.
 const environment = "SIGHTLINE_"
 
-func serveFlags(f *pflag.FlagSet) {
+func serveFlags(f *pflag.FlagSet, program Program) {
 	f.String("listen", "127.0.0.1:8080", "`address` and port to serve on; others than loopback need TLS or --behind-proxy")
 	f.String("data", "sightline-data", "`folder` for everything that is kept; made when missing")
 	f.String("public-url", "", "`URL` under which clients reach this server: hosted pictures start with it (default: https:// and the certificate's name, or http:// and the listening address)")
@@ -87,7 +88,7 @@ func serveFlags(f *pflag.FlagSet) {
 	f.Float64("rate", 10, "calls a `second` of one key of an account, or of its application's tokens; 0: any number")
 	f.Int("burst", 100, "calls of one key at once, after a pause")
 	f.Float64("operator-rate", 0, "the same of keys that were made on this machine's command line; 0: any number")
-	peopleFlags(f)
+	program.Flags(f)
 	f.String("log", "info", "log `level`: debug, info, warn or error")
 	f.String("log-format", "auto", "text, json, or auto: text on a terminal and json elsewhere")
 	f.String("config", "", "TOML `file` with settings named like these flags")
@@ -95,12 +96,12 @@ func serveFlags(f *pflag.FlagSet) {
 
 // folderSettings are those of a command that opens a data folder itself.
 func folderSettings(dir string, env *Env) settings {
-	return settings{data: dir, publicURL: "http://127.0.0.1:8080", language: "en", keepPredicted: 24 * time.Hour, maxBody: 96 << 20, folder: env.Data}
+	return settings{data: dir, publicURL: "http://127.0.0.1:8080", language: "en", keepPredicted: 24 * time.Hour, maxBody: 96 << 20, folder: env.Data, program: env.Program}
 }
 
 // loadSettings reads, the later the stronger: the flags' defaults, the configuration file,
 // the environment, the flags that were given. All errors are mistakes of usage.
-func loadSettings(flags *pflag.FlagSet, environ func() []string) (settings, error) {
+func loadSettings(flags *pflag.FlagSet, environ func() []string, program Program) (settings, error) {
 	k := koanf.New(".")
 	fromEnvironment := env.Provider(".", env.Opt{
 		Prefix:      environment,
@@ -133,12 +134,13 @@ func loadSettings(flags *pflag.FlagSet, environ func() []string) (settings, erro
 	if err := k.Load(posflag.Provider(flags, ".", k), nil); err != nil {
 		return settings{}, usagef("flags: %w", err)
 	}
-	return parseSettings(k)
+	return parseSettings(k, program)
 }
 
-func parseSettings(k *koanf.Koanf) (s settings, err error) {
+func parseSettings(k *koanf.Koanf, program Program) (s settings, err error) {
 	s = settings{
-		listen: k.String("listen"), data: k.String("data"), publicURL: k.String("public-url"),
+		program: program,
+		listen:  k.String("listen"), data: k.String("data"), publicURL: k.String("public-url"),
 		publicAppID: k.String("public-app-id"), language: k.String("default-language"),
 		maxConns: k.Int("max-connections"), workers: k.Int("workers"), logFormat: k.String("log-format"),
 	}
@@ -178,7 +180,7 @@ func parseSettings(k *koanf.Koanf) (s settings, err error) {
 	if s.secure, err = parseSecure(k); err != nil {
 		return s, err
 	}
-	if s.people, err = parsePeople(k, s.listen, s.behindProxy); err != nil {
+	if err := program.Parse(k, s.listen, s.behindProxy); err != nil {
 		return s, err
 	}
 	return s, checkListen(s.listen, s.behindProxy || s.secure.on())

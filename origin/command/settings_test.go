@@ -20,11 +20,12 @@ import (
 func read(t *testing.T, environ []string, args ...string) (settings, error) {
 	t.Helper()
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	serveFlags(flags)
+	program := NewOrigin()
+	serveFlags(flags, program)
 	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	return loadSettings(flags, func() []string { return environ })
+	return loadSettings(flags, func() []string { return environ }, program)
 }
 
 func TestSettingsDefaults(t *testing.T) {
@@ -36,6 +37,10 @@ func TestSettingsDefaults(t *testing.T) {
 		listen: "127.0.0.1:8080", data: "sightline-data", language: "en", keepPredicted: 24 * time.Hour,
 		maxBody: 96 << 20, minFree: 512 << 20, maxConns: 2048, logFormat: "auto", logLevel: slog.LevelInfo,
 		tokenLife: 15 * time.Minute, rate: auth.Rate{PerSecond: 10, Burst: 100}, operator: auth.Rate{PerSecond: -1},
+		program: s.program,
+	}
+	if people := s.program.(*origin).people; people != (peopleSettings{}) {
+		t.Errorf("people's settings = %+v, want none", people)
 	}
 	if fmt.Sprintf("%+v", s) != fmt.Sprintf("%+v", want) {
 		t.Errorf("settings = %+v, want %+v", s, want)

@@ -25,7 +25,7 @@ import (
 type tenant struct{ mark, key string }
 
 // newTenants makes applications with two inputs, a concept and a model each.
-func newTenants(t testing.TB, srv *server, base string, n int) []tenant {
+func newTenants(t testing.TB, srv *Server, base string, n int) []tenant {
 	t.Helper()
 	client := own(t)
 	all := make([]tenant, n)

@@ -45,7 +45,7 @@ func secretly(t testing.TB, c *tls.Config) *http.Client {
 }
 
 // serveLocally serves with a certificate that the command has made.
-func serveLocally(t testing.TB, log *slog.Logger, change func(*settings)) (srv *server, address, dir string) {
+func serveLocally(t testing.TB, log *slog.Logger, change func(*settings)) (srv *Server, address, dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "certificates")
 	var out, errs bytes.Buffer
@@ -76,7 +76,7 @@ func serveLocally(t testing.TB, log *slog.Logger, change func(*settings)) (srv *
 func TestServeOverTLS(t *testing.T) {
 	srv, address, dir := serveLocally(t, slog.New(slog.DiscardHandler), nil)
 	var told strings.Builder
-	if err := srv.welcome(t.Context(), &told); err != nil {
+	if err := srv.welcome(t.Context(), &told, "sightline"); err != nil {
 		t.Fatal(err)
 	}
 	_, port, _ := net.SplitHostPort(address)
@@ -275,7 +275,7 @@ func TestConnectionsOfOneClient(t *testing.T) {
 		{":443", false, 2048, 256},
 		{"203.0.113.1:443", false, 20, 16},
 	} {
-		srv := &server{node: &node{settings: settings{listen: tt.listen, behindProxy: tt.proxy, maxConns: tt.most}}}
+		srv := &Server{node: &node{settings: settings{listen: tt.listen, behindProxy: tt.proxy, maxConns: tt.most}}}
 		if got := srv.connsPerIP(); got != tt.want {
 			t.Errorf("%s, behind a proxy %v, %d in all: %d, want %d", tt.listen, tt.proxy, tt.most, got, tt.want)
 		}

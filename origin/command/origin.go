@@ -1,0 +1,132 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/origin/console"
+	"github.com/sightline-dev/sightline/origin/data"
+	"github.com/sightline-dev/sightline/origin/httpd"
+	"github.com/sightline-dev/sightline/origin/jobs"
+	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/web"
+)
+
+// origin is sightline: the core runs natively, and there are accounts and pages for people.
+type origin struct {
+	people peopleSettings
+	set    *predict.Set // the newest network and its public models
+}
+
+// NewOrigin is the program sightline.
+func NewOrigin() Program { return &origin{} }
+
+// Describe implements [Program].
+func (o *origin) Describe(root, serve *cobra.Command) {
+	root.Use = "sightline"
+	root.Short = "Say what is in pictures"
+	root.Long = `Sightline says what is in pictures: on the command line, or as a server that
+speaks the /v2 interface. The models are in the program; it needs nothing else.`
+	serve.Long = fmt.Sprintf(serve.Long, `
+Beside keys there are accounts, which people make on the pages. The first start prints a link
+with which the first account is made, the operator's. Others sign up themselves, unless
+--sign-up is closed; until the address of one is verified it has 100 calls. Mails with codes
+and links go out through --smtp, and stand in the log without one. --demo signs whoever opens
+the pages on this machine in.
+`)
+}
+
+// Commands implements [Program].
+func (o *origin) Commands(env *Env) []*cobra.Command {
+	return []*cobra.Command{newPredict(env)}
+}
+
+// Flags implements [Program].
+func (o *origin) Flags(f *pflag.FlagSet) { peopleFlags(f) }
+
+// Parse implements [Program].
+func (o *origin) Parse(k *koanf.Koanf, listen string, behindProxy bool) (err error) {
+	o.people, err = parsePeople(k, listen, behindProxy)
+	return err
+}
+
+// Keep implements [Program]: what cannot hang need not be watched.
+func (o *origin) Keep(context.Context, *Env, Served) (bool, error) { return false, nil }
+
+// Open implements [Program].
+func (o *origin) Open(_ context.Context, l *Lent) (Engine, error) {
+	var err error
+	if o.set, err = predict.Load(l.Bundles); err != nil {
+		return nil, err
+	}
+	engine, err := core.Open(core.Options{
+		Store: l.Folder.Store, Models: o.set, Hosted: l.Hosted, Clock: system.Now, Rand: system.Random,
+		PublicURL: l.PublicURL, PublicAppID: l.PublicAppID, KeepPredicted: l.KeepPredicted,
+		Tokens: l.Tokens, Accounts: l.Accounts, Rate: l.Rate, OperatorRate: l.OperatorRate,
+		Older: func(base [32]byte) (*predict.Set, error) { return older(l.Folder, base) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	return native{engine}, nil
+}
+
+// older loads the bundles of an older network, which the folder keeps.
+func older(folder *data.Folder, base [32]byte) (*predict.Set, error) {
+	bundles, err := folder.Bundles(base)
+	if err != nil {
+		return nil, err
+	}
+	set, err := predict.Load(bundles)
+	if err == nil && set.Base() != base {
+		err = fmt.Errorf("the folder's bundles are those of network %x", set.Base())
+	}
+	return set, err
+}
+
+// Mounts implements [Program]: the pages' own interface, and the pages everywhere else.
+func (o *origin) Mounts(srv *Server) ([]httpd.Mount, error) {
+	own, err := o.console(srv)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := web.NewPages(srv.handler.Refuse)
+	if err != nil {
+		return nil, err
+	}
+	return []httpd.Mount{
+		{Prefix: console.Prefix, Handler: own, Own: true, CallTimeout: exportTime},
+		{Prefix: "", Handler: pages, Own: true},
+	}, nil
+}
+
+// Run implements [Program].
+func (o *origin) Run(context.Context, *Server) {}
+
+// Stuck implements [Program].
+func (o *origin) Stuck() error { return nil }
+
+// Tell implements [Program].
+func (o *origin) Tell(srv *Server, w io.Writer) error { return o.tellSetup(srv, w) }
+
+// native is the core in this process.
+type native struct{ *core.Engine }
+
+// Base implements [Engine].
+func (n native) Base() [32]byte { return n.Models([32]byte{}).Base() }
+
+// Serves implements [Engine].
+func (n native) Serves(base [32]byte) bool { return n.Models(base).Base() == base }
+
+// NewAnalyser implements [Engine].
+func (n native) NewAnalyser(base [32]byte, l raster.Limits) jobs.Analyser {
+	return n.Models(base).NewAnalyser(l)
+}
