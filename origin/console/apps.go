@@ -2,6 +2,7 @@ package console
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -57,10 +58,21 @@ func (c *call) owned() ([]catalog.App, error) {
 }
 
 func (c *call) apps() (any, error) {
+	type listed struct {
+		appView
+		Inputs int `json:"inputs"`
+	}
 	mine, err := c.owned()
-	views := []appView{}
+	views := []listed{}
 	for i := range mine {
-		views = append(views, viewOf(&mine[i]))
+		n, err := c.o.Engine.Contents(mine[i].ID)
+		if errors.Is(err, core.ErrApplication) {
+			continue // deleted since
+		}
+		if err != nil {
+			return nil, err
+		}
+		views = append(views, listed{viewOf(&mine[i]), n.Inputs})
 	}
 	return map[string]any{"apps": views}, err
 }

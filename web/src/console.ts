@@ -29,6 +29,11 @@ export interface App {
   created_at: string;
 }
 
+/** An application in the list of all. */
+export interface Listed extends App {
+  inputs: number;
+}
+
 export interface Counts {
   inputs: number;
   concepts: number;
@@ -87,6 +92,7 @@ export interface OpenSession {
   created_at: string;
   last_used_at: string;
   remote: string;
+  this: boolean; // the one that asks
 }
 
 export interface Event {
@@ -173,21 +179,23 @@ export const signOut = () => call<object>('DELETE', '/session');
 export const signUp = (a: { name: string; email: string; password: string; setup?: string }) =>
   call<WithSession>('POST', '/accounts', a).then((r) => r.session);
 export const changeAccount = (
-  change: { name: string } | { email: string } | { password: { old: string; new: string } },
+  change: { name: string } | { email: string; confirm: string } | { password: { old: string; new: string } },
 ) => call<WithSession>('PATCH', '/account', change).then((r) => r.session);
+export const leave = (password: string) => call<WithSession>('DELETE', '/account', { password }).then((r) => r.session);
 export const verify = (code: string) => call<WithSession>('POST', '/verification', { code }).then((r) => r.session);
 export const sendCode = () => call<object>('POST', '/verification/mail');
 export const sendReset = (email: string) => call<object>('POST', '/password/mail', { email });
 export const resetPassword = (token: string, password: string) =>
   call<WithSession>('POST', '/password', { token, password }).then((r) => r.session);
 export const mails = () => call<{ mails: Mail[] }>('GET', '/mail').then((r) => r.mails);
-export const events = () => call<{ events: Event[] }>('GET', '/audit').then((r) => r.events);
+/** A page of the audit log, newest first, from below the record number before. */
+export const events = (before = 0) => call<{ events: Event[] }>('GET', `/audit?before=${before}`).then((r) => r.events);
 
 export const sessions = () => call<{ sessions: OpenSession[] }>('GET', '/sessions').then((r) => r.sessions);
 export const endSession = (id: string) => call<object>('DELETE', `/sessions/${encodeURIComponent(id)}`);
 
 // Applications.
-export const apps = () => call<{ apps: App[] }>('GET', '/apps').then((r) => r.apps);
+export const apps = () => call<{ apps: Listed[] }>('GET', '/apps').then((r) => r.apps);
 export const getApp = (id: string) => call<{ app: AppDetail }>('GET', app(id)).then((r) => r.app);
 export const createApp = (a: { name: string; language: string; default_model: string }) =>
   call<{ app: App; client: Client }>('POST', '/apps', a);

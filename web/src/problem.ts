@@ -26,6 +26,7 @@ const reasons: Record<string, () => Omit<Problem, 'code'>> = {
   link: () => ({ title: m.error_link(), text: m.error_link_do() }),
   taken: () => ({ title: m.error_taken(), text: m.error_taken_do() }),
   wrong_password: () => ({ title: m.error_wrong_password(), text: m.error_wrong_password_do() }),
+  owner: () => ({ title: m.error_owner(), text: m.error_owner_do() }),
   password: () => ({ title: m.error_weak_password(), text: m.error_weak_password_do() }),
   email: () => ({ title: m.error_email(), text: m.error_email_do() }),
   name: () => ({ title: m.error_name(), text: m.error_name_do() }),

@@ -9,6 +9,7 @@ const deeds: Record<string, () => string> = {
   'account.password': () => m.deed_account_password(),
   'account.password.mail': () => m.deed_account_password_mail(),
   'account.password.reset': () => m.deed_account_password_reset(),
+  'account.erase': () => m.deed_account_erase(),
   'session.create': () => m.deed_session_create(),
   'session.create.failed': () => m.deed_session_create_failed(),
   'session.delete': () => m.deed_session_delete(),
