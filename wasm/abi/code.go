@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -37,9 +38,10 @@ const (
 	Options      Code = 14 // settings that cannot be
 	Bundle       Code = 15
 	NewerBundle  Code = 16
-	NotFound     Code = 17
+	NoApp        Code = 17
 	StoreCorrupt Code = 18
 	StoreFailed  Code = 19
+	NotFound     Code = 20 // a record
 )
 
 // codes in the order in which errors are matched: an error that wraps several is the first. The
@@ -71,6 +73,7 @@ var codes = []struct {
 	{api.ErrOptions, Options},
 	{predict.ErrBundle, Bundle},
 	{predict.ErrEngine, NewerBundle},
+	{core.ErrApplication, NoApp},
 	{catalog.ErrNotFound, NotFound},
 	{kv.ErrCorrupt, StoreCorrupt},
 	{kv.ErrFailed, StoreFailed},

@@ -24,6 +24,7 @@ type Settings struct {
 	MaxBytes, MaxMembers        uint32        // of a request's body; 0: the core's default
 	OperatorRate, OperatorBurst uint32        // as Rate and Burst, of a key of the operator's
 	PictureTime                 time.Duration // of one analysis by the clock, whole milliseconds; 0: any
+	Memory                      uint64        // bytes: the collector works harder near it; 0: as it is
 }
 
 // Marshal returns the envelope.
@@ -48,6 +49,7 @@ func (s *Settings) Marshal() []byte {
 	e.Uint(15, uint64(s.OperatorRate))
 	e.Uint(16, uint64(s.OperatorBurst))
 	e.Uint(17, uint64(s.PictureTime/time.Millisecond))
+	e.Uint(18, s.Memory)
 	return e.Bytes(nil)
 }
 
@@ -92,6 +94,8 @@ func ParseSettings(data []byte) (Settings, error) {
 			s.OperatorBurst = d.Uint32()
 		case 17:
 			s.PictureTime = time.Duration(d.Uint32()) * time.Millisecond
+		case 18:
+			s.Memory = d.Uint()
 		}
 	}
 	if s.Role < Engine || s.Role > Both {

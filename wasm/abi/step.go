@@ -67,6 +67,7 @@ type Stepped struct {
 	Tasks    []Task // to be done and handed back
 	Training bool   // a training is under way in the guest
 	Error    string // what the store said; what was handed back is due again
+	Strays   bool   // pictures may be left that nothing claims: whoever lent them looks through them all
 }
 
 // Task is a job that no request waits for, with a number to hand it back by.
@@ -89,6 +90,7 @@ func (s *Stepped) Append(buf []byte) []byte {
 	}
 	e.Bool(3, s.Training)
 	e.Text(4, s.Error)
+	e.Bool(5, s.Strays)
 	return e.Bytes(nil)
 }
 
@@ -116,6 +118,8 @@ func ParseStepped(data []byte) (Stepped, error) {
 			s.Training = d.Bool()
 		case 4:
 			s.Error = d.Text()
+		case 5:
+			s.Strays = d.Bool()
 		}
 	}
 	return s, envelope("stepped", d)

@@ -38,7 +38,7 @@ func settings() abi.Settings {
 		Role: abi.Both, App: "0123456789abcdef0123456789abcdef", Store: abi.StoreFiles, PublicURL: "https://a.example",
 		PublicAppID: "main", KeepPredicted: time.Hour, Bundles: []string{"general-v1.3/manifest.json", "color/colors.tsv"},
 		Tokens: true, OpenDoor: true, Rate: 10, Burst: 100, Accounts: true, MaxBytes: 200, MaxMembers: 4,
-		OperatorRate: 5, OperatorBurst: 50, PictureTime: 1500 * time.Millisecond,
+		OperatorRate: 5, OperatorBurst: 50, PictureTime: 1500 * time.Millisecond, Memory: 1 << 28,
 	}
 }
 
@@ -90,7 +90,7 @@ func vectors() []vector {
 		Status: 200, ContentType: "application/json", Header: []api.Field{{Name: "Retry-After", Value: "3"}, {Name: "X-Empty"}}, Body: []byte(`{"status":{}}`),
 	}
 	step := abi.Step{Take: 2, Done: []abi.Handed{{Task: 300, Result: bad}}, Idle: true}
-	stepped := abi.Stepped{More: true, Tasks: []abi.Task{{Number: 7, Job: j}}, Training: true, Error: "store is full"}
+	stepped := abi.Stepped{More: true, Tasks: []abi.Task{{Number: 7, Job: j}}, Training: true, Error: "store is full", Strays: true}
 	question := abi.Question{What: abi.AskAppCreate, Name: "Übung", Language: "de"}
 	hosted := abi.HostedReply{ContentType: "image/gif", Data: []byte("GIF"), Expires: time.UnixMilli(1_700_000_000_123).UTC(), Hash: blob.Sum([]byte("GIF"))}
 	memory := abi.MemoryReply{Heap: 1 << 20, System: 1 << 33}
@@ -106,7 +106,7 @@ func vectors() []vector {
 		envelope("settings", "all", s.Marshal(), fields{
 			"role": 3., "app": s.App, "store": 2., "public_url": s.PublicURL, "public_app_id": "main", "keep_predicted": 3600.,
 			"bundle": []any{s.Bundles[0], s.Bundles[1]}, "tokens": true, "open_door": true, "rate": 10., "burst": 100.,
-			"accounts": true, "max_bytes": 200., "max_members": 4., "operator_rate": 5., "operator_burst": 50., "picture_time": 1500.,
+			"accounts": true, "max_bytes": 200., "max_members": 4., "operator_rate": 5., "operator_burst": 50., "picture_time": 1500., "memory": float64(1 << 28),
 		}),
 		envelope("settings", "least", (&abi.Settings{Role: abi.Engine, Store: abi.StoreLent}).Marshal(), fields{"role": 1., "store": 1.}),
 		envelope("done", "well", abi.AppendDone(nil, nil), fields{}),
@@ -130,7 +130,7 @@ func vectors() []vector {
 		envelope("results", "two", abi.AppendResults(nil, 5, []abi.Result{good, bad}), fields{"call": 5., "result": []any{goodFields, badFields}}),
 		envelope("step", "all", step.Marshal(), fields{"take": 2., "idle": true, "done": []any{fields{"task": 300., "result": badFields}}}),
 		envelope("stepped", "all", stepped.Append(nil), fields{
-			"more": true, "training": true, "error": "store is full", "task": []any{fields{"task": 7., "job": jobFields(&j)}},
+			"more": true, "training": true, "error": "store is full", "strays": true, "task": []any{fields{"task": 7., "job": jobFields(&j)}},
 		}),
 		envelope("question", "app.create", question.Marshal(), fields{"what": "app.create", "name": "Übung", "language": "de"}),
 		envelope("question", "close", (&abi.Question{What: abi.AskClose}).Marshal(), fields{"what": "close"}),
