@@ -1,0 +1,91 @@
+package host
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// errForeign is the error of a guest that reaches for what is another application's.
+var errForeign = errors.New("of another application")
+
+// errTooLong is the error of an answer that the guest has no room for and may not ask for again.
+var errTooLong = errors.New("answer is longer than it may be")
+
+// bounds are what an instance of one application may touch in a store that holds others. The
+// zero value is an instance of all of them.
+//
+//	writes   a app …                 its own keys
+//	         h name app              its own public names
+//	reads    any, of a trusted module, whose public names may lead to another application's picture;
+//	         of any other module its own keys, the control partition and the public names
+type bounds struct {
+	one, strict bool
+	app         catalog.AppID
+}
+
+// boundsOf are those of an instance that serves app; empty: all.
+func boundsOf(app string, trusted bool) (bounds, error) {
+	if app == "" {
+		return bounds{}, nil
+	}
+	id, err := catalog.ParseAppID(app)
+	return bounds{one: true, strict: !trusted, app: id}, err
+}
+
+// hostedKeyBytes is the length of a public name's key.
+const hostedKeyBytes = 1 + 16 + len(catalog.AppID{})
+
+// mayWrite reports whether a key is the application's own.
+func (b *bounds) mayWrite(key []byte) bool {
+	lo, _ := b.app.Range()
+	if bytes.HasPrefix(key, lo) {
+		return true
+	}
+	names, _ := catalog.HostedRange()
+	return len(key) == hostedKeyBytes && bytes.HasPrefix(key, names) && bytes.HasSuffix(key, b.app[:])
+}
+
+// check refuses a batch that writes elsewhere.
+func (b *bounds) check(batch *kv.Batch) error {
+	if !b.one {
+		return nil
+	}
+	for op := range batch.Each {
+		ok := false
+		if op.Kind == kv.KindDeleteRange {
+			lo, hi := b.app.Range()
+			ok = within(op.Key, op.Value, lo, hi)
+		} else {
+			ok = b.mayWrite(op.Key)
+		}
+		if !ok {
+			return fmt.Errorf("write to %.40x: %w", op.Key, errForeign)
+		}
+	}
+	return nil
+}
+
+// within reports whether the range lo ≤ key < hi lies in another; a nil hi reaches to the end.
+func within(lo, hi, outerLo, outerHi []byte) bool {
+	return bytes.Compare(lo, outerLo) >= 0 && (outerHi == nil || hi != nil && bytes.Compare(hi, outerHi) <= 0)
+}
+
+// mayRead reports whether the range lo ≤ key < hi may be read.
+func (b *bounds) mayRead(lo, hi []byte) bool {
+	if !b.strict {
+		return true
+	}
+	for _, r := range []func() (lo, hi []byte){b.app.Range, catalog.Control.Range, catalog.HostedRange} {
+		if from, to := r(); within(lo, hi, from, to) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayIssue reports whether tokens of an application may be issued.
+func (b *bounds) mayIssue(app string) bool { return !b.one || app == b.app.String() }

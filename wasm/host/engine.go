@@ -1,0 +1,183 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/wasm/abi"
+)
+
+// refuser says what no guest needs to be asked for.
+var refuser api.Service
+
+// Refuse is the answer to a request that is not begun or cannot be ended.
+func (in *Instance) Refuse(r *api.Request, err error) api.Response { return refuser.Refuse(r, err) }
+
+// Begin starts a request; see core's Engine. Where the guest is dead, or dies of it, the call is
+// done and refused with api.ErrInternal.
+func (in *Instance) Begin(ctx context.Context, r *api.Request) *api.Call {
+	in.head = abi.AppendRequestHead(in.head[:0], r)
+	answer, err := in.call(ctx, "serve", in.head, r.Body)
+	asked := *r
+	asked.Body, asked.Header = nil, nil // the caller's
+	return in.goOn(ctx, &asked, answer, err)
+}
+
+// goOn is the call that an answer of serve leaves.
+func (in *Instance) goOn(ctx context.Context, r *api.Request, answer []byte, err error) *api.Call {
+	s, err := in.served(answer, err)
+	switch {
+	case err != nil:
+		return api.Answered(in.Refuse(r, gone(err)))
+	case s.Call == 0:
+		return api.Answered(s.Response)
+	}
+	n := s.Call
+	return api.NewCall(s.Jobs, func(results []api.Result) ([]api.Job, api.Response, bool) {
+		s, err := in.served(in.resume(ctx, n, results))
+		switch {
+		case err != nil:
+			return nil, in.Refuse(r, gone(err)), true
+		case s.Call == 0:
+			return nil, s.Response, true
+		}
+		n = s.Call
+		return s.Jobs, api.Response{}, false
+	})
+}
+
+// served reads what serve or resume answered.
+func (in *Instance) served(answer []byte, err error) (abi.Served, error) {
+	if err != nil {
+		return abi.Served{}, err
+	}
+	s, err := abi.ParseServed(answer)
+	if err == nil && s.Call != 0 && len(s.Jobs) == 0 || s.Call == 0 && s.Response.Status == 0 {
+		err = errors.New("neither an answer nor jobs")
+	}
+	return s, in.broken(err)
+}
+
+func (in *Instance) resume(ctx context.Context, call uint64, results []api.Result) ([]byte, error) {
+	far := make([]abi.Result, len(results))
+	for i := range results {
+		far[i].Result = results[i]
+	}
+	in.head = abi.AppendResults(in.head[:0], call, far)
+	return in.call(ctx, "resume", in.head)
+}
+
+// gone is what a caller is told of an error of the guest, or of what is between: that it is ours. The log knows
+// more.
+func gone(error) error { return api.ErrInternal }
+
+// taskRef is how a task of a guest is known.
+type taskRef struct {
+	in     *Instance
+	number uint64
+}
+
+// Stepped says what a step came to.
+type Stepped struct {
+	Tasks    []core.Task
+	More     bool // step again soon
+	Training bool // a training is under way in the guest
+	Strays   bool // pictures may be left that nothing claims
+}
+
+// step is the export.
+func (in *Instance) step(ctx context.Context, s abi.Step) (Stepped, error) {
+	answer, err := in.call(ctx, "step", s.Marshal())
+	if err != nil {
+		return Stepped{}, err
+	}
+	told, err := abi.ParseStepped(answer)
+	if err := in.broken(err); err != nil {
+		return Stepped{}, err
+	}
+	out := Stepped{More: told.More, Training: told.Training, Strays: told.Strays}
+	for i := range told.Tasks {
+		t := &told.Tasks[i]
+		out.Tasks = append(out.Tasks, core.Task{Picture: &t.Job, Ref: taskRef{in, t.Number}})
+	}
+	if told.Error != "" {
+		err = errors.New(told.Error)
+	}
+	return out, err
+}
+
+// Take hands out at most n tasks that are due, by the clock that was lent. What was taken before
+// an error is handed out all the same.
+func (in *Instance) Take(ctx context.Context, n int) ([]core.Task, error) {
+	s, err := in.step(ctx, abi.Step{Take: n, Idle: true})
+	return s.Tasks, err
+}
+
+// Done hands a task's result back.
+func (in *Instance) Done(ctx context.Context, t core.Task, r core.Result) error {
+	ref, ok := t.Ref.(taskRef)
+	if !ok || ref.in != in {
+		return fmt.Errorf("%w: a task of another instance", ErrDead)
+	}
+	_, err := in.step(ctx, abi.Step{Done: []abi.Handed{{Task: ref.number, Result: abi.Result{Result: r.Picture}}}, Idle: true})
+	return err
+}
+
+// Step does a little of what no request waits for, a few milliseconds of a training among it.
+func (in *Instance) Step(ctx context.Context) (Stepped, error) { return in.step(ctx, abi.Step{}) }
+
+// Analyse does a job whose picture is in Data, on an instance that is an analyser.
+func (in *Instance) Analyse(ctx context.Context, j *api.Job) api.Result {
+	before, after := abi.JobAround(j)
+	answer, err := in.call(ctx, "analyse", before, j.Data, after)
+	if err != nil {
+		return api.Result{Err: gone(err)}
+	}
+	r, err := abi.ParseResult(answer)
+	if err := in.broken(err); err != nil {
+		return api.Result{Err: gone(err)}
+	}
+	return r.Result
+}
+
+// Ask asks what is no request; the error is what the guest says, or ErrDead.
+func (in *Instance) Ask(ctx context.Context, q abi.Question) ([]byte, error) {
+	answer, err := in.call(ctx, "ask", q.Marshal())
+	if err != nil {
+		return nil, err
+	}
+	value, told, err := abi.ParseReply(answer)
+	if err := in.broken(err); err != nil {
+		return nil, err
+	}
+	return value, told
+}
+
+// Hosted returns the picture behind a hosted name; the error is blob.ErrNotFound.
+func (in *Instance) Hosted(ctx context.Context, name string) (blob.Picture, error) {
+	value, err := in.Ask(ctx, abi.Question{What: abi.AskHosted, Name: name})
+	if err != nil {
+		return blob.Picture{}, err
+	}
+	h, err := abi.ParseHosted(value)
+	return blob.Picture{Hash: h.Hash, ContentType: h.ContentType, Expires: h.Expires}, in.broken(err)
+}
+
+// Thumbnail returns the JPEG beside an input's picture; the error is blob.ErrNotFound.
+func (in *Instance) Thumbnail(ctx context.Context, name string) ([]byte, error) {
+	return in.Ask(ctx, abi.Question{What: abi.AskThumbnail, Name: name})
+}
+
+// Memory is what the guest's heap holds and what it has of the system.
+func (in *Instance) Memory(ctx context.Context) (abi.MemoryReply, error) {
+	value, err := in.Ask(ctx, abi.Question{What: abi.AskMemory})
+	if err != nil {
+		return abi.MemoryReply{}, err
+	}
+	m, err := abi.ParseMemory(value)
+	return m, in.broken(err)
+}

@@ -1,0 +1,251 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/wasm/abi"
+)
+
+// seeded is a source of bytes for guests' own runtime.
+type seeded struct{ *rand.ChaCha8 }
+
+func newSeeded() seeded { return seeded{rand.NewChaCha8([32]byte{6})} }
+
+func options(module []byte) Options {
+	return Options{Module: module, Now: time.Now, Rand: newSeeded(), CallTime: 100 * time.Millisecond, MemoryPages: 256}
+}
+
+func newRuntime(t testing.TB, o Options) *Runtime {
+	t.Helper()
+	rt, err := NewRuntime(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if n := rt.Instances(); n != 0 {
+			t.Errorf("%d instances are open", n)
+		}
+		if err := rt.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return rt
+}
+
+// lend0 lends everything, from memory.
+func lend0(t testing.TB) Lent {
+	t.Helper()
+	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: blob.NewMemory(blob.Options{}), Random: newSeeded()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Lent{
+		Store: memkv.New(), Hosted: hosted, Rand: newSeeded(), Clock: func() time.Time { return time.Unix(1_700_000_000, 0) },
+		Bundles: fstest.MapFS{"general/a": {Data: []byte("aaaa")}, "b": {Data: []byte("b")}},
+	}
+}
+
+func open(t testing.TB, rt *Runtime, lent Lent) *Instance {
+	t.Helper()
+	in, err := rt.Open(context.Background(), lent, abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return in
+}
+
+func TestAnswers(t *testing.T) {
+	in := open(t, newRuntime(t, options(newGuest().encode())), lend0(t))
+	ctx := context.Background()
+	if got := in.Begin(ctx, &api.Request{Method: "GET", Path: "/v2/models"}); !got.Done() || string(got.Response().Body) != "well" {
+		t.Errorf("Begin = %+v", got.Response())
+	}
+	if value, err := in.Ask(ctx, abi.Question{What: "?"}); err != nil || string(value) != "told" {
+		t.Errorf("Ask = %q, %v", value, err)
+	}
+	if s, err := in.Step(ctx); err != nil || s.More || s.Tasks != nil {
+		t.Errorf("Step = %+v, %v", s, err)
+	}
+	if r := in.Analyse(ctx, &api.Job{Data: []byte("x")}); r.Err != nil {
+		t.Errorf("Analyse = %+v", r)
+	}
+	if in.Bytes() != 64<<10 {
+		t.Errorf("%d bytes", in.Bytes())
+	}
+}
+
+// TestHostileGuests stops each of them, says so to who asked, and goes on with a neighbour of
+// the same module that lives.
+func TestHostileGuests(t *testing.T) {
+	tests := []struct {
+		name   string
+		export string
+		body   func(*guest) []byte
+		want   string // in why it is dead
+	}{
+		{"endless loop", "serve", func(*guest) []byte { return endless }, "deadline"},
+		{"trap", "serve", func(*guest) []byte { return trap }, "unreachable"},
+		{"memory bomb", "serve", func(*guest) []byte { return bomb }, "unreachable"},
+		{"deep recursion", "serve", func(g *guest) []byte { return g.recursion("serve") }, "stack overflow"},
+		{"answer outside memory", "serve", func(*guest) []byte { return wildAnswer }, abi.ErrWild.Error()},
+		{"no answer", "serve", func(*guest) []byte { return noAnswer }, "neither"},
+		{"room outside memory", "reserve", func(*guest) []byte { return wildRoom }, abi.ErrWild.Error()},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var told bytes.Buffer
+			g := newGuest()
+			o := options(g.encode())
+			healthy := open(t, newRuntime(t, o), lend0(t))
+			g = newGuest()
+			g.bodies[tt.export] = tt.body(g)
+			o.Module, o.Log = g.encode(), slog.New(slog.NewTextHandler(&told, nil))
+			rt := newRuntime(t, o)
+			in, err := rt.Open(context.Background(), lend0(t), abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
+			if tt.export == "reserve" {
+				if err == nil || !errors.Is(err, ErrDead) || !strings.Contains(err.Error(), tt.want) {
+					t.Fatalf("Open = %v, want %q", err, tt.want)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &api.Request{Method: "GET", Path: "/v2/models"}
+			for range 2 {
+				if call := in.Begin(context.Background(), r); !call.Done() || call.Response().Status != 500 {
+					t.Errorf("Begin = %+v, want 500", call.Response())
+				}
+			}
+			if err := in.Dead(); !errors.Is(err, ErrDead) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("Dead = %v, want %q", err, tt.want)
+			}
+			if !strings.Contains(told.String(), "guest") {
+				t.Errorf("the log says %q", told.String())
+			}
+			if in.Bytes() != 0 {
+				t.Errorf("a dead guest has %d bytes", in.Bytes())
+			}
+			if err := in.Close(); err != nil {
+				t.Error(err)
+			}
+			if got := healthy.Begin(context.Background(), r).Response(); got.Status != 200 {
+				t.Errorf("a neighbour answers %+v", got)
+			}
+		})
+	}
+}
+
+// TestMemoryIsBounded holds the bomb to its cap, and the process to giving it back.
+func TestMemoryIsBounded(t *testing.T) {
+	g := newGuest()
+	// The same bomb, which lives: it answers with what it has got.
+	g.bodies["serve"] = code(
+		opLoop, blockVoid, i32(1), opMemoryGrow, 0, i32(-1), opI32Ne, opBrIf, 0, opEnd,
+		i64(int64(abi.Answer(atRequest, 1))), opEnd)
+	rt := newRuntime(t, options(g.encode()))
+	in := open(t, rt, lend0(t))
+	if _, err := in.call(context.Background(), "serve", []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	if in.Bytes() != 256<<16 {
+		t.Errorf("%d bytes, want the cap, %d", in.Bytes(), 256<<16)
+	}
+}
+
+// TestRefusedModules are not run at all.
+func TestRefusedModules(t *testing.T) {
+	foreign := newGuest()
+	foreign.extra = []extra{{"env", "system", "ii", "i"}}
+	unknown := newGuest()
+	unknown.extra = []extra{{"sightline", "read_file", "iiii", "I"}}
+	wrong := newGuest()
+	wrong.extra = []extra{{"sightline", "kv_get", "ii", "I"}}
+	early := newGuest()
+	early.start = code(opLoop, blockVoid, opBr, 0, opEnd, opEnd)
+	newer := newGuest()
+	newer.version = 2
+	tests := map[string]struct {
+		module []byte
+		want   error
+	}{
+		"no module":            {[]byte("#!/bin/sh"), ErrModule},
+		"nothing":              {nil, ErrModule},
+		"a foreign import":     {foreign.encode(), ErrModule},
+		"an unknown import":    {unknown.encode(), ErrModule},
+		"an import otherwise":  {wrong.encode(), ErrModule},
+		"endless at its start": {early.encode(), ErrModule},
+		"a newer ABI":          {newer.encode(), abi.ErrVersion},
+		"no exports":           {[]byte("\x00asm\x01\x00\x00\x00"), ErrModule},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			rt, err := NewRuntime(context.Background(), options(tt.module))
+			if err == nil {
+				defer rt.Close(context.Background())
+				_, err = rt.Open(context.Background(), lend0(t), abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
+			}
+			if !errors.Is(err, tt.want) {
+				t.Errorf("%v, want %v", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestTrustedIsByHash runs without deadlines what is the program's own and nothing else.
+func TestTrustedIsByHash(t *testing.T) {
+	module := newGuest().encode()
+	o := options(module)
+	o.Trusted = append(o.Trusted, sha256.Sum256(module))
+	if rt := newRuntime(t, o); !rt.Trusted() {
+		t.Error("the program's own module is not trusted")
+	}
+	o.Module = newGuestWith("serve", trap)
+	if rt := newRuntime(t, o); rt.Trusted() {
+		t.Error("another module is trusted")
+	}
+}
+
+func newGuestWith(export string, body []byte) []byte {
+	g := newGuest()
+	g.bodies[export] = body
+	return g.encode()
+}
+
+// TestOldest is what a watchdog looks at.
+func TestOldest(t *testing.T) {
+	o := options(newGuestWith("serve", endless))
+	o.CallTime = 300 * time.Millisecond
+	rt := newRuntime(t, o)
+	in := open(t, rt, lend0(t))
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		in.Begin(context.Background(), &api.Request{Method: "GET", Path: "/v2/models"})
+	}()
+	for rt.Oldest() < 50*time.Millisecond {
+		runtime.Gosched()
+	}
+	<-over
+	if d := rt.Oldest(); d != 0 {
+		t.Errorf("Oldest = %v while nothing runs", d)
+	}
+}

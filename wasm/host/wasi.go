@@ -1,0 +1,182 @@
+package host
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"github.com/tetratelabs/wazero"
+	wapi "github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/sys"
+)
+
+// What the Go runtime inside the guest asks of wasi_snapshot_preview1. There are no arguments, no
+// environment, no file systems and no sockets.
+//
+//	function             reads            writes            answer
+//	clock_time_get                        u64               nanoseconds of a clock that runs
+//	random_get                            len bytes         fit for seeds
+//	args_sizes_get, environ_sizes_get     two u32           0, 0
+//	args_get, environ_get                                   nothing
+//	fd_write             vectors          u32               1 and 2 go to the log when the guest dies; others are closed
+//	poll_oneoff          subscriptions    events, u32       all have happened: nobody sleeps
+//	sched_yield                                             nothing
+//	proc_exit                                               ends the instance
+//	any other                                               closed, or not known
+const wasiModule = "wasi_snapshot_preview1"
+
+// Numbers of WASI.
+const (
+	wasiOK    = 0
+	wasiBadF  = 8
+	wasiFault = 21
+	wasiInval = 28
+	wasiNoSys = 52
+)
+
+// Sizes of WASI's structures, and bounds of ours.
+const (
+	subscriptionBytes = 48
+	eventBytes        = 32
+	maxSubscriptions  = 64
+	maxVectors        = 64
+	maxPrinted        = 8 << 10 // bytes of what a guest prints, the last of it
+)
+
+var wasi = map[string]func(c *call){
+	"args_get":          func(c *call) { c.set(wasiOK) },
+	"args_sizes_get":    wasiNone,
+	"environ_get":       func(c *call) { c.set(wasiOK) },
+	"environ_sizes_get": wasiNone,
+	"clock_time_get":    wasiClock,
+	"random_get":        wasiRandom,
+	"fd_write":          wasiWrite,
+	"poll_oneoff":       wasiPoll,
+	"sched_yield":       func(c *call) { c.set(wasiOK) },
+	"proc_exit":         func(c *call) { panic(sys.NewExitError(c.u32(0))) },
+}
+
+// wasiTypes are what the functions above must be imported as.
+var wasiTypes = map[string]string{
+	"args_get": "ii", "args_sizes_get": "ii", "environ_get": "ii", "environ_sizes_get": "ii",
+	"clock_time_get": "iIi", "random_get": "ii", "fd_write": "iiii", "poll_oneoff": "iiii", "sched_yield": "", "proc_exit": "i",
+}
+
+// linkWASI gives the module the functions that it imports, under the types that it imports them by.
+func linkWASI(ctx context.Context, r wazero.Runtime, m wazero.CompiledModule) error {
+	b := r.NewHostModuleBuilder(wasiModule)
+	seen := map[string]bool{}
+	for _, f := range m.ImportedFunctions() {
+		module, name, _ := f.Import()
+		if module != wasiModule || seen[name] {
+			continue
+		}
+		seen[name] = true
+		do, known := wasi[name]
+		switch {
+		case known && !sameTypes(f.ParamTypes(), valueTypes(wasiTypes[name])):
+			return fmt.Errorf("%w: %s of another type", ErrModule, name)
+		case !known && !sameTypes(f.ResultTypes(), valueTypes("i")):
+			return fmt.Errorf("%w: WASI has no %s of this type", ErrModule, name)
+		case !known:
+			do = wasiUnknown(name)
+		}
+		b.NewFunctionBuilder().WithGoModuleFunction(hostFunc(do), f.ParamTypes(), f.ResultTypes()).Export(name)
+	}
+	if _, err := b.Instantiate(ctx); err != nil {
+		return fmt.Errorf("%w: %w", ErrModule, err)
+	}
+	return nil
+}
+
+// wasiUnknown answers for a function that asks for files or sockets: they are all closed.
+func wasiUnknown(name string) func(*call) {
+	answer := uint64(wasiNoSys)
+	if len(name) > 3 && name[:3] == "fd_" {
+		answer = wasiBadF
+	}
+	return func(c *call) { c.stack[0] = answer }
+}
+
+func wasiNone(c *call) {
+	binary.LittleEndian.PutUint32(c.view(c.u32(0), 4), 0)
+	binary.LittleEndian.PutUint32(c.view(c.u32(1), 4), 0)
+	c.set(wasiOK)
+}
+
+// wasiClock tells the clock that the runtime schedules and collects by: the time since the module was
+// compiled, whichever clock is asked for. Times of answers come from the import now.
+func wasiClock(c *call) {
+	d := c.in.rt.o.Now().Sub(c.in.rt.begun)
+	binary.LittleEndian.PutUint64(c.view(c.u32(2), 8), uint64(d.Nanoseconds())+1)
+	c.set(wasiOK)
+}
+
+func wasiRandom(c *call) {
+	if _, err := io.ReadFull(c.in.rt.o.Rand, c.bytes(0)); err != nil {
+		c.end(fmt.Errorf("random source: %w", err))
+	}
+	c.set(wasiOK)
+}
+
+func wasiWrite(c *call) {
+	file, vectors, n := c.u32(0), c.u32(1), c.u32(2)
+	if file != 1 && file != 2 {
+		c.set(wasiBadF)
+		return
+	}
+	if n > maxVectors {
+		c.set(wasiInval)
+		return
+	}
+	var written uint32
+	for i := range n {
+		v := c.view(vectors+8*i, 8)
+		data := c.view(binary.LittleEndian.Uint32(v), binary.LittleEndian.Uint32(v[4:]))
+		written += uint32(len(data))
+		c.in.print(data)
+	}
+	binary.LittleEndian.PutUint32(c.view(c.u32(3), 4), written)
+	c.set(wasiOK)
+}
+
+func wasiPoll(c *call) {
+	in, out, n := c.u32(0), c.u32(1), c.u32(2)
+	if n == 0 || n > maxSubscriptions {
+		c.set(wasiInval)
+		return
+	}
+	for i := range n {
+		s := c.view(in+subscriptionBytes*i, subscriptionBytes)
+		e := c.view(out+eventBytes*i, eventBytes)
+		user, kind := binary.LittleEndian.Uint64(s), s[8]
+		clear(e)
+		binary.LittleEndian.PutUint64(e, user)
+		if e[10] = kind; kind != 0 { // no clock: a file, and they are all closed
+			e[8] = wasiBadF
+		}
+	}
+	binary.LittleEndian.PutUint32(c.view(c.u32(3), 4), n)
+	c.set(wasiOK)
+}
+
+// print keeps the end of what the guest prints: why it dies.
+func (in *Instance) print(data []byte) {
+	if len(data) > maxPrinted {
+		data = data[len(data)-maxPrinted:]
+	}
+	if over := len(in.printed) + len(data) - maxPrinted; over > 0 {
+		in.printed = append(in.printed[:0], in.printed[over:]...)
+	}
+	in.printed = append(in.printed, data...)
+}
+
+// valueTypes reads types: i and I are integers of 32 and 64 bits, f a float of 32.
+func valueTypes(s string) []wapi.ValueType {
+	types := make([]wapi.ValueType, 0, len(s))
+	for _, c := range s {
+		types = append(types, map[rune]wapi.ValueType{'i': wapi.ValueTypeI32, 'I': wapi.ValueTypeI64, 'f': wapi.ValueTypeF32}[c])
+	}
+	return types
+}
