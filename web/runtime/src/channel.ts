@@ -1,0 +1,90 @@
+// Who has a store. One worker of an origin has the files of a store at a time, and holds a lock of that name for as
+// long; the others ask it. They find it by a channel on which it listens, and each then has a channel of its own:
+//
+//     tab A, worker ──lock──▶ files          hub      "sightline/NAME"        hello, here
+//        ▲  ▲                                own      "sightline/NAME/PEER"   welcome, calls, answers
+//        │  └── own channel ── tab B, worker, which waits for the lock
+//        └───── own channel ── service worker
+//
+// When the one that has the lock goes, the browser gives it to the next tab that waits, which opens the files. A peer
+// holds a lock of its own channel's name, by which it is known to be there.
+
+import { Desk, type FromEngine, type Opened, type Running, type ToEngine } from './host.ts';
+
+export const hubName = (store: string) => `sightline/${store}`;
+export const peerName = (store: string, peer: string) => `sightline/${store}/${peer}`;
+
+/** On the hub. */
+export type Hub = { hello: string } | { here: true };
+
+/** The owner's side: answers peers for as long as the engine runs. */
+export function listen(store: string, running: Running, opened: Opened): () => void {
+  const hub = new BroadcastChannel(hubName(store));
+  const peers = new Map<string, BroadcastChannel>();
+  const admit = (peer: string) => {
+    const name = peerName(store, peer);
+    const line = peers.get(peer) ?? new BroadcastChannel(name);
+    line.postMessage({ opened: { ...opened, owner: false } } satisfies FromEngine);
+    if (peers.has(peer)) return;
+    peers.set(peer, line);
+    const desk = new Desk(running, (m) => line.postMessage(m));
+    line.onmessage = ({ data }: MessageEvent<ToEngine>) => void desk.take(data);
+    void navigator.locks.request(name, () => {
+      desk.leave(); // it is gone
+      line.close();
+      peers.delete(peer);
+    });
+  };
+  hub.onmessage = ({ data }: MessageEvent<Hub>) => 'hello' in data && admit(data.hello);
+  hub.postMessage({ here: true } satisfies Hub);
+  return () => {
+    hub.close();
+    for (const line of peers.values()) line.close();
+  };
+}
+
+/** A peer's side: a line to whoever has the store, now or later. */
+export class Peer {
+  /** Takes what the owner says; that it is there comes as `opened`, again after each change of owner. */
+  onmessage: (m: FromEngine) => void = () => {};
+
+  #hub: BroadcastChannel;
+  #line: BroadcastChannel;
+  #leave = () => {};
+
+  private constructor(store: string, peer: string) {
+    this.#hub = new BroadcastChannel(hubName(store));
+    this.#line = new BroadcastChannel(peerName(store, peer));
+    const hello = () => this.#hub.postMessage({ hello: peer } satisfies Hub);
+    this.#hub.onmessage = ({ data }: MessageEvent<Hub>) => 'here' in data && hello();
+    this.#line.onmessage = ({ data }: MessageEvent<FromEngine>) => this.onmessage(data);
+    this.hello = hello;
+  }
+
+  /** Asks who is there. */
+  hello: () => void;
+
+  static async open(store: string): Promise<Peer> {
+    const peer = crypto.randomUUID();
+    const p = new Peer(store, peer);
+    await new Promise<void>((held) => {
+      void navigator.locks.request(peerName(store, peer), () => {
+        held();
+        return new Promise<void>((leave) => {
+          p.#leave = leave;
+        });
+      });
+    });
+    return p;
+  }
+
+  post(m: ToEngine): void {
+    this.#line.postMessage(m);
+  }
+
+  close(): void {
+    this.#hub.close();
+    this.#line.close();
+    this.#leave();
+  }
+}

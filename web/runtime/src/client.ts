@@ -1,0 +1,192 @@
+// The runtime as a page, or a program, has it: calls go to the engine's worker and come back as standard responses.
+
+import type { FromEngine, Opened, Start, ToEngine } from './host.ts';
+import type { Progress } from './load.ts';
+import type { Answer, Request as Call } from './messages.ts';
+import type { Port } from './port.ts';
+
+export type { Progress } from './load.ts';
+
+/** What may be said at the start of a runtime, wherever it runs. */
+export interface CommonOptions {
+  /** Workers that analyse pictures, at most; the first is started at once. By default as many as there are processors but one, up to four. */
+  workers?: number;
+  /** The beginning of the addresses of hosted pictures. */
+  publicUrl?: string;
+  /** For how many seconds the pictures of predict calls are hosted. By default a day. */
+  keepPredicted?: number;
+  /** For how many milliseconds one picture may be analysed. By default ten seconds. */
+  pictureTime?: number;
+  onProgress?: (p: Progress) => void;
+  /** Ends the start; an open runtime is ended by `close`. */
+  signal?: AbortSignal;
+}
+
+type Told<T> = { resolve: (value: T) => void; reject: (failure: unknown) => void };
+
+/** An error that crossed threads by its name and its words. */
+function failure(name: string, message: string): Error {
+  if (name === 'AbortError' || name === 'NetworkError') return new DOMException(message, name);
+  const e = new Error(message);
+  e.name = name;
+  return e;
+}
+
+/** An open runtime. Its calls may be made at once. */
+export class Client {
+  /** Where the data is: `memory` ends with this page, `private` is the browser's private file system. */
+  get store(): Opened['store'] {
+    return this.#opened.store;
+  }
+
+  /** Whether this page has the data; otherwise another tab has, and answers. It changes when that tab is closed. */
+  get owner(): boolean {
+    return this.#opened.owner;
+  }
+
+  #port: Port;
+  #prefix: string;
+  #opened!: Opened;
+  #next = 1;
+  #calls = new Map<number, Told<Answer | Uint8Array<ArrayBuffer>>>();
+  #closed: Promise<void> | undefined;
+  #whenClosed = () => {};
+  #broken: Error | undefined;
+
+  private constructor(port: Port, publicUrl: string) {
+    this.#port = port;
+    this.#prefix = new URL(publicUrl).pathname.replace(/\/$/, '');
+  }
+
+  /** Starts the engine behind a port. */
+  static open<T extends Client>(
+    this: (new (port: Port, publicUrl: string) => T) | typeof Client,
+    port: Port,
+    start: Start,
+    { onProgress, signal }: CommonOptions,
+  ): Promise<Client> {
+    const c = new Client(port, start.publicUrl);
+    return new Promise((resolve, reject) => {
+      const fail = (why: unknown) => {
+        port.close();
+        c.#break(why as Error);
+        reject(why);
+      };
+      if (signal?.aborted) return fail(signal.reason);
+      const stop = () => fail(signal?.reason);
+      signal?.addEventListener('abort', stop);
+      port.onerror = fail;
+      port.onmessage = (m: FromEngine) => {
+        if ('progress' in m) return onProgress?.(m.progress);
+        if ('opened' in m) {
+          signal?.removeEventListener('abort', stop);
+          c.#opened = m.opened;
+          onProgress?.({ stage: 'ready' });
+          return resolve(c);
+        }
+        if ('failed' in m && !('id' in m)) return fail(failure(m.name, m.failed));
+        c.#take(m);
+      };
+      port.post({ start } satisfies ToEngine);
+    });
+  }
+
+  #take(m: FromEngine): void {
+    if ('closed' in m) this.#whenClosed();
+    if (!('id' in m)) return;
+    const told = this.#calls.get(m.id);
+    this.#calls.delete(m.id);
+    if ('failed' in m) told?.reject(failure(m.name, m.failed));
+    else told?.resolve('answer' in m ? m.answer : m.value);
+  }
+
+  #break(why: Error): void {
+    this.#broken = why;
+    for (const told of this.#calls.values()) told.reject(why);
+    this.#calls.clear();
+    this.#whenClosed();
+  }
+
+  #tell(
+    m: { request: Call } | { ask: string },
+    signal?: AbortSignal | null,
+  ): Promise<Answer | Uint8Array<ArrayBuffer>> {
+    return new Promise((resolve, reject) => {
+      if (this.#broken || this.#closed)
+        return reject(this.#broken ?? new DOMException('the runtime is closed', 'InvalidStateError'));
+      if (signal?.aborted) return reject(signal.reason);
+      const id = this.#next++;
+      const stop = () => {
+        this.#calls.delete(id);
+        this.#port.post({ abort: id } satisfies ToEngine);
+        reject(signal?.reason);
+      };
+      signal?.addEventListener('abort', stop);
+      const over = () => signal?.removeEventListener('abort', stop);
+      this.#calls.set(id, {
+        resolve: (value) => {
+          over();
+          resolve(value);
+        },
+        reject: (why) => {
+          over();
+          reject(why);
+        },
+      });
+      const body = 'request' in m && m.request.body;
+      this.#port.post({ id, ...m } satisfies ToEngine, body ? [body.buffer as ArrayBuffer] : []);
+    });
+  }
+
+  /**
+   * As the global fetch, for `/v2/…` and for hosted pictures, `/hosted/…`, without a network. It rejects where the
+   * call is aborted or the runtime ends; every other failure is a response with its status.
+   */
+  async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+    const r = new Request(input instanceof Request ? input : new URL(input, 'http://runtime.invalid'), init);
+    const { pathname, search } = new URL(r.url);
+    const path =
+      this.#prefix && pathname.startsWith(`${this.#prefix}/`) ? pathname.slice(this.#prefix.length) : pathname;
+    if (!/^\/(v2|hosted)(\/|$)/.test(path)) throw new TypeError(`${pathname} is neither below /v2 nor below /hosted`);
+    const request: Call = { method: r.method, path, query: search.slice(1) };
+    const authorization = r.headers.get('Authorization');
+    const session = r.headers.get('X-Clarifai-Session-Token');
+    if (authorization) request.authorization = authorization;
+    if (session) request.session = session;
+    if (r.body) request.body = new Uint8Array(await r.arrayBuffer());
+    const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
+    return response((await this.#tell({ request }, signal)) as Answer);
+  }
+
+  /** What the engine's instance uses, in bytes: of its heap, and of memory that it has from the host. */
+  async memory(): Promise<{ heap: number; system: number }> {
+    const { Reader } = await import('./envelope.ts');
+    const used = { heap: 0, system: 0 };
+    for (const r = new Reader((await this.#tell({ ask: 'memory' })) as Uint8Array); r.next(); ) {
+      if (r.number === 1) used.heap = r.uint();
+      if (r.number === 2) used.system = r.uint();
+    }
+    return used;
+  }
+
+  /** Ends the runtime: waits for the files to be closed. Calls under way are rejected. */
+  close(): Promise<void> {
+    this.#closed ??= new Promise<void>((resolve) => {
+      this.#whenClosed = resolve;
+      if (this.#broken) resolve();
+      else this.#port.post({ close: true } satisfies ToEngine);
+    }).then(() => {
+      this.#port.close();
+      this.#break(new DOMException('the runtime was closed', 'AbortError'));
+    });
+    return this.#closed;
+  }
+}
+
+/** An answer as a standard response. */
+export function response({ status, contentType, headers, body }: Answer): Response {
+  const all = new Headers(headers);
+  if (contentType) all.set('Content-Type', contentType);
+  const empty = [101, 204, 205, 304].includes(status);
+  return new Response(empty ? null : body, { status, headers: all });
+}

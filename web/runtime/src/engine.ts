@@ -1,0 +1,232 @@
+// The engine of a page: one instance of the module that has the data, driven by what comes and by what is left to do.
+//
+//     serve ──▶ guest ──▶ answer
+//                 └─ jobs ──▶ fetch · blobs ──▶ pool ──▶ results ──▶ resume ──▶ guest ──▶ answer
+//     step  ──▶ guest ──▶ tasks ──▶ … the same, handed back at the next step
+//
+// The instance computes in this thread; a call is over before the next begins. Where it dies, another is opened on
+// the same files.
+
+import { download } from './download.ts';
+import { DeadError, type Guest } from './guest.ts';
+import {
+  type Answer,
+  codes,
+  decodeHosted,
+  decodeReply,
+  decodeServed,
+  decodeStepped,
+  encodeJob,
+  encodeQuestion,
+  encodeRequest,
+  encodeResults,
+  encodeStep,
+  type Finished,
+  type Job,
+  type Request,
+  type Result,
+  type Served,
+} from './messages.ts';
+import type { Pool } from './pool.ts';
+
+export interface EngineOptions {
+  /** Opens an instance on the store. */
+  open: () => Promise<Guest>;
+  pool: Pool;
+  log: (line: string) => void;
+  /** Of calls whose pictures wait, at most so many at once. */
+  calls?: number;
+}
+
+const upkeepEvery = 1000; // ms
+const restarts = 5; // an engine that dies so often without an answer in between is given up
+
+/** A statement of this host in the interface's own form. */
+function say(status: number, code: number, description: string): Answer {
+  const body = new TextEncoder().encode(JSON.stringify({ status: { code, description } }));
+  return { status, contentType: 'application/json', headers: [], body };
+}
+
+const internal = () => say(500, 99009, 'Internal error');
+const missing = () => say(404, 11101, 'Resource does not exist');
+
+/** The engine. */
+export class Engine {
+  #o: Required<EngineOptions>;
+  #guest: Guest;
+  #waiting = 0; // calls whose jobs are being done
+  #finished: Finished[] = []; // tasks to hand back
+  #tasks = 0; // under way
+  #deaths = 0; // since the last answer
+  #reviving: Promise<void> | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #soon = false;
+  #turns = new MessageChannel();
+  #closed = false;
+
+  private constructor(o: EngineOptions, guest: Guest) {
+    this.#o = { calls: 64, ...o };
+    this.#guest = guest;
+    this.#turns.port1.onmessage = () => this.#turn();
+    (this.#turns.port1 as { unref?: () => void }).unref?.();
+    this.#wake();
+  }
+
+  static async open(o: EngineOptions): Promise<Engine> {
+    return new Engine(o, await o.open());
+  }
+
+  /** Answers a call of /v2, or one for a picture under /hosted. It rejects where the engine is closed. */
+  async serve(request: Request, signal?: AbortSignal): Promise<Answer> {
+    if (this.#reviving) await this.#reviving;
+    if (this.#closed) throw new Error('the engine is closed');
+    const guest = this.#guest;
+    try {
+      if (request.path.startsWith('/hosted/')) return this.#hosted(request);
+      let served = decodeServed(guest.call('serve', encodeRequest(request)));
+      this.#deaths = 0;
+      while ('jobs' in served) served = await this.#jobs(guest, served, signal);
+      return served.answer;
+    } catch (failure) {
+      if (!(failure instanceof DeadError)) throw failure;
+      this.#bury(failure);
+      return internal();
+    } finally {
+      this.#wake();
+    }
+  }
+
+  async #jobs(guest: Guest, { call, jobs }: Extract<Served, { jobs: Job[] }>, signal?: AbortSignal): Promise<Served> {
+    let results: Result[];
+    if (this.#waiting >= this.#o.calls) results = jobs.map(() => ({ error: codes.busy }));
+    else {
+      this.#waiting++;
+      results = await Promise.all(jobs.map((j) => this.#do(j, 0, signal)));
+      this.#waiting--;
+    }
+    return decodeServed(guest.call('resume', encodeResults(call, results)));
+  }
+
+  /** Does a job: gets its picture and has it analysed. It never rejects. */
+  async #do(job: Job, lane: 0 | 1, signal?: AbortSignal): Promise<Result> {
+    let { data, contentType } = { data: job.data, contentType: '' };
+    if (job.url) {
+      const got = await download(job.url, signal);
+      if ('failed' in got) return got.failed;
+      data = got.data;
+      contentType = got.contentType;
+    } else if (job.blob) {
+      try {
+        data = this.ask('blob', job.blob).slice();
+      } catch (failure) {
+        if (failure instanceof DeadError) this.#bury(failure);
+        return { error: codes.noBlob };
+      }
+    }
+    if (!data) return { error: codes.internal };
+    const result = await this.#o.pool.run(encodeJob(job, data), lane, signal);
+    if (job.keep && !result.error) {
+      result.picture = data;
+      if (!result.contentType && contentType) result.contentType = contentType;
+    }
+    return result;
+  }
+
+  #hosted(request: Request): Answer {
+    if (request.method !== 'GET' && request.method !== 'HEAD') return say(405, 11101, 'Method not allowed');
+    const name = request.path.slice('/hosted/'.length);
+    const thumbnail = name.endsWith('/thumbnail');
+    try {
+      const picture = thumbnail
+        ? { contentType: 'image/jpeg', data: this.ask('thumbnail', name.slice(0, -'/thumbnail'.length)).slice() }
+        : decodeHosted(this.ask('hosted', name));
+      const headers: [string, string][] = [
+        ['X-Content-Type-Options', 'nosniff'],
+        ['Content-Security-Policy', "sandbox; default-src 'none'; frame-ancestors 'none'"],
+      ];
+      const body = request.method === 'HEAD' ? new Uint8Array() : picture.data;
+      return { status: 200, contentType: picture.contentType, headers, body };
+    } catch (failure) {
+      if (failure instanceof DeadError) throw failure;
+      return missing();
+    }
+  }
+
+  /** Asks a question and returns the value: a view of a copy. It throws what the guest refuses. */
+  ask(what: string, subject?: string | Uint8Array): Uint8Array {
+    return decodeReply(this.#guest.call('ask', encodeQuestion(what, subject)));
+  }
+
+  /** Steps at the next turn of this thread, after what has come by then. */
+  #wake(): void {
+    if (this.#soon || this.#closed || this.#reviving) return;
+    this.#soon = true;
+    clearTimeout(this.#timer);
+    (this.#turns.port1 as { ref?: () => void }).ref?.();
+    this.#turns.port2.postMessage(null);
+  }
+
+  #turn(): void {
+    this.#soon = false;
+    (this.#turns.port1 as { unref?: () => void }).unref?.();
+    if (this.#closed || this.#reviving) return;
+    try {
+      this.#step();
+    } catch (failure) {
+      if (failure instanceof DeadError) this.#bury(failure);
+      else this.#o.log(`step: ${failure}`);
+    }
+  }
+
+  #step(): void {
+    const done = this.#finished.splice(0);
+    const take = Math.max(0, this.#o.pool.free - this.#tasks);
+    const stepped = decodeStepped(this.#guest.call('step', encodeStep(take, done)));
+    if (stepped.error) this.#o.log(`step: ${stepped.error}`);
+    for (const { task, job } of stepped.tasks) void this.#task(this.#guest, task, job);
+    if (!stepped.error && (stepped.more || stepped.training || stepped.tasks.length)) {
+      this.#wake();
+      return;
+    }
+    this.#timer = setTimeout(() => this.#wake(), upkeepEvery);
+    (this.#timer as { unref?: () => void }).unref?.();
+  }
+
+  async #task(guest: Guest, task: number, job: Job): Promise<void> {
+    this.#tasks++;
+    const result = await this.#do(job, 1);
+    this.#tasks--;
+    if (guest !== this.#guest) return; // the next one finds it due
+    this.#finished.push({ task, result });
+    this.#wake();
+  }
+
+  /** Opens another instance in place of a dead one. What was acknowledged is in its files. */
+  #bury(failure: DeadError): void {
+    if (this.#reviving || this.#closed || !this.#guest.dead) return;
+    this.#o.log(`the module died: ${failure.message}`);
+    this.#finished = [];
+    this.#reviving = (async () => {
+      try {
+        if (++this.#deaths > restarts) throw failure;
+        this.#guest = await this.#o.open();
+      } catch (failure) {
+        this.#o.log(`the module does not start again: ${failure}`);
+        this.#closed = true;
+      }
+      this.#reviving = undefined;
+      this.#wake();
+    })();
+  }
+
+  /** Ends it: what is under way is not answered. The files are still open. */
+  async close(): Promise<void> {
+    if (this.#reviving) await this.#reviving;
+    if (this.#closed) return;
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    this.#turns.port1.close();
+    this.#o.pool.close();
+    if (!this.#guest.dead) this.ask('close');
+  }
+}

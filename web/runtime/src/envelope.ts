@@ -1,0 +1,212 @@
+// The messages between a host and the module: wasm/README.md, "Envelopes". They are fields in the wire format of
+// Protocol Buffers after a byte 1. What a reader returns are views of the bytes that it was given.
+
+const version = 1;
+const varint = 0;
+const fixed64 = 1;
+const bytes = 2;
+const fixed32 = 5;
+
+/** Bytes that are no envelope of this version. */
+export class EnvelopeError extends Error {
+  override name = 'EnvelopeError';
+}
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** Writes one message. Fields that are zero, empty or undefined are left out. */
+export class Writer {
+  #buf = new Uint8Array(256);
+  #n = 0;
+
+  /** An envelope, which begins with its version. */
+  static envelope(): Writer {
+    const w = new Writer();
+    w.#buf[w.#n++] = version;
+    return w;
+  }
+
+  #room(n: number): void {
+    if (this.#n + n <= this.#buf.length) return;
+    const grown = new Uint8Array(Math.max(2 * this.#buf.length, this.#n + n));
+    grown.set(this.#buf.subarray(0, this.#n));
+    this.#buf = grown;
+  }
+
+  #varint(v: number): void {
+    this.#room(10);
+    while (v >= 0x80) {
+      this.#buf[this.#n++] = (v % 0x80) | 0x80;
+      v = Math.floor(v / 0x80);
+    }
+    this.#buf[this.#n++] = v;
+  }
+
+  uint(number: number, v: number | undefined): this {
+    if (!v) return this;
+    if (!Number.isSafeInteger(v) || v < 0) throw new RangeError(`field ${number}: ${v} is no uint`);
+    this.#varint(number * 8 + varint);
+    this.#varint(v);
+    return this;
+  }
+
+  bool(number: number, v: boolean | undefined): this {
+    return this.uint(number, v ? 1 : 0);
+  }
+
+  text(number: number, v: string | undefined): this {
+    return v ? this.element(number, v) : this;
+  }
+
+  /** A text of a list, which may be empty. */
+  element(number: number, v: string): this {
+    return this.message(number, encoder.encode(v));
+  }
+
+  raw(number: number, v: Uint8Array | undefined): this {
+    return v?.length ? this.message(number, v) : this;
+  }
+
+  /** Fields within this message, or bytes, which may be empty. */
+  message(number: number, v: Writer | Uint8Array): this {
+    const inner = v instanceof Writer ? v.#buf.subarray(0, v.#n) : v;
+    this.#varint(number * 8 + bytes);
+    this.#varint(inner.length);
+    return this.append(inner);
+  }
+
+  /** Bytes as they are: fields that are encoded already. */
+  append(v: Uint8Array): this {
+    this.#room(v.length);
+    this.#buf.set(v, this.#n);
+    this.#n += v.length;
+    return this;
+  }
+
+  /** The message. It is a copy of its own length. */
+  done(): Uint8Array<ArrayBuffer> {
+    return this.#buf.slice(0, this.#n);
+  }
+}
+
+/** Reads the fields of one message, in the order in which they stand: `while (r.next()) switch (r.number) …` */
+export class Reader {
+  /** Of the field. */
+  number = 0;
+  #buf: Uint8Array;
+  #at = 0;
+  #type = 0;
+  #start = 0; // of the field's tag
+  #value = 0n; // of a number
+  #from = 0; // of bytes, up to #at
+
+  /** Fields, without a version before them. */
+  constructor(fields: Uint8Array) {
+    this.#buf = fields;
+  }
+
+  /** The fields of an envelope. */
+  static envelope(data: Uint8Array): Reader {
+    if (data[0] !== version) throw new EnvelopeError(`version ${data[0]} of an envelope, want ${version}`);
+    return new Reader(data.subarray(1));
+  }
+
+  #varint(): bigint {
+    let low = 0;
+    for (let shift = 0; shift < 28; shift += 7) {
+      const b = this.#byte();
+      low |= (b & 0x7f) << shift;
+      if (b < 0x80) return BigInt(low);
+    }
+    let v = BigInt(low);
+    for (let shift = 28n; shift < 70n; shift += 7n) {
+      const b = this.#byte();
+      v |= BigInt(b & 0x7f) << shift;
+      if (b < 0x80) {
+        if (v >> 64n) break;
+        return v;
+      }
+    }
+    throw new EnvelopeError('a number above 64 bits');
+  }
+
+  #byte(): number {
+    const b = this.#buf[this.#at++];
+    if (b === undefined) throw new EnvelopeError('an envelope that ends within a field');
+    return b;
+  }
+
+  #skip(n: number): void {
+    this.#from = this.#at;
+    this.#at += n;
+    if (this.#at > this.#buf.length) throw new EnvelopeError('an envelope that ends within a field');
+  }
+
+  /** Goes to the next field and says whether there is one. */
+  next(): boolean {
+    if (this.#at >= this.#buf.length) return false;
+    this.#start = this.#at;
+    const tag = this.#varint();
+    this.number = Number(tag >> 3n);
+    this.#type = Number(tag & 7n);
+    if (this.number < 1 || this.number >= 1 << 29) throw new EnvelopeError(`a field's number ${this.number}`);
+    switch (this.#type) {
+      case varint:
+        this.#value = this.#varint();
+        break;
+      case fixed64:
+        this.#skip(8);
+        break;
+      case fixed32:
+        this.#skip(4);
+        break;
+      case bytes:
+        this.#skip(Number(this.#varint()));
+        break;
+      default:
+        throw new EnvelopeError(`wire type ${this.#type}`);
+    }
+    return true;
+  }
+
+  #is(type: number): void {
+    if (this.#type !== type) throw new EnvelopeError(`field ${this.number} has wire type ${this.#type}, want ${type}`);
+  }
+
+  /** A number up to 2⁵³. */
+  uint(): number {
+    const v = Number(this.big());
+    if (!Number.isSafeInteger(v)) throw new EnvelopeError(`field ${this.number} is ${this.#value}`);
+    return v;
+  }
+
+  /** Any number of 64 bits. */
+  big(): bigint {
+    this.#is(varint);
+    return this.#value;
+  }
+
+  bool(): boolean {
+    return this.big() !== 0n;
+  }
+
+  /** The bytes of the field: a view. */
+  raw(): Uint8Array {
+    this.#is(bytes);
+    return this.#buf.subarray(this.#from, this.#at);
+  }
+
+  text(): string {
+    return decoder.decode(this.raw());
+  }
+
+  message(): Reader {
+    return new Reader(this.raw());
+  }
+
+  /** The field as it is written, tag and value: a view. */
+  whole(): Uint8Array {
+    return this.#buf.subarray(this.#start, this.#at);
+  }
+}

@@ -1,0 +1,192 @@
+// The four files of a store, as the imports `file_*` have them: all of a read or an error, writes in place, and a
+// sync after which what was written outlives a crash.
+
+/** Codes of the store: what an import answers where it fails. */
+export const storeCodes = { notFound: 1, closed: 2, full: 3, corrupt: 4, failed: 5, another: 9 } as const;
+
+/** Why a file could not be read or written. */
+export class StoreError extends Error {
+  override name = 'StoreError';
+  readonly code: number;
+  constructor(code: number, text: string, cause?: unknown) {
+    super(text, { cause });
+    this.code = code;
+  }
+}
+
+/** Files by their numbers, 0 to 3. What fails throws, a [StoreError] or what the platform throws. */
+export interface Files {
+  size(file: number): number;
+  /** Fills p with what stands at the offset; it throws where the file ends before. */
+  read(file: number, offset: number, p: Uint8Array): void;
+  write(file: number, offset: number, p: Uint8Array): void;
+  truncate(file: number, size: number): void;
+  sync(file: number): void;
+  close(): void;
+}
+
+/** How many files a store has. */
+export const fileCount = 4;
+
+/** The code behind what an access threw. */
+export function codeOf(failure: unknown): number {
+  if (failure instanceof StoreError) return failure.code;
+  const { name, code } = failure as { name?: string; code?: string };
+  if (name === 'QuotaExceededError' || code === 'ENOSPC' || code === 'EDQUOT') return storeCodes.full;
+  if (name === 'InvalidStateError' || code === 'EBADF') return storeCodes.closed;
+  return storeCodes.failed;
+}
+
+function short(file: number): never {
+  throw new StoreError(storeCodes.failed, `file ${file} ends before what was asked of it`);
+}
+
+/** Files in memory: they end with the page. */
+export class MemoryFiles implements Files {
+  #files = Array.from({ length: fileCount }, () => ({ data: new Uint8Array(), size: 0 }));
+
+  #file(n: number) {
+    const f = this.#files[n];
+    if (!f) throw new StoreError(storeCodes.another, `no file ${n}`);
+    return f;
+  }
+
+  size(file: number): number {
+    return this.#file(file).size;
+  }
+
+  read(file: number, offset: number, p: Uint8Array): void {
+    const f = this.#file(file);
+    if (offset + p.length > f.size) short(file);
+    p.set(f.data.subarray(offset, offset + p.length));
+  }
+
+  write(file: number, offset: number, p: Uint8Array): void {
+    const f = this.#file(file);
+    this.#grow(f, offset + p.length);
+    f.data.set(p, offset);
+  }
+
+  truncate(file: number, size: number): void {
+    const f = this.#file(file);
+    this.#grow(f, size);
+    f.data.fill(0, size, f.size);
+    f.size = size;
+  }
+
+  #grow(f: { data: Uint8Array; size: number }, size: number): void {
+    if (size > f.data.length) {
+      const grown = new Uint8Array(Math.max(size, 2 * f.data.length));
+      grown.set(f.data);
+      f.data = grown;
+    }
+    f.size = Math.max(f.size, size);
+  }
+
+  sync(file: number): void {
+    this.#file(file);
+  }
+
+  close(): void {}
+}
+
+/** What lib.dom leaves out: the handle exists in dedicated workers alone. */
+interface Handle {
+  read(p: Uint8Array, options: { at: number }): number;
+  write(p: Uint8Array, options: { at: number }): number;
+  truncate(size: number): void;
+  getSize(): number;
+  flush(): void;
+  close(): void;
+}
+
+/** Files of this origin's private file system. One worker at a time has them. */
+export class PrivateFiles implements Files {
+  #handles: Handle[];
+
+  private constructor(handles: Handle[]) {
+    this.#handles = handles;
+  }
+
+  /**
+   * Opens the files of a store, which are empty at first. A worker that was ended a moment ago may still have them:
+   * it waits for it that many milliseconds.
+   */
+  static async open(store: string, patience = 5000): Promise<PrivateFiles> {
+    let folder = await navigator.storage.getDirectory();
+    for (const name of ['sightline', store]) folder = await folder.getDirectoryHandle(name, { create: true });
+    const handles: Handle[] = [];
+    const until = performance.now() + patience;
+    try {
+      for (let n = 0; n < fileCount; n++) {
+        const file = await folder.getFileHandle(String(n), { create: true });
+        handles.push(await exclusive(file, until));
+      }
+    } catch (failure) {
+      for (const h of handles) h.close();
+      throw failure;
+    }
+    return new PrivateFiles(handles);
+  }
+
+  /** Deletes the files of a store that nobody has open. */
+  static async remove(store: string): Promise<void> {
+    const root = await navigator.storage.getDirectory();
+    const folder = await root.getDirectoryHandle('sightline', { create: true });
+    await folder.removeEntry(store, { recursive: true }).catch((failure: unknown) => {
+      if ((failure as Error).name !== 'NotFoundError') throw failure;
+    });
+  }
+
+  #handle(n: number): Handle {
+    const h = this.#handles[n];
+    if (!h) throw new StoreError(storeCodes.another, `no file ${n}`);
+    return h;
+  }
+
+  size(file: number): number {
+    return this.#handle(file).getSize();
+  }
+
+  read(file: number, offset: number, p: Uint8Array): void {
+    const h = this.#handle(file);
+    for (let n = 0; n < p.length; ) {
+      const got = h.read(p.subarray(n), { at: offset + n });
+      if (got <= 0) short(file);
+      n += got;
+    }
+  }
+
+  write(file: number, offset: number, p: Uint8Array): void {
+    const h = this.#handle(file);
+    for (let n = 0; n < p.length; ) {
+      const put = h.write(p.subarray(n), { at: offset + n });
+      if (put <= 0) throw new StoreError(storeCodes.full, 'the device takes no more');
+      n += put;
+    }
+  }
+
+  truncate(file: number, size: number): void {
+    this.#handle(file).truncate(size);
+  }
+
+  sync(file: number): void {
+    this.#handle(file).flush();
+  }
+
+  close(): void {
+    for (const h of this.#handles) h.close();
+  }
+}
+
+async function exclusive(file: FileSystemFileHandle, until: number): Promise<Handle> {
+  const opens = file as unknown as { createSyncAccessHandle(): Promise<Handle> };
+  for (;;) {
+    try {
+      return await opens.createSyncAccessHandle();
+    } catch (failure) {
+      if ((failure as Error).name !== 'NoModificationAllowedError' || performance.now() > until) throw failure;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+}

@@ -1,0 +1,257 @@
+// One instance of the module, and what it is lent: wasm/README.md is the contract.
+
+import { codeOf, type Files, storeCodes } from './files.ts';
+import { checkDone, encodeSettings, type Settings } from './messages.ts';
+import { forwarder, type Import, importsOf } from './shape.ts';
+import { wasi } from './wasi.ts';
+
+/** The ABI that this host knows. */
+const abi = 1;
+
+/** What a guest may do outside its memory. */
+export interface Lent {
+  now(): bigint; // nanoseconds since 1970
+  random(p: Uint8Array): void;
+  /** level: −4 debug, 0 info, 4 warn, 8 error. */
+  log(level: number, line: string): void;
+  /** A file of the bundles, undefined where there is none. */
+  bundle(name: string): Uint8Array | undefined;
+  /** A file of an older network. */
+  older?(base: Uint8Array, name: string): Uint8Array | undefined;
+  /** The files of a store of kind `files`. */
+  files?: Files;
+}
+
+/** The clock and the randomness of this place, and its console. */
+export const system: Pick<Lent, 'now' | 'random' | 'log'> = {
+  now: () => BigInt(Date.now()) * 1_000_000n,
+  random: (p) => {
+    const some = new Uint8Array(Math.min(p.length, 65536)); // as many as one call gives; and no view of a memory
+    for (let n = 0; n < p.length; n += some.length) {
+      crypto.getRandomValues(some);
+      p.set(some.subarray(0, p.length - n), n);
+    }
+  },
+  log: (level, line) => (level >= 8 ? console.error(line) : level >= 4 ? console.warn(line) : console.debug(line)),
+};
+
+/** The modules of a guest, compiled once and shared by all its instances, in any worker. */
+export interface Modules {
+  guest: WebAssembly.Module;
+  kernels?: WebAssembly.Module;
+  forwarder?: WebAssembly.Module;
+  imports: Import[];
+}
+
+/** Compiles the module and its kernels. Without kernels the module must bring its own. */
+export async function compile(guest: BufferSource, kernels?: BufferSource): Promise<Modules> {
+  const imports = importsOf(bytesOf(guest));
+  if (!kernels) return { guest: await WebAssembly.compile(guest), imports };
+  const compiled = await WebAssembly.compile(kernels);
+  const given = new Set(WebAssembly.Module.exports(compiled).map((e) => e.name));
+  const wanted = imports.filter((i) => i.module === 'kernel' && given.has(i.name));
+  const [module, between] = await Promise.all([WebAssembly.compile(guest), WebAssembly.compile(forwarder(wanted))]);
+  return { guest: module, kernels: compiled, forwarder: between, imports };
+}
+
+function bytesOf(data: BufferSource): Uint8Array {
+  return ArrayBuffer.isView(data)
+    ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+    : new Uint8Array(data);
+}
+
+interface Exports {
+  memory: WebAssembly.Memory;
+  _initialize(): void;
+  abi(): number;
+  reserve(n: number): number;
+}
+
+/** The exports that take an envelope and answer one. */
+export type Call = 'open' | 'serve' | 'resume' | 'step' | 'analyse' | 'ask';
+
+/** The instance trapped, ended itself or broke the contract: it is no more. */
+export class DeadError extends Error {
+  override name = 'DeadError';
+}
+
+type Fn = (...args: never[]) => unknown;
+
+/** An instance. Its calls are synchronous: it computes in whoever calls. */
+export class Guest {
+  /** Why it is no more. */
+  dead: DeadError | undefined;
+
+  #lent: Lent;
+  #exports!: Exports;
+  #bytes = new Uint8Array();
+
+  private constructor(lent: Lent) {
+    this.#lent = lent;
+  }
+
+  /** Makes an instance and opens it. */
+  static async open(modules: Modules, lent: Lent, settings: Settings): Promise<Guest> {
+    const g = new Guest(lent);
+    await g.#instantiate(modules);
+    checkDone(g.call('open', encodeSettings(settings)));
+    return g;
+  }
+
+  async #instantiate(m: Modules): Promise<void> {
+    const between = m.forwarder && (await WebAssembly.instantiate(m.forwarder));
+    const imports = this.#imports(m.imports, between?.exports ?? {});
+    const instance = await WebAssembly.instantiate(m.guest, imports);
+    this.#exports = instance.exports as unknown as Exports;
+    if (m.kernels && between) await this.#bind(m, between);
+    this.#live(() => this.#exports._initialize());
+    const version = this.#live(() => this.#exports.abi());
+    if (version !== abi) throw new DeadError(`the module speaks version ${version} of the ABI, want ${abi}`);
+  }
+
+  /** Gives the kernels the guest's memory, and the guest the kernels. */
+  async #bind(m: Modules, between: WebAssembly.Instance): Promise<void> {
+    const kernels = m.kernels as WebAssembly.Module;
+    const given: WebAssembly.Imports = {};
+    for (const i of WebAssembly.Module.imports(kernels))
+      if (i.kind === 'memory') given[i.module] = { ...given[i.module], [i.name]: this.#exports.memory };
+    const exports = (await WebAssembly.instantiate(kernels, given)).exports as Record<string, Fn>;
+    const table = between.exports.table as WebAssembly.Table;
+    const wanted = m.imports.filter((i) => i.module === 'kernel' && i.name in exports);
+    for (const [at, i] of wanted.entries()) table.set(at, exports[i.name]);
+  }
+
+  #imports(wanted: Import[], kernels: WebAssembly.Exports): WebAssembly.Imports {
+    const own = this.#functions();
+    const system = wasi({
+      bytes: () => this.#memory(),
+      view: () => this.#view(),
+      random: (p) => this.#lent.random(p),
+      line: (text) => this.#lent.log(4, text),
+    });
+    const all: Record<string, Record<string, WebAssembly.ImportValue>> = {};
+    for (const i of wanted) {
+      const from = { sightline: own, kernel: kernels as Record<string, Fn>, wasi_snapshot_preview1: system }[i.module];
+      const given = from?.[i.name] ?? absent(i);
+      all[i.module] = { ...all[i.module], [i.name]: given };
+    }
+    return all;
+  }
+
+  /** The guest's memory, which moves when it grows. */
+  #memory(): Uint8Array {
+    const { buffer } = this.#exports.memory;
+    if (this.#bytes.buffer !== buffer) this.#bytes = new Uint8Array(buffer);
+    return this.#bytes;
+  }
+
+  #view(): DataView {
+    return new DataView(this.#exports.memory.buffer);
+  }
+
+  /** A range of the guest's memory. One that does not lie in it ends the instance. */
+  #range(at: number, n: number): Uint8Array {
+    const memory = this.#memory();
+    const [from, to] = [at >>> 0, (at >>> 0) + (n >>> 0)];
+    if (to > memory.length) throw new DeadError('a range outside the memory');
+    return memory.subarray(from, to);
+  }
+
+  #text(at: number, n: number): string {
+    return new TextDecoder().decode(this.#range(at, n));
+  }
+
+  #fill(from: Uint8Array | undefined, dst: number, cap: number): bigint {
+    if (!from) return BigInt(-storeCodes.notFound);
+    if (from.length <= cap >>> 0) this.#range(dst, from.length).set(from);
+    return BigInt(from.length);
+  }
+
+  /** The imports of module `sightline`. Those of a lent store are absent. */
+  #functions(): Record<string, Fn> {
+    const lent = this.#lent;
+    const files = <T>(access: (f: Files) => T, fail: (code: number) => T): T => {
+      if (!lent.files) return fail(storeCodes.closed);
+      try {
+        return access(lent.files);
+      } catch (failure) {
+        if (failure instanceof DeadError) throw failure;
+        lent.log(4, `store: ${failure}`);
+        return fail(codeOf(failure));
+      }
+    };
+    const done = (access: (f: Files) => void) =>
+      files(
+        (f) => {
+          access(f);
+          return 0;
+        },
+        (code) => code,
+      );
+    return {
+      now: () => lent.now(),
+      random: (dst: number, n: number) => lent.random(this.#range(dst, n)),
+      log: (level: number, at: number, n: number) => lent.log(level, this.#text(at, n)),
+      bundle: (at: number, n: number, dst: number, cap: number) => this.#fill(lent.bundle(this.#text(at, n)), dst, cap),
+      older: (base: number, at: number, n: number, dst: number, cap: number) =>
+        this.#fill(lent.older?.(this.#range(base, 32).slice(), this.#text(at, n)), dst, cap),
+      file_size: (file: number) =>
+        files(
+          (f) => BigInt(f.size(file)),
+          (code) => BigInt(-code),
+        ),
+      file_read: (file: number, offset: bigint, dst: number, n: number) =>
+        done((f) => f.read(file, Number(offset), this.#range(dst, n))),
+      file_write: (file: number, offset: bigint, src: number, n: number) =>
+        done((f) => f.write(file, Number(offset), this.#range(src, n))),
+      file_truncate: (file: number, size: bigint) => done((f) => f.truncate(file, Number(size))),
+      file_sync: (file: number) => done((f) => f.sync(file)),
+    };
+  }
+
+  /** Runs code of the guest; what it throws ends the instance. */
+  #live<T>(code: () => T): T {
+    if (this.dead) throw this.dead;
+    try {
+      return code();
+    } catch (failure) {
+      this.dead = failure instanceof DeadError ? failure : new DeadError(String(failure), { cause: failure });
+      throw this.dead;
+    }
+  }
+
+  /** Makes a call. The argument is the caller's; the answer is a copy. */
+  call(name: Call, argument: Uint8Array): Uint8Array<ArrayBuffer> {
+    return this.#live(() => {
+      const at = this.#exports.reserve(argument.length);
+      this.#range(at, argument.length).set(argument);
+      const fn = (this.#exports as unknown as Record<Call, (n: number) => bigint>)[name];
+      const answer = BigInt.asUintN(64, fn(argument.length));
+      return this.#range(Number(answer >> 32n), Number(answer & 0xffff_ffffn)).slice() as Uint8Array<ArrayBuffer>;
+    });
+  }
+
+  /** The bytes of the guest's memory, which never shrinks. */
+  get memory(): number {
+    return this.#exports.memory.buffer.byteLength;
+  }
+}
+
+/** What nobody lends here: a lent store's imports, those of a newer ABI, and kernels that the provider leaves out. */
+function absent(i: Import): Fn {
+  if (i.module === 'kernel') {
+    if (i.name === 'decode') return () => -1n; // the guest decodes
+    if (i.name === 'pack' || i.name === 'pack_room') return () => 0; // it computes
+    return () => {
+      throw new DeadError(`no kernel ${i.name}`);
+    };
+  }
+  switch (i.results[0]) {
+    case undefined:
+      return () => undefined;
+    case 0x7e:
+      return () => BigInt(-storeCodes.another);
+    default:
+      return () => storeCodes.another;
+  }
+}

@@ -1,0 +1,205 @@
+// What runs in the workers: the one that has the engine, and those that analyse. Both are the same script, in pages
+// and in Node, and the first message says which one it is.
+
+import { Engine } from './engine.ts';
+import type { Files } from './files.ts';
+import { compile, Guest, type Lent, type Modules, system } from './guest.ts';
+import { type Loaded, load, type Progress, type Source } from './load.ts';
+import type { Answer, Request, Settings } from './messages.ts';
+import { type Analyser, Pool } from './pool.ts';
+import type { Port } from './port.ts';
+
+/** What an engine is started with: what can be said between threads. */
+export interface Start {
+  base: string; // where the files of the runtime are, as the platform reads it
+  store: 'private' | 'memory' | { folder: string };
+  name: string; // of the store
+  workers: number;
+  publicUrl: string;
+  keepPredicted?: number; // seconds
+  pictureTime: number; // milliseconds
+}
+
+/** What the platform lends. */
+export interface Platform {
+  source(base: string): Source;
+  files(start: Start): Promise<Files | undefined>; // undefined: in memory
+  spawn(): Port; // another worker with this script
+}
+
+/** What an engine's worker is told. */
+export type ToEngine =
+  | { start: Start }
+  | { id: number; request: Request }
+  | { id: number; ask: string }
+  | { abort: number }
+  | { close: true };
+
+/** What it tells. */
+export type FromEngine =
+  | { progress: Progress }
+  | { opened: Opened }
+  | { failed: string; name: string }
+  | { id: number; answer: Answer }
+  | { id: number; value: Uint8Array<ArrayBuffer> }
+  | { id: number; failed: string; name: string }
+  | { closed: true };
+
+/** What is to be known of an open runtime. */
+export interface Opened {
+  store: 'private' | 'memory' | 'folder';
+  /** This thread has the data; another tab's has it otherwise, and is asked. */
+  owner: boolean;
+}
+
+/** What an analysing worker is told and tells. */
+export type ToAnalyser =
+  | { analyser: { modules: Modules; bundles: [string, Uint8Array<ArrayBuffer>][]; settings: Settings } }
+  | { job: Uint8Array<ArrayBuffer> };
+export type FromAnalyser = { ready: true } | { result: Uint8Array<ArrayBuffer> } | { failed: string };
+
+function bundleOf(bundles: Map<string, Uint8Array>): Pick<Lent, 'bundle'> {
+  return { bundle: (name) => bundles.get(name) };
+}
+
+/** Serves the other end of a port as an analysing worker. */
+export function analyser(port: Port): (message: ToAnalyser) => Promise<void> {
+  let guest: Guest | undefined;
+  return async (message) => {
+    try {
+      if ('analyser' in message) {
+        const { modules, bundles, settings } = message.analyser;
+        const all = new Map(bundles);
+        guest = await Guest.open(modules, { ...system, ...bundleOf(all) }, settings);
+        all.clear(); // they have been read
+        port.post({ ready: true } satisfies FromAnalyser);
+        return;
+      }
+      if (!guest) throw new Error('a job for a worker that has not been started');
+      const result = guest.call('analyse', message.job);
+      port.post({ result } satisfies FromAnalyser, [result.buffer]);
+    } catch (failure) {
+      port.post({ failed: String(failure) } satisfies FromAnalyser);
+    }
+  };
+}
+
+/** A worker that analyses, from its owner's side. */
+export async function startAnalyser(port: Port, start: ToAnalyser, patience: number): Promise<Analyser> {
+  let settle: { resolve: (m: FromAnalyser) => void; reject: (e: Error) => void } | undefined;
+  port.onmessage = (m: FromAnalyser) => ('failed' in m ? settle?.reject(new Error(m.failed)) : settle?.resolve(m));
+  port.onerror = (failure) => settle?.reject(failure);
+  const tell = (m: ToAnalyser, transfer?: ArrayBuffer[]) =>
+    new Promise<FromAnalyser>((resolve, reject) => {
+      settle = { resolve, reject };
+      port.post(m, transfer);
+    });
+  const timer = setTimeout(() => settle?.reject(new Error('it does not start in time')), patience);
+  try {
+    await tell(start);
+  } catch (failure) {
+    port.close();
+    throw failure;
+  } finally {
+    clearTimeout(timer);
+  }
+  return {
+    analyse: async (job) => ((await tell({ job }, [job.buffer])) as { result: Uint8Array }).result,
+    close: () => port.close(),
+  };
+}
+
+const startPatience = 60_000; // ms, on a slow phone
+const idle = 60_000;
+
+/** An engine with its workers and its files. */
+export interface Running {
+  engine: Engine;
+  store: Opened['store'];
+  close(): Promise<void>;
+}
+
+/** Loads everything and opens the store. */
+export async function run(platform: Platform, start: Start, progress: (p: Progress) => void): Promise<Running> {
+  const log = (line: string) => system.log(4, line);
+  const [loaded, files] = await Promise.all([load(platform.source(start.base), progress), platform.files(start)]);
+  progress({ stage: 'start' });
+  try {
+    const modules = await compile(loaded.guest, loaded.kernels);
+    const pool = makePool(platform, start, modules, loaded, log);
+    const settings = settingsOf(start, loaded, files);
+    const lent: Lent = { ...system, ...bundleOf(loaded.bundles), ...(files && { files }) };
+    const open = () => Guest.open(modules, lent, settings);
+    const [engine] = await Promise.all([Engine.open({ open, pool, log }), pool.start()]);
+    const store = !files ? 'memory' : start.store === 'private' ? 'private' : 'folder';
+    const close = async () => {
+      await engine.close();
+      files?.close();
+    };
+    return { engine, store, close };
+  } catch (failure) {
+    files?.close();
+    throw failure;
+  }
+}
+
+function settingsOf(start: Start, loaded: Loaded, files: Files | undefined): Settings {
+  return {
+    role: 'engine',
+    store: files ? 'files' : 'memory',
+    publicUrl: start.publicUrl,
+    ...(start.keepPredicted && { keepPredicted: start.keepPredicted }),
+    bundles: [...loaded.bundles.keys()],
+    openDoor: true,
+    pictureTime: start.pictureTime,
+  };
+}
+
+function makePool(platform: Platform, start: Start, modules: Modules, loaded: Loaded, log: (l: string) => void): Pool {
+  const settings: Settings = {
+    role: 'analyser',
+    store: 'memory',
+    bundles: [...loaded.bundles.keys()],
+    pictureTime: start.pictureTime,
+  };
+  const make = () =>
+    startAnalyser(platform.spawn(), { analyser: { modules, bundles: [...loaded.bundles], settings } }, startPatience);
+  // An analysis ends itself when its time is over; who does not is ended.
+  return new Pool({ make, size: start.workers, patience: 2 * start.pictureTime + 1000, idle, log });
+}
+
+/** Does calls for one who asks from afar: a page, another tab, a service worker. */
+export class Desk {
+  #running: Running;
+  #post: (m: FromEngine, transfer?: ArrayBuffer[]) => void;
+  #calls = new Map<number, AbortController>();
+
+  constructor(running: Running, post: (m: FromEngine, transfer?: ArrayBuffer[]) => void) {
+    this.#running = running;
+    this.#post = post;
+  }
+
+  async take(m: ToEngine): Promise<void> {
+    if ('abort' in m) return this.#calls.get(m.abort)?.abort();
+    if (!('id' in m)) return;
+    const { id } = m;
+    const stop = new AbortController();
+    this.#calls.set(id, stop);
+    try {
+      if ('ask' in m)
+        return this.#post({ id, value: this.#running.engine.ask(m.ask).slice() as Uint8Array<ArrayBuffer> });
+      const answer = await this.#running.engine.serve(m.request, stop.signal);
+      this.#post({ id, answer }, [answer.body.buffer]);
+    } catch (failure) {
+      const { name, message } = failure as Error;
+      this.#post({ id, failed: message, name });
+    } finally {
+      this.#calls.delete(id);
+    }
+  }
+
+  /** Gives up what is under way: nobody waits for it any more. */
+  leave(): void {
+    for (const stop of this.#calls.values()) stop.abort();
+  }
+}

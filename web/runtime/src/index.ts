@@ -1,0 +1,87 @@
+// Sightline in a page: the whole of /v2, computed here.
+
+import { Client, type CommonOptions } from './client.ts';
+import { PrivateFiles } from './files.ts';
+import type { Port } from './port.ts';
+
+export type { Progress } from './client.ts';
+export type { Client };
+
+export interface Options extends CommonOptions {
+  /** Where the files of the runtime are served, with a slash at the end. By default beside this script. */
+  base?: string | URL;
+  /**
+   * Where the data is kept. `private`, the default: in the browser's private file system, for this origin; where
+   * there is none, as in some private windows, in memory, which `store` then says. `memory`: until the page goes.
+   */
+  store?: 'private' | 'memory';
+  /** Of a private store; an origin may have several. */
+  name?: string;
+}
+
+function start(worker: Worker): Port {
+  const port: Port = {
+    post: (message, transfer = []) => worker.postMessage(message, transfer),
+    onmessage: () => {},
+    onerror: () => {},
+    close: () => worker.terminate(),
+  };
+  worker.onmessage = ({ data }) => port.onmessage(data as never);
+  worker.onerror = (e) => port.onerror(new Error(e.message || 'the worker does not start'));
+  return port;
+}
+
+export const Sightline = {
+  /** Starts the runtime. It is ready to predict when the promise resolves. */
+  open(options: Options = {}): Promise<Client> {
+    const script = new URL('./worker.js', import.meta.url);
+    const worker = new Worker(script, { type: 'module', name: 'sightline' });
+    return Client.open(
+      start(worker),
+      {
+        base: new URL(options.base ?? './', options.base ? location.href : import.meta.url).href,
+        store: options.store ?? 'private',
+        name: options.name ?? 'main',
+        workers: options.workers ?? Math.min(4, Math.max(1, navigator.hardwareConcurrency - 1)),
+        publicUrl: options.publicUrl ?? location.origin,
+        ...(options.keepPredicted && { keepPredicted: options.keepPredicted }),
+        pictureTime: options.pictureTime ?? 10_000,
+      },
+      options,
+    );
+  },
+
+  /** Deletes a private store. It rejects while a tab has it open. */
+  remove: (name = 'main'): Promise<void> => PrivateFiles.remove(name),
+};
+
+export interface ServiceWorkerOptions {
+  /** Of the script. By default serviceWorker.js beside this script. */
+  script?: string | URL;
+  /** Of the pages that it serves. By default the script's folder; a wider one needs the header Service-Worker-Allowed. */
+  scope?: string;
+  /** Requests of those pages to this path with v2/… and hosted/… behind it are answered from an open runtime: `/` or `/local/`. */
+  answer?: string;
+  /** The name of the private store that answers. */
+  name?: string;
+  /** The address of a JSON list of addresses that are kept for a start without a network. Its own should hold a hash. */
+  shell?: string;
+}
+
+/** Registers the service worker and waits until it is active. */
+export async function registerServiceWorker(options: ServiceWorkerOptions = {}): Promise<ServiceWorkerRegistration> {
+  const script = new URL(options.script ?? './serviceWorker.js', options.script ? location.href : import.meta.url);
+  for (const key of ['answer', 'name', 'shell'] as const) if (options[key]) script.searchParams.set(key, options[key]);
+  const registration = await navigator.serviceWorker.register(script, {
+    ...(options.scope && { scope: options.scope }),
+  });
+  const worker = registration.installing ?? registration.waiting ?? registration.active;
+  if (worker && worker.state !== 'activated')
+    await new Promise<void>((resolve, reject) => {
+      worker.addEventListener('statechange', () => {
+        if (worker.state === 'activated') resolve();
+        if (worker.state === 'redundant') reject(new Error('the service worker could not be installed'));
+      });
+    });
+  return registration;
+}

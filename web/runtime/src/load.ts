@@ -1,0 +1,181 @@
+// What a runtime consists of, from where it is served: the module, its kernels and the bundles, as manifest.json
+// beside them lists them.
+//
+//     {"format": 1, "files": [
+//       {"name": "guest.wasm", "url": "guest-0f3a….wasm", "size": 9000000, "sha256": "0f3a…"},
+//       {"name": "bundles", "url": "bundles-77c1….bin", "size": 1200000, "sha256": "77c1…",
+//        "parts": [{"name": "general-v1.3/manifest.json", "at": 0, "size": 3339}, …]},
+//       {"name": "general-v1.3/network.onnx", …}]}
+//
+// A file is checked against its hash when it comes, and then kept: in a page in the Cache Storage, under a name
+// that holds the hash. A start from there asks nobody but for the manifest, and not even for that without a network.
+
+/** How far a load is. Bytes are those of the files as they are, not as they travel. */
+export interface Progress {
+  /** load: files are coming · start: the module is being started · wait: another tab has the store, and is asked · ready */
+  stage: 'load' | 'start' | 'wait' | 'ready';
+  /** The file that has come further: `guest.wasm`, `kernels.wasm`, `bundles`, or a name such as `general-v1.3/network.onnx`. */
+  file?: string;
+  loaded?: number;
+  total?: number;
+  /** Of all files. */
+  allLoaded?: number;
+  allTotal?: number;
+}
+
+interface Entry {
+  name: string;
+  url: string;
+  size: number;
+  sha256: string;
+  parts?: { name: string; at: number; size: number }[];
+}
+
+/** Everything that a guest is started from. */
+export interface Loaded {
+  guest: Uint8Array<ArrayBuffer>;
+  kernels: Uint8Array<ArrayBuffer>;
+  bundles: Map<string, Uint8Array<ArrayBuffer>>;
+}
+
+/** A place that files come from. */
+export interface Source {
+  manifest(signal?: AbortSignal): Promise<unknown>;
+  /** The bytes of a file, which calls `got` with the length of each piece of it. */
+  file(entry: { url: string; sha256: string }, got: (n: number) => void, signal?: AbortSignal): Promise<FileBytes>;
+  /** All files were right: what is kept of others may go. */
+  keep?(urls: string[]): Promise<void>;
+}
+
+interface FileBytes {
+  data: Uint8Array<ArrayBuffer>;
+  checked: boolean; // against its hash, when it came
+  right?: () => Promise<void>; // is told when it has been
+}
+
+/** A runtime that is not served where it was said to be, or not whole. */
+export class LoadError extends Error {
+  override name = 'LoadError';
+}
+
+/** Loads and checks all files of a runtime. */
+export async function load(from: Source, progress: (p: Progress) => void, signal?: AbortSignal): Promise<Loaded> {
+  const entries = parse(await from.manifest(signal));
+  const all = { loaded: 0, total: entries.reduce((n, e) => n + e.size, 0) };
+  const files = await Promise.all(
+    entries.map(async (entry) => {
+      let loaded = 0;
+      const tell = (n: number) => {
+        loaded += n;
+        all.loaded += n;
+        const { name: file, size: total } = entry;
+        progress({ stage: 'load', file, loaded, total, allLoaded: all.loaded, allTotal: all.total });
+      };
+      const { data, checked, right } = await from.file(entry, tell, signal);
+      if (data.length !== entry.size || !(checked || (await sha256(data)) === entry.sha256))
+        throw new LoadError(`${entry.url} is not the file that manifest.json names`);
+      await right?.();
+      return { entry, data };
+    }),
+  );
+  await from.keep?.(entries.map((e) => e.url));
+  return sort(files);
+}
+
+function sort(files: { entry: Entry; data: Uint8Array<ArrayBuffer> }[]): Loaded {
+  const bundles = new Map<string, Uint8Array<ArrayBuffer>>();
+  const found: Partial<Loaded> = {};
+  for (const { entry, data } of files) {
+    if (entry.name === 'guest.wasm') found.guest = data;
+    else if (entry.name === 'kernels.wasm') found.kernels = data;
+    else if (!entry.parts) bundles.set(entry.name, data);
+    for (const p of entry.parts ?? []) bundles.set(p.name, data.subarray(p.at, p.at + p.size));
+  }
+  if (!found.guest || !found.kernels) throw new LoadError('manifest.json names no module');
+  return { guest: found.guest, kernels: found.kernels, bundles };
+}
+
+function parse(manifest: unknown): Entry[] {
+  const m = manifest as { format?: number; files?: Entry[] };
+  if (m?.format !== 1 || !Array.isArray(m.files))
+    throw new LoadError('manifest.json is of a format that is not known here');
+  return m.files;
+}
+
+async function sha256(data: BufferSource): Promise<string> {
+  const sum = new Uint8Array(await crypto.subtle.digest('SHA-256', data));
+  return Array.from(sum, (b) => b.toString(16).padStart(2, '0')).join('');
+}
+
+const cacheName = 'sightline-runtime';
+
+/** The files as a web server has them below `base`. */
+export function served(base: URL): Source {
+  const at = (url: string) => new URL(url, base).href;
+  const kept = globalThis.caches?.open(cacheName).catch(() => undefined); // some private windows have none
+  const manifest = at('manifest.json');
+  return {
+    async manifest(signal) {
+      const cache = await kept;
+      try {
+        const response = await get(manifest, signal, 'no-cache');
+        await cache?.put(manifest, response.clone());
+        return await response.json();
+      } catch (failure) {
+        signal?.throwIfAborted();
+        const old = await cache?.match(manifest);
+        if (!old) throw failure;
+        return await old.json(); // no network: what is here still works
+      }
+    },
+    async file({ url, sha256 }, got, signal) {
+      const cache = await kept;
+      const key = `${at(url)}?${sha256}`;
+      const old = await cache?.match(key);
+      if (old) {
+        const data = new Uint8Array(await old.arrayBuffer());
+        got(data.length);
+        return { data, checked: true };
+      }
+      const response = await get(at(url), signal, 'default');
+      const data = await read(response, got);
+      const type = response.headers.get('Content-Type') ?? 'application/octet-stream';
+      const right = async () => {
+        // Where it cannot be kept, for want of room, it is fetched again the next time.
+        await cache?.put(key, new Response(data, { headers: { 'Content-Type': type } })).catch(() => {});
+      };
+      return { data, checked: false, right };
+    },
+    async keep(urls) {
+      const cache = await kept;
+      const ours = new Set(urls.map(at));
+      for (const { url } of (await cache?.keys()) ?? [])
+        if (url !== manifest && url.startsWith(base.href) && !ours.has(url.split('?')[0] as string))
+          await cache?.delete(url);
+    },
+  };
+}
+
+async function get(url: string, signal: AbortSignal | undefined, cache: RequestCache): Promise<Response> {
+  const response = await fetch(url, { cache, credentials: 'same-origin', ...(signal && { signal }) });
+  if (!response.ok) throw new LoadError(`${url}: ${response.status} ${response.statusText}`);
+  return response;
+}
+
+async function read(response: Response, got: (n: number) => void): Promise<Uint8Array<ArrayBuffer>> {
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+  const reader = response.body?.getReader();
+  for (let r = await reader?.read(); r && !r.done; r = await reader?.read()) {
+    pieces.push(r.value);
+    size += r.value.length;
+    got(r.value.length);
+  }
+  const whole = new Uint8Array(size);
+  let at = 0;
+  for (const p of pieces) {
+    whole.set(p, at);
+    at += p.length;
+  }
+  return whole;
+}

@@ -1,0 +1,41 @@
+// Sightline in Node: the same module, in worker threads, with data in memory or in the files of a folder.
+
+import { availableParallelism } from 'node:os';
+import { pathToFileURL } from 'node:url';
+import { Client, type CommonOptions } from './client.ts';
+import { spawn } from './nodeport.ts';
+
+export type { Progress } from './client.ts';
+export type { Client };
+
+export interface Options extends CommonOptions {
+  /** The folder of the runtime's files, as a path, or where they are served. By default `files` beside this script. */
+  base?: string | URL;
+  /** `memory`, the default, or a folder that no other program uses at that time. */
+  store?: 'memory' | { folder: string };
+}
+
+export const Sightline = {
+  /** Starts the runtime. It is ready to predict when the promise resolves. */
+  async open(options: Options = {}): Promise<Client> {
+    return Client.open(
+      spawn(),
+      {
+        base: folder(options.base ?? new URL('./files/', import.meta.url)),
+        store: options.store ?? 'memory',
+        name: 'main',
+        workers: options.workers ?? Math.min(4, Math.max(1, availableParallelism() - 1)),
+        publicUrl: options.publicUrl ?? 'http://localhost',
+        ...(options.keepPredicted && { keepPredicted: options.keepPredicted }),
+        pictureTime: options.pictureTime ?? 10_000,
+      },
+      options,
+    );
+  },
+};
+
+function folder(base: string | URL): string {
+  const text = String(base);
+  if (/^(file|https?):/.test(text)) return text;
+  return pathToFileURL(text.endsWith('/') ? text : `${text}/`).href;
+}

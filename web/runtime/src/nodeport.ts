@@ -1,0 +1,18 @@
+// Threads of Node as the runtime has them.
+
+import { Worker } from 'node:worker_threads';
+import type { Port } from './port.ts';
+
+/** Starts a worker thread. It ends when the port is closed, and keeps the program alive until then. */
+export function spawn(): Port {
+  const worker = new Worker(new URL('./nodeworker.js', import.meta.url));
+  const port: Port = {
+    post: (message, transfer = []) => worker.postMessage(message, transfer),
+    onmessage: () => {},
+    onerror: () => {},
+    close: () => void worker.terminate(),
+  };
+  worker.on('message', (m) => port.onmessage(m as never));
+  worker.on('error', (failure: Error) => port.onerror(failure));
+  return port;
+}

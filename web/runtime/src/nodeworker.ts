@@ -1,0 +1,49 @@
+// The script of all threads in Node.
+
+import { parentPort } from 'node:worker_threads';
+import {
+  analyser,
+  Desk,
+  type FromEngine,
+  type Platform,
+  type Running,
+  run,
+  type ToAnalyser,
+  type ToEngine,
+} from './host.ts';
+import { served } from './load.ts';
+import { FolderFiles, inFolder } from './nodefiles.ts';
+import { spawn } from './nodeport.ts';
+
+const platform: Platform = {
+  source: (base) => (base.startsWith('file:') ? inFolder(new URL(base)) : served(new URL(base))),
+  files: async ({ store }) => (typeof store === 'object' ? new FolderFiles(store.folder) : undefined),
+  spawn,
+};
+
+const port = parentPort;
+if (!port) throw new Error('this script runs in a worker thread');
+const tell = (m: unknown, transfer: ArrayBuffer[] = []) => port.postMessage(m, transfer);
+const said = (m: FromEngine, transfer?: ArrayBuffer[]) => tell(m, transfer);
+const analyse = analyser({ post: tell, onmessage: () => {}, onerror: () => {}, close: () => port.close() });
+
+let running: Running | undefined;
+let desk: Desk | undefined;
+
+async function take(m: ToEngine | ToAnalyser): Promise<void> {
+  if ('analyser' in m || 'job' in m) return analyse(m);
+  if ('start' in m) {
+    running = await run(platform, m.start, (progress) => said({ progress }));
+    desk = new Desk(running, said);
+    return said({ opened: { store: running.store, owner: true } });
+  }
+  if ('close' in m) {
+    await running?.close();
+    return said({ closed: true });
+  }
+  return desk?.take(m);
+}
+
+port.on('message', (m: ToEngine | ToAnalyser) => {
+  take(m).catch(({ name, message }: Error) => said({ failed: message, name }));
+});

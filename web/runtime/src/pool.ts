@@ -1,0 +1,148 @@
+// The workers that analyse pictures. Each has an instance of the module with the network, and one picture at a
+// time. The first is started at once and the others when a picture waits.
+
+import { codes, decodeResult, type Result } from './messages.ts';
+
+/** One analyser: a job with its data in, a result out, one after the other. */
+export interface Analyser {
+  analyse(job: Uint8Array<ArrayBuffer>): Promise<Uint8Array>;
+  /** Ends it, whatever it does. */
+  close(): void;
+}
+
+/** A picture that waits for an analyser. */
+interface Waiting {
+  job: Uint8Array<ArrayBuffer>;
+  done: (r: Result) => void;
+}
+
+export interface PoolOptions {
+  make: () => Promise<Analyser>;
+  /** At most so many analysers. */
+  size: number;
+  /** A picture that takes longer than this many milliseconds costs its analyser. */
+  patience: number;
+  /** An analyser beyond the first that had nothing to do for so many milliseconds goes. */
+  idle: number;
+  log: (line: string) => void;
+}
+
+/** The analysers. Calls' pictures come before those that nobody waits for. */
+export class Pool {
+  #o: PoolOptions;
+  #idle: Analyser[] = [];
+  #count = 0; // of analysers, those that are starting too
+  #failed: Error | undefined; // why the last one did not start
+  #lanes: [Waiting[], Waiting[]] = [[], []];
+  #busy = 0;
+  #tidy: ReturnType<typeof setTimeout> | undefined;
+  #closed = false;
+
+  constructor(o: PoolOptions) {
+    this.#o = o;
+  }
+
+  /** Starts the first analyser. It throws why that cannot be. */
+  async start(): Promise<void> {
+    await this.#grow();
+    if (this.#failed) throw this.#failed;
+  }
+
+  /** How many more pictures would find an analyser soon. */
+  get free(): number {
+    return Math.max(0, 2 * this.#o.size - this.#busy - this.#lanes[0].length - this.#lanes[1].length);
+  }
+
+  /** Analyses a picture: lane 0 for a call, 1 for the background. It never rejects. */
+  run(job: Uint8Array<ArrayBuffer>, lane: 0 | 1, signal?: AbortSignal): Promise<Result> {
+    return new Promise((done) => {
+      if (signal?.aborted || this.#closed) return done({ error: codes.timeout });
+      const waiting = { job, done };
+      this.#lanes[lane].push(waiting);
+      signal?.addEventListener('abort', () => {
+        const at = this.#lanes[lane].indexOf(waiting);
+        if (at < 0) return; // it is being analysed
+        this.#lanes[lane].splice(at, 1);
+        done({ error: codes.timeout });
+      });
+      this.#next();
+    });
+  }
+
+  #next(): void {
+    while (this.#idle.length) {
+      const waiting = this.#lanes[0].shift() ?? this.#lanes[1].shift();
+      if (!waiting) return;
+      void this.#work(this.#idle.pop() as Analyser, waiting);
+    }
+    const waits = this.#lanes[0].length + this.#lanes[1].length;
+    if (waits > 0 && this.#count < this.#o.size && !this.#closed) void this.#grow();
+  }
+
+  async #grow(): Promise<void> {
+    this.#count++;
+    try {
+      const made = await this.#o.make();
+      this.#failed = undefined;
+      if (this.#closed) return made.close();
+      this.#idle.push(made);
+    } catch (failure) {
+      this.#count--;
+      this.#failed = failure as Error;
+      this.#o.log(`an analyser does not start: ${failure}`);
+      if (this.#count === 0) this.#refuse();
+    }
+    this.#next();
+  }
+
+  /** Answers all that wait: nobody will analyse them. */
+  #refuse(): void {
+    const text = this.#closed ? 'the runtime is closed' : String(this.#failed);
+    for (const lane of this.#lanes) for (const w of lane.splice(0)) w.done({ error: codes.internal, text });
+  }
+
+  async #work(a: Analyser, w: Waiting): Promise<void> {
+    this.#busy++;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), this.#o.patience);
+    });
+    let result: Result;
+    try {
+      const answer = await Promise.race([a.analyse(w.job), late]);
+      result = answer ? decodeResult(answer) : { error: codes.tooLong };
+      if (answer) this.#idle.push(a);
+      else this.#lose(a);
+    } catch (failure) {
+      this.#o.log(`an analyser failed: ${failure}`);
+      result = { error: codes.internal };
+      this.#lose(a);
+    }
+    clearTimeout(timer);
+    this.#busy--;
+    w.done(result);
+    this.#next();
+    this.#rest();
+  }
+
+  #lose(a: Analyser): void {
+    a.close();
+    this.#count--;
+  }
+
+  /** Lets all but one go once there has been nothing to do for a while. */
+  #rest(): void {
+    clearTimeout(this.#tidy);
+    if (this.#busy || this.#count < 2 || this.#closed) return;
+    this.#tidy = setTimeout(() => {
+      while (this.#idle.length > 1) this.#lose(this.#idle.pop() as Analyser);
+    }, this.#o.idle);
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#tidy);
+    for (const a of this.#idle.splice(0)) this.#lose(a);
+    this.#refuse();
+  }
+}

@@ -1,0 +1,181 @@
+// The service worker of pages that have a runtime. It is told in its own address what to do:
+//
+//     answer=/local/  requests of its pages for /local/v2/… and /local/hosted/… are answered from the runtime that a
+//                     page of this origin has open on the private store `name`; `answer=/` takes /v2/… itself
+//     shell=/a.json   the addresses in that JSON list are kept, and served where the network does not
+//
+// It has no data of its own and asks whoever has it, as another tab does (channel.ts, on which its lines depend).
+// Where nobody has it, it waits for a moment and then answers 503.
+
+interface ExtendableEvent extends Event {
+  waitUntil(p: Promise<unknown>): void;
+}
+interface FetchEvent extends ExtendableEvent {
+  request: Request;
+  respondWith(r: Promise<Response>): void;
+}
+interface Scope {
+  addEventListener(kind: 'install' | 'activate', take: (e: ExtendableEvent) => void): void;
+  addEventListener(kind: 'fetch', take: (e: FetchEvent) => void): void;
+  skipWaiting(): Promise<void>;
+  clients: { claim(): Promise<void> };
+}
+
+{
+  const scope = self as unknown as Scope;
+  const said = new URL(location.href).searchParams;
+  const answer = said.get('answer');
+  const store = said.get('name') ?? 'main';
+  const shell = said.get('shell');
+  const patience = 30_000; // ms, while a tab that has the store is still starting
+  const nobody = 5_000; // ms, while no tab has it
+
+  // ---- pages without a network
+
+  const shellCache = 'sightline-shell';
+
+  const install = async () => {
+    if (shell) {
+      const list = (await (await fetch(shell, { cache: 'no-cache' })).json()) as string[];
+      const cache = await caches.open(shellCache);
+      await cache.addAll(list.map((url) => new Request(url, { cache: 'no-cache' })));
+      const ours = new Set(list.map((url) => new URL(url, location.href).href));
+      for (const { url } of await cache.keys()) if (!ours.has(url)) await cache.delete(url);
+    }
+    await scope.skipWaiting();
+  };
+
+  /** A file of the shell: one that never changes from the cache, any other from the network while there is one. */
+  const kept = async (request: Request): Promise<Response> => {
+    const cache = await caches.open(shellCache);
+    const old = await cache.match(request.mode === 'navigate' ? request.url.replace(/[?#].*/, '') : request);
+    if (!old) return fetch(request);
+    if (/immutable/.test(old.headers.get('Cache-Control') ?? '')) return old;
+    try {
+      const fresh = await fetch(request);
+      if (fresh.ok && !fresh.redirected && request.mode !== 'navigate') await cache.put(request, fresh.clone());
+      return fresh;
+    } catch {
+      return old;
+    }
+  };
+
+  // ---- /v2 from a page
+
+  type Answered = { status: number; contentType: string; headers: [string, string][]; body: Uint8Array<ArrayBuffer> };
+  type Waiting = { m: { id: number }; safe: boolean; resolve: (r: Answered) => void; reject: (e: Error) => void };
+
+  const peer = crypto.randomUUID();
+  const lockName = `sightline/${store}`;
+  const hub = new BroadcastChannel(lockName);
+  const line = new BroadcastChannel(`${lockName}/${peer}`);
+  let connected: Promise<void> | undefined;
+  let welcome: () => void = () => {};
+  let next = 1;
+  const waiting = new Map<number, Waiting>();
+
+  // By this lock the owner knows that this worker is still there.
+  void navigator.locks.request(`${lockName}/${peer}`, () => new Promise(() => {}));
+  hub.onmessage = ({ data }) => {
+    if ('here' in data) hub.postMessage({ hello: peer });
+  };
+  line.onmessage = ({ data }) => {
+    if ('opened' in data) return welcome();
+    const w = waiting.get(data.id);
+    waiting.delete(data.id);
+    if ('answer' in data) w?.resolve(data.answer);
+    else if ('failed' in data) w?.reject(new Error(data.failed));
+  };
+
+  /** Finds the owner, and notices when it goes. */
+  const connect = async (): Promise<void> => {
+    const heard = new Promise<void>((resolve) => {
+      welcome = resolve;
+    });
+    hub.postMessage({ hello: peer });
+    const since = performance.now();
+    for (;;) {
+      const one = await Promise.race([heard.then(() => true), new Promise<false>((r) => setTimeout(r, 250, false))]);
+      if (one) break;
+      const held = (await navigator.locks.query()).held?.some((l) => l.name === lockName);
+      if (performance.now() - since > (held ? patience : nobody))
+        throw new Error('no page of this origin has the data open');
+    }
+    void navigator.locks.request(lockName, { mode: 'shared' }, () => {
+      connected = undefined; // the owner is gone; a next one may be there at once
+      for (const [id, w] of waiting) {
+        if (w.safe) continue; // asked again, by whoever waits for it
+        waiting.delete(id);
+        w.reject(new Error('the page that had the data was closed during this call'));
+      }
+      for (const w of waiting.values()) void reach().then(() => line.postMessage(w.m), w.reject);
+    });
+  };
+
+  const reach = (): Promise<void> => {
+    connected ??= connect().catch((failure) => {
+      connected = undefined;
+      throw failure;
+    });
+    return connected;
+  };
+
+  const call = async (request: Request, path: string): Promise<Response> => {
+    const body = new Uint8Array(await request.arrayBuffer());
+    try {
+      await reach();
+    } catch {
+      const status = {
+        code: 40030,
+        description: 'Service busy',
+        details: 'No page of this origin has the runtime open.',
+      };
+      return Response.json({ status }, { status: 503, headers: { 'Retry-After': '1' } });
+    }
+    const id = next++;
+    const m = {
+      id,
+      request: {
+        method: request.method,
+        path,
+        query: new URL(request.url).search.slice(1),
+        authorization: request.headers.get('Authorization') ?? '',
+        session: request.headers.get('X-Clarifai-Session-Token') ?? '',
+        body,
+      },
+    };
+    const stop = () => line.postMessage({ abort: id });
+    request.signal.addEventListener('abort', stop);
+    try {
+      const safe = request.method === 'GET' || request.method === 'HEAD';
+      const a = await new Promise<Answered>((resolve, reject) => {
+        waiting.set(id, { m, safe, resolve, reject });
+        line.postMessage(m);
+      });
+      const headers = new Headers(a.headers);
+      if (a.contentType) headers.set('Content-Type', a.contentType);
+      return new Response([204, 205, 304].includes(a.status) ? null : a.body, { status: a.status, headers });
+    } catch {
+      return Response.error(); // as when a server goes away in a call
+    } finally {
+      request.signal.removeEventListener('abort', stop);
+    }
+  };
+
+  /** The path below `answer` that a request of /v2 or of a hosted picture is for. */
+  const local = (request: Request): string | undefined => {
+    const { origin, pathname } = new URL(request.url);
+    if (!answer || origin !== location.origin || !pathname.startsWith(answer)) return undefined;
+    const path = pathname.slice(answer.length - 1);
+    return /^\/(v2|hosted)\//.test(path) ? path : undefined;
+  };
+
+  scope.addEventListener('install', (e) => e.waitUntil(install()));
+  scope.addEventListener('activate', (e) => e.waitUntil(scope.clients.claim()));
+  scope.addEventListener('fetch', (e) => {
+    const path = local(e.request);
+    if (path) e.respondWith(call(e.request, path));
+    else if (shell && e.request.method === 'GET' && new URL(e.request.url).origin === location.origin)
+      e.respondWith(kept(e.request));
+  });
+}

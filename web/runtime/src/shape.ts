@@ -1,0 +1,118 @@
+// What a module's binary says of its imports, which WebAssembly.Module.imports does not: the functions' types.
+// And the module that stands between a guest and its kernels: the guest imports its functions before the kernels
+// exist, since these import the guest's memory; each of them goes on through a table, without a detour through
+// JavaScript.
+//
+//     guest ──import──▶ forwarder: call_indirect ──table──▶ kernels
+//       └──────────────── memory ────────────────────────────┘
+
+/** A function that a module imports. Types are the binary's: 0x7f i32, 0x7e i64, 0x7d f32, 0x7c f64. */
+export interface Import {
+  module: string;
+  name: string;
+  params: number[];
+  results: number[];
+}
+
+const decoder = new TextDecoder();
+const encoder = new TextEncoder();
+
+class Bytes {
+  at = 0;
+  readonly data: Uint8Array;
+  constructor(data: Uint8Array) {
+    this.data = data;
+  }
+  byte(): number {
+    const b = this.data[this.at++];
+    if (b === undefined) throw new WebAssembly.CompileError('the module ends early');
+    return b;
+  }
+  uint(): number {
+    let v = 0;
+    for (let factor = 1; ; factor *= 128) {
+      const b = this.byte();
+      v += (b & 0x7f) * factor;
+      if (b < 0x80) return v;
+    }
+  }
+  take(n: number): Uint8Array {
+    this.at += n;
+    if (this.at > this.data.length) throw new WebAssembly.CompileError('the module ends early');
+    return this.data.subarray(this.at - n, this.at);
+  }
+  name(): string {
+    return decoder.decode(this.take(this.uint()));
+  }
+}
+
+/** The functions that a module imports, in order. */
+export function importsOf(module: Uint8Array): Import[] {
+  const all = new Bytes(module);
+  if (decoder.decode(all.take(4)) !== '\0asm') throw new WebAssembly.CompileError('not a WebAssembly module');
+  all.take(4);
+  let types: Pick<Import, 'params' | 'results'>[] = [];
+  while (all.at < module.length) {
+    const id = all.byte();
+    const section = new Bytes(all.take(all.uint()));
+    if (id === 1) types = Array.from({ length: section.uint() }, () => type(section));
+    if (id === 2) return imports(section, types);
+  }
+  return [];
+}
+
+function type(s: Bytes): Pick<Import, 'params' | 'results'> {
+  if (s.byte() !== 0x60) throw new WebAssembly.CompileError('a type that is no function');
+  const list = () => [...s.take(s.uint())];
+  return { params: list(), results: list() };
+}
+
+function imports(s: Bytes, types: Pick<Import, 'params' | 'results'>[]): Import[] {
+  const found: Import[] = [];
+  for (let n = s.uint(); n > 0; n--) {
+    const [module, name, kind] = [s.name(), s.name(), s.byte()];
+    if (kind !== 0) throw new WebAssembly.CompileError(`${module}.${name} is imported and no function`);
+    found.push({ module, name, ...(types[s.uint()] ?? { params: [], results: [] }) });
+  }
+  return found;
+}
+
+function uint(v: number): number[] {
+  const out = [];
+  for (; v >= 128; v = Math.floor(v / 128)) out.push((v % 128) | 128);
+  return [...out, v];
+}
+
+const vector = (items: number[][]) => [...uint(items.length), ...items.flat()];
+const sized = (body: number[]) => [...uint(body.length), ...body];
+const named = (text: string) => sized([...encoder.encode(text)]);
+const section = (id: number, items: number[][]) => [id, ...sized(vector(items))];
+
+/**
+ * A module that exports `table` and, for each of the functions, one of its name and type that calls what stands at
+ * its place in the table.
+ */
+export function forwarder(functions: Import[]): Uint8Array<ArrayBuffer> {
+  const types = functions.map((f) => [0x60, ...sized(f.params), ...sized(f.results)]);
+  const bodies = functions.map((f, i) => {
+    const locals = f.params.flatMap((_, p) => [0x20, ...uint(p)]); // local.get p
+    return sized([0, ...locals, 0x41, ...signed(i), 0x11, ...uint(i), 0, 0x0b]); // i32.const i, call_indirect
+  });
+  return new Uint8Array([
+    ...[0, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
+    ...section(1, types),
+    ...section(
+      3,
+      functions.map((_, i) => uint(i)),
+    ),
+    ...section(4, [[0x70, 1, ...uint(functions.length), ...uint(functions.length)]]),
+    ...section(7, [[...named('table'), 1, 0], ...functions.map((f, i) => [...named(f.name), 0, ...uint(i)])]),
+    ...section(10, bodies),
+  ]);
+}
+
+function signed(v: number): number[] {
+  const out = [];
+  for (; v >= 64; v = Math.floor(v / 128)) out.push((v % 128) | 128);
+  return [...out, v];
+}

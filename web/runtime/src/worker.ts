@@ -1,0 +1,179 @@
+// The script of all workers in a page.
+
+import { hubName, listen, Peer } from './channel.ts';
+import { type Files, PrivateFiles } from './files.ts';
+import {
+  analyser,
+  Desk,
+  type FromEngine,
+  type Opened,
+  type Platform,
+  type Running,
+  run,
+  type Start,
+  type ToAnalyser,
+  type ToEngine,
+} from './host.ts';
+import { served } from './load.ts';
+import type { Port } from './port.ts';
+
+const platform: Platform = {
+  source: (base) => served(new URL(base)),
+  async files(start): Promise<Files | undefined> {
+    if (start.store !== 'private') return undefined;
+    try {
+      return await PrivateFiles.open(start.name);
+    } catch (failure) {
+      // Some private windows have no such files. Anything else, such as files in use, has to be said.
+      if (!['SecurityError', 'NotSupportedError', 'TypeError'].includes((failure as Error).name)) throw failure;
+      return undefined;
+    }
+  },
+  spawn() {
+    const worker = new Worker(new URL('./worker.js', import.meta.url), { type: 'module', name: 'sightline analyser' });
+    const port: Port = {
+      post: (message, transfer = []) => worker.postMessage(message, transfer),
+      onmessage: () => {},
+      onerror: () => {},
+      close: () => worker.terminate(),
+    };
+    worker.onmessage = ({ data }) => port.onmessage(data as never);
+    worker.onerror = (e) => port.onerror(new Error(e.message || 'a worker failed'));
+    return port;
+  },
+};
+
+const tell = (m: FromEngine, transfer: ArrayBuffer[] = []) => self.postMessage(m, { transfer });
+
+/** The engine's worker: it has the engine, or a line to the tab that has it. */
+class EngineWorker {
+  #start: Start;
+  #desk: Desk | undefined; // where the engine is here
+  #peer: Peer | undefined; // where it is not
+  #connected = false; // the peer has been answered
+  #early: ToEngine[] = []; // came before anyone could take it
+  #asked = new Map<number, ToEngine>(); // by the peer, and not answered yet
+  #end: () => void = () => {}; // releases the lock
+  #waiting = new AbortController(); // for the lock
+
+  constructor(start: Start) {
+    this.#start = start;
+  }
+
+  async open(): Promise<void> {
+    const { store, name } = this.#start;
+    if (store !== 'private' || !navigator.locks) return void (await this.#own());
+    const here = await new Promise<boolean>((told, fail) => {
+      const options = { ifAvailable: true };
+      navigator.locks
+        .request(hubName(name), options, (lock) => {
+          told(!!lock);
+          return lock ? this.#hold() : undefined;
+        })
+        .catch(fail);
+    });
+    if (!here) await this.#follow();
+  }
+
+  /** Has the store until the end. */
+  async #hold(): Promise<void> {
+    const ended = new Promise<void>((resolve) => {
+      this.#end = resolve;
+    });
+    const running = await this.#own();
+    if (!running) return;
+    const opened: Opened = { store: running.store, owner: true };
+    const unlisten = running.store === 'private' ? listen(this.#start.name, running, opened) : () => {};
+    await ended;
+    unlisten();
+    await running.close();
+    tell({ closed: true });
+  }
+
+  async #own(): Promise<Running | undefined> {
+    try {
+      const running = await run(platform, this.#start, (progress) => tell({ progress }));
+      this.#desk = new Desk(running, tell);
+      if (this.#start.store !== 'private' || !navigator.locks) {
+        this.#end = () => void running.close().then(() => tell({ closed: true }));
+      }
+      tell({ opened: { store: running.store, owner: true } });
+      for (const m of this.#early.splice(0)) void this.#desk.take(m);
+      return running;
+    } catch (failure) {
+      const { name, message } = failure as Error;
+      tell({ failed: message, name });
+      return undefined;
+    }
+  }
+
+  /** Asks the tab that has the store, and waits to have it. */
+  async #follow(): Promise<void> {
+    tell({ progress: { stage: 'wait' } });
+    const peer = await Peer.open(this.#start.name);
+    this.#peer = peer;
+    peer.onmessage = (m) => {
+      if ('opened' in m) {
+        this.#connected = true;
+        for (const early of this.#early.splice(0)) this.#forward(early);
+      }
+      if ('id' in m) this.#asked.delete(m.id);
+      tell(m);
+    };
+    peer.hello();
+    const options = { signal: this.#waiting.signal };
+    navigator.locks
+      .request(hubName(this.#start.name), options, () => this.#inherit(peer))
+      .catch(
+        (failure: Error) => failure.name !== 'AbortError' && tell({ failed: failure.message, name: failure.name }),
+      );
+  }
+
+  /** The one that had the store is gone. What it was asked to write may be written or not: who asked is told so. */
+  #inherit(peer: Peer): Promise<void> {
+    peer.close();
+    this.#peer = undefined;
+    for (const [id, m] of this.#asked) {
+      const again = 'ask' in m || ('request' in m && /^(GET|HEAD)$/.test(m.request.method));
+      if (again) this.#early.push(m);
+      else tell({ id, name: 'NetworkError', failed: 'the tab that had the data was closed during this call' });
+    }
+    this.#asked.clear();
+    return this.#hold();
+  }
+
+  #forward(m: ToEngine): void {
+    if ('id' in m) this.#asked.set(m.id, m);
+    this.#peer?.post(m);
+  }
+
+  take(m: ToEngine): void {
+    if ('close' in m) this.#close();
+    else if (this.#desk) void this.#desk.take(m);
+    else if (this.#peer && this.#connected) this.#forward(m);
+    else this.#early.push(m);
+  }
+
+  #close(): void {
+    this.#waiting.abort();
+    if (this.#peer) {
+      this.#peer.close();
+      tell({ closed: true });
+    } else this.#end();
+  }
+}
+
+let engine: EngineWorker | undefined;
+const analyse = analyser({
+  post: tell as Port['post'],
+  onmessage: () => {},
+  onerror: () => {},
+  close: () => self.close(),
+});
+
+self.onmessage = ({ data }: MessageEvent<ToEngine | ToAnalyser>) => {
+  if ('analyser' in data || 'job' in data) return void analyse(data);
+  if (!('start' in data)) return engine?.take(data);
+  engine = new EngineWorker(data.start);
+  engine.open().catch((failure: Error) => tell({ failed: failure.message, name: failure.name }));
+};

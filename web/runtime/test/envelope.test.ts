@@ -1,0 +1,225 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'node:test';
+import { EnvelopeError, Reader, Writer } from '../src/envelope.ts';
+import * as messages from '../src/messages.ts';
+import { root } from './root.ts';
+
+interface Sample {
+  envelope: string;
+  name: string;
+  hex: string;
+  fields: Record<string, unknown>;
+}
+
+const samples = JSON.parse(readFileSync(join(root, 'wasm/abi/testdata/envelopes.json'), 'utf8')) as Sample[];
+const hex = (p: Uint8Array | undefined) => p && Buffer.from(p).toString('hex');
+const unhex = (s: unknown) => (s === undefined ? undefined : new Uint8Array(Buffer.from(s as string, 'hex')));
+
+/** Without what is undefined, zero or empty: what an envelope leaves out. */
+function lean(v: unknown): unknown {
+  if (Array.isArray(v)) return v.map(lean);
+  if (v === null || typeof v !== 'object') return v;
+  const kept = Object.entries(v).filter(([, x]) => x && !(Array.isArray(x) && !x.length));
+  return Object.fromEntries(kept.map(([k, x]) => [k, lean(x)]));
+}
+
+const crop = (p: Uint8Array | undefined) => p && Array.from(new Float64Array(p.slice().buffer));
+const job = (j: messages.Job) => ({
+  url: j.url,
+  data: hex(j.data),
+  blob: hex(j.blob),
+  crop: crop(j.crop),
+  want: j.want,
+  base: hex(j.base),
+  keep: j.keep,
+});
+const result = (r: messages.Result) => ({
+  error: r.error,
+  text: r.text,
+  analysis: hex(r.analysis),
+  passing: r.passing,
+  blob: hex(r.blob),
+  content_type: r.contentType,
+  picture: hex(r.picture),
+});
+// biome-ignore lint/suspicious/noExplicitAny: the shapes of a file of samples
+type Any = any;
+const toResult = (f: Any): messages.Result =>
+  ({
+    error: f.error,
+    text: f.text,
+    analysis: unhex(f.analysis),
+    passing: f.passing,
+    blob: unhex(f.blob),
+    contentType: f.content_type,
+    picture: unhex(f.picture),
+  }) as messages.Result;
+const toJob = (f: Any) =>
+  ({
+    crop: f.crop && new Uint8Array(new Float64Array(f.crop).buffer),
+    want: f.want,
+    base: unhex(f.base),
+    keep: f.keep,
+  }) as messages.Job;
+
+/** What this side does with each envelope: writes it from its fields, or reads them. */
+const sides: Record<string, { write?: (f: Any) => Uint8Array; read?: (p: Uint8Array) => unknown }> = {
+  settings: {
+    write: (f) =>
+      messages.encodeSettings({
+        role: (['engine', 'analyser', 'both'] as const)[f.role - 1] ?? 'engine',
+        app: f.app,
+        store: (['lent', 'files', 'memory'] as const)[f.store - 1] ?? 'lent',
+        publicUrl: f.public_url,
+        publicAppId: f.public_app_id,
+        keepPredicted: f.keep_predicted,
+        bundles: f.bundle ?? [],
+        tokens: f.tokens,
+        openDoor: f.open_door,
+        rate: f.rate,
+        burst: f.burst,
+        accounts: f.accounts,
+        maxBytes: f.max_bytes,
+        maxMembers: f.max_members,
+        operatorRate: f.operator_rate,
+        operatorBurst: f.operator_burst,
+        pictureTime: f.picture_time,
+        memory: f.memory,
+      }),
+  },
+  done: {
+    read: (p) => {
+      try {
+        messages.checkDone(p);
+        return {};
+      } catch (failure) {
+        const { code, message } = failure as messages.GuestError;
+        return { error: { code, text: message } };
+      }
+    },
+  },
+  request: {
+    write: (f) => messages.encodeRequest({ ...f, body: unhex(f.body) }),
+  },
+  response: { read: (p) => served(p) },
+  jobs: { read: (p) => served(p) },
+  job: { write: (f) => messages.encodeJob(toJob(f), unhex(f.data) as Uint8Array) },
+  result: { read: (p) => result(messages.decodeResult(p)) },
+  results: { write: (f) => messages.encodeResults(f.call, (f.result ?? []).map(toResult)) },
+  step: {
+    write: (f) =>
+      messages.encodeStep(
+        f.take,
+        (f.done ?? []).map((d: Any) => ({ task: d.task, result: toResult(d.result ?? {}) })),
+        f.idle,
+      ),
+  },
+  stepped: {
+    read: (p) => {
+      const { tasks, ...rest } = messages.decodeStepped(p);
+      return { ...rest, task: tasks.map((t) => ({ task: t.task, job: job(t.job) })) };
+    },
+  },
+  question: { write: (f) => messages.encodeQuestion(f.what, f.name, f.language) },
+  reply: {
+    read: (p) => {
+      try {
+        return { value: hex(messages.decodeReply(p)) };
+      } catch (failure) {
+        const { code, message } = failure as messages.GuestError;
+        return { error: { code, text: message } };
+      }
+    },
+  },
+};
+
+function served(p: Uint8Array): unknown {
+  const s = messages.decodeServed(p);
+  if ('jobs' in s) return { call: s.call, job: s.jobs.map(job) };
+  const { status, contentType, headers, body } = s.answer;
+  return {
+    status,
+    content_type: contentType,
+    header: headers.map(([name, value]) => ({ name, value })),
+    body: hex(body),
+  };
+}
+
+test('the samples of the contract', async (t) => {
+  const known = samples.filter((s) => s.envelope in sides);
+  assert.ok(known.length >= 15, `${known.length} samples are known here`);
+  for (const s of known)
+    await t.test(`${s.envelope}: ${s.name}`, () => {
+      const { write, read } = sides[s.envelope] as (typeof sides)[string];
+      if (write) assert.equal(hex(write(s.fields)), s.hex);
+      if (read) assert.deepEqual(lean(read(unhex(s.hex) as Uint8Array)), lean(s.fields));
+    });
+  const unknown = new Set(samples.filter((s) => !(s.envelope in sides)).map((s) => s.envelope));
+  t.diagnostic(`not of this side: ${[...unknown].join(', ')}`);
+});
+
+test('numbers', () => {
+  for (const v of [1, 127, 128, 300, 2 ** 28 - 1, 2 ** 28, 2 ** 31, 2 ** 32, 2 ** 40 + 1, Number.MAX_SAFE_INTEGER]) {
+    const r = Reader.envelope(Writer.envelope().uint(3, v).done());
+    assert.ok(r.next());
+    assert.equal(r.uint(), v);
+    assert.equal(r.number, 3);
+    assert.ok(!r.next());
+  }
+  const most = new Reader(new Uint8Array([8, ...Array(9).fill(0xff), 1]));
+  assert.ok(most.next());
+  assert.equal(most.big(), 2n ** 64n - 1n);
+  assert.throws(() => most.uint(), EnvelopeError);
+  assert.throws(() => Writer.envelope().uint(1, -1), RangeError);
+  assert.throws(() => Writer.envelope().uint(1, 0.5), RangeError);
+});
+
+test('unknown fields are passed over', () => {
+  const known = Writer.envelope()
+    .uint(1, 200)
+    .text(2, 'text/plain')
+    .raw(15, new Uint8Array([1, 2]));
+  const odd = [0x81, 0x06, 1, 2, 3, 4, 5, 6, 7, 8, 0x85, 0x06, 1, 2, 3, 4, 0x82, 0x06, 1, 9]; // fields 96, 96, 96
+  const s = messages.decodeServed(known.append(new Uint8Array(odd)).done());
+  assert.ok('answer' in s);
+  assert.deepEqual(s.answer.body, new Uint8Array([1, 2]));
+});
+
+test('what is no envelope is refused', () => {
+  const bad: [string, number[]][] = [
+    ['nothing', []],
+    ['another version', [2, 8, 1]],
+    ['an end in a tag', [1, 0x80]],
+    ['an end in a number', [1, 8, 0x80]],
+    ['an end in bytes', [1, 0x12, 5, 1]],
+    ['an end in eight bytes', [1, 0x11, 1]],
+    ['a number of 65 bits', [1, 8, ...Array(9).fill(0xff), 2]],
+    ['a number without an end', [1, 8, ...Array(11).fill(0x80)]],
+    ['a group', [1, 0x0b]],
+    ['field 0', [1, 0, 1]],
+    ['a number that is bytes', [1, 0x0a, 1, 1]],
+    ['a text that is a number', [1, 8, 200, 1, 0x10, 1]],
+  ];
+  for (const [name, data] of bad) assert.throws(() => messages.decodeServed(new Uint8Array(data)), EnvelopeError, name);
+});
+
+test('any bytes are read or refused', () => {
+  let state = 7;
+  const random = () => {
+    state = (Math.imul(state, 1103515245) + 12345) >>> 0;
+    return state >>> 16;
+  };
+  for (let round = 0; round < 20_000; round++) {
+    const seed = unhex(samples[random() % samples.length]?.hex) as Uint8Array;
+    for (let flips = random() % 4; flips >= 0; flips--) seed[random() % seed.length] = random() & 0xff;
+    const data = seed.subarray(0, random() % 3 ? seed.length : random() % seed.length);
+    for (const s of Object.values(sides))
+      try {
+        s.read?.(data);
+      } catch (failure) {
+        assert.ok(failure instanceof EnvelopeError, String(failure));
+      }
+  }
+});
