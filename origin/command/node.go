@@ -37,6 +37,7 @@ type node struct {
 	control  *control.Server
 	failed   chan error // the store's failed write, which ends the process
 	works    bool       // in the background
+	begun    time.Time
 
 	quiet  sync.Mutex // held by a step of the engine, and by a backup, under which nothing may be deleted
 	loops  sync.WaitGroup
@@ -61,7 +62,7 @@ func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *
 	if s.bundles == nil {
 		s.bundles = models.FS
 	}
-	n := &node{settings: s, log: log, failed: make(chan error, 1), cancel: func() {}}
+	n := &node{settings: s, log: log, begun: system.Now(), failed: make(chan error, 1), cancel: func() {}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.close())
@@ -250,6 +251,29 @@ func (n *node) Picture(ctx context.Context, name string) ([]byte, string, error)
 
 // Checkpoint implements [control.Service].
 func (n *node) Checkpoint(_ context.Context, to string) error { return n.folder.Store.Checkpoint(to) }
+
+// Status implements [control.Service].
+func (n *node) Status(context.Context) (control.Status, error) {
+	apps, err := n.engine.Apps()
+	calls, pictures, analysed := n.pool.Load()
+	s := control.Status{
+		Version: version, Since: n.begun, Apps: len(apps), Calls: calls, Pictures: pictures, Analysed: analysed,
+		DiskBytes: int64(n.folder.Store.Metrics().DiskBytes),
+	}
+	if n.works {
+		s.URL = n.settings.publicURL
+	}
+	if full := n.folder.Ready(); full != nil {
+		s.Refuses = full.Error()
+	}
+	free, e := system.Free(n.folder.Dir)
+	s.FreeBytes = free
+	n.settings.program.Status(&s)
+	return s, errors.Join(err, e)
+}
+
+// Reload implements [control.Service].
+func (n *node) Reload(ctx context.Context) error { return n.settings.program.Reload(ctx) }
 
 // Backup implements [control.Service].
 func (n *node) Backup(ctx context.Context, to string, progress func(done, total control.Copied)) (control.Copied, error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/console"
+	"github.com/sightline-dev/sightline/origin/control"
 	"github.com/sightline-dev/sightline/origin/data"
 	"github.com/sightline-dev/sightline/origin/httpd"
 	"github.com/sightline-dev/sightline/origin/jobs"
@@ -26,12 +27,14 @@ type origin struct {
 	set    *predict.Set // the newest network and its public models
 }
 
+const originName = "sightline"
+
 // NewOrigin is the program sightline.
 func NewOrigin() Program { return &origin{} }
 
 // Describe implements [Program].
 func (o *origin) Describe(root, serve *cobra.Command) {
-	root.Use = "sightline"
+	root.Use = originName
 	root.Short = "Say what is in pictures"
 	root.Long = `Sightline says what is in pictures: on the command line, or as a server that
 speaks the /v2 interface. The models are in the program; it needs nothing else.`
@@ -110,6 +113,12 @@ func (o *origin) Mounts(srv *Server) ([]httpd.Mount, error) {
 
 // Run implements [Program].
 func (o *origin) Run(context.Context, *Server) {}
+
+// Status implements [Program].
+func (o *origin) Status(s *control.Status) { s.Program = originName }
+
+// Reload implements [Program]: certificates are read anew when they change, and nothing else may.
+func (o *origin) Reload(context.Context) error { return nil }
 
 // Stuck implements [Program].
 func (o *origin) Stuck() error { return nil }

@@ -20,6 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/account"
+	"github.com/sightline-dev/sightline/origin/control"
 	"github.com/sightline-dev/sightline/origin/data"
 	"github.com/sightline-dev/sightline/origin/httpd"
 	"github.com/sightline-dev/sightline/origin/jobs"
@@ -64,6 +65,12 @@ type Program interface {
 
 	// Run does what the program does while it serves, until ctx ends.
 	Run(ctx context.Context, s *Server)
+
+	// Status adds to what the operator is told of the process.
+	Status(s *control.Status)
+
+	// Reload reads anew what may change while the program serves.
+	Reload(ctx context.Context) error
 
 	// Stuck says what keeps the program from working, for which it has to be started anew; nil: it
 	// works.

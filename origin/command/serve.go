@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/lmittmann/tint"
@@ -93,6 +94,9 @@ func runServe(cmd *cobra.Command, env *Env) error {
 
 // await has the supervisor know how the server is, until it is told to stop or works no more.
 func (srv *Server) await(ctx context.Context) error {
+	hangups, stop := system.Hangups()
+	defer stop()
+	srv.begin(func(ctx context.Context) { srv.reload(ctx, hangups) })
 	stuck := make(chan error, 1)
 	srv.begin(func(ctx context.Context) { srv.report(ctx, stuck) })
 	select {
@@ -114,6 +118,22 @@ func (srv *Server) await(ctx context.Context) error {
 	}
 	srv.log.Info("stopped")
 	return <-srv.served
+}
+
+// reload reads anew, at every SIGHUP until ctx ends, what may change.
+func (srv *Server) reload(ctx context.Context, hangups <-chan os.Signal) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangups:
+			if err := srv.Reload(ctx); err != nil {
+				srv.log.Error("reload", "error", err)
+			} else {
+				srv.log.Info("reloaded")
+			}
+		}
+	}
 }
 
 // reportEvery is how often the program is asked whether it is stuck, where no supervisor wants to

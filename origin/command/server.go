@@ -17,6 +17,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/origin/control"
 	"github.com/sightline-dev/sightline/origin/httpd"
 	"github.com/sightline-dev/sightline/origin/jobs"
 	"github.com/sightline-dev/sightline/origin/system"
@@ -94,6 +95,7 @@ func (srv *Server) wire() error {
 		Full:          srv.pool.Full,
 		Ready:         srv.folder.Ready,
 		Version:       version,
+		Module:        srv.module(),
 		Metrics:       registry,
 		Gather:        registry,
 		Now:           system.Now,
@@ -102,6 +104,19 @@ func (srv *Server) wire() error {
 		Log:           srv.log,
 	})
 	return err
+}
+
+// module says which module answers; nil: none does.
+func (srv *Server) module() func() string {
+	var s control.Status
+	if srv.settings.program.Status(&s); s.Module == nil {
+		return nil
+	}
+	return func() string {
+		var s control.Status
+		srv.settings.program.Status(&s)
+		return s.Module.SHA256
+	}
 }
 
 // connsPerIP is how many connections one client may have: an eighth of all where strangers

@@ -109,6 +109,17 @@ func (c *Caller) Checkpoint(ctx context.Context, to string) error {
 	return c.do(ctx, "POST", pathCheckpoint, target{to}, &struct{}{})
 }
 
+// Status implements [Service].
+func (c *Caller) Status(ctx context.Context) (out Status, err error) {
+	err = c.do(ctx, "GET", pathStatus, nil, &out)
+	return out, err
+}
+
+// Reload implements [Service].
+func (c *Caller) Reload(ctx context.Context) error {
+	return c.do(ctx, "POST", pathReload, struct{}{}, &struct{}{})
+}
+
 // do sends one request and decodes its answer into out, a pointer.
 func (c *Caller) do(ctx context.Context, method, path string, in, out any) error {
 	res, err := c.send(ctx, method, path, in)

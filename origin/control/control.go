@@ -98,6 +98,31 @@ type Copied struct {
 	Bytes int64 `json:"bytes"`
 }
 
+// Status is how the process is that has the folder open.
+type Status struct {
+	Program   string    `json:"program"`
+	Version   string    `json:"version"`
+	Since     time.Time `json:"since"`
+	URL       string    `json:"url,omitempty"`     // where it serves; empty: it does not
+	Refuses   string    `json:"refuses,omitempty"` // why it takes no writes
+	Apps      int       `json:"apps"`              // applications
+	Calls     int64     `json:"calls"`             // under way
+	Pictures  int64     `json:"pictures"`          // fetched, waiting or analysed now
+	Analysed  int64     `json:"pictures_total"`    // since the start
+	DiskBytes int64     `json:"store_disk_bytes"`  // of the store
+	FreeBytes int64     `json:"disk_free_bytes"`   // of the folder's disk
+	Module    *Module   `json:"module,omitempty"`  // nil: the core runs natively
+}
+
+// Module is the module that answers.
+type Module struct {
+	SHA256    string `json:"sha256"`
+	BuiltIn   bool   `json:"built_in"` // the program's own, which runs without deadlines
+	Compiled  bool   `json:"compiled"` // at this start, and not read from the cache
+	Instances int    `json:"instances"`
+	Bytes     int64  `json:"memory_bytes"` // of all instances
+}
+
 // Service is what the operator may do with a data folder. Its methods may be called concurrently.
 type Service interface {
 	// Errors that concern an application wrap ErrUnknownApp where there is none with its id, and
@@ -149,6 +174,13 @@ type Service interface {
 
 	// Checkpoint puts the store alone, as it is at one moment, into the new folder to.
 	Checkpoint(ctx context.Context, to string) error
+
+	// Status says how the process is.
+	Status(ctx context.Context) (Status, error)
+
+	// Reload has the process read anew what may change while it serves. What it cannot use it does not
+	// take, and says so.
+	Reload(ctx context.Context) error
 }
 
 // The paths of the protocol.
@@ -165,6 +197,8 @@ const (
 	pathBackup     = "/backup"
 	pathCheckpoint = "/checkpoint"
 	pathPicture    = "/picture"
+	pathStatus     = "/status"
+	pathReload     = "/reload"
 	headerApp      = "X-Sightline-App"
 )
 

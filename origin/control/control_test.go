@@ -85,6 +85,12 @@ func (f *fake) Picture(_ context.Context, name string) ([]byte, string, error) {
 	return []byte("picture"), "image/png", f.note("picture %s", name)
 }
 
+func (f *fake) Status(context.Context) (Status, error) {
+	return Status{Version: "v1", Since: time.Unix(7, 0).UTC(), Module: &Module{SHA256: "ab", Bytes: 9}}, f.note("status")
+}
+
+func (f *fake) Reload(context.Context) error { return f.note("reload") }
+
 func (f *fake) Checkpoint(_ context.Context, to string) error { return f.note("checkpoint %s", to) }
 
 // pair serves s on a socket in a folder and returns a client of it.
@@ -149,6 +155,12 @@ func TestClientIsTheService(t *testing.T) {
 	if err := c.Checkpoint(ctx, "/x"); err != nil {
 		t.Errorf("Checkpoint: %v", err)
 	}
+	if s, err := c.Status(ctx); err != nil || s.Version != "v1" || !s.Since.Equal(time.Unix(7, 0)) || *s.Module != (Module{SHA256: "ab", Bytes: 9}) {
+		t.Errorf("Status = %+v, %v", s, err)
+	}
+	if err := c.Reload(ctx); err != nil {
+		t.Errorf("Reload: %v", err)
+	}
 	if data, contentType, err := c.Picture(ctx, "a/b"); string(data) != "picture" || contentType != "image/png" || err != nil {
 		t.Errorf("Picture = %q, %q, %v", data, contentType, err)
 	}
@@ -164,7 +176,7 @@ func TestClientIsTheService(t *testing.T) {
 		t.Errorf("Call = %+v, %v", res, err)
 	}
 	want := []string{
-		`app "birds ü\n" de m`, `change 1 to "bees", model <nil>`, "contents 1", "secret 1", "revoke 1", "delete 1", "delete key k", "replace key k", "apps", `key 1 [Predict Search] "for tests"`, "keys a&b", "checkpoint /x", "picture a/b", "backup /y",
+		`app "birds ü\n" de m`, `change 1 to "bees", model <nil>`, "contents 1", "secret 1", "revoke 1", "delete 1", "delete key k", "replace key k", "apps", `key 1 [Predict Search] "for tests"`, "keys a&b", "checkpoint /x", "status", "reload", "picture a/b", "backup /y",
 		`1 PATCH //v2/models/the%2Fmodel/?page=1&x=%20 {"a":1}`,
 	}
 	if !slices.Equal(f.asked, want) {

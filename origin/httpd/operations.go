@@ -59,6 +59,7 @@ func (s *Server) version(ctx *fasthttp.RequestCtx, id string) int {
 		Go       string `json:"go"`
 		Platform string `json:"platform"`
 		Revision string `json:"revision,omitempty"`
+		Module   string `json:"module,omitempty"`
 	}{Version: s.o.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range info.Settings {
@@ -66,6 +67,9 @@ func (s *Server) version(ctx *fasthttp.RequestCtx, id string) int {
 				v.Revision = setting.Value
 			}
 		}
+	}
+	if s.o.Module != nil {
+		v.Module = s.o.Module()
 	}
 	body, err := json.Marshal(v)
 	if err != nil {

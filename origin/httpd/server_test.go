@@ -222,6 +222,7 @@ func TestOperations(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	o := options(&echo{})
 	o.Metrics, o.Gather, o.Version = registry, registry, "v1.2.3"
+	o.Module = func() string { return "ab12" }
 	var notReady atomic.Bool
 	o.Ready = func() error {
 		if notReady.Load() {
@@ -245,6 +246,7 @@ func TestOperations(t *testing.T) {
 		{"GET", "/healthz", 200, "ok"},
 		{"GET", "/readyz", 200, "ready"},
 		{"GET", "/version", 200, `"version":"v1.2.3"`},
+		{"GET", "/version", 200, `"module":"ab12"`},
 		{"GET", "/v2/models", 200, ""},
 		{"GET", "/metrics", 200, `sightline_http_requests_total{method="GET",status="200"}`},
 		{"GET", "/metrics", 200, "sightline_http_connections 1"},

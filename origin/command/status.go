@@ -1,0 +1,106 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+func newStatus(env *Env) *cobra.Command {
+	var dir string
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "Say how the server is that has a data folder open",
+		Long: `Say how the server is that has the data folder open: since when, where it serves, what it works on
+and what it holds.
+
+Exit codes: 0 it serves and takes writes, 1 it does not run or takes no writes, 2 the command line is wrong.`,
+		Example: `  sightline status --data ./data
+  sightline status --data ./data --json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if dir == "" {
+				return usagef("--data is needed: the data folder")
+			}
+			s, err := askStatus(cmd.Context(), dir)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = json.NewEncoder(env.Stdout).Encode(s)
+			} else {
+				err = tellStatus(env.Stdout, &s)
+			}
+			if err == nil && s.Refuses != "" {
+				err = errTold
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&dir, "data", "", "data `folder`")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
+	return cmd
+}
+
+// askStatus asks whoever has the folder open.
+func askStatus(ctx context.Context, dir string) (s control.Status, err error) {
+	if !system.IsDir(dir) {
+		return s, fmt.Errorf("data folder %s: there is none", dir)
+	}
+	client := Dial(dir)
+	defer func() { err = errors.Join(err, client.Close()) }()
+	s, err = client.Status(ctx)
+	if system.IsGone(err) {
+		err = fmt.Errorf("%s: no server has it open", dir)
+	}
+	return s, err
+}
+
+// Dial is the process that has a data folder open. It connects when it is used.
+func Dial(dir string) *control.Caller {
+	return control.NewCaller(func(ctx context.Context) (net.Conn, error) { return system.DialUnix(ctx, dir, control.Socket) })
+}
+
+// tellStatus prints it in lines.
+func tellStatus(w io.Writer, s *control.Status) error {
+	takes := "yes"
+	if s.Refuses != "" {
+		takes = "no: " + strings.TrimSpace(s.Refuses)
+	}
+	lines := []pair{
+		{"program", s.Program + " " + s.Version},
+		{"since", s.Since.Local().Format(time.DateTime)},
+		{"serves", s.URL},
+		{"takes writes", takes},
+		{"applications", fmt.Sprint(s.Apps)},
+		{"calls", fmt.Sprintf("%d under way", s.Calls)},
+		{"pictures", fmt.Sprintf("%d under way, %d analysed since the start", s.Pictures, s.Analysed)},
+		{"store", fmt.Sprintf("%s, and %s free on its disk", bytesText(s.DiskBytes), bytesText(s.FreeBytes))},
+	}
+	if m := s.Module; m != nil {
+		kind := "not built in: its calls have deadlines"
+		if m.BuiltIn {
+			kind = "built in"
+		}
+		lines = append(lines,
+			pair{"module", fmt.Sprintf("%s (%s)", m.SHA256, kind)},
+			pair{"instances", fmt.Sprintf("%d, with %s of memory", m.Instances, bytesText(m.Bytes))})
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, l := range lines {
+		fmt.Fprintf(table, "%s\t%s\n", l.name, clean(l.value))
+	}
+	return table.Flush()
+}
