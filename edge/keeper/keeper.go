@@ -1,0 +1,205 @@
+// Package keeper runs a server in a process of its own and starts it again when it hangs or dies.
+//
+//	keeper ── the listening socket, file 3 ──▶ server
+//	   ▲   ◀── READY=1 · WATCHDOG=1 … ───────── │
+//	   │                                        └ says nothing for Within, or ends by itself:
+//	   └ SIGTERM and SIGHUP are passed on         it is killed, and the next one has the same socket
+//
+// It speaks what systemd speaks with its services (sd_notify(3), sd_listen_fds(3)), and where systemd
+// watches over the server there is no keeper. Connections that nobody has accepted wait in the
+// socket; those that were accepted are lost with the process, and with them no answer that was given.
+//
+// A goroutine of the server cannot do this. Compiled code of a module that runs without deadlines
+// cannot be interrupted, and the first collection of garbage that begins meanwhile stops
+// every goroutine until that code returns.
+package keeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+// Options are the settings of [Run]; all are needed.
+type Options struct {
+	Program        string   // path of the executable
+	Args           []string // without the program's name
+	Environ        []string
+	Stdout, Stderr io.Writer
+	Listener       *net.TCPListener
+	Within         time.Duration // silent for so long, the server is killed
+	Start          time.Duration // and for so long before it is ready
+	Log            *slog.Logger
+}
+
+// Pauses between two servers, while none lives long.
+const (
+	longLife   = time.Minute
+	firstPause = 250 * time.Millisecond
+	lastPause  = 30 * time.Second
+)
+
+// stopTime is how long a server may take to stop, which is to take ten seconds.
+const stopTime = 15 * time.Second
+
+// errSilent is why a server was killed that said nothing.
+var errSilent = errors.New("it said nothing")
+
+// Run keeps a server until ctx ends, and the server with it, or until one ends that has not become
+// ready: its error is then the first one's.
+func Run(ctx context.Context, o Options) error {
+	runtime.LockOSThread() // the server dies with the thread that started it
+	defer runtime.UnlockOSThread()
+	hangups, stop := system.Hangups()
+	defer stop()
+	pause := time.Duration(0)
+	for n := 1; ; n++ {
+		begun := system.Now()
+		l := life{o: o, hangups: hangups}
+		err := l.live(ctx)
+		switch {
+		case err == nil, ctx.Err() != nil, n == 1 && !l.ready:
+			return err
+		case system.Now().Sub(begun) > longLife:
+			pause = 0
+		}
+		_ = system.Notify("STATUS=starting again") // who hears it, hears READY=1 again, too
+		o.Log.Error("the server is started again", "error", err, "lived", system.Now().Sub(begun).Round(time.Millisecond).String(), "pause", pause.String())
+		system.Pause(ctx, pause)
+		pause = min(max(2*pause, firstPause), lastPause)
+	}
+}
+
+// life is one server, from its start to its end.
+type life struct {
+	o       Options
+	hangups <-chan os.Signal
+	ready   bool
+}
+
+// live starts a server and waits for its end; nil when it ended well.
+func (l *life) live(ctx context.Context) (err error) {
+	notices, err := system.ListenNotices()
+	if err != nil {
+		return err
+	}
+	cmd, err := l.start(notices)
+	if err != nil {
+		return errors.Join(err, notices.Close())
+	}
+	said := make(chan string)
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		for {
+			text, err := notices.Next()
+			if err != nil {
+				return
+			}
+			said <- text
+		}
+	}()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	err = l.watch(ctx, cmd.Process, said, ended)
+	closed := notices.Close()
+	for waiting := true; waiting; {
+		select {
+		case <-said:
+		case <-heard:
+			waiting = false
+		}
+	}
+	return errors.Join(err, closed)
+}
+
+// start starts the server.
+func (l *life) start(notices *system.Notices) (*exec.Cmd, error) {
+	socket, err := l.o.Listener.File()
+	if err != nil {
+		return nil, err
+	}
+	defer socket.Close()
+	cmd := exec.Command(l.o.Program, l.o.Args...)
+	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = l.o.Stdout, l.o.Stderr, []*os.File{socket}
+	cmd.Env = system.Supervise(l.o.Environ, notices, l.o.Within)
+	cmd.SysProcAttr = attributes()
+	return cmd, cmd.Start()
+}
+
+// ticks is how many looks at a silent server make its time. Looks are counted, not seconds: a
+// machine that sleeps, or has no time for us, has none for the server either.
+const ticks = 8
+
+// watch passes on what is asked of the server, and kills it when it is silent.
+func (l *life) watch(ctx context.Context, p *os.Process, said <-chan string, ended <-chan error) error {
+	looks := make(chan struct{}, 1)
+	looking, done := context.WithCancel(context.WithoutCancel(ctx))
+	defer done()
+	go system.Every(looking, l.o.Within/ticks, func(context.Context) {
+		select {
+		case looks <- struct{}{}:
+		default:
+		}
+	})
+	stop, stopping := ctx.Done(), time.Time{}
+	silent, why := 0, error(nil)
+	for {
+		select {
+		case text := <-said:
+			silent = 0
+			l.hear(text)
+		case <-looks:
+			silent++
+			switch {
+			case why != nil:
+			case !stopping.IsZero() && system.Now().Sub(stopping) > stopTime:
+				why = fmt.Errorf("it did not stop within %v", stopTime)
+			case stopping.IsZero() && silent > l.patience():
+				why = fmt.Errorf("%w for %v", errSilent, l.o.Within)
+			}
+			if why != nil {
+				_ = p.Kill()
+			}
+		case <-l.hangups:
+			_ = p.Signal(syscall.SIGHUP)
+		case <-stop:
+			stop, stopping = nil, system.Now()
+			_ = p.Signal(syscall.SIGTERM)
+		case err := <-ended:
+			if err != nil {
+				err = fmt.Errorf("the server ended: %w", err)
+			}
+			if why != nil {
+				err = why
+			}
+			return err
+		}
+	}
+}
+
+// hear takes what the server says of itself, which who supervises us hears, too.
+func (l *life) hear(text string) {
+	l.ready = l.ready || text == "READY=1"
+	if text != "WATCHDOG=1" {
+		_ = system.Notify(text) // nobody listens, or has gone
+	}
+}
+
+// patience is how many looks the server may be silent for.
+func (l *life) patience() int {
+	if !l.ready {
+		return int(ticks * l.o.Start / l.o.Within)
+	}
+	return ticks
+}
