@@ -1,0 +1,57 @@
+//go:build wasip1
+
+package main
+
+import (
+	"runtime"
+	"unsafe"
+
+	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/guest/instance"
+)
+
+// the is the one instance that a module is.
+var the = instance.Instance{Imports: imports{}}
+
+// input is where the host writes arguments. It grows only, in steps of inputStep bytes.
+var input []byte
+
+const inputStep = 64 << 10
+
+//go:wasmexport abi
+func version() uint32 { return abi.Version }
+
+//go:wasmexport reserve
+func reserve(n uint32) uint32 {
+	if need := int(n); need > len(input) || input == nil {
+		input = nil // to be collected before there are two
+		input = make([]byte, max(need+inputStep-1, inputStep)/inputStep*inputStep)
+	}
+	return uint32(uintptr(unsafe.Pointer(unsafe.SliceData(input))))
+}
+
+// call runs a call on the first n bytes of the input, and says where the answer lies. It lets the
+// collector's goroutines run, which have no other time.
+func call(n uint32, do func([]byte) []byte) uint64 {
+	answer := do(input[:min(int(n), len(input))])
+	runtime.Gosched()
+	return abi.Answer(uint32(uintptr(unsafe.Pointer(unsafe.SliceData(answer)))), uint32(len(answer)))
+}
+
+//go:wasmexport open
+func open(n uint32) uint64 { return call(n, the.Open) }
+
+//go:wasmexport serve
+func serve(n uint32) uint64 { return call(n, the.Serve) }
+
+//go:wasmexport resume
+func resume(n uint32) uint64 { return call(n, the.Resume) }
+
+//go:wasmexport step
+func step(n uint32) uint64 { return call(n, the.Step) }
+
+//go:wasmexport analyse
+func analyse(n uint32) uint64 { return call(n, the.Analyse) }
+
+//go:wasmexport ask
+func ask(n uint32) uint64 { return call(n, the.Ask) }

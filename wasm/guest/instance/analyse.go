@@ -1,0 +1,88 @@
+package instance
+
+import (
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/wasm/abi"
+)
+
+// analysts are an analyser of each network that was asked for.
+type analysts struct {
+	set      *predict.Set
+	older    func(base [32]byte) (*predict.Set, error)
+	now      func() time.Time
+	time     time.Duration // of one picture; 0: any
+	deadline time.Time
+	byBase   map[[32]byte]*predict.Analyser
+}
+
+// Analyse does a job that has data. The answer is its Result; of a job with keep it names the
+// content type, and the host holds the picture.
+func (i *Instance) Analyse(data []byte) []byte {
+	var r abi.Result
+	j, err := abi.ParseJob(data)
+	if err == nil && i.analysts == nil {
+		err = errNoAnalyser
+	}
+	if err == nil {
+		i.guard("analysis", func() { r.Result, err = i.analysts.do(&j) }, func() {
+			i.analysts.byBase = nil // it may be in any state
+			err = api.ErrInternal
+		})
+	}
+	if err != nil {
+		r = abi.Result{Result: api.Result{Err: err}}
+	}
+	i.answer = abi.AppendResult(i.answer, &r)
+	return i.answer
+}
+
+func (a *analysts) do(j *api.Job) (r api.Result, err error) {
+	analyser, err := a.of(j.Base)
+	if err != nil {
+		return r, err
+	}
+	if a.time > 0 {
+		a.deadline = a.now().Add(a.time)
+	}
+	if r.Analysis, err = analyser.Analyse(j.Data, j.Crop, j.Want); err != nil {
+		return r, err
+	}
+	if j.Keep {
+		info, err := raster.Inspect(j.Data)
+		if err != nil {
+			return r, err
+		}
+		r.ContentType = "image/" + info.Format
+	}
+	return r, nil
+}
+
+// of is the analyser of a network, the newest for zero.
+func (a *analysts) of(base [32]byte) (*predict.Analyser, error) {
+	if base == [32]byte{} {
+		base = a.set.Base()
+	}
+	if got, ok := a.byBase[base]; ok {
+		return got, nil
+	}
+	set := a.set
+	if base != set.Base() {
+		var err error
+		if set, err = a.older(base); err != nil {
+			return nil, err
+		}
+	}
+	var l raster.Limits
+	if a.time > 0 {
+		l.Expired = func() bool { return a.now().After(a.deadline) }
+	}
+	if a.byBase == nil {
+		a.byBase = map[[32]byte]*predict.Analyser{}
+	}
+	a.byBase[base] = set.NewAnalyser(l)
+	return a.byBase[base], nil
+}

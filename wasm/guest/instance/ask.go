@@ -1,0 +1,88 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/wasm/abi"
+)
+
+// Ask answers a Question. The answer is a Reply.
+func (i *Instance) Ask(data []byte) []byte {
+	var value []byte
+	q, err := abi.ParseQuestion(data)
+	if err == nil {
+		i.guard("question", func() { value, err = i.ask(&q) }, func() { err = api.ErrInternal })
+	}
+	i.answer = abi.AppendReply(i.answer, value, err)
+	return i.answer
+}
+
+func (i *Instance) ask(q *abi.Question) ([]byte, error) {
+	switch q.What {
+	case abi.AskMemory:
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return (&abi.MemoryReply{Heap: m.HeapAlloc, System: m.Sys}).Marshal(), nil
+	case abi.AskClose:
+		return nil, i.shut()
+	}
+	if i.engine == nil {
+		return nil, errNoEngine
+	}
+	switch q.What {
+	case abi.AskHosted:
+		return i.hosted(q.Name)
+	case abi.AskThumbnail:
+		return i.engine.Thumbnail(q.Name)
+	case abi.AskBlob:
+		if i.pictures == nil || len(q.Name) != len(blob.Hash{}) {
+			return nil, blob.ErrNotFound
+		}
+		return i.pictures.blobs.Get(context.Background(), blob.Hash([]byte(q.Name)))
+	case abi.AskAppCreate:
+		app, _, err := i.engine.CreateApp(context.Background(), "", core.NewApp{Name: q.Name, Language: q.Language})
+		return marshalApps(err, app)
+	case abi.AskAppList:
+		apps, err := i.engine.Apps()
+		return marshalApps(err, apps...)
+	case abi.AskAppDefault:
+		if i.door == nil {
+			return nil, fmt.Errorf("%w: the door is not open", api.ErrOptions)
+		}
+		app, err := i.door.application(q.Name, q.Language)
+		return marshalApps(err, app)
+	}
+	return nil, fmt.Errorf("%w: question %q", errEnvelope, q.What)
+}
+
+func marshalApps(err error, apps ...catalog.App) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	out := make([]abi.App, len(apps))
+	for n, a := range apps {
+		out[n] = abi.App{ID: a.ID, Name: a.Name, Language: a.Language}
+	}
+	return abi.MarshalApps(out), nil
+}
+
+// hosted is what a public name stands for, with its bytes where they are here.
+func (i *Instance) hosted(name string) ([]byte, error) {
+	p, err := i.engine.Hosted(name)
+	if err != nil {
+		return nil, err
+	}
+	r := abi.HostedReply{ContentType: p.ContentType, Expires: p.Expires, Hash: p.Hash}
+	if i.pictures != nil {
+		if r.Data, err = i.pictures.blobs.Get(context.Background(), p.Hash); err != nil {
+			return nil, err
+		}
+	}
+	return r.Marshal(), nil
+}

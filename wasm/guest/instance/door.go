@@ -1,0 +1,130 @@
+package instance
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/lang"
+)
+
+// door lets whoever asks into the one application: a page's own data, which lies in the reach of
+// the page whatever it shows. What is malformed is refused in the engine's words.
+type door struct {
+	instance *Instance
+	app      catalog.App // the zero value: not looked for yet
+	client   core.Client // its secret is drawn when a token is first asked for, and kept nowhere
+}
+
+// Where the one application is made without being asked for.
+const localName = "local"
+
+// application is the one application: the settings' own, else the store's first, made where there is none.
+func (d *door) application(name, language string) (catalog.App, error) {
+	if d.app.ID != "" {
+		return d.app, nil
+	}
+	e := d.instance.engine
+	if id := d.instance.settings.App; id != "" {
+		app, err := e.App(id)
+		if err == nil {
+			d.app = app
+		}
+		return app, err
+	}
+	apps, err := e.Apps()
+	if err != nil {
+		return catalog.App{}, err
+	}
+	if len(apps) > 0 {
+		d.app = apps[0]
+		return d.app, nil
+	}
+	if name == "" {
+		name = localName
+	}
+	if language == "" {
+		language = lang.English
+	}
+	app, client, err := e.CreateApp(context.Background(), "", core.NewApp{Name: name, Language: language})
+	if err == nil {
+		d.app, d.client = app, client
+	}
+	return app, err
+}
+
+// admit makes the owner of whoever asks, where what they show is well formed.
+func (d *door) admit(r *api.Request) {
+	if r.App != "" {
+		return
+	}
+	app, err := d.application("", "")
+	if err != nil {
+		d.instance.log(levelError, "application: %v", err)
+		return
+	}
+	if id, _, ok := auth.Basic(r.Authorization); ok {
+		if id != "" {
+			d.introduce(r)
+		}
+		return
+	}
+	if wellFormed(r) {
+		r.App = app.ID
+	}
+}
+
+// wellFormed reports whether what a request shows may be a credential.
+func wellFormed(r *api.Request) bool {
+	if strings.TrimSpace(r.Authorization) == "" {
+		return true
+	}
+	if token, ok := auth.Bearer(r.Authorization); ok {
+		return token != ""
+	}
+	_, err := auth.Key(r.Authorization)
+	return err == nil
+}
+
+// introduce has a client, whichever, ask for a token as the application's own.
+func (d *door) introduce(r *api.Request) {
+	if d.client.Secret == "" {
+		var err error
+		d.client, err = d.instance.engine.ReplaceSecret(context.Background(), "", d.app.ID)
+		if errors.Is(err, core.ErrElsewhere) {
+			return
+		}
+		if err != nil {
+			d.instance.log(levelError, "client: %v", err)
+			return
+		}
+	}
+	r.Authorization = "Basic " + base64.StdEncoding.EncodeToString([]byte(d.client.ID+":"+d.client.Secret))
+}
+
+// visitors gives tokens that say nothing: the door asks for none.
+type visitors struct{ random io.Reader }
+
+var _ api.Tokens = visitors{}
+
+const visit = 15 * time.Minute
+
+// Issue implements [api.Tokens].
+func (v visitors) Issue(auth.Claims) (token string, life time.Duration, err error) {
+	var b [16]byte
+	if _, err := io.ReadFull(v.random, b[:]); err != nil {
+		return "", 0, err
+	}
+	return hex.EncodeToString(b[:]), visit, nil
+}
+
+// Read implements [api.Tokens].
+func (visitors) Read(string) (auth.Claims, error) { return auth.Claims{}, auth.ErrToken }

@@ -1,0 +1,152 @@
+// Package instance is what the module does, apart from how it is called: envelopes go in and come
+// out, and what the host lends comes through [lent.Imports]. So the same code answers in the
+// module, and in tests that run natively.
+//
+//	Open(Settings) ──▶ engine over the lent store, or over one of its own · analyser
+//	Serve(Request) ──▶ Response ─ or ─▶ Jobs of call n ──host──▶ Resume(Results of call n) ──▶ …
+//	Step           ──▶ tasks to do; a few milliseconds of a training, of the indexes, of tidying
+//	Analyse(Job)   ──▶ Result
+//	Ask(Question)  ──▶ Reply
+//
+// A panic costs the request, the task or the picture that it came with, which is answered as an
+// internal error; the instance goes on. A trap of the module (memory at its end, a stack too deep)
+// is the host's to see.
+package instance
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/guest/lent"
+)
+
+// Instance is an engine, an analyser, or both, behind envelopes. The zero value with Imports is
+// ready to be opened. It is used by one thread; an argument is borrowed until the call returns,
+// an answer until the next.
+type Instance struct {
+	Imports lent.Imports
+
+	settings abi.Settings
+	engine   *core.Engine // nil: not the role, or not open
+	pictures *pictures    // the instance's own; nil: the host keeps them
+	close    []func() error
+	door     *door // nil: credentials say who asks
+	analysts *analysts
+
+	calls     map[uint64]*underWay
+	tasks     map[uint64]core.Task // handed out
+	trainings []core.Task          // done here, a little each step
+	number    uint64               // the last that a call or a task was given
+
+	answer []byte // grows only
+}
+
+// underWay is a call that waits for its jobs' results.
+type underWay struct {
+	call    *api.Call
+	request api.Request // without its body: to refuse it by
+}
+
+// log levels, as in log/slog.
+const (
+	levelWarn  = 4
+	levelError = 8
+)
+
+func (i *Instance) log(level int32, format string, args ...any) {
+	i.Imports.Log(level, fmt.Sprintf(format, args...))
+}
+
+// guard runs work of which a panic must not be the end. then is told after one.
+func (i *Instance) guard(what string, work func(), then func()) {
+	done := false
+	defer func() {
+		if done {
+			return
+		}
+		if v := recover(); v != nil {
+			i.log(levelError, "panic in %s: %v\n%s", what, v, debug.Stack())
+			then()
+		}
+	}()
+	work()
+	done = true
+}
+
+// Serve begins a request. The answer is a Response, or the Jobs of a call.
+func (i *Instance) Serve(data []byte) []byte {
+	r, err := abi.ParseRequest(data)
+	if err != nil {
+		return i.refuse(&r, err)
+	}
+	if i.engine == nil {
+		return i.refuse(&r, errNoEngine)
+	}
+	i.guard("request", func() {
+		if i.door != nil {
+			i.door.admit(&r)
+		}
+		call := i.engine.Begin(context.Background(), &r)
+		r.Body = nil
+		i.goOn(&underWay{call, r}, 0)
+	}, func() { i.refuse(&r, api.ErrInternal) })
+	return i.answer
+}
+
+// Resume goes on with a call. The answer is a Response, or the next Jobs.
+func (i *Instance) Resume(data []byte) []byte {
+	number, results, err := abi.ParseResults(data)
+	if err != nil {
+		return i.refuse(&api.Request{}, err)
+	}
+	u, ok := i.calls[number]
+	if !ok {
+		return i.refuse(&api.Request{}, fmt.Errorf("%w: no call %d is under way", errEnvelope, number))
+	}
+	delete(i.calls, number)
+	i.guard("request", func() {
+		got := make([]api.Result, len(results))
+		for n := range results {
+			got[n] = i.keep(&results[n])
+		}
+		u.call.Resume(got)
+		i.goOn(u, number)
+	}, func() { i.refuse(&u.request, api.ErrInternal) })
+	return i.answer
+}
+
+// goOn answers a call that is done, or its jobs, under its number or a new one.
+func (i *Instance) goOn(u *underWay, number uint64) {
+	if u.call.Done() {
+		r := u.call.Response()
+		i.answer = abi.AppendResponse(i.answer, &r)
+		return
+	}
+	if number == 0 {
+		i.number++
+		number = i.number
+	}
+	if i.calls == nil {
+		i.calls = map[uint64]*underWay{}
+	}
+	i.calls[number] = u
+	jobs := u.call.Jobs()
+	for n := range jobs {
+		i.inline(&jobs[n])
+	}
+	i.answer = abi.AppendJobs(i.answer, number, jobs)
+}
+
+// refuse answers a request that is not served.
+func (i *Instance) refuse(r *api.Request, err error) []byte {
+	response := api.Response{Status: 500}
+	if i.engine != nil {
+		response = i.engine.Refuse(r, err)
+	}
+	i.answer = abi.AppendResponse(i.answer, &response)
+	return i.answer
+}

@@ -1,0 +1,152 @@
+package instance
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/guest/lent"
+)
+
+// Errors of calls that come at the wrong time or to the wrong instance.
+var (
+	errNoEngine   = fmt.Errorf("%w: no engine is open here", api.ErrOptions)
+	errNoAnalyser = fmt.Errorf("%w: no analyser is open here", api.ErrOptions)
+	errOpen       = fmt.Errorf("%w: the instance is open", api.ErrOptions)
+	errEnvelope   = fmt.Errorf("%w: envelope", field.ErrFormat)
+)
+
+// Open opens the instance by its Settings. The answer is Done.
+func (i *Instance) Open(data []byte) []byte {
+	err := api.ErrInternal
+	i.guard("open", func() { err = i.open(data) }, func() {})
+	if err != nil {
+		err = errors.Join(err, i.shut())
+	}
+	i.answer = abi.AppendDone(i.answer, err)
+	return i.answer
+}
+
+func (i *Instance) open(data []byte) error {
+	if i.engine != nil || i.analysts != nil {
+		return errOpen
+	}
+	s, err := abi.ParseSettings(data)
+	if err != nil {
+		return err
+	}
+	i.settings = s
+	if s.Memory > 0 {
+		debug.SetMemoryLimit(int64(min(s.Memory, 1<<32)))
+	}
+	load := predict.Load
+	if s.Role == abi.Engine {
+		load = predict.LoadTables
+	}
+	older := func(base [32]byte) (*predict.Set, error) {
+		files, err := lent.Older(i.Imports, base)
+		if err != nil {
+			return nil, err
+		}
+		return load(files)
+	}
+	set, err := load(lent.Bundles(i.Imports, s.Bundles))
+	if err != nil {
+		return err
+	}
+	if s.Role != abi.Engine {
+		i.analysts = &analysts{set: set, older: older, now: lent.Clock(i.Imports), time: s.PictureTime}
+	}
+	if s.Role != abi.Analyser {
+		return i.openEngine(set, older)
+	}
+	return nil
+}
+
+// openEngine opens the store and the engine over it.
+func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.Set, error)) error {
+	s := &i.settings
+	o := core.Options{
+		App: s.App, Models: set, Older: older,
+		Clock: lent.Clock(i.Imports), Rand: lent.Random{From: i.Imports},
+		PublicURL: s.PublicURL, PublicAppID: s.PublicAppID, KeepPredicted: s.KeepPredicted,
+		JSON: jsonio.Limits{Bytes: int(s.MaxBytes), Members: int(s.MaxMembers)},
+		Rate: rate(s.Rate, s.Burst, -1), OperatorRate: rate(s.OperatorRate, s.OperatorBurst, 0),
+	}
+	if s.Tokens {
+		o.Tokens = lent.Tokens{From: i.Imports}
+	}
+	if s.Accounts {
+		o.Accounts = lent.Accounts{From: i.Imports}
+	}
+	if s.Store != abi.StoreLent && s.App != "" {
+		return fmt.Errorf("%w: a store of its own has its own applications", api.ErrOptions)
+	}
+	if s.OpenDoor {
+		i.door = &door{instance: i}
+		if o.Tokens == nil {
+			o.Tokens = visitors{lent.Random{From: i.Imports}}
+		}
+	}
+	var err error
+	if o.Store, err = i.openStore(); err != nil {
+		return err
+	}
+	if s.Store == abi.StoreLent {
+		o.Hosted = lent.Pictures{From: i.Imports}
+	} else {
+		if i.pictures, err = i.openPictures(); err != nil {
+			return err
+		}
+		o.Hosted = i.pictures
+	}
+	if i.engine, err = core.Open(o); err != nil {
+		return err
+	}
+	i.close = append(i.close, i.engine.Close)
+	i.tasks = map[uint64]core.Task{}
+	return nil
+}
+
+// rate is n calls a second, and none's rate where that is 0.
+func rate(n, burst uint32, none float64) auth.Rate {
+	if n == 0 {
+		return auth.Rate{PerSecond: none}
+	}
+	return auth.Rate{PerSecond: float64(n), Burst: int(cmp.Or(burst, n))}
+}
+
+// openStore opens the store that the settings say.
+func (i *Instance) openStore() (kv.Store, error) {
+	switch i.settings.Store {
+	case abi.StoreLent:
+		return lent.NewStore(i.Imports), nil
+	case abi.StoreMemory:
+		return memkv.New(), nil
+	}
+	return nil, fmt.Errorf("%w: store %d", api.ErrOptions, i.settings.Store)
+}
+
+// shut closes what is open, the last first.
+func (i *Instance) shut() error {
+	for _, t := range i.trainings {
+		t.Training.Close()
+	}
+	var err error
+	for n := len(i.close) - 1; n >= 0; n-- {
+		err = errors.Join(err, i.close[n]())
+	}
+	i.close, i.engine, i.pictures, i.door, i.analysts = nil, nil, nil, nil, nil
+	i.calls, i.tasks, i.trainings = nil, nil, nil
+	return err
+}

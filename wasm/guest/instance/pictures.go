@@ -1,0 +1,63 @@
+package instance
+
+import (
+	"bufio"
+	"context"
+	"errors"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/guest/lent"
+)
+
+// pictures are the instance's own, beside a store of its own.
+type pictures struct {
+	*blob.Hosted
+	blobs blob.Blobs
+}
+
+// drawnAtOnce is what names of pictures are drawn in, in bytes: by it a host tells them from
+// ids, in tests that inject both.
+const drawnAtOnce = 512
+
+func (i *Instance) openPictures() (*pictures, error) {
+	p := &pictures{blobs: blob.NewMemory(blob.Options{})}
+	var err error
+	p.Hosted, err = blob.OpenHosted(blob.HostedOptions{
+		Blobs:  p.blobs,
+		Random: bufio.NewReaderSize(lent.Random{From: i.Imports}, drawnAtOnce),
+		Keep:   func(h blob.Hash) bool { return i.engine == nil || i.engine.Keeps(h) },
+	})
+	return p, err
+}
+
+// inline gives a job of a picture that only the instance has its bytes. Where they cannot be read
+// the host will find no such blob.
+func (i *Instance) inline(j *api.Job) {
+	if i.pictures == nil || j.Data != nil || j.URL != "" {
+		return
+	}
+	if data, err := i.pictures.blobs.Get(context.Background(), j.Blob); err == nil {
+		j.Data = data
+	} else {
+		i.log(levelError, "blob %v: %v", j.Blob, err)
+	}
+}
+
+// keep is a result as the engine takes it. A picture that came with it is held here.
+func (i *Instance) keep(r *abi.Result) api.Result {
+	if i.pictures == nil || r.Err != nil || r.Picture == nil {
+		return r.Result
+	}
+	info, err := raster.Inspect(r.Picture)
+	if err == nil {
+		r.ContentType = "image/" + info.Format
+		r.Blob, err = i.pictures.Hold(context.Background(), r.Picture)
+	}
+	if err != nil {
+		r.Err = errors.Join(api.ErrInternal, err)
+	}
+	return r.Result
+}

@@ -1,0 +1,99 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/guest/lent"
+)
+
+// Step takes back tasks, hands out new ones, and does a little of what no request waits for. The
+// answer is Stepped.
+func (i *Instance) Step(data []byte) []byte {
+	s, err := abi.ParseStep(data)
+	if err == nil && i.engine == nil {
+		err = errNoEngine
+	}
+	var out abi.Stepped
+	if err == nil {
+		i.guard("step", func() { err = i.step(&s, &out) }, func() { err = api.ErrInternal })
+	}
+	if err != nil {
+		out.Error = err.Error()
+	}
+	i.answer = out.Append(i.answer)
+	return i.answer
+}
+
+func (i *Instance) step(s *abi.Step, out *abi.Stepped) error {
+	ctx := context.Background()
+	now := lent.Clock(i.Imports)()
+	var errs []error
+	for n := range s.Done {
+		errs = append(errs, i.handBack(ctx, &s.Done[n]))
+	}
+	if s.Take > 0 {
+		errs = append(errs, i.take(now, s.Take, out))
+	}
+	errs = append(errs, i.train(ctx))
+	if !s.Idle {
+		more, err := i.engine.Step(ctx, now)
+		out.More, out.Strays = more, i.settings.App != "" && i.engine.Strays()
+		errs = append(errs, err)
+	}
+	out.Training = len(i.trainings) > 0
+	out.More = out.More || out.Training || s.Take > 0 && len(out.Tasks) >= s.Take
+	return errors.Join(errs...)
+}
+
+// handBack is told what became of a task. One that is not under way is passed over: the instance
+// was opened anew meanwhile, and hands it out again.
+func (i *Instance) handBack(ctx context.Context, h *abi.Handed) error {
+	t, ok := i.tasks[h.Task]
+	if !ok {
+		return nil
+	}
+	delete(i.tasks, h.Task)
+	return i.engine.Done(ctx, t, core.Result{Picture: i.keep(&h.Result)})
+}
+
+// take takes new tasks: pictures for the host, and trainings, which are done here.
+func (i *Instance) take(now time.Time, n int, out *abi.Stepped) error {
+	tasks, err := i.engine.Take(now, n)
+	for _, t := range tasks {
+		if t.Training != nil {
+			i.trainings = append(i.trainings, t)
+			continue
+		}
+		i.number++
+		i.tasks[i.number] = t
+		job := *t.Picture
+		i.inline(&job)
+		out.Tasks = append(out.Tasks, abi.Task{Number: i.number, Job: job})
+	}
+	return err
+}
+
+// train does a few milliseconds of one training, each in turn.
+func (i *Instance) train(ctx context.Context) error {
+	if len(i.trainings) == 0 {
+		return nil
+	}
+	t := i.trainings[0]
+	i.trainings = i.trainings[1:]
+	done := false
+	var failed error
+	i.guard("training", func() { done = t.Training.Step() }, func() {
+		failed = fmt.Errorf("%w: panic in a training", api.ErrInternal)
+	})
+	if !done && failed == nil {
+		i.trainings = append(i.trainings, t)
+		return nil
+	}
+	return i.engine.Done(ctx, t, core.Result{Training: failed})
+}

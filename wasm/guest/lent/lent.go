@@ -1,0 +1,96 @@
+// Package lent makes the core's ports of what a host lends its guest: the imports of module
+// sightline.
+//
+//	core.Options      this package             wasm/README.md
+//	Store      ◀────  Store         ◀────────  kv_*
+//	Hosted     ◀────  Pictures      ◀────────  picture_*
+//	Tokens     ◀────  Tokens        ◀────────  token_*
+//	Accounts   ◀────  Accounts      ◀────────  account
+//	Models     ◀────  Files (fs.FS) ◀────────  bundle, older
+//	Clock      ◀────  Clock         ◀────────  now
+//	Rand       ◀────  Random        ◀────────  random
+//
+// The imports are an interface here, so that everything above them runs and is tested natively.
+// A guest has one thread: nothing here is safe for concurrent use.
+package lent
+
+import (
+	"io"
+	"time"
+
+	"github.com/sightline-dev/sightline/wasm/abi"
+)
+
+// Imports are the functions of module sightline as wasm/README.md lists them, with slices for
+// addresses and lengths. What is passed is borrowed until the call returns. A function that fills
+// dst returns the length: where it is above len(dst) nothing was written, below 0 it is an
+// [abi.Errno], negated.
+type Imports interface {
+	Now() int64
+	Random(dst []byte)
+	Log(level int32, line string)
+	Bundle(name string, dst []byte) int64
+	Older(base *[32]byte, name string, dst []byte) int64 // the empty name: all names, one a line
+
+	KVGet(snapshot uint32, key, dst []byte) int64
+	KVScan(snapshot uint32, lo, hi []byte, back bool) int64 // a nil hi: to the end
+	KVNext(scan uint32, dst []byte) int64
+	KVEnd(scan uint32)
+	KVSnapshot() uint32
+	KVRelease(snapshot uint32)
+	KVApply(batch []byte) int32
+	KVCommit(batch []byte) int32
+	KVRoom() int32
+	KVCompact(lo, hi []byte) int32
+
+	FileSize(file uint32) int64
+	FileRead(file uint32, offset int64, dst []byte) int32
+	FileWrite(file uint32, offset int64, src []byte) int32
+	FileTruncate(file uint32, size int64) int32
+	FileSync(file uint32) int32
+
+	PictureAdd(data []byte, contentType string, expires int64, dst *[abi.PictureNameBytes + 32]byte) int32
+	PictureRelease(hash *[32]byte) int32
+	PictureDrop(hash *[32]byte) int32
+	PictureLookup(name *[abi.PictureNameBytes]byte, dst []byte) int64
+
+	TokenIssue(claims, dst []byte) int64
+	TokenRead(token string, dst []byte) int64
+	Account(question, dst []byte) int64
+}
+
+// fill calls an import until buf has room for what it fills, and returns that part of it. It is
+// buf's memory, or new memory where that was too small.
+func fill(buf []byte, call func(dst []byte) int64) ([]byte, error) {
+	for {
+		n := call(buf)
+		switch {
+		case n < 0:
+			return nil, abi.Errno(-n).Err()
+		case n <= int64(len(buf)):
+			return buf[:n], nil
+		}
+		buf = make([]byte, n)
+	}
+}
+
+// did is the error behind what an import without a length returns.
+func did(n int32) error { return abi.Errno(n).Err() }
+
+// Clock is the host's.
+func Clock(from Imports) func() time.Time {
+	return func() time.Time { return time.Unix(0, from.Now()).UTC() }
+}
+
+// Random is the host's source.
+type Random struct{ From Imports }
+
+var _ io.Reader = Random{}
+
+// Read implements [io.Reader].
+func (r Random) Read(p []byte) (int, error) {
+	if len(p) > 0 {
+		r.From.Random(p)
+	}
+	return len(p), nil
+}

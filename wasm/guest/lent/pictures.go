@@ -1,0 +1,59 @@
+package lent
+
+import (
+	"context"
+	"encoding/hex"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/wasm/abi"
+)
+
+// Pictures are the pictures that the host keeps, and tidies.
+type Pictures struct{ From Imports }
+
+var _ core.Pictures = Pictures{}
+
+// Add keeps a picture and names it, until expires.
+func (p Pictures) Add(_ context.Context, data []byte, contentType string, expires time.Time) (name string, h blob.Hash, err error) {
+	var got [abi.PictureNameBytes + 32]byte
+	if err := did(p.From.PictureAdd(data, contentType, abi.Nanos(expires), &got)); err != nil {
+		return "", h, err
+	}
+	copy(h[:], got[abi.PictureNameBytes:])
+	return hex.EncodeToString(got[:abi.PictureNameBytes]), h, nil
+}
+
+// Lookup returns what a name stands for; the error is blob.ErrNotFound.
+func (p Pictures) Lookup(name string, now time.Time) (blob.Picture, error) {
+	var key [abi.PictureNameBytes]byte
+	if len(name) != 2*len(key) {
+		return blob.Picture{}, blob.ErrNotFound
+	}
+	if _, err := hex.Decode(key[:], []byte(name)); err != nil || hex.EncodeToString(key[:]) != name {
+		return blob.Picture{}, blob.ErrNotFound
+	}
+	data, err := fill(make([]byte, 512), func(dst []byte) int64 { return p.From.PictureLookup(&key, dst) })
+	if err != nil {
+		return blob.Picture{}, err
+	}
+	got, err := abi.ParsePicture(data)
+	if err == nil && !got.Expires.IsZero() && !now.Before(got.Expires) {
+		err = blob.ErrNotFound
+	}
+	if err != nil {
+		return blob.Picture{}, err
+	}
+	return got, nil
+}
+
+// Release gives up what a result with a blob holds.
+func (p Pictures) Release(_ context.Context, h blob.Hash) error {
+	return did(p.From.PictureRelease((*[32]byte)(&h)))
+}
+
+// Drop deletes a picture that a record has claimed and perhaps no longer does.
+func (p Pictures) Drop(_ context.Context, h blob.Hash) error {
+	return did(p.From.PictureDrop((*[32]byte)(&h)))
+}

@@ -1,0 +1,136 @@
+package lent
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/wasm/abi"
+)
+
+// Sizes of buffers. A scan begins with little, since most end after a record or two, and asks for
+// more each time.
+const (
+	valueBytes = 4 << 10
+	firstChunk = 1 << 10
+	chunkBytes = 64 << 10
+)
+
+// Store is the store that the host lends.
+type Store struct {
+	reader
+	from  Imports
+	value []byte   // scratch of Get
+	free  [][]byte // buffers of scans that have ended
+}
+
+var _ kv.Store = (*Store)(nil)
+
+// NewStore is the store behind the imports kv_.
+func NewStore(from Imports) *Store {
+	s := &Store{from: from, value: make([]byte, valueBytes)}
+	s.reader = reader{s, 0}
+	return s
+}
+
+// Apply implements [kv.Store].
+func (s *Store) Apply(b *kv.Batch) error { return did(s.from.KVApply(b.Bytes())) }
+
+// Commit implements [kv.Store]. The batch outlives a crash when it returns.
+func (s *Store) Commit(b *kv.Batch) (wait func() error, err error) {
+	if err := did(s.from.KVCommit(b.Bytes())); err != nil {
+		return nil, err
+	}
+	return func() error { return nil }, nil
+}
+
+// Snapshot implements [kv.Store].
+func (s *Store) Snapshot() kv.Snapshot { return &snapshot{reader{s, s.from.KVSnapshot()}} }
+
+// Room implements [kv.Store].
+func (s *Store) Room() error { return did(s.from.KVRoom()) }
+
+// Compact has the store let go of what was deleted between lo and hi.
+func (s *Store) Compact(_ context.Context, lo, hi []byte) error { return did(s.from.KVCompact(lo, hi)) }
+
+// Close implements [kv.Store]: the store is the host's to close.
+func (s *Store) Close() error { return nil }
+
+// reader reads a snapshot of the store, 0: the store as it is.
+type reader struct {
+	s  *Store
+	at uint32
+}
+
+// Get implements [kv.Reader].
+func (r reader) Get(key []byte) ([]byte, error) {
+	got, err := fill(r.s.value, func(dst []byte) int64 { return r.s.from.KVGet(r.at, key, dst) })
+	switch {
+	case err != nil:
+		return nil, err
+	case len(got) > len(r.s.value):
+		return got, nil // new memory
+	}
+	return append(make([]byte, 0, len(got)), got...), nil
+}
+
+// Scan implements [kv.Reader].
+func (r reader) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
+	return r.scan(lo, hi, false, yield)
+}
+
+// ScanBack implements [kv.Reader].
+func (r reader) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) error {
+	return r.scan(lo, hi, true, yield)
+}
+
+func (r reader) scan(lo, hi []byte, back bool, yield func(key, value []byte) bool) error {
+	if hi != nil && bytes.Compare(lo, hi) >= 0 {
+		return nil
+	}
+	s := r.s
+	n := s.from.KVScan(r.at, lo, hi, back)
+	if n < 0 {
+		return abi.Errno(-n).Err()
+	}
+	scan := uint32(n)
+	defer s.from.KVEnd(scan)
+	buf := s.buffer()
+	defer func() { s.free = append(s.free, buf) }()
+	for room := firstChunk; ; room = min(4*room, chunkBytes) {
+		chunk, err := fill(buf[:room], func(dst []byte) int64 { return s.from.KVNext(scan, dst) })
+		if err != nil || len(chunk) == 0 {
+			return err
+		}
+		for len(chunk) > 0 {
+			var key, value []byte
+			if key, value, chunk, err = abi.NextRecord(chunk); err != nil {
+				return fmt.Errorf("%w: %w", kv.ErrFailed, err)
+			}
+			if !yield(key, value) {
+				return nil
+			}
+		}
+	}
+}
+
+// buffer takes a buffer of chunkBytes: as many are in use as scans are inside each other.
+func (s *Store) buffer() []byte {
+	n := len(s.free)
+	if n == 0 {
+		return make([]byte, chunkBytes)
+	}
+	buf := s.free[n-1]
+	s.free = s.free[:n-1]
+	return buf
+}
+
+// snapshot is one moment of the store.
+type snapshot struct{ reader }
+
+// Close implements [kv.Snapshot].
+func (s *snapshot) Close() error {
+	s.s.from.KVRelease(s.at)
+	return nil
+}
