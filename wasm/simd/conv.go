@@ -1,0 +1,346 @@
+package simd
+
+import "github.com/sightline-dev/sightline/wasm/simd/emit"
+
+// The int8 product. A block of rows is widened to int16 in scratch; then, panel by panel,
+// tiles of rows by eight columns sum pairs of k with the one instruction that multiplies eight
+// numbers at once:
+//
+//	        k k'                                   8 columns, two registers
+//	row 0  ▐a a'▌ spread over all lanes   ×   k k' │w w'│w w'│w w'│w w'│ …   →   32-bit sums
+//	row 1  ▐a a'▌
+//
+// A u8 times an s8 and the sum of two fit int32, and what is beyond wraps as it does in Go.
+
+// constants of a call, from hConsts on: a float32 or int32 each, spread when they are read.
+const (
+	cHi    = hConsts + 4*iota // less the zero point
+	cLo                       // likewise
+	cBits                     // what takes the rounded sum's bits to the byte
+	cMode                     // modeU8, …
+	cBitsY                    // what takes them to y - ZeroY
+	cZeroR
+	cScaleY
+	cScaleR
+	cHiAdd
+	cLoAdd
+	cBitsAdd
+	cLdr // bytes between the rows of r
+)
+
+// tileRows is the rows of a tile: eight sums, two registers of weights and one of rows stay well
+// below the sixteen registers there are.
+const tileRows = 4
+
+// What becomes of a tile's sums.
+const (
+	modeU8  = 0
+	modeAdd = 1 // requantised, then added to r
+	modeI32 = 2
+)
+
+// magicBits is the bits of 1.5·2²³: what is added to it is rounded to a whole number, half to
+// even, that can be read off the low bits.
+const (
+	magic     = float32(3 << 22)
+	magicBits = 0x4b400000
+)
+
+// rounded is the bits of v, clamped to hi and lo, plus magic.
+func rounded(v, hi, lo value) value {
+	v = f32x4.PMax(f32x4.PMin(v, hi), lo)
+	return f32x4.Add(v, f32x4.Splat(magic))
+}
+
+// tile is a function for a number of rows: (a, pitch, w, rounds, dst, ldd, bias, scale, cols, h, r).
+//
+// a is the first widened row, pitch the bytes between them; w a panel; rounds how many times
+// depthStep there are; ldd in bytes; cols the columns that are wanted, 8 but at the edge; r the residual's first byte.
+func (k *kernels) defineTile(rows int) *emit.Func {
+	f := k.Func("", ints(11))
+	a0, pitch, w, rounds := f.Param(0), f.Param(1), f.Param(2), f.Param(3)
+	bias, h := f.Param(6), f.Param(9)
+	a, acc := make([]value, rows), make([][2]value, rows)
+	for r := range a {
+		if a[r] = a0; r > 0 {
+			a[r] = f.Let(a[r-1].Add(pitch))
+		}
+		acc[r] = [2]value{f.Let(bias.Load(v128, 0)), f.Let(bias.Load(v128, 16))}
+	}
+	w0, w1, x := f.Local(v128), f.Local(v128), f.Local(v128)
+	f.While(rounds, func() {
+		for pair := range depthStep / 2 {
+			f.Set(w0, w.Load(v128, 32*pair))
+			f.Set(w1, w.Load(v128, 32*pair+16))
+			for r := range a {
+				f.Set(x, a[r].Load32Splat(4*pair))
+				f.Set(acc[r][0], i32x4.Add(acc[r][0], i32x4.Dot(x, w0)))
+				f.Set(acc[r][1], i32x4.Add(acc[r][1], i32x4.Dot(x, w1)))
+			}
+		}
+		for r := range a {
+			f.Inc(a[r], 2*depthStep)
+		}
+		f.Inc(w, 16*depthStep)
+		f.Inc(rounds, -1)
+	})
+	f.If(h.Load(i32, cMode).Eq(modeI32), func() {
+		k.storeSums(f, acc)
+		f.Return()
+	})
+	k.requantise(f, acc)
+	f.If(h.Load(i32, cMode).Eq(modeAdd), func() { k.addResidual(f, acc) }, func() {
+		bits := f.Let(h.Load32Splat(cBits))
+		for r := range acc {
+			for v := range acc[r] {
+				f.Set(acc[r][v], i32x4.Sub(acc[r][v], bits))
+			}
+		}
+	})
+	k.storeBytes(f, acc)
+	return f
+}
+
+// requantise turns sums into the bits of the rounded results.
+func (k *kernels) requantise(f *emit.Func, acc [][2]value) {
+	scale, h := f.Param(7), f.Param(9)
+	hi, lo := f.Let(h.Load32Splat(cHi)), f.Let(h.Load32Splat(cLo))
+	for v := range 2 {
+		s := f.Let(scale.Load(v128, 16*v))
+		for r := range acc {
+			f.Set(acc[r][v], rounded(f32x4.Mul(f32x4.Convert(acc[r][v]), s), hi, lo))
+		}
+	}
+}
+
+// addResidual adds r's bytes to requantised results, which stay bits less cBitsAdd.
+func (k *kernels) addResidual(f *emit.Func, acc [][2]value) {
+	cols, h, r := f.Param(8), f.Param(9), f.Param(10)
+	bitsY, zeroR, bits := f.Let(h.Load32Splat(cBitsY)), f.Let(h.Load32Splat(cZeroR)), f.Let(h.Load32Splat(cBitsAdd))
+	scaleY, scaleR := f.Let(h.Load32Splat(cScaleY)), f.Let(h.Load32Splat(cScaleR))
+	hi, lo := f.Let(h.Load32Splat(cHiAdd)), f.Let(h.Load32Splat(cLoAdd))
+	words := f.Local(v128)
+	for i := range acc {
+		from := f.Let(r)
+		f.If(cols.Ne(tileCols), func() {
+			f.Set(from, h.Load(i32, hTail).Add(64))
+			f.Call(k.copyBytes, from, r, cols)
+		})
+		f.Set(words, from.Load8x8U(0))
+		for v, widen := range []func(value) value{i32x4.LowU, i32x4.HighU} {
+			y := f32x4.Mul(f32x4.Convert(i32x4.Sub(acc[i][v], bitsY)), scaleY)
+			x := f32x4.Mul(f32x4.Convert(i32x4.Sub(widen(words), zeroR)), scaleR)
+			f.Set(acc[i][v], i32x4.Sub(rounded(f32x4.Add(y, x), hi, lo), bits))
+		}
+		f.Inc(r, h.Load(i32, cLdr))
+	}
+}
+
+// storeBytes writes results, each a byte in 32 bits.
+func (k *kernels) storeBytes(f *emit.Func, acc [][2]value) {
+	dst, ldd, cols, h := f.Param(4), f.Param(5), f.Param(8), f.Param(9)
+	mask := f.Let(i32x4.Splat(255))
+	tail := f.Let(h.Load(i32, hTail))
+	for i := range acc {
+		for v := range acc[i] {
+			f.Set(acc[i][v], emit.BitAnd(acc[i][v], mask))
+		}
+	}
+	out := f.Local(v128)
+	for i := 0; i < len(acc); i += 2 {
+		other := acc[min(i+1, len(acc)-1)]
+		f.Set(out, i8x16.NarrowU(i16x8.NarrowS(acc[i][0], acc[i][1]), i16x8.NarrowS(other[0], other[1])))
+		for lane := range min(2, len(acc)-i) {
+			f.If(cols.Eq(tileCols), func() { f.StoreLane(dst, 0, out, 8, lane) }, func() {
+				f.StoreLane(tail, 64, out, 8, lane)
+				f.Call(k.copyBytes, dst, tail.Add(64), cols)
+			})
+			f.Inc(dst, ldd)
+		}
+	}
+}
+
+// storeSums writes the sums themselves.
+func (k *kernels) storeSums(f *emit.Func, acc [][2]value) {
+	dst, ldd, cols, h := f.Param(4), f.Param(5), f.Param(8), f.Param(9)
+	tail := f.Let(h.Load(i32, hTail))
+	for i := range acc {
+		f.If(cols.Eq(tileCols), func() {
+			f.Store(dst, 0, acc[i][0])
+			f.Store(dst, 16, acc[i][1])
+		}, func() {
+			f.Store(tail, 64, acc[i][0])
+			f.Store(tail, 80, acc[i][1])
+			f.Call(k.copyBytes, dst, tail.Add(64), cols.Shl(2))
+		})
+		f.Inc(dst, ldd)
+	}
+}
+
+// defineWiden defines widen(dst, src, h, srcStride): one row of bytes, gathered from its
+// segments, as int16, with zeros up to the depth.
+func (k *kernels) defineWiden() *emit.Func {
+	f := k.Func("", ints(4))
+	dst, src, h, stride := f.Param(0), f.Param(1), f.Param(2), f.Param(3)
+	segs, seg := f.Let(h.Load(i32, hSegs)), f.Let(h.Load(i32, hSeg))
+	at := f.Local(i32)
+	f.While(segs, func() {
+		f.Set(at, 0)
+		each(f, at, seg, 8, func() {
+			f.Store(dst.Add(at.Shl(1)), 0, src.Add(at).Load8x8U(0))
+		})
+		f.If(seg.GeS(8), func() {
+			f.If(at.LtS(seg), func() { // the last eight, some for the second time
+				f.Store(dst.Add(seg.Shl(1)).Sub(16), 0, src.Add(seg).Sub(8).Load8x8U(0))
+			})
+		}, func() {
+			each(f, at, seg, 1, func() { f.Store16(dst.Add(at.Shl(1)), 0, src.Add(at).Load8U(0)) })
+		})
+		f.Inc(dst, seg.Shl(1))
+		f.Inc(src, stride)
+		f.Inc(segs, -1)
+	})
+	f.Set(at, h.Load(i32, hK))
+	each(f, at, h.Load(i32, hDepth), 1, func() {
+		f.Store16(dst, 0, emit.C(0))
+		f.Inc(dst, 2)
+	})
+	return f
+}
+
+// defineConv defines conv_u8, conv_i32 and gemv_u16.
+func (k *kernels) defineConv() {
+	rows := k.defineRows()
+
+	f := k.Func("conv_u8", ints(9))
+	h, dst, ldd, q, add := f.Param(0), f.Param(1), f.Param(2), f.Param(7), f.Param(8)
+	setConstants(f, h, q, 8, cHi, cLo, cBits)
+	f.Store(h, cMode, emit.C(modeU8))
+	r := f.Local(i32)
+	f.If(add, func() {
+		f.Store(h, cMode, emit.C(modeAdd))
+		f.Store(h, cScaleY, add.Load(i32, 0))
+		f.Store(h, cScaleR, add.Load(i32, 4))
+		f.Store(h, cBitsY, h.Load(i32, cBits).Add(add.Load(i32, 8)))
+		f.Store(h, cZeroR, add.Load(i32, 12))
+		setConstants(f, h, add, 16, cHiAdd, cLoAdd, cBitsAdd)
+		f.Set(r, add.Load(i32, 28))
+		f.Store(h, cLdr, add.Load(i32, 32))
+	})
+	f.Call(rows, h, dst, ldd, f.Param(3), f.Param(4), f.Param(5), f.Param(6), q.Load(i32, 0), q.Load(i32, 4), r)
+
+	f = k.Func("conv_i32", ints(8))
+	h = f.Param(0)
+	f.Store(h, cMode, emit.C(modeI32))
+	f.Call(rows, h, f.Param(1), f.Param(2), f.Param(3), f.Param(4), f.Param(5), f.Param(6), f.Param(7), emit.C(0), emit.C(0))
+
+	k.defineGemv()
+}
+
+// setConstants writes the clamp and the shift of a rounding whose zero, lo and hi stand at
+// from + offset.
+func setConstants(f *emit.Func, h, from value, offset, hi, lo, bits int) {
+	zero := f.Let(from.Load(i32, offset))
+	f.Store(h, lo, from.Load(i32, offset+4).Sub(zero).ToFloat())
+	f.Store(h, hi, from.Load(i32, offset+8).Sub(zero).ToFloat())
+	f.Store(h, bits, emit.C(magicBits).Sub(zero))
+}
+
+// defineRows defines the walk over a product:
+// (h, dst, ldd, src, stepX, srcStride, m, bias, scale, r), by the mode in h.
+func (k *kernels) defineRows() *emit.Func {
+	widen, tile, single := k.defineWiden(), k.defineTile(tileRows), k.defineTile(1)
+	f := k.Func("", ints(10))
+	h, dst, ldd, src, stepX := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4)
+	stride, m, bias, scale, r := f.Param(5), f.Param(6), f.Param(7), f.Param(8), f.Param(9)
+	size := f.Let(h.Load(i32, cMode).Eq(modeI32).Shl(1)) // of an element, as a power of two
+	n, depth := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hDepth))
+	scratch, tail := f.Let(h.Load(i32, hScratch)), f.Let(h.Load(i32, hTail))
+	pitch, panel := f.Let(depth.Shl(1)), f.Let(depth.Shl(4))
+	now, i, j, cols, w := f.Local(i32), f.Local(i32), f.Local(i32), f.Local(i32), f.Local(i32)
+	b, s := f.Local(i32), f.Local(i32)
+	f.While(m.GtS(0), func() {
+		f.Set(now, emit.Min(m, emit.C(blockRows)))
+		f.Set(i, 0)
+		each(f, i, now, 1, func() {
+			f.Call(widen, scratch.Add(i.Mul(pitch)), src, h, stride)
+			f.Inc(src, stepX)
+		})
+		f.Set(w, h.Load(i32, hWeights))
+		f.Set(j, 0)
+		f.While(j.LtS(n), func() {
+			f.Set(cols, emit.Min(n.Sub(j), emit.C(tileCols)))
+			f.Set(b, bias.Add(j.Shl(2)))
+			f.Set(s, scale.Add(j.Shl(2)))
+			f.If(cols.LtS(tileCols).Or(bias.Eq(0)), func() { k.edge(f, tail, b, s, bias, scale, cols) })
+			f.Set(i, 0)
+			args := func() []value {
+				return []value{
+					scratch.Add(i.Mul(pitch)), pitch, w, depth.ShrU(2), dst.Add(i.Mul(ldd).Add(j).Shl(size)), ldd.Shl(size),
+					b, s, cols, h, r.Add(i.Mul(h.Load(i32, cLdr))).Add(j),
+				}
+			}
+			each(f, i, now, tileRows, func() { f.Call(tile, args()...) })
+			each(f, i, now, 1, func() { f.Call(single, args()...) })
+			f.Inc(w, panel)
+			f.Inc(j, tileCols)
+		})
+		f.Inc(dst, now.Mul(ldd).Shl(size))
+		f.Inc(r, now.Mul(h.Load(i32, cLdr)))
+		f.Set(m, m.Sub(now))
+	})
+	return f
+}
+
+// edge copies the bias and the scales of the last columns to where eight can be read; a bias that is missing is zero.
+func (k *kernels) edge(f *emit.Func, tail, b, s, bias, scale, cols value) {
+	zero := i32x4.Splat(0)
+	f.Store(tail, 0, zero)
+	f.Store(tail, 16, zero)
+	f.If(bias, func() { f.Call(k.copyBytes, tail, b, cols.Shl(2)) })
+	f.Set(b, tail)
+	f.If(scale, func() {
+		f.Call(k.copyBytes, tail.Add(32), s, cols.Shl(2))
+		f.Set(s, tail.Add(32))
+	})
+}
+
+// defineGemv defines gemv_u16(h, dst, a, bias): the low and the high bytes of a are two rows of a product, each exact.
+func (k *kernels) defineGemv() {
+	tile := k.defineTile(2)
+	f := k.Func("gemv_u16", ints(4))
+	h, dst, a, bias := f.Param(0), f.Param(1), f.Param(2), f.Param(3)
+	n, depth, pitch := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hK)), f.Let(h.Load(i32, hDepth).Shl(1))
+	low, tail, w := f.Let(h.Load(i32, hScratch)), f.Let(h.Load(i32, hTail)), f.Let(h.Load(i32, hWeights))
+	high := f.Let(low.Add(pitch))
+	i, v, sum := f.Local(i32), f.Local(i32), f.Local(i64)
+	each(f, i, depth, 1, func() {
+		f.Set(v, a.Add(i.Shl(1)).Load16U(0))
+		f.Store16(low.Add(i.Shl(1)), 0, v.And(255))
+		f.Store16(high.Add(i.Shl(1)), 0, v.ShrU(8))
+	})
+	each(f, i, h.Load(i32, hDepth), 1, func() {
+		f.Store16(low.Add(i.Shl(1)), 0, emit.C(0))
+		f.Store16(high.Add(i.Shl(1)), 0, emit.C(0))
+	})
+	f.Store(h, cMode, emit.C(modeI32))
+	zero := i32x4.Splat(0)
+	f.Store(tail, 96, zero)
+	f.Store(tail, 112, zero)
+	f.While(n.GtS(0), func() {
+		f.Call(tile, low, pitch, w, h.Load(i32, hDepth).ShrU(2), tail, emit.C(32), tail.Add(96), emit.C(0), emit.C(tileCols), h, emit.C(0))
+		f.Set(i, 0)
+		each(f, i, emit.Min(n, emit.C(tileCols)), 1, func() {
+			f.Set(v, tail.Add(i.Shl(2)))
+			f.Set(sum, v.Load(i32, 0).ExtendS().Add(v.Load(i32, 32).ExtendS().Shl(8)))
+			f.If(bias, func() {
+				f.Inc(sum, bias.Load(i32, 0).ExtendS())
+				f.Inc(bias, 4)
+			})
+			f.Store(dst, 0, sum)
+			f.Inc(dst, 8)
+		})
+		f.Inc(w, pitch.Shl(3))
+		f.Inc(n, -tileCols)
+	})
+}

@@ -1,0 +1,163 @@
+// Package emit writes WebAssembly modules: functions, one imported memory, and the instructions of
+// the core language with fixed-width SIMD that kernels need.
+//
+// A [Value] is an expression on its way to the stack, a [Func] a list of statements:
+//
+//	f := m.Func("sum", emit.Params(emit.I32, emit.I32), emit.I32)   // (p, n) → i32
+//	p, n, sum := f.Param(0), f.Param(1), f.Local(emit.I32)
+//	f.While(n.Ne(0), func() {
+//		f.Set(sum, sum.Add(p.Load8U(0)))
+//		f.Set(p, p.Add(1))
+//		f.Set(n, n.Sub(1))
+//	})
+//	f.Return(sum)
+//
+// Operands are checked by type where an expression is made; a mistake is a panic, since modules are
+// made of constants of the program and not of input. What the checks leave open, an engine refuses when it compiles
+// the module. The encoding is that of the WebAssembly specification 2.0, chapter 5.
+//
+// The package knows no tables, globals, data segments, references or exceptions.
+package emit
+
+// Type is the type of a value.
+type Type byte
+
+// The types of values.
+const (
+	V128 Type = 0x7b
+	F32  Type = 0x7d
+	I64  Type = 0x7e
+	I32  Type = 0x7f
+
+	none Type = 0
+)
+
+func (t Type) String() string {
+	switch t {
+	case V128:
+		return "v128"
+	case F32:
+		return "f32"
+	case I64:
+		return "i64"
+	case I32:
+		return "i32"
+	}
+	return "nothing"
+}
+
+// Params is a list of types, for [Module.Func].
+func Params(types ...Type) []Type { return types }
+
+// Module is a module in the making. The zero value is an empty one.
+type Module struct {
+	types  [][]byte // encoded, each once
+	funcs  []*Func
+	memory []byte // the import, encoded
+}
+
+// ImportMemory imports the one memory, of at least pages pages of 64 KiB.
+func (m *Module) ImportMemory(module, name string, pages int) {
+	m.memory = append(text(nil, module), text(nil, name)...)
+	m.memory = append(m.memory, 0x02, 0x00)
+	m.memory = unsigned(m.memory, uint64(pages))
+}
+
+// Func begins a function. One with a name is exported under it. It returns one value, or none
+// where result is absent.
+func (m *Module) Func(name string, params []Type, result ...Type) *Func {
+	if len(result) > 1 {
+		panic("emit: " + name + " has more than one result")
+	}
+	f := &Func{name: name, index: len(m.funcs), params: params, result: none}
+	typ := append([]byte{0x60}, vector(params)...)
+	typ = append(typ, vector(result)...)
+	if len(result) == 1 {
+		f.result = result[0]
+	}
+	f.typ = m.typeIndex(typ)
+	m.funcs = append(m.funcs, f)
+	return f
+}
+
+func (m *Module) typeIndex(typ []byte) int {
+	for i, t := range m.types {
+		if string(t) == string(typ) {
+			return i
+		}
+	}
+	m.types = append(m.types, typ)
+	return len(m.types) - 1
+}
+
+// Bytes encodes the module.
+func (m *Module) Bytes() []byte {
+	var types, imports, funcs, exports, code []byte
+	for _, t := range m.types {
+		types = append(types, t...)
+	}
+	exported := 0
+	for _, f := range m.funcs {
+		funcs = unsigned(funcs, uint64(f.typ))
+		if f.name != "" {
+			exports = append(text(exports, f.name), 0x00)
+			exports = unsigned(exports, uint64(f.index))
+			exported++
+		}
+		body := f.encode()
+		code = unsigned(code, uint64(len(body)))
+		code = append(code, body...)
+	}
+	count := 0
+	if m.memory != nil {
+		imports, count = m.memory, 1
+	}
+	out := []byte("\x00asm\x01\x00\x00\x00")
+	out = section(out, 1, len(m.types), types)
+	out = section(out, 2, count, imports)
+	out = section(out, 3, len(m.funcs), funcs)
+	out = section(out, 7, exported, exports)
+	return section(out, 10, len(m.funcs), code)
+}
+
+// section appends a section of count entries, unless there are none.
+func section(dst []byte, id byte, count int, entries []byte) []byte {
+	if count == 0 {
+		return dst
+	}
+	head := unsigned(nil, uint64(count))
+	dst = unsigned(append(dst, id), uint64(len(head)+len(entries)))
+	return append(append(dst, head...), entries...)
+}
+
+func vector(types []Type) []byte {
+	out := unsigned(nil, uint64(len(types)))
+	for _, t := range types {
+		out = append(out, byte(t))
+	}
+	return out
+}
+
+func text(dst []byte, s string) []byte {
+	return append(unsigned(dst, uint64(len(s))), s...)
+}
+
+// unsigned appends v as LEB128.
+func unsigned(dst []byte, v uint64) []byte {
+	for ; v >= 0x80; v >>= 7 {
+		dst = append(dst, byte(v)|0x80)
+	}
+	return append(dst, byte(v))
+}
+
+// signed appends v as signed LEB128.
+func signed(dst []byte, v int64) []byte {
+	for {
+		b := byte(v & 0x7f)
+		v >>= 7
+		if (v == 0 && b&0x40 == 0) || (v == -1 && b&0x40 != 0) {
+			return append(dst, b)
+		}
+		dst = append(dst, b|0x80)
+	}
+}

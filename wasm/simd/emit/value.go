@@ -1,0 +1,215 @@
+package emit
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// Value is an expression: code that leaves one value of its type on the stack. A local is a Value
+// too, and may be used any number of times; any other costs its code each time that it is used.
+type Value struct {
+	typ   Type
+	code  []byte
+	local int // of a local: its index + 1
+}
+
+// Type is the type of the value.
+func (a Value) Type() Type { return a.typ }
+
+// Int is the constant v of type I32 or I64.
+func (t Type) Int(v int64) Value {
+	switch t {
+	case I32:
+		return Value{typ: I32, code: signed([]byte{0x41}, int64(int32(v)))}
+	case I64:
+		return Value{typ: I64, code: signed([]byte{0x42}, v)}
+	}
+	panic("emit: an integer of type " + t.String())
+}
+
+// C is the constant v of type I32.
+func C(v int) Value { return I32.Int(int64(v)) }
+
+// Float is the constant v of type F32.
+func Float(v float32) Value {
+	return Value{typ: F32, code: binary.LittleEndian.AppendUint32([]byte{0x43}, math.Float32bits(v))}
+}
+
+// value takes a Value of type t, or an int or a float32 as the constant of that type.
+func value(t Type, v any) Value {
+	switch v := v.(type) {
+	case Value:
+		if v.typ != t {
+			panic(fmt.Sprintf("emit: %v where %v is wanted", v.typ, t))
+		}
+		return v
+	case int:
+		return t.Int(int64(v))
+	case float32:
+		if t == F32 {
+			return Float(v)
+		}
+	}
+	panic(fmt.Sprintf("emit: %T where %v is wanted", v, t))
+}
+
+// op is an instruction applied to operands, which stand on the stack in their order.
+func op(typ Type, code []byte, operands ...Value) Value {
+	var out []byte
+	for _, v := range operands {
+		out = append(out, v.code...)
+	}
+	return Value{typ: typ, code: append(out, code...)}
+}
+
+// binary applies the instruction of a's type; 0 is none.
+func (a Value) binary(result Type, b any, i32, i64, f32 byte) Value {
+	code := map[Type]byte{I32: i32, I64: i64, F32: f32}[a.typ]
+	if code == 0 {
+		panic("emit: no such operation on " + a.typ.String())
+	}
+	if result == none {
+		result = a.typ
+	}
+	return op(result, []byte{code}, a, value(a.typ, b))
+}
+
+// Arithmetic on I32, I64 and, where it has it, F32. The operand b is a [Value] of the same type, or an int or
+// float32 for a constant.
+
+// Add is a + b.
+func (a Value) Add(b any) Value {
+	if b == 0 {
+		return a
+	}
+	return a.binary(none, b, 0x6a, 0x7c, 0x92)
+}
+
+// Sub is a - b.
+func (a Value) Sub(b any) Value { return a.binary(none, b, 0x6b, 0x7d, 0x93) }
+
+// Mul is a * b.
+func (a Value) Mul(b any) Value { return a.binary(none, b, 0x6c, 0x7e, 0x94) }
+
+// DivU is a / b of unsigned numbers.
+func (a Value) DivU(b any) Value { return a.binary(none, b, 0x6e, 0x80, 0) }
+
+// RemU is a % b of unsigned numbers.
+func (a Value) RemU(b any) Value { return a.binary(none, b, 0x70, 0x82, 0) }
+
+// And is a & b.
+func (a Value) And(b any) Value { return a.binary(none, b, 0x71, 0x83, 0) }
+
+// Or is a | b.
+func (a Value) Or(b any) Value { return a.binary(none, b, 0x72, 0x84, 0) }
+
+// Xor is a ^ b.
+func (a Value) Xor(b any) Value { return a.binary(none, b, 0x73, 0x85, 0) }
+
+// Shl is a << b.
+func (a Value) Shl(b any) Value { return a.binary(none, b, 0x74, 0x86, 0) }
+
+// ShrS is a >> b of signed numbers.
+func (a Value) ShrS(b any) Value { return a.binary(none, b, 0x75, 0x87, 0) }
+
+// ShrU is a >> b of unsigned numbers.
+func (a Value) ShrU(b any) Value { return a.binary(none, b, 0x76, 0x88, 0) }
+
+// RotR turns the bits of a to the right.
+func (a Value) RotR(b any) Value { return a.binary(none, b, 0x78, 0x8a, 0) }
+
+// Eq is a == b, an I32 as all comparisons.
+func (a Value) Eq(b any) Value { return a.binary(I32, b, 0x46, 0x51, 0x5b) }
+
+// Ne is a != b.
+func (a Value) Ne(b any) Value { return a.binary(I32, b, 0x47, 0x52, 0x5c) }
+
+// LtS is a < b of signed numbers.
+func (a Value) LtS(b any) Value { return a.binary(I32, b, 0x48, 0x53, 0) }
+
+// LtU is a < b of unsigned numbers.
+func (a Value) LtU(b any) Value { return a.binary(I32, b, 0x49, 0x54, 0) }
+
+// GtS is a > b of signed numbers.
+func (a Value) GtS(b any) Value { return a.binary(I32, b, 0x4a, 0x55, 0) }
+
+// GtU is a > b of unsigned numbers.
+func (a Value) GtU(b any) Value { return a.binary(I32, b, 0x4b, 0x56, 0) }
+
+// LeS is a <= b of signed numbers.
+func (a Value) LeS(b any) Value { return a.binary(I32, b, 0x4c, 0x57, 0) }
+
+// GeS is a >= b of signed numbers.
+func (a Value) GeS(b any) Value { return a.binary(I32, b, 0x4e, 0x59, 0) }
+
+// GeU is a >= b of unsigned numbers.
+func (a Value) GeU(b any) Value { return a.binary(I32, b, 0x4f, 0x5a, 0) }
+
+// Lt is a < b of floats.
+func (a Value) Lt(b any) Value { return a.binary(I32, b, 0, 0, 0x5d) }
+
+// Gt is a > b of floats.
+func (a Value) Gt(b any) Value { return a.binary(I32, b, 0, 0, 0x5e) }
+
+func (a Value) unary(from, to Type, code ...byte) Value {
+	return op(to, code, value(from, a))
+}
+
+// Ctz counts the zero bits at the low end of an I32.
+func (a Value) Ctz() Value { return a.unary(I32, I32, 0x68) }
+
+// Nearest rounds an F32 to a whole number, half to even.
+func (a Value) Nearest() Value { return a.unary(F32, F32, 0x90) }
+
+// Wrap is the low half of an I64.
+func (a Value) Wrap() Value { return a.unary(I64, I32, 0xa7) }
+
+// ExtendS is a signed I32 as an I64.
+func (a Value) ExtendS() Value { return a.unary(I32, I64, 0xac) }
+
+// ExtendU is an unsigned I32 as an I64.
+func (a Value) ExtendU() Value { return a.unary(I32, I64, 0xad) }
+
+// ToFloat is a signed I32 as an F32, rounded to nearest even.
+func (a Value) ToFloat() Value { return a.unary(I32, F32, 0xb2) }
+
+// Bits is the bits of an F32.
+func (a Value) Bits() Value { return a.unary(F32, I32, 0xbc) }
+
+// Truncated is an F32 as a signed I32, rounded towards zero and held to its range.
+func (a Value) Truncated() Value { return a.unary(F32, I32, 0xfc, 0x00) }
+
+// Select is a where cond is not 0, and b where it is.
+func Select(cond, a, b Value) Value {
+	if a.typ != b.typ || a.typ == V128 {
+		panic("emit: select between other types")
+	}
+	return op(a.typ, []byte{0x1b}, a, b, value(I32, cond))
+}
+
+// Min is the smaller of two signed I32.
+func Min(a, b Value) Value { return Select(a.LtS(b), a, b) }
+
+// memory is the immediate of an access at offset, of no alignment.
+func memory(code []byte, offset int) []byte {
+	if offset < 0 {
+		panic("emit: an offset below zero")
+	}
+	return unsigned(append(code, 0), uint64(offset))
+}
+
+// Load reads a value of type t at address a + offset.
+func (a Value) Load(t Type, offset int) Value {
+	code := map[Type][]byte{I32: {0x28}, I64: {0x29}, F32: {0x2a}, V128: {0xfd, 0x00}}[t]
+	return op(t, memory(code, offset), value(I32, a))
+}
+
+// Load8S reads a signed byte as an I32.
+func (a Value) Load8S(offset int) Value { return op(I32, memory([]byte{0x2c}, offset), value(I32, a)) }
+
+// Load8U reads an unsigned byte as an I32.
+func (a Value) Load8U(offset int) Value { return op(I32, memory([]byte{0x2d}, offset), value(I32, a)) }
+
+// Load16U reads two bytes, unsigned, as an I32.
+func (a Value) Load16U(offset int) Value { return op(I32, memory([]byte{0x2f}, offset), value(I32, a)) }
