@@ -39,9 +39,6 @@ var ErrTooLarge = errors.New("blob too large")
 // Hash is the SHA-256 of a blob's bytes. The zero hash means "none".
 type Hash [sha256.Size]byte
 
-// Sum returns the hash of data.
-func Sum(data []byte) Hash { return sha256.Sum256(data) }
-
 // ParseHash reads 64 lower-case hex digits.
 func ParseHash(s string) (Hash, error) {
 	var h Hash

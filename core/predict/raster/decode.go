@@ -29,11 +29,12 @@ type Decoder struct {
 	canvas  canvas
 	win     window // what of the current picture is wanted
 	pix     []byte // the result
+	lent    infoArgs
 }
 
 // NewDecoder returns a decoder with these limits.
 func NewDecoder(l Limits) *Decoder {
-	return &Decoder{limits: l.withDefaults()}
+	return &Decoder{limits: l.WithDefaults()}
 }
 
 // Decode returns the part of a picture that v names. An animation gives its first frame;
@@ -42,6 +43,9 @@ func NewDecoder(l Limits) *Decoder {
 // The error wraps ErrUnsupported, ErrTooLarge, ErrCorrupt or ErrExpired, unless v itself
 // makes no sense.
 func (d *Decoder) Decode(picture []byte, v View) (Image, error) {
+	if img, done, err := d.decodeElsewhere(picture, v); done {
+		return img, err
+	}
 	h, err := inspect(picture, d.limits)
 	if err != nil {
 		return Image{}, err

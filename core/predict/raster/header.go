@@ -23,7 +23,7 @@ type header struct {
 // the declared size is allocated. It returns ErrTooLarge where the headers pass the
 // default limits.
 func Inspect(picture []byte) (Info, error) {
-	h, err := inspect(picture, Limits{}.withDefaults())
+	h, err := inspect(picture, Limits{}.WithDefaults())
 	if err != nil {
 		return Info{}, err
 	}

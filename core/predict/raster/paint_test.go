@@ -95,7 +95,7 @@ func TestStandardJPEG(t *testing.T) {
 		"RGB":   composed(t, planes, "RGB", -1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, err := inspect(b, Limits{}.withDefaults())
+			h, err := inspect(b, Limits{}.WithDefaults())
 			check(t, err)
 			win, err := v.window(h.width, h.height, h.orientation)
 			check(t, err)

@@ -118,8 +118,8 @@ type Limits struct {
 	Expired           func() bool // polled while decoding; true stops with ErrExpired; nil: never
 }
 
-// withDefaults returns l with every zero field replaced.
-func (l Limits) withDefaults() Limits {
+// WithDefaults returns l with every zero field replaced.
+func (l Limits) WithDefaults() Limits {
 	l.Bytes = orDefault(l.Bytes, 20_000_000)
 	l.Pixels = orDefault(l.Pixels, 40_000_000)
 	l.BaselinePixels = orDefault(l.BaselinePixels, 200_000_000)

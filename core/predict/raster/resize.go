@@ -176,32 +176,8 @@ func (l *lane) row(j int) []byte {
 // bits. After DCT scaling a pixel takes two or three samples, so these have loops of
 // their own.
 func (l *lane) across(i int) {
-	half, m := l.div.half, l.div.m
-	out, taps := l.out[:len(l.x.first)], l.x.taps
-	w, s := l.x.w[i*taps:], l.sums
-	switch taps {
-	case 2:
-		for ; i < len(out); i++ {
-			v, f := (*[2]uint32)(s[l.x.first[i]:]), (*[2]uint32)(w)
-			out[i] = byte((uint64(f[0]*v[0]+f[1]*v[1]) + half) * m >> 56)
-			w = w[2:]
-		}
-	case 3:
-		for ; i < len(out); i++ {
-			v, f := (*[3]uint32)(s[l.x.first[i]:]), (*[3]uint32)(w)
-			out[i] = byte((uint64(f[0]*v[0]+f[1]*v[1]+f[2]*v[2]) + half) * m >> 56)
-			w = w[3:]
-		}
-	default:
-		for ; i < len(out); i++ {
-			var sum uint32
-			for k, v := range s[l.x.first[i]:][:taps] {
-				sum += v * w[k]
-			}
-			out[i] = l.div.narrow(sum)
-			w = w[taps:]
-		}
-	}
+	taps := l.x.taps
+	acrossGeneric(l.out[i:len(l.x.first)], l.sums, l.x.first[i:], l.x.w[i*taps:], taps, l.div.half, l.div.m)
 }
 
 // acrossWide is across with sums of 64 bits.

@@ -23,6 +23,35 @@ func addRowsGeneric(sums []uint32, pix []byte, stride int, w []uint32) {
 	}
 }
 
+// acrossGeneric sets out[i] to the quotient of Σ s[first[i]+k]·w[i·taps+k] over k < taps, which fits
+// 32 bits, by the divisor of half and m; see divider.
+func acrossGeneric(out []byte, s []uint32, first []int32, w []uint32, taps int, half, m uint64) {
+	first = first[:len(out)]
+	switch taps {
+	case 2:
+		for i := range out {
+			v, f := (*[2]uint32)(s[first[i]:]), (*[2]uint32)(w)
+			out[i] = byte((uint64(f[0]*v[0]+f[1]*v[1]) + half) * m >> 56)
+			w = w[2:]
+		}
+	case 3:
+		for i := range out {
+			v, f := (*[3]uint32)(s[first[i]:]), (*[3]uint32)(w)
+			out[i] = byte((uint64(f[0]*v[0]+f[1]*v[1]+f[2]*v[2]) + half) * m >> 56)
+			w = w[3:]
+		}
+	default:
+		for i := range out {
+			var sum uint32
+			for k, v := range s[first[i]:][:taps] {
+				sum += v * w[k]
+			}
+			out[i] = byte((uint64(sum) + half) * m >> 56)
+			w = w[taps:]
+		}
+	}
+}
+
 // groupReach is how many sums a group of eight pixels reads from its first on.
 const groupReach = 24
 

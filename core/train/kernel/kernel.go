@@ -23,7 +23,7 @@ const Lanes = 32
 
 // Levels is the level that the functions of this package work at. They give the same results
 // at each.
-var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512)
+var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512, cpu.Lent)
 
 // Product computes one panel of a matrix product:
 //

@@ -233,7 +233,7 @@ func TestWrongLengthsPanic(t *testing.T) {
 		"too few rows":    func() { Rows(x[:2], x[:32], make([]int16, 63)) },
 		"product's panel": func() { Product(x, 32, x, 2, 2, x[:63], 2) },
 		"product's dst":   func() { Product(x[:63], 32, x, 2, 2, x, 2) },
-		"a level":         func() { Levels.Force(cpu.AVX512VNNI + 1) },
+		"a level":         func() { Levels.Force(cpu.Lent + 1) },
 	} {
 		func() {
 			defer func() {

@@ -38,7 +38,7 @@ import (
 
 // Levels is the level that the functions of this package work at. They give the same results
 // at each.
-var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512VNNI)
+var Levels = cpu.Choose(cpu.AVX2, cpu.AVX512VNNI, cpu.Lent)
 
 // MaxDim is the largest number of dimensions: above it sums could leave 32 bits.
 const MaxDim = 2048

@@ -183,7 +183,7 @@ func TestMisuse(t *testing.T) {
 			"no row":                      func() { v.At(nil, 1<<20) },
 			"no list":                     func() { l.At(1 << 20) },
 			"find in no list":             func() { l.Find([]uint32{1 << 20}, 3) },
-			"no level":                    func() { Levels.Force(cpu.AVX512VNNI + 1) },
+			"no level":                    func() { Levels.Force(cpu.Lent + 1) },
 		} {
 			func() {
 				defer func() {

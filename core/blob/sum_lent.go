@@ -1,0 +1,20 @@
+//go:build wasip1 && lent
+
+package blob
+
+import "crypto/sha256"
+
+// The import is that of wasm/README.md.
+//
+//go:wasmimport kernel sha256
+//go:noescape
+func sha256Lent(src *byte, n int32, dst *Hash)
+
+// Sum returns the hash of data.
+func Sum(data []byte) (h Hash) {
+	if len(data) < sha256.BlockSize {
+		return sha256.Sum256(data)
+	}
+	sha256Lent(&data[0], int32(len(data)), &h)
+	return h
+}

@@ -1,0 +1,37 @@
+//go:build wasip1 && lent
+
+package jsonio
+
+// The imports are those of wasm/README.md.
+
+//go:wasmimport kernel quote
+//go:noescape
+func quoteLent(src *byte, n int32) int32
+
+//go:wasmimport kernel base64
+//go:noescape
+func base64Lent(dst *byte, room int32, src *byte, n int32) int64
+
+// lendFrom is the number of bytes from which a call to the host is worth its crossing. Most
+// strings end before.
+const lendFrom = 256
+
+func plain(b []byte) int {
+	if len(b) < 2*lendFrom {
+		return plainGeneric(b)
+	}
+	if n := plainGeneric(b[:lendFrom]); n < lendFrom {
+		return n
+	}
+	b = b[lendFrom:]
+	return lendFrom + int(quoteLent(&b[0], int32(len(b))))
+}
+
+func decodeGroups(dst, src []byte) (ate, made int) {
+	if len(src) >= lendFrom {
+		n := base64Lent(&dst[0], int32(len(dst)), &src[0], int32(len(src)))
+		ate, made = int(uint64(n)>>32), int(uint32(n))
+	}
+	moreAte, moreMade := decodeGroupsGeneric(dst[made:], src[ate:])
+	return ate + moreAte, made + moreMade
+}

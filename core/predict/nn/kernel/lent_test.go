@@ -1,0 +1,65 @@
+//go:build wasip1 && lent
+
+package kernel
+
+import (
+	"runtime"
+	"testing"
+)
+
+// The tests compare: what the host packs, the generic level packs, too.
+func init() { packBoth = true }
+
+// TestWeightsGoBack packs more than a test's host keeps for one module, and holds none of it.
+func TestWeightsGoBack(t *testing.T) {
+	packBoth = false
+	defer func() { packBoth = true }()
+	w := make([]int8, 1<<20)
+	for i := range 64 {
+		w[0] = int8(i)
+		if p := PackS8(w, 1<<10, 1<<10); p.alone() {
+			t.Fatalf("the host refuses packing %d", i)
+		}
+		runtime.GC()
+		runtime.Gosched()
+	}
+}
+
+// Where the host takes no more, the same results come from here.
+func TestMoreThanTheHostTakes(t *testing.T) {
+	var held []*PackedS8
+	w := make([]int8, 1<<20)
+	for len(held) < 64 {
+		w[0] = int8(len(held))
+		p := PackS8(w, 1<<10, 1<<10)
+		if p.handle == 0 {
+			break
+		}
+		held = append(held, p)
+	}
+	if len(held) == 64 {
+		t.Skip("this host takes everything")
+	}
+	for i := range w {
+		w[i] = int8(i * i)
+	}
+	a, dst := make([]uint8, 1<<10), make([]int32, 1<<10)
+	for i := range a {
+		a[i] = uint8(i)
+	}
+	p := PackS8(w, 1<<10, 1<<10)
+	if p.handle != 0 {
+		t.Fatal("the host takes more after all")
+	}
+	GemmI32(dst, 1<<10, a, 1<<10, 1, p, nil)
+	for j, got := range dst {
+		want := int32(0)
+		for k, v := range a {
+			want += int32(v) * int32(w[j<<10+k])
+		}
+		if got != want {
+			t.Fatalf("GemmI32[%d] = %d, want %d", j, got, want)
+		}
+	}
+	runtime.KeepAlive(held)
+}

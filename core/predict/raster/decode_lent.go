@@ -1,0 +1,105 @@
+//go:build wasip1 && lent
+
+package raster
+
+import (
+	"errors"
+	"structs"
+)
+
+// The import is that of wasm/README.md.
+//
+//go:wasmimport kernel decode
+//go:noescape
+func decodeLent(src *byte, n int32, v *viewArgs, dst *byte, room int32, info *infoArgs) int64
+
+// viewArgs is a View and the Limits in memory.
+type viewArgs struct {
+	_                                                   structs.HostLayout
+	top, left, bottom, right                            float64
+	bytes, pixels, baseline, progressive, tight, blocks int64
+	centre, box, width, height, maxSide                 int32
+	side, scans, frames                                 int32
+}
+
+// infoArgs is what a host says of a picture.
+type infoArgs struct {
+	_             structs.HostLayout
+	width, height int32
+	class, length int32
+	text          [1024]byte
+}
+
+const (
+	hostDecodesNothing = -1
+	hostRefuses        = -2
+)
+
+// lentError is what a host said of a picture.
+type lentError struct {
+	text  string
+	class error // one of this package's, or nil
+}
+
+func (e *lentError) Error() string { return e.text }
+
+func (e *lentError) Unwrap() error { return e.class }
+
+// decodeElsewhere has the host decode, and reports whether it did. A picture whose time is over
+// already is left to ourselves, who say so at once.
+func (d *Decoder) decodeElsewhere(picture []byte, v View) (img Image, done bool, err error) {
+	room := v.most()
+	if len(picture) == 0 || room == 0 || d.limits.Expired() {
+		return Image{}, false, nil
+	}
+	d.pix = resized(d.pix, room)
+	args, info := v.args(&d.limits), &d.lent
+	switch n := decodeLent(&picture[0], int32(len(picture)), &args, &d.pix[0], int32(room), info); n {
+	case hostDecodesNothing:
+		return Image{}, false, nil
+	case hostRefuses:
+		return Image{}, true, info.error()
+	default:
+		return Image{Width: int(info.width), Height: int(info.height), Pix: d.pix[:n]}, true, nil
+	}
+}
+
+// most is how many bytes the result may have, 0 where v makes no sense.
+func (v *View) most() int {
+	w, h := v.Width, v.Height
+	if w == 0 && h == 0 {
+		w, h = v.MaxSide, v.MaxSide
+	}
+	if min(w, h) < 1 || max(w, h) > MaxResultSide {
+		return 0
+	}
+	return 3 * w * h
+}
+
+func (v *View) args(l *Limits) viewArgs {
+	a := viewArgs{
+		top: v.Crop.Top, left: v.Crop.Left, bottom: v.Crop.Bottom, right: v.Crop.Right,
+		bytes: l.Bytes, pixels: l.Pixels, baseline: l.BaselinePixels, progressive: l.ProgressivePixels, tight: l.TightPixels, blocks: l.ScanBlocks,
+		centre: int32(v.Centre), width: int32(v.Width), height: int32(v.Height), maxSide: int32(v.MaxSide),
+		side: int32(l.Side), scans: int32(l.Scans), frames: int32(l.Frames),
+	}
+	if v.Box {
+		a.box = 1
+	}
+	return a
+}
+
+// error is the host's text, of the class it names.
+func (i *infoArgs) error() error {
+	text := string(i.text[:min(max(i.length, 0), int32(len(i.text)))])
+	classes := [...]error{1: ErrUnsupported, 2: ErrTooLarge, 3: ErrCorrupt, 4: ErrExpired}
+	if i.class >= 1 && int(i.class) < len(classes) {
+		return &lentError{text, classes[i.class]}
+	}
+	for _, err := range [...]error{errView, errCrop} {
+		if text == err.Error() {
+			return err
+		}
+	}
+	return errors.New(text)
+}

@@ -1,0 +1,18 @@
+package raster
+
+// The inner loops under their own names, for a host that lends them to a guest whose raster
+// leaves them to it. They take the same, and panic for slices that are too short.
+
+// AddRows sets sums[i] += Σ w[k]·pix[k·stride+i] for every i < len(sums).
+func AddRows(sums []uint32, pix []byte, stride int, w []uint32) { addRows(sums, pix, stride, w) }
+
+// Across sets out[i] to byte((Σ sums[first[i]+k]·w[i·taps+k] + half)·m >> 56) over k < taps, the
+// sum in 32 bits.
+func Across(out []byte, sums []uint32, first []int32, w []uint32, taps int, half, m uint64) {
+	acrossGeneric(out, sums, first, w, taps, half, m)
+}
+
+// YCbCr converts a row of JFIF's YCbCr to RGB, (len(y), 3).
+func YCbCr(dst, y, cb, cr []byte) {
+	rowYCbCr(dst, 0, 3, &[4][]byte{y, cb, cr}, len(y))
+}

@@ -1,0 +1,55 @@
+//go:build wasip1 && lent
+
+package raster
+
+// The imports are those of wasm/README.md. A host that decodes whole pictures is asked for them
+// only by animations.
+
+//go:wasmimport kernel add_rows
+//go:noescape
+func addRowsLent(sums *uint32, pix *byte, stride int32, w *uint32, taps, n int32)
+
+//go:wasmimport kernel across
+//go:noescape
+func acrossLent(out *byte, sums *uint32, first *int32, w *uint32, taps, n int32, half, m uint64)
+
+//go:wasmimport kernel ycbcr
+//go:noescape
+func ycbcrLent(dst, y, cb, cr *byte, n int32)
+
+// lendFrom is the number of samples from which a call to the host is worth its crossing.
+const lendFrom = 32
+
+// addRows is addRowsGeneric.
+func addRows(sums []uint32, pix []byte, stride int, w []uint32) {
+	if len(w)*len(sums) < lendFrom {
+		addRowsGeneric(sums, pix, stride, w)
+		return
+	}
+	_ = pix[(len(w)-1)*stride+len(sums)-1]
+	addRowsLent(&sums[0], &pix[0], int32(stride), &w[0], int32(len(w)), int32(len(sums)))
+}
+
+func (a *axis) group() {}
+
+// acrossFast does what across does for all pixels, or for none, and says for how many.
+func (l *lane) acrossFast() int {
+	n := len(l.x.first)
+	if n*l.x.taps < lendFrom {
+		return 0
+	}
+	acrossLent(&l.out[0], &l.sums[0], &l.x.first[0], &l.x.w[0], int32(l.x.taps), int32(n), l.div.half, l.div.m)
+	return n
+}
+
+// ycbcrFast converts the pixels of a row into dst, one after the other, or none of them, and
+// says how many.
+func ycbcrFast(dst, y, cb, cr []byte) int {
+	n := len(y)
+	if n < lendFrom {
+		return 0
+	}
+	_, _, _ = dst[3*n-1], cb[n-1], cr[n-1]
+	ycbcrLent(&dst[0], &y[0], &cb[0], &cr[0], int32(n))
+	return n
+}

@@ -1,0 +1,50 @@
+package kernels
+
+import (
+	"context"
+
+	"github.com/sightline-dev/sightline/core/index/hnsw/kernel"
+	nnkernel "github.com/sightline-dev/sightline/core/predict/nn/kernel"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// Instance is what one instance of a guest uses of a [Native]: its handles and scratch memory. It is
+// used by one goroutine at a time, like the guest.
+type Instance struct {
+	native *Native
+	mem    []byte          // the guest's memory, while a call runs
+	ctx    context.Context // of the call of the guest that a call is part of, likewise
+
+	handles []*packed // by handle - 1; nil where one is free
+	free    []int32
+	weights int64 // bytes of all handles, each as if it were not shared
+
+	// What calls pass to core, kept here so that none allocates.
+	requant nnkernel.Requant
+	add     nnkernel.Add
+
+	vectors   kernel.Vectors
+	query     kernel.Query
+	high, low table
+
+	decoder *raster.Decoder
+	limits  raster.Limits // of decoder, but for Expired
+}
+
+type key struct{}
+
+// Bind returns a context for calls of the guest: the imports find their instance in it, and a
+// picture is given up when it is done.
+func (in *Instance) Bind(ctx context.Context) context.Context {
+	return context.WithValue(ctx, key{}, in)
+}
+
+// Close forgets what the guest has packed. The instance must not be called any more.
+func (in *Instance) Close() {
+	for _, p := range in.handles {
+		if p != nil {
+			in.native.shared.release(p)
+		}
+	}
+	*in = Instance{native: in.native}
+}

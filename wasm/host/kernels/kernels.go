@@ -1,0 +1,145 @@
+// Package kernels lends a guest the kernels of package core as they run natively: the imports of
+// module kernel, on the guest's own memory, without a copy.
+//
+//	guest's memory  ┌──────── src ──────── q ───── dst ───────────────┐
+//	                └──────────┼──────────┼─────────▲──────────────────┘
+//	   conv_u8(handle, dst…) ──┤ ranges are checked in 64 bits         ▲
+//	                           ▼                                       │
+//	handle ──▶ packed weights, shared by content ──▶ core/predict/nn/kernel
+//	           between instances
+//
+// wasm/README.md says what each import takes; the Go functions of core say what it computes. Every
+// call takes a new view of the memory, since memory moves when it grows, and slices it by the
+// shapes, so that nothing outside of what a call names is read or written but inside the same
+// memory. A range that does not lie in it, or a shape that makes no sense, ends the instance with
+// [abi.ErrWild].
+//
+// What a guest can make its host spend is bounded: the weights of an instance by
+// [Options.Weights], the work of a call by maxWork, a picture by raster's own limits and the
+// time of the call it belongs to. Calls allocate nothing, but for packing and pictures.
+package kernels
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tetratelabs/wazero"
+	wapi "github.com/tetratelabs/wazero/api"
+
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/wasm/abi"
+)
+
+// DefaultWeights is how many bytes of packed weights an instance may hold unless Options say
+// otherwise.
+const DefaultWeights = 256 << 20
+
+// Module is the name of the module that guests import.
+const Module = "kernel"
+
+// Options are the settings of a [Native].
+type Options struct {
+	Weights int64         // bytes of packed weights that one instance may hold; 0 means DefaultWeights
+	Limits  raster.Limits // what a picture may cost, whatever a guest says; zero fields mean raster's defaults. Expired is not asked
+}
+
+// Native lends native kernels to any number of instances. It is safe for concurrent use.
+type Native struct {
+	o      Options
+	shared shared
+}
+
+// New returns a Native that holds nothing yet.
+func New(o Options) *Native {
+	if o.Weights <= 0 {
+		o.Weights = DefaultWeights
+	}
+	return &Native{o: o}
+}
+
+// Instantiate makes module kernel in a runtime. It is done once, before guests are.
+func (n *Native) Instantiate(ctx context.Context, r wazero.Runtime) error {
+	b := r.NewHostModuleBuilder(Module)
+	for i := range imports {
+		im := &imports[i]
+		b.NewFunctionBuilder().WithGoModuleFunction(im, types(im.params), types(im.results)).Export(im.name)
+	}
+	if _, err := b.Instantiate(ctx); err != nil {
+		return fmt.Errorf("module %s: %w", Module, err)
+	}
+	return nil
+}
+
+// Open returns what one instance of a guest may use. Close it when the instance has ended.
+func (n *Native) Open() *Instance { return &Instance{native: n} }
+
+// Held is how many packings there are, each counted once, and their bytes.
+func (n *Native) Held() (packings int, bytes int64) { return n.shared.held() }
+
+// function is one import.
+type function struct {
+	name            string
+	params, results string // a letter each: i i32, I i64, f f32
+	run             func(in *Instance, s []uint64)
+}
+
+// Call implements api.GoModuleFunction.
+func (f *function) Call(ctx context.Context, m wapi.Module, s []uint64) {
+	in, ok := ctx.Value(key{}).(*Instance)
+	if !ok {
+		panic(fmt.Errorf("%s.%s called without an instance bound to its context", Module, f.name))
+	}
+	memory := m.Memory()
+	if memory == nil {
+		panic(abi.ErrWild)
+	}
+	if in.mem, ok = memory.Read(0, memory.Size()); !ok {
+		panic(abi.ErrWild)
+	}
+	in.ctx = ctx
+	f.run(in, s)
+	// Memory that has moved since must not stay alive for this.
+	in.mem, in.ctx = nil, nil
+}
+
+func types(letters string) []wapi.ValueType {
+	t := make([]wapi.ValueType, len(letters))
+	for i, c := range letters {
+		t[i] = map[rune]wapi.ValueType{'i': wapi.ValueTypeI32, 'I': wapi.ValueTypeI64, 'f': wapi.ValueTypeF32}[c]
+	}
+	return t
+}
+
+// imports are the functions, in the order of wasm/README.md.
+var imports = [...]function{
+	{"pack_room", "iiii", "i", (*Instance).packRoom},
+	{"pack", "iiiiiii", "i", (*Instance).pack},
+	{"unpack", "i", "", (*Instance).unpack},
+	{"conv_u8", "iiiiiiiii", "", (*Instance).convU8},
+	{"conv_i32", "iiiiiiii", "", (*Instance).convI32},
+	{"gemv_u16", "iiii", "", (*Instance).gemvU16},
+	{"conv_f32", "iiiiiiiiiff", "", (*Instance).convF32},
+	{"depthwise_u8", "iiiii", "", (*Instance).depthwiseU8},
+	{"depthwise_f32", "iiiiff", "", (*Instance).depthwiseF32},
+	{"add_u8", "iiiii", "", (*Instance).addU8},
+	{"sum_rows_u8", "iiiii", "", (*Instance).sumRowsU8},
+	{"distances", "iiiifiiiii", "", (*Instance).distances},
+	{"dots", "iiiiiiii", "", (*Instance).dots},
+	{"product", "iiiiiii", "", (*Instance).product},
+	{"dot", "iii", "f", (*Instance).dot},
+	{"axpy", "ifii", "", (*Instance).axpy},
+	{"residual", "iifiii", "", (*Instance).residual},
+	{"raise", "iifi", "", (*Instance).raise},
+	{"exp", "ifiii", "", (*Instance).exp},
+	{"share", "iiiiii", "", (*Instance).share},
+	{"rows", "iiiii", "", (*Instance).rows},
+	{"decode", "iiiiii", "I", (*Instance).decode},
+	{"add_rows", "iiiiii", "", (*Instance).addRows},
+	{"across", "iiiiiiII", "", (*Instance).across},
+	{"ycbcr", "iiiii", "", (*Instance).ycbcr},
+	{"inverse8", "iiii", "", (*Instance).inverse8},
+	{"inverse4", "iiii", "", (*Instance).inverse4},
+	{"base64", "iiii", "I", (*Instance).base64},
+	{"quote", "ii", "i", (*Instance).quote},
+	{"sha256", "iii", "", (*Instance).sha256},
+}

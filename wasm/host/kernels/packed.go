@@ -1,0 +1,198 @@
+package kernels
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"sync"
+
+	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
+)
+
+// The kinds of weights.
+const (
+	productS8 = 1 + iota
+	depthwiseS8
+	productF32
+	depthwiseF32
+)
+
+// packed is weights in the layout that core's kernels read, of one kind. It is immutable.
+type packed struct {
+	hash  [sha256.Size]byte
+	bytes int64 // as accounted
+	users int   // handles of all instances; guarded by shared.mu
+
+	s8   *kernel.PackedS8
+	dw8  *kernel.DepthwiseS8
+	f32  *kernel.PackedF32
+	dw32 *kernel.DepthwiseF32
+}
+
+// shared is all packings, by content.
+type shared struct {
+	mu     sync.Mutex
+	byHash map[[sha256.Size]byte]*packed
+	bytes  int64
+}
+
+// take returns the packing of this content with one user more; make packs it.
+func (s *shared) take(hash [sha256.Size]byte, make func() *packed) *packed {
+	if p := s.find(hash); p != nil {
+		return p
+	}
+	made := make()
+	made.hash = hash
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.byHash[hash]; p != nil { // another instance has been faster
+		p.users++
+		return p
+	}
+	if s.byHash == nil {
+		s.byHash = map[[sha256.Size]byte]*packed{}
+	}
+	s.byHash[hash] = made
+	s.bytes += made.bytes
+	made.users = 1
+	return made
+}
+
+func (s *shared) find(hash [sha256.Size]byte) *packed {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.byHash[hash]
+	if p != nil {
+		p.users++
+	}
+	return p
+}
+
+// release takes a user away, and the packing with the last.
+func (s *shared) release(p *packed) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.users--; p.users == 0 {
+		delete(s.byHash, p.hash)
+		s.bytes -= p.bytes
+	}
+}
+
+func (s *shared) held() (int, int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.byHash), s.bytes
+}
+
+// packRoom: nothing of a packing lies in the guest's memory.
+func (in *Instance) packRoom(s []uint64) { s[0] = 0 }
+
+// maxHandles bounds the handles of an instance.
+const maxHandles = 1 << 16
+
+// pack(kind, w, bias, n, k, segs, room) → handle
+func (in *Instance) pack(s []uint64) {
+	kind, n, k, segs := int32(s[0]), count(s[3]), count(s[4]), count(s[5])
+	if kind < productS8 || kind > depthwiseF32 {
+		s[0] = 0
+		return
+	}
+	if n == 0 || k == 0 || segs == 0 || k%segs != 0 {
+		wild()
+	}
+	size := 1
+	if kind >= productF32 {
+		size = 4
+	}
+	w := in.bytes(s[1], times(times(n, k), size))
+	if int(uint32(s[1]))%size != 0 {
+		wild()
+	}
+	var bias []float32
+	if kind >= productF32 {
+		bias = optional[float32](in, s[2], n)
+	}
+	bytes := packedBytes(kind, int64(n), int64(k), int64(segs))
+	if in.weights+bytes > in.native.o.Weights || len(in.handles)-len(in.free) >= maxHandles {
+		s[0] = 0
+		return
+	}
+	p := in.native.shared.take(contentHash(kind, n, k, segs, w, bias), func() *packed {
+		return newPacked(kind, w, bias, n, k, segs, bytes)
+	})
+	in.weights += p.bytes
+	s[0] = uint64(in.handle(p))
+}
+
+// packedBytes is what a packing takes: columns in panels of 16, depth in groups of four, depthwise
+// bytes in three layouts.
+func packedBytes(kind int32, n, k, segs int64) int64 {
+	const overhead = 1 << 10
+	columns := (n + 15) / 16 * 16
+	switch kind {
+	case productS8:
+		return columns*segs*((k/segs+3)/4*4) + 4*n + overhead
+	case depthwiseS8:
+		return columns*(k+4)*4 + 4*n + overhead
+	case productF32:
+		return columns*(k+1)*4 + overhead
+	}
+	return n*(k+1)*4 + overhead
+}
+
+func contentHash(kind int32, n, k, segs int, w []byte, bias []float32) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	var head [20]byte
+	for i, v := range [...]int{int(kind), n, k, segs, len(bias)} {
+		binary.LittleEndian.PutUint32(head[4*i:], uint32(v))
+	}
+	h.Write(head[:])
+	h.Write(w)
+	h.Write(raw(bias))
+	h.Sum(sum[:0])
+	return sum
+}
+
+func newPacked(kind int32, w []byte, bias []float32, n, k, segs int, bytes int64) *packed {
+	p := &packed{bytes: bytes}
+	switch kind {
+	case productS8:
+		p.s8 = kernel.PackConvS8(cast[int8](w), n, segs, k/segs)
+	case depthwiseS8:
+		p.dw8 = kernel.PackDepthwiseS8(cast[int8](w), n, segs, k/segs)
+	case productF32:
+		p.f32 = kernel.PackConvF32(cast[float32](w), bias, n, segs, k/segs)
+	case depthwiseF32:
+		p.dw32 = kernel.PackDepthwiseF32(cast[float32](w), bias, n, segs, k/segs)
+	}
+	return p
+}
+
+// handle gives p a number.
+func (in *Instance) handle(p *packed) int32 {
+	if n := len(in.free); n > 0 {
+		h := in.free[n-1]
+		in.free = in.free[:n-1]
+		in.handles[h-1] = p
+		return h
+	}
+	in.handles = append(in.handles, p)
+	return int32(len(in.handles))
+}
+
+// packing is what a handle names.
+func (in *Instance) packing(handle uint64) *packed {
+	i := int(int32(handle)) - 1
+	if i < 0 || i >= len(in.handles) || in.handles[i] == nil {
+		wild()
+	}
+	return in.handles[i]
+}
+
+// unpack(handle)
+func (in *Instance) unpack(s []uint64) {
+	p := in.packing(s[0])
+	in.handles[int32(s[0])-1] = nil
+	in.free = append(in.free, int32(s[0]))
+	in.weights -= p.bytes
+	in.native.shared.release(p)
+}

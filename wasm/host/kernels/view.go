@@ -1,0 +1,122 @@
+package kernels
+
+import (
+	"math"
+	"math/bits"
+	"unsafe"
+
+	"github.com/sightline-dev/sightline/wasm/abi"
+)
+
+// maxWork bounds the multiply-adds of one call, or what else it does most of: some seconds of plain Go,
+// and several times the largest layer of any network that a picture goes through.
+const maxWork = 1 << 33
+
+// wild ends the instance.
+func wild() { panic(abi.ErrWild) }
+
+// count is a parameter that is not negative.
+func count(v uint64) int {
+	n := int32(v)
+	if n < 0 {
+		wild()
+	}
+	return int(n)
+}
+
+func float(v uint64) float32 { return math.Float32frombits(uint32(v)) }
+
+// times is a·b, of numbers that are not negative. What passes any memory by far is wild.
+func times(a, b int) int {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	if hi != 0 || lo > 1<<48 {
+		wild()
+	}
+	return int(lo)
+}
+
+// work refuses a call that would do more than maxWork of a·b·c.
+func work(a, b, c int) {
+	if times(times(a, b), c) > maxWork {
+		wild()
+	}
+}
+
+// extent is how many elements n rows of width lie in, step apart.
+func extent(n, step, width int) int { return times(n-1, step) + width }
+
+// bytes is the range of n bytes at an address.
+func (in *Instance) bytes(at uint64, n int) []byte {
+	from := uint64(uint32(at))
+	if uint64(n) > uint64(len(in.mem)) || from > uint64(len(in.mem))-uint64(n) {
+		wild()
+	}
+	return in.mem[from : from+uint64(n) : from+uint64(n)]
+}
+
+// element is what kernels read and write, at its natural alignment.
+type element interface {
+	uint8 | int8 | uint16 | int16 | int32 | uint32 | int64 | float32 | float64
+}
+
+// view is the range of n elements at an address; in particular none is nil.
+func view[T element](in *Instance, at uint64, n int) []T {
+	size := int(unsafe.Sizeof(*new(T)))
+	b := in.bytes(at, times(n, size))
+	if int(uint32(at))%size != 0 {
+		wild()
+	}
+	return cast[T](b)
+}
+
+// onward is a range of at least n elements that goes on as far as memory does: for kernels that
+// read on, in whole vectors, where it makes no difference what they read.
+func onward[T element](in *Instance, at uint64, n int) []T {
+	size := int(unsafe.Sizeof(*new(T)))
+	in.bytes(at, times(n, size))
+	if int(uint32(at))%size != 0 {
+		wild()
+	}
+	b := in.mem[uint32(at):]
+	return cast[T](b[:len(b)/size*size])
+}
+
+// cast is b, a whole number of elements, as such. It must be aligned.
+func cast[T element](b []byte) []T {
+	if len(b) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(&b[0])), len(b)/int(unsafe.Sizeof(*new(T))))
+}
+
+// optional is view, and nil at address 0.
+func optional[T element](in *Instance, at uint64, n int) []T {
+	if uint32(at) == 0 {
+		return nil
+	}
+	return view[T](in, at, n)
+}
+
+// zeroPoint is a zero point that kernels take.
+func zeroPoint(v int32) int32 {
+	if v < 0 || v > 255 {
+		wild()
+	}
+	return v
+}
+
+// clamp is the bounds of a quantised result.
+func clamp(lo, hi int32) (uint8, uint8) {
+	if zeroPoint(lo) > zeroPoint(hi) {
+		wild()
+	}
+	return uint8(lo), uint8(hi)
+}
+
+// raw is the bytes of elements.
+func raw[T element](v []T) []byte {
+	if len(v) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), len(v)*int(unsafe.Sizeof(v[0])))
+}
