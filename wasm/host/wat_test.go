@@ -203,7 +203,7 @@ func (g *guest) recursion(name string) []byte {
 
 // caller is a body that calls the import whose number is in the first byte of what the host wrote, with the
 // parameters that come behind it in 8 bytes each, and answers with what the import returned.
-func (g *guest) caller(told []byte) []byte {
+func (g *guest) caller() []byte {
 	var b []byte
 	for i, im := range g.imports {
 		b = code(b, i32(atRequest), opI32Load8U, 0, 0, i32(int32(i)), opI32Eq, opIf, blockVoid)

@@ -1,0 +1,179 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+)
+
+// diskFolder is a folder of the system.
+type diskFolder struct{ dir string }
+
+func (f diskFolder) Create(name string) (blob.File, error) {
+	return os.OpenFile(filepath.Join(f.dir, name), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+}
+
+func (f diskFolder) Open(name string) (io.ReadCloser, error) {
+	return os.Open(filepath.Join(f.dir, name))
+}
+
+func (f diskFolder) Rename(from, to string) error {
+	return os.Rename(filepath.Join(f.dir, from), filepath.Join(f.dir, to))
+}
+func (f diskFolder) Remove(name string) error { return os.Remove(filepath.Join(f.dir, name)) }
+func (f diskFolder) ReadDir(name string) (names []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(f.dir, name))
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, err
+}
+
+func (f diskFolder) Size(name string) (int64, error) {
+	info, err := os.Stat(filepath.Join(f.dir, name))
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+func (f diskFolder) MkdirAll(name string) error {
+	return os.MkdirAll(filepath.Join(f.dir, name), 0o700)
+}
+func (f diskFolder) SyncDir(string) error { return nil }
+
+func newCache(t testing.TB) *Cache {
+	t.Helper()
+	return &Cache{
+		Files: diskFolder{t.TempDir()}, Key: [32]byte{1, 2, 3},
+		Scratch: func() (string, blob.FS, func(), error) {
+			dir := t.TempDir()
+			return dir, diskFolder{dir}, func() { os.RemoveAll(dir) }, nil
+		},
+	}
+}
+
+// cached is the one file of a cache.
+func cached(t testing.TB, c *Cache) string {
+	t.Helper()
+	names, err := c.Files.ReadDir(".")
+	if err != nil || len(names) != 1 {
+		t.Fatalf("the cache holds %v, %v", names, err)
+	}
+	return filepath.Join(c.Files.(diskFolder).dir, names[0])
+}
+
+// start makes a runtime with a cache, has it answer, and reports whether it compiled.
+func start(t testing.TB, module []byte, c *Cache) (compiled bool) {
+	t.Helper()
+	o := options(module)
+	o.Cache = c
+	rt := newRuntime(t, o)
+	in := open(t, rt, lend0(t))
+	if got := in.Begin(context.Background(), &api.Request{Method: "GET", Path: "/v2/models"}).Response(); got.Status != 200 {
+		t.Fatalf("%+v", got)
+	}
+	return rt.Compiled()
+}
+
+func TestCacheIsRead(t *testing.T) {
+	module, c := newGuest().encode(), newCache(t)
+	if !start(t, module, c) || start(t, module, c) {
+		t.Error("the second start compiles, or the first does not")
+	}
+	if start(t, module, nil) != true {
+		t.Error("without a cache nothing is compiled")
+	}
+	g := newGuest()
+	g.pages = 2
+	if !start(t, g.encode(), c) {
+		t.Error("another module is read from the first one's file")
+	}
+	c.Scratch = func() (string, blob.FS, func(), error) { return "", nil, nil, fs.ErrPermission }
+	if !start(t, module, c) {
+		t.Error("read without a scratch folder")
+	}
+}
+
+// TestReplacedCacheIsCompiled replaces a file of the cache in every way that a stranger to the
+// key can: each time the module is compiled anew, never loaded, and the file is whole again.
+func TestReplacedCacheIsCompiled(t *testing.T) {
+	module, c := newGuest().encode(), newCache(t)
+	start(t, module, c)
+	name := cached(t, c)
+	good, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := newCache(t)
+	other.Key[0]++
+	start(t, module, other)
+	stranger, err := os.ReadFile(cached(t, other))
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := newCache(t)
+	g := newGuest()
+	g.bodies["serve"] = trap
+	start2 := newRuntime(t, Options{Module: g.encode(), Cache: elsewhere, Now: options(nil).Now, Rand: newSeeded()})
+	if !start2.Compiled() {
+		t.Fatal("not compiled")
+	}
+	swapped, err := os.ReadFile(cached(t, elsewhere))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string][]byte{
+		"empty": {}, "another key's": stranger, "another module's, by the same key": swapped,
+		"longer": append(good[:len(good):len(good)], 0), "shorter": good[:len(good)-1], "head alone": good[:sealBytes+4],
+		"what wazero wrote, unsealed": good[sealBytes+4:],
+	}
+	draw := rand.New(rand.NewPCG(1, 2))
+	for range 50 {
+		at := draw.IntN(len(good))
+		flipped := append([]byte(nil), good...)
+		flipped[at] ^= 1 << draw.IntN(8)
+		tests[fmt.Sprintf("flipped at %d", at)] = flipped
+	}
+	for what, bad := range tests {
+		if err := os.WriteFile(name, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if !start(t, module, c) {
+			t.Errorf("%s: loaded", what)
+		}
+		if start(t, module, c) {
+			t.Errorf("%s: the file is not replaced", what)
+		}
+	}
+}
+
+// TestSealedButUseless compiles what wazero cannot read for all its seal, as after a change of
+// wazero itself.
+func TestSealedButUseless(t *testing.T) {
+	module, c := newGuest().encode(), newCache(t)
+	start(t, module, c)
+	name := cached(t, c)
+	sealed, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, compiled, err := c.unseal(filepath.Base(name), sealed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, c.seal(filepath.Base(name), file, compiled[:10]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !start(t, module, c) {
+		t.Error("ten bytes are loaded")
+	}
+}
