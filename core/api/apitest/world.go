@@ -79,11 +79,27 @@ type World struct {
 	IDs    Source // what ids and secrets are made of
 	Names  Source // what the names of pictures are made of that came to be predicted
 
+	elsewhere Elsewhere
+	guest     Guest // nil until it is first asked; always, of a world whose Engine answers
 	options   core.Options
 	analysers map[[32]byte]*predict.Analyser // by base
 	files     fs.FS
 	asked     map[string]int // how often, by address
 }
+
+// Guest is an engine elsewhere, such as in a module, on what a world lends it. Its methods are
+// those of [core.Engine], and the analysers' beside it.
+type Guest interface {
+	Begin(ctx context.Context, r *api.Request) *api.Call
+	Take(now time.Time, n int) ([]core.Task, error)
+	Done(ctx context.Context, t core.Task, r core.Result) error
+	Step(ctx context.Context, now time.Time) (more bool, err error)
+	Analyse(picture []byte, j *api.Job) (predict.Analysis, error)
+	Close() error
+}
+
+// Elsewhere opens a guest for the application app with what a native engine has in o.
+type Elsewhere func(t testing.TB, o core.Options, app string) Guest
 
 // NewServer is the world of a transcript. Settings are those that transcripts know:
 // public-app-id, default-language, public-url, max-bytes and max-members (of a body), owner (of the
@@ -98,7 +114,16 @@ func NewServer(t testing.TB, set *predict.Set, files fs.FS, settings map[string]
 // NewWorld makes a world on an empty store.
 func NewWorld(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, settings map[string]string) *World {
 	t.Helper()
+	return NewWorldElsewhere(t, store, set, files, settings, nil)
+}
+
+// NewWorldElsewhere makes a world whose application and key are made by its Engine, and whose requests
+// and pictures are answered elsewhere, with the same bytes from each source as an engine here takes.
+// nil: by Engine.
+func NewWorldElsewhere(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, settings map[string]string, elsewhere Elsewhere) *World {
+	t.Helper()
 	w := &World{
+		elsewhere: elsewhere,
 		Store: store, Blobs: blob.NewMemory(blob.Options{}), Now: Start,
 		analysers: map[[32]byte]*predict.Analyser{}, files: files, asked: map[string]int{},
 		IDs: Source{&Counter{}},
@@ -142,6 +167,7 @@ func NewWorld(t testing.TB, store kv.Store, set *predict.Set, files fs.FS, setti
 // one had in memory is gone.
 func (w *World) Open(t testing.TB, store kv.Store) {
 	t.Helper()
+	w.closeGuest(t)
 	var err error
 	w.Store, w.options.Store = store, store
 	w.Names.Counter = &Counter{n: 1 << 32}
@@ -156,6 +182,45 @@ func (w *World) Open(t testing.TB, store kv.Store) {
 	if w.Engine, err = core.Open(w.options); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// server is what answers: Engine, or the guest, which is opened when it is first asked for
+// something, as an engine here opens an application.
+func (w *World) server(t testing.TB) Guest {
+	t.Helper()
+	if w.elsewhere == nil {
+		return here{w.Engine, w}
+	}
+	if w.guest == nil {
+		if err := w.Engine.Close(); err != nil { // it wrote what the guest reads
+			t.Fatal(err)
+		}
+		w.guest = w.elsewhere(t, w.options, w.App)
+		t.Cleanup(func() { w.closeGuest(t) })
+	}
+	return w.guest
+}
+
+func (w *World) closeGuest(t testing.TB) {
+	t.Helper()
+	if w.guest == nil {
+		return
+	}
+	if err := w.guest.Close(); err != nil {
+		t.Error(err)
+	}
+	w.guest = nil
+}
+
+// here is the engine of this program as a guest.
+type here struct {
+	*core.Engine
+	w *World
+}
+
+// Analyse implements [Guest].
+func (h here) Analyse(picture []byte, j *api.Job) (predict.Analysis, error) {
+	return h.w.analyser(j.Base).Analyse(picture, j.Crop, j.Want)
 }
 
 // Alone opens the engine anew at a host that lends neither accounts nor tokens.
@@ -209,11 +274,11 @@ func (w *World) Serve(t testing.TB, r api.Request) api.Response {
 	case r.Authorization == "none":
 		r.Authorization = ""
 	}
-	call := w.Engine.Begin(context.Background(), &r)
+	call := w.server(t).Begin(context.Background(), &r)
 	for !call.Done() {
 		var results []api.Result
 		for _, job := range call.Jobs() {
-			results = append(results, w.Work(job))
+			results = append(results, w.work(w.server(t), job))
 		}
 		call.Resume(results)
 	}
@@ -236,16 +301,17 @@ func (w *World) Step(t testing.TB, d time.Duration) {
 func (w *World) Round(t testing.TB) bool {
 	t.Helper()
 	ctx := context.Background()
-	tasks, err := w.Engine.Take(w.Now, 1)
+	server := w.server(t)
+	tasks, err := server.Take(w.Now, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, task := range tasks {
-		if err := w.Engine.Done(ctx, task, w.Do(task)); err != nil {
+		if err := server.Done(ctx, task, w.do(server, task)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	more, err := w.Engine.Step(ctx, w.Now)
+	more, err := server.Step(ctx, w.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,10 +319,12 @@ func (w *World) Round(t testing.TB) bool {
 }
 
 // Do does one task of the background.
-func (w *World) Do(task core.Task) core.Result {
+func (w *World) Do(task core.Task) core.Result { return w.do(here{w.Engine, w}, task) }
+
+func (w *World) do(server Guest, task core.Task) core.Result {
 	var r core.Result
 	if task.Picture != nil {
-		r.Picture = w.Work(*task.Picture)
+		r.Picture = w.work(server, *task.Picture)
 	}
 	for task.Training != nil && !task.Training.Step() {
 	}
@@ -264,13 +332,15 @@ func (w *World) Do(task core.Task) core.Result {
 }
 
 // Work does one job.
-func (w *World) Work(j api.Job) api.Result {
+func (w *World) Work(j api.Job) api.Result { return w.work(here{w.Engine, w}, j) }
+
+func (w *World) work(server Guest, j api.Job) api.Result {
 	picture, err := w.bytes(j)
 	if err != nil {
 		return api.Result{Err: err, Passing: strings.HasSuffix(j.URL, "/down.png") || strings.HasSuffix(j.URL, "/twice.png")}
 	}
 	var r api.Result
-	if r.Analysis, r.Err = w.analyser(j.Base).Analyse(picture, j.Crop, j.Want); r.Err == nil && j.Keep {
+	if r.Analysis, r.Err = server.Analyse(picture, &j); r.Err == nil && j.Keep {
 		var info raster.Info
 		if info, r.Err = raster.Inspect(picture); r.Err == nil {
 			r.ContentType = "image/" + info.Format
