@@ -85,6 +85,7 @@ export class Guest {
   #lent: Lent;
   #exports!: Exports;
   #bytes = new Uint8Array();
+  #said: string | undefined; // why the program panicked
 
   private constructor(lent: Lent) {
     this.#lent = lent;
@@ -127,7 +128,10 @@ export class Guest {
       bytes: () => this.#memory(),
       view: () => this.#view(),
       random: (p) => this.#lent.random(p),
-      line: (text) => this.#lent.log(4, text),
+      line: (text) => {
+        if (/^(panic|fatal error|runtime):/.test(text)) this.#said ??= text;
+        this.#lent.log(4, text);
+      },
     });
     const all: Record<string, Record<string, WebAssembly.ImportValue>> = {};
     for (const i of wanted) {
@@ -215,7 +219,8 @@ export class Guest {
     try {
       return code();
     } catch (failure) {
-      this.dead = failure instanceof DeadError ? failure : new DeadError(String(failure), { cause: failure });
+      this.dead =
+        failure instanceof DeadError ? failure : new DeadError(this.#said ?? String(failure), { cause: failure });
       throw this.dead;
     }
   }

@@ -19,8 +19,8 @@ const nosys = 52;
 /** The program ended itself. */
 export class Exit extends Error {
   override name = 'Exit';
-  constructor(code: number, said: string) {
-    super(`the module ended with code ${code}${said && `: ${said}`}`);
+  constructor(code: number) {
+    super(`the module ended with code ${code}`);
   }
 }
 
@@ -28,7 +28,6 @@ export class Exit extends Error {
 export function wasi(reach: Reach): Record<string, (...args: never[]) => unknown> {
   const decoder = new TextDecoder();
   let rest = ''; // of a line that is not whole
-  let last = ''; // the first line of the last output: why a program panicked
   const size = (a: number, b: number) => {
     reach.view().setUint32(a, 0, true);
     reach.view().setUint32(b, 0, true);
@@ -72,7 +71,7 @@ export function wasi(reach: Reach): Record<string, (...args: never[]) => unknown
       return n > 0 ? 0 : inval;
     },
     proc_exit: (code: number) => {
-      throw new Exit(code, last);
+      throw new Exit(code);
     },
     fd_write: (fd: number, vectors: number, n: number, written: number) => {
       if (fd !== 1 && fd !== 2) return badf;
@@ -88,10 +87,7 @@ export function wasi(reach: Reach): Record<string, (...args: never[]) => unknown
       view.setUint32(written, total, true);
       const lines = (rest + text).split('\n');
       rest = lines.pop() ?? '';
-      for (const line of lines) {
-        if (/^(panic|fatal error|runtime):/.test(line)) last = line;
-        if (line) reach.line(line);
-      }
+      for (const line of lines) if (line) reach.line(line);
       return 0;
     },
     fd_close: () => badf,
