@@ -1,0 +1,167 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/models"
+	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/built"
+)
+
+// theRuntime is the module, compiled once for all tests of the process.
+var theRuntime struct {
+	once sync.Once
+	rt   *Runtime
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if rt := theRuntime.rt; rt != nil {
+		rt.Close(context.Background())
+	}
+	os.Exit(code)
+}
+
+// moduleOptions are those of the module as an edge runs it.
+func moduleOptions(t testing.TB) Options {
+	t.Helper()
+	o := options(built.Guest(t))
+	o.MemoryPages, o.Trusted = 0, nil
+	o.Trusted = append(o.Trusted, hashOf(o.Module))
+	return o
+}
+
+func module(t testing.TB) *Runtime {
+	t.Helper()
+	o := moduleOptions(t)
+	theRuntime.once.Do(func() { theRuntime.rt, theRuntime.err = NewRuntime(context.Background(), o) })
+	if theRuntime.err != nil {
+		t.Fatal(theRuntime.err)
+	}
+	return theRuntime.rt
+}
+
+// guestOf is the module as the guest of a world.
+type guestOf struct {
+	*Instance
+	analyser *Instance
+}
+
+func (g guestOf) Take(_ time.Time, n int) ([]core.Task, error) {
+	return g.Instance.Take(context.Background(), n)
+}
+
+func (g guestOf) Step(ctx context.Context, _ time.Time) (bool, error) {
+	s, err := g.Instance.Step(ctx)
+	return s.More, err
+}
+
+func (g guestOf) Analyse(picture []byte, j *api.Job) (predict.Analysis, error) {
+	job := *j
+	job.URL, job.Data, job.Keep = "", picture, false
+	r := g.analyser.Analyse(context.Background(), &job)
+	return r.Analysis, r.Err
+}
+
+// elsewhere opens guests of the module on bundles, of one application each, or of all for a world with accounts.
+func elsewhere(t testing.TB, bundles fs.FS, accounts bool) apitest.Elsewhere {
+	t.Helper()
+	rt := module(t)
+	clock := func() time.Time { return apitest.Start }
+	analyser, err := rt.Open(context.Background(), Lent{Bundles: bundles, Clock: clock, Rand: newSeeded()}, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := analyser.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return func(t testing.TB, o core.Options, app string) apitest.Guest {
+		t.Helper()
+		lent := Lent{
+			Store: o.Store, Hosted: o.Hosted, Bundles: bundles, Tokens: o.Tokens, Accounts: o.Accounts, Clock: o.Clock, Rand: o.Rand,
+		}
+		s := abi.Settings{
+			Role: abi.Engine, App: app, Store: abi.StoreLent, PublicURL: o.PublicURL, PublicAppID: o.PublicAppID, KeepPredicted: o.KeepPredicted,
+			MaxBytes: uint32(o.JSON.Bytes), MaxMembers: uint32(o.JSON.Members),
+			Rate: uint32(max(o.Rate.PerSecond, 0)), Burst: uint32(o.Rate.Burst),
+		}
+		if accounts {
+			s.App = ""
+			lent.Rand = &skipping{Reader: o.Rand, skip: epochBytes}
+		}
+		in, err := rt.Open(context.Background(), lent, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return guestOf{in, analyser}
+	}
+}
+
+// TestTranscripts replays the transcripts of core/api on the module: the same bytes as natively.
+func TestTranscripts(t *testing.T) {
+	set, bundles := apitest.Tiny(t), apitest.TinyBundles(t)
+	replay(t, filepath.Join("core", "api", "testdata"), set, bundles, nil)
+}
+
+// TestReleasedTranscripts replays those on the released network and photographs.
+func TestReleasedTranscripts(t *testing.T) {
+	set, err := predict.LoadTables(models.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	replay(t, filepath.Join("core", "api", "testdata", "released"), set, models.FS, os.DirFS(filepath.Join(proof.Root(t), "web", "samples")))
+}
+
+func replay(t *testing.T, dir string, set *predict.Set, bundles, files fs.FS) {
+	one, all := elsewhere(t, bundles, false), elsewhere(t, bundles, true)
+	apitest.Run(t, apitest.Host{
+		Files: os.DirFS(filepath.Join(proof.Root(t), dir)),
+		Open: func(t testing.TB, settings map[string]string) apitest.Server {
+			open := one
+			if settings["owner"] != "" {
+				open = all
+			}
+			w := apitest.NewWorldElsewhere(t, memkv.New(), set, files, settings, open)
+			return func(r api.Request) api.Response { return w.Serve(t, r) }
+		},
+	})
+}
+
+// epochBytes is how much an engine draws for its register, which the world's engine has drawn
+// before.
+const epochBytes = 16
+
+// skipping is a source whose first bytes are zero, and not taken from it.
+type skipping struct {
+	io.Reader
+	skip int
+}
+
+func (s *skipping) Read(p []byte) (int, error) {
+	if s.skip > 0 {
+		n := min(s.skip, len(p))
+		clear(p[:n])
+		s.skip -= n
+		return n, nil
+	}
+	return s.Reader.Read(p)
+}
+
+func hashOf(module []byte) [sha256.Size]byte { return sha256.Sum256(module) }
