@@ -6,7 +6,7 @@
 //	                                        ├──▶ Snapshot
 //	                                        └──▶ Scan
 //
-// With a [Journal] it outlives its process: a browser journals to its private file system,
+// With a [Journal] it outlives its process: a browser journals to its private file system ([Filed]),
 // and a test to a slice that can be cut anywhere. Without one, wait returns at once, since nothing outlives anything.
 //
 // The tree is tidwall's. It is no cache: nothing is ever dropped.
@@ -91,6 +91,7 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
+	s.compact()
 	return s, nil
 }
 
@@ -183,7 +184,18 @@ func (s *Store) write(b *kv.Batch) (wait func() error, err error) {
 		s.last = wait
 	}
 	s.apply(b)
+	s.compact()
 	return wait, nil
+}
+
+// pairBytes is about what a journal spends on a key and its value beside their bytes.
+const pairBytes = 6
+
+// compact has a journal compacted that asks for it; mu is held.
+func (s *Store) compact() {
+	if c, ok := s.options.Journal.(compacter); ok && c.due(s.bytes+pairBytes*int64(s.tree.Len())) {
+		c.compact(&snapshot{tree: s.tree.Copy()})
+	}
 }
 
 // fail stops the store for good.

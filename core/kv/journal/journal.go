@@ -1,0 +1,229 @@
+// Package journal keeps records in order in a pair of files, so that they outlive a crash at
+// any byte. It is the log of a log-structured store; what records mean is its user's.
+//
+//	Append ──▶ buffer ──▶ file 0   header │ frame │ frame │ fra…
+//	SyncTo ───────────────▶ │ sync            └ checked when it is opened: a torn tail is dropped
+//	                        ▼
+//	Compact ─▶ what is live, then what came since ──▶ file 1, which takes over
+//
+// README.md describes the bytes, what a crash may leave of them, and why nothing that was
+// synced is silently lost. The ideas are those of LevelDB's log (frames whose checksums end
+// a replay) and of two files in turn as in Bitcask's merge; marks of what was synced tell damage
+// from a torn tail.
+//
+// It knows no names, keeps no index, and starts nothing: a compaction goes on with each Append.
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// Files are a host's numbered files. Calls do not overlap.
+type Files interface {
+	// Size returns the bytes of a file, 0 for one that was never written.
+	Size(file int) (int64, error)
+	// Read fills p from off, or fails.
+	Read(file int, off int64, p []byte) error
+	// Write writes p at off, at most at the file's end.
+	Write(file int, off int64, p []byte) error
+	Truncate(file int, size int64) error
+	// Sync makes a file as it is now outlive a crash. Of what was done to it since the last
+	// Sync a crash may keep any part.
+	Sync(file int) error
+}
+
+// Source gives a compaction what is live. Its methods are called by Append, under the
+// journal's lock: they must not call the journal but by what they are handed.
+type Source interface {
+	// Next writes records of about n bytes of what was live when the compaction began, and
+	// reports whether those were the last.
+	Next(to *Copier, n int) (done bool, err error)
+
+	// Moved says that the body of a record which was appended since then also stands elsewhere.
+	Moved(from, to int64)
+
+	// Switch is called when the records that Next wrote, and those that came since, are all
+	// there is: bodies lie where Copier and Moved have said. Until it returns, read reads
+	// bodies where they lay. With an error of it the journal stays as it was.
+	Switch(read func(off int64, p []byte) error) error
+
+	// Close is called once the compaction has ended, whether well or not.
+	Close()
+}
+
+// Options say where a journal is, and whose.
+type Options struct {
+	Files Files   // borrowed for as long as it is used
+	Pair  [2]int  // its files
+	Magic [8]byte // whose records these are
+	Step  int     // bytes of a compaction that go with each record, beside twice the record's own; 0 means 64 kB
+}
+
+// Journal is a pair of files. It is safe for concurrent use.
+type Journal struct {
+	mu       sync.Mutex
+	files    Files
+	pair     [2]int
+	magic    [8]byte
+	pace     int
+	now      *tape
+	appended uint64 // records since the start
+	synced   uint64 // the first so many of them
+	rewrite  *rewrite
+	again    int64 // size from which a compaction is tried again that has failed
+	err      error // what every write returns
+}
+
+// Yield is called by [Open] with each record: its head, borrowed until it returns, and where
+// its body of n bytes lies.
+type Yield func(head []byte, body int64, n int) error
+
+// Open opens the journal in a pair of files, empty ones for a new journal, and replays it.
+// Errors: kv.ErrCorrupt for damage, kv.ErrForeign for another's files, those of the files and of
+// yield.
+func Open(o Options, yield Yield) (*Journal, error) {
+	if o.Step == 0 {
+		o.Step = 64 << 10
+	}
+	j := &Journal{files: o.Files, pair: o.Pair, magic: o.Magic, pace: o.Step}
+	if err := j.choose(); err != nil {
+		return nil, err
+	}
+	if err := j.now.replay(yield); err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+// choose finds the current file, makes one where there is none, and empties the other.
+func (j *Journal) choose() error {
+	var tapes [2]*tape
+	frames := false // some file has more than a header
+	for i, file := range j.pair {
+		size, err := j.files.Size(file)
+		if err != nil {
+			return err
+		}
+		frames = frames || size > headerBytes
+		if tapes[i], err = readHeader(j.files, file, size, j.magic); err != nil {
+			return err
+		}
+	}
+	a, b := tapes[0], tapes[1]
+	switch {
+	case a == nil && b == nil && frames:
+		return fmt.Errorf("%w: journal without a header", kv.ErrCorrupt)
+	case a == nil && b == nil:
+		return j.create()
+	case a != nil && (b == nil || a.generation > b.generation):
+		j.now = a
+	default:
+		j.now = b
+	}
+	return empty(j.files, j.other())
+}
+
+// create makes the first file. Nothing was ever acknowledged where its header is missing.
+func (j *Journal) create() error {
+	t := newTape(j.files, j.pair[0], 1)
+	if err := errors.Join(empty(j.files, j.pair[0]), empty(j.files, j.pair[1])); err != nil {
+		return err
+	}
+	if err := t.seal(j.magic); err != nil {
+		return err
+	}
+	j.now = t
+	return nil
+}
+
+// empty makes a file surely empty.
+func empty(files Files, file int) error {
+	size, err := files.Size(file)
+	if err != nil || size == 0 {
+		return err
+	}
+	if err := files.Truncate(file, 0); err != nil {
+		return err
+	}
+	return files.Sync(file)
+}
+
+func (j *Journal) other() int { return j.pair[0] + j.pair[1] - j.now.file }
+
+// Append adds a record, of which head and body are borrowed until it returns: not both are
+// empty. It returns where the body lies and the record's number, for SyncTo. After an error, which
+// wraps kv.ErrFailed, nothing more can be appended.
+func (j *Journal) Append(head, body []byte) (at int64, seq uint64, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err != nil {
+		return 0, 0, j.err
+	}
+	// Before the record is there, so that its place is not told by Moved before it is by Append.
+	if err := j.step(2*(len(head)+len(body)) + j.pace); err != nil {
+		return 0, 0, err
+	}
+	if at, err = j.now.append(head, body); err != nil {
+		return 0, 0, j.fail(err)
+	}
+	j.appended++
+	return at, j.appended, nil
+}
+
+// SyncTo returns once the record with a number, and all before it, outlive a crash. Records
+// that were appended meanwhile are synced with it.
+func (j *Journal) SyncTo(seq uint64) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.synced >= seq {
+		return nil
+	}
+	if j.err != nil {
+		return j.err
+	}
+	if err := j.now.sync(); err != nil {
+		return j.fail(err)
+	}
+	j.synced = j.appended
+	return nil
+}
+
+// Sync is SyncTo of all records.
+func (j *Journal) Sync() error {
+	j.mu.Lock()
+	seq := j.appended
+	j.mu.Unlock()
+	return j.SyncTo(seq)
+}
+
+// Read fills p from a body, at off.
+func (j *Journal) Read(off int64, p []byte) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.read(off, p)
+}
+
+func (j *Journal) read(off int64, p []byte) error {
+	if off < headerBytes || off+int64(len(p)) > j.now.end() {
+		return fmt.Errorf("%w: journal read of %d bytes at %d of %d", kv.ErrCorrupt, len(p), off, j.now.end())
+	}
+	if off+int64(len(p)) > j.now.written {
+		if j.err != nil {
+			return j.err
+		}
+		if err := j.now.flush(); err != nil {
+			return j.fail(err)
+		}
+	}
+	return j.files.Read(j.now.file, off, p)
+}
+
+// fail stops the journal for good.
+func (j *Journal) fail(err error) error {
+	j.err = fmt.Errorf("%w: journal: %w", kv.ErrFailed, err)
+	return j.err
+}
