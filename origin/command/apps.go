@@ -72,7 +72,7 @@ func quote(path string) string {
 // withFolder runs do on a data folder, which a server may have open.
 func withFolder(ctx context.Context, dir string, env *Env, u use, do func(control.Service) error) error {
 	if dir == "" {
-		return usagef("--data is needed: the data folder")
+		return Usagef("--data is needed: the data folder")
 	}
 	s, done, err := attach(ctx, dir, env, u)
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *common) with(cmd *cobra.Command, do func(context.Context, control.Servi
 func one(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usagef("one %s is needed", what)
+			return Usagef("one %s is needed", what)
 		}
 		return nil
 	}
@@ -146,7 +146,7 @@ func group(use, short, long string, below ...*cobra.Command) *cobra.Command {
 		Use: use, Short: short, Long: long + folderHelp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("unknown command %q", args[0])
+				return Usagef("unknown command %q", args[0])
 			}
 			return cmd.Help()
 		},
@@ -197,7 +197,7 @@ func newAppList(env *Env) *cobra.Command {
 		Short:   "List the applications",
 		Long:    `List the applications of a data folder, the oldest first.` + folderHelp,
 		Example: `  sightline app list --data ./data`,
-		Args:    noArguments,
+		Args:    NoArguments,
 	}, "one JSON object a line")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return c.with(cmd, func(ctx context.Context, s control.Service) error {
@@ -234,7 +234,7 @@ func newAppChange(env *Env) *cobra.Command {
 			change.DefaultModel = &model
 		}
 		if change == (control.AppChange{}) {
-			return usagef("say what to change: --name or --default-model")
+			return Usagef("say what to change: --name or --default-model")
 		}
 		return c.with(cmd, func(ctx context.Context, s control.Service) error {
 			app, err := s.ChangeApp(ctx, args[0], change)
@@ -290,7 +290,7 @@ func (c *common) deleteApp(ctx context.Context, s control.Service, name, id stri
 	}
 	if !yes {
 		if !isTerminal(c.env.Stdin) {
-			return usagef("%q would be deleted with %s; say --yes", app.Name, counted(contents))
+			return Usagef("%q would be deleted with %s; say --yes", app.Name, counted(contents))
 		}
 		if err := c.confirm(ctx, name, app, contents); err != nil {
 			return err

@@ -30,7 +30,7 @@ makes a new certificate, and a server that uses the files takes it without a res
 		Example: `  sightline certificate
   sightline certificate --host sightline.test --host 192.168.7.20
   sightline serve --tls-cert certificates/certificate.pem --tls-key certificates/key.pem`,
-		Args: noArguments,
+		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := filepath.Abs(dir)
 			if err != nil {
@@ -38,7 +38,7 @@ makes a new certificate, and a server that uses the files takes it without a res
 			}
 			fresh, err := certificate.Local(dir, hosts, system.Now(), system.Random)
 			if errors.Is(err, certificate.ErrHost) {
-				return usagef("host: %w", err)
+				return Usagef("host: %w", err)
 			}
 			if err != nil {
 				return err

@@ -52,7 +52,8 @@ type usageError struct{ err error }
 func (u usageError) Error() string { return u.err.Error() }
 func (u usageError) Unwrap() error { return u.err }
 
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+// Usagef is a mistake in flags or arguments: the program ends with exit code 2.
+func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // errSome is returned when some pictures failed and others did not. They have been told.
 var errSome = errors.New("some pictures failed")
@@ -94,7 +95,7 @@ func newRoot(env *Env) *cobra.Command {
 		SilenceUsage:  true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("unknown command %q", args[0])
+				return Usagef("unknown command %q", args[0])
 			}
 			return nil
 		},
@@ -115,7 +116,7 @@ func newVersion() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the program's version",
-		Args:  noArguments,
+		Args:  NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]string{
@@ -130,10 +131,10 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-// noArguments refuses arguments as a mistake of usage.
-func noArguments(_ *cobra.Command, args []string) error {
+// NoArguments refuses arguments as a mistake of usage.
+func NoArguments(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("unexpected argument %q", args[0])
+		return Usagef("unexpected argument %q", args[0])
 	}
 	return nil
 }

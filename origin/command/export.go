@@ -44,7 +44,7 @@ downloaded, or could not be, are exported with their address alone.` + whereHelp
   sightline export birds.zip --key 0123456789abcdef0123456789abcdef`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("one target is needed: a new folder, or a file that ends in .zip")
+				return Usagef("one target is needed: a new folder, or a file that ends in .zip")
 			}
 			return nil
 		},

@@ -59,13 +59,13 @@ line is wrong, 3 some inputs failed.` + whereHelp,
   sightline import export.zip --data ./other --app 0123456789abcdef0123456789abcdef`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("one source is needed: a folder, .jsonl, .csv or .zip")
+				return Usagef("one source is needed: a folder, .jsonl, .csv or .zip")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.parallel < 0 || f.parallel > 16 {
-				return usagef("--parallel %d: 1 to 16", f.parallel)
+				return Usagef("--parallel %d: 1 to 16", f.parallel)
 			}
 			return runImport(cmd.Context(), &f, args[0], env)
 		},

@@ -33,7 +33,7 @@ Scopes are All, Predict, Predict_Feedback, Search, Search_Feedback, and the foll
 _Get, _Patch and _Delete: Inputs, Concepts (not _Delete), Models (also _Train), Workflows.` + folderHelp,
 		Example: `  sightline key create --app 0123456789abcdef0123456789abcdef --scopes All --data ./data
   sightline key create --scopes Predict,Search,Inputs_Get --description kiosk --data ./data --json`,
-		Args: noArguments,
+		Args: NoArguments,
 	}, "a JSON object with key, key_id and app_id")
 	f := cmd.Flags()
 	f.StringVar(&k.App, "app", "", "`id` of the application; not needed where there is one")
@@ -71,7 +71,7 @@ func newKeyList(env *Env) *cobra.Command {
 		Short:   "List the keys, by the start of their hash",
 		Long:    `List what is known of the keys: not the keys themselves, which are not kept.` + folderHelp,
 		Example: `  sightline key list --data ./data --json`,
-		Args:    noArguments,
+		Args:    NoArguments,
 	}, "one JSON object a line")
 	cmd.Flags().StringVar(&app, "app", "", "`id` of an application: its keys alone")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -155,7 +155,7 @@ func (c *common) withKey(cmd *cobra.Command, text string, do func(context.Contex
 func chosenKey(keys []control.Key, text string) (control.Key, error) {
 	id := strings.ToLower(strings.TrimSpace(text))
 	if strings.Trim(id, "0123456789abcdef") != "" || len(id) < 8 {
-		return control.Key{}, usagef("this is neither a key nor the id of one: 8 to 16 of the hex digits that 'key list' shows") // nor is it repeated
+		return control.Key{}, Usagef("this is neither a key nor the id of one: 8 to 16 of the hex digits that 'key list' shows") // nor is it repeated
 	}
 	hash := auth.HashKey(id)
 	own := auth.By(hash)
@@ -167,11 +167,11 @@ func chosenKey(keys []control.Key, text string) (control.Key, error) {
 	}
 	switch {
 	case len(found) == 0 && len(id) == 32:
-		return control.Key{}, usagef("the folder holds no such key") // which is not repeated
+		return control.Key{}, Usagef("the folder holds no such key") // which is not repeated
 	case len(found) == 0:
-		return control.Key{}, usagef("the folder holds no key with the id %s", id)
+		return control.Key{}, Usagef("the folder holds no key with the id %s", id)
 	case len(found) > 1:
-		return control.Key{}, usagef("%d keys have ids that begin with %s; give more of it", len(found), id)
+		return control.Key{}, Usagef("%d keys have ids that begin with %s; give more of it", len(found), id)
 	}
 	return found[0], nil
 }

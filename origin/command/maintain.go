@@ -46,7 +46,7 @@ func (c *copying) end(done control.Copied) {
 func oneArgument(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usagef("one argument is needed: %s", what)
+			return Usagef("one argument is needed: %s", what)
 		}
 		return nil
 	}
@@ -144,7 +144,7 @@ another life, and take a new snapshot.`,
 		Args:    oneArgument("the backup"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dir == "" {
-				return usagef("--data is needed: the new data folder")
+				return Usagef("--data is needed: the new data folder")
 			}
 			c := copying{env: env, quiet: quiet}
 			copied, err := data.Restore(cmd.Context(), args[0], dir, c.tell)
@@ -208,7 +208,7 @@ Exit codes: 0 the folder is sound, or is now; 1 it is not, or could not be check
 wrong.`,
 		Example: `  sightline doctor --data ./data
   sightline doctor --data ./data --repair --json`,
-		Args: noArguments,
+		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env) },
 	}
 	flags := cmd.Flags()
@@ -221,7 +221,7 @@ wrong.`,
 
 func (f *doctorFlags) run(ctx context.Context, env *Env) error {
 	if f.dir == "" {
-		return usagef("--data is needed: the data folder")
+		return Usagef("--data is needed: the data folder")
 	}
 	if !system.IsDir(f.dir) {
 		return fmt.Errorf("data folder %s: there is none", f.dir)

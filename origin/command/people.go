@@ -51,25 +51,25 @@ func parsePeople(k *koanf.Koanf, listen string, behindProxy bool) (s peopleSetti
 	case "closed":
 		s.closed = true
 	default:
-		return s, usagef("sign-up: %q is neither open nor closed", text)
+		return s, Usagef("sign-up: %q is neither open nor closed", text)
 	}
 	if _, err := strconv.ParseInt(fmt.Sprint(k.Get("plan-calls")), 10, 64); err != nil || s.calls < 0 {
-		return s, usagef("plan-calls: %q is no number of calls", k.String("plan-calls"))
+		return s, Usagef("plan-calls: %q is no number of calls", k.String("plan-calls"))
 	}
 	if s.demo, err = strconv.ParseBool(k.String("demo")); err != nil {
-		return s, usagef("demo: %q is neither true nor false", k.String("demo"))
+		return s, Usagef("demo: %q is neither true nor false", k.String("demo"))
 	}
 	host, _, err := net.SplitHostPort(listen)
 	if s.demo && (err != nil || !onLoopback(host) || behindProxy) {
-		return s, usagef("demo: whoever reaches %s would be signed in; a demo is on loopback, without a proxy", listen)
+		return s, Usagef("demo: whoever reaches %s would be signed in; a demo is on loopback, without a proxy", listen)
 	}
 	switch {
 	case s.smtp == "" && (s.smtpUser != "" || s.smtpPassword != "" || s.mailFrom != ""):
-		return s, usagef("smtp-user, smtp-password-file and mail-from: --smtp is needed too")
+		return s, Usagef("smtp-user, smtp-password-file and mail-from: --smtp is needed too")
 	case s.smtp != "" && s.mailFrom == "":
-		return s, usagef("smtp: --mail-from has to say which address mails come from")
+		return s, Usagef("smtp: --mail-from has to say which address mails come from")
 	case (s.smtpUser == "") != (s.smtpPassword == ""):
-		return s, usagef("smtp-user and smtp-password-file: one is nothing without the other")
+		return s, Usagef("smtp-user and smtp-password-file: one is nothing without the other")
 	}
 	return s, nil
 }

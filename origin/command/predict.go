@@ -58,10 +58,10 @@ is wrong, 3 some pictures failed.`,
   cat picture.png | sightline predict --json -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usagef("which pictures? Give files, folders, addresses, or - for standard input")
+				return Usagef("which pictures? Give files, folders, addresses, or - for standard input")
 			}
 			if n := len(slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a != "-" })); n > 1 {
-				return usagef("standard input can be read once")
+				return Usagef("standard input can be read once")
 			}
 			return nil
 		},
@@ -98,13 +98,13 @@ type predictor struct {
 // newPredictor checks the flags against the models. Most errors are mistakes of usage.
 func newPredictor(ctx context.Context, f *predictFlags) (*predictor, error) {
 	if f.top < 0 || f.top > 200 {
-		return nil, usagef("--top %d: 1 to 200", f.top)
+		return nil, Usagef("--top %d: 1 to 200", f.top)
 	}
 	if !(f.minValue >= 0 && f.minValue <= 1) {
-		return nil, usagef("--min-value %v: a number from 0 to 1", f.minValue)
+		return nil, Usagef("--min-value %v: a number from 0 to 1", f.minValue)
 	}
 	if f.workers < 0 {
-		return nil, usagef("--workers %d: a positive number", f.workers)
+		return nil, Usagef("--workers %d: a positive number", f.workers)
 	}
 	set, err := predict.Load(models.FS)
 	if err != nil {
@@ -115,7 +115,7 @@ func newPredictor(ctx context.Context, f *predictFlags) (*predictor, error) {
 		return nil, err
 	}
 	if _, err := lang.Choose(f.language, lang.English, p.model.Languages); err != nil {
-		return nil, usagef("--language %s: %w", f.language, err)
+		return nil, Usagef("--language %s: %w", f.language, err)
 	}
 	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: blob.NewMemory(blob.Options{}), Random: system.Random})
 	if err != nil {
@@ -153,7 +153,7 @@ func findModel(set *predict.Set, idOrName string) (*predict.Model, error) {
 	for _, m := range set.Models() {
 		known = append(known, m.Name+" ("+m.ID+")")
 	}
-	return nil, usagef("--model %s: there is no such model; there are\n  %s", idOrName, strings.Join(known, "\n  "))
+	return nil, Usagef("--model %s: there is no such model; there are\n  %s", idOrName, strings.Join(known, "\n  "))
 }
 
 // run predicts what the arguments stand for and writes the answers in their order.

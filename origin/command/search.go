@@ -44,7 +44,7 @@ address, or with id: before it, to a stored input.` + whereHelp,
   sightline search --similar holiday.jpg --metadata '{"shelf":7}' --key 0123456789abcdef0123456789abcdef
   sightline search --label cat --not-label dog --near 48.14,11.58,5km --json --data ./data
   sightline search --similar id:a/1.jpg --box 47,10,49,12 --data ./data`,
-		Args: noArguments,
+		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			query, err := f.query(cmd.Context())
 			if err != nil {
@@ -94,7 +94,7 @@ func (f *searchFlags) query(context.Context) (object, error) {
 	}
 	for _, m := range f.metadata {
 		if !json.Valid([]byte(m)) {
-			return nil, usagef("--metadata %s: no JSON", m)
+			return nil, Usagef("--metadata %s: no JSON", m)
 		}
 		input("metadata", json.RawMessage(m))
 	}
@@ -125,7 +125,7 @@ func (f *searchFlags) query(context.Context) (object, error) {
 		}
 		ands = append(ands, object{"output": object{"input": like}})
 	} else if f.crop != "" {
-		return nil, usagef("--crop is of --similar's picture")
+		return nil, Usagef("--crop is of --similar's picture")
 	}
 	query := object{"ands": ands}
 	if f.language != "" {
@@ -170,12 +170,12 @@ func numbers(flag, text string, n int) ([]float64, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
 		if err != nil {
-			return nil, usagef("--%s: %q is no number", flag, part)
+			return nil, Usagef("--%s: %q is no number", flag, part)
 		}
 		out = append(out, x)
 	}
 	if len(out) != n {
-		return nil, usagef("--%s: %d numbers, want %d", flag, len(out), n)
+		return nil, Usagef("--%s: %d numbers, want %d", flag, len(out), n)
 	}
 	return out, nil
 }

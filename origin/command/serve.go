@@ -45,7 +45,7 @@ with exit code 1 and acknowledges nothing from then on: starting it again is saf
   sightline serve --listen :443 --acme-domain sightline.example.org --acme-email me@example.org
   sightline serve --listen :8443 --tls-cert certificate.pem --tls-key key.pem
   SIGHTLINE_DATA=/var/lib/sightline sightline serve --config /etc/sightline.toml`,
-		Args: noArguments,
+		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd, env) },
 	}
 	serveFlags(cmd.Flags(), env.Program)

@@ -53,10 +53,10 @@ func (w *where) flags(cmd *cobra.Command, env *Env) {
 	before := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		if w.data != "" && (w.url != "" || w.key != "") {
-			return usagef("--data works on the folder itself: give it without --url and --key")
+			return Usagef("--data works on the folder itself: give it without --url and --key")
 		}
 		if w.app != "" && w.data == "" {
-			return usagef("--app goes with --data; a key stands for its application")
+			return Usagef("--app goes with --data; a key stands for its application")
 		}
 		if w.url == "" {
 			w.url = variables("URL", "http://127.0.0.1:8080")
@@ -95,11 +95,11 @@ func (w *where) open(ctx context.Context, env *Env) (session, error) {
 		return &local{service, app, done}, nil
 	}
 	if w.key == "" {
-		return nil, usagef("which application? Give --key (or SIGHTLINE_KEY), or --data for a data folder")
+		return nil, Usagef("which application? Give --key (or SIGHTLINE_KEY), or --data for a data folder")
 	}
 	base, err := url.Parse(w.url)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, usagef("--url %q is no address such as http://127.0.0.1:8080", w.url)
+		return nil, Usagef("--url %q is no address such as http://127.0.0.1:8080", w.url)
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 16, DisableCompression: true, ResponseHeaderTimeout: 6 * time.Minute}
 	return &remote{base: strings.TrimRight(w.url, "/"), key: w.key, client: &http.Client{Transport: transport}, transport: transport}, nil
@@ -120,13 +120,13 @@ func chooseApp(ctx context.Context, s control.Service, id string) (string, error
 	}
 	switch {
 	case id != "":
-		return "", usagef("--app %s: there is no such application; there are\n%s", id, strings.Join(known, "\n"))
+		return "", Usagef("--app %s: there is no such application; there are\n%s", id, strings.Join(known, "\n"))
 	case len(apps) == 1:
 		return apps[0].ID, nil
 	case len(apps) == 0:
 		return "", errors.New("the folder holds no application; make one with app create NAME --data DIR")
 	}
-	return "", usagef("--app is needed: the folder holds\n%s", strings.Join(known, "\n"))
+	return "", Usagef("--app is needed: the folder holds\n%s", strings.Join(known, "\n"))
 }
 
 // local is a session with a data folder.

@@ -111,7 +111,7 @@ func loadSettings(flags *pflag.FlagSet, environ func() []string, program Program
 		},
 	})
 	if err := k.Load(fromEnvironment, nil); err != nil {
-		return settings{}, usagef("environment: %w", err)
+		return settings{}, Usagef("environment: %w", err)
 	}
 	config := k.String("config")
 	if f := flags.Lookup("config"); f.Changed {
@@ -120,19 +120,19 @@ func loadSettings(flags *pflag.FlagSet, environ func() []string, program Program
 	if config != "" {
 		k = koanf.New(".")
 		if err := k.Load(file.Provider(config), toml.Parser()); err != nil {
-			return settings{}, usagef("configuration %s: %w", config, err)
+			return settings{}, Usagef("configuration %s: %w", config, err)
 		}
 		for _, key := range k.Keys() {
 			if flags.Lookup(key) == nil || key == "config" {
-				return settings{}, usagef("configuration %s: unknown setting %q", config, key)
+				return settings{}, Usagef("configuration %s: unknown setting %q", config, key)
 			}
 		}
 		if err := k.Load(fromEnvironment, nil); err != nil {
-			return settings{}, usagef("environment: %w", err)
+			return settings{}, Usagef("environment: %w", err)
 		}
 	}
 	if err := k.Load(posflag.Provider(flags, ".", k), nil); err != nil {
-		return settings{}, usagef("flags: %w", err)
+		return settings{}, Usagef("flags: %w", err)
 	}
 	return parseSettings(k, program)
 }
@@ -145,37 +145,37 @@ func parseSettings(k *koanf.Koanf, program Program) (s settings, err error) {
 		maxConns: k.Int("max-connections"), workers: k.Int("workers"), logFormat: k.String("log-format"),
 	}
 	if s.keepPredicted, err = time.ParseDuration(k.String("keep-predicted")); err != nil || s.keepPredicted <= 0 {
-		return s, usagef("keep-predicted: %q is no time such as 24h", k.String("keep-predicted"))
+		return s, Usagef("keep-predicted: %q is no time such as 24h", k.String("keep-predicted"))
 	}
 	if s.allowPrivate, err = strconv.ParseBool(k.String("allow-private-fetch")); err != nil {
-		return s, usagef("allow-private-fetch: %q is neither true nor false", k.String("allow-private-fetch"))
+		return s, Usagef("allow-private-fetch: %q is neither true nor false", k.String("allow-private-fetch"))
 	}
 	if s.fetchPorts, err = parsePorts(k.Get("fetch-ports")); err != nil {
 		return s, err
 	}
-	if s.maxBody, err = parseSize(k.String("max-body")); err != nil {
-		return s, usagef("max-body: %w", err)
+	if s.maxBody, err = ParseSize(k.String("max-body")); err != nil {
+		return s, Usagef("max-body: %w", err)
 	}
-	if s.minFree, err = parseSize(k.String("min-free")); err != nil {
-		return s, usagef("min-free: %w", err)
+	if s.minFree, err = ParseSize(k.String("min-free")); err != nil {
+		return s, Usagef("min-free: %w", err)
 	}
 	if err := s.logLevel.UnmarshalText([]byte(k.String("log"))); err != nil {
-		return s, usagef("log: %q is none of debug, info, warn, error", k.String("log"))
+		return s, Usagef("log: %q is none of debug, info, warn, error", k.String("log"))
 	}
 	if !slices.Contains([]string{"auto", "text", "json"}, s.logFormat) {
-		return s, usagef("log-format: %q is none of auto, text, json", s.logFormat)
+		return s, Usagef("log-format: %q is none of auto, text, json", s.logFormat)
 	}
 	if s.maxConns < 1 || s.workers < 0 || s.data == "" {
-		return s, usagef("max-connections must be positive, workers not negative, and data not empty")
+		return s, Usagef("max-connections must be positive, workers not negative, and data not empty")
 	}
 	if err := s.parseLimits(k); err != nil {
 		return s, err
 	}
 	if s.behindProxy, err = strconv.ParseBool(k.String("behind-proxy")); err != nil {
-		return s, usagef("behind-proxy: %q is neither true nor false", k.String("behind-proxy"))
+		return s, Usagef("behind-proxy: %q is neither true nor false", k.String("behind-proxy"))
 	}
 	if s.behindProxy && s.publicURL == "" {
-		return s, usagef("behind-proxy: --public-url has to say under which address the proxy serves")
+		return s, Usagef("behind-proxy: --public-url has to say under which address the proxy serves")
 	}
 	if s.secure, err = parseSecure(k); err != nil {
 		return s, err
@@ -189,16 +189,16 @@ func parseSettings(k *koanf.Koanf, program Program) (s settings, err error) {
 // parseLimits reads how long tokens live and how often may be called.
 func (s *settings) parseLimits(k *koanf.Koanf) (err error) {
 	if s.tokenLife, err = time.ParseDuration(k.String("token-ttl")); err != nil || s.tokenLife < time.Second || s.tokenLife > token.MaxLife {
-		return usagef("token-ttl: %q is no time between 1s and %v", k.String("token-ttl"), token.MaxLife)
+		return Usagef("token-ttl: %q is no time between 1s and %v", k.String("token-ttl"), token.MaxLife)
 	}
 	burst := k.Int("burst")
 	if burst < 1 {
-		return usagef("burst: %q is no number of calls", k.String("burst"))
+		return Usagef("burst: %q is no number of calls", k.String("burst"))
 	}
 	for name, rate := range map[string]*auth.Rate{"rate": &s.rate, "operator-rate": &s.operator} {
 		n, err := strconv.ParseFloat(k.String(name), 64)
 		if err != nil || !(n >= 0 && n <= 1e6) || n > 0 && n < 0.001 {
-			return usagef("%s: %q is no number of calls a second", name, k.String(name))
+			return Usagef("%s: %q is no number of calls a second", name, k.String(name))
 		}
 		*rate = auth.Rate{PerSecond: n, Burst: burst}
 		if n == 0 {
@@ -213,15 +213,15 @@ func (s *settings) parseLimits(k *koanf.Koanf) (err error) {
 func checkListen(listen string, protected bool) error {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return usagef("listen: %w", err)
+		return Usagef("listen: %w", err)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return usagef("listen: %q is no port (%d)", port, n)
+		return Usagef("listen: %q is no port (%d)", port, n)
 	}
 	if protected || onLoopback(host) {
 		return nil
 	}
-	return usagef("listen: %s is not a loopback address, and plain HTTP would show keys and pictures to the network; use --tls-cert and --tls-key, --acme-domain, or --behind-proxy where a proxy has TLS; or listen on 127.0.0.1:%s",
+	return Usagef("listen: %s is not a loopback address, and plain HTTP would show keys and pictures to the network; use --tls-cert and --tls-key, --acme-domain, or --behind-proxy where a proxy has TLS; or listen on 127.0.0.1:%s",
 		listen, port)
 }
 
@@ -252,15 +252,15 @@ func parsePorts(v any) (ports []uint16, err error) {
 	for _, text := range texts {
 		n, err := strconv.ParseUint(text, 10, 16)
 		if err != nil || n == 0 {
-			return nil, usagef("fetch-ports: %q is no port", text)
+			return nil, Usagef("fetch-ports: %q is no port", text)
 		}
 		ports = append(ports, uint16(n))
 	}
 	return ports, nil
 }
 
-// parseSize reads bytes: "1500", "64KB", "96MB", "1GB", in powers of 1,024.
-func parseSize(text string) (int64, error) {
+// ParseSize reads bytes: "1500", "64KB", "96MB", "1GB", in powers of 1,024.
+func ParseSize(text string) (int64, error) {
 	number, shift := text, 0
 	for suffix, bits := range map[string]int{"KB": 10, "MB": 20, "GB": 30} {
 		if rest, ok := strings.CutSuffix(strings.ToUpper(text), suffix); ok {

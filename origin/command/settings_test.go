@@ -165,8 +165,8 @@ func TestSettingsRefused(t *testing.T) {
 
 func TestParseSize(t *testing.T) {
 	for text, want := range map[string]int64{"1": 1, "1500": 1500, "64KB": 64 << 10, "96mb": 96 << 20, "1 GB": 1 << 30} {
-		if got, err := parseSize(text); got != want || err != nil {
-			t.Errorf("parseSize(%q) = %d, %v; want %d", text, got, err, want)
+		if got, err := ParseSize(text); got != want || err != nil {
+			t.Errorf("ParseSize(%q) = %d, %v; want %d", text, got, err, want)
 		}
 	}
 }

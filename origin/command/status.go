@@ -29,10 +29,10 @@ and what it holds.
 Exit codes: 0 it serves and takes writes, 1 it does not run or takes no writes, 2 the command line is wrong.`,
 		Example: `  sightline status --data ./data
   sightline status --data ./data --json`,
-		Args: noArguments,
+		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dir == "" {
-				return usagef("--data is needed: the data folder")
+				return Usagef("--data is needed: the data folder")
 			}
 			s, err := askStatus(cmd.Context(), dir)
 			if err != nil {

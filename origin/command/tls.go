@@ -40,20 +40,20 @@ func parseSecure(k *koanf.Koanf) (s secureSettings, err error) {
 	for _, domain := range parseWords(k, "acme-domain") {
 		domain = strings.ToLower(strings.TrimSuffix(domain, "."))
 		if _, err := netip.ParseAddr(domain); err == nil || !strings.Contains(domain, ".") || strings.ContainsAny(domain, " /:*@") {
-			return s, usagef("acme-domain: %q is no full name of a host", domain)
+			return s, Usagef("acme-domain: %q is no full name of a host", domain)
 		}
 		s.domains = append(s.domains, domain)
 	}
 	switch {
 	case (s.certificate == "") != (s.key == ""):
-		return s, usagef("tls-cert and tls-key: one is nothing without the other")
+		return s, Usagef("tls-cert and tls-key: one is nothing without the other")
 	case s.certificate != "" && len(s.domains) > 0:
-		return s, usagef("tls-cert and acme-domain: a certificate comes from files or by ACME, not both")
+		return s, Usagef("tls-cert and acme-domain: a certificate comes from files or by ACME, not both")
 	case len(s.domains) == 0 && (s.email != "" || s.cache != "" || s.directory != ""):
-		return s, usagef("acme-email, acme-cache and acme-directory: --acme-domain is needed too")
+		return s, Usagef("acme-email, acme-cache and acme-directory: --acme-domain is needed too")
 	}
 	if u, err := url.Parse(s.directory); s.directory != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
-		return s, usagef("acme-directory: %q is no https:// address", s.directory)
+		return s, Usagef("acme-directory: %q is no https:// address", s.directory)
 	}
 	return s, nil
 }

@@ -38,7 +38,7 @@ Exit codes: 0 the version is trained, 1 it failed, 2 the command line is wrong.`
   sightline train pets --key 0123456789abcdef0123456789abcdef --json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usagef("one model is needed, by its id")
+				return Usagef("one model is needed, by its id")
 			}
 			return nil
 		},

@@ -30,6 +30,27 @@ func OpenFolder(dir string) (*Folder, error) {
 // Close ends the use of the folder; files that are open stay so.
 func (f *Folder) Close() error { return f.root.Close() }
 
+// Sub opens a folder of the folder.
+func (f *Folder) Sub(name string) (*Folder, error) {
+	root, err := f.root.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	return &Folder{root}, nil
+}
+
+// Scratch makes an empty folder that this user alone can enter, and says its path. done removes it.
+func Scratch() (dir string, files blob.FS, done func(), err error) {
+	if dir, err = os.MkdirTemp("", "sightline-"); err != nil {
+		return "", nil, nil, err
+	}
+	f, err := OpenFolder(dir)
+	if err != nil {
+		return "", nil, nil, errors.Join(err, os.Remove(dir))
+	}
+	return dir, f, func() { _ = errors.Join(f.Close(), os.RemoveAll(dir)) }, nil
+}
+
 // Create makes a new file.
 func (f *Folder) Create(name string) (blob.File, error) {
 	file, err := f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

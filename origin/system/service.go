@@ -69,6 +69,9 @@ func Watched() (time.Duration, error) {
 	return daemon.SdWatchdogEnabled(false)
 }
 
+// Executable is the path of this program's file.
+func Executable() (string, error) { return os.Executable() }
+
 // Supervise is the environment, made of ours, of a process that inherits one socket, its file 3, and
 // says to the notices how it is, within this time at least.
 func Supervise(environ []string, n *Notices, within time.Duration) []string {
