@@ -4,7 +4,9 @@ package process
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -32,18 +34,28 @@ func Need(t testing.TB, programs ...string) string {
 	return ""
 }
 
-const program = "github.com/sightline-dev/sightline/origin"
+// The programs, by import path.
+const (
+	Origin = "github.com/sightline-dev/sightline/origin"
+	Edge   = "github.com/sightline-dev/sightline/edge"
+)
 
 // sources lists the files of this module that a program is made of, a line each.
 const sources = `{{if .Module}}{{if .Module.Main}}{{$dir := .Dir}}` +
 	`{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{range .SFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}` +
 	`{{end}}{{end}}`
 
-// Build builds the program for as long as the test runs, and returns its path. It looks at every file
+// Build builds the origin for as long as the test runs, and returns its path. It looks at every file
 // that it builds from, so that go test does not take an answer about other files from its cache.
-func Build(t testing.TB) string {
+func Build(t testing.TB) string { return BuildWith(t, Origin, nil) }
+
+// BuildWith is Build of any of the programs, with files in the place of those that are, or are not,
+// in the repository: by their absolute paths.
+func BuildWith(t testing.TB, program string, files map[string][]byte) string {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "sightline")
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "sightline")
+	overlay := writeOverlay(t, dir, files)
 	run := func(args ...string) string {
 		cmd := exec.Command("go", args...)
 		var said strings.Builder
@@ -54,10 +66,10 @@ func Build(t testing.TB) string {
 		}
 		return string(out)
 	}
-	run("build", "-o", binary, program)
-	for line := range strings.Lines(run("list", "-deps", "-f", sources, program)) {
+	run("build", "-overlay", overlay, "-o", binary, program)
+	for line := range strings.Lines(run("list", "-overlay", overlay, "-deps", "-f", sources, program)) {
 		file := strings.TrimSpace(line)
-		if file == "" {
+		if _, other := files[file]; other || file == "" {
 			continue
 		}
 		if _, err := os.Stat(file); err != nil {
@@ -65,6 +77,27 @@ func Build(t testing.TB) string {
 		}
 	}
 	return binary
+}
+
+// writeOverlay says which files stand in the place of which, as the go command wants it.
+func writeOverlay(t testing.TB, dir string, files map[string][]byte) string {
+	t.Helper()
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	write := func(name string, data []byte) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	for path, data := range files {
+		overlay.Replace[path] = write(fmt.Sprintf("%d-%s", len(overlay.Replace), filepath.Base(path)), data)
+	}
+	text, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write("overlay.json", text)
 }
 
 // Server is the program in a process of its own. Its methods are safe for concurrent use.
