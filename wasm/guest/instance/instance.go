@@ -141,12 +141,12 @@ func (i *Instance) goOn(u *underWay, number uint64) {
 	i.answer = abi.AppendJobs(i.answer, number, jobs)
 }
 
+// refuser says what no engine needs to be asked for.
+var refuser api.Service
+
 // refuse answers a request that is not served.
 func (i *Instance) refuse(r *api.Request, err error) []byte {
-	response := api.Response{Status: 500}
-	if i.engine != nil {
-		response = i.engine.Refuse(r, err)
-	}
+	response := refuser.Refuse(r, err)
 	i.answer = abi.AppendResponse(i.answer, &response)
 	return i.answer
 }

@@ -156,7 +156,8 @@ func (e entry) list() ([]fs.DirEntry, error) {
 		}
 		out = append(out, in)
 	}
-	return out, nil
+	slices.SortFunc(out, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return slices.CompactFunc(out, func(a, b fs.DirEntry) bool { return a.Name() == b.Name() }), nil
 }
 
 // Name implements [fs.FileInfo] and [fs.DirEntry].

@@ -11,7 +11,6 @@
 //	Rand       ◀────  Random        ◀────────  random
 //
 // The imports are an interface here, so that everything above them runs and is tested natively.
-// A guest has one thread: nothing here is safe for concurrent use.
 package lent
 
 import (

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
 
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/wasm/abi"
@@ -17,10 +20,13 @@ const (
 	chunkBytes = 64 << 10
 )
 
-// Store is the store that the host lends.
+// Store is the store that the host lends. It may be called concurrently where its imports may.
 type Store struct {
 	reader
-	from  Imports
+	from   Imports
+	closed atomic.Bool
+
+	mu    sync.Mutex
 	value []byte   // scratch of Get
 	free  [][]byte // buffers of scans that have ended
 }
@@ -34,28 +40,50 @@ func NewStore(from Imports) *Store {
 	return s
 }
 
+// do calls an import of the store while it is open.
+func (s *Store) do(call func() int32) error {
+	if s.closed.Load() {
+		return kv.ErrClosed
+	}
+	return did(call())
+}
+
 // Apply implements [kv.Store].
-func (s *Store) Apply(b *kv.Batch) error { return did(s.from.KVApply(b.Bytes())) }
+func (s *Store) Apply(b *kv.Batch) error {
+	return s.do(func() int32 { return s.from.KVApply(b.Bytes()) })
+}
 
 // Commit implements [kv.Store]. The batch outlives a crash when it returns.
 func (s *Store) Commit(b *kv.Batch) (wait func() error, err error) {
-	if err := did(s.from.KVCommit(b.Bytes())); err != nil {
+	if err := s.do(func() int32 { return s.from.KVCommit(b.Bytes()) }); err != nil {
 		return nil, err
 	}
 	return func() error { return nil }, nil
 }
 
 // Snapshot implements [kv.Store].
-func (s *Store) Snapshot() kv.Snapshot { return &snapshot{reader{s, s.from.KVSnapshot()}} }
+func (s *Store) Snapshot() kv.Snapshot {
+	if s.closed.Load() {
+		return &snapshot{reader{s, released}}
+	}
+	return &snapshot{reader{s, s.from.KVSnapshot()}}
+}
 
 // Room implements [kv.Store].
-func (s *Store) Room() error { return did(s.from.KVRoom()) }
+func (s *Store) Room() error { return s.do(s.from.KVRoom) }
 
 // Compact has the store let go of what was deleted between lo and hi.
-func (s *Store) Compact(_ context.Context, lo, hi []byte) error { return did(s.from.KVCompact(lo, hi)) }
+func (s *Store) Compact(_ context.Context, lo, hi []byte) error {
+	return s.do(func() int32 { return s.from.KVCompact(lo, hi) })
+}
 
-// Close implements [kv.Store]: the store is the host's to close.
-func (s *Store) Close() error { return nil }
+// Close implements [kv.Store]: the host's store stays open.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return kv.ErrClosed
+	}
+	return nil
+}
 
 // reader reads a snapshot of the store, 0: the store as it is.
 type reader struct {
@@ -63,8 +91,16 @@ type reader struct {
 	at uint32
 }
 
+// over reports whether there is nothing to read any more.
+func (r reader) over() bool { return r.at == released || r.at == 0 && r.s.closed.Load() }
+
 // Get implements [kv.Reader].
 func (r reader) Get(key []byte) ([]byte, error) {
+	if r.over() {
+		return nil, kv.ErrClosed
+	}
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
 	got, err := fill(r.s.value, func(dst []byte) int64 { return r.s.from.KVGet(r.at, key, dst) })
 	switch {
 	case err != nil:
@@ -86,6 +122,9 @@ func (r reader) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) erro
 }
 
 func (r reader) scan(lo, hi []byte, back bool, yield func(key, value []byte) bool) error {
+	if r.over() {
+		return kv.ErrClosed
+	}
 	if hi != nil && bytes.Compare(lo, hi) >= 0 {
 		return nil
 	}
@@ -97,7 +136,7 @@ func (r reader) scan(lo, hi []byte, back bool, yield func(key, value []byte) boo
 	scan := uint32(n)
 	defer s.from.KVEnd(scan)
 	buf := s.buffer()
-	defer func() { s.free = append(s.free, buf) }()
+	defer s.giveBack(buf)
 	for room := firstChunk; ; room = min(4*room, chunkBytes) {
 		chunk, err := fill(buf[:room], func(dst []byte) int64 { return s.from.KVNext(scan, dst) })
 		if err != nil || len(chunk) == 0 {
@@ -117,6 +156,8 @@ func (r reader) scan(lo, hi []byte, back bool, yield func(key, value []byte) boo
 
 // buffer takes a buffer of chunkBytes: as many are in use as scans are inside each other.
 func (s *Store) buffer() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	n := len(s.free)
 	if n == 0 {
 		return make([]byte, chunkBytes)
@@ -126,11 +167,24 @@ func (s *Store) buffer() []byte {
 	return buf
 }
 
+func (s *Store) giveBack(buf []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = append(s.free, buf)
+}
+
 // snapshot is one moment of the store.
 type snapshot struct{ reader }
 
+// released is the number of no snapshot.
+const released = math.MaxUint32
+
 // Close implements [kv.Snapshot].
 func (s *snapshot) Close() error {
+	if s.at == released {
+		return kv.ErrClosed
+	}
 	s.s.from.KVRelease(s.at)
+	s.at = released
 	return nil
 }

@@ -1,0 +1,241 @@
+package instance_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/guest/instance"
+	"github.com/sightline-dev/sightline/wasm/guest/lenttest"
+)
+
+// guest is an instance that is asked through envelopes, and what does its jobs.
+type guest struct {
+	*instance.Instance
+	host  *lenttest.Host
+	work  func(api.Job) abi.Result
+	move  func(time.Duration) // the clock
+	taken int                 // tasks so far
+}
+
+// open opens an instance.
+func open(t testing.TB, h *lenttest.Host, s abi.Settings) *guest {
+	t.Helper()
+	g := &guest{Instance: &instance.Instance{Imports: h}, host: h}
+	if h.Bundles != nil {
+		s.Bundles = lenttest.Names(h.Bundles)
+	}
+	told, err := abi.ParseDone(g.Open(s.Marshal()))
+	if err != nil || told != nil {
+		t.Fatalf("Open = %v, %v", told, err)
+	}
+	return g
+}
+
+// ask asks a question that has an answer.
+func (g *guest) ask(t testing.TB, q abi.Question) []byte {
+	t.Helper()
+	value, told, err := abi.ParseReply(g.Ask(q.Marshal()))
+	if told != nil || err != nil {
+		t.Fatalf("%s: %v, %v", q.What, told, err)
+	}
+	return append([]byte(nil), value...)
+}
+
+// answer serves a request and does the jobs of its call.
+func (g *guest) answer(t testing.TB, r *api.Request) api.Response {
+	t.Helper()
+	s := served(t, g.Serve(abi.AppendRequest(nil, r)))
+	for s.Call != 0 {
+		results := make([]abi.Result, len(s.Jobs))
+		for n, j := range s.Jobs {
+			results[n] = g.work(j)
+		}
+		s = served(t, g.Resume(abi.AppendResults(nil, s.Call, results)))
+	}
+	return s.Response
+}
+
+// served reads an answer as a host does: copied before the next call.
+func served(t testing.TB, data []byte) abi.Served {
+	t.Helper()
+	s, err := abi.ParseServed(append([]byte(nil), data...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// rest lets the background work until it has nothing to do.
+func (g *guest) rest(t testing.TB, d time.Duration) {
+	t.Helper()
+	g.move(d)
+	step := abi.Step{Take: 1}
+	for range 100_000 {
+		out, err := abi.ParseStepped(append([]byte(nil), g.Step(step.Marshal())...))
+		if err != nil || out.Error != "" {
+			t.Fatalf("step: %q, %v", out.Error, err)
+		}
+		step.Done = nil
+		for _, task := range out.Tasks {
+			g.taken++
+			step.Done = append(step.Done, abi.Handed{Task: task.Number, Result: g.work(task.Job)})
+		}
+		if !out.More && len(out.Tasks) == 0 {
+			return
+		}
+	}
+	t.Fatal("the background does not come to an end")
+}
+
+// lentTo makes an instance over a world's store and pictures: of one application, when the world's
+// own engine remains the one that writes applications and keys, or with an empty app in place
+// of that engine.
+func lentTo(t testing.TB, w *apitest.World, app string, bundles fs.FS, settings map[string]string) *guest {
+	t.Helper()
+	s := abi.Settings{
+		Role: abi.Engine, App: app, Store: abi.StoreLent, PublicURL: settings["public-url"], PublicAppID: settings["public-app-id"],
+		Tokens: true, Accounts: true,
+	}
+	for name, limit := range map[string]*uint32{"max-bytes": &s.MaxBytes, "max-members": &s.MaxMembers} {
+		if value, ok := settings[name]; ok {
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			*limit = uint32(n)
+		}
+	}
+	if rate, ok := settings["rate"]; ok {
+		if _, err := fmt.Sscanf(rate, "%d,%d", &s.Rate, &s.Burst); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if app == "" {
+		if err := w.Engine.Close(); err != nil {
+			t.Fatal(err)
+		}
+		defer setAside(t, w)()
+	}
+	g := open(t, &lenttest.Host{
+		Store: w.Store, Hosted: w.Hosted, Bundles: bundles, Tokens: w.Mint, Accounts: w.People,
+		Clock: func() time.Time { return w.Now }, Rand: &w.IDs,
+	}, s)
+	g.work = func(j api.Job) abi.Result { return abi.Result{Result: w.Work(j)} }
+	g.move = func(d time.Duration) { w.Now = w.Now.Add(d) }
+	return g
+}
+
+// setAside has others than ids be made of what is drawn until it is undone.
+func setAside(t testing.TB, w *apitest.World) (undo func()) {
+	t.Helper()
+	var next [8]byte
+	if _, err := w.IDs.Read(next[:]); err != nil {
+		t.Fatal(err)
+	}
+	w.IDs.Counter = apitest.NewCounter(1 << 48)
+	return func() { w.IDs.Counter = apitest.NewCounter(binary.BigEndian.Uint64(next[:]) - 1) }
+}
+
+// show gives a request of a transcript the credential that it means.
+func show(w *apitest.World, r *api.Request) {
+	switch {
+	case r.Authorization == "" && r.Session == "":
+		r.Authorization = "Key " + w.Key
+	case r.Authorization == "client":
+		r.Authorization = apitest.Basic(w.Client)
+	case r.Authorization == "none":
+		r.Authorization = ""
+	}
+}
+
+// transcripts replays those of a world and an instance over it, of one application or of all.
+func transcripts(files fs.FS, one bool, set *predict.Set, bundles, pictures fs.FS) apitest.Host {
+	return apitest.Host{
+		Files: files,
+		Open: func(t testing.TB, settings map[string]string) apitest.Server {
+			w := apitest.NewWorld(t, memkv.New(), set, pictures, settings)
+			app := ""
+			if one {
+				app = w.App
+			}
+			g := lentTo(t, w, app, bundles, settings)
+			return func(r api.Request) api.Response {
+				if r.Method == "STEP" {
+					d, err := time.ParseDuration(r.Path)
+					if err != nil {
+						t.Fatal(err)
+					}
+					g.rest(t, d)
+					return api.Response{}
+				}
+				show(w, &r)
+				return g.answer(t, &r)
+			}
+		},
+	}
+}
+
+// page is a world that is a page's: it has no store but the instance's own, and no keys.
+type page struct {
+	*guest
+	now      time.Time
+	analyser *guest
+	ids      apitest.Counter
+	names    apitest.Counter
+}
+
+// Read implements [io.Reader] as a page's random source does in tests: names of pictures are
+// drawn from a source of their own.
+func (p *page) Read(b []byte) (int, error) {
+	if len(b) < 512 {
+		return p.ids.Read(b)
+	}
+	for n := 0; n < len(b); n += 16 {
+		if _, err := p.names.Read(b[n : n+16]); err != nil {
+			return n, err
+		}
+	}
+	return len(b), nil
+}
+
+func openPage(t testing.TB, bundles fs.FS, disk lenttest.Files) *page {
+	t.Helper()
+	p := &page{now: apitest.Start, names: *apitest.NewCounter(1 << 32)}
+	h := lenttest.Host{Bundles: bundles, Clock: func() time.Time { return p.now }, Rand: p, Disk: disk}
+	p.analyser = open(t, &lenttest.Host{Bundles: bundles, Clock: h.Clock, Rand: p}, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
+	s := abi.Settings{Role: abi.Engine, Store: abi.StoreMemory, OpenDoor: true}
+	if disk != nil {
+		s.Store = abi.StoreFiles
+	}
+	p.guest = open(t, &h, s)
+	p.guest.move = func(d time.Duration) { p.now = p.now.Add(d) }
+	p.guest.work = p.do
+	return p
+}
+
+// do does a job as a page's host does: what is fetched is analysed elsewhere, and comes along
+// where the instance is to keep it.
+func (p *page) do(j api.Job) abi.Result {
+	if j.Data == nil && j.URL != "" {
+		if j.Data = apitest.Picture(j.URL[len("http://pictures.test/"):]); j.Data == nil {
+			return abi.Result{Result: api.Result{Err: api.ErrFetch}}
+		}
+	}
+	r, err := abi.ParseResult(append([]byte(nil), p.analyser.Analyse(abi.AppendJob(nil, &j))...))
+	if err != nil {
+		r.Err = err
+	}
+	if j.Keep && r.Err == nil {
+		r.Picture = j.Data
+	}
+	return r
+}

@@ -1,0 +1,254 @@
+package lent_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/wasm/guest/lent"
+	"github.com/sightline-dev/sightline/wasm/guest/lenttest"
+)
+
+func TestStore(t *testing.T) {
+	kvtest.Store(t, func(t testing.TB) kv.Store {
+		h := &lenttest.Host{Store: memkv.New()}
+		t.Cleanup(func() {
+			if _, scans := h.Open(); scans != 0 {
+				t.Errorf("%d scans are left open", scans)
+			}
+		})
+		return lent.NewStore(h)
+	})
+}
+
+// TestLongScans has records around the sizes of a scan's buffers, and scans inside scans.
+func TestLongScans(t *testing.T) {
+	h := &lenttest.Host{Store: memkv.New()}
+	s := lent.NewStore(h)
+	b := &kv.Batch{}
+	var want []string
+	for i, n := range []int{0, 1, 900, 1010, 1015, 1016, 1017, 4000, 4096, 65_000, 65_526, 65_527, 65_528, 70_000, 200_000, 3} {
+		key := fmt.Sprintf("%02d", i)
+		b.Put([]byte(key), bytes.Repeat([]byte{byte(i)}, n))
+		want = append(want, fmt.Sprint(key, " ", n))
+	}
+	if err := s.Apply(b); err != nil {
+		t.Fatal(err)
+	}
+	read := func(scan func(lo, hi []byte, yield func(k, v []byte) bool) error) (got []string) {
+		err := scan(nil, nil, func(k, v []byte) bool {
+			got = append(got, fmt.Sprint(string(k), " ", len(v)))
+			for _, c := range v {
+				if fmt.Sprintf("%02d", c) != string(k) {
+					t.Fatalf("value of %s holds %d", k, c)
+				}
+			}
+			value, err := s.Get(k)
+			if err != nil || !bytes.Equal(value, v) {
+				t.Fatalf("Get(%s) = %d bytes, %v, want %d", k, len(value), err, len(v))
+			}
+			inside := 0
+			if err := s.Scan(k, nil, func([]byte, []byte) bool { inside++; return inside < 3 }); err != nil || inside == 0 {
+				t.Fatalf("scan inside: %d, %v", inside, err)
+			}
+			return true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if got := read(s.Scan); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("Scan = %v, want %v", got, want)
+	}
+	back := read(s.ScanBack)
+	for i := range back {
+		if back[i] != want[len(want)-1-i] {
+			t.Errorf("ScanBack = %v", back)
+			break
+		}
+	}
+	if snapshots, scans := h.Open(); snapshots+scans != 0 {
+		t.Errorf("%d snapshots, %d scans are open", snapshots, scans)
+	}
+}
+
+// failing is a store that refuses to write.
+type failing struct {
+	*memkv.Store
+	err error
+}
+
+func (f failing) Apply(*kv.Batch) error                  { return f.err }
+func (f failing) Commit(*kv.Batch) (func() error, error) { return nil, f.err }
+func (f failing) Room() error                            { return f.err }
+
+func TestStoreErrors(t *testing.T) {
+	for _, want := range []error{kv.ErrFull, kv.ErrFailed, kv.ErrClosed, kv.ErrCorrupt} {
+		s := lent.NewStore(&lenttest.Host{Store: failing{memkv.New(), want}})
+		_, committed := s.Commit(&kv.Batch{})
+		for what, err := range map[string]error{"Apply": s.Apply(&kv.Batch{}), "Commit": committed, "Room": s.Room()} {
+			if !errors.Is(err, want) {
+				t.Errorf("%s = %v, want %v", what, err, want)
+			}
+		}
+	}
+	s := lent.NewStore(&lenttest.Host{Store: memkv.New()})
+	snapshot := s.Snapshot()
+	if err := snapshot.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := snapshot.Get([]byte("k")); !errors.Is(err, kv.ErrClosed) {
+		t.Errorf("Get of a closed snapshot = %v", err)
+	}
+	if err := snapshot.Scan(nil, nil, nil); !errors.Is(err, kv.ErrClosed) {
+		t.Errorf("Scan of a closed snapshot = %v", err)
+	}
+	if err := s.Compact(t.Context(), nil, nil); err != nil {
+		t.Errorf("Compact = %v", err)
+	}
+}
+
+func TestFiles(t *testing.T) {
+	bundles := fstest.MapFS{
+		"a/manifest.json": {Data: []byte("{}")}, "a/names/en.tsv": {Data: bytes.Repeat([]byte("x"), 9000)},
+		"a.b/c": {Data: []byte{}}, "ab": {Data: []byte("1")}, "a/names.txt": {Data: []byte("2")},
+	}
+	h := &lenttest.Host{Bundles: bundles, OlderOf: func(base [32]byte) fs.FS {
+		if base[0] == 1 {
+			return bundles
+		}
+		return nil
+	}}
+	names := lenttest.Names(bundles)
+	if err := fstest.TestFS(lent.Bundles(h, names), names...); err != nil {
+		t.Error(err)
+	}
+	older, err := lent.Older(h, [32]byte{1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := fstest.TestFS(older, names...); err != nil {
+		t.Error(err)
+	}
+	if _, err := lent.Older(h, [32]byte{2}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Older of an unknown network = %v", err)
+	}
+	odd := lent.Bundles(h, []string{"../x", ".", "", "/a", "gone"})
+	if entries, err := fs.ReadDir(odd, "."); err == nil {
+		t.Errorf("a file that the host does not have is listed: %v", entries)
+	}
+	if _, err := fs.ReadFile(odd, "../x"); !errors.Is(err, fs.ErrInvalid) {
+		t.Errorf("ReadFile of a path that is none = %v", err)
+	}
+}
+
+func TestPictures(t *testing.T) {
+	now := apitest.Start
+	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: blob.NewMemory(blob.Options{}), Random: &apitest.Counter{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := lent.Pictures{From: &lenttest.Host{Hosted: hosted, Clock: func() time.Time { return now }}}
+	ctx := t.Context()
+	name, hash, err := p.Add(ctx, []byte("picture"), "image/png", now.Add(time.Hour))
+	if err != nil || hash != blob.Sum([]byte("picture")) {
+		t.Fatalf("Add = %q, %v, %v", name, hash, err)
+	}
+	want, err := hosted.Lookup(name, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := p.Lookup(name, now); got != want || err != nil {
+		t.Errorf("Lookup = %+v, %v, want %+v", got, err, want)
+	}
+	for _, name := range []string{"", name[:31], name[:31] + "x", "A" + name[1:], "00000000000000000000000000000000"} {
+		if _, err := p.Lookup(name, now); !errors.Is(err, blob.ErrNotFound) {
+			t.Errorf("Lookup(%q) = %v, want ErrNotFound", name, err)
+		}
+	}
+	if _, err := p.Lookup(name, now.Add(2*time.Hour)); !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("Lookup of what has expired = %v", err)
+	}
+	if forever, _, err := p.Add(ctx, []byte("other"), "image/png", time.Time{}); err != nil {
+		t.Error(err)
+	} else if got, err := p.Lookup(forever, now.Add(1e6*time.Hour)); err != nil || !got.Expires.IsZero() {
+		t.Errorf("Lookup of what stays = %+v, %v", got, err)
+	}
+	held, err := hosted.Hold(ctx, []byte("held"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(p.Release(ctx, held), p.Drop(ctx, hash)); err != nil {
+		t.Error(err)
+	}
+	if _, _, err := p.Add(ctx, nil, "a\nb", now); err == nil {
+		t.Error("a content type with a line end is taken")
+	}
+}
+
+func TestPeople(t *testing.T) {
+	now := apitest.Start
+	people := &apitest.People{Calls: map[string]int64{"anna": 1}}
+	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
+	h := &lenttest.Host{Accounts: people, Tokens: w.Mint, Clock: func() time.Time { return now }}
+	tokens, accounts := lent.Tokens{From: h}, lent.Accounts{From: h}
+	claims := auth.Claims{App: "a", Client: "c", Generation: 2}
+	token, life, err := tokens.Issue(claims)
+	if err != nil || life != 15*time.Minute {
+		t.Fatalf("Issue = %q, %v, %v", token, life, err)
+	}
+	if got, err := tokens.Read(token); got != claims || err != nil {
+		t.Errorf("Read = %+v, %v", got, err)
+	}
+	if _, err := tokens.Read("other"); !errors.Is(err, auth.ErrToken) {
+		t.Errorf("Read of another = %v", err)
+	}
+	w.Now = w.Now.Add(time.Hour)
+	if _, err := tokens.Read(token); !errors.Is(err, auth.ErrExpired) {
+		t.Errorf("Read of an old one = %v", err)
+	}
+	ctx := context.Background()
+	session, account, err := accounts.Login(ctx, "anna@example.com", "anna's password", "")
+	if err != nil || account != "anna" {
+		t.Fatalf("Login = %q, %q, %v", session, account, err)
+	}
+	if _, _, err := accounts.Login(ctx, "anna@example.com", "wrong", ""); !errors.Is(err, auth.ErrLogin) {
+		t.Errorf("Login with a wrong password = %v", err)
+	}
+	_, _, err = accounts.Login(ctx, "anna@example.com", "wrong", "throttled")
+	var rate *auth.RateError
+	if !errors.As(err, &rate) || rate.Wait != 30*time.Second {
+		t.Errorf("Login too often = %v", err)
+	}
+	if got, err := accounts.Session(ctx, session); got != "anna" || err != nil {
+		t.Errorf("Session = %q, %v", got, err)
+	}
+	if _, err := accounts.Session(ctx, "x"); !errors.Is(err, auth.ErrSession) {
+		t.Errorf("Session of another = %v", err)
+	}
+	spent := api.Spent{Account: "anna", App: "a", By: "key", Route: "GET /x"}
+	if left, err := accounts.Spend(ctx, spent); left != 0 || err != nil {
+		t.Errorf("Spend = %d, %v", left, err)
+	}
+	_, err = accounts.Spend(ctx, spent)
+	_, want := people.Spend(ctx, spent)
+	if !errors.Is(err, auth.ErrQuota) || err.Error() != want.Error() {
+		t.Errorf("Spend of none = %v, want %v", err, want)
+	}
+	if left, err := accounts.Spend(ctx, api.Spent{Account: "bert"}); left != -1 || err != nil || len(people.Spent) != 2 {
+		t.Errorf("Spend without a limit = %d, %v, %v", left, err, people.Spent)
+	}
+}
