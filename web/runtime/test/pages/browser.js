@@ -1,0 +1,177 @@
+// A browser with the runtime and nothing else: a server of its files on loopback, pages that are empty, and the rule
+// that no request goes to any other host.
+import { createReadStream, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { extname, join, normalize } from 'node:path';
+import { chromium } from 'playwright-core';
+
+const { RUNTIME, SAMPLES, CHROMIUM } = process.env; // folders, and a program
+
+/** Fails with words. */
+export function check(fact, words) {
+  if (!fact) throw new Error(words);
+}
+
+/** Fails where two values are not the same JSON. */
+export function same(got, want, what) {
+  check(JSON.stringify(got) === JSON.stringify(want), `${what}: ${JSON.stringify(got)}, want ${JSON.stringify(want)}`);
+}
+
+const kinds = {
+  '.js': 'text/javascript',
+  '.wasm': 'application/wasm',
+  '.json': 'application/json',
+  '.jpg': 'image/jpeg',
+};
+const policy = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; img-src 'self' blob:";
+
+/** Serves the runtime as a server of ours does, the samples, and an empty page everywhere else. It counts. */
+export function serve() {
+  const asked = new Map(); // path → times
+  let gone = false;
+  const server = createServer((request, response) => {
+    const { pathname } = new URL(request.url, 'http://x');
+    if (gone) return request.socket.destroy();
+    asked.set(pathname, (asked.get(pathname) ?? 0) + 1);
+    const [, folder, rest] = pathname.match(/^\/(runtime|samples)\/(.*)/) ?? [];
+    const headers = { 'Content-Security-Policy': policy, 'Cross-Origin-Opener-Policy': 'same-origin' };
+    if (!folder) {
+      if (/^\/(v2|hosted|local)\//.test(pathname)) return response.writeHead(404).end();
+      return response
+        .writeHead(200, { ...headers, 'Content-Type': 'text/html' })
+        .end('<!doctype html><title>Page</title>');
+    }
+    const path = join(folder === 'runtime' ? RUNTIME : SAMPLES, normalize(`/${rest}`));
+    if (!existsSync(path) || !statSync(path).isFile()) return response.writeHead(404).end();
+    const immutable = /-[0-9a-f]{16}\./.test(rest);
+    response.writeHead(200, {
+      ...headers,
+      'Content-Type': kinds[extname(path)] ?? 'application/octet-stream',
+      'Content-Length': statSync(path).size,
+      'Cache-Control': immutable ? 'public, max-age=31536000, immutable' : 'no-cache',
+      ...(rest === 'serviceWorker.js' && { 'Service-Worker-Allowed': '/' }),
+    });
+    createReadStream(path).pipe(response);
+  });
+  return new Promise((resolve) =>
+    server.listen(0, '127.0.0.1', () =>
+      resolve({
+        origin: `http://127.0.0.1:${server.address().port}`,
+        asked,
+        /** From now on nobody answers. */
+        leave: () => {
+          gone = true;
+          server.closeAllConnections();
+        },
+        back: () => {
+          gone = false;
+        },
+        close: () => server.close(),
+      }),
+    ),
+  );
+}
+
+const quiet = [
+  '--no-sandbox', // tests run as root in containers
+  '--disable-background-networking',
+  '--disable-breakpad',
+  '--disable-component-update',
+  '--disable-default-apps',
+  '--disable-dev-shm-usage',
+  '--disable-domain-reliability',
+  '--disable-extensions',
+  '--disable-gpu',
+  '--disable-sync',
+  '--metrics-recording-only',
+  '--no-default-browser-check',
+  '--no-first-run',
+  '--no-pings',
+];
+
+/** A browser with a profile of its own, which outlives the browser's end until `forget`. */
+export class Browser {
+  static async start(
+    origin,
+    { profile = mkdtempSync(join(tmpdir(), 'runtime-browser-')), args = [], console: said } = {},
+  ) {
+    const b = new Browser();
+    b.profile = profile;
+    b.origin = origin;
+    b.faults = [];
+    b.context = await chromium.launchPersistentContext(profile, {
+      executablePath: CHROMIUM,
+      args: [...quiet, ...args],
+      baseURL: origin,
+    });
+    b.context.setDefaultTimeout(120_000);
+    b.context.on('request', (request) => {
+      const url = new URL(request.url());
+      if (!['data:', 'blob:'].includes(url.protocol) && url.origin !== origin)
+        b.faults.push(`a request to ${url.href}`);
+    });
+    b.context.on('console', (m) => said?.(m.text()));
+    return b;
+  }
+
+  /** A page on which `open` opens the runtime as `s`, and `call` makes a call with JSON. */
+  async page(path = '/') {
+    const page = await this.context.newPage();
+    page.on('pageerror', (failure) => this.faults.push(String(failure)));
+    await page.goto(path);
+    await page.evaluate(prepare);
+    return page;
+  }
+
+  async close() {
+    await this.context.close();
+    same(this.faults, [], 'faults');
+  }
+
+  forget() {
+    rmSync(this.profile, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+/** Runs in the page. */
+async function prepare() {
+  const { Sightline, registerServiceWorker } = await import('/runtime/index.js');
+  Object.assign(globalThis, { Sightline, registerServiceWorker });
+  globalThis.open = async (options = {}) => {
+    const stages = [];
+    const since = performance.now();
+    globalThis.s = await Sightline.open({ onProgress: (p) => stages.push(p), ...options });
+    return { took: performance.now() - since, stages, store: s.store, owner: s.owner };
+  };
+  globalThis.call = async (method, path, body, fetcher = (...args) => s.fetch(...args)) => {
+    const response = await fetcher(path, { method, ...(body && { body: JSON.stringify(body) }) });
+    return { status: response.status, ...(await response.json()) };
+  };
+  globalThis.picture = async (name) => {
+    const blob = await (await fetch(`/samples/${name}`)).blob();
+    const url = await new Promise((resolve) => {
+      const reader = new FileReader();
+      reader.onload = () => resolve(reader.result);
+      reader.readAsDataURL(blob);
+    });
+    return url.slice(url.indexOf(',') + 1);
+  };
+}
+
+/** Takes steps, with a line for each that went well, and ends the process. */
+export async function way(steps) {
+  let doing = 'the start';
+  try {
+    await steps(async (name, take) => {
+      doing = name;
+      const began = performance.now();
+      const said = await take();
+      console.log(`ok ${name} (${((performance.now() - began) / 1000).toFixed(1)} s)${said ? `: ${said}` : ''}`);
+    });
+  } catch (failure) {
+    console.log(`${doing}: ${failure?.stack ?? failure}`);
+    process.exitCode = 1;
+  }
+  process.exit();
+}

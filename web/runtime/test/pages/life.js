@@ -1,0 +1,230 @@
+// What a page does with its runtime, from the first visit to the one without a network.
+import { Browser, check, same, serve, way } from './browser.js';
+
+const general = 'aaa03c23b3724a16a56b629203edc62c';
+
+way(async (step) => {
+  const server = await serve();
+  const browser = await Browser.start(server.origin, { console: process.env.LOUD ? console.log : undefined });
+  let page;
+  const call = (method, path, body) => page.evaluate(([m, p, b]) => call(m, p, b), [method, path, body]);
+
+  await step('the first visit loads everything, and says how far it is', async () => {
+    page = await browser.page();
+    const { stages, store, owner, took } = await page.evaluate(() => open());
+    same([store, owner], ['private', true], 'what is open');
+    same([...new Set(stages.map((p) => p.stage))], ['load', 'start', 'ready'], 'stages');
+    const network = stages.filter((p) => p.file?.endsWith('network.onnx'));
+    check(network.length > 0 && network.at(-1).loaded === network.at(-1).total, 'the network does not come to its end');
+    const loads = stages.filter((p) => p.stage === 'load');
+    check(
+      loads.every((p, i) => i === 0 || p.allLoaded > loads[i - 1].allLoaded),
+      'it goes back',
+    );
+    same(loads.at(-1).allLoaded, loads.at(-1).allTotal, 'all bytes');
+    return `${Math.round(took)} ms, ${(loads.at(-1).allTotal / 1e6).toFixed(1)} MB`;
+  });
+
+  await step('a picture is recognised', async () => {
+    const r = await page.evaluate(async (model) => {
+      const base64 = await picture('09-sea-turtle.jpg');
+      return call('POST', `/v2/models/${model}/outputs`, { inputs: [{ data: { image: { base64 } } }] });
+    }, general);
+    same(r.status.code, 10000, 'status');
+    const names = r.outputs[0].data.concepts.slice(0, 5).map((c) => c.name);
+    check(names.includes('turtle'), `concepts are ${names}`);
+  });
+
+  await step('a picture is recognised by its address', async () => {
+    const url = `${server.origin}/samples/38-horses-in-salzburg.jpg`;
+    const r = await call('POST', `/v2/models/${general}/outputs`, { inputs: [{ data: { image: { url } } }] });
+    same(r.status.code, 10000, 'status');
+    const names = r.outputs[0].data.concepts.slice(0, 8).map((c) => c.name);
+    check(names.includes('horse'), `concepts are ${names}`);
+    const bad = await call('POST', `/v2/models/${general}/outputs`, {
+      inputs: [{ data: { image: { url: `${server.origin}/samples/none.jpg` } } }],
+    });
+    same(bad.outputs[0].status.code, 30002, 'status of an address without a picture');
+  });
+
+  const taught = {
+    car: ['26-green-roadster.jpg', '27-red-sports-car.jpg'],
+    flower: ['32-purple-thistles.jpg', '33-thistle.jpg'],
+  };
+
+  await step('two concepts are taught', async () => {
+    const added = await page.evaluate(async (taught) => {
+      const inputs = [];
+      for (const [id, names] of Object.entries(taught))
+        for (const name of names)
+          inputs.push({
+            id: name,
+            data: {
+              image: { base64: await picture(name) },
+              concepts: Object.keys(taught).map((c) => ({ id: c, value: Number(c === id) })),
+            },
+          });
+      return call('POST', '/v2/inputs', { inputs });
+    }, taught);
+    same(added.status.code, 10000, 'status');
+    await page.evaluate(ready, 4);
+    const made = await call('POST', '/v2/models', {
+      model: { id: 'mine', output_info: { data: { concepts: [{ id: 'car' }, { id: 'flower' }] } } },
+    });
+    same(made.status.code, 10000, 'status');
+    const version = await call('POST', '/v2/models/mine/versions');
+    same(version.status.code, 10000, 'status');
+    await page.evaluate(trained, 'mine');
+  });
+
+  const predict = (names) =>
+    page.evaluate(async (names) => {
+      const inputs = await Promise.all(names.map(async (n) => ({ data: { image: { base64: await picture(n) } } })));
+      const r = await call('POST', '/v2/models/mine/outputs', { inputs });
+      return r.outputs.map((o) => o.data.concepts[0].id);
+    }, names);
+
+  await step('and told apart', async () => {
+    same(await predict(['27-red-sports-car.jpg', '32-purple-thistles.jpg']), ['car', 'flower'], 'concepts');
+  });
+
+  const similar = (name) =>
+    page.evaluate(async (name) => {
+      const query = { ands: [{ output: { input: { data: { image: { base64: await picture(name) } } } } }] };
+      return (await call('POST', '/v2/searches', { query })).hits.map((h) => h.input.id);
+    }, name);
+
+  await step('similar pictures are found', async () => {
+    const found = await similar('27-red-sports-car.jpg');
+    same(found.length, 4, 'hits');
+    same(found.slice(0, 2).sort(), taught.car, 'the nearest two');
+  });
+
+  await step('hosted pictures are there', async () => {
+    const r = await call('GET', '/v2/inputs/33-thistle.jpg');
+    const { url } = r.input.data.image;
+    check(url.startsWith(`${server.origin}/hosted/`), `the address is ${url}`);
+    const got = await page.evaluate(async (url) => {
+      const [plain, thumb, none] = await Promise.all(
+        [url, `${url}/thumbnail`, `${url.slice(0, -32)}${'0'.repeat(32)}`].map((u) => s.fetch(u)),
+      );
+      const bytes = new Uint8Array(await plain.arrayBuffer());
+      const original = new Uint8Array(await (await fetch('/samples/33-thistle.jpg')).arrayBuffer());
+      const image = await createImageBitmap(await thumb.blob());
+      return [
+        plain.headers.get('Content-Type'),
+        bytes.every((b, i) => b === original[i]),
+        image.width > 0,
+        none.status,
+      ];
+    }, url);
+    same(got, ['image/jpeg', true, true, 404], 'what is hosted');
+  });
+
+  await step('a call can be given up', async () => {
+    const why = await page.evaluate(async (model) => {
+      const stop = new AbortController();
+      const body = JSON.stringify({ inputs: [{ data: { image: { base64: await picture('09-sea-turtle.jpg') } } }] });
+      const under = s.fetch(`/v2/models/${model}/outputs`, { method: 'POST', body, signal: stop.signal });
+      stop.abort();
+      const early = s.fetch('/v2/models', { signal: stop.signal });
+      const outside = s.fetch('/elsewhere');
+      return Promise.all([under, early, outside].map((p) => p.catch((e) => e.name)));
+    }, general);
+    same(why, ['AbortError', 'AbortError', 'TypeError'], 'what is thrown');
+  });
+
+  await step('after a reload all is there, and only the manifest was asked for', async () => {
+    server.asked.clear();
+    await page.reload();
+    await page.evaluate(() => 0);
+    await page.close();
+    page = await browser.page();
+    const { took, store } = await page.evaluate(() => open());
+    same(store, 'private', 'store');
+    const asked = [...server.asked.keys()].filter((p) => !/\.js$|^\/$|favicon/.test(p));
+    same(asked, ['/runtime/manifest.json'], 'files that were asked for');
+    same(await predict(['26-green-roadster.jpg', '33-thistle.jpg']), ['car', 'flower'], 'concepts');
+    same((await similar('33-thistle.jpg')).slice(0, 2).sort(), taught.flower, 'the nearest two');
+    return `ready after ${Math.round(took)} ms`;
+  });
+
+  await step('a second tab asks the first, and has the data when that is closed', async () => {
+    const second = await browser.page();
+    const { owner, store } = await second.evaluate(() => open());
+    same([owner, store], [false, 'private'], 'the second tab');
+    const count = () => second.evaluate(async () => (await call('GET', '/v2/inputs')).inputs.length);
+    same(await count(), 4, 'inputs by way of the first');
+    await page.close();
+    same(await count(), 4, 'inputs of its own');
+    same(await second.evaluate(() => s.owner), true, 'owner');
+    page = second;
+  });
+
+  await step('a service worker answers fetch', async () => {
+    const got = await page.evaluate(async () => {
+      await registerServiceWorker({ scope: '/', answer: '/local/' });
+      if (!navigator.serviceWorker.controller)
+        await new Promise((r) => navigator.serviceWorker.addEventListener('controllerchange', r, { once: true }));
+      const plain = (...args) => fetch(...args);
+      const list = await call('GET', '/local/v2/inputs', undefined, plain);
+      const base64 = await picture('09-sea-turtle.jpg');
+      const body = { inputs: [{ data: { image: { base64 } } }] };
+      const [model] = (await call('GET', '/local/v2/models?per_page=1', undefined, plain)).models;
+      const out = await call('POST', `/local/v2/models/${model.id}/outputs`, body, plain);
+      return [list.inputs.length, out.status.code, (await fetch('/v2/inputs')).status];
+    });
+    same(got, [4, 10000, 404], 'answers');
+  });
+
+  await step('the runtime closes, and the service worker says that nobody is there', async () => {
+    const status = await page.evaluate(async () => {
+      await s.close();
+      await s.fetch('/v2/inputs').then(
+        () => {
+          throw new Error('it still answers');
+        },
+        () => {},
+      );
+      return (await fetch('/local/v2/inputs')).status;
+    });
+    same(status, 503, 'status');
+    const { owner } = await page.evaluate(() => open());
+    same(owner, true, 'owner');
+    same(await page.evaluate(async () => (await fetch('/local/v2/inputs')).status), 200, 'status');
+  });
+
+  await step('without a network it starts from what is kept', async () => {
+    await page.evaluate(() => s.close());
+    server.leave();
+    const { store } = await page.evaluate(() => open());
+    same(store, 'private', 'store');
+    same(await predict(['26-green-roadster.jpg']).catch(() => 'no picture'), 'no picture', 'a sample');
+    same((await call('GET', '/v2/inputs')).inputs.length, 4, 'inputs');
+    server.back();
+  });
+
+  await browser.close();
+  browser.forget();
+  server.close();
+});
+
+/** Runs in the page: waits until so many inputs are analysed. */
+async function ready(n) {
+  for (;;) {
+    const { inputs } = await call('GET', '/v2/inputs?per_page=1000');
+    if (inputs.filter((i) => i.status.code === 30000).length === n) return;
+    await new Promise((r) => setTimeout(r, 20));
+  }
+}
+
+/** Runs in the page: waits until a model is trained. */
+async function trained(id) {
+  for (;;) {
+    const { model } = await call('GET', `/v2/models/${id}/output_info`);
+    const { code } = model.model_version.status;
+    if (code === 21100) return;
+    if (code !== 21101 && code !== 21103) throw new Error(`the training says ${code}`);
+    await new Promise((r) => setTimeout(r, 10));
+  }
+}

@@ -1,0 +1,64 @@
+// Puts the whole runtime into a folder, for any web server, and for Node: its scripts, the module with its kernels and
+// the bundles, with the manifest that names them. Package served gives the same files to servers of this project.
+//
+//     node tools/assemble.js TO [--guest FILE] [--kernels FILE] [--bundles FOLDER]
+import { createHash } from 'node:crypto';
+import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, extname, join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+const here = (path) => new URL(path, import.meta.url).pathname;
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    guest: { type: 'string', default: here('../../../wasm/dist/guest.wasm') },
+    kernels: { type: 'string', default: here('../../../wasm/dist/kernels.wasm') },
+    bundles: { type: 'string', default: here('../../../models') },
+  },
+});
+const [to] = positionals;
+if (!to) throw new Error('usage: node tools/assemble.js TO');
+mkdirSync(to, { recursive: true });
+const dist = here('../served/dist');
+for (const name of readdirSync(dist)) if (/\.(js|d\.ts)$/.test(name)) cpSync(join(dist, name), join(to, name));
+
+const files = [];
+
+function add(name, stem, ending, data, parts) {
+  const sha256 = createHash('sha256').update(data).digest('hex');
+  const url = `${stem}-${sha256.slice(0, 16)}${ending}`;
+  writeFileSync(join(to, url), data);
+  files.push({ name, url, size: data.length, sha256, ...(parts && { parts }) });
+}
+
+add('guest.wasm', 'guest', '.wasm', readFileSync(values.guest));
+add('kernels.wasm', 'kernels', '.wasm', readFileSync(values.kernels));
+const order = (a, b) => (a < b ? -1 : 1); // by code units, whatever the language
+const names = readdirSync(values.bundles, { withFileTypes: true })
+  .filter((e) => e.isDirectory())
+  .map((e) => e.name)
+  .sort(order)
+  .flatMap((bundle) => {
+    try {
+      const { files } = JSON.parse(readFileSync(join(values.bundles, bundle, 'manifest.json'), 'utf8'));
+      return ['manifest.json', ...Object.keys(files).sort(order)].map((name) => `${bundle}/${name}`);
+    } catch (failure) {
+      if (failure.code === 'ENOENT') return []; // no bundle
+      throw failure;
+    }
+  });
+const pieces = [];
+const parts = [];
+let at = 0;
+for (const name of names) {
+  const data = readFileSync(join(values.bundles, name));
+  const ending = extname(name);
+  if (ending === '.onnx') add(name, basename(name, ending), ending, data);
+  else {
+    parts.push({ name, at, size: data.length });
+    pieces.push(data);
+    at += data.length;
+  }
+}
+add('bundles', 'bundles', '.bin', Buffer.concat(pieces), parts);
+writeFileSync(join(to, 'manifest.json'), JSON.stringify({ format: 1, files }, null, 1));
