@@ -276,7 +276,7 @@ func (k *kernels) defineRows() *emit.Func {
 			f.Set(i, 0)
 			args := func() []value {
 				return []value{
-					scratch.Add(i.Mul(pitch)), pitch, w, depth.ShrU(2), dst.Add(i.Mul(ldd).Add(j).Shl(size)), ldd.Shl(size),
+					scratch.Add(i.Mul(pitch)), pitch, w, depth.DivU(depthStep), dst.Add(i.Mul(ldd).Add(j).Shl(size)), ldd.Shl(size),
 					b, s, cols, h, r.Add(i.Mul(h.Load(i32, cLdr))).Add(j),
 				}
 			}
@@ -328,7 +328,7 @@ func (k *kernels) defineGemv() {
 	f.Store(tail, 96, zero)
 	f.Store(tail, 112, zero)
 	f.While(n.GtS(0), func() {
-		f.Call(tile, low, pitch, w, h.Load(i32, hDepth).ShrU(2), tail, emit.C(32), tail.Add(96), emit.C(0), emit.C(tileCols), h, emit.C(0))
+		f.Call(tile, low, pitch, w, h.Load(i32, hDepth).DivU(depthStep), tail, emit.C(32), tail.Add(96), emit.C(0), emit.C(tileCols), h, emit.C(0))
 		f.Set(i, 0)
 		each(f, i, emit.Min(n, emit.C(tileCols)), 1, func() {
 			f.Set(v, tail.Add(i.Shl(2)))

@@ -63,9 +63,15 @@ func build() *emit.Module {
 	k.defineCopy()
 	k.definePacking()
 	k.defineConv()
-	k.defineFloat()
+	tile, single := k.defineFloat()
 	k.defineDepthwise()
 	k.defineElementwise()
+	k.defineVectors()
+	k.defineTraining(tile, single)
+	k.defineRaster()
+	k.defineInverse()
+	k.defineText()
+	k.defineSum()
 	return k.Module
 }
 

@@ -36,7 +36,7 @@ func Float(v float32) Value {
 	return Value{typ: F32, code: binary.LittleEndian.AppendUint32([]byte{0x43}, math.Float32bits(v))}
 }
 
-// value takes a Value of type t, or an int or a float32 as the constant of that type.
+// value takes a Value of type t, or an int, a rune or a float32 as the constant of that type.
 func value(t Type, v any) Value {
 	switch v := v.(type) {
 	case Value:
@@ -45,6 +45,8 @@ func value(t Type, v any) Value {
 		}
 		return v
 	case int:
+		return t.Int(int64(v))
+	case rune:
 		return t.Int(int64(v))
 	case float32:
 		if t == F32 {
