@@ -11,6 +11,7 @@ type Call struct {
 	jobs     []Job
 	resume   func([]Result) Response // nil when done
 	response Response
+	far      bool // it goes on elsewhere
 }
 
 // Done reports whether the response is ready.
@@ -33,6 +34,18 @@ func (c *Call) Resume(results []Result) {
 // Response is the answer; it is ready when the call is done.
 func (c *Call) Response() Response { return c.response }
 
+// GiveUp tells a call that goes on elsewhere that nobody waits for its answer: err is the result of
+// each of its jobs. Such a call is held there until it is resumed; one of this program is not.
+func (c *Call) GiveUp(err error) {
+	for c.far && !c.Done() {
+		results := make([]Result, len(c.jobs))
+		for i := range results {
+			results[i].Err = err
+		}
+		c.Resume(results)
+	}
+}
+
 // Answered is a call that is done with a response from elsewhere, such as [Service.Refuse].
 func Answered(r Response) *Call { return &Call{response: r} }
 
@@ -40,7 +53,7 @@ func Answered(r Response) *Call { return &Call{response: r} }
 // their results to resume, one a job, which returns the jobs that come next, or the response
 // and true. resume is called once for each time that it was not done.
 func NewCall(jobs []Job, resume func([]Result) (next []Job, r Response, done bool)) *Call {
-	c := &Call{jobs: jobs}
+	c := &Call{jobs: jobs, far: true}
 	c.resume = func(results []Result) Response {
 		next, r, done := resume(results)
 		if !done {

@@ -35,3 +35,29 @@ func TestNewCall(t *testing.T) {
 		t.Errorf("results %v", types)
 	}
 }
+
+// TestGiveUp tells whoever holds a call elsewhere that it is over, and leaves one of this program
+// as it is.
+func TestGiveUp(t *testing.T) {
+	var told []error
+	rounds := 0
+	call := NewCall(make([]Job, 2), func(results []Result) ([]Job, Response, bool) {
+		for _, r := range results {
+			told = append(told, r.Err)
+		}
+		rounds++
+		return make([]Job, 1), Response{Status: 503}, rounds == 2
+	})
+	call.GiveUp(ErrBusy)
+	if want := []error{ErrBusy, ErrBusy, ErrBusy}; !slices.Equal(told, want) || !call.Done() {
+		t.Errorf("told %v, want %v", told, want)
+	}
+	resumed := false
+	own := &Call{jobs: make([]Job, 1), resume: func([]Result) Response {
+		resumed = true
+		return Response{}
+	}}
+	if own.GiveUp(ErrBusy); resumed {
+		t.Error("a call of this program is resumed")
+	}
+}

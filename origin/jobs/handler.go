@@ -31,6 +31,7 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 	for !call.Done() {
 		results, err := h.Pool.Run(ctx, call.Jobs())
 		if err != nil {
+			call.GiveUp(err)
 			return h.Refuse(r, err)
 		}
 		call.Resume(results)
