@@ -29,7 +29,7 @@ var (
 type FiledOptions struct {
 	Files journal.Files // borrowed for as long as the store is open
 	Pair  [2]int        // the two of them
-	Slack int64         // how many bytes more than twice what is kept the files may grow; 0 means 4 MB
+	Slack int64         // how many bytes more than twice what is kept the files may grow; 0 means 4 MB, below 0 means fewer
 	Step  int           // see journal.Options
 }
 

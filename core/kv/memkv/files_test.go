@@ -13,8 +13,10 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// filed opens a store in files 2 and 3 of a disk. A little slack has it
-// compact all the time, in many steps.
+// always is slack with which a store compacts all the time.
+const always = -1 << 40
+
+// filed opens a store in files 2 and 3 of a disk. It compacts in many steps.
 func filed(d *journaltest.Disk, slack int64) (*memkv.Store, error) {
 	return memkv.Open(memkv.Options{Journal: memkv.NewFiled(memkv.FiledOptions{Files: d, Pair: [2]int{2, 3}, Slack: slack, Step: 1})})
 }
@@ -22,14 +24,14 @@ func filed(d *journaltest.Disk, slack int64) (*memkv.Store, error) {
 // disk is files that lose their power.
 type disk struct{ *journaltest.Disk }
 
-func (d disk) Open() (kv.Store, error) { return filed(d.Disk, 1000) }
+func (d disk) Open() (kv.Store, error) { return filed(d.Disk, always) }
 
 func (d disk) Crash(percent int, rng *rand.Rand) kvtest.Crasher {
 	return disk{d.Disk.Crash(percent, rng)}
 }
 
 func TestFiledStore(t *testing.T) {
-	for _, slack := range []int64{1, 1000, 0} {
+	for _, slack := range []int64{always, 1000, 0} {
 		t.Run(fmt.Sprint(slack), func(t *testing.T) {
 			kvtest.Store(t, func(t testing.TB) kv.Store {
 				s, err := filed(journaltest.NewDisk(), slack)
@@ -112,11 +114,11 @@ func TestFiledCutAnywhere(t *testing.T) {
 	for seed := range proof.Seeds(t, 2, 100) {
 		session := kvtest.NewSession(seed, 50, 60)
 		d := journaltest.NewDisk()
-		notes := record(t, d, session, 400)
+		notes := record(t, d, session, always)
 		rng := rand.New(rand.NewPCG(seed, 21))
 		check := func(what string, after *journaltest.Disk, moment int) {
 			t.Helper()
-			store, err := filed(after, 400)
+			store, err := filed(after, always)
 			if err != nil {
 				t.Fatalf("seed %d, %s: %v", seed, what, err)
 			}
@@ -181,13 +183,13 @@ func TestFiledDamage(t *testing.T) {
 func TestFiledFaults(t *testing.T) {
 	session := kvtest.NewSession(3, 50, 60)
 	count := journaltest.NewDisk()
-	record(t, count, session, 400)
+	record(t, count, session, always)
 	for n := 1; n <= count.Ops(); n++ {
 		for _, forAll := range []bool{false, true} {
 			d := journaltest.NewDisk()
 			d.FailAt(n, forAll)
 			var p kvtest.Progress
-			store, err := filed(d, 400)
+			store, err := filed(d, always)
 			if err == nil {
 				if err = session.Run(store, 0, &p); err != nil && !errors.Is(err, kv.ErrFailed) {
 					t.Fatalf("call %d fails: %v, want ErrFailed", n, err)
@@ -197,7 +199,7 @@ func TestFiledFaults(t *testing.T) {
 			}
 			d.FailAt(0, false)
 			for what, after := range map[string]*journaltest.Disk{"killed": d, "power lost": d.Crash(50, rand.New(rand.NewPCG(uint64(n), 23)))} {
-				store, err := filed(after, 400)
+				store, err := filed(after, always)
 				if err != nil {
 					t.Fatalf("call %d failed, %s: %v", n, what, err)
 				}
