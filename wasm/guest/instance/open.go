@@ -22,7 +22,7 @@ import (
 var (
 	errNoEngine   = fmt.Errorf("%w: no engine is open here", api.ErrOptions)
 	errNoAnalyser = fmt.Errorf("%w: no analyser is open here", api.ErrOptions)
-	errOpen       = fmt.Errorf("%w: the instance is open", api.ErrOptions)
+	errOpen       = fmt.Errorf("%w: the instance is open already", api.ErrOptions)
 	errEnvelope   = fmt.Errorf("%w: envelope", field.ErrFormat)
 )
 
@@ -30,7 +30,7 @@ var (
 func (i *Instance) Open(data []byte) []byte {
 	err := api.ErrInternal
 	i.guard("open", func() { err = i.open(data) }, func() {})
-	if err != nil {
+	if err != nil && !errors.Is(err, errOpen) {
 		err = errors.Join(err, i.shut())
 	}
 	i.answer = abi.AppendDone(i.answer, err)

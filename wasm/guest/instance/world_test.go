@@ -10,6 +10,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/kv/journal"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/wasm/abi"
@@ -207,7 +208,7 @@ func (p *page) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func openPage(t testing.TB, bundles fs.FS, disk lenttest.Files) *page {
+func openPage(t testing.TB, bundles fs.FS, disk journal.Files) *page {
 	t.Helper()
 	p := &page{now: apitest.Start, names: *apitest.NewCounter(1 << 32)}
 	h := lenttest.Host{Bundles: bundles, Clock: func() time.Time { return p.now }, Rand: p, Disk: disk}

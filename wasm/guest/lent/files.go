@@ -61,14 +61,13 @@ func (f *Files) find(op, name string) (entry, error) {
 		e.folder = true
 		return e, nil
 	}
-	at, file := slices.BinarySearch(f.names, name)
-	if file {
+	if _, file := slices.BinarySearch(f.names, name); file {
 		if e.size = f.read(name, nil); e.size < 0 {
 			return entry{}, &fs.PathError{Op: op, Path: name, Err: notExist(abi.Errno(-e.size))}
 		}
 		return e, nil
 	}
-	at, _ = slices.BinarySearch(f.names, name+"/")
+	at, _ := slices.BinarySearch(f.names, name+"/")
 	for at+len(e.below) < len(f.names) && strings.HasPrefix(f.names[at+len(e.below)], name+"/") {
 		e.below = f.names[at : at+len(e.below)+1]
 	}

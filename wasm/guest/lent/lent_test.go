@@ -15,6 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
 	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/wasm/guest/lent"
@@ -118,6 +119,33 @@ func TestStoreErrors(t *testing.T) {
 	}
 	if err := s.Compact(t.Context(), nil, nil); err != nil {
 		t.Errorf("Compact = %v", err)
+	}
+}
+
+func TestDisk(t *testing.T) {
+	disk := journaltest.NewDisk()
+	d := lent.Disk{From: &lenttest.Host{Disk: disk}}
+	if n, err := d.Size(2); n != 0 || err != nil {
+		t.Errorf("Size of a new file = %d, %v", n, err)
+	}
+	if err := errors.Join(d.Write(2, 0, []byte("abc")), d.Write(2, 3, []byte("def")), d.Write(2, 6, nil), d.Truncate(2, 5), d.Sync(2)); err != nil {
+		t.Fatal(err)
+	}
+	var p [3]byte
+	if err := errors.Join(d.Read(2, 2, p[:]), d.Read(2, 5, nil)); err != nil || string(p[:]) != "cde" {
+		t.Errorf("Read = %q, %v", p, err)
+	}
+	if n, err := d.Size(2); n != 5 || err != nil {
+		t.Errorf("Size = %d, %v", n, err)
+	}
+	if err := d.Read(2, 3, p[:]); err == nil {
+		t.Error("Read past the end is no error")
+	}
+	disk.FailAt(1, true)
+	for what, err := range map[string]error{"Write": d.Write(2, 0, p[:]), "Truncate": d.Truncate(2, 0), "Sync": d.Sync(2)} {
+		if err == nil {
+			t.Errorf("%s of a broken disk is no error", what)
+		}
 	}
 }
 

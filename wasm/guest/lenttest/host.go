@@ -18,18 +18,10 @@ import (
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/journal"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/guest/lent"
 )
-
-// Files are numbered files, empty at first.
-type Files interface {
-	Size(file int) (int64, error)
-	Read(file int, offset int64, dst []byte) error
-	Write(file int, offset int64, src []byte) error
-	Truncate(file int, size int64) error
-	Sync(file int) error
-}
 
 // Host lends what its fields are; what is nil is not there. Lines that a guest logs are kept.
 type Host struct {
@@ -39,7 +31,7 @@ type Host struct {
 	OlderOf  func(base [32]byte) fs.FS
 	Tokens   api.Tokens
 	Accounts api.Accounts
-	Disk     Files
+	Disk     journal.Files
 	Clock    func() time.Time
 	Rand     io.Reader
 

@@ -1,0 +1,182 @@
+package instance_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/wasm/abi"
+)
+
+// fetch asks for what a page's script asks for, and wants a status of it.
+func (p *page) fetch(t testing.TB, status int, method, path, authorization, body string) string {
+	t.Helper()
+	path, query, _ := strings.Cut(path, "?")
+	r := p.answer(t, &api.Request{Method: method, Path: path, Query: query, Authorization: authorization, Body: []byte(body)})
+	if r.Status != status {
+		t.Fatalf("%s %s = %d %s, want %d", method, path, r.Status, r.Body, status)
+	}
+	return string(r.Body)
+}
+
+// picture is one of apitest's as an input, in base64.
+func picture(id, name, concepts string) string {
+	return fmt.Sprintf(`{"id":%q,"data":{"image":{"base64":%q}%s}}`, id, base64.StdEncoding.EncodeToString(apitest.Picture(name)), concepts)
+}
+
+// imageURL finds the address of an input's picture in an answer.
+func imageURL(t testing.TB, body string) (name string) {
+	t.Helper()
+	_, rest, ok := strings.Cut(body, "/hosted/")
+	if !ok {
+		t.Fatalf("no picture in %s", body)
+	}
+	name, _, _ = strings.Cut(rest, `"`)
+	return name
+}
+
+// TestPage does with a page's instance what its demo does: predict, add, teach, search.
+func TestPage(t *testing.T) {
+	p := openPage(t, apitest.TinyBundles(t), nil)
+	general := "/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs"
+	body := p.fetch(t, 200, "POST", general, "", `{"inputs":[`+picture("one", "red.png", "")+`]}`)
+	if !strings.Contains(body, `"name":"red"`) || !strings.Contains(body, "/hosted/") {
+		t.Errorf("predict = %s", body)
+	}
+	hosted, err := abi.ParseHosted(p.ask(t, abi.Question{What: abi.AskHosted, Name: imageURL(t, body)}))
+	if err != nil || !bytes.Equal(hosted.Data, apitest.Picture("red.png")) || hosted.ContentType != "image/png" || hosted.Hash != blob.Sum(hosted.Data) {
+		t.Errorf("hosted = %+v, %v", hosted, err)
+	}
+	if !hosted.Expires.Equal(apitest.Start.Add(24 * time.Hour)) {
+		t.Errorf("it expires at %v", hosted.Expires)
+	}
+
+	p.fetch(t, 200, "POST", "/v2/inputs", "", `{"inputs":[`+
+		picture("red", "red.png", `,"concepts":[{"id":"warm","value":1}]`)+","+
+		picture("blue", "blue.png", `,"concepts":[{"id":"warm","value":0}]`)+","+
+		`{"id":"half","data":{"image":{"url":"http://pictures.test/half.png"}}},{"id":"none","data":{"image":{"url":"http://pictures.test/none"}}}]}`)
+	p.rest(t, time.Second)
+	body = p.fetch(t, 200, "GET", "/v2/inputs/status", "", "")
+	if !strings.Contains(body, `"processed":3,"to_process":0,"errors":1`) {
+		t.Errorf("inputs = %s", body)
+	}
+	name := imageURL(t, p.fetch(t, 200, "GET", "/v2/inputs/red", "", ""))
+	if data := p.ask(t, abi.Question{What: abi.AskThumbnail, Name: name}); !bytes.HasPrefix(data, []byte{0xff, 0xd8}) {
+		t.Errorf("thumbnail = %.20q", data)
+	}
+	h := blob.Sum(apitest.Picture("half.png"))
+	if data := p.ask(t, abi.Question{What: abi.AskBlob, Name: string(h[:])}); !bytes.Equal(data, apitest.Picture("half.png")) {
+		t.Error("a picture that came by its address is not kept")
+	}
+
+	body = p.fetch(t, 200, "POST", "/v2/searches", "", `{"query":{"ands":[{"output":{"input":{"data":{"image":{"base64":"`+base64.StdEncoding.EncodeToString(apitest.Picture("red.png"))+`"}}}}}]}}`)
+	if red, half := strings.Index(body, `"id":"red"`), strings.Index(body, `"id":"half"`); red < 0 || half < red {
+		t.Errorf("search = %s", body)
+	}
+
+	body = p.fetch(t, 200, "POST", "/v2/models", "", `{"model":{"id":"warmth","output_info":{"data":{"concepts":[{"id":"warm"}]}}}}`)
+	if !strings.Contains(body, `"id":"warmth"`) {
+		t.Fatal(body)
+	}
+	p.fetch(t, 200, "POST", "/v2/models/warmth/versions", "", "")
+	p.rest(t, time.Second)
+	body = p.fetch(t, 200, "POST", "/v2/models/warmth/outputs", "", `{"inputs":[`+picture("w", "red.png", "")+","+picture("c", "blue.png", "")+`]}`)
+	var out struct {
+		Outputs []struct {
+			Data struct{ Concepts []struct{ Value float64 } }
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &out); err != nil || len(out.Outputs) != 2 ||
+		out.Outputs[0].Data.Concepts[0].Value < 0.5 || out.Outputs[1].Data.Concepts[0].Value > 0.5 {
+		t.Errorf("taught: %s, %v", body, err)
+	}
+	memory, err := abi.ParseMemory(p.ask(t, abi.Question{What: abi.AskMemory}))
+	if err != nil || memory.Heap == 0 || memory.System < memory.Heap {
+		t.Errorf("memory = %+v, %v", memory, err)
+	}
+}
+
+// TestOpenDoor holds who is let in, and that all are let into the same application.
+func TestOpenDoor(t *testing.T) {
+	p := openPage(t, apitest.TinyBundles(t), nil)
+	key := "Key " + strings.Repeat("0af9", 8)
+	for _, authorization := range []string{"", " ", key, "Bearer x", "bearer " + strings.Repeat("y", 4096)} {
+		p.fetch(t, 200, "GET", "/v2/inputs", authorization, "")
+	}
+	for authorization, want := range map[string]string{
+		"Key": `"code":11102`, "Key short": `"code":11008`, "Key " + strings.Repeat("0AF9", 8): `"code":11008`,
+		"Bearer ": `"code":11`, "Bearer " + strings.Repeat("y", 4097): `"code":11001`, "nonsense": `"code":11102`,
+		"Basic eA==": `"code":11`,
+	} {
+		if body := p.fetch(t, 401, "GET", "/v2/inputs", authorization, ""); !strings.Contains(body, want) {
+			t.Errorf("%q is refused with %s, want %s", authorization, body, want)
+		}
+	}
+	basic := "Basic " + base64.StdEncoding.EncodeToString([]byte("any:secret"))
+	for range 2 {
+		body := p.fetch(t, 200, "POST", "/v2/token", basic, `"grant_type=client_credentials"`)
+		var token struct {
+			Token string `json:"access_token"`
+		}
+		if err := json.Unmarshal([]byte(body), &token); err != nil || token.Token == "" {
+			t.Fatalf("token = %s, %v", body, err)
+		}
+		p.fetch(t, 200, "GET", "/v2/inputs", "Bearer "+token.Token, "")
+	}
+	p.fetch(t, 401, "POST", "/v2/token", "", "")
+	p.fetch(t, 401, "POST", "/v2/token", "Basic Og==", "")
+	apps, err := abi.ParseApps(p.ask(t, abi.Question{What: abi.AskAppList}))
+	if err != nil || len(apps) != 1 || apps[0].Language != "en" {
+		t.Fatalf("applications = %+v, %v", apps, err)
+	}
+	again, err := abi.ParseApps(p.ask(t, abi.Question{What: abi.AskAppDefault, Language: "de"}))
+	if err != nil || len(again) != 1 || again[0] != apps[0] {
+		t.Errorf("the default is %+v, %v, want %+v", again, err, apps)
+	}
+	p.fetch(t, 200, "GET", "/v2/users/me/apps/"+apps[0].ID+"/inputs", key, "")
+	p.fetch(t, 404, "GET", "/v2/users/me/apps/00000000000000000000000000000000/inputs", key, "")
+}
+
+// TestDefaultApplication makes it in a language of its own, and others beside it.
+func TestDefaultApplication(t *testing.T) {
+	p := openPage(t, apitest.TinyBundles(t), nil)
+	apps, err := abi.ParseApps(p.ask(t, abi.Question{What: abi.AskAppDefault, Name: "Übung", Language: "de"}))
+	if err != nil || len(apps) != 1 || apps[0].Name != "Übung" || apps[0].Language != "de" {
+		t.Fatalf("applications = %+v, %v", apps, err)
+	}
+	body := p.fetch(t, 200, "POST", "/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs", "", `{"inputs":[`+picture("one", "red.png", "")+`]}`)
+	if !strings.Contains(body, `"name":"red-de"`) {
+		t.Errorf("predict = %s", body)
+	}
+	other, err := abi.ParseApps(p.ask(t, abi.Question{What: abi.AskAppCreate, Name: "other", Language: "en"}))
+	if err != nil || len(other) != 1 || other[0].ID == apps[0].ID {
+		t.Errorf("created %+v, %v", other, err)
+	}
+	for _, q := range []abi.Question{
+		{What: abi.AskAppCreate, Name: "x", Language: "tlh"},
+		{What: "nothing"},
+		{What: abi.AskHosted, Name: "x"},
+		{What: abi.AskThumbnail},
+		{What: abi.AskBlob, Name: "short"},
+		{What: abi.AskBlob, Name: strings.Repeat("x", 32)},
+	} {
+		if value, told, err := abi.ParseReply(p.Ask(q.Marshal())); told == nil || err != nil || value != nil {
+			t.Errorf("%+v is answered with %q, %v, %v", q, value, told, err)
+		}
+	}
+	p.ask(t, abi.Question{What: abi.AskClose})
+	if r := p.answer(t, &api.Request{Method: "GET", Path: "/v2/inputs"}); r.Status < 500 {
+		t.Errorf("a closed instance answers %d", r.Status)
+	}
+	if _, told, _ := abi.ParseReply(p.Ask((&abi.Question{What: abi.AskAppList}).Marshal())); !errors.Is(told, api.ErrOptions) {
+		t.Errorf("a closed instance says %v", told)
+	}
+}
