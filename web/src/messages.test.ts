@@ -27,7 +27,7 @@ const sameIn: Readonly<Record<string, readonly string[]>> = {
   fr: ['actions', 'applications', 'concepts', 'count_workflows', 'description', 'email', 'pages', 'workflows'],
   hu: ['by_token_word', 'email'],
   it: ['account', 'by_token_word', 'count_inputs', 'count_workflows', 'email', 'endpoint', 'password'],
-  nl: ['account', 'by_token_word', 'count_workflows', 'email', 'workflows'],
+  nl: ['account', 'by_token_word', 'count_workflows', 'email', 'lesson_insect', 'workflows'],
   no: ['by_token_word'],
   pl: ['by_token_word', 'email', 'endpoint'],
   pt: ['by_token_word', 'email', 'endpoint'],

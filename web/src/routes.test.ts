@@ -5,6 +5,7 @@ import { afterSignIn, appPath, find } from './routes';
 test('an address means a page, or none', () => {
   const cases: [string, string | undefined, Record<string, string>?][] = [
     ['/', '/'],
+    ['/look', '/look'],
     ['/apps', '/apps'],
     ['/apps/', '/apps'],
     ['/apps/7c21e0', '/apps/:app', { app: '7c21e0' }],

@@ -1,6 +1,7 @@
 /** The pages that exist. The server answers these addresses with the application, and no others. */
 export const routes = [
   '/',
+  '/look',
   '/apps',
   '/apps/:app',
   '/account',
@@ -43,6 +44,16 @@ export function find(path: string): Place | undefined {
 /** The path of an application's page. */
 export function appPath(id: string): string {
   return `/apps/${encodeURIComponent(id)}`;
+}
+
+/** Whether a page is for anybody, with an account or without. */
+export function isOpen(route: Route): boolean {
+  return route === '/docs' || route === '/look';
+}
+
+/** Whether a page needs nothing of the server: it is shown whether the server answers or not. */
+export function isLocal(route: Route): boolean {
+  return route === '/look';
 }
 
 /** Whether a page is for those who are not signed in, or who may be. */

@@ -1,0 +1,227 @@
+// What lies on the page: the picture that is shown or the camera, what was seen in it, what is kept and taught.
+import { Failure } from '../../console';
+import { Calls, type Concept, general, type Hit, own, type Taught } from './calls';
+import { ask } from './device.svelte';
+import { Pictures } from './kept.svelte';
+import { type Picture, picture } from './pictures';
+
+/** What a model saw: concepts in the order of their values, named in one language or more. */
+export interface Seen {
+  readonly model: 'general' | 'own';
+  readonly concepts: readonly Concept[];
+  readonly names: Readonly<Record<string, Readonly<Record<string, string>>>>; // language → id → name
+  readonly ms: number;
+}
+
+/** A file that was not taken, and why. */
+export interface Refused {
+  readonly name: string;
+  readonly failure: unknown;
+}
+
+/** How many concepts can be taught: one to a digit key. */
+export const mostConcepts = 9;
+
+export class Bench {
+  readonly calls = new Calls(ask);
+  readonly pictures = new Pictures(this.calls, async (path) => {
+    const answer = await ask(path);
+    if (!answer.ok) throw new Failure(answer.status, 0, answer.statusText, '', '', 0, '');
+    return answer.blob();
+  });
+
+  shown = $state.raw<Picture>();
+  model = $state<'general' | 'own'>('general');
+  tongues = $state.raw<readonly string[]>(['en']); // of the names, the first in front
+  seen = $state.raw<Seen>();
+  failure = $state.raw<unknown>();
+  reading = $state(false);
+
+  adding = $state.raw<{ done: number; all: number }>();
+  refused = $state.raw<readonly Refused[]>([]);
+  hits = $state.raw<readonly Hit[]>();
+
+  concepts = $state<Taught[]>([]);
+  learned = $state(false);
+  /** A frame of the camera in full, while it is on. */
+  grab = $state.raw<() => Promise<Blob>>();
+
+  #round = 0;
+  #sought = 0;
+  #queue: Promise<unknown> = Promise.resolve();
+
+  /** Reads what was kept and taught before. */
+  async load(): Promise<void> {
+    await this.pictures.load();
+    const [taught, learned] = [await this.calls.taught(), await this.calls.learned()];
+    const used = (t: Taught) => this.pictures.all.some((k) => k.concept === t.id);
+    this.concepts = taught.filter(used).map(({ id, name }) => ({ id, name: name === id ? '' : name }));
+    this.learned = learned && this.concepts.length > 0;
+    while (this.concepts.length < 2) this.more();
+  }
+
+  /** Shows a picture and reads it. */
+  async show(p: Picture): Promise<void> {
+    if (this.shown && this.shown !== p) URL.revokeObjectURL(this.shown.url);
+    this.shown = p;
+    this.seen = undefined;
+    this.hits = undefined;
+    await this.read();
+  }
+
+  /** Takes the picture away, as for the camera. */
+  clear(): void {
+    this.#round++;
+    if (this.shown) URL.revokeObjectURL(this.shown.url);
+    this.shown = this.seen = this.hits = this.failure = undefined;
+    this.reading = false;
+  }
+
+  /** Reads the picture that is shown, in all languages that are wanted. */
+  async read(): Promise<void> {
+    const p = this.shown;
+    if (!p) return;
+    const round = ++this.#round;
+    this.reading = true;
+    this.failure = undefined;
+    try {
+      const seen = await this.see(p.base64);
+      if (round !== this.#round) return;
+      this.seen = seen;
+      for (const tongue of this.tongues) {
+        if (seen.model === 'own' || tongue in (this.seen?.names ?? {})) continue;
+        const names = namesOf(await this.calls.predict(general, p.base64, tongue));
+        if (round !== this.#round) return;
+        this.seen = { ...seen, names: { ...this.seen.names, [tongue]: names } };
+      }
+      await this.compare(p);
+    } catch (failure) {
+      if (round === this.#round) this.failure = failure;
+    } finally {
+      if (round === this.#round) this.reading = false;
+    }
+  }
+
+  /** What the chosen model sees in a picture, in the first language. */
+  async see(base64: string): Promise<Seen> {
+    const model = this.model;
+    const tongue = this.tongues[0] as string;
+    const began = performance.now();
+    const concepts = await (model === 'own'
+      ? this.calls.predict(own, base64)
+      : this.calls.predict(general, base64, tongue));
+    return { model, concepts, names: { [tongue]: namesOf(concepts) }, ms: performance.now() - began };
+  }
+
+  /** Finds the kept pictures that are like the one shown. */
+  async compare(p = this.shown): Promise<void> {
+    const sought = ++this.#sought;
+    if (!p || this.pictures.all.length === 0) {
+      this.hits = undefined;
+      return;
+    }
+    const hits = await this.calls.similar(p.base64, 24);
+    if (sought === this.#sought && p === this.shown) this.hits = hits;
+  }
+
+  /** Keeps pictures, with a concept or without. The first of those without is shown. One lot after the other. */
+  take(files: readonly File[], concept?: string): Promise<void> {
+    const work = this.#queue.then(() => this.#take(files, concept));
+    this.#queue = work.catch(() => {});
+    return work;
+  }
+
+  async #take(files: readonly File[], concept?: string): Promise<void> {
+    this.refused = [];
+    this.adding = { done: 0, all: files.length };
+    for (const [done, file] of files.entries()) {
+      this.adding = { done, all: files.length };
+      let p: Picture | undefined;
+      try {
+        p = await picture(file, file.name);
+        await this.pictures.keep(p, concept);
+        if (done === 0 && !concept) await this.show(p);
+        else URL.revokeObjectURL(p.url);
+      } catch (failure) {
+        if (p) URL.revokeObjectURL(p.url);
+        this.refused = [...this.refused, { name: file.name, failure }];
+      }
+    }
+    this.adding = undefined;
+    await this.compare().catch(() => {}); // the pictures are kept, whether they are compared or not
+  }
+
+  /** Another concept to teach, as yet without name and pictures. */
+  more(): void {
+    for (let n = 1; n <= mostConcepts; n++) {
+      const id = `${own}-${n}`;
+      if (this.concepts.some((c) => c.id === id)) continue;
+      this.concepts.push({ id, name: '' });
+      this.concepts.sort((a, b) => (a.id < b.id ? -1 : 1));
+      return;
+    }
+  }
+
+  /** Gives the picture that is shown a concept. */
+  async teachShown(concept: string): Promise<void> {
+    if (this.shown) await this.pictures.keep(this.shown, concept);
+  }
+
+  /** What is needed before training: a name and two pictures for every concept that has either. */
+  readonly ready = $derived.by(() => {
+    const begun = this.concepts.filter((c) => c.name.trim() || this.of(c.id).length);
+    return begun.length >= 2 && begun.every((c) => c.name.trim() && this.of(c.id).length >= 2);
+  });
+
+  /** The kept pictures of a concept. */
+  of(concept: string) {
+    return this.pictures.all.filter((k) => k.concept === concept);
+  }
+
+  /** Learns from everything that has a concept, and says how many milliseconds that took. */
+  async train(): Promise<number> {
+    const concepts = this.concepts
+      .map(({ id, name }) => ({ id, name: name.trim() }))
+      .filter((c) => c.name && this.of(c.id).length);
+    const began = performance.now();
+    await this.calls.train(concepts, () => new Promise((resolve) => setTimeout(resolve, 20)));
+    const ms = performance.now() - began;
+    this.learned = true;
+    await this.choose('own');
+    return ms;
+  }
+
+  /** Looks through another model. */
+  async choose(model: 'general' | 'own'): Promise<void> {
+    this.model = model;
+    this.seen = undefined;
+    await this.read();
+  }
+
+  /** Puts a language of names in front; at most three stand beside each other. */
+  async speak(tongue: string): Promise<void> {
+    this.tongues = [tongue, ...this.tongues.filter((t) => t !== tongue)].slice(0, 3);
+    const names = this.seen?.names;
+    if (!names || !(tongue in names)) await this.read();
+  }
+
+  /** Forgets everything that is kept and taught here. */
+  async forget(): Promise<void> {
+    await this.pictures.forget();
+    this.concepts = [];
+    this.more();
+    this.more();
+    this.learned = false;
+    this.hits = undefined;
+    if (this.model === 'own') await this.choose('general');
+  }
+
+  close(): void {
+    this.clear();
+    this.pictures.close();
+  }
+}
+
+function namesOf(concepts: readonly Concept[]): Record<string, string> {
+  return Object.fromEntries(concepts.map((c) => [c.id, c.name]));
+}

@@ -1,0 +1,226 @@
+// The calls of /v2 that this page makes. Who answers is given: the runtime on this device, or a server to
+// compare with.
+import { Failure } from '../../console';
+import type { components } from '../../v2';
+
+type Schemas = components['schemas'];
+export type Concept = Required<Pick<Schemas['Concept'], 'id' | 'name' | 'value'>>;
+
+/** Answers a path under /v2 or /hosted, as fetch does. */
+export type Ask = (path: string, init?: RequestInit) => Promise<Response>;
+
+/** A picture that is kept. */
+export interface Kept {
+  readonly id: string;
+  readonly path: string; // of its bytes, "/hosted/…"
+  readonly name: string;
+  readonly concept: string | undefined; // the one it was given
+}
+
+/** A kept picture that is like another, and how much: 1 is the same. */
+export interface Hit {
+  readonly id: string;
+  readonly score: number;
+}
+
+/** A concept that is taught: its name is what the person called it. */
+export interface Taught {
+  readonly id: string;
+  readonly name: string;
+}
+
+export const general = 'aaa03c23b3724a16a56b629203edc62c';
+const embedder = 'bbb5f41425b8468d9b7a554ff10f8581';
+
+/** The one model that is taught here; its concepts' ids begin with its own. */
+export const own = 'taught';
+
+const status = { trained: 21100, training: 21101, queued: 21103 };
+const idTaken = [30100, 40010]; // an input's, a model's
+const page = 200; // the most that one call lists
+
+export class Calls {
+  readonly #ask: Ask;
+  readonly #key: string;
+
+  /** key: for those who want to see one. */
+  constructor(ask: Ask, key = '') {
+    this.#ask = ask;
+    this.#key = key;
+  }
+
+  /** What a model sees in a picture, the likeliest first. Names are in the language, where the model speaks it. */
+  async predict(model: string, base64: string, language?: string): Promise<Concept[]> {
+    return ((await this.#output(model, base64, language)).concepts ?? []) as Concept[];
+  }
+
+  /** The embedding of a picture. */
+  async embed(base64: string): Promise<readonly number[]> {
+    return (await this.#output(embedder, base64)).embeddings?.[0]?.vector ?? [];
+  }
+
+  async #output(model: string, base64: string, language?: string): Promise<Schemas['OutputData']> {
+    const answer = await this.#call<Schemas['OutputsAnswer']>('POST', `/models/${model}/outputs`, {
+      inputs: [{ data: { image: { base64 } } }],
+      ...(language && { model: { output_info: { output_config: { language } } } }),
+    });
+    return answer.outputs?.[0]?.data ?? {};
+  }
+
+  /** Keeps a picture under its id, and with a concept; one that is kept already only gets the concept. */
+  async keep(id: string, name: string, base64: string, concept?: string): Promise<Kept> {
+    const labels = concept ? { concepts: [{ id: concept, value: 1 }] } : {};
+    try {
+      const answer = await this.#call<Schemas['InputsAnswer']>('POST', '/inputs', {
+        inputs: [{ id, data: { image: { base64 }, metadata: { name }, ...labels } }],
+      });
+      return kept(answer.inputs?.[0]);
+    } catch (failure) {
+      if (!(failure instanceof Failure && idTaken.includes(failure.code))) throw failure;
+      return concept ? this.label(id, concept) : this.input(id);
+    }
+  }
+
+  /** One picture that is kept. */
+  async input(id: string): Promise<Kept> {
+    return kept((await this.#call<Schemas['InputAnswer']>('GET', `/inputs/${encodeURIComponent(id)}`)).input);
+  }
+
+  /** Gives a kept picture a concept in place of any other, or none. */
+  async label(id: string, concept: string | undefined): Promise<Kept> {
+    const answer = await this.#call<Schemas['InputsAnswer']>('PATCH', '/inputs', {
+      inputs: [{ id, data: { concepts: concept ? [{ id: concept, value: 1 }] : [] } }],
+      action: 'overwrite',
+    });
+    return kept(answer.inputs?.[0]);
+  }
+
+  /** All pictures that are kept, in the order they came. */
+  async inputs(): Promise<Kept[]> {
+    return this.#all(async (n) => {
+      const answer = await this.#call<Schemas['InputsAnswer']>('GET', `/inputs?page=${n}&per_page=${page}`);
+      return (answer.inputs ?? []).map(kept);
+    });
+  }
+
+  /** Takes a picture out. */
+  async remove(id: string): Promise<void> {
+    await this.#call('DELETE', `/inputs/${encodeURIComponent(id)}`);
+  }
+
+  /** Forgets all pictures and what was learned from them. */
+  async forget(): Promise<void> {
+    await this.#call('DELETE', '/models', { delete_all: true });
+    await this.#call('DELETE', '/inputs', { delete_all: true });
+  }
+
+  /** The kept pictures that are most like this one, the most alike first. */
+  async similar(base64: string, most: number): Promise<Hit[]> {
+    const answer = await this.#call<Schemas['HitsAnswer']>('POST', '/searches', {
+      query: { ands: [{ output: { input: { data: { image: { base64 } } } } }] },
+      pagination: { page: 1, per_page: most },
+    });
+    return (answer.hits ?? []).map((hit) => ({ id: hit.input?.id ?? '', score: hit.score ?? 0 }));
+  }
+
+  /** The concepts that were taught here before. */
+  async taught(): Promise<Taught[]> {
+    // An application's own concepts are listed before the models'.
+    const answer = await this.#call<Schemas['ConceptsAnswer']>('GET', `/concepts?per_page=${page}`);
+    const all = (answer.concepts ?? []).map(({ id = '', name = '' }) => ({ id, name }));
+    return all.filter((c) => c.id.startsWith(`${own}-`)).sort((a, b) => (a.id < b.id ? -1 : 1));
+  }
+
+  /** Calls a concept by a name, from now on. */
+  async name(concept: Taught): Promise<void> {
+    try {
+      await this.#call('POST', '/concepts', { concepts: [concept] });
+    } catch (failure) {
+      if (!(failure instanceof Failure && failure.status === 400)) throw failure; // it is there already
+      await this.#call('PATCH', '/concepts', { concepts: [concept], action: 'overwrite' });
+    }
+  }
+
+  /** Whether the model has learned something that it can predict with. */
+  async learned(): Promise<boolean> {
+    try {
+      const answer = await this.#call<Schemas['ModelVersionsAnswer']>('GET', `/models/${own}/versions`);
+      return (answer.model_versions ?? []).some((v) => v.status?.code === status.trained);
+    } catch (failure) {
+      if (failure instanceof Failure && failure.status === 404) return false;
+      throw failure;
+    }
+  }
+
+  /** Trains the model on everything that was given one of these concepts, and returns when that is done. */
+  async train(concepts: readonly Taught[], pause: () => Promise<void>): Promise<void> {
+    for (const concept of concepts) await this.name(concept);
+    const data = { concepts: concepts.map(({ id }) => ({ id })) };
+    // A picture shows one of the concepts at most, and may show none.
+    const output_config = { concepts_mutually_exclusive: true, closed_environment: false };
+    try {
+      await this.#call('POST', '/models', { model: { id: own, name: own, output_info: { data, output_config } } });
+    } catch (failure) {
+      if (!(failure instanceof Failure && idTaken.includes(failure.code))) throw failure;
+      await this.#call('PATCH', '/models', {
+        models: [{ id: own, output_info: { data } }],
+        action: 'overwrite',
+      });
+    }
+    const begun = await this.#call<Schemas['ModelAnswer']>('POST', `/models/${own}/versions`);
+    const path = `/models/${own}/versions/${begun.model?.model_version?.id}`;
+    for (;;) {
+      const { model_version: version } = await this.#call<Schemas['ModelVersionAnswer']>('GET', path);
+      const code = version?.status?.code ?? 0;
+      if (code === status.trained) return;
+      if (code !== status.training && code !== status.queued) {
+        throw new Failure(200, code, version?.status?.description ?? '', version?.status?.details ?? '', '', 0, '');
+      }
+      await pause();
+    }
+  }
+
+  async #all<T>(list: (page: number) => Promise<T[]>): Promise<T[]> {
+    const all: T[] = [];
+    for (let n = 1; ; n++) {
+      const some = await list(n);
+      all.push(...some);
+      if (some.length < page) return all;
+    }
+  }
+
+  async #call<T>(method: string, path: string, body?: object): Promise<T> {
+    let response: Response;
+    try {
+      response = await this.#ask(`/v2${path}`, {
+        method,
+        ...(body && { body: JSON.stringify(body) }),
+        headers: {
+          ...(body && { 'Content-Type': 'application/json' }),
+          ...(this.#key && { Authorization: `Key ${this.#key}` }),
+        },
+      });
+    } catch (failure) {
+      if (failure instanceof TypeError) throw new Failure(0, 0, '', '', '', 0, ''); // as fetch says: not reached
+      throw failure;
+    }
+    const answer = await response.json().catch(() => ({}));
+    if (response.ok && answer.status?.code === 10000) return answer as T;
+    // What is wrong with the one picture of a call tells more than that the call failed.
+    const one = [...(answer.inputs ?? []), ...(answer.outputs ?? [])][0]?.status;
+    const said = one?.code ? one : (answer.status ?? {});
+    const id = response.headers.get('X-Request-Id') ?? '';
+    throw new Failure(response.status, said.code ?? 0, said.description ?? '', said.details ?? '', id, 0, '');
+  }
+}
+
+function kept(input: Schemas['Input'] | undefined): Kept {
+  const { id = '', data } = input ?? {};
+  const name = (data?.metadata as { name?: unknown } | undefined)?.name;
+  return {
+    id,
+    path: new URL(data?.image?.url ?? '', 'http://here').pathname,
+    name: typeof name === 'string' ? name : '',
+    concept: data?.concepts?.find((c) => c.value === 1 && c.id?.startsWith(`${own}-`))?.id,
+  };
+}

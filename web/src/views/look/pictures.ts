@@ -1,0 +1,82 @@
+// Pictures as they come: from a file, the clipboard, the camera or the samples.
+import { bytesToHex } from './receipt';
+
+/** A picture that can be shown and asked about. Its bytes are as they came: nothing is decoded on the way. */
+export interface Picture {
+  readonly id: string; // the first half of its SHA-256 in hex: the same file is the same picture
+  readonly name: string;
+  readonly blob: Blob;
+  readonly base64: string;
+  readonly url: string; // for an img; ends with revoke
+}
+
+/** Reads a picture's bytes. */
+export async function picture(blob: Blob, name: string): Promise<Picture> {
+  const [hash, base64] = await Promise.all([
+    blob.arrayBuffer().then((bytes) => crypto.subtle.digest('SHA-256', bytes)),
+    base64Of(blob),
+  ]);
+  return { id: bytesToHex(hash).slice(0, 32), name, blob, base64, url: URL.createObjectURL(blob) };
+}
+
+/** The bytes in base64. The browser's own reader is the fastest that all have. */
+export function base64Of(blob: Blob): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onerror = () => reject(reader.error);
+    reader.onload = () => {
+      const url = reader.result as string;
+      resolve(url.slice(url.indexOf(',') + 1));
+    };
+    reader.readAsDataURL(blob);
+  });
+}
+
+/** The pictures among what was dropped, pasted or chosen. */
+export function picturesIn(files: Iterable<File>): File[] {
+  return [...files].filter((file) => file.type === '' || file.type.startsWith('image/'));
+}
+
+/** A size that keeps its shape with no side longer than the most. Sizes are whole and at least 1. */
+export function within(width: number, height: number, most: number): { width: number; height: number } {
+  const scale = Math.min(1, most / Math.max(width, height, 1));
+  return { width: Math.max(1, Math.round(width * scale)), height: Math.max(1, Math.round(height * scale)) };
+}
+
+/** One of the sample pictures and whose it is. */
+export interface Sample {
+  readonly file: string;
+  readonly title: string;
+  readonly author: string;
+  readonly licence: string;
+  readonly page: string;
+}
+
+/** The samples that credits.tsv lists; other bytes than ASCII stand there as \303\274. */
+export function samplesOf(credits: string): Sample[] {
+  const [head = '', ...rows] = credits.split('\n').filter(Boolean);
+  const names = head.split('\t');
+  return rows.map((row) => {
+    const cells = row.split('\t').map(plain);
+    const of = (name: string) => cells[names.indexOf(name)] ?? '';
+    return { file: of('file'), title: of('title'), author: of('author'), licence: of('licence'), page: of('page') };
+  });
+}
+
+function plain(text: string): string {
+  if (!text.includes('\\')) return text;
+  const bytes = text.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
+  return new TextDecoder().decode(Uint8Array.from(bytes, (c) => c.charCodeAt(0)));
+}
+
+/** Which samples teach two concepts at a press: what flies with feathers, and what flies without. */
+export const lessons: readonly { readonly concept: 'bird' | 'insect'; readonly files: readonly string[] }[] = [
+  {
+    concept: 'bird',
+    files: ['07-hummingbird.jpg', '12-egrets-over-water.jpg', '16-oystercatcher.jpg', '40-red-whiskered-bulbul.jpg'],
+  },
+  {
+    concept: 'insect',
+    files: ['10-bee-on-a-petal.jpg', '21-dragonfly-face-on.jpg', '22-damselfly-on-a-leaf.jpg', '37-red-admiral.jpg'],
+  },
+];

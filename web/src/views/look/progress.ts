@@ -1,0 +1,22 @@
+// How long something still takes, from how it went.
+
+/** What was done at a moment: amounts of one unit, time in milliseconds. */
+export interface Mark {
+  readonly at: number;
+  readonly done: number;
+}
+
+/** Seconds that are left, from the first mark to the last; undefined until that says something. */
+export function secondsLeft(first: Mark, last: Mark, all: number): number | undefined {
+  const [time, done] = [last.at - first.at, last.done - first.done];
+  if (time < 500 || done <= 0) return undefined;
+  return Math.ceil(((all - last.done) * time) / done / 1000);
+}
+
+/** How many of these moments (milliseconds) there were a second, over the last two. */
+export function rate(moments: readonly number[], now: number): number {
+  const recent = moments.filter((at) => now - at < 2000);
+  const [first, last] = [recent[0], recent.at(-1)];
+  if (first === undefined || last === undefined || last === first) return 0;
+  return ((recent.length - 1) * 1000) / (last - first);
+}
