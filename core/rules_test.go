@@ -115,7 +115,7 @@ var lent = map[string][]string{
 }
 
 // exempt are the one place that owns them, and what is no part of the product: tools, and what tests share.
-var exempt = []string{"origin/system", "models/bake", "models/peers", "core/proof", "web/process", "wasm/built"}
+var exempt = []string{"origin/system", "models/bake", "models/peers", "core/proof", "web/process", "web/runtime/test", "wasm/built"}
 
 // TestWorldIsLent bans the direct use of clock, randomness, file system and dialler, since
 // the simulations and fault tests replace all four.

@@ -1,7 +1,7 @@
 // Puts the whole runtime into a folder, for any web server, and for Node: its scripts, the module with its kernels and
 // the bundles, with the manifest that names them. Package served gives the same files to servers of this project.
 //
-//     node tools/assemble.js TO [--guest FILE] [--kernels FILE] [--bundles FOLDER]
+//     node tools/assemble.js TO [--scripts FOLDER] [--guest FILE] [--kernels FILE] [--bundles FOLDER]
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
@@ -11,6 +11,7 @@ const here = (path) => new URL(path, import.meta.url).pathname;
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
+    scripts: { type: 'string', default: here('../served/dist') },
     guest: { type: 'string', default: here('../../../wasm/dist/guest.wasm') },
     kernels: { type: 'string', default: here('../../../wasm/dist/kernels.wasm') },
     bundles: { type: 'string', default: here('../../../models') },
@@ -19,8 +20,8 @@ const { values, positionals } = parseArgs({
 const [to] = positionals;
 if (!to) throw new Error('usage: node tools/assemble.js TO');
 mkdirSync(to, { recursive: true });
-const dist = here('../served/dist');
-for (const name of readdirSync(dist)) if (/\.(js|d\.ts)$/.test(name)) cpSync(join(dist, name), join(to, name));
+for (const name of readdirSync(values.scripts))
+  if (/\.(js|d\.ts)$/.test(name)) cpSync(join(values.scripts, name), join(to, name));
 
 const files = [];
 

@@ -1,0 +1,56 @@
+// The same pictures at the origin, in Node and in a browser: the answers' data, embeddings among it, byte by byte.
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { Browser, check, same, serve, way } from '../pages/browser.js';
+
+const { RUNTIME, PICTURES, ORIGIN, KEY } = process.env;
+const models = {
+  general: 'aaa03c23b3724a16a56b629203edc62c',
+  food: 'bd367be194cf45149e75f01d59f77ba7',
+  color: 'eeed0b6733a644cea07cf4c60f87ebb7',
+  embed: 'bbb5f41425b8468d9b7a554ff10f8581',
+};
+const pictures = readdirSync(PICTURES).filter((n) => n.endsWith('.jpg'));
+
+way(async (step) => {
+  const { Sightline } = await import(pathToFileURL(join(RUNTIME, 'node.js')).href);
+  const node = await Sightline.open({ base: RUNTIME, workers: 1 });
+  const server = await serve();
+  const browser = await Browser.start(server.origin);
+  const page = await browser.page();
+  await page.evaluate(() => open({ store: 'memory', workers: 1 }));
+  const hosts = {
+    origin: (path, body) =>
+      fetch(ORIGIN + path, { method: 'POST', body, headers: { Authorization: `Key ${KEY}` } }).then((r) => r.text()),
+    node: async (path, body) => (await node.fetch(path, { method: 'POST', body })).text(),
+    browser: (path, body) =>
+      page.evaluate(async ([path, body]) => (await s.fetch(path, { method: 'POST', body })).text(), [path, body]),
+  };
+  const all = createHash('sha256');
+  for (const [name, model] of Object.entries(models))
+    await step(`${name}: ${pictures.length} pictures`, async () => {
+      for (const picture of pictures) {
+        const base64 = readFileSync(join(PICTURES, picture)).toString('base64');
+        const body = JSON.stringify({ inputs: [{ data: { image: { base64 } } }] });
+        const answers = await Promise.all(Object.values(hosts).map((ask) => ask(`/v2/models/${model}/outputs`, body)));
+        const data = answers.map((a) => a.slice(a.lastIndexOf('"data":')));
+        check(JSON.parse(answers[0]).status.code === 10000, `${picture} at the origin: ${answers[0].slice(0, 300)}`);
+        for (const [i, host] of Object.keys(hosts).entries())
+          check(
+            data[i] === data[0],
+            `${picture}: ${host} says ${data[i].slice(0, 300)}, the origin ${data[0].slice(0, 300)}`,
+          );
+        all.update(data[0]);
+      }
+    });
+  await step('which is all of it', async () => {
+    same(pictures.length >= 40, true, 'forty pictures or more');
+    return `SHA-256 ${all.digest('hex').slice(0, 16)}`;
+  });
+  await node.close();
+  await browser.close();
+  browser.forget();
+  server.close();
+});
