@@ -3,6 +3,7 @@ package simd_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -57,20 +58,45 @@ type arena struct {
 	rooms  []span // of packings
 	writes []span // what the next call may write
 	rng    *rand.Rand
-	calls  []operation // what happened, for node's test
-	record bool
 }
 
 // span is addresses, from and up to.
 type span [2]uint32
 
-// operation is bytes written or a kernel called.
+// operation is what happens to a memory: one begins, bytes are written, a kernel is called, or it ends
+// with these contents.
 type operation struct {
+	Pages  uint32   `json:"pages,omitempty"`
 	At     uint32   `json:"at,omitempty"`
 	Bytes  []byte   `json:"bytes,omitempty"`
 	Call   string   `json:"call,omitempty"`
-	Args   []string `json:"args,omitempty"`
+	Args   []string `json:"args,omitempty"`  // decimal; of floats their bits
+	Types  string   `json:"types,omitempty"` // of the arguments: i i32, I i64, f f32
 	Result string   `json:"result,omitempty"`
+	Sum    string   `json:"sum,omitempty"`
+}
+
+// recorder keeps what happens in all arenas, for another engine to do again.
+type recorder struct {
+	operations []operation
+	arena      *arena // the newest
+}
+
+// record is the recorder there is, for one test.
+var record *recorder
+
+func (r *recorder) add(op operation) {
+	if r != nil {
+		r.operations = append(r.operations, op)
+	}
+}
+
+// end notes what the newest arena came to.
+func (r *recorder) end() {
+	if r != nil && r.arena != nil {
+		r.add(operation{Sum: fmt.Sprintf("%x", sha256.Sum256(r.arena.view()))})
+		r.arena = nil
+	}
 }
 
 func newArena(t testing.TB, rng *rand.Rand) *arena {
@@ -84,7 +110,13 @@ func newArena(t testing.TB, rng *rand.Rand) *arena {
 		_ = k.Close(context.Background())
 		_ = mem.Close(context.Background())
 	})
-	return &arena{t: t, mem: mem, k: k, at: 64, rng: rng}
+	a := &arena{t: t, mem: mem, k: k, at: 64, rng: rng}
+	if record != nil {
+		record.end()
+		record.arena = a
+		record.add(operation{Pages: mem.Memory().Size() >> 16})
+	}
+	return a
 }
 
 // reset forgets what was placed.
@@ -125,8 +157,8 @@ func last[T uint8 | int8 | uint16 | int16 | uint32 | int32 | int64 | float32](a 
 
 func (a *arena) write(at uint32, b []byte) {
 	a.mem.Memory().Write(at, b)
-	if a.record {
-		a.calls = append(a.calls, operation{At: at, Bytes: b})
+	if len(b) > 0 {
+		record.add(operation{At: at, Bytes: b})
 	}
 }
 
@@ -192,17 +224,19 @@ func (a *arena) call(name string, args ...any) uint64 {
 	if len(out) > 0 {
 		result = out[0]
 	}
-	if a.record {
-		op := operation{Call: name, Result: fmt.Sprint(result)}
-		for i, v := range stack {
-			if f, ok := args[i].(float32); ok {
-				op.Args = append(op.Args, fmt.Sprintf("%x", math.Float32bits(f)))
-				continue
-			}
-			op.Args = append(op.Args, fmt.Sprint(v))
+	op := operation{Call: name, Result: fmt.Sprint(result)}
+	for i, v := range stack {
+		op.Args = append(op.Args, fmt.Sprint(v))
+		kind := "i"
+		switch args[i].(type) {
+		case float32:
+			kind = "f"
+		case uint64:
+			kind = "I"
 		}
-		a.calls = append(a.calls, op)
+		op.Types += kind
 	}
+	record.add(op)
 	return result
 }
 
@@ -221,6 +255,9 @@ func (a *arena) pack(kind int, w, bias uint32, n, k, segs int) uint32 {
 
 // rounds runs f with seeded random sources: n of them, or more in a soak.
 func rounds(t *testing.T, n int, f func(t *testing.T, rng *rand.Rand)) {
+	if record != nil {
+		n = min(n, 3)
+	}
 	for seed := range proof.Seeds(t, n, 20*n) {
 		f(t, rand.New(rand.NewPCG(seed, 7)))
 		if t.Failed() {
