@@ -12,6 +12,8 @@ import (
 	"path"
 	"strings"
 	"time"
+
+	"github.com/sightline-dev/sightline/core/blob"
 )
 
 // The bounds of a bundle's files.
@@ -203,8 +205,8 @@ func readBundle(fsys fs.FS, folder string, data []byte, of extent) (*bundle, err
 		if total += len(data); total > maxBundleBytes {
 			return fmt.Errorf("more than %d bytes: %w", maxBundleBytes, ErrBundle)
 		}
-		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != want {
-			return fmt.Errorf("%s: %d bytes with SHA-256 %x, want %s: %w", name, len(data), sum, want, ErrBundle)
+		if sum := blob.Sum(data); sum.String() != want {
+			return fmt.Errorf("%s: %d bytes with SHA-256 %v, want %s: %w", name, len(data), sum, want, ErrBundle)
 		}
 		b.data[name] = data
 		return nil
