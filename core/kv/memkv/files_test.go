@@ -252,3 +252,41 @@ func TestFiledStaysSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// BenchmarkReplay opens a store of what 10,000 inputs come to, about: 100,000 keys, 27 MB.
+func BenchmarkReplay(b *testing.B) {
+	d := journaltest.NewDisk()
+	s, err := filed(d, 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 24))
+	var size int64
+	for i := range 10_000 {
+		var batch kv.Batch
+		for k := range 10 {
+			value := make([]byte, []int{700, 700, 360, 360, 160, 160, 60, 30, 10, 0}[k])
+			for at := range value {
+				value[at] = byte(rng.Uint32())
+			}
+			batch.Put(fmt.Appendf(nil, "%c-application-%02d-%08x", "abcdefghij"[k], k, rng.Uint32()), value)
+		}
+		size += int64(len(batch.Bytes()))
+		if err := s.Apply(&batch); err != nil {
+			b.Fatal(i, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(size)
+	for b.Loop() {
+		s, err := filed(d, 0)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

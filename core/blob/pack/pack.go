@@ -1,0 +1,380 @@
+// Package pack is a [blob.FS] in a pair of numbered files: for a host that has files which can be
+// written at any place, but no folders, such as a browser.
+//
+//	create 7 blobs.new/0 │ data 7 ……… │ rename → blobs/3f/3f9a… │ remove … │ …   one journal
+//	                            ▲
+//	folders ── name ── node ── extents          in memory, read from the journal when it is opened
+//
+// Every change is a record of a [journal.Journal], in the order in which it was made, so a crash
+// leaves the first so many of all changes: more than a file system promises. Contents are
+// bodies of records, read from the file when they are asked for; they are not read when the pack
+// is opened, however many there are. What was removed or replaced goes when the journal is
+// compacted. The idea is the log-structured file system of Rosenblum and Ousterhout (1992).
+//
+// It checks no contents: whoever keeps pictures knows their hashes.
+package pack
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"sync"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/journal"
+)
+
+// magic begins the files of a pack.
+var magic = [8]byte{'S', 'L', 'B', 'L', 'O', 'B', 'S', '1'}
+
+// Options say where a pack is.
+type Options struct {
+	Files journal.Files // borrowed for as long as the pack is open
+	Pair  [2]int        // the two of them
+
+	Extent int   // bytes of a file's contents that are one record at most; 0 means 1 MB
+	Slack  int64 // how many bytes more than twice what is kept the files may grow; 0 means 16 MB, below 0 means fewer
+	Step   int   // see journal.Options
+}
+
+// FS is an open pack. It is safe for concurrent use.
+type FS struct {
+	o Options
+
+	mu       sync.Mutex
+	journal  *journal.Journal
+	folders  map[string]map[string]*node // what is in each; nil for a folder in it
+	nodes    map[uint64]*node
+	last     uint64 // id of the newest node
+	seq      uint64 // of the newest record
+	live     int64  // bytes that the records of all that is there take, about
+	readers  map[*reader]bool
+	compacts *compaction // under way, or nil
+}
+
+var _ blob.FS = (*FS)(nil)
+
+// node is a file, whatever its name is.
+type node struct {
+	id      uint64
+	name    string
+	extents []*extent
+	size    int64
+	gone    bool
+}
+
+// extent is a part of a file's contents.
+type extent struct {
+	at   int64 // where it lies in the journal
+	n    int
+	next int64  // where it will lie after the compaction under way; 0: not yet known
+	data []byte // of a removed file that is still read
+}
+
+// Open opens a pack; empty files are an empty one. Errors: kv.ErrCorrupt, kv.ErrForeign and
+// those of the files.
+func Open(o Options) (*FS, error) {
+	if o.Extent == 0 {
+		o.Extent = 1 << 20
+	}
+	if o.Slack == 0 {
+		o.Slack = 16 << 20
+	}
+	f := &FS{
+		o: o, folders: map[string]map[string]*node{".": {}}, nodes: map[uint64]*node{}, readers: map[*reader]bool{},
+	}
+	var err error
+	f.journal, err = journal.Open(journal.Options{Files: o.Files, Pair: o.Pair, Magic: magic, Step: o.Step}, func(head []byte, body int64, n int) error {
+		r, ok := parse(head)
+		if !ok || n > 0 && r.kind != kindData || f.check(&r) != nil {
+			return fmt.Errorf("%w: record %.40x of a pack", kv.ErrCorrupt, head)
+		}
+		f.apply(&r, body, n)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("pack: %w", err)
+	}
+	return f, nil
+}
+
+// Close makes durable what was done. Files that are open must not be used after it.
+func (f *FS) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.journal.Close()
+}
+
+// do makes a change: checks it, writes it, and only then has it seen.
+func (f *FS) do(op string, r record, body []byte) error {
+	if _, ok := parse(r.encode()); !ok {
+		return &fs.PathError{Op: op, Path: r.name, Err: fs.ErrInvalid}
+	}
+	if err := f.check(&r); err != nil {
+		return &fs.PathError{Op: op, Path: r.name, Err: err}
+	}
+	at, seq, err := f.journal.Append(r.encode(), body)
+	if err != nil {
+		return &fs.PathError{Op: op, Path: r.name, Err: err}
+	}
+	f.seq = seq
+	f.apply(&r, at, len(body))
+	if f.journal.Due(f.live, f.o.Slack) {
+		f.compact()
+	}
+	return nil
+}
+
+// check is why a change cannot be made.
+func (f *FS) check(r *record) error {
+	there := func(name string) (n *node, ok bool) {
+		n, ok = f.folders[path.Dir(name)][path.Base(name)]
+		return n, ok
+	}
+	switch n, taken := there(r.name); r.kind {
+	case kindCreate:
+		switch {
+		case taken || r.name == "." || r.id <= f.last:
+			return fs.ErrExist
+		case f.folders[path.Dir(r.name)] == nil:
+			return fs.ErrNotExist
+		}
+	case kindData:
+		if f.nodes[r.id] == nil {
+			return fs.ErrNotExist
+		}
+	case kindRename:
+		to, replaces := there(r.to)
+		switch {
+		case n == nil || f.folders[path.Dir(r.to)] == nil:
+			return fs.ErrNotExist
+		case replaces && to == nil || r.to == ".":
+			return fs.ErrExist // a folder
+		}
+	case kindRemove:
+		if n == nil {
+			return fs.ErrNotExist
+		}
+	case kindFolder:
+		switch {
+		case taken || r.name == ".":
+			return fs.ErrExist
+		case f.folders[path.Dir(r.name)] == nil:
+			return fs.ErrNotExist
+		}
+	}
+	return nil
+}
+
+// recordBytes is about what a record takes beside its body, with a name.
+const recordBytes = 120
+
+// apply makes a change that was checked; a body lies at a place in the journal.
+func (f *FS) apply(r *record, at int64, n int) {
+	switch r.kind {
+	case kindCreate:
+		made := &node{id: r.id, name: r.name}
+		f.nodes[r.id], f.last = made, r.id
+		f.put(made)
+		f.live += recordBytes
+	case kindData:
+		to, e := f.nodes[r.id], &extent{at: at, n: n}
+		to.extents = append(to.extents, e)
+		to.size += int64(n)
+		f.live += recordBytes + int64(n)
+		if f.compacts != nil {
+			f.compacts.since[at] = e
+		}
+	case kindRename:
+		moved := f.take(r.name)
+		if old := f.take(r.to); old != nil {
+			f.forget(old)
+		}
+		moved.name = r.to
+		f.put(moved)
+	case kindRemove:
+		f.forget(f.take(r.name))
+	case kindFolder:
+		f.folders[path.Dir(r.name)][path.Base(r.name)] = nil
+		f.folders[r.name] = map[string]*node{}
+		f.live += recordBytes
+	}
+}
+
+func (f *FS) put(n *node) { f.folders[path.Dir(n.name)][path.Base(n.name)] = n }
+
+// take takes a file out of its folder.
+func (f *FS) take(name string) *node {
+	folder, base := f.folders[path.Dir(name)], path.Base(name)
+	n := folder[base]
+	delete(folder, base)
+	return n
+}
+
+// forget drops a file that no name leads to.
+func (f *FS) forget(n *node) {
+	n.gone = true
+	delete(f.nodes, n.id)
+	f.live -= n.size + recordBytes*int64(1+len(n.extents))
+}
+
+// Create implements [blob.FS].
+func (f *FS) Create(name string) (blob.File, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r := record{kind: kindCreate, id: f.last + 1, name: name}
+	if err := f.do("create", r, nil); err != nil {
+		return nil, err
+	}
+	return &file{fsys: f, node: f.nodes[r.id]}, nil
+}
+
+// Rename implements [blob.FS].
+func (f *FS) Rename(from, to string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.do("rename", record{kind: kindRename, name: from, to: to}, nil)
+}
+
+// Remove implements [blob.FS].
+func (f *FS) Remove(name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.do("remove", record{kind: kindRemove, name: name}, nil)
+}
+
+// MkdirAll implements [blob.FS].
+func (f *FS) MkdirAll(name string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !fs.ValidPath(name) {
+		return &fs.PathError{Op: "mkdir", Path: name, Err: fs.ErrInvalid}
+	}
+	var missing []string
+	for at := name; f.folders[at] == nil; at = path.Dir(at) {
+		missing = append(missing, at)
+	}
+	for _, at := range slices.Backward(missing) {
+		if err := f.do("mkdir", record{kind: kindFolder, name: at}, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// SyncDir implements [blob.FS]: all that was done, in whichever folder, outlives a crash.
+func (f *FS) SyncDir(name string) error {
+	f.mu.Lock()
+	_, ok := f.folders[name]
+	seq := f.seq
+	f.mu.Unlock()
+	if !ok {
+		return &fs.PathError{Op: "syncdir", Path: name, Err: fs.ErrNotExist}
+	}
+	return f.journal.SyncTo(seq)
+}
+
+// ReadDir implements [blob.FS].
+func (f *FS) ReadDir(name string) ([]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	folder, ok := f.folders[name]
+	if !ok {
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrNotExist}
+	}
+	names := make([]string, 0, len(folder))
+	for base := range folder {
+		names = append(names, base)
+	}
+	return names, nil
+}
+
+// find is the file with a name; mu is held.
+func (f *FS) find(op, name string) (*node, error) {
+	if n := f.folders[path.Dir(name)][path.Base(name)]; n != nil && fs.ValidPath(name) {
+		return n, nil
+	}
+	return nil, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
+}
+
+// Size implements [blob.FS].
+func (f *FS) Size(name string) (int64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n, err := f.find("size", name)
+	if err != nil {
+		return 0, err
+	}
+	return n.size, nil
+}
+
+// Open implements [blob.FS].
+func (f *FS) Open(name string) (io.ReadCloser, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n, err := f.find("open", name)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{fsys: f, name: name, rest: slices.Clone(n.extents)}
+	f.readers[r] = true
+	return r, nil
+}
+
+// Kinds of record.
+const (
+	kindCreate = 1 + iota // id, name
+	kindData              // id; the body is what comes next in the file
+	kindRename            // bytes of the name, name, to
+	kindRemove            // name
+	kindFolder            // name
+)
+
+// record is a change. Numbers are uvarints.
+type record struct {
+	kind     byte
+	id       uint64
+	name, to string
+}
+
+func (r *record) encode() []byte {
+	b := []byte{r.kind}
+	switch r.kind {
+	case kindCreate, kindData:
+		b = binary.AppendUvarint(b, r.id)
+	case kindRename:
+		b = binary.AppendUvarint(b, uint64(len(r.name)))
+	}
+	return append(append(b, r.name...), r.to...)
+}
+
+// parse reads a record's head.
+func parse(head []byte) (r record, ok bool) {
+	if len(head) == 0 || head[0] < kindCreate || head[0] > kindFolder {
+		return r, false
+	}
+	r.kind = head[0]
+	rest := head[1:]
+	switch r.kind {
+	case kindCreate, kindData:
+		id, n := binary.Uvarint(rest)
+		if n <= 0 {
+			return r, false
+		}
+		r.id, rest = id, rest[n:]
+	case kindRename:
+		size, n := binary.Uvarint(rest)
+		if n <= 0 || size > uint64(len(rest)-n) {
+			return r, false
+		}
+		r.name, rest = string(rest[n:][:size]), rest[n+int(size):]
+		r.to = string(rest)
+		return r, fs.ValidPath(r.name) && fs.ValidPath(r.to)
+	}
+	r.name = string(rest)
+	return r, (r.kind == kindData) == (r.name == "") && (r.name == "" || fs.ValidPath(r.name))
+}

@@ -1,0 +1,468 @@
+package pack_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/blob/blobtest"
+	"github.com/sightline-dev/sightline/core/blob/pack"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/journal"
+	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// always is slack with which a pack compacts all the time.
+const always = -1 << 40
+
+func openPack(d *journaltest.Disk) (*pack.FS, error) {
+	return pack.Open(pack.Options{Files: d, Pair: [2]int{2, 3}, Extent: 100, Slack: always, Step: 1})
+}
+
+func mustOpen(t testing.TB, d *journaltest.Disk) *pack.FS {
+	t.Helper()
+	f, err := openPack(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func openFolder(t testing.TB, fsys blob.FS) *blob.Folder {
+	t.Helper()
+	f, err := blob.OpenFolder(fsys, blob.Options{MaxBytes: blobtest.MaxBytes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestFolder(t *testing.T) {
+	blobtest.Blobs(t, func(t *testing.T) blob.Blobs { return openFolder(t, mustOpen(t, journaltest.NewDisk())) })
+}
+
+func TestHosted(t *testing.T) {
+	blobtest.Hosted(t, func(t *testing.T, o blob.HostedOptions) (*blob.Hosted, blob.Blobs) {
+		fsys := mustOpen(t, journaltest.NewDisk())
+		o.FS, o.Blobs = fsys, openFolder(t, fsys)
+		h, err := blob.OpenHosted(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h, o.Blobs
+	})
+}
+
+// step is a change that a script makes.
+type step struct {
+	op       string
+	from, to string
+	data     []byte
+	sync     bool // afterwards
+}
+
+var names = []string{"a/1", "a/2", "b/1", "b/2", "a/b/1"}
+
+// script draws changes to a few files in a few folders.
+func script(rng *rand.Rand, n int) []step {
+	steps := []step{{op: "mkdir", to: "a"}, {op: "mkdir", to: "a/b"}, {op: "mkdir", to: "b"}}
+	for range n {
+		s := step{from: names[rng.IntN(len(names))], to: names[rng.IntN(len(names))], sync: rng.IntN(3) == 0}
+		switch rng.IntN(8) {
+		case 0:
+			s.op = "remove"
+		case 1, 2:
+			s.op = "rename"
+		case 3:
+			s.op, s.to = "mkdir", []string{"a", "b/c", "a/b/d"}[rng.IntN(3)]
+		default:
+			s.op = "write"
+			s.data = make([]byte, rng.IntN(350))
+			for i := range s.data {
+				s.data[i] = byte(rng.Uint32())
+			}
+		}
+		steps = append(steps, s)
+	}
+	return steps
+}
+
+// do makes a change. A write makes a file, writes it in two pieces and closes it.
+func (s step) do(f blob.FS) (err error) {
+	switch s.op {
+	case "mkdir":
+		err = f.MkdirAll(s.to)
+	case "remove":
+		err = f.Remove(s.from)
+	case "rename":
+		err = f.Rename(s.from, s.to)
+	case "write":
+		var w blob.File
+		if w, err = f.Create(s.to); err == nil {
+			half := len(s.data) / 3
+			_, err1 := w.Write(s.data[:half])
+			_, err2 := w.Write(s.data[half:])
+			if s.sync {
+				err = w.Sync()
+			}
+			err = errors.Join(err1, err2, err, w.Close())
+		}
+	}
+	if s.sync && err == nil {
+		err = f.SyncDir("a")
+	}
+	return err
+}
+
+// class is what an error says.
+func class(err error) string {
+	for _, is := range []error{fs.ErrNotExist, fs.ErrExist, fs.ErrInvalid, fs.ErrClosed} {
+		if errors.Is(err, is) {
+			return is.Error()
+		}
+	}
+	return fmt.Sprint(err)
+}
+
+// state lists all folders and files with their contents.
+func state(t testing.TB, f blob.FS) string {
+	t.Helper()
+	var out strings.Builder
+	var walk func(dir string)
+	walk = func(dir string) {
+		entries, err := f.ReadDir(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(entries)
+		for _, base := range entries {
+			name := strings.TrimPrefix(dir+"/"+base, "./")
+			n, err := f.Size(name)
+			if errors.Is(err, fs.ErrNotExist) {
+				fmt.Fprintf(&out, "%s/\n", name)
+				walk(name)
+				continue
+			}
+			var data []byte
+			r, err1 := f.Open(name)
+			if err1 == nil {
+				data, err1 = io.ReadAll(r)
+				err1 = errors.Join(err1, r.Close())
+			}
+			if err = errors.Join(err, err1); err != nil || n != int64(len(data)) {
+				t.Fatalf("%s: %d bytes, want %d: %v", name, len(data), n, err)
+			}
+			fmt.Fprintf(&out, "%s %x\n", name, data)
+		}
+	}
+	walk(".")
+	return out.String()
+}
+
+// TestLikeAFileSystem holds a pack to a file system in memory, reopened at any time.
+func TestLikeAFileSystem(t *testing.T) {
+	for seed := range proof.Seeds(t, 40, 2000) {
+		rng := rand.New(rand.NewPCG(seed, 31))
+		d := journaltest.NewDisk()
+		got, want := mustOpen(t, d), blobtest.NewFS()
+		for i, s := range script(rng, 120) {
+			err, wanted := s.do(got), s.do(want)
+			if class(err) != class(wanted) {
+				t.Fatalf("seed %d, step %d, %s %s %s = %v, want %v", seed, i, s.op, s.from, s.to, err, wanted)
+			}
+			if rng.IntN(10) == 0 {
+				if err := got.Close(); err != nil {
+					t.Fatal(err)
+				}
+				got = mustOpen(t, d)
+			}
+			if diff := cmp.Diff(state(t, want), state(t, got)); diff != "" {
+				t.Fatalf("seed %d, step %d, -want +got:\n%s", seed, i, diff)
+			}
+		}
+	}
+}
+
+// moment is a state of a pack, and when it was reached and durable.
+type moment struct {
+	ops     int // of the disk
+	state   string
+	durable bool // when the next one begins
+}
+
+// run does a script and notes the states between changes.
+func run(t testing.TB, d *journaltest.Disk, steps []step) []moment {
+	t.Helper()
+	f := mustOpen(t, d)
+	moments := []moment{{ops: d.Ops(), state: state(t, f), durable: true}}
+	for _, s := range steps {
+		if s.op == "write" { // the file is there before it has contents
+			if w, err := f.Create(s.to); err != nil {
+				s.sync = false
+			} else {
+				moments = append(moments, moment{ops: d.Ops(), state: state(t, f)})
+				_, err1 := w.Write(s.data)
+				if err := errors.Join(err1, w.Close()); err != nil {
+					t.Fatal(err)
+				}
+				if s.sync {
+					if err := f.SyncDir("b"); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+		} else if err := s.do(f); err != nil && class(err) == fmt.Sprint(err) {
+			t.Fatal(err)
+		} else {
+			s.sync = s.sync && err == nil
+		}
+		moments = append(moments, moment{ops: d.Ops(), state: state(t, f), durable: s.sync})
+	}
+	return moments
+}
+
+// TestCutAnywhere kills the program at each byte of a script, and pulls the plug at each of its
+// calls: what is left is one of the script's states, from the last one that was synced on.
+// Contents are written in extents, so one of them may be cut between two.
+func TestCutAnywhere(t *testing.T) {
+	for seed := range proof.Seeds(t, 2, 100) {
+		rng := rand.New(rand.NewPCG(seed, 32))
+		steps := script(rng, 40)
+		for i := range steps {
+			steps[i].data = steps[i].data[:min(len(steps[i].data), 90)] // one extent
+		}
+		d := journaltest.NewDisk()
+		moments := run(t, d, steps)
+		check := func(what string, after *journaltest.Disk, at int) {
+			t.Helper()
+			got := state(t, mustOpen(t, after))
+			least := 0
+			for i, m := range moments {
+				if m.ops <= at && m.durable {
+					least = i
+				}
+			}
+			if !slices.ContainsFunc(moments[least:], func(m moment) bool { return m.state == got }) {
+				t.Fatalf("seed %d, %s: a state that never was, or is over:\n%s", seed, what, got)
+			}
+		}
+		cuts := 0
+		for at := range d.Ops() {
+			for n := range max(1, d.Len(at)) {
+				check(fmt.Sprintf("cut at byte %d of call %d", n, at), d.At(at, n), at)
+				cuts++
+			}
+			for range 3 {
+				check(fmt.Sprintf("power lost at call %d", at), d.CrashAt(at, rng.IntN(100), rng), at)
+			}
+		}
+		if cuts < 2000 {
+			t.Errorf("seed %d: only %d cuts", seed, cuts)
+		}
+	}
+}
+
+// TestHostedSurvives adds and removes pictures, and fails or cuts the power at any call: every
+// name that was given and not taken away leads to its picture.
+func TestHostedSurvives(t *testing.T) {
+	for seed := range proof.Seeds(t, 60, 5000) {
+		rng := rand.New(rand.NewPCG(seed, 33))
+		d := journaltest.NewDisk()
+		held := map[string][]byte{}
+		for range 4 {
+			fsys := mustOpen(t, d)
+			h, err := blob.OpenHosted(blob.HostedOptions{FS: fsys, Blobs: openFolder(t, fsys), Random: blobtest.Random(rng.Uint64())})
+			if err != nil {
+				t.Fatal(err)
+			}
+			blobs := openFolder(t, fsys)
+			for name, data := range held {
+				p, err := h.Lookup(name, blobtest.Noon())
+				if err != nil {
+					t.Fatalf("seed %d: name %s is lost: %v", seed, name, err)
+				}
+				if got, err := blobs.Get(t.Context(), p.Hash); err != nil || !bytes.Equal(got, data) {
+					t.Fatalf("seed %d: picture of %s: %d bytes, %v, want %d", seed, name, len(got), err, len(data))
+				}
+			}
+			d.FailAt(1+rng.IntN(200), true)
+			for err == nil {
+				if rng.IntN(3) > 0 || len(held) == 0 {
+					data := make([]byte, 1+rng.IntN(500))
+					data[0] = byte(rng.IntN(256))
+					var name string
+					if name, _, err = h.Add(t.Context(), data, "image/png", time.Time{}); err == nil {
+						held[name] = data
+					}
+					continue
+				}
+				for name := range held {
+					delete(held, name)
+					err = h.Remove(t.Context(), name)
+					break
+				}
+			}
+			if !errors.Is(err, kv.ErrFailed) {
+				t.Fatalf("seed %d: %v, want ErrFailed", seed, err)
+			}
+			d.FailAt(0, false)
+			d = d.Crash(rng.IntN(101), rng)
+		}
+	}
+}
+
+// TestReadersStayGood reads files that were removed, and moved by compactions, meanwhile.
+func TestReadersStayGood(t *testing.T) {
+	f := mustOpen(t, journaltest.NewDisk())
+	data := map[string][]byte{}
+	readers := map[string]io.ReadCloser{}
+	for i := range 6 {
+		s := step{op: "write", to: fmt.Sprintf("file-%d", i), data: bytes.Repeat([]byte{byte(i)}, 950)}
+		if err := s.do(f); err != nil {
+			t.Fatal(err)
+		}
+		data[s.to] = s.data
+		r, err := f.Open(s.to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(r, make([]byte, 130)); err != nil {
+			t.Fatal(err)
+		}
+		readers[s.to] = r
+		if i%2 == 0 {
+			if err := f.Remove(s.to); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i := range 300 { // compacts many times
+		if err := (step{op: "write", to: "x", data: make([]byte, 100)}).do(f); err != nil {
+			t.Fatal(i, err)
+		}
+		if err := f.Remove("x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, r := range readers {
+		rest, err := io.ReadAll(r)
+		if err != nil || !bytes.Equal(rest, data[name][130:]) {
+			t.Errorf("rest of %s: %d bytes, %v", name, len(rest), err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, err := r.Read(make([]byte, 1)); !errors.Is(err, fs.ErrClosed) {
+			t.Errorf("Read after Close = %v, want %v", err, fs.ErrClosed)
+		}
+	}
+}
+
+// counted counts the bytes that are read.
+type counted struct {
+	*journaltest.Disk
+	read int
+}
+
+func (c *counted) Read(file int, off int64, p []byte) error {
+	c.read += len(p)
+	return c.Disk.Read(file, off, p)
+}
+
+// TestOpenReadsNoContents opens a pack of 20 MB.
+func TestOpenReadsNoContents(t *testing.T) {
+	c := &counted{Disk: journaltest.NewDisk()}
+	open := func() *pack.FS {
+		f, err := pack.Open(pack.Options{Files: c, Pair: [2]int{0, 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	f := open()
+	for i := range 100 {
+		s := step{op: "write", to: fmt.Sprint(i), data: make([]byte, 200<<10), sync: i == 99}
+		if err := s.do(f); err != nil && !errors.Is(err, fs.ErrNotExist) { // there is no folder a to be synced
+			t.Fatal(err)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.read = 0
+	f = open()
+	if c.read > 1<<20 {
+		t.Errorf("opening read %d bytes of 20 MB", c.read)
+	}
+	if n, err := f.Size("57"); n != 200<<10 || err != nil {
+		t.Errorf("Size = %d, %v", n, err)
+	}
+}
+
+func TestBadPaths(t *testing.T) {
+	f := mustOpen(t, journaltest.NewDisk())
+	for _, name := range []string{"", "/", "/a", "..", "../a", "a/../b", "a//b", "a/"} {
+		if _, err := f.Create(name); err == nil {
+			t.Errorf("Create(%q) makes a file", name)
+		}
+		if err := f.MkdirAll(name); !errors.Is(err, fs.ErrInvalid) {
+			t.Errorf("MkdirAll(%q) = %v, want %v", name, err, fs.ErrInvalid)
+		}
+	}
+	if err := f.MkdirAll("."); err != nil {
+		t.Errorf("MkdirAll of the root = %v", err)
+	}
+	if got := state(t, f); got != "" {
+		t.Errorf("there is %s", got)
+	}
+}
+
+// FuzzReplay opens packs of any records: it ends in kv.ErrCorrupt, or in a pack that can be read and
+// is the same when it is opened again.
+func FuzzReplay(f *testing.F) {
+	f.Add([]byte("\x02\x05a\x04\x01\x01a/1\x03\x02\x01\x05\x03\x03a/1a/2\x04\x04a/2"))
+	f.Add([]byte("\x04\x01\x01a\x03\x02\x01\x05\x02\x04a"))
+	f.Fuzz(func(t *testing.T, script []byte) {
+		d := journaltest.NewDisk()
+		j, err := journal.Open(journal.Options{Files: d, Pair: [2]int{2, 3}, Magic: [8]byte([]byte("SLBLOBS1"))}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for len(script) > 1 { // a record: bytes of its head, the head; of data, four bytes of a body
+			n := min(int(script[0])+1, len(script)-1)
+			head, body := script[1:1+n], []byte(nil)
+			if head[0] == 2 {
+				body = []byte("body")
+			}
+			if _, _, err := j.Append(head, body); err != nil {
+				t.Fatal(err)
+			}
+			script = script[1+n:]
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		p, err := openPack(d)
+		if err != nil {
+			if !errors.Is(err, kv.ErrCorrupt) {
+				t.Fatal(err)
+			}
+			return
+		}
+		want := state(t, p)
+		if got := state(t, mustOpen(t, d)); got != want {
+			t.Fatalf("opened again: %s, want %s", got, want)
+		}
+	})
+}
