@@ -44,7 +44,9 @@ func NewEmbedding(e []float32) (Embedding, error) {
 		if !(a <= math.MaxFloat32) {
 			return Embedding{}, fmt.Errorf("embedding element %d is %v: %w", i, v, ErrNetwork)
 		}
-		m = max(m, a)
+		if a > m {
+			m = a
+		}
 	}
 	var out Embedding
 	if m == 0 {

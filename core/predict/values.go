@@ -56,7 +56,12 @@ const clip = 1e-6
 
 // logit is ln(s/(1−s)) of the clipped s.
 func logit(s float64) float64 {
-	s = min(1-clip, max(clip, s))
+	// Not min and max, which are calls where the processor has no such instruction.
+	if s < clip {
+		s = clip
+	} else if s > 1-clip {
+		s = 1 - clip
+	}
 	return elementary.Log(s / (1 - s))
 }
 
@@ -92,7 +97,9 @@ func exponentials(exps []float64, logits []float32) (float64, error) {
 		if !(math.Abs(float64(l)) <= math.MaxFloat32) {
 			return 0, fmt.Errorf("logit %d is %v: %w", i, l, ErrNetwork)
 		}
-		largest = max(largest, float64(l))
+		if float64(l) > largest {
+			largest = float64(l)
+		}
 	}
 	total := 0.0
 	for i, l := range logits {

@@ -47,12 +47,22 @@ func Exp(x float64) float64 {
 	c := float64(hi-r) - lo // what r lost
 
 	// eʳ − 1 − r = r²·(1/2! + r/3! + …); the last term left out is under 2·10⁻¹⁸.
-	p := inverse[13]
-	for n := 12; n >= 2; n-- {
-		p = float64(p*r) + inverse[n]
-	}
+	p := float64(inverse[13]*r) + inverse[12]
+	p = float64(p*r) + inverse[11]
+	p = float64(p*r) + inverse[10]
+	p = float64(p*r) + inverse[9]
+	p = float64(p*r) + inverse[8]
+	p = float64(p*r) + inverse[7]
+	p = float64(p*r) + inverse[6]
+	p = float64(p*r) + inverse[5]
+	p = float64(p*r) + inverse[4]
+	p = float64(p*r) + inverse[3]
+	p = float64(p*r) + inverse[2]
 	tail := float64(float64(r*r) * p)
 	sum := 1 + (r + (tail + float64(c+float64(c*r))))
+	if math.Abs(k) < 1000 { // 2ᵏ is a number, and so is the product: sum is around 1
+		return sum * math.Float64frombits(uint64(int64(k)+1023)<<52)
+	}
 	return math.Ldexp(sum, int(k))
 }
 
@@ -71,7 +81,7 @@ func Log(x float64) float64 {
 	case x > math.MaxFloat64:
 		return x
 	}
-	m, e := math.Frexp(x) // ½ ≤ m < 1
+	m, e := frexp(x) // ½ ≤ m < 1
 	if m < math.Sqrt2/2 {
 		m, e = m*2, e-1
 	}
@@ -81,15 +91,30 @@ func Log(x float64) float64 {
 	z := float64(s * s)
 	// ln m = 2s + 2s³/3 + 2s⁵/5 + …; with 2s = f − s·f it is f − s·(f − R), R = 2z/3 + 2z²/5 + …,
 	// whose rounding errors are small against f.
-	p := odd[11]
-	for n := 10; n >= 1; n-- {
-		p = float64(p*z) + odd[n]
-	}
+	p := float64(odd[11]*z) + odd[10]
+	p = float64(p*z) + odd[9]
+	p = float64(p*z) + odd[8]
+	p = float64(p*z) + odd[7]
+	p = float64(p*z) + odd[6]
+	p = float64(p*z) + odd[5]
+	p = float64(p*z) + odd[4]
+	p = float64(p*z) + odd[3]
+	p = float64(p*z) + odd[2]
+	p = float64(p*z) + odd[1]
 	rest := float64(float64(2*z) * p)
 	if k == 0 {
 		return f - float64(s*(f-rest))
 	}
 	return float64(k*ln2Hi) - ((float64(s*(f-rest)) - float64(k*ln2Lo)) - f)
+}
+
+// frexp is math.Frexp for positive numbers.
+func frexp(x float64) (m float64, e int) {
+	b := math.Float64bits(x)
+	if b>>52 == 0 {
+		return math.Frexp(x)
+	}
+	return math.Float64frombits(b&(1<<52-1) | 1022<<52), int(b>>52) - 1022
 }
 
 // Logistic returns 1/(1+e⁻ˣ), the sigmoid. It is computed from e⁻|ˣ|, so it never overflows,

@@ -193,7 +193,10 @@ func (t *tile) fill(s *Session, b, y, now int) {
 		}
 		setBytes(line[:left], t.zero)
 		setBytes(line[len(line)-right:], t.zero)
-		t.expand.rows(s, at+t.w.pl*ch, t.x.under(b, r, t.from), 0, (t.row/ch)-t.w.pl-t.w.pr)
+	}
+	r := max(first+kept, 0)
+	if rows := min(end, t.height) - r; rows > 0 {
+		t.expand.block(s, (r-first)*t.row+t.w.pl*ch, t.row, t.x.under(b, r, t.from), t.from.sh*t.x.row(), rows, (t.row/ch)-t.w.pl-t.w.pr)
 	}
 }
 

@@ -56,12 +56,12 @@ func (c *compiler) pointwise(n *node, x *value) {
 	dense := x.halo == [4]int{} && target.halo == [4]int{} && (res == nil || res.halo == [4]int{})
 	run := func(s *Session) {
 		for b := range batch {
+			if res == nil {
+				p.block(s, target.at(b, 0), target.row(), x.at(b, 0), x.row(), h, w)
+				continue
+			}
 			for y := range h {
-				d, i, r := target.at(b, y), x.at(b, y), 0
-				if res != nil {
-					r = res.at(b, y)
-				}
-				p.rows(s, d, i, r, w)
+				p.rows(s, target.at(b, y), x.at(b, y), res.at(b, y), w)
 			}
 		}
 	}
@@ -81,12 +81,12 @@ func (c *compiler) segmented(n *node, w window, x *value) {
 	p.stepX, p.stepRow = w.sw*x.shape[1], w.dh*x.row()
 	c.emit(step{name: n.String(), out: []*value{out}, in: p.reads(), temp: p.temps(), run: func(s *Session) {
 		for b := range out.shape[0] {
+			if res == nil {
+				p.block(s, out.at(b, 0), out.row(), x.under(b, 0, w), w.sh*x.row(), out.shape[2], out.shape[3])
+				continue
+			}
 			for y := range out.shape[2] {
-				r := 0
-				if res != nil {
-					r = res.at(b, y)
-				}
-				p.rows(s, out.at(b, y), x.under(b, y, w), r, out.shape[3])
+				p.rows(s, out.at(b, y), x.under(b, y, w), res.at(b, y), out.shape[3])
 			}
 		}
 	}})

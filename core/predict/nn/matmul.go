@@ -87,15 +87,26 @@ func (c *compiler) wideProduct(n *node, x *value) error {
 	bias, scale := n.q.folded(w.Sum), n.q.scales()
 	acc := scratch(onnx.Int64, outs)
 	lo, hi := n.clamp()
-	store := func(s *Session, row int, j int, v float32) {
-		data[float32](s, out)[row*outs+j] = min(max(v, lo), hi)
+	store := func(s *Session, row int, acc []int64) {
+		to := data[float32](s, out)[row*outs:][:len(acc)]
+		for j, v := range acc {
+			to[j] = float32(v) * scale[j]
+		}
+		if n.fuse.act {
+			for j, v := range to {
+				to[j] = min(max(v, lo), hi)
+			}
+		}
 	}
 	if n.q.out != nil {
 		to, least, most := *n.q.out, n.q.lo, n.q.hi
 		req := n.q.requant(w.Sum)
 		scale = req.Scale
-		store = func(s *Session, row, j int, v float32) {
-			data[uint8](s, out)[row*outs+j] = to.clamped(v, least, most)
+		store = func(s *Session, row int, acc []int64) {
+			bytes := data[uint8](s, out)[row*outs:][:len(acc)]
+			for j, v := range acc {
+				bytes[j] = to.clamped(float32(v)*scale[j], least, most)
+			}
 		}
 	}
 	c.emit(step{name: n.String(), out: []*value{out}, in: []*value{x}, temp: []*value{acc}, run: func(s *Session) {
@@ -103,9 +114,7 @@ func (c *compiler) wideProduct(n *node, x *value) error {
 		src := data[uint16](s, x)
 		for i := range rows {
 			kernel.GemvU16(a, src[i*depth:(i+1)*depth], w, bias)
-			for j := range outs {
-				store(s, i, j, float32(a[j])*scale[j])
-			}
+			store(s, i, a[:outs])
 		}
 	}})
 	return nil

@@ -60,24 +60,39 @@ func (c *compiler) globalAveragePool(n *node) error {
 	c.emit(step{name: n.String(), out: []*value{out}, in: []*value{x}, temp: []*value{line, total}, run: func(s *Session) {
 		sum, all := data[uint32](s, line)[:ch], data[uint32](s, total)[:ch]
 		for b := range batch {
-			clear(all)
-			for y := range lines {
+			kernel.SumRowsU8(all, data[uint8](s, x)[x.at(b, 0):], ch, width)
+			for y := 1; y < lines; y++ {
 				kernel.SumRowsU8(sum, data[uint8](s, x)[x.at(b, y):], ch, width)
 				for j, v := range sum {
 					all[j] += v
 				}
 			}
-			for j, v := range all {
-				q := min(max(to.saturate(roundToEven(float32(int32(v)-zero)*scale)), lo), hi)
-				if to.typ == onnx.Uint16 {
-					data[uint16](s, out)[b*ch+j] = uint16(q)
-				} else {
-					data[uint8](s, out)[b*ch+j] = uint8(q)
-				}
+			if to.typ == onnx.Uint16 {
+				pooled(data[uint16](s, out)[b*ch:], all, zero, scale, to, lo, hi)
+			} else {
+				pooled(data[uint8](s, out)[b*ch:], all, zero, scale, to, lo, hi)
 			}
 		}
 	}})
 	return nil
+}
+
+// pooled stores sums less zero, times scale, as to says.
+func pooled[T uint8 | uint16](dst []T, sums []uint32, zero int32, scale float32, to affine, lo, hi int32) {
+	dst = dst[:len(sums)]
+	least, most, shift := float64(lo), float64(hi), float64(to.zero)
+	for j, v := range sums {
+		switch x := roundToEven(float32(int32(v)-zero)*scale) + shift; {
+		case x <= least:
+			dst[j] = T(lo)
+		case x >= most:
+			dst[j] = T(hi)
+		case x == x:
+			dst[j] = T(int32(x))
+		default: // as affine.saturate
+			dst[j] = T(min(max(to.zero, lo), hi))
+		}
+	}
 }
 
 // maxPool lowers MaxPool of floats or bytes; pixels of the padding do not take part.

@@ -121,6 +121,19 @@ func (p *product) rows(s *Session, d, x, r, m int) {
 	kernel.ConvRowU8(data[uint8](s, p.dst)[d:], p.ldd, data[uint8](s, p.src)[x:], p.stepX, p.stepRow, m, p.q, p.req, &s.add)
 }
 
+// block computes h rows of m results each without a residual: row y from dst[d+y*dStep:], reading
+// src[x+y*xStep:].
+func (p *product) block(s *Session, d, dStep, x, xStep, h, m int) {
+	if p.req != nil && p.add == nil {
+		r := kernel.Rows{Rows: h, DstStep: dStep, SrcStep: xStep}
+		kernel.ConvRowsU8(data[uint8](s, p.dst)[d:], p.ldd, data[uint8](s, p.src)[x:], p.stepX, p.stepRow, m, r, p.q, p.req)
+		return
+	}
+	for y := range h {
+		p.rows(s, d+y*dStep, x+y*xStep, 0, m)
+	}
+}
+
 // unquantised computes clamp(float32(acc)·scale), a few rows of accumulators at a time.
 func (p *product) unquantised(s *Session, d, x, m int) {
 	n := p.q.N

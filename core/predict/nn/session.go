@@ -1,6 +1,7 @@
 package nn
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"unsafe"
@@ -171,6 +172,11 @@ func setBytes(b []byte, x byte) {
 	if x == 0 {
 		clear(b)
 		return
+	}
+	eight := uint64(x) * 0x0101010101010101
+	for len(b) >= 8 {
+		binary.LittleEndian.PutUint64(b, eight)
+		b = b[8:]
 	}
 	for i := range b {
 		b[i] = x

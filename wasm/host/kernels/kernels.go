@@ -116,6 +116,7 @@ var imports = [...]function{
 	{"pack", "iiiiiii", "i", (*Instance).pack},
 	{"unpack", "i", "", (*Instance).unpack},
 	{"conv_u8", "iiiiiiiii", "", (*Instance).convU8},
+	{"conv_rows_u8", "iiiiiiiiiii", "", (*Instance).convRowsU8},
 	{"conv_i32", "iiiiiiii", "", (*Instance).convI32},
 	{"gemv_u16", "iiii", "", (*Instance).gemvU16},
 	{"conv_f32", "iiiiiiiiiff", "", (*Instance).convF32},

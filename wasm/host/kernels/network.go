@@ -52,6 +52,19 @@ func (in *Instance) convU8(s []uint64) {
 	kernel.ConvRowU8(dst, ldd, src, stepX, stride, m, w, q, add)
 }
 
+// convRowsU8(handle, dst, ldd, src, stepX, srcStride, m, q, rows, dstStep, srcStep)
+func (in *Instance) convRowsU8(s []uint64) {
+	w, ldd, stepX, stride, m := in.productS8(s[0]), count(s[2]), count(s[4]), count(s[5]), count(s[6])
+	r := kernel.Rows{Rows: count(s[8]), DstStep: count(s[9]), SrcStep: count(s[10])}
+	if m == 0 || r.Rows == 0 {
+		return
+	}
+	work(times(m, r.Rows), w.N, w.K)
+	dst := view[uint8](in, s[1], extent(r.Rows, r.DstStep, extent(m, ldd, w.N)))
+	src := onward[uint8](in, s[3], extent(r.Rows, r.SrcStep, extent(m, stepX, extent(w.Segs, stride, w.Seg))))
+	kernel.ConvRowsU8(dst, ldd, src, stepX, stride, m, r, w, in.readRequant(s[7], w.N))
+}
+
 // convI32(handle, dst, ldd, src, stepX, srcStride, m, bias)
 func (in *Instance) convI32(s []uint64) {
 	w, ldd, stepX, stride, m := in.productS8(s[0]), count(s[2]), count(s[4]), count(s[5]), count(s[6])

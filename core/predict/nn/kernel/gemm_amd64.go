@@ -139,6 +139,10 @@ func gemmAddU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *Packed
 	gemmAddGeneric(dst, ldd, a, lda, segStride, m, w, q, add)
 }
 
+func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows, w *PackedS8, q *Requant) {
+	gemmRowsGeneric(dst, ldd, a, lda, segStride, m, r, w, q)
+}
+
 // noBias stands for a missing bias: as wide as one tile.
 var noBias [2 * panel]int32
 

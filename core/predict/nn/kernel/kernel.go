@@ -134,6 +134,25 @@ func ConvRowU8(dst []uint8, ldd int, src []uint8, stepX, srcStride, m int, w *Pa
 	gemmAddU8(dst, ldd, src, stepX, srcStride, m, w, q, add)
 }
 
+// Rows repeats a row of convolution outputs.
+type Rows struct {
+	Rows    int // output rows
+	DstStep int // elements between output rows
+	SrcStep int // elements between the first inputs of output rows
+}
+
+// ConvRowsU8 is [ConvRowU8] without an add for several rows of outputs: of row y they begin at
+// dst[y*r.DstStep] and their inputs at src[y*r.SrcStep].
+func ConvRowsU8(dst []uint8, ldd int, src []uint8, stepX, srcStride, m int, r Rows, w *PackedS8, q *Requant) {
+	if m <= 0 || w.N == 0 || r.Rows <= 0 {
+		return
+	}
+	checkBlock("dst", len(dst), r.Rows, r.DstStep, m, ldd, w.N)
+	checkBlock("src", len(src), r.Rows, r.SrcStep, m, stepX, (w.Segs-1)*srcStride+w.Seg)
+	q.check(w.N)
+	gemmRowsU8(dst, ldd, src, stepX, srcStride, m, &r, w, q)
+}
+
 // GemmI32 sets dst[i*ldd+j] = bias[j] + Σ_k a[i*lda+k]·w[j][k], the raw wrapping
 // int32 accumulators. bias may be nil. w.Segs must be 1.
 func GemmI32(dst []int32, ldd int, a []uint8, lda, m int, w *PackedS8, bias []int32) {
@@ -265,6 +284,14 @@ func checkRows(name string, n, m, ld, width int) {
 	if ld < 0 || width < 0 || width > n || (m > 1 && ld > 0 && m-1 > (n-width)/ld) {
 		panic("kernel: " + name + " is too short for its shape")
 	}
+}
+
+// checkBlock panics unless rows of checkRows' rows, step apart, lie within n elements.
+func checkBlock(name string, n, rows, step, m, ld, width int) {
+	if step < 0 || rows > 1 && step > 0 && rows-1 > n/step {
+		panic("kernel: " + name + " is too short for its shape")
+	}
+	checkRows(name, n-(rows-1)*step, m, ld, width)
 }
 
 func (d *Depthwise) check(dst, src, c, kh, kw int) {

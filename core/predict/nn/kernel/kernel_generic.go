@@ -323,6 +323,12 @@ func sumRowsF32Generic(dst, src []float32, lds, rows int) {
 	}
 }
 
+func gemmRowsGeneric(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows, w *PackedS8, q *Requant) {
+	for y := range r.Rows {
+		gemmU8(dst[y*r.DstStep:], ldd, a[y*r.SrcStep:], lda, segStride, m, w, q)
+	}
+}
+
 // gemmAddGeneric runs the product in blocks of rows and the add after each, while the
 // block is still in the first cache: the same bytes as one fused pass. Blocks whose
 // result would overwrite an operand not yet read (R is dst) go through buf.

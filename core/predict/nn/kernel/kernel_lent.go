@@ -98,7 +98,15 @@ func (d *Depthwise) args() depthwiseArgs {
 }
 
 // with reports whether the host computes with these weights.
-func (l *lease) with() bool { return l.handle != 0 && Levels.Now() == cpu.Lent }
+func (l *lease) with() bool {
+	if l.handle == 0 || Levels.Now() == cpu.Lent {
+		return l.handle != 0
+	}
+	if !packBoth {
+		panic("kernel: these weights are packed by the host alone")
+	}
+	return false
+}
 
 func gemmF32(dst []float32, ldd int, a []float32, lda, segStride, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
 	if !w.lease.with() {
@@ -116,6 +124,10 @@ func gemmU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8,
 	args := q.args()
 	convU8(w.handle, &dst[0], int32(ldd), &a[0], int32(lda), int32(segStride), int32(m), &args, nil)
 	runtime.KeepAlive(q)
+}
+
+func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows, w *PackedS8, q *Requant) {
+	gemmRowsGeneric(dst, ldd, a, lda, segStride, m, r, w, q)
 }
 
 func gemmAddU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant, add *Add) {

@@ -14,6 +14,10 @@ func gemmAddU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *Packed
 	gemmAddGeneric(dst, ldd, a, lda, segStride, m, w, q, add)
 }
 
+func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows, w *PackedS8, q *Requant) {
+	gemmRowsGeneric(dst, ldd, a, lda, segStride, m, r, w, q)
+}
+
 func gemmI32(dst []int32, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, bias []int32) {
 	gemmI32Generic(dst, ldd, a, lda, segStride, m, w, bias)
 }
