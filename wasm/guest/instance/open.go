@@ -126,15 +126,31 @@ func rate(n, burst uint32, none float64) auth.Rate {
 	return auth.Rate{PerSecond: float64(n), Burst: int(cmp.Or(burst, n))}
 }
 
+// maxOwnBytes is what a store of the instance's own may hold in keys and values before it is full:
+// a module has 4 GB of memory, the tree and the collector take a multiple.
+const maxOwnBytes = 1 << 30
+
+// The numbered files of a store of the instance's own.
+var (
+	storeFiles   = [2]int{0, 1}
+	pictureFiles = [2]int{2, 3}
+)
+
 // openStore opens the store that the settings say.
 func (i *Instance) openStore() (kv.Store, error) {
+	o := memkv.Options{MaxBytes: maxOwnBytes}
 	switch i.settings.Store {
 	case abi.StoreLent:
 		return lent.NewStore(i.Imports), nil
-	case abi.StoreMemory:
-		return memkv.New(), nil
+	case abi.StoreFiles:
+		o.Journal = memkv.NewFiled(memkv.FiledOptions{Files: lent.Disk{From: i.Imports}, Pair: storeFiles})
 	}
-	return nil, fmt.Errorf("%w: store %d", api.ErrOptions, i.settings.Store)
+	s, err := memkv.Open(o)
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	i.close = append(i.close, s.Close)
+	return s, nil
 }
 
 // shut closes what is open, the last first.

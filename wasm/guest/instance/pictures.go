@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/blob/pack"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/guest/lent"
@@ -24,13 +26,28 @@ const drawnAtOnce = 512
 
 func (i *Instance) openPictures() (*pictures, error) {
 	p := &pictures{blobs: blob.NewMemory(blob.Options{})}
-	var err error
-	p.Hosted, err = blob.OpenHosted(blob.HostedOptions{
-		Blobs:  p.blobs,
+	o := blob.HostedOptions{
 		Random: bufio.NewReaderSize(lent.Random{From: i.Imports}, drawnAtOnce),
 		Keep:   func(h blob.Hash) bool { return i.engine == nil || i.engine.Keeps(h) },
-	})
-	return p, err
+		Lazy:   true,
+	}
+	if i.settings.Store == abi.StoreFiles {
+		files, err := pack.Open(pack.Options{Files: lent.Disk{From: i.Imports}, Pair: pictureFiles})
+		if err != nil {
+			return nil, fmt.Errorf("pictures: %w", err)
+		}
+		i.close = append(i.close, files.Close)
+		if p.blobs, err = blob.OpenFolder(files, blob.Options{}); err != nil {
+			return nil, fmt.Errorf("pictures: %w", err)
+		}
+		o.FS = files
+	}
+	o.Blobs = p.blobs
+	var err error
+	if p.Hosted, err = blob.OpenHosted(o); err != nil {
+		return nil, fmt.Errorf("pictures: %w", err)
+	}
+	return p, nil
 }
 
 // inline gives a job of a picture that only the instance has its bytes. Where they cannot be read

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -227,7 +228,8 @@ func openPage(t testing.TB, bundles fs.FS, disk journal.Files) *page {
 // where the instance is to keep it.
 func (p *page) do(j api.Job) abi.Result {
 	if j.Data == nil && j.URL != "" {
-		if j.Data = apitest.Picture(j.URL[len("http://pictures.test/"):]); j.Data == nil {
+		name, _, _ := strings.Cut(strings.TrimPrefix(j.URL, "http://pictures.test/"), "?")
+		if j.Data = apitest.Picture(name); len(j.Data) == 0 {
 			return abi.Result{Result: api.Result{Err: api.ErrFetch}}
 		}
 	}

@@ -1,0 +1,144 @@
+package instance_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
+	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/guest/instance"
+	"github.com/sightline-dev/sightline/wasm/guest/lenttest"
+)
+
+// TestReload closes a page and opens it again: everything is there.
+func TestReload(t *testing.T) {
+	bundles, disk := apitest.TinyBundles(t), journaltest.NewDisk()
+	p := openPage(t, bundles, disk)
+	p.fetch(t, 200, "POST", "/v2/inputs", "", `{"inputs":[`+picture("red", "red.png", `,"concepts":[{"id":"warm","value":1}]`)+
+		`,{"id":"half","data":{"image":{"url":"http://pictures.test/half.png"},"metadata":{"a":[1,"ü"]}}}]}`)
+	p.rest(t, time.Second)
+	p.fetch(t, 200, "POST", "/v2/models", "", `{"model":{"id":"warmth","output_info":{"data":{"concepts":[{"id":"warm"}]}}}}`)
+	read := func(p *page) string {
+		all := ""
+		for _, path := range []string{"/v2/inputs", "/v2/inputs/status", "/v2/concepts", "/v2/models/warmth", "/v2/inputs/red/outputs"} {
+			all += p.fetch(t, 200, "GET", path, "", "") + "\n"
+		}
+		return all
+	}
+	want := read(p)
+	app := p.ask(t, abi.Question{What: abi.AskAppDefault})
+	p.ask(t, abi.Question{What: abi.AskClose})
+
+	p = openPage(t, bundles, disk)
+	if got := read(p); got != want {
+		t.Errorf("after a reload\n%s\nwant\n%s", got, want)
+	}
+	if again := p.ask(t, abi.Question{What: abi.AskAppDefault}); !bytes.Equal(again, app) {
+		t.Error("the application is another")
+	}
+	name := imageURL(t, p.fetch(t, 200, "GET", "/v2/inputs/red", "", ""))
+	hosted, err := abi.ParseHosted(p.ask(t, abi.Question{What: abi.AskHosted, Name: name}))
+	if err != nil || !bytes.Equal(hosted.Data, apitest.Picture("red.png")) {
+		t.Errorf("hosted = %d bytes, %v", len(hosted.Data), err)
+	}
+	if h := blob.Sum(apitest.Picture("half.png")); !bytes.Equal(p.ask(t, abi.Question{What: abi.AskBlob, Name: string(h[:])}), apitest.Picture("half.png")) {
+		t.Error("a picture is another")
+	}
+	p.rest(t, 25*time.Hour) // names of predicted pictures end; those of inputs stay
+	p.ask(t, abi.Question{What: abi.AskHosted, Name: name})
+}
+
+// TestKilledTab ends a page at any of its writes, with any part of what was not synced lost:
+// what was acknowledged is there, whole, and the page goes on.
+func TestKilledTab(t *testing.T) {
+	bundles := apitest.TinyBundles(t)
+	for seed := range proof.Seeds(t, 30, 1000) {
+		rng := rand.New(rand.NewPCG(seed, 6))
+		disk := journaltest.NewDisk()
+		told := map[string]string{} // inputs whose answers came, with the writes to the disk by then
+		after := map[string]int{}
+		p := openPage(t, bundles, disk)
+		for i := range 6 + rng.IntN(6) {
+			id, name := fmt.Sprintf("input-%d", i), []string{"red.png", "blue.png", "half.png", "white.png"}[rng.IntN(4)]
+			body := `{"inputs":[` + picture(id, name, "") + `]}`
+			if rng.IntN(3) == 0 {
+				body = fmt.Sprintf(`{"inputs":[{"id":%q,"data":{"image":{"url":"http://pictures.test/%s?%d"}}}]}`, id, name, i)
+			}
+			p.fetch(t, 200, "POST", "/v2/inputs", "", body)
+			told[id], after[id] = name, disk.Ops()
+			if rng.IntN(2) == 0 {
+				p.rest(t, time.Second)
+			}
+			if rng.IntN(4) == 0 {
+				p.fetch(t, 200, "DELETE", "/v2/inputs/"+id, "", "")
+				delete(told, id)
+			}
+		}
+		at := rng.IntN(disk.Ops() + 1)
+		p = openPage(t, bundles, disk.CrashAt(at, []int{0, 50, 100}[rng.IntN(3)], rng))
+		for id, name := range told {
+			if after[id] > at {
+				continue
+			}
+			body := p.fetch(t, 200, "GET", "/v2/inputs/"+id, "", "")
+			if !strings.Contains(body, "/hosted/") {
+				continue // by its address, and not fetched yet
+			}
+			hosted, err := abi.ParseHosted(p.ask(t, abi.Question{What: abi.AskHosted, Name: imageURL(t, body)}))
+			if err != nil || !bytes.Equal(hosted.Data, apitest.Picture(name)) {
+				t.Fatalf("killed after %d writes: the picture of %s is %d bytes, %v", at, id, len(hosted.Data), err)
+			}
+		}
+		p.rest(t, time.Hour)
+		p.fetch(t, 200, "POST", "/v2/inputs", "", `{"inputs":[`+picture("last", "black.png", "")+`]}`)
+		p.rest(t, time.Second)
+		if body := p.fetch(t, 200, "GET", "/v2/inputs/status", "", ""); !strings.Contains(body, `"to_process":0,"errors":0`) {
+			t.Fatalf("afterwards: %s", body)
+		}
+	}
+}
+
+// TestBrokenDisk has a disk that stops working: nothing is acknowledged any more.
+func TestBrokenDisk(t *testing.T) {
+	bundles, disk := apitest.TinyBundles(t), journaltest.NewDisk()
+	p := openPage(t, bundles, disk)
+	p.fetch(t, 200, "POST", "/v2/inputs", "", `{"inputs":[`+picture("red", "red.png", "")+`]}`)
+	disk.FailAt(1, true)
+	for _, id := range []string{"blue", "again"} {
+		r := p.answer(t, &api.Request{Method: "POST", Path: "/v2/inputs", Body: []byte(`{"inputs":[` + picture(id, "blue.png", "") + `]}`)})
+		if r.Status != 500 {
+			t.Errorf("an input that is not kept: %d %s", r.Status, r.Body)
+		}
+	}
+	p.fetch(t, 200, "GET", "/v2/inputs/red", "", "")
+	disk.FailAt(0, false)
+	p = openPage(t, bundles, disk)
+	p.fetch(t, 200, "GET", "/v2/inputs/red", "", "")
+	p.fetch(t, 404, "GET", "/v2/inputs/again", "", "")
+}
+
+// TestForeignFiles refuses files that are none of its own, and leaves them as they are.
+func TestForeignFiles(t *testing.T) {
+	bundles := apitest.TinyBundles(t)
+	for _, file := range []int{0, 2} {
+		disk := journaltest.NewDisk()
+		data := bytes.Repeat([]byte("something else entirely "), 1000)
+		disk.SetBytes(file, data)
+		h := &lenttest.Host{Bundles: bundles, Clock: func() time.Time { return apitest.Start }, Rand: &apitest.Counter{}, Disk: disk}
+		settings := abi.Settings{Role: abi.Engine, Store: abi.StoreFiles, OpenDoor: true, Bundles: lenttest.Names(bundles)}
+		if told, err := abi.ParseDone((&instance.Instance{Imports: h}).Open(settings.Marshal())); told == nil || err != nil {
+			t.Errorf("file %d of somebody else is taken", file)
+		}
+		if !bytes.Equal(disk.Bytes(file), data) {
+			t.Errorf("file %d of somebody else was written to", file)
+		}
+	}
+}
