@@ -123,7 +123,7 @@ func (k *kernels) addResidual(f *emit.Func, acc [][2]value) {
 	for i := range acc {
 		from := f.Let(r)
 		f.If(cols.Ne(tileCols), func() {
-			f.Set(from, h.Load(i32, hTail).Add(64))
+			f.Set(from, h.Load(i32, hTail).Add(tailSums))
 			f.Call(k.copyBytes, from, r, cols)
 		})
 		f.Set(words, from.Load8x8U(0))
@@ -152,8 +152,8 @@ func (k *kernels) storeBytes(f *emit.Func, acc [][2]value) {
 		f.Set(out, i8x16.NarrowU(i16x8.NarrowS(acc[i][0], acc[i][1]), i16x8.NarrowS(other[0], other[1])))
 		for lane := range min(2, len(acc)-i) {
 			f.If(cols.Eq(tileCols), func() { f.StoreLane(dst, 0, out, 8, lane) }, func() {
-				f.StoreLane(tail, 64, out, 8, lane)
-				f.Call(k.copyBytes, dst, tail.Add(64), cols)
+				f.StoreLane(tail, tailSums, out, 8, lane)
+				f.Call(k.copyBytes, dst, tail.Add(tailSums), cols)
 			})
 			f.Inc(dst, ldd)
 		}
@@ -169,9 +169,9 @@ func (k *kernels) storeSums(f *emit.Func, acc [][2]value) {
 			f.Store(dst, 0, acc[i][0])
 			f.Store(dst, 16, acc[i][1])
 		}, func() {
-			f.Store(tail, 64, acc[i][0])
-			f.Store(tail, 80, acc[i][1])
-			f.Call(k.copyBytes, dst, tail.Add(64), cols.Shl(2))
+			f.Store(tail, tailSums, acc[i][0])
+			f.Store(tail, tailSums+16, acc[i][1])
+			f.Call(k.copyBytes, dst, tail.Add(tailSums), cols.Shl(2))
 		})
 		f.Inc(dst, ldd)
 	}
@@ -210,7 +210,8 @@ func (k *kernels) defineWiden() *emit.Func {
 
 // defineConv defines conv_u8, conv_i32 and gemv_u16.
 func (k *kernels) defineConv() {
-	rows := k.defineRows()
+	tile := k.defineTile(tileRows)
+	rows := k.defineRows(tile)
 
 	f := k.Func("conv_u8", ints(9))
 	h, dst, ldd, q, add := f.Param(0), f.Param(1), f.Param(2), f.Param(7), f.Param(8)
@@ -234,7 +235,7 @@ func (k *kernels) defineConv() {
 	f.Store(h, cMode, emit.C(modeI32))
 	f.Call(rows, h, f.Param(1), f.Param(2), f.Param(3), f.Param(4), f.Param(5), f.Param(6), f.Param(7), emit.C(0), emit.C(0))
 
-	k.defineGemv()
+	k.defineGemv(tile)
 }
 
 // setConstants writes the clamp and the shift of a rounding whose zero, lo and hi stand at
@@ -248,8 +249,8 @@ func setConstants(f *emit.Func, h, from value, offset, hi, lo, bits int) {
 
 // defineRows defines the walk over a product:
 // (h, dst, ldd, src, stepX, srcStride, m, bias, scale, r), by the mode in h.
-func (k *kernels) defineRows() *emit.Func {
-	widen, tile, single := k.defineWiden(), k.defineTile(tileRows), k.defineTile(1)
+func (k *kernels) defineRows(tile *emit.Func) *emit.Func {
+	widen, single := k.defineWiden(), k.defineTile(1)
 	f := k.Func("", ints(10))
 	h, dst, ldd, src, stepX := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4)
 	stride, m, bias, scale, r := f.Param(5), f.Param(6), f.Param(7), f.Param(8), f.Param(9)
@@ -305,34 +306,33 @@ func (k *kernels) edge(f *emit.Func, tail, b, s, bias, scale, cols value) {
 	})
 }
 
-// defineGemv defines gemv_u16(h, dst, a, bias): the low and the high bytes of a are two rows of a product, each exact.
-func (k *kernels) defineGemv() {
-	tile := k.defineTile(2)
+// defineGemv defines gemv_u16(h, dst, a, bias): the low and the high bytes of a are two rows of a
+// product, each exact. The tile's other rows are whatever stands in scratch, and so are their sums.
+func (k *kernels) defineGemv(tile *emit.Func) {
 	f := k.Func("gemv_u16", ints(4))
 	h, dst, a, bias := f.Param(0), f.Param(1), f.Param(2), f.Param(3)
 	n, depth, pitch := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hK)), f.Let(h.Load(i32, hDepth).Shl(1))
 	low, tail, w := f.Let(h.Load(i32, hScratch)), f.Let(h.Load(i32, hTail)), f.Let(h.Load(i32, hWeights))
-	high := f.Let(low.Add(pitch))
 	i, v, sum := f.Local(i32), f.Local(i32), f.Local(i64)
+	both := func(l, h value) {
+		f.Store16(low.Add(i.Shl(1)), 0, l)
+		f.Store16(low.Add(pitch).Add(i.Shl(1)), 0, h)
+	}
 	each(f, i, depth, 1, func() {
 		f.Set(v, a.Add(i.Shl(1)).Load16U(0))
-		f.Store16(low.Add(i.Shl(1)), 0, v.And(255))
-		f.Store16(high.Add(i.Shl(1)), 0, v.ShrU(8))
+		both(v.And(255), v.ShrU(8))
 	})
-	each(f, i, h.Load(i32, hDepth), 1, func() {
-		f.Store16(low.Add(i.Shl(1)), 0, emit.C(0))
-		f.Store16(high.Add(i.Shl(1)), 0, emit.C(0))
-	})
+	each(f, i, h.Load(i32, hDepth), 1, func() { both(emit.C(0), emit.C(0)) })
 	f.Store(h, cMode, emit.C(modeI32))
-	zero := i32x4.Splat(0)
-	f.Store(tail, 96, zero)
-	f.Store(tail, 112, zero)
+	sums := tail.Add(tailSums)
+	f.Store(tail, 0, i32x4.Splat(0))
+	f.Store(tail, 16, i32x4.Splat(0))
 	f.While(n.GtS(0), func() {
-		f.Call(tile, low, pitch, w, h.Load(i32, hDepth).DivU(depthStep), tail, emit.C(32), tail.Add(96), emit.C(0), emit.C(tileCols), h, emit.C(0))
+		f.Call(tile, low, pitch, w, h.Load(i32, hDepth).DivU(depthStep), sums, emit.C(4*tileCols), tail, emit.C(0), emit.C(tileCols), h, emit.C(0))
 		f.Set(i, 0)
 		each(f, i, emit.Min(n, emit.C(tileCols)), 1, func() {
-			f.Set(v, tail.Add(i.Shl(2)))
-			f.Set(sum, v.Load(i32, 0).ExtendS().Add(v.Load(i32, 32).ExtendS().Shl(8)))
+			f.Set(v, sums.Add(i.Shl(2)))
+			f.Set(sum, v.Load(i32, 0).ExtendS().Add(v.Load(i32, 4*tileCols).ExtendS().Shl(8)))
 			f.If(bias, func() {
 				f.Inc(sum, bias.Load(i32, 0).ExtendS())
 				f.Inc(bias, 4)

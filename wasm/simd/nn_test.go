@@ -227,18 +227,21 @@ func (a *arena) putWindow(s window) uint32 {
 	})
 }
 
+func (s window) testU8(a *arena) {
+	a.t.Helper()
+	src, w, q := bytesOf(a.rng, s.srcLen()), int8sOf(a.rng, s.c*s.kh*s.kw), requantOf(a.rng, s.c)
+	want := make([]uint8, s.dstLen())
+	kernel.DepthwiseRowsU8(want, src, s.Depthwise, kernel.PackDepthwiseS8(w, s.c, s.kh, s.kw), q)
+	h := a.pack(2, put(a, w), 0, s.c, s.kh*s.kw, s.kh)
+	dst := put(a, make([]uint8, len(want)))
+	a.may(dst, s.Rows, s.DstStep, s.Width*s.c)
+	a.call("depthwise_u8", h, dst, last(a, src), a.putWindow(s), a.putQ(q))
+	equal(a.t, "depthwise_u8", get[uint8](a, dst, len(want)), want)
+}
+
 func TestDepthwise(t *testing.T) {
-	rounds(t, 200, func(t *testing.T, rng *rand.Rand) {
-		a, s := newArena(t, rng), windowOf(rng)
-		src, w, q := bytesOf(rng, s.srcLen()), int8sOf(rng, s.c*s.kh*s.kw), requantOf(rng, s.c)
-		want := make([]uint8, s.dstLen())
-		kernel.DepthwiseRowsU8(want, src, s.Depthwise, kernel.PackDepthwiseS8(w, s.c, s.kh, s.kw), q)
-		h := a.pack(2, put(a, w), 0, s.c, s.kh*s.kw, s.kh)
-		dst := put(a, make([]uint8, len(want)))
-		a.may(dst, s.Rows, s.DstStep, s.Width*s.c)
-		a.call("depthwise_u8", h, dst, last(a, src), a.putWindow(s), a.putQ(q))
-		equal(t, "depthwise_u8", get[uint8](a, dst, len(want)), want)
-	})
+	defer kernel.Levels.Force(cpu.Generic)()
+	rounds(t, 200, func(t *testing.T, rng *rand.Rand) { windowOf(rng).testU8(newArena(t, rng)) })
 }
 
 func TestAddU8(t *testing.T) {

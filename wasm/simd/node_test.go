@@ -32,13 +32,17 @@ func TestNode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	replay, err := os.ReadFile("testdata/replay.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
 	folder := t.TempDir()
-	for name, b := range map[string][]byte{"kernels.wasm": simd.Module(), "operations.json": b} {
+	for name, b := range map[string][]byte{"kernels.wasm": simd.Module(), "operations.json": b, "replay.mjs": replay} {
 		if err := os.WriteFile(filepath.Join(folder, name), b, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.CommandContext(t.Context(), node, "testdata/replay.mjs", folder).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), node, filepath.Join(folder, "replay.mjs"), folder).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 }

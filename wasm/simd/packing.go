@@ -13,7 +13,7 @@ const (
 // A packing is a header, the weights, and scratch that belongs to whoever uses it now:
 //
 //	product       (⌈n/8⌉, depth/2, 8, 2) int16: panels of eight columns, pairs of k; zero beyond n and k
-//	depthwise     (⌈n/8⌉, ⌈k/2⌉, 8, 2) int16: blocks of eight channels, pairs of taps; a last tap alone is an int32
+//	depthwise     (⌈n/8⌉, ⌈k/2⌉, 8, 2) int16: blocks of eight channels, pairs of taps
 //	product f32   (⌈n/8⌉, k, 8) float32 and the bias of each panel, (⌈n/8⌉, 8), behind them
 //	depthwise f32 (⌈n/4⌉, k, 4) float32, biases likewise
 //
@@ -29,9 +29,12 @@ const (
 	hWeights = 24 // addresses
 	hScratch = 28
 	hBias    = 32
-	hTail    = 36  // of 128 bytes: an edge's bias, scales, bytes
+	hTail    = 36  // of tailSize bytes: an edge's bias, its scales, and from tailSums on results
 	hConsts  = 64  // what a call spreads over lanes, see constants
 	hSize    = 192 // bytes
+
+	tailSums = 64
+	tailSize = tailSums + 4*tileCols*tileRows
 )
 
 const (
@@ -43,8 +46,10 @@ const (
 // definePacking defines pack_room, pack and unpack.
 func (k *kernels) definePacking() {
 	k.definePackRoom()
-	product, depthwise := k.definePackProduct(), k.definePackDepthwise()
-	floats, windows := k.definePackFloats(tileCols), k.definePackFloatTaps()
+	packs := []*emit.Func{
+		k.definePackBytes(depthStep, inOrder), k.definePackBytes(2, overlapping(8)),
+		k.definePackFloats(tileCols, inOrder), k.definePackFloats(4, overlapping(4)),
+	}
 
 	f := k.Func("pack", ints(7), i32)
 	kind, w, bias, n, depth, segs := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4), f.Param(5)
@@ -58,8 +63,8 @@ func (k *kernels) definePacking() {
 	f.If(segs, func() { f.Store(h, hSeg, depth.DivU(segs)) })
 	f.Store(h, hDepth, depth.Add(depthStep-1).And(-depthStep))
 	f.Store(h, hTail, h.Add(hSize))
-	f.Store(h, hWeights, h.Add(hSize+128))
-	for i, pack := range []*emit.Func{product, depthwise, floats, windows} {
+	f.Store(h, hWeights, h.Add(hSize+tailSize))
+	for i, pack := range packs {
 		f.If(kind.Eq(i+1), func() { f.Call(pack, h, w, bias) })
 	}
 	f.Return(h)
@@ -74,7 +79,7 @@ func (k *kernels) definePackRoom() {
 	blocks := n.Add(7).ShrU(3)
 	padded := depth.Add(depthStep - 1).And(-depthStep)
 	pairs := depth.Add(1).ShrU(1)
-	head := func(v value) value { return v.Add(16 + hSize + 128) }
+	head := func(v value) value { return v.Add(16 + hSize + tailSize) }
 	f.If(kind.Eq(kindProduct), func() {
 		f.Return(head(blocks.Mul(padded).Mul(16).Add(padded.Mul(2 * blockRows))))
 	})
@@ -90,136 +95,78 @@ func (k *kernels) definePackRoom() {
 	f.Return(emit.C(0))
 }
 
-// definePackProduct widens int8 weights into panels.
-func (k *kernels) definePackProduct() *emit.Func {
-	f := k.Func("", ints(3))
-	h, w := f.Param(0), f.Param(1)
-	n, depth, padded := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hK)), f.Let(h.Load(i32, hDepth))
-	out := f.Let(h.Load(i32, hWeights))
-	panel, i, c, j := f.Local(i32), f.Local(i32), f.Local(i32), f.Local(i32)
-	each(f, panel, n.Add(tileCols-1).And(-tileCols), tileCols, func() {
-		f.Set(i, 0)
-		each(f, i, padded, 2, func() {
-			f.Set(c, 0)
-			each(f, c, emit.C(tileCols), 1, func() {
-				f.Set(j, panel.Add(c))
-				for b := range 2 {
-					f.Store16(out, 2*b, emit.C(0))
-					f.If(j.LtS(n).And(i.Add(b).LtS(depth)), func() {
-						f.Store16(out, 2*b, w.Add(j.Mul(depth)).Add(i).Load8S(b))
-					})
-				}
-				f.Inc(out, 4)
-			})
-		})
-	})
-	f.Store(h, hScratch, out)
-	return f
+// column is which column of the weights stands at place c of the panel that begins at column panel.
+type column func(panel, c, n value) value
+
+// inOrder is the panels of products: the last may have fewer columns than room.
+func inOrder(panel, c, _ value) value { return panel.Add(c) }
+
+// overlapping is the blocks of wide channels: the last of n ≥ wide begins at n-wide.
+func overlapping(wide int) column {
+	return func(block, c, n value) value { return c.Add(blockStart(block, n, wide)) }
 }
 
-// definePackDepthwise pairs taps, block by block.
-func (k *kernels) definePackDepthwise() *emit.Func {
-	f := k.Func("", ints(3))
-	h, w := f.Param(0), f.Param(1)
-	n, taps := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hK))
-	out := f.Let(h.Load(i32, hWeights))
-	block, i, c, j := f.Local(i32), f.Local(i32), f.Local(i32), f.Local(i32)
-	each(f, block, n.Add(7).And(-8), 8, func() {
-		f.Set(i, 0)
-		each(f, i, taps.Add(1).And(-2), 2, func() {
-			f.Set(c, 0)
-			each(f, c, emit.C(8), 1, func() {
-				f.Set(j, channel(block, c, n, 8))
-				f.Store(out, 0, emit.C(0))
-				f.If(j.LtS(n), func() {
-					f.Store(out, 0, w.Add(j.Mul(taps)).Add(i).Load8S(0))
-					f.If(i.Add(1).LtS(taps), func() { f.Store16(out, 2, w.Add(j.Mul(taps)).Add(i).Load8S(1)) })
-				})
-				f.Inc(out, 4)
-			})
-		})
-	})
-	f.Store(h, hScratch, out)
-	return f
-}
-
-// channel is channel c of the block that begins at block, or earlier where the channels end.
-func channel(block, c, n value, wide int) value {
-	return c.Add(blockStart(block, n, wide))
-}
-
-// blockStart is the first channel of the block at block: the last one of n ≥ wide begins earlier.
+// blockStart is the first channel of the block at block.
 func blockStart(block, n value, wide int) value {
 	last := n.Sub(wide)
 	return emit.Select(last.LtS(0).Or(block.LtS(last)), block, last)
 }
 
-// definePackFloats lays float32 weights out in panels of wide columns, and the biases behind them.
-func (k *kernels) definePackFloats(wide int) *emit.Func {
-	f := k.Func("", ints(3))
-	h, w, bias := f.Param(0), f.Param(1), f.Param(2)
-	n, depth := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hK))
-	out := f.Let(h.Load(i32, hWeights))
-	panel, i, c, j, v := f.Local(i32), f.Local(i32), f.Local(i32), f.Local(i32), f.Local(f32)
-	end := n.Add(wide - 1).And(-wide)
-	each(f, panel, end, wide, func() {
+// panels is a walk over a packing, in the order in which it lies in memory: body sets what stands at
+// out for element i of column j, and is given whether there is such a column.
+func panels(f *emit.Func, n, depth value, wide, step, size int, at column, body func(out, i, j, exists value)) value {
+	out := f.Let(f.Param(0).Load(i32, hWeights))
+	panel, i, c, j := f.Local(i32), f.Local(i32), f.Local(i32), f.Local(i32)
+	each(f, panel, n.Add(wide-1).And(-wide), wide, func() {
 		f.Set(i, 0)
-		each(f, i, depth, 1, func() {
+		each(f, i, depth, step, func() {
 			f.Set(c, 0)
 			each(f, c, emit.C(wide), 1, func() {
-				f.Set(j, panel.Add(c))
-				f.Set(v, float32(0))
-				f.If(j.LtS(n), func() { f.Set(v, w.Add(j.Mul(depth).Add(i).Shl(2)).Load(f32, 0)) })
-				f.Store(out, 0, v)
-				f.Inc(out, 4)
+				f.Set(j, at(panel, c, n))
+				body(out, i, j, j.LtS(n))
+				f.Inc(out, size)
 			})
 		})
 	})
-	f.Store(h, hBias, out)
-	f.Set(j, 0)
-	each(f, j, end, 1, func() {
-		f.Set(v, float32(0))
-		f.If(j.LtS(n).And(bias.Ne(0)), func() { f.Set(v, bias.Add(j.Shl(2)).Load(f32, 0)) })
-		f.Store(out, 0, v)
-		f.Inc(out, 4)
+	return out
+}
+
+// definePackBytes widens int8 weights in pairs, for a depth that is a multiple of round. Where the
+// second of a pair is missing, the first fills its place with its sign, and meets zeros there.
+func (k *kernels) definePackBytes(round int, at column) *emit.Func {
+	f := k.Func("", ints(3))
+	h, w := f.Param(0), f.Param(1)
+	n, depth := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hK))
+	out := panels(f, n, depth.Add(round-1).And(-round), 8, 2, 4, at, func(out, i, j, exists value) {
+		f.Store(out, 0, emit.C(0))
+		f.If(exists.And(i.LtS(depth)), func() {
+			f.Store(out, 0, w.Add(j.Mul(depth)).Add(i).Load8S(0))
+			f.If(i.Add(1).LtS(depth), func() { f.Store16(out, 2, w.Add(j.Mul(depth)).Add(i).Load8S(1)) })
+		})
 	})
+	f.Store(h, hScratch, out)
 	return f
 }
 
-// definePackFloatTaps lays depthwise float32 weights out in blocks of four channels.
-func (k *kernels) definePackFloatTaps() *emit.Func {
-	const wide = 4
+// definePackFloats lays float32 weights out, and the biases behind them as one more element of each column.
+func (k *kernels) definePackFloats(wide int, at column) *emit.Func {
 	f := k.Func("", ints(3))
 	h, w, bias := f.Param(0), f.Param(1), f.Param(2)
-	n, taps := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hK))
-	out := f.Let(h.Load(i32, hWeights))
-	block, i, c, j, v := f.Local(i32), f.Local(i32), f.Local(i32), f.Local(i32), f.Local(f32)
-	end := n.Add(wide - 1).And(-wide)
-	each(f, block, end, wide, func() {
-		f.Set(i, 0)
-		each(f, i, taps, 1, func() {
-			f.Set(c, 0)
-			each(f, c, emit.C(wide), 1, func() {
-				f.Set(j, channel(block, c, n, wide))
-				f.Set(v, float32(0))
-				f.If(j.LtS(n), func() { f.Set(v, w.Add(j.Mul(taps).Add(i).Shl(2)).Load(f32, 0)) })
-				f.Store(out, 0, v)
-				f.Inc(out, 4)
-			})
-		})
+	n, depth, v := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hK)), f.Local(f32)
+	out := panels(f, n, depth, wide, 1, 4, at, func(out, i, j, exists value) {
+		f.Set(v, float32(0))
+		f.If(exists, func() { f.Set(v, w.Add(j.Mul(depth).Add(i).Shl(2)).Load(f32, 0)) })
+		f.Store(out, 0, v)
 	})
+	weights := f.Let(h.Load(i32, hWeights))
 	f.Store(h, hBias, out)
-	f.Set(block, 0)
-	each(f, block, end, wide, func() {
-		f.Set(c, 0)
-		each(f, c, emit.C(wide), 1, func() {
-			f.Set(j, channel(block, c, n, wide))
-			f.Set(v, float32(0))
-			f.If(j.LtS(n).And(bias.Ne(0)), func() { f.Set(v, bias.Add(j.Shl(2)).Load(f32, 0)) })
-			f.Store(out, 0, v)
-			f.Inc(out, 4)
-		})
+	f.Store(h, hWeights, out)
+	out = panels(f, n, emit.C(1), wide, 1, 4, at, func(out, _, j, exists value) {
+		f.Set(v, float32(0))
+		f.If(exists.And(bias.Ne(0)), func() { f.Set(v, bias.Add(j.Shl(2)).Load(f32, 0)) })
+		f.Store(out, 0, v)
 	})
+	f.Store(h, hWeights, weights)
 	f.Store(h, hScratch, out)
 	return f
 }

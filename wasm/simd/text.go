@@ -28,58 +28,40 @@ func (k *kernels) defineQuote() {
 	f.Return(at)
 }
 
-// defineBase64 defines base64(dst, cap, src, n): groups of eight characters into six bytes, as long as all
-// are of an alphabet and eight bytes fit; two groups at a time, then one.
-//
-// A character's range gives what to add to it (Muła and Lemire 2018): the five ranges are told apart by
-// comparisons, which here are as short as their tables.
+// defineBase64 defines base64(dst, cap, src, n): sixteen characters into twelve bytes, as long as all
+// are of an alphabet and fit. A character's range gives what to add to it (Muła and Lemire 2018); the
+// ranges are told apart by comparisons, which here are as short as their tables.
 func (k *kernels) defineBase64() {
 	f := k.Func("base64", ints(4), i64)
 	dst, room, src, n := f.Param(0), f.Param(1), f.Param(2), f.Param(3)
 	ate, made, good := f.Local(i32), f.Local(i32), f.Local(v128)
 	x, v, m := f.Local(v128), f.Local(v128), f.Local(v128)
 	c := func(n int) value { return i8x16.Splat(n) }
-	// sextets sets v to what the characters in x stand for and good to ones where they stand for anything.
-	sextets := func() {
-		f.Set(v, i32x4.Splat(0))
-		f.Set(good, v)
-		for _, r := range []struct {
-			first, count, worth int
-		}{{'A', 26, 0}, {'a', 26, 26}, {'0', 10, 52}, {'+', 1, 62}, {'-', 1, 62}, {'/', 1, 63}, {'_', 1, 63}} {
-			if r.count == 1 {
-				f.Set(m, i8x16.Eq(x, c(r.first)))
-			} else {
-				f.Set(m, i8x16.GtU(c(r.count), i8x16.Sub(x, c(r.first))))
-			}
-			f.Set(v, emit.BitOr(v, emit.BitAnd(m, i8x16.Sub(x, c(r.first-r.worth)))))
-			f.Set(good, emit.BitOr(good, m))
-		}
-		// a b c d, six bits each, to 24: a<<6|b and c<<6|d in words, then both in 32 bits.
-		words := emit.BitOr(i16x8.ShrU(v, 8), i16x8.Shl(emit.BitAnd(v, i16x8.Splat(255)), 6))
-		f.Set(v, words)
-		f.Set(v, i32x4.Dot(v, i32x4.Splat(1<<16|1<<12)))
-		f.Set(v, emit.Shuffle(v, v, [16]byte{2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, 0, 0, 0, 0}))
-	}
 	f.Block(func(end emit.Label) {
-		f.While(n.Sub(ate).GeS(16).And(room.Sub(made).GeS(14)), func() {
+		f.While(n.Sub(ate).GeS(16).And(room.Sub(made).GeS(12)), func() {
 			f.Set(x, src.Add(ate).Load(v128, 0))
-			sextets()
+			f.Set(v, i32x4.Splat(0))
+			f.Set(good, v)
+			for _, r := range []struct {
+				first, count, worth int
+			}{{'A', 26, 0}, {'a', 26, 26}, {'0', 10, 52}, {'+', 1, 62}, {'-', 1, 62}, {'/', 1, 63}, {'_', 1, 63}} {
+				if r.count == 1 {
+					f.Set(m, i8x16.Eq(x, c(r.first)))
+				} else {
+					f.Set(m, i8x16.GtU(c(r.count), i8x16.Sub(x, c(r.first))))
+				}
+				f.Set(v, emit.BitOr(v, emit.BitAnd(m, i8x16.Sub(x, c(r.first-r.worth)))))
+				f.Set(good, emit.BitOr(good, m))
+			}
 			f.BreakIf(end, i8x16.Bitmask(good).Ne(0xffff))
+			// a b c d, six bits each, to 24: a<<6|b and c<<6|d in words, then both in 32 bits.
+			f.Set(v, emit.BitOr(i16x8.ShrU(v, 8), i16x8.Shl(emit.BitAnd(v, i16x8.Splat(255)), 6)))
+			f.Set(v, i32x4.Dot(v, i32x4.Splat(1<<16|1<<12)))
+			f.Set(v, emit.Shuffle(v, v, [16]byte{2, 1, 0, 6, 5, 4, 10, 9, 8, 14, 13, 12, 0, 0, 0, 0}))
 			f.StoreLane(dst.Add(made), 0, v, 8, 0)
 			f.StoreLane(dst.Add(made), 8, v, 4, 2)
 			f.Inc(ate, 16)
 			f.Inc(made, 12)
-		})
-	})
-	f.Block(func(end emit.Label) {
-		f.While(n.Sub(ate).GeS(8).And(room.Sub(made).GeS(8)), func() {
-			f.Set(x, src.Add(ate).Load64Zero(0))
-			sextets()
-			f.BreakIf(end, i8x16.Bitmask(good).And(255).Ne(255))
-			f.StoreLane(dst.Add(made), 0, v, 4, 0)
-			f.StoreLane(dst.Add(made), 4, v, 2, 2)
-			f.Inc(ate, 8)
-			f.Inc(made, 6)
 		})
 	})
 	f.Return(ate.ExtendU().Shl(32).Or(made.ExtendU()))

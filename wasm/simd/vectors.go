@@ -30,7 +30,7 @@ func folded(f *emit.Func, acc value) value {
 
 // defineDistances defines distances(dst, codes, stride, offset, weight f32, rows, n, chunks, meta, total).
 //
-// Rows go by fours, which share what is read of the query; a row's sum is that of
+// Rows go by fours, which share what is read of the query; the last four repeat the last row. A row's sum is that of
 // (a+128)·b, as kernel_generic.go has it.
 func (k *kernels) defineDistances() {
 	const together = 4
@@ -38,42 +38,41 @@ func (k *kernels) defineDistances() {
 	dst, codes, stride, offset, weight := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4)
 	rows, n, chunks, meta := f.Param(5), f.Param(6), f.Param(7), f.Param(8)
 	half := f.Let(i16x8.Splat(128))
-	lo, hi, x, c, row := f.Local(v128), f.Local(v128), f.Local(v128), f.Local(i32), f.Local(i32)
+	lo, hi, x, c := f.Local(v128), f.Local(v128), f.Local(v128), f.Local(i32)
 	m, s := f.Local(i32), f.Local(f32)
-	var at, acc [together]value
+	var row, at, acc [together]value
 	for r := range at {
-		at[r], acc[r] = f.Local(i32), f.Local(v128)
+		row[r], at[r], acc[r] = f.Local(i32), f.Local(i32), f.Local(v128)
 	}
-	block := func(count int) {
-		for r := range count {
-			f.Set(at[r], rowAddress(chunks, rows.Load(i32, 4*r), stride))
+	f.While(n.GtS(0), func() {
+		for r := range together {
+			f.Set(row[r], rows.Add(emit.Min(emit.C(r), n.Sub(1)).Shl(2)).Load(i32, 0))
+			f.Set(at[r], rowAddress(chunks, row[r], stride))
 			f.Set(acc[r], i32x4.Splat(0))
 		}
 		f.Set(c, 0)
 		each(f, c, stride, 16, func() {
 			f.Set(lo, i16x8.Add(codes.Add(c).Load8x8S(0), half))
 			f.Set(hi, i16x8.Add(codes.Add(c).Load8x8S(8), half))
-			for r := range count {
+			for r := range together {
 				f.Set(x, at[r].Add(c).Load(v128, 0))
 				f.Set(acc[r], i32x4.Add(acc[r], i32x4.Dot(lo, i16x8.LowS(x))))
 				f.Set(acc[r], i32x4.Add(acc[r], i32x4.Dot(hi, i16x8.HighS(x))))
 			}
 		})
-		for r := range count {
-			f.Set(row, folded(f, acc[r]))
-			f.Set(m, meta.Add(rows.Load(i32, 4*r).Shl(3)))
-			f.Set(row, row.Shl(2).Add(m.Load(i32, 0)).Add(offset))
-			f.Set(s, row.ToFloat().Mul(m.Load(f32, 4)).Mul(weight))
-			f.Set(s, emit.Select(s.Lt(-mostCosine), emit.Float(-mostCosine), s))
-			f.Set(s, emit.Select(s.Gt(mostCosine), emit.Float(mostCosine), s))
-			f.Store(dst, 4*r, emit.C(farAway).Sub(s.Nearest().Truncated()))
+		for r := range together {
+			f.If(n.GtS(r), func() {
+				f.Set(m, meta.Add(row[r].Shl(3)))
+				f.Set(s, folded(f, acc[r]).Shl(2).Add(m.Load(i32, 0)).Add(offset).ToFloat().Mul(m.Load(f32, 4)).Mul(weight))
+				f.Set(s, emit.Select(s.Lt(-mostCosine), emit.Float(-mostCosine), s))
+				f.Set(s, emit.Select(s.Gt(mostCosine), emit.Float(mostCosine), s))
+				f.Store(dst, 4*r, emit.C(farAway).Sub(s.Nearest().Truncated()))
+			})
 		}
-		f.Inc(dst, 4*count)
-		f.Inc(rows, 4*count)
-		f.Inc(n, -count)
-	}
-	f.While(n.GeS(together), func() { block(together) })
-	f.While(n.GtS(0), func() { block(1) })
+		f.Inc(dst, 4*together)
+		f.Inc(rows, 4*together)
+		f.Inc(n, -together)
+	})
 }
 
 // defineDots defines dots(dst, full, stride, rows, n, high, low, total): exact sums of 64 bits.
