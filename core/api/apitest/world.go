@@ -124,7 +124,7 @@ func NewWorldElsewhere(t testing.TB, store kv.Store, set *predict.Set, files fs.
 	t.Helper()
 	w := &World{
 		elsewhere: elsewhere,
-		Store: store, Blobs: blob.NewMemory(blob.Options{}), Now: Start,
+		Store:     store, Blobs: blob.NewMemory(blob.Options{}), Now: Start,
 		analysers: map[[32]byte]*predict.Analyser{}, files: files, asked: map[string]int{},
 		IDs: Source{&Counter{}},
 	}

@@ -1,4 +1,4 @@
-package api_test
+package program
 
 import (
 	"encoding/base64"
