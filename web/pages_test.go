@@ -196,6 +196,24 @@ func TestRoutesAreTheApplications(t *testing.T) {
 	}
 }
 
+// TestPolicyOnThisMachine lets a page of this machine ask other servers of it, and no other page.
+func TestPolicyOnThisMachine(t *testing.T) {
+	p := testPages(t)
+	for host, wide := range map[string]bool{
+		"127.0.0.1:8080": true, "localhost": true, "localhost:80": true,
+		"": false, "pictures.example.org": false, "localhost.example.org": false, "127.0.0.1.example.org:80": false, "10.0.0.1": false,
+	} {
+		got := field(get(p, "GET", "/look", map[string]string{"Host": host, "Accept": "text/html"}), "Content-Security-Policy")
+		want := policy
+		if wide {
+			want = strings.Replace(policy, "connect-src 'self';", "connect-src 'self' http://127.0.0.1:* http://localhost:*;", 1)
+		}
+		if got != want || strings.Count(got, "connect-src") != 1 {
+			t.Errorf("at %q: %s", host, got)
+		}
+	}
+}
+
 // TestPolicyLetsNobodyIn holds the policy to what keeps injected programs from running.
 func TestPolicyLetsNobodyIn(t *testing.T) {
 	for _, bad := range []string{"'unsafe-inline'", "'unsafe-eval'", "http:", "https:", "*"} {

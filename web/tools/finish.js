@@ -1,11 +1,17 @@
-// What follows a build: the old files go before it; after it every text gets a gzip twin, the sizes are
-// printed, and a shell that has grown over its limit fails the build.
+// What follows a build: the old files go before it; after it the list of what starts without a network is written,
+// every text gets a gzip twin, the sizes are printed, and a shell that has grown over its limit fails the build.
+import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 
 /** What the first screen of a signed-in person loads, beside index.html, its static imports and one language. */
 const first = ['src/views/studio/Studio.svelte'];
+
+/** What the page that works without a network loads, beside index.html: these with all that they load later, … */
+const offline = ['src/views/look/Look.svelte', 'src/views/studio/Studio.svelte'];
+/** … and these addresses, which no chunk names. */
+const addresses = ['/', '/look', '/theme.js', '/icon.svg', '/icon-192.png', '/manifest.webmanifest'];
 
 /** @param {{shell: number}} limits in bytes, gzipped */
 export function finish({ shell }) {
@@ -19,13 +25,14 @@ export function finish({ shell }) {
       }
     },
     writeBundle() {
+      const manifest = JSON.parse(readFileSync(join(dist, '.vite/manifest.json'), 'utf8'));
+      list(dist, manifest);
       for (const file of walk(dist)) {
         const bytes = readFileSync(file);
         if (/\.(html|js|css|svg|txt|json)$/.test(file) && bytes.length > 512) {
           writeFileSync(`${file}.gz`, gzipSync(bytes, { level: 9 }));
         }
       }
-      const manifest = JSON.parse(readFileSync(join(dist, '.vite/manifest.json'), 'utf8'));
       rmSync(join(dist, '.vite'), { recursive: true });
       report(dist, manifest, shell);
     },
@@ -39,6 +46,41 @@ function walk(folder) {
     if (entry.isDirectory()) return entry.name === '.vite' ? [] : walk(path);
     return entry.name === '.gitignore' ? [] : [path];
   });
+}
+
+/**
+ * Writes the addresses that a browser keeps to start without a network, and names the list in index.html: its name
+ * holds its hash, so another build is another list. The runtime keeps its module and network itself.
+ * @param {string} dist @param {Record<string, any>} manifest
+ */
+function list(dist, manifest) {
+  const files = new Set();
+  const seen = new Set();
+  const take = (/** @type {string} */ key, /** @type {boolean} */ later) => {
+    const chunk = manifest[key];
+    if (!chunk) throw new Error(`${key} is no chunk of the build`);
+    if (seen.has(`${key} ${later}`)) return;
+    seen.add(`${key} ${later}`);
+    for (const file of [chunk.file, ...(chunk.css ?? []), ...(chunk.assets ?? [])]) files.add(`/${file}`);
+    for (const next of chunk.imports ?? []) take(next, later && !next.startsWith('index.html'));
+    if (later) for (const next of chunk.dynamicImports ?? []) take(next, later);
+  };
+  take('index.html', false);
+  for (const key of offline) take(key, true);
+  for (const key of Object.keys(manifest)) if (key.startsWith('src/words/messages/')) take(key, false);
+  const here = (/** @type {string} */ path) => new URL(path, import.meta.url).pathname;
+  const runtime = readdirSync(here('../runtime/src'))
+    .filter((name) => name.endsWith('.ts') && !name.startsWith('node'))
+    .map((name) => `/runtime/${name.replace(/\.ts$/, '.js')}`);
+  const samples = readdirSync(here('../samples')).map((name) => `/samples/${name}`);
+  const text = JSON.stringify([...addresses, ...[...files, ...runtime, ...samples].sort()]);
+  const name = `assets/shell-${createHash('sha256').update(text).digest('hex').slice(0, 8)}.json`;
+  writeFileSync(join(dist, name), text);
+  const page = join(dist, 'index.html');
+  writeFileSync(
+    page,
+    readFileSync(page, 'utf8').replace('</head>', `  <meta name="shell" content="/${name}">\n  </head>`),
+  );
 }
 
 /** @param {string} dist @param {Record<string, any>} manifest @param {number} limit */

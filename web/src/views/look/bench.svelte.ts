@@ -124,14 +124,17 @@ export class Bench {
     if (sought === this.#sought && p === this.shown) this.hits = hits;
   }
 
-  /** Keeps pictures, with a concept or without. The first of those without is shown. One lot after the other. */
-  take(files: readonly File[], concept?: string): Promise<void> {
-    const work = this.#queue.then(() => this.#take(files, concept));
+  /** Keeps pictures, with a concept or without; of those that are to be seen, the first is shown. One lot after the other. */
+  take(
+    files: readonly File[],
+    { concept, unseen = false }: { concept?: string; unseen?: boolean } = {},
+  ): Promise<void> {
+    const work = this.#queue.then(() => this.#take(files, concept, unseen || concept !== undefined));
     this.#queue = work.catch(() => {});
     return work;
   }
 
-  async #take(files: readonly File[], concept?: string): Promise<void> {
+  async #take(files: readonly File[], concept: string | undefined, unseen: boolean): Promise<void> {
     this.refused = [];
     this.adding = { done: 0, all: files.length };
     for (const [done, file] of files.entries()) {
@@ -140,7 +143,7 @@ export class Bench {
       try {
         p = await picture(file, file.name);
         await this.pictures.keep(p, concept);
-        if (done === 0 && !concept) await this.show(p);
+        if (done === 0 && !unseen) await this.show(p);
         else URL.revokeObjectURL(p.url);
       } catch (failure) {
         if (p) URL.revokeObjectURL(p.url);

@@ -1,5 +1,5 @@
 // The recogniser on this device: the runtime, opened once for as long as the page is.
-import type { Client, Options, Progress, Sightline } from '../../../runtime/src/index';
+import type { Client, Options, Progress } from '../../../runtime/src/index';
 import { Failure } from '../../console';
 import type { Ask } from './calls';
 import type { Mark } from './progress';
@@ -12,7 +12,11 @@ type State =
 
 // The runtime is served as it is published: it is no part of the pages' own build.
 const base = '/runtime/';
-const runtime = (): Promise<{ Sightline: typeof Sightline }> => import(/* @vite-ignore */ `${base}index.js`);
+
+/** Its script. */
+export function runtime(): Promise<typeof import('../../../runtime/src/index')> {
+  return import(/* @vite-ignore */ `${base}index.js`);
+}
 
 let state = $state.raw<State>({ is: 'closed' });
 let client: Client | undefined;

@@ -1,4 +1,5 @@
 // Starting without a network, and as an application of its own: what the browser says of either.
+import { runtime } from './device.svelte';
 
 interface InstallPrompt extends Event {
   prompt(): Promise<unknown>;
@@ -36,15 +37,23 @@ export function install(): (() => Promise<void>) | undefined {
   };
 }
 
-/** Has the browser store what the page needs. It waits for nothing and harms nothing where that fails. */
+/**
+ * Has the browser store what the page needs to start without a network; answers of the runtime come to other pages of
+ * this origin under /local/v2 then, too. Where the browser stores nothing, the page works as long as it is open.
+ */
 export async function store(): Promise<void> {
-  if (!('serviceWorker' in navigator)) return;
+  const shell = document.querySelector<HTMLMetaElement>('meta[name="shell"]')?.content;
+  if (!shell || !('serviceWorker' in navigator)) return;
   try {
-    await navigator.serviceWorker.register('/service-worker.js');
-    await navigator.serviceWorker.ready;
+    const { registerServiceWorker } = await runtime();
+    await registerServiceWorker({ scope: '/', answer: '/local/', shell });
     stored = true;
-    await navigator.storage?.persist?.();
   } catch {
-    stored = false; // private windows of some browsers: the page works as long as it is open
+    stored = false;
   }
+}
+
+/** Asks the browser not to clear what is kept here when it wants room. */
+export function persist(): void {
+  void navigator.storage?.persist?.().catch(() => false);
 }
