@@ -1,0 +1,260 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { Failure } from '../../console';
+import { type Ask, Calls, own } from './calls';
+import { lessons, picturesIn, samplesOf, within } from './pictures';
+import { rate, secondsLeft } from './progress';
+import { bytesToHex, count, equal, originOf, type Receipt, receipt, short } from './receipt';
+
+/** An answerer that notes what it was asked, and gives these answers in turn. */
+function answers(...all: [number, object][]): {
+  ask: Ask;
+  asked: { line: string; body: unknown; key: string | null }[];
+} {
+  const asked: { line: string; body: unknown; key: string | null }[] = [];
+  const ask: Ask = async (path, init = {}) => {
+    const key = new Headers(init.headers).get('Authorization');
+    asked.push({ line: `${init.method} ${path}`, body: init.body ? JSON.parse(init.body as string) : undefined, key });
+    const next = all.shift();
+    assert.ok(next, `nobody expected ${init.method} ${path}`);
+    return Response.json(next[1], { status: next[0] });
+  };
+  return { ask, asked };
+}
+
+const ok = { status: { code: 10000, description: 'Ok' } };
+const version = (code: number) =>
+  [200, { ...ok, model_version: { id: 'v', status: { code, description: 'd' } } }] as [number, object];
+
+test('a prediction asks for its language, and only where there is one', async () => {
+  const concepts = [{ id: 'ai_1', name: 'Vogel', value: 0.9 }];
+  const { ask, asked } = answers(
+    [200, { ...ok, outputs: [{ data: { concepts } }] }],
+    [200, { ...ok, outputs: [{ data: {} }] }],
+  );
+  assert.deepEqual(await new Calls(ask, 'k').predict('g', 'AA==', 'de'), concepts);
+  assert.deepEqual(await new Calls(ask).predict(own, 'AA=='), []);
+  assert.deepEqual(asked, [
+    {
+      line: 'POST /v2/models/g/outputs',
+      body: {
+        inputs: [{ data: { image: { base64: 'AA==' } } }],
+        model: { output_info: { output_config: { language: 'de' } } },
+      },
+      key: 'Key k',
+    },
+    { line: 'POST /v2/models/taught/outputs', body: { inputs: [{ data: { image: { base64: 'AA==' } } }] }, key: null },
+  ]);
+});
+
+test('a failure says what is wrong with the picture, where that is told', async () => {
+  const cases: [[number, object], number, number][] = [
+    [[400, { status: { code: 10020 }, inputs: [{ status: { code: 30101 } }] }], 400, 30101],
+    [[400, { status: { code: 10020 }, outputs: [{ status: { code: 30300 } }] }], 400, 30300],
+    [[401, { status: { code: 11009 }, outputs: [] }], 401, 11009],
+    [[200, { status: { code: 10010 }, outputs: [{ status: { code: 30105 } }] }], 200, 30105],
+    [[502, {}], 502, 0],
+  ];
+  for (const [answer, status, code] of cases) {
+    await assert.rejects(new Calls(answers(answer).ask).embed(''), (failure) => {
+      assert.ok(failure instanceof Failure);
+      assert.deepEqual([failure.status, failure.code], [status, code]);
+      return true;
+    });
+  }
+  const unreached = new Calls(() => Promise.reject(new TypeError('fetch failed')));
+  await assert.rejects(unreached.embed(''), (failure) => failure instanceof Failure && failure.status === 0);
+  const ended = new Calls(() => Promise.reject(new Error('the runtime was closed')));
+  await assert.rejects(ended.embed(''), /closed/);
+});
+
+test('a picture that is kept already only gets its concept', async () => {
+  const taken: [number, object] = [400, { status: { code: 10020 }, inputs: [{ status: { code: 30100 } }] }];
+  const input = (concept?: string) => ({
+    id: 'p',
+    data: {
+      image: { url: 'https://a.example/hosted/77' },
+      metadata: { name: 'Bee' },
+      ...(concept && {
+        concepts: [
+          { id: 'other', value: 1 },
+          { id: concept, value: 1 },
+        ],
+      }),
+    },
+  });
+  const labelled = answers(taken, [200, { ...ok, inputs: [input('taught-2')] }]);
+  assert.deepEqual(await new Calls(labelled.ask).keep('p', 'Bee', 'AA==', 'taught-2'), {
+    id: 'p',
+    path: '/hosted/77',
+    name: 'Bee',
+    concept: 'taught-2',
+  });
+  assert.deepEqual(
+    labelled.asked.map((a) => a.line),
+    ['POST /v2/inputs', 'PATCH /v2/inputs'],
+  );
+  const plain = answers(taken, [200, { ...ok, input: input() }]);
+  assert.equal((await new Calls(plain.ask).keep('p', 'Bee', 'AA==')).concept, undefined);
+  assert.equal(plain.asked[1]?.line, 'GET /v2/inputs/p');
+  const refused = answers([400, { status: { code: 10020 }, inputs: [{ status: { code: 30101 } }] }]);
+  await assert.rejects(new Calls(refused.ask).keep('p', 'Bee', 'AA=='), Failure);
+});
+
+test('all kept pictures are read, however many pages they take', async () => {
+  const some = (n: number) =>
+    Array.from({ length: n }, (_, i) => ({ id: `${n}-${i}`, data: { image: { url: '/hosted/1' } } }));
+  const { ask, asked } = answers([200, { ...ok, inputs: some(200) }], [200, { ...ok, inputs: some(3) }]);
+  assert.equal((await new Calls(ask).inputs()).length, 203);
+  assert.deepEqual(
+    asked.map((a) => a.line),
+    ['GET /v2/inputs?page=1&per_page=200', 'GET /v2/inputs?page=2&per_page=200'],
+  );
+});
+
+test('what was taught is told from what others named', async () => {
+  const concepts = [
+    { id: 'taught-2', name: 'Cup' },
+    { id: 'a', name: 'a' },
+    { id: 'taught-1', name: 'Pen' },
+    { id: 'ai_1', name: 'bird' },
+  ];
+  const { ask } = answers([200, { ...ok, concepts }]);
+  assert.deepEqual(await new Calls(ask).taught(), [
+    { id: 'taught-1', name: 'Pen' },
+    { id: 'taught-2', name: 'Cup' },
+  ]);
+});
+
+test('training waits for its end, and says when that is a bad one', async () => {
+  const begun: [number, object] = [200, { ...ok, model: { model_version: { id: 'v' } } }];
+  const pen = { id: 'taught-1', name: 'Pen' };
+  let pauses = 0;
+  const pause = async () => {
+    pauses++;
+  };
+  const first = answers([200, ok], [200, ok], begun, version(21103), version(21101), version(21100));
+  await new Calls(first.ask).train([pen], pause);
+  assert.equal(pauses, 2);
+
+  const taken: [number, object] = [400, { status: { code: 40010 } }];
+  const again = answers([400, { status: { code: 40003 } }], [200, ok], taken, [200, ok], begun, version(21111));
+  await assert.rejects(
+    new Calls(again.ask).train([pen], pause),
+    (failure) => failure instanceof Failure && failure.code === 21111,
+  );
+  assert.deepEqual(
+    again.asked.map((a) => a.line),
+    [
+      'POST /v2/concepts',
+      'PATCH /v2/concepts',
+      'POST /v2/models',
+      'PATCH /v2/models',
+      'POST /v2/models/taught/versions',
+      'GET /v2/models/taught/versions/v',
+    ],
+  );
+});
+
+test('a model that is not there has learned nothing', async () => {
+  assert.equal(await new Calls(answers([404, { status: { code: 11101 } }]).ask).learned(), false);
+  const versions = (...codes: number[]) =>
+    [200, { ...ok, model_versions: codes.map((code) => ({ status: { code } })) }] as [number, object];
+  assert.equal(await new Calls(answers(versions(21102)).ask).learned(), false);
+  assert.equal(await new Calls(answers(versions(21102, 21100)).ask).learned(), true);
+  await assert.rejects(new Calls(answers([500, { status: { code: 11111 } }]).ask).learned(), Failure);
+});
+
+test('a receipt is of what the places agree on, in English', async () => {
+  const vector = [0.1, -0.25, 1e-7];
+  const concepts = (app_id: string | null) => [{ id: 'ai_1', name: 'bird', value: 0.98, app_id }];
+  const place = (app_id: string | null, v = vector) =>
+    answers(
+      [200, { ...ok, outputs: [{ data: { embeddings: [{ vector: v, num_dimensions: 3 }] } }] }],
+      [200, { ...ok, outputs: [{ data: { concepts: concepts(app_id) } }] }],
+    );
+  const here = place(null);
+  const one = await receipt(new Calls(here.ask), 'AA==');
+  const other = await receipt(new Calls(place('main').ask), 'AA==');
+  const off = await receipt(new Calls(place(null, [0.1, -0.25, 1.0000000000000002e-7]).ask), 'AA==');
+  assert.deepEqual(here.asked[1]?.body, {
+    inputs: [{ data: { image: { base64: 'AA==' } } }],
+    model: { output_info: { output_config: { language: 'en' } } },
+  });
+  assert.ok(equal(one, other));
+  assert.equal(
+    one.embedding,
+    bytesToHex(await crypto.subtle.digest('SHA-256', new TextEncoder().encode('[0.1,-0.25,1e-7]'))),
+  );
+  assert.ok(!equal(one, off));
+  assert.equal(one.answer, off.answer);
+  assert.deepEqual(count([one, other, undefined]), { equal: 2, answered: 2, missing: 1 });
+  assert.deepEqual(count([one, off]), { equal: 1, answered: 2, missing: 0 });
+  assert.deepEqual(count([undefined]), { equal: 0, answered: 0, missing: 1 });
+  const full: Receipt = { embedding: '9f3c41aa07deb215ffff', answer: '', ms: 0 };
+  assert.equal(short(full.embedding), '9f3c 41aa 07de b215');
+});
+
+test('an address means an origin: http on this machine, https elsewhere', () => {
+  const cases: [string, string | undefined][] = [
+    ['127.0.0.1:8081', 'http://127.0.0.1:8081'],
+    [' localhost:8081/look ', 'http://localhost:8081'],
+    ['localhost.example.org', 'https://localhost.example.org'],
+    ['pictures.example.org', 'https://pictures.example.org'],
+    ['http://pictures.example.org/v2', 'http://pictures.example.org'],
+    ['', undefined],
+    ['no host', undefined],
+    ['127.0.0.1:port', undefined],
+  ];
+  for (const [typed, want] of cases) assert.equal(originOf(typed), want, typed);
+});
+
+test('pictures are told by their type, and an unknown type is tried', () => {
+  const file = (name: string, type: string) => new File([], name, { type });
+  const all = [
+    file('a.jpg', 'image/jpeg'),
+    file('b.txt', 'text/plain'),
+    file('c.raw', ''),
+    file('d.svg', 'image/svg+xml'),
+  ];
+  assert.deepEqual(
+    picturesIn(all).map((f) => f.name),
+    ['a.jpg', 'c.raw', 'd.svg'],
+  );
+});
+
+test('a frame keeps its shape and is not made larger', () => {
+  assert.deepEqual(within(1280, 720, 320), { width: 320, height: 180 });
+  assert.deepEqual(within(720, 1280, 320), { width: 180, height: 320 });
+  assert.deepEqual(within(100, 50, 320), { width: 100, height: 50 });
+  assert.deepEqual(within(5000, 1, 320), { width: 320, height: 1 });
+  assert.deepEqual(within(0, 0, 320), { width: 1, height: 1 });
+});
+
+test('the samples are those with credits, and every lesson is among them', () => {
+  const samples = samplesOf(readFileSync('samples/credits.tsv', 'utf8'));
+  assert.equal(samples.length, 42);
+  for (const s of samples) for (const cell of Object.values(s)) assert.doesNotMatch(cell, /\\|^$|�/, s.file);
+  assert.equal(samples.find((s) => s.file.startsWith('10-'))?.author, 'Esin Üstün');
+  const files = new Set(samples.map((s) => s.file));
+  for (const lesson of lessons) for (const file of lesson.files) assert.ok(files.has(file), file);
+  const taught = lessons.flatMap((l) => l.files);
+  assert.equal(new Set(taught).size, taught.length);
+});
+
+test('time that is left, from how it went', () => {
+  const at = (ms: number, done: number) => ({ at: ms, done });
+  assert.equal(secondsLeft(at(0, 0), at(1000, 25), 100), 3);
+  assert.equal(secondsLeft(at(0, 0), at(400, 25), 100), undefined);
+  assert.equal(secondsLeft(at(0, 50), at(1000, 50), 100), undefined);
+  assert.equal(secondsLeft(at(0, 0), at(1000, 100), 100), 0);
+  assert.equal(secondsLeft(at(0, 90), at(1000, 95), 100), 1); // what was stored came at once
+});
+
+test('results a second, of the last two seconds', () => {
+  assert.equal(rate([], 0), 0);
+  assert.equal(rate([5], 5), 0);
+  assert.equal(rate([0, 100, 200, 300], 300), 10);
+  assert.equal(rate([0, 5000, 5200], 5200), 5);
+});
