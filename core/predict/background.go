@@ -4,28 +4,34 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"sync"
 )
 
 const maxBackground = 1 << 16
 
-// parseBackground reads background.f16: rows of Dim half-precision numbers.
-func parseBackground(data []byte) ([]Embedding, error) {
+// parseBackground checks background.f16, rows of Dim half-precision numbers, and returns what
+// reads it, which costs as much as loading all other tables and is wanted by trainings alone.
+func parseBackground(data []byte) (read func() []Embedding, err error) {
 	const row = 2 * Dim
 	if len(data)%row != 0 || len(data)/row > maxBackground {
-		return nil, fmt.Errorf("background.f16: %d bytes: %w", len(data), ErrBundle)
+		return nil, fmt.Errorf("%s: %d bytes: %w", backgroundFile, len(data), ErrBundle)
 	}
-	out := make([]Embedding, len(data)/row)
-	var e [Dim]float32
-	for i := range out {
-		for j := range e {
-			e[j] = half(binary.LittleEndian.Uint16(data[i*row+2*j:]))
-		}
-		var err error
-		if out[i], err = NewEmbedding(e[:]); err != nil {
-			return nil, fmt.Errorf("background.f16: row %d: %w: %w", i, ErrBundle, err)
+	for i := 0; i < len(data); i += 2 {
+		if data[i+1]&0x7c == 0x7c { // the exponent of what is infinite or no number
+			return nil, fmt.Errorf("%s: row %d: %w: %w", backgroundFile, i/row, ErrBundle, ErrNetwork)
 		}
 	}
-	return out, nil
+	return sync.OnceValue(func() []Embedding {
+		out := make([]Embedding, len(data)/row)
+		var e [Dim]float32
+		for i := range out {
+			for j := range e {
+				e[j] = half(binary.LittleEndian.Uint16(data[i*row+2*j:]))
+			}
+			out[i], _ = NewEmbedding(e[:]) // all are finite
+		}
+		return out
+	}), nil
 }
 
 // half returns the value of an IEEE 754 half-precision number; every one is a float32.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/predict/nn"
@@ -27,12 +28,35 @@ func Load(fsys fs.FS) (*Set, error) { return load(fsys, whole) }
 // program whose pictures are analysed elsewhere. It does not notice a network that Load refuses.
 func LoadTables(fsys fs.FS) (*Set, error) { return load(fsys, tables) }
 
+// LoadNetwork is Load of what an [Analyser] needs: names in other languages and the background are
+// not read, so they may be absent. Base and every analysis are the same; Names returns nil. For a
+// program that analyses pictures and does nothing else.
+func LoadNetwork(fsys fs.FS) (*Set, error) { return load(fsys, seeing) }
+
 // extent is what of a set is loaded.
-type extent bool
+type extent uint8
 
 const (
-	whole  extent = true
-	tables extent = false // all but the network
+	whole  extent = iota
+	tables        // all but the network
+	seeing        // what analysing needs
+)
+
+// leaves reports whether a file of the general bundle is left out.
+func (of extent) leaves(n *network, name string) bool {
+	switch of {
+	case tables:
+		return name == n.File
+	case seeing:
+		return name == backgroundFile || strings.HasPrefix(name, namesFolder)
+	}
+	return false
+}
+
+// Files of the general bundle that analysing does not need.
+const (
+	backgroundFile = "background.f16"
+	namesFolder    = "names/"
 )
 
 func load(fsys fs.FS, of extent) (*Set, error) {
@@ -82,31 +106,41 @@ func (s *Set) loadGeneral(b *bundle, of extent) (*concepts, error) {
 	if err != nil {
 		return nil, err
 	}
+	if of != seeing {
+		if err := s.loadNames(b, c); err != nil {
+			return nil, err
+		}
+		if s.background, err = parseBackground(b.data[backgroundFile]); err != nil {
+			return nil, err
+		}
+	}
+	s.base = baseOf(b)
+	if of != tables {
+		s.evaluator = newEvaluator(c, weights, intercepts)
+		s.backbone, err = compile(b.data[n.File], n)
+	}
+	return c, err
+}
+
+// loadNames reads what the concepts are called in all languages.
+func (s *Set) loadNames(b *bundle, c *concepts) (err error) {
 	ids := make([]string, len(c.list))
 	for i := range c.list {
 		ids[i] = c.list[i].ID
 	}
 	names := map[string][]byte{}
 	for _, code := range lang.Codes() {
-		names[code] = b.data["names/"+code+".tsv"]
+		names[code] = b.data[namesFolder+code+".tsv"]
 	}
 	if s.names, err = lang.Parse(names, ids); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBundle, err)
+		return fmt.Errorf("%w: %w", ErrBundle, err)
 	}
 	for i := range c.list {
 		if name, _ := s.names.Name(ids[i], lang.English); name != c.list[i].Name {
-			return nil, fmt.Errorf("concept %q is %q in concepts.tsv and %q in names/en.tsv: %w", ids[i], c.list[i].Name, name, ErrBundle)
+			return fmt.Errorf("concept %q is %q in concepts.tsv and %q in names/en.tsv: %w", ids[i], c.list[i].Name, name, ErrBundle)
 		}
 	}
-	if s.background, err = parseBackground(b.data["background.f16"]); err != nil {
-		return nil, err
-	}
-	s.base = baseOf(b)
-	if of == whole {
-		s.evaluator = newEvaluator(c, weights, intercepts)
-		s.backbone, err = compile(b.data[n.File], n)
-	}
-	return c, err
+	return nil
 }
 
 // baseOf hashes what derived records depend on, each file by its own hash.

@@ -181,17 +181,14 @@ func readBundle(fsys fs.FS, folder string, data []byte, of extent) (*bundle, err
 		return nil, fmt.Errorf("%s: %w", manifestFile, err)
 	}
 	b := &bundle{folder: folder, manifest: *m, data: map[string][]byte{}}
-	left := "" // the file that is not read
-	if of == tables && m.Network != nil {
-		left = m.Network.File
-	}
+	left := func(name string) bool { return m.Network != nil && of.leaves(m.Network, name) }
 	total := 0
 	err = fs.WalkDir(fsys, folder, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		name := strings.TrimPrefix(p, folder+"/")
-		if name == manifestFile || name == left {
+		if name == manifestFile || left(name) {
 			return nil
 		}
 		want, ok := m.Files[name]
@@ -215,7 +212,7 @@ func readBundle(fsys fs.FS, folder string, data []byte, of extent) (*bundle, err
 		return nil, err
 	}
 	for name := range m.Files {
-		if _, ok := b.data[name]; !ok && name != left {
+		if _, ok := b.data[name]; !ok && !left(name) {
 			return nil, fmt.Errorf("%s is missing: %w", name, ErrBundle)
 		}
 	}

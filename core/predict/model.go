@@ -111,8 +111,8 @@ type Set struct {
 	base       [sha256.Size]byte
 	backbone   *backbone // nil of a set that LoadTables made
 	evaluator  *evaluator
-	palette    *palette // nil without a bundle of colours
-	background []Embedding
+	palette    *palette           // nil without a bundle of colours
+	background func() []Embedding // nil: there is none
 }
 
 // Base is the hash of what embeddings and the general model's values come from: the
@@ -147,9 +147,14 @@ func (s *Set) ByName(name string) []*Model {
 }
 
 // Names returns the names of the general model's concepts in the 23 languages. The food
-// model's concepts are among them.
+// model's concepts are among them. nil of a set that LoadNetwork made.
 func (s *Set) Names() *lang.Table { return s.names }
 
 // Background returns the embeddings of varied pictures that come with the network: built-in
 // negatives for the heads of own models. The slice is the set's own and must not be changed.
-func (s *Set) Background() []Embedding { return s.background }
+func (s *Set) Background() []Embedding {
+	if s.background == nil {
+		return nil
+	}
+	return s.background()
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
@@ -55,5 +56,47 @@ func TestLoadTables(t *testing.T) {
 	fsys["general-v1.3/concepts.tsv"].Data[0] ^= 1
 	if _, err := LoadTables(fsys); !errors.Is(err, ErrBundle) {
 		t.Errorf("LoadTables of a damaged table = %v, want %v", err, ErrBundle)
+	}
+}
+
+// TestLoadNetwork holds the set that only analyses to the whole one, whether the files that it
+// leaves out are there or not.
+func TestLoadNetwork(t *testing.T) {
+	fsys := bundles(t, tinyParts(), released(tinySize, 6, 2))
+	whole, err := Load(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture := gradient(t, 40, 30)
+	const everything = WantConcepts | WantColors | WantThumb
+	want, err := whole.NewAnalyser(raster.Limits{}).Analyse(picture, raster.Crop{}, everything)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, there := range []bool{true, false} {
+		if !there {
+			delete(fsys, "general-v1.3/background.f16")
+			for _, code := range lang.Codes() {
+				delete(fsys, "general-v1.3/names/"+code+".tsv")
+			}
+		}
+		set, err := LoadNetwork(fsys)
+		if err != nil {
+			t.Fatalf("LoadNetwork, names there %v: %v", there, err)
+		}
+		got, err := set.NewAnalyser(raster.Limits{}).Analyse(picture, raster.Crop{}, everything)
+		if err != nil || cmp.Diff(want, got) != "" || set.Base() != whole.Base() {
+			t.Errorf("names there %v: %v, -want +got:\n%s", there, err, cmp.Diff(want, got))
+		}
+		if set.Names() != nil || set.Background() != nil {
+			t.Errorf("names there %v: they were read", there)
+		}
+	}
+	if _, err := LoadTables(fsys); !errors.Is(err, ErrBundle) {
+		t.Errorf("LoadTables without names = %v, want %v", err, ErrBundle)
+	}
+	fsys["general-v1.3/network.onnx"].Data[0] ^= 1
+	if _, err := LoadNetwork(fsys); !errors.Is(err, ErrBundle) {
+		t.Errorf("LoadNetwork of a damaged network = %v, want %v", err, ErrBundle)
 	}
 }

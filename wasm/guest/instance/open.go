@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime/debug"
 
 	"github.com/sightline-dev/sightline/core"
@@ -49,10 +50,12 @@ func (i *Instance) open(data []byte) error {
 	if s.Memory > 0 {
 		debug.SetMemoryLimit(int64(min(s.Memory, 1<<32)))
 	}
-	load := predict.Load
-	if s.Role == abi.Engine {
-		load = predict.LoadTables
-	}
+	// Most of what a start allocates stays: collecting meanwhile, which the first megabytes of a heap
+	// bring about again and again, costs more than it gives back.
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	load := map[abi.Role]func(fs.FS) (*predict.Set, error){
+		abi.Engine: predict.LoadTables, abi.Analyser: predict.LoadNetwork, abi.Both: predict.Load,
+	}[s.Role]
 	older := func(base [32]byte) (*predict.Set, error) {
 		files, err := lent.Older(i.Imports, base)
 		if err != nil {
