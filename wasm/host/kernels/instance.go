@@ -26,6 +26,7 @@ type Instance struct {
 	vectors   kernel.Vectors
 	query     kernel.Query
 	high, low table
+	rows      [rowsAtOnce]uint32
 
 	decoder *raster.Decoder
 	limits  raster.Limits // of decoder, but for Expired

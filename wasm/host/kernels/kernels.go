@@ -15,7 +15,7 @@
 // [abi.ErrWild].
 //
 // What a guest can make its host spend is bounded: the weights of an instance by
-// [Options.Weights], the work of a call by maxWork, a picture by raster's own limits and the
+// [Options.Weights], the work of a call by [Options.Work], a picture by raster's own limits and the
 // time of the call it belongs to. Calls allocate nothing, but for packing and pictures.
 package kernels
 
@@ -34,12 +34,17 @@ import (
 // otherwise.
 const DefaultWeights = 256 << 20
 
+// DefaultWork is how much one call may do unless Options say otherwise: some seconds of plain Go,
+// and several times the largest layer of any network that a picture goes through.
+const DefaultWork = 1 << 33
+
 // Module is the name of the module that guests import.
 const Module = "kernel"
 
 // Options are the settings of a [Native].
 type Options struct {
 	Weights int64         // bytes of packed weights that one instance may hold; 0 means DefaultWeights
+	Work    int64         // multiply-adds of one call, or what else it does most of; 0 means DefaultWork
 	Limits  raster.Limits // what a picture may cost, whatever a guest says; zero fields mean raster's defaults. Expired is not asked
 }
 
@@ -54,6 +59,10 @@ func New(o Options) *Native {
 	if o.Weights <= 0 {
 		o.Weights = DefaultWeights
 	}
+	if o.Work <= 0 {
+		o.Work = DefaultWork
+	}
+	o.Limits = o.Limits.WithDefaults()
 	return &Native{o: o}
 }
 
@@ -133,7 +142,7 @@ var imports = [...]function{
 	{"raise", "iifi", "", (*Instance).raise},
 	{"exp", "ifiii", "", (*Instance).exp},
 	{"share", "iiiiii", "", (*Instance).share},
-	{"rows", "iiiii", "", (*Instance).rows},
+	{"rows", "iiiii", "", (*Instance).evaluate},
 	{"decode", "iiiiii", "I", (*Instance).decode},
 	{"add_rows", "iiiiii", "", (*Instance).addRows},
 	{"across", "iiiiiiII", "", (*Instance).across},

@@ -38,7 +38,7 @@ func (in *Instance) convU8(s []uint64) {
 	if m == 0 {
 		return
 	}
-	work(m, w.N, w.K)
+	in.work(m, w.N, w.K)
 	dst := view[uint8](in, s[1], extent(m, ldd, w.N))
 	src := onward[uint8](in, s[3], extent(m, stepX, extent(w.Segs, stride, w.Seg)))
 	q := in.readRequant(s[7], w.N)
@@ -59,7 +59,7 @@ func (in *Instance) convRowsU8(s []uint64) {
 	if m == 0 || r.Rows == 0 {
 		return
 	}
-	work(times(m, r.Rows), w.N, w.K)
+	in.work(times(m, r.Rows), w.N, w.K)
 	dst := view[uint8](in, s[1], extent(r.Rows, r.DstStep, extent(m, ldd, w.N)))
 	src := onward[uint8](in, s[3], extent(r.Rows, r.SrcStep, extent(m, stepX, extent(w.Segs, stride, w.Seg))))
 	kernel.ConvRowsU8(dst, ldd, src, stepX, stride, m, r, w, in.readRequant(s[7], w.N))
@@ -71,7 +71,7 @@ func (in *Instance) convI32(s []uint64) {
 	if m == 0 {
 		return
 	}
-	work(m, w.N, w.K)
+	in.work(m, w.N, w.K)
 	dst := view[int32](in, s[1], extent(m, ldd, w.N))
 	src := onward[uint8](in, s[3], extent(m, stepX, extent(w.Segs, stride, w.Seg)))
 	kernel.ConvRowI32(dst, ldd, src, stepX, stride, m, w, optional[int32](in, s[7], w.N))
@@ -95,7 +95,7 @@ func (in *Instance) convF32(s []uint64) {
 	if m == 0 {
 		return
 	}
-	work(m, w.N, w.K)
+	in.work(m, w.N, w.K)
 	dst := view[float32](in, s[1], extent(m, ldd, w.N))
 	src := view[float32](in, s[3], extent(m, stepX, extent(w.Segs, stride, w.Seg)))
 	var res []float32
@@ -116,7 +116,7 @@ func (in *Instance) readDepthwise(at uint64, c, kh, kw int) (d kernel.Depthwise,
 	if d.Rows == 0 || d.Width == 0 {
 		return d, 0, 0
 	}
-	work(times(d.Rows, d.Width), c, kh*kw)
+	in.work(times(d.Rows, d.Width), c, kh*kw)
 	across := times(extent(d.Width, d.StrideX, 1)+times(kw-1, d.DilationX), c)
 	return d, extent(d.Rows, d.DstStep, times(d.Width, c)), extent(d.Rows, d.SrcStep, extent(kh, d.SrcStride, across))
 }
@@ -151,7 +151,7 @@ func (in *Instance) addU8(s []uint64) {
 // sumRowsU8(dst, src, lds, rows, n)
 func (in *Instance) sumRowsU8(s []uint64) {
 	lds, rows, n := count(s[2]), count(s[3]), count(s[4])
-	work(rows, n, 1)
+	in.work(rows, n, 1)
 	dst := view[uint32](in, s[0], n)
 	if rows == 0 || n == 0 {
 		clear(dst)

@@ -57,7 +57,7 @@ func (in *Instance) readView(at uint64) (v raster.View, l raster.Limits) {
 	v.Crop = raster.Crop{Top: edges[0], Left: edges[1], Bottom: edges[2], Right: edges[3]}
 	v.Centre, v.Box = int(words[0]), words[1] != 0
 	v.Width, v.Height, v.MaxSide = int(words[2]), int(words[3]), int(words[4])
-	o := in.native.o.Limits.WithDefaults()
+	o := &in.native.o.Limits
 	l = raster.Limits{
 		Bytes: least(sizes[0], o.Bytes), Pixels: least(sizes[1], o.Pixels),
 		BaselinePixels: least(sizes[2], o.BaselinePixels), ProgressivePixels: least(sizes[3], o.ProgressivePixels),
@@ -87,7 +87,7 @@ func (in *Instance) addRows(s []uint64) {
 	if taps == 0 || n == 0 {
 		return
 	}
-	work(taps, n, 1)
+	in.work(taps, n, 1)
 	raster.AddRows(view[uint32](in, s[0], n), in.bytes(s[1], extent(taps, stride, n)), stride, view[uint32](in, s[3], taps))
 }
 
@@ -101,6 +101,9 @@ func (in *Instance) across(s []uint64) {
 	reach := 0
 	for _, f := range first {
 		reach = max(reach, count(uint64(uint32(f)))+taps)
+	}
+	if overlap(s[0], n, s[2], 4*n) { // the indices would change under way
+		wild()
 	}
 	raster.Across(in.bytes(s[0], n), view[uint32](in, s[1], reach), first, w, taps, s[6], s[7])
 }

@@ -21,7 +21,7 @@ func (in *Instance) product(s []uint64) {
 	if m == 0 {
 		return
 	}
-	work(m, kernel.Lanes, k)
+	in.work(m, kernel.Lanes, k)
 	dst := view[float32](in, s[0], extent(m, ldd, kernel.Lanes))
 	a := view[float32](in, s[2], extent(m, lda, k))
 	kernel.Product(dst, ldd, a, lda, m, view[float32](in, s[5], times(k, kernel.Lanes)), k)
@@ -63,8 +63,8 @@ func (in *Instance) share(s []uint64) {
 	kernel.Share(view[float32](in, s[0], n), view[float32](in, s[1], n), view[float32](in, s[2], n), view[float32](in, s[3], n), view[float32](in, s[4], n))
 }
 
-// rows(dst, n, w, d, q)
-func (in *Instance) rows(s []uint64) {
+// evaluate is rows(dst, n, w, d, q)
+func (in *Instance) evaluate(s []uint64) {
 	n, d := count(s[1]), lanes(s[3])
 	kernel.Rows(view[float32](in, s[0], n), view[float32](in, s[2], d), view[int16](in, s[4], times(n, d)))
 }

@@ -40,24 +40,31 @@ func (in *Instance) translate(t *table, at uint64, stride, rows int) []unsafe.Po
 const maxStride = kernel.MaxDim
 
 // shape checks the parameters that distances and dots share.
-func shape(stride, n, total int) {
+func (in *Instance) shape(stride, n, total int) {
 	if stride == 0 || stride%64 != 0 || stride > maxStride || total == 0 {
 		panic(abi.ErrWild)
 	}
-	work(n, stride, 1)
+	in.work(n, stride, 1)
 }
 
-// rowsBelow is n rows at an address, all of them below total.
-func (in *Instance) rowsBelow(at uint64, n, total int) []uint32 {
+// rowsAtOnce is how many rows are measured in one piece.
+const rowsAtOnce = 1 << 10
+
+// eachRows calls f with copies of n rows at an address, all of them below total: results may be
+// written over the rows that the guest named, after they have been checked.
+func (in *Instance) eachRows(at uint64, n, total int, f func(from int, rows []uint32)) {
 	rows := view[uint32](in, at, n)
-	largest := uint32(0)
-	for _, r := range rows {
-		largest = max(largest, r)
+	for from := 0; from < n; from += rowsAtOnce {
+		some := in.rows[:copy(in.rows[:], rows[from:])]
+		largest := uint32(0)
+		for _, r := range some {
+			largest = max(largest, r)
+		}
+		if int(largest) >= total {
+			wild()
+		}
+		f(from, some)
 	}
-	if int(largest) >= total {
-		wild()
-	}
-	return rows
 }
 
 // distances(dst, codes, stride, offset, scale, rows, n, high, meta, total)
@@ -66,11 +73,14 @@ func (in *Instance) distances(s []uint64) {
 	if n == 0 {
 		return
 	}
-	shape(stride, n, total)
+	in.shape(stride, n, total)
 	meta := view[int32](in, s[8], times(total, 2))
 	in.vectors.Borrow(stride, total, in.translate(&in.high, s[7], stride, total), nil, unsafe.Pointer(&meta[0]))
 	in.query.Borrow(view[int8](in, s[1], stride), nil, int32(s[3]), float(s[4]))
-	in.vectors.Distances(view[uint32](in, s[0], n), &in.query, in.rowsBelow(s[5], n, total))
+	dst := view[uint32](in, s[0], n)
+	in.eachRows(s[5], n, total, func(from int, rows []uint32) {
+		in.vectors.Distances(dst[from:from+len(rows)], &in.query, rows)
+	})
 	in.forget()
 }
 
@@ -80,11 +90,14 @@ func (in *Instance) dots(s []uint64) {
 	if n == 0 {
 		return
 	}
-	shape(stride, n, total)
+	in.shape(stride, n, total)
 	high, low := in.translate(&in.high, s[5], stride, total), in.translate(&in.low, s[6], stride, total)
 	in.vectors.Borrow(stride, total, high, low, nil)
 	in.query.Borrow(nil, view[int16](in, s[1], stride), 0, 0)
-	in.vectors.Dots(view[int64](in, s[0], n), &in.query, in.rowsBelow(s[3], n, total))
+	dst := view[int64](in, s[0], n)
+	in.eachRows(s[3], n, total, func(from int, rows []uint32) {
+		in.vectors.Dots(dst[from:from+len(rows)], &in.query, rows)
+	})
 	in.forget()
 }
 

@@ -8,10 +8,6 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// maxWork bounds the multiply-adds of one call, or what else it does most of: some seconds of plain Go,
-// and several times the largest layer of any network that a picture goes through.
-const maxWork = 1 << 33
-
 // wild ends the instance.
 func wild() { panic(abi.ErrWild) }
 
@@ -35,9 +31,9 @@ func times(a, b int) int {
 	return int(lo)
 }
 
-// work refuses a call that would do more than maxWork of a·b·c.
-func work(a, b, c int) {
-	if times(times(a, b), c) > maxWork {
+// work refuses a call that would do a·b·c of what is bounded.
+func (in *Instance) work(a, b, c int) {
+	if int64(times(times(a, b), c)) > in.native.o.Work {
 		wild()
 	}
 }
@@ -111,6 +107,11 @@ func clamp(lo, hi int32) (uint8, uint8) {
 		wild()
 	}
 	return uint8(lo), uint8(hi)
+}
+
+// overlap reports whether two ranges of bytes have one in common.
+func overlap(a uint64, n int, b uint64, m int) bool {
+	return uint64(uint32(a)) < uint64(uint32(b))+uint64(m) && uint64(uint32(b)) < uint64(uint32(a))+uint64(n)
 }
 
 // raw is the bytes of elements.
