@@ -130,7 +130,8 @@ func (k *kernels) addResidual(f *emit.Func, acc [][2]value) {
 		for v, widen := range []func(value) value{i32x4.LowU, i32x4.HighU} {
 			y := f32x4.Mul(f32x4.Convert(i32x4.Sub(acc[i][v], bitsY)), scaleY)
 			x := f32x4.Mul(f32x4.Convert(i32x4.Sub(widen(words), zeroR)), scaleR)
-			f.Set(acc[i][v], i32x4.Sub(rounded(f32x4.Add(y, x), hi, lo), bits))
+			// Infinities may have met: what is not a number is the zero point, whatever its other bits.
+			f.Set(acc[i][v], emit.BitAnd(i32x4.Sub(rounded(f32x4.Add(y, x), hi, lo), bits), i32x4.Splat(255)))
 		}
 		f.Inc(r, h.Load(i32, cLdr))
 	}
@@ -139,13 +140,7 @@ func (k *kernels) addResidual(f *emit.Func, acc [][2]value) {
 // storeBytes writes results, each a byte in 32 bits.
 func (k *kernels) storeBytes(f *emit.Func, acc [][2]value) {
 	dst, ldd, cols, h := f.Param(4), f.Param(5), f.Param(8), f.Param(9)
-	mask := f.Let(i32x4.Splat(255))
 	tail := f.Let(h.Load(i32, hTail))
-	for i := range acc {
-		for v := range acc[i] {
-			f.Set(acc[i][v], emit.BitAnd(acc[i][v], mask))
-		}
-	}
 	out := f.Local(v128)
 	for i := 0; i < len(acc); i += 2 {
 		other := acc[min(i+1, len(acc)-1)]
