@@ -77,6 +77,7 @@ export class Client {
       signal?.addEventListener('abort', stop);
       port.onerror = fail;
       port.onmessage = (m: FromEngine) => {
+        if ('alive' in m) return;
         if ('progress' in m) return onProgress?.(m.progress);
         if ('opened' in m) {
           signal?.removeEventListener('abort', stop);

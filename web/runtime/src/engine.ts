@@ -16,7 +16,6 @@ import {
   decodeReply,
   decodeServed,
   decodeStepped,
-  encodeJob,
   encodeQuestion,
   encodeRequest,
   encodeResults,
@@ -39,6 +38,8 @@ export interface EngineOptions {
 }
 
 const upkeepEvery = 1000; // ms
+const tasksAtOnce = 8; // of the background: most of them wait for an address
+const downloadsAtOnce = 8;
 const restarts = 5; // an engine that dies so often without an answer in between is given up
 
 /** A statement of this host in the interface's own form. */
@@ -49,6 +50,28 @@ function say(status: number, code: number, description: string): Answer {
 
 const internal = () => say(500, 99009, 'Internal error');
 const missing = () => say(404, 11101, 'Resource does not exist');
+
+/** Lets so many do something at once; the others wait for their turn. */
+class Turns {
+  #free: number;
+  #waiting: (() => void)[] = [];
+
+  constructor(n: number) {
+    this.#free = n;
+  }
+
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#free > 0) this.#free--;
+    else await new Promise<void>((turn) => this.#waiting.push(turn));
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#free++;
+    }
+  }
+}
 
 /** The engine. */
 export class Engine {
@@ -62,6 +85,7 @@ export class Engine {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #soon = false;
   #turns = new MessageChannel();
+  #downloads = new Turns(downloadsAtOnce);
   #closed = false;
 
   private constructor(o: EngineOptions, guest: Guest) {
@@ -111,7 +135,7 @@ export class Engine {
   async #do(job: Job, lane: 0 | 1, signal?: AbortSignal): Promise<Result> {
     let { data, contentType } = { data: job.data, contentType: '' };
     if (job.url) {
-      const got = await download(job.url, signal);
+      const got = await this.#downloads.run(() => download(job.url as string, signal));
       if ('failed' in got) return got.failed;
       data = got.data;
       contentType = got.contentType;
@@ -124,7 +148,7 @@ export class Engine {
       }
     }
     if (!data) return { error: codes.internal };
-    const result = await this.#o.pool.run(encodeJob(job, data), lane, signal);
+    const result = await this.#o.pool.run(job, data, lane, signal);
     if (job.keep && !result.error) {
       result.picture = data;
       if (!result.contentType && contentType) result.contentType = contentType;
@@ -180,7 +204,7 @@ export class Engine {
 
   #step(): void {
     const done = this.#finished.splice(0);
-    const take = Math.max(0, this.#o.pool.free - this.#tasks);
+    const take = Math.max(0, tasksAtOnce - this.#tasks);
     const stepped = decodeStepped(this.#guest.call('step', encodeStep(take, done)));
     if (stepped.error) this.#o.log(`step: ${stepped.error}`);
     for (const { task, job } of stepped.tasks) void this.#task(this.#guest, task, job);

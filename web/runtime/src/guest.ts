@@ -2,7 +2,7 @@
 
 import { codeOf, type Files, storeCodes } from './files.ts';
 import { checkDone, encodeSettings, type Settings } from './messages.ts';
-import { forwarder, type Import, importsOf } from './shape.ts';
+import { forwarder, functionsOf } from './shape.ts';
 import { wasi } from './wasi.ts';
 
 /** The ABI that this host knows. */
@@ -40,24 +40,26 @@ export interface Modules {
   guest: WebAssembly.Module;
   kernels?: WebAssembly.Module;
   forwarder?: WebAssembly.Module;
-  imports: Import[];
+  /** The names of the forwarder's functions, in the order of its table. */
+  forwarded: string[];
 }
 
-/** Compiles the module and its kernels. Without kernels the module must bring its own. */
-export async function compile(guest: BufferSource, kernels?: BufferSource): Promise<Modules> {
-  const imports = importsOf(bytesOf(guest));
-  if (!kernels) return { guest: await WebAssembly.compile(guest), imports };
-  const compiled = await WebAssembly.compile(kernels);
-  const given = new Set(WebAssembly.Module.exports(compiled).map((e) => e.name));
-  const wanted = imports.filter((i) => i.module === 'kernel' && given.has(i.name));
-  const [module, between] = await Promise.all([WebAssembly.compile(guest), WebAssembly.compile(forwarder(wanted))]);
-  return { guest: module, kernels: compiled, forwarder: between, imports };
-}
-
-function bytesOf(data: BufferSource): Uint8Array {
-  return ArrayBuffer.isView(data)
-    ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
-    : new Uint8Array(data);
+/** Compiles the module, where it is not yet, and its kernels. Without kernels the module must bring its own. */
+export async function compile(
+  guest: BufferSource | WebAssembly.Module,
+  kernels?: Uint8Array<ArrayBuffer>,
+): Promise<Modules> {
+  const module = guest instanceof WebAssembly.Module ? guest : await WebAssembly.compile(guest);
+  if (!kernels) return { guest: module, forwarded: [] };
+  const imports = WebAssembly.Module.imports(module).filter((i) => i.module === 'kernel');
+  const wanted = functionsOf(kernels).filter((f) => imports.some((i) => i.name === f.name));
+  const [compiled, between] = await Promise.all([kernels, forwarder(wanted)].map((m) => WebAssembly.compile(m)));
+  return {
+    guest: module,
+    kernels: compiled as WebAssembly.Module,
+    forwarder: between as WebAssembly.Module,
+    forwarded: wanted.map((f) => f.name),
+  };
 }
 
 interface Exports {
@@ -101,8 +103,8 @@ export class Guest {
 
   async #instantiate(m: Modules): Promise<void> {
     const between = m.forwarder && (await WebAssembly.instantiate(m.forwarder));
-    const imports = this.#imports(m.imports, between?.exports ?? {});
-    const instance = await WebAssembly.instantiate(m.guest, imports);
+    const imports = WebAssembly.Module.imports(m.guest);
+    const instance = await WebAssembly.instantiate(m.guest, this.#imports(imports, between?.exports ?? {}));
     this.#exports = instance.exports as unknown as Exports;
     if (m.kernels && between) await this.#bind(m, between);
     this.#live(() => this.#exports._initialize());
@@ -118,11 +120,10 @@ export class Guest {
       if (i.kind === 'memory') given[i.module] = { ...given[i.module], [i.name]: this.#exports.memory };
     const exports = (await WebAssembly.instantiate(kernels, given)).exports as Record<string, Fn>;
     const table = between.exports.table as WebAssembly.Table;
-    const wanted = m.imports.filter((i) => i.module === 'kernel' && i.name in exports);
-    for (const [at, i] of wanted.entries()) table.set(at, exports[i.name]);
+    for (const [at, name] of m.forwarded.entries()) table.set(at, exports[name]);
   }
 
-  #imports(wanted: Import[], kernels: WebAssembly.Exports): WebAssembly.Imports {
+  #imports(wanted: WebAssembly.ModuleImportDescriptor[], kernels: WebAssembly.Exports): WebAssembly.Imports {
     const own = this.#functions();
     const system = wasi({
       bytes: () => this.#memory(),
@@ -242,21 +243,18 @@ export class Guest {
   }
 }
 
-/** What nobody lends here: a lent store's imports, those of a newer ABI, and kernels that the provider leaves out. */
-function absent(i: Import): Fn {
-  if (i.module === 'kernel') {
-    if (i.name === 'decode') return () => -1n; // the guest decodes
-    if (i.name === 'pack' || i.name === 'pack_room') return () => 0; // it computes
-    return () => {
-      throw new DeadError(`no kernel ${i.name}`);
-    };
-  }
-  switch (i.results[0]) {
-    case undefined:
-      return () => undefined;
-    case 0x7e:
-      return () => BigInt(-storeCodes.another);
-    default:
-      return () => storeCodes.another;
-  }
+/** Imports that fill a buffer, or open something: they answer an i64. */
+const wide = /^(kv_get|kv_scan|kv_next|picture_lookup|token_issue|token_read|account)$/;
+/** Imports that answer an i32. */
+const narrow = /^(kv_snapshot|kv_apply|kv_commit|kv_room|kv_compact|picture_add|picture_release|picture_drop)$/;
+
+/** What nobody lends here: a lent store's imports, and kernels that the provider leaves out. What a newer module asks for ends it. */
+function absent(i: WebAssembly.ModuleImportDescriptor): Fn {
+  if (i.module === 'sightline' && wide.test(i.name)) return () => BigInt(-storeCodes.another);
+  if (i.module === 'sightline' && narrow.test(i.name)) return () => storeCodes.another;
+  if (i.module === 'kernel' && i.name === 'decode') return () => -1n; // the guest decodes
+  if (i.module === 'kernel' && /^pack(_room)?$/.test(i.name)) return () => 0; // it computes
+  return () => {
+    throw new DeadError(`no ${i.module} ${i.name}`);
+  };
 }

@@ -37,6 +37,7 @@ export type ToEngine =
 
 /** What it tells. */
 export type FromEngine =
+  | { alive: true }
   | { progress: Progress }
   | { opened: Opened }
   | { failed: string; name: string }
@@ -56,7 +57,7 @@ export interface Opened {
 export type ToAnalyser =
   | { analyser: { modules: Modules; bundles: [string, Uint8Array<ArrayBuffer>][]; settings: Settings } }
   | { job: Uint8Array<ArrayBuffer> };
-export type FromAnalyser = { ready: true } | { result: Uint8Array<ArrayBuffer> } | { failed: string };
+export type FromAnalyser = { alive: true } | { ready: true } | { result: Uint8Array<ArrayBuffer> } | { failed: string };
 
 function bundleOf(bundles: Map<string, Uint8Array>): Pick<Lent, 'bundle'> {
   return { bundle: (name) => bundles.get(name) };
@@ -84,10 +85,24 @@ export function analyser(port: Port): (message: ToAnalyser) => Promise<void> {
   };
 }
 
-/** A worker that analyses, from its owner's side. */
-export async function startAnalyser(port: Port, start: ToAnalyser, patience: number): Promise<Analyser> {
+/** A worker whose script has been loaded; it is told what to do later. */
+function spawned(platform: Platform): { port: Port; alive: Promise<void> } {
+  const port = platform.spawn();
+  const alive = new Promise<void>((resolve, reject) => {
+    port.onmessage = () => resolve();
+    port.onerror = reject;
+  });
+  alive.catch(() => {});
+  return { port, alive };
+}
+
+/** A worker that analyses, from its owner's side. It has `bundles` of its own from now on. */
+async function startAnalyser(port: Port, start: ToAnalyser, patience: number): Promise<Analyser> {
   let settle: { resolve: (m: FromAnalyser) => void; reject: (e: Error) => void } | undefined;
-  port.onmessage = (m: FromAnalyser) => ('failed' in m ? settle?.reject(new Error(m.failed)) : settle?.resolve(m));
+  port.onmessage = (m: FromAnalyser) => {
+    if ('failed' in m) settle?.reject(new Error(m.failed));
+    else if (!('alive' in m)) settle?.resolve(m);
+  };
   port.onerror = (failure) => settle?.reject(failure);
   const tell = (m: ToAnalyser, transfer?: ArrayBuffer[]) =>
     new Promise<FromAnalyser>((resolve, reject) => {
@@ -122,15 +137,23 @@ export interface Running {
 /** Loads everything and opens the store. */
 export async function run(platform: Platform, start: Start, progress: (p: Progress) => void): Promise<Running> {
   const log = (line: string) => system.log(4, line);
-  const [loaded, files] = await Promise.all([load(platform.source(start.base), progress), platform.files(start)]);
-  progress({ stage: 'start' });
+  // A worker's script comes by way of this thread, which computes once the engine starts: so it is fetched before.
+  const first = spawned(platform);
+  let files: Files | undefined;
   try {
+    const from = platform.source(start.base);
+    const loading = load(from, progress);
+    [files] = await Promise.all([platform.files(start), loading, first.alive]);
+    progress({ stage: 'start' });
+    const loaded = await loading;
     const modules = await compile(loaded.guest, loaded.kernels);
-    const pool = makePool(platform, start, modules, loaded, log);
+    const pool = makePool(platform, start, modules, loaded, first.port, log);
     const settings = settingsOf(start, loaded, files);
     const lent: Lent = { ...system, ...bundleOf(loaded.bundles), ...(files && { files }) };
     const open = () => Guest.open(modules, lent, settings);
-    const [engine] = await Promise.all([Engine.open({ open, pool, log }), pool.start()]);
+    const analysing = pool.start();
+    const engine = await Engine.open({ open, pool, log });
+    await analysing;
     const store = !files ? 'memory' : start.store === 'private' ? 'private' : 'folder';
     const close = async () => {
       await engine.close();
@@ -138,6 +161,7 @@ export async function run(platform: Platform, start: Start, progress: (p: Progre
     };
     return { engine, store, close };
   } catch (failure) {
+    first.port.close();
     files?.close();
     throw failure;
   }
@@ -155,15 +179,27 @@ function settingsOf(start: Start, loaded: Loaded, files: Files | undefined): Set
   };
 }
 
-function makePool(platform: Platform, start: Start, modules: Modules, loaded: Loaded, log: (l: string) => void): Pool {
+function makePool(
+  platform: Platform,
+  start: Start,
+  modules: Modules,
+  loaded: Loaded,
+  first: Port,
+  log: (line: string) => void,
+): Pool {
+  const bundles = [...loaded.bundles];
   const settings: Settings = {
     role: 'analyser',
     store: 'memory',
     bundles: [...loaded.bundles.keys()],
     pictureTime: start.pictureTime,
   };
-  const make = () =>
-    startAnalyser(platform.spawn(), { analyser: { modules, bundles: [...loaded.bundles], settings } }, startPatience);
+  let ready: Port | undefined = first;
+  const make = async () => {
+    const port = ready ?? platform.spawn();
+    ready = undefined;
+    return startAnalyser(port, { analyser: { modules, bundles, settings } }, startPatience);
+  };
   // An analysis ends itself when its time is over; who does not is ended.
   return new Pool({ make, size: start.workers, patience: 2 * start.pictureTime + 1000, idle, log });
 }

@@ -23,7 +23,7 @@ export interface Progress {
   allTotal?: number;
 }
 
-interface Entry {
+export interface Entry {
   name: string;
   url: string;
   size: number;
@@ -33,7 +33,7 @@ interface Entry {
 
 /** Everything that a guest is started from. */
 export interface Loaded {
-  guest: Uint8Array<ArrayBuffer>;
+  guest: WebAssembly.Module;
   kernels: Uint8Array<ArrayBuffer>;
   bundles: Map<string, Uint8Array<ArrayBuffer>>;
 }
@@ -41,16 +41,24 @@ export interface Loaded {
 /** A place that files come from. */
 export interface Source {
   manifest(signal?: AbortSignal): Promise<unknown>;
-  /** The bytes of a file, which calls `got` with the length of each piece of it. */
-  file(entry: { url: string; sha256: string }, got: (n: number) => void, signal?: AbortSignal): Promise<FileBytes>;
+  /** Gets a file, and calls `got` with the length of each piece of it. */
+  file(entry: Entry, got: (n: number) => void, signal?: AbortSignal): Promise<Came>;
+  /**
+   * Compiles a file that is right. A browser keeps what it made of a module that it compiled from a response of its
+   * own cache, and from then on starts it several times as fast.
+   */
+  compile?(entry: Entry, came: Came): Promise<WebAssembly.Module>;
   /** All files were right: what is kept of others may go. */
   keep?(urls: string[]): Promise<void>;
 }
 
-interface FileBytes {
-  data: Uint8Array<ArrayBuffer>;
-  checked: boolean; // against its hash, when it came
-  right?: () => Promise<void>; // is told when it has been
+/** A file that is here. */
+export interface Came {
+  bytes(): Promise<Uint8Array<ArrayBuffer>>;
+  /** It was checked against its hash when it came first. */
+  checked: boolean;
+  /** Is told when it has been checked now. */
+  right?: () => Promise<void>;
 }
 
 /** A runtime that is not served where it was said to be, or not whole. */
@@ -71,26 +79,37 @@ export async function load(from: Source, progress: (p: Progress) => void, signal
         const { name: file, size: total } = entry;
         progress({ stage: 'load', file, loaded, total, allLoaded: all.loaded, allTotal: all.total });
       };
-      const { data, checked, right } = await from.file(entry, tell, signal);
-      if (data.length !== entry.size || !(checked || (await sha256(data)) === entry.sha256))
-        throw new LoadError(`${entry.url} is not the file that manifest.json names`);
-      await right?.();
-      return { entry, data };
+      return { entry, came: await check(entry, await from.file(entry, tell, signal)) };
     }),
   );
   await from.keep?.(entries.map((e) => e.url));
-  return sort(files);
+  return start(from, files);
 }
 
-function sort(files: { entry: Entry; data: Uint8Array<ArrayBuffer> }[]): Loaded {
+async function check(entry: Entry, came: Came): Promise<Came> {
+  if (came.checked) return came;
+  const data = await came.bytes();
+  if (data.length !== entry.size || (await sha256(data)) !== entry.sha256)
+    throw new LoadError(`${entry.url} is not the file that manifest.json names`);
+  await came.right?.();
+  return came;
+}
+
+async function start(from: Source, files: { entry: Entry; came: Came }[]): Promise<Loaded> {
   const bundles = new Map<string, Uint8Array<ArrayBuffer>>();
   const found: Partial<Loaded> = {};
-  for (const { entry, data } of files) {
-    if (entry.name === 'guest.wasm') found.guest = data;
-    else if (entry.name === 'kernels.wasm') found.kernels = data;
-    else if (!entry.parts) bundles.set(entry.name, data);
-    for (const p of entry.parts ?? []) bundles.set(p.name, data.subarray(p.at, p.at + p.size));
-  }
+  await Promise.all(
+    files.map(async ({ entry, came }) => {
+      if (entry.name === 'guest.wasm') {
+        found.guest = await (from.compile?.(entry, came) ?? WebAssembly.compile(await came.bytes()));
+        return;
+      }
+      const data = await came.bytes();
+      if (entry.name === 'kernels.wasm') found.kernels = data;
+      else if (!entry.parts) bundles.set(entry.name, data);
+      for (const p of entry.parts ?? []) bundles.set(p.name, data.subarray(p.at, p.at + p.size));
+    }),
+  );
   if (!found.guest || !found.kernels) throw new LoadError('manifest.json names no module');
   return { guest: found.guest, kernels: found.kernels, bundles };
 }
@@ -105,6 +124,10 @@ function parse(manifest: unknown): Entry[] {
 async function sha256(data: BufferSource): Promise<string> {
   const sum = new Uint8Array(await crypto.subtle.digest('SHA-256', data));
   return Array.from(sum, (b) => b.toString(16).padStart(2, '0')).join('');
+}
+
+function unhex(text: string): number[] {
+  return Array.from(text.match(/../g) ?? [], (byte) => Number.parseInt(byte, 16));
 }
 
 const cacheName = 'sightline-runtime';
@@ -128,14 +151,13 @@ export function served(base: URL): Source {
         return await old.json(); // no network: what is here still works
       }
     },
-    async file({ url, sha256 }, got, signal) {
+    async file({ url, sha256, size }, got, signal) {
       const cache = await kept;
       const key = `${at(url)}?${sha256}`;
       const old = await cache?.match(key);
       if (old) {
-        const data = new Uint8Array(await old.arrayBuffer());
-        got(data.length);
-        return { data, checked: true };
+        got(size);
+        return { checked: true, bytes: async () => new Uint8Array(await old.clone().arrayBuffer()) };
       }
       const response = await get(at(url), signal, 'default');
       const data = await read(response, got);
@@ -144,7 +166,16 @@ export function served(base: URL): Source {
         // Where it cannot be kept, for want of room, it is fetched again the next time.
         await cache?.put(key, new Response(data, { headers: { 'Content-Type': type } })).catch(() => {});
       };
-      return { data, checked: false, right };
+      return { checked: false, bytes: async () => data, right };
+    },
+    async compile({ url, sha256 }, came) {
+      const integrity = `sha256-${btoa(String.fromCharCode(...unhex(sha256)))}`;
+      try {
+        const cached = fetch(at(url), { cache: 'only-if-cached', mode: 'same-origin', integrity });
+        return await WebAssembly.compileStreaming(cached);
+      } catch {
+        return WebAssembly.compile(await came.bytes()); // that cache has it no more
+      }
     },
     async keep(urls) {
       const cache = await kept;

@@ -1,7 +1,7 @@
 // The workers that analyse pictures. Each has an instance of the module with the network, and one picture at a
 // time. The first is started at once and the others when a picture waits.
 
-import { codes, decodeResult, type Result } from './messages.ts';
+import { codes, decodeResult, encodeJob, type Job, type Result } from './messages.ts';
 
 /** One analyser: a job with its data in, a result out, one after the other. */
 export interface Analyser {
@@ -12,7 +12,8 @@ export interface Analyser {
 
 /** A picture that waits for an analyser. */
 interface Waiting {
-  job: Uint8Array<ArrayBuffer>;
+  job: Job;
+  data: Uint8Array;
   done: (r: Result) => void;
 }
 
@@ -48,16 +49,11 @@ export class Pool {
     if (this.#failed) throw this.#failed;
   }
 
-  /** How many more pictures would find an analyser soon. */
-  get free(): number {
-    return Math.max(0, 2 * this.#o.size - this.#busy - this.#lanes[0].length - this.#lanes[1].length);
-  }
-
-  /** Analyses a picture: lane 0 for a call, 1 for the background. It never rejects. */
-  run(job: Uint8Array<ArrayBuffer>, lane: 0 | 1, signal?: AbortSignal): Promise<Result> {
+  /** Does a job with its picture: in lane 0 for a call, 1 for the background. It never rejects. */
+  run(job: Job, data: Uint8Array, lane: 0 | 1, signal?: AbortSignal): Promise<Result> {
     return new Promise((done) => {
       if (signal?.aborted || this.#closed) return done({ error: codes.timeout });
-      const waiting = { job, done };
+      const waiting = { job, data, done };
       this.#lanes[lane].push(waiting);
       signal?.addEventListener('abort', () => {
         const at = this.#lanes[lane].indexOf(waiting);
@@ -109,7 +105,7 @@ export class Pool {
     });
     let result: Result;
     try {
-      const answer = await Promise.race([a.analyse(w.job), late]);
+      const answer = await Promise.race([a.analyse(encodeJob(w.job, w.data)), late]);
       result = answer ? decodeResult(answer) : { error: codes.tooLong };
       if (answer) this.#idle.push(a);
       else this.#lose(a);

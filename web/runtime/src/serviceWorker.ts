@@ -75,7 +75,7 @@ interface Scope {
   const waiting = new Map<number, Waiting>();
 
   // By this lock the owner knows that this worker is still there.
-  void navigator.locks.request(`${lockName}/${peer}`, () => new Promise(() => {}));
+  if (answer) void navigator.locks.request(`${lockName}/${peer}`, () => new Promise(() => {}));
   hub.onmessage = ({ data }) => {
     if ('here' in data) hub.postMessage({ hello: peer });
   };

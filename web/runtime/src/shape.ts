@@ -1,4 +1,4 @@
-// What a module's binary says of its imports, which WebAssembly.Module.imports does not: the functions' types.
+// What a module's binary says of the functions that it exports, which WebAssembly.Module.exports does not: their types.
 // And the module that stands between a guest and its kernels: the guest imports its functions before the kernels
 // exist, since these import the guest's memory; each of them goes on through a table, without a detour through
 // JavaScript.
@@ -6,13 +6,14 @@
 //     guest ──import──▶ forwarder: call_indirect ──table──▶ kernels
 //       └──────────────── memory ────────────────────────────┘
 
-/** A function that a module imports. Types are the binary's: 0x7f i32, 0x7e i64, 0x7d f32, 0x7c f64. */
-export interface Import {
-  module: string;
+/** A function with its type. Types are the binary's: 0x7f i32, 0x7e i64, 0x7d f32, 0x7c f64. */
+export interface Function {
   name: string;
   params: number[];
   results: number[];
 }
+
+type Type = Omit<Function, 'name'>;
 
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
@@ -44,37 +45,49 @@ class Bytes {
   name(): string {
     return decoder.decode(this.take(this.uint()));
   }
+  list<T>(read: (s: Bytes) => T): T[] {
+    return Array.from({ length: this.uint() }, () => read(this));
+  }
 }
 
-/** The functions that a module imports, in order. */
-export function importsOf(module: Uint8Array): Import[] {
+/** The functions that a module exports, in order. It imports memories alone. */
+export function functionsOf(module: Uint8Array): Function[] {
   const all = new Bytes(module);
   if (decoder.decode(all.take(4)) !== '\0asm') throw new WebAssembly.CompileError('not a WebAssembly module');
   all.take(4);
-  let types: Pick<Import, 'params' | 'results'>[] = [];
+  let types: Type[] = [];
+  let functions: number[] = []; // their types
   while (all.at < module.length) {
     const id = all.byte();
     const section = new Bytes(all.take(all.uint()));
-    if (id === 1) types = Array.from({ length: section.uint() }, () => type(section));
-    if (id === 2) return imports(section, types);
+    if (id === 1) types = section.list(type);
+    if (id === 2) section.list(imported);
+    if (id === 3) functions = section.list((s) => s.uint());
+    if (id === 7)
+      return section.list(exported).flatMap(({ name, kind, index }) => {
+        const found = types[functions[index] ?? -1];
+        return kind === 0 && found ? [{ name, ...found }] : [];
+      });
   }
   return [];
 }
 
-function type(s: Bytes): Pick<Import, 'params' | 'results'> {
+function type(s: Bytes): Type {
   if (s.byte() !== 0x60) throw new WebAssembly.CompileError('a type that is no function');
   const list = () => [...s.take(s.uint())];
   return { params: list(), results: list() };
 }
 
-function imports(s: Bytes, types: Pick<Import, 'params' | 'results'>[]): Import[] {
-  const found: Import[] = [];
-  for (let n = s.uint(); n > 0; n--) {
-    const [module, name, kind] = [s.name(), s.name(), s.byte()];
-    if (kind !== 0) throw new WebAssembly.CompileError(`${module}.${name} is imported and no function`);
-    found.push({ module, name, ...(types[s.uint()] ?? { params: [], results: [] }) });
-  }
-  return found;
+function imported(s: Bytes): void {
+  const [module, name, kind] = [s.name(), s.name(), s.byte()];
+  if (kind !== 2) throw new WebAssembly.CompileError(`${module}.${name} is imported and no memory`);
+  const limits = s.byte();
+  s.uint();
+  if (limits & 1) s.uint();
+}
+
+function exported(s: Bytes): { name: string; kind: number; index: number } {
+  return { name: s.name(), kind: s.byte(), index: s.uint() };
 }
 
 function uint(v: number): number[] {
@@ -92,7 +105,7 @@ const section = (id: number, items: number[][]) => [id, ...sized(vector(items))]
  * A module that exports `table` and, for each of the functions, one of its name and type that calls what stands at
  * its place in the table.
  */
-export function forwarder(functions: Import[]): Uint8Array<ArrayBuffer> {
+export function forwarder(functions: Function[]): Uint8Array<ArrayBuffer> {
   const types = functions.map((f) => [0x60, ...sized(f.params), ...sized(f.results)]);
   const bodies = functions.map((f, i) => {
     const locals = f.params.flatMap((_, p) => [0x20, ...uint(p)]); // local.get p

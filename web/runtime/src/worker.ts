@@ -5,6 +5,7 @@ import { type Files, PrivateFiles } from './files.ts';
 import {
   analyser,
   Desk,
+  type FromAnalyser,
   type FromEngine,
   type Opened,
   type Platform,
@@ -177,3 +178,4 @@ self.onmessage = ({ data }: MessageEvent<ToEngine | ToAnalyser>) => {
   engine = new EngineWorker(data.start);
   engine.open().catch((failure: Error) => tell({ failed: failure.message, name: failure.name }));
 };
+self.postMessage({ alive: true } satisfies FromAnalyser); // whoever made this worker to analyse waits for it
