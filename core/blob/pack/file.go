@@ -41,11 +41,13 @@ func (w *file) Write(p []byte) (int, error) {
 
 // flush writes what was gathered; mu is held. A file that was removed needs it no more.
 func (w *file) flush() error {
-	if len(w.buffer) == 0 || w.node.gone {
+	if len(w.buffer) == 0 {
 		return nil
 	}
-	if err := w.fsys.do("write", record{kind: kindData, id: w.node.id}, w.buffer); err != nil {
-		return err
+	if !w.node.gone {
+		if err := w.fsys.do("write", record{kind: kindData, id: w.node.id}, w.buffer); err != nil {
+			return err
+		}
 	}
 	w.buffer = w.buffer[:0]
 	return nil

@@ -369,6 +369,65 @@ func TestReadersStayGood(t *testing.T) {
 	}
 }
 
+// TestStaysSmall writes and removes files over and over, beside some that stay.
+func TestStaysSmall(t *testing.T) {
+	d := journaltest.NewDisk()
+	f, err := pack.Open(pack.Options{Files: d, Pair: [2]int{2, 3}, Extent: 700, Slack: 10_000, Step: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	most, kept := 0, 0
+	for i := range 2000 {
+		s := step{op: "write", to: fmt.Sprint(i), data: bytes.Repeat([]byte{byte(i)}, 1000)}
+		if err := s.do(f); err != nil {
+			t.Fatal(err)
+		}
+		if i%100 == 0 {
+			kept += 1300
+			continue
+		}
+		if err := f.Remove(s.to); err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, len(d.Bytes(2))+len(d.Bytes(3)))
+	}
+	if most > 4*kept+600<<10 { // 256 kB of each file are gathered before they are written
+		t.Errorf("the files grew to %d bytes for %d that are kept", most, kept)
+	}
+	for i := 0; i < 2000; i += 100 {
+		r, err := f.Open(fmt.Sprint(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err = errors.Join(err, r.Close()); err != nil || !bytes.Equal(data, bytes.Repeat([]byte{byte(i)}, 1000)) {
+			t.Errorf("file %d: %d bytes, %v", i, len(data), err)
+		}
+	}
+}
+
+// TestWritingRemovedFiles goes on writing a file that was removed meanwhile.
+func TestWritingRemovedFiles(t *testing.T) {
+	d := journaltest.NewDisk()
+	f := mustOpen(t, d)
+	w, err := f.Create("x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err1 := w.Write(make([]byte, 250))
+	err2 := f.Remove("x")
+	_, err3 := w.Write(make([]byte, 250))
+	if err := errors.Join(err1, err2, err3, w.Sync(), w.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.Write(nil); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("Write after Close = %v, want %v", err, fs.ErrClosed)
+	}
+	if got := state(t, f) + state(t, mustOpen(t, d)); got != "" {
+		t.Errorf("there is %s", got)
+	}
+}
+
 // counted counts the bytes that are read.
 type counted struct {
 	*journaltest.Disk
