@@ -11,8 +11,10 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"runtime"
 
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
 
 	"github.com/sightline-dev/sightline/core/blob"
 )
@@ -83,6 +85,7 @@ func compile(ctx context.Context, config wazero.RuntimeConfig, module []byte, ca
 }
 
 func compileWith(ctx context.Context, config wazero.RuntimeConfig, module []byte, cache wazero.CompilationCache) (*compiled, error) {
+	ctx = experimental.WithCompilationWorkers(ctx, runtime.GOMAXPROCS(0))
 	c := &compiled{runtime: wazero.NewRuntimeWithConfig(ctx, config), made: cache == nil, cache: cache}
 	var err error
 	if c.module, err = c.runtime.CompileModule(ctx, module); err != nil {
@@ -113,7 +116,7 @@ func (c *Cache) restore(scratch blob.FS, name string) error {
 	if err := scratch.MkdirAll(path.Dir(file)); err != nil {
 		return err
 	}
-	return writeFile(scratch, file, compiled)
+	return writeFile(scratch, file, compiled, false)
 }
 
 // store seals the one file that wazero wrote.
@@ -135,7 +138,7 @@ func (c *Cache) store(scratch blob.FS, name string) error {
 	if err := c.Files.Remove(unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := writeFile(c.Files, unfinished, c.seal(name, file, compiled)); err != nil {
+	if err := writeFile(c.Files, unfinished, c.seal(name, file, compiled), true); err != nil {
 		return err
 	}
 	return c.Files.Rename(unfinished, name)
@@ -184,13 +187,14 @@ func readFile(files blob.FS, name string, most int64) (data []byte, err error) {
 	return data, err
 }
 
-func writeFile(files blob.FS, name string, data []byte) error {
+// writeFile writes a file that is not there, synced or not.
+func writeFile(files blob.FS, name string, data []byte, sync bool) error {
 	f, err := files.Create(name)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	if err == nil {
+	if err == nil && sync {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())

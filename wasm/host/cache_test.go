@@ -9,9 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/proof"
 )
 
 // diskFolder is a folder of the system.
@@ -176,4 +178,26 @@ func TestSealedButUseless(t *testing.T) {
 	if !start(t, module, c) {
 		t.Error("ten bytes are loaded")
 	}
+}
+
+// sharedCache keeps what tests compile the module to beside the project, so that it is compiled
+// once for each of its builds. The seal is what makes that safe.
+func sharedCache(t testing.TB) *Cache {
+	t.Helper()
+	dir := filepath.Join(proof.Root(t), ".cache", "compiled")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	old, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range old {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
+			os.Remove(filepath.Join(dir, e.Name()))
+		}
+	}
+	c := newCache(t)
+	c.Files = diskFolder{dir}
+	return c
 }

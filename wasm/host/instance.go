@@ -246,22 +246,26 @@ func (in *Instance) Bytes() int64 {
 
 // Close ends the instance: the guest, if it lives, is told first. What was lent stays open.
 func (in *Instance) Close() error {
-	if in.closed {
-		return nil
-	}
-	ctx := context.Background()
 	var err error
 	if in.module != nil && in.dead == nil && in.exports != nil {
-		_, err = in.Ask(ctx, abi.Question{What: abi.AskClose})
+		_, err = in.Ask(context.Background(), abi.Question{What: abi.AskClose})
+	}
+	return errors.Join(err, in.Drop())
+}
+
+// Drop ends the instance without a word to the guest, as a crash does.
+func (in *Instance) Drop() error {
+	if in.closed {
+		return nil
 	}
 	in.closed = true
 	if in.dead == nil {
 		in.dead = fmt.Errorf("%w: it is closed", ErrDead)
 	}
-	err = errors.Join(err, in.reading.close())
+	err := in.reading.close()
 	in.kernels.Close()
 	if in.module != nil {
-		err = errors.Join(err, in.module.Close(ctx))
+		err = errors.Join(err, in.module.Close(context.Background()))
 		in.free()
 	}
 	in.rt.open.Add(-1)

@@ -49,6 +49,7 @@ func moduleOptions(t testing.TB) Options {
 func module(t testing.TB) *Runtime {
 	t.Helper()
 	o := moduleOptions(t)
+	o.Cache = sharedCache(t)
 	theRuntime.once.Do(func() { theRuntime.rt, theRuntime.err = NewRuntime(context.Background(), o) })
 	if theRuntime.err != nil {
 		t.Fatal(theRuntime.err)
@@ -61,6 +62,9 @@ type guestOf struct {
 	*Instance
 	analyser *Instance
 }
+
+// Close is a crash: an engine of a world is not closed either.
+func (g guestOf) Close() error { return g.Drop() }
 
 func (g guestOf) Take(_ time.Time, n int) ([]core.Task, error) {
 	return g.Instance.Take(context.Background(), n)

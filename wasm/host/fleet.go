@@ -1,0 +1,331 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/wasm/abi"
+)
+
+// DefaultMemoryBytes is how much memory the writers of a fleet may have before idle ones are
+// closed, unless options say otherwise.
+const DefaultMemoryBytes = 2 << 30
+
+// FleetOptions are what a [Fleet] serves with. Runtime and Lent are needed.
+type FleetOptions struct {
+	Runtime *Runtime // the fleet's from now on: closed when nothing runs in it any more
+	Lent    Lent     // to every instance; Store, Hosted and Bundles among it
+
+	// Settings of every instance. Role, App and Store are the fleet's to say.
+	Settings abi.Settings
+
+	Rate         auth.Rate // as core.Options has them
+	OperatorRate auth.Rate
+
+	Models      *predict.Set // public models, tables suffice; nil: read from the bundles
+	Analysers   int          // instances that analyse pictures and are open from the start; 0 means 1
+	MemoryBytes int64        // of all writers; 0 means DefaultMemoryBytes
+	Strays      func()       // told that pictures may be left that nothing claims; nil: nobody is
+}
+
+// Fleet is one instance for each application, the only one that writes it, and a pool of
+// instances that analyse pictures.
+//
+//	request ── credential ──▶ application ──▶ writer: one call at a time ──▶ jobs ─┐
+//	     └──── none that is good ──▶ front, natively: says so as /v2 does            │
+//	                                                                    analysers ◀──┘
+//
+// A writer is opened when its application is first asked for something, replaced when its guest dies,
+// and closed, the longest unused first, when all of them have too much memory. Nothing is
+// lost with it: what was acknowledged is in the store. The application of a request is found by its
+// credential here, since which instance is to check it depends on that; the instance checks it
+// again.
+//
+// It is safe for concurrent use. It is a jobs.Service and a jobs.Engine, and its analysers are
+// jobs.Analysers.
+type Fleet struct {
+	o       FleetOptions
+	front   *front
+	gallery api.Gallery
+	pool    *pool
+	deaths  atomic.Int64
+
+	mu      sync.Mutex
+	rt      *Runtime   // of new instances
+	old     []*Runtime // in which something still runs
+	writers map[string]*writer
+	list    []string  // applications in the order in which the background looks at them
+	listed  time.Time // when they were read
+	turn    int       // of list
+	closed  bool
+}
+
+// NewFleet makes a fleet and opens its analysers. ctx bounds that. With an error the runtime is still the
+// caller's.
+func NewFleet(ctx context.Context, o FleetOptions) (*Fleet, error) {
+	if o.Runtime == nil || o.Lent.Store == nil || o.Lent.Hosted == nil || o.Lent.Clock == nil || o.Lent.Rand == nil {
+		return nil, fmt.Errorf("%w: Runtime, Store, Hosted, Clock and Rand are needed", api.ErrOptions)
+	}
+	if o.MemoryBytes <= 0 {
+		o.MemoryBytes = DefaultMemoryBytes
+	}
+	if o.Lent.Log == nil {
+		o.Lent.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Models == nil {
+		var err error
+		if o.Models, err = predict.LoadTables(o.Lent.Bundles); err != nil {
+			return nil, err
+		}
+	}
+	s := &o.Settings
+	s.Rate, s.Burst = rateOf(o.Rate, auth.Rate{PerSecond: 10, Burst: 100})
+	s.OperatorRate, s.OperatorBurst = rateOf(o.OperatorRate, auth.Rate{})
+	if s.PictureTime == 0 {
+		s.PictureTime = pictureTime
+	}
+	f := &Fleet{
+		o: o, rt: o.Runtime, writers: map[string]*writer{},
+		gallery: api.Gallery{Names: o.Lent.Hosted, Store: o.Lent.Store, Clock: o.Lent.Clock},
+	}
+	f.pool = newPool(f)
+	var err error
+	if f.front, err = newFront(f); err != nil {
+		return nil, err
+	}
+	if err := f.pool.warm(ctx, max(o.Analysers, 1)); err != nil {
+		return nil, errors.Join(err, f.pool.close())
+	}
+	return f, nil
+}
+
+// rateOf is a rate as settings have it: 0 for none.
+func rateOf(r, absent auth.Rate) (rate, burst uint32) {
+	if r.PerSecond == 0 {
+		r.PerSecond = absent.PerSecond
+	}
+	if r.Burst == 0 {
+		r.Burst = absent.Burst
+	}
+	if r.PerSecond <= 0 {
+		return 0, 0
+	}
+	return uint32(math.Ceil(r.PerSecond)), uint32(max(r.Burst, 0))
+}
+
+// Refuse is the answer to a request that is not begun or cannot be ended.
+func (f *Fleet) Refuse(r *api.Request, err error) api.Response { return refuser.Refuse(r, err) }
+
+// errStopping is told to whoever asks a fleet that is closed.
+var errStopping = fmt.Errorf("%w: the server is stopping", api.ErrBusy)
+
+// Begin starts a request on the instance of its application.
+func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Call {
+	app := f.front.application(ctx, r)
+	if app == "" {
+		return f.front.service.Begin(ctx, r)
+	}
+	w, err := f.writer(app)
+	if err == nil {
+		var call *api.Call
+		if call, err = w.begin(ctx, r); err == nil {
+			return call
+		}
+	}
+	if errors.Is(err, core.ErrApplication) { // deleted a moment ago
+		return f.front.service.Begin(ctx, r)
+	}
+	if ctx.Err() == nil && !errors.Is(err, api.ErrBusy) {
+		f.o.Lent.Log.Error("instance", "app", app, "error", err)
+		err = api.ErrInternal
+	}
+	return api.Answered(f.Refuse(r, err))
+}
+
+// writer is that of an application.
+func (f *Fleet) writer(app string) (*writer, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return nil, errStopping
+	}
+	w, ok := f.writers[app]
+	if !ok {
+		w = newWriter(f, app)
+		f.writers[app] = w
+	}
+	return w, nil
+}
+
+// open opens an instance of the module that is in force.
+func (f *Fleet) open(ctx context.Context, s abi.Settings) (*Instance, error) {
+	for {
+		rt := f.Runtime()
+		in, err := rt.Open(context.WithoutCancel(ctx), f.o.Lent, s)
+		if err == nil || rt == f.Runtime() {
+			return in, err
+		}
+	}
+}
+
+// end closes an instance, and its runtime where it was the last of an old one.
+func (f *Fleet) end(in *Instance) error {
+	err := in.Close()
+	f.mu.Lock()
+	var over []*Runtime
+	kept := f.old[:0]
+	for _, rt := range f.old {
+		if rt.Instances() == 0 {
+			over = append(over, rt)
+		} else {
+			kept = append(kept, rt)
+		}
+	}
+	f.old = kept
+	f.mu.Unlock()
+	for _, rt := range over {
+		err = errors.Join(err, rt.Close(context.Background()))
+	}
+	return err
+}
+
+// Runtime is that of new instances.
+func (f *Fleet) Runtime() *Runtime {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.rt
+}
+
+// now is the clock that runs.
+func (f *Fleet) now() time.Time { return f.Runtime().o.Now() }
+
+// all are the writers there are now.
+func (f *Fleet) all() []*writer {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make([]*writer, 0, len(f.writers))
+	for _, w := range f.writers {
+		all = append(all, w)
+	}
+	return all
+}
+
+// Swap goes over to another module, which is the fleet's from then on: new instances are its own,
+// and each of the old ones ends when the calls under way in it have. It returns when all writers have
+// changed, and an error, with nothing changed, for a module that cannot analyse. ctx bounds the opening.
+func (f *Fleet) Swap(ctx context.Context, rt *Runtime) error {
+	s := f.o.Settings
+	s.Role, s.Store = abi.Analyser, abi.StoreMemory
+	first, err := rt.Open(ctx, f.o.Lent, s)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return errors.Join(errStopping, first.Close())
+	}
+	f.old = append(f.old, f.rt)
+	f.rt = rt
+	f.mu.Unlock()
+	f.pool.add(first)
+	err = f.pool.sweep()
+	for _, w := range f.all() {
+		err = errors.Join(err, w.change())
+	}
+	if err != nil {
+		f.o.Lent.Log.Error("swap", "error", err)
+	}
+	return nil
+}
+
+// Detach ends what serves an application that was deleted: when it returns nothing writes to it.
+func (f *Fleet) Detach(app string) {
+	f.mu.Lock()
+	w := f.writers[app]
+	delete(f.writers, app)
+	f.mu.Unlock()
+	if w == nil {
+		return
+	}
+	if err := w.retire(); err != nil {
+		f.o.Lent.Log.Error("detach", "app", app, "error", err)
+	}
+}
+
+// Oldest is for how long the longest call under way has been running.
+func (f *Fleet) Oldest() time.Duration {
+	f.mu.Lock()
+	all := append([]*Runtime{f.rt}, f.old...)
+	f.mu.Unlock()
+	var d time.Duration
+	for _, rt := range all {
+		d = max(d, rt.Oldest())
+	}
+	return d
+}
+
+// Instances is how many are open.
+func (f *Fleet) Instances() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := f.rt.Instances()
+	for _, rt := range f.old {
+		n += rt.Instances()
+	}
+	return n
+}
+
+// Bytes is how much memory the guests have, analysers among them.
+func (f *Fleet) Bytes() int64 {
+	n := f.pool.bytes()
+	for _, w := range f.all() {
+		n += w.bytes.Load()
+	}
+	return n
+}
+
+// Deaths is how many guests have died.
+func (f *Fleet) Deaths() int64 { return f.deaths.Load() }
+
+// Hosted returns the picture behind a hosted name, of whichever application; the error is
+// blob.ErrNotFound.
+func (f *Fleet) Hosted(name string) (blob.Picture, error) { return f.gallery.Hosted(name) }
+
+// Thumbnail returns the JPEG beside an input's picture by the picture's hosted name; the error is
+// blob.ErrNotFound.
+func (f *Fleet) Thumbnail(name string) ([]byte, error) { return f.gallery.Thumbnail(name) }
+
+// Close ends all instances once the calls that are running in them have returned, and the runtimes.
+func (f *Fleet) Close() error {
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return nil
+	}
+	f.closed = true
+	f.mu.Unlock()
+	var err error
+	for _, w := range f.all() {
+		err = errors.Join(err, w.retire())
+	}
+	err = errors.Join(err, f.pool.close())
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, rt := range append(f.old, f.rt) {
+		err = errors.Join(err, rt.Close(context.Background()))
+	}
+	f.old = nil
+	return err
+}

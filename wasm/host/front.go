@@ -1,0 +1,146 @@
+package host
+
+import (
+	"context"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+)
+
+// front finds out which application a request is of. Those of none it answers itself, with the
+// service that the instances have, which lets nobody in: so whether a key, a token or a client is
+// known cannot be told from who answers, and no instance is opened for a stranger.
+type front struct {
+	f       *Fleet
+	service *api.Service
+}
+
+func newFront(f *Fleet) (*front, error) {
+	o := &f.o
+	service, err := api.New(api.Options{
+		Models: o.Models, Hosted: o.Lent.Hosted, Apps: strangers{f.o.records()}, Tokens: o.Lent.Tokens, Accounts: o.Lent.Accounts,
+		Clock: o.Lent.Clock, Rand: o.Lent.Rand, PublicURL: o.Settings.PublicURL, PublicAppID: o.Settings.PublicAppID,
+		KeepPredicted: o.Settings.KeepPredicted, Rate: o.Rate, OperatorRate: o.OperatorRate,
+	})
+	return &front{f, service}, err
+}
+
+// records are those of applications, keys and clients.
+func (o *FleetOptions) records() catalog.Reader {
+	return catalog.Read(o.Lent.Store, catalog.Control)
+}
+
+// application is the one that a request's credential is good for; empty where it is good for none,
+// or cannot be looked up: then the service says what is wrong.
+func (x *front) application(ctx context.Context, r *api.Request) string {
+	records := x.f.o.records()
+	if r.App != "" {
+		return r.App
+	}
+	if r.Authorization == "" && r.Session != "" {
+		return x.ofSession(ctx, r)
+	}
+	if token, ok := auth.Bearer(r.Authorization); ok {
+		if x.f.o.Lent.Tokens == nil {
+			return ""
+		}
+		claims, err := x.f.o.Lent.Tokens.Read(token)
+		if err != nil {
+			return ""
+		}
+		if client, err := records.Client(claims.Client); err == nil && client.App == claims.App && client.Generation == claims.Generation {
+			return client.App
+		}
+		return ""
+	}
+	if id, secret, ok := auth.Basic(r.Authorization); ok {
+		client, err := records.Client(id)
+		if same := auth.Same(client.Secret, secret); same && err == nil {
+			return client.App
+		}
+		return ""
+	}
+	hash, err := auth.Key(r.Authorization)
+	if err != nil {
+		return ""
+	}
+	key, err := records.Key(hash)
+	if err != nil {
+		return ""
+	}
+	return key.App
+}
+
+// ofSession is the application of an account's that a path names, or its only one.
+func (x *front) ofSession(ctx context.Context, r *api.Request) string {
+	if x.f.o.Lent.Accounts == nil {
+		return ""
+	}
+	account, err := x.f.o.Lent.Accounts.Session(ctx, r.Session)
+	if err != nil {
+		return ""
+	}
+	rest, ok := strings.CutPrefix(r.Path, "/v2/users/")
+	if !ok {
+		owned, err := owned(x.f.o.records(), account)
+		if err != nil || len(owned) != 1 {
+			return ""
+		}
+		return owned[0].ID
+	}
+	if _, rest, ok = strings.Cut(rest, "/apps/"); !ok {
+		return ""
+	}
+	id, rest, _ := strings.Cut(rest, "/")
+	if rest == "" {
+		return "" // about the account
+	}
+	if app, err := x.f.o.records().App(id); err == nil && app.Owner == account {
+		return app.ID
+	}
+	return ""
+}
+
+// owned lists the applications of an account.
+func owned(records catalog.Reader, account string) (apps []catalog.App, err error) {
+	err = records.Apps(func(app catalog.App) bool {
+		if app.Owner == account && account != "" {
+			apps = append(apps, app)
+		}
+		return true
+	})
+	return apps, err
+}
+
+// strangers is the register as the front sees it: it reads all of it and opens nothing.
+type strangers struct{ catalog.Reader }
+
+var _ api.Applications = strangers{}
+
+// Open implements [api.Applications]: none.
+func (strangers) Open(string) (*api.Application, error) { return nil, catalog.ErrNotFound }
+
+// Owned implements [api.Applications].
+func (s strangers) Owned(account string) ([]catalog.App, error) { return owned(s.Reader, account) }
+
+// Keys implements [api.Applications].
+func (s strangers) Keys(app string) (keys []catalog.Key, err error) {
+	err = s.KeysOf(app, func(k catalog.Key) bool {
+		keys = append(keys, k)
+		return true
+	})
+	return keys, err
+}
+
+// CreateApp implements [api.Applications]: the host makes applications.
+func (strangers) CreateApp(context.Context, string, api.NewApp) (catalog.App, error) {
+	return catalog.App{}, core.ErrElsewhere
+}
+
+// CreateKey implements [api.Applications]: the host makes keys.
+func (strangers) CreateKey(context.Context, string, api.NewKey) (string, catalog.Key, error) {
+	return "", catalog.Key{}, core.ErrElsewhere
+}

@@ -1,0 +1,80 @@
+package host
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/api/apitest/program"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// answered is what a program got: every answer, and all that it left in the store.
+type answered struct {
+	trace   []string
+	answers [][]byte
+	store   [sha256.Size]byte
+	records int
+}
+
+// run runs the program of a seed in a world.
+func run(t *testing.T, w *apitest.World, seed uint64) answered {
+	t.Helper()
+	var got answered
+	p := program.New(t, w, seed)
+	p.Answered = func(r *api.Request, a api.Response) {
+		got.trace = append(got.trace, fmt.Sprintf("%s %s?%s %s", r.Method, r.Path, r.Query, r.Body))
+		got.answers = append(got.answers, fmt.Appendf(nil, "%d %s %v %s", a.Status, a.ContentType, a.Header, a.Body))
+	}
+	for range 12 {
+		if p.Step(); t.Failed() {
+			t.Fatalf("seed %d, the program so far:\n%s", seed, p.Trace())
+		}
+	}
+	got.store, got.records = digest(t, w.Store)
+	return got
+}
+
+// digest is that of all that a store holds, by key: log, state, index and what else is derived.
+func digest(t *testing.T, store kv.Store) (sum [sha256.Size]byte, records int) {
+	t.Helper()
+	h := sha256.New()
+	err := store.Scan(nil, nil, func(key, value []byte) bool {
+		fmt.Fprintf(h, "%d %d ", len(key), len(value))
+		h.Write(key)
+		h.Write(value)
+		records++
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Sum(sum[:0])
+	return sum, records
+}
+
+// TestG24Programs runs random programs natively and on the module: every answer is the same, and
+// so is every byte that they leave in the store. Both are held to the reference model of G8 besides.
+func TestG24Programs(t *testing.T) {
+	set := apitest.Tiny(t)
+	open := elsewhere(t, apitest.TinyBundles(t), false)
+	for seed := range proof.Seeds(t, 200, 20_000) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			native := run(t, apitest.NewWorld(t, memkv.New(), set, nil, nil), seed)
+			module := run(t, apitest.NewWorldElsewhere(t, memkv.New(), set, nil, nil, open), seed)
+			for i, want := range native.answers {
+				if got := module.answers[i]; !bytes.Equal(got, want) {
+					t.Fatalf("seed %d: %s\n\nmodule\n%s\n\nnative\n%s", seed, native.trace[i], got, want)
+				}
+			}
+			if module.store != native.store || module.records != native.records {
+				t.Errorf("seed %d: the stores differ after the same %d answers: %d records, natively %d", seed, len(native.answers), module.records, native.records)
+			}
+		})
+	}
+}

@@ -1,0 +1,279 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/wasm/abi"
+)
+
+// writer is the one instance of an application, or the place for it. Whoever has the turn may use
+// it; everything below it is guarded by that.
+type writer struct {
+	f    *Fleet
+	app  string
+	turn chan struct{} // holds one token
+
+	bytes atomic.Int64 // of the instance; 0: none is open
+	used  atomic.Int64 // when it was last used, as Unix nanoseconds
+
+	in      *Instance     // nil: none
+	calls   int           // that wait for jobs; each is resumed once
+	tasks   int           // that are being done
+	idle    chan struct{} // not nil: closed when calls is 0
+	retired bool          // the application is gone, or the fleet is
+	died    int           // deaths since a call last went well
+	diedAt  time.Time
+
+	mayTake, mayStep bool      // something has happened since it was asked for tasks, and to step
+	more             bool      // the last step said so
+	taken, stepped   time.Time // when it was last asked
+}
+
+func newWriter(f *Fleet, app string) *writer {
+	w := &writer{f: f, app: app, turn: make(chan struct{}, 1)}
+	w.turn <- struct{}{}
+	return w
+}
+
+// take waits for the turn until ctx ends.
+func (w *writer) take(ctx context.Context) error {
+	select {
+	case <-w.turn:
+		return nil
+	default:
+	}
+	select {
+	case <-w.turn:
+		return nil
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return api.ErrTimeout
+		}
+		return errStopping
+	}
+}
+
+// try takes the turn if it is free.
+func (w *writer) try() bool {
+	select {
+	case <-w.turn:
+		return true
+	default:
+		return false
+	}
+}
+
+// give hands the turn back, when what was done with the instance is over.
+func (w *writer) give() {
+	if w.in != nil && w.in.Dead() != nil {
+		w.bury()
+	}
+	if w.in != nil {
+		w.bytes.Store(w.in.Bytes())
+	}
+	w.used.Store(w.f.now().UnixNano())
+	w.turn <- struct{}{}
+}
+
+// A guest that dies again and again is left alone for a while.
+const (
+	maxDeaths = 3
+	mourning  = time.Second
+)
+
+// bury closes a dead instance.
+func (w *writer) bury() {
+	w.f.deaths.Add(1)
+	w.died++
+	w.diedAt = w.f.now()
+	w.f.o.Lent.Log.Error("guest died", "app", w.app, "error", w.in.Dead())
+	if err := w.shut(); err != nil {
+		w.f.o.Lent.Log.Error("guest died", "app", w.app, "error", err)
+	}
+}
+
+// shut closes the instance; calls and tasks that are under way are over with it.
+func (w *writer) shut() error {
+	if w.in == nil {
+		return nil
+	}
+	in := w.in
+	w.in, w.calls, w.tasks = nil, 0, 0
+	w.bytes.Store(0)
+	w.rest()
+	return w.f.end(in)
+}
+
+// touch has the background look at the instance soon.
+func (w *writer) touch() { w.mayTake, w.mayStep = true, true }
+
+// rest tells who waits for it that no call waits for jobs.
+func (w *writer) rest() {
+	if w.idle != nil && w.calls == 0 {
+		close(w.idle)
+		w.idle = nil
+	}
+}
+
+// drainTime is how long a swap waits for calls that are waiting for their jobs.
+const drainTime = 5 * time.Second
+
+// ready opens the instance where there is none, or where it is of an old module; the turn is the
+// caller's, also with an error.
+func (w *writer) ready(ctx context.Context) error {
+	if w.retired {
+		return errStopping
+	}
+	if w.in != nil && w.in.rt == w.f.Runtime() {
+		return nil
+	}
+	if w.in != nil {
+		if err := w.drain(ctx); err != nil {
+			return err
+		}
+		if w.retired {
+			return errStopping
+		}
+		if w.in != nil && w.in.rt == w.f.Runtime() {
+			return nil // another was quicker
+		}
+		if err := w.shut(); err != nil {
+			w.f.o.Lent.Log.Error("instance", "app", w.app, "error", err)
+		}
+	}
+	if wait := w.diedAt.Add(mourning).Sub(w.f.now()); w.died >= maxDeaths && wait > 0 && wait <= mourning {
+		return fmt.Errorf("%w: the application's guest has died %d times", api.ErrBusy, w.died)
+	}
+	s := w.f.o.Settings
+	s.Role, s.Store, s.App = abi.Engine, abi.StoreLent, w.app
+	in, err := w.f.open(ctx, s)
+	if err != nil {
+		if errors.Is(err, ErrDead) {
+			w.died++
+			w.diedAt = w.f.now()
+			w.f.deaths.Add(1)
+		}
+		return err
+	}
+	w.in, w.more = in, false
+	w.touch()
+	w.bytes.Store(in.Bytes())
+	return nil
+}
+
+// drain waits, without the turn, until no call of the instance waits for jobs, for drainTime at most.
+func (w *writer) drain(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, drainTime)
+	defer stop()
+	for in := w.in; w.calls > 0 && w.in == in; {
+		if w.idle == nil {
+			w.idle = make(chan struct{})
+		}
+		idle := w.idle
+		w.turn <- struct{}{}
+		select {
+		case <-idle:
+		case <-ctx.Done():
+		}
+		<-w.turn // whoever has it gives it back soon
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil
+}
+
+// change ends an instance of an old module.
+func (w *writer) change() error {
+	<-w.turn
+	defer w.give()
+	if w.in == nil || w.in.rt == w.f.Runtime() {
+		return nil
+	}
+	in := w.in
+	if err := w.drain(context.Background()); err != nil || w.in != in {
+		return err
+	}
+	return w.shut()
+}
+
+// retire ends the instance, and the writer with it.
+func (w *writer) retire() error {
+	<-w.turn
+	defer w.give()
+	w.retired = true
+	return w.shut()
+}
+
+// begin starts a request.
+func (w *writer) begin(ctx context.Context, r *api.Request) (*api.Call, error) {
+	if err := w.take(ctx); err != nil {
+		return nil, err
+	}
+	defer w.give()
+	if err := w.ready(ctx); err != nil {
+		return nil, err
+	}
+	in := w.in
+	call := in.Begin(ctx, r)
+	w.touch()
+	if in.Dead() == nil {
+		w.died = 0
+	}
+	if call.Done() {
+		return call, nil
+	}
+	w.calls++
+	asked := *r
+	asked.Body, asked.Header = nil, nil // the caller's
+	return api.NewCall(call.Jobs(), func(results []api.Result) ([]api.Job, api.Response, bool) {
+		return w.resume(in, call, &asked, results)
+	}), nil
+}
+
+// resume goes on with a call of an instance. Where that has ended meanwhile nothing of the call is
+// done.
+func (w *writer) resume(in *Instance, call *api.Call, r *api.Request, results []api.Result) ([]api.Job, api.Response, bool) {
+	<-w.turn
+	defer w.give()
+	if w.in != in {
+		for i := range results {
+			w.f.release(&results[i])
+		}
+		return nil, w.f.Refuse(r, fmt.Errorf("%w: the instance has been replaced", api.ErrBusy)), true
+	}
+	call.Resume(results)
+	w.touch()
+	if !call.Done() {
+		return call.Jobs(), api.Response{}, false
+	}
+	w.calls--
+	w.rest()
+	return nil, call.Response(), true
+}
+
+// release gives up what a result holds that no instance takes.
+func (f *Fleet) release(r *api.Result) {
+	if r.Blob.IsZero() {
+		return
+	}
+	if err := f.o.Lent.Hosted.Release(context.Background(), r.Blob); err != nil {
+		f.o.Lent.Log.Error("blob", "hash", r.Blob.String(), "error", err)
+	}
+}
+
+// busy reports whether closing the instance would lose work: the turn is the caller's.
+func (w *writer) busy() bool { return w.calls > 0 || w.tasks > 0 || w.more }
+
+// fleetRef is how a task of a fleet is known.
+type fleetRef struct {
+	w    *writer
+	in   *Instance
+	task core.Task
+}
