@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"unsafe"
 )
 
 // DType is the element type of a tensor. The numbers are the schema's.
@@ -82,16 +83,12 @@ func (t *Tensor) Float32s() []float32 {
 	return v
 }
 
-// Int8s returns a copy of the elements of an Int8 tensor; for another type it is nil.
+// Int8s returns the elements of an Int8 tensor, borrowed; for another type it is nil.
 func (t *Tensor) Int8s() []int8 {
 	if t.Type != Int8 {
 		return nil
 	}
-	v := make([]int8, len(t.Data))
-	for i, b := range t.Data {
-		v[i] = int8(b)
-	}
-	return v
+	return unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(t.Data))), len(t.Data))
 }
 
 // Uint8s returns the elements of a Uint8 tensor, borrowed; for another type it is nil.

@@ -83,9 +83,11 @@ func PackConvS8(w []int8, n, segs, seg int) *PackedS8 {
 	seg4 := (seg + 3) / 4
 	p := &PackedS8{N: n, K: k, Segs: segs, Seg: seg, Sum: make([]int32, n), seg4: seg4}
 	for j := range n {
+		sum := int32(0)
 		for _, v := range w[j*k : (j+1)*k] {
-			p.Sum[j] += int32(v)
+			sum += int32(v)
 		}
+		p.Sum[j] = sum
 	}
 	if lend(p, &p.lease, productS8, w, nil, n, k, segs); p.alone() {
 		p.pack(w)
