@@ -27,6 +27,10 @@ COVER   := 85
 PAGES := $(shell find web/src web/messages web/public web/tools web/index.html web/package.json web/*.ts web/project.inlang/settings.json \
 	web/openapi/openapi.json models/general-v1.3/names -type f -not -path 'web/src/words/*' -not -name v2.d.ts 2>/dev/null)
 
+# What the module is made of, and what pages run it with.
+MODULE  := $(shell find core wasm/guest wasm/abi -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod
+RUNTIME := $(shell find web/runtime -type f -not -path '*/served/*' -not -path '*/test/*' -not -path '*/node_modules/*' 2>/dev/null)
+
 # Its tests hold answers to times, so no other package's run beside them.
 ALONE := origin/command
 
@@ -41,14 +45,24 @@ help: ## list the targets
 run: build ## set everything up and start the server on its embedded defaults
 	bin/sightline serve --demo --listen $(LISTEN) --data $(DATA)
 
-build: web ## the binaries, into bin/
+build: wasm web ## the binaries, into bin/
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/sightline ./origin
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/sightline-edge ./edge
 
-wasm: ## compile the core for wasip1
-	GOOS=wasip1 GOARCH=wasm $(GO) build ./core/...
+wasm: wasm/dist/guest.wasm wasm/dist/kernels.wasm ## the module that edges and pages run, into wasm/dist, where something has changed since
 
-web: ## the pages, into web/dist, where something has changed since
-	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory web/dist/index.html; else echo 'no Node here: the pages are left as they are' >&2; fi
+wasm/dist/guest.wasm: $(MODULE)
+	GOOS=wasip1 GOARCH=wasm $(GO) build -trimpath -ldflags '-s -w' -tags lent -buildmode=c-shared -o $@ ./wasm/guest
+
+wasm/dist/kernels.wasm: $(shell find wasm/simd -name '*.go' -not -name '*_test.go' 2>/dev/null)
+	$(GO) run ./wasm/simd/cmd $@
+
+web: ## the pages and their runtime, into web/dist and web/runtime/served/dist, where something has changed since
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory web/dist/index.html web/runtime/served/dist/index.js; \
+	else echo 'no Node here: the pages are left as they are' >&2; fi
+
+web/runtime/served/dist/index.js: web/node_modules/.package-lock.json wasm/dist/guest.wasm wasm/dist/kernels.wasm $(RUNTIME)
+	cd web/runtime && npm run --silent build && touch served/dist/index.js
 
 web/node_modules/.package-lock.json: web/package-lock.json web/.npmrc
 	cd web && npm ci --silent && touch node_modules/.package-lock.json
@@ -68,7 +82,7 @@ test-native: web ## the tests of this machine's own architecture, with the cover
 	@set -o pipefail; $(GO) test -timeout 15m -cover ./$(ALONE) | tee -a .cache/test.txt
 	@.ci/cover $(COVER) .cache/test.txt $(COVERED)
 
-test-wasm: wasm bin/wazero ## the tests of core and models as wasip1 under wazero
+test-wasm: bin/wazero ## the tests of core and models as wasip1 under wazero
 	GOOS=wasip1 GOARCH=wasm $(GO) test -short -timeout 15m -exec "$(CURDIR)/.ci/wasip1" ./core/... ./models
 
 test-arm64: ## the tests of core and models as arm64 under qemu
@@ -114,4 +128,4 @@ bin/wazero:
 
 clean: ## remove what was built
 	rm -rf bin .cache origin/conformance/node_modules web/node_modules web/src/words web/src/v2.d.ts
-	find web/dist -mindepth 1 -not -name .gitignore -delete
+	find web/dist web/runtime/served/dist wasm/dist -mindepth 1 -not -name .gitignore -delete
