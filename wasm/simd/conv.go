@@ -203,7 +203,7 @@ func (k *kernels) defineWiden() *emit.Func {
 	return f
 }
 
-// defineConv defines conv_u8, conv_i32 and gemv_u16.
+// defineConv defines conv_u8, conv_rows_u8, conv_i32 and gemv_u16.
 func (k *kernels) defineConv() {
 	tile := k.defineTile(tileRows)
 	rows := k.defineRows(tile)
@@ -224,6 +224,8 @@ func (k *kernels) defineConv() {
 		f.Store(h, cLdr, add.Load(i32, 32))
 	})
 	f.Call(rows, h, dst, ldd, f.Param(3), f.Param(4), f.Param(5), f.Param(6), q.Load(i32, 0), q.Load(i32, 4), r)
+
+	k.defineConvRows(f)
 
 	f = k.Func("conv_i32", ints(8))
 	h = f.Param(0)

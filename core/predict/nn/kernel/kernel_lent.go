@@ -17,6 +17,10 @@ import (
 //go:noescape
 func convU8(handle int32, dst *uint8, ldd int32, src *uint8, stepX, srcStride, m int32, q *requantArgs, add *addArgs)
 
+//go:wasmimport kernel conv_rows_u8
+//go:noescape
+func convRowsU8(handle int32, dst *uint8, ldd int32, src *uint8, stepX, srcStride, m int32, q *requantArgs, rows, dstStep, srcStep int32)
+
 //go:wasmimport kernel conv_i32
 //go:noescape
 func convI32(handle int32, dst *int32, ldd int32, src *uint8, stepX, srcStride, m int32, bias *int32)
@@ -127,7 +131,13 @@ func gemmU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8,
 }
 
 func gemmRowsU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, r *Rows, w *PackedS8, q *Requant) {
-	gemmRowsGeneric(dst, ldd, a, lda, segStride, m, r, w, q)
+	if !w.lease.with() {
+		gemmRowsGeneric(dst, ldd, a, lda, segStride, m, r, w, q)
+		return
+	}
+	args := q.args()
+	convRowsU8(w.handle, &dst[0], int32(ldd), &a[0], int32(lda), int32(segStride), int32(m), &args, int32(r.Rows), int32(r.DstStep), int32(r.SrcStep))
+	runtime.KeepAlive(q)
 }
 
 func gemmAddU8(dst []uint8, ldd int, a []uint8, lda, segStride, m int, w *PackedS8, q *Requant, add *Add) {
