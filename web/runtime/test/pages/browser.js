@@ -1,6 +1,6 @@
 // A browser with the runtime and nothing else: a server of its files on loopback, pages that are empty, and the rule
 // that no request goes to any other host.
-import { createReadStream, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { createReadStream, existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { extname, join, normalize } from 'node:path';
@@ -36,6 +36,11 @@ export function serve() {
     asked.set(pathname, (asked.get(pathname) ?? 0) + 1);
     const [, folder, rest] = pathname.match(/^\/(runtime|samples)\/(.*)/) ?? [];
     const headers = { 'Content-Security-Policy': policy, 'Cross-Origin-Opener-Policy': 'same-origin' };
+    if (pathname === '/shell.json') {
+      const scripts = readdirSync(RUNTIME).filter((name) => name.endsWith('.js'));
+      const shell = ['/', ...scripts.map((name) => `/runtime/${name}`)];
+      return response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(shell));
+    }
     if (!folder) {
       if (/^\/(v2|hosted|local)\//.test(pathname)) return response.writeHead(404).end();
       return response
