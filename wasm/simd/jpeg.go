@@ -6,9 +6,6 @@ import "github.com/sightline-dev/sightline/wasm/simd/emit"
 // Coefficients stand column by column, so that the first pass loads the same coefficient of four
 // rows at once; between the passes 4x4 blocks are turned.
 
-// block is a matrix of registers.
-type block []value
-
 // defineInverse defines inverse8 and inverse4, (dst, stride, b, quant).
 func (k *kernels) defineInverse() {
 	row, column := k.defineInverseRow(), k.defineInverseColumn()
