@@ -26,6 +26,12 @@ func TestModuleIsSmall(t *testing.T) {
 	}
 }
 
+func TestModuleIsAlwaysTheSame(t *testing.T) {
+	if !bytes.Equal(simd.Build(), simd.Module()) {
+		t.Error("a module made anew has other bytes")
+	}
+}
+
 // guest is a module that exports memory and imports kernel.quote, which its export f calls:
 //
 //	(import "kernel" "quote" (func (param i32 i32) (result i32)))

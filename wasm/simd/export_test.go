@@ -1,0 +1,4 @@
+package simd
+
+// Build makes the module anew.
+func Build() []byte { return build().Bytes() }
