@@ -95,6 +95,20 @@ func TestLoadNetwork(t *testing.T) {
 	if _, err := LoadTables(fsys); !errors.Is(err, ErrBundle) {
 		t.Errorf("LoadTables without names = %v, want %v", err, ErrBundle)
 	}
+	set, err := LoadNetwork(Checked{fsys})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := set.NewAnalyser(raster.Limits{}).Analyse(picture, raster.Crop{}, everything); err != nil || cmp.Diff(want, got) != "" {
+		t.Errorf("of checked files: %v, -want +got:\n%s", err, cmp.Diff(want, got))
+	}
+	fsys["general-v1.3/card.md"].Data[0] ^= 1
+	if _, err := LoadNetwork(Checked{fsys}); err != nil {
+		t.Errorf("a file of a checked bundle was checked: %v", err)
+	}
+	if _, err := LoadNetwork(fsys); !errors.Is(err, ErrBundle) {
+		t.Errorf("LoadNetwork of a damaged card = %v, want %v", err, ErrBundle)
+	}
 	fsys["general-v1.3/network.onnx"].Data[0] ^= 1
 	if _, err := LoadNetwork(fsys); !errors.Is(err, ErrBundle) {
 		t.Errorf("LoadNetwork of a damaged network = %v, want %v", err, ErrBundle)

@@ -25,6 +25,7 @@ type Settings struct {
 	OperatorRate, OperatorBurst uint32        // as Rate and Burst, of a key of the operator's
 	PictureTime                 time.Duration // of one analysis by the clock, whole milliseconds; 0: any
 	Memory                      uint64        // bytes: the collector works harder near it; 0: as it is
+	Checked                     bool          // the host has held the bundles' files to their hashes
 }
 
 // Marshal returns the envelope.
@@ -50,6 +51,7 @@ func (s *Settings) Marshal() []byte {
 	e.Uint(16, uint64(s.OperatorBurst))
 	e.Uint(17, uint64(s.PictureTime/time.Millisecond))
 	e.Uint(18, s.Memory)
+	e.Bool(19, s.Checked)
 	return e.Bytes(nil)
 }
 
@@ -96,6 +98,8 @@ func ParseSettings(data []byte) (Settings, error) {
 			s.PictureTime = time.Duration(d.Uint32()) * time.Millisecond
 		case 18:
 			s.Memory = d.Uint()
+		case 19:
+			s.Checked = d.Bool()
 		}
 	}
 	if s.Role < Engine || s.Role > Both {

@@ -38,7 +38,7 @@ func settings() abi.Settings {
 		Role: abi.Both, App: "0123456789abcdef0123456789abcdef", Store: abi.StoreFiles, PublicURL: "https://a.example",
 		PublicAppID: "main", KeepPredicted: time.Hour, Bundles: []string{"general-v1.3/manifest.json", "color/colors.tsv"},
 		Tokens: true, OpenDoor: true, Rate: 10, Burst: 100, Accounts: true, MaxBytes: 200, MaxMembers: 4,
-		OperatorRate: 5, OperatorBurst: 50, PictureTime: 1500 * time.Millisecond, Memory: 1 << 28,
+		OperatorRate: 5, OperatorBurst: 50, PictureTime: 1500 * time.Millisecond, Memory: 1 << 28, Checked: true,
 	}
 }
 
@@ -106,7 +106,7 @@ func vectors() []vector {
 		envelope("settings", "all", s.Marshal(), fields{
 			"role": 3., "app": s.App, "store": 2., "public_url": s.PublicURL, "public_app_id": "main", "keep_predicted": 3600.,
 			"bundle": []any{s.Bundles[0], s.Bundles[1]}, "tokens": true, "open_door": true, "rate": 10., "burst": 100.,
-			"accounts": true, "max_bytes": 200., "max_members": 4., "operator_rate": 5., "operator_burst": 50., "picture_time": 1500., "memory": float64(1 << 28),
+			"accounts": true, "max_bytes": 200., "max_members": 4., "operator_rate": 5., "operator_burst": 50., "picture_time": 1500., "memory": float64(1 << 28), "checked": true,
 		}),
 		envelope("settings", "least", (&abi.Settings{Role: abi.Engine, Store: abi.StoreLent}).Marshal(), fields{"role": 1., "store": 1.}),
 		envelope("done", "well", abi.AppendDone(nil, nil), fields{}),

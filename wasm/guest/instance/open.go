@@ -63,7 +63,11 @@ func (i *Instance) open(data []byte) error {
 		}
 		return load(files)
 	}
-	set, err := load(lent.Bundles(i.Imports, s.Bundles))
+	var bundles fs.FS = lent.Bundles(i.Imports, s.Bundles)
+	if s.Checked {
+		bundles = predict.Checked{FS: bundles}
+	}
+	set, err := load(bundles)
 	if err != nil {
 		return err
 	}

@@ -174,6 +174,7 @@ function settingsOf(start: Start, loaded: Loaded, files: Files | undefined): Set
     publicUrl: start.publicUrl,
     ...(start.keepPredicted && { keepPredicted: start.keepPredicted }),
     bundles: [...loaded.bundles.keys()],
+    checked: true,
     openDoor: true,
     pictureTime: start.pictureTime,
   };
@@ -193,6 +194,7 @@ function makePool(
     store: 'memory',
     bundles: [...loaded.bundles.keys()],
     pictureTime: start.pictureTime,
+    checked: true,
   };
   let ready: Port | undefined = first;
   const make = async () => {

@@ -22,6 +22,7 @@ export interface Settings {
   operatorBurst?: number;
   pictureTime?: number; // milliseconds of one analysis
   memory?: number; // bytes that the garbage collector keeps to where it can
+  checked?: boolean; // the bundles' files have been held to their hashes
 }
 
 export function encodeSettings(s: Settings): Uint8Array<ArrayBuffer> {
@@ -35,7 +36,7 @@ export function encodeSettings(s: Settings): Uint8Array<ArrayBuffer> {
   for (const name of s.bundles) w.element(7, name);
   w.bool(8, s.tokens).bool(9, s.openDoor).uint(10, s.rate).uint(11, s.burst).bool(12, s.accounts);
   w.uint(13, s.maxBytes).uint(14, s.maxMembers).uint(15, s.operatorRate).uint(16, s.operatorBurst);
-  return w.uint(17, s.pictureTime).uint(18, s.memory).done();
+  return w.uint(17, s.pictureTime).uint(18, s.memory).bool(19, s.checked).done();
 }
 
 /** What the guest refused, with its code. */

@@ -87,6 +87,7 @@ const sides: Record<string, { write?: (f: Any) => Uint8Array; read?: (p: Uint8Ar
         operatorBurst: f.operator_burst,
         pictureTime: f.picture_time,
         memory: f.memory,
+        checked: f.checked,
       }),
   },
   done: {
