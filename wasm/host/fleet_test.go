@@ -19,6 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
 // node is a fleet with the register beside it, and what an edge does around them.
@@ -223,4 +224,127 @@ func TestFleet(t *testing.T) {
 	if n.fleet.Deaths() != 0 || n.fleet.Oldest() != 0 {
 		t.Errorf("%d deaths, the oldest call is of %v", n.fleet.Deaths(), n.fleet.Oldest())
 	}
+}
+
+// moods is a guest that does what the first letter of a request's method says: T traps, L loops,
+// M takes all memory, R recurses, and anything else is answered. It stands for a module that is not to
+// be trusted.
+func moods(answer string) []byte {
+	g := newGuest()
+	mood := func(letter byte, body []byte) []byte {
+		// The envelope is a version, a tag and a length before the method.
+		return code(i32(atRequest+3), opI32Load8U, 0, 0, i32(int32(letter)), opI32Eq, opIf, blockVoid, body, opEnd)
+	}
+	loop := code(opLoop, blockVoid, opBr, 0, opEnd)
+	grow := code(opLoop, blockVoid, i32(1), opMemoryGrow, 0, i32(-1), opI32Ne, opBrIf, 0, opEnd, opUnreachable)
+	again := code(opLocalGet, 0, opCall, uleb(4), opDrop) // serve itself: the fifth export, without imports
+	at := 8 << 10
+	g.data = append(g.data, segment{at, abi.AppendResponse(nil, &api.Response{Status: 200, Body: []byte(answer)})})
+	g.bodies["serve"] = code(
+		mood('T', code(opUnreachable)), mood('L', loop), mood('M', grow), mood('R', again),
+		i64(int64(abi.Answer(uint32(at), uint32(len(g.data[0].bytes))))), opEnd)
+	return g.encode()
+}
+
+// TestHostileFleet has one application's guest die in every way, over and over, while its
+// neighbour is served without a miss, and the next request to the application itself works.
+func TestHostileFleet(t *testing.T) {
+	o := options(moods("well"))
+	o.CallTime = 500 * time.Millisecond // a busy machine may hold a thread up
+	rt, err := NewRuntime(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNode(t, rt, nil)
+	hostile, neighbour := n.tenant(), n.tenant()
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	served := 0
+	all.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				n.must(neighbour, "GET", "/v2/models", "", "well")
+				served++
+			}
+		}
+	})
+	for _, mood := range []string{"T", "L", "M", "R", "T", "L"} {
+		if got := n.ask(hostile, mood, "/v2/models", ""); got.Status != 500 {
+			t.Errorf("%s = %d %s", mood, got.Status, got.Body)
+		}
+		n.must(hostile, "GET", "/v2/models", "", "well")
+	}
+	close(stop)
+	all.Wait()
+	if served == 0 || n.fleet.Deaths() != 6 {
+		t.Errorf("the neighbour was served %d times, %d deaths", served, n.fleet.Deaths())
+	}
+	// One that dies each time is left alone for a while, and is told to be busy.
+	for range maxDeaths {
+		n.ask(hostile, "T", "/v2/models", "")
+	}
+	if got := n.ask(hostile, "GET", "/v2/models", ""); got.Status != 503 {
+		t.Errorf("after %d deaths in a row: %d %s", maxDeaths, got.Status, got.Body)
+	}
+	n.must(neighbour, "GET", "/v2/models", "", "well")
+}
+
+// TestSwap goes over to another module while it serves: no request fails, and what waits for its
+// jobs is finished where it began.
+func TestSwap(t *testing.T) {
+	rt, err := NewRuntime(context.Background(), options(moods("old")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newNode(t, rt, nil)
+	tenants := []tenant{n.tenant(), n.tenant()}
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	for _, ten := range tenants {
+		all.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					n.must(ten, "GET", "/v2/models", "", "")
+				}
+			}
+		})
+	}
+	for i := range 10 {
+		answer := fmt.Sprint("new", i)
+		next, err := NewRuntime(context.Background(), options(moods(answer)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := n.fleet.Swap(context.Background(), next); err != nil {
+			t.Fatal(err)
+		}
+		if n.fleet.Runtime() != next {
+			t.Error("the module in force is another")
+		}
+		for _, ten := range tenants {
+			n.must(ten, "GET", "/v2/models", "", answer)
+		}
+	}
+	close(stop)
+	all.Wait()
+	if n.fleet.Deaths() != 0 {
+		t.Errorf("%d deaths", n.fleet.Deaths())
+	}
+	bad, err := NewRuntime(context.Background(), options(newGuestWith("open", trap)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.fleet.Swap(context.Background(), bad); !errors.Is(err, ErrDead) {
+		t.Errorf("a module that does not open is taken: %v", err)
+	}
+	if err := bad.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	n.must(tenants[0], "GET", "/v2/models", "", "new9")
 }

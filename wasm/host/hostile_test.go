@@ -25,7 +25,7 @@ type seeded struct{ *rand.ChaCha8 }
 func newSeeded() seeded { return seeded{rand.NewChaCha8([32]byte{6})} }
 
 func options(module []byte) Options {
-	return Options{Module: module, Now: time.Now, Rand: newSeeded(), CallTime: 100 * time.Millisecond, MemoryPages: 256}
+	return Options{Module: module, Now: time.Now, Rand: newSeeded(), CallTime: 5 * time.Second, MemoryPages: 256}
 }
 
 func newRuntime(t testing.TB, o Options) *Runtime {
@@ -117,6 +117,7 @@ func TestHostileGuests(t *testing.T) {
 			healthy := open(t, newRuntime(t, o), lend0(t))
 			g = newGuest()
 			g.bodies[tt.export] = tt.body(g)
+			o.CallTime = 200 * time.Millisecond
 			o.Module, o.Log = g.encode(), slog.New(slog.NewTextHandler(&told, nil))
 			rt := newRuntime(t, o)
 			in, err := rt.Open(context.Background(), lend0(t), abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
@@ -198,7 +199,9 @@ func TestRefusedModules(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			rt, err := NewRuntime(context.Background(), options(tt.module))
+			o := options(tt.module)
+			o.CallTime = 200 * time.Millisecond
+			rt, err := NewRuntime(context.Background(), o)
 			if err == nil {
 				defer rt.Close(context.Background())
 				_, err = rt.Open(context.Background(), lend0(t), abi.Settings{Role: abi.Engine, Store: abi.StoreLent})

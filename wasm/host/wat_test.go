@@ -49,6 +49,13 @@ type guest struct {
 	pages   uint32 // at first
 	version int32
 	extra   []extra // more imports
+	data    []segment
+}
+
+// segment is what stands in memory from the start.
+type segment struct {
+	at    int
+	bytes []byte
 }
 
 type extra struct{ module, name, params, results string }
@@ -153,6 +160,9 @@ func (g *guest) encode() []byte {
 		codes = append(codes, sized(code(0x00, body)))
 	}
 	exported = append(exported, code(sized([]byte("memory")), 0x02, 0x00))
+	for _, d := range g.data {
+		segments = append(segments, code(0x00, i32(int32(d.at)), opEnd, sized(d.bytes)))
+	}
 	if segments != nil {
 		data = vec(segments...)
 	}

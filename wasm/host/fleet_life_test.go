@@ -1,0 +1,246 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/wasm/abi"
+)
+
+// tokens are told by number.
+type tokens struct {
+	mu     sync.Mutex
+	issued []auth.Claims
+}
+
+func (t *tokens) Issue(c auth.Claims) (string, time.Duration, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.issued = append(t.issued, c)
+	return fmt.Sprintf("token-%d", len(t.issued)), time.Minute, nil
+}
+
+func (t *tokens) Read(token string) (auth.Claims, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, c := range t.issued {
+		if token == fmt.Sprintf("token-%d", i+1) {
+			return c, nil
+		}
+	}
+	return auth.Claims{}, auth.ErrToken
+}
+
+func basic(id, secret string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(id+":"+secret))
+}
+
+// TestStrangers are answered as an engine of all applications answers them, and no instance is
+// opened for any.
+func TestStrangers(t *testing.T) {
+	issued := &tokens{}
+	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) { o.Lent.Tokens = issued })
+	ten := n.tenant()
+	engine, err := core.Open(core.Options{
+		Store: n.store, Models: apitest.Tiny(t), Hosted: n.hosted, Clock: func() time.Time { return apitest.Start }, Rand: newSeeded(),
+		Tokens: issued, Rate: auth.Rate{PerSecond: -1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer engine.Close()
+	before := n.fleet.Instances()
+	unknown := strings.Repeat("0", 32)
+	for _, credential := range []string{
+		"", "Key", "Key " + unknown, "Key nonsense", "Bearer token-9", "Bearer ", "Bearer " + ten.key,
+		basic(unknown, unknown), basic(ten.client.ID, unknown), basic(ten.client.ID, ""), "Basic !", ten.key,
+	} {
+		for _, path := range []string{"/v2/models", "/v2/inputs", "/v2/token", "/v2/nothing", "/v2/users/me/apps/" + ten.app + "/inputs", "/v2/users/me/apps"} {
+			for _, method := range []string{"GET", "POST", "OPTIONS", "HEAD"} {
+				r := &api.Request{Method: method, Path: path, Authorization: credential, Body: []byte(`{}`)}
+				got, want := n.serve(r), engine.Begin(context.Background(), r).Response()
+				if got.Status != want.Status || !bytes.Equal(got.Body, want.Body) || !slices.Equal(got.Header, want.Header) {
+					t.Errorf("%s %s with %q = %d %s, natively %d %s", method, path, credential, got.Status, got.Body, want.Status, want.Body)
+				}
+			}
+		}
+	}
+	if got := n.fleet.Instances(); got != before {
+		t.Errorf("%d instances are open, %d before", got, before)
+	}
+	got := n.serve(&api.Request{Method: "POST", Path: "/v2/token", Authorization: basic(ten.client.ID, ten.client.Secret)})
+	if got.Status != 200 || len(issued.issued) != 1 {
+		t.Fatalf("a client gets %d %s", got.Status, got.Body)
+	}
+	bearer := &api.Request{Method: "GET", Path: "/v2/inputs", Authorization: "Bearer token-1"}
+	if got := n.serve(bearer); got.Status != 200 {
+		t.Errorf("a token gets %d %s", got.Status, got.Body)
+	}
+	if err := n.control.RevokeTokens(context.Background(), "", ten.app); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.serve(bearer); got.Status != 401 {
+		t.Errorf("a revoked token gets %d", got.Status)
+	}
+	if got := n.serve(&api.Request{Method: "GET", Path: "/v2/inputs", App: ten.app}); got.Status != 200 {
+		t.Errorf("whom the host vouches for gets %d", got.Status)
+	}
+}
+
+// TestIdleWritersAreClosed keeps writers under their memory, the last used ones open, and loses
+// nothing: also what a closed one has still to do is done.
+func TestIdleWritersAreClosed(t *testing.T) {
+	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) { o.MemoryBytes = 1 })
+	first, second := n.tenant(), n.tenant()
+	add := `{"inputs":[{"id":"a","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`
+	n.must(first, "POST", "/v2/inputs", add, `"code":30001`)
+	n.must(second, "GET", "/v2/inputs", "", `"inputs":[]`)
+	n.background()
+	if got := n.fleet.Instances(); got != 1 { // the analyser
+		t.Errorf("%d instances are open", got)
+	}
+	n.must(first, "GET", "/v2/inputs/status", "", `"processed":1`)
+	n.must(second, "POST", "/v2/inputs", add, `"code":30001`)
+	n.must(second, "GET", "/v2/inputs/a", "", `"id":"a"`)
+
+	// A call that waits for its jobs keeps its instance.
+	r := &api.Request{Method: "POST", Path: general, Authorization: "Key " + first.key, Body: []byte(predictBody("red.png"))}
+	call := n.fleet.Begin(context.Background(), r)
+	if call.Done() {
+		t.Fatalf("%+v", call.Response())
+	}
+	n.background()
+	call.Resume(n.work(call.Jobs()))
+	if !call.Done() || call.Response().Status != 200 {
+		t.Errorf("%+v", call.Response())
+	}
+}
+
+// TestSwapWaitsForJobs finishes a call that was waiting for its jobs where it began, holds up what
+// comes meanwhile, and gives up a call whose jobs do not come.
+func TestSwapWaitsForJobs(t *testing.T) {
+	n := newNode(t, anotherRuntime(t), nil)
+	ten := n.tenant()
+	r := &api.Request{Method: "POST", Path: general, Authorization: "Key " + ten.key, Body: []byte(predictBody("red.png"))}
+	call := n.fleet.Begin(context.Background(), r)
+	if call.Done() {
+		t.Fatalf("%+v", call.Response())
+	}
+	old := n.fleet.Runtime()
+	var all sync.WaitGroup
+	all.Go(func() {
+		if err := n.fleet.Swap(context.Background(), anotherRuntime(t)); err != nil {
+			t.Error(err)
+		}
+	})
+	for n.fleet.Runtime() == old {
+		runtime.Gosched()
+	}
+	all.Go(func() { n.must(ten, "GET", "/v2/inputs", "", `"inputs":[]`) })
+	call.Resume(n.work(call.Jobs()))
+	if got := call.Response(); got.Status != 200 || !bytes.Contains(got.Body, []byte(`"name":"red"`)) {
+		t.Errorf("a call under way gets %d %s", got.Status, got.Body)
+	}
+	all.Wait()
+	if n.fleet.Instances() != 2 || len(n.fleet.old) != 0 {
+		t.Errorf("%d instances, %d old modules", n.fleet.Instances(), len(n.fleet.old))
+	}
+}
+
+// TestReplacedMidCall refuses a call whose guest died while its jobs were done, gives up what its results
+// hold, and takes a task back that is due again.
+func TestReplacedMidCall(t *testing.T) {
+	n := newNode(t, anotherRuntime(t), nil)
+	ten := n.tenant()
+	add := `{"inputs":[{"id":"a","data":{"image":{"base64":"` + base64.StdEncoding.EncodeToString(apitest.Picture("red.png")) + `"}}}]}`
+	r := &api.Request{Method: "POST", Path: "/v2/inputs", Authorization: "Key " + ten.key, Body: []byte(add)}
+	call := n.fleet.Begin(context.Background(), r)
+	if call.Done() {
+		t.Fatalf("%+v", call.Response())
+	}
+	n.must(ten, "POST", "/v2/inputs", `{"inputs":[{"id":"b","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`, `"code":30001`)
+	tasks, err := n.fleet.Take(apitest.Start, 1)
+	if err != nil || len(tasks) != 1 {
+		t.Fatalf("%d tasks, %v", len(tasks), err)
+	}
+	w, err := n.fleet.writer(ten.app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-w.turn
+	w.in.die(abi.ErrWild)
+	w.give()
+	call.Resume(n.work(call.Jobs()))
+	if got := call.Response(); !call.Done() || got.Status != 503 {
+		t.Errorf("the call gets %d %s", got.Status, got.Body)
+	}
+	if err := n.fleet.Done(context.Background(), tasks[0], core.Result{Picture: n.job(tasks[0].Picture)}); err != nil {
+		t.Error(err)
+	}
+	n.background()
+	n.must(ten, "GET", "/v2/inputs/status", "", `"processed":1,"to_process":0`) // b, by the next instance
+	if got := n.ask(ten, "GET", "/v2/inputs/a", ""); got.Status != 404 {
+		t.Errorf("what was refused is there: %d %s", got.Status, got.Body)
+	}
+	if n.fleet.Deaths() != 1 {
+		t.Errorf("%d deaths", n.fleet.Deaths())
+	}
+}
+
+// TestDetach ends an application's instance, so that nothing writes to it while it is removed.
+func TestDetach(t *testing.T) {
+	n := newNode(t, anotherRuntime(t), nil)
+	gone, stays := n.tenant(), n.tenant()
+	add := `{"inputs":[{"id":"a","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`
+	for _, ten := range []tenant{gone, stays} {
+		n.must(ten, "POST", "/v2/inputs", add, `"code":30001`)
+	}
+	n.background()
+	before := n.fleet.Instances()
+	if err := n.control.DeleteApp(context.Background(), "", gone.app); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.control.Purge(context.Background(), apitest.Start); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.fleet.Instances(); got != before-1 {
+		t.Errorf("%d instances, want %d", got, before-1)
+	}
+	if got := n.ask(gone, "GET", "/v2/inputs", ""); got.Status != 401 {
+		t.Errorf("a deleted application's key gets %d %s", got.Status, got.Body)
+	}
+	n.background()
+	n.must(stays, "GET", "/v2/inputs/a", "", `"id":"a"`)
+}
+
+// TestGivenUp resumes a call whose pictures nobody does any more: nothing of it is left in the
+// instance, which can then be closed.
+func TestGivenUp(t *testing.T) {
+	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) { o.MemoryBytes = 1 })
+	ten := n.tenant()
+	r := &api.Request{Method: "POST", Path: general, Authorization: "Key " + ten.key, Body: []byte(predictBody("red.png"))}
+	call := n.fleet.Begin(context.Background(), r)
+	if call.Done() {
+		t.Fatalf("%+v", call.Response())
+	}
+	call.GiveUp(api.ErrBusy)
+	if got := n.fleet.Refuse(r, api.ErrBusy); got.Status != 503 {
+		t.Errorf("Refuse = %d", got.Status)
+	}
+	n.background()
+	if got := n.fleet.Instances(); got != 1 {
+		t.Errorf("%d instances are open", got)
+	}
+}
