@@ -90,6 +90,13 @@ func (k *kernels) defineDepthwise() {
 	f.If(h.Load(i32, hSegs).Eq(3).And(h.Load(i32, hK).Eq(9)), func() { f.Call(three, args...) }, func() { f.Call(any, args...) })
 }
 
+// beginWindow begins a function of depthwise_u8's parameters.
+func (k *kernels) beginWindow() (f *emit.Func, g geometry, bias, scale value) {
+	f = k.Func("", ints(5))
+	q := f.Param(4)
+	return f, geometryOf(f, f.Param(3)), f.Let(q.Load(i32, 0)), f.Let(q.Load(i32, 4))
+}
+
 // sums are the accumulators of eight channels, and how they become bytes.
 type sums struct {
 	lo, hi         value // of int32
@@ -123,18 +130,15 @@ func (s *sums) store(f *emit.Func, dst, scale value) {
 
 // defineThree defines the 3x3 window.
 func (k *kernels) defineThree() *emit.Func {
-	f := k.Func("", ints(5))
-	g := geometryOf(f, f.Param(3))
-	q := f.Param(4)
-	bias, scale := f.Let(q.Load(i32, 0)), f.Let(q.Load(i32, 4))
+	f, g, bias, scale := k.beginWindow()
 	w, col := f.Local(i32), f.Let(g.dilationX.Mul(g.ch))
 	s := newSums(f, g.h)
-	x, lo, hi := f.Local(v128), f.Local(v128), f.Local(v128)
+	x, last := f.Local(v128), f.Local(v128)
 	var at [9]value
 	for t := range at {
 		at[t] = f.Local(i32)
 	}
-	four := f.Let(emit.C(0))
+	four := f.Local(i32) // c in elements of four bytes
 	g.eachOutput(f, 0, func(out, in value) {
 		g.eachBlock(f, w, emit.C(5*32), 8, func(c value) {
 			f.Set(at[0], in.Add(c))
@@ -150,9 +154,8 @@ func (k *kernels) defineThree() *emit.Func {
 				f.Set(x, interleaved(at[2*p].Load64Zero(0), at[2*p+1].Load64Zero(0)))
 				s.add(f, i32x4.Dot(i16x8.LowU(x), w.Load(v128, 32*p)), i32x4.Dot(i16x8.HighU(x), w.Load(v128, 32*p+16)))
 			}
-			f.Set(lo, i16x8.NarrowS(w.Load(v128, 128), w.Load(v128, 144)))
-			f.Set(hi, i16x8.Mul(at[8].Load8x8U(0), lo))
-			s.add(f, i32x4.LowS(hi), i32x4.HighS(hi))
+			f.Set(last, i16x8.Mul(at[8].Load8x8U(0), i16x8.NarrowS(w.Load(v128, 128), w.Load(v128, 144))))
+			s.add(f, i32x4.LowS(last), i32x4.HighS(last))
 			s.store(f, out.Add(c), scale.Add(four))
 		})
 	})
@@ -161,12 +164,8 @@ func (k *kernels) defineThree() *emit.Func {
 
 // defineTaps defines windows of any size, for eight channels and more.
 func (k *kernels) defineTaps() *emit.Func {
-	f := k.Func("", ints(5))
-	g := geometryOf(f, f.Param(3))
-	q := f.Param(4)
-	bias, scale := f.Let(q.Load(i32, 0)), f.Let(q.Load(i32, 4))
-	taps := f.Let(g.h.Load(i32, hK))
-	table := g.setOffsets(f, 0)
+	f, g, bias, scale := k.beginWindow()
+	taps, table := f.Let(g.h.Load(i32, hK)), g.setOffsets(f, 0)
 	w, p, t := f.Local(i32), f.Local(i32), f.Local(i32)
 	s := newSums(f, g.h)
 	x, base := f.Local(v128), f.Local(i32)
@@ -195,12 +194,8 @@ func (k *kernels) defineTaps() *emit.Func {
 
 // defineFewChannels defines windows of fewer than eight channels, one at a time.
 func (k *kernels) defineFewChannels() *emit.Func {
-	f := k.Func("", ints(5))
-	g := geometryOf(f, f.Param(3))
-	q := f.Param(4)
-	bias, scale := f.Let(q.Load(i32, 0)), f.Let(q.Load(i32, 4))
-	taps := f.Let(g.h.Load(i32, hK))
-	table := g.setOffsets(f, 0)
+	f, g, bias, scale := k.beginWindow()
+	taps, table := f.Let(g.h.Load(i32, hK)), g.setOffsets(f, 0)
 	c, t, w, sum := f.Local(i32), f.Local(i32), f.Local(i32), f.Local(i32)
 	hi, lo, bits := f.Let(g.h.Load32Splat(cHi)), f.Let(g.h.Load32Splat(cLo)), f.Let(g.h.Load32Splat(cBits))
 	g.eachOutput(f, 0, func(out, in value) {
@@ -211,8 +206,8 @@ func (k *kernels) defineFewChannels() *emit.Func {
 			f.Set(t, 0)
 			each(f, t, taps, 1, func() {
 				a := in.Add(c).Add(table.Add(t.Shl(2)).Load(i32, 0)).Load8U(0)
-				weight := i16x8.Splat(w.Add(t.ShrU(1).Shl(5)).Add(t.And(1).Shl(1)).Load16U(0))
-				f.Inc(sum, a.Mul(i32x4.Lane(i32x4.LowS(weight), 0)))
+				weight := w.Add(t.ShrU(1).Shl(5)).Add(t.And(1).Shl(1)).Load16U(0)
+				f.Inc(sum, a.Mul(weight.Shl(16).ShrS(16)))
 			})
 			v := f32x4.Mul(f32x4.Convert(i32x4.Splat(sum)), scale.Add(c.Shl(2)).Load32Splat(0))
 			f.StoreLane(out.Add(c), 0, i32x4.Sub(rounded(v, hi, lo), bits), 1, 0)

@@ -97,7 +97,7 @@ func (k *kernels) defineCopy() {
 	k.copyBytes = f
 }
 
-// each runs body with at going from 0 up to n in steps, as long as a whole step is left.
+// each runs body with at going on from where it is up to n, as long as a whole step is left.
 func each(f *emit.Func, at, n value, step int, body func()) {
 	f.While(at.Add(step).LeS(n), func() {
 		body()

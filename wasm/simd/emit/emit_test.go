@@ -36,14 +36,30 @@ func run(t *testing.T, m *emit.Module, args ...uint64) uint64 {
 	return out[0]
 }
 
+// expression is a value and what it comes to.
+type expression struct {
+	name string
+	v    emit.Value
+	want uint64
+}
+
+func evaluate(t *testing.T, tests []expression) {
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var m emit.Module
+			f := m.Func("f", nil, tt.v.Type())
+			f.Return(tt.v)
+			if got := run(t, &m); got != tt.want {
+				t.Errorf("= %#x, want %#x", got, tt.want)
+			}
+		})
+	}
+}
+
 func TestScalars(t *testing.T) {
 	a, b := emit.C(-7), emit.C(3)
 	x, y := i64.Int(-1<<40), i64.Int(5)
-	tests := []struct {
-		name string
-		v    emit.Value
-		want uint64
-	}{
+	tests := []expression{
 		{"add", a.Add(b), uint64(uint32(0xfffffffc))},
 		{"add nothing", a.Add(0), uint64(uint32(0xfffffff9))},
 		{"sub", a.Sub(3), uint64(uint32(0xfffffff6))},
@@ -67,16 +83,7 @@ func TestScalars(t *testing.T) {
 		{"nearest", emit.Float(2.5).Nearest().Truncated(), 2},
 		{"compare floats", emit.Float(1).Lt(float32(2)).Add(emit.Float(1).Gt(float32(2))), 1},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			var m emit.Module
-			f := m.Func("f", nil, tt.v.Type())
-			f.Return(tt.v)
-			if got := run(t, &m); got != tt.want {
-				t.Errorf("= %#x, want %#x", got, tt.want)
-			}
-		})
-	}
+	evaluate(t, tests)
 }
 
 func TestVectors(t *testing.T) {
@@ -84,11 +91,7 @@ func TestVectors(t *testing.T) {
 	i8x16, i16x8, i32x4, i64x2, f32x4 := emit.I8x16, emit.I16x8, emit.I32x4, emit.I64x2, emit.F32x4
 	words := i16x8.LowU(ramp)
 	floats := f32x4.Convert(i32x4.LowS(words))
-	tests := []struct {
-		name string
-		v    emit.Value
-		want uint64
-	}{
+	tests := []expression{
 		{"byte", i8x16.Lane(ramp, 9), 9},
 		{"swizzle", i8x16.Lane(emit.Swizzle(ramp, i8x16.Splat(5)), 0), 5},
 		{"shuffle", i8x16.Lane(emit.Shuffle(ramp, i8x16.Splat(77), [16]byte{3, 16}), 1), 77},
@@ -111,16 +114,7 @@ func TestVectors(t *testing.T) {
 		{"bits", i32x4.Lane(emit.BitXor(emit.BitAnd(ramp, ramp), emit.BitOr(ramp, ramp)), 1), 0},
 		{"select", i32x4.Lane(emit.BitSelect(i32x4.Splat(0xff), i32x4.Splat(0x1234), i32x4.Splat(0x5678)), 0), 0x5634},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			var m emit.Module
-			f := m.Func("f", nil, tt.v.Type())
-			f.Return(tt.v)
-			if got := run(t, &m); got != tt.want {
-				t.Errorf("= %#x, want %#x", got, tt.want)
-			}
-		})
-	}
+	evaluate(t, tests)
 }
 
 // TestControl sums what a helper makes of the numbers below n, leaving out multiples of three and stopping at 20.

@@ -7,7 +7,8 @@ import (
 )
 
 // Value is an expression: code that leaves one value of its type on the stack. A local is a Value
-// too, and may be used any number of times; any other costs its code each time that it is used.
+// too, and may be used any number of times; any other costs its code each time that it is used, and is
+// computed there, from what its locals are by then. [Func.Let] computes once.
 type Value struct {
 	typ   Type
 	code  []byte
