@@ -36,11 +36,19 @@ type Options struct {
 	Args           []string // without the program's name
 	Environ        []string
 	Stdout, Stderr io.Writer
-	Listener       *net.TCPListener
+	Socket         Socket        // that the server listens on
 	Within         time.Duration // silent for so long, the server is killed
 	Start          time.Duration // and for so long before it is ready
 	Log            *slog.Logger
 }
+
+// Socket is a listener that another process can have; *net.TCPListener is one.
+type Socket interface {
+	net.Listener
+	File() (*os.File, error)
+}
+
+var _ Socket = (*net.TCPListener)(nil)
 
 // Pauses between two servers, while none lives long.
 const (
@@ -125,7 +133,7 @@ func (l *life) live(ctx context.Context) (err error) {
 
 // start starts the server.
 func (l *life) start(notices *system.Notices) (*exec.Cmd, error) {
-	socket, err := l.o.Listener.File()
+	socket, err := l.o.Socket.File()
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,343 @@
+package main_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/wasm/built"
+	"github.com/sightline-dev/sightline/web/process"
+)
+
+type object = map[string]any
+
+// moduleFile is where `make wasm` puts the module, by its absolute path.
+func moduleFile(t testing.TB) string {
+	return filepath.Join(proof.Root(t), "wasm", "dist", "guest.wasm")
+}
+
+// build builds the program around a module.
+func build(t testing.TB, module []byte) string {
+	t.Helper()
+	return process.BuildWith(t, process.Edge, map[string][]byte{moduleFile(t): module})
+}
+
+// own is the program as it is released.
+func own(t testing.TB) string { return build(t, built.Guest(t)) }
+
+// command runs a command to its end, which is to be a good one, and returns what it prints.
+func command(t testing.TB, binary string, args ...string) string {
+	t.Helper()
+	code, out, stderr := try(t, binary, args...)
+	if code != 0 {
+		t.Fatalf("%s: exit code %d\n%s%s", strings.Join(args, " "), code, out, stderr)
+	}
+	return out
+}
+
+// try runs a command to its end.
+func try(t testing.TB, binary string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, told strings.Builder
+	cmd := exec.CommandContext(t.Context(), binary, args...)
+	cmd.Stdout, cmd.Stderr = &out, &told
+	err := cmd.Run()
+	var ended *exec.ExitError
+	if err != nil && !errors.As(err, &ended) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), told.String()
+}
+
+// folder is a new data folder for which the module has been compiled.
+func folder(t testing.TB, binary string) string {
+	t.Helper()
+	warm := filepath.Join(filepath.Dir(binary), "warm") // of this binary, and made by the first who asks
+	if _, err := os.Stat(warm); err != nil {
+		command(t, binary, "warm", "--data", warm)
+	}
+	data := t.TempDir()
+	if err := os.CopyFS(data, os.DirFS(warm)); err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// owner makes an application of a folder, and a key of it.
+func owner(t testing.TB, binary, data, name string) (app, key string, client [2]string) {
+	t.Helper()
+	var made struct {
+		App    string `json:"app_id"`
+		ID     string `json:"client_id"`
+		Secret string `json:"client_secret"`
+	}
+	text := command(t, binary, "app", "create", name, "--data", data, "--json")
+	if err := json.Unmarshal([]byte(text), &made); err != nil {
+		t.Fatalf("app create: %v in %q", err, text)
+	}
+	key = strings.TrimSpace(command(t, binary, "key", "create", "--app", made.App, "--scopes", "All", "--data", data))
+	return made.App, key, [2]string{made.ID, made.Secret}
+}
+
+// server is sightline-edge serving: a keeper and the process that it keeps.
+type server struct {
+	base    string
+	cmd     *exec.Cmd
+	mu      sync.Mutex
+	said    []string
+	changed chan struct{}
+	ended   chan struct{}
+	err     error // of the end
+}
+
+var serving = regexp.MustCompile(`msg=serving address=(\S+)`)
+
+// serve starts the program on a folder and waits until it serves.
+func serve(t testing.TB, binary, data string, args ...string) *server {
+	t.Helper()
+	s := begin(t, binary, data, args...)
+	s.base = "http://" + s.find(t, serving, 1)
+	return s
+}
+
+// begin starts the program.
+func begin(t testing.TB, binary, data string, args ...string) *server {
+	t.Helper()
+	s := &server{changed: make(chan struct{}), ended: make(chan struct{})}
+	s.cmd = exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--log-format", "text", "--allow-private-fetch"}, args...)...)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.cmd.Stdout, s.cmd.Stderr = w, w
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	go func() {
+		defer r.Close()
+		lines := bufio.NewScanner(r)
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			s.mu.Lock()
+			s.said = append(s.said, lines.Text())
+			close(s.changed)
+			s.changed = make(chan struct{})
+			s.mu.Unlock()
+		}
+		s.err = s.cmd.Wait()
+		close(s.ended)
+	}()
+	t.Cleanup(func() {
+		_ = s.cmd.Process.Kill()
+		<-s.ended
+		if t.Failed() {
+			t.Logf("the server said\n%s", strings.Join(s.said, "\n"))
+		}
+	})
+	return s
+}
+
+// find waits for the nth line that a pattern fits, and returns its first group.
+func (s *server) find(t testing.TB, pattern *regexp.Regexp, n int) string {
+	t.Helper()
+	for {
+		s.mu.Lock()
+		said, changed := s.said, s.changed
+		s.mu.Unlock()
+		fits := n
+		for _, line := range said {
+			if m := pattern.FindStringSubmatch(line); m != nil {
+				if fits--; fits == 0 {
+					return m[len(m)-1]
+				}
+			}
+		}
+		select {
+		case <-changed:
+		case <-s.ended:
+			t.Fatalf("the server ended without saying %s", pattern)
+		case <-t.Context().Done():
+			t.Fatalf("the server does not say %s", pattern)
+		}
+	}
+}
+
+// terminate stops the server, which is to end well.
+func (s *server) terminate(t testing.TB) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-s.ended
+	if s.err != nil {
+		t.Errorf("the server ended with %v", s.err)
+	}
+}
+
+// child is the process id of what the keeper keeps.
+func (s *server) child(t testing.TB) int {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, thread := range threads {
+		text, err := os.ReadFile(thread)
+		var child int
+		if n, _ := fmt.Sscan(string(text), &child); err == nil && n == 1 {
+			return child
+		}
+	}
+	t.Fatal("the keeper keeps nothing")
+	return 0
+}
+
+// client asks /v2 with a credential.
+type client struct {
+	t    testing.TB
+	s    *server
+	auth string
+}
+
+func (s *server) as(t testing.TB, key string) *client { return &client{t, s, "Key " + key} }
+
+// do asks, and returns the HTTP status and the answer; an error is that there is none.
+func (c *client) do(method, path string, body any) (int, object, error) {
+	var r io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		r = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(c.t.Context(), method, c.s.base+path, r)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", c.auth)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return 0, nil, err
+	}
+	out := object{}
+	if json.Unmarshal(text, &out) != nil {
+		out["text"] = string(text)
+	}
+	return res.StatusCode, out, nil
+}
+
+// must asks, and wants status 200.
+func (c *client) must(method, path string, body any) object {
+	c.t.Helper()
+	status, out, err := c.do(method, path, body)
+	if err != nil || status != 200 {
+		c.t.Fatalf("%s %s = %d, %v, %.600v", method, path, status, err, out)
+	}
+	return out
+}
+
+// at goes down into an answer: names, and numbers of elements.
+func at(t testing.TB, v any, path ...any) any {
+	t.Helper()
+	for _, p := range path {
+		switch p := p.(type) {
+		case string:
+			m, ok := v.(object)
+			if !ok || m[p] == nil {
+				t.Fatalf("no %q in %.300v", p, v)
+			}
+			v = m[p]
+		case int:
+			l, ok := v.([]any)
+			if !ok || p >= len(l) {
+				t.Fatalf("no element %d in %.300v", p, v)
+			}
+			v = l[p]
+		}
+	}
+	return v
+}
+
+// photo is one of the demonstration's pictures, as base64.
+func photo(t testing.TB, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(proof.Root(t), "web", "samples", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(b)
+}
+
+// decode is what base64 stands for.
+func decode(t testing.TB, text string) string {
+	t.Helper()
+	b, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// photos are their names.
+func photos(t testing.TB) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(proof.Root(t), "web", "samples", "*.jpg"))
+	if err != nil || len(found) < 8 {
+		t.Fatalf("%d samples, %v", len(found), err)
+	}
+	for i := range found {
+		found[i] = filepath.Base(found[i])
+	}
+	return found
+}
+
+// input is an input of a picture, with concepts that are true of it.
+func input(id, base64 string, concepts ...string) object {
+	data := object{"image": object{"base64": base64}}
+	var all []object
+	for _, c := range concepts {
+		all = append(all, object{"id": c, "value": 1})
+	}
+	if all != nil {
+		data["concepts"] = all
+	}
+	return object{"id": id, "data": data}
+}
+
+// settle waits until an application has analysed all of its inputs.
+func (c *client) settle(n int) {
+	c.t.Helper()
+	for {
+		counts := at(c.t, c.must("GET", "/v2/inputs/status", nil), "counts").(object)
+		if counts["processed"] == float64(n) {
+			return
+		}
+		if counts["errors"] != float64(0) {
+			c.t.Fatalf("inputs failed: %v", counts)
+		}
+		system.Pause(c.t.Context(), 10*time.Millisecond)
+	}
+}

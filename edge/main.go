@@ -1,0 +1,21 @@
+// Sightline-edge is a node near those who ask: all of /v2 from the module, and its command line.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/sightline-dev/sightline/edge/node"
+	"github.com/sightline-dev/sightline/origin/command"
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+func main() {
+	ctx, stop := system.Terminated(context.Background())
+	system.IgnoreBrokenPipes()
+	code := command.Run(ctx, command.Env{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ, Program: node.New(),
+	})
+	stop()
+	os.Exit(code)
+}

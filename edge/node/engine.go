@@ -1,0 +1,272 @@
+package node
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/origin/command"
+	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/origin/jobs"
+	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/host"
+)
+
+// engine is the module's instances, and the register of applications beside them, which runs
+// natively: it is read by all instances and written by none.
+type engine struct {
+	*core.Control
+	node *Node
+	dir  *system.Folder
+	base [32]byte
+	log  *slog.Logger
+
+	fleet   func() (*host.Fleet, error) // opens it, once
+	started atomic.Pointer[host.Fleet]  // nil before
+
+	reloading sync.Mutex
+}
+
+var _ command.Engine = (*engine)(nil)
+
+// open opens the register over a data folder, and the fleet where it is going to serve: commands that
+// are about applications and keys alone have no use for the module.
+func (n *Node) open(ctx context.Context, l *command.Lent) (_ *engine, err error) {
+	tables, err := predict.LoadTables(l.Bundles)
+	if err != nil {
+		return nil, err
+	}
+	e := &engine{node: n, base: tables.Base(), log: l.Log}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, e.Close())
+		}
+	}()
+	if e.dir, err = system.OpenFolder(l.Folder.Dir); err != nil {
+		return nil, err
+	}
+	e.Control, err = core.OpenControl(core.ControlOptions{
+		Store: l.Folder.Store, Models: tables, Hosted: l.Hosted, Clock: system.Now, Rand: system.Random, Detach: e.detach,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	e.fleet = sync.OnceValues(func() (*host.Fleet, error) { return e.start(context.WithoutCancel(ctx), l, tables) })
+	if l.Serving {
+		_, err = e.fleet()
+	}
+	return e, err
+}
+
+// start opens the fleet.
+func (e *engine) start(ctx context.Context, l *command.Lent, tables *predict.Set) (*host.Fleet, error) {
+	rt, err := e.node.load(ctx, e.dir, l.Log)
+	if err != nil {
+		return nil, err
+	}
+	f, err := host.NewFleet(ctx, host.FleetOptions{
+		Runtime: rt,
+		Lent: host.Lent{
+			Store: l.Folder.Store, Hosted: l.Hosted, Bundles: l.Bundles,
+			Older:  func(base [32]byte) (fs.FS, error) { return l.Folder.Bundles(base) },
+			Tokens: l.Tokens, Accounts: l.Accounts, Clock: system.Now, Rand: system.Random, Log: l.Log,
+		},
+		Settings: abi.Settings{
+			PublicURL: strings.TrimRight(l.PublicURL, "/"), PublicAppID: l.PublicAppID, KeepPredicted: l.KeepPredicted,
+		},
+		Rate: l.Rate, OperatorRate: l.OperatorRate,
+		Models:    tables,
+		Analysers: l.Workers,
+		Strays:    e.Control.Collect,
+	})
+	if err != nil {
+		return nil, errors.Join(err, rt.Close(ctx))
+	}
+	e.started.Store(f)
+	return f, nil
+}
+
+// load compiles the module that the folder is to be served with. One of the folder's own that
+// cannot be used keeps nobody from being served: the program's is used in its place.
+func (n *Node) load(ctx context.Context, dir *system.Folder, log *slog.Logger) (*host.Runtime, error) {
+	bytes, err := module(dir)
+	if err != nil {
+		return nil, err
+	}
+	rt, err := n.compile(ctx, dir, bytes, log)
+	if err == nil {
+		return rt, nil
+	}
+	own, sum, e := builtIn()
+	if e != nil || sha256.Sum256(bytes) == sum {
+		return nil, errors.Join(err, e)
+	}
+	log.Error("the folder's module cannot be used: the program's own serves", "error", err)
+	return n.compile(ctx, dir, own, log)
+}
+
+// reload goes over to the folder's module, where it is another. What serves goes on serving unless that
+// one does.
+func (e *engine) reload(ctx context.Context) error {
+	e.reloading.Lock()
+	defer e.reloading.Unlock()
+	bytes, err := module(e.dir)
+	if err != nil {
+		return err
+	}
+	f := e.started.Load()
+	if f == nil {
+		return nil // it will be read
+	}
+	before := f.Runtime().Hash()
+	if sha256.Sum256(bytes) == before {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx) // who asked may go
+	rt, err := e.node.compile(ctx, e.dir, bytes, e.log)
+	if err != nil {
+		return err
+	}
+	if err := f.Swap(ctx, rt); err != nil {
+		return errors.Join(err, rt.Close(ctx))
+	}
+	e.log.Info("module", "sha256", fmt.Sprintf("%x", rt.Hash()), "before", fmt.Sprintf("%x", before), "built-in", rt.Trusted())
+	return nil
+}
+
+// detach ends what serves an application that was deleted.
+func (e *engine) detach(app string) {
+	if f := e.started.Load(); f != nil {
+		f.Detach(app)
+	}
+}
+
+// Begin implements [jobs.Service].
+func (e *engine) Begin(ctx context.Context, r *api.Request) *api.Call {
+	f, err := e.fleet()
+	if err != nil {
+		e.log.Error("module", "error", err)
+		return api.Answered(e.Refuse(r, api.ErrInternal))
+	}
+	return f.Begin(ctx, r)
+}
+
+// refuser says what no module needs to be asked for.
+var refuser api.Service
+
+// Refuse implements [jobs.Service].
+func (e *engine) Refuse(r *api.Request, err error) api.Response { return refuser.Refuse(r, err) }
+
+// Take implements [jobs.Engine].
+func (e *engine) Take(now time.Time, n int) ([]core.Task, error) {
+	f, err := e.fleet()
+	if err != nil {
+		return nil, err
+	}
+	return f.Take(now, n)
+}
+
+// Done implements [jobs.Engine].
+func (e *engine) Done(ctx context.Context, t core.Task, r core.Result) error {
+	f, err := e.fleet()
+	if err != nil {
+		return err
+	}
+	return f.Done(ctx, t, r)
+}
+
+// Step implements [jobs.Engine]: the register tidies what is everybody's, the instances what is theirs.
+func (e *engine) Step(ctx context.Context, now time.Time) (more bool, err error) {
+	tidying, err := e.Control.Step(ctx, now)
+	if err != nil {
+		return false, err
+	}
+	f, err := e.fleet()
+	if err != nil {
+		return false, err
+	}
+	more, err = f.Step(ctx, now)
+	return more || tidying, err
+}
+
+// Base implements [command.Engine].
+func (e *engine) Base() [32]byte { return e.base }
+
+// Serves implements [command.Engine]. Which networks applications are on, their instances know: the
+// bundles of all are kept.
+func (e *engine) Serves([32]byte) bool { return true }
+
+// NewAnalyser implements [command.Engine].
+func (e *engine) NewAnalyser(base [32]byte, l raster.Limits) jobs.Analyser {
+	return &analyser{e: e, base: base, limits: l}
+}
+
+// analyser is one of the fleet's, from the first picture on.
+type analyser struct {
+	e      *engine
+	base   [32]byte
+	limits raster.Limits
+	of     jobs.Analyser
+}
+
+// Analyse implements [jobs.Analyser].
+func (a *analyser) Analyse(picture []byte, c raster.Crop, w predict.Want) (predict.Analysis, error) {
+	if a.of == nil {
+		f, err := a.e.fleet()
+		if err != nil {
+			return predict.Analysis{}, fmt.Errorf("%w: %w", api.ErrInternal, err)
+		}
+		a.of = f.NewAnalyser(a.base, a.limits)
+	}
+	return a.of.Analyse(picture, c, w)
+}
+
+// Close implements [command.Engine].
+func (e *engine) Close() error {
+	var errs []error
+	if f := e.started.Load(); f != nil {
+		errs = append(errs, f.Close())
+	}
+	if e.Control != nil {
+		errs = append(errs, e.Control.Close())
+	}
+	if e.dir != nil {
+		errs = append(errs, e.dir.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// oldest is for how long the longest call of the program's own module has been running: another's end
+// by themselves.
+func (e *engine) oldest() time.Duration {
+	f := e.started.Load()
+	if f == nil || !f.Runtime().Trusted() {
+		return 0
+	}
+	return f.Oldest()
+}
+
+// status is what the operator is told of the module; nil: nothing has been asked of it.
+func (e *engine) status() *control.Module {
+	f := e.started.Load()
+	if f == nil {
+		return nil
+	}
+	rt := f.Runtime()
+	return &control.Module{
+		SHA256: fmt.Sprintf("%x", rt.Hash()), BuiltIn: rt.Trusted(), Compiled: rt.Compiled(),
+		Instances: f.Instances(), Bytes: f.Bytes(),
+	}
+}

@@ -1,0 +1,199 @@
+// Package node is what sightline-edge does in its own way: it answers /v2 from the module, under
+// wazero, over a data folder like an origin's.
+//
+//	               command (settings, TLS, HTTP, drain, control socket; shared with the origin)
+//	                  │
+//	request ──▶ httpd ──▶ engine ──▶ host.Fleet ──▶ one writer an application ─┐
+//	                        │           └─────────▶ a pool of analysers        ├─ the module
+//	                        └──▶ core.Control, natively: applications, keys    ┘
+//
+// The module is the program's own, known by its hash, unless the folder has another, which was put
+// there by 'sightline-edge module':
+//
+//	DIR/module.wasm     another module; its calls have deadlines
+//	DIR/compiled/       what modules were compiled to, sealed with the key
+//	DIR/compiled.key    the node's own
+//
+// There are no accounts and no pages for people here: both belong to the origin, which an edge works
+// without. Keys that accounts made at an origin go on being good for what they were, in a folder that
+// came from there.
+package node
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/knadh/koanf/v2"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sightline-dev/sightline/edge/keeper"
+	"github.com/sightline-dev/sightline/origin/account"
+	"github.com/sightline-dev/sightline/origin/command"
+	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/origin/httpd"
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+// Name is what the program is called.
+const Name = "sightline-edge"
+
+// Node is the program. It serves one run.
+type Node struct {
+	callTime time.Duration // of one call of the module
+	memory   int64         // of one instance
+
+	mu     sync.Mutex
+	engine *engine // nil: nothing is open
+}
+
+var _ command.Program = (*Node)(nil)
+
+// New is the program sightline-edge.
+func New() *Node { return &Node{callTime: defaultCallTime, memory: defaultMemory} }
+
+// What a call and an instance may take unless flags say otherwise.
+const (
+	defaultCallTime = 30 * time.Second
+	defaultMemory   = 1 << 30
+)
+
+// Describe implements [command.Program].
+func (n *Node) Describe(root, serve *cobra.Command) {
+	root.Use = Name
+	root.Short = "Answer /v2 near those who ask"
+	root.Long = `Sightline-edge is a node that answers all of /v2 by itself, from the same module that runs in
+browsers. It keeps its own applications and keys and needs no other server.`
+	serve.Long = fmt.Sprintf(serve.Long, `
+The module is in the program, or in the data folder where 'sightline-edge module' has put another.
+It runs in instances: one for each application, and some that only analyse pictures, none of which
+has more memory than --instance-memory. A call of the module that takes longer than --call-time ends the
+process, which a keeper or systemd starts again with the same socket; a call of a module that is not the
+program's own ends its instance alone. SIGHUP has the module read anew from the folder.
+`)
+}
+
+// Flags implements [command.Program].
+func (n *Node) Flags(f *pflag.FlagSet) {
+	f.Duration("call-time", defaultCallTime, "longest a call of the module may take")
+	f.String("instance-memory", "1GB", "memory that one instance may have, such as 1GB; at most 4GB")
+}
+
+// Parse implements [command.Program].
+func (n *Node) Parse(k *koanf.Koanf, _ string, _ bool) (err error) {
+	if n.callTime, err = time.ParseDuration(k.String("call-time")); err != nil || n.callTime < time.Second {
+		return command.Usagef("call-time: %q is no time of a second or more, such as 30s", k.String("call-time"))
+	}
+	if n.memory, err = command.ParseSize(k.String("instance-memory")); err != nil || n.memory < 64<<20 || n.memory > 4<<30 {
+		return command.Usagef("instance-memory: %q is no size between 64MB and 4GB", k.String("instance-memory"))
+	}
+	return nil
+}
+
+// Accounts implements [command.Program]: of a folder that came from an origin the accounts are there, and
+// nobody makes another.
+func (n *Node) Accounts(o *account.Options) error {
+	o.Closed = true
+	return nil
+}
+
+// startTime is how long a server may take to be ready: it reads the store's log and may compile
+// the module.
+const startTime = 10 * time.Minute
+
+// Keep implements [command.Program]: unless systemd watches, a keeper does.
+func (n *Node) Keep(ctx context.Context, env *command.Env, s command.Served) (bool, error) {
+	if watched, err := system.Watched(); err != nil || watched > 0 {
+		return err != nil, err
+	}
+	l := s.Listener
+	if l == nil {
+		var err error
+		if l, err = system.Listen(ctx, s.Listen); err != nil {
+			return true, err
+		}
+	}
+	defer l.Close()
+	socket, ok := l.(keeper.Socket)
+	if !ok {
+		return true, fmt.Errorf("%s: no socket that another process can have", l.Addr())
+	}
+	program, err := system.Executable()
+	if err != nil {
+		return true, err
+	}
+	return true, keeper.Run(ctx, keeper.Options{
+		Program: program, Args: env.Args, Environ: env.Environ(), Stdout: env.Stdout, Stderr: env.Stderr,
+		Socket: socket, Within: n.callTime + graceTime, Start: startTime, Log: s.Log,
+	})
+}
+
+// graceTime is how long after a call's time the keeper waits: the process tells of itself where it can.
+const graceTime = 10 * time.Second
+
+// current is the engine; nil where none is open.
+func (n *Node) current() *engine {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.engine
+}
+
+// Open implements [command.Program].
+func (n *Node) Open(ctx context.Context, l *command.Lent) (command.Engine, error) {
+	e, err := n.open(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.engine = e
+	return e, nil
+}
+
+// Mounts implements [command.Program].
+func (n *Node) Mounts(*command.Server) ([]httpd.Mount, error) { return nil, nil }
+
+// Run implements [command.Program].
+func (n *Node) Run(context.Context, *command.Server) {}
+
+// Tell implements [command.Program].
+func (n *Node) Tell(*command.Server, io.Writer) error { return nil }
+
+// Stuck implements [command.Program].
+func (n *Node) Stuck() error {
+	e := n.current()
+	if e == nil {
+		return nil
+	}
+	if took := e.oldest(); took > n.callTime {
+		return fmt.Errorf("a call of the module takes longer than %v: the process is to be started again; nothing that was acknowledged is lost", n.callTime)
+	}
+	return nil
+}
+
+// Status implements [command.Program].
+func (n *Node) Status(s *control.Status) {
+	s.Program = Name
+	if e := n.current(); e != nil {
+		s.Module = e.status()
+	}
+}
+
+// Reload implements [command.Program].
+func (n *Node) Reload(ctx context.Context) error {
+	if e := n.current(); e != nil {
+		return e.reload(ctx)
+	}
+	return nil
+}
+
+// Commands implements [command.Program].
+func (n *Node) Commands(env *command.Env) []*cobra.Command {
+	return []*cobra.Command{n.newModule(env), n.newWarm(env)}
+}
+
+// pages is memory in the module's unit.
+func pages(bytes int64) uint32 { return uint32(bytes >> 16) }
