@@ -11,6 +11,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/wasm/built"
 	"github.com/sightline-dev/sightline/web/process"
 )
 
@@ -64,10 +65,24 @@ func TestOfficialJavaScriptClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute of specs")
 	}
+	specs(t, process.Build(t))
+}
+
+// TestOfficialJavaScriptClientAtAnEdge is the same with an edge, which answers from the module.
+func TestOfficialJavaScriptClientAtAnEdge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a minute of specs")
+	}
+	module := filepath.Join(proof.Root(t), "wasm", "dist", "guest.wasm")
+	specs(t, process.BuildWith(t, process.Edge, map[string][]byte{module: built.Guest(t)}))
+}
+
+// specs runs the specs against a program.
+func specs(t *testing.T, binary string) {
+	t.Helper()
 	process.Need(t, "node")
 	process.Need(t, "npm")
 	install(t)
-	binary := process.Build(t)
 	samples := filepath.Join(proof.Root(t), "web", "samples")
 	for name, tt := range map[string]struct {
 		args   []string

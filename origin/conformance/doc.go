@@ -1,4 +1,4 @@
-// Package conformance holds the server to its clients: the vendor's own programs, unmodified,
+// Package conformance holds the servers, the origin and the edge, to their clients: the vendor's own programs, unmodified,
 // with the specs that they carry in their packages.
 //
 //	js-specs.cjs       runs the specs of npm's clarifai against a server
