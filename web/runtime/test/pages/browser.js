@@ -26,15 +26,15 @@ const kinds = {
 };
 const policy = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; img-src 'self' blob:";
 
-/** Serves the runtime as a server of ours does, the samples, and an empty page everywhere else. It counts. */
-export function serve() {
+/** Serves the runtime as a server of ours does, the samples, and and what is lent, and an empty page everywhere else. It counts. */
+export function serve({ lent = '' } = {}) {
   const asked = new Map(); // path → times
   let gone = false;
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url, 'http://x');
     if (gone) return request.socket.destroy();
     asked.set(pathname, (asked.get(pathname) ?? 0) + 1);
-    const [, folder, rest] = pathname.match(/^\/(runtime|samples)\/(.*)/) ?? [];
+    const [, folder, rest] = pathname.match(/^\/(runtime|samples|lent)\/(.*)/) ?? [];
     const headers = { 'Content-Security-Policy': policy, 'Cross-Origin-Opener-Policy': 'same-origin' };
     if (pathname === '/shell.json') {
       const scripts = readdirSync(RUNTIME).filter((name) => name.endsWith('.js'));
@@ -47,7 +47,7 @@ export function serve() {
         .writeHead(200, { ...headers, 'Content-Type': 'text/html' })
         .end('<!doctype html><title>Page</title>');
     }
-    const path = join(folder === 'runtime' ? RUNTIME : SAMPLES, normalize(`/${rest}`));
+    const path = join({ runtime: RUNTIME, samples: SAMPLES, lent }[folder], normalize(`/${rest}`));
     if (!existsSync(path) || !statSync(path).isFile()) return response.writeHead(404).end();
     const immutable = /-[0-9a-f]{16}\./.test(rest);
     response.writeHead(200, {
