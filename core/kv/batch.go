@@ -101,6 +101,16 @@ func (b *Batch) Append(other *Batch) {
 
 // ParseBatch reads an encoding, which it copies. It returns ErrBatch for one that no batch has.
 func ParseBatch(data []byte) (*Batch, error) {
+	b, err := BorrowBatch(data)
+	if err == nil {
+		b.data = bytes.Clone(b.data)
+	}
+	return b, err
+}
+
+// BorrowBatch is ParseBatch without the copy: the batch is to be read, for as long as data stays
+// as it is.
+func BorrowBatch(data []byte) (*Batch, error) {
 	if len(data) == 0 || data[0] != version {
 		return nil, fmt.Errorf("%w: no version %d", ErrBatch, version)
 	}
@@ -114,7 +124,7 @@ func ParseBatch(data []byte) (*Batch, error) {
 		b.n++
 	}
 	if b.n > 0 {
-		b.data = bytes.Clone(data)
+		b.data = data[:len(data):len(data)]
 	}
 	return b, nil
 }
