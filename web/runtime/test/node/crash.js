@@ -1,0 +1,163 @@
+// A machine that stops at any operation on the files, with what was not synced there in part or not at all. The store
+// opens, has all that was acknowledged by then and nothing that nobody asked for.
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { check, same, way } from '../pages/browser.js';
+
+const { RUNTIME } = process.env;
+const rounds = Number(process.env.ROUNDS ?? 40);
+const first = Number(process.env.SEED ?? 1);
+const of = (name) => import(pathToFileURL(join(RUNTIME, name)).href);
+const { Engine } = await of('engine.js');
+const { MemoryFiles } = await of('files.js');
+const { Guest, compile, system } = await of('guest.js');
+const { load } = await of('load.js');
+const { inFolder } = await of('nodefiles.js');
+const { Pool } = await of('pool.js');
+
+function generator(seed) {
+  let state = seed;
+  return (n) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * n);
+  };
+}
+
+/** Files in memory that remember every operation. */
+class Disk extends MemoryFiles {
+  done = []; // {file, write: [offset, bytes]} or {file, truncate: size} or {file, sync: true}
+
+  write(file, offset, p) {
+    super.write(file, offset, p);
+    this.done.push({ file, write: [offset, p.slice()] });
+  }
+
+  truncate(file, size) {
+    super.truncate(file, size);
+    this.done.push({ file, truncate: size });
+  }
+
+  sync(file) {
+    super.sync(file);
+    this.done.push({ file, sync: true });
+  }
+
+  /** The files as they may be after a stop behind so many operations. */
+  stopped(n, random) {
+    const files = new MemoryFiles();
+    const synced = [0, 1, 2, 3].map((file) => this.done.slice(0, n).findLastIndex((d) => d.file === file && d.sync));
+    const kept = random(3); // of what was not synced: all, a part, or nothing behind the first that is lost
+    const lost = new Set();
+    for (const [at, d] of this.done.slice(0, n).entries()) {
+      const sure = at < synced[d.file];
+      if (!sure && (lost.has(d.file) || (kept > 0 && random(3) === 0))) {
+        lost.add(d.file);
+        if (d.write && kept === 1) {
+          const [offset, p] = d.write;
+          if (offset <= files.size(d.file)) files.write(d.file, offset, p.subarray(0, random(p.length + 1)));
+        }
+        continue;
+      }
+      if (d.write) files.write(d.file, ...d.write);
+      if (d.truncate !== undefined) files.truncate(d.file, d.truncate);
+    }
+    return files;
+  }
+}
+
+way(async (step) => {
+  const loaded = await load(inFolder(pathToFileURL(`${RUNTIME}/`)), () => {});
+  const modules = await compile(loaded.guest, loaded.kernels);
+  const settings = { bundles: [...loaded.bundles.keys()], openDoor: true, checked: true };
+  const lent = { ...system, log: () => {}, bundle: (name) => loaded.bundles.get(name) };
+  const analyser = await Guest.open(modules, lent, { ...settings, role: 'analyser', store: 'memory' });
+  const start = (files) =>
+    Engine.open({
+      open: () => Guest.open(modules, { ...lent, files }, { ...settings, role: 'engine', store: 'files' }),
+      pool: new Pool({
+        make: async () => ({ analyse: async (job) => analyser.call('analyse', job), close: () => {} }),
+        size: 1,
+        patience: 60_000,
+        idle: 1000,
+        log: () => {},
+      }),
+      log: () => {},
+    });
+  const calling = (engine) => async (method, path, body) => {
+    const data = body && new TextEncoder().encode(JSON.stringify(body));
+    const answer = await engine.serve({
+      method,
+      path: path.split('?')[0],
+      query: path.split('?')[1] ?? '',
+      ...(data && { body: data }),
+    });
+    return JSON.parse(new TextDecoder().decode(answer.body));
+  };
+
+  const disk = new Disk();
+  const words = []; // {id, word, at}: what was said about an input, and behind how many operations
+  await step('a session', async () => {
+    const engine = await start(disk);
+    const call = calling(engine);
+    const say = (id, word) => words.push({ id, word, at: disk.done.length });
+    const random = generator(first);
+    for (let n = 0; n < 60; n++) {
+      const id = `i${n}`;
+      say(id, 'asked');
+      const r = await call('POST', '/v2/inputs', {
+        inputs: [{ id, data: { image: { base64: bitmap(n) }, metadata: { n } } }],
+      });
+      same(r.status.code, 10000, 'status');
+      say(id, 'added');
+      if (random(4) === 0) {
+        const gone = `i${random(n + 1)}`;
+        say(gone, 'deleting');
+        if ((await call('DELETE', `/v2/inputs/${gone}`)).status.code === 10000) say(gone, 'deleted');
+      }
+      for (let turns = random(4); turns > 0; turns--) await new Promise((r) => setTimeout(r)); // analyses go on
+    }
+    await engine.close();
+    return `${disk.done.length} operations, ${disk.done.filter((d) => d.sync).length} of them syncs`;
+  });
+
+  await step(`${rounds} stops, seeds ${first} to ${first + rounds - 1}`, async () => {
+    for (let seed = first; seed < first + rounds; seed++) {
+      const random = generator(seed);
+      const n = random(disk.done.length + 1);
+      const files = disk.stopped(n, random);
+      const engine = await start(files).catch((failure) => check(false, `seed ${seed}: it does not open: ${failure}`));
+      const { inputs = [] } = await calling(engine)('GET', '/v2/inputs?per_page=1000');
+      const found = new Map(inputs.map((i) => [i.id, i]));
+      const last = new Map();
+      for (const { id, word, at } of words) if (at <= n) last.set(id, word);
+      for (const [id, word] of last) {
+        if (word === 'added') check(found.has(id), `seed ${seed}: ${id} was acknowledged and is gone`);
+        if (word === 'deleted') check(!found.has(id), `seed ${seed}: ${id} was deleted and is there`);
+      }
+      for (const [id, input] of found) {
+        check(last.has(id), `seed ${seed}: nobody asked for ${id}`);
+        const picture = await engine.serve({ method: 'GET', path: new URL(input.data.image.url, 'http://x').pathname });
+        check(
+          Buffer.from(picture.body).toString('base64') === bitmap(Number(id.slice(1))),
+          `seed ${seed}: the picture of ${id} is another`,
+        );
+      }
+      await engine.close();
+    }
+  });
+});
+
+/** A picture in a format that needs no library: a BMP of 8 by 8. */
+function bitmap(n) {
+  const b = Buffer.alloc(54 + 8 * 24);
+  b.write('BM');
+  b.writeUInt32LE(b.length, 2);
+  b.writeUInt32LE(54, 10);
+  b.writeUInt32LE(40, 14);
+  b.writeInt32LE(8, 18);
+  b.writeInt32LE(8, 22);
+  b.writeUInt16LE(1, 26);
+  b.writeUInt16LE(24, 28);
+  for (let at = 54; at < b.length; at++) b[at] = (n * 31 + at * (n % 7)) & 0xff;
+  return b.toString('base64');
+}
