@@ -52,123 +52,121 @@ func rounded(v, hi, lo value) value {
 	return f32x4.Add(v, f32x4.Splat(magic))
 }
 
-// tile is a function for a number of rows: (a, pitch, w, rounds, dst, ldd, bias, scale, cols, h, r).
-//
-// a is the first widened row, pitch the bytes between them; w a panel; rounds how many times
-// depthStep there are; ldd in bytes; cols the columns that are wanted, 8 but at the edge; r the residual's first byte.
-func (k *kernels) defineTile(rows int) *emit.Func {
+// tile is what a tile is called with. Eight columns are read and written, at the edge to and from the tail.
+type tile struct {
+	a, pitch    value // the first widened row, bytes from one to the next
+	w, rounds   value // a panel, and how many times depthStep there are
+	dst, ldd    value // in bytes
+	bias, scale value
+	r, ldr      value // the residual
+	h           value
+}
+
+func (t *tile) args() []value {
+	return []value{t.a, t.pitch, t.w, t.rounds, t.dst, t.ldd, t.bias, t.scale, t.r, t.ldr, t.h}
+}
+
+// defineTile defines a tile of a number of rows by eight columns, for some of the modes. The engines
+// of browsers keep what several paths and calls may need in memory: hence a tile of its own for the
+// mode of most products, and no calls. They also read all that a round reads before it computes, so a round
+// is one pair of k, whose operands and sums just fit sixteen registers.
+func (k *kernels) defineTile(rows int, modes ...int) *emit.Func {
 	f := k.Func("", ints(11))
-	a0, pitch, w, rounds := f.Param(0), f.Param(1), f.Param(2), f.Param(3)
-	bias, h := f.Param(6), f.Param(9)
+	p := f.Args()
+	t := &tile{p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10]}
 	a, acc := make([]value, rows), make([][2]value, rows)
 	for r := range a {
-		if a[r] = a0; r > 0 {
-			a[r] = f.Let(a[r-1].Add(pitch))
+		if a[r] = t.a; r > 0 {
+			a[r] = f.Let(a[r-1].Add(t.pitch))
 		}
-		acc[r] = [2]value{f.Let(bias.Load(v128, 0)), f.Let(bias.Load(v128, 16))}
+		acc[r] = [2]value{f.Let(t.bias.Load(v128, 0)), f.Let(t.bias.Load(v128, 16))}
 	}
 	w0, w1, x := f.Local(v128), f.Local(v128), f.Local(v128)
-	f.While(rounds, func() {
-		for pair := range depthStep / 2 {
-			f.Set(w0, w.Load(v128, 32*pair))
-			f.Set(w1, w.Load(v128, 32*pair+16))
-			for r := range a {
-				f.Set(x, a[r].Load32Splat(4*pair))
-				f.Set(acc[r][0], i32x4.Add(acc[r][0], i32x4.Dot(x, w0)))
-				f.Set(acc[r][1], i32x4.Add(acc[r][1], i32x4.Dot(x, w1)))
-			}
+	f.While(t.rounds, func() {
+		f.Set(w0, t.w.Load(v128, 0))
+		f.Set(w1, t.w.Load(v128, 16))
+		for r := range a {
+			f.Set(x, a[r].Load32Splat(0))
+			f.Set(acc[r][0], i32x4.Add(acc[r][0], i32x4.Dot(x, w0)))
+			f.Set(acc[r][1], i32x4.Add(acc[r][1], i32x4.Dot(x, w1)))
 		}
 		for r := range a {
 			f.Inc(a[r], 2*depthStep)
 		}
-		f.Inc(w, 16*depthStep)
-		f.Inc(rounds, -1)
+		f.Inc(t.w, 2*depthStep*tileCols)
+		f.Inc(t.rounds, -1)
 	})
-	f.If(h.Load(i32, cMode).Eq(modeI32), func() {
-		k.storeSums(f, acc)
-		f.Return()
-	})
-	k.requantise(f, acc)
-	f.If(h.Load(i32, cMode).Eq(modeAdd), func() { k.addResidual(f, acc) }, func() {
-		bits := f.Let(h.Load32Splat(cBits))
-		for r := range acc {
-			for v := range acc[r] {
-				f.Set(acc[r][v], i32x4.Sub(acc[r][v], bits))
+	for i, mode := range modes {
+		finish := func() {
+			switch mode {
+			case modeI32:
+				t.storeSums(f, acc)
+			case modeAdd:
+				t.requantise(f, acc, cBitsY)
+				t.addResidual(f, acc)
+				t.storeBytes(f, acc)
+			case modeU8:
+				t.requantise(f, acc, cBits)
+				t.storeBytes(f, acc)
 			}
+			f.Return()
 		}
-	})
-	k.storeBytes(f, acc)
+		if i == len(modes)-1 {
+			finish()
+		} else {
+			f.If(t.h.Load(i32, cMode).Eq(mode), finish)
+		}
+	}
 	return f
 }
 
-// requantise turns sums into the bits of the rounded results.
-func (k *kernels) requantise(f *emit.Func, acc [][2]value) {
-	scale, h := f.Param(7), f.Param(9)
-	hi, lo := f.Let(h.Load32Splat(cHi)), f.Let(h.Load32Splat(cLo))
+// requantise turns sums into the rounded results, less what the bits at offset minus hold.
+func (t *tile) requantise(f *emit.Func, acc [][2]value, minus int) {
+	hi, lo, bits := f.Let(t.h.Load32Splat(cHi)), f.Let(t.h.Load32Splat(cLo)), f.Let(t.h.Load32Splat(minus))
 	for v := range 2 {
-		s := f.Let(scale.Load(v128, 16*v))
+		s := f.Let(t.scale.Load(v128, 16*v))
 		for r := range acc {
-			f.Set(acc[r][v], rounded(f32x4.Mul(f32x4.Convert(acc[r][v]), s), hi, lo))
+			f.Set(acc[r][v], i32x4.Sub(rounded(f32x4.Mul(f32x4.Convert(acc[r][v]), s), hi, lo), bits))
 		}
 	}
 }
 
-// addResidual adds r's bytes to requantised results, which stay bits less cBitsAdd.
-func (k *kernels) addResidual(f *emit.Func, acc [][2]value) {
-	cols, h, r := f.Param(8), f.Param(9), f.Param(10)
-	bitsY, zeroR, bits := f.Let(h.Load32Splat(cBitsY)), f.Let(h.Load32Splat(cZeroR)), f.Let(h.Load32Splat(cBitsAdd))
-	scaleY, scaleR := f.Let(h.Load32Splat(cScaleY)), f.Let(h.Load32Splat(cScaleR))
-	hi, lo := f.Let(h.Load32Splat(cHiAdd)), f.Let(h.Load32Splat(cLoAdd))
-	words := f.Local(v128)
+// addResidual adds r's bytes to requantised results less ZeroY.
+func (t *tile) addResidual(f *emit.Func, acc [][2]value) {
+	zeroR, bits := f.Let(t.h.Load32Splat(cZeroR)), f.Let(t.h.Load32Splat(cBitsAdd))
+	scaleY, scaleR := f.Let(t.h.Load32Splat(cScaleY)), f.Let(t.h.Load32Splat(cScaleR))
+	hi, lo, words := f.Let(t.h.Load32Splat(cHiAdd)), f.Let(t.h.Load32Splat(cLoAdd)), f.Local(v128)
 	for i := range acc {
-		from := f.Let(r)
-		f.If(cols.Ne(tileCols), func() {
-			f.Set(from, h.Load(i32, hTail).Add(tailSums))
-			f.Call(k.copyBytes, from, r, cols)
-		})
-		f.Set(words, from.Load8x8U(0))
+		f.Set(words, t.r.Load8x8U(0))
 		for v, widen := range []func(value) value{i32x4.LowU, i32x4.HighU} {
-			y := f32x4.Mul(f32x4.Convert(i32x4.Sub(acc[i][v], bitsY)), scaleY)
+			y := f32x4.Mul(f32x4.Convert(acc[i][v]), scaleY)
 			x := f32x4.Mul(f32x4.Convert(i32x4.Sub(widen(words), zeroR)), scaleR)
 			// Infinities may have met: what is not a number is the zero point, whatever its other bits.
 			f.Set(acc[i][v], emit.BitAnd(i32x4.Sub(rounded(f32x4.Add(y, x), hi, lo), bits), i32x4.Splat(255)))
 		}
-		f.Inc(r, h.Load(i32, cLdr))
+		f.Inc(t.r, t.ldr)
 	}
 }
 
 // storeBytes writes results, each a byte in 32 bits.
-func (k *kernels) storeBytes(f *emit.Func, acc [][2]value) {
-	dst, ldd, cols, h := f.Param(4), f.Param(5), f.Param(8), f.Param(9)
-	tail := f.Let(h.Load(i32, hTail))
+func (t *tile) storeBytes(f *emit.Func, acc [][2]value) {
 	out := f.Local(v128)
 	for i := 0; i < len(acc); i += 2 {
-		other := acc[min(i+1, len(acc)-1)]
-		f.Set(out, i8x16.NarrowU(i16x8.NarrowS(acc[i][0], acc[i][1]), i16x8.NarrowS(other[0], other[1])))
+		this, other := acc[i], acc[min(i+1, len(acc)-1)]
+		f.Set(out, i8x16.NarrowU(i16x8.NarrowS(this[0], this[1]), i16x8.NarrowS(other[0], other[1])))
 		for lane := range min(2, len(acc)-i) {
-			f.If(cols.Eq(tileCols), func() { f.StoreLane(dst, 0, out, 8, lane) }, func() {
-				f.StoreLane(tail, tailSums, out, 8, lane)
-				f.Call(k.copyBytes, dst, tail.Add(tailSums), cols)
-			})
-			f.Inc(dst, ldd)
+			f.StoreLane(t.dst, 0, out, 8, lane)
+			f.Inc(t.dst, t.ldd)
 		}
 	}
 }
 
 // storeSums writes the sums themselves.
-func (k *kernels) storeSums(f *emit.Func, acc [][2]value) {
-	dst, ldd, cols, h := f.Param(4), f.Param(5), f.Param(8), f.Param(9)
-	tail := f.Let(h.Load(i32, hTail))
-	for i := range acc {
-		f.If(cols.Eq(tileCols), func() {
-			f.Store(dst, 0, acc[i][0])
-			f.Store(dst, 16, acc[i][1])
-		}, func() {
-			f.Store(tail, tailSums, acc[i][0])
-			f.Store(tail, tailSums+16, acc[i][1])
-			f.Call(k.copyBytes, dst, tail.Add(tailSums), cols.Shl(2))
-		})
-		f.Inc(dst, ldd)
+func (t *tile) storeSums(f *emit.Func, acc [][2]value) {
+	for _, sums := range acc {
+		f.Store(t.dst, 0, sums[0])
+		f.Store(t.dst, 16, sums[1])
+		f.Inc(t.dst, t.ldd)
 	}
 }
 
@@ -205,13 +203,14 @@ func (k *kernels) defineWiden() *emit.Func {
 
 // defineConv defines conv_u8, conv_rows_u8, conv_i32 and gemv_u16.
 func (k *kernels) defineConv() {
-	tile := k.defineTile(tileRows)
-	rows := k.defineRows(tile)
+	other := k.defineTile(tileRows, modeI32, modeAdd)
+	rows := k.defineRows(other)
 
 	f := k.Func("conv_u8", ints(9))
 	h, dst, ldd, q, add := f.Param(0), f.Param(1), f.Param(2), f.Param(7), f.Param(8)
 	setConstants(f, h, q, 8, cHi, cLo, cBits)
 	f.Store(h, cMode, emit.C(modeU8))
+	f.Store(h, cLdr, emit.C(0))
 	r := f.Local(i32)
 	f.If(add, func() {
 		f.Store(h, cMode, emit.C(modeAdd))
@@ -230,9 +229,10 @@ func (k *kernels) defineConv() {
 	f = k.Func("conv_i32", ints(8))
 	h = f.Param(0)
 	f.Store(h, cMode, emit.C(modeI32))
+	f.Store(h, cLdr, emit.C(0))
 	f.Call(rows, h, f.Param(1), f.Param(2), f.Param(3), f.Param(4), f.Param(5), f.Param(6), f.Param(7), emit.C(0), emit.C(0))
 
-	k.defineGemv(tile)
+	k.defineGemv(other)
 }
 
 // setConstants writes the clamp and the shift of a rounding whose zero, lo and hi stand at
@@ -246,17 +246,25 @@ func setConstants(f *emit.Func, h, from value, offset, hi, lo, bits int) {
 
 // defineRows defines the walk over a product:
 // (h, dst, ldd, src, stepX, srcStride, m, bias, scale, r), by the mode in h.
-func (k *kernels) defineRows(tile *emit.Func) *emit.Func {
-	widen, single := k.defineWiden(), k.defineTile(1)
+func (k *kernels) defineRows(other *emit.Func) *emit.Func {
+	widen, most, single := k.defineWiden(), k.defineTile(tileRows, modeU8), k.defineTile(1, modeI32, modeAdd, modeU8)
 	f := k.Func("", ints(10))
 	h, dst, ldd, src, stepX := f.Param(0), f.Param(1), f.Param(2), f.Param(3), f.Param(4)
 	stride, m, bias, scale, r := f.Param(5), f.Param(6), f.Param(7), f.Param(8), f.Param(9)
-	size := f.Let(h.Load(i32, cMode).Eq(modeI32).Shl(1)) // of an element, as a power of two
-	n, depth := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hDepth))
+	mode := f.Let(h.Load(i32, cMode))
+	size := f.Let(mode.Eq(modeI32).Shl(1)) // of an element, as a power of two
+	n, depth, ldr := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hDepth)), f.Let(h.Load(i32, cLdr))
 	scratch, tail := f.Let(h.Load(i32, hScratch)), f.Let(h.Load(i32, hTail))
 	pitch, panel := f.Let(depth.Shl(1)), f.Let(depth.Shl(4))
 	now, i, j, cols, w := f.Local(i32), f.Local(i32), f.Local(i32), f.Local(i32), f.Local(i32)
 	b, s := f.Local(i32), f.Local(i32)
+	at := func() *tile {
+		return &tile{
+			a: scratch.Add(i.Mul(pitch)), pitch: pitch, w: w, rounds: depth.DivU(depthStep),
+			dst: dst.Add(i.Mul(ldd).Add(j).Shl(size)), ldd: ldd.Shl(size), bias: b, scale: s,
+			r: r.Add(i.Mul(ldr)).Add(j), ldr: ldr, h: h,
+		}
+	}
 	f.While(m.GtS(0), func() {
 		f.Set(now, emit.Min(m, emit.C(blockRows)))
 		f.Set(i, 0)
@@ -270,21 +278,28 @@ func (k *kernels) defineRows(tile *emit.Func) *emit.Func {
 			f.Set(cols, emit.Min(n.Sub(j), emit.C(tileCols)))
 			f.Set(b, bias.Add(j.Shl(2)))
 			f.Set(s, scale.Add(j.Shl(2)))
-			f.If(cols.LtS(tileCols).Or(bias.Eq(0)), func() { k.edge(f, tail, b, s, bias, scale, cols) })
 			f.Set(i, 0)
-			args := func() []value {
-				return []value{
-					scratch.Add(i.Mul(pitch)), pitch, w, depth.DivU(depthStep), dst.Add(i.Mul(ldd).Add(j).Shl(size)), ldd.Shl(size),
-					b, s, cols, h, r.Add(i.Mul(h.Load(i32, cLdr))).Add(j),
-				}
-			}
-			each(f, i, now, tileRows, func() { f.Call(tile, args()...) })
-			each(f, i, now, 1, func() { f.Call(single, args()...) })
+			f.If(cols.LtS(tileCols).Or(bias.Eq(0)), func() { k.edge(f, tail, b, s, bias, scale, cols) })
+			f.If(cols.Eq(tileCols), func() {
+				each(f, i, now, tileRows, func() {
+					f.If(mode, func() { f.Call(other, at().args()...) }, func() { f.Call(most, at().args()...) })
+				})
+				each(f, i, now, 1, func() { f.Call(single, at().args()...) })
+			}, func() {
+				each(f, i, now, 1, func() {
+					t := at()
+					dst, r := t.dst, t.r
+					t.dst, t.r = tail.Add(tailSums), tail.Add(tailSums)
+					f.If(mode.Eq(modeAdd), func() { f.Call(k.copyBytes, t.r, r, cols) })
+					f.Call(single, t.args()...)
+					f.Call(k.copyBytes, dst, t.dst, cols.Shl(size))
+				})
+			})
 			f.Inc(w, panel)
 			f.Inc(j, tileCols)
 		})
 		f.Inc(dst, now.Mul(ldd).Shl(size))
-		f.Inc(r, now.Mul(h.Load(i32, cLdr)))
+		f.Inc(r, now.Mul(ldr))
 		f.Set(m, m.Sub(now))
 	})
 	return f
@@ -305,7 +320,7 @@ func (k *kernels) edge(f *emit.Func, tail, b, s, bias, scale, cols value) {
 
 // defineGemv defines gemv_u16(h, dst, a, bias): the low and the high bytes of a are two rows of a
 // product, each exact. The tile's other rows are whatever stands in scratch, and so are their sums.
-func (k *kernels) defineGemv(tile *emit.Func) {
+func (k *kernels) defineGemv(sums4 *emit.Func) {
 	f := k.Func("gemv_u16", ints(4))
 	h, dst, a, bias := f.Param(0), f.Param(1), f.Param(2), f.Param(3)
 	n, depth, pitch := f.Let(h.Load(i32, hN)), f.Let(h.Load(i32, hK)), f.Let(h.Load(i32, hDepth).Shl(1))
@@ -325,7 +340,9 @@ func (k *kernels) defineGemv(tile *emit.Func) {
 	f.Store(tail, 0, i32x4.Splat(0))
 	f.Store(tail, 16, i32x4.Splat(0))
 	f.While(n.GtS(0), func() {
-		f.Call(tile, low, pitch, w, h.Load(i32, hDepth).DivU(depthStep), sums, emit.C(4*tileCols), tail, emit.C(0), emit.C(tileCols), h, emit.C(0))
+		none := emit.C(0)
+		t := tile{low, pitch, w, h.Load(i32, hDepth).DivU(depthStep), sums, emit.C(4 * tileCols), tail, none, none, none, h}
+		f.Call(sums4, t.args()...)
 		f.Set(i, 0)
 		each(f, i, emit.Min(n, emit.C(tileCols)), 1, func() {
 			f.Set(v, sums.Add(i.Shl(2)))

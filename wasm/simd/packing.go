@@ -38,7 +38,7 @@ const (
 )
 
 const (
-	depthStep = 4  // elements of k that one round of a tile takes
+	depthStep = 2  // elements of k that one round of a tile takes
 	tileCols  = 8  // columns of a panel
 	blockRows = 16 // rows that are widened together
 )
