@@ -38,29 +38,31 @@ func (k *kernels) defineSum() {
 		}
 		return out
 	}
-	x := f.Local(i32)
+	var x [4]value
+	for i := range x {
+		x[i] = f.Local(v128)
+	}
 	each(f, at, n, 64, func() {
-		var w [16]value
-		for i := range w {
-			f.Set(x, src.Add(at).Load(i32, 4*i))
-			w[i] = f.Let(swapped(x))
+		for i := range x {
+			f.Set(x[i], src.Add(at).Load(v128, 16*i))
+			f.Set(x[i], swapped(x[i]))
 		}
-		f.Call(compress, args(func(i int) value { return w[i] })...)
+		f.Call(compress, args(func(i int) value { return i32x4.Lane(x[i/4], i%4) })...)
 	})
 	// One block more, or two: what is left, a one, zeros and the length in bits.
 	f.DoWhile(func() {
 		f.Call(compress, args(func(i int) value { return f.Called(word, src, n, at.Add(4*i), at.Add(64)) })...)
 		f.Inc(at, 64)
 	}, at.LtU(n.Add(9)))
-	for i := range shaStart {
-		f.Set(x, dst.Load(i32, 4*i))
-		f.Store(dst, 4*i, swapped(x))
+	for i := range 2 {
+		f.Set(x[i], dst.Load(v128, 16*i))
+		f.Store(dst, 16*i, swapped(x[i]))
 	}
 }
 
-// swapped is the bytes of x, which is a local, in the other order.
+// swapped is the words of x with their bytes in the other order.
 func swapped(x value) value {
-	return x.RotR(8).And(-0xff0100).Or(x.RotR(24).And(0xff00ff))
+	return emit.Shuffle(x, x, [16]byte{3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12})
 }
 
 // defineWord defines the word at byte offset at of the message with its padding, whose block ends at end:
