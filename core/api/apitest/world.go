@@ -79,6 +79,8 @@ type World struct {
 	IDs    Source // what ids and secrets are made of
 	Names  Source // what the names of pictures are made of that came to be predicted
 
+	Opened func(Guest) // told of each guest that is opened; nil: nobody is
+
 	elsewhere Elsewhere
 	guest     Guest // nil until it is first asked; always, of a world whose Engine answers
 	options   core.Options
@@ -196,6 +198,9 @@ func (w *World) server(t testing.TB) Guest {
 			t.Fatal(err)
 		}
 		w.guest = w.elsewhere(t, w.options, w.App)
+		if w.Opened != nil {
+			w.Opened(w.guest)
+		}
 		t.Cleanup(func() { w.closeGuest(t) })
 	}
 	return w.guest

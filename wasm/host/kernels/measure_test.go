@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 
@@ -82,49 +81,101 @@ func (g *guest) run(t testing.TB, i int, want predict.Want) {
 	}
 }
 
-// TestAnalysisInAGuest measures a predict in a guest against the same natively, in turns, by the
-// time of the processor: at most 1.15 times as long (goal A on edge nodes).
+// TestAnalysisInAGuest holds a predict in a guest to the same natively: the same values, and at
+// most 1.15 times the processor's time (goal A on edge nodes), by the least of some rounds in
+// turns. Other work on the machine costs the two differently, so the test fails from 1.4 on.
 func TestAnalysisInAGuest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures")
 	}
-	folder := proof.Shared(t, "photos")
-	names, err := filepath.Glob(filepath.Join(folder, "*.jpg"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pictures := readPictures(t)
 	set, err := predict.Load(models.FS)
 	if err != nil {
 		t.Fatal(err)
 	}
 	native := set.NewAnalyser(raster.Limits{})
-	g := newGuest(t, kernels.New(kernels.Options{}), folder)
-	if g.pictures != len(names) || g.pictures == 0 {
-		t.Fatalf("the guest has %d pictures of %d", g.pictures, len(names))
+	g := newGuest(t, kernels.New(kernels.Options{}), proof.Shared(t, "photos"))
+	if g.pictures != len(pictures) || g.pictures == 0 {
+		t.Fatalf("the guest has %d pictures of %d", g.pictures, len(pictures))
 	}
+	for i, b := range pictures {
+		a, err := native.Analyse(b, raster.Crop{}, predict.WantConcepts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.run(t, i, predict.WantConcepts)
+		for k, want := range a.General {
+			if got := g.general(t, k); got != want {
+				t.Fatalf("picture %d, concept %d: %v in a guest, want %v", i, k, got, want)
+			}
+		}
+	}
+	parts, rounds := []predict.Want{predict.WantConcepts}, 2
+	if proof.Soaking() {
+		parts, rounds = append(parts, predict.WantColors, predict.WantThumb), 6
+	}
+	for _, want := range parts {
+		ours, theirs := g.compare(t, native, pictures, want, rounds)
+		ratio := float64(theirs) / float64(ours)
+		t.Logf("parts %d of %d pictures: native %v, in a guest %v each, ratio %.3f", want, len(pictures), ours, theirs, ratio)
+		if want == predict.WantConcepts && ratio > 1.4 {
+			t.Errorf("a predict in a guest takes %.2f times as long, want at most 1.15", ratio)
+		}
+	}
+}
+
+// readPictures returns the photos in the order of their names.
+func readPictures(t testing.TB) (pictures [][]byte) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(proof.Shared(t, "photos"), "*.jpg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pictures = append(pictures, b)
+	}
+	return pictures
+}
+
+// general is the value of a concept in the last analysis.
+func (g *guest) general(t testing.TB, i int) float32 {
+	v, err := g.value.Call(g.ctx, uint64(i))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wapi.DecodeF32(v[0])
+}
+
+// compare returns the mean over the pictures of the least time that parts of an analysis take,
+// natively and in the guest, three times in a row each: an edge has guests alone, and its caches
+// to them.
+func (g *guest) compare(t testing.TB, native *predict.Analyser, pictures [][]byte, want predict.Want, rounds int) (ours, theirs time.Duration) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	for _, want := range []predict.Want{predict.WantConcepts, predict.WantColors, predict.WantThumb} {
-		var ours, theirs time.Duration
-		for i, name := range names {
-			b, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var mine, lent []time.Duration
-			for range 5 {
-				begun := threadTime()
+	least := func(d time.Duration, f func()) time.Duration {
+		for range 3 {
+			begun := threadTime()
+			f()
+			d = min(d, threadTime()-begun)
+		}
+		return d
+	}
+	for i, b := range pictures {
+		mine, lent := time.Hour, time.Hour
+		for range rounds {
+			mine = least(mine, func() {
 				if _, err := native.Analyse(b, raster.Crop{}, want); err != nil {
 					t.Fatal(err)
 				}
-				middle := threadTime()
-				g.run(t, i, want)
-				mine, lent = append(mine, middle-begun), append(lent, threadTime()-middle)
-			}
-			ours, theirs = ours+slices.Min(mine), theirs+slices.Min(lent)
+			})
+			lent = least(lent, func() { g.run(t, i, want) })
 		}
-		ratio := float64(theirs) / float64(ours)
-		t.Logf("parts %d of %d pictures: native %v, in a guest %v each, ratio %.3f", want, len(names),
-			ours/time.Duration(len(names)), theirs/time.Duration(len(names)), ratio)
+		ours, theirs = ours+mine, theirs+lent
 	}
+	n := time.Duration(len(pictures))
+	return ours / n, theirs / n
 }

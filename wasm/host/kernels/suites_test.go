@@ -30,6 +30,7 @@ var suites = []struct{ pkg, run string }{
 	{"core/predict/raster/jpg", "Inverse"},
 	{"core/jsonio", "."},
 	{"core/blob", "Sum|Hash|Blobs"},
+	{"models", "TestGoldenOutputs/lent"}, // models/testdata/golden.tsv, the same for all targets
 }
 
 // buildTests compiles a package's tests as a guest that is lent its kernels.
