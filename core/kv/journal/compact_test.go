@@ -1,0 +1,301 @@
+package journal_test
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/journal"
+	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
+)
+
+// shelf is a map from keys to contents in a journal: the head is the key, the body the
+// contents, and a later record replaces an earlier.
+type shelf struct {
+	*journal.Journal
+	places map[string]*place
+	left   []string          // keys that a compaction has still to write
+	then   map[string]*place // what it writes of them
+	since  map[int64]*place
+	ended  int // compactions
+	moved  int // records
+	broken bool
+}
+
+// place is where contents lie, now and after the compaction under way.
+type place struct {
+	at, next int64
+	n        int
+}
+
+func openShelf(files journal.Files) (*shelf, error) {
+	s := &shelf{places: map[string]*place{}}
+	var err error
+	s.Journal, err = journal.Open(journal.Options{Files: files, Pair: [2]int{0, 1}, Magic: magic, Step: 50}, func(head []byte, body int64, n int) error {
+		s.places[string(head)] = &place{at: body, n: n}
+		return nil
+	})
+	return s, err
+}
+
+func (s *shelf) put(key string, contents []byte) error {
+	at, _, err := s.Append([]byte(key), contents)
+	if err != nil {
+		return err
+	}
+	p := &place{at: at, n: len(contents)}
+	s.places[key] = p
+	if s.since != nil {
+		s.since[at] = p
+	}
+	live := int64(0)
+	for _, p := range s.places {
+		live += int64(p.n)
+	}
+	if s.Due(live, 2000) {
+		s.then, s.left, s.since = maps.Clone(s.places), slices.Sorted(maps.Keys(s.places)), map[int64]*place{}
+		s.Compact(s)
+	}
+	return nil
+}
+
+// Next implements [journal.Source].
+func (s *shelf) Next(to *journal.Copier, n int) (done bool, err error) {
+	for ; n > 0 && len(s.left) > 0; s.left = s.left[1:] {
+		p := s.then[s.left[0]]
+		if p.next, err = to.Copy([]byte(s.left[0]), p.at, p.n); err != nil {
+			return false, err
+		}
+		n -= p.n
+	}
+	return len(s.left) == 0, nil
+}
+
+// Moved implements [journal.Source].
+func (s *shelf) Moved(from, to int64) {
+	s.moved++
+	s.since[from].next = to
+}
+
+// Switch implements [journal.Source].
+func (s *shelf) Switch(read func(off int64, p []byte) error) error {
+	if s.broken {
+		return errors.New("not now")
+	}
+	for key, p := range s.places {
+		if err := read(p.at, make([]byte, p.n)); err != nil {
+			return err
+		}
+		if p.next == 0 {
+			return fmt.Errorf("%q was left out", key)
+		}
+		p.at = p.next
+	}
+	s.ended++
+	return nil
+}
+
+// Close implements [journal.Source].
+func (s *shelf) Close() {
+	for _, p := range s.places {
+		p.next = 0
+	}
+	s.since = nil
+}
+
+// holds compares what lies where the shelf thinks.
+func (s *shelf) holds(t testing.TB, want map[string][]byte) {
+	t.Helper()
+	if len(s.places) != len(want) {
+		t.Fatalf("%d keys, want %d", len(s.places), len(want))
+	}
+	for key, p := range s.places {
+		got := make([]byte, p.n)
+		if err := s.Read(p.at, got); err != nil || !bytes.Equal(got, want[key]) {
+			t.Fatalf("%q holds %d bytes, %v, want %d others", key, len(got), err, len(want[key]))
+		}
+	}
+}
+
+// limited is a disk one of whose files has no room, from some time on.
+type limited struct {
+	*journaltest.Disk
+	full map[int]bool
+}
+
+func (l *limited) Write(file int, off int64, p []byte) error {
+	if l.full[file] {
+		return journaltest.ErrFault
+	}
+	return l.Disk.Write(file, off, p)
+}
+
+// churn replaces contents at random.
+func churn(t testing.TB, rng *rand.Rand, s *shelf, want map[string][]byte, n int) {
+	t.Helper()
+	for range n {
+		key, contents := fmt.Sprint("key-", rng.IntN(12)), make([]byte, 1+rng.IntN(400))
+		for i := range contents {
+			contents[i] = byte(rng.Uint32())
+		}
+		if err := s.put(key, contents); err != nil {
+			t.Fatal(err)
+		}
+		want[key] = contents
+	}
+}
+
+// TestCompaction replaces contents over and over: they are found where the compactions have put
+// them, and when the files are opened anew.
+func TestCompaction(t *testing.T) {
+	d := journaltest.NewDisk()
+	want := map[string][]byte{}
+	rng := rand.New(rand.NewPCG(1, 41))
+	ended, moved := 0, 0
+	for range 5 {
+		s, err := openShelf(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.holds(t, want)
+		for range 20 {
+			churn(t, rng, s, want, 20)
+			s.holds(t, want)
+		}
+		ended, moved = ended+s.ended, moved+s.moved
+		if err := s.Sync(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ended < 20 || moved < 20 {
+		t.Errorf("%d compactions ended, %d records came meanwhile", ended, moved)
+	}
+}
+
+// TestCompactionGivesUp lets compactions fail for want of room, or by their source: the journal
+// goes on, tries again when it has grown, and has it done when it can.
+func TestCompactionGivesUp(t *testing.T) {
+	for name, fail := range map[string]func(l *limited, s *shelf, yes bool){
+		"room":   func(l *limited, _ *shelf, yes bool) { l.full[1] = yes },
+		"source": func(_ *limited, s *shelf, yes bool) { s.broken = yes },
+	} {
+		l := &limited{journaltest.NewDisk(), map[int]bool{}}
+		s, err := openShelf(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rng, want := rand.New(rand.NewPCG(2, 42)), map[string][]byte{}
+		fail(l, s, true)
+		churn(t, rng, s, want, 3000)
+		s.holds(t, want)
+		if s.ended != 0 {
+			t.Fatalf("%s: %d compactions ended", name, s.ended)
+		}
+		fail(l, s, false)
+		churn(t, rng, s, want, 3000)
+		s.holds(t, want)
+		if s.ended == 0 {
+			t.Errorf("%s: it was never tried again", name)
+		}
+		if err := s.Journal.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if s, err = openShelf(l); err != nil {
+			t.Fatal(err)
+		}
+		s.holds(t, want)
+	}
+}
+
+// TestCompactionMeetsDamage flips a bit of what came since a compaction began: it is not carried
+// over as if it were right.
+func TestCompactionMeetsDamage(t *testing.T) {
+	d := journaltest.NewDisk()
+	s, err := openShelf(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng, want := rand.New(rand.NewPCG(3, 43)), map[string][]byte{}
+	for s.since == nil {
+		churn(t, rng, s, want, 1)
+	}
+	churn(t, rng, s, want, 1)
+	at := slices.MaxFunc(slices.Collect(maps.Values(s.places)), func(a, b *place) int { return cmp.Compare(a.at, b.at) }).at
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	d.Flip(0, at, 3)
+	for s.since != nil {
+		churn(t, rng, s, want, 1)
+	}
+	if s.ended != 0 {
+		t.Error("damaged contents were carried over")
+	}
+}
+
+// TestLargeRecords appends records larger than what is gathered, and reads them before and after they
+// are written.
+func TestLargeRecords(t *testing.T) {
+	d := journaltest.NewDisk()
+	s, err := openShelf(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]byte{}
+	for i, n := range []int{1, 100 << 10, 300 << 10, 1 << 20, 0, 256 << 10} {
+		key, contents := fmt.Sprint(i), bytes.Repeat([]byte{byte(i), 7}, n)[:n]
+		if err := s.put(key, contents); err != nil {
+			t.Fatal(err)
+		}
+		want[key] = contents
+		s.holds(t, want)
+	}
+	if err := s.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if s, err = openShelf(d); err != nil {
+		t.Fatal(err)
+	}
+	s.holds(t, want)
+	for _, off := range []int64{0, 63, 1 << 40} {
+		if err := s.Read(off, make([]byte, 1)); !errors.Is(err, kv.ErrCorrupt) {
+			t.Errorf("Read at %d = %v, want %v", off, err, kv.ErrCorrupt)
+		}
+	}
+}
+
+// TestFaultsLast has the journal's calls fail: nothing is taken after the first.
+func TestFaultsLast(t *testing.T) {
+	for n := 1; n < 8; n++ {
+		d := journaltest.NewDisk()
+		d.FailAt(n, false)
+		s, err := openShelf(d)
+		if err != nil {
+			if !errors.Is(err, journaltest.ErrFault) {
+				t.Fatal(err)
+			}
+			continue
+		}
+		err = s.put("a", []byte("1"))
+		if err == nil {
+			err = s.Sync()
+		}
+		if err == nil {
+			if err = s.put("b", []byte("2")); err == nil {
+				err = s.Sync()
+			}
+		}
+		if !errors.Is(err, kv.ErrFailed) {
+			t.Fatalf("call %d fails: %v, want %v", n, err, kv.ErrFailed)
+		}
+		if err := s.put("c", []byte("3")); !errors.Is(err, kv.ErrFailed) {
+			t.Errorf("call %d has failed: Append = %v, want %v", n, err, kv.ErrFailed)
+		}
+	}
+}
