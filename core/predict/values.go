@@ -120,12 +120,31 @@ func sum(exps []float64, classes []uint16) float64 {
 // evaluateHeads fills dst with Scale · Σ Q[i]·weight[j][i] + intercept[j]. A product of a
 // float32 and an int16 is exact in float64.
 func (ev *evaluator) evaluateHeads(dst []float64, e *Embedding) {
-	for j := range dst {
-		w := ev.weights[j*Dim : (j+1)*Dim]
-		s := 0.0
-		for i, q := range &e.Q {
-			s += float64(float64(q) * float64(w[i]))
+	var q [Dim]float64
+	for i, v := range &e.Q {
+		q[i] = float64(v)
+	}
+	scale := float64(e.Scale)
+	j := 0
+	for ; j+4 <= len(dst); j += 4 { // four sums at a time, so that none waits for its last addition
+		w := ev.weights[j*Dim : (j+4)*Dim]
+		w0, w1, w2, w3 := (*[Dim]float32)(w), (*[Dim]float32)(w[Dim:]), (*[Dim]float32)(w[2*Dim:]), (*[Dim]float32)(w[3*Dim:])
+		var s0, s1, s2, s3 float64
+		for i, v := range &q {
+			s0 += float64(v * float64(w0[i]))
+			s1 += float64(v * float64(w1[i]))
+			s2 += float64(v * float64(w2[i]))
+			s3 += float64(v * float64(w3[i]))
 		}
-		dst[j] = float64(s*float64(e.Scale)) + float64(ev.intercepts[j])
+		for k, s := range [4]float64{s0, s1, s2, s3} {
+			dst[j+k] = float64(s*scale) + float64(ev.intercepts[j+k])
+		}
+	}
+	for ; j < len(dst); j++ {
+		s := 0.0
+		for i, w := range (*[Dim]float32)(ev.weights[j*Dim:]) {
+			s += float64(q[i] * float64(w))
+		}
+		dst[j] = float64(s*scale) + float64(ev.intercepts[j])
 	}
 }
