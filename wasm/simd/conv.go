@@ -28,8 +28,8 @@ const (
 	cLdr // bytes between the rows of r
 )
 
-// tileRows is the rows of a tile: eight sums, two registers of weights and one of rows stay well
-// below the sixteen registers there are.
+// tileRows is the rows of a tile: eight sums, two registers of weights, one for each row and one
+// for a product are all that an x86 has, but one.
 const tileRows = 4
 
 // What becomes of a tile's sums.

@@ -4,20 +4,17 @@ package simd_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"errors"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/wasm/built"
 	"github.com/sightline-dev/sightline/wasm/simd"
 )
 
@@ -32,46 +29,11 @@ var suites = []struct{ pkg, run string }{
 	{"core/blob", "Sum|Hash|Blobs"},
 }
 
-// buildTests compiles a package's tests as a guest that is lent its kernels.
-func buildTests(t testing.TB, pkg string) []byte {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "test.wasm")
-	cmd := exec.Command("go", "test", "-c", "-tags", "lent", "-trimpath", "-ldflags", "-s -w", "-o", file, "./"+pkg)
-	cmd.Dir = proof.Root(t)
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go test -c %s: %v\n%s", pkg, err, out)
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-// newRuntime returns a runtime with WASI that compiles into the cache of the wasip1 tests.
-func newRuntime(t testing.TB) wazero.Runtime {
-	t.Helper()
-	cache, err := wazero.NewCompilationCacheWithDir(filepath.Join(proof.Root(t), ".cache", "wazero"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := context.Background()
-	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache))
-	t.Cleanup(func() {
-		if err := errors.Join(r.Close(ctx), cache.Close(ctx)); err != nil {
-			t.Error(err)
-		}
-	})
-	wasi_snapshot_preview1.MustInstantiate(ctx, r)
-	return r
-}
-
 // runTests runs a test binary in the folder of its package.
 func runTests(t *testing.T, r wazero.Runtime, l *simd.Linker, pkg string, args ...string) {
 	t.Helper()
 	ctx := t.Context()
-	compiled, err := r.CompileModule(ctx, buildTests(t, pkg))
+	compiled, err := r.CompileModule(ctx, built.Tests(t, pkg))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +60,7 @@ func runTests(t *testing.T, r wazero.Runtime, l *simd.Linker, pkg string, args .
 
 // TestSuitesOfTheKernels runs the tests of every package of kernels as a guest.
 func TestSuitesOfTheKernels(t *testing.T) {
-	r := newRuntime(t)
+	r := built.Runtime(t)
 	l, err := simd.Link(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
