@@ -204,10 +204,7 @@ func outputID(in *catalog.Input) string {
 // set since, by value descending, equal ones by id.
 func edited(m *predict.Model, values []float32, edits []catalog.Edit) []valued {
 	var rows []valued
-	for _, i := range m.Rank(nil, values) {
-		if len(rows) == shownConcepts {
-			break
-		}
+	for _, i := range m.Top(nil, values, shownConcepts, 0) {
 		rows = append(rows, valued{m.Concepts[i].ID, values[i]})
 	}
 	for i := range edits {

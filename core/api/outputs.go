@@ -205,7 +205,7 @@ func (x *exchange) writeConcepts(w *jsonio.Writer, p *predictor, c *config, valu
 		places = slices.Clone(c.selected)
 		p.sort(places, values)
 	} else {
-		places = p.rank(values)
+		places = p.rank(values, c.most, c.least)
 	}
 	w.Name("concepts")
 	w.Array()

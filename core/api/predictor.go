@@ -120,10 +120,11 @@ func (p *predictor) complete(a *predict.Analysis) bool {
 }
 
 // rank returns the places of the concepts that an output lists when it selects none, by
-// value descending, equal values by id.
-func (p *predictor) rank(values []float32) []int {
+// value descending, equal values by id: of a public model, which has hundreds, the first n of at
+// least so much.
+func (p *predictor) rank(values []float32, n int, least float32) []int {
 	if p.public != nil {
-		return p.public.Rank(nil, values)
+		return p.public.Top(make([]int, 0, n), values, n, least)
 	}
 	places := make([]int, len(values))
 	for i := range places {

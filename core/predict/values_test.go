@@ -146,6 +146,25 @@ func TestRank(t *testing.T) {
 	}
 }
 
+// TestTop holds the best few to what Rank begins with, equal values among them.
+func TestTop(t *testing.T) {
+	m := tinySet(t).General()
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		values := make([]float32, len(m.Concepts))
+		for i := range values {
+			values[i] = float32(rng.IntN(4)) / 4
+		}
+		n, least := rng.IntN(len(values)+2), float32(rng.IntN(5))/4
+		want := m.Rank([]int{-1}, values)
+		want = slices.DeleteFunc(want, func(i int) bool { return i >= 0 && values[i] < least })
+		want = want[:min(len(want), n+1)]
+		if got := m.Top([]int{-1}, values, n, least); !slices.Equal(got, want) {
+			t.Fatalf("Top(%v, %d, %v) = %v, want %v", values, n, least, got, want)
+		}
+	}
+}
+
 // A red picture through decoder, network and evaluation, by hand: the tiny network's mean is
 // (1, −1, −1), its embedding that direction, its logits 8 · (1, −1, −1, −1, 1, 1).
 func TestAnalyse(t *testing.T) {

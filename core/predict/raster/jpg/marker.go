@@ -1,9 +1,6 @@
 package jpg
 
-import (
-	"bytes"
-	"fmt"
-)
+import "fmt"
 
 // Markers, ITU-T T.81 table B.1.
 const (
@@ -102,7 +99,7 @@ func (s *segments) body() ([]byte, error) {
 // marker nor stuffing.
 func (s *segments) skipScan() error {
 	for {
-		i := bytes.IndexByte(s.data[s.pos:], 0xff)
+		i := indexFF(s.data[s.pos:])
 		if i < 0 || s.pos+i+1 >= len(s.data) {
 			s.pos = len(s.data)
 			return errShort
