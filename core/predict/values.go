@@ -50,19 +50,20 @@ func newEvaluator(c *concepts, weights, intercepts []float32) *evaluator {
 type scratch struct {
 	exps  []float64 // (classes) e^(logit − largest)
 	heads []float64 // (heads)
+	odds  []float64 // (concepts of general, then of food)
 }
 
 const clip = 1e-6
 
-// logit is ln(s/(1−s)) of the clipped s.
-func logit(s float64) float64 {
+// odds is s/(1−s) of the clipped s.
+func odds(s float64) float64 {
 	// Not min and max, which are calls where the processor has no such instruction.
 	if s < clip {
 		s = clip
 	} else if s > 1-clip {
 		s = 1 - clip
 	}
-	return elementary.Log(s / (1 - s))
+	return s / (1 - s)
 }
 
 // values fills general (one element a concept) and food (one a food concept).
@@ -72,20 +73,40 @@ func (ev *evaluator) values(general, food, logits []float32, e *Embedding, tmp *
 		return err
 	}
 	ev.evaluateHeads(tmp.heads, e)
+	n := len(ev.rules)
+	if len(tmp.odds) < n+len(ev.food) {
+		tmp.odds = make([]float64, n+len(ev.food))
+	}
+	z := tmp.odds[:n+len(ev.food)]
+	for i := range ev.rules {
+		z[i] = odds(sum(tmp.exps, ev.rules[i].classes) / total)
+	}
+	all := sum(tmp.exps, ev.foodClasses) / total
+	if all < 0.5 {
+		all = 0.5
+	}
+	for i, place := range ev.food {
+		z[n+i] = odds(sum(tmp.exps, ev.rules[place].classes) / total / all)
+	}
+	elementary.Logs(z)
 	for i := range ev.rules {
 		r := &ev.rules[i]
 		h := 0.0
 		if r.head >= 0 {
 			h = tmp.heads[r.head]
 		}
-		z := float64(r.classSlope*logit(sum(tmp.exps, r.classes)/total)) + float64(r.headSlope*h)
-		general[i] = float32(elementary.Logistic(z + r.intercept))
+		z[i] = float64(r.classSlope*z[i]) + float64(r.headSlope*h) + r.intercept
 	}
-	all := max(sum(tmp.exps, ev.foodClasses)/total, 0.5)
 	for i, place := range ev.food {
 		r := &ev.rules[place]
-		s := sum(tmp.exps, r.classes) / total / all
-		food[i] = float32(elementary.Logistic(float64(r.classSlope*logit(s)) + r.intercept))
+		z[n+i] = float64(r.classSlope*z[n+i]) + r.intercept
+	}
+	elementary.Logistics(z)
+	for i := range general {
+		general[i] = float32(z[i])
+	}
+	for i := range food {
+		food[i] = float32(z[n+i])
 	}
 	return nil
 }
@@ -101,10 +122,14 @@ func exponentials(exps []float64, logits []float32) (float64, error) {
 			largest = float64(l)
 		}
 	}
-	total := 0.0
 	for i, l := range logits {
-		exps[i] = elementary.Exp(float64(l) - largest)
-		total += exps[i]
+		exps[i] = float64(l) - largest
+	}
+	exps = exps[:len(logits)]
+	elementary.Exps(exps)
+	total := 0.0
+	for _, e := range exps {
+		total += e
 	}
 	return total, nil
 }

@@ -32,38 +32,51 @@ var inverse = [...]float64{
 
 // Exp returns eˣ. Beyond the range of float64 it is +Inf or 0; NaN stays NaN.
 func Exp(x float64) float64 {
-	switch {
-	case math.IsNaN(x):
-		return x
-	case x > maxExp:
-		return math.Inf(1)
-	case x < minExp:
-		return 0
-	}
-	k := math.RoundToEven(x * log2e)
-	hi := x - float64(k*ln2Hi) // exact
-	lo := float64(k * ln2Lo)
-	r := hi - lo
-	c := float64(hi-r) - lo // what r lost
+	v := [1]float64{x}
+	Exps(v[:])
+	return v[0]
+}
 
-	// eʳ − 1 − r = r²·(1/2! + r/3! + …); the last term left out is under 2·10⁻¹⁸.
-	p := float64(inverse[13]*r) + inverse[12]
-	p = float64(p*r) + inverse[11]
-	p = float64(p*r) + inverse[10]
-	p = float64(p*r) + inverse[9]
-	p = float64(p*r) + inverse[8]
-	p = float64(p*r) + inverse[7]
-	p = float64(p*r) + inverse[6]
-	p = float64(p*r) + inverse[5]
-	p = float64(p*r) + inverse[4]
-	p = float64(p*r) + inverse[3]
-	p = float64(p*r) + inverse[2]
-	tail := float64(float64(r*r) * p)
-	sum := 1 + (r + (tail + float64(c+float64(c*r))))
-	if math.Abs(k) < 1000 { // 2ᵏ is a number, and so is the product: sum is around 1
-		return sum * math.Float64frombits(uint64(int64(k)+1023)<<52)
+// Exps replaces every x[i] by its [Exp]. A call for each would take as long as the arithmetic, and
+// in a guest longer.
+func Exps(x []float64) {
+	for i, v := range x {
+		switch {
+		case math.IsNaN(v):
+			continue
+		case v > maxExp:
+			x[i] = math.Inf(1)
+			continue
+		case v < minExp:
+			x[i] = 0
+			continue
+		}
+		k := math.RoundToEven(v * log2e)
+		hi := v - float64(k*ln2Hi) // exact
+		lo := float64(k * ln2Lo)
+		r := hi - lo
+		c := float64(hi-r) - lo // what r lost
+
+		// eʳ − 1 − r = r²·(1/2! + r/3! + …); the last term left out is under 2·10⁻¹⁸.
+		p := float64(inverse[13]*r) + inverse[12]
+		p = float64(p*r) + inverse[11]
+		p = float64(p*r) + inverse[10]
+		p = float64(p*r) + inverse[9]
+		p = float64(p*r) + inverse[8]
+		p = float64(p*r) + inverse[7]
+		p = float64(p*r) + inverse[6]
+		p = float64(p*r) + inverse[5]
+		p = float64(p*r) + inverse[4]
+		p = float64(p*r) + inverse[3]
+		p = float64(p*r) + inverse[2]
+		tail := float64(float64(r*r) * p)
+		sum := 1 + (r + (tail + float64(c+float64(c*r))))
+		if math.Abs(k) < 1000 { // 2ᵏ is a number, and so is the product: sum is around 1
+			x[i] = sum * math.Float64frombits(uint64(int64(k)+1023)<<52)
+		} else {
+			x[i] = math.Ldexp(sum, int(k))
+		}
 	}
-	return math.Ldexp(sum, int(k))
 }
 
 // odd[n] is 1/(2n+1).
@@ -73,39 +86,51 @@ var odd = [...]float64{
 
 // Log returns the natural logarithm of x: −Inf for 0, NaN for what is negative or NaN.
 func Log(x float64) float64 {
-	switch {
-	case math.IsNaN(x) || x < 0:
-		return math.NaN()
-	case x == 0:
-		return math.Inf(-1)
-	case x > math.MaxFloat64:
-		return x
+	v := [1]float64{x}
+	Logs(v[:])
+	return v[0]
+}
+
+// Logs replaces every x[i] by its [Log].
+func Logs(x []float64) {
+	for i, v := range x {
+		switch {
+		case math.IsNaN(v) || v < 0:
+			x[i] = math.NaN()
+			continue
+		case v == 0:
+			x[i] = math.Inf(-1)
+			continue
+		case v > math.MaxFloat64:
+			continue
+		}
+		m, e := frexp(v) // ½ ≤ m < 1
+		if m < math.Sqrt2/2 {
+			m, e = m*2, e-1
+		}
+		k := float64(e)
+		f := m - 1 // exact
+		s := f / (2 + f)
+		z := float64(s * s)
+		// ln m = 2s + 2s³/3 + 2s⁵/5 + …; with 2s = f − s·f it is f − s·(f − R), R = 2z/3 + 2z²/5 + …,
+		// whose rounding errors are small against f.
+		p := float64(odd[11]*z) + odd[10]
+		p = float64(p*z) + odd[9]
+		p = float64(p*z) + odd[8]
+		p = float64(p*z) + odd[7]
+		p = float64(p*z) + odd[6]
+		p = float64(p*z) + odd[5]
+		p = float64(p*z) + odd[4]
+		p = float64(p*z) + odd[3]
+		p = float64(p*z) + odd[2]
+		p = float64(p*z) + odd[1]
+		rest := float64(float64(2*z) * p)
+		if k == 0 {
+			x[i] = f - float64(s*(f-rest))
+		} else {
+			x[i] = float64(k*ln2Hi) - ((float64(s*(f-rest)) - float64(k*ln2Lo)) - f)
+		}
 	}
-	m, e := frexp(x) // ½ ≤ m < 1
-	if m < math.Sqrt2/2 {
-		m, e = m*2, e-1
-	}
-	k := float64(e)
-	f := m - 1 // exact
-	s := f / (2 + f)
-	z := float64(s * s)
-	// ln m = 2s + 2s³/3 + 2s⁵/5 + …; with 2s = f − s·f it is f − s·(f − R), R = 2z/3 + 2z²/5 + …,
-	// whose rounding errors are small against f.
-	p := float64(odd[11]*z) + odd[10]
-	p = float64(p*z) + odd[9]
-	p = float64(p*z) + odd[8]
-	p = float64(p*z) + odd[7]
-	p = float64(p*z) + odd[6]
-	p = float64(p*z) + odd[5]
-	p = float64(p*z) + odd[4]
-	p = float64(p*z) + odd[3]
-	p = float64(p*z) + odd[2]
-	p = float64(p*z) + odd[1]
-	rest := float64(float64(2*z) * p)
-	if k == 0 {
-		return f - float64(s*(f-rest))
-	}
-	return float64(k*ln2Hi) - ((float64(s*(f-rest)) - float64(k*ln2Lo)) - f)
 }
 
 // frexp is math.Frexp for positive numbers.
@@ -120,9 +145,28 @@ func frexp(x float64) (m float64, e int) {
 // Logistic returns 1/(1+e⁻ˣ), the sigmoid. It is computed from e⁻|ˣ|, so it never overflows,
 // and small results keep their relative accuracy.
 func Logistic(x float64) float64 {
-	e := Exp(-math.Abs(x))
+	return logistic(x, Exp(-math.Abs(x)))
+}
+
+func logistic(x, e float64) float64 {
 	if x < 0 {
 		return e / (1 + e)
 	}
 	return 1 / (1 + e)
+}
+
+// Logistics replaces every x[i] by its [Logistic].
+func Logistics(x []float64) {
+	var block [64]float64
+	for len(x) > 0 {
+		e := block[:min(len(x), len(block))]
+		for i := range e {
+			e[i] = -math.Abs(x[i])
+		}
+		Exps(e)
+		for i, p := range e {
+			x[i] = logistic(x[i], p)
+		}
+		x = x[len(e):]
+	}
 }
