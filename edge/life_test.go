@@ -183,6 +183,12 @@ func operations(t *testing.T, binary string, srv *server, data string) {
 	if text := get(t, srv.base+"/metrics", 200); !strings.Contains(text, "sightline_pictures_total") {
 		t.Error("/metrics says nothing of pictures")
 	}
+	get(t, srv.base+"/samples/01-canal-in-venice.jpg", 200)
+	for _, path := range []string{"/sign-in", "/apps", "/console/session", "/runtime/none.js"} {
+		if text := get(t, srv.base+path, 404); !strings.Contains(text, `"status"`) {
+			t.Errorf("GET %s = %q, want the interface's envelope", path, text)
+		}
+	}
 	var s control.Status
 	if err := json.Unmarshal([]byte(command(t, binary, "status", "--data", data, "--json")), &s); err != nil {
 		t.Fatal(err)
@@ -380,7 +386,9 @@ func refusals(t *testing.T, binary string) {
 	if out := command(t, binary, "help", "app", "create"); strings.Contains(out, "sightline app") || !strings.Contains(out, "sightline-edge app create birds") {
 		t.Errorf("the help calls the program by another's name:\n%s", out)
 	}
-	if out := command(t, binary, "version"); !strings.HasPrefix(out, "sightline-edge ") {
-		t.Errorf("version says %q", out)
+	for _, how := range []string{"version", "--version"} {
+		if out := command(t, binary, how); !strings.HasPrefix(out, "sightline-edge ") {
+			t.Errorf("%s says %q", how, out)
+		}
 	}
 }

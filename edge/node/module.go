@@ -92,7 +92,7 @@ func (n *Node) compile(ctx context.Context, dir *system.Folder, bytes []byte, lo
 		return nil, err
 	}
 	rt, err := host.NewRuntime(ctx, host.Options{
-		Module: bytes, Cache: cache, MemoryPages: pages(n.memory), Trusted: [][sha256.Size]byte{own}, CallTime: n.callTime,
+		Module: bytes, Cache: cache, MemoryPages: memoryPages(n.memory), Trusted: [][sha256.Size]byte{own}, CallTime: n.callTime,
 		Now: system.Now, Rand: system.Random, Log: log,
 	})
 	if err != nil {

@@ -34,7 +34,6 @@ import (
 	"github.com/sightline-dev/sightline/origin/account"
 	"github.com/sightline-dev/sightline/origin/command"
 	"github.com/sightline-dev/sightline/origin/control"
-	"github.com/sightline-dev/sightline/origin/httpd"
 	"github.com/sightline-dev/sightline/origin/system"
 )
 
@@ -153,9 +152,6 @@ func (n *Node) Open(ctx context.Context, l *command.Lent) (command.Engine, error
 	return e, nil
 }
 
-// Mounts implements [command.Program].
-func (n *Node) Mounts(*command.Server) ([]httpd.Mount, error) { return nil, nil }
-
 // Run implements [command.Program].
 func (n *Node) Run(context.Context, *command.Server) {}
 
@@ -195,5 +191,5 @@ func (n *Node) Commands(env *command.Env) []*cobra.Command {
 	return []*cobra.Command{n.newModule(env), n.newWarm(env)}
 }
 
-// pages is memory in the module's unit.
-func pages(bytes int64) uint32 { return uint32(bytes >> 16) }
+// memoryPages is memory in the module's unit.
+func memoryPages(bytes int64) uint32 { return uint32(bytes >> 16) }
