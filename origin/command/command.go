@@ -91,6 +91,7 @@ func Run(ctx context.Context, env Env) int {
 
 func newRoot(env *Env) *cobra.Command {
 	root := &cobra.Command{
+		Version:       version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args: func(_ *cobra.Command, args []string) error {

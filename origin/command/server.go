@@ -119,6 +119,9 @@ func (srv *Server) module() func() string {
 	}
 }
 
+// Refuse is the answer to a request that no handler of the program's own takes.
+func (srv *Server) Refuse(r *api.Request, err error) api.Response { return srv.handler.Refuse(r, err) }
+
 // connsPerIP is how many connections one client may have: an eighth of all where strangers
 // connect, and any number on loopback and through a proxy, which is one client for many.
 func (srv *Server) connsPerIP() int {
