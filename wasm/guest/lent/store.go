@@ -15,7 +15,7 @@ import (
 // Sizes of buffers. A scan begins with little, since most end after a record or two, and asks for
 // more each time.
 const (
-	valueBytes = 4 << 10
+	valueBytes = 64 << 10
 	firstChunk = 1 << 10
 	chunkBytes = 64 << 10
 )
