@@ -124,6 +124,9 @@ async function startAnalyser(port: Port, start: ToAnalyser, patience: number): P
   };
 }
 
+// To which the garbage collectors keep where they can: without them they take twice what is in use.
+const engineMemory = 288 << 20;
+const analyserMemory = 128 << 20;
 const startPatience = 60_000; // ms, on a slow phone
 const idle = 60_000;
 
@@ -177,6 +180,7 @@ function settingsOf(start: Start, loaded: Loaded, files: Files | undefined): Set
     checked: true,
     openDoor: true,
     pictureTime: start.pictureTime,
+    memory: engineMemory,
   };
 }
 
@@ -194,6 +198,7 @@ function makePool(
     store: 'memory',
     bundles: [...loaded.bundles.keys()],
     pictureTime: start.pictureTime,
+    memory: analyserMemory,
     checked: true,
   };
   let ready: Port | undefined = first;

@@ -47,15 +47,19 @@ func TestSame(t *testing.T) {
 	binary := process.Build(t)
 	srv := process.Serve(t, binary)
 	tell := func(args ...string) map[string]string {
-		out, err := exec.Command(binary, append(args, "--json", "--data", srv.Data)...).Output()
+		t.Helper()
+		cmd := exec.Command(binary, append(args, "--json", "--data", srv.Data)...)
+		var failure strings.Builder
+		cmd.Stderr = &failure
+		out, err := cmd.Output()
 		said := map[string]string{}
 		if err != nil || json.Unmarshal(out, &said) != nil {
-			t.Fatalf("sightline %v: %v\n%s", args, err, out)
+			t.Fatalf("sightline %v: %v\n%s%s", args, err, out, failure.String())
 		}
 		return said
 	}
-	tell("app", "create", "pictures")
-	key := tell("key", "create", "--scopes", "Predict")["key"]
+	app := tell("app", "create", "pictures")["app_id"]
+	key := tell("key", "create", "--scopes", "Predict", "--app", app)["key"]
 	pictures := filepath.Join(proof.Root(t), "..", "shared", "photos")
 	if _, err := os.Stat(pictures); err != nil {
 		t.Logf("%s is missing: the samples do", pictures)
@@ -112,18 +116,37 @@ func travel(t *testing.T, folder string, env ...string) {
 	}
 }
 
-// making is held while one test makes what the others wait for.
-var making sync.Mutex
+// made is the folder that is made by the first test that asks.
+var made struct {
+	sync.Mutex
+	dir string
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if made.dir != "" {
+		_ = os.RemoveAll(made.dir)
+	}
+	os.Exit(code)
+}
 
 // assembled is a folder with the runtime that is built from the sources beside this: scripts, module, kernels, bundles.
 func assembled(t *testing.T) string {
 	t.Helper()
-	making.Lock()
-	defer making.Unlock()
-	modules(t)
+	made.Lock()
+	defer made.Unlock()
 	root := proof.Root(t)
-	dir := t.TempDir()
 	watch(t, "..", filepath.Join(root, "models", "general-v1.3"))
+	sources(t, root, "./wasm/guest", "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-tags=lent")
+	sources(t, root, "./wasm/simd/cmd")
+	if made.dir != "" {
+		return filepath.Join(made.dir, "runtime")
+	}
+	modules(t)
+	dir, err := os.MkdirTemp("", "runtime-")
+	if err != nil {
+		t.Fatal(err)
+	}
 	run := func(cmd *exec.Cmd) {
 		t.Helper()
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -135,13 +158,11 @@ func assembled(t *testing.T) string {
 	build.Env = append(build.Environ(), "GOOS=wasip1", "GOARCH=wasm")
 	run(build)
 	run(command("go", root, "run", "./wasm/simd/cmd", kernels))
-	sources(t, root, "./wasm/guest", "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-tags=lent")
-	sources(t, root, "./wasm/simd/cmd")
 	scripts := filepath.Join(dir, "scripts")
 	run(command("npx", "..", "tsc", "-p", "tsconfig.json", "--outDir", scripts))
-	to := filepath.Join(dir, "runtime")
-	run(command("node", "..", "tools/assemble.js", to, "--scripts", scripts, "--guest", guest, "--kernels", kernels))
-	return to
+	run(command("node", "..", "tools/assemble.js", filepath.Join(dir, "runtime"), "--scripts", scripts, "--guest", guest, "--kernels", kernels))
+	made.dir = dir
+	return filepath.Join(dir, "runtime")
 }
 
 // modules installs the tools of the pages, where they are not.

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { check, same, way } from '../pages/browser.js';
 
 const { RUNTIME } = process.env;
-const rounds = Number(process.env.ROUNDS ?? 40);
+const rounds = Number(process.env.ROUNDS ?? 20);
 const first = Number(process.env.SEED ?? 1);
 const of = (name) => import(pathToFileURL(join(RUNTIME, name)).href);
 const { Engine } = await of('engine.js');

@@ -3,7 +3,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { Browser, check, serve, way } from './browser.js';
 
-const rounds = Number(process.env.ROUNDS ?? 6);
+const rounds = Number(process.env.ROUNDS ?? 3);
 let seed = Number(process.env.SEED ?? 1);
 const random = (n) => {
   seed = (Math.imul(seed, 1103515245) + 12345) >>> 0;
