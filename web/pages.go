@@ -145,17 +145,17 @@ func read(from fs.FS, name string) (*file, error) {
 
 // kinds are content types by ending. The hosts' tables differ, so none is asked.
 var kinds = map[string]string{
-	".html": "text/html; charset=utf-8",
-	".js":   "text/javascript; charset=utf-8",
-	".css":  "text/css; charset=utf-8",
-	".svg":  "image/svg+xml",
-	".jpg":  "image/jpeg",
-	".png":  "image/png",
-	".json": "application/json",
+	".html":        "text/html; charset=utf-8",
+	".js":          "text/javascript; charset=utf-8",
+	".css":         "text/css; charset=utf-8",
+	".svg":         "image/svg+xml",
+	".jpg":         "image/jpeg",
+	".png":         "image/png",
+	".json":        "application/json",
 	".webmanifest": "application/manifest+json",
-	".wasm": "application/wasm",
-	".txt":  "text/plain; charset=utf-8",
-	".tsv":  "text/tab-separated-values; charset=utf-8",
+	".wasm":        "application/wasm",
+	".txt":         "text/plain; charset=utf-8",
+	".tsv":         "text/tab-separated-values; charset=utf-8",
 }
 
 func kindOf(name string) string {

@@ -87,6 +87,7 @@ const quiet = [
   '--no-default-browser-check',
   '--no-first-run',
   '--no-pings',
+  '--use-fake-device-for-media-stream', // a camera that shows a clock
 ];
 
 /** Starts the browser, goes the way of a journey and ends the process. The journey gets a [Traveller]'s maker. */
@@ -139,10 +140,11 @@ export async function journey(way) {
 /** One person with a browser of their own: its cookies, its memory and one page. */
 export class Traveller {
   doing = 'arriving';
+  away = false; // without a network, on purpose
   #faults;
   #expected = []; // statuses that the console may complain about
 
-  static async start(browser, faults, { language = 'en-GB', remembered = {} } = {}) {
+  static async start(browser, faults, { language = 'en-GB', remembered = {}, camera = false, others = [] } = {}) {
     const t = new Traveller();
     t.#faults = faults;
     t.context = await browser.newContext({
@@ -150,12 +152,13 @@ export class Traveller {
       locale: language,
       viewport: { width: 1200, height: 800 },
       reducedMotion: 'reduce',
-      permissions: ['clipboard-read', 'clipboard-write'],
+      permissions: ['clipboard-read', 'clipboard-write', ...(camera ? ['camera'] : [])],
     });
     t.context.setDefaultTimeout(60_000);
     t.context.on('request', (request) => {
       const url = new URL(request.url());
-      if (!['data:', 'blob:'].includes(url.protocol) && url.origin !== origin) faults.push(`a request to ${url.href}`);
+      if (!['data:', 'blob:'].includes(url.protocol) && ![origin, ...others].includes(url.origin))
+        faults.push(`a request to ${url.href}`);
     });
     await t.context.addInitScript((all) => {
       for (const [name, value] of Object.entries(all)) localStorage.setItem(name, value);
@@ -175,6 +178,7 @@ export class Traveller {
 
   #hear(message) {
     if (!['error', 'warning'].includes(message.type())) return;
+    if (this.away && /^Failed to load resource: net::ERR_(INTERNET_DISCONNECTED|FAILED)$/.test(message.text())) return;
     const status = message.text().match(/^Failed to load resource: .* a status of (\d+)/)?.[1];
     const at = this.#expected.indexOf(Number(status));
     if (at >= 0) this.#expected.splice(at, 1);
@@ -190,6 +194,12 @@ export class Traveller {
     same(this.#expected, [], 'refusals that did not come');
     same(this.#faults, [], 'faults');
     console.log(`ok ${name} (${((performance.now() - began) / 1000).toFixed(1)} s)`);
+  }
+
+  /** Takes the network away, or gives it back. */
+  async offline(away) {
+    this.away = away;
+    await this.context.setOffline(away);
   }
 
   /** What should not have happened until now; it is forgotten. */

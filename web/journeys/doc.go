@@ -3,6 +3,7 @@
 //
 //	account.js   the first account by its link, another's sign-up, address, application, key, call, token, end
 //	demo.js      the demonstration: languages, keyboard alone, a narrow page, the reference
+//	look.js      pictures read, taught and found in the browser, at three places alike, without a network
 //	browser.js   the browser, and what holds everywhere
 //
 // Everywhere holds: axe finds nothing, light and dark; no request goes to another host, the browser's

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -39,21 +40,29 @@ func TestJourneys(t *testing.T) {
 		}
 	}
 	binary := process.Build(t)
-	for script, args := range map[string][]string{"account.js": nil, "demo.js": {"--demo"}} {
+	for script, args := range map[string][]string{"account.js": nil, "demo.js": {"--demo"}, "look.js": {"--demo"}} {
 		t.Run(strings.TrimSuffix(script, ".js"), func(t *testing.T) {
 			t.Parallel() // one waits while the other draws
-			travel(t, process.Serve(t, binary, args...), node, script, chromium)
+			var more []string
+			if script == "look.js" {
+				edge := process.Serve(t, process.BuildWith(t, process.Edge, nil))
+				more = []string{"EDGE=" + edge.URL, "EDGE_KEY=" + edge.Find(t, firstKey)}
+			}
+			travel(t, process.Serve(t, binary, args...), node, script, chromium, more...)
 		})
 	}
 }
 
-// travel runs a script. It reads on its standard input what the server says, and writes a line for each
+// firstKey is the key that a new folder is told.
+var firstKey = regexp.MustCompile(`^\s+key\s+([0-9a-f]{32})$`)
+
+// travel runs a script, with more in its environment. It reads on its standard input what the server says, and writes a line for each
 // of its steps; the one that fails is the last, with the reason below it.
-func travel(t *testing.T, srv *process.Server, node, script, chromium string) {
+func travel(t *testing.T, srv *process.Server, node, script, chromium string, more ...string) {
 	t.Helper()
 	shots := filepath.Join(proof.Root(t), ".cache", "journeys")
 	cmd := exec.CommandContext(t.Context(), node, script)
-	cmd.Env = append(os.Environ(), "ORIGIN="+srv.URL, "CHROMIUM="+chromium, "SHOTS="+shots)
+	cmd.Env = append(append(os.Environ(), "ORIGIN="+srv.URL, "CHROMIUM="+chromium, "SHOTS="+shots), more...)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -50,17 +50,10 @@ export function count(places: readonly (Receipt | undefined)[]): { equal: number
 }
 
 /**
- * The origin that a person means by an address: "127.0.0.1:8081" is http on this machine, any other is https.
- * Undefined where it is none.
+ * The server of this machine that a person means by an address, such as 127.0.0.1:8081: the pages' policy lets them
+ * ask no other. Undefined where it is none.
  */
 export function originOf(typed: string): string | undefined {
-  const text = typed.trim();
-  if (!text) return undefined;
-  const local = /^(localhost|127\.0\.0\.1|\[::1\])(:|\/|$)/i.test(text);
-  try {
-    const url = new URL(/^https?:\/\//i.test(text) ? text : `${local ? 'http' : 'https'}://${text}`);
-    return url.origin;
-  } catch {
-    return undefined;
-  }
+  const host = /^(?:http:\/\/)?((?:localhost|127\.0\.0\.1)(?::\d{1,5})?)(?:\/.*)?$/i.exec(typed.trim())?.[1];
+  return host && URL.canParse(`http://${host}`) ? new URL(`http://${host}`).origin : undefined;
 }

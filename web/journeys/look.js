@@ -1,0 +1,372 @@
+// Looking at pictures: everything is computed in the browser, kept there, and goes on without a network.
+import { readFile } from 'node:fs/promises';
+import { check, journey, same, words } from './browser.js';
+
+const en = await words('en');
+const edge = process.env.EDGE;
+const samples = new URL('../samples/', import.meta.url);
+const lighthouse = '42-lighthouse-in-the-sea.jpg';
+
+await journey(async (arrive) => {
+  const guest = await arrive({ camera: true, others: [edge] });
+  await guest.step('the recogniser comes, and says how far it is', () => comes(guest));
+  await guest.step('a dropped picture is read on the device', () => reads(guest));
+  await guest.step('names are in any language at once', () => speaks(guest));
+  await guest.step('browser, origin and edge give the same hashes', () => agrees(guest));
+  await guest.step('what is no picture is refused in words', () => refuses(guest));
+  await guest.step('two concepts are taught, trained and seen', () => teaches(guest));
+  await guest.step('similar pictures are found among those that are kept', () => finds(guest));
+  await guest.step('the camera is read as it runs', () => watches(guest));
+  await guest.step('the page can be installed', () => installs(guest));
+  await guest.step('keys do what buttons do', () => types(guest));
+  await guest.step('it starts without a network, with everything there', () => starts(guest));
+  await guest.step('everything is forgotten when that is wanted', () => forgets(guest));
+
+  const refused = await arrive({ remembered: { language: 'ar' } });
+  await refused.step('a camera that may not be used is said to be one, from the right', () => denied(refused));
+});
+
+/** The rows of what is seen: name, or what stands beside it in a language, and value. */
+function seen(t, tongue) {
+  return t.page.locator('.readout .words li').evaluateAll(
+    (rows, tongue) =>
+      rows.map((row) => ({
+        name: row.querySelector(tongue ? `[lang="${tongue}"]` : '.name').textContent,
+        value: Number(row.querySelector('.v').textContent.replace(',', '.')),
+      })),
+    tongue,
+  );
+}
+
+/** Waits until a picture has been read in every language that is shown. */
+async function still(t) {
+  await t.seen(t.page.locator('.readout .words li'));
+  await t.until(() => !document.querySelector('.readout [aria-busy="true"]'));
+}
+
+/** Drops files somewhere, as a person does who drags them there. */
+async function drop(t, selector, files) {
+  const all = await Promise.all(
+    files.map(async ([name, type, bytes]) => ({
+      name,
+      type,
+      base64: Buffer.from(bytes ?? (await readFile(new URL(name, samples)))).toString('base64'),
+    })),
+  );
+  await t.page.evaluate(
+    ({ selector, all }) => {
+      const data = new DataTransfer();
+      for (const { name, type, base64 } of all) {
+        data.items.add(new File([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))], name, { type }));
+      }
+      const target = document.querySelector(selector);
+      for (const kind of ['dragenter', 'dragover', 'drop']) {
+        target.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }));
+      }
+    },
+    { selector, all },
+  );
+}
+
+async function comes(t) {
+  const asked = [];
+  t.context.on('request', (request) => asked.push(new URL(request.url()).pathname));
+  await t.page.goto('/look');
+  await t.seen(t.heading(en('look')));
+  const bar = t.page.getByRole('progressbar', { name: en('look_loading') });
+  await t.seen(bar);
+  await t.look('the recogniser on its way');
+  await t.gone(bar);
+  await t.seen(t.heading(en('teach_title')));
+  check(
+    asked.some((path) => /^\/runtime\/network-\w+\.onnx$/.test(path)),
+    `no network was loaded: ${asked.filter((p) => p.startsWith('/runtime'))}`,
+  );
+  await t.look('an empty page');
+  t.asked = asked;
+}
+
+async function reads(t) {
+  t.asked.length = 0;
+  await drop(t, '.stage', [[lighthouse, 'image/jpeg']]);
+  await still(t);
+  const rows = await seen(t);
+  check(
+    rows.slice(0, 8).some((row) => row.name === 'lighthouse'),
+    `it sees ${rows.map((row) => row.name)}`,
+  );
+  same(
+    rows.map((row) => row.value),
+    rows.map((row) => row.value).sort((a, b) => b - a),
+    'the order of the values',
+  );
+  await t.seen(t.page.getByText(en('look_here')));
+  await t.button(en('look_lower')).click();
+  check((await seen(t)).length > rows.length, 'there are no lower concepts');
+  await t.button(en('look_fewer')).click();
+  same(
+    t.asked.filter((path) => /^\/(v2|hosted)/.test(path)),
+    [],
+    'calls to the server',
+  );
+  await t.look('a picture that was read');
+}
+
+async function speaks(t) {
+  const names = async (code) =>
+    new Map(
+      (await readFile(new URL(`../../models/general-v1.3/names/${code}.tsv`, import.meta.url), 'utf8'))
+        .trim()
+        .split('\n')
+        .map((line) => line.split('\t')),
+    );
+  const english = new Map([...(await names('en'))].map(([id, name]) => [name, id]));
+  const ids = (await seen(t)).map((row) => english.get(row.name));
+  for (const code of ['ja', 'ru']) {
+    if (code !== 'ja') await t.field(en('look_names_more')).selectOption(code);
+    await still(t);
+    const there = await names(code);
+    same(
+      (await seen(t, code)).map((row) => row.name),
+      ids.map((id) => there.get(id)),
+      `the names in ${code}`,
+    );
+  }
+  same(
+    await t.page.locator('.heads button').allTextContents(),
+    ['Русский', 'English', '日本語'],
+    'the languages beside each other',
+  );
+  await t.button('English').click();
+  await still(t);
+  same(await t.page.locator('.heads [aria-pressed="true"]').textContent(), 'English', 'the language in front');
+}
+
+/** Makes a receipt, has it compared with this server and an edge, and reads what stands there. */
+async function agrees(t) {
+  const part = t.page.getByRole('region', { name: en('receipt_title') });
+  await t.button(en('receipt_make'), part).click();
+  await t.seen(part.getByText(en('receipt_browser')));
+  await t.button(en('receipt_compare'), part).click();
+  await t.seen(part.getByText(en('receipt_equal', { equal: '2', all: '2' })));
+  if (edge) {
+    await part.getByText(en('receipt_elsewhere')).click();
+    await t.field(en('receipt_address')).fill('nowhere at all');
+    await t.button(en('receipt_other'), part).click();
+    await t.seen(part.getByText(en('receipt_address_wrong')));
+    await t.field(en('receipt_address')).fill(new URL(edge).host);
+    await t.field(en('receipt_key')).fill(process.env.EDGE_KEY);
+    await t.button(en('receipt_other'), part).click();
+    await t.seen(part.getByText(en('receipt_equal', { equal: '3', all: '3' })));
+  }
+  const hashes = await part.locator('code').evaluateAll((all) => all.map((one) => one.title));
+  const places = edge ? 3 : 2;
+  same(hashes.length, 2 * places, 'hashes');
+  check(
+    hashes.every((hash) => /^[0-9a-f]{64}$/.test(hash)),
+    `hashes ${hashes}`,
+  );
+  same(new Set(hashes).size, 2, 'different hashes');
+  await t.look('a receipt');
+  const keys = await t.page.evaluate(async () => {
+    const session = await (await fetch('/console/apps')).json();
+    return (await (await fetch(`/console/apps/${session.apps[0].id}/keys`)).json()).keys.length;
+  });
+  same(keys, 1, 'keys that are left'); // the first one, of the new folder
+}
+
+async function refuses(t) {
+  await drop(t, '.stage', [['notes.jpg', 'image/jpeg', 'no picture at all']]);
+  await t.seen(t.page.getByRole('alert').getByText(en('look_unreadable_do')));
+  await t.look('a file that is no picture');
+}
+
+async function teaches(t) {
+  await t.button(en('teach_samples')).click();
+  await t.until(() =>
+    [...document.querySelectorAll('.lesson')].every((lesson) => lesson.querySelectorAll('li').length === 4),
+  );
+  await t.look('two concepts with pictures');
+  const train = t.button(en('teach_train'));
+  await train.click();
+  const told = t.page.getByText(en('teach_trained', { time: '#' }).split('#')[0]);
+  await t.seen(told);
+  const seconds = Number((await told.textContent()).match(/[\d.]+/)[0]);
+  check(seconds < 2, `training took ${seconds} s`);
+  for (const [title, first] of [
+    ['Pelicans', en('lesson_bird')],
+    ['Damselfly on a leaf', en('lesson_insect')],
+  ]) {
+    await t.button(title, t.page.locator('.film')).click();
+    await t.seen(t.page.locator('.facts', { hasText: title }));
+    await still(t);
+    const rows = await seen(t);
+    same([rows[0].name, rows.length], [first, 2], `what was taught, in ${title}`);
+  }
+  await t.look('what was taught, seen');
+}
+
+async function finds(t) {
+  const part = t.page.locator('section[aria-labelledby="similar"]');
+  await t.button(en('kept_samples'), part).click();
+  await t.seen(part.getByText(en('kept_count', { n: '43' }).replace('43', '42'))); // the lighthouse is one of them
+  const hits = () =>
+    part
+      .locator('li')
+      .evaluateAll((all) =>
+        all.map((one) => [one.querySelector('button').ariaLabel, one.querySelector('.score').textContent.trim()]),
+      );
+  await t.until((word) => document.querySelector('#similar').textContent === word, en('similar_title'));
+  const found = await hits();
+  same(found[0], ['Damselfly on a leaf', en('similar_same')], 'the most alike');
+  same(found[1][0], 'Dragonfly, face on', 'the next');
+  const scores = found.slice(1).map(([, score]) => Number(score));
+  same(
+    scores,
+    [...scores].sort((a, b) => b - a),
+    'the order',
+  );
+  await part.getByRole('button', { name: 'Dragonfly, face on' }).click();
+  await still(t);
+  await t.until(
+    (same) => document.querySelector('section[aria-labelledby="similar"] li')?.textContent.includes(same),
+    en('similar_same'),
+  );
+  same((await hits())[0][0], 'Dragonfly, face on', 'after a step to it');
+  await t.look('similar pictures');
+}
+
+async function watches(t) {
+  await t.button(en('look_camera')).click();
+  await t.until(() => Number(document.querySelector('[data-rate]')?.dataset.rate) >= 5);
+  await t.look('the camera');
+  await t.button(`${en('teach_more')}`).click();
+  const lesson = t.page.locator('.lesson').nth(2);
+  await lesson.getByRole('textbox').fill('Clock');
+  for (let n = 1; n <= 3; n++) {
+    await lesson.getByRole('button', { name: en('teach_snap') }).click();
+    await t.until((n) => document.querySelectorAll('.lesson')[2].querySelectorAll('li').length === n, n);
+  }
+  await t.button(en('teach_train')).click();
+  await t.until((name) => document.querySelector('.readout .words .name')?.textContent === name, 'Clock');
+  await t.button(en('camera_take')).click();
+  await t.seen(t.page.locator('.photo img'));
+  await still(t);
+  same((await seen(t))[0].name, 'Clock', 'what the picture shows');
+  same(await t.page.locator('video').count(), 0, 'the camera after a picture');
+}
+
+async function installs(t) {
+  const cdp = await t.context.newCDPSession(t.page);
+  const { installabilityErrors } = await cdp.send('Page.getInstallabilityErrors');
+  // A browser window of a test keeps nothing, and says so; all else has to be right.
+  same(
+    installabilityErrors.map((one) => one.errorId).filter((id) => id !== 'in-incognito'),
+    [],
+    'what keeps it from being installed',
+  );
+}
+
+async function starts(t) {
+  await t.seen(t.page.getByText(en('look_stored')));
+  await t.offline(true);
+  same(
+    await t.page.evaluate(() =>
+      fetch('/healthz').then(
+        () => 'reached',
+        () => 'not reached',
+      ),
+    ),
+    'not reached',
+    'the server',
+  );
+  await t.page.reload();
+  await t.seen(t.heading(en('similar_title')).or(t.heading(en('kept_title'))));
+  await t.seen(t.page.getByText(en('look_offline')));
+  await t.seen(t.page.getByText(en('kept_count', { n: '46' }))); // with three frames of the camera, and its picture
+  same(
+    await t.page.locator('.lesson input:not([type])').evaluateAll((all) => all.map((one) => one.value)),
+    [en('lesson_bird'), en('lesson_insect'), 'Clock'],
+    'what was taught',
+  );
+  await t.seen(t.button(en('look_own')));
+  await t.button('Lighthouse in the sea', t.page.locator('.film')).click();
+  await still(t);
+  check(
+    (await seen(t)).some((row) => row.name === 'lighthouse'),
+    'the lighthouse is not seen',
+  );
+  const part = t.page.getByRole('region', { name: en('receipt_title') });
+  await t.button(en('receipt_make'), part).click();
+  await t.seen(part.getByText(en('receipt_browser')));
+  await t.field(en('receipt_key')).fill('0123456789abcdef0123456789abcdef');
+  await t.button(en('receipt_other'), part).click();
+  await t.seen(part.getByText(en('receipt_sum', { equal: '1', all: '1', missing: '1' })));
+  await t.seen(part.getByText(en('receipt_offline')));
+  await t.look('a page without a network');
+  await t.page.locator('.scroll').evaluate((all) => all.scrollTo(0, 0));
+  await t.page.setViewportSize({ width: 360, height: 740 });
+  await t.fits('a page without a network');
+  await t.page.setViewportSize({ width: 1200, height: 800 });
+  await t.offline(false);
+  await t.page.reload();
+  await t.seen(t.page.getByText(en('look_stored')));
+  await t.gone(t.page.getByText(en('look_offline')));
+}
+
+async function types(t) {
+  t.page.on('filechooser', () => {}); // from now on, and not only from when the next is waited for
+  await t.page.goto('/look');
+  await t.seen(t.heading(en('teach_title')));
+  const chosen = t.page.waitForEvent('filechooser');
+  await t.press('o');
+  await (await chosen).setFiles(new URL(lighthouse, samples).pathname);
+  await still(t);
+  await t.press('c');
+  await t.seen(t.page.locator('video'));
+  await t.press('c');
+  await t.seen(t.page.getByText(en('look_nothing_yet')));
+  await t.button('Hummingbird', t.page.locator('.film')).focus();
+  await t.press('Enter');
+  await still(t);
+  await t.press('Tab');
+  same(await t.focused(), 'Beach in the wind', 'the next stop');
+}
+
+async function forgets(t) {
+  await t.button(en('kept_forget')).click();
+  const question = t.dialog(en('forget_title'));
+  await t.seen(question);
+  same(await t.focused(), en('keep_it'), 'the answer that changes nothing');
+  await t.look('the question before all is forgotten');
+  await t.button(en('forget_do'), question).click();
+  await t.gone(question);
+  await t.seen(t.heading(en('kept_none')));
+  await t.page.reload();
+  await t.seen(t.heading(en('kept_none')));
+  same(
+    await t.page.locator('.lesson input:not([type])').evaluateAll((all) => all.map((one) => one.value)),
+    ['', ''],
+    'what is taught',
+  );
+}
+
+async function denied(t) {
+  const ar = await words('ar');
+  await t.page.goto('/look');
+  await t.seen(t.heading(ar('teach_title')));
+  await t.button(ar('look_camera')).click();
+  await t.seen(t.page.getByRole('alert').getByText(ar('camera_refused')));
+  await t.look('a camera that may not be used');
+  await t.button(ar('close')).click();
+  await drop(t, '.stage', [[lighthouse, 'image/jpeg']]);
+  await still(t);
+  same(
+    await t.page.evaluate(() => [document.documentElement.dir, document.querySelector('.words .name').lang]),
+    ['rtl', 'ar'],
+    'direction, and the language of the names',
+  );
+  await t.look('a picture, from the right');
+  await t.page.setViewportSize({ width: 360, height: 740 });
+  await t.fits('a picture, from the right');
+}
