@@ -92,7 +92,7 @@ func TestCubeRoot(t *testing.T) {
 	for range 20_000 {
 		check(rng.Uint64() >> (13 + rng.IntN(40)))
 	}
-	for y := uint64(1); y < 1<<17; y += 97 {
+	for y := uint64(1); y < 1<<17; y++ {
 		check(y * y * y)
 		check(y*y*y - 1)
 	}
