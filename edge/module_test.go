@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -88,9 +89,37 @@ func swapped(t *testing.T, binary string) {
 	}
 	c.must("GET", "/v2/inputs/before", nil)
 	srv.terminate(t)
+	damaged(t, binary, data, key)
 	if out := command(t, binary, "warm", "--data", data, "--json"); !strings.Contains(out, `"compiled":false`) || !strings.Contains(out, `"built_in":true`) {
 		t.Errorf("warm after a start = %s, want that nothing was compiled", out)
 	}
+}
+
+// damaged has the folder's module be none: at SIGHUP what serves goes on, and at a start the program's
+// own takes its place.
+func damaged(t *testing.T, binary, data, key string) {
+	t.Helper()
+	srv := serve(t, binary, data)
+	if err := os.WriteFile(filepath.Join(data, "module.wasm"), []byte("no module"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	srv.find(t, regexp.MustCompile(`(level=ERROR msg=reload)`), 1)
+	srv.as(t, key).must("GET", "/v2/inputs/before", nil)
+	srv.terminate(t)
+	srv = serve(t, binary, data)
+	srv.find(t, regexp.MustCompile(`(the program's own serves)`), 1)
+	srv.as(t, key).must("GET", "/v2/inputs/before", nil)
+	if err := os.Remove(filepath.Join(data, "module.wasm")); err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	srv.find(t, regexp.MustCompile(`(msg=reloaded)`), 1)
+	srv.terminate(t)
 }
 
 // TestRunaway serves a module that never returns from a call, built in, so that its calls have no

@@ -1,0 +1,125 @@
+package node
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/wasm"
+	"github.com/sightline-dev/sightline/wasm/host"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// folder opens a new data folder, and says where it is.
+func folder(t *testing.T) (*system.Folder, string) {
+	t.Helper()
+	name := t.TempDir()
+	dir, err := system.OpenFolder(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := dir.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir, name
+}
+
+// TestModuleOfFolder puts modules into a folder and takes them out again; what a crash left of one is
+// no hindrance.
+func TestModuleOfFolder(t *testing.T) {
+	dir, name := folder(t)
+	own := func() bool {
+		b, err := module(dir)
+		want, _, e := builtIn()
+		return errors.Is(err, wasm.ErrNotBuilt) && errors.Is(e, wasm.ErrNotBuilt) || err == nil && slices.Equal(b, want)
+	}
+	if !own() {
+		t.Error("a new folder has a module of its own")
+	}
+	if err := os.WriteFile(filepath.Join(name, moduleFile+".new"), []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"one", "two"} {
+		if err := putModule(dir, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := module(dir); string(b) != text || err != nil {
+			t.Errorf("module = %q, %v, want %q", b, err, text)
+		}
+	}
+	for range 2 { // there may be none
+		if err := putModule(dir, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !own() {
+		t.Error("the folder kept its module")
+	}
+}
+
+// TestCacheKey has a folder keep one key, that this user alone reads, and make another for one that
+// is damaged.
+func TestCacheKey(t *testing.T) {
+	dir, name := folder(t)
+	first, err := cacheKey(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := cacheKey(dir); again != first || err != nil {
+		t.Errorf("the second key = %x, %v, want %x", again, err, first)
+	}
+	file := filepath.Join(name, keyFile)
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the key's file has mode %v, %v", info.Mode(), err)
+	}
+	for _, damaged := range []string{"", "ab", hex.EncodeToString(first[:])[1:] + "x"} {
+		if err := os.WriteFile(file, []byte(damaged), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		other, err := cacheKey(dir)
+		if err != nil || other == first || other == [32]byte{} {
+			t.Errorf("in the place of %q: key %x, %v", damaged, other, err)
+		}
+		if again, err := cacheKey(dir); again != other || err != nil {
+			t.Errorf("the new key is not kept: %v", err)
+		}
+	}
+}
+
+// TestPrune drops what older programs' modules were compiled to.
+func TestPrune(t *testing.T) {
+	dir, name := folder(t)
+	cache, err := openCache(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, other, old := sha256.Sum256([]byte("own")), sha256.Sum256([]byte("other")), sha256.Sum256([]byte("old"))
+	for _, file := range []string{
+		hex.EncodeToString(own[:]) + "-trusted", hex.EncodeToString(other[:]) + "-deadlines", hex.EncodeToString(old[:]) + "-trusted", "what.new",
+	} {
+		if err := os.WriteFile(filepath.Join(name, compiledDir, file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := prune(cache, own, other); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := fs.ReadDir(os.DirFS(name), compiledDir)
+	if err != nil || len(entries) != 2 {
+		t.Errorf("%d files are left, %v, want 2: %v", len(entries), err, entries)
+	}
+	if err := prune(&host.Cache{Files: cache.Files}, own, other); err != nil {
+		t.Errorf("with nothing to drop: %v", err)
+	}
+}
