@@ -10,7 +10,8 @@ import (
 	"sync"
 )
 
-// FS is the file system that [Folder] and [Hosted] live in, lent by the host. Paths are
+// FS is the file system that [Folder] and [Hosted] live in, lent by the host; where that has
+// numbered files alone, package pack makes one of two of them. Paths are
 // relative to its root and separated by slashes; those used here are made of hashes, hex
 // digits and fixed words only. A missing file or folder is fs.ErrNotExist (errors.Is).
 // Methods may be called concurrently.
