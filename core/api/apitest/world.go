@@ -189,10 +189,10 @@ func (w *World) Open(t testing.TB, store kv.Store) {
 // server is what answers: Engine, or the guest, which is opened when it is first asked for
 // something, as an engine here opens an application.
 func (w *World) server(t testing.TB) Guest {
-	t.Helper()
 	if w.elsewhere == nil {
-		return here{w.Engine, w}
+		return here{w.Engine, w} // a fuzz target's F takes no Helper
 	}
+	t.Helper()
 	if w.guest == nil {
 		if err := w.Engine.Close(); err != nil { // it wrote what the guest reads
 			t.Fatal(err)
