@@ -5,8 +5,13 @@ import { checkDone, encodeSettings, type Settings } from './messages.ts';
 import { forwarder, functionsOf } from './shape.ts';
 import { wasi } from './wasi.ts';
 
+type Fn = (...args: never[]) => unknown;
+
 /** The ABI that this host knows. */
 const abi = 1;
+
+/** Bytes that any instance soon has a use for. */
+const firstRoom = 48 << 20;
 
 /** What a guest may do outside its memory. */
 export interface Lent {
@@ -20,6 +25,8 @@ export interface Lent {
   older?(base: Uint8Array, name: string): Uint8Array | undefined;
   /** The files of a store of kind `files`. */
   files?: Files;
+  /** Further functions of module `sightline`, such as those of a store of kind `lent`, on the guest's memory as it is now. */
+  others?(memory: () => Uint8Array): Record<string, Fn>;
 }
 
 /** The clock and the randomness of this place, and its console. */
@@ -77,8 +84,6 @@ export class DeadError extends Error {
   override name = 'DeadError';
 }
 
-type Fn = (...args: never[]) => unknown;
-
 /** An instance. Its calls are synchronous: it computes in whoever calls. */
 export class Guest {
   /** Why it is no more. */
@@ -93,10 +98,16 @@ export class Guest {
     this.#lent = lent;
   }
 
-  /** Makes an instance and opens it. */
-  static async open(modules: Modules, lent: Lent, settings: Settings): Promise<Guest> {
+  /** Makes an instance, which is to be opened by its first call. */
+  static async start(modules: Modules, lent: Lent): Promise<Guest> {
     const g = new Guest(lent);
     await g.#instantiate(modules);
+    return g;
+  }
+
+  /** Makes an instance and opens it. */
+  static async open(modules: Modules, lent: Lent, settings: Settings): Promise<Guest> {
+    const g = await Guest.start(modules, lent);
     checkDone(g.call('open', encodeSettings(settings)));
     return g;
   }
@@ -107,9 +118,26 @@ export class Guest {
     const instance = await WebAssembly.instantiate(m.guest, this.#imports(imports, between?.exports ?? {}));
     this.#exports = instance.exports as unknown as Exports;
     if (m.kernels && between) await this.#bind(m, between);
+    this.#grow();
     this.#live(() => this.#exports._initialize());
     const version = this.#live(() => this.#exports.abi());
     if (version !== abi) throw new DeadError(`the module speaks version ${version} of the ABI, want ${abi}`);
+  }
+
+  /**
+   * Gives the guest room for what it will read, at once: each time that it grows by itself the browser collects
+   * garbage. Memory that nobody has written to costs nothing.
+   */
+  #grow(): void {
+    const { memory } = this.#exports;
+    const { files } = this.#lent;
+    try {
+      const data = files ? Math.max(files.size(0), files.size(1)) : 0;
+      const pages = Math.ceil((firstRoom + 1.25 * data - memory.buffer.byteLength) / 65536);
+      if (pages > 0) memory.grow(pages);
+    } catch {
+      // There is not that much, or the files do not say: it takes what it needs, piece by piece.
+    }
   }
 
   /** Gives the kernels the guest's memory, and the guest the kernels. */
@@ -124,7 +152,7 @@ export class Guest {
   }
 
   #imports(wanted: WebAssembly.ModuleImportDescriptor[], kernels: WebAssembly.Exports): WebAssembly.Imports {
-    const own = this.#functions();
+    const own = { ...this.#functions(), ...this.#lent.others?.(() => this.#memory()) };
     const system = wasi({
       bytes: () => this.#memory(),
       view: () => this.#view(),
