@@ -115,7 +115,7 @@ var lent = map[string][]string{
 }
 
 // exempt are the one place that owns them, and what is no part of the product: tools, and what tests share.
-var exempt = []string{"origin/system", "models/bake", "models/peers", "core/proof", "web/process", "web/runtime/test", "wasm/built"}
+var exempt = []string{"origin/system", "models/bake", "models/peers", "core/proof", "web/process", "web/runtime/test", "wasm/built", "wasm/simd/cmd"}
 
 // TestWorldIsLent bans the direct use of clock, randomness, file system and dialler, since
 // the simulations and fault tests replace all four.
@@ -185,7 +185,7 @@ func walkGo(t *testing.T, root string, visit func(path string, file *ast.File, f
 			return err
 		}
 		if d.IsDir() {
-			if name := d.Name(); name == "node_modules" || (strings.HasPrefix(name, ".") && path != root) || name == "asm" {
+			if name := d.Name(); name == "node_modules" || (strings.HasPrefix(name, ".") && path != root) || name == "asm" || name == "testdata" {
 				return filepath.SkipDir
 			}
 			return nil
