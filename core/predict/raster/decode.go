@@ -29,7 +29,6 @@ type Decoder struct {
 	canvas  canvas
 	win     window // what of the current picture is wanted
 	pix     []byte // the result
-	lent    infoArgs
 }
 
 // NewDecoder returns a decoder with these limits.

@@ -53,8 +53,8 @@ func (d *Decoder) decodeElsewhere(picture []byte, v View) (img Image, done bool,
 		return Image{}, false, nil
 	}
 	d.pix = resized(d.pix, room)
-	args, info := v.args(&d.limits), &d.lent
-	switch n := decodeLent(&picture[0], int32(len(picture)), &args, &d.pix[0], int32(room), info); n {
+	args, info := v.args(&d.limits), infoArgs{}
+	switch n := decodeLent(&picture[0], int32(len(picture)), &args, &d.pix[0], int32(room), &info); n {
 	case hostDecodesNothing:
 		return Image{}, false, nil
 	case hostRefuses:

@@ -2,9 +2,7 @@
 
 package raster
 
-// infoArgs would be what a host says of a picture: here we decode ourselves.
-type infoArgs struct{}
-
+// decodeElsewhere would have a host decode: here we do it ourselves.
 func (*Decoder) decodeElsewhere([]byte, View) (img Image, done bool, err error) {
 	return Image{}, false, nil
 }

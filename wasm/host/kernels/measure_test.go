@@ -20,6 +20,7 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/models"
+	"github.com/sightline-dev/sightline/wasm/built"
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
 )
 
@@ -52,7 +53,7 @@ func newGuest(t testing.TB, n *kernels.Native, pictures string) *guest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRuntime(t)
+	r := built.Runtime(t)
 	if err := n.Instantiate(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +111,7 @@ func TestAnalysisInAGuest(t *testing.T) {
 			}
 		}
 	}
-	parts, rounds := []predict.Want{predict.WantConcepts}, 2
+	parts, rounds := []predict.Want{predict.WantConcepts}, 1
 	if proof.Soaking() {
 		parts, rounds = append(parts, predict.WantColors, predict.WantThumb), 6
 	}

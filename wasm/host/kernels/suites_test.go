@@ -5,17 +5,15 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/wasm/built"
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
 )
 
@@ -31,41 +29,6 @@ var suites = []struct{ pkg, run string }{
 	{"core/jsonio", "."},
 	{"core/blob", "Sum|Hash|Blobs"},
 	{"models", "TestGoldenOutputs/lent"}, // models/testdata/golden.tsv, the same for all targets
-}
-
-// buildTests compiles a package's tests as a guest that is lent its kernels.
-func buildTests(t testing.TB, pkg string) []byte {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "test.wasm")
-	cmd := exec.Command("go", "test", "-c", "-tags", "lent", "-trimpath", "-ldflags", "-s -w", "-o", file, "./"+pkg)
-	cmd.Dir = proof.Root(t)
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go test -c %s: %v\n%s", pkg, err, out)
-	}
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-// newRuntime returns a runtime with WASI that compiles into the cache of the wasip1 tests.
-func newRuntime(t testing.TB) wazero.Runtime {
-	t.Helper()
-	cache, err := wazero.NewCompilationCacheWithDir(filepath.Join(proof.Root(t), ".cache", "wazero"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := context.Background()
-	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache))
-	t.Cleanup(func() {
-		if err := errors.Join(r.Close(ctx), cache.Close(ctx)); err != nil {
-			t.Error(err)
-		}
-	})
-	wasi_snapshot_preview1.MustInstantiate(ctx, r)
-	return r
 }
 
 // runTests runs a test binary in the folder of its package and returns what it printed.
@@ -90,7 +53,7 @@ func runTests(t testing.TB, ctx context.Context, r wazero.Runtime, pkg string, b
 // TestSuitesOfTheKernels runs the tests of every package of kernels as a guest.
 func TestSuitesOfTheKernels(t *testing.T) {
 	n := kernels.New(kernels.Options{Weights: 32 << 20})
-	r := newRuntime(t)
+	r := built.Runtime(t)
 	if err := n.Instantiate(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +61,7 @@ func TestSuitesOfTheKernels(t *testing.T) {
 		t.Run(s.pkg, func(t *testing.T) {
 			in := n.Open()
 			defer in.Close()
-			out := runTests(t, in.Bind(t.Context()), r, s.pkg, buildTests(t, s.pkg), "-test.short", "-test.run="+s.run)
+			out := runTests(t, in.Bind(t.Context()), r, s.pkg, built.Tests(t, s.pkg), "-test.short", "-test.run="+s.run)
 			if !t.Failed() && !strings.HasSuffix(out, "PASS\n") {
 				t.Errorf("printed %q, want PASS at the end", out)
 			}
