@@ -40,6 +40,7 @@ export class Bench {
   adding = $state.raw<{ done: number; all: number }>();
   refused = $state.raw<readonly Refused[]>([]);
   hits = $state.raw<readonly Hit[]>();
+  unfound = $state.raw<unknown>(); // why there are none
 
   concepts = $state<Taught[]>([]);
   learned = $state(false);
@@ -116,12 +117,15 @@ export class Bench {
   /** Finds the kept pictures that are like the one shown. */
   async compare(p = this.shown): Promise<void> {
     const sought = ++this.#sought;
-    if (!p || this.pictures.all.length === 0) {
-      this.hits = undefined;
-      return;
+    let [hits, failure]: [readonly Hit[] | undefined, unknown] = [undefined, undefined];
+    try {
+      if (p && this.pictures.all.length) hits = await this.calls.similar(p.base64, 24);
+    } catch (why) {
+      failure = why;
     }
-    const hits = await this.calls.similar(p.base64, 24);
-    if (sought === this.#sought && p === this.shown) this.hits = hits;
+    if (sought !== this.#sought || p !== this.shown) return;
+    this.hits = hits;
+    this.unfound = failure;
   }
 
   /** Keeps pictures, with a concept or without; of those that are to be seen, the first is shown. One lot after the other. */
@@ -151,7 +155,7 @@ export class Bench {
       }
     }
     this.adding = undefined;
-    await this.compare().catch(() => {}); // the pictures are kept, whether they are compared or not
+    await this.compare();
   }
 
   /** Another concept to teach, as yet without name and pictures. */
