@@ -181,6 +181,10 @@ func TestCompaction(t *testing.T) {
 // TestCompactionGivesUp lets compactions fail for want of room, or by their source: the journal
 // goes on, tries again when it has grown, and has it done when it can.
 func TestCompactionGivesUp(t *testing.T) {
+	n := 3000
+	if testing.Short() {
+		n = 500
+	}
 	for name, fail := range map[string]func(l *limited, s *shelf, yes bool){
 		"room":   func(l *limited, _ *shelf, yes bool) { l.full[1] = yes },
 		"source": func(_ *limited, s *shelf, yes bool) { s.broken = yes },
@@ -192,13 +196,13 @@ func TestCompactionGivesUp(t *testing.T) {
 		}
 		rng, want := rand.New(rand.NewPCG(2, 42)), map[string][]byte{}
 		fail(l, s, true)
-		churn(t, rng, s, want, 3000)
+		churn(t, rng, s, want, n)
 		s.holds(t, want)
 		if s.ended != 0 {
 			t.Fatalf("%s: %d compactions ended", name, s.ended)
 		}
 		fail(l, s, false)
-		churn(t, rng, s, want, 3000)
+		churn(t, rng, s, want, n)
 		s.holds(t, want)
 		if s.ended == 0 {
 			t.Errorf("%s: it was never tried again", name)
