@@ -1,0 +1,387 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+
+	wapi "github.com/tetratelabs/wazero/api"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/built"
+	"github.com/sightline-dev/sightline/wasm/simd"
+	"github.com/sightline-dev/sightline/web/process"
+)
+
+// page is the module in a browser, as web/runtime runs it, on what this process lends. Its worker
+// asks what to do, does it and says what came of it; an import is a request in between, for which it waits.
+//
+//	test ──say──▶ page ──turn──▶ test ──import──▶ page … ──turn {done}──▶ test
+type page struct {
+	say  chan said // to the page
+	told chan turn // by the page
+	gone chan struct{}
+	last int // guest
+}
+
+// said is what the page is told, with bytes.
+type said struct {
+	ID     int    `json:"id"`
+	Make   bool   `json:"make,omitempty"`
+	Call   string `json:"call,omitempty"`
+	Drop   bool   `json:"drop,omitempty"`
+	Answer string `json:"answer,omitempty"` // of an import
+	bytes  []byte
+}
+
+// turn is what the page says, with bytes.
+type turn struct {
+	Ready, Done   bool
+	Failed        string
+	ID            int
+	Import        string
+	Args          []string
+	Read, Written []span
+	bytes         []byte
+}
+
+// span is a range of the guest's memory.
+type span struct{ At, N uint32 }
+
+// openPage starts a browser with the page.
+func openPage(t *testing.T) *page {
+	t.Helper()
+	node := process.Need(t, "node")
+	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
+	root := proof.Root(t)
+	p := &page{say: make(chan said), told: make(chan turn), gone: make(chan struct{})}
+	scripts := t.TempDir()
+	web := filepath.Join(root, "web", "runtime")
+	tsc := exec.Command("npx", "tsc", "-p", "tsconfig.json", "--outDir", scripts)
+	tsc.Dir = web
+	modules := exec.Command("make", "--no-print-directory", "web/node_modules/.package-lock.json")
+	modules.Dir = root
+	for _, cmd := range []*exec.Cmd{modules, tsc} {
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+		}
+	}
+	look(t, filepath.Join(web, "src"), filepath.Join(web, "test", "pages"))
+	mux := http.NewServeMux()
+	give := func(path, kind string, data []byte) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = w.Write(data)
+		})
+	}
+	worker, err := os.ReadFile(filepath.Join("testdata", "page", "worker.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	give("/guest.wasm", "application/wasm", built.Guest(t))
+	give("/kernels.wasm", "application/wasm", simd.Module())
+	give("/worker.js", "text/javascript", worker)
+	give("/", "text/html", []byte("<!doctype html><title>Module</title>"))
+	mux.Handle("/runtime/", http.StripPrefix("/runtime/", http.FileServer(http.Dir(scripts))))
+	mux.HandleFunc("POST /turn", p.turn)
+	srv := httptest.NewServer(mux)
+	browser := exec.Command(node, filepath.Join(web, "test", "pages", "attach", "attach.js"), "/worker.js")
+	browser.Env = append(os.Environ(), "ADDRESS="+srv.URL, "CHROMIUM="+chromium)
+	browser.Stderr = os.Stderr
+	stay, err := browser.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := browser.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = browser.Wait()
+		close(p.gone)
+	}()
+	t.Cleanup(func() {
+		_ = stay.Close() // at the end of its input the browser ends
+		<-ended
+		srv.CloseClientConnections()
+		srv.Close()
+	})
+	if first, err := p.hear(); err != nil || !first.Ready {
+		t.Fatalf("the page does not start: %+v, %v", first, err)
+	}
+	return p
+}
+
+// look looks at files, so that go test does not take an answer about others from its cache.
+func look(t *testing.T, folders ...string) {
+	t.Helper()
+	for _, folder := range folders {
+		err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+			if err == nil {
+				_, err = os.Stat(path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// turn hears what the page says, and answers with what it is to do.
+func (p *page) turn(w http.ResponseWriter, r *http.Request) {
+	var heard turn
+	text, err := url.QueryUnescape(r.URL.RawQuery)
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &heard)
+	}
+	if err == nil {
+		heard.bytes, err = io.ReadAll(r.Body)
+	}
+	if err != nil {
+		heard = turn{Failed: err.Error()}
+	}
+	select {
+	case p.told <- heard:
+	case <-p.gone:
+		return
+	}
+	select {
+	case next := <-p.say:
+		head, _ := json.Marshal(next)
+		w.Header().Set("X-Said", string(head))
+		_, _ = w.Write(next.bytes)
+	case <-p.gone:
+	}
+}
+
+var errGone = errors.New("the browser is gone")
+
+func (p *page) hear() (turn, error) {
+	select {
+	case heard := <-p.told:
+		return heard, nil
+	case <-p.gone:
+		return turn{}, errGone
+	}
+}
+
+// do has the page do something, and lends it what in has meanwhile.
+func (p *page) do(ctx context.Context, in *Instance, next said) ([]byte, error) {
+	for {
+		select {
+		case p.say <- next:
+		case <-p.gone:
+			return nil, errGone
+		}
+		heard, err := p.hear()
+		switch {
+		case err != nil:
+			return nil, err
+		case heard.Failed != "":
+			return nil, errors.New(heard.Failed)
+		case heard.Done:
+			return heard.bytes, nil
+		}
+		if next, err = lendTo(ctx, in, &heard); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// lendTo runs an import on the ranges of memory that came with it.
+func lendTo(ctx context.Context, in *Instance, heard *turn) (said, error) {
+	for _, one := range imports {
+		if one.name != heard.Import {
+			continue
+		}
+		memory := &ranges{}
+		rest := heard.bytes
+		for _, s := range heard.Read {
+			memory.spans = append(memory.spans, piece{s.At, rest[:s.N]})
+			rest = rest[s.N:]
+		}
+		written := len(memory.spans)
+		for _, s := range heard.Written {
+			memory.spans = append(memory.spans, piece{s.At, make([]byte, s.N)})
+		}
+		c := call{ctx: ctx, in: in, memory: memory, stack: make([]uint64, max(len(heard.Args), 1))}
+		for i, arg := range heard.Args {
+			v, err := strconv.ParseUint(arg, 10, 64)
+			if err != nil {
+				return said{}, err
+			}
+			c.stack[i] = v
+			if one.params[i] == wapi.ValueTypeI32 {
+				c.stack[i] = uint64(uint32(v))
+			}
+		}
+		one.hostFunc(&c)
+		answer := said{ID: heard.ID, Answer: strconv.FormatInt(int64(c.stack[0]), 10)}
+		for _, p := range memory.spans[written:] {
+			answer.bytes = append(answer.bytes, p.data...)
+		}
+		return answer, nil
+	}
+	return said{}, fmt.Errorf("no import %q", heard.Import)
+}
+
+// ranges are the parts of a memory that an import may touch.
+type ranges struct {
+	wapi.Memory
+	spans []piece
+}
+
+type piece struct {
+	at   uint32
+	data []byte
+}
+
+func (r *ranges) Size() uint32 { return 1<<32 - 1 }
+
+func (r *ranges) Read(at, n uint32) ([]byte, bool) {
+	if n == 0 {
+		return nil, true
+	}
+	for _, p := range r.spans {
+		if at >= p.at && uint64(at)+uint64(n) <= uint64(p.at)+uint64(len(p.data)) {
+			return p.data[at-p.at:][:n:n], true
+		}
+	}
+	return nil, false
+}
+
+// far is a guest in the page as a module: what is reserved is a buffer here, and so is an answer.
+type far struct {
+	wapi.Module
+	page   *page
+	id     int
+	in     *Instance
+	buffer []byte
+}
+
+func (f *far) Memory() wapi.Memory         { return &ranges{spans: []piece{{0, f.buffer}}} }
+func (f *far) Close(context.Context) error { return nil }
+
+// farExport is one of its exports.
+type farExport struct {
+	wapi.Function
+	far  *far
+	name string
+}
+
+func (e farExport) CallWithStack(ctx context.Context, stack []uint64) error {
+	if e.name == "reserve" {
+		e.far.buffer = make([]byte, stack[0])
+		stack[0] = 0
+		return nil
+	}
+	answer, err := e.far.page.do(ctx, e.far.in, said{ID: e.far.id, Call: e.name, bytes: e.far.buffer[:stack[0]]})
+	e.far.buffer, stack[0] = answer, uint64(len(answer))
+	return err
+}
+
+// open is Runtime.Open with the guest in the page.
+func (p *page) open(rt *Runtime, lent Lent, s abi.Settings) (*Instance, error) {
+	p.last++
+	in := &Instance{rt: rt, lent: lent, log: rt.o.Log, reading: reading{snapshots: map[uint32]kv.Snapshot{}, scans: map[uint32]*scan{}}}
+	in.kernels = rt.o.Kernels.Open()
+	rt.open.Add(1)
+	f := &far{page: p, id: p.last, in: in}
+	in.module, in.free, in.exports = f, func() {}, map[string]wapi.Function{}
+	for name := range exports {
+		in.exports[name] = farExport{far: f, name: name}
+	}
+	var err error
+	if in.bounds, err = boundsOf(s.App, true); err != nil {
+		return nil, err
+	}
+	if s.Bundles, err = names(lent.Bundles); err != nil {
+		return nil, err
+	}
+	s.Tokens, s.Accounts = lent.Tokens != nil, lent.Accounts != nil
+	ctx := context.Background()
+	if _, err := p.do(ctx, in, said{ID: f.id, Make: true}); err != nil {
+		return nil, err
+	}
+	answer, err := in.call(ctx, "open", s.Marshal())
+	if err != nil {
+		return nil, err
+	}
+	told, err := abi.ParseDone(answer)
+	return in, errors.Join(err, told)
+}
+
+// farGuest is a guest of the page as that of a world.
+type farGuest struct{ guestOf }
+
+func (g farGuest) Close() error {
+	f := g.Instance.module.(*far)
+	_, err := f.page.do(context.Background(), f.in, said{ID: f.id, Drop: true})
+	return errors.Join(err, g.Drop())
+}
+
+// TestTranscriptsInPage replays the transcripts of core/api on the module in a browser.
+func TestTranscriptsInPage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a minute in a browser")
+	}
+	p, rt := openPage(t), module(t)
+	set, bundles := apitest.Tiny(t), apitest.TinyBundles(t)
+	var analyser *Instance
+	var once sync.Once
+	open := func(accounts bool) apitest.Elsewhere {
+		return func(t testing.TB, o core.Options, app string) apitest.Guest {
+			t.Helper()
+			var err error
+			once.Do(func() {
+				lent := Lent{Bundles: bundles, Clock: o.Clock, Rand: newSeeded()}
+				analyser, err = p.open(rt, lent, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lent := Lent{Store: o.Store, Hosted: o.Hosted, Bundles: bundles, Tokens: o.Tokens, Accounts: o.Accounts, Clock: o.Clock, Rand: o.Rand}
+			s := abi.Settings{
+				Role: abi.Engine, App: app, Store: abi.StoreLent, PublicURL: o.PublicURL, PublicAppID: o.PublicAppID, KeepPredicted: o.KeepPredicted,
+				MaxBytes: uint32(o.JSON.Bytes), MaxMembers: uint32(o.JSON.Members),
+				Rate: uint32(max(o.Rate.PerSecond, 0)), Burst: uint32(o.Rate.Burst),
+			}
+			if accounts {
+				s.App = ""
+				lent.Rand = &skipping{Reader: o.Rand, skip: epochBytes}
+			}
+			in, err := p.open(rt, lent, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return farGuest{guestOf{in, analyser}}
+		}
+	}
+	apitest.Run(t, apitest.Host{
+		Files: os.DirFS(filepath.Join(proof.Root(t), "core", "api", "testdata")),
+		Open: func(t testing.TB, settings map[string]string) apitest.Server {
+			w := apitest.NewWorldElsewhere(t, memkv.New(), set, nil, settings, open(settings["owner"] != ""))
+			return func(r api.Request) api.Response { return w.Serve(t, r) }
+		},
+	})
+}

@@ -1,0 +1,118 @@
+// The module in a page, on what a test lends it: each of its imports is a request to the test, which this worker waits
+// for, and so is each question what to do next.
+import { compile, Guest } from '/runtime/guest.js';
+
+/**
+ * What of the guest's memory an import reads (r) and writes (w): pairs of parameters that are an address and a length, or
+ * of one that is an address and a number of bytes; and what it answers.
+ */
+const imports = {
+  now: { answer: 64 },
+  random: { w: [[0, 1]] },
+  log: { r: [[1, 2]] },
+  bundle: { r: [[0, 1]], w: [[2, 3]], answer: 64 },
+  older: {
+    r: [
+      ['32', 0],
+      [1, 2],
+    ],
+    w: [[3, 4]],
+    answer: 64,
+  },
+  kv_get: { r: [[1, 2]], w: [[3, 4]], answer: 64 },
+  kv_scan: {
+    r: [
+      [1, 2],
+      [3, 4],
+    ],
+    answer: 64,
+  },
+  kv_next: { w: [[1, 2]], answer: 64 },
+  kv_end: {},
+  kv_snapshot: { answer: 32 },
+  kv_release: {},
+  kv_apply: { r: [[0, 1]], answer: 32 },
+  kv_commit: { r: [[0, 1]], answer: 32 },
+  kv_room: { answer: 32 },
+  kv_compact: {
+    r: [
+      [0, 1],
+      [2, 3],
+    ],
+    answer: 32,
+  },
+  picture_add: {
+    r: [
+      [0, 1],
+      [2, 3],
+    ],
+    w: [['48', 5]],
+    answer: 32,
+  },
+  picture_release: { r: [['32', 0]], answer: 32 },
+  picture_drop: { r: [['32', 0]], answer: 32 },
+  picture_lookup: { r: [['16', 0]], w: [[1, 2]], answer: 64 },
+  token_issue: { r: [[0, 1]], w: [[2, 3]], answer: 64 },
+  token_read: { r: [[0, 1]], w: [[2, 3]], answer: 64 },
+  account: { r: [[0, 1]], w: [[2, 3]], answer: 64 },
+};
+
+/** Says something to the test and waits for what it says: what, and bytes. */
+function tell(what, bytes = new Uint8Array()) {
+  const request = new XMLHttpRequest();
+  request.open('POST', `/turn?${encodeURIComponent(JSON.stringify(what))}`, false);
+  request.responseType = 'arraybuffer';
+  request.send(bytes);
+  return { said: JSON.parse(request.getResponseHeader('X-Said')), bytes: new Uint8Array(request.response) };
+}
+
+function range([a, b], args) {
+  return typeof a === 'string' ? { at: args[b] >>> 0, n: Number(a) } : { at: args[a] >>> 0, n: args[b] >>> 0 };
+}
+
+function lend(id, memory) {
+  const functions = {};
+  for (const [name, { r = [], w = [], answer }] of Object.entries(imports))
+    functions[name] = (...args) => {
+      const read = r.map((one) => range(one, args)).filter(({ n }) => n !== 0xffff_ffff); // to the end of the store
+      const written = w.map((one) => range(one, args));
+      const sent = new Uint8Array(read.reduce((n, one) => n + one.n, 0));
+      let at = 0;
+      for (const one of read) {
+        sent.set(memory().subarray(one.at, one.at + one.n), at);
+        at += one.n;
+      }
+      const what = { id, import: name, args: args.map((v) => BigInt.asUintN(64, BigInt(v)).toString()), read, written };
+      const { said, bytes } = tell(what, sent);
+      at = 0;
+      for (const one of written) {
+        memory().set(bytes.subarray(at, at + one.n), one.at);
+        at += one.n;
+      }
+      if (answer === 64) return BigInt.asIntN(64, BigInt(said.answer));
+      return answer === 32 ? Number(BigInt.asIntN(32, BigInt(said.answer))) : undefined;
+    };
+  return functions;
+}
+
+const bytes = async (path) => new Uint8Array(await (await fetch(path)).arrayBuffer());
+const modules = await compile(await bytes('/guest.wasm'), await bytes('/kernels.wasm'));
+const none = { now: () => 0n, random: () => {}, log: () => {}, bundle: () => undefined };
+const guests = new Map();
+
+/** Does what the test says, and says what came of it. */
+async function act({ said: { id, make, call, drop }, bytes }) {
+  if (drop) guests.delete(id);
+  if (make) guests.set(id, await Guest.start(modules, { ...none, others: (memory) => lend(id, memory) }));
+  if (call) return guests.get(id).call(call, bytes);
+  return new Uint8Array();
+}
+
+let next = tell({ ready: true });
+for (;;) {
+  try {
+    next = tell({ done: true }, await act(next));
+  } catch (failure) {
+    next = tell({ failed: String(failure?.stack ?? failure) });
+  }
+}
