@@ -1,13 +1,17 @@
 package main_test
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/web/process"
 )
 
@@ -41,5 +45,75 @@ func TestUnits(t *testing.T) {
 	out, err := exec.Command(analyze, append([]string{"verify", "--man=no"}, units...)...).CombinedOutput()
 	if err != nil || len(out) > 0 {
 		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+}
+
+// activated is a start as systemd does it: the socket is there before the program, which says when it
+// is ready, again and again that it works, and when it stops. It starts no keeper then.
+func activated(t *testing.T, binary string) {
+	activate := process.Need(t, "systemd-socket-activate")
+	data := folder(t, binary)
+	_, key, _ := owner(t, binary, data, "activated")
+	notices, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "notify"), Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer notices.Close()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	cmd := exec.Command(activate, "--listen", address,
+		"--setenv", "NOTIFY_SOCKET="+notices.LocalAddr().String(), "--setenv", "WATCHDOG_USEC=2000000",
+		binary, "serve", "--data", data, "--listen", "0.0.0.0:1") // which the socket overrules
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	defer func() { _ = cmd.Process.Kill() }()
+
+	s := &server{base: "http://" + address}
+	for {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = c.Close()
+			break
+		}
+		if len(ended) > 0 {
+			t.Fatalf("it ended: %v\n%s", <-ended, said.String())
+		}
+		system.Pause(t.Context(), time.Millisecond)
+	}
+	notice := func(want string) {
+		t.Helper()
+		b := make([]byte, 64)
+		for {
+			n, err := notices.Read(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(b[:n]); got == want {
+				return
+			} else if got != "WATCHDOG=1" {
+				t.Fatalf("the program says %q, want %q", got, want)
+			}
+		}
+	}
+	notice("READY=1")
+	s.as(t, key).must("POST", "/v2/inputs", object{"inputs": []object{input("one", photo(t, photos(t)[0]))}})
+	notice("WATCHDOG=1")
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	notice("STOPPING=1")
+	if err := <-ended; err != nil {
+		t.Errorf("the server ended with %v\n%s", err, said.String())
 	}
 }

@@ -31,6 +31,7 @@ func TestNode(t *testing.T) {
 		"full disk": fullDisk,
 		"module":    swapped,
 		"refusals":  refusals,
+		"activated": activated,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, binary) })
 	}
