@@ -2,11 +2,20 @@ package host
 
 import (
 	"context"
+	"encoding/base64"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/models"
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
@@ -97,8 +106,93 @@ func BenchmarkCall(b *testing.B) {
 	})
 }
 
+// spent reports the processor time of the process beside that of the clock, which on a busy machine
+// says little.
+func spent(b *testing.B) (report func()) {
+	used := func() time.Duration {
+		var u syscall.Rusage
+		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+			b.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	before := used()
+	return func() { b.ReportMetric(float64((used()-before).Nanoseconds())/float64(b.N), "cpu-ns/op") }
+}
+
 func trusted(module []byte) Options {
 	o := options(module)
 	o.Trusted = append(o.Trusted, hashOf(module))
 	return o
+}
+
+// BenchmarkPredict is one photo from its base64 to its concepts on the released network: natively,
+// and by an instance of an application and one of pictures.
+func BenchmarkPredict(b *testing.B) {
+	set, err := predict.Load(models.FS)
+	if err != nil {
+		b.Fatal(err)
+	}
+	photos, err := fs.Glob(os.DirFS(filepath.Join(proof.Root(b), "web", "samples")), "*.jpg")
+	if err != nil || len(photos) == 0 {
+		b.Fatal(err, len(photos))
+	}
+	var bodies [][]byte
+	for _, name := range photos {
+		data, err := os.ReadFile(filepath.Join(proof.Root(b), "web", "samples", name))
+		if err != nil {
+			b.Fatal(err)
+		}
+		bodies = append(bodies, []byte(`{"inputs":[{"data":{"image":{"base64":"`+base64.StdEncoding.EncodeToString(data)+`"}}}]}`))
+	}
+	for name, where := range map[string]apitest.Elsewhere{"native": nil, "module": elsewhere(b, models.FS, false)} {
+		b.Run(name, func(b *testing.B) {
+			w := apitest.NewWorldElsewhere(b, memkv.New(), set, nil, nil, where)
+			defer spent(b)()
+			i := 0
+			for b.Loop() {
+				if got := w.Serve(b, api.Request{Method: "POST", Path: general, Body: bodies[i%len(bodies)]}); got.Status != 200 {
+					b.Fatalf("%d %s", got.Status, got.Body)
+				}
+				i++
+			}
+		})
+	}
+}
+
+// BenchmarkAnalyse is the part of BenchmarkPredict that is an analyser's.
+func BenchmarkAnalyse(b *testing.B) {
+	photo, err := os.ReadFile(filepath.Join(proof.Root(b), "web", "samples", "01-canal-in-venice.jpg"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	set, err := predict.Load(models.FS)
+	if err != nil {
+		b.Fatal(err)
+	}
+	job := &api.Job{Data: photo, Want: predict.WantConcepts}
+	b.Run("native", func(b *testing.B) {
+		a := set.NewAnalyser(raster.Limits{})
+		defer spent(b)()
+		for b.Loop() {
+			if _, err := a.Analyse(photo, job.Crop, job.Want); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("module", func(b *testing.B) {
+		lent := lend0(b)
+		lent.Bundles = models.FS
+		in, err := module(b).Open(context.Background(), lent, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer in.Close()
+		defer spent(b)()
+		for b.Loop() {
+			if r := in.Analyse(context.Background(), job); r.Err != nil {
+				b.Fatal(r.Err)
+			}
+		}
+	})
 }
