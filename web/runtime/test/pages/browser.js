@@ -103,6 +103,7 @@ export class Browser {
   ) {
     const b = new Browser();
     b.profile = profile;
+    process.on('exit', () => b.forget()); // also of a test that failed
     b.origin = origin;
     b.faults = [];
     b.context = await chromium.launchPersistentContext(profile, {
