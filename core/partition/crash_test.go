@@ -19,6 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv/pebbletest"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
@@ -82,7 +83,7 @@ func openOn(t testing.TB, fs vfs.FS) (*pebblekv.Store, *partition.Partition) {
 }
 
 func crashRun(t *testing.T, seed uint64) {
-	disk := vfs.NewCrashableMem()
+	disk := pebbletest.New()
 	store, p := openOn(t, disk)
 	var (
 		done  acks
@@ -95,7 +96,7 @@ func crashRun(t *testing.T, seed uint64) {
 	}
 	rng := rand.New(rand.NewPCG(seed, 99))
 	type clone struct {
-		fs    *vfs.MemFS
+		fs    pebbletest.Disk
 		acked []ack
 	}
 	var clones []clone
@@ -106,7 +107,7 @@ func crashRun(t *testing.T, seed uint64) {
 		}
 		acked := done.now()
 		percent := []int{0, 50, 100}[rng.IntN(3)]
-		clones = append(clones, clone{disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng}), acked})
+		clones = append(clones, clone{disk.Cut(percent, rng), acked})
 	}
 	close(stop)
 	group.Wait()

@@ -11,12 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv/pebbletest"
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
@@ -58,7 +57,7 @@ func race(t *testing.T, r *Registry, account string, most int64) (allowed int64)
 }
 
 // disk is one that loses its power.
-type disk struct{ mem *vfs.MemFS }
+type disk struct{ mem pebbletest.Disk }
 
 func (d *disk) open(t *testing.T) kv.Store {
 	t.Helper()
@@ -70,7 +69,7 @@ func (d *disk) open(t *testing.T) kv.Store {
 }
 
 func (d *disk) crash(percent int, rng *rand.Rand) *disk {
-	return &disk{d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})}
+	return &disk{d.mem.Cut(percent, rng)}
 }
 
 // TestG23QuotaIsExact has 64 callers race for the hundred calls of an account, with restarts in between, and the
@@ -89,7 +88,7 @@ func TestG23QuotaIsExact(t *testing.T) {
 
 // exact is one round without crashes.
 func exact(t *testing.T, rng *rand.Rand) {
-	d := &disk{vfs.NewCrashableMem()}
+	d := &disk{pebbletest.New()}
 	w := open(t, func(o *Options) {
 		o.Store = d.open(t)
 		o.Plans = []Plan{{"metered", 1 + rng.Int64N(6000)}}
@@ -146,7 +145,7 @@ func exact(t *testing.T, rng *rand.Rand) {
 
 // crashed is one round of power cuts: of the hundred calls, then of a plan's.
 func crashed(t *testing.T, rng *rand.Rand) (cuts int) {
-	d := &disk{vfs.NewCrashableMem()}
+	d := &disk{pebbletest.New()}
 	limit := 100 + rng.Int64N(5000)
 	w := open(t, func(o *Options) { o.Store, o.Plans = d.open(t), []Plan{{"metered", limit}} })
 	w.operator()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/kvtest"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv/pebbletest"
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
@@ -40,7 +41,7 @@ func TestG2EveryOperation(t *testing.T) {
 
 func everyOperation(t *testing.T, session *kvtest.Session, seed uint64) (disks int) {
 	var (
-		mem = vfs.NewCrashableMem()
+		mem = pebbletest.New()
 		p   kvtest.Progress
 		one sync.Mutex // one crash at a time
 		rng = rand.New(rand.NewPCG(seed, 4))
@@ -50,7 +51,7 @@ func everyOperation(t *testing.T, session *kvtest.Session, seed uint64) (disks i
 		defer one.Unlock()
 		for _, percent := range []int{0, 50, 100} {
 			least := p.Durable.Load()
-			after := crash(mem, percent, rng)
+			after := power{mem.Cut(percent, rng)}
 			if err := holds(session, after, least); err != nil && !t.Failed() {
 				t.Errorf("seed %d, disk %d, %d %% of the unsynced: %v", seed, disks, percent, err)
 			}
@@ -141,14 +142,14 @@ func TestG3EveryFault(t *testing.T) {
 // is well all is there.
 func TestG3EveryFaultAtOpen(t *testing.T) {
 	session := kvtest.NewSession(1, 150, 3000)
-	mem := vfs.NewCrashableMem()
-	empty := mem.CrashClone(vfs.CrashCloneCfg{})
+	mem := pebbletest.New()
+	empty := mem.Cut(0, nil)
 	s := open(t, small(mem))
 	var p kvtest.Progress
 	if err := session.Run(s, 0, &p); err != nil {
 		t.Fatal(err)
 	}
-	left := mem.CrashClone(vfs.CrashCloneCfg{})
+	left := mem.Cut(0, nil)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -172,9 +173,9 @@ func TestG3EveryFaultAtOpen(t *testing.T) {
 }
 
 // openFaulty reports whether opening the store on a copy of the disk met the fault.
-func openFaulty(t *testing.T, session *kvtest.Session, disk *vfs.MemFS, least int64, f *fault, counts map[string]int) bool {
+func openFaulty(t *testing.T, session *kvtest.Session, disk pebbletest.Disk, least int64, f *fault, counts map[string]int) bool {
 	t.Helper()
-	disk = disk.CrashClone(vfs.CrashCloneCfg{})
+	disk = disk.Cut(0, nil)
 	s, err := Open(folder, small(errorfs.Wrap(disk, f)))
 	met := f.n.Load() >= f.at
 	f.stopped.Store(true)
@@ -187,7 +188,7 @@ func openFaulty(t *testing.T, session *kvtest.Session, disk *vfs.MemFS, least in
 	default:
 		t.Fatalf("without a fault: %v", err)
 	}
-	after := disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(uint64(f.at), 7))})
+	after := disk.Cut(50, rand.New(rand.NewPCG(uint64(f.at), 7)))
 	if err := holds(session, power{after}, least); err != nil {
 		t.Fatalf("after a fault at %v: %v", f, err)
 	}
@@ -196,7 +197,7 @@ func openFaulty(t *testing.T, session *kvtest.Session, disk *vfs.MemFS, least in
 
 // faultRound reports what became of the session.
 func faultRound(t *testing.T, session *kvtest.Session, f *fault) (outcome string) {
-	mem := vfs.NewCrashableMem()
+	mem := pebbletest.New()
 	died := make(chan error, 100)
 	o := small(errorfs.Wrap(mem, f))
 	o.Fatal = func(err error) { died <- err }
@@ -215,7 +216,7 @@ func faultRound(t *testing.T, session *kvtest.Session, f *fault) (outcome string
 		t.Errorf("Fatal was called again: %v", <-died)
 	}
 	rng := rand.New(rand.NewPCG(uint64(f.at), 5))
-	after := crash(mem, []int{0, 50, 100}[rng.IntN(3)], rng)
+	after := power{mem.Cut([]int{0, 50, 100}[rng.IntN(3)], rng)}
 	if err := holds(session, after, p.Durable.Load()); err != nil {
 		t.Errorf("opening again: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/kvtest"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv/pebbletest"
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
@@ -34,20 +35,16 @@ func TestStore(t *testing.T) {
 }
 
 // power is a disk in memory whose power can fail.
-type power struct{ *vfs.MemFS }
+type power struct{ pebbletest.Disk }
 
-func (p power) Open() (kv.Store, error) { return Open(folder, small(p.MemFS)) }
+func (p power) Open() (kv.Store, error) { return Open(folder, small(p.Disk)) }
 
-func (p power) Crash(percent int, rng *rand.Rand) kvtest.Crasher { return crash(p.MemFS, percent, rng) }
-
-func crash(fsys *vfs.MemFS, percent int, rng *rand.Rand) power {
-	return power{fsys.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng})}
-}
+func (p power) Crash(percent int, rng *rand.Rand) kvtest.Crasher { return power{p.Cut(percent, rng)} }
 
 func TestCrashes(t *testing.T) {
-	kvtest.Crashes(t, proof.Seeds(t, 100, 2000), func() kvtest.Crasher { return power{vfs.NewCrashableMem()} })
+	kvtest.Crashes(t, proof.Seeds(t, 100, 2000), func() kvtest.Crasher { return power{pebbletest.New()} })
 }
 
 func TestCommitOrder(t *testing.T) {
-	kvtest.CommitOrder(t, proof.Seeds(t, 20, 200), func() kvtest.Crasher { return power{vfs.NewCrashableMem()} })
+	kvtest.CommitOrder(t, proof.Seeds(t, 20, 200), func() kvtest.Crasher { return power{pebbletest.New()} })
 }
