@@ -1,11 +1,12 @@
 // Command peers measures Sightline beside what people would pick instead, in one interleaved run:
 // in each round every case runs ours, then the peer, so that a machine whose speed drifts slows
 // both. Figures are CPU time of one thread, the median of the rounds; the ratio is taken round by round.
+// In a browser, which does not tell CPU time, they are the clock's; of a server, its process's.
 //
 //	go run ./models/peers [-rounds 5] [-n 20] [-only REGEXP]
 //
-// The peers are onnxruntime-node and sharp, installed by npm ci in this folder, and Go's image/jpeg
-// with golang.org/x/image. The networks come from the test data beside the project.
+// The peers are onnxruntime-node, onnxruntime-web and sharp, installed by npm ci in this folder, and Go's
+// image/jpeg with golang.org/x/image; bin/sightline-edge is measured beside bin/sightline. The networks come from the test data beside the project.
 package main
 
 import (
@@ -43,11 +44,16 @@ type comparison struct {
 }
 
 func run(rounds, n int, shared string, only *regexp.Regexp) error {
-	node, err := startNode()
+	node, err := startNode("peer.mjs")
 	if err != nil {
 		return err
 	}
 	defer node.stop()
+	browser, err := startNode("browser.mjs")
+	if err != nil {
+		return err
+	}
+	defer browser.stop()
 	dir, err := os.MkdirTemp("", "peers")
 	if err != nil {
 		return err
@@ -60,6 +66,16 @@ func run(rounds, n int, shared string, only *regexp.Regexp) error {
 	if err != nil {
 		return err
 	}
+	inBrowser, err := browserCase(browser, dir, shared)
+	if err != nil {
+		return err
+	}
+	atEdge, stop, err := edgeCase(dir, shared)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	cases = append(cases, inBrowser, atEdge)
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(out, "case\tours ms\tpeer ms\tours/peer\tmin\tmax\tat most\t")
 	for _, c := range cases {

@@ -41,15 +41,15 @@ func threadTime() time.Duration {
 	return time.Duration(now.Nano())
 }
 
-// node is the process that runs peer.mjs.
+// node is a process that runs peer.mjs or browser.mjs.
 type node struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
-func startNode() (*node, error) {
-	cmd := exec.Command("node", "peer.mjs")
+func startNode(script string) (*node, error) {
+	cmd := exec.Command("node", script)
 	cmd.Dir, cmd.Stderr = "models/peers", os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

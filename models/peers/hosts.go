@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+
+	"golang.org/x/image/bmp"
+
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/models"
+)
+
+// browserCase is a predict in a page: all of /v2 with the general network, on a picture that is as good as
+// decoded (a bitmap of the network's size), against the network alone on ort-web's side.
+func browserCase(browser *node, dir, shared string) (comparison, error) {
+	general, err := generalID()
+	if err != nil {
+		return comparison{}, err
+	}
+	photo, err := photo(1152, 864)
+	if err != nil {
+		return comparison{}, err
+	}
+	small, err := shrinkStandard(photo)
+	if err != nil {
+		return comparison{}, err
+	}
+	picture := filepath.Join(dir, "small.bmp")
+	if err := writeBitmap(picture, small); err != nil {
+		return comparison{}, err
+	}
+	network := filepath.Join(shared, "model", "general.onnx")
+	return comparison{"general int8 in Chromium, onnxruntime-web float32", 0.45, func(n int) (float64, error) {
+		return browser.ask(map[string]any{"side": "ours", "picture": picture, "model": general, "n": n})
+	}, func(n int) (float64, error) {
+		return browser.ask(map[string]any{"side": "onnxruntime-web", "model": network, "n": n})
+	}}, nil
+}
+
+func generalID() (string, error) {
+	set, err := predict.LoadTables(models.FS)
+	if err != nil {
+		return "", err
+	}
+	return set.Models()[0].ID, nil
+}
+
+func writeBitmap(path string, img image.Image) error {
+	var b bytes.Buffer
+	if err := bmp.Encode(&b, img); err != nil {
+		return err
+	}
+	return os.WriteFile(path, b.Bytes(), 0o600)
+}
+
+// edgeCase is a predict by base64 over HTTP at an edge, against the same at an origin: CPU time of the whole
+// process for one photo, the mean over all photos of the test data.
+func edgeCase(dir, shared string) (c comparison, stop func(), err error) {
+	general, err := generalID()
+	if err != nil {
+		return c, nil, err
+	}
+	bodies, err := photoBodies(filepath.Join(shared, "photos"))
+	if err != nil {
+		return c, nil, err
+	}
+	origin, err := startServer("bin/sightline", filepath.Join(dir, "origin"))
+	if err != nil {
+		return c, nil, err
+	}
+	edge, err := startServer("bin/sightline-edge", filepath.Join(dir, "edge"))
+	if err != nil {
+		origin.stop()
+		return c, nil, err
+	}
+	side := func(s *server) func(int) (float64, error) {
+		return func(int) (float64, error) { return s.predict(general, bodies) }
+	}
+	return comparison{"predict at an edge, at the origin", 1.15, side(edge), side(origin)}, func() {
+		edge.stop()
+		origin.stop()
+	}, nil
+}
+
+// photoBodies are predict requests of each photo.
+func photoBodies(dir string) ([][]byte, error) {
+	photos, err := filepath.Glob(filepath.Join(dir, "*.jpg"))
+	if err != nil {
+		return nil, err
+	}
+	if len(photos) == 0 {
+		return nil, fmt.Errorf("no photos in %s", dir)
+	}
+	var bodies [][]byte
+	for _, path := range photos {
+		picture, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		body, err := json.Marshal(map[string]any{"inputs": []any{map[string]any{
+			"data": map[string]any{"image": map[string]any{"base64": base64.StdEncoding.EncodeToString(picture)}},
+		}}})
+		if err != nil {
+			return nil, err
+		}
+		bodies = append(bodies, body)
+	}
+	return bodies, nil
+}
+
+// server is a running binary with a key to its first application.
+type server struct {
+	cmd      *exec.Cmd
+	url, key string
+}
+
+var (
+	keyLine     = regexp.MustCompile(`^    key     ([0-9a-f]{32})\n`)
+	addressLine = regexp.MustCompile(`"msg":"serving","address":"([^"]+)"`)
+)
+
+// startServer serves a folder that is not there yet.
+func startServer(binary, data string) (*server, error) {
+	cmd := exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--data", data, "--log-format", "json")
+	told, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	logged, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%s (make build makes it): %w", binary, err)
+	}
+	s := &server{cmd: cmd}
+	if s.key, err = first(told, keyLine); err == nil { // it is told before the line of the log
+		s.url, err = first(logged, addressLine)
+	}
+	if err != nil {
+		s.stop()
+		return nil, fmt.Errorf("%s serve: %w", binary, err)
+	}
+	s.url = "http://" + s.url
+	return s, nil
+}
+
+// first is the first group of a pattern in the first line that has it. What comes after is read and dropped.
+func first(r io.Reader, pattern *regexp.Regexp) (string, error) {
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if found := pattern.FindSubmatch(line); found != nil {
+			go func() { _, _ = io.Copy(io.Discard, lines) }()
+			return string(found[1]), nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("no line with %s: %w", pattern, err)
+		}
+	}
+}
+
+func (s *server) stop() {
+	_ = s.cmd.Process.Signal(os.Interrupt)
+	_ = s.cmd.Wait() // its exit says nothing that the answers did not
+}
+
+// predict asks for every body once, after as many to warm up, and returns the CPU time of one in milliseconds.
+func (s *server) predict(model string, bodies [][]byte) (float64, error) {
+	var start time.Duration
+	for i := -warmUps; i < len(bodies); i++ {
+		if i == 0 {
+			var err error
+			if start, err = processTime(s.cmd.Process.Pid); err != nil {
+				return 0, err
+			}
+		}
+		if err := s.ask(model, bodies[max(i, 0)]); err != nil {
+			return 0, err
+		}
+	}
+	end, err := processTime(s.cmd.Process.Pid)
+	return float64(end-start) / float64(time.Millisecond) / float64(len(bodies)), err
+}
+
+func (s *server) ask(model string, body []byte) error {
+	req, err := http.NewRequest(http.MethodPost, s.url+"/v2/models/"+model+"/outputs", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", "Key "+s.key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %.300s", res.Status, answer)
+	}
+	return err
+}
+
+// processTime is the CPU time of a process's threads so far, in nanoseconds, as the scheduler counts it.
+func processTime(pid int) (time.Duration, error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	if err != nil {
+		return 0, err
+	}
+	var sum time.Duration
+	for _, path := range threads {
+		b, err := os.ReadFile(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // a thread that has just ended
+		}
+		if err != nil {
+			return 0, err
+		}
+		ran, err := strconv.ParseInt(string(bytes.Fields(b)[0]), 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", path, err)
+		}
+		sum += time.Duration(ran)
+	}
+	return sum, nil
+}
