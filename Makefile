@@ -62,7 +62,7 @@ wasm/dist/kernels.wasm: $(shell find wasm/simd -name '*.go' -not -name '*_test.g
 	$(GO) run ./wasm/simd/cmd $@
 
 web: ## the pages and their runtime, into web/dist and web/runtime/served/dist, where something has changed since
-	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory web/dist/index.html web/runtime/served/dist/index.js; \
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory -j2 web/dist/index.html web/runtime/served/dist/index.js; \
 	else echo 'no Node here: the pages are left as they are' >&2; fi
 
 web/runtime/served/dist/index.js: web/node_modules/.package-lock.json wasm/dist/guest.wasm wasm/dist/kernels.wasm $(RUNTIME)

@@ -16,6 +16,9 @@ import (
 // TestPhotosAreNamed holds what a caller sees: for at least 78 % of the photos a visible label is among the
 // first five concepts, and the food model is sure of food alone.
 func TestPhotosAreNamed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("analyses 60 photos")
+	}
 	table, err := os.ReadFile(proof.Shared(t, "photos", "labels.tsv"))
 	if err != nil {
 		t.Fatal(err)

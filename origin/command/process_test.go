@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -24,6 +25,10 @@ import (
 // asServer makes the test binary be the program: what main does, in a process of its own.
 const asServer = "SIGHTLINE_TEST_AS_PROGRAM"
 
+// lastStatus names the file that such a process leaves its status in when it ends: what the system says of the
+// memory of a child that has ended is the peak of its parent too, which the child begins as.
+const lastStatus = "SIGHTLINE_TEST_LAST_STATUS"
+
 // TestMain is part of goal G22: when all servers have stopped, no goroutine is left but the
 // library's two that end by themselves or never.
 func TestMain(m *testing.M) {
@@ -32,6 +37,12 @@ func TestMain(m *testing.M) {
 		system.IgnoreBrokenPipes()
 		code := Run(ctx, Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ, Data: faults()})
 		stop()
+		if file := os.Getenv(lastStatus); file != "" {
+			status, err := os.ReadFile("/proc/self/status")
+			if err := errors.Join(err, os.WriteFile(file, status, 0o600)); err != nil {
+				panic(err)
+			}
+		}
 		os.Exit(code)
 	}
 	goleak.VerifyTestMain(m,
@@ -145,7 +156,13 @@ func (p *process) terminate(t testing.TB) (time.Duration, error) {
 // memory returns the resident bytes now and at the peak.
 func (p *process) memory(t testing.TB) (now, peak int64) {
 	t.Helper()
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	return memoryIn(t, fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+}
+
+// memoryIn is the memory that the system's status file of a process tells.
+func memoryIn(t testing.TB, status string) (now, peak int64) {
+	t.Helper()
+	b, err := os.ReadFile(status)
 	if err != nil {
 		t.Skipf("no memory figures on this system: %v", err)
 	}

@@ -1,6 +1,5 @@
 //go:build !wasip1
 
-// Package pebbletest is the disk of tests that cut the power under a store.
 package pebbletest
 
 import (
