@@ -39,7 +39,10 @@ func call(n uint32, do func([]byte) []byte) uint64 {
 }
 
 //go:wasmexport open
-func open(n uint32) uint64 { return call(n, the.Open) }
+func open(n uint32) uint64 {
+	defer pace()
+	return call(n, the.Open)
+}
 
 //go:wasmexport serve
 func serve(n uint32) uint64 { return call(n, the.Serve) }
