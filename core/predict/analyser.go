@@ -17,7 +17,7 @@ type Analyser struct {
 	decoder *raster.Decoder
 	session *nn.Session
 	input   [1]nn.Tensor
-	scratch scratch
+	scratch Scratch
 	tallies []tally
 	rgba    []byte // of a thumbnail
 }
@@ -31,10 +31,6 @@ func (s *Set) NewAnalyser(l raster.Limits) *Analyser {
 		set:     s,
 		decoder: raster.NewDecoder(l),
 		session: s.backbone.plan.NewSession(),
-		scratch: scratch{
-			exps:  make([]float64, s.backbone.classes),
-			heads: make([]float64, s.backbone.heads),
-		},
 	}
 	in := s.backbone.input
 	a.input[0] = nn.Tensor{Type: in.Type, Shape: in.Shape}

@@ -58,7 +58,7 @@ func BenchmarkValues(b *testing.B) {
 	}
 	e := mustEmbed(b, randomVector(rng, 1))
 	general, food := make([]float32, len(ev.rules)), make([]float32, len(ev.food))
-	tmp := scratch{exps: make([]float64, len(logits)), heads: make([]float64, s.backbone.heads)}
+	var tmp Scratch
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := ev.values(general, food, logits, &e, &tmp); err != nil {

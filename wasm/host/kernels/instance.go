@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/sightline-dev/sightline/core/index/hnsw/kernel"
+	"github.com/sightline-dev/sightline/core/predict"
 	nnkernel "github.com/sightline-dev/sightline/core/predict/nn/kernel"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
@@ -27,6 +28,9 @@ type Instance struct {
 	query     kernel.Query
 	high, low table
 	rows      [rowsAtOnce]uint32
+
+	embedding predict.Embedding
+	scratch   predict.Scratch
 
 	decoder *raster.Decoder
 	limits  raster.Limits // of decoder, but for Expired
