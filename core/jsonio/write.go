@@ -118,6 +118,14 @@ func appendFloat(dst []byte, x float64, bits int) []byte {
 	return strconv.AppendFloat(dst, x, format, -1, bits)
 }
 
+// asItIs tells the bytes of ASCII that a string holds as they are.
+var asItIs = func() (t [256]bool) {
+	for c := 0x20; c < 0x80; c++ {
+		t[c] = c != '"' && c != '\\'
+	}
+	return t
+}()
+
 const hexDigits = "0123456789abcdef"
 
 // AppendString appends s as a JSON string. Only quotes, backslashes, control characters
@@ -127,7 +135,7 @@ func AppendString(dst []byte, s string) []byte {
 	start := 0
 	for i := 0; i < len(s); {
 		c := s[i]
-		if c >= 0x20 && c < 0x80 && c != '"' && c != '\\' {
+		if asItIs[c] {
 			i++
 			continue
 		}

@@ -105,22 +105,35 @@ func (m *Model) compare(values []float32, a, b int) int {
 // Top appends to dst the first n places of Rank, without those whose values are below least. Few
 // of many cost one comparison each: an output shows 20 of hundreds.
 func (m *Model) Top(dst []int, values []float32, n int, least float32) []int {
+	if n <= 0 {
+		return dst
+	}
 	from := len(dst)
 	for i, v := range values {
 		if v < least || m.Concepts[i].Hidden {
 			continue
 		}
-		best := dst[from:]
-		if len(best) == n {
-			if n == 0 || v < values[best[n-1]] || m.compare(values, i, best[n-1]) > 0 {
-				continue
-			}
-			dst = dst[:len(dst)-1]
+		if len(dst)-from < n {
+			dst = append(dst, i)
+		} else if !m.before(values, i, v, dst[len(dst)-1]) {
+			continue
 		}
-		at, _ := slices.BinarySearchFunc(dst[from:], i, func(a, b int) int { return m.compare(values, a, b) })
-		dst = slices.Insert(dst, from+at, i)
+		at := len(dst) - 1 // the last's place is free
+		for ; at > from && m.before(values, i, v, dst[at-1]); at-- {
+			dst[at] = dst[at-1]
+		}
+		dst[at] = i
+		if len(dst)-from == n {
+			least = max(least, values[dst[len(dst)-1]])
+		}
 	}
 	return dst
+}
+
+// before reports whether concept i, whose value is v, stands before j.
+func (m *Model) before(values []float32, i int, v float32, j int) bool {
+	w := values[j]
+	return v > w || v == w && m.Concepts[i].ID < m.Concepts[j].ID
 }
 
 // Set is the public models that this program carries, with the network they share.
