@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"iter"
+	"strconv"
 
 	"github.com/sightline-dev/sightline/core/jsonio"
 )
@@ -67,7 +68,7 @@ func (o object) objects(name string) (iter.Seq2[object, error], int, error) {
 	return func(yield func(object, error) bool) {
 		i := 0
 		for e := range v.Elems() {
-			if !yield(asObject(e, fmt.Sprintf("%s[%d]", o.at(name), i))) {
+			if !yield(asObject(e, o.at(name)+"["+strconv.Itoa(i)+"]")) {
 				return
 			}
 			i++

@@ -96,6 +96,9 @@ func (x *exchange) host(in *input, o object) error {
 	if err != nil {
 		return err
 	}
+	if x.scratch == nil {
+		x.borrow()
+	}
 	var format string
 	if x.scratch, format, err = image.picture(x.scratch[:0]); err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/auth"
@@ -63,6 +64,7 @@ type Service struct {
 	networks map[[32]byte]*network // by base
 	heads    heads                 // of own models
 	limiters limiters
+	pictures sync.Pool // *[]byte: memory of decoded pictures
 }
 
 // limiters hold callers to their rates.
@@ -155,8 +157,28 @@ func (s *Service) Begin(ctx context.Context, r *Request) *Call {
 	}
 	// The body is the host's again; what outlives it has been copied.
 	x.doc.Reset()
-	x.body, x.scratch = object{}, nil
+	x.body = object{}
+	x.giveBack()
 	return &x.call
+}
+
+// maxKeptPicture is the largest memory for a decoded picture that is kept for another call.
+const maxKeptPicture = 1 << 20
+
+// borrow takes memory for decoded pictures, of which a call needs one after the other.
+func (x *exchange) borrow() {
+	if kept, ok := x.s.pictures.Get().(*[]byte); ok {
+		x.scratch = *kept
+	}
+}
+
+// giveBack hands such memory on.
+func (x *exchange) giveBack() {
+	if c := cap(x.scratch); 0 < c && c <= maxKeptPicture {
+		kept := x.scratch[:0]
+		x.s.pictures.Put(&kept)
+	}
+	x.scratch = nil
 }
 
 // Refuse is the answer to a request that the host does not begin, or does not end: with
