@@ -92,9 +92,9 @@ func getColor(d *field.Decoder) (c predict.ColorShare) {
 }
 
 func floats(v []float32) []byte {
-	b := make([]byte, 0, 4*len(v))
-	for _, f := range v {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f))
+	b := make([]byte, 4*len(v))
+	for i, rest := 0, b; i < len(v) && len(rest) >= 4; i, rest = i+1, rest[4:] {
+		binary.LittleEndian.PutUint32(rest, math.Float32bits(v[i]))
 	}
 	return b
 }
@@ -106,8 +106,8 @@ func getFloats(d *field.Decoder) []float32 {
 		return nil
 	}
 	v := make([]float32, len(b)/4)
-	for i := range v {
-		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+	for i := 0; i < len(v) && len(b) >= 4; i, b = i+1, b[4:] {
+		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b))
 	}
 	return v
 }
