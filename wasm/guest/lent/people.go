@@ -2,6 +2,7 @@ package lent
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
@@ -14,26 +15,30 @@ type Tokens struct{ From Imports }
 
 var _ api.Tokens = Tokens{}
 
-// once calls an import that must not be asked twice.
-func once(call func(dst []byte) int64) ([]byte, error) {
-	buf := make([]byte, abi.RoomOnce)
-	switch n := call(buf); {
+// rooms are buffers of abi.RoomOnce bytes: every call that is counted needs one.
+var rooms = sync.Pool{New: func() any { return new([abi.RoomOnce]byte) }}
+
+// once calls an import that must not be asked twice. read borrows what it filled.
+func once(call func(dst []byte) int64, read func(data []byte) error) error {
+	room := rooms.Get().(*[abi.RoomOnce]byte)
+	defer rooms.Put(room)
+	switch n := call(room[:]); {
 	case n < 0:
-		return nil, abi.Errno(-n).Err()
+		return abi.Errno(-n).Err()
 	case n > abi.RoomOnce:
-		return nil, abi.ErrHost
+		return abi.ErrHost
 	default:
-		return buf[:n], nil
+		return read(room[:n])
 	}
 }
 
 // Issue implements [api.Tokens].
 func (t Tokens) Issue(c auth.Claims) (token string, life time.Duration, err error) {
-	data, err := once(func(dst []byte) int64 { return t.From.TokenIssue(abi.MarshalClaims(c), dst) })
-	if err != nil {
-		return "", 0, err
-	}
-	return abi.ParseToken(data)
+	err = once(func(dst []byte) int64 { return t.From.TokenIssue(abi.MarshalClaims(c), dst) }, func(data []byte) (err error) {
+		token, life, err = abi.ParseToken(data)
+		return err
+	})
+	return token, life, err
 }
 
 // Read implements [api.Tokens].
@@ -50,16 +55,15 @@ type Accounts struct{ From Imports }
 
 var _ api.Accounts = Accounts{}
 
-func (a Accounts) ask(q abi.AccountQuestion) (abi.AccountReply, error) {
-	data, err := once(func(dst []byte) int64 { return a.From.Account(q.Marshal(), dst) })
-	if err != nil {
-		return abi.AccountReply{}, err
+func (a Accounts) ask(q abi.AccountQuestion) (r abi.AccountReply, err error) {
+	err = once(func(dst []byte) int64 { return a.From.Account(q.Marshal(), dst) }, func(data []byte) (err error) {
+		r, err = abi.ParseAccountReply(data)
+		return err
+	})
+	if err == nil {
+		err = r.Err
 	}
-	r, err := abi.ParseAccountReply(data)
-	if err != nil {
-		return r, err
-	}
-	return r, r.Err
+	return r, err
 }
 
 // Login implements [api.Accounts].
