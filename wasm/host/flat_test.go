@@ -12,7 +12,8 @@ import (
 )
 
 // TestFlatMemory serves many requests with one instance, predictions with their pictures, searches
-// and refusals among them: after a first tenth neither the guest's memory nor the host's grows.
+// and refusals among them: after a first tenth neither the guest's memory, but for what it
+// allocates between two collections, nor the host's grows.
 // Without a yield at the end of each export the guest's collector starves, and some thousand
 // requests end it.
 func TestFlatMemory(t *testing.T) {
@@ -49,9 +50,14 @@ func TestFlatMemory(t *testing.T) {
 		t.Fatalf("%v, %d instances", err, open)
 	}
 	t.Logf("%d requests: guest %d, analyser %d, host %d bytes; then %d; the guest's heap %d", rounds, first[0], first[1], first[2], last, m.Heap)
-	const kept = 512 // of a picture that came to be predicted: its name, for a day
+	const kept = 512          // of a picture that came to be predicted: its name, for a day
+	const headroom = 16 << 20 // what a guest allocates before it collects, which a tenth may be too short for
 	for i, what := range []string{"the guest", "the analyser", "the host"} {
-		if last[i] > first[i]+4<<20+int64(i/2*rounds/len(requests)*kept) {
+		may := int64(4<<20 + headroom)
+		if i == 2 {
+			may = int64(4<<20 + rounds/len(requests)*kept)
+		}
+		if last[i] > first[i]+may {
 			t.Errorf("%s has %d bytes after %d requests, %d after a tenth of them", what, last[i], rounds, first[i])
 		}
 	}

@@ -124,7 +124,7 @@ async function startAnalyser(port: Port, start: ToAnalyser, patience: number): P
   };
 }
 
-// To which the garbage collectors keep where they can: without them they take twice what is in use.
+// To which the garbage collectors keep where they can: without them they take twice what is in use, or 16 MB more.
 const engineMemory = 288 << 20;
 const analyserMemory = 128 << 20;
 const startPatience = 60_000; // ms, on a slow phone
