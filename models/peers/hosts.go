@@ -214,26 +214,51 @@ func (s *server) ask(model string, body []byte) error {
 	return err
 }
 
-// processTime is the CPU time of a process's threads so far, in nanoseconds, as the scheduler counts it.
+// processTime is the CPU time so far of a process's threads and of the processes it has started, of which the one
+// that serves at an edge is one, as the scheduler counts it.
 func processTime(pid int) (time.Duration, error) {
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
 	if err != nil {
 		return 0, err
 	}
 	var sum time.Duration
-	for _, path := range threads {
-		b, err := os.ReadFile(path)
+	for _, thread := range threads {
+		ran, err := numbers(filepath.Join(thread, "schedstat"))
 		if errors.Is(err, os.ErrNotExist) {
-			continue // a thread that has just ended
+			continue // it has just ended
 		}
 		if err != nil {
 			return 0, err
 		}
-		ran, err := strconv.ParseInt(string(bytes.Fields(b)[0]), 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", path, err)
+		sum += time.Duration(ran[0])
+		children, err := numbers(filepath.Join(thread, "children"))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return 0, err
 		}
-		sum += time.Duration(ran)
+		for _, child := range children {
+			took, err := processTime(child)
+			if err != nil {
+				return 0, err
+			}
+			sum += took
+		}
 	}
 	return sum, nil
+}
+
+// numbers are those that a file of the system holds.
+func numbers(path string) ([]int, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var all []int
+	for _, field := range bytes.Fields(b) {
+		n, err := strconv.Atoi(string(field))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		all = append(all, n)
+	}
+	return all, nil
 }
