@@ -13,6 +13,7 @@ import (
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 
+	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/origin/account"
 	"github.com/sightline-dev/sightline/origin/collection"
 	"github.com/sightline-dev/sightline/origin/console"
@@ -140,8 +141,11 @@ func (n *node) tellAudit() {
 
 // console makes the handler of the pages' own interface.
 func (o *origin) console(srv *Server) (*console.Handler, error) {
-	models := []console.Model{}
+	models := []console.Model{} // those that an application can begin with
 	for _, m := range o.set.Models() {
+		if m.Type == predict.TypeEmbed {
+			continue
+		}
 		models = append(models, console.Model{ID: m.ID, Name: m.Name})
 	}
 	return console.New(console.Options{
