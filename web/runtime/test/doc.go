@@ -4,4 +4,5 @@
 //	*.test.ts     the scripts alone, with a module that does what a test asks (guest)
 //	pages/*.js    a browser, a server on loopback, and the module
 //	node/*.js     the module in Node
+//	same/*.js     both, an origin and an edge, with the same pictures
 package test

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/proof"
@@ -38,34 +37,50 @@ func TestPages(t *testing.T) {
 // TestNode runs every script of node.
 func TestNode(t *testing.T) { travel(t, "node") }
 
-// TestSame holds Node and a browser to the origin's answers, byte by byte.
+// TestSame holds an edge, Node and a browser to the origin's answers, byte by byte.
 func TestSame(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a server, a browser and a program")
+		t.Skip("two servers, a browser and a program")
 	}
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
-	binary := process.Build(t)
-	srv := process.Serve(t, binary)
-	tell := func(args ...string) map[string]string {
-		t.Helper()
-		cmd := exec.Command(binary, append(args, "--json", "--data", srv.Data)...)
-		var failure strings.Builder
-		cmd.Stderr = &failure
-		out, err := cmd.Output()
-		said := map[string]string{}
-		if err != nil || json.Unmarshal(out, &said) != nil {
-			t.Fatalf("sightline %v: %v\n%s%s", args, err, out, failure.String())
-		}
-		return said
+	env := []string{"CHROMIUM=" + chromium}
+	guest, err := os.ReadFile(filepath.Join(filepath.Dir(Assembled(t)), "guest.wasm"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	app := tell("app", "create", "pictures")["app_id"]
-	key := tell("key", "create", "--scopes", "Predict", "--app", app)["key"]
+	module := map[string][]byte{filepath.Join(proof.Root(t), "wasm", "dist", "guest.wasm"): guest}
+	for name, binary := range map[string]string{
+		"ORIGIN": process.Build(t),
+		"EDGE":   process.BuildWith(t, process.Edge, module),
+	} {
+		srv := process.Serve(t, binary)
+		env = append(env, name+"="+srv.URL, name+"_KEY="+key(t, binary, srv.Data))
+	}
 	pictures := filepath.Join(proof.Root(t), "..", "shared", "photos")
 	if _, err := os.Stat(pictures); err != nil {
 		t.Logf("%s is missing: the samples do", pictures)
 		pictures = filepath.Join(proof.Root(t), "web", "samples")
 	}
-	travel(t, "same", "CHROMIUM="+chromium, "ORIGIN="+srv.URL, "KEY="+key, "PICTURES="+pictures)
+	travel(t, "same", append(env, "PICTURES="+pictures)...)
+}
+
+// key makes an application on a server's data, and a key that predicts for it.
+func key(t *testing.T, binary, data string) string {
+	t.Helper()
+	tell := func(args ...string) map[string]string {
+		t.Helper()
+		cmd := exec.Command(binary, append(args, "--json", "--data", data)...)
+		var failure strings.Builder
+		cmd.Stderr = &failure
+		out, err := cmd.Output()
+		said := map[string]string{}
+		if err != nil || json.Unmarshal(out, &said) != nil {
+			t.Fatalf("%s %v: %v\n%s%s", binary, args, err, out, failure.String())
+		}
+		return said
+	}
+	app := tell("app", "create", "pictures")["app_id"]
+	return tell("key", "create", "--scopes", "Predict", "--app", app)["key"]
 }
 
 // travel runs the scripts of a folder. They write a line for each step that went well; the one that
@@ -77,7 +92,7 @@ func travel(t *testing.T, folder string, env ...string) {
 	if err != nil || len(scripts) == 0 {
 		t.Fatalf("no scripts in %s: %v", folder, err)
 	}
-	env = append(env, "RUNTIME="+assembled(t), "SAMPLES="+filepath.Join(proof.Root(t), "web", "samples"),
+	env = append(env, "RUNTIME="+Assembled(t), "SAMPLES="+filepath.Join(proof.Root(t), "web", "samples"),
 		"SHARED="+filepath.Join(proof.Root(t), "..", "shared"))
 	for _, script := range scripts {
 		name := strings.TrimSuffix(filepath.Base(script), ".js")
@@ -116,115 +131,8 @@ func travel(t *testing.T, folder string, env ...string) {
 	}
 }
 
-// made is the folder that is made by the first test that asks.
-var made struct {
-	sync.Mutex
-	dir string
-}
-
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if made.dir != "" {
-		_ = os.RemoveAll(made.dir)
-	}
+	Forget()
 	os.Exit(code)
-}
-
-// assembled is a folder with the runtime that is built from the sources beside this: scripts, module, kernels, bundles.
-func assembled(t *testing.T) string {
-	t.Helper()
-	made.Lock()
-	defer made.Unlock()
-	root := proof.Root(t)
-	watch(t, "..", filepath.Join(root, "models", "general-v1.3"))
-	sources(t, root, "./wasm/guest", "GOOS=wasip1", "GOARCH=wasm", "GOFLAGS=-tags=lent")
-	sources(t, root, "./wasm/simd/cmd")
-	if made.dir != "" {
-		return filepath.Join(made.dir, "runtime")
-	}
-	modules(t)
-	dir, err := os.MkdirTemp("", "runtime-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := func(cmd *exec.Cmd) {
-		t.Helper()
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out)
-		}
-	}
-	guest, kernels := filepath.Join(dir, "guest.wasm"), filepath.Join(dir, "kernels.wasm")
-	build := command("go", root, "build", "-trimpath", "-ldflags", "-s -w", "-tags", "lent", "-buildmode=c-shared", "-o", guest, "./wasm/guest")
-	build.Env = append(build.Environ(), "GOOS=wasip1", "GOARCH=wasm")
-	run(build)
-	run(command("go", root, "run", "./wasm/simd/cmd", kernels))
-	scripts := filepath.Join(dir, "scripts")
-	run(command("npx", "..", "tsc", "-p", "tsconfig.json", "--outDir", scripts))
-	run(command("node", "..", "tools/assemble.js", filepath.Join(dir, "runtime"), "--scripts", scripts, "--guest", guest, "--kernels", kernels))
-	made.dir = dir
-	return filepath.Join(dir, "runtime")
-}
-
-// modules installs the tools of the pages, where they are not.
-func modules(t *testing.T) {
-	t.Helper()
-	process.Need(t, "npm")
-	if out, err := command("make", proof.Root(t), "--no-print-directory", "web/node_modules/.package-lock.json").CombinedOutput(); err != nil {
-		t.Fatalf("make: %v\n%s", err, out)
-	}
-}
-
-func command(program, dir string, args ...string) *exec.Cmd {
-	cmd := exec.Command(program, args...)
-	cmd.Dir = dir
-	return cmd
-}
-
-// listed lists the files of this module that a program is made of, a line each.
-const listed = `{{if .Module}}{{if .Module.Main}}{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{end}}{{end}}`
-
-// sources looks at what a program is built from, so that go test does not take an answer about other files from its cache.
-func sources(t *testing.T, root, program string, env ...string) {
-	t.Helper()
-	list := command("go", root, "list", "-deps", "-f", listed, program)
-	list.Env = append(list.Environ(), env...)
-	out, err := list.Output()
-	if err != nil {
-		t.Fatalf("go list %s: %v", program, err)
-	}
-	for line := range strings.Lines(string(out)) {
-		look(t, strings.TrimSpace(line))
-	}
-}
-
-// watch looks at all files of folders, likewise.
-func watch(t *testing.T, folders ...string) {
-	t.Helper()
-	for _, folder := range folders {
-		err := filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
-			if err != nil {
-				return err
-			}
-			if entry.Name() == "dist" {
-				return filepath.SkipDir
-			}
-			if !entry.IsDir() {
-				look(t, path)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func look(t *testing.T, path string) {
-	t.Helper()
-	if path == "" {
-		return
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Fatal(err)
-	}
 }

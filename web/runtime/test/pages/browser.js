@@ -24,10 +24,14 @@ const kinds = {
   '.json': 'application/json',
   '.jpg': 'image/jpeg',
 };
-const policy = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; img-src 'self' blob:";
+const policy = (connect) =>
+  `default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self' ${connect}; img-src 'self' blob:`;
 
-/** Serves the runtime as a server of ours does, the samples, and and what is lent, and an empty page everywhere else. It counts. */
-export function serve({ lent = '' } = {}) {
+/**
+ * Serves the runtime as a server of ours does, the samples and what is lent, and an empty page everywhere else. It
+ * counts. The pages may reach it, and what `connect` names.
+ */
+export function serve({ lent = '', connect = '' } = {}) {
   const asked = new Map(); // path → times
   let gone = false;
   const server = createServer((request, response) => {
@@ -35,7 +39,7 @@ export function serve({ lent = '' } = {}) {
     if (gone) return request.socket.destroy();
     asked.set(pathname, (asked.get(pathname) ?? 0) + 1);
     const [, folder, rest] = pathname.match(/^\/(runtime|samples|lent)\/(.*)/) ?? [];
-    const headers = { 'Content-Security-Policy': policy, 'Cross-Origin-Opener-Policy': 'same-origin' };
+    const headers = { 'Content-Security-Policy': policy(connect), 'Cross-Origin-Opener-Policy': 'same-origin' };
     if (pathname === '/shell.json') {
       const scripts = readdirSync(RUNTIME).filter((name) => name.endsWith('.js'));
       const shell = ['/', ...scripts.map((name) => `/runtime/${name}`)];
@@ -95,11 +99,14 @@ const quiet = [
   '--no-pings',
 ];
 
-/** A browser with a profile of its own, which outlives the browser's end until `forget`. */
+/**
+ * A browser with a profile of its own, which outlives the browser's end until `forget`. A request to another origin
+ * than the pages', or what `may` says of a URL, is a fault.
+ */
 export class Browser {
   static async start(
     origin,
-    { profile = mkdtempSync(join(tmpdir(), 'runtime-browser-')), args = [], console: said } = {},
+    { profile = mkdtempSync(join(tmpdir(), 'runtime-browser-')), args = [], console: said, may = () => false } = {},
   ) {
     const b = new Browser();
     b.profile = profile;
@@ -114,7 +121,7 @@ export class Browser {
     b.context.setDefaultTimeout(120_000);
     b.context.on('request', (request) => {
       const url = new URL(request.url());
-      if (!['data:', 'blob:'].includes(url.protocol) && url.origin !== origin)
+      if (!['data:', 'blob:'].includes(url.protocol) && url.origin !== origin && !may(url))
         b.faults.push(`a request to ${url.href}`);
     });
     b.context.on('console', (m) => said?.(m.text()));

@@ -1,11 +1,11 @@
-// The same pictures at the origin, in Node and in a browser: the answers' data, embeddings among it, byte by byte.
+// The same pictures at the origin, at an edge, in Node and in a browser: the answers' data, embeddings among it, byte by byte.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Browser, check, same, serve, way } from '../pages/browser.js';
 
-const { RUNTIME, PICTURES, ORIGIN, KEY } = process.env;
+const { RUNTIME, PICTURES, ORIGIN, ORIGIN_KEY, EDGE, EDGE_KEY } = process.env;
 const models = {
   general: 'aaa03c23b3724a16a56b629203edc62c',
   food: 'bd367be194cf45149e75f01d59f77ba7',
@@ -21,9 +21,11 @@ way(async (step) => {
   const browser = await Browser.start(server.origin);
   const page = await browser.page();
   await page.evaluate(() => open({ store: 'memory', workers: 1 }));
+  const at = (url, key) => async (path, body) =>
+    (await fetch(url + path, { method: 'POST', body, headers: { Authorization: `Key ${key}` } })).text();
   const hosts = {
-    origin: (path, body) =>
-      fetch(ORIGIN + path, { method: 'POST', body, headers: { Authorization: `Key ${KEY}` } }).then((r) => r.text()),
+    origin: at(ORIGIN, ORIGIN_KEY),
+    edge: at(EDGE, EDGE_KEY),
     node: async (path, body) => (await node.fetch(path, { method: 'POST', body })).text(),
     browser: (path, body) =>
       page.evaluate(async ([path, body]) => (await s.fetch(path, { method: 'POST', body })).text(), [path, body]),
