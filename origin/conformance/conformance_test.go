@@ -1,7 +1,9 @@
 package conformance
 
 import (
+	"bufio"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,11 +15,14 @@ import (
 	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/wasm/built"
 	"github.com/sightline-dev/sightline/web/process"
+	"github.com/sightline-dev/sightline/web/runtime/test"
 )
 
 // install makes node_modules as the lock file says, unless that has been done.
 func install(t *testing.T) {
 	t.Helper()
+	process.Need(t, "node")
+	process.Need(t, "npm")
 	lock, err := os.ReadFile("package-lock.json")
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +58,12 @@ func client(t *testing.T, binary string, srv *process.Server) (id, secret string
 	return made.ID, made.Secret
 }
 
+func TestMain(m *testing.M) {
+	code := m.Run()
+	test.Forget()
+	os.Exit(code)
+}
+
 var keyLine = regexp.MustCompile(`^    key     ([0-9a-f]{32})$`)
 
 var failure = regexp.MustCompile(`(?m)^FAIL (\w+) .*$`)
@@ -77,13 +88,66 @@ func TestOfficialJavaScriptClientAtAnEdge(t *testing.T) {
 	specs(t, process.BuildWith(t, process.Edge, map[string][]byte{module: built.Guest(t)}))
 }
 
+// TestOfficialJavaScriptClientInAPage is the same with a page in a browser, which has no server at all: its service
+// worker answers from the module. There whoever shows a key, or a client's id and secret, is the owner of the data.
+func TestOfficialJavaScriptClientInAPage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a minute of specs in a browser")
+	}
+	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
+	install(t)
+	runtime := test.Assembled(t)
+	for name, credential := range map[string][]string{
+		"key":    {"--api-key", strings.Repeat("0123456789abcdef", 2)},
+		"tokens": {"--client-id", "anyone", "--client-secret", "whatever"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, page(t, runtime, chromium), credential)
+		})
+	}
+}
+
+// page starts a browser with the runtime, and returns the address of the port that hands requests to it.
+// Its end fails the test where anything but loopback was asked.
+func page(t *testing.T, runtime, chromium string) (url string) {
+	t.Helper()
+	cmd := exec.Command("node", "page.mjs")
+	cmd.Env = append(os.Environ(), "RUNTIME="+runtime, "SAMPLES="+samples(t), "CHROMIUM="+chromium)
+	var said strings.Builder
+	cmd.Stderr = &said
+	stay, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	first, err := lines.ReadString('\n')
+	t.Cleanup(func() {
+		_ = stay.Close()
+		rest, _ := io.ReadAll(lines)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("the page ended with %v\n%s%s", err, rest, said.String())
+		}
+	})
+	if url = strings.TrimSpace(first); err != nil {
+		t.Fatalf("the page does not start: %v", err)
+	}
+	return url
+}
+
+func samples(t *testing.T) string { return filepath.Join(proof.Root(t), "web", "samples") }
+
 // specs runs the specs against a program.
 func specs(t *testing.T, binary string) {
 	t.Helper()
-	process.Need(t, "node")
-	process.Need(t, "npm")
 	install(t)
-	samples := filepath.Join(proof.Root(t), "web", "samples")
 	for name, tt := range map[string]struct {
 		args   []string
 		tokens bool
@@ -100,24 +164,30 @@ func specs(t *testing.T, binary string) {
 				id, secret := client(t, binary, srv)
 				credential = []string{"--client-id", id, "--client-secret", secret}
 			}
-			ctx, stop := system.Terminated(t.Context())
-			defer stop()
-			cmd := exec.CommandContext(ctx, "node", append([]string{
-				"js-specs.cjs", "--base-url", srv.URL, "--modules", "node_modules", "--samples-dir", samples, "--verbose",
-			}, credential...)...)
-			out, err := cmd.CombinedOutput()
-			for _, line := range failure.FindAllSubmatch(out, -1) {
-				if kind := string(line[1]); kind == "wire" {
-					t.Errorf("%s", line[0])
-				} else {
-					t.Logf("not counted: %s", line[0])
-				}
-			}
-			_, summary, ok := strings.Cut(string(out), "suite js ")
-			if !ok || err != nil && !t.Failed() {
-				t.Fatalf("the specs did not run to their end: %v\n%s", err, out)
-			}
-			t.Logf("suite js %s", summary)
+			run(t, srv.URL, credential)
 		})
 	}
+}
+
+// run runs the specs against a server.
+func run(t *testing.T, url string, credential []string) {
+	t.Helper()
+	ctx, stop := system.Terminated(t.Context())
+	defer stop()
+	cmd := exec.CommandContext(ctx, "node", append([]string{
+		"--require", "./loopback.cjs", "js-specs.cjs", "--base-url", url, "--modules", "node_modules", "--samples-dir", samples(t), "--verbose",
+	}, credential...)...)
+	out, err := cmd.CombinedOutput()
+	for _, line := range failure.FindAllSubmatch(out, -1) {
+		if kind := string(line[1]); kind == "wire" {
+			t.Errorf("%s", line[0])
+		} else {
+			t.Logf("not counted: %s", line[0])
+		}
+	}
+	_, summary, ok := strings.Cut(string(out), "suite js ")
+	if !ok || err != nil && !t.Failed() {
+		t.Fatalf("the specs did not run to their end: %v\n%s", err, out)
+	}
+	t.Logf("suite js %s", summary)
 }

@@ -1,7 +1,9 @@
-// Package conformance holds the servers, the origin and the edge, to their clients: the vendor's own programs, unmodified,
-// with the specs that they carry in their packages.
+// Package conformance holds all that serves /v2, the origin, the edge and a page in a browser, to its clients: the
+// vendor's own programs, unmodified, with the specs that they carry in their packages.
 //
 //	js-specs.cjs       runs the specs of npm's clarifai against a server
+//	loopback.cjs       ends that run where it reaches for another host than loopback
+//	page.mjs           a page whose service worker answers, behind a port of loopback
 //	package.json       the client and the runner of its specs, pinned; package-lock.json has their hashes
 //	node_modules/      made by npm ci
 //
