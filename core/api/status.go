@@ -14,6 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/nn"
 	"github.com/sightline-dev/sightline/core/predict/onnx"
@@ -212,6 +213,8 @@ var statuses = []status{
 	{index.ErrSpace, 500, 99009, "Internal error"},
 	{field.ErrFormat, 500, 99009, "Internal error"},
 	{log.ErrTrimmed, 500, 99009, "Internal error"},
+	{partition.ErrSequence, 500, 99009, "Internal error"},
+	{partition.ErrSite, 500, 99009, "Internal error"},
 	{lang.ErrFormat, 500, 99009, "Internal error"},
 	{predict.ErrBundle, 500, 99009, "Internal error"},
 	{predict.ErrEngine, 500, 99009, "Internal error"},

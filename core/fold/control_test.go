@@ -288,7 +288,7 @@ func TestControlRefuses(t *testing.T) {
 	w.expect(fold.OK, 1, 1, &log.AppCreate{ID: id, Name: "n", Language: "en"})
 	for _, b := range []log.Body{
 		&log.AppCreate{ID: "x"}, &log.AppCreate{ID: catalog.Control.String()}, &log.ClientSet{App: id}, create("a"),
-		&log.Unknown{Kind: 71, Data: []byte{1}},
+		&log.Unknown{Kind: 127, Data: []byte{1}},
 	} {
 		w.expect(fold.Refused, 1, 2, b)
 	}

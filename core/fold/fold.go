@@ -27,6 +27,7 @@ const Version = 1
 // new one. It is not safe for concurrent use.
 type Fold struct {
 	app      catalog.AppID
+	pending  bool // the operations are not in the log yet
 	w        *catalog.Writer
 	h        catalog.Header
 	sites    map[log.Site]uint64 // last sequence numbers of the sites met in this run
@@ -136,6 +137,8 @@ func (f *Fold) body() (Verdict, error) {
 	case *log.Horizon:
 		f.h.Horizon = max(f.h.Horizon, b.At)
 		return Verdict{Code: OK}, nil
+	case *log.Refused:
+		return Verdict{Code: Refused, Detail: b.Reason}, nil
 	}
 	return f.modelBody()
 }

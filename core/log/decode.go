@@ -83,6 +83,9 @@ func newBody(kind Kind) (Body, func(*field.Decoder)) {
 	case kindHorizon:
 		b := &Horizon{}
 		return b, b.read
+	case kindRefused:
+		b := &Refused{}
+		return b, b.read
 	}
 	return newModelBody(kind)
 }
@@ -285,6 +288,15 @@ func (b *Horizon) read(d *field.Decoder) {
 	switch d.Number {
 	case 1:
 		b.At = HLC(d.Fixed64())
+	default:
+		d.Keep()
+	}
+}
+
+func (b *Refused) read(d *field.Decoder) {
+	switch d.Number {
+	case 1:
+		b.Reason = d.Text()
 	default:
 		d.Keep()
 	}

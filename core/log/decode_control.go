@@ -27,6 +27,25 @@ func newControlBody(kind Kind) (Body, func(*field.Decoder)) {
 		b := &TokensRevoke{}
 		return b, b.read
 	}
+	return newEdgeBody(kind)
+}
+
+// newEdgeBody is newBody for the operations on edges and sites.
+func newEdgeBody(kind Kind) (Body, func(*field.Decoder)) {
+	switch kind {
+	case kindEdgeCreate:
+		b := &EdgeCreate{}
+		return b, b.read
+	case kindEdgeEnrolled:
+		b := &EdgeEnrolled{}
+		return b, b.read
+	case kindEdgeRevoke:
+		b := &EdgeRevoke{}
+		return b, b.read
+	case kindSiteLease:
+		b := &SiteLease{}
+		return b, b.read
+	}
 	return nil, nil
 }
 
@@ -123,6 +142,60 @@ func (b *TokensRevoke) read(d *field.Decoder) {
 	switch d.Number {
 	case 1:
 		b.App = d.Text()
+	default:
+		d.Keep()
+	}
+}
+
+func (b *EdgeCreate) read(d *field.Decoder) {
+	switch d.Number {
+	case 1:
+		b.ID = d.Text()
+	case 2:
+		b.Name = d.Text()
+	case 3:
+		d.Hash(b.Token[:])
+	case 4:
+		b.Apps = append(b.Apps, d.Text())
+	case 5:
+		b.Owner = d.Text()
+	default:
+		d.Keep()
+	}
+}
+
+func (b *EdgeEnrolled) read(d *field.Decoder) {
+	switch d.Number {
+	case 1:
+		b.ID = d.Text()
+	case 2:
+		d.Hash(b.Key[:])
+	default:
+		d.Keep()
+	}
+}
+
+func (b *EdgeRevoke) read(d *field.Decoder) {
+	switch d.Number {
+	case 1:
+		b.ID = d.Text()
+	default:
+		d.Keep()
+	}
+}
+
+func (b *SiteLease) read(d *field.Decoder) {
+	switch d.Number {
+	case 1:
+		b.Site = Site(d.Uint32())
+	case 2:
+		b.App = d.Text()
+	case 3:
+		b.Holder = d.Text()
+	case 4:
+		d.Hash(b.Secret[:])
+	case 5:
+		b.Until = HLC(d.Fixed64())
 	default:
 		d.Keep()
 	}

@@ -35,6 +35,7 @@ import (
 //	50 feedback          1 model, 2 version, 3 json
 //	51 horizon           1 at (fixed)
 //	52 network switch    1 base, 2 versions (1 model, 2 from, 3 version, 4 manifest)
+//	53 refused           1 reason
 //	64 app create        1 id, 2 name, 3 language, 4 default model, 5 owner
 //	65 key create        1 hash, 2 app, 3 scopes…, 4 description, 5 replaces
 //	66 key delete        1 hash
@@ -42,6 +43,10 @@ import (
 //	68 app delete        1 id
 //	69 client set        1 app, 2 id, 3 secret
 //	70 tokens revoke     1 app
+//	71 edge create       1 id, 2 name, 3 token, 4 apps…, 5 owner
+//	72 edge enrolled     1 id, 2 key
+//	73 edge revoke       1 id
+//	74 site lease        1 site, 2 app, 3 holder, 4 secret, 5 until (fixed)
 
 // Encode appends the encoding of o to dst. It panics on an operation without a body.
 func Encode(dst []byte, o *Op) []byte {
@@ -94,6 +99,8 @@ func encodeBody(e *field.Encoder, body Body) {
 		e.Raw(3, b.JSON)
 	case *Horizon:
 		e.Fixed64(1, uint64(b.At))
+	case *Refused:
+		e.Text(1, b.Reason)
 	default:
 		encodeModelBody(e, body)
 	}
@@ -128,6 +135,31 @@ func encodeControlBody(e *field.Encoder, body Body) {
 		e.Hash(3, b.Secret[:])
 	case *TokensRevoke:
 		e.Text(1, b.App)
+	default:
+		encodeEdgeBody(e, body)
+	}
+}
+
+// encodeEdgeBody encodes the operations of the control log on edges and sites.
+func encodeEdgeBody(e *field.Encoder, body Body) {
+	switch b := body.(type) {
+	case *EdgeCreate:
+		e.Text(1, b.ID)
+		e.Text(2, b.Name)
+		e.Hash(3, b.Token[:])
+		encodeTexts(e, 4, b.Apps)
+		e.Text(5, b.Owner)
+	case *EdgeEnrolled:
+		e.Text(1, b.ID)
+		e.Hash(2, b.Key[:])
+	case *EdgeRevoke:
+		e.Text(1, b.ID)
+	case *SiteLease:
+		e.Uint(1, uint64(b.Site))
+		e.Text(2, b.App)
+		e.Text(3, b.Holder)
+		e.Hash(4, b.Secret[:])
+		e.Fixed64(5, uint64(b.Until))
 	default:
 		panic(fmt.Sprintf("log: no encoding of %T", body))
 	}

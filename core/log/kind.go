@@ -28,6 +28,7 @@ const (
 	kindFeedback       Kind = 50
 	kindHorizon        Kind = 51
 	kindNetworkSwitch  Kind = 52
+	kindRefused        Kind = 53
 	kindAppCreate      Kind = 64
 	kindKeyCreate      Kind = 65
 	kindKeyDelete      Kind = 66
@@ -35,6 +36,10 @@ const (
 	kindAppDelete      Kind = 68
 	kindClientSet      Kind = 69
 	kindTokensRevoke   Kind = 70
+	kindEdgeCreate     Kind = 71
+	kindEdgeEnrolled   Kind = 72
+	kindEdgeRevoke     Kind = 73
+	kindSiteLease      Kind = 74
 )
 
 func (*InputCreate) kind() Kind    { return kindInputCreate }
@@ -59,6 +64,7 @@ func (*WorkflowDelete) kind() Kind { return kindWorkflowDelete }
 func (*Feedback) kind() Kind       { return kindFeedback }
 func (*Horizon) kind() Kind        { return kindHorizon }
 func (*NetworkSwitch) kind() Kind  { return kindNetworkSwitch }
+func (*Refused) kind() Kind        { return kindRefused }
 func (*AppCreate) kind() Kind      { return kindAppCreate }
 func (*KeyCreate) kind() Kind      { return kindKeyCreate }
 func (*KeyDelete) kind() Kind      { return kindKeyDelete }
@@ -66,4 +72,8 @@ func (*AppChange) kind() Kind      { return kindAppChange }
 func (*AppDelete) kind() Kind      { return kindAppDelete }
 func (*ClientSet) kind() Kind      { return kindClientSet }
 func (*TokensRevoke) kind() Kind   { return kindTokensRevoke }
+func (*EdgeCreate) kind() Kind     { return kindEdgeCreate }
+func (*EdgeEnrolled) kind() Kind   { return kindEdgeEnrolled }
+func (*EdgeRevoke) kind() Kind     { return kindEdgeRevoke }
+func (*SiteLease) kind() Kind      { return kindSiteLease }
 func (u *Unknown) kind() Kind      { return u.Kind }

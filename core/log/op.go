@@ -239,6 +239,11 @@ type (
 	}
 	// Horizon is the clock below which field writes are refused from here on.
 	Horizon struct{ At HLC }
+	// Refused stands where an operation of another site was not let in: it keeps the site's
+	// sequence whole and tells the site why.
+	Refused struct {
+		Reason string // "scope: …", "quota: …" or "schema: …"
+	}
 )
 
 // Renewed is a version that was trained anew, with another base model.
@@ -289,4 +294,28 @@ type (
 	}
 	// TokensRevoke begins a new generation of an application's tokens: those before are dead.
 	TokensRevoke struct{ App string }
+	// EdgeCreate makes an edge, which enrols once with a token.
+	EdgeCreate struct {
+		ID    string
+		Name  string
+		Token [32]byte // SHA-256 of the token's text
+		Apps  []string // applications that it may hold
+		Owner string   // id of the account it belongs to; empty: the operator's
+	}
+	// EdgeEnrolled gives an edge its key and the next free site.
+	EdgeEnrolled struct {
+		ID  string
+		Key [32]byte // Ed25519, public
+	}
+	// EdgeRevoke shuts an edge out for ever.
+	EdgeRevoke struct{ ID string }
+	// SiteLease leases the next free site to a holder of an application, or prolongs the
+	// lease of one.
+	SiteLease struct {
+		Site   Site     // 0: the next free one
+		App    string   // with a new site, and so are the next two
+		Holder string   // key, account or client that asked for it
+		Secret [32]byte // SHA-256 of the text by which the site is known
+		Until  HLC      // a site that is not heard of until then is not waited for
+	}
 )

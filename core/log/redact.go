@@ -46,7 +46,7 @@ func (l *Store) Redact(from uint64, edit func(Body) bool) error {
 			e.Op.Extra.Body = nil
 			data, changed = Encode(nil, &e.Op), true
 		}
-		chain = chain.next(data)
+		chain = chain.Next(data)
 		if changed {
 			b.Put(binary.BigEndian.AppendUint64(bytes.Clone(key[:len(key)-8]), e.Seq), append(bytes.Clone(chain[:]), data...))
 		}

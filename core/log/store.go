@@ -141,8 +141,8 @@ func chainOf(value []byte) (Chain, error) {
 	return Chain(value[:len(Chain{})]), nil
 }
 
-// next is the chain after op.
-func (c Chain) next(op []byte) Chain {
+// Next is the chain after an operation, by its bytes as [Encode] gives them.
+func (c Chain) Next(op []byte) Chain {
 	h := sha256.New()
 	h.Write(c[:])
 	h.Write(op)
@@ -203,7 +203,7 @@ func (l *Store) Append(ops []Op, also *kv.Batch) (first uint64, wait func() erro
 	value := make([]byte, 0, 512)
 	for i := range ops {
 		value = Encode(append(value[:0], chain[:]...), &ops[i])
-		chain = chain.next(value[len(chain):])
+		chain = chain.Next(value[len(chain):])
 		copy(value, chain[:])
 		l.batch.Put(l.entryKey(first+uint64(i)), value)
 	}
@@ -214,6 +214,24 @@ func (l *Store) Append(ops []Op, also *kv.Batch) (first uint64, wait func() erro
 	l.appended, l.chain = l.appended+uint64(len(ops)), chain
 	last := l.appended
 	return first, func() error { return l.settled(last, durable()) }, nil
+}
+
+// Settle waits until what was appended before outlives a crash, as its own wait does.
+func (l *Store) Settle() error {
+	l.mu.Lock()
+	if l.failed != nil || l.durable == l.appended {
+		defer l.mu.Unlock()
+		return l.failed
+	}
+	last := l.appended
+	var b kv.Batch
+	b.Put(l.metaKey(), l.encodeMeta())
+	wait, err := l.store.Commit(&b)
+	l.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return l.settled(last, wait())
 }
 
 // settled notes that the entries up to last outlive a crash, or that this failed.
@@ -271,7 +289,7 @@ func readEntry(key, value []byte, want uint64, chain *Chain, known bool) (Entry,
 		return Entry{}, fmt.Errorf("entry %d is missing: %w", want, kv.ErrCorrupt)
 	}
 	data := bytes.Clone(value[len(c):])
-	if known && chain.next(data) != c {
+	if known && chain.Next(data) != c {
 		return Entry{}, fmt.Errorf("entry %d is not the one that was appended: %w", seq, kv.ErrCorrupt)
 	}
 	*chain = c

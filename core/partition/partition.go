@@ -37,6 +37,7 @@ type Partition struct {
 	// appending is held while operations get their numbers and are appended: never during a sync.
 	appending sync.Mutex
 	last      uint64 // sequence number of our site's last operation
+	others    sites
 
 	// folding is held while entries are folded. Who needs both takes appending first.
 	folding sync.Mutex

@@ -1,0 +1,276 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// ErrSequence is returned by Accept for operations that do not follow what the log has of
+// their site: some in between are missing.
+var ErrSequence = errors.New("operations are missing before these")
+
+// ErrSite is returned by Accept for operations that no other site can have issued.
+var ErrSite = errors.New("not operations of one other site")
+
+// Bounds of another site's operation; what is beyond is Refused.
+const (
+	MaxOperation = 128 << 10 // bytes of its encoding
+	maxBy        = 256       // bytes of By
+)
+
+// sites is what was appended of other sites. The zero value knows of none.
+type sites struct {
+	mu    sync.Mutex
+	heard map[log.Site]heard
+}
+
+// heard is how far a site's operations were appended.
+type heard struct {
+	seq uint64
+	at  log.HLC // of the last of them; 0: before this process
+}
+
+// Accept appends operations of one other site, which follow one another and what the log has
+// of that site: those that it has are skipped, so sending again is free, and a gap is
+// ErrSequence, with nothing written. When it returns without an error all of ops outlive a
+// crash and their effect can be read.
+//
+//	had ─┬─ appended ──────────────────────┬─ not sent yet
+//	   skip      clamp, vet, append       verdicts
+//
+// What a site may not write (see [Admit]) is appended as a log.Refused of the same dot, so that its
+// sequence has no hole and it learns why. A clock more than two seconds ahead of ours is set to
+// ours. also is as in [Partition.Submit].
+//
+// verdicts are of the first len(verdicts) operations: of all of them, or, with kv.ErrFull, of those
+// before the first that does not make room. That of a skipped one is the zero Verdict. last is
+// an entry of the log by which all of those are in it: a site that has folded it knows what became
+// of them. ops are borrowed. Errors: ErrSite, ErrSequence, kv.ErrFull and those of Submit.
+func (p *Partition) Accept(ctx context.Context, ops []log.Op, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, 0, err
+	}
+	if len(ops) == 0 {
+		return nil, p.log.Head(), nil
+	}
+	if err := p.contiguous(ops); err != nil {
+		return nil, 0, fmt.Errorf("accept: %w", err)
+	}
+	a, err := p.admit(ops, also)
+	if err != nil {
+		return nil, 0, fmt.Errorf("accept: %w", err)
+	}
+	if err = a.wait(); err == nil {
+		err = p.foldTo(a.last)
+	}
+	verdicts = make([]fold.Verdict, a.skipped, len(ops))
+	if a.first != 0 {
+		p.waiting.Lock()
+		verdicts = append(verdicts, p.tickets[a.first].verdicts...)
+		delete(p.tickets, a.first)
+		p.waiting.Unlock()
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("accept: %w", err)
+	}
+	return verdicts, a.last, a.full
+}
+
+// SiteSeq is the sequence number of the last operation of a site that was appended, 0 for
+// none. It may not outlive a crash yet.
+func (p *Partition) SiteSeq(site log.Site) (uint64, error) {
+	if site == p.o.Site {
+		p.appending.Lock()
+		defer p.appending.Unlock()
+		return p.last, nil
+	}
+	h, err := p.heard(site)
+	return h.seq, err
+}
+
+// heard looks a site up. What is not known was not appended by this process, so it is in the
+// state, which [Open] has folded.
+func (p *Partition) heard(site log.Site) (heard, error) {
+	p.others.mu.Lock()
+	h, ok := p.others.heard[site]
+	p.others.mu.Unlock()
+	if ok {
+		return h, nil
+	}
+	seq, err := catalog.Read(p.o.Store, p.o.App).SiteSeq(site)
+	return heard{seq: seq}, err
+}
+
+// contiguous checks that operations are of one other site, one after another.
+func (p *Partition) contiguous(ops []log.Op) error {
+	first := ops[0].Dot
+	if first.Site == 0 || first.Site == log.Origin || first.Site == p.o.Site || first.Seq == 0 || p.o.App == catalog.Control {
+		return fmt.Errorf("site %d, operation %d: %w", first.Site, first.Seq, ErrSite)
+	}
+	for i := range ops {
+		switch dot := ops[i].Dot; {
+		case dot.Site != first.Site:
+			return fmt.Errorf("site %d among those of %d: %w", dot.Site, first.Site, ErrSite)
+		case dot.Seq != first.Seq+uint64(i):
+			return fmt.Errorf("site %d, operation %d after %d: %w", dot.Site, dot.Seq, ops[max(i, 1)-1].Dot.Seq, ErrSequence)
+		}
+	}
+	return nil
+}
+
+// admitted is what became of operations in the log.
+type admitted struct {
+	skipped     int
+	first, last uint64 // entries; first is 0: nothing was appended
+	wait        func() error
+	full        error // kv.ErrFull: not all of them
+}
+
+// admit appends those operations that the log has not.
+func (p *Partition) admit(ops []log.Op, also func(*kv.Batch)) (a admitted, err error) {
+	p.appending.Lock()
+	defer p.appending.Unlock()
+	if err := p.whyClosed(); err != nil {
+		return a, err
+	}
+	site, from := ops[0].Dot.Site, ops[0].Dot.Seq
+	had, err := p.heard(site)
+	if err != nil {
+		return a, err
+	}
+	if from > had.seq+1 {
+		return a, fmt.Errorf("site %d, operation %d after %d: %w", site, from, had.seq, ErrSequence)
+	}
+	a.skipped = int(min(had.seq+1-from, uint64(len(ops))))
+	fresh := ops[a.skipped:]
+	if err := p.o.Store.Room(); err != nil {
+		if fresh = roomy(fresh); len(fresh) < len(ops)-a.skipped {
+			a.full = fmt.Errorf("accept: %w", err)
+		}
+	}
+	if len(fresh) == 0 { // others may still wait for their sync
+		a.last, a.wait = p.log.Appended(), p.log.Settle
+		return a, nil
+	}
+	vetted, err := p.vet(fresh, had)
+	if err != nil {
+		return a, err
+	}
+	var beside *kv.Batch
+	if also != nil {
+		beside = &kv.Batch{}
+		also(beside)
+	}
+	a.first = p.log.Appended() + 1
+	a.last = a.first + uint64(len(vetted)) - 1
+	p.waiting.Lock()
+	p.tickets[a.first] = &ticket{verdicts: make([]fold.Verdict, len(vetted))}
+	p.waiting.Unlock()
+	if _, a.wait, err = p.log.Append(vetted, beside); err != nil {
+		p.waiting.Lock()
+		delete(p.tickets, a.first)
+		p.waiting.Unlock()
+		return a, err
+	}
+	end := vetted[len(vetted)-1]
+	p.others.mu.Lock()
+	defer p.others.mu.Unlock()
+	if p.others.heard == nil {
+		p.others.heard = map[log.Site]heard{}
+	}
+	p.others.heard[site] = heard{seq: end.Dot.Seq, at: end.At}
+	return a, nil
+}
+
+// roomy are the operations before the first that does not make room.
+func roomy(ops []log.Op) []log.Op {
+	for i := range ops {
+		if !deletes([]log.Body{ops[i].Body}) {
+			return ops[:i]
+		}
+	}
+	return ops
+}
+
+// vet returns the operations as they are to be appended: with clocks that rise and are not far
+// ahead, and refused where they may not be written.
+func (p *Partition) vet(ops []log.Op, had heard) ([]log.Op, error) {
+	vetted := make([]log.Op, len(ops))
+	at := had.at
+	for i := range ops {
+		op := ops[i]
+		if op.At = p.clock.Accept(op.At); op.At <= at {
+			op.At = p.clock.Next() // the site's clock went back, or was set to ours a moment ago
+		}
+		at = op.At
+		why := Admit(&op)
+		if why == "" {
+			var err error
+			if why, err = p.hostedTaken(op.Body); err != nil {
+				return nil, err
+			}
+		}
+		if why != "" {
+			Refuse(&op, why)
+		}
+		vetted[i] = op
+	}
+	return vetted, nil
+}
+
+// hostedTaken refuses an input that takes the public name of another's picture.
+func (p *Partition) hostedTaken(body log.Body) (why string, err error) {
+	b, ok := body.(*log.InputCreate)
+	if !ok || b.Hosted == [16]byte{} {
+		return "", nil
+	}
+	_, _, err = catalog.HostedInput(p.o.Store, b.Hosted)
+	switch {
+	case errors.Is(err, catalog.ErrNotFound):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return "scope: the public name of another picture", nil
+}
+
+// Refuse puts a log.Refused in the place of what an operation says. What it was is not kept.
+func Refuse(op *log.Op, why string) {
+	op.Body, op.Extra = &log.Refused{Reason: why}, log.Extra{}
+	if !plain(op.By) {
+		op.By = ""
+	}
+}
+
+// Admit says why an operation is none that another site may write; "": it may. A replica
+// writes of inputs, concepts, models, versions, workflows and feedback; when a horizon
+// passes, which base model serves, and who may do what are the origin's to say. What an
+// operation of those kinds says is the fold's to judge.
+func Admit(op *log.Op) (why string) {
+	switch op.Body.(type) {
+	case *log.InputCreate, *log.InputFetched, *log.InputLabels, *log.InputMeta, *log.InputGeo, *log.InputDelete,
+		*log.InputDeleteAll, *log.OutputsPatch, *log.ConceptCreate, *log.ConceptName, *log.ModelCreate, *log.ModelPatch,
+		*log.ModelDelete, *log.ModelDeleteAll, *log.VersionTrain, *log.VersionResult, *log.VersionDelete,
+		*log.WorkflowCreate, *log.WorkflowDelete, *log.Feedback, *log.Refused:
+	default:
+		return "schema: kind"
+	}
+	if !plain(op.By) {
+		return "schema: by"
+	}
+	if len(log.Encode(nil, op)) > MaxOperation {
+		return "schema: size"
+	}
+	return ""
+}
+
+// plain reports whether By can be one.
+func plain(by string) bool { return len(by) <= maxBy && utf8.ValidString(by) }
