@@ -1,0 +1,119 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/log/field"
+)
+
+// ErrFormat is returned for bytes that are no frame, block or message of this protocol.
+var ErrFormat = field.ErrFormat
+
+// ErrTooLarge is returned for a frame or a message beyond its limit.
+var ErrTooLarge = errors.New("frame too large")
+
+// Limits of a stream.
+const (
+	MaxBody    = 256 << 10 // bytes of one frame's body
+	MaxMessage = 8 << 20   // bytes of a message in parts
+	HeaderSize = 5         // bytes before a body
+)
+
+// Type is what a frame holds. A reader that does not know a type below [Optional] cannot go
+// on; one from there on it passes over.
+type Type uint8
+
+// The types.
+const (
+	TypePart       Type = 1 + iota // the body goes on in the next frame
+	TypeDerived                    // [Derived]
+	TypeObject                     // [Object]
+	TypeRegister                   // [Register]
+	TypeEntries                    // [Entries]
+	TypeCheckpoint                 // [Checkpoint]
+	TypeKeepalive                  // [Keepalive]
+	TypeEnd                        // [End]
+
+	Optional Type = 0x80
+)
+
+var typeNames = [...]string{"", "part", "derived", "object", "register", "entries", "checkpoint", "keepalive", "end"}
+
+// String returns the type's name, such as "entries".
+func (t Type) String() string {
+	if t > 0 && int(t) < len(typeNames) {
+		return typeNames[t]
+	}
+	return fmt.Sprintf("type %d", uint8(t))
+}
+
+// Frame is one message of a stream.
+type Frame struct {
+	Type Type
+	Body []byte // the message's encoding
+}
+
+// AppendFrame appends a message as a frame, or as several when its body is longer than one
+// takes. It panics beyond MaxMessage, which is ours to keep.
+func AppendFrame(dst []byte, t Type, body []byte) []byte {
+	if len(body) > MaxMessage {
+		panic(fmt.Sprintf("wire: %v of %d bytes", t, len(body)))
+	}
+	for len(body) > MaxBody {
+		dst = append(appendHeader(dst, TypePart, MaxBody), body[:MaxBody]...)
+		body = body[MaxBody:]
+	}
+	return append(appendHeader(dst, t, len(body)), body...)
+}
+
+func appendHeader(dst []byte, t Type, n int) []byte {
+	return append(binary.LittleEndian.AppendUint32(dst, uint32(n)), byte(t))
+}
+
+// Reader takes a stream apart into frames, however it was cut on its way. The zero value is
+// ready. It holds what has come of one message and no more than what it was given.
+type Reader struct {
+	in   []byte // what came
+	at   int    // how much of it was read
+	part []byte // of a message that goes on
+	err  error
+}
+
+// Write takes what has come. It is borrowed until Write returns, and there is no error.
+func (r *Reader) Write(p []byte) (int, error) {
+	r.in, r.at = append(r.in[:copy(r.in, r.in[r.at:])], p...), 0
+	return len(p), nil
+}
+
+// Next returns the next message, or false when more must come first. The body is the
+// caller's. After an error the stream is of no use. Errors: ErrFormat, ErrTooLarge.
+func (r *Reader) Next() (Frame, bool, error) {
+	for r.err == nil && len(r.in)-r.at >= HeaderSize {
+		rest := r.in[r.at:]
+		n, t := int(binary.LittleEndian.Uint32(rest)), Type(rest[4])
+		switch {
+		case n > MaxBody:
+			r.err = fmt.Errorf("%w: %v of %d bytes", ErrTooLarge, t, n)
+		case len(r.part)+n > MaxMessage:
+			r.err = fmt.Errorf("%w: message of more than %d bytes", ErrTooLarge, MaxMessage)
+		case t == 0 || t == TypePart && n == 0:
+			r.err = fmt.Errorf("%w: frame of type %d and %d bytes", ErrFormat, t, n)
+		}
+		if r.err != nil || len(rest) < HeaderSize+n {
+			break
+		}
+		body := append(r.part, rest[HeaderSize:HeaderSize+n]...)
+		r.part = nil
+		r.at += HeaderSize + n
+		if t != TypePart {
+			return Frame{Type: t, Body: body}, true, nil
+		}
+		r.part = body
+	}
+	return Frame{}, false, r.err
+}
+
+// Idle reports whether the stream stands between two messages: an end anywhere else cut one off.
+func (r *Reader) Idle() bool { return r.err == nil && r.at == len(r.in) && len(r.part) == 0 }

@@ -1,0 +1,131 @@
+package wire_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+func TestReader(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var want []wire.Frame
+		var stream []byte
+		for range rapid.IntRange(0, 6).Draw(t, "frames") {
+			f := wire.Frame{
+				Type: wire.Type(rapid.IntRange(2, 255).Draw(t, "type")),
+				Body: bytes.Repeat([]byte{byte(len(want))}, rapid.SampledFrom([]int{0, 1, 100, wire.MaxBody, wire.MaxBody + 1, 2*wire.MaxBody + 7}).Draw(t, "size")),
+			}
+			want = append(want, f)
+			stream = wire.AppendFrame(stream, f.Type, f.Body)
+		}
+		var r wire.Reader
+		var got []wire.Frame
+		for len(stream) > 0 {
+			n := min(rapid.SampledFrom([]int{1, 3, 5, 1000, 70000, 1 << 20}).Draw(t, "piece"), len(stream))
+			_, _ = r.Write(stream[:n])
+			stream = stream[n:]
+			for {
+				f, ok, err := r.Next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !ok {
+					break
+				}
+				got = append(got, f)
+			}
+		}
+		if !r.Idle() {
+			t.Fatal("Idle = false at the end of the stream")
+		}
+		if len(got) != len(want) {
+			t.Fatalf("%d frames, want %d", len(got), len(want))
+		}
+		for i := range want {
+			if got[i].Type != want[i].Type || !bytes.Equal(got[i].Body, want[i].Body) {
+				t.Fatalf("frame %d: %v of %d bytes, want %v of %d", i, got[i].Type, len(got[i].Body), want[i].Type, len(want[i].Body))
+			}
+		}
+	})
+}
+
+// TestReaderCut ends a stream at every byte: every frame before comes, and nothing else does.
+func TestReaderCut(t *testing.T) {
+	bodies := []string{"one", "", "three"}
+	var stream []byte
+	var ends []int
+	for _, b := range bodies {
+		stream = wire.AppendFrame(stream, wire.TypeEntries, []byte(b))
+		ends = append(ends, len(stream))
+	}
+	for n := range len(stream) + 1 {
+		var r wire.Reader
+		_, _ = r.Write(stream[:n])
+		whole, idle := 0, n == 0
+		for _, end := range ends {
+			if end <= n {
+				whole++
+			}
+			idle = idle || end == n
+		}
+		for i := range whole {
+			f, ok, err := r.Next()
+			if err != nil || !ok || string(f.Body) != bodies[i] {
+				t.Fatalf("cut at %d: frame %d is %q, %v, %v", n, i, f.Body, ok, err)
+			}
+		}
+		if _, ok, err := r.Next(); ok || err != nil {
+			t.Errorf("cut at %d: Next = %v, %v after %d frames, want more", n, ok, err, whole)
+		}
+		if r.Idle() != idle {
+			t.Errorf("cut at %d: Idle = %v, want %v", n, r.Idle(), idle)
+		}
+	}
+}
+
+func TestReaderRefuses(t *testing.T) {
+	tests := []struct {
+		name   string
+		stream []byte
+		want   error
+	}{
+		{"no type", []byte{0, 0, 0, 0, 0}, wire.ErrFormat},
+		{"empty part", []byte{0, 0, 0, 0, 1}, wire.ErrFormat},
+		{"long body", []byte{1, 0, 4, 0, 5}, wire.ErrTooLarge},
+		{"longest length", []byte{255, 255, 255, 255, 5}, wire.ErrTooLarge},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var r wire.Reader
+			_, _ = r.Write(tt.stream)
+			for range 2 {
+				if _, ok, err := r.Next(); ok || !errors.Is(err, tt.want) {
+					t.Errorf("Next = %v, %v, want %v", ok, err, tt.want)
+				}
+			}
+		})
+	}
+}
+
+// TestReaderBoundsParts gives a message that never ends.
+func TestReaderBoundsParts(t *testing.T) {
+	part := wire.AppendFrame(nil, wire.TypeEntries, make([]byte, wire.MaxBody))
+	part[4] = byte(wire.TypePart)
+	var r wire.Reader
+	for range wire.MaxMessage/wire.MaxBody + 1 {
+		_, _ = r.Write(part)
+		if _, ok, err := r.Next(); err != nil {
+			if !errors.Is(err, wire.ErrTooLarge) {
+				t.Errorf("Next: %v, want ErrTooLarge", err)
+			}
+			return
+		} else if ok {
+			t.Fatal("a part was given as a message")
+		}
+	}
+	t.Error("a message of more than MaxMessage bytes was taken")
+}

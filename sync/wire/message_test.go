@@ -1,0 +1,145 @@
+package wire_test
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/encoding/protowire"
+	"pgregory.net/rapid"
+
+	"github.com/sightline-dev/sightline/core/log/logtest"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// message is what every message can do.
+type message interface{ Encode() []byte }
+
+// codec is one message: an empty one, and how it is read.
+type codec struct {
+	name   string
+	empty  func() message
+	decode func([]byte) (message, error)
+}
+
+// codecOf adapts the typed functions of one message.
+func codecOf[M any, P interface {
+	*M
+	message
+}](name string, decode func([]byte) (M, error),
+) codec {
+	return codec{
+		name:  name,
+		empty: func() message { return P(new(M)) },
+		decode: func(data []byte) (message, error) {
+			m, err := decode(data)
+			return P(&m), err
+		},
+	}
+}
+
+var codecs = []codec{
+	codecOf("session", wire.DecodeSession),
+	codecOf("offered", wire.DecodeOffered),
+	codecOf("derived", wire.DecodeDerived),
+	codecOf("object", wire.DecodeObject),
+	codecOf("register", wire.DecodeRegister),
+	codecOf("entries", wire.DecodeEntriesFrame),
+	codecOf("checkpoint", wire.DecodeCheckpoint),
+	codecOf("keepalive", wire.DecodeKeepalive),
+	codecOf("end", wire.DecodeEnd),
+	codecOf("push", wire.DecodePush),
+	codecOf("pushed", wire.DecodePushed),
+	codecOf("manifest", wire.DecodeManifest),
+	codecOf("digests", wire.DecodeDigests),
+	codecOf("have", wire.DecodeHave),
+	codecOf("had", wire.DecodeHad),
+	codecOf("refusal", wire.DecodeRefusal),
+}
+
+// fill draws a message with anything in its fields and, where fields may be added, with one of a
+// later version.
+func fill(t *rapid.T, m message) {
+	logtest.Fill(t, m)
+	extend(t, reflect.ValueOf(m).Elem())
+	if o, ok := m.(*wire.Object); ok {
+		o.Size, o.Offset = uint64(len(o.Data))+10, 10
+	}
+}
+
+func extend(t *rapid.T, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).Name == "Extra" {
+				v.Field(i).SetBytes(later(t))
+			} else {
+				extend(t, v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			extend(t, v.Index(i))
+		}
+	}
+}
+
+// later draws fields that nobody has the numbers of yet.
+func later(t *rapid.T) []byte {
+	var extra []byte
+	if rapid.Bool().Draw(t, "varint") {
+		extra = protowire.AppendVarint(protowire.AppendTag(extra, 1000, protowire.VarintType), rapid.Uint64().Draw(t, "later"))
+	}
+	if rapid.Bool().Draw(t, "bytes") {
+		extra = protowire.AppendString(protowire.AppendTag(extra, 2000, protowire.BytesType), rapid.String().Draw(t, "later"))
+	}
+	return extra
+}
+
+func TestMessages(t *testing.T) {
+	for _, c := range codecs {
+		t.Run(c.name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				want := c.empty()
+				fill(t, want)
+				data := want.Encode()
+				got, err := c.decode(data)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+					t.Fatalf("(-want +got):\n%s", diff)
+				}
+				if again := got.Encode(); !bytes.Equal(again, data) {
+					t.Fatalf("encoded again %x, was %x", again, data)
+				}
+			})
+		})
+	}
+}
+
+// TestCutMessages cuts every message at every byte: what is left is no message, or one of
+// which the later fields are missing, and never a panic.
+func TestCutMessages(t *testing.T) {
+	for _, c := range codecs {
+		t.Run(c.name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				whole := c.empty()
+				fill(t, whole)
+				data := whole.Encode()
+				for n := range data {
+					m, err := c.decode(data[:n])
+					if err != nil && !errors.Is(err, wire.ErrFormat) {
+						t.Fatalf("cut at %d: %v, want ErrFormat", n, err)
+					}
+					if err == nil && n > 0 && !bytes.HasPrefix(data, m.Encode()) {
+						t.Fatalf("cut at %d: read %x from %x", n, m.Encode(), data[:n])
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,153 @@
+package wire
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/log/field"
+)
+
+// Protocol is the newest version of the protocol that this code speaks, and Oldest the oldest.
+const (
+	Protocol = 1
+	Oldest   = 1
+)
+
+// Refusal is why a request was refused, for a program: the body of an answer of 400 or above
+// whose content type is [ContentType]. Other answers of that kind are of the HTTP layer or of
+// something between, and their status alone tells.
+type Refusal struct {
+	Code       RefusalCode
+	Detail     string   // for people
+	Features   []string // with RefusedFeatures: those that are not known
+	Min, Max   uint32   // with RefusedProtocol and RefusedFold: what is spoken, or folded by
+	Limit      string   // with RefusedLimit and RefusedQuota: its name
+	Value      uint64   // and its value
+	WaitMillis uint64   // not earlier again; 0: it is of no use to come again
+	Epoch      [16]byte // with RefusedEpoch: the log's
+	Accepted   uint64   // with RefusedSequence: last sequence of the site that the log has
+	Extra      []byte
+}
+
+// RefusalCode is what a refusal is about.
+type RefusalCode uint32
+
+// The codes.
+const (
+	RefusedFormat   RefusalCode = 1 + iota // 400: it is no message of this protocol
+	RefusedProtocol                        // 426: no version is spoken by both
+	RefusedFeatures                        // 426: it requires features that are not known
+	RefusedFold                            // 426: its rules are older than the log's
+	RefusedSite                            // 403: the site is not leased to it
+	RefusedScope                           // 403: the application is outside its scope
+	RefusedEpoch                           // 409: the log has another epoch
+	RefusedSequence                        // 409: operations before these are missing
+	RefusedContent                         // 409: another operation has this dot
+	RefusedLimit                           // 413: beyond the limit that is named
+	RefusedQuota                           // 429: beyond what it may for now
+	RefusedBusy                            // 503: come back
+	RefusedGone                            // 410: the application was deleted
+	RefusedUnknown                         // 404: there is no such thing, or it is not for the asker
+)
+
+var refusalStatus = [...]int{0, 400, 426, 426, 426, 403, 403, 409, 409, 409, 413, 429, 503, 410, 404}
+
+// Status is the HTTP status that a refusal is sent with.
+func (r *Refusal) Status() int {
+	if int(r.Code) < len(refusalStatus) && r.Code > 0 {
+		return refusalStatus[r.Code]
+	}
+	return 400
+}
+
+// Error tells a person.
+func (r *Refusal) Error() string {
+	if len(r.Features) > 0 {
+		return fmt.Sprintf("%s: %s", r.Detail, strings.Join(r.Features, ", "))
+	}
+	return r.Detail
+}
+
+// Encode returns the message.
+func (r *Refusal) Encode() []byte {
+	var e field.Encoder
+	e.Uint(1, uint64(r.Code))
+	e.Text(2, r.Detail)
+	texts(&e, 3, r.Features)
+	e.Uint(4, uint64(r.Min))
+	e.Uint(5, uint64(r.Max))
+	e.Text(6, r.Limit)
+	e.Uint(7, r.Value)
+	e.Uint(8, r.WaitMillis)
+	e.Hash(9, r.Epoch[:])
+	e.Uint(10, r.Accepted)
+	return e.Bytes(r.Extra)
+}
+
+// DecodeRefusal reads a Refusal. Errors: ErrFormat.
+func DecodeRefusal(data []byte) (r Refusal, err error) {
+	d := field.Decode(data)
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			r.Code = RefusalCode(d.Uint32())
+		case 2:
+			r.Detail = d.Text()
+		case 3:
+			r.Features = append(r.Features, d.Text())
+		case 4:
+			r.Min = d.Uint32()
+		case 5:
+			r.Max = d.Uint32()
+		case 6:
+			r.Limit = d.Text()
+		case 7:
+			r.Value = d.Uint()
+		case 8:
+			r.WaitMillis = d.Uint()
+		case 9:
+			d.Hash(r.Epoch[:])
+		case 10:
+			r.Accepted = d.Uint()
+		default:
+			d.Keep()
+		}
+	}
+	r.Extra = d.Extra()
+	return r, d.Err()
+}
+
+// Support is what an origin can do.
+type Support struct {
+	Min, Max uint32   // versions of the protocol
+	Schema   uint32   // version of the records that it writes
+	Features []string // that it knows
+}
+
+// Agree returns the version of the protocol that both speak, the newest, and the features of
+// the session that are known here. Errors: *[Refusal].
+func (m *Session) Agree(s Support) (protocol uint32, features []string, err error) {
+	protocol = min(m.Max, s.Max)
+	if protocol < m.Min || protocol < s.Min {
+		return 0, nil, &Refusal{Code: RefusedProtocol, Detail: fmt.Sprintf("versions %d to %d are spoken here, not %d to %d", s.Min, s.Max, m.Min, m.Max), Min: s.Min, Max: s.Max}
+	}
+	var unknown []string
+	for _, f := range m.Require {
+		if !slices.Contains(s.Features, f) {
+			unknown = append(unknown, f)
+		}
+	}
+	if len(unknown) > 0 {
+		return 0, nil, &Refusal{Code: RefusedFeatures, Detail: "features are not known here", Features: unknown}
+	}
+	if m.Schema < s.Schema {
+		return 0, nil, &Refusal{Code: RefusedFeatures, Detail: "records are newer", Features: []string{fmt.Sprintf("schema/%d", s.Schema)}}
+	}
+	for _, f := range append(slices.Clone(m.Require), m.Features...) {
+		if slices.Contains(s.Features, f) && !slices.Contains(features, f) {
+			features = append(features, f)
+		}
+	}
+	return protocol, features, nil
+}
