@@ -36,7 +36,8 @@ type Response struct {
 
 	// Stream writes the body in place of Body, after the header has gone out, and returns when it is
 	// whole. The core's answers have none; what a host mounts beside /v2 may. An error cuts the
-	// connection off, so that nobody takes a part for the whole.
+	// connection off, so that nobody takes a part for the whole. Where w has a method Flush() error, it
+	// sends at once what has been written.
 	Stream func(w io.Writer) error
 }
 

@@ -54,6 +54,7 @@ type conn struct {
 	client   netip.Addr
 	drain    bool         // read on after the last answer, so that the client gets it
 	phase    atomic.Int32 // silent, arriving, serving or writing
+	unserved func()       // ends a call whose WebSocket never began; nil: there is none
 
 	// Guarded by gate.mu.
 	place  *list.Element // in gate.waiting; nil while a request is served
@@ -188,8 +189,12 @@ func (c *conn) Read(p []byte) (int, error) {
 
 // onState hears from the library that an answer has been written.
 func onState(c net.Conn, state fasthttp.ConnState) {
-	if c, ok := c.(*conn); ok && state == fasthttp.StateIdle {
+	switch c, ok := c.(*conn); {
+	case !ok:
+	case state == fasthttp.StateIdle:
 		c.enter(silent)
+	case state == fasthttp.StateClosed && c.unserved != nil:
+		c.unserved()
 	}
 }
 

@@ -63,6 +63,10 @@ type Mount struct {
 	Own bool
 
 	CallTimeout time.Duration // of the work behind one request, a stream included; 0 means that of Options
+
+	// Live answers are streams that last and mostly wait. Their calls end when the server begins to
+	// drain, each piece has LiveTimeout, and a client may have one as a WebSocket; see socket.go.
+	Live bool
 }
 
 // Options are the settings of a [Server]. Mounts, Now, Pause, Random and Log are required.
@@ -78,6 +82,7 @@ type Options struct {
 	MinBodyRate   int64         // bytes a second; 0 means 16 KB
 	CallTimeout   time.Duration // of the work behind one request; 0 means 5 min
 	WriteTimeout  time.Duration // of one answer; 0 means 60 s
+	LiveTimeout   time.Duration // of one piece of a live answer; 0 means 10 s
 	IdleTimeout   time.Duration // between requests; 0 means 60 s
 	MaxConns      int           // open connections; 0 means 2,048
 	MaxConnsPerIP int           // of one client; 0 means no bound
@@ -121,6 +126,7 @@ func (o *Options) defaults() error {
 	or(&o.BodyGrace, 5*time.Second)
 	or(&o.CallTimeout, 5*time.Minute)
 	or(&o.WriteTimeout, 60*time.Second)
+	or(&o.LiveTimeout, 10*time.Second)
 	or(&o.IdleTimeout, 60*time.Second)
 	if o.MaxConns == 0 {
 		o.MaxConns = 2048
@@ -148,6 +154,10 @@ type Server struct {
 
 	ctx    context.Context // of all calls; ends when draining gives up on them
 	cancel context.CancelFunc
+	live   context.Context // of live calls; ends when draining begins
+	still  context.CancelFunc
+
+	sockets atomic.Int64 // WebSockets that are open
 
 	randomMu sync.Mutex // guards reads of o.Random
 }
@@ -160,6 +170,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{o: o, metrics: newMetrics()}
 	s.budget.left.Store(o.BodyBudget)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.live, s.still = context.WithCancel(s.ctx)
 	if o.Metrics != nil {
 		if err := s.metrics.register(o.Metrics, s); err != nil {
 			return nil, fmt.Errorf("httpd: %w", err)
@@ -233,7 +244,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 			s.metrics.inFlight.Dec()
 			s.finish(ctx, id, &r, status, received)
 		}
-		if late != nil && ctx.Response.IsBodyStream() {
+		if late != nil && (ctx.Response.IsBodyStream() || ctx.Hijacked()) {
 			late.end = end
 		} else {
 			end()
@@ -312,7 +323,12 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 	if timeout == 0 {
 		timeout = s.o.CallTimeout
 	}
-	call, cancel := context.WithTimeout(s.ctx, timeout)
+	base := s.ctx
+	if m.Live {
+		base = s.live
+		authorizeSocket(ctx, r)
+	}
+	call, cancel := context.WithTimeout(base, timeout)
 	var late *stream
 	defer func() {
 		if late == nil {
@@ -331,8 +347,16 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 		if !ctx.Request.Header.IsHTTP11() {
 			res = s.refuse(r, errStream)
 		} else {
-			late = &stream{s: s, conn: ctx.Conn(), id: id, body: res.Stream, cancel: cancel}
+			late = s.newStream(ctx, id, m, res.Stream, cancel)
 		}
+	}
+	if late != nil && m.Live && wantsSocket(ctx) {
+		status, err := s.socket(ctx, id, late, &res)
+		if err == nil {
+			return status, late
+		}
+		late = nil
+		res = s.refuse(r, err)
 	}
 	status := s.write(ctx, id, &res)
 	if m.Own {
@@ -398,6 +422,7 @@ const lameDuck = 250 * time.Millisecond
 // returns ctx's error.
 func (s *Server) Drain(ctx context.Context) error {
 	s.draining.Store(true)
+	s.still()
 	s.o.Pause(ctx, lameDuck)
 	silenced := make(chan struct{})
 	shut, cancel := context.WithCancel(ctx)
@@ -412,6 +437,9 @@ func (s *Server) Drain(ctx context.Context) error {
 	err := s.fast.ShutdownWithContext(ctx)
 	cancel()
 	<-silenced
+	for s.sockets.Load() > 0 && ctx.Err() == nil { // the library knows nothing of them
+		s.o.Pause(ctx, lastMoments/20)
+	}
 	s.cancel()
 	if err != nil {
 		last, stop := context.WithTimeout(context.WithoutCancel(ctx), lastMoments)

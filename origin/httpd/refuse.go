@@ -28,6 +28,7 @@ var (
 	errRequest     = &refusal{400, jsonio.ErrSyntax, "malformed", "The request is no HTTP/1.1 request."}
 	errVersion     = &refusal{505, jsonio.ErrSyntax, "version", "HTTP/1.1 and HTTP/1.0 are spoken here."}
 	errStream      = &refusal{505, jsonio.ErrSyntax, "version", "This answer needs HTTP/1.1."}
+	errSocket      = &refusal{400, jsonio.ErrSyntax, "socket", "The WebSocket handshake is none of RFC 6455."}
 	errHeaderSize  = &refusal{431, jsonio.ErrSyntax, "header", "The header is larger than 16 KB."}
 	errExpectation = &refusal{417, jsonio.ErrSyntax, "expect", "Expect takes 100-continue alone."}
 	errEncoding    = &refusal{415, jsonio.ErrSyntax, "encoding", "Content-Encoding is not supported: send the body as it is."}

@@ -6,10 +6,16 @@ import (
 	"errors"
 	"io"
 	"net"
+	"time"
+
+	"github.com/valyala/fasthttp"
 )
 
-// chunkBytes is what a stream gathers before it sends.
-const chunkBytes = 32 << 10
+// chunkBytes is what a stream gathers before it sends; a live one sends what its pieces are.
+const (
+	chunkBytes     = 32 << 10
+	liveChunkBytes = 1 << 10
+)
 
 // stream is an answer's body that is written while it goes out. The library runs it after the
 // handler has returned, in the connection's own goroutine.
@@ -18,8 +24,19 @@ type stream struct {
 	conn   net.Conn
 	id     string
 	body   func(io.Writer) error
+	gather int                // bytes before it sends
+	each   time.Duration      // for one piece to be taken
 	cancel context.CancelFunc // of the call's context
 	end    func()             // counts and logs the request; called once, with the stream's end
+}
+
+// newStream is the stream of a mount's answer.
+func (s *Server) newStream(ctx *fasthttp.RequestCtx, id string, m *Mount, body func(io.Writer) error, cancel context.CancelFunc) *stream {
+	t := &stream{s: s, conn: ctx.Conn(), id: id, body: body, gather: chunkBytes, each: s.o.WriteTimeout, cancel: cancel}
+	if m.Live {
+		t.gather, t.each = liveChunkBytes, s.o.LiveTimeout
+	}
+	return t
 }
 
 var errCut = errors.New("the answer was cut off")
@@ -34,26 +51,36 @@ func (t *stream) Read([]byte) (int, error) { return 0, errCut }
 // chunk, which every client notices.
 func (t *stream) WriteTo(w io.Writer) (n int64, err error) {
 	out := &chunks{t: t, w: w}
+	err = t.write(bufio.NewWriterSize(out, t.gather), func() (int64, error) { return out.sent, out.err })
+	return out.sent, err
+}
+
+// flusher sends what was written when it is told to.
+type flusher interface {
+	io.Writer
+	Flush() error
+}
+
+// write has the body written to w. gone says what was sent, and why the rest is not taken.
+func (t *stream) write(w flusher, gone func() (int64, error)) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.s.panicked(t.id, p)
 			err = errCut
 		}
-		n = out.sent
 	}()
-	buffered := bufio.NewWriterSize(out, chunkBytes)
-	err = t.body(buffered)
+	err = t.body(w)
 	if err == nil {
-		err = buffered.Flush()
+		err = w.Flush()
 	}
-	switch {
-	case out.err != nil: // the client has gone, or is too slow, or this server stops
-		t.s.o.Log.Debug("answer not taken", "id", t.id, "sent", out.sent, "error", out.err)
-		err = out.err
+	switch sent, why := gone(); {
+	case why != nil: // the client has gone, or is too slow, or this server stops
+		t.s.o.Log.Debug("answer not taken", "id", t.id, "sent", sent, "error", why)
+		return why
 	case err != nil:
-		t.s.o.Log.Error("answer cut off", "id", t.id, "sent", out.sent, "error", err)
+		t.s.o.Log.Error("answer cut off", "id", t.id, "sent", sent, "error", err)
 	}
-	return out.sent, err
+	return err
 }
 
 // Close ends the request. The library calls it in any case.
@@ -79,7 +106,7 @@ func (c *chunks) Write(p []byte) (n int, err error) {
 		c.err = c.t.s.ctx.Err()
 	}
 	if c.err == nil {
-		c.err = c.t.conn.SetWriteDeadline(c.t.s.now().Add(c.t.s.o.WriteTimeout))
+		c.err = c.t.conn.SetWriteDeadline(c.t.s.now().Add(c.t.each))
 	}
 	if c.err != nil {
 		return 0, c.err
