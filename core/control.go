@@ -166,10 +166,7 @@ func (c *Control) relist() {
 // submit appends operations to the control log, all or none. gone is returned when what one
 // of them names is not there.
 func (c *Control) submit(ctx context.Context, by string, gone error, bodies ...log.Body) error {
-	if c.partition == nil {
-		return ErrElsewhere
-	}
-	verdicts, err := c.partition.Submit(ctx, by, bodies, nil)
+	verdicts, err := c.append(ctx, by, bodies...)
 	if err != nil {
 		return err
 	}
@@ -183,4 +180,12 @@ func (c *Control) submit(ctx context.Context, by string, gone error, bodies ...l
 		}
 	}
 	return nil
+}
+
+// append appends operations to the control log, all or none, and returns what became of them.
+func (c *Control) append(ctx context.Context, by string, bodies ...log.Body) ([]fold.Verdict, error) {
+	if c.partition == nil {
+		return nil, ErrElsewhere
+	}
+	return c.partition.Submit(ctx, by, bodies, nil)
 }

@@ -214,7 +214,7 @@ var statuses = []status{
 	{field.ErrFormat, 500, 99009, "Internal error"},
 	{log.ErrTrimmed, 500, 99009, "Internal error"},
 	{partition.ErrSequence, 500, 99009, "Internal error"},
-	{partition.ErrSite, 500, 99009, "Internal error"},
+	{partition.ErrForged, 500, 99009, "Internal error"},
 	{lang.ErrFormat, 500, 99009, "Internal error"},
 	{predict.ErrBundle, 500, 99009, "Internal error"},
 	{predict.ErrEngine, 500, 99009, "Internal error"},

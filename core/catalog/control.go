@@ -85,8 +85,8 @@ func (r Reader) AppGone(id string) (bool, error) {
 // PutApp writes an application.
 func (w *Writer) PutApp(a *App) { w.tx.Put(w.app.named(tableKeyApp, a.ID), encodeApp(a)) }
 
-// DeleteApp removes an application with its keys and its client, notes for ever that it is
-// gone, and owes the purge of what it holds.
+// DeleteApp removes an application with its keys, its client and its sites, notes for ever
+// that it is gone, and owes the purge of what it holds.
 func (w *Writer) DeleteApp(a *App, seq uint64) error {
 	id, err := ParseAppID(a.ID)
 	if err != nil {
@@ -99,7 +99,7 @@ func (w *Writer) DeleteApp(a *App, seq uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := w.deleteClient(a.ID); err != nil {
+	if err := errors.Join(w.deleteClient(a.ID), w.deleteSites(a.ID)); err != nil {
 		return err
 	}
 	w.tx.Delete(w.app.named(tableKeyApp, a.ID))

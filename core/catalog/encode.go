@@ -10,7 +10,7 @@ import (
 // The fields of the records. A stamp that is the one of the record's creation is left out.
 //
 //	header    1 seq, 2 fold version, 3 next ordinal, 4 processed, 5 to process, 6 errors,
-//	          7 horizon, 8 barrier, 9 clock, 10 concepts
+//	          7 horizon, 8 barrier, 9 clock, 10 concepts, 11 base, 12 sites
 //	input     1 ord, 2 dot, 3 id, 4 created, 5 modified, 6 by, 7 url, 8 blob, 9 content type,
 //	          10 hosted, 11 crop, 12 code, 13 detail, 14 labels, 15 meta, 16 geo, 17 geo at, 18 edits
 //	 label    1 concept, 2 value, 3 at          meta   1 path…, 2 json, 3 removed, 4 at
@@ -24,6 +24,8 @@ import (
 //	app       1 dot, 2 id, 3 name, 4 language, 5 default model, 6 created, 7 owner, 8 seq
 //	key       1 hash, 2 app, 3 scopes…, 4 description, 5 created, 6 by
 //	client    1 id, 2 app, 3 secret, 4 generation, 5 created
+//	edge      1 id, 2 name, 3 apps…, 4 owner, 5 token, 6 key, 7 site, 8 created, 9 enrolled, 10 revoked
+//	site      1 site, 2 edge, 3 app, 4 holder, 5 secret, 6 created, 7 until
 //	derived   1 embedding, 2 values (floats of 4 bytes), 3 thumb
 
 // encodeInput encodes in into buf's memory.

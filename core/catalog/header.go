@@ -19,6 +19,7 @@ type Header struct {
 	Barrier  log.HLC  // creates below it are refused
 	Clock    log.HLC  // highest in the log
 	Concepts uint64   // own concepts
+	Sites    uint32   // last site that was leased, in the control partition; 0: none
 	Base     [32]byte // the base model that serves, see predict.Set.Base; zero: none was named
 	Extra    Extra
 }
@@ -36,6 +37,7 @@ func encodeHeader(h *Header) []byte {
 	e.Fixed64(9, uint64(h.Clock))
 	e.Uint(10, h.Concepts)
 	e.Hash(11, h.Base[:])
+	e.Uint(12, uint64(h.Sites))
 	return e.Bytes(h.Extra)
 }
 
@@ -66,6 +68,8 @@ func decodeHeader(data []byte) (Header, error) {
 			h.Concepts = d.Uint()
 		case 11:
 			d.Hash(h.Base[:])
+		case 12:
+			h.Sites = d.Uint32()
 		default:
 			d.Keep()
 		}

@@ -49,12 +49,17 @@ import (
 //	  C id                    → Client
 //	  Q app                   → id               clients by application
 //	  e app                   → seq N            deleted applications
+//	  E id                    → Edge
+//	  T sha256(token)         → id               edges by what they enrol with
+//	  S site n                → Site             leased ones
+//	  L app site n            →                  sites by application
 //	                                             the state's digest ends here; the rest can be made again
 //	  D blob crop/16 base     → Derived
 //	  D blob crop/16 t        → thumbnail, a JPEG
 //	  O sha256                → object           manifests
 //	  g what                  → cursor           tidying that is owed
 //	  X …                                        the index, see package index
+//	  y key                   → undo record      of a replica's pending operations, see undo.go
 //	  z name                  → …                the engine's own notes
 const (
 	tableHosted      = 'h'
@@ -86,10 +91,15 @@ const (
 	tableClient      = 'C'
 	tableAppClient   = 'Q'
 	tableAppGone     = 'e'
+	tableEdge        = 'E'
+	tableEdgeToken   = 'T'
+	tableLease       = 'S'
+	tableAppLease    = 'L'
 	tableDerived     = 'D'
 	tableObject      = 'O'
 	tableTidy        = 'g'
 	tableIndex       = 'X'
+	tableUndo        = 'y'
 	tableLocal       = 'z'
 )
 

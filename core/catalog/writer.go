@@ -278,7 +278,7 @@ var stateTables = [...]byte{
 	tableHeader, tableSite, tableInput, tableInputID, tableInputDot, tableURL, tableBlob, tablePending,
 	tableConcept, tableConceptSeq, tableModel, tableModelSeq, tableModelDot, tableVersion, tableVersionID, tableTraining,
 	tableWorkflow, tableWorkflowSeq, tableWorkflowDot, tableFeedback, tableKeyApp, tableKey,
-	tableAppKey, tableClient, tableAppClient, tableAppGone,
+	tableAppKey, tableClient, tableAppClient, tableAppGone, tableEdge, tableEdgeToken, tableLease, tableAppLease,
 }
 
 // collected returns the record of a table with its old removals left out.

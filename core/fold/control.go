@@ -24,6 +24,14 @@ func (f *Fold) control() (Verdict, error) {
 		return f.clientSet(b)
 	case *log.TokensRevoke:
 		return f.tokensRevoke(b)
+	case *log.EdgeCreate:
+		return f.edgeCreate(b)
+	case *log.EdgeEnrolled:
+		return f.edgeEnrolled(b)
+	case *log.EdgeRevoke:
+		return f.edgeRevoke(b)
+	case *log.SiteLease:
+		return f.siteLease(b)
 	}
 	return refused("kind"), nil
 }

@@ -31,10 +31,11 @@ func (c Code) String() string {
 // Verdict is what became of one operation.
 type Verdict struct {
 	Code   Code
-	Detail string  // "id" or "url" of a Duplicate; "schema: …" of a Refused; may be empty
-	Ord    uint32  // of the input that the operation made or concerns, when it is live
-	Dot    log.Dot // of the thing that the operation made, or that is in its way
-	ID     string  // of the thing that the operation made: what was given, or made up for it
+	Detail string   // "id" or "url" of a Duplicate; "schema: …" of a Refused; may be empty
+	Ord    uint32   // of the input that the operation made or concerns, when it is live
+	Dot    log.Dot  // of the thing that the operation made, or that is in its way
+	ID     string   // of the thing that the operation made: what was given, or made up for it
+	Site   log.Site // that was leased, in the control partition
 }
 
 // Change is one step in the life of an input, in the order of the log.

@@ -17,8 +17,8 @@ import (
 // their site: some in between are missing.
 var ErrSequence = errors.New("operations are missing before these")
 
-// ErrSite is returned by Accept for operations that no other site can have issued.
-var ErrSite = errors.New("not operations of one other site")
+// ErrForged is returned by Accept for operations that no other site can have issued.
+var ErrForged = errors.New("not operations of one other site")
 
 // Bounds of another site's operation; what is beyond is Refused.
 const (
@@ -53,7 +53,7 @@ type heard struct {
 // verdicts are of the first len(verdicts) operations: of all of them, or, with kv.ErrFull, of those
 // before the first that does not make room. That of a skipped one is the zero Verdict. last is
 // an entry of the log by which all of those are in it: a site that has folded it knows what became
-// of them. ops are borrowed. Errors: ErrSite, ErrSequence, kv.ErrFull and those of Submit.
+// of them. ops are borrowed. Errors: ErrForged, ErrSequence, kv.ErrFull and those of Submit.
 func (p *Partition) Accept(ctx context.Context, ops []log.Op, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
@@ -113,12 +113,12 @@ func (p *Partition) heard(site log.Site) (heard, error) {
 func (p *Partition) contiguous(ops []log.Op) error {
 	first := ops[0].Dot
 	if first.Site == 0 || first.Site == log.Origin || first.Site == p.o.Site || first.Seq == 0 || p.o.App == catalog.Control {
-		return fmt.Errorf("site %d, operation %d: %w", first.Site, first.Seq, ErrSite)
+		return fmt.Errorf("site %d, operation %d: %w", first.Site, first.Seq, ErrForged)
 	}
 	for i := range ops {
 		switch dot := ops[i].Dot; {
 		case dot.Site != first.Site:
-			return fmt.Errorf("site %d among those of %d: %w", dot.Site, first.Site, ErrSite)
+			return fmt.Errorf("site %d among those of %d: %w", dot.Site, first.Site, ErrForged)
 		case dot.Seq != first.Seq+uint64(i):
 			return fmt.Errorf("site %d, operation %d after %d: %w", dot.Site, dot.Seq, ops[max(i, 1)-1].Dot.Seq, ErrSequence)
 		}

@@ -1,0 +1,211 @@
+package catalog
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/field"
+)
+
+// Edge is a node that holds copies of applications, in the control partition. Its record
+// stays when it is revoked, so that it can be told.
+type Edge struct {
+	ID, Name string
+	Apps     []string // that it may hold; deleted ones among them
+	Owner    string   // id of the account it belongs to; empty: the operator's
+	Token    [32]byte // SHA-256 of the text that it enrols with
+	Key      [32]byte // Ed25519, public; zero: not enrolled yet
+	Site     log.Site // that it writes as; 0: not enrolled yet
+	Created  log.HLC
+	Enrolled log.HLC // 0: not yet
+	Revoked  log.HLC // 0: it is not
+	Extra    Extra
+}
+
+// Holds reports whether an edge may hold an application.
+func (e *Edge) Holds(app string) bool {
+	for _, id := range e.Apps {
+		if id == app {
+			return e.Revoked == 0
+		}
+	}
+	return false
+}
+
+// Site is who writes under a number, in the control partition: an edge, or a browser's profile
+// or a folder that holds one application.
+type Site struct {
+	Site    log.Site
+	Edge    string   // id; empty: it is none
+	App     string   // empty: an edge's
+	Holder  string   // key, account or client that asked for it
+	Secret  [32]byte // SHA-256 of the text by which it is known; zero: an edge's
+	Created log.HLC
+	Until   log.HLC // end of its lease; 0: an edge's, which has none
+	Extra   Extra
+}
+
+// Edge returns an edge, from the control partition.
+func (r Reader) Edge(id string) (Edge, error) {
+	v, err := r.get(r.app.named(tableEdge, id), "edge", id)
+	if err != nil {
+		return Edge{}, err
+	}
+	return decodeEdge(v)
+}
+
+// EdgeByToken returns the edge whose token's text has a SHA-256, from the control partition.
+func (r Reader) EdgeByToken(hash [32]byte) (Edge, error) {
+	id, err := r.get(r.app.named(tableEdgeToken, string(hash[:])), "edge of token", hex.EncodeToString(hash[:4]))
+	if err != nil {
+		return Edge{}, err
+	}
+	return r.Edge(string(id))
+}
+
+// Edges yields the edges by id, from the control partition.
+func (r Reader) Edges(yield func(Edge) bool) error {
+	prefix := r.app.key(tableEdge, 0)
+	return scan(r, prefix, after(prefix), decodeEdge, yield)
+}
+
+// Site returns a leased site, from the control partition.
+func (r Reader) Site(site log.Site) (Site, error) {
+	v, err := r.get(r.app.numbered(tableLease, uint32(site)), "site", site)
+	if err != nil {
+		return Site{}, err
+	}
+	return decodeSite(v)
+}
+
+// Sites yields the leased sites by number, from the control partition.
+func (r Reader) Sites(yield func(Site) bool) error {
+	prefix := r.app.key(tableLease, 0)
+	return scan(r, prefix, after(prefix), decodeSite, yield)
+}
+
+// PutEdge writes an edge. The token of one that is revoked leads to it no longer.
+func (w *Writer) PutEdge(e *Edge) {
+	w.tx.Put(w.app.named(tableEdge, e.ID), encodeEdge(e))
+	token := w.app.named(tableEdgeToken, string(e.Token[:]))
+	if e.Revoked == 0 {
+		w.tx.Put(token, []byte(e.ID))
+	} else {
+		w.tx.Delete(token)
+	}
+}
+
+// PutSite writes a leased site, which keeps its application.
+func (w *Writer) PutSite(s *Site) {
+	w.tx.Put(w.app.numbered(tableLease, uint32(s.Site)), encodeSite(s))
+	if s.App != "" {
+		w.tx.Put(binary.BigEndian.AppendUint32(w.appSites(s.App), uint32(s.Site)), nil)
+	}
+}
+
+// appSites begins the keys of an application's sites.
+func (w *Writer) appSites(app string) []byte {
+	b, _ := hex.DecodeString(app) // of an application that is there
+	return append(w.app.key(tableAppLease, len(b)+4), b...)
+}
+
+// deleteSites removes the sites of an application. Their numbers are never given again.
+func (w *Writer) deleteSites(app string) error {
+	prefix := w.appSites(app)
+	err := w.tx.Scan(prefix, after(prefix), func(key, _ []byte) bool {
+		w.tx.Delete(w.app.numbered(tableLease, ordAt(key)))
+		return true
+	})
+	w.tx.DeleteRange(prefix, after(prefix))
+	return err
+}
+
+func encodeEdge(x *Edge) []byte {
+	var e field.Encoder
+	e.Text(1, x.ID)
+	e.Text(2, x.Name)
+	for _, app := range x.Apps {
+		e.Element(3, app)
+	}
+	e.Text(4, x.Owner)
+	e.Hash(5, x.Token[:])
+	e.Hash(6, x.Key[:])
+	e.Uint(7, uint64(x.Site))
+	e.Fixed64(8, uint64(x.Created))
+	e.Fixed64(9, uint64(x.Enrolled))
+	e.Fixed64(10, uint64(x.Revoked))
+	return e.Bytes(x.Extra)
+}
+
+func decodeEdge(data []byte) (Edge, error) {
+	var x Edge
+	d := field.Decode(data)
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			x.ID = d.Text()
+		case 2:
+			x.Name = d.Text()
+		case 3:
+			x.Apps = append(x.Apps, d.Text())
+		case 4:
+			x.Owner = d.Text()
+		case 5:
+			d.Hash(x.Token[:])
+		case 6:
+			d.Hash(x.Key[:])
+		case 7:
+			x.Site = log.Site(d.Uint32())
+		case 8:
+			x.Created = log.HLC(d.Fixed64())
+		case 9:
+			x.Enrolled = log.HLC(d.Fixed64())
+		case 10:
+			x.Revoked = log.HLC(d.Fixed64())
+		default:
+			d.Keep()
+		}
+	}
+	x.Extra = d.Extra()
+	return x, named(d.Err(), "edge")
+}
+
+func encodeSite(s *Site) []byte {
+	var e field.Encoder
+	e.Uint(1, uint64(s.Site))
+	e.Text(2, s.Edge)
+	e.Text(3, s.App)
+	e.Text(4, s.Holder)
+	e.Hash(5, s.Secret[:])
+	e.Fixed64(6, uint64(s.Created))
+	e.Fixed64(7, uint64(s.Until))
+	return e.Bytes(s.Extra)
+}
+
+func decodeSite(data []byte) (Site, error) {
+	var s Site
+	d := field.Decode(data)
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			s.Site = log.Site(d.Uint32())
+		case 2:
+			s.Edge = d.Text()
+		case 3:
+			s.App = d.Text()
+		case 4:
+			s.Holder = d.Text()
+		case 5:
+			d.Hash(s.Secret[:])
+		case 6:
+			s.Created = log.HLC(d.Fixed64())
+		case 7:
+			s.Until = log.HLC(d.Fixed64())
+		default:
+			d.Keep()
+		}
+	}
+	s.Extra = d.Extra()
+	return s, named(d.Err(), "site")
+}

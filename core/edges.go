@@ -1,0 +1,197 @@
+package core
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Who else writes: edges, which enrol once with a token and then sign with a key of their own,
+// and sites, browsers' profiles and folders of one application, which know a secret. Each has
+// a number that no other ever gets.
+//
+//	CreateEdge ──token──▶ EnrolEdge ──▶ Edge{Key, Site}   until RevokeEdge
+//	LeaseSite ──secret──▶ CheckSite ──▶ Site{App, Holder} until its application is deleted
+
+// ErrNoEdge is returned for an edge that is not there.
+var ErrNoEdge = errors.New("no such edge")
+
+// ErrEnrol is returned for a token that no edge enrols with: it is unknown, its edge has enrolled with
+// another key, or was revoked.
+var ErrEnrol = errors.New("no edge enrols with this token")
+
+// ErrNoSite is returned for a site and a secret that are not a pair of ours.
+var ErrNoSite = errors.New("no such site")
+
+// LeaseFor is how long a site that is not heard of is waited for.
+const LeaseFor = 30 * 24 * time.Hour
+
+// maxEdgeApps is how many applications an edge holds at most.
+const maxEdgeApps = 1000
+
+// CreateEdge makes an edge that may hold applications, and returns the token that it enrols
+// with: it is told here and never again. Errors: ErrName, ErrApplication and the store's.
+func (c *Control) CreateEdge(ctx context.Context, by, name string, apps []string) (token string, e catalog.Edge, err error) {
+	name, err = text("name", name, 1)
+	if err != nil {
+		return "", catalog.Edge{}, err
+	}
+	apps = slices.Clone(apps)
+	slices.Sort(apps)
+	apps = slices.Compact(apps)
+	if len(apps) == 0 || len(apps) > maxEdgeApps {
+		return "", catalog.Edge{}, fmt.Errorf("%w: an edge holds 1 to %d applications", ErrApplication, maxEdgeApps)
+	}
+	for _, app := range apps {
+		if _, err := c.App(app); err != nil {
+			return "", catalog.Edge{}, err
+		}
+	}
+	id, err := log.NewID(c.o.Rand)
+	if err != nil {
+		return "", catalog.Edge{}, err
+	}
+	token, hash, err := c.secret()
+	if err != nil {
+		return "", catalog.Edge{}, err
+	}
+	err = c.submit(ctx, by, ErrApplication, &log.EdgeCreate{ID: id, Name: name, Token: hash, Apps: apps, Owner: by})
+	if err != nil {
+		return "", catalog.Edge{}, err
+	}
+	e, err = c.Edge(id)
+	return token, e, err
+}
+
+// secret makes 256 random bits as 64 hex digits, and their hash.
+func (c *Control) secret() (string, auth.Hash, error) {
+	var b [32]byte
+	if _, err := io.ReadFull(c.o.Rand, b[:]); err != nil {
+		return "", auth.Hash{}, fmt.Errorf("random source: %w", err)
+	}
+	s := hex.EncodeToString(b[:])
+	return s, auth.HashKey(s), nil
+}
+
+// Edge returns an edge's record, which stays when it is revoked. Errors: ErrNoEdge and the store's.
+func (c *Control) Edge(id string) (catalog.Edge, error) {
+	e, err := c.read().Edge(id)
+	if errors.Is(err, catalog.ErrNotFound) {
+		err = fmt.Errorf("%w: %q", ErrNoEdge, id)
+	}
+	return e, err
+}
+
+// Edges lists the edges by id, revoked ones among them.
+func (c *Control) Edges() ([]catalog.Edge, error) {
+	var edges []catalog.Edge
+	err := c.read().Edges(func(e catalog.Edge) bool {
+		edges = append(edges, e)
+		return true
+	})
+	return edges, err
+}
+
+// RevokeEdge shuts an edge out for ever: nothing that it sends after the call is let in, and
+// what it holds is to go at its next contact. One that was revoked before stays so. Errors: ErrNoEdge and
+// the store's.
+func (c *Control) RevokeEdge(ctx context.Context, by, id string) error {
+	e, err := c.Edge(id)
+	if err != nil || e.Revoked != 0 {
+		return err
+	}
+	verdicts, err := c.append(ctx, by, &log.EdgeRevoke{ID: id})
+	if err != nil {
+		return err
+	}
+	if code := verdicts[0].Code; code != fold.OK && code != fold.Superseded {
+		return fmt.Errorf("%w: %q", ErrNoEdge, id)
+	}
+	return nil
+}
+
+// EnrolEdge gives the edge of a token its public Ed25519 key, and a site that it writes as. The
+// caller has seen that whoever asks has the key. Again with the same key it returns the same,
+// so an answer that was lost may be asked for again. Errors: ErrEnrol and the store's.
+func (c *Control) EnrolEdge(ctx context.Context, token string, key [32]byte) (catalog.Edge, error) {
+	e, err := c.read().EdgeByToken(auth.HashKey(token))
+	switch {
+	case errors.Is(err, catalog.ErrNotFound):
+		return catalog.Edge{}, ErrEnrol
+	case err != nil:
+		return catalog.Edge{}, err
+	case e.Revoked != 0:
+		return catalog.Edge{}, ErrEnrol
+	case e.Key == key && e.Site != 0:
+		return e, nil
+	}
+	verdicts, err := c.append(ctx, "", &log.EdgeEnrolled{ID: e.ID, Key: key})
+	if err != nil {
+		return catalog.Edge{}, err
+	}
+	if code := verdicts[0].Code; code != fold.OK && code != fold.Superseded {
+		return catalog.Edge{}, fmt.Errorf("%w: %s", ErrEnrol, verdicts[0].Detail)
+	}
+	return c.Edge(e.ID)
+}
+
+// LeaseSite gives a holder of an application, the key or account called so, a site to write as, and
+// the secret by which it is known: it is told here and never again. Errors: ErrApplication and the store's.
+func (c *Control) LeaseSite(ctx context.Context, app, holder string) (site log.Site, secret string, err error) {
+	if _, err := c.App(app); err != nil {
+		return 0, "", err
+	}
+	secret, hash, err := c.secret()
+	if err != nil {
+		return 0, "", err
+	}
+	verdicts, err := c.append(ctx, holder, &log.SiteLease{App: app, Holder: holder, Secret: hash, Until: c.leaseEnd()})
+	if err != nil {
+		return 0, "", err
+	}
+	switch v := verdicts[0]; v.Code {
+	case fold.OK:
+		return v.Site, secret, nil
+	case fold.Gone:
+		return 0, "", fmt.Errorf("%w: %q", ErrApplication, app)
+	default:
+		return 0, "", fmt.Errorf("control log: %v: %s", v.Code, v.Detail)
+	}
+}
+
+// leaseEnd is when a lease that begins now ends.
+func (c *Control) leaseEnd() log.HLC { return log.HLC(c.o.Clock().Add(LeaseFor).UnixMilli()) << 16 }
+
+// CheckSite returns the site that a secret stands for, an edge's never: that signs. A lease that
+// has ended is no reason to refuse anything. Errors: ErrNoSite and the store's.
+func (c *Control) CheckSite(site log.Site, secret string) (catalog.Site, error) {
+	s, err := c.read().Site(site)
+	switch {
+	case errors.Is(err, catalog.ErrNotFound):
+		return catalog.Site{}, fmt.Errorf("%w: %d", ErrNoSite, site)
+	case err != nil:
+		return catalog.Site{}, err
+	case s.Edge != "" || !auth.Same(auth.HashKey(secret), s.Secret):
+		return catalog.Site{}, fmt.Errorf("%w: %d", ErrNoSite, site)
+	}
+	return s, nil
+}
+
+// ProlongSite notes that a site was heard of, once half of its lease is over. Errors: those of the store.
+func (c *Control) ProlongSite(ctx context.Context, s catalog.Site) error {
+	end := c.leaseEnd()
+	if s.Edge != "" || end.Time().Sub(s.Until.Time()) < LeaseFor/2 {
+		return nil
+	}
+	_, err := c.append(ctx, s.Holder, &log.SiteLease{Site: s.Site, Until: end})
+	return err
+}

@@ -1,0 +1,127 @@
+package fold
+
+import (
+	"errors"
+	"math"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// edgeCreate makes an edge of applications that are there. An id, and a token, is that of one
+// edge only.
+func (f *Fold) edgeCreate(b *log.EdgeCreate) (Verdict, error) {
+	if !isID(b.ID) || len(b.Apps) == 0 || b.Token == [32]byte{} {
+		return refused("edge"), nil
+	}
+	for _, app := range b.Apps {
+		if _, err := f.w.App(app); err != nil {
+			return goneOr(err)
+		}
+	}
+	other, err := f.w.Edge(b.ID)
+	if errors.Is(err, catalog.ErrNotFound) {
+		other, err = f.w.EdgeByToken(b.Token)
+	}
+	if err == nil {
+		return Verdict{Code: Duplicate, Detail: "id", ID: other.ID}, nil
+	}
+	if !errors.Is(err, catalog.ErrNotFound) {
+		return Verdict{}, err
+	}
+	op := &f.e.Op
+	f.w.PutEdge(&catalog.Edge{ID: b.ID, Name: b.Name, Apps: b.Apps, Owner: b.Owner, Token: b.Token, Created: op.At})
+	return Verdict{Code: OK, Dot: op.Dot, ID: b.ID}, nil
+}
+
+// edgeEnrolled gives an edge its key and its site. An edge enrols once: again with the same key
+// changes nothing, with another it is refused.
+func (f *Fold) edgeEnrolled(b *log.EdgeEnrolled) (Verdict, error) {
+	if b.Key == [32]byte{} {
+		return refused("key"), nil
+	}
+	e, err := f.w.Edge(b.ID)
+	if err != nil {
+		return goneOr(err)
+	}
+	v := Verdict{Code: OK, Dot: f.e.Op.Dot, ID: e.ID}
+	switch {
+	case e.Revoked != 0:
+		return Verdict{Code: Gone}, nil
+	case e.Key == b.Key:
+		v.Code, v.Site = Superseded, e.Site
+		return v, nil
+	case e.Key != [32]byte{}:
+		return Verdict{Code: Refused, Detail: "scope: enrolled"}, nil
+	}
+	site, ok := f.nextSite()
+	if !ok {
+		return Verdict{Code: Refused, Detail: "quota: sites"}, nil
+	}
+	e.Key, e.Site, e.Enrolled = b.Key, site, f.e.Op.At
+	f.w.PutEdge(&e)
+	f.w.PutSite(&catalog.Site{Site: site, Edge: e.ID, Created: f.e.Op.At})
+	v.Site = site
+	return v, nil
+}
+
+func (f *Fold) edgeRevoke(b *log.EdgeRevoke) (Verdict, error) {
+	e, err := f.w.Edge(b.ID)
+	if err != nil {
+		return goneOr(err)
+	}
+	v := Verdict{Code: OK, Dot: f.e.Op.Dot, ID: e.ID}
+	if e.Revoked != 0 {
+		v.Code = Superseded
+		return v, nil
+	}
+	e.Revoked = f.e.Op.At
+	f.w.PutEdge(&e)
+	return v, nil
+}
+
+// nextSite is the next site to be leased. Numbers are never given again, and the first is that
+// of the origin.
+func (f *Fold) nextSite() (log.Site, bool) {
+	last := max(f.h.Sites, uint32(log.Origin))
+	if last == math.MaxUint32 {
+		return 0, false
+	}
+	f.h.Sites = last + 1
+	return log.Site(f.h.Sites), true
+}
+
+// siteLease leases a site, or prolongs a lease: until the latest end that was asked for.
+func (f *Fold) siteLease(b *log.SiteLease) (Verdict, error) {
+	if b.Site != 0 {
+		return f.prolong(b)
+	}
+	if b.Secret == [32]byte{} {
+		return refused("secret"), nil
+	}
+	if _, err := f.w.App(b.App); err != nil {
+		return goneOr(err)
+	}
+	site, ok := f.nextSite()
+	if !ok {
+		return Verdict{Code: Refused, Detail: "quota: sites"}, nil
+	}
+	op := &f.e.Op
+	f.w.PutSite(&catalog.Site{Site: site, App: b.App, Holder: b.Holder, Secret: b.Secret, Created: op.At, Until: b.Until})
+	return Verdict{Code: OK, Dot: op.Dot, Site: site}, nil
+}
+
+func (f *Fold) prolong(b *log.SiteLease) (Verdict, error) {
+	s, err := f.w.Site(b.Site)
+	if err != nil {
+		return goneOr(err)
+	}
+	v := Verdict{Code: OK, Dot: f.e.Op.Dot, Site: s.Site}
+	if s.Edge != "" || b.Until <= s.Until {
+		v.Code = Superseded
+		return v, nil
+	}
+	s.Until = b.Until
+	f.w.PutSite(&s)
+	return v, nil
+}
