@@ -6,6 +6,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
 // What may be owed after deletions, each a key of the tidy table. None of it is part of the
@@ -19,10 +20,16 @@ const (
 	tidyPurge   = 'P' // then app, in the control partition: all that a deleted application held, see Purge
 )
 
-func (w *Writer) oweDerived(in *Input) {
-	picture := w.app.picture(tableDerived, in.Blob, in.Crop, 0)
-	w.tx.Put(w.app.TidyKey(string(tidyPicture)+string(picture[len(w.app)+2:])), nil)
+func (w *Writer) oweDerived(in *Input) { OwePicture(w.tx, w.app, in.Blob, in.Crop) }
+
+// OwePicture notes that what was derived from a picture and a crop may go, if no input has them.
+func OwePicture(w kv.Writer, app AppID, picture blob.Hash, crop raster.Crop) {
+	key := app.picture(tableDerived, picture, crop, 0)
+	w.Put(app.TidyKey(string(tidyPicture)+string(key[len(app)+2:])), nil)
 }
+
+// OweObjects notes that the objects may go that no version names.
+func OweObjects(w kv.Writer, app AppID) { w.Put(app.TidyKey(string(tidyObjects)), nil) }
 
 func (w *Writer) oweAll() {
 	single := w.app.TidyKey(string(tidyPicture))
@@ -31,7 +38,7 @@ func (w *Writer) oweAll() {
 	w.tx.Put(w.app.TidyKey(string(tidyHosted)), nil)
 }
 
-func (w *Writer) oweObjects() { w.tx.Put(w.app.TidyKey(string(tidyObjects)), nil) }
+func (w *Writer) oweObjects() { OweObjects(w.tx, w.app) }
 
 // OweBase notes that the derived records of a network may go.
 func OweBase(b kv.Writer, app AppID, base [32]byte) {

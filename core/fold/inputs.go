@@ -49,19 +49,19 @@ func (f *Fold) inputCreate(b *log.InputCreate) (Verdict, error) {
 	if err != nil || v.Code != 0 {
 		return v, err
 	}
-	if f.h.Next == math.MaxUint32 {
-		return Verdict{Code: Refused, Detail: "quota: ordinals"}, nil
-	}
 	in, err := f.newInput(id, b)
 	if err != nil {
 		return refused("metadata"), nil
+	}
+	var ok bool
+	if in.Ord, ok = f.ord(); !ok {
+		return Verdict{Code: Refused, Detail: "quota: ordinals"}, nil
 	}
 	for i := range replaced {
 		if err := f.kill(&replaced[i]); err != nil {
 			return Verdict{}, err
 		}
 	}
-	f.h.Next++
 	f.count(in.Code, 1)
 	if err := f.w.InsertInput(in); err != nil {
 		return Verdict{}, err
@@ -144,7 +144,7 @@ func duplicate(of string, other *catalog.Input) Verdict {
 func (f *Fold) newInput(id string, b *log.InputCreate) (*catalog.Input, error) {
 	op := &f.e.Op
 	in := &catalog.Input{
-		Ord: f.h.Next, Dot: op.Dot, ID: id, Created: op.At, Modified: op.At, By: op.By,
+		Dot: op.Dot, ID: id, Created: op.At, Modified: op.At, By: op.By,
 		URL: b.URL, Blob: b.Blob, ContentType: b.ContentType, Hosted: b.Hosted, Crop: b.Crop,
 		Code: catalog.InputPending, Geo: b.Geo,
 	}

@@ -17,10 +17,14 @@ import (
 type Options struct {
 	Store kv.Store         // required; it outlives the partition
 	App   catalog.AppID    // zero: the control partition
-	Site  log.Site         // 0 means log.Origin
+	Site  log.Site         // 0 means log.Origin; not of a replica
 	Clock func() time.Time // the wall clock; required
 	Epoch log.Epoch        // random name of a log that begins now; an older one keeps its own
 	Index *index.Options   // nil: the partition has no index, like the control partition
+
+	// Replica makes the partition a copy of another one, whose log it pulls; nil: it has a log
+	// of its own.
+	Replica *Replica
 
 	// Watch is told what each run of entries did to the inputs, once that is visible; nil:
 	// nobody is. It must return at once and not use the partition.
@@ -29,10 +33,11 @@ type Options struct {
 
 // Partition is one application's log, state and index. Its methods may be used concurrently.
 type Partition struct {
-	o     Options
-	log   *log.Store
-	clock *log.Clock
-	index *index.Index
+	o       Options
+	log     *log.Store // a replica's outbox: entry n is operation n of its site
+	clock   *log.Clock
+	index   *index.Index
+	replica *replica // nil: the partition has a log of its own
 
 	// appending is held while operations get their numbers and are appended: never during a sync.
 	appending sync.Mutex
@@ -47,7 +52,8 @@ type Partition struct {
 
 	// visible is held while a batch becomes visible, and to look at what is.
 	visible sync.RWMutex
-	seq     uint64 // last entry that was folded
+	seq     uint64 // last entry of log that was folded
+	at      uint64 // last entry that the state has: of a replica the pulled log's and the pending operations behind it
 	closed  error  // why it takes nothing more; nil: it does
 	shut    bool   // not even what was appended is folded
 
@@ -67,16 +73,9 @@ func Open(o Options) (*Partition, error) {
 		o: o, clock: log.NewClock(o.Clock), fold: fold.New(o.App), tx: kv.NewOverlay(o.Store),
 		tidy: true, tickets: map[uint64]*ticket{},
 	}
-	state := catalog.Read(o.Store, o.App)
-	h, err := state.Header()
-	if err != nil {
-		return nil, fmt.Errorf("partition %v: %w", o.App, err)
-	}
-	p.seq = h.Seq
-	p.clock.Observe(h.Clock)
-	p.log, err = log.Open(o.Store, log.Options{Prefix: o.App.LogPrefix(), Epoch: o.Epoch, Durable: h.Seq})
-	if err == nil && p.log.Head() < h.Seq {
-		err = fmt.Errorf("state of entry %d beyond the log's %d: %w", h.Seq, p.log.Head(), kv.ErrCorrupt)
+	err := p.openReplica()
+	if err == nil {
+		err = p.openLog()
 	}
 	if err == nil && o.Index != nil {
 		p.index, err = index.Open(o.Store, o.App, *o.Index)
@@ -85,12 +84,44 @@ func Open(o Options) (*Partition, error) {
 		err = p.foldTo(p.log.Head())
 	}
 	if err == nil {
-		p.last, err = state.SiteSeq(o.Site)
+		p.last, err = p.lastOwn()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("partition %v: %w", o.App, err)
 	}
 	return p, nil
+}
+
+// openLog opens the log, or a replica's outbox, and finds how much of it the state has.
+func (p *Partition) openLog() error {
+	state := catalog.Read(p.o.Store, p.o.App)
+	h, err := state.Header()
+	if err != nil {
+		return err
+	}
+	p.at, p.seq = h.Seq, h.Seq
+	if p.replica != nil {
+		if p.seq, err = state.SiteSeq(p.replica.site); err != nil {
+			return err
+		}
+		if want := p.replica.cursor.Seq + p.seq - p.replica.confirmed; h.Seq != want {
+			return fmt.Errorf("state of entry %d, want %d: %w", h.Seq, want, kv.ErrCorrupt)
+		}
+	}
+	p.clock.Observe(h.Clock)
+	p.log, err = log.Open(p.o.Store, log.Options{Prefix: p.o.App.LogPrefix(), Epoch: p.o.Epoch, Durable: p.seq})
+	if err == nil && p.log.Head() < p.seq {
+		err = fmt.Errorf("state of entry %d beyond the log's %d: %w", p.seq, p.log.Head(), kv.ErrCorrupt)
+	}
+	return err
+}
+
+// lastOwn is the sequence number of our site's last operation, once all of the log is folded.
+func (p *Partition) lastOwn() (uint64, error) {
+	if p.replica != nil {
+		return p.log.Appended(), nil
+	}
+	return catalog.Read(p.o.Store, p.o.App).SiteSeq(p.o.Site)
 }
 
 // Index is the application's index, nil for the control partition.
@@ -147,10 +178,11 @@ func (p *Partition) View() *View {
 	p.visible.RLock()
 	defer p.visible.RUnlock()
 	s := p.o.Store.Snapshot()
-	return &View{Reader: catalog.Read(s, p.o.App), snapshot: s, seq: p.seq}
+	return &View{Reader: catalog.Read(s, p.o.App), snapshot: s, seq: p.at}
 }
 
-// Seq is the last entry of the log that the view has folded.
+// Seq is the last entry of the log that the view has folded; of a replica the pulled one's, and
+// the pending operations count as entries behind it.
 func (v *View) Seq() uint64 { return v.seq }
 
 // Close releases the view.

@@ -52,6 +52,9 @@ func (p *Partition) stepTidy() (more bool, err error) {
 	if p.seq < p.log.Appended() {
 		return false, nil // a Submit is waiting for its sync; another Step will find it done
 	}
+	if p.replica != nil && p.replica.confirmed < p.seq {
+		return false, nil // what pending operations delete may come back
+	}
 	p.tx.Reset(p.o.Store)
 	if more, err = catalog.Tidy(p.tx, p.o.App, tidyKeys); err != nil {
 		return false, err
@@ -141,6 +144,9 @@ func (p *Partition) Redact(from uint64, edit func(log.Body) bool) error {
 	defer p.folding.Unlock()
 	if err := p.whyClosed(); err != nil {
 		return err
+	}
+	if p.replica != nil {
+		return ErrReplica
 	}
 	return p.log.Redact(from, edit)
 }

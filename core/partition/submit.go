@@ -18,6 +18,10 @@ import (
 // ctx is asked before anything is written, never after. Errors: kv.ErrFull before anything is
 // written, unless all that is asked for is to delete; kv.ErrFailed and others of the store, after
 // which the operations may or may not be in the log, and if they are, take their effect in time.
+//
+// On a replica the operations wait in the outbox for the origin, and their verdicts are what
+// is true here and now: the log has the last word, which Pull tells. Further errors: ErrNoSite,
+// ErrOutbox.
 func (p *Partition) Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -54,9 +58,13 @@ func (p *Partition) append(by string, bodies []log.Body, also func(*kv.Batch)) (
 	if err := p.o.Store.Room(); err != nil && !deletes(bodies) {
 		return 0, nil, err
 	}
+	site := p.Site()
+	if err := p.mayWait(site, len(bodies)); err != nil {
+		return 0, nil, err
+	}
 	ops := make([]log.Op, len(bodies))
 	for i, body := range bodies {
-		dot := log.Dot{Site: p.o.Site, Seq: p.last + 1 + uint64(i)}
+		dot := log.Dot{Site: site, Seq: p.last + 1 + uint64(i)}
 		ops[i] = log.Op{Dot: dot, At: p.clock.Next(), By: by, Body: body}
 	}
 	var beside *kv.Batch
@@ -96,17 +104,32 @@ func deletes(bodies []log.Body) bool {
 func (p *Partition) foldTo(seq uint64) error {
 	p.folding.Lock()
 	defer p.folding.Unlock()
+	return p.foldLocked(seq)
+}
+
+func (p *Partition) foldLocked(seq uint64) error {
 	if p.shut {
 		return p.closed
 	}
 	for p.seq < seq {
-		if err := p.foldRun(); err != nil {
-			// The batch is not there, so what was learnt with it is not so.
-			p.fold = fold.New(p.o.App)
+		run := p.foldRun
+		if p.replica != nil {
+			run = p.foldPending
+		}
+		if err := run(); err != nil {
+			p.forget()
 			return err
 		}
 	}
 	return nil
+}
+
+// forget drops what was learnt with a batch that is not there.
+func (p *Partition) forget() {
+	p.fold = fold.New(p.o.App)
+	if p.replica != nil {
+		p.replica.pending = fold.NewPending(p.o.App)
+	}
 }
 
 // runEntries is how many entries share a batch at most.
@@ -115,36 +138,53 @@ const runEntries = 512
 // foldRun folds some entries and makes their effect visible in one batch. That batch is not
 // synced: should a crash take it back, the log, which is, gives it again.
 func (p *Partition) foldRun() error {
-	entries := make([]log.Entry, 0, 16)
-	err := p.log.Read(p.seq+1, func(e log.Entry) bool {
-		entries = append(entries, e)
-		return len(entries) < runEntries
-	})
+	entries, err := p.nextEntries()
 	if err != nil {
 		return err
 	}
 	p.tx.Reset(p.o.Store)
-	if err := p.fold.Begin(p.tx); err != nil {
+	verdicts, out, err := p.foldEntries(p.fold, p.tx, entries)
+	if err != nil {
 		return err
 	}
-	verdicts := make([]fold.Verdict, len(entries))
-	for i := range entries {
-		p.clock.Observe(entries[i].Op.At)
-		if verdicts[i], err = p.fold.Apply(&entries[i]); err != nil {
-			return err
-		}
-	}
-	if err := p.apply(p.fold.End(), p.fold.Seq()); err != nil {
+	seq := p.fold.Seq()
+	if err := p.apply(out, out, func() { p.seq, p.at = seq, seq }); err != nil {
 		return err
 	}
 	p.hand(entries[0].Seq, verdicts)
 	return nil
 }
 
-// apply makes the overlay's batch visible, with what the index makes of it.
-func (p *Partition) apply(out fold.Outcome, seq uint64) error {
+// nextEntries reads the entries that are folded next.
+func (p *Partition) nextEntries() ([]log.Entry, error) {
+	entries := make([]log.Entry, 0, 16)
+	err := p.log.Read(p.seq+1, func(e log.Entry) bool {
+		entries = append(entries, e)
+		return len(entries) < runEntries
+	})
+	return entries, err
+}
+
+// foldEntries folds entries into tx.
+func (p *Partition) foldEntries(f *fold.Fold, tx *kv.Overlay, entries []log.Entry) (verdicts []fold.Verdict, out fold.Outcome, err error) {
+	if err := f.Begin(tx); err != nil {
+		return nil, out, err
+	}
+	verdicts = make([]fold.Verdict, len(entries))
+	for i := range entries {
+		p.clock.Observe(entries[i].Op.At)
+		if verdicts[i], err = f.Apply(&entries[i]); err != nil {
+			return nil, out, err
+		}
+	}
+	return verdicts, f.End(), nil
+}
+
+// apply makes the overlay's batch visible, with what the index makes of changes; watched is what
+// the watcher is told. moved runs while both become visible.
+func (p *Partition) apply(changes, watched fold.Outcome, moved func()) error {
 	if p.index != nil {
-		if err := p.index.Stage(p.tx, out.Changes, out.DeletedAll); err != nil {
+		if err := p.index.Stage(p.tx, changes.Changes, changes.DeletedAll); err != nil {
 			p.index.Discard()
 			return fmt.Errorf("index: %w", err)
 		}
@@ -161,9 +201,9 @@ func (p *Partition) apply(out fold.Outcome, seq uint64) error {
 		p.index.Applied()
 	}
 	if p.o.Watch != nil {
-		p.o.Watch(out)
+		p.o.Watch(watched)
 	}
-	p.seq = seq
+	moved()
 	p.tidy = true
 	return nil
 }

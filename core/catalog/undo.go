@@ -1,0 +1,229 @@
+package catalog
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// An undo record is what one key of the state holds without the operations of a replica that
+// are not in the log yet. It is written when the first of them changes the key:
+//
+//	y key → 0            without them there is no such key
+//	y key → 1 ‖ value    without them it has this value
+//
+// The state with all undo records applied is the state of the log, byte for byte.
+
+// undoKey is the key of the undo record of a key of the store.
+func (a AppID) undoKey(key []byte) []byte { return append(a.key(tableUndo, len(key)), key...) }
+
+// PutUndo notes what a key holds without the pending operations; a nil value: nothing.
+func PutUndo(w kv.Writer, app AppID, key, value []byte) {
+	undo := []byte{0}
+	if value != nil {
+		undo = append(append(make([]byte, 0, 1+len(value)), 1), value...)
+	}
+	w.Put(app.undoKey(key), undo)
+}
+
+// HasUndo reports whether a key has its undo record already.
+func HasUndo(r kv.Reader, app AppID, key []byte) (bool, error) {
+	_, err := r.Get(app.undoKey(key))
+	if errors.Is(err, kv.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Undo adds to tx what takes the pending operations back, and that there is nothing left to
+// take back. It yields the ordinals of the inputs that they changed, ascending.
+func Undo(tx *kv.Overlay, app AppID, yield func(ord uint32)) error {
+	table := app.key(tableUndo, 0)
+	inputs := app.key(tableInput, 0)
+	some := false
+	err := tx.Scan(table, after(table), func(k, v []byte) bool {
+		some = true
+		key := k[len(table):]
+		if bytes.HasPrefix(key, inputs) {
+			yield(ordAt(key))
+		}
+		if value := undone(v); value != nil {
+			tx.Put(key, value)
+		} else {
+			tx.Delete(key)
+		}
+		return true
+	})
+	if some {
+		tx.DeleteRange(table, after(table))
+	}
+	return err
+}
+
+// undone is the value that an undo record holds; nil: none.
+func undone(v []byte) []byte {
+	if len(v) == 0 || v[0] == 0 {
+		return nil
+	}
+	return v[1:]
+}
+
+// Before returns r as it is without the pending operations of an application. What r shows
+// must be one moment: a snapshot, or a store that nobody writes to.
+func Before(r kv.Reader, app AppID) kv.Reader { return &before{r, app} }
+
+type before struct {
+	kv  kv.Reader
+	app AppID
+}
+
+// Get implements [kv.Reader].
+func (b *before) Get(key []byte) ([]byte, error) {
+	v, err := b.kv.Get(b.app.undoKey(key))
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return b.kv.Get(key)
+	case err != nil:
+		return nil, err
+	}
+	if v = undone(v); v == nil {
+		return nil, kv.ErrNotFound
+	}
+	return v, nil
+}
+
+// Scan implements [kv.Reader].
+func (b *before) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
+	m := b.merge(lo, hi, yield)
+	m.page, m.first = b.kv.Scan, func(a, b []byte) bool { return bytes.Compare(a, b) < 0 }
+	m.next = func(last []byte) { m.lo = append(last, 0) }
+	return m.run(b.kv.Scan, lo, hi)
+}
+
+// ScanBack implements [kv.Reader].
+func (b *before) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) error {
+	m := b.merge(lo, hi, yield)
+	m.page, m.first = b.kv.ScanBack, func(a, b []byte) bool { return bytes.Compare(a, b) > 0 }
+	m.next = func(last []byte) { m.hi = last }
+	return m.run(b.kv.ScanBack, lo, hi)
+}
+
+// undoPage is how many undo records a merge reads at once.
+const undoPage = 128
+
+type scanner func(lo, hi []byte, yield func(key, value []byte) bool) error
+
+// undoMerge yields a range of keys with their undo records in their places.
+type undoMerge struct {
+	table   []byte
+	lo, hi  []byte // undo records that were not read yet
+	page    scanner
+	first   func(a, b []byte) bool // in the scan's order
+	next    func(last []byte)      // moves lo or hi past an undo record
+	undo    [][2][]byte            // key and value, to be yielded
+	ended   bool                   // there are no more
+	yield   func(key, value []byte) bool
+	stopped bool
+	failed  error
+}
+
+func (b *before) merge(lo, hi []byte, yield func(key, value []byte) bool) *undoMerge {
+	table := b.app.key(tableUndo, 0)
+	m := &undoMerge{table: table, lo: b.app.undoKey(lo), hi: after(table), yield: yield}
+	if hi != nil {
+		m.hi = b.app.undoKey(hi)
+	}
+	return m
+}
+
+func (m *undoMerge) run(scan scanner, lo, hi []byte) error {
+	err := scan(lo, hi, func(key, value []byte) bool {
+		for m.fill() && m.first(m.undo[0][0], key) {
+			m.take()
+		}
+		if m.stopped || m.failed != nil {
+			return false
+		}
+		if m.fill() && bytes.Equal(m.undo[0][0], key) {
+			m.take()
+		} else if m.failed == nil {
+			m.stopped = !m.yield(key, value)
+		}
+		return !m.stopped && m.failed == nil
+	})
+	if err != nil {
+		return err
+	}
+	for m.fill() {
+		m.take()
+	}
+	return m.failed
+}
+
+// fill reports whether there is another undo record to be yielded.
+func (m *undoMerge) fill() bool {
+	if m.stopped || m.failed != nil {
+		return false
+	}
+	if len(m.undo) > 0 || m.ended {
+		return len(m.undo) > 0
+	}
+	var last []byte
+	m.failed = m.page(m.lo, m.hi, func(k, v []byte) bool {
+		last = bytes.Clone(k)
+		m.undo = append(m.undo, [2][]byte{last[len(m.table):], bytes.Clone(v)})
+		return len(m.undo) < undoPage
+	})
+	if len(m.undo) < undoPage {
+		m.ended = true
+	} else {
+		m.next(last)
+	}
+	return m.failed == nil && len(m.undo) > 0
+}
+
+// take yields the first undo record, if there is a key without the pending operations.
+func (m *undoMerge) take() {
+	u := m.undo[0]
+	m.undo = m.undo[1:]
+	if value := undone(u[1]); value != nil {
+		m.stopped = !m.yield(u[0], value)
+	}
+}
+
+// Differ returns the records of an ordinal's input in two states, and whether they differ; nil
+// is none.
+func Differ(before, after Reader, ord uint32) (was, is *Input, differ bool, err error) {
+	key := before.app.numbered(tableInput, ord)
+	a, err := valueOf(before.kv, key)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	b, err := valueOf(after.kv, key)
+	if err != nil || a == nil && b == nil || a != nil && b != nil && bytes.Equal(a, b) {
+		return nil, nil, false, err
+	}
+	if was, err = inputOr(a); err != nil {
+		return nil, nil, false, err
+	}
+	is, err = inputOr(b)
+	return was, is, err == nil, err
+}
+
+// valueOf is the value of a key; nil: there is none.
+func valueOf(r kv.Reader, key []byte) ([]byte, error) {
+	v, err := r.Get(key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil, nil
+	}
+	return v, err
+}
+
+func inputOr(value []byte) (*Input, error) {
+	if value == nil {
+		return nil, nil
+	}
+	in, err := decodeInput(value)
+	return &in, err
+}

@@ -1,0 +1,97 @@
+package partition
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/field"
+)
+
+// conflictName begins the names of the notes that keep conflicts; site and sequence follow, as
+// numbers of 4 and 8 bytes.
+const conflictName = "conflict/"
+
+func conflictKey(app catalog.AppID, dot log.Dot) []byte {
+	k := binary.BigEndian.AppendUint32(app.LocalKey(conflictName), uint32(dot.Site))
+	return binary.BigEndian.AppendUint64(k, dot.Seq)
+}
+
+// isConflict reports whether a verdict is one that its writer must be told of: what was
+// written later anyway is none.
+func isConflict(c fold.Code) bool { return c != fold.OK && c != fold.Superseded }
+
+func (c *Conflict) encode() []byte {
+	var e field.Encoder
+	e.Raw(1, log.Encode(nil, &c.Op))
+	e.Uint(2, c.Seq)
+	e.Uint(3, uint64(c.Verdict.Code))
+	e.Text(4, c.Verdict.Detail)
+	log.EncodeDot(&e, 5, c.Verdict.Dot)
+	e.Text(6, c.Verdict.ID)
+	return e.Bytes(nil)
+}
+
+func decodeConflict(data []byte) (c Conflict, err error) {
+	var op []byte
+	d := field.Decode(data)
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			op = d.Raw()
+		case 2:
+			c.Seq = d.Uint()
+		case 3:
+			c.Verdict.Code = fold.Code(d.Uint32())
+		case 4:
+			c.Verdict.Detail = d.Text()
+		case 5:
+			c.Verdict.Dot = log.DecodeDot(d.Message())
+		case 6:
+			c.Verdict.ID = d.Text()
+		}
+	}
+	if err := d.Err(); err != nil {
+		return Conflict{}, fmt.Errorf("conflict: %w", err)
+	}
+	c.Op, err = log.Decode(op)
+	return c, err
+}
+
+// Conflicts yields the operations of our own that the log has not taken as they were meant and
+// that were not dismissed, oldest first, until yield returns false.
+func (p *Partition) Conflicts(yield func(Conflict) bool) error {
+	v := p.View()
+	lo := p.o.App.LocalKey(conflictName)
+	hi := p.o.App.LocalKey(conflictName[:len(conflictName)-1] + string(rune(conflictName[len(conflictName)-1]+1)))
+	var failed error
+	err := v.snapshot.Scan(lo, hi, func(_, value []byte) bool {
+		c, err := decodeConflict(append([]byte{}, value...))
+		if err != nil {
+			failed = err
+			return false
+		}
+		return yield(c)
+	})
+	return errors.Join(err, failed, v.Close())
+}
+
+// Dismiss forgets a conflict; one that is not there is no error.
+func (p *Partition) Dismiss(dot log.Dot) error {
+	p.folding.Lock()
+	defer p.folding.Unlock()
+	if err := p.whyClosed(); err != nil {
+		return err
+	}
+	var b kv.Batch
+	b.Delete(conflictKey(p.o.App, dot))
+	wait, err := p.o.Store.Commit(&b)
+	if err != nil {
+		return err
+	}
+	return wait()
+}

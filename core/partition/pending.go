@@ -1,0 +1,142 @@
+package partition
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// mayWait is why n more operations of a replica cannot be made.
+func (p *Partition) mayWait(site log.Site, n int) error {
+	if p.replica == nil {
+		return nil
+	}
+	if site == 0 {
+		return ErrNoSite
+	}
+	_, confirmed := p.Outbox()
+	if waiting := p.last - min(confirmed, p.last) + uint64(n); waiting > p.replica.limit {
+		return fmt.Errorf("%d of %d: %w", waiting, p.replica.limit, ErrOutbox)
+	}
+	return nil
+}
+
+// foldPending folds some operations of the outbox over the state, and notes how to take them back, in
+// one batch. Like foldRun's, it needs no sync.
+func (p *Partition) foldPending() error {
+	entries, err := p.nextEntries()
+	if err != nil {
+		return err
+	}
+	first, last := entries[0].Seq, entries[len(entries)-1].Seq
+	p.tx.Reset(p.o.Store)
+	verdicts, out, err := p.foldOwn(p.tx, entries)
+	if err != nil {
+		return err
+	}
+	if err := p.noteUndo(p.tx, p.o.Store, p.tx.Batch()); err != nil {
+		return err
+	}
+	at := p.replica.pending.Seq()
+	if err := p.apply(out, told(out), func() { p.seq, p.at = last, at }); err != nil {
+		return err
+	}
+	p.hand(first, verdicts)
+	return nil
+}
+
+// foldOwn folds entries of the outbox into tx, at the places after the last that tx has.
+func (p *Partition) foldOwn(tx *kv.Overlay, entries []log.Entry) ([]fold.Verdict, fold.Outcome, error) {
+	h, err := catalog.Read(tx, p.o.App).Header()
+	if err != nil {
+		return nil, fold.Outcome{}, err
+	}
+	for i := range entries {
+		entries[i].Seq = h.Seq + 1 + uint64(i)
+	}
+	return p.foldEntries(p.replica.pending, tx, entries)
+}
+
+// told is what a watcher is told of pending changes: nothing of what they delete, since it may
+// come back.
+func told(out fold.Outcome) (t fold.Outcome) {
+	for _, c := range out.Changes {
+		if c.After != nil {
+			t.Changes = append(t.Changes, c)
+		}
+	}
+	return t
+}
+
+// noteUndo adds to w the undo records of the keys that a batch changes over base, as far as
+// they have none.
+func (p *Partition) noteUndo(w kv.Writer, base kv.Reader, b *kv.Batch) error {
+	n := undoNotes{w: w, base: base, p: p, seen: map[string]bool{}}
+	for _, op := range operations(b) {
+		if op.Kind != kv.KindDeleteRange {
+			n.key(op.Key)
+			continue
+		}
+		hi := op.Value
+		if bytes.Equal(hi, kv.End()) {
+			hi = nil
+		}
+		err := base.Scan(op.Key, hi, func(key, value []byte) bool {
+			n.note(key, value)
+			return n.failed == nil
+		})
+		if n.failed == nil {
+			n.failed = err
+		}
+	}
+	return n.failed
+}
+
+// operations are a batch's, which may grow meanwhile.
+func operations(b *kv.Batch) []kv.Op {
+	ops := make([]kv.Op, 0, b.Len())
+	for op := range b.Each {
+		ops = append(ops, op)
+	}
+	return ops
+}
+
+// undoNotes writes undo records, one a key.
+type undoNotes struct {
+	w      kv.Writer
+	base   kv.Reader
+	p      *Partition
+	seen   map[string]bool
+	failed error
+}
+
+func (n *undoNotes) key(key []byte) {
+	if n.failed != nil || n.seen[string(key)] {
+		return
+	}
+	value, err := n.base.Get(key)
+	switch {
+	case err == nil:
+		n.note(key, value)
+	case isMissing(err):
+		n.note(key, nil)
+	default:
+		n.failed = err
+	}
+}
+
+// note writes what a key holds, nil for nothing, unless that is known.
+func (n *undoNotes) note(key, value []byte) {
+	if n.failed != nil || n.seen[string(key)] {
+		return
+	}
+	n.seen[string(key)] = true
+	var known bool
+	if known, n.failed = catalog.HasUndo(n.base, n.p.o.App, key); n.failed == nil && !known {
+		catalog.PutUndo(n.w, n.p.o.App, key, value)
+	}
+}

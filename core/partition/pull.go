@@ -1,0 +1,317 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Run is some entries of the log that a replica pulls: those after From, up to To.
+type Run struct {
+	Epoch    log.Epoch
+	From, To uint64
+	Chain    log.Chain // of the log up to To
+	Entries  []log.Entry
+	Stable   uint64          // last entry that the origin will never lose; 0: as it was
+	Also     func(*kv.Batch) // adds what the entries need beside them, such as derived records; nil: nothing
+}
+
+// Told is the log's word on an operation of a replica's own.
+type Told struct {
+	Op      log.Op // as it was submitted
+	Verdict fold.Verdict
+}
+
+// Pull folds entries of the log that follow the cursor. What they do, that they were folded,
+// and the pending operations over the new state become visible in one batch, which is not
+// synced: what a crash takes back is pulled again. Told are the verdicts on our own operations
+// among the entries; those that are conflicts are kept until they are dismissed, too.
+//
+// Its cost grows with the pending operations, which are folded again: while there are many, runs
+// should be long. Entries are borrowed. Errors: ErrCursor, ErrChain, ErrSite and those of kv; nothing is
+// changed then.
+func (p *Partition) Pull(ctx context.Context, r Run) ([]Told, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if p.replica == nil {
+		return nil, ErrReplica
+	}
+	p.folding.Lock()
+	defer p.folding.Unlock()
+	if err := p.whyClosed(); err != nil {
+		return nil, err
+	}
+	// An operation that was pushed before its Submit folded it may be in the run.
+	if err := p.foldLocked(p.log.Head()); err != nil {
+		return nil, fmt.Errorf("pull: %w", err)
+	}
+	told, err := p.pull(&r)
+	if err != nil {
+		p.forget()
+		return nil, fmt.Errorf("pull: %w", err)
+	}
+	return told, nil
+}
+
+// check holds a run to the cursor and returns the cursor after it.
+func (r *Run) check(at Cursor) (Cursor, error) {
+	begins := at.Seq == 0 && at.Epoch == (log.Epoch{})
+	if begins {
+		at.Epoch, at.Chain = r.Epoch, log.Chain(r.Epoch)
+	}
+	switch {
+	case r.Epoch != at.Epoch:
+		return at, fmt.Errorf("epoch %x, not %x: %w", r.Epoch, at.Epoch, ErrChain)
+	case r.From != at.Seq || r.To < r.From || uint64(len(r.Entries)) != r.To-r.From:
+		return at, fmt.Errorf("%d entries from %d to %d at %d: %w", len(r.Entries), r.From, r.To, at.Seq, ErrCursor)
+	}
+	var data []byte
+	for i := range r.Entries {
+		if at.Seq++; r.Entries[i].Seq != at.Seq {
+			return at, fmt.Errorf("entry %d in the place of %d: %w", r.Entries[i].Seq, at.Seq, ErrCursor)
+		}
+		data = log.Encode(data[:0], &r.Entries[i].Op)
+		at.Chain = at.Chain.Next(data)
+	}
+	if at.Chain != r.Chain {
+		return at, fmt.Errorf("entry %d: %w", at.Seq, ErrChain)
+	}
+	at.Stable = max(at.Stable, r.Stable)
+	return at, nil
+}
+
+// pull is Pull under its lock.
+func (p *Partition) pull(r *Run) ([]Told, error) {
+	cursor, err := r.check(p.replica.cursor)
+	if err != nil {
+		return nil, err
+	}
+	m := mix{p: p, ords: map[uint32]bool{}, note: p.replica.note}
+	m.note.cursor = cursor
+	p.tx.Reset(p.o.Store)
+	if r.Also != nil {
+		var beside kv.Batch
+		r.Also(&beside)
+		replay(p.tx, &beside)
+	}
+	if err := m.undo(); err != nil {
+		return nil, err
+	}
+	if err := m.entries(r.Entries); err != nil {
+		return nil, err
+	}
+	return m.told, m.finish()
+}
+
+// replay adds a batch's operations to w.
+func replay(w kv.Writer, b *kv.Batch) {
+	for _, op := range operations(b) {
+		switch op.Kind {
+		case kv.KindPut:
+			w.Put(op.Key, op.Value)
+		case kv.KindDelete:
+			w.Delete(op.Key)
+		case kv.KindDeleteRange:
+			w.DeleteRange(op.Key, op.Value)
+		}
+	}
+}
+
+// mix makes the batch of a Pull: what was pending is taken back, the entries are folded, and what is
+// pending still is folded again.
+type mix struct {
+	p         *Partition
+	note      note
+	confirmed uint64          // last own operation in the log
+	undone    bool            // there was something to take back
+	ords      map[uint32]bool // of inputs that may have changed
+	log       fold.Outcome    // of the entries
+	told      []Told
+}
+
+func (m *mix) undo() error {
+	p := m.p
+	m.confirmed = p.replica.confirmed
+	m.undone = m.confirmed < p.seq
+	return catalog.Undo(p.tx, p.o.App, func(ord uint32) { m.ords[ord] = true })
+}
+
+// entries folds those of the log.
+func (m *mix) entries(entries []log.Entry) error {
+	p := m.p
+	if len(entries) == 0 {
+		return nil
+	}
+	verdicts, out, err := p.foldEntries(p.fold, p.tx, entries)
+	if err != nil {
+		return err
+	}
+	m.log = out
+	var own []int // of our operations among the entries
+	for i := range entries {
+		dot := entries[i].Op.Dot
+		if m.note.site == 0 || dot != (log.Dot{Site: m.note.site, Seq: m.confirmed + uint64(len(own)) + 1}) {
+			continue
+		}
+		if dot.Seq > p.seq {
+			return fmt.Errorf("operation %d of site %d was not made here: %w", dot.Seq, dot.Site, ErrSite)
+		}
+		own = append(own, i)
+	}
+	if len(own) == 0 {
+		return nil
+	}
+	if err := m.tell(entries, verdicts, own); err != nil {
+		return err
+	}
+	m.note.ack(acked{seq: entries[own[len(own)-1]].Seq, own: m.confirmed})
+	return nil
+}
+
+// tell notes the log's word on our operations.
+func (m *mix) tell(entries []log.Entry, verdicts []fold.Verdict, own []int) error {
+	p := m.p
+	err := p.own(m.confirmed, entries[own[len(own)-1]].Op.Dot.Seq, func(op log.Op) bool {
+		i := own[len(m.told)]
+		c := Conflict{Op: op, Seq: entries[i].Seq, Verdict: verdicts[i]}
+		m.told = append(m.told, Told{Op: op, Verdict: c.Verdict})
+		if isConflict(c.Verdict.Code) {
+			p.tx.Put(conflictKey(p.o.App, op.Dot), c.encode())
+		}
+		if c.Verdict.Code != fold.OK {
+			oweFor(p.tx, p.o.App, op.Body)
+		}
+		m.confirmed = op.Dot.Seq
+		return true
+	})
+	if err == nil && len(m.told) != len(own) {
+		err = fmt.Errorf("%d own operations, %d in the outbox: %w", len(own), len(m.told), ErrSite)
+	}
+	return err
+}
+
+// oweFor notes that what was written beside an operation may go.
+func oweFor(w kv.Writer, app catalog.AppID, body log.Body) {
+	switch b := body.(type) {
+	case *log.InputCreate:
+		if !b.Blob.IsZero() {
+			catalog.OwePicture(w, app, b.Blob, b.Crop)
+		}
+	case *log.VersionResult:
+		catalog.OweObjects(w, app)
+	}
+}
+
+// finish folds what is pending still, and makes it all visible.
+func (m *mix) finish() error {
+	p := m.p
+	p.replica.pending = fold.NewPending(p.o.App)
+	pending, err := m.again()
+	if err != nil {
+		return err
+	}
+	h, err := catalog.Read(p.tx, p.o.App).Header()
+	if err != nil {
+		return err
+	}
+	changes, watched, err := m.net(pending)
+	if err != nil {
+		return err
+	}
+	stable := m.note.settled()
+	p.tx.Put(noteKey(p.o.App), m.note.encode())
+	err = p.apply(changes, watched, func() {
+		p.replica.note, p.replica.confirmed = m.note, m.confirmed
+		p.at = h.Seq
+	})
+	if err != nil || stable == 0 {
+		return err
+	}
+	return p.log.Trim(stable + 1)
+}
+
+// again folds the operations that are pending still, and notes how to take them back.
+func (m *mix) again() (out fold.Outcome, err error) {
+	p := m.p
+	var entries []log.Entry
+	err = p.own(m.confirmed, p.seq, func(op log.Op) bool {
+		entries = append(entries, log.Entry{Op: op})
+		return true
+	})
+	if err != nil || len(entries) == 0 {
+		return out, err
+	}
+	over := kv.NewOverlay(p.tx)
+	if _, out, err = p.foldOwn(over, entries); err != nil {
+		return out, err
+	}
+	if err := p.noteUndo(p.tx, p.tx, over.Batch()); err != nil {
+		return out, err
+	}
+	replay(p.tx, over.Batch())
+	return out, nil
+}
+
+// net is what became of the inputs, from the state that is visible to the one that will be; and
+// what the watcher is told: deletions only that are the log's.
+func (m *mix) net(pending fold.Outcome) (changes, watched fold.Outcome, err error) {
+	p := m.p
+	if !m.undone && len(pending.Changes) == 0 && !pending.DeletedAll {
+		return m.log, m.log, nil
+	}
+	for _, out := range []fold.Outcome{m.log, pending} {
+		for _, c := range out.Changes {
+			m.ords[ordOf(c)] = true
+		}
+	}
+	before, after := catalog.Read(p.o.Store, p.o.App), catalog.Read(p.tx, p.o.App)
+	if m.log.DeletedAll {
+		before = catalog.Read(nothing{}, p.o.App)
+	}
+	changes.DeletedAll = m.log.DeletedAll
+	for _, ord := range slices.Sorted(maps.Keys(m.ords)) {
+		was, is, differ, err := catalog.Differ(before, after, ord)
+		if err != nil {
+			return changes, watched, err
+		}
+		if differ {
+			changes.Changes = append(changes.Changes, fold.Change{Before: was, After: is})
+		}
+	}
+	watched.DeletedAll = m.log.DeletedAll
+	for _, c := range m.log.Changes {
+		if c.After == nil {
+			watched.Changes = append(watched.Changes, c)
+		}
+	}
+	for _, c := range changes.Changes {
+		if c.After != nil || c.Before.Ord >= fold.PendingOrds {
+			watched.Changes = append(watched.Changes, c)
+		}
+	}
+	return changes, watched, nil
+}
+
+func ordOf(c fold.Change) uint32 {
+	if c.After != nil {
+		return c.After.Ord
+	}
+	return c.Before.Ord
+}
+
+func isMissing(err error) bool { return errors.Is(err, kv.ErrNotFound) }
+
+// nothing is a store without a key.
+type nothing struct{}
+
+func (nothing) Get([]byte) ([]byte, error)                                 { return nil, kv.ErrNotFound }
+func (nothing) Scan(_, _ []byte, _ func(key, value []byte) bool) error     { return nil }
+func (nothing) ScanBack(_, _ []byte, _ func(key, value []byte) bool) error { return nil }

@@ -1,0 +1,294 @@
+package partition
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/field"
+)
+
+// ErrReplica is returned when a replica is asked for what only a partition with its own log
+// can do, or the other way round, and by Open for a store of the other sort.
+var ErrReplica = errors.New("not for a replica, or for one only")
+
+// ErrNoSite is returned by Submit on a replica that has no site of its own yet.
+var ErrNoSite = errors.New("replica has no site yet")
+
+// ErrSite is returned when a replica is to have another site than the one it has, and when its
+// own site's operations are in the log that it has not made.
+var ErrSite = errors.New("replica has another site")
+
+// ErrOutbox is returned by Submit when as many operations wait for the origin as may.
+var ErrOutbox = errors.New("too many operations wait for the origin")
+
+// ErrCursor is returned by Pull for a run that does not go on from the cursor.
+var ErrCursor = errors.New("run does not begin at the cursor")
+
+// ErrChain is returned by Pull for a run that is not of the log that was pulled so far.
+var ErrChain = errors.New("log is another one")
+
+// Replica makes a partition the copy of another one, whose log it pulls.
+type Replica struct {
+	Site  log.Site // our own, leased; 0: the one that is kept, or none yet
+	Limit uint64   // own operations that may wait for the origin; 0 means 10,000
+}
+
+// defaultLimit is how many own operations may wait for the origin.
+const defaultLimit = 10_000
+
+// Cursor is how far a replica has pulled. The zero Cursor is that of one that has nothing.
+type Cursor struct {
+	Epoch  log.Epoch
+	Seq    uint64    // last entry
+	Chain  log.Chain // of the log up to it
+	Stable uint64    // last entry that the origin will never lose, as far as is known
+}
+
+// Conflict is an operation of our own that the log has not taken as it was meant.
+type Conflict struct {
+	Op      log.Op // as it was submitted
+	Seq     uint64 // its place in the log
+	Verdict fold.Verdict
+}
+
+// replica is what a partition knows of being one. All of it is in the store, too.
+type replica struct {
+	limit uint64
+	note
+	pending   *fold.Fold // of operations of our own, over the state that is visible
+	confirmed uint64     // last own operation that was folded from the log
+}
+
+// note is the record of a replica's place. It changes in the batch of what it is about.
+type note struct {
+	cursor Cursor
+	site   log.Site
+	acked  []acked // own operations in the log that may not be stable, oldest first
+}
+
+// acked says that own operations up to one are in the log up to an entry.
+type acked struct{ seq, own uint64 }
+
+// maxAcked bounds how finely is known when own operations are stable.
+const maxAcked = 256
+
+func (n *note) encode() []byte {
+	var e field.Encoder
+	e.Hash(1, n.cursor.Epoch[:])
+	e.Uint(2, n.cursor.Seq)
+	e.Hash(3, n.cursor.Chain[:])
+	e.Uint(4, n.cursor.Stable)
+	e.Uint(5, uint64(n.site))
+	for _, a := range n.acked {
+		at := e.Open(6)
+		e.Uint(1, a.seq)
+		e.Uint(2, a.own)
+		e.Close(at)
+	}
+	return e.Bytes(nil)
+}
+
+func decodeNote(data []byte) (n note, err error) {
+	d := field.Decode(data)
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(n.cursor.Epoch[:])
+		case 2:
+			n.cursor.Seq = d.Uint()
+		case 3:
+			d.Hash(n.cursor.Chain[:])
+		case 4:
+			n.cursor.Stable = d.Uint()
+		case 5:
+			n.site = log.Site(d.Uint32())
+		case 6:
+			n.acked = append(n.acked, decodeAcked(d.Message()))
+		}
+	}
+	return n, d.Err()
+}
+
+func decodeAcked(d *field.Decoder) (a acked) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			a.seq = d.Uint()
+		case 2:
+			a.own = d.Uint()
+		}
+	}
+	return a
+}
+
+// ack notes that own operations are in the log. When there are many such notes, two become the later
+// one: operations are kept longer then, never shorter.
+func (n *note) ack(a acked) {
+	if len(n.acked) >= maxAcked {
+		n.acked = slices.Delete(n.acked, 0, 1)
+	}
+	n.acked = append(n.acked[:len(n.acked):len(n.acked)], a)
+}
+
+// settled takes off the notes of operations that are stable, and returns the last of them; 0:
+// none became so.
+func (n *note) settled() (own uint64) {
+	for len(n.acked) > 0 && n.acked[0].seq <= n.cursor.Stable {
+		own = n.acked[0].own
+		n.acked = n.acked[1:]
+	}
+	return own
+}
+
+func noteKey(app catalog.AppID) []byte { return app.LocalKey("replica") }
+
+// openReplica reads what is kept of a replica, or of none. It must be called before the log is opened.
+func (p *Partition) openReplica() error {
+	data, err := p.o.Store.Get(noteKey(p.o.App))
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return err
+	}
+	known := err == nil
+	if p.o.Replica == nil {
+		if known {
+			return fmt.Errorf("store is a replica's: %w", ErrReplica)
+		}
+		return nil
+	}
+	h, err := catalog.Read(p.o.Store, p.o.App).Header()
+	if err != nil {
+		return err
+	}
+	if !known && h.Seq > 0 {
+		return fmt.Errorf("store has a log of its own: %w", ErrReplica)
+	}
+	r := &replica{limit: p.o.Replica.Limit, pending: fold.NewPending(p.o.App)}
+	if r.limit == 0 {
+		r.limit = defaultLimit
+	}
+	if known {
+		if r.note, err = decodeNote(data); err != nil {
+			return fmt.Errorf("replica: %w", err)
+		}
+	}
+	p.replica = r
+	if err := p.lease(p.o.Replica.Site); err != nil {
+		return err
+	}
+	if r.confirmed, err = catalog.Read(catalog.Before(p.o.Store, p.o.App), p.o.App).SiteSeq(r.site); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Lease gives a replica its site, durably. It is called once, before the first Submit; again
+// only with the same site. Errors: ErrSite, ErrReplica, and those of kv.
+func (p *Partition) Lease(site log.Site) error {
+	p.appending.Lock()
+	defer p.appending.Unlock()
+	p.folding.Lock()
+	defer p.folding.Unlock()
+	if err := p.whyClosed(); err != nil {
+		return err
+	}
+	if p.replica == nil {
+		return ErrReplica
+	}
+	return p.lease(site)
+}
+
+// lease is Lease under the locks; site 0 is none.
+func (p *Partition) lease(site log.Site) error {
+	r := p.replica
+	switch {
+	case site == 0 && r.site != 0, site == r.site && site != 0:
+		return nil
+	case r.site != 0, site == log.Origin:
+		return fmt.Errorf("site %d in the place of %d: %w", site, r.site, ErrSite)
+	}
+	n := r.note
+	n.site = site
+	var b kv.Batch
+	b.Put(noteKey(p.o.App), n.encode())
+	wait, err := p.o.Store.Commit(&b)
+	if err == nil {
+		err = wait()
+	}
+	if err == nil {
+		p.visible.Lock()
+		r.note = n
+		p.visible.Unlock()
+	}
+	return err
+}
+
+// Cursor is how far a replica has pulled.
+func (p *Partition) Cursor() Cursor {
+	p.visible.RLock()
+	defer p.visible.RUnlock()
+	if p.replica == nil {
+		return Cursor{}
+	}
+	return p.replica.cursor
+}
+
+// Site is the site whose operations are submitted here; 0: none yet.
+func (p *Partition) Site() log.Site {
+	p.visible.RLock()
+	defer p.visible.RUnlock()
+	if p.replica == nil {
+		return p.o.Site
+	}
+	return p.replica.site
+}
+
+// Owns reports whether the work that an operation asks for, a download or a training, is ours
+// to do: with a log of its own a partition does all, a replica what its own site asks for.
+func (p *Partition) Owns(dot log.Dot) bool {
+	return p.replica == nil || dot.Site == p.Site()
+}
+
+// Outbox is the last operation of a replica's own that was made, and the last that was folded
+// from the origin's log; those between are pending.
+func (p *Partition) Outbox() (issued, confirmed uint64) {
+	p.visible.RLock()
+	defer p.visible.RUnlock()
+	if p.replica == nil {
+		return 0, 0
+	}
+	return max(p.log.Head(), p.replica.confirmed), p.replica.confirmed
+}
+
+// Pending yields the pending operations after one of our site's, oldest first, until yield
+// returns false. They outlive a crash.
+func (p *Partition) Pending(after uint64, yield func(log.Op) bool) error {
+	if p.replica == nil {
+		return ErrReplica
+	}
+	issued, confirmed := p.Outbox()
+	return p.own(max(after, confirmed), issued, yield)
+}
+
+// own yields own operations after < sequence ≤ last.
+func (p *Partition) own(after, last uint64, yield func(log.Op) bool) error {
+	if after >= last {
+		return nil
+	}
+	return p.log.Read(after+1, func(e log.Entry) bool { return e.Seq <= last && yield(e.Op) && e.Seq < last })
+}
+
+// Confirmed calls do with the state of the log up to the cursor, without pending operations:
+// for digests and for exports. r may be read until do returns.
+func (p *Partition) Confirmed(do func(r kv.Reader) error) error {
+	v := p.View()
+	var r kv.Reader = v.snapshot
+	if p.replica != nil {
+		r = catalog.Before(r, p.o.App)
+	}
+	return errors.Join(do(r), v.Close())
+}

@@ -1,0 +1,253 @@
+package partition_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// copied is a replica with what it stands on.
+type copied struct {
+	store kv.Store
+	*partition.Partition
+	sent uint64 // last own operation that was pushed
+}
+
+var plainSpace = index.Space{Base: [32]byte{7}, Concepts: []string{"ai_a", "ai_b", "ai_c"}}
+
+func openReplica(t testing.TB, store kv.Store, site log.Site) *copied {
+	t.Helper()
+	p, err := partition.Open(partition.Options{
+		Store: store, App: app, Clock: clock, Epoch: log.Epoch{9}, Index: &index.Options{Space: plainSpace},
+		Replica: &partition.Replica{Site: site},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &copied{store: store, Partition: p}
+}
+
+// run is the next entries of a log for a replica, n at most.
+func run(t testing.TB, of *partition.Partition, at partition.Cursor, n int) partition.Run {
+	t.Helper()
+	r := partition.Run{Epoch: of.Log().Epoch(), From: at.Seq, To: at.Seq}
+	if n > 0 {
+		err := of.Log().Read(at.Seq+1, func(e log.Entry) bool {
+			r.Entries = append(r.Entries, e)
+			return len(r.Entries) < n
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.To += uint64(len(r.Entries))
+	var err error
+	if r.Chain, err = of.Log().Chain(r.To); err != nil {
+		t.Fatal(err)
+	}
+	r.Stable = of.Log().Head()
+	return r
+}
+
+// pull takes at most n entries.
+func (c *copied) pull(t testing.TB, of *partition.Partition, n int) []partition.Told {
+	t.Helper()
+	told, err := c.Pull(context.Background(), run(t, of, c.Cursor(), n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return told
+}
+
+// push offers at most n pending operations.
+func (c *copied) push(t testing.TB, to *partition.Partition, n int) {
+	t.Helper()
+	ops := c.waiting(t, c.sent, n)
+	if _, _, err := to.Accept(context.Background(), ops, nil); err != nil {
+		t.Fatal(err)
+	}
+	c.sent += uint64(len(ops))
+}
+
+func (c *copied) waiting(t testing.TB, after uint64, n int) (ops []log.Op) {
+	t.Helper()
+	_, confirmed := c.Outbox()
+	c.sent = max(c.sent, confirmed)
+	if n == 0 {
+		return nil
+	}
+	err := c.Pending(after, func(op log.Op) bool {
+		ops = append(ops, op)
+		return len(ops) < n
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ops
+}
+
+// plain is the state of a log's first entries, and operations behind them.
+func plain(t testing.TB, of *partition.Partition, to uint64, pending []log.Op) kv.Store {
+	t.Helper()
+	store := memkv.New()
+	f, tx := fold.New(app), kv.NewOverlay(store)
+	if to == 0 && len(pending) == 0 {
+		return store
+	}
+	if err := f.Begin(tx); err != nil {
+		t.Fatal(err)
+	}
+	apply := func(e log.Entry) bool {
+		if _, err := f.Apply(&e); err != nil {
+			t.Fatal(err)
+		}
+		return true
+	}
+	if to > 0 {
+		err := of.Log().Read(1, func(e log.Entry) bool { return e.Seq <= to && apply(e) && e.Seq < to })
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, op := range pending {
+		apply(log.Entry{Seq: to + 1 + uint64(i), Op: op})
+	}
+	f.End()
+	if err := store.Apply(tx.Batch()); err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// check holds a replica to plain folds: what it shows, what it shows without what is pending,
+// and its index.
+func (c *copied) check(t testing.TB, of *partition.Partition) {
+	t.Helper()
+	at := c.Cursor().Seq
+	pending := c.waiting(t, 0, 1<<30)
+	want := digest(t, plain(t, of, at, nil))
+	err := c.Confirmed(func(r kv.Reader) error {
+		got, err := fold.Digest(r, app)
+		if err == nil && got != want {
+			t.Errorf("confirmed state at %d has digest %x, want %x", at, got, want)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := c.View()
+	defer v.Close()
+	if v.Seq() != at+uint64(len(pending)) {
+		t.Errorf("view at %d, want %d and %d", v.Seq(), at, len(pending))
+	}
+	content := func(r kv.Reader) [32]byte {
+		d, err := fold.ContentDigest(r, app)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	if content(v.KV()) != content(plain(t, of, at, pending)) {
+		t.Errorf("state at %d with %d pending is not that of a fold", at, len(pending))
+	}
+	consistent(t, v)
+	if err := c.Index().Check(context.Background(), v.Reader); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReplica(t *testing.T) {
+	origin := open(t, memkv.New())
+	a := openReplica(t, memkv.New(), 2)
+	dot := submit(t, origin, create("one"))[0].Dot
+	a.check(t, origin)
+	if v := submit(t, a.Partition, create("mine"), create("both"))[0]; v.Code != fold.OK || v.Ord != fold.PendingOrds+1 {
+		t.Errorf("pending create: %+v", v)
+	}
+	submit(t, origin, create("both"))
+	a.check(t, origin)
+	if told := a.pull(t, origin, 9); len(told) != 0 {
+		t.Errorf("told %v", told)
+	}
+	a.check(t, origin)
+	submit(t, a.Partition, &log.InputDelete{Input: dot}, &log.InputLabels{Input: dot, Labels: []log.Label{{Concept: "x", Value: log.True}}})
+	a.check(t, origin)
+	a.push(t, origin, 2)
+	a.check(t, origin)
+	a.pull(t, origin, 1)
+	a.check(t, origin)
+	told := a.pull(t, origin, 1)
+	if len(told) != 1 || told[0].Verdict.Code != fold.Duplicate {
+		t.Errorf("told %+v", told)
+	}
+	a.check(t, origin)
+	a.push(t, origin, 9)
+	a.pull(t, origin, 9)
+	a.check(t, origin)
+	if got, want := digest(t, a.store), digest(t, plain(t, origin, 6, nil)); got != want {
+		t.Errorf("digest %x, want %x", got, want)
+	}
+	if issued, confirmed := a.Outbox(); issued != 4 || confirmed != 4 {
+		t.Errorf("outbox %d, %d", issued, confirmed)
+	}
+	var conflicts []log.Dot
+	list := func(c partition.Conflict) bool {
+		conflicts = append(conflicts, c.Op.Dot)
+		return true
+	}
+	if err := a.Conflicts(list); err != nil || len(conflicts) != 2 || conflicts[0].Seq != 2 || conflicts[1].Seq != 4 {
+		t.Errorf("conflicts %v, %v", conflicts, err)
+	}
+	if err := a.Dismiss(conflicts[0]); err != nil {
+		t.Fatal(err)
+	}
+	conflicts = nil
+	if err := a.Conflicts(list); err != nil || len(conflicts) != 1 || conflicts[0].Seq != 4 {
+		t.Errorf("conflicts %v, %v", conflicts, err)
+	}
+}
+
+func TestReplicaLease(t *testing.T) {
+	store := memkv.New()
+	p := openReplica(t, store, 0)
+	if _, err := p.Submit(context.Background(), "key", []log.Body{create("x")}, nil); !errors.Is(err, partition.ErrNoSite) {
+		t.Errorf("Submit without a site: %v", err)
+	}
+	for _, site := range []log.Site{3, 3} {
+		if err := p.Lease(site); err != nil {
+			t.Fatal(err)
+		}
+	}
+	submit(t, p.Partition, create("x"))
+	if err := p.Lease(4); !errors.Is(err, partition.ErrSite) {
+		t.Errorf("another site: %v", err)
+	}
+	if p = openReplica(t, store, 0); p.Site() != 3 {
+		t.Errorf("site %d", p.Site())
+	}
+	if err := open(t, memkv.New()).Lease(3); !errors.Is(err, partition.ErrReplica) {
+		t.Errorf("Lease of a log's own site: %v", err)
+	}
+	for _, o := range []*partition.Replica{nil, {Site: 4}} {
+		_, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Replica: o})
+		if !errors.Is(err, partition.ErrReplica) && !errors.Is(err, partition.ErrSite) {
+			t.Errorf("opened with %v: %v", o, err)
+		}
+	}
+	other := memkv.New()
+	submit(t, open(t, other), create("x"))
+	if _, err := partition.Open(partition.Options{Store: other, App: app, Clock: clock, Replica: &partition.Replica{}}); !errors.Is(err, partition.ErrReplica) {
+		t.Errorf("a log opened as a replica: %v", err)
+	}
+}
+
+var _ = catalog.Control
