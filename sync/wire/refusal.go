@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
@@ -19,14 +20,15 @@ const (
 // something between, and their status alone tells.
 type Refusal struct {
 	Code       RefusalCode
-	Detail     string   // for people
-	Features   []string // with RefusedFeatures: those that are not known
-	Min, Max   uint32   // with RefusedProtocol and RefusedFold: what is spoken, or folded by
-	Limit      string   // with RefusedLimit and RefusedQuota: its name
-	Value      uint64   // and its value
-	WaitMillis uint64   // not earlier again; 0: it is of no use to come again
-	Epoch      [16]byte // with RefusedEpoch: the log's
-	Accepted   uint64   // with RefusedSequence: last sequence of the site that the log has
+	Detail     string      // for people
+	Features   []string    // with RefusedFeatures: those that are not known
+	Min, Max   uint32      // with RefusedProtocol and RefusedFold: what is spoken, or folded by
+	Limit      string      // with RefusedLimit and RefusedQuota: its name
+	Value      uint64      // and its value
+	WaitMillis uint64      // not earlier again; 0: it is of no use to come again
+	Epoch      [16]byte    // with RefusedEpoch: the log's
+	Accepted   uint64      // with RefusedSequence and RefusedBlobs: last sequence of the site that the log has
+	Blobs      []blob.Hash // with RefusedBlobs: some of those that are missing
 	Extra      []byte
 }
 
@@ -49,9 +51,10 @@ const (
 	RefusedBusy                            // 503: come back
 	RefusedGone                            // 410: the application was deleted
 	RefusedUnknown                         // 404: there is no such thing, or it is not for the asker
+	RefusedBlobs                           // 409: pictures or objects that operations name are to be sent first
 )
 
-var refusalStatus = [...]int{0, 400, 426, 426, 426, 403, 403, 409, 409, 409, 413, 429, 503, 410, 404}
+var refusalStatus = [...]int{0, 400, 426, 426, 426, 403, 403, 409, 409, 409, 413, 429, 503, 410, 404, 409}
 
 // Status is the HTTP status that a refusal is sent with.
 func (r *Refusal) Status() int {
@@ -82,6 +85,7 @@ func (r *Refusal) Encode() []byte {
 	e.Uint(8, r.WaitMillis)
 	e.Hash(9, r.Epoch[:])
 	e.Uint(10, r.Accepted)
+	e.Raw(11, joinHashes(r.Blobs))
 	return e.Bytes(r.Extra)
 }
 
@@ -110,6 +114,8 @@ func DecodeRefusal(data []byte) (r Refusal, err error) {
 			d.Hash(r.Epoch[:])
 		case 10:
 			r.Accepted = d.Uint()
+		case 11:
+			r.Blobs = splitHashes(d)
 		default:
 			d.Keep()
 		}
