@@ -1,61 +1,424 @@
 package wire
 
 import (
-	"fmt"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
 // MaxOps is how many operations a block holds.
 const MaxOps = 512
 
-// EncodeOps returns a block of at most MaxOps operations.
+// maxLabels is how many labels of one operation stand in columns: an operation with more is
+// written as a whole.
+const maxLabels = 128
+
+// The columns of a block, by the number of their field. Sizes are of the strings in the column
+// after them. README.md says what each holds.
+const (
+	colCount    = 1 // of operations: a number
+	colSites    = 2
+	colSeqs     = 3 // less one more than the one before of the same site; from 1 the first
+	colMillis   = 4 // of the clock
+	colTicks    = 5 // less one more than the one before within a millisecond
+	colBys      = 6 // places in colAsked
+	colForms    = 7
+	colAsked    = 8 // repeated: the values of By, in ascending order
+	colMoreSize = 9
+	colMore     = 10 // fields of operations that are not known
+	colWhole    = 11 // bodies as they are in an operation, one after another
+
+	colDotSites = 16 // inputs that bodies name
+	colDotSeqs  = 17
+	colLabels   = 18 // how many
+	colConcepts = 19 // places in colNames
+	colValues   = 20
+	colNames    = 21 // repeated: concepts, in ascending order
+	colKinds    = 22 // content types: places in colTypes
+	colTypes    = 23 // repeated, in ascending order
+	colBlobs    = 24 // 32 bytes each
+
+	colFlags    = 32 // of creates
+	colHexIDs   = 33 // 16 bytes each
+	colIDSize   = 34
+	colIDs      = 35
+	colURLSize  = 36
+	colURLs     = 37
+	colHosted   = 38 // 16 bytes each
+	colCrops    = 39 // 4 × 8 bytes
+	colMetaSize = 40
+	colMeta     = 41
+	colLongs    = 42 // millionths of a degree, zigzag
+	colLats     = 43
+	colGeos     = 44 // 2 × 8 bytes
+
+	colCodes      = 48 // of fetches
+	colFetched    = 49 // flags: bit 0 blob
+	colDetailSize = 50
+	colDetails    = 51
+
+	columns = 52
+)
+
+// The forms of a body: as a whole, or in columns.
+const (
+	formWhole = iota
+	formCreate
+	formLabels
+	formFetched
+	formDelete
+	formsEnd
+
+	formMore = 1 << 3 // added: the operation has fields that are not known
+)
+
+// The flags of a create.
+const (
+	flagDuplicate = 1 << iota
+	flagMerge
+	flagBlob
+	flagHosted
+	flagHexID // else the id stands in colIDs
+	flagCrop
+	flagMeta
+	flagGeo   // 16 bytes
+	flagMicro // in millionths of a degree
+	flagsEnd
+)
+
+// EncodeOps returns a block of at most MaxOps operations; it panics when there are more.
 func EncodeOps(ops []log.Op) []byte {
+	return encodeBlock(len(ops), func(i int) *log.Op { return &ops[i] })
+}
+
+// EncodeEntries returns a block of the operations of at most MaxOps entries that follow each
+// other without a gap; it panics when there are more.
+func EncodeEntries(entries []log.Entry) []byte {
+	return encodeBlock(len(entries), func(i int) *log.Op { return &entries[i].Op })
+}
+
+func encodeBlock(n int, op func(int) *log.Op) []byte {
+	if n > MaxOps {
+		panic("wire: too many operations for a block")
+	}
+	b := block{asked: newNames(), concepts: newNames(), types: newNames()}
+	for i := range n {
+		o := op(i)
+		b.asked.add(o.By)
+		b.note(o)
+	}
+	b.asked.sort()
+	b.concepts.sort()
+	b.types.sort()
+	var h heads
+	for i := range n {
+		o := op(i)
+		h.add(&b, o)
+		form := uint64(b.body(o))
+		if len(o.Extra.Op) > 0 {
+			form |= formMore
+			b.text(colMoreSize, colMore, string(o.Extra.Op))
+		}
+		b.int(colForms, form)
+	}
+	return b.encode(n)
+}
+
+// encode writes the columns.
+func (b *block) encode(n int) []byte {
 	var e field.Encoder
-	for i := range ops {
-		e.Raw(1, log.Encode(nil, &ops[i]))
+	e.Uint(colCount, uint64(n))
+	var scratch []byte
+	for c := range columns {
+		switch c {
+		case colAsked:
+			texts(&e, c, b.asked.list)
+		case colNames:
+			texts(&e, c, b.concepts.list)
+		case colTypes:
+			texts(&e, c, b.types.list)
+		default:
+			scratch = appendInts(scratch[:0], b.ints[c])
+			if scratch = append(scratch, b.bytes[c]...); len(scratch) > 0 {
+				e.Raw(c, scratch)
+			}
+		}
 	}
 	return e.Bytes(nil)
 }
 
-// DecodeOps reads a block, which the operations keep. Errors: ErrFormat.
-func DecodeOps(block []byte) ([]log.Op, error) {
-	var ops []log.Op
-	d := field.Decode(block)
-	for d.Next() {
-		if d.Number != 1 {
-			continue
-		}
-		op, err := log.Decode(d.Raw())
-		if err != nil {
-			return nil, err
-		}
-		if ops = append(ops, op); len(ops) > MaxOps {
-			return nil, fmt.Errorf("%w: block of more than %d operations", ErrTooLarge, MaxOps)
-		}
-	}
-	return ops, d.Err()
+// block is a block that is being made.
+type block struct {
+	ints                   [columns][]uint64
+	bytes                  [columns][]byte
+	asked, concepts, types *names
+	scratch                []byte
 }
 
-// EncodeEntries returns a block of the entries' operations. They follow each other without a gap.
-func EncodeEntries(entries []log.Entry) []byte {
-	ops := make([]log.Op, len(entries))
-	for i := range entries {
-		ops[i] = entries[i].Op
-	}
-	return EncodeOps(ops)
+// names is a dictionary: each string has its place among all in ascending order.
+type names struct {
+	place map[string]uint64
+	list  []string
 }
 
-// DecodeEntries reads a block of the entries after from. They keep block. Errors: ErrFormat.
-func DecodeEntries(block []byte, from uint64) ([]log.Entry, error) {
-	ops, err := DecodeOps(block)
-	if err != nil {
-		return nil, err
+func newNames() *names { return &names{place: map[string]uint64{}} }
+
+func (n *names) add(s string) {
+	if _, there := n.place[s]; !there {
+		n.place[s] = 0
+		n.list = append(n.list, s)
 	}
-	entries := make([]log.Entry, len(ops))
-	for i := range ops {
-		entries[i] = log.Entry{Seq: from + 1 + uint64(i), Op: ops[i]}
+}
+
+func (n *names) sort() {
+	slices.Sort(n.list)
+	for i, s := range n.list {
+		n.place[s] = uint64(i)
 	}
-	return entries, nil
+}
+
+func (b *block) int(column int, v uint64) { b.ints[column] = append(b.ints[column], v) }
+
+func (b *block) text(sizes, column int, s string) {
+	b.int(sizes, uint64(len(s)))
+	b.bytes[column] = append(b.bytes[column], s...)
+}
+
+// heads tells the heads of operations from those before, where it can.
+type heads struct {
+	sites  []siteNext
+	millis uint64
+	ticks  uint64
+}
+
+// siteNext is the sequence that is expected of a site next.
+type siteNext struct {
+	site log.Site
+	next uint64
+}
+
+// of is the site's, which begins at 1.
+func (h *heads) of(site log.Site) *siteNext {
+	for i := range h.sites {
+		if h.sites[i].site == site {
+			return &h.sites[i]
+		}
+	}
+	h.sites = append(h.sites, siteNext{site: site, next: 1})
+	return &h.sites[len(h.sites)-1]
+}
+
+// tick is the tick that is expected in a millisecond.
+func (h *heads) tick(millis uint64) uint64 {
+	if millis == h.millis {
+		return h.ticks
+	}
+	return 0
+}
+
+func (h *heads) add(b *block, o *log.Op) {
+	millis, tick := uint64(o.At>>16), uint64(o.At&0xffff)
+	b.int(colSites, uint64(o.Dot.Site))
+	site := h.of(o.Dot.Site)
+	b.int(colSeqs, zigzag(o.Dot.Seq-site.next))
+	site.next = o.Dot.Seq + 1
+	b.int(colMillis, millis)
+	b.int(colTicks, zigzag(tick-h.tick(millis)))
+	b.int(colBys, b.asked.place[o.By])
+	h.millis, h.ticks = millis, tick+1
+}
+
+// formOf is how a body is written.
+func formOf(o *log.Op) int {
+	if len(o.Extra.Body) > 0 {
+		return formWhole
+	}
+	switch body := o.Body.(type) {
+	case *log.InputCreate:
+		if plainLabels(body.Labels) {
+			return formCreate
+		}
+	case *log.InputLabels:
+		if plainLabels(body.Labels) {
+			return formLabels
+		}
+	case *log.InputFetched:
+		if body.Code >= 0 && body.Code <= math.MaxInt32 {
+			return formFetched
+		}
+	case *log.InputDelete:
+		return formDelete
+	}
+	return formWhole
+}
+
+func plainLabels(labels []log.Label) bool {
+	for _, l := range labels {
+		if l.Value > log.True {
+			return false
+		}
+	}
+	return len(labels) <= maxLabels
+}
+
+// note puts what a body names into the dictionaries.
+func (b *block) note(o *log.Op) {
+	switch body := o.Body.(type) {
+	case *log.InputCreate:
+		if formOf(o) == formCreate {
+			b.noteLabels(body.Labels)
+			b.types.add(body.ContentType)
+		}
+	case *log.InputLabels:
+		if formOf(o) == formLabels {
+			b.noteLabels(body.Labels)
+		}
+	case *log.InputFetched:
+		if formOf(o) == formFetched {
+			b.types.add(body.ContentType)
+		}
+	}
+}
+
+func (b *block) noteLabels(labels []log.Label) {
+	for i := range labels {
+		b.concepts.add(labels[i].Concept)
+	}
+}
+
+// body writes a body into its columns and returns its form.
+func (b *block) body(o *log.Op) int {
+	form := formOf(o)
+	switch body := o.Body.(type) {
+	case *log.InputCreate:
+		if form == formCreate {
+			b.create(body)
+		}
+	case *log.InputLabels:
+		if form == formLabels {
+			b.dot(body.Input)
+			b.labels(body.Labels)
+		}
+	case *log.InputFetched:
+		if form == formFetched {
+			b.fetched(body)
+		}
+	case *log.InputDelete:
+		if form == formDelete {
+			b.dot(body.Input)
+		}
+	}
+	if form == formWhole {
+		whole := log.Op{Body: o.Body, Extra: log.Extra{Body: o.Extra.Body}}
+		b.scratch = log.Encode(b.scratch[:0], &whole)
+		b.bytes[colWhole] = append(b.bytes[colWhole], b.scratch[1:]...) // without the version
+	}
+	return form
+}
+
+func (b *block) dot(d log.Dot) {
+	b.int(colDotSites, uint64(d.Site))
+	b.int(colDotSeqs, d.Seq)
+}
+
+func (b *block) labels(labels []log.Label) {
+	b.int(colLabels, uint64(len(labels)))
+	for i := range labels {
+		b.int(colConcepts, b.concepts.place[labels[i].Concept])
+		b.int(colValues, uint64(labels[i].Value))
+	}
+}
+
+func (b *block) fetched(f *log.InputFetched) {
+	b.dot(f.Input)
+	b.int(colCodes, uint64(f.Code))
+	b.text(colDetailSize, colDetails, f.Detail)
+	b.int(colKinds, b.types.place[f.ContentType])
+	var flags uint64
+	if !f.Blob.IsZero() {
+		flags = 1
+		b.bytes[colBlobs] = append(b.bytes[colBlobs], f.Blob[:]...)
+	}
+	b.int(colFetched, flags)
+}
+
+func (b *block) create(c *log.InputCreate) {
+	flags := uint64(0)
+	set := func(flag uint64, is bool) bool {
+		if is {
+			flags |= flag
+		}
+		return is
+	}
+	set(flagDuplicate, c.AllowDuplicate)
+	set(flagMerge, c.MergeIfEqual)
+	if set(flagBlob, !c.Blob.IsZero()) {
+		b.bytes[colBlobs] = append(b.bytes[colBlobs], c.Blob[:]...)
+	}
+	if set(flagHosted, c.Hosted != [16]byte{}) {
+		b.bytes[colHosted] = append(b.bytes[colHosted], c.Hosted[:]...)
+	}
+	if id, ok := hexID(c.ID); set(flagHexID, ok) {
+		b.bytes[colHexIDs] = append(b.bytes[colHexIDs], id[:]...)
+	} else {
+		b.text(colIDSize, colIDs, c.ID)
+	}
+	b.text(colURLSize, colURLs, c.URL)
+	b.int(colKinds, b.types.place[c.ContentType])
+	b.labels(c.Labels)
+	if set(flagCrop, c.Crop != raster.Crop{}) {
+		b.floats(colCrops, c.Crop.Top, c.Crop.Left, c.Crop.Bottom, c.Crop.Right)
+	}
+	if set(flagMeta, c.Meta != nil) {
+		b.text(colMetaSize, colMeta, string(c.Meta))
+	}
+	if c.Geo != nil {
+		long, ok := micro(c.Geo.Longitude)
+		lat, also := micro(c.Geo.Latitude)
+		if set(flagMicro, ok && also) {
+			b.int(colLongs, zigzag(uint64(long)))
+			b.int(colLats, zigzag(uint64(lat)))
+		} else {
+			set(flagGeo, true)
+			b.floats(colGeos, c.Geo.Longitude, c.Geo.Latitude)
+		}
+	}
+	b.int(colFlags, flags)
+}
+
+func (b *block) floats(column int, list ...float64) {
+	for _, v := range list {
+		b.bytes[column] = binary.LittleEndian.AppendUint64(b.bytes[column], math.Float64bits(v))
+	}
+}
+
+// micro returns a degree in whole millionths, when that says all of it.
+func micro(degree float64) (int64, bool) {
+	if !(math.Abs(degree) <= 360) {
+		return 0, false
+	}
+	m := int64(math.RoundToEven(float64(degree * 1e6)))
+	return m, math.Float64bits(degrees(m)) == math.Float64bits(degree)
+}
+
+// degrees is the degree of millionths: one division, which rounds alike everywhere.
+func degrees(m int64) float64 { return float64(m) / 1e6 }
+
+// hexID reads an id of 32 lower-case hexadecimal digits.
+func hexID(id string) (b [16]byte, ok bool) {
+	if len(id) != 2*len(b) {
+		return b, false
+	}
+	for i := range len(id) {
+		if c := id[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return b, false
+		}
+	}
+	_, err := hex.Decode(b[:], []byte(id))
+	return b, err == nil
 }
