@@ -7,6 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/index/hnsw"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -215,6 +216,8 @@ var statuses = []status{
 	{log.ErrTrimmed, 500, 99009, "Internal error"},
 	{partition.ErrSequence, 500, 99009, "Internal error"},
 	{partition.ErrForged, 500, 99009, "Internal error"},
+	{partition.ErrChunk, 500, 99009, "Internal error"},
+	{fold.ErrPrefix, 500, 99009, "Internal error"},
 	{partition.ErrReplica, 500, 99009, "Internal error"},
 	{partition.ErrNoSite, 503, 40030, "Service busy"},
 	{partition.ErrOutbox, 507, 39998, "Writes disabled"},

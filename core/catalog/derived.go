@@ -66,3 +66,28 @@ func (r Reader) Manifest(v *Version) (Manifest, error) {
 func (a AppID) version(model log.Dot, seq uint64) []byte {
 	return appendUint64(a.dotted(tableVersion, model, 8), seq)
 }
+
+// Objects yields the hashes and the sizes in bytes of the objects that versions name, each
+// once, by hash.
+func (r Reader) Objects(yield func(h blob.Hash, size int) bool) error {
+	named, err := r.namedObjects()
+	if err != nil {
+		return err
+	}
+	table := r.app.key(tableObject, 0)
+	return r.kv.Scan(table, after(table), func(key, value []byte) bool {
+		h := blob.Hash(key[len(table):])
+		return !named[h] || yield(h, len(value))
+	})
+}
+
+// namedObjects are the hashes of the objects that versions name.
+func (r Reader) namedObjects() (map[blob.Hash]bool, error) {
+	named := map[blob.Hash]bool{}
+	versions := r.app.key(tableVersion, 0)
+	err := scan(r, versions, after(versions), decodeVersion, func(v Version) bool {
+		named[v.Manifest] = true
+		return true
+	})
+	return named, err
+}

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 
@@ -240,69 +239,4 @@ func (w *Writer) DeleteWorkflow(f *Workflow) {
 // PutFeedback writes what a user said.
 func (w *Writer) PutFeedback(f *Feedback) {
 	w.tx.Put(w.app.sequenced(tableFeedback, f.Seq), encodeFeedback(f))
-}
-
-// StateTables yields the keys and the values of the state in a fixed order, with what the
-// horizon has collected left out: equal states yield equal bytes. Key and value are borrowed, and
-// the key is without the application's id.
-func (r Reader) StateTables(yield func(key, value []byte) bool) error {
-	h, err := r.Header()
-	if err != nil {
-		return err
-	}
-	prefix := r.app.key(0, 0)
-	prefix = prefix[:len(prefix)-1]
-	var failed error
-	stopped := false
-	for _, t := range stateTables {
-		lo := append(bytes.Clone(prefix), t)
-		err := r.kv.Scan(lo, after(lo), func(key, value []byte) bool {
-			if value, failed = collected(t, value, h.Horizon); failed != nil {
-				return false
-			}
-			stopped = !yield(key[len(prefix):], value)
-			return !stopped
-		})
-		if failed != nil {
-			return failed
-		}
-		if err != nil || stopped {
-			return err
-		}
-	}
-	return nil
-}
-
-// stateTables are the tables of the state's digest.
-var stateTables = [...]byte{
-	tableHeader, tableSite, tableInput, tableInputID, tableInputDot, tableURL, tableBlob, tablePending,
-	tableConcept, tableConceptSeq, tableModel, tableModelSeq, tableModelDot, tableVersion, tableVersionID, tableTraining,
-	tableWorkflow, tableWorkflowSeq, tableWorkflowDot, tableFeedback, tableKeyApp, tableKey,
-	tableAppKey, tableClient, tableAppClient, tableAppGone, tableEdge, tableEdgeToken, tableLease, tableAppLease,
-}
-
-// collected returns the record of a table with its old removals left out.
-func collected(table byte, value []byte, horizon log.HLC) ([]byte, error) {
-	if horizon == 0 {
-		return value, nil
-	}
-	switch table {
-	case tableInput:
-		in, err := decodeInput(bytes.Clone(value))
-		if err != nil {
-			return nil, err
-		}
-		if in.Collect(horizon) {
-			return encodeInput(nil, &in), nil
-		}
-	case tableModel:
-		m, err := decodeModel(bytes.Clone(value))
-		if err != nil {
-			return nil, err
-		}
-		if m.Collect(horizon) {
-			return encodeModel(&m), nil
-		}
-	}
-	return value, nil
 }

@@ -16,14 +16,29 @@ import (
 // Digest is the SHA-256 of an application's whole state: equal logs give equal digests,
 // wherever, and in however many runs, they were folded.
 func Digest(r kv.Reader, app catalog.AppID) ([32]byte, error) {
-	s := sum{h: sha256.New()}
+	s := NewSummer()
 	err := catalog.Read(r, app).StateTables(func(key, value []byte) bool {
-		s.add(key)
-		s.add(value)
+		s.Add(key, value)
 		return true
 	})
-	return s.sum(), err
+	return s.Sum(), err
 }
+
+// Summer makes a [Digest] of the keys and values of a state, in the order in which
+// [catalog.Reader.StateTables] yields them.
+type Summer struct{ s sum }
+
+// NewSummer returns a Summer of nothing yet.
+func NewSummer() *Summer { return &Summer{sum{h: sha256.New()}} }
+
+// Add adds the next key, without the application's id, and its value.
+func (s *Summer) Add(key, value []byte) {
+	s.s.add(key)
+	s.s.add(value)
+}
+
+// Sum returns the digest of what was added.
+func (s *Summer) Sum() [32]byte { return s.s.sum() }
 
 // sum hashes byte strings, each with its length.
 type sum struct {

@@ -1,0 +1,109 @@
+package catalog
+
+import (
+	"bytes"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// StateTables yields the keys and the values of the state in a fixed order, with what the
+// horizon has collected left out: equal states yield equal bytes. Key and value are borrowed, and
+// the key is without the application's id.
+func (r Reader) StateTables(yield func(key, value []byte) bool) error {
+	return r.tables(stateTables[:], nil, func(_ byte, key, value []byte) bool { return yield(key, value) })
+}
+
+// StateTable reports whether a key, without the application's id, is of an application's state.
+func StateTable(key []byte) bool { return len(key) > 0 && bytes.IndexByte(stateTables[:], key[0]) >= 0 }
+
+// DerivedTable reports whether a key, without the application's id, is that of a derived record.
+func DerivedTable(key []byte) bool {
+	return len(key) == 1+pictureBytes+len([32]byte{}) && key[0] == tableDerived
+}
+
+// CopyTables yields what a copy of the application begins with: its state, as StateTables
+// does, and then the derived records that the network called base has made; none for zero. It begins
+// with the key from, which is one that it has yielded, or nil.
+func (r Reader) CopyTables(base [32]byte, from []byte, yield func(key, value []byte) bool) error {
+	tables := stateTables[:]
+	if base != [32]byte{} {
+		tables = append(slices.Clone(tables), tableDerived)
+	}
+	return r.tables(tables, from, func(table byte, key, value []byte) bool {
+		if table == tableDerived && !(DerivedTable(key) && bytes.HasSuffix(key, base[:])) {
+			return true
+		}
+		return yield(key, value)
+	})
+}
+
+// tables yields the keys of tables, from one of them on, without the application's id.
+func (r Reader) tables(tables, from []byte, yield func(table byte, key, value []byte) bool) error {
+	h, err := r.Header()
+	if err != nil {
+		return err
+	}
+	prefix := r.app.key(0, 0)
+	prefix = prefix[:len(prefix)-1]
+	if len(from) > 0 {
+		tables = tables[max(bytes.IndexByte(tables, from[0]), 0):]
+	}
+	var failed error
+	stopped := false
+	for i, t := range tables {
+		lo := append(bytes.Clone(prefix), t)
+		hi := after(lo)
+		if i == 0 && len(from) > 0 {
+			lo = append(lo, from[1:]...)
+		}
+		err := r.kv.Scan(lo, hi, func(key, value []byte) bool {
+			if value, failed = collected(t, value, h.Horizon); failed != nil {
+				return false
+			}
+			stopped = !yield(t, key[len(prefix):], value)
+			return !stopped
+		})
+		if failed != nil {
+			return failed
+		}
+		if err != nil || stopped {
+			return err
+		}
+	}
+	return nil
+}
+
+// stateTables are the tables of the state's digest.
+var stateTables = [...]byte{
+	tableHeader, tableSite, tableInput, tableInputID, tableInputDot, tableURL, tableBlob, tablePending,
+	tableConcept, tableConceptSeq, tableModel, tableModelSeq, tableModelDot, tableVersion, tableVersionID, tableTraining,
+	tableWorkflow, tableWorkflowSeq, tableWorkflowDot, tableFeedback, tableKeyApp, tableKey,
+	tableAppKey, tableClient, tableAppClient, tableAppGone, tableEdge, tableEdgeToken, tableLease, tableAppLease,
+}
+
+// collected returns the record of a table with its old removals left out.
+func collected(table byte, value []byte, horizon log.HLC) ([]byte, error) {
+	if horizon == 0 {
+		return value, nil
+	}
+	switch table {
+	case tableInput:
+		in, err := decodeInput(bytes.Clone(value))
+		if err != nil {
+			return nil, err
+		}
+		if in.Collect(horizon) {
+			return encodeInput(nil, &in), nil
+		}
+	case tableModel:
+		m, err := decodeModel(bytes.Clone(value))
+		if err != nil {
+			return nil, err
+		}
+		if m.Collect(horizon) {
+			return encodeModel(&m), nil
+		}
+	}
+	return value, nil
+}

@@ -1,0 +1,214 @@
+package partition
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// ErrChunk is returned for a chunk of a snapshot that is none, or is not the one that was
+// listed.
+var ErrChunk = errors.New("not a chunk of the snapshot")
+
+// Snapshot is the state of a log up to one entry, as whoever joins late takes it in place of
+// the log's beginning:
+//
+//	Seq 1200 ─┬─ chunk 0   state: keys in the order of catalog's CopyTables, up to 1 MiB
+//	          ├─ chunk 1
+//	          ├─ chunk 2   derived records, if they were asked for
+//	          └─ objects   manifests of the versions, by hash
+//
+// A chunk is named by the SHA-256 of its bytes, and ends where the hash of a key says so, once it is
+// large enough: what has not changed is in the same chunks the next time, so a download that
+// was cut goes on with those that are missing, even in another snapshot.
+type Snapshot struct {
+	Epoch   log.Epoch
+	Seq     uint64
+	Chain   log.Chain
+	Fold    uint32   // version of the rules
+	Digest  [32]byte // fold.Digest of the state
+	Horizon log.HLC
+	Chunks  []Chunk
+	Objects []Chunk // whose bytes are in no chunk
+
+	// Read returns the bytes of a chunk by its number, for whoever takes the snapshot.
+	Read func(i int) ([]byte, error)
+}
+
+// Chunk is a part of a snapshot, or an object: the SHA-256 of its bytes and how many there are.
+type Chunk struct {
+	Hash blob.Hash
+	Size uint64
+}
+
+// Sizes of chunks, in bytes. One that holds a single larger record is larger.
+const (
+	minChunk = 256 << 10
+	maxChunk = 1 << 20
+	cutEvery = 1 << 10 // keys, from minChunk on
+)
+
+// Export is a snapshot that can be read: it shows the state of one moment for as long as it
+// is open. It may be used concurrently.
+type Export struct {
+	Snapshot
+	view   *View
+	base   [32]byte
+	starts [][]byte // first keys of the chunks
+}
+
+// Export reads the whole state and returns it as a snapshot, with the derived records of the
+// network called base, unless that is zero. It is closed once. Errors: those of the store.
+func (p *Partition) Export(base [32]byte) (*Export, error) {
+	x := &Export{view: p.View(), base: base}
+	err := x.list(p.log)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("snapshot: %w", err), x.Close())
+	}
+	x.Read = x.Chunk
+	return x, nil
+}
+
+// list makes the list of chunks and what else is known of the state.
+func (x *Export) list(l log.Log) (err error) {
+	h, err := x.view.Header()
+	if err != nil {
+		return err
+	}
+	x.Seq, x.Fold, x.Horizon, x.Epoch = h.Seq, h.Fold, h.Horizon, l.Epoch()
+	if x.Chain, err = l.Chain(h.Seq); err != nil {
+		return err
+	}
+	digest := fold.NewSummer()
+	c := cutter{done: func(start, data []byte) {
+		x.starts = append(x.starts, start)
+		x.Chunks = append(x.Chunks, Chunk{Hash: blob.Sum(data), Size: uint64(len(data))})
+	}}
+	err = x.view.CopyTables(x.base, nil, func(key, value []byte) bool {
+		if catalog.StateTable(key) {
+			digest.Add(key, value)
+		}
+		c.add(key, value)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	c.end()
+	x.Digest = digest.Sum()
+	return x.listObjects()
+}
+
+// listObjects lists what the versions name, by hash.
+func (x *Export) listObjects() error {
+	return x.view.Objects(func(h blob.Hash, size int) bool {
+		x.Objects = append(x.Objects, Chunk{Hash: h, Size: uint64(size)})
+		return true
+	})
+}
+
+// Chunk returns the bytes of a chunk by its number, which are the caller's. Errors: ErrChunk
+// and those of the store.
+func (x *Export) Chunk(i int) ([]byte, error) {
+	if i < 0 || i >= len(x.Chunks) {
+		return nil, fmt.Errorf("chunk %d of %d: %w", i, len(x.Chunks), ErrChunk)
+	}
+	var chunk []byte
+	c := cutter{done: func(_, data []byte) {
+		if chunk == nil {
+			chunk = bytes.Clone(data)
+		}
+	}}
+	err := x.view.CopyTables(x.base, x.starts[i], func(key, value []byte) bool {
+		c.add(key, value)
+		return chunk == nil
+	})
+	if c.end(); err == nil && (chunk == nil || blob.Sum(chunk) != x.Chunks[i].Hash) {
+		err = fmt.Errorf("chunk %d has changed: %w", i, kv.ErrCorrupt)
+	}
+	return chunk, err
+}
+
+// Find returns the number of a chunk by its hash, false: it is none of them.
+func (x *Export) Find(h blob.Hash) (int, bool) {
+	for i := range x.Chunks {
+		if x.Chunks[i].Hash == h {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// Close releases what the snapshot is read from.
+func (x *Export) Close() error { return x.view.Close() }
+
+// cutter makes chunks of keys and values: each with the length before it, as a varint.
+type cutter struct {
+	start []byte // first key of the chunk that is made
+	data  []byte
+	cut   bool // it ends before the next key
+	done  func(start, data []byte)
+}
+
+func (c *cutter) add(key, value []byte) {
+	size := len(key) + len(value) + 2*binary.MaxVarintLen32
+	if len(c.data) > 0 && (c.cut || len(c.data)+size > maxChunk) {
+		c.end()
+	}
+	if len(c.data) == 0 {
+		c.start = bytes.Clone(key)
+	}
+	c.data = append(binary.AppendUvarint(c.data, uint64(len(key))), key...)
+	c.data = append(binary.AppendUvarint(c.data, uint64(len(value))), value...)
+	if len(c.data) >= minChunk {
+		h := fnv.New32a()
+		h.Write(key)
+		c.cut = h.Sum32()%cutEvery == 0
+	}
+}
+
+// end ends the chunk that is made.
+func (c *cutter) end() {
+	if len(c.data) > 0 {
+		c.done(c.start, c.data)
+	}
+	c.data, c.cut = c.data[:0], false
+}
+
+// Unpack yields the keys and values of a chunk, borrowed from it: keys of the state or of derived
+// records, without the application's id, as the chunk has them, which is in the order of
+// CopyTables. The error is ErrChunk.
+func Unpack(chunk []byte, yield func(key, value []byte) bool) error {
+	for len(chunk) > 0 {
+		var key, value []byte
+		var ok bool
+		if key, chunk, ok = cutPart(chunk); ok {
+			value, chunk, ok = cutPart(chunk)
+		}
+		if !ok || !catalog.StateTable(key) && !catalog.DerivedTable(key) {
+			return fmt.Errorf("malformed: %w", ErrChunk)
+		}
+		if !yield(key, value) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// cutPart takes a length and as many bytes off the front.
+func cutPart(data []byte) (part, rest []byte, ok bool) {
+	n, size := binary.Uvarint(data)
+	if size <= 0 || n > uint64(len(data)-size) {
+		return nil, nil, false
+	}
+	data = data[size:]
+	return data[:n:n], data[n:], true
+}
