@@ -1,6 +1,8 @@
 package index_test
 
 import (
+	"cmp"
+	"slices"
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/index"
@@ -61,6 +63,14 @@ func TestNearestRecall(t *testing.T) {
 				t.Fatalf("%s: %d hits, %d cosines of %d", state, len(got), len(exact), among.GetCardinality())
 			}
 			tenth := rankOf(exact, 10)
+			if state == "no graph" {
+				slices.SortFunc(exact, func(a, b index.Similar) int {
+					return cmp.Or(-cmp.Compare(a.Cosine, b.Cosine), cmp.Compare(a.Ord, b.Ord))
+				})
+				if !slices.Equal(got, exact[:10]) {
+					t.Fatalf("without a graph: %v, want %v", got, exact[:10])
+				}
+			}
 			for i, h := range got {
 				all++
 				if h.Cosine >= tenth {

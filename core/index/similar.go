@@ -105,8 +105,10 @@ func readEmbedding(e *predict.Embedding, value []byte) error {
 	if len(value) < predict.EmbeddingBytes {
 		return fmt.Errorf("row of %d bytes: %w", len(value), ErrCorrupt)
 	}
-	for i := range e.Q {
-		e.Q[i] = int16(binary.LittleEndian.Uint16(value[2*i:]))
+	for i := 0; i < predict.Dim; i += 4 {
+		w := binary.LittleEndian.Uint64(value[2*i:])
+		q := e.Q[i : i+4 : i+4]
+		q[0], q[1], q[2], q[3] = int16(w), int16(w>>16), int16(w>>32), int16(w>>48)
 	}
 	e.Scale = math.Float32frombits(binary.LittleEndian.Uint32(value[2*predict.Dim:]))
 	return nil
@@ -138,23 +140,47 @@ func (v *View) Cosines(ctx context.Context, e *predict.Embedding, ords *roaring.
 // ones by ordinal. Where the graph has most of them it may miss some, as hnsw does; what
 // is not in the graph yet is scanned.
 func (v *View) Nearest(ctx context.Context, e *predict.Embedding, ords *roaring.Bitmap, k int) ([]Similar, error) {
-	var out []Similar
+	near := nearest{k: k}
 	g, missing := v.space.split(ords)
 	if g != nil {
 		allow := ords.Clone()
 		allow.AndNot(missing)
 		for _, h := range g.Search(nil, e.Q[:], e.Scale, k, searchWidth(k), allow) {
-			out = append(out, Similar{h.Node, h.Cosine})
+			near.add(Similar{h.Node, h.Cosine})
 		}
 	}
 	err := v.embeddings(ctx, missing, func(ord uint32, other *predict.Embedding) {
-		out = append(out, Similar{ord, e.Cosine(other)})
+		near.add(Similar{ord, e.Cosine(other)})
 	})
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(out, bySimilarity)
-	return out[:min(k, len(out))], nil
+	return near.sorted(), nil
+}
+
+// nearest is the k most similar of those that were added, among some that may go.
+type nearest struct {
+	k    int
+	some []Similar
+	last Similar // the kth of those that were sorted
+	full bool    // there is a last
+}
+
+func (n *nearest) add(s Similar) {
+	if n.full && bySimilarity(n.last, s) < 0 {
+		return
+	}
+	if n.some = append(n.some, s); n.k > 0 && len(n.some) >= max(2*n.k, 256) {
+		n.sorted()
+		n.last, n.full = n.some[n.k-1], true
+	}
+}
+
+// sorted is what is kept, the most similar first.
+func (n *nearest) sorted() []Similar {
+	slices.SortFunc(n.some, bySimilarity)
+	n.some = n.some[:min(n.k, len(n.some))]
+	return n.some
 }
 
 // searchWidth is the candidates that a walk keeps for k hits.
