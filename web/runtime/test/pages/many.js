@@ -14,7 +14,7 @@ const { Engine } = await of('engine.js');
 const { Guest, compile, system } = await of('guest.js');
 const { load } = await of('load.js');
 const { Reader, Writer } = await of('envelope.js');
-const { encodeJob } = await of('messages.js');
+const { decodeStepped, encodeJob, encodeQuestion, encodeStep } = await of('messages.js');
 const { FolderFiles, inFolder } = await of('nodefiles.js');
 const { Pool } = await of('pool.js');
 
@@ -111,6 +111,10 @@ async function fill(folder) {
     }
   }
   await engine.close();
+  // A page does this between its calls; here, where no picture is waited for, nothing lies between them.
+  const last = await open();
+  while (decodeStepped(last.call('step', encodeStep(0, []))).more);
+  last.call('ask', encodeQuestion('close'));
   files.close();
 }
 
@@ -195,7 +199,7 @@ way(async (step) => {
   });
 
   await step('similar pictures', async () => {
-    const times = await page.evaluate(async (many) => {
+    const [first, ...times] = await page.evaluate(async (many) => {
       const times = [];
       for (let round = 0; round < 60; round++) {
         const id = `i${(round * 7919) % many}`;
@@ -205,10 +209,11 @@ way(async (step) => {
         times.push(performance.now() - since);
         if (r.hits?.[0]?.input.id !== id) throw new Error(`${id}: ${JSON.stringify(r).slice(0, 300)}`);
       }
-      return times.sort((a, b) => a - b);
+      return times;
     }, many);
-    check(times[0] <= 20 * slack, `${times[0]} ms, the goal is 20`);
-    return `${times[30].toFixed(1)} ms in the middle, ${times[0].toFixed(1)} at least, the goal is 20`;
+    const middle = times.sort((a, b) => a - b)[times.length >> 1];
+    check(middle <= 20 * slack, `${middle} ms, the goal is 20`);
+    return `${middle.toFixed(1)} ms in the middle, ${times[0].toFixed(1)} at least, ${first.toFixed(1)} the first; the goal is 20`;
   });
 
   await step('memory', async () => {
