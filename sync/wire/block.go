@@ -41,28 +41,31 @@ const (
 	colNames    = 21 // repeated: concepts, in ascending order
 	colKinds    = 22 // content types: places in colTypes
 	colTypes    = 23 // repeated, in ascending order
-	colBlobs    = 24 // 32 bytes each
 
-	colFlags    = 32 // of creates
-	colHexIDs   = 33 // 16 bytes each
-	colIDSize   = 34
-	colIDs      = 35
-	colURLSize  = 36
-	colURLs     = 37
-	colHosted   = 38 // 16 bytes each
-	colCrops    = 39 // 4 × 8 bytes
-	colMetaSize = 40
-	colMeta     = 41
-	colLongs    = 42 // millionths of a degree, zigzag
-	colLats     = 43
-	colGeos     = 44 // 2 × 8 bytes
+	colFlags    = 24 // of creates
+	colIDSize   = 25
+	colIDs      = 26
+	colURLSize  = 27
+	colURLs     = 28
+	colCrops    = 29 // 4 × 8 bytes
+	colMetaSize = 30
+	colMeta     = 31
+	colLongs    = 32 // millionths of a degree, zigzag
+	colLats     = 33
+	colGeos     = 34 // 2 × 8 bytes
 
-	colCodes      = 48 // of fetches
-	colFetched    = 49 // flags: bit 0 blob
-	colDetailSize = 50
-	colDetails    = 51
+	colCodes      = 40 // of fetches
+	colFetched    = 41 // flags: bit 0 blob
+	colDetailSize = 42
+	colDetails    = 43
 
-	columns = 52
+	colRandom = 48 // from here on, bytes that nothing makes shorter
+	colHexIDs = 48 // 16 bytes each
+	colHosted = 49 // 16 bytes each
+	colBlobs  = 50 // 32 bytes each, of creates and fetches
+
+	columns = 51 // all of them have lower numbers
+	colEnd  = 63 // how many columns came before: a number, the last
 )
 
 // The forms of a body: as a whole, or in columns.
@@ -122,7 +125,7 @@ func encodeBlock(n int, op func(int) *log.Op) []byte {
 		form := uint64(b.body(o))
 		if len(o.Extra.Op) > 0 {
 			form |= formMore
-			b.text(colMoreSize, colMore, string(o.Extra.Op))
+			b.raw(colMoreSize, colMore, o.Extra.Op)
 		}
 		b.int(colForms, form)
 	}
@@ -133,6 +136,7 @@ func encodeBlock(n int, op func(int) *log.Op) []byte {
 func (b *block) encode(n int) []byte {
 	var e field.Encoder
 	e.Uint(colCount, uint64(n))
+	written := uint64(1) // and one for the count, so that it is never 0
 	var scratch []byte
 	for c := range columns {
 		switch c {
@@ -146,9 +150,11 @@ func (b *block) encode(n int) []byte {
 			scratch = appendInts(scratch[:0], b.ints[c])
 			if scratch = append(scratch, b.bytes[c]...); len(scratch) > 0 {
 				e.Raw(c, scratch)
+				written++
 			}
 		}
 	}
+	e.Uint(colEnd, written)
 	return e.Bytes(nil)
 }
 
@@ -187,6 +193,11 @@ func (b *block) int(column int, v uint64) { b.ints[column] = append(b.ints[colum
 func (b *block) text(sizes, column int, s string) {
 	b.int(sizes, uint64(len(s)))
 	b.bytes[column] = append(b.bytes[column], s...)
+}
+
+func (b *block) raw(sizes, column int, p []byte) {
+	b.int(sizes, uint64(len(p)))
+	b.bytes[column] = append(b.bytes[column], p...)
 }
 
 // heads tells the heads of operations from those before, where it can.
@@ -375,7 +386,7 @@ func (b *block) create(c *log.InputCreate) {
 		b.floats(colCrops, c.Crop.Top, c.Crop.Left, c.Crop.Bottom, c.Crop.Right)
 	}
 	if set(flagMeta, c.Meta != nil) {
-		b.text(colMetaSize, colMeta, string(c.Meta))
+		b.raw(colMetaSize, colMeta, c.Meta)
 	}
 	if c.Geo != nil {
 		long, ok := micro(c.Geo.Longitude)

@@ -16,6 +16,9 @@ type Entries struct {
 	Extra    []byte
 }
 
+// entriesBlock is the field of the block.
+const entriesBlock = 5
+
 // Encode returns the message.
 func (m *Entries) Encode() []byte {
 	var e field.Encoder
@@ -23,7 +26,7 @@ func (m *Entries) Encode() []byte {
 	e.Uint(2, m.From)
 	e.Uint(3, m.To)
 	e.Hash(4, m.Chain[:])
-	e.Raw(5, m.Block)
+	e.Raw(entriesBlock, m.Block)
 	return e.Bytes(m.Extra)
 }
 
@@ -40,7 +43,7 @@ func DecodeEntriesFrame(data []byte) (m Entries, err error) {
 			m.To = d.Uint()
 		case 4:
 			d.Hash(m.Chain[:])
-		case 5:
+		case entriesBlock:
 			m.Block = d.Raw()
 		default:
 			d.Keep()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
@@ -70,6 +72,40 @@ func AppendFrame(dst []byte, t Type, body []byte) []byte {
 
 func appendHeader(dst []byte, t Type, n int) []byte {
 	return append(binary.LittleEndian.AppendUint32(dst, uint32(n)), byte(t))
+}
+
+// Seam is where a frame of entries turns from what compresses to what does not: hashes and random
+// names. A compressor that ends a block there, as by a flush, gives each part its own code.
+// Without such a place it is the frame's length.
+func Seam(frame []byte) int {
+	if len(frame) < HeaderSize+1 || Type(frame[4]) != TypeEntries {
+		return len(frame)
+	}
+	at := seek(frame, HeaderSize+1, entriesBlock)
+	number, _, tag := protowire.ConsumeTag(frame[at:])
+	if tag < 0 || number != entriesBlock {
+		return len(frame)
+	}
+	_, size := protowire.ConsumeVarint(frame[at+tag:])
+	if size < 0 {
+		return len(frame)
+	}
+	return seek(frame, at+tag+size+1, colRandom)
+}
+
+// seek returns where the first field from a number on begins, of those that begin at at.
+func seek(data []byte, at int, number protowire.Number) int {
+	for at < len(data) {
+		have, _, n := protowire.ConsumeField(data[at:])
+		if n < 0 {
+			break
+		}
+		if have >= number {
+			return at
+		}
+		at += n
+	}
+	return len(data)
 }
 
 // Reader takes a stream apart into frames, however it was cut on its way. The zero value is

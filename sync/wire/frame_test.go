@@ -129,3 +129,49 @@ func TestReaderBoundsParts(t *testing.T) {
 	}
 	t.Error("a message of more than MaxMessage bytes was taken")
 }
+
+// FuzzReader gives a stream whole and in two: the frames are the same, and no memory is held but
+// for what came.
+func FuzzReader(f *testing.F) {
+	f.Add(wire.AppendFrame(wire.AppendFrame(nil, wire.TypeEntries, []byte("one")), wire.TypeEnd, nil), 3)
+	f.Add(wire.AppendFrame([]byte{2, 0, 0, 0, 1, 'a', 'b'}, wire.TypeObject, []byte("c")), 8)
+	f.Add([]byte{255, 255, 255, 255, 4}, 1)
+	f.Fuzz(func(t *testing.T, stream []byte, cut int) {
+		if cut < 0 || cut > len(stream) {
+			return
+		}
+		whole, wholeErr := readAll(stream)
+		parts, partsErr := readAll(stream[:cut], stream[cut:])
+		if len(whole) != len(parts) || (wholeErr == nil) != (partsErr == nil) {
+			t.Fatalf("%d frames, %v whole; %d, %v in two", len(whole), wholeErr, len(parts), partsErr)
+		}
+		total := 0
+		for i := range whole {
+			if whole[i].Type != parts[i].Type || !bytes.Equal(whole[i].Body, parts[i].Body) {
+				t.Fatalf("frame %d differs", i)
+			}
+			total += len(whole[i].Body) + wire.HeaderSize
+		}
+		if total > len(stream) {
+			t.Fatalf("frames of %d bytes in a stream of %d", total, len(stream))
+		}
+	})
+}
+
+func readAll(pieces ...[]byte) (frames []wire.Frame, err error) {
+	var r wire.Reader
+	for _, p := range pieces {
+		_, _ = r.Write(p)
+		for {
+			f, ok, err := r.Next()
+			if err != nil {
+				return frames, err
+			}
+			if !ok {
+				break
+			}
+			frames = append(frames, f)
+		}
+	}
+	return frames, nil
+}

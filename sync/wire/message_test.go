@@ -143,3 +143,31 @@ func TestCutMessages(t *testing.T) {
 		})
 	}
 }
+
+func FuzzMessages(f *testing.F) {
+	for i, c := range codecs {
+		f.Add(uint8(i), c.empty().Encode())
+	}
+	f.Add(uint8(0), (&wire.Session{Max: 1, Require: []string{"a"}, Partitions: []wire.Position{{App: "b", Seq: 4}}}).Encode())
+	f.Add(uint8(1), (&wire.Offered{Grants: []wire.Grant{{Do: wire.DoTail}}, Links: []wire.Link{{Name: "keys"}}, Limits: wire.Limits{PushOps: 1}}).Encode())
+	f.Add(uint8(9), (&wire.Push{Site: 2, For: []wire.Behalf{{First: 1, Last: 2, Scopes: []string{"c"}}}}).Encode())
+	f.Add(uint8(12), (&wire.Digests{Nodes: make([]wire.Node, 16), Leaves: []wire.Digest{{Key: []byte("k")}}}).Encode())
+	f.Fuzz(func(t *testing.T, which uint8, data []byte) {
+		c := codecs[int(which)%len(codecs)]
+		first, err := c.decode(data)
+		if err != nil {
+			if !errors.Is(err, wire.ErrFormat) {
+				t.Fatalf("%s: %v, want ErrFormat", c.name, err)
+			}
+			return
+		}
+		encoded := first.Encode()
+		second, err := c.decode(encoded)
+		if err != nil {
+			t.Fatalf("%s: what was read cannot be read again: %v", c.name, err)
+		}
+		if again := second.Encode(); !bytes.Equal(again, encoded) {
+			t.Fatalf("%s: encoded %x, then %x", c.name, encoded, again)
+		}
+	})
+}

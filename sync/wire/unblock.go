@@ -48,17 +48,21 @@ type unblock struct {
 
 	asked, concepts, types []string
 	labels                 []log.Label // those to come
+	points                 []log.Point // likewise
 }
 
 // open takes a block apart into its columns.
 func open(data []byte) (*unblock, error) {
 	u := &unblock{}
 	var asked, concepts, types dictionary
+	written, end := uint64(1), uint64(0)
 	d := field.Decode(data)
 	for d.Next() {
 		switch d.Number {
 		case colCount:
 			u.count = d.Int()
+		case colEnd:
+			end = d.Uint()
 		case colAsked:
 			asked.add(d.Raw())
 		case colNames:
@@ -72,7 +76,11 @@ func open(data []byte) (*unblock, error) {
 				break
 			}
 			u.columns[d.Number] = d.Raw()
+			written++
 		}
+	}
+	if end != written {
+		d.Malformed("block without its end")
 	}
 	if d.Err() != nil {
 		return nil, d.Err()
@@ -279,15 +287,17 @@ func (u *unblock) prepare(n *[formsEnd]int) {
 	u.loadTexts(colDetailSize, colDetails, n[formFetched])
 
 	u.load(colFlags, n[formCreate], flagsEnd-1)
-	var hex, meta, micro int
+	var hex, meta, geo, micro int
 	for _, flags := range u.ints[colFlags] {
 		hex += int(flags / flagHexID & 1)
 		meta += int(flags / flagMeta & 1)
+		geo += int(flags / flagGeo & 1)
 		micro += int(flags / flagMicro & 1)
 		if flags&flagGeo != 0 && flags&flagMicro != 0 {
 			u.fail("two places of an input")
 		}
 	}
+	u.points = make([]log.Point, geo+micro)
 	u.prepareHexIDs(hex)
 	u.loadTexts(colIDSize, colIDs, n[formCreate]-hex)
 	u.loadTexts(colURLSize, colURLs, n[formCreate])
@@ -377,11 +387,17 @@ func (u *unblock) create(b *log.InputCreate) {
 		}
 	}
 	if flags&flagGeo != 0 {
-		b.Geo = &log.Point{Longitude: u.float(colGeos), Latitude: u.float(colGeos)}
+		b.Geo = u.point(log.Point{Longitude: u.float(colGeos), Latitude: u.float(colGeos)})
 	}
 	if flags&flagMicro != 0 {
-		b.Geo = &log.Point{Longitude: u.degrees(colLongs), Latitude: u.degrees(colLats)}
+		b.Geo = u.point(log.Point{Longitude: u.degrees(colLongs), Latitude: u.degrees(colLats)})
 	}
+}
+
+func (u *unblock) point(is log.Point) *log.Point {
+	p := &u.points[0]
+	*p, u.points = is, u.points[1:]
+	return p
 }
 
 func (u *unblock) degrees(column int) float64 { return degrees(int64(unzigzag(u.int(column)))) }

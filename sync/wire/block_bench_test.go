@@ -1,0 +1,45 @@
+package wire_test
+
+import (
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// BenchmarkBlock encodes and decodes blocks of 512 operations and reports operations a second, and
+// what a frame of them costs on the wire.
+func BenchmarkBlock(b *testing.B) {
+	for _, kind := range []struct {
+		name string
+		op   func(*traffic) log.Op
+	}{{"label change", (*traffic).patch}, {"new input", (*traffic).create}} {
+		tr := newTraffic(1)
+		ops := make([]log.Op, wire.MaxOps)
+		for i := range ops {
+			ops[i] = kind.op(tr)
+		}
+		block := wire.EncodeOps(ops)
+		b.Run("encode/"+kind.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				wire.EncodeOps(ops)
+			}
+			b.ReportMetric(float64(wire.MaxOps)*float64(b.N)/b.Elapsed().Seconds(), "ops/s")
+		})
+		b.Run("decode/"+kind.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := wire.DecodeOps(block); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(wire.MaxOps)*float64(b.N)/b.Elapsed().Seconds(), "ops/s")
+			c := measure(b, 4, func() log.Op { return kind.op(tr) })
+			b.ReportMetric(c.raw, "B/op-raw")
+			b.ReportMetric(c.first, "B/op-first")
+			b.ReportMetric(c.later, "B/op-later")
+			b.ReportMetric(c.seam, "B/op-seam")
+		})
+	}
+}
