@@ -136,6 +136,7 @@ func (x *exchange) byToken(token string) error {
 	if err != nil {
 		return unless(err, auth.ErrToken)
 	}
+	x.until = claims.Expires
 	x.who = auth.Principal{App: client.App, By: byToken, Scopes: auth.All, Bucket: auth.HashKey(client.ID), Free: x.app.Owner == ""}
 	return nil
 }

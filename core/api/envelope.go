@@ -21,6 +21,7 @@ type exchange struct {
 	ids   map[string]string
 	app   *Application   // whose credential the request has; nil where the need asks for none
 	who   auth.Principal // whose credential it is
+	until time.Time      // when the credential ends; zero: it does not, or nobody says
 	net   *network       // that serves app
 	query string
 	doc   jsonio.Doc

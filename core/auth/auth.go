@@ -54,6 +54,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 )
 
 // Errors of credentials: HTTP status 401. ErrQuota and ErrRate are of good ones.
@@ -86,6 +87,8 @@ type Claims struct {
 	App        string // 32 hex digits
 	Client     string // id of the client that it was issued to
 	Generation uint64 // of the client: a new secret, or a revocation, makes another
+
+	Expires time.Time // of a token that was read; zero: the host does not say
 }
 
 // Principal is who asks: a key, a token or a session, and the application it speaks for.

@@ -163,7 +163,7 @@ func (t *Tokens) Read(token string) (auth.Claims, error) {
 	case err != nil:
 		return auth.Claims{}, auth.ErrToken
 	}
-	return auth.Claims{App: c.Subject, Client: c.Client, Generation: c.Generation}, nil
+	return auth.Claims{App: c.Subject, Client: c.Client, Generation: c.Generation, Expires: c.ExpiresAt.Time}, nil
 }
 
 // open returns the payload that one of our keys has signed.

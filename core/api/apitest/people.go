@@ -100,7 +100,9 @@ func (m *Mint) Read(token string) (auth.Claims, error) {
 	case !m.now().Before(m.issued[n-1].expires):
 		return auth.Claims{}, auth.ErrExpired
 	}
-	return m.issued[n-1].Claims, nil
+	c := m.issued[n-1].Claims
+	c.Expires = m.issued[n-1].expires
+	return c, nil
 }
 
 // Tenant is an application of a world with what lets one into it.
