@@ -75,6 +75,7 @@ type Control struct {
 	gallery   api.Gallery
 	listed    listed
 	tidy      tidying
+	watchers  watchers
 	closed    atomic.Bool
 }
 
@@ -96,6 +97,7 @@ func OpenControl(o ControlOptions) (*Control, error) {
 	if err != nil {
 		return nil, err
 	}
+	settings.Watch = func(fold.Outcome) { c.watchers.tell() }
 	if c.partition, err = partition.Open(settings); err != nil {
 		return nil, fmt.Errorf("control partition: %w", err)
 	}

@@ -51,6 +51,9 @@ func doom(t testing.TB, w *apitest.World, some func(n int) int) *doomed {
 	if d.key, _, err = w.Engine.CreateKey(t.Context(), "", core.NewKey{App: d.app.ID, Scopes: []string{"All"}, Description: "of the " + marker}); err != nil {
 		t.Fatal(err)
 	}
+	if _, _, err := w.Engine.LeaseSite(t.Context(), d.app.ID, "held by "+marker); err != nil {
+		t.Fatal(err)
+	}
 	for i := range 3 {
 		d.call(t, "POST", "/v2/inputs", `{"inputs":[`+
 			fmt.Sprintf(`{"id":"%[1]s-%[2]d","data":{"image":{"base64":%[3]q},"concepts":[{"id":"%[1]s"}],"metadata":{"%[1]s":"%[1]s"}}},`,

@@ -154,7 +154,7 @@ func (c *Control) LeaseSite(ctx context.Context, app, holder string) (site log.S
 	if err != nil {
 		return 0, "", err
 	}
-	verdicts, err := c.append(ctx, holder, &log.SiteLease{App: app, Holder: holder, Secret: hash, Until: c.leaseEnd()})
+	verdicts, err := c.append(ctx, "", &log.SiteLease{App: app, Holder: holder, Secret: hash, Until: c.leaseEnd()})
 	if err != nil {
 		return 0, "", err
 	}
@@ -192,6 +192,6 @@ func (c *Control) ProlongSite(ctx context.Context, s catalog.Site) error {
 	if s.Edge != "" || end.Time().Sub(s.Until.Time()) < LeaseFor/2 {
 		return nil
 	}
-	_, err := c.append(ctx, s.Holder, &log.SiteLease{Site: s.Site, Until: end})
+	_, err := c.append(ctx, "", &log.SiteLease{Site: s.Site, Until: end})
 	return err
 }

@@ -133,7 +133,7 @@ func (c *Control) Purge(ctx context.Context, now time.Time) error {
 }
 
 // redact takes the words of a deleted application out of the control log: its name, its
-// owner, the descriptions of its keys. Ids and hashes, which say nothing, stay.
+// owner, the descriptions of its keys, who asked for its sites. Ids and hashes, which say nothing, stay.
 func (c *Control) redact(p *catalog.Purge) error {
 	id := p.App.String()
 	return c.partition.Redact(p.Seq, func(body log.Body) bool {
@@ -151,6 +151,11 @@ func (c *Control) redact(p *catalog.Purge) error {
 		case *log.KeyCreate:
 			if b.App == id {
 				b.Description = ""
+				return true
+			}
+		case *log.SiteLease:
+			if b.App == id {
+				b.Holder = ""
 				return true
 			}
 		}

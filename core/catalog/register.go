@@ -1,0 +1,223 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/field"
+)
+
+// Why a replica is to give up an application.
+const (
+	GoneDeleted = "deleted" // the application is no more
+	GoneRevoked = "revoked" // it may not be held here
+)
+
+// Register is what a replica of an application needs of the control partition, at one moment.
+type Register struct {
+	Epoch  log.Epoch // of the control log
+	App    string
+	Gone   string // why the replica is to be emptied; then all below is left out. Empty: it is not
+	Record App
+	Keys   []Key // by hash, and the client: for an edge
+	Client Client
+	Edge   Edge // that asks, without its token; its ID is empty: none does
+	Extra  Extra
+}
+
+// Register returns what a replica of an application needs, from the control partition: with an
+// edge's id what that edge does, and without one what a browser does. It returns ErrNotFound
+// for an application that never was.
+func (r Reader) Register(app, edge string) (x Register, err error) {
+	x = Register{App: app}
+	if edge != "" {
+		if x.Edge, err = r.Edge(edge); err != nil && !errors.Is(err, ErrNotFound) {
+			return Register{}, err
+		}
+		x.Edge.Token = [32]byte{}
+	}
+	x.Record, err = r.App(app)
+	if errors.Is(err, ErrNotFound) {
+		if gone, _ := r.AppGone(app); gone {
+			return Register{App: app, Gone: GoneDeleted}, nil
+		}
+	}
+	if err != nil {
+		return Register{}, err
+	}
+	if edge == "" {
+		return x, nil
+	}
+	if !x.Edge.Holds(app) {
+		return Register{App: app, Gone: GoneRevoked}, nil
+	}
+	err = r.KeysOf(app, func(k Key) bool {
+		x.Keys = append(x.Keys, k)
+		return true
+	})
+	if err != nil {
+		return Register{}, err
+	}
+	if x.Client, err = r.ClientOf(app); errors.Is(err, ErrNotFound) {
+		err = nil
+	}
+	return x, err
+}
+
+// Encode returns the register's bytes: those of two are equal when what they say is.
+//
+//	1 epoch, 2 app, 3 gone, 4 record, 5 keys…, 6 client, 7 edge
+func (x *Register) Encode() []byte {
+	var e field.Encoder
+	e.Hash(1, x.Epoch[:])
+	e.Text(2, x.App)
+	e.Text(3, x.Gone)
+	if x.Gone == "" {
+		e.Raw(4, encodeApp(&x.Record))
+		for i := range x.Keys {
+			e.Raw(5, encodeKey(&x.Keys[i]))
+		}
+		if x.Client.ID != "" {
+			e.Raw(6, encodeClient(&x.Client))
+		}
+		if x.Edge.ID != "" {
+			e.Raw(7, encodeEdge(&x.Edge))
+		}
+	}
+	return e.Bytes(x.Extra)
+}
+
+// DecodeRegister reads a register, and holds all of it to be of one application. Errors:
+// field.ErrFormat.
+func DecodeRegister(data []byte) (Register, error) {
+	var x Register
+	var err error
+	d := field.Decode(bytes.Clone(data))
+	for d.Next() {
+		var failed error
+		switch d.Number {
+		case 1:
+			d.Hash(x.Epoch[:])
+		case 2:
+			x.App = d.Text()
+		case 3:
+			x.Gone = d.Text()
+		case 4:
+			x.Record, failed = decodeApp(d.Raw())
+		case 5:
+			var k Key
+			k, failed = decodeKey(d.Raw())
+			x.Keys = append(x.Keys, k)
+		case 6:
+			x.Client, failed = decodeClient(d.Raw())
+		case 7:
+			x.Edge, failed = decodeEdge(d.Raw())
+		default:
+			d.Keep()
+		}
+		err = errors.Join(err, failed)
+	}
+	x.Extra = d.Extra()
+	if err = errors.Join(d.Err(), err); err == nil && !x.whole() {
+		err = fmt.Errorf("not of one application: %w", field.ErrFormat)
+	}
+	if err != nil {
+		return Register{}, named(err, "register")
+	}
+	return x, nil
+}
+
+// whole reports whether all of a register is of one application.
+func (x *Register) whole() bool {
+	if _, err := ParseAppID(x.App); err != nil {
+		return false
+	}
+	if x.Gone != "" {
+		return x.Record.ID == "" && x.Keys == nil && x.Client.ID == "" && x.Edge.ID == ""
+	}
+	for i := range x.Keys {
+		if x.Keys[i].App != x.App || i > 0 && bytes.Compare(x.Keys[i-1].Hash[:], x.Keys[i].Hash[:]) >= 0 {
+			return false
+		}
+	}
+	return x.Record.ID == x.App && (x.Client.ID == "") == (x.Client.App == "") && (x.Client.ID == "" || x.Client.App == x.App)
+}
+
+// registerKey is where it stands which register a replica has.
+func registerKey(app string) []byte { return Control.LocalKey("register " + app) }
+
+// RegisterSeq returns the place in the control log, and that log's epoch, of the register of an
+// application that a replica has, from the control partition; zeros without any.
+func (r Reader) RegisterSeq(app string) (epoch log.Epoch, seq uint64, err error) {
+	v, err := r.kv.Get(registerKey(app))
+	if errors.Is(err, kv.ErrNotFound) {
+		return epoch, 0, nil
+	}
+	if err == nil && len(v) != len(epoch)+8 {
+		err = fmt.Errorf("%w: %d bytes for a register's place", field.ErrFormat, len(v))
+	}
+	if err != nil {
+		return epoch, 0, err
+	}
+	return log.Epoch(v[:len(epoch)]), binary.BigEndian.Uint64(v[len(epoch):]), nil
+}
+
+// TakeRegister writes what a register says, which is of a place in the control log, in the
+// place of what an older one said, and reports whether it is newer than what is there. It is of a
+// replica: where applications are made, the fold alone writes them. One that says Gone removes
+// the records and owes the purge of what the application holds.
+func (w *Writer) TakeRegister(x *Register, seq uint64) (taken bool, err error) {
+	epoch, have, err := w.RegisterSeq(x.App)
+	if err != nil || epoch == x.Epoch && seq <= have {
+		return false, err
+	}
+	w.tx.Put(registerKey(x.App), appendUint64(slices.Clone(x.Epoch[:]), seq))
+	if x.Gone != "" {
+		return true, w.DeleteApp(&App{ID: x.App}, seq)
+	}
+	for i := range x.Keys {
+		k, err := w.Key(x.Keys[i].Hash)
+		if err == nil && k.App != x.App {
+			err = fmt.Errorf("key of application %s: %w", k.App, field.ErrFormat)
+		}
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return false, err
+		}
+	}
+	err = w.KeysOf(x.App, func(k Key) bool {
+		w.DeleteKey(&k)
+		return true
+	})
+	if err == nil {
+		err = w.takeClient(x)
+	}
+	for i := range x.Keys {
+		w.PutKey(&x.Keys[i])
+	}
+	if x.Edge.ID != "" {
+		w.tx.Put(w.app.named(tableEdge, x.Edge.ID), encodeEdge(&x.Edge))
+	}
+	w.tx.Delete(w.app.named(tableAppGone, x.App))
+	w.PutApp(&x.Record)
+	return true, err
+}
+
+// takeClient writes a register's client, whose id is no other application's.
+func (w *Writer) takeClient(x *Register) error {
+	if x.Client.ID == "" {
+		return w.deleteClient(x.App)
+	}
+	c, err := w.Client(x.Client.ID)
+	if err == nil && c.App != x.App {
+		err = fmt.Errorf("client of application %s: %w", c.App, field.ErrFormat)
+	}
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return err
+	}
+	return w.PutClient(&x.Client)
+}

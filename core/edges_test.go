@@ -1,0 +1,291 @@
+package core_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// newApp makes an application.
+func newApp(t testing.TB, e *core.Engine) string {
+	t.Helper()
+	app, _, err := e.CreateApp(t.Context(), "", core.NewApp{Name: "an application", Language: "en"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return app.ID
+}
+
+// TestEdges makes an edge, lets it in once, and shuts it out.
+func TestEdges(t *testing.T) {
+	l := newFixture(t)
+	e := l.open(t)
+	ctx := t.Context()
+	a, b := newApp(t, e), newApp(t, e)
+	token, made, err := e.CreateEdge(ctx, "account", "  attic ", []string{b, a, b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{a, b}
+	slices.Sort(want)
+	if made.Name != "attic" || !slices.Equal(made.Apps, want) || made.Owner != "account" || len(token) != 64 || made.Site != 0 {
+		t.Fatalf("made %+v with a token of %d digits", made, len(token))
+	}
+	_, other, err := e.CreateEdge(ctx, "", "cellar", []string{a})
+	if err != nil {
+		t.Fatal(err)
+	}
+	site, _, err := e.LeaseSite(ctx, a, "key")
+	if err != nil || site != 2 {
+		t.Fatalf("the first site is %d, %v, want 2", site, err)
+	}
+
+	key := [32]byte{1}
+	in, err := e.EnrolEdge(ctx, token, key)
+	if err != nil || in.Site != 3 || in.Key != key || in.Enrolled == 0 || !in.Holds(a) || in.Holds("x") {
+		t.Fatalf("enrolled %+v, %v", in, err)
+	}
+	if again, err := e.EnrolEdge(ctx, token, key); err != nil || again.Site != 3 {
+		t.Errorf("enrolled again with the same key: %+v, %v", again, err)
+	}
+	for name, attempt := range map[string]struct {
+		token string
+		key   [32]byte
+	}{
+		"another key":   {token, [32]byte{2}},
+		"no key":        {token, [32]byte{}},
+		"another token": {strings.Repeat("0", 64), key},
+		"no token":      {"", key},
+	} {
+		if _, err := e.EnrolEdge(ctx, attempt.token, attempt.key); !errors.Is(err, core.ErrEnrol) {
+			t.Errorf("%s: %v, want ErrEnrol", name, err)
+		}
+	}
+	if _, err := e.CheckSite(3, ""); !errors.Is(err, core.ErrNoSite) {
+		t.Errorf("an edge's site without a secret: %v, want ErrNoSite", err)
+	}
+
+	if err := e.RevokeEdge(ctx, "", made.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.RevokeEdge(ctx, "", made.ID); err != nil {
+		t.Errorf("revoked again: %v", err)
+	}
+	if err := e.RevokeEdge(ctx, "", "nobody"); !errors.Is(err, core.ErrNoEdge) {
+		t.Errorf("revoked nobody: %v, want ErrNoEdge", err)
+	}
+	if _, err := e.EnrolEdge(ctx, token, key); !errors.Is(err, core.ErrEnrol) {
+		t.Errorf("enrolled after it was revoked: %v, want ErrEnrol", err)
+	}
+	all, err := e.Edges()
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%d edges, %v", len(all), err)
+	}
+	for _, x := range all {
+		if revoked := x.Revoked != 0; revoked != (x.ID == made.ID) || x.Holds(a) == revoked {
+			t.Errorf("edge %+v, want only %s revoked and not %s", x, made.ID, other.ID)
+		}
+	}
+	refolds(t, l.o.Store)
+}
+
+// TestCreateEdgeRefuses makes no edge of what is not there.
+func TestCreateEdgeRefuses(t *testing.T) {
+	e := newFixture(t).open(t)
+	app := newApp(t, e)
+	tests := []struct {
+		name string
+		apps []string
+		want error
+	}{
+		{"", []string{app}, core.ErrName},
+		{"a\nb", []string{app}, core.ErrName},
+		{"edge", nil, core.ErrApplication},
+		{"edge", []string{app, strings.Repeat("1", 32)}, core.ErrApplication},
+		{"edge", []string{""}, core.ErrApplication},
+	}
+	for _, tt := range tests {
+		if _, _, err := e.CreateEdge(t.Context(), "", tt.name, tt.apps); !errors.Is(err, tt.want) {
+			t.Errorf("edge %q of %q: %v, want %v", tt.name, tt.apps, err, tt.want)
+		}
+	}
+	if all, err := e.Edges(); err != nil || len(all) != 0 {
+		t.Errorf("edges %+v, %v", all, err)
+	}
+}
+
+// TestSites leases sites, and knows them by their secrets until their application is gone. No number
+// is ever given twice.
+func TestSites(t *testing.T) {
+	l := newFixture(t)
+	e := l.open(t)
+	ctx := t.Context()
+	a, b := newApp(t, e), newApp(t, e)
+	one, secret, err := e.LeaseSite(ctx, a, "key 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, other, err := e.LeaseSite(ctx, b, "key 2")
+	if err != nil || two == one || other == secret {
+		t.Fatalf("sites %d and %d, %v", one, two, err)
+	}
+	s, err := e.CheckSite(one, secret)
+	if err != nil || s.App != a || s.Holder != "key 1" || !s.Until.Time().Equal(l.clock().Add(core.LeaseFor)) {
+		t.Fatalf("site %+v, %v", s, err)
+	}
+	for name, attempt := range map[string]struct {
+		site   log.Site
+		secret string
+	}{
+		"another's secret": {one, other}, "no secret": {one, ""}, "no site": {0, secret},
+		"the origin": {log.Origin, secret}, "not leased yet": {two + 1, secret},
+	} {
+		if _, err := e.CheckSite(attempt.site, attempt.secret); !errors.Is(err, core.ErrNoSite) {
+			t.Errorf("%s: %v, want ErrNoSite", name, err)
+		}
+	}
+
+	_, before, err := e.Control.Register(a, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	prolong := func(after time.Duration) (until time.Time, entries uint64) {
+		l.mu.Lock()
+		l.now = l.now.Add(after)
+		l.mu.Unlock()
+		if err := e.ProlongSite(ctx, s); err != nil {
+			t.Fatal(err)
+		}
+		if s, err = e.CheckSite(one, secret); err != nil {
+			t.Fatal(err)
+		}
+		_, now, err := e.Control.Register(a, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Until.Time(), now - before
+	}
+	end := s.Until.Time()
+	if until, n := prolong(time.Hour); !until.Equal(end) || n != 0 {
+		t.Errorf("a fresh lease ends at %v, not %v, after %d entries", until, end, n)
+	}
+	if until, n := prolong(core.LeaseFor); !until.Equal(l.clock().Add(core.LeaseFor)) || n != 1 {
+		t.Errorf("an old lease ends at %v after %d entries", until, n)
+	}
+
+	if err := e.DeleteApp(ctx, "", a); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.CheckSite(one, secret); !errors.Is(err, core.ErrNoSite) {
+		t.Errorf("site of a deleted application: %v, want ErrNoSite", err)
+	}
+	if _, _, err := e.LeaseSite(ctx, a, "key"); !errors.Is(err, core.ErrApplication) {
+		t.Errorf("leased for a deleted application: %v", err)
+	}
+	if _, err := e.CheckSite(two, other); err != nil {
+		t.Errorf("the other application's site: %v", err)
+	}
+	if three, _, err := e.LeaseSite(ctx, b, ""); err != nil || three <= two {
+		t.Errorf("site %d after %d, %v", three, two, err)
+	}
+}
+
+// TestSitesAreDifferent leases from several threads at once, and again after the engine was
+// opened anew.
+func TestSitesAreDifferent(t *testing.T) {
+	l := newFixture(t)
+	e := l.open(t)
+	app := newApp(t, e)
+	var mu sync.Mutex
+	seen := map[log.Site]bool{}
+	lease := func(e *core.Engine) {
+		site, _, err := e.LeaseSite(t.Context(), app, "key")
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil || seen[site] || site <= log.Origin {
+			t.Errorf("site %d, seen %v, %v", site, seen[site], err)
+		}
+		seen[site] = true
+	}
+	for range 2 {
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 4 {
+					lease(e)
+				}
+			})
+		}
+		wg.Wait()
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if e, err = core.Open(l.o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lease(e)
+	if len(seen) != 65 {
+		t.Errorf("%d sites, want 65", len(seen))
+	}
+}
+
+// TestG1EnrolmentsSurviveKills cuts the origin's power while edges enrol, asks again, as an edge
+// does whose answer was lost, and holds that an edge's site never changes once it was told.
+func TestG1EnrolmentsSurviveKills(t *testing.T) {
+	for seed := range proof.Seeds(t, 30, 3000) {
+		r := rand.New(rand.NewPCG(seed, 71))
+		l := newFixture(t)
+		disk := &tape{Store: l.o.Store}
+		l.o.Store = disk
+		e := l.open(t)
+		app := newApp(t, e)
+		type edge struct {
+			token string
+			key   [32]byte
+			site  log.Site
+		}
+		var edges []*edge
+		sites := map[log.Site]*edge{}
+		for range 12 {
+			switch r.IntN(4) {
+			case 0:
+				token, _, err := e.CreateEdge(t.Context(), "", "edge", []string{app})
+				if err != nil {
+					t.Fatal(err)
+				}
+				edges = append(edges, &edge{token: token, key: [32]byte{1 + byte(len(edges))}})
+			case 1:
+				l.o.Store = disk.crash(t, r)
+				disk = l.o.Store.(*tape)
+				var err error
+				if e, err = core.Open(l.o); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				if len(edges) == 0 {
+					continue
+				}
+				x := edges[r.IntN(len(edges))]
+				in, err := e.EnrolEdge(t.Context(), x.token, x.key)
+				if err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				if x.site != 0 && in.Site != x.site || sites[in.Site] != nil && sites[in.Site] != x {
+					t.Fatalf("seed %d: site %d after %d", seed, in.Site, x.site)
+				}
+				x.site = in.Site
+				sites[in.Site] = x
+			}
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// What copies of an application need beside its log: the register's part of it.
+//
+//	origin: Control ──Register──▶ bytes, place in the control log ──▶ TakeRegister: an edge's store
+//	            └── Watch: ask again                                      └── gone ──▶ emptied
+
+// Partition returns an application's log, state and index. It is the engine's to close. Errors:
+// ErrApplication and the store's.
+func (e *Engine) Partition(app string) (*partition.Partition, error) {
+	open, err := e.apps.application(app)
+	if err != nil {
+		return nil, err
+	}
+	return open.Partition, nil
+}
+
+// Register returns what a copy of an application needs of the register, and the place in the
+// control log that it is of: with an edge's id what that edge does, and without one what a
+// browser does, who gets no keys. The bytes do not hold the place: they are equal for as long as nothing
+// of it changes. An application that was deleted, or that the edge may not hold, has a register
+// that says so. Errors: ErrApplication for one that never was, ErrElsewhere and the store's.
+func (c *Control) Register(app, edge string) (data []byte, seq uint64, err error) {
+	if c.partition == nil {
+		return nil, 0, ErrElsewhere
+	}
+	v := c.partition.View()
+	x, err := v.Register(app, edge)
+	if err = errors.Join(err, v.Close()); err != nil {
+		if errors.Is(err, catalog.ErrNotFound) {
+			err = fmt.Errorf("%w: %q", ErrApplication, app)
+		}
+		return nil, 0, err
+	}
+	x.Epoch = c.partition.Log().Epoch()
+	return x.Encode(), v.Seq(), nil
+}
+
+// Watch calls moved each time after the register has changed, until stop. moved returns at once
+// and does not use the register: it has somebody else do so.
+func (c *Control) Watch(moved func()) (stop func()) { return c.watchers.add(moved) }
+
+// watchers are who is told of changes of the register.
+type watchers struct {
+	mu   sync.Mutex
+	next int
+	told map[int]func()
+}
+
+func (w *watchers) add(moved func()) (stop func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.told == nil {
+		w.told = map[int]func(){}
+	}
+	id := w.next
+	w.next++
+	w.told[id] = moved
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.told, id)
+	}
+}
+
+func (w *watchers) tell() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, moved := range w.told {
+		moved()
+	}
+}
+
+// RegisterSeq is the place in the control log, and that log's epoch, of the register of an
+// application that this copy has; zeros without any.
+func (c *Control) RegisterSeq(app string) (epoch log.Epoch, seq uint64, err error) {
+	return c.read().RegisterSeq(app)
+}
+
+// TakeRegister is [TakeRegister] for the store of an engine: requests meet the application as it
+// is now, and an application that is gone takes none any more.
+func (e *Engine) TakeRegister(ctx context.Context, app string, seq uint64, data []byte) error {
+	return takeRegister(ctx, e.Control.o.Store, app, seq, data, func(gone bool) error {
+		if gone {
+			e.apps.detach(app)
+			e.relist()
+			e.strays.Store(true)
+			return nil
+		}
+		e.relist()
+		_, err := e.apps.reshow(app)
+		return err
+	})
+}
+
+// TakeRegister takes what an origin says of an application, at a place in its control log, into
+// the store of a copy, in one batch. What is older than what is there changes nothing. A
+// register that says that the application is gone leaves nothing of it but that note: its records,
+// log, operations that were not sent, index and notes are removed, and its pictures are claimed by nothing any
+// longer. Errors: field.ErrFormat for bytes that are no register of app, and the store's.
+func TakeRegister(ctx context.Context, store kv.Store, app string, seq uint64, data []byte) error {
+	return takeRegister(ctx, store, app, seq, data, func(bool) error { return nil })
+}
+
+func takeRegister(ctx context.Context, store kv.Store, app string, seq uint64, data []byte, taken func(gone bool) error) error {
+	x, err := catalog.DecodeRegister(data)
+	if err == nil && x.App != app {
+		err = fmt.Errorf("register of application %q: %w", x.App, ErrApplication)
+	}
+	if err != nil {
+		return err
+	}
+	tx := kv.NewOverlay(store)
+	newer, err := catalog.Write(tx, catalog.Control).TakeRegister(&x, seq)
+	if err == nil && newer {
+		err = store.Apply(tx.Batch())
+	}
+	if err == nil && newer {
+		err = taken(x.Gone != "")
+	}
+	if err != nil {
+		return fmt.Errorf("register of %s: %w", app, err)
+	}
+	return Emptied(ctx, store)
+}
+
+// Emptied removes what applications that are gone held, of a store whose register is taken from
+// elsewhere: what a crash kept TakeRegister from. Nothing may write to them any more. Errors: those of
+// the store.
+func Emptied(ctx context.Context, store kv.Store) error {
+	owed, err := catalog.Read(store, catalog.Control).Purges()
+	for i := 0; err == nil && i < len(owed); i++ {
+		err = empty(ctx, store, &owed[i])
+	}
+	return err
+}
+
+func empty(ctx context.Context, store kv.Store, p *catalog.Purge) error {
+	tx := kv.NewOverlay(store)
+	for more := true; more; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		tx.Reset(store)
+		var err error
+		if more, err = p.Pay(tx, purgedOnce); err != nil {
+			return err
+		}
+		if !more {
+			p.Done(tx)
+		}
+		if err := store.Apply(tx.Batch()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
