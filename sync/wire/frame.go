@@ -119,7 +119,10 @@ type Reader struct {
 
 // Write takes what has come. It is borrowed until Write returns, and there is no error.
 func (r *Reader) Write(p []byte) (int, error) {
-	r.in, r.at = append(r.in[:copy(r.in, r.in[r.at:])], p...), 0
+	if r.at > 0 {
+		r.in, r.at = r.in[:copy(r.in, r.in[r.at:])], 0
+	}
+	r.in = append(r.in, p...)
 	return len(p), nil
 }
 
