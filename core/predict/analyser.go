@@ -3,23 +3,19 @@ package predict
 import (
 	"fmt"
 
-	"github.com/sightline-dev/sightline/core/predict/nn"
-	"github.com/sightline-dev/sightline/core/predict/onnx"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// Analyser is one thread's memory for analysing pictures: a decoder, the network's arena and
+// Analyser is one thread's memory for analysing pictures: a decoder, a recogniser and
 // scratch. It is not safe for concurrent use; make one a thread from the same Set and keep it.
 // Analysing allocates what is returned and, in the decoder, what the format's library does,
 // but nothing that grows with the pixels once the largest picture has been seen.
 type Analyser struct {
-	set     *Set
-	decoder *raster.Decoder
-	session *nn.Session
-	input   [1]nn.Tensor
-	scratch Scratch
-	tallies []tally
-	rgba    []byte // of a thumbnail
+	set        *Set
+	decoder    *raster.Decoder
+	recogniser *Recogniser
+	tallies    []tally
+	rgba       []byte // of a thumbnail
 }
 
 // NewAnalyser makes an analyser; l bounds what a picture may cost. The set is one of [Load].
@@ -27,16 +23,7 @@ func (s *Set) NewAnalyser(l raster.Limits) *Analyser {
 	if s.backbone == nil {
 		panic("predict: an analyser of a set that was loaded without its network")
 	}
-	a := &Analyser{
-		set:     s,
-		decoder: raster.NewDecoder(l),
-		session: s.backbone.plan.NewSession(),
-	}
-	in := s.backbone.input
-	a.input[0] = nn.Tensor{Type: in.Type, Shape: in.Shape}
-	if in.Type == onnx.Float32 {
-		a.input[0].F32 = make([]float32, in.Shape[1]*in.Shape[2]*in.Shape[3])
-	}
+	a := &Analyser{set: s, decoder: raster.NewDecoder(l), recogniser: s.NewRecogniser()}
 	if s.palette != nil {
 		a.tallies = make([]tally, len(s.palette.colors))
 	}
@@ -88,25 +75,10 @@ func (a *Analyser) concepts(img raster.Image, out *Analysis) error {
 	if img.Width != bb.size || img.Height != bb.size || len(img.Pix) != 3*bb.size*bb.size {
 		return fmt.Errorf("picture of %d×%d, want %d×%d: %w", img.Width, img.Height, bb.size, bb.size, ErrNetwork)
 	}
-	if t := &a.input[0]; t.Type == onnx.Float32 {
-		for i, p := range img.Pix {
-			t.F32[i] = float32(p)/127.5 - 1
-		}
-	} else {
-		t.U8 = img.Pix
-	}
-	res, err := a.session.Run(a.input[:])
-	if err != nil {
-		return fmt.Errorf("network: %w", err)
-	}
-	if out.Embedding, err = NewEmbedding(res[bb.embedding].F32); err != nil {
-		return err
-	}
-	ev := a.set.evaluator
-	values := make([]float32, len(ev.rules)+len(ev.food))
-	n := len(ev.rules)
-	out.General, out.Food = values[:n:n], values[n:]
-	if err := ev.values(out.General, out.Food, res[bb.logits].F32, &out.Embedding, &a.scratch); err != nil {
+	_, general, food := a.recogniser.Shape()
+	values := make([]float32, general+food)
+	out.General, out.Food = values[:general:general], values[general:]
+	if err := a.recogniser.Recognise(img.Pix, &out.Embedding, out.General, out.Food); err != nil {
 		return err
 	}
 	out.Has |= WantConcepts

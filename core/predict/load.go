@@ -125,6 +125,10 @@ func (s *Set) loadGeneral(b *bundle, of extent) (*concepts, error) {
 	s.base = baseOf(b)
 	if of != tables {
 		s.evaluator = newEvaluator(c, weights, intercepts)
+		if b.elsewhere != 0 {
+			s.backbone = &backbone{elsewhere: b.elsewhere, size: n.Input.Size, centre: n.Input.Centre, classes: n.Classes, heads: n.Heads}
+			return c, nil
+		}
 		s.backbone, err = compile(b.data[n.File], n)
 	}
 	return c, err
@@ -205,6 +209,7 @@ func (s *Set) add(b *bundle, c *concepts) error {
 
 // backbone is the compiled network and how it is fed.
 type backbone struct {
+	elsewhere         int32 // the host's number of it, which recognises; 0: it is here
 	plan              *nn.Plan
 	input             onnx.Value // (1, size, size, 3), bytes or floats
 	size, centre      int

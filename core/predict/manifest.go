@@ -65,7 +65,8 @@ type network struct {
 type bundle struct {
 	folder string
 	manifest
-	data map[string][]byte // by name in the folder, without the manifest
+	data      map[string][]byte // by name in the folder, without the manifest
+	elsewhere int32             // the host's number of the network, which then is not read; 0: it has none
 }
 
 // typeOf is the type that a kind of bundle has.
@@ -181,7 +182,12 @@ func readBundle(fsys fs.FS, folder string, data []byte, of extent, checked bool)
 		return nil, fmt.Errorf("%s: %w", manifestFile, err)
 	}
 	b := &bundle{folder: folder, manifest: *m, data: map[string][]byte{}}
-	left := func(name string) bool { return m.Network != nil && of.leaves(m.Network, name) }
+	if m.Network != nil && of != tables {
+		b.elsewhere = networkElsewhere(baseOf(b))
+	}
+	left := func(name string) bool {
+		return m.Network != nil && (of.leaves(m.Network, name) || b.elsewhere != 0 && name == m.Network.File)
+	}
 	total := 0
 	err = fs.WalkDir(fsys, folder, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {

@@ -14,6 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
 )
@@ -134,6 +135,7 @@ func names(bundles fs.FS) (names []string, err error) {
 func (in *Instance) start(ctx context.Context) (err error) {
 	in.rt.open.Add(1)
 	in.kernels = in.rt.o.Kernels.Open()
+	in.kernels.LendNetworks(func(base [32]byte) *predict.Set { return in.rt.network(&in.lent, base) })
 	ctx, stop := in.limit(ctx)
 	defer stop()
 	if in.module, in.free, err = in.rt.instantiate(ctx); err != nil {

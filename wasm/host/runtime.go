@@ -54,6 +54,7 @@ type Runtime struct {
 	begun   time.Time
 	open    atomic.Int64 // instances
 	running running
+	networks
 }
 
 // NewRuntime compiles a module, or reads what it was compiled to from the cache. ctx bounds

@@ -2,9 +2,12 @@ package simd
 
 import "github.com/sightline-dev/sightline/wasm/simd/emit"
 
-// defineText defines quote and base64, and values, which this module does not compute: the guest does.
+// defineText defines quote and base64, and what this module does not compute, since the guest does: values, and all
+// that a network is used for.
 func (k *kernels) defineText() {
 	k.Func("values", ints(6), i32).Return(emit.C(0))
+	k.Func("network", ints(1), i32).Return(emit.C(0))
+	k.Func("recognise", ints(8), i32).Return(emit.C(0))
 	k.defineQuote()
 	k.defineBase64()
 }

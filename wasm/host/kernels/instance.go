@@ -32,6 +32,9 @@ type Instance struct {
 	embedding predict.Embedding
 	scratch   predict.Scratch
 
+	networks Networks // nil: there are none
+	lent     []lentNetwork
+
 	decoder *raster.Decoder
 	limits  raster.Limits // of decoder, but for Expired
 }

@@ -153,4 +153,6 @@ var imports = [...]function{
 	{"quote", "ii", "i", (*Instance).quote},
 	{"values", "iiiiii", "i", (*Instance).values},
 	{"sha256", "iii", "", (*Instance).sha256},
+	{"network", "i", "i", (*Instance).network},
+	{"recognise", "iiiiiiii", "i", (*Instance).recognise},
 }

@@ -281,7 +281,7 @@ function absent(i: WebAssembly.ModuleImportDescriptor): Fn {
   if (i.module === 'sightline' && wide.test(i.name)) return () => BigInt(-storeCodes.another);
   if (i.module === 'sightline' && narrow.test(i.name)) return () => storeCodes.another;
   if (i.module === 'kernel' && i.name === 'decode') return () => -1n; // the guest decodes
-  if (i.module === 'kernel' && /^pack(_room)?$/.test(i.name)) return () => 0; // it computes
+  if (i.module === 'kernel' && /^(network|pack(_room)?)$/.test(i.name)) return () => 0; // it computes
   return () => {
     throw new DeadError(`no ${i.module} ${i.name}`);
   };

@@ -1,0 +1,27 @@
+//go:build wasip1 && lent
+
+package predict
+
+import (
+	"crypto/sha256"
+	"unsafe"
+)
+
+// The imports are those of wasm/README.md.
+//
+//go:wasmimport kernel network
+//go:noescape
+func networkLent(base *byte) int32
+
+//go:wasmimport kernel recognise
+//go:noescape
+func recogniseLent(network int32, pixels *byte, n int32, embedding *int16, general *float32, concepts int32, food *float32, foods int32) int32
+
+// networkElsewhere is the host's number for the network of a base; 0: it has none.
+func networkElsewhere(base [sha256.Size]byte) int32 { return networkLent(&base[0]) }
+
+// recogniseElsewhere has the host recognise, and reports whether the network gave what can be used.
+func recogniseElsewhere(network int32, pix []byte, e *Embedding, general, food []float32) bool {
+	return recogniseLent(network, unsafe.SliceData(pix), int32(len(pix)), &e.Q[0],
+		unsafe.SliceData(general), int32(len(general)), unsafe.SliceData(food), int32(len(food))) != 0
+}

@@ -1,0 +1,57 @@
+package kernels
+
+import "github.com/sightline-dev/sightline/core/predict"
+
+// Networks finds the set whose network has a base, for a guest that names it; nil: there is none here, and the guest
+// computes itself.
+type Networks func(base [32]byte) *predict.Set
+
+// LendNetworks lets the guest ask for networks, of which it gets one recogniser each.
+func (in *Instance) LendNetworks(n Networks) { in.networks = n }
+
+// lentNetwork is a network that the guest has asked for.
+type lentNetwork struct {
+	base [32]byte
+	*predict.Recogniser
+}
+
+// network(base) → i32
+func (in *Instance) network(s []uint64) {
+	base := [32]byte(in.bytes(s[0], 32))
+	s[0] = 0
+	for i := range in.lent {
+		if in.lent[i].base == base {
+			s[0] = uint64(i + 1)
+			return
+		}
+	}
+	if in.networks == nil {
+		return
+	}
+	if set := in.networks(base); set != nil {
+		in.lent = append(in.lent, lentNetwork{base, set.NewRecogniser()})
+		s[0] = uint64(len(in.lent))
+	}
+}
+
+// recognise(network, pixels, n, embedding, general, concepts, food, foods) → i32
+func (in *Instance) recognise(s []uint64) {
+	i := count(s[0]) - 1
+	if i < 0 || i >= len(in.lent) {
+		wild()
+	}
+	r := in.lent[i]
+	n, concepts, foods := count(s[2]), count(s[5]), count(s[7])
+	if side, general, food := r.Shape(); n != 3*side*side || concepts != general || foods != food {
+		wild()
+	}
+	q, scale := view[int16](in, s[3], predict.Dim), view[float32](in, s[3]+2*predict.Dim, 1)
+	e := &in.embedding
+	err := r.Recognise(view[uint8](in, s[1], n), e, view[float32](in, s[4], concepts), view[float32](in, s[6], foods))
+	copy(q, e.Q[:])
+	scale[0] = e.Scale
+	s[0] = 0
+	if err == nil {
+		s[0] = 1
+	}
+}

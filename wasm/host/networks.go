@@ -1,0 +1,44 @@
+package host
+
+import (
+	"sync"
+
+	"github.com/sightline-dev/sightline/core/predict"
+)
+
+// networks are those that guests have asked for, compiled natively and shared by all instances. A base says what a
+// network is, down to its bytes, so it does not matter from whose bundles one was read.
+type networks struct {
+	mu     sync.Mutex
+	byBase map[[32]byte]*predict.Set // nil: of no use here
+}
+
+// network is the one with a base, of the newest bundles or of an older network's; nil: there is none, and the guest
+// says what is wrong with its bundles.
+func (n *networks) network(lent *Lent, base [32]byte) *predict.Set {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if set, ok := n.byBase[base]; ok {
+		return set
+	}
+	if n.byBase == nil {
+		n.byBase = map[[32]byte]*predict.Set{}
+	}
+	if lent.Bundles != nil {
+		if tables, err := predict.LoadTables(lent.Bundles); err == nil && tables.Base() == base {
+			n.byBase[base], _ = predict.LoadNetwork(lent.Bundles)
+			return n.byBase[base]
+		}
+	}
+	if lent.Older == nil {
+		return nil
+	}
+	files, err := lent.Older(base)
+	if err != nil {
+		return nil
+	}
+	if set, err := predict.LoadNetwork(files); err == nil && set.Base() == base {
+		n.byBase[base] = set
+	}
+	return n.byBase[base]
+}

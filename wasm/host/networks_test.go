@@ -1,0 +1,53 @@
+package host
+
+import (
+	"io/fs"
+	"testing"
+	"testing/fstest"
+
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/models"
+)
+
+// TestNetworks finds networks by their base, in the newest bundles and among older ones, and compiles each once.
+func TestNetworks(t *testing.T) {
+	tables, err := predict.LoadTables(models.FS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := tables.Base()
+	asked := 0
+	older := func(files fs.FS, err error) func([32]byte) (fs.FS, error) {
+		return func([32]byte) (fs.FS, error) {
+			asked++
+			return files, err
+		}
+	}
+	var n networks
+	for _, tt := range []struct {
+		name string
+		lent Lent
+		base [32]byte
+		want bool
+	}{
+		{"nothing is lent", Lent{}, base, false},
+		{"bundles that are none", Lent{Bundles: fstest.MapFS{}}, base, false},
+		{"no older ones", Lent{Bundles: models.FS}, [32]byte{1}, false},
+		{"not among the older", Lent{Older: older(nil, fs.ErrNotExist)}, base, false},
+		{"older bundles that are none", Lent{Older: older(fstest.MapFS{}, nil)}, base, false},
+		{"older bundles of another base", Lent{Older: older(models.FS, nil)}, [32]byte{1}, false},
+		{"older", Lent{Older: older(models.FS, nil)}, base, true},
+		{"known", Lent{Older: older(models.FS, nil)}, base, true},
+	} {
+		if set := n.network(&tt.lent, tt.base); (set != nil) != tt.want || set != nil && set.Base() != tt.base {
+			t.Errorf("%s: network = %v, want one: %v", tt.name, set, tt.want)
+		}
+	}
+	if asked != 4 {
+		t.Errorf("older bundles were asked for %d times, want 4: what is known is not read again", asked)
+	}
+	var newest networks
+	if set := newest.network(&Lent{Bundles: models.FS}, base); set == nil {
+		t.Error("the network of the newest bundles is not found")
+	}
+}
