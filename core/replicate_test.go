@@ -1,0 +1,451 @@
+package core_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// copied is an origin's application and a store that holds a copy of its register.
+type copied struct {
+	origin *core.Engine
+	app    string
+	edge   string // id
+	store  kv.Store
+}
+
+// copyOf makes an application with an edge, and the edge's empty store.
+func copyOf(t testing.TB, origin *core.Engine) *copied {
+	t.Helper()
+	c := &copied{origin: origin, app: newApp(t, origin), store: memkv.New()}
+	_, edge, err := origin.CreateEdge(t.Context(), "", "edge", []string{c.app})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.edge = edge.ID
+	return c
+}
+
+// register is what the origin says now.
+func (c *copied) register(t testing.TB) (data []byte, seq uint64) {
+	t.Helper()
+	data, seq, err := c.origin.Register(c.app, c.edge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data, seq
+}
+
+// take carries the register over and holds the copy to it.
+func (c *copied) take(t testing.TB) {
+	t.Helper()
+	data, seq := c.register(t)
+	if err := core.TakeRegister(t.Context(), c.store, c.app, seq, data); err != nil {
+		t.Fatal(err)
+	}
+	c.compare(t)
+}
+
+// compare holds that the copy's register is the origin's.
+func (c *copied) compare(t testing.TB) {
+	t.Helper()
+	data, _ := c.register(t)
+	want, err := catalog.DecodeRegister(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := catalog.Read(c.store, catalog.Control).Register(c.app, c.edge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Epoch = want.Epoch
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("register of the copy (-want +got):\n%s", diff)
+	}
+}
+
+// TestRegister carries every change of an application over to a copy, and nothing of another.
+func TestRegister(t *testing.T) {
+	l := newFixture(t)
+	e := l.open(t)
+	ctx := t.Context()
+	c := copyOf(t, e)
+	c.take(t)
+	other := newApp(t, e)
+	key := func(app string) catalog.Key {
+		_, k, err := e.CreateKey(ctx, "", core.NewKey{App: app, Scopes: []string{"All"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k
+	}
+	elsewhere := key(other)
+	first, second := key(c.app), key(c.app)
+	c.take(t)
+	name := "renamed"
+	for what, change := range map[string]func() error{
+		"a key is deleted":      func() error { return e.DeleteKey(ctx, "", c.app, first.Hash) },
+		"a key is replaced":     func() error { _, _, err := e.ReplaceKey(ctx, "", c.app, second.Hash); return err },
+		"another name":          func() error { _, err := e.ChangeApp(ctx, "", c.app, core.AppChange{Name: &name}); return err },
+		"the tokens are killed": func() error { return e.RevokeTokens(ctx, "", c.app) },
+		"another secret":        func() error { _, err := e.ReplaceSecret(ctx, "", c.app); return err },
+	} {
+		before, _ := c.register(t)
+		if err := change(); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if after, _ := c.register(t); bytes.Equal(before, after) {
+			t.Errorf("%s: the register is as it was", what)
+		}
+		c.take(t)
+	}
+	before, seq := c.register(t)
+	if err := e.DeleteKey(ctx, "", other, elsewhere.Hash); err != nil {
+		t.Fatal(err)
+	}
+	after, later := c.register(t)
+	if !bytes.Equal(before, after) || later <= seq {
+		t.Errorf("what happens to another application changes the register, from %d to %d", seq, later)
+	}
+	r := catalog.Read(c.store, catalog.Control)
+	if _, err := r.App(other); !errors.Is(err, catalog.ErrNotFound) {
+		t.Errorf("the copy knows another application: %v", err)
+	}
+	if x, err := r.Edge(c.edge); err != nil || x.Token != [32]byte{} {
+		t.Errorf("the edge's record has its token: %+v, %v", x, err)
+	}
+	if _, _, err := e.Register("no application", ""); !errors.Is(err, core.ErrApplication) {
+		t.Errorf("register of no application: %v, want ErrApplication", err)
+	}
+	data, _, err := e.Register(c.app, "")
+	if x, err2 := catalog.DecodeRegister(data); errors.Join(err, err2) != nil || x.Keys != nil || x.Client.ID != "" || x.Edge.ID != "" || x.Record.ID != c.app {
+		t.Errorf("register for a browser: %+v, %v, %v", x, err, err2)
+	}
+}
+
+// TestTakeRegisterInOrder takes registers out of their order: the newest stays.
+func TestTakeRegisterInOrder(t *testing.T) {
+	l := newFixture(t)
+	c := copyOf(t, l.open(t))
+	old, seq := c.register(t)
+	if _, _, err := c.origin.CreateKey(t.Context(), "", core.NewKey{App: c.app, Scopes: []string{"All"}}); err != nil {
+		t.Fatal(err)
+	}
+	c.take(t)
+	for range 2 {
+		if err := core.TakeRegister(t.Context(), c.store, c.app, seq, old); err != nil {
+			t.Fatal(err)
+		}
+		c.compare(t)
+	}
+	x, err := catalog.DecodeRegister(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Epoch[0] ^= 1 // the origin was restored from a backup
+	if err := core.TakeRegister(t.Context(), c.store, c.app, 1, x.Encode()); err != nil {
+		t.Fatal(err)
+	}
+	if keys := catalog.Read(c.store, catalog.Control); keys.KeysOf(c.app, func(k catalog.Key) bool {
+		t.Errorf("key %x stayed of the log before", k.Hash[:4])
+		return true
+	}) != nil {
+		t.Error("no keys can be read")
+	}
+	if epoch, seq, err := catalog.Read(c.store, catalog.Control).RegisterSeq(c.app); epoch != x.Epoch || seq != 1 || err != nil {
+		t.Errorf("register of place %d of log %x, %v", seq, epoch, err)
+	}
+}
+
+// TestTakeRegisterRefuses takes nothing that is not of the application, and changes nothing then.
+func TestTakeRegisterRefuses(t *testing.T) {
+	l := newFixture(t)
+	e := l.open(t)
+	c, d := copyOf(t, e), copyOf(t, e)
+	d.store = c.store
+	_, k, err := e.CreateKey(t.Context(), "", core.NewKey{App: d.app, Scopes: []string{"All"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.take(t)
+	data, seq := c.register(t)
+	good, err := catalog.DecodeRegister(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := e.Client(d.app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(x *catalog.Register){
+		"another's key":        func(x *catalog.Register) { x.Keys = []catalog.Key{k} },
+		"another's key, ours":  func(x *catalog.Register) { k := k; k.App = c.app; x.Keys = []catalog.Key{k} },
+		"a key twice":          func(x *catalog.Register) { x.Keys = []catalog.Key{{App: c.app}, {App: c.app}} },
+		"another's client":     func(x *catalog.Register) { x.Client = client },
+		"another's id of ours": func(x *catalog.Register) { x.Client = client; x.Client.App = c.app },
+		"another's record":     func(x *catalog.Register) { x.Record.ID = d.app },
+		"another's register":   func(x *catalog.Register) { x.App, x.Record.ID, x.Client.App = d.app, d.app, d.app },
+		"no application's":     func(x *catalog.Register) { x.App, x.Record.ID, x.Client.App = "x", "x", "x" },
+	} {
+		x := good
+		spoil(&x)
+		err := core.TakeRegister(t.Context(), c.store, c.app, seq+1, x.Encode())
+		if !errors.Is(err, field.ErrFormat) && !errors.Is(err, core.ErrApplication) {
+			t.Errorf("%s: %v, want ErrFormat or ErrApplication", name, err)
+		}
+		if _, err := catalog.Read(c.store, catalog.Control).App(c.app); !errors.Is(err, catalog.ErrNotFound) {
+			t.Errorf("%s: the application is there, %v", name, err)
+		}
+		d.compare(t)
+	}
+}
+
+// gone makes the register say that the application is gone, in one of the ways.
+func (c *copied) gone(t testing.TB, way int) (why string) {
+	t.Helper()
+	var err error
+	switch way {
+	case 0:
+		why, err = catalog.GoneDeleted, c.origin.DeleteApp(t.Context(), "", c.app)
+	case 1:
+		why, err = catalog.GoneRevoked, c.origin.RevokeEdge(t.Context(), "", c.edge)
+	default:
+		why, c.edge = catalog.GoneRevoked, "an edge that is unknown"
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return why
+}
+
+// filled gives the copy's store records, notes and public names of the application, and of one that stays.
+func (c *copied) filled(t testing.TB, stays catalog.AppID) {
+	t.Helper()
+	id, err := catalog.ParseAppID(c.app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, app := range []catalog.AppID{id, stays} {
+		tx := kv.NewOverlay(c.store)
+		w := catalog.Write(tx, app)
+		for i := range 5000 {
+			in := &catalog.Input{Ord: uint32(i), Dot: log.Dot{Site: 2, Seq: uint64(i + 1)}, ID: fmt.Sprint(i), Hosted: [16]byte{byte(i), byte(i >> 8), 1}}
+			if err := w.InsertInput(in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tx.Put(app.LocalKey("sync"), []byte("a secret"))
+		tx.Put(append(app.LogPrefix(), 'e', 1), []byte("an operation that was not sent"))
+		if err := c.store.Apply(tx.Batch()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// empty holds that nothing is left of the application in a store, and all of the one that stays.
+func (c *copied) empty(t testing.TB, store kv.Store, stays catalog.AppID) {
+	t.Helper()
+	id, err := catalog.ParseAppID(c.app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := 0
+	err = store.Scan(nil, nil, func(key, _ []byte) bool {
+		if bytes.Contains(key, id[:]) {
+			t.Errorf("key %q is left", key)
+		}
+		if key[0] == 'h' {
+			names++
+		}
+		return !t.Failed()
+	})
+	if err != nil || names != 5000 {
+		t.Errorf("%d public names are left, %v, want 5000", names, err)
+	}
+	if in, err := catalog.Read(store, stays).Input(4999); err != nil || in.ID != "4999" {
+		t.Errorf("input of the other application: %v, %v", in.ID, err)
+	}
+	if owed, err := catalog.Read(store, catalog.Control).Purges(); len(owed) != 0 || err != nil {
+		t.Errorf("owed is %+v, %v", owed, err)
+	}
+}
+
+// TestGoneRegisterEmpties takes the register of an application that is gone: nothing is left of it in the
+// copy, what was not sent included, and it stays gone whatever arrives late.
+func TestGoneRegisterEmpties(t *testing.T) {
+	stays := catalog.AppID{0xff, 15: 1}
+	for way := range 3 {
+		l := newFixture(t)
+		c := copyOf(t, l.open(t))
+		c.take(t)
+		c.filled(t, stays)
+		old, seq := c.register(t)
+		why := c.gone(t, way)
+		data, later := c.register(t)
+		if x, err := catalog.DecodeRegister(data); err != nil || x.Gone != why || x.Record.ID != "" || x.Keys != nil {
+			t.Fatalf("register %+v, %v, want one that is %s", x, err, why)
+		}
+		if way == 2 {
+			later++ // nothing happened at the origin: the edge asks as somebody else
+		}
+		for range 2 {
+			if err := core.TakeRegister(t.Context(), c.store, c.app, later, data); err != nil {
+				t.Fatal(err)
+			}
+			c.empty(t, c.store, stays)
+			if err := core.TakeRegister(t.Context(), c.store, c.app, seq, old); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := catalog.Read(c.store, catalog.Control)
+		if gone, err := r.AppGone(c.app); !gone || err != nil {
+			t.Errorf("the copy does not know that it is gone: %v", err)
+		}
+		if err := r.KeysOf(c.app, func(catalog.Key) bool { t.Error("a key is left"); return true }); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestG1EmptiedCopiesSurviveKills cuts the power while a copy is emptied: in the end nothing is
+// left, and never is there data of an application whose record is gone once the copy was
+// started again.
+func TestG1EmptiedCopiesSurviveKills(t *testing.T) {
+	stays := catalog.AppID{0xff, 15: 1}
+	for seed := range proof.Seeds(t, 20, 2000) {
+		r := rand.New(rand.NewPCG(seed, 72))
+		l := newFixture(t)
+		c := copyOf(t, l.open(t))
+		disk := &tape{Store: c.store}
+		c.store = disk
+		c.take(t)
+		c.filled(t, stays)
+		disk.synced = len(disk.batches)
+		c.gone(t, r.IntN(2))
+		data, seq := c.register(t)
+		if err := core.TakeRegister(t.Context(), disk, c.app, seq, data); err != nil {
+			t.Fatal(err)
+		}
+		left := disk.crash(t, r)
+		if err := core.Emptied(t.Context(), left); err != nil {
+			t.Fatal(err)
+		}
+		if gone, err := catalog.Read(left, catalog.Control).AppGone(c.app); err != nil {
+			t.Fatal(err)
+		} else if !gone { // the whole of it was taken back, and comes again
+			if err := core.TakeRegister(t.Context(), left, c.app, seq, data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.empty(t, left, stays)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// TestEngineTakesRegister serves a copy: a key that was deleted at the origin lets nobody in from the
+// register on that says so, and an application that is gone is not served.
+func TestEngineTakesRegister(t *testing.T) {
+	l := newFixture(t)
+	e := l.open(t)
+	c := copyOf(t, e)
+	text, key, err := e.CreateKey(t.Context(), "", core.NewKey{App: c.app, Scopes: []string{"All"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.take(t)
+	edge := newFixture(t)
+	edge.o.Store, edge.o.App = c.store, c.app
+	server, err := core.Open(edge.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(want int) {
+		t.Helper()
+		if got := work(t, edge, server.Begin(t.Context(), &api.Request{Method: "GET", Path: "/v2/inputs", Authorization: "Key " + text})); got.Status != want {
+			t.Errorf("%d %s, want %d", got.Status, got.Body, want)
+		}
+	}
+	carry := func() {
+		t.Helper()
+		data, seq := c.register(t)
+		if err := server.TakeRegister(t.Context(), c.app, seq, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(200)
+	if err := e.DeleteKey(t.Context(), "", c.app, key.Hash); err != nil {
+		t.Fatal(err)
+	}
+	ask(200) // the copy has not heard of it
+	carry()
+	ask(401)
+	if _, err := server.Partition(c.app); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Partition(newApp(t, e)); !errors.Is(err, core.ErrApplication) {
+		t.Errorf("partition of an application that is not here: %v", err)
+	}
+	if _, _, err := server.Register(c.app, c.edge); !errors.Is(err, core.ErrElsewhere) {
+		t.Errorf("a copy's register is given on: %v", err)
+	}
+	if err := e.DeleteApp(t.Context(), "", c.app); err != nil {
+		t.Fatal(err)
+	}
+	p, err := server.Partition(c.app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	carry()
+	ask(401)
+	if _, err := p.Submit(t.Context(), "", []log.Body{&log.ConceptCreate{ID: "c"}}, nil); err == nil {
+		t.Error("an application that is gone takes writes")
+	}
+	if _, err := server.Partition(c.app); !errors.Is(err, core.ErrApplication) {
+		t.Errorf("partition of an application that is gone: %v", err)
+	}
+	if !server.Strays() {
+		t.Error("nobody is told that pictures are left")
+	}
+	if more, err := server.Step(t.Context(), apitest.Start); more || err != nil && !errors.Is(err, core.ErrApplication) {
+		t.Errorf("Step = %v, %v", more, err)
+	}
+}
+
+// TestWatch tells of changes once they can be read.
+func TestWatch(t *testing.T) {
+	l := newFixture(t)
+	c := copyOf(t, l.open(t))
+	told := 0
+	stop := c.origin.Watch(func() { told++ })
+	before, _ := c.register(t)
+	if _, _, err := c.origin.CreateKey(t.Context(), "", core.NewKey{App: c.app, Scopes: []string{"All"}}); err != nil {
+		t.Fatal(err)
+	}
+	if after, _ := c.register(t); told == 0 || bytes.Equal(before, after) {
+		t.Errorf("told %d times, changed %v", told, !bytes.Equal(before, after))
+	}
+	stop()
+	was := told
+	if err := c.origin.RevokeEdge(t.Context(), "", c.edge); err != nil {
+		t.Fatal(err)
+	}
+	if told != was {
+		t.Error("told after it was stopped")
+	}
+}
