@@ -65,12 +65,7 @@ func AppendResponse(buf []byte, r *api.Response) []byte {
 	e := encoder(buf)
 	e.Uint(1, uint64(r.Status))
 	e.Text(2, r.ContentType)
-	for _, f := range r.Header {
-		at := e.Open(3)
-		e.Text(1, f.Name)
-		e.Text(2, f.Value)
-		e.Close(at)
-	}
+	putHeaders(e, 3, r.Header)
 	return append(last(e.Bytes(nil), bodyField, len(r.Body)), r.Body...)
 }
 
@@ -108,6 +103,15 @@ func ParseServed(data []byte) (Served, error) {
 		}
 	}
 	return s, envelope("response", d)
+}
+
+func putHeaders(e *field.Encoder, number int, header []api.Field) {
+	for _, f := range header {
+		at := e.Open(number)
+		e.Text(1, f.Name)
+		e.Text(2, f.Value)
+		e.Close(at)
+	}
 }
 
 func getHeader(d *field.Decoder) api.Field {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
 )
 
 // Settings open an instance.
@@ -26,6 +28,15 @@ type Settings struct {
 	PictureTime                 time.Duration // of one analysis by the clock, whole milliseconds; 0: any
 	Memory                      uint64        // bytes: the collector works harder near it; 0: as it is
 	Checked                     bool          // the host has held the bundles' files to their hashes
+	Replica                     *Replica      // the application is a copy of an origin's; nil: it stands alone
+}
+
+// Replica says how the application of an instance is kept a copy.
+type Replica struct {
+	Name  string // of this copy, for people
+	Live  replica.Live
+	Wants wire.Wants
+	Audit time.Duration // whole seconds, as replica.Options has it; 0: its default
 }
 
 // Marshal returns the envelope.
@@ -52,6 +63,15 @@ func (s *Settings) Marshal() []byte {
 	e.Uint(17, uint64(s.PictureTime/time.Millisecond))
 	e.Uint(18, s.Memory)
 	e.Bool(19, s.Checked)
+	if r := s.Replica; r != nil {
+		at := e.Open(20)
+		e.Text(1, r.Name)
+		e.Uint(2, uint64(r.Live))
+		e.Uint(3, uint64(r.Wants.Vectors))
+		e.Uint(4, uint64(r.Wants.Blobs))
+		e.Uint(5, uint64(r.Audit/time.Second))
+		e.Close(at)
+	}
 	return e.Bytes(nil)
 }
 
@@ -100,6 +120,8 @@ func ParseSettings(data []byte) (Settings, error) {
 			s.Memory = d.Uint()
 		case 19:
 			s.Checked = d.Bool()
+		case 20:
+			s.Replica = getReplica(d.Message())
 		}
 	}
 	if s.Role < Engine || s.Role > Both {
@@ -109,6 +131,27 @@ func ParseSettings(data []byte) (Settings, error) {
 		d.Malformed("store")
 	}
 	return s, envelope("settings", d)
+}
+
+func getReplica(d *field.Decoder) *Replica {
+	var r Replica
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			r.Name = d.Text()
+		case 2:
+			if r.Live = replica.Live(d.Int()); r.Live > replica.Once {
+				d.Malformed("way of a replica")
+			}
+		case 3:
+			r.Wants.Vectors = wire.Vectors(d.Uint32())
+		case 4:
+			r.Wants.Blobs = wire.Blobs(d.Uint32())
+		case 5:
+			r.Audit = time.Duration(d.Uint32()) * time.Second
+		}
+	}
+	return &r
 }
 
 // envelope is a decoder's error with the envelope's name.

@@ -238,6 +238,12 @@ func rewrite(kind string, data []byte) ([]byte, error) {
 	case "analysis":
 		a, err := abi.ParseAnalysis(data)
 		return abi.AppendAnalysis(nil, &a), err
+	case "event":
+		e, err := abi.ParseEvent(data)
+		return abi.AppendEvent(nil, e), err
+	case "synced":
+		s, err := abi.ParseSynced(data)
+		return s.Append(nil), err
 	case "account question":
 		q, err := abi.ParseAccountQuestion(data)
 		return q.Marshal(), err
@@ -250,7 +256,7 @@ func rewrite(kind string, data []byte) ([]byte, error) {
 
 var kinds = []string{
 	"settings", "done", "request", "response", "job", "result", "results", "step", "stepped", "question", "reply", "hosted",
-	"apps", "memory", "analysis", "account question", "account reply",
+	"apps", "memory", "analysis", "account question", "account reply", "event", "synced",
 }
 
 // FuzzEnvelope reads any bytes as each envelope: what can be read says the same when it is
@@ -265,6 +271,11 @@ func FuzzEnvelope(f *testing.F) {
 	}
 	a := analysis()
 	f.Add(abi.AppendAnalysis(nil, &a))
+	for _, e := range events() {
+		f.Add(abi.AppendEvent(nil, e))
+	}
+	all := synced()
+	f.Add(all.Append(nil))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, kind := range kinds {
 			once, err := rewrite(kind, data)

@@ -1,0 +1,128 @@
+package abi_test
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
+	"github.com/sightline-dev/sightline/wasm/abi"
+)
+
+// events are one of each kind.
+func events() []replica.Event {
+	return []replica.Event{
+		nil,
+		replica.Begin{},
+		replica.Wake{},
+		replica.Local{},
+		replica.Need{Blob: blob.Sum([]byte("b"))},
+		replica.Offline{},
+		replica.Online{},
+		replica.Stop{},
+		replica.Answer{
+			ID: 1 << 40, Status: 200, Header: []api.Field{{Name: "Retry-After", Value: "3"}, {Name: "X-Empty"}},
+			Body: []byte("frames"), More: true,
+		},
+		replica.Answer{ID: 7, Err: errors.New("connection reset")},
+	}
+}
+
+// synced has one effect of each kind, and a status with nothing left out.
+func synced() abi.Synced {
+	at := time.Unix(0, 1_700_000_000_123_456_789)
+	return abi.Synced{
+		Err: kv.ErrFailed,
+		Effects: []replica.Effect{
+			replica.Ask{
+				ID: 3, Method: "POST", Path: "/v2/sync/push", Query: "app=a&p=0", Header: []api.Field{{Name: "Sync-Site", Value: "2 00"}},
+				Body: []byte("operations"), Stream: true,
+			},
+			replica.Cancel{ID: 2},
+			replica.WakeAt{At: at},
+			replica.Got{Blob: blob.Sum(nil)},
+			replica.Got{Err: blob.ErrNotFound},
+			replica.Changed{},
+			replica.Purge{Why: "deleted", KeepOutbox: true},
+		},
+		Status: replica.Status{
+			Phase: replica.Purged, Site: 9, Epoch: log.Epoch{1, 15: 2}, Cursor: 1, Head: 2, Contact: at, AsOf: at.Add(1), Issued: 3,
+			Accepted: 4, Folded: 5, Pieces: 6, PiecesDone: 7, Uploads: 8, Downloads: 9, BlobsSent: 10, BlobsGot: 11, Rebases: 12,
+			Repairs: 13, Audited: at.Add(2), Refused: 14, Problem: "no route", Retry: at.Add(3),
+		},
+	}
+}
+
+// TestEventsCross writes and reads each event.
+func TestEventsCross(t *testing.T) {
+	for _, want := range events() {
+		got, err := abi.ParseEvent(abi.AppendEvent(nil, want))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got, byText); diff != "" {
+			t.Errorf("%T (−want +got):\n%s", want, diff)
+		}
+	}
+	if _, err := abi.ParseEvent([]byte{field.Version, 1 << 3, 99}); !errors.Is(err, field.ErrFormat) {
+		t.Errorf("an event of no kind: %v, want ErrFormat", err)
+	}
+}
+
+// TestEffectsCross writes and reads each effect and all of a status.
+func TestEffectsCross(t *testing.T) {
+	want := synced()
+	got, err := abi.ParseSynced(want.Append(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, byText); diff != "" {
+		t.Errorf("(−want +got):\n%s", diff)
+	}
+	if !errors.Is(got.Err, kv.ErrFailed) || !errors.Is(got.Effects[4].(replica.Got).Err, blob.ErrNotFound) {
+		t.Errorf("errors are %v and %v", got.Err, got.Effects[4])
+	}
+	for _, bad := range [][]byte{{field.Version, 3<<3 | 2, 2, 1 << 3, 99}, {field.Version, 2<<3 | 2, 2, 1 << 3, 99}} {
+		if _, err := abi.ParseSynced(bad); !errors.Is(err, field.ErrFormat) {
+			t.Errorf("ParseSynced(%x) = %v, want ErrFormat", bad, err)
+		}
+	}
+	if left := zeros(want.Status); left != "" {
+		t.Errorf("the status of this test has no %s", left)
+	}
+}
+
+// TestReplicaSettings writes and reads how an application is kept a copy.
+func TestReplicaSettings(t *testing.T) {
+	want := settings()
+	want.Replica = &abi.Replica{
+		Name: "edge of the north", Live: replica.Poll, Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, Audit: time.Minute,
+	}
+	got, err := abi.ParseSettings(want.Marshal())
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Errorf("%v (−want +got):\n%s", err, diff)
+	}
+}
+
+// byText compares errors by what they say, which is all that crosses.
+var byText = cmp.Comparer(func(a, b error) bool { return a == nil && b == nil || a != nil && b != nil && a.Error() == b.Error() })
+
+// zeros names a field of a status that is zero.
+func zeros(s replica.Status) string {
+	v := reflect.ValueOf(s)
+	for i := range v.NumField() {
+		if v.Field(i).IsZero() {
+			return v.Type().Field(i).Name
+		}
+	}
+	return ""
+}
