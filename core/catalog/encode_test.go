@@ -54,7 +54,10 @@ func TestRecords(t *testing.T) {
 		roundTrip(t, encodeModel, decodeModel, func(m *Model) *Extra { return &m.Extra })
 	})
 	t.Run("version", func(t *testing.T) {
-		roundTrip(t, encodeVersion, decodeVersion, func(v *Version) *Extra { return &v.Extra })
+		roundTrip(t, encodeVersion, decodeVersion, func(v *Version) *Extra {
+			v.Asked = log.Dot{} // is not of the record
+			return &v.Extra
+		})
 	})
 	t.Run("workflow", func(t *testing.T) {
 		roundTrip(t, encodeWorkflow, decodeWorkflow, func(w *Workflow) *Extra { return &w.Extra })

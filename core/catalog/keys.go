@@ -38,7 +38,7 @@ import (
 //	  o dot                   → id               models by incarnation
 //	  v dot seq N             → Version          versions by model, oldest first
 //	  V dot id                → seq N
-//	  t seq N                 → dot              versions to train, at 21103, by model
+//	  t seq N                 → dot [dot]        versions to train, at 21103: the model, the operation that asked for it
 //	  w id                    → Workflow
 //	  W seq N                 → id
 //	  x dot                   → id

@@ -1,6 +1,9 @@
 package catalog
 
 import (
+	"errors"
+
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 )
 
@@ -126,11 +129,35 @@ func (r Reader) training(key, value []byte) (Version, error) {
 	if err != nil {
 		return Version{}, err
 	}
-	model, err := dotOf(value)
+	model, asked, err := askedOf(value)
 	if err != nil {
 		return Version{}, err
 	}
-	return r.version(model, seq)
+	v, err := r.version(model, seq)
+	v.Asked = asked
+	return v, err
+}
+
+// askedOf reads what appendAsked wrote.
+func askedOf(value []byte) (model, asked log.Dot, err error) {
+	const one = 12
+	if model, err = dotOf(value[:min(one, len(value))]); err == nil && len(value) > one {
+		asked, err = dotOf(value[one:])
+	}
+	return model, asked, err
+}
+
+// Asked returns the operation that a version at 21103 was asked for by; zero: none is known.
+func (r Reader) Asked(v *Version) (log.Dot, error) {
+	value, err := r.kv.Get(r.app.sequenced(tableTraining, v.Seq))
+	if errors.Is(err, kv.ErrNotFound) {
+		return log.Dot{}, nil
+	}
+	if err != nil {
+		return log.Dot{}, err
+	}
+	_, asked, err := askedOf(value)
+	return asked, err
 }
 
 // Workflow returns the application's own workflow with an id.

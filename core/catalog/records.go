@@ -96,7 +96,7 @@ type Member struct {
 // Version is one version of a model. What it was made from is its manifest's.
 type Version struct {
 	Model    log.Dot
-	Seq      uint64 // of the operation that made it: order of creation, and lease of its training
+	Seq      uint64 // of the operation that made it: order of creation
 	ID       string
 	Created  log.HLC
 	Code     int // 21102, 21103, 21100 or an error's
@@ -105,6 +105,11 @@ type Version struct {
 	Config   []Setting // likewise
 	Manifest blob.Hash // zero until trained
 	Extra    Extra
+
+	// Asked is the VersionTrain that a version at 21103 was asked for by, and the lease of its
+	// training; zero: it is older than such leases, and Seq is its lease. It is not of the
+	// record, and is read by PendingVersions and Asked alone.
+	Asked log.Dot
 }
 
 // Workflow is a list of models to run together.

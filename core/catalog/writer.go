@@ -198,16 +198,25 @@ func (w *Writer) DeleteModels() {
 	w.oweObjects()
 }
 
-// PutVersion writes a version of a live model.
+// PutVersion writes a version of a live model, and of one at 21103 who asked for it.
 func (w *Writer) PutVersion(v *Version) {
 	w.tx.Put(w.app.version(v.Model, v.Seq), encodeVersion(v))
 	w.tx.Put(append(w.app.dotted(tableVersionID, v.Model, len(v.ID)), v.ID...), appendUint64(nil, v.Seq))
 	training := w.app.sequenced(tableTraining, v.Seq)
 	if v.Code == VersionQueued {
-		w.tx.Put(training, appendDot(nil, v.Model))
+		w.tx.Put(training, appendAsked(v))
 	} else {
 		w.tx.Delete(training)
 	}
+}
+
+// appendAsked is the value by which a version at 21103 is found.
+func appendAsked(v *Version) []byte {
+	value := appendDot(make([]byte, 0, 24), v.Model)
+	if v.Asked != (log.Dot{}) {
+		value = appendDot(value, v.Asked)
+	}
+	return value
 }
 
 // DeleteVersion removes a version.

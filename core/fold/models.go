@@ -122,7 +122,9 @@ func (f *Fold) useConcepts(ids []string) error {
 
 // newVersion writes a version of the model as it is, and the model.
 func (f *Fold) newVersion(m *catalog.Model, id string, code int) {
-	v := catalog.Version{Model: m.Dot, Seq: f.e.Seq, ID: f.idOr(id, "version"), Created: f.e.Op.At, Code: code}
+	v := catalog.Version{
+		Model: m.Dot, Seq: f.e.Seq, ID: f.idOr(id, "version"), Created: f.e.Op.At, Code: code, Asked: f.e.Op.Dot,
+	}
 	for _, c := range m.Concepts {
 		if c.In {
 			v.Concepts = append(v.Concepts, c.Concept)
@@ -255,11 +257,20 @@ func (f *Fold) versionResult(b *log.VersionResult) (Verdict, error) {
 	if err != nil {
 		return goneOr(err)
 	}
-	if v.Seq != b.Lease {
+	if b.Train == (log.Dot{}) && v.Seq != b.Lease {
 		return Verdict{Code: Gone, Detail: "lease"}, nil
 	}
 	if v.Code != catalog.VersionQueued {
 		return Verdict{Code: Superseded, Dot: v.Model, ID: v.ID}, nil
+	}
+	if b.Train != (log.Dot{}) {
+		asked, err := f.w.Asked(&v)
+		if err != nil {
+			return Verdict{}, err
+		}
+		if asked != b.Train {
+			return Verdict{Code: Gone, Detail: "lease"}, nil
+		}
 	}
 	v.Code, v.Detail, v.Manifest = b.Code, b.Detail, b.Manifest
 	f.w.PutVersion(&v)

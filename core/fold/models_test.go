@@ -374,3 +374,23 @@ func TestNetworkSwitch(t *testing.T) {
 	}
 	w.check()
 }
+
+// TestTrainingOfADot: a result may name the operation that asked for its version, whose place
+// in the log its site does not know, and holds no other's lease by that.
+func TestTrainingOfADot(t *testing.T) {
+	w := newWorld(t)
+	m := w.expect(fold.OK, 1, 10, &log.ModelCreate{ID: "m", Version: "v1", Concepts: []string{"a"}}).Dot
+	first := w.entry(2, 11, &log.VersionTrain{Model: m, Version: "v2"})
+	w.fold(1)
+	w.expect(fold.OK, 1, 12, &log.VersionDelete{Model: m, Version: "v2"})
+	second := w.entry(1, 13, &log.VersionTrain{Model: m, Version: "v2"})
+	w.fold(1)
+	result := func(train log.Dot) *log.VersionResult {
+		return &log.VersionResult{Model: m, Version: "v2", Train: train, Lease: 4, Code: 21110}
+	}
+	w.expect(fold.Gone, 2, 14, result(first))
+	w.expect(fold.Gone, 2, 14, &log.VersionResult{Model: m, Version: "v2", Lease: 2, Code: 21110})
+	w.expect(fold.OK, 1, 15, result(second))
+	w.expect(fold.Superseded, 1, 16, result(second))
+	w.expect(fold.Superseded, 2, 17, result(first))
+}

@@ -16,6 +16,9 @@ func (w *Worker) Watch(o fold.Outcome) {
 		if c.After != nil && c.After.Code == catalog.InputPending {
 			n.pending = true
 		}
+		if b := c.Before; b != nil && b.Code == catalog.InputPending && (c.After == nil || c.After.Dot != b.Dot) {
+			n.moved = true
+		}
 		if c.Before != nil && c.After == nil && !c.Before.Blob.IsZero() {
 			n.gone = append(n.gone, c.Before.Blob)
 		}
@@ -26,6 +29,7 @@ func (w *Worker) Watch(o fold.Outcome) {
 // news is what has happened, as far as the worker is concerned.
 type news struct {
 	pending bool        // there may be inputs to process that were not looked at
+	moved   bool        // an ordinal may be another input's
 	gone    []blob.Hash // pictures of deleted inputs
 	all     bool        // all inputs were deleted
 }
@@ -41,6 +45,7 @@ func (b *inbox) put(n news) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.pending = b.pending || n.pending
+	b.moved = b.moved || n.moved || n.all
 	b.gone = append(b.gone, n.gone...)
 	b.all = b.all || n.all
 }
@@ -52,6 +57,20 @@ func (b *inbox) look() bool {
 	was := b.pending
 	b.pending = false
 	return was
+}
+
+// haveMoved reports whether ordinals may be other inputs'.
+func (b *inbox) haveMoved() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.moved
+}
+
+// settle forgets what haveMoved reports.
+func (b *inbox) settle() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.moved = false
 }
 
 // Gone hands out at most n pictures whose input was deleted since they were last asked for,

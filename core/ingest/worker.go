@@ -18,6 +18,8 @@ import (
 // Partition is what a worker asks of the application's partition.
 type Partition interface {
 	View() *partition.View
+	// Owns reports whether what an operation asks for is ours to do.
+	Owns(asked log.Dot) bool
 	Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error)
 }
 
@@ -28,11 +30,12 @@ type Worker struct {
 	app   catalog.AppID
 	inbox inbox
 
-	mu        sync.Mutex        // before the partition's lock and the inbox's
-	base      [32]byte          // of tasks handed out from now on
-	partition Partition         // nil until Serve
-	tries     map[uint32]*tries // of the pending inputs that were taken, by ordinal
-	next      time.Time         // when one that waits is due; zero: none waits
+	mu        sync.Mutex         // before the partition's lock and the inbox's
+	base      [32]byte           // of tasks handed out from now on
+	partition Partition          // nil until Serve
+	tries     map[log.Dot]*tries // of the pending inputs that were taken
+	dots      map[uint32]log.Dot // of pending inputs by their ordinals, which a replica's may change
+	next      time.Time          // when one that waits is due; zero: none waits
 }
 
 // tries is what was tried for one input.
@@ -45,7 +48,9 @@ type tries struct {
 
 // New returns a worker of app. base names what embeddings and values come from.
 func New(app catalog.AppID, base [32]byte) *Worker {
-	return &Worker{app: app, base: base, tries: map[uint32]*tries{}, inbox: inbox{news: news{pending: true}}}
+	return &Worker{
+		app: app, base: base, tries: map[log.Dot]*tries{}, dots: map[uint32]log.Dot{}, inbox: inbox{news: news{pending: true}},
+	}
 }
 
 // Serve lends the worker its partition, which was opened with Watch.
@@ -65,7 +70,6 @@ func (w *Worker) Rebase(base [32]byte) {
 // Task is a pending input: the picture at URL is wanted, analysed by the base model.
 type Task struct {
 	Base [32]byte
-	Ord  uint32
 	Dot  log.Dot
 	URL  string
 	Crop raster.Crop
@@ -99,8 +103,8 @@ const Tries = 4
 // pauses are the times before each try but the first.
 var pauses = [Tries - 1]time.Duration{time.Second, 5 * time.Second, 25 * time.Second}
 
-// Take hands out at most n pending inputs that are due and that it has not handed out before,
-// the oldest first.
+// Take hands out at most n pending inputs that are ours to process, due, and that it has not
+// handed out before, the oldest first.
 func (w *Worker) Take(now time.Time, n int) ([]Task, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -108,7 +112,12 @@ func (w *Worker) Take(now time.Time, n int) ([]Task, error) {
 	if w.partition == nil || n <= 0 || !w.inbox.look() && !due {
 		return nil, nil
 	}
+	moved := w.inbox.haveMoved()
+	w.inbox.settle()
 	v := w.partition.View()
+	if moved || w.inbox.haveMoved() { // the latter is for the next time, too
+		clear(w.dots)
+	}
 	tasks, err := w.scan(v, now, n)
 	return tasks, errors.Join(err, v.Close())
 }
@@ -122,8 +131,22 @@ func (w *Worker) scan(v *partition.View, now time.Time, n int) ([]Task, error) {
 	for _, t := range w.tries {
 		t.seen = false
 	}
+	known := w.dots
+	w.dots = make(map[uint32]log.Dot, len(known))
 	err := v.PendingInputs(func(ord uint32) bool {
-		t := w.tries[ord]
+		var in catalog.Input
+		dot, ok := known[ord]
+		if !ok {
+			if in, failed = v.Input(ord); failed != nil {
+				return false
+			}
+			dot = in.Dot
+		}
+		w.dots[ord] = dot
+		if !w.partition.Owns(dot) {
+			return true
+		}
+		t := w.tries[dot]
 		if t != nil {
 			t.seen = true
 		}
@@ -139,26 +162,26 @@ func (w *Worker) scan(v *partition.View, now time.Time, n int) ([]Task, error) {
 			full = true
 			return false
 		}
-		in, err := v.Input(ord)
-		if err != nil {
-			failed = err
-			return false
+		if ok {
+			if in, failed = v.Input(ord); failed != nil {
+				return false
+			}
 		}
 		if t == nil {
 			t = &tries{seen: true}
-			w.tries[ord] = t
+			w.tries[dot] = t
 		}
 		t.taken = true
-		tasks = append(tasks, Task{Base: w.base, Ord: ord, Dot: in.Dot, URL: in.URL, Crop: in.Crop})
+		tasks = append(tasks, Task{Base: w.base, Dot: dot, URL: in.URL, Crop: in.Crop})
 		return true
 	})
 	if err = errors.Join(err, failed); err != nil || full {
 		w.inbox.put(news{pending: true})
 		return tasks, err
 	}
-	for ord, t := range w.tries {
+	for dot, t := range w.tries {
 		if !t.seen && !t.taken { // deleted while it waited
-			delete(w.tries, ord)
+			delete(w.tries, dot)
 		}
 	}
 	return tasks, nil
@@ -188,7 +211,7 @@ func (w *Worker) Done(ctx context.Context, now time.Time, t Task, o *Outcome) er
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.tries, t.Ord)
+	delete(w.tries, t.Dot)
 	return nil
 }
 
@@ -196,7 +219,7 @@ func (w *Worker) Done(ctx context.Context, now time.Time, t Task, o *Outcome) er
 func (w *Worker) waits(t Task, r Retry, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	tried := w.tries[t.Ord]
+	tried := w.tries[t.Dot]
 	if r == Never || tried == nil {
 		return false
 	}

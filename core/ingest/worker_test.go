@@ -115,7 +115,7 @@ func TestEachInputIsHandedOutOnceInItsOrder(t *testing.T) {
 	if ids != "ab" {
 		t.Errorf("Take(2) = %q, want ab", ids)
 	}
-	if want := (ingest.Task{Base: base, Ord: 0, Dot: log.Dot{Site: log.Origin, Seq: 1}, URL: "http://x/a", Crop: raster.Crop{Right: 0.5, Bottom: 1}}); first[0] != want {
+	if want := (ingest.Task{Base: base, Dot: log.Dot{Site: log.Origin, Seq: 1}, URL: "http://x/a", Crop: raster.Crop{Right: 0.5, Bottom: 1}}); first[0] != want {
 		t.Errorf("a task is %+v, want %+v", first[0], want)
 	}
 	if _, ids = s.take(0); ids != "" {
@@ -276,5 +276,62 @@ func TestAClosedStore(t *testing.T) {
 		if _, err := s.worker.Take(s.now, 1); !errors.Is(err, kv.ErrClosed) {
 			t.Errorf("Take = %v, want kv.ErrClosed", err)
 		}
+	}
+}
+
+// TestReplicasTakeTheirOwn: a replica leaves inputs of other sites to those and to the origin,
+// and does not take an input of its own again when the log gives it another ordinal.
+func TestReplicasTakeTheirOwn(t *testing.T) {
+	origin := open(t, memkv.New())
+	origin.add("theirs")
+	s := &shop{TB: t, store: memkv.New(), worker: ingest.New(app, base), now: noon}
+	var err error
+	s.p, err = partition.Open(partition.Options{
+		Store: s.store, App: app, Clock: func() time.Time { return s.now }, Watch: s.worker.Watch, Replica: &partition.Replica{Site: 2},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.worker.Serve(s.p)
+	pull := func() {
+		t.Helper()
+		l := origin.p.Log()
+		r := partition.Run{Epoch: l.Epoch(), From: s.p.Cursor().Seq, To: l.Head()}
+		if err := l.Read(r.From+1, func(e log.Entry) bool { r.Entries = append(r.Entries, e); return true }); err != nil {
+			t.Fatal(err)
+		}
+		if r.Chain, err = l.Chain(r.To); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.p.Pull(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pull()
+	s.add("mine")
+	tasks, ids := s.take(9)
+	if ids != "mine" {
+		t.Fatalf("a replica takes %q", ids)
+	}
+	var ops []log.Op
+	if err := s.p.Pending(0, func(op log.Op) bool { ops = append(ops, op); return true }); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := origin.p.Accept(t.Context(), ops, nil); err != nil {
+		t.Fatal(err)
+	}
+	pull()
+	if _, ids := s.take(9); ids != "" {
+		t.Errorf("a replica takes %q again", ids)
+	}
+	if err := s.worker.Done(t.Context(), s.now, tasks[0], &ingest.Outcome{Code: 30002, Retry: ingest.Limited}); err != nil {
+		t.Fatal(err)
+	}
+	s.now = s.now.Add(time.Minute)
+	if _, ids := s.take(9); ids != "mine" {
+		t.Errorf("a replica takes %q after a pause", ids)
+	}
+	if _, ids := origin.take(9); ids != "theirsmine" {
+		t.Errorf("an origin takes %q", ids)
 	}
 }

@@ -108,6 +108,8 @@ func (b *VersionResult) read(d *field.Decoder) {
 		b.Detail = d.Text()
 	case 6:
 		b.Manifest = DecodeBlob(d)
+	case 7:
+		b.Train = DecodeDot(d.Message())
 	default:
 		d.Keep()
 	}

@@ -195,6 +195,7 @@ func encodeModelBody(e *field.Encoder, body Body) {
 		e.Uint(4, uint64(b.Code))
 		e.Text(5, b.Detail)
 		e.Hash(6, b.Manifest[:])
+		EncodeDot(e, 7, b.Train)
 	case *VersionDelete:
 		EncodeDot(e, 1, b.Model)
 		e.Text(2, b.Version)

@@ -194,12 +194,14 @@ type (
 		Model   Dot
 		Version string // its id
 	}
-	// VersionResult ends a training: 21100 with its manifest, or an error's code. Lease is
-	// the sequence number of the VersionTrain it answers.
+	// VersionResult ends a training: 21100 with its manifest, or an error's code. It holds the
+	// lease of the VersionTrain that it answers: names its operation, whose place in the log a
+	// site that trains before it has been there does not know; or, in older logs, its place.
 	VersionResult struct {
 		Model    Dot
 		Version  string
-		Lease    uint64
+		Train    Dot    // zero: Lease counts
+		Lease    uint64 // place of the VersionTrain in the log
 		Code     int
 		Detail   string
 		Manifest blob.Hash // of catalog.Manifest's bytes, kept as an object

@@ -19,6 +19,10 @@ import (
 // Partition is an application's state and the way to change it; *partition.Partition is one.
 type Partition interface {
 	View() *partition.View
+	// Site is the one whose operations Submit makes.
+	Site() log.Site
+	// Owns reports whether what an operation asks for is ours to do.
+	Owns(asked log.Dot) bool
 	Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error)
 }
 
@@ -26,6 +30,9 @@ var _ Partition = (*partition.Partition)(nil)
 
 // pause is how long a version waits that was tried in vain.
 const pause = 5 * time.Second
+
+// lead is how long another site has, that asked for a version, to train it by itself.
+const lead = 15 * time.Minute
 
 // maxAttempts is how often a training may end in trouble that is not of its set's making
 // before its version is given up, at 21115.
@@ -41,23 +48,34 @@ type Queue struct {
 	mu      sync.Mutex
 	seq     uint64 // of the view in which nothing was due
 	idle    bool   // nothing was
-	out     map[uint64]*Run
-	blocker map[uint64]uint32    // by lease: the pending input that was last seen to hold it up
-	tries   map[uint64]int       // by lease
-	later   map[uint64]time.Time // by lease: not before
+	out     map[log.Dot]*Run
+	blocker map[log.Dot]log.Dot   // by lease: the pending input that was last seen to hold it up
+	tries   map[log.Dot]int       // by lease
+	later   map[log.Dot]time.Time // by lease: not before
+}
+
+// leaseOf is the lease of a version's training: the operation that asked for it, or its place
+// alone, as no site's, for a version older than such leases.
+func leaseOf(v *catalog.Version) log.Dot {
+	if v.Asked != (log.Dot{}) {
+		return v.Asked
+	}
+	return log.Dot{Seq: v.Seq}
 }
 
 // NewQueue makes a queue.
 func NewQueue(p Partition, m Models) *Queue {
 	return &Queue{
 		partition: p, models: m,
-		out: map[uint64]*Run{}, blocker: map[uint64]uint32{}, tries: map[uint64]int{}, later: map[uint64]time.Time{},
+		out: map[log.Dot]*Run{}, blocker: map[log.Dot]log.Dot{}, tries: map[log.Dot]int{}, later: map[log.Dot]time.Time{},
 	}
 }
 
 // Take hands out at most n trainings that are due at now and whose inputs are ready, in the
-// order in which they were asked for. Each is out until Done. While the application does not
-// change it costs one opening of a view.
+// order in which they were asked for. Each is out until Done. A replica trains what its own site
+// asked for, and a partition with a log of its own what others ask for only when they have had time to
+// do it themselves: whoever is first ends a training. While the application does not change it
+// costs one opening of a view.
 func (q *Queue) Take(now time.Time, n int) ([]*Run, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,10 +95,11 @@ func (q *Queue) Take(now time.Time, n int) ([]*Run, error) {
 	var runs []*Run
 	q.idle, q.seq = true, view.Seq()
 	for _, v := range waiting {
-		if q.out[v.Seq] != nil {
+		lease := leaseOf(&v)
+		if q.out[lease] != nil || !q.partition.Owns(v.Asked) {
 			continue
 		}
-		if len(runs) == n || now.Before(q.later[v.Seq]) {
+		if len(runs) == n || now.Before(q.later[lease]) || now.Before(q.begins(&v)) {
 			q.idle = false
 			continue
 		}
@@ -91,31 +110,39 @@ func (q *Queue) Take(now time.Time, n int) ([]*Run, error) {
 		}
 		if ready {
 			run := Start(q.partition.View(), q.models, v)
-			q.out[v.Seq] = run
+			q.out[lease] = run
 			runs = append(runs, run)
 		}
 	}
 	return runs, nil
 }
 
+// begins is when a version may be trained here.
+func (q *Queue) begins(v *catalog.Version) time.Time {
+	if v.Asked.Site == q.partition.Site() || v.Asked == (log.Dot{}) {
+		return time.Time{}
+	}
+	return v.Created.Time().Add(lead)
+}
+
 // forget drops the notes about versions that wait no more.
 func (q *Queue) forget(waiting []catalog.Version) {
-	still := make(map[uint64]bool, len(waiting))
+	still := make(map[log.Dot]bool, len(waiting))
 	for i := range waiting {
-		still[waiting[i].Seq] = true
+		still[leaseOf(&waiting[i])] = true
 	}
-	gone := func(lease uint64) bool { return !still[lease] }
-	maps.DeleteFunc(q.blocker, func(lease uint64, _ uint32) bool { return gone(lease) })
-	maps.DeleteFunc(q.tries, func(lease uint64, _ int) bool { return gone(lease) })
-	maps.DeleteFunc(q.later, func(lease uint64, _ time.Time) bool { return gone(lease) })
+	gone := func(lease log.Dot) bool { return !still[lease] }
+	maps.DeleteFunc(q.blocker, func(lease, _ log.Dot) bool { return gone(lease) })
+	maps.DeleteFunc(q.tries, func(lease log.Dot, _ int) bool { return gone(lease) })
+	maps.DeleteFunc(q.later, func(lease log.Dot, _ time.Time) bool { return gone(lease) })
 }
 
 // ready reports whether no input that was there when the version was asked for is still
 // pending with a label for one of its concepts.
 func (q *Queue) ready(view *partition.View, v *catalog.Version) (bool, error) {
 	place := places(v)
-	holds := func(ord uint32) (bool, error) {
-		in, err := view.Input(ord)
+	lease := leaseOf(v)
+	holds := func(in *catalog.Input, err error) (bool, error) {
 		if errors.Is(err, catalog.ErrNotFound) {
 			return false, nil
 		}
@@ -126,18 +153,20 @@ func (q *Queue) ready(view *partition.View, v *catalog.Version) (bool, error) {
 		return m.signs != nil, nil
 	}
 	// The input that was in the way before is most likely still there.
-	if ord, ok := q.blocker[v.Seq]; ok {
-		if held, err := holds(ord); held || err != nil {
+	if dot, ok := q.blocker[lease]; ok {
+		in, err := view.InputByDot(dot)
+		if held, err := holds(&in, err); held || err != nil {
 			return false, err
 		}
-		delete(q.blocker, v.Seq)
+		delete(q.blocker, lease)
 	}
 	ready := true
 	var failed error
 	if err := view.PendingInputs(func(ord uint32) bool {
-		held, err := holds(ord)
+		in, err := view.Input(ord)
+		held, err := holds(&in, err)
 		if held {
-			q.blocker[v.Seq] = ord
+			q.blocker[lease] = in.Dot
 		}
 		failed, ready = err, !held
 		return ready && err == nil
@@ -156,11 +185,10 @@ func (q *Queue) Done(ctx context.Context, now time.Time, r *Run, trouble error) 
 	if trouble == nil {
 		trouble = r.Err()
 	}
-	lease := r.version.Seq
+	lease := leaseOf(&r.version)
 	if outcome == nil && ctx.Err() == nil && !errors.Is(trouble, ErrUnready) && q.tried(lease) {
-		outcome = &Outcome{Result: log.VersionResult{
-			Model: r.version.Model, Version: r.version.ID, Lease: lease, Code: CodeTrouble,
-		}}
+		outcome = &Outcome{Result: log.VersionResult{Model: r.version.Model, Version: r.version.ID, Code: CodeTrouble}}
+		outcome.hold(&r.version)
 	}
 	if outcome == nil {
 		q.back(lease, now.Add(pause))
@@ -190,7 +218,7 @@ func (q *Queue) submit(ctx context.Context, o *Outcome) error {
 }
 
 // tried counts an attempt that ended in trouble and reports whether it was the last.
-func (q *Queue) tried(lease uint64) bool {
+func (q *Queue) tried(lease log.Dot) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.tries[lease]++
@@ -198,7 +226,7 @@ func (q *Queue) tried(lease uint64) bool {
 }
 
 // back notes that a version is no longer out, and when it may be again.
-func (q *Queue) back(lease uint64, later time.Time) {
+func (q *Queue) back(lease log.Dot, later time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.out, lease)

@@ -259,8 +259,16 @@ var ends = []struct {
 // end makes the outcome.
 func (r *Run) end(code int, detail string) {
 	r.outcome = &Outcome{Result: log.VersionResult{
-		Model: r.version.Model, Version: r.version.ID, Lease: r.version.Seq, Code: code, Detail: detail,
+		Model: r.version.Model, Version: r.version.ID, Code: code, Detail: detail,
 	}}
+	r.outcome.hold(&r.version)
+}
+
+// hold has the result hold the lease of a version's training.
+func (o *Outcome) hold(v *catalog.Version) {
+	if o.Result.Train = v.Asked; v.Asked == (log.Dot{}) {
+		o.Result.Lease = v.Seq
+	}
 }
 
 // finish writes the manifest.
