@@ -218,6 +218,7 @@ var statuses = []status{
 	{partition.ErrForged, 500, 99009, "Internal error"},
 	{partition.ErrChunk, 500, 99009, "Internal error"},
 	{fold.ErrPrefix, 500, 99009, "Internal error"},
+	{catalog.ErrOrder, 500, 99009, "Internal error"},
 	{partition.ErrReplica, 500, 99009, "Internal error"},
 	{partition.ErrNoSite, 503, 40030, "Service busy"},
 	{partition.ErrOutbox, 507, 39998, "Writes disabled"},

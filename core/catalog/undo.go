@@ -227,3 +227,11 @@ func inputOr(value []byte) (*Input, error) {
 	in, err := decodeInput(value)
 	return &in, err
 }
+
+// Position reports whether a key of the store is of how far the fold has come, of the partition
+// or of a site, and of no record.
+func Position(app AppID, key []byte) bool {
+	table := app.key(tableHeader, 0)
+	n := len(table) - 1
+	return len(key) > n && bytes.Equal(key[:n], table[:n]) && (key[n] == tableHeader || key[n] == tableSite)
+}

@@ -94,9 +94,8 @@ func (p *Partition) pull(r *Run) ([]Told, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := mix{p: p, ords: map[uint32]bool{}, note: p.replica.note}
+	m := p.newMix()
 	m.note.cursor = cursor
-	p.tx.Reset(p.o.Store)
 	if r.Also != nil {
 		var beside kv.Batch
 		r.Also(&beside)
@@ -135,6 +134,12 @@ type mix struct {
 	ords      map[uint32]bool // of inputs that may have changed
 	log       fold.Outcome    // of the entries
 	told      []Told
+	rewritten bool // the state was changed otherwise than by entries
+}
+
+func (p *Partition) newMix() *mix {
+	p.tx.Reset(p.o.Store)
+	return &mix{p: p, ords: map[uint32]bool{}, note: p.replica.note}
 }
 
 func (m *mix) undo() error {
@@ -264,7 +269,7 @@ func (m *mix) again() (out fold.Outcome, err error) {
 // what the watcher is told: deletions only that are the log's.
 func (m *mix) net(pending fold.Outcome) (changes, watched fold.Outcome, err error) {
 	p := m.p
-	if !m.undone && len(pending.Changes) == 0 && !pending.DeletedAll {
+	if !m.undone && !m.rewritten && len(pending.Changes) == 0 && !pending.DeletedAll {
 		return m.log, m.log, nil
 	}
 	for _, out := range []fold.Outcome{m.log, pending} {
@@ -293,7 +298,7 @@ func (m *mix) net(pending fold.Outcome) (changes, watched fold.Outcome, err erro
 		}
 	}
 	for _, c := range changes.Changes {
-		if c.After != nil || c.Before.Ord >= fold.PendingOrds {
+		if c.After != nil || c.Before.Ord >= fold.PendingOrds || m.rewritten {
 			watched.Changes = append(watched.Changes, c)
 		}
 	}

@@ -274,8 +274,16 @@ func (p *Partition) Pending(after uint64, yield func(log.Op) bool) error {
 	return p.own(max(after, confirmed), issued, yield)
 }
 
-// own yields own operations after < sequence ≤ last.
+// own yields own operations after < sequence ≤ last. In the place of one that was stable, and is not
+// here any more, stands a log.Refused: an origin that has lost it all the same, as one that was
+// restored from an old backup may have, takes those behind it.
 func (p *Partition) own(after, last uint64, yield func(log.Op) bool) error {
+	for floor := p.log.Floor(); after+1 < floor && after < last; after++ {
+		lost := log.Op{Dot: log.Dot{Site: p.replica.site, Seq: after + 1}, Body: &log.Refused{Reason: "lost"}}
+		if !yield(lost) {
+			return nil
+		}
+	}
 	if after >= last {
 		return nil
 	}

@@ -1,0 +1,222 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// ErrOrder is returned by Adopter.Keys for keys that are not in the order of CopyTables, or of
+// none of its tables.
+var ErrOrder = errors.New("keys out of order")
+
+// Pair is a key, without the application's id, and its value; of a key that is to go it is nil.
+type Pair struct{ Key, Value []byte }
+
+// Adopter puts the state of another copy of an application in the place of the one in tx, and
+// writes only what differs:
+//
+//	theirs  c … s … i ─┬─ keys ─┬─ I …     Keys, some at a time, in the order of CopyTables
+//	ours               │        │
+//	                   └─ what they do not have goes
+//
+// What leads to pictures by their public names follows the inputs; derived records are added.
+type Adopter struct {
+	tx      *kv.Overlay
+	app     AppID
+	changed func(ord uint32) // called for each input that changes
+	table   int              // in stateTables, where it stands; len: behind them
+	last    []byte           // key that was adopted last, in that table; nil: none
+	failed  error
+}
+
+// Adopt returns an Adopter of app in tx.
+func Adopt(tx *kv.Overlay, app AppID, changed func(ord uint32)) *Adopter {
+	return &Adopter{tx: tx, app: app, changed: changed}
+}
+
+// Keys adopts the next keys, which it borrows. Errors: ErrOrder, those of malformed records and
+// the store's.
+func (a *Adopter) Keys(pairs []Pair) error {
+	for len(pairs) > 0 && a.failed == nil {
+		n := 1
+		for n < len(pairs) && pairs[n].Key[0] == pairs[0].Key[0] {
+			n++
+		}
+		if DerivedTable(pairs[0].Key) {
+			a.derived(pairs[:n])
+		} else {
+			a.sameTable(pairs[:n], n < len(pairs))
+		}
+		pairs = pairs[n:]
+	}
+	return a.failed
+}
+
+// End ends the state: what is behind the last key goes.
+func (a *Adopter) End() error {
+	for a.failed == nil && a.table < len(stateTables) {
+		a.restOfTable()
+	}
+	return a.failed
+}
+
+// restOfTable removes what is left of a table, and goes to the next.
+func (a *Adopter) restOfTable() {
+	lo := a.app.key(stateTables[a.table], len(a.last)+1)
+	hi := after(lo)
+	if a.last != nil {
+		lo = append(a.whole(a.last), 0)
+	}
+	a.span(lo, hi, nil)
+	a.table, a.last = a.table+1, nil
+}
+
+// whole is a key of the store.
+func (a *Adopter) whole(key []byte) []byte { return append(a.app.key(key[0], len(key)), key[1:]...) }
+
+// sameTable adopts keys of one table; more: keys of another one follow.
+func (a *Adopter) sameTable(pairs []Pair, more bool) {
+	for a.table < len(stateTables) && stateTables[a.table] != pairs[0].Key[0] {
+		if a.restOfTable(); a.failed != nil {
+			return
+		}
+	}
+	if a.table == len(stateTables) {
+		a.failed = fmt.Errorf("table %q: %w", pairs[0].Key[0], ErrOrder)
+		return
+	}
+	last := a.last
+	for _, p := range pairs {
+		if last != nil && bytes.Compare(p.Key, last) <= 0 {
+			a.failed = fmt.Errorf("key %x after %x: %w", p.Key, last, ErrOrder)
+			return
+		}
+		last = p.Key
+	}
+	lo := a.app.key(pairs[0].Key[0], 0)
+	if a.last != nil {
+		lo = append(a.whole(a.last), 0)
+	}
+	a.span(lo, append(a.whole(last), 0), pairs)
+	if a.last = bytes.Clone(last); more {
+		a.restOfTable()
+	}
+}
+
+// span makes the keys of a range those of pairs.
+func (a *Adopter) span(lo, hi []byte, pairs []Pair) {
+	prefix := len(a.app) + 1
+	err := a.tx.Scan(lo, hi, func(key, value []byte) bool {
+		for len(pairs) > 0 && bytes.Compare(pairs[0].Key, key[prefix:]) < 0 {
+			a.set(pairs[0].Key, nil, pairs[0].Value)
+			pairs = pairs[1:]
+		}
+		if len(pairs) > 0 && bytes.Equal(pairs[0].Key, key[prefix:]) {
+			if !bytes.Equal(value, pairs[0].Value) {
+				a.set(pairs[0].Key, value, pairs[0].Value)
+			}
+			pairs = pairs[1:]
+		} else {
+			a.set(key[prefix:], value, nil)
+		}
+		return a.failed == nil
+	})
+	for _, p := range pairs {
+		a.set(p.Key, nil, p.Value)
+	}
+	a.failed = errors.Join(a.failed, err)
+}
+
+// set writes one key in the place of what it was; nil is no such key.
+func (a *Adopter) set(key, was, is []byte) {
+	if a.failed != nil {
+		return
+	}
+	if key[0] == tableInput {
+		a.input(key, was, is)
+	}
+	if is == nil {
+		a.tx.Delete(a.whole(key))
+	} else {
+		a.tx.Put(a.whole(key), is)
+	}
+}
+
+// input has the public name of an input's picture follow the input.
+func (a *Adopter) input(key, was, is []byte) {
+	if len(key) != 5 {
+		a.failed = fmt.Errorf("key %x: %w", key, ErrOrder)
+		return
+	}
+	ord := binary.BigEndian.Uint32(key[1:])
+	before, err := inputOr(bytes.Clone(was))
+	if err == nil && before != nil && before.Hosted != [16]byte{} {
+		name := hostedKey(before.Hosted, a.app)
+		var leads []byte
+		if leads, err = valueOf(a.tx, name); err == nil && bytes.Equal(leads, key[1:]) {
+			a.tx.Delete(name)
+		}
+	}
+	if err != nil {
+		a.failed = err
+		return
+	}
+	after, err := inputOr(bytes.Clone(is))
+	if err != nil || after != nil && after.Ord != ord {
+		a.failed = errors.Join(err, fmt.Errorf("input %d: %w", ord, kv.ErrCorrupt))
+		return
+	}
+	if after != nil && after.Hosted != [16]byte{} {
+		a.tx.Put(hostedKey(after.Hosted, a.app), key[1:])
+	}
+	a.changed(ord)
+}
+
+// derived adds derived records.
+func (a *Adopter) derived(pairs []Pair) {
+	for _, p := range pairs {
+		if !DerivedTable(p.Key) {
+			a.failed = fmt.Errorf("key %x: %w", p.Key, ErrOrder)
+			return
+		}
+		have, err := valueOf(a.tx, a.whole(p.Key))
+		if err != nil {
+			a.failed = err
+			return
+		}
+		if !bytes.Equal(have, p.Value) {
+			a.tx.Put(a.whole(p.Key), p.Value)
+		}
+	}
+}
+
+// Repair writes some keys of the state, in any order, as another copy has them: a nil Value
+// removes one. Everything else is as with Keys.
+func (a *Adopter) Repair(pairs []Pair) error {
+	for _, p := range pairs {
+		if !StateTable(p.Key) {
+			return fmt.Errorf("key %x: %w", p.Key, ErrOrder)
+		}
+		was, err := valueOf(a.tx, a.whole(p.Key))
+		if err != nil {
+			return err
+		}
+		if (was == nil) == (p.Value == nil) && bytes.Equal(was, p.Value) {
+			continue
+		}
+		if a.set(p.Key, was, p.Value); a.failed != nil {
+			return a.failed
+		}
+	}
+	return a.failed
+}
+
+// OweDerived notes that derived records and objects may go that nothing leads to.
+func OweDerived(w kv.Writer, app AppID) {
+	w.Put(app.TidyKey(string(tidyDerived)), nil)
+	OweObjects(w, app)
+}

@@ -1,0 +1,243 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Rebase takes the state of a snapshot in the place of what was pulled so far, and moves the
+// cursor to it, in one batch. What the outbox has beyond what the snapshot knows of our site
+// is pending, and is folded on top; nothing of it is lost. Chunks are read once, in their order;
+// only what differs is written.
+//
+// Own operations between what was confirmed and what the snapshot knows have had their verdicts
+// in entries that were passed over. Those whose effect is not in the snapshot are kept as conflicts, with
+// what folding them again gives.
+//
+// Errors: ErrChunk, fold.Version's kv.ErrNewer, kv.ErrCorrupt for a snapshot whose digest is another,
+// ErrSite, ErrReplica and those of kv; nothing is changed then.
+func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
+	return p.replace(ctx, "rebase", func(m *mix) error {
+		if err := m.adopt(ctx, &s); err != nil {
+			return err
+		}
+		at := Cursor{Epoch: s.Epoch, Seq: s.Seq, Chain: s.Chain}
+		if m.note.cursor.Epoch == s.Epoch {
+			at.Stable = m.note.cursor.Stable
+		} else {
+			m.note.acked = nil
+		}
+		m.note.cursor = at
+		return m.passedOver()
+	})
+}
+
+// Repair writes keys of the confirmed state as the origin has them at entry seq, which must be
+// the cursor's: keys without the application's id, nil values for keys that are to go. Errors:
+// ErrCursor, catalog.ErrOrder, kv.ErrCorrupt, ErrReplica and those of kv.
+func (p *Partition) Repair(ctx context.Context, seq uint64, keys []catalog.Pair) error {
+	return p.replace(ctx, "repair", func(m *mix) error {
+		if m.note.cursor.Seq != seq {
+			return fmt.Errorf("repair of entry %d at %d: %w", seq, m.note.cursor.Seq, ErrCursor)
+		}
+		if err := m.adopter().Repair(keys); err != nil {
+			return err
+		}
+		h, err := catalog.Read(m.p.tx, m.p.o.App).Header()
+		if err == nil && h.Seq != seq {
+			err = fmt.Errorf("repaired to entry %d at %d: %w", h.Seq, seq, kv.ErrCorrupt)
+		}
+		if err == nil {
+			m.confirmed, err = m.known()
+		}
+		return err
+	})
+}
+
+// replace makes a batch of a confirmed state that do changes, as Pull makes one of entries.
+func (p *Partition) replace(ctx context.Context, what string, do func(m *mix) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if p.replica == nil {
+		return ErrReplica
+	}
+	p.folding.Lock()
+	defer p.folding.Unlock()
+	if err := p.whyClosed(); err != nil {
+		return err
+	}
+	if err := p.foldLocked(p.log.Head()); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	m := p.newMix()
+	err := m.undo()
+	if err == nil {
+		err = do(m)
+	}
+	if err == nil {
+		m.rewritten = true
+		catalog.OweDerived(p.tx, p.o.App)
+		err = m.finish()
+	}
+	p.forget() // what was known of the state before is not so
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+func (m *mix) adopter() *catalog.Adopter {
+	return catalog.Adopt(m.p.tx, m.p.o.App, func(ord uint32) { m.ords[ord] = true })
+}
+
+// adopt puts a snapshot's state in the place of the confirmed one.
+func (m *mix) adopt(ctx context.Context, s *Snapshot) error {
+	if s.Fold > fold.Version {
+		return fmt.Errorf("snapshot by rules of version %d: %w", s.Fold, kv.ErrNewer)
+	}
+	a := m.adopter()
+	digest := fold.NewSummer()
+	for i := range s.Chunks {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		data, err := s.Read(i)
+		if err != nil {
+			return fmt.Errorf("chunk %d: %w", i, err)
+		}
+		if blob.Sum(data) != s.Chunks[i].Hash {
+			return fmt.Errorf("chunk %d: %w", i, ErrChunk)
+		}
+		var pairs []catalog.Pair
+		err = Unpack(data, func(key, value []byte) bool {
+			if catalog.StateTable(key) {
+				digest.Add(key, value)
+			}
+			pairs = append(pairs, catalog.Pair{Key: key, Value: value})
+			return true
+		})
+		if err == nil {
+			err = a.Keys(pairs)
+		}
+		if err != nil {
+			return fmt.Errorf("chunk %d: %w", i, err)
+		}
+	}
+	if err := a.End(); err != nil {
+		return err
+	}
+	h, err := catalog.Read(m.p.tx, m.p.o.App).Header()
+	if err == nil && (h.Seq != s.Seq || digest.Sum() != s.Digest) {
+		err = fmt.Errorf("snapshot of entry %d is not what it says: %w", s.Seq, kv.ErrCorrupt)
+	}
+	m.p.clock.Observe(h.Clock)
+	return err
+}
+
+// known is the last operation of ours that the confirmed state knows of.
+func (m *mix) known() (uint64, error) {
+	if m.note.site == 0 {
+		return 0, nil
+	}
+	own, err := catalog.Read(m.p.tx, m.p.o.App).SiteSeq(m.note.site)
+	if err == nil && own > m.p.seq {
+		err = fmt.Errorf("operation %d of site %d was not made here: %w", own, m.note.site, ErrSite)
+	}
+	return own, err
+}
+
+// passedOver looks for our operations that the snapshot knows of and we have no verdict on.
+func (m *mix) passedOver() error {
+	p := m.p
+	before := m.confirmed
+	var err error
+	if m.confirmed, err = m.known(); err != nil {
+		return err
+	}
+	if m.confirmed > 0 {
+		m.note.ack(acked{seq: m.note.cursor.Seq, own: m.confirmed})
+	}
+	var failed error
+	err = p.own(before, m.confirmed, func(op log.Op) bool {
+		var c Conflict
+		var is bool
+		if c, is, failed = m.refold(op); is && failed == nil {
+			p.tx.Put(conflictKey(p.o.App, op.Dot), c.encode())
+		}
+		return failed == nil
+	})
+	return errors.Join(err, failed)
+}
+
+// refold folds an operation again over the snapshot's state, beside it, to see whether it had the effect
+// that it was meant to have.
+func (m *mix) refold(op log.Op) (c Conflict, is bool, err error) {
+	switch op.Body.(type) {
+	case *log.InputDelete, *log.InputDeleteAll, *log.ModelDelete, *log.ModelDeleteAll, *log.VersionDelete, *log.WorkflowDelete, *log.Feedback:
+		return c, false, nil // what is gone is as it was meant; feedback leaves no trace to look for
+	}
+	p := m.p
+	tx := kv.NewOverlay(p.tx)
+	catalog.Write(tx, p.o.App).PutSiteSeq(op.Dot.Site, op.Dot.Seq-1)
+	verdicts, _, err := p.foldOwn(tx, []log.Entry{{Op: op}})
+	p.replica.pending = fold.NewPending(p.o.App)
+	if err != nil {
+		return c, false, err
+	}
+	v := verdicts[0]
+	c = Conflict{Op: op, Seq: m.note.cursor.Seq, Verdict: v}
+	switch {
+	case v.Code == fold.Duplicate:
+		return c, v.Detail != "version" && v.Dot != op.Dot, nil
+	case v.Code != fold.OK:
+		return c, isConflict(v.Code), nil
+	case appends(op.Body):
+		return c, false, nil // doing it again does it twice, done or not
+	}
+	changed, err := m.changes(tx.Batch())
+	c.Verdict = fold.Verdict{Code: fold.Gone, Detail: "unknown"}
+	return c, changed, err
+}
+
+// appends reports whether an operation adds to what is there.
+func appends(body log.Body) bool {
+	b, ok := body.(*log.InputMeta)
+	if !ok {
+		return false
+	}
+	for _, w := range b.Writes {
+		if w.Action == log.MetaAppend {
+			return true
+		}
+	}
+	return false
+}
+
+// changes reports whether a batch changes a record: anything but where the fold stands.
+func (m *mix) changes(b *kv.Batch) (bool, error) {
+	for _, op := range operations(b) {
+		if catalog.Position(m.p.o.App, op.Key) {
+			continue
+		}
+		have, err := m.p.tx.Get(op.Key)
+		switch {
+		case isMissing(err):
+			if op.Kind == kv.KindPut {
+				return true, nil
+			}
+		case err != nil:
+			return false, err
+		case op.Kind != kv.KindPut || string(have) != string(op.Value):
+			return true, nil
+		}
+	}
+	return false, nil
+}
