@@ -1,0 +1,193 @@
+package replica
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// Bounds of an audit.
+const (
+	againPause = time.Minute // before the next try when the log moved on meanwhile
+	maxLeaves  = 256         // that are repaired one by one; beyond, a snapshot is cheaper
+)
+
+// audit compares the confirmed state with the origin's, from the root of both trees of digests
+// down to where they differ, and takes the origin's keys there:
+//
+//	   root           equal: done
+//	0 1 … f           differs: only 7
+//	     70 … 7f      differs: only 73
+//	       …  73a1    a leaf: its keys and values, put in the place of ours
+//
+// Both trees are of one entry, so the log must not have moved on; when it has, the audit
+// begins again later. The outbox is no part of it, and stays.
+type audit struct {
+	due    time.Duration
+	seq    uint64     // entry that both trees are of
+	tree   *fold.Tree // ours; nil: no audit is under way
+	todo   []string   // prefixes to be compared
+	leaves int        // that differ
+	keys   []catalog.Pair
+}
+
+// startAudit asks for the next node of the origin's tree.
+func (m *Machine) startAudit(l *lane) error {
+	a := &m.audit
+	c := m.p.Cursor()
+	if m.o.Audit < 0 || a.tree == nil && m.at < a.due {
+		return nil
+	}
+	if !m.pull.caught || m.told.head != c.Seq || c.Seq == 0 || m.session.rebase {
+		return nil
+	}
+	if a.tree != nil && a.seq != c.Seq {
+		m.audit = audit{due: m.at + againPause}
+		return nil
+	}
+	if a.tree == nil {
+		a.seq, a.todo = c.Seq, []string{""}
+		err := m.p.Confirmed(func(r kv.Reader) (err error) {
+			a.tree, err = fold.DigestTree(r, m.o.App)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	query := m.where("at", strconv.FormatUint(a.seq, 10), "prefix", a.todo[0])
+	if len(a.todo[0]) == fold.TreeDepth {
+		query = append(query, "values", "1")
+	}
+	m.ask(l, Ask{Method: "GET", Path: "/v2/sync/digest"}, query...)
+	return nil
+}
+
+// audited compares a node.
+func (m *Machine) audited(l *lane, body []byte) error {
+	d, err := wire.DecodeDigests(body)
+	if err != nil {
+		return err
+	}
+	a := &m.audit
+	if a.tree == nil || len(a.todo) == 0 {
+		return nil
+	}
+	if d.Epoch != m.session.epoch || d.Seq != a.seq || m.p.Cursor().Seq != a.seq {
+		m.audit = audit{due: m.at + againPause}
+		return nil
+	}
+	prefix := a.todo[0]
+	if d.Prefix != prefix {
+		return fmt.Errorf("%w: node %q in the place of %q", errAnswer, d.Prefix, prefix)
+	}
+	if len(prefix) == fold.TreeDepth {
+		err = m.compareLeaf(prefix, d.Leaves)
+	} else {
+		err = m.compareNodes(prefix, d.Nodes)
+	}
+	if err != nil {
+		return err
+	}
+	a.todo = a.todo[1:]
+	l.well()
+	if a.leaves > maxLeaves {
+		m.audit = audit{due: m.at + m.o.Audit}
+		m.rebase.force = true
+		m.lane[laneAudit].wrong = "audit: most of the state differs from the origin's: a snapshot is taken"
+		return nil
+	}
+	if len(a.todo) == 0 {
+		return m.endAudit()
+	}
+	return nil
+}
+
+// compareNodes notes which children of a node differ.
+func (m *Machine) compareNodes(prefix string, theirs []wire.Node) error {
+	ours, err := m.audit.tree.Children(prefix)
+	if err != nil {
+		return err
+	}
+	if len(theirs) != len(ours) {
+		return fmt.Errorf("%w: %d children of a node", errAnswer, len(theirs))
+	}
+	for i := range ours {
+		if wire.Node(ours[i]) == theirs[i] {
+			continue
+		}
+		child := prefix + string("0123456789abcdef"[i])
+		if m.audit.todo = append(m.audit.todo, child); len(child) == fold.TreeDepth {
+			m.audit.leaves++
+		}
+	}
+	return nil
+}
+
+// compareLeaf notes what to change for ours to be theirs.
+func (m *Machine) compareLeaf(prefix string, theirs []wire.Digest) error {
+	want := map[string][]byte{}
+	for i := range theirs {
+		if !strings.HasPrefix(blob.Sum(theirs[i].Key).String(), prefix) || theirs[i].Value == nil {
+			return fmt.Errorf("%w: key of another leaf", errAnswer)
+		}
+		want[string(theirs[i].Key)] = theirs[i].Value
+	}
+	var gone [][]byte
+	err := m.p.Confirmed(func(r kv.Reader) error {
+		return fold.KeysBelow(r, m.o.App, prefix, func(key, value []byte) bool {
+			is, there := want[string(key)]
+			switch {
+			case !there:
+				gone = append(gone, slices.Clone(key))
+			case string(is) == string(value):
+				delete(want, string(key))
+			}
+			return true
+		})
+	})
+	for _, key := range gone {
+		m.audit.keys = append(m.audit.keys, catalog.Pair{Key: key})
+	}
+	for i := range theirs {
+		if _, differs := want[string(theirs[i].Key)]; differs {
+			m.audit.keys = append(m.audit.keys, catalog.Pair{Key: theirs[i].Key, Value: theirs[i].Value})
+			delete(want, string(theirs[i].Key))
+		}
+	}
+	return err
+}
+
+// endAudit repairs what differs.
+func (m *Machine) endAudit() error {
+	a := m.audit
+	m.audit = audit{due: m.at + m.o.Audit}
+	m.told.audited = m.wall
+	if len(a.keys) == 0 {
+		return nil
+	}
+	err := m.p.Repair(context.Background(), a.seq, a.keys)
+	if isTheirs(err) { // the parts do not fit together: all of it, then
+		m.rebase.force = true
+		m.lane[laneAudit].wrong = fmt.Sprintf("audit: %v: a snapshot is taken", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	m.told.repairs += uint64(len(a.keys))
+	m.audit.due = m.at + min(againPause, m.o.Audit) // to see that it is well now
+	return nil
+}
+
+// Audit has the state compared with the origin's as soon as that can be done.
+func (m *Machine) Audit() { m.audit = audit{due: m.at} }

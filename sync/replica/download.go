@@ -1,0 +1,243 @@
+package replica
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// Bounds of what comes down.
+const (
+	maxBlobBytes = 64 << 20
+	maxEager     = 1024 // hashes that wait in memory
+	scanInputs   = 512  // inputs looked at in one step
+	maxTries     = 3    // of one picture whose bytes are wrong
+)
+
+// download fetches pictures: those that somebody waits for, and with wire.BlobsFull all that
+// the application's inputs have, in the order of the inputs.
+type download struct {
+	needs  []blob.Hash // asked for, the oldest first
+	eager  []blob.Hash // not asked for by anybody
+	missed map[blob.Hash]bool
+	scan   uint32 // ordinal from which on inputs are looked at
+	scans  bool   // there may be more from there on
+
+	now    blob.Hash // under way; zero: none
+	needed bool      // somebody waits for it
+	part   []byte    // that an earlier request brought of it
+	tries  int
+}
+
+// rescan has all inputs looked at again.
+func (d *download) rescan() { d.scan, d.scans, d.missed = 0, true, nil }
+
+// entries notes the pictures that entries name.
+func (d *download) entries(entries []log.Entry) {
+	for i := range entries {
+		h, _ := carried(&entries[i].Op)
+		switch {
+		case h.IsZero() || d.scans && d.scan == 0:
+		case len(d.eager) < maxEager:
+			d.eager = append(d.eager, h)
+		default:
+			d.rescan()
+		}
+	}
+}
+
+// need puts a picture before all that nobody waits for.
+func (m *Machine) need(h blob.Hash) error {
+	if m.o.Blobs == nil || h.IsZero() {
+		m.effects = append(m.effects, Got{Blob: h, Err: blob.ErrNotFound})
+		return nil
+	}
+	has, err := m.o.Blobs.Has(context.Background(), h)
+	if err != nil {
+		return err
+	}
+	if has {
+		m.effects = append(m.effects, Got{Blob: h})
+		return nil
+	}
+	d := &m.load
+	if d.now == h {
+		d.needed = true
+		return nil
+	}
+	if !slices.Contains(d.needs, h) {
+		d.needs = append(d.needs, h)
+	}
+	return nil
+}
+
+// startDownload asks for the next picture, or for the rest of one.
+func (m *Machine) startDownload(l *lane) error {
+	d := &m.load
+	if m.o.Blobs == nil {
+		return nil
+	}
+	if d.now.IsZero() {
+		if err := m.nextDownload(); err != nil || d.now.IsZero() {
+			return err
+		}
+	}
+	a := Ask{Method: "GET", Path: "/v2/sync/blobs/" + d.now.String()}
+	if len(d.part) > 0 {
+		a.Header = append(a.Header, api.Field{Name: "Range", Value: fmt.Sprintf("bytes=%d-", len(d.part))})
+	}
+	m.ask(l, a, m.where()...)
+	return nil
+}
+
+// nextDownload chooses what comes next.
+func (m *Machine) nextDownload() error {
+	d := &m.load
+	d.part, d.tries = nil, 0
+	if len(d.needs) > 0 {
+		d.now, d.needed, d.needs = d.needs[0], true, d.needs[1:]
+		return nil
+	}
+	d.needed = false
+	if m.o.Wants.Blobs != wire.BlobsFull {
+		d.eager, d.scans = nil, false
+		return nil
+	}
+	for looked := 0; len(d.eager) > 0 || d.scans; looked++ {
+		if looked > maxEager { // the rest in another step: others wait
+			m.lane[laneDownload].next = m.at + time.Millisecond
+			return nil
+		}
+		if len(d.eager) == 0 {
+			if err := m.scanInputs(); err != nil {
+				return err
+			}
+			continue
+		}
+		h := d.eager[0]
+		d.eager = d.eager[1:]
+		if d.missed[h] {
+			continue
+		}
+		has, err := m.o.Blobs.Has(context.Background(), h)
+		if err != nil {
+			return err
+		}
+		if !has {
+			d.now = h
+			return nil
+		}
+	}
+	return nil
+}
+
+// scanInputs looks at some inputs.
+func (m *Machine) scanInputs() error {
+	d := &m.load
+	n := 0
+	err := catalog.Read(m.o.Store, m.o.App).Inputs(d.scan, func(in catalog.Input) bool {
+		d.scan = in.Ord + 1
+		if !in.Blob.IsZero() {
+			d.eager = append(d.eager, in.Blob)
+		}
+		n++
+		return n < scanInputs
+	})
+	if n < scanInputs {
+		d.scans = false
+	}
+	return err
+}
+
+// keepPart keeps what came of a picture before the connection was lost.
+func (m *Machine) keepPart(l *lane) {
+	d := &m.load
+	switch from, ok := rangeFrom(l.header); {
+	case l.status == 200:
+		d.part = bytes.Clone(l.body)
+	case l.status == 206 && ok && from == len(d.part):
+		d.part = append(d.part, l.body...)
+	}
+	if len(d.part) > maxBlobBytes {
+		d.part = nil
+	}
+}
+
+// rangeFrom is where the bytes of a partial answer begin.
+func rangeFrom(fields []api.Field) (from int, ok bool) {
+	s, ok := strings.CutPrefix(strings.TrimSpace(header(fields, "Content-Range")), "bytes ")
+	s, _, found := strings.Cut(s, "-")
+	n, err := strconv.ParseUint(s, 10, 31)
+	return int(n), ok && found && err == nil
+}
+
+// downloaded takes a whole picture, if it has its hash.
+func (m *Machine) downloaded(l *lane, status int, fields []api.Field, body []byte) error {
+	d := &m.load
+	if from, ok := rangeFrom(fields); status == 206 {
+		if !ok || from != len(d.part) {
+			d.part = nil
+			return fmt.Errorf("%w: another part of the picture", errAnswer)
+		}
+		body = append(d.part, body...)
+	}
+	d.part = nil
+	if len(body) > maxBlobBytes {
+		return m.notGot(l, fmt.Errorf("%w: picture of %d bytes", errAnswer, len(body)))
+	}
+	_, err := m.o.Blobs.Put(context.Background(), bytes.NewReader(body), d.now)
+	switch {
+	case errors.Is(err, blob.ErrHash), errors.Is(err, blob.ErrTooLarge):
+		if d.tries++; d.tries >= maxTries {
+			return m.notGot(l, err)
+		}
+		return fmt.Errorf("%w: %w", errAnswer, err)
+	case err != nil:
+		return err
+	}
+	l.well()
+	m.told.gotBlobs++
+	m.got(nil)
+	return nil
+}
+
+// got ends a download.
+func (m *Machine) got(err error) {
+	d := &m.load
+	if d.needed {
+		m.effects = append(m.effects, Got{Blob: d.now, Err: err})
+	}
+	d.now, d.part, d.needed = blob.Hash{}, nil, false
+}
+
+// notGot gives a picture up, until inputs are looked at again.
+func (m *Machine) notGot(l *lane, err error) error {
+	d := &m.load
+	if d.missed == nil {
+		d.missed = map[blob.Hash]bool{}
+	}
+	d.missed[d.now] = true
+	m.lane[laneDownload].wrong = fmt.Sprintf("download: %v: %v", d.now, err)
+	l.well()
+	m.got(err)
+	return nil
+}
+
+// downloadRefused gives up a picture that the origin has not.
+func (m *Machine) downloadRefused(status int) (done bool) {
+	if status != 404 && status != 410 {
+		return false
+	}
+	return m.notGot(&m.lane[laneDownload], blob.ErrNotFound) == nil
+}

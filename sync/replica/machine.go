@@ -1,0 +1,468 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// ErrOptions is returned by New for settings that are missing.
+var ErrOptions = errors.New("a replica needs more")
+
+// errAnswer is an answer that is against the protocol: its origin is asked again, later.
+var errAnswer = errors.New("answer is against the protocol")
+
+// Partition is what the machine asks of the application's partition, opened as a replica.
+type Partition interface {
+	Cursor() partition.Cursor
+	Site() log.Site
+	Outbox() (issued, confirmed uint64)
+	Pending(after uint64, yield func(log.Op) bool) error
+	Lease(site log.Site) error
+	Pull(ctx context.Context, r partition.Run) ([]partition.Told, error)
+	Rebase(ctx context.Context, s partition.Snapshot) error
+	Repair(ctx context.Context, seq uint64, keys []catalog.Pair) error
+	Confirmed(do func(r kv.Reader) error) error
+}
+
+var _ Partition = (*partition.Partition)(nil)
+
+// Blobs is what the machine asks of the pictures' store; [blob.Blobs] has it.
+type Blobs interface {
+	Put(ctx context.Context, r io.Reader, want blob.Hash) (blob.Hash, error)
+	Get(ctx context.Context, h blob.Hash) ([]byte, error)
+	Has(ctx context.Context, h blob.Hash) (bool, error)
+}
+
+// Register takes in what the origin says of the application: its record, keys and client.
+type Register interface {
+	// Seq is the entry of the control log that the register is of; 0: there is none yet.
+	Seq() uint64
+
+	// Take writes a newer one, in one batch. What is no register is an error that wraps
+	// wire.ErrFormat; others are the store's.
+	Take(seq uint64, data []byte) error
+}
+
+// Live is how the machine learns of what is new.
+type Live int
+
+// The ways.
+const (
+	Stream Live = iota // on a connection that stays open
+	Poll               // by requests that the origin holds until there is something
+	Once               // not: it pulls until it has all there is and all of its own is confirmed
+)
+
+// String returns the way's name in a request: "stream", "poll" or "0".
+func (l Live) String() string { return [...]string{"stream", "poll", "0"}[l] }
+
+// Options are what a machine is made of. Fields without "nil:" or "0:" are needed.
+type Options struct {
+	App       catalog.AppID
+	Partition Partition
+	Store     kv.Store // the partition's: notes of the machine lie there, and a snapshot on its way
+	Blobs     Blobs    // nil: pictures are neither sent nor fetched
+	Register  Register // nil: what comes of the register is passed over
+	Wants     wire.Wants
+	Live      Live
+	Name      string        // of this replica, for people; empty: none
+	Rand      io.Reader     // spreads the pauses
+	Module    [32]byte      // SHA-256 of the core module; zero: there is none
+	Audit     time.Duration // between two comparisons with the origin's state; 0: an hour; below 0: never
+}
+
+// The lanes, in the order in which they are looked at.
+const (
+	laneSession = iota
+	laneRebase
+	lanePull
+	laneUpload
+	lanePush
+	laneAudit
+	laneDownload
+	lanes
+)
+
+var laneNames = [lanes]string{"session", "rebase", "pull", "upload", "push", "audit", "download"}
+
+// Machine is one replica's side of the protocol. It is not safe for concurrent use.
+type Machine struct {
+	o    Options
+	p    Partition
+	note note
+
+	running bool // between Begin and Stop
+	online  bool
+	dead    error // a failure of the store, after which nothing more is done
+
+	wall    time.Time     // of the last step
+	at      time.Duration // time since New that never runs backwards
+	wakeAt  time.Duration // the Wake that is wanted; 0: none
+	ids     uint64        // of requests
+	lane    [lanes]lane
+	effects []Effect
+
+	session session
+	pull    pull
+	push    push
+	upload  upload
+	rebase  rebase
+	audit   audit
+	load    download
+	told    told
+}
+
+// New makes a machine, which waits for Begin. Errors: ErrOptions and the store's.
+func New(o Options) (*Machine, error) {
+	if o.App == catalog.Control || o.Partition == nil || o.Store == nil || o.Rand == nil {
+		return nil, fmt.Errorf("%w: App, Partition, Store and Rand", ErrOptions)
+	}
+	if o.Audit == 0 {
+		o.Audit = time.Hour
+	}
+	m := &Machine{o: o, p: o.Partition, online: true}
+	for i := range m.lane {
+		m.lane[i].name = laneNames[i]
+	}
+	if err := m.readNote(); err != nil {
+		return nil, fmt.Errorf("replica: %w", err)
+	}
+	m.load.rescan()
+	m.audit.due = o.Audit
+	return m, nil
+}
+
+// Step tells the machine an event at a moment and returns what it wants. now may jump: what
+// the machine waits for is only sooner then, or as late as it takes the host's Wake to come. An
+// error is the store's: the machine is done for, and with it what it was opened over.
+func (m *Machine) Step(now time.Time, e Event) ([]Effect, error) {
+	if m.dead != nil {
+		return nil, m.dead
+	}
+	m.tick(now)
+	m.effects = nil
+	before := m.brief()
+	err := m.take(e)
+	if err == nil {
+		err = m.advance()
+	}
+	if err != nil {
+		m.dead = fmt.Errorf("replica: %w", err)
+		return nil, m.dead
+	}
+	if m.brief() != before {
+		m.effects = append(m.effects, Changed{})
+	}
+	m.timer()
+	return m.effects, nil
+}
+
+// tick moves the machine's own time on.
+func (m *Machine) tick(now time.Time) {
+	if d := now.Sub(m.wall); d > 0 && !m.wall.IsZero() {
+		m.at += d
+	}
+	m.wall = now
+}
+
+// take is what an event does by itself.
+func (m *Machine) take(e Event) error {
+	switch e := e.(type) {
+	case Begin:
+		m.running = !m.told.purged
+		m.refresh()
+	case Stop:
+		m.running = false
+		m.giveUp()
+	case Offline:
+		m.online = false
+		m.giveUp()
+	case Online:
+		m.online = true
+		m.refresh()
+	case Need:
+		return m.need(e.Blob)
+	case Answer:
+		return m.answer(&e)
+	}
+	return nil
+}
+
+// refresh forgets the pauses.
+func (m *Machine) refresh() {
+	for i := range m.lane {
+		m.lane[i].well()
+	}
+}
+
+// giveUp ends all requests, and the session with them.
+func (m *Machine) giveUp() {
+	for i := range m.lane {
+		m.cancel(&m.lane[i])
+	}
+	m.session.held = false
+	m.pull.reset()
+}
+
+// cancel gives up a lane's request.
+func (m *Machine) cancel(l *lane) {
+	if l.id != 0 {
+		m.effects = append(m.effects, Cancel{ID: l.id})
+		l.done()
+	}
+}
+
+// advance asks for all that can be asked for now.
+func (m *Machine) advance() error {
+	if !m.running || !m.online {
+		return nil
+	}
+	for i := range m.lane {
+		l := &m.lane[i]
+		if l.id != 0 && m.at >= l.limit {
+			m.cancel(l)
+			m.failed(l, 0, errors.New("no answer in time"))
+		}
+	}
+	for i := range m.lane {
+		if l := &m.lane[i]; l.idle(m.at) {
+			if err := m.start(i, l); err != nil {
+				if err = m.wrong(l, err); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// start has a lane make its next request, if it has one to make.
+func (m *Machine) start(i int, l *lane) error {
+	if i != laneSession && !m.session.held {
+		return nil
+	}
+	switch i {
+	case laneSession:
+		return m.startSession(l)
+	case laneRebase:
+		return m.startRebase(l)
+	case lanePull:
+		return m.startPull(l)
+	case laneUpload:
+		return m.startUpload(l)
+	case lanePush:
+		return m.startPush(l)
+	case laneAudit:
+		return m.startAudit(l)
+	}
+	return m.startDownload(l)
+}
+
+// ask makes a lane's request. query holds names and values by turns.
+func (m *Machine) ask(l *lane, a Ask, query ...string) {
+	m.ids++
+	l.id, l.since, l.limit = m.ids, m.at, m.at+answerLimit
+	a.ID = l.id
+	if len(query) > 0 {
+		v := ""
+		for i := 0; i < len(query); i += 2 {
+			v += "&" + query[i] + "=" + url.QueryEscape(query[i+1])
+		}
+		a.Query = v[1:]
+	}
+	a.Header = append(a.Header, api.Field{Name: "Accept", Value: wire.ContentType})
+	if a.Body != nil && a.Method == "POST" {
+		a.Header = append(a.Header, api.Field{Name: "Content-Type", Value: wire.ContentType})
+	}
+	if site := m.p.Site(); site != 0 && len(m.note.secret) > 0 {
+		a.Header = append(a.Header, api.Field{Name: "Sync-Site", Value: fmt.Sprintf("%d %s", site, m.note.secret)})
+	}
+	m.effects = append(m.effects, a)
+}
+
+// where names the application in a query.
+func (m *Machine) where(more ...string) []string {
+	return append([]string{"app", m.o.App.String(), "p", "0"}, more...)
+}
+
+// answer takes what has come of an answer.
+func (m *Machine) answer(a *Answer) error {
+	i := m.laneOf(a.ID)
+	if i < 0 {
+		return nil // it was given up
+	}
+	l := &m.lane[i]
+	if l.status == 0 && a.Status != 0 {
+		l.status = a.Status
+		l.header = append([]api.Field(nil), a.Header...)
+		m.told.contact = m.wall
+	}
+	good := l.status == 200
+	if i == lanePull && good {
+		l.limit = m.at + quietLimit
+		if err := m.frames(l, a.Body); err != nil || l.id != a.ID {
+			return m.ended(l, err)
+		}
+	} else if len(l.body)+len(a.Body) > bodyLimits[i] {
+		return m.ended(l, fmt.Errorf("%w: more than %d bytes", errAnswer, bodyLimits[i]))
+	} else {
+		l.body = append(l.body, a.Body...)
+	}
+	switch {
+	case a.Err != nil:
+		return m.lost(i, l, a.Err)
+	case a.More:
+		if i == laneDownload {
+			l.limit = m.at + answerLimit
+		}
+		return nil
+	}
+	return m.finish(i, l)
+}
+
+// bodyLimits bound the bytes that are held of an answer.
+var bodyLimits = [lanes]int{
+	laneSession: 1 << 20, laneRebase: maxObject, lanePull: 64 << 10, laneUpload: 1 << 20, lanePush: 1 << 20,
+	laneAudit: wire.MaxMessage, laneDownload: maxBlobBytes,
+}
+
+func (m *Machine) laneOf(id uint64) int {
+	for i := range m.lane {
+		if m.lane[i].id == id && id != 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// ended is [Machine.wrong] for a request that has to be given up.
+func (m *Machine) ended(l *lane, err error) error {
+	if err == nil {
+		return nil
+	}
+	m.cancel(l)
+	return m.wrong(l, err)
+}
+
+// wrong sorts an error: those of answers and of a full store hold up their lane, any other is
+// the machine's end.
+func (m *Machine) wrong(l *lane, err error) error {
+	switch {
+	case errors.Is(err, errAnswer), errors.Is(err, wire.ErrFormat), errors.Is(err, wire.ErrTooLarge):
+		m.failed(l, 0, err)
+		return nil
+	case errors.Is(err, kv.ErrFull):
+		m.failed(l, longPause, err)
+		return nil
+	}
+	return fmt.Errorf("%s: %w", l.name, err)
+}
+
+// failed has a lane pause, at least for a while.
+func (m *Machine) failed(l *lane, least time.Duration, err error) {
+	l.fails++
+	l.next = m.at + max(pause(l.fails, m.o.Rand), min(least, maxPause))
+	l.wrong = fmt.Sprintf("%s: %v", l.name, err)
+}
+
+// lost ends a request whose answer did not come, or not whole.
+func (m *Machine) lost(i int, l *lane, err error) error {
+	if i == laneDownload {
+		m.keepPart(l)
+	}
+	if i == lanePull {
+		m.pull.reset()
+	}
+	forward := i == lanePull && m.pull.moved
+	l.done()
+	if forward {
+		l.well()
+	}
+	m.failed(l, 0, err)
+	return nil
+}
+
+// finish takes a whole answer.
+func (m *Machine) finish(i int, l *lane) error {
+	status, fields, body := l.status, l.header, l.body
+	l.body = nil
+	took := m.at - l.since
+	l.done()
+	if status == 0 {
+		m.failed(l, 0, fmt.Errorf("%w: no status", errAnswer))
+		return nil
+	}
+	if status < 200 || status > 299 {
+		return m.wrongNil(l, m.refused(i, l, status, fields, body))
+	}
+	var err error
+	switch i {
+	case laneSession:
+		err = m.offered(l, body)
+	case laneRebase:
+		err = m.gotSnapshot(l, body)
+	case lanePull:
+		err = m.pulled(l, took)
+	case laneUpload:
+		err = m.uploaded(l, status, body)
+	case lanePush:
+		err = m.pushed(l, body)
+	case laneAudit:
+		err = m.audited(l, body)
+	case laneDownload:
+		err = m.downloaded(l, status, fields, body)
+	}
+	return m.wrongNil(l, err)
+}
+
+func (m *Machine) wrongNil(l *lane, err error) error {
+	if err == nil {
+		return nil
+	}
+	return m.wrong(l, err)
+}
+
+// timer wants a Wake when the next thing is due.
+func (m *Machine) timer() {
+	if !m.running || !m.online {
+		m.wakeAt = 0
+		return
+	}
+	var due time.Duration
+	soonest := func(at time.Duration) {
+		if at > m.at && (due == 0 || at < due) {
+			due = at
+		}
+	}
+	for i := range m.lane {
+		if l := &m.lane[i]; l.id != 0 {
+			soonest(l.limit)
+		} else {
+			soonest(l.next)
+		}
+	}
+	if m.session.held {
+		soonest(m.session.renew)
+	}
+	if m.o.Audit > 0 {
+		soonest(m.audit.due)
+	}
+	if due == 0 {
+		m.wakeAt = 0
+		return
+	}
+	m.wakeAt = due
+	m.effects = append(m.effects, WakeAt{At: m.wall.Add(due - m.at)})
+}

@@ -1,0 +1,520 @@
+package replica_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+var app = catalog.AppID{1, 15: 1}
+
+// origin is the least that the machine can talk to: a partition with its own log, and the
+// protocol's answers about it, without credentials, limits or waiting.
+type origin struct {
+	testing.TB
+	store  kv.Store
+	part   *partition.Partition
+	now    func() time.Time
+	blobs  map[blob.Hash][]byte
+	begun  map[blob.Hash][]byte
+	sites  log.Site // last one that was leased
+	stable uint64   // 0: the head
+	reg    uint64   // entry of the register; 0: there is none
+	do     wire.Do  // what a session is told, in the place of what follows; 0: what follows
+	runs   int      // entries of one frame
+	base   [32]byte
+
+	refuse map[string]int // requests by name that are answered with nothing but a status; 0: not at all
+
+	lie func(p *wire.Push) *wire.Pushed // answers a push in our place; nil, or returning nil: nobody does
+
+	export *partition.Export
+	trees  map[uint64]*fold.Tree
+
+	got      map[string]int // requests by path
+	putBytes int
+	sent     int // bytes of answers
+}
+
+func newOrigin(t testing.TB, now func() time.Time) *origin {
+	o := &origin{
+		TB: t, store: memkv.New(), now: now, blobs: map[blob.Hash][]byte{}, begun: map[blob.Hash][]byte{},
+		sites: 1, runs: 3, got: map[string]int{}, base: [32]byte{7},
+	}
+	o.open(log.Epoch{9})
+	return o
+}
+
+func (o *origin) open(e log.Epoch) {
+	o.Helper()
+	var err error
+	if o.part, err = partition.Open(partition.Options{Store: o.store, App: app, Clock: o.now, Epoch: e}); err != nil {
+		o.Fatal(err)
+	}
+}
+
+// restore puts a copy of the store in the place of the origin's, under another epoch.
+func (o *origin) restore(store kv.Store, e log.Epoch) {
+	o.Helper()
+	l, err := log.Open(store, log.Options{Prefix: app.LogPrefix()})
+	if err == nil {
+		err = l.Renew(e)
+	}
+	if err != nil {
+		o.Fatal(err)
+	}
+	o.store, o.trees, o.export = store, nil, nil
+	o.open(log.Epoch{})
+}
+
+// copyOf is a store with the same keys.
+func copyOf(t testing.TB, from kv.Store) kv.Store {
+	t.Helper()
+	to := memkv.New()
+	var b kv.Batch
+	err := from.Scan(nil, nil, func(key, value []byte) bool {
+		b.Put(key, value)
+		return true
+	})
+	if err == nil {
+		err = to.Apply(&b)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// submit has a user of the origin write.
+func (o *origin) submit(bodies ...log.Body) []fold.Verdict {
+	o.Helper()
+	v, err := o.part.Submit(context.Background(), "key", bodies, func(b *kv.Batch) {
+		for _, body := range bodies {
+			if in, ok := body.(*log.InputCreate); ok && !in.Blob.IsZero() {
+				catalog.PutDerived(b, app, o.base, in.Blob, in.Crop, derivedOf(in.Blob))
+			}
+		}
+	})
+	if err != nil {
+		o.Fatal(err)
+	}
+	return v
+}
+
+// derivedOf is what analysing a picture gives here.
+func derivedOf(h blob.Hash) catalog.Derived {
+	return catalog.Derived{Embedding: bytes.Repeat(h[:8], 4), Values: []float32{float32(h[0])}}
+}
+
+// answer is what the origin says to a request.
+func (o *origin) answer(a *replica.Ask) replica.Answer {
+	query, err := url.ParseQuery(a.Query)
+	if err != nil {
+		o.Fatal(err)
+	}
+	name, rest, _ := strings.Cut(strings.TrimPrefix(a.Path, "/v2/sync/"), "/")
+	o.got[name]++
+	if name != "session" && (query.Get("app") != app.String() || query.Get("p") != "0") {
+		o.Fatalf("%s %s?%s names no application", a.Method, a.Path, a.Query)
+	}
+	var body []byte
+	status := 200
+	if status, refused := o.refuse[name]; refused {
+		if status == 0 {
+			return replica.Answer{ID: a.ID, Err: errors.New("connection lost")}
+		}
+		return replica.Answer{ID: a.ID, Status: status}
+	}
+	switch {
+	case name == "session":
+		body, err = o.session(a.Body)
+	case name == "changes":
+		body, err = o.changes(query)
+	case name == "push":
+		body, err = o.push(a.Body)
+	case name == "snapshot":
+		body, err = o.snapshot(rest, query)
+	case name == "digest":
+		body, err = o.digest(query)
+	case name == "blobs" && rest == "have":
+		body, err = o.have(a.Body)
+	case name == "blobs" && a.Method == "PUT":
+		status, body, err = o.put(rest, a)
+	case name == "blobs":
+		status, body, err = o.get(rest, a)
+	default:
+		o.Fatalf("nobody answers %s %s", a.Method, a.Path)
+	}
+	head := []api.Field{{Name: "Content-Type", Value: wire.ContentType}}
+	var refusal *wire.Refusal
+	if errors.As(err, &refusal) {
+		return replica.Answer{ID: a.ID, Status: refusal.Status(), Header: head, Body: refusal.Encode()}
+	}
+	if err != nil {
+		o.Fatalf("%s %s: %v", a.Method, a.Path, err)
+	}
+	if status == 206 {
+		from := len(o.blobs[hashOf(rest)]) - len(body)
+		head = append(head, api.Field{Name: "Content-Range", Value: fmt.Sprintf("bytes %d-%d/%d", from, from+len(body)-1, from+len(body))})
+	}
+	o.sent += len(body)
+	return replica.Answer{ID: a.ID, Status: status, Header: head, Body: body}
+}
+
+func hashOf(text string) (h blob.Hash) {
+	_, _ = hex.Decode(h[:], []byte(text))
+	return h
+}
+
+func (o *origin) session(body []byte) ([]byte, error) {
+	s, err := wire.DecodeSession(body)
+	if err != nil || len(s.Partitions) != 1 {
+		return nil, fmt.Errorf("session: %w", err)
+	}
+	at := s.Partitions[0]
+	now := wire.MillisOf(o.now())
+	out := wire.Offered{Protocol: 1, Fold: fold.Version, Now: now, Site: s.Site, Until: now + 1000*3600*24*30}
+	if s.Site == 0 {
+		o.sites++
+		out.Site, out.Secret = o.sites, []byte(fmt.Sprintf("secret%d", o.sites))
+	} else if string(s.Secret) != fmt.Sprintf("secret%d", s.Site) {
+		return nil, &wire.Refusal{Code: wire.RefusedSite, Detail: "no such site"}
+	}
+	l := o.part.Log()
+	confirmed, err := o.part.SiteSeq(out.Site)
+	g := wire.Grant{
+		App: at.App, Do: wire.DoTail, Epoch: l.Epoch(), Head: l.Head(), Stable: o.stableAt(), Confirmed: confirmed,
+	}
+	if at.Epoch != (log.Epoch{}) {
+		chain, e := l.Chain(min(at.Seq, l.Head()))
+		if at.Epoch != l.Epoch() || at.Seq > l.Head() || e != nil || chain != at.Chain {
+			g.Do = wire.DoRebase
+		}
+	}
+	if at.Seq+1 < l.Floor() {
+		g.Do = wire.DoRebase
+	}
+	if o.do != 0 {
+		g.Do = o.do
+	}
+	out.Grants = []wire.Grant{g}
+	return out.Encode(), err
+}
+
+func (o *origin) stableAt() uint64 {
+	if o.stable != 0 {
+		return o.stable
+	}
+	return o.part.Log().Head()
+}
+
+func (o *origin) changes(q url.Values) ([]byte, error) {
+	l := o.part.Log()
+	since, err := strconv.ParseUint(q.Get("since"), 10, 64)
+	if err != nil {
+		return nil, err
+	}
+	epoch := l.Epoch()
+	if q.Get("epoch") != hex.EncodeToString(epoch[:]) || since > l.Head() || since+1 < l.Floor() {
+		end := wire.End{Why: wire.WhyRebase}
+		return wire.AppendFrame(nil, wire.TypeEnd, end.Encode()), nil
+	}
+	var out []byte
+	if have, _ := strconv.ParseUint(q.Get("register"), 10, 64); o.reg > have {
+		r := wire.Register{App: app.String(), Seq: o.reg, Data: []byte("register")}
+		out = wire.AppendFrame(out, wire.TypeRegister, r.Encode())
+	}
+	head := l.Head()
+	for since < head {
+		var entries []log.Entry
+		if err := l.Read(since+1, func(e log.Entry) bool {
+			entries = append(entries, e)
+			return len(entries) < o.runs
+		}); err != nil {
+			return nil, err
+		}
+		out = o.before(out, entries, q.Get("vectors") == "q16")
+		to := since + uint64(len(entries))
+		chain, err := l.Chain(to)
+		if err != nil {
+			return nil, err
+		}
+		e := wire.Entries{Epoch: epoch, From: since, To: to, Chain: chain, Block: wire.EncodeEntries(entries)}
+		out = wire.AppendFrame(out, wire.TypeEntries, e.Encode())
+		since = to
+	}
+	k := wire.Checkpoint{Epoch: epoch, To: since, Head: head, Stable: o.stableAt(), Now: wire.MillisOf(o.now())}
+	out = wire.AppendFrame(out, wire.TypeCheckpoint, k.Encode())
+	end := wire.End{Why: wire.WhyDone}
+	return wire.AppendFrame(out, wire.TypeEnd, end.Encode()), nil
+}
+
+// before puts what entries need in front of them.
+func (o *origin) before(out []byte, entries []log.Entry, vectors bool) []byte {
+	d := wire.Derived{Base: o.base}
+	for i := range entries {
+		switch b := entries[i].Op.Body.(type) {
+		case *log.InputCreate:
+			if vectors && !b.Blob.IsZero() {
+				x := derivedOf(b.Blob)
+				d.Records = append(d.Records, wire.DerivedRecord{Blob: b.Blob, Crop: b.Crop, Record: encodeDerived(o.TB, b, x)})
+			}
+		case *log.VersionResult:
+			data, err := catalog.Read(o.store, app).Object(b.Manifest)
+			if err != nil {
+				continue
+			}
+			for at := 0; at < len(data); at += 100 {
+				piece := wire.Object{Hash: b.Manifest, Size: uint64(len(data)), Offset: uint64(at), Data: data[at:min(at+100, len(data))]}
+				out = wire.AppendFrame(out, wire.TypeObject, piece.Encode())
+			}
+		}
+	}
+	if len(d.Records) > 0 {
+		out = wire.AppendFrame(out, wire.TypeDerived, d.Encode())
+	}
+	return out
+}
+
+// encodeDerived is a record as the store keeps it.
+func encodeDerived(t testing.TB, b *log.InputCreate, x catalog.Derived) (data []byte) {
+	t.Helper()
+	store := memkv.New()
+	var batch kv.Batch
+	catalog.PutDerived(&batch, app, [32]byte{1}, b.Blob, b.Crop, x)
+	if err := store.Apply(&batch); err != nil {
+		t.Fatal(err)
+	}
+	err := store.Scan(nil, nil, func(_, value []byte) bool {
+		data = slices.Clone(value)
+		return false
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func (o *origin) push(body []byte) ([]byte, error) {
+	p, err := wire.DecodePush(body)
+	if err != nil {
+		return nil, err
+	}
+	l := o.part.Log()
+	epoch := l.Epoch()
+	if p.Epoch != epoch {
+		return nil, &wire.Refusal{Code: wire.RefusedEpoch, Epoch: epoch}
+	}
+	if o.lie != nil {
+		if lie := o.lie(&p); lie != nil {
+			return lie.Encode(), nil
+		}
+	}
+	ops, err := wire.DecodeOps(p.Block)
+	if err != nil {
+		return nil, err
+	}
+	for i := range ops {
+		if ops[i].Dot.Site != p.Site {
+			o.Fatalf("site %d pushes for site %d", p.Site, ops[i].Dot.Site)
+		}
+		for _, h := range needs(&ops[i]) {
+			if _, ok := o.blobs[h]; !ok {
+				o.Fatalf("operation %v came before %v, which it needs", ops[i].Dot, h)
+			}
+		}
+	}
+	had, err := o.part.SiteSeq(p.Site)
+	if err != nil {
+		return nil, err
+	}
+	before := l.Head()
+	_, _, err = o.part.Accept(context.Background(), ops, func(b *kv.Batch) { o.beside(b, ops) })
+	if errors.Is(err, partition.ErrSequence) {
+		return nil, &wire.Refusal{Code: wire.RefusedSequence, Accepted: had}
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := wire.Pushed{Epoch: epoch, Head: l.Head(), Stable: o.stableAt()}
+	if out.Accepted, err = o.part.SiteSeq(p.Site); out.Accepted > had {
+		out.Runs = []wire.Run{{First: had + 1, Seq: before + 1, Count: out.Accepted - had}}
+	}
+	return out.Encode(), err
+}
+
+// beside is what the origin writes with operations that it takes.
+func (o *origin) beside(b *kv.Batch, ops []log.Op) {
+	for i := range ops {
+		switch body := ops[i].Body.(type) {
+		case *log.InputCreate:
+			if !body.Blob.IsZero() {
+				catalog.PutDerived(b, app, o.base, body.Blob, body.Crop, derivedOf(body.Blob))
+			}
+		case *log.VersionResult:
+			catalog.PutObject(b, app, o.blobs[body.Manifest])
+		}
+	}
+}
+
+// needs are the blobs that an operation names.
+func needs(op *log.Op) (list []blob.Hash) {
+	switch b := op.Body.(type) {
+	case *log.InputCreate:
+		list = append(list, b.Blob)
+	case *log.InputFetched:
+		list = append(list, b.Blob)
+	case *log.VersionResult:
+		list = append(list, b.Manifest)
+	}
+	return slices.DeleteFunc(list, blob.Hash.IsZero)
+}
+
+func (o *origin) snapshot(name string, q url.Values) ([]byte, error) {
+	if name == "" {
+		x, err := o.part.Export(o.base)
+		if err != nil {
+			return nil, err
+		}
+		if o.export != nil {
+			if err := o.export.Close(); err != nil {
+				return nil, err
+			}
+		}
+		o.export = x
+		f := wire.Manifest{
+			App: app.String(), Epoch: x.Epoch, Seq: x.Seq, Chain: x.Chain, Fold: x.Fold, Digest: x.Digest, Horizon: x.Horizon,
+		}
+		for _, c := range x.Chunks {
+			f.Chunks = append(f.Chunks, wire.Chunk(c))
+		}
+		for _, c := range x.Objects {
+			f.Objects = append(f.Objects, wire.Chunk(c))
+		}
+		return f.Encode(), nil
+	}
+	h := hashOf(name)
+	if o.export != nil {
+		if i, ok := o.export.Find(h); ok {
+			return o.export.Chunk(i)
+		}
+	}
+	if data, err := catalog.Read(o.store, app).Object(h); err == nil {
+		return data, nil
+	}
+	return nil, &wire.Refusal{Code: wire.RefusedUnknown}
+}
+
+func (o *origin) digest(q url.Values) ([]byte, error) {
+	l := o.part.Log()
+	if o.trees == nil {
+		o.trees = map[uint64]*fold.Tree{}
+	}
+	seq, prefix := l.Head(), q.Get("prefix")
+	if o.trees[seq] == nil {
+		tree, err := fold.DigestTree(o.store, app)
+		if err != nil {
+			return nil, err
+		}
+		o.trees[seq] = tree
+	}
+	out := wire.Digests{Epoch: l.Epoch(), Seq: seq, Prefix: prefix}
+	nodes, err := o.trees[seq].Children(prefix)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range nodes {
+		out.Nodes = append(out.Nodes, wire.Node(n))
+	}
+	if len(nodes) == 0 {
+		err = fold.KeysBelow(o.store, app, prefix, func(key, value []byte) bool {
+			out.Leaves = append(out.Leaves, wire.Digest{Key: bytes.Clone(key), Value: bytes.Clone(value)})
+			return true
+		})
+	}
+	return out.Encode(), err
+}
+
+func (o *origin) have(body []byte) ([]byte, error) {
+	h, err := wire.DecodeHave(body)
+	if err != nil {
+		return nil, err
+	}
+	var out wire.Had
+	for _, x := range h.Hashes {
+		if _, ok := o.blobs[x]; ok {
+			out.Hashes = append(out.Hashes, x)
+		} else if n := len(o.begun[x]); n > 0 {
+			out.Begun = append(out.Begun, wire.Begun{Hash: x, Size: uint64(n)})
+		}
+	}
+	return out.Encode(), nil
+}
+
+func (o *origin) put(name string, a *replica.Ask) (status int, body []byte, err error) {
+	h := hashOf(name)
+	var from, last, size int
+	for _, f := range a.Header {
+		if f.Name == "Content-Range" {
+			if _, err := fmt.Sscanf(f.Value, "bytes %d-%d/%d", &from, &last, &size); err != nil {
+				return 0, nil, err
+			}
+		}
+	}
+	o.putBytes += len(a.Body)
+	if from == 0 {
+		o.begun[h] = nil
+	}
+	if from != len(o.begun[h]) || last-from+1 != len(a.Body) {
+		return 409, nil, nil
+	}
+	o.begun[h] = append(o.begun[h], a.Body...)
+	if len(o.begun[h]) < size {
+		return 202, nil, nil
+	}
+	data := o.begun[h]
+	delete(o.begun, h)
+	if blob.Sum(data) != h {
+		return 0, nil, &wire.Refusal{Code: wire.RefusedContent, Detail: "another hash"}
+	}
+	o.blobs[h] = data
+	return 201, nil, nil
+}
+
+func (o *origin) get(name string, a *replica.Ask) (status int, body []byte, err error) {
+	data, ok := o.blobs[hashOf(name)]
+	if !ok {
+		return 0, nil, &wire.Refusal{Code: wire.RefusedUnknown}
+	}
+	from := 0
+	for _, f := range a.Header {
+		if f.Name == "Range" {
+			if _, err := fmt.Sscanf(f.Value, "bytes=%d-", &from); err != nil {
+				return 0, nil, err
+			}
+		}
+	}
+	if from > 0 {
+		return 206, data[from:], nil
+	}
+	return 200, data, nil
+}

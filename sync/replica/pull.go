@@ -1,0 +1,327 @@
+package replica
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// Bounds of what may come before the entries that need it.
+const (
+	maxBeside = 64 << 20
+	maxObject = 32 << 20
+)
+
+// idlePause is the least time between two polls of which the first brought nothing at once.
+const idlePause = time.Second
+
+// strayed is how many runs in a row may be of another log before we ask for a snapshot ourselves.
+const strayed = 3
+
+// pull is one stream of changes.
+type pull struct {
+	in     wire.Reader
+	beside kv.Batch     // derived records and objects for the entries to come
+	size   int          // of what is in beside
+	object []byte       // of which pieces have come
+	whole  *wire.Object // its first piece: hash and size
+	moved  bool         // the cursor moved on this stream
+	caught bool         // the origin said that there was no more
+	stray  int          // runs in a row that were of another log
+}
+
+// reset forgets a stream. What came of it and was not folded comes again.
+func (p *pull) reset() {
+	*p = pull{caught: p.caught, stray: p.stray}
+}
+
+// startPull asks for what follows the cursor.
+func (m *Machine) startPull(l *lane) error {
+	if m.session.rebase || m.session.paused != "" || m.o.Live == Once && m.settledLog() {
+		return nil
+	}
+	m.pull.reset()
+	c := m.p.Cursor()
+	query := m.where("epoch", hex.EncodeToString(m.session.epoch[:]), "since", strconv.FormatUint(c.Seq, 10), "live", m.o.Live.String())
+	if m.o.Register != nil {
+		query = append(query, "register", strconv.FormatUint(m.o.Register.Seq(), 10))
+	}
+	vectors := "none"
+	if m.o.Wants.Vectors == wire.VectorsQ16 {
+		vectors = "q16"
+	}
+	m.ask(l, Ask{Method: "GET", Path: "/v2/sync/changes", Stream: m.o.Live != Once}, append(query, "vectors", vectors)...)
+	l.limit = m.at + quietLimit
+	return nil
+}
+
+// settledLog reports whether nothing is left to be pulled: neither of the log, as far as the
+// origin has said, nor the echo of what it took from us.
+func (m *Machine) settledLog() bool {
+	_, confirmed := m.p.Outbox()
+	return m.pull.caught && confirmed >= m.push.accepted
+}
+
+// frames takes what has come of a stream.
+func (m *Machine) frames(l *lane, data []byte) error {
+	if _, err := m.pull.in.Write(data); err != nil {
+		return err
+	}
+	for id := l.id; l.id == id; {
+		f, ok, err := m.pull.in.Next()
+		if err != nil || !ok {
+			return err
+		}
+		if err := m.frame(l, &f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// frame takes one message.
+func (m *Machine) frame(l *lane, f *wire.Frame) error {
+	switch f.Type {
+	case wire.TypeDerived:
+		return m.derived(f.Body)
+	case wire.TypeObject:
+		return m.object(f.Body)
+	case wire.TypeRegister:
+		return m.register(f.Body)
+	case wire.TypeEntries:
+		return m.entries(l, f.Body)
+	case wire.TypeCheckpoint:
+		return m.checkpoint(l, f.Body)
+	case wire.TypeKeepalive:
+		_, err := wire.DecodeKeepalive(f.Body)
+		if err == nil && m.pull.caught && m.told.head == m.p.Cursor().Seq {
+			m.told.current = m.wall
+		}
+		return err
+	case wire.TypeEnd:
+		return m.streamEnd(l, f.Body)
+	}
+	if f.Type >= wire.Optional {
+		return nil
+	}
+	return fmt.Errorf("%w: frame of %v", errAnswer, f.Type)
+}
+
+// derived keeps records until the entries that need them come.
+func (m *Machine) derived(body []byte) error {
+	d, err := wire.DecodeDerived(body)
+	if err != nil {
+		return err
+	}
+	for i := range d.Records {
+		r := &d.Records[i]
+		x, err := catalog.DecodeDerived(r.Record)
+		if err != nil {
+			return err
+		}
+		catalog.PutDerived(&m.pull.beside, m.o.App, d.Base, r.Blob, r.Crop, x)
+	}
+	return m.roomBeside(len(body))
+}
+
+func (m *Machine) roomBeside(n int) error {
+	if m.pull.size += n; m.pull.size > maxBeside {
+		return fmt.Errorf("%w: more than %d bytes before the entries that need them", errAnswer, maxBeside)
+	}
+	return nil
+}
+
+// object keeps the pieces of an object, and when it is whole, the object.
+func (m *Machine) object(body []byte) error {
+	o, err := wire.DecodeObject(body)
+	if err != nil {
+		return err
+	}
+	p := &m.pull
+	if o.Offset == 0 {
+		p.whole, p.object = &wire.Object{Hash: o.Hash, Size: o.Size}, nil
+	}
+	switch {
+	case p.whole == nil, o.Hash != p.whole.Hash, o.Size != p.whole.Size, o.Offset != uint64(len(p.object)):
+		return fmt.Errorf("%w: piece of an object out of its turn", errAnswer)
+	case o.Size > maxObject:
+		return fmt.Errorf("%w: object of %d bytes", errAnswer, o.Size)
+	case len(o.Data) == 0 && o.Size > 0:
+		return fmt.Errorf("%w: empty piece of an object", errAnswer)
+	}
+	if err := m.roomBeside(len(o.Data)); err != nil {
+		return err
+	}
+	if p.object = append(p.object, o.Data...); uint64(len(p.object)) < o.Size {
+		return nil
+	}
+	if blob.Sum(p.object) != o.Hash {
+		return fmt.Errorf("%w: object has another hash than it says", errAnswer)
+	}
+	catalog.PutObject(&p.beside, m.o.App, p.object)
+	p.whole, p.object = nil, nil
+	return nil
+}
+
+// register hands on what the origin says of the application.
+func (m *Machine) register(body []byte) error {
+	r, err := wire.DecodeRegister(body)
+	if err != nil {
+		return err
+	}
+	if r.App != m.o.App.String() {
+		return fmt.Errorf("%w: register of another application", errAnswer)
+	}
+	if m.o.Register == nil || r.Seq <= m.o.Register.Seq() {
+		return nil
+	}
+	return m.o.Register.Take(r.Seq, r.Data)
+}
+
+// entries folds a run of the log, in one batch with what it needs. A run that was folded
+// already is passed over; one that leaves a gap ends the stream.
+func (m *Machine) entries(l *lane, body []byte) error {
+	e, err := wire.DecodeEntriesFrame(body)
+	if err != nil {
+		return err
+	}
+	beside := m.pull.beside
+	m.pull.beside, m.pull.size = kv.Batch{}, 0
+	c := m.p.Cursor()
+	switch {
+	case e.Epoch != m.session.epoch:
+		m.end()
+		return fmt.Errorf("%w: entries of another epoch", errAnswer)
+	case e.To <= c.Seq:
+		return nil
+	case e.From != c.Seq:
+		return fmt.Errorf("%w: entries after %d at %d", errAnswer, e.From, c.Seq)
+	}
+	entries, err := wire.DecodeEntries(e.Block, e.From)
+	if err != nil {
+		return err
+	}
+	if uint64(len(entries)) != e.To-e.From {
+		return fmt.Errorf("%w: %d entries from %d to %d", errAnswer, len(entries), e.From, e.To)
+	}
+	told, err := m.p.Pull(context.Background(), partition.Run{
+		Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Entries: entries,
+		Also: func(b *kv.Batch) { b.Append(&beside) },
+	})
+	switch {
+	case errors.Is(err, partition.ErrChain):
+		m.astray(l, err)
+		return nil
+	case errors.Is(err, partition.ErrCursor), errors.Is(err, partition.ErrSite):
+		return fmt.Errorf("%w: %w", errAnswer, err)
+	case err != nil:
+		return err
+	}
+	m.pull.moved, m.pull.caught, m.pull.stray = true, false, 0
+	l.well()
+	m.told.head = max(m.told.head, e.To)
+	m.told.confirm(told)
+	m.load.entries(entries)
+	return nil
+}
+
+// astray is what follows from a run of another log than ours: the origin is told where we stand, and
+// should it send the same again, a snapshot is asked for. Our own operations stay.
+func (m *Machine) astray(l *lane, err error) {
+	m.pull.stray++
+	stray := m.pull.stray
+	m.end()
+	if stray >= strayed {
+		m.pull.stray = 0
+		m.rebase.force = true
+	}
+	m.failed(l, 0, err)
+}
+
+// checkpoint notes how far the log goes.
+func (m *Machine) checkpoint(l *lane, body []byte) error {
+	k, err := wire.DecodeCheckpoint(body)
+	if err != nil {
+		return err
+	}
+	c := m.p.Cursor()
+	switch {
+	case k.Epoch != m.session.epoch:
+		m.end()
+		return fmt.Errorf("%w: checkpoint of another epoch", errAnswer)
+	case k.To != c.Seq || k.Head < k.To:
+		return fmt.Errorf("%w: checkpoint at %d of %d, cursor %d", errAnswer, k.To, k.Head, c.Seq)
+	}
+	if c.Epoch == (log.Epoch{}) || k.Stable > c.Stable {
+		_, err := m.p.Pull(context.Background(), partition.Run{
+			Epoch: k.Epoch, From: c.Seq, To: c.Seq, Chain: chainAt(c, k.Epoch), Stable: min(k.Stable, k.Head),
+		})
+		if errors.Is(err, partition.ErrChain) {
+			m.astray(l, err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	l.well()
+	m.told.head = k.Head
+	if m.pull.caught = k.To == k.Head; m.pull.caught {
+		m.told.current = m.wall
+		m.echoed()
+	}
+	return nil
+}
+
+// chainAt is the chain at a cursor: that of a log's beginning where there is none yet.
+func chainAt(c partition.Cursor, epoch log.Epoch) log.Chain {
+	if c.Epoch == (log.Epoch{}) {
+		return log.Chain(epoch)
+	}
+	return c.Chain
+}
+
+// streamEnd does what the origin says at the end of a stream.
+func (m *Machine) streamEnd(l *lane, body []byte) error {
+	e, err := wire.DecodeEnd(body)
+	if err != nil {
+		return err
+	}
+	wait := time.Duration(min(e.WaitMillis, uint64(maxPause/time.Millisecond))) * time.Millisecond
+	switch e.Why {
+	case wire.WhyGone:
+		m.purge(e.Detail, false)
+	case wire.WhyRebase, wire.WhyScope, wire.WhyExpired:
+		m.end()
+		m.lane[laneSession].next = max(m.lane[laneSession].next, m.at+wait)
+	case wire.WhyShutdown, wire.WhyError:
+		m.cancel(l)
+		m.failed(l, wait, fmt.Errorf("the origin stops: %s", e.Detail))
+	default:
+		l.next = max(l.next, m.at+wait)
+	}
+	return nil
+}
+
+// pulled takes the end of an answer: anywhere but between two messages it was cut off.
+func (m *Machine) pulled(l *lane, took time.Duration) error {
+	idle, moved := m.pull.in.Idle(), m.pull.moved
+	m.pull.reset()
+	if !idle {
+		return fmt.Errorf("%w: cut off inside a frame", errAnswer)
+	}
+	if !moved && took < idlePause {
+		l.next = max(l.next, m.at+idlePause)
+	}
+	return nil
+}

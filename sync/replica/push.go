@@ -1,0 +1,197 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// Bounds of one push, where the origin names none that is lower.
+const (
+	pushOps   = wire.MaxOps
+	pushBytes = 192 << 10
+)
+
+// push is how far our own operations got. Nothing here outlives the process: the session tells
+// it anew, and sending again is free.
+type push struct {
+	accepted uint64 // last own operation that the origin says its log has
+	last     uint64 // last one of the push under way
+	most     int    // operations of one push, after the origin found one too large; 0: pushOps
+	echo     uint64 // entry of the log by which the accepted ones are in it; 0: unknown
+	foreign  bool   // the origin has operations of our site that we never made
+}
+
+// startPush offers the next operations of the outbox, by position: those whose pictures the origin has.
+func (m *Machine) startPush(l *lane) error {
+	issued, confirmed := m.p.Outbox()
+	if !m.sameLog() {
+		return nil // until the snapshot tells what of ours is in it
+	}
+	m.push.accepted = max(m.push.accepted, confirmed)
+	if m.p.Site() == 0 || m.push.foreign || m.push.accepted >= issued {
+		return nil
+	}
+	ops, err := m.batch()
+	if err != nil || len(ops) == 0 {
+		return err
+	}
+	m.push.last = ops[len(ops)-1].Dot.Seq
+	p := wire.Push{
+		App: m.o.App.String(), Epoch: m.session.epoch, Base: m.p.Cursor().Seq, Site: m.p.Site(),
+		Block: wire.EncodeOps(ops), For: behalves(ops),
+	}
+	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/push", Body: p.Encode()}, m.where()...)
+	return nil
+}
+
+// batch is the beginning of what the origin has not accepted, as far as it can be sent now.
+func (m *Machine) batch() (ops []log.Op, err error) {
+	most, room := pushOps, pushBytes
+	if n := m.session.limits.PushOps; n > 0 && n < uint64(most) {
+		most = int(n)
+	}
+	if n := m.session.limits.PushBytes; n > 0 && n < uint64(room) {
+		room = int(n)
+	}
+	if m.push.most > 0 {
+		most = min(most, m.push.most)
+	}
+	var failed error
+	next := m.push.accepted + 1
+	err = m.p.Pending(m.push.accepted, func(op log.Op) bool {
+		if op.Dot.Seq != next {
+			failed = fmt.Errorf("%w: the origin wants operation %d, and the first that is kept is %d", errAnswer, next, op.Dot.Seq)
+			return false
+		}
+		next++
+		if m.upload.wants(&op) {
+			return false
+		}
+		room -= len(log.Encode(nil, &op))
+		if len(ops) > 0 && room < 0 {
+			return false
+		}
+		ops = append(ops, op)
+		return len(ops) < most
+	})
+	return ops, errors.Join(err, failed)
+}
+
+// behalves says for whom operations were made.
+func behalves(ops []log.Op) (runs []wire.Behalf) {
+	for i := range ops {
+		op := &ops[i]
+		if op.By == "" {
+			continue
+		}
+		if n := len(runs) - 1; n >= 0 && runs[n].Subject == op.By && runs[n].Last+1 == op.Dot.Seq {
+			runs[n].Last = op.Dot.Seq
+			continue
+		}
+		runs = append(runs, wire.Behalf{First: op.Dot.Seq, Last: op.Dot.Seq, Subject: op.By, Issued: wire.MillisOf(op.At.Time())})
+	}
+	return runs
+}
+
+// pushed takes the origin's word on a push. It is advice: an operation is confirmed when the log is folded.
+func (m *Machine) pushed(l *lane, body []byte) error {
+	p, err := wire.DecodePushed(body)
+	if err != nil {
+		return err
+	}
+	if p.Epoch != m.session.epoch {
+		m.end()
+		return fmt.Errorf("%w: another epoch", errAnswer)
+	}
+	issued, _ := m.p.Outbox()
+	if p.Accepted > issued {
+		return fmt.Errorf("%w: %d operations accepted of %d", errAnswer, p.Accepted, issued)
+	}
+	if p.Accepted <= m.push.accepted {
+		m.failed(l, wait(p.WaitMillis), errors.New("the origin took nothing"))
+		return nil
+	}
+	m.push.accepted = p.Accepted
+	for _, r := range p.Runs {
+		if r.Count > 0 && r.Count <= wire.MaxOps {
+			m.push.echo = max(m.push.echo, r.Seq+r.Count-1)
+		}
+	}
+	l.well()
+	l.next = m.at + wait(p.WaitMillis)
+	return nil
+}
+
+// echoed is called when the cursor stands at the end of the log: what the origin said it took
+// must have come back by then. What has not is offered again.
+func (m *Machine) echoed() {
+	_, confirmed := m.p.Outbox()
+	if m.push.echo == 0 || m.push.echo > m.p.Cursor().Seq {
+		return
+	}
+	m.push.echo = 0
+	if confirmed < m.push.accepted {
+		m.push.accepted = confirmed
+		m.failed(&m.lane[lanePush], 0, errors.New("the origin said that it took operations which its log does not have"))
+	}
+}
+
+// pushRefused is what a refusal of a push means beyond a pause.
+func (m *Machine) pushRefused(r *wire.Refusal, status int) (done bool) {
+	l := &m.lane[lanePush]
+	issued, confirmed := m.p.Outbox()
+	switch {
+	case r.Code == wire.RefusedSequence && r.Accepted >= confirmed && r.Accepted <= issued && r.Accepted != m.push.accepted:
+		m.push.accepted = r.Accepted
+		m.failed(l, wait(r.WaitMillis), r)
+		return true
+	case r.Code == wire.RefusedSequence:
+		// The origin's log lost some that we saw in it: it is another one.
+		m.end()
+		m.failed(l, wait(r.WaitMillis), r)
+		return true
+	case status == 413 && m.push.last > m.push.accepted+1:
+		m.push.most = max(int(m.push.last-m.push.accepted)/2, 1)
+		m.failed(l, 0, r)
+		return true
+	case status == 413, r.Code == wire.RefusedContent:
+		m.failed(l, longPause, r)
+		return true
+	case r.Code == wire.RefusedUnknown: // a picture is missing there after all
+		m.upload.forget()
+	}
+	return false
+}
+
+// wait is a pause that the origin asks for.
+func wait(millis uint64) time.Duration {
+	return time.Duration(min(millis, uint64(maxPause/time.Millisecond))) * time.Millisecond
+}
+
+// carried are the pictures and objects that the origin must have before it gets an operation.
+func carried(op *log.Op) (picture, object blob.Hash) {
+	switch b := op.Body.(type) {
+	case *log.InputCreate:
+		return b.Blob, blob.Hash{}
+	case *log.InputFetched:
+		return b.Blob, blob.Hash{}
+	case *log.VersionResult:
+		return blob.Hash{}, b.Manifest
+	}
+	return blob.Hash{}, blob.Hash{}
+}
+
+// manifest reads an object of ours.
+func (m *Machine) manifest(h blob.Hash) ([]byte, error) {
+	data, err := catalog.Read(m.o.Store, m.o.App).Object(h)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil, blob.ErrNotFound
+	}
+	return data, err
+}

@@ -1,0 +1,247 @@
+package replica
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// maxChunk bounds one piece of a snapshot.
+const maxChunk = maxObject
+
+// rebase is a snapshot on its way. What came of it lies in the store, by hash, so that a
+// download that was cut, even by a restart, goes on with what is missing.
+//
+//	manifest ─▶ chunks and objects, one by one, each by its hash ─▶ in place of the state, under the outbox
+type rebase struct {
+	name     [32]byte // of the snapshot; zero: the newest
+	force    bool     // we want one, whatever the origin says of our cursor
+	manifest *wire.Manifest
+	parts    []wire.Chunk // of the manifest: chunks, then objects
+	next     int          // of parts: first that may be missing
+	swept    bool         // nothing of an earlier one is left in the store
+}
+
+// want begins another snapshot, unless it is the one under way.
+func (r *rebase) want(name [32]byte) {
+	if r.manifest == nil || name != r.name {
+		r.name, r.manifest, r.parts, r.next = name, nil, nil, 0
+	}
+}
+
+// startRebase asks for the next piece, or takes the snapshot when all are there.
+func (m *Machine) startRebase(l *lane) error {
+	r := &m.rebase
+	if r.force && !m.session.rebase {
+		r.want([32]byte{})
+		m.session.rebase = true
+		m.cancel(&m.lane[lanePull])
+		m.pull.reset()
+	}
+	if !m.session.rebase {
+		return m.sweep()
+	}
+	if r.manifest == nil {
+		query := m.where()
+		if r.name != ([32]byte{}) {
+			query = append(query, "name", hex.EncodeToString(r.name[:]))
+		}
+		m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot"}, query...)
+		return nil
+	}
+	for ; r.next < len(r.parts); r.next++ {
+		if _, err := m.staged(r.parts[r.next].Hash); errors.Is(err, blob.ErrNotFound) {
+			m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot/" + r.parts[r.next].Hash.String()}, m.where()...)
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return m.takeSnapshot(l)
+}
+
+func (m *Machine) stageKey(h blob.Hash) []byte {
+	return append(m.o.App.LocalKey("sync/chunk/"), h[:]...)
+}
+
+// staged returns a piece that has come. One that is damaged has not.
+func (m *Machine) staged(h blob.Hash) ([]byte, error) {
+	data, err := m.o.Store.Get(m.stageKey(h))
+	if errors.Is(err, kv.ErrNotFound) || err == nil && blob.Sum(data) != h {
+		return nil, blob.ErrNotFound
+	}
+	return data, err
+}
+
+// sweep removes the pieces of snapshots.
+func (m *Machine) sweep() error {
+	if m.rebase.swept {
+		return nil
+	}
+	lo := m.o.App.LocalKey("sync/chunk/")
+	hi := bytes.Clone(lo)
+	hi[len(hi)-1]++
+	var b kv.Batch
+	b.DeleteRange(lo, hi)
+	if err := m.o.Store.Apply(&b); err != nil {
+		return err
+	}
+	m.rebase.swept = true
+	return nil
+}
+
+// gotSnapshot takes the manifest, or a piece.
+func (m *Machine) gotSnapshot(l *lane, body []byte) error {
+	r := &m.rebase
+	if r.manifest == nil {
+		return m.gotManifest(l, body)
+	}
+	if r.next >= len(r.parts) {
+		return nil
+	}
+	part := r.parts[r.next]
+	if uint64(len(body)) != part.Size || blob.Sum(body) != part.Hash {
+		return fmt.Errorf("%w: piece of a snapshot with another hash", errAnswer)
+	}
+	var b kv.Batch
+	b.Put(m.stageKey(part.Hash), body)
+	r.swept = false
+	if err := m.o.Store.Apply(&b); err != nil {
+		return err
+	}
+	r.next++
+	l.well()
+	return nil
+}
+
+// gotManifest begins to fetch what a snapshot is made of.
+func (m *Machine) gotManifest(l *lane, body []byte) error {
+	r := &m.rebase
+	if r.name != ([32]byte{}) && blob.Sum(body) != blob.Hash(r.name) {
+		return fmt.Errorf("%w: another snapshot than was asked for", errAnswer)
+	}
+	f, err := wire.DecodeManifest(body)
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.App != m.o.App.String() || f.Partition != 0:
+		return fmt.Errorf("%w: snapshot of another application", errAnswer)
+	case f.Epoch != m.session.epoch:
+		m.end()
+		return fmt.Errorf("%w: snapshot of another epoch", errAnswer)
+	case f.Fold > fold.Version:
+		return fmt.Errorf("%w: state of newer rules, %d", errAnswer, f.Fold)
+	}
+	parts := append(append([]wire.Chunk(nil), f.Chunks...), f.Objects...)
+	for _, c := range parts {
+		if c.Size > maxChunk {
+			return fmt.Errorf("%w: piece of %d bytes", errAnswer, c.Size)
+		}
+	}
+	r.manifest, r.parts, r.next = &f, parts, 0
+	l.well()
+	return nil
+}
+
+// takeSnapshot puts the snapshot in the place of the confirmed state. The outbox stays, and what is
+// pending is folded again on top.
+func (m *Machine) takeSnapshot(l *lane) error {
+	r := &m.rebase
+	f := r.manifest
+	s := partition.Snapshot{
+		Epoch: f.Epoch, Seq: f.Seq, Chain: f.Chain, Fold: f.Fold, Digest: f.Digest, Horizon: log.HLC(f.Horizon),
+		Chunks: chunksOf(f.Chunks), Objects: chunksOf(f.Objects),
+		Read: func(i int) ([]byte, error) { return m.staged(r.parts[i].Hash) },
+	}
+	objects := r.parts[len(f.Chunks):]
+	err := m.putObjects(objects)
+	if err == nil {
+		err = m.p.Rebase(context.Background(), s)
+	}
+	if err == nil { // tidying may have come in between
+		err = m.putObjects(objects)
+	}
+	r.manifest, r.parts, r.next = nil, nil, 0
+	switch {
+	case errors.Is(err, blob.ErrNotFound):
+		return nil // a piece was damaged meanwhile: it comes again
+	case isTheirs(err):
+		return errors.Join(m.sweep(), fmt.Errorf("%w: %w", errAnswer, err))
+	case err != nil:
+		return err
+	}
+	m.told.rebases++
+	m.session.rebase, r.force = false, false
+	m.pull.caught = false
+	_, confirmed := m.p.Outbox()
+	m.push.accepted = max(m.push.accepted, confirmed)
+	m.lane[lanePull].well()
+	m.load.rescan()
+	l.well()
+	return m.sweep()
+}
+
+// putObjects puts those objects of a snapshot in their place that are not there.
+func (m *Machine) putObjects(list []wire.Chunk) error {
+	var b kv.Batch
+	for _, o := range list {
+		if _, err := catalog.Read(m.o.Store, m.o.App).Object(o.Hash); err == nil {
+			continue
+		}
+		data, err := m.staged(o.Hash)
+		if err != nil {
+			return err
+		}
+		catalog.PutObject(&b, m.o.App, data)
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	return m.o.Store.Apply(&b)
+}
+
+// isTheirs reports whether an error of taking the origin's state is about that state.
+func isTheirs(err error) bool {
+	for _, e := range []error{
+		partition.ErrChunk, partition.ErrSite, partition.ErrCursor, catalog.ErrOrder, field.ErrFormat, kv.ErrCorrupt, kv.ErrNewer,
+	} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+func chunksOf(list []wire.Chunk) (out []partition.Chunk) {
+	for _, c := range list {
+		out = append(out, partition.Chunk(c))
+	}
+	return out
+}
+
+// snapshotRefused begins with the newest snapshot when this one is gone. Pieces that both have
+// are not fetched again.
+func (m *Machine) snapshotRefused(status int) (done bool) {
+	if status != 404 && status != 410 {
+		return false
+	}
+	first := m.rebase.manifest == nil && m.rebase.name == ([32]byte{})
+	m.rebase.name, m.rebase.manifest = [32]byte{}, nil
+	if first {
+		return false // there is none at all: later
+	}
+	m.failed(&m.lane[laneRebase], 0, errors.New("the snapshot is gone, the newest is taken"))
+	return true
+}

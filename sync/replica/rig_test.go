@@ -1,0 +1,336 @@
+package replica_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// disk is a store's journal, whose power can be cut: only what was synced stays, and some of
+// what was not.
+type disk struct {
+	batches [][]byte
+	durable int
+}
+
+func (d *disk) Replay(yield func(batch []byte) error) error {
+	for _, b := range d.batches {
+		if err := yield(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *disk) Append(batch []byte) (wait func() error, err error) {
+	d.batches = append(d.batches, slices.Clone(batch))
+	n := len(d.batches)
+	return func() error {
+		d.durable = max(d.durable, n)
+		return nil
+	}, nil
+}
+
+func (d *disk) cut(rng *rand.Rand) *disk {
+	n := d.durable + rng.IntN(len(d.batches)-d.durable+1)
+	return &disk{batches: slices.Clone(d.batches[:n]), durable: n}
+}
+
+// register is the register of a replica, in memory.
+type register struct{ seq uint64 }
+
+func (r *register) Seq() uint64 { return r.seq }
+
+func (r *register) Take(seq uint64, _ []byte) error {
+	r.seq = seq
+	return nil
+}
+
+// rig is a replica with what it stands on, and the origin at the other end of a wire that does
+// as it is told.
+type rig struct {
+	testing.TB
+	rng     *rand.Rand
+	clock   time.Time
+	options replica.Options
+	origin  *origin
+	disk    *disk
+	store   kv.Store
+	blobs   *blob.Memory
+	part    *partition.Partition
+	machine *replica.Machine
+
+	asks    []replica.Ask // under way
+	wake    time.Time     // wanted; zero: none is
+	effects []replica.Effect
+	total   int // requests
+
+	// wire carries one answer: it may change it, or return false where it is lost. nil: as it is.
+	wire func(a *replica.Ask, x *replica.Answer) bool
+	lose func(a *replica.Ask) bool // whether a request never arrives; nil: all do
+	cuts bool                      // answers come in pieces, cut anywhere
+}
+
+func newRig(t testing.TB, options replica.Options) *rig {
+	t.Helper()
+	r := &rig{
+		TB: t, rng: rand.New(rand.NewPCG(1, 2)), clock: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		options: options, disk: &disk{}, blobs: blob.NewMemory(blob.Options{}),
+	}
+	r.origin = newOrigin(t, r.now)
+	r.options.App, r.options.Rand = app, random{r.rng}
+	if r.options.Audit == 0 {
+		r.options.Audit = -1
+	}
+	r.start()
+	return r
+}
+
+type random struct{ *rand.Rand }
+
+func (r random) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(r.Uint32())
+	}
+	return len(p), nil
+}
+
+func (r *rig) now() time.Time { return r.clock }
+
+// start opens what the disk holds.
+func (r *rig) start() {
+	r.Helper()
+	var err error
+	if r.store, err = memkv.Open(memkv.Options{Journal: r.disk}); err != nil {
+		r.Fatal(err)
+	}
+	r.part, err = partition.Open(partition.Options{
+		Store: r.store, App: app, Clock: r.now, Epoch: log.Epoch{8}, Replica: &partition.Replica{},
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.options.Partition, r.options.Store, r.options.Blobs = r.part, r.store, r.blobs
+	if r.machine, err = replica.New(r.options); err != nil {
+		r.Fatal(err)
+	}
+	r.asks, r.wake = nil, time.Time{}
+	r.step(replica.Begin{})
+}
+
+// crash cuts the power and starts again.
+func (r *rig) crash() {
+	r.Helper()
+	r.disk = r.disk.cut(r.rng)
+	r.start()
+}
+
+// step hands the machine an event.
+func (r *rig) step(e replica.Event) {
+	r.Helper()
+	before := r.status()
+	effects, err := r.machine.Step(r.clock, e)
+	if err != nil {
+		r.Fatalf("Step(%T): %v", e, err)
+	}
+	for _, x := range effects {
+		switch x := x.(type) {
+		case replica.Ask:
+			r.total++
+			r.asks = append(r.asks, x)
+		case replica.Cancel:
+			r.asks = slices.DeleteFunc(r.asks, func(a replica.Ask) bool { return a.ID == x.ID })
+		case replica.WakeAt:
+			r.wake = x.At
+		default:
+			r.effects = append(r.effects, x)
+		}
+	}
+	r.holds(&before)
+}
+
+// status of a machine that may not have begun.
+func (r *rig) status() replica.Status { return r.machine.Status() }
+
+// holds checks what is true after every step.
+func (r *rig) holds(before *replica.Status) {
+	r.Helper()
+	s := r.status()
+	seen := map[string]bool{}
+	for _, a := range r.asks { // one request of a kind at a time
+		key := a.Method + " " + a.Path
+		if seen[key] {
+			r.Fatalf("two requests %s at a time", key)
+		}
+		seen[key] = true
+	}
+	if s.Epoch == before.Epoch && s.Cursor < before.Cursor {
+		r.Fatalf("cursor went from %d back to %d", before.Cursor, s.Cursor)
+	}
+	if s.Issued < before.Issued {
+		r.Fatalf("own operations went from %d to %d", before.Issued, s.Issued)
+	}
+	if s.Accepted > s.Issued || s.Folded > s.Accepted {
+		r.Fatalf("%d folded, %d accepted, %d issued", s.Folded, s.Accepted, s.Issued)
+	}
+	r.truthful(&s)
+}
+
+// truthful holds what is said of our operations to what the origin has.
+func (r *rig) truthful(s *replica.Status) {
+	r.Helper()
+	if r.origin == nil || s.Site == 0 || s.Epoch != r.origin.part.Log().Epoch() {
+		return
+	}
+	has, err := r.origin.part.SiteSeq(s.Site)
+	if err != nil {
+		r.Fatal(err)
+	}
+	if s.Folded > has {
+		r.Fatalf("%d operations are confirmed and the origin has %d", s.Folded, has)
+	}
+}
+
+// deliver answers the i-th request that is under way.
+func (r *rig) deliver(i int) {
+	r.Helper()
+	a := r.asks[i]
+	r.asks = slices.Delete(r.asks, i, i+1)
+	if r.lose != nil && r.lose(&a) {
+		r.step(replica.Answer{ID: a.ID, Err: errors.New("no route")})
+		return
+	}
+	x := r.origin.answer(&a)
+	if r.wire != nil && !r.wire(&a, &x) {
+		x = replica.Answer{ID: a.ID, Err: errors.New("connection lost")}
+	}
+	if !r.cuts {
+		r.step(x)
+		return
+	}
+	for more := true; more; {
+		piece := x
+		n := len(x.Body)
+		if n > 0 && r.rng.IntN(4) > 0 {
+			n = r.rng.IntN(n + 1)
+		}
+		piece.Body, x.Body = x.Body[:n], x.Body[n:]
+		if more = len(x.Body) > 0; more {
+			piece.More, piece.Err = true, nil
+		}
+		r.step(piece)
+		x.Status, x.Header = 0, nil
+	}
+}
+
+// run answers requests in their order, and passes the time, until the machine wants nothing
+// within a minute, or done; it fails after so many requests.
+func (r *rig) run(done func() bool, most int) {
+	r.Helper()
+	for start := r.total; !done(); {
+		if r.total > start+most {
+			r.Fatalf("not done after %d requests: %+v", most, r.status())
+		}
+		if len(r.asks) > 0 {
+			r.clock = r.clock.Add(10 * time.Millisecond)
+			r.deliver(0)
+			continue
+		}
+		if r.wake.IsZero() {
+			r.Fatalf("nothing is asked for and nothing is waited for: %+v", r.status())
+		}
+		if r.wake.After(r.clock) {
+			r.clock = r.wake
+		}
+		r.step(replica.Wake{})
+	}
+}
+
+// settle runs until the replica has all and the origin has all.
+func (r *rig) settle() {
+	r.Helper()
+	r.run(r.settled, 2000)
+}
+
+func (r *rig) settled() bool {
+	s := r.status()
+	return s.Settled() && s.Cursor == r.origin.part.Log().Head()
+}
+
+// write has a user of the replica write.
+func (r *rig) write(bodies ...log.Body) {
+	r.Helper()
+	r.writeBeside(nil, bodies...)
+	r.step(replica.Local{})
+}
+
+func (r *rig) writeBeside(also func(*kv.Batch), bodies ...log.Body) {
+	r.Helper()
+	if _, err := r.part.Submit(context.Background(), "key", bodies, also); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// picture puts a picture of some size among the replica's and makes an input of it.
+func (r *rig) picture(size int) *log.InputCreate {
+	r.Helper()
+	data := make([]byte, size)
+	_, _ = random{r.rng}.Read(data)
+	h, err := r.blobs.Put(context.Background(), bytesReader(data), blob.Hash{})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return &log.InputCreate{Blob: h, ContentType: "image/jpeg", Hosted: [16]byte(h[:16])}
+}
+
+// agree holds the replica's confirmed state to the origin's.
+func (r *rig) agree() {
+	r.Helper()
+	want, err := fold.Digest(r.origin.store, app)
+	if err != nil {
+		r.Fatal(err)
+	}
+	err = r.part.Confirmed(func(k kv.Reader) error {
+		got, err := fold.Digest(k, app)
+		if err == nil && got != want {
+			err = fmt.Errorf("digest %x, the origin's is %x", got, want)
+		}
+		return err
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// inputs are the ids of the inputs of a store.
+func inputs(t testing.TB, k kv.Reader) (ids []string) {
+	t.Helper()
+	err := catalog.Read(k, app).Inputs(0, func(in catalog.Input) bool {
+		ids = append(ids, in.ID)
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+func create(id string) *log.InputCreate {
+	return &log.InputCreate{ID: id, URL: "http://example.org/" + id, Labels: []log.Label{{Concept: "c" + id, Value: log.True}}}
+}
+
+var _ = wire.ContentType

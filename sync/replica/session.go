@@ -1,0 +1,237 @@
+package replica
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// renewAfter is how long a session is good for at most: budgets and scopes are told anew then.
+const renewAfter = time.Hour
+
+// versionPause is the pause after a refusal that only a newer version of somebody ends.
+const versionPause = 10 * time.Minute
+
+// session is what the origin has granted.
+type session struct {
+	held   bool
+	epoch  log.Epoch
+	limits wire.Limits
+	renew  time.Duration
+	rebase bool   // the log does not lead on from here: a snapshot is needed
+	paused string // why nothing may be pulled: the log's rules are newer
+}
+
+// startSession greets the origin when there is no session, or an old one.
+func (m *Machine) startSession(l *lane) error {
+	if m.session.held && m.at < m.session.renew {
+		return nil
+	}
+	c := m.p.Cursor()
+	issued, _ := m.p.Outbox()
+	at := wire.Position{App: m.o.App.String(), Epoch: c.Epoch, Seq: c.Seq, Chain: c.Chain, Issued: issued}
+	if m.o.Register != nil {
+		at.Register = m.o.Register.Seq()
+	}
+	s := wire.Session{
+		Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: field.Version,
+		Site: m.p.Site(), Secret: m.note.secret, Name: m.o.Name,
+		Partitions: []wire.Position{at}, Wants: m.o.Wants, Module: m.o.Module,
+	}
+	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/session", Body: s.Encode()})
+	return nil
+}
+
+// offered takes the origin's answer.
+func (m *Machine) offered(l *lane, body []byte) error {
+	o, err := wire.DecodeOffered(body)
+	if err != nil {
+		return err
+	}
+	if o.Protocol < wire.Oldest || o.Protocol > wire.Protocol {
+		m.failed(l, versionPause, fmt.Errorf("%w: protocol %d", errAnswer, o.Protocol))
+		return nil
+	}
+	if len(o.Grants) != 1 || o.Grants[0].App != m.o.App.String() || o.Grants[0].Partition != 0 {
+		return fmt.Errorf("%w: it grants something else than was asked for", errAnswer)
+	}
+	g := &o.Grants[0]
+	if g.Do == wire.DoErase || g.Do == wire.DoRefused {
+		m.purge(g.Detail, g.Do == wire.DoRefused)
+		return nil
+	}
+	if g.Do < wire.DoTail || g.Do > wire.DoPause || g.Epoch == (log.Epoch{}) {
+		return fmt.Errorf("%w: what to do is %d in epoch %x", errAnswer, g.Do, g.Epoch)
+	}
+	if err := m.lease(&o); err != nil {
+		return err
+	}
+	m.granted(l, &o, g)
+	return nil
+}
+
+// lease takes a site of our own. Its secret is durable first: a site without it is of no use.
+func (m *Machine) lease(o *wire.Offered) error {
+	if !plain(o.Secret) {
+		return fmt.Errorf("%w: a secret that cannot be one", errAnswer)
+	}
+	if len(o.Secret) > 0 && !bytes.Equal(o.Secret, m.note.secret) && (o.Site == m.p.Site() || m.p.Site() == 0) {
+		if err := m.writeNote(note{secret: bytes.Clone(o.Secret)}); err != nil {
+			return err
+		}
+	}
+	if o.Site == 0 || o.Site == m.p.Site() {
+		return nil
+	}
+	err := m.p.Lease(o.Site)
+	if errors.Is(err, partition.ErrSite) {
+		return fmt.Errorf("%w: %w", errAnswer, err)
+	}
+	return err
+}
+
+// plain reports whether a secret may stand in a header.
+func plain(secret []byte) bool {
+	for _, c := range secret {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return len(secret) <= 256
+}
+
+// granted begins the session.
+func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
+	l.well()
+	s := session{held: true, epoch: g.Epoch, limits: o.Limits, renew: m.at + renewAfter, rebase: g.Do == wire.DoRebase}
+	if left := life(o.Now, o.Until); left > 0 {
+		s.renew = min(s.renew, m.at+left/2)
+	}
+	if c := m.p.Cursor(); g.Do == wire.DoTail && c.Epoch != g.Epoch && c.Epoch != (log.Epoch{}) {
+		s.rebase = true // whatever it says: entries of one epoch are never folded after another's
+	}
+	if g.Do == wire.DoPause {
+		s.paused = "the log is folded by newer rules: a newer version is needed"
+		s.renew = m.at + versionPause
+	}
+	if s.epoch != m.session.epoch {
+		m.cancel(&m.lane[lanePull])
+		m.pull.reset()
+		m.cancel(&m.lane[lanePush])
+		m.upload.forget()
+	}
+	if s.rebase {
+		m.cancel(&m.lane[lanePull])
+		m.pull.reset()
+		m.rebase.want(g.Snapshot)
+	}
+	m.session = s
+	m.told.problem = s.paused
+	issued, confirmed := m.p.Outbox()
+	m.push.accepted = min(g.Confirmed, issued)
+	if m.sameLog() {
+		m.push.accepted = max(m.push.accepted, confirmed)
+	}
+	if m.push.echo = 0; m.push.accepted > confirmed {
+		m.push.echo = g.Head
+	}
+	if m.push.foreign = g.Confirmed > issued; m.push.foreign {
+		m.told.problem = fmt.Sprintf("the origin has %d operations of our site and we made %d: another replica uses it, or this one is an old copy", g.Confirmed, issued)
+	}
+	m.told.head = g.Head
+}
+
+// sameLog reports whether what was folded is of the log that the session is about: only then is
+// what was confirmed by it in it.
+func (m *Machine) sameLog() bool {
+	c := m.p.Cursor()
+	return c.Epoch == m.session.epoch || c.Epoch == (log.Epoch{})
+}
+
+// life is how long something lasts by the origin's own clock, so that ours need not be right.
+func life(now, until wire.Millis) time.Duration {
+	if until <= now {
+		return 0
+	}
+	return time.Duration(min(uint64(until-now), uint64(365*24*time.Hour/time.Millisecond))) * time.Millisecond
+}
+
+// end ends the session: another is begun before anything else.
+func (m *Machine) end() {
+	m.session.held = false
+	m.cancel(&m.lane[lanePull])
+	m.pull.reset()
+}
+
+// purge ends the machine: what it holds is no longer for it to hold.
+func (m *Machine) purge(why string, keep bool) {
+	m.giveUp()
+	m.running = false
+	m.told.purged = true
+	if why == "" {
+		why = "the application is not for this replica"
+	}
+	m.told.problem = why
+	m.effects = append(m.effects, Purge{Why: why, KeepOutbox: keep})
+}
+
+// refused is what follows from an answer that is none: everything is asked again, later, and
+// nothing is lost.
+func (m *Machine) refused(i int, l *lane, status int, fields []api.Field, body []byte) error {
+	r := wire.Refusal{Detail: fmt.Sprintf("HTTP status %d", status)}
+	if kind, _, _ := strings.Cut(header(fields, "Content-Type"), ";"); strings.EqualFold(strings.TrimSpace(kind), wire.ContentType) {
+		if got, err := wire.DecodeRefusal(body); err == nil && got.Status() == status {
+			r = got
+			if r.Detail == "" {
+				r.Detail = fmt.Sprintf("HTTP status %d", status)
+			}
+		}
+	}
+	wait := max(retryAfter(fields), time.Duration(min(r.WaitMillis, uint64(maxPause/time.Millisecond)))*time.Millisecond)
+	if done, err := m.refusedHere(i, &r, status); done {
+		return err
+	}
+	switch {
+	case r.Code == wire.RefusedGone && (i == laneSession || i == lanePull || i == lanePush):
+		m.purge(r.Error(), false)
+		return nil
+	case r.Code == wire.RefusedProtocol, r.Code == wire.RefusedFeatures, r.Code == wire.RefusedFold:
+		m.end()
+		m.failed(&m.lane[laneSession], max(wait, versionPause), &r)
+		return nil
+	case r.Code == wire.RefusedEpoch, r.Code == wire.RefusedScope, r.Code == wire.RefusedSite, status == 401:
+		m.end()
+		if i != laneSession {
+			l.well()
+			l = &m.lane[laneSession]
+		}
+		m.failed(l, wait, &r)
+		return nil
+	}
+	m.failed(l, wait, &r)
+	return nil
+}
+
+// refusedHere is what a refusal means to one lane alone.
+func (m *Machine) refusedHere(i int, r *wire.Refusal, status int) (done bool, err error) {
+	switch i {
+	case lanePush:
+		return m.pushRefused(r, status), nil
+	case laneRebase:
+		return m.snapshotRefused(status), nil
+	case laneUpload:
+		return m.uploadRefused(r, status), nil
+	case laneDownload:
+		return m.downloadRefused(status), nil
+	}
+	return false, nil
+}

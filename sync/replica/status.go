@@ -1,0 +1,235 @@
+package replica
+
+import (
+	"time"
+
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// State is how far an operation of our own has come. It is never told to be further than it is.
+type State int
+
+// The states.
+const (
+	Queued    State = iota // it is durable here, and as far as we know nowhere else
+	Sent                   // the origin says that its log has it
+	Confirmed              // it was folded from the origin's log
+)
+
+// String returns the state's name, such as "queued".
+func (s State) String() string { return [...]string{"queued", "sent", "confirmed"}[s] }
+
+// Phase is what the machine is doing.
+type Phase int
+
+// The phases.
+const (
+	Stopped     Phase = iota // it has not begun, or was stopped
+	Unreachable              // the host knows of no way to the origin
+	Connecting               // there is no session
+	Rebasing                 // a snapshot is on its way
+	Pulling                  // the log goes on beyond the cursor, as far as we know
+	Paused                   // the log is folded by newer rules: a newer version of us is needed
+	Current                  // at the last word of the origin we had all of its log
+	Purged                   // the application is no longer for this replica to hold
+)
+
+// String returns the phase's name, such as "current".
+func (p Phase) String() string {
+	return [...]string{"stopped", "unreachable", "connecting", "rebasing", "pulling", "paused", "current", "purged"}[p]
+}
+
+// told is what was learnt for people.
+type told struct {
+	head      uint64 // last entry of the origin's log, as it said last
+	contact   time.Time
+	current   time.Time
+	problem   string // that a new session alone ends
+	verdicts  [8]uint64
+	sentBlobs uint64
+	gotBlobs  uint64
+	rebases   uint64
+	repairs   uint64
+	audited   time.Time
+	purged    bool
+}
+
+// confirm counts the log's word on operations of our own.
+func (t *told) confirm(list []partition.Told) {
+	for i := range list {
+		if c := int(list[i].Verdict.Code); c < len(t.verdicts) {
+			t.verdicts[c]++
+		}
+	}
+}
+
+// Status is where the replica stands. Of the origin it says what is known, and since when.
+type Status struct {
+	Phase    Phase
+	Site     log.Site  // our own; 0: none was leased yet
+	Epoch    log.Epoch // of the log
+	Cursor   uint64    // last entry that was folded
+	Head     uint64    // last entry of the origin's log at Contact, or later
+	Contact  time.Time // when the origin last answered at all; zero: not yet
+	AsOf     time.Time // when it last said that there was no more than what we have; zero: not yet
+	Issued   uint64    // last own operation
+	Accepted uint64    // last one that the origin says its log has
+	Folded   uint64    // last one that was folded from its log
+
+	Pieces, PiecesDone int // of a snapshot on its way
+	Uploads            int // pictures and objects that are known to be missing at the origin
+	Downloads          int // pictures that are known to be missing here and are wanted
+
+	BlobsSent, BlobsGot uint64 // since New
+	Rebases, Repairs    uint64 // likewise
+	Audited             time.Time
+	Refused             uint64 // own operations since New whose verdict is a conflict
+
+	Problem string    // what goes wrong, for people; empty: nothing
+	Retry   time.Time // when the next try is made, while something pauses; zero: nothing does
+}
+
+// Behind is how long ago the replica is known to have had all of the origin's log, as its
+// reader may rely on: a replica that hears nothing does not know that there is nothing.
+// false: it has never had it.
+func (s *Status) Behind(now time.Time) (time.Duration, bool) {
+	if s.AsOf.IsZero() {
+		return 0, false
+	}
+	return max(now.Sub(s.AsOf), 0), true
+}
+
+// Lag is how many entries of the origin's log are known to be missing here.
+func (s *Status) Lag() uint64 { return s.Head - min(s.Cursor, s.Head) }
+
+// Pending is how many of our own operations are not confirmed.
+func (s *Status) Pending() uint64 { return s.Issued - min(s.Folded, s.Issued) }
+
+// Settled reports whether the replica has all there was, the origin has all of ours, and the
+// pictures that either wants are where they should be.
+func (s *Status) Settled() bool {
+	return s.Phase == Current && s.Pending() == 0 && s.Uploads == 0 && s.Downloads == 0
+}
+
+// Of is the state of an operation of our own, by its place among them.
+func (s *Status) Of(seq uint64) State {
+	switch {
+	case seq <= s.Folded:
+		return Confirmed
+	case seq <= s.Accepted:
+		return Sent
+	}
+	return Queued
+}
+
+// Status tells where the replica stands.
+func (m *Machine) Status() Status {
+	c := m.p.Cursor()
+	issued, confirmed := m.p.Outbox()
+	t := &m.told
+	s := Status{
+		Phase: m.phase(&c), Site: m.p.Site(), Epoch: c.Epoch, Cursor: c.Seq, Head: max(t.head, c.Seq),
+		Contact: t.contact, AsOf: t.current, Issued: issued, Accepted: min(max(m.push.accepted, confirmed), issued), Folded: confirmed,
+		Pieces: len(m.rebase.parts), PiecesDone: m.rebase.next,
+		Uploads: len(m.upload.queue), Downloads: m.downloads(),
+		BlobsSent: t.sentBlobs, BlobsGot: t.gotBlobs, Rebases: t.rebases, Repairs: t.repairs, Audited: t.audited,
+		Refused: m.conflicts(), Problem: m.problem(),
+	}
+	if m.session.held && !m.sameLog() { // the log that confirmed them is no more
+		s.Accepted = m.push.accepted
+		s.Folded = min(confirmed, s.Accepted)
+	}
+	if m.running && m.online {
+		var due time.Duration
+		for i := range m.lane {
+			if l := &m.lane[i]; l.fails > 0 && l.id == 0 && l.next > m.at && (due == 0 || l.next < due) {
+				due = l.next
+			}
+		}
+		if due != 0 {
+			s.Retry = m.wall.Add(due - m.at)
+		}
+	}
+	return s
+}
+
+// problem is what goes wrong.
+func (m *Machine) problem() string {
+	if m.told.problem != "" {
+		return m.told.problem
+	}
+	for i := range m.lane {
+		if w := m.lane[i].wrong; w != "" {
+			return w
+		}
+	}
+	return ""
+}
+
+func (m *Machine) phase(c *partition.Cursor) Phase {
+	switch {
+	case m.told.purged:
+		return Purged
+	case !m.running:
+		return Stopped
+	case !m.online:
+		return Unreachable
+	case !m.session.held:
+		return Connecting
+	case m.session.rebase:
+		return Rebasing
+	case m.session.paused != "":
+		return Paused
+	case m.pull.caught && c.Seq >= m.told.head:
+		return Current
+	}
+	return Pulling
+}
+
+// downloads is how many pictures are known to be wanted; inputs that were not looked at count as one.
+func (m *Machine) downloads() int {
+	d := &m.load
+	if m.o.Blobs == nil {
+		return 0
+	}
+	n := len(d.needs)
+	if !d.now.IsZero() {
+		n++
+	}
+	if m.o.Wants.Blobs == wire.BlobsFull {
+		n += len(d.eager)
+		if d.scans {
+			n++
+		}
+	}
+	return n
+}
+
+// conflicts counts the verdicts that a writer must be told of.
+func (m *Machine) conflicts() (n uint64) {
+	for code, count := range m.told.verdicts {
+		if code > 2 {
+			n += count
+		}
+	}
+	return n
+}
+
+// brief is what of a status a person is shown at once.
+type brief struct {
+	phase                              Phase
+	cursor, head, issued, sent, folded uint64
+	pieces, uploads, downloads         int
+	problem                            string
+}
+
+func (m *Machine) brief() brief {
+	c := m.p.Cursor()
+	issued, confirmed := m.p.Outbox()
+	return brief{
+		phase: m.phase(&c), cursor: c.Seq, head: m.told.head, issued: issued, sent: m.push.accepted, folded: confirmed,
+		pieces: m.rebase.next, uploads: len(m.upload.queue), downloads: m.downloads(), problem: m.problem(),
+	}
+}

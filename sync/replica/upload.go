@@ -1,0 +1,210 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// Bounds of what goes up.
+const (
+	askedHashes = 256     // of one question
+	pieceBytes  = 1 << 20 // of one request, so of what a cut costs
+	knownHashes = 1 << 14 // that the origin has, remembered
+)
+
+// upload brings pictures and objects to the origin before the operations that name them:
+//
+//	outbox ─▶ which has it? ─▶ the rest in pieces, from where it has them ─▶ operations
+type upload struct {
+	known map[blob.Hash]bool // the origin has it, or cannot get it from us
+	first blob.Hash          // that the outbox waits for; zero: none
+	asked []blob.Hash        // of the question under way
+	queue []wire.Begun       // missing there, in the order of the outbox, with what it has of each
+	data  []byte             // of the first
+	sent  uint64             // end of the piece under way
+}
+
+// wants reports whether an operation has to wait for what it names.
+func (u *upload) wants(op *log.Op) bool {
+	picture, object := carried(op)
+	for _, h := range [...]blob.Hash{picture, object} {
+		if !h.IsZero() && !u.known[h] {
+			u.first = h
+			return true
+		}
+	}
+	return false
+}
+
+// forget forgets what the origin has: it is asked again.
+func (u *upload) forget() { *u = upload{} }
+
+// startUpload sends the next piece, or asks what is missing.
+func (m *Machine) startUpload(l *lane) error {
+	u := &m.upload
+	for len(u.queue) > 0 {
+		if u.data == nil {
+			data, err := m.ours(u.queue[0].Hash)
+			if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
+				m.lane[laneUpload].wrong = fmt.Sprintf("upload: %v: %v", u.queue[0].Hash, err)
+				m.has(u.queue[0].Hash) // the origin has to say what becomes of the operation
+				u.queue = u.queue[1:]
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			u.data = data
+		}
+		m.sendPiece(l)
+		return nil
+	}
+	return m.askHave(l)
+}
+
+// ours reads a picture or an object.
+func (m *Machine) ours(h blob.Hash) ([]byte, error) {
+	data, err := m.manifest(h)
+	if errors.Is(err, blob.ErrNotFound) && m.o.Blobs != nil {
+		data, err = m.o.Blobs.Get(context.Background(), h)
+	}
+	return data, err
+}
+
+// has remembers that an operation need not wait for a hash.
+func (m *Machine) has(h blob.Hash) {
+	u := &m.upload
+	if u.known == nil || len(u.known) >= knownHashes {
+		u.known = map[blob.Hash]bool{}
+	}
+	u.known[h] = true
+}
+
+// sendPiece sends what follows what the origin has.
+func (m *Machine) sendPiece(l *lane) {
+	u := &m.upload
+	size := uint64(len(u.data))
+	from := min(u.queue[0].Size, size)
+	if from == size {
+		from = 0 // it has all of it, and does not say that it is right
+	}
+	u.sent = min(from+pieceBytes, size)
+	m.ask(l, Ask{
+		Method: "PUT", Path: "/v2/sync/blobs/" + u.queue[0].Hash.String(), Body: u.data[from:u.sent],
+		Header: []api.Field{
+			{Name: "Content-Type", Value: "application/octet-stream"},
+			{Name: "Content-Range", Value: contentRange(from, u.sent, size)},
+		},
+	}, m.where()...)
+}
+
+// contentRange is the header of bytes from ≤ i < to of size.
+func contentRange(from, to, size uint64) string {
+	if size == 0 {
+		return "bytes */0"
+	}
+	return fmt.Sprintf("bytes %d-%d/%d", from, to-1, size)
+}
+
+// askHave asks which of the next pictures the origin has, if an operation waits for one.
+func (m *Machine) askHave(l *lane) error {
+	u := &m.upload
+	if u.first.IsZero() {
+		if _, err := m.batch(); err != nil { // it may begin with one
+			return err
+		}
+	}
+	if u.first.IsZero() || u.known[u.first] {
+		u.first = blob.Hash{}
+		return nil
+	}
+	u.asked = u.asked[:0]
+	seen := map[blob.Hash]bool{}
+	err := m.p.Pending(m.push.accepted, func(op log.Op) bool {
+		picture, object := carried(&op)
+		for _, h := range [...]blob.Hash{picture, object} {
+			if !h.IsZero() && !u.known[h] && !seen[h] {
+				seen[h] = true
+				u.asked = append(u.asked, h)
+			}
+		}
+		return len(u.asked) < askedHashes && op.Dot.Seq < m.push.accepted+16*askedHashes
+	})
+	if err != nil || len(u.asked) == 0 {
+		u.first = blob.Hash{}
+		return err
+	}
+	have := wire.Have{App: m.o.App.String(), Hashes: u.asked}
+	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/blobs/have", Body: have.Encode()}, m.where()...)
+	return nil
+}
+
+// uploaded takes the answer to either.
+func (m *Machine) uploaded(l *lane, status int, body []byte) error {
+	u := &m.upload
+	if len(u.queue) == 0 {
+		return m.had(l, body)
+	}
+	l.well()
+	if u.sent < uint64(len(u.data)) && status == 202 {
+		u.queue[0].Size = u.sent
+		return nil
+	}
+	if status == 202 {
+		return fmt.Errorf("%w: a whole picture is taken as a piece", errAnswer)
+	}
+	m.has(u.queue[0].Hash)
+	m.told.sentBlobs++
+	u.queue, u.data = u.queue[1:], nil
+	m.lane[lanePush].well()
+	return nil
+}
+
+// had takes what the origin has.
+func (m *Machine) had(l *lane, body []byte) error {
+	h, err := wire.DecodeHad(body)
+	if err != nil {
+		return err
+	}
+	u := &m.upload
+	there, begun := map[blob.Hash]bool{}, map[blob.Hash]uint64{}
+	for _, x := range h.Hashes {
+		there[x] = true
+	}
+	for _, x := range h.Begun {
+		begun[x.Hash] = x.Size
+	}
+	for _, x := range u.asked {
+		if there[x] {
+			m.has(x)
+		} else {
+			u.queue = append(u.queue, wire.Begun{Hash: x, Size: begun[x]})
+		}
+	}
+	u.asked, u.first = nil, blob.Hash{}
+	l.well()
+	return nil
+}
+
+// uploadRefused asks again what the origin has: a piece may have come out of its turn.
+func (m *Machine) uploadRefused(r *wire.Refusal, status int) (done bool) {
+	u := &m.upload
+	if len(u.queue) == 0 {
+		return false
+	}
+	h := u.queue[0].Hash
+	u.queue, u.data = nil, nil
+	if status == 413 { // it will never take it: the operation has to end in a verdict
+		m.has(h)
+		m.lane[laneUpload].wrong = fmt.Sprintf("upload: %v: %s", h, r.Detail)
+		m.lane[laneUpload].well()
+		return true
+	}
+	return false
+}
