@@ -1,11 +1,13 @@
 // Runs both sides of make bench that live in a browser: one JSON command a line on standard input, one
 // JSON answer a line, as peer.mjs.
 //
-//   {"side":"onnxruntime-web","model":PATH,"n":N}   the network on decoded input, one thread
-//   {"side":"ours","picture":PATH,"model":ID,"n":N} a /v2 predict of a picture by base64, in the page's own core
+//   {"side":"onnxruntime-web","model":PATH,"n":N}  the network on decoded input
+//   {"side":"ours","picture":PATH,"n":N}           the same of ours: from a bitmap of the network's size to concepts
+//   {"side":"v2","picture":PATH,"model":ID,"n":N}  a whole predict of /v2 by base64, in the page's own core: no peer has that
 //
-// The answer is {"cpu":ms}: a page cannot see its CPU time, so it is the clock's, the mean of N repetitions. Both
-// sides are pages of one Chromium; the one that is not asked does nothing. Ours is served by bin/sightline on loopback.
+// The answer is {"cpu":ms}: a page cannot see its CPU time, so it is the clock's, the mean of N repetitions. All
+// sides are pages of one Chromium, and the ones that are not asked do nothing. The first two compute in their page's own
+// thread and in no other; the last in two workers, one of which has the data. Ours are served by bin/sightline on loopback.
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import { createServer } from 'node:http';
@@ -15,6 +17,7 @@ import readline from 'node:readline';
 import { chromium } from 'playwright-core';
 
 const warmUps = 3;
+const firstWarmUps = 60; // of a page: until then V8 still runs what it has compiled in a hurry
 const types = { '.mjs': 'text/javascript', '.wasm': 'application/wasm', '.html': 'text/html' };
 const peerFiles = path.resolve('node_modules/onnxruntime-web/dist');
 
@@ -54,22 +57,31 @@ const peer = await servePeer();
 const ours = await serveOurs();
 const browser = await chromium.launch({
 	executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-	args: ['--no-sandbox', '--disable-background-networking', '--disable-component-update', '--disable-background-timer-throttling'],
+	args: [
+		'--no-sandbox',
+		'--disable-background-networking',
+		'--disable-component-update',
+		'--disable-background-timer-throttling', // no page is behind another
+		'--disable-backgrounding-occluded-windows',
+		'--disable-renderer-backgrounding',
+	],
 });
 const pages = new Map();
 
-async function page(url) {
-	if (!pages.has(url)) {
+/** Runs a function in the page of a side, which is made when it is first asked. */
+async function inPage(side, url, run, input) {
+	const first = !pages.has(side);
+	if (first) {
 		const opened = await browser.newPage();
 		await opened.goto(url);
-		pages.set(url, opened);
+		pages.set(side, opened);
 	}
-	return pages.get(url);
+	return pages.get(side).evaluate(run, { ...input, warmUps: first ? firstWarmUps : warmUps });
 }
 
 const sides = {
 	async 'onnxruntime-web'({ model, n }) {
-		return (await page(`${peer.url}/`)).evaluate(async ({ model, n, warmUps }) => {
+		return inPage('peer', `${peer.url}/`, async ({ model, n, warmUps }) => {
 			const ort = await import('/ort.wasm.min.mjs');
 			ort.env.wasm.numThreads = 1;
 			ort.env.wasm.wasmPaths = '/';
@@ -83,11 +95,35 @@ const sides = {
 				await globalThis.session.run(feeds);
 			}
 			return (performance.now() - start) / n;
-		}, { model, n, warmUps });
+		}, { model, n });
 	},
-	async ours({ picture, model, n }) {
+	async ours({ picture, n }) {
 		const base64 = fs.readFileSync(picture).toString('base64');
-		return (await page(`${ours.url}/`)).evaluate(async ({ base64, model, n, warmUps }) => {
+		return inPage('ours', `${ours.url}/`, async ({ base64, n, warmUps }) => {
+			const { Guest, compile, system } = await import('/runtime/guest.js');
+			const { load, served } = await import('/runtime/load.js');
+			const { decodeResult, encodeJob } = await import('/runtime/messages.js');
+			const concepts = 1; // what of an analysis is wanted
+			const open = async () => {
+				const loaded = await load(served(new URL('/runtime/', location.href)), () => {});
+				const lent = { ...system, bundle: (name) => loaded.bundles.get(name) };
+				const settings = { role: 'analyser', store: 'memory', bundles: [...loaded.bundles.keys()], checked: true, memory: 128 << 20 };
+				return Guest.open(await compile(loaded.guest, loaded.kernels), lent, settings);
+			};
+			globalThis.guest ??= await open();
+			const data = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+			let start = 0;
+			for (let i = -warmUps; i < n; i++) {
+				if (i === 0) start = performance.now();
+				const result = decodeResult(globalThis.guest.call('analyse', encodeJob({ want: concepts }, data)));
+				if (!result.analysis) throw new Error(`error ${result.error} ${result.text}`);
+			}
+			return (performance.now() - start) / n;
+		}, { base64, n });
+	},
+	async v2({ picture, model, n }) {
+		const base64 = fs.readFileSync(picture).toString('base64');
+		return inPage('v2', `${ours.url}/`, async ({ base64, model, n, warmUps }) => {
 			const { Sightline } = await import('/runtime/index.js');
 			globalThis.sightline ??= await Sightline.open({ base: '/runtime/', store: 'memory', workers: 1 });
 			const body = JSON.stringify({ inputs: [{ data: { image: { base64 } } }] });
@@ -99,7 +135,7 @@ const sides = {
 				await answer.json();
 			}
 			return (performance.now() - start) / n;
-		}, { base64, model, n, warmUps });
+		}, { base64, model, n });
 	},
 };
 

@@ -66,7 +66,7 @@ func run(rounds, n int, shared string, only *regexp.Regexp) error {
 	if err != nil {
 		return err
 	}
-	inBrowser, err := browserCase(browser, dir, shared)
+	inBrowser, err := browserCases(browser, dir, shared)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func run(rounds, n int, shared string, only *regexp.Regexp) error {
 		return err
 	}
 	defer stop()
-	cases = append(cases, inBrowser, atEdge)
+	cases = append(append(cases, inBrowser...), atEdge)
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(out, "case\tours ms\tpeer ms\tours/peer\tmin\tmax\tat most\t")
 	for _, c := range cases {
