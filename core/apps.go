@@ -39,6 +39,7 @@ type application struct {
 	Partition *partition.Partition
 	shown     atomic.Pointer[api.Application] // as requests meet it
 	inputs    *ingest.Worker
+	copied    bool // of an origin's, whose log says which network it has
 	renewal
 }
 
@@ -142,7 +143,15 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 		return err
 	}
 	settings.Index = &index.Options{Space: spaceOf(serving)}
-	if serving != a.o.Models {
+	_, copied, err := a.control.RegisterSeq(app.String())
+	if err != nil {
+		return err
+	}
+	if copied > 0 { // what an origin says of the application was taken, so it is a copy of the origin's
+		settings.Replica = &partition.Replica{}
+		to.copied = true
+	}
+	if serving != a.o.Models && !to.copied {
 		next := spaceOf(a.o.Models)
 		settings.Index.Next = &next
 	}

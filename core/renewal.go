@@ -112,7 +112,8 @@ func (a *apps) serving(app catalog.AppID) (*predict.Set, error) {
 	return a.o.Models, nil
 }
 
-// beginRenewal sets to work what takes the application over to the newest network.
+// beginRenewal sets to work what takes the application over to the newest network; a copy goes where its
+// origin's log does.
 func (a *apps) beginRenewal(to *application, app catalog.AppID) error {
 	v := to.Partition.View()
 	h, err := v.Header()
@@ -120,8 +121,11 @@ func (a *apps) beginRenewal(to *application, app catalog.AppID) error {
 	if err != nil {
 		return err
 	}
-	if h.Base == [32]byte{} {
+	known := h.Base != [32]byte{}
+	if !known {
 		h.Base = a.o.Models.Base()
+	}
+	if !known && !to.copied {
 		if _, err := to.Partition.Submit(context.Background(), "", []log.Body{&log.NetworkSwitch{Base: h.Base}}, nil); err != nil {
 			return err
 		}
@@ -136,7 +140,11 @@ func (a *apps) beginRenewal(to *application, app catalog.AppID) error {
 	}
 	to.inputs.Rebase(h.Base)
 	to.base, to.trainings = h.Base, training.NewQueue(to.Partition, serving)
-	to.renew = renew.New(renew.Options{App: app, Partition: to.Partition, Models: a.o.Models, Rand: a.o.Rand})
+	next := a.o.Models
+	if to.copied {
+		next = serving
+	}
+	to.renew = renew.New(renew.Options{App: app, Partition: to.Partition, Models: next, Rand: a.o.Rand})
 	return nil
 }
 
