@@ -1,0 +1,212 @@
+//go:build !wasip1
+
+package partition_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv/pebbletest"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// TestG6Accept cuts the power of an origin that edges send to, several senders each, while it is
+// written to itself, and opens what is left: every operation that was accepted is there, each
+// site's stand in their order, once and without a gap, and what is sent again from the beginning completes
+// them.
+func TestG6Accept(t *testing.T) {
+	for seed := range proof.Seeds(t, 160/clonesPerRun, 50_000/clonesPerRun) {
+		acceptRun(t, seed)
+	}
+}
+
+// outboxes are what the edges of a run have to send, by site, and how much of it was accepted.
+type outboxes struct {
+	ops map[log.Site][]log.Op
+
+	mu       sync.Mutex
+	accepted map[log.Site]uint64
+	calls    int
+}
+
+func newOutboxes(seed uint64) *outboxes {
+	o := &outboxes{ops: map[log.Site][]log.Op{}, accepted: map[log.Site]uint64{}}
+	for s := range log.Site(2) {
+		rng := rand.New(rand.NewPCG(seed, uint64(100+s)))
+		site := edge + s
+		var bodies []log.Body
+		for len(bodies) < 400 {
+			mine := []log.Dot{{Site: site, Seq: 1 + uint64(rng.IntN(len(bodies)+1))}}
+			more, _ := draw(rng, fmt.Sprint(site, "-", len(bodies)), mine)
+			bodies = append(bodies, more...)
+		}
+		o.ops[site] = sent(site, 1, bodies...)
+	}
+	return o
+}
+
+// now is how many calls were answered, and what they accepted.
+func (o *outboxes) now() (calls int, accepted map[log.Site]uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	accepted = map[log.Site]uint64{}
+	for s, n := range o.accepted {
+		accepted[s] = n
+	}
+	return o.calls, accepted
+}
+
+// beside adds the derived records of what is sent.
+func beside(ops []log.Op) func(*kv.Batch) {
+	return func(b *kv.Batch) {
+		for i := range ops {
+			if c, ok := ops[i].Body.(*log.InputCreate); ok {
+				catalog.PutDerived(b, app, space.Base, c.Blob, raster.Crop{}, derived(c.Blob))
+			}
+		}
+	}
+}
+
+// send sends one site's operations from the beginning, parts of them again and again, until stop.
+func (o *outboxes) send(t *testing.T, p *partition.Partition, site log.Site, rng *rand.Rand, stop chan struct{}) {
+	ops := o.ops[site]
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		done, err := p.SiteSeq(site)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		from := int(max(int64(done)-int64(rng.IntN(6)), 0))
+		part := ops[from:min(from+1+rng.IntN(8), len(ops))]
+		if len(part) == 0 {
+			part = ops[len(ops)-1:]
+		}
+		if _, _, err := p.Accept(t.Context(), part, beside(part)); err != nil {
+			t.Error(err)
+			return
+		}
+		o.mu.Lock()
+		o.accepted[site] = max(o.accepted[site], part[len(part)-1].Dot.Seq)
+		o.calls++
+		o.mu.Unlock()
+	}
+}
+
+func acceptRun(t *testing.T, seed uint64) {
+	disk := pebbletest.New()
+	store, p := openOn(t, disk)
+	out := newOutboxes(seed)
+	var (
+		done  acks
+		group sync.WaitGroup
+		stop  = make(chan struct{})
+	)
+	for site := range out.ops {
+		for w := range 2 {
+			group.Go(func() { out.send(t, p, site, rand.New(rand.NewPCG(seed, uint64(10*int(site)+w))), stop) })
+		}
+	}
+	group.Go(func() { writeUntil(t, p, rand.New(rand.NewPCG(seed, 1)), 0, &done, stop) })
+	rng := rand.New(rand.NewPCG(seed, 99))
+	type clone struct {
+		fs       pebbletest.Disk
+		acked    []ack
+		accepted map[log.Site]uint64
+	}
+	var clones []clone
+	for len(clones) < clonesPerRun {
+		calls, _ := out.now()
+		for target := calls + rng.IntN(20); calls < target && !t.Failed(); calls, _ = out.now() {
+			runtime.Gosched()
+		}
+		_, accepted := out.now()
+		acked := done.now()
+		clones = append(clones, clone{disk.Cut([]int{0, 50, 100}[rng.IntN(3)], rng), acked, accepted})
+	}
+	close(stop)
+	group.Wait()
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range clones {
+		store, p := openOn(t, c.fs)
+		out.check(t, p, c.accepted)
+		checkCrashed(t, store, p, c.acked)
+		if i == 0 {
+			out.complete(t, p)
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d, clone %d", seed, i)
+		}
+	}
+}
+
+// check holds what a crash has left to what was accepted before it.
+func (o *outboxes) check(t *testing.T, p *partition.Partition, accepted map[log.Site]uint64) {
+	t.Helper()
+	next := map[log.Site]uint64{}
+	for _, e := range entries(t, p) {
+		dot := e.Op.Dot
+		if next[dot.Site]++; dot.Seq != next[dot.Site] {
+			t.Fatalf("entry %d is %v, want operation %d of the site", e.Seq, dot, next[dot.Site])
+		}
+		if ops, ok := o.ops[dot.Site]; ok && fmt.Sprintf("%T", e.Op.Body) != fmt.Sprintf("%T", ops[dot.Seq-1].Body) {
+			t.Fatalf("entry %d is a %T, and a %T was sent", e.Seq, e.Op.Body, ops[dot.Seq-1].Body)
+		}
+	}
+	for site := range o.ops {
+		if next[site] < accepted[site] {
+			t.Errorf("site %d has %d operations in the log, %d were accepted", site, next[site], accepted[site])
+		}
+		if got := siteSeq(t, p, site); got != next[site] {
+			t.Errorf("site %d is said to have %d operations, and has %d", site, got, next[site])
+		}
+	}
+}
+
+// complete sends everything again, from the beginning.
+func (o *outboxes) complete(t *testing.T, p *partition.Partition) {
+	t.Helper()
+	for site, ops := range o.ops {
+		had := siteSeq(t, p, site)
+		v, _, err := p.Accept(t.Context(), ops, beside(ops))
+		if err != nil || len(v) != len(ops) {
+			t.Fatalf("%d verdicts, %v", len(v), err)
+		}
+		for i := range v {
+			if (v[i].Code == 0) != (uint64(i) < had) {
+				t.Errorf("verdict %d of site %d is %v, the log had %d", i, site, v[i].Code, had)
+			}
+		}
+		if got := siteSeq(t, p, site); got != uint64(len(ops)) {
+			t.Errorf("site %d has %d operations in the end, want %d", site, got, len(ops))
+		}
+	}
+	again, _ := refold(t, p)
+	view := p.View()
+	defer view.Close()
+	want, err := fold.Digest(again, app)
+	if err != nil || digest(t, view.KV()) != want {
+		t.Errorf("the state is not the fold of the log, %v", err)
+	}
+}

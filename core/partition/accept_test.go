@@ -1,0 +1,508 @@
+package partition_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/logtest"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// edge is the site that sends operations in these tests.
+const edge log.Site = 7
+
+// now is the clock of a test's origin.
+func now() log.HLC { return log.HLC(clock().UnixMilli()) << 16 }
+
+// sent makes operations of a site, the first with a sequence number, each a little later.
+func sent(site log.Site, from uint64, bodies ...log.Body) []log.Op {
+	ops := make([]log.Op, len(bodies))
+	for i, body := range bodies {
+		seq := from + uint64(i)
+		ops[i] = log.Op{Dot: log.Dot{Site: site, Seq: seq}, At: now() - 1<<24 + log.HLC(seq), By: "key", Body: body}
+	}
+	return ops
+}
+
+func accept(t testing.TB, p *partition.Partition, ops []log.Op) []fold.Verdict {
+	t.Helper()
+	v, last, err := p.Accept(t.Context(), ops, nil)
+	if err != nil || len(v) != len(ops) {
+		t.Fatalf("%d verdicts on %d operations, %v", len(v), len(ops), err)
+	}
+	if head := p.Log().Head(); last > head {
+		t.Fatalf("entry %d is told and %d outlives a crash", last, head)
+	}
+	return v
+}
+
+func siteSeq(t testing.TB, p *partition.Partition, site log.Site) uint64 {
+	t.Helper()
+	seq, err := p.SiteSeq(site)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seq
+}
+
+// entries are all entries of a partition's log.
+func entries(t testing.TB, p *partition.Partition) (all []log.Entry) {
+	t.Helper()
+	err := p.Log().Read(1, func(e log.Entry) bool {
+		all = append(all, e)
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestAccept takes operations of an edge among our own, in parts that overlap.
+func TestAccept(t *testing.T) {
+	store := memkv.New()
+	p := open(t, store)
+	submit(t, p, create("ours"))
+	a := log.Dot{Site: edge, Seq: 1}
+	ops := sent(edge, 1,
+		create("a"), create("ours"), &log.InputLabels{Input: a, Labels: []log.Label{{Concept: "cat", Value: log.True}}},
+		&log.InputDelete{Input: log.Dot{Site: edge, Seq: 99}}, create("b"))
+	v := accept(t, p, ops[:3])
+	if v[0].Code != fold.OK || v[0].Dot != a || v[1].Code != fold.Duplicate || v[2].Code != fold.OK {
+		t.Errorf("verdicts %+v", v)
+	}
+	v = accept(t, p, ops)
+	for i, want := range []fold.Code{0, 0, 0, fold.Gone, fold.OK} {
+		if v[i].Code != want {
+			t.Errorf("verdict %d is %v, want %v", i, v[i].Code, want)
+		}
+	}
+	head := p.Log().Head()
+	for _, part := range [][]log.Op{ops, ops[:1], ops[4:], nil} {
+		accept(t, p, part)
+	}
+	if p.Log().Head() != head || head != 6 || siteSeq(t, p, edge) != 5 || siteSeq(t, p, log.Origin) != 1 || siteSeq(t, p, 8) != 0 {
+		t.Errorf("head %d, was %d; of the site %d", p.Log().Head(), head, siteSeq(t, p, edge))
+	}
+	want := digest(t, store)
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p = open(t, store)
+	if siteSeq(t, p, edge) != 5 || digest(t, store) != want {
+		t.Error("another state after opening it again")
+	}
+	accept(t, p, sent(edge, 6, &log.InputDelete{Input: a}))
+	view := p.View()
+	if got := ids(t, view.Reader); !equal(got, "ours", "b") {
+		t.Errorf("inputs %v", got)
+	}
+	if err := view.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func equal(got []string, want ...string) bool { return fmt.Sprint(got) == fmt.Sprint(want) }
+
+// TestAcceptRefusesForged changes nothing for operations that no one site issued in this order.
+func TestAcceptRefusesForged(t *testing.T) {
+	store := memkv.New()
+	p := open(t, store)
+	submit(t, p, create("ours"))
+	accept(t, p, sent(edge, 1, create("a"), create("b")))
+	before := digest(t, store)
+	mixed := append(sent(edge, 3, create("c")), sent(8, 4, create("d"))...)
+	torn := append(sent(edge, 3, create("c")), sent(edge, 5, create("d"))...)
+	back := append(sent(edge, 3, create("c")), sent(edge, 3, create("d"))...)
+	tests := []struct {
+		name string
+		ops  []log.Op
+		want error
+	}{
+		{"the origin's site", sent(log.Origin, 2, create("x")), partition.ErrForged},
+		{"no site", sent(0, 1, create("x")), partition.ErrForged},
+		{"no sequence", sent(edge, 0, create("x")), partition.ErrForged},
+		{"two sites", mixed, partition.ErrForged},
+		{"a gap before", sent(edge, 4, create("x")), partition.ErrSequence},
+		{"a gap between", torn, partition.ErrSequence},
+		{"one twice", back, partition.ErrSequence},
+		{"a gap before the first", sent(9, 2, create("x")), partition.ErrSequence},
+		{"the last number there is", sent(edge, 1<<64-1, create("x")), partition.ErrSequence},
+	}
+	for _, tt := range tests {
+		if v, _, err := p.Accept(t.Context(), tt.ops, nil); !errors.Is(err, tt.want) || v != nil {
+			t.Errorf("%s: %v, %v, want %v", tt.name, v, err, tt.want)
+		}
+	}
+	if digest(t, store) != before || p.Log().Head() != 3 {
+		t.Error("what was refused has changed the state")
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := p.Accept(ended, sent(edge, 3, create("c")), nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("after its end: %v", err)
+	}
+	control, err := partition.Open(partition.Options{Store: memkv.New(), Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := control.Accept(t.Context(), sent(edge, 1, &log.KeyDelete{}), nil); !errors.Is(err, partition.ErrForged) {
+		t.Errorf("the control partition: %v, want ErrForged", err)
+	}
+}
+
+// writable are the kinds of bodies that a replica may write.
+var writable = map[string]bool{
+	"*log.InputCreate": true, "*log.InputFetched": true, "*log.InputLabels": true, "*log.InputMeta": true, "*log.InputGeo": true,
+	"*log.InputDelete": true, "*log.InputDeleteAll": true, "*log.OutputsPatch": true, "*log.Feedback": true,
+	"*log.ConceptCreate": true, "*log.ConceptName": true, "*log.ModelCreate": true, "*log.ModelPatch": true,
+	"*log.ModelDelete": true, "*log.ModelDeleteAll": true, "*log.VersionTrain": true, "*log.VersionResult": true,
+	"*log.VersionDelete": true, "*log.WorkflowCreate": true, "*log.WorkflowDelete": true, "*log.Refused": true,
+}
+
+// TestAcceptKinds lets in what a replica may write, and keeps the place of everything else.
+func TestAcceptKinds(t *testing.T) {
+	p := open(t, memkv.New())
+	taken := "a name that an input here has"
+	submit(t, p, &log.InputCreate{ID: "ours", Blob: create("ours").Blob, Hosted: hosted(taken)})
+	bodies := append(logtest.Bodies(), nil, &log.Unknown{Kind: 200, Data: []byte("x")}, &log.Unknown{Kind: 21, Data: []byte{8, 1}},
+		&log.InputCreate{ID: "big", Blob: create("big").Blob, Meta: fmt.Appendf(nil, `{"a":%q}`, strings.Repeat("x", partition.MaxOperation))},
+		&log.InputCreate{ID: "stolen", Blob: create("stolen").Blob, Hosted: hosted(taken)},
+		&log.InputCreate{ID: "own", Blob: create("own").Blob, Hosted: hosted("own")})
+	ops := sent(edge, 1, bodies...)
+	ops[0].By = strings.Repeat("k", 300)
+	ops[1].By = "\xff"
+	ops[2].Extra.Body = []byte{0x78, 1} // of a later version
+	verdicts := accept(t, p, ops)
+	all := entries(t, p)[1:]
+	if len(all) != len(ops) {
+		t.Fatalf("%d entries, want %d", len(all), len(ops))
+	}
+	for i, e := range all {
+		kind := fmt.Sprintf("%T", bodies[i])
+		refused, isRefused := e.Op.Body.(*log.Refused)
+		switch last := len(bodies) - 1; {
+		case e.Op.Dot != ops[i].Dot:
+			t.Errorf("entry %d has dot %v, want %v", e.Seq, e.Op.Dot, ops[i].Dot)
+		case i < 2 || i == last-1 || i == last-2 || !writable[kind]:
+			if !isRefused || verdicts[i].Code != fold.Refused || verdicts[i].Detail != refused.Reason || refused.Reason == "" || e.Op.Extra.Body != nil {
+				t.Errorf("%d, %s: stands as %T %+v, verdict %+v", i, kind, e.Op.Body, e.Op.Body, verdicts[i])
+			}
+			if len(log.Encode(nil, &e.Op)) > 400 || !bytes.Equal([]byte(e.Op.By), bytes.ToValidUTF8([]byte(e.Op.By), nil)) {
+				t.Errorf("%d, %s: by %q, and %d bytes of it are kept", i, kind, e.Op.By, len(log.Encode(nil, &e.Op)))
+			}
+		case isRefused && kind != "*log.Refused":
+			t.Errorf("%s: refused: %s", kind, refused.Reason)
+		case i == 2 && len(e.Op.Extra.Body) == 0:
+			t.Errorf("what a later version wrote is gone")
+		}
+	}
+	if verdicts[len(bodies)-1].Code != fold.OK {
+		t.Errorf("a fresh public name: %+v", verdicts[len(bodies)-1])
+	}
+}
+
+// TestAcceptClamps sets clocks that are far ahead to ours, leaves all others, and keeps the order
+// of one site's clocks.
+func TestAcceptClamps(t *testing.T) {
+	wall := clock()
+	store := memkv.New()
+	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: func() time.Time { return wall }, Epoch: log.Epoch{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(ms int64, tick log.HLC) log.HLC { return log.HLC(wall.UnixMilli()+ms)<<16 + tick }
+	ops := sent(edge, 1, create("a"), create("b"), create("c"), create("d"), create("e"), create("f"))
+	given := []log.HLC{at(-1e9, 5), at(1999, 3), at(60_000, 0), at(60_000, 1), 1<<64 - 1, 3}
+	for i := range ops {
+		ops[i].At = given[i]
+	}
+	accept(t, p, ops)
+	limit := at(2001, 0)
+	before := log.HLC(0)
+	for i, e := range entries(t, p) {
+		if e.Op.At <= before || e.Op.At > limit {
+			t.Errorf("entry %d is at %v, after %v, the limit is %v", e.Seq, e.Op.At, before, limit)
+		}
+		if i < 2 && e.Op.At != given[i] {
+			t.Errorf("entry %d is at %v, want %v, as it was sent", e.Seq, e.Op.At, given[i])
+		}
+		before = e.Op.At
+	}
+	v := submit(t, p, create("ours"))
+	if at := entries(t, p)[6].Op.At; v[0].Code != fold.OK || at <= before {
+		t.Errorf("our own next operation is at %v, not after %v", at, before)
+	}
+	wall = wall.Add(-time.Hour) // the clock of the machine was wrong
+	ops = sent(edge, 7, create("g"))
+	ops[0].At = at(0, 0)
+	accept(t, p, ops)
+	if e := entries(t, p)[7]; e.Op.At <= before {
+		t.Errorf("the site's next operation is at %v, not after %v", e.Op.At, before)
+	}
+}
+
+// TestAcceptWhileFull takes what makes room, up to the first that does not.
+func TestAcceptWhileFull(t *testing.T) {
+	store := &filling{Store: memkv.New()}
+	p := open(t, store)
+	accept(t, p, sent(edge, 1, create("a"), create("b")))
+	store.full = true
+	deletion := func(seq uint64) log.Body { return &log.InputDelete{Input: log.Dot{Site: edge, Seq: seq}} }
+	ops := sent(edge, 1, create("a"), create("b"), deletion(1), create("c"), deletion(2))
+	v, last, err := p.Accept(t.Context(), ops, nil)
+	if !errors.Is(err, kv.ErrFull) || len(v) != 3 || v[2].Code != fold.OK || last != 3 || siteSeq(t, p, edge) != 3 {
+		t.Fatalf("%d verdicts, entry %d, site's %d, %v", len(v), last, siteSeq(t, p, edge), err)
+	}
+	v, last, err = p.Accept(t.Context(), ops[3:], nil)
+	if !errors.Is(err, kv.ErrFull) || len(v) != 0 || last != 3 {
+		t.Fatalf("%d verdicts, entry %d, %v", len(v), last, err)
+	}
+	store.full = false
+	accept(t, p, ops)
+	if siteSeq(t, p, edge) != 5 {
+		t.Errorf("of the site %d, want 5", siteSeq(t, p, edge))
+	}
+}
+
+type filling struct {
+	kv.Store
+	full bool
+}
+
+func (s *filling) Room() error {
+	if s.full {
+		return kv.ErrFull
+	}
+	return s.Store.Room()
+}
+
+// failing is a store whose next Commit, or its wait, fails.
+type failing struct {
+	kv.Store
+	commit, wait error
+}
+
+func (s *failing) Commit(b *kv.Batch) (func() error, error) {
+	if s.commit != nil {
+		return nil, s.commit
+	}
+	wait, err := s.Store.Commit(b)
+	return func() error { return errors.Join(wait(), s.wait) }, err
+}
+
+// TestAcceptFails does not count what was not written, and acknowledges nothing that may be
+// lost, not to one who sends it again either.
+func TestAcceptFails(t *testing.T) {
+	store := &failing{Store: memkv.New()}
+	p := open(t, store)
+	ops := sent(edge, 1, create("a"), create("b"))
+	store.commit = kv.ErrFull
+	if _, _, err := p.Accept(t.Context(), ops, nil); !errors.Is(err, kv.ErrFull) || siteSeq(t, p, edge) != 0 {
+		t.Fatalf("%v; of the site %d", err, siteSeq(t, p, edge))
+	}
+	store.commit = nil
+	accept(t, p, ops[:1])
+	store.wait = kv.ErrFailed
+	for range 2 {
+		if v, _, err := p.Accept(t.Context(), ops, nil); !errors.Is(err, kv.ErrFailed) || v != nil {
+			t.Fatalf("%v, %v, want ErrFailed", v, err)
+		}
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store.wait = nil
+	p = open(t, store)
+	accept(t, p, ops)
+	if siteSeq(t, p, edge) != 2 || p.Log().Head() != 2 {
+		t.Errorf("of the site %d, entries %d", siteSeq(t, p, edge), p.Log().Head())
+	}
+	p.Shut(kv.ErrClosed)
+	if _, _, err := p.Accept(t.Context(), sent(edge, 3, create("c")), nil); !errors.Is(err, kv.ErrClosed) {
+		t.Errorf("after it was shut: %v", err)
+	}
+}
+
+// TestAcceptConcurrently has several senders of each site send what overlaps, among our own writers:
+// each operation is in the log once, in its site's order, and whoever was answered can read it.
+func TestAcceptConcurrently(t *testing.T) {
+	for seed := range proof.Seeds(t, 20, 2000) {
+		store := memkv.New()
+		p := open(t, store)
+		const sites, each = 3, 40
+		var group sync.WaitGroup
+		for s := range sites {
+			site := edge + log.Site(s)
+			var bodies []log.Body
+			for i := range each {
+				bodies = append(bodies, create(fmt.Sprint(site, "-", i)))
+			}
+			ops := sent(site, 1, bodies...)
+			for w := range 2 {
+				rng := rand.New(rand.NewPCG(seed, uint64(10*s+w)))
+				group.Go(func() { sendAll(t, p, ops, rng) })
+			}
+		}
+		group.Go(func() {
+			for i := range each {
+				if _, err := p.Submit(t.Context(), "key", []log.Body{create(fmt.Sprint("ours-", i))}, nil); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		group.Wait()
+		if head := p.Log().Head(); head != (sites+1)*each {
+			t.Errorf("seed %d: %d entries, want %d", seed, head, (sites+1)*each)
+		}
+		next := map[log.Site]uint64{}
+		for _, e := range entries(t, p) {
+			if next[e.Op.Dot.Site]++; e.Op.Dot.Seq != next[e.Op.Dot.Site] {
+				t.Fatalf("seed %d: entry %d is %v", seed, e.Seq, e.Op.Dot)
+			}
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// sendAll sends operations in parts, some of them again, until all are accepted.
+func sendAll(t *testing.T, p *partition.Partition, ops []log.Op, rng *rand.Rand) {
+	for done := 0; done < len(ops); {
+		from := max(done-rng.IntN(5), 0)
+		to := min(from+1+rng.IntN(8), len(ops))
+		v, last, err := p.Accept(t.Context(), ops[from:to], nil)
+		if err != nil || len(v) != to-from || last == 0 {
+			t.Errorf("%d verdicts on %d operations from %d, entry %d: %v", len(v), to-from, from, last, err)
+			return
+		}
+		view := p.View()
+		for _, op := range ops[from:to] {
+			if _, err := view.InputByDot(op.Dot); err != nil {
+				t.Errorf("%v was accepted and is not read: %v", op.Dot, err)
+			}
+		}
+		if err := view.Close(); err != nil {
+			t.Error(err)
+		}
+		done = max(done, to)
+	}
+}
+
+// TestAcceptAnything sends random operations of every kind, sensible or not: nothing that a
+// replica may not write is in the log as itself, the state is the fold of the log, and nothing outside the
+// application's keys has changed.
+func TestAcceptAnything(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		store := memkv.New()
+		p := open(t, store)
+		submit(t, p, create("ours"), &log.ModelCreate{ID: "m", Concepts: []string{"cat"}})
+		for from := uint64(1); from < 20; {
+			n := rapid.IntRange(1, 5).Draw(rt, "operations")
+			ops := make([]log.Op, n)
+			for i := range ops {
+				ops[i] = logtest.Op(rt)
+				ops[i].Dot = log.Dot{Site: edge, Seq: from + uint64(i)}
+			}
+			accept(t, p, ops)
+			from += uint64(n)
+		}
+		for _, e := range entries(t, p) {
+			if e.Op.Dot.Site == edge && !writable[fmt.Sprintf("%T", e.Op.Body)] {
+				rt.Fatalf("%T is in the log", e.Op.Body)
+			}
+		}
+		checkFold(t, p, store)
+	})
+}
+
+// checkFold holds the state to the fold of the log, and all keys to the application's.
+func checkFold(t testing.TB, p *partition.Partition, store kv.Store) {
+	t.Helper()
+	lo, hi := app.Range()
+	err := store.Scan(nil, nil, func(key, _ []byte) bool {
+		if key[0] != 'h' && (bytes.Compare(key, lo) < 0 || bytes.Compare(key, hi) >= 0) {
+			t.Errorf("key %x is outside of the application", key)
+		}
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	scratch := memkv.New()
+	f, tx := fold.New(app), kv.NewOverlay(scratch)
+	if err := f.Begin(tx); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries(t, p) {
+		if _, err := f.Apply(&e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.End()
+	if err := scratch.Apply(tx.Batch()); err != nil {
+		t.Fatal(err)
+	}
+	if digest(t, scratch) != digest(t, store) {
+		t.Error("the state is not the fold of the log")
+	}
+}
+
+// FuzzAccept sends what was decoded from any bytes.
+func FuzzAccept(f *testing.F) {
+	for _, body := range logtest.Bodies() {
+		f.Add(log.Encode(nil, &log.Op{Dot: log.Dot{Site: edge, Seq: 1}, At: 1 << 16, By: "key", Body: body}))
+	}
+	f.Add(log.Encode(nil, &log.Op{Dot: log.Dot{Site: edge, Seq: 1}, Body: create("a")}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		op, err := log.Decode(data)
+		if err != nil {
+			return
+		}
+		store := memkv.New()
+		p := open(t, store)
+		v, _, err := p.Accept(t.Context(), []log.Op{op}, nil)
+		switch {
+		case errors.Is(err, partition.ErrForged), errors.Is(err, partition.ErrSequence):
+			if p.Log().Head() != 0 {
+				t.Fatal("what was refused is in the log")
+			}
+			return
+		case err != nil || len(v) != 1 || v[0].Code == 0:
+			t.Fatalf("%+v, %v", v, err)
+		}
+		if e := entries(t, p)[0]; e.Op.Dot != op.Dot || !writable[fmt.Sprintf("%T", e.Op.Body)] {
+			t.Fatalf("%T of %v is in the log", e.Op.Body, e.Op.Dot)
+		}
+		checkFold(t, p, store)
+		open(t, store)
+	})
+}
+
+// TestHeaderOfRefused folds refusals without a trace but the site's sequence.
+func TestHeaderOfRefused(t *testing.T) {
+	p := open(t, memkv.New())
+	accept(t, p, sent(edge, 1, &log.Horizon{At: now() << 1}, &log.NetworkSwitch{Base: [32]byte{1}}, &log.AppDelete{ID: app.String()}))
+	view := p.View()
+	defer view.Close()
+	h, err := view.Header()
+	if err != nil || h.Horizon != 0 || h.Base != [32]byte{} || h.Seq != 3 || h.Counts != (catalog.Counts{}) {
+		t.Errorf("header %+v, %v", h, err)
+	}
+}
