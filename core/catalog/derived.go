@@ -34,10 +34,6 @@ func PutDerived(b kv.Writer, app AppID, base [32]byte, picture blob.Hash, crop r
 	b.Put(derivedKey(app, base, picture, crop), encodeDerived(&x))
 }
 
-// DecodeDerived reads a derived record as the store keeps it, and keeps its bytes. Errors:
-// field.ErrFormat.
-func DecodeDerived(data []byte) (Derived, error) { return decodeDerived(data) }
-
 // Object returns the bytes with a hash, such as a manifest's.
 func (r Reader) Object(hash blob.Hash) ([]byte, error) {
 	data, err := r.get(append(r.app.key(tableObject, len(hash)), hash[:]...), "object", hash)

@@ -2,19 +2,19 @@
 // order, and what it believes of the answers. It is a state machine without sockets, clocks or
 // goroutines: a host hands it events and does what it wants.
 //
-//	       Begin Wake Local Answer Offline Online …
-//	            │
-//	       ┌────▼──────────────── Machine ───────────────────────────┐
-//	       │ session    who we are, where we stand: tail or snapshot │
-//	       │ rebase     a snapshot in pieces, resumed by hash        │     Partition
-//	       │ pull       frames ─▶ one batch a run                    │ ──▶ state, cursor,
-//	       │ upload     pictures before what names them              │     outbox
-//	       │ push       the outbox, by position                      │
-//	       │ audit      digests down to the leaf that differs        │ ──▶ Blobs
-//	       │ download   pictures that are wanted                     │
-//	       └────┬────────────────────────────────────────────────────┘
-//	            ▼
-//	       Ask Cancel WakeAt Got Changed Purge
+//	Begin Wake Local Answer Offline Online …
+//	     │
+//	┌────▼──────────────── Machine ───────────────────────────┐
+//	│ session    who we are, where we stand: tail or snapshot │
+//	│ rebase     a snapshot in pieces, resumed by hash        │     Partition
+//	│ pull       frames ─▶ one batch a run                    │ ──▶ state, cursor,
+//	│ upload     pictures before what names them              │     outbox
+//	│ push       the outbox, by position                      │
+//	│ audit      digests down to the leaf that differs        │ ──▶ Blobs
+//	│ download   pictures that are wanted                     │
+//	└────┬────────────────────────────────────────────────────┘
+//	     ▼
+//	Ask Cancel WakeAt Got Changed Purge
 //
 // Each of these lanes has at most one request under way and pauses of its own after a failure:
 // half a second, doubling to a minute, with chance. So no lane waits for another's failure, and

@@ -50,9 +50,10 @@ type Register interface {
 	// Seq is the entry of the control log that the register is of; 0: there is none yet.
 	Seq() uint64
 
-	// Take writes a newer one, in one batch. What is no register is an error that wraps
-	// wire.ErrFormat; others are the store's.
-	Take(seq uint64, data []byte) error
+	// Take takes one in, in one batch; one that is not newer changes nothing. gone says why the
+	// application is no longer for this replica, where the register says so. What is no register is an
+	// error that wraps wire.ErrFormat; others are the store's.
+	Take(seq uint64, data []byte) (gone string, err error)
 }
 
 // Live is how the machine learns of what is new.

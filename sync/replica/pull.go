@@ -125,11 +125,9 @@ func (m *Machine) derived(body []byte) error {
 	}
 	for i := range d.Records {
 		r := &d.Records[i]
-		x, err := catalog.DecodeDerived(r.Record)
-		if err != nil {
-			return err
+		if err := catalog.PutDerivedRecord(&m.pull.beside, m.o.App, d.Base, r.Blob, r.Crop, r.Record); err != nil {
+			return fmt.Errorf("%w: %w", errAnswer, err)
 		}
-		catalog.PutDerived(&m.pull.beside, m.o.App, d.Base, r.Blob, r.Crop, x)
 	}
 	return m.roomBeside(len(body))
 }
@@ -182,10 +180,14 @@ func (m *Machine) register(body []byte) error {
 	if r.App != m.o.App.String() {
 		return fmt.Errorf("%w: register of another application", errAnswer)
 	}
-	if m.o.Register == nil || r.Seq <= m.o.Register.Seq() {
+	if m.o.Register == nil {
 		return nil
 	}
-	return m.o.Register.Take(r.Seq, r.Data)
+	why, err := m.o.Register.Take(r.Seq, r.Data)
+	if err == nil && why != "" {
+		m.purge(why, false)
+	}
+	return err
 }
 
 // entries folds a run of the log, in one batch with what it needs. A run that was folded

@@ -163,7 +163,7 @@ func (m *Machine) pushRefused(r *wire.Refusal, status int) (done bool) {
 	case status == 413, r.Code == wire.RefusedContent:
 		m.failed(l, longPause, r)
 		return true
-	case r.Code == wire.RefusedUnknown: // a picture is missing there after all
+	case r.Code == wire.RefusedBlobs: // what we took to be there is not
 		m.upload.forget()
 	}
 	return false

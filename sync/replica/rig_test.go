@@ -55,9 +55,12 @@ type register struct{ seq uint64 }
 
 func (r *register) Seq() uint64 { return r.seq }
 
-func (r *register) Take(seq uint64, _ []byte) error {
-	r.seq = seq
-	return nil
+func (r *register) Take(seq uint64, data []byte) (gone string, err error) {
+	if string(data) != "register" {
+		return "deleted", nil
+	}
+	r.seq = max(r.seq, seq)
+	return "", nil
 }
 
 // rig is a replica with what it stands on, and the origin at the other end of a wire that does
