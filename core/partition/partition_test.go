@@ -41,7 +41,7 @@ func submit(t testing.TB, p *partition.Partition, bodies ...log.Body) []fold.Ver
 	return v
 }
 
-func ids(t testing.TB, r catalog.Reader) (out []string) {
+func ids(t tb, r catalog.Reader) (out []string) {
 	t.Helper()
 	err := r.Inputs(0, func(in catalog.Input) bool {
 		out = append(out, in.ID)
@@ -149,7 +149,7 @@ func TestOpenFolds(t *testing.T) {
 	}
 }
 
-func digest(t testing.TB, store kv.Reader) [32]byte {
+func digest(t tb, store kv.Reader) [32]byte {
 	t.Helper()
 	d, err := fold.Digest(store, app)
 	if err != nil {
@@ -191,7 +191,7 @@ func TestDerived(t *testing.T) {
 	}
 }
 
-func steps(t testing.TB, p *partition.Partition) {
+func steps(t tb, p *partition.Partition) {
 	t.Helper()
 	for {
 		more, err := p.Step(context.Background(), clock())

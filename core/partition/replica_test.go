@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
@@ -18,10 +21,13 @@ import (
 type copied struct {
 	store kv.Store
 	*partition.Partition
-	sent uint64 // last own operation that was pushed
+	site  log.Site
+	sent  uint64        // last own operation that was pushed
+	ahead time.Duration // of the origin's clock
+	limit uint64        // of the outbox; 0: the usual one
 }
 
-var plainSpace = index.Space{Base: [32]byte{7}, Concepts: []string{"ai_a", "ai_b", "ai_c"}}
+var plainSpace = index.Space{Base: network, Concepts: []string{"ai_a", "ai_b", "ai_c"}}
 
 func openReplica(t testing.TB, store kv.Store, site log.Site) *copied {
 	t.Helper()
@@ -32,11 +38,11 @@ func openReplica(t testing.TB, store kv.Store, site log.Site) *copied {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &copied{store: store, Partition: p}
+	return &copied{store: store, Partition: p, site: site}
 }
 
 // run is the next entries of a log for a replica, n at most.
-func run(t testing.TB, of *partition.Partition, at partition.Cursor, n int) partition.Run {
+func run(t tb, of *partition.Partition, at partition.Cursor, n int) partition.Run {
 	t.Helper()
 	r := partition.Run{Epoch: of.Log().Epoch(), From: at.Seq, To: at.Seq}
 	if n > 0 {
@@ -68,7 +74,7 @@ func (c *copied) pull(t testing.TB, of *partition.Partition, n int) []partition.
 }
 
 // push offers at most n pending operations.
-func (c *copied) push(t testing.TB, to *partition.Partition, n int) {
+func (c *copied) push(t tb, to *partition.Partition, n int) {
 	t.Helper()
 	ops := c.waiting(t, c.sent, n)
 	if _, _, err := to.Accept(context.Background(), ops, nil); err != nil {
@@ -77,7 +83,7 @@ func (c *copied) push(t testing.TB, to *partition.Partition, n int) {
 	c.sent += uint64(len(ops))
 }
 
-func (c *copied) waiting(t testing.TB, after uint64, n int) (ops []log.Op) {
+func (c *copied) waiting(t tb, after uint64, n int) (ops []log.Op) {
 	t.Helper()
 	_, confirmed := c.Outbox()
 	c.sent = max(c.sent, confirmed)
@@ -95,7 +101,7 @@ func (c *copied) waiting(t testing.TB, after uint64, n int) (ops []log.Op) {
 }
 
 // plain is the state of a log's first entries, and operations behind them.
-func plain(t testing.TB, of *partition.Partition, to uint64, pending []log.Op) kv.Store {
+func plain(t tb, of *partition.Partition, to uint64, pending []log.Op) kv.Store {
 	t.Helper()
 	store := memkv.New()
 	f, tx := fold.New(app), kv.NewOverlay(store)
@@ -129,7 +135,7 @@ func plain(t testing.TB, of *partition.Partition, to uint64, pending []log.Op) k
 
 // check holds a replica to plain folds: what it shows, what it shows without what is pending,
 // and its index.
-func (c *copied) check(t testing.TB, of *partition.Partition) {
+func (c *copied) check(t tb, of *partition.Partition) {
 	t.Helper()
 	at := c.Cursor().Seq
 	pending := c.waiting(t, 0, 1<<30)
@@ -156,8 +162,12 @@ func (c *copied) check(t testing.TB, of *partition.Partition) {
 		}
 		return d
 	}
-	if content(v.KV()) != content(plain(t, of, at, pending)) {
+	folded := plain(t, of, at, pending)
+	if content(v.KV()) != content(folded) {
 		t.Errorf("state at %d with %d pending is not that of a fold", at, len(pending))
+	}
+	if diff := cmp.Diff(seen(t, catalog.Read(folded, app)), seen(t, v.Reader)); diff != "" {
+		t.Errorf("state at %d with %d pending (-want +got):\n%s", at, len(pending), diff)
 	}
 	consistent(t, v)
 	if err := c.Index().Check(context.Background(), v.Reader); err != nil {
@@ -249,5 +259,3 @@ func TestReplicaLease(t *testing.T) {
 		t.Errorf("a log opened as a replica: %v", err)
 	}
 }
-
-var _ = catalog.Control

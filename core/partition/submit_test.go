@@ -236,7 +236,7 @@ func TestConcurrent(t *testing.T) {
 }
 
 // consistent holds a view's counts to its inputs.
-func consistent(t testing.TB, v *partition.View) {
+func consistent(t tb, v *partition.View) {
 	t.Helper()
 	counts, err := v.Counts()
 	if n := len(ids(t, v.Reader)); err != nil || int(counts.Processed+counts.ToProcess+counts.Errors) != n {

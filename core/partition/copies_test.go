@@ -1,0 +1,479 @@
+package partition_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// tb is what helpers want of a test, be it rapid's.
+type tb interface {
+	Helper()
+	Error(...any)
+	Errorf(string, ...any)
+	Fatal(...any)
+	Fatalf(string, ...any)
+}
+
+// chooser makes choices: a *rand.Rand, or what rapid can shrink.
+type chooser interface{ IntN(n int) int }
+
+type drawn struct{ t *rapid.T }
+
+func (d drawn) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.t, "choice") }
+
+// copies is an origin, its replicas, and what they write about: few things, so that they meet.
+type copies struct {
+	tb
+	chooser
+	origin   *partition.Partition
+	replicas []*copied
+	dots     []log.Dot // of whatever was created, or tried to be
+	trains   []training
+	n        int // things named
+	vectors  bool
+}
+
+type training struct {
+	model   log.Dot
+	version string
+	asked   log.Dot
+}
+
+// newCopies opens an origin and replicas whose clocks differ by seconds.
+func newCopies(t tb, c chooser, replicas int, vectors bool) *copies {
+	w := &copies{tb: t, chooser: c, vectors: vectors}
+	var err error
+	w.origin, err = partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: log.Epoch{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range replicas {
+		w.replicas = append(w.replicas, w.reopen(&copied{store: memkv.New(), site: log.Site(2 + i), ahead: time.Duration(c.IntN(7)-3) * time.Second}))
+	}
+	return w
+}
+
+// reopen starts a replica again, over the store that it has.
+func (w *copies) reopen(c *copied) *copied {
+	w.Helper()
+	again := *c
+	again.sent = 0
+	o := partition.Options{
+		Store: c.store, App: app, Epoch: log.Epoch{9}, Replica: &partition.Replica{Site: c.site, Limit: c.limit},
+		Clock: func() time.Time { return clock().Add(c.ahead) },
+		Index: &index.Options{Space: index.Space{Base: network, Concepts: []string{"ai_a", "ai_b", "ai_c"}}},
+	}
+	var err error
+	if again.Partition, err = partition.Open(o); err != nil {
+		w.Fatal(err)
+	}
+	return &again
+}
+
+func (w *copies) pick(of ...string) string { return of[w.IntN(len(of))] }
+
+func (w *copies) dot() log.Dot {
+	if len(w.dots) == 0 || w.IntN(20) == 0 {
+		return log.Dot{Site: 99, Seq: 9}
+	}
+	return w.dots[len(w.dots)-1-w.IntN(min(len(w.dots), 8))]
+}
+
+func (w *copies) concept() string { return w.pick("x", "y", "z", "ai_1") }
+
+func (w *copies) labels() (out []log.Label) {
+	for range w.IntN(3) {
+		out = append(out, log.Label{Concept: w.concept(), Value: log.Value(w.IntN(3))})
+	}
+	return out
+}
+
+func (w *copies) json() []byte {
+	return []byte(w.pick(`1`, `"s"`, `{}`, `{ "a": 1 }`, `{"b":{"c":[1]},"a":null}`, `[1,2]`))
+}
+
+func (w *copies) create() *log.InputCreate {
+	w.n++
+	b := &log.InputCreate{
+		ID: w.pick("a", "b", "c", "d", "e", ""), AllowDuplicate: w.IntN(4) == 0, MergeIfEqual: w.IntN(6) == 0, Labels: w.labels(),
+	}
+	if w.IntN(2) == 0 {
+		b.Geo = &log.Point{Longitude: float64(w.IntN(360)) - 180, Latitude: float64(w.IntN(180)) - 90}
+	}
+	if w.IntN(2) == 0 {
+		b.URL = "http://x/" + w.pick("1", "2", "3", "4")
+	}
+	if b.URL == "" || w.IntN(2) == 0 {
+		b.Blob, b.ContentType = blob.Sum([]byte(w.pick("p", "q", "r"))), "image/png"
+	}
+	if w.IntN(2) == 0 {
+		b.Meta = w.json()
+	}
+	if w.IntN(2) == 0 {
+		b.Hosted = [16]byte{1, byte(w.n), byte(w.n >> 8)}
+	}
+	return b
+}
+
+func (w *copies) meta() *log.InputMeta {
+	b := &log.InputMeta{Input: w.dot()}
+	for range 1 + w.IntN(2) {
+		x := log.MetaWrite{Action: log.MetaAction(w.IntN(3))}
+		for range w.IntN(3) {
+			x.Path = append(x.Path, w.pick("a", "b", "c"))
+		}
+		switch x.Action {
+		case log.MetaSet:
+			x.JSON = w.json()
+		case log.MetaAppend:
+			x.JSON = []byte(w.pick(`[7]`, `[8,9]`))
+		}
+		b.Writes = append(b.Writes, x)
+	}
+	return b
+}
+
+// body draws an operation.
+func (w *copies) body() log.Body {
+	switch n := w.IntN(100); {
+	case n < 30:
+		return w.create()
+	case n < 45:
+		return &log.InputLabels{Input: w.dot(), Labels: w.labels()}
+	case n < 49:
+		return &log.InputFetched{Input: w.dot(), Code: 30002, Detail: "gone"}
+	case n < 53:
+		return &log.InputFetched{Input: w.dot(), Code: catalog.InputReady, Blob: blob.Sum([]byte(w.pick("p", "q"))), ContentType: "image/gif"}
+	case n < 62:
+		return w.meta()
+	case n < 65:
+		return &log.InputGeo{Input: w.dot(), Geo: &log.Point{Longitude: float64(w.IntN(9))}}
+	case n < 70:
+		return &log.OutputsPatch{Input: w.dot(), Edits: []log.OutputEdit{{Concept: w.concept(), Value: float32(w.IntN(3)) / 2, Removed: w.IntN(2) == 0}}}
+	case n < 77:
+		return &log.InputDelete{Input: w.dot()}
+	case n < 80:
+		return &log.InputDeleteAll{Barrier: w.IntN(2) == 0}
+	}
+	return w.modelBody()
+}
+
+func (w *copies) modelBody() log.Body {
+	w.n++
+	version := fmt.Sprintf("v%d", w.n)
+	switch w.IntN(13) {
+	case 0, 1:
+		return &log.ModelCreate{ID: w.pick("m", "n", ""), Version: version, Concepts: []string{w.concept(), w.concept()}}
+	case 2, 3:
+		name := w.pick("N", "O")
+		return &log.ModelPatch{
+			Model: w.dot(), Name: &name, Add: []string{w.concept()}, Remove: []string{w.concept()},
+			Config: []log.Setting{{Name: w.pick("s", "t"), JSON: []byte(w.pick("1", "true"))}}, Version: version,
+		}
+	case 4, 5:
+		return &log.VersionTrain{Model: w.dot(), Version: w.pick("v", version)}
+	case 6, 7:
+		if len(w.trains) == 0 {
+			return &log.ConceptCreate{ID: w.pick("x", "w"), Name: "W"}
+		}
+		x := w.trains[len(w.trains)-1-w.IntN(min(4, len(w.trains)))]
+		return &log.VersionResult{Model: x.model, Version: x.version, Train: x.asked, Code: catalog.VersionTrained, Manifest: blob.Sum([]byte(version))}
+	case 8:
+		return &log.ConceptName{ID: w.concept(), Name: w.pick("X", "Y")}
+	case 9:
+		return &log.WorkflowCreate{ID: w.pick("w", ""), Nodes: []log.WorkflowNode{{ID: "1", Model: "general"}}}
+	case 10:
+		return &log.WorkflowDelete{Workflow: w.dot()}
+	case 11:
+		return &log.Feedback{Model: "m", JSON: w.json()}
+	}
+	switch w.IntN(8) {
+	case 0, 1:
+		return &log.ModelDelete{Model: w.dot()}
+	case 2:
+		return &log.ModelDeleteAll{}
+	case 3:
+		return &log.VersionDelete{Model: w.dot(), Version: "v"}
+	}
+	return &log.Unknown{Kind: 90, Data: []byte{1}}
+}
+
+// beside adds the derived records of what bodies need.
+func (w *copies) beside(bodies []log.Body) func(*kv.Batch) {
+	return func(b *kv.Batch) {
+		for _, body := range bodies {
+			switch x := body.(type) {
+			case *log.InputCreate:
+				w.derive(b, x.Blob)
+			case *log.InputFetched:
+				w.derive(b, x.Blob)
+			}
+		}
+	}
+}
+
+func (w *copies) derive(b *kv.Batch, picture blob.Hash) {
+	if !picture.IsZero() && w.vectors {
+		catalog.PutDerived(b, app, network, picture, raster.Crop{}, derivedOf(picture))
+	}
+}
+
+// derivedOf is a derived record that follows from the picture alone.
+func derivedOf(picture blob.Hash) catalog.Derived {
+	rng := rand.New(rand.NewChaCha8(picture))
+	vector := make([]float32, predict.Dim)
+	for i := range vector {
+		vector[i] = float32(rng.NormFloat64())
+	}
+	e, err := predict.NewEmbedding(vector)
+	if err != nil {
+		panic(err)
+	}
+	data, err := e.MarshalBinary()
+	if err != nil {
+		panic(err)
+	}
+	x := catalog.Derived{Embedding: data, Values: make([]float32, 3)}
+	for i := range x.Values {
+		x.Values[i] = rng.Float32()
+	}
+	return x
+}
+
+// write submits some operations.
+func (w *copies) write(p *partition.Partition, site log.Site, last uint64) {
+	bodies := make([]log.Body, 1+w.IntN(3))
+	for i := range bodies {
+		if bodies[i] = w.body(); site == log.Origin && w.IntN(25) == 0 {
+			bodies[i] = &log.Horizon{At: log.HLC(clock().UnixMilli())<<16 + log.HLC(w.IntN(80))}
+		}
+		dot := log.Dot{Site: site, Seq: last + 1 + uint64(i)}
+		switch b := bodies[i].(type) {
+		case *log.InputCreate, *log.ModelCreate, *log.WorkflowCreate:
+			w.dots = append(w.dots, dot)
+		case *log.VersionTrain:
+			w.trains = append(w.trains, training{b.Model, b.Version, dot})
+		}
+	}
+	if _, err := p.Submit(context.Background(), "key", bodies, w.beside(bodies)); err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *copies) pull(c *copied, n int) {
+	w.Helper()
+	r := run(w, w.origin, c.Cursor(), n)
+	if w.IntN(2) == 0 {
+		r.Stable = 0
+	}
+	bodies := make([]log.Body, len(r.Entries))
+	for i := range r.Entries {
+		bodies[i] = r.Entries[i].Op.Body
+	}
+	r.Also = w.beside(bodies)
+	before := c.Cursor().Seq
+	told, err := c.Pull(context.Background(), r)
+	if err != nil {
+		w.Fatal(err)
+	}
+	own := 0
+	for i := range r.Entries {
+		if op := r.Entries[i].Op; op.Dot.Site == c.site {
+			if told[own].Op.Dot != op.Dot {
+				w.Errorf("told of %v, want %v", told[own].Op.Dot, op.Dot)
+			}
+			own++
+		}
+	}
+	if len(told) != own || c.Cursor().Seq != before+uint64(len(r.Entries)) {
+		w.Errorf("told of %d operations, want %d; cursor %+v", len(told), own, c.Cursor())
+	}
+}
+
+// rebase takes a snapshot of the origin.
+func (w *copies) rebase(c *copied) {
+	w.Helper()
+	base := network
+	if !w.vectors {
+		base = [32]byte{}
+	}
+	x, err := w.origin.Export(base)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := c.Rebase(context.Background(), x.Snapshot); err != nil {
+		w.Fatal(err)
+	}
+	if err := x.Close(); err != nil {
+		w.Fatal(err)
+	}
+	if c.Cursor().Seq != x.Seq {
+		w.Errorf("cursor %+v after a snapshot of %d", c.Cursor(), x.Seq)
+	}
+}
+
+// act does one thing with one replica, or with the origin.
+func (w *copies) act() {
+	i := w.IntN(len(w.replicas))
+	c := w.replicas[i]
+	switch n := w.IntN(100); {
+	case n < 20:
+		last, err := w.origin.SiteSeq(log.Origin)
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.write(w.origin, log.Origin, last)
+		return
+	case n < 50:
+		issued, _ := c.Outbox()
+		w.write(c.Partition, c.site, issued)
+	case n < 65:
+		c.push(w, w.origin, 1+w.IntN(6))
+	case n < 85:
+		w.pull(c, w.IntN(7))
+	case n < 90:
+		w.rebase(c)
+	case n < 95:
+		w.replicas[i] = w.reopen(c)
+	default:
+		if _, err := c.Step(context.Background(), clock()); err != nil {
+			w.Fatal(err)
+		}
+	}
+	w.replicas[i].check(w, w.origin)
+}
+
+// settle has everything confirmed everywhere, and holds the replicas to the origin.
+func (w *copies) settle() {
+	for _, c := range w.replicas {
+		c.push(w, w.origin, 1<<30)
+	}
+	want := digest(w, w.origin.View().KV())
+	for _, c := range w.replicas {
+		for c.Cursor().Seq < w.origin.Log().Head() {
+			w.pull(c, 1+w.IntN(9))
+		}
+		c.check(w, w.origin)
+		steps(w, c.Partition)
+		c.check(w, w.origin)
+		if issued, confirmed := c.Outbox(); issued != confirmed {
+			w.Errorf("site %d has issued %d, of which %d are confirmed", c.site, issued, confirmed)
+		}
+		w.names(c)
+		if got := digest(w, c.store); got != want {
+			w.Errorf("site %d has digest %x, want %x", c.site, got, want)
+		}
+	}
+}
+
+// names holds the public names of pictures to the inputs that have them.
+func (w *copies) names(c *copied) {
+	want := map[string]uint32{}
+	err := catalog.Read(c.store, app).Inputs(0, func(in catalog.Input) bool {
+		if in.Hosted != [16]byte{} {
+			want[string(in.Hosted[:])] = in.Ord
+		}
+		return true
+	})
+	lo, hi := catalog.HostedRange()
+	err = errors.Join(err, c.store.Scan(lo, hi, func(key, value []byte) bool {
+		name := string(key[1:17])
+		if ord, ok := want[name]; !ok || ord != binary.BigEndian.Uint32(value) {
+			w.Errorf("public name %x leads to %x, want %d, %v", name, value, ord, ok)
+		}
+		delete(want, name)
+		return true
+	}))
+	if err != nil || len(want) > 0 {
+		w.Errorf("public names of %v are missing, %v", want, err)
+	}
+}
+
+// TestCopies holds replicas to plain folds, whatever they and the origin do, and in whatever
+// order and runs they hear of each other.
+func TestCopies(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newCopies(t, drawn{t}, 2, rapid.Bool().Draw(t, "vectors"))
+		for range rapid.IntRange(1, 40).Draw(t, "acts") {
+			w.act()
+		}
+		w.settle()
+	})
+}
+
+// TestCopiesLong is TestCopies with longer lives.
+func TestCopiesLong(t *testing.T) {
+	rounds := 12
+	if testing.Short() {
+		rounds = 2
+	}
+	for seed := range uint64(rounds) {
+		w := newCopies(t, rand.New(rand.NewPCG(seed, 1)), 3, seed%2 == 0)
+		for range 250 {
+			w.act()
+		}
+		w.settle()
+		if t.Failed() {
+			t.Fatalf("failed at seed %d", seed)
+		}
+	}
+}
+
+// seen is what users see beside what ContentDigest has.
+func seen(t tb, r catalog.Reader) (out []string) {
+	t.Helper()
+	err := r.Models(func(m catalog.Model) bool {
+		err := r.Versions(m.Dot, func(v catalog.Version) bool {
+			out = append(out, fmt.Sprint("version ", m.Dot, v.ID, v.Code, v.Manifest, v.Concepts))
+			return true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, fmt.Sprint("model ", m.ID, m.Newest))
+		return true
+	})
+	counts, failed := r.Counts()
+	err = errors.Join(err, failed, r.Feedback(func(f catalog.Feedback) bool {
+		out = append(out, fmt.Sprint("feedback ", f.Dot, string(f.JSON)))
+		return true
+	}), r.PendingVersions(func(v catalog.Version) bool {
+		out = append(out, fmt.Sprint("pending ", v.ID, v.Asked))
+		return true
+	}), r.Inputs(0, func(in catalog.Input) bool {
+		got, err := r.InputByDot(in.Dot)
+		id, failed := r.Ord(in.ID)
+		if err = errors.Join(err, failed); err != nil || got.Ord != in.Ord || id != in.Ord {
+			t.Errorf("input %q of ordinal %d: %d, %d, %v", in.ID, in.Ord, got.Ord, id, err)
+		}
+		if in.Hosted != [16]byte{} {
+			if _, ord, err := catalog.HostedInput(r.KV(), in.Hosted); err != nil || ord != in.Ord {
+				t.Errorf("picture of input %d leads to %d, %v", in.Ord, ord, err)
+			}
+		}
+		out = append(out, fmt.Sprint("input ", in.Dot, in.Created, in.Modified, in.Code, in.Detail, in.GeoAt))
+		return true
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(slices.Clip(out), fmt.Sprint(counts))
+}
