@@ -196,7 +196,10 @@ func (l *lane) acrossWide() {
 
 // across3 is across for three interleaved channels.
 func (l *lane) across3() {
-	narrow := l.div.d < narrowSum
+	if l.div.d < narrowSum {
+		across3Generic(l.out, l.sums, l.x.first, l.x.w, l.x.taps, l.div.half, l.div.m)
+		return
+	}
 	taps := l.x.taps
 	for i, first := range l.x.first {
 		w := l.x.w[i*taps:][:taps]
@@ -209,10 +212,6 @@ func (l *lane) across3() {
 			b += uint64(p[2]) * uint64(w)
 		}
 		out := (*[3]byte)(l.out[3*i:])
-		if narrow {
-			out[0], out[1], out[2] = l.div.narrow(uint32(r)), l.div.narrow(uint32(g)), l.div.narrow(uint32(b))
-		} else {
-			out[0], out[1], out[2] = l.div.wide(r), l.div.wide(g), l.div.wide(b)
-		}
+		out[0], out[1], out[2] = l.div.wide(r), l.div.wide(g), l.div.wide(b)
 	}
 }

@@ -52,6 +52,31 @@ func acrossGeneric(out []byte, s []uint32, first []int32, w []uint32, taps int, 
 	}
 }
 
+// across3Generic is acrossGeneric for three interleaved channels: sample first[i]+k of each.
+func across3Generic(out []byte, s []uint32, first []int32, w []uint32, taps int, half, m uint64) {
+	if taps == 2 {
+		for i, first := range first {
+			v, f, o := (*[6]uint32)(s[3*first:]), (*[2]uint32)(w[2*i:]), (*[3]byte)(out[3*i:])
+			o[0] = byte((uint64(f[0]*v[0]+f[1]*v[3]) + half) * m >> 56)
+			o[1] = byte((uint64(f[0]*v[1]+f[1]*v[4]) + half) * m >> 56)
+			o[2] = byte((uint64(f[0]*v[2]+f[1]*v[5]) + half) * m >> 56)
+		}
+		return
+	}
+	for i, first := range first {
+		var r, g, b uint32
+		s := s[3*first:][:3*taps]
+		for k, f := range w[i*taps:][:taps] {
+			v := (*[3]uint32)(s[3*k:])
+			r, g, b = r+f*v[0], g+f*v[1], b+f*v[2]
+		}
+		o := (*[3]byte)(out[3*i:])
+		o[0] = byte((uint64(r) + half) * m >> 56)
+		o[1] = byte((uint64(g) + half) * m >> 56)
+		o[2] = byte((uint64(b) + half) * m >> 56)
+	}
+}
+
 // groupReach is how many sums a group of eight pixels reads from its first on.
 const groupReach = 24
 
