@@ -1,0 +1,277 @@
+package link_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/origin/link"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// script is a machine that does what a test says.
+type script struct {
+	step func(e replica.Event) []replica.Effect
+	fail error
+}
+
+func (s *script) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
+	return s.step(e), s.fail
+}
+
+func options(server string, m link.Stepper) link.Options {
+	return link.Options{
+		Origin: server, Machine: m, Now: time.Now,
+		Authorize: func(method, path, query string, body []byte) (string, error) {
+			return fmt.Sprintf("Key %s %s?%s %d", method, path, query, len(body)), nil
+		},
+	}
+}
+
+// run runs a link until the machine is done.
+func run(t *testing.T, o link.Options) error {
+	t.Helper()
+	l, err := link.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	return l.Run(ctx)
+}
+
+func serve(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// TestRequest: a request goes out as it was asked for, signed, and its answer comes back.
+func TestRequest(t *testing.T) {
+	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.Header().Set("Sync-Test", r.Header.Get("X-One")+r.Header.Get("Authorization"))
+		w.WriteHeader(202)
+		fmt.Fprintf(w, "%s %s %s %s", r.Method, r.URL.Path, r.URL.RawQuery, body)
+	})
+	var got replica.Answer
+	text := ""
+	m := &script{}
+	m.step = func(e replica.Event) []replica.Effect {
+		switch e := e.(type) {
+		case replica.Begin:
+			return []replica.Effect{replica.Ask{ID: 7, Method: "POST", Path: "/v2/a", Query: "b=c", Body: []byte("hello"), Header: []api.Field{{Name: "X-One", Value: "1"}}}}
+		case replica.Answer:
+			if e.Status != 0 {
+				got = e
+			}
+			text += string(e.Body)
+			if !e.More {
+				return []replica.Effect{replica.Purge{Why: "enough"}}
+			}
+		}
+		return nil
+	}
+	if err := run(t, options(address+"/", m)); !errors.Is(err, link.ErrPurged) || !strings.Contains(err.Error(), "enough") {
+		t.Errorf("Run = %v", err)
+	}
+	if got.ID != 7 || got.Status != 202 || text != "POST /v2/a b=c hello" {
+		t.Errorf("answer %+v, %q", got, text)
+	}
+	found := false
+	for _, f := range got.Header {
+		found = found || f.Name == "Sync-Test" && f.Value == "1Key POST /v2/a?b=c 5"
+	}
+	if !found {
+		t.Errorf("header %v", got.Header)
+	}
+}
+
+// TestStream: pieces come as they are written, one at a time, and a Cancel ends the request.
+func TestStream(t *testing.T) {
+	ended := make(chan struct{})
+	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		for i := 0; r.Context().Err() == nil; i++ {
+			fmt.Fprintf(w, "%d;", i)
+			w.(http.Flusher).Flush()
+			select {
+			case <-r.Context().Done():
+			case <-time.After(time.Millisecond):
+			}
+		}
+		close(ended)
+	})
+	text := ""
+	m := &script{}
+	m.step = func(e replica.Event) []replica.Effect {
+		switch e := e.(type) {
+		case replica.Begin:
+			return []replica.Effect{replica.Ask{ID: 1, Method: "GET", Path: "/", Stream: true}}
+		case replica.Answer:
+			if text += string(e.Body); strings.Contains(text, "5;") {
+				return []replica.Effect{replica.Cancel{ID: 1}, replica.Purge{}}
+			}
+		}
+		return nil
+	}
+	if err := run(t, options(address, m)); !errors.Is(err, link.ErrPurged) {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(text, "0;1;2;3;4;5;") {
+		t.Errorf("came: %q", text)
+	}
+	select {
+	case <-ended:
+	case <-time.After(20 * time.Second):
+		t.Error("the origin was not told that nobody reads")
+	}
+}
+
+// TestNoConnection: what does not come is an answer with an error; a redirection is not followed.
+func TestNoConnection(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	away := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://example.invalid/", 307) })
+	for address, want := range map[string]int{closed.URL: 0, away: 307} {
+		var got replica.Answer
+		m := &script{}
+		m.step = func(e replica.Event) []replica.Effect {
+			switch e := e.(type) {
+			case replica.Begin:
+				return []replica.Effect{replica.Ask{ID: 1, Method: "GET", Path: "/"}}
+			case replica.Answer:
+				if e.Status != 0 || e.Err != nil {
+					got = e
+				}
+				if !e.More {
+					return []replica.Effect{replica.Purge{}}
+				}
+			}
+			return nil
+		}
+		if err := run(t, options(address, m)); !errors.Is(err, link.ErrPurged) {
+			t.Fatal(err)
+		}
+		if got.Status != want || (got.Err == nil) != (want != 0) {
+			t.Errorf("%s: %+v", address, got)
+		}
+	}
+}
+
+// TestWakeAndTell: the machine is woken when it wants to be, and told what the host tells.
+func TestWakeAndTell(t *testing.T) {
+	var events []string
+	m := &script{}
+	var l *link.Link
+	m.step = func(e replica.Event) []replica.Effect {
+		events = append(events, fmt.Sprintf("%T", e))
+		switch e.(type) {
+		case replica.Begin:
+			return []replica.Effect{replica.WakeAt{At: time.Now().Add(time.Hour)}, replica.WakeAt{At: time.Now().Add(-time.Hour)}}
+		case replica.Wake:
+			if !l.Tell(t.Context(), replica.Local{}) {
+				t.Error("not told")
+			}
+		case replica.Local:
+			m.fail = errors.New("store")
+		}
+		return nil
+	}
+	o := options("http://127.0.0.1:1", m)
+	var err error
+	if l, err = link.New(o); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Run(t.Context()); err == nil || err.Error() != "store" {
+		t.Errorf("Run = %v", err)
+	}
+	if got := strings.Join(events, " "); got != "replica.Begin replica.Wake replica.Local" {
+		t.Errorf("events %s", got)
+	}
+}
+
+// TestEnd: a context that ends stops the machine in order, whatever is under way.
+func TestEnd(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	address := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	})
+	stopped := false
+	m := &script{}
+	m.step = func(e replica.Event) []replica.Effect {
+		switch e.(type) {
+		case replica.Begin:
+			return []replica.Effect{replica.Ask{ID: 1, Method: "GET", Path: "/"}}
+		case replica.Stop:
+			stopped = true
+			return []replica.Effect{replica.Cancel{ID: 1}}
+		}
+		return nil
+	}
+	l, err := link.New(options(address, m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Run(ctx); err != nil || !stopped {
+		t.Errorf("Run = %v, stopped %v", err, stopped)
+	}
+	if l.Tell(ctx, replica.Online{}) && l.Tell(ctx, replica.Online{}) && ctx.Err() == nil {
+		t.Error("told after the end")
+	}
+}
+
+func TestAddress(t *testing.T) {
+	for _, s := range []string{"", "example.org", "ftp://example.org", "http://", "http://u:p@example.org", "http://example.org/?a"} {
+		if _, err := link.New(link.Options{Origin: s}); !errors.Is(err, link.ErrAddress) {
+			t.Errorf("New(%q) = %v", s, err)
+		}
+	}
+}
+
+// TestJoin: the register is all that is asked for.
+func TestJoin(t *testing.T) {
+	const app = "0123456789abcdef0123456789abcdef"
+	r := wire.Register{App: app, Seq: 5, Data: []byte("register")}
+	end := wire.End{Why: wire.WhyRebase}
+	refusal := wire.Refusal{Code: wire.RefusedScope, Detail: "not yours"}
+	for name, tt := range map[string]struct {
+		status int
+		kind   string
+		body   []byte
+		want   string
+	}{
+		"register": {200, wire.ContentType, wire.AppendFrame(wire.AppendFrame(nil, wire.TypeRegister, r.Encode()), wire.TypeEnd, end.Encode()), ""},
+		"nothing":  {200, wire.ContentType, wire.AppendFrame(nil, wire.TypeEnd, end.Encode()), "tells nothing"},
+		"noise":    {200, wire.ContentType, []byte("<html><body>"), "origin's answer"},
+		"refusal":  {403, wire.ContentType, refusal.Encode(), "not yours"},
+		"proxy":    {502, "text/html", []byte("<html>"), "HTTP status 502"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Query().Get("app") != app || r.Header.Get("Authorization") == "" {
+					t.Errorf("%s", r.URL)
+				}
+				w.Header().Set("Content-Type", tt.kind)
+				w.WriteHeader(tt.status)
+				_, _ = w.Write(tt.body)
+			})
+			seq, data, err := link.Join(t.Context(), options(address, nil), app)
+			switch {
+			case tt.want == "" && (err != nil || seq != 5 || string(data) != "register"):
+				t.Errorf("Join = %d, %q, %v", seq, data, err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("Join: %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
