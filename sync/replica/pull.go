@@ -56,13 +56,17 @@ func (m *Machine) startPull(l *lane) error {
 	if m.o.Register != nil {
 		query = append(query, "register", strconv.FormatUint(m.o.Register.Seq(), 10))
 	}
-	vectors := "none"
-	if m.o.Wants.Vectors == wire.VectorsQ16 {
-		vectors = "q16"
-	}
-	m.ask(l, Ask{Method: "GET", Path: "/v2/sync/changes", Stream: m.o.Live != Once}, append(query, "vectors", vectors)...)
+	m.ask(l, Ask{Method: "GET", Path: "/v2/sync/changes", Stream: m.o.Live != Once}, append(query, "vectors", m.vectors())...)
 	l.limit = m.at + quietLimit
 	return nil
+}
+
+// vectors is what we want of what was derived, in a query.
+func (m *Machine) vectors() string {
+	if m.o.Wants.Vectors == wire.VectorsQ16 {
+		return "q16"
+	}
+	return "none"
 }
 
 // settledLog reports whether nothing is left to be pulled: neither of the log, as far as the

@@ -53,7 +53,7 @@ func (m *Machine) startRebase(l *lane) error {
 		return m.sweep()
 	}
 	if r.manifest == nil {
-		query := m.where()
+		query := m.where("vectors", m.vectors())
 		if r.name != ([32]byte{}) {
 			query = append(query, "name", hex.EncodeToString(r.name[:]))
 		}
