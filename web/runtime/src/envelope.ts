@@ -15,8 +15,13 @@ export class EnvelopeError extends Error {
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** Writes one message. Fields that are zero, empty or undefined are left out. */
+/** From so many bytes on, a field is copied only once, into the message. */
+const large = 4096;
+
+/** Writes one message. Fields that are zero, empty or undefined are left out. What it is given stays as it is until `done`. */
 export class Writer {
+  #parts: Uint8Array[] = []; // what is before #buf
+  #length = 0; // of the parts
   #buf = new Uint8Array(256);
   #n = 0;
 
@@ -32,6 +37,14 @@ export class Writer {
     const grown = new Uint8Array(Math.max(2 * this.#buf.length, this.#n + n));
     grown.set(this.#buf.subarray(0, this.#n));
     this.#buf = grown;
+  }
+
+  /** Makes a part of bytes, behind what has been written by now. */
+  #part(v: Uint8Array): void {
+    this.#parts.push(this.#buf.subarray(0, this.#n), v);
+    this.#length += this.#n + v.length;
+    this.#buf = new Uint8Array(256);
+    this.#n = 0;
   }
 
   #varint(v: number): void {
@@ -70,23 +83,47 @@ export class Writer {
 
   /** Fields within this message, or bytes, which may be empty. */
   message(number: number, v: Writer | Uint8Array): this {
-    const inner = v instanceof Writer ? v.#buf.subarray(0, v.#n) : v;
     this.#varint(number * 8 + bytes);
-    this.#varint(inner.length);
-    return this.append(inner);
+    if (!(v instanceof Writer)) {
+      this.#varint(v.length);
+      return this.append(v);
+    }
+    this.#varint(v.length);
+    for (const part of v.#parts) this.append(part);
+    return this.append(v.#buf.subarray(0, v.#n));
   }
 
   /** Bytes as they are: fields that are encoded already. */
   append(v: Uint8Array): this {
-    this.#room(v.length);
-    this.#buf.set(v, this.#n);
-    this.#n += v.length;
+    if (v.length >= large) this.#part(v);
+    else {
+      this.#room(v.length);
+      this.#buf.set(v, this.#n);
+      this.#n += v.length;
+    }
     return this;
   }
 
-  /** The message. It is a copy of its own length. */
+  /** Of the message, in bytes. */
+  get length(): number {
+    return this.#length + this.#n;
+  }
+
+  /** Writes the message to the beginning of `to`. */
+  into(to: Uint8Array): void {
+    let at = 0;
+    for (const part of this.#parts) {
+      to.set(part, at);
+      at += part.length;
+    }
+    to.set(this.#buf.subarray(0, this.#n), at);
+  }
+
+  /** The message, in memory of its own. */
   done(): Uint8Array<ArrayBuffer> {
-    return this.#buf.slice(0, this.#n);
+    const all = new Uint8Array(this.length);
+    this.into(all);
+    return all;
   }
 }
 

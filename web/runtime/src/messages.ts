@@ -138,7 +138,7 @@ function header(r: Reader): [string, string] {
 /** A picture to get and to analyse. */
 export interface Job {
   url?: string; // fetch it from here, or
-  data?: Uint8Array; // this is it, or
+  data?: Uint8Array; // this is it, or; a view of what it was decoded from
   blob?: Uint8Array; // read it from the blobs: its SHA-256
   crop?: Uint8Array; // four float64
   want?: number;
@@ -154,7 +154,7 @@ export function decodeJob(r: Reader): Job {
         j.url = r.text();
         break;
       case 2:
-        j.data = r.raw().slice();
+        j.data = r.raw();
         break;
       case 3:
         j.blob = r.raw().slice();

@@ -177,6 +177,39 @@ test('numbers', () => {
   assert.throws(() => Writer.envelope().uint(1, 0.5), RangeError);
 });
 
+test('large fields stand where small ones would', () => {
+  const some = (n: number) => Uint8Array.from({ length: n }, (_, i) => i * 7 + n);
+  const sizes = [1, 255, 4095, 4096, 4097, 70_000, 3];
+  const fields = () => sizes.reduce((w, n, i) => w.raw(i + 1, some(n)).uint(20, n), new Writer());
+  const message = Writer.envelope()
+    .text(1, 'a')
+    .message(2, new Writer().message(3, fields()).text(4, 'z'))
+    .raw(15, some(9000));
+  const data = message.done();
+  assert.equal(message.length, data.length);
+  const outer = Reader.envelope(data);
+  assert.ok(outer.next());
+  assert.equal(outer.text(), 'a');
+  assert.ok(outer.next());
+  const between = outer.message();
+  assert.ok(between.next());
+  const inner = between.message();
+  for (const [i, n] of sizes.entries()) {
+    assert.ok(inner.next());
+    assert.equal(inner.number, i + 1);
+    assert.deepEqual(inner.raw(), some(n));
+    assert.ok(inner.next());
+    assert.equal(inner.uint(), n);
+  }
+  assert.ok(!inner.next());
+  assert.ok(between.next());
+  assert.equal(between.text(), 'z');
+  assert.ok(!between.next());
+  assert.ok(outer.next());
+  assert.deepEqual(outer.raw(), some(9000));
+  assert.ok(!outer.next());
+});
+
 test('unknown fields are passed over', () => {
   const known = Writer.envelope()
     .uint(1, 200)
