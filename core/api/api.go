@@ -39,6 +39,7 @@ type Response struct {
 	// connection off, so that nobody takes a part for the whole. Where w has a method Flush() error, it
 	// sends at once what has been written.
 	Stream func(w io.Writer) error
+	Length int64 // of what Stream writes; 0: it is not known before
 }
 
 // Job is a picture that a call, or an input in the background, wants analysed.

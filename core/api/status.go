@@ -68,6 +68,8 @@ var (
 	ErrAction = errors.New("unknown action")
 	// ErrFeedback is returned for feedback that says nothing.
 	ErrFeedback = errors.New("malformed feedback")
+	// ErrSync is returned for a request of the sync protocol that cannot be followed.
+	ErrSync = errors.New("malformed sync request")
 	// ErrOptions is returned by New for settings that cannot be.
 	ErrOptions = errors.New("bad options")
 )
@@ -150,6 +152,7 @@ var statuses = []status{
 	{jsonio.ErrTooMany, 400, 11100, "Bad request format"},
 	{ErrPage, 400, 11102, "Invalid request"},
 	{ErrWhichApp, 400, 11102, "Invalid request"},
+	{ErrSync, 400, 11102, "Invalid request"},
 	{ErrAccountRequest, 400, 11102, "Invalid request"},
 	{ErrPredict, 400, 40001, "Invalid request"},
 	{ErrInputs, 400, 39999, "Invalid input request"},

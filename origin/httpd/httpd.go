@@ -363,7 +363,11 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 		s.keepToOwn(ctx)
 	}
 	if late != nil {
-		ctx.Response.SetBodyStream(late, -1)
+		length := -1
+		if res.Length > 0 {
+			length = int(res.Length)
+		}
+		ctx.Response.SetBodyStream(late, length)
 	}
 	return status, late
 }

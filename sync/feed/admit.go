@@ -1,0 +1,231 @@
+package feed
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+var errTooLong = jsonio.ErrTooLong
+
+// who asks, and for what.
+type who struct {
+	app       string         // that is asked about, once it is known to be its own
+	edge      *catalog.Edge  // nil: a key or a token asks
+	principal auth.Principal // of a key or a token
+	until     time.Time      // end of the token; zero: it has none
+}
+
+// holder is who asks in the words that sites are leased and quotas are kept by.
+func (w *who) holder() string {
+	if w.edge != nil {
+		return "edge " + w.edge.ID
+	}
+	return w.principal.By
+}
+
+// edgeID is the edge's id; empty: it is none.
+func (w *who) edgeID() string {
+	if w.edge != nil {
+		return w.edge.ID
+	}
+	return ""
+}
+
+// identify finds out who asks. named are the applications that it asks about: where one of them was
+// deleted, and nothing else is known any more, that is the answer.
+func (c *call) identify(named ...string) error {
+	err := c.credential()
+	if err == nil {
+		return nil
+	}
+	for _, app := range named {
+		if gone := c.gone(app); gone != nil {
+			return gone
+		}
+	}
+	return err
+}
+
+// credential reads what the request shows.
+func (c *call) credential() error {
+	if id, ok := edgeOf(c.r.Authorization); ok {
+		e, err := c.f.o.Engine.Edge(id)
+		if err != nil && !errors.Is(err, core.ErrNoEdge) {
+			return err
+		}
+		if err != nil || !verified(e.Key, c.r, c.now) {
+			return fmt.Errorf("%w: no edge that is known has signed this within five minutes of %s", auth.ErrToken, c.now.UTC().Format(time.RFC3339))
+		}
+		c.who = who{edge: &e}
+		return nil
+	}
+	p, until, err := c.f.o.Engine.Identify(c.ctx, c.r)
+	if err != nil {
+		return err
+	}
+	if !p.Scopes.Has(auth.All) {
+		return fmt.Errorf("%w: a replica holds all of an application, so its key has scope All", auth.ErrInsufficient)
+	}
+	c.who = who{principal: p, until: until}
+	return nil
+}
+
+// gone is the refusal for an application that was deleted; nil: it was not.
+func (c *call) gone(app string) error {
+	if _, err := catalog.ParseAppID(app); err != nil {
+		return nil
+	}
+	if gone, err := c.f.o.Engine.AppGone(app); err != nil || !gone {
+		return err
+	}
+	return &wire.Refusal{Code: wire.RefusedGone, Detail: "the application was deleted"}
+}
+
+// errScope is the answer about what is another's, whether or not it is there.
+var errScope = &wire.Refusal{Code: wire.RefusedScope, Detail: "the application is outside the scope of the credential"}
+
+// may reports whether who asks may hold an application.
+func (w *who) may(app string) bool {
+	if w.edge != nil {
+		return w.edge.Holds(app)
+	}
+	return app == w.principal.App
+}
+
+// open admits the request to one application and opens it.
+func (c *call) open(app string) (*partition.Partition, error) {
+	if err := c.identify(app); err != nil {
+		return nil, err
+	}
+	return c.reach(app)
+}
+
+// reach opens an application for who asks.
+func (c *call) reach(app string) (*partition.Partition, error) {
+	if c.edge != nil && slices.Contains(c.edge.Apps, app) {
+		if gone := c.gone(app); gone != nil {
+			return nil, gone
+		}
+	}
+	if !c.may(app) {
+		return nil, errScope
+	}
+	p, err := c.f.o.Engine.Partition(app)
+	if err != nil {
+		if gone := c.gone(app); gone != nil {
+			return nil, gone
+		}
+		return nil, err
+	}
+	c.app = app
+	return p, nil
+}
+
+// siteHeader is "number secret", of a site that is no edge's.
+const siteHeader = "Sync-Site"
+
+// writes holds the request to a site: an edge's own, or one whose secret it shows.
+func (c *call) writes(site log.Site) error {
+	refused := &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d is not leased to this replica", site)}
+	if c.edge != nil {
+		if site == 0 || site != c.edge.Site {
+			return refused
+		}
+		return nil
+	}
+	number, secret, _ := strings.Cut(strings.TrimSpace(c.header(siteHeader)), " ")
+	if n, err := strconv.ParseUint(number, 10, 32); err != nil || log.Site(n) != site {
+		return refused
+	}
+	s, err := c.leased(site, secret)
+	if err != nil {
+		return err
+	}
+	return c.f.o.Engine.ProlongSite(c.ctx, s)
+}
+
+// leased checks a site's secret.
+func (c *call) leased(site log.Site, secret string) (catalog.Site, error) {
+	s, err := c.f.o.Engine.CheckSite(site, secret)
+	if errors.Is(err, core.ErrNoSite) || err == nil && s.App != c.app {
+		return catalog.Site{}, &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d is not leased to this replica", site)}
+	}
+	return s, err
+}
+
+// query is a request's parameters; the first of each name counts.
+type query struct{ url.Values }
+
+func parseQuery(text string) (query, error) {
+	if len(text) > 4096 {
+		return query{}, malformed("a query of %d bytes", len(text))
+	}
+	values, err := url.ParseQuery(text)
+	if err != nil {
+		return query{}, malformed("query")
+	}
+	return query{values}, nil
+}
+
+// number reads a parameter that is a number; 0 where it is not there.
+func (q query) number(name string) (uint64, error) {
+	text := q.Get(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, malformed("%s is no number", name)
+	}
+	return n, nil
+}
+
+// malformed is the refusal of what is no message of the protocol.
+func malformed(format string, args ...any) error {
+	return &wire.Refusal{Code: wire.RefusedFormat, Detail: fmt.Sprintf(format, args...)}
+}
+
+// unknown is the refusal of what is not there, or is another's.
+func unknown(what string) error { return &wire.Refusal{Code: wire.RefusedUnknown, Detail: what} }
+
+// partOf refuses every partition but the one that an application has.
+func partOf(n uint64) error {
+	if n != 0 {
+		return unknown("an application has one partition, 0")
+	}
+	return nil
+}
+
+// target opens the application that the query names.
+func (c *call) target() (*partition.Partition, error) {
+	n, err := c.query.number("p")
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.open(c.query.Get("app"))
+	if err != nil {
+		return nil, err
+	}
+	return p, partOf(n)
+}
+
+// body is the request's, up to a limit.
+func (c *call) body(limit uint64, name string) ([]byte, error) {
+	if uint64(len(c.r.Body)) > limit {
+		return nil, &wire.Refusal{Code: wire.RefusedLimit, Detail: fmt.Sprintf("at most %d bytes", limit), Limit: name, Value: limit}
+	}
+	return c.r.Body, nil
+}

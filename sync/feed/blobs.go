@@ -1,0 +1,282 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+const (
+	haveBytes  = 1 << 20
+	maxHashes  = 10_000    // of one have
+	wholeBytes = 256 << 10 // of a picture that is answered in one piece
+)
+
+// refers reports whether an application has an input with a picture.
+func refers(r catalog.Reader, h blob.Hash) (bool, error) {
+	found := false
+	err := r.ByBlob(h, func(uint32) bool {
+		found = true
+		return false
+	})
+	return found, err
+}
+
+// shown reports whether the bytes with a hash are here and the application's: one of its inputs has
+// them, or one of its replicas has sent them.
+func (f *Feed) shown(ctx context.Context, app string, r catalog.Reader, h blob.Hash) (bool, error) {
+	if f.uploads.has(app, h, f.o.Clock()) {
+		return true, nil
+	}
+	ok, err := refers(r, h)
+	if err != nil || !ok {
+		return false, err
+	}
+	return f.o.Blobs.Has(ctx, h)
+}
+
+// have tells which pictures and objects need not be sent.
+func (c *call) have() (api.Response, error) {
+	body, err := c.body(haveBytes, "HaveBytes")
+	if err != nil {
+		return api.Response{}, err
+	}
+	m, err := wire.DecodeHave(body)
+	if err != nil {
+		return api.Response{}, malformed("have: %v", err)
+	}
+	if len(m.Hashes) > maxHashes {
+		return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: "too many hashes", Limit: "Hashes", Value: maxHashes}
+	}
+	p, err := c.open(m.App)
+	if err != nil {
+		return api.Response{}, err
+	}
+	v := p.View()
+	defer v.Close()
+	var out wire.Had
+	for _, h := range m.Hashes {
+		here, err := c.f.shown(c.ctx, c.app, v.Reader, h)
+		if err == nil && !here {
+			here, err = isObject(v.Reader, h)
+		}
+		if err != nil {
+			return api.Response{}, err
+		}
+		if here {
+			out.Hashes = append(out.Hashes, h)
+		} else if n := c.f.uploads.begun(c.app, h); n > 0 {
+			out.Begun = append(out.Begun, wire.Begun{Hash: h, Size: n})
+		}
+	}
+	return message(out.Encode()), nil
+}
+
+func isObject(r catalog.Reader, h blob.Hash) (bool, error) {
+	_, err := r.Object(h)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// blob answers with a picture, or an object, or a part of one.
+func (c *call) blob() (api.Response, error) {
+	p, err := c.target()
+	if err != nil {
+		return api.Response{}, err
+	}
+	v := p.View()
+	defer v.Close()
+	here, err := c.f.shown(c.ctx, c.app, v.Reader, c.hash)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if !here {
+		data, err := v.Object(c.hash)
+		if errors.Is(err, catalog.ErrNotFound) {
+			return api.Response{}, unknown("no such blob")
+		}
+		if err != nil {
+			return api.Response{}, err
+		}
+		return c.part(int64(len(data)), func(from, to int64) (api.Response, error) { return api.Response{Body: data[from:to]}, nil })
+	}
+	size, err := c.f.o.Blobs.Len(c.ctx, c.hash)
+	if errors.Is(err, blob.ErrNotFound) { // deleted in this very moment
+		return api.Response{}, unknown("no such blob")
+	}
+	if err != nil {
+		return api.Response{}, err
+	}
+	return c.part(size, c.picture)
+}
+
+// picture answers with the bytes of a picture from one place to before another.
+func (c *call) picture(from, to int64) (api.Response, error) {
+	if to-from <= wholeBytes && to <= 1<<20 {
+		data, err := c.f.o.Blobs.Get(c.ctx, c.hash)
+		if err == nil && int64(len(data)) < to {
+			err = blob.ErrCorrupt
+		}
+		if err != nil {
+			return api.Response{}, err
+		}
+		return api.Response{Body: data[from:to]}, nil
+	}
+	return api.Response{Length: to - from, Stream: func(w io.Writer) error { return c.copy(w, from, to) }}, nil
+}
+
+// copy writes a part of a picture. A damaged one is cut off before its end.
+func (c *call) copy(w io.Writer, from, to int64) error {
+	r, err := c.f.o.Blobs.Open(c.ctx, c.hash)
+	if err != nil {
+		return err
+	}
+	if _, err := io.CopyN(io.Discard, r, from); err != nil {
+		return errors.Join(err, r.Close())
+	}
+	_, err = io.CopyN(w, r, to-from)
+	return errors.Join(err, r.Close())
+}
+
+// part answers with the part of size bytes that the request asks for, as read gives it.
+func (c *call) part(size int64, read func(from, to int64) (api.Response, error)) (api.Response, error) {
+	if err := c.f.meters.frames.take(c.app, 0, c.now, "bytes"); err != nil {
+		return api.Response{}, err
+	}
+	from, to, partial, ok := rangeOf(c.header("Range"), size)
+	headers := []api.Field{
+		{Name: "Accept-Ranges", Value: "bytes"},
+		{Name: "ETag", Value: `"` + c.hash.String() + `"`},
+		{Name: "Cache-Control", Value: "private, max-age=31536000, immutable"},
+		{Name: "Vary", Value: "Authorization"},
+		exposed,
+	}
+	if !ok {
+		headers[2].Value = "no-store"
+		return api.Response{Status: 416, Header: append(headers, api.Field{Name: "Content-Range", Value: fmt.Sprintf("bytes */%d", size)})}, nil
+	}
+	res, err := read(from, to)
+	if err != nil {
+		return api.Response{}, err
+	}
+	_ = c.f.meters.frames.take(c.app, uint64(to-from), c.now, "bytes") // the next request is told
+	res.Status, res.ContentType, res.Header = 200, "application/octet-stream", headers
+	if partial {
+		res.Status = 206
+		res.Header = append(res.Header, api.Field{Name: "Content-Range", Value: fmt.Sprintf("bytes %d-%d/%d", from, to-1, size)})
+	}
+	return res, nil
+}
+
+// rangeOf reads a Range of one part (RFC 9110, section 14.1.2): from its first byte to before its last.
+// What is not understood is all of it; false: there is nothing there.
+func rangeOf(text string, size int64) (from, to int64, partial, ok bool) {
+	spec, isBytes := strings.CutPrefix(strings.TrimSpace(text), "bytes=")
+	first, last, isRange := strings.Cut(spec, "-")
+	if !isBytes || !isRange || strings.Contains(spec, ",") {
+		return 0, size, false, true
+	}
+	a, errA := strconv.ParseUint(first, 10, 62)
+	b, errB := strconv.ParseUint(last, 10, 62)
+	switch {
+	case first == "" && errB == nil: // the last b bytes
+		from = max(size-int64(b), 0)
+		return from, size, true, b > 0 && size > 0
+	case errA != nil || last != "" && errB != nil || last != "" && b < a:
+		return 0, size, false, true
+	case int64(a) >= size:
+		return 0, 0, false, false
+	case last == "":
+		return int64(a), size, true, true
+	}
+	return int64(a), min(int64(b)+1, size), true, true
+}
+
+// upload takes a picture, or an object, or a piece of one.
+func (c *call) upload() (api.Response, error) {
+	p, err := c.target()
+	if err != nil {
+		return api.Response{}, err
+	}
+	limit := c.f.o.Limits.BlobSize
+	body, err := c.body(limit, "BlobSize")
+	if err != nil {
+		return api.Response{}, err
+	}
+	x, err := pieceOf(c.header("Content-Range"), body)
+	if err != nil {
+		return api.Response{}, err
+	}
+	if x.size > limit {
+		return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: fmt.Sprintf("at most %d bytes", limit), Limit: "BlobSize", Value: limit}
+	}
+	x.uploaded = uploaded{c.app, c.hash}
+	v := p.View()
+	here, err := refers(v.Reader, c.hash)
+	if err == nil && here {
+		here, err = c.f.o.Blobs.Has(c.ctx, c.hash)
+	}
+	if err = errors.Join(err, v.Close()); err != nil {
+		return api.Response{}, err
+	}
+	if here {
+		return c.had(200, wire.Had{Hashes: []blob.Hash{c.hash}}), nil
+	}
+	if err := c.f.meters.blobs.take(c.app, uint64(len(body)), c.now, "bytes of pictures"); err != nil {
+		return api.Response{}, err
+	}
+	s, err := c.f.uploads.add(c.ctx, x, c.now)
+	var place *errPlace
+	switch {
+	case errors.As(err, &place):
+		return c.had(409, begunOf(c.hash, place.begun)), nil
+	case err != nil:
+		return api.Response{}, err
+	case s.new:
+		return c.had(201, wire.Had{Hashes: []blob.Hash{c.hash}}), nil
+	case s.whole:
+		return c.had(200, wire.Had{Hashes: []blob.Hash{c.hash}}), nil
+	}
+	return c.had(202, begunOf(c.hash, s.size)), nil
+}
+
+func begunOf(h blob.Hash, n uint64) (m wire.Had) {
+	if n > 0 {
+		m.Begun = []wire.Begun{{Hash: h, Size: n}}
+	}
+	return m
+}
+
+// had is an answer about an upload.
+func (c *call) had(status int, m wire.Had) api.Response {
+	res := message(m.Encode())
+	res.Status = status
+	return res
+}
+
+// pieceOf reads a Content-Range, "bytes 0-1048575/20000000"; without one the body is all of it.
+func pieceOf(text string, body []byte) (piece, error) {
+	if text == "" {
+		return piece{data: body, size: uint64(len(body))}, nil
+	}
+	spec, isBytes := strings.CutPrefix(text, "bytes ")
+	place, size, hasSize := strings.Cut(spec, "/")
+	first, last, isRange := strings.Cut(place, "-")
+	a, errA := strconv.ParseUint(first, 10, 62)
+	b, errB := strconv.ParseUint(last, 10, 62)
+	n, errN := strconv.ParseUint(size, 10, 62)
+	if !isBytes || !hasSize || !isRange || errors.Join(errA, errB, errN) != nil || b < a || b >= n || b-a+1 != uint64(len(body)) {
+		return piece{}, malformed("Content-Range is not that of the body")
+	}
+	return piece{data: body, at: a, size: n}, nil
+}

@@ -1,0 +1,379 @@
+package feed
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// live is how long an answer goes on.
+type live int
+
+const (
+	once   live = iota // as far as the log goes
+	poll               // likewise, but waits for the first entry
+	stream             // on and on
+)
+
+// changes answers with the log from the reader's cursor on.
+func (c *call) changes() (api.Response, error) {
+	p, err := c.target()
+	if err != nil {
+		return api.Response{}, err
+	}
+	x := &reader{c: c, p: p}
+	if err := x.parse(); err != nil {
+		return api.Response{}, err
+	}
+	if err := c.f.meters.frames.take(c.app, 0, c.now, "bytes"); err != nil {
+		return api.Response{}, err
+	}
+	if x.live != once {
+		leave, err := c.f.streams.enter(c.app, &c.f.o.Limits)
+		if err != nil {
+			return api.Response{}, err
+		}
+		leave() // the stream enters when it begins, if it does
+	}
+	c.detach()
+	return api.Response{
+		Status: 200, ContentType: wire.ContentType,
+		Header: []api.Field{{Name: "Cache-Control", Value: "no-store"}, {Name: "X-Accel-Buffering", Value: "no"}},
+		Stream: x.run,
+	}, nil
+}
+
+// detach copies what of the request is read while the answer is written, and drops the rest.
+func (c *call) detach() {
+	r := *c.r
+	r.Body, r.Header = nil, nil
+	c.r = &r
+}
+
+// reader is one answer to changes under way.
+type reader struct {
+	c        *call
+	p        *partition.Partition
+	live     live
+	epoch    log.Epoch
+	cursor   uint64
+	register uint64    // entry of the control log that the reader's register is of
+	shown    blob.Hash // of the register that was sent last; zero: none was
+	wants    wire.Wants
+
+	changed atomic.Bool // the register may have changed
+	said    bool        // something was sent that a poll waits for
+	placed  bool        // a checkpoint was sent
+
+	w     io.Writer
+	flush func() error
+	head  [wire.HeaderSize]byte
+	spoke time.Time // when the last frame went out
+}
+
+func (x *reader) parse() error {
+	q := x.c.query
+	var err error
+	if text := q.Get("epoch"); text != "" {
+		b, bad := hex.DecodeString(text)
+		if bad != nil || len(b) != len(x.epoch) {
+			return malformed("epoch: want 32 hex digits")
+		}
+		x.epoch = log.Epoch(b)
+	}
+	if x.cursor, err = q.number("since"); err != nil {
+		return err
+	}
+	if x.register, err = q.number("register"); err != nil {
+		return err
+	}
+	switch q.Get("live") {
+	case "", "0":
+	case "poll":
+		x.live = poll
+	case "stream":
+		x.live = stream
+	default:
+		return malformed("live: want 0, poll or stream")
+	}
+	switch q.Get("vectors") {
+	case "", "none":
+	case "q16":
+		x.wants.Vectors = wire.VectorsQ16
+	default:
+		return malformed("vectors: want none or q16")
+	}
+	return nil
+}
+
+// errEnded ends a stream whose last frame has been sent.
+var errEnded = errors.New("ended")
+
+// run writes the answer.
+func (x *reader) run(w io.Writer) error {
+	if x.live != once {
+		leave, err := x.c.f.streams.enter(x.c.app, &x.c.f.o.Limits)
+		if err != nil {
+			x.live = once // others came first in this very moment
+		} else {
+			defer leave()
+		}
+	}
+	x.w, x.flush = w, func() error { return nil }
+	if f, ok := w.(interface{ Flush() error }); ok {
+		x.flush = f.Flush
+	}
+	err := x.frames()
+	if err == nil || errors.Is(err, errEnded) {
+		return nil
+	}
+	var taken *writeError
+	if errors.As(err, &taken) {
+		return err // nobody is there to be told
+	}
+	if x.c.f.told(err); x.closed() {
+		return x.end(wire.WhyGone, "the application was deleted", 0)
+	}
+	return errors.Join(x.end(wire.WhyError, "the log could not be read", time.Second), err)
+}
+
+// told notes our own trouble.
+func (f *Feed) told(err error) {
+	if !errors.Is(err, context.Canceled) {
+		f.o.Log.Debug("sync", "error", err)
+	}
+}
+
+// closed reports whether the application was deleted under the reader.
+func (x *reader) closed() bool {
+	gone, err := x.c.f.o.Engine.AppGone(x.c.app)
+	return err == nil && gone
+}
+
+// frames writes until the answer ends. Between two frames it holds nothing.
+func (x *reader) frames() error {
+	o := &x.c.f.o
+	moved := make(chan struct{}, 1)
+	tell := func() {
+		select {
+		case moved <- struct{}{}:
+		default: // it has been told and not looked yet
+		}
+	}
+	l := x.p.Log()
+	defer l.Tail(tell)()
+	defer o.Engine.Watch(func() {
+		x.changed.Store(true)
+		tell()
+	})()
+	x.changed.Store(true)
+	began := o.Clock()
+	x.spoke = began
+	if leads, err := leadsOn(l, x.epoch, x.cursor, nil); err != nil || !leads {
+		if err == nil {
+			err = x.end(wire.WhyRebase, "the log does not lead on from this cursor: begin a session", 0)
+		}
+		return err
+	}
+	for {
+		if err := x.admitted(); err != nil {
+			return err
+		}
+		if err := x.caughtUp(l); err != nil {
+			return err
+		}
+		now := o.Clock()
+		age := now.Sub(began)
+		switch {
+		case x.c.ctx.Err() != nil:
+			return x.shut()
+		case x.live == once, o.Wait == nil, x.live == poll && (x.said || age >= o.Limits.Poll), age >= o.Limits.Stream:
+			return x.finish(l)
+		}
+		if x.said || !x.placed {
+			if err := x.checkpoint(l); err != nil {
+				return err
+			}
+			x.said, x.placed = false, true
+		}
+		if err := x.wait(moved, began); err != nil {
+			return err
+		}
+	}
+}
+
+// finish ends an answer in order.
+func (x *reader) finish(l log.Log) error {
+	if err := x.checkpoint(l); err != nil {
+		return err
+	}
+	return x.end(wire.WhyDone, "", 0)
+}
+
+// shut ends an answer whose call was cancelled: the server stops, or its time is over.
+func (x *reader) shut() error {
+	if errors.Is(x.c.ctx.Err(), context.DeadlineExceeded) {
+		return x.end(wire.WhyDone, "", 0)
+	}
+	return x.end(wire.WhyShutdown, "the server is stopping", time.Second)
+}
+
+// wait waits until there may be something to say, and says that there is nothing when it is time.
+func (x *reader) wait(moved <-chan struct{}, began time.Time) error {
+	o := &x.c.f.o
+	now := o.Clock()
+	next := x.spoke.Add(o.Limits.Alive)
+	last := began.Add(o.Limits.Stream)
+	if x.live == poll {
+		next = began.Add(o.Limits.Poll)
+	}
+	if !x.c.until.IsZero() && x.c.until.Before(last) {
+		last = x.c.until
+	}
+	if last.Before(next) {
+		next = last
+	}
+	o.Wait(x.c.ctx, moved, max(next.Sub(now), 0))
+	now = o.Clock()
+	if x.live != stream || x.c.ctx.Err() != nil || now.Sub(x.spoke) < o.Limits.Alive {
+		return nil
+	}
+	m := wire.Keepalive{Now: wire.MillisOf(now)}
+	if !x.c.until.IsZero() {
+		m.ExpiresIn = uint64(max(x.c.until.Sub(now), 0).Seconds())
+	}
+	return x.send(wire.TypeKeepalive, m.Encode())
+}
+
+// admitted asks again whether the reader may read, and ends the answer where it may not: its key
+// or token has ended, its edge was revoked, the application deleted.
+func (x *reader) admitted() error {
+	if now := x.c.f.o.Clock(); !x.changed.Swap(false) && (x.c.until.IsZero() || now.Before(x.c.until)) {
+		return nil
+	}
+	c := &call{f: x.c.f, ctx: context.WithoutCancel(x.c.ctx), r: x.c.r, now: x.c.f.o.Clock()}
+	var err error
+	if x.c.edge != nil { // its signature was checked when it was fresh
+		e, failed := c.f.o.Engine.Edge(x.c.edge.ID)
+		c.edge, err = &e, failed
+	} else {
+		err = c.identify(x.c.app)
+	}
+	if err == nil {
+		_, err = c.reach(x.c.app)
+	}
+	var refused *wire.Refusal
+	switch {
+	case err == nil:
+		return x.registered()
+	case errors.As(err, &refused) && refused.Code == wire.RefusedGone:
+		_ = x.registered() // says so too; the end does as well
+		return x.end(wire.WhyGone, refused.Detail, 0)
+	case errors.As(err, &refused):
+		_ = x.registered()
+		return x.end(wire.WhyScope, refused.Detail, 0)
+	case errors.Is(err, auth.ErrExpired), errors.Is(err, auth.ErrToken), errors.Is(err, auth.ErrKeyUnknown), errors.Is(err, auth.ErrInsufficient):
+		return x.end(wire.WhyExpired, err.Error(), 0)
+	}
+	return err
+}
+
+// registered sends the register, if the reader's is another.
+func (x *reader) registered() error {
+	data, seq, err := x.c.f.o.Engine.Register(x.c.app, x.c.edgeID())
+	if err != nil {
+		return err
+	}
+	sum := blob.Sum(data)
+	if x.shown.IsZero() && seq <= x.register || sum == x.shown {
+		x.shown = sum
+		return nil
+	}
+	m := wire.Register{App: x.c.app, Seq: seq, Data: data}
+	if err := x.send(wire.TypeRegister, m.Encode()); err != nil {
+		return err
+	}
+	x.shown, x.register, x.said = sum, seq, true
+	return nil
+}
+
+// caughtUp sends the entries that there are.
+func (x *reader) caughtUp(l log.Log) error {
+	var r run
+	for x.c.ctx.Err() == nil && x.cursor < l.Head() {
+		err := r.take(l, x.cursor)
+		if errors.Is(err, log.ErrTrimmed) {
+			return x.end(wire.WhyRebase, "the log begins after this cursor: begin a session", 0)
+		}
+		if err != nil {
+			return err
+		}
+		if len(r.entries) == 0 {
+			break
+		}
+		if err := x.needs(&r); err != nil {
+			return err
+		}
+		to := r.entries[len(r.entries)-1].Seq
+		m := wire.Entries{Epoch: l.Epoch(), From: x.cursor, To: to, Block: wire.EncodeEntries(r.entries)}
+		if m.Chain, err = l.Chain(to); err != nil {
+			return err
+		}
+		if err := x.send(wire.TypeEntries, m.Encode()); err != nil {
+			return err
+		}
+		x.cursor, x.epoch, x.said = to, m.Epoch, true
+	}
+	return nil
+}
+
+// checkpoint says where the reader and the log stand.
+func (x *reader) checkpoint(l log.Log) error {
+	head := l.Head()
+	m := wire.Checkpoint{Epoch: l.Epoch(), To: x.cursor, Head: head, Stable: x.c.f.o.Stable(x.c.app, head), Now: wire.MillisOf(x.c.f.o.Clock())}
+	return x.send(wire.TypeCheckpoint, m.Encode())
+}
+
+// end sends the last frame. Its error is errEnded, or that of sending.
+func (x *reader) end(why wire.Why, detail string, wait time.Duration) error {
+	m := wire.End{Why: why, Detail: detail, WaitMillis: uint64(wait.Milliseconds())}
+	if err := x.send(wire.TypeEnd, m.Encode()); err != nil {
+		return err
+	}
+	return errEnded
+}
+
+// writeError is a reader that does not take its frame.
+type writeError struct{ err error }
+
+func (e *writeError) Error() string { return e.err.Error() }
+func (e *writeError) Unwrap() error { return e.err }
+
+// send sends one message, frame by frame: the next goes out when the one before has been taken.
+func (x *reader) send(t wire.Type, body []byte) error {
+	framed := wire.AppendFrame(nil, t, body)
+	_ = x.c.f.meters.frames.take(x.c.app, uint64(len(framed)), x.c.f.o.Clock(), "bytes") // the next request is told
+	for len(framed) > 0 {
+		n := min(len(framed), wire.HeaderSize+wire.MaxBody)
+		_, err := x.w.Write(framed[:n])
+		if err == nil {
+			err = x.flush()
+		}
+		if err != nil {
+			return &writeError{err}
+		}
+		framed = framed[n:]
+	}
+	x.spoke = x.c.f.o.Clock()
+	return nil
+}

@@ -1,0 +1,142 @@
+package feed
+
+import (
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+)
+
+// An edge signs each request with its own key. What it signs is
+//
+//	sightline edge 1 LF method LF path ? query LF milliseconds since 1970 LF SHA-256 of the body in hex
+//
+// and what it sends is
+//
+//	Authorization: Edge ID MILLISECONDS SIGNATURE
+//
+// where the signature is Ed25519 in hex. It is good for five minutes on each side of the
+// origin's clock. Whoever sends a recorded request again within that time has it answered
+// again, and changes nothing by it: operations are taken once.
+const (
+	edgeScheme = "Edge"
+	edgeSkew   = 5 * time.Minute
+	signedAs   = "sightline edge 1"
+	enrolledAs = "sightline enrol 1"
+)
+
+// Sign returns the Authorization header of an edge's request. path is below the origin's address,
+// as it is sent; a HEAD is signed as a GET.
+func Sign(key ed25519.PrivateKey, id string, now time.Time, method, path, query string, body []byte) string {
+	at := strconv.FormatInt(now.UnixMilli(), 10)
+	return edgeScheme + " " + id + " " + at + " " + hex.EncodeToString(ed25519.Sign(key, signed(at, method, path, query, body)))
+}
+
+// signed is what is signed of a request.
+func signed(at, method, path, query string, body []byte) []byte {
+	if method == "HEAD" {
+		method = "GET"
+	}
+	sum := sha256.Sum256(body)
+	return []byte(signedAs + "\n" + method + "\n" + path + "?" + query + "\n" + at + "\n" + hex.EncodeToString(sum[:]))
+}
+
+// edgeOf is the id of the edge that a header is of; false: it is no edge's.
+func edgeOf(authorization string) (id string, ok bool) {
+	scheme, rest, _ := strings.Cut(strings.TrimSpace(authorization), " ")
+	id, _, _ = strings.Cut(rest, " ")
+	return id, strings.EqualFold(scheme, edgeScheme)
+}
+
+// verified reports whether the holder of a key has signed a request, now.
+func verified(key [32]byte, r *api.Request, now time.Time) bool {
+	parts := strings.Fields(r.Authorization)
+	if len(parts) != 4 || key == [32]byte{} {
+		return false
+	}
+	at, err := strconv.ParseInt(parts[2], 10, 64)
+	if err != nil || now.Sub(time.UnixMilli(at)).Abs() > edgeSkew {
+		return false
+	}
+	signature, err := hex.DecodeString(parts[3])
+	return err == nil && ed25519.Verify(key[:], signed(parts[2], r.Method, r.Path, r.Query, r.Body), signature)
+}
+
+// enrolment is the body of POST /v2/sync/enrol.
+type enrolment struct {
+	Token     string `json:"token"`
+	Key       string `json:"key"`       // 64 hex digits
+	Signature string `json:"signature"` // 128 hex digits, of enrolledAs LF token
+}
+
+// Enrolment returns the body of POST /v2/sync/enrol: the token that the operator was told, and the
+// edge's public key, with a signature that shows that it has the other one.
+func Enrolment(key ed25519.PrivateKey, token string) []byte {
+	body, err := json.Marshal(enrolment{
+		Token: token, Key: hex.EncodeToString(key.Public().(ed25519.PublicKey)),
+		Signature: hex.EncodeToString(ed25519.Sign(key, []byte(enrolledAs+"\n"+token))),
+	})
+	if err != nil {
+		panic(err) // strings always encode
+	}
+	return body
+}
+
+// Enrolled is the answer to an Enrolment.
+type Enrolled struct {
+	Edge struct {
+		ID   string   `json:"id"`
+		Name string   `json:"name"`
+		Site uint32   `json:"site"`
+		Apps []string `json:"apps"`
+	} `json:"edge"`
+	Status struct {
+		Code        int    `json:"code"`
+		Description string `json:"description"`
+	} `json:"status"`
+}
+
+// enrol gives an edge its site. The token is its credential, so nothing else is asked for; a
+// token has 256 random bits, and who tries many is held to a rate.
+func (c *call) enrol() (api.Response, error) {
+	if err := c.f.meters.enrols.take("enrol "+c.r.Remote, 1, c.now, "enrolments"); err != nil {
+		return api.Response{}, err
+	}
+	body, err := c.body(4096, "EnrolBytes")
+	if err != nil {
+		return api.Response{}, err
+	}
+	var m enrolment
+	if err := json.Unmarshal(body, &m); err != nil {
+		return api.Response{}, malformed("an enrolment is a JSON object with token, key and signature")
+	}
+	key, keyErr := hex.DecodeString(m.Key)
+	signature, sigErr := hex.DecodeString(m.Signature)
+	if keyErr != nil || sigErr != nil || len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, []byte(enrolledAs+"\n"+m.Token), signature) {
+		return api.Response{}, malformed("the signature is not one of the key over the token")
+	}
+	e, err := c.f.o.Engine.EnrolEdge(c.ctx, m.Token, [32]byte(key))
+	if errors.Is(err, core.ErrEnrol) {
+		return api.Response{}, fmt.Errorf("%w: %w", auth.ErrToken, err)
+	}
+	if err != nil {
+		return api.Response{}, err
+	}
+	var out Enrolled
+	out.Edge.ID, out.Edge.Name, out.Edge.Site, out.Edge.Apps = e.ID, e.Name, uint32(e.Site), e.Apps
+	out.Status.Code, out.Status.Description = 10000, "Ok"
+	answer, err := json.Marshal(out)
+	if err != nil {
+		return api.Response{}, fmt.Errorf("%w: %w", api.ErrInternal, err)
+	}
+	return api.Response{Status: 200, ContentType: "application/json; charset=UTF-8", Body: answer}, nil
+}

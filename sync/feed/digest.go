@@ -1,0 +1,156 @@
+package feed
+
+import (
+	"crypto/sha256"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// trees are the digest trees that readers go down in. One takes 3 MB.
+type trees struct {
+	mu    sync.Mutex
+	grown []*tree // the one that was used last at the end
+}
+
+// tree is a digest tree and the state that it is of.
+type tree struct {
+	*fold.Tree
+	app   string
+	epoch log.Epoch
+	seq   uint64
+	used  time.Time
+}
+
+const (
+	maxTrees = 8
+	keepTree = 2 * time.Minute // unused
+)
+
+// find returns the tree of a state.
+func (t *trees) find(app string, epoch log.Epoch, seq uint64, now time.Time) *tree {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, x := range t.grown {
+		if x.app == app && x.epoch == epoch && x.seq == seq {
+			x.used = now
+			return x
+		}
+	}
+	return nil
+}
+
+// put adds a tree, and drops what is too old or too many.
+func (t *trees) put(x *tree) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.grown = slices.DeleteFunc(t.grown, func(o *tree) bool { return x.used.Sub(o.used) > keepTree })
+	if len(t.grown) >= maxTrees {
+		t.grown = slices.Delete(t.grown, 0, 1)
+	}
+	t.grown = append(t.grown, x)
+}
+
+// digest answers with a node of the tree of the state as it is now, or of an entry whose tree is
+// still here; which one it is stands in the answer.
+func (c *call) digest() (api.Response, error) {
+	p, err := c.target()
+	if err != nil {
+		return api.Response{}, err
+	}
+	at, err := c.query.number("at")
+	if err != nil {
+		return api.Response{}, err
+	}
+	prefix := c.query.Get("prefix")
+	v := p.View()
+	defer v.Close()
+	epoch := p.Log().Epoch()
+	x := c.f.trees.find(c.app, epoch, at, c.now)
+	if x == nil || len(prefix) == fold.TreeDepth {
+		x = c.f.trees.find(c.app, epoch, v.Seq(), c.now) // a leaf's keys are read from the state of now
+	}
+	if x == nil {
+		if x, err = c.grow(v, epoch); err != nil {
+			return api.Response{}, err
+		}
+	}
+	out := wire.Digests{Epoch: epoch, Seq: x.seq, Prefix: prefix}
+	children, err := x.Children(prefix)
+	if errors.Is(err, fold.ErrPrefix) {
+		return api.Response{}, malformed("prefix: want at most %d lower-case hexadecimal digits", fold.TreeDepth)
+	}
+	for _, n := range children {
+		out.Nodes = append(out.Nodes, wire.Node{Keys: n.Keys, Digest: n.Digest})
+	}
+	if err == nil && len(prefix) == fold.TreeDepth {
+		out.Leaves, err = c.leaves(v.Reader, prefix)
+	}
+	if err != nil {
+		return api.Response{}, err
+	}
+	res := message(out.Encode())
+	res.Header = []api.Field{{Name: "Cache-Control", Value: "no-store"}}
+	return res, nil
+}
+
+// grow makes the tree of a state.
+func (c *call) grow(v *partition.View, epoch log.Epoch) (*tree, error) {
+	if err := c.f.meters.snapshots.take(c.holder()+" digest", 1, c.now, "digests"); err != nil {
+		return nil, err
+	}
+	made, err := fold.DigestTree(v.KV(), v.AppID())
+	if err != nil {
+		return nil, err
+	}
+	x := &tree{Tree: made, app: c.app, epoch: epoch, seq: v.Seq(), used: c.now}
+	c.f.trees.put(x)
+	return x, nil
+}
+
+// leaves are the keys of a leaf, with their values where the query asks for those.
+func (c *call) leaves(r catalog.Reader, prefix string) ([]wire.Digest, error) {
+	values := c.query.Get("values") == "1"
+	var out []wire.Digest
+	err := fold.KeysBelow(r.KV(), r.AppID(), prefix, func(key, value []byte) bool {
+		d := wire.Digest{Key: slices.Clone(key), Hash: sha256.Sum256(value)}
+		if values {
+			d.Value = slices.Clone(value)
+		}
+		out = append(out, d)
+		return true
+	})
+	return out, err
+}
+
+// register answers with what a replica needs of the control log for an application: its record,
+// its keys, what was revoked. since is the place that it has.
+func (c *call) register() (api.Response, error) {
+	app := c.query.Get("app")
+	if _, err := c.open(app); err != nil {
+		return api.Response{}, err
+	}
+	since, err := c.query.number("since")
+	if err != nil {
+		return api.Response{}, err
+	}
+	data, seq, err := c.f.o.Engine.Register(c.app, c.edgeID())
+	if err != nil {
+		return api.Response{}, err
+	}
+	if since != 0 && seq <= since {
+		return api.Response{Status: 204}, nil
+	}
+	m := wire.Register{App: c.app, Seq: seq, Data: data}
+	res := message(m.Encode())
+	res.Header = []api.Field{{Name: "Cache-Control", Value: "no-store"}}
+	return res, nil
+}

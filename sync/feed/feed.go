@@ -1,0 +1,278 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/ingest"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// Prefix begins the paths of all calls.
+const Prefix = "/v2/sync"
+
+// Engine is what a feed asks of the origin's engine; *core.Engine is one.
+type Engine interface {
+	Identify(ctx context.Context, r *api.Request) (auth.Principal, time.Time, error)
+	Refuse(r *api.Request, err error) api.Response
+
+	Partition(app string) (*partition.Partition, error)
+	AppGone(id string) (bool, error)
+	Register(app, edge string) (data []byte, seq uint64, err error)
+	Watch(moved func()) (stop func())
+
+	Edge(id string) (catalog.Edge, error)
+	EnrolEdge(ctx context.Context, token string, key [32]byte) (catalog.Edge, error)
+	LeaseSite(ctx context.Context, app, holder string) (site log.Site, secret string, err error)
+	CheckSite(site log.Site, secret string) (catalog.Site, error)
+	ProlongSite(ctx context.Context, s catalog.Site) error
+
+	Serving(r catalog.Reader) (base [32]byte, err error)
+	Received(base [32]byte, r *api.Result) ingest.Outcome
+}
+
+// Holder keeps pictures until a record claims them; *blob.Hosted is one.
+type Holder interface {
+	Hold(ctx context.Context, data []byte) (blob.Hash, error)
+	Release(ctx context.Context, h blob.Hash) error
+}
+
+var _ Holder = (*blob.Hosted)(nil)
+
+// Options are what the host lends a [Feed]. Fields without "nil means" or "zero means" are needed.
+type Options struct {
+	Engine Engine
+	Blobs  blob.Blobs // where the pictures are
+	Holder Holder     // of those that replicas send
+	Clock  func() time.Time
+
+	// Run analyses pictures that replicas have made inputs of; nil means that nothing is derived
+	// from them.
+	Run func(ctx context.Context, jobs []api.Job) ([]api.Result, error)
+
+	// Wait returns when moved gives a value, d has passed or ctx has ended, whichever is first.
+	// nil means that nothing waits: a poll and a stream end where the log does.
+	Wait func(ctx context.Context, moved <-chan struct{}, d time.Duration)
+
+	// Stable is the last entry of an application's log that nothing can take back any more; nil
+	// means that it is the last one.
+	Stable func(app string, head uint64) uint64
+
+	Log    *slog.Logger // told of our own trouble; nil means nobody is
+	Limits Limits
+}
+
+// Feed answers the calls of the sync protocol. It is safe for concurrent use.
+type Feed struct {
+	o       Options
+	meters  meters
+	streams counts
+	uploads uploads
+	exports exports
+	trees   trees
+}
+
+// New makes a feed. It returns api.ErrOptions where something that is needed is missing.
+func New(o Options) (*Feed, error) {
+	if o.Engine == nil || o.Blobs == nil || o.Holder == nil || o.Clock == nil {
+		return nil, fmt.Errorf("%w: a feed needs Engine, Blobs, Holder and Clock", api.ErrOptions)
+	}
+	if o.Stable == nil {
+		o.Stable = func(_ string, head uint64) uint64 { return head }
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	o.Limits.defaults()
+	f := &Feed{o: o, meters: newMeters(&o.Limits)}
+	f.uploads.o = &f.o
+	return f, nil
+}
+
+// Close lets go of the snapshots that are held open for readers. No call may be under way.
+func (f *Feed) Close() error { return f.exports.close() }
+
+// route is one call. Its path is what follows Prefix; one that ends in a slash takes a hash
+// after it.
+type route struct {
+	method, path string
+	handle       func(*call) (api.Response, error)
+}
+
+var routes = []route{
+	{"POST", "/session", (*call).session},
+	{"GET", "/changes", (*call).changes},
+	{"POST", "/push", (*call).push},
+	{"GET", "/snapshot", (*call).snapshot},
+	{"GET", "/snapshot/", (*call).chunk},
+	{"GET", "/digest", (*call).digest},
+	{"POST", "/blobs/have", (*call).have},
+	{"GET", "/blobs/", (*call).blob},
+	{"PUT", "/blobs/", (*call).upload},
+	{"GET", "/keys", (*call).register},
+	{"GET", "/revocations", (*call).register},
+	{"POST", "/enrol", (*call).enrol},
+}
+
+// Serve answers one call. A request for the head of an answer comes as one for all of it.
+func (f *Feed) Serve(ctx context.Context, r *api.Request) api.Response {
+	c := &call{f: f, ctx: ctx, r: r, now: f.o.Clock()}
+	if r.Method == "OPTIONS" {
+		return preflight()
+	}
+	res, err := c.serve()
+	if err != nil {
+		return c.refuse(err)
+	}
+	res.Header = append(res.Header, allowOrigin, c.clock())
+	return res
+}
+
+// clock tells a replica the origin's time, in milliseconds since 1970.
+func (c *call) clock() api.Field {
+	return api.Field{Name: "Sync-Now", Value: strconv.FormatInt(c.now.UnixMilli(), 10)}
+}
+
+// Refuse is the answer to a request that the host does not let through.
+func (f *Feed) Refuse(r *api.Request, err error) api.Response { return f.o.Engine.Refuse(r, err) }
+
+// call is one call under way.
+type call struct {
+	f     *Feed
+	ctx   context.Context
+	r     *api.Request
+	now   time.Time
+	query query
+	hash  blob.Hash // at the end of the path
+
+	who
+}
+
+// serve finds the route.
+func (c *call) serve() (api.Response, error) {
+	path, ok := strings.CutPrefix(strings.TrimRight(c.r.Path, "/"), Prefix)
+	if !ok {
+		return api.Response{}, unknown("no such call")
+	}
+	other := false
+	for i := range routes {
+		rt := &routes[i]
+		if !c.matches(rt.path, path) {
+			continue
+		}
+		if rt.method != c.r.Method {
+			other = true
+			continue
+		}
+		var err error
+		if c.query, err = parseQuery(c.r.Query); err != nil {
+			return api.Response{}, err
+		}
+		return rt.handle(c)
+	}
+	if other {
+		return api.Response{}, fmt.Errorf("%w: %s", api.ErrMethod, c.r.Method)
+	}
+	return api.Response{}, unknown("no such call")
+}
+
+// matches reports whether a path is that of a route, and takes its hash.
+func (c *call) matches(want, path string) bool {
+	if !strings.HasSuffix(want, "/") {
+		return path == want
+	}
+	text, ok := strings.CutPrefix(path, want)
+	if !ok {
+		return false
+	}
+	h, err := blob.ParseHash(text)
+	c.hash = h
+	return err == nil
+}
+
+var allowOrigin = api.Field{Name: "Access-Control-Allow-Origin", Value: "*"}
+
+// preflight is the answer to OPTIONS, which browsers ask without credentials.
+func preflight() api.Response {
+	return api.Response{Status: 204, Header: []api.Field{
+		allowOrigin,
+		{Name: "Access-Control-Allow-Methods", Value: "GET, HEAD, POST, PUT, OPTIONS"},
+		{Name: "Access-Control-Allow-Headers", Value: "authorization, content-type, accept, range, content-range, sync-site"},
+		{Name: "Access-Control-Max-Age", Value: "86400"},
+	}}
+}
+
+// message is an answer with a message of the protocol.
+func message(body []byte) api.Response {
+	return api.Response{Status: 200, ContentType: wire.ContentType, Body: body}
+}
+
+// refuse is the answer to a call that failed: a Refusal where the caller reads those, else the
+// interface's own form.
+func (c *call) refuse(err error) api.Response {
+	var r *wire.Refusal
+	if !errors.As(err, &r) {
+		res := c.f.o.Engine.Refuse(c.r, c.told(err))
+		res.Header = append(res.Header, c.clock())
+		return res
+	}
+	res := api.Response{Status: r.Status(), Header: []api.Field{allowOrigin, exposed, c.clock()}}
+	if r.WaitMillis > 0 {
+		res.Header = append(res.Header, api.Field{Name: "Retry-After", Value: fmt.Sprint((r.WaitMillis + 999) / 1000)})
+	}
+	if c.header("Accept") == wire.ContentType || c.header("Content-Type") == wire.ContentType {
+		res.ContentType, res.Body = wire.ContentType, r.Encode()
+		return res
+	}
+	plain := c.f.o.Engine.Refuse(c.r, inWords(r))
+	res.ContentType, res.Body = plain.ContentType, plain.Body
+	return res
+}
+
+var exposed = api.Field{Name: "Access-Control-Expose-Headers", Value: "Retry-After, Sync-Now, Content-Range"}
+
+// told notes what is our own trouble.
+func (c *call) told(err error) error {
+	if errors.Is(err, api.ErrInternal) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	c.f.o.Log.Debug("sync", "path", c.r.Path, "app", c.app, "error", err)
+	return err
+}
+
+// inWords is a refusal as an error of the interface.
+func inWords(r *wire.Refusal) error {
+	kind := api.ErrSync
+	switch r.Code {
+	case wire.RefusedSite, wire.RefusedScope:
+		kind = auth.ErrInsufficient
+	case wire.RefusedLimit:
+		kind = errTooLong
+	case wire.RefusedQuota:
+		kind = auth.ErrRate
+	case wire.RefusedBusy:
+		kind = api.ErrBusy
+	case wire.RefusedGone, wire.RefusedUnknown:
+		kind = api.ErrPath
+	}
+	return fmt.Errorf("%w: %w", kind, r)
+}
+
+// header is a header of the request.
+func (c *call) header(name string) string {
+	if c.r.Header == nil {
+		return ""
+	}
+	return c.r.Header(name)
+}

@@ -1,0 +1,167 @@
+package feed
+
+import (
+	"errors"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+const (
+	runBytes   = 192 << 10 // of the operations of one run, as the log has them
+	frameBytes = 192 << 10 // of derived records in one frame, and of a piece of an object
+)
+
+// run is some entries of a log on their way to a reader, with what they need before them.
+type run struct {
+	entries []log.Entry
+	bytes   int
+}
+
+// take reads the entries after a cursor that make one run.
+func (r *run) take(l log.Log, after uint64) error {
+	r.entries, r.bytes = r.entries[:0], 0
+	return l.Read(after+1, func(e log.Entry) bool {
+		r.entries = append(r.entries, e)
+		r.bytes += len(log.Encode(nil, &e.Op))
+		return len(r.entries) < wire.MaxOps && r.bytes < runBytes
+	})
+}
+
+// needs sends what the entries of a run need: derived records and objects.
+func (x *reader) needs(r *run) error {
+	v := x.p.View()
+	defer v.Close()
+	base, err := x.c.f.o.Engine.Serving(v.Reader)
+	if err != nil {
+		return err
+	}
+	d := derived{x: x, from: v.Reader, out: wire.Derived{Base: base}}
+	for i := range r.entries {
+		if err := x.needsOf(&d, r, i); err != nil {
+			return err
+		}
+	}
+	return d.flush()
+}
+
+// needsOf sends what one entry needs.
+func (x *reader) needsOf(d *derived, r *run, i int) error {
+	switch b := r.entries[i].Op.Body.(type) {
+	case *log.InputCreate:
+		if !b.Blob.IsZero() {
+			return d.add(b.Blob, b.Crop)
+		}
+	case *log.InputFetched:
+		if b.Blob.IsZero() {
+			return nil
+		}
+		crop, ok, err := r.cropOf(b.Input, d.from, i)
+		if err != nil || !ok {
+			return err
+		}
+		return d.add(b.Blob, crop)
+	case *log.VersionResult:
+		return x.object(d.from, b.Manifest)
+	case *log.NetworkSwitch:
+		for _, v := range b.Versions {
+			if err := x.object(d.from, v.Manifest); err != nil {
+				return err
+			}
+		}
+		return d.all(r.entries[i].Op.At)
+	}
+	return nil
+}
+
+// cropOf is the crop of an input: of its record, or of a create in the run that nobody has folded
+// yet. An input that is gone needs nothing.
+func (r *run) cropOf(input log.Dot, from catalog.Reader, before int) (raster.Crop, bool, error) {
+	in, err := from.InputByDot(input)
+	if err == nil {
+		return in.Crop, true, nil
+	}
+	if !errors.Is(err, catalog.ErrNotFound) {
+		return raster.Crop{}, false, err
+	}
+	for i := range r.entries[:before] {
+		if create, ok := r.entries[i].Op.Body.(*log.InputCreate); ok && r.entries[i].Op.Dot == input {
+			return create.Crop, true, nil
+		}
+	}
+	return raster.Crop{}, false, nil
+}
+
+// derived gathers derived records into frames.
+type derived struct {
+	x     *reader
+	from  catalog.Reader
+	out   wire.Derived
+	bytes int
+}
+
+// add adds the record of a picture. One that is not there any more belonged to an input whose deletion
+// follows in the log, or is made again by the replica.
+func (d *derived) add(picture blob.Hash, crop raster.Crop) error {
+	if d.x.wants.Vectors == wire.VectorsNone {
+		return nil
+	}
+	record, err := d.from.DerivedRecord(d.out.Base, picture, crop)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	d.out.Records = append(d.out.Records, wire.DerivedRecord{Blob: picture, Crop: crop, Record: record})
+	if d.bytes += len(record) + 80; d.bytes < frameBytes {
+		return nil
+	}
+	return d.flush()
+}
+
+// all adds those of the inputs that there were at a time: the network that serves is another one
+// from there on. Those of later ones come with their own entries. A clock may be ahead of the log by
+// what log.Clock lets pass; a minute is more than that.
+func (d *derived) all(at log.HLC) error {
+	var failed error
+	latest := at.Time().Add(time.Minute)
+	err := d.from.Inputs(0, func(in catalog.Input) bool {
+		if !in.Blob.IsZero() && !in.Created.Time().After(latest) {
+			failed = d.add(in.Blob, in.Crop)
+		}
+		return failed == nil
+	})
+	return errors.Join(failed, err)
+}
+
+// flush sends what was gathered.
+func (d *derived) flush() error {
+	if len(d.out.Records) == 0 {
+		return nil
+	}
+	err := d.x.send(wire.TypeDerived, d.out.Encode())
+	d.out.Records, d.bytes = d.out.Records[:0], 0
+	return err
+}
+
+// object sends an object in pieces. One that is not there belonged to a version whose deletion
+// follows in the log.
+func (x *reader) object(from catalog.Reader, h blob.Hash) error {
+	if h.IsZero() {
+		return nil
+	}
+	data, err := from.Object(h)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil
+	}
+	for at := 0; err == nil && at < max(len(data), 1); at += frameBytes {
+		piece := wire.Object{Hash: h, Size: uint64(len(data)), Offset: uint64(at), Data: data[at:min(at+frameBytes, len(data))]}
+		err = x.send(wire.TypeObject, piece.Encode())
+	}
+	return err
+}

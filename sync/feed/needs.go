@@ -1,0 +1,224 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/ingest"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// needs is what the operations of one push need beside them: pictures that are here and the
+// application's to name, what is derived from those, and manifests. It is made here, of bytes whose
+// hash was checked: nothing that a replica says of a picture is believed.
+type needs struct {
+	c   *call
+	p   *partition.Partition
+	had uint64
+
+	lacks   []blob.Hash // named by the first operation that cannot be taken
+	made    []made
+	objects [][]byte
+	held    []blob.Hash // by results, until the log has what claims them
+}
+
+// made is a derived record that goes with a push.
+type made struct {
+	base    [32]byte
+	picture blob.Hash
+	crop    raster.Crop
+	derived catalog.Derived
+	thumb   []byte
+}
+
+// want is a picture that is to be analysed, for the operation at a place.
+type want struct {
+	at   int
+	job  api.Job
+	pic  picture
+	crop raster.Crop
+}
+
+// meet returns the operations that can be taken, the beginning of ops, with those refused that name what
+// is no picture or no manifest.
+func (n *needs) meet(ops []log.Op) ([]log.Op, error) {
+	v := n.p.View()
+	defer v.Close()
+	base, err := n.c.f.o.Engine.Serving(v.Reader)
+	if err != nil {
+		return nil, err
+	}
+	var wants []want
+	for i := range ops {
+		if partition.Admit(&ops[i]) != "" {
+			continue // the log refuses it, whatever it names
+		}
+		here, err := n.meetOne(v.Reader, base, ops, i, &wants)
+		if err != nil {
+			return nil, err
+		}
+		if !here || len(wants) > n.c.f.o.Limits.Pictures {
+			if len(wants) > 0 && wants[len(wants)-1].at == i {
+				wants = wants[:len(wants)-1]
+			}
+			ops = ops[:i]
+			break
+		}
+	}
+	return ops, n.analyse(base, ops, wants)
+}
+
+// meetOne looks for what one operation names. false: it is not here.
+func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wants *[]want) (bool, error) {
+	op := &ops[i]
+	if b, ok := op.Body.(*log.VersionResult); ok && !b.Manifest.IsZero() {
+		return n.manifest(r, op, b)
+	}
+	pic, ok := pictureOf(op.Body)
+	if !ok {
+		return true, nil
+	}
+	if !shows(pic.contentType) {
+		partition.Refuse(op, "schema: content type")
+		return true, nil
+	}
+	crop, live, err := cropOf(r, ops, i)
+	if err != nil || !live {
+		return true, err
+	}
+	if here, err := n.c.f.shown(n.c.ctx, n.c.app, r, pic.hash); err != nil || !here {
+		n.lacks = append(n.lacks, pic.hash)
+		return false, err
+	}
+	d, err := r.DerivedOf(base, pic.hash, crop)
+	switch {
+	case err == nil:
+		thumb, err := r.Thumb(pic.hash, crop)
+		if err == nil {
+			n.made = append(n.made, made{base, pic.hash, crop, d, thumb})
+			return true, nil
+		}
+		if !errors.Is(err, catalog.ErrNotFound) {
+			return false, err
+		}
+	case !errors.Is(err, catalog.ErrNotFound):
+		return false, err
+	}
+	if n.c.f.o.Run != nil {
+		*wants = append(*wants, want{i, core.ReceivedJob(pic.hash, crop, base), pic, crop})
+	}
+	return true, nil
+}
+
+// cropOf is the crop of the picture that an operation brings; false: its input is gone.
+func cropOf(r catalog.Reader, ops []log.Op, i int) (raster.Crop, bool, error) {
+	switch b := ops[i].Body.(type) {
+	case *log.InputCreate:
+		return b.Crop, true, nil
+	case *log.InputFetched:
+		before := run{entries: make([]log.Entry, i)}
+		for j := range before.entries {
+			before.entries[j].Op = ops[j]
+		}
+		return before.cropOf(b.Input, r, i)
+	}
+	return raster.Crop{}, false, nil
+}
+
+// manifest looks for a version's manifest, among the objects and the uploads.
+func (n *needs) manifest(r catalog.Reader, op *log.Op, b *log.VersionResult) (bool, error) {
+	data, err := r.Object(b.Manifest)
+	if errors.Is(err, catalog.ErrNotFound) {
+		if !n.c.f.uploads.has(n.c.app, b.Manifest, n.c.now) {
+			n.lacks = append(n.lacks, b.Manifest)
+			return false, nil
+		}
+		data, err = n.c.f.o.Blobs.Get(n.c.ctx, b.Manifest)
+	}
+	if err != nil {
+		return false, err
+	}
+	if m, err := catalog.UnmarshalManifest(data); err != nil || m.Version != b.Version {
+		partition.Refuse(op, "schema: manifest")
+		return true, nil
+	}
+	n.objects = append(n.objects, data)
+	return true, nil
+}
+
+// analyse has pictures analysed, and refuses the operations of those that are none.
+func (n *needs) analyse(base [32]byte, ops []log.Op, wants []want) error {
+	if len(wants) == 0 {
+		return nil
+	}
+	jobs := make([]api.Job, len(wants))
+	for i := range wants {
+		jobs[i] = wants[i].job
+	}
+	results, err := n.c.f.o.Run(n.c.ctx, jobs)
+	if err != nil {
+		return err
+	}
+	for i := range wants {
+		w, r := &wants[i], &results[i]
+		if !r.Blob.IsZero() {
+			n.held = append(n.held, r.Blob)
+		}
+		o := n.c.f.o.Engine.Received(base, r)
+		switch {
+		case o.Code == catalog.InputReady && o.ContentType != w.pic.contentType:
+			partition.Refuse(&ops[w.at], "schema: content type is "+o.ContentType)
+		case o.Code == catalog.InputReady:
+			n.made = append(n.made, made{base, w.pic.hash, w.crop, *o.Derived, o.Thumb})
+		case o.Retry != ingest.Never:
+			return fmt.Errorf("%w: %s", api.ErrBusy, o.Detail)
+		default:
+			partition.Refuse(&ops[w.at], "schema: picture: "+o.Detail)
+		}
+	}
+	return nil
+}
+
+// also adds what goes with the operations to their batch.
+func (n *needs) also(b *kv.Batch) {
+	app, err := catalog.ParseAppID(n.c.app)
+	if err != nil {
+		panic(err) // it is open
+	}
+	for i := range n.made {
+		m := &n.made[i]
+		catalog.PutDerived(b, app, m.base, m.picture, m.crop, m.derived)
+		catalog.PutThumb(b, app, m.picture, m.crop, m.thumb)
+	}
+	for _, data := range n.objects {
+		catalog.PutObject(b, app, data)
+	}
+}
+
+// missing is the refusal of a push whose first operation names what is not here.
+func (n *needs) missing() error {
+	return &wire.Refusal{
+		Code: wire.RefusedBlobs, Detail: "pictures that operations name are to be sent first", Blobs: n.lacks, Accepted: n.had,
+	}
+}
+
+// release lets go of what the analyses hold.
+func (n *needs) release() {
+	for _, h := range n.held {
+		if err := n.c.f.o.Holder.Release(context.WithoutCancel(n.c.ctx), h); err != nil {
+			n.c.f.o.Log.Debug("sync", "error", err) // the next sweep tries again
+		}
+	}
+}
+
+func dotText(site log.Site) string { return strconv.FormatUint(uint64(site), 10) }

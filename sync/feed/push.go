@@ -1,0 +1,184 @@
+package feed
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// push takes operations of one site. What is accepted is always the beginning of them.
+//
+//	body ─▶ application, site, epoch ─▶ sequence ─▶ quota ─▶ pictures ─▶ log ─▶ verdicts
+//	                                     │ had: skipped        │
+//	                                     └ gap: 409            └ not here: what is before them, or 409
+func (c *call) push() (api.Response, error) {
+	limits := &c.f.o.Limits
+	body, err := c.body(limits.PushBytes, "PushBytes")
+	if err != nil {
+		return api.Response{}, err
+	}
+	m, err := wire.DecodePush(body)
+	if err != nil {
+		return api.Response{}, malformed("push: %v", err)
+	}
+	p, err := c.open(m.App)
+	if err == nil {
+		err = partOf(uint64(m.Partition))
+	}
+	if err == nil {
+		err = c.writes(m.Site)
+	}
+	if err != nil {
+		return api.Response{}, err
+	}
+	epoch := p.Log().Epoch()
+	if m.Epoch != epoch {
+		return api.Response{}, &wire.Refusal{Code: wire.RefusedEpoch, Detail: "the log has another epoch: begin a session", Epoch: epoch}
+	}
+	ops, err := c.operations(&m)
+	if err != nil {
+		return api.Response{}, err
+	}
+	out := wire.Pushed{Epoch: epoch}
+	if err := c.accept(p, &m, ops, &out); err != nil {
+		return api.Response{}, c.pushFailed(err, m.App)
+	}
+	out.Head = p.Log().Head()
+	out.Stable = c.f.o.Stable(m.App, out.Head)
+	return message(out.Encode()), nil
+}
+
+// pushFailed is what to answer when the log took nothing.
+func (c *call) pushFailed(err error, app string) error {
+	var refused *wire.Refusal
+	switch {
+	case errors.As(err, &refused):
+		return err
+	case errors.Is(err, partition.ErrSite):
+		return &wire.Refusal{Code: wire.RefusedSite, Detail: err.Error()}
+	case errors.Is(err, partition.ErrSequence):
+		return &wire.Refusal{Code: wire.RefusedSequence, Detail: err.Error()}
+	}
+	if gone := c.gone(app); gone != nil {
+		return gone
+	}
+	return err
+}
+
+// operations reads those of a push, which are all of its site.
+func (c *call) operations(m *wire.Push) ([]log.Op, error) {
+	ops, err := wire.DecodeOps(m.Block)
+	limit := c.f.o.Limits.PushOps
+	switch {
+	case errors.Is(err, wire.ErrTooLarge), err == nil && uint64(len(ops)) > limit:
+		return nil, &wire.Refusal{Code: wire.RefusedLimit, Detail: "too many operations", Limit: "PushOps", Value: limit}
+	case err != nil:
+		return nil, malformed("operations: %v", err)
+	}
+	for i := range ops {
+		if ops[i].Dot.Site != m.Site {
+			return nil, &wire.Refusal{Code: wire.RefusedSite, Detail: "operations of another site"}
+		}
+		if ops[i].Dot.Seq != ops[0].Dot.Seq+uint64(i) || ops[i].Dot.Seq == 0 {
+			return nil, malformed("operations are not in sequence")
+		}
+	}
+	return ops, nil
+}
+
+// accept has the log take what of the operations it can.
+func (c *call) accept(p *partition.Partition, m *wire.Push, ops []log.Op, out *wire.Pushed) error {
+	had, err := p.SiteSeq(m.Site)
+	if err != nil {
+		return err
+	}
+	out.Accepted = had
+	if len(ops) == 0 {
+		return nil
+	}
+	if ops[0].Dot.Seq > had+1 {
+		return &wire.Refusal{Code: wire.RefusedSequence, Detail: "operations before these are missing", Accepted: had}
+	}
+	fresh := ops[min(had+1-ops[0].Dot.Seq, uint64(len(ops))):]
+	if err := c.meter(m.Site, uint64(len(fresh))); err != nil {
+		return err
+	}
+	n := needs{c: c, p: p, had: had}
+	defer n.release()
+	if fresh, err = n.meet(fresh); err != nil {
+		return err
+	}
+	switch {
+	case len(fresh) > 0:
+	case len(n.lacks) > 0:
+		return n.missing()
+	default:
+		fresh = ops[:1] // had: the answer waits until it outlives a crash
+	}
+	verdicts, last, err := p.Accept(c.ctx, fresh, n.also)
+	if err != nil && !(errors.Is(err, kv.ErrFull) && len(verdicts) > 0) {
+		return err
+	}
+	c.tell(out, fresh, verdicts, last)
+	if err != nil {
+		out.WaitMillis = 30_000
+	}
+	return nil
+}
+
+// meter holds a site, and all of its application, to operations a second.
+func (c *call) meter(site log.Site, n uint64) error {
+	if err := c.f.meters.apps.take(c.app, n, c.now, "operations"); err != nil {
+		return err
+	}
+	return c.f.meters.sites.take(c.app+" "+dotText(site), n, c.now, "operations")
+}
+
+// tell says what became of operations.
+func (c *call) tell(out *wire.Pushed, ops []log.Op, verdicts []fold.Verdict, last uint64) {
+	skipped := 0
+	for i := range verdicts {
+		v := &verdicts[i]
+		out.Accepted = max(out.Accepted, ops[i].Dot.Seq)
+		switch v.Code {
+		case 0:
+			skipped++
+		case fold.OK, fold.Superseded:
+		default:
+			out.Verdicts = append(out.Verdicts, wire.Verdict{Seq: ops[i].Dot.Seq, Code: uint32(v.Code), Detail: v.Detail, Dot: v.Dot, ID: v.ID})
+		}
+	}
+	if n := uint64(len(verdicts) - skipped); n > 0 {
+		out.Runs = []wire.Run{{First: ops[skipped].Dot.Seq, Seq: last - n + 1, Count: n}}
+	}
+}
+
+// picture is one that an operation names.
+type picture struct {
+	hash        blob.Hash
+	contentType string
+}
+
+// pictureOf is the picture that an operation brings.
+func pictureOf(body log.Body) (picture, bool) {
+	switch b := body.(type) {
+	case *log.InputCreate:
+		return picture{b.Blob, b.ContentType}, !b.Blob.IsZero()
+	case *log.InputFetched:
+		return picture{b.Blob, b.ContentType}, !b.Blob.IsZero()
+	}
+	return picture{}, false
+}
+
+// shows reports whether a content type is one of a picture.
+func shows(contentType string) bool {
+	rest, ok := strings.CutPrefix(contentType, "image/")
+	return ok && rest != "" && len(rest) < 32 && strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789.+-") == ""
+}

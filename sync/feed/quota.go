@@ -1,0 +1,177 @@
+package feed
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// Limits are what a feed takes and gives. A zero field means what stands behind it.
+type Limits struct {
+	PushOps     uint64 // operations of one push, at most wire.MaxOps; 512
+	PushBytes   uint64 // bytes of one push; 8 MiB
+	OpsRate     uint64 // operations a second of one site, four times as many of one application; 2,000
+	FrameRate   uint64 // bytes of frames and chunks a second of one application; 64 MiB
+	BlobBytes   uint64 // bytes of pictures a day that one application sends; 50 GB
+	BlobSize    uint64 // bytes of one picture; 20,000,000
+	Snapshots   uint64 // snapshots and digest trees an hour that are made for one holder; 120
+	Streams     uint64 // live streams and polls of one application at one time; 2,000
+	AllStreams  uint64 // of all applications; 20,000
+	UploadBytes uint64 // bytes of unfinished uploads; 128 MiB
+
+	Poll      time.Duration // longest wait of a poll; 25 s
+	Alive     time.Duration // time between keepalives; 15 s
+	Stream    time.Duration // life of a stream; an hour
+	KeepPart  time.Duration // life of an upload that nothing is added to; 10 minutes
+	KeepWhole time.Duration // time to push an operation that names an uploaded picture; an hour
+
+	Pictures int // analysed for one push; what is behind them is for the next; 32
+}
+
+func (l *Limits) defaults() {
+	or := func(v *uint64, d uint64) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	orTime := func(v *time.Duration, d time.Duration) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	or(&l.PushOps, wire.MaxOps)
+	or(&l.PushBytes, 8<<20)
+	or(&l.OpsRate, 2000)
+	or(&l.FrameRate, 64<<20)
+	or(&l.BlobBytes, 50e9)
+	or(&l.BlobSize, 20e6)
+	or(&l.Snapshots, 120)
+	or(&l.Streams, 2000)
+	or(&l.AllStreams, 20_000)
+	or(&l.UploadBytes, 128<<20)
+	orTime(&l.Poll, 25*time.Second)
+	orTime(&l.Alive, 15*time.Second)
+	orTime(&l.Stream, time.Hour)
+	orTime(&l.KeepPart, 10*time.Minute)
+	orTime(&l.KeepWhole, time.Hour)
+	if l.Pictures == 0 {
+		l.Pictures = 32
+	}
+}
+
+// told are the limits as replicas are told them.
+func (l *Limits) told() wire.Limits {
+	return wire.Limits{
+		PushOps: l.PushOps, PushBytes: l.PushBytes, OpsRate: l.OpsRate, FrameRate: l.FrameRate, BlobBytes: l.BlobBytes, BlobSize: l.BlobSize,
+		Snapshots: l.Snapshots, Streams: l.Streams, PollMillis: uint64(l.Poll.Milliseconds()), AliveMillis: uint64(l.Alive.Milliseconds()),
+	}
+}
+
+// meters hold replicas to what they may use.
+type meters struct {
+	sites, apps meter // operations
+	frames      meter // bytes, by application
+	blobs       meter // bytes, by application
+	snapshots   meter // by holder
+	enrols      meter // by address
+}
+
+func newMeters(l *Limits) meters {
+	const day, hour = 24 * time.Hour, time.Hour
+	return meters{
+		sites:     meter{name: "OpsRate", amount: l.OpsRate, per: time.Second, burst: 10 * l.OpsRate},
+		apps:      meter{name: "OpsRate", amount: 4 * l.OpsRate, per: time.Second, burst: 40 * l.OpsRate},
+		frames:    meter{name: "FrameRate", amount: l.FrameRate, per: time.Second, burst: 16 * l.FrameRate},
+		blobs:     meter{name: "BlobBytes", amount: l.BlobBytes, per: day, burst: l.BlobBytes},
+		snapshots: meter{name: "Snapshots", amount: l.Snapshots, per: hour, burst: l.Snapshots},
+		enrols:    meter{name: "Enrolments", amount: 60, per: hour, burst: 60},
+	}
+}
+
+// meter holds each of many users to an amount in a time: a bucket that fills steadily and may be
+// overdrawn by one use, so that every use fits.
+//
+//	        ├────────── burst ─────────┤
+//	──now───┬─────────────┬────────────┬──▶ t     refused while "full at" is beyond now + burst;
+//	        │  amount/per │         full at       a use of n moves it n·per/amount to the right
+//
+// The zero time is a full bucket, so users whose bucket is full are forgotten.
+type meter struct {
+	name   string
+	amount uint64
+	per    time.Duration
+	burst  uint64
+
+	mu   sync.Mutex
+	full map[string]time.Time
+}
+
+// maxMetered is how many users a meter remembers before it looks for full buckets.
+const maxMetered = 10_000
+
+// cost is how long the bucket takes to fill by n.
+func (m *meter) cost(n uint64) time.Duration {
+	return time.Duration(float64(n) / float64(m.amount) * float64(m.per))
+}
+
+// take uses n, or returns a refusal with the time until something may be used again.
+func (m *meter) take(user string, n uint64, now time.Time, what string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.full == nil {
+		m.full = map[string]time.Time{}
+	}
+	full := m.full[user]
+	if full.Before(now) {
+		full = now
+	}
+	if wait := full.Sub(now) - m.cost(m.burst); wait > 0 {
+		return &wire.Refusal{
+			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many %s: at most %d in %v", what, m.amount, m.per),
+			Limit: m.name, Value: m.amount, WaitMillis: uint64(wait.Milliseconds()) + 1,
+		}
+	}
+	if len(m.full) >= maxMetered {
+		for name, at := range m.full {
+			if !at.After(now) {
+				delete(m.full, name)
+			}
+		}
+	}
+	m.full[user] = full.Add(m.cost(n))
+	return nil
+}
+
+// counts are how many streams there are, by application.
+type counts struct {
+	mu  sync.Mutex
+	all uint64
+	of  map[string]uint64
+}
+
+// enter counts a stream in, until leave is called.
+func (n *counts) enter(app string, l *Limits) (leave func(), err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.all >= l.AllStreams || n.of[app] >= l.Streams {
+		return nil, &wire.Refusal{
+			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many readers: at most %d at one time", l.Streams),
+			Limit: "Streams", Value: l.Streams, WaitMillis: 5000,
+		}
+	}
+	if n.of == nil {
+		n.of = map[string]uint64{}
+	}
+	n.all++
+	n.of[app]++
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.all--
+		if n.of[app]--; n.of[app] == 0 {
+			delete(n.of, app)
+		}
+	}, nil
+}

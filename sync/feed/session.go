@@ -1,0 +1,160 @@
+package feed
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+const (
+	sessionBytes = 1 << 20
+	maxPositions = 1000 // applications of one session
+)
+
+// support is what is spoken here.
+var support = wire.Support{Min: wire.Oldest, Max: wire.Protocol, Schema: field.Version}
+
+// session answers a replica's greeting: who it writes as, and what to do about each application.
+func (c *call) session() (api.Response, error) {
+	body, err := c.body(sessionBytes, "SessionBytes")
+	if err != nil {
+		return api.Response{}, err
+	}
+	m, err := wire.DecodeSession(body)
+	if err != nil {
+		return api.Response{}, malformed("session: %v", err)
+	}
+	if len(m.Partitions) > maxPositions {
+		return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: "too many applications", Limit: "Positions", Value: maxPositions}
+	}
+	named := make([]string, len(m.Partitions))
+	for i := range m.Partitions {
+		named[i] = m.Partitions[i].App
+	}
+	if err := c.identify(named...); err != nil {
+		return api.Response{}, err
+	}
+	out := wire.Offered{
+		Fold: fold.Version, Now: wire.MillisOf(c.now), Limits: c.f.o.Limits.told(), Expires: wire.MillisOf(c.until),
+		Links: []wire.Link{{Name: "keys", Path: Prefix + "/keys"}, {Name: "revocations", Path: Prefix + "/revocations"}},
+	}
+	if c.until.IsZero() {
+		out.Expires = 0
+	}
+	if out.Protocol, out.Features, err = m.Agree(support); err != nil {
+		return api.Response{}, err
+	}
+	if err := c.lease(&m, &out); err != nil {
+		return api.Response{}, err
+	}
+	for i := range m.Partitions {
+		g, err := c.grant(&m.Partitions[i], &m, out.Site)
+		if err != nil {
+			return api.Response{}, err
+		}
+		out.Grants = append(out.Grants, g)
+	}
+	return message(out.Encode()), nil
+}
+
+// lease tells a replica the site that it writes as: an edge has its own, another keeps the one
+// whose secret it knows, and a new one gets one.
+func (c *call) lease(m *wire.Session, out *wire.Offered) error {
+	if c.edge != nil {
+		if m.Site != 0 && m.Site != c.edge.Site {
+			return &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d is not this edge's", m.Site)}
+		}
+		out.Site = c.edge.Site
+		return nil
+	}
+	c.app = c.principal.App
+	if m.Site == 0 {
+		if err := c.f.meters.enrols.take("lease "+c.holder(), 1, c.now, "sites"); err != nil {
+			return err
+		}
+		site, secret, err := c.f.o.Engine.LeaseSite(c.ctx, c.app, c.holder())
+		if err != nil {
+			return err
+		}
+		out.Site, out.Secret, out.Until = site, []byte(secret), wire.MillisOf(c.now.Add(core.LeaseFor))
+		return nil
+	}
+	s, err := c.leased(m.Site, string(m.Secret))
+	if err != nil {
+		return err
+	}
+	out.Site, out.Until = s.Site, wire.MillisOf(s.Until.Time())
+	return c.f.o.Engine.ProlongSite(c.ctx, s)
+}
+
+// grant says what to do about one application.
+func (c *call) grant(at *wire.Position, m *wire.Session, site log.Site) (wire.Grant, error) {
+	g := wire.Grant{App: at.App, Partition: at.Partition}
+	var p *partition.Partition
+	err := partOf(uint64(at.Partition))
+	if err == nil {
+		p, err = c.reach(at.App)
+	}
+	var refused *wire.Refusal
+	switch {
+	case errors.As(err, &refused) && refused.Code == wire.RefusedGone:
+		g.Do, g.Detail = wire.DoErase, refused.Detail
+		return g, nil
+	case errors.As(err, &refused):
+		g.Do, g.Detail = wire.DoRefused, refused.Detail
+		return g, nil
+	case err != nil:
+		return g, err
+	}
+	l := p.Log()
+	v := p.View()
+	defer v.Close()
+	h, err := v.Header()
+	if err != nil {
+		return g, err
+	}
+	g.Epoch, g.Head, g.Horizon = l.Epoch(), l.Head(), h.Horizon
+	g.Stable = c.f.o.Stable(at.App, g.Head)
+	if g.Confirmed, err = p.SiteSeq(site); err != nil {
+		return g, err
+	}
+	switch leads, err := leadsOn(l, at.Epoch, at.Seq, &at.Chain); {
+	case err != nil:
+		return g, err
+	case m.Fold < h.Fold:
+		g.Do = wire.DoPause
+	case !leads || g.Head-at.Seq > maxTail && at.Seq == 0:
+		g.Do = wire.DoRebase
+	default:
+		g.Do = wire.DoTail
+	}
+	return g, nil
+}
+
+// maxTail is how many entries a replica without anything pulls; beyond it takes a snapshot, which is the
+// state and no history.
+const maxTail = 4 * wire.MaxOps
+
+// leadsOn reports whether a log leads on from a place in it. chain is nil where it is not known.
+func leadsOn(l log.Log, epoch log.Epoch, seq uint64, chain *log.Chain) (bool, error) {
+	switch {
+	case seq == 0 && epoch == (log.Epoch{}):
+		return l.Floor() <= 1, nil
+	case epoch != l.Epoch() || seq > l.Head() || seq+1 < l.Floor():
+		return false, nil
+	case chain == nil:
+		return true, nil
+	}
+	have, err := l.Chain(seq)
+	if errors.Is(err, log.ErrTrimmed) { // this very moment
+		return false, nil
+	}
+	return have == *chain, err
+}

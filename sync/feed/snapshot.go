@@ -1,0 +1,213 @@
+package feed
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// exports are the snapshots that are held open for readers: of each application, with and without
+// what is derived, the newest and the one before it, which readers may still be taking.
+type exports struct {
+	mu   sync.Mutex
+	open []*export // the one that was used last at the end
+}
+
+// export is a snapshot that is held open.
+type export struct {
+	*partition.Export
+	app      string
+	vectors  wire.Vectors
+	manifest []byte
+	name     blob.Hash
+	made     time.Time
+	used     time.Time
+	readers  int
+	dropped  bool
+}
+
+const (
+	maxExports  = 16
+	keepExport  = 10 * time.Minute // unused
+	freshExport = 5 * time.Second  // a snapshot is given to others that ask
+)
+
+// find returns one that want accepts, the newest first, and counts a reader of it in.
+func (e *exports) find(now time.Time, want func(*export) bool) *export {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := len(e.open) - 1; i >= 0; i-- {
+		if x := e.open[i]; want(x) {
+			x.readers++
+			x.used = now
+			return x
+		}
+	}
+	return nil
+}
+
+// put adds one, and drops what is too old or too many.
+func (e *exports) put(x *export, now time.Time) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	same := 0
+	var kept []*export
+	var failed error
+	for i := len(e.open) - 1; i >= 0; i-- {
+		o := e.open[i]
+		if o.app == x.app && o.vectors == x.vectors {
+			same++
+		}
+		if same > 1 && o.app == x.app || now.Sub(o.used) > keepExport || len(kept) >= maxExports-1 {
+			o.dropped = true
+			if o.readers == 0 {
+				failed = errors.Join(failed, o.Close())
+			}
+			continue
+		}
+		kept = append([]*export{o}, kept...)
+	}
+	x.readers = 1
+	e.open = append(kept, x)
+	return failed
+}
+
+// done counts a reader out.
+func (e *exports) done(x *export) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if x.readers--; x.readers == 0 && x.dropped {
+		return x.Close()
+	}
+	return nil
+}
+
+// close closes all of them.
+func (e *exports) close() (err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, x := range e.open {
+		err = errors.Join(err, x.Close())
+	}
+	e.open = nil
+	return err
+}
+
+// vectorsOf is the query's wish for what is derived.
+func vectorsOf(q query) (wire.Vectors, error) {
+	switch q.Get("vectors") {
+	case "", "none":
+		return wire.VectorsNone, nil
+	case "q16":
+		return wire.VectorsQ16, nil
+	}
+	return 0, malformed("vectors: want none or q16")
+}
+
+// snapshot answers with a manifest: of the snapshot that is named, or of one of now.
+func (c *call) snapshot() (api.Response, error) {
+	p, err := c.target()
+	if err != nil {
+		return api.Response{}, err
+	}
+	vectors, err := vectorsOf(c.query)
+	if err != nil {
+		return api.Response{}, err
+	}
+	name, _ := blob.ParseHash(c.query.Get("name")) // whatever is none names none
+	head, floor := p.Log().Head(), p.Log().Floor() // what was trimmed leads on from none before it
+	x := c.f.exports.find(c.now, func(x *export) bool {
+		return x.app == c.app && x.vectors == vectors && x.Epoch == p.Log().Epoch() && x.Seq+1 >= floor &&
+			(x.name == name || x.Seq == head || c.now.Sub(x.made).Abs() < freshExport)
+	})
+	if x == nil {
+		if x, err = c.export(p, vectors); err != nil {
+			return api.Response{}, err
+		}
+	}
+	res := message(x.manifest)
+	res.Header = []api.Field{{Name: "Cache-Control", Value: "no-store"}}
+	return res, c.f.exports.done(x)
+}
+
+// export makes a snapshot of now.
+func (c *call) export(p *partition.Partition, vectors wire.Vectors) (*export, error) {
+	if err := c.f.meters.snapshots.take(c.holder(), 1, c.now, "snapshots"); err != nil {
+		return nil, err
+	}
+	var base [32]byte
+	if vectors != wire.VectorsNone {
+		v := p.View()
+		var err error
+		base, err = c.f.o.Engine.Serving(v.Reader)
+		if err = errors.Join(err, v.Close()); err != nil {
+			return nil, err
+		}
+	}
+	made, err := p.Export(base)
+	if err != nil {
+		return nil, err
+	}
+	x := &export{Export: made, app: c.app, vectors: vectors, made: c.now, used: c.now}
+	m := wire.Manifest{
+		App: c.app, Epoch: made.Epoch, Seq: made.Seq, Chain: made.Chain, Fold: made.Fold, Digest: made.Digest,
+		Stable: c.f.o.Stable(c.app, made.Seq), Horizon: made.Horizon, Chunks: chunks(made.Chunks), Objects: chunks(made.Objects),
+	}
+	x.manifest = m.Encode()
+	x.name = blob.Sum(x.manifest)
+	return x, c.f.exports.put(x, c.now)
+}
+
+func chunks(list []partition.Chunk) []wire.Chunk {
+	out := make([]wire.Chunk, len(list))
+	for i, chunk := range list {
+		out[i] = wire.Chunk{Hash: chunk.Hash, Size: chunk.Size}
+	}
+	return out
+}
+
+// chunk answers with a chunk of a snapshot that is held open, or with an object.
+func (c *call) chunk() (api.Response, error) {
+	p, err := c.target()
+	if err != nil {
+		return api.Response{}, err
+	}
+	number := 0
+	x := c.f.exports.find(c.now, func(x *export) bool {
+		var ok bool
+		number, ok = x.Find(c.hash)
+		return ok && x.app == c.app
+	})
+	if x == nil {
+		return c.objectPart(p)
+	}
+	data, err := x.Chunk(number)
+	if err = errors.Join(err, c.f.exports.done(x)); err != nil {
+		return api.Response{}, err
+	}
+	return c.bytes(data)
+}
+
+// objectPart answers with an object of the application.
+func (c *call) objectPart(p *partition.Partition) (api.Response, error) {
+	v := p.View()
+	data, err := v.Object(c.hash)
+	if err = errors.Join(err, v.Close()); errors.Is(err, catalog.ErrNotFound) {
+		return api.Response{}, unknown("no such chunk: take the newest snapshot")
+	}
+	if err != nil {
+		return api.Response{}, err
+	}
+	return c.bytes(data)
+}
+
+// bytes answers with content-addressed bytes, or a part of them.
+func (c *call) bytes(data []byte) (api.Response, error) {
+	return c.part(int64(len(data)), func(from, to int64) (api.Response, error) { return api.Response{Body: data[from:to]}, nil })
+}

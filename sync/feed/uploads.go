@@ -1,0 +1,195 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// uploads are pictures and objects on their way here. They are an application's: the same bytes sent
+// for two are sent twice, so that nobody learns what another has.
+//
+//	piece, piece, piece ──▶ part ──hash──▶ whole: held in the blobs, until an operation's record
+//	                        in memory              claims it or its time is over
+//
+// A part is nobody's to read. What is lost with the process is sent again.
+type uploads struct {
+	o *Options
+
+	mu    sync.Mutex
+	parts map[uploaded]*part
+	whole map[uploaded]time.Time // until when it is held
+	bytes uint64                 // of all parts
+	next  time.Time              // when something may be over
+}
+
+// uploaded names an upload.
+type uploaded struct {
+	app  string
+	hash blob.Hash
+}
+
+// part is the beginning of an upload.
+type part struct {
+	data []byte
+	size uint64 // of the whole
+	over time.Time
+}
+
+// piece is some bytes of an upload at their place.
+type piece struct {
+	uploaded
+	data     []byte
+	at, size uint64
+}
+
+// state is how far an upload is.
+type state struct {
+	size  uint64 // that is here; of one that is whole, all of it
+	whole bool
+	new   bool // it became whole by this piece
+}
+
+// has reports whether an upload is whole.
+func (u *uploads) has(app string, h blob.Hash, now time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	until, ok := u.whole[uploaded{app, h}]
+	return ok && now.Before(until)
+}
+
+// begun is how many bytes are here of an upload that is not whole.
+func (u *uploads) begun(app string, h blob.Hash) uint64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if p := u.parts[uploaded{app, h}]; p != nil {
+		return uint64(len(p.data))
+	}
+	return 0
+}
+
+// add adds a piece. Errors: *wire.Refusal for one that does not follow what is here, with errPlace,
+// or that makes a whole of another hash; and those of the blobs.
+func (u *uploads) add(ctx context.Context, x piece, now time.Time) (state, error) {
+	if err := u.sweep(ctx, now); err != nil {
+		return state{}, err
+	}
+	s, data, err := u.gather(x, now)
+	if err != nil || data == nil {
+		return s, err
+	}
+	if blob.Sum(data) != x.hash {
+		return state{}, &wire.Refusal{Code: wire.RefusedContent, Detail: "the bytes do not have this hash: send them again from the first"}
+	}
+	if _, err := u.o.Holder.Hold(ctx, data); err != nil {
+		return state{}, err
+	}
+	u.mu.Lock()
+	_, twice := u.whole[x.uploaded]
+	if !twice {
+		if u.whole == nil {
+			u.whole = map[uploaded]time.Time{}
+		}
+		u.whole[x.uploaded] = now.Add(u.o.Limits.KeepWhole)
+	}
+	u.mu.Unlock()
+	if twice {
+		if err := u.o.Holder.Release(ctx, x.hash); err != nil {
+			return state{}, err
+		}
+	}
+	return state{size: x.size, whole: true, new: !twice}, nil
+}
+
+// errPlace is the refusal of a piece that does not begin where the part ends.
+type errPlace struct{ begun uint64 }
+
+func (e *errPlace) Error() string { return fmt.Sprintf("%d bytes are here", e.begun) }
+
+// gather adds a piece to its part, and returns all bytes once they are here.
+func (u *uploads) gather(x piece, now time.Time) (s state, data []byte, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if until, ok := u.whole[x.uploaded]; ok && now.Before(until) {
+		return state{size: x.size, whole: true}, nil, nil
+	}
+	p := u.parts[x.uploaded]
+	if p != nil && p.size != x.size {
+		if x.at > 0 {
+			return s, nil, &errPlace{uint64(len(p.data))}
+		}
+		u.drop(x.uploaded)
+		p = nil
+	}
+	have := uint64(0)
+	if p != nil {
+		have = uint64(len(p.data))
+	}
+	end := x.at + uint64(len(x.data))
+	switch {
+	case p != nil && end <= have:
+		return state{size: have}, nil, nil // its answer was lost
+	case x.at != have:
+		return s, nil, &errPlace{have}
+	case end == x.size:
+		if p == nil {
+			return s, x.data, nil
+		}
+		data = append(p.data, x.data...)
+		u.drop(x.uploaded)
+		return s, data, nil
+	case u.bytes+uint64(len(x.data)) > u.o.Limits.UploadBytes:
+		return s, nil, &wire.Refusal{Code: wire.RefusedBusy, Detail: "too many uploads at once", WaitMillis: 5000}
+	}
+	if p == nil {
+		p = &part{size: x.size}
+		if u.parts == nil {
+			u.parts = map[uploaded]*part{}
+		}
+		u.parts[x.uploaded] = p
+	}
+	p.data = append(p.data, x.data...)
+	p.over = now.Add(u.o.Limits.KeepPart)
+	u.bytes += uint64(len(x.data))
+	return state{size: end}, nil, nil
+}
+
+// drop forgets a part; mu is held.
+func (u *uploads) drop(key uploaded) {
+	if p := u.parts[key]; p != nil {
+		u.bytes -= uint64(len(p.data))
+		delete(u.parts, key)
+	}
+}
+
+// sweepEvery is how often uploads are looked through.
+const sweepEvery = time.Minute
+
+// sweep drops what nobody went on with, and lets go of what was held for long enough.
+func (u *uploads) sweep(ctx context.Context, now time.Time) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if now.Before(u.next) {
+		return nil
+	}
+	u.next = now.Add(sweepEvery)
+	for key, p := range u.parts {
+		if !now.Before(p.over) {
+			u.drop(key)
+		}
+	}
+	for key, until := range u.whole {
+		if now.Before(until) {
+			continue
+		}
+		if err := u.o.Holder.Release(ctx, key.hash); err != nil {
+			return err
+		}
+		delete(u.whole, key)
+	}
+	return nil
+}

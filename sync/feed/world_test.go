@@ -1,0 +1,276 @@
+package feed_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/sync/feed"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// world is an origin: an engine on memory, and a feed.
+type world struct {
+	*apitest.World
+	t    testing.TB
+	feed *feed.Feed
+	mu   sync.Mutex // of the clock
+}
+
+// newWorld makes an origin. change sets what a test wants otherwise.
+func newWorld(t testing.TB, change func(*feed.Options)) *world {
+	t.Helper()
+	w := &world{World: apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil), t: t}
+	o := feed.Options{
+		Engine: w.Engine, Blobs: w.Blobs, Holder: w.Hosted, Clock: func() time.Time { return w.Now },
+		Run: func(_ context.Context, jobs []api.Job) ([]api.Result, error) {
+			var results []api.Result
+			for _, j := range jobs {
+				results = append(results, w.Work(j))
+			}
+			return results, nil
+		},
+	}
+	if change != nil {
+		change(&o)
+	}
+	var err error
+	if w.feed, err = feed.New(o); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.feed.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// replica is somebody who asks the origin.
+type replica struct {
+	w             *world
+	app           string
+	authorization string
+	site          log.Site
+	secret        string
+	seq           uint64 // last of its operations
+	headers       map[string]string
+	sign          func(method, path, query string, body []byte) string
+}
+
+// join begins a session with a key, which leases a site.
+func (w *world) join(app, key string) *replica {
+	w.t.Helper()
+	r := &replica{w: w, app: app, authorization: "Key " + key}
+	o := r.session(&wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Partitions: []wire.Position{{App: app}}})
+	r.site, r.secret = o.Site, string(o.Secret)
+	if r.site < 2 || len(r.secret) != 64 {
+		w.t.Fatalf("leased site %d with a secret of %d letters", r.site, len(r.secret))
+	}
+	return r
+}
+
+// ask makes one request.
+func (r *replica) ask(method, path string, body []byte) api.Response {
+	path, query, _ := strings.Cut(path, "?")
+	req := api.Request{Method: method, Path: path, Query: query, Authorization: r.authorization, Body: body}
+	if r.sign != nil {
+		req.Authorization = r.sign(method, path, query, body)
+	}
+	req.Header = func(name string) string {
+		if v, ok := r.headers[name]; ok {
+			return v
+		}
+		switch {
+		case name == "Accept":
+			return wire.ContentType
+		case name == "Sync-Site" && r.site != 0:
+			return fmt.Sprintf("%d %s", r.site, r.secret)
+		}
+		return ""
+	}
+	res := r.w.feed.Serve(context.Background(), &req)
+	if res.Stream != nil {
+		var b bytes.Buffer
+		if err := res.Stream(&b); err != nil {
+			r.w.t.Fatalf("%s %s: %v", method, path, err)
+		}
+		res.Body = b.Bytes()
+	}
+	return res
+}
+
+// must asks what is answered with a status.
+func (r *replica) must(status int, method, path string, body []byte) api.Response {
+	r.w.t.Helper()
+	res := r.ask(method, path, body)
+	if res.Status != status {
+		why := string(res.Body)
+		if refusal, err := wire.DecodeRefusal(res.Body); err == nil {
+			why = fmt.Sprintf("%d %s", refusal.Code, refusal.Detail)
+		}
+		r.w.t.Fatalf("%s %s = %d, want %d: %s", method, path, res.Status, status, why)
+	}
+	return res
+}
+
+func (r *replica) session(m *wire.Session) wire.Offered {
+	r.w.t.Helper()
+	o, err := wire.DecodeOffered(r.must(200, "POST", "/v2/sync/session", m.Encode()).Body)
+	if err != nil {
+		r.w.t.Fatal(err)
+	}
+	return o
+}
+
+// refused is what a request is refused with.
+func (r *replica) refused(method, path string, body []byte) *wire.Refusal {
+	r.w.t.Helper()
+	res := r.ask(method, path, body)
+	if res.Status < 400 || res.ContentType != wire.ContentType {
+		r.w.t.Fatalf("%s %s = %d %s, want a refusal: %s", method, path, res.Status, res.ContentType, res.Body)
+	}
+	m, err := wire.DecodeRefusal(res.Body)
+	if err != nil || m.Status() != res.Status {
+		r.w.t.Fatalf("%s %s = %d with a refusal of %d, %v", method, path, res.Status, m.Status(), err)
+	}
+	return &m
+}
+
+// frames are what changes answers, apart.
+func frames(t testing.TB, stream []byte) []wire.Frame {
+	t.Helper()
+	var in wire.Reader
+	_, _ = in.Write(stream)
+	var out []wire.Frame
+	for {
+		f, ok, err := in.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			break
+		}
+		out = append(out, f)
+	}
+	if !in.Idle() {
+		t.Fatal("the stream ends within a frame")
+	}
+	return out
+}
+
+// pull asks for changes and returns the frames.
+func (r *replica) pull(query string) []wire.Frame {
+	r.w.t.Helper()
+	return frames(r.w.t, r.must(200, "GET", "/v2/sync/changes?app="+r.app+"&p=0&"+query, nil).Body)
+}
+
+// next numbers bodies as the replica's next operations.
+func (r *replica) next(bodies ...log.Body) []log.Op {
+	ops := make([]log.Op, len(bodies))
+	for i, b := range bodies {
+		r.seq++
+		ops[i] = log.Op{Dot: log.Dot{Site: r.site, Seq: r.seq}, At: log.HLC(r.w.Now.UnixMilli()) << 16, By: "test", Body: b}
+	}
+	return ops
+}
+
+func (r *replica) push(ops []log.Op) wire.Push {
+	return wire.Push{App: r.app, Epoch: r.w.partition(r.app).Log().Epoch(), Site: r.site, Block: wire.EncodeOps(ops)}
+}
+
+// pushed pushes what is answered with 200.
+func (r *replica) pushed(ops []log.Op) wire.Pushed {
+	r.w.t.Helper()
+	m := r.push(ops)
+	out, err := wire.DecodePushed(r.must(200, "POST", "/v2/sync/push", m.Encode()).Body)
+	if err != nil {
+		r.w.t.Fatal(err)
+	}
+	return out
+}
+
+// upload sends a picture whole.
+func (r *replica) upload(data []byte) blob.Hash {
+	r.w.t.Helper()
+	h := blob.Sum(data)
+	if res := r.ask("PUT", r.blob(h), data); res.Status != 201 && res.Status != 200 {
+		r.w.t.Fatalf("PUT = %d %s", res.Status, res.Body)
+	}
+	return h
+}
+
+func (r *replica) blob(h blob.Hash) string { return "/v2/sync/blobs/" + h.String() + "?app=" + r.app }
+
+func (w *world) partition(app string) partitionOf {
+	w.t.Helper()
+	p, err := w.Engine.Partition(app)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+type partitionOf interface{ Log() log.Log }
+
+// input makes an input in the application, as a call of the interface.
+func (w *world) input(id, picture string) {
+	w.t.Helper()
+	res := w.Serve(w.t, api.Request{Method: "POST", Path: "/v2/inputs", Body: fmt.Appendf(nil,
+		`{"inputs":[{"id":%q,"data":{"image":{"url":"http://pictures.test/%s?%s"}}}]}`, id, picture, id)})
+	if res.Status != 200 {
+		w.t.Fatalf("POST inputs = %d %s", res.Status, res.Body)
+	}
+	w.Step(w.t, time.Second)
+}
+
+// everything is a digest of all that an origin holds: states, logs, pictures.
+func (w *world) everything() string {
+	w.t.Helper()
+	var b strings.Builder
+	apps, err := w.Engine.Apps()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, app := range apps {
+		id, err := catalog.ParseAppID(app.ID)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		sum, err := fold.Digest(w.Store, id)
+		fmt.Fprintf(&b, "%s %x %v head %d\n", app.ID, sum, err, w.partition(app.ID).Log().Head())
+	}
+	err = w.Blobs.Each(context.Background(), blob.Hash{}, func(h blob.Hash) error {
+		fmt.Fprintln(&b, "blob", h)
+		return nil
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return b.String()
+}
+
+// unchanged holds that do changes nothing.
+func (w *world) unchanged(what string, do func()) {
+	w.t.Helper()
+	before := w.everything()
+	do()
+	if after := w.everything(); after != before {
+		w.t.Errorf("%s has changed the origin from\n%s to\n%s", what, before, after)
+	}
+}
+
+var _ = []any{errors.Is, core.ErrNoSite}
