@@ -58,3 +58,6 @@ func analyse(n uint32) uint64 { return call(n, the.Analyse) }
 
 //go:wasmexport ask
 func ask(n uint32) uint64 { return call(n, the.Ask) }
+
+//go:wasmexport sync
+func sync(n uint32) uint64 { return call(n, the.Sync) }

@@ -108,6 +108,21 @@ func pictureDrop(hash unsafe.Pointer) int32
 //go:wasmimport sightline picture_lookup
 func pictureLookup(name, dst unsafe.Pointer, room uint32) int64
 
+//go:wasmimport sightline picture_has
+func pictureHas(hash unsafe.Pointer) int32
+
+//go:wasmimport sightline picture_get
+func pictureGet(hash, dst unsafe.Pointer, room uint32) int64
+
+//go:wasmimport sightline picture_put
+func picturePut(hash, data unsafe.Pointer, n uint32) int32
+
+//go:wasmimport sightline register_seq
+func registerSeq() int64
+
+//go:wasmimport sightline register_take
+func registerTake(seq int64, data unsafe.Pointer, n uint32) int32
+
 //go:wasmimport sightline token_issue
 func tokenIssue(claims unsafe.Pointer, n uint32, dst unsafe.Pointer, room uint32) int64
 
@@ -167,6 +182,22 @@ func (imports) PictureDrop(hash *[32]byte) int32    { return pictureDrop(unsafe.
 
 func (imports) PictureLookup(name *[abi.PictureNameBytes]byte, dst []byte) int64 {
 	return pictureLookup(unsafe.Pointer(name), at(dst), size(dst))
+}
+
+func (imports) PictureHas(hash *[32]byte) int32 { return pictureHas(unsafe.Pointer(hash)) }
+
+func (imports) PictureGet(hash *[32]byte, dst []byte) int64 {
+	return pictureGet(unsafe.Pointer(hash), at(dst), size(dst))
+}
+
+func (imports) PicturePut(hash *[32]byte, data []byte) int32 {
+	return picturePut(unsafe.Pointer(hash), at(data), size(data))
+}
+
+func (imports) RegisterSeq() int64 { return registerSeq() }
+
+func (imports) RegisterTake(seq int64, data []byte) int32 {
+	return registerTake(seq, at(data), size(data))
 }
 
 func (imports) TokenIssue(claims, dst []byte) int64 {

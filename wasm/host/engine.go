@@ -8,6 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
@@ -155,6 +156,21 @@ func (in *Instance) Ask(ctx context.Context, q abi.Question) ([]byte, error) {
 		return nil, err
 	}
 	return value, told
+}
+
+// Sync tells the machine of an application's copy an event, nil to ask for its status alone. The error is the
+// guest's, of its store, or ErrDead: then what the machine knew beyond the store is gone.
+func (in *Instance) Sync(ctx context.Context, e replica.Event) (abi.Synced, error) {
+	in.head = abi.AppendEvent(in.head[:0], e)
+	answer, err := in.call(ctx, "sync", in.head)
+	if err != nil {
+		return abi.Synced{}, err
+	}
+	s, err := abi.ParseSynced(answer)
+	if err := in.broken(err); err != nil {
+		return abi.Synced{}, err
+	}
+	return s, s.Err
 }
 
 // Hosted returns the picture behind a hosted name; the error is blob.ErrNotFound.

@@ -15,6 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
@@ -33,10 +34,11 @@ type FleetOptions struct {
 	Rate         auth.Rate // as core.Options has them
 	OperatorRate auth.Rate
 
-	Models      *predict.Set // public models, tables suffice; nil: read from the bundles
-	Analysers   int          // instances that analyse pictures and are open from the start; 0 means 1
-	MemoryBytes int64        // of all writers; 0 means DefaultMemoryBytes
-	Strays      func()       // told that pictures may be left that nothing claims; nil: nobody is
+	Models      *predict.Set                  // public models, tables suffice; nil: read from the bundles
+	Analysers   int                           // instances that analyse pictures and are open from the start; 0 means 1
+	MemoryBytes int64                         // of all writers; 0 means DefaultMemoryBytes
+	Replica     func(app string) *abi.Replica // how an application is kept a copy; nil, or an answer of nil: it stands alone
+	Strays      func()                        // told that pictures may be left that nothing claims; nil: nobody is
 }
 
 // Fleet is one instance for each application, the only one that writes it, and a pool of
@@ -151,6 +153,16 @@ func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Call {
 		err = api.ErrInternal
 	}
 	return api.Answered(f.Refuse(r, err))
+}
+
+// Sync tells the machine of an application's copy an event, nil to ask for its status alone. An instance that was
+// opened anew has a machine that has not begun.
+func (f *Fleet) Sync(ctx context.Context, app string, e replica.Event) (abi.Synced, error) {
+	w, err := f.writer(app)
+	if err != nil {
+		return abi.Synced{}, err
+	}
+	return w.sync(ctx, e)
 }
 
 // writer is that of an application.

@@ -123,6 +123,11 @@ var imports = []imported{
 	lend("picture_release", "i", "i", pictureRelease), // r 32 bytes
 	lend("picture_drop", "i", "i", pictureDrop),       // r 32 bytes
 	lend("picture_lookup", "iii", "I", pictureLookup), // r 16 bytes, w dst
+	lend("picture_has", "i", "i", pictureHas),         // r 32 bytes
+	lend("picture_get", "iii", "I", pictureGet),       // r 32 bytes, w dst
+	lend("picture_put", "iii", "i", picturePut),       // r 32 bytes, data
+	lend("register_seq", "", "I", registerSeq),        //
+	lend("register_take", "Iii", "i", registerTake),   // r data
 	lend("token_issue", "iiii", "I", tokenIssue),      // r claims, w dst
 	lend("token_read", "iiii", "I", tokenRead),        // r token, w dst
 	lend("account", "iiii", "I", accountAsk),          // r question, w dst

@@ -206,6 +206,7 @@ func (c *call) batch() (*kv.Batch, error) {
 }
 
 func kvApply(c *call) {
+	c.in.writes++
 	b, err := c.batch()
 	if err == nil {
 		err = c.in.lent.Store.Apply(b)
@@ -214,6 +215,7 @@ func kvApply(c *call) {
 }
 
 func kvCommit(c *call) {
+	c.in.writes++
 	b, err := c.batch()
 	if err == nil {
 		var wait func() error

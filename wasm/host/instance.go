@@ -15,6 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
 )
@@ -41,6 +42,8 @@ type Lent struct {
 	Older    func(base [32]byte) (fs.FS, error) // those of an older network
 	Tokens   api.Tokens
 	Accounts api.Accounts
+	Blobs    replica.Blobs // of copies, by hash; nil: pictures of copies are neither sent nor fetched
+	Register Register      // of copies; nil: there are none
 	Files    Files
 	Clock    func() time.Time
 	Rand     io.Reader    // ids are made from it; fit for secrets
@@ -59,6 +62,7 @@ type Instance struct {
 	kernels *kernels.Instance
 	exports map[string]wapi.Function
 	reading reading
+	writes  int    // to the lent store, tried
 	printed []byte // the end of what the guest printed
 	head    []byte // of what is being written to it
 	dead    error
@@ -79,6 +83,7 @@ var exports = map[string]types{
 	"step":        {valueTypes("i"), valueTypes("I")},
 	"analyse":     {valueTypes("i"), valueTypes("I")},
 	"ask":         {valueTypes("i"), valueTypes("I")},
+	"sync":        {valueTypes("i"), valueTypes("I")},
 }
 
 // Open makes an instance and opens it with s, whose Bundles, Tokens and Accounts are set by what

@@ -117,10 +117,11 @@ func answers() map[string][]byte {
 		"step":    (&abi.Stepped{}).Append(nil),
 		"analyse": abi.AppendResult(nil, &abi.Result{}),
 		"ask":     abi.AppendReply(nil, []byte("told"), nil),
+		"sync":    (&abi.Synced{}).Append(nil),
 	}
 }
 
-var exportNames = []string{"_initialize", "abi", "reserve", "open", "serve", "resume", "step", "analyse", "ask"}
+var exportNames = []string{"_initialize", "abi", "reserve", "open", "serve", "resume", "step", "analyse", "ask", "sync"}
 
 // encode writes the module.
 func (g *guest) encode() []byte {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
@@ -113,6 +114,13 @@ func (w *writer) shut() error {
 // touch has the background look at the instance soon.
 func (w *writer) touch() { w.mayTake, w.mayStep = true, true }
 
+// touched does so where the instance has written since: nothing becomes due of what a request only reads.
+func (w *writer) touched(in *Instance, since int) {
+	if in.writes != since {
+		w.touch()
+	}
+}
+
 // rest tells who waits for it that no call waits for jobs.
 func (w *writer) rest() {
 	if w.idle != nil && w.calls == 0 {
@@ -152,6 +160,9 @@ func (w *writer) ready(ctx context.Context) error {
 	}
 	s := w.f.o.Settings
 	s.Role, s.Store, s.App = abi.Engine, abi.StoreLent, w.app
+	if w.f.o.Replica != nil {
+		s.Replica = w.f.o.Replica(w.app)
+	}
 	in, err := w.f.open(ctx, s)
 	if err != nil {
 		if errors.Is(err, ErrDead) {
@@ -221,8 +232,8 @@ func (w *writer) begin(ctx context.Context, r *api.Request) (*api.Call, error) {
 		return nil, err
 	}
 	in := w.in
+	defer w.touched(in, in.writes)
 	call := in.Begin(ctx, r)
-	w.touch()
 	if in.Dead() == nil {
 		w.died = 0
 	}
@@ -237,6 +248,20 @@ func (w *writer) begin(ctx context.Context, r *api.Request) (*api.Call, error) {
 	}), nil
 }
 
+// sync tells the machine of a copy an event.
+func (w *writer) sync(ctx context.Context, e replica.Event) (abi.Synced, error) {
+	if err := w.take(ctx); err != nil {
+		return abi.Synced{}, err
+	}
+	defer w.give()
+	if err := w.ready(ctx); err != nil {
+		return abi.Synced{}, err
+	}
+	in := w.in
+	defer w.touched(in, in.writes)
+	return in.Sync(ctx, e)
+}
+
 // resume goes on with a call of an instance. Where that has ended meanwhile nothing of the call is
 // done.
 func (w *writer) resume(in *Instance, call *api.Call, r *api.Request, results []api.Result) ([]api.Job, api.Response, bool) {
@@ -248,8 +273,8 @@ func (w *writer) resume(in *Instance, call *api.Call, r *api.Request, results []
 		}
 		return nil, w.f.Refuse(r, fmt.Errorf("%w: the instance has been replaced", api.ErrBusy)), true
 	}
+	defer w.touched(in, in.writes)
 	call.Resume(results)
-	w.touch()
 	if !call.Done() {
 		return call.Jobs(), api.Response{}, false
 	}

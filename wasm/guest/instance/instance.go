@@ -7,6 +7,7 @@
 //	Step           ──▶ tasks to do; a few milliseconds of a training, of the indexes, of tidying
 //	Analyse(Job)   ──▶ Result
 //	Ask(Question)  ──▶ Reply
+//	Sync(Event)    ──▶ Synced: what the machine of a copy wants, and where it stands
 //
 // A panic costs the request, the task or the picture that it came with, which is answered as an
 // internal error; the instance goes on. A trap of the module (memory at its end, a stack too deep)
@@ -20,6 +21,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/guest/lent"
 )
@@ -36,6 +38,7 @@ type Instance struct {
 	close    []func() error
 	door     *door // nil: credentials say who asks
 	analysts *analysts
+	machine  *replica.Machine // nil: the application is no copy
 
 	calls     map[uint64]*underWay
 	tasks     map[uint64]core.Task // handed out

@@ -122,6 +122,9 @@ func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.S
 	}
 	i.close = append(i.close, i.engine.Close)
 	i.tasks = map[uint64]core.Task{}
+	if s.Replica != nil {
+		return i.openReplica(o.Store)
+	}
 	return nil
 }
 
@@ -170,6 +173,6 @@ func (i *Instance) shut() error {
 		err = errors.Join(err, i.close[n]())
 	}
 	i.close, i.engine, i.pictures, i.door, i.analysts = nil, nil, nil, nil, nil
-	i.calls, i.tasks, i.trainings = nil, nil, nil
+	i.calls, i.tasks, i.trainings, i.machine = nil, nil, nil, nil
 	return err
 }

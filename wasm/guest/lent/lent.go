@@ -53,6 +53,13 @@ type Imports interface {
 	PictureDrop(hash *[32]byte) int32
 	PictureLookup(name *[abi.PictureNameBytes]byte, dst []byte) int64
 
+	PictureHas(hash *[32]byte) int32
+	PictureGet(hash *[32]byte, dst []byte) int64
+	PicturePut(hash *[32]byte, data []byte) int32
+
+	RegisterSeq() int64
+	RegisterTake(seq int64, data []byte) int32
+
 	TokenIssue(claims, dst []byte) int64
 	TokenRead(token string, dst []byte) int64
 	Account(question, dst []byte) int64

@@ -17,8 +17,10 @@ import (
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/journal"
+	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/guest/lent"
 )
@@ -31,6 +33,8 @@ type Host struct {
 	OlderOf  func(base [32]byte) fs.FS
 	Tokens   api.Tokens
 	Accounts api.Accounts
+	Blobs    replica.Blobs
+	Register replica.Register
 	Disk     journal.Files
 	Clock    func() time.Time
 	Rand     io.Reader
@@ -377,6 +381,43 @@ func (h *Host) PictureLookup(name *[abi.PictureNameBytes]byte, dst []byte) int64
 	h.enter("picture_lookup")
 	p, err := h.Hosted.Lookup(hex.EncodeToString(name[:]), h.Clock())
 	return put(dst, abi.AppendPicture(nil, &p), err)
+}
+
+// PictureHas implements [lent.Imports].
+func (h *Host) PictureHas(hash *[32]byte) int32 {
+	h.enter("picture_has")
+	has, err := h.Blobs.Has(context.Background(), *hash)
+	if err == nil && !has {
+		err = blob.ErrNotFound
+	}
+	return did(err)
+}
+
+// PictureGet implements [lent.Imports].
+func (h *Host) PictureGet(hash *[32]byte, dst []byte) int64 {
+	h.enter("picture_get")
+	data, err := h.Blobs.Get(context.Background(), *hash)
+	return put(dst, data, err)
+}
+
+// PicturePut implements [lent.Imports].
+func (h *Host) PicturePut(hash *[32]byte, data []byte) int32 {
+	h.enter("picture_put")
+	_, err := h.Blobs.Put(context.Background(), bytes.NewReader(data), *hash)
+	return did(err)
+}
+
+// RegisterSeq implements [lent.Imports].
+func (h *Host) RegisterSeq() int64 {
+	h.enter("register_seq")
+	return int64(h.Register.Seq())
+}
+
+// RegisterTake implements [lent.Imports].
+func (h *Host) RegisterTake(seq int64, data []byte) int32 {
+	h.enter("register_take")
+	_, err := h.Register.Take(uint64(seq), bytes.Clone(data))
+	return did(err)
 }
 
 // TokenIssue implements [lent.Imports].

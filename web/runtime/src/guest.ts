@@ -272,9 +272,9 @@ export class Guest {
 }
 
 /** Imports that fill a buffer, or open something: they answer an i64. */
-const wide = /^(kv_get|kv_scan|kv_next|picture_lookup|token_issue|token_read|account)$/;
+const wide = /^(kv_get|kv_scan|kv_next|picture_lookup|picture_get|register_seq|token_issue|token_read|account)$/;
 /** Imports that answer an i32. */
-const narrow = /^(kv_snapshot|kv_apply|kv_commit|kv_room|kv_compact|picture_add|picture_release|picture_drop)$/;
+const narrow = /^(kv_snapshot|kv_apply|kv_commit|kv_room|kv_compact|picture_(add|release|drop|has|put)|register_take)$/;
 
 /** What nobody lends here: a lent store's imports, and kernels that the provider leaves out. What a newer module asks for ends it. */
 function absent(i: WebAssembly.ModuleImportDescriptor): Fn {

@@ -1,0 +1,92 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/guest/lent"
+)
+
+var errNoReplica = fmt.Errorf("%w: no copy is kept here", api.ErrOptions)
+
+// openReplica makes the machine that keeps the application a copy of its origin's.
+func (i *Instance) openReplica(store kv.Store) error {
+	s := i.settings.Replica
+	if i.settings.App == "" {
+		return fmt.Errorf("%w: a copy is of one application", api.ErrOptions)
+	}
+	app, err := catalog.ParseAppID(i.settings.App)
+	if err != nil {
+		return err
+	}
+	p, err := i.engine.Partition(i.settings.App)
+	if err != nil {
+		return err
+	}
+	o := replica.Options{
+		App: app, Partition: p, Store: store, Wants: s.Wants, Live: s.Live, Name: s.Name, Rand: lent.Random{From: i.Imports}, Audit: s.Audit,
+	}
+	if i.pictures == nil {
+		o.Blobs, o.Register = lent.Blobs{From: i.Imports}, lent.Register{From: i.Imports}
+	} else {
+		o.Blobs, o.Register = i.pictures.blobs, ownRegister{i.engine, i.settings.App}
+	}
+	i.machine, err = replica.New(o)
+	return err
+}
+
+// ownRegister is that of an engine which keeps its records itself.
+type ownRegister struct {
+	engine *core.Engine
+	app    string
+}
+
+// Seq implements [replica.Register].
+func (r ownRegister) Seq() uint64 {
+	_, seq, err := r.engine.RegisterSeq(r.app)
+	if err != nil {
+		return 0 // it is taken again
+	}
+	return seq
+}
+
+// Take implements [replica.Register].
+func (r ownRegister) Take(seq uint64, data []byte) (gone string, err error) {
+	x, err := catalog.DecodeRegister(data)
+	if err != nil {
+		return "", err
+	}
+	return x.Gone, r.engine.TakeRegister(context.Background(), r.app, seq, data)
+}
+
+// Sync tells the machine of a copy an event. The answer is Synced.
+func (i *Instance) Sync(data []byte) []byte {
+	var done abi.Synced
+	e, err := abi.ParseEvent(data)
+	switch {
+	case err != nil:
+	case i.machine == nil:
+		err = errNoReplica
+	default:
+		err = api.ErrInternal
+		i.guard("event", func() { done, err = i.sync(e) }, func() { i.machine = nil })
+	}
+	done.Err = err
+	i.answer = done.Append(i.answer)
+	return i.answer
+}
+
+func (i *Instance) sync(e replica.Event) (done abi.Synced, err error) {
+	if e != nil {
+		done.Effects, err = i.machine.Step(time.Unix(0, i.Imports.Now()), e)
+	}
+	done.Status = i.machine.Status()
+	return done, err
+}

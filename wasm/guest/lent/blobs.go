@@ -1,0 +1,60 @@
+package lent
+
+import (
+	"context"
+	"io"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/wasm/abi"
+)
+
+// Blobs are the pictures of the host by their hashes, which a copy sends and fetches.
+type Blobs struct{ From Imports }
+
+var _ replica.Blobs = Blobs{}
+
+// Has reports whether the host has a picture.
+func (b Blobs) Has(_ context.Context, h blob.Hash) (bool, error) {
+	switch code := abi.Errno(b.From.PictureHas((*[32]byte)(&h))); code {
+	case 0:
+		return true, nil
+	case abi.ErrnoOf(blob.ErrNotFound):
+		return false, nil
+	default:
+		return false, code.Err()
+	}
+}
+
+// Get returns a picture; the error is blob.ErrNotFound where the host has none.
+func (b Blobs) Get(_ context.Context, h blob.Hash) ([]byte, error) {
+	return fill(nil, func(dst []byte) int64 { return b.From.PictureGet((*[32]byte)(&h), dst) })
+}
+
+// Put keeps a picture. The host holds it to its hash.
+func (b Blobs) Put(_ context.Context, r io.Reader, want blob.Hash) (blob.Hash, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return blob.Hash{}, err
+	}
+	return want, did(b.From.PicturePut((*[32]byte)(&want), data))
+}
+
+// Register is what the host knows of the application, and takes of it from its origin.
+type Register struct{ From Imports }
+
+var _ replica.Register = Register{}
+
+// Seq is the entry of the origin's control log that the host's register is of.
+func (r Register) Seq() uint64 { return uint64(max(r.From.RegisterSeq(), 0)) }
+
+// Take has the host take a newer one. One that says that the application is gone the host acts on when the
+// call is over, since it ends this instance.
+func (r Register) Take(seq uint64, data []byte) (gone string, err error) {
+	x, err := catalog.DecodeRegister(data)
+	if err != nil {
+		return "", err
+	}
+	return x.Gone, did(r.From.RegisterTake(int64(seq), data))
+}
