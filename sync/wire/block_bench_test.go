@@ -35,11 +35,9 @@ func BenchmarkBlock(b *testing.B) {
 				}
 			}
 			b.ReportMetric(float64(wire.MaxOps)*float64(b.N)/b.Elapsed().Seconds(), "ops/s")
-			c := measure(b, 4, func() log.Op { return kind.op(tr) })
-			b.ReportMetric(c.raw, "B/op-raw")
-			b.ReportMetric(c.first, "B/op-first")
-			b.ReportMetric(c.later, "B/op-later")
-			b.ReportMetric(c.seam, "B/op-seam")
+			c := measure(b, 4, wire.MaxOps, func() log.Op { return kind.op(tr) })
+			b.ReportMetric(c.frame, "B/op-frame")
+			b.ReportMetric(c.sent, "B/op-sent")
 		})
 	}
 }

@@ -1,15 +1,15 @@
 package wire_test
 
 import (
+	"bytes"
 	"encoding/hex"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/sync/press"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -101,90 +101,51 @@ func (t *traffic) degrees(span float64) float64 {
 	return math.RoundToEven((t.rng.Float64()-0.5)*span*1e6) / 1e6
 }
 
-// cost is what an operation costs in a stream of frames of 512, in bytes.
-type cost struct {
-	raw          float64 // as it is
-	first, later float64 // compressed, a frame at a time: in the first frame, and in those after it
-	seam         float64 // in the first frame, with the compressor's block ended at the seam
-}
+// cost is what an operation costs, in bytes: in the log, in a frame, and in a frame as it is sent.
+type cost struct{ log, frame, sent float64 }
 
-func measure(t testing.TB, n int, op func() log.Op) (c cost) {
+// measure sends frames of n operations each.
+func measure(t testing.TB, frames, n int, op func() log.Op) (c cost) {
 	t.Helper()
-	whole, parted := newMeter(t), newMeter(t)
-	per := 1 / float64(wire.MaxOps)
-	for i := range n {
-		ops := make([]log.Op, wire.MaxOps)
+	per := 1 / float64(frames*n)
+	for i := range uint64(frames) {
+		ops := make([]log.Op, n)
 		for k := range ops {
 			ops[k] = op()
+			c.log += float64(len(log.Encode(nil, &ops[k]))) * per
 		}
-		m := wire.Entries{
-			Epoch: log.Epoch{1: 2}, Chain: log.Chain{5: 7}, Block: wire.EncodeOps(ops),
-			From: uint64(i) * wire.MaxOps, To: uint64(i+1) * wire.MaxOps,
-		}
+		m := wire.Entries{Epoch: log.Epoch{1: 2}, Chain: log.Chain{5: 7}, From: i * uint64(n), To: (i + 1) * uint64(n), Block: wire.EncodeOps(ops)}
 		frame := wire.AppendFrame(nil, wire.TypeEntries, m.Encode())
-		c.raw += float64(len(frame)) * per / float64(n)
-		whole.send(frame)
-		seam := wire.Seam(frame)
-		parted.send(frame[:seam])
-		parted.send(frame[seam:])
-		if i == 0 {
-			c.first, c.seam = float64(whole.n)*per, float64(parted.n)*per
+		c.frame += float64(len(frame)) * per
+		var sent bytes.Buffer
+		if err := press.NewWriter(&sent).WriteFrames(frame); err != nil {
+			t.Fatal(err)
 		}
+		c.sent += float64(sent.Len()) * per
 	}
-	c.later = (float64(whole.n)*per - c.first) / max(float64(n-1), 1)
 	return c
-}
-
-// meter counts the bytes of a compressed stream that is flushed after each part.
-type meter struct {
-	t testing.TB
-	z *zstd.Encoder
-	n int
-}
-
-func newMeter(t testing.TB) *meter {
-	t.Helper()
-	m := &meter{t: t}
-	z, err := zstd.NewWriter(m, zstd.WithEncoderConcurrency(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.z = z
-	return m
-}
-
-func (m *meter) Write(p []byte) (int, error) {
-	m.n += len(p)
-	return len(p), nil
-}
-
-func (m *meter) send(part []byte) {
-	m.t.Helper()
-	if _, err := m.z.Write(part); err != nil {
-		m.t.Fatal(err)
-	}
-	if err := m.z.Flush(); err != nil {
-		m.t.Fatal(err)
-	}
 }
 
 // TestSizes holds what operations cost on the wire to the bars. Bytes are the same everywhere.
 func TestSizes(t *testing.T) {
 	tests := []struct {
 		name string
+		n    int // operations of a frame
 		op   func(*traffic) log.Op
 		most float64
 	}{
-		{"label change", (*traffic).patch, 16},
-		{"new input", (*traffic).create, 90},
+		{"label change", wire.MaxOps, (*traffic).patch, 16},
+		{"label change, few", 64, (*traffic).patch, 26},
+		{"new input", wire.MaxOps, (*traffic).create, 90},
+		{"new input, few", 64, (*traffic).create, 110},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tr := newTraffic(1)
-			c := measure(t, 8, func() log.Op { return tt.op(tr) })
-			t.Logf("bytes: %.1f as it is; compressed %.1f in the first frame, %.1f in a later one; %.1f with a seam", c.raw, c.first, c.later, c.seam)
-			if c.first > tt.most || c.seam > tt.most {
-				t.Errorf("%.1f bytes, %.1f with a seam, want at most %.1f", c.first, c.seam, tt.most)
+			c := measure(t, 4, tt.n, func() log.Op { return tt.op(tr) })
+			t.Logf("bytes: %.1f in the log, %.1f in a frame, %.1f sent", c.log, c.frame, c.sent)
+			if c.sent > tt.most {
+				t.Errorf("%.1f bytes are sent, want at most %.1f", c.sent, tt.most)
 			}
 		})
 	}
