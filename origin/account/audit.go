@@ -39,6 +39,8 @@ const (
 	KeyDelete    Action = "key.delete"
 	ClientSecret Action = "client.secret"
 	TokensRevoke Action = "tokens.revoke"
+	EdgeCreate   Action = "edge.create"
+	EdgeRevoke   Action = "edge.revoke"
 )
 
 // ByOperator is the actor of what is done on the command line.
@@ -51,7 +53,7 @@ type Event struct {
 	At     time.Time `json:"at"`
 	Actor  string    `json:"actor"` // an account's id, ByOperator, or empty: a stranger
 	Action Action    `json:"action"`
-	Target string    `json:"target"` // id of an account or application, and the start of a key's hash after a '/'
+	Target string    `json:"target"` // id of an account or application, and the start of a key's hash, or an edge's id, after a '/'
 	Remote string    `json:"remote"` // network that it came from
 	Hash   string    `json:"-"`      // SHA-256 of the record before it and of this one, in hex
 }

@@ -82,7 +82,7 @@ func withFolder(ctx context.Context, dir string, env *Env, u use, do func(contro
 	if _, other := s.(*control.Caller); other && system.IsGone(err) { // who had the folder has ended before it was asked
 		return errors.Join(done(), withFolder(ctx, dir, env, u, do))
 	}
-	if errors.Is(err, control.ErrArgument) || errors.Is(err, control.ErrUnknownApp) || errors.Is(err, control.ErrUnknownKey) {
+	if errors.Is(err, control.ErrArgument) || errors.Is(err, control.ErrUnknownApp) || errors.Is(err, control.ErrUnknownKey) || errors.Is(err, control.ErrUnknownEdge) {
 		err = usageError{err}
 	}
 	return errors.Join(err, done())

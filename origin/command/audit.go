@@ -108,3 +108,35 @@ func (a audited) ReplaceKey(ctx context.Context, id string) (string, control.Key
 	}
 	return key, record, err
 }
+
+// CreateEdge implements [control.Service].
+func (a audited) CreateEdge(ctx context.Context, n control.NewEdge) (string, control.Edge, error) {
+	token, e, err := a.node.CreateEdge(ctx, n)
+	if err == nil {
+		err = a.didTo(account.EdgeCreate, &e)
+	}
+	return token, e, err
+}
+
+// RevokeEdge implements [control.Service].
+func (a audited) RevokeEdge(ctx context.Context, id string) (control.Edge, error) {
+	e, err := a.engine.Edge(id)
+	if err != nil {
+		return control.Edge{}, asked(err)
+	}
+	shown := shownEdge(&e)
+	if err := a.didTo(account.EdgeRevoke, &shown); err != nil {
+		return control.Edge{}, err
+	}
+	return a.node.RevokeEdge(ctx, id)
+}
+
+// didTo notes what was done to an edge with each application that it holds.
+func (a audited) didTo(action account.Action, e *control.Edge) error {
+	for _, app := range e.Apps {
+		if err := a.did(action, app+"/"+e.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}

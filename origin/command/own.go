@@ -24,6 +24,7 @@ func asked(err error) error {
 	for _, m := range []struct{ mistake, kind error }{
 		{core.ErrApplication, control.ErrUnknownApp},
 		{core.ErrNoKey, control.ErrUnknownKey},
+		{core.ErrNoEdge, control.ErrUnknownEdge},
 		{core.ErrName, control.ErrArgument},
 		{core.ErrDefaultModel, control.ErrArgument},
 		{auth.ErrScope, control.ErrArgument},
@@ -169,6 +170,46 @@ func (n *node) ReplaceKey(ctx context.Context, id string) (string, control.Key, 
 		return "", control.Key{}, asked(err)
 	}
 	return key, shownKey(&record), nil
+}
+
+// CreateEdge implements [control.Service].
+func (n *node) CreateEdge(ctx context.Context, e control.NewEdge) (string, control.Edge, error) {
+	token, record, err := n.engine.CreateEdge(ctx, operator, e.Name, e.Apps)
+	if err != nil {
+		return "", control.Edge{}, asked(err)
+	}
+	return token, shownEdge(&record), nil
+}
+
+func shownEdge(e *catalog.Edge) control.Edge {
+	shown := control.Edge{ID: e.ID, Name: e.Name, Apps: e.Apps, Site: uint32(e.Site), Created: e.Created.Time()}
+	if e.Enrolled != 0 {
+		shown.Enrolled = e.Enrolled.Time()
+	}
+	if e.Revoked != 0 {
+		shown.Revoked = e.Revoked.Time()
+	}
+	return shown
+}
+
+// Edges implements [control.Service].
+func (n *node) Edges(context.Context) ([]control.Edge, error) {
+	all, err := n.engine.Edges()
+	edges := make([]control.Edge, 0, len(all))
+	for i := range all {
+		edges = append(edges, shownEdge(&all[i]))
+	}
+	slices.SortStableFunc(edges, func(a, b control.Edge) int { return a.Created.Compare(b.Created) })
+	return edges, err
+}
+
+// RevokeEdge implements [control.Service].
+func (n *node) RevokeEdge(ctx context.Context, id string) (control.Edge, error) {
+	if err := n.engine.RevokeEdge(ctx, operator, id); err != nil {
+		return control.Edge{}, asked(err)
+	}
+	e, err := n.engine.Edge(id)
+	return shownEdge(&e), asked(err)
 }
 
 // known returns an error that wraps control.ErrUnknownApp unless there is such an application.

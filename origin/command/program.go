@@ -143,6 +143,10 @@ type Applications interface {
 	Keys(app string) ([]catalog.Key, error)
 	DeleteKey(ctx context.Context, by, app string, hash [32]byte) error
 	ReplaceKey(ctx context.Context, by, app string, old [32]byte) (key string, record catalog.Key, err error)
+	CreateEdge(ctx context.Context, by, name string, apps []string) (token string, record catalog.Edge, err error)
+	Edge(id string) (catalog.Edge, error)
+	Edges() ([]catalog.Edge, error)
+	RevokeEdge(ctx context.Context, by, id string) error
 	ReplaceSecret(ctx context.Context, by, app string) (core.Client, error)
 	RevokeTokens(ctx context.Context, by, app string) error
 	Refuse(r *api.Request, err error) api.Response

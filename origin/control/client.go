@@ -104,6 +104,25 @@ func (c *Caller) Keys(ctx context.Context, app string) (out []Key, err error) {
 	return out, err
 }
 
+// CreateEdge implements [Service].
+func (c *Caller) CreateEdge(ctx context.Context, e NewEdge) (string, Edge, error) {
+	var out createdEdge
+	err := c.do(ctx, "POST", pathEdges, e, &out)
+	return out.Token, out.Record, err
+}
+
+// Edges implements [Service].
+func (c *Caller) Edges(ctx context.Context) (out []Edge, err error) {
+	err = c.do(ctx, "GET", pathEdges, nil, &out)
+	return out, err
+}
+
+// RevokeEdge implements [Service].
+func (c *Caller) RevokeEdge(ctx context.Context, id string) (out Edge, err error) {
+	err = c.do(ctx, "POST", pathEdgeRevoke, named{id}, &out)
+	return out, err
+}
+
 // Checkpoint implements [Service].
 func (c *Caller) Checkpoint(ctx context.Context, to string) error {
 	return c.do(ctx, "POST", pathCheckpoint, target{to}, &struct{}{})

@@ -32,6 +32,9 @@ var ErrUnknownApp = errors.New("no such application")
 // ErrUnknownKey is returned for a key that the folder does not hold.
 var ErrUnknownKey = errors.New("no such key")
 
+// ErrUnknownEdge is returned for an edge that the folder does not know.
+var ErrUnknownEdge = errors.New("no such edge")
+
 // ErrArgument is returned for an argument that cannot be.
 var ErrArgument = errors.New("bad argument")
 
@@ -90,6 +93,23 @@ type NewKey struct {
 	App         string   `json:"app_id"`
 	Scopes      []string `json:"scopes"`
 	Description string   `json:"description"`
+}
+
+// Edge is a node that holds copies of applications.
+type Edge struct {
+	ID       string    `json:"edge_id"`
+	Name     string    `json:"name"`
+	Apps     []string  `json:"app_ids"`
+	Site     uint32    `json:"site,omitempty"` // number that it writes under; 0: it has not enrolled yet
+	Created  time.Time `json:"created_at"`
+	Enrolled time.Time `json:"enrolled_at,omitzero"`
+	Revoked  time.Time `json:"revoked_at,omitzero"`
+}
+
+// NewEdge is an edge to be made.
+type NewEdge struct {
+	Name string   `json:"name"`
+	Apps []string `json:"app_ids"`
 }
 
 // Copied counts what a backup has copied.
@@ -161,6 +181,15 @@ type Service interface {
 	// Keys returns the keys of an application, or with an empty app all keys.
 	Keys(ctx context.Context, app string) ([]Key, error)
 
+	// CreateEdge makes an edge and returns what it enrols with: the folder keeps its hash alone.
+	CreateEdge(ctx context.Context, e NewEdge) (token string, record Edge, err error)
+
+	// Edges returns the edges in the order of their creation, revoked ones among them.
+	Edges(ctx context.Context) ([]Edge, error)
+
+	// RevokeEdge shuts an edge out for ever, by its id. The error wraps ErrUnknownEdge.
+	RevokeEdge(ctx context.Context, id string) (Edge, error)
+
 	// Call answers a /v2 request as a key of the application with all scopes would be answered.
 	// A refused request is an answer; an error says that there was none.
 	Call(ctx context.Context, app string, r *api.Request) (api.Response, error)
@@ -194,6 +223,8 @@ const (
 	pathKeys       = "/keys"
 	pathKeyDelete  = "/keys/delete"
 	pathKeyReplace = "/keys/replace"
+	pathEdges      = "/edges"
+	pathEdgeRevoke = "/edges/revoke"
 	pathBackup     = "/backup"
 	pathCheckpoint = "/checkpoint"
 	pathPicture    = "/picture"
@@ -215,6 +246,10 @@ type (
 	createdKey struct {
 		Key    string `json:"key"`
 		Record Key    `json:"record"`
+	}
+	createdEdge struct {
+		Token  string `json:"token"`
+		Record Edge   `json:"record"`
 	}
 	named struct {
 		ID string `json:"id"`

@@ -71,6 +71,18 @@ func (f *fake) Keys(_ context.Context, app string) ([]Key, error) {
 	return []Key{{App: app, Scopes: []string{"All"}}}, f.note("keys %s", app)
 }
 
+func (f *fake) CreateEdge(_ context.Context, e NewEdge) (string, Edge, error) {
+	return "token", Edge{ID: "e", Name: e.Name, Apps: e.Apps}, f.note("edge %q %v", e.Name, e.Apps)
+}
+
+func (f *fake) Edges(context.Context) ([]Edge, error) {
+	return []Edge{{ID: "e", Site: 3, Enrolled: time.Unix(7, 0).UTC()}}, f.note("edges")
+}
+
+func (f *fake) RevokeEdge(_ context.Context, id string) (Edge, error) {
+	return Edge{ID: id, Revoked: time.Unix(8, 0).UTC()}, f.note("revoke edge %s", id)
+}
+
 func (f *fake) Call(_ context.Context, app string, r *api.Request) (api.Response, error) {
 	err := f.note("%s %s %s?%s %s", app, r.Method, r.Path, r.Query, r.Body)
 	return api.Response{Status: 404, ContentType: "application/json", Body: []byte(`{"x":1}`), Header: []api.Field{{Name: "Retry-After", Value: "1"}}}, err
@@ -152,6 +164,15 @@ func TestClientIsTheService(t *testing.T) {
 	if keys, err := c.Keys(ctx, "a&b"); err != nil || len(keys) != 1 || keys[0].App != "a&b" {
 		t.Errorf("Keys = %v, %v", keys, err)
 	}
+	if token, e, err := c.CreateEdge(ctx, NewEdge{"attic", []string{"1", "2"}}); token != "token" || e.ID != "e" || e.Name != "attic" || len(e.Apps) != 2 || err != nil {
+		t.Errorf("CreateEdge = %q, %+v, %v", token, e, err)
+	}
+	if edges, err := c.Edges(ctx); err != nil || len(edges) != 1 || edges[0].Site != 3 || !edges[0].Enrolled.Equal(time.Unix(7, 0)) || !edges[0].Revoked.IsZero() {
+		t.Errorf("Edges = %+v, %v", edges, err)
+	}
+	if e, err := c.RevokeEdge(ctx, "e"); err != nil || e.ID != "e" || !e.Revoked.Equal(time.Unix(8, 0)) {
+		t.Errorf("RevokeEdge = %+v, %v", e, err)
+	}
 	if err := c.Checkpoint(ctx, "/x"); err != nil {
 		t.Errorf("Checkpoint: %v", err)
 	}
@@ -176,7 +197,7 @@ func TestClientIsTheService(t *testing.T) {
 		t.Errorf("Call = %+v, %v", res, err)
 	}
 	want := []string{
-		`app "birds ü\n" de m`, `change 1 to "bees", model <nil>`, "contents 1", "secret 1", "revoke 1", "delete 1", "delete key k", "replace key k", "apps", `key 1 [Predict Search] "for tests"`, "keys a&b", "checkpoint /x", "status", "reload", "picture a/b", "backup /y",
+		`app "birds ü\n" de m`, `change 1 to "bees", model <nil>`, "contents 1", "secret 1", "revoke 1", "delete 1", "delete key k", "replace key k", "apps", `key 1 [Predict Search] "for tests"`, "keys a&b", `edge "attic" [1 2]`, "edges", "revoke edge e", "checkpoint /x", "status", "reload", "picture a/b", "backup /y",
 		`1 PATCH //v2/models/the%2Fmodel/?page=1&x=%20 {"a":1}`,
 	}
 	if !slices.Equal(f.asked, want) {
@@ -192,7 +213,7 @@ func TestErrorsCrossTheSocket(t *testing.T) {
 	f := &fake{}
 	c, _ := pair(t, f)
 	ctx := t.Context()
-	for _, kind := range []error{ErrUnknownApp, ErrUnknownKey, ErrArgument, blob.ErrNotFound, kv.ErrFull, kv.ErrFailed} {
+	for _, kind := range []error{ErrUnknownApp, ErrUnknownKey, ErrUnknownEdge, ErrArgument, blob.ErrNotFound, kv.ErrFull, kv.ErrFailed} {
 		f.err = fmt.Errorf("application 7: %w", kind)
 		_, _, e1 := c.CreateKey(ctx, NewKey{App: "7"})
 		_, e2 := c.Call(ctx, "7", &api.Request{Method: "GET", Path: "/v2/models"})

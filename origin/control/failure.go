@@ -14,6 +14,7 @@ var kinds = []struct {
 }{
 	{"unknown-app", ErrUnknownApp},
 	{"unknown-key", ErrUnknownKey},
+	{"unknown-edge", ErrUnknownEdge},
 	{"argument", ErrArgument},
 	{"no-picture", blob.ErrNotFound},
 	{"full", kv.ErrFull},

@@ -37,6 +37,9 @@ func NewServer(s Service) *Server {
 	mux.HandleFunc("POST "+pathKeyDelete, srv.deleteKey)
 	mux.HandleFunc("POST "+pathKeyReplace, srv.replaceKey)
 	mux.HandleFunc("GET "+pathKeys, srv.keys)
+	mux.HandleFunc("POST "+pathEdges, srv.createEdge)
+	mux.HandleFunc("GET "+pathEdges, srv.edges)
+	mux.HandleFunc("POST "+pathEdgeRevoke, srv.revokeEdge)
 	mux.HandleFunc("POST "+pathBackup, srv.backup)
 	mux.HandleFunc("POST "+pathCheckpoint, srv.checkpoint)
 	mux.HandleFunc("GET "+pathPicture, srv.picture)
@@ -120,6 +123,21 @@ func (s *Server) replaceKey(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) keys(w http.ResponseWriter, r *http.Request) {
 	answer(w, r, func(*struct{}) (any, error) { return s.service.Keys(r.Context(), r.URL.Query().Get("app_id")) })
+}
+
+func (s *Server) createEdge(w http.ResponseWriter, r *http.Request) {
+	answer(w, r, func(in *NewEdge) (any, error) {
+		token, record, err := s.service.CreateEdge(r.Context(), *in)
+		return createdEdge{token, record}, err
+	})
+}
+
+func (s *Server) edges(w http.ResponseWriter, r *http.Request) {
+	answer(w, r, func(*struct{}) (any, error) { return s.service.Edges(r.Context()) })
+}
+
+func (s *Server) revokeEdge(w http.ResponseWriter, r *http.Request) {
+	answer(w, r, func(in *named) (any, error) { return s.service.RevokeEdge(r.Context(), in.ID) })
 }
 
 func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
