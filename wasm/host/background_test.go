@@ -1,0 +1,55 @@
+package host
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api/apitest"
+)
+
+// TestOnlyWritesAreLookedAfter has the background ask an instance soon after it has written, and after a request
+// that only reads no sooner than it would have anyway.
+func TestOnlyWritesAreLookedAfter(t *testing.T) {
+	n := newNode(t, anotherRuntime(t), nil)
+	ten := n.tenant()
+	n.must(ten, "GET", "/v2/inputs", "", `"inputs":[]`)
+	n.background()
+	w, err := n.fleet.writer(ten.app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	look := func(after time.Duration) (tasks int, asked bool) {
+		t.Helper()
+		now := apitest.Start.Add(after)
+		taken, err := n.fleet.Take(now, 4)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := n.fleet.Step(context.Background(), now); err != nil {
+			t.Fatal(err)
+		}
+		if w.taken.Equal(now) != w.stepped.Equal(now) {
+			t.Errorf("after %v: asked for tasks at %v, to step at %v", after, w.taken, w.stepped)
+		}
+		return len(taken), w.taken.Equal(now)
+	}
+	n.must(ten, "POST", general, predictBody("red.png"), `"name":"red"`)
+	n.must(ten, "GET", "/v2/inputs", "", `"inputs":[]`)
+	if _, asked := look(time.Millisecond); asked {
+		t.Error("the instance was asked after a prediction and a list")
+	}
+	n.must(ten, "POST", "/v2/inputs", `{"inputs":[{"id":"a","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`, `"code":30001`)
+	if tasks, asked := look(2 * time.Millisecond); !asked || tasks != 1 {
+		t.Errorf("after an input was added: asked %v, %d tasks, want 1", asked, tasks)
+	}
+	for _, after := range []time.Duration{3 * time.Millisecond, 4 * time.Millisecond} {
+		look(after) // what the step left to do
+	}
+	if _, asked := look(5 * time.Millisecond); asked {
+		t.Error("the instance is asked again with nothing written")
+	}
+	if _, asked := look(askEvery + 5*time.Millisecond); !asked {
+		t.Errorf("the instance is not asked after %v", askEvery)
+	}
+}
