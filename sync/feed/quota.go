@@ -106,6 +106,19 @@ type meter struct {
 
 	mu   sync.Mutex
 	full map[string]time.Time
+	last time.Time     // of the last use, on the meter's own clock
+	back time.Duration // by how much that is ahead of the wall clock, which was set back
+}
+
+// tick is now on a clock that never goes back: a wall clock that is set back must not make full
+// buckets of the past empty ones. mu is held.
+func (m *meter) tick(now time.Time) time.Time {
+	now = now.Add(m.back)
+	if d := m.last.Sub(now); d > 0 {
+		m.back, now = m.back+d, m.last
+	}
+	m.last = now
+	return now
 }
 
 // maxMetered is how many users a meter remembers before it looks for full buckets.
@@ -120,6 +133,7 @@ func (m *meter) cost(n uint64) time.Duration {
 func (m *meter) take(user string, n uint64, now time.Time, what string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	now = m.tick(now)
 	if m.full == nil {
 		m.full = map[string]time.Time{}
 	}
