@@ -19,7 +19,7 @@ var ErrTooLarge = errors.New("frame too large")
 // Limits of a stream.
 const (
 	MaxBody    = 256 << 10 // bytes of one frame's body
-	MaxMessage = 8 << 20   // bytes of a message in parts
+	MaxMessage = 16 << 20  // bytes of a message in parts
 	HeaderSize = 5         // bytes before a body
 )
 
