@@ -23,3 +23,13 @@ func thumbKey(app AppID, picture blob.Hash, crop raster.Crop) []byte {
 func PutThumb(b kv.Writer, app AppID, picture blob.Hash, crop raster.Crop, jpeg []byte) {
 	b.Put(thumbKey(app, picture, crop), jpeg)
 }
+
+// HasDerived reports whether the application has any derived record.
+func (r Reader) HasDerived() (some bool, err error) {
+	table := r.app.key(tableDerived, 0)
+	err = r.kv.Scan(table, after(table), func(_, _ []byte) bool {
+		some = true
+		return false
+	})
+	return some, err
+}

@@ -339,8 +339,8 @@ func (v *View) withinCells(g Region) (out *roaring.Bitmap, ok bool, err error) {
 
 // withinBlocks reads every place.
 func (v *View) withinBlocks(g Region) (*roaring.Bitmap, error) {
-	var dense []uint64 // bits of the ordinals in the region
-	var doubtful []uint32
+	var dense []uint64 // bits of the ordinals in the region, but for those far behind
+	var far, doubtful []uint32
 	prefix := v.x.section(sectionPlaces)
 	var bad error
 	err := v.kv.Scan(prefix, after(prefix), func(k, value []byte) bool {
@@ -355,16 +355,20 @@ func (v *View) withinBlocks(g Region) (*roaring.Bitmap, error) {
 		}
 		var in, unsure placeBits
 		g.sort(value, &in, &unsure)
+		for w, word := range unsure {
+			doubtful = appendBits(doubtful, number*placesBlock+uint32(64*w), word)
+		}
+		if isPending(number * placesBlock) {
+			for w, word := range in {
+				far = appendBits(far, number*placesBlock+uint32(64*w), word)
+			}
+			return true
+		}
 		at := int(number) * len(in)
 		if need := at + len(in) - len(dense); need > 0 {
 			dense = append(dense, make([]uint64, need)...)
 		}
 		copy(dense[at:], in[:])
-		for w, word := range unsure {
-			for ; word != 0; word &= word - 1 {
-				doubtful = append(doubtful, number*placesBlock+uint32(64*w+bits.TrailingZeros64(word)))
-			}
-		}
 		return true
 	})
 	if err = errors.Join(err, bad); err != nil {
@@ -372,5 +376,14 @@ func (v *View) withinBlocks(g Region) (*roaring.Bitmap, error) {
 	}
 	out := roaring.New()
 	out.FromDense(dense, false)
+	out.AddMany(far)
 	return out, v.ask(out, doubtful, g)
+}
+
+// appendBits appends the ordinals whose bits a word has, the first of which is from.
+func appendBits(dst []uint32, from uint32, word uint64) []uint32 {
+	for ; word != 0; word &= word - 1 {
+		dst = append(dst, from+uint32(bits.TrailingZeros64(word)))
+	}
+	return dst
 }

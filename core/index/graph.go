@@ -9,6 +9,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/index/hnsw"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/predict"
@@ -77,6 +78,7 @@ func (s *space) openGraph(r kv.Reader) (*graph, error) {
 	}
 	backlog.AndNot(nodes)
 	backlog.AndNot(intended)
+	backlog.RemoveRange(fold.PendingOrds, 1<<32)
 	return &graph{g: g, applied: g.Seq(), written: g.Seq(), backlog: backlog, nodes: nodes}, nil
 }
 
@@ -268,6 +270,7 @@ func (x *Index) checkGraph(sp *space, r catalog.Reader) error {
 	if err != nil {
 		return err
 	}
+	live.RemoveRange(fold.PendingOrds, 1<<32)
 	if behind {
 		live = nil
 	}

@@ -33,6 +33,14 @@ type chunk [chunkSize / 64]uint64
 func (c *chunk) add(i uint32)    { c[i%chunkSize/64] |= 1 << (i % 64) }
 func (c *chunk) remove(i uint32) { c[i%chunkSize/64] &^= 1 << (i % 64) }
 
+func (c *chunk) put(i uint32, in bool) {
+	if in {
+		c.add(i)
+	} else {
+		c.remove(i)
+	}
+}
+
 func (c *chunk) count() int {
 	n := 0
 	for _, w := range c {
@@ -140,6 +148,12 @@ func bitmap(r kv.Reader, prefix []byte) (*roaring.Bitmap, error) {
 		var n uint32
 		if n, bad = chunkNumber(prefix, key); bad != nil {
 			return false
+		}
+		if len(value) == chunkBytes && isPending(n<<chunkBits) {
+			var c chunk
+			bad = c.decode(value)
+			c.each(func(i uint32) { sparse = append(sparse, n<<chunkBits|i) })
+			return bad == nil
 		}
 		if len(value) == chunkBytes {
 			at := int(n) * (chunkSize / 64)

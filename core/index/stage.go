@@ -97,16 +97,26 @@ func ordOf(c fold.Change) uint32 {
 
 // stage is the chunks that a run of changes touches.
 type stage struct {
-	x      *Index
-	tx     *kv.Overlay
-	chunks map[string]*chunk
-	places map[uint32]*places
-	seq    map[*space]uint64 // number of the last intent
-	failed error
+	x       *Index
+	tx      *kv.Overlay
+	chunks  map[string]*chunk
+	places  map[uint32]*places
+	terms   map[termChunk]*chunk // of postings by term, likewise
+	seq     map[*space]uint64    // number of the last intent
+	derived int                  // there are derived records: 1, or none: −1; 0: not looked yet
+	failed  error
+}
+
+// termChunk names a chunk of a term's posting.
+type termChunk struct {
+	term   term
+	number uint32
 }
 
 func (x *Index) newStage(tx *kv.Overlay) *stage {
-	return &stage{x: x, tx: tx, chunks: map[string]*chunk{}, places: map[uint32]*places{}, seq: map[*space]uint64{}}
+	return &stage{
+		x: x, tx: tx, chunks: map[string]*chunk{}, terms: map[termChunk]*chunk{}, places: map[uint32]*places{}, seq: map[*space]uint64{},
+	}
 }
 
 // set puts an ordinal into a posting, or takes it out.
@@ -114,18 +124,30 @@ func (s *stage) set(prefix []byte, ord uint32, in bool) {
 	k := numbered(prefix, ord>>chunkBits)
 	c, ok := s.chunks[string(k)]
 	if !ok {
-		read, err := chunkOf(s.tx, k)
-		if err != nil && s.failed == nil {
-			s.failed = err
-		}
-		c = &read
-		s.chunks[string(k)] = c
+		c = s.read(k)
 	}
-	if in {
-		c.add(ord)
-	} else {
-		c.remove(ord)
+	c.put(ord, in)
+}
+
+// setTerm is set of a term's posting.
+func (s *stage) setTerm(t term, ord uint32, in bool) {
+	at := termChunk{t, ord >> chunkBits}
+	c, ok := s.terms[at]
+	if !ok {
+		c = s.read(numbered(s.x.posting(t), at.number))
+		s.terms[at] = c
 	}
+	c.put(ord, in)
+}
+
+// read reads a chunk that is to be changed.
+func (s *stage) read(k []byte) *chunk {
+	c, err := chunkOf(s.tx, k)
+	if err != nil && s.failed == nil {
+		s.failed = err
+	}
+	s.chunks[string(k)] = &c
+	return &c
 }
 
 // flush writes the chunks, in the order of their keys so that equal runs give equal batches.
@@ -162,12 +184,12 @@ func (s *stage) change(before, after *catalog.Input) error {
 	old, now := termsOf(before, after), termsOf(after, before)
 	for _, t := range now {
 		if !slices.Contains(old, t) {
-			s.set(s.x.posting(t), ord, true)
+			s.setTerm(t, ord, true)
 		}
 	}
 	for _, t := range old {
 		if !slices.Contains(now, t) {
-			s.set(s.x.posting(t), ord, false)
+			s.setTerm(t, ord, false)
 		}
 	}
 	s.edits(ord, before, after)
@@ -290,6 +312,9 @@ func (s *stage) derive(sp *space, ord uint32, before, after *catalog.Input) erro
 
 // learn takes an analysed input into a space, when its derived record is there.
 func (s *stage) learn(sp *space, in *catalog.Input) error {
+	if !s.someDerived() {
+		return s.failed
+	}
 	d, err := catalog.Read(s.tx, s.x.app).Derived(sp.Base, in)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return nil
@@ -307,6 +332,20 @@ func (s *stage) learn(sp *space, in *catalog.Input) error {
 	}
 	s.tx.Put(sp.row(in.Ord), r.encode())
 	return s.intend(sp, in.Ord)
+}
+
+// someDerived reports whether there are derived records at all: a copy of an application may have
+// none, and then they are not looked for one by one.
+func (s *stage) someDerived() bool {
+	if s.derived == 0 && s.failed == nil {
+		var some bool
+		if some, s.failed = catalog.Read(s.tx, s.x.app).HasDerived(); some {
+			s.derived = 1
+		} else {
+			s.derived = -1
+		}
+	}
+	return s.derived > 0
 }
 
 // forget takes an input out of a space.
@@ -327,13 +366,24 @@ func (s *stage) forget(sp *space, ord uint32) error {
 		s.set(sp.present(int(c)), ord, false)
 	}
 	s.tx.Delete(sp.row(ord))
+	if isPending(ord) {
+		return nil
+	}
 	s.tx.Put(sp.left(ord), value)
 	s.tx.Put(numbered(sp.section(spaceLost), ord/blockSize), nil)
 	return s.intend(sp, ord)
 }
 
+// isPending reports whether an ordinal is that of an input whose creation is pending. Such inputs
+// are few and soon get another: they come into no graph and no column, searches read their rows.
+// And they lie far behind all others, where no array of bits reaches.
+func isPending(ord uint32) bool { return ord >= fold.PendingOrds }
+
 // intend says that the graph must look at an ordinal again.
 func (s *stage) intend(sp *space, ord uint32) error {
+	if isPending(ord) {
+		return nil
+	}
 	last, ok := s.seq[sp]
 	if !ok {
 		var err error

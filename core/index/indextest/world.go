@@ -116,8 +116,13 @@ func (w *World) Commit(t testing.TB, do func(tx *Tx)) {
 // Insert adds an input, which gets its ordinal, with what its picture gives; nil leaves it
 // without a derived record.
 func (tx *Tx) Insert(in *catalog.Input, d *catalog.Derived) *catalog.Input {
-	in.Ord = tx.w.header.Next
 	tx.w.header.Next++
+	return tx.InsertAt(tx.w.header.Next-1, in, d)
+}
+
+// InsertAt is Insert of an input with an ordinal of its own, such as a pending one.
+func (tx *Tx) InsertAt(ord uint32, in *catalog.Input, d *catalog.Derived) *catalog.Input {
+	in.Ord = ord
 	in.Dot = log.Dot{Site: 1, Seq: uint64(in.Ord) + 1}
 	if in.ID == "" {
 		in.ID = fmt.Sprintf("in%d", in.Ord)

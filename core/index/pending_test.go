@@ -1,0 +1,82 @@
+package index_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/index/indextest"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// TestPending has inputs whose creation is pending, far behind all others: they are found like those,
+// and no array reaches out for them.
+func TestPending(t *testing.T) {
+	const others, pending = 40, 9000 // places that are told by their blocks
+	n := pending
+	if brief() {
+		n = 600
+	}
+	w := indextest.New(t, 3, memkv.New())
+	bulk(t, w, others)
+	here := log.Point{Longitude: 7, Latitude: 50}
+	var added []*catalog.Input
+	w.Commit(t, func(tx *indextest.Tx) {
+		for i := range n {
+			in := w.Input()
+			in.Code, in.Geo = catalog.InputReady, &here
+			d := w.Derived()
+			if i >= 300 {
+				d = nil // one picture is enough to look for
+			}
+			added = append(added, tx.InsertAt(fold.PendingOrds|uint32(i+1), in, d))
+		}
+	})
+	settle(t, w)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	check(t, w)
+	v := w.Index.At(w.Reader())
+	all := func(set *roaring.Bitmap, err error) {
+		t.Helper()
+		if err != nil || set.Contains(fold.PendingOrds) || !set.Contains(fold.PendingOrds+1) || !set.Contains(fold.PendingOrds+299) {
+			t.Errorf("pending inputs are not among %d, %v", set.GetCardinality(), err)
+		}
+	}
+	all(v.Live())
+	all(v.Ready())
+	all(v.Placed())
+	all(v.Analysed())
+	all(v.Within(index.NewRadius(here, 0.01), nil))
+	e, ok, err := v.Embedding(fold.PendingOrds + 7)
+	if err != nil || !ok {
+		t.Fatalf("embedding: %v, %v", ok, err)
+	}
+	among, err := v.Analysed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err := v.Nearest(t.Context(), e, among, 5)
+	if err != nil || len(near) != 5 || near[0].Cosine < 0.999 {
+		t.Errorf("nearest to itself: %v, %v", near, err)
+	}
+	runtime.ReadMemStats(&after)
+	if used := after.TotalAlloc - before.TotalAlloc; used > 200<<20 {
+		t.Errorf("%d MB were allocated", used>>20)
+	}
+	w.Commit(t, func(tx *indextest.Tx) {
+		for _, in := range added {
+			tx.Delete(in)
+		}
+	})
+	settle(t, w)
+	check(t, w)
+	if count, err := w.Index.Count(); err != nil || count != others {
+		t.Errorf("Count() = %d, %v", count, err)
+	}
+}
