@@ -1,0 +1,74 @@
+//go:build !wasip1
+
+package partition_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// BenchmarkPull has a replica with an index, and with operations of its own that wait, pull the
+// creates of 20,000 inputs with labels, metadata and places, in runs as a stream brings them.
+func BenchmarkPull(b *testing.B) {
+	const inputs = 20_000
+	source := memkv.New()
+	fill(b, source, inputs)
+	origin := open(b, source)
+	var runs []partition.Run
+	for at := (partition.Cursor{}); at.Seq < inputs; at.Seq = runs[len(runs)-1].To {
+		runs = append(runs, run(b, origin, at, 512))
+	}
+	stores := map[string]func() kv.Store{
+		"pebble": func() kv.Store { return pebbleInMemory(b) },
+		"memkv":  func() kv.Store { return memkv.New() },
+	}
+	for _, name := range []string{"pebble", "memkv"} {
+		for _, pending := range []int{0, 100} {
+			b.Run(fmt.Sprintf("%s/pending=%d", name, pending), func(b *testing.B) {
+				var used time.Duration
+				for b.Loop() {
+					b.StopTimer()
+					p := readyToPull(b, stores[name](), pending)
+					b.StartTimer()
+					before := processorTime(b)
+					for _, r := range runs {
+						if _, err := p.Pull(context.Background(), r); err != nil {
+							b.Fatal(err)
+						}
+					}
+					used += processorTime(b) - before
+				}
+				if used > 0 {
+					b.ReportMetric(float64(b.N*inputs)/used.Seconds(), "inputs/cpu-s")
+				}
+				b.ReportMetric(float64(b.N*inputs)/b.Elapsed().Seconds(), "inputs/s")
+			})
+		}
+	}
+}
+
+// readyToPull is a replica with some operations of its own that wait.
+func readyToPull(b *testing.B, store kv.Store, pending int) *copied {
+	p, err := partition.Open(partition.Options{
+		Store: store, App: app, Clock: clock, Index: &index.Options{Space: plainSpace}, Replica: &partition.Replica{Site: 2},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(2, 2))
+	for i := range pending {
+		if _, err := p.Submit(context.Background(), "key", []log.Body{usual(rng, 1<<24+i)}, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return &copied{store: store, Partition: p, site: 2}
+}
