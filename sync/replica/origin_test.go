@@ -31,17 +31,18 @@ var app = catalog.AppID{1, 15: 1}
 // protocol's answers about it, without credentials, limits or waiting.
 type origin struct {
 	testing.TB
-	store  kv.Store
-	part   *partition.Partition
-	now    func() time.Time
-	blobs  map[blob.Hash][]byte
-	begun  map[blob.Hash][]byte
-	sites  log.Site // last one that was leased
-	stable uint64   // 0: the head
-	reg    uint64   // entry of the register; 0: there is none
-	do     wire.Do  // what a session is told, in the place of what follows; 0: what follows
-	runs   int      // entries of one frame
-	base   [32]byte
+	store        kv.Store
+	part         *partition.Partition
+	now          func() time.Time
+	blobs        map[blob.Hash][]byte
+	begun        map[blob.Hash][]byte
+	sites        log.Site // last one that was leased
+	stable       uint64   // 0: the head
+	reg          uint64   // entry of the register; 0: there is none
+	registerData string
+	do           wire.Do // what a session is told, in the place of what follows; 0: what follows
+	runs         int     // entries of one frame
+	base         [32]byte
 
 	refuse map[string]int // requests by name that are answered with nothing but a status; 0: not at all
 
@@ -59,6 +60,7 @@ func newOrigin(t testing.TB, now func() time.Time) *origin {
 	o := &origin{
 		TB: t, store: memkv.New(), now: now, blobs: map[blob.Hash][]byte{}, begun: map[blob.Hash][]byte{},
 		sites: 1, runs: 3, got: map[string]int{}, base: [32]byte{7},
+		registerData: "register",
 	}
 	o.open(log.Epoch{9})
 	return o
@@ -240,7 +242,7 @@ func (o *origin) changes(q url.Values) ([]byte, error) {
 	}
 	var out []byte
 	if have, _ := strconv.ParseUint(q.Get("register"), 10, 64); o.reg > have {
-		r := wire.Register{App: app.String(), Seq: o.reg, Data: []byte("register")}
+		r := wire.Register{App: app.String(), Seq: o.reg, Data: []byte(o.registerData)}
 		out = wire.AppendFrame(out, wire.TypeRegister, r.Encode())
 	}
 	head := l.Head()

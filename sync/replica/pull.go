@@ -220,6 +220,7 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	if uint64(len(entries)) != e.To-e.From {
 		return fmt.Errorf("%w: %d entries from %d to %d", errAnswer, len(entries), e.From, e.To)
 	}
+	m.told.head = max(m.told.head, e.To)
 	told, err := m.p.Pull(context.Background(), partition.Run{
 		Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Entries: entries,
 		Also: func(b *kv.Batch) { b.Append(&beside) },
@@ -235,7 +236,6 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	}
 	m.pull.moved, m.pull.caught, m.pull.stray = true, false, 0
 	l.well()
-	m.told.head = max(m.told.head, e.To)
 	m.told.confirm(told)
 	m.load.entries(entries)
 	return nil

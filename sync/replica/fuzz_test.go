@@ -1,0 +1,161 @@
+package replica_test
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// hostile lives with an origin that answers what data says: any bytes, or messages of ours that
+// were changed. The machine never panics, its store never fails, and of what was written here nothing is
+// lost (I2), nor told to be confirmed that the log has not brought (R17).
+func hostile(t *testing.T, data []byte) {
+	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, Register: &register{}, Audit: 1})
+	r.origin.submit(create("a"), create("b"), r.picture(50), &log.ModelCreate{ID: "m", Version: "v"})
+	r.run(func() bool { return r.status().Site != 0 }, 10)
+	wrote := 0
+	purged := func() bool { return r.status().Phase == replica.Purged }
+	next := func() byte {
+		if len(data) == 0 {
+			return 0
+		}
+		b := data[0]
+		data = data[1:]
+		return b
+	}
+	for len(data) > 0 && !purged() {
+		if next()%4 == 0 {
+			if next()%2 == 0 {
+				r.write(create("mine"), r.picture(20))
+			} else {
+				r.write(&log.InputLabels{Input: log.Dot{Site: 1, Seq: 1}, Labels: []log.Label{{Concept: "x", Value: log.True}}}, create("other"))
+			}
+			wrote += 2
+		}
+		if len(r.asks) == 0 {
+			if r.wake.After(r.clock) {
+				r.clock = r.wake
+			}
+			r.step(replica.Wake{})
+			continue
+		}
+		i := int(next()) % len(r.asks)
+		a := r.asks[i]
+		x := r.origin.answer(&a)
+		mangle(&x, next)
+		if !x.More {
+			r.asks = append(r.asks[:i:i], r.asks[i+1:]...)
+		}
+		r.step(x)
+	}
+	left := 0
+	issued, confirmed := r.part.Outbox()
+	if err := r.part.Pending(0, func(log.Op) bool {
+		left++
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if int(issued) != wrote || left != wrote-int(confirmed) {
+		t.Fatalf("%d operations were made; %d issued, %d confirmed, %d wait", wrote, issued, confirmed, left)
+	}
+	if !purged() {
+		own(t, r, confirmed)
+	}
+}
+
+// own holds what is confirmed to what the state says was folded of our site.
+func own(t *testing.T, r *rig, confirmed uint64) {
+	t.Helper()
+	v := r.part.View()
+	defer func() {
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	folded, err := v.SiteSeq(r.status().Site)
+	if err != nil || folded < confirmed {
+		t.Errorf("%d confirmed, %d folded, %v", confirmed, folded, err)
+	}
+}
+
+var statuses = []int{200, 200, 200, 200, 200, 206, 202, 204, 301, 400, 401, 403, 404, 409, 410, 413, 416, 426, 429, 500, 503, 0, -7, 99999}
+
+// mangle changes an answer as bytes say.
+func mangle(x *replica.Answer, next func() byte) {
+	switch next() % 12 {
+	case 0: // as it is
+	case 1:
+		x.Status = statuses[int(next())%len(statuses)]
+	case 2: // bytes flipped
+		x.Body = append([]byte(nil), x.Body...)
+		for range 1 + next()%4 {
+			if n := len(x.Body); n > 0 {
+				x.Body[(int(next())<<8|int(next()))%n] ^= next()
+			}
+		}
+	case 3: // cut
+		if n := len(x.Body); n > 0 {
+			x.Body = x.Body[:(int(next())<<8|int(next()))%n]
+		}
+	case 4: // anything
+		x.Body = nil
+		for range next() {
+			x.Body = append(x.Body, next())
+		}
+	case 5: // a refusal
+		r := wire.Refusal{Code: wire.RefusalCode(next() % 20), WaitMillis: uint64(next()), Accepted: uint64(next() % 8)}
+		x.Status, x.Body = r.Status(), r.Encode()
+		x.Header = []api.Field{{Name: "Content-Type", Value: wire.ContentType}}
+	case 6: // frames of any kind
+		var out []byte
+		for range next() % 4 {
+			body := make([]byte, next()%64)
+			for i := range body {
+				body[i] = next()
+			}
+			if len(body) > 0 {
+				body[0] = 1
+			}
+			out = wire.AppendFrame(out, wire.Type(1+next()%10), body)
+		}
+		x.Body = append(out, x.Body...)
+	case 7: // twice
+		x.Body = append(append([]byte(nil), x.Body...), x.Body...)
+	case 8:
+		x.More = true
+	case 9: // an end, with any reason
+		e := wire.End{Why: wire.Why(next() % 9), WaitMillis: binary.LittleEndian.Uint64([]byte{next(), next(), next(), next(), next(), next(), next(), next()})}
+		x.Body = wire.AppendFrame(nil, wire.TypeEnd, e.Encode())
+	case 10: // a push that was taken, or not
+		p := wire.Pushed{Epoch: log.Epoch{9}, Accepted: uint64(next() % 12), Runs: []wire.Run{{First: uint64(next()), Seq: uint64(next()), Count: uint64(next())}}}
+		x.Body = p.Encode()
+	case 11: // a session that offers anything
+		o := wire.Offered{Protocol: uint32(next() % 3), Site: log.Site(next() % 4), Secret: []byte{'a' + next()%26}, Grants: []wire.Grant{{
+			App: app.String(), Do: wire.Do(next() % 7), Epoch: log.Epoch{next() % 10}, Head: uint64(next()), Confirmed: uint64(next() % 8),
+		}}}
+		x.Body = o.Encode()
+	}
+}
+
+// FuzzAnswers (R9, I2, T8): see hostile.
+func FuzzAnswers(f *testing.F) {
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		data := make([]byte, 200+rng.IntN(400))
+		for i := range data {
+			data[i] = byte(rng.Uint32())
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) <= 4096 {
+			hostile(t, data)
+		}
+	})
+}

@@ -1,0 +1,387 @@
+package replica_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// TestSchedules lets one replica live through everything at once: answers that are lost, cut and late,
+// requests that arrive twice, crashes, clocks that jump, a log that is trimmed, writes on both
+// sides. Then all is well, and within a bounded number of requests both sides agree (I1), each
+// operation is in the log once and in order (I3), nothing acknowledged is missing (I2), and nothing
+// deleted is there (I4).
+func TestSchedules(t *testing.T) {
+	for seed := range proof.Seeds(t, 150, 5000) {
+		schedule(t, seed)
+	}
+}
+
+func schedule(t *testing.T, seed uint64) {
+	r := newRig(t, replica.Options{
+		Live: replica.Live(seed % 2), Wants: wire.Wants{Vectors: wire.Vectors(seed / 2 % 2), Blobs: wire.BlobsFull}, Audit: 30 * time.Second,
+	})
+	r.rng = rand.New(rand.NewPCG(seed, 3))
+	r.cuts = true
+	faulty := true
+	lost, cut := r.rng.IntN(40), r.rng.IntN(40)
+	r.lose = func(*replica.Ask) bool { return faulty && r.rng.IntN(100) < lost }
+	r.wire = func(a *replica.Ask, x *replica.Answer) bool {
+		if !faulty {
+			return true
+		}
+		if r.rng.IntN(100) < cut && len(x.Body) > 0 {
+			x.Body, x.Err = x.Body[:r.rng.IntN(len(x.Body))], errors.New("cut")
+		}
+		if r.rng.IntN(10) == 0 {
+			r.origin.answer(a) // the request arrives twice
+		}
+		return r.rng.IntN(100) >= lost
+	}
+	var deleted []log.Dot
+	written := 0
+	for range 120 {
+		switch n := r.rng.IntN(100); {
+		case n < 15:
+			r.origin.submit(create(fmt.Sprint("o", r.rng.IntN(30))))
+		case n < 35:
+			if r.status().Site != 0 && r.status().Phase != replica.Purged {
+				body := log.Body(create(fmt.Sprint("r", r.rng.IntN(30))))
+				if r.rng.IntN(3) == 0 {
+					body = r.picture(r.rng.IntN(3000))
+				}
+				r.write(body)
+				written++
+			}
+		case n < 38:
+			if s := r.status(); s.Issued > 0 {
+				dot := log.Dot{Site: s.Site, Seq: 1 + r.rng.Uint64N(s.Issued)}
+				r.origin.submit(&log.InputDelete{Input: dot})
+				if has, err := r.origin.part.SiteSeq(s.Site); err == nil && has >= dot.Seq {
+					deleted = append(deleted, dot)
+				}
+			}
+		case n < 42:
+			r.crash()
+		case n < 45:
+			r.clock = r.clock.Add(time.Duration(r.rng.IntN(41)-20) * time.Second)
+		case n < 47:
+			r.step(replica.Offline{})
+			r.clock = r.clock.Add(time.Minute)
+			r.step(replica.Online{})
+		case n < 49:
+			l := r.origin.part.Log()
+			if err := l.Trim(1 + r.rng.Uint64N(l.Head()+1)); err != nil {
+				t.Fatal(err)
+			}
+		case len(r.asks) > 0:
+			r.deliver(r.rng.IntN(len(r.asks)))
+		default:
+			if r.wake.After(r.clock) {
+				r.clock = r.wake
+			}
+			r.step(replica.Wake{})
+		}
+	}
+	faulty = false
+	start := r.total
+	r.settle()
+	r.agree()
+	if n := r.total - start; n > 150 {
+		t.Errorf("seed %d: %d requests until both agreed", seed, n)
+	}
+	s := r.status()
+	if has, err := r.origin.part.SiteSeq(s.Site); err != nil || has != s.Issued || has < uint64(written) {
+		t.Errorf("seed %d: %d operations written, %d in the outbox's count, %d in the log, %v", seed, written, s.Issued, has, err)
+	}
+	for _, dot := range deleted {
+		v := r.part.View()
+		if in, err := v.InputByDot(dot); err == nil {
+			t.Errorf("seed %d: input %v was deleted and is back: %+v", seed, dot, in)
+		}
+		if err := v.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if got, want := inputs(t, r.store), inputs(t, r.origin.store); !slices.Equal(got, want) {
+		t.Errorf("seed %d: inputs %v, the origin's %v", seed, got, want)
+	}
+}
+
+// TestBackOff: an origin that is away costs ever fewer requests, up to about one a minute for each
+// lane that has something to ask, and it is spread by chance.
+func TestBackOff(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.lose = func(*replica.Ask) bool { return true }
+	var gaps []time.Duration
+	last := r.clock
+	for r.total < 40 {
+		if len(r.asks) > 0 {
+			gaps = append(gaps, r.clock.Sub(last))
+			last = r.clock
+			r.deliver(0)
+			continue
+		}
+		r.clock = r.wake
+		r.step(replica.Wake{})
+	}
+	for i, g := range gaps[1:] {
+		most := min(500*time.Millisecond<<min(i, 10), time.Minute)
+		if g > most || g < most/2-time.Millisecond {
+			t.Errorf("pause %d is %v, want %v to %v", i, g, most/2, most)
+		}
+	}
+	if slices.Max(gaps[10:]) == slices.Min(gaps[10:]) {
+		t.Error("pauses are all the same")
+	}
+	if len(r.asks) > 0 {
+		r.deliver(0)
+	}
+	if s := r.status(); s.Problem == "" || s.Retry.Before(r.clock) || s.Phase != replica.Connecting {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestRetryAfter: an origin that names a wait is not asked before, however it says so.
+func TestRetryAfter(t *testing.T) {
+	busy := wire.Refusal{Code: wire.RefusedBusy, WaitMillis: 120_000}
+	quota := wire.Refusal{Code: wire.RefusedQuota, WaitMillis: 120_000, Limit: "ops"}
+	message := []api.Field{{Name: "Content-Type", Value: wire.ContentType}}
+	for _, x := range []replica.Answer{
+		{Status: 503, Header: []api.Field{{Name: "retry-after", Value: "120"}}},
+		{Status: 429, Header: []api.Field{{Name: "Retry-After", Value: "120"}}},
+		{Status: 503, Header: message, Body: busy.Encode()},
+		{Status: 429, Header: message, Body: quota.Encode()},
+	} {
+		r := newRig(t, replica.Options{})
+		r.wire = func(_ *replica.Ask, answer *replica.Answer) bool {
+			x.ID = answer.ID
+			*answer = x
+			return true
+		}
+		r.deliver(0)
+		start := r.clock
+		for len(r.asks) == 0 {
+			r.clock = r.wake
+			r.step(replica.Wake{})
+		}
+		if d := r.clock.Sub(start); d < 2*time.Minute || d > 3*time.Minute {
+			t.Errorf("%d: asked again after %v", x.Status, d)
+		}
+	}
+}
+
+// TestWaitsAreBounded: no origin puts a replica to sleep for more than an hour.
+func TestWaitsAreBounded(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.wire = func(_ *replica.Ask, x *replica.Answer) bool {
+		x.Status, x.Header = 503, []api.Field{{Name: "Retry-After", Value: "4000000000"}}
+		return true
+	}
+	r.deliver(0)
+	if d := r.wake.Sub(r.clock); d > time.Hour {
+		t.Errorf("the next try is in %v", d)
+	}
+}
+
+// TestVersions: a refusal that only a newer version ends is asked about rarely, and what is here
+// is served meanwhile.
+func TestVersions(t *testing.T) {
+	for _, code := range []wire.RefusalCode{wire.RefusedProtocol, wire.RefusedFeatures, wire.RefusedFold} {
+		refusal := wire.Refusal{Code: code, Detail: "too old"}
+		r := newRig(t, replica.Options{})
+		r.wire = func(_ *replica.Ask, x *replica.Answer) bool {
+			x.Status, x.Body = 426, refusal.Encode()
+			return true
+		}
+		r.deliver(0)
+		if d := r.wake.Sub(r.clock); d < 9*time.Minute {
+			t.Errorf("code %d: asked again after %v", code, d)
+		}
+	}
+	r := newRig(t, replica.Options{})
+	r.settle()
+	r.origin.do = wire.DoPause
+	r.step(replica.Offline{})
+	r.step(replica.Online{})
+	r.origin.submit(create("later"))
+	r.run(func() bool { return r.status().Phase == replica.Paused }, 10)
+	r.write(create("mine"))
+	for range 20 {
+		if len(r.asks) > 0 {
+			r.deliver(0)
+		}
+	}
+	if s := r.status(); s.Cursor != 0 || s.Of(1) == replica.Confirmed || s.Problem == "" {
+		t.Errorf("%+v", s)
+	}
+	r.origin.do = 0
+	r.settle()
+	r.agree()
+}
+
+// TestSilence: requests that are never answered are given up, and streams that say nothing.
+func TestSilence(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.settle()
+	if len(r.asks) == 0 {
+		r.clock = r.wake
+		r.step(replica.Wake{})
+	}
+	id := r.asks[0].ID
+	for range 20 {
+		r.clock = r.wake
+		r.step(replica.Wake{})
+		if len(r.asks) > 0 && r.asks[0].ID != id {
+			return
+		}
+	}
+	t.Error("a stream that says nothing is kept for ever")
+}
+
+// TestKeepalives: a stream that says that it is alive is kept, and the status tells how fresh the
+// copy is.
+func TestKeepalives(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.settle()
+	for len(r.asks) == 0 {
+		r.clock = r.wake
+		r.step(replica.Wake{})
+	}
+	id := r.asks[0].ID
+	alive := wire.Keepalive{Now: 1}
+	for i := range 40 {
+		r.clock = r.clock.Add(15 * time.Second)
+		r.step(replica.Answer{ID: id, Status: 200 * (1 - min(i, 1)), Body: wire.AppendFrame(nil, wire.TypeKeepalive, alive.Encode()), More: true})
+		if len(r.asks) != 1 || r.asks[0].ID != id {
+			t.Fatalf("after %d keepalives: %d requests", i, len(r.asks))
+		}
+		s := r.status()
+		if d, ok := s.Behind(r.clock); !ok || d != 0 {
+			t.Fatalf("behind by %v, %v", d, ok)
+		}
+	}
+	s := r.status()
+	if d, _ := s.Behind(r.clock.Add(time.Hour)); d != time.Hour {
+		t.Errorf("behind by %v after an hour of silence", d)
+	}
+}
+
+// TestClockJumps: a clock that is set to another year costs a request or two, and never a wait.
+func TestClockJumps(t *testing.T) {
+	for _, jump := range []time.Duration{-10 * 365 * 24 * time.Hour, 10 * 365 * 24 * time.Hour, -time.Second, time.Hour} {
+		r := newRig(t, replica.Options{})
+		r.settle()
+		r.clock = r.clock.Add(jump)
+		r.origin.now = func() time.Time { return r.clock.Add(-jump) }
+		r.origin.submit(create("a"))
+		r.step(replica.Wake{})
+		start := r.clock
+		r.settle()
+		if d := r.clock.Sub(start); d > 2*time.Minute {
+			t.Errorf("jump of %v: %v until all was there", jump, d)
+		}
+	}
+}
+
+// TestOffline: without a way to the origin nothing is asked; with one it is asked at once.
+func TestOffline(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.settle()
+	r.step(replica.Offline{})
+	r.write(create("a"))
+	for range 5 {
+		r.clock = r.clock.Add(time.Hour)
+		r.step(replica.Wake{})
+	}
+	if s := r.status(); len(r.asks) != 0 || s.Phase != replica.Unreachable || s.Of(1) != replica.Queued {
+		t.Errorf("%d requests, %+v", len(r.asks), s)
+	}
+	r.step(replica.Online{})
+	if len(r.asks) != 1 {
+		t.Error("nothing was asked at once")
+	}
+	r.settle()
+	r.agree()
+}
+
+// TestRegister: the register is handed on, and one that says that all is over ends the machine.
+func TestRegister(t *testing.T) {
+	reg := &register{}
+	r := newRig(t, replica.Options{Register: reg})
+	r.origin.reg = 5
+	r.settle()
+	if reg.seq != 5 {
+		t.Errorf("register of entry %d, want 5", reg.seq)
+	}
+	r.origin.reg, r.origin.registerData = 6, "gone"
+	r.run(func() bool { return r.status().Phase == replica.Purged }, 20)
+}
+
+// TestSeveredSite: operations of our site that we never made are told, and nothing is offered.
+func TestSeveredSite(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.settle()
+	site := r.status().Site
+	op := log.Op{Dot: log.Dot{Site: site, Seq: 1}, At: 1 << 16, Body: create("twin")}
+	if _, _, err := r.origin.part.Accept(t.Context(), []log.Op{op}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 60 {
+		if len(r.asks) > 0 {
+			r.deliver(0)
+		} else {
+			r.clock = r.wake
+			r.step(replica.Wake{})
+		}
+	}
+	if s := r.status(); s.Problem == "" || s.Phase == replica.Current {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestOptions: what is missing is said.
+func TestOptions(t *testing.T) {
+	if _, err := replica.New(replica.Options{}); !errors.Is(err, replica.ErrOptions) {
+		t.Errorf("New = %v", err)
+	}
+}
+
+// TestStoreFails: a failure of the store is the end, and says so each time.
+func TestStoreFails(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.origin.submit(create("a"))
+	if err := r.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var failed error
+	for range 10 {
+		if len(r.asks) == 0 || failed != nil {
+			break
+		}
+		a := r.asks[0]
+		r.asks = r.asks[1:]
+		var effects []replica.Effect
+		effects, failed = r.machine.Step(r.clock, r.origin.answer(&a))
+		for _, x := range effects {
+			if ask, ok := x.(replica.Ask); ok {
+				r.asks = append(r.asks, ask)
+			}
+		}
+	}
+	if failed == nil {
+		t.Fatal("the store is closed and nothing failed")
+	}
+	if _, err := r.machine.Step(r.clock, replica.Wake{}); !errors.Is(err, errors.Unwrap(failed)) && err == nil {
+		t.Error("it goes on")
+	}
+}
