@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/log"
@@ -15,7 +16,7 @@ import (
 // were changed. The machine never panics, its store never fails, and of what was written here nothing is
 // lost (I2), nor told to be confirmed that the log has not brought (R17).
 func hostile(t *testing.T, data []byte) {
-	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, Register: &register{}, Audit: 1})
+	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, Register: &register{}, Audit: time.Hour})
 	r.origin.submit(create("a"), create("b"), r.picture(50), &log.ModelCreate{ID: "m", Version: "v"})
 	r.run(func() bool { return r.status().Site != 0 }, 10)
 	wrote := 0
