@@ -166,6 +166,12 @@ func TestAcceptRefusesForged(t *testing.T) {
 	}
 }
 
+// publicName is the name of a picture, made of a text.
+func publicName(text string) (name [16]byte) {
+	copy(name[:], text)
+	return name
+}
+
 // writable are the kinds of bodies that a replica may write.
 var writable = map[string]bool{
 	"*log.InputCreate": true, "*log.InputFetched": true, "*log.InputLabels": true, "*log.InputMeta": true, "*log.InputGeo": true,
@@ -178,12 +184,12 @@ var writable = map[string]bool{
 // TestAcceptKinds lets in what a replica may write, and keeps the place of everything else.
 func TestAcceptKinds(t *testing.T) {
 	p := open(t, memkv.New())
-	taken := "a name that an input here has"
-	submit(t, p, &log.InputCreate{ID: "ours", Blob: create("ours").Blob, Hosted: hosted(taken)})
+	taken := "an input has this"
+	submit(t, p, &log.InputCreate{ID: "ours", Blob: create("ours").Blob, Hosted: publicName(taken)})
 	bodies := append(logtest.Bodies(), nil, &log.Unknown{Kind: 200, Data: []byte("x")}, &log.Unknown{Kind: 21, Data: []byte{8, 1}},
 		&log.InputCreate{ID: "big", Blob: create("big").Blob, Meta: fmt.Appendf(nil, `{"a":%q}`, strings.Repeat("x", partition.MaxOperation))},
-		&log.InputCreate{ID: "stolen", Blob: create("stolen").Blob, Hosted: hosted(taken)},
-		&log.InputCreate{ID: "own", Blob: create("own").Blob, Hosted: hosted("own")})
+		&log.InputCreate{ID: "stolen", Blob: create("stolen").Blob, Hosted: publicName(taken)},
+		&log.InputCreate{ID: "own", Blob: create("own").Blob, Hosted: publicName("own")})
 	ops := sent(edge, 1, bodies...)
 	ops[0].By = strings.Repeat("k", 300)
 	ops[1].By = "\xff"
