@@ -281,32 +281,6 @@ func TestBlockMemory(t *testing.T) {
 	}
 }
 
-func TestFit(t *testing.T) {
-	tr := newTraffic(8)
-	var small, large []log.Entry
-	for range 3 * wire.MaxOps {
-		small = append(small, log.Entry{Op: tr.create()})
-		large = append(large, log.Entry{Op: log.Op{Body: &log.InputMeta{Writes: []log.MetaWrite{{JSON: tr.bytes(1000)}}}}})
-	}
-	if n := wire.Fit(small); n != wire.MaxOps {
-		t.Errorf("Fit = %d, want %d", n, wire.MaxOps)
-	}
-	for n := 0; len(large) > 0; large = large[n:] {
-		n = wire.Fit(large)
-		m := wire.Entries{Block: wire.EncodeEntries(large[:n])}
-		if size := len(m.Encode()); n == 0 || size > wire.MaxBody {
-			t.Fatalf("Fit = %d, which makes %d bytes, want some and at most %d", n, size, wire.MaxBody)
-		}
-	}
-	huge := []log.Entry{{Op: log.Op{Body: &log.Feedback{JSON: make([]byte, wire.MaxBody)}}}, small[0]}
-	if n := wire.Fit(huge); n != 1 {
-		t.Errorf("Fit = %d with one larger than a frame, want 1", n)
-	}
-	if n := wire.Fit(nil); n != 0 {
-		t.Errorf("Fit of nothing = %d", n)
-	}
-}
-
 func FuzzDecodeOps(f *testing.F) {
 	tr := newTraffic(9)
 	for _, body := range logtest.Bodies() {

@@ -90,7 +90,7 @@ func DecodeDerived(data []byte) (m Derived, err error) {
 		case 1:
 			d.Hash(m.Base[:])
 		case 2:
-			m.Records = append(m.Records, decodeDerivedRecord(d.Message()))
+			m.Records = add(d, m.Records, maxRecords, decodeDerivedRecord(d.Message()))
 		default:
 			d.Keep()
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"reflect"
+	"runtime"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"pgregory.net/rapid"
 
+	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/log/logtest"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -141,6 +143,31 @@ func TestCutMessages(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestMessageMemory reads messages that say a list again and again: each element is two bytes on the
+// way, and may be two hundred in memory.
+func TestMessageMemory(t *testing.T) {
+	n := 1 << 18
+	if testing.Short() {
+		n = 1 << 15
+	}
+	for _, c := range codecs {
+		for number := protowire.Number(1); number <= 16; number++ {
+			element := protowire.AppendBytes(protowire.AppendTag(nil, number, protowire.BytesType), nil)
+			data := append([]byte{field.Version}, bytes.Repeat(element, n)...)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := c.decode(data)
+			runtime.ReadMemStats(&after)
+			if err != nil && !errors.Is(err, wire.ErrFormat) {
+				t.Errorf("%s, field %d: %v, want ErrFormat", c.name, number, err)
+			}
+			if taken := after.TotalAlloc - before.TotalAlloc; taken > 24<<20 {
+				t.Errorf("%s, field %d: %d bytes of memory for %d", c.name, number, taken, len(data))
+			}
+		}
 	}
 }
 

@@ -68,7 +68,7 @@ func DecodePush(data []byte) (m Push, err error) {
 		case 6:
 			m.Block = d.Raw()
 		case 7:
-			m.For = append(m.For, decodeBehalf(d.Message()))
+			m.For = add(d, m.For, MaxOps, decodeBehalf(d.Message()))
 		default:
 			d.Keep()
 		}
@@ -91,7 +91,7 @@ func decodeBehalf(d *field.Decoder) (b Behalf) {
 		case 5:
 			b.Issued = Millis(d.Uint())
 		case 6:
-			b.Scopes = append(b.Scopes, d.Text())
+			b.Scopes = add(d, b.Scopes, maxScopes, d.Text())
 		}
 	}
 	return b
@@ -159,9 +159,9 @@ func DecodePushed(data []byte) (m Pushed, err error) {
 		case 2:
 			m.Accepted = d.Uint()
 		case 3:
-			m.Runs = append(m.Runs, decodeRun(d.Message()))
+			m.Runs = add(d, m.Runs, MaxOps, decodeRun(d.Message()))
 		case 4:
-			m.Verdicts = append(m.Verdicts, decodeVerdict(d.Message()))
+			m.Verdicts = add(d, m.Verdicts, MaxOps, decodeVerdict(d.Message()))
 		case 5:
 			m.Head = d.Uint()
 		case 6:

@@ -99,7 +99,7 @@ func DecodeRefusal(data []byte) (r Refusal, err error) {
 		case 2:
 			r.Detail = d.Text()
 		case 3:
-			r.Features = append(r.Features, d.Text())
+			r.Features = add(d, r.Features, maxFeatures, d.Text())
 		case 4:
 			r.Min = d.Uint32()
 		case 5:

@@ -112,9 +112,9 @@ func DecodeSession(data []byte) (m Session, err error) {
 		case 4:
 			m.Schema = d.Uint32()
 		case 5:
-			m.Require = append(m.Require, d.Text())
+			m.Require = add(d, m.Require, maxFeatures, d.Text())
 		case 6:
-			m.Features = append(m.Features, d.Text())
+			m.Features = add(d, m.Features, maxFeatures, d.Text())
 		case 7:
 			m.Site = log.Site(d.Uint32())
 		case 8:
@@ -122,7 +122,7 @@ func DecodeSession(data []byte) (m Session, err error) {
 		case 9:
 			m.Name = d.Text()
 		case 10:
-			m.Partitions = append(m.Partitions, decodePosition(d.Message()))
+			m.Partitions = add(d, m.Partitions, MaxPositions, decodePosition(d.Message()))
 		case 11:
 			m.Wants.Vectors = Vectors(d.Uint32())
 		case 12:
@@ -273,6 +273,7 @@ func (m *Offered) Encode() []byte {
 
 // DecodeOffered reads an Offered. Errors: ErrFormat.
 func DecodeOffered(data []byte) (m Offered, err error) {
+	limited := false
 	d := field.Decode(data)
 	for d.Next() {
 		switch d.Number {
@@ -283,7 +284,7 @@ func DecodeOffered(data []byte) (m Offered, err error) {
 		case 3:
 			m.Now = Millis(d.Uint())
 		case 4:
-			m.Features = append(m.Features, d.Text())
+			m.Features = add(d, m.Features, maxFeatures, d.Text())
 		case 5:
 			m.Site = log.Site(d.Uint32())
 		case 6:
@@ -291,13 +292,16 @@ func DecodeOffered(data []byte) (m Offered, err error) {
 		case 7:
 			m.Until = Millis(d.Uint())
 		case 8:
-			m.Grants = append(m.Grants, decodeGrant(d.Message()))
+			m.Grants = add(d, m.Grants, MaxPositions, decodeGrant(d.Message()))
 		case 9:
-			m.Limits = decodeLimits(d.Message())
+			if limited {
+				d.Malformed("limits twice")
+			}
+			m.Limits, limited = decodeLimits(d.Message()), true
 		case 10:
 			m.Expires = Millis(d.Uint())
 		case 11:
-			m.Links = append(m.Links, decodeLink(d.Message()))
+			m.Links = add(d, m.Links, maxFeatures, decodeLink(d.Message()))
 		default:
 			d.Keep()
 		}
@@ -409,6 +413,27 @@ func decodeLink(d *field.Decoder) (l Link) {
 		}
 	}
 	return l
+}
+
+// Lengths of lists in messages. What is longer is no message: it would take many times the
+// memory that it took on its way.
+const (
+	MaxPositions = 4096    // applications of one session
+	maxFeatures  = 256     // and links
+	maxRecords   = 1 << 13 // of one derived message
+	maxChunks    = 1 << 16 // of one snapshot
+	maxLeaves    = 1 << 15 // of one node
+	maxBegun     = 1 << 14
+	maxScopes    = 256
+)
+
+// add appends to a list that has at most so many.
+func add[T any](d *field.Decoder, list []T, most int, v T) []T {
+	if len(list) >= most {
+		d.Malformed("list that is too long")
+		return list
+	}
+	return append(list, v)
 }
 
 func texts(e *field.Encoder, number int, list []string) {

@@ -70,9 +70,9 @@ func DecodeManifest(data []byte) (m Manifest, err error) {
 		case 9:
 			m.Horizon = log.HLC(d.Fixed64())
 		case 10:
-			m.Chunks = append(m.Chunks, decodeChunk(d.Message()))
+			m.Chunks = add(d, m.Chunks, maxChunks, decodeChunk(d.Message()))
 		case 11:
-			m.Objects = append(m.Objects, decodeChunk(d.Message()))
+			m.Objects = add(d, m.Objects, maxChunks, decodeChunk(d.Message()))
 		default:
 			d.Keep()
 		}
@@ -162,9 +162,9 @@ func DecodeDigests(data []byte) (m Digests, err error) {
 		case 3:
 			m.Prefix = d.Text()
 		case 4:
-			m.Nodes = append(m.Nodes, decodeNode(d.Message()))
+			m.Nodes = add(d, m.Nodes, 16, decodeNode(d.Message()))
 		case 5:
-			m.Leaves = append(m.Leaves, decodeDigest(d.Message()))
+			m.Leaves = add(d, m.Leaves, maxLeaves, decodeDigest(d.Message()))
 		default:
 			d.Keep()
 		}
@@ -265,7 +265,7 @@ func DecodeHad(data []byte) (m Had, err error) {
 		case 1:
 			m.Hashes = splitHashes(d)
 		case 2:
-			m.Begun = append(m.Begun, Begun(decodeChunk(d.Message())))
+			m.Begun = add(d, m.Begun, maxBegun, Begun(decodeChunk(d.Message())))
 		default:
 			d.Keep()
 		}
