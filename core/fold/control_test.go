@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -93,6 +94,112 @@ func (r *register) clients() map[string]catalog.Client {
 	return clients
 }
 
+// edges are the edges and the leased sites, by id and by number, as the operations make them.
+func (r *register) edges() (edges map[string]catalog.Edge, sites map[log.Site]catalog.Site) {
+	edges, sites = map[string]catalog.Edge{}, map[log.Site]catalog.Site{}
+	next := log.Origin
+	for _, op := range r.ops {
+		switch b := op.Body.(type) {
+		case *log.EdgeCreate:
+			edges[b.ID] = catalog.Edge{ID: b.ID, Name: b.Name, Apps: b.Apps, Owner: b.Owner, Token: b.Token, Created: op.At}
+		case *log.EdgeEnrolled:
+			next++
+			e := edges[b.ID]
+			e.Key, e.Site, e.Enrolled = b.Key, next, op.At
+			edges[b.ID] = e
+			sites[next] = catalog.Site{Site: next, Edge: b.ID, Created: op.At}
+		case *log.EdgeRevoke:
+			e := edges[b.ID]
+			e.Revoked = op.At
+			edges[b.ID] = e
+		case *log.SiteLease:
+			if b.Site != 0 {
+				s := sites[b.Site]
+				s.Until = b.Until
+				sites[b.Site] = s
+				continue
+			}
+			next++
+			sites[next] = catalog.Site{Site: next, App: b.App, Holder: b.Holder, Secret: b.Secret, Created: op.At, Until: b.Until}
+		case *log.AppDelete:
+			maps.DeleteFunc(sites, func(_ log.Site, s catalog.Site) bool { return s.App == b.ID })
+		}
+	}
+	return edges, sites
+}
+
+// judgeEdge is judge for the operations on edges and sites.
+func (r *register) judgeEdge(body log.Body) fold.Code {
+	edges, sites := r.edges()
+	switch b := body.(type) {
+	case *log.EdgeCreate:
+		for _, app := range b.Apps {
+			if r.app(app) == nil {
+				return fold.Gone
+			}
+		}
+		for _, e := range edges {
+			if e.ID == b.ID || e.Token == b.Token && e.Revoked == 0 {
+				return fold.Duplicate
+			}
+		}
+		return fold.OK
+	case *log.EdgeEnrolled:
+		e, ok := edges[b.ID]
+		switch {
+		case !ok || e.Revoked != 0:
+			return fold.Gone
+		case e.Key == b.Key:
+			return fold.Superseded
+		case e.Site != 0:
+			return fold.Refused
+		}
+		return fold.OK
+	case *log.EdgeRevoke:
+		e, ok := edges[b.ID]
+		switch {
+		case !ok:
+			return fold.Gone
+		case e.Revoked != 0:
+			return fold.Superseded
+		}
+		return fold.OK
+	case *log.SiteLease:
+		s, ok := sites[b.Site]
+		switch {
+		case b.Site == 0 && r.app(b.App) == nil, b.Site != 0 && !ok:
+			return fold.Gone
+		case b.Site != 0 && (s.Edge != "" || b.Until <= s.Until):
+			return fold.Superseded
+		}
+		return fold.OK
+	}
+	panic(fmt.Sprintf("no opinion on %T", body))
+}
+
+// compareEdges holds the state's edges and sites to the model's.
+func (r *register) compareEdges(w *world) {
+	w.Helper()
+	read := w.reader()
+	edges, sites := r.edges()
+	var gotEdges []catalog.Edge
+	wantEdges := slices.SortedFunc(maps.Values(edges), func(a, b catalog.Edge) int { return strings.Compare(a.ID, b.ID) })
+	if err := read.Edges(collect(&gotEdges)); err != nil || !cmp.Equal(gotEdges, wantEdges) {
+		w.Fatalf("%v; edges, -want +got:\n%s", err, cmp.Diff(wantEdges, gotEdges))
+	}
+	for _, e := range wantEdges {
+		got, err := read.EdgeByToken(e.Token)
+		if e.Revoked == 0 && (err != nil || got.ID != e.ID) || e.Revoked != 0 && err == nil && got.ID == e.ID {
+			w.Fatalf("the token of edge %+v leads to %+v, %v", e, got, err)
+		}
+	}
+	var gotSites []catalog.Site
+	wantSites := slices.SortedFunc(maps.Values(sites), func(a, b catalog.Site) int { return int(a.Site) - int(b.Site) })
+	if err := read.Sites(collect(&gotSites)); err != nil || !cmp.Equal(gotSites, wantSites) {
+		w.Fatalf("%v; sites, -want +got:\n%s", err, cmp.Diff(wantSites, gotSites))
+	}
+}
+
 // fold returns the verdict's code.
 func (r *register) fold(op log.Op, seq uint64) fold.Code {
 	code := r.judge(op.Body)
@@ -155,7 +262,7 @@ func (r *register) judge(body log.Body) fold.Code {
 		}
 		return fold.OK
 	}
-	panic(fmt.Sprintf("no opinion on %T", body))
+	return r.judgeEdge(body)
 }
 
 // compare holds the state to the model.
@@ -202,6 +309,7 @@ func (r *register) compare(w *world, ids []string) {
 		w.Fatalf("%d applications are listed, %v, want %d", len(listed), err, apps)
 	}
 	owed, err := read.Purges()
+	r.compareEdges(w)
 	if err != nil || len(owed) != len(slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !r.was(id) })) {
 		w.Fatalf("owed are %v, %v", owed, err)
 	}
@@ -225,7 +333,17 @@ func controlled(p *programmer, ids []string) log.Body {
 		s := p.pick("", "x", "y")
 		return &s
 	}
-	switch p.IntN(16) {
+	switch p.IntN(24) {
+	case 16, 17:
+		return &log.EdgeCreate{ID: p.pick("e1", "e2", "e3"), Name: p.pick("", "n"), Token: hash(), Apps: ids[:1+p.IntN(2)], Owner: p.pick("", "account")}
+	case 18, 19:
+		return &log.EdgeEnrolled{ID: p.pick("e1", "e2", "e3"), Key: hash()}
+	case 20:
+		return &log.EdgeRevoke{ID: p.pick("e1", "e2", "e3")}
+	case 21, 22:
+		return &log.SiteLease{App: app, Holder: p.pick("", "key"), Secret: hash(), Until: log.HLC(p.IntN(3))}
+	case 23:
+		return &log.SiteLease{Site: log.Site(2 + p.IntN(5)), Until: log.HLC(p.IntN(5))}
 	case 0, 1, 2:
 		return &log.AppCreate{ID: app, Name: p.pick("m", "n"), Language: "en", Owner: p.pick("", "account")}
 	case 3, 4:
@@ -288,11 +406,17 @@ func TestControlRefuses(t *testing.T) {
 	w.expect(fold.OK, 1, 1, &log.AppCreate{ID: id, Name: "n", Language: "en"})
 	for _, b := range []log.Body{
 		&log.AppCreate{ID: "x"}, &log.AppCreate{ID: catalog.Control.String()}, &log.ClientSet{App: id}, create("a"),
+		&log.EdgeCreate{Apps: []string{id}, Token: [32]byte{1}}, &log.EdgeCreate{ID: "e", Token: [32]byte{1}}, &log.EdgeCreate{ID: "e", Apps: []string{id}},
+		&log.EdgeEnrolled{ID: "e"}, &log.SiteLease{App: id}, &log.Refused{Reason: "scope: test"},
 		&log.Unknown{Kind: 127, Data: []byte{1}},
 	} {
 		w.expect(fold.Refused, 1, 2, b)
 	}
-	for _, b := range []log.Body{&log.AppChange{ID: "x"}, &log.AppDelete{}, &log.ClientSet{App: "x", ID: "c"}, &log.TokensRevoke{App: id}} {
+	for _, b := range []log.Body{
+		&log.AppChange{ID: "x"}, &log.AppDelete{}, &log.ClientSet{App: "x", ID: "c"}, &log.TokensRevoke{App: id},
+		&log.EdgeCreate{ID: "e", Apps: []string{id, "x"}, Token: [32]byte{1}}, &log.EdgeEnrolled{ID: "e", Key: [32]byte{1}}, &log.EdgeRevoke{ID: "e"},
+		&log.SiteLease{App: "x", Secret: [32]byte{1}}, &log.SiteLease{Site: log.Origin, Until: 1},
+	} {
 		w.expect(fold.Gone, 1, 3, b)
 	}
 }
