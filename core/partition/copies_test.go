@@ -49,6 +49,7 @@ type copies struct {
 	trains   []training
 	n        int // things named
 	vectors  bool
+	side     byte // of public names that no others make
 }
 
 type training struct {
@@ -128,7 +129,7 @@ func (w *copies) create() *log.InputCreate {
 		b.Meta = w.json()
 	}
 	if w.IntN(2) == 0 {
-		b.Hosted = [16]byte{1, byte(w.n), byte(w.n >> 8)}
+		b.Hosted = [16]byte{1, byte(w.n), byte(w.n >> 8), w.side}
 	}
 	return b
 }

@@ -1,0 +1,327 @@
+package partition_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// rebase has a replica take a snapshot of a partition as it is.
+func rebase(t testing.TB, c *copied, of *partition.Partition) {
+	t.Helper()
+	x, _ := export(t, of, network)
+	if err := c.Rebase(context.Background(), x.Snapshot); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// conflicts are what a replica keeps of conflicts, by operation.
+func conflicts(t testing.TB, c *copied) map[uint64]fold.Verdict {
+	t.Helper()
+	all := map[uint64]fold.Verdict{}
+	err := c.Conflicts(func(x partition.Conflict) bool {
+		all[x.Op.Dot.Seq] = x.Verdict
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func isTrue(dot log.Dot, concept string) *log.InputLabels {
+	return &log.InputLabels{Input: dot, Labels: []log.Label{{Concept: concept, Value: log.True}}}
+}
+
+// TestRunsThatDoNotLeadOn: a run of another log, of another place or with other entries
+// changes nothing.
+func TestRunsThatDoNotLeadOn(t *testing.T) {
+	origin := open(t, memkv.New())
+	submit(t, origin, create("a"), create("b"), create("c"))
+	c := openReplica(t, memkv.New(), 2)
+	c.pull(t, origin, 1)
+	submit(t, c.Partition, create("mine"))
+	for name, x := range map[string]struct {
+		want error
+		edit func(r *partition.Run)
+	}{
+		"from elsewhere":  {partition.ErrCursor, func(r *partition.Run) { r.From++ }},
+		"too few entries": {partition.ErrCursor, func(r *partition.Run) { r.Entries = r.Entries[1:] }},
+		"backwards":       {partition.ErrCursor, func(r *partition.Run) { r.To = 0; r.Entries = nil }},
+		"out of place":    {partition.ErrCursor, func(r *partition.Run) { r.Entries[0].Seq = 7 }},
+		"another log":     {partition.ErrChain, func(r *partition.Run) { r.Epoch[3]++ }},
+		"another chain":   {partition.ErrChain, func(r *partition.Run) { r.Chain[3]++ }},
+		"another entry":   {partition.ErrChain, func(r *partition.Run) { r.Entries[1].Op.By = "mallory" }},
+		"our own site": {partition.ErrSite, func(r *partition.Run) {
+			other := open(t, memkv.New())
+			submit(t, other, create("a"))
+			ops := []log.Op{{Dot: log.Dot{Site: 2, Seq: 1}, Body: create("x")}, {Dot: log.Dot{Site: 2, Seq: 2}, Body: create("y")}}
+			if _, _, err := other.Accept(context.Background(), ops, nil); err != nil {
+				t.Fatal(err)
+			}
+			*r = run(t, other, c.Cursor(), 9)
+		}},
+	} {
+		r := run(t, origin, c.Cursor(), 9)
+		x.edit(&r)
+		if _, err := c.Pull(context.Background(), r); !errors.Is(err, x.want) {
+			t.Errorf("%s: %v, want %v", name, err, x.want)
+		}
+		c.check(t, origin)
+	}
+	c.pull(t, origin, 9)
+	c.check(t, origin)
+	for _, err := range []error{
+		origin.Rebase(context.Background(), partition.Snapshot{}), origin.Repair(context.Background(), 1, nil),
+		origin.Pending(0, func(log.Op) bool { return true }), c.Redact(1, func(log.Body) bool { return true }),
+	} {
+		if !errors.Is(err, partition.ErrReplica) {
+			t.Errorf("asked of the other sort: %v", err)
+		}
+	}
+}
+
+// TestFullOutbox takes no more operations than may wait, and goes on when the origin has some.
+func TestFullOutbox(t *testing.T) {
+	w := newCopies(t, rand.New(rand.NewPCG(1, 1)), 0, false)
+	c := w.reopen(&copied{store: memkv.New(), site: 2, limit: 3})
+	submit(t, c.Partition, create("a"), create("b"))
+	bodies := []log.Body{create("c"), create("d")}
+	if _, err := c.Submit(context.Background(), "key", bodies, nil); !errors.Is(err, partition.ErrOutbox) {
+		t.Errorf("a full outbox: %v", err)
+	}
+	submit(t, c.Partition, create("c"))
+	c.push(t, w.origin, 2)
+	c.pull(t, w.origin, 9)
+	submit(t, c.Partition, create("d"))
+	c.check(t, w.origin)
+}
+
+// TestDeletingAllAndComingBack: what a pending deletion of everything took comes back when the
+// origin refuses it.
+func TestDeletingAllAndComingBack(t *testing.T) {
+	origin := open(t, memkv.New())
+	for i := range 30 {
+		submit(t, origin, create(fmt.Sprint(i)))
+	}
+	c := openReplica(t, memkv.New(), 2)
+	c.pull(t, origin, 20)
+	submit(t, c.Partition, create("mine"), &log.InputDeleteAll{}, create("0"), &log.ModelDeleteAll{})
+	c.check(t, origin)
+	c.pull(t, origin, 5)
+	c.check(t, origin)
+	if more, err := c.Step(context.Background(), clock()); err != nil || more {
+		t.Errorf("Step: %v, %v", more, err)
+	}
+	ops := c.waiting(t, 0, 9)
+	for i := range ops {
+		partition.Refuse(&ops[i], "scope: role")
+	}
+	if _, _, err := origin.Accept(context.Background(), ops, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, told := range c.pull(t, origin, 99) {
+		if told.Verdict.Code != fold.Refused || told.Verdict.Detail != "scope: role" {
+			t.Errorf("told %+v", told)
+		}
+		if _, kept := told.Op.Body.(*log.Refused); kept {
+			t.Error("what was asked for is lost")
+		}
+	}
+	c.check(t, origin)
+	if n := len(ids(t, catalog.Read(c.store, app))); n != 30 {
+		t.Errorf("%d inputs are back, want 30", n)
+	}
+	if len(conflicts(t, c)) != 4 {
+		t.Errorf("conflicts %v", conflicts(t, c))
+	}
+}
+
+// TestPassedOver: a snapshot that knows of our operations brings no verdicts on them; those that
+// it shows no effect of are kept as conflicts.
+func TestPassedOver(t *testing.T) {
+	origin := open(t, memkv.New())
+	dot := submit(t, origin, create("one"), create("two"))[0].Dot
+	c := openReplica(t, memkv.New(), 2)
+	c.pull(t, origin, 9)
+	name := "renamed"
+	submit(t, c.Partition,
+		create("mine"), create("theirs"), isTrue(dot, "kept"), isTrue(dot, "refused"), &log.InputDelete{Input: log.Dot{Site: 1, Seq: 2}},
+		&log.ModelCreate{ID: "m", Version: "v"}, &log.ModelPatch{Model: log.Dot{Site: 2, Seq: 6}, Name: &name}, &log.Feedback{JSON: []byte("1")},
+		&log.InputMeta{Input: dot, Writes: []log.MetaWrite{{Path: []string{"a"}, Action: log.MetaAppend, JSON: []byte("[1]")}}},
+		&log.VersionTrain{Model: log.Dot{Site: 2, Seq: 6}, Version: "w"}, isTrue(log.Dot{Site: 7, Seq: 7}, "gone"), create("last"))
+	submit(t, origin, create("theirs"))
+	ops := c.waiting(t, 0, 11)
+	partition.Refuse(&ops[3], "scope: role")
+	if _, _, err := origin.Accept(context.Background(), ops, nil); err != nil {
+		t.Fatal(err)
+	}
+	rebase(t, c, origin)
+	c.check(t, origin)
+	got := conflicts(t, c)
+	want := map[uint64]fold.Code{2: fold.Duplicate, 4: fold.Gone, 11: fold.Gone}
+	for seq, v := range got {
+		if want[seq] != v.Code {
+			t.Errorf("conflict of operation %d: %+v, want %v", seq, v, want[seq])
+		}
+	}
+	if len(got) != len(want) || got[4].Detail != "unknown" {
+		t.Errorf("conflicts %+v", got)
+	}
+	if issued, confirmed := c.Outbox(); issued != 12 || confirmed != 11 {
+		t.Errorf("outbox %d, %d", issued, confirmed)
+	}
+	c.push(t, origin, 9)
+	c.pull(t, origin, 9)
+	c.check(t, origin)
+}
+
+// TestRestoredOrigin: an origin that was restored from an old backup, under another epoch, gets the
+// operations again that it has lost, and in the place of those that it called stable an empty one.
+func TestRestoredOrigin(t *testing.T) {
+	for _, stable := range []bool{false, true} {
+		origin := open(t, memkv.New())
+		c := openReplica(t, memkv.New(), 2)
+		for i := range 4 {
+			submit(t, c.Partition, create(fmt.Sprint(i)))
+		}
+		c.push(t, origin, 9)
+		r := run(t, origin, c.Cursor(), 9)
+		if r.Stable = 0; stable {
+			r.Stable = 2
+		}
+		r.To, r.Entries = 2, r.Entries[:2]
+		var err error
+		if r.Chain, err = origin.Log().Chain(2); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Pull(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+		restored, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: log.Epoch{2}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		submit(t, restored, create("other"))
+		if _, err := c.Pull(context.Background(), run(t, restored, partition.Cursor{Seq: 0}, 1)); !errors.Is(err, partition.ErrChain) {
+			t.Errorf("another epoch: %v", err)
+		}
+		rebase(t, c, restored)
+		c.check(t, restored)
+		c = openReplica(t, c.store, 2)
+		c.check(t, restored)
+		c.push(t, restored, 9)
+		c.pull(t, restored, 9)
+		c.check(t, restored)
+		want := 5
+		if stable {
+			want = 3
+		}
+		if got := ids(t, catalog.Read(c.store, app)); len(got) != want {
+			t.Errorf("stable %v: inputs %v", stable, got)
+		}
+	}
+}
+
+// TestDamagedSnapshots changes nothing for a snapshot that is not what it says.
+func TestDamagedSnapshots(t *testing.T) {
+	origin := open(t, memkv.New())
+	large(t, origin, 0, 3000)
+	c := openReplica(t, memkv.New(), 2)
+	submit(t, c.Partition, create("mine"))
+	x, chunks := export(t, origin, [32]byte{})
+	if len(chunks) < 3 {
+		t.Fatalf("%d chunks", len(chunks))
+	}
+	for name, y := range map[string]struct {
+		want error
+		edit func(s *partition.Snapshot)
+	}{
+		"another digest": {kv.ErrCorrupt, func(s *partition.Snapshot) { s.Digest[0]++ }},
+		"another place":  {kv.ErrCorrupt, func(s *partition.Snapshot) { s.Seq++ }},
+		"newer rules":    {kv.ErrNewer, func(s *partition.Snapshot) { s.Fold = fold.Version + 1 }},
+		"a byte": {partition.ErrChunk, func(s *partition.Snapshot) {
+			s.Read = func(i int) ([]byte, error) {
+				data := append([]byte{}, chunks[i]...)
+				data[len(data)/2]++
+				return data, nil
+			}
+		}},
+		"the order": {catalog.ErrOrder, func(s *partition.Snapshot) {
+			s.Chunks = []partition.Chunk{s.Chunks[1], s.Chunks[0]}
+			s.Read = func(i int) ([]byte, error) { return chunks[1-i], nil }
+		}},
+		"a missing chunk": {kv.ErrCorrupt, func(s *partition.Snapshot) { s.Chunks = s.Chunks[:len(s.Chunks)-1] }},
+		"a failed read": {kv.ErrClosed, func(s *partition.Snapshot) {
+			s.Read = func(int) ([]byte, error) { return nil, kv.ErrClosed }
+		}},
+	} {
+		s := x.Snapshot
+		y.edit(&s)
+		if err := c.Rebase(context.Background(), s); !errors.Is(err, y.want) {
+			t.Errorf("%s: %v, want %v", name, err, y.want)
+		}
+		c.check(t, origin)
+	}
+	if err := c.Rebase(context.Background(), x.Snapshot); err != nil {
+		t.Fatal(err)
+	}
+	c.check(t, origin)
+}
+
+// TestRepair has a replica whose state was damaged take single keys from the origin.
+func TestRepair(t *testing.T) {
+	origin := open(t, memkv.New())
+	for i := range 9 {
+		in := create(fmt.Sprint(i))
+		in.Hosted = [16]byte{1, byte(i)}
+		submit(t, origin, in)
+	}
+	c := openReplica(t, memkv.New(), 2)
+	c.pull(t, origin, 99)
+	submit(t, c.Partition, isTrue(log.Dot{Site: 1, Seq: 3}, "x"))
+	view := origin.View()
+	defer view.Close()
+	have := map[string][]byte{}
+	var wrong []catalog.Pair
+	err := view.StateTables(func(key, value []byte) bool {
+		have[string(key)] = append([]byte{}, value...)
+		if key[0] == 'i' && len(wrong) < 5 {
+			in := append([]byte{}, key...)
+			wrong = append(wrong, catalog.Pair{Key: in})
+		}
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stray := append([]byte("n"), "stray"...)
+	wrong = append(wrong, catalog.Pair{Key: stray, Value: []byte{1}})
+	if err := c.Repair(context.Background(), 8, nil); !errors.Is(err, partition.ErrCursor) {
+		t.Errorf("repair of another place: %v", err)
+	}
+	if err := c.Repair(context.Background(), 9, []catalog.Pair{{Key: []byte("X"), Value: []byte{1}}}); !errors.Is(err, catalog.ErrOrder) {
+		t.Errorf("repair of the index: %v", err)
+	}
+	if err := c.Repair(context.Background(), 9, wrong); err != nil {
+		t.Fatal(err)
+	}
+	var repair []catalog.Pair
+	for _, p := range wrong {
+		repair = append(repair, catalog.Pair{Key: p.Key, Value: have[string(p.Key)]})
+	}
+	if err := c.Repair(context.Background(), 9, repair); err != nil {
+		t.Fatal(err)
+	}
+	c.check(t, origin)
+	newCopies(t, rand.New(rand.NewPCG(1, 1)), 0, false).names(c)
+}

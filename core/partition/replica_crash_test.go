@@ -1,0 +1,154 @@
+//go:build !wasip1
+
+package partition_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv/pebbletest"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// TestG1Replica cuts the power of a replica that is written to while it pushes, pulls and takes
+// snapshots, and opens what is left: the outbox has every operation that was acknowledged, and
+// cursor, state, undo records and index agree with each other and with the origin's log.
+func TestG1Replica(t *testing.T) {
+	for seed := range proof.Seeds(t, 64/clonesPerRun, 50_000/clonesPerRun) {
+		replicaRun(t, seed)
+	}
+}
+
+// underway is a replica under way: what it has acknowledged, and how much it did.
+type underway struct {
+	*copies
+	*copied
+	acknowledged atomic.Uint64 // own operations
+	did          atomic.Uint64 // pushes and pulls
+}
+
+func replicaRun(t *testing.T, seed uint64) {
+	disk := pebbletest.New()
+	rng := rand.New(rand.NewPCG(seed, 5))
+	w := newCopies(t, rng, 0, seed%2 == 0)
+	u := &underway{copies: w, copied: w.reopen(&copied{store: storeOn(t, disk), site: 2})}
+	stop := make(chan struct{})
+	var group sync.WaitGroup
+	group.Go(func() { u.writeUntil(newCopiesLike(w, 6, rand.New(rand.NewPCG(seed, 6))), stop) })
+	group.Go(func() { u.exchangeUntil(newCopiesLike(w, 7, rand.New(rand.NewPCG(seed, 7))), stop) })
+	type clone struct {
+		disk         pebbletest.Disk
+		acknowledged uint64
+		head         uint64 // of the origin
+	}
+	var clones []clone
+	for len(clones) < clonesPerRun && !t.Failed() {
+		target := u.did.Load() + uint64(rng.IntN(12))
+		for u.did.Load() < target && !t.Failed() {
+			runtime.Gosched()
+		}
+		acknowledged, head := u.acknowledged.Load(), w.origin.Log().Head()
+		clones = append(clones, clone{disk.Cut([]int{0, 50, 100}[rng.IntN(3)], rng), acknowledged, head})
+	}
+	close(stop)
+	group.Wait()
+	if err := u.copied.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range clones {
+		again := w.reopen(&copied{store: storeOn(t, c.disk), site: 2})
+		if issued, _ := again.Outbox(); issued < c.acknowledged {
+			t.Errorf("the outbox ends at %d, %d were acknowledged", issued, c.acknowledged)
+		}
+		again.check(t, w.origin)
+		goOn(w, again, c.head)
+		if err := again.store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if t.Failed() {
+			t.Fatalf("seed %d, clone %d", seed, i)
+		}
+	}
+}
+
+// newCopiesLike makes other choices about the same origin, from a side of its own.
+func newCopiesLike(w *copies, side byte, c chooser) *copies {
+	return &copies{tb: w.tb, chooser: c, origin: w.origin, vectors: w.vectors, side: side}
+}
+
+func storeOn(t testing.TB, disk pebbletest.Disk) kv.Store {
+	t.Helper()
+	store, err := pebblekv.Open("data", pebblekv.Options{FS: disk, MemTableBytes: 64 << 10, CacheBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func until(stop chan struct{}) bool {
+	select {
+	case <-stop:
+		return false
+	default:
+		return true
+	}
+}
+
+// writeUntil submits what comes to mind.
+func (u *underway) writeUntil(w *copies, stop chan struct{}) {
+	for until(stop) {
+		issued, _ := u.Outbox()
+		w.write(u.copied.Partition, u.site, issued)
+		issued, _ = u.Outbox()
+		u.acknowledged.Store(issued)
+		if w.IntN(4) == 0 {
+			if _, err := u.Step(context.Background(), clock()); err != nil {
+				u.Error(err)
+			}
+		}
+	}
+}
+
+// exchangeUntil has the origin write, and the replica push, pull, and take snapshots.
+func (u *underway) exchangeUntil(w *copies, stop chan struct{}) {
+	for until(stop) {
+		switch n := w.IntN(20); {
+		case n < 3:
+			last, err := w.origin.SiteSeq(1)
+			if err != nil {
+				u.Error(err)
+				return
+			}
+			w.write(w.origin, 1, last)
+		case n < 10:
+			u.push(u, w.origin, 1+w.IntN(9))
+		case n < 19:
+			w.pull(u.copied, w.IntN(20))
+		default:
+			w.rebase(u.copied)
+		}
+		u.did.Add(1)
+	}
+}
+
+// goOn pulls what the origin had when the power failed, and writes.
+func goOn(w *copies, c *copied, head uint64) {
+	for c.Cursor().Seq < head {
+		w.pull(c, int(min(head-c.Cursor().Seq, 16)))
+	}
+	c.check(w, w.origin)
+	v, err := c.Submit(context.Background(), "key", []log.Body{create("after the crash")}, nil)
+	if err != nil || v[0].Code == 0 {
+		w.Errorf("Submit after a crash: %+v, %v", v, err)
+	}
+	c.check(w, w.origin)
+	steps(w, c.Partition)
+	c.check(w, w.origin)
+}
