@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -128,6 +130,55 @@ func TestReaderBoundsParts(t *testing.T) {
 		}
 	}
 	t.Error("a message of more than MaxMessage bytes was taken")
+}
+
+// TestSeam splits frames of entries where their random bytes begin, and others not at all.
+func TestSeam(t *testing.T) {
+	tr := newTraffic(2)
+	ops := []log.Op{tr.create(), tr.create()}
+	m := wire.Entries{From: 3, To: 5, Block: wire.EncodeOps(ops)}
+	frame := wire.AppendFrame(nil, wire.TypeEntries, m.Encode())
+	at := wire.Seam(frame)
+	if want := len(frame) - 2*(16+16+32) - 9 - 3; at != want { // bytes, and their three columns' tags and lengths; the end
+		t.Errorf("Seam = %d, want %d", at, want)
+	}
+	create := ops[0].Body.(*log.InputCreate)
+	if bytes.Contains(frame[:at], create.Blob[:]) || !bytes.Contains(frame[at:], create.Blob[:]) {
+		t.Error("the hash does not stand after the seam")
+	}
+	none := wire.Entries{From: 3}
+	for name, frame := range map[string][]byte{
+		"nothing":        nil,
+		"header":         {0, 0, 0, 0, byte(wire.TypeEntries)},
+		"no block":       wire.AppendFrame(nil, wire.TypeEntries, none.Encode()),
+		"cut":            frame[:30],
+		"another type":   wire.AppendFrame(nil, wire.TypePart, m.Encode()),
+		"what is no tag": wire.AppendFrame(nil, wire.TypeEntries, []byte{1, 0xff, 0xff}),
+		"no length":      wire.AppendFrame(nil, wire.TypeEntries, []byte{1, 5 << 3}),
+	} {
+		if at := wire.Seam(frame); at < 0 || at > len(frame) || name != "cut" && at != len(frame) {
+			t.Errorf("%s: Seam = %d, want %d", name, at, len(frame))
+		}
+	}
+}
+
+func TestTypes(t *testing.T) {
+	for typ, want := range map[wire.Type]string{wire.TypePart: "part", wire.TypeEnd: "end", 0: "type 0", 200: "type 200"} {
+		if got := typ.String(); got != want {
+			t.Errorf("String of %d = %q, want %q", uint8(typ), got, want)
+		}
+	}
+}
+
+func TestMillis(t *testing.T) {
+	at := time.Date(2026, 11, 22, 8, 0, 0, 7e6, time.FixedZone("", 3600))
+	m := wire.MillisOf(at)
+	if !m.Time().Equal(at) || m.Time().Location() != time.UTC {
+		t.Errorf("Time = %v, want %v", m.Time(), at)
+	}
+	if m := wire.MillisOf(time.Time{}); m != 0 {
+		t.Errorf("MillisOf before 1970 = %d, want 0", m)
+	}
 }
 
 // FuzzReader gives a stream whole and in two: the frames are the same, and no memory is held but
