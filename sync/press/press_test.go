@@ -66,6 +66,28 @@ func TestBytes(t *testing.T) {
 	}
 }
 
+// TestLargeBytes reads bodies that are longer than the window.
+func TestLargeBytes(t *testing.T) {
+	body := make([]byte, 3<<20)
+	random := uint64(7)
+	for i := range body {
+		random = random*6364136223846793005 + 1442695040888963407
+		body[i] = byte(random >> 60)
+	}
+	for _, n := range []int{1<<20 - 1, 1 << 20, 1<<20 + 1, len(body)} {
+		if got, err := readAll(press.Bytes(body[:n])); err != nil || !bytes.Equal(got, body[:n]) {
+			t.Errorf("%d bytes, %v, want %d", len(got), err, n)
+		}
+	}
+}
+
+// TestForeignBytes reads what is no compressed stream.
+func TestForeignBytes(t *testing.T) {
+	if got, err := readAll([]byte("plain text, as some proxy sends it")); err == nil {
+		t.Errorf("read %q from plain text", got)
+	}
+}
+
 // step gives a stream piece by piece, and fails the test when more is asked for than has come.
 type step struct {
 	t      *testing.T
