@@ -106,7 +106,7 @@ func (e *Engine) TakeRegister(ctx context.Context, app string, seq uint64, data 
 }
 
 // TakeRegister takes what an origin says of an application, at a place in its control log, into
-// the store of a copy, in one batch. What is older than what is there changes nothing. A
+// the store of a copy, in one batch that outlives a crash. What is older than what is there changes nothing. A
 // register that says that the application is gone leaves nothing of it but that note: its records,
 // log, operations that were not sent, index and notes are removed, and its pictures are claimed by nothing any
 // longer. Errors: field.ErrFormat for bytes that are no register of app, and the store's.
@@ -124,8 +124,11 @@ func takeRegister(ctx context.Context, store kv.Store, app string, seq uint64, d
 	}
 	tx := kv.NewOverlay(store)
 	newer, err := catalog.Write(tx, catalog.Control).TakeRegister(&x, seq)
-	if err == nil && newer {
-		err = store.Apply(tx.Batch())
+	if err == nil && newer { // a key that was deleted must not come back with a power cut
+		var wait func() error
+		if wait, err = store.Commit(tx.Batch()); err == nil {
+			err = wait()
+		}
 	}
 	if err == nil && newer {
 		err = taken(x.Gone != "")

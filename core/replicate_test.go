@@ -334,18 +334,22 @@ func TestG1EmptiedCopiesSurviveKills(t *testing.T) {
 		c.store = disk
 		c.take(t)
 		c.filled(t, stays)
-		disk.synced = len(disk.batches)
+		before := len(disk.batches)
 		c.gone(t, r.IntN(2))
 		data, seq := c.register(t)
 		if err := core.TakeRegister(t.Context(), disk, c.app, seq, data); err != nil {
 			t.Fatal(err)
 		}
+		returned := r.IntN(2) == 0
+		if !returned { // the power fails before TakeRegister returns
+			disk.synced = before
+		}
 		left := disk.crash(t, r)
 		if err := core.Emptied(t.Context(), left); err != nil {
 			t.Fatal(err)
 		}
-		if gone, err := catalog.Read(left, catalog.Control).AppGone(c.app); err != nil {
-			t.Fatal(err)
+		if gone, err := catalog.Read(left, catalog.Control).AppGone(c.app); err != nil || !gone && returned {
+			t.Fatalf("seed %d: gone %v, %v after a crash", seed, gone, err)
 		} else if !gone { // the whole of it was taken back, and comes again
 			if err := core.TakeRegister(t.Context(), left, c.app, seq, data); err != nil {
 				t.Fatal(err)
@@ -354,6 +358,40 @@ func TestG1EmptiedCopiesSurviveKills(t *testing.T) {
 		c.empty(t, left, stays)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// TestG19TakenRegistersSurviveKills cuts the power after a copy has heard that a key was deleted: it
+// lets nobody in when the copy starts again, whatever the disk had not written yet.
+func TestG19TakenRegistersSurviveKills(t *testing.T) {
+	for seed := range proof.Seeds(t, 20, 2000) {
+		r := rand.New(rand.NewPCG(seed, 73))
+		l := newFixture(t)
+		c := copyOf(t, l.open(t))
+		disk := &tape{Store: c.store}
+		c.store = disk
+		var live []catalog.Key
+		for range 1 + r.IntN(8) {
+			if len(live) == 0 || r.IntN(3) > 0 {
+				_, k, err := c.origin.CreateKey(t.Context(), "", core.NewKey{App: c.app, Scopes: []string{"All"}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				live = append(live, k)
+			} else {
+				if err := c.origin.DeleteKey(t.Context(), "", c.app, live[0].Hash); err != nil {
+					t.Fatal(err)
+				}
+				live = live[1:]
+			}
+			c.take(t)
+			c.store = disk.crash(t, r)
+			disk = c.store.(*tape)
+			c.compare(t)
+			if t.Failed() {
+				t.Fatalf("seed %d", seed)
+			}
 		}
 	}
 }

@@ -111,6 +111,9 @@ func (p *Partition) heard(site log.Site) (heard, error) {
 
 // contiguous checks that operations are of one other site, one after another.
 func (p *Partition) contiguous(ops []log.Op) error {
+	if p.replica != nil {
+		return ErrReplica
+	}
 	first := ops[0].Dot
 	if first.Site == 0 || first.Site == log.Origin || first.Site == p.o.Site || first.Seq == 0 || p.o.App == catalog.Control {
 		return fmt.Errorf("site %d, operation %d: %w", first.Site, first.Seq, ErrForged)

@@ -172,6 +172,20 @@ func publicName(text string) (name [16]byte) {
 	return name
 }
 
+// TestReplicasTakeNothing has a replica refuse what only an origin can do.
+func TestReplicasTakeNothing(t *testing.T) {
+	p, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: clock, Replica: &partition.Replica{Site: edge}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := p.Accept(t.Context(), sent(8, 1, create("a")), nil); !errors.Is(err, partition.ErrReplica) {
+		t.Errorf("Accept: %v, want ErrReplica", err)
+	}
+	if _, err := p.Export([32]byte{}); !errors.Is(err, partition.ErrReplica) {
+		t.Errorf("Export: %v, want ErrReplica", err)
+	}
+}
+
 // writable are the kinds of bodies that a replica may write.
 var writable = map[string]bool{
 	"*log.InputCreate": true, "*log.InputFetched": true, "*log.InputLabels": true, "*log.InputMeta": true, "*log.InputGeo": true,

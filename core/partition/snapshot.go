@@ -66,8 +66,12 @@ type Export struct {
 }
 
 // Export reads the whole state and returns it as a snapshot, with the derived records of the
-// network called base, unless that is zero. It is closed once. Errors: those of the store.
+// network called base, unless that is zero. It is closed once. Errors: ErrReplica on a replica, which shows more than a log's
+// state, and those of the store.
 func (p *Partition) Export(base [32]byte) (*Export, error) {
+	if p.replica != nil {
+		return nil, ErrReplica
+	}
 	x := &Export{view: p.View(), base: base}
 	err := x.list(p.log)
 	if err != nil {
