@@ -40,6 +40,7 @@ func (m *mapping) Reallocate(size uint64) []byte {
 		if err != nil {
 			return nil
 		}
+		hugeMemory(all)
 		m.all = all
 	}
 	page := uint64(os.Getpagesize())

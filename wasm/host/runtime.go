@@ -84,6 +84,7 @@ func NewRuntime(ctx context.Context, o Options) (_ *Runtime, err error) {
 	if rt.compiled, err = compile(ctx, config, o.Module, o.Cache, rt.sealName()); err != nil {
 		return nil, err
 	}
+	hugeCode()
 	if err := rt.link(ctx); err != nil {
 		return nil, errors.Join(err, rt.close(ctx))
 	}

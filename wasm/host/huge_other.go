@@ -1,0 +1,7 @@
+//go:build !linux
+
+package host
+
+func hugeMemory([]byte) {}
+
+func hugeCode() {}
