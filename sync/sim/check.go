@@ -1,0 +1,228 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// observe looks at a replica after each step: cheaply, and now and then at all of it.
+func (w *world) observe(r *party) error {
+	c := r.part.Cursor()
+	if c.Seq != r.seen.Seq && w.rng.IntN(8) == 0 {
+		r.seen = c
+		return w.inspect(r)
+	}
+	if c.Epoch == r.seen.Epoch && c.Seq < r.seen.Seq {
+		return fmt.Errorf("I6: the cursor went back from %d to %d", r.seen.Seq, c.Seq)
+	}
+	r.seen = c
+	return w.place(r)
+}
+
+// place holds a replica's cursor to the log (I7).
+func (w *world) place(r *party) error {
+	c := r.part.Cursor()
+	o := w.log(r)
+	switch {
+	case c.Epoch == log.Epoch{} && c.Seq > 0, o == nil:
+		return fmt.Errorf("I7: cursor %d in epoch %x", c.Seq, c.Epoch)
+	case c.Seq > o.head():
+		return fmt.Errorf("I7: cursor %d beyond the log's %d", c.Seq, o.head())
+	case c.Seq > 0 && c.Chain != o.chains[c.Seq]:
+		return fmt.Errorf("I7: chain at %d is another", c.Seq)
+	}
+	return nil
+}
+
+// log is what is known of the log that a replica has pulled.
+func (w *world) log(r *party) *oracle {
+	c := r.part.Cursor()
+	if c.Epoch == (log.Epoch{}) {
+		return w.oracle
+	}
+	return w.logs[c.Epoch]
+}
+
+// inspect holds all of a replica to the truth.
+func (w *world) inspect(r *party) error {
+	w.stats.Checks++
+	if err := w.place(r); err != nil {
+		return err
+	}
+	c := r.part.Cursor()
+	want, err := w.log(r).digest(c.Seq)
+	if err != nil {
+		return err
+	}
+	err = r.part.Confirmed(func(s kv.Reader) error {
+		got, err := fold.Digest(s, w.app)
+		if err == nil && got != want {
+			err = w.log(r).explain(s, c.Seq)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := w.outbox(r); err != nil {
+		return err
+	}
+	return w.visible(r, c.Seq)
+}
+
+// explain finds what differs.
+func (o *oracle) explain(s kv.Reader, seq uint64) error {
+	want := map[string]string{}
+	err := catalog.Read(o.states[seq], o.app).StateTables(func(key, value []byte) bool {
+		want[string(key)] = string(value)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	diff := ""
+	err = catalog.Read(s, o.app).StateTables(func(key, value []byte) bool {
+		if v, ok := want[string(key)]; !ok || v != string(value) {
+			diff += fmt.Sprintf("\n\t%q is %q, want %q", key, value, v)
+		}
+		delete(want, string(key))
+		return true
+	})
+	for key, v := range want {
+		diff += fmt.Sprintf("\n\t%q is missing, want %q", key, v)
+	}
+	return joined(err, fmt.Errorf("I1: another state at entry %d:%s", seq, diff))
+}
+
+// outbox holds a replica to what it promised (I2): each operation that it said is safe is in
+// its outbox or in the log, and none that the log has is pending beyond the cursor's reach.
+func (w *world) outbox(r *party) error {
+	pending := map[log.Dot]bool{}
+	next := uint64(0)
+	var wrong error
+	err := r.part.Pending(0, func(op log.Op) bool {
+		if next != 0 && op.Dot.Seq != next {
+			wrong = fmt.Errorf("I3: own operation %v in the place of %d", op.Dot, next)
+		}
+		next = op.Dot.Seq + 1
+		pending[op.Dot] = true
+		return wrong == nil
+	})
+	if err = joined(wrong, err); err != nil {
+		return err
+	}
+	c := r.part.Cursor()
+	o := w.log(r)
+	conflicts := map[log.Dot]fold.Code{}
+	err = r.part.Conflicts(func(x partition.Conflict) bool {
+		conflicts[x.Op.Dot] = x.Verdict.Code
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	for _, dot := range r.promised {
+		at, ok := o.at[dot]
+		if x := r.refused[dot]; x.epoch == c.Epoch && x.code != 0 && ok && at <= c.Seq && conflicts[dot] == 0 {
+			return fmt.Errorf("I2: operation %v ended %v and is among no conflicts", dot, x.code)
+		}
+		switch {
+		case !ok && !pending[dot]:
+			return fmt.Errorf("I2: operation %v was acknowledged and is nowhere", dot)
+		case ok && at <= c.Seq && pending[dot]:
+			return fmt.Errorf("I3: operation %v is entry %d, pulled to %d, and pending", dot, at, c.Seq)
+		case ok && at > c.Seq && !pending[dot]:
+			return fmt.Errorf("I6: operation %v is entry %d, pulled to %d, and not pending", dot, at, c.Seq)
+		}
+	}
+	return nil
+}
+
+// visible holds what a user of the replica sees to the meaning of the log up to the cursor with
+// the pending operations after it: so every write can be read (I6), nothing dead is there (I4),
+// and what is listed has what it needs (I9).
+func (w *world) visible(r *party, seq uint64) error {
+	m := w.log(r).modelAt(seq)
+	err := r.part.Pending(0, func(op log.Op) bool {
+		m.fold(&op)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	view := r.part.View()
+	err = m.compare(view.Reader)
+	if err == nil {
+		err = joined(w.complete(r, view.Reader, seq), w.weights(r, view.Reader))
+	}
+	return errors.Join(err, view.Close())
+}
+
+// complete holds the inputs that a replica lists to I4 and I9.
+func (w *world) complete(p *party, r catalog.Reader, seq uint64) error {
+	if c := p.part.Cursor(); c.Epoch != p.epoch {
+		p.epoch, p.ords = c.Epoch, map[uint32]log.Dot{}
+	}
+	var wrong error
+	err := r.Inputs(0, func(in catalog.Input) bool {
+		if at, ok := w.log(p).killed[in.Dot]; ok && at <= seq {
+			wrong = fmt.Errorf("I4: input %q of %v died at entry %d and lives at %d", in.ID, in.Dot, at, seq)
+		}
+		if was, ok := p.ords[in.Ord]; ok && was != in.Dot {
+			wrong = fmt.Errorf("I4: input %d was %v and is %v", in.Ord, was, in.Dot)
+		}
+		p.ords[in.Ord] = in.Dot
+		if in.Code == catalog.InputReady {
+			// What the log deletes later on may have lost its derived record at the origin already.
+			if _, err := r.Derived(base, &in); err != nil && w.log(p).killed[in.Dot] == 0 {
+				wrong = fmt.Errorf("I9: input %q of %v is at 30000: %w", in.ID, in.Dot, err)
+			}
+		}
+		return wrong == nil
+	})
+	return joined(wrong, err)
+}
+
+// weights holds the versions that can be used to what they are used with (I10).
+func (w *world) weights(p *party, r catalog.Reader) error {
+	var wrong error
+	err := r.Models(func(m catalog.Model) bool {
+		err := r.Versions(m.Dot, func(v catalog.Version) bool {
+			if v.Code != catalog.VersionTrained {
+				return true
+			}
+			if x, err := r.Manifest(&v); err != nil || x.Version != v.ID {
+				if find(w.log(p).model.models, m.Dot) != nil || m.Dot.Site == p.part.Site() {
+					wrong = fmt.Errorf("I10: version %q of %v is trained and its manifest is of %q: %w", v.ID, m.Dot, x.Version, err)
+				}
+			}
+			return wrong == nil
+		})
+		wrong = joined(wrong, err)
+		return wrong == nil
+	})
+	return joined(wrong, err)
+}
+
+// told holds a verdict that a replica has learnt to the log's (I2).
+func (w *world) told(r *party, dot log.Dot, code fold.Code) error {
+	want, ok := w.log(r).verdict(dot)
+	switch {
+	case !ok:
+		return fmt.Errorf("I2: operation %v was confirmed with %v and is not in the log", dot, code)
+	case code != want:
+		return fmt.Errorf("I2: operation %v was confirmed with %v, want %v", dot, code, want)
+	case dot.Site != r.part.Site():
+		return fmt.Errorf("I2: verdict on operation %v of another site", dot)
+	}
+	if code != fold.OK && code != fold.Superseded {
+		r.refused[dot] = refusal{r.part.Cursor().Epoch, code}
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+)
+
+// Disk is what a party's store lies on.
+type Disk interface {
+	// Open opens the store that is on the disk; an empty disk has an empty one.
+	Open() (kv.Store, error)
+
+	// Cut returns the disk as a loss of power at this moment leaves it: with all that is durable
+	// and with about percent of what is not. The old disk is not used again.
+	Cut(percent int, rng *rand.Rand) (Disk, error)
+}
+
+// Memory is the cheapest disk: the batches of a store in memory, of which a loss of power takes
+// the last ones that were not synced. It is what package kv promises of any store, and no more.
+type Memory struct {
+	batches [][]byte
+	durable int
+}
+
+var (
+	_ Disk          = (*Memory)(nil)
+	_ memkv.Journal = (*Memory)(nil)
+)
+
+// Open implements [Disk].
+func (m *Memory) Open() (kv.Store, error) { return memkv.Open(memkv.Options{Journal: m}) }
+
+// Cut implements [Disk].
+func (m *Memory) Cut(percent int, rng *rand.Rand) (Disk, error) {
+	n := m.durable
+	for n < len(m.batches) && rng.IntN(100) < percent {
+		n++
+	}
+	return &Memory{batches: slices.Clone(m.batches[:n]), durable: n}, nil
+}
+
+// Copy is the disk as a backup that is taken now has it.
+func (m *Memory) Copy() *Memory {
+	return &Memory{batches: slices.Clone(m.batches), durable: len(m.batches)}
+}
+
+// Replay implements [memkv.Journal].
+func (m *Memory) Replay(yield func(batch []byte) error) error {
+	for _, b := range m.batches {
+		if err := yield(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Append implements [memkv.Journal].
+func (m *Memory) Append(batch []byte) (wait func() error, err error) {
+	m.batches = append(m.batches, slices.Clone(batch))
+	n := len(m.batches)
+	return func() error {
+		m.durable = max(m.durable, n)
+		return nil
+	}, nil
+}
+
+// cut is what a power cut in the middle of a call panics with.
+type cut struct{}
+
+// wired is a store whose power can be cut in the middle of what is done to it.
+type wired struct {
+	kv.Store
+	left int // steps until the power is cut; 0: it is not
+}
+
+func (w *wired) step() {
+	if w.left > 0 {
+		if w.left--; w.left == 0 {
+			panic(cut{})
+		}
+	}
+}
+
+// Apply implements [kv.Store].
+func (w *wired) Apply(b *kv.Batch) error {
+	w.step()
+	err := w.Store.Apply(b)
+	w.step()
+	return err
+}
+
+// Commit implements [kv.Store].
+func (w *wired) Commit(b *kv.Batch) (func() error, error) {
+	w.step()
+	wait, err := w.Store.Commit(b)
+	w.step()
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		err := wait()
+		w.step()
+		return err
+	}, nil
+}

@@ -1,0 +1,111 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/ingest"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/sync/feed"
+)
+
+// engine is what of the origin's engine a feed asks for: the register of applications, edges
+// and sites, which is the real one, and the one application.
+type engine struct {
+	*core.Control
+	origin *origin
+}
+
+var _ feed.Engine = (*engine)(nil)
+
+// open opens the register and, once there is one, finds the application.
+func (g *origin) open() error {
+	hosted, err := blob.OpenHosted(blob.HostedOptions{Blobs: g.blobs, Random: g.random})
+	if err != nil {
+		return err
+	}
+	control, err := core.OpenControl(core.ControlOptions{
+		Store: g.wire, Models: &predict.Set{}, Hosted: hosted, Clock: g.clock.now, Rand: g.random,
+	})
+	if err != nil {
+		return err
+	}
+	g.engine = &engine{Control: control, origin: g}
+	g.feed, err = feed.New(feed.Options{
+		Engine: g.engine, Blobs: g.blobs, Holder: hosted, Clock: g.clock.now, Run: analyse,
+		Stable: func(_ string, head uint64) uint64 { return min(g.stable, head) },
+		Limits: feed.Limits{Pictures: 3, Snapshots: 1 << 20, PushOps: 1 + uint64(g.world.rng.IntN(20))},
+	})
+	return err
+}
+
+// analyse says of which pictures it was asked; what they are is known.
+func analyse(_ context.Context, jobs []api.Job) ([]api.Result, error) {
+	out := make([]api.Result, len(jobs))
+	for i := range jobs {
+		out[i].Blob = jobs[i].Blob
+	}
+	return out, nil
+}
+
+// Received implements [feed.Engine].
+func (e *engine) Received(_ [32]byte, r *api.Result) ingest.Outcome {
+	x, ok := derivedOf[r.Blob]
+	if !ok {
+		return ingest.Outcome{Code: 30002, Detail: "no picture"}
+	}
+	return ingest.Outcome{Code: catalog.InputReady, Blob: r.Blob, ContentType: "image/png", Derived: &x}
+}
+
+// Serving implements [feed.Engine].
+func (e *engine) Serving(catalog.Reader) ([32]byte, error) { return base, nil }
+
+// Partition implements [feed.Engine].
+func (e *engine) Partition(app string) (*partition.Partition, error) {
+	if app != e.origin.world.app.String() || e.origin.part == nil {
+		return nil, core.ErrApplication
+	}
+	return e.origin.part, nil
+}
+
+// Identify implements [feed.Engine]: whoever has a key of the application.
+func (e *engine) Identify(_ context.Context, r *api.Request) (auth.Principal, time.Time, error) {
+	by, ok := strings.CutPrefix(r.Authorization, "Key ")
+	if !ok {
+		return auth.Principal{}, time.Time{}, auth.ErrToken
+	}
+	return auth.Principal{App: e.origin.world.app.String(), By: by, Scopes: auth.All}, time.Time{}, nil
+}
+
+// errOrigin is trouble of the origin's own, which the network has not made.
+var errOrigin = errors.New("origin is in trouble")
+
+// Refuse implements [feed.Engine].
+func (e *engine) Refuse(r *api.Request, err error) api.Response {
+	status := 500
+	if errors.Is(err, auth.ErrToken) {
+		status = 401
+	} else if !errors.Is(err, core.ErrApplication) {
+		e.origin.world.fail(fmt.Errorf("%w: %s %s: %w", errOrigin, r.Method, r.Path, err))
+	}
+	return api.Response{Status: status}
+}
+
+// random is a source of bytes that a seed determines.
+func random(rng *rand.Rand) *rand.ChaCha8 {
+	var seed [32]byte
+	for i := range seed {
+		seed[i] = byte(rng.Uint32())
+	}
+	return rand.NewChaCha8(seed)
+}

@@ -1,0 +1,68 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// happen lets one thing happen.
+func (w *world) happen() {
+	r := w.parties[w.rng.IntN(len(w.parties))]
+	switch n := w.rng.IntN(100); {
+	case n < 42:
+		r.write()
+	case n < 62:
+		w.origin.write()
+	case n < 69:
+		r.fuse()
+	case n < 74:
+		w.origin.fuse()
+	case n < 82:
+		r.unplug()
+	case n < 87:
+		w.jump(r)
+	case n < 91:
+		w.origin.trim()
+	case n < 93:
+		w.origin.horizon()
+	case n < 95:
+		r.reopen()
+	case n < 97:
+		w.origin.restore()
+	case n < 99:
+		w.origin.backup()
+	default:
+		w.origin.revoke(w.parties[0])
+	}
+}
+
+// bodies draws what one call writes.
+func (w *world) bodies(site log.Site) []log.Body {
+	bodies := make([]log.Body, 1+w.rng.IntN(3))
+	for i := range bodies {
+		bodies[i] = w.program.body(site)
+	}
+	return bodies
+}
+
+// unplug cuts a replica's link for a while.
+func (r *party) unplug() {
+	if r.down {
+		return
+	}
+	r.world.stats.Partitions++
+	r.down = true
+	r.world.after(r.world.some(20*time.Second), func() { r.down = false })
+}
+
+// jump sets somebody's clock.
+func (w *world) jump(r *party) {
+	w.stats.Jumps++
+	c := &r.clock
+	if w.rng.IntN(4) == 0 {
+		c = &w.origin.clock
+	}
+	w.origin.look()
+	c.skew = w.some(40*time.Second) - 20*time.Second
+}

@@ -1,0 +1,109 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sightline-dev/sightline/sync/replica"
+)
+
+// mostRounds is how many rounds agreement may take: three times the way from one replica to
+// another, which goes over the origin.
+const mostRounds = 3 * 2
+
+// heal ends all faults and has everybody talk until all agree. A round is everybody's turn to ask until
+// they have nothing more to ask.
+func (w *world) heal() {
+	w.healing = true
+	w.faults = faults{}
+	w.origin.mend()
+	for _, r := range w.parties {
+		r.mend()
+	}
+	for round := 1; w.failed == nil; round++ {
+		w.stats.Rounds = round
+		for _, r := range w.parties {
+			r.step(replica.Online{})
+			w.settle()
+		}
+		if w.agreed() || w.failed != nil {
+			break
+		}
+		if round == mostRounds {
+			w.fail(fmt.Errorf("I1: no agreement after %d rounds%s", round, w.standing()))
+		}
+	}
+	for _, r := range w.parties {
+		if w.failed == nil && !r.gone {
+			w.fail(w.inspect(r))
+		}
+	}
+}
+
+// mend has the power back for good.
+func (g *origin) mend() {
+	if !g.up {
+		g.guarded(g.start)
+	}
+	if g.up {
+		g.wire.left = 0
+	}
+	g.moved()
+}
+
+// mend has the power and the network back for good.
+func (r *party) mend() {
+	r.down = false
+	if !r.up {
+		r.guarded(r.start)
+	}
+	if r.up {
+		r.wire.left = 0
+	}
+}
+
+// settle lets things happen until nobody waits for an answer.
+func (w *world) settle() {
+	until := w.now + time.Minute
+	for w.failed == nil && w.busy() && w.step(until) {
+		continue
+	}
+}
+
+func (w *world) busy() bool {
+	for _, r := range w.parties {
+		if !r.gone && (len(r.asked) > 0 || !r.up) {
+			return true
+		}
+	}
+	return false
+}
+
+// agreed reports whether everybody has all of the log and all of everybody's is in it.
+func (w *world) agreed() bool {
+	for _, r := range w.parties {
+		if r.edge != nil && r.edge.revoked {
+			if !r.gone {
+				return false // I8
+			}
+			continue
+		}
+		issued, confirmed := r.part.Outbox()
+		if c := r.part.Cursor(); c.Seq != w.oracle.head() || c.Epoch != w.oracle.epoch && c.Seq > 0 || issued != confirmed {
+			return false
+		}
+	}
+	return true
+}
+
+// standing says where everybody is.
+func (w *world) standing() string {
+	out := fmt.Sprintf("\n\torigin: %d in %x", w.oracle.head(), w.oracle.epoch[:2])
+	for _, r := range w.parties {
+		if r.gone {
+			continue
+		}
+		out += fmt.Sprintf("\n\treplica %d: %+v", r.number, r.machine.Status())
+	}
+	return out
+}

@@ -1,0 +1,363 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// model is the naive meaning of a log: it has no store and looks through everything each time.
+// It shares no code with package fold.
+type model struct {
+	inputs   []*being // in the order of creation, dead ones too
+	sites    map[log.Site]uint64
+	horizon  log.HLC
+	barrier  log.HLC
+	concepts map[string]bool
+	models   []*named
+	flows    []*named
+}
+
+// being is an input and its life.
+type being struct {
+	dot     log.Dot
+	id      string
+	url     string
+	code    int
+	dead    bool
+	picture blob.Hash
+	labels  map[string]write[log.Value]
+	place   write[*log.Point]
+}
+
+type write[T any] struct {
+	at log.Stamp
+	v  T
+}
+
+// named is a model or a workflow.
+type named struct {
+	dot  log.Dot
+	id   string
+	dead bool
+}
+
+func newModel() *model {
+	return &model{sites: map[log.Site]uint64{}, concepts: map[string]bool{}}
+}
+
+func (m *model) live(is func(b *being) bool) *being {
+	for _, b := range m.inputs {
+		if !b.dead && is(b) {
+			return b
+		}
+	}
+	return nil
+}
+
+func (m *model) byDot(dot log.Dot) *being {
+	return m.live(func(b *being) bool { return b.dot == dot })
+}
+
+// fold returns the verdict's code, 0 for an operation that it has no opinion on.
+func (m *model) fold(op *log.Op) fold.Code {
+	switch last := m.sites[op.Dot.Site]; {
+	case op.Dot.Seq <= last:
+		return fold.Duplicate
+	case op.Dot.Seq > last+1:
+		return fold.Refused
+	}
+	m.sites[op.Dot.Site] = op.Dot.Seq
+	switch b := op.Body.(type) {
+	case *log.InputCreate:
+		return m.create(op, b)
+	case *log.InputLabels:
+		return m.label(op, m.byDot(b.Input), b.Labels)
+	case *log.InputGeo:
+		return m.geo(op, b)
+	case *log.InputMeta:
+		return m.field(op, b.Input)
+	case *log.OutputsPatch:
+		return m.field(op, b.Input)
+	case *log.InputFetched:
+		return m.fetched(b)
+	case *log.InputDelete:
+		x := m.byDot(b.Input)
+		if x == nil {
+			return fold.Gone
+		}
+		x.dead = true
+		return fold.OK
+	case *log.InputDeleteAll:
+		for _, x := range m.inputs {
+			x.dead = true
+		}
+		if b.Barrier {
+			m.barrier = max(m.barrier, op.At)
+		}
+		return fold.OK
+	case *log.Horizon:
+		m.horizon = max(m.horizon, b.At)
+		return fold.OK
+	}
+	return m.rest(op)
+}
+
+// field is the verdict on a write whose registers the model does not keep.
+func (m *model) field(op *log.Op, input log.Dot) fold.Code {
+	switch {
+	case m.byDot(input) == nil:
+		return fold.Gone
+	case op.At < m.horizon:
+		return fold.Stale
+	}
+	return 0
+}
+
+func (m *model) fetched(b *log.InputFetched) fold.Code {
+	x := m.byDot(b.Input)
+	switch {
+	case x == nil:
+		return fold.Gone
+	case x.code != catalog.InputPending:
+		return fold.Superseded
+	}
+	x.code, x.picture = b.Code, b.Blob
+	return fold.OK
+}
+
+func (m *model) geo(op *log.Op, b *log.InputGeo) fold.Code {
+	if code := m.field(op, b.Input); code != 0 {
+		return code
+	}
+	x := m.byDot(b.Input)
+	if op.Stamp().Less(x.place.at) {
+		return fold.Superseded
+	}
+	x.place = write[*log.Point]{op.Stamp(), b.Geo}
+	return fold.OK
+}
+
+func (m *model) create(op *log.Op, b *log.InputCreate) fold.Code {
+	if op.At < m.barrier {
+		return fold.Gone
+	}
+	broken := func(x *being) bool { return x.code != catalog.InputPending && x.code != catalog.InputReady }
+	id := b.ID
+	if id == "" {
+		id = fmt.Sprint("made of ", op.Dot)
+	}
+	same := m.live(func(x *being) bool { return x.id == id })
+	if same != nil && !broken(same) {
+		if b.MergeIfEqual && same.url == b.URL && same.picture == b.Blob {
+			return m.label(op, same, b.Labels)
+		}
+		return fold.Duplicate
+	}
+	sharing := func(x *being) bool { return b.URL != "" && !b.AllowDuplicate && x.url == b.URL }
+	if m.live(func(x *being) bool { return sharing(x) && !broken(x) }) != nil {
+		return fold.Duplicate
+	}
+	for _, x := range m.inputs {
+		x.dead = x.dead || x == same || sharing(x)
+	}
+	x := &being{dot: op.Dot, id: id, url: b.URL, code: catalog.InputPending, picture: b.Blob, labels: map[string]write[log.Value]{}}
+	if !b.Blob.IsZero() {
+		x.code = catalog.InputReady
+	}
+	for _, l := range b.Labels {
+		if l.Value != log.Removed {
+			x.labels[l.Concept] = write[log.Value]{op.Stamp(), l.Value}
+		}
+	}
+	if b.Geo != nil {
+		x.place = write[*log.Point]{op.Stamp(), b.Geo}
+	}
+	m.inputs = append(m.inputs, x)
+	m.use(b.Labels)
+	return fold.OK
+}
+
+func (m *model) use(labels []log.Label) {
+	for _, l := range labels {
+		if l.Value != log.Removed && l.Concept != "ai_1" {
+			m.concepts[l.Concept] = true
+		}
+	}
+}
+
+func (m *model) label(op *log.Op, x *being, labels []log.Label) fold.Code {
+	if x == nil {
+		return fold.Gone
+	}
+	if op.At < m.horizon {
+		return fold.Stale
+	}
+	code := fold.Superseded
+	for _, l := range labels {
+		last, ok := x.labels[l.Concept]
+		if !ok || !op.Stamp().Less(last.at) {
+			x.labels[l.Concept] = write[log.Value]{op.Stamp(), l.Value}
+			code = fold.OK
+		}
+	}
+	if code == fold.OK {
+		m.use(labels)
+	}
+	return code
+}
+
+// rest folds what is not about inputs.
+func (m *model) rest(op *log.Op) fold.Code {
+	switch b := op.Body.(type) {
+	case *log.ModelCreate:
+		return create(&m.models, op.Dot, b.ID)
+	case *log.ModelDelete:
+		return kill(m.models, b.Model)
+	case *log.ModelPatch:
+		if find(m.models, b.Model) == nil {
+			return fold.Gone
+		}
+	case *log.VersionTrain:
+		if find(m.models, b.Model) == nil {
+			return fold.Gone
+		}
+	case *log.Unknown:
+		return fold.Refused
+	case *log.WorkflowCreate:
+		return create(&m.flows, op.Dot, b.ID)
+	case *log.WorkflowDelete:
+		return kill(m.flows, b.Workflow)
+	case *log.Feedback:
+		return fold.OK
+	case *log.Refused:
+		return fold.Refused
+	}
+	return 0
+}
+
+func find(list []*named, dot log.Dot) *named {
+	for _, x := range list {
+		if !x.dead && x.dot == dot {
+			return x
+		}
+	}
+	return nil
+}
+
+func create(list *[]*named, dot log.Dot, id string) fold.Code {
+	for _, x := range *list {
+		if !x.dead && x.id == id && id != "" {
+			return fold.Duplicate
+		}
+	}
+	*list = append(*list, &named{dot: dot, id: id})
+	return fold.OK
+}
+
+func kill(list []*named, dot log.Dot) fold.Code {
+	x := find(list, dot)
+	if x == nil {
+		return fold.Gone
+	}
+	x.dead = true
+	return fold.OK
+}
+
+func dots(list []*named) (out []log.Dot) {
+	for _, x := range list {
+		if !x.dead {
+			out = append(out, x.dot)
+		}
+	}
+	return out
+}
+
+// shown are the labels that users see, by concept.
+func (b *being) shown() (out []log.Label) {
+	for _, concept := range []string{"ai_1", "x", "y", "z"} {
+		if w, ok := b.labels[concept]; ok && w.v != log.Removed {
+			out = append(out, log.Label{Concept: concept, Value: w.v})
+		}
+	}
+	return out
+}
+
+// compare holds a state to the model.
+func (m *model) compare(r catalog.Reader) error {
+	var living []*being
+	for _, x := range m.inputs {
+		if !x.dead {
+			living = append(living, x)
+		}
+	}
+	var wrong error
+	i := 0
+	err := r.Inputs(0, func(in catalog.Input) bool {
+		if i == len(living) {
+			wrong = fmt.Errorf("input %q of %v should not be", in.ID, in.Dot)
+		} else {
+			wrong = living[i].compare(&in)
+		}
+		i++
+		return wrong == nil
+	})
+	if err != nil || wrong != nil {
+		return joined(wrong, err)
+	}
+	if i != len(living) {
+		return fmt.Errorf("%d live inputs, want %d: %v is missing", i, len(living), living[i].dot)
+	}
+	for _, c := range []string{"w", "x", "y", "z"} {
+		if _, err := r.Concept(c); m.concepts[c] && err != nil {
+			return err
+		}
+	}
+	return m.compareNamed(r)
+}
+
+func (m *model) compareNamed(r catalog.Reader) error {
+	var models, flows []log.Dot
+	err := r.Models(func(x catalog.Model) bool {
+		models = append(models, x.Dot)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	err = r.Workflows(func(x catalog.Workflow) bool {
+		flows = append(flows, x.Dot)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	if want := dots(m.models); !slices.Equal(models, want) {
+		return fmt.Errorf("models %v, want %v", models, want)
+	}
+	if want := dots(m.flows); !slices.Equal(flows, want) {
+		return fmt.Errorf("workflows %v, want %v", flows, want)
+	}
+	return nil
+}
+
+func (b *being) compare(in *catalog.Input) error {
+	var shown []log.Label
+	for _, l := range in.Labels {
+		if l.Value != log.Removed {
+			shown = append(shown, l.Label)
+		}
+	}
+	if in.Dot != b.dot || in.Code != b.code || in.Blob != b.picture || !slices.Equal(shown, b.shown()) {
+		return fmt.Errorf("input %q of %v at %d with %v, want %q of %v at %d with %v",
+			in.ID, in.Dot, in.Code, shown, b.id, b.dot, b.code, b.shown())
+	}
+	if a, p := in.Geo, b.place.v; (a == nil) != (p == nil) || a != nil && *a != *p {
+		return fmt.Errorf("input %q of %v is at %v, want %v", in.ID, in.Dot, a, p)
+	}
+	return nil
+}

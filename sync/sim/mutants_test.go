@@ -1,0 +1,136 @@
+//go:build !wasip1
+
+package sim
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// A mutant is a bug that somebody could make: one line of the product, written otherwise. The
+// sources stay as they are: the compiler is given other ones in their place, in which
+// mutant.Is says which bug is switched on.
+type mutant struct {
+	name string
+	file string
+	from string // occurs once in the file
+	to   string // with $ for the switch
+}
+
+// mutantSource is the package of the switch, which only the compiler sees.
+const mutantSource = `// Package mutant switches seeded bugs on.
+package mutant
+
+import "os"
+
+var on = os.Getenv("MUTANT")
+
+// Is reports whether a bug is on.
+func Is(name string) bool { return on == name }
+`
+
+const mutantImport = "\n\nimport \"github.com/sightline-dev/sightline/core/mutant\"\n"
+
+var packageLine = regexp.MustCompile(`(?m)^package \w+$`)
+
+// overlay writes the mutated sources beside a file that tells the compiler of them.
+func overlay(t *testing.T, root, dir string) string {
+	t.Helper()
+	replace := map[string]string{}
+	put := func(path string, data []byte) {
+		file := filepath.Join(dir, fmt.Sprintf("%d.go", len(replace)))
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		replace[path] = file
+	}
+	sources := map[string]string{}
+	for _, m := range mutants {
+		if sources[m.file] == "" {
+			data, err := os.ReadFile(filepath.Join(root, m.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := packageLine.FindIndex(data)
+			if at == nil {
+				t.Fatalf("%s has no package line", m.file)
+			}
+			sources[m.file] = string(data[:at[1]]) + mutantImport + string(data[at[1]:])
+		}
+		if n := strings.Count(sources[m.file], m.from); n != 1 {
+			t.Fatalf("mutant %q: %s has %d times\n%s", m.name, m.file, n, m.from)
+		}
+		to := strings.ReplaceAll(m.to, "$", fmt.Sprintf("mutant.Is(%q)", m.name))
+		sources[m.file] = strings.Replace(sources[m.file], m.from, to, 1)
+	}
+	for file, source := range sources {
+		put(filepath.Join(root, file), []byte(source))
+	}
+	put(filepath.Join(root, "core/mutant/mutant.go"), []byte(mutantSource))
+	data, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// mutantSeeds is how many schedules a mutant may survive.
+const mutantSeeds = 1000
+
+// TestMutants builds the simulator with seeded bugs in the product: without any it passes,
+// and each of them is caught.
+func TestMutants(t *testing.T) {
+	tool, err := exec.LookPath("go")
+	if err != nil {
+		t.Skipf("no go tool: %v", err)
+	}
+	root, dir := proof.Root(t), t.TempDir()
+	binary := filepath.Join(dir, "sim.test")
+	build := exec.Command(tool, "test", "-c", "-vet=off", "-overlay", overlay(t, root, dir), "-o", binary, "./sync/sim")
+	build.Dir = root
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	run := func(name string, n int) (string, error) {
+		cmd := exec.Command(binary, "-test.run", "^TestG6$", "-test.timeout", "5m")
+		cmd.Env = append(os.Environ(), "MUTANT="+name, "SOAK=1", "SOAK_FROM=0", fmt.Sprintf("SOAK_N=%d", n))
+		cmd.Dir = filepath.Join(root, "sync/sim")
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run("", 20); err != nil {
+		t.Fatalf("with every bug off: %v\n%s", err, out)
+	}
+	for _, m := range mutants {
+		t.Run(m.name, func(t *testing.T) {
+			out, err := run(m.name, mutantSeeds)
+			if err == nil {
+				t.Fatalf("not caught in %d schedules", mutantSeeds)
+			}
+			t.Log(firstLine(out))
+		})
+	}
+}
+
+var caught = regexp.MustCompile(`seed \d+: [^\n]*|panic: [^\n]*`)
+
+func firstLine(out string) string {
+	if s := caught.FindString(out); s != "" {
+		return s
+	}
+	line, _, _ := bytes.Cut([]byte(out), []byte("\n"))
+	return string(line)
+}

@@ -1,0 +1,225 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/sync/replica"
+)
+
+// errNetwork is what a host sees of everything that a network does.
+var errNetwork = errors.New("connection lost")
+
+// faults are what goes wrong in one run, in percent of the occasions.
+type faults struct {
+	lost     int // requests that never arrive
+	cut      int // answers that end before their end
+	twice    int // requests that arrive again later
+	slow     int // messages that take seconds
+	unsynced int // of what was not synced, is on a disk after a loss of power
+}
+
+// delay is how long a message takes.
+func (w *world) delay() time.Duration {
+	if w.chance(w.faults.slow) {
+		return w.some(8 * time.Second)
+	}
+	return time.Millisecond + w.some(80*time.Millisecond)
+}
+
+func (w *world) chance(percent int) bool { return w.rng.IntN(100) < percent }
+
+// some is a duration below a bound.
+func (w *world) some(most time.Duration) time.Duration {
+	return time.Duration(w.rng.Int64N(int64(most)))
+}
+
+// response is an answer with its body, wherever that was written to.
+type response struct {
+	status int
+	header []api.Field
+	body   []byte
+}
+
+// send carries a request to the origin and its answer back, as well as the network does.
+func (r *party) send(a replica.Ask) {
+	w, life := r.world, r.life
+	r.asked[a.ID] = true
+	w.stats.Requests++
+	answer := func(after time.Duration, x replica.Answer) {
+		w.after(after, func() {
+			if r.life != life || !r.asked[a.ID] {
+				return
+			}
+			if !x.More {
+				delete(r.asked, a.ID)
+			}
+			r.step(x)
+		})
+	}
+	lost := func() { answer(w.delay(), replica.Answer{ID: a.ID, Err: errNetwork}) }
+	if r.down || w.chance(w.faults.lost) {
+		lost()
+		return
+	}
+	request := r.request(&a)
+	arrive := w.delay()
+	if w.chance(w.faults.twice) {
+		w.stats.Duplicates++
+		w.after(arrive+w.delay(), func() { w.origin.serve(request, func(response, error) {}) })
+	}
+	w.after(arrive, func() {
+		if r.down {
+			lost()
+			return
+		}
+		w.origin.serve(request, func(resp response, err error) {
+			if err != nil || r.down {
+				lost()
+				return
+			}
+			r.carry(a.ID, resp, answer)
+		})
+	})
+}
+
+// request is an Ask as it arrives.
+func (r *party) request(a *replica.Ask) *api.Request {
+	return &api.Request{
+		Method: a.Method, Path: a.Path, Query: a.Query, Body: bytes.Clone(a.Body), Remote: fmt.Sprint(r.number),
+		Authorization: r.credential(a),
+		Header: func(name string) string {
+			for _, f := range a.Header {
+				if strings.EqualFold(f.Name, name) {
+					return f.Value
+				}
+			}
+			return ""
+		},
+	}
+}
+
+// carry brings an answer back in pieces, or only some of them.
+func (r *party) carry(id uint64, resp response, answer func(time.Duration, replica.Answer)) {
+	w := r.world
+	body, after := resp.body, w.delay()
+	short := w.chance(w.faults.cut)
+	if short {
+		body = body[:w.rng.IntN(len(body)+1)]
+	}
+	piece := replica.Answer{ID: id, Status: resp.status, Header: resp.header}
+	for len(body) > 1 && w.rng.IntN(3) == 0 {
+		n := 1 + w.rng.IntN(len(body)-1)
+		piece.Body, piece.More = body[:n], true
+		answer(after, piece)
+		body = body[n:]
+		piece = replica.Answer{ID: id}
+		after += w.delay()
+	}
+	piece.Body = body
+	if short {
+		piece.Err = errNetwork
+	}
+	answer(after, piece)
+}
+
+// held is a poll that waits for something to happen.
+type held struct {
+	request *api.Request
+	reply   func(response, error)
+}
+
+// pollWait is how long the origin holds a poll.
+const pollWait = 25 * time.Second
+
+// serve answers a request. A poll that would say nothing waits for an entry.
+func (g *origin) serve(r *api.Request, reply func(response, error)) {
+	if !g.up {
+		reply(response{}, errNetwork)
+		return
+	}
+	if !g.idle(r) {
+		g.answer(r, reply)
+		return
+	}
+	h := &held{r, reply}
+	g.held = append(g.held, h)
+	g.world.after(pollWait, func() {
+		if h.reply != nil {
+			g.release(h)
+		}
+	})
+}
+
+// idle reports whether a request is a poll that the log has nothing for.
+func (g *origin) idle(r *api.Request) bool {
+	if !strings.HasSuffix(r.Path, "/changes") || g.world.healing {
+		return false
+	}
+	q, err := url.ParseQuery(r.Query)
+	if err != nil || q.Get("live") != replica.Poll.String() {
+		return false
+	}
+	l := g.part.Log()
+	since, err := strconv.ParseUint(q.Get("since"), 10, 64)
+	return err == nil && since == l.Head() && q.Get("epoch") == fmt.Sprintf("%x", l.Epoch())
+}
+
+// release answers a poll, unless that was done.
+func (g *origin) release(h *held) {
+	reply := h.reply
+	if h.reply = nil; reply == nil {
+		return
+	}
+	if !g.up {
+		reply(response{}, errNetwork)
+		return
+	}
+	g.answer(h.request, reply)
+}
+
+// moved answers the polls that waited for something to happen, soon.
+func (g *origin) moved() {
+	waiting := g.held
+	g.held = nil
+	g.world.after(g.world.some(3*time.Second), func() {
+		for _, h := range waiting {
+			g.release(h)
+		}
+	})
+}
+
+// answer has the feed answer a request.
+func (g *origin) answer(r *api.Request, reply func(response, error)) {
+	var resp response
+	before := g.world.oracle.head()
+	whole := g.guarded(func() error {
+		x := g.feed.Serve(context.Background(), r)
+		resp = response{status: x.Status, header: x.Header, body: x.Body}
+		if x.ContentType != "" {
+			resp.header = append(resp.header, api.Field{Name: "Content-Type", Value: x.ContentType})
+		}
+		if x.Stream == nil {
+			return nil
+		}
+		var b bytes.Buffer
+		err := x.Stream(&b)
+		resp.body = b.Bytes()
+		return err
+	})
+	if !whole {
+		reply(response{}, errNetwork)
+		return
+	}
+	reply(resp, nil)
+	if g.world.oracle.head() > before {
+		g.moved()
+	}
+}

@@ -1,0 +1,234 @@
+package sim
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// oracle stands outside: it sees every entry of the origin's log that outlived a crash, keeps them
+// apart from everybody's disks, and knows what was promised to whom.
+type oracle struct {
+	app     catalog.AppID
+	entries []log.Entry // the truth, from the first
+	chains  []log.Chain // after each, and before the first
+	codes   []fold.Code // verdicts, by the fold
+	store   *memkv.Store
+	fold    *fold.Fold
+	states  []kv.Snapshot // after each entry
+	digests map[uint64][32]byte
+	model   *model
+
+	at     map[log.Dot]uint64 // operations of the log and their places
+	killed map[log.Dot]uint64 // inputs and the entries that ended them
+	issued map[log.Dot]issue
+	clock  []log.HLC // highest of the log up to each entry
+
+	created func(op *log.Op)    // told of each entry
+	shut    map[log.Site]uint64 // sites that nothing is taken from any more, and what was
+	epoch   log.Epoch
+	latest  time.Time // the latest that the origin's clock ever was
+}
+
+// issue is an operation that a replica said is safe.
+type issue struct {
+	data  []byte    // as its site has encoded it
+	epoch log.Epoch // of the log that its site had folded by then
+	seen  uint64    // and how far
+}
+
+func newOracle(app catalog.AppID, epoch log.Epoch, created func(op *log.Op)) *oracle {
+	o := &oracle{
+		app: app, store: memkv.New(), fold: fold.New(app), digests: map[uint64][32]byte{}, model: newModel(),
+		epoch: epoch, shut: map[log.Site]uint64{}, at: map[log.Dot]uint64{}, killed: map[log.Dot]uint64{}, issued: map[log.Dot]issue{}, created: created,
+	}
+	o.states = append(o.states, o.store.Snapshot())
+	o.clock = append(o.clock, 0)
+	o.chains = append(o.chains, log.Chain(epoch))
+	return o
+}
+
+// maxLead is how far the clock of an entry may be ahead of the origin's when it is appended.
+const maxLead = 2*time.Second + time.Millisecond
+
+func (o *oracle) head() uint64 { return uint64(len(o.entries)) }
+
+// follow takes in what the origin's log has beyond what is known, and holds it to I3 and I7.
+func (o *oracle) follow(l log.Log) error {
+	head := l.Head()
+	if head < o.head() {
+		return fmt.Errorf("I2: the log ends at %d and was at %d", head, o.head())
+	}
+	if head == o.head() {
+		return nil
+	}
+	if from := o.head() + 1; l.Floor() > from {
+		return fmt.Errorf("I7: the log was trimmed to %d, unread beyond %d", l.Floor(), from)
+	}
+	var wrong error
+	err := l.Read(o.head()+1, func(e log.Entry) bool {
+		wrong = o.take(e)
+		return wrong == nil
+	})
+	if err = joined(wrong, err); err != nil {
+		return err
+	}
+	chain, err := l.Chain(head)
+	if err == nil && chain != o.chains[head] {
+		err = errors.New("I7: the chain of the log is not that of its entries")
+	}
+	return err
+}
+
+// take folds one entry, by the fold and by the model, which must agree.
+func (o *oracle) take(e log.Entry) error {
+	dot := e.Op.Dot
+	if before, ok := o.at[dot]; ok {
+		return fmt.Errorf("I3: operation %v is entry %d and %d", dot, before, e.Seq)
+	}
+	if last := o.model.sites[dot.Site]; dot.Seq != last+1 {
+		return fmt.Errorf("I3: operation %v of entry %d after %d of its site", dot, e.Seq, last)
+	}
+	if last, ok := o.shut[dot.Site]; ok {
+		return fmt.Errorf("I8: entry %d is operation %v of a site that was revoked after %d", e.Seq, dot, last)
+	}
+	o.at[dot] = e.Seq
+	if lead := e.Op.At.Time().Sub(o.latest); lead > maxLead && e.Op.At > o.clock[len(o.clock)-1]+1 {
+		return fmt.Errorf("I5: entry %d of %v has a clock %v ahead of the origin's", e.Seq, dot, lead)
+	}
+	if err := o.checkIssued(&e); err != nil {
+		return err
+	}
+	tx := kv.NewOverlay(o.store)
+	if err := o.fold.Begin(tx); err != nil {
+		return err
+	}
+	v, err := o.fold.Apply(&e)
+	if err != nil {
+		return err
+	}
+	for _, c := range o.fold.End().Changes {
+		if c.After == nil {
+			o.killed[c.Before.Dot] = e.Seq
+		}
+	}
+	if _, ok := e.Op.Body.(*log.InputDeleteAll); ok {
+		for _, b := range o.model.inputs {
+			if !b.dead {
+				o.killed[b.dot] = e.Seq
+			}
+		}
+	}
+	if err := o.store.Apply(tx.Batch()); err != nil {
+		return err
+	}
+	if code := o.model.fold(&e.Op); code != 0 && code != v.Code {
+		return fmt.Errorf("entry %d, %v %T: verdict %v %s, want %v", e.Seq, dot, e.Op.Body, v.Code, v.Detail, code)
+	}
+	o.entries = append(o.entries, e)
+	o.created(&e.Op)
+	o.chains = append(o.chains, o.chains[len(o.chains)-1].Next(log.Encode(nil, &e.Op)))
+	o.codes = append(o.codes, v.Code)
+	o.states = append(o.states, o.store.Snapshot())
+	o.clock = append(o.clock, max(o.clock[len(o.clock)-1], e.Op.At))
+	return nil
+}
+
+// checkIssued holds an entry to what its site issued: the same operation (I3), after all that
+// the site had seen (I5).
+func (o *oracle) checkIssued(e *log.Entry) error {
+	was, ok := o.issued[e.Op.Dot]
+	if !ok {
+		return nil
+	}
+	op, err := log.Decode(was.data)
+	if err != nil {
+		return err
+	}
+	op.At = e.Op.At // the origin may have set it back
+	switch _, refused := e.Op.Body.(*log.Refused); {
+	case refused && partition.Admit(&op) == "":
+		return fmt.Errorf("I2: entry %d refuses operation %v, %T, that it might have taken: %+v", e.Seq, op.Dot, op.Body, e.Op.Body)
+	case !refused && !bytes.Equal(log.Encode(nil, &op), log.Encode(nil, &e.Op)):
+		return fmt.Errorf("I3: entry %d is another operation %v than the one that was issued", e.Seq, e.Op.Dot)
+	}
+	if was.epoch != o.epoch {
+		return nil
+	}
+	if seen := o.clock[was.seen]; e.Op.At <= seen {
+		return fmt.Errorf("I5: entry %d of %v has clock %x and its site had seen %x", e.Seq, e.Op.Dot, e.Op.At, seen)
+	}
+	return nil
+}
+
+// fork is what is known when the log goes on from an earlier entry, under another epoch.
+func (o *oracle) fork(epoch log.Epoch, seq uint64) (*oracle, error) {
+	f := newOracle(o.app, epoch, func(*log.Op) {})
+	f.chains[0], f.latest, f.issued = o.chains[0], o.latest, o.issued
+	for _, e := range o.entries[:seq] {
+		if err := f.take(e); err != nil {
+			return nil, err
+		}
+	}
+	f.created = o.created
+	return f, nil
+}
+
+// digest is the digest of the state after an entry.
+func (o *oracle) digest(seq uint64) ([32]byte, error) {
+	if d, ok := o.digests[seq]; ok {
+		return d, nil
+	}
+	d, err := fold.Digest(o.states[seq], o.app)
+	o.digests[seq] = d
+	return d, err
+}
+
+// modelAt is the meaning of the log up to an entry.
+func (o *oracle) modelAt(seq uint64) *model {
+	m := newModel()
+	for i := range o.entries[:seq] {
+		m.fold(&o.entries[i].Op)
+	}
+	return m
+}
+
+// promised notes that the origin told its own user that the last n operations of its log are safe.
+func (o *oracle) promised(p *partition.Partition, n int) error {
+	if err := o.follow(p.Log()); err != nil {
+		return err
+	}
+	for _, e := range o.entries[len(o.entries)-n:] {
+		if e.Op.Dot.Site != log.Origin {
+			return fmt.Errorf("I7: entry %d of site %d among those of the origin", e.Seq, e.Op.Dot.Site)
+		}
+	}
+	return nil
+}
+
+// verdict is the one verdict on an operation of the log.
+func (o *oracle) verdict(dot log.Dot) (fold.Code, bool) {
+	seq, ok := o.at[dot]
+	if !ok {
+		return 0, false
+	}
+	return o.codes[seq-1], true
+}
+
+// joined is the first error that there is.
+func joined(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,260 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/feed"
+)
+
+// origin is the party that has the log.
+type origin struct {
+	world *world
+	disk  Disk
+	wire  *wired
+	part  *partition.Partition
+	clock clock
+	up    bool
+
+	random io.Reader
+	blobs  *blob.Memory // pictures: each outlives a crash once it is there
+	engine *engine
+	feed   *feed.Feed
+	held   []*held // polls
+
+	copied *Memory // the backup
+	stable uint64  // last entry that the backup has
+	life   byte    // how often the log was restored
+}
+
+// look notes what the clock shows.
+func (g *origin) look() {
+	if now := g.clock.now(); now.After(g.world.oracle.latest) {
+		g.world.oracle.latest = now
+	}
+}
+
+// start opens what the disk holds.
+func (g *origin) start() error {
+	store, err := g.disk.Open()
+	if err != nil {
+		return err
+	}
+	g.wire = &wired{Store: store}
+	if err := g.open(); err != nil {
+		return err
+	}
+	if g.world.oracle == nil {
+		if err := g.found(); err != nil {
+			return err
+		}
+	}
+	g.look()
+	if g.part, err = partition.Open(partition.Options{
+		Store: g.wire, App: g.world.app, Clock: g.clock.now, Epoch: log.Epoch{1},
+	}); err != nil {
+		return err
+	}
+	g.up = true
+	if err := g.world.oracle.follow(g.part.Log()); err != nil {
+		return err
+	}
+	return g.edges()
+}
+
+// edges asks who is shut out: a revocation under way when the power failed is there or not, and
+// one after the backup that was restored is not.
+func (g *origin) edges() error {
+	o := g.world.oracle
+	for _, r := range g.world.parties {
+		if r.edge == nil {
+			continue
+		}
+		e, err := g.engine.Edge(r.edge.id)
+		if err != nil {
+			return err
+		}
+		if r.edge.revoked = e.Revoked != 0; r.edge.revoked {
+			o.shut[r.edge.site] = o.model.sites[r.edge.site]
+		}
+	}
+	return nil
+}
+
+// found makes the application.
+func (g *origin) found() error {
+	w := g.world
+	app, _, err := g.engine.CreateApp(context.Background(), "operator", core.NewApp{Name: "sim", Language: "en"})
+	if err != nil {
+		return err
+	}
+	if w.app, err = catalog.ParseAppID(app.ID); err != nil {
+		return err
+	}
+	w.oracle = newOracle(w.app, log.Epoch{1}, w.program.issued)
+	w.logs = map[log.Epoch]*oracle{w.oracle.epoch: w.oracle}
+	return nil
+}
+
+// guarded runs do, which a loss of power may end anywhere, and looks at the log after it. It
+// reports whether do came to its end.
+func (g *origin) guarded(do func() error) (whole bool) {
+	defer func() {
+		switch x := recover(); x.(type) {
+		case nil:
+		case cut:
+			g.crash()
+		default:
+			panic(x)
+		}
+	}()
+	g.look()
+	err := do()
+	if err == nil {
+		err = g.world.oracle.follow(g.part.Log())
+	}
+	if err != nil {
+		g.world.fail(fmt.Errorf("origin: %w", err))
+	}
+	return err == nil
+}
+
+// fuse has the power fail soon.
+func (g *origin) fuse() {
+	if !g.up {
+		return
+	}
+	if g.wire.left = 1 + g.world.rng.IntN(12); g.wire.left > 8 {
+		g.crash()
+	}
+}
+
+// crash cuts the power, and has it back later.
+func (g *origin) crash() {
+	if !g.up {
+		return
+	}
+	w := g.world
+	w.stats.OriginCuts++
+	g.up, g.part, g.engine, g.feed = false, nil, nil, nil
+	defer g.moved()
+	disk, err := g.disk.Cut(w.faults.unsynced, w.rng)
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	g.disk = disk
+	w.after(w.some(10*time.Second), func() {
+		if !g.up {
+			g.guarded(g.start)
+		}
+	})
+}
+
+// backup keeps a copy of the disk somewhere else, once everybody has a site: one that is leased
+// after the backup that is restored is nobody's.
+func (g *origin) backup() {
+	for _, r := range g.world.parties {
+		if !r.up || r.part.Site() == 0 {
+			return
+		}
+	}
+	if disk, ok := g.disk.(*Memory); ok && g.up {
+		g.copied, g.stable = disk.Copy(), g.world.oracle.head()
+	}
+}
+
+// restore has the origin go on from its backup.
+func (g *origin) restore() {
+	w := g.world
+	if g.copied == nil || !g.up {
+		return
+	}
+	w.stats.Restores++
+	g.disk = g.copied.Copy()
+	g.life++
+	epoch := log.Epoch{1 + g.life}
+	f, err := w.oracle.fork(epoch, g.stable)
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	w.oracle, w.logs[epoch] = f, f
+	g.guarded(func() error {
+		if err := g.start(); err != nil {
+			return err
+		}
+		return g.part.Log().(*log.Store).Renew(epoch)
+	})
+}
+
+// write has a user of the origin write.
+func (g *origin) write() {
+	if !g.up {
+		return
+	}
+	w := g.world
+	bodies := w.bodies(log.Origin)
+	g.guarded(func() error {
+		v, err := g.part.Submit(context.Background(), "key", bodies, func(b *kv.Batch) {
+			for _, body := range bodies {
+				derive(b, w.app, body)
+				keep(g.blobs, body)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		w.stats.Writes += len(v)
+		return w.oracle.promised(g.part, len(v))
+	})
+	g.moved()
+}
+
+// trim forgets some of the log.
+func (g *origin) trim() {
+	if !g.up {
+		return
+	}
+	g.guarded(func() error {
+		l := g.part.Log()
+		g.world.stats.Trims++
+		return l.Trim(1 + uint64(g.world.rng.Int64N(int64(l.Head())+1)))
+	})
+}
+
+// horizon refuses the writes of those who were away for long.
+func (g *origin) horizon() {
+	if !g.up {
+		return
+	}
+	g.guarded(func() error {
+		g.world.stats.Horizons++
+		at := g.clock.now().Add(-g.world.some(30 * time.Second))
+		_, err := g.part.Submit(context.Background(), "", []log.Body{&log.Horizon{At: log.HLC(at.UnixMilli()) << 16}}, nil)
+		return err
+	})
+}
+
+// revoke shuts an edge out. Once the origin has said so nothing more of it is taken, and it has to
+// forget what it holds when it asks next.
+func (g *origin) revoke(r *party) {
+	if !g.up || r.edge == nil || r.edge.revoked {
+		return
+	}
+	g.guarded(func() error {
+		if err := g.engine.RevokeEdge(context.Background(), "operator", r.edge.id); err != nil {
+			return err
+		}
+		g.world.stats.Scopes++
+		return g.edges()
+	})
+}

@@ -1,0 +1,290 @@
+package sim
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/feed"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// party is a replica with what it stands on: its disk, its clock, its link to the origin.
+type party struct {
+	world  *world
+	number int
+	disk   Disk
+	blobs  *blob.Memory // pictures: each outlives a crash once it is there
+	random io.Reader
+	edge   *edge // nil: it asks with a key and leases its site
+	gone   bool  // it was told to forget all, and has
+	clock  clock
+
+	wire    *wired
+	part    *partition.Partition
+	machine *replica.Machine
+	life    int             // it is another after each start: what was on its way to an earlier one is lost
+	up      bool            // it runs
+	down    bool            // its link is cut
+	asked   map[uint64]bool // requests that were not answered yet
+	waking  int             // the last WakeAt, counted
+
+	seen     partition.Cursor    // at the last look
+	promised []log.Dot           // operations that it said are safe
+	refused  map[log.Dot]refusal // of those, the ones whose writer must be told
+	ords     map[uint32]log.Dot  // inputs by their ordinals
+	epoch    log.Epoch           // of the log that they are of
+}
+
+// refusal is a verdict that the writer must be told.
+type refusal struct {
+	epoch log.Epoch
+	code  fold.Code
+}
+
+// start opens what the disk holds and begins.
+func (r *party) start() error {
+	if r.gone {
+		return nil
+	}
+	store, err := r.disk.Open()
+	if err != nil {
+		return err
+	}
+	r.life++
+	r.wire = &wired{Store: store}
+	if r.part, err = partition.Open(partition.Options{
+		Store: r.wire, App: r.world.app, Clock: r.clock.now, Replica: &partition.Replica{},
+	}); err != nil {
+		return err
+	}
+	if r.machine, err = replica.New(replica.Options{
+		App: r.world.app, Partition: &tapped{r.part, r}, Store: r.wire, Blobs: r.blobs, Rand: r.random, Live: replica.Poll,
+		Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, Audit: r.world.audit,
+	}); err != nil {
+		return err
+	}
+	r.up, r.asked = true, map[uint64]bool{}
+	life := r.life
+	r.world.after(0, func() {
+		if r.life == life {
+			r.step(replica.Begin{})
+		}
+	})
+	r.seen = r.part.Cursor()
+	// What a crash took back will be told again, or passed over by a snapshot.
+	maps.DeleteFunc(r.refused, func(dot log.Dot, x refusal) bool {
+		return x.epoch != r.seen.Epoch || r.world.log(r).at[dot] > r.seen.Seq
+	})
+	return r.world.inspect(r)
+}
+
+// write has a user of the replica write.
+func (r *party) write() {
+	if !r.up || r.part.Site() == 0 {
+		return
+	}
+	w := r.world
+	bodies := w.bodies(r.part.Site())
+	r.guarded(func() error {
+		v, err := r.part.Submit(context.Background(), "key", bodies, func(b *kv.Batch) {
+			for _, body := range bodies {
+				derive(b, w.app, body)
+				keep(r.blobs, body)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		w.stats.Writes += len(v)
+		issued, _ := r.part.Outbox()
+		seen := r.part.Cursor()
+		return r.part.Pending(issued-uint64(len(v)), func(op log.Op) bool {
+			w.oracle.issued[op.Dot] = issue{data: log.Encode(nil, &op), epoch: seen.Epoch, seen: seen.Seq}
+			r.promised = append(r.promised, op.Dot)
+			w.program.issued(&op)
+			return true
+		})
+	})
+	r.step(replica.Local{})
+}
+
+// reopen ends the replica in order and begins again.
+func (r *party) reopen() {
+	if !r.up {
+		return
+	}
+	r.guarded(func() error {
+		if err := errors.Join(r.part.Close(), r.wire.Close()); err != nil {
+			return err
+		}
+		r.up = false
+		return r.start()
+	})
+}
+
+// fuse has the power fail soon.
+func (r *party) fuse() {
+	if !r.up {
+		return
+	}
+	if r.wire.left = 1 + r.world.rng.IntN(12); r.wire.left > 8 {
+		r.crash()
+	}
+}
+
+// guarded runs do, which a loss of power may end anywhere.
+func (r *party) guarded(do func() error) {
+	defer func() {
+		switch x := recover(); x.(type) {
+		case nil:
+		case cut:
+			r.crash()
+		default:
+			panic(x)
+		}
+	}()
+	if err := do(); err != nil {
+		r.world.fail(fmt.Errorf("replica %d: %w", r.number, err))
+	}
+}
+
+// crash cuts the power, and has it back later.
+func (r *party) crash() {
+	if !r.up {
+		return
+	}
+	w := r.world
+	w.stats.ReplicaCuts++
+	r.up, r.part, r.machine = false, nil, nil
+	r.life++
+	disk, err := r.disk.Cut(w.faults.unsynced, w.rng)
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	r.disk = disk
+	w.after(w.some(5*time.Second), func() {
+		if !r.up {
+			r.guarded(r.start)
+		}
+	})
+}
+
+// tapped is a partition whose verdicts are heard.
+type tapped struct {
+	*partition.Partition
+	party *party
+}
+
+// Pull implements [replica.Partition].
+func (t *tapped) Pull(ctx context.Context, run partition.Run) ([]partition.Told, error) {
+	told, err := t.Partition.Pull(ctx, run)
+	for _, x := range told {
+		t.party.world.fail(t.party.world.told(t.party, x.Op.Dot, x.Verdict.Code))
+	}
+	return told, err
+}
+
+// Rebase implements [replica.Partition].
+func (t *tapped) Rebase(ctx context.Context, s partition.Snapshot) error {
+	t.party.world.stats.Rebases++
+	return t.Partition.Rebase(ctx, s)
+}
+
+// forget empties what is known of what the replica holds.
+func (r *party) forget() {
+	r.promised, r.refused, r.ords = nil, map[log.Dot]refusal{}, map[uint32]log.Dot{}
+}
+
+// edge is a replica that has enrolled and signs what it asks.
+type edge struct {
+	id      string
+	key     ed25519.PrivateKey
+	site    log.Site
+	revoked bool
+}
+
+// enrol makes the replica an edge.
+func (r *party) enrol() error {
+	ctx, control := context.Background(), r.world.origin.engine
+	public, private, err := ed25519.GenerateKey(r.random)
+	if err != nil {
+		return err
+	}
+	token, made, err := control.CreateEdge(ctx, "operator", "edge", []string{r.world.app.String()})
+	if err != nil {
+		return err
+	}
+	if made, err = control.EnrolEdge(ctx, token, [32]byte(public)); err != nil {
+		return err
+	}
+	r.edge = &edge{id: made.ID, key: private, site: made.Site}
+	return nil
+}
+
+// credential is what proves who asks.
+func (r *party) credential(a *replica.Ask) string {
+	if r.edge != nil {
+		return feed.Sign(r.edge.key, r.edge.id, r.clock.now(), a.Method, a.Path, a.Query, a.Body)
+	}
+	return fmt.Sprintf("Key replica%d", r.number)
+}
+
+// purge does what the host does when the replica is to forget all.
+func (r *party) purge(x replica.Purge) error {
+	if r.edge == nil || !r.edge.revoked {
+		return fmt.Errorf("I2: told to forget all: %s", x.Why)
+	}
+	r.gone, r.up = true, false
+	return nil
+}
+
+// step hands the machine an event and does what it wants.
+func (r *party) step(e replica.Event) {
+	if !r.up {
+		return
+	}
+	r.guarded(func() error {
+		effects, err := r.machine.Step(r.clock.now(), e)
+		if err != nil {
+			return err
+		}
+		for _, x := range effects {
+			if err := r.effect(x); err != nil || r.gone {
+				return err
+			}
+		}
+		return r.world.observe(r)
+	})
+}
+
+func (r *party) effect(x replica.Effect) error {
+	switch x := x.(type) {
+	case replica.Ask:
+		r.send(x)
+	case replica.Cancel:
+		delete(r.asked, x.ID)
+	case replica.WakeAt:
+		r.waking++
+		waking, life := r.waking, r.life
+		r.world.after(x.At.Sub(r.clock.now()), func() {
+			if r.life == life && r.waking == waking {
+				r.step(replica.Wake{})
+			}
+		})
+	case replica.Purge:
+		return r.purge(x)
+	}
+	return nil
+}

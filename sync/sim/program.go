@@ -1,0 +1,276 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// program writes what users do: few ids, few addresses and few pictures, so that the writes of
+// several sites meet.
+type program struct {
+	*rand.Rand
+	inputs []log.Dot // of whatever was created anywhere, or tried to be
+	models []log.Dot
+	flows  []log.Dot
+	trains []training
+	made   int
+}
+
+// training is a version that was asked for and whose result was not issued.
+type training struct {
+	train, model log.Dot
+	version      string
+}
+
+func (p *program) pick(of ...string) string { return of[p.IntN(len(of))] }
+
+func (p *program) concept() string { return p.pick("x", "y", "z", "ai_1") }
+
+// recent is one of the last dots, or one that names nothing.
+func (p *program) recent(dots []log.Dot) log.Dot {
+	if len(dots) == 0 || p.IntN(40) == 0 {
+		return log.Dot{Site: 99, Seq: 9}
+	}
+	return dots[len(dots)-1-p.IntN(min(len(dots), 8))]
+}
+
+// issued takes note of an operation, so that later ones name what it made.
+func (p *program) issued(op *log.Op) {
+	switch op.Body.(type) {
+	case *log.InputCreate:
+		p.inputs = append(p.inputs, op.Dot)
+	case *log.ModelCreate:
+		p.models = append(p.models, op.Dot)
+	case *log.WorkflowCreate:
+		p.flows = append(p.flows, op.Dot)
+	}
+	if b, ok := op.Body.(*log.VersionTrain); ok {
+		p.trains = append(p.trains, training{op.Dot, b.Model, b.Version})
+	}
+}
+
+// result ends a training that the same site has asked for.
+func (p *program) result(site log.Site) (log.Body, bool) {
+	for i, x := range p.trains {
+		if x.train.Site != site {
+			continue
+		}
+		p.trains = slices.Delete(p.trains, i, i+1)
+		b := &log.VersionResult{Model: x.model, Version: x.version, Train: x.train, Code: catalog.VersionTrained}
+		if p.IntN(4) == 0 {
+			b.Code, b.Detail = 21111, "too few"
+		} else {
+			b.Manifest = blob.Sum(manifest(x.version))
+		}
+		return b, true
+	}
+	return nil, false
+}
+
+// manifest is that of a version.
+func manifest(version string) []byte {
+	return (&catalog.Manifest{Version: version, Base: base, Head: []byte(version)}).Marshal()
+}
+
+func (p *program) labels() (out []log.Label) {
+	for range 1 + p.IntN(2) {
+		out = append(out, log.Label{Concept: p.concept(), Value: log.Value(p.IntN(3))})
+	}
+	return out
+}
+
+func (p *program) geo() *log.Point {
+	if p.IntN(3) == 0 {
+		return nil
+	}
+	return &log.Point{Longitude: float64(p.IntN(360)) - 180, Latitude: float64(p.IntN(180)) - 90}
+}
+
+func (p *program) json() []byte {
+	return []byte(p.pick(`1`, `"s"`, `{}`, `{ "a": 1 }`, `{"b":{"c":[1]},"a":null}`, `[1,2]`))
+}
+
+func (p *program) create() *log.InputCreate {
+	p.made++
+	b := &log.InputCreate{
+		ID: p.pick("a", "b", "c", "d", "e", "f", "", ""), MergeIfEqual: p.IntN(6) == 0, AllowDuplicate: p.IntN(4) == 0,
+		Labels: p.labels(), Geo: p.geo(),
+	}
+	if p.IntN(3) == 0 {
+		b.URL = "http://x/" + p.pick("1", "2", "3", "4")
+	}
+	if b.URL == "" || p.IntN(2) == 0 {
+		b.Blob, b.ContentType = picture(p.IntN(len(pictures))), "image/png"
+	}
+	if p.IntN(3) == 0 {
+		b.Meta = p.json()
+	}
+	return b
+}
+
+// pictures are the pictures that there are.
+var pictures = func() (out [4][]byte) {
+	for i := range out {
+		out[i] = fmt.Appendf(nil, "picture %d", i)
+	}
+	return out
+}()
+
+func picture(i int) blob.Hash { return blob.Sum(pictures[i]) }
+
+func (p *program) meta() *log.InputMeta {
+	b := &log.InputMeta{Input: p.recent(p.inputs)}
+	for range 1 + p.IntN(2) {
+		w := log.MetaWrite{Action: log.MetaAction(p.IntN(3))}
+		for range p.IntN(3) {
+			w.Path = append(w.Path, p.pick("a", "b", "c"))
+		}
+		switch w.Action {
+		case log.MetaSet:
+			w.JSON = p.json()
+		case log.MetaAppend:
+			w.JSON = []byte(p.pick(`[7]`, `[8,9]`))
+		}
+		b.Writes = append(b.Writes, w)
+	}
+	return b
+}
+
+// body draws what one operation of a site does. Nobody but the origin ends a download.
+func (p *program) body(site log.Site) log.Body {
+	origin := site == log.Origin
+	switch n := p.IntN(100); {
+	case n < 30:
+		return p.create()
+	case n < 52:
+		return &log.InputLabels{Input: p.recent(p.inputs), Labels: p.labels()}
+	case n < 58:
+		return p.meta()
+	case n < 62:
+		return &log.InputGeo{Input: p.recent(p.inputs), Geo: p.geo()}
+	case n < 65:
+		return &log.OutputsPatch{Input: p.recent(p.inputs), Edits: []log.OutputEdit{
+			{Concept: p.concept(), Value: float32(p.IntN(3)) / 2, Removed: p.IntN(2) == 0},
+		}}
+	case n < 74:
+		return &log.InputDelete{Input: p.recent(p.inputs)}
+	case n < 76:
+		return &log.InputDeleteAll{Barrier: p.IntN(2) == 0}
+	case n < 80 && origin:
+		return p.fetched()
+	case n < 81 && origin:
+		return &log.Unknown{Kind: 90, Data: []byte{1}} // of a later version
+	case n < 77:
+		return &log.Horizon{At: 1} // not for a replica to say: it is refused
+	}
+	return p.modelBody(site)
+}
+
+func (p *program) fetched() *log.InputFetched {
+	if p.IntN(2) == 0 {
+		return &log.InputFetched{Input: p.recent(p.inputs), Code: 30002, Detail: "gone"}
+	}
+	return &log.InputFetched{Input: p.recent(p.inputs), Code: catalog.InputReady, Blob: picture(p.IntN(len(pictures))), ContentType: "image/gif"}
+}
+
+func (p *program) modelBody(site log.Site) log.Body {
+	if b, ok := p.result(site); ok && p.IntN(2) == 0 {
+		return b
+	}
+	p.made++
+	version := fmt.Sprintf("v%d", p.made)
+	switch p.IntN(11) {
+	case 0, 1:
+		return &log.ModelCreate{ID: p.pick("m", "n", ""), Version: version, Concepts: []string{p.concept(), p.concept()}}
+	case 2, 3:
+		name := p.pick("N", "O")
+		return &log.ModelPatch{
+			Model: p.recent(p.models), Name: &name, Add: []string{p.concept()}, Remove: []string{p.concept()},
+			Config: []log.Setting{{Name: p.pick("s", "t"), JSON: []byte(p.pick("1", "true"))}}, Version: version,
+		}
+	case 4:
+		return &log.VersionTrain{Model: p.recent(p.models), Version: version}
+	case 5:
+		return &log.ConceptName{ID: p.concept(), Name: p.pick("X", "Y")}
+	case 6:
+		return &log.WorkflowCreate{ID: p.pick("w", ""), Nodes: []log.WorkflowNode{{ID: "1", Model: "general"}}}
+	case 7:
+		return &log.WorkflowDelete{Workflow: p.recent(p.flows)}
+	case 8:
+		return &log.Feedback{Model: "m", JSON: p.json()}
+	case 9:
+		return &log.ConceptCreate{ID: p.pick("x", "w"), Name: "W"}
+	}
+	return &log.ModelDelete{Model: p.recent(p.models)}
+}
+
+// keep puts the pictures that a create, or the end of a download, names where its writer keeps them.
+func keep(blobs *blob.Memory, body log.Body) {
+	var h blob.Hash
+	switch b := body.(type) {
+	case *log.InputCreate:
+		h = b.Blob
+	case *log.InputFetched:
+		h = b.Blob
+	}
+	for i := range pictures {
+		if picture(i) == h {
+			if _, err := blobs.Put(context.Background(), bytes.NewReader(pictures[i]), h); err != nil {
+				panic(err) // memory takes everything
+			}
+		}
+	}
+}
+
+// base is the base model that pictures are analysed with.
+var base = [32]byte{7}
+
+// derive adds the derived records that a create, or the end of a download, needs beside it.
+func derive(w kv.Writer, app catalog.AppID, body log.Body) {
+	switch b := body.(type) {
+	case *log.InputCreate:
+		if !b.Blob.IsZero() {
+			catalog.PutDerived(w, app, base, b.Blob, b.Crop, derivedOf[b.Blob])
+		}
+	case *log.InputFetched:
+		if b.Code == catalog.InputReady {
+			catalog.PutDerived(w, app, base, b.Blob, raster.Crop{}, derivedOf[b.Blob])
+		}
+	case *log.VersionResult:
+		if !b.Manifest.IsZero() {
+			catalog.PutObject(w, app, manifest(b.Version))
+		}
+	}
+}
+
+// derivedOf are the derived records, by picture: each follows from the picture alone.
+var derivedOf = func() map[blob.Hash]catalog.Derived {
+	out := map[blob.Hash]catalog.Derived{}
+	for i := range pictures {
+		rng := rand.New(rand.NewPCG(uint64(i), 1))
+		vector := make([]float32, predict.Dim)
+		for i := range vector {
+			vector[i] = float32(rng.NormFloat64())
+		}
+		e, err := predict.NewEmbedding(vector)
+		if err != nil {
+			panic(err)
+		}
+		data, err := e.MarshalBinary()
+		if err != nil {
+			panic(err)
+		}
+		out[picture(i)] = catalog.Derived{Embedding: data, Values: []float32{rng.Float32(), rng.Float32(), rng.Float32()}}
+	}
+	return out
+}()

@@ -1,0 +1,21 @@
+package sim
+
+import (
+	"runtime/debug"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+func TestG6(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a run leaves little behind
+	var all Stats
+	for seed := range proof.Seeds(t, 2000, 100_000) {
+		s, err := Run(seed, Options{})
+		if err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+		all.Add(s)
+	}
+	t.Logf("%+v", all)
+}

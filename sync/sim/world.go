@@ -1,0 +1,150 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Options of a run. The zero value is what make test runs.
+type Options struct {
+	Disk  func() Disk // a blank disk; nil: Memory
+	Steps int         // what happens before the healing; 0: 36
+}
+
+// Stats is what happened in a run.
+type Stats struct {
+	Requests, Duplicates    int
+	OriginCuts, ReplicaCuts int
+	Partitions, Jumps       int
+	Writes, Entries         int
+	Trims, Horizons         int
+	Rebases, Scopes         int
+	Restores                int
+	Checks                  int
+	Rounds                  int // from the healing to agreement
+}
+
+// Add adds what happened in another run; of rounds it keeps the most.
+func (s *Stats) Add(o Stats) {
+	s.Requests += o.Requests
+	s.Duplicates += o.Duplicates
+	s.OriginCuts += o.OriginCuts
+	s.ReplicaCuts += o.ReplicaCuts
+	s.Partitions += o.Partitions
+	s.Jumps += o.Jumps
+	s.Writes += o.Writes
+	s.Entries += o.Entries
+	s.Trims += o.Trims
+	s.Horizons += o.Horizons
+	s.Rebases += o.Rebases
+	s.Scopes += o.Scopes
+	s.Restores += o.Restores
+	s.Checks += o.Checks
+	s.Rounds = max(s.Rounds, o.Rounds)
+}
+
+// world is one run.
+type world struct {
+	loop
+	rng     *rand.Rand
+	o       Options
+	faults  faults
+	app     catalog.AppID
+	program program
+	origin  *origin
+	parties []*party
+	oracle  *oracle               // of the log as it is now
+	logs    map[log.Epoch]*oracle // and as it was before it was restored
+	stats   Stats
+	audit   time.Duration // between two comparisons of states; below 0: never
+	healing bool
+	failed  error
+}
+
+// Run runs the schedule of a seed: writes and faults, then healing. It returns the first thing
+// that must never be and was.
+func Run(seed uint64, o Options) (stats Stats, err error) {
+	if o.Disk == nil {
+		o.Disk = func() Disk { return &Memory{} }
+	}
+	if o.Steps == 0 {
+		o.Steps = 36
+	}
+	rng := rand.New(rand.NewPCG(seed, 0x51d))
+	w := &world{rng: rng, o: o, program: program{Rand: rng}}
+	defer func() {
+		if x := recover(); x != nil { // what is known first is what is wrong
+			stats, err = w.stats, joined(w.failed, fmt.Errorf("panic: %v\n%s", x, debug.Stack()))
+		}
+	}()
+	w.faults = w.draw()
+	w.audit = -1
+	if rng.IntN(16) == 0 { // it is dear
+		w.audit = time.Minute
+	}
+	if err := w.open(); err != nil {
+		return w.stats, err
+	}
+	w.plan()
+	for w.failed == nil && w.step(length) {
+		continue
+	}
+	if w.failed == nil {
+		w.heal()
+	}
+	w.stats.Entries = len(w.oracle.entries)
+	return w.stats, w.failed
+}
+
+// open starts everybody.
+func (w *world) open() error {
+	w.origin = &origin{world: w, disk: w.o.Disk(), clock: clock{loop: &w.loop}, random: random(w.rng), blobs: blob.NewMemory(blob.Options{})}
+	if err := w.origin.start(); err != nil {
+		return fmt.Errorf("origin: %w", err)
+	}
+	for i := range 3 + w.rng.IntN(3) {
+		r := &party{world: w, number: i, disk: w.o.Disk(), clock: clock{loop: &w.loop}, random: random(w.rng), blobs: blob.NewMemory(blob.Options{})}
+		w.parties = append(w.parties, r)
+		r.forget()
+		if i == 0 && w.rng.IntN(4) == 0 { // signing is dear
+			if err := r.enrol(); err != nil {
+				return fmt.Errorf("edge: %w", err)
+			}
+		}
+		if err := r.start(); err != nil {
+			return fmt.Errorf("replica %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// length is how long a run goes on before it heals.
+const length = time.Minute
+
+// fail keeps the first failure and ends the run.
+func (w *world) fail(err error) {
+	if w.failed == nil && err != nil {
+		w.failed = fmt.Errorf("at %v: %w", w.now, err)
+	}
+}
+
+// draw draws what goes wrong in this run: much of one thing, or a little of all.
+func (w *world) draw() faults {
+	some := func(most int) int { return []int{0, most / 4, most}[w.rng.IntN(3)] }
+	return faults{
+		lost: some(20), cut: some(30), twice: some(30), slow: some(20), unsynced: []int{0, 50, 100}[w.rng.IntN(3)],
+	}
+}
+
+// plan spreads what happens over the length of the run.
+func (w *world) plan() {
+	for range w.o.Steps {
+		w.after(time.Duration(w.rng.Int64N(int64(length))), w.happen)
+	}
+}
