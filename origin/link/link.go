@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -23,6 +24,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/sync/press"
 	"github.com/sightline-dev/sightline/sync/replica"
 )
 
@@ -258,11 +260,39 @@ func (l *Link) send(ctx context.Context, a *replica.Ask) (*http.Response, error)
 		}
 		req.Header.Set("Authorization", proof)
 	}
+	req.Header.Set("Accept-Encoding", press.Encoding)
 	if strings.HasPrefix(a.Path, "/v2/sync/blobs/") && a.Method == "GET" {
 		req.Header.Set("Accept-Encoding", "identity") // pictures are small as they are, and come in parts
 	}
-	return l.client.Do(req)
+	res, err := l.client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	return unpacked(res)
 }
+
+// unpacked is an answer with its body as it was before it was compressed.
+func unpacked(res *http.Response) (*http.Response, error) {
+	if !strings.EqualFold(res.Header.Get("Content-Encoding"), press.Encoding) {
+		return res, nil
+	}
+	r, err := press.NewReader(res.Body)
+	if err != nil {
+		return nil, errors.Join(err, res.Body.Close())
+	}
+	res.Body = unpacking{r, res.Body}
+	res.Header.Del("Content-Encoding")
+	res.Header.Del("Content-Length")
+	return res, nil
+}
+
+// unpacking is a body that is unpacked as it comes.
+type unpacking struct {
+	*press.Reader
+	below io.Closer
+}
+
+func (u unpacking) Close() error { return errors.Join(u.Reader.Close(), u.below.Close()) }
 
 // fields are an answer's headers in the order of their names.
 func fields(h http.Header) []api.Field {

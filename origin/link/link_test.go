@@ -13,6 +13,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/origin/link"
+	"github.com/sightline-dev/sightline/sync/press"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -137,6 +138,63 @@ func TestStream(t *testing.T) {
 }
 
 // TestNoConnection: what does not come is an answer with an error; a redirection is not followed.
+// TestPacked: an answer that is compressed is handed on as it was, each piece as it comes; pictures are
+// asked for as they are.
+func TestPacked(t *testing.T) {
+	taken := make(chan struct{})
+	asked := map[string]string{}
+	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked[r.URL.Path] = r.Header.Get("Accept-Encoding")
+		if r.URL.Path != "/v2/sync/changes" {
+			fmt.Fprint(w, "picture")
+			return
+		}
+		w.Header().Set("Content-Encoding", press.Encoding)
+		p := press.NewWriter(w)
+		for i := range 3 {
+			fmt.Fprintf(p, "frame %d;", i)
+			w.(http.Flusher).Flush()
+			select {
+			case <-taken: // by the machine, before the next one is written
+			case <-r.Context().Done():
+			}
+		}
+	})
+	text := ""
+	m := &script{}
+	m.step = func(e replica.Event) []replica.Effect {
+		switch e := e.(type) {
+		case replica.Begin:
+			return []replica.Effect{replica.Ask{ID: 1, Method: "GET", Path: "/v2/sync/changes", Stream: true}}
+		case replica.Answer:
+			for _, f := range e.Header {
+				if f.Name == "Content-Encoding" {
+					t.Errorf("the machine is told of a coding, %s", f.Value)
+				}
+			}
+			if text += string(e.Body); len(e.Body) > 0 && e.ID == 1 {
+				taken <- struct{}{}
+			}
+			switch {
+			case !e.More && e.ID == 1:
+				return []replica.Effect{replica.Ask{ID: 2, Method: "GET", Path: "/v2/sync/blobs/aa"}}
+			case !e.More:
+				return []replica.Effect{replica.Purge{}}
+			}
+		}
+		return nil
+	}
+	if err := run(t, options(address, m)); !errors.Is(err, link.ErrPurged) {
+		t.Errorf("Run = %v", err)
+	}
+	if want := "frame 0;frame 1;frame 2;picture"; text != want {
+		t.Errorf("answers %q, want %q", text, want)
+	}
+	if asked["/v2/sync/changes"] != "zstd" || asked["/v2/sync/blobs/aa"] != "identity" {
+		t.Errorf("asked for %v", asked)
+	}
+}
+
 func TestNoConnection(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
