@@ -319,7 +319,17 @@ func TestDeletedWhileFull(t *testing.T) {
 	store := &fullStore{Store: memkv.New()}
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)
 	d := doom(t, w, func(n int) int { return n })
+	_, edge, err := w.Engine.CreateEdge(t.Context(), "", "attic", []string{d.app.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
 	store.full = true
+	if _, _, err := w.Engine.LeaseSite(t.Context(), d.app.ID, "key"); !errors.Is(err, kv.ErrFull) {
+		t.Errorf("LeaseSite = %v, want ErrFull", err)
+	}
+	if err := w.Engine.RevokeEdge(t.Context(), "", edge.ID); err != nil {
+		t.Errorf("RevokeEdge = %v", err)
+	}
 	if _, _, err := w.Engine.CreateKey(t.Context(), "", core.NewKey{App: d.app.ID, Scopes: []string{"All"}}); !errors.Is(err, kv.ErrFull) {
 		t.Errorf("CreateKey = %v, want ErrFull", err)
 	}
