@@ -20,19 +20,24 @@ import (
 // and a large application takes longer than any other call.
 const exportTime = 6 * time.Hour
 
-// mounts are what the server answers, by the beginnings of paths: the interface, what describes it and its tokens,
-// and the program's own.
+// mounts are what the server answers, by the beginnings of paths: the sync protocol, the interface, what describes it
+// and its tokens, and the program's own.
 func (srv *Server) mounts() ([]httpd.Mount, error) {
 	own, err := srv.settings.program.Mounts(srv)
 	if err != nil {
 		return nil, err
 	}
-	return append([]httpd.Mount{
-		{Prefix: "/v2", Handler: recorded{srv.handler, srv.node}},
-		{Prefix: token.Path, Handler: token.Published{Tokens: srv.tokens, Refuser: srv.handler}},
-		{Prefix: openapi.Path, Handler: described{srv.handler}},
+	mounts, err := srv.feeds()
+	if err != nil {
+		return nil, err
+	}
+	mounts = append(mounts,
+		httpd.Mount{Prefix: "/v2", Handler: recorded{srv.handler, srv.node}},
+		httpd.Mount{Prefix: token.Path, Handler: token.Published{Tokens: srv.tokens, Refuser: srv.handler}},
+		httpd.Mount{Prefix: openapi.Path, Handler: described{srv.handler}},
 		srv.runtime(),
-	}, own...), nil
+	)
+	return append(mounts, own...), nil
 }
 
 // runtime is what pages compute with for themselves. It is made for the first who asks: a server that

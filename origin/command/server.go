@@ -21,6 +21,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/httpd"
 	"github.com/sightline-dev/sightline/origin/jobs"
 	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/sync/feed"
 )
 
 // Server is a running server: a node behind HTTP, to be stopped once.
@@ -30,6 +31,7 @@ type Server struct {
 	secure   *tls.Config // nil: plain HTTP
 	listener net.Listener
 	served   chan error
+	feed     *feed.Feed // nil: nobody pulls from here
 
 	stopOnce sync.Once
 	stopErr  error
@@ -168,6 +170,9 @@ func (srv *Server) close() error {
 		if err := srv.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 			errs = append(errs, err)
 		}
+	}
+	if srv.feed != nil {
+		errs = append(errs, srv.feed.Close())
 	}
 	if srv.node != nil {
 		errs = append(errs, srv.node.close())

@@ -58,6 +58,17 @@ func Pause(ctx context.Context, d time.Duration) {
 	}
 }
 
+// Await waits until moved gives a value, for d at most, or until ctx ends.
+func Await(ctx context.Context, moved <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-moved:
+	case <-timer.C:
+	}
+}
+
 // Terminated returns a context that ends at SIGTERM or SIGINT. A second signal kills the
 // process as usual. stop gives the signals back.
 func Terminated(ctx context.Context) (_ context.Context, stop func()) {

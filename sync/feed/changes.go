@@ -13,6 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/press"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -45,12 +46,16 @@ func (c *call) changes() (api.Response, error) {
 		}
 		leave() // the stream enters when it begins, if it does
 	}
-	c.detach()
-	return api.Response{
+	res := api.Response{
 		Status: 200, ContentType: wire.ContentType,
 		Header: []api.Field{{Name: "Cache-Control", Value: "no-store"}, {Name: "X-Accel-Buffering", Value: "no"}},
 		Stream: x.run,
-	}, nil
+	}
+	if x.packed = c.header("Upgrade") == "" && press.Accepts(c.header("Accept-Encoding")); x.packed {
+		res.Header = append(res.Header, packing...)
+	}
+	c.detach()
+	return res, nil
 }
 
 // detach copies what of the request is read while the answer is written, and drops the rest.
@@ -75,10 +80,11 @@ type reader struct {
 	said    bool        // something was sent that a poll waits for
 	placed  bool        // a checkpoint was sent
 
-	w     io.Writer
-	flush func() error
-	head  [wire.HeaderSize]byte
-	spoke time.Time // when the last frame went out
+	w      io.Writer
+	flush  func() error
+	packed bool          // frames go out compressed
+	pack   *press.Writer // over w; nil: they do not
+	spoke  time.Time     // when the last frame went out
 }
 
 func (x *reader) parse() error {
@@ -133,6 +139,9 @@ func (x *reader) run(w io.Writer) error {
 	if f, ok := w.(interface{ Flush() error }); ok {
 		x.flush = f.Flush
 	}
+	if x.packed {
+		x.pack = press.NewWriter(w)
+	}
 	err := x.frames()
 	if err == nil || errors.Is(err, errEnded) {
 		return nil
@@ -179,6 +188,9 @@ func (x *reader) frames() error {
 	x.changed.Store(true)
 	began := o.Clock()
 	x.spoke = began
+	if err := x.admitted(); err != nil {
+		return err
+	}
 	if leads, err := leadsOn(l, x.epoch, x.cursor, nil); err != nil || !leads {
 		if err == nil {
 			err = x.end(wire.WhyRebase, "the log does not lead on from this cursor: begin a session", 0)
@@ -365,7 +377,12 @@ func (x *reader) send(t wire.Type, body []byte) error {
 	_ = x.c.f.meters.frames.take(x.c.app, uint64(len(framed)), x.c.f.o.Clock(), "bytes") // the next request is told
 	for len(framed) > 0 {
 		n := min(len(framed), wire.HeaderSize+wire.MaxBody)
-		_, err := x.w.Write(framed[:n])
+		var err error
+		if x.pack != nil {
+			err = x.pack.WriteFrames(framed[:n])
+		} else {
+			_, err = x.w.Write(framed[:n])
+		}
 		if err == nil {
 			err = x.flush()
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/ingest"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/press"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -136,7 +137,20 @@ func (f *Feed) Serve(ctx context.Context, r *api.Request) api.Response {
 		return c.refuse(err)
 	}
 	res.Header = append(res.Header, allowOrigin, c.clock())
+	if c.packs(&res) {
+		res.Body = press.Bytes(res.Body)
+		res.Header = append(res.Header, packing...)
+	}
 	return res
+}
+
+var packing = []api.Field{{Name: "Content-Encoding", Value: press.Encoding}, {Name: "Vary", Value: "Accept-Encoding, Authorization"}}
+
+// packs reports whether an answer goes out compressed: messages and chunks of snapshots, never
+// pictures.
+func (c *call) packs(res *api.Response) bool {
+	return len(res.Body) >= press.MinBytes && res.Status == 200 && (res.ContentType == wire.ContentType || c.state) &&
+		press.Accepts(c.header("Accept-Encoding"))
 }
 
 // clock tells a replica the origin's time, in milliseconds since 1970.
@@ -155,6 +169,7 @@ type call struct {
 	now   time.Time
 	query query
 	hash  blob.Hash // at the end of the path
+	state bool      // the answer is a chunk of a state
 
 	who
 }

@@ -78,7 +78,7 @@ func TestChanges(t *testing.T) {
 	} {
 		got := r.pull(q)
 		end, err := wire.DecodeEnd(got[len(got)-1].Body)
-		if len(got) != 1 || err != nil || end.Why != wire.WhyRebase {
+		if kinds(got) != "register end" || err != nil || end.Why != wire.WhyRebase {
 			t.Errorf("changes?%s = %s, %+v", q, kinds(got), end)
 		}
 	}

@@ -145,8 +145,12 @@ const maxTail = 4 * wire.MaxOps
 // leadsOn reports whether a log leads on from a place in it. chain is nil where it is not known.
 func leadsOn(l log.Log, epoch log.Epoch, seq uint64, chain *log.Chain) (bool, error) {
 	switch {
-	case seq == 0 && epoch == (log.Epoch{}):
-		return l.Floor() <= 1, nil
+	case seq == 0 && epoch == (log.Epoch{}): // the chain begins with the epoch, unless the log was restored
+		base, err := l.Chain(0)
+		if errors.Is(err, log.ErrTrimmed) {
+			return false, nil
+		}
+		return base == log.Chain(l.Epoch()), err
 	case epoch != l.Epoch() || seq > l.Head() || seq+1 < l.Floor():
 		return false, nil
 	case chain == nil:

@@ -187,6 +187,7 @@ func (c *call) chunk() (api.Response, error) {
 	if x == nil {
 		return c.objectPart(p)
 	}
+	c.state = true
 	data, err := x.Chunk(number)
 	if err = errors.Join(err, c.f.exports.done(x)); err != nil {
 		return api.Response{}, err

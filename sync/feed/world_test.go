@@ -3,14 +3,11 @@ package feed_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/blob"
@@ -27,7 +24,6 @@ type world struct {
 	*apitest.World
 	t    testing.TB
 	feed *feed.Feed
-	mu   sync.Mutex // of the clock
 }
 
 // newWorld makes an origin. change sets what a test wants otherwise.
@@ -250,8 +246,9 @@ func (w *world) everything() string {
 		if err != nil {
 			w.t.Fatal(err)
 		}
+		head := w.partition(app.ID).Log().Head() // opens it, which may write
 		sum, err := fold.Digest(w.Store, id)
-		fmt.Fprintf(&b, "%s %x %v head %d\n", app.ID, sum, err, w.partition(app.ID).Log().Head())
+		fmt.Fprintf(&b, "%s %x %v head %d\n", app.ID, sum, err, head)
 	}
 	err = w.Blobs.Each(context.Background(), blob.Hash{}, func(h blob.Hash) error {
 		fmt.Fprintln(&b, "blob", h)
@@ -272,5 +269,3 @@ func (w *world) unchanged(what string, do func()) {
 		w.t.Errorf("%s has changed the origin from\n%s to\n%s", what, before, after)
 	}
 }
-
-var _ = []any{errors.Is, core.ErrNoSite}

@@ -1,0 +1,306 @@
+package feed_test
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/feed"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+func contentRange(from, to, size int) map[string]string {
+	return map[string]string{"Content-Range": fmt.Sprintf("bytes %d-%d/%d", from, to-1, size)}
+}
+
+// TestUploadsCutAnywhere sends a picture in two pieces, cut at each byte, with the answer to
+// the first lost: nobody can read it before it is whole, and what is here is not sent again.
+func TestUploadsCutAnywhere(t *testing.T) {
+	w := newWorld(t, nil)
+	r := w.join(w.App, w.Key)
+	for cut := 1; cut < 80; cut++ {
+		data := fmt.Appendf(nil, "picture %d %s", cut, strings.Repeat("x", 70))
+		h := blob.Sum(data)
+		for range 2 { // the second time because the answer was lost
+			r.headers = contentRange(0, cut, len(data))
+			begun, err := wire.DecodeHad(r.must(202, "PUT", r.blob(h), data[:cut]).Body)
+			if err != nil || len(begun.Begun) != 1 || begun.Begun[0] != (wire.Begun{Hash: h, Size: uint64(cut)}) {
+				t.Fatalf("cut at %d: %+v, %v", cut, begun, err)
+			}
+		}
+		r.headers = nil
+		if res := r.ask("GET", r.blob(h), nil); res.Status != 404 {
+			t.Fatalf("cut at %d: GET = %d before it is whole", cut, res.Status)
+		}
+		had, err := wire.DecodeHad(r.must(200, "POST", "/v2/sync/blobs/have", (&wire.Have{App: r.app, Hashes: []blob.Hash{h}}).Encode()).Body)
+		if err != nil || len(had.Hashes) != 0 || len(had.Begun) != 1 || had.Begun[0].Size != uint64(cut) {
+			t.Fatalf("cut at %d: have = %+v, %v", cut, had, err)
+		}
+		r.headers = contentRange(cut-1, len(data), len(data))
+		if cut > 1 {
+			if res := r.ask("PUT", r.blob(h), data[cut-1:]); res.Status != 409 {
+				t.Fatalf("cut at %d: a piece that overlaps = %d", cut, res.Status)
+			}
+		}
+		r.headers = contentRange(cut, len(data), len(data))
+		r.must(201, "PUT", r.blob(h), data[cut:])
+		r.must(200, "PUT", r.blob(h), data[cut:])
+		for from := 0; from < len(data); from += 7 {
+			r.headers = map[string]string{"Range": fmt.Sprintf("bytes=%d-", from)}
+			if res := r.must(206, "GET", r.blob(h), nil); !bytes.Equal(res.Body, data[from:]) {
+				t.Fatalf("from %d: %q", from, res.Body)
+			}
+		}
+		r.headers = nil
+		if res := r.must(200, "GET", r.blob(h), nil); !bytes.Equal(res.Body, data) {
+			t.Fatalf("GET = %q", res.Body)
+		}
+	}
+}
+
+func TestUploadOfAnotherHash(t *testing.T) {
+	w := newWorld(t, nil)
+	r := w.join(w.App, w.Key)
+	data := []byte(strings.Repeat("data", 10))
+	h := blob.Sum([]byte("something else"))
+	r.headers = contentRange(0, 20, 40)
+	r.must(202, "PUT", r.blob(h), data[:20])
+	r.headers = contentRange(20, 40, 40)
+	if no := r.refused("PUT", r.blob(h), data[20:]); no.Code != wire.RefusedContent {
+		t.Errorf("refused with %+v", no)
+	}
+	had, err := wire.DecodeHad(r.must(409, "PUT", r.blob(h), data[20:]).Body)
+	if err != nil || len(had.Begun) != 0 {
+		t.Errorf("the wrong bytes are kept: %+v, %v", had, err)
+	}
+	if ok, err := w.Blobs.Has(t.Context(), blob.Sum(data)); ok || err != nil {
+		t.Errorf("they are in the blobs: %v", err)
+	}
+}
+
+// TestUploadsEnd lets uploads lie: parts go, and so does what no operation names in time.
+func TestUploadsEnd(t *testing.T) {
+	w := newWorld(t, func(o *feed.Options) { o.Limits.UploadBytes = 100 })
+	r := w.join(w.App, w.Key)
+	h := r.upload([]byte("whole"))
+	other := blob.Sum([]byte("other"))
+	r.headers = contentRange(0, 80, 200)
+	r.must(202, "PUT", r.blob(other), make([]byte, 80))
+	third := r.blob(blob.Sum([]byte("third")))
+	if no := r.refused("PUT", third, make([]byte, 80)); no.Code != wire.RefusedBusy || no.WaitMillis == 0 {
+		t.Errorf("beyond the memory of uploads: %+v", no)
+	}
+	w.Now = w.Now.Add(11 * time.Minute)
+	r.must(202, "PUT", third, make([]byte, 80))
+	if ok, _ := w.Blobs.Has(t.Context(), h); !ok {
+		t.Error("a picture has gone that an operation may still name")
+	}
+	w.Now = w.Now.Add(time.Hour)
+	r.must(202, "PUT", third, make([]byte, 80))
+	if ok, _ := w.Blobs.Has(t.Context(), h); ok {
+		t.Error("a picture stays that no operation names")
+	}
+}
+
+func TestRange(t *testing.T) {
+	w := newWorld(t, nil)
+	r := w.join(w.App, w.Key)
+	data := bytes.Repeat([]byte("0123456789"), 200_000) // beyond what is answered in one piece
+	h := r.upload(data)
+	for text, want := range map[string]struct{ status, from, to int }{
+		"":                      {200, 0, len(data)},
+		"bytes=0-":              {206, 0, len(data)},
+		"bytes=1999999-":        {206, 1999999, len(data)},
+		"bytes=1500000-1500009": {206, 1500000, 1500010},
+		"bytes=5-9999999999":    {206, 5, len(data)},
+		"bytes=-7":              {206, len(data) - 7, len(data)},
+		"bytes=2000000-":        {416, 0, 0},
+		"bytes=5-1":             {200, 0, len(data)},
+		"bytes=0-1,5-6":         {200, 0, len(data)},
+		"lines=1-2":             {200, 0, len(data)},
+	} {
+		r.headers = map[string]string{"Range": text}
+		if res := r.ask("GET", r.blob(h), nil); res.Status != want.status || !bytes.Equal(res.Body, data[want.from:want.to]) {
+			t.Errorf("Range: %s = %d and %d bytes, want %+v", text, res.Status, len(res.Body), want)
+		}
+	}
+}
+
+// TestSnapshot takes one in chunks, while the log goes on.
+func TestSnapshot(t *testing.T) {
+	w := newWorld(t, nil)
+	for i := range 5 {
+		w.input(fmt.Sprint("i", i), "red.png")
+	}
+	r := w.join(w.App, w.Key)
+	manifest := r.must(200, "GET", "/v2/sync/snapshot?app="+r.app+"&p=0&vectors=q16", nil).Body
+	m, err := wire.DecodeManifest(manifest)
+	if err != nil || m.App != r.app || m.Seq != w.partition(r.app).Log().Head() || len(m.Chunks) == 0 {
+		t.Fatalf("manifest %+v, %v", m, err)
+	}
+	w.input("later", "blue.png")
+	named := r.must(200, "GET", fmt.Sprintf("/v2/sync/snapshot?app=%s&vectors=q16&name=%x", r.app, sha256.Sum256(manifest)), nil).Body
+	if !bytes.Equal(named, manifest) {
+		t.Error("by its name it is another")
+	}
+	keys := 0
+	for _, c := range m.Chunks {
+		data := r.must(200, "GET", "/v2/sync/snapshot/"+c.Hash.String()+"?app="+r.app+"&p=0", nil).Body
+		if blob.Sum(data) != c.Hash || uint64(len(data)) != c.Size {
+			t.Fatalf("a chunk of %d bytes is not the one listed", len(data))
+		}
+		if err := partition.Unpack(data, func(_, _ []byte) bool { keys++; return true }); err != nil {
+			t.Error(err)
+		}
+	}
+	if keys < 20 {
+		t.Errorf("only %d keys", keys)
+	}
+	other := w.NewTenant(t, "", "en")
+	thief := w.join(other.App, other.Key)
+	if no := thief.refused("GET", "/v2/sync/snapshot/"+m.Chunks[0].Hash.String()+"?app="+other.App, nil); no.Code != wire.RefusedUnknown {
+		t.Errorf("another application's chunk: %+v", no)
+	}
+	s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: r.site, Secret: []byte(r.secret), Partitions: []wire.Position{
+		{App: r.app, Epoch: m.Epoch, Seq: m.Seq, Chain: m.Chain},
+		{App: r.app, Epoch: m.Epoch, Seq: m.Seq},
+		{App: r.app, Epoch: m.Epoch, Seq: m.Seq + 99, Chain: m.Chain},
+		{App: other.App},
+		{App: r.app, Partition: 3},
+	}}
+	var got []wire.Do
+	for _, g := range r.session(&s).Grants {
+		got = append(got, g.Do)
+	}
+	if want := []wire.Do{wire.DoTail, wire.DoRebase, wire.DoRebase, wire.DoRefused, wire.DoRefused}; fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("grants %v, want %v", got, want)
+	}
+}
+
+// TestDigest goes down the tree to one key.
+func TestDigest(t *testing.T) {
+	w := newWorld(t, nil)
+	w.input("a", "red.png")
+	r := w.join(w.App, w.Key)
+	at := func(prefix, more string) wire.Digests {
+		m, err := wire.DecodeDigests(r.must(200, "GET", "/v2/sync/digest?app="+r.app+"&p=0&prefix="+prefix+more, nil).Body)
+		if err != nil || m.Prefix != prefix || m.Seq != w.partition(r.app).Log().Head() {
+			t.Fatalf("digest of %q: %+v, %v", prefix, m, err)
+		}
+		return m
+	}
+	prefix := ""
+	for len(prefix) < 4 {
+		m := at(prefix, "")
+		if len(m.Nodes) != 16 {
+			t.Fatalf("%d nodes below %q", len(m.Nodes), prefix)
+		}
+		for i, n := range m.Nodes {
+			if n.Keys > 0 {
+				prefix += fmt.Sprintf("%x", i)
+				break
+			}
+		}
+	}
+	with, without := at(prefix, "&values=1"), at(prefix, "")
+	if len(with.Leaves) == 0 || len(with.Leaves) != len(without.Leaves) || without.Leaves[0].Value != nil {
+		t.Fatalf("leaves %+v and %+v", with.Leaves, without.Leaves)
+	}
+	for _, l := range with.Leaves {
+		if sha256.Sum256(l.Value) != l.Hash || !strings.HasPrefix(fmt.Sprintf("%x", sha256.Sum256(l.Key)), prefix) {
+			t.Errorf("leaf %+v", l)
+		}
+	}
+}
+
+// TestEdge enrols an edge, which then signs, and is revoked.
+func TestEdge(t *testing.T) {
+	w := newWorld(t, nil)
+	w.input("a", "red.png")
+	second := w.NewTenant(t, "", "en")
+	outside := w.NewTenant(t, "", "en")
+	token, _, err := w.Engine.CreateEdge(t.Context(), "", "shop", []string{w.App, second.App})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{7}, 32))
+	e := &replica{w: w, app: w.App}
+	var first feed.Enrolled
+	for i := range 2 { // the first answer was lost
+		var got feed.Enrolled
+		if err := json.Unmarshal(e.must(200, "POST", "/v2/sync/enrol", feed.Enrolment(key, token)).Body, &got); err != nil || got.Edge.Site < 2 {
+			t.Fatalf("enrolled %+v, %v", got, err)
+		}
+		if first = got; i == 1 && fmt.Sprint(got) != fmt.Sprint(first) {
+			t.Errorf("again: %+v, first %+v", got, first)
+		}
+	}
+	if res := e.ask("POST", "/v2/sync/enrol", feed.Enrolment(ed25519.NewKeyFromSeed(make([]byte, 32)), token)); res.Status != 401 {
+		t.Errorf("another key enrols with the token: %d %s", res.Status, res.Body)
+	}
+	e.site = log.Site(first.Edge.Site)
+	skew := time.Duration(0)
+	e.sign = func(method, path, query string, body []byte) string {
+		return feed.Sign(key, first.Edge.ID, w.Now.Add(skew), method, path, query, body)
+	}
+	s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Partitions: []wire.Position{{App: w.App}, {App: second.App}, {App: outside.App}}}
+	o := e.session(&s)
+	if o.Site != e.site || len(o.Secret) != 0 || o.Grants[0].Do != wire.DoTail || o.Grants[1].Do != wire.DoTail || o.Grants[2].Do != wire.DoRefused {
+		t.Errorf("offered %+v", o)
+	}
+	if k := kinds(e.pull("since=0&vectors=q16")); k != "register derived entries checkpoint end" {
+		t.Errorf("an edge pulls %s", k)
+	}
+	if out := e.pushed(e.next(&log.ConceptCreate{ID: "e", Name: "e", Language: "en"})); out.Accepted != 1 {
+		t.Errorf("an edge pushes %+v", out)
+	}
+	w.unchanged("what an edge may not", func() {
+		m := e.push(e.next(&log.ConceptCreate{ID: "x", Name: "x", Language: "en"}))
+		for i, change := range []func(){
+			func() { m.App = outside.App },
+			func() { m.App, m.Site = w.App, e.site+1 },
+			func() { m.Site, skew = e.site, 6*time.Minute },
+			func() { skew = -6 * time.Minute },
+		} {
+			change()
+			if res := e.ask("POST", "/v2/sync/push", m.Encode()); res.Status != 401 && res.Status != 403 {
+				t.Errorf("attack %d = %d", i, res.Status)
+			}
+		}
+		skew = 0
+		good := e.sign
+		e.sign = func(method, path, query string, body []byte) string {
+			return good(method, path, query, append(bytes.Clone(body), 0))
+		}
+		if res := e.ask("POST", "/v2/sync/push", m.Encode()); res.Status != 401 {
+			t.Errorf("a body that was not signed = %d", res.Status)
+		}
+		e.sign = good
+	})
+	if err := w.Engine.DeleteApp(t.Context(), "", second.App); err != nil {
+		t.Fatal(err)
+	}
+	if o := e.session(&s); o.Grants[0].Do != wire.DoTail || o.Grants[1].Do != wire.DoErase {
+		t.Errorf("after an application was deleted: %+v", o.Grants)
+	}
+	if err := w.Engine.RevokeEdge(t.Context(), "", first.Edge.ID); err != nil {
+		t.Fatal(err)
+	}
+	if o := e.session(&s); o.Grants[0].Do != wire.DoRefused {
+		t.Errorf("a revoked edge is offered %+v", o.Grants)
+	}
+	if no := e.refused("GET", "/v2/sync/changes?app="+w.App, nil); no.Code != wire.RefusedScope {
+		t.Errorf("a revoked edge: %+v", no)
+	}
+	e.refused("GET", e.blob(blob.Sum(apitest.Picture("red.png"))), nil)
+}

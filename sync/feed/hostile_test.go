@@ -1,0 +1,275 @@
+package feed_test
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/sync/feed"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// TestHostileReplica has a replica of one application do what it has no right to: each attack is
+// refused with its status, and the digests of every application, the logs and the pictures are what they were.
+func TestHostileReplica(t *testing.T) {
+	w := newWorld(t, nil)
+	w.input("mine", "red.png")
+	victim := w.NewTenant(t, "", "en")
+	owner := w.join(victim.App, victim.Key)
+	secret := owner.upload(apitest.Picture("blue.png"))
+	owner.pushed(owner.next(&log.InputCreate{ID: "theirs", Blob: secret, ContentType: "image/png"}))
+	held := owner.upload(apitest.Picture("white.png")) // sent, and nothing names it yet
+
+	r := w.join(w.App, w.Key)
+	friend := w.join(w.App, w.Key)
+	friend.pushed(friend.next(&log.ConceptCreate{ID: "f", Name: "f", Language: "en"}))
+	r.pushed(r.next(&log.ConceptCreate{ID: "r", Name: "r", Language: "en"}))
+	concept := &log.ConceptCreate{ID: "evil", Name: "evil", Language: "en"}
+	narrow := "Key " + w.NewKey(t, apitest.Tenant{App: w.App}, auth.InputsAdd|auth.InputsGet)
+
+	// as is a push of one operation with something forged.
+	as := func(change func(x *replica, m *wire.Push, op *log.Op)) func() api.Response {
+		return func() api.Response {
+			x := *r
+			op := log.Op{Dot: log.Dot{Site: r.site, Seq: r.seq + 1}, At: 1, Body: concept}
+			m := wire.Push{App: x.app, Epoch: w.partition(x.app).Log().Epoch(), Site: x.site}
+			change(&x, &m, &op)
+			if m.Block == nil {
+				m.Block = wire.EncodeOps([]log.Op{op})
+			}
+			return x.ask("POST", "/v2/sync/push", m.Encode())
+		}
+	}
+	get := func(method, path string, body []byte) func() api.Response {
+		return func() api.Response { return r.ask(method, path, body) }
+	}
+	have := func(hashes ...blob.Hash) []byte { return (&wire.Have{App: w.App, Hashes: hashes}).Encode() }
+	tests := []struct {
+		name string
+		want int
+		do   func() api.Response
+	}{
+		{"another's application", 403, as(func(x *replica, m *wire.Push, op *log.Op) {
+			m.App, m.Epoch = victim.App, w.partition(victim.App).Log().Epoch()
+		})},
+		{"an application that never was", 403, as(func(x *replica, m *wire.Push, op *log.Op) { m.App = strings.Repeat("ab", 16) })},
+		{"the control partition", 403, as(func(x *replica, m *wire.Push, op *log.Op) { m.App = strings.Repeat("0", 32) })},
+		{"a wrong secret", 403, as(func(x *replica, m *wire.Push, op *log.Op) { x.secret = strings.Repeat("0", 64) })},
+		{"another's site", 403, as(func(x *replica, m *wire.Push, op *log.Op) {
+			m.Site, op.Dot.Site, op.Dot.Seq = friend.site, friend.site, 2
+		})},
+		{"another's site with one's own secret", 403, as(func(x *replica, m *wire.Push, op *log.Op) {
+			x.site, m.Site, op.Dot.Site, op.Dot.Seq = friend.site, friend.site, friend.site, 2
+		})},
+		{"a site of another application", 403, as(func(x *replica, m *wire.Push, op *log.Op) {
+			x.site, x.secret, m.Site, op.Dot.Site = owner.site, owner.secret, owner.site, owner.site
+		})},
+		{"operations of another site in one's own push", 403, as(func(x *replica, m *wire.Push, op *log.Op) { op.Dot.Site = friend.site })},
+		{"the origin's site", 403, as(func(x *replica, m *wire.Push, op *log.Op) { x.site, m.Site, op.Dot.Site = 1, 1, 1 })},
+		{"no site", 403, as(func(x *replica, m *wire.Push, op *log.Op) { x.site = 0 })},
+		{"a key without every scope", 403, as(func(x *replica, m *wire.Push, op *log.Op) { x.authorization = narrow })},
+		{"a key that is none", 401, as(func(x *replica, m *wire.Push, op *log.Op) { x.authorization = "Key " + strings.Repeat("0", 32) })},
+		{"no credential", 401, as(func(x *replica, m *wire.Push, op *log.Op) { x.authorization = "" })},
+		{"an edge that is none", 401, as(func(x *replica, m *wire.Push, op *log.Op) { x.authorization = "Edge x 0 00" })},
+		{"another epoch", 409, as(func(x *replica, m *wire.Push, op *log.Op) { m.Epoch[3]++ })},
+		{"a gap", 409, as(func(x *replica, m *wire.Push, op *log.Op) { op.Dot.Seq += 7 })},
+		{"the last sequence of all", 409, as(func(x *replica, m *wire.Push, op *log.Op) { op.Dot.Seq = 1<<64 - 1 })},
+		{"sequence 0", 400, as(func(x *replica, m *wire.Push, op *log.Op) { op.Dot.Seq = 0 })},
+		{"another partition", 404, as(func(x *replica, m *wire.Push, op *log.Op) { m.Partition = 1 })},
+		{"another's picture by its hash", 409, as(func(x *replica, m *wire.Push, op *log.Op) {
+			op.Body = &log.InputCreate{ID: "stolen", Blob: secret, ContentType: "image/png"}
+		})},
+		{"what another has sent, by its hash", 409, as(func(x *replica, m *wire.Push, op *log.Op) {
+			op.Body = &log.InputCreate{ID: "stolen", Blob: held, ContentType: "image/png"}
+		})},
+		{"a manifest by its hash", 409, as(func(x *replica, m *wire.Push, op *log.Op) {
+			op.Body = &log.VersionResult{Version: "v", Code: 21100, Manifest: held}
+		})},
+		{"no block", 400, as(func(x *replica, m *wire.Push, op *log.Op) { m.Block = []byte{9, 9, 9} })},
+		{"an oversized body", 413, func() api.Response { return r.ask("POST", "/v2/sync/push", make([]byte, 8<<20+1)) }},
+		{"a body that is no message", 400, func() api.Response { return r.ask("POST", "/v2/sync/push", []byte("{}")) }},
+		{"an oversized session", 413, get("POST", "/v2/sync/session", make([]byte, 1<<20+1))},
+		{"another's picture", 404, get("GET", r.blob(secret), nil)},
+		{"another's upload", 404, get("GET", r.blob(held), nil)},
+		{"another's picture in their application", 403, get("GET", owner.blob(secret), nil)},
+		{"bytes of another hash", 409, get("PUT", r.blob(secret), apitest.Picture("red.png"))},
+		{"a path that is no hash", 404, get("GET", "/v2/sync/blobs/..%2f..%2fetc?app="+w.App, nil)},
+		{"an upload for another", 403, get("PUT", owner.blob(blob.Sum([]byte("x"))), []byte("x"))},
+		{"another's changes", 403, get("GET", "/v2/sync/changes?app="+victim.App+"&since=0", nil)},
+		{"another's snapshot", 403, get("GET", "/v2/sync/snapshot?app="+victim.App, nil)},
+		{"another's digest", 403, get("GET", "/v2/sync/digest?app="+victim.App, nil)},
+		{"another's register", 403, get("GET", "/v2/sync/keys?app="+victim.App, nil)},
+		{"too many hashes", 413, get("POST", "/v2/sync/blobs/have", have(make([]blob.Hash, 10_001)...))},
+		{"a call that is none", 404, get("GET", "/v2/sync/everything", nil)},
+		{"a method that is none", 405, get("DELETE", "/v2/sync/push", nil)},
+		{"a cursor that is none", 400, get("GET", "/v2/sync/changes?app="+w.App+"&since=-1", nil)},
+		{"an epoch that is none", 400, get("GET", "/v2/sync/changes?app="+w.App+"&epoch=zz", nil)},
+		{"a prefix that is none", 400, get("GET", "/v2/sync/digest?app="+w.App+"&prefix=../..", nil)},
+		{"an enrolment without a token", 400, get("POST", "/v2/sync/enrol", []byte(`{}`))},
+		{"an enrolment with a token that is none", 401, get("POST", "/v2/sync/enrol", feed.Enrolment(ed25519.NewKeyFromSeed(make([]byte, 32)), "guess"))},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w.unchanged(tt.name, func() {
+				if res := tt.do(); res.Status != tt.want {
+					t.Errorf("status %d, want %d: %q", res.Status, tt.want, res.Body)
+				}
+			})
+		})
+	}
+	t.Run("another's pictures are not told of", func(t *testing.T) {
+		had, err := wire.DecodeHad(r.must(200, "POST", "/v2/sync/blobs/have", have(secret, held)).Body)
+		if err != nil || len(had.Hashes)+len(had.Begun) != 0 {
+			t.Errorf("have = %+v, %v", had, err)
+		}
+	})
+	t.Run("frames again", func(t *testing.T) {
+		m := r.push([]log.Op{{Dot: log.Dot{Site: r.site, Seq: 1}, At: 1, Body: concept}})
+		w.unchanged("another operation under a dot that the log has", func() {
+			for range 3 {
+				r.must(200, "POST", "/v2/sync/push", m.Encode())
+			}
+		})
+	})
+	if out := r.pushed(r.next(concept)); out.Accepted != 2 {
+		t.Errorf("after all of that an honest push has %+v", out)
+	}
+}
+
+// TestErrorsForPeople asks without saying that messages of the protocol are read.
+func TestErrorsForPeople(t *testing.T) {
+	w := newWorld(t, nil)
+	r := w.join(w.App, w.Key)
+	r.headers = map[string]string{"Accept": "*/*"}
+	for path, want := range map[string]string{
+		"/v2/sync/changes?app=" + strings.Repeat("ab", 16): `{"status":{"code":11007,"description":"API key has insufficient scopes","details":`,
+		"/v2/sync/changes?app=" + w.App + "&since=x":       `{"status":{"code":11102,"description":"Invalid request","details":`,
+		"/v2/sync/nothing": `{"status":{"code":11101,"description":"Resource does not exist","details":`,
+	} {
+		if res := r.ask("GET", path, nil); !bytes.HasPrefix(res.Body, []byte(want)) || !strings.HasPrefix(res.ContentType, "application/json") {
+			t.Errorf("GET %s = %d %s", path, res.Status, res.Body)
+		}
+	}
+}
+
+// TestDeletedApplication deletes an application under its replicas.
+func TestDeletedApplication(t *testing.T) {
+	w := newWorld(t, nil)
+	w.input("a", "red.png")
+	r := w.join(w.App, w.Key)
+	if err := w.Engine.DeleteApp(t.Context(), "", w.App); err != nil {
+		t.Fatal(err)
+	}
+	for _, ask := range [][2]string{
+		{"GET", "/v2/sync/changes?app=" + w.App + "&since=0&live=stream"},
+		{"GET", "/v2/sync/snapshot?app=" + w.App},
+		{"GET", "/v2/sync/keys?app=" + w.App},
+	} {
+		if no := r.refused(ask[0], ask[1], nil); no.Code != wire.RefusedGone {
+			t.Errorf("%s = %+v", ask[1], no)
+		}
+	}
+	s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: r.site, Secret: []byte(r.secret), Partitions: []wire.Position{{App: r.app}}}
+	if no := r.refused("POST", "/v2/sync/session", s.Encode()); no.Code != wire.RefusedGone {
+		t.Errorf("session = %+v", no)
+	}
+	w.Step(t, time.Second)
+	if no := r.refused("GET", "/v2/sync/changes?app="+w.App, nil); no.Code != wire.RefusedGone {
+		t.Errorf("once it is purged: %+v", no)
+	}
+}
+
+// TestQuota pushes without end: the answer is a wait, and after it there is room.
+func TestQuota(t *testing.T) {
+	w := newWorld(t, func(o *feed.Options) { o.Limits = feed.Limits{OpsRate: 2, BlobBytes: 100, Snapshots: 2} })
+	r := w.join(w.App, w.Key)
+	var no *wire.Refusal
+	pushes := 0
+	for ; pushes < 100 && no == nil; pushes++ {
+		m := r.push(r.next(&log.ConceptCreate{ID: fmt.Sprint(r.seq), Name: "n", Language: "en"}))
+		if res := r.ask("POST", "/v2/sync/push", m.Encode()); res.Status != 200 {
+			got, err := wire.DecodeRefusal(res.Body)
+			if err != nil || res.Status != 429 {
+				t.Fatalf("%d %s", res.Status, res.Body)
+			}
+			no = &got
+		}
+	}
+	if no == nil || no.Code != wire.RefusedQuota || no.Limit != "OpsRate" || no.WaitMillis == 0 || pushes < 20 {
+		t.Fatalf("after %d pushes: %+v", pushes, no)
+	}
+	w.Now = w.Now.Add(time.Duration(no.WaitMillis) * time.Millisecond)
+	r.seq--
+	r.pushed(r.next(&log.ConceptCreate{ID: "late", Name: "n", Language: "en"}))
+
+	r.upload(make([]byte, 101)) // one use fits, however large
+	if no := r.refused("PUT", r.blob(blob.Sum([]byte("x"))), []byte("x")); no.Code != wire.RefusedQuota {
+		t.Errorf("more pictures: %+v", no)
+	}
+	for i := range 4 {
+		w.Now = w.Now.Add(time.Minute)
+		r.pushed(r.next(&log.ConceptCreate{ID: fmt.Sprint("s", i), Name: "n", Language: "en"}))
+		if res := r.ask("GET", "/v2/sync/snapshot?app="+r.app, nil); (res.Status == 200) != (i < 3) {
+			t.Errorf("snapshot %d = %d", i, res.Status)
+		}
+	}
+}
+
+// TestRandomRequests sends what nobody would: every answer has a status of its own, and nothing
+// but honest pushes changes anything.
+func TestRandomRequests(t *testing.T) {
+	w := newWorld(t, nil)
+	w.input("a", "red.png")
+	r := w.join(w.App, w.Key)
+	for seed := range proof.Seeds(t, 3, 30) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		w.unchanged(fmt.Sprintf("seed %d", seed), func() {
+			for range 200 {
+				method := []string{"GET", "POST", "PUT", "HEAD", "OPTIONS", "PATCH"}[rng.IntN(6)]
+				path := []string{"/session", "/changes", "/push", "/snapshot", "/digest", "/blobs/have", "/blobs/" + strings.Repeat("a", 64), "/keys", "/revocations", "/enrol", "", "//"}[rng.IntN(12)]
+				body := make([]byte, rng.IntN(60))
+				for i := range body {
+					body[i] = byte(rng.Uint32())
+				}
+				r.headers = map[string]string{"Content-Range": fmt.Sprintf("bytes %d-%d/%d", rng.IntN(4), rng.IntN(60), 100+rng.IntN(60)), "Range": "bytes=5-1"}
+				res := r.ask(method, "/v2/sync"+path+"?app="+w.App+"&since="+fmt.Sprint(rng.IntN(9))+"&prefix="+fmt.Sprint(rng.IntN(99)), body)
+				if res.Status < 200 || res.Status >= 500 {
+					t.Errorf("%s %s = %d %s", method, path, res.Status, res.Body)
+				}
+			}
+		})
+	}
+}
+
+func FuzzServe(f *testing.F) {
+	w := newWorld(f, func(o *feed.Options) { o.Limits.OpsRate = 1 << 40 })
+	r := w.join(w.App, w.Key)
+	session := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: r.site, Secret: []byte(r.secret), Partitions: []wire.Position{{App: w.App}}}
+	push := r.push(r.next(&log.ConceptCreate{ID: "a", Name: "a", Language: "en"}))
+	have := wire.Have{App: w.App, Hashes: make([]blob.Hash, 2)}
+	f.Add("POST", "/session", "", session.Encode())
+	f.Add("POST", "/push", "", push.Encode())
+	f.Add("POST", "/blobs/have", "", have.Encode())
+	f.Add("GET", "/changes", "since=0&live=poll&vectors=q16", []byte(nil))
+	f.Add("GET", "/snapshot", "vectors=q16", []byte(nil))
+	f.Add("GET", "/digest", "prefix=00&at=1&values=1", []byte(nil))
+	f.Add("PUT", "/blobs/"+blob.Sum([]byte("x")).String(), "p=0", []byte("x"))
+	f.Fuzz(func(t *testing.T, method, path, query string, body []byte) {
+		r.w.t = t
+		res := r.ask(method, "/v2/sync"+path+"?app="+w.App+"&"+query, body)
+		if res.Status < 200 || res.Status >= 500 {
+			t.Errorf("%s %s?%s = %d %s", method, path, query, res.Status, res.Body)
+		}
+	})
+}
