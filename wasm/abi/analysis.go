@@ -3,6 +3,8 @@ package abi
 import (
 	"encoding/binary"
 	"math"
+	"slices"
+	"unsafe"
 
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/predict"
@@ -17,7 +19,7 @@ import (
 //	5 color*     {1 id, 2 name, 3 hex, 4 raw hex, 5 value float32}
 //	6 thumb      bytes      JPEG
 func AppendAnalysis(buf []byte, a *predict.Analysis) []byte {
-	e := encoder(buf)
+	e := encoder(slices.Grow(buf[:0], 64+predict.EmbeddingBytes+4*(len(a.General)+len(a.Food))+len(a.Thumb)))
 	e.Uint(1, uint64(a.Has))
 	if a.Has&predict.WantConcepts != 0 {
 		b, _ := a.Embedding.MarshalBinary() // has no error
@@ -91,10 +93,22 @@ func getColor(d *field.Decoder) (c predict.ColorShare) {
 	return c
 }
 
+// asWritten reports whether float32 lie in memory as they are written.
+var asWritten = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// memory is the bytes of v.
+func memory(v []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 4*len(v))
+}
+
+// floats is v as it is written; it may be v's own memory.
 func floats(v []float32) []byte {
-	b := make([]byte, 4*len(v))
-	for i, rest := 0, b; i < len(v) && len(rest) >= 4; i, rest = i+1, rest[4:] {
-		binary.LittleEndian.PutUint32(rest, math.Float32bits(v[i]))
+	if asWritten && len(v) > 0 {
+		return memory(v)
+	}
+	b := make([]byte, 0, 4*len(v))
+	for _, f := range v {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f))
 	}
 	return b
 }
@@ -106,8 +120,12 @@ func getFloats(d *field.Decoder) []float32 {
 		return nil
 	}
 	v := make([]float32, len(b)/4)
-	for i := 0; i < len(v) && len(b) >= 4; i, b = i+1, b[4:] {
-		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b))
+	if asWritten {
+		copy(memory(v), b)
+		return v
+	}
+	for i := range v {
+		v[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 	}
 	return v
 }
