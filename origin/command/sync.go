@@ -1,0 +1,384 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/origin/link"
+	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+type syncFlags struct {
+	data, origin, key, app string
+	pictures, name         string
+	once, watch            bool
+	patience               time.Duration
+	asJSON, quiet          bool
+}
+
+func newSync(env *Env) *cobra.Command {
+	var f syncFlags
+	cmd := &cobra.Command{
+		Use:   "sync --data DIR --origin URL",
+		Short: "Keep a copy of a server's application, to work with offline",
+		Long: `Bring a copy of an application of the server at --origin into a data folder, and what was
+changed in the folder to the server. The first time takes --app, the application's id, and makes
+the folder where it is missing; later the folder knows. The other commands work on the copy as
+on any application, with --data and without the server: import, search, train, export.
+
+Each change that is made here is durable at once. It is queued until the server has it, and
+confirmed when the server's log has brought it back. Changes that the log did not take as they
+were meant, because something was deleted or taken meanwhile, are told and kept.
+
+--once, which is the rule, ends when both sides have all. --watch goes on until it is stopped:
+what changes on either side is on the other at once, and a line that is away is tried again by
+itself. A command that is cut off goes on where it was the next time.
+
+Exit codes: 0 both have all, 1 it failed, 2 the command line is wrong, 3 some changes were not
+taken as they were meant.`,
+		Example: `  sightline sync --data ./copy --origin https://sightline.example.org --app 0123456789abcdef0123456789abcdef
+  sightline sync --data ./copy --origin https://sightline.example.org --watch`,
+		Args: NoArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.check(env); err != nil {
+				return err
+			}
+			return runSync(cmd.Context(), &f, env)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.data, "data", "", "data `folder` of the copy; made when missing")
+	flags.StringVar(&f.origin, "origin", "", "`address` of the server (default: SIGHTLINE_ORIGIN)")
+	flags.StringVar(&f.key, "key", "", "API `key` of the application (default: SIGHTLINE_KEY)")
+	flags.StringVar(&f.app, "app", "", "`id` of the application, the first time and where the folder has several")
+	flags.StringVar(&f.pictures, "pictures", "all", "which pictures to keep here: `all`, or those that were made here (own)")
+	flags.StringVar(&f.name, "name", "", "`name` of this copy, for the server's operator (default: the machine's)")
+	flags.BoolVar(&f.once, "once", false, "end when both sides have all (default)")
+	flags.BoolVar(&f.watch, "watch", false, "go on until stopped")
+	flags.DurationVar(&f.patience, "patience", 30*time.Second, "with --once: give up when nothing went forward for so long")
+	flags.BoolVar(&f.asJSON, "json", false, "print the outcome as a JSON object")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress; errors only")
+	return cmd
+}
+
+// check completes the flags.
+func (f *syncFlags) check(env *Env) error {
+	for _, v := range env.Environ() {
+		name, value, _ := strings.Cut(v, "=")
+		switch {
+		case name == environment+"ORIGIN" && f.origin == "":
+			f.origin = value
+		case name == environment+"KEY" && f.key == "":
+			f.key = value
+		}
+	}
+	switch {
+	case f.data == "":
+		return Usagef("--data is needed: the folder of the copy")
+	case f.origin == "":
+		return Usagef("--origin is needed: the server's address")
+	case f.key == "":
+		return Usagef("--key is needed, or SIGHTLINE_KEY: a key of the application")
+	case f.once && f.watch:
+		return Usagef("--once and --watch exclude each other")
+	case f.pictures != "all" && f.pictures != "own":
+		return Usagef("--pictures %q: all or own", f.pictures)
+	case f.patience <= 0:
+		return Usagef("--patience %v: it must be more than nothing", f.patience)
+	}
+	if _, err := link.New(link.Options{Origin: f.origin}); err != nil {
+		return Usagef("--origin: %w", err)
+	}
+	if f.name == "" {
+		f.name, _ = os.Hostname() // a copy without a name is one all the same
+	}
+	return nil
+}
+
+// copies is an engine that holds copies: the core in this process.
+type copies interface {
+	Partition(app string) (*partition.Partition, error)
+	RegisterSeq(app string) (epoch log.Epoch, seq uint64, err error)
+	TakeRegister(ctx context.Context, app string, seq uint64, data []byte) error
+}
+
+func runSync(ctx context.Context, f *syncFlags, env *Env) (err error) {
+	n, err := openNode(ctx, folderSettings(f.data, env), slog.New(slog.DiscardHandler), true)
+	if errors.Is(err, system.ErrLocked) {
+		return fmt.Errorf("%w: only one process keeps a copy in step", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.close()) }()
+	engine, ok := n.engine.(copies)
+	if !ok {
+		return errors.New("this program keeps no copies")
+	}
+	s := &syncer{f: f, node: n, engine: engine, out: env.Stderr, terminal: isTerminal(env.Stderr)}
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	err = s.run(ctx)
+	return errors.Join(s.tell(env.Stdout), err)
+}
+
+// syncer keeps one application of a data folder in step.
+type syncer struct {
+	f        *syncFlags
+	node     *node
+	engine   copies
+	out      io.Writer // of progress
+	terminal bool
+
+	app       catalog.AppID
+	partition *partition.Partition
+	machine   *replica.Machine
+	link      *link.Link
+	first     replica.Status // before anything was done
+	purge     *replica.Purge
+	shown     string    // the last line of progress
+	when      time.Time // it was shown
+	told      int       // conflicts that were there before
+	done      func()    // ends a --once
+
+	mu     sync.Mutex // guards what follows
+	last   replica.Status
+	moving *time.Timer // fires when nothing went forward; nil with --watch
+}
+
+// authorize proves who asks: the key.
+func (s *syncer) authorize(string, string, string, []byte) (string, error) {
+	return "Key " + s.f.key, nil
+}
+
+// open finds the copy, or begins it.
+func (s *syncer) open(ctx context.Context) error {
+	id, err := s.choose(ctx)
+	if err != nil {
+		return err
+	}
+	if s.app, err = catalog.ParseAppID(id); err != nil {
+		return Usagef("--app: %w", err)
+	}
+	_, seq, err := s.engine.RegisterSeq(id)
+	if err != nil {
+		return err
+	}
+	o := link.Options{Origin: s.f.origin, Authorize: s.authorize, Effect: s.effect, Now: system.Now}
+	if seq == 0 {
+		if err := s.join(ctx, o, id); err != nil {
+			return err
+		}
+	}
+	if s.partition, err = s.engine.Partition(id); err != nil {
+		return err
+	}
+	options := replica.Options{
+		App: s.app, Partition: s.partition, Store: s.node.folder.Store, Blobs: s.node.folder.Blobs,
+		Register: &taking{engine: s.engine, app: id}, Live: replica.Once, Name: s.f.name, Rand: system.Random,
+		Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull},
+	}
+	if s.f.pictures == "own" {
+		options.Wants.Blobs = wire.BlobsLazy
+	}
+	if s.f.watch {
+		options.Live = replica.Stream
+	}
+	if s.machine, err = replica.New(options); err != nil {
+		return err
+	}
+	s.first = s.machine.Status()
+	s.last = s.first
+	if s.told, err = s.conflicts(func(partition.Conflict) {}); err != nil {
+		return err
+	}
+	o.Machine = s.machine
+	s.link, err = link.New(o)
+	return err
+}
+
+// choose finds which application is meant.
+func (s *syncer) choose(ctx context.Context) (string, error) {
+	if s.f.app != "" {
+		return s.f.app, nil
+	}
+	apps, err := s.node.Apps(ctx)
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, a := range apps {
+		_, seq, err := s.engine.RegisterSeq(a.ID)
+		if err != nil {
+			return "", err
+		}
+		if seq > 0 {
+			found = append(found, a.ID)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return "", Usagef("--app is needed the first time: the application's id")
+	case 1:
+		return found[0], nil
+	}
+	return "", Usagef("--app is needed: the folder has copies of %s", strings.Join(found, ", "))
+}
+
+// join begins a copy.
+func (s *syncer) join(ctx context.Context, o link.Options, id string) error {
+	apps, err := s.node.Apps(ctx)
+	if err != nil {
+		return err
+	}
+	for _, a := range apps {
+		if a.ID == id {
+			return fmt.Errorf("application %s is this folder's own, and no copy", id)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.f.patience)
+	defer cancel()
+	seq, data, err := link.Join(ctx, o, id)
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.f.origin, err)
+	}
+	return s.engine.TakeRegister(ctx, id, seq, data)
+}
+
+// taking is the register of a copy.
+type taking struct {
+	engine copies
+	app    string
+}
+
+// Seq implements [replica.Register].
+func (t *taking) Seq() uint64 {
+	_, seq, err := t.engine.RegisterSeq(t.app)
+	if err != nil {
+		return 0 // it is asked for whole, then, and taking it says what is wrong
+	}
+	return seq
+}
+
+// Take implements [replica.Register].
+func (t *taking) Take(seq uint64, data []byte) (gone string, err error) {
+	x, err := catalog.DecodeRegister(data)
+	if err != nil {
+		return "", err
+	}
+	return x.Gone, t.engine.TakeRegister(context.Background(), t.app, seq, data)
+}
+
+// errPatience ends a --once whose origin does not come forward.
+var errPatience = errors.New("nothing went forward")
+
+// errEnough ends a --once that is done.
+var errEnough = errors.New("both sides have all")
+
+// run carries until both sides have all, or until ctx ends.
+func (s *syncer) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if !s.f.watch {
+		s.moving = time.AfterFunc(s.f.patience, func() { cancel(errPatience) })
+		defer s.moving.Stop()
+	}
+	var telling sync.WaitGroup
+	defer telling.Wait()
+	local := make(chan struct{}, 1)
+	defer s.partition.Log().Tail(func() {
+		select {
+		case local <- struct{}{}:
+		default: // it has been told and not looked yet
+		}
+	})()
+	ending, end := context.WithCancel(ctx)
+	defer end()
+	telling.Go(func() {
+		for {
+			select {
+			case <-ending.Done():
+				return
+			case <-local:
+				s.link.Tell(ending, replica.Local{})
+			}
+		}
+	})
+	s.done = func() { cancel(errEnough) }
+	err := s.link.Run(ctx)
+	s.line("")
+	switch {
+	case errors.Is(err, link.ErrPurged):
+		return s.purged(err)
+	case err != nil:
+		return err
+	}
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, errEnough):
+	case errors.Is(cause, errPatience):
+		why := s.last.Problem
+		if why == "" {
+			why = s.last.Phase.String()
+		}
+		return fmt.Errorf("nothing went forward for %v: %s", s.f.patience, why)
+	case !s.f.watch:
+		return errors.New("interrupted; the same command goes on from here")
+	}
+	return nil
+}
+
+// purged empties what the origin has taken away. A key of another application is a mistake
+// that is made, so what is only refused to it stays.
+func (s *syncer) purged(err error) error {
+	if s.purge == nil || s.purge.KeepOutbox {
+		return fmt.Errorf("%w; nothing was removed here", err)
+	}
+	epoch, seq, e := s.engine.RegisterSeq(s.app.String())
+	if e != nil {
+		return errors.Join(err, e)
+	}
+	gone := catalog.Register{Epoch: epoch, App: s.app.String(), Gone: "deleted"}
+	return errors.Join(err, s.engine.TakeRegister(context.Background(), s.app.String(), seq+1, gone.Encode()))
+}
+
+// effect sees what has changed.
+func (s *syncer) effect(x replica.Effect) {
+	switch x := x.(type) {
+	case replica.Purge:
+		s.purge = &x
+	case replica.Changed:
+		now := s.machine.Status()
+		s.mu.Lock()
+		before := s.last
+		s.last = now
+		s.mu.Unlock()
+		if s.moving != nil && forward(&before, &now) {
+			s.moving.Reset(s.f.patience)
+		}
+		s.progress(&now)
+		if !s.f.watch && now.Settled() {
+			s.done()
+		}
+	}
+}
+
+// forward reports whether anything went on.
+func forward(was, is *replica.Status) bool {
+	return is.Cursor > was.Cursor || is.Accepted > was.Accepted || is.Folded > was.Folded || is.PiecesDone > was.PiecesDone ||
+		is.BlobsGot > was.BlobsGot || is.BlobsSent > was.BlobsSent || is.Phase != was.Phase && is.Problem == ""
+}
