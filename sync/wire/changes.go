@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"fmt"
+
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
@@ -283,6 +285,16 @@ const (
 	WhyScope                   // the reader's scope has changed: begin a session
 	WhyError                   // the origin could not read: come back after WaitMillis
 )
+
+var whyNames = [...]string{"", "done", "rebase", "gone", "expired", "shutdown", "scope", "error"}
+
+// String returns the reason's name, such as "rebase".
+func (w Why) String() string {
+	if w > 0 && int(w) < len(whyNames) {
+		return whyNames[w]
+	}
+	return fmt.Sprintf("reason %d", uint32(w))
+}
 
 // End is the last message of a stream.
 type End struct {

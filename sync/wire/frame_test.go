@@ -170,6 +170,14 @@ func TestTypes(t *testing.T) {
 	}
 }
 
+func TestReasons(t *testing.T) {
+	for why, want := range map[wire.Why]string{wire.WhyDone: "done", wire.WhyError: "error", 0: "reason 0", 99: "reason 99"} {
+		if got := why.String(); got != want {
+			t.Errorf("String of %d = %q, want %q", uint32(why), got, want)
+		}
+	}
+}
+
 func TestMillis(t *testing.T) {
 	at := time.Date(2026, 11, 22, 8, 0, 0, 7e6, time.FixedZone("", 3600))
 	m := wire.MillisOf(at)
