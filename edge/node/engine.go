@@ -14,6 +14,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/command"
@@ -32,6 +33,8 @@ type engine struct {
 	dir  *system.Folder
 	base [32]byte
 	log  *slog.Logger
+
+	copies *copies // of an origin's applications; nil: the edge stands alone
 
 	fleet   func() (*host.Fleet, error) // opens it, once
 	started atomic.Pointer[host.Fleet]  // nil before
@@ -63,6 +66,16 @@ func (n *Node) open(ctx context.Context, l *command.Lent) (_ *engine, err error)
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
+	who, err := n.identify(e.dir)
+	if err != nil {
+		return nil, err
+	}
+	if who != nil {
+		e.copies = newCopies(e, who, l)
+		if err := core.Emptied(ctx, l.Folder.Store); err != nil {
+			return nil, err
+		}
+	}
 	e.fleet = sync.OnceValues(func() (*host.Fleet, error) { return e.start(context.WithoutCancel(ctx), l, tables) })
 	if l.Serving {
 		_, err = e.fleet()
@@ -76,13 +89,13 @@ func (e *engine) start(ctx context.Context, l *command.Lent, tables *predict.Set
 	if err != nil {
 		return nil, err
 	}
-	f, err := host.NewFleet(ctx, host.FleetOptions{
+	lent := host.Lent{
+		Store: l.Folder.Store, Hosted: l.Hosted, Bundles: l.Bundles,
+		Older:  func(base [32]byte) (fs.FS, error) { return l.Folder.Bundles(base) },
+		Tokens: l.Tokens, Accounts: l.Accounts, Clock: system.Now, Rand: system.Random, Log: l.Log,
+	}
+	o := host.FleetOptions{
 		Runtime: rt,
-		Lent: host.Lent{
-			Store: l.Folder.Store, Hosted: l.Hosted, Bundles: l.Bundles,
-			Older:  func(base [32]byte) (fs.FS, error) { return l.Folder.Bundles(base) },
-			Tokens: l.Tokens, Accounts: l.Accounts, Clock: system.Now, Rand: system.Random, Log: l.Log,
-		},
 		Settings: abi.Settings{
 			PublicURL: strings.TrimRight(l.PublicURL, "/"), PublicAppID: l.PublicAppID, KeepPredicted: l.KeepPredicted,
 		},
@@ -90,7 +103,13 @@ func (e *engine) start(ctx context.Context, l *command.Lent, tables *predict.Set
 		Models:    tables,
 		Analysers: l.Workers,
 		Strays:    e.Control.Collect,
-	})
+	}
+	if e.copies != nil {
+		lent.Blobs, lent.Register = l.Folder.Blobs, e.copies
+		o.Replica, o.Wrote = e.copies.replica, e.copies.wrote
+	}
+	o.Lent = lent
+	f, err := host.NewFleet(ctx, o)
 	if err != nil {
 		return nil, errors.Join(err, rt.Close(ctx))
 	}
@@ -151,6 +170,15 @@ func (e *engine) detach(app string) {
 	if f := e.started.Load(); f != nil {
 		f.Detach(app)
 	}
+}
+
+// Hosted implements [command.Engine]. A picture of an origin's that is not here yet is fetched.
+func (e *engine) Hosted(name string) (blob.Picture, error) {
+	p, err := e.Control.Hosted(name)
+	if err == nil && e.copies != nil {
+		err = e.copies.have(p.Hash)
+	}
+	return p, err
 }
 
 // Begin implements [jobs.Service].

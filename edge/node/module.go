@@ -55,14 +55,19 @@ func putModule(dir *system.Folder, bytes []byte) error {
 		}
 		return dir.SyncDir(".")
 	}
-	unfinished := moduleFile + ".new"
+	return replaceFile(dir, moduleFile, bytes)
+}
+
+// replaceFile has a file hold bytes, or after a crash what it held before.
+func replaceFile(dir *system.Folder, name string, bytes []byte) error {
+	unfinished := name + ".new"
 	if err := dir.Remove(unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err := write(dir, unfinished, bytes); err != nil {
 		return err
 	}
-	if err := dir.Rename(unfinished, moduleFile); err != nil {
+	if err := dir.Rename(unfinished, name); err != nil {
 		return err
 	}
 	return dir.SyncDir(".")

@@ -35,6 +35,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/command"
 	"github.com/sightline-dev/sightline/origin/control"
 	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/sync/wire"
 )
 
 // Name is what the program is called.
@@ -44,6 +45,9 @@ const Name = "sightline-edge"
 type Node struct {
 	callTime time.Duration // of one call of the module
 	memory   int64         // of one instance
+	origin   string        // address; empty: as the folder has it, or none
+	token    string        // that enrols the edge there; empty: it is enrolled
+	pictures wire.Blobs    // how pictures of the origin's come here
 
 	mu     sync.Mutex
 	engine *engine // nil: nothing is open
@@ -79,6 +83,9 @@ program's own ends its instance alone. SIGHUP has the module read anew from the 
 func (n *Node) Flags(f *pflag.FlagSet) {
 	f.Duration("call-time", defaultCallTime, "longest a call of the module may take")
 	f.String("instance-memory", "1GB", "memory that one instance may have, such as 1GB; at most 4GB")
+	f.String("origin", "", "`address` of the server whose applications are kept here too, such as https://sightline.example.org")
+	f.String("token", "", "what 'sightline edge create' has told, which enrols this edge once")
+	f.String("pictures", "lazy", "when pictures come from the origin: lazy, when one is asked for, or full, all of them")
 }
 
 // Parse implements [command.Program].
@@ -89,7 +96,24 @@ func (n *Node) Parse(k *koanf.Koanf, _ string, _ bool) (err error) {
 	if n.memory, err = command.ParseSize(k.String("instance-memory")); err != nil || n.memory < 64<<20 || n.memory > 4<<30 {
 		return command.Usagef("instance-memory: %q is no size between 64MB and 4GB", k.String("instance-memory"))
 	}
-	return nil
+	return n.parseJoin(k)
+}
+
+// parseJoin reads the flags of an edge that joins an origin.
+func (n *Node) parseJoin(k *koanf.Koanf) (err error) {
+	var known bool
+	if n.pictures, known = map[string]wire.Blobs{"lazy": wire.BlobsLazy, "full": wire.BlobsFull}[k.String("pictures")]; !known {
+		return command.Usagef("pictures: %q is neither lazy nor full", k.String("pictures"))
+	}
+	n.token = k.String("token")
+	if k.String("origin") == "" {
+		if n.token != "" {
+			return command.Usagef("token: --origin is needed: the server that told it")
+		}
+		return nil
+	}
+	n.origin, err = parseOrigin(k.String("origin"))
+	return err
 }
 
 // Accounts implements [command.Program]: of a folder that came from an origin the accounts are there, and
@@ -152,8 +176,18 @@ func (n *Node) Open(ctx context.Context, l *command.Lent) (command.Engine, error
 	return e, nil
 }
 
-// Run implements [command.Program].
-func (n *Node) Run(context.Context, *command.Server) {}
+// Run implements [command.Program]: it keeps what an origin lent in step with it.
+func (n *Node) Run(ctx context.Context, _ *command.Server) {
+	if e := n.current(); e != nil && e.copies != nil {
+		e.copies.run(ctx)
+	}
+}
+
+// Alone implements [command.Program]: what is joined has its origin's applications.
+func (n *Node) Alone() bool {
+	e := n.current()
+	return e == nil || e.copies == nil
+}
 
 // Tell implements [command.Program].
 func (n *Node) Tell(*command.Server, io.Writer) error { return nil }
@@ -175,6 +209,9 @@ func (n *Node) Status(s *control.Status) {
 	s.Program = Name
 	if e := n.current(); e != nil {
 		s.Module = e.status()
+		if e.copies != nil {
+			s.Copies = e.copies.status()
+		}
 	}
 }
 

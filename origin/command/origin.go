@@ -114,6 +114,9 @@ func (o *origin) Mounts(srv *Server) ([]httpd.Mount, error) {
 // Run implements [Program].
 func (o *origin) Run(context.Context, *Server) {}
 
+// Alone implements [Program].
+func (o *origin) Alone() bool { return true }
+
 // Status implements [Program].
 func (o *origin) Status(s *control.Status) { s.Program = originName }
 

@@ -76,6 +76,9 @@ type Program interface {
 	// works.
 	Stuck() error
 
+	// Alone reports whether the folder's applications are its own, so that a new one gets its first.
+	Alone() bool
+
 	// Tell says to whoever started the server what they need to know.
 	Tell(s *Server, w io.Writer) error
 }

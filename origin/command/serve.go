@@ -81,8 +81,10 @@ func runServe(cmd *cobra.Command, env *Env) error {
 	if err != nil {
 		return err
 	}
-	if err := srv.welcome(ctx, env.Stdout, cmd.Root().Name()); err != nil {
-		return errors.Join(err, srv.stop())
+	if env.Program.Alone() {
+		if err := srv.welcome(ctx, env.Stdout, cmd.Root().Name()); err != nil {
+			return errors.Join(err, srv.stop())
+		}
 	}
 	if err := env.Program.Tell(srv, env.Stdout); err != nil {
 		return errors.Join(err, srv.stop())

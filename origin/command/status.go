@@ -98,9 +98,28 @@ func tellStatus(w io.Writer, s *control.Status) error {
 			pair{"module", fmt.Sprintf("%s (%s)", m.SHA256, kind)},
 			pair{"instances", fmt.Sprintf("%d, with %s of memory", m.Instances, bytesText(m.Bytes))})
 	}
+	for i := range s.Copies {
+		lines = append(lines, pair{"copy", tellCopy(&s.Copies[i])})
+	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, l := range lines {
 		fmt.Fprintf(table, "%s\t%s\n", l.name, clean(l.value))
 	}
 	return table.Flush()
+}
+
+// tellCopy says how a copy is, and no more than is known.
+func tellCopy(c *control.Copy) string {
+	as := "never in step since the start"
+	if !c.AsOf.IsZero() {
+		as = "in step at " + c.AsOf.Local().Format(time.DateTime)
+	}
+	line := fmt.Sprintf("%s of %s: %s, entry %d of %d, %s, %d writes to be confirmed", c.App, c.Origin, c.Phase, c.Cursor, c.Head, as, c.Pending)
+	if c.Conflicts > 0 {
+		line += fmt.Sprintf(", %d came to nothing", c.Conflicts)
+	}
+	if c.Problem != "" {
+		line += ": " + c.Problem
+	}
+	return line
 }

@@ -132,6 +132,21 @@ type Status struct {
 	DiskBytes int64     `json:"store_disk_bytes"`  // of the store
 	FreeBytes int64     `json:"disk_free_bytes"`   // of the folder's disk
 	Module    *Module   `json:"module,omitempty"`  // nil: the core runs natively
+	Copies    []Copy    `json:"copies,omitempty"`  // of an origin's applications
+}
+
+// Copy is how an application that an origin lent is kept in step with it.
+type Copy struct {
+	App       string    `json:"app"`
+	Origin    string    `json:"origin"`
+	Phase     string    `json:"phase"`             // "current", "pulling", "unreachable", …
+	Cursor    uint64    `json:"cursor"`            // last entry of the origin's log that is here
+	Head      uint64    `json:"head"`              // last one that is known of
+	Pending   uint64    `json:"pending"`           // own writes that the origin's log is not known to have
+	Contact   time.Time `json:"contact,omitzero"`  // when the origin last answered since the start; zero: it has not
+	AsOf      time.Time `json:"as_of,omitzero"`    // when it last said that there was no more; zero: it has not
+	Conflicts uint64    `json:"conflicts"`         // own writes since the start that came to nothing
+	Problem   string    `json:"problem,omitempty"` // what keeps them apart
 }
 
 // Module is the module that answers.

@@ -38,6 +38,10 @@ type FleetOptions struct {
 	Analysers   int                           // instances that analyse pictures and are open from the start; 0 means 1
 	MemoryBytes int64                         // of all writers; 0 means DefaultMemoryBytes
 	Replica     func(app string) *abi.Replica // how an application is kept a copy; nil, or an answer of nil: it stands alone
+	// Wrote is told of an application whose instance has written, but for what its machine pulls; nil: nobody
+	// is. It must return at once.
+	Wrote func(app string)
+
 	Strays      func()                        // told that pictures may be left that nothing claims; nil: nobody is
 }
 

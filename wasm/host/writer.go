@@ -116,8 +116,12 @@ func (w *writer) touch() { w.mayTake, w.mayStep = true, true }
 
 // touched does so where the instance has written since: nothing becomes due of what a request only reads.
 func (w *writer) touched(in *Instance, since int) {
-	if in.writes != since {
-		w.touch()
+	if in.writes == since {
+		return
+	}
+	w.touch()
+	if w.f.o.Wrote != nil {
+		w.f.o.Wrote(w.app)
 	}
 }
 
@@ -257,9 +261,12 @@ func (w *writer) sync(ctx context.Context, e replica.Event) (abi.Synced, error) 
 	if err := w.ready(ctx); err != nil {
 		return abi.Synced{}, err
 	}
-	in := w.in
-	defer w.touched(in, in.writes)
-	return in.Sync(ctx, e)
+	in, before := w.in, w.in.writes
+	done, err := in.Sync(ctx, e)
+	if in.writes != before {
+		w.touch()
+	}
+	return done, err
 }
 
 // resume goes on with a call of an instance. Where that has ended meanwhile nothing of the call is

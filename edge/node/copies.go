@@ -1,0 +1,434 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/origin/command"
+	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/origin/link"
+	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
+	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/host"
+)
+
+// copies are the applications that an origin lends this edge, each kept in step by the machine in its
+// instance:
+//
+//	origin ◀─HTTP─ link ◀─ effects ─ machine, in the application's guest
+//	          └────────────events──▶   │
+//	   register ◀──────────────────────┴──▶ pictures by hash, log and state in the store
+//
+// What the origin says of an application, its keys among it, is written here, natively, since a guest
+// may not.
+type copies struct {
+	e     *engine
+	who   *identity
+	token string
+	store kv.Store
+	blobs blob.Blobs
+	wants wire.Wants
+	log   *slog.Logger
+
+	mu   sync.Mutex
+	list []*copied // nil before the edge is enrolled
+	why  string    // it is not enrolled; empty: it is, or has not tried
+}
+
+// copied is one of them.
+type copied struct {
+	app  string
+	kick chan struct{} // holds one token when something was written here
+
+	mu      sync.Mutex
+	status  replica.Status
+	link    *link.Link // nil: none runs
+	problem string     // without a link
+	gone    *goneBy
+	waits   map[blob.Hash][]chan error // who needs a picture
+}
+
+// goneBy is a register that takes an application away, which waits until its guest is at rest.
+type goneBy struct {
+	seq  uint64
+	data []byte
+}
+
+func newCopies(e *engine, who *identity, l *command.Lent) *copies {
+	c := &copies{
+		e: e, who: who, token: e.node.token, store: l.Folder.Store, blobs: l.Folder.Blobs, log: l.Log,
+		wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: e.node.pictures},
+	}
+	if who.ID != "" {
+		c.enrolled()
+	}
+	return c
+}
+
+// enrolled has the applications be known.
+func (c *copies) enrolled() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.why = ""
+	for _, app := range c.who.Apps {
+		c.list = append(c.list, &copied{app: app, kick: make(chan struct{}, 1), waits: map[blob.Hash][]chan error{}})
+	}
+}
+
+// all are the copies there are now.
+func (c *copies) all() []*copied {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.list
+}
+
+// of is an application's; nil: it is none.
+func (c *copies) of(app string) *copied {
+	for _, one := range c.all() {
+		if one.app == app {
+			return one
+		}
+	}
+	return nil
+}
+
+// replica is how an application's instance keeps it; nil: the application is this edge's own.
+func (c *copies) replica(app string) *abi.Replica {
+	if c.of(app) == nil {
+		return nil
+	}
+	return &abi.Replica{Name: c.who.Name, Live: replica.Stream, Wants: c.wants}
+}
+
+// wrote has what an application's instance wrote be sent.
+func (c *copies) wrote(app string) {
+	if one := c.of(app); one != nil {
+		select {
+		case one.kick <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// pause doubles from firstPause to lastPause between tries.
+const (
+	firstPause = time.Second
+	lastPause  = time.Minute
+)
+
+// retry calls try until it succeeds or ctx ends, with pauses in between that begin anew after reset has
+// passed. final stops it.
+func retry(ctx context.Context, try func() (final bool)) {
+	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, lastPause) {
+		begun := system.Now()
+		if try() {
+			return
+		}
+		if system.Now().Sub(begun) > lastPause {
+			pause = firstPause
+		}
+		wait := time.NewTimer(pause)
+		select {
+		case <-wait.C:
+		case <-ctx.Done():
+			wait.Stop()
+		}
+	}
+}
+
+// run keeps the applications in step until ctx ends.
+func (c *copies) run(ctx context.Context) {
+	if c.who.ID == "" && !c.enrol(ctx) {
+		return
+	}
+	var running sync.WaitGroup
+	for _, one := range c.all() {
+		running.Go(func() { c.keep(ctx, one) })
+	}
+	running.Wait()
+}
+
+// enrol makes the edge known to its origin; false: it cannot be.
+func (c *copies) enrol(ctx context.Context) (done bool) {
+	retry(ctx, func() bool {
+		err := c.who.enrol(ctx, &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, c.token)
+		if err == nil {
+			err = c.who.write(c.e.dir)
+		}
+		if err != nil {
+			c.log.Error("enrolment", "origin", c.who.Origin, "error", err)
+			c.mu.Lock()
+			c.why = err.Error()
+			c.mu.Unlock()
+			return errors.Is(err, errEnrol)
+		}
+		c.enrolled()
+		c.log.Info("enrolled", "origin", c.who.Origin, "edge", c.who.ID, "name", c.who.Name, "apps", len(c.who.Apps))
+		done = true
+		return true
+	})
+	return done
+}
+
+// keep keeps one application in step until ctx ends, or the origin takes it away.
+func (c *copies) keep(ctx context.Context, one *copied) {
+	retry(ctx, func() (final bool) {
+		err := c.join(ctx, one)
+		if errors.Is(err, core.ErrApplication) {
+			return true // it was taken away
+		}
+		if err == nil {
+			err = c.carry(ctx, one)
+		}
+		if errors.Is(err, link.ErrPurged) {
+			err = c.purge(ctx, one)
+			final = err == nil
+		}
+		if err != nil && ctx.Err() == nil {
+			c.log.Error("copy", "app", one.app, "origin", c.who.Origin, "error", err)
+			one.fail(err)
+		}
+		return final
+	})
+}
+
+func (one *copied) fail(err error) {
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	one.problem = err.Error()
+}
+
+// options are those of a link to the origin.
+func (c *copies) options() link.Options {
+	return link.Options{Origin: c.who.Origin, Authorize: c.who.authorize, Now: system.Now}
+}
+
+// join takes the register of an application that is not here yet. The error is core.ErrApplication for
+// one that was taken away.
+func (c *copies) join(ctx context.Context, one *copied) error {
+	_, have, err := c.e.RegisterSeq(one.app)
+	if err != nil {
+		return err
+	}
+	if have > 0 {
+		_, err := c.e.App(one.app)
+		return err
+	}
+	seq, data, err := link.Join(ctx, c.options(), one.app)
+	if err != nil {
+		return err
+	}
+	return core.TakeRegister(ctx, c.store, one.app, seq, data)
+}
+
+// carry runs the link between the origin and the machine in the application's instance.
+func (c *copies) carry(ctx context.Context, one *copied) error {
+	f, err := c.e.fleet()
+	if err != nil {
+		return err
+	}
+	o := c.options()
+	o.Machine = &stepper{ctx: context.WithoutCancel(ctx), fleet: f, one: one}
+	o.Effect = one.effect
+	l, err := link.New(o)
+	if err != nil {
+		return err
+	}
+	one.mu.Lock()
+	one.link, one.problem = l, ""
+	one.mu.Unlock()
+	defer func() {
+		one.mu.Lock()
+		one.link = nil
+		one.mu.Unlock()
+	}()
+	carrying, stop := context.WithCancel(ctx)
+	var telling sync.WaitGroup
+	telling.Go(func() {
+		for {
+			select {
+			case <-one.kick:
+				l.Tell(carrying, replica.Local{})
+			case <-carrying.Done():
+				return
+			}
+		}
+	})
+	err = l.Run(ctx)
+	stop()
+	telling.Wait()
+	if err != nil && !errors.Is(err, errReplaced) { // or the machine would wait for answers that nobody brings any more
+		if _, failed := f.Sync(context.WithoutCancel(ctx), one.app, replica.Stop{}); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}
+
+// effect takes what a link does not.
+func (one *copied) effect(x replica.Effect) {
+	got, ok := x.(replica.Got)
+	if !ok {
+		return
+	}
+	one.mu.Lock()
+	waits := one.waits[got.Blob]
+	delete(one.waits, got.Blob)
+	one.mu.Unlock()
+	for _, w := range waits {
+		w <- got.Err
+	}
+}
+
+// purge removes an application that the origin has taken away, as its register says; where it said so without one,
+// as if it had.
+func (c *copies) purge(ctx context.Context, one *copied) error {
+	ctx = context.WithoutCancel(ctx)
+	c.e.detach(one.app)
+	one.mu.Lock()
+	gone := one.gone
+	one.mu.Unlock()
+	if gone == nil {
+		epoch, seq, err := c.e.RegisterSeq(one.app)
+		if err != nil {
+			return err
+		}
+		gone = &goneBy{seq + 1, (&catalog.Register{Epoch: epoch, App: one.app, Gone: catalog.GoneRevoked}).Encode()}
+	}
+	if err := core.TakeRegister(ctx, c.store, one.app, gone.seq, gone.data); err != nil {
+		return err
+	}
+	c.e.Collect()
+	c.log.Warn("the origin has taken an application away: nothing of it is kept here", "app", one.app, "origin", c.who.Origin)
+	return nil
+}
+
+// RegisterSeq implements [host.Register].
+func (c *copies) RegisterSeq(app string) (uint64, error) {
+	_, seq, err := c.e.RegisterSeq(app)
+	return seq, err
+}
+
+// TakeRegister implements [host.Register]. What takes the application away waits until its guest is at rest.
+func (c *copies) TakeRegister(app string, seq uint64, data []byte) error {
+	x, err := catalog.DecodeRegister(data)
+	if err != nil {
+		return err
+	}
+	one := c.of(app)
+	if one == nil {
+		return core.ErrApplication
+	}
+	if x.Gone != "" {
+		one.mu.Lock()
+		defer one.mu.Unlock()
+		one.gone = &goneBy{seq, data}
+		return nil
+	}
+	return core.TakeRegister(context.Background(), c.store, app, seq, data)
+}
+
+// fetchTime is how long whoever asks for a picture waits for it to come from the origin.
+const fetchTime = 15 * time.Second
+
+// have sees to it that a picture is here. The error is blob.ErrNotFound where it cannot be had now.
+func (c *copies) have(h blob.Hash) error {
+	ctx, stop := context.WithTimeout(context.Background(), fetchTime)
+	defer stop()
+	if has, err := c.blobs.Has(ctx, h); has || err != nil {
+		return err
+	}
+	all := c.all()
+	got := make(chan error, len(all))
+	asked := 0
+	for _, one := range all {
+		one.mu.Lock()
+		l := one.link
+		if l != nil {
+			one.waits[h] = append(one.waits[h], got)
+		}
+		one.mu.Unlock()
+		if l != nil && l.Tell(ctx, replica.Need{Blob: h}) {
+			asked++
+		}
+	}
+	for ; asked > 0; asked-- {
+		select {
+		case err := <-got:
+			if err == nil {
+				return nil
+			}
+		case <-ctx.Done():
+			return fmt.Errorf("%w: the origin does not send it", blob.ErrNotFound)
+		}
+	}
+	return blob.ErrNotFound
+}
+
+// status is what the operator is told.
+func (c *copies) status() []control.Copy {
+	c.mu.Lock()
+	why, list := c.why, c.list
+	c.mu.Unlock()
+	if len(list) == 0 {
+		return []control.Copy{{Origin: c.who.Origin, Phase: "not enrolled", Problem: why}}
+	}
+	var out []control.Copy
+	for _, one := range list {
+		one.mu.Lock()
+		s := &one.status
+		x := control.Copy{
+			App: one.app, Origin: c.who.Origin, Phase: s.Phase.String(), Cursor: s.Cursor, Head: s.Head, Pending: s.Pending(),
+			Contact: s.Contact, AsOf: s.AsOf, Conflicts: s.Refused, Problem: s.Problem,
+		}
+		if one.link == nil && one.problem != "" {
+			x.Problem = one.problem
+		}
+		one.mu.Unlock()
+		out = append(out, x)
+	}
+	return out
+}
+
+// errReplaced is the end of a link whose machine is no more: its instance died, or was closed. The next one begins
+// with another link, since the answers that are on their way are to questions it has not asked.
+var errReplaced = errors.New("the application's instance was replaced")
+
+// stepper is the machine in an application's instance.
+type stepper struct {
+	ctx   context.Context
+	fleet *host.Fleet
+	one   *copied
+	begun bool
+}
+
+var _ link.Stepper = (*stepper)(nil)
+
+// Step implements [link.Stepper].
+func (s *stepper) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
+	done, err := s.fleet.Sync(s.ctx, s.one.app, e)
+	_, stop := e.(replica.Stop)
+	if err == nil && s.begun && !stop && done.Status.Phase == replica.Stopped {
+		return nil, errReplaced
+	}
+	if err != nil {
+		return nil, fmt.Errorf("instance: %w", errors.Join(api.ErrInternal, err))
+	}
+	s.begun = !stop
+	s.one.mu.Lock()
+	s.one.status = done.Status
+	s.one.mu.Unlock()
+	return done.Effects, nil
+}

@@ -1,0 +1,143 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/sightline-dev/sightline/origin/command"
+	"github.com/sightline-dev/sightline/origin/link"
+	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/sync/feed"
+)
+
+// identityFile is where an edge keeps who it is to its origin: its private key among it.
+const identityFile = "edge.json"
+
+// maxIdentity bounds the file, and the origin's answer.
+const maxIdentity = 1 << 20
+
+// identity is who an edge is to its origin. The key is made before the origin is asked, so that an answer
+// that is lost can be asked for again.
+type identity struct {
+	Origin string   `json:"origin"`
+	Seed   []byte   `json:"seed"`           // of the private key
+	ID     string   `json:"id,omitempty"`   // empty: the origin has not enrolled it yet
+	Name   string   `json:"name,omitempty"` // as the operator called it
+	Apps   []string `json:"apps,omitempty"` // that it may hold
+}
+
+func (i *identity) key() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(i.Seed) }
+
+// authorize signs a request.
+func (i *identity) authorize(method, path, query string, body []byte) (string, error) {
+	return feed.Sign(i.key(), i.ID, system.Now(), method, path, query, body), nil
+}
+
+// readIdentity reads who the folder's edge is; nil: it stands alone.
+func readIdentity(dir *system.Folder) (*identity, error) {
+	f, err := dir.Open(identityFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	data, err := system.ReadAll(f, maxIdentity)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	i := &identity{}
+	if err := json.Unmarshal(data, i); err != nil || len(i.Seed) != ed25519.SeedSize {
+		return nil, fmt.Errorf("%s: damaged: it does not say who this edge is; take it from a backup, or enrol the edge anew in another folder", identityFile)
+	}
+	return i, nil
+}
+
+// write keeps the identity, for the folder's user alone.
+func (i *identity) write(dir *system.Folder) error {
+	data, err := json.MarshalIndent(i, "", "  ")
+	if err != nil {
+		return err
+	}
+	return replaceFile(dir, identityFile, append(data, '\n'))
+}
+
+// identify is who the edge of a folder is, by the flags of this start and what the folder knows; nil: it
+// stands alone.
+func (n *Node) identify(dir *system.Folder) (*identity, error) {
+	i, err := readIdentity(dir)
+	switch {
+	case err != nil:
+		return nil, err
+	case i != nil && n.origin != "" && n.origin != i.Origin && i.ID != "":
+		return nil, command.Usagef("origin: this folder belongs to the edge %q of %s", i.Name, i.Origin)
+	case i != nil && i.ID != "" || n.origin == "":
+		return i, nil
+	case n.token == "":
+		return nil, command.Usagef("token: the first start with --origin needs the token that 'sightline edge create' has told")
+	}
+	if i == nil {
+		i = &identity{Seed: make([]byte, ed25519.SeedSize)}
+		if _, err := io.ReadFull(system.Random, i.Seed); err != nil {
+			return nil, err
+		}
+	}
+	i.Origin = n.origin
+	return i, i.write(dir)
+}
+
+// errEnrol is returned by enrol where asking again is of no use.
+var errEnrol = errors.New("the origin does not enrol this edge")
+
+// enrol shows the origin the token and the key, and learns who the edge is.
+func (i *identity) enrol(ctx context.Context, client *http.Client, token string) error {
+	body := feed.Enrolment(i.key(), token)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, i.Origin+feed.Prefix+"/enrol", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	data, err := system.ReadAll(res.Body, maxIdentity)
+	if err != nil {
+		return err
+	}
+	var told feed.Enrolled
+	if err := json.Unmarshal(data, &told); err != nil && res.StatusCode == http.StatusOK {
+		return fmt.Errorf("%s: no origin's answer: %w", i.Origin, err)
+	}
+	switch {
+	case res.StatusCode == http.StatusOK && told.Edge.ID != "":
+	case res.StatusCode >= 400 && res.StatusCode < 500 && res.StatusCode != http.StatusTooManyRequests:
+		return fmt.Errorf("%w: %s (%w)", errEnrol, told.Status.Description, link.StatusError(res.StatusCode))
+	default:
+		return fmt.Errorf("%s: %w", i.Origin, link.StatusError(res.StatusCode))
+	}
+	i.ID, i.Name, i.Apps = told.Edge.ID, told.Edge.Name, told.Edge.Apps
+	return nil
+}
+
+// parseOrigin checks an origin's address, and that what goes there cannot be read on the way.
+func parseOrigin(s string) (string, error) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil, u.Host == "", u.Scheme != "https" && u.Scheme != "http", u.RawQuery != "", u.Fragment != "", u.User != nil:
+		return "", command.Usagef("origin: %q is no address of a server, such as https://sightline.example.org", s)
+	case u.Scheme == "http" && !command.OnLoopback(u.Hostname()):
+		return "", command.Usagef("origin: plain HTTP would show pictures and keys to the network; %q has to begin with https", s)
+	}
+	return strings.TrimRight(s, "/"), nil
+}
