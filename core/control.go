@@ -76,7 +76,11 @@ type Control struct {
 	listed    listed
 	tidy      tidying
 	watchers  watchers
-	closed    atomic.Bool
+	sites     struct {
+		mu    sync.Mutex
+		known bool // no number that is leased was leased before
+	}
+	closed atomic.Bool
 }
 
 // listed is the list of the applications' ids, which the background asks for many times a

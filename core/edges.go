@@ -1,17 +1,20 @@
 package core
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 )
 
@@ -134,6 +137,9 @@ func (c *Control) EnrolEdge(ctx context.Context, token string, key [32]byte) (ca
 	case e.Key == key && e.Site != 0:
 		return e, nil
 	}
+	if err := c.knowSites(ctx); err != nil {
+		return catalog.Edge{}, err
+	}
 	verdicts, err := c.append(ctx, "", &log.EdgeEnrolled{ID: e.ID, Key: key})
 	if err != nil {
 		return catalog.Edge{}, err
@@ -154,6 +160,9 @@ func (c *Control) LeaseSite(ctx context.Context, app, holder string) (site log.S
 	if err != nil {
 		return 0, "", err
 	}
+	if err := c.knowSites(ctx); err != nil {
+		return 0, "", err
+	}
 	verdicts, err := c.append(ctx, "", &log.SiteLease{App: app, Holder: holder, Secret: hash, Until: c.leaseEnd()})
 	if err != nil {
 		return 0, "", err
@@ -166,6 +175,50 @@ func (c *Control) LeaseSite(ctx context.Context, app, holder string) (site log.S
 	default:
 		return 0, "", fmt.Errorf("control log: %v: %s", v.Code, v.Detail)
 	}
+}
+
+// sitesNote is the name of the note of the log's life in which sites were last leased.
+const sitesNote = "sites"
+
+// skippedSites is how many sites may have been leased after a backup was made.
+const skippedSites = 1 << 16
+
+// knowSites sees to it that no number is given twice. A log that was restored from a backup has
+// another epoch than the one noted beside it, and does not know whom its last numbers went to:
+// it leaves out more than those.
+func (c *Control) knowSites(ctx context.Context) error {
+	if c.partition == nil {
+		return ErrElsewhere
+	}
+	c.sites.mu.Lock()
+	defer c.sites.mu.Unlock()
+	if c.sites.known {
+		return nil
+	}
+	key, epoch := catalog.Control.LocalKey(sitesNote), c.partition.Log().Epoch()
+	noted, err := c.o.Store.Get(key)
+	switch {
+	case err == nil && bytes.Equal(noted, epoch[:]):
+		c.sites.known = true
+		return nil
+	case err == nil:
+		h, err := c.read().Header()
+		if err != nil {
+			return err
+		}
+		to := log.Site(min(uint64(h.Sites)+skippedSites, math.MaxUint32))
+		if err := c.submit(ctx, "", ErrNoSite, &log.SitesSkip{To: to}); err != nil {
+			return err
+		}
+	case !errors.Is(err, kv.ErrNotFound):
+		return err
+	}
+	err = c.partition.Tidy(func(tx *kv.Overlay) error {
+		tx.Put(key, epoch[:])
+		return nil
+	})
+	c.sites.known = err == nil
+	return err
 }
 
 // leaseEnd is when a lease that begins now ends.

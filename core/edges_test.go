@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/proof"
 )
@@ -237,6 +238,55 @@ func TestSitesAreDifferent(t *testing.T) {
 	if len(seen) != 65 {
 		t.Errorf("%d sites, want 65", len(seen))
 	}
+}
+
+// TestRestoredLeasesNothingTwice restores an origin from a backup that is older than its last
+// leases, twice: no number goes to somebody else.
+func TestRestoredLeasesNothingTwice(t *testing.T) {
+	l := newFixture(t)
+	disk := &tape{Store: l.o.Store}
+	l.o.Store = disk
+	e := l.open(t)
+	app := newApp(t, e)
+	seen := map[log.Site]bool{}
+	lease := func(n int) {
+		t.Helper()
+		for range n {
+			site, _, err := e.LeaseSite(t.Context(), app, "key")
+			if err != nil || seen[site] {
+				t.Fatalf("site %d, which was leased before: %v, %v", site, seen[site], err)
+			}
+			seen[site] = true
+		}
+	}
+	lease(2)
+	for life := range 2 {
+		backup := len(disk.batches)
+		lease(20)
+		disk.batches = disk.batches[:backup]
+		disk.synced = backup
+		disk = disk.crash(t, rand.New(rand.NewPCG(1, 1)))
+		control, err := log.Open(disk, log.Options{Prefix: catalog.Control.LogPrefix()})
+		if err == nil {
+			err = control.Renew(log.Epoch{0xbb, byte(life)})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.o.Store = disk
+		if e, err = core.Open(l.o); err != nil {
+			t.Fatal(err)
+		}
+		lease(2)
+		if e, err = core.Open(l.o); err != nil { // and once more, without a backup
+			t.Fatal(err)
+		}
+		lease(2)
+	}
+	if h, err := catalog.Read(disk, catalog.Control).Header(); err != nil || h.Sites > 3<<16 {
+		t.Errorf("the last site is %d, %v: more was left out than two restores need", h.Sites, err)
+	}
+	refolds(t, disk)
 }
 
 // TestG1EnrolmentsSurviveKills cuts the origin's power while edges enrol, asks again, as an edge

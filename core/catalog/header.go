@@ -19,7 +19,7 @@ type Header struct {
 	Barrier  log.HLC  // creates below it are refused
 	Clock    log.HLC  // highest in the log
 	Concepts uint64   // own concepts
-	Sites    uint32   // last site that was leased, in the control partition; 0: none
+	Sites    uint32   // last site that was leased or skipped, in the control partition; 0: none
 	Base     [32]byte // the base model that serves, see predict.Set.Base; zero: none was named
 	Extra    Extra
 }
@@ -40,6 +40,12 @@ func encodeHeader(h *Header) []byte {
 	e.Uint(12, uint64(h.Sites))
 	return e.Bytes(h.Extra)
 }
+
+// IsHeader reports whether a key, without the application's id, is the header's.
+func IsHeader(key []byte) bool { return len(key) == 1 && key[0] == tableHeader }
+
+// DecodeHeader reads a header's record. Errors: field.ErrFormat.
+func DecodeHeader(data []byte) (Header, error) { return decodeHeader(data) }
 
 func decodeHeader(data []byte) (Header, error) {
 	var h Header

@@ -32,6 +32,9 @@ func (f *Fold) control() (Verdict, error) {
 		return f.edgeRevoke(b)
 	case *log.SiteLease:
 		return f.siteLease(b)
+	case *log.SitesSkip:
+		f.h.Sites = max(f.h.Sites, uint32(b.To))
+		return Verdict{Code: OK, Dot: f.e.Op.Dot}, nil
 	}
 	return refused("kind"), nil
 }

@@ -121,6 +121,8 @@ func (r *register) edges() (edges map[string]catalog.Edge, sites map[log.Site]ca
 			}
 			next++
 			sites[next] = catalog.Site{Site: next, App: b.App, Holder: b.Holder, Secret: b.Secret, Created: op.At, Until: b.Until}
+		case *log.SitesSkip:
+			next = max(next, b.To)
 		case *log.AppDelete:
 			maps.DeleteFunc(sites, func(_ log.Site, s catalog.Site) bool { return s.App == b.ID })
 		}
@@ -163,6 +165,8 @@ func (r *register) judgeEdge(body log.Body) fold.Code {
 		case e.Revoked != 0:
 			return fold.Superseded
 		}
+		return fold.OK
+	case *log.SitesSkip:
 		return fold.OK
 	case *log.SiteLease:
 		s, ok := sites[b.Site]
@@ -333,7 +337,9 @@ func controlled(p *programmer, ids []string) log.Body {
 		s := p.pick("", "x", "y")
 		return &s
 	}
-	switch p.IntN(24) {
+	switch p.IntN(25) {
+	case 24:
+		return &log.SitesSkip{To: log.Site(p.IntN(12))}
 	case 16, 17:
 		return &log.EdgeCreate{ID: p.pick("e1", "e2", "e3"), Name: p.pick("", "n"), Token: hash(), Apps: ids[:1+p.IntN(2)], Owner: p.pick("", "account")}
 	case 18, 19:
@@ -343,7 +349,7 @@ func controlled(p *programmer, ids []string) log.Body {
 	case 21, 22:
 		return &log.SiteLease{App: app, Holder: p.pick("", "key"), Secret: hash(), Until: log.HLC(p.IntN(3))}
 	case 23:
-		return &log.SiteLease{Site: log.Site(2 + p.IntN(5)), Until: log.HLC(p.IntN(5))}
+		return &log.SiteLease{Site: log.Site(2 + p.IntN(12)), Until: log.HLC(p.IntN(5))}
 	case 0, 1, 2:
 		return &log.AppCreate{ID: app, Name: p.pick("m", "n"), Language: "en", Owner: p.pick("", "account")}
 	case 3, 4:

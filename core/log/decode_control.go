@@ -45,6 +45,9 @@ func newEdgeBody(kind Kind) (Body, func(*field.Decoder)) {
 	case kindSiteLease:
 		b := &SiteLease{}
 		return b, b.read
+	case kindSitesSkip:
+		b := &SitesSkip{}
+		return b, b.read
 	}
 	return nil, nil
 }
@@ -196,6 +199,15 @@ func (b *SiteLease) read(d *field.Decoder) {
 		d.Hash(b.Secret[:])
 	case 5:
 		b.Until = HLC(d.Fixed64())
+	default:
+		d.Keep()
+	}
+}
+
+func (b *SitesSkip) read(d *field.Decoder) {
+	switch d.Number {
+	case 1:
+		b.To = Site(d.Uint32())
 	default:
 		d.Keep()
 	}

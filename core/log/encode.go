@@ -47,6 +47,7 @@ import (
 //	72 edge enrolled     1 id, 2 key
 //	73 edge revoke       1 id
 //	74 site lease        1 site, 2 app, 3 holder, 4 secret, 5 until (fixed)
+//	75 sites skip        1 to
 
 // Encode appends the encoding of o to dst. It panics on an operation without a body.
 func Encode(dst []byte, o *Op) []byte {
@@ -160,6 +161,8 @@ func encodeEdgeBody(e *field.Encoder, body Body) {
 		e.Text(3, b.Holder)
 		e.Hash(4, b.Secret[:])
 		e.Fixed64(5, uint64(b.Until))
+	case *SitesSkip:
+		e.Uint(1, uint64(b.To))
 	default:
 		panic(fmt.Sprintf("log: no encoding of %T", body))
 	}

@@ -40,6 +40,7 @@ const (
 	kindEdgeEnrolled   Kind = 72
 	kindEdgeRevoke     Kind = 73
 	kindSiteLease      Kind = 74
+	kindSitesSkip      Kind = 75
 )
 
 func (*InputCreate) kind() Kind    { return kindInputCreate }
@@ -76,4 +77,5 @@ func (*EdgeCreate) kind() Kind     { return kindEdgeCreate }
 func (*EdgeEnrolled) kind() Kind   { return kindEdgeEnrolled }
 func (*EdgeRevoke) kind() Kind     { return kindEdgeRevoke }
 func (*SiteLease) kind() Kind      { return kindSiteLease }
+func (*SitesSkip) kind() Kind      { return kindSitesSkip }
 func (u *Unknown) kind() Kind      { return u.Kind }

@@ -320,4 +320,7 @@ type (
 		Secret [32]byte // SHA-256 of the text by which the site is known
 		Until  HLC      // a site that is not heard of until then is not waited for
 	}
+	// SitesSkip leases none of the numbers up to one from here on: a log that was restored from
+	// a backup does not know who got them.
+	SitesSkip struct{ To Site }
 )
