@@ -100,7 +100,7 @@ func (f *syncFlags) check(env *Env) error {
 	case f.patience <= 0:
 		return Usagef("--patience %v: it must be more than nothing", f.patience)
 	}
-	if _, err := link.New(link.Options{Origin: f.origin}); err != nil {
+	if _, err := link.Address(f.origin); err != nil {
 		return Usagef("--origin: %w", err)
 	}
 	if f.name == "" {

@@ -17,6 +17,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -82,7 +83,7 @@ const dialTimeout = 10 * time.Second
 
 // New makes a link. Errors: ErrAddress.
 func New(o Options) (*Link, error) {
-	base, err := address(o.Origin)
+	base, err := Address(o.Origin)
 	if err != nil {
 		return nil, err
 	}
@@ -93,13 +94,23 @@ func New(o Options) (*Link, error) {
 	return l, nil
 }
 
-// address checks an origin's address and returns it without a slash at its end.
-func address(s string) (string, error) {
+// Address checks an origin's address and returns it without a slash at its end. What goes there must
+// not be readable on the way, so it begins with https unless the origin is on this machine. The
+// error is ErrAddress.
+func Address(s string) (string, error) {
 	u, err := url.Parse(s)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+	switch {
+	case err != nil, u.Host == "", u.Scheme != "http" && u.Scheme != "https", u.RawQuery != "", u.Fragment != "", u.User != nil:
 		return "", fmt.Errorf("%q: %w", s, ErrAddress)
+	case u.Scheme == "http" && !onLoopback(u.Hostname()):
+		return "", fmt.Errorf("%q has to begin with https: plain HTTP would show pictures and keys to the network: %w", s, ErrAddress)
 	}
 	return strings.TrimRight(s, "/"), nil
+}
+
+func onLoopback(host string) bool {
+	a, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
 }
 
 func clientOver(t http.RoundTripper) *http.Client {

@@ -198,7 +198,9 @@ func TestPacked(t *testing.T) {
 func TestNoConnection(t *testing.T) {
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
-	away := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://example.invalid/", http.StatusTemporaryRedirect) })
+	away := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://example.invalid/", http.StatusTemporaryRedirect)
+	})
 	for address, want := range map[string]int{closed.URL: 0, away: 307} {
 		var got replica.Answer
 		m := &script{}
@@ -292,9 +294,14 @@ func TestEnd(t *testing.T) {
 }
 
 func TestAddress(t *testing.T) {
-	for _, s := range []string{"", "example.org", "ftp://example.org", "http://", "http://u:p@example.org", "http://example.org/?a"} {
+	for _, s := range []string{"", "example.org", "ftp://example.org", "http://", "http://u:p@example.org", "http://example.org/?a", "http://example.org", "http://192.0.2.1:80"} {
 		if _, err := link.New(link.Options{Origin: s}); !errors.Is(err, link.ErrAddress) {
 			t.Errorf("New(%q) = %v", s, err)
+		}
+	}
+	for _, s := range []string{"https://example.org/", "http://localhost:80", "http://127.0.0.1", "http://[::1]:8080"} {
+		if got, err := link.Address(s); err != nil || strings.HasSuffix(got, "/") {
+			t.Errorf("Address(%q) = %q, %v", s, got, err)
 		}
 	}
 }

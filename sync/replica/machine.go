@@ -234,6 +234,7 @@ func (m *Machine) advance() error {
 		l := &m.lane[i]
 		if l.id != 0 && m.at >= l.limit {
 			m.cancel(l)
+			m.told.away = true
 			m.failed(l, 0, errors.New("no answer in time"))
 		}
 	}
@@ -308,7 +309,9 @@ func (m *Machine) answer(a *Answer) error {
 	if l.status == 0 && a.Status != 0 {
 		l.status = a.Status
 		l.header = append([]api.Field(nil), a.Header...)
-		m.told.contact = m.wall
+	}
+	if a.Status != 0 || len(a.Body) > 0 {
+		m.told.contact, m.told.away = m.wall, false
 	}
 	good := l.status == 200
 	if i == lanePull && good {
@@ -380,6 +383,7 @@ func (m *Machine) failed(l *lane, least time.Duration, err error) {
 
 // lost ends a request whose answer did not come, or not whole.
 func (m *Machine) lost(i int, l *lane, err error) error {
+	m.told.away = true
 	if i == laneDownload {
 		m.keepPart(l)
 	}

@@ -314,6 +314,28 @@ func TestOffline(t *testing.T) {
 	r.agree()
 }
 
+// TestHonest: a replica that had all and whose origin does not answer any more does not say that it is
+// current; it says so again when the origin has.
+func TestHonest(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.settle()
+	away := true
+	r.lose = func(*replica.Ask) bool { return away }
+	r.run(func() bool { return r.total > 5 && len(r.asks) == 0 }, 20)
+	if s := r.status(); s.Phase != replica.Connecting || s.Problem == "" || s.Settled() {
+		t.Errorf("%+v", s)
+	}
+	away = false
+	r.settle()
+	r.origin.refuse = map[string]int{"changes": 500}
+	r.run(func() bool { return r.status().Phase != replica.Current }, 20)
+	r.origin.refuse = nil
+	r.settle()
+	if s := r.status(); s.Problem != "" {
+		t.Errorf("problem %q when all is well", s.Problem)
+	}
+}
+
 // TestRegister: the register is handed on, and one that says that all is over ends the machine.
 func TestRegister(t *testing.T) {
 	reg := &register{}

@@ -54,6 +54,7 @@ type told struct {
 	repairs   uint64
 	audited   time.Time
 	purged    bool
+	away      bool // a request was lost, and nothing was answered since
 }
 
 // confirm counts the log's word on operations of our own.
@@ -176,13 +177,13 @@ func (m *Machine) phase(c *partition.Cursor) Phase {
 		return Stopped
 	case !m.online:
 		return Unreachable
-	case !m.session.held:
+	case !m.session.held, m.told.away:
 		return Connecting
 	case m.session.rebase:
 		return Rebasing
 	case m.session.paused != "":
 		return Paused
-	case m.pull.caught && c.Seq >= m.told.head:
+	case m.pull.caught && c.Seq >= m.told.head && m.lane[lanePull].fails == 0:
 		return Current
 	}
 	return Pulling
