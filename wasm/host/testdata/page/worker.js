@@ -70,6 +70,20 @@ function range([a, b], args) {
   return typeof a === 'string' ? { at: args[b] >>> 0, n: Number(a) } : { at: args[a] >>> 0, n: args[b] >>> 0 };
 }
 
+/** The bundles' files that have come, by name: all guests are lent the same. */
+const files = new Map();
+
+/** An import bundle that asks the test for a file once. */
+const bundleOnce = (ask, memory) => (name, length, dst, room) => {
+  const key = new TextDecoder().decode(memory().slice(name >>> 0, (name >>> 0) + (length >>> 0)));
+  const file = files.get(key);
+  if (file && file.length <= room >>> 0) memory().set(file, dst >>> 0);
+  if (file) return BigInt(file.length);
+  const n = ask(name, length, dst, room);
+  if (n >= 0n && n <= BigInt(room >>> 0)) files.set(key, memory().slice(dst >>> 0, (dst >>> 0) + Number(n)));
+  return n;
+};
+
 function lend(id, memory) {
   const functions = {};
   for (const [name, { r = [], w = [], answer }] of Object.entries(imports))
@@ -92,6 +106,7 @@ function lend(id, memory) {
       if (answer === 64) return BigInt.asIntN(64, BigInt(said.answer));
       return answer === 32 ? Number(BigInt.asIntN(32, BigInt(said.answer))) : undefined;
     };
+  functions.bundle = bundleOnce(functions.bundle, memory);
   return functions;
 }
 
