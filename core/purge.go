@@ -77,7 +77,7 @@ func (c *Control) stepPurge(ctx context.Context, now time.Time) (more bool, err 
 	if err := c.redact(&p); err != nil {
 		return false, err
 	}
-	if err := c.compact(ctx, p.App); err != nil {
+	if err := compact(ctx, c.o.Store, p.App); err != nil {
 		return false, err
 	}
 	err = c.partition.Tidy(func(tx *kv.Overlay) error {
@@ -93,10 +93,10 @@ type compacter interface {
 	Compact(ctx context.Context, lo, hi []byte) error
 }
 
-// compact has the store let go of what was deleted of an application: of its own keys, of the
+// compact has a store let go of what was deleted of an application: of its own keys, of the
 // public names, and of the control log. A store without room does it when it can.
-func (c *Control) compact(ctx context.Context, app catalog.AppID) error {
-	store, ok := c.o.Store.(compacter)
+func compact(ctx context.Context, s kv.Store, app catalog.AppID) error {
+	store, ok := s.(compacter)
 	if !ok {
 		return nil
 	}

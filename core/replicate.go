@@ -140,8 +140,8 @@ func takeRegister(ctx context.Context, store kv.Store, app string, seq uint64, d
 }
 
 // Emptied removes what applications that are gone held, of a store whose register is taken from
-// elsewhere: what a crash kept TakeRegister from. Nothing may write to them any more. Errors: those of
-// the store.
+// elsewhere, and has the store let go of it: what a crash kept TakeRegister from. Nothing may
+// write to them any more. Errors: those of the store.
 func Emptied(ctx context.Context, store kv.Store) error {
 	owed, err := catalog.Read(store, catalog.Control).Purges()
 	for i := 0; err == nil && i < len(owed); i++ {
@@ -161,12 +161,14 @@ func empty(ctx context.Context, store kv.Store, p *catalog.Purge) error {
 		if more, err = p.Pay(tx, purgedOnce); err != nil {
 			return err
 		}
-		if !more {
-			p.Done(tx)
-		}
 		if err := store.Apply(tx.Batch()); err != nil {
 			return err
 		}
 	}
-	return nil
+	if err := compact(ctx, store, p.App); err != nil {
+		return err
+	}
+	var b kv.Batch
+	p.Done(&b)
+	return store.Apply(&b)
 }

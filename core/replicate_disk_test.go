@@ -1,0 +1,123 @@
+//go:build !wasip1
+
+package core_test
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv"
+)
+
+// leaks returns the files below a folder that have the marker in them.
+func leaks(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if bytes.Contains(data, []byte(marker)) {
+			names = append(names, d.Name())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// TestEmptiedCopyLeavesNothingOnDisk empties a copy on disk, at once or after a start that follows a
+// crash, and looks through the store's files for what it held.
+func TestEmptiedCopyLeavesNothingOnDisk(t *testing.T) {
+	for _, way := range []string{"at once", "after a crash"} {
+		t.Run(way, func(t *testing.T) {
+			dir := t.TempDir()
+			opened := func() *pebblekv.Store {
+				t.Helper()
+				store, err := pebblekv.Open(dir, pebblekv.Options{MemTableBytes: 64 << 10})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return store
+			}
+			store := opened()
+			l := newFixture(t)
+			c := copyOf(t, l.open(t))
+			name := "the " + marker
+			if _, err := c.origin.ChangeApp(t.Context(), "", c.app, core.AppChange{Name: &name}); err != nil {
+				t.Fatal(err)
+			}
+			c.store = store
+			c.take(t)
+			c.marked(t)
+			c.gone(t, 0)
+			var err error
+			if data, seq := c.register(t); way == "at once" {
+				err = core.TakeRegister(t.Context(), store, c.app, seq, data)
+			} else {
+				err = c.interrupted(t, store, data, seq)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := store.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if way == "after a crash" && len(leaks(t, dir)) == 0 {
+				t.Fatal("the marker is found nowhere before the copy is emptied: the search is broken")
+			}
+			store = opened() // the logs that it keeps to be used again go
+			if err := core.Emptied(t.Context(), store); err != nil {
+				t.Fatal(err)
+			}
+			if err := store.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if names := leaks(t, dir); len(names) != 0 {
+				t.Errorf("the marker is left in %v", names)
+			}
+		})
+	}
+}
+
+// marked gives the copy notes with the marker, some of them in files already.
+func (c *copied) marked(t *testing.T) {
+	t.Helper()
+	id, err := catalog.ParseAppID(c.app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 40 {
+		var b kv.Batch
+		b.Put(id.LocalKey(string(rune('a'+i))), bytes.Repeat([]byte(marker+" "), 1000))
+		wait, err := c.store.Commit(&b)
+		if err == nil {
+			err = wait()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// interrupted writes a register that says gone, and nothing after it, as before a crash.
+func (c *copied) interrupted(t *testing.T, store kv.Store, data []byte, seq uint64) error {
+	t.Helper()
+	x, err := catalog.DecodeRegister(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := kv.NewOverlay(store)
+	if taken, err := catalog.Write(tx, catalog.Control).TakeRegister(&x, seq); !taken || err != nil {
+		t.Fatalf("taken %v, %v", taken, err)
+	}
+	return store.Apply(tx.Batch())
+}
