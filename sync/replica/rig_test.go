@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
@@ -83,9 +84,11 @@ type rig struct {
 	total   int // requests
 
 	// wire carries one answer: it may change it, or return false where it is lost. nil: as it is.
-	wire func(a *replica.Ask, x *replica.Answer) bool
-	lose func(a *replica.Ask) bool // whether a request never arrives; nil: all do
-	cuts bool                      // answers come in pieces, cut anywhere
+	wire    func(a *replica.Ask, x *replica.Answer) bool
+	instead func(a *replica.Ask) *wire.Refusal // what the origin answers in place of what it would; nil: nothing
+	over    func(s kv.Store) kv.Store          // lies over the store; nil: nothing
+	lose    func(a *replica.Ask) bool          // whether a request never arrives; nil: all do
+	cuts    bool                               // answers come in pieces, cut anywhere
 }
 
 func newRig(t testing.TB, options replica.Options) *rig {
@@ -120,6 +123,9 @@ func (r *rig) start() {
 	var err error
 	if r.store, err = memkv.Open(memkv.Options{Journal: r.disk}); err != nil {
 		r.Fatal(err)
+	}
+	if r.over != nil {
+		r.store = r.over(r.store)
 	}
 	r.part, err = partition.Open(partition.Options{
 		Store: r.store, App: app, Clock: r.now, Epoch: log.Epoch{8}, Replica: &partition.Replica{},
@@ -217,7 +223,12 @@ func (r *rig) deliver(i int) {
 		r.step(replica.Answer{ID: a.ID, Err: errors.New("no route")})
 		return
 	}
-	x := r.origin.answer(&a)
+	var x replica.Answer
+	if refusal := r.refusal(&a); refusal != nil {
+		x = replica.Answer{ID: a.ID, Status: refusal.Status(), Header: []api.Field{{Name: "Content-Type", Value: wire.ContentType}}, Body: refusal.Encode()}
+	} else {
+		x = r.origin.answer(&a)
+	}
 	if r.wire != nil && !r.wire(&a, &x) {
 		x = replica.Answer{ID: a.ID, Err: errors.New("connection lost")}
 	}
@@ -238,6 +249,13 @@ func (r *rig) deliver(i int) {
 		r.step(piece)
 		x.Status, x.Header = 0, nil
 	}
+}
+
+func (r *rig) refusal(a *replica.Ask) *wire.Refusal {
+	if r.instead == nil {
+		return nil
+	}
+	return r.instead(a)
 }
 
 // run answers requests in their order, and passes the time, until the machine wants nothing
@@ -335,5 +353,3 @@ func inputs(t testing.TB, k kv.Reader) (ids []string) {
 func create(id string) *log.InputCreate {
 	return &log.InputCreate{ID: id, URL: "http://example.org/" + id, Labels: []log.Label{{Concept: "c" + id, Value: log.True}}}
 }
-
-var _ = wire.ContentType

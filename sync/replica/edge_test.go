@@ -1,0 +1,420 @@
+package replica_test
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// full is a store without room.
+type full struct {
+	kv.Store
+	is bool
+}
+
+func (f *full) err() error {
+	if f.is {
+		return kv.ErrFull
+	}
+	return nil
+}
+
+func (f *full) Room() error { return f.err() }
+
+func (f *full) Apply(b *kv.Batch) error {
+	if err := f.err(); err != nil {
+		return err
+	}
+	return f.Store.Apply(b)
+}
+
+func (f *full) Commit(b *kv.Batch) (func() error, error) {
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	return f.Store.Commit(b)
+}
+
+// TestFull: a disk without room holds the pull up, and what there is goes on being served; with
+// room it goes on by itself.
+func TestFull(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.settle()
+	f := &full{Store: r.store}
+	r.over = func(s kv.Store) kv.Store { f.Store = s; return f }
+	r.crash()
+	f.is = true
+	r.origin.submit(create("a"))
+	r.run(func() bool { return strings.Contains(r.status().Problem, kv.ErrFull.Error()) }, 20)
+	if s := r.status(); s.Cursor != 0 || s.Lag() != 1 || s.Phase == replica.Current {
+		t.Errorf("%+v", s)
+	}
+	f.is = false
+	r.settle()
+	r.agree()
+}
+
+// TestStrays: answers to nothing, or to what was given up, change nothing.
+func TestStrays(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.settle()
+	for len(r.asks) == 0 {
+		r.clock = r.wake
+		r.step(replica.Wake{})
+	}
+	old := r.asks[0]
+	late := r.origin.answer(&old)
+	r.step(replica.Offline{})
+	before := r.status()
+	for _, x := range []replica.Answer{late, {ID: 0, Status: 200}, {ID: 1 << 60, Status: 410}, {}} {
+		r.step(x)
+	}
+	if after := r.status(); after != before {
+		t.Errorf("%+v became %+v", before, after)
+	}
+}
+
+// TestPushRefusals: every way in which a push can be refused ends with all operations in the log.
+func TestPushRefusals(t *testing.T) {
+	for name, refuse := range map[string]func(r *rig, a *replica.Ask, n int) *wire.Refusal{
+		"too large": func(_ *rig, a *replica.Ask, _ int) *wire.Refusal {
+			p, _ := wire.DecodePush(a.Body)
+			if ops, _ := wire.DecodeOps(p.Block); len(ops) > 3 {
+				return &wire.Refusal{Code: wire.RefusedLimit, Limit: "PushOps", Value: 3}
+			}
+			return nil
+		},
+		"sequence": func(r *rig, _ *replica.Ask, n int) *wire.Refusal {
+			if has, _ := r.origin.part.SiteSeq(2); n < 3 {
+				return &wire.Refusal{Code: wire.RefusedSequence, Accepted: has}
+			}
+			return nil
+		},
+		"sequence from before": func(r *rig, _ *replica.Ask, n int) *wire.Refusal {
+			if n == 0 {
+				return &wire.Refusal{Code: wire.RefusedSequence, Accepted: 99}
+			}
+			return nil
+		},
+		"epoch": func(_ *rig, _ *replica.Ask, n int) *wire.Refusal {
+			if n < 2 {
+				return &wire.Refusal{Code: wire.RefusedEpoch}
+			}
+			return nil
+		},
+		"pictures": func(_ *rig, _ *replica.Ask, n int) *wire.Refusal {
+			if n < 2 {
+				return &wire.Refusal{Code: wire.RefusedBlobs}
+			}
+			return nil
+		},
+		"site": func(_ *rig, _ *replica.Ask, n int) *wire.Refusal {
+			if n < 2 {
+				return &wire.Refusal{Code: wire.RefusedSite}
+			}
+			return nil
+		},
+		"content": func(_ *rig, _ *replica.Ask, n int) *wire.Refusal {
+			if n < 2 {
+				return &wire.Refusal{Code: wire.RefusedContent}
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, replica.Options{})
+			n := 0
+			r.settle()
+			r.instead = func(a *replica.Ask) *wire.Refusal {
+				if a.Path != "/v2/sync/push" {
+					return nil
+				}
+				n++
+				return refuse(r, a, n-1)
+			}
+			var bodies []log.Body
+			for i := range 10 {
+				bodies = append(bodies, create(fmt.Sprint("m", i)))
+			}
+			r.write(append(bodies, r.picture(10))...)
+			r.settle()
+			r.agree()
+			if n < 2 {
+				t.Errorf("%d pushes", n)
+			}
+		})
+	}
+}
+
+// TestUploadRefusals: a picture that the origin will not take holds up nothing else, and one
+// that we lost neither.
+func TestUploadRefusals(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.settle()
+	large, lost, good := r.picture(5000), r.picture(100), r.picture(200)
+	if err := r.blobs.Delete(t.Context(), lost.Blob); err != nil {
+		t.Fatal(err)
+	}
+	r.origin.lax = true
+	r.instead = func(a *replica.Ask) *wire.Refusal {
+		if a.Method == "PUT" && strings.HasSuffix(a.Path, large.Blob.String()) {
+			return &wire.Refusal{Code: wire.RefusedLimit, Detail: "too large"}
+		}
+		return nil
+	}
+	r.write(large, lost, good)
+	r.settle()
+	if _, ok := r.origin.blobs[good.Blob]; !ok || len(r.origin.blobs) != 1 {
+		t.Errorf("the origin has %d pictures", len(r.origin.blobs))
+	}
+}
+
+// TestSnapshotForged: a snapshot that is not what it says is not taken, and pieces that are wrong are
+// fetched again.
+func TestSnapshotForged(t *testing.T) {
+	for name, forge := range map[string]func(m *wire.Manifest){
+		"application": func(m *wire.Manifest) { m.App = catalog.AppID{5}.String() },
+		"epoch":       func(m *wire.Manifest) { m.Epoch[0]++ },
+		"rules":       func(m *wire.Manifest) { m.Fold = 99 },
+		"digest":      func(m *wire.Manifest) { m.Digest[0]++ },
+		"entry":       func(m *wire.Manifest) { m.Seq++ },
+		"a piece":     func(m *wire.Manifest) { m.Chunks[0].Hash[0]++ },
+		"size":        func(m *wire.Manifest) { m.Chunks[0].Size = 1 << 40 },
+		"no pieces":   func(m *wire.Manifest) { m.Chunks = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, replica.Options{})
+			r.origin.submit(create("a"), create("b"))
+			if err := r.origin.part.Log().Trim(3); err != nil {
+				t.Fatal(err)
+			}
+			on := true
+			r.wire = func(a *replica.Ask, x *replica.Answer) bool {
+				if on {
+					edit(a, x, "snapshot", wire.DecodeManifest, forge)
+				}
+				return true
+			}
+			for range 40 {
+				if len(r.asks) > 0 {
+					r.deliver(0)
+				} else {
+					r.clock = r.wake
+					r.step(replica.Wake{})
+				}
+			}
+			if s := r.status(); s.Cursor != 0 || s.Problem == "" {
+				t.Errorf("%+v", s)
+			}
+			on = false
+			r.write(create("mine"))
+			r.settle()
+			r.agree()
+		})
+	}
+}
+
+// TestSnapshotSuperseded: when the snapshot is gone the newest is taken.
+func TestSnapshotSuperseded(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.origin.submit(create("a"), &log.ModelCreate{ID: "m", Version: "v"})
+	data := bytes.Repeat([]byte("manifest"), 10)
+	hash := blob.Sum(data)
+	dot := log.Dot{Site: 1, Seq: 2}
+	train := []log.Body{&log.VersionTrain{Model: dot, Version: "t"}}
+	r.origin.submit(train...)
+	_, err := r.origin.part.Submit(t.Context(), "", []log.Body{
+		&log.VersionResult{Model: dot, Version: "t", Lease: r.origin.part.Log().Head(), Train: log.Dot{Site: 1, Seq: 3}, Code: 21100, Manifest: hash},
+	}, func(b *kv.Batch) { catalog.PutObject(b, app, data) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.origin.part.Log().Trim(r.origin.part.Log().Head() + 1); err != nil {
+		t.Fatal(err)
+	}
+	gone := 2
+	r.instead = func(a *replica.Ask) *wire.Refusal {
+		if strings.HasPrefix(a.Path, "/v2/sync/snapshot/") && gone > 0 {
+			gone--
+			r.origin.submit(create(fmt.Sprint("later", gone)))
+			return &wire.Refusal{Code: wire.RefusedUnknown}
+		}
+		return nil
+	}
+	r.settle()
+	r.agree()
+	if got, err := catalog.Read(r.store, app).Object(hash); err != nil || !bytes.Equal(got, data) {
+		t.Errorf("the version's manifest: %d bytes, %v", len(got), err)
+	}
+}
+
+// TestAuditFinds: whatever differs is found: a few keys are repaired, too many are a snapshot; and a
+// log that moves on meanwhile only delays it.
+func TestAuditFinds(t *testing.T) {
+	damage := func(r *rig, n int) {
+		var b kv.Batch
+		lo, hi := app.Range()
+		err := r.store.Scan(lo, hi, func(key, _ []byte) bool {
+			if k := key[len(lo):]; n > 0 && k[0] == 'I' {
+				b.Delete(key)
+				n--
+			}
+			return true
+		})
+		if err == nil {
+			err = r.store.Apply(&b)
+		}
+		if err != nil || n > 0 {
+			r.Fatal("nothing to damage", err)
+		}
+	}
+	for _, n := range []int{1, 40, 600} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			r := newRig(t, replica.Options{Audit: 10 * time.Minute})
+			var bodies []log.Body
+			for i := range 700 {
+				bodies = append(bodies, create(fmt.Sprint("i", i)))
+			}
+			r.origin.runs = 500
+			r.origin.submit(bodies...)
+			r.settle()
+			damage(r, n)
+			moves := 3
+			r.wire = func(a *replica.Ask, _ *replica.Answer) bool {
+				if strings.HasPrefix(a.Path, "/v2/sync/digest") && moves > 0 {
+					moves--
+					r.origin.submit(create(fmt.Sprint("moved", moves)))
+				}
+				return true
+			}
+			r.run(func() bool { return r.status().Repairs+r.status().Rebases > 0 && moves == 0 && r.settled() }, 3000)
+			r.agree()
+			if s := r.status(); (s.Rebases > 0) != (n > 256) {
+				t.Errorf("%d damaged: %d repaired, %d snapshots", n, s.Repairs, s.Rebases)
+			}
+		})
+	}
+}
+
+// TestAuditLies: an origin whose digests do not fit what it sends changes nothing that a snapshot
+// of it does not set right.
+func TestAuditLies(t *testing.T) {
+	r := newRig(t, replica.Options{Audit: 10 * time.Minute})
+	r.origin.submit(create("a"), create("b"))
+	r.settle()
+	lies := true
+	r.wire = func(a *replica.Ask, x *replica.Answer) bool {
+		if lies {
+			edit(a, x, "digest", wire.DecodeDigests, func(m *wire.Digests) {
+				if len(m.Nodes) > 0 {
+					m.Nodes[3].Digest[0]++
+				}
+				for i := range m.Leaves {
+					m.Leaves[i].Value = append([]byte("x"), m.Leaves[i].Value...)
+				}
+			})
+		}
+		return true
+	}
+	r.machine.Audit()
+	for range 400 {
+		if len(r.asks) > 0 {
+			r.deliver(0)
+		} else {
+			r.clock = r.wake
+			r.step(replica.Wake{})
+		}
+	}
+	lies = false
+	r.machine.Audit()
+	r.run(func() bool { return r.settled() && !r.status().Audited.Before(r.clock.Add(-time.Minute)) }, 2000)
+	r.agree()
+}
+
+// TestNeedTwice: who asks for a picture twice is answered, wherever it is.
+func TestNeedTwice(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.settle()
+	here := r.picture(10)
+	r.step(replica.Need{Blob: here.Blob})
+	if !slices.Contains(r.effects, replica.Effect(replica.Got{Blob: here.Blob})) {
+		t.Error("a picture that is here is not told of")
+	}
+	away := r.picture(20)
+	r.origin.blobs[away.Blob], _ = r.blobs.Get(t.Context(), away.Blob)
+	if err := r.blobs.Delete(t.Context(), away.Blob); err != nil {
+		t.Fatal(err)
+	}
+	r.effects = nil
+	r.step(replica.Need{Blob: away.Blob})
+	r.step(replica.Need{Blob: away.Blob})
+	r.run(func() bool { return slices.Contains(r.effects, replica.Effect(replica.Got{Blob: away.Blob})) }, 20)
+	if n := r.origin.got["blobs"]; n != 1 {
+		t.Errorf("%d requests for one picture", n)
+	}
+	none := newRig(t, replica.Options{})
+	none.step(replica.Need{})
+	if len(none.effects) == 0 {
+		t.Error("no answer about no picture")
+	}
+}
+
+// TestUnknownFrames: a frame of a later version is passed over where it says that it may be, and
+// ends the stream where not.
+func TestUnknownFrames(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.wire = func(a *replica.Ask, x *replica.Answer) bool {
+		if a.Path == "/v2/sync/changes" {
+			x.Body = append(wire.AppendFrame(nil, wire.Optional+3, []byte("news")), x.Body...)
+		}
+		return true
+	}
+	r.origin.submit(create("a"))
+	r.settle()
+	r.wire = func(a *replica.Ask, x *replica.Answer) bool {
+		if a.Path == "/v2/sync/changes" {
+			x.Body = append(wire.AppendFrame(nil, wire.Optional-1, []byte("news")), x.Body...)
+		}
+		return true
+	}
+	r.origin.submit(create("b"))
+	r.run(func() bool { return r.status().Problem != "" }, 20)
+	if s := r.status(); s.Cursor != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestHeaders: each request says who asks, and nothing but what HTTP can carry.
+func TestHeaders(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	sites, seen := 0, 0
+	r.lose = func(a *replica.Ask) bool {
+		seen++
+		for _, f := range a.Header {
+			if strings.ContainsAny(f.Name+f.Value, "\r\n") {
+				t.Errorf("header %q: %q", f.Name, f.Value)
+			}
+			if f == (api.Field{Name: "Sync-Site", Value: "2 secret2"}) {
+				sites++
+			}
+		}
+		return false
+	}
+	r.settle()
+	r.write(r.picture(10))
+	r.settle()
+	if sites != seen-1 || seen < 5 { // all but the first, which asks for it
+		t.Errorf("%d of %d requests name the site", sites, seen)
+	}
+}
