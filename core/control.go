@@ -101,7 +101,6 @@ func OpenControl(o ControlOptions) (*Control, error) {
 	if err != nil {
 		return nil, err
 	}
-	settings.Watch = func(fold.Outcome) { c.watchers.tell() }
 	if c.partition, err = partition.Open(settings); err != nil {
 		return nil, fmt.Errorf("control partition: %w", err)
 	}
@@ -193,5 +192,6 @@ func (c *Control) append(ctx context.Context, by string, bodies ...log.Body) ([]
 	if c.partition == nil {
 		return nil, ErrElsewhere
 	}
+	defer c.watchers.tell() // others' operations may have become visible with an error of these
 	return c.partition.Submit(ctx, by, bodies, nil)
 }

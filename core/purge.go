@@ -61,6 +61,7 @@ func (c *Control) stepPurge(ctx context.Context, now time.Time) (more bool, err 
 	if _, err := c.partition.Step(ctx, now); err != nil { // the log may be ahead of the state
 		return false, err
 	}
+	c.watchers.tell()
 	owed, err := c.read().Purges()
 	if err != nil || len(owed) == 0 {
 		return false, err
