@@ -4,6 +4,7 @@ import { check, heard, journey, origin, same, shell, words } from './browser.js'
 const m = await words('en');
 const operator = { name: 'Ada "root" <b>Olsen</b>', email: 'ada@example.org', password: 'quiet-harbour-41' };
 const person = { name: 'Bo Lind', email: 'bo@example.org', password: 'seven-wet-otters' };
+const renewed = 'nine-dry-badgers'; // person's password, later
 const setupLink = /^\s+(http\S+\/sign-up\?setup=\S+)$/;
 const application = 'Sorting line';
 const key = 'Camera 1';
@@ -64,6 +65,7 @@ await journey(async (arrive) => {
     await bo.seen(bo.heading(m('sign_in')));
     await bo.look('sign-in');
     await bo.link(m('create_account')).click();
+    await bo.seen(bo.heading(m('create_account')));
     await bo.look('sign-up');
     await signUp(bo, person);
     await bo.seen(bo.heading(m('verify_title')));
@@ -189,6 +191,7 @@ await journey(async (arrive) => {
   await bo.step('a new password comes by a link that works once', async () => {
     await signOut(bo);
     await bo.link(m('forgot_link')).click();
+    await bo.seen(bo.heading(m('forgot_title')));
     await bo.look('a forgotten password');
     await bo.field(m('email')).fill(person.email);
     await bo.button(m('forgot_do')).click();
@@ -197,10 +200,39 @@ await journey(async (arrive) => {
     await bo.page.goto(await heard(/to=bo@example\.org .*?(http[^\s"\\]+\/reset\?token=[^\s"\\]+)/));
     await bo.seen(bo.heading(m('reset_title')));
     await bo.look('a new password');
-    await bo.field(m('new_password')).fill('nine-dry-badgers');
+    await bo.field(m('new_password')).fill(renewed);
     await bo.button(m('reset_do')).click();
     await bo.seen(bo.heading(m('no_applications')));
   });
+  await bo.step('an account with an application stays', async () => {
+    await create(bo, application, 'English', m('create_in', { language: 'English' }));
+    await store(bo, m('secret_stored'));
+    await leave(bo, renewed);
+    await bo.seen(bo.page.getByRole('alert').getByText(m('error_owner')));
+    await bo.look('an account that has an application');
+    await bo.button(m('keep_it'), bo.dialog(m('leave_account'))).click();
+    await bo.page.goto('/');
+    await bo.link(m('delete_named', { name: application })).click();
+    await bo.field(m('delete_type', { name: application })).fill(application);
+    await bo.button(m('delete_application')).click();
+    await bo.seen(bo.heading(m('no_applications')));
+  }, [400]);
+  await bo.step('without one it goes, with the right password alone', async () => {
+    await leave(bo, person.password);
+    await bo.seen(bo.page.getByRole('alert').getByText(m('error_wrong_password')));
+    await bo.look('the question before an account goes');
+    const dialog = bo.dialog(m('leave_account'));
+    await bo.field(m('password'), dialog).fill(renewed);
+    await bo.button(m('leave_account'), dialog).click();
+    await bo.seen(bo.heading(m('sign_in')));
+    await bo.seen(bo.page.getByText(m('account_left')));
+    await bo.page.goto('/account');
+    await bo.seen(bo.heading(m('sign_in')));
+    await bo.field(m('email')).fill(person.email);
+    await bo.field(m('password')).fill(renewed);
+    await bo.button(m('sign_in')).click();
+    await bo.seen(bo.page.getByRole('alert').getByText(m('error_password')));
+  }, [400, 401]);
   for (const language of ['ar', 'ja']) {
     const reader = await arrive({ remembered: { language } });
     await reader.step(`the doors in ${language}`, async () => {
@@ -228,6 +260,15 @@ async function signOut(t) {
   await t.page.goto('/account');
   await t.button(m('sign_out')).click();
   await t.seen(t.heading(m('sign_in')));
+}
+
+/** Asks for the account to be deleted. */
+async function leave(t, password) {
+  await t.page.goto('/account');
+  await t.button(m('leave_account')).click();
+  const dialog = t.dialog(m('leave_account'));
+  await t.field(m('password'), dialog).fill(password);
+  await t.button(m('leave_account'), dialog).click();
 }
 
 /** Makes an application; where the dialog is of interest it is looked at. */

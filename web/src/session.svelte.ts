@@ -33,6 +33,17 @@ export async function loadSession(): Promise<void> {
 /** Signs out here and starts over without an account. */
 export async function leave(): Promise<void> {
   await api.signOut();
+  await startOver();
+}
+
+/** Deletes the account and starts over without one. */
+export async function leaveForGood(password: string): Promise<void> {
+  await api.leave(password);
+  await startOver();
+}
+
+/** Takes every page away that may still show an account, and asks who is here now. */
+async function startOver(): Promise<void> {
   state = { is: 'loading' };
   await loadSession();
 }
