@@ -66,7 +66,12 @@ func dialSocket(t *testing.T, l *pipeListener, offers ...string) (*websocket.Con
 	return k, c, res, err
 }
 
-var credential = "authorization." + base64.RawURLEncoding.EncodeToString([]byte("Key k"))
+var credential = credentialOf("Key k")
+
+// credentialOf is a credential as a page offers it.
+func credentialOf(authorization string) string {
+	return "authorization." + base64.RawURLEncoding.EncodeToString([]byte(authorization))
+}
 
 func TestLiveStream(t *testing.T) {
 	inBubble(t, live(ticking()), func(t *testing.T, s *Server, l *pipeListener) {

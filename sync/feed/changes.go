@@ -270,7 +270,10 @@ func (x *reader) wait(moved <-chan struct{}, began time.Time) error {
 // admitted asks again whether the reader may read, and ends the answer where it may not: its key
 // or token has ended, its edge was revoked, the application deleted.
 func (x *reader) admitted() error {
-	if now := x.c.f.o.Clock(); !x.changed.Swap(false) && (x.c.until.IsZero() || now.Before(x.c.until)) {
+	if !x.c.until.IsZero() && !x.c.f.o.Clock().Before(x.c.until) {
+		return x.end(wire.WhyExpired, auth.ErrExpired.Error(), 0)
+	}
+	if !x.changed.Swap(false) {
 		return nil
 	}
 	c := &call{f: x.c.f, ctx: context.WithoutCancel(x.c.ctx), r: x.c.r, now: x.c.f.o.Clock()}

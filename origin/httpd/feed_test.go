@@ -1,0 +1,483 @@
+package httpd
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/fasthttp/websocket"
+
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/sync/feed"
+	"github.com/sightline-dev/sightline/sync/press"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// The sync protocol over this server, in virtual time.
+
+// pulled is an origin whose log a test writes to and others read.
+type pulled struct {
+	*apitest.World
+	t       *testing.T
+	s       *Server
+	l       *pipeListener
+	written int
+}
+
+// pullable serves a feed in a bubble.
+func pullable(t *testing.T, limits feed.Limits, test func(t *testing.T, p *pulled)) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
+		f, err := feed.New(feed.Options{
+			Engine: w.Engine, Blobs: w.Blobs, Holder: w.Hosted, Limits: limits,
+			Clock: func() time.Time { return apitest.Start.Add(time.Since(began)) },
+			Wait: func(ctx context.Context, moved <-chan struct{}, d time.Duration) {
+				timer := time.NewTimer(d)
+				defer timer.Stop()
+				select {
+				case <-ctx.Done():
+				case <-moved:
+				case <-timer.C:
+				}
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := options(f)
+		o.Mounts = []Mount{{Prefix: feed.Prefix, Handler: f, Live: true, CallTimeout: 3 * time.Hour}}
+		s, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := newPipes()
+		done := make(chan error)
+		go func() { done <- s.Serve(l) }()
+		test(t, &pulled{World: w, t: t, s: s, l: l})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		if err := s.Drain(ctx); err != nil {
+			t.Errorf("Drain: %v", err)
+		}
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+		settle()
+	})
+}
+
+// write appends entries to the log, of so many bytes each.
+func (p *pulled) write(n, size int) {
+	p.t.Helper()
+	part, err := p.Engine.Partition(p.App)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for range n {
+		p.written++
+		body := &log.ConceptCreate{ID: fmt.Sprint("c", p.written), Name: strings.Repeat("n", size), Language: "en"}
+		if _, err := part.Submit(context.Background(), "", []log.Body{body}, nil); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// listener is one answer to changes as it comes.
+type listener struct {
+	t    *testing.T
+	conn net.Conn
+	body io.Reader
+	in   wire.Reader
+	read int // bytes, with those of HTTP
+}
+
+// listen asks for changes.
+func (p *pulled) listen(query string, header ...string) *listener {
+	p.t.Helper()
+	c := p.l.dial("192.0.2.1")
+	x := &listener{t: p.t, conn: c}
+	if len(header) == 0 {
+		header = []string{"Authorization: Key " + p.Key}
+	}
+	fmt.Fprintf(c, "GET /v2/sync/changes?app=%s&p=0&%s HTTP/1.1\r\nHost: h\r\n%s\r\n\r\n", p.App, query, strings.Join(header, "\r\n"))
+	res, err := http.ReadResponse(bufio.NewReader(io.TeeReader(c, x)), nil)
+	if err != nil || res.StatusCode != 200 || res.Header.Get("Cache-Control") != "no-store" {
+		p.t.Fatalf("%+v, %v", res, err)
+	}
+	x.body, x.read = res.Body, 0
+	return x
+}
+
+func (x *listener) Write(p []byte) (int, error) {
+	x.read += len(p)
+	return len(p), nil
+}
+
+// next is the next frame.
+func (x *listener) next() wire.Frame {
+	x.t.Helper()
+	for {
+		f, ok, err := x.in.Next()
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		if ok {
+			return f
+		}
+		b := make([]byte, 64<<10)
+		n, err := x.body.Read(b)
+		_, _ = x.in.Write(b[:n])
+		if n == 0 && err != nil {
+			x.t.Fatalf("no frame: %v", err)
+		}
+	}
+}
+
+// expect reads frames of these types.
+func (x *listener) expect(types ...wire.Type) (last wire.Frame) {
+	x.t.Helper()
+	for _, want := range types {
+		if last = x.next(); last.Type != want {
+			x.t.Fatalf("%v, want %v of %v", last.Type, want, types)
+		}
+	}
+	return last
+}
+
+// ends reads the end.
+func (x *listener) ends(want wire.Why) {
+	x.t.Helper()
+	end, err := wire.DecodeEnd(x.expect(wire.TypeEnd).Body)
+	if err != nil || end.Why != want {
+		x.t.Errorf("the end is %+v, %v, want %d", end, err, want)
+	}
+	if n, err := x.body.Read(make([]byte, 1)); n != 0 || err == nil {
+		x.t.Error("more comes after the end")
+	}
+	_ = x.conn.Close()
+}
+
+func TestPoll(t *testing.T) {
+	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+		began := time.Now()
+		x := p.listen("since=0&live=poll")
+		x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+		x.ends(wire.WhyDone)
+		if d := time.Since(began); d != 0 {
+			t.Errorf("a poll with entries took %v", d)
+		}
+		part, err := p.Engine.Partition(p.App)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := fmt.Sprintf("epoch=%x&since=%d&register=999&live=poll", part.Log().Epoch(), part.Log().Head())
+		x = p.listen(at)
+		go func() {
+			time.Sleep(7 * time.Second)
+			p.write(1, 1)
+		}()
+		x.expect(wire.TypeCheckpoint, wire.TypeEntries, wire.TypeCheckpoint)
+		x.ends(wire.WhyDone)
+		if d := time.Since(began); d != 7*time.Second {
+			t.Errorf("an entry after 7 s came after %v", d)
+		}
+		x = p.listen(fmt.Sprintf("epoch=%x&since=%d&register=999&live=poll", part.Log().Epoch(), part.Log().Head()))
+		x.expect(wire.TypeCheckpoint)
+		x.expect(wire.TypeCheckpoint)
+		x.ends(wire.WhyDone)
+		if d := time.Since(began); d != 32*time.Second {
+			t.Errorf("a poll of nothing ended after %v, want 25 s more", d)
+		}
+	})
+}
+
+// TestIdleStream listens to an origin that has nothing to say: a keepalive each 15 s, below a
+// kilobyte a minute, and an entry the moment it is there.
+func TestIdleStream(t *testing.T) {
+	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+		x := p.listen("since=0&live=stream")
+		x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+		began := time.Now()
+		x.read = 0
+		for i := range 40 {
+			x.expect(wire.TypeKeepalive)
+			if d := time.Since(began); d != time.Duration(i+1)*15*time.Second {
+				t.Fatalf("keepalive %d after %v", i, d)
+			}
+		}
+		if perMinute := x.read / 10; perMinute > 1024 {
+			t.Errorf("an idle stream takes %d bytes a minute", perMinute)
+		} else {
+			t.Logf("an idle stream takes %d bytes a minute", perMinute)
+		}
+		go func() {
+			time.Sleep(4 * time.Second)
+			p.write(1, 1)
+		}()
+		x.expect(wire.TypeEntries, wire.TypeCheckpoint)
+		if d := time.Since(began); d != 10*time.Minute+4*time.Second {
+			t.Errorf("the entry came after %v", d)
+		}
+		drained := make(chan error)
+		go func() { drained <- p.s.Drain(t.Context()) }()
+		x.ends(wire.WhyShutdown)
+		if err := <-drained; err != nil {
+			t.Errorf("Drain: %v", err)
+		}
+	})
+}
+
+func TestStreamEndsInAnHour(t *testing.T) {
+	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+		began := time.Now()
+		x := p.listen("since=0&live=stream")
+		x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+		for time.Since(began) < time.Hour-15*time.Second {
+			x.expect(wire.TypeKeepalive)
+		}
+		if f := x.next(); f.Type == wire.TypeKeepalive {
+			x.expect(wire.TypeCheckpoint)
+		}
+		x.ends(wire.WhyDone)
+		if d := time.Since(began); d != time.Hour {
+			t.Errorf("it ended after %v", d)
+		}
+	})
+}
+
+// TestStreamOfAToken ends with its token, and says before when that is.
+func TestStreamOfAToken(t *testing.T) {
+	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+		client, err := p.Engine.Client(p.App)
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, life, err := p.Mint.Issue(auth.Claims{App: p.App, Client: client.ID, Generation: client.Generation})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		x := p.listen("since=0&live=stream", "Authorization: Bearer "+token)
+		x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+		last := uint64(life.Seconds())
+		for time.Since(began) < life-15*time.Second {
+			m, err := wire.DecodeKeepalive(x.expect(wire.TypeKeepalive).Body)
+			if err != nil || m.ExpiresIn != last-15 {
+				t.Fatalf("the token is said to end in %d s after %d, %v", m.ExpiresIn, last, err)
+			}
+			last = m.ExpiresIn
+		}
+		if f := x.next(); f.Type == wire.TypeKeepalive {
+			f = x.next()
+			if end, err := wire.DecodeEnd(f.Body); f.Type != wire.TypeEnd || err != nil || end.Why != wire.WhyExpired {
+				t.Errorf("%v %+v, %v", f.Type, end, err)
+			}
+		}
+		_ = x.conn.Close()
+		if d := time.Since(began); d != life {
+			t.Errorf("the stream of a token of %v ended after %v", life, d)
+		}
+	})
+}
+
+// TestStreamOfADeletedKey and of a deleted application end at once.
+func TestStreamOfADeletedKey(t *testing.T) {
+	for name, tt := range map[string]struct {
+		do    func(p *pulled) error
+		first []wire.Type
+		why   wire.Why
+	}{
+		"key":         {func(p *pulled) error { return p.Engine.DeleteKey(p.t.Context(), "", p.App, auth.HashKey(p.Key)) }, nil, wire.WhyExpired},
+		"application": {func(p *pulled) error { return p.Engine.DeleteApp(p.t.Context(), "", p.App) }, []wire.Type{wire.TypeRegister}, wire.WhyGone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+				x := p.listen("since=0&live=stream")
+				x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+				began := time.Now()
+				go func() {
+					time.Sleep(time.Second)
+					if err := tt.do(p); err != nil {
+						t.Error(err)
+					}
+				}()
+				x.expect(tt.first...)
+				x.ends(tt.why)
+				if d := time.Since(began); d != time.Second {
+					t.Errorf("the stream ended after %v", d)
+				}
+			})
+		})
+	}
+}
+
+// TestSlowReader takes nothing of a long log: after ten seconds it is cut off, with at most one
+// frame made for it, and comes back with its cursor.
+func TestSlowReader(t *testing.T) {
+	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+		p.write(3000, 600)
+		part, err := p.Engine.Partition(p.App)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := part.Log()
+		x := p.listen("since=0&live=stream")
+		x.expect(wire.TypeRegister)
+		run, err := wire.DecodeEntriesFrame(x.expect(wire.TypeEntries).Body)
+		if err != nil || run.To >= l.Head() {
+			t.Fatalf("one run to %d of %d, %v", run.To, l.Head(), err)
+		}
+		time.Sleep(11 * time.Second) // virtual, and it takes nothing
+		rest, err := io.ReadAll(x.body)
+		if err == nil {
+			t.Error("a reader that takes nothing for eleven seconds is not cut off")
+		}
+		if len(rest) > wire.MaxBody+wire.HeaderSize {
+			t.Errorf("%d bytes were waiting for it", len(rest))
+		}
+		_ = x.conn.Close()
+		at := run.To
+		for x := p.listen(fmt.Sprintf("epoch=%x&since=%d&register=999&live=0", l.Epoch(), at)); at < l.Head(); {
+			next, err := wire.DecodeEntriesFrame(x.expect(wire.TypeEntries).Body)
+			if err != nil || next.From != at {
+				t.Fatalf("after %d it goes on from %d, %v", at, next.From, err)
+			}
+			if at = next.To; at == l.Head() {
+				x.expect(wire.TypeCheckpoint)
+				x.ends(wire.WhyDone)
+			}
+		}
+	})
+}
+
+// TestSlowButSteady takes a frame in eight seconds each, and gets all of them.
+func TestSlowButSteady(t *testing.T) {
+	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+		p.write(2000, 600)
+		x := p.listen("since=0&live=0")
+		whole := x.body
+		x.body = readFunc(func(b []byte) (int, error) {
+			time.Sleep(2 * time.Second)
+			return whole.Read(b)
+		})
+		x.expect(wire.TypeRegister)
+		f := x.next()
+		runs := 0
+		for ; f.Type == wire.TypeEntries; f = x.next() {
+			runs++
+		}
+		if f.Type != wire.TypeCheckpoint || runs < 4 {
+			t.Errorf("%d runs, then %v", runs, f.Type)
+		}
+		x.ends(wire.WhyDone)
+	})
+}
+
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(b []byte) (int, error) { return f(b) }
+
+// TestTooManyReaders has more streams than there may be.
+func TestTooManyReaders(t *testing.T) {
+	pullable(t, feed.Limits{Streams: 2}, func(t *testing.T, p *pulled) {
+		var open []*listener
+		for range 2 {
+			x := p.listen("since=0&live=stream")
+			x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+			open = append(open, x)
+		}
+		c := p.l.dial("192.0.2.1")
+		ask := "GET /v2/sync/changes?app=" + p.App + "&live=poll HTTP/1.1\r\nHost: h\r\nAuthorization: Key " + p.Key + "\r\n\r\n"
+		fmt.Fprint(c, ask)
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || res.StatusCode != 429 || res.Header.Get("Retry-After") != "5" {
+			t.Fatalf("%+v, %v", res, err)
+		}
+		_ = c.Close()
+		_ = open[0].conn.Close()
+		time.Sleep(16 * time.Second) // the next keepalive finds out
+		synctest.Wait()
+		x := p.listen("since=0&live=stream")
+		x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+		_ = x.conn.Close()
+		_ = open[1].conn.Close()
+	})
+}
+
+// TestFeedSocket has the same frames as messages of a WebSocket, whose credential stands among the
+// protocols.
+func TestFeedSocket(t *testing.T) {
+	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+		c := p.l.dial("192.0.2.1")
+		d := websocket.Dialer{NetDial: func(string, string) (net.Conn, error) { return c, nil }}
+		k, _, err := d.Dial("ws://h/v2/sync/changes?app="+p.App+"&since=0&live=stream", http.Header{
+			"Sec-WebSocket-Protocol": {"sightline.sync, " + credentialOf("Key "+p.Key)}, "Accept-Encoding": {"zstd"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		var in wire.Reader
+		var got []wire.Type
+		for len(got) < 5 {
+			_, message, err := k.ReadMessage()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = in.Write(message)
+			f, ok, err := in.Next()
+			if !ok || err != nil || !in.Idle() {
+				t.Fatalf("a message is no frame: %v", err)
+			}
+			got = append(got, f.Type)
+		}
+		want := []wire.Type{wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint, wire.TypeKeepalive, wire.TypeKeepalive}
+		if !slices.Equal(got, want) || time.Since(began) != 30*time.Second {
+			t.Errorf("%v after %v", got, time.Since(began))
+		}
+		_ = k.Close()
+	})
+}
+
+// TestPackedStream comes compressed, and nothing of it is held back.
+func TestPackedStream(t *testing.T) {
+	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+		p.write(300, 100)
+		x := p.listen("since=0&live=stream", "Authorization: Key "+p.Key, "Accept-Encoding: gzip, zstd")
+		packed, err := press.NewReader(x.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.body = packed
+		x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+		if x.read > 10_000 {
+			t.Errorf("300 concepts of 100 equal letters take %d bytes", x.read)
+		}
+		began := time.Now()
+		x.expect(wire.TypeKeepalive)
+		p.write(1, 1)
+		x.expect(wire.TypeEntries, wire.TypeCheckpoint)
+		if d := time.Since(began); d != 15*time.Second {
+			t.Errorf("held back for %v", d)
+		}
+		_ = x.conn.Close()
+		if err := packed.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
