@@ -8,6 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -72,6 +73,9 @@ func (m *Machine) batch() (ops []log.Op, err error) {
 		next++
 		if m.upload.wants(&op) {
 			return false
+		}
+		if m.upload.lacks(&op) {
+			partition.Refuse(&op, "blob: the origin cannot get it")
 		}
 		room -= len(log.Encode(nil, &op))
 		if len(ops) > 0 && room < 0 {

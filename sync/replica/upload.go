@@ -23,6 +23,7 @@ const (
 //	outbox ─▶ which has it? ─▶ the rest in pieces, from where it has them ─▶ operations
 type upload struct {
 	known map[blob.Hash]bool // the origin has it, or cannot get it from us
+	lost  map[blob.Hash]bool // of those, what it cannot get: the operations that name it cannot be taken
 	first blob.Hash          // that the outbox waits for; zero: none
 	asked []blob.Hash        // of the question under way
 	queue []wire.Begun       // missing there, in the order of the outbox, with what it has of each
@@ -42,6 +43,12 @@ func (u *upload) wants(op *log.Op) bool {
 	return false
 }
 
+// lacks reports whether an operation names what the origin cannot get.
+func (u *upload) lacks(op *log.Op) bool {
+	picture, object := carried(op)
+	return u.lost[picture] || u.lost[object]
+}
+
 // forget forgets what the origin has: it is asked again.
 func (u *upload) forget() { *u = upload{} }
 
@@ -53,7 +60,7 @@ func (m *Machine) startUpload(l *lane) error {
 			data, err := m.ours(u.queue[0].Hash)
 			if errors.Is(err, blob.ErrNotFound) || errors.Is(err, blob.ErrCorrupt) {
 				m.lane[laneUpload].wrong = fmt.Sprintf("upload: %v: %v", u.queue[0].Hash, err)
-				m.has(u.queue[0].Hash) // the origin has to say what becomes of the operation
+				m.lose(u.queue[0].Hash)
 				u.queue = u.queue[1:]
 				continue
 			}
@@ -84,6 +91,17 @@ func (m *Machine) has(h blob.Hash) {
 		u.known = map[blob.Hash]bool{}
 	}
 	u.known[h] = true
+}
+
+// lose remembers that the origin will not get what a hash names. Operations that name it are sent as
+// refused, so that each ends in a verdict and those after it go on.
+func (m *Machine) lose(h blob.Hash) {
+	m.has(h)
+	u := &m.upload
+	if u.lost == nil {
+		u.lost = map[blob.Hash]bool{}
+	}
+	u.lost[h] = true
 }
 
 // sendPiece sends what follows what the origin has.
@@ -201,7 +219,7 @@ func (m *Machine) uploadRefused(r *wire.Refusal, status int) (done bool) {
 	h := u.queue[0].Hash
 	u.queue, u.data = nil, nil
 	if status == 413 { // it will never take it: the operation has to end in a verdict
-		m.has(h)
+		m.lose(h)
 		m.lane[laneUpload].wrong = fmt.Sprintf("upload: %v: %s", h, r.Detail)
 		m.lane[laneUpload].well()
 		return true
