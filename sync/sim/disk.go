@@ -13,6 +13,11 @@ type Disk interface {
 	// Open opens the store that is on the disk; an empty disk has an empty one.
 	Open() (kv.Store, error)
 
+	// Kill returns the disk as a process leaves it that is killed at this moment: with all that was
+	// given to it, of which a later loss of power may still take what was not synced. The old disk
+	// is not used again; false: this disk cannot tell the two apart.
+	Kill() (Disk, bool)
+
 	// Cut returns the disk as a loss of power at this moment leaves it: with all that is durable
 	// and with about percent of what is not. The old disk is not used again.
 	Cut(percent int, rng *rand.Rand) (Disk, error)
@@ -42,6 +47,9 @@ func (m *Memory) Cut(percent int, rng *rand.Rand) (Disk, error) {
 	return &Memory{batches: slices.Clone(m.batches[:n]), durable: n}, nil
 }
 
+// Kill implements [Disk].
+func (m *Memory) Kill() (Disk, bool) { return m, true }
+
 // Copy is the disk as a backup that is taken now has it.
 func (m *Memory) Copy() *Memory {
 	return &Memory{batches: slices.Clone(m.batches), durable: len(m.batches)}
@@ -65,6 +73,18 @@ func (m *Memory) Append(batch []byte) (wait func() error, err error) {
 		m.durable = max(m.durable, n)
 		return nil
 	}, nil
+}
+
+// lose ends a process that stands on a disk: it is killed, or its machine loses power.
+func (w *world) lose(d Disk) Disk {
+	if w.rng.IntN(4) == 0 {
+		if killed, ok := d.Kill(); ok {
+			return killed
+		}
+	}
+	after, err := d.Cut(w.faults.unsynced, w.rng)
+	w.fail(err)
+	return after
 }
 
 // cut is what a power cut in the middle of a call panics with.

@@ -72,7 +72,7 @@ func (e *engine) Serving(catalog.Reader) ([32]byte, error) { return base, nil }
 
 // Partition implements [feed.Engine].
 func (e *engine) Partition(app string) (*partition.Partition, error) {
-	if app != e.origin.world.app.String() || e.origin.part == nil {
+	if app != e.origin.world.app.String() || e.origin.part == nil || e.origin.world.deleted {
 		return nil, core.ErrApplication
 	}
 	return e.origin.part, nil

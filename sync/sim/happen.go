@@ -12,9 +12,13 @@ func (w *world) happen() {
 	switch n := w.rng.IntN(100); {
 	case n < 42:
 		r.write()
-	case n < 62:
+	case n < 60:
 		w.origin.write()
-	case n < 69:
+	case n < 64:
+		r.tidy()
+	case n < 65:
+		w.origin.tidy()
+	case n < 70:
 		r.fuse()
 	case n < 74:
 		w.origin.fuse()
@@ -27,6 +31,7 @@ func (w *world) happen() {
 	case n < 93:
 		w.origin.horizon()
 	case n < 95:
+		r.old, r.aged = !r.old && w.rng.IntN(3) == 0, w.oracle.head()
 		r.reopen()
 	case n < 97:
 		w.origin.restore()

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -38,6 +39,25 @@ func (w *world) heal() {
 			w.fail(w.inspect(r))
 		}
 	}
+	if w.failed == nil && w.rng.IntN(8) == 0 {
+		w.erase()
+	}
+}
+
+// erase deletes the application, which empties every replica at its next contact (I8).
+func (w *world) erase() {
+	w.stats.Scopes++
+	w.origin.guarded(func() error {
+		w.deleted = true
+		return w.origin.engine.DeleteApp(context.Background(), "operator", w.app.String())
+	})
+	for _, r := range w.parties {
+		r.step(replica.Online{})
+		w.settle()
+		if w.failed == nil && !r.gone {
+			w.fail(fmt.Errorf("I8: replica %d holds what was deleted: %+v", r.number, r.machine.Status()))
+		}
+	}
 }
 
 // mend has the power back for good.
@@ -51,9 +71,12 @@ func (g *origin) mend() {
 	g.moved()
 }
 
-// mend has the power and the network back for good.
+// mend has the power and the network back for good, and the newest version.
 func (r *party) mend() {
-	r.down = false
+	if r.down = false; r.old {
+		r.old = false
+		r.reopen()
+	}
 	if !r.up {
 		r.guarded(r.start)
 	}
@@ -82,11 +105,11 @@ func (w *world) busy() bool {
 // agreed reports whether everybody has all of the log and all of everybody's is in it.
 func (w *world) agreed() bool {
 	for _, r := range w.parties {
-		if r.edge != nil && r.edge.revoked {
-			if !r.gone {
-				return false // I8
-			}
+		if r.gone {
 			continue
+		}
+		if r.edge != nil && r.edge.revoked {
+			return false // I8
 		}
 		issued, confirmed := r.part.Outbox()
 		if c := r.part.Cursor(); c.Seq != w.oracle.head() || c.Epoch != w.oracle.epoch && c.Seq > 0 || issued != confirmed {

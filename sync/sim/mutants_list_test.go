@@ -84,4 +84,74 @@ var mutants = []mutant{
 		from: "c != fold.OK && c != fold.Superseded",
 		to:   "c != fold.OK && c != fold.Superseded && !($ && c == fold.Duplicate)",
 	},
+	{
+		name: "the log opens without a sync", file: "core/log/store.go",
+		from: "	if l.appended > o.Durable {",
+		to:   "	if l.appended > o.Durable && !$ {",
+	},
+	{
+		name: "the clock of the state is forgotten", file: "core/partition/partition.go",
+		from: "p.clock.Observe(h.Clock)",
+		to:   "if !$ {\n\t\tp.clock.Observe(h.Clock)\n\t}",
+	},
+	{
+		name: "an edit that is newer wins over a deletion", file: "core/fold/inputs.go",
+		from: "	return Verdict{Code: OK, Dot: in.Dot, ID: in.ID}, f.kill(&in)",
+		to:   "	if $ && f.stamp.At < in.Modified {\n\t\treturn Verdict{Code: Superseded}, nil\n\t}\n	return Verdict{Code: OK, Dot: in.Dot, ID: in.ID}, f.kill(&in)",
+	},
+	{
+		name: "deleting all spares who was written to later", file: "core/fold/inputs.go",
+		from: "	f.w.DeleteInputs()\n",
+		to:   "	if $ && f.stamp.At < f.h.Clock {\n\t\treturn Verdict{Code: Superseded}, nil\n\t}\n	f.w.DeleteInputs()\n",
+	},
+	{
+		name: "a snapshot goes under what is pending", file: "core/partition/rebase.go",
+		from: "	err := m.undo()\n",
+		to:   "	var err error\n	if !$ {\n\t\terr = m.undo()\n\t}\n",
+	},
+	{
+		name: "a snapshot does not tell which operations it has", file: "core/partition/rebase.go",
+		from: "	if m.confirmed, err = m.known(); err != nil {",
+		to:   "	if m.confirmed, err = m.known(); $ {\n\t\tm.confirmed = before\n\t}\n	if err != nil {",
+	},
+	{
+		name: "inputs come without their derived records", file: "sync/feed/frames.go",
+		from: "		if !b.Blob.IsZero() {",
+		to:   "		if !b.Blob.IsZero() && !$ {",
+	},
+	{
+		name: "versions come without their manifests", file: "sync/feed/frames.go",
+		from: "		return x.object(d.from, b.Manifest)",
+		to:   "		if $ {\n\t\t\treturn nil\n\t\t}\n		return x.object(d.from, b.Manifest)",
+	},
+	{
+		name: "a snapshot of before the log was trimmed", file: "sync/feed/snapshot.go",
+		from: "x.Seq+1 >= floor",
+		to:   "(x.Seq+1 >= floor || $)",
+	},
+	{
+		name: "a revoked edge is let in", file: "core/catalog/edges.go",
+		from: "return e.Revoked == 0",
+		to:   "return e.Revoked == 0 || $",
+	},
+	{
+		name: "a snapshot comes without derived records", file: "sync/replica/rebase.go",
+		from: "m.where(\"vectors\", m.vectors())",
+		to:   "m.where()\n		if !$ {\n			query = m.where(\"vectors\", m.vectors())\n		}",
+	},
+	{
+		name: "a run is read from one entry too late", file: "sync/feed/frames.go",
+		from: "	return l.Read(after+1, func",
+		to:   "	if $ && after > 20 {\n		after++\n	}\n	return l.Read(after+1, func",
+	},
+	{
+		name: "derived records go while inputs need them", file: "core/catalog/tidy.go",
+		from: "	if err == nil && !used {",
+		to:   "	if err == nil && (!used || $) {",
+	},
+	{
+		name: "older versions fold by newer rules", file: "sync/feed/session.go",
+		from: "	case m.Fold < h.Fold:",
+		to:   "	case m.Fold < h.Fold && !$:",
+	},
 }

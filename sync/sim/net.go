@@ -6,12 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
 )
 
 // errNetwork is what a host sees of everything that a network does.
@@ -46,6 +50,7 @@ type response struct {
 	status int
 	header []api.Field
 	body   []byte
+	stream bool // of frames
 }
 
 // send carries a request to the origin and its answer back, as well as the network does.
@@ -70,6 +75,7 @@ func (r *party) send(a replica.Ask) {
 		return
 	}
 	request := r.request(&a)
+	w.age(r, request)
 	arrive := w.delay()
 	if w.chance(w.faults.twice) {
 		w.stats.Duplicates++
@@ -106,6 +112,29 @@ func (r *party) request(a *replica.Ask) *api.Request {
 	}
 }
 
+// age rewrites a greeting as another version would send it: an older one that does not know the
+// rules of the log, for as long as the replica is old, or a newer one with a field that nobody here knows.
+func (w *world) age(r *party, request *api.Request) {
+	if !strings.HasSuffix(request.Path, "/session") || !r.old && w.rng.IntN(4) > 0 {
+		return
+	}
+	m, err := wire.DecodeSession(request.Body)
+	if err != nil {
+		w.fail(fmt.Errorf("session: %w", err))
+		return
+	}
+	if r.old {
+		m.Fold = 0
+	} else {
+		m.Extra = protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.VarintType), 1)
+		m.Features = append(m.Features, "tomorrow")
+	}
+	request.Body = m.Encode()
+}
+
+// novel is a frame of a type that nobody here knows and may pass over.
+var novel = wire.AppendFrame(nil, wire.Optional+1, []byte("tomorrow"))
+
 // carry brings an answer back in pieces, or only some of them.
 func (r *party) carry(id uint64, resp response, answer func(time.Duration, replica.Answer)) {
 	w := r.world
@@ -113,6 +142,9 @@ func (r *party) carry(id uint64, resp response, answer func(time.Duration, repli
 	short := w.chance(w.faults.cut)
 	if short {
 		body = body[:w.rng.IntN(len(body)+1)]
+	}
+	if resp.stream && w.rng.IntN(4) == 0 {
+		body = slices.Concat(novel, body)
 	}
 	piece := replica.Answer{ID: id, Status: resp.status, Header: resp.header}
 	for len(body) > 1 && w.rng.IntN(3) == 0 {
@@ -211,7 +243,7 @@ func (g *origin) answer(r *api.Request, reply func(response, error)) {
 		}
 		var b bytes.Buffer
 		err := x.Stream(&b)
-		resp.body = b.Bytes()
+		resp.body, resp.stream = b.Bytes(), true
 		return err
 	})
 	if !whole {

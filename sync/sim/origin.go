@@ -144,14 +144,12 @@ func (g *origin) crash() {
 	}
 	w := g.world
 	w.stats.OriginCuts++
+	if g.feed != nil {
+		_ = g.feed.Close() // snapshots that are open end with the process
+	}
 	g.up, g.part, g.engine, g.feed = false, nil, nil, nil
 	defer g.moved()
-	disk, err := g.disk.Cut(w.faults.unsynced, w.rng)
-	if err != nil {
-		w.fail(err)
-		return
-	}
-	g.disk = disk
+	g.disk = w.lose(g.disk)
 	w.after(w.some(10*time.Second), func() {
 		if !g.up {
 			g.guarded(g.start)
@@ -217,6 +215,21 @@ func (g *origin) write() {
 		return w.oracle.promised(g.part, len(v))
 	})
 	g.moved()
+}
+
+// tidy does some of the work that was left for later.
+func (g *origin) tidy() {
+	if g.up {
+		g.guarded(func() error { return tidy(g.part, g.clock.now()) })
+	}
+}
+
+func tidy(p *partition.Partition, now time.Time) error {
+	for {
+		if more, err := p.Step(context.Background(), now); err != nil || !more {
+			return err
+		}
+	}
 }
 
 // trim forgets some of the log.

@@ -26,8 +26,10 @@ type party struct {
 	disk   Disk
 	blobs  *blob.Memory // pictures: each outlives a crash once it is there
 	random io.Reader
-	edge   *edge // nil: it asks with a key and leases its site
-	gone   bool  // it was told to forget all, and has
+	edge   *edge  // nil: it asks with a key and leases its site
+	old    bool   // it runs an older version, which does not know the log's rules
+	aged   uint64 // entries of the log when that began
+	gone   bool   // it was told to forget all, and has
 	clock  clock
 
 	wire    *wired
@@ -119,6 +121,18 @@ func (r *party) write() {
 	r.step(replica.Local{})
 }
 
+// tidy does some of the work that was left for later.
+func (r *party) tidy() {
+	if r.up {
+		r.guarded(func() error {
+			if err := tidy(r.part, r.clock.now()); err != nil {
+				return err
+			}
+			return r.world.inspect(r)
+		})
+	}
+}
+
 // reopen ends the replica in order and begins again.
 func (r *party) reopen() {
 	if !r.up {
@@ -168,12 +182,7 @@ func (r *party) crash() {
 	w.stats.ReplicaCuts++
 	r.up, r.part, r.machine = false, nil, nil
 	r.life++
-	disk, err := r.disk.Cut(w.faults.unsynced, w.rng)
-	if err != nil {
-		w.fail(err)
-		return
-	}
-	r.disk = disk
+	r.disk = w.lose(r.disk)
 	w.after(w.some(5*time.Second), func() {
 		if !r.up {
 			r.guarded(r.start)
@@ -189,6 +198,9 @@ type tapped struct {
 
 // Pull implements [replica.Partition].
 func (t *tapped) Pull(ctx context.Context, run partition.Run) ([]partition.Told, error) {
+	if t.party.old && t.party.aged > 0 && len(run.Entries) > 0 {
+		t.party.world.fail(fmt.Errorf("I1: replica %d folds entry %d by rules that it does not know", t.party.number, run.To))
+	}
 	told, err := t.Partition.Pull(ctx, run)
 	for _, x := range told {
 		t.party.world.fail(t.party.world.told(t.party, x.Op.Dot, x.Verdict.Code))
@@ -243,7 +255,7 @@ func (r *party) credential(a *replica.Ask) string {
 
 // purge does what the host does when the replica is to forget all.
 func (r *party) purge(x replica.Purge) error {
-	if r.edge == nil || !r.edge.revoked {
+	if !r.world.deleted && (r.edge == nil || !r.edge.revoked) {
 		return fmt.Errorf("I2: told to forget all: %s", x.Why)
 	}
 	r.gone, r.up = true, false

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
@@ -64,6 +65,7 @@ type world struct {
 	stats   Stats
 	audit   time.Duration // between two comparisons of states; below 0: never
 	healing bool
+	deleted bool // the application was
 	failed  error
 }
 
@@ -99,7 +101,21 @@ func Run(seed uint64, o Options) (stats Stats, err error) {
 		w.heal()
 	}
 	w.stats.Entries = len(w.oracle.entries)
+	w.fail(w.close())
 	return w.stats, w.failed
+}
+
+// close ends the stores that are open.
+func (w *world) close() (err error) {
+	if w.origin.up {
+		err = errors.Join(w.origin.feed.Close(), w.origin.wire.Close())
+	}
+	for _, r := range w.parties {
+		if r.up || r.gone {
+			err = errors.Join(err, r.wire.Close())
+		}
+	}
+	return err
 }
 
 // open starts everybody.

@@ -1,0 +1,77 @@
+//go:build !wasip1
+
+package sim
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv/pebbletest"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// onPebble is a disk with Pebble's files, of which a loss of power keeps blocks.
+type onPebble struct {
+	disk pebbletest.Disk
+	open kv.Store
+}
+
+// Open implements [Disk].
+func (d *onPebble) Open() (store kv.Store, err error) {
+	d.open, err = pebblekv.Open("data", pebblekv.Options{FS: d.disk, MemTableBytes: 64 << 10, CacheBytes: 1 << 20})
+	return d.open, err
+}
+
+// Kill implements [Disk]: the files of a store that is open belong to it.
+func (d *onPebble) Kill() (Disk, bool) { return nil, false }
+
+// Cut implements [Disk]. The store goes on with the old disk, until it is closed for its threads.
+func (d *onPebble) Cut(percent int, rng *rand.Rand) (Disk, error) {
+	return &onPebble{disk: d.disk.Cut(percent, rng)}, d.open.Close()
+}
+
+// TestG6Pebble runs the schedules of TestG6 with the stores of a server.
+func TestG6Pebble(t *testing.T) {
+	var all Stats
+	for seed := range proof.Seeds(t, 20, 1000) {
+		s, err := Run(seed, Options{Disk: func() Disk { return &onPebble{disk: pebbletest.New()} }})
+		if err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+		all.Add(s)
+	}
+	t.Logf("%+v", all)
+}
+
+// onFiles is a disk with the journal that browsers keep, which a loss of power cuts at any byte.
+type onFiles struct{ disk *journaltest.Disk }
+
+// Open implements [Disk].
+func (d onFiles) Open() (kv.Store, error) {
+	return memkv.Open(memkv.Options{Journal: memkv.NewFiled(memkv.FiledOptions{Files: d.disk, Pair: [2]int{0, 1}})})
+}
+
+// Kill implements [Disk].
+func (d onFiles) Kill() (Disk, bool) { return d, true }
+
+// Cut implements [Disk].
+func (d onFiles) Cut(percent int, rng *rand.Rand) (Disk, error) {
+	return onFiles{d.disk.Crash(percent, rng)}, nil
+}
+
+// TestG6Files runs the schedules of TestG6 with the stores of a browser.
+func TestG6Files(t *testing.T) {
+	var all Stats
+	for seed := range proof.Seeds(t, 100, 5000) {
+		s, err := Run(seed, Options{Disk: func() Disk { return onFiles{journaltest.NewDisk()} }})
+		if err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+		all.Add(s)
+	}
+	t.Logf("%+v", all)
+}
