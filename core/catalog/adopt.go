@@ -215,6 +215,33 @@ func (a *Adopter) Repair(pairs []Pair) error {
 	return a.failed
 }
 
+// Derives yields the inputs of tx that a derived record among pairs is of.
+func Derives(r Reader, pairs []Pair, yield func(ord uint32)) error {
+	for _, p := range pairs {
+		if !DerivedTable(p.Key) {
+			continue
+		}
+		picture := p.Key[1:][:pictureBytes]
+		if err := r.ords(append(r.app.key(tableBlob, len(picture)), picture...), func(ord uint32) bool {
+			yield(ord)
+			return true
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Wipe removes an application's state, and how to take pending operations back; what the state
+// led to may go.
+func Wipe(tx *kv.Overlay, app AppID) {
+	w := Write(tx, app)
+	w.deleteTables(stateTables[:])
+	w.deleteTables([]byte{tableUndo})
+	w.oweAll()
+	w.oweObjects()
+}
+
 // OweDerived notes that derived records and objects may go that nothing leads to.
 func OweDerived(w kv.Writer, app AppID) {
 	w.Put(app.TidyKey(string(tidyDerived)), nil)

@@ -67,7 +67,7 @@ func newCopies(t tb, c chooser, replicas int, vectors bool) *copies {
 		t.Fatal(err)
 	}
 	for i := range replicas {
-		w.replicas = append(w.replicas, w.reopen(&copied{store: memkv.New(), site: log.Site(2 + i), ahead: time.Duration(c.IntN(7)-3) * time.Second}))
+		w.replicas = append(w.replicas, w.reopen(&copied{store: memkv.New(), site: log.Site(2 + i), ahead: time.Duration(c.IntN(7)-3) * time.Second, batch: c.IntN(2)}))
 	}
 	return w
 }
@@ -78,7 +78,7 @@ func (w *copies) reopen(c *copied) *copied {
 	again := *c
 	again.sent = 0
 	o := partition.Options{
-		Store: c.store, App: app, Epoch: log.Epoch{9}, Replica: &partition.Replica{Site: c.site, Limit: c.limit},
+		Store: c.store, App: app, Epoch: log.Epoch{9}, Replica: &partition.Replica{Site: c.site, Limit: c.limit, Batch: c.batch},
 		Clock: func() time.Time { return clock().Add(c.ahead) },
 		Index: &index.Options{Space: index.Space{Base: network, Concepts: []string{"ai_a", "ai_b", "ai_c"}}},
 	}
@@ -428,7 +428,7 @@ func TestCopiesLong(t *testing.T) {
 	}
 	for seed := range uint64(rounds) {
 		w := newCopies(t, rand.New(rand.NewPCG(seed, 1)), 3, seed%2 == 0)
-		for range 250 {
+		for i := 0; i < 250 && !t.Failed(); i++ {
 			w.act()
 		}
 		w.settle()

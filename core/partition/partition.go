@@ -52,10 +52,11 @@ type Partition struct {
 
 	// visible is held while a batch becomes visible, and to look at what is.
 	visible sync.RWMutex
-	seq     uint64 // last entry of log that was folded
-	at      uint64 // last entry that the state has: of a replica the pulled log's and the pending operations behind it
-	closed  error  // why it takes nothing more; nil: it does
-	shut    bool   // not even what was appended is folded
+	seq     uint64  // last entry of log that was folded
+	at      uint64  // last entry that the state has: of a replica the pulled log's and the pending operations behind it
+	pinned  *pinned // what is looked at instead while a large snapshot is taken; nil: what is
+	closed  error   // why it takes nothing more; nil: it does
+	shut    bool    // not even what was appended is folded
 
 	waiting sync.Mutex
 	tickets map[uint64]*ticket // by their first entry
@@ -79,6 +80,9 @@ func Open(o Options) (*Partition, error) {
 	}
 	if err == nil && o.Index != nil {
 		p.index, err = index.Open(o.Store, o.App, *o.Index)
+	}
+	if err == nil && p.replica != nil && p.replica.torn {
+		err = p.wipe()
 	}
 	if err == nil {
 		err = p.foldTo(p.log.Head())
@@ -104,14 +108,19 @@ func (p *Partition) openLog() error {
 		if p.seq, err = state.SiteSeq(p.replica.site); err != nil {
 			return err
 		}
-		if want := p.replica.cursor.Seq + p.seq - p.replica.confirmed; h.Seq != want {
-			return fmt.Errorf("state of entry %d, want %d: %w", h.Seq, want, kv.ErrCorrupt)
+		if p.replica.torn {
+			p.seq = 0
 		}
 	}
 	p.clock.Observe(h.Clock)
 	p.log, err = log.Open(p.o.Store, log.Options{Prefix: p.o.App.LogPrefix(), Epoch: p.o.Epoch, Durable: p.seq})
 	if err == nil && p.log.Head() < p.seq {
 		err = fmt.Errorf("state of entry %d beyond the log's %d: %w", p.seq, p.log.Head(), kv.ErrCorrupt)
+	}
+	if err == nil && p.replica != nil && !p.replica.torn {
+		if want := p.replica.cursor.Seq + p.seq - p.known(p.replica.confirmed); h.Seq != want {
+			err = fmt.Errorf("state of entry %d, want %d: %w", h.Seq, want, kv.ErrCorrupt)
+		}
 	}
 	return err
 }
@@ -177,6 +186,10 @@ type View struct {
 func (p *Partition) View() *View {
 	p.visible.RLock()
 	defer p.visible.RUnlock()
+	if pinned := p.pinned; pinned != nil {
+		pinned.hold()
+		return &View{Reader: catalog.Read(pinned, p.o.App), snapshot: pinned, seq: p.at}
+	}
 	s := p.o.Store.Snapshot()
 	return &View{Reader: catalog.Read(s, p.o.App), snapshot: s, seq: p.at}
 }

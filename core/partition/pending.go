@@ -19,7 +19,7 @@ func (p *Partition) mayWait(site log.Site, n int) error {
 		return ErrNoSite
 	}
 	_, confirmed := p.Outbox()
-	if waiting := p.last - min(confirmed, p.last) + uint64(n); waiting > p.replica.limit {
+	if waiting := p.last - min(p.known(confirmed), p.last) + uint64(n); waiting > p.replica.limit {
 		return fmt.Errorf("%d of %d: %w", waiting, p.replica.limit, ErrOutbox)
 	}
 	return nil
@@ -42,7 +42,7 @@ func (p *Partition) foldPending() error {
 		return err
 	}
 	at := p.replica.pending.Seq()
-	if err := p.apply(out, told(out), func() { p.seq, p.at = last, at }); err != nil {
+	if err := p.apply(change{indexed: out, watched: told(out), moved: func() { p.seq, p.at = last, at }}); err != nil {
 		return err
 	}
 	p.hand(first, verdicts)
@@ -57,6 +57,14 @@ func (p *Partition) foldOwn(tx *kv.Overlay, entries []log.Entry) ([]fold.Verdict
 	}
 	for i := range entries {
 		entries[i].Seq = h.Seq + 1 + uint64(i)
+	}
+	first := entries[0].Op.Dot
+	last, err := catalog.Read(tx, p.o.App).SiteSeq(first.Site)
+	if err != nil {
+		return nil, fold.Outcome{}, err
+	}
+	if last+1 < first.Seq { // those between were stable, and the state has lost them
+		catalog.Write(tx, p.o.App).PutSiteSeq(first.Site, first.Seq-1)
 	}
 	return p.foldEntries(p.replica.pending, tx, entries)
 }

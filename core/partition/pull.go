@@ -135,11 +135,14 @@ type mix struct {
 	log       fold.Outcome    // of the entries
 	told      []Told
 	rewritten bool // the state was changed otherwise than by entries
+
+	derived map[uint32]bool // inputs whose derived records came
+	large   *large          // a snapshot that takes more than one batch; nil: none does
 }
 
 func (p *Partition) newMix() *mix {
 	p.tx.Reset(p.o.Store)
-	return &mix{p: p, ords: map[uint32]bool{}, note: p.replica.note}
+	return &mix{p: p, ords: map[uint32]bool{}, derived: map[uint32]bool{}, note: p.replica.note}
 }
 
 func (m *mix) undo() error {
@@ -184,23 +187,29 @@ func (m *mix) entries(entries []log.Entry) error {
 // tell notes the log's word on our operations.
 func (m *mix) tell(entries []log.Entry, verdicts []fold.Verdict, own []int) error {
 	p := m.p
+	var ops []log.Op // of them those that the outbox has still
 	err := p.own(m.confirmed, entries[own[len(own)-1]].Op.Dot.Seq, func(op log.Op) bool {
-		i := own[len(m.told)]
-		c := Conflict{Op: op, Seq: entries[i].Seq, Verdict: verdicts[i]}
-		m.told = append(m.told, Told{Op: op, Verdict: c.Verdict})
-		if isConflict(c.Verdict.Code) {
-			p.tx.Put(conflictKey(p.o.App, op.Dot), c.encode())
-		}
-		if c.Verdict.Code != fold.OK {
-			oweFor(p.tx, p.o.App, op.Body)
-		}
-		m.confirmed = op.Dot.Seq
+		ops = append(ops, op)
 		return true
 	})
-	if err == nil && len(m.told) != len(own) {
-		err = fmt.Errorf("%d own operations, %d in the outbox: %w", len(own), len(m.told), ErrSite)
+	if err != nil {
+		return err
 	}
-	return err
+	for _, i := range own {
+		c := Conflict{Op: entries[i].Op, Seq: entries[i].Seq, Verdict: verdicts[i]}
+		if len(ops) > 0 && ops[0].Dot == c.Op.Dot {
+			c.Op, ops = ops[0], ops[1:]
+		}
+		m.told = append(m.told, Told{Op: c.Op, Verdict: c.Verdict})
+		if isConflict(c.Verdict.Code) {
+			p.tx.Put(conflictKey(p.o.App, c.Op.Dot), c.encode())
+		}
+		if c.Verdict.Code != fold.OK {
+			oweFor(p.tx, p.o.App, c.Op.Body)
+		}
+		m.confirmed = c.Op.Dot.Seq
+	}
+	return nil
 }
 
 // oweFor notes that what was written beside an operation may go.
@@ -227,16 +236,18 @@ func (m *mix) finish() error {
 	if err != nil {
 		return err
 	}
-	changes, watched, err := m.net(pending)
+	c, err := m.change(pending)
 	if err != nil {
 		return err
 	}
 	stable := m.note.settled()
 	p.tx.Put(noteKey(p.o.App), m.note.encode())
-	err = p.apply(changes, watched, func() {
+	c.moved = func() {
 		p.replica.note, p.replica.confirmed = m.note, m.confirmed
 		p.at = h.Seq
-	})
+		p.unpin()
+	}
+	err = p.apply(c)
 	if err != nil || stable == 0 {
 		return err
 	}
@@ -282,6 +293,15 @@ func (m *mix) net(pending fold.Outcome) (changes, watched fold.Outcome, err erro
 		before = catalog.Read(nothing{}, p.o.App)
 	}
 	changes.DeletedAll = m.log.DeletedAll
+	if pending.DeletedAll && m.large != nil { // what was taken back is in the store already
+		err := before.Inputs(0, func(in catalog.Input) bool {
+			m.ords[in.Ord] = true
+			return true
+		})
+		if err != nil {
+			return changes, watched, err
+		}
+	}
 	for _, ord := range slices.Sorted(maps.Keys(m.ords)) {
 		was, is, differ, err := catalog.Differ(before, after, ord)
 		if err != nil {
@@ -303,6 +323,26 @@ func (m *mix) net(pending fold.Outcome) (changes, watched fold.Outcome, err erro
 		}
 	}
 	return changes, watched, nil
+}
+
+// change is net, and the inputs whose derived records came.
+func (m *mix) change(pending fold.Outcome) (c change, err error) {
+	if c.indexed, c.watched, err = m.net(pending); err != nil {
+		return c, err
+	}
+	if m.large != nil {
+		c.watched.Changes = append(m.large.watched, c.watched.Changes...)
+	}
+	r := catalog.Read(m.p.tx, m.p.o.App)
+	for _, ord := range slices.Sorted(maps.Keys(m.derived)) {
+		in, err := r.Input(ord)
+		if err == nil {
+			c.analysed = append(c.analysed, in)
+		} else if !errors.Is(err, catalog.ErrNotFound) {
+			return c, err
+		}
+	}
+	return c, nil
 }
 
 func ordOf(c fold.Change) uint32 {

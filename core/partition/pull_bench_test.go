@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
@@ -71,4 +72,49 @@ func readyToPull(b *testing.B, store kv.Store, pending int) *copied {
 		}
 	}
 	return &copied{store: store, Partition: p, site: 2}
+}
+
+// BenchmarkRebase has a replica with an index take a snapshot of 20,000 inputs, without and with what a
+// network made of them.
+func BenchmarkRebase(b *testing.B) {
+	const inputs = 20_000
+	source := memkv.New()
+	fill(b, source, inputs)
+	origin := open(b, source)
+	var batch kv.Batch
+	err := catalog.Read(source, app).Inputs(0, func(in catalog.Input) bool {
+		catalog.PutDerived(&batch, app, plainSpace.Base, in.Blob, in.Crop, derivedOf(in.Blob))
+		return true
+	})
+	if err == nil {
+		err = source.Apply(&batch)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, base := range map[string][32]byte{"vectors=none": {}, "vectors=all": plainSpace.Base} {
+		b.Run(name, func(b *testing.B) {
+			x, err := origin.Export(base)
+			if err != nil {
+				b.Fatal(err)
+			}
+			var used time.Duration
+			for b.Loop() {
+				b.StopTimer()
+				p := readyToPull(b, pebbleInMemory(b), 10)
+				b.StartTimer()
+				before := processorTime(b)
+				if err := p.Rebase(context.Background(), x.Snapshot); err != nil {
+					b.Fatal(err)
+				}
+				used += processorTime(b) - before
+			}
+			if used > 0 {
+				b.ReportMetric(float64(b.N*inputs)/used.Seconds(), "inputs/cpu-s")
+			}
+			if err := x.Close(); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
 }

@@ -13,16 +13,20 @@ import (
 )
 
 // Rebase takes the state of a snapshot in the place of what was pulled so far, and moves the
-// cursor to it, in one batch. What the outbox has beyond what the snapshot knows of our site
-// is pending, and is folded on top; nothing of it is lost. Chunks are read once, in their order;
-// only what differs is written.
+// cursor to it. What the outbox has beyond what the snapshot knows of our site
+// is pending, and is folded on top; nothing of it is lost. Chunks are read twice, in their order: to
+// be checked and to be taken. Only what differs is written.
 //
 // Own operations between what was confirmed and what the snapshot knows have had their verdicts
 // in entries that were passed over. Those whose effect is not in the snapshot are kept as conflicts, with
 // what folding them again gives.
 //
-// Errors: ErrChunk, fold.Version's kv.ErrNewer, kv.ErrCorrupt for a snapshot whose digest is another,
-// ErrSite, ErrReplica and those of kv; nothing is changed then.
+// A snapshot that differs in more than some megabytes takes more than one batch. Views show the state
+// before until the last of them; should the process end, or the store fail, in between, the replica
+// is one that has pulled nothing, under its pending operations, and takes a snapshot again.
+//
+// Errors: ErrChunk, kv.ErrNewer for rules of another version, kv.ErrCorrupt for a snapshot whose
+// digest is another, ErrSite, ErrReplica and those of kv; but for the latter nothing is changed then.
 func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
 	return p.replace(ctx, "rebase", func(m *mix) error {
 		if err := m.adopt(ctx, &s); err != nil {
@@ -78,18 +82,18 @@ func (p *Partition) replace(ctx context.Context, what string, do func(m *mix) er
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	m := p.newMix()
+	m.rewritten = true
 	err := m.undo()
 	if err == nil {
 		err = do(m)
 	}
 	if err == nil {
-		m.rewritten = true
 		catalog.OweDerived(p.tx, p.o.App)
 		err = m.finish()
 	}
 	p.forget() // what was known of the state before is not so
 	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+		return fmt.Errorf("%s: %w", what, errors.Join(err, m.mend()))
 	}
 	return nil
 }
@@ -103,29 +107,23 @@ func (m *mix) adopt(ctx context.Context, s *Snapshot) error {
 	if s.Fold > fold.Version {
 		return fmt.Errorf("snapshot by rules of version %d: %w", s.Fold, kv.ErrNewer)
 	}
+	if err := s.verify(ctx); err != nil {
+		return err
+	}
+	if s.size() > uint64(m.p.replica.batch) {
+		m.large = &large{}
+	}
 	a := m.adopter()
-	digest := fold.NewSummer()
 	for i := range s.Chunks {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		data, err := s.Read(i)
-		if err != nil {
-			return fmt.Errorf("chunk %d: %w", i, err)
-		}
-		if blob.Sum(data) != s.Chunks[i].Hash {
-			return fmt.Errorf("chunk %d: %w", i, ErrChunk)
-		}
-		var pairs []catalog.Pair
-		err = Unpack(data, func(key, value []byte) bool {
-			if catalog.StateTable(key) {
-				digest.Add(key, value)
-			}
-			pairs = append(pairs, catalog.Pair{Key: key, Value: value})
-			return true
-		})
+		pairs, err := s.pairs(i)
 		if err == nil {
 			err = a.Keys(pairs)
+		}
+		if err == nil {
+			err = catalog.Derives(catalog.Read(m.p.tx, m.p.o.App), pairs, func(ord uint32) { m.derived[ord] = true })
+		}
+		if err == nil && m.large != nil && len(m.p.tx.Batch().Bytes()) > m.p.replica.batch {
+			err = m.spill()
 		}
 		if err != nil {
 			return fmt.Errorf("chunk %d: %w", i, err)
@@ -135,11 +133,63 @@ func (m *mix) adopt(ctx context.Context, s *Snapshot) error {
 		return err
 	}
 	h, err := catalog.Read(m.p.tx, m.p.o.App).Header()
-	if err == nil && (h.Seq != s.Seq || digest.Sum() != s.Digest) {
-		err = fmt.Errorf("snapshot of entry %d is not what it says: %w", s.Seq, kv.ErrCorrupt)
-	}
 	m.p.clock.Observe(h.Clock)
 	return err
+}
+
+// pairs are the keys and values of a chunk.
+func (s *Snapshot) pairs(i int) ([]catalog.Pair, error) {
+	data, err := s.Read(i)
+	if err != nil {
+		return nil, err
+	}
+	var pairs []catalog.Pair
+	err = Unpack(data, func(key, value []byte) bool {
+		pairs = append(pairs, catalog.Pair{Key: key, Value: value})
+		return true
+	})
+	return pairs, err
+}
+
+// verify holds the chunks to their hashes, and the state in them to its digest.
+func (s *Snapshot) verify(ctx context.Context) error {
+	digest := fold.NewSummer()
+	var h catalog.Header
+	for i := range s.Chunks {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		data, err := s.Read(i)
+		if err == nil && blob.Sum(data) != s.Chunks[i].Hash {
+			err = ErrChunk
+		}
+		if err == nil {
+			err = Unpack(data, func(key, value []byte) bool {
+				if catalog.StateTable(key) {
+					digest.Add(key, value)
+				}
+				if catalog.IsHeader(key) {
+					h, err = catalog.DecodeHeader(value)
+				}
+				return err == nil
+			})
+		}
+		if err != nil {
+			return fmt.Errorf("chunk %d: %w", i, err)
+		}
+	}
+	if digest.Sum() != s.Digest || h.Seq != s.Seq {
+		return fmt.Errorf("snapshot of entry %d is not what it says: %w", s.Seq, kv.ErrCorrupt)
+	}
+	return nil
+}
+
+// size is how many bytes the chunks have.
+func (s *Snapshot) size() (n uint64) {
+	for i := range s.Chunks {
+		n += s.Chunks[i].Size
+	}
+	return n
 }
 
 // known is the last operation of ours that the confirmed state knows of.

@@ -256,7 +256,7 @@ func TestDamagedSnapshots(t *testing.T) {
 				return data, nil
 			}
 		}},
-		"the order": {catalog.ErrOrder, func(s *partition.Snapshot) {
+		"the order": {kv.ErrCorrupt, func(s *partition.Snapshot) {
 			s.Chunks = []partition.Chunk{s.Chunks[1], s.Chunks[0]}
 			s.Read = func(i int) ([]byte, error) { return chunks[1-i], nil }
 		}},

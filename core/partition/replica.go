@@ -36,6 +36,7 @@ var ErrChain = errors.New("log is another one")
 type Replica struct {
 	Site  log.Site // our own, leased; 0: the one that is kept, or none yet
 	Limit uint64   // own operations that may wait for the origin; 0 means 10,000
+	Batch int      // bytes of a batch, about, while a snapshot is taken; 0 means 8 MiB
 }
 
 // defaultLimit is how many own operations may wait for the origin.
@@ -59,6 +60,7 @@ type Conflict struct {
 // replica is what a partition knows of being one. All of it is in the store, too.
 type replica struct {
 	limit uint64
+	batch int
 	note
 	pending   *fold.Fold // of operations of our own, over the state that is visible
 	confirmed uint64     // last own operation that was folded from the log
@@ -69,6 +71,7 @@ type note struct {
 	cursor Cursor
 	site   log.Site
 	acked  []acked // own operations in the log that may not be stable, oldest first
+	torn   bool    // the state is half of a snapshot's: the rest did not come
 }
 
 // acked says that own operations up to one are in the log up to an entry.
@@ -90,6 +93,7 @@ func (n *note) encode() []byte {
 		e.Uint(2, a.own)
 		e.Close(at)
 	}
+	e.Bool(7, n.torn)
 	return e.Bytes(nil)
 }
 
@@ -109,6 +113,8 @@ func decodeNote(data []byte) (n note, err error) {
 			n.site = log.Site(d.Uint32())
 		case 6:
 			n.acked = append(n.acked, decodeAcked(d.Message()))
+		case 7:
+			n.torn = d.Bool()
 		}
 	}
 	return n, d.Err()
@@ -167,9 +173,12 @@ func (p *Partition) openReplica() error {
 	if !known && h.Seq > 0 {
 		return fmt.Errorf("store has a log of its own: %w", ErrReplica)
 	}
-	r := &replica{limit: p.o.Replica.Limit, pending: fold.NewPending(p.o.App)}
+	r := &replica{limit: p.o.Replica.Limit, batch: p.o.Replica.Batch, pending: fold.NewPending(p.o.App)}
 	if r.limit == 0 {
 		r.limit = defaultLimit
+	}
+	if r.batch == 0 {
+		r.batch = defaultBatch
 	}
 	if known {
 		if r.note, err = decodeNote(data); err != nil {
@@ -265,30 +274,35 @@ func (p *Partition) Outbox() (issued, confirmed uint64) {
 }
 
 // Pending yields the pending operations after one of our site's, oldest first, until yield
-// returns false. They outlive a crash.
+// returns false. They outlive a crash. In the place of one that was stable, and is not here any more,
+// stands a log.Refused: an origin that has lost it all the same, as one that was restored from an old
+// backup may have, takes those behind it.
 func (p *Partition) Pending(after uint64, yield func(log.Op) bool) error {
 	if p.replica == nil {
 		return ErrReplica
 	}
 	issued, confirmed := p.Outbox()
-	return p.own(max(after, confirmed), issued, yield)
-}
-
-// own yields own operations after < sequence ≤ last. In the place of one that was stable, and is not
-// here any more, stands a log.Refused: an origin that has lost it all the same, as one that was
-// restored from an old backup may have, takes those behind it.
-func (p *Partition) own(after, last uint64, yield func(log.Op) bool) error {
-	for floor := p.log.Floor(); after+1 < floor && after < last; after++ {
-		lost := log.Op{Dot: log.Dot{Site: p.replica.site, Seq: after + 1}, Body: &log.Refused{Reason: "lost"}}
+	after = max(after, confirmed)
+	for ; after+1 < p.log.Floor() && after < issued; after++ {
+		lost := log.Op{Dot: log.Dot{Site: p.Site(), Seq: after + 1}, Body: &log.Refused{Reason: "lost"}}
 		if !yield(lost) {
 			return nil
 		}
 	}
-	if after >= last {
+	return p.own(after, issued, yield)
+}
+
+// own yields own operations after < sequence ≤ last, as far as they are here.
+func (p *Partition) own(after, last uint64, yield func(log.Op) bool) error {
+	if after = p.known(after); after >= last {
 		return nil
 	}
 	return p.log.Read(after+1, func(e log.Entry) bool { return e.Seq <= last && yield(e.Op) && e.Seq < last })
 }
+
+// known is the last operation of ours that is confirmed, or was once: those before the outbox's floor
+// were stable.
+func (p *Partition) known(confirmed uint64) uint64 { return max(confirmed, p.log.Floor()-1) }
 
 // Confirmed calls do with the state of the log up to the cursor, without pending operations:
 // for digests and for exports. r may be read until do returns.

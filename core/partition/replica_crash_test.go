@@ -38,7 +38,7 @@ func replicaRun(t *testing.T, seed uint64) {
 	disk := pebbletest.New()
 	rng := rand.New(rand.NewPCG(seed, 5))
 	w := newCopies(t, rng, 0, seed%2 == 0)
-	u := &underway{copies: w, copied: w.reopen(&copied{store: storeOn(t, disk), site: 2})}
+	u := &underway{copies: w, copied: w.reopen(&copied{store: storeOn(t, disk), site: 2, batch: int(seed % 3)})}
 	stop := make(chan struct{})
 	var group sync.WaitGroup
 	group.Go(func() { u.writeUntil(newCopiesLike(w, 6, rand.New(rand.NewPCG(seed, 6))), stop) })

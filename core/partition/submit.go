@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
@@ -148,7 +149,7 @@ func (p *Partition) foldRun() error {
 		return err
 	}
 	seq := p.fold.Seq()
-	if err := p.apply(out, out, func() { p.seq, p.at = seq, seq }); err != nil {
+	if err := p.apply(change{indexed: out, watched: out, moved: func() { p.seq, p.at = seq, seq }}); err != nil {
 		return err
 	}
 	p.hand(entries[0].Seq, verdicts)
@@ -180,11 +181,22 @@ func (p *Partition) foldEntries(f *fold.Fold, tx *kv.Overlay, entries []log.Entr
 	return verdicts, f.End(), nil
 }
 
-// apply makes the overlay's batch visible, with what the index makes of changes; watched is what
-// the watcher is told. moved runs while both become visible.
-func (p *Partition) apply(changes, watched fold.Outcome, moved func()) error {
+// change is what the overlay's batch does.
+type change struct {
+	indexed  fold.Outcome    // what the index makes its own of
+	analysed []catalog.Input // inputs whose derived records come with it, otherwise unchanged
+	watched  fold.Outcome    // what the watcher is told
+	moved    func()          // runs while it becomes visible
+}
+
+// apply makes the overlay's batch visible, with what the index makes of it.
+func (p *Partition) apply(c change) error {
 	if p.index != nil {
-		if err := p.index.Stage(p.tx, changes.Changes, changes.DeletedAll); err != nil {
+		err := p.index.Stage(p.tx, c.indexed.Changes, c.indexed.DeletedAll)
+		if err == nil && len(c.analysed) > 0 {
+			err = p.index.Analysed(p.tx, c.analysed)
+		}
+		if err != nil {
 			p.index.Discard()
 			return fmt.Errorf("index: %w", err)
 		}
@@ -200,10 +212,10 @@ func (p *Partition) apply(changes, watched fold.Outcome, moved func()) error {
 	if p.index != nil {
 		p.index.Applied()
 	}
-	if p.o.Watch != nil {
-		p.o.Watch(watched)
+	if p.o.Watch != nil && (c.watched.DeletedAll || len(c.watched.Changes) > 0) {
+		p.o.Watch(c.watched)
 	}
-	moved()
+	c.moved()
 	p.tidy = true
 	return nil
 }

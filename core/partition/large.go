@@ -1,0 +1,127 @@
+package partition
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// defaultBatch is how many bytes a batch of a Rebase has before the next is begun.
+const defaultBatch = 8 << 20
+
+// large is a snapshot that is taken in more than one batch:
+//
+//	pin ── batch, torn ── batch ── … ── batch: cursor, pending operations, not torn ── unpin
+//	 │                                                                                  │
+//	views of before ────────────────────────────────────────────────────────── views of after
+//
+// Whoever opens a torn state wipes it.
+type large struct {
+	torn    bool          // some of it is in the store
+	watched []fold.Change // what the watcher is told at the end
+}
+
+// spill makes room in the overlay: what it has goes to the store.
+func (m *mix) spill() error {
+	p := m.p
+	p.pin()
+	n := p.replica.note
+	n.torn = true
+	p.tx.Put(noteKey(p.o.App), n.encode())
+	c, err := m.change(fold.Outcome{})
+	if err != nil {
+		return err
+	}
+	m.large.watched = nil
+	for _, x := range c.watched.Changes {
+		if x.After == nil || x.After.Code == catalog.InputPending {
+			m.large.watched = append(m.large.watched, x)
+		}
+	}
+	c.watched, c.moved = fold.Outcome{}, func() {}
+	if err := p.apply(c); err != nil {
+		return err
+	}
+	m.large.torn = true
+	p.tx.Reset(p.o.Store)
+	clear(m.ords)
+	clear(m.derived)
+	return nil
+}
+
+// mend ends a Rebase that has failed: a state that is torn is wiped. When that cannot be, the
+// partition takes nothing more until it is opened again.
+func (m *mix) mend() (err error) {
+	if m.large == nil {
+		return nil
+	}
+	if m.large.torn {
+		err = m.p.wipe()
+	}
+	m.p.visible.Lock()
+	defer m.p.visible.Unlock()
+	m.p.unpin()
+	if err != nil {
+		m.p.closed, m.p.shut = err, true
+	}
+	return err
+}
+
+// wipe makes a replica one that has pulled nothing, with its operations pending.
+func (p *Partition) wipe() error {
+	p.forget()
+	m := p.newMix()
+	catalog.Wipe(p.tx, p.o.App)
+	m.note = note{site: m.note.site}
+	m.log, m.rewritten = fold.Outcome{DeletedAll: true}, true
+	m.confirmed = 0
+	if err := m.finish(); err != nil {
+		return fmt.Errorf("half a snapshot: %w", err)
+	}
+	p.seq = max(p.seq, p.known(0))
+	return nil
+}
+
+// pinned is a snapshot that several views share.
+type pinned struct {
+	kv.Snapshot
+	mu    sync.Mutex
+	users int
+}
+
+func (s *pinned) hold() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.users++
+}
+
+// Close implements [kv.Snapshot]: the last user closes it.
+func (s *pinned) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.users--; s.users > 0 {
+		return nil
+	}
+	return s.Snapshot.Close()
+}
+
+// pin has views show what is visible now, whatever is written, until unpin.
+func (p *Partition) pin() {
+	p.visible.Lock()
+	defer p.visible.Unlock()
+	if p.pinned != nil {
+		return
+	}
+	p.pinned = &pinned{Snapshot: p.o.Store.Snapshot(), users: 1}
+}
+
+// unpin has views show what is visible again; visible is held.
+func (p *Partition) unpin() {
+	if p.pinned != nil {
+		_ = p.pinned.Close() // a snapshot that was read from; its views report what is wrong
+		p.pinned = nil
+	}
+}

@@ -1,0 +1,149 @@
+package partition_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// brimful is a store that takes some more batches.
+type brimful struct {
+	kv.Store
+	left int // negative: any number
+}
+
+func (f *brimful) Apply(b *kv.Batch) error {
+	if f.left == 0 {
+		return kv.ErrFull
+	}
+	f.left--
+	return f.Store.Apply(b)
+}
+
+// TestLargeSnapshot takes a snapshot in many batches, while a view is looked at; fails at each
+// of them; and starts again after each.
+func TestLargeSnapshot(t *testing.T) {
+	origin := open(t, memkv.New())
+	n := 2500
+	if testing.Short() {
+		n = 600
+	}
+	for i := 0; i < n; i += 100 {
+		var bodies []log.Body
+		for j := i; j < i+100; j++ {
+			c := create(fmt.Sprintf("input-%06d", j))
+			c.Meta = fmt.Appendf(nil, `{"number":%d,"text":"%0500d"}`, j, j*j)
+			bodies = append(bodies, c)
+		}
+		submit(t, origin, bodies...)
+	}
+	x, _ := export(t, origin, [32]byte{})
+	w := newCopies(t, nil, 0, false)
+	w.origin = origin
+	for fail := -1; fail < 4; fail++ {
+		store := &brimful{Store: memkv.New(), left: -1}
+		c := w.reopen(&copied{store: store, site: 2, batch: 64 << 10})
+		c.pull(t, origin, 50)
+		submit(t, c.Partition, create("mine"), &log.InputDelete{Input: log.Dot{Site: 1, Seq: 3}})
+		looked := 0
+		s := x.Snapshot
+		s.Read = func(i int) ([]byte, error) {
+			v := c.View()
+			if got := len(ids(t, v.Reader)); got != 50 || v.Seq() != 52 {
+				t.Errorf("%d inputs at %d are visible meanwhile", got, v.Seq())
+			}
+			looked++
+			if err := v.Close(); err != nil {
+				t.Error(err)
+			}
+			return x.Chunk(i)
+		}
+		before := c.View()
+		store.left = fail
+		err := c.Rebase(context.Background(), s)
+		if err == nil && fail > 1 {
+			break // it takes fewer batches
+		}
+		if fail < 0 && err != nil || fail >= 0 && !errors.Is(err, kv.ErrFull) {
+			t.Fatalf("batches %d: %v", fail, err)
+		}
+		store.left = -1
+		if _, err := c.Submit(context.Background(), "key", []log.Body{create("more")}, nil); fail > 0 != (err != nil) {
+			t.Errorf("Submit after %d batches: %v", fail, err)
+		}
+		if looked < 2*len(x.Chunks)-1 && fail < 0 {
+			t.Errorf("looked %d times at %d chunks", looked, len(x.Chunks))
+		}
+		if got := len(ids(t, before.Reader)); got != 50 {
+			t.Errorf("a view of before has %d inputs", got)
+		}
+		if err := before.Close(); err != nil {
+			t.Error(err)
+		}
+		if fail > 0 {
+			c = w.reopen(c)
+		}
+		c.check(t, origin)
+		if fail >= 0 && len(x.Chunks) > 1 {
+			if err := c.Rebase(context.Background(), x.Snapshot); err != nil {
+				t.Fatal(err)
+			}
+			c.check(t, origin)
+		}
+		if c.Cursor().Seq != x.Seq {
+			t.Errorf("cursor %+v", c.Cursor())
+		}
+		c.push(t, origin, 0)
+	}
+}
+
+// TestWipedOutbox: a replica that has lost half a snapshot, and has told the origin long ago of
+// operations that were trimmed as stable, goes on under those that are not.
+func TestWipedOutbox(t *testing.T) {
+	origin := open(t, memkv.New())
+	large(t, origin, 0, 2000)
+	w := newCopies(t, nil, 0, false)
+	w.origin = origin
+	store := &brimful{Store: memkv.New(), left: -1}
+	c := w.reopen(&copied{store: store, site: 2, batch: 64 << 10})
+	c.pull(t, origin, 3000)
+	submit(t, c.Partition, create("a"), create("b"))
+	c.push(t, origin, 9)
+	c.pull(t, origin, 9)
+	c.pull(t, origin, 0) // stable
+	submit(t, c.Partition, create("c"))
+	large(t, origin, 2000, 1000)
+	x, _ := export(t, origin, [32]byte{})
+	store.left = 1
+	if err := c.Rebase(context.Background(), x.Snapshot); !errors.Is(err, kv.ErrFull) {
+		t.Fatal(err)
+	}
+	store.left = -1
+	for range 2 {
+		c = w.reopen(c)
+		if c.Cursor() != (partition.Cursor{}) {
+			t.Errorf("cursor %+v", c.Cursor())
+		}
+		if got := ids(t, catalog.Read(c.store, app)); len(got) != 1 || got[0] != "c" {
+			t.Errorf("inputs %v", got)
+		}
+		c.check(t, origin)
+	}
+	for c.Cursor().Seq < origin.Log().Head() {
+		c.pull(t, origin, 1000)
+	}
+	c.check(t, origin)
+	if issued, confirmed := c.Outbox(); issued != 3 || confirmed != 2 {
+		t.Errorf("outbox %d, %d", issued, confirmed)
+	}
+	c.push(t, origin, 9)
+	c.pull(t, origin, 9)
+	c.check(t, origin)
+}
