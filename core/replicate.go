@@ -48,8 +48,8 @@ func (c *Control) Register(app, edge string) (data []byte, seq uint64, err error
 	return x.Encode(), v.Seq(), nil
 }
 
-// Watch calls moved each time after the register has changed, until stop. moved returns at once
-// and does not use the register: it has somebody else do so.
+// Watch calls moved after each change of the register, and now and then without one, until
+// stop. moved returns at once and does not use the register: it has somebody else do so.
 func (c *Control) Watch(moved func()) (stop func()) { return c.watchers.add(moved) }
 
 // watchers are who is told of changes of the register.

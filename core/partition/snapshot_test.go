@@ -184,9 +184,13 @@ func TestExportLess(t *testing.T) {
 func TestExportResumes(t *testing.T) {
 	p := open(t, memkv.New())
 	defer p.Close()
-	large(t, p, 0, 20_000)
+	n := 20_000
+	if testing.Short() {
+		n = 8000
+	}
+	large(t, p, 0, n)
 	before, _ := export(t, p, network)
-	submit(t, p, &log.InputLabels{Input: log.Dot{Site: log.Origin, Seq: 9000}, Labels: []log.Label{{Concept: "cat", Value: log.True}}})
+	submit(t, p, &log.InputLabels{Input: log.Dot{Site: log.Origin, Seq: 4000}, Labels: []log.Label{{Concept: "cat", Value: log.True}}})
 	after, _ := export(t, p, network)
 	fetch, all := uint64(0), uint64(0)
 	for _, c := range after.Chunks {
