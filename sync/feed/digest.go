@@ -59,6 +59,13 @@ func (t *trees) put(x *tree) {
 	t.grown = append(t.grown, x)
 }
 
+// sweep drops those that nobody has used for a while, and those of applications that are gone.
+func (t *trees) sweep(now time.Time, gone func(app string) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.grown = slices.DeleteFunc(t.grown, func(x *tree) bool { return now.Sub(x.used).Abs() > keepTree || gone(x.app) })
+}
+
 // digest answers with a node of the tree of the state as it is now, or of an entry whose tree is
 // still here; which one it is stands in the answer.
 func (c *call) digest() (api.Response, error) {

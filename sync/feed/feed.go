@@ -101,6 +101,19 @@ func New(o Options) (*Feed, error) {
 	return f, nil
 }
 
+// Step lets go of what is held for nobody any more: uploads whose time is over, snapshots and trees
+// that are no longer read, and all that is of applications that were deleted. The host calls it
+// every few seconds.
+func (f *Feed) Step(ctx context.Context) error {
+	now := f.o.Clock()
+	gone := func(app string) bool {
+		gone, err := f.o.Engine.AppGone(app)
+		return err == nil && gone
+	}
+	f.trees.sweep(now, gone)
+	return errors.Join(f.uploads.sweep(ctx, now, gone), f.exports.sweep(now, gone))
+}
+
 // Close lets go of the snapshots that are held open for readers. No call may be under way.
 func (f *Feed) Close() error { return f.exports.close() }
 

@@ -168,6 +168,7 @@ func TestDeletedApplication(t *testing.T) {
 	w := newWorld(t, nil)
 	w.input("a", "red.png")
 	r := w.join(w.App, w.Key)
+	sent := r.upload([]byte("sent, and nothing names it"))
 	if err := w.Engine.DeleteApp(t.Context(), "", w.App); err != nil {
 		t.Fatal(err)
 	}
@@ -187,6 +188,15 @@ func TestDeletedApplication(t *testing.T) {
 	w.Step(t, time.Second)
 	if no := r.refused("GET", "/v2/sync/changes?app="+w.App, nil); no.Code != wire.RefusedGone {
 		t.Errorf("once it is purged: %+v", no)
+	}
+	if ok, err := w.Blobs.Has(t.Context(), sent); !ok || err != nil {
+		t.Fatalf("what was sent has gone already, so this test proves nothing: %v", err)
+	}
+	if err := w.feed.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := w.Blobs.Has(t.Context(), sent); ok || err != nil {
+		t.Errorf("what was sent for a deleted application is kept: %v", err)
 	}
 }
 

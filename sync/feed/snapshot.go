@@ -2,6 +2,7 @@ package feed
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,7 +65,7 @@ func (e *exports) put(x *export, now time.Time) error {
 		if o.app == x.app && o.vectors == x.vectors {
 			same++
 		}
-		if same > 1 && o.app == x.app || now.Sub(o.used) > keepExport || len(kept) >= maxExports-1 {
+		if same > 1 && o.app == x.app && o.vectors == x.vectors || now.Sub(o.used) > keepExport || len(kept) >= maxExports-1 {
 			o.dropped = true
 			if o.readers == 0 {
 				failed = errors.Join(failed, o.Close())
@@ -75,6 +76,23 @@ func (e *exports) put(x *export, now time.Time) error {
 	}
 	x.readers = 1
 	e.open = append(kept, x)
+	return failed
+}
+
+// sweep drops those that nobody has used for a while, and those of applications that are gone.
+func (e *exports) sweep(now time.Time, gone func(app string) bool) (failed error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.open = slices.DeleteFunc(e.open, func(x *export) bool {
+		if now.Sub(x.used).Abs() <= keepExport && !gone(x.app) {
+			return false
+		}
+		x.dropped = true
+		if x.readers == 0 {
+			failed = errors.Join(failed, x.Close())
+		}
+		return true
+	})
 	return failed
 }
 

@@ -75,8 +75,10 @@ func (u *uploads) begun(app string, h blob.Hash) uint64 {
 // add adds a piece. Errors: *wire.Refusal for one that does not follow what is here, with errPlace,
 // or that makes a whole of another hash; and those of the blobs.
 func (u *uploads) add(ctx context.Context, x piece, now time.Time) (state, error) {
-	if err := u.sweep(ctx, now); err != nil {
-		return state{}, err
+	if u.due(now) {
+		if err := u.sweep(ctx, now, func(string) bool { return false }); err != nil {
+			return state{}, err
+		}
 	}
 	s, data, err := u.gather(x, now)
 	if err != nil || data == nil {
@@ -169,21 +171,25 @@ func (u *uploads) drop(key uploaded) {
 // sweepEvery is how often uploads are looked through.
 const sweepEvery = time.Minute
 
-// sweep drops what nobody went on with, and lets go of what was held for long enough.
-func (u *uploads) sweep(ctx context.Context, now time.Time) error {
+// due reports whether it is time to look through the uploads.
+func (u *uploads) due(now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if now.Before(u.next) {
-		return nil
-	}
+	return !now.Before(u.next)
+}
+
+// sweep drops what nobody went on with or is gone, and lets go of what was held for long enough.
+func (u *uploads) sweep(ctx context.Context, now time.Time, gone func(app string) bool) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	u.next = now.Add(sweepEvery)
 	for key, p := range u.parts {
-		if !now.Before(p.over) {
+		if !now.Before(p.over) || gone(key.app) {
 			u.drop(key)
 		}
 	}
 	for key, until := range u.whole {
-		if now.Before(until) {
+		if now.Before(until) && !gone(key.app) {
 			continue
 		}
 		if err := u.o.Holder.Release(ctx, key.hash); err != nil {
