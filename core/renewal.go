@@ -150,6 +150,9 @@ func (a *apps) beginRenewal(to *application, app catalog.AppID) error {
 
 // takeRenewals hands out at most n tasks that bring an application nearer to the newest network.
 func (e *Engine) takeRenewals(now time.Time, app *application, n int) (tasks []Task, err error) {
+	if app.copied {
+		return nil, nil
+	}
 	inputs, err := app.renew.Take(now, n)
 	for _, in := range inputs {
 		tasks = append(tasks, Task{Picture: api.RenewJob(in.Blob, in.Crop, app.renew.Base()), app: app, renewed: &in})
@@ -173,6 +176,9 @@ func (e *Engine) takeRenewals(now time.Time, app *application, n int) (tasks []T
 // stepRenewal takes an application over to the newest network when all that it needs is
 // there; settled says that its index has nothing left to do.
 func (e *Engine) stepRenewal(ctx context.Context, now time.Time, app *application, settled bool) (more bool, err error) {
+	if app.copied { // it has no network until its origin's log has named one, and is not to name one itself
+		return false, nil
+	}
 	app.mu.Lock()
 	defer app.mu.Unlock()
 	if !app.moved.IsZero() {
