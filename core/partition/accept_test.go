@@ -526,3 +526,56 @@ func TestHeaderOfRefused(t *testing.T) {
 		t.Errorf("header %+v, %v", h, err)
 	}
 }
+
+// TestAcceptLaws sends the same operations of two sites in the same order, but in other parts and some of them
+// again, over several lives of the origin: log and state are the same, byte for byte.
+func TestAcceptLaws(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var all []log.Op // in the order in which they first arrive
+		count := map[log.Site]uint64{}
+		for range rapid.IntRange(1, 30).Draw(rt, "operations") {
+			site := edge + log.Site(rapid.IntRange(0, 1).Draw(rt, "site"))
+			count[site]++
+			op := logtest.Op(rt)
+			op.Dot = log.Dot{Site: site, Seq: count[site]}
+			op.At = now() - 1<<30 + log.HLC(len(all))<<20 + log.HLC(rapid.IntRange(0, 1<<20-1).Draw(rt, "clock"))
+			all = append(all, op)
+		}
+		plainly := memkv.New()
+		p := open(t, plainly)
+		for i := range all {
+			accept(t, p, all[i:i+1])
+		}
+		chain, err := p.Log().Chain(uint64(len(all)))
+		if err != nil {
+			rt.Fatal(err)
+		}
+
+		store := memkv.New()
+		q := open(t, store)
+		bySite := map[log.Site][]log.Op{}
+		for i := 0; i < len(all); {
+			site := all[i].Dot.Site
+			n := 0
+			for more := rapid.IntRange(1, 6).Draw(rt, "part"); n < more && i+n < len(all) && all[i+n].Dot.Site == site; n++ {
+				bySite[site] = append(bySite[site], all[i+n])
+			}
+			again := rapid.IntRange(0, len(bySite[site])-n).Draw(rt, "again")
+			accept(t, q, bySite[site][len(bySite[site])-n-again:])
+			i += n
+			if rapid.IntRange(0, 9).Draw(rt, "restart") == 0 {
+				if err := q.Close(); err != nil {
+					rt.Fatal(err)
+				}
+				q = open(t, store)
+			}
+		}
+		got, err := q.Log().Chain(q.Log().Head())
+		if err != nil || got != chain || q.Log().Head() != uint64(len(all)) {
+			rt.Fatalf("the log of %d entries is another one than that of %d, %v", q.Log().Head(), len(all), err)
+		}
+		if digest(t, store) != digest(t, plainly) {
+			rt.Fatal("the state is another one")
+		}
+	})
+}
