@@ -20,7 +20,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 COVERED := core/api core/auth core/blob core/blob/pack core/catalog core/fold core/index core/index/hnsw core/ingest core/jsonio core/kv core/kv/journal core/kv/memkv \
 	core/kv/pebblekv core/log core/log/field core/partition core/predict/onnx core/predict/raster core/predict/raster/jpg core/search \
 	core/train core/train/kernel core/training origin/account origin/certificate origin/console origin/data origin/fetch origin/httpd \
-	origin/token wasm/abi wasm/guest/instance wasm/guest/lent
+	origin/link origin/token sync/feed sync/lines sync/press sync/replica sync/wire wasm/abi wasm/guest/instance wasm/guest/lent
 COVER   := 85
 
 # What the pages are made of.
@@ -28,7 +28,7 @@ PAGES := $(shell find web/src web/runtime/src web/messages web/public web/tools 
 	web/openapi/openapi.json models/general-v1.3/names -type f -not -path 'web/src/words/*' -not -name v2.d.ts 2>/dev/null)
 
 # What the module is made of, and what pages run it with.
-MODULE  := $(shell find core wasm/guest wasm/abi -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod
+MODULE  := $(shell find core sync wasm/guest wasm/abi -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod
 RUNTIME := $(shell find web/runtime -type f -not -path '*/served/*' -not -path '*/test/*' -not -path '*/node_modules/*' 2>/dev/null)
 
 # Their tests hold answers to times, so no other package's run beside them.
@@ -36,7 +36,7 @@ ALONE := ./origin/command ./edge
 
 # What is also tested on other architectures: all that computes, encodes or keeps bytes. What only calls that has no code of its
 # own for any of them, and its answers are compared where the module is (wasm/host, web/runtime).
-ELSEWHERE = $$($(GO) list ./core/... | grep -vE '/core$$|/core/(api|auth|ingest|partition|renew|search|training)(/|$$)') ./models
+ELSEWHERE = $$($(GO) list ./core/... | grep -vE '/core$$|/core/(api|auth|ingest|partition|renew|search|training)(/|$$)') ./sync/lines ./sync/press ./sync/wire ./models
 
 export CGO_ENABLED := 0
 
@@ -94,7 +94,7 @@ test-arm64: ## the same as arm64 under qemu
 	GOARCH=arm64 $(GO) test -short -timeout 15m -exec qemu-aarch64 $(ELSEWHERE)
 
 test-race: ## the race detector on what runs concurrently
-	@$(MAKE) --no-print-directory race PACKAGES='./core ./core/api/... ./core/auth ./core/blob/... ./core/index/... ./core/ingest ./core/kv/... ./core/log ./core/partition ./core/search ./core/training ./origin/... ./edge/node ./edge/keeper ./wasm/guest/... ./wasm/host'
+	@$(MAKE) --no-print-directory race PACKAGES='./core ./core/api/... ./core/auth ./core/blob/... ./core/index/... ./core/ingest ./core/kv/... ./core/log ./core/partition ./core/search ./core/training ./origin/... ./sync/feed ./edge/node ./edge/keeper ./wasm/guest/... ./wasm/host'
 
 race: ## all tests with the race detector (needs cgo)
 	@.ci/need gcc gcc
@@ -116,7 +116,7 @@ soak: ## tier N of one goal: make soak G=G11 FROM=0 goes on from a seed
 check: ## formatting, vet (native, wasip1, arm64), staticcheck, and that generating changes nothing
 	@out=$$($(GO) run $(GOFUMPT) -l .); test -z "$$out" || { echo "gofumpt would change:"; echo "$$out"; exit 1; }
 	$(GO) vet $(PACKAGES)
-	GOOS=wasip1 GOARCH=wasm $(GO) vet ./core/... ./models
+	GOOS=wasip1 GOARCH=wasm $(GO) vet ./core/... ./models ./sync/...
 	GOARCH=arm64 $(GO) vet $(PACKAGES)
 	$(GO) run $(STATICCHECK) -checks all,-ST1000 $(PACKAGES)
 	$(GO) mod tidy -diff
