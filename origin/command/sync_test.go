@@ -2,6 +2,8 @@ package command
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,7 +12,9 @@ import (
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/origin/control"
 	"github.com/sightline-dev/sightline/origin/data"
+	"github.com/sightline-dev/sightline/origin/system"
 )
 
 // synced runs a sync and returns what it tells.
@@ -118,5 +122,150 @@ func TestSyncRefusals(t *testing.T) {
 				t.Errorf("sync = %d after %v\n%s%s", code, time.Since(start), out, errs)
 			}
 		})
+	}
+}
+
+// inCopy makes one call on a copy, through whoever has its folder open.
+func inCopy(t testing.TB, folder, method, path, body string) (status int, answer []byte) {
+	t.Helper()
+	env := Env{Environ: func() []string { return nil }, Program: NewOrigin()}
+	s, err := (&where{data: folder}).open(t.Context(), &env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, answer, err = s.call(t.Context(), method, path, []byte(body))
+	if err := errors.Join(err, s.close()); err != nil {
+		t.Fatal(err)
+	}
+	return status, answer
+}
+
+// TestSyncTellsConflicts: a change of what was deleted at the origin meanwhile is told, once as news,
+// and kept.
+func TestSyncTellsConflicts(t *testing.T) {
+	srv, base := startOrigin(t, testSettings(t))
+	client := own(t)
+	apps, err := srv.Apps(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(t.TempDir(), "copy")
+	code, sent := callInputs(t, client, "POST", base+"/v2/inputs", byBase64(dots(t, 1, 300)))
+	if code != 200 {
+		t.Fatalf("POST /v2/inputs = %d", code)
+	}
+	id := sent.Inputs[0].ID
+	to := []string{"--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://"))}
+	synced(t, exitOK, append(to, "--app", apps[0].ID)...)
+	if code, _ := callInputs(t, client, "DELETE", base+"/v2/inputs/"+id, nil); code != 200 {
+		t.Fatalf("DELETE = %d", code)
+	}
+	if code, answer := inCopy(t, folder, "PATCH", "/v2/inputs", `{"inputs":[{"id":"`+id+`","data":{"concepts":[{"id":"spotted","value":true}]}}],"action":"merge"}`); code != 200 {
+		t.Fatalf("PATCH in the copy = %d %s", code, answer)
+	}
+	for i, want := range []int{exitSome, exitOK} {
+		o := synced(t, want, to...)
+		if len(o.Conflicts) != 1 || o.Conflicts[0].Verdict != "gone" || o.Conflicts[0].What != "InputLabels" || o.Pending != 0 {
+			t.Errorf("sync %d: %+v", i, o)
+		}
+	}
+}
+
+// TestSyncOfADeletedApplication: what was deleted at the origin is removed from the copy, and a key of another
+// application removes nothing.
+func TestSyncOfADeletedApplication(t *testing.T) {
+	srv, base := startOrigin(t, testSettings(t))
+	ctx := t.Context()
+	made, _, err := srv.CreateApp(ctx, control.NewApp{Name: "short-lived", Language: "en"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	app := made.ID
+	key, _, err := srv.CreateKey(ctx, control.NewKey{App: app, Scopes: []string{"All"}, Description: "copy"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(t.TempDir(), "copy")
+	synced(t, exitOK, "--data", folder, "--origin", base, "--key", key, "--app", app)
+	other := keyOf(strings.TrimPrefix(base, "http://"))
+	synced(t, exitFailed, "--data", folder, "--origin", base, "--key", other)
+	if code, answer := inCopy(t, folder, "GET", "/v2/inputs/status", ""); code != 200 {
+		t.Fatalf("after a sync with another application's key the copy answers %d %s", code, answer)
+	}
+	if err := srv.DeleteApp(ctx, app); err != nil {
+		t.Fatal(err)
+	}
+	synced(t, exitFailed, "--data", folder, "--origin", base, "--key", key)
+	code, out, errs := runCode(t, "app", "list", "--data", folder)
+	if code != exitOK || strings.Contains(out, app) {
+		t.Errorf("app list = %d\n%s%s", code, out, errs)
+	}
+}
+
+// TestSyncWatches: while it watches, what changes on one side is soon on the other, other commands work on the
+// copy, and it ends in order.
+func TestSyncWatches(t *testing.T) {
+	srv, base := startOrigin(t, testSettings(t))
+	client := own(t)
+	apps, err := srv.Apps(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(t.TempDir(), "copy")
+	ctx, stop := contextThatEnds(t)
+	ended := make(chan int)
+	go func() {
+		ended <- Run(ctx, Env{
+			Args:  []string{"sync", "--watch", "--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://")), "--app", apps[0].ID},
+			Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Environ: func() []string { return nil },
+		})
+	}()
+	soon := func(what string, is func() bool) {
+		t.Helper()
+		for end := time.Now().Add(30 * time.Second); !is(); {
+			if time.Now().After(end) {
+				t.Fatalf("%s: not within 30 s", what)
+			}
+			system.Pause(t.Context(), 20*time.Millisecond)
+		}
+	}
+	soon("the folder", func() bool {
+		_, err := os.Stat(filepath.Join(folder, control.Socket))
+		return err == nil
+	})
+	if code, _ := callInputs(t, client, "POST", base+"/v2/inputs", byBase64(dots(t, 1, 300))); code != 200 {
+		t.Fatalf("POST /v2/inputs = %d", code)
+	}
+	count := func() int {
+		var in inputs
+		_, answer := inCopy(t, folder, "GET", "/v2/inputs/status", "")
+		if err := json.Unmarshal(answer, &in); err != nil {
+			t.Fatal(err)
+		}
+		return in.Counts.Processed
+	}
+	soon("the copy", func() bool {
+		_, out, _ := runCode(t, "app", "list", "--data", folder)
+		return strings.Contains(out, apps[0].ID)
+	})
+	soon("the origin's picture in the copy", func() bool { return count() == 1 })
+	picture := filepath.Join(t.TempDir(), "two.jpg")
+	if err := os.WriteFile(picture, dots(t, 2, 300), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := runCode(t, "import", filepath.Dir(picture), "--data", folder, "--quiet"); code != exitOK {
+		t.Fatalf("import = %d\n%s%s", code, out, errs)
+	}
+	soon("the copy's picture at the origin", func() bool {
+		_, all := callInputs(t, client, "GET", base+"/v2/inputs/status", nil)
+		return all.Counts.Processed == 2
+	})
+	stop()
+	if code := <-ended; code != exitOK {
+		t.Errorf("sync --watch = %d", code)
+	}
+	synced(t, exitOK, "--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://")))
+	if theirs, ours := digests(t, srv, apps[0].ID, folder); theirs != ours {
+		t.Errorf("digests %x and %x", theirs, ours)
 	}
 }
