@@ -42,7 +42,7 @@ type FleetOptions struct {
 	// is. It must return at once.
 	Wrote func(app string)
 
-	Strays      func()                        // told that pictures may be left that nothing claims; nil: nobody is
+	Strays func() // told that pictures may be left that nothing claims; nil: nobody is
 }
 
 // Fleet is one instance for each application, the only one that writes it, and a pool of
