@@ -32,6 +32,7 @@ func TestNode(t *testing.T) {
 		"module":    swapped,
 		"refusals":  refusals,
 		"activated": activated,
+		"joined":    joined,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, binary) })
 	}

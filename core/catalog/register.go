@@ -167,6 +167,17 @@ func (r Reader) RegisterSeq(app string) (epoch log.Epoch, seq uint64, err error)
 	return log.Epoch(v[:len(epoch)]), binary.BigEndian.Uint64(v[len(epoch):]), nil
 }
 
+// Copied reports whether the register of any application was taken from elsewhere, from the control partition: then
+// not all of its records are those of its log.
+func (r Reader) Copied() (copied bool, err error) {
+	lo := registerKey("")
+	err = r.kv.Scan(lo, after(slices.Clone(lo)), func(_, _ []byte) bool {
+		copied = true
+		return false
+	})
+	return copied, err
+}
+
 // TakeRegister writes what a register says, which is of a place in the control log, in the
 // place of what an older one said, and reports whether it is newer than what is there. It is of a
 // replica: where applications are made, the fold alone writes them. One that says Gone removes

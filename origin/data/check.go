@@ -297,6 +297,9 @@ func (c *checker) state(ctx context.Context, l *log.Store, app catalog.AppID) er
 	if err != nil {
 		return c.damage("state", title(app), err)
 	}
+	if copied, err := c.copied(app); copied || err != nil {
+		return err // the log that its state is of is the origin's, to which sync holds it
+	}
 	if header.Seq > l.Head() {
 		return c.damage("state", title(app), fmt.Errorf("the state has %d entries and the log %d", header.Seq, l.Head()))
 	}
@@ -328,6 +331,16 @@ func (c *checker) state(ctx context.Context, l *log.Store, app catalog.AppID) er
 		return c.damage("state", title(app), err)
 	}
 	return c.replaceState(ctx, app, scratch, err)
+}
+
+// copied reports whether what a partition holds was taken from an origin, and not only from its own log.
+func (c *checker) copied(app catalog.AppID) (bool, error) {
+	r := catalog.Read(c.store, catalog.Control)
+	if app == catalog.Control {
+		return r.Copied()
+	}
+	_, seq, err := r.RegisterSeq(app.String())
+	return seq > 0, err
 }
 
 // replaceState puts what the log says in the place of a state that differs.
