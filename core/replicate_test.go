@@ -326,7 +326,7 @@ func TestGoneRegisterEmpties(t *testing.T) {
 // started again.
 func TestG1EmptiedCopiesSurviveKills(t *testing.T) {
 	stays := catalog.AppID{0xff, 15: 1}
-	for seed := range proof.Seeds(t, 20, 2000) {
+	for seed := range proof.Seeds(t, 6, 2000) {
 		r := rand.New(rand.NewPCG(seed, 72))
 		l := newFixture(t)
 		c := copyOf(t, l.open(t))
