@@ -151,10 +151,10 @@ type syncer struct {
 	link      *link.Link
 	first     replica.Status // before anything was done
 	purge     *replica.Purge
-	shown     string    // the last line of progress
-	when      time.Time // it was shown
-	told      int       // conflicts that were there before
-	done      func()    // ends a --once
+	shown     string          // the last line of progress
+	when      time.Time       // it was shown
+	told      int             // conflicts that were there before
+	end       func(why error) // ends a --once
 
 	mu     sync.Mutex // guards what follows
 	last   replica.Status
@@ -319,7 +319,7 @@ func (s *syncer) run(ctx context.Context) error {
 			}
 		}
 	})
-	s.done = func() { cancel(errEnough) }
+	s.end = cancel
 	err := s.link.Run(ctx)
 	s.line("")
 	switch {
@@ -336,8 +336,11 @@ func (s *syncer) run(ctx context.Context) error {
 			why = s.last.Phase.String()
 		}
 		return fmt.Errorf("nothing went forward for %v: %s", s.f.patience, why)
-	case !s.f.watch:
+	case errors.Is(cause, context.Canceled) && s.f.watch:
+	case errors.Is(cause, context.Canceled):
 		return errors.New("interrupted; the same command goes on from here")
+	default:
+		return cause
 	}
 	return nil
 }
@@ -371,8 +374,12 @@ func (s *syncer) effect(x replica.Effect) {
 			s.moving.Reset(s.f.patience)
 		}
 		s.progress(&now)
-		if !s.f.watch && now.Settled() {
-			s.done()
+		switch {
+		case s.f.watch:
+		case now.Settled():
+			s.end(errEnough)
+		case now.Denied != "":
+			s.end(fmt.Errorf("%s: %s", s.f.origin, clean(now.Denied)))
 		}
 	}
 }

@@ -336,6 +336,29 @@ func TestHonest(t *testing.T) {
 	}
 }
 
+// TestDenied: a session that is refused for who we are says so, until there is one.
+func TestDenied(t *testing.T) {
+	for _, status := range []int{401, 403, 404, 426} {
+		r := newRig(t, replica.Options{})
+		r.origin.refuse = map[string]int{"session": status}
+		r.deliver(0)
+		if s := r.status(); s.Denied == "" || s.Phase != replica.Connecting {
+			t.Errorf("%d: %+v", status, s)
+		}
+		r.origin.refuse = nil
+		r.settle()
+		if s := r.status(); s.Denied != "" {
+			t.Errorf("%d: %q when all is well", status, s.Denied)
+		}
+	}
+	r := newRig(t, replica.Options{})
+	r.origin.refuse = map[string]int{"session": 503}
+	r.deliver(0)
+	if s := r.status(); s.Denied != "" {
+		t.Errorf("denied by a busy origin: %q", s.Denied)
+	}
+}
+
 // TestRegister: the register is handed on, and one that says that all is over ends the machine.
 func TestRegister(t *testing.T) {
 	reg := &register{}

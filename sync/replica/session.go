@@ -112,6 +112,7 @@ func plain(secret []byte) bool {
 // granted begins the session.
 func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 	l.well()
+	m.told.denied = ""
 	s := session{held: true, epoch: g.Epoch, limits: o.Limits, renew: m.at + renewAfter, rebase: g.Do == wire.DoRebase}
 	if left := life(o.Now, o.Until); left > 0 {
 		s.renew = min(s.renew, m.at+left/2)
@@ -197,6 +198,9 @@ func (m *Machine) refused(i int, l *lane, status int, fields []api.Field, body [
 		}
 	}
 	wait := max(retryAfter(fields), time.Duration(min(r.WaitMillis, uint64(maxPause/time.Millisecond)))*time.Millisecond)
+	if i == laneSession && status >= 400 && status < 500 && status != 408 && status != 429 {
+		m.told.denied = r.Error()
+	}
 	if done, err := m.refusedHere(i, &r, status); done {
 		return err
 	}

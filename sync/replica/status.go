@@ -46,6 +46,7 @@ type told struct {
 	head      uint64 // last entry of the origin's log, as it said last
 	contact   time.Time
 	current   time.Time
+	denied    string // why there is no session
 	problem   string // that a new session alone ends
 	verdicts  [8]uint64
 	sentBlobs uint64
@@ -88,6 +89,7 @@ type Status struct {
 	Audited             time.Time
 	Refused             uint64 // own operations since New whose verdict is a conflict
 
+	Denied  string    // why the origin began no session with us, as who we are; empty: it did, or was not asked
 	Problem string    // what goes wrong, for people; empty: nothing
 	Retry   time.Time // when the next try is made, while something pauses; zero: nothing does
 }
@@ -136,7 +138,7 @@ func (m *Machine) Status() Status {
 		Pieces: len(m.rebase.parts), PiecesDone: m.rebase.next,
 		Uploads: len(m.upload.queue), Downloads: m.downloads(),
 		BlobsSent: t.sentBlobs, BlobsGot: t.gotBlobs, Rebases: t.rebases, Repairs: t.repairs, Audited: t.audited,
-		Refused: m.conflicts(), Problem: m.problem(),
+		Refused: m.conflicts(), Denied: t.denied, Problem: m.problem(),
 	}
 	if m.session.held && !m.sameLog() { // the log that confirmed them is no more
 		s.Accepted = m.push.accepted
