@@ -139,12 +139,7 @@ func retry(ctx context.Context, try func() (final bool)) {
 		if system.Now().Sub(begun) > lastPause {
 			pause = firstPause
 		}
-		wait := time.NewTimer(pause)
-		select {
-		case <-wait.C:
-		case <-ctx.Done():
-			wait.Stop()
-		}
+		system.Pause(ctx, pause)
 	}
 }
 
