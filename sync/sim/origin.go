@@ -240,7 +240,11 @@ func (g *origin) trim() {
 	g.guarded(func() error {
 		l := g.part.Log()
 		g.world.stats.Trims++
-		return l.Trim(1 + uint64(g.world.rng.Int64N(int64(l.Head())+1)))
+		below := 1 + uint64(g.world.rng.Int64N(int64(l.Head())+1))
+		if g.world.rng.IntN(2) == 0 {
+			below = l.Head() + 1
+		}
+		return l.Trim(below)
 	})
 }
 

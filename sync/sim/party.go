@@ -48,6 +48,9 @@ type party struct {
 	epoch    log.Epoch           // of the log that they are of
 }
 
+// begins stands among the requests of a machine that is about to begin: none has the number.
+const begins = 0
+
 // refusal is a verdict that the writer must be told.
 type refusal struct {
 	epoch log.Epoch
@@ -76,10 +79,11 @@ func (r *party) start() error {
 	}); err != nil {
 		return err
 	}
-	r.up, r.asked = true, map[uint64]bool{}
+	r.up, r.asked = true, map[uint64]bool{begins: true}
 	life := r.life
 	r.world.after(0, func() {
 		if r.life == life {
+			delete(r.asked, begins)
 			r.step(replica.Begin{})
 		}
 	})
