@@ -36,6 +36,16 @@ func HasUndo(r kv.Reader, app AppID, key []byte) (bool, error) {
 	return err == nil, err
 }
 
+// SomeUndo reports whether there are undo records.
+func SomeUndo(r kv.Reader, app AppID) (some bool, err error) {
+	table := app.key(tableUndo, 0)
+	err = r.Scan(table, after(table), func(_, _ []byte) bool {
+		some = true
+		return false
+	})
+	return some, err
+}
+
 // Undo adds to tx what takes the pending operations back, and that there is nothing left to
 // take back. It yields the ordinals of the inputs that they changed, ascending.
 func Undo(tx *kv.Overlay, app AppID, yield func(ord uint32)) error {

@@ -18,6 +18,10 @@
 //   - Status only moves on from 30001, and from 21103; a training's result must hold its lease.
 //   - A horizon drops removals below it, and refuses writes of fields below it: stale.
 //
+// Operations of a replica that are not in the log yet are folded over its state by the same rules
+// ([NewPending]), and taken back when more of the log comes; only the ordinals of their inputs are
+// not those that the log will give.
+//
 // The fold is pure. It asks no clock and no random source and leaves nothing to the order of a
 // map, so natively, under wazero and in a browser it gives the same bytes ([Digest]).
 // It neither appends nor syncs: package partition drives it. Deletions of everything are deletions of key

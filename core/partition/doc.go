@@ -14,6 +14,21 @@
 // cursor, which is in the batch. While one Submit folds, others' syncs run, and the first of them
 // through the lock folds for all.
 //
+// A replica ([Options.Replica]) is a partition whose log is another's. What is submitted to it waits in an
+// outbox, in the place where a log would be, whose entry n is operation n of the replica's site:
+//
+//	Submit ──▶ outbox: one synced batch ──▶ fold over what is there ──▶ records, undo records: unsynced
+//	             │                                                            │
+//	          Pending ──push──▶ origin's log ──Pull──▶ take back, fold entries, fold what is pending again
+//	                                                     │      all of it, and the cursor, in one batch
+//	                                     verdicts, conflicts
+//
+// So a reader sees the log up to the cursor and its own writes on top, at any moment and after any
+// crash; and without what the undo records take back ([Partition.Confirmed]) the state is that of the log,
+// byte for byte, which is what digests compare. Nothing is merged: an operation of ours that the log
+// has is folded as the log has it, and its verdict there is the last word. [Partition.Rebase] takes
+// a snapshot in the place of entries.
+//
 // Nothing here is a goroutine and nothing waits but for a sync: work that is left for later, of the index
 // and of tidying, is done by [Partition.Step], which the host calls.
 package partition

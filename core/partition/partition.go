@@ -54,6 +54,7 @@ type Partition struct {
 	visible sync.RWMutex
 	seq     uint64  // last entry of log that was folded
 	at      uint64  // last entry that the state has: of a replica the pulled log's and the pending operations behind it
+	moves   uint64  // batches of entries that became visible
 	pinned  *pinned // what is looked at instead while a large snapshot is taken; nil: what is
 	closed  error   // why it takes nothing more; nil: it does
 	shut    bool    // not even what was appended is folded
@@ -180,6 +181,7 @@ type View struct {
 	catalog.Reader
 	snapshot kv.Snapshot
 	seq      uint64
+	moves    uint64
 }
 
 // View returns the state as it is now.
@@ -188,15 +190,19 @@ func (p *Partition) View() *View {
 	defer p.visible.RUnlock()
 	if pinned := p.pinned; pinned != nil {
 		pinned.hold()
-		return &View{Reader: catalog.Read(pinned, p.o.App), snapshot: pinned, seq: p.at}
+		return &View{Reader: catalog.Read(pinned, p.o.App), snapshot: pinned, seq: p.at, moves: p.moves}
 	}
 	s := p.o.Store.Snapshot()
-	return &View{Reader: catalog.Read(s, p.o.App), snapshot: s, seq: p.at}
+	return &View{Reader: catalog.Read(s, p.o.App), snapshot: s, seq: p.at, moves: p.moves}
 }
 
 // Seq is the last entry of the log that the view has folded; of a replica the pulled one's, and
 // the pending operations count as entries behind it.
 func (v *View) Seq() uint64 { return v.seq }
+
+// Moves counts what became visible since the partition was opened: as long as it is the same, so is
+// the state. Of a replica Seq may be the same when an operation of its own has come to another verdict.
+func (v *View) Moves() uint64 { return v.moves }
 
 // Close releases the view.
 func (v *View) Close() error {

@@ -81,9 +81,13 @@ func told(out fold.Outcome) (t fold.Outcome) {
 }
 
 // noteUndo adds to w the undo records of the keys that a batch changes over base, as far as
-// they have none.
+// they have none. What a range deletes costs a record a key.
 func (p *Partition) noteUndo(w kv.Writer, base kv.Reader, b *kv.Batch) error {
-	n := undoNotes{w: w, base: base, p: p, seen: map[string]bool{}}
+	some, err := catalog.SomeUndo(base, p.o.App)
+	if err != nil {
+		return err
+	}
+	n := undoNotes{w: w, base: base, app: p.o.App, some: some, seen: map[string]bool{}}
 	for _, op := range operations(b) {
 		if op.Kind != kv.KindDeleteRange {
 			n.key(op.Key)
@@ -94,7 +98,12 @@ func (p *Partition) noteUndo(w kv.Writer, base kv.Reader, b *kv.Batch) error {
 			hi = nil
 		}
 		err := base.Scan(op.Key, hi, func(key, value []byte) bool {
-			n.note(key, value)
+			if value == nil {
+				value = []byte{} // of a key that is there
+			}
+			if !n.seen[string(key)] {
+				n.note(key, value)
+			}
 			return n.failed == nil
 		})
 		if n.failed == nil {
@@ -113,19 +122,22 @@ func operations(b *kv.Batch) []kv.Op {
 	return ops
 }
 
-// undoNotes writes undo records, one a key.
+// undoNotes writes undo records.
 type undoNotes struct {
 	w      kv.Writer
 	base   kv.Reader
-	p      *Partition
-	seen   map[string]bool
+	app    catalog.AppID
+	some   bool            // there are undo records in base
+	seen   map[string]bool // keys that were noted one by one
 	failed error
 }
 
+// key notes what one key holds.
 func (n *undoNotes) key(key []byte) {
 	if n.failed != nil || n.seen[string(key)] {
 		return
 	}
+	n.seen[string(key)] = true
 	value, err := n.base.Get(key)
 	switch {
 	case err == nil:
@@ -137,14 +149,13 @@ func (n *undoNotes) key(key []byte) {
 	}
 }
 
-// note writes what a key holds, nil for nothing, unless that is known.
+// note writes what a key holds, nil for nothing, unless that is known. Twice is once.
 func (n *undoNotes) note(key, value []byte) {
-	if n.failed != nil || n.seen[string(key)] {
-		return
+	known := false
+	if n.some {
+		known, n.failed = catalog.HasUndo(n.base, n.app, key)
 	}
-	n.seen[string(key)] = true
-	var known bool
-	if known, n.failed = catalog.HasUndo(n.base, n.p.o.App, key); n.failed == nil && !known {
-		catalog.PutUndo(n.w, n.p.o.App, key, value)
+	if n.failed == nil && !known {
+		catalog.PutUndo(n.w, n.app, key, value)
 	}
 }

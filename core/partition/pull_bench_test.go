@@ -24,21 +24,21 @@ func BenchmarkPull(b *testing.B) {
 	source := memkv.New()
 	fill(b, source, inputs)
 	origin := open(b, source)
-	var runs []partition.Run
-	for at := (partition.Cursor{}); at.Seq < inputs; at.Seq = runs[len(runs)-1].To {
-		runs = append(runs, run(b, origin, at, 512))
-	}
 	stores := map[string]func() kv.Store{
 		"pebble": func() kv.Store { return pebbleInMemory(b) },
 		"memkv":  func() kv.Store { return memkv.New() },
 	}
 	for _, name := range []string{"pebble", "memkv"} {
-		for _, pending := range []int{0, 100} {
-			b.Run(fmt.Sprintf("%s/pending=%d", name, pending), func(b *testing.B) {
+		for _, x := range []struct{ run, pending int }{{512, 0}, {2048, 0}, {512, 100}} {
+			var runs []partition.Run
+			for at := (partition.Cursor{}); at.Seq < inputs; at.Seq = runs[len(runs)-1].To {
+				runs = append(runs, run(b, origin, at, x.run))
+			}
+			b.Run(fmt.Sprintf("%s/run=%d/pending=%d", name, x.run, x.pending), func(b *testing.B) {
 				var used time.Duration
 				for b.Loop() {
 					b.StopTimer()
-					p := readyToPull(b, stores[name](), pending)
+					p := readyToPull(b, stores[name](), x.pending)
 					b.StartTimer()
 					before := processorTime(b)
 					for _, r := range runs {
@@ -116,5 +116,22 @@ func BenchmarkRebase(b *testing.B) {
 				b.Fatal(err)
 			}
 		})
+	}
+}
+
+// BenchmarkDeleteAllPending has a replica with 20,000 inputs delete them all, which is not in the log yet.
+func BenchmarkDeleteAllPending(b *testing.B) {
+	const inputs = 20_000
+	source := memkv.New()
+	fill(b, source, inputs)
+	origin := open(b, source)
+	for b.Loop() {
+		b.StopTimer()
+		p := readyToPull(b, pebbleInMemory(b), 0)
+		p.pull(b, origin, inputs)
+		b.StartTimer()
+		if _, err := p.Submit(context.Background(), "key", []log.Body{&log.InputDeleteAll{}}, nil); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

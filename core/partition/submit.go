@@ -216,6 +216,7 @@ func (p *Partition) apply(c change) error {
 		p.o.Watch(c.watched)
 	}
 	c.moved()
+	p.moves++
 	p.tidy = true
 	return nil
 }

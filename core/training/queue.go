@@ -46,7 +46,7 @@ type Queue struct {
 	models    Models
 
 	mu      sync.Mutex
-	seq     uint64 // of the view in which nothing was due
+	seen    uint64 // moves of the view in which nothing was due
 	idle    bool   // nothing was
 	out     map[log.Dot]*Run
 	blocker map[log.Dot]log.Dot   // by lease: the pending input that was last seen to hold it up
@@ -81,7 +81,7 @@ func (q *Queue) Take(now time.Time, n int) ([]*Run, error) {
 	defer q.mu.Unlock()
 	view := q.partition.View()
 	defer view.Close()
-	if n <= 0 || q.idle && q.seq == view.Seq() {
+	if n <= 0 || q.idle && q.seen == view.Moves() {
 		return nil, nil
 	}
 	var waiting []catalog.Version
@@ -93,7 +93,7 @@ func (q *Queue) Take(now time.Time, n int) ([]*Run, error) {
 	}
 	q.forget(waiting)
 	var runs []*Run
-	q.idle, q.seq = true, view.Seq()
+	q.idle, q.seen = true, view.Moves()
 	for _, v := range waiting {
 		lease := leaseOf(&v)
 		if q.out[lease] != nil || !q.partition.Owns(v.Asked) {
