@@ -10,8 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"net/url"
-	"strings"
 
 	"github.com/sightline-dev/sightline/origin/command"
 	"github.com/sightline-dev/sightline/origin/link"
@@ -128,16 +126,4 @@ func (i *identity) enrol(ctx context.Context, client *http.Client, token string)
 	}
 	i.ID, i.Name, i.Apps = told.Edge.ID, told.Edge.Name, told.Edge.Apps
 	return nil
-}
-
-// parseOrigin checks an origin's address, and that what goes there cannot be read on the way.
-func parseOrigin(s string) (string, error) {
-	u, err := url.Parse(s)
-	switch {
-	case err != nil, u.Host == "", u.Scheme != "https" && u.Scheme != "http", u.RawQuery != "", u.Fragment != "", u.User != nil:
-		return "", command.Usagef("origin: %q is no address of a server, such as https://sightline.example.org", s)
-	case u.Scheme == "http" && !command.OnLoopback(u.Hostname()):
-		return "", command.Usagef("origin: plain HTTP would show pictures and keys to the network; %q has to begin with https", s)
-	}
-	return strings.TrimRight(s, "/"), nil
 }

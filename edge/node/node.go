@@ -34,6 +34,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/account"
 	"github.com/sightline-dev/sightline/origin/command"
 	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/origin/link"
 	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -112,8 +113,10 @@ func (n *Node) parseJoin(k *koanf.Koanf) (err error) {
 		}
 		return nil
 	}
-	n.origin, err = parseOrigin(k.String("origin"))
-	return err
+	if n.origin, err = link.Address(k.String("origin")); err != nil {
+		return command.Usagef("origin: %w", err)
+	}
+	return nil
 }
 
 // Accounts implements [command.Program]: of a folder that came from an origin the accounts are there, and

@@ -61,7 +61,7 @@ func parsePeople(k *koanf.Koanf, listen string, behindProxy bool) (s peopleSetti
 		return s, Usagef("demo: %q is neither true nor false", k.String("demo"))
 	}
 	host, _, err := net.SplitHostPort(listen)
-	if s.demo && (err != nil || !OnLoopback(host) || behindProxy) {
+	if s.demo && (err != nil || !onLoopback(host) || behindProxy) {
 		return s, Usagef("demo: whoever reaches %s would be signed in; a demo is on loopback, without a proxy", listen)
 	}
 	switch {
@@ -82,7 +82,7 @@ func (s *peopleSettings) sender() (account.Sender, error) {
 	}
 	m := account.SMTP{Address: s.smtp, User: s.smtpUser, From: s.mailFrom}
 	if host, _, err := net.SplitHostPort(s.smtp); err == nil {
-		m.Plain = OnLoopback(host)
+		m.Plain = onLoopback(host)
 	}
 	if s.smtpPassword != "" {
 		password, err := system.ReadFile(s.smtpPassword, 4096)
@@ -157,7 +157,7 @@ func (o *origin) console(srv *Server) (*console.Handler, error) {
 // ownOrigins are the names that loopback has besides the public address.
 func (srv *Server) ownOrigins() []string {
 	host, port, err := net.SplitHostPort(srv.listener.Addr().String())
-	if err != nil || !OnLoopback(host) {
+	if err != nil || !onLoopback(host) {
 		return nil
 	}
 	scheme := "http"

@@ -128,7 +128,7 @@ func (srv *Server) Refuse(r *api.Request, err error) api.Response { return srv.h
 // connect, and any number on loopback and through a proxy, which is one client for many.
 func (srv *Server) connsPerIP() int {
 	host, _, err := net.SplitHostPort(srv.settings.listen)
-	if srv.settings.behindProxy || err == nil && OnLoopback(host) {
+	if srv.settings.behindProxy || err == nil && onLoopback(host) {
 		return 0
 	}
 	return max(16, srv.settings.maxConns/8)

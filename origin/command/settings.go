@@ -218,15 +218,15 @@ func checkListen(listen string, protected bool) error {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return Usagef("listen: %q is no port (%d)", port, n)
 	}
-	if protected || OnLoopback(host) {
+	if protected || onLoopback(host) {
 		return nil
 	}
 	return Usagef("listen: %s is not a loopback address, and plain HTTP would show keys and pictures to the network; use --tls-cert and --tls-key, --acme-domain, or --behind-proxy where a proxy has TLS; or listen on 127.0.0.1:%s",
 		listen, port)
 }
 
-// OnLoopback reports whether host is this machine for itself alone.
-func OnLoopback(host string) bool {
+// onLoopback reports whether host is this machine for itself alone.
+func onLoopback(host string) bool {
 	a, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
 }
