@@ -2,6 +2,7 @@ package httpd
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/sync/feed"
@@ -372,7 +374,7 @@ func TestSlowButSteady(t *testing.T) {
 		x := p.listen("since=0&live=0")
 		whole := x.body
 		x.body = readFunc(func(b []byte) (int, error) {
-			time.Sleep(2 * time.Second)
+			time.Sleep(time.Second)
 			return whole.Read(b)
 		})
 		x.expect(wire.TypeRegister)
@@ -479,5 +481,51 @@ func TestPackedStream(t *testing.T) {
 		if err := packed.Close(); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// TestBlobOverHTTP sends a picture of two megabytes in pieces, and has it back whole and in part, with its
+// length told before it comes.
+func TestBlobOverHTTP(t *testing.T) {
+	pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+		data := bytes.Repeat([]byte("0123456789abcdef"), 128<<10)
+		path := "/v2/sync/blobs/" + blob.Sum(data).String() + "?app=" + p.App
+		c := p.l.dial("192.0.2.1")
+		answers := bufio.NewReader(c)
+		ask := func(method, header string, body []byte) (*http.Response, []byte) {
+			t.Helper()
+			fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: h\r\nAuthorization: Key %s\r\nContent-Length: %d\r\n%s\r\n", method, path, p.Key, len(body), header)
+			if len(body) > 0 {
+				_, _ = c.Write(body)
+			}
+			res, err := http.ReadResponse(answers, &http.Request{Method: method})
+			if err != nil {
+				t.Fatalf("%s %s: %v", method, header, err)
+			}
+			got, err := io.ReadAll(res.Body)
+			if err != nil {
+				t.Errorf("%s %s: %d bytes of %d: %v", method, header, len(got), res.ContentLength, err)
+			}
+			return res, got
+		}
+		const piece = 1 << 20
+		for at := 0; at < len(data); at += piece {
+			want := map[bool]int{true: 201, false: 202}[at+piece == len(data)]
+			if res, got := ask("PUT", fmt.Sprintf("Content-Range: bytes %d-%d/%d\r\n", at, at+piece-1, len(data)), data[at:at+piece]); res.StatusCode != want {
+				t.Fatalf("PUT = %d %q, want %d", res.StatusCode, got, want)
+			}
+		}
+		if res, got := ask("GET", "", nil); res.StatusCode != 200 || res.ContentLength != int64(len(data)) || !bytes.Equal(got, data) ||
+			res.Header.Get("Cache-Control") != "private, max-age=31536000, immutable" {
+			t.Errorf("GET = %d, %d bytes, %v", res.StatusCode, len(got), res.Header)
+		}
+		if res, _ := ask("HEAD", "", nil); res.StatusCode != 200 || res.ContentLength != int64(len(data)) {
+			t.Errorf("HEAD = %d of %d bytes", res.StatusCode, res.ContentLength)
+		}
+		if res, got := ask("GET", "Range: bytes=1500000-\r\n", nil); res.StatusCode != 206 || !bytes.Equal(got, data[1500000:]) ||
+			res.Header.Get("Content-Range") != fmt.Sprintf("bytes 1500000-%d/%d", len(data)-1, len(data)) {
+			t.Errorf("the rest = %d, %d bytes", res.StatusCode, len(got))
+		}
+		_ = c.Close()
 	})
 }

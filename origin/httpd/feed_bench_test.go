@@ -1,0 +1,69 @@
+package httpd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/sync/feed"
+)
+
+// BenchmarkIdleStreams holds streams open that have nothing to say, and reports what each takes of
+// the server's memory: heap and stacks, with the two ends of its pipe.
+func BenchmarkIdleStreams(b *testing.B) {
+	w := apitest.NewWorld(b, memkv.New(), apitest.Tiny(b), nil, nil)
+	f, err := feed.New(feed.Options{
+		Engine: w.Engine, Blobs: w.Blobs, Holder: w.Hosted, Clock: time.Now,
+		Wait: func(ctx context.Context, _ <-chan struct{}, _ time.Duration) { <-ctx.Done() },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	o := options(f)
+	o.Mounts = []Mount{{Prefix: feed.Prefix, Handler: f, Live: true, CallTimeout: time.Hour}}
+	s, err := New(o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	l := newPipes()
+	done := make(chan error)
+	go func() { done <- s.Serve(l) }()
+	used := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc + m.StackInuse
+	}
+	const streams = 500
+	for b.Loop() {
+		before := used()
+		var conns []net.Conn
+		for range streams {
+			c := l.dial("192.0.2.1")
+			fmt.Fprintf(c, "GET /v2/sync/changes?app=%s&since=0&live=stream HTTP/1.1\r\nHost: h\r\nAuthorization: Key %s\r\n\r\n", w.App, w.Key)
+			conns = append(conns, c)
+			buffer := make([]byte, 64<<10)
+			for err := error(nil); err == nil; { // until it has nothing more to say
+				_ = c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+				_, err = c.Read(buffer)
+			}
+		}
+		b.ReportMetric(float64(used()-before)/streams, "B/stream")
+		for _, c := range conns {
+			_ = c.Close()
+		}
+	}
+	if err := s.Drain(context.Background()); err != nil {
+		b.Error(err)
+	}
+	if err := <-done; err != nil && err != io.EOF {
+		b.Error(err)
+	}
+}
