@@ -295,7 +295,7 @@ func (s *syncer) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !s.f.watch {
-		s.moving = time.AfterFunc(s.f.patience, func() { cancel(errPatience) })
+		s.moving = system.AfterFunc(s.f.patience, func() { cancel(errPatience) })
 		defer s.moving.Stop()
 	}
 	var telling sync.WaitGroup

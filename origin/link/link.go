@@ -15,7 +15,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -26,6 +25,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/sync/press"
+	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/sync/replica"
 )
 
@@ -78,8 +78,8 @@ type piece struct {
 	taken  chan struct{}
 }
 
-// dialTimeout bounds the time in which a connection is made.
-const dialTimeout = 10 * time.Second
+// shakeTime bounds the time in which a connection agrees on its keys.
+const shakeTime = 10 * time.Second
 
 // New makes a link. Errors: ErrAddress.
 func New(o Options) (*Link, error) {
@@ -116,8 +116,8 @@ func onLoopback(host string) bool {
 func clientOver(t http.RoundTripper) *http.Client {
 	if t == nil {
 		t = &http.Transport{
-			Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext,
-			TLSHandshakeTimeout: dialTimeout, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
+			Proxy: http.ProxyFromEnvironment, DialContext: system.Connect,
+			TLSHandshakeTimeout: shakeTime, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
 		}
 	}
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -139,7 +139,7 @@ func (l *Link) Tell(ctx context.Context, e replica.Event) bool {
 // when all that it started has ended.
 func (l *Link) Run(ctx context.Context) (err error) {
 	var requests sync.WaitGroup
-	l.wake = time.NewTimer(time.Hour)
+	l.wake = system.NewTimer(time.Hour)
 	defer l.wake.Stop()
 	defer func() {
 		for _, cancel := range l.asked {
