@@ -24,8 +24,8 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/sync/press"
 	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/sync/press"
 	"github.com/sightline-dev/sightline/sync/replica"
 )
 

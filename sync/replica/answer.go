@@ -1,0 +1,151 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// answer takes what has come of an answer.
+func (m *Machine) answer(a *Answer) error {
+	i := m.laneOf(a.ID)
+	if i < 0 {
+		return nil // it was given up
+	}
+	l := &m.lane[i]
+	if l.status == 0 && a.Status != 0 {
+		l.status = a.Status
+		l.header = append([]api.Field(nil), a.Header...)
+	}
+	if a.Status != 0 || len(a.Body) > 0 {
+		m.told.contact, m.told.away = m.wall, false
+	}
+	good := l.status == 200
+	if i == lanePull && good {
+		l.limit = m.at + quietLimit
+		if err := m.frames(l, a.Body); err != nil || l.id != a.ID {
+			return m.ended(l, err)
+		}
+	} else if len(l.body)+len(a.Body) > bodyLimits[i] {
+		return m.ended(l, fmt.Errorf("%w: more than %d bytes", errAnswer, bodyLimits[i]))
+	} else {
+		l.body = append(l.body, a.Body...)
+	}
+	switch {
+	case a.Err != nil:
+		return m.lost(i, l, a.Err)
+	case a.More:
+		if i == laneDownload {
+			l.limit = m.at + answerLimit
+		}
+		return nil
+	}
+	return m.finish(i, l)
+}
+
+// bodyLimits bound the bytes that are held of an answer.
+var bodyLimits = [lanes]int{
+	laneSession: 1 << 20, laneRebase: maxObject, lanePull: 64 << 10, laneUpload: 1 << 20, lanePush: 1 << 20,
+	laneAudit: wire.MaxMessage, laneDownload: maxBlobBytes,
+}
+
+func (m *Machine) laneOf(id uint64) int {
+	for i := range m.lane {
+		if m.lane[i].id == id && id != 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// ended is [Machine.wrong] for a request that has to be given up.
+func (m *Machine) ended(l *lane, err error) error {
+	if err == nil {
+		return nil
+	}
+	m.cancel(l)
+	return m.wrong(l, err)
+}
+
+// wrong sorts an error: those of answers and of a full store hold up their lane, any other is
+// the machine's end.
+func (m *Machine) wrong(l *lane, err error) error {
+	switch {
+	case errors.Is(err, errAnswer), errors.Is(err, wire.ErrFormat), errors.Is(err, wire.ErrTooLarge):
+		m.failed(l, 0, err)
+		return nil
+	case errors.Is(err, kv.ErrFull):
+		m.failed(l, longPause, err)
+		return nil
+	}
+	return fmt.Errorf("%s: %w", l.name, err)
+}
+
+// failed has a lane pause, at least for a while.
+func (m *Machine) failed(l *lane, least time.Duration, err error) {
+	l.fails++
+	l.next = m.at + max(pause(l.fails, m.o.Rand), min(least, maxPause))
+	l.wrong = fmt.Sprintf("%s: %v", l.name, err)
+}
+
+// lost ends a request whose answer did not come, or not whole.
+func (m *Machine) lost(i int, l *lane, err error) error {
+	m.told.away = true
+	if i == laneDownload {
+		m.keepPart(l)
+	}
+	if i == lanePull {
+		m.pull.reset()
+	}
+	forward := i == lanePull && m.pull.moved
+	l.done()
+	if forward {
+		l.well()
+	}
+	m.failed(l, 0, err)
+	return nil
+}
+
+// finish takes a whole answer.
+func (m *Machine) finish(i int, l *lane) error {
+	status, fields, body := l.status, l.header, l.body
+	l.body = nil
+	took := m.at - l.since
+	l.done()
+	if status == 0 {
+		m.failed(l, 0, fmt.Errorf("%w: no status", errAnswer))
+		return nil
+	}
+	if status < 200 || status > 299 {
+		return m.wrongNil(l, m.refused(i, l, status, fields, body))
+	}
+	var err error
+	switch i {
+	case laneSession:
+		err = m.offered(l, body)
+	case laneRebase:
+		err = m.gotSnapshot(l, body)
+	case lanePull:
+		err = m.pulled(l, took)
+	case laneUpload:
+		err = m.uploaded(l, status, body)
+	case lanePush:
+		err = m.pushed(l, body)
+	case laneAudit:
+		err = m.audited(l, body)
+	case laneDownload:
+		err = m.downloaded(l, status, fields, body)
+	}
+	return m.wrongNil(l, err)
+}
+
+func (m *Machine) wrongNil(l *lane, err error) error {
+	if err == nil {
+		return nil
+	}
+	return m.wrong(l, err)
+}
