@@ -9,6 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/ingest"
+	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
@@ -36,4 +37,21 @@ func ReceivedJob(picture blob.Hash, crop raster.Crop, base [32]byte) api.Job {
 // Received is what the result of a [ReceivedJob] gave.
 func (e *Engine) Received(base [32]byte, r *api.Result) ingest.Outcome {
 	return e.service.Fetched(base, r)
+}
+
+// KeysDeleted says when keys were deleted, by what operations are signed with for them. Errors:
+// ErrElsewhere and the store's.
+func (c *Control) KeysDeleted() (map[string]time.Time, error) {
+	if c.partition == nil {
+		return nil, ErrElsewhere
+	}
+	l := c.partition.Log()
+	at := map[string]time.Time{}
+	err := l.Read(l.Floor(), func(e log.Entry) bool {
+		if b, ok := e.Op.Body.(*log.KeyDelete); ok {
+			at[auth.By(b.Hash)] = e.Op.At.Time()
+		}
+		return true
+	})
+	return at, err
 }

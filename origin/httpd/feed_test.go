@@ -99,6 +99,16 @@ func (p *pulled) write(n, size int) {
 	}
 }
 
+// registered is the place of the register as it is now.
+func (p *pulled) registered() uint64 {
+	p.t.Helper()
+	_, seq, err := p.Engine.Register(p.App, "")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return seq
+}
+
 // listener is one answer to changes as it comes.
 type listener struct {
 	t    *testing.T
@@ -187,7 +197,7 @@ func TestPoll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := fmt.Sprintf("epoch=%x&since=%d&register=999&live=poll", part.Log().Epoch(), part.Log().Head())
+		at := fmt.Sprintf("epoch=%x&since=%d&register=%d&live=poll", part.Log().Epoch(), part.Log().Head(), p.registered())
 		x = p.listen(at)
 		go func() {
 			time.Sleep(7 * time.Second)
@@ -198,7 +208,7 @@ func TestPoll(t *testing.T) {
 		if d := time.Since(began); d != 7*time.Second {
 			t.Errorf("an entry after 7 s came after %v", d)
 		}
-		x = p.listen(fmt.Sprintf("epoch=%x&since=%d&register=999&live=poll", part.Log().Epoch(), part.Log().Head()))
+		x = p.listen(fmt.Sprintf("epoch=%x&since=%d&register=%d&live=poll", part.Log().Epoch(), part.Log().Head(), p.registered()))
 		x.expect(wire.TypeCheckpoint)
 		x.expect(wire.TypeCheckpoint)
 		x.ends(wire.WhyDone)
@@ -354,7 +364,7 @@ func TestSlowReader(t *testing.T) {
 		}
 		_ = x.conn.Close()
 		at := run.To
-		for x := p.listen(fmt.Sprintf("epoch=%x&since=%d&register=999&live=0", l.Epoch(), at)); at < l.Head(); {
+		for x := p.listen(fmt.Sprintf("epoch=%x&since=%d&register=%d&live=0", l.Epoch(), at, p.registered())); at < l.Head(); {
 			next, err := wire.DecodeEntriesFrame(x.expect(wire.TypeEntries).Body)
 			if err != nil || next.From != at {
 				t.Fatalf("after %d it goes on from %d, %v", at, next.From, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
@@ -287,6 +288,25 @@ func TestEdge(t *testing.T) {
 		}
 		e.sign = good
 	})
+	worker := w.NewKey(t, apitest.Tenant{App: w.App}, auth.All)
+	deletedAt := w.Now
+	if err := w.Engine.DeleteKey(t.Context(), "", w.App, auth.HashKey(worker)); err != nil {
+		t.Fatal(err)
+	}
+	w.Now = w.Now.Add(time.Hour)
+	late := e.push([]log.Op{
+		{Dot: log.Dot{Site: e.site, Seq: 2}, At: 1, By: auth.By(auth.HashKey(worker)), Body: &log.ConceptCreate{ID: "before", Name: "n", Language: "en"}},
+		{Dot: log.Dot{Site: e.site, Seq: 3}, At: 2, By: auth.By(auth.HashKey(worker)), Body: &log.ConceptCreate{ID: "after", Name: "n", Language: "en"}},
+	})
+	for i, op := range []time.Duration{-time.Minute, time.Minute} {
+		late.For = append(late.For, wire.Behalf{
+			First: uint64(2 + i), Last: uint64(2 + i), Subject: auth.By(auth.HashKey(worker)), Issued: wire.MillisOf(deletedAt.Add(op)),
+		})
+	}
+	told, err := wire.DecodePushed(e.must(200, "POST", "/v2/sync/push", late.Encode()).Body)
+	if err != nil || told.Accepted != 3 || len(told.Verdicts) != 1 || told.Verdicts[0].Seq != 3 || told.Verdicts[0].Code != uint32(fold.Refused) {
+		t.Errorf("on behalf of a deleted key: %+v, %v", told, err)
+	}
 	if err := w.Engine.DeleteApp(t.Context(), "", second.App); err != nil {
 		t.Fatal(err)
 	}

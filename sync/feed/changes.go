@@ -319,7 +319,7 @@ func (x *reader) registered() error {
 		return err
 	}
 	sum := blob.Sum(data)
-	if x.shown.IsZero() && seq <= x.register || sum == x.shown {
+	if x.shown.IsZero() && seq == x.register || sum == x.shown { // a greater one is of an origin that was restored since
 		x.shown = sum
 		return nil
 	}

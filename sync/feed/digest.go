@@ -153,7 +153,7 @@ func (c *call) register() (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if since != 0 && seq <= since {
+	if since != 0 && seq == since {
 		return api.Response{Status: 204}, nil
 	}
 	m := wire.Register{App: c.app, Seq: seq, Data: data}

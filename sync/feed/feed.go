@@ -33,6 +33,9 @@ type Engine interface {
 	Register(app, edge string) (data []byte, seq uint64, err error)
 	Watch(moved func()) (stop func())
 
+	Keys(app string) ([]catalog.Key, error)
+	KeysDeleted() (map[string]time.Time, error)
+
 	Edge(id string) (catalog.Edge, error)
 	EnrolEdge(ctx context.Context, token string, key [32]byte) (catalog.Edge, error)
 	LeaseSite(ctx context.Context, app, holder string) (site log.Site, secret string, err error)

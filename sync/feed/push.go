@@ -3,8 +3,10 @@ package feed
 import (
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -44,6 +46,9 @@ func (c *call) push() (api.Response, error) {
 	}
 	ops, err := c.operations(&m)
 	if err != nil {
+		return api.Response{}, err
+	}
+	if err := c.quarantine(&m, ops); err != nil {
 		return api.Response{}, err
 	}
 	out := wire.Pushed{Epoch: epoch}
@@ -91,6 +96,44 @@ func (c *call) operations(m *wire.Push) ([]log.Op, error) {
 		}
 	}
 	return ops, nil
+}
+
+// quarantine refuses what an edge took in, while it was alone, with a key that had been deleted here
+// by then. What was made before its deletion stands.
+func (c *call) quarantine(m *wire.Push, ops []log.Op) error {
+	if len(m.For) == 0 || c.edge == nil || len(ops) == 0 {
+		return nil
+	}
+	keys, err := c.f.o.Engine.Keys(c.app)
+	if err != nil {
+		return err
+	}
+	lives := map[string]bool{}
+	for i := range keys {
+		lives[auth.By(keys[i].Hash)] = true
+	}
+	var deleted map[string]time.Time
+	for i := range m.For {
+		b := &m.For[i]
+		if lives[b.Subject] {
+			continue
+		}
+		if deleted == nil {
+			if deleted, err = c.f.o.Engine.KeysDeleted(); err != nil {
+				return err
+			}
+		}
+		at, ok := deleted[b.Subject]
+		if !ok || !b.Issued.Time().After(at) {
+			continue
+		}
+		for j := range ops {
+			if seq := ops[j].Dot.Seq; seq >= b.First && seq <= b.Last {
+				partition.Refuse(&ops[j], "scope: the key had been deleted")
+			}
+		}
+	}
+	return nil
 }
 
 // accept has the log take what of the operations it can.

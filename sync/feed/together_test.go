@@ -45,7 +45,7 @@ func TestTogether(t *testing.T) {
 			seen := map[log.Dot]bool{}
 			chain := log.Chain(l.Epoch())
 			for at := uint64(0); at < total; {
-				q := url.Values{"app": {w.App}, "epoch": {fmt.Sprintf("%x", l.Epoch())}, "since": {fmt.Sprint(at)}, "register": {"999"}}
+				q := url.Values{"app": {w.App}, "epoch": {fmt.Sprintf("%x", l.Epoch())}, "since": {fmt.Sprint(at)}, "register": {"1"}}
 				res := w.feed.Serve(context.Background(), &api.Request{Method: "GET", Path: "/v2/sync/changes", Query: q.Encode(), Authorization: "Key " + w.Key})
 				var b bytes.Buffer
 				if res.Stream == nil || res.Stream(&b) != nil {

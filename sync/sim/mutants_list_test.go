@@ -61,8 +61,8 @@ var mutants = []mutant{
 	},
 	{
 		name: "undo records of deleted ranges are missing", file: "core/partition/pending.go",
-		from: "			n.note(key, value)\n			return n.failed == nil\n",
-		to:   "			if !$ {\n				n.note(key, value)\n			}\n			return n.failed == nil\n",
+		from: "			if !n.seen[string(key)] {",
+		to:   "			if !n.seen[string(key)] && !$ {",
 	},
 	{
 		name: "undo records are overwritten", file: "core/partition/pending.go",

@@ -83,6 +83,7 @@ func (g *origin) edges() error {
 			return err
 		}
 		if r.edge.revoked = e.Revoked != 0; r.edge.revoked {
+			r.edge.was = true
 			o.shut[r.edge.site] = o.model.sites[r.edge.site]
 		}
 	}

@@ -229,6 +229,7 @@ type edge struct {
 	key     ed25519.PrivateKey
 	site    log.Site
 	revoked bool
+	was     bool // revoked at some time: what the origin said then arrives after a backup without it was restored, too
 }
 
 // enrol makes the replica an edge.
@@ -259,7 +260,7 @@ func (r *party) credential(a *replica.Ask) string {
 
 // purge does what the host does when the replica is to forget all.
 func (r *party) purge(x replica.Purge) error {
-	if !r.world.deleted && (r.edge == nil || !r.edge.revoked) {
+	if !r.world.deleted && (r.edge == nil || !r.edge.was) {
 		return fmt.Errorf("I2: told to forget all: %s", x.Why)
 	}
 	r.gone, r.up = true, false

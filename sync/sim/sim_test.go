@@ -8,7 +8,7 @@ import (
 )
 
 func TestG6(t *testing.T) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a run leaves little behind
+	defer debug.SetGCPercent(debug.SetGCPercent(1600)) // a run leaves little behind
 	var all Stats
 	for seed := range proof.Seeds(t, 2000, 100_000) {
 		s, err := Run(seed, Options{})

@@ -15,7 +15,7 @@ import (
 // Options of a run. The zero value is what make test runs.
 type Options struct {
 	Disk  func() Disk // a blank disk; nil: Memory
-	Steps int         // what happens before the healing; 0: 36
+	Steps int         // what happens before the healing; 0: 28
 }
 
 // Stats is what happened in a run.
@@ -76,7 +76,7 @@ func Run(seed uint64, o Options) (stats Stats, err error) {
 		o.Disk = func() Disk { return &Memory{} }
 	}
 	if o.Steps == 0 {
-		o.Steps = 36
+		o.Steps = 28
 	}
 	rng := rand.New(rand.NewPCG(seed, 0x51d))
 	w := &world{rng: rng, o: o, program: program{Rand: rng}}
