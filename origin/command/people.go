@@ -149,7 +149,7 @@ func (o *origin) console(srv *Server) (*console.Handler, error) {
 		models = append(models, console.Model{ID: m.ID, Name: m.Name})
 	}
 	return console.New(console.Options{
-		Accounts: srv.accounts, Engine: srv.engine, Version: version, Models: models, Demo: o.people.demo,
+		Accounts: srv.accounts, Engine: srv.engine, Version: version, Models: models, Demo: o.people.demo, Tokens: srv.tokens,
 		PublicURL: strings.TrimRight(srv.settings.publicURL, "/"), Origins: srv.ownOrigins(), Export: srv.exportApp,
 	})
 }

@@ -30,6 +30,7 @@ var (
 	errBody        = errors.New("malformed request")
 	errOwner       = errors.New("the account has applications: delete them first, or export them and then delete them")
 	errMany        = errors.New("there are too many")
+	errClient      = errors.New("the application is from before there were clients: give it a secret first")
 )
 
 // status is what an error is on the wire. reason tells pages which words to show; details are in English.
@@ -60,6 +61,7 @@ var statuses = []status{
 	{errName, 400, 11102, "Invalid request", "app_name"},
 	{errOwner, 400, 11102, "Invalid request", "owner"},
 	{errMany, 400, 11102, "Invalid request", "many"},
+	{errClient, 400, 11102, "Invalid request", "client"},
 	{account.ErrName, 400, 11102, "Invalid request", "name"},
 	{account.ErrEmail, 400, 11102, "Invalid request", "email"},
 	{account.ErrTaken, 400, 11102, "Invalid request", "taken"},

@@ -5,8 +5,8 @@
 //	          other sites                               every action of a person is in the audit log
 //
 // It stands beside /v2 and shares its envelope and its codes, but not its credentials: a key or a
-// token opens nothing here, and a cookie nothing there. What another owns is answered like what is
-// not there, byte for byte.
+// token opens nothing here, and a cookie nothing there: a page that keeps a copy of an application asks here for
+// an access token to it. What another owns is answered like what is not there, byte for byte.
 //
 // A cookie is 256 random bits. Before anybody signs in it stands for nobody and only carries the
 // page's CSRF token, which is a hash of it; signing in and changing a password replace it.
@@ -18,9 +18,11 @@ import (
 	"io"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/origin/account"
 )
@@ -49,6 +51,11 @@ type Model struct {
 	Name string `json:"name"`
 }
 
+// Tokens is what is asked of [api.Tokens].
+type Tokens interface {
+	Issue(c auth.Claims) (token string, life time.Duration, err error)
+}
+
 // Options are the settings of a [Handler]. Accounts, Engine and PublicURL are required.
 type Options struct {
 	Accounts  *account.Registry
@@ -57,7 +64,8 @@ type Options struct {
 	Origins   []string // other origins that are the server's own, such as http://localhost:8080
 	Version   string
 	Models    []Model
-	Demo      bool // sign the demo's account in by itself: on loopback only
+	Demo      bool   // sign the demo's account in by itself: on loopback only
+	Tokens    Tokens // for copies of applications in pages; nil: there are none
 
 	// Export writes everything that an application holds as a zip file; nil: it cannot be had.
 	Export func(ctx context.Context, app string, w io.Writer) error

@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/origin/account"
 )
 
@@ -204,7 +206,7 @@ func TestForeignIsMissing(t *testing.T) {
 		}
 		asked++
 	}
-	if asked != 11 {
+	if asked != 12 {
 		t.Errorf("%d routes of applications were asked", asked)
 	}
 	if after := fmt.Sprint(s.engine.Apps()); after != before {
@@ -222,6 +224,51 @@ func TestForeignIsMissing(t *testing.T) {
 	if len(list.Events) != 1 {
 		t.Errorf("another's events are listed: %v", list.Events)
 	}
+}
+
+// mint issues tokens that say what they are of.
+type mint struct{}
+
+func (mint) Issue(c auth.Claims) (string, time.Duration, error) {
+	return fmt.Sprintf("%s %s %d", c.App, c.Client, c.Generation), 15 * time.Minute, nil
+}
+
+// TestPageToken asks for the token with which a page keeps a copy: it is of the application and of the generation that
+// its client's tokens are of, so that what kills those kills it.
+func TestPageToken(t *testing.T) {
+	s := newSite(t, func(o *Options, _ *account.Options) { o.Tokens = mint{} })
+	s.operator()
+	ada, eve := s.person("ada"), s.person("eve")
+	app := ada.application("A")
+	path := "/apps/" + app + "/page-token"
+	var got struct {
+		Token   string
+		Expires int `json:"expires_in"`
+	}
+	ask := func() string {
+		t.Helper()
+		ada.ok("POST", path, "{}", &got)
+		return got.Token
+	}
+	client, err := s.engine.Client(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("%s %s %d", app, client.ID, client.Generation); ask() != want || got.Expires != 900 {
+		t.Errorf("token = %+v, want %s for 900 s", got, want)
+	}
+	first := got.Token
+	ada.ok("DELETE", "/apps/"+app+"/tokens", "{}", nil)
+	if ask() == first {
+		t.Error("the token outlives the others")
+	}
+	eve.refused("POST", path, "{}", 404, 11101, "missing")
+	s.browser().refused("POST", path, "{}", 401, 11001, "sign_in")
+	ada.refused("POST", path, `{"scopes":["All"]}`, 400, 11100, "")
+	ada.refused("GET", path, "", 405, 11103, "")
+
+	s.Handler.o.Tokens = nil
+	ada.refused("POST", path, "{}", 404, 11101, "missing")
 }
 
 func TestOperatorHasNobodysApplications(t *testing.T) {

@@ -2,9 +2,11 @@ package console
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
@@ -171,6 +173,33 @@ func (c *call) revokeTokens() (any, error) {
 		return nil, err
 	}
 	return nil, c.o.Engine.RevokeTokens(c.ctx, c.account.ID, a.ID)
+}
+
+// pageToken gives a page an access token of the application, as its client gets them: what a copy of it in the
+// browser shows to the origin. It lives as long as any, also past the session that asked, and dies with the others.
+func (c *call) pageToken() (any, error) {
+	if err := c.read(&struct{}{}); err != nil {
+		return nil, err
+	}
+	a, err := c.mine()
+	if err != nil {
+		return nil, err
+	}
+	if c.o.Tokens == nil {
+		return nil, errMissing
+	}
+	client, err := c.o.Engine.Client(a.ID)
+	if errors.Is(err, core.ErrApplication) {
+		return nil, errClient
+	}
+	if err != nil {
+		return nil, err
+	}
+	token, life, err := c.o.Tokens.Issue(auth.Claims{App: a.ID, Client: client.ID, Generation: client.Generation})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"token": token, "expires_in": int64(life / time.Second)}, nil
 }
 
 // scopes lists what a key may be allowed, and what each scope is of no use without.

@@ -54,6 +54,7 @@ var routes = []route{
 	{"POST", "/apps/{id}/keys/{key}/replacement", signedIn, (*call).replaceKey},
 	{"POST", "/apps/{id}/client", signedIn, (*call).replaceSecret},
 	{"DELETE", "/apps/{id}/tokens", signedIn, (*call).revokeTokens},
+	{"POST", "/apps/{id}/page-token", signedIn, (*call).pageToken},
 	{"GET", "/scopes", signedIn, (*call).scopes},
 }
 
