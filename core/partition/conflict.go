@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -33,6 +34,7 @@ func (c *Conflict) encode() []byte {
 	e.Text(4, c.Verdict.Detail)
 	log.EncodeDot(&e, 5, c.Verdict.Dot)
 	e.Text(6, c.Verdict.ID)
+	e.Text(7, c.ID)
 	return e.Bytes(nil)
 }
 
@@ -53,6 +55,8 @@ func decodeConflict(data []byte) (c Conflict, err error) {
 			c.Verdict.Dot = log.DecodeDot(d.Message())
 		case 6:
 			c.Verdict.ID = d.Text()
+		case 7:
+			c.ID = d.Text()
 		}
 	}
 	if err := d.Err(); err != nil {
@@ -62,15 +66,22 @@ func decodeConflict(data []byte) (c Conflict, err error) {
 	return c, err
 }
 
+// conflictRange are the first key of the notes, and the first behind them.
+func conflictRange(app catalog.AppID) (lo, hi []byte) {
+	lo = app.LocalKey(conflictName)
+	hi = bytes.Clone(lo)
+	hi[len(hi)-1]++
+	return lo, hi
+}
+
 // Conflicts yields the operations of our own that the log has not taken as they were meant and
 // that were not dismissed, oldest first, until yield returns false.
 func (p *Partition) Conflicts(yield func(Conflict) bool) error {
 	v := p.View()
-	lo := p.o.App.LocalKey(conflictName)
-	hi := p.o.App.LocalKey(conflictName[:len(conflictName)-1] + string(rune(conflictName[len(conflictName)-1]+1)))
+	lo, hi := conflictRange(p.o.App)
 	var failed error
 	err := v.snapshot.Scan(lo, hi, func(_, value []byte) bool {
-		c, err := decodeConflict(append([]byte{}, value...))
+		c, err := decodeConflict(bytes.Clone(value))
 		if err != nil {
 			failed = err
 			return false
@@ -78,6 +89,31 @@ func (p *Partition) Conflicts(yield func(Conflict) bool) error {
 		return yield(c)
 	})
 	return errors.Join(err, failed, v.Close())
+}
+
+// CountConflicts is how many [Partition.Conflicts] has. It reads no more than their keys.
+func (p *Partition) CountConflicts() (n int, err error) {
+	v := p.View()
+	lo, hi := conflictRange(p.o.App)
+	err = v.snapshot.Scan(lo, hi, func(_, _ []byte) bool {
+		n++
+		return true
+	})
+	return n, errors.Join(err, v.Close())
+}
+
+// Conflict is one of [Partition.Conflicts]. The error is catalog.ErrNotFound where there is none of
+// this operation.
+func (p *Partition) Conflict(dot log.Dot) (c Conflict, err error) {
+	v := p.View()
+	value, err := v.snapshot.Get(conflictKey(p.o.App, dot))
+	if isMissing(err) {
+		err = fmt.Errorf("conflict of operation %d of site %d: %w", dot.Seq, dot.Site, catalog.ErrNotFound)
+	}
+	if err == nil {
+		c, err = decodeConflict(bytes.Clone(value))
+	}
+	return c, errors.Join(err, v.Close())
 }
 
 // Dismiss forgets a conflict; one that is not there is no error.

@@ -202,6 +202,9 @@ func (m *mix) tell(entries []log.Entry, verdicts []fold.Verdict, own []int) erro
 		}
 		m.told = append(m.told, Told{Op: c.Op, Verdict: c.Verdict})
 		if isConflict(c.Verdict.Code) {
+			if c.ID, err = p.named(&c.Op); err != nil {
+				return err
+			}
 			p.tx.Put(conflictKey(p.o.App, c.Op.Dot), c.encode())
 		}
 		if c.Verdict.Code != fold.OK {
@@ -266,7 +269,11 @@ func (m *mix) again() (out fold.Outcome, err error) {
 		return out, err
 	}
 	over := kv.NewOverlay(p.tx)
-	if _, out, err = p.foldOwn(over, entries); err != nil {
+	verdicts, out, err := p.foldOwn(over, entries)
+	if err != nil {
+		return out, err
+	}
+	if err := p.noteNames(p.tx, entries, verdicts); err != nil {
 		return out, err
 	}
 	if err := p.noteUndo(p.tx, p.tx, over.Batch()); err != nil {

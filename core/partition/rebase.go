@@ -220,6 +220,7 @@ func (m *mix) passedOver() error {
 		var c Conflict
 		var is bool
 		if c, is, failed = m.refold(op); is && failed == nil {
+			c.ID, failed = p.named(&op)
 			p.tx.Put(conflictKey(p.o.App, op.Dot), c.encode())
 		}
 		return failed == nil

@@ -55,6 +55,7 @@ type Conflict struct {
 	Op      log.Op // as it was submitted
 	Seq     uint64 // its place in the log
 	Verdict fold.Verdict
+	ID      string // of the thing that the operation names by its dot, which may be gone; empty: it names none so, or that was never here
 }
 
 // replica is what a partition knows of being one. All of it is in the store, too.
@@ -291,6 +292,22 @@ func (p *Partition) Pending(after uint64, yield func(log.Op) bool) error {
 	}
 	return p.own(after, issued, yield)
 }
+
+// Made yields our site's operations after one, oldest first, until yield returns false, as far as they are
+// here: those that are pending, and of the confirmed ones those that may not be stable yet.
+func (p *Partition) Made(after uint64, yield func(log.Op) bool) error {
+	if p.replica == nil {
+		return ErrReplica
+	}
+	issued, _ := p.Outbox()
+	if after = max(after, p.log.Floor()-1); after >= issued {
+		return nil
+	}
+	return p.log.Read(after+1, func(e log.Entry) bool { return e.Seq <= issued && yield(e.Op) && e.Seq < issued })
+}
+
+// Copied reports whether the partition is a replica.
+func (p *Partition) Copied() bool { return p.replica != nil }
 
 // own yields own operations after < sequence ≤ last, as far as they are here.
 func (p *Partition) own(after, last uint64, yield func(log.Op) bool) error {

@@ -24,15 +24,28 @@ import (
 // is true here and now: the log has the last word, which Pull tells. Further errors: ErrNoSite,
 // ErrOutbox.
 func (p *Partition) Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error) {
+	verdicts, _, err := p.SubmitSpan(ctx, by, bodies, also)
+	return verdicts, err
+}
+
+// Span is some operations of one site that follow one another: those from First to Last. The zero
+// Span is of none.
+type Span struct {
+	Site        log.Site
+	First, Last uint64
+}
+
+// SubmitSpan is [Partition.Submit], and says which operations were made.
+func (p *Partition) SubmitSpan(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, Span, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, Span{}, err
 	}
 	if len(bodies) == 0 {
-		return nil, nil
+		return nil, Span{}, nil
 	}
-	first, wait, err := p.append(by, bodies, also)
+	first, made, wait, err := p.append(by, bodies, also)
 	if err != nil {
-		return nil, fmt.Errorf("submit: %w", err)
+		return nil, Span{}, fmt.Errorf("submit: %w", err)
 	}
 	last := first + uint64(len(bodies)) - 1
 	err = wait()
@@ -44,24 +57,24 @@ func (p *Partition) Submit(ctx context.Context, by string, bodies []log.Body, al
 	delete(p.tickets, first)
 	p.waiting.Unlock()
 	if err != nil {
-		return nil, fmt.Errorf("submit: %w", err)
+		return nil, Span{}, fmt.Errorf("submit: %w", err)
 	}
-	return t.verdicts, nil
+	return t.verdicts, made, nil
 }
 
-// append numbers the operations and appends them.
-func (p *Partition) append(by string, bodies []log.Body, also func(*kv.Batch)) (first uint64, wait func() error, err error) {
+// append numbers the operations and appends them: first is the entry of the first.
+func (p *Partition) append(by string, bodies []log.Body, also func(*kv.Batch)) (first uint64, made Span, wait func() error, err error) {
 	p.appending.Lock()
 	defer p.appending.Unlock()
 	if err := p.whyClosed(); err != nil {
-		return 0, nil, err
+		return 0, made, nil, err
 	}
 	if err := p.o.Store.Room(); err != nil && !deletes(bodies) {
-		return 0, nil, err
+		return 0, made, nil, err
 	}
 	site := p.Site()
 	if err := p.mayWait(site, len(bodies)); err != nil {
-		return 0, nil, err
+		return 0, made, nil, err
 	}
 	ops := make([]log.Op, len(bodies))
 	for i, body := range bodies {
@@ -81,10 +94,11 @@ func (p *Partition) append(by string, bodies []log.Body, also func(*kv.Batch)) (
 		p.waiting.Lock()
 		delete(p.tickets, first)
 		p.waiting.Unlock()
-		return 0, nil, err
+		return 0, made, nil, err
 	}
-	p.last += uint64(len(ops))
-	return first, wait, nil
+	made = Span{Site: site, First: p.last + 1, Last: p.last + uint64(len(ops))}
+	p.last = made.Last
+	return first, made, wait, nil
 }
 
 // deletes reports whether all the bodies make room.

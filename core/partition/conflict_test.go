@@ -1,0 +1,173 @@
+package partition_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// subjects makes a thing of each kind that operations name by its dot.
+func subjects(t *testing.T, p *partition.Partition) (in, model, workflow log.Dot) {
+	t.Helper()
+	v := submit(t, p, create("picture"), &log.ConceptCreate{ID: "c", Name: "c"},
+		&log.ModelCreate{ID: "way", Name: "way", Version: "v1", Concepts: []string{"c"}},
+		&log.WorkflowCreate{ID: "flow", Nodes: []log.WorkflowNode{{ID: "n", Model: "way"}}})
+	return v[0].Dot, v[2].Dot, v[3].Dot
+}
+
+// named are the ids that conflicts keep, by operation.
+func named(t *testing.T, c *copied) map[uint64]string {
+	t.Helper()
+	all := map[uint64]string{}
+	err := c.Conflicts(func(x partition.Conflict) bool {
+		all[x.Op.Dot.Seq] = x.ID
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, err := c.CountConflicts(); err != nil || n != len(all) {
+		t.Errorf("CountConflicts() = %d, %v, want %d", n, err, len(all))
+	}
+	return all
+}
+
+// TestConflictNames holds that a conflict says by its id what it is about, though that is gone: in
+// whatever runs the deletion and the operation's echo come, through a restart, and over a snapshot.
+func TestConflictNames(t *testing.T) {
+	ways := map[string]func(t *testing.T, c *copied, origin *partition.Partition) *copied{
+		"one run": func(t *testing.T, c *copied, origin *partition.Partition) *copied {
+			c.push(t, origin, 99)
+			c.pull(t, origin, 99)
+			return c
+		},
+		"two runs and a restart": func(t *testing.T, c *copied, origin *partition.Partition) *copied {
+			c.pull(t, origin, 99)
+			c = openReplica(t, c.store, c.site)
+			c.pull(t, origin, 0)
+			c.push(t, origin, 99)
+			for c.Cursor().Seq < origin.Log().Head() {
+				c.pull(t, origin, 1)
+			}
+			return c
+		},
+		"a snapshot of the deletion": func(t *testing.T, c *copied, origin *partition.Partition) *copied {
+			rebase(t, c, origin)
+			c.push(t, origin, 99)
+			c.pull(t, origin, 99)
+			return c
+		},
+		"a snapshot of all": func(t *testing.T, c *copied, origin *partition.Partition) *copied {
+			c.push(t, origin, 99)
+			rebase(t, c, origin)
+			return c
+		},
+	}
+	for name, bring := range ways {
+		t.Run(name, func(t *testing.T) {
+			origin := open(t, memkv.New())
+			in, model, workflow := subjects(t, origin)
+			c := openReplica(t, memkv.New(), 2)
+			c.pull(t, origin, 99)
+			point := &log.Point{Longitude: 1, Latitude: 2}
+			newName := "other"
+			submit(t, c.Partition,
+				isTrue(in, "c"),
+				&log.InputMeta{Input: in, Writes: []log.MetaWrite{{Path: []string{"a"}, JSON: []byte("1")}}},
+				&log.InputGeo{Input: in, Geo: point},
+				&log.ModelPatch{Model: model, Name: &newName},
+				&log.VersionTrain{Model: model, Version: "v2"},
+				create("mine"), // seq 6: no conflict
+			)
+			submit(t, c.Partition, &log.WorkflowDelete{Workflow: workflow})
+			submit(t, origin, &log.InputDelete{Input: in}, &log.WorkflowDelete{Workflow: workflow}, &log.ModelDelete{Model: model})
+			c = bring(t, c, origin)
+			want := map[uint64]string{1: "picture", 2: "picture", 3: "picture", 4: "way", 5: "way", 7: "flow"}
+			if name == "a snapshot of all" {
+				delete(want, 7) // it is gone, as was meant
+			}
+			if diff := cmp.Diff(want, named(t, c)); diff != "" {
+				t.Errorf("conflicts (-want +got):\n%s", diff)
+			}
+			c = openReplica(t, c.store, c.site)
+			x, err := c.Conflict(log.Dot{Site: 2, Seq: 4})
+			if err != nil || x.ID != "way" || *x.Op.Body.(*log.ModelPatch).Name != "other" {
+				t.Errorf("Conflict = %+v, %v", x, err)
+			}
+			if err := c.Dismiss(x.Op.Dot); err != nil {
+				t.Fatal(err)
+			}
+			if x, err := c.Conflict(x.Op.Dot); !errors.Is(err, catalog.ErrNotFound) {
+				t.Errorf("dismissed: %+v, %v", x, err)
+			}
+			delete(want, 4)
+			if diff := cmp.Diff(want, named(t, openReplica(t, c.store, c.site))); diff != "" {
+				t.Errorf("after one was dismissed (-want +got):\n%s", diff)
+			}
+			rest := 0
+			lo, hi := app.LocalKey("named/"), app.LocalKey("named0")
+			if err := c.store.Scan(lo, hi, func(_, _ []byte) bool { rest++; return true }); err != nil || rest > 0 {
+				t.Errorf("%d notes of names are left, %v", rest, err)
+			}
+		})
+	}
+}
+
+// TestMade holds what is listed as our own operations: all that are here, confirmed or not.
+func TestMade(t *testing.T) {
+	origin := open(t, memkv.New())
+	if origin.Copied() {
+		t.Error("a log of its own is a copy")
+	}
+	if err := origin.Made(0, func(log.Op) bool { return true }); !errors.Is(err, partition.ErrReplica) {
+		t.Errorf("Made of a log of its own: %v", err)
+	}
+	c := openReplica(t, memkv.New(), 2)
+	if !c.Copied() {
+		t.Error("a replica is no copy")
+	}
+	list := func(after uint64) (seqs []uint64) {
+		err := c.Made(after, func(op log.Op) bool {
+			seqs = append(seqs, op.Dot.Seq)
+			return true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return seqs
+	}
+	if got := list(0); got != nil {
+		t.Errorf("before anything: %v", got)
+	}
+	_, span, err := c.SubmitSpan(t.Context(), "key", []log.Body{create("a"), create("b"), create("c")}, nil)
+	if want := (partition.Span{Site: 2, First: 1, Last: 3}); span != want || err != nil {
+		t.Errorf("SubmitSpan = %+v, %v, want %+v", span, err, want)
+	}
+	if _, span, err = c.SubmitSpan(t.Context(), "key", nil, nil); span != (partition.Span{}) || err != nil {
+		t.Errorf("SubmitSpan of nothing = %+v, %v", span, err)
+	}
+	c.push(t, origin, 2)
+	r := run(t, origin, c.Cursor(), 99)
+	r.Stable = 1
+	if _, err := c.Pull(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]uint64{3}, list(2)); diff != "" {
+		t.Errorf("behind what is confirmed (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]uint64{1, 2, 3}, list(0)); diff != "" {
+		t.Errorf("all (-want +got):\n%s", diff)
+	}
+	if got := list(3); got != nil {
+		t.Errorf("behind the last: %v", got)
+	}
+	if _, span, err = origin.SubmitSpan(t.Context(), "key", []log.Body{create("d")}, nil); err != nil || span != (partition.Span{Site: log.Origin, First: 1, Last: 1}) {
+		t.Errorf("SubmitSpan at the origin = %+v, %v", span, err)
+	}
+}
