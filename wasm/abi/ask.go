@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
@@ -17,6 +18,7 @@ const (
 	AskAppDefault = "app.default" // an AppReply of the open door's application alone
 	AskClose      = "close"       // nothing may be called afterwards
 	AskMemory     = "memory"      // a MemoryReply
+	AskDigest     = "digest"      // of a copy's confirmed state; a DigestReply
 )
 
 // Question is anything that is no request.
@@ -76,7 +78,8 @@ func ParseReply(data []byte) (value []byte, told, err error) {
 	return value, told, envelope("reply", d)
 }
 
-// HostedReply is what a public name stands for. Data is there where the guest has the blobs.
+// HostedReply is what a public name stands for. Data is there where the guest has the blobs; without it, the
+// picture of a copy is to be fetched first.
 type HostedReply struct {
 	ContentType string
 	Data        []byte
@@ -182,4 +185,37 @@ func ParseMemory(value []byte) (MemoryReply, error) {
 		}
 	}
 	return m, envelope("memory", d)
+}
+
+// DigestReply is the digest of what a copy has of its origin's log.
+type DigestReply struct {
+	Epoch log.Epoch
+	Seq   uint64   // the last entry of it
+	Root  [32]byte // of the tree of digests, sync/README.md; zero: nothing is there
+}
+
+// Marshal returns the fields of the value.
+func (r *DigestReply) Marshal() []byte {
+	e := encoder(nil)
+	e.Hash(1, r.Epoch[:])
+	e.Uint(2, r.Seq)
+	e.Hash(3, r.Root[:])
+	return inner(e)
+}
+
+// ParseDigest reads the fields of a value.
+func ParseDigest(value []byte) (DigestReply, error) {
+	var r DigestReply
+	d := field.Fields(value)
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(r.Epoch[:])
+		case 2:
+			r.Seq = d.Uint()
+		case 3:
+			d.Hash(r.Root[:])
+		}
+	}
+	return r, envelope("digest", d)
 }

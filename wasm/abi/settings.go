@@ -1,6 +1,7 @@
 package abi
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -37,6 +38,13 @@ type Replica struct {
 	Live  replica.Live
 	Wants wire.Wants
 	Audit time.Duration // whole seconds, as replica.Options has it; 0: its default
+
+	// Register is what the origin says of the application, as its control log has it at RegisterSeq: an
+	// instance with a store of its own takes it in before it opens the application. Empty: the store has it.
+	RegisterSeq uint64
+	Register    []byte
+
+	Origin string // the origin's address, for people
 }
 
 // Marshal returns the envelope.
@@ -70,6 +78,9 @@ func (s *Settings) Marshal() []byte {
 		e.Uint(3, uint64(r.Wants.Vectors))
 		e.Uint(4, uint64(r.Wants.Blobs))
 		e.Uint(5, uint64(r.Audit/time.Second))
+		e.Uint(6, r.RegisterSeq)
+		e.Raw(7, r.Register)
+		e.Text(8, r.Origin)
 		e.Close(at)
 	}
 	return e.Bytes(nil)
@@ -149,6 +160,12 @@ func getReplica(d *field.Decoder) *Replica {
 			r.Wants.Blobs = wire.Blobs(d.Uint32())
 		case 5:
 			r.Audit = time.Duration(d.Uint32()) * time.Second
+		case 6:
+			r.RegisterSeq = d.Uint()
+		case 7:
+			r.Register = bytes.Clone(d.Raw())
+		case 8:
+			r.Origin = d.Text()
 		}
 	}
 	return &r

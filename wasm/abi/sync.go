@@ -288,6 +288,7 @@ func putStatus(x *field.Encoder, s *replica.Status) {
 		putTime(x, 24+i, *t)
 	}
 	x.Text(32, s.Problem)
+	x.Text(33, s.Denied)
 }
 
 func getStatus(d *field.Decoder) replica.Status {
@@ -311,6 +312,8 @@ func getStatus(d *field.Decoder) replica.Status {
 			*times[n-24] = getTime(d)
 		case n == 32:
 			s.Problem = d.Text()
+		case n == 33:
+			s.Denied = d.Text()
 		}
 	}
 	return s

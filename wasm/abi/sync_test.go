@@ -1,6 +1,7 @@
 package abi_test
 
 import (
+	"encoding/hex"
 	"errors"
 	"reflect"
 	"testing"
@@ -37,9 +38,12 @@ func events() []replica.Event {
 	}
 }
 
+// moment is a time in nanoseconds that a float64 has too: whole multiples of four milliseconds do.
+const moment = 1_700_000_000_124_000_000
+
 // synced has one effect of each kind, and a status with nothing left out.
 func synced() abi.Synced {
-	at := time.Unix(0, 1_700_000_000_123_456_789)
+	at := time.Unix(0, moment)
 	return abi.Synced{
 		Err: kv.ErrFailed,
 		Effects: []replica.Effect{
@@ -55,11 +59,59 @@ func synced() abi.Synced {
 			replica.Purge{Why: "deleted", KeepOutbox: true},
 		},
 		Status: replica.Status{
-			Phase: replica.Purged, Site: 9, Epoch: log.Epoch{1, 15: 2}, Cursor: 1, Head: 2, Contact: at, AsOf: at.Add(1), Issued: 3,
+			Phase: replica.Purged, Site: 9, Epoch: log.Epoch{1, 15: 2}, Cursor: 1, Head: 2, Contact: at, AsOf: at.Add(4 * time.Millisecond), Issued: 3,
 			Accepted: 4, Folded: 5, Pieces: 6, PiecesDone: 7, Uploads: 8, Downloads: 9, BlobsSent: 10, BlobsGot: 11, Rebases: 12,
-			Repairs: 13, Audited: at.Add(2), Refused: 14, Problem: "no route", Retry: at.Add(3),
+			Repairs: 13, Audited: at.Add(8 * time.Millisecond), Refused: 14, Problem: "no route", Denied: "key", Retry: at.Add(12 * time.Millisecond),
 		},
 	}
+}
+
+// syncVectors are those of events and of what they came to.
+func syncVectors() []vector {
+	names := []string{"status", "begin", "wake", "local", "need", "offline", "online", "stop", "a piece of an answer", "an answer that is cut off"}
+	b := blob.Sum([]byte("b"))
+	says := []fields{
+		{},
+		{"kind": 1.},
+		{"kind": 2.},
+		{"kind": 3.},
+		{"kind": 5., "blob": b.String()},
+		{"kind": 6.},
+		{"kind": 7.},
+		{"kind": 8.},
+		{
+			"kind": 4., "id": float64(1 << 40), "status": 200., "header": []any{fields{"name": "Retry-After", "value": "3"}, fields{"name": "X-Empty"}},
+			"body": hex.EncodeToString([]byte("frames")), "more": true,
+		},
+		{"kind": 4., "id": 7., "error": "connection reset"},
+	}
+	var all []vector
+	for i, e := range events() {
+		all = append(all, vector{"event", names[i], hex.EncodeToString(abi.AppendEvent(nil, e)), says[i]})
+	}
+	s := synced()
+	const at, ms = float64(moment), float64(time.Millisecond)
+	return append(all, vector{"synced", "all", hex.EncodeToString(s.Append(nil)), fields{
+		"error": fields{"code": float64(abi.StoreFailed), "text": kv.ErrFailed.Error()},
+		"effect": []any{
+			fields{
+				"kind": 1., "id": 3., "method": "POST", "path": "/v2/sync/push", "query": "app=a&p=0",
+				"header": []any{fields{"name": "Sync-Site", "value": "2 00"}}, "body": hex.EncodeToString([]byte("operations")), "stream": true,
+			},
+			fields{"kind": 2., "id": 2.},
+			fields{"kind": 3., "at": at},
+			fields{"kind": 4., "blob": blob.Sum(nil).String()},
+			fields{"kind": 4., "error": fields{"code": float64(abi.NoBlob), "text": blob.ErrNotFound.Error()}},
+			fields{"kind": 5.},
+			fields{"kind": 6., "why": "deleted", "keep_outbox": true},
+		},
+		"status": fields{
+			"phase": 7., "site": 9., "epoch": hex.EncodeToString(s.Status.Epoch[:]), "cursor": 1., "head": 2., "contact": at, "as_of": at + 4*ms,
+			"issued": 3., "accepted": 4., "folded": 5., "pieces": 6., "pieces_done": 7., "uploads": 8., "downloads": 9.,
+			"blobs_sent": 10., "blobs_got": 11., "rebases": 12., "repairs": 13., "audited": at + 8*ms, "refused": 14.,
+			"problem": "no route", "denied": "key", "retry": at + 12*ms,
+		},
+	}})
 }
 
 // TestEventsCross writes and reads each event.
@@ -106,6 +158,7 @@ func TestReplicaSettings(t *testing.T) {
 	want := settings()
 	want.Replica = &abi.Replica{
 		Name: "edge of the north", Live: replica.Poll, Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, Audit: time.Minute,
+		RegisterSeq: 7, Register: []byte("register"), Origin: "https://origin.example",
 	}
 	got, err := abi.ParseSettings(want.Marshal())
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {

@@ -13,8 +13,11 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
@@ -93,6 +96,11 @@ func vectors() []vector {
 	stepped := abi.Stepped{More: true, Tasks: []abi.Task{{Number: 7, Job: j}}, Training: true, Error: "store is full", Strays: true}
 	question := abi.Question{What: abi.AskAppCreate, Name: "Übung", Language: "de"}
 	hosted := abi.HostedReply{ContentType: "image/gif", Data: []byte("GIF"), Expires: time.UnixMilli(1_700_000_000_123).UTC(), Hash: blob.Sum([]byte("GIF"))}
+	copied := abi.Settings{Role: abi.Engine, App: s.App, Store: abi.StoreFiles, Replica: &abi.Replica{
+		Name: "this browser", Live: replica.Poll, Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, Audit: time.Minute,
+		RegisterSeq: 7, Register: []byte("register"), Origin: "https://origin.example",
+	}}
+	digest := abi.DigestReply{Epoch: log.Epoch{1, 15: 2}, Seq: 12, Root: blob.Sum([]byte("root"))}
 	memory := abi.MemoryReply{Heap: 1 << 20, System: 1 << 33}
 
 	goodFields := fields{
@@ -102,7 +110,7 @@ func vectors() []vector {
 	envelope := func(kind, name string, data []byte, f fields) vector {
 		return vector{kind, name, hex.EncodeToString(data), f}
 	}
-	return []vector{
+	all := []vector{
 		envelope("settings", "all", s.Marshal(), fields{
 			"role": 3., "app": s.App, "store": 2., "public_url": s.PublicURL, "public_app_id": "main", "keep_predicted": 3600.,
 			"bundle": []any{s.Bundles[0], s.Bundles[1]}, "tokens": true, "open_door": true, "rate": 10., "burst": 100.,
@@ -142,8 +150,17 @@ func vectors() []vector {
 		envelope("apps", "one", abi.MarshalApps([]abi.App{{ID: "a", Name: "n", Language: "en"}}), fields{
 			"app": []any{fields{"id": "a", "name": "n", "language": "en"}},
 		}),
+		envelope("settings", "a copy", copied.Marshal(), fields{
+			"role": 1., "app": s.App, "store": 2., "replica": fields{
+				"name": "this browser", "live": 1., "vectors": 1., "blobs": 3., "audit": 60., "register_seq": 7., "register": hex.EncodeToString(copied.Replica.Register), "origin": "https://origin.example",
+			},
+		}),
+		envelope("digest", "all", digest.Marshal(), fields{
+			"epoch": hex.EncodeToString(digest.Epoch[:]), "seq": 12., "root": hex.EncodeToString(digest.Root[:]),
+		}),
 		envelope("memory", "all", memory.Marshal(), fields{"heap": float64(1 << 20), "system": float64(1 << 33)}),
 	}
+	return append(all, syncVectors()...)
 }
 
 // TestVectors holds the bytes of envelopes to testdata, which the other hosts' tests read.
@@ -238,6 +255,9 @@ func rewrite(kind string, data []byte) ([]byte, error) {
 	case "analysis":
 		a, err := abi.ParseAnalysis(data)
 		return abi.AppendAnalysis(nil, &a), err
+	case "digest":
+		r, err := abi.ParseDigest(data)
+		return r.Marshal(), err
 	case "event":
 		e, err := abi.ParseEvent(data)
 		return abi.AppendEvent(nil, e), err
@@ -256,7 +276,7 @@ func rewrite(kind string, data []byte) ([]byte, error) {
 
 var kinds = []string{
 	"settings", "done", "request", "response", "job", "result", "results", "step", "stepped", "question", "reply", "hosted",
-	"apps", "memory", "analysis", "account question", "account reply", "event", "synced",
+	"apps", "memory", "digest", "analysis", "account question", "account reply", "event", "synced",
 }
 
 // FuzzEnvelope reads any bytes as each envelope: what can be read says the same when it is

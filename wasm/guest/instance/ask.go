@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -45,6 +46,8 @@ func (i *Instance) ask(q *abi.Question) ([]byte, error) {
 			return nil, blob.ErrNotFound
 		}
 		return i.pictures.blobs.Get(context.Background(), blob.Hash([]byte(q.Name)))
+	case abi.AskDigest:
+		return i.digest()
 	case abi.AskAppCreate:
 		app, _, err := i.engine.CreateApp(context.Background(), "", core.NewApp{Name: q.Name, Language: q.Language})
 		return marshalApps(err, app)
@@ -72,7 +75,8 @@ func marshalApps(err error, apps ...catalog.App) ([]byte, error) {
 	return abi.MarshalApps(out), nil
 }
 
-// hosted is what a public name stands for, with its bytes where they are here.
+// hosted is what a public name stands for, with its bytes where they are here. Those of a copy may be at the
+// origin alone.
 func (i *Instance) hosted(name string) ([]byte, error) {
 	p, err := i.engine.Hosted(name)
 	if err != nil {
@@ -80,7 +84,8 @@ func (i *Instance) hosted(name string) ([]byte, error) {
 	}
 	r := abi.HostedReply{ContentType: p.ContentType, Expires: p.Expires, Hash: p.Hash}
 	if i.pictures != nil {
-		if r.Data, err = i.pictures.blobs.Get(context.Background(), p.Hash); err != nil {
+		r.Data, err = i.pictures.blobs.Get(context.Background(), p.Hash)
+		if err != nil && (i.machine == nil || !errors.Is(err, blob.ErrNotFound)) {
 			return nil, err
 		}
 	}

@@ -96,7 +96,7 @@ func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.S
 	if s.Accounts {
 		o.Accounts = lent.Accounts{From: i.Imports}
 	}
-	if s.Store != abi.StoreLent && s.App != "" {
+	if s.Store != abi.StoreLent && s.App != "" && s.Replica == nil {
 		return fmt.Errorf("%w: a store of its own has its own applications", api.ErrOptions)
 	}
 	if s.OpenDoor {
@@ -112,6 +112,11 @@ func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.S
 	if s.Store == abi.StoreLent {
 		o.Hosted = lent.Pictures{From: i.Imports}
 	} else {
+		if s.Replica != nil {
+			if err = i.register(o.Store); err != nil {
+				return err
+			}
+		}
 		if i.pictures, err = i.openPictures(); err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
@@ -18,6 +19,10 @@ import (
 type pictures struct {
 	*blob.Hosted
 	blobs blob.Blobs
+
+	swept   time.Time // when names whose time is over were last looked for
+	collect bool      // some may be left that nothing claims
+	from    blob.Hash // where looking for them goes on
 }
 
 // drawnAtOnce is what names of pictures are drawn in, in bytes: by it a host tells them from
@@ -25,7 +30,7 @@ type pictures struct {
 const drawnAtOnce = 512
 
 func (i *Instance) openPictures() (*pictures, error) {
-	p := &pictures{blobs: blob.NewMemory(blob.Options{})}
+	p := &pictures{blobs: blob.NewMemory(blob.Options{}), collect: true} // a crash may have left some
 	o := blob.HostedOptions{
 		Random: bufio.NewReaderSize(lent.Random{From: i.Imports}, drawnAtOnce),
 		Keep:   func(h blob.Hash) bool { return i.engine == nil || i.engine.Keeps(h) },
@@ -50,6 +55,32 @@ func (i *Instance) openPictures() (*pictures, error) {
 	return p, nil
 }
 
+// Sizes of tidying, as a register has them for its own.
+const (
+	sweepEvery = time.Minute
+	lookedOnce = 256
+)
+
+// tidy does a little of what a register does for pictures: here it is another's. strays begins to look anew
+// for those that nothing claims. It reports whether there is more.
+func (p *pictures) tidy(ctx context.Context, now time.Time, strays bool) (more bool, err error) {
+	if now.Sub(p.swept) >= sweepEvery {
+		if _, err := p.Sweep(ctx, now); err != nil {
+			return false, err
+		}
+		p.swept = now
+	}
+	if strays {
+		p.collect, p.from = true, blob.Hash{}
+	}
+	if p.collect {
+		if p.from, _, err = p.CollectSome(ctx, p.from, lookedOnce); err == nil {
+			p.collect = !p.from.IsZero()
+		}
+	}
+	return p.collect && err == nil, err
+}
+
 // inline gives a job of a picture that only the instance has its bytes. Where they cannot be read
 // the host will find no such blob.
 func (i *Instance) inline(j *api.Job) {
@@ -58,7 +89,7 @@ func (i *Instance) inline(j *api.Job) {
 	}
 	if data, err := i.pictures.blobs.Get(context.Background(), j.Blob); err == nil {
 		j.Data = data
-	} else {
+	} else if i.machine == nil || !errors.Is(err, blob.ErrNotFound) { // or the host fetches it from the origin
 		i.log(levelError, "blob %v: %v", j.Blob, err)
 	}
 }

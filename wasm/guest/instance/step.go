@@ -45,6 +45,11 @@ func (i *Instance) step(s *abi.Step, out *abi.Stepped) error {
 		more, err := i.engine.Step(ctx, now)
 		out.More, out.Strays = more, i.settings.App != "" && i.engine.Strays()
 		errs = append(errs, err)
+		if i.pictures != nil && i.settings.App != "" { // the engine leaves them to whoever lent them: that is us
+			more, err := i.pictures.tidy(ctx, now, out.Strays)
+			out.More, out.Strays = out.More || more, false
+			errs = append(errs, err)
+		}
 	}
 	out.Training = len(i.trainings) > 0
 	out.More = out.More || out.Training || s.Take > 0 && len(out.Tasks) >= s.Take

@@ -8,6 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/abi"
@@ -40,6 +41,20 @@ func (i *Instance) openReplica(store kv.Store) error {
 	}
 	i.machine, err = replica.New(o)
 	return err
+}
+
+// register takes what the origin says of the application into a store of the instance's own, before
+// the engine looks for the application there.
+func (i *Instance) register(store kv.Store) error {
+	ctx := context.Background()
+	if err := core.Emptied(ctx, store); err != nil { // what a crash left
+		return err
+	}
+	r := i.settings.Replica
+	if len(r.Register) == 0 {
+		return nil
+	}
+	return core.TakeRegister(ctx, store, i.settings.App, r.RegisterSeq, r.Register)
 }
 
 // ownRegister is that of an engine which keeps its records itself.
@@ -89,4 +104,31 @@ func (i *Instance) sync(e replica.Event) (done abi.Synced, err error) {
 	}
 	done.Status = i.machine.Status()
 	return done, err
+}
+
+// digest is that of what the copy has folded of its origin's log.
+func (i *Instance) digest() ([]byte, error) {
+	if i.machine == nil {
+		return nil, errNoReplica
+	}
+	app, err := catalog.ParseAppID(i.settings.App)
+	if err != nil {
+		return nil, err
+	}
+	p, err := i.engine.Partition(i.settings.App)
+	if err != nil {
+		return nil, err
+	}
+	c := p.Cursor()
+	r := abi.DigestReply{Epoch: c.Epoch, Seq: c.Seq}
+	err = p.Confirmed(func(state kv.Reader) error {
+		tree, err := fold.DigestTree(state, app)
+		if err == nil {
+			var root fold.Node
+			root, err = tree.Node("")
+			r.Root = root.Digest
+		}
+		return err
+	})
+	return r.Marshal(), err
 }
