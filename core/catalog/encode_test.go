@@ -70,6 +70,8 @@ func TestRecords(t *testing.T) {
 	t.Run("client", func(t *testing.T) {
 		roundTrip(t, encodeClient, decodeClient, func(c *Client) *Extra { return &c.Extra })
 	})
+	t.Run("edge", func(t *testing.T) { roundTrip(t, encodeEdge, decodeEdge, func(e *Edge) *Extra { return &e.Extra }) })
+	t.Run("site", func(t *testing.T) { roundTrip(t, encodeSite, decodeSite, func(s *Site) *Extra { return &s.Extra }) })
 	t.Run("derived", func(t *testing.T) {
 		roundTrip(t, encodeDerived, decodeDerived, func(x *Derived) *Extra { return &x.Extra })
 	})
@@ -104,6 +106,8 @@ func decoders() map[string]func([]byte) ([]byte, error) {
 		"app":      again(decodeApp, encodeApp),
 		"key":      again(decodeKey, encodeKey),
 		"client":   again(decodeClient, encodeClient),
+		"edge":     again(decodeEdge, encodeEdge),
+		"site":     again(decodeSite, encodeSite),
 		"derived":  again(decodeDerived, encodeDerived),
 		"manifest": again(UnmarshalManifest, (*Manifest).Marshal),
 	}

@@ -449,11 +449,12 @@ func ExampleTokens() {
 	}
 	token, life, _ := tokens.Issue(auth.Claims{App: "app", Client: "client", Generation: 3})
 	fmt.Println(life)
-	fmt.Println(tokens.Read(token))
+	claims, err := tokens.Read(token)
+	fmt.Println(claims.App, claims.Client, claims.Generation, err)
 	_, err = tokens.Read(token + "x")
 	fmt.Println(err)
 	// Output:
 	// 15m0s
-	// {app client 3} <nil>
+	// app client 3 <nil>
 	// invalid token
 }
