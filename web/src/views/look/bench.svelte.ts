@@ -1,7 +1,7 @@
 // What lies on the page: the picture that is shown or the camera, what was seen in it, what is kept and taught.
+import type { Ask } from '../../ask';
 import { Failure } from '../../console';
 import { Calls, type Concept, general, type Hit, own, type Taught } from './calls';
-import { ask } from './device.svelte';
 import { Pictures } from './kept.svelte';
 import { type Picture, picture } from './pictures';
 
@@ -23,12 +23,8 @@ export interface Refused {
 export const mostConcepts = 9;
 
 export class Bench {
-  readonly calls = new Calls(ask);
-  readonly pictures = new Pictures(this.calls, async (path) => {
-    const answer = await ask(path);
-    if (!answer.ok) throw new Failure(answer.status, 0, answer.statusText, '', '', 0, '');
-    return answer.blob();
-  });
+  readonly calls: Calls;
+  readonly pictures: Pictures;
 
   shown = $state.raw<Picture>();
   model = $state<'general' | 'own'>('general');
@@ -50,6 +46,15 @@ export class Bench {
   #round = 0;
   #sought = 0;
   #queue: Promise<unknown> = Promise.resolve();
+
+  constructor(ask: Ask) {
+    this.calls = new Calls(ask);
+    this.pictures = new Pictures(this.calls, async (path) => {
+      const answer = await ask(path);
+      if (!answer.ok) throw new Failure(answer.status, 0, answer.statusText, '', '', 0, '');
+      return answer.blob();
+    });
+  }
 
   /** Reads what was kept and taught before. */
   async load(): Promise<void> {

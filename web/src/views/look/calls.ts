@@ -1,13 +1,11 @@
 // The calls of /v2 that this page makes. Who answers is given: the runtime on this device, or a server to
 // compare with.
+import { type Ask, call, every } from '../../ask';
 import { Failure } from '../../console';
 import type { components } from '../../v2';
 
 type Schemas = components['schemas'];
 export type Concept = Required<Pick<Schemas['Concept'], 'id' | 'name' | 'value'>>;
-
-/** Answers a path under /v2 or /hosted, as fetch does. */
-export type Ask = (path: string, init?: RequestInit) => Promise<Response>;
 
 /** A picture that is kept. */
 export interface Kept {
@@ -97,7 +95,7 @@ export class Calls {
 
   /** All pictures that are kept, in the order they came. */
   async inputs(): Promise<Kept[]> {
-    return this.#all(async (n) => {
+    return every(page, async (n) => {
       const answer = await this.#call<Schemas['InputsAnswer']>('GET', `/inputs?page=${n}&per_page=${page}`);
       return (answer.inputs ?? []).map(kept);
     });
@@ -180,37 +178,8 @@ export class Calls {
     }
   }
 
-  async #all<T>(list: (page: number) => Promise<T[]>): Promise<T[]> {
-    const all: T[] = [];
-    for (let n = 1; ; n++) {
-      const some = await list(n);
-      all.push(...some);
-      if (some.length < page) return all;
-    }
-  }
-
-  async #call<T>(method: string, path: string, body?: object): Promise<T> {
-    let response: Response;
-    try {
-      response = await this.#ask(`/v2${path}`, {
-        method,
-        ...(body && { body: JSON.stringify(body) }),
-        headers: {
-          ...(body && { 'Content-Type': 'application/json' }),
-          ...(this.#key && { Authorization: `Key ${this.#key}` }),
-        },
-      });
-    } catch (failure) {
-      if (failure instanceof TypeError) throw new Failure(0, 0, '', '', '', 0, ''); // as fetch says: not reached
-      throw failure;
-    }
-    const answer = await response.json().catch(() => ({}));
-    if (response.ok && answer.status?.code === 10000) return answer as T;
-    // What is wrong with the one picture of a call tells more than that the call failed.
-    const one = [...(answer.inputs ?? []), ...(answer.outputs ?? [])][0]?.status;
-    const said = one?.code ? one : (answer.status ?? {});
-    const id = response.headers.get('X-Request-Id') ?? '';
-    throw new Failure(response.status, said.code ?? 0, said.description ?? '', said.details ?? '', id, 0, '');
+  #call<T>(method: string, path: string, body?: object): Promise<T> {
+    return call(this.#ask, method, path, body, this.#key);
   }
 }
 

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
+import type { Ask } from '../../ask';
 import { Failure } from '../../console';
-import { type Ask, Calls, own } from './calls';
+import { rate, secondsLeft } from '../../progress';
+import { Calls, own } from './calls';
 import { lessons, picturesIn, samplesOf, within } from './pictures';
-import { rate, secondsLeft } from './progress';
 import { bytesToHex, count, equal, originOf, type Receipt, receipt, short } from './receipt';
 
 /** An answerer that notes what it was asked, and gives these answers in turn. */

@@ -1,0 +1,40 @@
+// One call of /v2, whoever answers it: the runtime on this device, a copy, or a server to compare with.
+import { Failure } from './console';
+
+/** Answers a path under /v2 or /hosted, as fetch does. */
+export type Ask = (path: string, init?: RequestInit) => Promise<Response>;
+
+/** Asks for a path below /v2. key: for those who want to see one. What does not succeed throws a Failure. */
+export async function call<T>(ask: Ask, method: string, path: string, body?: object, key = ''): Promise<T> {
+  let response: Response;
+  try {
+    response = await ask(`/v2${path}`, {
+      method,
+      ...(body && { body: JSON.stringify(body) }),
+      headers: {
+        ...(body && { 'Content-Type': 'application/json' }),
+        ...(key && { Authorization: `Key ${key}` }),
+      },
+    });
+  } catch (failure) {
+    if (failure instanceof TypeError) throw new Failure(0, 0, '', '', '', 0, ''); // as fetch says: not reached
+    throw failure;
+  }
+  const answer = await response.json().catch(() => ({}));
+  if (response.ok && answer.status?.code === 10000) return answer as T;
+  // What is wrong with the one picture of a call tells more than that the call failed.
+  const one = [...(answer.inputs ?? []), ...(answer.outputs ?? [])][0]?.status;
+  const said = one?.code ? one : (answer.status ?? {});
+  const id = response.headers.get('X-Request-Id') ?? '';
+  throw new Failure(response.status, said.code ?? 0, said.description ?? '', said.details ?? '', id, 0, '');
+}
+
+/** All that a list holds: its pages in turn. */
+export async function every<T>(size: number, list: (page: number) => Promise<T[]>): Promise<T[]> {
+  const all: T[] = [];
+  for (let n = 1; ; n++) {
+    const some = await list(n);
+    all.push(...some);
+    if (some.length < size) return all;
+  }
+}

@@ -1,0 +1,82 @@
+// The recogniser on this device: the runtime, open for as long as a page wants it.
+import type { Client, Options, Progress } from '../runtime/src/index';
+import type { Ask } from './ask';
+import { Failure } from './console';
+import type { Mark } from './progress';
+
+type State =
+  | { is: 'closed' }
+  | { is: 'opening'; stage: Progress['stage']; first?: Mark; last?: Mark; all: number } // bytes
+  | { is: 'ready'; keeps: boolean } // whether what it is given outlives the page
+  | { is: 'failed'; failure: unknown };
+
+// The runtime is served as it is published: it is no part of the pages' own build.
+const base = '/runtime/';
+
+/** Its script. */
+export function runtime(): Promise<typeof import('../runtime/src/index')> {
+  return import(/* @vite-ignore */ `${base}index.js`);
+}
+
+/** One runtime: over the browser's own data, or over a copy of an application. */
+export class Device {
+  /** Whether it is there, and how far it is. */
+  state = $state.raw<State>({ is: 'closed' });
+  #options: Options;
+  #client: Client | undefined;
+  #stop: AbortController | undefined;
+
+  constructor(options: Options = {}) {
+    this.#options = options;
+  }
+
+  /** The runtime, while it is ready. */
+  get client(): Client | undefined {
+    return this.#client;
+  }
+
+  /** Opens it, where it is not open. */
+  open = async (): Promise<void> => {
+    if (this.state.is === 'opening' || this.state.is === 'ready') return;
+    const mine = new AbortController();
+    this.#stop = mine;
+    this.state = { is: 'opening', stage: 'load', all: 0 };
+    const onProgress = (p: Progress) => this.#stop === mine && this.#mark(p);
+    const options: Options = { base, ...this.#options, signal: mine.signal, onProgress };
+    try {
+      const opened = await (await runtime()).Sightline.open(options);
+      if (mine.signal.aborted) return await opened.close();
+      this.#client = opened;
+      this.state = { is: 'ready', keeps: opened.store === 'private' };
+    } catch (failure) {
+      if (this.#stop !== mine || mine.signal.aborted) return;
+      const unreached =
+        failure instanceof TypeError || (failure instanceof DOMException && failure.name === 'NetworkError');
+      this.state = { is: 'failed', failure: unreached ? new Failure(0, 0, '', '', '', 0, '') : failure };
+    }
+  };
+
+  #mark({ stage, allLoaded, allTotal }: Progress): void {
+    if (this.state.is !== 'opening') return;
+    if (allLoaded === undefined || allTotal === undefined) this.state = { ...this.state, stage };
+    else {
+      const last = { at: performance.now(), done: allLoaded };
+      this.state = { is: 'opening', stage, first: this.state.first ?? last, last, all: allTotal };
+    }
+  }
+
+  /** Stops opening it, or closes it. */
+  close = async (): Promise<void> => {
+    this.#stop?.abort();
+    const was = this.#client;
+    this.#client = undefined;
+    this.state = { is: 'closed' };
+    await was?.close();
+  };
+
+  /** Answers on this device. */
+  ask: Ask = async (path, init) => {
+    if (!this.#client) throw new DOMException('the recogniser is not open', 'InvalidStateError');
+    return this.#client.fetch(path, init);
+  };
+}
