@@ -143,6 +143,7 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 		return err
 	}
 	settings.Index = &index.Options{Space: spaceOf(serving)}
+	settings.Keep = a.o.Keep
 	_, copied, err := a.control.RegisterSeq(app.String())
 	if err != nil {
 		return err

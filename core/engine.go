@@ -33,6 +33,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
@@ -61,10 +62,11 @@ type Options struct {
 	Tokens   api.Tokens   // issues and reads access tokens; nil: there are none
 	Accounts api.Accounts // people whom applications belong to; nil: there are none
 
-	PublicURL     string        // start of hosted pictures' addresses; empty means http://127.0.0.1:8080
-	PublicAppID   string        // app_id of public models and concepts; empty means null
-	KeepPredicted time.Duration // life of a picture sent to be predicted; 0 means 24 h
-	JSON          jsonio.Limits // of a request's body; zero fields mean jsonio's defaults
+	PublicURL     string         // start of hosted pictures' addresses; empty means http://127.0.0.1:8080
+	PublicAppID   string         // app_id of public models and concepts; empty means null
+	KeepPredicted time.Duration  // life of a picture sent to be predicted; 0 means 24 h
+	Keep          partition.Keep // how much of each application's log is kept; zero fields mean what they say
+	JSON          jsonio.Limits  // of a request's body; zero fields mean jsonio's defaults
 
 	Rate         auth.Rate // of each key that an account made, and of its tokens and sessions; zero fields mean 10 a second, 100 at once; PerSecond < 0: none
 	OperatorRate auth.Rate // the same of the operator's own; zero means none

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -81,6 +82,14 @@ func (r Reader) SiteSeq(s log.Site) (uint64, error) {
 		return 0, err
 	}
 	return number8(v)
+}
+
+// Writers yields the sites of which operations were folded, in their order.
+func (r Reader) Writers(yield func(log.Site) bool) error {
+	prefix := r.app.key(tableSite, 0)
+	return r.kv.Scan(prefix, after(prefix), func(key, _ []byte) bool {
+		return yield(log.Site(binary.BigEndian.Uint32(key[len(prefix):])))
+	})
 }
 
 // Input returns the live input with an ordinal.

@@ -26,6 +26,9 @@ type Options struct {
 	// of its own.
 	Replica *Replica
 
+	// Keep is how much of its log the partition keeps; zero fields mean what they say.
+	Keep Keep
+
 	// Watch is told what each run of entries did to the inputs, once that is visible; nil:
 	// nobody is. It must return at once and not use the partition.
 	Watch func(fold.Outcome)
@@ -59,6 +62,8 @@ type Partition struct {
 	closed  error   // why it takes nothing more; nil: it does
 	shut    bool    // not even what was appended is folded
 
+	trim trimming
+
 	waiting sync.Mutex
 	tickets map[uint64]*ticket // by their first entry
 }
@@ -71,6 +76,7 @@ func Open(o Options) (*Partition, error) {
 	if o.Site == 0 {
 		o.Site = log.Origin
 	}
+	o.Keep.defaults()
 	p := &Partition{
 		o: o, clock: log.NewClock(o.Clock), fold: fold.New(o.App), tx: kv.NewOverlay(o.Store),
 		tidy: true, tickets: map[uint64]*ticket{},

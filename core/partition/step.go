@@ -18,9 +18,9 @@ const (
 )
 
 // Step does some of the work that was left for later: it folds what a full store kept from
-// being folded, tidies up after deletions, and lets the index catch up. It reports whether there is
-// more. Steps may run beside everything else.
-func (p *Partition) Step(ctx context.Context, _ time.Time) (more bool, err error) {
+// being folded, tidies up after deletions, lets the index catch up, trims the log and moves the horizon as
+// [Keep] says. It reports whether there is more. Steps may run beside everything else.
+func (p *Partition) Step(ctx context.Context, now time.Time) (more bool, err error) {
 	if err := p.whyClosed(); err != nil {
 		return false, err
 	}
@@ -37,7 +37,27 @@ func (p *Partition) Step(ctx context.Context, _ time.Time) (more bool, err error
 		}
 		more = more || again
 	}
+	if err := p.stepKeep(ctx, now); err != nil {
+		return false, fmt.Errorf("log: %w", err)
+	}
 	return more, nil
+}
+
+// stepKeep trims the log and moves the horizon. A store that is full has it done later.
+func (p *Partition) stepKeep(ctx context.Context, now time.Time) error {
+	if !p.keeps() {
+		return nil
+	}
+	p.trim.mu.Lock()
+	defer p.trim.mu.Unlock()
+	err := p.stepTrim(now)
+	if err == nil {
+		err = p.stepHorizon(ctx, now)
+	}
+	if errors.Is(err, kv.ErrFull) {
+		return nil
+	}
+	return err
 }
 
 // stepTidy tidies a little, if everything that was appended is folded.

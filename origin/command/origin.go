@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/console"
@@ -24,7 +26,8 @@ import (
 // origin is sightline: the core runs natively, and there are accounts and pages for people.
 type origin struct {
 	people peopleSettings
-	set    *predict.Set // the newest network and its public models
+	keep   partition.Keep // of applications' logs
+	set    *predict.Set   // the newest network and its public models
 }
 
 const originName = "sightline"
@@ -53,12 +56,30 @@ func (o *origin) Commands(env *Env) []*cobra.Command {
 }
 
 // Flags implements [Program].
-func (o *origin) Flags(f *pflag.FlagSet) { peopleFlags(f) }
+func (o *origin) Flags(f *pflag.FlagSet) {
+	peopleFlags(f)
+	f.Duration("keep-log", 30*24*time.Hour, "how long what was written stays in the log for copies that read on in it; those that come later take a snapshot of the records")
+	f.Duration("max-away", 90*24*time.Hour, "how long edges and browsers may be away for what they changed meanwhile to count")
+}
 
 // Parse implements [Program].
 func (o *origin) Parse(k *koanf.Koanf, listen string, behindProxy bool) (err error) {
 	o.people, err = parsePeople(k, listen, behindProxy)
+	if err == nil {
+		o.keep.Age, err = atLeastAnHour(k, "keep-log")
+	}
+	if err == nil {
+		o.keep.Away, err = atLeastAnHour(k, "max-away")
+	}
 	return err
+}
+
+func atLeastAnHour(k *koanf.Koanf, name string) (time.Duration, error) {
+	d, err := time.ParseDuration(k.String(name))
+	if err != nil || d < time.Hour {
+		return 0, Usagef("%s: %q is no time of an hour or more, such as 720h", name, k.String(name))
+	}
+	return d, nil
 }
 
 // Keep implements [Program]: what cannot hang need not be watched.
@@ -73,7 +94,7 @@ func (o *origin) Open(_ context.Context, l *Lent) (Engine, error) {
 	engine, err := core.Open(core.Options{
 		Store: l.Folder.Store, Models: o.set, Hosted: l.Hosted, Clock: system.Now, Rand: system.Random,
 		PublicURL: l.PublicURL, PublicAppID: l.PublicAppID, KeepPredicted: l.KeepPredicted,
-		Tokens: l.Tokens, Accounts: l.Accounts, Rate: l.Rate, OperatorRate: l.OperatorRate,
+		Keep: o.keep, Tokens: l.Tokens, Accounts: l.Accounts, Rate: l.Rate, OperatorRate: l.OperatorRate,
 		Older: func(base [32]byte) (*predict.Set, error) { return older(l.Folder, base) },
 	})
 	if err != nil {

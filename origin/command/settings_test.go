@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/partition"
 )
 
 func read(t *testing.T, environ []string, args ...string) (settings, error) {
@@ -41,6 +42,9 @@ func TestSettingsDefaults(t *testing.T) {
 	}
 	if people := s.program.(*origin).people; people != (peopleSettings{}) {
 		t.Errorf("people's settings = %+v, want none", people)
+	}
+	if keep := s.program.(*origin).keep; keep != (partition.Keep{Age: 720 * time.Hour, Away: 2160 * time.Hour}) {
+		t.Errorf("logs are kept for %+v", keep)
 	}
 	if fmt.Sprintf("%+v", s) != fmt.Sprintf("%+v", want) {
 		t.Errorf("settings = %+v, want %+v", s, want)
@@ -110,6 +114,8 @@ func TestSettingsRefused(t *testing.T) {
 		{"--max-body", "99999999GB"},
 		{"--max-body", "-1MB"},
 		{"--keep-predicted", "-1s"},
+		{"--keep-log", "1m"},
+		{"--max-away", "59m"},
 		{"--log", "loud"},
 		{"--log-format", "xml"},
 		{"--fetch-ports", "0"},

@@ -37,6 +37,15 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 		after  string // parts that a repair leaves unsound
 	}{
 		{"nothing", func(*used) {}, "", true, ""},
+		{"the log was trimmed", func(u *used) {
+			p, err := u.world.Engine.Partition(u.app.String())
+			if err == nil {
+				err = p.Log().Trim(p.Log().Head())
+			}
+			if err != nil {
+				u.t.Fatal(err)
+			}
+		}, "", true, ""},
 		{"a picture is gone", func(u *used) {
 			if err := u.Blobs.Delete(u.t.Context(), u.picture("i1")); err != nil {
 				u.t.Fatal(err)

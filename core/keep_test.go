@@ -1,0 +1,50 @@
+package core_test
+
+import (
+	"testing"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// TestStepTrimsLogs has an engine's steps trim the logs of its applications as it was told, and leave the
+// register's alone.
+func TestStepTrimsLogs(t *testing.T) {
+	const kept = 20
+	l := newFixture(t)
+	l.o.Keep = partition.Keep{Entries: kept}
+	e := l.open(t)
+	apps, err := e.Apps()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := e.Partition(apps[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bodies []log.Body
+	for range 10 * kept {
+		bodies = append(bodies, &log.InputDelete{Input: log.Dot{Site: 9, Seq: 9}})
+	}
+	if _, err := p.Submit(t.Context(), "key", bodies, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Step(t.Context(), l.clock()); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.Log().Head() + 1 - p.Log().Floor(); n != kept {
+		t.Errorf("%d entries are kept, want %d", n, kept)
+	}
+	for range 2 * kept {
+		if _, _, err := e.CreateKey(t.Context(), "", core.NewKey{App: apps[0].ID, Scopes: []string{"All"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := e.Step(t.Context(), l.clock()); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := e.Keys(apps[0].ID); err != nil || len(keys) != 2*kept+1 {
+		t.Errorf("%d keys, %v", len(keys), err)
+	}
+}

@@ -1,0 +1,241 @@
+package partition
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/field"
+)
+
+// Keep says how much of a log is kept behind the state that is folded from it, for those who read on in it;
+// whoever is further behind takes a snapshot. A replica's outbox and the control partition keep what they
+// have.
+//
+//	trimmed ─┬─ kept: no older than Age, no more than Entries ─── head
+//	       floor            ▲ mark: the head of a day, to tell how old an entry is
+//
+// How old an entry is says when it was appended, not its clock: what an edge wrote while it was
+// away is as new as its arrival.
+type Keep struct {
+	Age     time.Duration // 0 means 30 days
+	Entries uint64        // 0 means 200,000. Of them the last 4,096 are kept whatever their age
+
+	// Away is how old a write of a field may be when it arrives: the clock below which they are
+	// stale, the horizon, follows at this distance, once another site has written. 0 means 90 days.
+	Away time.Duration
+}
+
+// What Keep means by 0, and what is kept of any log: whoever has just taken a snapshot reads on.
+const (
+	keepAge     = 30 * 24 * time.Hour
+	keepEntries = 200_000
+	keepAway    = 90 * 24 * time.Hour
+	leastKept   = 4096
+)
+
+func (k *Keep) defaults() {
+	if k.Age <= 0 {
+		k.Age = keepAge
+	}
+	if k.Entries == 0 {
+		k.Entries = keepEntries
+	}
+	if k.Away <= 0 {
+		k.Away = keepAway
+	}
+}
+
+// trimming is what Step remembers of what it has trimmed.
+type trimming struct {
+	mu    sync.Mutex
+	known bool // marks are what is noted
+	marks []mark
+	next  time.Time // when the horizon is looked at next
+	seen  uint64    // the last entry then
+}
+
+// mark says that the log ended in an entry at a time.
+type mark struct {
+	at  time.Time
+	seq uint64
+}
+
+// marksKept is how finely ages are told: Age in so many parts.
+const marksKept = 16
+
+func marksKey(app catalog.AppID) []byte { return app.LocalKey("trim") }
+
+// keeps reports whether the partition's log is one that is trimmed.
+func (p *Partition) keeps() bool { return p.replica == nil && p.o.App != catalog.Control }
+
+// stepTrim trims the log. Nothing is lost by it: only what the state has folded goes, in a batch behind that
+// of the state, so that no crash takes back the one without the other.
+func (p *Partition) stepTrim(now time.Time) error {
+	p.visible.RLock()
+	seq, shut := p.seq, p.shut
+	p.visible.RUnlock()
+	floor, keep := p.log.Floor(), &p.o.Keep
+	least := min(leastKept, keep.Entries)
+	if shut || seq+1 < floor+least {
+		return nil
+	}
+	below := floor
+	if kept := seq + 1 - floor; kept > keep.Entries+keep.Entries/8 {
+		below = seq + 1 - keep.Entries
+	}
+	old, err := p.mark(now, seq)
+	if err != nil {
+		return err
+	}
+	if below = min(max(below, old+1), seq+1-least); below <= floor {
+		return nil
+	}
+	return p.log.Trim(below)
+}
+
+// mark notes where the log is, if that was not noted lately, and returns the last entry that is
+// older than is kept; 0: none is known to be.
+func (p *Partition) mark(now time.Time, seq uint64) (old uint64, err error) {
+	t := &p.trim
+	if !t.known {
+		data, err := p.o.Store.Get(marksKey(p.o.App))
+		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return 0, err
+		}
+		if t.marks, err = decodeMarks(data); err != nil {
+			return 0, err
+		}
+		t.known = true
+	}
+	marks := t.marks[:len(t.marks):len(t.marks)]
+	for len(marks) > 0 && marks[len(marks)-1].at.After(now) { // the clock was set back
+		marks = marks[:len(marks)-1]
+	}
+	for len(marks) > 0 && now.Sub(marks[0].at) >= p.o.Keep.Age {
+		if old = marks[0].seq; len(marks) == 1 || now.Sub(marks[1].at) < p.o.Keep.Age {
+			break
+		}
+		marks = marks[1:]
+	}
+	if n := len(marks); n == 0 || now.Sub(marks[n-1].at) >= p.o.Keep.Age/marksKept {
+		marks = append(marks, mark{now, seq})
+	} else if len(marks) == len(t.marks) {
+		return old, nil
+	}
+	err = p.Tidy(func(tx *kv.Overlay) error {
+		tx.Put(marksKey(p.o.App), encodeMarks(marks))
+		return nil
+	})
+	if err == nil {
+		t.marks = marks
+	}
+	return old, err
+}
+
+func encodeMarks(marks []mark) []byte {
+	var e field.Encoder
+	for _, m := range marks {
+		at := e.Open(1)
+		e.Uint(1, uint64(m.at.UnixMilli()))
+		e.Uint(2, m.seq)
+		e.Close(at)
+	}
+	return e.Bytes(nil)
+}
+
+func decodeMarks(data []byte) (marks []mark, err error) {
+	if data == nil {
+		return nil, nil
+	}
+	d := field.Decode(data)
+	for d.Next() {
+		if d.Number != 1 {
+			continue
+		}
+		var m mark
+		for x := d.Message(); x.Next(); {
+			switch x.Number {
+			case 1:
+				m.at = time.UnixMilli(int64(x.Uint()))
+			case 2:
+				m.seq = x.Uint()
+			}
+		}
+		marks = append(marks, m)
+	}
+	return marks, d.Err()
+}
+
+// horizonEvery is how often the horizon is moved: Away in so many parts.
+const horizonEvery = 64
+
+// stepHorizon moves the horizon on, by an entry of the log, so that what is below it is the same at all who fold
+// it. It follows the clocks of the log too: one that was set ahead for a moment moves nothing by
+// itself. An application that nobody else writes to has none, and one that nothing was written to since
+// gets no other.
+func (p *Partition) stepHorizon(ctx context.Context, now time.Time) error {
+	t, every := &p.trim, p.o.Keep.Away/horizonEvery
+	if now.Before(t.next) && t.next.Sub(now) <= every {
+		return nil
+	}
+	head := p.log.Head()
+	if t.next = now.Add(every); head == t.seen {
+		return nil
+	}
+	t.seen = head
+	state := catalog.Read(p.o.Store, p.o.App)
+	h, err := state.Header()
+	if err != nil {
+		return err
+	}
+	to := min(log.HLC(now.UnixMilli())<<16, h.Clock).Time().Add(-p.o.Keep.Away)
+	if to.Sub(h.Horizon.Time()) < every || to.UnixMilli() <= 0 {
+		return nil
+	}
+	due, err := p.reaches(to)
+	if err != nil || !due {
+		return err
+	}
+	_, err = p.Submit(ctx, "", []log.Body{&log.Horizon{At: log.HLC(to.UnixMilli()) << 16}}, nil)
+	if err == nil {
+		t.seen = p.log.Head()
+	}
+	return err
+}
+
+// reaches reports whether a horizon would say anything: others write here, something else than the
+// last one was written since, and the log has begun before it.
+func (p *Partition) reaches(to time.Time) (bool, error) {
+	others := false
+	err := catalog.Read(p.o.Store, p.o.App).Writers(func(s log.Site) bool {
+		others = s != p.o.Site
+		return !others
+	})
+	if err != nil || !others {
+		return false, err
+	}
+	err = p.log.Read(p.log.Head(), func(e log.Entry) bool {
+		_, last := e.Op.Body.(*log.Horizon)
+		others = !last
+		return false
+	})
+	if err != nil || !others {
+		return false, err
+	}
+	if p.log.Floor() > 1 {
+		return true, nil
+	}
+	err = p.log.Read(1, func(e log.Entry) bool {
+		others = e.Op.At.Time().Before(to)
+		return false
+	})
+	if errors.Is(err, log.ErrTrimmed) { // this very moment
+		return true, nil
+	}
+	return others, err
+}

@@ -1,0 +1,246 @@
+package partition_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// ticking is a clock that a test moves.
+type ticking struct{ at time.Time }
+
+func (c *ticking) now() time.Time { return c.at }
+
+func openKeeping(t testing.TB, store kv.Store, c *ticking, keep partition.Keep) *partition.Partition {
+	t.Helper()
+	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: c.now, Epoch: log.Epoch{1}, Keep: keep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// step does all that is left for later.
+func step(t testing.TB, p *partition.Partition, at time.Time) {
+	t.Helper()
+	for {
+		more, err := p.Step(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !more {
+			return
+		}
+	}
+}
+
+// flip are n changes of one label of an input.
+func flip(input log.Dot, n int) []log.Body {
+	bodies := make([]log.Body, n)
+	for i := range bodies {
+		bodies[i] = &log.InputLabels{Input: input, Labels: []log.Label{{Concept: fmt.Sprint("c", i%7), Value: log.True}}}
+	}
+	return bodies
+}
+
+// keys counts what a store holds.
+func keys(t testing.TB, store kv.Store) (n int) {
+	t.Helper()
+	err := store.Scan(nil, nil, func(_, _ []byte) bool {
+		n++
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestTrimmedLog changes labels for as long as it takes to fill the log many times: what the store holds stays
+// bounded, the state is that of a log that was never trimmed, what was sent is known again, and opening it
+// anew needs nothing that is gone.
+func TestTrimmedLog(t *testing.T) {
+	const kept, rounds, changes = 1000, 40, 500
+	c := &ticking{at: clock()}
+	store, whole := memkv.New(), memkv.New()
+	p := openKeeping(t, store, c, partition.Keep{Entries: kept})
+	q := openKeeping(t, whole, c, partition.Keep{})
+	ours := log.Dot{Site: log.Origin, Seq: 1}
+	sentOnce := sent(edge, 1, flip(ours, 3)...)
+	for _, x := range []*partition.Partition{p, q} {
+		submit(t, x, create("a"))
+		accept(t, x, sentOnce)
+	}
+	most := 0
+	for range rounds {
+		c.at = c.at.Add(time.Minute)
+		for _, x := range []*partition.Partition{p, q} {
+			submit(t, x, flip(ours, changes)...)
+			step(t, x, c.at)
+		}
+		most = max(most, keys(t, store))
+	}
+	l := p.Log()
+	if n := l.Head() + 1 - l.Floor(); n < kept || n > kept+kept/8+changes || most > kept+kept/8+changes+100 {
+		t.Errorf("%d entries are kept and the store had %d keys, want about %d", n, most, kept)
+	}
+	if q.Log().Floor() != 1 || q.Log().Head() != l.Head() {
+		t.Errorf("the log that keeps 200,000 goes from %d to %d", q.Log().Floor(), q.Log().Head())
+	}
+	if digest(t, store) != digest(t, whole) {
+		t.Error("the state of the trimmed log is another")
+	}
+	if err := l.Read(l.Floor()-1, func(log.Entry) bool { return true }); !errors.Is(err, log.ErrTrimmed) {
+		t.Errorf("reading what was trimmed: %v", err)
+	}
+	head, floor := l.Head(), l.Floor()
+	accept(t, p, sentOnce) // its entries are gone, its number is not
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p = openKeeping(t, store, c, partition.Keep{Entries: kept})
+	accept(t, p, sentOnce)
+	if l = p.Log(); l.Head() != head || l.Floor() != floor {
+		t.Errorf("opened anew the log goes from %d to %d, before from %d to %d", l.Floor(), l.Head(), floor, head)
+	}
+	submit(t, p, flip(ours, 1)...)
+	if got := digest(t, store); got == digest(t, whole) {
+		t.Error("the state does not move on")
+	}
+}
+
+// TestTrimmedByAge trims what is older than is kept, by when it was appended, in whatever process; and never the
+// last entries.
+func TestTrimmedByAge(t *testing.T) {
+	const day, least = 24 * time.Hour, 4096
+	keep := partition.Keep{Age: 16 * day}
+	c := &ticking{at: clock()}
+	store := memkv.New()
+	p := openKeeping(t, store, c, keep)
+	submit(t, p, create("a"))
+	input := log.Dot{Site: log.Origin, Seq: 1}
+	write := func(n int) {
+		for ; n > 0; n -= 500 {
+			submit(t, p, flip(input, min(n, 500))...)
+		}
+		step(t, p, c.at)
+	}
+	write(least + 999)
+	old := p.Log().Head()
+	c.at = c.at.Add(-time.Hour) // a clock that is set back is no reason to forget how old things are
+	step(t, p, c.at)
+	for range 15 {
+		c.at = c.at.Add(day)
+		write(100)
+	}
+	if f := p.Log().Floor(); f != 1 {
+		t.Fatalf("trimmed to %d after 15 days, want nothing", f)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p = openKeeping(t, store, c, keep)
+	c.at = c.at.Add(day + time.Hour)
+	step(t, p, c.at)
+	head := p.Log().Head()
+	if f := p.Log().Floor(); f != head+1-least || f > old+1 {
+		t.Errorf("trimmed to %d of %d; %d are older than 16 days", f, head, old)
+	}
+	write(least)
+	if f := p.Log().Floor(); f != old+1 {
+		t.Errorf("trimmed to %d, want to %d: what is older than 16 days", f, old+1)
+	}
+	c.at = c.at.Add(400 * day)
+	step(t, p, c.at)
+	if head, f := p.Log().Head(), p.Log().Floor(); f != head+1-least {
+		t.Errorf("after a year trimmed to %d of %d, want all but %d gone", f, head, least)
+	}
+}
+
+// horizons are those of a log.
+func horizons(t testing.TB, p *partition.Partition) (at []time.Time) {
+	t.Helper()
+	for _, e := range entries(t, p) {
+		if b, ok := e.Op.Body.(*log.Horizon); ok {
+			at = append(at, b.At.Time())
+		}
+	}
+	return at
+}
+
+// TestHorizonMoves has the horizon follow the clock where others write too, and refuses what is older.
+func TestHorizonMoves(t *testing.T) {
+	const day = 24 * time.Hour
+	keep := partition.Keep{Away: 64 * day}
+	c := &ticking{at: clock()}
+	p := openKeeping(t, memkv.New(), c, keep)
+	submit(t, p, create("a"))
+	input := log.Dot{Site: log.Origin, Seq: 1}
+	pass := func(days int) {
+		for range days {
+			c.at = c.at.Add(day)
+			submit(t, p, flip(input, 1)...)
+			step(t, p, c.at)
+		}
+	}
+	pass(100)
+	if got := horizons(t, p); len(got) > 0 {
+		t.Errorf("horizons %v of an application that nobody else writes to", got)
+	}
+	old := sent(edge, 1, flip(input, 3)...)
+	for i := range old {
+		old[i].At = log.HLC(c.at.Add(-time.Hour).UnixMilli())<<16 + log.HLC(i)
+	}
+	accept(t, p, old[:1])
+	pass(63)
+	if got := horizons(t, p); len(got) < 50 || len(got) > 64 || !got[len(got)-1].Before(old[0].At.Time()) {
+		t.Errorf("%d horizons in 63 days, the last at %v", len(got), got[len(got)-1])
+	}
+	if v := accept(t, p, old[1:2]); v[0].Code == fold.Stale {
+		t.Error("a write of 63 days ago is stale, want 64 days")
+	}
+	pass(3)
+	if v := accept(t, p, old[2:]); v[0].Code != fold.Stale {
+		t.Errorf("a write of 66 days ago: %v, want stale", v[0].Code)
+	}
+	idle := func(want int) {
+		t.Helper()
+		n := len(horizons(t, p))
+		for range 30 {
+			c.at = c.at.Add(day)
+			step(t, p, c.at)
+		}
+		if got := len(horizons(t, p)) - n; got != want {
+			t.Errorf("%d horizons in a month without a write, want %d", got, want)
+		}
+	}
+	idle(0) // the last one is of the last write
+	submit(t, p, flip(input, 1)...)
+	idle(1)
+	v := p.View()
+	defer v.Close()
+	h, err := v.Header()
+	if want := c.at.Add(-keep.Away); err != nil || h.Horizon.Time().After(want) {
+		t.Errorf("horizon %v, %v, want not after %v", h.Horizon.Time(), err, want)
+	}
+}
+
+// TestHorizonOfAJump holds the horizon where the log's own clock is: a wrong date moves nothing.
+func TestHorizonOfAJump(t *testing.T) {
+	c := &ticking{at: clock()}
+	p := openKeeping(t, memkv.New(), c, partition.Keep{})
+	submit(t, p, create("a"))
+	accept(t, p, sent(edge, 1, flip(log.Dot{Site: log.Origin, Seq: 1}, 1)...))
+	c.at = c.at.AddDate(20, 0, 0)
+	step(t, p, c.at)
+	if got := horizons(t, p); len(got) > 0 {
+		t.Errorf("horizons %v after a jump of the clock alone", got)
+	}
+}
