@@ -40,6 +40,7 @@ export function listen(store: string, running: Running, opened: Opened): () => v
   return () => {
     hub.close();
     for (const line of peers.values()) line.close();
+    running.watches.clear();
   };
 }
 

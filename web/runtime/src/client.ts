@@ -1,11 +1,30 @@
 // The runtime as a page, or a program, has it: calls go to the engine's worker and come back as standard responses.
 
+import type { CopyStatus, Digest } from './copy.ts';
 import type { FromEngine, Opened, Start, ToEngine } from './host.ts';
 import type { Progress } from './load.ts';
 import type { Answer, Request as Call } from './messages.ts';
 import type { Port } from './port.ts';
 
+export type { CopyStatus, Digest } from './copy.ts';
 export type { Progress } from './load.ts';
+
+/** Which application of which origin is kept a copy. */
+export interface CopyOptions {
+  /** The origin's address; empty: the page's own. It is kept to https, but on this device and at the page's own. */
+  origin: string;
+  /** The application's id: 32 hex digits. */
+  app: string;
+  /**
+   * What is shown to the origin, `Bearer …` or `Key …`, with scope All of the application. It is asked for again where it
+   * is refused or nearly over, is kept nowhere, and may reject: then the copy stays alone for now.
+   */
+  credential: () => Promise<string>;
+  /** Of this copy, for people. */
+  name?: string;
+  /** `lazy`, the default: pictures are fetched when they are wanted. `eager`: all of them, at once. */
+  pictures?: 'lazy' | 'eager';
+}
 
 /** What may be said at the start of a runtime, wherever it runs. */
 export interface CommonOptions {
@@ -20,6 +39,47 @@ export interface CommonOptions {
   onProgress?: (p: Progress) => void;
   /** Ends the start; an open runtime is ended by `close`. */
   signal?: AbortSignal;
+  /** The one application of the store is kept a copy of an origin's. The first start needs the origin, later ones do not. */
+  copy?: CopyOptions;
+}
+
+/** What is said of a copy to the thread that keeps it. `here` is the origin of an address that is left out. */
+export function copyStart({ origin, app, name, pictures }: CopyOptions, here?: string): Start['copy'] & object {
+  if (!/^[0-9a-f]{32}$/.test(app)) throw new TypeError(`${app} is no id of an application`);
+  const base = (origin || here || '').replace(/\/+$/, '');
+  if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol))
+    throw new TypeError(`${JSON.stringify(origin)} is no address of an origin`);
+  const { protocol, hostname } = new URL(base);
+  if (protocol === 'http:' && base !== here && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname))
+    throw new TypeError(`${base} has to begin with https: plain HTTP would show pictures and keys to the network`);
+  return { origin: base, app, pictures: pictures ?? 'lazy', ...(name && { name }) };
+}
+
+/** The copy that a runtime keeps, whichever tab keeps it. */
+export class Synced {
+  /** Is told where the copy stands, whenever that changes. */
+  onchange: (status: CopyStatus) => void = () => {};
+
+  #ask: (what: 'status' | 'digest' | 'offline' | 'online') => Promise<unknown>;
+
+  constructor(ask: (what: 'status' | 'digest' | 'offline' | 'online') => Promise<unknown>) {
+    this.#ask = ask;
+  }
+
+  /** Where the copy stands. */
+  status(): Promise<CopyStatus> {
+    return this.#ask('status') as Promise<CopyStatus>;
+  }
+
+  /** The digest of what was folded of the origin's log: equal, at the same entry of the same log, to the origin's. */
+  digest(): Promise<Digest> {
+    return this.#ask('digest') as Promise<Digest>;
+  }
+
+  /** Asks nothing of the origin until it is told otherwise, or the store is opened anew. */
+  async offline(on: boolean): Promise<void> {
+    await this.#ask(on ? 'offline' : 'online');
+  }
 }
 
 type Told<T> = { resolve: (value: T) => void; reject: (failure: unknown) => void };
@@ -44,11 +104,17 @@ export class Client {
     return this.#opened.owner;
   }
 
+  /** The copy that is kept; undefined: none is. */
+  get sync(): Synced | undefined {
+    return this.#opened.copy ? this.#sync : undefined;
+  }
+
+  #sync = new Synced((sync) => this.#tell({ sync }));
   #port: Port;
   #prefix: string;
   #opened!: Opened;
   #next = 1;
-  #calls = new Map<number, Told<Answer | Uint8Array<ArrayBuffer>>>();
+  #calls = new Map<number, Told<unknown>>();
   #closed: Promise<void> | undefined;
   #whenClosed = () => {};
   #broken: Error | undefined;
@@ -63,7 +129,7 @@ export class Client {
     this: (new (port: Port, publicUrl: string) => T) | typeof Client,
     port: Port,
     start: Start,
-    { onProgress, signal }: CommonOptions,
+    { onProgress, signal, copy }: CommonOptions,
   ): Promise<Client> {
     const c = new Client(port, start.publicUrl);
     return new Promise((resolve, reject) => {
@@ -78,6 +144,7 @@ export class Client {
       port.onerror = fail;
       port.onmessage = (m: FromEngine) => {
         if ('alive' in m) return;
+        if ('credential' in m) return void c.#show(m.credential, copy);
         if ('progress' in m) return onProgress?.(m.progress);
         if ('opened' in m) {
           signal?.removeEventListener('abort', stop);
@@ -92,13 +159,24 @@ export class Client {
     });
   }
 
+  /** Asks the page for what is shown to an origin. */
+  async #show(credential: number, copy: CopyOptions | undefined): Promise<void> {
+    try {
+      if (!copy) throw new Error('there is none');
+      this.#port.post({ credential, value: await copy.credential() } satisfies ToEngine);
+    } catch (failure) {
+      this.#port.post({ credential, refused: String((failure as Error)?.message ?? failure) } satisfies ToEngine);
+    }
+  }
+
   #take(m: FromEngine): void {
     if ('closed' in m) this.#whenClosed();
+    if ('copy' in m) this.#sync.onchange(m.copy);
     if (!('id' in m)) return;
     const told = this.#calls.get(m.id);
     this.#calls.delete(m.id);
     if ('failed' in m) told?.reject(failure(m.name, m.failed));
-    else told?.resolve('answer' in m ? m.answer : m.value);
+    else told?.resolve('answer' in m ? m.answer : 'told' in m ? m.told : m.value);
   }
 
   #break(why: Error): void {
@@ -109,9 +187,9 @@ export class Client {
   }
 
   #tell(
-    m: { request: Call } | { ask: string },
+    m: { request: Call } | { ask: string } | { sync: 'status' | 'digest' | 'offline' | 'online' },
     signal?: AbortSignal | null,
-  ): Promise<Answer | Uint8Array<ArrayBuffer>> {
+  ): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#broken || this.#closed)
         return reject(this.#broken ?? new DOMException('the runtime is closed', 'InvalidStateError'));

@@ -4,9 +4,12 @@
 //                 └─ jobs ──▶ fetch · blobs ──▶ pool ──▶ results ──▶ resume ──▶ guest ──▶ answer
 //     step  ──▶ guest ──▶ tasks ──▶ … the same, handed back at the next step
 //
+//     sync  ──▶ guest ──▶ effects of a copy's machine ──▶ copy.ts
+//
 // The instance computes in this thread; a call is over before the next begins. Where it dies, another is opened on
 // the same files.
 
+import { Copy, type CopyOptions } from './copy.ts';
 import { download } from './download.ts';
 import { DeadError, type Guest } from './guest.ts';
 import {
@@ -35,6 +38,10 @@ export interface EngineOptions {
   log: (line: string) => void;
   /** Of calls whose pictures wait, at most so many at once. */
   calls?: number;
+  /** The application is kept a copy of an origin's. */
+  copy?: CopyOptions;
+  /** The origin has taken the application away, and the instance is closed: what the store has of it goes, unless it is kept. */
+  purged?: (kept: boolean) => void;
 }
 
 const upkeepEvery = 1000; // ms
@@ -50,6 +57,18 @@ function say(status: number, code: number, description: string): Answer {
 
 const internal = () => say(500, 99009, 'Internal error');
 const missing = () => say(404, 11101, 'Resource does not exist');
+const gone = (why: string) => say(410, 11101, `The application is no longer here: ${why}`);
+const reads = ({ method }: Request) => method === 'GET' || method === 'HEAD';
+
+/** A hosted picture. */
+function shown({ method }: Request, contentType: string, data: Uint8Array): Answer {
+  const headers: [string, string][] = [
+    ['X-Content-Type-Options', 'nosniff'],
+    ['Content-Security-Policy', "sandbox; default-src 'none'; frame-ancestors 'none'"],
+  ];
+  const body = method === 'HEAD' ? new Uint8Array() : (data as Uint8Array<ArrayBuffer>);
+  return { status: 200, contentType, headers, body };
+}
 
 /** Lets so many do something at once; the others wait for their turn. */
 class Turns {
@@ -75,8 +94,12 @@ class Turns {
 
 /** The engine. */
 export class Engine {
-  #o: Required<EngineOptions>;
+  /** The copy that this engine keeps, where it keeps one. */
+  readonly copy: Copy | undefined;
+
+  #o: EngineOptions & { calls: number };
   #guest: Guest;
+  #gone = ''; // why the origin has taken the application away
   #waiting = 0; // calls whose jobs are being done
   #finished: Finished[] = []; // tasks to hand back
   #tasks = 0; // under way
@@ -86,6 +109,7 @@ export class Engine {
   #soon = false;
   #turns = new MessageChannel();
   #downloads = new Turns(downloadsAtOnce);
+  #ending = false;
   #closed = false;
 
   private constructor(o: EngineOptions, guest: Guest) {
@@ -93,6 +117,13 @@ export class Engine {
     this.#guest = guest;
     this.#turns.port1.onmessage = () => this.#turn();
     (this.#turns.port1 as { unref?: () => void }).unref?.();
+    if (o.copy)
+      this.copy = new Copy(o.copy, {
+        tell: (event) => this.#guest.call('sync', event),
+        failed: (failure) => this.#abandon(failure),
+        purged: (why, kept) => this.#purge(why, kept),
+      });
+    this.copy?.begin();
     this.#wake();
   }
 
@@ -103,10 +134,11 @@ export class Engine {
   /** Answers a call of /v2, or one for a picture under /hosted. It rejects where the engine is closed. */
   async serve(request: Request, signal?: AbortSignal): Promise<Answer> {
     if (this.#reviving) await this.#reviving;
+    if (this.#gone) return gone(this.#gone);
     if (this.#closed) throw new Error('the engine is closed');
     const guest = this.#guest;
     try {
-      if (request.path.startsWith('/hosted/')) return this.#hosted(request);
+      if (request.path.startsWith('/hosted/')) return await this.#hosted(request);
       let served = decodeServed(guest.call('serve', encodeRequest(request)));
       this.#deaths = 0;
       while ('jobs' in served) served = await this.#jobs(guest, served, signal);
@@ -114,8 +146,9 @@ export class Engine {
     } catch (failure) {
       if (!(failure instanceof DeadError)) throw failure;
       this.#bury(failure);
-      return internal();
+      return this.#gone ? gone(this.#gone) : internal();
     } finally {
+      if (!reads(request)) this.copy?.local();
       this.#wake();
     }
   }
@@ -139,9 +172,9 @@ export class Engine {
       if ('failed' in got) return got.failed;
       data = got.data;
       contentType = got.contentType;
-    } else if (job.blob) {
+    } else if (job.blob && !data) {
       try {
-        data = this.ask('blob', job.blob).slice();
+        data = await this.#blob(job.blob);
       } catch (failure) {
         if (failure instanceof DeadError) this.#bury(failure);
         return { error: codes.noBlob };
@@ -156,23 +189,42 @@ export class Engine {
     return result;
   }
 
-  #hosted(request: Request): Answer {
-    if (request.method !== 'GET' && request.method !== 'HEAD') return say(405, 11101, 'Method not allowed');
-    const name = request.path.slice('/hosted/'.length);
-    const thumbnail = name.endsWith('/thumbnail');
+  /** A picture by its hash. One of a copy may be at the origin alone. */
+  async #blob(hash: Uint8Array): Promise<Uint8Array> {
     try {
-      const picture = thumbnail
-        ? { contentType: 'image/jpeg', data: this.ask('thumbnail', name.slice(0, -'/thumbnail'.length)).slice() }
-        : decodeHosted(this.ask('hosted', name));
-      const headers: [string, string][] = [
-        ['X-Content-Type-Options', 'nosniff'],
-        ['Content-Security-Policy', "sandbox; default-src 'none'; frame-ancestors 'none'"],
-      ];
-      const body = request.method === 'HEAD' ? new Uint8Array() : picture.data;
-      return { status: 200, contentType: picture.contentType, headers, body };
+      return this.ask('blob', hash).slice();
+    } catch (failure) {
+      if (!this.copy || failure instanceof DeadError) throw failure;
+    }
+    await this.copy.need(hash);
+    return this.ask('blob', hash).slice();
+  }
+
+  async #hosted(request: Request): Promise<Answer> {
+    if (!reads(request)) return say(405, 11101, 'Method not allowed');
+    const name = request.path.slice('/hosted/'.length);
+    const suffix = '/thumbnail';
+    try {
+      if (name.endsWith(suffix)) return await this.#thumbnail(request, name.slice(0, -suffix.length));
+      return await this.#picture(request, name);
     } catch (failure) {
       if (failure instanceof DeadError) throw failure;
       return missing();
+    }
+  }
+
+  async #picture(request: Request, name: string): Promise<Answer> {
+    const { contentType, data, hash } = decodeHosted(this.ask('hosted', name));
+    return shown(request, contentType, data ?? (await this.#blob(hash)));
+  }
+
+  /** A small picture, or the picture itself where a copy has it of another's hand: nobody has made a small one here. */
+  async #thumbnail(request: Request, name: string): Promise<Answer> {
+    try {
+      return shown(request, 'image/jpeg', this.ask('thumbnail', name).slice());
+    } catch (failure) {
+      if (!this.copy || failure instanceof DeadError) throw failure;
+      return this.#picture(request, name);
     }
   }
 
@@ -207,6 +259,7 @@ export class Engine {
     const take = Math.max(0, tasksAtOnce - this.#tasks);
     const stepped = decodeStepped(this.#guest.call('step', encodeStep(take, done)));
     if (stepped.error) this.#o.log(`step: ${stepped.error}`);
+    if (done.length || stepped.training) this.copy?.local();
     for (const { task, job } of stepped.tasks) void this.#task(this.#guest, task, job);
     if (!stepped.error && (stepped.more || stepped.training || stepped.tasks.length)) {
       this.#wake();
@@ -225,6 +278,22 @@ export class Engine {
     this.#wake();
   }
 
+  /** The store of a copy has failed its machine: what is in it is read anew, by another instance. */
+  #abandon(failure: unknown): void {
+    if (this.#closed || this.#ending || this.#reviving) return;
+    const why = failure instanceof DeadError ? failure : new DeadError(`store: ${(failure as Error).message}`);
+    this.#guest.dead ??= why;
+    this.#bury(why);
+  }
+
+  /** The origin has taken the application away: nothing of it is answered any more. */
+  #purge(why: string, kept: boolean): void {
+    this.#o.log(`the application is no longer for this copy: ${why}`);
+    this.#gone = why;
+    this.#end();
+    this.#o.purged?.(kept);
+  }
+
   /** Opens another instance in place of a dead one. What was acknowledged is in its files. */
   #bury(failure: DeadError): void {
     if (this.#reviving || this.#closed || !this.#guest.dead) return;
@@ -234,6 +303,7 @@ export class Engine {
       try {
         if (++this.#deaths > restarts) throw failure;
         this.#guest = await this.#o.open();
+        this.copy?.begin();
       } catch (failure) {
         this.#o.log(`the module does not start again: ${failure}`);
         this.#closed = true;
@@ -246,6 +316,13 @@ export class Engine {
   /** Ends it: what is under way is not answered. The files are still open. */
   async close(): Promise<void> {
     if (this.#reviving) await this.#reviving;
+    if (this.#closed) return;
+    this.#ending = true;
+    this.copy?.stop();
+    this.#end();
+  }
+
+  #end(): void {
     if (this.#closed) return;
     this.#closed = true;
     clearTimeout(this.#timer);

@@ -228,6 +228,12 @@ export class Reader {
     return this.big() !== 0n;
   }
 
+  /** A number of eight bytes. */
+  fixed64(): bigint {
+    this.#is(fixed64);
+    return new DataView(this.#buf.buffer, this.#buf.byteOffset + this.#from, 8).getBigUint64(0, true);
+  }
+
   /** The bytes of the field: a view. */
   raw(): Uint8Array {
     this.#is(bytes);

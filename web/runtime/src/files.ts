@@ -25,6 +25,14 @@ export interface Files {
   close(): void;
 }
 
+/** Empties a store's files, for good. */
+export function wipe(files: Files): void {
+  for (let n = 0; n < fileCount; n++) {
+    files.truncate(n, 0);
+    files.sync(n);
+  }
+}
+
 /** How many files a store has. */
 export const fileCount = 4;
 

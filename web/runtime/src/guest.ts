@@ -77,7 +77,7 @@ interface Exports {
 }
 
 /** The exports that take an envelope and answer one. */
-export type Call = 'open' | 'serve' | 'resume' | 'step' | 'analyse' | 'ask';
+export type Call = 'open' | 'serve' | 'resume' | 'step' | 'analyse' | 'ask' | 'sync';
 
 /** The instance trapped, ended itself or broke the contract: it is no more. */
 export class DeadError extends Error {

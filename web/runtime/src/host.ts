@@ -1,13 +1,17 @@
 // What runs in the workers: the one that has the engine, and those that analyse. Both are the same script, in pages
 // and in Node, and the first message says which one it is.
 
+import type { CopyStart, CopyStatus, Digest } from './copy.ts';
+import { Credential } from './credential.ts';
 import { Engine } from './engine.ts';
-import type { Files } from './files.ts';
+import { type Files, wipe } from './files.ts';
 import { compile, Guest, type Lent, type Modules, system } from './guest.ts';
 import { type Loaded, load, type Progress, type Source } from './load.ts';
-import type { Answer, Request, Settings } from './messages.ts';
+import { type Answer, GuestError, type Request, refusals, type Settings } from './messages.ts';
+import { JoinError, join, type Register } from './origin.ts';
 import { type Analyser, Pool } from './pool.ts';
 import type { Port } from './port.ts';
+import { decodeDigest } from './sync.ts';
 
 /** What an engine is started with: what can be said between threads. */
 export interface Start {
@@ -18,6 +22,7 @@ export interface Start {
   publicUrl: string;
   keepPredicted?: number; // seconds
   pictureTime: number; // milliseconds
+  copy?: CopyStart; // the one application of the store is kept a copy
 }
 
 /** What the platform lends. */
@@ -32,6 +37,9 @@ export type ToEngine =
   | { start: Start }
   | { id: number; request: Request }
   | { id: number; ask: string }
+  | { id: number; sync: 'status' | 'digest' | 'offline' | 'online' }
+  | { credential: number; value: string }
+  | { credential: number; refused: string }
   | { abort: number }
   | { close: true };
 
@@ -43,7 +51,10 @@ export type FromEngine =
   | { failed: string; name: string }
   | { id: number; answer: Answer }
   | { id: number; value: Uint8Array<ArrayBuffer> }
+  | { id: number; told: CopyStatus | Digest | null }
   | { id: number; failed: string; name: string }
+  | { credential: number } // is wanted of the page
+  | { copy: CopyStatus; offline: boolean } // where the copy stands now
   | { closed: true };
 
 /** What is to be known of an open runtime. */
@@ -51,6 +62,7 @@ export interface Opened {
   store: 'private' | 'memory' | 'folder';
   /** This thread has the data; another tab's has it otherwise, and is asked. */
   owner: boolean;
+  copy: boolean;
 }
 
 /** What an analysing worker is told and tells. */
@@ -130,15 +142,50 @@ const analyserMemory = 128 << 20;
 const startPatience = 60_000; // ms, on a slow phone
 const idle = 60_000;
 
+/** Told where a copy stands. */
+type Watch = (copy: CopyStatus, offline: boolean) => void;
+
 /** An engine with its workers and its files. */
 export interface Running {
   engine: Engine;
   store: Opened['store'];
+  watches: Set<Watch>;
   close(): Promise<void>;
 }
 
-/** Loads everything and opens the store. */
-export async function run(platform: Platform, start: Start, progress: (p: Progress) => void): Promise<Running> {
+/** A page's answers to the question for a credential. */
+export class Asker {
+  #post: (m: FromEngine) => void;
+  #next = 1;
+  #waiting = new Map<number, { resolve: (value: string) => void; reject: (why: Error) => void }>();
+
+  constructor(post: (m: FromEngine) => void) {
+    this.#post = post;
+  }
+
+  ask(): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const id = this.#next++;
+      this.#waiting.set(id, { resolve, reject });
+      this.#post({ credential: id });
+    });
+  }
+
+  take(m: Extract<ToEngine, { credential: number }>): void {
+    const waiting = this.#waiting.get(m.credential);
+    this.#waiting.delete(m.credential);
+    if ('value' in m) waiting?.resolve(m.value);
+    else waiting?.reject(new Error(m.refused));
+  }
+}
+
+/** Loads everything and opens the store. Of a copy that is new the origin is asked what it is. */
+export async function run(
+  platform: Platform,
+  start: Start,
+  progress: (p: Progress) => void,
+  asker: Asker,
+): Promise<Running> {
   const log = (line: string) => system.log(4, line);
   // A worker's script comes by way of this thread, which computes once the engine starts: so it is fetched before.
   const first = spawned(platform);
@@ -151,18 +198,28 @@ export async function run(platform: Platform, start: Start, progress: (p: Progre
     const loaded = await loading;
     const modules = await compile(loaded.guest, loaded.kernels);
     const pool = makePool(platform, start, modules, loaded, first.port, log);
-    const settings = settingsOf(start, loaded, files);
     const lent: Lent = { ...system, ...bundleOf(loaded.bundles), ...(files && { files }) };
-    const open = () => Guest.open(modules, lent, settings);
+    const instance = (register?: Register) => Guest.open(modules, lent, settingsOf(start, loaded, files, register));
+    const watches = new Set<Watch>();
+    const credential = new Credential(() => asker.ask());
+    const { copy } = start;
+    const open = copy ? () => openCopy(copy, instance, files, credential) : () => instance();
+    const changed: Watch = (status, offline) => {
+      for (const told of watches) told(status, offline);
+    };
+    const purged = (kept: boolean) => {
+      if (files && !kept) wipe(files);
+    };
     const analysing = pool.start();
-    const engine = await Engine.open({ open, pool, log });
+    const keeping = copy && { copy: { ...copy, credential, changed }, purged };
+    const engine = await Engine.open({ open, pool, log, ...keeping });
     await analysing;
     const store = !files ? 'memory' : start.store === 'private' ? 'private' : 'folder';
     const close = async () => {
       await engine.close();
       files?.close();
     };
-    return { engine, store, close };
+    return { engine, store, watches, close };
   } catch (failure) {
     first.port.close();
     files?.close();
@@ -170,7 +227,29 @@ export async function run(platform: Platform, start: Start, progress: (p: Progre
   }
 }
 
-function settingsOf(start: Start, loaded: Loaded, files: Files | undefined): Settings {
+/** Opens an instance of a copy; a store that has nothing of it yet takes what the origin says of the application first. */
+async function openCopy(
+  { origin, app }: CopyStart,
+  instance: (register?: Register) => Promise<Guest>,
+  files: Files | undefined,
+  credential: Credential,
+): Promise<Guest> {
+  if (files && files.size(0) + files.size(1) > 0)
+    try {
+      return await instance();
+    } catch (failure) {
+      if (!(failure instanceof GuestError) || failure.code !== refusals.noApp) throw failure;
+    }
+  try {
+    return await instance(await join(origin, app, credential));
+  } catch (failure) {
+    if (files && failure instanceof JoinError && failure.name === 'GoneError') wipe(files);
+    throw failure;
+  }
+}
+
+function settingsOf(start: Start, loaded: Loaded, files: Files | undefined, register?: Register): Settings {
+  const { copy } = start;
   return {
     role: 'engine',
     store: files ? 'files' : 'memory',
@@ -181,6 +260,16 @@ function settingsOf(start: Start, loaded: Loaded, files: Files | undefined): Set
     openDoor: true,
     pictureTime: start.pictureTime,
     memory: engineMemory,
+    ...(copy && {
+      app: copy.app,
+      replica: {
+        ...(copy.name && { name: copy.name }),
+        vectors: 'q16' as const,
+        pictures: copy.pictures,
+        origin: copy.origin,
+        ...(register && { register }),
+      },
+    }),
   };
 }
 
@@ -216,10 +305,12 @@ export class Desk {
   #running: Running;
   #post: (m: FromEngine, transfer?: ArrayBuffer[]) => void;
   #calls = new Map<number, AbortController>();
+  #watch: Watch = (copy, offline) => this.#post({ copy, offline });
 
   constructor(running: Running, post: (m: FromEngine, transfer?: ArrayBuffer[]) => void) {
     this.#running = running;
     this.#post = post;
+    running.watches.add(this.#watch);
   }
 
   async take(m: ToEngine): Promise<void> {
@@ -231,6 +322,7 @@ export class Desk {
     try {
       if ('ask' in m)
         return this.#post({ id, value: this.#running.engine.ask(m.ask).slice() as Uint8Array<ArrayBuffer> });
+      if ('sync' in m) return this.#post({ id, told: this.#sync(m.sync) });
       const answer = await this.#running.engine.serve(m.request, stop.signal);
       this.#post({ id, answer }, [answer.body.buffer]);
     } catch (failure) {
@@ -241,8 +333,18 @@ export class Desk {
     }
   }
 
+  #sync(what: Extract<ToEngine, { sync: string }>['sync']): CopyStatus | Digest | null {
+    const { engine } = this.#running;
+    if (!engine.copy) throw new Error('no copy is kept here');
+    if (what === 'status') return engine.copy.status();
+    if (what === 'digest') return decodeDigest(engine.ask('digest'));
+    engine.copy.offline(what === 'offline');
+    return null;
+  }
+
   /** Gives up what is under way: nobody waits for it any more. */
   leave(): void {
+    this.#running.watches.delete(this.#watch);
     for (const stop of this.#calls.values()) stop.abort();
   }
 }

@@ -1,10 +1,10 @@
 // Sightline in a page: the whole of /v2, computed here.
 
-import { Client, type CommonOptions } from './client.ts';
+import { Client, type CommonOptions, copyStart } from './client.ts';
 import { PrivateFiles } from './files.ts';
 import type { Port } from './port.ts';
 
-export type { Progress } from './client.ts';
+export type { CopyOptions, CopyStatus, Digest, Progress } from './client.ts';
 export type { Client };
 
 export interface Options extends CommonOptions {
@@ -15,7 +15,7 @@ export interface Options extends CommonOptions {
    * there is none, as in some private windows, in memory, which `store` then says. `memory`: until the page goes.
    */
   store?: 'private' | 'memory';
-  /** Of a private store; an origin may have several. */
+  /** Of a private store; an origin may have several. By default `main`, and a copy's `copy-` and the application's id. */
   name?: string;
 }
 
@@ -33,7 +33,10 @@ function start(worker: Worker): Port {
 
 export const Sightline = {
   /** Starts the runtime. It is ready to predict when the promise resolves. */
-  open(options: Options = {}): Promise<Client> {
+  async open(options: Options = {}): Promise<Client> {
+    const copy = options.copy && copyStart(options.copy, location.origin);
+    // What the origin does not have yet is here alone. Where the browser asks a person, it is at its own time.
+    if (copy) void navigator.storage?.persist?.().catch(() => {});
     const script = new URL('./worker.js', import.meta.url);
     const worker = new Worker(script, { type: 'module', name: 'sightline' });
     return Client.open(
@@ -41,11 +44,12 @@ export const Sightline = {
       {
         base: new URL(options.base ?? './', options.base ? location.href : import.meta.url).href,
         store: options.store ?? 'private',
-        name: options.name ?? 'main',
+        name: options.name ?? (copy ? `copy-${copy.app}` : 'main'),
         workers: options.workers ?? Math.min(4, Math.max(1, navigator.hardwareConcurrency - 1)),
         publicUrl: options.publicUrl ?? location.origin,
         ...(options.keepPredicted && { keepPredicted: options.keepPredicted }),
         pictureTime: options.pictureTime ?? 10_000,
+        ...(copy && { copy }),
       },
       options,
     );

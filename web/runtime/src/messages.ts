@@ -23,6 +23,26 @@ export interface Settings {
   pictureTime?: number; // milliseconds of one analysis
   memory?: number; // bytes that the garbage collector keeps to where it can
   checked?: boolean; // the bundles' files have been held to their hashes
+  replica?: Replica; // the application is kept a copy of an origin's
+}
+
+/** How an application is kept a copy. */
+export interface Replica {
+  name?: string; // of this copy, for people
+  live?: 'stream' | 'poll' | 'once';
+  vectors?: 'none' | 'q16';
+  pictures?: 'lazy' | 'never' | 'thumbnails' | 'eager';
+  audit?: number; // seconds between two comparisons with the origin; 0: an hour
+  /** What the origin says of the application, and the place in its control log, where the store may have nothing of it. */
+  register?: { seq: number; data: Uint8Array };
+  origin?: string; // for people
+}
+
+function replica(r: Replica): Writer {
+  const w = new Writer().text(1, r.name).uint(2, { stream: 0, poll: 1, once: 2 }[r.live ?? 'stream']);
+  w.uint(3, { none: 0, q16: 1 }[r.vectors ?? 'none']);
+  w.uint(4, { lazy: 0, never: 1, thumbnails: 2, eager: 3 }[r.pictures ?? 'lazy']);
+  return w.uint(5, r.audit).uint(6, r.register?.seq).raw(7, r.register?.data).text(8, r.origin);
 }
 
 export function encodeSettings(s: Settings): Uint8Array<ArrayBuffer> {
@@ -36,7 +56,8 @@ export function encodeSettings(s: Settings): Uint8Array<ArrayBuffer> {
   for (const name of s.bundles) w.element(7, name);
   w.bool(8, s.tokens).bool(9, s.openDoor).uint(10, s.rate).uint(11, s.burst).bool(12, s.accounts);
   w.uint(13, s.maxBytes).uint(14, s.maxMembers).uint(15, s.operatorRate).uint(16, s.operatorBurst);
-  return w.uint(17, s.pictureTime).uint(18, s.memory).bool(19, s.checked).done();
+  w.uint(17, s.pictureTime).uint(18, s.memory).bool(19, s.checked);
+  return (s.replica ? w.message(20, replica(s.replica)) : w).done();
 }
 
 /** What the guest refused, with its code. */
@@ -54,7 +75,11 @@ export function checkDone(answer: Uint8Array): void {
   for (const r = Reader.envelope(answer); r.next(); ) if (r.number === 1) throw failure(r.message());
 }
 
-function failure(r: Reader): GuestError {
+/** The codes of what a guest refuses that a host does something about. */
+export const refusals = { noApp: 17 } as const;
+
+/** An error {1 code, 2 text}. */
+export function failure(r: Reader): GuestError {
   let code = 0;
   let text = '';
   while (r.next()) {
@@ -129,7 +154,8 @@ export function decodeServed(data: Uint8Array): Served {
   return { call, jobs };
 }
 
-function header(r: Reader): [string, string] {
+/** A header {1 name, 2 value}. */
+export function header(r: Reader): [string, string] {
   const h: [string, string] = ['', ''];
   while (r.next()) if (r.number === 1 || r.number === 2) h[r.number - 1] = r.text();
   return h;
@@ -320,12 +346,20 @@ export function decodeReply(data: Uint8Array): Uint8Array {
   return value;
 }
 
+/** What stands at a public name. Without data the picture of a copy is to be fetched from the origin first. */
+export interface Hosted {
+  contentType: string;
+  data?: Uint8Array<ArrayBuffer>;
+  hash: Uint8Array;
+}
+
 /** The value of the question `hosted`. */
-export function decodeHosted(value: Uint8Array): { contentType: string; data: Uint8Array<ArrayBuffer> } {
-  const h = { contentType: '', data: new Uint8Array() };
+export function decodeHosted(value: Uint8Array): Hosted {
+  const h: Hosted = { contentType: '', hash: new Uint8Array(32) };
   for (const r = new Reader(value); r.next(); ) {
     if (r.number === 1) h.contentType = r.text();
     if (r.number === 2) h.data = r.raw().slice();
+    if (r.number === 4) h.hash = r.raw().slice();
   }
   return h;
 }

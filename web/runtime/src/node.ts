@@ -2,10 +2,10 @@
 
 import { availableParallelism } from 'node:os';
 import { pathToFileURL } from 'node:url';
-import { Client, type CommonOptions } from './client.ts';
+import { Client, type CommonOptions, copyStart } from './client.ts';
 import { spawn } from './nodeport.ts';
 
-export type { Progress } from './client.ts';
+export type { CopyOptions, CopyStatus, Digest, Progress } from './client.ts';
 export type { Client };
 
 export interface Options extends CommonOptions {
@@ -28,6 +28,7 @@ export const Sightline = {
         publicUrl: options.publicUrl ?? 'http://localhost',
         ...(options.keepPredicted && { keepPredicted: options.keepPredicted }),
         pictureTime: options.pictureTime ?? 10_000,
+        ...(options.copy && { copy: copyStart(options.copy) }),
       },
       options,
     );

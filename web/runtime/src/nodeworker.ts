@@ -2,6 +2,7 @@
 
 import { parentPort } from 'node:worker_threads';
 import {
+  Asker,
   analyser,
   Desk,
   type FromEngine,
@@ -27,16 +28,18 @@ const tell = (m: unknown, transfer: ArrayBuffer[] = []) => port.postMessage(m, t
 const said = (m: FromEngine, transfer?: ArrayBuffer[]) => tell(m, transfer);
 const analyse = analyser({ post: tell, onmessage: () => {}, onerror: () => {}, close: () => port.close() });
 
+const asker = new Asker(said);
 let running: Running | undefined;
 let desk: Desk | undefined;
 
 async function take(m: ToEngine | ToAnalyser): Promise<void> {
   if ('analyser' in m || 'job' in m) return analyse(m);
   if ('start' in m) {
-    running = await run(platform, m.start, (progress) => said({ progress }));
+    running = await run(platform, m.start, (progress) => said({ progress }), asker);
     desk = new Desk(running, said);
-    return said({ opened: { store: running.store, owner: true } });
+    return said({ opened: { store: running.store, owner: true, copy: !!running.engine.copy } });
   }
+  if ('credential' in m) return asker.take(m);
   if ('close' in m) {
     await running?.close();
     return said({ closed: true });

@@ -3,6 +3,7 @@
 import { hubName, listen, Peer } from './channel.ts';
 import { type Files, PrivateFiles } from './files.ts';
 import {
+  Asker,
   analyser,
   Desk,
   type FromAnalyser,
@@ -56,6 +57,7 @@ class EngineWorker {
   #asked = new Map<number, ToEngine>(); // by the peer, and not answered yet
   #end: () => void = () => {}; // releases the lock
   #waiting = new AbortController(); // for the lock
+  #asker = new Asker(tell); // what the page shows an origin
 
   constructor(start: Start) {
     this.#start = start;
@@ -76,6 +78,10 @@ class EngineWorker {
     if (!here) await this.#follow();
   }
 
+  #opened({ store, engine }: Running): Opened {
+    return { store, owner: true, copy: !!engine.copy };
+  }
+
   /** Has the store until the end. */
   async #hold(): Promise<void> {
     const ended = new Promise<void>((resolve) => {
@@ -83,7 +89,7 @@ class EngineWorker {
     });
     const running = await this.#own();
     if (!running) return;
-    const opened: Opened = { store: running.store, owner: true };
+    const opened = this.#opened(running);
     const unlisten = running.store === 'private' ? listen(this.#start.name, running, opened) : () => {};
     await ended;
     unlisten();
@@ -93,12 +99,12 @@ class EngineWorker {
 
   async #own(): Promise<Running | undefined> {
     try {
-      const running = await run(platform, this.#start, (progress) => tell({ progress }));
+      const running = await run(platform, this.#start, (progress) => tell({ progress }), this.#asker);
       this.#desk = new Desk(running, tell);
       if (this.#start.store !== 'private' || !navigator.locks) {
         this.#end = () => void running.close().then(() => tell({ closed: true }));
       }
-      tell({ opened: { store: running.store, owner: true } });
+      tell({ opened: this.#opened(running) });
       for (const m of this.#early.splice(0)) void this.#desk.take(m);
       return running;
     } catch (failure) {
@@ -119,6 +125,7 @@ class EngineWorker {
         for (const early of this.#early.splice(0)) this.#forward(early);
       }
       if ('id' in m) this.#asked.delete(m.id);
+      if ('copy' in m && this.#start.copy) this.#start.copy.offline = m.offline; // so it goes on, if it has to be by us
       tell(m);
     };
     peer.hello();
@@ -135,7 +142,7 @@ class EngineWorker {
     peer.close();
     this.#peer = undefined;
     for (const [id, m] of this.#asked) {
-      const again = 'ask' in m || ('request' in m && /^(GET|HEAD)$/.test(m.request.method));
+      const again = !('request' in m) || /^(GET|HEAD)$/.test(m.request.method);
       if (again) this.#early.push(m);
       else tell({ id, name: 'NetworkError', failed: 'the tab that had the data was closed during this call' });
     }
@@ -150,6 +157,7 @@ class EngineWorker {
 
   take(m: ToEngine): void {
     if ('close' in m) this.#close();
+    else if ('credential' in m) this.#asker.take(m);
     else if (this.#desk) void this.#desk.take(m);
     else if (this.#peer && this.#connected) this.#forward(m);
     else this.#early.push(m);

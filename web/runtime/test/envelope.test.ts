@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import test from 'node:test';
 import { EnvelopeError, Reader, Writer } from '../src/envelope.ts';
 import * as messages from '../src/messages.ts';
+import * as sync from '../src/sync.ts';
 import { root } from './root.ts';
 
 interface Sample {
@@ -64,6 +65,52 @@ const toJob = (f: Any) =>
     keep: f.keep,
   }) as messages.Job;
 
+const toReplica = (f: Any): messages.Replica => ({
+  name: f.name,
+  live: (['stream', 'poll', 'once'] as const)[f.live ?? 0] ?? 'stream',
+  vectors: (['none', 'q16'] as const)[f.vectors ?? 0] ?? 'none',
+  pictures: (['lazy', 'never', 'thumbnails', 'eager'] as const)[f.blobs ?? 0] ?? 'lazy',
+  audit: f.audit,
+  register: { seq: f.register_seq, data: unhex(f.register) as Uint8Array },
+  origin: f.origin,
+});
+const pairs = (header: Any): [string, string][] => (header ?? []).map((h: Any) => [h.name, h.value ?? '']);
+const named = (header: [string, string][]) => header.map(([name, value]) => ({ name, value }));
+const eventKinds = ['status', 'begin', 'wake', 'local', 'answer', 'need', 'offline', 'online', 'stop'];
+const toEvent = (f: Any): sync.Event =>
+  ({
+    kind: eventKinds[f.kind ?? 0],
+    id: f.id,
+    status: f.status,
+    header: pairs(f.header),
+    body: unhex(f.body),
+    more: f.more,
+    error: f.error,
+    blob: unhex(f.blob),
+  }) as sync.Event;
+const nanoseconds = 1e6; // of a millisecond
+const effectKinds = ['', 'ask', 'cancel', 'wake', 'got', 'changed', 'purge'];
+const fault = (e: messages.GuestError | undefined) => e && { code: e.code, text: e.message };
+const snake = (name: string) => name.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`);
+function effect(e: Any): unknown {
+  const { kind, header, body, blob, error, at, keepOutbox, ...rest } = e;
+  return {
+    ...rest,
+    kind: effectKinds.indexOf(kind),
+    header: header && named(header),
+    body: hex(body),
+    blob: blob?.some((b: number) => b) ? hex(blob) : undefined,
+    error: fault(error),
+    at: at && at * nanoseconds,
+    keep_outbox: keepOutbox,
+  };
+}
+function standing({ phase, epoch, ...rest }: sync.Standing): unknown {
+  const times = ['contact', 'asOf', 'audited', 'retry'];
+  const others = Object.entries(rest).map(([k, v]) => [snake(k), times.includes(k) ? Number(v) * nanoseconds : v]);
+  return { phase: sync.phases.indexOf(phase), epoch: hex(epoch), ...Object.fromEntries(others) };
+}
+
 /** What this side does with each envelope: writes it from its fields, or reads them. */
 const sides: Record<string, { write?: (f: Any) => Uint8Array; read?: (p: Uint8Array) => unknown }> = {
   settings: {
@@ -88,6 +135,7 @@ const sides: Record<string, { write?: (f: Any) => Uint8Array; read?: (p: Uint8Ar
         pictureTime: f.picture_time,
         memory: f.memory,
         checked: f.checked,
+        ...(f.replica && { replica: toReplica(f.replica) }),
       }),
   },
   done: {
@@ -124,6 +172,14 @@ const sides: Record<string, { write?: (f: Any) => Uint8Array; read?: (p: Uint8Ar
     },
   },
   question: { write: (f) => messages.encodeQuestion(f.what, f.name, f.language) },
+  event: { write: (f) => sync.encodeEvent(toEvent(f)) },
+  synced: {
+    read: (p) => {
+      const { error, effects, status } = sync.decodeSynced(p);
+      return { error: fault(error), effect: effects.map(effect), status: standing(status) };
+    },
+  },
+  digest: { read: (p) => sync.decodeDigest(p) },
   reply: {
     read: (p) => {
       try {

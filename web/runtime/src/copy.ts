@@ -1,0 +1,317 @@
+// A copy of an origin's application: carries what its machine says over fetch, as sync/README.md has it.
+//
+//     machine, in the instance ──effects──▶ Copy ──fetch──▶ origin
+//        ▲                                   │  each piece of an answer is taken before the next is read
+//        └──────────────events───────────────┘
+//
+// It repeats nothing and keeps nothing: what there is to be repeated the machine knows, and its store keeps.
+
+import type { Credential } from './credential.ts';
+import { send } from './origin.ts';
+import {
+  type Ask,
+  type Digest,
+  decodeSynced,
+  type Effect,
+  type Event,
+  encodeEvent,
+  hex,
+  type Phase,
+  type Piece,
+  type Standing,
+} from './sync.ts';
+
+/** Which application is kept a copy, and how: what can be said between threads. */
+export interface CopyStart {
+  origin: string; // its address, without a slash at its end
+  app: string; // 32 hex digits
+  name?: string; // of this copy, for people
+  pictures: 'lazy' | 'eager';
+  /** It begins without asking the origin, until it is told to. */
+  offline?: boolean;
+}
+
+/** Where a copy stands. Times are RFC 3339, and absent where it has not happened yet. */
+export interface CopyStatus {
+  app_id: string;
+  origin: string;
+  phase: Phase;
+  site: number;
+  /** The last entry of the origin's log that is here. */
+  cursor: number;
+  /** The last entry that the origin is known to have. */
+  head: number;
+  /** When the origin last answered. */
+  contact?: string;
+  /** When the origin last had no more than what is here. */
+  as_of?: string;
+  /** Own operations that are durable here and, as far as is known, nowhere else. */
+  queued: number;
+  /** Own operations that the origin says it has, and that have not come back in its log. */
+  sent: number;
+  /** Own operations of this session that did not do what they say. */
+  conflicts: number;
+  denied?: string;
+  problem?: string;
+  retry?: string;
+}
+
+export type { Digest };
+
+export interface CopyOptions extends CopyStart {
+  credential: Credential;
+  /** Is told where the copy stands when that has changed. */
+  changed: (status: CopyStatus, offline: boolean) => void;
+}
+
+/** What the engine lends: its instance, and its own end. */
+export interface Machine {
+  /** Tells the machine an event, and returns what it came to. What it throws ends the instance. */
+  tell: (event: Uint8Array) => Uint8Array;
+  /** The instance is done for. */
+  failed: (failure: unknown) => void;
+  /** The application is no longer for this copy to hold; `kept`: but for own operations that nobody else has. */
+  purged: (why: string, kept: boolean) => void;
+}
+
+const pieceBytes = 64 << 10;
+const pictureTime = 15_000; // ms that who asks for a picture waits for the origin
+const longestTimer = 2 ** 31 - 1;
+
+const moment = (ms: number) => (ms ? new Date(ms).toISOString() : undefined);
+
+/** The copy. It begins anew with each instance of the module. */
+export class Copy {
+  #o: CopyOptions;
+  #machine: Machine;
+  #asked = new Map<number, AbortController>();
+  #waits = new Map<string, Set<(error?: Error) => void>>(); // for pictures, by their hashes
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #standing: Standing | undefined;
+  #offline: boolean; // as a person wants it
+  #unplugged = false; // as the browser says
+  #unlisten = () => {};
+  #ended = false;
+
+  constructor(o: CopyOptions, machine: Machine) {
+    this.#o = o;
+    this.#machine = machine;
+    this.#offline = o.offline ?? false;
+    this.#listen();
+  }
+
+  /** Begins with an instance that has just been opened. */
+  begin(): void {
+    this.#giveUp();
+    if (this.#offline || this.#unplugged) this.#step({ kind: 'offline' });
+    this.#step({ kind: 'begin' });
+    this.#tell();
+  }
+
+  /** Something was written here: it is pushed. */
+  local(): void {
+    this.#step({ kind: 'local' });
+  }
+
+  /** Sees to it that a picture is here. It rejects where it cannot be had now. */
+  need(blob: Uint8Array): Promise<void> {
+    const name = hex(blob);
+    const waits = this.#waits.get(name) ?? new Set();
+    this.#waits.set(name, waits);
+    return new Promise<void>((resolve, reject) => {
+      const timer = setTimeout(() => done(new Error('the origin does not send it')), pictureTime);
+      const done = (error?: Error) => {
+        clearTimeout(timer);
+        waits.delete(done);
+        if (!waits.size) this.#waits.delete(name);
+        if (error) reject(error);
+        else resolve();
+      };
+      waits.add(done);
+      if (this.#ended || this.#offline || this.#unplugged) return done(new Error('there is no way to the origin'));
+      this.#step({ kind: 'need', blob });
+    });
+  }
+
+  /** Asks nothing of the origin for as long as a person wants it so. */
+  offline(on: boolean): void {
+    this.#offline = on;
+    this.#connect();
+    this.#tell();
+  }
+
+  /** Where it stands now. */
+  status(): CopyStatus {
+    this.#step({ kind: 'status' });
+    return this.#describe();
+  }
+
+  #describe(): CopyStatus {
+    const s = this.#standing;
+    const { origin, app } = this.#o;
+    if (!s)
+      return { app_id: app, origin, phase: 'stopped', site: 0, cursor: 0, head: 0, queued: 0, sent: 0, conflicts: 0 };
+    const [contact, as_of, retry] = [moment(s.contact), moment(s.asOf), moment(s.retry)];
+    return {
+      app_id: app,
+      origin,
+      phase: s.phase,
+      site: s.site,
+      cursor: s.cursor,
+      head: s.head,
+      ...(contact && { contact }),
+      ...(as_of && { as_of }),
+      queued: s.issued - Math.min(s.issued, Math.max(s.accepted, s.folded)),
+      sent: Math.max(s.accepted - s.folded, 0),
+      conflicts: s.refused,
+      ...(s.denied && { denied: s.denied }),
+      ...(s.problem && { problem: s.problem }),
+      ...(retry && { retry }),
+    };
+  }
+
+  /** Ends it in order: requests under way are given up. */
+  stop(): void {
+    if (this.#ended) return;
+    this.#step({ kind: 'stop' });
+    this.#end();
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#unlisten();
+    this.#giveUp();
+    for (const waits of this.#waits.values()) for (const done of [...waits]) done(new Error('the copy was closed'));
+  }
+
+  #giveUp(): void {
+    clearTimeout(this.#timer);
+    const all = [...this.#asked.values()];
+    this.#asked.clear();
+    for (const stop of all) stop.abort();
+  }
+
+  /** Heeds what the browser says of the network, which says nothing of what runs on this device. */
+  #listen(): void {
+    const { hostname } = new URL(this.#o.origin);
+    if (typeof navigator === 'undefined' || !('onLine' in navigator) || typeof addEventListener !== 'function') return;
+    if (/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)) return;
+    this.#unplugged = !navigator.onLine;
+    const heed = () => {
+      this.#unplugged = !navigator.onLine;
+      this.#connect();
+    };
+    for (const name of ['online', 'offline']) addEventListener(name, heed);
+    this.#unlisten = () => {
+      for (const name of ['online', 'offline']) removeEventListener(name, heed);
+    };
+  }
+
+  #connect(): void {
+    this.#step({ kind: this.#offline || this.#unplugged ? 'offline' : 'online' });
+  }
+
+  #tell(): void {
+    this.#o.changed(this.#describe(), this.#offline);
+  }
+
+  /** Tells the machine an event and does what it wants. */
+  #step(event: Event): void {
+    if (this.#ended) return;
+    let effects: Effect[];
+    try {
+      const synced = decodeSynced(this.#machine.tell(encodeEvent(event)));
+      if (synced.error) throw synced.error;
+      this.#standing = synced.status;
+      effects = synced.effects;
+    } catch (failure) {
+      this.#giveUp();
+      this.#machine.failed(failure);
+      return;
+    }
+    for (const e of effects) this.#do(e);
+  }
+
+  #do(e: Effect): void {
+    switch (e.kind) {
+      case 'ask':
+        void this.#ask(e);
+        break;
+      case 'cancel': {
+        const stop = this.#asked.get(e.id);
+        this.#asked.delete(e.id);
+        stop?.abort();
+        break;
+      }
+      case 'wake':
+        this.#wake(e.at - Date.now());
+        break;
+      case 'got':
+        for (const done of [...(this.#waits.get(hex(e.blob)) ?? [])]) done(e.error);
+        break;
+      case 'changed':
+        this.#tell();
+        break;
+      case 'purge': {
+        const { queued, sent } = this.#describe();
+        this.#end();
+        this.#tell();
+        this.#machine.purged(e.why, e.keepOutbox && queued + sent > 0);
+        break;
+      }
+    }
+  }
+
+  #wake(after: number): void {
+    clearTimeout(this.#timer);
+    const wake = () => this.#step({ kind: 'wake' });
+    this.#timer = setTimeout(wake, Math.min(Math.max(after, 0), longestTimer));
+    (this.#timer as { unref?: () => void }).unref?.();
+  }
+
+  /** Makes a request and hands on its answer, piece by piece. */
+  async #ask(a: Ask): Promise<void> {
+    const stop = new AbortController();
+    this.#asked.set(a.id, stop);
+    /** Hands on a piece; false: nobody wants more. */
+    const hand = (piece: Piece) => {
+      if (this.#asked.get(a.id) !== stop) return false;
+      if (!piece.more) this.#asked.delete(a.id);
+      this.#step({ kind: 'answer', id: a.id, ...piece });
+      return this.#asked.get(a.id) === stop;
+    };
+    try {
+      const response = await send(this.#o.origin, this.#o.credential, a, stop);
+      let first: Piece = { status: response.status, header: [...response.headers] };
+      const reader = response.body?.getReader();
+      for (let r = await reader?.read(); r && !r.done; r = await reader?.read())
+        for (let at = 0; at < r.value.length; at += pieceBytes) {
+          if (!hand({ ...first, body: r.value.subarray(at, at + pieceBytes), more: true })) return;
+          first = {};
+          await turn();
+        }
+      hand(first);
+    } catch (failure) {
+      hand({ error: (failure as Error).message });
+    } finally {
+      stop.abort();
+    }
+  }
+}
+
+const turns: (() => void)[] = [];
+let turning: MessageChannel | undefined;
+
+/** The next turn of this thread: others come in between, whatever has come already. */
+function turn(): Promise<void> {
+  if (!turning) {
+    turning = new MessageChannel();
+    turning.port1.onmessage = () => turns.shift()?.();
+    (turning.port1 as { unref?: () => void }).unref?.();
+  }
+  const { port2 } = turning;
+  return new Promise((resolve) => {
+    turns.push(resolve);
+    port2.postMessage(null);
+  });
+}

@@ -1,0 +1,47 @@
+// What proves to an origin who asks. It comes from the page whenever it is wanted, is held in memory alone, and asked
+// for again when the origin refuses it or its time is nearly over.
+
+const early = 30_000; // ms before the end of a token
+
+/** A source of values for the header Authorization. */
+export class Credential {
+  #ask: () => Promise<string>;
+  #held: { value: string; until: number } | undefined;
+  #asking: Promise<string> | undefined;
+
+  constructor(ask: () => Promise<string>) {
+    this.#ask = ask;
+  }
+
+  /** A value that may be good. It rejects with what the page says. */
+  get(): Promise<string> {
+    if (this.#held && Date.now() < this.#held.until) return Promise.resolve(this.#held.value);
+    this.#asking ??= this.#ask()
+      .then((value) => {
+        this.#held = { value, until: Date.now() + life(value) };
+        return value;
+      })
+      .finally(() => {
+        this.#asking = undefined;
+      });
+    return this.#asking;
+  }
+
+  /** The origin does not take a value: it is not used again. */
+  refuse(value: string): void {
+    if (this.#held?.value === value) this.#held = undefined;
+  }
+}
+
+/** For how many milliseconds from now a value is good, as a token says of itself, by no clock but its own. */
+function life(authorization: string): number {
+  const claims = /^Bearer\s+[\w-]+\.([\w-]+)\./i.exec(authorization)?.[1];
+  if (!claims) return Number.POSITIVE_INFINITY;
+  try {
+    const { iat, exp } = JSON.parse(atob(claims.replaceAll('-', '+').replaceAll('_', '/')));
+    if (!Number.isFinite(exp)) return Number.POSITIVE_INFINITY;
+    return Math.max(0, (Number.isFinite(iat) ? 1000 * (exp - iat) : 1000 * exp - Date.now()) - early);
+  } catch {
+    return Number.POSITIVE_INFINITY; // whatever it is, the origin says when it is over
+  }
+}

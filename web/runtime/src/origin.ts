@@ -1,0 +1,146 @@
+// Requests to an origin, and the one by which a copy begins.
+
+import type { Credential } from './credential.ts';
+import { Reader } from './envelope.ts';
+
+const contentType = 'application/vnd.sightline.sync';
+const answerTime = 30_000; // ms until an answer begins: longer than an origin holds one that waits for news
+const largeBody = 64 << 10; // from so many bytes on, sending takes a time that nobody knows
+
+export interface Request {
+  method: string;
+  path: string;
+  query?: string;
+  header: [name: string, value: string][];
+  body?: Uint8Array<ArrayBuffer>;
+}
+
+/**
+ * Sends a request with what proves who asks; where that is refused and the page has another, once more. Without
+ * any it is sent all the same: an origin says so of an application that is no more.
+ */
+export async function send(base: string, credential: Credential, r: Request, stop: AbortController): Promise<Response> {
+  const shown = await credential.get().catch(() => '');
+  const response = await sendOnce(base, shown, r, stop);
+  if (response.status !== 401 || !shown) return response;
+  credential.refuse(shown);
+  const other = await credential.get().catch(() => shown);
+  if (other === shown) return response;
+  await response.body?.cancel();
+  return sendOnce(base, other, r, stop);
+}
+
+async function sendOnce(base: string, authorization: string, r: Request, stop: AbortController): Promise<Response> {
+  const headers = new Headers(r.header);
+  if (authorization) headers.set('Authorization', authorization);
+  const late = () => stop.abort(new DOMException('no answer in time', 'TimeoutError'));
+  const timer = (r.body?.length ?? 0) < largeBody ? setTimeout(late, answerTime) : undefined;
+  try {
+    return await fetch(`${base}${r.path}${r.query ? `?${r.query}` : ''}`, {
+      method: r.method,
+      headers,
+      ...(r.body?.length && { body: r.body }),
+      signal: stop.signal,
+      credentials: 'omit',
+      cache: 'no-store',
+      redirect: 'error',
+      referrerPolicy: 'no-referrer',
+    });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Why an application cannot be had from an origin: by its name a page tells what to do about it. */
+export class JoinError extends Error {
+  constructor(
+    name: 'NetworkError' | 'NotAllowedError' | 'NotFoundError' | 'GoneError' | 'OriginError',
+    message: string,
+    cause?: unknown,
+  ) {
+    super(message, { cause });
+    this.name = name;
+  }
+}
+
+/** What an origin says of an application, and the place in its control log. */
+export interface Register {
+  seq: number;
+  data: Uint8Array;
+}
+
+/** Asks for it: what a store must hold before an engine opens the application as a copy. It rejects with a [JoinError]. */
+export async function join(base: string, app: string, credential: Credential): Promise<Register> {
+  const query = `app=${app}&p=0&since=0&register=0&live=0`;
+  const stop = new AbortController();
+  try {
+    const ask: Request = { method: 'GET', path: '/v2/sync/changes', query, header: [['Accept', contentType]] };
+    const response = await send(base, credential, ask, stop);
+    if (response.status !== 200) throw await refused(response);
+    const register = await firstRegister(response);
+    if (!register) throw new JoinError('OriginError', `${base} tells nothing of application ${app}`);
+    return register;
+  } catch (failure) {
+    if (failure instanceof JoinError) throw failure;
+    const why = (failure as Error).message;
+    const words = `the first start of a copy needs its origin, and ${base} cannot be reached: ${why}`;
+    throw new JoinError('NetworkError', words, failure);
+  } finally {
+    stop.abort();
+  }
+}
+
+async function refused(response: Response): Promise<JoinError> {
+  const { status } = response;
+  let detail = `status ${status}`;
+  if (response.headers.get('Content-Type')?.startsWith(contentType))
+    for (const r = Reader.envelope(new Uint8Array(await response.arrayBuffer())); r.next(); )
+      if (r.number === 2) detail = r.text();
+  if (status === 410) return new JoinError('GoneError', `the origin has no such application any more: ${detail}`);
+  if (status === 404) return new JoinError('NotFoundError', `the origin has no such application: ${detail}`);
+  if (status === 401 || status === 403) return new JoinError('NotAllowedError', `the origin refuses: ${detail}`);
+  return new JoinError('OriginError', `the origin answers: ${detail}`);
+}
+
+// Frames of a stream: sync/README.md, "Changes".
+const headBytes = 5;
+const maxRegister = 16 << 20;
+const frames = { part: 1, register: 4 } as const;
+
+/** The first register of a stream of frames. */
+async function firstRegister(response: Response): Promise<Register | undefined> {
+  const reader = response.body?.getReader();
+  if (!reader) return undefined;
+  let buf = new Uint8Array();
+  let parts = new Uint8Array(); // of the next frame's body
+  for (let r = await reader.read(); !r.done; r = await reader.read()) {
+    buf = both(buf, r.value);
+    while (buf.length >= headBytes) {
+      const size = new DataView(buf.buffer, buf.byteOffset).getUint32(0, true);
+      const type = buf[4];
+      if (size + parts.length > maxRegister) throw new JoinError('OriginError', 'the origin tells too much at once');
+      if (buf.length < headBytes + size) break;
+      parts = both(parts, buf.subarray(headBytes, headBytes + size));
+      buf = buf.slice(headBytes + size);
+      if (type === frames.register) return decodeRegister(parts);
+      if (type !== frames.part) parts = new Uint8Array();
+    }
+  }
+  return undefined;
+}
+
+function both(a: Uint8Array, b: Uint8Array): Uint8Array<ArrayBuffer> {
+  const all = new Uint8Array(a.length + b.length);
+  all.set(a);
+  all.set(b, a.length);
+  return all;
+}
+
+function decodeRegister(body: Uint8Array): Register {
+  const register: Register = { seq: 0, data: new Uint8Array() };
+  for (const r = Reader.envelope(body); r.next(); ) {
+    if (r.number === 2) register.seq = r.uint();
+    if (r.number === 3) register.data = r.raw().slice();
+  }
+  return register;
+}
