@@ -136,23 +136,27 @@ func (b *Batch) begin() {
 	}
 }
 
-// put appends a put and returns the batch's own key and value, which stay as they are until Reset.
-func (b *Batch) put(key, value []byte) (k, v []byte) {
+// put appends a put and returns where it begins in the encoding.
+func (b *Batch) put(key, value []byte) (at int) {
 	mustKey(key)
 	b.begin()
+	at = len(b.data)
 	b.data = append(b.data, byte(KindPut))
 	b.field(key)
-	v = b.field(value)
+	b.field(value)
 	b.n++
-	return b.data[len(b.data)-len(v)-uvarintLen(len(v))-len(key):][:len(key):len(key)], v
+	return at
 }
 
-func (b *Batch) del(key []byte) (k []byte) {
+// del is put of a delete.
+func (b *Batch) del(key []byte) (at int) {
 	mustKey(key)
 	b.begin()
+	at = len(b.data)
 	b.data = append(b.data, byte(KindDelete))
+	b.field(key)
 	b.n++
-	return b.field(key)
+	return at
 }
 
 // deleteRange returns the bounds, and false for a range that holds no key.

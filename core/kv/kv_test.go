@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -96,6 +97,50 @@ func TestOverlay(t *testing.T) {
 			compare(t, base, m)
 		}
 	})
+}
+
+// TestOverlayOfMany holds the same of so many keys that the overlay grows, lets go of some and is used again
+// for fewer, with ranges asked for seldom and often.
+func TestOverlayOfMany(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	base, m := memkv.New(), model{}
+	o := kv.NewOverlay(base)
+	for round, n := range []int{6000, 10, 3, 2000} {
+		for i := range n {
+			key := fmt.Appendf(nil, "%0*d", 1+i%20, rng.IntN(4*n))
+			switch rng.IntN(500) {
+			case 0:
+				o.DeleteRange(key, append(key, 'x'))
+			case 1, 2, 3, 4:
+				o.Delete(key)
+			default:
+				o.Put(key, fmt.Append(nil, i))
+			}
+		}
+		m.apply(o.Batch())
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			if got, err := o.Get([]byte(k)); err != nil || string(got) != m[k] {
+				t.Fatalf("round %d: Get(%q) = %q, %v, want %q", round, k, got, err, m[k])
+			}
+		}
+		for range 20 { // the first of them without an order that is kept up, the last ones with
+			lo := fmt.Append(nil, rng.IntN(4*n))
+			var got []string
+			err := o.Scan(lo, nil, func(k, v []byte) bool {
+				got = append(got, string(k)+"="+string(v))
+				return true
+			})
+			if want := m.scan(lo, nil); err != nil || !slices.Equal(got, want) {
+				t.Fatalf("round %d: Scan(%q) has %d keys, %v, want %d", round, lo, len(got), err, len(want))
+			}
+			o.Put(lo, nil)
+			m[string(lo)] = ""
+		}
+		if err := base.Apply(o.Batch()); err != nil {
+			t.Fatal(err)
+		}
+		o.Reset(base)
+	}
 }
 
 func compare(t *rapid.T, r kv.Reader, m model) {

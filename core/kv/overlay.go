@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"slices"
 	"sort"
-
-	"github.com/tidwall/btree"
 )
 
 // Overlay is a [Reader] that shows a base as it will be once the overlay's batch has been
@@ -14,14 +12,8 @@ import (
 type Overlay struct {
 	base    Reader
 	batch   Batch
-	pending *btree.BTreeG[entry] // what became of single keys; over gone
-	gone    []span               // deleted ranges of the base: ascending, apart; replaced, never changed
-}
-
-// entry is a key that was put or deleted. Its bytes are the batch's.
-type entry struct {
-	key, value []byte
-	deleted    bool
+	pending written // what became of single keys; over gone
+	gone    []span  // deleted ranges of the base: ascending, apart; replaced, never changed
 }
 
 // span is the keys lo ≤ key < hi.
@@ -35,6 +27,7 @@ var (
 // NewOverlay returns an overlay with an empty batch.
 func NewOverlay(base Reader) *Overlay {
 	o := &Overlay{}
+	o.pending.batch = &o.batch
 	o.Reset(base)
 	return o
 }
@@ -44,11 +37,7 @@ func NewOverlay(base Reader) *Overlay {
 func (o *Overlay) Reset(base Reader) {
 	o.base, o.gone = base, nil
 	o.batch.Reset()
-	if o.pending == nil || o.pending.Len() > 0 {
-		o.pending = btree.NewBTreeGOptions(func(a, b entry) bool {
-			return bytes.Compare(a.key, b.key) < 0
-		}, btree.Options{NoLocks: true})
-	}
+	o.pending.reset()
 }
 
 // Batch returns what was written since the last Reset, to be applied to the base. It is the
@@ -56,15 +45,10 @@ func (o *Overlay) Reset(base Reader) {
 func (o *Overlay) Batch() *Batch { return &o.batch }
 
 // Put implements [Writer].
-func (o *Overlay) Put(key, value []byte) {
-	k, v := o.batch.put(key, value)
-	o.pending.Set(entry{key: k, value: v})
-}
+func (o *Overlay) Put(key, value []byte) { o.pending.set(o.batch.put(key, value)) }
 
 // Delete implements [Writer].
-func (o *Overlay) Delete(key []byte) {
-	o.pending.Set(entry{key: o.batch.del(key), deleted: true})
-}
+func (o *Overlay) Delete(key []byte) { o.pending.set(o.batch.del(key)) }
 
 // DeleteRange implements [Writer].
 func (o *Overlay) DeleteRange(lo, hi []byte) {
@@ -72,14 +56,7 @@ func (o *Overlay) DeleteRange(lo, hi []byte) {
 	if !ok {
 		return
 	}
-	var inside []entry
-	ascend(o.pending, lo, hi, func(e entry) bool {
-		inside = append(inside, e)
-		return true
-	})
-	for _, e := range inside {
-		o.pending.Delete(e)
-	}
+	o.pending.drop(lo, hi)
 	o.gone = union(o.gone, span{lo, hi})
 }
 
@@ -103,7 +80,7 @@ func union(spans []span, s span) []span {
 
 // Get implements [Reader].
 func (o *Overlay) Get(key []byte) ([]byte, error) {
-	if e, ok := o.pending.Get(entry{key: key}); ok {
+	if e, ok := o.pending.get(key); ok {
 		if e.deleted {
 			return nil, ErrNotFound
 		}
@@ -119,7 +96,7 @@ func (o *Overlay) Get(key []byte) ([]byte, error) {
 // Scan implements [Reader].
 func (o *Overlay) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
 	m := merge{yield: yield, before: func(a, b []byte) bool { return bytes.Compare(a, b) < 0 }}
-	ascend(o.pending, lo, hi, m.add)
+	m.pending = o.pending.within(lo, hi)
 	for _, s := range gaps(o.gone, lo, hi) {
 		if err := o.base.Scan(s.lo, s.hi, m.base); err != nil || m.stopped {
 			return err
@@ -132,7 +109,7 @@ func (o *Overlay) Scan(lo, hi []byte, yield func(key, value []byte) bool) error 
 // ScanBack implements [Reader].
 func (o *Overlay) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) error {
 	m := merge{yield: yield, before: func(a, b []byte) bool { return bytes.Compare(a, b) > 0 }}
-	ascend(o.pending, lo, hi, m.add)
+	m.pending = o.pending.within(lo, hi)
 	slices.Reverse(m.pending)
 	for _, s := range slices.Backward(gaps(o.gone, lo, hi)) {
 		if err := o.base.ScanBack(s.lo, s.hi, m.base); err != nil || m.stopped {
@@ -141,13 +118,6 @@ func (o *Overlay) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) er
 	}
 	m.rest()
 	return nil
-}
-
-// ascend calls yield with the entries lo ≤ key < hi; a nil hi reaches to the end.
-func ascend(t *btree.BTreeG[entry], lo, hi []byte, yield func(entry) bool) {
-	t.Ascend(entry{key: lo}, func(e entry) bool {
-		return (hi == nil || bytes.Compare(e.key, hi) < 0) && yield(e)
-	})
 }
 
 // gaps returns the parts of lo ≤ key < hi that lie outside the spans.
@@ -178,11 +148,6 @@ type merge struct {
 	before  func(a, b []byte) bool
 	yield   func(key, value []byte) bool
 	stopped bool
-}
-
-func (m *merge) add(e entry) bool {
-	m.pending = append(m.pending, e)
-	return true
 }
 
 // base takes the base's next key.

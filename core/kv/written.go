@@ -1,0 +1,185 @@
+package kv
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"github.com/tidwall/btree"
+)
+
+// written is what became of single keys in a batch: the last put or delete of each. It finds them by
+// hash, since a fold asks for many keys one by one and seldom for a range:
+//
+//	slots   ┌ hash, 24 bits ┬ where the operation begins in the batch, 40 bits ┐   0: free
+//
+// The order of the keys is worked out when a range is asked for, and kept up once that has been often.
+type written struct {
+	batch *Batch
+	slots []uint64 // a power of two; nil while there is nothing
+	used  int      // slots that are not free, let go of ones among them
+	scans int      // ranges that were asked for
+
+	ordered *btree.BTreeG[entry] // the same in order; nil: it is not kept up
+}
+
+// entry is a key that was put or deleted. Its bytes are the batch's.
+type entry struct {
+	key, value []byte
+	deleted    bool
+}
+
+const (
+	placeBits  = 40
+	placeMask  = 1<<placeBits - 1
+	gone       = placeMask // the place of a key that was let go of
+	fewSlots   = 64
+	manySlots  = 1 << 12
+	orderAfter = 8 // ranges asked for before the order is kept up
+)
+
+// hashKey mixes eight bytes at a time. Keys that were made to collide make a batch slow, not wrong.
+func hashKey(key []byte) uint64 {
+	const k = 0x9e3779b97f4a7c15
+	h := uint64(len(key)) * k
+	for len(key) >= 8 {
+		h = (h ^ binary.LittleEndian.Uint64(key)) * k
+		h ^= h >> 32
+		key = key[8:]
+	}
+	for _, b := range key {
+		h = (h ^ uint64(b)) * k
+	}
+	h ^= h >> 29
+	h *= 0xbf58476d1ce4e5b9
+	return h ^ h>>32
+}
+
+// reset empties it for another batch. Memory that a large batch has needed and the last one did not is let go of.
+func (w *written) reset() {
+	if len(w.slots) > manySlots && w.used < len(w.slots)/16 {
+		w.slots = nil
+	} else if w.used > 0 {
+		clear(w.slots)
+	}
+	w.used, w.scans, w.ordered = 0, 0, nil
+}
+
+// at is the operation that begins at a place of the batch.
+func (w *written) at(place uint64) entry {
+	op, _ := next(w.batch.data[place:])
+	return entry{key: op.Key, value: op.Value, deleted: op.Kind == KindDelete}
+}
+
+// find returns the slot that has a key, or the free one where it belongs.
+func (w *written) find(key []byte, hash uint64) (slot int, e entry, ok bool) {
+	mask := len(w.slots) - 1
+	for i := int(hash) & mask; ; i = (i + 1) & mask {
+		s := w.slots[i]
+		if s == 0 {
+			return i, entry{}, false
+		}
+		if s>>placeBits != hash>>placeBits || s&placeMask == gone {
+			continue
+		}
+		if e := w.at(s & placeMask); bytes.Equal(e.key, key) {
+			return i, e, true
+		}
+	}
+}
+
+func (w *written) get(key []byte) (entry, bool) {
+	if w.used == 0 {
+		return entry{}, false
+	}
+	_, e, ok := w.find(key, hashKey(key))
+	return e, ok
+}
+
+// set notes the operation that begins at a place of the batch.
+func (w *written) set(place int) {
+	if 4*w.used >= 3*len(w.slots) {
+		w.grow()
+	}
+	e := w.at(uint64(place))
+	hash := hashKey(e.key)
+	i, _, ok := w.find(e.key, hash)
+	if !ok {
+		w.used++
+	}
+	w.slots[i] = hash>>placeBits<<placeBits | uint64(place)
+	if w.ordered != nil {
+		w.ordered.Set(e)
+	}
+}
+
+// grow makes room for as many again, without those that were let go of.
+func (w *written) grow() {
+	old := w.slots
+	w.slots, w.used = make([]uint64, max(fewSlots, 2*len(old))), 0
+	mask := len(w.slots) - 1
+	for _, s := range old {
+		if s == 0 || s&placeMask == gone {
+			continue
+		}
+		i := int(hashKey(w.at(s&placeMask).key)) & mask
+		for w.slots[i] != 0 {
+			i = (i + 1) & mask
+		}
+		w.slots[i] = s
+		w.used++
+	}
+}
+
+// drop lets go of the keys lo ≤ key < hi.
+func (w *written) drop(lo, hi []byte) {
+	for i, s := range w.slots {
+		if s == 0 || s&placeMask == gone {
+			continue
+		}
+		if e := w.at(s & placeMask); bytes.Compare(e.key, lo) >= 0 && bytes.Compare(e.key, hi) < 0 {
+			w.slots[i] |= gone
+			if w.ordered != nil {
+				w.ordered.Delete(e)
+			}
+		}
+	}
+}
+
+// within returns the keys lo ≤ key < hi in their order; a nil hi reaches to the end.
+func (w *written) within(lo, hi []byte) (some []entry) {
+	if w.used == 0 {
+		return nil
+	}
+	if w.scans++; w.scans == orderAfter {
+		w.ordered = btree.NewBTreeGOptions(byKey, btree.Options{NoLocks: true})
+		w.each(func(e entry) { w.ordered.Set(e) })
+	}
+	if w.ordered != nil {
+		w.ordered.Ascend(entry{key: lo}, func(e entry) bool {
+			if hi != nil && bytes.Compare(e.key, hi) >= 0 {
+				return false
+			}
+			some = append(some, e)
+			return true
+		})
+		return some
+	}
+	w.each(func(e entry) {
+		if bytes.Compare(e.key, lo) >= 0 && (hi == nil || bytes.Compare(e.key, hi) < 0) {
+			some = append(some, e)
+		}
+	})
+	slices.SortFunc(some, func(a, b entry) int { return bytes.Compare(a.key, b.key) })
+	return some
+}
+
+func byKey(a, b entry) bool { return bytes.Compare(a.key, b.key) < 0 }
+
+func (w *written) each(yield func(entry)) {
+	for _, s := range w.slots {
+		if s != 0 && s&placeMask != gone {
+			yield(w.at(s & placeMask))
+		}
+	}
+}
