@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -41,7 +42,21 @@ type NewApp struct {
 }
 
 // AppChange is what may change of an application; nil: it stays.
-type AppChange struct{ Name, DefaultModel *string }
+type AppChange struct {
+	Name, DefaultModel *string
+	MaxStale           *time.Duration // 0, which stands for DefaultMaxStale, or from LeastMaxStale to RefuseStale
+}
+
+// How long an edge that does not hear of the origin goes on with the keys that it knows: for so long it takes
+// writes, then it reads alone, and in the end it lets nobody in.
+const (
+	DefaultMaxStale = 24 * time.Hour // of an application that says nothing else
+	LeastMaxStale   = time.Minute
+	RefuseStale     = 7 * 24 * time.Hour
+)
+
+// ErrMaxStale is returned for a time for which an edge cannot go on alone.
+var ErrMaxStale = fmt.Errorf("an edge takes writes for %v to %v after it last heard of the keys", LeastMaxStale, RefuseStale)
 
 // Client is what an application asks for access tokens with.
 type Client struct {
@@ -145,6 +160,13 @@ func (c *Control) ChangeApp(ctx context.Context, by, id string, change AppChange
 		if err := c.defaultModel(id, *change.DefaultModel); err != nil {
 			return catalog.App{}, err
 		}
+	}
+	if d := change.MaxStale; d != nil {
+		if *d != 0 && (*d < LeastMaxStale || *d > RefuseStale) {
+			return catalog.App{}, ErrMaxStale
+		}
+		seconds := uint64(*d / time.Second)
+		op.MaxStale = &seconds
 	}
 	if err := c.submit(ctx, by, ErrApplication, op); err != nil {
 		return catalog.App{}, err

@@ -158,6 +158,12 @@ func resolve(method, path string) (*route, map[string]string, address, error) {
 var errPath = &fault{ErrPath, "Check the url of your request."}
 
 // find returns the route of a request and its ids by name. The error is ErrPath or
+// Writes reports whether a call changes an application: for hosts that let nothing be written for now.
+func Writes(method, path string) bool {
+	r, _, _, err := resolve(method, path)
+	return err == nil && r.method != "GET" && r.need.Writes()
+}
+
 // ErrMethod; with ErrMethod the route is one of the path's, for its list.
 func find(method string, parts []string) (*route, map[string]string, error) {
 	var other *route

@@ -173,6 +173,8 @@ var statuses = []status{
 	{lang.ErrUnspoken, 400, 21202, "Invalid model argument"},
 	{ErrBusy, 503, 40030, "Service busy"},
 	{kv.ErrFull, 507, 39998, "Writes disabled"},
+	{auth.ErrAged, 507, 39998, "Writes disabled"},
+	{auth.ErrStale, 503, 40030, "Service busy"},
 	{ErrTimeout, 504, 40032, "Request timed out"},
 	{context.DeadlineExceeded, 504, 40032, "Request timed out"},
 	{context.Canceled, 504, 40032, "Request timed out"},

@@ -114,6 +114,27 @@ func TestStatusesAgree(t *testing.T) {
 	}
 }
 
+// TestWrites knows which calls change an application: all of another method than GET but for those that only
+// look, and none for which the credential needs to read alone.
+func TestWrites(t *testing.T) {
+	reads := map[string]bool{
+		"/models/{model_id}/outputs": true, "/models/{model_id}/versions/{version_id}/outputs": true, "/models/searches": true,
+		"/models/{model_id}/versions/{version_id}/metrics": true, "/concepts/searches": true, "/searches": true,
+		"/workflows/{workflow_id}/results": true, "/token": true, "/login": true, "/users/{user_id}/apps": true, "/users/{user_id}/keys": true,
+	}
+	for _, r := range routes {
+		want := r.method != "GET" && !reads[r.path]
+		if got := Writes(r.method, "/v2"+r.path); got != want {
+			t.Errorf("Writes(%s %s) = %v, want %v", r.method, r.path, got, want)
+		}
+	}
+	for _, path := range []string{"", "/", "/v2", "/v2/nothing", "/v3/inputs", "/v2/%zz"} {
+		if Writes("POST", path) {
+			t.Errorf("Writes(POST %s)", path)
+		}
+	}
+}
+
 // TestRoutesHaveTheirLists holds that no two routes are the same and each id has its place.
 func TestRoutesHaveTheirLists(t *testing.T) {
 	seen := map[string]bool{}

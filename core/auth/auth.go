@@ -57,7 +57,7 @@ import (
 	"time"
 )
 
-// Errors of credentials: HTTP status 401. ErrQuota and ErrRate are of good ones.
+// Errors of credentials: HTTP status 401. ErrQuota, ErrRate, ErrAged and ErrStale are of good ones.
 var (
 	// ErrNoCredentials is returned for a request without a usable Authorization header.
 	ErrNoCredentials = errors.New("an Authorization header with \"Key\" and an API key is needed")
@@ -79,6 +79,11 @@ var (
 	ErrQuota = errors.New("no calls left")
 	// ErrRate is returned for too many calls at a time: HTTP status 429.
 	ErrRate = errors.New("too many requests")
+	// ErrAged is returned for a call that would write where the keys that are known are too old for that:
+	// HTTP status 507.
+	ErrAged = errors.New("nothing is written here for now")
+	// ErrStale is returned where they are too old for any call: HTTP status 503.
+	ErrStale = errors.New("no key is accepted here for now")
 )
 
 // Claims are what an access token says: it stands for scope All of one application, until it

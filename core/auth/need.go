@@ -31,6 +31,14 @@ type Need struct {
 	Patch  Set // with these, a key needs none of the Adds of Refuse: older keys change so
 }
 
+// writing are the scopes of which a call has one among those without which it is refused when it changes an
+// application.
+const writing = PredictFeedback | SearchFeedback | InputsAdd | InputsPatch | InputsDelete | ConceptsAdd | ConceptsPatch |
+	ModelsAdd | ModelsPatch | ModelsDelete | ModelsTrain | WorkflowsAdd | WorkflowsPatch | WorkflowsDelete
+
+// Writes reports whether calls of the kind change an application.
+func (n Need) Writes() bool { return n.Refuse&writing != 0 }
+
 // What each kind of call needs. Together, Refuse and Redact are the published list of its
 // scopes. The rule that divides it: a call is refused without a scope that lets it act, and
 // without the Get of what it is about, which is a large part of its answer; the Gets of other
@@ -77,6 +85,9 @@ var (
 
 	// NeedNothing is of what is everyone's: any key may ask.
 	NeedNothing = Need{}
+
+	// NeedAll is of what shows, and changes, anything that the application holds.
+	NeedAll = Need{Refuse: All}
 
 	NeedClient  = Need{Asks: OfClient}
 	NeedAccount = Need{Asks: OfAccount}

@@ -156,6 +156,7 @@ func encodeApp(a *App) []byte {
 	e.Fixed64(6, uint64(a.Created))
 	e.Text(7, a.Owner)
 	e.Uint(8, a.Seq)
+	e.Uint(9, a.MaxStale)
 	return e.Bytes(a.Extra)
 }
 
@@ -180,6 +181,8 @@ func decodeApp(data []byte) (App, error) {
 			a.Owner = d.Text()
 		case 8:
 			a.Seq = d.Uint()
+		case 9:
+			a.MaxStale = d.Uint()
 		default:
 			d.Keep()
 		}

@@ -71,6 +71,9 @@ func (f *Fold) appChange(b *log.AppChange) (Verdict, error) {
 	if b.DefaultModel != nil {
 		a.DefaultModel = *b.DefaultModel
 	}
+	if b.MaxStale != nil {
+		a.MaxStale = *b.MaxStale
+	}
 	f.w.PutApp(&a)
 	return Verdict{Code: OK, Dot: a.Dot, ID: a.ID}, nil
 }

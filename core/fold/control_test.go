@@ -43,6 +43,9 @@ func (r *register) app(id string) (a *catalog.App) {
 			if b.ID == id && b.DefaultModel != nil {
 				a.DefaultModel = *b.DefaultModel
 			}
+			if b.ID == id && b.MaxStale != nil {
+				a.MaxStale = *b.MaxStale
+			}
 		case *log.AppDelete:
 			if b.ID == id {
 				a = nil
@@ -353,7 +356,12 @@ func controlled(p *programmer, ids []string) log.Body {
 	case 0, 1, 2:
 		return &log.AppCreate{ID: app, Name: p.pick("m", "n"), Language: "en", Owner: p.pick("", "account")}
 	case 3, 4:
-		return &log.AppChange{ID: app, Name: text(), DefaultModel: text()}
+		change := &log.AppChange{ID: app, Name: text(), DefaultModel: text()}
+		if p.IntN(3) == 0 {
+			seconds := uint64(p.IntN(3))
+			change.MaxStale = &seconds
+		}
+		return change
 	case 5:
 		return &log.AppDelete{ID: app}
 	case 6, 7, 8:

@@ -63,6 +63,17 @@ func decodeChange(d *field.Decoder) *string {
 	return &text
 }
 
+// decodeNumber reads a number that is to replace another.
+func decodeNumber(d *field.Decoder) *uint64 {
+	var n uint64
+	for d.Next() {
+		if d.Number == 1 {
+			n = d.Uint()
+		}
+	}
+	return &n
+}
+
 func (b *AppCreate) read(d *field.Decoder) {
 	switch d.Number {
 	case 1:
@@ -88,6 +99,8 @@ func (b *AppChange) read(d *field.Decoder) {
 		b.Name = decodeChange(d.Message())
 	case 3:
 		b.DefaultModel = decodeChange(d.Message())
+	case 4:
+		b.MaxStale = decodeNumber(d.Message())
 	default:
 		d.Keep()
 	}

@@ -120,6 +120,11 @@ func encodeControlBody(e *field.Encoder, body Body) {
 		e.Text(1, b.ID)
 		encodeChange(e, 2, b.Name)
 		encodeChange(e, 3, b.DefaultModel)
+		if b.MaxStale != nil {
+			at := e.Open(4)
+			e.Uint(1, *b.MaxStale)
+			e.Close(at)
+		}
 	case *AppDelete:
 		e.Text(1, b.ID)
 	case *KeyCreate:

@@ -273,6 +273,7 @@ type (
 		ID           string
 		Name         *string // nil: as it is
 		DefaultModel *string // likewise
+		MaxStale     *uint64 // seconds, see catalog.App; likewise
 	}
 	// AppDelete deletes an application for ever, with its keys, its client and all that it holds.
 	AppDelete struct{ ID string }

@@ -21,7 +21,6 @@ import (
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
 	"github.com/sightline-dev/sightline/wasm/abi"
-	"github.com/sightline-dev/sightline/wasm/host"
 )
 
 // copies are the applications that an origin lends this edge, each kept in step by the machine in its
@@ -41,6 +40,7 @@ type copies struct {
 	blobs blob.Blobs
 	wants wire.Wants
 	log   *slog.Logger
+	now   func() time.Time
 
 	mu   sync.Mutex
 	list []*copied // nil before the edge is enrolled
@@ -51,11 +51,13 @@ type copies struct {
 type copied struct {
 	app  string
 	kick chan struct{} // holds one token when something was written here
+	age  *age          // of what is known of its keys
 
 	mu      sync.Mutex
 	status  replica.Status
-	link    *link.Link // nil: none runs
-	problem string     // without a link
+	stale   time.Duration // after which nothing is written; 0: the default
+	link    *link.Link    // nil: none runs
+	problem string        // without a link
 	gone    *goneBy
 	waits   map[blob.Hash][]chan error // who needs a picture
 }
@@ -66,25 +68,82 @@ type goneBy struct {
 	data []byte
 }
 
-func newCopies(e *engine, who *identity, l *command.Lent) *copies {
+func newCopies(e *engine, who *identity, l *command.Lent) (*copies, error) {
 	c := &copies{
-		e: e, who: who, token: e.node.token, store: l.Folder.Store, blobs: l.Folder.Blobs, log: l.Log,
+		e: e, who: who, token: e.node.token, store: l.Folder.Store, blobs: l.Folder.Blobs, log: l.Log, now: system.Now,
 		wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: e.node.pictures},
 	}
-	if who.ID != "" {
-		c.enrolled()
+	if who.ID == "" {
+		return c, nil
 	}
-	return c
+	return c, c.enrolled()
 }
 
 // enrolled has the applications be known.
-func (c *copies) enrolled() {
+func (c *copies) enrolled() error {
+	var list []*copied
+	for _, app := range c.who.Apps {
+		one := &copied{app: app, kick: make(chan struct{}, 1), waits: map[blob.Hash][]chan error{}}
+		var err error
+		if one.age, err = openAge(c.store, app, c.now()); err == nil {
+			err = c.learn(one)
+		}
+		if err != nil {
+			return fmt.Errorf("application %s: %w", app, err)
+		}
+		list = append(list, one)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.why = ""
-	for _, app := range c.who.Apps {
-		c.list = append(c.list, &copied{app: app, kick: make(chan struct{}, 1), waits: map[blob.Hash][]chan error{}})
+	c.why, c.list = "", list
+	return nil
+}
+
+// learn takes what the register says of an application that is asked for at every call.
+func (c *copies) learn(one *copied) error {
+	record, err := catalog.Read(c.store, catalog.Control).App(one.app)
+	if err != nil && !errors.Is(err, catalog.ErrNotFound) {
+		return err
 	}
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	one.stale = time.Duration(record.MaxStale) * time.Second
+	return nil
+}
+
+// take takes a register that does not take its application away. Whoever sends one knows no newer.
+func (c *copies) take(ctx context.Context, one *copied, seq uint64, data []byte) error {
+	if err := one.age.heard(c.now()); err != nil {
+		return err
+	}
+	if err := core.TakeRegister(ctx, c.store, one.app, seq, data); err != nil {
+		return err
+	}
+	return c.learn(one)
+}
+
+// admit says what keeps a call from being answered here; nil: nothing does.
+func (c *copies) admit(_ context.Context, app string, r *api.Request) error {
+	one := c.of(app)
+	if one == nil {
+		return nil // it is this edge's own
+	}
+	return shut(one.knows(c), one.maxStale(), r)
+}
+
+// knows is how old what is known of the application's keys is.
+func (one *copied) knows(c *copies) time.Duration {
+	old, err := one.age.look(c.now())
+	if err != nil {
+		c.log.Warn("age of keys", "app", one.app, "error", err)
+	}
+	return old
+}
+
+func (one *copied) maxStale() time.Duration {
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	return one.stale
 }
 
 // all are the copies there are now.
@@ -152,6 +211,13 @@ func (c *copies) run(ctx context.Context) {
 	for _, one := range c.all() {
 		running.Go(func() { c.keep(ctx, one) })
 	}
+	running.Go(func() {
+		system.Every(ctx, keepAge, func(context.Context) {
+			for _, one := range c.all() {
+				one.knows(c)
+			}
+		})
+	})
 	running.Wait()
 }
 
@@ -162,6 +228,9 @@ func (c *copies) enrol(ctx context.Context) (done bool) {
 		if err == nil {
 			err = c.who.write(c.e.dir)
 		}
+		if err == nil {
+			err = c.enrolled()
+		}
 		if err != nil {
 			c.log.Error("enrolment", "origin", c.who.Origin, "error", err)
 			c.mu.Lock()
@@ -169,7 +238,6 @@ func (c *copies) enrol(ctx context.Context) (done bool) {
 			c.mu.Unlock()
 			return errors.Is(err, errEnrol)
 		}
-		c.enrolled()
 		c.log.Info("enrolled", "origin", c.who.Origin, "edge", c.who.ID, "name", c.who.Name, "apps", len(c.who.Apps))
 		done = true
 		return true
@@ -225,7 +293,15 @@ func (c *copies) join(ctx context.Context, one *copied) error {
 	if err != nil {
 		return err
 	}
-	return core.TakeRegister(ctx, c.store, one.app, seq, data)
+	x, err := catalog.DecodeRegister(data)
+	if err != nil {
+		return err
+	}
+	if x.Gone != "" {
+		one.age.end()
+		return core.TakeRegister(ctx, c.store, one.app, seq, data)
+	}
+	return c.take(ctx, one, seq, data)
 }
 
 // carry runs the link between the origin and the machine in the application's instance.
@@ -235,7 +311,7 @@ func (c *copies) carry(ctx context.Context, one *copied) error {
 		return err
 	}
 	o := c.options()
-	o.Machine = &stepper{ctx: context.WithoutCancel(ctx), fleet: f, one: one}
+	o.Machine = &stepper{ctx: context.WithoutCancel(ctx), fleet: f, one: one, c: c}
 	o.Effect = one.effect
 	l, err := link.New(o)
 	if err != nil {
@@ -272,26 +348,12 @@ func (c *copies) carry(ctx context.Context, one *copied) error {
 	return err
 }
 
-// effect takes what a link does not.
-func (one *copied) effect(x replica.Effect) {
-	got, ok := x.(replica.Got)
-	if !ok {
-		return
-	}
-	one.mu.Lock()
-	waits := one.waits[got.Blob]
-	delete(one.waits, got.Blob)
-	one.mu.Unlock()
-	for _, w := range waits {
-		w <- got.Err
-	}
-}
-
 // purge removes an application that the origin has taken away, as its register says; where it said so without one,
 // as if it had.
 func (c *copies) purge(ctx context.Context, one *copied) error {
 	ctx = context.WithoutCancel(ctx)
 	c.e.detach(one.app)
+	one.age.end()
 	one.mu.Lock()
 	gone := one.gone
 	one.mu.Unlock()
@@ -332,7 +394,7 @@ func (c *copies) TakeRegister(app string, seq uint64, data []byte) error {
 		one.gone = &goneBy{seq, data}
 		return nil
 	}
-	return core.TakeRegister(context.Background(), c.store, app, seq, data)
+	return c.take(context.Background(), one, seq, data)
 }
 
 // fetchTime is how long whoever asks for a picture waits for it to come from the origin.
@@ -382,11 +444,12 @@ func (c *copies) status() []control.Copy {
 	}
 	var out []control.Copy
 	for _, one := range list {
+		old := one.knows(c)
 		one.mu.Lock()
 		s := &one.status
 		x := control.Copy{
 			App: one.app, Origin: c.who.Origin, Phase: s.Phase.String(), Cursor: s.Cursor, Head: s.Head, Pending: s.Pending(),
-			Contact: s.Contact, AsOf: s.AsOf, Conflicts: s.Refused, Problem: s.Problem,
+			Contact: s.Contact, AsOf: s.AsOf, Conflicts: s.Refused, Problem: s.Problem, KeysAge: int64(old / time.Second), Admits: admits(old, one.stale),
 		}
 		if one.link == nil && one.problem != "" {
 			x.Problem = one.problem
@@ -395,35 +458,4 @@ func (c *copies) status() []control.Copy {
 		out = append(out, x)
 	}
 	return out
-}
-
-// errReplaced is the end of a link whose machine is no more: its instance died, or was closed. The next one begins
-// with another link, since the answers that are on their way are to questions it has not asked.
-var errReplaced = errors.New("the application's instance was replaced")
-
-// stepper is the machine in an application's instance.
-type stepper struct {
-	ctx   context.Context
-	fleet *host.Fleet
-	one   *copied
-	begun bool
-}
-
-var _ link.Stepper = (*stepper)(nil)
-
-// Step implements [link.Stepper].
-func (s *stepper) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
-	done, err := s.fleet.Sync(s.ctx, s.one.app, e)
-	_, stop := e.(replica.Stop)
-	if err == nil && s.begun && !stop && done.Status.Phase == replica.Stopped {
-		return nil, errReplaced
-	}
-	if err != nil {
-		return nil, fmt.Errorf("instance: %w", errors.Join(api.ErrInternal, err))
-	}
-	s.begun = !stop
-	s.one.mu.Lock()
-	s.one.status = done.Status
-	s.one.mu.Unlock()
-	return done.Effects, nil
 }

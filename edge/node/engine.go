@@ -71,7 +71,9 @@ func (n *Node) open(ctx context.Context, l *command.Lent) (_ *engine, err error)
 		return nil, err
 	}
 	if who != nil {
-		e.copies = newCopies(e, who, l)
+		if e.copies, err = newCopies(e, who, l); err != nil {
+			return nil, err
+		}
 		if err := core.Emptied(ctx, l.Folder.Store); err != nil {
 			return nil, err
 		}
@@ -106,7 +108,7 @@ func (e *engine) start(ctx context.Context, l *command.Lent, tables *predict.Set
 	}
 	if e.copies != nil {
 		lent.Blobs, lent.Register = l.Folder.Blobs, e.copies
-		o.Replica, o.Wrote = e.copies.replica, e.copies.wrote
+		o.Replica, o.Wrote, o.Admit = e.copies.replica, e.copies.wrote, e.copies.admit
 	}
 	o.Lent = lent
 	f, err := host.NewFleet(ctx, o)

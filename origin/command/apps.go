@@ -215,16 +215,17 @@ func newAppList(env *Env) *cobra.Command {
 
 func newAppChange(env *Env) *cobra.Command {
 	c := &common{env: env}
-	var name, model string
+	var name, model, stale string
 	cmd := c.flags(&cobra.Command{
 		Use:     "change ID",
-		Short:   "Change an application's name or default model",
+		Short:   "Change an application's name, default model or how long edges go on alone",
 		Long:    `Change what may change of an application. Its language may not.` + folderHelp,
 		Example: `  sightline app change 0123456789abcdef0123456789abcdef --name "Birds of 2026" --data ./data`,
 		Args:    one("app_id"),
 	}, "the application as a JSON object")
 	cmd.Flags().StringVar(&name, "name", "", "`text` to call it by")
 	cmd.Flags().StringVar(&model, "default-model", "", "`id` of the model that pages and commands begin with; empty: the general one")
+	cmd.Flags().StringVar(&stale, "max-stale", "", "`time` for which an edge that does not hear of this server takes writes, such as 48h; 0: 24 h")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var change control.AppChange
 		if cmd.Flags().Changed("name") {
@@ -233,8 +234,11 @@ func newAppChange(env *Env) *cobra.Command {
 		if cmd.Flags().Changed("default-model") {
 			change.DefaultModel = &model
 		}
+		if cmd.Flags().Changed("max-stale") {
+			change.MaxStale = &stale
+		}
 		if change == (control.AppChange{}) {
-			return Usagef("say what to change: --name or --default-model")
+			return Usagef("say what to change: --name, --default-model or --max-stale")
 		}
 		return c.with(cmd, func(ctx context.Context, s control.Service) error {
 			app, err := s.ChangeApp(ctx, args[0], change)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/auth"
@@ -27,6 +28,7 @@ func asked(err error) error {
 		{core.ErrNoEdge, control.ErrUnknownEdge},
 		{core.ErrName, control.ErrArgument},
 		{core.ErrDefaultModel, control.ErrArgument},
+		{core.ErrMaxStale, control.ErrArgument},
 		{auth.ErrScope, control.ErrArgument},
 		{lang.ErrUnknown, control.ErrArgument},
 	} {
@@ -59,9 +61,13 @@ func (n *node) shown(a *catalog.App) (control.App, error) {
 	if errors.Is(err, core.ErrApplication) { // it was made before there were clients
 		err = nil
 	}
-	return control.App{
+	out := control.App{
 		ID: a.ID, Name: a.Name, Language: a.Language, DefaultModel: a.DefaultModel, Owner: a.Owner, Client: client.ID, Created: a.Created.Time(),
-	}, err
+	}
+	if a.MaxStale != 0 {
+		out.MaxStale = (time.Duration(a.MaxStale) * time.Second).String()
+	}
+	return out, err
 }
 
 // Apps implements [control.Service].
@@ -78,7 +84,15 @@ func (n *node) Apps(context.Context) ([]control.App, error) {
 
 // ChangeApp implements [control.Service].
 func (n *node) ChangeApp(ctx context.Context, id string, c control.AppChange) (control.App, error) {
-	app, err := n.engine.ChangeApp(ctx, operator, id, core.AppChange{Name: c.Name, DefaultModel: c.DefaultModel})
+	change := core.AppChange{Name: c.Name, DefaultModel: c.DefaultModel}
+	if c.MaxStale != nil {
+		d, err := time.ParseDuration(*c.MaxStale)
+		if err != nil {
+			return control.App{}, &mistaken{core.ErrMaxStale, control.ErrArgument}
+		}
+		change.MaxStale = &d
+	}
+	app, err := n.engine.ChangeApp(ctx, operator, id, change)
 	if err != nil {
 		return control.App{}, asked(err)
 	}

@@ -108,6 +108,18 @@ func tellStatus(w io.Writer, s *control.Status) error {
 	return table.Flush()
 }
 
+// keysAge says how old what is known of a copy's keys is, and what follows.
+func keysAge(c *control.Copy) string {
+	age := "never"
+	if d := time.Duration(c.KeysAge) * time.Second; d < 10*365*24*time.Hour {
+		age = d.String() + " ago"
+	}
+	if c.Admits != "" {
+		age += " (too old: " + c.Admits + " is let through)"
+	}
+	return age
+}
+
 // tellCopy says how a copy is, and no more than is known.
 func tellCopy(c *control.Copy) string {
 	as := "never in step since the start"
@@ -115,6 +127,7 @@ func tellCopy(c *control.Copy) string {
 		as = "in step at " + c.AsOf.Local().Format(time.DateTime)
 	}
 	line := fmt.Sprintf("%s of %s: %s, entry %d of %d, %s, %d writes to be confirmed", c.App, c.Origin, c.Phase, c.Cursor, c.Head, as, c.Pending)
+	line += ", keys known as of " + keysAge(c)
 	if c.Conflicts > 0 {
 		line += fmt.Sprintf(", %d came to nothing", c.Conflicts)
 	}

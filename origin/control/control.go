@@ -47,6 +47,7 @@ type App struct {
 	Owner        string    `json:"owner,omitempty"` // id of an account; empty: the operator's
 	Client       string    `json:"client_id"`
 	Created      time.Time `json:"created_at"`
+	MaxStale     string    `json:"max_stale,omitempty"` // time for which edges take writes alone, such as "48h0m0s"; empty: 24 hours
 }
 
 // NewApp is an application to be made.
@@ -60,6 +61,7 @@ type NewApp struct {
 type AppChange struct {
 	Name         *string `json:"name,omitempty"`
 	DefaultModel *string `json:"default_model,omitempty"`
+	MaxStale     *string `json:"max_stale,omitempty"` // such as "48h"; "0": the default
 }
 
 // Client is what tokens are asked for with; the secret is told once.
@@ -146,6 +148,8 @@ type Copy struct {
 	Contact   time.Time `json:"contact,omitzero"`  // when the origin last answered since the start; zero: it has not
 	AsOf      time.Time `json:"as_of,omitzero"`    // when it last said that there was no more; zero: it has not
 	Conflicts uint64    `json:"conflicts"`         // own writes since the start that came to nothing
+	KeysAge   int64     `json:"keys_age_seconds"`  // since the origin last told of keys
+	Admits    string    `json:"admits,omitempty"`  // with keys so old: "reads" alone or "nothing"; empty: all
 	Problem   string    `json:"problem,omitempty"` // what keeps them apart
 }
 

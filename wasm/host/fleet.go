@@ -42,6 +42,10 @@ type FleetOptions struct {
 	// is. It must return at once.
 	Wrote func(app string)
 
+	// Admit is asked before a call that shows a credential of an application reaches its instance: an error is what
+	// it is answered with. nil: all are let through.
+	Admit func(ctx context.Context, app string, r *api.Request) error
+
 	Strays func() // told that pictures may be left that nothing claims; nil: nobody is
 }
 
@@ -141,6 +145,11 @@ func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Call {
 	app := f.front.application(ctx, r)
 	if app == "" {
 		return f.front.service.Begin(ctx, r)
+	}
+	if f.o.Admit != nil && r.App == "" && r.Method != "OPTIONS" {
+		if err := f.o.Admit(ctx, app, r); err != nil {
+			return api.Answered(f.Refuse(r, err))
+		}
 	}
 	w, err := f.writer(app)
 	if err == nil {

@@ -1,0 +1,155 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log/field"
+)
+
+// age is how old what is known of an application's keys is: the time since the origin last said that there is
+// nothing else to be known.
+//
+//	heard ────────── max stale ─────────────── 7 days ────────▶
+//	  reads and writes   │      reads alone       │   nothing
+//
+// It only grows until the origin is heard, whatever happens to the clock: what is added is the time between
+// two looks at it, by the clock that runs or by the one on the wall, whichever went on further. It is kept in
+// the store at most once a minute, and a start adds the time for which nothing looked.
+type age struct {
+	store kv.Store
+	key   []byte
+
+	mu   sync.Mutex
+	old  time.Duration // at the moment at
+	at   time.Time
+	kept time.Duration // as the store has it
+	due  time.Duration // since it was kept
+	gone bool          // nothing is kept any more
+}
+
+// never is the age of what was never heard of.
+const never = 100 * 365 * 24 * time.Hour
+
+// keepAge is how often an age is kept.
+const keepAge = time.Minute
+
+// openAge reads the age of an application's keys.
+func openAge(store kv.Store, app string, now time.Time) (*age, error) {
+	id, err := catalog.ParseAppID(app)
+	if err != nil {
+		return nil, err
+	}
+	a := &age{store: store, key: id.LocalKey("heard"), old: never, at: now}
+	data, err := store.Get(a.key)
+	if err == nil {
+		err = a.read(data)
+		a.kept = a.old
+		a.grow(now)
+		return a, err
+	}
+	if errors.Is(err, kv.ErrNotFound) {
+		err = nil
+	}
+	a.kept = a.old
+	return a, err
+}
+
+func (a *age) read(data []byte) error {
+	a.old = 0
+	d := field.Decode(data)
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			a.old = time.Duration(min(d.Uint(), uint64(never/time.Millisecond))) * time.Millisecond
+		case 2:
+			a.at = time.UnixMilli(int64(d.Uint()))
+		}
+	}
+	if err := d.Err(); err != nil {
+		return fmt.Errorf("age of keys: %w: %w", kv.ErrCorrupt, err)
+	}
+	return nil
+}
+
+// grow adds the time that has passed. The lock is held, or the age is nobody else's.
+func (a *age) grow(now time.Time) {
+	passed := max(now.Sub(a.at), now.Round(0).Sub(a.at.Round(0)), 0)
+	a.old = min(a.old+passed, never)
+	a.due += passed
+	a.at = now
+}
+
+// heard says that the origin was heard now.
+func (a *age) heard(now time.Time) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.grow(now)
+	a.old = 0
+	return a.keep(a.kept > keepAge)
+}
+
+// look returns the age.
+func (a *age) look(now time.Time) (time.Duration, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.grow(now)
+	return a.old, a.keep(false)
+}
+
+// keep writes the age where it is time to. It need not outlive a power cut: then the one before it does,
+// which says the same.
+func (a *age) keep(now bool) error {
+	if a.gone || !now && a.due < keepAge {
+		return nil
+	}
+	a.due = 0
+	var e field.Encoder
+	e.Uint(1, uint64(a.old/time.Millisecond))
+	e.Uint(2, uint64(max(a.at.UnixMilli(), 0)))
+	var b kv.Batch
+	b.Put(a.key, e.Bytes(nil))
+	err := a.store.Apply(&b)
+	if err == nil {
+		a.kept = a.old
+	}
+	return err
+}
+
+// end has nothing be kept any more: the application is taken away.
+func (a *age) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.gone = true
+}
+
+// admits is what is let through with keys so old, in a word; empty: all is.
+func admits(old, maxStale time.Duration) string {
+	for _, x := range [...]struct{ method, word string }{{"GET", "nothing"}, {"POST", "reads"}} {
+		if shut(old, maxStale, &api.Request{Method: x.method, Path: "/v2/inputs"}) != nil {
+			return x.word
+		}
+	}
+	return ""
+}
+
+// shut says what may not be done with keys that are so old; nil: anything may.
+func shut(old, maxStale time.Duration, r *api.Request) error {
+	if maxStale == 0 {
+		maxStale = core.DefaultMaxStale
+	}
+	switch {
+	case old > core.RefuseStale:
+		return fmt.Errorf("%w: the server that lends this application has not been heard of for more than %v, so which keys are good is not known", auth.ErrStale, core.RefuseStale)
+	case old > maxStale && api.Writes(r.Method, r.Path):
+		return fmt.Errorf("%w: the server that lends this application has not been heard of for more than %v; reading goes on, and what was written before is kept", auth.ErrAged, maxStale)
+	}
+	return nil
+}

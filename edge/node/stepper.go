@@ -1,0 +1,73 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/origin/link"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/wasm/host"
+)
+
+// errReplaced is the end of a link whose machine is no more: its instance died, or was closed. The next one begins
+// with another link, since the answers that are on their way are to questions it has not asked.
+var errReplaced = errors.New("the application's instance was replaced")
+
+// stepper is the machine in an application's instance.
+type stepper struct {
+	ctx   context.Context
+	fleet *host.Fleet
+	one   *copied
+	c     *copies
+	begun bool
+}
+
+var _ link.Stepper = (*stepper)(nil)
+
+// Step implements [link.Stepper].
+func (s *stepper) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
+	done, err := s.fleet.Sync(s.ctx, s.one.app, e)
+	_, stop := e.(replica.Stop)
+	if err == nil && s.begun && !stop && done.Status.Phase == replica.Stopped {
+		return nil, errReplaced
+	}
+	if err != nil {
+		return nil, fmt.Errorf("instance: %w", errors.Join(api.ErrInternal, err))
+	}
+	s.begun = !stop
+	s.one.mu.Lock()
+	before := s.one.status
+	s.one.status = done.Status
+	s.one.mu.Unlock()
+	if spoke(&before, &done.Status) {
+		if err := s.one.age.heard(s.c.now()); err != nil {
+			s.c.log.Warn("age of keys", "app", s.one.app, "error", err)
+		}
+	}
+	return done.Effects, nil
+}
+
+// spoke reports whether a stream of the origin's has come on, before whose entries, and whose word that there
+// are no more, stands what has changed of the keys.
+func spoke(before, now *replica.Status) bool {
+	pulls := now.Phase == replica.Pulling || now.Phase == replica.Current
+	return pulls && (now.Cursor > before.Cursor || !now.AsOf.IsZero() && !now.AsOf.Equal(before.AsOf))
+}
+
+// effect takes what a link does not.
+func (one *copied) effect(x replica.Effect) {
+	got, ok := x.(replica.Got)
+	if !ok {
+		return
+	}
+	one.mu.Lock()
+	waits := one.waits[got.Blob]
+	delete(one.waits, got.Blob)
+	one.mu.Unlock()
+	for _, w := range waits {
+		w <- got.Err
+	}
+}
