@@ -24,6 +24,8 @@ export interface CopyOptions {
   name?: string;
   /** `lazy`, the default: pictures are fetched when they are wanted. `eager`: all of them, at once. */
   pictures?: 'lazy' | 'eager';
+  /** It begins without asking the origin, as after `sync.offline(true)`; a first start asks it all the same. */
+  offline?: boolean;
 }
 
 /** What may be said at the start of a runtime, wherever it runs. */
@@ -44,7 +46,10 @@ export interface CommonOptions {
 }
 
 /** What is said of a copy to the thread that keeps it. `here` is the origin of an address that is left out. */
-export function copyStart({ origin, app, name, pictures }: CopyOptions, here?: string): Start['copy'] & object {
+export function copyStart(
+  { origin, app, name, pictures, offline }: CopyOptions,
+  here?: string,
+): Start['copy'] & object {
   if (!/^[0-9a-f]{32}$/.test(app)) throw new TypeError(`${app} is no id of an application`);
   const base = (origin || here || '').replace(/\/+$/, '');
   if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol))
@@ -52,13 +57,13 @@ export function copyStart({ origin, app, name, pictures }: CopyOptions, here?: s
   const { protocol, hostname } = new URL(base);
   if (protocol === 'http:' && base !== here && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname))
     throw new TypeError(`${base} has to begin with https: plain HTTP would show pictures and keys to the network`);
-  return { origin: base, app, pictures: pictures ?? 'lazy', ...(name && { name }) };
+  return { origin: base, app, pictures: pictures ?? 'lazy', ...(name && { name }), ...(offline && { offline }) };
 }
 
 /** The copy that a runtime keeps, whichever tab keeps it. */
 export class Synced {
   /** Is told where the copy stands, whenever that changes. */
-  onchange: (status: CopyStatus) => void = () => {};
+  onchange: ((status: CopyStatus) => void) | undefined;
 
   #ask: (what: 'status' | 'digest' | 'offline' | 'online') => Promise<unknown>;
 
@@ -171,7 +176,7 @@ export class Client {
 
   #take(m: FromEngine): void {
     if ('closed' in m) this.#whenClosed();
-    if ('copy' in m) this.#sync.onchange(m.copy);
+    if ('copy' in m) this.#sync.onchange?.(m.copy);
     if (!('id' in m)) return;
     const told = this.#calls.get(m.id);
     this.#calls.delete(m.id);
