@@ -80,7 +80,8 @@ type Control struct {
 		mu    sync.Mutex
 		known bool // no number that is leased was leased before
 	}
-	closed atomic.Bool
+	deleted deletedKeys
+	closed  atomic.Bool
 }
 
 // listed is the list of the applications' ids, which the background asks for many times a

@@ -177,6 +177,19 @@ func (c *Control) LeaseSite(ctx context.Context, app, holder string) (site log.S
 	}
 }
 
+// Leases counts the sites of an application whose lease goes on: those that were leased, or heard of,
+// within [LeaseFor].
+func (c *Control) Leases(app string) (n int, err error) {
+	now := log.HLC(c.o.Clock().UnixMilli()) << 16
+	err = c.read().SitesOf(app, func(s catalog.Site) bool {
+		if s.Until > now {
+			n++
+		}
+		return true
+	})
+	return n, err
+}
+
 // sitesNote is the name of the note of the log's life in which sites were last leased.
 const sitesNote = "sites"
 

@@ -2,6 +2,8 @@ package core
 
 import (
 	"context"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
@@ -39,19 +41,54 @@ func (e *Engine) Received(base [32]byte, r *api.Result) ingest.Outcome {
 	return e.service.Fetched(base, r)
 }
 
-// KeysDeleted says when keys were deleted, by what operations are signed with for them. Errors:
-// ErrElsewhere and the store's.
-func (c *Control) KeysDeleted() (map[string]time.Time, error) {
+// KeysDeleted says when keys of an application were deleted or replaced, by what operations are
+// signed with for them. Errors: ErrElsewhere and the store's.
+func (c *Control) KeysDeleted(app string) (map[string]time.Time, error) {
 	if c.partition == nil {
 		return nil, ErrElsewhere
 	}
+	c.deleted.mu.Lock()
+	defer c.deleted.mu.Unlock()
 	l := c.partition.Log()
-	at := map[string]time.Time{}
-	err := l.Read(l.Floor(), func(e log.Entry) bool {
-		if b, ok := e.Op.Body.(*log.KeyDelete); ok {
-			at[auth.By(b.Hash)] = e.Op.At.Time()
-		}
+	err := l.Read(max(c.deleted.read+1, l.Floor()), func(e log.Entry) bool {
+		c.deleted.take(&e)
 		return true
 	})
-	return at, err
+	return maps.Clone(c.deleted.at[app]), err
+}
+
+// deletedKeys is what the control log says of keys that were deleted, up to an entry.
+type deletedKeys struct {
+	mu   sync.Mutex
+	read uint64                          // entry that was read last
+	of   map[auth.Hash]string            // applications of keys that live
+	at   map[string]map[string]time.Time // by application
+}
+
+// take reads the next entry.
+func (d *deletedKeys) take(e *log.Entry) {
+	if d.read = e.Seq; d.of == nil {
+		d.of, d.at = map[auth.Hash]string{}, map[string]map[string]time.Time{}
+	}
+	drop := func(h auth.Hash) {
+		app, ok := d.of[h]
+		if !ok {
+			return
+		}
+		delete(d.of, h)
+		if d.at[app] == nil {
+			d.at[app] = map[string]time.Time{}
+		}
+		d.at[app][auth.By(h)] = e.Op.At.Time()
+	}
+	switch b := e.Op.Body.(type) {
+	case *log.KeyCreate:
+		drop(b.Replaces)
+		d.of[b.Hash] = b.App
+	case *log.KeyDelete:
+		drop(b.Hash)
+	case *log.AppDelete:
+		delete(d.at, b.ID)
+		maps.DeleteFunc(d.of, func(_ auth.Hash, app string) bool { return app == b.ID })
+	}
 }

@@ -12,12 +12,6 @@ import (
 // none, or several, on a path that names none.
 var ErrWhichApp = errors.New("which application: its path begins with /v2/users/me/apps/{app_id}")
 
-// byToken and bySession sign what is asked with a token or in a session.
-const (
-	byToken   = "token"
-	bySession = "session"
-)
-
 // admit finds out who asks and refuses who may not. What is refused for its rate is not counted;
 // what fails after that is.
 //
@@ -137,7 +131,7 @@ func (x *exchange) byToken(token string) error {
 		return unless(err, auth.ErrToken)
 	}
 	x.until = claims.Expires
-	x.who = auth.Principal{App: client.App, By: byToken, Scopes: auth.All, Bucket: auth.HashKey(client.ID), Free: x.app.Owner == ""}
+	x.who = auth.Principal{App: client.App, By: auth.ByToken, Scopes: auth.All, Bucket: auth.HashKey(client.ID), Free: x.app.Owner == ""}
 	return nil
 }
 
@@ -152,7 +146,7 @@ func (x *exchange) bySession(session string) error {
 	if err != nil {
 		return err
 	}
-	x.who = auth.Principal{Account: account, By: bySession, Scopes: auth.All, Bucket: auth.HashKey(account)}
+	x.who = auth.Principal{Account: account, By: auth.BySession, Scopes: auth.All, Bucket: auth.HashKey(account)}
 	if x.route.need.Asks == auth.OfAccount {
 		return nil
 	}

@@ -15,7 +15,7 @@ import (
 func (s *Service) Identify(ctx context.Context, r *Request) (auth.Principal, time.Time, error) {
 	if r.App != "" {
 		_, err := s.o.Apps.Open(r.App)
-		return auth.Principal{App: r.App, By: bySession, Scopes: auth.All, Bucket: auth.HashKey(r.App)}, time.Time{}, err
+		return auth.Principal{App: r.App, By: auth.BySession, Scopes: auth.All, Bucket: auth.HashKey(r.App)}, time.Time{}, err
 	}
 	x := exchange{s: s, ctx: ctx, route: &route{}, now: s.o.Clock()}
 	if err := x.identify(r); err != nil {

@@ -85,6 +85,21 @@ func (r Reader) Sites(yield func(Site) bool) error {
 	return scan(r, prefix, after(prefix), decodeSite, yield)
 }
 
+// SitesOf yields the sites that were leased for an application, by number, from the control partition.
+func (r Reader) SitesOf(app string, yield func(Site) bool) error {
+	prefix := appSites(r.app, app)
+	var failed error
+	err := r.kv.Scan(prefix, after(prefix), func(key, _ []byte) bool {
+		s, err := r.Site(log.Site(ordAt(key)))
+		failed = err
+		return err == nil && yield(s)
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
 // PutEdge writes an edge. The token of one that is revoked leads to it no longer.
 func (w *Writer) PutEdge(e *Edge) {
 	w.tx.Put(w.app.named(tableEdge, e.ID), encodeEdge(e))
@@ -100,19 +115,19 @@ func (w *Writer) PutEdge(e *Edge) {
 func (w *Writer) PutSite(s *Site) {
 	w.tx.Put(w.app.numbered(tableLease, uint32(s.Site)), encodeSite(s))
 	if s.App != "" {
-		w.tx.Put(binary.BigEndian.AppendUint32(w.appSites(s.App), uint32(s.Site)), nil)
+		w.tx.Put(binary.BigEndian.AppendUint32(appSites(w.app, s.App), uint32(s.Site)), nil)
 	}
 }
 
-// appSites begins the keys of an application's sites.
-func (w *Writer) appSites(app string) []byte {
+// appSites begins the keys of an application's sites, in the control partition.
+func appSites(control AppID, app string) []byte {
 	b, _ := hex.DecodeString(app) // of an application that is there
-	return append(w.app.key(tableAppLease, len(b)+4), b...)
+	return append(control.key(tableAppLease, len(b)+4), b...)
 }
 
 // deleteSites removes the sites of an application. Their numbers are never given again.
 func (w *Writer) deleteSites(app string) error {
-	prefix := w.appSites(app)
+	prefix := appSites(w.app, app)
 	err := w.tx.Scan(prefix, after(prefix), func(key, _ []byte) bool {
 		w.tx.Delete(w.app.numbered(tableLease, ordAt(key)))
 		return true

@@ -28,12 +28,21 @@ type who struct {
 	until     time.Time      // end of the token; zero: it has none
 }
 
-// holder is who asks in the words that sites are leased and quotas are kept by.
+// holder is who asks in the words that sites are leased to.
 func (w *who) holder() string {
 	if w.edge != nil {
 		return "edge " + w.edge.ID
 	}
 	return w.principal.By
+}
+
+// user is who asks in the words that quotas are kept by: whatever it holds of one application takes nothing from
+// another's.
+func (w *who) user() string {
+	if w.edge != nil {
+		return w.holder()
+	}
+	return w.principal.App + " " + w.holder()
 }
 
 // edgeID is the edge's id; empty: it is none.

@@ -91,7 +91,7 @@ func TestUploadOfAnotherHash(t *testing.T) {
 
 // TestUploadsEnd lets uploads lie: parts go, and so does what no operation names in time.
 func TestUploadsEnd(t *testing.T) {
-	w := newWorld(t, func(o *feed.Options) { o.Limits.UploadBytes = 100 })
+	w := newWorld(t, func(o *feed.Options) { o.Limits.UploadBytes, o.Limits.BlobSize = 1000, 200 })
 	r := w.join(w.App, w.Key)
 	h := r.upload([]byte("whole"))
 	other := blob.Sum([]byte("other"))

@@ -111,7 +111,7 @@ func (c *call) digest() (api.Response, error) {
 
 // grow makes the tree of a state.
 func (c *call) grow(v *partition.View, epoch log.Epoch) (*tree, error) {
-	if err := c.f.meters.snapshots.take(c.holder()+" digest", 1, c.now, "digests"); err != nil {
+	if err := c.f.meters.snapshots.take(c.user()+" digest", 1, c.now, "digests"); err != nil {
 		return nil, err
 	}
 	made, err := fold.DigestTree(v.KV(), v.AppID())

@@ -34,11 +34,12 @@ type Engine interface {
 	Watch(moved func()) (stop func())
 
 	Keys(app string) ([]catalog.Key, error)
-	KeysDeleted() (map[string]time.Time, error)
+	KeysDeleted(app string) (map[string]time.Time, error)
 
 	Edge(id string) (catalog.Edge, error)
 	EnrolEdge(ctx context.Context, token string, key [32]byte) (catalog.Edge, error)
 	LeaseSite(ctx context.Context, app, holder string) (site log.Site, secret string, err error)
+	Leases(app string) (int, error)
 	CheckSite(site log.Site, secret string) (catalog.Site, error)
 	ProlongSite(ctx context.Context, s catalog.Site) error
 

@@ -20,8 +20,9 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestHostileReplica has a replica of one application do what it has no right to: each attack is
-// refused with its status, and the digests of every application, the logs and the pictures are what they were.
+// TestHostileReplica has a replica of one application do what it has no right to, beside an honest one of the
+// same application: each attack is refused with its status, and the digests of every application, the logs,
+// the pictures, and what the honest replica shows are what they were.
 func TestHostileReplica(t *testing.T) {
 	w := newWorld(t, nil)
 	w.input("mine", "red.png")
@@ -33,10 +34,23 @@ func TestHostileReplica(t *testing.T) {
 
 	r := w.join(w.App, w.Key)
 	friend := w.join(w.App, w.Key)
+	good := w.newHonest(w.App, w.NewKey(t, apitest.Tenant{App: w.App}, auth.All))
+	good.sync()
+	good.write(&log.ConceptCreate{ID: "g", Name: "good", Language: "en"})
+	view := good.view()
+	good.write(&log.ConceptName{ID: "g", Name: "better"})
+	if view == good.view() {
+		t.Fatal("the honest replica shows nothing")
+	}
 	friend.pushed(friend.next(&log.ConceptCreate{ID: "f", Name: "f", Language: "en"}))
 	r.pushed(r.next(&log.ConceptCreate{ID: "r", Name: "r", Language: "en"}))
 	concept := &log.ConceptCreate{ID: "evil", Name: "evil", Language: "en"}
 	narrow := "Key " + w.NewKey(t, apitest.Tenant{App: w.App}, auth.InputsAdd|auth.InputsGet)
+
+	twin := &log.ConceptCreate{ID: "again", Name: "again", Language: "en"}
+	recorded := r.push(r.next(twin))
+	r.must(200, "POST", "/v2/sync/push", recorded.Encode())
+	view = good.view()
 
 	// as is a push of one operation with something forged.
 	as := func(change func(x *replica, m *wire.Push, op *log.Op)) func() api.Response {
@@ -96,15 +110,84 @@ func TestHostileReplica(t *testing.T) {
 		{"a manifest by its hash", 409, as(func(x *replica, m *wire.Push, op *log.Op) {
 			op.Body = &log.VersionResult{Version: "v", Code: 21100, Manifest: held}
 		})},
+		{"the operations before it are missing", 409, as(func(x *replica, m *wire.Push, op *log.Op) {
+			later := *op
+			later.Dot.Seq++
+			m.Block = wire.EncodeOps([]log.Op{later})
+		})},
+		{"operations in another order", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
+			later := *op
+			later.Dot.Seq++
+			m.Block = wire.EncodeOps([]log.Op{later, *op})
+		})},
+		{"a gap within", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
+			later := *op
+			later.Dot.Seq += 2
+			m.Block = wire.EncodeOps([]log.Op{*op, later})
+		})},
+		{"what was pushed before, again", 200, get("POST", "/v2/sync/push", recorded.Encode())},
+		{"something else under a dot that the log has", 200, as(func(x *replica, m *wire.Push, op *log.Op) {
+			op.Dot.Seq, op.Body = 1, &log.InputDeleteAll{Barrier: true}
+		})},
+		{"no operations", 200, as(func(x *replica, m *wire.Push, op *log.Op) { m.Block = wire.EncodeOps(nil) })},
+		{"a count of operations that nothing has", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
+			m.Block = []byte{1, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}
+		})},
+		{"more operations than a block has", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
+			m.Block = []byte{1, 8, 0x81, 4} // 513
+		})},
+		{"a length beyond the body", 400, as(func(x *replica, m *wire.Push, op *log.Op) {
+			m.Block = []byte{1, 18, 0xff, 0xff, 0xff, 0x7f}
+		})},
 		{"no block", 400, as(func(x *replica, m *wire.Push, op *log.Op) { m.Block = []byte{9, 9, 9} })},
 		{"an oversized body", 413, func() api.Response { return r.ask("POST", "/v2/sync/push", make([]byte, 8<<20+1)) }},
 		{"a body that is no message", 400, func() api.Response { return r.ask("POST", "/v2/sync/push", []byte("{}")) }},
+		{"an oversized question", 413, get("POST", "/v2/sync/blobs/have", make([]byte, 1<<20+1))},
+		{"an oversized enrolment", 413, get("POST", "/v2/sync/enrol", make([]byte, 4097))},
+		{"a query without end", 400, get("GET", "/v2/sync/changes?app="+w.App+"&x="+strings.Repeat("x", 5000), nil)},
+		{"more applications than a session has", 400, func() api.Response {
+			s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Partitions: make([]wire.Position, 4097)}
+			return r.ask("POST", "/v2/sync/session", s.Encode())
+		}},
+		{"a session as another's site", 403, func() api.Response {
+			s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Site: friend.site, Secret: []byte(r.secret), Partitions: []wire.Position{{App: w.App}}}
+			return r.ask("POST", "/v2/sync/session", s.Encode())
+		}},
+		{"a session that needs what nobody knows", 426, func() api.Response {
+			s := wire.Session{Min: 1, Max: 1, Fold: fold.Version, Schema: 1, Require: []string{"everything"}, Site: r.site, Secret: []byte(r.secret)}
+			return r.ask("POST", "/v2/sync/session", s.Encode())
+		}},
+		{"an oversized picture", 413, get("PUT", r.blob(blob.Sum(nil)), make([]byte, 20_000_001))},
+		{"a piece of a picture without end", 413, func() api.Response {
+			x := *r
+			x.headers = contentRange(0, 4, 1<<60)
+			return x.ask("PUT", r.blob(blob.Sum([]byte("x"))), []byte("abcd"))
+		}},
+		{"a piece beyond its own end", 400, func() api.Response {
+			x := *r
+			x.headers = contentRange(2, 6, 4)
+			return x.ask("PUT", r.blob(blob.Sum([]byte("x"))), []byte("abcd"))
+		}},
+		{"a piece in the middle", 409, func() api.Response {
+			x := *r
+			x.headers = contentRange(100, 104, 200)
+			return x.ask("PUT", r.blob(blob.Sum([]byte("x"))), []byte("abcd"))
+		}},
 		{"an oversized session", 413, get("POST", "/v2/sync/session", make([]byte, 1<<20+1))},
 		{"another's picture", 404, get("GET", r.blob(secret), nil)},
 		{"another's upload", 404, get("GET", r.blob(held), nil)},
 		{"another's picture in their application", 403, get("GET", owner.blob(secret), nil)},
 		{"bytes of another hash", 409, get("PUT", r.blob(secret), apitest.Picture("red.png"))},
+		{"another's picture as an object", 404, get("GET", "/v2/sync/snapshot/"+secret.String()+"?app="+w.App, nil)},
+		{"a chunk of another's snapshot", 404, func() api.Response { return r.ask("GET", "/v2/sync/snapshot/"+w.chunkOf(owner)+"?app="+w.App, nil) }},
 		{"a path that is no hash", 404, get("GET", "/v2/sync/blobs/..%2f..%2fetc?app="+w.App, nil)},
+		{"a path upwards", 404, get("GET", "/v2/sync/blobs/../../inputs?app="+w.App, nil)},
+		{"a path into another's", 404, get("GET", "/v2/sync/blobs/"+victim.App+"/"+secret.String()+"?app="+w.App, nil)},
+		{"a hash in capitals", 404, get("GET", "/v2/sync/blobs/"+strings.ToUpper(secret.String())+"?app="+w.App, nil)},
+		{"two applications in a query", 403, get("GET", "/v2/sync/changes?app="+victim.App+"&app="+w.App, nil)},
+		{"another's application after one's own", 404, get("GET", "/v2/sync/blobs/"+secret.String()+"?app="+w.App+"&app="+victim.App, nil)},
+		{"no application", 403, get("GET", "/v2/sync/changes", nil)},
+		{"an application in capitals", 403, get("GET", "/v2/sync/changes?app="+strings.ToUpper(victim.App), nil)},
 		{"an upload for another", 403, get("PUT", owner.blob(blob.Sum([]byte("x"))), []byte("x"))},
 		{"another's changes", 403, get("GET", "/v2/sync/changes?app="+victim.App+"&since=0", nil)},
 		{"another's snapshot", 403, get("GET", "/v2/sync/snapshot?app="+victim.App, nil)},
@@ -123,9 +206,12 @@ func TestHostileReplica(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			w.unchanged(tt.name, func() {
 				if res := tt.do(); res.Status != tt.want {
-					t.Errorf("status %d, want %d: %q", res.Status, tt.want, res.Body)
+					t.Errorf("status %d, want %d: %.300q", res.Status, tt.want, res.Body)
 				}
 			})
+			if good.view() != view {
+				t.Error("the honest replica shows something else")
+			}
 		})
 	}
 	t.Run("another's pictures are not told of", func(t *testing.T) {
@@ -134,15 +220,7 @@ func TestHostileReplica(t *testing.T) {
 			t.Errorf("have = %+v, %v", had, err)
 		}
 	})
-	t.Run("frames again", func(t *testing.T) {
-		m := r.push([]log.Op{{Dot: log.Dot{Site: r.site, Seq: 1}, At: 1, Body: concept}})
-		w.unchanged("another operation under a dot that the log has", func() {
-			for range 3 {
-				r.must(200, "POST", "/v2/sync/push", m.Encode())
-			}
-		})
-	})
-	if out := r.pushed(r.next(concept)); out.Accepted != 2 {
+	if out := r.pushed(r.next(concept)); out.Accepted != 3 {
 		t.Errorf("after all of that an honest push has %+v", out)
 	}
 }
@@ -282,4 +360,15 @@ func FuzzServe(f *testing.F) {
 			t.Errorf("%s %s?%s = %d %s", method, path, query, res.Status, res.Body)
 		}
 	})
+}
+
+// chunkOf is the hash of a chunk of an application's snapshot, which is held open.
+func (w *world) chunkOf(r *replica) string {
+	w.t.Helper()
+	m, err := wire.DecodeManifest(r.must(200, "GET", "/v2/sync/snapshot?app="+r.app, nil).Body)
+	if err != nil || len(m.Chunks) == 0 {
+		w.t.Fatalf("%d chunks, %v", len(m.Chunks), err)
+	}
+	r.must(200, "GET", "/v2/sync/snapshot/"+m.Chunks[0].Hash.String()+"?app="+r.app, nil)
+	return m.Chunks[0].Hash.String()
 }

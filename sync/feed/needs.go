@@ -96,6 +96,10 @@ func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wa
 	if err != nil || !live {
 		return true, err
 	}
+	if !within(crop) {
+		partition.Refuse(op, "schema: crop")
+		return true, nil
+	}
 	if here, err := n.c.f.shown(n.c.ctx, n.c.app, r, pic.hash); err != nil || !here {
 		n.lacks = append(n.lacks, pic.hash)
 		return false, err
@@ -133,6 +137,11 @@ func cropOf(r catalog.Reader, ops []log.Op, i int) (raster.Crop, bool, error) {
 		return before.cropOf(b.Input, r, i)
 	}
 	return raster.Crop{}, false, nil
+}
+
+// within reports whether a crop is a part of a picture, or the whole. Written so that NaN is none.
+func within(c raster.Crop) bool {
+	return c == (raster.Crop{}) || c.Top >= 0 && c.Top < c.Bottom && c.Bottom <= 1 && c.Left >= 0 && c.Left < c.Right && c.Right <= 1
 }
 
 // manifest looks for a version's manifest, among the objects and the uploads.

@@ -3,10 +3,8 @@ package feed
 import (
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -48,7 +46,7 @@ func (c *call) push() (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
-	if err := c.quarantine(&m, ops); err != nil {
+	if err := c.sign(&m, ops); err != nil {
 		return api.Response{}, err
 	}
 	out := wire.Pushed{Epoch: epoch}
@@ -66,7 +64,7 @@ func (c *call) pushFailed(err error, app string) error {
 	switch {
 	case errors.As(err, &refused):
 		return err
-	case errors.Is(err, partition.ErrSite):
+	case errors.Is(err, partition.ErrForged):
 		return &wire.Refusal{Code: wire.RefusedSite, Detail: err.Error()}
 	case errors.Is(err, partition.ErrSequence):
 		return &wire.Refusal{Code: wire.RefusedSequence, Detail: err.Error()}
@@ -98,44 +96,6 @@ func (c *call) operations(m *wire.Push) ([]log.Op, error) {
 	return ops, nil
 }
 
-// quarantine refuses what an edge took in, while it was alone, with a key that had been deleted here
-// by then. What was made before its deletion stands.
-func (c *call) quarantine(m *wire.Push, ops []log.Op) error {
-	if len(m.For) == 0 || c.edge == nil || len(ops) == 0 {
-		return nil
-	}
-	keys, err := c.f.o.Engine.Keys(c.app)
-	if err != nil {
-		return err
-	}
-	lives := map[string]bool{}
-	for i := range keys {
-		lives[auth.By(keys[i].Hash)] = true
-	}
-	var deleted map[string]time.Time
-	for i := range m.For {
-		b := &m.For[i]
-		if lives[b.Subject] {
-			continue
-		}
-		if deleted == nil {
-			if deleted, err = c.f.o.Engine.KeysDeleted(); err != nil {
-				return err
-			}
-		}
-		at, ok := deleted[b.Subject]
-		if !ok || !b.Issued.Time().After(at) {
-			continue
-		}
-		for j := range ops {
-			if seq := ops[j].Dot.Seq; seq >= b.First && seq <= b.Last {
-				partition.Refuse(&ops[j], "scope: the key had been deleted")
-			}
-		}
-	}
-	return nil
-}
-
 // accept has the log take what of the operations it can.
 func (c *call) accept(p *partition.Partition, m *wire.Push, ops []log.Op, out *wire.Pushed) error {
 	had, err := p.SiteSeq(m.Site)
@@ -150,7 +110,7 @@ func (c *call) accept(p *partition.Partition, m *wire.Push, ops []log.Op, out *w
 		return &wire.Refusal{Code: wire.RefusedSequence, Detail: "operations before these are missing", Accepted: had}
 	}
 	fresh := ops[min(had+1-ops[0].Dot.Seq, uint64(len(ops))):]
-	if err := c.meter(m.Site, uint64(len(fresh))); err != nil {
+	if err := c.meter(m.Site, max(uint64(len(fresh)), uint64(len(m.Block))/opBytes)); err != nil {
 		return err
 	}
 	n := needs{c: c, p: p, had: had}
@@ -175,6 +135,9 @@ func (c *call) accept(p *partition.Partition, m *wire.Push, ops []log.Op, out *w
 	}
 	return nil
 }
+
+// opBytes is what operations weigh on average, beyond which a push counts as one of more of them.
+const opBytes = 4 << 10
 
 // meter holds a site, and all of its application, to operations a second.
 func (c *call) meter(site log.Site, n uint64) error {

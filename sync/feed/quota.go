@@ -12,14 +12,16 @@ import (
 type Limits struct {
 	PushOps     uint64 // operations of one push, at most wire.MaxOps; 512
 	PushBytes   uint64 // bytes of one push; 8 MiB
-	OpsRate     uint64 // operations a second of one site, four times as many of one application; 2,000
+	OpsRate     uint64 // operations, or 4 KiB of them, a second of one site, four times as many of one application; 2,000
 	FrameRate   uint64 // bytes of frames and chunks a second of one application; 64 MiB
 	BlobBytes   uint64 // bytes of pictures a day that one application sends; 50 GB
 	BlobSize    uint64 // bytes of one picture; 20,000,000
 	Snapshots   uint64 // snapshots and digest trees an hour that are made for one holder; 120
 	Streams     uint64 // live streams and polls of one application at one time; 2,000
 	AllStreams  uint64 // of all applications; 20,000
-	UploadBytes uint64 // bytes of unfinished uploads; 128 MiB
+	UploadBytes uint64 // bytes of unfinished uploads, as large as they are to be, a quarter of them of one application; 256 MiB
+	Uploads     uint64 // uploads of one application that no operation names yet; 100,000
+	Sites       uint64 // leases of one application at one time, edges aside; 10,000
 
 	Poll      time.Duration // longest wait of a poll; 25 s
 	Alive     time.Duration // time between keepalives; 15 s
@@ -50,7 +52,9 @@ func (l *Limits) defaults() {
 	or(&l.Snapshots, 120)
 	or(&l.Streams, 2000)
 	or(&l.AllStreams, 20_000)
-	or(&l.UploadBytes, 128<<20)
+	or(&l.UploadBytes, 256<<20)
+	or(&l.Uploads, 100_000)
+	or(&l.Sites, 10_000)
 	orTime(&l.Poll, 25*time.Second)
 	orTime(&l.Alive, 15*time.Second)
 	orTime(&l.Stream, time.Hour)
@@ -106,6 +110,8 @@ type meter struct {
 
 	mu   sync.Mutex
 	full map[string]time.Time
+	most int           // users that are remembered before those are looked for whose bucket is full
+	look time.Time     // that was last done
 	last time.Time     // of the last use, on the meter's own clock
 	back time.Duration // by how much that is ahead of the wall clock, which was set back
 }
@@ -121,8 +127,12 @@ func (m *meter) tick(now time.Time) time.Time {
 	return now
 }
 
-// maxMetered is how many users a meter remembers before it looks for full buckets.
-const maxMetered = 10_000
+// A meter remembers minMetered users before it looks for full buckets, and then twice as many as it
+// could not forget. Beyond maxMetered all strangers share one bucket.
+const (
+	minMetered = 10_000
+	maxMetered = 200_000
+)
 
 // cost is how long the bucket takes to fill by n.
 func (m *meter) cost(n uint64) time.Duration {
@@ -137,6 +147,7 @@ func (m *meter) take(user string, n uint64, now time.Time, what string) error {
 	if m.full == nil {
 		m.full = map[string]time.Time{}
 	}
+	user = m.bucket(user, now)
 	full := m.full[user]
 	if full.Before(now) {
 		full = now
@@ -147,15 +158,27 @@ func (m *meter) take(user string, n uint64, now time.Time, what string) error {
 			Limit: m.name, Value: m.amount, WaitMillis: uint64(wait.Milliseconds()) + 1,
 		}
 	}
-	if len(m.full) >= maxMetered {
+	m.full[user] = full.Add(m.cost(n))
+	return nil
+}
+
+// bucket is the name of a user's bucket; mu is held.
+func (m *meter) bucket(user string, now time.Time) string {
+	if _, known := m.full[user]; known || len(m.full) < max(m.most, minMetered) {
+		return user
+	}
+	if now.Sub(m.look) >= time.Second {
 		for name, at := range m.full {
 			if !at.After(now) {
 				delete(m.full, name)
 			}
 		}
+		m.look, m.most = now, min(2*len(m.full), maxMetered)
 	}
-	m.full[user] = full.Add(m.cost(n))
-	return nil
+	if len(m.full) >= maxMetered {
+		return ""
+	}
+	return user
 }
 
 // counts are how many streams there are, by application.

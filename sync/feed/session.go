@@ -3,6 +3,7 @@ package feed
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
@@ -76,7 +77,10 @@ func (c *call) lease(m *wire.Session, out *wire.Offered) error {
 	}
 	c.app = c.principal.App
 	if m.Site == 0 {
-		if err := c.f.meters.enrols.take("lease "+c.holder(), 1, c.now, "sites"); err != nil {
+		if err := c.f.meters.enrols.take("lease "+c.user(), 1, c.now, "sites"); err != nil {
+			return err
+		}
+		if err := c.roomForSite(); err != nil {
 			return err
 		}
 		site, secret, err := c.f.o.Engine.LeaseSite(c.ctx, c.app, c.holder())
@@ -92,6 +96,23 @@ func (c *call) lease(m *wire.Session, out *wire.Offered) error {
 	}
 	out.Site, out.Until = s.Site, wire.MillisOf(s.Until.Time())
 	return c.f.o.Engine.ProlongSite(c.ctx, s)
+}
+
+// roomForSite refuses another site where an application has too many. One whose lease has ended makes room and
+// keeps its number: a replica that was away for long may come back with operations under it, so no other
+// ever gets it.
+func (c *call) roomForSite() error {
+	n, err := c.f.o.Engine.Leases(c.app)
+	if err != nil {
+		return err
+	}
+	if most := c.f.o.Limits.Sites; uint64(n) >= most {
+		return &wire.Refusal{
+			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many replicas: at most %d in %v", most, core.LeaseFor),
+			Limit: "Sites", Value: most, WaitMillis: uint64(time.Hour.Milliseconds()),
+		}
+	}
+	return nil
 }
 
 // grant says what to do about one application.

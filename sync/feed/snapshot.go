@@ -36,6 +36,7 @@ type export struct {
 const (
 	maxExports  = 16
 	keepExport  = 10 * time.Minute // unused
+	lastExport  = 2 * time.Hour    // used: the store keeps all that an open one shows; chunks of the next are mostly the same
 	freshExport = 5 * time.Second  // a snapshot is given to others that ask
 )
 
@@ -65,7 +66,7 @@ func (e *exports) put(x *export, now time.Time) error {
 		if o.app == x.app && o.vectors == x.vectors {
 			same++
 		}
-		if same > 1 && o.app == x.app && o.vectors == x.vectors || now.Sub(o.used) > keepExport || len(kept) >= maxExports-1 {
+		if same > 1 && o.app == x.app && o.vectors == x.vectors || now.Sub(o.used) > keepExport || now.Sub(o.made) > lastExport || len(kept) >= maxExports-1 {
 			o.dropped = true
 			if o.readers == 0 {
 				failed = errors.Join(failed, o.Close())
@@ -84,7 +85,7 @@ func (e *exports) sweep(now time.Time, gone func(app string) bool) (failed error
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open = slices.DeleteFunc(e.open, func(x *export) bool {
-		if now.Sub(x.used).Abs() <= keepExport && !gone(x.app) {
+		if now.Sub(x.used).Abs() <= keepExport && now.Sub(x.made).Abs() <= lastExport && !gone(x.app) {
 			return false
 		}
 		x.dropped = true
@@ -156,7 +157,7 @@ func (c *call) snapshot() (api.Response, error) {
 
 // export makes a snapshot of now.
 func (c *call) export(p *partition.Partition, vectors wire.Vectors) (*export, error) {
-	if err := c.f.meters.snapshots.take(c.holder(), 1, c.now, "snapshots"); err != nil {
+	if err := c.f.meters.snapshots.take(c.user(), 1, c.now, "snapshots"); err != nil {
 		return nil, err
 	}
 	var base [32]byte
@@ -198,9 +199,12 @@ func (c *call) chunk() (api.Response, error) {
 	}
 	number := 0
 	x := c.f.exports.find(c.now, func(x *export) bool {
+		if x.app != c.app {
+			return false
+		}
 		var ok bool
 		number, ok = x.Find(c.hash)
-		return ok && x.app == c.app
+		return ok
 	})
 	if x == nil {
 		return c.objectPart(p)

@@ -16,16 +16,27 @@ import (
 //	piece, piece, piece ──▶ part ──hash──▶ whole: held in the blobs, until an operation's record
 //	                        in memory              claims it or its time is over
 //
-// A part is nobody's to read. What is lost with the process is sent again.
+// A part is nobody's to read. Its room is taken when it begins, so what has begun can be finished. What is lost
+// with the process is sent again.
 type uploads struct {
 	o *Options
 
 	mu    sync.Mutex
 	parts map[uploaded]*part
 	whole map[uploaded]time.Time // until when it is held
-	bytes uint64                 // of all parts
+	bytes uint64                 // of all parts, as large as they are to be
+	of    map[string]share       // by application
 	next  time.Time              // when something may be over
 }
+
+// share is an application's of the uploads.
+type share struct {
+	bytes uint64 // of its parts
+	whole uint64
+}
+
+// partCost is what a part takes beside its bytes, so that many tiny ones are no way around the limit.
+const partCost = 512
 
 // uploaded names an upload.
 type uploaded struct {
@@ -97,6 +108,7 @@ func (u *uploads) add(ctx context.Context, x piece, now time.Time) (state, error
 			u.whole = map[uploaded]time.Time{}
 		}
 		u.whole[x.uploaded] = now.Add(u.o.Limits.KeepWhole)
+		u.take(x.app, 0, 1)
 	}
 	u.mu.Unlock()
 	if twice {
@@ -118,6 +130,12 @@ func (u *uploads) gather(x piece, now time.Time) (s state, data []byte, err erro
 	defer u.mu.Unlock()
 	if until, ok := u.whole[x.uploaded]; ok && now.Before(until) {
 		return state{size: x.size, whole: true}, nil, nil
+	}
+	if n := u.o.Limits.Uploads; u.of[x.app].whole >= n {
+		return s, nil, &wire.Refusal{
+			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many uploads that no operation names: at most %d", n),
+			Limit: "Uploads", Value: n, WaitMillis: uint64(time.Minute.Milliseconds()),
+		}
 	}
 	p := u.parts[x.uploaded]
 	if p != nil && p.size != x.size {
@@ -144,26 +162,54 @@ func (u *uploads) gather(x piece, now time.Time) (s state, data []byte, err erro
 		data = append(p.data, x.data...)
 		u.drop(x.uploaded)
 		return s, data, nil
-	case u.bytes+uint64(len(x.data)) > u.o.Limits.UploadBytes:
-		return s, nil, &wire.Refusal{Code: wire.RefusedBusy, Detail: "too many uploads at once", WaitMillis: 5000}
 	}
 	if p == nil {
-		p = &part{size: x.size}
-		if u.parts == nil {
-			u.parts = map[uploaded]*part{}
+		if p, err = u.begin(x); err != nil {
+			return s, nil, err
 		}
-		u.parts[x.uploaded] = p
 	}
 	p.data = append(p.data, x.data...)
 	p.over = now.Add(u.o.Limits.KeepPart)
-	u.bytes += uint64(len(x.data))
 	return state{size: end}, nil, nil
+}
+
+// begin begins a part, if there is room for all of it; mu is held.
+func (u *uploads) begin(x piece) (*part, error) {
+	room, most := x.size+partCost, u.o.Limits.UploadBytes
+	if u.bytes+room > most || u.of[x.app].bytes+room > max(most/4, u.o.Limits.BlobSize+partCost) {
+		return nil, &wire.Refusal{Code: wire.RefusedBusy, Detail: "too many uploads at once", WaitMillis: 5000}
+	}
+	p := &part{size: x.size}
+	if u.parts == nil {
+		u.parts = map[uploaded]*part{}
+	}
+	u.parts[x.uploaded] = p
+	u.bytes += room
+	u.take(x.app, int64(room), 0)
+	return p, nil
+}
+
+// take changes an application's share; mu is held.
+func (u *uploads) take(app string, bytes, whole int64) {
+	s := u.of[app]
+	s.bytes += uint64(bytes)
+	s.whole += uint64(whole)
+	if s == (share{}) {
+		delete(u.of, app)
+		return
+	}
+	if u.of == nil {
+		u.of = map[string]share{}
+	}
+	u.of[app] = s
 }
 
 // drop forgets a part; mu is held.
 func (u *uploads) drop(key uploaded) {
 	if p := u.parts[key]; p != nil {
-		u.bytes -= uint64(len(p.data))
+		room := p.size + partCost
+		u.bytes -= room
+		u.take(key.app, -int64(room), 0)
 		delete(u.parts, key)
 	}
 }
@@ -196,6 +242,7 @@ func (u *uploads) sweep(ctx context.Context, now time.Time, gone func(app string
 			return err
 		}
 		delete(u.whole, key)
+		u.take(key.app, 0, -1)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -103,7 +104,7 @@ func (r *party) write() {
 	w := r.world
 	bodies := w.bodies(r.part.Site())
 	r.guarded(func() error {
-		v, err := r.part.Submit(context.Background(), "key", bodies, func(b *kv.Batch) {
+		v, err := r.part.Submit(context.Background(), r.by(), bodies, func(b *kv.Batch) {
 			for _, body := range bodies {
 				derive(b, w.app, body)
 				keep(r.blobs, body)
@@ -250,12 +251,20 @@ func (r *party) enrol() error {
 	return nil
 }
 
+// by is what a replica's operations are signed with, which the origin holds it to.
+func (r *party) by() string {
+	if r.edge != nil {
+		return auth.ByToken // one of those that an edge lets in
+	}
+	return fmt.Sprintf("replica%d", r.number)
+}
+
 // credential is what proves who asks.
 func (r *party) credential(a *replica.Ask) string {
 	if r.edge != nil {
 		return feed.Sign(r.edge.key, r.edge.id, r.clock.now(), a.Method, a.Path, a.Query, a.Body)
 	}
-	return fmt.Sprintf("Key replica%d", r.number)
+	return "Key " + r.by()
 }
 
 // purge does what the host does when the replica is to forget all.

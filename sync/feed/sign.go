@@ -1,0 +1,84 @@
+package feed
+
+import (
+	"time"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// sign holds operations to whom they may name.
+//
+//	who pushes            an operation is signed with
+//	a key or a token      itself; what a machine has done stays nobody's
+//	an edge               a key of the application, a token, a session, nobody
+//
+// An edge speaks for all whom it lets in, so a name that none of those has becomes nobody's. What it took
+// in while it was alone with a key that had been deleted here by then is refused; what was made before
+// the deletion stands.
+func (c *call) sign(m *wire.Push, ops []log.Op) error {
+	if c.edge != nil {
+		return c.countersign(m, ops)
+	}
+	for i := range ops {
+		if op := &ops[i]; op.By != "" || !machines(op.Body) {
+			op.By = c.principal.By
+		}
+	}
+	return nil
+}
+
+// machines reports whether nobody asked for an operation: a download or a training has ended.
+func machines(body log.Body) bool {
+	switch body.(type) {
+	case *log.InputFetched, *log.VersionResult:
+		return true
+	}
+	return false
+}
+
+// countersign is sign for an edge.
+func (c *call) countersign(m *wire.Push, ops []log.Op) error {
+	keys, err := c.f.o.Engine.Keys(c.app)
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{"": true, auth.ByToken: true, auth.BySession: true}
+	for i := range keys {
+		known[auth.By(keys[i].Hash)] = true
+	}
+	var deleted map[string]time.Time
+	for i := range ops {
+		op := &ops[i]
+		if known[op.By] {
+			continue
+		}
+		if deleted == nil {
+			if deleted, err = c.f.o.Engine.KeysDeleted(c.app); err != nil {
+				return err
+			}
+			if deleted == nil {
+				deleted = map[string]time.Time{}
+			}
+		}
+		switch at, ok := deleted[op.By]; {
+		case !ok:
+			op.By = ""
+		case issued(m.For, op).After(at):
+			partition.Refuse(op, "scope: the key had been deleted")
+		}
+	}
+	return nil
+}
+
+// issued is when an operation was made, as its push says.
+func issued(behalves []wire.Behalf, op *log.Op) time.Time {
+	for i := range behalves {
+		if b := &behalves[i]; b.Subject == op.By && b.First <= op.Dot.Seq && op.Dot.Seq <= b.Last {
+			return b.Issued.Time()
+		}
+	}
+	return op.At.Time()
+}
