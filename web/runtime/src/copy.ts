@@ -88,6 +88,7 @@ export class Copy {
   #waits = new Map<string, Set<(error?: Error) => void>>(); // for pictures, by their hashes
   #timer: ReturnType<typeof setTimeout> | undefined;
   #standing: Standing | undefined;
+  #told: number | undefined; // own operations, when it was last told where it stands
   #offline: boolean; // as a person wants it
   #unplugged = false; // as the browser says
   #unlisten = () => {};
@@ -108,9 +109,10 @@ export class Copy {
     this.#tell();
   }
 
-  /** Something was written here: it is pushed. */
+  /** Something may have been written here: it is pushed, and told even where nothing can be. */
   local(): void {
     this.#step({ kind: 'local' });
+    if (this.#standing?.issued !== this.#told) this.#tell();
   }
 
   /** Sees to it that a picture is here. It rejects where it cannot be had now. */
@@ -212,6 +214,7 @@ export class Copy {
   }
 
   #tell(): void {
+    this.#told = this.#standing?.issued;
     this.#o.changed(this.#describe(), this.#offline);
   }
 

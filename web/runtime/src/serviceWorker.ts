@@ -4,6 +4,8 @@
 //                     page of this origin has open on the private store `name`; `answer=/` takes /v2/… itself
 //     shell=/a.json   the addresses in that JSON list are kept, and served where the network does not
 //
+// What a copy asks its origin passes by.
+//
 // It has no data of its own and asks whoever has it, as another tab does (channel.ts, on which its lines depend).
 // Where nobody has it, it waits for a moment and then answers 503.
 
@@ -173,6 +175,7 @@ interface Scope {
   scope.addEventListener('install', (e) => e.waitUntil(install()));
   scope.addEventListener('activate', (e) => e.waitUntil(scope.clients.claim()));
   scope.addEventListener('fetch', (e) => {
+    if (e.request.headers.get('Accept') === 'application/vnd.sightline.sync') return;
     const path = local(e.request);
     if (path) e.respondWith(call(e.request, path));
     else if (shell && e.request.method === 'GET' && new URL(e.request.url).origin === location.origin)

@@ -37,7 +37,7 @@ func TestPages(t *testing.T) {
 // TestNode runs every script of node.
 func TestNode(t *testing.T) { travel(t, "node") }
 
-// TestSame holds an edge, Node and a browser to the origin's answers, byte by byte.
+// TestSame holds an edge, Node and a browser to the origin's answers, byte by byte, and copies in pages to its log.
 func TestSame(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two servers, a browser and a program")
@@ -54,7 +54,7 @@ func TestSame(t *testing.T) {
 		"EDGE":   process.BuildWith(t, process.Edge, module),
 	} {
 		srv := process.Serve(t, binary)
-		env = append(env, name+"="+srv.URL, name+"_KEY="+key(t, binary, srv.Data))
+		env = append(env, name+"="+srv.URL, name+"_KEY="+key(t, binary, srv.Data), name+"_BINARY="+binary, name+"_DATA="+srv.Data)
 	}
 	pictures := filepath.Join(proof.Root(t), "..", "shared", "photos")
 	if _, err := os.Stat(pictures); err != nil {

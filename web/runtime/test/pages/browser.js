@@ -1,7 +1,7 @@
 // A browser with the runtime and nothing else: a server of its files on loopback, pages that are empty, and the rule
 // that no request goes to any other host.
 import { createReadStream, existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { request as ask, createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { extname, join, normalize } from 'node:path';
 import { chromium } from 'playwright-core';
@@ -29,11 +29,22 @@ const policy = (connect) =>
 
 /**
  * Serves the runtime as a server of ours does, the samples and what is lent, and an empty page everywhere else. It
- * counts. The pages may reach it, and what `connect` names.
+ * counts. The pages may reach it, and what `connect` names. What they ask below /v2 and /hosted it hands to `origin`, where there is one.
  */
-export function serve({ lent = '', connect = '' } = {}) {
+export function serve({ lent = '', connect = '', origin } = {}) {
   const asked = new Map(); // path → times
   let gone = false;
+  const hand = (from, response) => {
+    const { method, headers, url } = from;
+    const on = ask(origin + url, { method, headers }, (answer) => {
+      response.writeHead(answer.statusCode, answer.headers);
+      answer.pipe(response);
+      answer.on('error', () => response.destroy());
+    });
+    on.on('error', () => response.destroy());
+    response.on('close', () => on.destroy());
+    from.pipe(on);
+  };
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url, 'http://x');
     if (gone) return request.socket.destroy();
@@ -45,6 +56,7 @@ export function serve({ lent = '', connect = '' } = {}) {
       const shell = ['/', ...scripts.map((name) => `/runtime/${name}`)];
       return response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(shell));
     }
+    if (origin && /^\/(v2|hosted)\//.test(pathname)) return hand(request, response);
     if (!folder) {
       if (/^\/(v2|hosted|local)\//.test(pathname)) return response.writeHead(404).end();
       return response

@@ -1,9 +1,11 @@
 // The same pictures at the origin, at an edge, in Node and in a browser: the answers' data, embeddings among it, byte by byte.
+// Then the same application at the origin and in pages.
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Browser, check, same, serve, way } from '../pages/browser.js';
+import { copies } from './copy/copy.js';
 
 const { RUNTIME, PICTURES, ORIGIN, ORIGIN_KEY, EDGE, EDGE_KEY } = process.env;
 const models = {
@@ -17,7 +19,7 @@ const pictures = readdirSync(PICTURES).filter((n) => n.endsWith('.jpg'));
 way(async (step) => {
   const { Sightline } = await import(pathToFileURL(join(RUNTIME, 'node.js')).href);
   const node = await Sightline.open({ base: RUNTIME, workers: 1 });
-  const server = await serve();
+  const server = await serve({ origin: ORIGIN });
   const browser = await Browser.start(server.origin);
   const page = await browser.page();
   await page.evaluate(() => open({ store: 'memory', workers: 1 }));
@@ -52,6 +54,8 @@ way(async (step) => {
     return `SHA-256 ${all.digest('hex').slice(0, 16)}`;
   });
   await node.close();
+  await page.close();
+  await copies(step, server, browser);
   await browser.close();
   browser.forget();
   server.close();

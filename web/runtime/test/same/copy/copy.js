@@ -1,0 +1,240 @@
+// A copy of an origin's application in pages: it joins, both sides write, it works alone, it is taken over by another
+// tab, and it is emptied.
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { check, same } from '../../pages/browser.js';
+
+const { ORIGIN, ORIGIN_BINARY, ORIGIN_DATA, SAMPLES } = process.env;
+
+/** What the operator of the origin does. */
+const operate = (...args) =>
+  JSON.parse(execFileSync(ORIGIN_BINARY, [...args, '--json', '--data', ORIGIN_DATA], { encoding: 'utf8' }) || 'null');
+
+/** The fields of a message, by their numbers: numbers and bytes. */
+function* fields(data) {
+  let at = 0;
+  const varint = () => {
+    for (let v = 0n, shift = 0n; ; shift += 7n) {
+      const b = data[at++];
+      v |= BigInt(b & 127) << shift;
+      if (b < 128) return Number(v);
+    }
+  };
+  while (at < data.length) {
+    const tag = varint();
+    const value = varint();
+    if (tag % 8 === 0) yield [tag >> 3, value];
+    else {
+      yield [tag >> 3, data.subarray(at, at + value)];
+      at += value;
+    }
+  }
+}
+
+/** Waits until a fact holds. */
+async function until(fact, what) {
+  for (const since = performance.now(); ; await new Promise((r) => setTimeout(r, 50))) {
+    const found = await fact();
+    if (found) return found;
+    check(performance.now() - since < 60_000, `not within a minute: ${what}`);
+  }
+}
+
+/** `server` hands calls to the origin; the pages of `browser` are of it. */
+export async function copies(step, server, browser) {
+  const app = operate('app', 'create', 'copied').app_id;
+  const { key } = operate('key', 'create', '--scopes', 'All', '--app', app);
+  let page;
+  const call = (method, path, body) => page.evaluate(([m, p, b]) => call(m, p, b), [method, path, body]);
+  const atOrigin = async (method, path, body) => {
+    const headers = { Authorization: `Key ${key}` };
+    const r = await fetch(ORIGIN + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+    return { http: r.status, ...(await r.json()) };
+  };
+  const base64 = (name) => readFileSync(join(SAMPLES, name)).toString('base64');
+  const status = () => page.evaluate(() => s.sync.status());
+  const settled = () =>
+    until(async () => {
+      const s = await status();
+      return s.phase === 'current' && s.queued + s.sent === 0 && s.cursor === s.head && s;
+    }, 'the copy and its origin have the same');
+  const analysed = (ask, n) =>
+    until(async () => {
+      const { inputs } = await ask('GET', '/v2/inputs?per_page=1000');
+      return inputs.filter((i) => i.status.code === 30000).length === n;
+    }, `${n} inputs are analysed`);
+  /** Runs in the page: opens the copy with what `shown` is. */
+  const openCopy = ([app, shown]) => {
+    globalThis.asked = 0;
+    globalThis.heard = [];
+    const credential = async () => {
+      asked++;
+      return shown;
+    };
+    return open({ workers: 1, copy: { origin: '', app, credential, name: 'a page' } }).then(async (opened) => {
+      s.sync.onchange = (status) => heard.push(status);
+      return opened;
+    });
+  };
+  const opened = () => page.evaluate(openCopy, [app, `Key ${key}`]);
+  /** The root of the origin's tree of digests, and the entry that it is of. */
+  const originDigest = async () => {
+    const r = await fetch(`${ORIGIN}/v2/sync/digest?app=${app}&p=0&prefix=`, {
+      headers: { Authorization: `Key ${key}`, Accept: 'application/vnd.sightline.sync' },
+    });
+    same(r.status, 200, 'status of the digest');
+    const all = createHash('sha256');
+    const d = {};
+    for (const [n, value] of fields(new Uint8Array(await r.arrayBuffer()).subarray(1))) {
+      if (n === 1) d.epoch = Buffer.from(value).toString('hex');
+      if (n === 2) d.seq = value;
+      if (n === 4) all.update(new Map(fields(value)).get(2) ?? new Uint8Array(32));
+    }
+    return { ...d, root: all.digest('hex') };
+  };
+  const agree = async () => {
+    await settled();
+    await until(async () => {
+      const [here, there] = [await page.evaluate(() => s.sync.digest()), await originDigest()];
+      if (here.seq === there.seq) same(here, there, 'the digest of the copy');
+      return here.seq === there.seq; // or the copy has not heard yet
+    }, 'the copy is at the entry that the origin is at');
+  };
+
+  await step('a page joins, and has what the origin has', async () => {
+    const inputs = ['33-thistle.jpg', '27-red-sports-car.jpg'].map((id) => ({
+      id,
+      data: { image: { base64: base64(id) }, concepts: [{ id: 'flower', value: Number(id === '33-thistle.jpg') }] },
+    }));
+    same((await atOrigin('POST', '/v2/inputs', { inputs })).status.code, 10000, 'status');
+    await analysed(atOrigin, 2);
+    page = await browser.page();
+    const { store, owner, took } = await opened();
+    same([store, owner], ['private', true], 'what is open');
+    await agree();
+    same((await call('GET', '/v2/inputs')).inputs.map((i) => i.id).sort(), inputs.map((i) => i.id).sort(), 'inputs');
+    same(await page.evaluate(() => asked), 1, 'how often the page was asked for its credential');
+    const { url } = (await call('GET', '/v2/inputs/33-thistle.jpg')).input.data.image;
+    const bytes = await page.evaluate(
+      async (url) => Array.from(new Uint8Array(await (await s.fetch(url)).arrayBuffer())),
+      url,
+    );
+    check(Buffer.from(bytes).equals(readFileSync(join(SAMPLES, '33-thistle.jpg'))), 'the picture is another');
+    return `open after ${Math.round(took)} ms`;
+  });
+
+  const nearest = async (ask, name) => {
+    const query = { ands: [{ output: { input: { data: { image: { base64: base64(name) } } } } }] };
+    return (await ask('POST', '/v2/searches', { query })).hits.map((h) => h.input.id);
+  };
+
+  await step('what either writes, both have', async () => {
+    await atOrigin('PATCH', '/v2/inputs', {
+      action: 'merge',
+      inputs: [{ id: '33-thistle.jpg', data: { metadata: { from: 'origin' } } }],
+    });
+    const id = '26-green-roadster.jpg';
+    const data = { image: { base64: base64(id) }, concepts: [{ id: 'car', value: 1 }] };
+    same((await call('POST', '/v2/inputs', { inputs: [{ id, data }] })).status.code, 10000, 'status');
+    await analysed(call, 3);
+    await settled();
+    await analysed(atOrigin, 3);
+    await agree();
+    same((await call('GET', '/v2/inputs/33-thistle.jpg')).input.data.metadata, { from: 'origin' }, 'metadata here');
+    same((await nearest(call, id)).slice(0, 2), (await nearest(atOrigin, id)).slice(0, 2), 'the nearest');
+    const picture = await fetch(
+      `${ORIGIN}${new URL((await atOrigin('GET', `/v2/inputs/${id}`)).input.data.image.url).pathname}`,
+    );
+    same(Buffer.from(await picture.arrayBuffer()).equals(readFileSync(join(SAMPLES, id))), true, 'the picture there');
+  });
+
+  await step('without a network everything goes on, and outlives the page', async () => {
+    await page.evaluate(() => registerServiceWorker({ scope: '/', answer: '/local/', shell: '/shell.json' }));
+    server.leave();
+    await until(async () => (await status()).phase === 'connecting', 'the page knows that it is alone');
+    const id = '32-purple-thistles.jpg';
+    const data = { image: { base64: base64(id) }, concepts: [{ id: 'flower', value: 1 }] };
+    same((await call('POST', '/v2/inputs', { inputs: [{ id, data }] })).status.code, 10000, 'adding');
+    const labels = { concepts: [{ id: 'flower', value: 0 }] };
+    const patch = { action: 'merge', inputs: [{ id: '26-green-roadster.jpg', data: labels }] };
+    same((await call('PATCH', '/v2/inputs', patch)).status.code, 10000, 'labelling');
+    same((await call('DELETE', '/v2/inputs/27-red-sports-car.jpg')).status.code, 10000, 'deleting');
+    await analysed(call, 3);
+    const model = { id: 'mine', output_info: { data: { concepts: [{ id: 'flower' }] } } };
+    same((await call('POST', '/v2/models', { model })).status.code, 10000, 'making a model');
+    same((await call('POST', '/v2/models/mine/versions')).status.code, 10000, 'training');
+    const version = async (ask) => (await ask('GET', '/v2/models/mine/output_info')).model.model_version;
+    await until(async () => (await version(call)).status.code === 21100, 'the model is trained');
+    const trained = (await version(call)).id;
+    const waiting = (await status()).queued;
+    check(waiting >= 5, `${waiting} operations wait`);
+    same((await status()).sent, 0, 'operations that the origin has');
+
+    await page.close();
+    page = await browser.page(); // from what is kept: nobody answers
+    await opened();
+    same((await status()).queued, waiting, 'operations that wait after a reload');
+    same((await version(call)).id, trained, 'the version after a reload');
+
+    server.back();
+    await agree();
+    await until(async () => (await version(atOrigin)).id === trained, 'the origin has the version');
+    same((await version(atOrigin)).status.code, 21100, 'the status of the version at the origin');
+    await analysed(atOrigin, 3);
+    const there = (await atOrigin('GET', '/v2/inputs')).inputs.map((i) => i.id).sort();
+    same(there, ['26-green-roadster.jpg', '32-purple-thistles.jpg', '33-thistle.jpg'], 'inputs at the origin');
+    const ask = { inputs: [{ data: { image: { base64: base64('33-thistle.jpg') } } }] };
+    const outputs = await Promise.all([call, atOrigin].map((f) => f('POST', '/v2/models/mine/outputs', ask)));
+    same(outputs[0].outputs[0].data, outputs[1].outputs[0].data, 'what the version says here');
+    return `${waiting} operations`;
+  });
+
+  await step('a person works offline for as long as she likes', async () => {
+    await page.evaluate(() => s.sync.offline(true));
+    same((await status()).phase, 'unreachable', 'phase');
+    same((await call('DELETE', '/v2/inputs/32-purple-thistles.jpg')).status.code, 10000, 'deleting');
+    same((await status()).queued, 1, 'operations that wait');
+    same((await atOrigin('GET', '/v2/inputs/32-purple-thistles.jpg')).http, 200, 'status at the origin');
+    await page.evaluate(() => s.sync.offline(false));
+    await agree();
+    same((await atOrigin('GET', '/v2/inputs/32-purple-thistles.jpg')).http, 404, 'status at the origin');
+  });
+
+  await step('when the tab that keeps it is closed, another goes on', async () => {
+    const second = await browser.page();
+    same((await second.evaluate(openCopy, [app, `Key ${key}`])).owner, false, 'owner');
+    await page.evaluate(() => s.sync.offline(true));
+    same((await call('DELETE', '/v2/inputs/26-green-roadster.jpg')).status.code, 10000, 'deleting');
+    await until(() => second.evaluate(() => heard.at(-1)?.queued === 1), 'the second tab is told');
+    await page.close();
+    page = second;
+    await until(() => page.evaluate(() => s.owner), 'the second tab has the store');
+    same([(await status()).phase, (await status()).queued], ['unreachable', 1], 'where it stands');
+    await page.evaluate(() => s.sync.offline(false));
+    await agree();
+    same((await atOrigin('GET', '/v2/inputs/26-green-roadster.jpg')).http, 404, 'status at the origin');
+  });
+
+  await step('a deleted application leaves nothing', async () => {
+    operate('app', 'delete', app, '--yes');
+    await until(async () => (await status()).phase === 'purged', 'the copy is told');
+    const r = await call('GET', '/v2/inputs');
+    check(r.status.code === 11101, `it answers ${JSON.stringify(r)}`);
+    same(await page.evaluate(async () => (await s.fetch('/v2/inputs')).status), 410, 'status');
+    const sizes = await page.evaluate(async (app) => {
+      let folder = await navigator.storage.getDirectory();
+      for (const name of ['sightline', `copy-${app}`]) folder = await folder.getDirectoryHandle(name);
+      const files = await Promise.all(['0', '1', '2', '3'].map((name) => folder.getFileHandle(name)));
+      return Promise.all(files.map(async (f) => (await f.getFile()).size));
+    }, app);
+    same(sizes, [0, 0, 0, 0], 'bytes that are left');
+    await page.evaluate(() => s.close());
+    const again = await opened().then(
+      () => 'it opens',
+      (failure) => failure.message,
+    );
+    check(/GoneError/.test(again), again);
+  });
+}
