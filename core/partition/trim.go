@@ -224,6 +224,9 @@ func (p *Partition) reaches(to time.Time) (bool, error) {
 		others = !last
 		return false
 	})
+	if errors.Is(err, log.ErrTrimmed) { // all of it is gone, so it has begun long before
+		return true, nil
+	}
 	if err != nil || !others {
 		return false, err
 	}
