@@ -72,6 +72,7 @@ func TestRecords(t *testing.T) {
 	})
 	t.Run("edge", func(t *testing.T) { roundTrip(t, encodeEdge, decodeEdge, func(e *Edge) *Extra { return &e.Extra }) })
 	t.Run("site", func(t *testing.T) { roundTrip(t, encodeSite, decodeSite, func(s *Site) *Extra { return &s.Extra }) })
+	t.Run("trust", func(t *testing.T) { roundTrip(t, encodeTrust, decodeTrust, func(x *Trust) *Extra { return &x.Extra }) })
 	t.Run("derived", func(t *testing.T) {
 		roundTrip(t, encodeDerived, decodeDerived, func(x *Derived) *Extra { return &x.Extra })
 	})
@@ -108,6 +109,7 @@ func decoders() map[string]func([]byte) ([]byte, error) {
 		"client":   again(decodeClient, encodeClient),
 		"edge":     again(decodeEdge, encodeEdge),
 		"site":     again(decodeSite, encodeSite),
+		"trust":    again(decodeTrust, encodeTrust),
 		"derived":  again(decodeDerived, encodeDerived),
 		"manifest": again(UnmarshalManifest, (*Manifest).Marshal),
 	}

@@ -53,6 +53,7 @@ import (
 //	  T sha256(token)         → id               edges by what they enrol with
 //	  S site n                → Site             leased ones
 //	  L app site n            →                  sites by application
+//	  R                       → Trust            the origin's keys of access tokens
 //	                                             the state's digest ends here; the rest can be made again
 //	  D blob crop/16 base     → Derived
 //	  D blob crop/16 t        → thumbnail, a JPEG
@@ -95,6 +96,7 @@ const (
 	tableEdgeToken   = 'T'
 	tableLease       = 'S'
 	tableAppLease    = 'L'
+	tableTrust       = 'R'
 	tableDerived     = 'D'
 	tableObject      = 'O'
 	tableTidy        = 'g'
@@ -186,13 +188,19 @@ func appendDot(k []byte, d log.Dot) []byte {
 	return binary.BigEndian.AppendUint64(k, d.Seq)
 }
 
-func (a AppID) url(url string) []byte {
+func (a AppID) url(url string) []byte { return appendURL(a.key(tableURL, 20), url) }
+
+func appendURL(k []byte, url string) []byte {
 	sum := sha256.Sum256([]byte(url))
-	return append(a.key(tableURL, 20), sum[:16]...)
+	return append(k, sum[:16]...)
 }
 
 func (a AppID) picture(table byte, h blob.Hash, c raster.Crop, room int) []byte {
-	k := append(a.key(table, len(h)+16+room), h[:]...)
+	return appendPicture(a.key(table, len(h)+16+room), h, c)
+}
+
+func appendPicture(k []byte, h blob.Hash, c raster.Crop) []byte {
+	k = append(k, h[:]...)
 	if c == (raster.Crop{}) {
 		return append(k, make([]byte, 16)...)
 	}

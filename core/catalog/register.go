@@ -26,7 +26,8 @@ type Register struct {
 	Record App
 	Keys   []Key // by hash, and the client: for an edge
 	Client Client
-	Edge   Edge // that asks, without its token; its ID is empty: none does
+	Edge   Edge  // that asks, without its token; its ID is empty: none does
+	Trust  Trust // for an edge
 	Extra  Extra
 }
 
@@ -63,15 +64,16 @@ func (r Reader) Register(app, edge string) (x Register, err error) {
 	if err != nil {
 		return Register{}, err
 	}
-	if x.Client, err = r.ClientOf(app); errors.Is(err, ErrNotFound) {
-		err = nil
+	if x.Client, err = r.ClientOf(app); err != nil && !errors.Is(err, ErrNotFound) {
+		return Register{}, err
 	}
+	x.Trust, err = r.trustOf(app, edge)
 	return x, err
 }
 
 // Encode returns the register's bytes: those of two are equal when what they say is.
 //
-//	1 epoch, 2 app, 3 gone, 4 record, 5 keys…, 6 client, 7 edge
+//	1 epoch, 2 app, 3 gone, 4 record, 5 keys…, 6 client, 7 edge, 8 trust
 func (x *Register) Encode() []byte {
 	var e field.Encoder
 	e.Hash(1, x.Epoch[:])
@@ -87,6 +89,9 @@ func (x *Register) Encode() []byte {
 		}
 		if x.Edge.ID != "" {
 			e.Raw(7, encodeEdge(&x.Edge))
+		}
+		if !x.Trust.empty() {
+			e.Raw(8, encodeTrust(&x.Trust))
 		}
 	}
 	return e.Bytes(x.Extra)
@@ -117,6 +122,8 @@ func DecodeRegister(data []byte) (Register, error) {
 			x.Client, failed = decodeClient(d.Raw())
 		case 7:
 			x.Edge, failed = decodeEdge(d.Raw())
+		case 8:
+			x.Trust, failed = decodeTrust(d.Raw())
 		default:
 			d.Keep()
 		}
@@ -138,7 +145,7 @@ func (x *Register) whole() bool {
 		return false
 	}
 	if x.Gone != "" {
-		return x.Record.ID == "" && x.Keys == nil && x.Client.ID == "" && x.Edge.ID == ""
+		return x.Record.ID == "" && x.Keys == nil && x.Client.ID == "" && x.Edge.ID == "" && x.Trust.empty()
 	}
 	for i := range x.Keys {
 		if x.Keys[i].App != x.App || i > 0 && bytes.Compare(x.Keys[i-1].Hash[:], x.Keys[i].Hash[:]) >= 0 {
@@ -188,6 +195,7 @@ func (w *Writer) TakeRegister(x *Register, seq uint64) (taken bool, err error) {
 		return false, err
 	}
 	w.tx.Put(registerKey(x.App), appendUint64(slices.Clone(x.Epoch[:]), seq))
+	w.takeTrust(x)
 	if x.Gone != "" {
 		return true, w.DeleteApp(&App{ID: x.App}, seq)
 	}

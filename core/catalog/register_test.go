@@ -22,7 +22,11 @@ func aRegister() catalog.Register {
 		Keys:   []catalog.Key{{Hash: [32]byte{1}, App: id, Scopes: []string{"All"}}, {Hash: [32]byte{2}, App: id, Description: "d"}},
 		Client: catalog.Client{ID: "c", App: id, Secret: [32]byte{3}, Generation: 7},
 		Edge:   catalog.Edge{ID: "e", Name: "attic", Apps: []string{id}, Key: [32]byte{4}, Site: 2, Created: 1, Enrolled: 2},
-		Extra:  protowire.AppendVarint(protowire.AppendTag(nil, 40, protowire.VarintType), 5),
+		Trust: catalog.Trust{
+			Issuer: "https://origin.example", Keys: []log.PublicKey{{ID: "1", Key: [32]byte{5}}, {ID: "2", Key: [32]byte{6}}},
+			Peers: []log.PublicKey{{ID: "f", Key: [32]byte{7}}},
+		},
+		Extra: protowire.AppendVarint(protowire.AppendTag(nil, 40, protowire.VarintType), 5),
 	}
 }
 

@@ -80,6 +80,7 @@ var stateTables = [...]byte{
 	tableConcept, tableConceptSeq, tableModel, tableModelSeq, tableModelDot, tableVersion, tableVersionID, tableTraining,
 	tableWorkflow, tableWorkflowSeq, tableWorkflowDot, tableFeedback, tableKeyApp, tableKey,
 	tableAppKey, tableClient, tableAppClient, tableAppGone, tableEdge, tableEdgeToken, tableLease, tableAppLease,
+	tableTrust,
 }
 
 // collected returns the record of a table with its old removals left out.

@@ -14,7 +14,8 @@ import (
 type Writer struct {
 	Reader
 	tx      *kv.Overlay
-	buf     []byte // scratch
+	buf     []byte // scratch of a record
+	scratch []byte // of a key
 	freeURL string // that is known to be no input's
 }
 
@@ -29,20 +30,27 @@ func (w *Writer) PutSiteSeq(s log.Site, seq uint64) {
 	w.tx.Put(w.app.numbered(tableSite, uint32(s)), appendUint64(nil, seq))
 }
 
+// key begins a key, which is good until the next.
+func (w *Writer) key(table byte) []byte {
+	w.scratch = append(append(append(w.scratch[:0], tableApp), w.app[:]...), table)
+	return w.scratch
+}
+
 // InsertInput writes a new input.
 func (w *Writer) InsertInput(in *Input) error {
-	ord := binary.BigEndian.AppendUint32(nil, in.Ord)
+	ord := binary.BigEndian.AppendUint32(make([]byte, 0, 4), in.Ord)
 	w.putInput(in)
-	w.tx.Put(w.app.named(tableInputID, in.ID), ord)
-	w.tx.Put(w.app.dotted(tableInputDot, in.Dot, 0), ord)
+	w.tx.Put(append(w.key(tableInputID), in.ID...), ord)
+	w.tx.Put(appendDot(w.key(tableInputDot), in.Dot), ord)
 	if !in.Blob.IsZero() {
-		w.tx.Put(append(w.app.picture(tableBlob, in.Blob, in.Crop, 4), ord...), nil)
+		w.tx.Put(append(appendPicture(w.key(tableBlob), in.Blob, in.Crop), ord...), nil)
 	}
 	if in.Code == InputPending {
-		w.tx.Put(w.app.numbered(tablePending, in.Ord), nil)
+		w.tx.Put(append(w.key(tablePending), ord...), nil)
 	}
 	if in.Hosted != [16]byte{} {
-		w.tx.Put(hostedKey(in.Hosted, w.app), ord)
+		w.scratch = append(append(append(w.scratch[:0], tableHosted), in.Hosted[:]...), w.app[:]...)
+		w.tx.Put(w.scratch, ord)
 	}
 	return w.insertURL(in.URL, ord)
 }
@@ -58,7 +66,7 @@ func (w *Writer) insertURL(url string, ord []byte) error {
 		return err
 	}
 	w.freeURL = ""
-	if key := w.app.url(url); free {
+	if key := appendURL(w.key(tableURL), url); free {
 		w.tx.Put(key, ord)
 	} else {
 		w.tx.Put(append(key, ord...), nil)
@@ -78,6 +86,9 @@ func (w *Writer) URLFree(url string) (bool, error) {
 	w.freeURL = url
 	return true, nil
 }
+
+// KnowFree says that no live input has a URL: until the next input with one it is not looked for.
+func (w *Writer) KnowFree(url string) { w.freeURL = url }
 
 // deleteURL notes that an input no longer has a URL, which the oldest of the others inherits.
 func (w *Writer) deleteURL(url string, ord uint32) error {
@@ -113,7 +124,7 @@ func hostedKey(name [16]byte, app AppID) []byte {
 
 func (w *Writer) putInput(in *Input) {
 	w.buf = encodeInput(w.buf, in)
-	w.tx.Put(w.app.numbered(tableInput, in.Ord), w.buf)
+	w.tx.Put(binary.BigEndian.AppendUint32(w.key(tableInput), in.Ord), w.buf)
 }
 
 // UpdateInput writes after in the place of before, the same input. Ordinal, dot, id, URL, crop and

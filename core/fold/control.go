@@ -35,6 +35,9 @@ func (f *Fold) control() (Verdict, error) {
 	case *log.SitesSkip:
 		f.h.Sites = max(f.h.Sites, uint32(b.To))
 		return Verdict{Code: OK, Dot: f.e.Op.Dot}, nil
+	case *log.TokenKeys:
+		f.w.PutTrust(&catalog.Trust{Issuer: b.Issuer, Keys: b.Keys})
+		return Verdict{Code: OK, Dot: f.e.Op.Dot}, nil
 	}
 	return refused("kind"), nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -169,7 +170,7 @@ func (r *register) judgeEdge(body log.Body) fold.Code {
 			return fold.Superseded
 		}
 		return fold.OK
-	case *log.SitesSkip:
+	case *log.SitesSkip, *log.TokenKeys:
 		return fold.OK
 	case *log.SiteLease:
 		s, ok := sites[b.Site]
@@ -204,6 +205,20 @@ func (r *register) compareEdges(w *world) {
 	wantSites := slices.SortedFunc(maps.Values(sites), func(a, b catalog.Site) int { return int(a.Site) - int(b.Site) })
 	if err := read.Sites(collect(&gotSites)); err != nil || !cmp.Equal(gotSites, wantSites) {
 		w.Fatalf("%v; sites, -want +got:\n%s", err, cmp.Diff(wantSites, gotSites))
+	}
+}
+
+// compareTrust holds the keys of tokens to the model's: those that were told last.
+func (r *register) compareTrust(w *world) {
+	w.Helper()
+	var want catalog.Trust
+	for _, op := range r.ops {
+		if b, ok := op.Body.(*log.TokenKeys); ok {
+			want = catalog.Trust{Issuer: b.Issuer, Keys: b.Keys}
+		}
+	}
+	if got, err := w.reader().Trust(); err != nil || !cmp.Equal(want, got, cmpopts.EquateEmpty()) {
+		w.Fatalf("%v; keys of tokens, -want +got:\n%s", err, cmp.Diff(want, got))
 	}
 }
 
@@ -317,6 +332,7 @@ func (r *register) compare(w *world, ids []string) {
 	}
 	owed, err := read.Purges()
 	r.compareEdges(w)
+	r.compareTrust(w)
 	if err != nil || len(owed) != len(slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !r.was(id) })) {
 		w.Fatalf("owed are %v, %v", owed, err)
 	}
@@ -340,7 +356,9 @@ func controlled(p *programmer, ids []string) log.Body {
 		s := p.pick("", "x", "y")
 		return &s
 	}
-	switch p.IntN(25) {
+	switch p.IntN(26) {
+	case 25:
+		return &log.TokenKeys{Issuer: p.pick("a", "b"), Keys: []log.PublicKey{{ID: p.pick("1", "2"), Key: hash()}}[:p.IntN(2)]}
 	case 24:
 		return &log.SitesSkip{To: log.Site(p.IntN(12))}
 	case 16, 17:

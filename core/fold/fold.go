@@ -32,10 +32,12 @@ type Fold struct {
 	h        catalog.Header
 	sites    map[log.Site]uint64 // last sequence numbers of the sites met in this run
 	concepts map[string]bool     // ids that are known to be concepts
+	taken    *kv.Filter          // what inputs have had since there were none, see known.go; nil: it is not known
 	out      Outcome
 
-	e     *log.Entry // that is being folded
-	stamp log.Stamp  // its
+	e       *log.Entry // that is being folded
+	stamp   log.Stamp  // its
+	scratch []byte
 }
 
 // New returns a fold of app's log.
@@ -60,6 +62,7 @@ func (f *Fold) Begin(tx *kv.Overlay) error {
 		return fmt.Errorf("fold by rules of version %d: %w", f.h.Fold, kv.ErrNewer)
 	}
 	f.h.Fold = Version
+	f.know()
 	return nil
 }
 

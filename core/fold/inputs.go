@@ -66,6 +66,8 @@ func (f *Fold) inputCreate(b *log.InputCreate) (Verdict, error) {
 	if err := f.w.InsertInput(in); err != nil {
 		return Verdict{}, err
 	}
+	f.note(knownID, in.ID)
+	f.note(knownURL, in.URL)
 	f.out.Changes = append(f.out.Changes, Change{After: in})
 	for _, l := range b.Labels {
 		if err := f.useConcept(l.Concept, l.Value); err != nil {
@@ -95,7 +97,7 @@ func createFault(b *log.InputCreate) string {
 // inTheWay returns the failed inputs that a create replaces, or its verdict when another
 // input has its id or URL.
 func (f *Fold) inTheWay(id string, b *log.InputCreate) (replaced []catalog.Input, v Verdict, err error) {
-	other, err := f.w.InputByID(id)
+	other, err := f.inputByID(id)
 	switch {
 	case errors.Is(err, catalog.ErrNotFound):
 	case err != nil:
@@ -107,6 +109,9 @@ func (f *Fold) inTheWay(id string, b *log.InputCreate) (replaced []catalog.Input
 		return nil, v, err
 	default:
 		return nil, duplicate("id", &other), nil
+	}
+	if b.URL != "" && !f.mayBeTaken(knownURL, b.URL) {
+		f.w.KnowFree(b.URL)
 	}
 	if b.URL == "" || b.AllowDuplicate {
 		return replaced, Verdict{}, nil
@@ -136,6 +141,14 @@ func (f *Fold) inTheWay(id string, b *log.InputCreate) (replaced []catalog.Input
 	return replaced, Verdict{}, err
 }
 
+// inputByID returns the live input with an id.
+func (f *Fold) inputByID(id string) (catalog.Input, error) {
+	if !f.mayBeTaken(knownID, id) {
+		return catalog.Input{}, catalog.ErrNotFound
+	}
+	return f.w.InputByID(id)
+}
+
 func duplicate(of string, other *catalog.Input) Verdict {
 	return Verdict{Code: Duplicate, Detail: of, Ord: other.Ord, Dot: other.Dot, ID: other.ID}
 }
@@ -153,6 +166,9 @@ func (f *Fold) newInput(id string, b *log.InputCreate) (*catalog.Input, error) {
 	}
 	if b.Geo != nil {
 		in.GeoAt = f.stamp
+	}
+	if len(b.Labels) > 0 {
+		in.Labels = make([]catalog.Label, 0, len(b.Labels))
 	}
 	for _, l := range b.Labels {
 		if l.Value != log.Removed {

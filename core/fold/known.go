@@ -1,0 +1,34 @@
+package fold
+
+import "github.com/sightline-dev/sightline/core/kv"
+
+// Who folds a log from its beginning has seen every id and URL that an input has had. A new input
+// mostly has others, and then the store, which answers such a question slowest of all, is not asked.
+const (
+	knownID  = 'i'
+	knownURL = 'u'
+)
+
+// know begins to note ids and URLs where there is no input yet.
+func (f *Fold) know() {
+	if f.taken == nil && !f.pending && f.h.Next == 0 {
+		f.taken = &kv.Filter{}
+	}
+}
+
+// note notes what a new input has.
+func (f *Fold) note(what byte, name string) {
+	if f.taken != nil && name != "" {
+		f.taken.Add(f.known(what, name))
+	}
+}
+
+// mayBeTaken reports whether an input may have what another one is to have.
+func (f *Fold) mayBeTaken(what byte, name string) bool {
+	return f.taken == nil || f.taken.Has(f.known(what, name))
+}
+
+func (f *Fold) known(what byte, name string) []byte {
+	f.scratch = append(append(f.scratch[:0], what), name...)
+	return f.scratch
+}

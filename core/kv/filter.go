@@ -1,0 +1,85 @@
+package kv
+
+import "math/bits"
+
+// Filter remembers keys, and sometimes believes that it has been given one that it has not. It tells a writer
+// which of its keys cannot be in a store yet, so that it need not ask; the zero Filter has
+// none. It grows with what it is given, 12 bits a key, and is right of 99 in 100 that it does not have.
+//
+// It is Bloom's (1970), with all bits of a key in one line of the cache, in layers of which each is
+// four times the one before. It is not safe for concurrent use.
+type Filter struct {
+	layers [][]uint64 // lines of lineWords each
+	room   int        // keys that the last layer still takes
+	full   bool       // it has been given more than it remembers: it has everything
+}
+
+const (
+	lineWords     = 8
+	firstLines    = 16      // 1 KiB
+	mostLines     = 1 << 16 // of a layer: 4 MiB, for 2.8 million keys; all layers together for 3.7
+	filterBits    = 6       // that a key sets
+	bitsPerKey    = 12
+	keysOfALine   = 64 * lineWords / bitsPerKey
+	filterProduct = 0xd6e8feb86659fd93
+)
+
+// Add remembers a key.
+func (f *Filter) Add(key []byte) {
+	if f.room == 0 && !f.grow() {
+		return
+	}
+	f.room--
+	line, mask := f.line(f.layers[len(f.layers)-1], key)
+	for range filterBits {
+		line[mask>>6&(lineWords-1)] |= 1 << (mask & 63)
+		mask >>= 9
+	}
+}
+
+// grow adds a layer, false: it has grown enough.
+func (f *Filter) grow() bool {
+	lines := firstLines << (2 * len(f.layers))
+	if f.full = f.full || lines > mostLines; f.full {
+		f.layers = nil
+		return false
+	}
+	f.layers = append(f.layers, make([]uint64, lines*lineWords))
+	f.room = lines * keysOfALine
+	return true
+}
+
+// Has reports whether a key was added; sometimes it says so of one that was not, never otherwise.
+func (f *Filter) Has(key []byte) bool {
+	for _, layer := range f.layers {
+		line, mask := f.line(layer, key)
+		set := uint64(1)
+		for range filterBits {
+			set &= line[mask>>6&(lineWords-1)] >> (mask & 63)
+			mask >>= 9
+		}
+		if set != 0 {
+			return true
+		}
+	}
+	return f.full
+}
+
+// line is where the bits of a key are, and which, nine bits a number.
+func (f *Filter) line(layer []uint64, key []byte) (line []uint64, mask uint64) {
+	h := hashKey(key)
+	hi, _ := bits.Mul64(h, uint64(len(layer)/lineWords))
+	return layer[hi*lineWords:][:lineWords], (h ^ h>>31) * filterProduct >> 10
+}
+
+// Reset forgets all keys, and keeps a little memory.
+func (f *Filter) Reset() {
+	if len(f.layers) > 1 {
+		f.layers = f.layers[:1:1]
+	}
+	f.room, f.full = 0, false
+	if len(f.layers) > 0 {
+		clear(f.layers[0])
+		f.room = firstLines * keysOfALine
+	}
+}

@@ -1,0 +1,50 @@
+package kv_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// TestFilter holds that a filter has what it was given, and little else, from its first key to the last
+// one that it remembers; beyond, it has everything.
+func TestFilter(t *testing.T) {
+	key := func(i int) []byte { return fmt.Appendf(nil, "%032x", i) }
+	var f kv.Filter
+	if f.Has(key(1)) {
+		t.Error("an empty filter has a key")
+	}
+	for range 2 {
+		for i, next := 0, 1; i < 100_000; i++ {
+			if f.Add(key(i)); i < next {
+				continue
+			}
+			next *= 10
+			wrong := 0
+			for j := range 20_000 {
+				if j <= i && !f.Has(key(j)) {
+					t.Fatalf("after %d keys, key %d is not there", i, j)
+				}
+				if f.Has(key(-1 - j)) {
+					wrong++
+				}
+			}
+			if wrong > 400 {
+				t.Errorf("after %d keys, %d of 20,000 others are there", i, wrong)
+			}
+		}
+		f.Reset()
+		if f.Has(key(1)) {
+			t.Error("a filter that was reset has a key")
+		}
+	}
+	few := []byte("0000")
+	for i := range 4_000_000 {
+		few[i%4]++
+		f.Add(few)
+	}
+	if !f.Has(key(-1)) {
+		t.Error("a filter that is full does not have every key")
+	}
+}
