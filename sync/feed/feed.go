@@ -74,6 +74,8 @@ type Options struct {
 	// means that it is the last one.
 	Stable func(app string, head uint64) uint64
 
+	Releases Releases // of core modules; nil means that there are none
+
 	Log    *slog.Logger // told of our own trouble; nil means nobody is
 	Limits Limits
 }
@@ -122,7 +124,7 @@ func (f *Feed) Step(ctx context.Context) error {
 func (f *Feed) Close() error { return f.exports.close() }
 
 // route is one call. Its path is what follows Prefix; one that ends in a slash takes a hash
-// after it.
+// after it, and one that ends in a star a name in its place.
 type route struct {
 	method, path string
 	handle       func(*call) (api.Response, error)
@@ -141,6 +143,8 @@ var routes = []route{
 	{"GET", "/keys", (*call).register},
 	{"GET", "/revocations", (*call).register},
 	{"POST", "/enrol", (*call).enrol},
+	{"GET", "/releases/*", (*call).release},
+	{"GET", "/modules/", (*call).module},
 }
 
 // Serve answers one call. A request for the head of an answer comes as one for all of it.
@@ -186,6 +190,7 @@ type call struct {
 	now   time.Time
 	query query
 	hash  blob.Hash // at the end of the path
+	name  string    // likewise
 	state bool      // the answer is a chunk of a state
 
 	who
@@ -219,8 +224,15 @@ func (c *call) serve() (api.Response, error) {
 	return api.Response{}, unknown("no such call")
 }
 
-// matches reports whether a path is that of a route, and takes its hash.
+// matches reports whether a path is that of a route, and takes its hash or name.
 func (c *call) matches(want, path string) bool {
+	if before, ok := strings.CutSuffix(want, "*"); ok {
+		name, ok := strings.CutPrefix(path, before)
+		if ok = ok && name != "" && !strings.Contains(name, "/"); ok {
+			c.name = name
+		}
+		return ok
+	}
 	if !strings.HasSuffix(want, "/") {
 		return path == want
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/release"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -45,6 +46,9 @@ func (c *call) session() (api.Response, error) {
 	out := wire.Offered{
 		Fold: fold.Version, Now: wire.MillisOf(c.now), Limits: c.f.o.Limits.told(), Expires: wire.MillisOf(c.until),
 		Links: []wire.Link{{Name: "keys", Path: Prefix + "/keys"}, {Name: "revocations", Path: Prefix + "/revocations"}},
+	}
+	if c.f.o.Releases != nil {
+		out.Links = append(out.Links, wire.Link{Name: "release", Path: Prefix + "/releases/" + release.Stable})
 	}
 	if c.until.IsZero() {
 		out.Expires = 0
