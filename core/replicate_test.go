@@ -72,6 +72,9 @@ func (c *copied) compare(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if got.Trust, err = catalog.Read(c.store, catalog.Control).TrustOf(c.app); err != nil { // which a copy holds apart
+		t.Fatal(err)
+	}
 	got.Epoch = want.Epoch
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("register of the copy (-want +got):\n%s", diff)

@@ -48,6 +48,9 @@ func newEdgeBody(kind Kind) (Body, func(*field.Decoder)) {
 	case kindSitesSkip:
 		b := &SitesSkip{}
 		return b, b.read
+	case kindTokenKeys:
+		b := &TokenKeys{}
+		return b, b.read
 	}
 	return nil, nil
 }
@@ -224,4 +227,28 @@ func (b *SitesSkip) read(d *field.Decoder) {
 	default:
 		d.Keep()
 	}
+}
+
+func (b *TokenKeys) read(d *field.Decoder) {
+	switch d.Number {
+	case 1:
+		b.Issuer = d.Text()
+	case 2:
+		b.Keys = append(b.Keys, DecodeKey(d.Message()))
+	default:
+		d.Keep()
+	}
+}
+
+// DecodeKey reads a key that EncodeKeys has written.
+func DecodeKey(d *field.Decoder) (k PublicKey) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			k.ID = d.Text()
+		case 2:
+			d.Hash(k.Key[:])
+		}
+	}
+	return k
 }

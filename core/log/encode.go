@@ -39,7 +39,7 @@ import (
 //	64 app create        1 id, 2 name, 3 language, 4 default model, 5 owner
 //	65 key create        1 hash, 2 app, 3 scopes…, 4 description, 5 replaces
 //	66 key delete        1 hash
-//	67 app change        1 id, 2 name (a message: 1 text), 3 default model (likewise)
+//	67 app change        1 id, 2 name (a message: 1 text), 3 default model (likewise), 4 max stale (a message: 1 number)
 //	68 app delete        1 id
 //	69 client set        1 app, 2 id, 3 secret
 //	70 tokens revoke     1 app
@@ -48,6 +48,7 @@ import (
 //	73 edge revoke       1 id
 //	74 site lease        1 site, 2 app, 3 holder, 4 secret, 5 until (fixed)
 //	75 sites skip        1 to
+//	76 token keys        1 issuer, 2 keys (1 id, 2 key)
 
 // Encode appends the encoding of o to dst. It panics on an operation without a body.
 func Encode(dst []byte, o *Op) []byte {
@@ -168,8 +169,21 @@ func encodeEdgeBody(e *field.Encoder, body Body) {
 		e.Fixed64(5, uint64(b.Until))
 	case *SitesSkip:
 		e.Uint(1, uint64(b.To))
+	case *TokenKeys:
+		e.Text(1, b.Issuer)
+		EncodeKeys(e, 2, b.Keys)
 	default:
 		panic(fmt.Sprintf("log: no encoding of %T", body))
+	}
+}
+
+// EncodeKeys writes keys, each as a message within the message: 1 id, 2 key.
+func EncodeKeys(e *field.Encoder, number int, keys []PublicKey) {
+	for i := range keys {
+		at := e.Open(number)
+		e.Text(1, keys[i].ID)
+		e.Hash(2, keys[i].Key[:])
+		e.Close(at)
 	}
 }
 

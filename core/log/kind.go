@@ -41,6 +41,7 @@ const (
 	kindEdgeRevoke     Kind = 73
 	kindSiteLease      Kind = 74
 	kindSitesSkip      Kind = 75
+	kindTokenKeys      Kind = 76
 )
 
 func (*InputCreate) kind() Kind    { return kindInputCreate }
@@ -78,4 +79,5 @@ func (*EdgeEnrolled) kind() Kind   { return kindEdgeEnrolled }
 func (*EdgeRevoke) kind() Kind     { return kindEdgeRevoke }
 func (*SiteLease) kind() Kind      { return kindSiteLease }
 func (*SitesSkip) kind() Kind      { return kindSitesSkip }
+func (*TokenKeys) kind() Kind      { return kindTokenKeys }
 func (u *Unknown) kind() Kind      { return u.Kind }

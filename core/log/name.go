@@ -37,6 +37,7 @@ var kindNames = map[Kind]string{
 	kindEdgeRevoke:     "edge_revoke",
 	kindSiteLease:      "site_lease",
 	kindSitesSkip:      "sites_skip",
+	kindTokenKeys:      "token_keys",
 }
 
 // String returns the kind's name, such as "input_labels"; "unknown" for one of a later version.

@@ -324,4 +324,16 @@ type (
 	// SitesSkip leases none of the numbers up to one from here on: a log that was restored from
 	// a backup does not know who got them.
 	SitesSkip struct{ To Site }
+	// TokenKeys says which keys access tokens are signed with, in the place of what an earlier one said:
+	// who holds a copy reads tokens by them.
+	TokenKeys struct {
+		Issuer string // as tokens name it
+		Keys   []PublicKey
+	}
 )
+
+// PublicKey is the public half of an Ed25519 key.
+type PublicKey struct {
+	ID  string // as tokens name it
+	Key [32]byte
+}

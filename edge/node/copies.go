@@ -56,6 +56,7 @@ type copied struct {
 	mu      sync.Mutex
 	status  replica.Status
 	stale   time.Duration // after which nothing is written; 0: the default
+	trust   catalog.Trust // by whose keys tokens are read
 	link    *link.Link    // nil: none runs
 	problem string        // without a link
 	gone    *goneBy
@@ -105,9 +106,13 @@ func (c *copies) learn(one *copied) error {
 	if err != nil && !errors.Is(err, catalog.ErrNotFound) {
 		return err
 	}
+	trust, err := catalog.Read(c.store, catalog.Control).TrustOf(one.app)
+	if err != nil {
+		return err
+	}
 	one.mu.Lock()
 	defer one.mu.Unlock()
-	one.stale = time.Duration(record.MaxStale) * time.Second
+	one.stale, one.trust = time.Duration(record.MaxStale)*time.Second, trust
 	return nil
 }
 

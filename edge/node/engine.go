@@ -74,6 +74,7 @@ func (n *Node) open(ctx context.Context, l *command.Lent) (_ *engine, err error)
 		if e.copies, err = newCopies(e, who, l); err != nil {
 			return nil, err
 		}
+		l.Tokens.Join(e.copies)
 		if err := core.Emptied(ctx, l.Folder.Store); err != nil {
 			return nil, err
 		}

@@ -97,7 +97,7 @@ func (f *forger) raise(t testing.TB) string {
 	case 4:
 		p["iss"] = "https://sightline.example.evil"
 	case 5:
-		p["aud"] = []string{"sightline", "other"}
+		p["aud"] = []string{someone.App, "other"}
 	case 6:
 		p["scope"] = "All"
 	case 7:
@@ -307,9 +307,12 @@ func TestClaimsOfOurOwnKey(t *testing.T) {
 		{"another issuer", func(c map[string]any) { c["iss"] = "https://sightline.example/" }, auth.ErrToken},
 		{"no issuer", func(c map[string]any) { delete(c, "iss") }, auth.ErrToken},
 		{"another audience", func(c map[string]any) { c["aud"] = "other" }, auth.ErrToken},
-		{"audience as a text", func(c map[string]any) { c["aud"] = "sightline" }, nil},
+		{"audience as a text", func(c map[string]any) { c["aud"] = c["sub"] }, nil},
+		{"several audiences", func(c map[string]any) { c["aud"] = []any{c["sub"], "other"} }, auth.ErrToken},
+		{"the server for an audience", func(c map[string]any) { c["aud"] = "sightline" }, auth.ErrToken},
+		{"another application's audience", func(c map[string]any) { c["sub"] = "00000000000000000000000000000001" }, auth.ErrToken},
 		{"no audience", func(c map[string]any) { delete(c, "aud") }, auth.ErrToken},
-		{"audience in capitals", func(c map[string]any) { c["aud"] = "Sightline" }, auth.ErrToken},
+		{"audience in capitals", func(c map[string]any) { c["aud"] = strings.ToUpper(c["sub"].(string)) }, auth.ErrToken},
 		{"no application", func(c map[string]any) { delete(c, "sub") }, auth.ErrToken},
 		{"no client", func(c map[string]any) { delete(c, "client_id") }, auth.ErrToken},
 		{"no id", func(c map[string]any) { delete(c, "jti") }, auth.ErrToken},

@@ -8,9 +8,10 @@
 //
 //	length ─▶ alphabet ─▶ header ─▶ signature ─▶ JSON ─▶ issuer, audience, times
 //	                        │
-//	                        └ its text must be the header of a key that we hold, letter for letter
+//	                        └ its text must be the header of a key that we know, letter for letter
 //
-// So there is no algorithm to choose, no key to name but ours, and no two texts of one token.
+// So there is no algorithm to choose, no key to name but ours and those of whom we trust (see others.go), and no
+// two texts of one token. A token's audience is its application, and nothing else.
 // The signing keys are in a file beside the store, not in it: a copy of the store lets nobody
 // in, and a backup restored elsewhere signs with keys of its own. A key signs for thirty days,
 // is published a day before it does, and is kept until no token of it can live (see ring.go).
@@ -46,8 +47,7 @@ const (
 )
 
 const (
-	audience = "sightline"
-	skew     = time.Minute // by which a clock may be put back and a token not come from the future
+	skew = time.Minute // by which a clock may be put back and a token not come from the future
 
 	maxLength       = 2048 // of a token
 	maxIssuer       = 512
@@ -66,8 +66,9 @@ type Options struct {
 
 // Tokens issues tokens and reads them. It is safe for concurrent use.
 type Tokens struct {
-	o    Options
-	ring atomic.Pointer[ring]
+	o      Options
+	ring   atomic.Pointer[ring]
+	others atomic.Pointer[Others] // nil: there are none
 
 	mu    sync.Mutex // held while keys change, and while random is read
 	retry time.Time  // before it no new key is tried again
@@ -107,11 +108,10 @@ type claims struct {
 // Issue implements [api.Tokens]. It makes the first key, and the next one when it is time.
 func (t *Tokens) Issue(c auth.Claims) (token string, life time.Duration, err error) {
 	now := t.o.Now()
-	r, err := t.turn(now)
+	k, err := t.signing(c.App, now)
 	if err != nil {
 		return "", 0, err
 	}
-	k := r.signing(now)
 	var id [16]byte
 	t.mu.Lock()
 	_, err = io.ReadFull(t.o.Random, id[:])
@@ -126,23 +126,38 @@ func (t *Tokens) Issue(c auth.Claims) (token string, life time.Duration, err err
 	}
 	unsigned := jwt.NewWithClaims(jwt.SigningMethodEdDSA, claims{
 		RegisteredClaims: jwt.RegisteredClaims{
-			Issuer: t.o.Issuer, Subject: c.App, Audience: jwt.ClaimStrings{audience}, ID: hex.EncodeToString(id[:]),
+			Issuer: k.Issuer, Subject: c.App, Audience: jwt.ClaimStrings{c.App}, ID: hex.EncodeToString(id[:]),
 			ExpiresAt: jwt.NewNumericDate(expires), NotBefore: jwt.NewNumericDate(issued.Add(-skew)), IssuedAt: jwt.NewNumericDate(issued),
 		},
 		Client: c.Client, Generation: c.Generation,
 	})
-	unsigned.Header["kid"] = k.id
-	token, err = unsigned.SignedString(k.private)
+	unsigned.Header["kid"] = k.ID
+	token, err = unsigned.SignedString(k.Private)
 	if err == nil && len(token) > maxLength {
 		err = fmt.Errorf("a token of %d bytes", len(token))
 	}
 	return token, t.o.Life, err
 }
 
+// signing is the key that signs tokens of an application now.
+func (t *Tokens) signing(app string, now time.Time) (Delegate, error) {
+	if o := t.joined(); o != nil {
+		if d, ok := o.Delegate(app); ok {
+			return d, nil
+		}
+	}
+	r, err := t.turn(now)
+	if err != nil {
+		return Delegate{}, err
+	}
+	k := r.signing(now)
+	return Delegate{ID: k.id, Issuer: t.o.Issuer, Private: k.private}, nil
+}
+
 // Read implements [api.Tokens].
 func (t *Tokens) Read(token string) (auth.Claims, error) {
 	now := t.o.Now()
-	payload, err := t.open(token, now)
+	payload, by, err := t.open(token, now)
 	if err != nil {
 		return auth.Claims{}, err
 	}
@@ -151,12 +166,13 @@ func (t *Tokens) Read(token string) (auth.Claims, error) {
 		return auth.Claims{}, auth.ErrToken
 	}
 	// Its times are judged last: "expired" is said of what was a good token, and of nothing else.
-	lives := jwt.NewValidator(jwt.WithExpirationRequired(), jwt.WithNotBeforeRequired(), jwt.WithIssuer(t.o.Issuer),
-		jwt.WithAudience(audience), jwt.WithTimeFunc(func() time.Time { return now }))
+	lives := jwt.NewValidator(jwt.WithExpirationRequired(), jwt.WithNotBeforeRequired(), jwt.WithIssuer(by.Issuer),
+		jwt.WithAudience(c.Subject), jwt.WithTimeFunc(func() time.Time { return now }))
 	err = lives.Validate(c)
 	switch {
 	case errors.Is(err, jwt.ErrTokenInvalidIssuer), errors.Is(err, jwt.ErrTokenInvalidAudience),
-		errors.Is(err, jwt.ErrTokenNotValidYet), c.Subject == "" || c.Client == "" || c.ID == "":
+		errors.Is(err, jwt.ErrTokenNotValidYet), c.Subject == "" || len(c.Audience) != 1 || c.Client == "" || c.ID == "",
+		by.May != nil && !by.May(c.Subject):
 		return auth.Claims{}, auth.ErrToken
 	case errors.Is(err, jwt.ErrTokenExpired):
 		return auth.Claims{}, auth.ErrExpired
@@ -166,27 +182,40 @@ func (t *Tokens) Read(token string) (auth.Claims, error) {
 	return auth.Claims{App: c.Subject, Client: c.Client, Generation: c.Generation, Expires: c.ExpiresAt.Time}, nil
 }
 
-// open returns the payload that one of our keys has signed.
-func (t *Tokens) open(token string, now time.Time) ([]byte, error) {
+// open returns the payload that one of our keys, or of those of others, has signed, and whose it is.
+func (t *Tokens) open(token string, now time.Time) ([]byte, Signer, error) {
 	if len(token) > maxLength || !plain(token) {
-		return nil, auth.ErrToken
+		return nil, Signer{}, auth.ErrToken
 	}
 	header, rest, _ := strings.Cut(token, ".")
 	body, signature, _ := strings.Cut(rest, ".")
-	k := t.ring.Load().find(header, now)
-	if k == nil || len(signature) != signatureLength {
-		return nil, auth.ErrToken
+	by, ok := t.signer(header, now)
+	if !ok || len(signature) != signatureLength {
+		return nil, Signer{}, auth.ErrToken
 	}
 	encoding := base64.RawURLEncoding.Strict()
 	signed, err := encoding.DecodeString(signature)
-	if err != nil || jwt.SigningMethodEdDSA.Verify(token[:len(header)+1+len(body)], signed, k.private.Public().(ed25519.PublicKey)) != nil {
-		return nil, auth.ErrToken
+	if err != nil || jwt.SigningMethodEdDSA.Verify(token[:len(header)+1+len(body)], signed, by.Public) != nil {
+		return nil, Signer{}, auth.ErrToken
 	}
 	payload, err := encoding.DecodeString(body)
 	if err != nil {
-		return nil, auth.ErrToken
+		return nil, Signer{}, auth.ErrToken
 	}
-	return payload, nil
+	return payload, by, nil
+}
+
+// signer is whose key a header names.
+func (t *Tokens) signer(header string, now time.Time) (Signer, bool) {
+	if k := t.ring.Load().find(header, now); k != nil {
+		return Signer{Public: k.private.Public().(ed25519.PublicKey), Issuer: t.o.Issuer}, true
+	}
+	o, kid := t.joined(), kidOf(header)
+	if o == nil || kid == "" {
+		return Signer{}, false
+	}
+	s, ok := o.Signer(kid)
+	return s, ok && len(s.Public) == ed25519.PublicKeySize && s.Issuer != "" && s.May != nil
 }
 
 // plain reports whether token is three parts of the letters that base64url has. The decoder

@@ -18,7 +18,7 @@ func Bodies() []log.Body {
 		&log.ModelDeleteAll{}, &log.VersionTrain{}, &log.VersionResult{}, &log.VersionDelete{},
 		&log.WorkflowCreate{}, &log.WorkflowDelete{}, &log.Feedback{}, &log.Horizon{}, &log.NetworkSwitch{},
 		&log.AppCreate{}, &log.AppChange{}, &log.AppDelete{}, &log.KeyCreate{}, &log.KeyDelete{}, &log.ClientSet{}, &log.TokensRevoke{},
-		&log.Refused{}, &log.EdgeCreate{}, &log.EdgeEnrolled{}, &log.EdgeRevoke{}, &log.SiteLease{}, &log.SitesSkip{},
+		&log.Refused{}, &log.EdgeCreate{}, &log.EdgeEnrolled{}, &log.EdgeRevoke{}, &log.SiteLease{}, &log.SitesSkip{}, &log.TokenKeys{},
 	}
 }
 

@@ -1,0 +1,22 @@
+package core
+
+import (
+	"context"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// SignsWith says which keys the host signs access tokens with, and how they name it: whoever holds a copy
+// reads tokens by them. What was said before needs no saying again. Errors: those of the store.
+func (c *Control) SignsWith(ctx context.Context, issuer string, keys []log.PublicKey) error {
+	t, err := c.read().Trust()
+	if err != nil || t.Issuer == issuer && slices.Equal(t.Keys, keys) {
+		return err
+	}
+	return c.submit(ctx, "", nil, &log.TokenKeys{Issuer: issuer, Keys: keys})
+}
+
+// TrustOf is by whose keys the tokens of an application are read in this copy of it. Errors: those of the store.
+func (c *Control) TrustOf(app string) (catalog.Trust, error) { return c.read().TrustOf(app) }

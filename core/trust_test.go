@@ -1,0 +1,138 @@
+package core_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// trusts is whom a copy trusts once it has taken the register of now.
+func (c *copied) trusts(t testing.TB) catalog.Trust {
+	t.Helper()
+	c.take(t)
+	trust, err := catalog.Read(c.store, catalog.Control).TrustOf(c.app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trust
+}
+
+// TestTrust has a copy learn by whose keys tokens are read: the origin's, which change, and those of the edges
+// that hold the application too, until they are revoked. A browser learns of none.
+func TestTrust(t *testing.T) {
+	e := newFixture(t).open(t)
+	ctx := t.Context()
+	c := copyOf(t, e)
+	want := catalog.Trust{}
+	expect := func(when string) {
+		t.Helper()
+		if diff := cmp.Diff(want, c.trusts(t)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+	}
+	expect("before any token")
+
+	want = catalog.Trust{Issuer: "https://origin.example", Keys: []log.PublicKey{{ID: "1", Key: [32]byte{1}}}}
+	signs := func() {
+		t.Helper()
+		if err := e.SignsWith(ctx, want.Issuer, want.Keys); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signs()
+	expect("with a key")
+	_, before := c.register(t)
+	signs()
+	if _, after := c.register(t); after != before {
+		t.Errorf("what was said before is entry %d, after %d", after, before)
+	}
+	want.Keys = append(want.Keys, log.PublicKey{ID: "2", Key: [32]byte{2}})
+	signs()
+	expect("with the next key")
+	want.Keys = want.Keys[1:]
+	signs()
+	expect("without the first")
+
+	enrolled := func(app string, key [32]byte) catalog.Edge {
+		t.Helper()
+		token, _, err := e.CreateEdge(ctx, "", "peer", []string{app})
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect("before a peer enrols")
+		peer, err := e.EnrolEdge(ctx, token, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return peer
+	}
+	enrolled(newApp(t, e), [32]byte{3})
+	expect("with an edge of another application")
+	peer := enrolled(c.app, [32]byte{4})
+	want.Peers = []log.PublicKey{{ID: peer.ID, Key: peer.Key}}
+	expect("with a peer")
+	if got, err := e.TrustOf(c.app); err != nil || got.Issuer != "" || got.Peers != nil {
+		t.Errorf("the origin holds no copy, and trusts %+v, %v", got, err)
+	}
+	data, _, err := e.Register(c.app, "")
+	if x, err2 := catalog.DecodeRegister(data); errors.Join(err, err2) != nil || x.Trust.Keys != nil || x.Trust.Peers != nil {
+		t.Errorf("a browser's register has %+v, %v, %v", x.Trust, err, err2)
+	}
+	if err := e.RevokeEdge(ctx, "", peer.ID); err != nil {
+		t.Fatal(err)
+	}
+	want.Peers = nil
+	expect("once the peer was revoked")
+
+	if err := e.DeleteApp(ctx, "", c.app); err != nil {
+		t.Fatal(err)
+	}
+	data, seq := c.register(t)
+	if err := core.TakeRegister(ctx, c.store, c.app, seq, data); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := catalog.Read(c.store, catalog.Control).TrustOf(c.app); err != nil || got.Keys != nil {
+		t.Errorf("an application that is gone leaves %+v, %v", got, err)
+	}
+}
+
+// TestMaxStale changes how long edges go on alone, within bounds, and the register says so.
+func TestMaxStale(t *testing.T) {
+	e := newFixture(t).open(t)
+	c := copyOf(t, e)
+	for _, tt := range []struct {
+		d    time.Duration
+		want error
+	}{
+		{0, nil},
+		{core.LeastMaxStale, nil},
+		{core.RefuseStale, nil},
+		{48 * time.Hour, nil},
+		{time.Second, core.ErrMaxStale},
+		{core.RefuseStale + 1, core.ErrMaxStale},
+		{-time.Hour, core.ErrMaxStale},
+	} {
+		before, err := e.App(c.app)
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := e.ChangeApp(t.Context(), "", c.app, core.AppChange{MaxStale: &tt.d})
+		if !errors.Is(err, tt.want) {
+			t.Errorf("%v: %v, want %v", tt.d, err, tt.want)
+		}
+		if tt.want != nil {
+			after, _ = e.App(c.app)
+			tt.d = time.Duration(before.MaxStale) * time.Second
+		}
+		if after.MaxStale != uint64(tt.d/time.Second) || after.Name != before.Name {
+			t.Errorf("%v: %+v", tt.d, after)
+		}
+		c.take(t)
+	}
+}

@@ -1,0 +1,60 @@
+package node
+
+import (
+	"crypto/ed25519"
+
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/origin/token"
+)
+
+var _ token.Others = (*copies)(nil)
+
+// Signer implements [token.Others]: the origin, this edge and the others that hold an application with it, each
+// for the applications that say so.
+func (c *copies) Signer(kid string) (token.Signer, bool) {
+	var s token.Signer
+	may := map[string]bool{}
+	add := func(app, issuer string, key [32]byte) {
+		switch {
+		case issuer == "":
+		case s.Public == nil:
+			s = token.Signer{Public: key[:], Issuer: issuer, May: func(app string) bool { return may[app] }}
+			may[app] = true
+		case s.Issuer == issuer && s.Public.Equal(ed25519.PublicKey(key[:])):
+			may[app] = true
+		}
+	}
+	for _, one := range c.all() {
+		one.mu.Lock()
+		t := one.trust
+		one.mu.Unlock()
+		if kid == c.who.ID {
+			add(one.app, token.EdgeIssuer(kid), [32]byte(c.who.key().Public().(ed25519.PublicKey)))
+			continue
+		}
+		if key, ok := keyOf(t.Keys, kid); ok {
+			add(one.app, t.Issuer, key)
+		}
+		if key, ok := keyOf(t.Peers, kid); ok {
+			add(one.app, token.EdgeIssuer(kid), key)
+		}
+	}
+	return s, s.Public != nil
+}
+
+func keyOf(keys []log.PublicKey, kid string) (key [32]byte, ok bool) {
+	for i := range keys {
+		if keys[i].ID == kid {
+			return keys[i].Key, true
+		}
+	}
+	return key, false
+}
+
+// Delegate implements [token.Others]: tokens of what the origin lent are issued with the key that it enrolled.
+func (c *copies) Delegate(app string) (token.Delegate, bool) {
+	if c.of(app) == nil {
+		return token.Delegate{}, false
+	}
+	return token.Delegate{ID: c.who.ID, Issuer: token.EdgeIssuer(c.who.ID), Private: c.who.key()}, true
+}

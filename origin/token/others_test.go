@@ -1,0 +1,141 @@
+package token
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/auth"
+)
+
+// known are others as a test knows them.
+type known struct {
+	signers   map[string]Signer
+	delegates map[string]Delegate
+}
+
+func (k *known) Signer(kid string) (Signer, bool) {
+	s, ok := k.signers[kid]
+	return s, ok
+}
+
+func (k *known) Delegate(app string) (Delegate, bool) {
+	d, ok := k.delegates[app]
+	return d, ok
+}
+
+const anEdge = "00112233445566778899aabbccddeeff"
+
+// holds are the applications of which an edge may issue tokens.
+func holds(apps ...string) func(string) bool {
+	return func(app string) bool { return slices.Contains(apps, app) }
+}
+
+// TestOthers has an origin and an edge issue tokens of an application that both hold, and each read the other's
+// without asking. What is issued elsewhere is held to its application, its issuer and its end like one's own.
+func TestOthers(t *testing.T) {
+	w, v := newWorld(t, 31), newWorld(t, 32)
+	origin, edge := w.open(t, nil), v.open(t, func(o *Options) { o.Issuer = "https://edge.example" })
+	issue(t, origin)
+	private := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	public := private.Public().(ed25519.PublicKey)
+
+	atEdge := &known{
+		signers:   map[string]Signer{anEdge: {Public: public, Issuer: EdgeIssuer(anEdge), May: holds(someone.App)}},
+		delegates: map[string]Delegate{someone.App: {ID: anEdge, Issuer: EdgeIssuer(anEdge), Private: private}},
+	}
+	for _, k := range origin.Public() {
+		atEdge.signers[k.ID] = Signer{Public: k.Key[:], Issuer: origin.Issuer(), May: holds(someone.App)}
+	}
+	edge.Join(atEdge)
+	atOrigin := &known{signers: map[string]Signer{anEdge: {Public: public, Issuer: EdgeIssuer(anEdge), May: holds(someone.App)}}}
+	origin.Join(atOrigin)
+
+	for name, token := range map[string]string{"the origin's": issue(t, origin), "the edge's": issue(t, edge)} {
+		for at, tokens := range map[string]*Tokens{"the origin": origin, "the edge": edge} {
+			if c, err := tokens.Read(token); timeless(c) != someone || err != nil {
+				t.Errorf("%s at %s: %+v, %v", name, at, c, err)
+			}
+		}
+	}
+	if kid := kidOf(strings.Split(issue(t, edge), ".")[0]); kid != anEdge {
+		t.Errorf("the edge signs as %q, want %q", kid, anEdge)
+	}
+
+	other := someone
+	other.App = "00000000000000000000000000000002"
+	own, _, err := edge.Issue(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := edge.Read(own); err != nil {
+		t.Errorf("a token of an application of the edge's own: %v", err)
+	}
+	foreign, _, err := origin.Issue(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := issue(t, edge)
+	refused := func(name string, tokens *Tokens, token string, want error) {
+		t.Helper()
+		if c, err := tokens.Read(token); !errors.Is(err, want) {
+			t.Errorf("%s: %+v, %v, want %v", name, c, err, want)
+		}
+	}
+	refused("an edge's own application at the origin", origin, own, auth.ErrToken)
+	refused("an application that the edge was not lent", edge, foreign, auth.ErrToken)
+	payload := payloadOf(t, good)
+	payload["iss"] = origin.Issuer()
+	refused("an edge that calls itself the origin", origin, sign(headerOf(anEdge), text(payload), private), auth.ErrToken)
+	payload["iss"], payload["aud"], payload["sub"] = EdgeIssuer(anEdge), other.App, other.App
+	refused("an edge that issues for an application it does not hold", origin, sign(headerOf(anEdge), text(payload), private), auth.ErrToken)
+	refused("the edge's key under another's name", origin, sign(headerOf(origin.Public()[0].ID), text(payloadOf(t, good)), private), auth.ErrToken)
+	refused("an edge that is not known", origin, sign(headerOf(strings.Repeat("f", 32)), text(payloadOf(t, good)), private), auth.ErrToken)
+
+	w.now = w.now.Add(DefaultLife + time.Second)
+	refused("an edge's token at its end", origin, good, auth.ErrExpired)
+	w.now = w.now.Add(-DefaultLife - time.Second)
+	delete(atOrigin.signers, anEdge) // it was revoked
+	refused("a revoked edge", origin, good, auth.ErrToken)
+}
+
+// TestPublic tells two generations of keys: the next one a day before it signs.
+func TestPublic(t *testing.T) {
+	w := newWorld(t, 33)
+	tokens := w.open(t, nil)
+	if n := len(tokens.Public()); n != 0 {
+		t.Errorf("%d keys before the first token", n)
+	}
+	issue(t, tokens)
+	first := tokens.Public()
+	w.now = w.now.Add(turnAfter)
+	issue(t, tokens)
+	both := tokens.Public()
+	if len(first) != 1 || len(both) != 2 || both[0] != first[0] {
+		t.Fatalf("keys %v, then %v", first, both)
+	}
+	if kid := kidOf(strings.Split(issue(t, tokens), ".")[0]); kid != both[0].ID {
+		t.Errorf("%s signs, want %s: the other has only been told", kid, both[0].ID)
+	}
+	w.now = w.now.Add(announce)
+	if kid := kidOf(strings.Split(issue(t, tokens), ".")[0]); kid != both[1].ID {
+		t.Errorf("%s signs, want %s", kid, both[1].ID)
+	}
+}
+
+// FuzzKidOf holds that a header that names a key is the one that names it.
+func FuzzKidOf(f *testing.F) {
+	for _, header := range []string{headerOf(anEdge), headerOf(""), headerOf("A"), headerOf(strings.Repeat("a", maxKey+1)), `{"alg":"none","kid":"0","typ":"JWT"}`, ""} {
+		f.Add(base64.RawURLEncoding.EncodeToString([]byte(header)))
+	}
+	f.Add("e30\n")
+	f.Fuzz(func(t *testing.T, header string) {
+		if kid := kidOf(header); kid != "" && base64.RawURLEncoding.EncodeToString([]byte(headerOf(kid))) != header {
+			t.Errorf("%q names %q", header, kid)
+		}
+	})
+}
