@@ -28,10 +28,12 @@ type guest struct {
 	taken int                 // tasks so far
 }
 
+func newInstance(h *lenttest.Host) *instance.Instance { return &instance.Instance{Imports: h} }
+
 // open opens an instance.
 func open(t testing.TB, h *lenttest.Host, s abi.Settings) *guest {
 	t.Helper()
-	g := &guest{Instance: &instance.Instance{Imports: h}, host: h}
+	g := &guest{Instance: newInstance(h), host: h}
 	if h.Bundles != nil {
 		s.Bundles = lenttest.Names(h.Bundles)
 	}

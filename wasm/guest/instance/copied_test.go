@@ -1,0 +1,325 @@
+package instance_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/journal"
+	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/sync/feed"
+	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
+	"github.com/sightline-dev/sightline/wasm/abi"
+	"github.com/sightline-dev/sightline/wasm/guest/lenttest"
+)
+
+// source is an origin with an application of the world's.
+type source struct {
+	*apitest.World
+	feed *feed.Feed
+}
+
+func newSource(t testing.TB) *source {
+	t.Helper()
+	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
+	f, err := feed.New(feed.Options{
+		Engine: w.Engine, Blobs: w.Blobs, Holder: w.Hosted, Clock: func() time.Time { return w.Now },
+		Run: func(_ context.Context, jobs []api.Job) ([]api.Result, error) {
+			var results []api.Result
+			for _, j := range jobs {
+				results = append(results, w.Work(j))
+			}
+			return results, nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &source{w, f}
+}
+
+// answer is the feed's, whole.
+func (s *source) answer(t testing.TB, a *replica.Ask) api.Response {
+	t.Helper()
+	res := s.feed.Serve(context.Background(), &api.Request{
+		Method: a.Method, Path: a.Path, Query: a.Query, Body: a.Body, Authorization: "Key " + s.Key,
+		Header: func(name string) string {
+			for _, f := range a.Header {
+				if f.Name == name {
+					return f.Value
+				}
+			}
+			return ""
+		},
+	})
+	if res.Stream != nil {
+		var b bytes.Buffer
+		if err := res.Stream(&b); err != nil {
+			t.Fatal(err)
+		}
+		res.Body = b.Bytes()
+	}
+	return res
+}
+
+// add makes an input of a picture at the origin, and has it analysed.
+func (s *source) add(t testing.TB, id, name string) {
+	t.Helper()
+	body := fmt.Sprintf(`{"inputs":[{"id":%q,"data":{"image":{"base64":%q}}}]}`, id, base64.StdEncoding.EncodeToString(apitest.Picture(name)))
+	c := s.Engine.Begin(t.Context(), &api.Request{Method: "POST", Path: "/v2/inputs", Authorization: "Key " + s.Key, Body: []byte(body)})
+	for !c.Done() {
+		var results []api.Result
+		for _, j := range c.Jobs() {
+			results = append(results, s.Work(j))
+		}
+		c.Resume(results)
+	}
+	if r := c.Response(); r.Status != 200 {
+		t.Fatalf("%d %s", r.Status, r.Body)
+	}
+	s.Now = s.Now.Add(time.Second)
+	tasks, err := s.Engine.Take(s.Now, 8)
+	for _, task := range tasks {
+		err = errors.Join(err, s.Engine.Done(t.Context(), task, core.Result{Picture: s.Work(*task.Picture)}))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kept is a page that keeps a copy of it.
+type kept struct {
+	*page
+	from   *source
+	status replica.Status
+	got    map[blob.Hash]error
+	purge  *replica.Purge
+	down   bool // nobody answers
+}
+
+// register is what the origin says of the application.
+func (s *source) register(t testing.TB) (seq uint64, data []byte) {
+	t.Helper()
+	data, seq, err := s.Engine.Register(s.App, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seq, data
+}
+
+// keep opens a copy on a disk. Without join it takes no register.
+func (s *source) keep(t testing.TB, disk journal.Files, join bool) (*kept, error) {
+	t.Helper()
+	p := &page{now: s.Now, names: *apitest.NewCounter(1 << 33)}
+	bundles := apitest.TinyBundles(t)
+	h := lenttest.Host{Bundles: bundles, Clock: func() time.Time { return p.now }, Rand: p, Disk: disk}
+	p.analyser = open(t, &lenttest.Host{Bundles: bundles, Clock: h.Clock, Rand: p}, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
+	settings := abi.Settings{
+		Role: abi.Engine, App: s.App, Store: abi.StoreFiles, OpenDoor: true, Bundles: lenttest.Names(bundles),
+		Replica: &abi.Replica{Name: "page", Live: replica.Once, Wants: wire.Wants{Vectors: wire.VectorsQ16}, Origin: "https://origin.example"},
+	}
+	if join {
+		settings.Replica.RegisterSeq, settings.Replica.Register = s.register(t)
+	}
+	p.guest = &guest{Instance: newInstance(&h), host: &h, move: func(d time.Duration) { p.now = p.now.Add(d) }, work: p.do}
+	told, err := abi.ParseDone(p.Open(settings.Marshal()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &kept{page: p, from: s, got: map[blob.Hash]error{}}, told
+}
+
+// tell tells the machine an event, and does what it wants until it wants nothing.
+func (k *kept) tell(t testing.TB, events ...replica.Event) {
+	t.Helper()
+	for len(events) > 0 {
+		e := events[0]
+		events = events[1:]
+		data := bytes.Clone(k.Sync(abi.AppendEvent(nil, e)))
+		done, err := abi.ParseSynced(data)
+		if err != nil || done.Err != nil {
+			t.Fatalf("%T: %v, %v", e, done.Err, err)
+		}
+		k.status = done.Status
+		for _, x := range done.Effects {
+			switch x := x.(type) {
+			case replica.Ask:
+				if k.down {
+					events = append(events, replica.Answer{ID: x.ID, Err: errors.New("nobody answers")})
+					continue
+				}
+				res := k.from.answer(t, &x)
+				header := append(res.Header, api.Field{Name: "Content-Type", Value: res.ContentType})
+				half := len(res.Body) / 2
+				events = append(events,
+					replica.Answer{ID: x.ID, Status: res.Status, Header: header, Body: res.Body[:half], More: true},
+					replica.Answer{ID: x.ID, Body: res.Body[half:]})
+			case replica.Got:
+				k.got[x.Blob] = x.Err
+			case replica.Purge:
+				k.purge = &x
+			}
+		}
+	}
+}
+
+// settle has the copy and its origin have the same.
+func (k *kept) settle(t testing.TB) {
+	t.Helper()
+	for range 200 {
+		k.now, k.from.Now = k.now.Add(time.Second), k.from.Now.Add(time.Second)
+		k.tell(t, replica.Wake{})
+		if k.status.Settled() {
+			return
+		}
+	}
+	t.Fatalf("the copy does not settle: %+v", k.status)
+}
+
+// digest is the copy's, held to the origin's.
+func (k *kept) digest(t testing.TB) {
+	t.Helper()
+	got, err := abi.ParseDigest(k.ask(t, abi.Question{What: abi.AskDigest}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	app, err := catalog.ParseAppID(k.from.App)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := k.from.Engine.Partition(k.from.App)
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := p.View()
+	defer view.Close()
+	want := abi.DigestReply{Epoch: p.Log().Epoch(), Seq: view.Seq()}
+	err = p.Confirmed(func(r kv.Reader) error {
+		tree, err := fold.DigestTree(r, app)
+		if err == nil {
+			var root fold.Node
+			root, err = tree.Node("")
+			want.Root = root.Digest
+		}
+		return err
+	})
+	if err != nil || got != want {
+		t.Errorf("the copy's digest is %x, want %x, %v", got, want, err)
+	}
+}
+
+// TestCopyOfItsOwn keeps a copy in a page's own store: it joins, writes alone, is closed and opened, fetches a
+// picture when it is wanted, and is emptied.
+func TestCopyOfItsOwn(t *testing.T) {
+	s := newSource(t)
+	s.add(t, "red", "red.png")
+	disk := journaltest.NewDisk()
+	if _, told := s.keep(t, disk, false); !errors.Is(told, core.ErrApplication) {
+		t.Fatalf("a copy that nobody has told of its application opens: %v", told)
+	}
+	k, told := s.keep(t, disk, true)
+	if told != nil {
+		t.Fatal(told)
+	}
+	k.tell(t, replica.Begin{})
+	k.settle(t)
+	k.digest(t)
+
+	name := imageURL(t, k.fetch(t, 200, "GET", "/v2/inputs/red", "", ""))
+	hosted, err := abi.ParseHosted(k.ask(t, abi.Question{What: abi.AskHosted, Name: name}))
+	if h := blob.Sum(apitest.Picture("red.png")); err != nil || hosted.Data != nil || hosted.Hash != h {
+		t.Fatalf("a picture that is at the origin alone is %+v, %v", hosted, err)
+	}
+	k.tell(t, replica.Need{Blob: hosted.Hash})
+	if err, ok := k.got[hosted.Hash]; err != nil || !ok {
+		t.Fatalf("got = %v", k.got)
+	}
+	hosted, err = abi.ParseHosted(k.ask(t, abi.Question{What: abi.AskHosted, Name: name}))
+	if err != nil || !bytes.Equal(hosted.Data, apitest.Picture("red.png")) {
+		t.Errorf("the picture is %d bytes, %v", len(hosted.Data), err)
+	}
+
+	k.down = true
+	k.fetch(t, 200, "POST", "/v2/inputs", "", `{"inputs":[`+picture("blue", "blue.png", `,"concepts":[{"id":"warm","value":0}]`)+`]}`)
+	k.rest(t, time.Second)
+	k.fetch(t, 200, "DELETE", "/v2/inputs/red", "", "")
+	k.tell(t, replica.Local{})
+	waiting := k.status.Pending()
+	if waiting < 2 {
+		t.Fatalf("%d operations wait", waiting)
+	}
+	k.ask(t, abi.Question{What: abi.AskClose})
+
+	k, told = s.keep(t, disk, false) // alone
+	if told != nil {
+		t.Fatal(told)
+	}
+	if k.tell(t, replica.Begin{}); k.status.Pending() < waiting {
+		t.Errorf("%d operations wait after a start, want %d", k.status.Pending(), waiting)
+	}
+	k.settle(t)
+	k.digest(t)
+	k.rest(t, 2*time.Minute) // the picture that was the deleted input's goes, the other stays
+	gone := blob.Sum(apitest.Picture("red.png"))
+	if value, told, err := abi.ParseReply(k.Ask((&abi.Question{What: abi.AskBlob, Name: string(gone[:])}).Marshal())); !errors.Is(told, blob.ErrNotFound) || err != nil {
+		t.Errorf("the deleted input's picture is %d bytes, %v, %v", len(value), told, err)
+	}
+	if body := s.read(t, "/v2/inputs"); !strings.Contains(body, `"id":"blue"`) || strings.Contains(body, `"id":"red"`) {
+		t.Errorf("inputs at the origin are %s", body)
+	}
+
+	if err := s.Engine.DeleteApp(t.Context(), "", s.App); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; k.purge == nil && i < 5000; i++ {
+		k.now = k.now.Add(time.Minute)
+		k.tell(t, replica.Wake{})
+	}
+	if k.purge == nil || k.purge.KeepOutbox || k.status.Phase != replica.Purged {
+		t.Errorf("after a deletion the copy is told %+v, and stands at %v", k.purge, k.status.Phase)
+	}
+}
+
+// read asks the origin's interface.
+func (s *source) read(t testing.TB, path string) string {
+	t.Helper()
+	c := s.Engine.Begin(t.Context(), &api.Request{Method: "GET", Path: path, Authorization: "Key " + s.Key})
+	r := c.Response()
+	return string(r.Body)
+}
+
+// TestNoCopy asks for what only a copy answers.
+func TestNoCopy(t *testing.T) {
+	p := openPage(t, apitest.TinyBundles(t), nil)
+	if _, told, err := abi.ParseReply(p.Ask((&abi.Question{What: abi.AskDigest}).Marshal())); !errors.Is(told, api.ErrOptions) || err != nil {
+		t.Errorf("a digest of none is %v, %v", told, err)
+	}
+	if done, err := abi.ParseSynced(p.Sync(abi.AppendEvent(nil, replica.Begin{}))); !errors.Is(done.Err, api.ErrOptions) || err != nil {
+		t.Errorf("an event for none is %v, %v", done.Err, err)
+	}
+	h := lenttest.Host{Bundles: apitest.TinyBundles(t), Clock: func() time.Time { return p.now }, Rand: p}
+	for name, s := range map[string]abi.Settings{
+		"an application without an origin":  {App: strings.Repeat("a", 32)},
+		"a copy of all":                     {Replica: &abi.Replica{}},
+		"a register of another application": {App: strings.Repeat("b", 32), Replica: &abi.Replica{RegisterSeq: 1, Register: []byte{1}}},
+	} {
+		s.Role, s.Store, s.Bundles = abi.Engine, abi.StoreMemory, lenttest.Names(h.Bundles)
+		if told, err := abi.ParseDone(newInstance(&h).Open(s.Marshal())); told == nil || err != nil {
+			t.Errorf("%s opens: %v, %v", name, told, err)
+		}
+	}
+}
