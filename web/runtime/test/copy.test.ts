@@ -1,0 +1,338 @@
+import assert from 'node:assert/strict';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import test, { type TestContext } from 'node:test';
+import { copyStart } from '../src/client.ts';
+import { Copy, type CopyStatus } from '../src/copy.ts';
+import { Credential } from '../src/credential.ts';
+import { Reader, Writer } from '../src/envelope.ts';
+import { type JoinError, join } from '../src/origin.ts';
+
+const app = '0123456789abcdef0123456789abcdef';
+
+/** An origin on loopback that answers as it is told. */
+async function origin(t: TestContext, answer: (request: IncomingMessage, response: ServerResponse) => void) {
+  const server = createServer(answer);
+  await new Promise<void>((r) => server.listen(0, '127.0.0.1', r));
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const token = (iat: number, exp: number) =>
+  `Bearer x.${Buffer.from(JSON.stringify({ iat, exp })).toString('base64url')}.y`;
+
+test('a credential is asked for once, and again when it is refused or nearly over', async () => {
+  const values = ['Key a', 'Key b', token(1000, 1900), token(5, 20), 'Bearer opaque', 'Bearer a.b.c'];
+  let asked = 0;
+  const c = new Credential(async () => values[asked++] ?? '');
+  const both = await Promise.all([c.get(), c.get()]);
+  assert.deepEqual([both, await c.get(), asked], [['Key a', 'Key a'], 'Key a', 1]);
+  c.refuse('another');
+  assert.equal(await c.get(), 'Key a');
+  c.refuse('Key a');
+  assert.equal(await c.get(), 'Key b');
+  c.refuse('Key b');
+  assert.equal(await c.get(), values[2]); // a quarter of an hour, by whichever clock
+  assert.equal(await c.get(), values[2]);
+  c.refuse(values[2] as string);
+  assert.equal(await c.get(), values[3]); // over within half a minute: once and no more
+  assert.equal(await c.get(), 'Bearer opaque');
+  assert.equal(await c.get(), 'Bearer opaque');
+  c.refuse('Bearer opaque');
+  assert.equal(await c.get(), 'Bearer a.b.c');
+  assert.equal(await c.get(), 'Bearer a.b.c');
+  const mute = new Credential(() => Promise.reject(new Error('signed out')));
+  await assert.rejects(mute.get(), /signed out/);
+  await assert.rejects(mute.get(), /signed out/);
+});
+
+test('what a copy is opened with', () => {
+  const credential = async () => '';
+  const start = (o: string, here?: string) => copyStart({ origin: o, app, credential }, here).origin;
+  assert.equal(start('https://a.example/'), 'https://a.example');
+  assert.equal(start('', 'http://plain.example'), 'http://plain.example');
+  assert.equal(start('http://plain.example', 'http://plain.example'), 'http://plain.example');
+  assert.equal(start('http://127.0.0.1:8080'), 'http://127.0.0.1:8080');
+  for (const bad of ['http://a.example', 'ftp://a.example', 'a.example', ''])
+    assert.throws(() => start(bad), TypeError);
+  assert.throws(() => copyStart({ origin: 'https://a.example', app: 'ABC', credential }), TypeError);
+  const all = copyStart({ origin: 'https://a.example', app, credential, name: 'n', pictures: 'eager', offline: true });
+  assert.deepEqual(all, { origin: 'https://a.example', app, name: 'n', pictures: 'eager', offline: true });
+});
+
+const frame = (type: number, body: Uint8Array) => {
+  const head = Buffer.alloc(5);
+  head.writeUInt32LE(body.length);
+  head[4] = type;
+  return Buffer.concat([head, body]);
+};
+
+test('the register of an application', async (t) => {
+  const data = new Uint8Array(70_000).fill(7);
+  const register = Writer.envelope().text(1, app).uint(2, 12).raw(3, data).done();
+  const stream = Buffer.concat([
+    frame(128, Buffer.from('passed over')),
+    frame(1, register.subarray(0, 40_000)),
+    frame(4, register.subarray(40_000)),
+    frame(8, Writer.envelope().uint(1, 2).done()),
+  ]);
+  const asked: string[] = [];
+  let answer: (r: ServerResponse) => void = () => {};
+  const base = await origin(t, (request, response) => {
+    asked.push(`${request.url} ${request.headers.authorization}`);
+    answer(response);
+  });
+  const whole = (status: number, kind: string, body: Uint8Array | string) => (r: ServerResponse) =>
+    void r.writeHead(status, { 'Content-Type': kind }).end(body);
+  const sync = 'application/vnd.sightline.sync';
+  answer = (r) => {
+    r.writeHead(200, { 'Content-Type': sync });
+    for (let at = 0; at < stream.length; at += 30_000) r.write(stream.subarray(at, at + 30_000));
+    r.end();
+  };
+  const credential = new Credential(async () => 'Key k');
+  const got = await join(base, app, credential);
+  assert.equal(got.seq, 12);
+  assert.deepEqual(got.data, data);
+  assert.deepEqual(asked, [`/v2/sync/changes?app=${app}&p=0&since=0&register=0&live=0 Key k`]);
+
+  const refusal = (detail: string) => Writer.envelope().uint(1, 13).text(2, detail).done();
+  const failures: [string, RegExp, (r: ServerResponse) => void][] = [
+    ['GoneError', /was deleted/, whole(410, sync, refusal('it was deleted'))],
+    ['NotFoundError', /no such application/, whole(404, sync, refusal(''))],
+    ['NotAllowedError', /status 401/, whole(401, 'application/json', '{}')],
+    ['NotAllowedError', /another's/, whole(403, sync, refusal("another's"))],
+    ['OriginError', /status 500/, whole(500, 'text/html', 'oops')],
+    ['OriginError', /tells nothing/, whole(200, sync, frame(8, Writer.envelope().uint(1, 1).done()))],
+    ['OriginError', /too much/, whole(200, sync, frame(1, new Uint8Array(4)).fill(0xff, 0, 4))],
+    ['NetworkError', /first start/, (r) => r.destroy()],
+  ];
+  for (const [name, words, respond] of failures) {
+    answer = respond;
+    await assert.rejects(join(base, app, credential), (failure: JoinError) => {
+      assert.equal(failure.name, name);
+      assert.match(failure.message, words);
+      return true;
+    });
+  }
+});
+
+/** A machine that wants what it is told to want, and remembers what it was told. */
+class Script {
+  told: { kind: number; id: number; status: number; body: string; more: boolean; error: string }[] = [];
+  effects: Writer[] = []; // of the next event
+  status = new Writer().uint(1, 6);
+  failed: unknown[] = [];
+  purged: [string, boolean][] = [];
+  die = false;
+
+  tell = (event: Uint8Array): Uint8Array => {
+    if (this.die) throw new Error('trap');
+    const e = { kind: 0, id: 0, status: 0, body: '', more: false, error: '' };
+    for (const r = Reader.envelope(event); r.next(); ) {
+      if (r.number === 1) e.kind = r.uint();
+      if (r.number === 2) e.id = r.uint();
+      if (r.number === 3) e.status = r.uint();
+      if (r.number === 5) e.more = r.bool();
+      if (r.number === 6) e.error = r.text();
+      if (r.number === 15) e.body = new TextDecoder().decode(r.raw());
+    }
+    this.told.push(e);
+    const w = Writer.envelope().message(2, this.status);
+    for (const x of this.effects.splice(0)) w.message(3, x);
+    return w.done();
+  };
+}
+
+const ask = (id: number, path: string) => new Writer().uint(1, 1).uint(2, id).text(3, 'GET').text(4, path);
+const kinds = { status: 0, begin: 1, wake: 2, local: 3, answer: 4, need: 5, offline: 6, online: 7, stop: 8 };
+
+function copyOf(base: string, script: Script, values = ['Key k']) {
+  const heard: CopyStatus[] = [];
+  let asked = 0;
+  const credential = new Credential(async () => values[Math.min(asked++, values.length - 1)] as string);
+  const changed = (status: CopyStatus) => void heard.push(status);
+  const copy = new Copy(
+    { origin: base, app, pictures: 'lazy', credential, changed },
+    {
+      tell: script.tell,
+      failed: (failure) => void script.failed.push(failure),
+      purged: (why, kept) => void script.purged.push([why, kept]),
+    },
+  );
+  return { copy, heard, asked: () => asked };
+}
+
+const until = async (fact: () => boolean) => {
+  while (!fact()) await new Promise((r) => setImmediate(r));
+};
+
+test('requests of a machine, and their answers piece by piece', async (t) => {
+  const shown: string[] = [];
+  const waiting: ServerResponse[] = [];
+  const base = await origin(t, (request, response) => {
+    shown.push(`${request.method} ${request.url} ${request.headers.authorization}`);
+    if (request.url === '/stream') {
+      response.writeHead(200).write('one ');
+      waiting.push(response);
+    } else if (request.url === '/cut') {
+      response.writeHead(200, { 'Content-Length': 10 }).write('some');
+      setImmediate(() => setImmediate(() => response.destroy()));
+    } else if (request.headers.authorization === 'Key old') response.writeHead(401).end('no');
+    else response.writeHead(204).end();
+  });
+  const script = new Script();
+  const { copy, asked } = copyOf(base, script, ['Key old', 'Key new']);
+  script.effects = [ask(1, '/plain')];
+  copy.begin();
+  await until(() => script.told.some((e) => e.kind === kinds.answer && e.id === 1));
+  assert.deepEqual([shown, asked()], [['GET /plain Key old', 'GET /plain Key new'], 2]);
+  assert.deepEqual(script.told.at(-1), { kind: kinds.answer, id: 1, status: 204, body: '', more: false, error: '' });
+
+  script.effects = [ask(2, '/stream')];
+  copy.local();
+  const pieces = () => script.told.filter((e) => e.id === 2);
+  await until(() => pieces().length === 1);
+  assert.deepEqual(pieces()[0], { kind: kinds.answer, id: 2, status: 200, body: 'one ', more: true, error: '' });
+  waiting[0]?.end('two');
+  await until(() => pieces().at(-1)?.more === false);
+  assert.equal(
+    pieces()
+      .map((e) => e.body)
+      .join(''),
+    'one two',
+  );
+  assert.equal(pieces().at(-1)?.status, 0);
+
+  script.effects = [ask(3, '/cut')];
+  copy.local();
+  await until(() => script.told.some((e) => e.id === 3 && !e.more));
+  assert.notEqual(script.told.findLast((e) => e.id === 3)?.error, '');
+
+  script.effects = [ask(4, '/stream')];
+  copy.local();
+  await until(() => script.told.some((e) => e.id === 4));
+  script.effects = [new Writer().uint(1, 2).uint(2, 4)];
+  const closed = new Promise<void>((r) => waiting[1]?.on('close', r));
+  copy.local();
+  await closed;
+  assert.ok(
+    script.told.filter((e) => e.id === 4).every((e) => e.more),
+    'an answer that nobody wants ends',
+  );
+
+  script.effects = [ask(5, '/stream')];
+  copy.local();
+  await until(() => script.told.some((e) => e.id === 5));
+  copy.begin(); // another instance: what the one before asked is nobody's
+  await until(() => waiting[2]?.destroyed === true);
+  script.effects = [new Writer().uint(1, 3)];
+  copy.local(); // a moment that is over
+  await until(() => script.told.at(-1)?.kind === kinds.wake);
+  copy.stop();
+  assert.equal(script.told.at(-1)?.kind, kinds.stop);
+  const { length } = script.told;
+  copy.local();
+  copy.stop();
+  assert.equal(script.told.length, length, 'events after the end');
+});
+
+test('an origin that is not there', async () => {
+  const script = new Script();
+  const { copy } = copyOf('http://127.0.0.1:1', script);
+  script.effects = [ask(1, '/any')];
+  copy.begin();
+  await until(() => script.told.some((e) => e.error !== ''));
+  copy.stop();
+});
+
+test('pictures that are wanted', async () => {
+  const script = new Script();
+  const { copy } = copyOf('http://127.0.0.1:1', script);
+  copy.begin();
+  const [one, two] = [new Uint8Array(32).fill(1), new Uint8Array(32).fill(2)];
+  const got = (blob: Uint8Array) => new Writer().uint(1, 4).raw(9, blob);
+  const first = copy.need(one);
+  script.effects = [got(one), got(two).message(10, new Writer().uint(1, 10).text(2, 'no such blob'))];
+  const second = assert.rejects(copy.need(two), /no such blob/);
+  await Promise.all([first, second]);
+  copy.offline(true);
+  assert.equal(script.told.filter((e) => e.kind === kinds.offline).length, 1);
+  await assert.rejects(copy.need(one), /no way/);
+  copy.offline(false);
+  const left = assert.rejects(copy.need(one), /closed/);
+  copy.stop();
+  await left;
+});
+
+test('where it stands, and who is told', async () => {
+  const script = new Script();
+  const { copy, heard } = copyOf('http://127.0.0.1:1', script);
+  assert.equal(heard.length, 0);
+  const at = Date.UTC(2026, 1, 3);
+  const count = (issued: number, accepted: number, folded: number) =>
+    new Writer()
+      .uint(1, 6)
+      .uint(2, 3)
+      .uint(4, 8)
+      .uint(5, 9)
+      .uint(6, issued)
+      .uint(7, accepted)
+      .uint(8, folded)
+      .text(33, 'key');
+  script.status = count(5, 3, 1).append(fixed64(24, BigInt(at) * 1_000_000n));
+  copy.begin();
+  assert.deepEqual(heard.at(-1), {
+    app_id: app,
+    origin: 'http://127.0.0.1:1',
+    phase: 'current',
+    site: 3,
+    cursor: 8,
+    head: 9,
+    contact: '2026-02-03T00:00:00.000Z',
+    queued: 2,
+    sent: 2,
+    conflicts: 0,
+    denied: 'key',
+  });
+  const before = heard.length;
+  copy.local();
+  assert.equal(heard.length, before, 'told of nothing');
+  script.status = count(6, 3, 1);
+  copy.local();
+  assert.equal(heard.at(-1)?.queued, 3);
+  script.effects = [new Writer().uint(1, 5)];
+  script.status = count(6, 6, 6);
+  copy.local();
+  assert.deepEqual([heard.at(-1)?.queued, heard.at(-1)?.sent], [0, 0]);
+  assert.deepEqual(copy.status(), heard.at(-1));
+
+  script.status = new Writer().uint(1, 7).uint(6, 2);
+  script.effects = [new Writer().uint(1, 6).text(11, 'revoked').bool(12, true)];
+  copy.local();
+  assert.deepEqual(script.purged, [['revoked', true]]);
+  assert.equal(heard.at(-1)?.phase, 'purged');
+  assert.equal(copy.status().phase, 'purged');
+});
+
+test('an instance that is done for', () => {
+  const script = new Script();
+  const { copy } = copyOf('http://127.0.0.1:1', script);
+  copy.begin();
+  script.die = true;
+  copy.local();
+  assert.match(String(script.failed), /trap/);
+  script.die = false;
+  copy.begin();
+  assert.equal(copy.status().phase, 'current');
+});
+
+const fixed64 = (number: number, v: bigint) => {
+  const field = new Uint8Array(10);
+  field.set([((number * 8 + 1) & 127) | 128, (number * 8 + 1) >> 7]);
+  new DataView(field.buffer).setBigUint64(2, v, true);
+  return field;
+};
