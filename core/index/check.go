@@ -172,6 +172,7 @@ func (x *Index) Rebuild(ctx context.Context) error {
 		return err
 	}
 	x.forgetMemory()
+	x.newest.known = false
 	intents := map[string]uint64{} // written so far, by space
 	err := x.chunks(ctx, catalog.Read(snapshot, x.app), func(tx *kv.Overlay) error {
 		b.Reset()

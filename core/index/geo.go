@@ -79,7 +79,8 @@ func latLng(p log.Point) s2.LatLng { return s2.LatLngFromDegrees(p.Latitude, p.L
 
 // cellKey is where a place stands among the leaf cells.
 func (x *Index) cellKey(p log.Point, ord uint32) []byte {
-	k := binary.BigEndian.AppendUint64(x.section(sectionCell), uint64(s2.CellIDFromLatLng(latLng(p))))
+	k := append(append(make([]byte, 0, len(x.prefix)+13), x.prefix...), sectionCell)
+	k = binary.BigEndian.AppendUint64(k, uint64(s2.CellIDFromLatLng(latLng(p))))
 	return binary.BigEndian.AppendUint32(k, ord)
 }
 
@@ -93,7 +94,7 @@ func (s *stage) place(ord uint32, before, after *log.Point) error {
 	}
 	var vector [3]int32
 	if after != nil {
-		v := binary.LittleEndian.AppendUint64(nil, math.Float64bits(after.Latitude))
+		v := binary.LittleEndian.AppendUint64(make([]byte, 0, 16), math.Float64bits(after.Latitude))
 		s.tx.Put(s.x.cellKey(*after, ord), binary.LittleEndian.AppendUint64(v, math.Float64bits(after.Longitude)))
 		vector = rounded(s2.PointFromLatLng(latLng(*after)))
 	}

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -223,15 +224,36 @@ func kindOf(v jsonio.Value) byte {
 }
 
 // canonical is the same text for equal scalars and for no others.
-func canonical(v jsonio.Value) string {
+func canonical(v jsonio.Value) string { return string(appendCanonical(nil, v)) }
+
+func appendCanonical(dst []byte, v jsonio.Value) []byte {
+	raw := v.Raw()
 	switch v.Kind() {
 	case jsonio.String:
+		if bytes.IndexByte(raw, '\\') < 0 {
+			return append(append(dst, 's'), raw[1:len(raw)-1]...)
+		}
 		s, _ := v.Str()
-		return "s" + s
+		return append(append(dst, 's'), s...)
 	case jsonio.Number:
-		return number(string(v.Raw()))
+		return appendNumber(dst, raw)
 	}
-	return string(v.Raw()) // true, false, null
+	return append(dst, raw...) // true, false, null
+}
+
+// appendNumber appends what number gives; whole numbers as people write them without going through it.
+func appendNumber(dst, raw []byte) []byte {
+	for _, c := range raw {
+		if c < '0' || c > '9' {
+			return append(dst, number(string(raw))...)
+		}
+	}
+	significant := bytes.TrimRight(raw, "0")
+	if len(significant) == 0 {
+		return append(dst, "n0"...)
+	}
+	dst = append(append(append(dst, 'n'), significant...), 'e')
+	return strconv.AppendInt(dst, int64(len(raw)-len(significant)), 10)
 }
 
 // number is "n", a sign, the digits from the first to the last that is not 0, and the
@@ -271,98 +293,6 @@ func appendName(path []byte, name string) []byte {
 // metaTerm is the term of what stands at the end of a path.
 func metaTerm(path []byte, what string) term {
 	return hashed(kindMeta, string(path)+"="+what)
-}
-
-// metadata is what a document gives to the index.
-type metadata struct {
-	terms     map[term]bool
-	wide      bool // it has no terms
-	ambiguous bool // its terms may come from different places
-	names     map[string]bool
-}
-
-// metadataOf collects the terms of a document.
-func metadataOf(json []byte) metadata {
-	m := metadata{terms: map[term]bool{}, names: map[string]bool{}}
-	var doc jsonio.Doc
-	if len(json) == 0 || doc.Parse(json, jsonio.Limits{}) != nil {
-		return m
-	}
-	root := doc.Root()
-	w := walk{m: &m}
-	if kindOf(root) == 'o' {
-		w.value(root)
-	} else {
-		w.in([]byte{'^'}, func() { w.value(root) })
-	}
-	if m.wide = m.wide || len(m.terms) > maxTerms; m.wide {
-		m.terms = nil
-	}
-	return m
-}
-
-// walk goes through a document with the path to where it is.
-type walk struct {
-	m      *metadata
-	path   []byte
-	starts []int // of each token in path
-	names  []int // of the tokens at which a path may be cut: names, and the root
-}
-
-// in calls do below a token.
-func (w *walk) in(token []byte, do func()) {
-	w.starts = append(w.starts, len(w.path))
-	if token[0] != '[' {
-		w.names = append(w.names, len(w.path))
-	}
-	w.path = append(w.path, token...)
-	do()
-	w.path = w.path[:w.starts[len(w.starts)-1]]
-	w.starts = w.starts[:len(w.starts)-1]
-	if token[0] != '[' {
-		w.names = w.names[:len(w.names)-1]
-	}
-}
-
-func (w *walk) term(what string) {
-	for _, at := range w.names {
-		if len(w.m.terms) > maxTerms {
-			return
-		}
-		w.m.terms[metaTerm(w.path[at:], what)] = true
-	}
-}
-
-func (w *walk) value(v jsonio.Value) {
-	if len(w.starts) > maxTokens || len(w.m.terms) > maxTerms {
-		w.m.wide = true
-		return
-	}
-	switch kindOf(v) {
-	case 'v':
-		w.term(canonical(v))
-	case 'o':
-		if len(w.starts) > 0 {
-			w.term("o")
-		}
-		for name, value := range v.Members() {
-			w.m.ambiguous = w.m.ambiguous || w.m.names[name]
-			w.m.names[name] = true
-			w.in(appendName(nil, name), func() { w.value(value) })
-		}
-	default:
-		containers := 0
-		w.in([]byte{'['}, func() {
-			w.term("l")
-			for e := range v.Elems() {
-				if kindOf(e) != 'v' {
-					containers++
-				}
-				w.value(e)
-			}
-		})
-		w.m.ambiguous = w.m.ambiguous || containers > 1
-	}
 }
 
 // String is the pattern's JSON.

@@ -102,8 +102,9 @@ func TestWideDocument(t *testing.T) {
 		fmt.Fprintf(&b, `,"k%d":%d`, i, i)
 	}
 	doc := []byte("{" + b.String()[1:] + "}")
-	if m := metadataOf(doc); !m.wide || m.terms != nil {
-		t.Errorf("wide %v with %d terms, want wide without", m.wide, len(m.terms))
+	var m document
+	if m.read(doc); !m.wide || len(m.terms.list) > 0 {
+		t.Errorf("wide %v with %d terms, want wide without", m.wide, len(m.terms.list))
 	}
 	agree(t, doc, []byte(`{"k7":7}`))
 }
@@ -138,10 +139,11 @@ func agree(t *testing.T, stored, query []byte) {
 	if want, ok := slowMatch(stored, query); ok && got != want {
 		t.Fatalf("%s contains %s: %v, want %v", stored, query, got, want)
 	}
-	m := metadataOf(stored)
+	var m document
+	m.read(stored)
 	all := !p.deep
 	for _, term := range p.terms {
-		all = all && m.terms[term]
+		all = all && m.terms.has(term)
 	}
 	if got && !all && !m.wide {
 		t.Fatalf("%s contains %s, but has not all of its terms", stored, query)
@@ -178,11 +180,11 @@ func decode(data []byte) (any, bool) {
 	if d.Decode(&v) != nil {
 		return nil, false
 	}
-	return v, comparable(v)
+	return v, canCompare(v)
 }
 
-// comparable reports whether the numbers are small enough for big.Rat.
-func comparable(v any) bool {
+// canCompare reports whether the numbers are small enough for big.Rat.
+func canCompare(v any) bool {
 	switch v := v.(type) {
 	case json.Number:
 		_, exponent, _ := strings.Cut(strings.ToLower(string(v)), "e")
@@ -190,13 +192,13 @@ func comparable(v any) bool {
 		return exponent == "" || err == nil && e > -1000 && e < 1000
 	case []any:
 		for _, e := range v {
-			if !comparable(e) {
+			if !canCompare(e) {
 				return false
 			}
 		}
 	case map[string]any:
 		for _, e := range v {
-			if !comparable(e) {
+			if !canCompare(e) {
 				return false
 			}
 		}

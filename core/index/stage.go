@@ -1,8 +1,10 @@
 package index
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 
@@ -25,6 +27,7 @@ func (x *Index) Stage(tx *kv.Overlay, changes []fold.Change, deletedAll bool) er
 		tx.Put(x.section(sectionFormat), []byte{format})
 	}
 	s := x.newStage(tx)
+	s.fresh = &x.newest
 	for _, c := range net(changes) {
 		if err := s.change(c.Before, c.After); err != nil {
 			return err
@@ -74,16 +77,23 @@ func (x *Index) Discard() {
 // net joins the changes of each input to one.
 func net(changes []fold.Change) []fold.Change {
 	out := make([]fold.Change, 0, len(changes))
-	at := map[uint32]int{}
-	for _, c := range changes {
+	var at map[uint32]int // of each input in out; nil while all are new ones, in their order
+	for i, c := range changes {
 		ord := ordOf(c)
-		i, ok := at[ord]
-		if !ok {
-			at[ord] = len(out)
-			out = append(out, c)
+		if at == nil && (c.Before != nil || i > 0 && ordOf(out[i-1]) >= ord) {
+			at = make(map[uint32]int, len(changes))
+			for j := range out {
+				at[ordOf(out[j])] = j
+			}
+		}
+		if j, ok := at[ord]; ok {
+			out[j].After = c.After
 			continue
 		}
-		out[i].After = c.After
+		if at != nil {
+			at[ord] = len(out)
+		}
+		out = append(out, c)
 	}
 	return slices.DeleteFunc(out, func(c fold.Change) bool { return c.Before == nil && c.After == nil })
 }
@@ -101,10 +111,17 @@ type stage struct {
 	tx      *kv.Overlay
 	chunks  map[string]*chunk
 	places  map[uint32]*places
-	terms   map[termChunk]*chunk // of postings by term, likewise
-	seq     map[*space]uint64    // number of the last intent
-	derived int                  // there are derived records: 1, or none: −1; 0: not looked yet
+	terms   map[termChunk]*members // of postings by term
+	slab    []members              // for those to come
+	fresh   *fresh                 // nil: nothing is known of what is not there
+	seq     map[*space]uint64      // number of the last intent
+	derived int                    // there are derived records: 1, or none: −1; 0: not looked yet
 	failed  error
+
+	meta     document
+	labels   map[string]term // terms of concepts, of no kind
+	old, now []term          // scratch
+	scratch  []byte
 }
 
 // termChunk names a chunk of a term's posting.
@@ -115,49 +132,90 @@ type termChunk struct {
 
 func (x *Index) newStage(tx *kv.Overlay) *stage {
 	return &stage{
-		x: x, tx: tx, chunks: map[string]*chunk{}, terms: map[termChunk]*chunk{}, places: map[uint32]*places{}, seq: map[*space]uint64{},
+		x: x, tx: tx, chunks: map[string]*chunk{}, terms: map[termChunk]*members{}, places: map[uint32]*places{}, seq: map[*space]uint64{},
+		labels: map[string]term{},
 	}
 }
 
 // set puts an ordinal into a posting, or takes it out.
 func (s *stage) set(prefix []byte, ord uint32, in bool) {
-	k := numbered(prefix, ord>>chunkBits)
-	c, ok := s.chunks[string(k)]
+	s.scratch = binary.BigEndian.AppendUint32(append(s.scratch[:0], prefix...), ord>>chunkBits)
+	c, ok := s.chunks[string(s.scratch)]
 	if !ok {
-		c = s.read(k)
+		read, err := chunkOf(s.tx, s.scratch)
+		s.fail(err)
+		c = &read
+		s.chunks[string(s.scratch)] = c
 	}
 	c.put(ord, in)
 }
 
 // setTerm is set of a term's posting.
 func (s *stage) setTerm(t term, ord uint32, in bool) {
-	at := termChunk{t, ord >> chunkBits}
-	c, ok := s.terms[at]
-	if !ok {
-		c = s.read(numbered(s.x.posting(t), at.number))
-		s.terms[at] = c
-	}
-	c.put(ord, in)
+	s.term(t, ord>>chunkBits).put(ord, in)
 }
 
-// read reads a chunk that is to be changed.
-func (s *stage) read(k []byte) *chunk {
-	c, err := chunkOf(s.tx, k)
-	if err != nil && s.failed == nil {
+// term is a chunk of a term's posting, to be changed.
+func (s *stage) term(t term, number uint32) *members {
+	at := termChunk{t, number}
+	if m := s.terms[at]; m != nil {
+		return m
+	}
+	if len(s.slab) == 0 {
+		s.slab = make([]members, 64)
+	}
+	m := &s.slab[0]
+	s.slab = s.slab[1:]
+	s.terms[at] = m
+	f := s.fresh
+	known := f != nil && f.known && f.number == number
+	if known && !f.terms.Has(t[:]) {
+		f.terms.Add(t[:])
+		return m
+	}
+	value, err := s.tx.Get(s.termKey(at))
+	if err == nil {
+		err = m.decode(value)
+	}
+	if !errors.Is(err, kv.ErrNotFound) {
+		s.fail(err)
+	}
+	return m
+}
+
+// termKey is the key of a chunk, good until the next one.
+func (s *stage) termKey(at termChunk) []byte {
+	s.scratch = append(append(append(s.scratch[:0], s.x.prefix...), sectionPosting), at.term[:]...)
+	s.scratch = binary.BigEndian.AppendUint32(s.scratch, at.number)
+	return s.scratch
+}
+
+func (s *stage) fail(err error) {
+	if s.failed == nil {
 		s.failed = err
 	}
-	s.chunks[string(k)] = &c
-	return &c
 }
 
 // flush writes the chunks, in the order of their keys so that equal runs give equal batches.
 func (s *stage) flush() {
-	keys := make([]string, 0, len(s.chunks))
-	for k := range s.chunks {
-		keys = append(keys, k)
+	terms := make([]termChunk, 0, len(s.terms))
+	for at := range s.terms {
+		terms = append(terms, at)
 	}
-	slices.Sort(keys)
-	for _, k := range keys {
+	slices.SortFunc(terms, func(a, b termChunk) int {
+		return cmp.Or(compareTerms(a.term, b.term), cmp.Compare(a.number, b.number))
+	})
+	var value []byte
+	for _, at := range terms {
+		m, key := s.terms[at], s.termKey(at)
+		if m.empty() {
+			s.tx.Delete(key)
+			continue
+		}
+		value = m.encode(value[:0])
+		s.tx.Put(key, value)
+	}
+	for _, k := range slices.Sorted(maps.Keys(s.chunks)) {
 		putChunk(s.tx, []byte(k), s.chunks[k])
 	}
 	for _, b := range sortedKeys(s.places) {
@@ -181,17 +239,11 @@ func sortedKeys[V any](m map[uint32]V) []uint32 {
 
 func (s *stage) change(before, after *catalog.Input) error {
 	ord := ordOf(fold.Change{Before: before, After: after})
-	old, now := termsOf(before, after), termsOf(after, before)
-	for _, t := range now {
-		if !slices.Contains(old, t) {
-			s.setTerm(t, ord, true)
-		}
+	if before == nil {
+		s.enter(ord)
 	}
-	for _, t := range old {
-		if !slices.Contains(now, t) {
-			s.setTerm(t, ord, false)
-		}
-	}
+	s.old, s.now = s.termsOf(s.old[:0], before, after), s.termsOf(s.now[:0], after, before)
+	s.move(ord, s.old, s.now)
 	s.edits(ord, before, after)
 	if err := s.place(ord, pointOf(before), pointOf(after)); err != nil {
 		return err
@@ -202,60 +254,6 @@ func (s *stage) change(before, after *catalog.Input) error {
 		}
 	}
 	return s.failed
-}
-
-// termsOf returns the terms of in, each once and sorted, without those of metadata when it is other's, too.
-func termsOf(in, other *catalog.Input) []term {
-	if in == nil {
-		return nil
-	}
-	terms := []term{plain(kindLive)}
-	if in.Code == catalog.InputReady {
-		terms = append(terms, plain(kindReady))
-	}
-	for i := range in.Labels {
-		switch l := &in.Labels[i]; l.Value {
-		case log.True:
-			terms = append(terms, hashed(kindTrue, l.Concept))
-		case log.False:
-			terms = append(terms, hashed(kindFalse, l.Concept))
-		}
-	}
-	if in.Geo != nil {
-		terms = append(terms, plain(kindPlace))
-	}
-	if other == nil || !sameMeta(in.Meta, other.Meta) {
-		terms = append(terms, metaTerms(in)...)
-	}
-	slices.SortFunc(terms, compareTerms)
-	return slices.Compact(terms)
-}
-
-func compareTerms(a, b term) int { return slices.Compare(a[:], b[:]) }
-
-func sameMeta(a, b catalog.Meta) bool {
-	return slices.EqualFunc(a, b, func(p, q catalog.MetaPart) bool {
-		return p.Removed == q.Removed && slices.Equal(p.Path, q.Path) && slices.Equal(p.JSON, q.JSON)
-	})
-}
-
-// metaTerms are the terms of an input's metadata.
-func metaTerms(in *catalog.Input) []term {
-	if len(in.Meta) == 0 {
-		return nil
-	}
-	m := metadataOf(in.Meta.JSON())
-	terms := make([]term, 0, len(m.terms)+2)
-	for t := range m.terms {
-		terms = append(terms, t)
-	}
-	if m.wide {
-		terms = append(terms, plain(kindWide))
-	}
-	if m.ambiguous {
-		terms = append(terms, plain(kindAmbiguous))
-	}
-	return terms
 }
 
 // edits writes the edited predictions that differ.

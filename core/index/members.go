@@ -1,0 +1,103 @@
+package index
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// members is a chunk that is to be changed. Most terms have few members in one, and are kept as they are
+// stored.
+type members struct {
+	bits *chunk // nil: they are in few
+	few  [fewMembers]uint16
+	n    int
+}
+
+const fewMembers = 12
+
+func (m *members) empty() bool { return m.n == 0 && (m.bits == nil || *m.bits == chunk{}) }
+
+// decode reads a stored chunk. It returns ErrCorrupt for one that encode never writes.
+func (m *members) decode(value []byte) error {
+	if len(value) <= 2*fewMembers && len(value)%2 == 0 {
+		for ; len(value) > 0; value = value[2:] {
+			i := binary.LittleEndian.Uint16(value)
+			if i >= chunkSize || m.n > 0 && i <= m.few[m.n-1] {
+				break
+			}
+			m.few[m.n] = i
+			m.n++
+		}
+		if len(value) == 0 {
+			return nil
+		}
+	}
+	*m = members{bits: &chunk{}}
+	return m.bits.decode(value)
+}
+
+// put puts an ordinal in, or takes it out.
+func (m *members) put(ord uint32, in bool) {
+	if m.bits != nil {
+		m.bits.put(ord, in)
+		return
+	}
+	i := uint16(ord % chunkSize)
+	at, there := slices.BinarySearch(m.few[:m.n], i)
+	switch {
+	case in == there:
+	case !in:
+		copy(m.few[at:], m.few[at+1:m.n])
+		m.n--
+	case m.n < fewMembers:
+		copy(m.few[at+1:m.n+1], m.few[at:m.n])
+		m.few[at] = i
+		m.n++
+	default:
+		m.bits = &chunk{}
+		for _, j := range m.few {
+			m.bits.add(uint32(j))
+		}
+		m.n = 0
+		m.bits.add(ord)
+	}
+}
+
+// encode appends the stored form.
+func (m *members) encode(dst []byte) []byte {
+	if m.bits != nil {
+		return m.bits.encode(dst)
+	}
+	for _, i := range m.few[:m.n] {
+		dst = binary.LittleEndian.AppendUint16(dst, i)
+	}
+	return dst
+}
+
+// fresh is the chunk that new inputs come into, from its first input on: a term that was not given to any of them
+// has no such chunk, and the store need not be asked for it.
+type fresh struct {
+	number uint32
+	known  bool // all terms of the chunk are in terms
+	terms  kv.Filter
+}
+
+// enter goes over to the chunk that a new input comes into.
+func (s *stage) enter(ord uint32) {
+	f, number := s.fresh, ord>>chunkBits
+	if f == nil || isPending(ord) || f.known && f.number == number {
+		return
+	}
+	if ord%chunkSize != 0 {
+		return
+	}
+	f.number, f.known = number, s.term(plain(kindLive), number).empty()
+	f.terms.Reset()
+	for at := range s.terms {
+		if at.number == number {
+			f.terms.Add(at.term[:])
+		}
+	}
+}
