@@ -2,17 +2,39 @@ package command
 
 import (
 	"context"
+	"crypto/ed25519"
+	"errors"
 	"time"
 
+	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/origin/httpd"
 	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/token"
 	"github.com/sightline-dev/sightline/sync/feed"
 )
 
 // liveTime bounds a call of the sync protocol: a stream ends by itself before.
 const liveTime = 65 * time.Minute
 
-// feedInterval is how often the feed lets go of what nobody reads any more.
+// edgeSigners are the edges as holders of keys that tokens are issued with.
+type edgeSigners struct{ *core.Engine }
+
+var _ token.Others = edgeSigners{}
+
+// Signer implements [token.Others]. An edge that was revoked may issue none: those that it has issued are dead.
+func (e edgeSigners) Signer(kid string) (token.Signer, bool) {
+	edge, err := e.Edge(kid)
+	if err != nil || edge.Key == [32]byte{} {
+		return token.Signer{}, false
+	}
+	return token.Signer{Public: ed25519.PublicKey(edge.Key[:]), Issuer: token.EdgeIssuer(kid), May: edge.Holds}, true
+}
+
+// Delegate implements [token.Others]: nobody delegates anything to an origin.
+func (edgeSigners) Delegate(string) (token.Delegate, bool) { return token.Delegate{}, false }
+
+// feedInterval is how often the feed lets go of what nobody reads any more, and those who hold copies are told
+// of new keys of tokens.
 const feedInterval = 5 * time.Second
 
 // feeds are the mount of the sync protocol, where the engine is one that others can pull from. It
@@ -32,11 +54,14 @@ func (srv *Server) feeds() ([]httpd.Mount, error) {
 		return nil, err
 	}
 	srv.begin(func(ctx context.Context) {
-		system.Every(ctx, feedInterval, func(ctx context.Context) {
-			if err := srv.feed.Step(ctx); err != nil && ctx.Err() == nil {
+		tend := func(ctx context.Context) {
+			err := errors.Join(srv.feed.Step(ctx), engine.SignsWith(ctx, srv.tokens.Issuer(), srv.tokens.Public()))
+			if err != nil && ctx.Err() == nil {
 				srv.log.Error("feed", "error", err)
 			}
-		})
+		}
+		tend(ctx)
+		system.Every(ctx, feedInterval, tend)
 	})
 	return []httpd.Mount{{Prefix: feed.Prefix, Handler: srv.feed, Live: true, CallTimeout: liveTime}}, nil
 }

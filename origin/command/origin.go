@@ -103,6 +103,7 @@ func (o *origin) Open(_ context.Context, l *Lent) (Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
+	l.Tokens.Join(edgeSigners{engine})
 	return native{engine}, nil
 }
 
