@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"runtime"
 	"testing"
 	"time"
 
@@ -34,13 +33,6 @@ func BenchmarkIdleStreams(b *testing.B) {
 	l := newPipes()
 	done := make(chan error)
 	go func() { done <- s.Serve(l) }()
-	used := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc + m.StackInuse
-	}
 	const streams = 500
 	for b.Loop() {
 		before := used()

@@ -203,7 +203,7 @@ func New(o Options) (*Server, error) {
 }
 
 // maxHeaderBytes bounds a request's header; it is the library's read buffer.
-const maxHeaderBytes = 16 << 10
+const maxHeaderBytes = 8 << 10
 
 // Serve answers on l until Drain, and returns the listener's error or nil.
 func (s *Server) Serve(l net.Listener) error {

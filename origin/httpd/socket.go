@@ -28,7 +28,7 @@ const (
 	socketSecret   = "authorization." // begins the offer that is a credential
 	socketReceives = 4 << 10          // bytes of a message that a client may send
 	socketFarewell = 2 * time.Second  // to take the last message and answer it
-	socketGathered = 32 << 10         // bytes that are kept for the next message
+	socketGathered = liveChunkBytes   // bytes that are kept for the next message
 	socketMost     = 1 << 20          // bytes of a message: more is sent without a flush
 	socketBuffers  = liveChunkBytes   // of the library, each way
 	codeWhole      = websocket.CloseNormalClosure
@@ -72,7 +72,11 @@ func (s *Server) socket(ctx *fasthttp.RequestCtx, id string, t *stream, res *api
 		return 0, errSocket
 	}
 	s.write(ctx, id, &api.Response{Status: res.Status, Header: res.Header})
-	if err := upgrader.Upgrade(ctx, func(k *websocket.Conn) { t.serve(k) }); err != nil {
+	serve := func(k *websocket.Conn) {
+		ctx.Request.Header = fasthttp.RequestHeader{} // 3 KB, which the library would keep
+		t.serve(k)
+	}
+	if err := upgrader.Upgrade(ctx, serve); err != nil {
 		ctx.Response.Reset()
 		return 0, errSocket
 	}

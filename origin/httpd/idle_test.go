@@ -1,0 +1,102 @@
+package httpd
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/sync/feed"
+)
+
+// TestIdleClients holds clients that have nothing to be told, on streams and on WebSockets: each takes at
+// most 1,024 bytes a minute, with those of HTTP, and 32 KiB of the server's memory, with its end of the pipe.
+func TestIdleClients(t *testing.T) {
+	for name, upgrade := range map[string]string{
+		"stream": "",
+		"socket": "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			pullable(t, feed.Limits{}, func(t *testing.T, p *pulled) {
+				idle(t, p, upgrade)
+			})
+		})
+	}
+}
+
+func idle(t *testing.T, p *pulled, upgrade string) {
+	const clients, minutes = 100, 10
+	buffer := make([]byte, 64<<10)
+	begin := func() net.Conn {
+		c := p.l.dial("192.0.2.1")
+		fmt.Fprintf(c, "GET /v2/sync/changes?app=%s&since=0&live=stream HTTP/1.1\r\nHost: h\r\nAuthorization: Key %s\r\n%s\r\n", p.App, p.Key, upgrade)
+		return c
+	}
+	// heard reads for so long, and returns how many bytes came and what they began with.
+	heard := func(c net.Conn, d time.Duration) (n int, first string) {
+		_ = c.SetReadDeadline(time.Now().Add(d))
+		for {
+			m, err := c.Read(buffer)
+			if n == 0 {
+				first, _, _ = strings.Cut(string(buffer[:m]), "\r\n")
+			}
+			if n += m; err != nil {
+				return n, first
+			}
+		}
+	}
+	one := begin()
+	if n, first := heard(one, time.Second); n == 0 || !strings.HasPrefix(first, "HTTP/1.1 200") && !strings.HasPrefix(first, "HTTP/1.1 101") {
+		t.Fatalf("%d bytes: %s", n, first)
+	}
+	n, _ := heard(one, minutes*time.Minute)
+	if n == 0 || n > minutes*1024 {
+		t.Errorf("%d bytes in %d minutes, want some, and at most %d", n, minutes, minutes*1024)
+	}
+	_ = one.Close()
+	before := used()
+	var pipes []net.Conn
+	for range clients {
+		here, there := net.Pipe()
+		pipes = append(pipes, here, there)
+		heard(here, 50*time.Millisecond)
+		heard(there, 50*time.Millisecond)
+	}
+	pipe := int64(used()) - int64(before)
+	runtime.KeepAlive(pipes)
+	pipes = nil
+	each := int64(math.MaxInt64)
+	for range 3 { // what else happens only adds
+		before = used()
+		var more []net.Conn
+		for range clients {
+			c := begin()
+			more = append(more, c)
+			if n, _ := heard(c, 20*time.Millisecond); n == 0 {
+				t.Fatal("a client hears nothing")
+			}
+		}
+		time.Sleep(3 * time.Second) // for the library to let go of who served the requests
+		each = min(each, (int64(used())-int64(before)-pipe)/clients)
+		for _, c := range more {
+			_ = c.Close()
+		}
+		time.Sleep(20 * time.Second)
+	}
+	if each <= 0 || each > 32<<10 && !raced {
+		t.Errorf("each takes %d bytes of memory, want at most %d", each, 32<<10)
+	}
+	t.Logf("each takes %d bytes a minute, and %d of memory", n/minutes, each)
+}
+
+// used is the memory that is in use, heap and stacks.
+func used() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc + m.StackInuse
+}
