@@ -62,6 +62,10 @@ type Options struct {
 	Tokens   api.Tokens   // issues and reads access tokens; nil: there are none
 	Accounts api.Accounts // people whom applications belong to; nil: there are none
 
+	// Copies says where an application that is a copy stands with its origin; false, or nil: nobody keeps it
+	// in step.
+	Copies func(app string) (api.Standing, bool)
+
 	PublicURL     string         // start of hosted pictures' addresses; empty means http://127.0.0.1:8080
 	PublicAppID   string         // app_id of public models and concepts; empty means null
 	KeepPredicted time.Duration  // life of a picture sent to be predicted; 0 means 24 h
@@ -100,7 +104,7 @@ func Open(o Options) (*Engine, error) {
 		return nil, errors.Join(err, e.Control.Close())
 	}
 	e.service, err = api.New(api.Options{
-		Models: o.Models, Older: e.apps.older(), Hosted: o.Hosted, Apps: register{e}, Tokens: o.Tokens, Accounts: o.Accounts, Clock: o.Clock, Rand: o.Rand,
+		Models: o.Models, Older: e.apps.older(), Hosted: o.Hosted, Apps: register{e}, Tokens: o.Tokens, Accounts: o.Accounts, Copies: o.Copies, Clock: o.Clock, Rand: o.Rand,
 		PublicURL: o.PublicURL, PublicAppID: o.PublicAppID,
 		KeepPredicted: o.KeepPredicted, JSON: o.JSON, Rate: o.Rate, OperatorRate: o.OperatorRate,
 	})

@@ -81,6 +81,7 @@ func createApp(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	x.elsewhere = true
 	x.writeApps([]catalog.App{made})
 	return nil
 }
@@ -194,6 +195,7 @@ func createKey(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	x.elsewhere = true
 	x.writeKeys([]keyRow{{key, record}})
 	x.call.response.Header = append(x.call.response.Header, noStore)
 	return nil

@@ -180,7 +180,7 @@ func renameConcepts(x *exchange) error {
 
 // record writes operations to the application's log and returns what the fold made of each.
 func (x *exchange) record(bodies ...log.Body) ([]fold.Verdict, error) {
-	return x.app.Partition.Submit(x.ctx, x.who.By, bodies, nil)
+	return x.submit(bodies, nil)
 }
 
 // view is the application's data at this moment; close it.

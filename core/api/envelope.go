@@ -9,6 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 )
 
 const contentType = "application/json; charset=UTF-8"
@@ -29,9 +30,11 @@ type exchange struct {
 	call  Call
 	now   time.Time // when the call began
 
-	at                    address // what the path names, in its long form
-	authorization, remote string  // as they came
-	header                []Field // of the answer, beside what every one has
+	at                    address        // what the path names, in its long form
+	authorization, remote string         // as they came
+	header                []Field        // of the answer, beside what every one has
+	made                  partition.Span // operations that the call has made so far
+	elsewhere             bool           // it has made some that are not the application's
 
 	scratch []byte // one decoded picture, until the next
 }
@@ -72,7 +75,8 @@ func (x *exchange) answer(s status, details string, write func(*jsonio.Writer)) 
 // headers are those of an answer. A page of another origin may read what concerns it.
 func (x *exchange) headers(more ...Field) []Field {
 	all := append([]Field{allowOrigin}, x.header...)
-	if len(x.header) > 0 {
+	all = append(all, x.durability()...)
+	if len(all) > 1 {
 		all = append(all, exposeHeaders)
 	}
 	return append(all, more...)
@@ -116,7 +120,11 @@ func writeStatus(w *jsonio.Writer, s status, details string) {
 // Any page may call us: there are no cookies to steal.
 var allowOrigin = Field{"Access-Control-Allow-Origin", "*"}
 
-var exposeHeaders = Field{"Access-Control-Expose-Headers", "Retry-After, " + headerCallsLeft}
+// ExposedHeaders are those of answers that pages of other origins may read; a host that adds one of its
+// own names it in every answer, beside these.
+const ExposedHeaders = "Retry-After, " + headerCallsLeft + ", " + headerDurability + ", " + headerOperations
+
+var exposeHeaders = Field{"Access-Control-Expose-Headers", ExposedHeaders}
 
 // preflight is the answer to OPTIONS, which browsers ask without credentials.
 func preflight() Response {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
-	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 )
@@ -294,10 +293,4 @@ func (x *exchange) answerPatched(items []patched) error {
 		all[i] = outcome{ord: items[i].ord, asked: catalog.Input{ID: items[i].id}, err: items[i].err, gone: gone}
 	}
 	return x.answerOutcomes(all, &statusModified)
-}
-
-// submit appends operations to the application's log and folds them. also adds what they need
-// to the same batch; nil: nothing.
-func (x *exchange) submit(bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error) {
-	return x.app.Partition.Submit(x.ctx, x.who.By, bodies, also)
 }

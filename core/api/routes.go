@@ -76,6 +76,10 @@ var routes = []route{
 	{"GET", "/users/{user_id}/keys", "keys", auth.NeedAccount, listKeys},
 	{"GET", "/scopes", "scopes", auth.NeedNothing, listScopes},
 	{"GET", "/myscopes", "scopes", auth.NeedNothing, listMyScopes},
+	{"GET", "/sync/status", "", auth.NeedAll, copyStatus},
+	{"GET", "/sync/outbox", "operations", auth.NeedAll, listOutbox},
+	{"GET", "/sync/conflicts", "conflicts", auth.NeedAll, listConflicts},
+	{"DELETE", "/sync/conflicts/{conflict_id}", "", auth.NeedAll, dismissConflict},
 }
 
 // Limits of a call.
@@ -154,16 +158,16 @@ func resolve(method, path string) (*route, map[string]string, address, error) {
 	return matched, ids, at, err
 }
 
-// errPath is the answer to what is not there, and to what is another's.
-var errPath = &fault{ErrPath, "Check the url of your request."}
-
-// find returns the route of a request and its ids by name. The error is ErrPath or
 // Writes reports whether a call changes an application: for hosts that let nothing be written for now.
 func Writes(method, path string) bool {
 	r, _, _, err := resolve(method, path)
 	return err == nil && r.method != "GET" && r.need.Writes()
 }
 
+// errPath is the answer to what is not there, and to what is another's.
+var errPath = &fault{ErrPath, "Check the url of your request."}
+
+// find returns the route of a request and its ids by name. The error is ErrPath or
 // ErrMethod; with ErrMethod the route is one of the path's, for its list.
 func find(method string, parts []string) (*route, map[string]string, error) {
 	var other *route

@@ -38,6 +38,10 @@ type Options struct {
 	Clock    func() time.Time // needed
 	Rand     io.Reader        // makes ids; needed
 
+	// Copies says where an application that is a copy stands with its origin; false, or nil: nobody keeps it
+	// in step.
+	Copies func(app string) (Standing, bool)
+
 	PublicURL     string        // start of the addresses of hosted pictures; empty: "http://127.0.0.1:8080"
 	PublicAppID   string        // app_id of public models and concepts; empty: null
 	KeepPredicted time.Duration // life of a picture sent to be predicted; 0: 24 h

@@ -23,41 +23,35 @@ func nameKey(app catalog.AppID, dot log.Dot) []byte {
 	return binary.BigEndian.AppendUint64(k, dot.Seq)
 }
 
-// NameOf is the id of the thing that an operation's body names by its dot, as r has it; empty for one that
-// is not there, and for bodies that name none so.
-func NameOf(r catalog.Reader, body log.Body) (id string, err error) {
+// subject is the thing that a body names by its dot, and how its id is looked up; the zero Dot: it names none so.
+func subject(body log.Body) (log.Dot, func(catalog.Reader, log.Dot) (string, error)) {
 	switch b := body.(type) {
 	case *log.InputFetched:
-		id, err = inputName(r, b.Input)
+		return b.Input, inputName
 	case *log.InputLabels:
-		id, err = inputName(r, b.Input)
+		return b.Input, inputName
 	case *log.InputMeta:
-		id, err = inputName(r, b.Input)
+		return b.Input, inputName
 	case *log.InputGeo:
-		id, err = inputName(r, b.Input)
+		return b.Input, inputName
 	case *log.InputDelete:
-		id, err = inputName(r, b.Input)
+		return b.Input, inputName
 	case *log.OutputsPatch:
-		id, err = inputName(r, b.Input)
+		return b.Input, inputName
 	case *log.ModelPatch:
-		id, err = modelName(r, b.Model)
+		return b.Model, modelName
 	case *log.ModelDelete:
-		id, err = modelName(r, b.Model)
+		return b.Model, modelName
 	case *log.VersionTrain:
-		id, err = modelName(r, b.Model)
+		return b.Model, modelName
 	case *log.VersionResult:
-		id, err = modelName(r, b.Model)
+		return b.Model, modelName
 	case *log.VersionDelete:
-		id, err = modelName(r, b.Model)
+		return b.Model, modelName
 	case *log.WorkflowDelete:
-		var w catalog.Workflow
-		w, err = r.WorkflowByDot(b.Workflow)
-		id = w.ID
+		return b.Workflow, workflowName
 	}
-	if errors.Is(err, catalog.ErrNotFound) {
-		return "", nil
-	}
-	return id, err
+	return log.Dot{}, nil
 }
 
 func inputName(r catalog.Reader, dot log.Dot) (string, error) {
@@ -70,6 +64,57 @@ func modelName(r catalog.Reader, dot log.Dot) (string, error) {
 	return m.ID, err
 }
 
+func workflowName(r catalog.Reader, dot log.Dot) (string, error) {
+	w, err := r.WorkflowByDot(dot)
+	return w.ID, err
+}
+
+// Subject is the thing that an operation's body names by its dot; the zero Dot: it names none so.
+func Subject(body log.Body) log.Dot {
+	dot, _ := subject(body)
+	return dot
+}
+
+// NameOf is the id of the thing that an operation's body names by its dot; empty for bodies that name
+// none so, and where nobody here knows. What a pending operation of our own has deleted is known by the confirmed
+// state, and what one has made, by that.
+func (p *Partition) NameOf(body log.Body) (id string, err error) {
+	dot, name := subject(body)
+	if dot == (log.Dot{}) {
+		return "", nil
+	}
+	v := p.View()
+	for _, r := range []kv.Reader{v.snapshot, catalog.Before(v.snapshot, p.o.App)} {
+		if id, err = name(catalog.Read(r, p.o.App), dot); !errors.Is(err, catalog.ErrNotFound) {
+			break
+		}
+		id, err = "", nil
+	}
+	if err = errors.Join(err, v.Close()); err == nil && id == "" {
+		id, err = p.madeName(dot)
+	}
+	return id, err
+}
+
+// madeName is the id that an operation of our own has given to what it made.
+func (p *Partition) madeName(dot log.Dot) (id string, err error) {
+	if p.replica == nil || dot.Site != p.Site() || dot.Seq < p.log.Floor() {
+		return "", nil
+	}
+	err = p.Made(dot.Seq-1, func(op log.Op) bool {
+		switch b := op.Body.(type) {
+		case *log.InputCreate:
+			id = b.ID
+		case *log.ModelCreate:
+			id = b.ID
+		case *log.WorkflowCreate:
+			id = b.ID
+		}
+		return false
+	})
+	return id, err
+}
+
 // noteNames notes the ids of what is gone from under pending operations, as the state that is visible until
 // then has them.
 func (p *Partition) noteNames(w kv.Writer, entries []log.Entry, verdicts []fold.Verdict) error {
@@ -77,7 +122,7 @@ func (p *Partition) noteNames(w kv.Writer, entries []log.Entry, verdicts []fold.
 		if verdicts[i].Code != fold.Gone {
 			continue
 		}
-		id, err := p.nameOf(entries[i].Op.Body)
+		id, err := p.NameOf(entries[i].Op.Body)
 		if err != nil {
 			return err
 		}
@@ -88,20 +133,9 @@ func (p *Partition) noteNames(w kv.Writer, entries []log.Entry, verdicts []fold.
 	return nil
 }
 
-// nameOf is [NameOf] in the state that is visible, or else in the confirmed one: a pending operation of our own
-// may have deleted the thing.
-func (p *Partition) nameOf(body log.Body) (string, error) {
-	v := p.View()
-	id, err := NameOf(v.Reader, body)
-	if err == nil && id == "" {
-		id, err = NameOf(catalog.Read(catalog.Before(v.snapshot, p.o.App), p.o.App), body)
-	}
-	return id, errors.Join(err, v.Close())
-}
-
 // named is the id of what an operation is about whose verdict has come, and the note of it goes.
 func (p *Partition) named(op *log.Op) (string, error) {
-	id, err := p.nameOf(op.Body)
+	id, err := p.NameOf(op.Body)
 	if err != nil {
 		return "", err
 	}

@@ -3,6 +3,7 @@ package openapi_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -70,11 +71,14 @@ func TestExamples(t *testing.T) {
 	serve := apitest.NewServer(t, set, pictures{}, map[string]string{"owner": "anna"})
 	left := map[string]bool{}
 	for path, item := range doc.Paths.Map() {
-		for method := range item.Operations() {
-			left[method+" "+path] = true
+		for method, op := range item.Operations() {
+			if !protocol(op) && !ofCopy(op) {
+				left[method+" "+path] = true
+			}
 		}
 	}
 	known := newKnown()
+	logged := map[string]bool{} // operations whose answer may say where it was written, and whether one has
 	for _, stop := range tour {
 		call, who, _ := strings.Cut(stop, " AS ")
 		method, path, _ := strings.Cut(known.fill(call), " ")
@@ -102,6 +106,11 @@ func TestExamples(t *testing.T) {
 				t.Errorf("%s %s: %s", stop, body, brief(err))
 			}
 			known.learn(t, got.Body)
+			if documented, said := logs(op), strings.Contains(fmt.Sprint(got.Header), "{X-Sightline-Durability origin}"); said && !documented {
+				t.Errorf("%s writes, and the document does not say so", op.OperationID)
+			} else if documented {
+				logged[op.OperationID] = logged[op.OperationID] || said
+			}
 			if op.OperationID == "searchInputs" && strings.Contains(string(got.Body), `"hits":[]`) {
 				t.Errorf("%s %s finds nothing", stop, body)
 			}
@@ -110,6 +119,16 @@ func TestExamples(t *testing.T) {
 	for name := range left {
 		t.Errorf("%s: not part of the tour", name)
 	}
+	for name, said := range logged {
+		if !said {
+			t.Errorf("%s: the document says that it writes, and it does not say where", name)
+		}
+	}
+}
+
+// logs reports whether the document has an operation say where it was written.
+func logs(op *openapi3.Operation) bool {
+	return op.Responses.Status(200).Value.Headers["X-Sightline-Durability"] != nil
 }
 
 // bodies are the examples of an operation's request, by name; one that is empty where there are none.

@@ -87,6 +87,9 @@ func (g *generator) request() api.Request {
 	methods := slices.Sorted(maps.Keys(item.Operations()))
 	method := methods[g.IntN(len(methods))]
 	op := item.GetOperation(method)
+	if protocol(op) {
+		return g.request()
+	}
 	at := path
 	for strings.Contains(at, "{") {
 		before, rest, _ := strings.Cut(at, "{")

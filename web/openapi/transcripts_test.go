@@ -98,7 +98,7 @@ func TestTranscripts(t *testing.T) {
 	answered["readThumbnail"], answered["readSource"] = true, true
 	for _, path := range doc.Paths.Map() {
 		for _, op := range path.Operations() {
-			if !answered[op.OperationID] {
+			if !answered[op.OperationID] && !protocol(op) && !ofCopy(op) { // TestCopies asks for these
 				t.Errorf("%s: no transcript has it answered well", op.OperationID)
 			}
 		}

@@ -93,6 +93,9 @@ func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.S
 	if s.Tokens {
 		o.Tokens = lent.Tokens{From: i.Imports}
 	}
+	if s.Replica != nil {
+		o.Copies = i.standing
+	}
 	if s.Accounts {
 		o.Accounts = lent.Accounts{From: i.Imports}
 	}

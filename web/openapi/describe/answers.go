@@ -5,14 +5,14 @@ import "github.com/sightline-dev/sightline/core/auth"
 // schemas are the components of the document: what answers show, then what requests say.
 func schemas() object {
 	all := object{{"Status", statusSchema()}, {"Error", errorSchema()}}
-	for _, group := range [][]member{pictures, models, evaluations, others, answers, accounts, requests, clauses} {
+	for _, group := range [][]member{pictures, models, evaluations, others, answers, accounts, copies, requests, clauses, enrolment} {
 		all = append(all, group...)
 	}
 	return all
 }
 
 // lists are the names of the lists that error answers keep, empty.
-var lists = []string{"outputs", "inputs", "models", "model_versions", "concepts", "hits", "workflows", "results", "apps", "keys", "scopes"}
+var lists = []string{"outputs", "inputs", "models", "model_versions", "concepts", "hits", "workflows", "results", "apps", "keys", "scopes", "operations", "conflicts"}
 
 func errorSchema() object {
 	fields := make([]field, len(lists))

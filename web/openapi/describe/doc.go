@@ -52,15 +52,28 @@ func Document() ([]byte, error) {
 		{"components", object{
 			{"securitySchemes", schemes},
 			{"parameters", parameters},
-			{"headers", object{{"CallsLeft", object{
-				{"description", "How many more calls the account may make; absent where it may make any number."},
-				{"schema", whole()},
-			}}}},
+			{"headers", headers},
 			{"responses", responses()},
 			{"schemas", schemas()},
 		}},
 	}
 	return encode(doc)
+}
+
+// headers are the components of answers' headers.
+var headers = object{
+	{"CallsLeft", object{
+		{"description", "How many more calls the account may make; absent where it may make any number."},
+		{"schema", whole()},
+	}},
+	{"Durability", object{
+		{"description", "Where what was written outlives a crash: `origin`, in the application's own log; `local`, in a copy, which keeps it until its origin has it. Absent where nothing was written."},
+		{"schema", text(oneOf("origin", "local"))},
+	}},
+	{"Operations", object{
+		{"description", "Of a copy: the operations that were made, as `site:first-last`, to be found in GET /sync/outbox. Where several calls write at once, some between may be another's."},
+		{"schema", text(member{"pattern", "^[0-9]+:[0-9]+-[0-9]+$"}, eg("2:17-19"))},
+	}},
 }
 
 // object is a JSON object whose members keep their order.

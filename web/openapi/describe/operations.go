@@ -10,6 +10,8 @@ func tags() []object {
 		{"Concepts", "What models predict and users label pictures with: public ones in 23 languages, and an application's own."},
 		{"Searches", "Find inputs by what is in them, what was said of them, where they are and what they look like."},
 		{"Workflows", "Run pictures through several models at once."},
+		{"Copies", "What a copy tells of itself: an edge, or a page that keeps one. An application that is no copy of another answers 404."},
+		{"Sync", "The protocol between an origin and its copies, whose messages sync/README.md has byte by byte. For those who write one; everybody else writes to whichever copy is near."},
 		{"Access", "Access tokens, sessions, applications and keys for scripts. People make applications and keys on the web pages."},
 	} {
 		all = append(all, object{{"name", t[0]}, {"description", t[1]}})
@@ -331,6 +333,25 @@ var operations = []operation{
 	{
 		method: "GET", path: "/myscopes", id: "listMyScopes", tag: "Access",
 		summary: "List one's own scopes", answer: "ScopesAnswer",
+	},
+
+	{
+		method: "GET", path: "/sync/status", id: "readCopyStatus", tag: "Copies",
+		summary: "Read where a copy stands with its origin", answer: "CopyAnswer",
+	},
+	{
+		method: "GET", path: "/sync/outbox", id: "listOutbox", tag: "Copies", page: true,
+		summary: "List what is not confirmed", note: "Operations that were made at this copy and that the origin's log has not brought back yet.",
+		answer: "OutboxAnswer",
+	},
+	{
+		method: "GET", path: "/sync/conflicts", id: "listConflicts", tag: "Copies", page: true,
+		summary: "List what was not taken as it was meant", note: "Operations that were made at this copy, with all that they say and why: nothing vanishes silently. Each stays until it is dismissed.",
+		answer: "ConflictsAnswer",
+	},
+	{
+		method: "DELETE", path: "/sync/conflicts/{conflict_id}", id: "dismissConflict", tag: "Copies", writes: true,
+		summary: "Dismiss a conflict", note: "It is taken off the list, here and for good.", answer: "Done",
 	},
 }
 

@@ -61,10 +61,19 @@ func paths() (object, error) {
 		item, _ := all[i].value.(object)
 		all[i].value = item.with(member{methodNames[op.method], body})
 	}
+	for _, c := range calls {
+		i := slices.IndexFunc(all, func(m member) bool { return m.name == c.path })
+		if i < 0 {
+			i = len(all)
+			all = append(all, member{c.path, (&operation{path: c.path, short: true}).item()})
+		}
+		item, _ := all[i].value.(object)
+		all[i].value = item.with(member{methodNames[c.method], c.item()})
+	}
 	return all, nil
 }
 
-var methodNames = map[string]string{"GET": "get", "POST": "post", "PATCH": "patch", "DELETE": "delete"}
+var methodNames = map[string]string{"GET": "get", "POST": "post", "PATCH": "patch", "PUT": "put", "DELETE": "delete"}
 
 // item is a path before its operations: its ids.
 func (op *operation) item() object {
@@ -127,12 +136,16 @@ func (op *operation) responses(asks auth.Credential) object {
 	} else {
 		all = object{{"200", said("Done.", ref(op.answer))}}
 	}
-	if asks == auth.OfApplication {
+	if headers := op.headers(asks); len(headers) > 0 {
 		good, _ := all[0].value.(object)
-		all[0].value = good.with(member{"headers", callsLeft})
+		all[0].value = good.with(member{"headers", headers})
 	}
 	if op.items != "" {
-		all = all.with(member{"207", said("Some items failed: each has its own status.", ref(op.items))})
+		some := said("Some items failed: each has its own status.", ref(op.items))
+		if op.logs() {
+			some = some.with(member{"headers", durable})
+		}
+		all = all.with(member{"207", some})
 	}
 	for _, f := range failures {
 		if !op.mayFail(f.http, asks) {
@@ -149,6 +162,32 @@ func (op *operation) responses(asks auth.Credential) object {
 
 // callsLeft are the headers of an answer to a call that may be counted.
 var callsLeft = object{{"X-Sightline-Calls-Left", object{{"$ref", "#/components/headers/CallsLeft"}}}}
+
+// durable are the headers of an answer to a call that has written.
+var durable = object{
+	{"X-Sightline-Durability", object{{"$ref", "#/components/headers/Durability"}}},
+	{"X-Sightline-Operations", object{{"$ref", "#/components/headers/Operations"}}},
+}
+
+// headers are those of a good answer.
+func (op *operation) headers(asks auth.Credential) (all object) {
+	if asks == auth.OfApplication {
+		all = callsLeft
+	}
+	if op.logs() {
+		all = all.with(durable...)
+	}
+	return all
+}
+
+// logs reports whether the operation writes into the application's log: most that need room on the disk do.
+func (op *operation) logs() bool {
+	switch op.id {
+	case "predict", "predictWithVersion", "runWorkflow", "dismissConflict":
+		return false
+	}
+	return op.writes
+}
 
 func said(note string, schema object) object {
 	return object{{"description", note}, {"content", object{{jsonType, object{{"schema", schema}}}}}}
@@ -195,7 +234,7 @@ var parameters = object{
 	inPath("workflow_id", "A workflow's id; `General` is everyone's.", "General"),
 	inPath("user_id", "The account's id, or `me`.", "me"),
 	inPath("app_id", "An application's id.", "00000000000000010000000000000002"),
-}
+}.with(syncParameters...)
 
 func inPath(name, note, example string) member {
 	return member{name, object{
@@ -227,6 +266,12 @@ var schemes = object{
 		{"in", "header"},
 		{"name", "X-Clarifai-Session-Token"},
 		{"description", "A session of POST /login. The application stands in the path; an account's only one need not. Authorization is stronger where both are sent."},
+	}},
+	{"edge", object{
+		{"type", "apiKey"},
+		{"in", "header"},
+		{"name", "Authorization"},
+		{"description", "`Edge `, an edge's id, the time in milliseconds and its signature over the request; see sync/README.md. For calls of the sync protocol alone."},
 	}},
 	{"client", object{
 		{"type", "http"},

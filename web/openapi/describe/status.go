@@ -133,7 +133,7 @@ func responses() object {
 		}
 		all = append(all, member{f.name, r.with(member{"content", object{{jsonType, object{{"schema", ref("Error")}}}}})})
 	}
-	return all
+	return append(all, member{"Refused", refused})
 }
 
 const jsonType = "application/json"

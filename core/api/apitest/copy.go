@@ -1,0 +1,136 @@
+package apitest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict"
+)
+
+// Copy is a copy of a world's application, as an edge keeps one, and what carries operations
+// between the two by hand. What lies outside, the clock among it, is the origin's.
+//
+//	Copy.World ──Push──▶ Origin
+//	           ◀──Pull──
+type Copy struct {
+	*World
+	Origin *World
+
+	// Standing is what is said of it, but for the operations that were pushed and pulled; Kept is whether
+	// anything is said.
+	Standing api.Standing
+	Kept     bool
+
+	pushed uint64 // last own operation
+}
+
+// NewCopy makes a world and a copy of its application that has a site and nothing else. Settings are those of
+// [NewServer].
+func NewCopy(t testing.TB, set *predict.Set, settings map[string]string) *Copy {
+	t.Helper()
+	origin := NewWorld(t, memkv.New(), set, nil, settings)
+	token, edge, err := origin.Engine.CreateEdge(t.Context(), "", "edge", []string{origin.App})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if edge, err = origin.Engine.EnrolEdge(t.Context(), token, [32]byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	data, seq, err := origin.Engine.Register(origin.App, edge.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := memkv.New()
+	if err := core.TakeRegister(t.Context(), store, origin.App, seq, data); err != nil {
+		t.Fatal(err)
+	}
+	w := *origin
+	w.IDs.Counter = NewCounter(1 << 40)
+	c := &Copy{World: &w, Origin: origin, Kept: true, Standing: api.Standing{Origin: "https://origin.test", Phase: "current"}}
+	w.options.App, w.options.Copies, w.options.Rand = w.App, c.standing, &w.IDs
+	c.Open(t, store)
+	if err := c.Partition(t).Lease(edge.Site); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Partition is the copy's.
+func (c *Copy) Partition(t testing.TB) *partition.Partition {
+	t.Helper()
+	return partitionOf(t, c.World)
+}
+
+func partitionOf(t testing.TB, w *World) *partition.Partition {
+	t.Helper()
+	p, err := w.Engine.Partition(w.App)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// standing implements Copies of [core.Options].
+func (c *Copy) standing(app string) (api.Standing, bool) {
+	p, err := c.Engine.Partition(app)
+	if err != nil || !c.Kept {
+		return api.Standing{}, false
+	}
+	s := c.Standing
+	_, s.Folded = p.Outbox()
+	s.Accepted = max(c.pushed, s.Folded)
+	return s, true
+}
+
+// Push brings what waits in the copy to the origin.
+func (c *Copy) Push(t testing.TB) {
+	t.Helper()
+	var ops []log.Op
+	err := c.Partition(t).Pending(c.pushed, func(op log.Op) bool {
+		ops = append(ops, op)
+		return true
+	})
+	if err == nil && len(ops) > 0 {
+		_, _, err = partitionOf(t, c.Origin).Accept(context.Background(), ops, nil)
+		c.pushed = ops[len(ops)-1].Dot.Seq
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Pull brings what the origin's log has beyond the copy's cursor to the copy.
+func (c *Copy) Pull(t testing.TB) {
+	t.Helper()
+	from, origin := c.Partition(t), partitionOf(t, c.Origin).Log()
+	at := from.Cursor()
+	r := partition.Run{Epoch: origin.Epoch(), From: at.Seq, To: at.Seq}
+	err := origin.Read(at.Seq+1, func(e log.Entry) bool {
+		r.Entries = append(r.Entries, e)
+		r.To = e.Seq
+		return true
+	})
+	if err == nil {
+		r.Chain, err = origin.Chain(r.To)
+	}
+	if err == nil {
+		_, err = from.Pull(context.Background(), r)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Restart opens the copy anew on what its store holds.
+func (c *Copy) Restart(t testing.TB) {
+	t.Helper()
+	if err := c.Engine.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.Open(t, c.World.Store)
+}
