@@ -42,6 +42,7 @@ func TestSame(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two servers, a browser and a program")
 	}
+	watch(t, "../../../wasm/abi/testdata")
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
 	env := []string{"CHROMIUM=" + chromium}
 	guest, err := os.ReadFile(filepath.Join(filepath.Dir(Assembled(t)), "guest.wasm"))
