@@ -31,7 +31,7 @@ export interface CopyStart {
   offline?: boolean;
 }
 
-/** Where a copy stands. Times are RFC 3339, and absent where it has not happened yet. */
+/** Where a copy stands, as `GET /v2/sync/status` has it. Times are RFC 3339, and absent where it has not happened yet. */
 export interface CopyStatus {
   app_id: string;
   origin: string;
@@ -49,7 +49,7 @@ export interface CopyStatus {
   queued: number;
   /** Own operations that the origin says it has, and that have not come back in its log. */
   sent: number;
-  /** Own operations of this session that did not do what they say. */
+  /** Own operations that did not do what they say, until a person has agreed. */
   conflicts: number;
   denied?: string;
   problem?: string;
@@ -68,6 +68,8 @@ export interface CopyOptions extends CopyStart {
 export interface Machine {
   /** Tells the machine an event, and returns what it came to. What it throws ends the instance. */
   tell: (event: Uint8Array) => Uint8Array;
+  /** Asks the instance where the copy stands. */
+  status: () => CopyStatus;
   /** The instance is done for. */
   failed: (failure: unknown) => void;
   /** The application is no longer for this copy to hold; `kept`: but for own operations that nobody else has. */
@@ -78,7 +80,7 @@ const pieceBytes = 64 << 10;
 const pictureTime = 15_000; // ms that who asks for a picture waits for the origin
 const longestTimer = 2 ** 31 - 1;
 
-const moment = (ms: number) => (ms ? new Date(ms).toISOString() : undefined);
+const pause = 100; // ms between two times that who watches is told
 
 /** The copy. It begins anew with each instance of the module. */
 export class Copy {
@@ -89,6 +91,9 @@ export class Copy {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #standing: Standing | undefined;
   #told: number | undefined; // own operations, when it was last told where it stands
+  #last: CopyStatus;
+  #quiet: ReturnType<typeof setTimeout> | undefined; // until then nobody is told
+  #moved = false; // since they were
   #offline: boolean; // as a person wants it
   #unplugged = false; // as the browser says
   #unlisten = () => {};
@@ -98,6 +103,18 @@ export class Copy {
     this.#o = o;
     this.#machine = machine;
     this.#offline = o.offline ?? false;
+    const { origin, app } = o;
+    this.#last = {
+      app_id: app,
+      origin,
+      phase: 'stopped',
+      site: 0,
+      cursor: 0,
+      head: 0,
+      queued: 0,
+      sent: 0,
+      conflicts: 0,
+    };
     this.#listen();
   }
 
@@ -109,10 +126,16 @@ export class Copy {
     this.#tell();
   }
 
-  /** Something may have been written here: it is pushed, and told even where nothing can be. */
+  /** Something may have been written here: it is pushed, and told even where it cannot be. */
   local(): void {
     this.#step({ kind: 'local' });
     if (this.#standing?.issued !== this.#told) this.#tell();
+  }
+
+  /** Somebody has changed something: likewise, and told whatever it was. */
+  wrote(): void {
+    this.local();
+    this.#tell();
   }
 
   /** Sees to it that a picture is here. It rejects where it cannot be had now. */
@@ -144,32 +167,13 @@ export class Copy {
 
   /** Where it stands now. */
   status(): CopyStatus {
-    this.#step({ kind: 'status' });
-    return this.#describe();
-  }
-
-  #describe(): CopyStatus {
-    const s = this.#standing;
-    const { origin, app } = this.#o;
-    if (!s)
-      return { app_id: app, origin, phase: 'stopped', site: 0, cursor: 0, head: 0, queued: 0, sent: 0, conflicts: 0 };
-    const [contact, as_of, retry] = [moment(s.contact), moment(s.asOf), moment(s.retry)];
-    return {
-      app_id: app,
-      origin,
-      phase: s.phase,
-      site: s.site,
-      cursor: s.cursor,
-      head: s.head,
-      ...(contact && { contact }),
-      ...(as_of && { as_of }),
-      queued: s.issued - Math.min(s.issued, Math.max(s.accepted, s.folded)),
-      sent: Math.max(s.accepted - s.folded, 0),
-      conflicts: s.refused,
-      ...(s.denied && { denied: s.denied }),
-      ...(s.problem && { problem: s.problem }),
-      ...(retry && { retry }),
-    };
+    if (!this.#ended)
+      try {
+        this.#last = this.#machine.status();
+      } catch (failure) {
+        this.#machine.failed(failure);
+      }
+    return { ...this.#last, ...(this.#ended && this.#standing && { phase: this.#standing.phase }) };
   }
 
   /** Ends it in order: requests under way are given up. */
@@ -181,6 +185,9 @@ export class Copy {
 
   #end(): void {
     this.#ended = true;
+    this.#moved = true;
+    this.#say();
+    clearTimeout(this.#quiet);
     this.#unlisten();
     this.#giveUp();
     for (const waits of this.#waits.values()) for (const done of [...waits]) done(new Error('the copy was closed'));
@@ -213,9 +220,21 @@ export class Copy {
     this.#step({ kind: this.#offline || this.#unplugged ? 'offline' : 'online' });
   }
 
+  /** Tells who watches, now or soon: what moves fast is told a few times a second. */
   #tell(): void {
     this.#told = this.#standing?.issued;
-    this.#o.changed(this.#describe(), this.#offline);
+    this.#moved = true;
+    if (this.#quiet === undefined) this.#say();
+  }
+
+  #say(): void {
+    clearTimeout(this.#quiet);
+    this.#quiet = undefined;
+    if (!this.#moved) return;
+    this.#moved = false;
+    this.#quiet = setTimeout(() => this.#say(), pause);
+    (this.#quiet as { unref?: () => void }).unref?.();
+    this.#o.changed(this.status(), this.#offline);
   }
 
   /** Tells the machine an event and does what it wants. */
@@ -256,10 +275,9 @@ export class Copy {
         this.#tell();
         break;
       case 'purge': {
-        const { queued, sent } = this.#describe();
+        const { issued, folded } = this.#standing ?? { issued: 0, folded: 0 };
         this.#end();
-        this.#tell();
-        this.#machine.purged(e.why, e.keepOutbox && queued + sent > 0);
+        this.#machine.purged(e.why, e.keepOutbox && issued > folded);
         break;
       }
     }

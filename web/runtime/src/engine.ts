@@ -9,7 +9,7 @@
 // The instance computes in this thread; a call is over before the next begins. Where it dies, another is opened on
 // the same files.
 
-import { Copy, type CopyOptions } from './copy.ts';
+import { Copy, type CopyOptions, type CopyStatus } from './copy.ts';
 import { download } from './download.ts';
 import { DeadError, type Guest } from './guest.ts';
 import {
@@ -120,6 +120,7 @@ export class Engine {
     if (o.copy)
       this.copy = new Copy(o.copy, {
         tell: (event) => this.#guest.call('sync', event),
+        status: () => this.#standing(o.copy?.app ?? ''),
         failed: (failure) => this.#abandon(failure),
         purged: (why, kept) => this.#purge(why, kept),
       });
@@ -148,7 +149,7 @@ export class Engine {
       this.#bury(failure);
       return this.#gone ? gone(this.#gone) : internal();
     } finally {
-      if (!reads(request)) this.copy?.local();
+      if (!reads(request)) this.copy?.wrote();
       this.#wake();
     }
   }
@@ -276,6 +277,15 @@ export class Engine {
     if (guest !== this.#guest) return; // the next one finds it due
     this.#finished.push({ task, result });
     this.#wake();
+  }
+
+  /** Where the copy stands, as it says itself. */
+  #standing(app: string): CopyStatus {
+    const served = decodeServed(
+      this.#guest.call('serve', encodeRequest({ method: 'GET', path: '/v2/sync/status', app })),
+    );
+    if (!('answer' in served) || served.answer.status !== 200) throw new Error('the copy does not say where it stands');
+    return JSON.parse(new TextDecoder().decode(served.answer.body)).copy;
   }
 
   /** The store of a copy has failed its machine: what is in it is read anew, by another instance. */

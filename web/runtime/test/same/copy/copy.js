@@ -191,15 +191,23 @@ export async function copies(step, server, browser) {
     return `${waiting} operations`;
   });
 
-  await step('a person works offline for as long as she likes', async () => {
+  await step('a person works offline for as long as she likes, and is told what came of it', async () => {
     await page.evaluate(() => s.sync.offline(true));
     same((await status()).phase, 'unreachable', 'phase');
     same((await call('DELETE', '/v2/inputs/32-purple-thistles.jpg')).status.code, 10000, 'deleting');
-    same((await status()).queued, 1, 'operations that wait');
+    const patch = { action: 'merge', inputs: [{ id: '33-thistle.jpg', data: { concepts: [{ id: 'late' }] } }] };
+    same((await call('PATCH', '/v2/inputs', patch)).status.code, 10000, 'labelling');
+    same((await status()).queued, 2, 'operations that wait');
+    same((await atOrigin('DELETE', '/v2/inputs/33-thistle.jpg')).status.code, 10000, 'deleting at the origin');
     same((await atOrigin('GET', '/v2/inputs/32-purple-thistles.jpg')).http, 200, 'status at the origin');
     await page.evaluate(() => s.sync.offline(false));
     await agree();
     same((await atOrigin('GET', '/v2/inputs/32-purple-thistles.jpg')).http, 404, 'status at the origin');
+    same((await status()).conflicts, 1, 'conflicts');
+    const [conflict] = (await call('GET', '/v2/sync/conflicts')).conflicts;
+    same([conflict.verdict, conflict.input_id], ['gone', '33-thistle.jpg'], 'the conflict');
+    await call('DELETE', `/v2/sync/conflicts/${conflict.id}`);
+    await until(() => page.evaluate(() => heard.at(-1)?.conflicts === 0), 'the page is told that it is over');
   });
 
   await step('when the tab that keeps it is closed, another goes on', async () => {

@@ -1,0 +1,94 @@
+// A tab of a browser that a test holds by its two ends: a line of JSON on the standard input says what to do, a line on
+// the standard output what came of it. The test of an origin, two edges and this tab is edge/join_test.go.
+//
+//     {"do":"open","app":"…","credential":"Key …"}      {"ok":{"owner":true}}
+//     {"do":"call","method":"GET","path":"/v2/inputs"}   {"ok":{"status":200,"headers":{…},"body":{…}}}
+//
+// The pages are empty and the browser's own: nothing but the runtime is asked of the server that they seem to be of. What the
+// copy asks goes another way, so that it can be cut.
+import { readdirSync, readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { Browser } from '../pages/browser.js';
+
+const { ORIGIN, LINK } = process.env;
+let browser;
+let page;
+
+/** Kills the browser: its first process, and with it the others. */
+function kill() {
+  for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    let words = [];
+    try {
+      words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+    } catch {
+      continue; // it has ended
+    }
+    if (words.includes(`--user-data-dir=${browser.profile}`) && !words.some((w) => w.startsWith('--type=')))
+      process.kill(Number(pid), 'SIGKILL');
+  }
+}
+
+/** Starts the browser, with the profile that it had. */
+async function start() {
+  browser = await Browser.start(ORIGIN, { profile: browser?.profile, may: (url) => url.origin === LINK });
+  await browser.context.route('**/empty', (route) =>
+    route.fulfill({ contentType: 'text/html', body: '<!doctype html><title>Tab</title>' }),
+  );
+}
+
+const does = {
+  async open({ app, credential }) {
+    page = await browser.page('/empty');
+    return page.evaluate(
+      ([origin, app, shown]) =>
+        open({ workers: 1, copy: { origin, app, credential: async () => shown, name: 'tab' } }).then((o) => ({
+          owner: o.owner,
+          store: o.store,
+        })),
+      [LINK, app, credential],
+    );
+  },
+  call: ({ method, path, body }) =>
+    page.evaluate(
+      async ([method, path, body]) => {
+        const r = await s.fetch(path, { method, ...(body && { body: JSON.stringify(body) }) });
+        return { status: r.status, headers: Object.fromEntries(r.headers), body: await r.json() };
+      },
+      [method, path, body],
+    ),
+  status: () => page.evaluate(() => s.sync.status()),
+  digest: () => page.evaluate(() => s.sync.digest()),
+  /** The bytes that each of the copy's own files has. */
+  files: ({ app }) =>
+    page.evaluate(async (app) => {
+      let folder = await navigator.storage.getDirectory();
+      for (const name of ['sightline', `copy-${app}`]) folder = await folder.getDirectoryHandle(name);
+      const sizes = {};
+      for await (const [name, file] of folder) if (file.kind === 'file') sizes[name] = (await file.getFile()).size;
+      return sizes;
+    }, app),
+  /** Ends the browser in the middle of whatever it does, and starts it again. */
+  async kill() {
+    const gone = new Promise((resolve) => browser.context.once('close', resolve));
+    kill();
+    await gone;
+    await start();
+  },
+  async close() {
+    await browser.close();
+    return browser.profile;
+  },
+};
+
+await start();
+console.log('{}');
+for await (const line of createInterface({ input: process.stdin })) {
+  const { do: name, ...said } = JSON.parse(line);
+  try {
+    console.log(JSON.stringify({ ok: (await does[name](said)) ?? null }));
+  } catch (failure) {
+    console.log(JSON.stringify({ failure: String(failure?.stack ?? failure) }));
+  }
+}
+browser?.forget();
+process.exit();
