@@ -66,6 +66,14 @@ func TestSigned(t *testing.T) {
 	if _, err := release.Open(signed, nil, release.Stable, now); !errors.Is(err, release.ErrSignature) {
 		t.Errorf("without a key: %v", err)
 	}
+	if by, err := release.By(signed); err != nil || !bytes.Equal(by, public(key)) {
+		t.Errorf("signed by %x, %v", by, err)
+	}
+	for _, none := range [][]byte{nil, {1}, m.Encode(), []byte("<html>")} {
+		if by, err := release.By(none); !errors.Is(err, field.ErrFormat) {
+			t.Errorf("%q is signed by %x, %v", none, by, err)
+		}
+	}
 	for i := range signed {
 		bad := bytes.Clone(signed)
 		bad[i] ^= 1
