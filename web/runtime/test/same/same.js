@@ -19,8 +19,8 @@ const pictures = readdirSync(PICTURES).filter((n) => n.endsWith('.jpg'));
 way(async (step) => {
   const { Sightline } = await import(pathToFileURL(join(RUNTIME, 'node.js')).href);
   const node = await Sightline.open({ base: RUNTIME, workers: 1 });
-  const server = await serve({ origin: ORIGIN });
-  const browser = await Browser.start(server.origin);
+  const server = await serve({ origin: ORIGIN, connect: ORIGIN });
+  const browser = await Browser.start(server.origin, { may: (url) => url.origin === ORIGIN });
   const page = await browser.page();
   await page.evaluate(() => open({ store: 'memory', workers: 1 }));
   const at = (url, key) => async (path, body) =>

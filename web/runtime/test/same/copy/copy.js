@@ -225,6 +225,38 @@ export async function copies(step, server, browser) {
     same((await atOrigin('GET', '/v2/inputs/26-green-roadster.jpg')).http, 404, 'status at the origin');
   });
 
+  await step('a page of another site keeps a copy too', async () => {
+    const other = await browser.page();
+    const head = await other.evaluate(
+      async ([origin, app, shown]) => {
+        await open({
+          store: 'memory',
+          workers: 1,
+          copy: { origin, app, credential: async () => shown, pictures: 'eager' },
+        });
+        for (;;) {
+          const { phase, head } = await s.sync.status();
+          if (phase === 'current') return head;
+          await new Promise((r) => setTimeout(r, 50));
+        }
+      },
+      [ORIGIN, app, `Key ${key}`],
+    );
+    same(head, (await status()).head, 'the end of the log');
+    await other.close();
+    const alone = await browser.page();
+    const why = await alone.evaluate(async (app) => {
+      const credential = async () => 'Key 0123456789abcdef0123456789abcdef';
+      const refused = open({ store: 'memory', workers: 1, copy: { origin: '', app, credential } });
+      return refused.then(
+        () => 'it opens',
+        (failure) => failure.name,
+      );
+    }, app);
+    same(why, 'NotAllowedError', 'with a key of nobody');
+    await alone.close();
+  });
+
   await step('a deleted application leaves nothing', async () => {
     operate('app', 'delete', app, '--yes');
     await until(async () => (await status()).phase === 'purged', 'the copy is told');
