@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/origin/account"
 	"github.com/sightline-dev/sightline/origin/httpd"
 	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/origin/token"
@@ -33,6 +34,33 @@ func (e edgeSigners) Signer(kid string) (token.Signer, bool) {
 // Delegate implements [token.Others]: nobody delegates anything to an origin.
 func (edgeSigners) Delegate(string) (token.Delegate, bool) { return token.Delegate{}, false }
 
+// budgets leases edges the calls of accounts. Applications of the operator's have any number.
+type budgets struct {
+	engine   *core.Engine
+	accounts *account.Registry
+}
+
+var _ feed.Budgets = budgets{}
+
+// Lease implements [feed.Budgets].
+func (b budgets) Lease(_ context.Context, app, edge string, number, spent uint64) (feed.Lease, error) {
+	a, err := b.engine.App(app)
+	if err != nil || a.Owner == "" {
+		return feed.Lease{}, err
+	}
+	l, err := b.accounts.Lease(a.Owner, app, edge, number, spent)
+	return feed.Lease(l), err
+}
+
+// Return implements [feed.Budgets].
+func (b budgets) Return(_ context.Context, app, edge string, number, spent uint64) error {
+	a, err := b.engine.App(app)
+	if err != nil || a.Owner == "" {
+		return err
+	}
+	return b.accounts.Return(a.Owner, app, edge, number, spent)
+}
+
 // feedInterval is how often the feed lets go of what nobody reads any more, and those who hold copies are told
 // of new keys of tokens.
 const feedInterval = 5 * time.Second
@@ -49,6 +77,7 @@ func (srv *Server) feeds() ([]httpd.Mount, error) {
 	srv.feed, err = feed.New(feed.Options{
 		Engine: engine, Blobs: srv.folder.Blobs, Holder: srv.hosted, Run: srv.pool.Run,
 		Clock: system.Now, Wait: system.Await, Log: srv.log, Releases: srv.releases(),
+		Budgets: budgets{engine.Engine, srv.accounts},
 	})
 	if err != nil {
 		return nil, err
@@ -63,5 +92,14 @@ func (srv *Server) feeds() ([]httpd.Mount, error) {
 		tend(ctx)
 		system.Every(ctx, feedInterval, tend)
 	})
-	return []httpd.Mount{{Prefix: feed.Prefix, Handler: srv.feed, Live: true, CallTimeout: liveTime}}, nil
+	return append(srv.copyCalls(), httpd.Mount{Prefix: feed.Prefix, Handler: srv.feed, Live: true, CallTimeout: liveTime}), nil
+}
+
+// copyCalls are the mounts of what a copy tells of itself, which is the interface's although it stands among the
+// paths of the protocol. An application that is no copy says so there.
+func (srv *Server) copyCalls() (mounts []httpd.Mount) {
+	for _, call := range []string{"/status", "/outbox", "/conflicts"} {
+		mounts = append(mounts, httpd.Mount{Prefix: feed.Prefix + call, Handler: recorded{srv.handler, srv.node}})
+	}
+	return mounts
 }

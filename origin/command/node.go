@@ -107,7 +107,7 @@ func (n *node) lent(serving bool) *Lent {
 	return &Lent{
 		Folder: n.folder, Hosted: n.hosted, Tokens: n.tokens, Accounts: n.accounts, Bundles: s.bundles,
 		PublicURL: s.publicURL, PublicAppID: s.publicAppID, KeepPredicted: s.keepPredicted,
-		Rate: s.rate, OperatorRate: s.operator, Workers: s.workers, Serving: serving, Log: n.log,
+		Rate: s.rate, OperatorRate: s.operator, Copies: s.copies, Workers: s.workers, Serving: serving, Log: n.log,
 	}
 }
 

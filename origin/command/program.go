@@ -101,8 +101,9 @@ type Lent struct {
 	PublicURL, PublicAppID string
 	KeepPredicted          time.Duration
 	Rate, OperatorRate     auth.Rate
-	Workers                int  // pictures analysed at once
-	Serving                bool // false: for one command on the folder
+	Copies                 func(app string) (api.Standing, bool) // see core.Options; nil: nobody keeps copies here
+	Workers                int                                   // pictures analysed at once
+	Serving                bool                                  // false: for one command on the folder
 	Log                    *slog.Logger
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/knadh/koanf/v2"
 	"github.com/spf13/pflag"
 
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/origin/data"
 	"github.com/sightline-dev/sightline/origin/token"
@@ -48,6 +49,8 @@ type settings struct {
 	tokenLife   time.Duration
 	rate        auth.Rate // of what accounts' keys call
 	operator    auth.Rate // of what the operator's call
+
+	copies func(app string) (api.Standing, bool) // where the copies stand that this process keeps; nil: it keeps none
 
 	program Program // nil: sightline
 	network network

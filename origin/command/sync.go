@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -25,7 +26,7 @@ import (
 type syncFlags struct {
 	data, origin, key, app string
 	pictures, name         string
-	once, watch            bool
+	once, watch, dismiss   bool
 	patience               time.Duration
 	asJSON, quiet          bool
 }
@@ -42,7 +43,8 @@ on any application, with --data and without the server: import, search, train, e
 
 Each change that is made here is durable at once. It is queued until the server has it, and
 confirmed when the server's log has brought it back. Changes that the log did not take as they
-were meant, because something was deleted or taken meanwhile, are told and kept.
+were meant, because something was deleted or taken meanwhile, are told with all that they say,
+and kept until --dismiss.
 
 --once, which is the rule, ends when both sides have all. --watch goes on until it is stopped:
 what changes on either side is on the other at once, and a line that is away is tried again by
@@ -70,6 +72,7 @@ taken as they were meant.`,
 	flags.BoolVar(&f.once, "once", false, "end when both sides have all (default)")
 	flags.BoolVar(&f.watch, "watch", false, "go on until stopped")
 	flags.DurationVar(&f.patience, "patience", 30*time.Second, "with --once: give up when nothing went forward for so long")
+	flags.BoolVar(&f.dismiss, "dismiss", false, "take the changes that are told as not taken off the list")
 	flags.BoolVar(&f.asJSON, "json", false, "print the outcome as a JSON object")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress; errors only")
 	return cmd
@@ -117,7 +120,10 @@ type copies interface {
 }
 
 func runSync(ctx context.Context, f *syncFlags, env *Env) (err error) {
-	n, err := openNode(ctx, folderSettings(f.data, env), slog.New(slog.DiscardHandler), true)
+	s := &syncer{f: f, out: env.Stderr, terminal: isTerminal(env.Stderr)}
+	settings := folderSettings(f.data, env)
+	settings.copies = s.standing
+	n, err := openNode(ctx, settings, slog.New(slog.DiscardHandler), true)
 	if errors.Is(err, system.ErrLocked) {
 		return fmt.Errorf("%w: only one process keeps a copy in step", err)
 	}
@@ -129,7 +135,7 @@ func runSync(ctx context.Context, f *syncFlags, env *Env) (err error) {
 	if !ok {
 		return errors.New("this program keeps no copies")
 	}
-	s := &syncer{f: f, node: n, engine: engine, out: env.Stderr, terminal: isTerminal(env.Stderr)}
+	s.node, s.engine = n, engine
 	if err := s.open(ctx); err != nil {
 		return err
 	}
@@ -158,7 +164,15 @@ type syncer struct {
 
 	mu     sync.Mutex // guards what follows
 	last   replica.Status
+	kept   string      // the application; empty: it is not kept yet
 	moving *time.Timer // fires when nothing went forward; nil with --watch
+}
+
+// standing is where the copy stands, for whoever asks the copy itself while it is kept in step.
+func (s *syncer) standing(app string) (api.Standing, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last.Standing(s.f.origin), app == s.kept && app != ""
 }
 
 // authorize proves who asks: the key.
@@ -203,8 +217,10 @@ func (s *syncer) open(ctx context.Context) error {
 		return err
 	}
 	s.first = s.machine.Status()
-	s.last = s.first
-	if s.told, err = s.conflicts(func(partition.Conflict) {}); err != nil {
+	s.mu.Lock()
+	s.last, s.kept = s.first, id
+	s.mu.Unlock()
+	if s.told, err = s.partition.CountConflicts(); err != nil {
 		return err
 	}
 	o.Machine = s.machine

@@ -163,10 +163,25 @@ func TestSyncTellsConflicts(t *testing.T) {
 	if code, answer := inCopy(t, folder, "PATCH", "/v2/inputs", `{"inputs":[{"id":"`+id+`","data":{"concepts":[{"id":"spotted","value":true}]}}],"action":"merge"}`); code != 200 {
 		t.Fatalf("PATCH in the copy = %d %s", code, answer)
 	}
-	for i, want := range []int{exitSome, exitOK} {
+	if code, answer := inCopy(t, folder, "GET", "/v2/sync/outbox", ""); code != 200 || !strings.Contains(string(answer), `"state":"queued"`) {
+		t.Errorf("outbox of the copy: %d %s", code, answer)
+	}
+	for i, want := range []int{exitSome, exitOK, exitOK} {
+		if i == 2 {
+			to = append(to, "--dismiss")
+		}
 		o := synced(t, want, to...)
-		if len(o.Conflicts) != 1 || o.Conflicts[0].Verdict != "gone" || o.Conflicts[0].What != "InputLabels" || o.Pending != 0 {
+		if len(o.Conflicts) != 1 || o.Conflicts[0].Verdict != "gone" || o.Conflicts[0].Kind != "input_labels" || o.Conflicts[0].Input != id || string(o.Conflicts[0].Content) != `{"concepts":[{"id":"spotted","name":"spotted","value":1}]}` || o.Pending != 0 {
 			t.Errorf("sync %d: %+v", i, o)
+		}
+	}
+	if o := synced(t, exitOK, to...); len(o.Conflicts) != 0 {
+		t.Errorf("after they were dismissed: %+v", o)
+	}
+	for _, path := range []string{"status", "outbox", "conflicts"} {
+		code, kind, answer := get(t, client, base+"/v2/sync/"+path)
+		if code != 404 || kind != "application/json; charset=UTF-8" || !strings.Contains(string(answer), "is no copy of another") {
+			t.Errorf("%s at the origin: %d %s %s", path, code, kind, answer)
 		}
 	}
 }
@@ -259,6 +274,10 @@ func TestSyncWatches(t *testing.T) {
 	soon("the copy's picture at the origin", func() bool {
 		_, all := callInputs(t, client, "GET", base+"/v2/inputs/status", nil)
 		return all.Counts.Processed == 2
+	})
+	soon("the copy tells that it has all", func() bool {
+		code, answer := inCopy(t, folder, "GET", "/v2/sync/status", "")
+		return code == 200 && strings.Contains(string(answer), `"origin":"`+base+`","phase":"current"`) && strings.Contains(string(answer), `"queued":0,"sent":0,"conflicts":0`)
 	})
 	stop()
 	if code := <-ended; code != exitOK {

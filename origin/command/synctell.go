@@ -1,13 +1,15 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/sync/replica"
 )
@@ -69,14 +71,49 @@ func (s *syncer) line(text string) {
 	fmt.Fprintf(s.out, "\r\x1b[K%s", text)
 }
 
-// conflicts yields the changes that the log did not take as they were meant, and counts them.
-func (s *syncer) conflicts(yield func(partition.Conflict)) (n int, err error) {
-	err = s.partition.Conflicts(func(c partition.Conflict) bool {
-		n++
-		yield(c)
-		return true
-	})
-	return n, err
+// conflictsPage is how many conflicts the copy is asked for at once.
+const conflictsPage = 1000
+
+// conflicts are the changes that the log did not take as they were meant, as the copy tells anybody.
+func (s *syncer) conflicts() (all []notAsMeant, err error) {
+	for page := 1; ; page++ {
+		r := api.Request{
+			Method: "GET", Path: "/v2/sync/conflicts", Query: fmt.Sprintf("page=%d&per_page=%d", page, conflictsPage), App: s.app.String(),
+		}
+		var some struct {
+			Conflicts []notAsMeant
+		}
+		if err := s.ask(&r, &some); err != nil {
+			return nil, err
+		}
+		all = append(all, some.Conflicts...)
+		if len(some.Conflicts) < conflictsPage {
+			return all, nil
+		}
+	}
+}
+
+// ask makes a call of the copy itself.
+func (s *syncer) ask(r *api.Request, answer any) error {
+	res := s.node.engine.Begin(context.Background(), r).Response()
+	if res.Status != http.StatusOK {
+		return fmt.Errorf("%s %s: %d %s", r.Method, r.Path, res.Status, res.Body)
+	}
+	if err := json.Unmarshal(res.Body, answer); err != nil {
+		return fmt.Errorf("%s %s: %w", r.Method, r.Path, err)
+	}
+	return nil
+}
+
+// dismiss takes changes off the list that have been told.
+func (s *syncer) dismiss(list []notAsMeant) error {
+	for i := range list {
+		r := api.Request{Method: "DELETE", Path: "/v2/sync/conflicts/" + list[i].ID, App: s.app.String()}
+		if err := s.ask(&r, &struct{}{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // outcome is what became of a sync.
@@ -95,12 +132,33 @@ type outcome struct {
 	Conflicts []notAsMeant `json:"conflicts"`
 }
 
-// notAsMeant is a change that the log did not take as it was meant.
+// notAsMeant is a change that the log did not take as it was meant, in the interface's form.
 type notAsMeant struct {
-	Operation uint64 `json:"operation"`
-	What      string `json:"what"`
-	Verdict   string `json:"verdict"`
-	Detail    string `json:"detail,omitempty"`
+	ID       string          `json:"id"`
+	Site     uint32          `json:"site"`
+	Seq      uint64          `json:"seq"`
+	At       string          `json:"at"`
+	By       string          `json:"by,omitempty"`
+	Kind     string          `json:"kind"`
+	Input    string          `json:"input_id,omitempty"`
+	Concept  string          `json:"concept_id,omitempty"`
+	Model    string          `json:"model_id,omitempty"`
+	Version  string          `json:"version_id,omitempty"`
+	Workflow string          `json:"workflow_id,omitempty"`
+	Content  json.RawMessage `json:"content"`
+	Verdict  string          `json:"verdict"`
+	Reason   string          `json:"reason"`
+	Position uint64          `json:"position"`
+}
+
+// about is what it is about, in words.
+func (c *notAsMeant) about() string {
+	for _, x := range [][2]string{{"input", c.Input}, {"concept", c.Concept}, {"model", c.Model}, {"workflow", c.Workflow}} {
+		if x[1] != "" {
+			return c.Kind + " of " + x[0] + " " + clean(x[1])
+		}
+	}
+	return c.Kind
 }
 
 // tell prints what became of it.
@@ -114,13 +172,14 @@ func (s *syncer) tell(w io.Writer) error {
 		Pulled: now.Cursor - min(s.first.Cursor, now.Cursor), Confirmed: now.Folded - min(s.first.Folded, now.Folded), Pending: now.Pending(),
 		Sent: now.BlobsSent, Got: now.BlobsGot, Problem: now.Problem, Conflicts: []notAsMeant{},
 	}
-	n, err := s.conflicts(func(c partition.Conflict) {
-		what, _ := strings.CutPrefix(fmt.Sprintf("%T", c.Op.Body), "*log.")
-		o.Conflicts = append(o.Conflicts, notAsMeant{Operation: c.Op.Dot.Seq, What: what, Verdict: c.Verdict.Code.String(), Detail: c.Verdict.Detail})
-	})
-	if err != nil {
-		return err
+	if s.purge == nil || s.purge.KeepOutbox { // else nothing is there any more
+		list, err := s.conflicts()
+		if err != nil {
+			return err
+		}
+		o.Conflicts = append(o.Conflicts, list...)
 	}
+	var err error
 	if s.last.Settled() {
 		o.Phase = s.last.Phase.String() // the machine was stopped since
 	}
@@ -132,10 +191,13 @@ func (s *syncer) tell(w io.Writer) error {
 	}
 	for _, c := range o.Conflicts {
 		if !s.f.asJSON {
-			fmt.Fprintf(s.out, "change %d (%s) was not taken as it was meant: %s %s\n", c.Operation, c.What, c.Verdict, clean(c.Detail))
+			fmt.Fprintf(s.out, "change %s (%s) was not taken as it was meant: %s It says %s\n", c.ID, c.about(), clean(c.Reason), clean(string(c.Content)))
 		}
 	}
-	if err == nil && n > s.told {
+	if err == nil && s.f.dismiss {
+		err = s.dismiss(o.Conflicts)
+	}
+	if err == nil && len(o.Conflicts) > s.told {
 		err = errSome
 	}
 	return err

@@ -19,8 +19,14 @@ var protection = []api.Field{
 	{Name: "Referrer-Policy", Value: "no-referrer"},
 	{Name: "Cross-Origin-Resource-Policy", Value: "cross-origin"},
 	{Name: "Access-Control-Allow-Origin", Value: "*"},
-	{Name: "Access-Control-Expose-Headers", Value: "X-Request-Id, X-Sightline-Calls-Left, Retry-After"},
+	{Name: exposeHeaders, Value: ownExposed + api.ExposedHeaders},
 }
+
+// exposeHeaders names the headers that scripts of other sites may read: ours, and those of the answer.
+const (
+	exposeHeaders = "Access-Control-Expose-Headers"
+	ownExposed    = "X-Request-Id, "
+)
 
 // strict is a year of HTTPS alone.
 const strict = "max-age=31536000"
@@ -41,6 +47,9 @@ func (s *Server) write(ctx *fasthttp.RequestCtx, id string, res *api.Response) i
 	h.Set("Content-Security-Policy", apiPolicy)
 	h.Set("Cache-Control", "no-store")
 	for _, f := range res.Header {
+		if f.Name == exposeHeaders {
+			f.Value = ownExposed + f.Value
+		}
 		h.Set(f.Name, f.Value)
 	}
 	ctx.Response.SetBodyRaw(res.Body)
@@ -63,7 +72,7 @@ func (s *Server) common(ctx *fasthttp.RequestCtx, id string) {
 func (s *Server) keepToOwn(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Response.Header
 	h.Del("Access-Control-Allow-Origin")
-	h.Del("Access-Control-Expose-Headers")
+	h.Del(exposeHeaders)
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
