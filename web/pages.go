@@ -23,7 +23,7 @@ var dist embed.FS
 // routes are the addresses that the application draws, those of src/routes.ts. A name after a
 // colon stands for one part of a path.
 var routes = []string{
-	"/", "/look", "/apps", "/apps/:app", "/account", "/docs",
+	"/", "/look", "/sync", "/apps", "/apps/:app", "/account", "/docs",
 	"/sign-in", "/sign-up", "/verify", "/forgot", "/reset",
 }
 

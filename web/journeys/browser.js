@@ -198,8 +198,10 @@ export class Traveller {
 
   /** Takes the network away, or gives it back. */
   async offline(away) {
-    this.away = away;
+    if (away) this.away = true;
     await this.context.setOffline(away);
+    if (!away) await this.page.evaluate(() => fetch('/healthz')); // what failed before is said before this is answered
+    this.away = away;
   }
 
   /** What should not have happened until now; it is forgotten. */

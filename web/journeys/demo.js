@@ -1,5 +1,6 @@
-// The demonstration: signed in at once, in any language, by keyboard alone, on a narrow page; and the reference.
+// The demonstration: signed in at once, in any language, by keyboard alone, on a narrow page; the reference; and a copy.
 import { check, journey, same, words } from './browser.js';
+import { copies } from './copies.js';
 
 const en = await words('en');
 
@@ -25,6 +26,12 @@ await journey(async (arrive) => {
     key = await replaced(reader, home);
   });
   await reader.step('the reference tries a call with it', () => reference(reader, key));
+  await reader.context.close();
+
+  const owner = await arrive();
+  await owner.page.goto('/');
+  await owner.seen(owner.heading(en('keys')));
+  await copies(owner);
 });
 
 /** Does what no page may do: each is caught. */
@@ -99,6 +106,7 @@ async function tour(t, m, language, home) {
     for (const [path, heading] of [
       ['/account', m('account')],
       ['/docs', m('api_reference')],
+      ['/sync', m('sync_title')],
       [home, m('applications')],
     ]) {
       await t.page.goto(path);

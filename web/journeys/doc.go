@@ -3,6 +3,7 @@
 //
 //	account.js   the first account by its link, another's sign-up, address, application, key, call, token, end
 //	demo.js      the demonstration: languages, keyboard alone, a narrow page, the reference
+//	copies.js    a copy of an application: joined, worked with offline, sent, contradicted, removed; demo.js goes it
 //	look.js      pictures read, taught and found in the browser, at three places alike, without a network
 //	browser.js   the browser, and what holds everywhere
 //

@@ -121,8 +121,12 @@ export class Failure extends Error {
 
 let csrf = '';
 
-/** Asks; where another page of this browser has begun a new session, once more in that one. */
+/**
+ * Asks; where another page of this browser has begun a new session, once more in that one. A page that began without
+ * a network knows of none yet.
+ */
 async function call<T>(method: string, path: string, body?: object): Promise<T> {
+  if (method !== 'GET' && !csrf) await once('GET', '/session');
   try {
     return await once<T>(method, path, body);
   } catch (failure) {
@@ -217,5 +221,7 @@ export const replaceKey = (id: string, key: string) =>
 export const replaceSecret = (id: string) =>
   call<{ client: Client }>('POST', `${app(id)}/client`).then((r) => r.client);
 export const revokeTokens = (id: string) => call<object>('DELETE', `${app(id)}/tokens`);
+/** An access token of an application: what its copy in this browser shows to the origin. */
+export const pageToken = (id: string) => call<{ token: string }>('POST', `${app(id)}/page-token`).then((r) => r.token);
 export const usage = (id: string) => call<{ usage: Usage }>('GET', `${app(id)}/usage`).then((r) => r.usage);
 export const scopes = () => call<{ scopes: Scope[] }>('GET', '/scopes').then((r) => r.scopes);

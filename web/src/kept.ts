@@ -1,6 +1,6 @@
 // What this browser remembers of a person's choices. It never holds a secret.
 
-type Name = 'language' | 'theme' | 'keys';
+type Name = 'language' | 'theme' | 'keys' | 'copies';
 
 /** A remembered choice; undefined where there is none, or where the browser keeps nothing. */
 export function kept(name: Name): string | undefined {

@@ -16,7 +16,8 @@ test('an address means a page, or none', () => {
     ['//apps', undefined],
     ['/sign-in', '/sign-in'],
     ['/Sign-in', undefined],
-    ['/sync', undefined],
+    ['/sync', '/sync'],
+    ['/sync/x', undefined],
     ['/v2/models', undefined],
   ];
   for (const [path, route, params] of cases) {

@@ -2,6 +2,7 @@
 export const routes = [
   '/',
   '/look',
+  '/sync',
   '/apps',
   '/apps/:app',
   '/account',
@@ -53,7 +54,7 @@ export function isOpen(route: Route): boolean {
 
 /** Whether a page needs nothing of the server: it is shown whether the server answers or not. */
 export function isLocal(route: Route): boolean {
-  return route === '/look';
+  return route === '/look' || route === '/sync';
 }
 
 /** Whether a page is for those who are not signed in, or who may be. */

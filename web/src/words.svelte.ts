@@ -87,3 +87,15 @@ export function ago(at: string | Date, now = Date.now()): string {
 export function list(names: string[]): string {
   return new Intl.ListFormat(code, { type: 'conjunction' }).format(names);
 }
+
+/** Things beside each other, as "a, b, c". */
+export function row(things: string[]): string {
+  return new Intl.ListFormat(code, { type: 'unit', style: 'short' }).format(things);
+}
+
+/** An amount of data, as "4 kB" or "2.4 MB". */
+export function bytes(n: number): string {
+  return n < 1e6
+    ? number(n / 1e3, { style: 'unit', unit: 'kilobyte', maximumFractionDigits: 0 })
+    : number(n / 1e6, { style: 'unit', unit: 'megabyte', maximumFractionDigits: 1 });
+}

@@ -8,10 +8,10 @@ import { gzipSync } from 'node:zlib';
 /** What the first screen of a signed-in person loads, beside index.html, its static imports and one language. */
 const first = ['src/views/studio/Studio.svelte'];
 
-/** What the page that works without a network loads, beside index.html: these with all that they load later, … */
-const offline = ['src/views/look/Look.svelte', 'src/views/studio/Studio.svelte'];
+/** What the pages that work without a network load, beside index.html: these with all that they load later, … */
+const offline = ['src/views/look/Look.svelte', 'src/views/sync/Sync.svelte', 'src/views/studio/Studio.svelte'];
 /** … and these addresses, which no chunk names. */
-const addresses = ['/', '/look', '/theme.js', '/icon.svg', '/icon-192.png', '/manifest.webmanifest'];
+const addresses = ['/', '/look', '/sync', '/theme.js', '/icon.svg', '/icon-192.png', '/manifest.webmanifest'];
 
 /** @param {{shell: number}} limits in bytes, gzipped */
 export function finish({ shell }) {

@@ -1,0 +1,97 @@
+// A copy of an application in the browser: joined, worked with without a network, sent, contradicted, removed.
+import { check, heard, origin, same, words } from './browser.js';
+
+const en = await words('en');
+const lighthouse = new URL('../samples/42-lighthouse-in-the-sea.jpg', import.meta.url).pathname;
+const name = '42-lighthouse-in-the-sea.jpg';
+
+/** Goes the way of a copy with somebody who is signed in and has one application. */
+export async function copies(t) {
+  const picture = t.page.getByRole('article', { name, exact: true });
+  const mark = (word) => picture.getByText(word, { exact: true });
+  const waiting = t.page.getByRole('region', { name: en('sync_waiting') }).locator('ol > li');
+  const conflicts = t.page.getByRole('region', { name: en('sync_conflicts') });
+  const key = await heard(/^\s+key\s+([0-9a-f]{32})$/);
+  const ask = async (method, path, body) => {
+    const headers = { Authorization: `Key ${key}`, 'Content-Type': 'application/json' };
+    const answer = await fetch(`${origin}/v2${path}`, { method, headers, body: body && JSON.stringify(body) });
+    return answer.json();
+  };
+  const label = async (concept) => {
+    await t.field(en('work_concept', { name })).focus();
+    await t.type(concept);
+    await t.press('Enter');
+    await t.seen(picture.locator('.own', { hasText: concept }));
+  };
+
+  await t.step('a copy is kept on the device', async () => {
+    await t.page.goto('/sync');
+    await t.seen(t.heading(en('sync_title')));
+    await t.look('an application without a copy');
+    await t.button(en('sync_keep')).click();
+    await t.seen(t.page.getByText(en('phase_current')));
+    await t.seen(t.page.locator('.truth', { hasText: en('truth_confirmed') }));
+  });
+  await t.step('without a network it is worked with, and everything waits', async () => {
+    await t.seen(t.heading(en('work_title')));
+    await t.seen(t.page.getByText(en('look_stored')));
+    await t.offline(true);
+    await t.page.getByLabel(en('teach_files'), { exact: true }).setInputFiles(lighthouse);
+    await t.seen(mark(en('mark_queued')));
+    await label('tower');
+    same(await waiting.count(), 2, 'changes that wait');
+    await t.look('a copy without a network');
+  });
+  await t.step('it is there after a start without a network', async () => {
+    await t.page.reload();
+    await t.seen(mark(en('mark_queued')));
+    await t.seen(picture.locator('.own', { hasText: 'tower' }));
+    await t.seen(t.page.locator('.truth', { hasText: en('truth_queued', { n: '2' }) }));
+    same(await mark(en('mark_confirmed')).count(), 0, 'ticks before the log has said so');
+  });
+  let id;
+  await t.step('with one it is sent, and confirmed when the log has it', async () => {
+    id = await waiting.first().locator('bdi').first().textContent();
+    await t.offline(false);
+    await t.seen(mark(en('mark_confirmed')));
+    const found = (await ask('GET', '/inputs')).inputs.filter((input) => input.data.metadata?.name === name);
+    same(found.length, 1, 'pictures that the origin has');
+    same(
+      found[0].data.concepts.map((c) => [c.id, c.value]),
+      [['tower', 1]],
+      'what the origin says of it',
+    );
+    id = found[0].id;
+    await t.seen(t.page.getByText(en('sync_waiting_none')));
+    await t.page.setViewportSize({ width: 360, height: 740 });
+    await t.fits('a copy');
+    await t.page.setViewportSize({ width: 1200, height: 800 });
+  });
+  await t.step('what the log decides otherwise is listed, and agreed to', async () => {
+    await t.button(en('sync_work_offline')).click();
+    await label('ruin');
+    same((await ask('DELETE', `/inputs/${id}`)).status.code, 10000, 'the deletion at the origin');
+    await t.button(en('sync_work_offline')).click();
+    const one = conflicts.getByRole('article');
+    await t.seen(one.getByText(en('verdict_gone')));
+    await t.seen(one.getByText('ruin'));
+    await t.gone(t.page.getByRole('region', { name: en('work_title') }).getByRole('article', { name }));
+    await t.look('a conflict');
+    await t.button(en('sync_agree'), one).click();
+    await t.seen(conflicts.getByText(en('sync_conflicts_none')));
+    await t.seen(conflicts.getByText(en('sync_settled')));
+  });
+  await t.step('it is removed, and can be kept again', async () => {
+    await t.button(en('sync_remove')).click();
+    const question = t.dialog(en('sync_remove_title', { app: await chosen(t) }));
+    same(await t.focused(), en('keep_it'), 'the answer that changes nothing');
+    await t.button(en('sync_remove'), question).click();
+    await t.seen(t.button(en('sync_keep')));
+    check(!(await t.page.evaluate(() => localStorage.getItem('copies'))), 'the copy is still remembered');
+  });
+}
+
+/** The name of the application that is chosen. */
+function chosen(t) {
+  return t.field(en('sync_application')).evaluate((select) => select.selectedOptions[0].textContent);
+}

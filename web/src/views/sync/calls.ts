@@ -1,0 +1,270 @@
+// The calls of /v2 that a copy is worked with. The copy answers them itself, with a network or without.
+import { type Ask, call, every } from '../../ask';
+import { Failure } from '../../console';
+import type { components } from '../../v2';
+import type { Picture } from '../look/pictures';
+
+type Schemas = components['schemas'];
+
+/** A label as a person gave it: true, false, or taken away. */
+export interface Label {
+  readonly id: string;
+  readonly name?: string;
+  readonly value: number | null;
+}
+
+/** What an operation says, as far as these pages read it. */
+export interface Content {
+  readonly id?: string;
+  readonly name?: string;
+  readonly concepts?: readonly Label[];
+  readonly metadata?: unknown;
+  readonly geo?: unknown;
+  readonly url?: string;
+  readonly hosted?: string; // address of a new picture, while it is here
+}
+
+/** A write of this copy's. */
+export interface Operation {
+  readonly site: number;
+  readonly seq: number;
+  readonly at: string;
+  readonly by?: string;
+  readonly kind: string; // "input_labels"
+  readonly input_id?: string;
+  readonly concept_id?: string;
+  readonly model_id?: string;
+  readonly version_id?: string;
+  readonly content?: Content;
+}
+
+/** One that the log has not brought back yet. */
+export interface Waiting extends Operation {
+  readonly state: 'queued' | 'sent';
+}
+
+/** One that the log took otherwise than it was meant. */
+export interface Conflict extends Operation {
+  readonly id: string; // "<site>-<seq>"
+  readonly verdict: string; // "gone"
+  readonly reason?: string;
+  readonly position: number; // in the log
+}
+
+/** An input of the copy. */
+export interface Input {
+  readonly id: string;
+  readonly name: string;
+  readonly path: string; // of its picture, "/hosted/…"; empty: it is not here
+  readonly concepts: readonly Label[];
+}
+
+/** A model of the application's own. */
+export interface Model {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** What is in force now of what a conflict is about. */
+export type InForce = { is: 'input'; input: Input } | { is: 'named'; name: string } | { is: 'gone' };
+
+const page = 1000; // the most that one call lists
+const trained = 21100;
+const training = [21101, 21103];
+
+export class Calls {
+  readonly #ask: Ask;
+  readonly #app: string;
+
+  constructor(ask: Ask, app: string) {
+    this.#ask = ask;
+    this.#app = app;
+  }
+
+  /** What is not confirmed, in the order of travel. */
+  waiting(): Promise<Waiting[]> {
+    return every(
+      page,
+      async (n) =>
+        (await this.#call<{ operations: Waiting[] }>('GET', `/sync/outbox?page=${n}&per_page=${page}`)).operations,
+    );
+  }
+
+  /** What the log took otherwise than it was meant, oldest first, until it is agreed to. */
+  conflicts(): Promise<Conflict[]> {
+    return every(
+      page,
+      async (n) =>
+        (await this.#call<{ conflicts: Conflict[] }>('GET', `/sync/conflicts?page=${n}&per_page=${page}`)).conflicts,
+    );
+  }
+
+  /** Agrees to what is in force. */
+  async agree(c: Conflict): Promise<void> {
+    await this.#call('DELETE', `/sync/conflicts/${encodeURIComponent(c.id)}`);
+  }
+
+  /** How many inputs there are, and the newest of them, the newest first. */
+  async newest(most: number): Promise<{ all: number; inputs: Input[] }> {
+    const { counts } = await this.#call<Schemas['CountsAnswer']>('GET', '/inputs/status');
+    const all = (counts?.processed ?? 0) + (counts?.to_process ?? 0) + (counts?.errors ?? 0);
+    const last = Math.max(1, Math.ceil(all / most));
+    const inputs: Input[] = [];
+    for (let n = Math.max(1, last - 1); n <= last + 1; n++) {
+      // one more: some may have come meanwhile
+      const answer = await this.#call<Schemas['InputsAnswer']>('GET', `/inputs?page=${n}&per_page=${most}`);
+      inputs.push(...(answer.inputs ?? []).map(inputOf));
+      if ((answer.inputs ?? []).length < most) break;
+    }
+    return { all, inputs: inputs.slice(-most).reverse() };
+  }
+
+  /** Adds a picture under the id of its bytes: the same file is the same input on every device. */
+  async add(p: Picture): Promise<void> {
+    await this.#call('POST', '/inputs', {
+      inputs: [{ id: p.id, data: { image: { base64: p.base64 }, metadata: { name: p.name } } }],
+    });
+  }
+
+  /** Adds a picture that the copy has, under another id. */
+  async addAgain(path: string, content: Content, id: string): Promise<void> {
+    const { concepts, metadata, geo } = content;
+    const answer = await this.#ask(path);
+    if (!answer.ok) throw new Failure(answer.status, 0, answer.statusText, '', '', 0, '');
+    const base64 = await import('../look/pictures').then(async ({ base64Of }) => base64Of(await answer.blob()));
+    const labels = concepts?.map(({ id: concept, value }) => ({ id: concept, value: value ?? 0 }));
+    await this.#call('POST', '/inputs', {
+      inputs: [
+        {
+          id,
+          data: {
+            image: { base64 },
+            ...(labels && { concepts: labels }),
+            ...(metadata !== undefined && { metadata }),
+            ...(geo !== undefined && { geo }),
+          },
+        },
+      ],
+    });
+  }
+
+  /** Says of a picture that it shows a concept (1), that it does not (0), or takes either back (null). */
+  async label(input: string, labels: readonly Label[]): Promise<void> {
+    const given = labels.filter((l) => l.value !== null).map(({ id, value }) => ({ id, value }));
+    const taken = labels.filter((l) => l.value === null).map(({ id }) => ({ id }));
+    for (const [concepts, action] of [
+      [given, 'merge'],
+      [taken, 'remove'],
+    ] as const) {
+      if (concepts.length)
+        await this.#call('PATCH', '/inputs', { inputs: [{ id: input, data: { concepts } }], action });
+    }
+  }
+
+  /** Writes the metadata or the place of a picture. */
+  async describe(input: string, data: { metadata?: unknown; geo?: unknown }): Promise<void> {
+    await this.#call('PATCH', '/inputs', { inputs: [{ id: input, data }], action: 'overwrite' });
+  }
+
+  /** Deletes a picture for ever. */
+  async remove(input: string): Promise<void> {
+    await this.#call('DELETE', `/inputs/${encodeURIComponent(input)}`);
+  }
+
+  /** Calls a concept by a name. */
+  async name(id: string, name: string): Promise<void> {
+    await this.#call('PATCH', '/concepts', { concepts: [{ id, name }], action: 'overwrite' });
+  }
+
+  /** The application's own concepts. */
+  async concepts(): Promise<{ id: string; name: string }[]> {
+    // They are listed before those of the models.
+    const answer = await this.#call<Schemas['ConceptsAnswer']>('GET', `/concepts?per_page=200`);
+    const own = (answer.concepts ?? []).filter((c) => c.app_id === this.#app);
+    return own.map(({ id = '', name = '' }) => ({ id, name }));
+  }
+
+  /** The application's own models. */
+  async models(): Promise<Model[]> {
+    const answer = await this.#call<Schemas['ModelsAnswer']>('GET', '/models?per_page=200');
+    const own = (answer.models ?? []).filter((model) => model.app_id === this.#app);
+    return own.map(({ id = '', name = '' }) => ({ id, name }));
+  }
+
+  /** Makes a model of concepts. */
+  async make(id: string, name: string, concepts: readonly string[]): Promise<void> {
+    const data = { concepts: concepts.map((concept) => ({ id: concept })) };
+    await this.#call('POST', '/models', { model: { id, name, output_info: { data } } });
+  }
+
+  /** Trains a model on what the copy has, and returns when that is done, well or not. */
+  async train(model: string, pause: () => Promise<void>): Promise<void> {
+    const path = `/models/${encodeURIComponent(model)}/versions`;
+    const begun = await this.#call<Schemas['ModelAnswer']>('POST', path);
+    for (;;) {
+      const one = `${path}/${begun.model?.model_version?.id}`;
+      const { model_version: version } = await this.#call<Schemas['ModelVersionAnswer']>('GET', one);
+      const { code = 0, description = '', details = '' } = version?.status ?? {};
+      if (code === trained) return;
+      if (!training.includes(code)) throw new Failure(200, code, description, details, '', 0, '');
+      await pause();
+    }
+  }
+
+  /** What is in force of what an operation is about. */
+  async inForce(o: Operation): Promise<InForce> {
+    try {
+      if (o.input_id) {
+        const id = encodeURIComponent(o.input_id);
+        return {
+          is: 'input',
+          input: inputOf((await this.#call<Schemas['InputAnswer']>('GET', `/inputs/${id}`)).input),
+        };
+      }
+      if (o.model_id) {
+        const id = encodeURIComponent(o.model_id);
+        return {
+          is: 'named',
+          name: (await this.#call<Schemas['ModelAnswer']>('GET', `/models/${id}`)).model?.name ?? '',
+        };
+      }
+      if (o.concept_id) {
+        const id = encodeURIComponent(o.concept_id);
+        return {
+          is: 'named',
+          name: (await this.#call<Schemas['ConceptAnswer']>('GET', `/concepts/${id}`)).concept?.name ?? '',
+        };
+      }
+    } catch (failure) {
+      if (!(failure instanceof Failure && failure.status === 404)) throw failure;
+    }
+    return { is: 'gone' };
+  }
+
+  /** The bytes of a picture of the copy. */
+  async picture(path: string): Promise<Blob> {
+    const answer = await this.#ask(path);
+    if (!answer.ok) throw new Failure(answer.status, 0, answer.statusText, '', '', 0, '');
+    return answer.blob();
+  }
+
+  #call<T>(method: string, path: string, body?: object): Promise<T> {
+    return call(this.#ask, method, path, body);
+  }
+}
+
+function inputOf(input: Schemas['Input'] | undefined): Input {
+  const { id = '', data } = input ?? {};
+  const name = (data?.metadata as { name?: unknown } | undefined)?.name;
+  const url = data?.image?.url ?? '';
+  return {
+    id,
+    name: typeof name === 'string' ? name : '',
+    path: /\/hosted\//.test(url) ? new URL(url, 'http://here').pathname : '',
+    concepts: (data?.concepts ?? []).map(({ id: concept = '', name: called, value }) => ({
+      id: concept,
+      ...(called && { name: called }),
+      value: value ?? 1,
+    })),
+  };
+}

@@ -1,0 +1,51 @@
+// What an operation says, in the reader's words. Labels are said apart: they carry names that are not ours.
+import { m } from '../../words.svelte';
+import type { Label, Operation } from './calls';
+
+const kinds: Readonly<Record<string, () => string>> = {
+  input_create: () => m.op_input_create(),
+  input_labels: () => m.op_input_labels(),
+  input_meta: () => m.op_input_meta(),
+  input_geo: () => m.op_input_geo(),
+  input_delete: () => m.op_input_delete(),
+  input_delete_all: () => m.deed_inputs_delete_all(),
+  concept_create: () => m.op_concept(),
+  concept_name: () => m.op_concept(),
+  model_create: () => m.op_model_create(),
+  model_patch: () => m.op_model_patch(),
+  model_delete: () => m.op_model_delete(),
+  model_delete_all: () => m.op_model_delete(),
+  version_train: () => m.op_version_train(),
+  version_result: () => m.op_version_result(),
+};
+
+/** What kind of change it is. */
+export const says = (o: Operation): string => kinds[o.kind]?.() ?? m.op_other();
+
+/** The labels that it gives or takes. */
+export const labelsOf = (o: Operation): readonly Label[] =>
+  o.kind === 'input_labels' || o.kind === 'input_create' ? (o.content?.concepts ?? []) : [];
+
+const verdicts: Readonly<Record<string, () => string>> = {
+  superseded: () => m.verdict_superseded(),
+  duplicate: () => m.verdict_duplicate(),
+  gone: () => m.verdict_gone(),
+  stale: () => m.verdict_stale(),
+  refused: () => m.verdict_refused(),
+};
+
+/** What the log made of it. */
+export const decided = (verdict: string): string => verdicts[verdict]?.() ?? m.verdict_refused();
+
+const phases: Readonly<Record<string, () => string>> = {
+  stopped: () => m.phase_stopped(),
+  unreachable: () => m.phase_unreachable(),
+  connecting: () => m.phase_connecting(),
+  rebasing: () => m.phase_rebasing(),
+  pulling: () => m.phase_pulling(),
+  paused: () => m.phase_paused(),
+  current: () => m.phase_current(),
+};
+
+/** What a copy is doing. */
+export const doing = (phase: string): string => phases[phase]?.() ?? phase;
