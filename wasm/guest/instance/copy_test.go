@@ -1,0 +1,105 @@
+package instance_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
+	"github.com/sightline-dev/sightline/sync/replica"
+)
+
+// says asks the copy itself and holds the answer to parts of it.
+func (k *kept) says(t testing.TB, path string, parts ...string) string {
+	t.Helper()
+	body := k.fetch(t, 200, "GET", "/v2/sync/"+path, "", "")
+	for _, part := range parts {
+		if !strings.Contains(body, part) {
+			t.Errorf("%s: %s, want %s", path, body, part)
+		}
+	}
+	return body
+}
+
+// TestCopyTells follows what is written at a copy through what it tells of itself: where it is durable, what waits,
+// what was sent, what came otherwise; and that a restart forgets none of it.
+func TestCopyTells(t *testing.T) {
+	s := newSource(t)
+	s.add(t, "red", "red.png")
+	disk := journaltest.NewDisk()
+	k, told := s.keep(t, disk, true)
+	if told != nil {
+		t.Fatal(told)
+	}
+	k.says(t, "status", `"origin":"https://origin.example","phase":"stopped","site":0,"cursor":0,"head":0,"queued":0,"sent":0,"conflicts":0}`)
+	k.tell(t, replica.Begin{})
+	k.settle(t)
+	k.says(t, "status", `"phase":"current"`, `"contact":"2026-`, `"as_of":"2026-`, `"queued":0`)
+
+	k.down = true
+	r := k.answer(t, &api.Request{
+		Method: "PATCH", Path: "/v2/inputs", Body: []byte(`{"action":"merge","inputs":[{"id":"red","data":{"concepts":[{"id":"warm"}]}}]}`),
+	})
+	header := fmt.Sprint(r.Header)
+	if want := "{X-Sightline-Durability local} {X-Sightline-Operations 2:1-1}"; r.Status != 200 || !strings.Contains(header, want) {
+		t.Fatalf("%d %s, %s, want %s", r.Status, r.Body, header, want)
+	}
+	k.tell(t, replica.Local{})
+	queued := k.says(t, "outbox", `"site":2,"seq":1,`, `"kind":"input_labels","input_id":"red","content":{"concepts":[{"id":"warm","name":"warm","value":1}]},"state":"queued"`)
+	k.says(t, "status", `"queued":1,"sent":0`, `"problem":"`, `"retry":"`)
+	if err := s.delete(t, "red"); err != nil {
+		t.Fatal(err)
+	}
+	k.restart(t, disk)
+	if got := k.says(t, "outbox"); got != queued {
+		t.Errorf("after a restart the outbox is %s, was %s", got, queued)
+	}
+	k.down = false
+	k.tell(t, replica.Begin{})
+	k.settle(t)
+	k.says(t, "outbox", `"operations":[]`)
+	k.says(t, "status", `"queued":0,"sent":0,"conflicts":1`)
+	k.restart(t, disk)
+	k.tell(t, replica.Begin{}) // what the power took back is pulled again
+	k.settle(t)
+	k.says(t, "conflicts", `"id":"2-1"`, `"input_id":"red","content":{"concepts":[{"id":"warm","name":"warm","value":1}]},"verdict":"gone","reason":"The input had been deleted."`)
+	k.fetch(t, 404, "DELETE", "/v2/sync/conflicts/2-2", "", "")
+	k.fetch(t, 200, "DELETE", "/v2/sync/conflicts/2-1", "", "")
+	k.restart(t, disk)
+	k.says(t, "conflicts", `"conflicts":[]`)
+	if done := k.fetch(t, 404, "PUT", "/v2/sync/session", "", ""); !strings.Contains(done, `"code":11101`) {
+		t.Errorf("a call of the protocol: %s", done)
+	}
+
+	alone := openPage(t, apitest.TinyBundles(t), nil)
+	r = alone.answer(t, &api.Request{Method: "POST", Path: "/v2/inputs", Body: []byte(`{"inputs":[` + picture("red", "red.png", "") + `]}`)})
+	if header := fmt.Sprint(r.Header); r.Status != 200 || !strings.Contains(header, "{X-Sightline-Durability origin}") || strings.Contains(header, "{X-Sightline-Operations") {
+		t.Errorf("a page's own application: %d %s, %s", r.Status, r.Body, header)
+	}
+	if body := alone.fetch(t, 404, "GET", "/v2/sync/outbox", "", ""); !strings.Contains(body, "is no copy of another") {
+		t.Errorf("the outbox of a page's own application: %s", body)
+	}
+}
+
+// delete deletes an input at the origin.
+func (s *source) delete(t testing.TB, id string) error {
+	t.Helper()
+	c := s.Engine.Begin(t.Context(), &api.Request{Method: "DELETE", Path: "/v2/inputs/" + id, Authorization: "Key " + s.Key})
+	if r := c.Response(); r.Status != 200 {
+		return fmt.Errorf("%d %s", r.Status, r.Body)
+	}
+	return nil
+}
+
+// restart cuts the power, and opens the copy on what the disk has.
+func (k *kept) restart(t testing.TB, disk *journaltest.Disk) {
+	t.Helper()
+	again, told := k.from.keep(t, disk, false)
+	if told != nil {
+		t.Fatal(told)
+	}
+	again.down, again.now = k.down, k.now
+	*k = *again
+}
