@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/journal"
 	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -320,6 +322,59 @@ func TestNoCopy(t *testing.T) {
 		s.Role, s.Store, s.Bundles = abi.Engine, abi.StoreMemory, lenttest.Names(h.Bundles)
 		if told, err := abi.ParseDone(newInstance(&h).Open(s.Marshal())); told == nil || err != nil {
 			t.Errorf("%s opens: %v, %v", name, told, err)
+		}
+	}
+}
+
+// TestKilledCopy ends a page at any write of what it writes alone, with any part of what was not synced lost: all
+// that was acknowledged is at the origin afterwards, and the two agree.
+func TestKilledCopy(t *testing.T) {
+	for seed := range proof.Seeds(t, 15, 1000) {
+		rng := rand.New(rand.NewPCG(seed, 8))
+		s := newSource(t)
+		s.add(t, "red", "red.png")
+		s.add(t, "white", "white.png")
+		disk := journaltest.NewDisk()
+		k, told := s.keep(t, disk, true)
+		if told != nil {
+			t.Fatal(told)
+		}
+		k.tell(t, replica.Begin{})
+		k.settle(t)
+
+		k.down = true
+		base := disk.Ops()
+		after := map[string]int{}   // what was asked for, with the writes to the disk by the time its answer came
+		want := map[string]string{} // and what has to be at the origin then
+		ask := func(what, say, method, path, body string) {
+			k.fetch(t, 200, method, path, "", body)
+			after[what], want[what] = disk.Ops(), say
+		}
+		for i := range 3 + rng.IntN(4) {
+			id := fmt.Sprintf("alone-%d", i)
+			ask(id, `"id":"`+id+`"`, "POST", "/v2/inputs", `{"inputs":[`+picture(id, []string{"blue.png", "half.png"}[i%2], "")+`]}`)
+			if rng.IntN(2) == 0 {
+				k.rest(t, time.Second)
+			}
+		}
+		ask("red", `"id":"late"`, "PATCH", "/v2/inputs", `{"action":"merge","inputs":[{"id":"red","data":{"concepts":[{"id":"late","value":1}]}}]}`)
+		ask("white", `"code":11101`, "DELETE", "/v2/inputs/white", "")
+		k.tell(t, replica.Local{})
+
+		at := base + rng.IntN(disk.Ops()-base+1)
+		k, told = s.keep(t, disk.CrashAt(at, []int{0, 50, 100}[rng.IntN(3)], rng), false)
+		if told != nil {
+			t.Fatalf("seed %d, killed after %d writes: %v", seed, at, told)
+		}
+		k.tell(t, replica.Begin{})
+		k.rest(t, time.Second)
+		k.tell(t, replica.Local{})
+		k.settle(t)
+		k.digest(t)
+		for what, say := range want {
+			if body := s.read(t, "/v2/inputs/"+what); after[what] <= at && !strings.Contains(body, say) {
+				t.Errorf("seed %d, killed after %d writes: the origin says %s of %s, which was acknowledged after %d", seed, at, body, what, after[what])
+			}
 		}
 	}
 }
