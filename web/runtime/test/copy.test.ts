@@ -317,6 +317,43 @@ test('where it stands, and who is told', (t) => {
   assert.equal(copy.status().phase, 'purged');
 });
 
+test('what the browser says of the network', (t) => {
+  const browser = Object.assign(new EventTarget(), { navigator: { onLine: false } });
+  const { addEventListener, removeEventListener } = browser;
+  const lent = {
+    navigator: browser.navigator,
+    addEventListener: addEventListener.bind(browser),
+    removeEventListener: removeEventListener.bind(browser),
+  };
+  const before = Object.keys(lent).map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)] as const);
+  for (const [name, value] of Object.entries(lent))
+    Object.defineProperty(globalThis, name, { value, configurable: true });
+  t.after(() => {
+    for (const [name, was] of before)
+      if (was) Object.defineProperty(globalThis, name, was);
+      else Reflect.deleteProperty(globalThis, name);
+  });
+  const told = (script: Script) => script.told.map((e) => e.kind);
+  const [far, near] = [new Script(), new Script()];
+  const { copy } = copyOf('https://origin.example', far);
+  const here = copyOf('http://127.0.0.1:1', near).copy;
+  copy.begin();
+  here.begin();
+  assert.deepEqual(told(far), [kinds.offline, kinds.begin]);
+  assert.deepEqual(told(near), [kinds.begin], 'this device is always there');
+  browser.navigator.onLine = true;
+  browser.dispatchEvent(new Event('online'));
+  assert.equal(told(far).at(-1), kinds.online);
+  copy.offline(true);
+  browser.dispatchEvent(new Event('online'));
+  assert.equal(told(far).at(-1), kinds.offline, 'a person wants it so');
+  copy.stop();
+  here.stop();
+  const { length } = far.told;
+  browser.dispatchEvent(new Event('offline'));
+  assert.equal(far.told.length, length);
+});
+
 test('an instance that is done for', () => {
   const script = new Script();
   const { copy } = copyOf('http://127.0.0.1:1', script);
