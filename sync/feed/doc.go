@@ -8,7 +8,7 @@
 //	GET  digest              nodes of the tree of digests
 //	POST blobs/have          which pictures are here
 //	GET, HEAD, PUT blobs/HASH    a picture or an object, any part of it
-//	GET  keys, revocations   the register
+//	GET  keys                the register
 //	POST enrol               an edge's token, once ──▶ its site
 //
 // Who asks is an application's key or token with every scope, or an edge that signs with its

@@ -75,6 +75,7 @@ type Options struct {
 	Stable func(app string, head uint64) uint64
 
 	Releases Releases // of core modules; nil means that there are none
+	Budgets  Budgets  // of edges; nil means that calls have no limit
 
 	Log    *slog.Logger // told of our own trouble; nil means nobody is
 	Limits Limits
@@ -141,7 +142,6 @@ var routes = []route{
 	{"GET", "/blobs/", (*call).blob},
 	{"PUT", "/blobs/", (*call).upload},
 	{"GET", "/keys", (*call).register},
-	{"GET", "/revocations", (*call).register},
 	{"POST", "/enrol", (*call).enrol},
 	{"GET", "/releases/*", (*call).release},
 	{"GET", "/modules/", (*call).module},

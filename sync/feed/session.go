@@ -21,7 +21,13 @@ const (
 )
 
 // support is what is spoken here.
-var support = wire.Support{Min: wire.Oldest, Max: wire.Protocol, Schema: field.Version}
+func (c *call) support() wire.Support {
+	s := wire.Support{Min: wire.Oldest, Max: wire.Protocol, Schema: field.Version}
+	if c.edge != nil && c.f.o.Budgets != nil {
+		s.Features = []string{wire.FeatureCalls}
+	}
+	return s
+}
 
 // session answers a replica's greeting: who it writes as, and what to do about each application.
 func (c *call) session() (api.Response, error) {
@@ -45,7 +51,7 @@ func (c *call) session() (api.Response, error) {
 	}
 	out := wire.Offered{
 		Fold: fold.Version, Now: wire.MillisOf(c.now), Limits: c.f.o.Limits.told(), Expires: wire.MillisOf(c.until),
-		Links: []wire.Link{{Name: "keys", Path: Prefix + "/keys"}, {Name: "revocations", Path: Prefix + "/revocations"}},
+		Links: []wire.Link{{Name: "keys", Path: Prefix + "/keys"}},
 	}
 	if c.f.o.Releases != nil {
 		out.Links = append(out.Links, wire.Link{Name: "release", Path: Prefix + "/releases/" + release.Stable})
@@ -53,7 +59,7 @@ func (c *call) session() (api.Response, error) {
 	if c.until.IsZero() {
 		out.Expires = 0
 	}
-	if out.Protocol, out.Features, err = m.Agree(support); err != nil {
+	if out.Protocol, out.Features, err = m.Agree(c.support()); err != nil {
 		return api.Response{}, err
 	}
 	if err := c.lease(&m, &out); err != nil {
@@ -61,6 +67,9 @@ func (c *call) session() (api.Response, error) {
 	}
 	for i := range m.Partitions {
 		g, err := c.grant(&m.Partitions[i], &m, out.Site)
+		if err == nil && g.Do != wire.DoErase && g.Do != wire.DoRefused {
+			err = c.budget(&m.Partitions[i], out.Features, &g)
+		}
 		if err != nil {
 			return api.Response{}, err
 		}
