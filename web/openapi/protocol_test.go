@@ -1,0 +1,51 @@
+package openapi_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// TestProtocol holds the document's calls of the sync protocol to the routes that package sync/feed writes down,
+// which stands above this one and cannot be asked.
+func TestProtocol(t *testing.T) {
+	source, err := os.ReadFile(filepath.Join(proof.Root(t), "sync", "feed", "feed.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	route := regexp.MustCompile(`\{"([A-Z]+)", "(/[^"]*)", \(\*call\)\.`)
+	var want []string
+	for _, m := range route.FindAllStringSubmatch(string(source), -1) {
+		path := m[2]
+		switch {
+		case strings.HasSuffix(path, "/*"):
+			path = strings.TrimSuffix(path, "*") + "{channel}"
+		case strings.HasSuffix(path, "/"):
+			path += "{hash}"
+		}
+		want = append(want, m[1]+" /sync"+path)
+	}
+	if len(want) < 10 {
+		t.Fatalf("only %d routes found in sync/feed", len(want))
+	}
+	got := map[string]bool{}
+	for path, item := range load(t).Paths.Map() {
+		for method, op := range item.Operations() {
+			if protocol(op) {
+				got[method+" "+path] = true
+			}
+		}
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(got))); diff != "" {
+		t.Errorf("calls of sync/feed -, of the document +:\n%s", diff)
+	}
+}
