@@ -343,3 +343,42 @@ func TestJoin(t *testing.T) {
 		})
 	}
 }
+
+// TestGreet: a session beside the machine's is asked for with a message and answered with one.
+func TestGreet(t *testing.T) {
+	offered := wire.Offered{Protocol: 1, Features: []string{wire.FeatureCalls}, Grants: []wire.Grant{{App: "a", Do: wire.DoTail, Lease: 3, Calls: 9}}}
+	refusal := wire.Refusal{Code: wire.RefusedScope, Detail: "not yours"}
+	for name, tt := range map[string]struct {
+		status int
+		kind   string
+		body   []byte
+		want   string
+	}{
+		"offered": {200, wire.ContentType, offered.Encode(), ""},
+		"noise":   {200, wire.ContentType, []byte("<html><body>"), "malformed"},
+		"refusal": {403, wire.ContentType, refusal.Encode(), "not yours"},
+		"proxy":   {502, "text/html", []byte("<html>"), "HTTP status 502"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if m, failed := wire.DecodeSession(body); err != nil || failed != nil || m.Name != "edge" || r.Header.Get("Authorization") == "" || r.Header.Get("Content-Type") != wire.ContentType {
+					t.Errorf("%s: %+v, %v, %v", r.URL, m, err, failed)
+				}
+				w.Header().Set("Content-Type", tt.kind)
+				w.WriteHeader(tt.status)
+				_, _ = w.Write(tt.body)
+			})
+			out, err := link.Greet(t.Context(), options(address, nil), &wire.Session{Name: "edge"})
+			switch {
+			case tt.want == "" && (err != nil || len(out.Grants) != 1 || out.Grants[0].Calls != 9):
+				t.Errorf("Greet = %+v, %v", out, err)
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("Greet: %v, want %q", err, tt.want)
+			}
+		})
+	}
+	if _, err := link.Greet(t.Context(), options("nowhere", nil), &wire.Session{}); !errors.Is(err, link.ErrAddress) {
+		t.Errorf("an address that is none: %v", err)
+	}
+}

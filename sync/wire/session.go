@@ -207,7 +207,7 @@ type Offered struct {
 	Grants  []Grant // one for each position asked for, in that order
 	Limits  Limits
 	Expires Millis // end of the token it was asked with; 0: it has none
-	Links   []Link // where keys, revocations and releases are
+	Links   []Link // where keys and releases are
 	Extra   []byte
 }
 
@@ -224,7 +224,7 @@ type Grant struct {
 	Confirmed uint64   // last of the site's own operations that the log has
 	Snapshot  [32]byte // name of the snapshot to take, with DoRebase; zero: whichever is newest
 	Lease     uint64   // number of a budget of calls; 0: none is needed
-	Calls     uint64   // that may be made until Until without asking
+	Calls     uint64   // of that budget in all, which may be answered until Until without asking
 	Until     Millis
 	Extra     []byte
 }
@@ -244,7 +244,7 @@ type Limits struct {
 	Extra       []byte
 }
 
-// Link names what else there is: "keys", "revocations", "release".
+// Link names what else there is: "keys", "release".
 type Link struct{ Name, Path string }
 
 // Encode returns the message.
