@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -157,8 +158,22 @@ func TestSyncTellsConflicts(t *testing.T) {
 	id := sent.Inputs[0].ID
 	to := []string{"--data", folder, "--origin", base, "--key", keyOf(strings.TrimPrefix(base, "http://"))}
 	synced(t, exitOK, append(to, "--app", apps[0].ID)...)
-	if code, _ := callInputs(t, client, "DELETE", base+"/v2/inputs/"+id, nil); code != 200 {
-		t.Fatalf("DELETE = %d", code)
+	deletion, err := http.NewRequestWithContext(t.Context(), "DELETE", base+"/v2/inputs/"+id, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := client.Do(deletion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	for name, want := range map[string]string{
+		"X-Sightline-Durability": "origin", "X-Sightline-Operations": "",
+		"Access-Control-Expose-Headers": "X-Request-Id, Retry-After, X-Sightline-Calls-Left, X-Sightline-Durability, X-Sightline-Operations",
+	} {
+		if got := res.Header.Get(name); res.StatusCode != 200 || got != want {
+			t.Errorf("DELETE = %d, %s: %q, want %q", res.StatusCode, name, got, want)
+		}
 	}
 	if code, answer := inCopy(t, folder, "PATCH", "/v2/inputs", `{"inputs":[{"id":"`+id+`","data":{"concepts":[{"id":"spotted","value":true}]}}],"action":"merge"}`); code != 200 {
 		t.Fatalf("PATCH in the copy = %d %s", code, answer)
