@@ -63,6 +63,8 @@ export async function copies(t) {
     );
     id = found[0].id;
     await t.seen(t.page.getByText(en('sync_waiting_none')));
+    await t.button(en('receipt_compare')).click();
+    await t.seen(t.page.getByText(en('receipt_equal', { equal: '2', all: '2' })));
     await t.page.setViewportSize({ width: 360, height: 740 });
     await t.fits('a copy');
     await t.page.setViewportSize({ width: 1200, height: 800 });

@@ -6,6 +6,7 @@ import { Device, runtime } from '../../device.svelte';
 import { type Mark, marksOf, type Truth } from '../../marks';
 import type { Picture } from '../look/pictures';
 import { Calls, type Conflict, type Content, type Input, type Model, type Operation, type Waiting } from './calls';
+import { type Digest, originDigest } from './digest';
 import { forget, type Kept, remember } from './kept';
 
 const more = 24; // pictures that are shown more, each time
@@ -157,6 +158,13 @@ export class Copy {
     this.agreed = [c, ...this.agreed];
   }
 
+  /** The digests of the copy's state and of the origin's. */
+  async digests(): Promise<[Digest, Digest]> {
+    const sync = this.#sync;
+    if (!sync) throw new DOMException('the copy is not open', 'InvalidStateError');
+    return [await sync.digest(), await originDigest(this.app.id, await pageToken(this.app.id))];
+  }
+
   /** What says a conflict's operation once more, as a new write; undefined where there is nothing that it could be said of. */
   again(c: Conflict): ((calls: Calls) => Promise<void>) | undefined {
     const { kind, input_id: input, concept_id: concept, content = {} } = c;
@@ -199,6 +207,14 @@ export class Copy {
 export async function removeCopy(app: string): Promise<void> {
   await (await runtime()).Sightline.remove(storeOf(app));
   forget(app);
+}
+
+/** The hash of the module that folds the log here, as the runtime has loaded it. */
+export async function core(): Promise<string> {
+  const path = '/runtime/manifest.json';
+  const manifest = (await caches.match(path)) ?? (await fetch(path));
+  const { files }: { files: { url: string; sha256: string }[] } = await manifest.json();
+  return files.find(({ url }) => url.startsWith('guest-'))?.sha256 ?? '';
 }
 
 /** An id that nothing else has. */
