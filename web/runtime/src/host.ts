@@ -153,11 +153,13 @@ export interface Running {
   close(): Promise<void>;
 }
 
+const saying = 20_000; // ms that a page may take to say what it shows an origin
+
 /** A page's answers to the question for a credential. */
 export class Asker {
   #post: (m: FromEngine) => void;
   #next = 1;
-  #waiting = new Map<number, { resolve: (value: string) => void; reject: (why: Error) => void }>();
+  #waiting = new Map<number, { resolve: (value: string) => void; reject: (why: Error) => void; over: () => void }>();
 
   constructor(post: (m: FromEngine) => void) {
     this.#post = post;
@@ -166,7 +168,9 @@ export class Asker {
   ask(): Promise<string> {
     return new Promise((resolve, reject) => {
       const id = this.#next++;
-      this.#waiting.set(id, { resolve, reject });
+      const timer = setTimeout(() => this.take({ credential: id, refused: 'the page does not say in time' }), saying);
+      const over = () => clearTimeout(timer);
+      this.#waiting.set(id, { resolve, reject, over });
       this.#post({ credential: id });
     });
   }
@@ -174,6 +178,7 @@ export class Asker {
   take(m: Extract<ToEngine, { credential: number }>): void {
     const waiting = this.#waiting.get(m.credential);
     this.#waiting.delete(m.credential);
+    waiting?.over();
     if ('value' in m) waiting?.resolve(m.value);
     else waiting?.reject(new Error(m.refused));
   }

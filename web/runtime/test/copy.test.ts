@@ -6,6 +6,7 @@ import { copyStart } from '../src/client.ts';
 import { Copy, type CopyStatus } from '../src/copy.ts';
 import { Credential } from '../src/credential.ts';
 import { Reader, Writer } from '../src/envelope.ts';
+import { Asker } from '../src/host.ts';
 import { type JoinError, join } from '../src/origin.ts';
 
 const app = '0123456789abcdef0123456789abcdef';
@@ -47,6 +48,19 @@ test('a credential is asked for once, and again when it is refused or nearly ove
   const mute = new Credential(() => Promise.reject(new Error('signed out')));
   await assert.rejects(mute.get(), /signed out/);
   await assert.rejects(mute.get(), /signed out/);
+});
+
+test('a page says what it shows, refuses, or does not say', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const asked: number[] = [];
+  const asker = new Asker((m) => void ('credential' in m && asked.push(m.credential)));
+  const all = [asker.ask(), asker.ask(), asker.ask()];
+  asker.take({ credential: asked[1] as number, refused: 'signed out' });
+  asker.take({ credential: asked[0] as number, value: 'Key k' });
+  asker.take({ credential: 99, value: 'nobody asked' });
+  t.mock.timers.tick(20_000);
+  const said = (await Promise.allSettled(all)).map((s) => (s.status === 'fulfilled' ? s.value : s.reason.message));
+  assert.deepEqual(said, ['Key k', 'signed out', 'the page does not say in time']);
 });
 
 test('what a copy is opened with', () => {

@@ -4,13 +4,12 @@
 //     {"do":"open","app":"…","credential":"Key …"}      {"ok":{"owner":true}}
 //     {"do":"call","method":"GET","path":"/v2/inputs"}   {"ok":{"status":200,"headers":{…},"body":{…}}}
 //
-// The pages are empty and the browser's own: nothing but the runtime is asked of the server that they seem to be of. What the
-// copy asks goes another way, so that it can be cut.
+// The pages are empty and the browser's own: nothing but the runtime is asked of the server.
 import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { Browser } from '../pages/browser.js';
 
-const { ORIGIN, LINK } = process.env;
+const { ORIGIN } = process.env;
 let browser;
 let page;
 
@@ -30,7 +29,7 @@ function kill() {
 
 /** Starts the browser, with the profile that it had. */
 async function start() {
-  browser = await Browser.start(ORIGIN, { profile: browser?.profile, may: (url) => url.origin === LINK });
+  browser = await Browser.start(ORIGIN, { profile: browser?.profile });
   await browser.context.route('**/empty', (route) =>
     route.fulfill({ contentType: 'text/html', body: '<!doctype html><title>Tab</title>' }),
   );
@@ -40,12 +39,12 @@ const does = {
   async open({ app, credential }) {
     page = await browser.page('/empty');
     return page.evaluate(
-      ([origin, app, shown]) =>
-        open({ workers: 1, copy: { origin, app, credential: async () => shown, name: 'tab' } }).then((o) => ({
+      ([app, shown]) =>
+        open({ workers: 1, copy: { origin: '', app, credential: async () => shown, name: 'tab' } }).then((o) => ({
           owner: o.owner,
           store: o.store,
         })),
-      [LINK, app, credential],
+      [app, credential],
     );
   },
   call: ({ method, path, body }) =>

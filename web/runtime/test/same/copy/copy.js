@@ -196,8 +196,13 @@ export async function copies(step, server, browser) {
     same((await status()).phase, 'unreachable', 'phase');
     same((await call('DELETE', '/v2/inputs/32-purple-thistles.jpg')).status.code, 10000, 'deleting');
     const patch = { action: 'merge', inputs: [{ id: '33-thistle.jpg', data: { concepts: [{ id: 'late' }] } }] };
-    same((await call('PATCH', '/v2/inputs', patch)).status.code, 10000, 'labelling');
-    same((await status()).queued, 2, 'operations that wait');
+    const where = await page.evaluate(async (body) => {
+      const r = await s.fetch('/v2/inputs', { method: 'PATCH', body });
+      return ['Durability', 'Operations'].map((name) => r.headers.get(`X-Sightline-${name}`));
+    }, JSON.stringify(patch));
+    const { site, queued } = await status();
+    same([where[0], queued], ['local', 2], 'where it is durable, and operations that wait');
+    check(new RegExp(`^${site}:\\d+-\\d+$`).test(where[1]), `its operations are ${where[1]}`);
     same((await atOrigin('DELETE', '/v2/inputs/33-thistle.jpg')).status.code, 10000, 'deleting at the origin');
     same((await atOrigin('GET', '/v2/inputs/32-purple-thistles.jpg')).http, 200, 'status at the origin');
     await page.evaluate(() => s.sync.offline(false));
