@@ -53,10 +53,13 @@ type copied struct {
 	kick chan struct{} // holds one token when something was written here
 	age  *age          // of what is known of its keys
 
+	budget *budget // of calls
+
 	mu      sync.Mutex
 	status  replica.Status
 	stale   time.Duration // after which nothing is written; 0: the default
 	trust   catalog.Trust // by whose keys tokens are read
+	account string        // that it belongs to; empty: the operator's
 	link    *link.Link    // nil: none runs
 	problem string        // without a link
 	gone    *goneBy
@@ -87,6 +90,9 @@ func (c *copies) enrolled() error {
 		one := &copied{app: app, kick: make(chan struct{}, 1), waits: map[blob.Hash][]chan error{}}
 		var err error
 		if one.age, err = openAge(c.store, app, c.now()); err == nil {
+			one.budget, err = openBudget(c.store, app, c.now())
+		}
+		if err == nil {
 			err = c.learn(one)
 		}
 		if err != nil {
@@ -112,7 +118,10 @@ func (c *copies) learn(one *copied) error {
 	}
 	one.mu.Lock()
 	defer one.mu.Unlock()
-	one.stale, one.trust = time.Duration(record.MaxStale)*time.Second, trust
+	one.stale, one.trust, one.account = time.Duration(record.MaxStale)*time.Second, trust, record.Owner
+	if one.account != "" {
+		one.budget.need()
+	}
 	return nil
 }
 
@@ -127,13 +136,26 @@ func (c *copies) take(ctx context.Context, one *copied, seq uint64, data []byte)
 	return c.learn(one)
 }
 
+// end has nothing be kept of an application that is taken away.
+func (one *copied) end() {
+	one.age.end()
+	one.budget.end()
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	one.account = ""
+}
+
 // admit says what keeps a call from being answered here; nil: nothing does.
-func (c *copies) admit(_ context.Context, app string, r *api.Request) error {
+func (c *copies) admit(ctx context.Context, app string, r *api.Request) error {
 	one := c.of(app)
 	if one == nil {
 		return nil // it is this edge's own
 	}
-	return shut(one.knows(c), one.maxStale(), r)
+	if err := shut(one.knows(c), one.maxStale(), r); err != nil {
+		return err
+	}
+	c.ready(ctx, one)
+	return nil
 }
 
 // knows is how old what is known of the application's keys is.
@@ -173,7 +195,7 @@ func (c *copies) replica(app string) *abi.Replica {
 	if c.of(app) == nil {
 		return nil
 	}
-	return &abi.Replica{Name: c.who.Name, Live: replica.Stream, Wants: c.wants}
+	return &abi.Replica{Name: c.who.Name, Origin: c.who.Origin, Live: replica.Stream, Wants: c.wants}
 }
 
 // wrote has what an application's instance wrote be sent.
@@ -215,6 +237,7 @@ func (c *copies) run(ctx context.Context) {
 	var running sync.WaitGroup
 	for _, one := range c.all() {
 		running.Go(func() { c.keep(ctx, one) })
+		running.Go(func() { c.lease(ctx, one) })
 	}
 	running.Go(func() {
 		system.Every(ctx, keepAge, func(context.Context) {
@@ -303,7 +326,7 @@ func (c *copies) join(ctx context.Context, one *copied) error {
 		return err
 	}
 	if x.Gone != "" {
-		one.age.end()
+		one.end()
 		return core.TakeRegister(ctx, c.store, one.app, seq, data)
 	}
 	return c.take(ctx, one, seq, data)
@@ -358,7 +381,7 @@ func (c *copies) carry(ctx context.Context, one *copied) error {
 func (c *copies) purge(ctx context.Context, one *copied) error {
 	ctx = context.WithoutCancel(ctx)
 	c.e.detach(one.app)
-	one.age.end()
+	one.end()
 	one.mu.Lock()
 	gone := one.gone
 	one.mu.Unlock()

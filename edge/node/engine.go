@@ -109,6 +109,7 @@ func (e *engine) start(ctx context.Context, l *command.Lent, tables *predict.Set
 	}
 	if e.copies != nil {
 		lent.Blobs, lent.Register = l.Folder.Blobs, e.copies
+		lent.Accounts = counted{l.Accounts, e.copies}
 		o.Replica, o.Wrote, o.Admit = e.copies.replica, e.copies.wrote, e.copies.admit
 	}
 	o.Lent = lent
@@ -269,6 +270,9 @@ func (e *engine) Close() error {
 	var errs []error
 	if f := e.started.Load(); f != nil {
 		errs = append(errs, f.Close())
+	}
+	if e.copies != nil {
+		errs = append(errs, e.copies.close())
 	}
 	if e.Control != nil {
 		errs = append(errs, e.Control.Close())
