@@ -27,14 +27,14 @@ type Pair struct{ Key, Value []byte }
 type Adopter struct {
 	tx      *kv.Overlay
 	app     AppID
-	changed func(ord uint32) // called for each input that changes
-	table   int              // in stateTables, where it stands; len: behind them
-	last    []byte           // key that was adopted last, in that table; nil: none
+	changed func(ord uint32, after *Input) // called for each input that changes; nil: it goes
+	table   int                            // in stateTables, where it stands; len: behind them
+	last    []byte                         // key that was adopted last, in that table; nil: none
 	failed  error
 }
 
 // Adopt returns an Adopter of app in tx.
-func Adopt(tx *kv.Overlay, app AppID, changed func(ord uint32)) *Adopter {
+func Adopt(tx *kv.Overlay, app AppID, changed func(ord uint32, after *Input)) *Adopter {
 	return &Adopter{tx: tx, app: app, changed: changed}
 }
 
@@ -173,10 +173,19 @@ func (a *Adopter) input(key, was, is []byte) {
 	if after != nil && after.Hosted != [16]byte{} {
 		a.tx.Put(hostedKey(after.Hosted, a.app), key[1:])
 	}
-	a.changed(ord)
+	a.changed(ord, after)
 }
 
-// derived adds derived records.
+// Add adds derived records without a look at what there is.
+func (a *Adopter) Add(pairs []Pair) {
+	for _, p := range pairs {
+		if DerivedTable(p.Key) {
+			a.tx.Put(a.whole(p.Key), p.Value)
+		}
+	}
+}
+
+// derived adds derived records that are not there.
 func (a *Adopter) derived(pairs []Pair) {
 	for _, p := range pairs {
 		if !DerivedTable(p.Key) {

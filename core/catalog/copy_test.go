@@ -241,7 +241,7 @@ func TestAdopt(t *testing.T) {
 		}
 		changed := map[uint32]bool{}
 		tx := kv.NewOverlay(ours)
-		a := Adopt(tx, testApp, func(ord uint32) { changed[ord] = true })
+		a := Adopt(tx, testApp, func(ord uint32, _ *Input) { changed[ord] = true })
 		if rapid.Bool().Draw(t, "repair") {
 			var pairs []Pair
 			have := map[string][]byte{}
@@ -306,12 +306,12 @@ func TestAdoptRefuses(t *testing.T) {
 		{{Key: []byte{tableInput, 1}, Value: []byte{1}}},
 		{{Key: append([]byte{tableDerived}, make([]byte, 1+pictureBytes+31)...)}, {Key: []byte{tableDerived, 1}}},
 	} {
-		a := Adopt(kv.NewOverlay(store), testApp, func(uint32) {})
+		a := Adopt(kv.NewOverlay(store), testApp, func(uint32, *Input) {})
 		if err := a.Keys(pairs); !errors.Is(err, ErrOrder) {
 			t.Errorf("%x: %v, want ErrOrder", pairs, err)
 		}
 	}
-	a := Adopt(kv.NewOverlay(store), testApp, func(uint32) {})
+	a := Adopt(kv.NewOverlay(store), testApp, func(uint32, *Input) {})
 	if err := a.Repair([]Pair{{Key: []byte{tableLog, 1}}}); !errors.Is(err, ErrOrder) {
 		t.Errorf("repaired a key of the log: %v", err)
 	}

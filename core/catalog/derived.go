@@ -46,6 +46,16 @@ func (r Reader) Object(hash blob.Hash) ([]byte, error) {
 	return data, nil
 }
 
+// HasObject reports whether the bytes with a hash are here. They are checked by whoever reads them.
+func (r Reader) HasObject(hash blob.Hash) (has bool, err error) {
+	key := append(r.app.key(tableObject, len(hash)+1), hash[:]...)
+	err = r.kv.Scan(key, append(key, 0), func(_, _ []byte) bool {
+		has = true
+		return false
+	})
+	return has, err
+}
+
 // PutObject adds an object to a batch and returns its hash. It belongs into the batch of the
 // version's result that names it; an object that no version names is removed.
 func PutObject(b kv.Writer, app AppID, data []byte) blob.Hash {

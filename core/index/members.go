@@ -2,6 +2,7 @@ package index
 
 import (
 	"encoding/binary"
+	"errors"
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/kv"
@@ -100,4 +101,54 @@ func (s *stage) enter(ord uint32) {
 			f.terms.Add(at.term[:])
 		}
 	}
+}
+
+// analysed stands for the place of a concept.
+const analysed = -1
+
+// spaceChunk names a chunk of a space's posting.
+type spaceChunk struct {
+	space   *space
+	concept int // its place, or analysed
+	number  uint32
+}
+
+func (c spaceChunk) key() []byte {
+	if c.concept == analysed {
+		return numbered(c.space.analysed(), c.number)
+	}
+	return numbered(c.space.present(c.concept), c.number)
+}
+
+// none is a chunk without members.
+func (s *stage) none() *members {
+	if len(s.slab) == 0 {
+		s.slab = make([]members, 64)
+	}
+	m := &s.slab[0]
+	s.slab = s.slab[1:]
+	return m
+}
+
+// read is a chunk as it is stored.
+func (s *stage) read(key []byte) *members {
+	m := s.none()
+	value, err := s.tx.Get(key)
+	if err == nil {
+		err = m.decode(value)
+	}
+	if !errors.Is(err, kv.ErrNotFound) {
+		s.fail(err)
+	}
+	return m
+}
+
+// write writes a chunk, or deletes its key.
+func (s *stage) write(key []byte, m *members) {
+	if m.empty() {
+		s.tx.Delete(key)
+		return
+	}
+	s.value = m.encode(s.value[:0])
+	s.tx.Put(key, s.value)
 }

@@ -63,7 +63,8 @@ func (h *heads) reset() {
 // maxHeads is how many heads are kept.
 const maxHeads = 64
 
-// head returns the head of a version, false when it came from another base model.
+// head returns the head of a version, false when it came from another base model, or when its manifest is not here:
+// that of a version which a copy has heard of and whose deletion follows.
 func (v *View) head(version *catalog.Version) (*train.Head, bool, error) {
 	h := v.x.heads
 	k := headKey{v.space.Base, version.Manifest}
@@ -74,6 +75,9 @@ func (v *View) head(version *catalog.Version) (*train.Head, bool, error) {
 		return head, head != nil, nil
 	}
 	m, err := v.records.Manifest(version)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil, false, nil
+	}
 	if err != nil {
 		return nil, false, err
 	}

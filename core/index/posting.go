@@ -2,7 +2,6 @@ package index
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/bits"
 
@@ -103,28 +102,6 @@ func stored(value []byte) uint64 {
 		n += bits.OnesCount64(binary.LittleEndian.Uint64(value[i:]))
 	}
 	return uint64(n)
-}
-
-// chunkOf reads one chunk; a missing one is empty.
-func chunkOf(r kv.Reader, key []byte) (chunk, error) {
-	var c chunk
-	value, err := r.Get(key)
-	switch {
-	case errors.Is(err, kv.ErrNotFound):
-		return c, nil
-	case err != nil:
-		return c, err
-	}
-	return c, c.decode(value)
-}
-
-// putChunk writes one chunk, or deletes its key.
-func putChunk(w kv.Writer, key []byte, c *chunk) {
-	if *c == (chunk{}) {
-		w.Delete(key)
-		return
-	}
-	w.Put(key, c.encode(nil))
 }
 
 // chunkNumber is the number at the end of a chunk's key.

@@ -109,7 +109,7 @@ func ordOf(c fold.Change) uint32 {
 type stage struct {
 	x       *Index
 	tx      *kv.Overlay
-	chunks  map[string]*chunk
+	chunks  map[spaceChunk]*members
 	places  map[uint32]*places
 	terms   map[termChunk]*members // of postings by term
 	slab    []members              // for those to come
@@ -122,6 +122,7 @@ type stage struct {
 	labels   map[string]term // terms of concepts, of no kind
 	old, now []term          // scratch
 	scratch  []byte
+	value    []byte
 }
 
 // termChunk names a chunk of a term's posting.
@@ -132,22 +133,21 @@ type termChunk struct {
 
 func (x *Index) newStage(tx *kv.Overlay) *stage {
 	return &stage{
-		x: x, tx: tx, chunks: map[string]*chunk{}, terms: map[termChunk]*members{}, places: map[uint32]*places{}, seq: map[*space]uint64{},
+		x: x, tx: tx, chunks: map[spaceChunk]*members{}, terms: map[termChunk]*members{}, places: map[uint32]*places{}, seq: map[*space]uint64{},
 		labels: map[string]term{},
 	}
 }
 
-// set puts an ordinal into a posting, or takes it out.
-func (s *stage) set(prefix []byte, ord uint32, in bool) {
-	s.scratch = binary.BigEndian.AppendUint32(append(s.scratch[:0], prefix...), ord>>chunkBits)
-	c, ok := s.chunks[string(s.scratch)]
-	if !ok {
-		read, err := chunkOf(s.tx, s.scratch)
-		s.fail(err)
-		c = &read
-		s.chunks[string(s.scratch)] = c
+// set puts an ordinal into a posting of a space, or takes it out: that of a concept's place, or of what is
+// analysed.
+func (s *stage) set(sp *space, concept int, ord uint32, in bool) {
+	at := spaceChunk{sp, concept, ord >> chunkBits}
+	m := s.chunks[at]
+	if m == nil {
+		m = s.read(at.key())
+		s.chunks[at] = m
 	}
-	c.put(ord, in)
+	m.put(ord, in)
 }
 
 // setTerm is set of a term's posting.
@@ -161,25 +161,16 @@ func (s *stage) term(t term, number uint32) *members {
 	if m := s.terms[at]; m != nil {
 		return m
 	}
-	if len(s.slab) == 0 {
-		s.slab = make([]members, 64)
-	}
-	m := &s.slab[0]
-	s.slab = s.slab[1:]
-	s.terms[at] = m
 	f := s.fresh
 	known := f != nil && f.known && f.number == number
+	var m *members
 	if known && !f.terms.Has(t[:]) {
 		f.terms.Add(t[:])
-		return m
+		m = s.none()
+	} else {
+		m = s.read(s.termKey(at))
 	}
-	value, err := s.tx.Get(s.termKey(at))
-	if err == nil {
-		err = m.decode(value)
-	}
-	if !errors.Is(err, kv.ErrNotFound) {
-		s.fail(err)
-	}
+	s.terms[at] = m
 	return m
 }
 
@@ -205,18 +196,15 @@ func (s *stage) flush() {
 	slices.SortFunc(terms, func(a, b termChunk) int {
 		return cmp.Or(compareTerms(a.term, b.term), cmp.Compare(a.number, b.number))
 	})
-	var value []byte
 	for _, at := range terms {
-		m, key := s.terms[at], s.termKey(at)
-		if m.empty() {
-			s.tx.Delete(key)
-			continue
-		}
-		value = m.encode(value[:0])
-		s.tx.Put(key, value)
+		s.write(s.termKey(at), s.terms[at])
 	}
-	for _, k := range slices.Sorted(maps.Keys(s.chunks)) {
-		putChunk(s.tx, []byte(k), s.chunks[k])
+	chunks := make(map[string]*members, len(s.chunks))
+	for at, m := range s.chunks {
+		chunks[string(at.key())] = m
+	}
+	for _, k := range slices.Sorted(maps.Keys(chunks)) {
+		s.write([]byte(k), chunks[k])
 	}
 	for _, b := range sortedKeys(s.places) {
 		s.places[b].put(s.tx, numbered(s.x.section(sectionPlaces), b))
@@ -324,9 +312,9 @@ func (s *stage) learn(sp *space, in *catalog.Input) error {
 	if err != nil {
 		return err
 	}
-	s.set(sp.analysed(), in.Ord, true)
+	s.set(sp, analysed, in.Ord, true)
 	for _, c := range r.present {
-		s.set(sp.present(int(c)), in.Ord, true)
+		s.set(sp, int(c), in.Ord, true)
 	}
 	s.tx.Put(sp.row(in.Ord), r.encode())
 	return s.intend(sp, in.Ord)
@@ -359,9 +347,9 @@ func (s *stage) forget(sp *space, ord uint32) error {
 	if err := r.decode(value, len(sp.Concepts)); err != nil {
 		return err
 	}
-	s.set(sp.analysed(), ord, false)
+	s.set(sp, analysed, ord, false)
 	for _, c := range r.present {
-		s.set(sp.present(int(c)), ord, false)
+		s.set(sp, int(c), ord, false)
 	}
 	s.tx.Delete(sp.row(ord))
 	if isPending(ord) {

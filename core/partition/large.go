@@ -47,6 +47,7 @@ func (m *mix) spill() error {
 	}
 	m.large.torn = true
 	p.tx.Reset(p.o.Store)
+	m.adopted = nil
 	clear(m.ords)
 	clear(m.derived)
 	return nil

@@ -138,6 +138,8 @@ type mix struct {
 
 	derived map[uint32]bool // inputs whose derived records came
 	large   *large          // a snapshot that takes more than one batch; nil: none does
+	blank   bool            // there was no input
+	adopted []fold.Change   // inputs that came then, instead of ords
 }
 
 func (p *Partition) newMix() *mix {
@@ -289,6 +291,13 @@ func (m *mix) net(pending fold.Outcome) (changes, watched fold.Outcome, err erro
 	p := m.p
 	if !m.undone && !m.rewritten && len(pending.Changes) == 0 && !pending.DeletedAll {
 		return m.log, m.log, nil
+	}
+	if m.blank && !pending.DeletedAll {
+		out := fold.Outcome{Changes: append(m.adopted, pending.Changes...)}
+		return out, out, nil
+	}
+	for _, c := range m.adopted {
+		m.ords[c.After.Ord] = true
 	}
 	for _, out := range []fold.Outcome{m.log, pending} {
 		for _, c := range out.Changes {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -99,42 +100,94 @@ func (p *Partition) replace(ctx context.Context, what string, do func(m *mix) er
 }
 
 func (m *mix) adopter() *catalog.Adopter {
-	return catalog.Adopt(m.p.tx, m.p.o.App, func(ord uint32) { m.ords[ord] = true })
+	return catalog.Adopt(m.p.tx, m.p.o.App, func(ord uint32, after *catalog.Input) {
+		if m.blank {
+			m.adopted = append(m.adopted, fold.Change{After: after})
+		} else {
+			m.ords[ord] = true
+		}
+	})
 }
 
 // adopt puts a snapshot's state in the place of the confirmed one.
+//
+// Where there is no input, derived records come first: what the index makes of an input is then
+// complete when the input comes, and nothing that was there is looked for.
 func (m *mix) adopt(ctx context.Context, s *Snapshot) error {
 	if s.Fold > fold.Version {
 		return fmt.Errorf("snapshot by rules of version %d: %w", s.Fold, kv.ErrNewer)
 	}
-	if err := s.verify(ctx); err != nil {
+	derived, err := s.verify(ctx)
+	if err != nil {
 		return err
 	}
 	if s.size() > uint64(m.p.replica.batch) {
 		m.large = &large{}
 	}
-	a := m.adopter()
-	for i := range s.Chunks {
-		pairs, err := s.pairs(i)
-		if err == nil {
-			err = a.Keys(pairs)
-		}
-		if err == nil {
-			err = catalog.Derives(catalog.Read(m.p.tx, m.p.o.App), pairs, func(ord uint32) { m.derived[ord] = true })
-		}
-		if err == nil && m.large != nil && len(m.p.tx.Batch().Bytes()) > m.p.replica.batch {
-			err = m.spill()
-		}
-		if err != nil {
-			return fmt.Errorf("chunk %d: %w", i, err)
-		}
-	}
-	if err := a.End(); err != nil {
+	if m.blank, err = m.noInputs(); err != nil {
 		return err
 	}
-	h, err := catalog.Read(m.p.tx, m.p.o.App).Header()
+	a := m.adopter()
+	chunks, state := len(s.Chunks), catalog.Read(m.p.tx, m.p.o.App)
+	if m.blank {
+		chunks = derived.before
+		for i := derived.from; i < len(s.Chunks) && err == nil; i++ {
+			err = m.take(s, i, func(pairs []catalog.Pair) error {
+				a.Add(pairs)
+				return nil
+			})
+		}
+	}
+	for i := 0; i < chunks && err == nil; i++ {
+		err = m.take(s, i, func(pairs []catalog.Pair) error {
+			if m.blank {
+				return a.Keys(slices.DeleteFunc(pairs, func(p catalog.Pair) bool { return catalog.DerivedTable(p.Key) }))
+			}
+			err := a.Keys(pairs)
+			if err == nil {
+				err = catalog.Derives(state, pairs, func(ord uint32) { m.derived[ord] = true })
+			}
+			return err
+		})
+	}
+	if err == nil {
+		err = a.End()
+	}
+	if err != nil {
+		return err
+	}
+	h, err := state.Header()
 	m.p.clock.Observe(h.Clock)
 	return err
+}
+
+// take does with the keys of one chunk what is to be done, and makes room for the next.
+func (m *mix) take(s *Snapshot, i int, do func([]catalog.Pair) error) error {
+	pairs, err := s.pairs(i)
+	if err == nil {
+		err = do(pairs)
+	}
+	if err == nil && m.large != nil && len(m.p.tx.Batch().Bytes()) > m.p.replica.batch {
+		err = m.spill()
+	}
+	if err != nil {
+		return fmt.Errorf("chunk %d: %w", i, err)
+	}
+	return nil
+}
+
+// noInputs reports whether there is no input, neither with what is pending nor without.
+func (m *mix) noInputs() (none bool, err error) {
+	none = true
+	for _, r := range []kv.Reader{m.p.o.Store, m.p.tx} {
+		if err == nil {
+			err = catalog.Read(r, m.p.o.App).Inputs(0, func(catalog.Input) bool {
+				none = false
+				return false
+			})
+		}
+	}
+	return none, err
 }
 
 // pairs are the keys and values of a chunk.
@@ -151,22 +204,29 @@ func (s *Snapshot) pairs(i int) ([]catalog.Pair, error) {
 	return pairs, err
 }
 
+// where says in which chunks of a snapshot derived records are: from one on, and state only before another.
+type where struct{ from, before int }
+
 // verify holds the chunks to their hashes, and the state in them to its digest.
-func (s *Snapshot) verify(ctx context.Context) error {
+func (s *Snapshot) verify(ctx context.Context) (derived where, err error) {
 	digest := fold.NewSummer()
 	var h catalog.Header
+	derived.from = len(s.Chunks)
 	for i := range s.Chunks {
 		if err := ctx.Err(); err != nil {
-			return err
+			return derived, err
 		}
 		data, err := s.Read(i)
-		if err == nil && blob.Sum(data) != s.Chunks[i].Hash {
+		if err == nil && (s.Held == nil || !s.Held(i)) && blob.Sum(data) != s.Chunks[i].Hash {
 			err = ErrChunk
 		}
 		if err == nil {
 			err = Unpack(data, func(key, value []byte) bool {
 				if catalog.StateTable(key) {
 					digest.Add(key, value)
+					derived.before = i + 1
+				} else {
+					derived.from = min(derived.from, i)
 				}
 				if catalog.IsHeader(key) {
 					h, err = catalog.DecodeHeader(value)
@@ -175,13 +235,13 @@ func (s *Snapshot) verify(ctx context.Context) error {
 			})
 		}
 		if err != nil {
-			return fmt.Errorf("chunk %d: %w", i, err)
+			return derived, fmt.Errorf("chunk %d: %w", i, err)
 		}
 	}
 	if digest.Sum() != s.Digest || h.Seq != s.Seq {
-		return fmt.Errorf("snapshot of entry %d is not what it says: %w", s.Seq, kv.ErrCorrupt)
+		return derived, fmt.Errorf("snapshot of entry %d is not what it says: %w", s.Seq, kv.ErrCorrupt)
 	}
-	return nil
+	return derived, nil
 }
 
 // size is how many bytes the chunks have.

@@ -41,6 +41,9 @@ type Snapshot struct {
 
 	// Read returns the bytes of a chunk by its number, for whoever takes the snapshot.
 	Read func(i int) ([]byte, error)
+
+	// Held reports that a chunk was held to its hash when it came; nil: none was. Then it is done here.
+	Held func(i int) bool
 }
 
 // Chunk is a part of a snapshot, or an object: the SHA-256 of its bytes and how many there are.

@@ -11,12 +11,6 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Work of one Step.
-const (
-	tidyKeys   = 1024
-	indexSteps = 64
-)
-
 // Step does some of the work that was left for later: it folds what a full store kept from
 // being folded, tidies up after deletions, lets the index catch up, trims the log and moves the horizon as
 // [Keep] says. It reports whether there is more. Steps may run beside everything else.

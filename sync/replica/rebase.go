@@ -29,6 +29,7 @@ type rebase struct {
 	force    bool     // we want one, whatever the origin says of our cursor
 	manifest *wire.Manifest
 	parts    []wire.Chunk // of the manifest: chunks, then objects
+	held     []bool       // of parts: it was held to its hash when it came, since the machine began
 	next     int          // of parts: first that may be missing
 	swept    bool         // nothing of an earlier one is left in the store
 }
@@ -36,7 +37,7 @@ type rebase struct {
 // want begins another snapshot, unless it is the one under way.
 func (r *rebase) want(name [32]byte) {
 	if r.manifest == nil || name != r.name {
-		r.name, r.manifest, r.parts, r.next = name, nil, nil, 0
+		r.name, r.manifest, r.parts, r.held, r.next = name, nil, nil, nil, 0
 	}
 }
 
@@ -120,6 +121,7 @@ func (m *Machine) gotSnapshot(l *lane, body []byte) error {
 	if err := m.o.Store.Apply(&b); err != nil {
 		return err
 	}
+	r.held[r.next] = true
 	r.next++
 	l.well()
 	return nil
@@ -150,7 +152,7 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 			return fmt.Errorf("%w: piece of %d bytes", errAnswer, c.Size)
 		}
 	}
-	r.manifest, r.parts, r.next = &f, parts, 0
+	r.manifest, r.parts, r.held, r.next = &f, parts, make([]bool, len(parts)), 0
 	l.well()
 	return nil
 }
@@ -163,7 +165,17 @@ func (m *Machine) takeSnapshot(l *lane) error {
 	s := partition.Snapshot{
 		Epoch: f.Epoch, Seq: f.Seq, Chain: f.Chain, Fold: f.Fold, Digest: f.Digest, Horizon: log.HLC(f.Horizon),
 		Chunks: chunksOf(f.Chunks), Objects: chunksOf(f.Objects),
-		Read: func(i int) ([]byte, error) { return m.staged(r.parts[i].Hash) },
+		Read: func(i int) ([]byte, error) {
+			if !r.held[i] {
+				return m.staged(r.parts[i].Hash)
+			}
+			data, err := m.o.Store.Get(m.stageKey(r.parts[i].Hash))
+			if errors.Is(err, kv.ErrNotFound) {
+				err = blob.ErrNotFound
+			}
+			return data, err
+		},
+		Held: func(int) bool { return true }, // now, or when it came
 	}
 	objects := r.parts[len(f.Chunks):]
 	err := m.putObjects(objects)
@@ -173,7 +185,7 @@ func (m *Machine) takeSnapshot(l *lane) error {
 	if err == nil { // tidying may have come in between
 		err = m.putObjects(objects)
 	}
-	r.manifest, r.parts, r.next = nil, nil, 0
+	r.manifest, r.parts, r.held, r.next = nil, nil, nil, 0
 	switch {
 	case errors.Is(err, blob.ErrNotFound):
 		return nil // a piece was damaged meanwhile: it comes again
