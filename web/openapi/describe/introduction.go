@@ -48,6 +48,12 @@ Answers hold what is described here and nothing else. Other pages may call: »Ac
 Names of public concepts come in %d languages: %s. The application's default holds unless a call says another. Only the general model speaks others than
 English; with any other one, an application whose default is not English passes »en«.
 
+## Copies
+
+Edges, and pages that keep a copy of an application, answer the same calls without asking anybody. What is written there is durable there
+and on its way to the application's origin: an answer to a write carries »X-Sightline-Durability«, »local« at a copy and »origin« else. What
+still waits, and what came to another end than was meant, a copy tells itself: see *Copies*.
+
 ## Calls left
 
 Answers to calls that are counted against an account carry »X-Sightline-Calls-Left« where the account has a limit.
