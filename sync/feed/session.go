@@ -159,10 +159,14 @@ func (c *call) grant(at *wire.Position, m *wire.Session, site log.Site) (wire.Gr
 	if g.Confirmed, err = p.SiteSeq(site); err != nil {
 		return g, err
 	}
+	rules := h.Fold
+	if h.Seq == 0 { // of an empty log: those that its first entry will be folded by
+		rules = fold.Version
+	}
 	switch leads, err := leadsOn(l, at.Epoch, at.Seq, &at.Chain); {
 	case err != nil:
 		return g, err
-	case m.Fold < h.Fold:
+	case m.Fold < rules:
 		g.Do = wire.DoPause
 	case !leads || g.Head-at.Seq > maxTail && at.Seq == 0:
 		g.Do = wire.DoRebase

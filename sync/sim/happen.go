@@ -31,7 +31,7 @@ func (w *world) happen() {
 	case n < 93:
 		w.origin.horizon()
 	case n < 95:
-		r.old, r.aged = !r.old && w.rng.IntN(3) == 0, w.oracle.head()
+		r.old = !r.old && w.rng.IntN(3) == 0
 		r.reopen()
 	case n < 97:
 		w.origin.restore()

@@ -203,7 +203,7 @@ type tapped struct {
 
 // Pull implements [replica.Partition].
 func (t *tapped) Pull(ctx context.Context, run partition.Run) ([]partition.Told, error) {
-	if t.party.old && t.party.aged > 0 && len(run.Entries) > 0 {
+	if t.party.old && len(run.Entries) > 0 {
 		t.party.world.fail(fmt.Errorf("I1: replica %d folds entry %d by rules that it does not know", t.party.number, run.To))
 	}
 	told, err := t.Partition.Pull(ctx, run)
