@@ -265,10 +265,12 @@ func versionStatus(code int) status {
 	return versionStatuses[i]
 }
 
-// newestTrained finds the version that predicts: the newest at 21100. The error is
-// ErrUntrained or ErrQueued when there is none.
+// newestTrained finds the version that predicts: the newest at 21100 whose manifest is here, as it may not be
+// of one that a copy has heard of and whose deletion follows. The error is ErrUntrained or ErrQueued when there
+// is none.
 func newestTrained(v *partition.View, m *catalog.Model) (catalog.Version, error) {
 	var trained, newest *catalog.Version
+	var failed error
 	queued := false
 	err := v.Versions(m.Dot, func(got catalog.Version) bool {
 		if newest == nil {
@@ -276,13 +278,16 @@ func newestTrained(v *partition.View, m *catalog.Model) (catalog.Version, error)
 		}
 		switch got.Code {
 		case statusTrained.code:
-			trained = &got
+			var here bool
+			if here, failed = v.HasObject(got.Manifest); here {
+				trained = &got
+			}
 		case codeQueued:
 			queued = true
 		}
-		return trained == nil
+		return trained == nil && failed == nil
 	})
-	switch {
+	switch err = errors.Join(err, failed); {
 	case err != nil:
 		return catalog.Version{}, err
 	case trained != nil:
