@@ -249,17 +249,6 @@ export async function copies(step, server, browser) {
     );
     same(head, (await status()).head, 'the end of the log');
     await other.close();
-    const alone = await browser.page();
-    const why = await alone.evaluate(async (app) => {
-      const credential = async () => 'Key 0123456789abcdef0123456789abcdef';
-      const refused = open({ store: 'memory', workers: 1, copy: { origin: '', app, credential } });
-      return refused.then(
-        () => 'it opens',
-        (failure) => failure.name,
-      );
-    }, app);
-    same(why, 'NotAllowedError', 'with a key of nobody');
-    await alone.close();
   });
 
   await step('a deleted application leaves nothing', async () => {
