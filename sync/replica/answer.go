@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -44,7 +45,7 @@ func (m *Machine) answer(a *Answer) error {
 		}
 		return nil
 	}
-	return m.finish(i, l)
+	return m.finish(i, l, a.Sum)
 }
 
 // bodyLimits bound the bytes that are held of an answer.
@@ -111,7 +112,7 @@ func (m *Machine) lost(i int, l *lane, err error) error {
 }
 
 // finish takes a whole answer.
-func (m *Machine) finish(i int, l *lane) error {
+func (m *Machine) finish(i int, l *lane, sum blob.Hash) error {
 	status, fields, body := l.status, l.header, l.body
 	l.body = nil
 	took := m.at - l.since
@@ -128,7 +129,7 @@ func (m *Machine) finish(i int, l *lane) error {
 	case laneSession:
 		err = m.offered(l, body)
 	case laneRebase:
-		err = m.gotSnapshot(l, body)
+		err = m.gotSnapshot(l, body, sum)
 	case lanePull:
 		err = m.pulled(l, took)
 	case laneUpload:

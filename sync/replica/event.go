@@ -32,6 +32,10 @@ type (
 		Body   []byte
 		More   bool
 		Err    error
+
+		// Sum is the SHA-256 of the whole body, with its last piece, where the host has worked it out: it is
+		// thirty times as fast as a guest. Zero: the machine does where it matters.
+		Sum blob.Hash
 	}
 
 	// Need asks for a blob that a reader misses. It is answered by Got, at once where the blob

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -32,6 +33,9 @@ type rebase struct {
 	held     []bool       // of parts: it was held to its hash when it came, since the machine began
 	next     int          // of parts: first that may be missing
 	swept    bool         // nothing of an earlier one is left in the store
+
+	body  []byte   // room for the next piece
+	batch kv.Batch // likewise
 }
 
 // want begins another snapshot, unless it is the one under way.
@@ -64,6 +68,7 @@ func (m *Machine) startRebase(l *lane) error {
 	for ; r.next < len(r.parts); r.next++ {
 		if _, err := m.staged(r.parts[r.next].Hash); errors.Is(err, blob.ErrNotFound) {
 			m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot/" + r.parts[r.next].Hash.String()}, m.where()...)
+			l.body = slices.Grow(r.body[:0], int(r.parts[r.next].Size))
 			return nil
 		} else if err != nil {
 			return err
@@ -102,8 +107,8 @@ func (m *Machine) sweep() error {
 	return nil
 }
 
-// gotSnapshot takes the manifest, or a piece.
-func (m *Machine) gotSnapshot(l *lane, body []byte) error {
+// gotSnapshot takes the manifest, or a piece, and the hash of it that the host may have worked out.
+func (m *Machine) gotSnapshot(l *lane, body []byte, sum blob.Hash) error {
 	r := &m.rebase
 	if r.manifest == nil {
 		return m.gotManifest(l, body)
@@ -112,13 +117,17 @@ func (m *Machine) gotSnapshot(l *lane, body []byte) error {
 		return nil
 	}
 	part := r.parts[r.next]
-	if uint64(len(body)) != part.Size || blob.Sum(body) != part.Hash {
+	if sum == (blob.Hash{}) {
+		sum = blob.Sum(body)
+	}
+	if uint64(len(body)) != part.Size || sum != part.Hash {
 		return fmt.Errorf("%w: piece of a snapshot with another hash", errAnswer)
 	}
-	var b kv.Batch
-	b.Put(m.stageKey(part.Hash), body)
+	r.body = body[:0]
+	r.batch.Reset()
+	r.batch.Put(m.stageKey(part.Hash), body)
 	r.swept = false
-	if err := m.o.Store.Apply(&b); err != nil {
+	if err := m.o.Store.Apply(&r.batch); err != nil {
 		return err
 	}
 	r.held[r.next] = true
@@ -186,6 +195,7 @@ func (m *Machine) takeSnapshot(l *lane) error {
 		err = m.putObjects(objects)
 	}
 	r.manifest, r.parts, r.held, r.next = nil, nil, nil, 0
+	r.body, r.batch = nil, kv.Batch{}
 	switch {
 	case errors.Is(err, blob.ErrNotFound):
 		return nil // a piece was damaged meanwhile: it comes again

@@ -53,6 +53,7 @@ func AppendEvent(buf []byte, e replica.Event) []byte {
 		if e.Err != nil {
 			x.Element(6, e.Err.Error())
 		}
+		x.Hash(7, e.Sum[:])
 		x.Raw(15, e.Body)
 	case replica.Need:
 		x.Uint(1, eventNeed)
@@ -91,7 +92,8 @@ func ParseEvent(data []byte) (replica.Event, error) {
 		case 6:
 			a.Err = errors.New(d.Text())
 		case 7:
-			d.Hash(need.Blob[:])
+			d.Hash(a.Sum[:])
+			need.Blob = a.Sum
 		case 15:
 			a.Body = d.Raw()
 		}

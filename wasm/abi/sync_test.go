@@ -38,6 +38,15 @@ func events() []replica.Event {
 	}
 }
 
+// TestSum carries the hash of an answer's body across.
+func TestSum(t *testing.T) {
+	want := replica.Answer{ID: 8, Body: []byte("whole"), Sum: blob.Hash{1, 31: 9}}
+	got, err := abi.ParseEvent(abi.AppendEvent(nil, want))
+	if d := cmp.Diff(replica.Event(want), got); err != nil || d != "" {
+		t.Errorf("%v %s", err, d)
+	}
+}
+
 // moment is a time in nanoseconds that a float64 has too: whole multiples of four milliseconds do.
 const moment = 1_700_000_000_124_000_000
 

@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
@@ -219,7 +218,7 @@ func (s *source) copyOf(b *testing.B, wants wire.Vectors) *Instance {
 	lent.Bundles = models.FS
 	data, seq, err := s.engine.Register(s.app, s.edge)
 	if err == nil {
-		lent.Store, err = pebblekv.Open("data", pebblekv.Options{FS: vfs.NewMem()})
+		lent.Store, err = pebblekv.Open(filepath.Join(b.TempDir(), "data"), pebblekv.Options{})
 	}
 	if err == nil {
 		err = core.TakeRegister(ctx, lent.Store, s.app, seq, data)
@@ -260,9 +259,12 @@ func (s *source) follow(b *testing.B, in *Instance) {
 				continue
 			}
 			a := s.answer(b, &ask)
-			for body := a.Body; ; {
+			all := a.Body
+			for body := all; ; {
 				n := min(len(body), 64<<10)
-				a.Body, a.More = body[:n], n < len(body)
+				if a.Body, a.More = body[:n], n < len(body); !a.More {
+					a.Sum = blob.Sum(all)
+				}
 				events = append(events, a)
 				if body = body[n:]; !a.More {
 					break
