@@ -33,6 +33,7 @@ func TestNode(t *testing.T) {
 		"refusals":  refusals,
 		"activated": activated,
 		"joined":    joined,
+		"released":  released,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, binary) })
 	}

@@ -74,7 +74,7 @@ missing. A server may have it open.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, dir.Close()) }()
-			bytes, err := module(dir)
+			bytes, err := module(dir, quiet)
 			if err != nil {
 				return err
 			}
@@ -89,9 +89,12 @@ missing. A server may have it open.`,
 	return cmd
 }
 
+// quiet is where a command says nothing.
+var quiet = slog.New(slog.DiscardHandler)
+
 // try compiles a module and says what it is.
 func (n *Node) try(ctx context.Context, dir *system.Folder, bytes []byte) (told, error) {
-	rt, err := n.compile(ctx, dir, bytes, slog.New(slog.DiscardHandler))
+	rt, err := n.compile(ctx, dir, bytes, quiet)
 	if err != nil {
 		return told{}, err
 	}
@@ -147,7 +150,7 @@ Calls of a module that is not the program's own have deadlines, which makes them
 
 // show tells which module the folder is served with.
 func (n *Node) show(dir *system.Folder, w io.Writer, asJSON bool) error {
-	bytes, err := module(dir)
+	bytes, err := module(dir, quiet)
 	if err != nil {
 		return err
 	}
@@ -167,14 +170,9 @@ func (n *Node) change(ctx context.Context, name string, dir *system.Folder, byte
 			return err
 		}
 	}
-	before, err := module(dir)
+	before, err := placed(dir)
 	if err != nil {
 		return err
-	}
-	if _, own, err := builtIn(); err != nil {
-		return err
-	} else if sha256.Sum256(before) == own {
-		before = nil
 	}
 	if err := putModule(dir, bytes); err != nil {
 		return err

@@ -239,6 +239,7 @@ func (c *copies) run(ctx context.Context) {
 		running.Go(func() { c.keep(ctx, one) })
 		running.Go(func() { c.lease(ctx, one) })
 	}
+	running.Go(func() { c.e.follow(ctx) })
 	running.Go(func() {
 		system.Every(ctx, keepAge, func(context.Context) {
 			for _, one := range c.all() {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"sync"
 
 	"github.com/sightline-dev/sightline/origin/command"
 	"github.com/sightline-dev/sightline/origin/link"
@@ -31,6 +32,10 @@ type identity struct {
 	ID     string   `json:"id,omitempty"`   // empty: the origin has not enrolled it yet
 	Name   string   `json:"name,omitempty"` // as the operator called it
 	Apps   []string `json:"apps,omitempty"` // that it may hold
+
+	ReleaseKey []byte `json:"release_key,omitempty"` // Ed25519, public: the origin signs its modules with the other half
+
+	mu sync.Mutex // of ReleaseKey
 }
 
 func (i *identity) key() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(i.Seed) }
@@ -62,6 +67,8 @@ func readIdentity(dir *system.Folder) (*identity, error) {
 
 // write keeps the identity, for the folder's user alone.
 func (i *identity) write(dir *system.Folder) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	data, err := json.MarshalIndent(i, "", "  ")
 	if err != nil {
 		return err
@@ -125,5 +132,5 @@ func (i *identity) enrol(ctx context.Context, client *http.Client, token string)
 		return fmt.Errorf("%s: %w", i.Origin, link.StatusError(res.StatusCode))
 	}
 	i.ID, i.Name, i.Apps = told.Edge.ID, told.Edge.Name, told.Edge.Apps
-	return nil
+	return i.told(told.Edge.ReleaseKey)
 }

@@ -33,18 +33,41 @@ func builtIn() ([]byte, [sha256.Size]byte, error) {
 	return own, sha256.Sum256(own), err
 }
 
-// module is the one that a data folder is to be served with: its own, or the program's.
-func module(dir *system.Folder) (bytes []byte, err error) {
+// module is the one that a data folder is to be served with: that which an operator has put there, the
+// newest that the origin has released, or the program's.
+func module(dir *system.Folder, log *slog.Logger) (bytes []byte, err error) {
+	if bytes, err = placed(dir); bytes != nil || err != nil {
+		return bytes, err
+	}
+	s, err := slots(dir, log)
+	if err != nil {
+		return nil, err
+	}
+	bytes, err = s.Module()
+	if err != nil {
+		log.Error("a released module is damaged: the one before serves", "error", err)
+	}
+	if bytes == nil {
+		bytes, _, err = builtIn()
+		return bytes, err
+	}
+	return bytes, nil
+}
+
+// placed is the module that an operator has put into a folder; nil: none.
+func placed(dir *system.Folder) ([]byte, error) {
 	f, err := dir.Open(moduleFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		own, _, err := builtIn()
-		return own, err
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	bytes, err = system.ReadAll(f, maxModule)
-	return bytes, errors.Join(err, f.Close())
+	bytes, err := system.ReadAll(f, maxModule)
+	if err = errors.Join(err, f.Close()); err == nil && bytes == nil {
+		bytes = []byte{}
+	}
+	return bytes, err
 }
 
 // putModule makes a module the folder's; nil: the program's own is it again.
@@ -104,11 +127,24 @@ func (n *Node) compile(ctx context.Context, dir *system.Folder, bytes []byte, lo
 		return nil, fmt.Errorf("module %x: %w", sha256.Sum256(bytes), err)
 	}
 	if cache != nil {
-		if err := prune(cache, own, rt.Hash()); err != nil {
+		if err := prune(cache, append(releasedHashes(dir, log), own, rt.Hash())...); err != nil {
 			log.Warn("compiled modules", "error", err)
 		}
 	}
 	return rt, nil
+}
+
+// releasedHashes are those of the released modules that a folder keeps.
+func releasedHashes(dir *system.Folder, log *slog.Logger) (all [][sha256.Size]byte) {
+	s, err := slots(dir, log)
+	if err != nil {
+		log.Warn("released modules", "error", err)
+		return nil
+	}
+	for _, h := range s.Kept() {
+		all = append(all, h)
+	}
+	return all
 }
 
 // prune removes what other modules were compiled to: those of older programs, which nobody asks for again.

@@ -7,10 +7,11 @@
 //	                        │           └─────────▶ a pool of analysers        ├─ the module
 //	                        └──▶ core.Control, natively: applications, keys    ┘
 //
-// The module is the program's own, known by its hash, unless the folder has another, which was put
-// there by 'sightline-edge module':
+// The module is the program's own, known by its hash, unless the folder has another: one that 'sightline-edge
+// module' has put there, or else the newest that the origin of the edge has released:
 //
-//	DIR/module.wasm     another module; its calls have deadlines
+//	DIR/module.wasm     an operator's module; its calls have deadlines
+//	DIR/modules/        released ones, likewise; DIR/modules.json says which is in force
 //	DIR/compiled/       what modules were compiled to, sealed with the key
 //	DIR/compiled.key    the node's own
 //
@@ -36,6 +37,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/control"
 	"github.com/sightline-dev/sightline/origin/link"
 	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/sync/release"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -49,6 +51,7 @@ type Node struct {
 	origin   string        // address; empty: as the folder has it, or none
 	token    string        // that enrols the edge there; empty: it is enrolled
 	pictures wire.Blobs    // how pictures of the origin's come here
+	releases string        // channel of the origin's modules that is followed
 
 	mu     sync.Mutex
 	engine *engine // nil: nothing is open
@@ -57,7 +60,9 @@ type Node struct {
 var _ command.Program = (*Node)(nil)
 
 // New is the program sightline-edge.
-func New() *Node { return &Node{callTime: defaultCallTime, memory: defaultMemory} }
+func New() *Node {
+	return &Node{callTime: defaultCallTime, memory: defaultMemory, releases: releasesOff}
+}
 
 // What a call and an instance may take unless flags say otherwise.
 const (
@@ -86,6 +91,7 @@ func (n *Node) Flags(f *pflag.FlagSet) {
 	f.String("instance-memory", "1GB", "memory that one instance may have, such as 1GB; at most 4GB")
 	f.String("origin", "", "`address` of the server whose applications are kept here too, such as https://sightline.example.org")
 	f.String("token", "", "what 'sightline edge create' has told, which enrols this edge once")
+	f.String("releases", release.Stable, "which modules that the origin releases are run: stable, or off: the program's own")
 	f.String("pictures", "lazy", "when pictures come from the origin: lazy, when one is asked for, or full, all of them")
 }
 
@@ -105,6 +111,9 @@ func (n *Node) parseJoin(k *koanf.Koanf) (err error) {
 	var known bool
 	if n.pictures, known = map[string]wire.Blobs{"lazy": wire.BlobsLazy, "full": wire.BlobsFull}[k.String("pictures")]; !known {
 		return command.Usagef("pictures: %q is neither lazy nor full", k.String("pictures"))
+	}
+	if n.releases = k.String("releases"); n.releases != release.Stable && n.releases != releasesOff {
+		return command.Usagef("releases: %q is neither stable nor off", n.releases)
 	}
 	n.token = k.String("token")
 	if k.String("origin") == "" {

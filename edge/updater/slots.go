@@ -110,6 +110,16 @@ func (s *Slots) put(next state) error {
 // InForce is the release whose module is to serve; nil: the program's own.
 func (s *Slots) InForce() *Release { return s.Current }
 
+// Kept are the modules that the folder keeps: the one in force, and the one before.
+func (s *Slots) Kept() (kept []blob.Hash) {
+	for _, r := range []*Release{s.Current, s.Previous} {
+		if r != nil {
+			kept = append(kept, r.Module)
+		}
+	}
+	return kept
+}
+
 // Module is the bytes of the module in force: of the one before where those are damaged. nil: the program's own is.
 func (s *Slots) Module() ([]byte, error) {
 	var failed error
@@ -155,17 +165,17 @@ func (s *Slots) Start() error {
 	return s.put(next)
 }
 
-// errBack is a module that is left for the one before.
-var errBack = errors.New("module is left for the one before")
+// ErrBack is returned when a module was left for the one before.
+var ErrBack = errors.New("module is left for the one before")
 
-// back makes the one before the one in force. The error says what became of it: errBack when it is done.
+// back makes the one before the one in force. The error says what became of it: ErrBack when it is done.
 func (s *Slots) back(why error) error {
 	next := s.state
 	next.Current, next.Previous, next.Tries, next.Refused = s.Previous, nil, 0, why.Error()
 	if err := s.put(next); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %w", errBack, why)
+	return fmt.Errorf("%w: %w", ErrBack, why)
 }
 
 // tidy removes what no release needs.
@@ -174,11 +184,9 @@ func (s *Slots) tidy() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	keep := []string{}
-	for _, r := range []*Release{s.Current, s.Previous} {
-		if r != nil {
-			keep = append(keep, strings.TrimPrefix(fileOf(r.Module), slotsDir+"/"))
-		}
+	var keep []string
+	for _, h := range s.Kept() {
+		keep = append(keep, strings.TrimPrefix(fileOf(h), slotsDir+"/"))
 	}
 	for _, name := range names {
 		if !slices.Contains(keep, name) {

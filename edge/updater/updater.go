@@ -121,25 +121,34 @@ func (u *Updater) tell(err error, answered bool) {
 
 // Run asks at once and then every hour, until ctx ends.
 func (u *Updater) Run(ctx context.Context) {
-	if err := u.prove(ctx); err != nil {
-		u.o.Log.Error("module", "error", err)
-	}
 	if err := u.reconsider(); err != nil {
 		u.o.Log.Error("module", "error", err)
 	}
 	for ctx.Err() == nil {
 		if !u.o.Held() {
-			answered, err := u.ask(ctx)
-			if ctx.Err() != nil {
-				return
-			}
-			if err != nil {
+			if err := u.round(ctx); err != nil && ctx.Err() == nil {
 				u.o.Log.Error("release", "channel", u.o.Channel, "error", err)
 			}
-			u.tell(err, answered)
 		}
 		u.o.Pause(ctx, askEvery)
 	}
+}
+
+// round asks once, and watches a module that has to prove itself.
+func (u *Updater) round(ctx context.Context) error {
+	answered, err := u.ask(ctx)
+	if ctx.Err() != nil {
+		return err
+	}
+	u.tell(err, answered)
+	if u.o.Slots.Tries == 0 {
+		return err
+	}
+	if proved := u.prove(ctx); proved != nil {
+		u.tell(proved, false)
+		err = errors.Join(err, proved)
+	}
+	return err
 }
 
 // reconsider has what another program refused be tried again by this one.
@@ -233,7 +242,10 @@ func (u *Updater) take(ctx context.Context, m *release.Manifest) error {
 		}
 		return s.put(next)
 	}
-	next.Previous, next.Current, next.Tries = s.Current, nil, 1
+	if s.Tries == 0 { // else Current has proved nothing
+		next.Previous = s.Current
+	}
+	next.Current, next.Tries = nil, 1
 	if m.Module != u.o.Own {
 		next.Current = &seen
 		module, err := u.fetch(ctx, m)
@@ -262,13 +274,13 @@ func (u *Updater) take(ctx context.Context, m *release.Manifest) error {
 	if err := s.tidy(); err != nil {
 		u.o.Log.Warn("modules", "error", err)
 	}
-	return u.prove(ctx)
+	return nil
 }
 
 // back returns to the module before, at once.
 func (u *Updater) back(ctx context.Context, why error) error {
 	err := u.o.Slots.back(why)
-	if errors.Is(err, errBack) {
+	if errors.Is(err, ErrBack) {
 		err = errors.Join(err, u.o.Switch(ctx))
 	}
 	return err
@@ -277,9 +289,6 @@ func (u *Updater) back(ctx context.Context, why error) error {
 // prove watches a module that is new, and returns to the one before where its instances die.
 func (u *Updater) prove(ctx context.Context) error {
 	s := u.o.Slots
-	if s.Tries == 0 {
-		return nil
-	}
 	before := u.o.Deaths()
 	for range looks {
 		u.o.Pause(ctx, lookEvery)

@@ -94,7 +94,7 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if err := slots.Start(); err != nil && !errors.Is(err, errBack) {
+	if err := slots.Start(); err != nil && !errors.Is(err, ErrBack) {
 		w.t.Fatal(err)
 	}
 	w.load()
@@ -170,9 +170,7 @@ func (w *world) get(_ context.Context, path, rangeOf string) (*http.Response, er
 // ask has the edge ask once.
 func (w *world) ask() error {
 	w.t.Helper()
-	answered, err := w.u.ask(w.t.Context())
-	w.u.tell(err, answered)
-	return err
+	return w.u.round(w.t.Context())
 }
 
 // want checks which module serves, now and after a start, and what the operator is told.
@@ -325,7 +323,7 @@ func TestDying(t *testing.T) {
 	w := newWorld(t)
 	w.publish(2, moduleOf("two"))
 	w.dies = "two"
-	if err := w.ask(); !errors.Is(err, errBack) {
+	if err := w.ask(); !errors.Is(err, ErrBack) {
 		t.Errorf("instances die: %v", err)
 	}
 	w.want("own", 0, "have died")
@@ -348,10 +346,20 @@ func TestDying(t *testing.T) {
 		t.Error(err)
 	}
 	w.want("four", 4, "")
+	for v, name := range []string{"five", "six"} { // the next one comes before the first has proved itself
+		w.publish(uint64(5+v), moduleOf(name))
+		if _, err := w.u.ask(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.dies = "six"
+	if err := w.u.prove(t.Context()); !errors.Is(err, ErrBack) || w.serves != "four" {
+		t.Errorf("%v, %s serves, want the last that has proved itself", err, w.serves)
+	}
 	for range 2 * maxTries {
 		w.start()
 	}
-	w.want("four", 4, "")
+	w.want("four", 4, "have died")
 }
 
 // TestRun asks every hour, learns the key that it was never told, and lets an operator's module be.
