@@ -34,6 +34,7 @@ func TestNode(t *testing.T) {
 		"activated": activated,
 		"joined":    joined,
 		"released":  released,
+		"shared":    credentials,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, binary) })
 	}

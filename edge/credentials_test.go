@@ -1,0 +1,207 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/cookiejar"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/web/process"
+)
+
+// planCalls is how many calls the account of the test may make.
+const planCalls = 300
+
+// person is somebody at the pages of an origin.
+type person struct {
+	t      testing.TB
+	base   string
+	client http.Client
+	csrf   string
+}
+
+// must asks what pages ask, and wants status 200.
+func (p *person) must(method, path string, body object) (out object) {
+	p.t.Helper()
+	b, err := json.Marshal(body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(p.t.Context(), method, p.base+"/console"+path, bytes.NewReader(b))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	req.Header.Set("Origin", p.base)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("X-Sightline-CSRF", p.csrf)
+	res, err := p.client.Do(req)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(res.Body).Decode(&out); err != nil || res.StatusCode != 200 {
+		p.t.Fatalf("%s %s = %d %v, %v", method, path, res.StatusCode, out, err)
+	}
+	if s, ok := out["session"].(object); ok {
+		p.csrf, _ = s["csrf"].(string)
+	}
+	return out
+}
+
+// sharing is an origin whose first account has an application, which two edges hold.
+type sharing struct {
+	t              testing.TB
+	origin, binary string
+	data           string
+	app, key       string
+	client         *client // with the client's id and secret
+	hub            *server
+	edges          [2]*server
+	ids            [2]string
+	folders        [2]string
+	answered       int // calls, with any key or token
+}
+
+// share starts all of them.
+func share(t *testing.T, binary string) *sharing {
+	s := &sharing{t: t, origin: process.Build(t), binary: binary, data: filepath.Join(t.TempDir(), "origin")}
+	s.hub = serve(t, s.origin, s.data, "--plan-calls", strconv.Itoa(planCalls))
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ada := &person{t: t, base: s.hub.base, client: http.Client{Jar: jar}}
+	ada.must("GET", "/session", nil)
+	setup := s.hub.find(t, regexp.MustCompile(`/sign-up\?setup=([0-9a-f]+)`), 1)
+	ada.must("POST", "/accounts", object{"name": "Ada", "email": "ada@x.example", "password": "correct horse battery", "setup": setup})
+	made := ada.must("POST", "/apps", object{"name": "shared", "language": "en"})
+	s.app = at(t, made, "app", "id").(string)
+	s.key = strings.TrimSpace(command(t, s.origin, "key", "create", "--app", s.app, "--scopes", "All", "--data", s.data))
+	var ids struct {
+		ID     string `json:"client_id"`
+		Secret string `json:"client_secret"`
+	}
+	if err := json.Unmarshal([]byte(command(t, s.origin, "app", "secret", s.app, "--data", s.data, "--json")), &ids); err != nil {
+		t.Fatal(err)
+	}
+	basic, err := http.NewRequest("POST", s.hub.base, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	basic.SetBasicAuth(ids.ID, ids.Secret)
+	s.client = &client{t: t, auth: basic.Header.Get("Authorization")}
+	for i := range s.edges {
+		var made struct {
+			Token string
+			ID    string `json:"edge_id"`
+		}
+		text := command(t, s.origin, "edge", "create", "edge", "--apps", s.app, "--data", s.data, "--json")
+		if err := json.Unmarshal([]byte(text), &made); err != nil {
+			t.Fatal(err)
+		}
+		s.ids[i], s.folders[i] = made.ID, folder(t, binary)
+		s.edges[i] = serve(t, binary, s.folders[i], "--origin", s.hub.base, "--token", made.Token)
+	}
+	return s
+}
+
+// token is one that a server issues.
+func (s *sharing) token(at0 *server) string {
+	s.t.Helper()
+	c := *s.client
+	c.s = at0
+	return "Bearer " + at(s.t, c.must("POST", "/v2/token", nil), "access_token").(string)
+}
+
+// call makes a call and returns its status.
+func (s *sharing) call(to *server, credential string) int {
+	s.t.Helper()
+	c := client{s.t, to, credential}
+	status, out, err := c.do("GET", "/v2/inputs/status", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if status == 200 {
+		s.answered++
+	}
+	code := map[int]any{200: 10000.0, 401: 11001.0, 402: 11006.0}[status]
+	if status == 401 && strings.HasPrefix(credential, "Key ") {
+		code = 11009.0
+	}
+	if at(s.t, out, "status", "code") != code {
+		s.t.Errorf("HTTP status %d with %v", status, out["status"])
+	}
+	return status
+}
+
+// everywhere wants a credential to be answered with a status.
+func (s *sharing) everywhere(what, credential string, want int, servers ...*server) {
+	s.t.Helper()
+	for _, to := range servers {
+		for tries := 0; s.call(to, credential) != want; tries++ {
+			if tries == 100 {
+				s.t.Fatalf("%s is never answered with %d", what, want)
+			}
+			system.Pause(s.t.Context(), 200*time.Millisecond) // each try may be a call that is counted
+		}
+	}
+}
+
+// credentials has tokens of an origin and of its edges be good at all of them, also while the origin is away, until they
+// are revoked, and counts the calls of an account at all of them together.
+func credentials(t *testing.T, binary string) {
+	s := share(t, binary)
+	since := system.Now()
+	first := s.token(s.hub)
+	s.everywhere("the key", "Key "+s.key, 200, s.edges[0], s.edges[1])
+	second := s.token(s.edges[0])
+	s.everywhere("the origin's token", first, 200, s.hub, s.edges[0], s.edges[1])
+	s.everywhere("an edge's token", second, 200, s.hub, s.edges[0], s.edges[1])
+	if text := command(t, binary, "status", "--data", s.folders[0]); !strings.Contains(text, "keys known as of ") || strings.Contains(text, "too old") {
+		t.Errorf("the status says nothing of the age of keys: %s", text)
+	}
+
+	if err := s.hub.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-s.hub.ended
+	third := s.token(s.edges[1])
+	for _, credential := range []string{first, second, third} {
+		s.everywhere("a token without the origin", credential, 200, s.edges[0])
+	}
+	s.hub = serve(t, s.origin, s.data, "--plan-calls", strconv.Itoa(planCalls), "--listen", strings.TrimPrefix(s.hub.base, "http://"))
+	s.everywhere("a token that was issued without the origin", third, 200, s.hub)
+
+	command(t, s.origin, "edge", "revoke", s.ids[1], "--data", s.data)
+	s.everywhere("a revoked edge's token", third, 401, s.hub, s.edges[0], s.edges[1])
+	s.everywhere("another's", second, 200, s.hub, s.edges[0])
+	command(t, s.origin, "app", "revoke", s.app, "--data", s.data)
+	for _, dead := range []string{first, second} {
+		s.everywhere("a token of an older generation", dead, 401, s.hub, s.edges[0])
+	}
+
+	// What the revoked edge held and did not spend is lost, and what the origin had in memory when it was killed.
+	key := "Key " + s.key
+	for over := 0; over < 2; {
+		over = 0
+		for _, to := range []*server{s.hub, s.edges[0]} {
+			if s.call(to, key) == 402 {
+				over++
+			}
+		}
+		if s.answered > planCalls {
+			t.Fatalf("%d calls of %d were answered", s.answered, planCalls)
+		}
+	}
+	if lost := planCalls/16 + planCalls/64; s.answered < planCalls-lost {
+		t.Errorf("%d calls of %d were answered, and at most %d can be lost", s.answered, planCalls, lost)
+	}
+	t.Logf("%d of %d calls were answered by an origin and its edges in %.1f s", s.answered, planCalls, system.Now().Sub(since).Seconds())
+}
