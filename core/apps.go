@@ -40,6 +40,7 @@ type application struct {
 	shown     atomic.Pointer[api.Application] // as requests meet it
 	inputs    *ingest.Worker
 	copied    bool // of an origin's, whose log says which network it has
+	held      bool // Step's own: pictures may be kept for what is on its way or in dispute
 	renewal
 }
 

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -135,8 +136,36 @@ func (c *Control) Close() error {
 }
 
 // Hosted returns the picture behind a hosted name, of whichever application; the error is
-// blob.ErrNotFound.
-func (c *Control) Hosted(name string) (blob.Picture, error) { return c.gallery.Hosted(name) }
+// blob.ErrNotFound. A copy's picture has its name also while it is in dispute.
+func (c *Control) Hosted(name string) (blob.Picture, error) {
+	p, err := c.gallery.Hosted(name)
+	if errors.Is(err, blob.ErrNotFound) {
+		if disputed, ok := c.disputed(name); ok {
+			return disputed, nil
+		}
+	}
+	return p, err
+}
+
+// disputed finds a picture that a conflict in a copy of any application names.
+func (c *Control) disputed(name string) (blob.Picture, bool) {
+	var key [16]byte
+	if n, err := hex.Decode(key[:], []byte(name[:min(len(name), 2*len(key))])); err != nil || n != len(key) || len(name) != 2*len(key) {
+		return blob.Picture{}, false
+	}
+	ids, err := c.ids()
+	if err != nil {
+		return blob.Picture{}, false
+	}
+	for _, id := range ids {
+		if app, err := catalog.ParseAppID(id); err == nil {
+			if p, err := partition.Disputed(c.o.Store, app, key); err == nil {
+				return p, true
+			}
+		}
+	}
+	return blob.Picture{}, false
+}
 
 // Thumbnail returns the JPEG beside an input's picture by the picture's hosted name; the error
 // is blob.ErrNotFound.

@@ -69,5 +69,24 @@ func (e *Engine) dropGone(ctx context.Context, app *application) (more bool, err
 	for _, h := range pictures {
 		err = errors.Join(err, e.hosted.Drop(ctx, h))
 	}
-	return len(pictures) == droppedOnce, err
+	return len(pictures) == droppedOnce, errors.Join(err, e.dropHeld(app, len(pictures) > 0))
+}
+
+// dropHeld notes that a picture whose input is gone may have been kept for something of a copy that is on its
+// way or in dispute, and has strays be looked for once nothing is any more.
+func (e *Engine) dropHeld(app *application, dropped bool) error {
+	if !app.copied || !dropped && !app.held {
+		return nil
+	}
+	disputed, err := app.Partition.CountConflicts()
+	if err != nil {
+		return err
+	}
+	issued, confirmed := app.Partition.Outbox()
+	held := disputed > 0 || issued > confirmed
+	if app.held && !held {
+		e.strays.Store(true)
+	}
+	app.held = held
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/partition"
 )
 
 // tidying is what Step remembers between two calls. None of it needs to outlive the program:
@@ -85,8 +86,8 @@ func (c *Control) stepCollect(ctx context.Context) (err error) {
 	return err
 }
 
-// Keeps reports whether an input of any application has the picture h, or cannot be looked up:
-// what blob.HostedOptions.Keep wants to know.
+// Keeps reports whether an input of any application has the picture h, or something in a copy of one
+// that is on its way or in dispute, or cannot be looked up: what blob.HostedOptions.Keep wants to know.
 func (c *Control) Keeps(h blob.Hash) bool {
 	ids, err := c.ids()
 	if err != nil {
@@ -102,6 +103,9 @@ func (c *Control) Keeps(h blob.Hash) bool {
 			used = true
 			return false
 		})
+		if err == nil && !used {
+			used, err = partition.Claims(c.o.Store, app, h)
+		}
 		if used || err != nil {
 			return true
 		}

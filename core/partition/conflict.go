@@ -78,17 +78,7 @@ func conflictRange(app catalog.AppID) (lo, hi []byte) {
 // that were not dismissed, oldest first, until yield returns false.
 func (p *Partition) Conflicts(yield func(Conflict) bool) error {
 	v := p.View()
-	lo, hi := conflictRange(p.o.App)
-	var failed error
-	err := v.snapshot.Scan(lo, hi, func(_, value []byte) bool {
-		c, err := decodeConflict(bytes.Clone(value))
-		if err != nil {
-			failed = err
-			return false
-		}
-		return yield(c)
-	})
-	return errors.Join(err, failed, v.Close())
+	return errors.Join(conflictsIn(v.snapshot, p.o.App, yield), v.Close())
 }
 
 // CountConflicts is how many [Partition.Conflicts] has. It reads no more than their keys.

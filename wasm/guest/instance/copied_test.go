@@ -378,3 +378,49 @@ func TestKilledCopy(t *testing.T) {
 		}
 	}
 }
+
+// TestPictureInDispute: a page that is alone makes an input whose id its origin gives to another picture meanwhile.
+// Its own is sent, is there under its name for as long as the conflict stands, and goes with it.
+func TestPictureInDispute(t *testing.T) {
+	s := newSource(t)
+	k, told := s.keep(t, journaltest.NewDisk(), true)
+	if told != nil {
+		t.Fatal(told)
+	}
+	k.tell(t, replica.Begin{})
+	k.settle(t)
+	k.down = true
+	mine := blob.Sum(apitest.Picture("blue.png"))
+	body := k.fetch(t, 200, "POST", "/v2/inputs", "", `{"inputs":[`+picture("twice", "blue.png", "")+`]}`)
+	name := imageURL(t, body)
+	k.rest(t, time.Second)
+	s.add(t, "twice", "red.png")
+	k.down = false
+	for range 100 { // what the origin has comes before ours can go
+		k.rest(t, time.Second)
+		k.tell(t, replica.Wake{}, replica.Local{})
+	}
+	k.settle(t)
+	k.rest(t, 2*time.Minute)
+	if has, err := s.Blobs.Has(t.Context(), mine); !has || err != nil {
+		t.Errorf("the origin has the picture: %v, %v", has, err)
+	}
+	list := k.fetch(t, 200, "GET", "/v2/sync/conflicts", "", "")
+	if !strings.Contains(list, `"verdict":"duplicate"`) || !strings.Contains(list, name) {
+		t.Fatalf("conflicts = %s", list)
+	}
+	hosted, err := abi.ParseHosted(k.ask(t, abi.Question{What: abi.AskHosted, Name: name}))
+	if err != nil || !bytes.Equal(hosted.Data, apitest.Picture("blue.png")) || hosted.ContentType != "image/png" {
+		t.Errorf("the picture in dispute is %d bytes, %v", len(hosted.Data), err)
+	}
+	_, rest, _ := strings.Cut(list, `"conflicts":[{"id":"`)
+	id, _, _ := strings.Cut(rest, `"`)
+	k.fetch(t, 200, "DELETE", "/v2/sync/conflicts/"+id, "", "")
+	k.rest(t, 2*time.Minute)
+	if _, told, err := abi.ParseReply(k.Ask((&abi.Question{What: abi.AskBlob, Name: string(mine[:])}).Marshal())); !errors.Is(told, blob.ErrNotFound) || err != nil {
+		t.Errorf("after the conflict the picture is there: %v, %v", told, err)
+	}
+	if _, told, _ := abi.ParseReply(k.Ask((&abi.Question{What: abi.AskHosted, Name: name}).Marshal())); !errors.Is(told, blob.ErrNotFound) {
+		t.Errorf("and has its name: %v", told)
+	}
+}
