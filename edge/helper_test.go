@@ -220,6 +220,12 @@ func (s *server) as(t testing.TB, key string) *client { return &client{t, s, "Ke
 
 // do asks, and returns the HTTP status and the answer; an error is that there is none.
 func (c *client) do(method, path string, body any) (int, object, error) {
+	status, _, out, err := c.ask(method, path, body)
+	return status, out, err
+}
+
+// ask is do with the answer's header.
+func (c *client) ask(method, path string, body any) (int, http.Header, object, error) {
 	var r io.Reader
 	if body != nil {
 		b, err := json.Marshal(body)
@@ -235,18 +241,18 @@ func (c *client) do(method, path string, body any) (int, object, error) {
 	req.Header.Set("Authorization", c.auth)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
 	out := object{}
 	if json.Unmarshal(text, &out) != nil {
 		out["text"] = string(text)
 	}
-	return res.StatusCode, out, nil
+	return res.StatusCode, res.Header, out, nil
 }
 
 // must asks, and wants status 200.

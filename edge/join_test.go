@@ -1,14 +1,25 @@
 package main_test
 
 import (
+	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv"
+	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/origin/control"
 	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/web/process"
@@ -47,113 +58,471 @@ func copies(t testing.TB, binary, data string) []control.Copy {
 	return s.Copies
 }
 
-// joined is an origin with two edges, which all write while each in turn is cut off, killed and back:
-// afterwards all hold the same, nothing that was acknowledged is lost and nothing that was deleted is there. Then the
-// origin takes the application away.
-func joined(t *testing.T, binary string) {
-	origin, data := process.Build(t), filepath.Join(t.TempDir(), "origin")
-	app, key, _ := owner(t, origin, data, "shared")
-	hub := serve(t, origin, data)
-	at0 := hub.as(t, key)
+// joining is a test of an application that an origin, two edges and a tab of a browser have.
+type joining struct {
+	t              *testing.T
+	origin, binary string // programs
+	app, key       string
+	data           string // of the origin
+	hub            *server
+	names          []string // of pictures
+	witness        *witness
 
-	names := photos(t)
-	at0.must("POST", "/v2/inputs", object{"inputs": []object{input("before", photo(t, names[0]), "north")}})
-	var folders [2]string
-	var edges [2]*client
-	for i := range edges {
+	here    *screen // the origin
+	edges   [2]*server
+	folders [2]string
+	tab     *tab // nil: there is no browser
+	all     []*screen
+
+	made, doomed []string // ids of inputs that were acknowledged, and of those whose deletion was
+	writes       int
+}
+
+// joined is an origin with two edges and a tab of a browser, which all write while each in turn is cut off, killed and
+// back: afterwards all hold the same, to the digest; nothing that was acknowledged is lost and nothing that was deleted is
+// there; and no copy ever showed an operation as confirmed that the origin did not have. Then the origin takes
+// the application away, and nothing of it is left anywhere.
+func joined(t *testing.T, binary string) {
+	since := system.Now()
+	say := func(what string) { t.Logf("%6.1f s: %s", system.Now().Sub(since).Seconds(), what) }
+	j := begun(t, binary)
+	j.until("the copies hold what the origin did before", j.same)
+	say("joined")
+	for i := range j.all {
+		j.add(i, "north")
+		j.add(i, "south")
+	}
+	j.until("all hold what each wrote", j.same)
+	say("all have written")
+	j.cutEach()
+	j.conflict()
+	say("each was cut off")
+	j.killEach()
+	say("each was killed")
+	j.withoutOrigin()
+	say("the origin was away")
+	j.agreed()
+	j.digests()
+	say("all agree")
+	j.emptied()
+	say("nothing is left")
+	t.Logf("%d looks at screens, at %d of which operations waited", j.witness.checked, j.witness.waiting)
+	if j.witness.checked < 20 || j.witness.waiting < 10 {
+		t.Error("that is too few to tell")
+	}
+}
+
+// begun starts everybody.
+func begun(t *testing.T, binary string) *joining {
+	node, chromium := browser(t)
+	j := &joining{t: t, origin: process.Build(t), binary: binary, data: filepath.Join(t.TempDir(), "origin"), names: photos(t)}
+	j.app, j.key, _ = owner(t, j.origin, j.data, "shared")
+	j.hub = serve(t, j.origin, j.data)
+	address := strings.TrimPrefix(j.hub.base, "http://")
+	j.here = &screen{name: "the origin", ask: func(method, path string, body any) (int, http.Header, object, error) {
+		return j.hub.as(t, j.key).ask(method, path, body)
+	}}
+	j.all = []*screen{j.here}
+	j.witness = &witness{t: t, app: j.app, key: j.key, origin: func() string { return j.hub.base }}
+	j.add(0, "north")
+	for i := range j.edges {
 		var made struct{ Token string }
-		text := command(t, origin, "edge", "create", fmt.Sprintf("edge %d", i), "--apps", app, "--data", data, "--json")
+		text := command(t, j.origin, "edge", "create", fmt.Sprintf("edge %d", i), "--apps", j.app, "--data", j.data, "--json")
 		if err := json.Unmarshal([]byte(text), &made); err != nil {
 			t.Fatal(err)
 		}
-		folders[i] = folder(t, binary)
-		edges[i] = serve(t, binary, folders[i], "--origin", hub.base, "--token", made.Token).as(t, key)
+		way := newLink(t, address)
+		j.folders[i] = folder(t, binary)
+		j.edges[i] = serve(t, binary, j.folders[i], "--origin", way.base, "--token", made.Token)
+		j.all = append(j.all, &screen{name: fmt.Sprintf("edge %d", i), link: way, ask: func(method, path string, body any) (int, http.Header, object, error) {
+			return j.edges[i].as(t, j.key).ask(method, path, body)
+		}})
 	}
-	all := append([]*client{at0}, edges[:]...)
-	same := func() bool {
-		return all[0].holds() == all[1].holds() && all[1].holds() == all[2].holds()
+	if chromium != "" {
+		way := newGate(t, address)
+		j.tab = openTab(t, node, chromium, way.base)
+		j.openTab()
+		j.all = append(j.all, &screen{name: "the tab", link: way, ask: j.tab.ask})
 	}
-	until(t, "the edges hold what the origin did before", same)
+	j.witness.screens = j.all[1:]
+	return j
+}
 
-	for i, c := range all {
-		c.must("POST", "/v2/inputs", object{"inputs": []object{
-			input(fmt.Sprintf("first-%d", i), photo(t, names[1+i]), "north"), input(fmt.Sprintf("doomed-%d", i), photo(t, names[4+i]), "south"),
-		}})
-	}
-	until(t, "all hold what each wrote", same)
-
-	// Without the origin.
-	if err := hub.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	<-hub.ended
-	for i, c := range edges {
-		c.must("POST", "/v2/inputs", object{"inputs": []object{
-			input(fmt.Sprintf("alone-%d", i), photo(t, names[7+i]), "south"), input(fmt.Sprintf("more-%d", i), photo(t, names[9+i]), "north"),
-		}})
-		c.must("PATCH", "/v2/inputs", object{"action": "merge", "inputs": []object{
-			{"id": fmt.Sprintf("first-%d", 1-i), "data": object{"concepts": []object{{"id": fmt.Sprintf("seen-%d", i), "value": 1}}}},
-		}})
-		c.must("DELETE", fmt.Sprintf("/v2/inputs/doomed-%d", i), nil)
-	}
-	found := edges[0].must("POST", "/v2/searches", object{"query": object{"ands": []object{{"output": object{"input": object{"data": object{"image": object{"base64": photo(t, names[7])}}}}}}}})
-	if id := at(t, found, "hits", 0, "input", "id"); id != "alone-0" {
-		t.Errorf("alone, the picture most like alone-0 is %v", id)
-	}
-	edges[1].must("POST", "/v2/models", object{"model": object{"id": "way", "name": "way", "output_info": object{"data": object{"concepts": []object{{"id": "north"}, {"id": "south"}}}}}})
-	edges[1].must("POST", "/v2/models/way/versions", nil)
-	trained := func(c *client) (version string) {
-		status, out, err := c.do("GET", "/v2/models/way", nil)
-		if err != nil || status != 200 || at(t, out, "model", "model_version", "status", "code") != float64(21100) {
-			return ""
+// browser finds what a tab needs; empty: there is none. In CI there has to be.
+func browser(t testing.TB) (node, chromium string) {
+	t.Helper()
+	if os.Getenv("CI") == "" {
+		for _, program := range []string{"node", "chromium"} {
+			if _, err := exec.LookPath(program); err != nil {
+				t.Logf("%s is missing: there is no tab", program)
+				return "", ""
+			}
 		}
-		return at(t, out, "model", "model_version", "id").(string)
 	}
-	until(t, "an edge trains alone", func() bool { return trained(edges[1]) != "" })
-	version := trained(edges[1])
-	if err := syscall.Kill(edges[0].s.child(t), syscall.SIGKILL); err != nil {
+	node, chromium = process.Need(t, "node"), process.Need(t, "chromium", "chromium-browser", "google-chrome")
+	pages := exec.Command("make", "--no-print-directory", "web/runtime/served/dist/index.js")
+	pages.Dir = proof.Root(t)
+	if out, err := pages.CombinedOutput(); err != nil {
+		t.Fatalf("make: %v\n%s", err, out)
+	}
+	return node, chromium
+}
+
+// openTab opens the copy in the tab.
+func (j *joining) openTab() {
+	j.t.Helper()
+	var opened struct {
+		Owner bool
+		Store string
+	}
+	j.tab.do("open", object{"app": j.app, "credential": "Key " + j.key}, &opened)
+	if !opened.Owner || opened.Store != "private" {
+		j.t.Errorf("the tab has opened %+v", opened)
+	}
+}
+
+// until waits until it is so, and has the screens be looked at meanwhile.
+func (j *joining) until(what string, so func() bool) {
+	j.t.Helper()
+	until(j.t, what, func() bool {
+		if so() {
+			return true
+		}
+		j.witness.look()
+		return false
+	})
+}
+
+// same reports whether all hold the same.
+func (j *joining) same() bool {
+	want := j.here.holds()
+	for _, x := range j.all[1:] {
+		if x.holds() != want {
+			return false
+		}
+	}
+	return true
+}
+
+// add adds an input at a place.
+func (j *joining) add(at int, concept string) (id string) {
+	j.t.Helper()
+	id = fmt.Sprintf("made-%d-at-%d", j.writes, at)
+	picture := photo(j.t, j.names[j.writes%len(j.names)])
+	j.writes++
+	j.all[at].must(j.t, "POST", "/v2/inputs", object{"inputs": []object{input(id, picture, concept)}})
+	j.made = append(j.made, id)
+	return id
+}
+
+// change has a place write what it can: another input, a label on what any place has made, the deletion of one of all.
+func (j *joining) change(at int) {
+	j.t.Helper()
+	j.add(at, "south")
+	label := fmt.Sprintf("label-%d", j.writes)
+	j.all[at].must(j.t, "PATCH", "/v2/inputs", object{"action": "merge", "inputs": []object{
+		{"id": j.made[0], "data": object{"concepts": []object{{"id": label, "value": 1}}, "metadata": object{label: marker}}},
+	}})
+	j.made = append(j.made, label)
+	for i, id := range j.made {
+		if strings.HasSuffix(id, fmt.Sprintf("-at-%d", (at+1)%len(j.all))) && i > 0 && j.there(at, id) {
+			j.all[at].must(j.t, "DELETE", "/v2/inputs/"+id, nil)
+			j.gone(i)
+			return
+		}
+	}
+}
+
+// gone notes that the deletion of an input was acknowledged.
+func (j *joining) gone(i int) {
+	j.doomed = append(j.doomed, j.made[i])
+	j.made = append(j.made[:i:i], j.made[i+1:]...)
+}
+
+// marker is in what is written, and nowhere else.
+const marker = "this is only ever in metadata"
+
+// there reports whether a place has an input.
+func (j *joining) there(at int, id string) bool {
+	status, _, _, err := j.all[at].ask("GET", "/v2/inputs/"+id, nil)
+	return err == nil && status == 200
+}
+
+// cutEach cuts each copy off, while all write, and has it back.
+func (j *joining) cutEach() {
+	for at, x := range j.all {
+		if x.link == nil {
+			continue
+		}
+		x.link.set(true)
+		j.change(0)
+		j.change(at)
+		j.witness.look()
+		if c, ok := x.look(); !ok || c.pending == 0 || c.confirmed >= c.issued {
+			j.t.Errorf("%s is cut off and shows %+v, %v", x.name, c, ok)
+		}
+		x.link.set(false)
+	}
+	j.until("all hold what each wrote alone", j.same)
+}
+
+// conflict has an edge label, while it is cut off, what is deleted meanwhile: it lists what came to nothing, until a person has
+// seen it.
+func (j *joining) conflict() {
+	t, x := j.t, j.all[1]
+	id := j.add(0, "north")
+	j.until("the edge has what will be deleted", func() bool { return j.there(1, id) })
+	x.link.set(true)
+	j.here.must(t, "DELETE", "/v2/inputs/"+id, nil)
+	j.gone(len(j.made) - 1)
+	x.must(t, "PATCH", "/v2/inputs", object{"action": "merge", "inputs": []object{
+		{"id": id, "data": object{"concepts": []object{{"id": "late", "value": 1}}}},
+	}})
+	x.link.set(false)
+	listed := func() []any {
+		_, _, out, _ := x.ask("GET", "/v2/sync/conflicts", nil)
+		all, _ := out["conflicts"].([]any)
+		return all
+	}
+	j.until("the edge lists what came to nothing", func() bool { return len(listed()) > 0 })
+	first := listed()[0]
+	if at(t, first, "kind") != "input_labels" || at(t, first, "verdict") != "gone" || at(t, first, "input_id") != id || at(t, first, "content", "concepts", 0, "id") != "late" {
+		t.Errorf("the edge lists %v", first)
+	}
+	x.must(t, "DELETE", "/v2/sync/conflicts/"+at(t, first, "id").(string), nil)
+	if left := listed(); len(left) > 0 {
+		t.Errorf("a person has seen it, and it lists %v", left)
+	}
+}
+
+// killEach kills the processes of each copy, while it is cut off with writes of its own, and has it back.
+func (j *joining) killEach() {
+	for at, x := range j.all {
+		if x.link == nil {
+			continue
+		}
+		x.link.set(true)
+		j.change(at)
+		before, ok := x.look()
+		if at <= len(j.edges) {
+			if err := syscall.Kill(j.edges[at-1].child(j.t), syscall.SIGKILL); err != nil {
+				j.t.Fatal(err)
+			}
+			j.edges[at-1].find(j.t, serving, 2)
+		} else {
+			j.tab.do("kill", nil, nil)
+			j.openTab()
+		}
+		after, again := x.look()
+		if !ok || !again || after.confirmed != before.confirmed || after.pending < before.pending {
+			j.t.Errorf("%s showed %+v, %v before it was killed, and then %+v, %v", x.name, before, ok, after, again)
+		}
+		j.change(0)
+		j.witness.settle()
+		x.link.set(false)
+	}
+	j.until("all hold what each wrote before it was killed", j.same)
+}
+
+// withoutOrigin kills the origin while it is written to, has the copies work alone, and then has it back.
+func (j *joining) withoutOrigin() {
+	t := j.t
+	j.change(0)
+	if err := j.hub.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	edges[0].s.find(t, serving, 2)
-	for _, folder := range folders {
-		until(t, "an edge tells of writes that the origin cannot have", func() bool {
-			c := copies(t, binary, folder)
+	<-j.hub.ended
+	for at := range j.all[1:] {
+		j.change(at + 1)
+		j.change(at + 1)
+	}
+	lone := j.names[(j.writes+1)%len(j.names)]
+	j.writes++ // that picture is nobody else's
+	edge := j.all[2]
+	edge.must(t, "POST", "/v2/inputs", object{"inputs": []object{input("lone", photo(t, lone), "north")}})
+	j.made = append(j.made, "lone")
+	found := edge.must(t, "POST", "/v2/searches", object{"query": object{"ands": []object{{"output": object{"input": object{"data": object{"image": object{"base64": photo(t, lone)}}}}}}}})
+	if id := at(t, found, "hits", 0, "input", "id"); id != "lone" {
+		t.Errorf("alone, the picture most like lone is %v", id)
+	}
+	edge.must(t, "POST", "/v2/models", object{"model": object{"id": "way", "name": "way", "output_info": object{"data": object{"concepts": []object{{"id": "north"}, {"id": "south"}}}}}})
+	edge.must(t, "POST", "/v2/models/way/versions", nil)
+	j.until("an edge trains alone", func() bool { return j.trained(edge) != "" })
+	version := j.trained(edge)
+	for _, folder := range j.folders {
+		j.until("an edge tells of writes that the origin cannot have", func() bool {
+			c := copies(t, j.binary, folder)
 			return len(c) == 1 && c[0].Pending > 0 && c[0].Phase != "current"
 		})
 	}
+	j.witness.look()
+	if len(j.witness.claims) == 0 {
+		t.Error("nobody has shown anything while the origin was away")
+	}
+	for _, x := range j.all[1:] {
+		x.link.set(true) // what was said while it was away is held to what it has at its start
+	}
+	j.hub = serve(t, j.origin, j.data, "--listen", strings.TrimPrefix(j.hub.base, "http://"))
+	if !j.witness.settle() {
+		t.Error("the origin is back and shows nothing")
+	}
+	for _, x := range j.all[1:] {
+		x.link.set(false)
+	}
+	j.add(0, "north")
+	for _, x := range j.all {
+		j.until("the version that was trained alone is everywhere", func() bool { return j.trained(x) == version })
+		x.must(t, "POST", "/v2/models/way/outputs", object{"inputs": []object{{"data": object{"image": object{"base64": photo(t, lone)}}}}})
+	}
+}
 
-	// With it.
-	hub = serve(t, origin, data, "--listen", strings.TrimPrefix(hub.base, "http://"))
-	all[0] = hub.as(t, key)
-	all[0].must("POST", "/v2/inputs", object{"inputs": []object{input("after", photo(t, names[11]), "north")}})
-	until(t, "the edges have no writes of their own", func() bool {
-		a, b := copies(t, binary, folders[0]), copies(t, binary, folders[1])
-		return a[0].Pending+b[0].Pending == 0
-	})
-	until(t, "all hold the same", same)
-	held := all[0].holds()
-	for _, id := range []string{"before", "after", "first-0", "first-1", "first-2", "alone-0", "alone-1", "more-0", "more-1", "doomed-2", "seen-0", "seen-1"} {
-		if !strings.Contains(held, `"id":"`+id+`"`) {
-			t.Errorf("%s was acknowledged and is lost", id)
-		}
+// trained is the version of the model that a place has; empty: none.
+func (j *joining) trained(x *screen) string {
+	status, _, out, err := x.ask("GET", "/v2/models/way", nil)
+	if err != nil || status != 200 || at(j.t, out, "model", "model_version", "status", "code") != float64(21100) {
+		return ""
 	}
-	for _, id := range []string{"doomed-0", "doomed-1"} {
-		if strings.Contains(held, `"id":"`+id+`"`) {
-			t.Errorf("%s was deleted and is there", id)
-		}
-	}
-	for i, c := range all {
-		until(t, "the version that was trained alone is everywhere", func() bool { return trained(c) == version })
-		c.must("POST", "/v2/models/way/outputs", object{"inputs": []object{{"data": object{"image": object{"base64": photo(t, names[i])}}}}})
-	}
+	return at(j.t, out, "model", "model_version", "id").(string)
+}
 
-	command(t, origin, "app", "delete", app, "--data", data, "--yes")
-	for i, c := range edges {
-		until(t, "the application is gone at the edges", func() bool {
-			status, _, err := c.do("GET", "/v2/inputs", nil)
-			return err == nil && status == 401
+// agreed waits until the origin has all, and holds what there is to what was acknowledged.
+func (j *joining) agreed() {
+	for _, x := range j.all[1:] {
+		j.until(x.name+" has no writes of its own", func() bool {
+			c, ok := x.look()
+			return ok && c.pending == 0 && c.confirmed == c.issued
 		})
-		c.s.terminate(t)
-		command(t, binary, "doctor", "--data", folders[i])
 	}
+	j.until("all hold the same", j.same)
+	j.witness.look()
+	held := j.here.holds()
+	for _, id := range j.made {
+		if !strings.Contains(held, `"`+id+`"`) {
+			j.t.Errorf("%s was acknowledged and is lost", id)
+		}
+	}
+	for _, id := range j.doomed {
+		if strings.Contains(held, `"`+id+`"`) {
+			j.t.Errorf("%s was deleted and is there", id)
+		}
+	}
+	if len(j.doomed) < 2*len(j.all) {
+		j.t.Errorf("%d inputs were deleted in all", len(j.doomed))
+	}
+}
+
+// digests holds the state of each copy to the origin's, byte by byte.
+func (j *joining) digests() {
+	t := j.t
+	seq, want := j.witness.root()
+	if j.tab != nil {
+		var got struct {
+			Seq  uint64
+			Root string
+		}
+		j.until("the tab is where the origin is", func() bool {
+			j.tab.do("digest", nil, &got)
+			return got.Seq == seq
+		})
+		if got.Root != want {
+			t.Errorf("the tab's digest is %s, the origin's %s", got.Root, want)
+		}
+	}
+	app, err := catalog.ParseAppID(j.app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, folder := range j.folders {
+		j.until("an edge is where the origin is", func() bool {
+			c := copies(t, j.binary, folder)
+			return c[0].Cursor == seq
+		})
+		j.edges[i].terminate(t)
+		store, err := pebblekv.Open(filepath.Join(folder, "store"), pebblekv.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree, err := fold.DigestTree(store, app)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if root, err := tree.Node(""); err != nil || hex.EncodeToString(root.Digest[:]) != want {
+			t.Errorf("the digest of edge %d is %x, %v, the origin's %s", i, root.Digest, err, want)
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		j.edges[i] = serve(t, j.binary, folder)
+	}
+}
+
+// emptied deletes the application at the origin: at their next contact nothing of it is left at the copies.
+func (j *joining) emptied() {
+	t := j.t
+	first := decode(t, photo(t, j.names[0]))
+	marks := []string{marker, "label-", first[2000:2064]}
+	for i, folder := range j.folders {
+		_, _, out, err := j.all[1+i].ask("GET", "/v2/inputs/"+j.made[0], nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		image, err := url.Parse(at(t, out, "input", "data", "image", "url").(string))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if get(t, j.edges[i].base+image.Path, 200) != first {
+			t.Errorf("edge %d has another picture", i)
+		}
+		if found := find(t, folder, marks); len(found) < len(marks) {
+			t.Fatalf("edge %d holds %q alone, so this proves nothing", i, found)
+		}
+	}
+	command(t, j.origin, "app", "delete", j.app, "--data", j.data, "--yes")
+	for i, x := range j.all[1:] {
+		until(t, "the application is gone at "+x.name, func() bool {
+			status, _, _, err := x.ask("GET", "/v2/inputs", nil)
+			return err == nil && (status == 401 || status == 410)
+		})
+		if i < len(j.edges) {
+			j.edges[i].terminate(t)
+			command(t, j.binary, "doctor", "--data", j.folders[i])
+			if found := find(t, j.folders[i], marks); len(found) > 0 {
+				t.Errorf("edge %d still has %q", i, found)
+			}
+			continue
+		}
+		var sizes map[string]int64
+		j.tab.do("files", object{"app": j.app}, &sizes)
+		for name, size := range sizes {
+			if size > 0 {
+				t.Errorf("the tab's file %s still has %d bytes", name, size)
+			}
+		}
+		if len(sizes) == 0 {
+			t.Error("the tab has no files, so this proves nothing")
+		}
+	}
+}
+
+// find returns those of some texts that a folder's files have.
+func find(t testing.TB, folder string, marks []string) (found []string) {
+	t.Helper()
+	for _, mark := range marks {
+		has := false
+		err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() || has {
+				return err
+			}
+			data, err := os.ReadFile(path)
+			has = bytes.Contains(data, []byte(mark))
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has {
+			found = append(found, mark)
+		}
+	}
+	return found
 }

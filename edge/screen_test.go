@@ -1,0 +1,391 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	stdlog "log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// link is the way from a copy to its origin, which can be cut.
+type link struct {
+	base string
+
+	mu    sync.Mutex
+	cut   bool
+	conns map[net.Conn]bool
+}
+
+// newLink leads to a server's address.
+func newLink(t testing.TB, to string) *link {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &link{base: "http://" + l.Addr().String(), conns: map[net.Conn]bool{}}
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			all.Go(func() { x.carry(c, to) })
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		x.set(true)
+		all.Wait()
+	})
+	return x
+}
+
+// carry copies what two ends say until either has gone.
+func (x *link) carry(here net.Conn, to string) {
+	defer here.Close()
+	there, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer there.Close()
+	if !x.hold(here, there) {
+		return
+	}
+	done := make(chan struct{}, 2)
+	for _, way := range [][2]net.Conn{{here, there}, {there, here}} {
+		go func() {
+			_, _ = io.Copy(way[0], way[1])
+			done <- struct{}{}
+		}()
+	}
+	<-done
+	_, _ = here.Close(), there.Close()
+	<-done
+	x.drop(here, there)
+}
+
+// hold keeps two ends, so that they can be cut; false: they are.
+func (x *link) hold(conns ...net.Conn) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, c := range conns {
+		x.conns[c] = true
+	}
+	return !x.cut
+}
+
+// set cuts the link, or mends it.
+func (x *link) set(cut bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.cut = cut; !cut {
+		return
+	}
+	for c := range x.conns {
+		_ = c.Close()
+	}
+}
+
+// newGate leads pages to a server: what is asked below /v2 and /hosted can be cut, so that a page which is opened without
+// it has the runtime all the same.
+func newGate(t testing.TB, to string) *link {
+	t.Helper()
+	x := &link{conns: map[net.Conn]bool{}}
+	on := &httputil.ReverseProxy{
+		FlushInterval: -1, ErrorLog: stdlog.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: "http", Host: to})
+			r.Out.Host, r.Out.URL.RawQuery = r.In.Host, r.In.URL.RawQuery
+		},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasPrefix(r.URL.Path, "/v2/") && !strings.HasPrefix(r.URL.Path, "/hosted/") {
+			on.ServeHTTP(w, r)
+			return
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		end := &ended{cancel: cancel}
+		if !x.hold(end) {
+			panic(http.ErrAbortHandler)
+		}
+		defer x.drop(end)
+		on.ServeHTTP(w, r.WithContext(ctx))
+	}))
+	s.Config.ErrorLog = stdlog.New(io.Discard, "", 0)
+	t.Cleanup(func() {
+		x.set(true)
+		s.CloseClientConnections()
+		s.Close()
+	})
+	x.base = s.URL
+	return x
+}
+
+// ended is a request that can be ended like a connection.
+type ended struct {
+	net.Conn
+	cancel context.CancelFunc
+}
+
+func (e *ended) Close() error {
+	e.cancel()
+	return nil
+}
+
+// drop forgets ends that have gone.
+func (x *link) drop(conns ...net.Conn) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, c := range conns {
+		delete(x.conns, c)
+	}
+}
+
+// screen is what a copy shows: who looks at it learns which operations are confirmed.
+type screen struct {
+	name string
+	link *link
+	ask  func(method, path string, body any) (int, http.Header, object, error)
+
+	site   log.Site
+	issued uint64 // last of its operations that an answer has named
+}
+
+// must asks, wants status 200, and notes which operations were made.
+func (x *screen) must(t testing.TB, method, path string, body any) object {
+	t.Helper()
+	status, h, out, err := x.ask(method, path, body)
+	if err != nil || status != 200 {
+		t.Fatalf("%s: %s %s = %d, %v, %.600v", x.name, method, path, status, err, out)
+	}
+	x.note(t, h)
+	return out
+}
+
+// note reads which operations an answer has made.
+func (x *screen) note(t testing.TB, h http.Header) {
+	t.Helper()
+	where, made := h.Get("X-Sightline-Durability"), h.Get("X-Sightline-Operations")
+	if where == "" {
+		return
+	}
+	if x.link == nil {
+		if where != "origin" || made != "" {
+			t.Errorf("the origin says that a write is durable at %q, operations %q", where, made)
+		}
+		return
+	}
+	var first, last uint64
+	if _, err := fmt.Sscanf(made, "%d:%d-%d", &x.site, &first, &last); err != nil || where != "local" || last < first || first <= x.issued {
+		t.Errorf("%s says that a write is durable at %q, operations %q after %d", x.name, where, made, x.issued)
+	}
+	x.issued = last
+}
+
+// claim is what a screen said at a moment.
+type claim struct {
+	name      string
+	site      log.Site
+	issued    uint64 // operations that had been made
+	confirmed uint64 // the last of them that was not in the outbox
+	pending   uint64 // how many were said to wait
+}
+
+// look reads a copy's outbox and its status; false: nobody is there to show them.
+func (x *screen) look() (c claim, ok bool) {
+	c = claim{name: x.name, site: x.site, issued: x.issued, confirmed: x.issued}
+	status, _, out, err := x.ask("GET", "/v2/sync/outbox?per_page=1000", nil)
+	if err != nil || status != 200 {
+		return c, false
+	}
+	var box struct {
+		Operations []struct {
+			Site  log.Site
+			Seq   uint64
+			State string
+		}
+	}
+	if !convert(out, &box) {
+		return c, false
+	}
+	for _, op := range box.Operations {
+		if op.Site == x.site && op.Seq <= c.confirmed && (op.State == "queued" || op.State == "sent") {
+			c.confirmed = op.Seq - 1
+		}
+	}
+	status, _, out, err = x.ask("GET", "/v2/sync/status", nil)
+	var told struct{ Copy struct{ Queued, Sent uint64 } }
+	if err != nil || status != 200 || !convert(out, &told) {
+		return c, false
+	}
+	c.pending = told.Copy.Queued + told.Copy.Sent
+	return c, true
+}
+
+// convert reads an answer as what it is.
+func convert(from object, to any) bool {
+	text, err := json.Marshal(from)
+	return err == nil && json.Unmarshal(text, to) == nil
+}
+
+// witness holds what screens said to the origin's log.
+type witness struct {
+	t       testing.TB
+	app     string
+	key     string
+	origin  func() string // its address
+	screens []*screen
+
+	claims           []claim // not held to the log yet: the origin was not there
+	checked, waiting int
+}
+
+// look has every screen say what is confirmed, and then holds that to the log: what it lacks now it lacked then.
+func (w *witness) look() {
+	w.t.Helper()
+	for _, x := range w.screens {
+		if c, ok := x.look(); ok {
+			w.claims = append(w.claims, c)
+		}
+	}
+	w.settle()
+}
+
+// settle holds what was said to the origin's log, if it is there.
+func (w *witness) settle() bool {
+	w.t.Helper()
+	has, ok := w.log()
+	if !ok {
+		return false
+	}
+	for _, c := range w.claims {
+		missing := uint64(0)
+		for seq := uint64(1); seq <= c.issued; seq++ {
+			switch {
+			case has[log.Dot{Site: c.site, Seq: seq}]:
+			case seq <= c.confirmed:
+				w.t.Fatalf("%s said that operation %d was confirmed (%+v), and the origin does not have it", c.name, seq, c)
+			default:
+				missing++
+			}
+		}
+		if c.pending < missing {
+			w.t.Fatalf("%s said that %d operations wait (%+v), and the origin lacks %d", c.name, c.pending, c, missing)
+		}
+		if w.checked++; missing > 0 {
+			w.waiting++
+		}
+	}
+	w.claims = w.claims[:0]
+	return true
+}
+
+// log is which operations the origin's log has; false: it does not answer.
+func (w *witness) log() (map[log.Dot]bool, bool) {
+	w.t.Helper()
+	body, ok := w.get("/v2/sync/changes?p=0&since=0&live=0&app=" + w.app)
+	if !ok {
+		return nil, false
+	}
+	var in wire.Reader
+	_, _ = in.Write(body)
+	has := map[log.Dot]bool{}
+	for {
+		f, more, err := in.Next()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if !more {
+			return has, true
+		}
+		if f.Type != wire.TypeEntries {
+			continue
+		}
+		m, err := wire.DecodeEntriesFrame(f.Body)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		entries, err := wire.DecodeEntries(m.Block, m.From)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for i := range entries {
+			has[entries[i].Op.Dot] = true
+		}
+	}
+}
+
+// root is the root of the origin's tree of digests, in hexadecimal digits, and the entry that it is of.
+func (w *witness) root() (seq uint64, root string) {
+	w.t.Helper()
+	body, ok := w.get("/v2/sync/digest?p=0&prefix=&app=" + w.app)
+	m, err := wire.DecodeDigests(body)
+	if !ok || err != nil || len(m.Nodes) != 16 {
+		w.t.Fatalf("the origin's digest: %v, %v", ok, err)
+	}
+	var all bytes.Buffer
+	for _, n := range m.Nodes {
+		all.Write(n.Digest[:])
+	}
+	digest := sha256.Sum256(all.Bytes())
+	return m.Seq, hex.EncodeToString(digest[:])
+}
+
+// get asks the origin in the protocol.
+func (w *witness) get(path string) ([]byte, bool) {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(w.t.Context(), "GET", w.origin()+path, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Key "+w.key)
+	req.Header.Set("Accept", wire.ContentType)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, false
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	return body, err == nil && res.StatusCode == 200
+}
+
+// holds is what a place lists of the application's inputs, in its order, but for where their pictures are.
+func (x *screen) holds() string {
+	status, _, out, err := x.ask("GET", "/v2/inputs?per_page=100", nil)
+	if err != nil || status != 200 {
+		return fmt.Sprintf("%s: %d, %v", x.name, status, err)
+	}
+	list, _ := out["inputs"].([]any)
+	var b strings.Builder
+	for _, in := range list {
+		if data, ok := in.(object)["data"].(object); ok {
+			delete(data, "image")
+		}
+		text, err := json.Marshal(in)
+		if err != nil {
+			return err.Error()
+		}
+		b.Write(text)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
