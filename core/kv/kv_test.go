@@ -123,7 +123,7 @@ func TestOverlayOfMany(t *testing.T) {
 				t.Fatalf("round %d: Get(%q) = %q, %v, want %q", round, k, got, err, m[k])
 			}
 		}
-		for range 20 { // the first of them without an order that is kept up, the last ones with
+		for range 50 { // the first of them without an order that is kept up, the last ones with
 			lo := fmt.Append(nil, rng.IntN(4*n))
 			var got []string
 			err := o.Scan(lo, nil, func(k, v []byte) bool {
