@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -17,19 +18,23 @@ import (
 
 // told is what the commands about modules print.
 type told struct {
-	SHA256   string `json:"sha256"`
-	BuiltIn  bool   `json:"built_in"`
-	Bytes    int    `json:"bytes"`
-	Compiled bool   `json:"compiled"` // now, and not read from the cache
+	SHA256    string `json:"sha256"`
+	BuiltIn   bool   `json:"built_in"`
+	Deadlines bool   `json:"deadlines"` // its calls have them
+	Bytes     int    `json:"bytes"`
+	Compiled  bool   `json:"compiled"` // now, and not read from the cache
 }
 
 func tell(w io.Writer, asJSON bool, t told) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(t)
 	}
-	kind := "not the program's own: its calls have deadlines"
-	if t.BuiltIn {
+	kind := "released by the origin"
+	switch {
+	case t.BuiltIn:
 		kind = "the program's own"
+	case t.Deadlines:
+		kind = "not the program's own: its calls have deadlines"
 	}
 	_, err := fmt.Fprintf(w, "%s  %d bytes, %s\n", t.SHA256, t.Bytes, kind)
 	return err
@@ -98,7 +103,7 @@ func (n *Node) try(ctx context.Context, dir *system.Folder, bytes []byte) (told,
 	if err != nil {
 		return told{}, err
 	}
-	t := told{SHA256: fmt.Sprintf("%x", rt.Hash()), BuiltIn: rt.Trusted(), Bytes: len(bytes), Compiled: rt.Compiled()}
+	t := told{SHA256: fmt.Sprintf("%x", rt.Hash()), BuiltIn: isOwn(rt), Deadlines: !rt.Trusted(), Bytes: len(bytes), Compiled: rt.Compiled()}
 	return t, rt.Close(ctx)
 }
 
@@ -110,10 +115,10 @@ func (n *Node) newModule(env *command.Env) *cobra.Command {
 		Use:   "module [FILE]",
 		Short: "Say which module a data folder is served with, or change it",
 		Long: `Say which module a data folder is served with, by its SHA-256. With FILE it is that one from now on, with
---built-in the program's own again. A server that has the folder open goes over to it between two
+--built-in it is the newest that the edge's origin has released, or else the program's own, again. A server that has the folder open goes over to it between two
 calls: no call is broken off. A file that is no module for this program is refused, and nothing changes.
 
-Calls of a module that is not the program's own have deadlines, which makes them slower.`,
+Calls of an operator's module have deadlines, which makes them slower.`,
 		Example: `  sightline-edge module --data ./data
   sightline-edge module guest.wasm --data ./data
   sightline-edge module --built-in --data ./data`,
@@ -159,7 +164,8 @@ func (n *Node) show(dir *system.Folder, w io.Writer, asJSON bool) error {
 		return err
 	}
 	sum := sha256.Sum256(bytes)
-	return tell(w, asJSON, told{SHA256: fmt.Sprintf("%x", sum), BuiltIn: sum == own, Bytes: len(bytes)})
+	deadlines := sum != own && !slices.Contains(releasedHashes(dir, quiet), sum)
+	return tell(w, asJSON, told{SHA256: fmt.Sprintf("%x", sum), BuiltIn: sum == own, Deadlines: deadlines, Bytes: len(bytes)})
 }
 
 // change makes bytes the folder's module, or the program's own where there are none, and has a

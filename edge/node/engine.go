@@ -168,7 +168,7 @@ func (e *engine) reload(ctx context.Context) error {
 	if err := f.Swap(ctx, rt); err != nil {
 		return errors.Join(err, rt.Close(ctx))
 	}
-	e.log.Info("module", "sha256", fmt.Sprintf("%x", rt.Hash()), "before", fmt.Sprintf("%x", before), "built-in", rt.Trusted())
+	e.log.Info("module", "sha256", fmt.Sprintf("%x", rt.Hash()), "before", fmt.Sprintf("%x", before), "built-in", isOwn(rt), "deadlines", !rt.Trusted())
 	return nil
 }
 
@@ -286,7 +286,7 @@ func (e *engine) Close() error {
 	return errors.Join(errs...)
 }
 
-// oldest is for how long the longest call of the program's own module has been running: another's end
+// oldest is for how long the longest call of a module without deadlines has been running: another's end
 // by themselves.
 func (e *engine) oldest() time.Duration {
 	f := e.started.Load()
@@ -304,7 +304,7 @@ func (e *engine) status() *control.Module {
 	}
 	rt := f.Runtime()
 	return &control.Module{
-		SHA256: fmt.Sprintf("%x", rt.Hash()), BuiltIn: rt.Trusted(), Compiled: rt.Compiled(),
+		SHA256: fmt.Sprintf("%x", rt.Hash()), BuiltIn: isOwn(rt), Deadlines: !rt.Trusted(), Compiled: rt.Compiled(),
 		Instances: f.Instances(), Bytes: f.Bytes(), Release: e.release(),
 	}
 }

@@ -109,7 +109,8 @@ func write(dir *system.Folder, name string, bytes []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// compile makes a runtime of a module, or has it from the folder's cache.
+// compile makes a runtime of a module, or has it from the folder's cache. The program's own runs without deadlines,
+// which cost much, and so do those that the folder has from its origin, once they were tried with them.
 func (n *Node) compile(ctx context.Context, dir *system.Folder, bytes []byte, log *slog.Logger) (*host.Runtime, error) {
 	cache, err := openCache(dir)
 	if err != nil {
@@ -119,19 +120,26 @@ func (n *Node) compile(ctx context.Context, dir *system.Folder, bytes []byte, lo
 	if err != nil {
 		return nil, err
 	}
+	trusted := append(releasedHashes(dir, log), own)
 	rt, err := host.NewRuntime(ctx, host.Options{
-		Module: bytes, Cache: cache, MemoryPages: memoryPages(n.memory), Trusted: [][sha256.Size]byte{own}, CallTime: n.callTime,
+		Module: bytes, Cache: cache, MemoryPages: memoryPages(n.memory), Trusted: trusted, CallTime: n.callTime,
 		Now: system.Now, Rand: system.Random, Log: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("module %x: %w", sha256.Sum256(bytes), err)
 	}
 	if cache != nil {
-		if err := prune(cache, append(releasedHashes(dir, log), own, rt.Hash())...); err != nil {
+		if err := prune(cache, append(trusted, rt.Hash())...); err != nil {
 			log.Warn("compiled modules", "error", err)
 		}
 	}
 	return rt, nil
+}
+
+// isOwn reports whether a runtime is of the program's own module.
+func isOwn(rt *host.Runtime) bool {
+	_, own, err := builtIn()
+	return err == nil && rt.Hash() == own
 }
 
 // releasedHashes are those of the released modules that a folder keeps.

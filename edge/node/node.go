@@ -11,7 +11,7 @@
 // module' has put there, or else the newest that the origin of the edge has released:
 //
 //	DIR/module.wasm     an operator's module; its calls have deadlines
-//	DIR/modules/        released ones, likewise; DIR/modules.json says which is in force
+//	DIR/modules/        released ones, without; DIR/modules.json says which is in force
 //	DIR/compiled/       what modules were compiled to, sealed with the key
 //	DIR/compiled.key    the node's own
 //

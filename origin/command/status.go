@@ -90,9 +90,12 @@ func tellStatus(w io.Writer, s *control.Status) error {
 		{"store", fmt.Sprintf("%s, and %s free on its disk", bytesText(s.DiskBytes), bytesText(s.FreeBytes))},
 	}
 	if m := s.Module; m != nil {
-		kind := "not built in: its calls have deadlines"
-		if m.BuiltIn {
+		kind := "released"
+		switch {
+		case m.BuiltIn:
 			kind = "built in"
+		case m.Deadlines:
+			kind = "not built in: its calls have deadlines"
 		}
 		lines = append(lines,
 			pair{"module", fmt.Sprintf("%s (%s)", m.SHA256, kind)},

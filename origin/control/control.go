@@ -156,8 +156,9 @@ type Copy struct {
 // Module is the module that answers.
 type Module struct {
 	SHA256    string `json:"sha256"`
-	BuiltIn   bool   `json:"built_in"` // the program's own, which runs without deadlines
-	Compiled  bool   `json:"compiled"` // at this start, and not read from the cache
+	BuiltIn   bool   `json:"built_in"`  // the program's own
+	Deadlines bool   `json:"deadlines"` // calls have them, as those of an operator's module do
+	Compiled  bool   `json:"compiled"`  // at this start, and not read from the cache
 	Instances int    `json:"instances"`
 	Bytes     int64  `json:"memory_bytes"` // of all instances
 
