@@ -113,7 +113,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// golden are the bytes of the example in sync/README.md.
+// golden is how a signed manifest begins.
 const golden = "010a3301" + "0a06737461626c65" + "1007" + "1a20%x" + "2006" + "2801" + "3001"
 
 // TestGolden holds the bytes to what they were.
