@@ -51,7 +51,7 @@ export async function copies(t) {
   });
   let id;
   await t.step('with one it is sent, and confirmed when the log has it', async () => {
-    id = await waiting.first().locator('bdi').first().textContent();
+    const way = await picture.evaluateHandle(travelled);
     await t.offline(false);
     await t.seen(mark(en('mark_confirmed')));
     const found = (await ask('GET', '/inputs')).inputs.filter((input) => input.data.metadata?.name === name);
@@ -62,6 +62,8 @@ export async function copies(t) {
       'what the origin says of it',
     );
     id = found[0].id;
+    const marks = await way.jsonValue();
+    same([marks[0], marks.indexOf(en('mark_confirmed'))], [en('mark_queued'), marks.length - 1], `the way ${marks}`);
     await t.seen(t.page.getByText(en('sync_waiting_none')));
     await t.button(en('receipt_compare')).click();
     await t.seen(t.page.getByText(en('receipt_equal', { equal: '2', all: '2' })));
@@ -91,6 +93,18 @@ export async function copies(t) {
     await t.seen(t.button(en('sync_keep')));
     check(!(await t.page.evaluate(() => localStorage.getItem('copies'))), 'the copy is still remembered');
   });
+}
+
+/** The marks that a picture has from now on, in their order. */
+function travelled(article) {
+  const all = [];
+  const note = () => {
+    const now = article.querySelector('.mark')?.textContent.trim();
+    if (now && now !== all.at(-1)) all.push(now);
+  };
+  note();
+  new MutationObserver(note).observe(article, { subtree: true, childList: true, characterData: true });
+  return all;
 }
 
 /** The name of the application that is chosen. */
