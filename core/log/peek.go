@@ -13,15 +13,11 @@ func Peek(r kv.Reader, prefix []byte, from uint64, yield func(Op) bool) error {
 	l := Store{prefix: prefix}
 	var failed error
 	err := r.Scan(l.entryKey(from), l.end(), func(_, value []byte) bool {
-		c, err := chainOf(value)
-		if err == nil {
-			var op Op
-			if op, err = Decode(bytes.Clone(value[len(c):])); err == nil {
-				return yield(op)
-			}
+		var op Op
+		if _, failed = chainOf(value); failed == nil {
+			op, failed = Decode(bytes.Clone(value[len(Chain{}):]))
 		}
-		failed = err
-		return false
+		return failed == nil && yield(op)
 	})
 	if err != nil {
 		return err
