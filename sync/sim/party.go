@@ -27,10 +27,9 @@ type party struct {
 	disk   Disk
 	blobs  *blob.Memory // pictures: each outlives a crash once it is there
 	random io.Reader
-	edge   *edge  // nil: it asks with a key and leases its site
-	old    bool   // it runs an older version, which does not know the log's rules
-	aged   uint64 // entries of the log when that began
-	gone   bool   // it was told to forget all, and has
+	edge   *edge // nil: it asks with a key and leases its site
+	old    bool  // it runs an older version, which does not know the log's rules
+	gone   bool  // it was told to forget all, and has
 	clock  clock
 
 	wire    *wired
