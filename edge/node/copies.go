@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core"
-	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -104,73 +103,6 @@ func (c *copies) enrolled() error {
 	defer c.mu.Unlock()
 	c.why, c.list = "", list
 	return nil
-}
-
-// learn takes what the register says of an application that is asked for at every call.
-func (c *copies) learn(one *copied) error {
-	record, err := catalog.Read(c.store, catalog.Control).App(one.app)
-	if err != nil && !errors.Is(err, catalog.ErrNotFound) {
-		return err
-	}
-	trust, err := catalog.Read(c.store, catalog.Control).TrustOf(one.app)
-	if err != nil {
-		return err
-	}
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	one.stale, one.trust, one.account = time.Duration(record.MaxStale)*time.Second, trust, record.Owner
-	if one.account != "" {
-		one.budget.need()
-	}
-	return nil
-}
-
-// take takes a register that does not take its application away. Whoever sends one knows no newer.
-func (c *copies) take(ctx context.Context, one *copied, seq uint64, data []byte) error {
-	if err := one.age.heard(c.now()); err != nil {
-		return err
-	}
-	if err := core.TakeRegister(ctx, c.store, one.app, seq, data); err != nil {
-		return err
-	}
-	return c.learn(one)
-}
-
-// end has nothing be kept of an application that is taken away.
-func (one *copied) end() {
-	one.age.end()
-	one.budget.end()
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	one.account = ""
-}
-
-// admit says what keeps a call from being answered here; nil: nothing does.
-func (c *copies) admit(ctx context.Context, app string, r *api.Request) error {
-	one := c.of(app)
-	if one == nil {
-		return nil // it is this edge's own
-	}
-	if err := shut(one.knows(c), one.maxStale(), r); err != nil {
-		return err
-	}
-	c.ready(ctx, one)
-	return nil
-}
-
-// knows is how old what is known of the application's keys is.
-func (one *copied) knows(c *copies) time.Duration {
-	old, err := one.age.look(c.now())
-	if err != nil {
-		c.log.Warn("age of keys", "app", one.app, "error", err)
-	}
-	return old
-}
-
-func (one *copied) maxStale() time.Duration {
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	return one.stale
 }
 
 // all are the copies there are now.

@@ -73,6 +73,37 @@ func TestPeople(t *testing.T) {
 	}
 }
 
+// TestAdmit has a host refuse calls of one application that write: nobody else's, none that read, and none for
+// which it vouches itself.
+func TestAdmit(t *testing.T) {
+	held := ""
+	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) {
+		o.Admit = func(_ context.Context, app string, r *api.Request) error {
+			if app == held && api.Writes(r.Method, r.Path) {
+				return auth.ErrAged
+			}
+			return nil
+		}
+	})
+	a, b := n.tenant(), n.tenant()
+	held = a.app
+	body := []byte(`{"concepts":[{"id":"c"}]}`)
+	for _, tt := range []struct {
+		r    api.Request
+		want int
+	}{
+		{api.Request{Method: "POST", Path: "/v2/concepts", Authorization: "Key " + a.key, Body: body}, 507},
+		{api.Request{Method: "GET", Path: "/v2/concepts", Authorization: "Key " + a.key}, 200},
+		{api.Request{Method: "POST", Path: "/v2/concepts", Authorization: "Key " + b.key, Body: body}, 200},
+		{api.Request{Method: "POST", Path: "/v2/concepts", App: a.app, Body: body}, 200},
+	} {
+		res := n.serve(&tt.r)
+		if res.Status != tt.want || tt.want == 507 && !bytes.Contains(res.Body, []byte(`"code":39998`)) {
+			t.Errorf("%s %s = %d %s, want %d", tt.r.Method, tt.r.Path, res.Status, res.Body, tt.want)
+		}
+	}
+}
+
 // TestHosted finds pictures of all applications by their names.
 func TestHosted(t *testing.T) {
 	n := newNode(t, anotherRuntime(t), nil)
