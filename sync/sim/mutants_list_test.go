@@ -151,7 +151,7 @@ var mutants = []mutant{
 	},
 	{
 		name: "older versions fold by newer rules", file: "sync/feed/session.go",
-		from: "	case m.Fold < h.Fold:",
-		to:   "	case m.Fold < h.Fold && !$:",
+		from: "	case m.Fold < rules:",
+		to:   "	case m.Fold < rules && !$:",
 	},
 }
