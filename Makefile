@@ -20,7 +20,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 COVERED := core/api core/auth core/blob core/blob/pack core/catalog core/fold core/index core/index/hnsw core/ingest core/jsonio core/kv core/kv/journal core/kv/memkv \
 	core/kv/pebblekv core/log core/log/field core/partition core/predict/onnx core/predict/raster core/predict/raster/jpg core/search \
 	core/train core/train/kernel core/training origin/account origin/certificate origin/console origin/data origin/fetch origin/httpd \
-	origin/link origin/token sync/feed sync/lines sync/press sync/replica sync/wire wasm/abi wasm/guest/instance wasm/guest/lent wasm/host
+	origin/link origin/release origin/token sync/feed sync/lines sync/press sync/release sync/replica sync/selftest sync/wire wasm/abi \
+	wasm/guest/instance wasm/guest/lent wasm/host edge/updater
 COVER   := 85
 
 # What the pages are made of.
