@@ -105,7 +105,11 @@ func TestOverlayOfMany(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	base, m := memkv.New(), model{}
 	o := kv.NewOverlay(base)
-	for round, n := range []int{6000, 10, 3, 2000} {
+	rounds := []int{6000, 10, 3, 2000}
+	if testing.Short() {
+		rounds = []int{1200, 10, 300}
+	}
+	for round, n := range rounds {
 		for i := range n {
 			key := fmt.Appendf(nil, "%0*d", 1+i%20, rng.IntN(4*n))
 			switch rng.IntN(500) {
