@@ -16,6 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -131,7 +132,7 @@ func TestLive(t *testing.T) {
 			if d := x.expect(wire.TypeKeepalive).at.Sub(begun); d != 15*time.Second {
 				t.Errorf("a keepalive after %v", d)
 			}
-			w.input("new", "blue.png")
+			r.pushed(r.next(&log.ConceptCreate{ID: "new", Name: "new", Language: "en"}))
 			x.expect(wire.TypeEntries, wire.TypeCheckpoint)
 			x.cancel()
 			x.ends(wire.WhyShutdown)
