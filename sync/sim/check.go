@@ -183,7 +183,7 @@ func (w *world) complete(p *party, r catalog.Reader, seq uint64) error {
 			// What a replica made, saw die and offers again, since the log that said so was restored, may
 			// have lost it here; the log brings it with the entry.
 			log := w.log(p)
-			again := w.origin.life > 0 && in.Dot.Site == p.part.Site() && log.at[in.Dot] == 0
+			again := w.origin.life > 0 && in.Dot.Site == p.part.Site() && (log.at[in.Dot] == 0 || log.at[in.Dot] > seq)
 			if _, err := r.Derived(base, &in); err != nil && log.killed[in.Dot] == 0 && !again {
 				wrong = fmt.Errorf("I9: input %q of %v is at 30000: %w", in.ID, in.Dot, err)
 			}
@@ -203,7 +203,8 @@ func (w *world) weights(p *party, r catalog.Reader) error {
 			}
 			if x, err := r.Manifest(&v); err != nil || x.Version != v.ID {
 				// As with derived records: what a replica made, saw die and offers again may have lost it here.
-				again := w.origin.life > 0 && w.log(p).at[m.Dot] == 0
+				at := w.log(p).at[m.Dot]
+				again := w.origin.life > 0 && (at == 0 || at > p.part.Cursor().Seq)
 				if find(w.log(p).model.models, m.Dot) != nil || m.Dot.Site == p.part.Site() && !again {
 					wrong = fmt.Errorf("I10: version %q of %v is trained and its manifest is of %q: %w", v.ID, m.Dot, x.Version, err)
 				}
