@@ -22,8 +22,10 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"sync"
 	"time"
 
@@ -160,10 +162,14 @@ func (n *Node) Keep(ctx context.Context, env *command.Env, s command.Served) (bo
 	if err != nil {
 		return true, err
 	}
-	return true, keeper.Run(ctx, keeper.Options{
+	err = keeper.Run(ctx, keeper.Options{
 		Program: program, Args: env.Args, Environ: env.Environ(), Stdout: env.Stdout, Stderr: env.Stderr,
 		Socket: socket, Within: n.callTime + graceTime, Start: startTime, Log: s.Log,
 	})
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Exited() {
+		return true, command.Told(exit.ExitCode()) // by the process that was kept
+	}
+	return true, err
 }
 
 // graceTime is how long after a call's time the keeper waits: the process tells of itself where it can.

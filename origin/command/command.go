@@ -59,7 +59,15 @@ func Usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 var errSome = errors.New("some pictures failed")
 
 // errTold is returned when everything failed and has been told.
-var errTold = errors.New("failed")
+var errTold = Told(exitFailed)
+
+// told is the exit code of what has been told.
+type told int
+
+func (t told) Error() string { return fmt.Sprintf("ended with %d", int(t)) }
+
+// Told ends the program with an exit code and says nothing: what is wrong has been told.
+func Told(code int) error { return told(code) }
 
 // Run runs one command and returns the process's exit code: 0 when all went well, 1 when it
 // failed, 2 for a mistake in the command line, 3 when some of the pictures failed.
@@ -74,13 +82,14 @@ func Run(ctx context.Context, env Env) int {
 	root.SetErr(env.Stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	var usage usageError
+	var said told
 	switch {
 	case err == nil, system.IsBrokenPipe(err):
 		return exitOK
 	case errors.Is(err, errSome):
 		return exitSome
-	case errors.Is(err, errTold):
-		return exitFailed
+	case errors.As(err, &said):
+		return int(said)
 	case errors.As(err, &usage):
 		fmt.Fprintf(env.Stderr, "%s: %v\nSee '%s --help'.\n", cmd.CommandPath(), err, cmd.CommandPath())
 		return exitUsage
