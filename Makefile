@@ -9,6 +9,7 @@ FROM      ?= 0
 ROUNDS    ?= 5
 SHARED    ?= ../shared
 PACKAGES  ?= ./...
+RUN       ?= .
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS   := -s -w -X github.com/sightline-dev/sightline/origin/command.version=$(VERSION)
 
@@ -38,6 +39,9 @@ ALONE := ./origin/command ./edge
 # What is also tested on other architectures: all that computes, encodes or keeps bytes. What only calls that has no code of its
 # own for any of them, and its answers are compared where the module is (wasm/host, web/runtime).
 ELSEWHERE = $$($(GO) list ./core/... | grep -vE '/core$$|/core/(api|auth|ingest|partition|renew|search|training)(/|$$)') ./sync/lines ./sync/press ./sync/wire ./models
+
+# The origin's packages; of its commands most run one at a time.
+CONCURRENT = $(shell $(GO) list ./origin/... | grep -v /origin/command)
 
 export CGO_ENABLED := 0
 
@@ -95,11 +99,12 @@ test-arm64: ## the same as arm64 under qemu
 	GOARCH=arm64 $(GO) test -short -timeout 15m -exec qemu-aarch64 $(ELSEWHERE)
 
 test-race: ## the race detector on what runs concurrently
-	@$(MAKE) --no-print-directory race PACKAGES='./core ./core/api/... ./core/auth ./core/blob/... ./core/index/... ./core/ingest ./core/kv/... ./core/log ./core/partition ./core/search ./core/training ./origin/... ./sync/feed ./edge/node ./edge/keeper ./wasm/guest/... ./wasm/host'
+	@$(MAKE) --no-print-directory race PACKAGES='./core ./core/api/... ./core/auth ./core/blob/... ./core/index/... ./core/ingest ./core/kv/... ./core/log ./core/partition ./core/search ./core/training $(CONCURRENT) ./sync/feed ./edge/node ./edge/keeper ./edge/updater ./wasm/guest/... ./wasm/host'
+	@$(MAKE) --no-print-directory race PACKAGES=./origin/command RUN='TestG|Many|OneServer|Life|Interrupted|Another|Copies|Watches|Backup|Inputs|Stalled|Hosted|ACME|Serve|People'
 
 race: ## all tests with the race detector (needs cgo)
 	@.ci/need gcc gcc
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m $(PACKAGES)
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run '$(RUN)' $(PACKAGES)
 
 fuzz: ## each fuzz target for FUZZTIME
 	@.ci/fuzz $(FUZZTIME)
