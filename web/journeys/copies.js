@@ -90,6 +90,7 @@ export async function copies(t) {
     const question = t.dialog(en('sync_remove_title', { app: await chosen(t) }));
     same(await t.focused(), en('keep_it'), 'the answer that changes nothing');
     await t.button(en('sync_remove'), question).click();
+    await t.seen(t.page.getByText(en('sync_removed')));
     await t.seen(t.button(en('sync_keep')));
     check(!(await t.page.evaluate(() => localStorage.getItem('copies'))), 'the copy is still remembered');
   });
