@@ -8,6 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/logtest"
 )
 
 // chooser makes choices: a *rand.Rand, or what rapid can shrink.
@@ -70,7 +71,7 @@ func (p *programmer) dot() log.Dot {
 	return p.dots[len(p.dots)-1-p.IntN(min(len(p.dots), 8))]
 }
 
-func (p *programmer) pick(of ...string) string { return of[p.IntN(len(of))] }
+func (p *programmer) pick(of ...string) string { return logtest.Pick(p, of...) }
 
 func (p *programmer) concept() string { return p.pick("x", "y", "z", "ai_1") }
 
@@ -85,11 +86,7 @@ func (p *programmer) geo() *log.Point {
 	if p.IntN(3) == 0 {
 		return nil
 	}
-	return &log.Point{Longitude: float64(p.IntN(360)) - 180, Latitude: float64(p.IntN(180)) - 90}
-}
-
-func (p *programmer) json() []byte {
-	return []byte(p.pick(`1`, `"s"`, `{}`, `{ "a": 1 }`, `{"b":{"c":[1]},"a":null}`, `[1,2]`))
+	return logtest.Point(p)
 }
 
 func (p *programmer) create() *log.InputCreate {
@@ -104,7 +101,7 @@ func (p *programmer) create() *log.InputCreate {
 		b.Blob, b.ContentType = blob.Sum([]byte(p.pick("p", "q", "r"))), "image/png"
 	}
 	if p.IntN(2) == 0 {
-		b.Meta = p.json()
+		b.Meta = logtest.JSON(p)
 	}
 	if p.IntN(2) == 0 {
 		b.Hosted = [16]byte{1 + byte(p.IntN(200)), byte(len(p.dots)), byte(len(p.dots) >> 8)}
@@ -120,21 +117,7 @@ func (p *programmer) fetched() *log.InputFetched {
 }
 
 func (p *programmer) meta() *log.InputMeta {
-	b := &log.InputMeta{Input: p.dot()}
-	for range 1 + p.IntN(2) {
-		w := log.MetaWrite{Action: log.MetaAction(p.IntN(3))}
-		for range p.IntN(3) {
-			w.Path = append(w.Path, p.pick("a", "b", "c"))
-		}
-		switch w.Action {
-		case log.MetaSet:
-			w.JSON = p.json()
-		case log.MetaAppend:
-			w.JSON = []byte(p.pick(`[7]`, `[8,9]`))
-		}
-		b.Writes = append(b.Writes, w)
-	}
-	return b
+	return &log.InputMeta{Input: p.dot(), Writes: logtest.MetaWrites(p)}
 }
 
 // body draws what entry seq of the log does.
@@ -190,7 +173,7 @@ func (p *programmer) modelBody(seq uint64) log.Body {
 	case 9:
 		return &log.WorkflowDelete{Workflow: p.dot()}
 	case 10:
-		return &log.Feedback{Model: "m", JSON: p.json()}
+		return &log.Feedback{Model: "m", JSON: logtest.JSON(p)}
 	}
 	if p.IntN(3) == 0 {
 		return &log.ModelDelete{Model: p.dot()}

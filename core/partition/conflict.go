@@ -17,8 +17,11 @@ import (
 // numbers of 4 and 8 bytes.
 const conflictName = "conflict/"
 
-func conflictKey(app catalog.AppID, dot log.Dot) []byte {
-	k := binary.BigEndian.AppendUint32(app.LocalKey(conflictName), uint32(dot.Site))
+func conflictKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, conflictName, dot) }
+
+// dotKey is the key of a note on an operation.
+func dotKey(app catalog.AppID, name string, dot log.Dot) []byte {
+	k := binary.BigEndian.AppendUint32(app.LocalKey(name), uint32(dot.Site))
 	return binary.BigEndian.AppendUint64(k, dot.Seq)
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/logtest"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
@@ -89,7 +90,7 @@ func (w *copies) reopen(c *copied) *copied {
 	return &again
 }
 
-func (w *copies) pick(of ...string) string { return of[w.IntN(len(of))] }
+func (w *copies) pick(of ...string) string { return logtest.Pick(w, of...) }
 
 func (w *copies) dot() log.Dot {
 	if len(w.dots) == 0 || w.IntN(20) == 0 {
@@ -107,17 +108,13 @@ func (w *copies) labels() (out []log.Label) {
 	return out
 }
 
-func (w *copies) json() []byte {
-	return []byte(w.pick(`1`, `"s"`, `{}`, `{ "a": 1 }`, `{"b":{"c":[1]},"a":null}`, `[1,2]`))
-}
-
 func (w *copies) create() *log.InputCreate {
 	w.n++
 	b := &log.InputCreate{
 		ID: w.pick("a", "b", "c", "d", "e", ""), AllowDuplicate: w.IntN(4) == 0, MergeIfEqual: w.IntN(6) == 0, Labels: w.labels(),
 	}
 	if w.IntN(2) == 0 {
-		b.Geo = &log.Point{Longitude: float64(w.IntN(360)) - 180, Latitude: float64(w.IntN(180)) - 90}
+		b.Geo = logtest.Point(w)
 	}
 	if w.IntN(2) == 0 {
 		b.URL = "http://x/" + w.pick("1", "2", "3", "4")
@@ -126,7 +123,7 @@ func (w *copies) create() *log.InputCreate {
 		b.Blob, b.ContentType = blob.Sum([]byte(w.pick("p", "q", "r"))), "image/png"
 	}
 	if w.IntN(2) == 0 {
-		b.Meta = w.json()
+		b.Meta = logtest.JSON(w)
 	}
 	if w.IntN(2) == 0 {
 		b.Hosted = [16]byte{1, byte(w.n), byte(w.n >> 8), w.side}
@@ -135,21 +132,7 @@ func (w *copies) create() *log.InputCreate {
 }
 
 func (w *copies) meta() *log.InputMeta {
-	b := &log.InputMeta{Input: w.dot()}
-	for range 1 + w.IntN(2) {
-		x := log.MetaWrite{Action: log.MetaAction(w.IntN(3))}
-		for range w.IntN(3) {
-			x.Path = append(x.Path, w.pick("a", "b", "c"))
-		}
-		switch x.Action {
-		case log.MetaSet:
-			x.JSON = w.json()
-		case log.MetaAppend:
-			x.JSON = []byte(w.pick(`[7]`, `[8,9]`))
-		}
-		b.Writes = append(b.Writes, x)
-	}
-	return b
+	return &log.InputMeta{Input: w.dot(), Writes: logtest.MetaWrites(w)}
 }
 
 // body draws an operation.
@@ -204,7 +187,7 @@ func (w *copies) modelBody() log.Body {
 	case 10:
 		return &log.WorkflowDelete{Workflow: w.dot()}
 	case 11:
-		return &log.Feedback{Model: "m", JSON: w.json()}
+		return &log.Feedback{Model: "m", JSON: logtest.JSON(w)}
 	}
 	switch w.IntN(8) {
 	case 0, 1:

@@ -1,7 +1,6 @@
 package partition
 
 import (
-	"encoding/binary"
 	"errors"
 
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -18,10 +17,7 @@ import (
 // numbers of 4 and 8 bytes.
 const nameName = "named/"
 
-func nameKey(app catalog.AppID, dot log.Dot) []byte {
-	k := binary.BigEndian.AppendUint32(app.LocalKey(nameName), uint32(dot.Site))
-	return binary.BigEndian.AppendUint64(k, dot.Seq)
-}
+func nameKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, nameName, dot) }
 
 // subject is the thing that a body names by its dot, and how its id is looked up; the zero Dot: it names none so.
 func subject(body log.Body) (log.Dot, func(catalog.Reader, log.Dot) (string, error)) {

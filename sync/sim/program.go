@@ -11,6 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/logtest"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
@@ -32,7 +33,7 @@ type training struct {
 	version      string
 }
 
-func (p *program) pick(of ...string) string { return of[p.IntN(len(of))] }
+func (p *program) pick(of ...string) string { return logtest.Pick(p, of...) }
 
 func (p *program) concept() string { return p.pick("x", "y", "z", "ai_1") }
 
@@ -93,11 +94,7 @@ func (p *program) geo() *log.Point {
 	if p.IntN(3) == 0 {
 		return nil
 	}
-	return &log.Point{Longitude: float64(p.IntN(360)) - 180, Latitude: float64(p.IntN(180)) - 90}
-}
-
-func (p *program) json() []byte {
-	return []byte(p.pick(`1`, `"s"`, `{}`, `{ "a": 1 }`, `{"b":{"c":[1]},"a":null}`, `[1,2]`))
+	return logtest.Point(p)
 }
 
 func (p *program) create() *log.InputCreate {
@@ -113,7 +110,7 @@ func (p *program) create() *log.InputCreate {
 		b.Blob, b.ContentType = picture(p.IntN(len(pictures))), "image/png"
 	}
 	if p.IntN(3) == 0 {
-		b.Meta = p.json()
+		b.Meta = logtest.JSON(p)
 	}
 	return b
 }
@@ -129,21 +126,7 @@ var pictures = func() (out [4][]byte) {
 func picture(i int) blob.Hash { return blob.Sum(pictures[i]) }
 
 func (p *program) meta() *log.InputMeta {
-	b := &log.InputMeta{Input: p.recent(p.inputs)}
-	for range 1 + p.IntN(2) {
-		w := log.MetaWrite{Action: log.MetaAction(p.IntN(3))}
-		for range p.IntN(3) {
-			w.Path = append(w.Path, p.pick("a", "b", "c"))
-		}
-		switch w.Action {
-		case log.MetaSet:
-			w.JSON = p.json()
-		case log.MetaAppend:
-			w.JSON = []byte(p.pick(`[7]`, `[8,9]`))
-		}
-		b.Writes = append(b.Writes, w)
-	}
-	return b
+	return &log.InputMeta{Input: p.recent(p.inputs), Writes: logtest.MetaWrites(p)}
 }
 
 // body draws what one operation of a site does. Nobody but the origin ends a download.
@@ -207,7 +190,7 @@ func (p *program) modelBody(site log.Site) log.Body {
 	case 7:
 		return &log.WorkflowDelete{Workflow: p.recent(p.flows)}
 	case 8:
-		return &log.Feedback{Model: "m", JSON: p.json()}
+		return &log.Feedback{Model: "m", JSON: logtest.JSON(p)}
 	case 9:
 		return &log.ConceptCreate{ID: p.pick("x", "w"), Name: "W"}
 	}
