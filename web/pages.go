@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -25,7 +26,12 @@ var dist embed.FS
 var routes = []string{
 	"/", "/look", "/sync", "/apps", "/apps/:app", "/account", "/docs",
 	"/sign-in", "/sign-up", "/verify", "/forgot", "/reset",
+	"/:app/inputs", "/:app/inputs/:input", "/:app/search", "/:app/next",
+	"/:app/models", "/:app/models/:model", "/:app/models/:model/:version", "/:app/concepts",
 }
+
+// appID is an application's id, which a first name in a route stands for.
+var appID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 // policy is what a page may do: load from this server alone, and run no program but its files.
 const policy = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; " +
@@ -217,6 +223,9 @@ func draws(path string) bool {
 	parts := strings.Split(strings.TrimSuffix(path, "/"), "/")
 	return slices.ContainsFunc(routes, func(route string) bool {
 		names := strings.Split(strings.TrimSuffix(route, "/"), "/")
+		if len(names) > 1 && strings.HasPrefix(names[1], ":") && (len(parts) < 2 || !appID.MatchString(parts[1])) {
+			return false
+		}
 		return slices.EqualFunc(names, parts, func(name, part string) bool {
 			return name == part || strings.HasPrefix(name, ":") && part != ""
 		})

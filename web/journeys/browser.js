@@ -1,11 +1,11 @@
 // The browser of the journeys, and what holds on every page: axe finds nothing, whatever the colours; no
 // request goes to another host; nothing is said on the console that was not expected.
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
 
@@ -24,7 +24,12 @@ export function same(got, want, what) {
 
 /** The pages' messages in a language: a function of a message's name and its inputs. */
 export async function words(language) {
-  const all = JSON.parse(await readFile(new URL(`../messages/${language}.json`, import.meta.url), 'utf8'));
+  const folder = new URL('../messages/', import.meta.url);
+  const files = (await readdir(folder, { recursive: true })).filter((f) => basename(f) === `${language}.json`);
+  const all = Object.assign(
+    {},
+    ...(await Promise.all(files.map((f) => readFile(new URL(f, folder), 'utf8').then(JSON.parse)))),
+  );
   return (name, inputs = {}) => {
     const text = typeof all[name] === 'string' ? all[name] : all[name]?.[0].match['form=other'];
     check(text !== undefined, `no message ${name} in ${language}`);

@@ -222,6 +222,6 @@ export const replaceSecret = (id: string) =>
   call<{ client: Client }>('POST', `${app(id)}/client`).then((r) => r.client);
 export const revokeTokens = (id: string) => call<object>('DELETE', `${app(id)}/tokens`);
 /** An access token of an application: what its copy in this browser shows to the origin. */
-export const pageToken = (id: string) => call<{ token: string }>('POST', `${app(id)}/page-token`).then((r) => r.token);
+export const pageToken = (id: string) => call<{ token: string; expires_in: number }>('POST', `${app(id)}/page-token`);
 export const usage = (id: string) => call<{ usage: Usage }>('GET', `${app(id)}/usage`).then((r) => r.usage);
 export const scopes = () => call<{ scopes: Scope[] }>('GET', '/scopes').then((r) => r.scopes);

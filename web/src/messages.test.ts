@@ -9,9 +9,10 @@ interface Variants {
 }
 type Messages = Readonly<Record<string, string | readonly [Variants]>>;
 
-const files = import.meta.glob<Messages>('../messages/*.json', { eager: true, import: 'default' });
+const files = import.meta.glob<Messages>('../messages/**/*.json', { eager: true, import: 'default' });
 const of = (code: string): Messages => {
-  const { $schema: _, ...messages } = files[`../messages/${code}.json`] ?? {};
+  const all = Object.entries(files).filter(([path]) => path.endsWith(`/${code}.json`));
+  const { $schema: _, ...messages } = Object.assign({}, ...all.map(([, file]) => file));
   return messages;
 };
 const english = of('en');
@@ -34,8 +35,13 @@ const sameIn: Readonly<Record<string, readonly string[]>> = {
   sv: ['by_token_word', 'id'],
 };
 
-test('every language has a file, and no file is of another', () => {
-  assert.deepEqual(Object.keys(files).sort(), languages.map((l) => `../messages/${l.code}.json`).sort());
+test('every language has a file in every folder, no file is of another, and no message is in two', () => {
+  const folders = new Set(Object.keys(files).map((path) => path.replace(/[^/]*$/, '')));
+  const wanted = [...folders].flatMap((folder) => languages.map(({ code }) => `${folder}${code}.json`));
+  assert.deepEqual(Object.keys(files).sort(), wanted.sort());
+  const names = Object.entries(files).flatMap(([path, file]) => (path.endsWith('/en.json') ? Object.keys(file) : []));
+  const twice = names.filter((name, i) => name !== '$schema' && names.indexOf(name) !== i);
+  assert.deepEqual(twice, []);
 });
 
 for (const code of others) {

@@ -12,6 +12,14 @@ export const routes = [
   '/verify',
   '/forgot',
   '/reset',
+  '/:app/inputs',
+  '/:app/inputs/:input',
+  '/:app/search',
+  '/:app/next',
+  '/:app/models',
+  '/:app/models/:model',
+  '/:app/models/:model/:version',
+  '/:app/concepts',
 ] as const;
 
 export type Route = (typeof routes)[number];
@@ -33,7 +41,7 @@ export function find(path: string): Place | undefined {
       const part = parts[i] as string;
       if (!name.startsWith(':')) return name === part;
       const value = decode(part);
-      if (!value) return false;
+      if (!value || (i === 0 && !isAppID(value))) return false;
       params[name.slice(1)] = value;
       return true;
     });
@@ -42,9 +50,24 @@ export function find(path: string): Place | undefined {
   return undefined;
 }
 
-/** The path of an application's page. */
+/** The path of an application's own page: its keys, its usage. */
 export function appPath(id: string): string {
   return `/apps/${encodeURIComponent(id)}`;
+}
+
+/** The path of a page of an application's pictures: `pathIn(app, 'inputs', id)`. */
+export function pathIn(app: string, ...parts: string[]): string {
+  return `/${[app, ...parts].map(encodeURIComponent).join('/')}`;
+}
+
+/** Whether a page shows an application's pictures, and what was made of them. */
+export function isWorking(route: Route): boolean {
+  return route.startsWith('/:app/');
+}
+
+/** Whether something is an application's id: without, /v2/models would be a page. */
+function isAppID(id: string): boolean {
+  return /^[0-9a-f]{32}$/.test(id);
 }
 
 /** Whether a page is for anybody, with an account or without. */
@@ -54,7 +77,7 @@ export function isOpen(route: Route): boolean {
 
 /** Whether a page needs nothing of the server: it is shown whether the server answers or not. */
 export function isLocal(route: Route): boolean {
-  return route === '/look' || route === '/sync';
+  return route === '/look' || route === '/sync' || isWorking(route);
 }
 
 /** Whether a page is for those who are not signed in, or who may be. */

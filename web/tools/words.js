@@ -1,4 +1,4 @@
-// Compiles messages/*.json into src/words: one module a language, so that a page loads only its reader's.
+// Compiles messages/**/*.json into src/words: one module a language, so that a page loads only its reader's.
 // A message that a language does not have is the English one.
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { compile } from '@inlang/paraglide-js';

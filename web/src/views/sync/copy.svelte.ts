@@ -40,7 +40,7 @@ export class Copy {
       copy: {
         origin: '',
         app: app.id,
-        credential: async () => `Bearer ${await pageToken(app.id)}`,
+        credential: async () => `Bearer ${(await pageToken(app.id)).token}`,
         offline: this.away,
       },
     });
@@ -162,7 +162,7 @@ export class Copy {
   async digests(): Promise<[Digest, Digest]> {
     const sync = this.#sync;
     if (!sync) throw new DOMException('the copy is not open', 'InvalidStateError');
-    return [await sync.digest(), await originDigest(this.app.id, await pageToken(this.app.id))];
+    return [await sync.digest(), await originDigest(this.app.id, (await pageToken(this.app.id)).token)];
   }
 
   /** What says a conflict's operation once more, as a new write; undefined where there is nothing that it could be said of. */
