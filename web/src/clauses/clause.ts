@@ -1,0 +1,87 @@
+// The clauses of a search, as a page shows them: one is one chip. All of them must match.
+
+/** A place on the Earth, in degrees. */
+export interface Point {
+  readonly latitude: number;
+  readonly longitude: number;
+}
+
+export const units = ['km', 'mi', 'deg', 'rad'] as const;
+export type Unit = (typeof units)[number];
+
+/** Edges of a part of a picture: top, left, bottom, right, each 0 to 1. */
+export type Crop = readonly [number, number, number, number];
+
+/** What every clause may say beside itself: that it must not match. */
+interface Negated {
+  readonly negate?: boolean;
+}
+
+export type Concept = Negated & {
+  readonly kind: 'predicted' | 'labelled';
+  readonly id?: string;
+  readonly name: string;
+  readonly present: boolean;
+};
+export type Metadata = Negated & { readonly kind: 'metadata'; readonly json: unknown };
+export type Within = Negated & Point & { readonly kind: 'within'; readonly radius: number; readonly unit: Unit };
+export type Box = Negated & { readonly kind: 'box'; readonly corners: readonly [Point, Point] };
+export type Url = Negated & { readonly kind: 'url'; readonly url: string };
+export type Stored = Negated & { readonly kind: 'input'; readonly id: string };
+/** A picture to compare with: stored, at an address, or dropped here; `dropped` names one that pictures.ts keeps. */
+export type Similar = Negated & {
+  readonly kind: 'similar';
+  readonly id?: string;
+  readonly url?: string;
+  readonly dropped?: string;
+  readonly base64?: string;
+  readonly crop?: Crop;
+};
+
+export type Clause = Concept | Metadata | Within | Box | Url | Stored | Similar;
+export type Kind = Clause['kind'];
+
+const kilometres = { km: 1, mi: 1.609344, deg: (Math.PI / 180) * 6371.0088, rad: 6371.0088 } as const;
+
+/** A radius in kilometres along the Earth, as the search measures it. */
+export function inKilometres(radius: number, unit: Unit): number {
+  return radius * kilometres[unit];
+}
+
+/** A length in kilometres in another unit, to as many figures as a hand can mean. */
+export function fromKilometres(length: number, unit: Unit): number {
+  return Number((length / kilometres[unit]).toPrecision(4));
+}
+
+/** The distance of two places along the Earth, in kilometres. */
+export function distance(a: Point, b: Point): number {
+  const rad = Math.PI / 180;
+  const [p, q] = [a.latitude * rad, b.latitude * rad];
+  const h =
+    Math.sin((q - p) / 2) ** 2 + Math.cos(p) * Math.cos(q) * Math.sin(((b.longitude - a.longitude) * rad) / 2) ** 2;
+  return 2 * kilometres.rad * Math.asin(Math.min(1, Math.sqrt(h)));
+}
+
+/** Whether a place is in what a clause draws. A box has no other side: it never crosses 180°, as the search says. */
+export function holds(c: Within | Box, at: Point): boolean {
+  if (c.kind === 'within') return distance(c, at) <= inKilometres(c.radius, c.unit) !== (c.negate ?? false);
+  const { south, west, north, east } = edges(c);
+  const inside = at.latitude >= south && at.latitude <= north && at.longitude >= west && at.longitude <= east;
+  return inside !== (c.negate ?? false);
+}
+
+/** The edges of a box, whose corners may stand in any order. */
+export function edges(c: Box): { south: number; west: number; north: number; east: number } {
+  const [a, b] = c.corners;
+  return {
+    south: Math.min(a.latitude, b.latitude),
+    west: Math.min(a.longitude, b.longitude),
+    north: Math.max(a.latitude, b.latitude),
+    east: Math.max(a.longitude, b.longitude),
+  };
+}
+
+/** Whether a clause puts hits in an order, by probability or by likeness. */
+export function ranks(c: Clause): boolean {
+  return c.kind === 'similar' || c.kind === 'predicted';
+}

@@ -1,0 +1,60 @@
+// Pictures that were dropped to be compared with. An address cannot carry one, so it names it by its hash, and this
+// browser keeps the last few; elsewhere such an address says that its picture is not there.
+import type { Clause } from './clause';
+
+const most = 12; // that are kept
+const store = 'dropped-pictures';
+const here = new Map<string, { readonly base64: string; readonly blob: Blob }>();
+
+/** Keeps a picture and returns its name: the first 24 digits of its SHA-256. */
+export async function drop(blob: Blob): Promise<string> {
+  const bytes = await blob.arrayBuffer();
+  const sum = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
+  const name = [...sum.slice(0, 12)].map((b) => b.toString(16).padStart(2, '0')).join('');
+  here.set(name, { base64: base64(new Uint8Array(bytes)), blob });
+  try {
+    const kept = await caches.open(store);
+    await kept.put(`/${name}`, new Response(blob));
+    const all = await kept.keys();
+    await Promise.all(all.slice(0, Math.max(0, all.length - most)).map((old) => kept.delete(old)));
+  } catch {
+    // It holds until the page is closed.
+  }
+  return name;
+}
+
+/** The base64 of a dropped picture, where `ready` has read it. */
+export function pictureOf(name: string): string | undefined {
+  return here.get(name)?.base64;
+}
+
+/** The picture itself. */
+export function blobOf(name: string): Blob | undefined {
+  return here.get(name)?.blob;
+}
+
+/** Reads the dropped pictures of clauses; true where all of them are on this device. */
+export async function ready(clauses: readonly Clause[]): Promise<boolean> {
+  const names = clauses.flatMap((c) => (c.kind === 'similar' && c.dropped && !here.has(c.dropped) ? [c.dropped] : []));
+  const found = await Promise.all(names.map(load));
+  return found.every(Boolean);
+}
+
+async function load(name: string): Promise<boolean> {
+  try {
+    const answer = await (await caches.open(store)).match(`/${name}`);
+    if (!answer) return false;
+    const blob = await answer.blob();
+    here.set(name, { base64: base64(new Uint8Array(await blob.arrayBuffer())), blob });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The base64 of bytes, a piece at a time: one call of all would have too many arguments. */
+export function base64(bytes: Uint8Array): string {
+  let text = '';
+  for (let i = 0; i < bytes.length; i += 0x8000) text += String.fromCharCode(...bytes.subarray(i, i + 0x8000));
+  return btoa(text);
+}
