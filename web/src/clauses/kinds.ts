@@ -1,0 +1,39 @@
+// What a clause of each kind is called and drawn as.
+import Braces from '@lucide/svelte/icons/braces';
+import CircleDashed from '@lucide/svelte/icons/circle-dashed';
+import Hash from '@lucide/svelte/icons/hash';
+import Image from '@lucide/svelte/icons/image';
+import Link from '@lucide/svelte/icons/link';
+import ScanEye from '@lucide/svelte/icons/scan-eye';
+import SquareDashed from '@lucide/svelte/icons/square-dashed';
+import Tag from '@lucide/svelte/icons/tag';
+import type { Component } from 'svelte';
+import { m } from '../words.svelte';
+import type { Kind } from './clause';
+
+export const icons: Record<Kind, Component> = {
+  predicted: ScanEye,
+  labelled: Tag,
+  metadata: Braces,
+  within: CircleDashed,
+  box: SquareDashed,
+  similar: Image,
+  url: Link,
+  input: Hash,
+};
+
+export const kinds = Object.keys(icons) as Kind[];
+
+/** The name of a kind. */
+export function kindName(kind: Kind): string {
+  return {
+    predicted: m.search_kind_predicted,
+    labelled: m.search_kind_labelled,
+    metadata: m.search_kind_metadata,
+    within: m.search_kind_within,
+    box: m.search_kind_box,
+    similar: m.search_kind_similar,
+    url: m.search_kind_url,
+    input: m.search_kind_input,
+  }[kind]();
+}

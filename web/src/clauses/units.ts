@@ -1,0 +1,7 @@
+import { m } from '../words.svelte';
+import type { Unit } from './clause';
+
+/** The short names of the units of a radius. */
+export function unitNames(): Record<Unit, string> {
+  return { km: m.search_unit_km(), mi: m.search_unit_mi(), deg: m.search_unit_deg(), rad: m.search_unit_rad() };
+}
