@@ -24,11 +24,9 @@ export async function copies(t) {
     await t.seen(picture.locator('.own', { hasText: concept }));
   };
 
-  await t.step('a copy is kept on the device', async () => {
+  await t.step('a copy is kept on the device, in a demonstration by itself', async () => {
     await t.page.goto('/sync');
     await t.seen(t.heading(en('sync_title')));
-    await t.look('an application without a copy');
-    await t.button(en('sync_keep')).click();
     await t.seen(t.page.getByText(en('phase_current')));
     await t.seen(t.page.locator('.truth', { hasText: en('truth_confirmed') }));
   });
@@ -93,6 +91,10 @@ export async function copies(t) {
     await t.seen(t.page.getByText(en('sync_removed')));
     await t.seen(t.button(en('sync_keep')));
     check(!(await t.page.evaluate(() => localStorage.getItem('copies'))), 'the copy is still remembered');
+    await t.look('an application without a copy');
+    await t.page.reload();
+    await t.button(en('sync_keep')).click();
+    await t.seen(t.page.getByText(en('phase_current')));
   });
 }
 

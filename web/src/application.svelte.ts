@@ -1,12 +1,33 @@
 // An application in this page: who answers for it, and what is known of it whoever does. Every page of pictures
 // talks to it, and to nothing else.
+//
+//     page ──ask──▶ Application ──▶ the copy on this device, where one is kept and has all that the origin had
+//                                └─▶ the origin, before that and where there is none
 import type { Ask } from './ask';
 import { call } from './ask';
-import { pageToken } from './console';
+import { apps, Failure, pageToken } from './console';
+import { copyOf, decline, declined, type Kept } from './copies';
+import { Copy, removeCopy } from './copy.svelte';
+import { Device } from './device.svelte';
 import type { Mark, Truth } from './marks';
+import { persist, store } from './offline.svelte';
+import { sessionState } from './session.svelte';
 
 /** Who answered last: a copy on this device, or the origin over the network. */
 export type By = 'device' | 'origin';
+
+interface Answered {
+  readonly answer: Response;
+  readonly by: By;
+}
+
+const unmarked: Record<'inputs' | 'models' | 'concepts', ReadonlyMap<string, Mark>> = {
+  inputs: new Map(),
+  models: new Map(),
+  concepts: new Map(),
+};
+const mostAddresses = 600; // pictures that are in memory at once: some screens of a grid
+const patience = 2000; // ms that a write of the origin's own is waited for to come to the copy
 
 export class Application {
   readonly id: string;
@@ -14,13 +35,14 @@ export class Application {
   by = $state<By>('origin');
   /** How often something was changed, here or elsewhere, as far as this page knows: who shows it reads it again. */
   changes = $state(0);
-  /** The marks of what is not confirmed, by the id of the input, model or concept. */
-  marks = $state.raw<Record<'inputs' | 'models' | 'concepts', ReadonlyMap<string, Mark>>>({
-    inputs: new Map(),
-    models: new Map(),
-    concepts: new Map(),
-  });
-  truth = $state.raw<Truth>({ queued: 0, sent: 0, conflicts: 0, reached: false });
+  /** The copy on this device, open or opening. */
+  copy = $state.raw<Copy>();
+  /** Its name, after the origin took the application away from this device. */
+  purged = $state('');
+  #there = $state.raw<{ reached: boolean; contact?: string }>({ reached: false }); // what the origin's answers told
+  #wrote = 0; // when the origin last answered a write of this page, as Date.now() tells
+  #settling = false;
+  #begun: Promise<void> | undefined;
   #token: { text: string; until: number } | undefined; // until: as performance.now() tells
   #addresses = new Map<string, Promise<string>>(); // by path, the one used last at the end
 
@@ -28,26 +50,84 @@ export class Application {
     this.id = id;
   }
 
-  /** Answers a path under /v2 or /hosted, as fetch does. */
-  ask: Ask = async (path, init) => {
-    const headers = new Headers(init?.headers);
-    if (!headers.has('Authorization')) headers.set('Authorization', `Bearer ${await this.#bearer()}`);
-    const answer = await fetch(path, { ...init, headers });
-    if (answer.status === 401) this.#token = undefined;
-    this.by = 'origin';
-    this.truth = { ...this.truth, reached: true };
-    return answer;
-  };
+  /** The marks of what is not confirmed, by the id of the input, model or concept. */
+  get marks(): Record<'inputs' | 'models' | 'concepts', ReadonlyMap<string, Mark>> {
+    return this.copy?.marks ?? unmarked;
+  }
+
+  /** What waits and whether it can go on: without a copy nothing waits, and what was answered is at the origin. */
+  get truth(): Truth {
+    return this.copy?.truth ?? { queued: 0, sent: 0, conflicts: 0, reached: this.#there.contact !== undefined };
+  }
+
+  /** Whether the origin is out of reach, as far as this page knows. */
+  get offline(): boolean {
+    return this.copy?.status ? this.copy.offline : this.#there.contact !== undefined && !this.#there.reached;
+  }
+
+  /** When the origin last answered. */
+  get contact(): string | undefined {
+    return this.copy?.status?.contact ?? this.#there.contact;
+  }
+
+  /** Answers a path under /v2 or /hosted, as fetch does. Where nobody can, it fails with a Failure of status 0. */
+  ask: Ask = async (path, init) => (await this.#ask(path, init)).answer;
+
+  async #ask(path: string, init?: RequestInit): Promise<Answered> {
+    if (this.copy ? this.copy.away && !this.copy.device.client : copyOf(this.id)?.offline) await this.begin();
+    if (this.copy && this.#answers(this.copy, path, init)) return this.#here(this.copy, path, init);
+    try {
+      return await this.#away(path, init);
+    } catch (failure) {
+      if (!(failure instanceof Failure && failure.status === 0)) throw failure;
+      this.#there = { ...this.#there, reached: false };
+      await this.begin(); // a copy that is kept takes a moment to open
+      if (!this.copy?.device.client) throw failure;
+      return this.#here(this.copy, path, init);
+    }
+  }
 
   /** Asks for a path below /v2; what does not succeed throws a Failure. */
   call = <T>(method: string, path: string, body?: object): Promise<T> => call<T>(this.ask, method, path, body);
 
-  /** The same for what changes something: whoever shows it reads it again. */
+  /** The same for what changes something. Its mark is there before whoever shows it reads it again. */
   write = async <T>(method: string, path: string, body?: object): Promise<T> => {
-    const answer = await this.call<T>(method, path, body);
-    this.changes++;
-    return answer;
+    let here = false; // whether the copy took it
+    const ask: Ask = async (full, init) => {
+      const answered = await this.#ask(full, init);
+      here = answered.by === 'device';
+      return answered.answer;
+    };
+    try {
+      return await call<T>(ask, method, path, body);
+    } finally {
+      const copy = this.copy;
+      if (here) await copy?.refresh();
+      else {
+        this.#wrote = Date.now();
+        if (copy?.status?.as_of && !copy.offline) await this.#comes(copy);
+      }
+      this.changes++;
+      if (method === 'POST' && path === '/inputs') void this.#settle();
+    }
   };
+
+  /** Says that something has changed whenever pictures that were added are read, until all are. */
+  async #settle(): Promise<void> {
+    if (this.#settling) return;
+    this.#settling = true;
+    type Answer = { counts: { to_process: number } };
+    try {
+      for (let left = Number.POSITIVE_INFINITY; left > 0; await new Promise((resolve) => setTimeout(resolve, 500))) {
+        const { counts } = await this.call<Answer>('GET', '/inputs/status');
+        if (counts.to_process < left) this.changes++;
+        left = counts.to_process;
+      }
+    } catch {
+      // who asks for something else is told
+    }
+    this.#settling = false;
+  }
 
   /** The address, in this page's memory, of a picture under a path: "/v2/inputs/ID/thumbnail", "/hosted/NAME". */
   address(path: string): Promise<string> {
@@ -74,6 +154,106 @@ export class Application {
     }
   }
 
+  /** Whether the copy answers a call: it has what this page has seen, and all that the call needs. */
+  #answers(copy: Copy, path: string, init?: RequestInit): boolean {
+    if (!copy.device.client || copy.status?.phase === 'purged') return false;
+    if (copy.away) return true;
+    return copy.has(this.#wrote) && (copy.offline || !fetches(path, init));
+  }
+
+  async #here(copy: Copy, path: string, init?: RequestInit): Promise<Answered> {
+    const answer = await copy.device.ask(path, init);
+    this.by = 'device';
+    return { answer, by: 'device' };
+  }
+
+  async #away(path: string, init?: RequestInit): Promise<Answered> {
+    const headers = new Headers(init?.headers);
+    if (!headers.has('Authorization')) headers.set('Authorization', `Bearer ${await this.#bearer()}`);
+    const answer = await fetch(path, { ...init, headers }).catch((failure) => {
+      throw failure instanceof TypeError ? new Failure(0, 0, '', '', '', 0, '') : failure;
+    });
+    if (answer.status === 401) this.#token = undefined;
+    this.by = 'origin';
+    const now = new Date();
+    if (!this.#there.reached || now.getTime() - Date.parse(this.#there.contact ?? '') > 1000)
+      this.#there = { reached: true, contact: now.toISOString() };
+    return { answer, by: 'origin' };
+  }
+
+  /** Waits until what the origin was told is in the copy, which then goes on answering. */
+  async #comes(copy: Copy): Promise<void> {
+    for (const began = performance.now(); !copy.has(this.#wrote) && performance.now() - began < patience; )
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    this.#wrote = 0;
+  }
+
+  /** Opens the copy that this browser keeps of the application, or, in a demonstration, is to keep; once. */
+  begin(): Promise<void> {
+    this.#begun ??= this.#begin().catch(() => {
+      this.#begun = undefined; // whose it is, is not known yet
+    });
+    return this.#begun;
+  }
+
+  async #begin(): Promise<void> {
+    const held = copyOf(this.id);
+    // Whose a copy is, is asked where somebody answers; alone with the device, it is whoever has it.
+    await this.#bearer().catch((failure) => {
+      if (!(held && failure instanceof Failure && failure.status === 0)) throw failure;
+    });
+    if (held) return this.join(held);
+    const session = sessionState();
+    if (session.is !== 'known' || !session.session.demo || declined(this.id)) return;
+    const app = (await apps()).find(({ id }) => id === this.id);
+    if (!app) return;
+    await Device.idle();
+    await this.join({ id: app.id, name: app.name, language: app.language }, { lasting: true });
+  }
+
+  /** Keeps a copy on this device, open from now on. lasting: only where the browser keeps it when the page goes. */
+  async join(app: Kept, { lasting = false } = {}): Promise<void> {
+    if (this.copy) return;
+    const copy = new Copy(app);
+    this.copy = copy;
+    this.purged = '';
+    copy.onmoved = () => {
+      if (copy.status?.phase === 'purged') void this.remove({ purged: true });
+      else this.changes++;
+    };
+    if (!(await copy.open())) return;
+    const { state } = copy.device;
+    if (lasting && !(state.is === 'ready' && state.keeps)) return this.#leave(copy);
+    copy.remember();
+    persist();
+    this.#begun ??= Promise.resolve();
+    await store();
+  }
+
+  async #leave(copy: Copy): Promise<void> {
+    if (this.copy === copy) this.copy = undefined;
+    await copy.close();
+  }
+
+  /** Deletes the copy from this device, with what waits in it. It is made again when the person wants one. */
+  async remove({ purged = false } = {}): Promise<void> {
+    const copy = this.copy;
+    if (!copy) return;
+    const session = sessionState();
+    await this.#leave(copy);
+    await removeCopy(this.id);
+    if (purged) this.purged = copy.app.name;
+    else if (session.is === 'known' && session.session.demo) decline(this.id);
+    this.changes++;
+  }
+
+  /** Closes the copy, which stays on this device. */
+  async close(): Promise<void> {
+    if (this.copy) await this.#leave(this.copy);
+    for (const address of this.#addresses.values()) void address.then(URL.revokeObjectURL, () => {});
+    this.#addresses.clear();
+  }
+
   async #bearer(): Promise<string> {
     if (!this.#token || this.#token.until < performance.now()) {
       const { token, expires_in } = await pageToken(this.id);
@@ -83,7 +263,11 @@ export class Application {
   }
 }
 
-const mostAddresses = 600; // pictures that are in memory at once: some screens of a grid
+/** Whether a call makes who answers it fetch a picture from elsewhere, which a browser may not. */
+function fetches(path: string, init?: RequestInit): boolean {
+  if (init?.method !== 'POST' || typeof init.body !== 'string' || path.startsWith('/v2/sync')) return false;
+  return /"url":\s*"https?:/.test(init.body);
+}
 
 const open = new Map<string, Application>();
 
@@ -93,6 +277,14 @@ export function application(id: string): Application {
   if (!one) {
     one = new Application(id);
     open.set(id, one);
+    void one.begin();
   }
   return one;
+}
+
+/** Closes them all, as when somebody else signs in. */
+export async function closeApplications(): Promise<void> {
+  const all = [...open.values()];
+  open.clear();
+  await Promise.all(all.map((one) => one.close()));
 }

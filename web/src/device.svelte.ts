@@ -26,6 +26,13 @@ export class Device {
   #client: Client | undefined;
   #stop: AbortController | undefined;
 
+  static #opening = new Set<Promise<void>>();
+
+  /** Resolves when none is being opened: two at once would both load what they need. */
+  static async idle(): Promise<void> {
+    while (Device.#opening.size) await Promise.allSettled(Device.#opening);
+  }
+
   constructor(options: Options = {}) {
     this.#options = options;
   }
@@ -38,6 +45,12 @@ export class Device {
   /** Opens it, where it is not open. */
   open = async (): Promise<void> => {
     if (this.state.is === 'opening' || this.state.is === 'ready') return;
+    const opening = this.#open();
+    Device.#opening.add(opening);
+    await opening.finally(() => Device.#opening.delete(opening));
+  };
+
+  async #open(): Promise<void> {
     const mine = new AbortController();
     this.#stop = mine;
     this.state = { is: 'opening', stage: 'load', all: 0 };
@@ -54,7 +67,7 @@ export class Device {
         failure instanceof TypeError || (failure instanceof DOMException && failure.name === 'NetworkError');
       this.state = { is: 'failed', failure: unreached ? new Failure(0, 0, '', '', '', 0, '') : failure };
     }
-  };
+  }
 
   #mark({ stage, allLoaded, allTotal }: Progress): void {
     if (this.state.is !== 'opening') return;

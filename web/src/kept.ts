@@ -1,6 +1,14 @@
 // What this browser remembers of a person's choices. It never holds a secret.
 
-type Name = 'language' | 'theme' | 'keys' | 'copies';
+type Name =
+  | 'language'
+  | 'theme'
+  | 'keys'
+  | 'copies' // on this device
+  | 'declined' // copies that are not wanted
+  | 'app' // the application that was chosen last
+  | 'looked' // a picture was shown before
+  | 'tongues'; // of the names of concepts
 
 /** A remembered choice; undefined where there is none, or where the browser keeps nothing. */
 export function kept(name: Name): string | undefined {

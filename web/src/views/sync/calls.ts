@@ -1,55 +1,13 @@
 // The calls of /v2 that a copy is worked with. The copy answers them itself, with a network or without.
-import { type Ask, call, every } from '../../ask';
+import { type Ask, call } from '../../ask';
 import { Failure } from '../../console';
+import type { Conflict, Content, Label, Operation } from '../../operations';
 import type { components } from '../../v2';
 import type { Picture } from '../look/pictures';
 
 type Schemas = components['schemas'];
 
-/** A label as a person gave it: true, false, or taken away. */
-export interface Label {
-  readonly id: string;
-  readonly name?: string;
-  readonly value: number | null;
-}
-
-/** What an operation says, as far as these pages read it. */
-export interface Content {
-  readonly id?: string;
-  readonly name?: string;
-  readonly concepts?: readonly Label[];
-  readonly metadata?: unknown;
-  readonly geo?: unknown;
-  readonly url?: string;
-  readonly hosted?: string; // address of a new picture, while it is here
-}
-
-/** A write of this copy's. */
-export interface Operation {
-  readonly site: number;
-  readonly seq: number;
-  readonly at: string;
-  readonly by?: string;
-  readonly kind: string; // "input_labels"
-  readonly input_id?: string;
-  readonly concept_id?: string;
-  readonly model_id?: string;
-  readonly version_id?: string;
-  readonly content?: Content;
-}
-
-/** One that the log has not brought back yet. */
-export interface Waiting extends Operation {
-  readonly state: 'queued' | 'sent';
-}
-
-/** One that the log took otherwise than it was meant. */
-export interface Conflict extends Operation {
-  readonly id: string; // "<site>-<seq>"
-  readonly verdict: string; // "gone"
-  readonly reason?: string;
-  readonly position: number; // in the log
-}
+export type { Conflict, Content, Label, Operation, Waiting } from '../../operations';
 
 /** An input of the copy. */
 export interface Input {
@@ -68,7 +26,6 @@ export interface Model {
 /** What is in force now of what a conflict is about. */
 export type InForce = { is: 'input'; input: Input } | { is: 'named'; name: string } | { is: 'gone' };
 
-const page = 1000; // the most that one call lists
 const trained = 21100;
 const training = [21101, 21103];
 
@@ -79,24 +36,6 @@ export class Calls {
   constructor(ask: Ask, app: string) {
     this.#ask = ask;
     this.#app = app;
-  }
-
-  /** What is not confirmed, in the order of travel. */
-  waiting(): Promise<Waiting[]> {
-    return every(
-      page,
-      async (n) =>
-        (await this.#call<{ operations: Waiting[] }>('GET', `/sync/outbox?page=${n}&per_page=${page}`)).operations,
-    );
-  }
-
-  /** What the log took otherwise than it was meant, oldest first, until it is agreed to. */
-  conflicts(): Promise<Conflict[]> {
-    return every(
-      page,
-      async (n) =>
-        (await this.#call<{ conflicts: Conflict[] }>('GET', `/sync/conflicts?page=${n}&per_page=${page}`)).conflicts,
-    );
   }
 
   /** Agrees to what is in force. */

@@ -1,0 +1,53 @@
+// Which applications have a copy on this device, as this browser remembers it: names, for when nobody can be asked.
+import { keep, kept } from './kept';
+
+export interface Kept {
+  readonly id: string;
+  readonly name: string;
+  readonly language: string;
+  readonly offline?: boolean; // the person wants no contact
+}
+
+/** The copies on this device. */
+export function copies(): readonly Kept[] {
+  return listed('copies').filter((one): one is Kept => typeof one?.id === 'string' && typeof one.name === 'string');
+}
+
+/** The copy of an application. */
+export function copyOf(id: string): Kept | undefined {
+  return copies().find((one) => one.id === id);
+}
+
+/** Remembers a copy, in place of what was remembered of it. */
+export function remember(copy: Kept): void {
+  keep('copies', JSON.stringify([...copies().filter((one) => one.id !== copy.id), copy]));
+  decline(copy.id, false);
+}
+
+/** Forgets a copy. */
+export function forget(id: string): void {
+  const left = copies().filter((one) => one.id !== id);
+  keep('copies', left.length ? JSON.stringify(left) : undefined);
+}
+
+/** Whether the person took a copy away that is made by itself: then it is not made again. */
+export function declined(id: string): boolean {
+  return listed('declined').includes(id);
+}
+
+/** Remembers that no copy of an application is wanted, or that one is. */
+export function decline(id: string, wanted = true): void {
+  const others = listed('declined').filter((one) => one !== id);
+  const all = wanted ? [...others, id] : others;
+  keep('declined', all.length ? JSON.stringify(all) : undefined);
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: what a browser keeps may be anything
+function listed(name: 'copies' | 'declined'): any[] {
+  try {
+    const all = JSON.parse(kept(name) ?? '[]');
+    return Array.isArray(all) ? all : [];
+  } catch {
+    return [];
+  }
+}
