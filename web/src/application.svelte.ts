@@ -75,7 +75,10 @@ export class Application {
 
   async #ask(path: string, init?: RequestInit): Promise<Answered> {
     if (this.copy ? this.copy.away && !this.copy.device.client : copyOf(this.id)?.offline) await this.begin();
-    if (this.copy && this.#answers(this.copy, path, init)) return this.#here(this.copy, path, init);
+    if (this.copy && this.#answers(this.copy, path, init)) {
+      const here = await this.#here(this.copy, path, init);
+      if (this.copy?.offline || !(await unknown(here.answer))) return here;
+    }
     try {
       return await this.#away(path, init);
     } catch (failure) {
@@ -267,6 +270,16 @@ export class Application {
 function fetches(path: string, init?: RequestInit): boolean {
   if (init?.method !== 'POST' || typeof init.body !== 'string' || path.startsWith('/v2/sync')) return false;
   return /"url":\s*"https?:/.test(init.body);
+}
+
+/** Whether who answered has no such path at all, as a copy of another version than its origin's. */
+async function unknown(answer: Response): Promise<boolean> {
+  if (answer.status !== 404) return false;
+  const { status } = await answer
+    .clone()
+    .json()
+    .catch(() => ({}));
+  return status?.details === 'Check the url of your request.';
 }
 
 const open = new Map<string, Application>();
