@@ -1,8 +1,16 @@
-// Short words about what has just happened, at the foot of the page.
+// Short words about what has just happened, at the foot of the page; some can be taken back.
 
 interface Toast {
   readonly id: number;
   readonly text: string;
+  readonly action?: string;
+  readonly undo?: () => unknown;
+}
+
+/** What a toast offers beside its words. */
+interface Offer {
+  readonly action?: string; // the word on its button; where there is none: "Undo"
+  readonly undo: () => unknown; // what the button does; the toast goes
 }
 
 let shown = $state.raw<readonly Toast[]>([]);
@@ -13,11 +21,14 @@ export function toasts(): readonly Toast[] {
   return shown;
 }
 
-/** Says something for eight seconds. */
-export function say(text: string): void {
-  const toast = { id: next++, text };
+/** Says something for eight seconds; with a button, for ten. */
+export function say(text: string, offer?: Offer): void {
+  const toast = { id: next++, text, ...offer };
   shown = [...shown.slice(-2), toast];
-  setTimeout(() => {
-    shown = shown.filter((t) => t.id !== toast.id);
-  }, 8000);
+  setTimeout(() => unsay(toast.id), offer ? 10_000 : 8000);
+}
+
+/** Takes a toast away. */
+export function unsay(id: number): void {
+  shown = shown.filter((t) => t.id !== id);
 }
