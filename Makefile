@@ -45,14 +45,17 @@ CONCURRENT = $(shell $(GO) list ./origin/... | grep -v /origin/command)
 
 export CGO_ENABLED := 0
 
-.PHONY: help run build wasm web models test test-native test-race test-wasm test-arm64 race fuzz bench soak check generate clean
+.PHONY: help run demo build wasm web models test test-native test-race test-wasm test-arm64 race fuzz bench soak check generate clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | expand -t 14
 
-run: build ## set everything up and start the server on its embedded defaults
-	bin/sightline serve --demo --listen $(LISTEN) --data $(DATA)
+run: build ## set everything up, start an origin and an edge with sample pictures, and open the pages
+	bin/sightline demo --open --listen $(LISTEN) --data $(DATA)
+
+demo: build ## the same with two edges
+	bin/sightline demo --open --edges 2 --listen $(LISTEN) --data $(DATA)
 
 build: wasm web ## the binaries, into bin/
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/sightline ./origin

@@ -141,7 +141,7 @@ func (l *life) start(notices *system.Notices) (*exec.Cmd, error) {
 	cmd := exec.Command(l.o.Program, l.o.Args...)
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = l.o.Stdout, l.o.Stderr, []*os.File{socket}
 	cmd.Env = system.Supervise(l.o.Environ, notices, l.o.Within)
-	cmd.SysProcAttr = attributes()
+	cmd.SysProcAttr = system.Attributes()
 	return cmd, cmd.Start()
 }
 

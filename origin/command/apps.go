@@ -31,6 +31,7 @@ func (n *node) welcome(ctx context.Context, w io.Writer, name string) error {
 	if err != nil {
 		return err
 	}
+	n.fresh = len(apps) == 0
 	var app string
 	if len(apps) > 0 {
 		app = apps[0].ID // the process died before its key was made

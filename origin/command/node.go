@@ -37,6 +37,7 @@ type node struct {
 	control  *control.Server
 	failed   chan error // the store's failed write, which ends the process
 	works    bool       // in the background
+	fresh    bool       // the folder was made by this start
 	begun    time.Time
 
 	quiet  sync.Mutex // held by a step of the engine, and by a backup, under which nothing may be deleted

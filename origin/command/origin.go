@@ -53,7 +53,7 @@ the pages on this machine in.
 
 // Commands implements [Program].
 func (o *origin) Commands(env *Env) []*cobra.Command {
-	return []*cobra.Command{newPredict(env), newEdge(env), newSync(env)}
+	return []*cobra.Command{newPredict(env), newEdge(env), newSync(env), newDemo(env)}
 }
 
 // Flags implements [Program].

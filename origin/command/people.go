@@ -190,6 +190,16 @@ func (unclosed) Close() error { return nil }
 // tellSetup tells whoever started the server where the first account is made, while there is none.
 func (o *origin) tellSetup(srv *Server, w io.Writer) error {
 	if o.people.demo {
+		if srv.fresh {
+			if err := srv.mark(); err != nil {
+				return err
+			}
+		}
+		srv.begin(func(ctx context.Context) {
+			if err := srv.fill(ctx); err != nil && ctx.Err() == nil {
+				srv.log.Error("samples", "error", err)
+			}
+		})
 		fmt.Fprintf(w, "\nThis is a demo: whoever opens it on this machine is signed in.\n\n    %s\n\n", srv.settings.publicURL)
 		return nil
 	}

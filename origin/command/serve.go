@@ -83,6 +83,9 @@ func runServe(cmd *cobra.Command, env *Env) error {
 	}
 	if env.Program.Alone() {
 		if err := srv.welcome(ctx, env.Stdout, cmd.Root().Name()); err != nil {
+			if ctx.Err() != nil {
+				err = nil // it is told to stop while it starts
+			}
 			return errors.Join(err, srv.stop())
 		}
 	}

@@ -1,0 +1,183 @@
+package command
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"net/url"
+	"slices"
+
+	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/web"
+)
+
+// demoApp is what the application of a demonstration is called.
+const demoApp = "Samples"
+
+// unfilled is a file of a demonstration's folder that does not hold everything yet. It is there from the start that
+// makes the folder until the samples are: what people delete then does not come back.
+const unfilled = "samples-unfinished"
+
+// taught are the models of the demonstration, and the samples that each concept is taught with.
+var taught = []subject{
+	{"bird-or-insect", "Bird or insect", []lesson{
+		{"bird", "Bird", []string{"07", "12", "16", "23", "40"}},
+		{"insect", "Insect", []string{"10", "21", "22", "37"}},
+	}},
+	{"town-or-sea", "Town or sea", []lesson{
+		{"town", "Town", []string{"01", "05", "20", "24", "28", "38"}},
+		{"seaside", "Seaside", []string{"08", "30", "34", "42"}},
+	}},
+}
+
+type subject struct {
+	id, name string
+	concepts []lesson
+}
+
+type lesson struct {
+	id, name string
+	samples  []string // by the number that their names begin with
+}
+
+// mark notes that a new folder is a demonstration's, before anything is put into it.
+func (n *node) mark() error {
+	f, err := n.folder.Files.Create(unfilled)
+	if err == nil {
+		err = errors.Join(f.Sync(), f.Close(), n.folder.Files.SyncDir("."))
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// fill puts the samples, with their places and credits, into the application of a demonstration, and has two models
+// learn from some of them. It goes on where an earlier start was cut off, and does nothing once it is done.
+func (n *node) fill(ctx context.Context) error {
+	if _, err := n.folder.Files.Size(unfilled); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	apps, err := n.Apps(ctx)
+	if err != nil || len(apps) == 0 {
+		return err
+	}
+	name := demoApp
+	if _, err := n.ChangeApp(ctx, apps[0].ID, control.AppChange{Name: &name}); err != nil {
+		return err
+	}
+	to := &local{n, apps[0].ID, func() error { return nil }}
+	if err := addSamples(ctx, to); err != nil {
+		return err
+	}
+	for _, m := range taught {
+		if err := m.teach(ctx, to); err != nil {
+			return err
+		}
+	}
+	return errors.Join(n.folder.Files.Remove(unfilled), n.folder.Files.SyncDir("."))
+}
+
+// untrained is the status of a model that has learned nothing and is not asked to.
+const untrained = 21102
+
+// teach makes the model, where it is missing, and trains it, where it is not.
+func (m *subject) teach(ctx context.Context, to session) error {
+	path := "/v2/models/" + url.PathEscape(m.id)
+	absent, err := missing(ctx, to, path)
+	if err != nil {
+		return err
+	}
+	if absent {
+		concepts := make([]object, len(m.concepts))
+		for i, c := range m.concepts {
+			concepts[i] = object{"id": c.id}
+		}
+		if err := ask(ctx, to, "POST", "/v2/models", object{"model": object{
+			"id": m.id, "name": m.name, "output_info": object{
+				"data": object{"concepts": concepts}, "output_config": object{"concepts_mutually_exclusive": true},
+			},
+		}}, nil); err != nil {
+			return err
+		}
+	}
+	var answer struct {
+		Model struct {
+			Version struct{ Status status } `json:"model_version"`
+		}
+	}
+	if err := ask(ctx, to, "GET", path, nil, &answer); err != nil || answer.Model.Version.Status.Code != untrained {
+		return err
+	}
+	return ask(ctx, to, "POST", path+"/versions", nil, nil)
+}
+
+// missing reports whether there is nothing under a path.
+func missing(ctx context.Context, to session, path string) (bool, error) {
+	err := ask(ctx, to, "GET", path, nil, nil)
+	if s, ok := errors.AsType[*wireStatus](err); ok && s.http == 404 {
+		return true, nil
+	}
+	return false, err
+}
+
+// addSamples adds the pictures and names the concepts.
+func addSamples(ctx context.Context, to session) error {
+	labels := map[string][]object{}
+	for _, m := range taught {
+		for _, c := range m.concepts {
+			absent, err := missing(ctx, to, "/v2/concepts/"+url.PathEscape(c.id))
+			if err == nil && absent {
+				err = ask(ctx, to, "POST", "/v2/concepts", object{"concepts": []object{{"id": c.id, "name": c.name}}}, nil)
+			}
+			if err != nil {
+				return err
+			}
+			for _, sample := range c.samples {
+				labels[sample] = append(labels[sample], object{"id": c.id, "value": 1})
+			}
+		}
+	}
+	credits, err := web.Credits()
+	if err != nil {
+		return err
+	}
+	slices.Reverse(credits) // the newest are shown first
+	var inputs []object
+	for _, c := range credits {
+		picture, err := fs.ReadFile(web.Samples(), c.File)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(picture)
+		id := hex.EncodeToString(sum[:16]) // as the pages name a picture: the same file is the same input
+		absent, err := missing(ctx, to, "/v2/inputs/"+id)
+		if err != nil {
+			return err
+		}
+		if !absent {
+			continue
+		}
+		inputs = append(inputs, object{
+			"id": id,
+			"data": object{
+				"image":    object{"base64": base64.StdEncoding.EncodeToString(picture)},
+				"geo":      object{"geo_point": object{"latitude": c.Latitude, "longitude": c.Longitude}},
+				"concepts": labels[c.File[:2]],
+				"metadata": object{
+					"name": c.Title, "author": c.Author, "licence": c.Licence, "page": c.Page, "place": c.Place,
+				},
+			},
+		})
+	}
+	if len(inputs) == 0 {
+		return nil
+	}
+	return ask(ctx, to, "POST", "/v2/inputs", object{"inputs": inputs}, nil)
+}
