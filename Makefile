@@ -90,16 +90,16 @@ test: test-native test-race test-wasm test-arm64 fuzz ## all tests
 test-native: wasm web ## the tests of this machine's own architecture, with the coverage that G26 asks for
 	@{ .ci/need chromium chromium && .ci/need curl curl; } || test -z "$$CI"
 	@mkdir -p .cache
-	@set -o pipefail; $(GO) test -timeout 15m -cover $$($(GO) list $(PACKAGES) | grep -vE '/(origin/command|edge)$$') | tee .cache/test.txt
-	@set -o pipefail; $(GO) test -timeout 15m -p 1 -cover $(ALONE) | tee -a .cache/test.txt
+	@set -o pipefail; $(GO) test -vet=off -timeout 15m -cover $$($(GO) list $(PACKAGES) | grep -vE '/(origin/command|edge)$$') | tee .cache/test.txt
+	@set -o pipefail; $(GO) test -vet=off -timeout 15m -p 1 -cover $(ALONE) | tee -a .cache/test.txt
 	@.ci/cover $(COVER) .cache/test.txt $(COVERED)
 
 test-wasm: bin/wazero ## the tests of what computes and encodes as wasip1 under wazero
-	GOOS=wasip1 GOARCH=wasm $(GO) test -short -timeout 15m -exec "$(CURDIR)/.ci/wasip1" $(ELSEWHERE)
+	GOOS=wasip1 GOARCH=wasm $(GO) test -vet=off -short -timeout 15m -exec "$(CURDIR)/.ci/wasip1" $(ELSEWHERE)
 
 test-arm64: ## the same as arm64 under qemu
 	@.ci/need qemu-aarch64 qemu-user
-	GOARCH=arm64 $(GO) test -short -timeout 15m -exec qemu-aarch64 $(ELSEWHERE)
+	GOARCH=arm64 $(GO) test -vet=off -short -timeout 15m -exec qemu-aarch64 $(ELSEWHERE)
 
 test-race: ## the race detector on what runs concurrently
 	@$(MAKE) --no-print-directory race PACKAGES='./core ./core/api/... ./core/auth ./core/blob/... ./core/index/... ./core/ingest ./core/kv/... ./core/log ./core/partition ./core/search ./core/training $(CONCURRENT) ./sync/feed ./edge/node ./edge/keeper ./edge/updater ./wasm/guest/... ./wasm/host'
@@ -107,7 +107,7 @@ test-race: ## the race detector on what runs concurrently
 
 race: ## all tests with the race detector (needs cgo)
 	@.ci/need gcc gcc
-	CGO_ENABLED=1 $(GO) test -race -short -timeout 30m -run '$(RUN)' $(PACKAGES)
+	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m -run '$(RUN)' $(PACKAGES)
 
 fuzz: ## each fuzz target for FUZZTIME
 	@.ci/fuzz $(FUZZTIME)
