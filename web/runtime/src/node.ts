@@ -9,7 +9,7 @@ export type { CopyOptions, CopyStatus, Digest, Progress } from './client.ts';
 export type { Client };
 
 export interface Options extends CommonOptions {
-  /** The folder of the runtime's files, as a path, or where they are served. By default `files` beside this script. */
+  /** The folder of the runtime's files, as a path, or where they are served. By default beside this script. */
   base?: string | URL;
   /** `memory`, the default, or a folder that no other program uses at that time. */
   store?: 'memory' | { folder: string };
@@ -21,7 +21,7 @@ export const Sightline = {
     return Client.open(
       spawn(),
       {
-        base: folder(options.base ?? new URL('./files/', import.meta.url)),
+        base: folder(options.base ?? new URL('./', import.meta.url)),
         store: options.store ?? 'memory',
         name: 'main',
         workers: options.workers ?? Math.min(4, Math.max(1, availableParallelism() - 1)),

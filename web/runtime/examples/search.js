@@ -1,0 +1,26 @@
+// Keeps the pictures of a folder in a store of its own, and finds those that are like a picture. It asks no network;
+// a second run finds what the first has kept:
+//
+//     node search.js STORE PICTURE [FOLDER]
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Sightline } from '@sightline/runtime';
+
+const [store, picture, folder] = process.argv.slice(2);
+const sightline = await Sightline.open({ store: { folder: store } });
+const call = async (path, body) => {
+  const answer = await sightline.fetch(`/v2${path}`, { method: 'POST', body: JSON.stringify(body) });
+  return answer.json();
+};
+const imageOf = async (path) => ({ base64: (await readFile(path)).toString('base64') });
+
+for (const id of folder ? await readdir(folder) : []) {
+  const { inputs } = await call('/inputs', { inputs: [{ id, data: { image: await imageOf(join(folder, id)) } }] });
+  if (inputs[0].status.code >= 30100) console.error(id, inputs[0].status.description); // it is there, or no picture
+}
+const { hits } = await call('/searches', {
+  query: { ands: [{ output: { input: { data: { image: await imageOf(picture) } } } }] },
+  pagination: { page: 1, per_page: 5 },
+});
+for (const { score, input } of hits) console.log(score.toFixed(3), input.id);
+await sightline.close();

@@ -1,0 +1,66 @@
+// The package as others get it: its examples, run as its README says, and its types.
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { check, same, way } from '../pages/browser.js';
+
+const { RUNTIME, SAMPLES } = process.env;
+const sample = (number) => readdirSync(SAMPLES).find((name) => name.startsWith(`${number}-`));
+
+const consumer = `import { Sightline, type Client, type CopyStatus } from '@sightline/runtime';
+const client: Client = await Sightline.open({ store: 'memory' });
+const answer: Response = await client.fetch('/v2/models');
+const queued: number | undefined = (await client.sync?.status() as CopyStatus | undefined)?.queued;
+// @ts-expect-error: there is no such option
+await Sightline.open({ shop: 'memory' });
+export { answer, queued };
+`;
+
+way(async (step) => {
+  const folder = mkdtempSync(join(tmpdir(), 'runtime-package-'));
+  const run = (...args) =>
+    new Promise((resolve, reject) =>
+      execFile(process.execPath, args, { cwd: folder }, (failure, out, said) =>
+        failure ? reject(new Error(`${args[0]}: ${failure.message}\n${out}${said}`)) : resolve(out.trim().split('\n')),
+      ),
+    );
+  for (const part of ['package.json', 'examples']) cpSync(join('..', part), join(folder, part), { recursive: true });
+  symlinkSync(RUNTIME, join(folder, 'dist'));
+
+  await step('what is packed is there', async () => {
+    const { files, exports: all, types } = JSON.parse(readFileSync('../package.json', 'utf8'));
+    same(files.includes('dist') && files.includes('examples'), true, 'its folders');
+    const named = [types, ...Object.values(all).flatMap((one) => (typeof one === 'string' ? one : Object.values(one)))];
+    for (const name of named) check(readFileSync(join(folder, name)).length > 0, `${name} is empty`);
+  });
+
+  await step('predict', async () => {
+    const said = await run('examples/predict.js', join(SAMPLES, sample('21')));
+    check(/^0\.9\d\d (insect|dragonfly)$/.test(said[0]) && said.length === 20, `it says ${said}`);
+  });
+
+  await step('teach two things', async () => {
+    for (const [thing, numbers] of Object.entries({ bird: ['07', '12', '16', '23'], insect: ['10', '21', '22'] })) {
+      mkdirSync(join(folder, thing));
+      for (const n of numbers) cpSync(join(SAMPLES, sample(n)), join(folder, thing, `${n}.jpg`));
+    }
+    const said = await run('examples/teach.js', 'bird', 'insect', join(SAMPLES, sample('37')));
+    check(said.length === 2 && said[0].endsWith(' insect'), `it says ${said}`);
+  });
+
+  await step('search without a network, and again', async () => {
+    const query = join(SAMPLES, sample('10'));
+    const first = await run('examples/search.js', 'store', query, 'insect');
+    check(first.length === 3 && /^(1\.000|0\.999) 10\.jpg$/.test(first[0]), `it says ${first}`);
+    same(await run('examples/search.js', 'store', query), first, 'what a second run finds');
+  });
+
+  await step('its types', async () => {
+    writeFileSync(join(folder, 'consumer.mts'), consumer);
+    const tsc = createRequire(import.meta.url).resolve('typescript/bin/tsc');
+    await run(tsc, '--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', 'consumer.mts');
+  });
+  rmSync(folder, { recursive: true });
+});
