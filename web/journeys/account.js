@@ -61,7 +61,7 @@ await journey(async (arrive) => {
 
   const bo = await arrive();
   await bo.step('anybody signs up, and may call a little before the address is verified', async () => {
-    await bo.page.goto('/');
+    await bo.page.goto('/apps');
     await bo.seen(bo.heading(m('sign_in')));
     await bo.look('sign-in');
     await bo.link(m('create_account')).click();
@@ -211,7 +211,7 @@ await journey(async (arrive) => {
     await bo.seen(bo.page.getByRole('alert').getByText(m('error_owner')));
     await bo.look('an account that has an application');
     await bo.button(m('keep_it'), bo.dialog(m('leave_account'))).click();
-    await bo.page.goto('/');
+    await bo.page.goto('/apps');
     await bo.link(m('delete_named', { name: application })).click();
     await bo.field(m('delete_type', { name: application })).fill(application);
     await bo.button(m('delete_application')).click();

@@ -77,7 +77,7 @@ export async function shell(text, variables = {}) {
   }
 }
 
-const quiet = [
+export const quiet = [
   '--no-sandbox', // tests run as root in containers
   '--disable-background-networking',
   '--disable-breakpad',

@@ -7,7 +7,7 @@ const en = await words('en');
 await journey(async (arrive) => {
   const guest = await arrive();
   await guest.step('a demonstration signs in by itself and shows its application', async () => {
-    await guest.page.goto('/');
+    await guest.page.goto('/apps');
     await guest.seen(guest.heading(en('keys')));
     check(/\/apps\/\w+$/.test(guest.page.url()), `the page is at ${guest.page.url()}`);
   });
@@ -29,7 +29,7 @@ await journey(async (arrive) => {
   await reader.context.close();
 
   const owner = await arrive();
-  await owner.page.goto('/');
+  await owner.page.goto('/apps');
   await owner.seen(owner.heading(en('keys')));
   await copies(owner);
 });
@@ -48,7 +48,7 @@ async function nets(t) {
   });
   check(title !== 'taken', 'a script in the page ran');
   await t.page.goto('http://stranger.example/').catch(() => {});
-  await t.page.goto('/');
+  await t.page.goto('/apps');
   await t.seen(t.heading(en('keys')));
   const faults = t.caught();
   for (const fault of [/refuses connect-src/, /refuses script-src-elem inline/, /request to http:\/\/stranger/]) {

@@ -57,7 +57,9 @@ export class Application {
 
   /** What waits and whether it can go on: without a copy nothing waits, and what was answered is at the origin. */
   get truth(): Truth {
-    return this.copy?.truth ?? { queued: 0, sent: 0, conflicts: 0, reached: this.#there.contact !== undefined };
+    const { truth } = this.copy ?? {};
+    const reached = truth?.reached || this.#there.contact !== undefined;
+    return { queued: 0, sent: 0, conflicts: 0, ...truth, reached };
   }
 
   /** Whether the origin is out of reach, as far as this page knows. */

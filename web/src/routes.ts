@@ -77,7 +77,7 @@ export function isOpen(route: Route): boolean {
 
 /** Whether a page needs nothing of the server: it is shown whether the server answers or not. */
 export function isLocal(route: Route): boolean {
-  return route === '/look' || route === '/sync' || isWorking(route);
+  return route === '/' || route === '/look' || route === '/sync' || isWorking(route);
 }
 
 /** Whether a page is for those who are not signed in, or who may be. */

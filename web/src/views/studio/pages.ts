@@ -1,0 +1,60 @@
+// The pages of the side bar and of the tabs.
+import Braces from '@lucide/svelte/icons/braces';
+import Eye from '@lucide/svelte/icons/eye';
+import Images from '@lucide/svelte/icons/images';
+import KeyRound from '@lucide/svelte/icons/key-round';
+import ListChecks from '@lucide/svelte/icons/list-checks';
+import RefreshCw from '@lucide/svelte/icons/refresh-cw';
+import Search from '@lucide/svelte/icons/search';
+import Spline from '@lucide/svelte/icons/spline';
+import Tags from '@lucide/svelte/icons/tags';
+import type { Component } from 'svelte';
+import { pathIn, type Route } from '../../routes';
+import { m } from '../../words.svelte';
+
+export interface Page {
+  readonly href: string;
+  readonly routes: readonly Route[]; // where it is the current one
+  readonly icon: Component;
+  readonly name: () => string;
+  readonly counts?: 'inputs' | 'models'; // what of is said beside it
+}
+
+/** The pages that work on an application's pictures. */
+export const working = (app: string): readonly Page[] => [
+  look('/'),
+  {
+    href: pathIn(app, 'inputs'),
+    routes: ['/:app/inputs', '/:app/inputs/:input'],
+    icon: Images,
+    name: () => m.studio_inputs(),
+    counts: 'inputs',
+  },
+  { href: pathIn(app, 'search'), routes: ['/:app/search'], icon: Search, name: () => m.studio_search() },
+  { href: pathIn(app, 'next'), routes: ['/:app/next'], icon: ListChecks, name: () => m.studio_next() },
+  {
+    href: pathIn(app, 'models'),
+    routes: ['/:app/models', '/:app/models/:model', '/:app/models/:model/:version'],
+    icon: Spline,
+    name: () => m.models(),
+    counts: 'models',
+  },
+  { href: pathIn(app, 'concepts'), routes: ['/:app/concepts'], icon: Tags, name: () => m.concepts() },
+];
+
+/** The page that needs no application. A stranger has it at an address of its own. */
+export const look = (href: '/' | '/look'): Page => ({
+  href,
+  routes: ['/', '/look'],
+  icon: Eye,
+  name: () => m.look(),
+});
+
+export const apps: Page = {
+  href: '/apps',
+  routes: ['/apps', '/apps/:app'],
+  icon: KeyRound,
+  name: () => m.applications(),
+};
+export const sync: Page = { href: '/sync', routes: ['/sync'], icon: RefreshCw, name: () => m.sync_title() };
+export const docs: Page = { href: '/docs', routes: ['/docs'], icon: Braces, name: () => m.api_reference() };
