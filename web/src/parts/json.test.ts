@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { at, nested, parse, pretty, textOf, typed } from './json';
+
+test('values keep the text that they were written as', () => {
+  const json = parse(
+    ' {"n": 12345678901234567890, "f":1.0,"s":"a\\"b\\\\", "l":[1e2 , null,{"x":{}}], "é":"\\u00e9"} ',
+  );
+  assert.equal(at(json, 'n')?.raw, '12345678901234567890');
+  assert.equal(at(json, 'f')?.raw, '1.0');
+  assert.equal(at(json, 's')?.raw, '"a\\"b\\\\"');
+  assert.equal(textOf(at(json, 's') as ReturnType<typeof parse>), 'a"b\\');
+  assert.deepEqual(
+    at(json, 'l')?.items.map((i) => [i.kind, i.raw]),
+    [
+      ['number', '1e2'],
+      ['word', 'null'],
+      ['object', '{"x":{}}'],
+    ],
+  );
+  assert.equal(at(json, 'é')?.raw, '"\\u00e9"');
+  assert.equal(at(json, 'n', 'deeper'), undefined);
+  assert.throws(() => parse('{"a":}'), SyntaxError);
+});
+
+test('what is no JSON is a string', () => {
+  const cases: [string, string, string][] = [
+    ['14', 'number', '14'],
+    [' 1.0 ', 'number', '1.0'],
+    ['"14"', 'string', '"14"'],
+    ['north-7', 'string', '"north-7"'],
+    ['[1,', 'string', '"[1,"'],
+    ['["a"]', 'list', '["a"]'],
+    ['', 'string', '""'],
+  ];
+  for (const [text, kind, raw] of cases) assert.deepEqual([typed(text).kind, typed(text).raw], [kind, raw], text);
+});
+
+test('a path is objects within each other', () => {
+  assert.equal(nested(['a', 'b"'], '1.0'), '{"a":{"b\\"":1.0}}');
+  assert.equal(nested([], '7'), '7');
+});
+
+test('lines are the same values', () => {
+  const text = '{"a":[1.0,{"b":{}}],"c":[],"d":{"e":null}}';
+  const lines = pretty(parse(text));
+  assert.equal(lines.replace(/\s/g, ''), text);
+  assert.deepEqual(lines.split('\n').slice(0, 3), ['{', '  "a": [', '    1.0,']);
+});

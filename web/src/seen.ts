@@ -1,0 +1,18 @@
+// Which picture of a list was looked at last, so that the list opens again where a person left it.
+
+interface Seen {
+  readonly id: string;
+  readonly at: number; // its place in the list, from 0
+}
+
+const seen = new Map<string, Seen>();
+
+/** Notes that a picture of an application's list was looked at. q: the list's query as it stands in the address. */
+export function see(app: string, q: string | null, id: string, at: number): void {
+  seen.set(`${app} ${q ?? ''}`, { id, at });
+}
+
+/** The picture of a list that was looked at last since the page was loaded. */
+export function lastSeen(app: string, q: string | null): Seen | undefined {
+  return seen.get(`${app} ${q ?? ''}`);
+}

@@ -1,0 +1,167 @@
+// The calls of /v2 about one picture.
+import type { Application } from '../../application.svelte';
+import { type Ask, call } from '../../ask';
+import { Failure } from '../../console';
+import { at, type Json, parse } from '../../parts/json';
+import type { components } from '../../v2';
+
+type Schemas = components['schemas'];
+export type Concept = Schemas['ConceptValue'];
+export const general = 'aaa03c23b3724a16a56b629203edc62c';
+export const trained = 21100;
+
+/** A picture with its metadata as it was written. */
+export interface Picture {
+  readonly id: string;
+  readonly name: string; // of its file, where the metadata tells one, and else its id
+  readonly url: string; // as it was given, or where it lies here
+  readonly crop: readonly number[];
+  readonly concepts: readonly Concept[];
+  readonly metadata: Json | undefined;
+  readonly place: { readonly latitude: number; readonly longitude: number } | undefined;
+  readonly created: string;
+  readonly status: Schemas['Status'];
+}
+
+const path = (id: string) => `/inputs/${encodeURIComponent(id)}`;
+
+export async function readPicture(app: Application, id: string): Promise<Picture> {
+  let text = '';
+  const listen: Ask = async (address, init) => {
+    const answer = await app.ask(address, init);
+    text = await answer.clone().text();
+    return answer;
+  };
+  const { input } = await call<Schemas['InputAnswer']>(listen, 'GET', path(id));
+  const { data, created_at: created, status } = input;
+  const said = data.metadata as { name?: unknown; filename?: unknown } | undefined | null;
+  const name = [said?.name, said?.filename].find((n) => typeof n === 'string' && n !== '') as string | undefined;
+  return {
+    id: input.id,
+    name: name ?? input.id,
+    url: data.image.url ?? '',
+    crop: data.image.crop ?? [],
+    concepts: data.concepts ?? [],
+    metadata: at(parse(text), 'input', 'data', 'metadata'),
+    place: data.geo?.geo_point,
+    created,
+    status,
+  };
+}
+
+/** Where a picture's bytes come from, and what they are. */
+export const readSource = async (app: Application, id: string): Promise<Schemas['Source']> =>
+  (await app.call<Schemas['SourceAnswer']>('GET', `${path(id)}/source`)).source;
+
+/** What the general model said of a stored picture; none while it waits to be analysed. */
+export async function readPredicted(app: Application, id: string): Promise<readonly Concept[]> {
+  const { outputs } = await app.call<Schemas['StoredOutputsAnswer']>('GET', `${path(id)}/outputs`);
+  return outputs[0]?.data.concepts ?? [];
+}
+
+/** What another model says of a stored picture. hosted: the path of its bytes. */
+export async function predict(
+  app: Application,
+  model: string,
+  version: string,
+  hosted: string,
+): Promise<readonly Concept[]> {
+  const answer = await app.ask(hosted);
+  if (!answer.ok) throw new Failure(answer.status, 0, answer.statusText, '', '', 0, '');
+  const { base64Of } = await import('../look/pictures');
+  const inputs = [{ data: { image: { base64: await base64Of(await answer.blob()) } } }];
+  const where = `/models/${encodeURIComponent(model)}/versions/${encodeURIComponent(version)}/outputs`;
+  const { outputs } = await app.call<Schemas['OutputsAnswer']>('POST', where, { inputs });
+  return outputs[0]?.data.concepts ?? [];
+}
+
+/** A model that predicts concepts now. */
+export interface Predictor {
+  readonly id: string;
+  readonly name: string;
+  readonly version: string;
+  readonly own: boolean;
+}
+
+/** The general model, and the application's own that are trained. */
+export async function readPredictors(app: Application): Promise<readonly Predictor[]> {
+  const { models } = await app.call<Schemas['ModelsAnswer']>('GET', '/models?per_page=200');
+  return models
+    .filter((model) => model.id === general || (model.app_id === app.id && predicts(model)))
+    .map((model) => ({
+      id: model.id,
+      name: model.display_name ?? model.name,
+      version: model.model_version?.id ?? '',
+      own: model.id !== general,
+    }))
+    .sort((a, b) => Number(a.own) - Number(b.own));
+}
+
+const predicts = (model: Schemas['Model']) =>
+  model.output_info.type_ext === 'concept' && model.model_version?.status.code === trained;
+
+/** Says of a picture that it shows a concept, that it does not, or (null) takes back what was said. */
+export async function label(app: Application, id: string, concept: string, value: boolean | null): Promise<void> {
+  const said = value === null ? { id: concept } : { id: concept, value };
+  await app.write('PATCH', '/inputs', {
+    inputs: [{ id, data: { concepts: [said] } }],
+    action: value === null ? 'remove' : 'merge',
+  });
+}
+
+/**
+ * Writes one value of a picture's metadata; what is beside it stays as it is. A list is replaced, members of an object
+ * are put into what is there, null changes nothing: so it is taken away instead.
+ */
+export async function describe(app: Application, id: string, metadata: string, action: 'overwrite' | 'remove') {
+  const body = `{"inputs":[{"id":${JSON.stringify(id)},"data":{"metadata":${metadata}}}],"action":"${action}"}`;
+  const said = JSON.parse(body) as object;
+  if (JSON.stringify(said) === body) {
+    await app.write('PATCH', '/inputs', said);
+    return;
+  }
+  // A number that JavaScript would write otherwise goes as it was typed.
+  await call((address, init) => app.ask(address, { ...init, body }), 'PATCH', '/inputs', said);
+  await app.copy?.refresh();
+  app.changes++;
+}
+
+/** Puts a picture at a place, or (undefined) takes its place away. */
+export async function move(app: Application, id: string, to: Picture['place'], from: Picture['place']): Promise<void> {
+  const geo = { geo_point: to ?? from };
+  await app.write('PATCH', '/inputs', { inputs: [{ id, data: { geo } }], action: to ? 'overwrite' : 'remove' });
+}
+
+/** Deletes a picture for ever. */
+export const remove = (app: Application, id: string): Promise<object> => app.write('DELETE', path(id));
+
+/** An operation of a picture's history. */
+export type Step = Omit<Schemas['Operation'], 'state' | 'by'> & {
+  readonly by?: string;
+  readonly state?: 'queued' | 'sent';
+  readonly position?: number; // in the origin's log; absent: not there yet
+  readonly verdict?: string;
+};
+
+/** What was done to a picture, newest first; complete: whether all of it is known here. */
+export const readHistory = (app: Application, id: string): Promise<{ complete: boolean; operations: Step[] }> =>
+  app.call('GET', `${path(id)}/history`);
+
+/** Pictures that are like one: the same file, the same picture in other bytes, or similar. */
+export interface Alike {
+  readonly input: Schemas['Input'];
+  readonly score: number;
+  readonly tier: 'same_file' | 're_encoded' | 'similar';
+}
+export const readAlike = async (app: Application, id: string, most: number): Promise<Alike[]> =>
+  (await app.call<{ duplicates: Alike[] }>('GET', `${path(id)}/duplicates?per_page=${most}`)).duplicates;
+
+/** What of a picture this page may read; all, where nobody tells. */
+export async function mayRead(app: Application): Promise<ReadonlySet<string>> {
+  const { scopes } = await app.call<Schemas['ScopesAnswer']>('GET', '/myscopes');
+  return new Set(scopes);
+}
+
+/** The path of what lies at an address of this server; empty for others' addresses. */
+export const hostedPath = (url: string | undefined): string =>
+  url && /\/hosted\//.test(url) ? new URL(url, 'http://here').pathname : '';

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Application } from '../../application.svelte';
+import { List } from './list';
+
+/** An application with so many pictures, that notes what it was asked for. */
+function applicationOf(total: number, asked: string[]): Application {
+  const input = (n: number) => ({ id: `p${n}`, created_at: new Date(1e12 + n * 1000).toISOString() });
+  const all = Array.from({ length: total }, (_, n) => input(n));
+  return {
+    call: async (method: string, path: string, body?: { pagination: { page: number; per_page: number } }) => {
+      asked.push(`${method} ${path}`);
+      if (path === '/inputs/status') return { counts: { processed: total - 1, to_process: 1, errors: 0 } };
+      if (path === '/searches/summary') return { summary: { matching: total } };
+      const one = path.match(/^\/inputs\/p(\d+)$/);
+      if (one) return { input: input(Number(one[1])) };
+      const wanted = new URLSearchParams(path.split('?')[1]);
+      const { page, per_page: size } = body?.pagination ?? {
+        page: Number(wanted.get('page')),
+        per_page: Number(wanted.get('per_page')),
+      };
+      const inputs = all.slice((page - 1) * size, page * size);
+      return { inputs, hits: inputs.map((i) => ({ score: 1, input: i })) };
+    },
+  } as unknown as Application;
+}
+
+test('the newest stands first, and its neighbours beside it', async () => {
+  const asked: string[] = [];
+  const list = new List(applicationOf(100_000, asked), []);
+  assert.deepEqual(await list.standing('p99999', 0), {
+    at: 0,
+    total: 100_000,
+    before: undefined,
+    after: { id: 'p99998', created: new Date(1e12 + 99998 * 1000).toISOString() },
+  });
+  const middle = await list.standing('p42000', undefined);
+  assert.equal(middle?.at, 57_999);
+  assert.deepEqual([middle?.before?.id, middle?.after?.id], ['p42001', 'p41999']);
+  assert.equal((await list.standing('p0', 99_998))?.at, 99_999);
+  assert.ok(asked.length < 20, `${asked.length} calls`);
+});
+
+test('what ranks stands as it was found', async () => {
+  const list = new List(applicationOf(250, []), [{ kind: 'similar', id: 'p0' }]);
+  const standing = await list.standing('p120', undefined);
+  assert.deepEqual([standing?.at, standing?.before?.id, standing?.after?.id], [120, 'p119', 'p121']);
+  assert.equal(await list.standing('gone', 7), undefined);
+});
+
+test('what only filters is turned round', async () => {
+  const list = new List(applicationOf(3, []), [{ kind: 'metadata', json: { a: 1 } }]);
+  assert.deepEqual((await list.standing('p1', undefined))?.after?.id, 'p0');
+});

@@ -1,0 +1,132 @@
+// The list of pictures that a person goes through: the application's, newest first, or what a search found. It is asked
+// for in pages, so that a list of 100,000 is walked as fast as one of ten.
+import type { Application } from '../../application.svelte';
+import { type Clause, ranks } from '../../clauses/clause';
+import { ready } from '../../clauses/pictures';
+import { toQuery } from '../../clauses/query';
+import type { components } from '../../v2';
+
+type Schemas = components['schemas'];
+
+/** A picture of the list. */
+export interface Entry {
+  readonly id: string;
+  readonly created: string;
+}
+
+/** Where a picture stands in its list: its place, how many there are, and its neighbours. */
+export interface Standing {
+  readonly at: number; // from 0
+  readonly total: number;
+  readonly before: Entry | undefined;
+  readonly after: Entry | undefined;
+}
+
+const page = 100;
+const furthest = 50; // pages that are looked through for a picture whose place nobody knows
+
+export class List {
+  readonly #app: Application;
+  readonly #clauses: readonly Clause[];
+  readonly #ranks: boolean; // by score; else by creation, where the newest stands first
+  #total: number | undefined;
+  #pages = new Map<number, Promise<Entry[]>>(); // as the interface numbers them, from 1
+
+  /** Without any clause the list is of all pictures. */
+  constructor(app: Application, clauses: readonly Clause[]) {
+    this.#app = app;
+    this.#clauses = clauses;
+    this.#ranks = clauses.some(ranks);
+  }
+
+  /** Where a picture stands. hint: where it probably does. Undefined where it is not in the list. */
+  async standing(id: string, hint: number | undefined): Promise<Standing | undefined> {
+    const total = await this.#count();
+    const at = await this.#find(id, hint, total);
+    if (at === undefined) return undefined;
+    const [before, after] = await Promise.all([this.#entry(at - 1), this.#entry(at + 1)]);
+    return { at, total, before, after };
+  }
+
+  async #count(): Promise<number> {
+    if (this.#total !== undefined) return this.#total;
+    if (this.#clauses.length) {
+      const { summary } = await this.#app.call<{ summary: { matching: number } }>('POST', '/searches/summary', {
+        query: await this.#query(),
+      });
+      this.#total = summary.matching;
+    } else {
+      const { counts } = await this.#app.call<Schemas['CountsAnswer']>('GET', '/inputs/status');
+      this.#total = counts.processed + counts.to_process + counts.errors;
+    }
+    return this.#total;
+  }
+
+  async #find(id: string, hint: number | undefined, total: number): Promise<number | undefined> {
+    for (const at of hint === undefined ? [] : [hint, hint + 1, hint - 1]) {
+      if ((await this.#entry(at))?.id === id) return at;
+    }
+    const there = this.#ranks ? undefined : await this.#between(id, total);
+    if (there !== undefined) return there;
+    const pages = Math.ceil(total / page);
+    for (let n = 0; n < Math.min(pages, furthest); n++) {
+      const number = this.#ranks ? n + 1 : pages - n;
+      const found = (await this.#read(number)).findIndex((entry) => entry.id === id);
+      if (found >= 0) return this.#turn((number - 1) * page + found);
+    }
+    return undefined;
+  }
+
+  /** The place of a picture by when it was made: in the list of those by creation, halved again and again. */
+  async #between(id: string, total: number): Promise<number | undefined> {
+    const { input } = await this.#app.call<Schemas['InputAnswer']>('GET', `/inputs/${encodeURIComponent(id)}`);
+    let [low, high] = [1, Math.ceil(total / page)];
+    while (low <= high) {
+      const middle = (low + high) >> 1;
+      const entries = await this.#read(middle);
+      const found = entries.findIndex((entry) => entry.id === id);
+      if (found >= 0) return this.#turn((middle - 1) * page + found);
+      if ((entries[0]?.created ?? '~') > input.created_at) high = middle - 1;
+      else low = middle + 1;
+    }
+    return undefined;
+  }
+
+  async #query(): Promise<{ ands: object[] }> {
+    await ready(this.#clauses);
+    return toQuery(this.#clauses);
+  }
+
+  /** The place that a person counts of one that the interface counts, and the other way round. */
+  #turn(at: number): number {
+    return this.#ranks ? at : (this.#total ?? 0) - 1 - at;
+  }
+
+  async #entry(at: number): Promise<Entry | undefined> {
+    if (at < 0 || at >= (await this.#count())) return undefined;
+    const place = this.#turn(at);
+    return (await this.#read(Math.floor(place / page) + 1))[place % page];
+  }
+
+  #read(number: number): Promise<Entry[]> {
+    let entries = this.#pages.get(number);
+    if (!entries) {
+      entries = this.#ask(number);
+      this.#pages.set(number, entries);
+      entries.catch(() => this.#pages.delete(number));
+    }
+    return entries;
+  }
+
+  async #ask(number: number): Promise<Entry[]> {
+    const inputs = this.#clauses.length
+      ? (
+          await this.#app.call<Schemas['HitsAnswer']>('POST', '/searches', {
+            query: await this.#query(),
+            pagination: { page: number, per_page: page },
+          })
+        ).hits.map((hit) => hit.input)
+      : (await this.#app.call<Schemas['InputsAnswer']>('GET', `/inputs?page=${number}&per_page=${page}`)).inputs;
+    return inputs.map((input) => ({ id: input.id, created: input.created_at }));
+  }
+}

@@ -1,0 +1,41 @@
+// A step of a picture's history in the reader's words.
+import type { Application } from '../../application.svelte';
+import { conceptName } from '../../names.svelte';
+import { m, number, row } from '../../words.svelte';
+import { decided } from '../sync/says';
+import type { Step } from './calls';
+
+const kinds: Readonly<Record<string, () => string>> = {
+  input_create: () => m.input_step_create(),
+  input_meta: () => m.op_input_meta(),
+  input_delete: () => m.op_input_delete(),
+  input_delete_all: () => m.deed_inputs_delete_all(),
+};
+
+/** What a step did, a line each. */
+export function told(app: Application, step: Step): string[] {
+  const { content, kind, verdict } = step;
+  const lines: string[] = [];
+  const names = (value: (v: number | null | undefined) => boolean) =>
+    (content.concepts ?? []).filter((c) => value(c.value)).map((c) => conceptName(app, c.id, c.name ?? c.id));
+  const said: readonly [string[], (inputs: { names: string }) => string][] = [
+    [names((v) => v !== null && v !== 0), m.input_step_present],
+    [names((v) => v === 0), m.input_step_absent],
+    [names((v) => v === null), m.input_step_taken],
+  ];
+  if (kind === 'input_geo') lines.push(content.geo === null ? m.input_step_place_taken() : m.input_step_place());
+  else if (kind === 'input_fetched') lines.push(`${content.status?.description ?? ''} (${content.status?.code ?? ''})`);
+  else if (kind === 'outputs_patch') lines.push(m.input_step_outputs());
+  else if (kind !== 'input_labels') lines.push(kinds[kind]?.() ?? m.op_other());
+  if (kind !== 'outputs_patch')
+    for (const [list, words] of said) if (list.length) lines.push(words({ names: row(list) }));
+  if (verdict && verdict !== 'ok') lines.push(decided(verdict));
+  return lines;
+}
+
+/** Where a step was made: this browser, the origin, or another site by its number. */
+export function where(app: Application, step: Step): string {
+  const own = app.copy?.status?.site;
+  if (own !== undefined && own !== 0 && own === step.site) return m.receipt_browser();
+  return step.site <= 1 ? m.input_site_origin() : m.sync_site({ n: number(step.site, { useGrouping: false }) });
+}
