@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
@@ -66,7 +67,7 @@ func (t *tell) content(w *jsonio.Writer, op *log.Op) {
 		member(w, "data", base64.StdEncoding.EncodeToString(log.Encode(nil, op)))
 		return
 	}
-	if len(op.Extra.Body) > 0 || len(op.Extra.Op) > 0 { // of a later version, and not to be read
+	if (len(op.Extra.Body) > 0 || len(op.Extra.Op) > 0) && t.x.shows(auth.ConceptsGet) { // of a later version, and not to be read
 		member(w, "data", base64.StdEncoding.EncodeToString(log.Encode(nil, op)))
 	}
 }
@@ -96,7 +97,7 @@ func (t *tell) newInput(w *jsonio.Writer, b *log.InputCreate) {
 
 // labels writes what is said of concepts: 1 or 0, and null where a label is taken off.
 func (t *tell) labels(w *jsonio.Writer, labels []log.Label) {
-	if len(labels) == 0 {
+	if len(labels) == 0 || !t.x.shows(auth.ConceptsGet) {
 		return
 	}
 	w.Name("concepts")
@@ -136,6 +137,9 @@ func (t *tell) concepts(w *jsonio.Writer, name string, ids []string) {
 }
 
 func (t *tell) edits(w *jsonio.Writer, edits []log.OutputEdit) {
+	if !t.x.shows(auth.ConceptsGet) {
+		return
+	}
 	w.Name("concepts")
 	w.Array()
 	for i := range edits {

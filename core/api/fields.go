@@ -137,4 +137,4 @@ func isPublicID(id string) bool { return strings.HasPrefix(id, publicPrefix) }
 
 // fixed are the segments that stand where other paths have an id, of any resource. Nothing
 // made from now on may have one as its id: it could not be read.
-var fixed = []string{"searches", "status"}
+var fixed = []string{"searches", "status", "usage"}

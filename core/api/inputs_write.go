@@ -16,6 +16,11 @@ import (
 // look for it without a check.
 func (x *exchange) writeInput(w *jsonio.Writer, lines *conceptLines, in *catalog.Input, said *status) {
 	w.Object()
+	x.writeInputMembers(w, lines, in, said)
+	w.End('}')
+}
+
+func (x *exchange) writeInputMembers(w *jsonio.Writer, lines *conceptLines, in *catalog.Input, said *status) {
 	w.Name("id")
 	w.String(in.ID)
 	w.Name("data")
@@ -40,7 +45,6 @@ func (x *exchange) writeInput(w *jsonio.Writer, lines *conceptLines, in *catalog
 	} else {
 		writeStatus(w, statusOfCode(in.Code), in.Detail)
 	}
-	w.End('}')
 }
 
 // addressOf is where an input's picture is: as it was given or, when it came as bytes, here.

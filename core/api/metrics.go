@@ -10,6 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/train"
 )
@@ -118,6 +119,7 @@ type evaluation struct {
 	manifest catalog.Manifest
 	train.Metrics
 	concepts []named
+	places   map[string]int // of them, by id
 	weakest  []weakInput
 }
 
@@ -143,6 +145,10 @@ func (x *exchange) evaluation(v *partition.View, version *catalog.Version) (*eva
 	if e.concepts, err = x.conceptsNamed(v, version.Concepts, lang.English); err != nil {
 		return nil, err
 	}
+	e.places = make(map[string]int, n)
+	for i, id := range version.Concepts {
+		e.places[id] = i
+	}
 	for _, weak := range e.Weakest {
 		if weak.Example >= len(e.manifest.Inputs) || weak.Concept >= n {
 			continue
@@ -163,6 +169,7 @@ func (e *evaluation) write(w *jsonio.Writer) {
 	w.Object()
 	w.Name("status")
 	writeStatus(w, statusEvaluated, "")
+	count(w, "folds", uint64(e.Folds))
 	w.Name("summary")
 	e.writeSummary(w)
 	w.Name("confusion_matrix")
@@ -243,6 +250,8 @@ func (e *evaluation) writeConfusion(w *jsonio.Writer) {
 			}
 			w.Name("value")
 			w.Float32(float32(float64(n) / float64(sum)))
+			w.Name("count")
+			w.Int(int64(n))
 			w.End('}')
 		}
 	}
@@ -290,6 +299,11 @@ func (e *evaluation) writeConcept(w *jsonio.Writer, i int) {
 	w.Float32(float32(m.ROCAUC))
 	w.Name("f1")
 	w.Float32(float32(m.F1))
+	if m.CutOff > 0 {
+		w.Name("cut_off")
+		w.Float32(float32(m.CutOff))
+		writeROC(w, m.ROC)
+	}
 	w.Name("concept")
 	e.x.writeConcept(w, &e.concepts[i], known)
 	w.Name("precision_recall_curve")
@@ -307,36 +321,65 @@ func (e *evaluation) writeConcept(w *jsonio.Writer, i int) {
 	w.End('}')
 }
 
-// writeWeak writes a judgement: what the input is said to show, and what a head that has
-// not seen it says.
-func (e *evaluation) writeWeak(w *jsonio.Writer, weak *weakInput) {
-	truth := float32(0)
-	if weak.Label == train.True {
-		truth = 1
+// writeROC writes the points of a curve: false alarms, then what is found, as shares.
+func writeROC(w *jsonio.Writer, roc []train.Point) {
+	w.Name("roc")
+	w.Array()
+	for _, p := range roc {
+		w.Array()
+		w.Float32(p[0])
+		w.Float32(p[1])
+		w.End(']')
 	}
+	w.End(']')
+}
+
+// writeWeak writes a judgement: what a head that has not seen the input says, and what users said of it. The concept
+// that is judged comes first in both, then, where that is another one, what the head takes the input for, and what
+// else users said, what it shows first.
+func (e *evaluation) writeWeak(w *jsonio.Writer, weak *weakInput) {
 	w.Object()
 	w.Name("id")
 	w.String(weak.input.ID)
 	w.Name("url")
 	w.String(e.x.addressOf(&weak.input))
-	for _, side := range []struct {
-		name  string
-		value float32
-	}{{"predicted_concepts", weak.Value}, {"ground_truth_concepts", truth}} {
-		c := &e.concepts[weak.Concept]
-		w.Name(side.name)
-		w.Array()
-		w.Object()
-		w.Name("id")
-		w.String(c.id)
-		w.Name("name")
-		w.String(c.name)
-		w.Name("value")
-		w.Float32(side.value)
-		w.Name("app_id")
-		e.x.writeApp(w, c.public)
-		w.End('}')
-		w.End(']')
+	w.Name("predicted_concepts")
+	w.Array()
+	e.writeSaid(w, weak.Concept, weak.Value)
+	if weak.SaidValue > 0 && weak.Said != weak.Concept && weak.Said < len(e.concepts) {
+		e.writeSaid(w, weak.Said, weak.SaidValue)
 	}
+	w.End(']')
+	w.Name("ground_truth_concepts")
+	w.Array()
+	truth := float32(0)
+	if weak.Label == train.True {
+		truth = 1
+	}
+	e.writeSaid(w, weak.Concept, truth)
+	for _, value := range []log.Value{log.True, log.False} {
+		for _, l := range e.manifest.Inputs[weak.Example].Labels {
+			place, ours := e.places[l.Concept]
+			if ours && l.Value == value && place != weak.Concept {
+				e.writeSaid(w, place, float32(value-log.False))
+			}
+		}
+	}
+	w.End(']')
+	w.End('}')
+}
+
+// writeSaid writes what is said of a concept of the version.
+func (e *evaluation) writeSaid(w *jsonio.Writer, place int, value float32) {
+	c := &e.concepts[place]
+	w.Object()
+	w.Name("id")
+	w.String(c.id)
+	w.Name("name")
+	w.String(c.name)
+	w.Name("value")
+	w.Float32(value)
+	w.Name("app_id")
+	e.x.writeApp(w, c.public)
 	w.End('}')
 }

@@ -16,7 +16,7 @@ func words(n *tenant, scope string) []string {
 	case "Concepts_Get":
 		return []string{conceptWord, renamedWord, `"concepts"`, `"select_concepts"`, `"edits"`}
 	case "Models_Get":
-		return []string{modelWord, n.version, `"model_version"`, "general-v1.3", "display_name", "output_config"}
+		return []string{modelWord, n.version, `"model_version"`, `"models"`, "general-v1.3", "display_name", "output_config"}
 	case "Inputs_Get":
 		return []string{inputWord, urlWord, "pictures.test", `"test_set"`, "total_input_count"}
 	}
@@ -36,6 +36,11 @@ var covered = map[string][]string{
 	"GET /inputs/{input_id}/outputs":                           {"Models_Get"},
 	"PATCH /inputs/{input_id}/outputs":                         {"Models_Get"},
 	"GET /inputs/{input_id}/source":                            {"Concepts_Get"},
+	"GET /inputs/{input_id}/history":                           {"Concepts_Get"},
+	"GET /models/{model_id}/training_set":                      {"Concepts_Get"},
+	"GET /models/{model_id}/next":                              {"Concepts_Get"},
+	"GET /models/{model_id}/versions/{version_id}/comparison":  {"Concepts_Get"},
+	"GET /concepts/usage":                                      {"Models_Get"},
 	"POST /models/searches":                                    {"Concepts_Get"},
 	"GET /models":                                              {"Concepts_Get"},
 	"POST /models":                                             {"Concepts_Get"},

@@ -61,6 +61,7 @@ var (
 	NeedConceptsAdd    = Need{Refuse: ConceptsAdd | ConceptsGet}
 	NeedConceptsPatch  = Need{Refuse: ConceptsAdd | ConceptsGet, Patch: ConceptsPatch}
 	NeedConceptsSearch = Need{Refuse: ConceptsGet, Redact: ModelsGet | WorkflowsGet}
+	NeedConceptsUsage  = Need{Refuse: ConceptsGet | InputsGet, Redact: ModelsGet}
 
 	NeedModels       = Need{Refuse: ModelsGet, Redact: ConceptsGet}
 	NeedModelsAdd    = Need{Refuse: ModelsAdd | ModelsGet | ModelsTrain, Redact: ConceptsGet}

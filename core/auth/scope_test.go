@@ -50,7 +50,7 @@ func TestSetsRoundTrip(t *testing.T) {
 var needs = map[string]Need{
 	"predict": NeedPredict, "inputs": NeedInputs, "add": NeedInputsAdd, "patch": NeedInputsPatch, "delete": NeedInputsDelete,
 	"predictions": NeedPredictions, "patch predictions": NeedPredictionsPatch, "concepts": NeedConcepts, "add concepts": NeedConceptsAdd,
-	"patch concepts": NeedConceptsPatch, "search concepts": NeedConceptsSearch, "models": NeedModels, "add models": NeedModelsAdd,
+	"patch concepts": NeedConceptsPatch, "search concepts": NeedConceptsSearch, "usage": NeedConceptsUsage, "models": NeedModels, "add models": NeedModelsAdd,
 	"patch models": NeedModelsPatch, "train": NeedModelsTrain, "delete models": NeedModelsDelete, "model inputs": NeedModelInputs,
 	"metrics": NeedMetrics, "evaluate": NeedEvaluate, "search": NeedSearch, "feedback": NeedFeedback, "search feedback": NeedSearchFeedback,
 	"workflows": NeedWorkflows, "add workflows": NeedWorkflowsAdd, "delete workflows": NeedWorkflowsDelete, "run": NeedWorkflowsRun,

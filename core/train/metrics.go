@@ -50,6 +50,12 @@ type ConceptMetric struct {
 	AgainstBackground bool `json:"against_background,omitempty"`
 	// Unrelated is the share of background pictures, held out likewise, that score over Threshold.
 	Unrelated float64 `json:"unrelated"`
+	// CutOff is the value from which the concept is best counted as present: with the highest F1, in the middle
+	// of the gap below the last value that counts. 0: not Evaluated, or by a version of the program that did not know.
+	CutOff float64 `json:"cut_off,omitempty"`
+	// ROC is the curve of what is found against false alarms, from (0, 0) to (1, 1), its corners alone and at most
+	// MaxROC of them; nil where CutOff is 0.
+	ROC []Point `json:"roc,omitempty"`
 }
 
 // Weakness is a judgement to look at: a label that may be wrong, or a picture unlike the others.
@@ -58,6 +64,10 @@ type Weakness struct {
 	Concept int     `json:"concept"` // index in Problem.Concepts
 	Label   int8    `json:"label"`   // True or False
 	Value   float32 `json:"value"`   // by a head that has not seen the example
+	// Said is the concept with the highest value for the example, of all, and SaidValue that: what the head takes
+	// it for. They are absent, 0, in metrics of a version of the program that did not tell.
+	Said      int     `json:"said,omitempty"`
+	SaidValue float32 `json:"said_value,omitempty"`
 }
 
 // unevaluated is what there is to say without folds.
@@ -123,6 +133,7 @@ func (e *evaluation) judge(c int) ConceptMetric {
 	m.Evaluated = true
 	m.ROCAUC = area(all)
 	m.Precision, m.Recall = precisionRecall(all, weight)
+	m.CutOff, m.ROC = curve(all, weight)
 	if s := m.Precision + m.Recall; s > 0 {
 		m.F1 = 2 * m.Precision * m.Recall / s
 	}
@@ -262,11 +273,22 @@ func (e *evaluation) findWeakest() {
 			}
 		}
 		if worst.Concept >= 0 {
+			worst.Said, worst.SaidValue = e.said(i)
 			all = append(all, worst)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Weakness) int { return cmp.Compare(b.wrong(), a.wrong()) })
 	e.metrics.Weakest = slices.Clone(all[:min(maxWeakest, len(all))])
+}
+
+// said is the concept that has the highest value in row i, the first of equal ones.
+func (e *evaluation) said(i int) (concept int, value float32) {
+	for c := range e.f.p.Concepts {
+		if v := e.value(i, c); v > value {
+			concept, value = c, v
+		}
+	}
+	return concept, value
 }
 
 // wrong is how far the value is from the label, 0 to 1.

@@ -1,18 +1,21 @@
 package describe
 
-import "github.com/sightline-dev/sightline/core/auth"
+import (
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/train"
+)
 
 // schemas are the components of the document: what answers show, then what requests say.
 func schemas() object {
 	all := object{{"Status", statusSchema()}, {"Error", errorSchema()}}
-	for _, group := range [][]member{pictures, models, evaluations, others, answers, accounts, copies, requests, clauses, enrolment} {
+	for _, group := range [][]member{pictures, models, evaluations, learning, others, answers, accounts, copies, requests, clauses, enrolment} {
 		all = append(all, group...)
 	}
 	return all
 }
 
 // lists are the names of the lists that error answers keep, empty.
-var lists = []string{"outputs", "inputs", "models", "model_versions", "concepts", "hits", "workflows", "results", "apps", "keys", "scopes", "operations", "conflicts"}
+var lists = []string{"outputs", "inputs", "models", "model_versions", "concepts", "hits", "workflows", "results", "apps", "keys", "scopes", "operations", "conflicts", "changes"}
 
 func errorSchema() object {
 	fields := make([]field, len(lists))
@@ -153,24 +156,29 @@ var evaluations = []member{
 		maybe("total_input_count", whole(), "Inputs with a label for any of the concepts."))...)},
 	{"Metrics", closed("How well a version does on pictures that it has not seen: found by cross-validation within the training.",
 		always("status", ref("Status"), "21300, then all the rest is there; 21302 or 21303, then nothing is."),
+		maybe("folds", whole(), "How many parts the labelled inputs were cut into: each is judged by what was learned from the others."),
 		maybe("summary", closed("Means over the concepts.",
 			always("macro_avg_roc_auc", share, ""), always("macro_std_roc_auc", number(), ""),
 			always("macro_avg_f1_score", share, ""), always("macro_std_f1_score", number(), ""),
 			always("macro_avg_precision", share, ""), always("macro_avg_recall", share, "")), ""),
 		maybe("confusion_matrix", closed("For each concept what share of the inputs that show it are taken for what.",
 			always("matrix", list(closed("Without actual: inputs that show none of the concepts; without predicted: taken for none.",
-				maybe("predicted", text(), "A concept's id."), maybe("actual", text(), "A concept's id."), always("value", share, ""))), ""),
+				maybe("predicted", text(), "A concept's id."), maybe("actual", text(), "A concept's id."), always("value", share, ""), always("count", whole(), ""))), ""),
 			always("concept_ids", list(text()), "")), ""),
 		maybe("label_counts", closed("", always("positive_label_counts", list(closed("",
 			always("concept_name", text(), ""), maybe("count", whole(), "Absent when 0."))), "")), ""),
 		maybe("binary_metrics", list(closed("How well one concept is told.",
 			always("num_pos", whole(), ""), always("num_neg", whole(), ""), always("num_tot", whole(), ""),
-			always("roc_auc", share, ""), always("f1", share, ""), always("concept", ref("Concept"), ""),
+			always("roc_auc", share, ""), always("f1", share, ""),
+			maybe("cut_off", share, "The value from which it is best taken for present, by the highest F1; absent where it was not evaluated, and of versions trained by older programs."),
+			maybe("roc", list(list(share, size(2, 2)...), member{"maxItems", train.MaxROC}), "The ROC curve's corners: false alarms, then what is found; with cut_off."),
+			always("concept", ref("Concept"), ""),
 			always("precision_recall_curve", closed("At the one threshold that counts as present.",
 				always("recall", list(share), ""), always("precision", list(share), ""), always("thresholds", list(share), "")), ""))), ""),
 		maybe("test_set", list(closed("An input worth a look: the version disagrees with its label.",
 			always("id", id, ""), always("url", address, ""),
-			always("predicted_concepts", list(ref("ConceptValue")), ""), always("ground_truth_concepts", list(ref("ConceptValue")), ""))), ""))},
+			always("predicted_concepts", list(ref("ConceptValue")), "By a head that has not seen it: of the concept that is judged, then of the one that it is taken for, where that is another."),
+			always("ground_truth_concepts", list(ref("ConceptValue")), "What users say of the concept that is judged, or what follows from it, then of the others: what it shows first."))), ""))},
 }
 
 var others = []member{

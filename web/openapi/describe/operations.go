@@ -110,6 +110,10 @@ var operations = []operation{
 		method: "GET", path: "/inputs/{input_id}/source", id: "readSource", tag: "Inputs",
 		summary: "Read what an export needs of an input", answer: "SourceAnswer",
 	},
+	{
+		method: "GET", path: "/inputs/{input_id}/history", id: "readHistory", tag: "Inputs", page: true,
+		summary: "Read what was done to an input", note: "By whom, when, and at which place in the log.", answer: "HistoryAnswer",
+	},
 
 	{
 		method: "POST", path: "/models/searches", id: "searchModels", tag: "Models", page: true,
@@ -167,6 +171,17 @@ var operations = []operation{
 		answer: "InputsAnswer",
 	},
 	{
+		method: "GET", path: "/models/{model_id}/training_set", id: "readTrainingSet", tag: "Models",
+		summary: "Read what a training would learn from", note: "With one piece of advice at most.", answer: "TrainingSetAnswer",
+	},
+	{
+		method: "GET", path: "/models/{model_id}/next", id: "listNext", tag: "Models", page: true,
+		summary: "List what to label next",
+		note: "Inputs of which nobody has said whether they show a concept of the model, those first that would teach it most: of which its newest trained version is " +
+			"unsure, and which are unlike what is labelled and unlike those before them. Of more than 4,096 such inputs a fixed sample is looked at; the list ends after 1,000.",
+		answer: "NextAnswer",
+	},
+	{
 		method: "POST", path: "/models/{model_id}/feedback", id: "modelFeedback", tag: "Models", writes: true,
 		summary: "Say what a prediction should have been", note: "It is kept, and changes nothing by itself.",
 		request: "Feedback", answer: "Done",
@@ -212,6 +227,13 @@ var operations = []operation{
 		method: "GET", path: "/models/{model_id}/versions/{version_id}/metrics", id: "readMetrics", tag: "Models",
 		summary: "Read how well a version does", note: "Public models have no evaluation: 400.", answer: "MetricsAnswer",
 	},
+	{
+		method: "GET", path: "/models/{model_id}/versions/{version_id}/comparison", id: "compareVersions", tag: "Models", page: true,
+		summary: "Compare two versions",
+		note:    "What they say of all analysed inputs: a concept is present from a version's own cut-off on. `with` names the other version; without it that is the one trained before.",
+		asks:    []object{asked("with", text(), "Another trained version of the model.")},
+		answer:  "ComparisonAnswer",
+	},
 
 	{
 		method: "POST", path: "/concepts/searches", id: "searchConcepts", tag: "Concepts", page: true,
@@ -234,6 +256,16 @@ var operations = []operation{
 		method: "PATCH", path: "/concepts", id: "renameConcepts", tag: "Concepts", writes: true,
 		summary: "Rename concepts", note: "Own ones: all of the call's, or none.", request: "RenameConcepts", answer: "ConceptsAnswer",
 		examples: []example{{"another name", `{"action":"overwrite","concepts":[{"id":"cold","name":"Cold colours"}]}`}},
+	},
+	{
+		method: "GET", path: "/concepts/usage", id: "readConceptUsage", tag: "Concepts", page: true,
+		summary: "Read what concepts are used for",
+		note:    "The application's own, and those of the general model that are said or predicted of an input, or part of an own model.",
+		asks: []object{
+			asked("language", language, "Of the names; the application's where absent."),
+			asked("q", text(), "The start of the name."),
+		},
+		answer: "UsageAnswer",
 	},
 	{
 		method: "GET", path: "/concepts/{concept_id}", id: "readConcept", tag: "Concepts",

@@ -21,12 +21,13 @@ type operation struct {
 	request      string // schema of the body; empty: the body does not matter
 	idle         bool   // a body may be left out although there is a schema
 	examples     []example
-	answer       string // schema when it goes well
-	items        string // schema when each item goes its own way: with 207, and with 400 when all failed; empty: they do not
-	picture      bool   // answers with a JPEG instead
-	page         bool   // reads page and per_page
-	writes       bool   // fails when the disk is full
-	short        bool   // is not below an application's long address
+	answer       string   // schema when it goes well
+	items        string   // schema when each item goes its own way: with 207, and with 400 when all failed; empty: they do not
+	picture      bool     // answers with a JPEG instead
+	page         bool     // reads page and per_page
+	writes       bool     // fails when the disk is full
+	short        bool     // is not below an application's long address
+	asks         []object // parameters of the query, besides those of pages
 }
 
 // example is a body of a request.
@@ -91,6 +92,11 @@ func (op *operation) item() object {
 	return item
 }
 
+// asked is a parameter of an operation's query.
+func asked(name string, schema object, note string) object {
+	return object{{"name", name}, {"in", "query"}, {"description", note}, {"schema", schema}}
+}
+
 func (op *operation) body(need *api.Endpoint) (object, error) {
 	o := object{
 		{"tags", []string{op.tag}},
@@ -104,8 +110,12 @@ func (op *operation) body(need *api.Endpoint) (object, error) {
 			{"required", colons(need.Required)}, {"redacted", colons(need.Redacted)}, {"instead", colons(need.Instead)},
 		}})
 	}
+	parameters := op.asks
 	if op.page && op.method == "GET" {
-		o = o.with(member{"parameters", []object{{{"$ref", "#/components/parameters/page"}}, {{"$ref", "#/components/parameters/per_page"}}}})
+		parameters = append([]object{{{"$ref", "#/components/parameters/page"}}, {{"$ref", "#/components/parameters/per_page"}}}, op.asks...)
+	}
+	if len(parameters) > 0 {
+		o = o.with(member{"parameters", parameters})
 	}
 	if op.request != "" {
 		content := object{{"schema", ref(op.request)}}

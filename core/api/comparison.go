@@ -1,0 +1,210 @@
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/train"
+	"github.com/sightline-dev/sightline/core/training"
+)
+
+// asked is a parameter of the query; "" when absent. What is malformed is unknown, and so ignored.
+func (x *exchange) asked(name string) string {
+	values, _ := url.ParseQuery(x.query)
+	return values.Get(name)
+}
+
+// compareVersions tells of which inputs a trained version says something else than another one, by default the one
+// trained before it: what came, went and stayed is by each version's own cut-offs.
+func compareVersions(x *exchange) error {
+	p, err := x.paged()
+	if err != nil {
+		return err
+	}
+	v := x.view()
+	defer v.Close()
+	m, err := x.taughtModel(v)
+	if err != nil {
+		return err
+	}
+	is, err := trainedVersion(v, &m)
+	if err != nil {
+		return err
+	}
+	was, err := x.comparedWith(v, m.own, &is)
+	if err != nil {
+		return err
+	}
+	c := comparison{x: x, view: v}
+	if c.after, err = x.side(v, &is); err != nil {
+		return err
+	}
+	if c.before, err = x.side(v, &was); err != nil {
+		return err
+	}
+	if err := c.find(p); err != nil {
+		return err
+	}
+	x.ok(c.write)
+	return nil
+}
+
+// comparedWith is the version that the query names, or the one that was trained before another.
+func (x *exchange) comparedWith(v *partition.View, m *catalog.Model, than *catalog.Version) (catalog.Version, error) {
+	if with := x.asked("with"); with != "" {
+		other, err := x.findModel(v, m.ID, with)
+		if err != nil {
+			return catalog.Version{}, err
+		}
+		return trainedVersion(v, &other)
+	}
+	var older *catalog.Version
+	err := v.Versions(m.Dot, func(got catalog.Version) bool {
+		if got.Seq < than.Seq && got.Code == catalog.VersionTrained {
+			older = &got
+		}
+		return older == nil
+	})
+	if err == nil && older == nil {
+		err = refusef(ErrModelArgument, "model_version_id '%s' is the first that was trained: name another one with=.", than.ID)
+	}
+	if err != nil {
+		return catalog.Version{}, err
+	}
+	return *older, nil
+}
+
+// compared is one of the versions.
+type compared struct {
+	training.Side
+	metrics train.Metrics
+	names   []named
+}
+
+func (x *exchange) side(v *partition.View, version *catalog.Version) (compared, error) {
+	var c compared
+	head, err := x.s.heads.load(v, version, x.net.base)
+	if err != nil {
+		return c, err
+	}
+	manifest, err := v.Manifest(version)
+	if err != nil {
+		return c, err
+	}
+	if err := json.Unmarshal(manifest.Metrics, &c.metrics); err != nil {
+		return c, fmt.Errorf("%w: metrics of version %q: %w", ErrInternal, version.ID, err)
+	}
+	c.Side = training.NewSide(&head.Head, &c.metrics)
+	c.names, err = x.conceptsNamed(v, head.Concepts, lang.English)
+	return c, err
+}
+
+// comparison is a page of what has changed.
+type comparison struct {
+	x             *exchange
+	view          *partition.View
+	before, after compared
+	inputs        uint64 // that were compared
+	changed       int
+	rows          []changedInput
+	lines         conceptLines
+}
+
+// changedInput is an input with what each version says of the concepts that came or went.
+type changedInput struct {
+	input   catalog.Input
+	was, is []float32 // of all concepts
+}
+
+func (c *comparison) find(p page) error {
+	index := c.x.app.Partition.Index().At(c.view.Reader)
+	all, err := index.Analysed()
+	if err != nil {
+		return err
+	}
+	c.inputs = all.GetCardinality()
+	changes, err := training.Compare(c.x.ctx, index, all, &c.before.Side, &c.after.Side)
+	if err != nil {
+		return err
+	}
+	c.changed = len(changes)
+	for _, change := range cut(changes, p) {
+		row := changedInput{}
+		if row.input, err = c.view.Input(change.Ord); err != nil {
+			return err
+		}
+		e, _, err := index.Embedding(change.Ord)
+		if err != nil {
+			return err
+		}
+		row.was, row.is = c.before.Head.Values(nil, e), c.after.Head.Values(nil, e)
+		if err := c.lines.read(c.x, c.view, &row.input); err != nil {
+			return err
+		}
+		c.rows = append(c.rows, row)
+	}
+	return nil
+}
+
+func (c *comparison) write(w *jsonio.Writer) {
+	w.Name("comparison")
+	w.Object()
+	count(w, "inputs", c.inputs)
+	count(w, "changed", uint64(c.changed))
+	w.Name("roc_auc")
+	w.Array()
+	for _, side := range []*compared{&c.after, &c.before} {
+		if side.metrics.Folds == 0 {
+			w.Null()
+		} else {
+			w.Float32(float32(side.metrics.Macro.ROCAUC))
+		}
+	}
+	w.End(']')
+	w.End('}')
+	w.Name("changes")
+	w.Array()
+	for i := range c.rows {
+		c.writeRow(w, &c.rows[i])
+	}
+	w.End(']')
+}
+
+func (c *comparison) writeRow(w *jsonio.Writer, row *changedInput) {
+	w.Object()
+	w.Name("input")
+	c.x.writeInput(w, &c.lines, &row.input, nil)
+	if c.x.shows(auth.ConceptsGet) {
+		var before, after []training.Pair
+		for _, p := range training.Pairs(c.before.Head, c.after.Head) {
+			if differ, _ := p.Differ(&c.before.Side, &c.after.Side, row.was, row.is); !differ {
+				continue
+			}
+			if p.Before >= 0 {
+				before = append(before, p)
+			}
+			if p.After >= 0 {
+				after = append(after, p)
+			}
+		}
+		w.Name("before")
+		w.Array()
+		for _, p := range before {
+			writeJudged(w, &c.before.names[p.Before], row.was[p.Before])
+		}
+		w.End(']')
+		w.Name("after")
+		w.Array()
+		for _, p := range after {
+			writeJudged(w, &c.after.names[p.After], row.is[p.After])
+		}
+		w.End(']')
+	}
+	w.End('}')
+}

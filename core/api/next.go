@@ -1,0 +1,166 @@
+package api
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/training"
+)
+
+// listNext lists inputs of which nobody has said whether they show a concept of the model, those first that would
+// teach it most. total counts all of them; the list ends after training.MaxNext.
+func listNext(x *exchange) error {
+	p, err := x.paged()
+	if err != nil {
+		return err
+	}
+	v := x.view()
+	defer v.Close()
+	m, err := x.taughtModel(v)
+	if err != nil {
+		return err
+	}
+	index := x.app.Partition.Index().At(v.Reader)
+	known, err := x.labelledWith(v, members(m.own))
+	if err != nil {
+		return err
+	}
+	unlabelled, err := index.Analysed()
+	if err != nil {
+		return err
+	}
+	known.And(unlabelled)
+	unlabelled.AndNot(known)
+	q, err := x.questioner(v, m.own)
+	if err != nil {
+		return err
+	}
+	total := unlabelled.GetCardinality()
+	depth := min(p.number*p.size, training.MaxNext)
+	list, err := training.Order(x.ctx, index, unlabelled, known, q.judge(), int(depth))
+	if err != nil {
+		return err
+	}
+	rows := cut(list, p)
+	inputs := make([]catalog.Input, len(rows))
+	var lines conceptLines
+	for i := range rows {
+		if inputs[i], err = v.Input(rows[i].Ord); err != nil {
+			return err
+		}
+		if err := lines.read(x, v, &inputs[i]); err != nil {
+			return err
+		}
+	}
+	x.ok(func(w *jsonio.Writer) {
+		count(w, "total", total)
+		w.Name("inputs")
+		w.Array()
+		for i := range rows {
+			w.Object()
+			x.writeInputMembers(w, &lines, &inputs[i], nil)
+			q.write(x, w, &rows[i], inputs[i].Created > q.since)
+			w.End('}')
+		}
+		w.End(']')
+	})
+	return nil
+}
+
+// questioner is what the newest trained version of a model thinks of pictures.
+type questioner struct {
+	head              *loadedHead // nil: there is no such version
+	names             []named     // of the concepts that the head and the model share
+	places            []int       // of them in the head
+	exclusive, closed bool
+	since             log.HLC // when the version was asked for
+}
+
+func (x *exchange) questioner(v *partition.View, m *catalog.Model) (*questioner, error) {
+	q := &questioner{exclusive: settingIs(m, SettingExclusive), closed: settingIs(m, SettingClosed)}
+	newest, err := lastTrained(v, m)
+	if err != nil || newest == nil {
+		return q, err
+	}
+	q.since = newest.Created
+	head, err := x.s.heads.load(v, newest, x.net.base)
+	if errors.Is(err, ErrQueued) {
+		return q, nil // another network's: it is being trained again
+	}
+	if err != nil {
+		return q, err
+	}
+	q.head = head
+	var ids []string
+	for _, id := range members(m) {
+		if place, ok := head.places[id]; ok {
+			ids, q.places = append(ids, id), append(q.places, place)
+		}
+	}
+	q.names, err = x.conceptsNamed(v, ids, lang.English)
+	return q, err
+}
+
+// judge is the head's; nil where there is none that knows a concept of the model.
+func (q *questioner) judge() training.Judge {
+	if len(q.places) == 0 {
+		return nil
+	}
+	all := make([]float32, 0, len(q.head.Concepts))
+	return func(e *predict.Embedding) ([]float32, float64) {
+		all = q.head.Values(all[:0], e)
+		values := make([]float32, len(q.places))
+		for i, place := range q.places {
+			values[i] = all[place]
+		}
+		return values, training.Unsure(values, q.exclusive, q.closed)
+	}
+}
+
+// write writes why an input is in the list, and what is thought of it.
+func (q *questioner) write(x *exchange, w *jsonio.Writer, row *training.Next, later bool) {
+	why := string(row.Why)
+	if row.Why == training.Different && later && q.head != nil {
+		why = "new"
+	}
+	w.Name("useful")
+	w.Object()
+	w.Name("score")
+	w.Float32(float32(row.Score))
+	member(w, "why", why)
+	w.End('}')
+	if !x.shows(auth.ConceptsGet) {
+		return
+	}
+	order := make([]int, len(row.Values))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(row.Values[b], row.Values[a]), cmp.Compare(q.names[a].id, q.names[b].id))
+	})
+	w.Name("predicted")
+	w.Array()
+	for _, i := range order {
+		writeJudged(w, &q.names[i], row.Values[i])
+	}
+	w.End(']')
+}
+
+// writeJudged writes a concept with what a model says of it.
+func writeJudged(w *jsonio.Writer, c *named, value float32) {
+	w.Object()
+	member(w, "id", c.id)
+	member(w, "name", c.name)
+	w.Name("value")
+	w.Float32(value)
+	w.End('}')
+}

@@ -1,0 +1,100 @@
+package api
+
+import (
+	"errors"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/training"
+)
+
+// readTrainingSet tells what a training of an own model would learn from now, and what would help it most.
+func readTrainingSet(x *exchange) error {
+	v := x.view()
+	defer v.Close()
+	m, err := x.taughtModel(v)
+	if err != nil {
+		return err
+	}
+	newest, err := lastTrained(v, m.own)
+	if err != nil {
+		return err
+	}
+	ids := members(m.own)
+	survey, err := training.Take(v, x.app.Partition.Index().At(v.Reader), ids, newest)
+	if err != nil {
+		return err
+	}
+	names, err := x.conceptsNamed(v, ids, lang.English)
+	if err != nil {
+		return err
+	}
+	advice := training.Advise(&survey, settingIs(m.own, SettingExclusive), settingIs(m.own, SettingClosed))
+	x.ok(func(w *jsonio.Writer) {
+		w.Name("training_set")
+		w.Object()
+		count(w, "inputs", survey.Inputs)
+		count(w, "new_inputs", survey.New)
+		if newest != nil {
+			member(w, "version_id", newest.ID)
+		}
+		if x.shows(auth.ConceptsGet) {
+			w.Name("concepts")
+			w.Array()
+			for i := range names {
+				w.Object()
+				member(w, "id", names[i].id)
+				member(w, "name", names[i].name)
+				count(w, "positives", survey.Concepts[i].Positives)
+				count(w, "negatives", survey.Concepts[i].Negatives)
+				w.End('}')
+			}
+			w.End(']')
+		}
+		if advice.Code != training.NoAdvice {
+			w.Name("advice")
+			w.Object()
+			member(w, "code", string(advice.Code))
+			if advice.Concept >= 0 && x.shows(auth.ConceptsGet) {
+				member(w, "concept_id", names[advice.Concept].id)
+			}
+			if advice.Missing > 0 {
+				count(w, "missing", uint64(advice.Missing))
+			}
+			w.End('}')
+		}
+		w.End('}')
+	})
+	return nil
+}
+
+// taughtModel finds the own model that the path names; public ones learn nothing here.
+func (x *exchange) taughtModel(v *partition.View) (model, error) {
+	m, err := x.model(v)
+	if err == nil && m.public != nil {
+		err = refusef(ErrModelArgument, "model_id '%s' is public and learns nothing here.", m.public.ID)
+	}
+	return m, err
+}
+
+// lastTrained is a model's newest trained version; nil: it has none.
+func lastTrained(v *partition.View, m *catalog.Model) (*catalog.Version, error) {
+	got, err := newestTrained(v, m)
+	if errors.Is(err, ErrUntrained) || errors.Is(err, ErrQueued) {
+		return nil, nil
+	}
+	return &got, err
+}
+
+// settingIs reports whether a model has a setting that is true.
+func settingIs(m *catalog.Model, name string) bool {
+	for i := range m.Config {
+		if m.Config[i].Name == name {
+			return string(m.Config[i].JSON) == "true"
+		}
+	}
+	return false
+}

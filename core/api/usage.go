@@ -1,0 +1,174 @@
+package api
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/lang"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// used is a concept with what it is used for.
+type used struct {
+	named
+	present, absent uint64   // inputs that users said to show it, and not to
+	predicted       uint64   // inputs that are predicted to; of an own concept known once it is shown
+	models          []string // ids of the application's own that have it
+}
+
+// conceptUsage lists the application's own concepts, then those of the general model that are said of an input,
+// predicted of one or part of an own model: by how many inputs users said something of, by how many are predicted
+// to show them, by id. q is the start of their names in language, the application's when absent.
+func conceptUsage(x *exchange) error {
+	p, err := x.paged()
+	if err != nil {
+		return err
+	}
+	language := cmp.Or(x.asked("language"), x.app.Language)
+	pattern := x.asked("q") + "*"
+	ids, err := x.net.models.Names().Search(pattern, language)
+	if err != nil {
+		return refuse(ErrConceptQuery, err)
+	}
+	v := x.view()
+	defer v.Close()
+	index := x.app.Partition.Index().At(v.Reader)
+	models, err := modelsOf(v)
+	if err != nil {
+		return err
+	}
+	own, err := x.ownUsed(v, index, pattern, models)
+	if err != nil {
+		return err
+	}
+	public, err := x.publicUsed(index, ids, language, models)
+	if err != nil {
+		return err
+	}
+	all := append(own, public...)
+	rows := cut(all, p)
+	for i := range rows {
+		if rows[i].public {
+			continue
+		}
+		if rows[i].predicted, err = index.CountPresent(x.ctx, rows[i].id); err != nil {
+			return err
+		}
+	}
+	x.ok(func(w *jsonio.Writer) {
+		count(w, "total", uint64(len(all)))
+		w.Name("concepts")
+		w.Array()
+		for i := range rows {
+			x.writeUsed(w, &rows[i])
+		}
+		w.End(']')
+	})
+	return nil
+}
+
+// modelsOf are the ids of the own models that have a concept, by its id.
+func modelsOf(v *partition.View) (map[string][]string, error) {
+	of := map[string][]string{}
+	return of, v.Models(func(m catalog.Model) bool {
+		for _, id := range members(&m) {
+			of[id] = append(of[id], m.ID)
+		}
+		return true
+	})
+}
+
+// labels counts what users said.
+func (u *used) labels(x *index.View) (err error) {
+	if u.present, err = x.CountLabelled(u.id, log.True); err != nil {
+		return err
+	}
+	u.absent, err = x.CountLabelled(u.id, log.False)
+	return err
+}
+
+func (x *exchange) ownUsed(v *partition.View, index *index.View, pattern string, models map[string][]string) ([]used, error) {
+	concepts, err := x.ownConceptsOf(v, pattern)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]used, len(concepts))
+	for i := range concepts {
+		all[i] = used{named: concepts[i], models: models[concepts[i].id]}
+		if err := all[i].labels(index); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(all, mostUsed)
+	return all, nil
+}
+
+// publicUsed are those concepts of the general model that are in use.
+func (x *exchange) publicUsed(index *index.View, ids []string, language string, models map[string][]string) ([]used, error) {
+	general := x.net.models.General()
+	var all []used
+	for _, id := range ids {
+		place, ok := x.net.places[general][id]
+		if !ok {
+			continue
+		}
+		u := used{named: x.publicNamed(public{general, &general.Concepts[place]}, language), models: models[id]}
+		if err := u.labels(index); err != nil {
+			return nil, err
+		}
+		var err error
+		if u.predicted, err = index.CountPresent(x.ctx, id); err != nil {
+			return nil, err
+		}
+		if u.present+u.absent+u.predicted > 0 || len(u.models) > 0 {
+			all = append(all, u)
+		}
+	}
+	slices.SortFunc(all, mostUsed)
+	return all, nil
+}
+
+// mostUsed orders concepts.
+func mostUsed(a, b used) int {
+	return cmp.Or(cmp.Compare(b.present+b.absent, a.present+a.absent), cmp.Compare(b.predicted, a.predicted), strings.Compare(a.id, b.id))
+}
+
+func (x *exchange) writeUsed(w *jsonio.Writer, u *used) {
+	w.Object()
+	member(w, "id", u.id)
+	member(w, "name", u.name)
+	if !u.public {
+		member(w, "app_id", x.app.ID)
+	}
+	count(w, "present", u.present)
+	count(w, "absent", u.absent)
+	count(w, "predicted", u.predicted)
+	if x.shows(auth.ModelsGet) {
+		w.Name("models")
+		w.Array()
+		for _, id := range u.models {
+			w.String(id)
+		}
+		w.End(']')
+	}
+	w.End('}')
+}
+
+// ownConceptsOf finds the application's concepts by name, as [exchange.ownConceptsCalled] does.
+func (x *exchange) ownConceptsOf(v *partition.View, pattern string) ([]named, error) {
+	stem := lang.Fold(strings.TrimSuffix(pattern, "*"))
+	var all []named
+	err := v.Concepts(func(c catalog.Concept) bool {
+		if strings.HasPrefix(lang.Fold(c.Name), stem) {
+			all = append(all, x.ownNamed(&c))
+		}
+		return true
+	})
+	return all, err
+}

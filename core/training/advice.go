@@ -1,0 +1,68 @@
+package training
+
+import "slices"
+
+// Advice is the one thing that would help a training most.
+type Advice struct {
+	Code    AdviceCode
+	Concept int // place among the model's; -1: it is about none of them
+	Missing int // how many examples would do; 0: nobody can say
+}
+
+// AdviceCode is what is wrong with a training set.
+type AdviceCode string
+
+// The codes, the most urgent first.
+const (
+	NoAdvice    AdviceCode = ""
+	NoConcepts  AdviceCode = "no_concepts"  // the model has none: it cannot be trained
+	NoPositives AdviceCode = "no_positives" // a concept that no input is said to show
+	OneClass    AdviceCode = "one_class"    // nothing that a concept could be told from
+	FewExamples AdviceCode = "few_examples" // a concept with fewer positives than Enough
+	Unbalanced  AdviceCode = "unbalanced"   // a concept with under half of what is usual in the model
+)
+
+// Enough is how many positives a concept should have: with ten photographs each, models tell two concepts well.
+const Enough = 10
+
+// Advise looks at a survey of a model that is trained with certain settings: whether its concepts exclude each
+// other, and whether every picture shows one of them.
+func Advise(s *Survey, exclusive, closed bool) Advice {
+	if len(s.Concepts) == 0 {
+		return Advice{NoConcepts, -1, 0}
+	}
+	least, shown := 0, 0
+	counts := make([]uint64, len(s.Concepts))
+	for i := range s.Concepts {
+		counts[i] = s.Concepts[i].Positives
+		if counts[i] > 0 {
+			shown++
+		}
+		if counts[i] < counts[least] {
+			least = i
+		}
+	}
+	n := counts[least]
+	slices.Sort(counts)
+	usual := (counts[len(counts)/2] + 1) / 2
+	switch {
+	case exclusive && shown == 1:
+		return Advice{OneClass, least, missing(n, Enough)}
+	case n == 0:
+		return Advice{NoPositives, least, Enough}
+	case closed && indistinct(s):
+		return Advice{OneClass, least, 0}
+	case n < Enough:
+		return Advice{FewExamples, least, missing(n, Enough)}
+	case n < usual:
+		return Advice{Unbalanced, least, missing(n, usual)}
+	}
+	return Advice{NoAdvice, -1, 0}
+}
+
+func missing(have, want uint64) int { return int(want - min(have, want)) }
+
+// indistinct reports whether every input shows every concept.
+func indistinct(s *Survey) bool {
+	return !slices.ContainsFunc(s.Concepts, func(t Tally) bool { return t.Positives < s.Inputs })
+}

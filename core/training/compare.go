@@ -1,0 +1,104 @@
+package training
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/train"
+)
+
+// Side is one of two versions that are compared.
+type Side struct {
+	Head    *train.Head
+	CutOffs []float64 // of the head's concepts: the value from which one counts as present
+}
+
+// NewSide makes a side of a version by its head and its evaluation. A concept without a learned cut-off, as one that
+// could not be evaluated, counts from train.Threshold on.
+func NewSide(h *train.Head, m *train.Metrics) Side {
+	s := Side{Head: h, CutOffs: make([]float64, len(h.Concepts))}
+	for i := range s.CutOffs {
+		s.CutOffs[i] = train.Threshold
+		if i < len(m.Concepts) && m.Concepts[i].CutOff > 0 {
+			s.CutOffs[i] = m.Concepts[i].CutOff
+		}
+	}
+	return s
+}
+
+// Pair is the place of a concept in the two heads; -1 where one does not have it: there it is never present.
+type Pair struct{ Before, After int }
+
+// Pairs are the concepts of two versions: those of after in its order, then those that only before has.
+func Pairs(before, after *train.Head) []Pair {
+	place := make(map[string]int, len(before.Concepts))
+	for i, id := range before.Concepts {
+		place[id] = i
+	}
+	var all []Pair
+	for i, id := range after.Concepts {
+		was, ok := place[id]
+		if !ok {
+			was = -1
+		}
+		delete(place, id)
+		all = append(all, Pair{was, i})
+	}
+	for i, id := range before.Concepts {
+		if _, alone := place[id]; alone {
+			all = append(all, Pair{i, -1})
+		}
+	}
+	return all
+}
+
+// Differ reports whether a concept is present by one version and not by the other, whose values for a picture these
+// are, and how far its value has moved; a version without it gives 0.
+func (p Pair) Differ(before, after *Side, was, is []float32) (differ bool, moved float32) {
+	there := func(s *Side, values []float32, at int) (bool, float32) {
+		if at < 0 {
+			return false, 0
+		}
+		return float64(values[at]) >= s.CutOffs[at], values[at]
+	}
+	a, va := there(before, was, p.Before)
+	b, vb := there(after, is, p.After)
+	return a != b, max(va-vb, vb-va)
+}
+
+// Change is an input of which two versions say different things.
+type Change struct {
+	Ord   uint32
+	Moved float32 // how far the value has moved that moved most, of a concept that came or went
+}
+
+// Compare finds the inputs among ords, all of them analysed, of which two versions say different things: those first
+// that moved most, equal ones by ordinal. It computes both heads for every input.
+func Compare(ctx context.Context, x *index.View, ords *roaring.Bitmap, before, after *Side) ([]Change, error) {
+	pairs := Pairs(before.Head, after.Head)
+	was := make([]float32, 0, len(before.Head.Concepts))
+	is := make([]float32, 0, len(after.Head.Concepts))
+	var all []Change
+	err := x.Embeddings(ctx, ords, func(ord uint32, e *predict.Embedding) {
+		was, is = before.Head.Values(was[:0], e), after.Head.Values(is[:0], e)
+		c := Change{Ord: ord}
+		changed := false
+		for _, p := range pairs {
+			if differ, moved := p.Differ(before, after, was, is); differ {
+				changed, c.Moved = true, max(c.Moved, moved)
+			}
+		}
+		if changed {
+			all = append(all, c)
+		}
+	})
+	slices.SortFunc(all, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(b.Moved, a.Moved), cmp.Compare(a.Ord, b.Ord))
+	})
+	return all, err
+}

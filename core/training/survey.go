@@ -1,0 +1,110 @@
+package training
+
+import (
+	"errors"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// Survey is what a training would learn a model's concepts from now.
+type Survey struct {
+	Inputs   uint64  // with a label for one of the concepts, their pictures analysed or on their way
+	New      uint64  // of them, those that the newest trained version has not learned from, or with other labels
+	Concepts []Tally // in the model's order
+}
+
+// Tally is how many inputs are said to show a concept, and not to.
+type Tally struct{ Positives, Negatives uint64 }
+
+// Take surveys the labels for a model's concepts. than is its newest trained version, nil without one. Inputs
+// whose pictures could not be had teach nothing and do not count. It reads postings and one manifest, and of an
+// input nothing but, where it was not confirmed yet when than was trained, its ordinal.
+func Take(v *partition.View, x *index.View, concepts []string, than *catalog.Version) (Survey, error) {
+	able, err := trainable(v, x)
+	if err != nil {
+		return Survey{}, err
+	}
+	s := Survey{Concepts: make([]Tally, len(concepts))}
+	labelled, changed := roaring.New(), roaring.New()
+	before, err := taught(v, concepts, than)
+	if err != nil {
+		return Survey{}, err
+	}
+	for i, id := range concepts {
+		for sign, value := range []log.Value{log.False, log.True} {
+			now, err := x.Labelled(id, value)
+			if err != nil {
+				return Survey{}, err
+			}
+			now.And(able)
+			if value == log.True {
+				s.Concepts[i].Positives = now.GetCardinality()
+			} else {
+				s.Concepts[i].Negatives = now.GetCardinality()
+			}
+			labelled.Or(now)
+			now.Xor(before[i][sign])
+			changed.Or(now)
+		}
+	}
+	s.Inputs = labelled.GetCardinality()
+	s.New = labelled.AndCardinality(changed)
+	return s, nil
+}
+
+// trainable are the inputs whose pictures are analysed or on their way.
+func trainable(v *partition.View, x *index.View) (*roaring.Bitmap, error) {
+	able, err := x.Ready()
+	if err != nil {
+		return nil, err
+	}
+	return able, v.PendingInputs(func(ord uint32) bool {
+		able.Add(ord)
+		return true
+	})
+}
+
+// signs are the ordinals of the inputs that do not show a concept, and of those that do.
+type signs [2]*roaring.Bitmap
+
+// taught are the inputs that a version learned from, by concept and label.
+func taught(v *partition.View, concepts []string, version *catalog.Version) ([]signs, error) {
+	all := make([]signs, len(concepts))
+	place := make(map[string]int, len(concepts))
+	for i, id := range concepts {
+		all[i], place[id] = signs{roaring.New(), roaring.New()}, i
+	}
+	if version == nil {
+		return all, nil
+	}
+	m, err := v.Manifest(version)
+	if err != nil {
+		return nil, err
+	}
+	for i := range m.Inputs {
+		t := &m.Inputs[i]
+		ord := t.Ord
+		if ord >= fold.PendingOrds { // it had no place in the log yet when the version was trained here
+			in, err := v.InputByDot(t.Dot)
+			if errors.Is(err, catalog.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			ord = in.Ord
+		}
+		for _, l := range t.Labels {
+			if c, ours := place[l.Concept]; ours && l.Value != log.Removed {
+				all[c][l.Value-log.False].Add(ord)
+			}
+		}
+	}
+	return all, nil
+}
