@@ -5,12 +5,20 @@ interface Toast {
   readonly text: string;
   readonly action?: string;
   readonly undo?: () => unknown;
+  readonly more?: More;
+}
+
+/** Another button: its word, and what it does. */
+interface More {
+  readonly word: string;
+  readonly act: () => unknown;
 }
 
 /** What a toast offers beside its words. */
 interface Offer {
   readonly action?: string; // the word on its button; where there is none: "Undo"
   readonly undo: () => unknown; // what the button does; the toast goes
+  readonly more?: More; // stands before it
 }
 
 let shown = $state.raw<readonly Toast[]>([]);

@@ -1,0 +1,8 @@
+// What a confusion matrix is drawn of.
+
+/** One cell: how much of its row it is, 0 to 1, and how many pictures, where that is known. */
+export interface Cell {
+  readonly share: number;
+  readonly count: number | undefined;
+  readonly href: string | undefined;
+}

@@ -1,0 +1,277 @@
+// The calls of /v2 that the pages of models make. Who answers is the application's business: the origin, or a copy here.
+import type { Application } from '../../application.svelte';
+import { every } from '../../ask';
+import { Failure } from '../../console';
+import { pathIn } from '../../routes';
+import type { components } from '../../v2';
+
+type Schemas = components['schemas'];
+export type Model = Schemas['Model'];
+export type Version = Schemas['ModelVersion'];
+export type Input = Schemas['Input'];
+export type Metrics = Schemas['Metrics'] & { readonly pictures: number }; // labelled ones that the version learned from
+
+/** A concept of a model. own: of this application, and so to be renamed. */
+export interface Concept {
+  readonly id: string;
+  readonly name: string;
+  readonly own: boolean;
+}
+
+/** A model with the concepts that belong to it now. */
+export interface Known {
+  readonly model: Model;
+  readonly concepts: readonly Concept[];
+  readonly exclusive: boolean; // one concept per picture
+  readonly closed: boolean; // only these things exist
+}
+
+/** What a training would learn from now. */
+export interface TrainingSet {
+  readonly inputs: number;
+  readonly new_inputs: number;
+  readonly version_id?: string;
+  readonly concepts: readonly { id: string; name: string; positives: number; negatives: number }[];
+  readonly advice?: {
+    readonly code: 'no_concepts' | 'no_positives' | 'few_examples' | 'one_class' | 'unbalanced';
+    readonly concept_id?: string;
+    readonly missing?: number;
+  };
+}
+
+/** A concept as a version sees it in a picture. */
+export interface Guess {
+  readonly id: string;
+  readonly name: string;
+  readonly value: number;
+}
+
+/** What two versions see differently. */
+export interface Comparison {
+  readonly inputs: number;
+  readonly changed: number;
+  readonly roc_auc?: readonly [number, number]; // of the version, of the other one
+  readonly changes: readonly { input: Input; before: readonly Guess[]; after: readonly Guess[] }[];
+}
+
+/** What versions are at. */
+export const code = {
+  trained: 21100,
+  training: 21101,
+  untrained: 21102,
+  queued: 21103,
+  noData: 21110,
+  noPositives: 21111,
+  oneClass: 21112,
+};
+
+/** How many labelled pictures it takes to say how good a version is. */
+export const fewest = 10;
+
+const most = 200; // that one call lists
+const path = (...parts: string[]) => `/${parts.map(encodeURIComponent).join('/')}`;
+
+/** Whether a version is on its way. */
+export function underway(v: Version | undefined): boolean {
+  return v?.status.code === code.queued || v?.status.code === code.training;
+}
+
+/** Whether a version predicts. */
+export function trained<V extends Version>(v: V | undefined): v is V & { status: { code: 21100 } } {
+  return v?.status.code === code.trained;
+}
+
+/** All models: the application's own, then those that everybody has. */
+export async function models(app: Application): Promise<{ own: Model[]; everyones: Model[] }> {
+  const all = await every(most, async (n) => {
+    const answer = await app.call<Schemas['ModelsAnswer']>('GET', `/models?page=${n}&per_page=${most}`);
+    return answer.models ?? [];
+  });
+  const isOwn = (one: Model) => one.app_id === app.id;
+  return { own: all.filter(isOwn), everyones: all.filter((one) => !isOwn(one)) };
+}
+
+/** One model with its concepts. */
+export async function known(app: Application, id: string): Promise<Known> {
+  const answer = await app.call<{ model: Model }>('GET', `${path('models', id)}/output_info`);
+  const info = answer.model.output_info as Model['output_info'] & { data?: { concepts?: Schemas['Concept'][] } };
+  return {
+    model: answer.model,
+    concepts: (info.data?.concepts ?? []).map((c) => conceptOf(app, c)),
+    exclusive: info.output_config?.concepts_mutually_exclusive ?? false,
+    closed: info.output_config?.closed_environment ?? false,
+  };
+}
+
+/** A model's versions, newest first: those that were trained, or are being. */
+export async function versions(app: Application, id: string): Promise<Version[]> {
+  const all = await every(most, async (n) => {
+    const answer = await app.call<Schemas['ModelVersionsAnswer']>(
+      'GET',
+      `${path('models', id)}/versions?page=${n}&per_page=${most}`,
+    );
+    return answer.model_versions ?? [];
+  });
+  return all.filter((v) => v.status.code !== code.untrained);
+}
+
+/** One version. */
+export async function version(app: Application, model: string, id: string): Promise<Version> {
+  const answer = await app.call<Schemas['ModelVersionAnswer']>('GET', path('models', model, 'versions', id));
+  return answer.model_version as Version;
+}
+
+/** How well a trained version does on pictures that it has not seen; undefined where that cannot be said. */
+export async function metrics(app: Application, model: string, id: string): Promise<Metrics | undefined> {
+  const at = `${path('models', model, 'versions', id)}/metrics`;
+  const { model_version: v } = await app.call<{
+    model_version: Version & { metrics?: Metrics; total_input_count?: number };
+  }>('GET', at);
+  return v.metrics?.summary && { ...v.metrics, pictures: v.total_input_count ?? 0 };
+}
+
+/** What a training would learn from now. */
+export async function trainingSet(app: Application, model: string): Promise<TrainingSet> {
+  const at = `${path('models', model)}/training_set`;
+  return (await app.call<{ training_set: TrainingSet }>('GET', at)).training_set;
+}
+
+/** What a version sees otherwise than another: the first of it. */
+export async function comparison(app: Application, model: string, id: string, other: string): Promise<Comparison> {
+  const at = `${path('models', model, 'versions', id)}/comparison?with=${encodeURIComponent(other)}&page=1&per_page=60`;
+  const answer = await app.call<{ comparison: Omit<Comparison, 'changes'>; changes?: Comparison['changes'] }>(
+    'GET',
+    at,
+  );
+  return { ...answer.comparison, changes: answer.changes ?? [] };
+}
+
+/** The pictures that a version learned from, with what was said of them then. */
+export function learnedFrom(app: Application, model: string, id: string): Promise<Input[]> {
+  return every(most, async (n) => {
+    const at = `${path('models', model, 'versions', id)}/inputs?page=${n}&per_page=${most}`;
+    return (await app.call<{ inputs?: Input[] }>('GET', at)).inputs ?? [];
+  });
+}
+
+/** Begins to train another version. */
+export async function train(app: Application, model: string): Promise<Version> {
+  const answer = await app.write<{ model: Model }>('POST', `${path('models', model)}/versions`);
+  return answer.model.model_version as Version;
+}
+
+/** Takes a version out: the one before predicts again. */
+export async function removeVersion(app: Application, model: string, id: string): Promise<void> {
+  await app.write('DELETE', path('models', model, 'versions', id));
+}
+
+/** How many pictures are read, and how many wait to be. */
+export async function reading(app: Application): Promise<{ done: number; all: number }> {
+  const { counts } = await app.call<{ counts: { processed: number; to_process: number } }>('GET', '/inputs/status');
+  return { done: counts.processed, all: counts.processed + counts.to_process };
+}
+
+/** What a version sees in a picture, the likeliest first. */
+export async function predict(app: Application, model: string, id: string, base64: string): Promise<Guess[]> {
+  const answer = await app.call<Schemas['OutputsAnswer']>('POST', `${path('models', model, 'versions', id)}/outputs`, {
+    inputs: [{ data: { image: { base64 } } }],
+  });
+  return (answer.outputs?.[0]?.data?.concepts ?? []) as Guess[];
+}
+
+/** Makes a model and gives its id. */
+export async function create(
+  app: Application,
+  name: string,
+  concepts: readonly string[],
+  config: Config,
+): Promise<string> {
+  const data = { concepts: concepts.map((id) => ({ id })) };
+  const answer = await app.write<{ model: Model }>('POST', '/models', {
+    model: { name, output_info: { data, output_config: settings(config) } },
+  });
+  return answer.model.id;
+}
+
+export interface Config {
+  readonly exclusive: boolean;
+  readonly closed: boolean;
+}
+const settings = (c: Config) => ({ concepts_mutually_exclusive: c.exclusive, closed_environment: c.closed });
+
+/** Calls a model by a name, and has it learn by these settings from the next training on. */
+export async function change(app: Application, id: string, name: string, config: Config): Promise<void> {
+  await app.write('PATCH', '/models', {
+    models: [{ id, name, output_info: { output_config: settings(config) } }],
+    action: 'overwrite',
+  });
+}
+
+/** Puts a concept into a model, or takes it out. */
+export async function member(app: Application, id: string, concept: string, action: 'merge' | 'remove'): Promise<void> {
+  await app.write('PATCH', '/models', {
+    models: [{ id, output_info: { data: { concepts: [{ id: concept }] } } }],
+    action,
+  });
+}
+
+export async function removeModel(app: Application, id: string): Promise<void> {
+  await app.write('DELETE', path('models', id));
+}
+
+/** The concepts whose names begin with something, the application's own first. */
+export async function conceptsCalled(app: Application, start: string): Promise<Concept[]> {
+  const answer = await app.call<Schemas['ConceptsAnswer']>('POST', '/concepts/searches?page=1&per_page=8', {
+    concept_query: { name: `${start}*` },
+  });
+  return (answer.concepts ?? []).map((c) => conceptOf(app, c));
+}
+
+/** The application's own concept of a name: the one there is, or a new one. */
+export async function conceptNamed(app: Application, name: string): Promise<{ concept: Concept; made: boolean }> {
+  const answer = await app.call<Schemas['ConceptsAnswer']>('POST', '/concepts/searches?page=1&per_page=8', {
+    concept_query: { name },
+  });
+  const found = (answer.concepts ?? []).map((c) => conceptOf(app, c)).find((c) => c.own);
+  if (found) return { concept: found, made: false };
+  const made = await app.write<Schemas['ConceptsAnswer']>('POST', '/concepts', { concepts: [{ name }] });
+  return { concept: conceptOf(app, made.concepts?.[0] as Schemas['Concept']), made: true };
+}
+
+/** Calls one of the application's own concepts by another name. */
+export async function renameConcept(app: Application, id: string, name: string): Promise<void> {
+  await app.write('PATCH', '/concepts', { concepts: [{ id, name }], action: 'overwrite' });
+}
+
+/** Says of a stored picture that it shows a concept, or does not. */
+export async function label(app: Application, input: string, concept: string, value: 0 | 1): Promise<void> {
+  await app.write('PATCH', '/inputs', {
+    inputs: [{ id: input, data: { concepts: [{ id: concept, value }] } }],
+    action: 'merge',
+  });
+}
+
+/** Keeps a picture that shows a concept; one that is kept already gets the concept. id: of its bytes. */
+export async function example(
+  app: Application,
+  id: string,
+  name: string,
+  base64: string,
+  concept: string,
+): Promise<void> {
+  const concepts = [{ id: concept, value: 1 }];
+  try {
+    const metadata = name ? { metadata: { name } } : {};
+    await app.write('POST', '/inputs', { inputs: [{ id, data: { image: { base64 }, concepts, ...metadata } }] });
+  } catch (failure) {
+    if (!(failure instanceof Failure && failure.code === 30100)) throw failure;
+    await label(app, id, concept, 1);
+  }
+}
+
+/** The page of a model. */
+export const modelPath = (app: Application, ...ids: string[]) => pathIn(app.id, 'models', ...ids);
+
+function conceptOf(app: Application, c: Schemas['Concept']): Concept {
+  return { id: c.id ?? '', name: c.name ?? c.id ?? '', own: c.app_id === app.id };
+}

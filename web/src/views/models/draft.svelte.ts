@@ -1,0 +1,107 @@
+// A model that is being made. Its concepts come to be with their first picture, so that a picture is stored with what
+// was said of it at once.
+import type { Application } from '../../application.svelte';
+import * as calls from './calls';
+import { Teaching } from './teaching.svelte';
+
+/** A concept of it. id: once it is known to the application. */
+export class Draft {
+  name = $state('');
+  id = $state('');
+  thumbs = $state.raw<readonly string[]>([]);
+  count = $state(0); // pictures that were stored
+  fixed = $state(false); // it was there before, and is not renamed here
+  saved = ''; // the name that the application knows
+}
+
+/** How many concepts there may be: one to a digit key. */
+export const mostConcepts = 9;
+const mostThumbs = 12; // that are shown of a concept: the last
+
+export class NewModel {
+  name = $state('');
+  exclusive = $state(true);
+  closed = $state(false);
+  concepts = $state<Draft[]>([new Draft(), new Draft()]);
+  readonly teaching: Teaching;
+  #app: Application;
+  #making = new Map<Draft, Promise<string>>();
+
+  constructor(app: Application) {
+    this.#app = app;
+    this.teaching = new Teaching(app);
+  }
+
+  more(): void {
+    if (this.concepts.length < mostConcepts) this.concepts.push(new Draft());
+  }
+
+  /** Takes a concept away. Pictures that were stored keep what was said of them. */
+  remove(draft: Draft): void {
+    this.concepts = this.concepts.filter((d) => d !== draft);
+    for (const address of draft.thumbs) URL.revokeObjectURL(address);
+  }
+
+  /** Stores pictures of a concept. fallback: its name, where it has none yet. */
+  async add(draft: Draft, files: readonly File[], fallback: string): Promise<void> {
+    const id = await this.identify(draft, fallback);
+    await this.teaching.files(id, files, (address) => this.#stored(draft, address));
+  }
+
+  /** The same for a frame of the camera. */
+  async addFrame(draft: Draft, frame: Blob, fallback: string): Promise<void> {
+    const id = await this.identify(draft, fallback);
+    await this.teaching.blob(id, frame, '', (address) => this.#stored(draft, address));
+  }
+
+  #stored(draft: Draft, address: string): void {
+    draft.count++;
+    const all = [...draft.thumbs, address];
+    for (const old of all.slice(0, -mostThumbs)) URL.revokeObjectURL(old);
+    draft.thumbs = all.slice(-mostThumbs);
+  }
+
+  /** The concept's id, which is made where there is none. */
+  identify(draft: Draft, fallback: string): Promise<string> {
+    if (draft.id) return Promise.resolve(draft.id);
+    let making = this.#making.get(draft);
+    if (!making) {
+      making = this.#identify(draft, draft.name.trim() || fallback);
+      this.#making.set(draft, making);
+      making.catch(() => {}).finally(() => this.#making.delete(draft));
+    }
+    return making;
+  }
+
+  async #identify(draft: Draft, name: string): Promise<string> {
+    const { concept, made } = await calls.conceptNamed(this.#app, name);
+    draft.name = concept.name;
+    draft.fixed = !made;
+    draft.saved = concept.name;
+    draft.id = concept.id;
+    return concept.id;
+  }
+
+  /** Tells the application a name that was changed after the first picture. */
+  async named(draft: Draft): Promise<void> {
+    const name = draft.name.trim();
+    if (!draft.id || !name || name === draft.saved) return;
+    await calls.renameConcept(this.#app, draft.id, name);
+    draft.saved = name;
+  }
+
+  /** Makes the model once everything is stored, and gives its id. */
+  async make(): Promise<string> {
+    await this.teaching.settled();
+    const ids: string[] = [];
+    for (const draft of this.concepts) {
+      await this.named(draft);
+      ids.push(await this.identify(draft, draft.name));
+    }
+    return calls.create(this.#app, this.name.trim(), ids, { exclusive: this.exclusive, closed: this.closed });
+  }
+
+  close(): void {
+    for (const draft of this.concepts) for (const address of draft.thumbs) URL.revokeObjectURL(address);
+  }
+}

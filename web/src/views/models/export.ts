@@ -1,0 +1,28 @@
+// A version as a file: which pictures taught it what, and how good it is.
+import type { Application } from '../../application.svelte';
+import { type Known, learnedFrom, type Metrics, modelPath } from './calls';
+import type { Numbered } from './studied.svelte';
+
+/** Gives the reader a version as JSON. */
+export async function save(app: Application, info: Known, version: Numbered, metrics: Metrics | null): Promise<void> {
+  const inputs = await learnedFrom(app, info.model.id, version.id);
+  const content = {
+    application: app.id,
+    model: {
+      id: info.model.id,
+      name: info.model.name,
+      page: new URL(modelPath(app, info.model.id), location.origin).href,
+    },
+    version: { id: version.id, name: `v${version.number}`, created_at: version.created_at },
+    settings: { concepts_mutually_exclusive: info.exclusive, closed_environment: info.closed },
+    concepts: info.concepts.map(({ id, name }) => ({ id, name })),
+    inputs: inputs.map(({ id, data }) => ({ id, url: data.image.url, concepts: data.concepts ?? [] })),
+    metrics: metrics && { ...metrics, pictures: undefined },
+  };
+  const blob = new Blob([JSON.stringify(content, null, 2)], { type: 'application/json' });
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(blob);
+  link.download = `${info.model.name.replace(/[^\p{L}\p{N}-]+/gu, '-')}-v${version.number}.json`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}

@@ -1,0 +1,135 @@
+// One model as its page shows it: what it is, its versions and how good they are, and the training that is underway.
+import { SvelteMap } from 'svelte/reactivity';
+import type { Application } from '../../application.svelte';
+import type { Mark } from '../../progress';
+import { Resource } from '../../resource.svelte';
+import * as calls from './calls';
+
+/** A training that is underway, as far as it can be seen from here. */
+export interface Training {
+  readonly id: string; // of the version
+  readonly code: number;
+  readonly read: number; // pictures of the application that are read
+  readonly pictures: number; // all of them
+  readonly first?: Mark; // of the pictures read
+  readonly last?: Mark;
+}
+
+/** A version beside its number, which is its place in the order of versions. */
+export interface Numbered extends calls.Version {
+  readonly number: number;
+}
+
+export class Studied {
+  readonly app: Application;
+  readonly id: string;
+  readonly info: Resource<calls.Known>;
+  readonly versions: Resource<readonly Numbered[]>; // newest first
+  readonly set: Resource<calls.TrainingSet>;
+  /** How good each trained version is; null where that cannot be said. */
+  readonly metrics = new SvelteMap<string, calls.Metrics | null>();
+  training = $state.raw<Training>();
+  /** The version that came of a training that was watched here. */
+  arrived = $state('');
+  #watching = 0;
+
+  constructor(app: Application, id: string) {
+    this.app = app;
+    this.id = id;
+    this.info = new Resource(() => calls.known(app, id));
+    this.set = new Resource(() => calls.trainingSet(app, id));
+    this.versions = new Resource(async () => numbered(await calls.versions(app, id)));
+  }
+
+  /** The version that predicts where none is named. */
+  readonly inUse = $derived.by(() => this.versions.data?.find(calls.trained));
+
+  /** Reads everything, again if it was read before. */
+  load = async (): Promise<void> => {
+    await Promise.all([this.info.load(), this.versions.load(), this.set.load()]);
+    const newest = this.versions.data?.[0];
+    if (newest && calls.underway(newest) && !this.training && this.#left !== newest.id) void this.watch(newest);
+    await Promise.all(
+      (this.versions.data ?? [])
+        .filter(calls.trained)
+        .slice(0, shown)
+        .map((v) => this.judge(v.id)),
+    );
+  };
+
+  /** Reads how good a version is, once: that never changes. */
+  async judge(id: string): Promise<void> {
+    if (this.metrics.has(id)) return;
+    try {
+      this.metrics.set(id, (await calls.metrics(this.app, this.id, id)) ?? null);
+    } catch {
+      // The versions are there without it; the page asks again as it reads them again.
+    }
+  }
+
+  /** The version before one that predicted too. */
+  before(v: Numbered): Numbered | undefined {
+    return this.versions.data?.find((one) => calls.trained(one) && one.number < v.number);
+  }
+
+  /** Trains another version and follows it; gives the version as it ended, or undefined where the wait was ended. */
+  async train(): Promise<Numbered | undefined> {
+    const begun = await calls.train(this.app, this.id);
+    return this.watch(begun);
+  }
+
+  #left = ''; // a version that is waited for no more
+
+  /** Ends the wait. The training itself goes on where it is. */
+  leave(): void {
+    this.#left = this.training?.id ?? '';
+    this.#watching++;
+    this.training = undefined;
+  }
+
+  /** Follows a version until it is trained or has failed. */
+  async watch(v: calls.Version): Promise<Numbered | undefined> {
+    const round = ++this.#watching;
+    const began = performance.now();
+    for (let now = v; ; ) {
+      const { done, all } = await calls.reading(this.app);
+      if (round !== this.#watching) return undefined;
+      if (!calls.underway(now)) break;
+      const last: Mark = { at: performance.now(), done };
+      this.training = {
+        id: v.id,
+        code: now.status.code,
+        read: done,
+        pictures: all,
+        first: this.training?.first ?? last,
+        last,
+      };
+      await new Promise((resolve) => setTimeout(resolve, performance.now() - began < 3000 ? 80 : 500));
+      if (round !== this.#watching) return undefined;
+      now = await calls.version(this.app, this.id, v.id);
+    }
+    await this.judge(v.id);
+    await Promise.all([this.versions.load(), this.set.load(), this.info.load()]);
+    if (round !== this.#watching) return undefined;
+    this.training = undefined;
+    const ended = this.versions.data?.find((one) => one.id === v.id);
+    if (calls.trained(ended)) this.arrived = v.id;
+    return ended;
+  }
+
+  /** Ends what goes on in the background. */
+  close(): void {
+    this.#watching++;
+  }
+}
+
+const shown = 12; // versions whose figures are read at once
+
+/** Versions beside their numbers. One that failed has the number that the next one gets. */
+export function numbered(versions: readonly calls.Version[]): Numbered[] {
+  let n = 0;
+  return versions
+    .toReversed()
+    .map((v) => ({ ...v, number: calls.trained(v) || calls.underway(v) ? ++n : n + 1 }))
+    .toReversed();
+}

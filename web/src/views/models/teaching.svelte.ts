@@ -1,0 +1,58 @@
+// Pictures on their way to being examples of a concept: stored one after the other, counted as they are.
+import { SvelteMap } from 'svelte/reactivity';
+import type { Application } from '../../application.svelte';
+import { picture, picturesIn } from '../look/pictures';
+import { example } from './calls';
+
+export class Teaching {
+  /** How many pictures were stored here, by concept. */
+  readonly added = new SvelteMap<string, number>();
+  /** How many are on their way. */
+  waiting = $state(0);
+  /** Those that were not taken, and why. */
+  refused = $state.raw<readonly { name: string; failure: unknown }[]>([]);
+  #app: Application;
+  #queue: Promise<unknown> = Promise.resolve();
+
+  constructor(app: Application) {
+    this.#app = app;
+  }
+
+  /** Stores pictures as examples of a concept. thumb: is told the address of each as it is stored. */
+  files(concept: string, files: Iterable<File>, thumb?: (address: string) => void): Promise<void> {
+    const all = picturesIn(files).map((file) => this.blob(concept, file, file.name, thumb));
+    return Promise.all(all).then(() => {});
+  }
+
+  /** Stores one picture as an example of a concept; resolves whether it was taken or not. */
+  blob(concept: string, blob: Blob, name = '', thumb?: (address: string) => void): Promise<void> {
+    this.waiting++;
+    const work = this.#queue.then(() => this.#store(concept, blob, name, thumb));
+    this.#queue = work;
+    return work;
+  }
+
+  /** Resolves once nothing is on its way. */
+  async settled(): Promise<void> {
+    while (this.waiting > 0) await this.#queue;
+  }
+
+  async #store(concept: string, blob: Blob, name: string, thumb?: (address: string) => void): Promise<void> {
+    try {
+      const p = await picture(blob, name);
+      try {
+        await example(this.#app, p.id, name, p.base64, concept);
+      } catch (failure) {
+        URL.revokeObjectURL(p.url);
+        throw failure;
+      }
+      this.added.set(concept, (this.added.get(concept) ?? 0) + 1);
+      if (thumb) thumb(p.url);
+      else URL.revokeObjectURL(p.url);
+    } catch (failure) {
+      this.refused = [...this.refused, { name, failure }];
+    } finally {
+      this.waiting--;
+    }
+  }
+}

@@ -1,0 +1,64 @@
+// What a version's evaluation says of single pictures, and of what it takes for what.
+import { address, type Clause } from '../../clauses';
+import type { Cell } from '../../parts/confusion';
+import type { Metrics } from './calls';
+
+/** A judgement to look at: what was said of a picture, and what a version that has not seen it says. */
+export interface Weak {
+  readonly input: string;
+  readonly concept: { readonly id: string; readonly name: string };
+  readonly yes: boolean; // it was said to show the concept
+  readonly value: number;
+}
+
+const doubt = 0.25; // from label to value: what is nearer is in no doubt
+
+/** The pictures in doubt, the most first. */
+export function weakest(metrics: Metrics | null | undefined): Weak[] {
+  const all = (metrics?.test_set ?? []).flatMap(({ id, predicted_concepts: [said], ground_truth_concepts: [truth] }) =>
+    said && truth
+      ? [
+          {
+            input: id,
+            concept: { id: truth.id ?? '', name: truth.name ?? '' },
+            yes: truth.value === 1,
+            value: said.value ?? 0,
+          },
+        ]
+      : [],
+  );
+  return all.filter((w) => Math.abs(w.value - Number(w.yes)) >= doubt);
+}
+
+/** The confusion matrix as it is drawn: a row and a column for each concept, and one for none where that happens. */
+export function confusion(metrics: Metrics, app: string, nothing: string): { names: string[]; cells: Cell[][] } {
+  const { matrix = [], concept_ids: ids = [] } = metrics.confusion_matrix ?? {};
+  const positives = new Map((metrics.binary_metrics ?? []).map((b) => [b.concept.id, b]));
+  const withNone = matrix.some((e) => e.value > 0 && (!e.actual || !e.predicted));
+  const all: (string | undefined)[] = withNone ? [...ids, undefined] : [...ids];
+  const nameOf = (id: string | undefined) => (id === undefined ? nothing : (positives.get(id)?.concept.name ?? id));
+  const cells = all.map((actual) =>
+    all.map((predicted) => {
+      const entry = matrix.find((e) => e.actual === actual && e.predicted === predicted) as Entry | undefined;
+      const share = entry?.value ?? 0;
+      const row = actual === undefined ? undefined : positives.get(actual)?.num_pos;
+      const count = entry?.count ?? (row === undefined ? (share === 0 ? 0 : undefined) : Math.round(share * row));
+      const clauses = [...said('labelled', actual, ids, nameOf), ...said('predicted', predicted, ids, nameOf)];
+      return { share, count, href: address(app, 'inputs', clauses) };
+    }),
+  );
+  return { names: all.map(nameOf), cells };
+}
+type Entry = { value: number; count?: number };
+
+/** The clauses for a side of a cell: the concept, or none of them. */
+function said(
+  kind: 'labelled' | 'predicted',
+  id: string | undefined,
+  all: readonly string[],
+  nameOf: (id: string) => string,
+): Clause[] {
+  if (id !== undefined) return [{ kind, id, name: nameOf(id), present: true }];
+  if (kind === 'predicted') return all.map((one) => ({ kind, id: one, name: nameOf(one), present: false }));
+  return all.map((one) => ({ kind, id: one, name: nameOf(one), present: true, negate: true }));
+}
