@@ -1,0 +1,126 @@
+// The lines of what is drawn on the Earth, and how handles change it.
+import { type Box, distance, edges, fromKilometres, inKilometres, type Point, type Within } from '../../clauses/clause';
+import type { Area, Spot } from './base';
+import { within } from './base';
+
+export type Shape = Within | Box;
+
+const rad = Math.PI / 180;
+const earth = 6371.0088; // km
+
+/** The place at a distance in km from another, in a direction in degrees from north. */
+export function away(from: Point, km: number, direction: number): Point {
+  const angle = km / earth;
+  const [p, d] = [from.latitude * rad, direction * rad];
+  const sine = Math.sin(p) * Math.cos(angle) + Math.cos(p) * Math.sin(angle) * Math.cos(d);
+  const latitude = Math.asin(Math.max(-1, Math.min(1, sine)));
+  const turned = Math.atan2(Math.sin(d) * Math.sin(angle) * Math.cos(p), Math.cos(angle) - Math.sin(p) * sine);
+  return { latitude: latitude / rad, longitude: within(from.longitude + turned / rad) };
+}
+
+/** The line around a shape, closed, as places close enough to each other for a globe. */
+export function outline(shape: Shape): Point[] {
+  if (shape.kind === 'within') {
+    const km = inKilometres(shape.radius, shape.unit);
+    return Array.from({ length: 97 }, (_, i) => away(shape, km, i * 3.75));
+  }
+  const { south, west, north, east } = edges(shape);
+  const steps = Math.max(2, Math.ceil((east - west) / 3));
+  const along = Array.from({ length: steps + 1 }, (_, i) => west + ((east - west) * i) / steps);
+  const up = [0, 0.25, 0.5, 0.75, 1].map((part) => south + (north - south) * part);
+  return [
+    ...along.map((longitude) => ({ latitude: south, longitude })),
+    ...up.map((latitude) => ({ latitude, longitude: east })),
+    ...along.toReversed().map((longitude) => ({ latitude: north, longitude })),
+    ...up.toReversed().map((latitude) => ({ latitude, longitude: west })),
+  ];
+}
+
+/** A line as SVG draws it. What is behind the globe is left out; a jump across the pane begins anew. */
+export function line(spots: readonly Spot[], width: number): string {
+  let path = '';
+  let before: Spot | undefined;
+  for (const spot of spots) {
+    if (!spot.seen || !Number.isFinite(spot.x + spot.y)) continue;
+    const jump = before && Math.abs(before.x - spot.x) > width * 2;
+    path += `${before && !jump ? 'L' : 'M'}${spot.x.toFixed(1)},${spot.y.toFixed(1)}`;
+    before = spot;
+  }
+  return path;
+}
+
+/** The part of the Earth that a shape is in. */
+export function areaOf(shape: Shape): Area {
+  if (shape.kind === 'box') {
+    const { south, west, north, east } = edges(shape);
+    return [south, west, north, east];
+  }
+  const km = inKilometres(shape.radius, shape.unit);
+  const [north, south] = [away(shape, km, 0).latitude, away(shape, km, 180).latitude];
+  const wide = Math.min(179, km / (earth * rad * Math.max(0.05, Math.cos(shape.latitude * rad))));
+  return [
+    Math.min(south, north),
+    within(shape.longitude - wide),
+    Math.max(south, north),
+    within(shape.longitude + wide),
+  ];
+}
+
+/** The part of the Earth that places are in. */
+export function around(places: readonly Point[]): Area | undefined {
+  if (!places.length) return undefined;
+  const latitudes = places.map((p) => p.latitude);
+  const longitudes = places.map((p) => p.longitude).sort((a, b) => a - b);
+  // Between the two that are farthest apart there is nothing: the area is all but that gap.
+  let [west, east, gap] = [longitudes[0] as number, longitudes.at(-1) as number, 0];
+  gap = 360 - (east - west);
+  longitudes.forEach((longitude, i) => {
+    const next = longitudes[i + 1];
+    if (next !== undefined && next - longitude > gap) [gap, west, east] = [next - longitude, next, longitude];
+  });
+  return [Math.min(...latitudes), west, Math.max(...latitudes), east];
+}
+
+/** A place to as many decimals as a hand can mean. */
+export function rounded({ latitude, longitude }: Point): Point {
+  const cut = (n: number) => Math.round(n * 1e4) / 1e4;
+  return { latitude: cut(latitude), longitude: cut(longitude) };
+}
+
+/** The handles of a shape: of a circle its middle and its edge, of a box two corners across. */
+export function handles(shape: Shape): [Point, Point] {
+  if (shape.kind === 'within') return [shape, away(shape, inKilometres(shape.radius, shape.unit), 90)];
+  const { south, west, north, east } = edges(shape);
+  return [
+    { latitude: north, longitude: east },
+    { latitude: south, longitude: west },
+  ];
+}
+
+/** The shape after one of its handles was moved to a place. */
+export function moved(shape: Shape, handle: 0 | 1, to: Point): Shape {
+  const at = rounded(to);
+  if (shape.kind === 'within') {
+    if (handle === 0) return { ...shape, ...at };
+    return { ...shape, radius: fromKilometres(distance(shape, to), shape.unit) };
+  }
+  const other = handles(shape)[1 - handle] as Point;
+  return { ...shape, corners: handle === 0 ? [at, other] : [other, at] };
+}
+
+/** A shape as the other kind: the box around a circle, the circle that a box is around of. */
+export function asOther(shape: Shape): Shape {
+  const negate = shape.negate ? { negate: true } : {};
+  if (shape.kind === 'within') {
+    const [south, west, north, east] = areaOf(shape);
+    const corner = (latitude: number, longitude: number) => rounded({ latitude, longitude });
+    // A box never crosses 180°: what would is cut there.
+    const [left, right] = west <= east ? [west, east] : shape.longitude > 0 ? [west, 180] : [-180, east];
+    return { kind: 'box', corners: [corner(north, right), corner(south, left)], ...negate };
+  }
+  const { south, west, north, east } = edges(shape);
+  const centre = rounded({ latitude: (south + north) / 2, longitude: (west + east) / 2 });
+  const km =
+    distance({ latitude: south, longitude: centre.longitude }, { latitude: north, longitude: centre.longitude }) / 2;
+  return { kind: 'within', ...centre, radius: fromKilometres(km, 'km'), unit: 'km', ...negate };
+}
