@@ -1,8 +1,11 @@
 package api
 
 import (
+	"sync"
+
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/search"
 )
 
 // network is a set of public models with what is looked up in it by id. A service has more
@@ -12,6 +15,8 @@ type network struct {
 	base     [32]byte                          // of models
 	concepts map[string]public                 // by id
 	places   map[*predict.Model]map[string]int // of a model's concepts, by id
+
+	unrelated func() *search.CutOff // of similarity, learned from the models' background pictures
 }
 
 // public is a public concept and the model that brought it: the general one where it can.
@@ -22,6 +27,12 @@ type public struct {
 
 func newNetwork(m Models) *network {
 	n := &network{models: m, base: m.Base(), concepts: map[string]public{}, places: map[*predict.Model]map[string]int{}}
+	n.unrelated = sync.OnceValue(func() *search.CutOff {
+		if b, ok := m.(interface{ Background() []predict.Embedding }); ok {
+			return search.OfUnrelated(b.Background())
+		}
+		return nil
+	})
 	for _, m := range append([]*predict.Model{m.General()}, m.Models()...) {
 		n.places[m] = make(map[string]int, len(m.Concepts))
 		for i := range m.Concepts {

@@ -65,6 +65,7 @@ var routes = []route{
 	{"GET", "/concepts/usage", "concepts", auth.NeedConceptsUsage, conceptUsage},
 	{"GET", "/concepts/{concept_id}", "", auth.NeedConcepts, readConcept},
 	{"POST", "/searches", "hits", auth.NeedSearch, searchInputs},
+	{"POST", "/searches/summary", "", auth.NeedSearch, summariseSearch},
 	{"POST", "/searches/feedback", "", auth.NeedSearchFeedback, searchFeedback},
 	{"POST", "/workflows", "workflows", auth.NeedWorkflowsAdd, createWorkflows},
 	{"GET", "/workflows", "workflows", auth.NeedWorkflows, listWorkflows},

@@ -8,6 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/search"
 )
@@ -27,11 +28,7 @@ func searchInputs(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	if len(jobs) == 0 {
-		return x.hits(q, p)
-	}
-	x.askHits(q, p, jobs, places)
-	return nil
+	return x.embedded(q, jobs, places, func() error { return x.hits(q, p) })
 }
 
 // searchOptions are what the application's queries are read against.
@@ -107,24 +104,40 @@ func embed(q *search.Query, places []int, results []Result) error {
 	return nil
 }
 
-// askHits has the query's pictures analysed and then answers with what it finds. Should the
+// embedded has the query's pictures analysed and then answers. Should the
 // application have gone over to another network meanwhile, they are analysed by that one.
-func (x *exchange) askHits(q *search.Query, p page, jobs []Job, places []int) {
+func (x *exchange) embedded(q *search.Query, jobs []Job, places []int, answer func() error) error {
+	if len(jobs) == 0 {
+		return answer()
+	}
 	x.ask(jobs, func(results []Result) error {
 		if err := embed(q, places, results); err != nil {
 			return err
 		}
-		err := x.hits(q, p)
+		err := answer()
 		if errors.Is(err, errMoved) {
-			x.askHits(q, p, jobs, places)
-			return nil
+			return x.embedded(q, jobs, places, answer)
 		}
 		return err
 	})
+	return nil
 }
 
 // errMoved is for embeddings by another network than the one that serves now.
 var errMoved = errors.New("the application has gone over to another network")
+
+// stay holds what is answered next to the network of the moment that v shows. The error is errMoved
+// where the query has an embedding by another.
+func (x *exchange) stay(q *search.Query, v *partition.View) (err error) {
+	was := x.net
+	if x.net, err = x.s.networkOf(v.Reader); err != nil {
+		return err
+	}
+	if x.net != was && slices.ContainsFunc(q.Pictures, func(p search.Picture) bool { return p.Embedding != nil }) {
+		return errMoved
+	}
+	return nil
+}
 
 // hits runs a query and answers with a page of what it finds.
 func (x *exchange) hits(q *search.Query, p page) error {
@@ -134,12 +147,8 @@ func (x *exchange) hits(q *search.Query, p page) error {
 	}
 	v := x.app.Partition.View()
 	defer v.Close()
-	was := x.net
-	if x.net, err = x.s.networkOf(v.Reader); err != nil {
+	if err := x.stay(q, v); err != nil {
 		return err
-	}
-	if x.net != was && slices.ContainsFunc(q.Pictures, func(p search.Picture) bool { return p.Embedding != nil }) {
-		return errMoved
 	}
 	found, err := search.Run(x.ctx, v.Reader, x.app.Partition.Index(), q, search.Page{Offset: uint64((p.number - 1) * p.size), N: uint64(p.size)})
 	if err != nil {

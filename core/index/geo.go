@@ -311,14 +311,11 @@ func (v *View) withinCells(g Region) (out *roaring.Bitmap, ok bool, err error) {
 		lo := binary.BigEndian.AppendUint64(prefix[:len(prefix):len(prefix)], uint64(cell.RangeMin()))
 		hi := binary.BigEndian.AppendUint64(prefix[:len(prefix):len(prefix)], uint64(cell.RangeMax())+1)
 		err := v.kv.Scan(lo, hi, func(k, value []byte) bool {
-			if len(value) != 16 {
-				bad = fmt.Errorf("place of %d bytes: %w", len(value), ErrCorrupt)
+			var place log.Point
+			if place, bad = placeOfCell(value); bad != nil {
 				return false
 			}
-			found = append(found, candidate{lastNumber(k), log.Point{
-				Latitude:  math.Float64frombits(binary.LittleEndian.Uint64(value)),
-				Longitude: math.Float64frombits(binary.LittleEndian.Uint64(value[8:])),
-			}})
+			found = append(found, candidate{lastNumber(k), place})
 			return len(found) <= maxPlaceKeys
 		})
 		if err = errors.Join(err, bad); err != nil {

@@ -43,12 +43,13 @@ type Index struct {
 	epoch  uint64 // counts deletions of everything
 	spaces []*space
 	heads  *heads
+	dates  *dates
 }
 
 // Open opens the index of an application. What it holds stays in the store; graphs are read when they are first
 // needed. An index of another format is made again by the next Steps.
 func Open(store kv.Store, app catalog.AppID, o Options) (*Index, error) {
-	x := &Index{app: app, store: store, prefix: app.IndexPrefix(), heads: newHeads()}
+	x := &Index{app: app, store: store, prefix: app.IndexPrefix(), heads: newHeads(), dates: newDates()}
 	for _, s := range []*Space{&o.Space, o.Next} {
 		if s == nil {
 			continue

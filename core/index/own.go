@@ -165,6 +165,16 @@ func (v *View) newest(concept string) (*catalog.Version, *train.Head, int, error
 	return best, head, placeOf(head, concept), nil
 }
 
+// Newest is the version whose values of a concept of the application's own searches go by; nil
+// when there is none.
+func (v *View) Newest(concept string) (*catalog.Version, error) {
+	if _, public := v.space.place[concept]; public {
+		return nil, nil
+	}
+	version, _, _, err := v.newest(concept)
+	return version, err
+}
+
 func placeOf(h *train.Head, concept string) int {
 	for i, c := range h.Concepts {
 		if c == concept {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/sightline-dev/sightline/core/index/hnsw"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/predict"
 )
@@ -114,25 +115,31 @@ func readEmbedding(e *predict.Embedding, value []byte) error {
 	return nil
 }
 
-// Cosines is the cosine of every input of ords to e.
+// Cosines is the cosine of every input of ords to e, in their order.
 func (v *View) Cosines(ctx context.Context, e *predict.Embedding, ords *roaring.Bitmap) ([]Similar, error) {
 	out := make([]Similar, 0, ords.GetCardinality())
 	g, missing := v.space.split(ords)
 	if g != nil {
 		known := ords.Clone()
 		known.AndNot(missing)
-		for _, h := range g.Scan(nil, e.Q[:], e.Scale, int(known.GetCardinality()), known) {
+		for _, h := range g.Cosines(make([]hnsw.Hit, 0, known.GetCardinality()), e.Q[:], e.Scale, known) {
 			out = append(out, Similar{h.Node, h.Cosine})
 		}
-		// What left the graph in between is read like what is not in it yet.
-		for _, s := range out {
-			known.Remove(s.Ord)
+		if uint64(len(out)) < known.GetCardinality() {
+			// What left the graph in between is read like what is not in it yet.
+			for _, s := range out {
+				known.Remove(s.Ord)
+			}
+			missing.Or(known)
 		}
-		missing.Or(known)
+	}
+	if missing.IsEmpty() {
+		return out, nil
 	}
 	err := v.embeddings(ctx, missing, func(ord uint32, other *predict.Embedding) {
 		out = append(out, Similar{ord, e.Cosine(other)})
 	})
+	slices.SortFunc(out, func(a, b Similar) int { return cmp.Compare(a.Ord, b.Ord) })
 	return out, err
 }
 

@@ -61,6 +61,7 @@ func (x *Index) forgetMemory() {
 	defer x.mu.Unlock()
 	x.epoch++
 	x.heads.reset()
+	x.dates = newDates()
 	for _, s := range x.spaces {
 		s.graph.Store(nil)
 	}

@@ -19,6 +19,7 @@ type View struct {
 	space   *space
 	records catalog.Reader
 	kv      kv.Reader
+	dates   *dates
 
 	known    sync.Once // analysed has been read
 	analysed *roaring.Bitmap
@@ -31,13 +32,20 @@ type View struct {
 // At returns the index at the moment of r, a snapshot of the store or the store itself.
 // The space that answers is that of the base model which serves the application in r.
 func (x *Index) At(r catalog.Reader) *View {
-	v := &View{x: x, space: x.serving(), records: r, kv: r.KV()}
+	v := &View{x: x, space: x.serving(), records: r, kv: r.KV(), dates: x.datesNow()}
 	if h, err := r.Header(); err == nil { // an error meets the reads that follow, too
 		if sp, err := x.spaceOf(h.Base); err == nil {
 			v.space = sp
 		}
 	}
 	return v
+}
+
+// datesNow is those of the present epoch: a view of before a deletion of everything goes on with its own.
+func (x *Index) datesNow() *dates {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.dates
 }
 
 // Count is the number of live inputs.

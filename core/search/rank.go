@@ -25,9 +25,20 @@ func (e *execution) ranked(outputs []*Clause, p Page) (Result, error) {
 	}
 	e.mem = memories.Get().(*memory)
 	defer memories.Put(e.mem)
+	s, err := e.scored(outputs)
+	if err != nil {
+		return Result{}, err
+	}
+	result := s.page(p, e.mem)
+	e.mem.give(s)
+	return result, nil
+}
+
+// scored is every match with its score.
+func (e *execution) scored(outputs []*Clause) (scored, error) {
 	for _, c := range outputs {
 		if err := e.narrow(c); err != nil {
-			return Result{}, err
+			return scored{}, err
 		}
 	}
 	ords := e.mem.ords.take(int(e.matches.GetCardinality()))
@@ -36,19 +47,14 @@ func (e *execution) ranked(outputs []*Clause, p Page) (Result, error) {
 	e.mem.ords.give(ords)
 	for _, c := range outputs[1:] {
 		if err != nil {
-			return Result{}, err
+			return scored{}, err
 		}
 		var given scored
 		given, err = e.clause(c, s.ords)
 		s = s.times(given)
 		e.mem.give(given)
 	}
-	if err != nil {
-		return Result{}, err
-	}
-	result := s.page(p, e.mem)
-	e.mem.give(s)
-	return result, nil
+	return s, err
 }
 
 // narrow takes matches away for which a clause surely does not hold, by postings, before any value is read.
@@ -235,7 +241,6 @@ func (e *execution) similar(c Similar, ords []uint32) (scored, error) {
 	if err != nil {
 		return scored{}, err
 	}
-	slices.SortFunc(near, func(a, b index.Similar) int { return int(int64(a.Ord) - int64(b.Ord)) })
 	s := e.mem.scored(len(near))
 	for i, n := range near {
 		s.ords[i], s.factor[i] = n.Ord, similarity(n.Cosine)

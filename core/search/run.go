@@ -84,9 +84,37 @@ func (e *execution) embeddings() (bool, error) {
 
 // run answers a query with clauses: what costs least first, and what ranks last.
 func (e *execution) run(p Page) (Result, error) {
-	var filters, outputs []*Clause
-	for i := range e.q.Clauses {
-		c := &e.q.Clauses[i]
+	outputs, err := e.narrowed()
+	if err != nil || e.matches.IsEmpty() {
+		return Result{}, err
+	}
+	if len(outputs) == 0 {
+		return e.inOrder(p), nil
+	}
+	return e.ranked(outputs, p)
+}
+
+// narrowed leaves the matches of the clauses without output conditions, and returns the other
+// clauses. There are no matches to rank when it leaves none.
+func (e *execution) narrowed() (outputs []*Clause, err error) {
+	filters, outputs := e.q.sorted()
+	if len(outputs) > 0 {
+		if e.matches, err = e.v.Analysed(); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range filters {
+		if err := e.filter(c); err != nil || e.matches.IsEmpty() {
+			return outputs, err
+		}
+	}
+	return outputs, nil
+}
+
+// sorted is the clauses without output conditions and those with some, each the cheapest first.
+func (q *Query) sorted() (filters, outputs []*Clause) {
+	for i := range q.Clauses {
+		c := &q.Clauses[i]
 		if c.cost() < costPredicted {
 			filters = append(filters, c)
 		} else {
@@ -95,25 +123,7 @@ func (e *execution) run(p Page) (Result, error) {
 	}
 	slices.SortStableFunc(filters, func(a, b *Clause) int { return a.cost() - b.cost() })
 	slices.SortStableFunc(outputs, func(a, b *Clause) int { return a.cost() - b.cost() })
-	if len(outputs) > 0 {
-		analysed, err := e.v.Analysed()
-		if err != nil {
-			return Result{}, err
-		}
-		e.matches = analysed
-	}
-	for _, c := range filters {
-		if err := e.filter(c); err != nil {
-			return Result{}, err
-		}
-		if e.matches.IsEmpty() {
-			return Result{}, nil
-		}
-	}
-	if len(outputs) == 0 {
-		return e.inOrder(p), nil
-	}
-	return e.ranked(outputs, p)
+	return filters, outputs
 }
 
 // inOrder is a page of the matches in the order of creation.

@@ -45,7 +45,7 @@ var tour = []string{
 	"GET /inputs", "GET /inputs/status", "GET /inputs/dragonfly",
 	"GET /inputs/dragonfly/outputs", "PATCH /inputs/dragonfly/outputs", "GET /inputs/dragonfly/thumbnail", "GET /inputs/dragonfly/source",
 	"GET /inputs/dragonfly/history", "GET /concepts/usage",
-	"POST /searches", "POST /searches/feedback",
+	"POST /searches", "POST /searches/summary", "POST /searches/feedback",
 	"PATCH /inputs", "PATCH /inputs/dragonfly/data/concepts",
 	"POST /models", "GET /models/weather/training_set", "POST /models/weather/versions", "STEP 10m", "GET /models/weather/versions", "GET /models/weather/next",
 	"GET /models/weather/versions/VERSION", "GET /models/weather/versions/VERSION/output_info", "GET /models/weather/versions/VERSION/inputs",

@@ -87,6 +87,13 @@ func (m *model) search(allow *roaring.Bitmap) {
 	if got := m.g.Scan(nil, q.q, q.scale, k, allow); !slices.Equal(got, want) {
 		m.t.Fatalf("Scan(k=%d) = %v, want %v", k, got, want)
 	}
+	if allow != nil {
+		want := exact(nodes, q, len(nodes))
+		slices.SortFunc(want, func(a, b Hit) int { return int(int64(a.Node) - int64(b.Node)) })
+		if got := m.g.Cosines(nil, q.q, q.scale, allow); !slices.Equal(got, want) {
+			m.t.Fatalf("Cosines = %v, want %v", got, want)
+		}
+	}
 	got := m.g.Search(nil, q.q, q.scale, k, 300, allow)
 	if !slices.Equal(got, want) {
 		m.t.Fatalf("Search(k=%d) (-want +got):\n%s", k, cmp.Diff(want, got))

@@ -130,6 +130,9 @@ func (tx *Tx) InsertAt(ord uint32, in *catalog.Input, d *catalog.Derived) *catal
 	if in.Code == 0 {
 		in.Code = catalog.InputReady
 	}
+	if in.Created == 0 { // over some weeks, and not in the order of the ordinals
+		in.Created = log.HLC(1_780_000_000_000+uint64(ord%7919)*7919%50*40_000_000) << 16
+	}
 	if in.Code == catalog.InputReady {
 		tx.derive(in, d)
 	}

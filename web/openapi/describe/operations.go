@@ -287,6 +287,17 @@ var operations = []operation{
 		},
 	},
 	{
+		method: "POST", path: "/searches/summary", id: "summariseSearch", tag: "Searches",
+		summary: "Summarise a search",
+		note:    "What all the matches come to, in place of a page of them: how many there are, how their scores lie and from which on they are likely meant, of which days and where they are.",
+		request: "SummaryRequest", idle: true, answer: "SummaryAnswer",
+		examples: []example{
+			{"everything there is", `{"summary":{"days":{"utc_offset":60},"places":{"zoom":5}}}`},
+			{"by likeness to a picture", `{"query":{"ands":[{"output":{"input":{"id":"dragonfly"}}}]},"summary":{"scores":{"bins":60}}}`},
+			{"a predicted concept within a box", `{"query":{"ands":[{"output":{"data":{"concepts":[{"name":"insect"}]}}}]},"summary":{"scores":{},"places":{"zoom":8,"box":[47.3,5.9,55.1,15]}}}`},
+		},
+	},
+	{
 		method: "POST", path: "/searches/feedback", id: "searchFeedback", tag: "Searches", writes: true,
 		summary: "Say which hit was looked at", note: "It is kept, and changes nothing by itself.",
 		request: "SearchFeedback", answer: "Done",

@@ -1,0 +1,228 @@
+package api
+
+import (
+	"time"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/search"
+)
+
+// Limits of a summary.
+const (
+	defaultBins  = 60
+	maxUTCOffset = 24 * 60 // minutes
+)
+
+// summariseSearch answers with what all the matches of a search come to, in place of a page of
+// them: how many there are, how their scores lie, of which days and where they are.
+func summariseSearch(x *exchange) error {
+	ask, err := x.summaryAsked()
+	if err != nil {
+		return err
+	}
+	q, err := search.Parse(x.body.get("query"), x.searchOptions())
+	if err != nil {
+		return err
+	}
+	jobs, places, err := x.picturesOf(q)
+	if err != nil {
+		return err
+	}
+	return x.embedded(q, jobs, places, func() error { return x.summary(q, ask) })
+}
+
+// summaryAsked reads the member "summary"; what is not named in it is not answered.
+func (x *exchange) summaryAsked() (ask search.Ask, err error) {
+	asked, err := x.body.object("summary")
+	if err != nil {
+		return ask, refuse(search.ErrQuery, err)
+	}
+	if asked.has("scores") {
+		if ask.Bins, err = asked.within("scores", "bins", 1, search.MaxBins, defaultBins); err != nil {
+			return ask, err
+		}
+	}
+	if asked.has("days") {
+		ask.Days = &search.Days{}
+		if ask.Days.Offset, err = asked.within("days", "utc_offset", -maxUTCOffset, maxUTCOffset, 0); err != nil {
+			return ask, err
+		}
+	}
+	if asked.has("places") {
+		ask.Places = &search.PlaceAsk{}
+		if ask.Places.Zoom, err = asked.within("places", "zoom", 0, search.MaxZoom, 0); err != nil {
+			return ask, err
+		}
+		ask.Places.Box, err = asked.box()
+	}
+	return ask, err
+}
+
+// within reads a whole number of a member that is an object.
+func (o object) within(member, name string, least, most, absent int64) (int, error) {
+	inner, err := o.object(member)
+	if err != nil {
+		return 0, refuse(search.ErrQuery, err)
+	}
+	if !inner.has(name) {
+		return int(absent), nil
+	}
+	n, err := inner.integer(name)
+	if err != nil {
+		return 0, refuse(search.ErrQuery, err)
+	}
+	if n < least || n > most {
+		return 0, refusef(search.ErrQuery, "%s: %d to %d, not %d.", inner.at(name), least, most, n)
+	}
+	return int(n), nil
+}
+
+// box reads places.box: [south, west, north, east]. West of 180° it may begin east of where it ends.
+func (o object) box() (*search.Box, error) {
+	places, err := o.object("places")
+	if err != nil || !places.has("box") {
+		return nil, err
+	}
+	bad := refusef(search.ErrQuery, "%s: south, west, north and east are needed, in degrees, south below north.", places.at("box"))
+	var edges []float64
+	for e := range places.get("box").Elems() {
+		f, err := e.Float()
+		if err != nil || len(edges) == 4 {
+			return nil, bad
+		}
+		edges = append(edges, f)
+	}
+	if len(edges) != 4 {
+		return nil, bad
+	}
+	b := &search.Box{Min: log.Point{Latitude: edges[0], Longitude: edges[1]}, Max: log.Point{Latitude: edges[2], Longitude: edges[3]}}
+	for _, p := range []log.Point{b.Min, b.Max} {
+		if !(p.Latitude >= -90 && p.Latitude <= 90 && p.Longitude >= -180 && p.Longitude <= 180) {
+			return nil, bad
+		}
+	}
+	if b.Min.Latitude > b.Max.Latitude {
+		return nil, bad
+	}
+	return b, nil
+}
+
+// summary runs a query and answers with what its matches come to.
+func (x *exchange) summary(q *search.Query, ask search.Ask) error {
+	v := x.app.Partition.View()
+	defer v.Close()
+	if err := x.stay(q, v); err != nil {
+		return err
+	}
+	ask.Learn = x.learn()
+	s, err := search.Summarise(x.ctx, v.Reader, x.app.Partition.Index(), q, ask)
+	if err != nil {
+		return err
+	}
+	ids := make([]string, len(s.Places))
+	for i := range s.Places {
+		if s.Places[i].Count > 1 {
+			continue
+		}
+		var in catalog.Input
+		if in, err = v.Input(s.Places[i].Ord); err != nil {
+			return err
+		}
+		ids[i] = in.ID
+	}
+	x.ok(func(w *jsonio.Writer) {
+		w.Name("summary")
+		w.Object()
+		w.Name("matching")
+		w.Int(int64(s.Matching))
+		if s.Scores != nil {
+			writeScores(w, s.Scores)
+		}
+		if ask.Days != nil {
+			writeDays(w, s.Days)
+		}
+		if ask.Places != nil {
+			writePlaces(w, s.Places, ids)
+		}
+		w.End('}')
+	})
+	return nil
+}
+
+// learn is what cut-offs may be learned from in an answer: what the key may not read says nothing.
+func (x *exchange) learn() search.Learn {
+	return search.Learn{
+		Labels:      x.shows(auth.ConceptsGet),
+		Evaluations: x.shows(auth.ConceptsGet) && x.shows(auth.ModelsGet),
+		Background:  x.net.unrelated,
+	}
+}
+
+func writeScores(w *jsonio.Writer, s *search.Scores) {
+	w.Name("scores")
+	w.Object()
+	w.Name("from")
+	w.Float(s.From)
+	w.Name("to")
+	w.Float(s.To)
+	w.Name("counts")
+	w.Array()
+	for _, n := range s.Counts {
+		w.Int(int64(n))
+	}
+	w.End(']')
+	if s.CutOff != nil {
+		writeCutOff(w, s.CutOff)
+	}
+	w.End('}')
+}
+
+func writeCutOff(w *jsonio.Writer, c *search.CutOff) {
+	w.Name("cut_off")
+	w.Object()
+	w.Name("value")
+	w.Float32(float32(c.Value))
+	w.Name("source")
+	w.String(string(c.Source))
+	w.Name("examples")
+	w.Int(int64(c.Examples))
+	w.End('}')
+}
+
+func writeDays(w *jsonio.Writer, days []search.Day) {
+	w.Name("days")
+	w.Array()
+	for _, d := range days {
+		w.Object()
+		w.Name("day")
+		w.String(time.Unix(d.Number*24*60*60, 0).UTC().Format(time.DateOnly))
+		w.Name("count")
+		w.Int(int64(d.Count))
+		w.End('}')
+	}
+	w.End(']')
+}
+
+// writePlaces writes clusters; ids are of the inputs that stand alone.
+func writePlaces(w *jsonio.Writer, places []search.Cluster, ids []string) {
+	w.Name("places")
+	w.Array()
+	for i := range places {
+		w.Object()
+		w.Name("latitude")
+		w.Float(places[i].Place.Latitude)
+		w.Name("longitude")
+		w.Float(places[i].Place.Longitude)
+		w.Name("count")
+		w.Int(int64(places[i].Count))
+		if ids[i] != "" {
+			w.Name("input_id")
+			w.String(ids[i])
+		}
+		w.End('}')
+	}
+	w.End(']')
+}

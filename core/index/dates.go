@@ -1,0 +1,108 @@
+package index
+
+import (
+	"context"
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Days are counted from when inputs were created, which does not follow from their order: an input that
+// was made without a network is late in the log. It never changes, so it is kept in memory once a
+// search has asked for it, a minute a number: zones are whole minutes apart.
+
+// dates is the minutes in which inputs were created. Inputs whose creation is pending are in none.
+type dates struct {
+	mu     sync.Mutex
+	have   *roaring.Bitmap
+	blocks map[uint32]*[blockSize]uint32 // minutes since 1970
+}
+
+func newDates() *dates { return &dates{have: roaring.New(), blocks: map[uint32]*[blockSize]uint32{}} }
+
+const minuteMillis = 60_000
+
+func minuteOf(at log.HLC) uint32 { return uint32(uint64(at) >> 16 / minuteMillis) }
+
+// EachMinute calls yield with the minute since 1970 in which each input of ords was created, in their order.
+func (v *View) EachMinute(ctx context.Context, ords *roaring.Bitmap, yield func(ord, minute uint32)) error {
+	d := v.dates
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	missing := ords.Clone()
+	missing.AndNot(d.have)
+	pending := map[uint32]uint32{}
+	err := v.eachCreated(ctx, missing, func(in *catalog.Input) {
+		if isPending(in.Ord) {
+			pending[in.Ord] = minuteOf(in.Created)
+			return
+		}
+		d.put(in.Ord, minuteOf(in.Created))
+	})
+	if err != nil {
+		return err
+	}
+	var block *[blockSize]uint32
+	number := uint32(0)
+	for it := ords.Iterator(); it.HasNext(); {
+		ord := it.Next()
+		if isPending(ord) {
+			yield(ord, pending[ord])
+			continue
+		}
+		if n := ord / blockSize; block == nil || n != number {
+			block, number = d.blocks[n], n
+		}
+		yield(ord, block[ord%blockSize])
+	}
+	return nil
+}
+
+func (d *dates) put(ord, minute uint32) {
+	b := d.blocks[ord/blockSize]
+	if b == nil {
+		b = new([blockSize]uint32)
+		d.blocks[ord/blockSize] = b
+	}
+	b[ord%blockSize] = minute
+	d.have.Add(ord)
+}
+
+// eachCreated yields the records of ords: of many by going through all from the first to the last.
+func (v *View) eachCreated(ctx context.Context, ords *roaring.Bitmap, yield func(in *catalog.Input)) error {
+	if ords.IsEmpty() {
+		return nil
+	}
+	n := 0
+	if span := uint64(ords.Maximum()-ords.Minimum()) + 1; 4*ords.GetCardinality() < span {
+		it := ords.Iterator()
+		for ; it.HasNext(); n++ {
+			if n%256 == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			in, err := v.records.Input(it.Next())
+			if err != nil {
+				return err
+			}
+			yield(&in)
+		}
+		return nil
+	}
+	last := ords.Maximum()
+	err := v.records.Inputs(ords.Minimum(), func(in catalog.Input) bool {
+		if n++; n%256 == 0 && ctx.Err() != nil {
+			return false
+		}
+		if in.Ord <= last && ords.Contains(in.Ord) {
+			yield(&in)
+		}
+		return in.Ord < last
+	})
+	if err == nil {
+		err = ctx.Err()
+	}
+	return err
+}

@@ -1,0 +1,37 @@
+package hnsw
+
+import "github.com/RoaringBitmap/roaring/v2"
+
+// Cosines appends to dst the cosines of the live ones among nodes to the query, exact and in the
+// order of nodes. It ranks nothing: for all of very many nodes that is most of the work of Scan.
+//
+// Each block of nodes is read at one moment; changes may come between blocks.
+func (g *Graph) Cosines(dst []Hit, q []int16, scale float32, nodes *roaring.Bitmap) []Hit {
+	s := g.scratches.Get().(*scratch)
+	defer g.scratches.Put(s)
+	s.query.Set(g.vec, q, scale)
+	var numbers [scanBlock]uint32
+	it := nodes.ManyIterator()
+	for n := it.NextMany(numbers[:]); n > 0; n = it.NextMany(numbers[:]) {
+		dst = g.cosinesOf(dst, s, numbers[:n])
+	}
+	return dst
+}
+
+// cosinesOf is Cosines of one block.
+func (g *Graph) cosinesOf(dst []Hit, s *scratch, nodes []uint32) []Hit {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	s.batch = s.batch[:0]
+	for _, node := range nodes {
+		if slot := g.slots.get(node); slot != noSlot {
+			s.batch = append(s.batch, slot)
+		}
+	}
+	s.dots = grown(s.dots, len(s.batch))
+	g.vec.Dots(s.dots, &s.query, s.batch)
+	for i, slot := range s.batch {
+		dst = append(dst, Hit{g.nodes[slot], g.vec.Cosine(s.dots[i], &s.query, slot)})
+	}
+	return dst
+}

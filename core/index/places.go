@@ -1,0 +1,80 @@
+package index
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// EachPlace calls yield with every input of among that has a place, in no order that hosts share.
+// Few are asked for their places, of many all the application's places are gone through.
+func (v *View) EachPlace(ctx context.Context, among *roaring.Bitmap, yield func(ord uint32, p log.Point)) error {
+	placed, err := v.Placed()
+	if err != nil {
+		return err
+	}
+	among = roaring.And(placed, among)
+	if 32*among.GetCardinality() <= placed.GetCardinality() {
+		return v.askPlaces(ctx, among, yield)
+	}
+	whole := among.GetCardinality() == placed.GetCardinality()
+	return v.scanPlaces(ctx, func(ord uint32, p log.Point) {
+		if whole || among.Contains(ord) {
+			yield(ord, p)
+		}
+	})
+}
+
+func (v *View) askPlaces(ctx context.Context, ords *roaring.Bitmap, yield func(ord uint32, p log.Point)) error {
+	it := ords.Iterator()
+	for n := 0; it.HasNext(); n++ {
+		if n%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		in, err := v.records.Input(it.Next())
+		if err != nil {
+			return err
+		}
+		if in.Geo != nil {
+			yield(in.Ord, *in.Geo)
+		}
+	}
+	return nil
+}
+
+// scanPlaces goes through the places of all inputs, by leaf cell.
+func (v *View) scanPlaces(ctx context.Context, yield func(ord uint32, p log.Point)) error {
+	var bad error
+	n := 0
+	prefix := v.x.section(sectionCell)
+	err := v.kv.Scan(prefix, after(prefix), func(k, value []byte) bool {
+		if n++; n%1024 == 0 && ctx.Err() != nil {
+			bad = ctx.Err()
+			return false
+		}
+		var p log.Point
+		if p, bad = placeOfCell(value); bad != nil {
+			return false
+		}
+		yield(lastNumber(k), p)
+		return true
+	})
+	return errors.Join(err, bad)
+}
+
+// placeOfCell reads the value of a leaf cell's key.
+func placeOfCell(value []byte) (log.Point, error) {
+	if len(value) != 16 {
+		return log.Point{}, fmt.Errorf("place of %d bytes: %w", len(value), ErrCorrupt)
+	}
+	return log.Point{
+		Latitude:  math.Float64frombits(binary.LittleEndian.Uint64(value)),
+		Longitude: math.Float64frombits(binary.LittleEndian.Uint64(value[8:])),
+	}, nil
+}

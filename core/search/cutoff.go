@@ -1,0 +1,136 @@
+package search
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/index"
+)
+
+// CutOff is a score from which hits are likely what was looked for.
+type CutOff struct {
+	Value    float64
+	Source   Source
+	Examples int // pictures, or judgements, that it was learned from; 0 of a rule
+}
+
+// Source is what a cut-off was learned from.
+type Source string
+
+// The sources, from the weakest.
+const (
+	FromBackground Source = "background" // how alike unrelated pictures are
+	FromLabels     Source = "labels"     // how alike pictures with and without a common concept are
+	FromEvaluation Source = "evaluation" // how well the version that predicts a concept tells it
+	FromRule       Source = "rule"       // index.Present
+)
+
+// Learn is what cut-offs may be learned from; by the zero value there are only rules.
+type Learn struct {
+	Labels      bool           // what users said of the inputs
+	Evaluations bool           // of the versions that predict the application's own concepts
+	Background  func() *CutOff // that of similarity between unrelated pictures, see [OfUnrelated]; nil: there is none
+}
+
+// cutOff is that of the clauses' product: the product of theirs, nil where one has none.
+func (e *execution) cutOff(outputs []*Clause, learn Learn) (*CutOff, error) {
+	out := CutOff{Value: 1}
+	for _, c := range outputs {
+		if c.Negate {
+			return nil, nil
+		}
+		for _, cond := range c.All {
+			one, err := e.cutOffOf(cond, learn)
+			if err != nil || one == nil {
+				return nil, err
+			}
+			out.Value *= one.Value
+			if out.Source == "" || rank(one.Source) < rank(out.Source) {
+				out.Source, out.Examples = one.Source, one.Examples
+			}
+		}
+	}
+	return &out, nil
+}
+
+func rank(s Source) int {
+	for i, known := range []Source{FromBackground, FromLabels, FromEvaluation} {
+		if s == known {
+			return i
+		}
+	}
+	return 3
+}
+
+func (e *execution) cutOffOf(c Condition, learn Learn) (*CutOff, error) {
+	switch c := c.(type) {
+	case Similar:
+		return e.similarCutOff(learn)
+	case Predicted:
+		present := float64(index.Present)
+		if c.Absent {
+			return &CutOff{Value: 1 - present, Source: FromRule}, nil
+		}
+		for _, concept := range c.Concepts {
+			if !learn.Evaluations {
+				break
+			}
+			if learned, err := e.evaluated(concept); err != nil || learned != nil {
+				return learned, err
+			}
+		}
+		return &CutOff{Value: present, Source: FromRule}, nil
+	}
+	return &CutOff{Value: 1, Source: FromRule}, nil
+}
+
+func (e *execution) similarCutOff(learn Learn) (*CutOff, error) {
+	if learn.Labels {
+		if learned, err := fromLabels(e.ctx, e.v, e.r); err != nil || learned != nil {
+			return learned, err
+		}
+	}
+	if learn.Background == nil {
+		return nil, nil
+	}
+	return learn.Background(), nil
+}
+
+// evaluated is the value from which the newest version is best told to mean a concept of the
+// application's own, by its evaluation; nil when there is none. Hits begin at index.Present.
+func (e *execution) evaluated(concept string) (*CutOff, error) {
+	version, err := e.v.Newest(concept)
+	if err != nil || version == nil {
+		return nil, err
+	}
+	m, err := e.r.Manifest(version)
+	if errors.Is(err, catalog.ErrNotFound) || err == nil && len(m.Metrics) == 0 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var metrics struct {
+		Concepts []struct {
+			Evaluated bool    `json:"evaluated"`
+			Positives int     `json:"positives"`
+			Negatives int     `json:"negatives"`
+			CutOff    float64 `json:"cut_off"`
+		} `json:"concepts"`
+	}
+	if err := json.Unmarshal(m.Metrics, &metrics); err != nil {
+		return nil, fmt.Errorf("metrics of version %q: %w", version.ID, err)
+	}
+	place := slices.Index(version.Concepts, concept)
+	if place < 0 || place >= len(metrics.Concepts) {
+		return nil, nil
+	}
+	of := &metrics.Concepts[place]
+	if !of.Evaluated || of.CutOff <= 0 {
+		return nil, nil
+	}
+	return &CutOff{max(of.CutOff, float64(index.Present)), FromEvaluation, of.Positives + of.Negatives}, nil
+}

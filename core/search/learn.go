@@ -1,0 +1,179 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/predict"
+)
+
+// From which similarity on two pictures are alike is learned from pairs of them:
+//
+//	labels     pairs that share a concept of the application's own ─┐
+//	           pairs that do not ──────────────────────────────────┴▶ the score that tells them best
+//	else       pairs of the bundle's background pictures ───────────▶ the score that 1 in 100 reaches
+//
+// Of all pictures few are like any one, so a pair that is wrongly called alike weighs as much as
+// farAway that are missed. Everything is sums of whole numbers and comparisons: every host learns the same.
+const (
+	learnConcepts = 64  // of the application's own, the oldest that have labels
+	learnPictures = 256 // that are compared, each with each
+	learnPairs    = 20  // at least, of either kind
+	farAway       = 10
+	unrelated     = 100 // one unrelated pair in so many reaches the cut-off
+)
+
+// taught is a labelled picture: which of the concepts it shows, and which not, as bits.
+type taught struct {
+	ord       uint32
+	yes, no   uint64
+	embedding predict.Embedding
+}
+
+// fromLabels learns the cut-off of similarity from an application's labels; nil when these are too few
+// or say nothing.
+func fromLabels(ctx context.Context, v *index.View, r catalog.Reader) (*CutOff, error) {
+	pictures, err := sample(v, r)
+	if err != nil {
+		return nil, err
+	}
+	var alike, different []float64
+	for i := range pictures {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		a := &pictures[i]
+		for j := range pictures[:i] {
+			b := &pictures[j]
+			if a.embedding == b.embedding {
+				continue // one picture twice teaches nothing
+			}
+			switch {
+			case a.yes&b.yes != 0:
+				alike = append(alike, similarity(a.embedding.Cosine(&b.embedding)))
+			case a.yes != 0 && b.yes != 0 || a.yes&b.no != 0 || a.no&b.yes != 0:
+				different = append(different, similarity(a.embedding.Cosine(&b.embedding)))
+			}
+		}
+	}
+	value, ok := tell(alike, different)
+	if !ok {
+		return nil, nil
+	}
+	return &CutOff{value, FromLabels, len(pictures)}, nil
+}
+
+// tell is the score that tells two kinds of pairs best; false when none does. It sorts both.
+func tell(alike, different []float64) (float64, bool) {
+	if len(alike) < learnPairs || len(different) < learnPairs {
+		return 0, false
+	}
+	falling := func(a, b float64) int { return cmp.Compare(b, a) }
+	slices.SortFunc(alike, falling)
+	slices.SortFunc(different, falling)
+	best, value, wrong := int64(0), 0.0, 0
+	for i, score := range alike {
+		for wrong < len(different) && different[wrong] >= score {
+			wrong++
+		}
+		if good := int64(i+1)*int64(len(different)) - farAway*int64(wrong)*int64(len(alike)); good > best {
+			best, value = good, score
+		}
+	}
+	return value, best > 0
+}
+
+// sample is labelled pictures that are analysed, of each concept as many, evenly from first to last.
+func sample(v *index.View, r catalog.Reader) ([]taught, error) {
+	yes, no, err := labels(v, r)
+	if err != nil || len(yes) == 0 {
+		return nil, err
+	}
+	chosen := roaring.New()
+	each := max(learnPictures/len(yes)/2, 1)
+	for i := range yes {
+		pick(chosen, yes[i], each)
+		pick(chosen, no[i], each)
+	}
+	out := make([]taught, 0, chosen.GetCardinality())
+	for it := chosen.Iterator(); it.HasNext(); {
+		t := taught{ord: it.Next()}
+		embedding, ok, err := v.Embedding(t.ord)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		t.embedding = *embedding
+		for i := range yes {
+			if yes[i].Contains(t.ord) {
+				t.yes |= 1 << i
+			}
+			if no[i].Contains(t.ord) {
+				t.no |= 1 << i
+			}
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
+
+// labels is what the application's own concepts were said of, and what they were denied of.
+func labels(v *index.View, r catalog.Reader) (yes, no []*roaring.Bitmap, err error) {
+	var failed error
+	err = r.Concepts(func(c catalog.Concept) bool {
+		var said [2]*roaring.Bitmap
+		for i, value := range []log.Value{log.True, log.False} {
+			if said[i], failed = v.Labelled(c.ID, value); failed != nil {
+				return false
+			}
+		}
+		if !said[0].IsEmpty() {
+			yes, no = append(yes, said[0]), append(no, said[1])
+		}
+		return len(yes) < learnConcepts
+	})
+	return yes, no, cmp.Or(err, failed)
+}
+
+// pick adds n of the inputs, or all where they are fewer.
+func pick(to, from *roaring.Bitmap, n int) {
+	all := from.GetCardinality()
+	if all <= uint64(n) {
+		to.Or(from)
+		return
+	}
+	for i := range uint64(n) {
+		ord, err := from.Select(uint32(i * all / uint64(n)))
+		if err == nil {
+			to.Add(ord)
+		}
+	}
+}
+
+// OfUnrelated learns the cut-off of similarity from pictures of which hardly two are alike; nil when they are too few.
+func OfUnrelated(pictures []predict.Embedding) *CutOff {
+	every := max(1, len(pictures)/learnPictures)
+	var some []*predict.Embedding
+	for i := 0; i < len(pictures); i += every {
+		some = append(some, &pictures[i])
+	}
+	var scores []float64
+	for i, a := range some {
+		for _, b := range some[:i] {
+			scores = append(scores, similarity(a.Cosine(b)))
+		}
+	}
+	if len(scores) < unrelated {
+		return nil
+	}
+	slices.Sort(scores)
+	return &CutOff{scores[len(scores)-1-len(scores)/unrelated], FromBackground, len(some)}
+}

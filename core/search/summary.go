@@ -1,0 +1,189 @@
+package search
+
+import (
+	"context"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Ask is what to tell of all the matches of a query besides how many there are.
+type Ask struct {
+	Bins   int       // of the histogram of scores, up to MaxBins; 0: none
+	Days   *Days     // nil: no days
+	Places *PlaceAsk // nil: no places
+	Learn  Learn     // how cut-offs are learned, for Bins
+}
+
+// Limits of an Ask.
+const (
+	MaxBins   = 1000
+	MaxZoom   = 24
+	MaxPlaces = 2000 // clusters of an answer
+)
+
+// Days says where a day begins.
+type Days struct{ Offset int } // minutes east of Greenwich
+
+// PlaceAsk says how far apart places are told, and where.
+type PlaceAsk struct {
+	Zoom int // as of web maps: the world is 256·2^Zoom pixels wide, and a cluster's cell 64
+	Box  *Box
+}
+
+// Summary is what all the matches of a query come to.
+type Summary struct {
+	Matching uint64
+	Scores   *Scores   // nil: nothing ranks, or they were not asked for
+	Days     []Day     // newest first
+	Places   []Cluster // the largest first
+}
+
+// Scores is how many matches have which score.
+type Scores struct {
+	From, To float64 // the first bin begins at From, and the last ends at To
+	Counts   []uint64
+	CutOff   *CutOff // nil: nothing to learn one from
+}
+
+// Day is how many matches were created on a day.
+type Day struct {
+	Number int64 // of days since 1970-01-01
+	Count  uint64
+}
+
+// Cluster is matches whose places lie in one cell.
+type Cluster struct {
+	Place log.Point // theirs, or the middle of them
+	Count uint64
+	Ord   uint32 // of the first of them in the order of creation
+}
+
+// Summarise answers a query as Run does, with what is asked of all its matches in place of a page of
+// them. The embeddings of q's Pictures are set, but for those that are Stored.
+func Summarise(ctx context.Context, r catalog.Reader, x *index.Index, q *Query, ask Ask) (Summary, error) {
+	e := execution{ctx: ctx, r: r, v: x.At(r), q: q, mem: memories.Get().(*memory)}
+	defer memories.Put(e.mem)
+	out, err := e.scores(ask)
+	if err != nil {
+		return Summary{}, err
+	}
+	if ask.Days != nil {
+		if out.Days, err = e.days(*ask.Days); err != nil {
+			return Summary{}, err
+		}
+	}
+	if ask.Places != nil {
+		if out.Places, err = e.places(ask.Places); err != nil {
+			return Summary{}, err
+		}
+	}
+	out.Matching = e.matches.GetCardinality()
+	return out, nil
+}
+
+// scores leaves the matches of all clauses.
+func (e *execution) scores(ask Ask) (out Summary, err error) {
+	outputs, err := e.all()
+	if err != nil || len(outputs) == 0 {
+		return out, err
+	}
+	var s scored
+	if !e.matches.IsEmpty() {
+		if s, err = e.scored(outputs); err != nil {
+			return out, err
+		}
+		e.matches = index.BitmapOf(s.ords)
+	}
+	if ask.Bins > 0 {
+		out.Scores = s.histogram(ask.Bins)
+		out.Scores.CutOff, err = e.cutOff(outputs, ask.Learn)
+	}
+	e.mem.give(s)
+	return out, err
+}
+
+// all is narrowed, for a query of any clauses. Where a picture has no embedding it leaves no matches.
+func (e *execution) all() ([]*Clause, error) {
+	if len(e.q.Clauses) == 0 {
+		var err error
+		e.matches, err = e.v.Live()
+		return nil, err
+	}
+	ok, err := e.embeddings()
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		e.matches = roaring.New()
+		_, outputs := e.q.sorted()
+		return outputs, nil
+	}
+	return e.narrowed()
+}
+
+// step is what the ends of a histogram are multiples of: while one types they stay where they are.
+const step = 20 // to 1
+
+// histogram counts scores by bins of equal width.
+func (s scored) histogram(bins int) *Scores {
+	h := &Scores{To: 1, Counts: make([]uint64, bins)}
+	if len(s.factor) == 0 {
+		return h
+	}
+	least, most := s.factor[0], s.factor[0]
+	for _, f := range s.factor {
+		least, most = min(least, f), max(most, f)
+	}
+	first, last := floor(least*step), floor(most*step)
+	if float64(last) < most*step || last == first {
+		last++
+	}
+	h.From, h.To = float64(first)/step, float64(last)/step
+	wide := float64(bins) / (h.To - h.From)
+	for _, f := range s.factor {
+		at := int(float64(f-h.From) * wide)
+		h.Counts[min(max(at, 0), bins-1)]++
+	}
+	return h
+}
+
+func floor(f float64) int64 {
+	n := int64(f)
+	if float64(n) > f {
+		n--
+	}
+	return n
+}
+
+const dayMinutes = 24 * 60
+
+// days counts the matches by the day of their creation.
+func (e *execution) days(d Days) ([]Day, error) {
+	counts := map[int64]uint64{}
+	last, n := int64(0), uint64(0) // neighbours are often of one day
+	err := e.v.EachMinute(e.ctx, e.matches, func(_, minute uint32) {
+		day := (int64(minute) + int64(d.Offset) + dayMinutes) / dayMinutes // never before 1969
+		if day != last {
+			counts[last] += n
+			last, n = day, 0
+		}
+		n++
+	})
+	if err != nil {
+		return nil, err
+	}
+	counts[last] += n
+	out := make([]Day, 0, len(counts))
+	for day, count := range counts {
+		if count > 0 {
+			out = append(out, Day{day - 1, count})
+		}
+	}
+	slices.SortFunc(out, func(a, b Day) int { return int(b.Number - a.Number) })
+	return out, nil
+}
