@@ -96,15 +96,15 @@ export class Application {
   call = <T>(method: string, path: string, body?: object): Promise<T> => call<T>(this.ask, method, path, body);
 
   /** The same for what changes something. Its mark is there before whoever shows it reads it again. */
-  write = async <T>(method: string, path: string, body?: object): Promise<T> => {
+  write = <T>(method: string, path: string, body?: object): Promise<T> => call<T>(this.send, method, path, body);
+
+  /** Changes something, and answers as fetch does: for answers that tell of each input what became of it. */
+  send: Ask = async (path, init) => {
     let here = false; // whether the copy took it
-    const ask: Ask = async (full, init) => {
-      const answered = await this.#ask(full, init);
+    try {
+      const answered = await this.#ask(path, init);
       here = answered.by === 'device';
       return answered.answer;
-    };
-    try {
-      return await call<T>(ask, method, path, body);
     } finally {
       const copy = this.copy;
       if (here) await copy?.refresh();
@@ -113,7 +113,7 @@ export class Application {
         if (copy?.status?.as_of && !copy.offline) await this.#comes(copy);
       }
       this.changes++;
-      if (method === 'POST' && path === '/inputs') void this.#settle();
+      if (init?.method === 'POST' && path === '/v2/inputs') void this.#settle();
     }
   };
 

@@ -1,0 +1,156 @@
+// Where the rows of a long grid stand: runs of cells, each under a heading where there are headings. Everything is
+// worked out from counts alone, so that a hundred thousand cells cost no more than the few days they came on.
+
+/** Sizes of a grid, in pixels. */
+export interface Metrics {
+  readonly columns: number; // at least 1
+  readonly row: number; // height of a row of cells, with the gap below it
+  readonly head: number; // height of a heading; 0: there are none
+  readonly foot: number; // space below a run
+}
+
+/** A row: a heading, or cells from `first` on. */
+export interface Row {
+  readonly index: number; // among all rows, headings too
+  readonly run: number;
+  readonly head: boolean;
+  readonly first: number; // of its cells among all, or the first of the run
+  readonly count: number; // of its cells, or of the run's
+  readonly top: number;
+}
+
+interface Run {
+  readonly first: number; // cell
+  readonly count: number;
+  readonly row: number;
+  readonly top: number;
+}
+
+export class Layout {
+  readonly height: number;
+  readonly rows: number;
+  readonly cells: number;
+  readonly #runs: readonly Run[];
+  readonly #m: Metrics;
+
+  /** counts: of the cells of each run. */
+  constructor(counts: readonly number[], metrics: Metrics) {
+    this.#m = metrics;
+    const runs: Run[] = [];
+    let [first, row, top] = [0, 0, 0];
+    for (const count of counts) {
+      runs.push({ first, count, row, top });
+      const lines = Math.ceil(count / metrics.columns);
+      first += count;
+      row += lines + (metrics.head ? 1 : 0);
+      top += metrics.head + lines * metrics.row + metrics.foot;
+    }
+    this.#runs = runs;
+    [this.cells, this.rows, this.height] = [first, row, top];
+  }
+
+  /** The rows that have a part between two heights. */
+  between(from: number, to: number): Row[] {
+    const found: Row[] = [];
+    for (let n = this.#last((run) => run.top <= from); n < this.#runs.length; n++) {
+      const run = this.#runs[n] as Run;
+      if (run.top >= to) break;
+      if (this.#m.head && run.top + this.#m.head > from) found.push(this.#head(n));
+      const top = run.top + this.#m.head;
+      const lines = Math.ceil(run.count / this.#m.columns);
+      const begin = Math.max(0, Math.floor((from - top) / this.#m.row));
+      const end = Math.min(lines, Math.ceil((to - top) / this.#m.row));
+      for (let line = begin; line < end; line++) found.push(this.#line(n, line));
+    }
+    return found;
+  }
+
+  /** The row of a cell. */
+  rowOf(cell: number): Row {
+    const n = this.#last((run) => run.first <= cell);
+    const run = this.#runs[n] as Run;
+    return this.#line(n, Math.floor((cell - run.first) / this.#m.columns));
+  }
+
+  /** The run that is at a height. */
+  runAt(height: number): number {
+    return this.#last((run) => run.top <= height);
+  }
+
+  /** Where a run begins. */
+  topOf(run: number): number {
+    return this.#runs[run]?.top ?? 0;
+  }
+
+  /** The cell that is some rows further on in the same column, or the nearest to it. */
+  move(cell: number, rows: number): number {
+    const row = this.rowOf(cell);
+    const column = cell - row.first;
+    let n = row.run;
+    let line = (row.first - (this.#runs[n] as Run).first) / this.#m.columns + rows;
+    for (;;) {
+      const run = this.#runs[n] as Run;
+      const lines = Math.ceil(run.count / this.#m.columns);
+      if (line >= lines && n + 1 < this.#runs.length) {
+        line -= lines;
+        n++;
+      } else if (line < 0 && n > 0) {
+        n--;
+        line += Math.ceil((this.#runs[n] as Run).count / this.#m.columns);
+      } else {
+        line = Math.min(Math.max(line, 0), Math.max(0, lines - 1));
+        const there = this.#line(n, line);
+        return there.first + Math.min(column, there.count - 1);
+      }
+    }
+  }
+
+  #head(n: number): Row {
+    const run = this.#runs[n] as Run;
+    return { index: run.row, run: n, head: true, first: run.first, count: run.count, top: run.top };
+  }
+
+  #line(n: number, line: number): Row {
+    const run = this.#runs[n] as Run;
+    const first = run.first + line * this.#m.columns;
+    return {
+      index: run.row + line + (this.#m.head ? 1 : 0),
+      run: n,
+      head: false,
+      first,
+      count: Math.min(this.#m.columns, run.first + run.count - first),
+      top: run.top + this.#m.head + line * this.#m.row,
+    };
+  }
+
+  /** The last run that something holds of, which holds of all before it; 0 where of none. */
+  #last(holds: (run: Run) => boolean): number {
+    let [low, high] = [0, this.#runs.length - 1];
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (holds(this.#runs[middle] as Run)) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+}
+
+/** A place in the page for a row, which another row takes once that one is out of sight. */
+export interface Slot {
+  readonly key: number;
+  readonly row: Row;
+}
+
+/** Gives rows places: those that stay keep theirs, the others take places of their kind that are free. */
+export function recycle(slots: readonly Slot[], rows: readonly Row[], fresh: () => number): Slot[] {
+  const kept = new Map(slots.map((slot) => [slot.row.index, slot]));
+  const wanted = new Map(rows.map((row) => [row.index, row]));
+  const free = slots.filter((slot) => wanted.get(slot.row.index)?.head !== slot.row.head);
+  return rows.map((row) => {
+    const mine = kept.get(row.index);
+    if (mine && mine.row.head === row.head) return { key: mine.key, row };
+    const at = free.findIndex((slot) => slot.row.head === row.head);
+    const [taken] = at < 0 ? [] : free.splice(at, 1);
+    return { key: taken?.key ?? fresh(), row };
+  });
+}

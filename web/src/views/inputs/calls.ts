@@ -1,0 +1,158 @@
+// The calls of /v2 that the page of inputs makes, whoever answers them.
+import type { Application } from '../../application.svelte';
+import type { Ask } from '../../ask';
+import { type Clause, toQuery } from '../../clauses';
+import { Failure } from '../../console';
+import type { components } from '../../v2';
+
+type Schemas = components['schemas'];
+export type Input = Schemas['Input'];
+
+/** How many inputs there are, by what became of their pictures. */
+export type Counts = Schemas['Counts'];
+
+/** An input of a list, and how well it fits where the list is ranked. */
+export interface Found {
+  readonly input: Input;
+  readonly score?: number;
+}
+
+/** A day, as the reader counts days, and how many inputs were made on it. */
+export interface Day {
+  readonly day: string; // "2026-11-21"
+  readonly count: number;
+}
+
+/** What one input of a write came to. */
+export interface Item {
+  readonly id: string;
+  readonly data?: Schemas['InputData'];
+  readonly created_at?: string;
+  readonly status: { readonly code: number; readonly description: string; readonly details?: string };
+}
+
+/** The most inputs that one call writes. */
+export const mostInputs = 128;
+export const ready = 30000;
+export const pending = 30001;
+const modified = 30200;
+
+/** Whether an input of a write was written. */
+export const isDone = ({ status }: Item): boolean => [ready, pending, modified].includes(status.code);
+
+/** Asks; an answer that tells of each input what became of it is an answer, whatever became of them. */
+async function tolerant<T extends object>(ask: Ask, method: string, path: string, body?: object): Promise<T> {
+  let response: Response;
+  try {
+    response = await ask(`/v2${path}`, {
+      method,
+      ...(body && { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }),
+    });
+  } catch (failure) {
+    if (failure instanceof TypeError) throw new Failure(0, 0, '', '', '', 0, ''); // as fetch says: not reached
+    throw failure;
+  }
+  const answer = await response.json().catch(() => ({}));
+  const said = answer.status ?? {};
+  const told = Array.isArray(answer.inputs) && (response.ok || answer.inputs.length > 0);
+  if (told || (response.ok && said.code === 10000)) return answer as T;
+  const id = response.headers.get('X-Request-Id') ?? '';
+  throw new Failure(response.status, said.code ?? 0, said.description ?? '', said.details ?? '', id, 0, '');
+}
+
+/** A page of what matches clauses, of all inputs without any: in the order of creation, or ranked. */
+export async function page(app: Application, clauses: readonly Clause[], n: number, size: number): Promise<Found[]> {
+  if (!clauses.length) {
+    const answer = await tolerant<Schemas['InputsAnswer']>(app.ask, 'GET', `/inputs?page=${n}&per_page=${size}`);
+    return (answer.inputs ?? []).map((input) => ({ input }));
+  }
+  const answer = await app.call<Schemas['HitsAnswer']>('POST', '/searches', {
+    query: toQuery(clauses),
+    pagination: { page: n, per_page: size },
+  });
+  return (answer.hits ?? []).map(({ input, score }) => ({ input: input as Input, score }));
+}
+
+/** How many inputs match clauses, and on which days they were made, the newest first. */
+export async function summary(
+  app: Application,
+  clauses: readonly Clause[],
+): Promise<{ matching: number; days: Day[] }> {
+  const { summary } = await app.call<{ summary: { matching: number; days?: Day[] } }>('POST', '/searches/summary', {
+    query: toQuery(clauses),
+    summary: { days: { utc_offset: -new Date().getTimezoneOffset() } },
+  });
+  return { matching: summary.matching, days: summary.days ?? [] };
+}
+
+/** How many inputs match clauses. */
+export async function matching(app: Application, clauses: readonly Clause[]): Promise<number> {
+  const { summary } = await app.call<{ summary: { matching: number } }>('POST', '/searches/summary', {
+    query: toQuery(clauses),
+    summary: {},
+  });
+  return summary.matching;
+}
+
+/** How many inputs there are. */
+export async function counts(app: Application): Promise<Counts> {
+  return (await app.call<Schemas['CountsAnswer']>('GET', '/inputs/status')).counts;
+}
+
+/** What is written of inputs: each with its id. */
+export type Change = { readonly id: string; readonly data: object };
+
+/** Changes up to 128 inputs, and tells what became of each. */
+export async function patch(
+  app: Application,
+  action: 'merge' | 'remove' | 'overwrite',
+  inputs: readonly Change[],
+): Promise<Item[]> {
+  const { inputs: items } = await tolerant<{ inputs: Item[] }>(app.send, 'PATCH', '/inputs', { action, inputs });
+  return items;
+}
+
+/** Adds up to 128 inputs, and tells what became of each. */
+export async function add(app: Application, inputs: readonly object[]): Promise<Item[]> {
+  const { inputs: items } = await tolerant<{ inputs: Item[] }>(app.send, 'POST', '/inputs', { inputs });
+  return items;
+}
+
+/** Deletes up to 128 inputs for ever. */
+export async function remove(app: Application, ids: readonly string[]): Promise<void> {
+  await app.write('DELETE', '/inputs', { ids });
+}
+
+/** A concept that can be said of an input. */
+export interface Named {
+  readonly id: string;
+  readonly name: string;
+  readonly own: boolean; // the application's, not the general model's
+}
+
+/** Concepts whose names begin with a text, in a language; the application's own first. */
+export async function concepts(app: Application, prefix: string, language: string, most: number): Promise<Named[]> {
+  const { concepts: found } = await app.call<Schemas['ConceptsAnswer']>('POST', `/concepts/searches?per_page=${most}`, {
+    concept_query: { name: `${prefix.replaceAll('*', '')}*`, language },
+  });
+  return (found ?? []).map(({ id, name, app_id }) => ({ id, name: name || id, own: app_id === app.id }));
+}
+
+/** Makes a concept of the application's own with a name. */
+export async function newConcept(app: Application, name: string): Promise<Named> {
+  await app.write('POST', '/concepts', { concepts: [{ id: name, name }] });
+  return { id: name, name, own: true };
+}
+
+/** The application's own models, and the ids of the concepts of each. */
+export async function models(app: Application): Promise<{ id: string; name: string; concepts: string[] }[]> {
+  const { models: all } = await app.call<Schemas['ModelsAnswer']>('GET', '/models?per_page=200');
+  const own = (all ?? []).filter((model) => model.app_id === app.id);
+  return Promise.all(
+    own.map(async ({ id = '', name = '' }) => {
+      type Info = { model: { output_info?: { data?: { concepts?: { id: string }[] } } } };
+      const { model } = await app.call<Info>('GET', `/models/${encodeURIComponent(id)}/output_info`);
+      return { id, name, concepts: (model.output_info?.data?.concepts ?? []).map((c) => c.id) };
+    }),
+  );
+}

@@ -1,0 +1,66 @@
+// How many inputs there are, as it changes: read again every second while pictures are being read, and rarely otherwise.
+import type { Application } from '../../application.svelte';
+import { secondsLeft } from '../../progress';
+import { type Counts, counts } from './calls';
+
+export class Counting {
+  readonly app: Application;
+  now = $state.raw<Counts>();
+  failure = $state.raw<unknown>();
+  #marks = $state.raw<readonly { at: number; done: number }[]>([]); // while some are to be processed
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #told: () => void;
+
+  /** told: they are others than before. */
+  constructor(app: Application, told: () => void) {
+    this.app = app;
+    this.#told = told;
+  }
+
+  get all(): number | undefined {
+    return this.now && this.now.processed + this.now.to_process + this.now.errors;
+  }
+
+  /** Inputs a second, over the last ten; undefined until that says something. */
+  get rate(): number | undefined {
+    const [first, last] = [this.#marks[0], this.#marks.at(-1)];
+    if (!first || !last || last.at - first.at < 900 || last.done <= first.done) return undefined;
+    return ((last.done - first.done) * 1000) / (last.at - first.at);
+  }
+
+  /** Seconds that are left; undefined until something is known of it. */
+  get left(): number | undefined {
+    const [first, last] = [this.#marks[0], this.#marks.at(-1)];
+    if (!first || !last || !this.now) return undefined;
+    return secondsLeft(first, last, last.done + this.now.to_process);
+  }
+
+  /** Reads them, and again after a while. */
+  read = async (): Promise<void> => {
+    clearTimeout(this.#timer);
+    try {
+      const now = await counts(this.app);
+      const before = this.now;
+      [this.now, this.failure] = [now, undefined];
+      const mark = { at: performance.now(), done: now.processed + now.errors };
+      const recent = this.#marks.filter((one) => mark.at - one.at < 10_000 && one.done <= mark.done);
+      this.#marks = now.to_process ? [...recent, mark] : [];
+      if (
+        before &&
+        (before.processed !== now.processed || before.to_process !== now.to_process || before.errors !== now.errors)
+      )
+        this.#told();
+    } catch (failure) {
+      this.failure = failure;
+    }
+    clearTimeout(this.#timer);
+    if (!this.#closed)
+      this.#timer = setTimeout(() => void this.read(), this.now?.to_process ? 1000 : document.hidden ? 30_000 : 5000);
+  };
+
+  #closed = false;
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+  }
+}

@@ -1,0 +1,62 @@
+// Long work on many inputs, in steps: how much is done, how fast, how long it still takes, what went wrong.
+import { Failure } from '../../console';
+import { secondsLeft } from '../../progress';
+import type { Item } from './calls';
+import { isDone, mostInputs } from './calls';
+
+export class Job {
+  readonly name: string;
+  readonly all: number;
+  done = $state(0); // tried
+  failed = $state.raw<readonly Item[]>([]);
+  failure = $state.raw<unknown>(); // why it stopped
+  ended = $state(false);
+  stopped = $state(false);
+  #began = performance.now();
+  #now = $state(performance.now());
+
+  constructor(name: string, all: number) {
+    this.name = name;
+    this.all = all;
+  }
+
+  get rate(): number {
+    return (this.done * 1000) / Math.max(1, this.#now - this.#began);
+  }
+
+  get left(): number | undefined {
+    return secondsLeft({ at: this.#began, done: 0 }, { at: this.#now, done: this.done }, this.all);
+  }
+
+  /** Does the work, a step of up to 128 at a time, until it ends, is stopped or fails as a whole. */
+  async run<T>(things: readonly T[], step: (some: readonly T[]) => Promise<readonly Item[]>): Promise<void> {
+    this.#began = performance.now();
+    try {
+      for (let n = 0; n < things.length && !this.stopped; n += mostInputs) {
+        const some = things.slice(n, n + mostInputs);
+        const items = await step(some);
+        this.failed = [...this.failed, ...items.filter((item) => !isDone(item))];
+        this.done += some.length;
+        this.#now = performance.now();
+      }
+    } catch (failure) {
+      this.failure = failure;
+    } finally {
+      this.ended = true;
+    }
+  }
+
+  stop = (): void => {
+    this.stopped = true;
+  };
+
+  /** Throws what went wrong, where everything did. */
+  check(): void {
+    if (this.failure !== undefined) throw this.failure;
+    const [first] = this.failed;
+    if (first && this.failed.length === this.done) {
+      const { code, description, details = '' } = first.status;
+      throw new Failure(200, code, description, details, '', 0, '');
+    }
+  }
+}

@@ -1,0 +1,152 @@
+// The inputs that match clauses, as a list that only ever holds a few pages of itself. In the order of creation the
+// newest stands first, counted from the end: pages keep their content while inputs are added.
+import { SvelteMap } from 'svelte/reactivity';
+import type { Application } from '../../application.svelte';
+import { type Clause, ranks } from '../../clauses';
+import { type Day, type Found, type Input, page, summary } from './calls';
+
+const size = 100; // inputs of a page
+const most = 40; // pages that are held: some 2 MB
+
+export class List {
+  readonly app: Application;
+  readonly clauses: readonly Clause[];
+  /** By how well they fit, and not by the day. */
+  readonly ranked: boolean;
+
+  total = $state<number>();
+  days = $state.raw<readonly Day[]>([]);
+  failure = $state.raw<unknown>();
+
+  #pages = new SvelteMap<number, readonly Found[]>(); // from 0, the one used last at the end
+  #stale = new Set<number>();
+  #asked = new Map<number, Promise<void>>();
+  #near = { from: 0, to: 0 };
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #reading: Promise<void> | undefined;
+  #again = false;
+  #gone = false;
+
+  constructor(app: Application, clauses: readonly Clause[]) {
+    this.app = app;
+    this.clauses = clauses;
+    this.ranked = clauses.some(ranks);
+  }
+
+  /** The input at a place, where it is here. */
+  at(index: number): Found | undefined {
+    const n = this.#number(index);
+    return n < 0 ? undefined : this.#pages.get(Math.floor(n / size))?.[n % size];
+  }
+
+  /** Reads how many there are, and what is shown of them once more. What is here stays until then. */
+  reload(): Promise<void> {
+    if (this.#reading) {
+      this.#again = true;
+      return this.#reading;
+    }
+    this.#reading = this.#read().finally(() => {
+      this.#reading = undefined;
+      if (!this.#again || this.#gone) return;
+      this.#again = false;
+      void this.reload();
+    });
+    return this.#reading;
+  }
+
+  async #read(): Promise<void> {
+    try {
+      const { matching, days } = await summary(this.app, this.clauses);
+      if (this.#gone) return;
+      for (const n of this.#pages.keys()) this.#stale.add(n);
+      [this.total, this.days, this.failure] = [matching, days, undefined];
+      this.#fetch();
+    } catch (failure) {
+      this.failure = failure;
+    }
+  }
+
+  /** Has the inputs of some places read. While the window races past them there is time. */
+  near(from: number, to: number, fast: boolean): void {
+    this.#near = { from, to };
+    clearTimeout(this.#timer);
+    if (fast) this.#timer = setTimeout(() => this.#fetch(), 60);
+    else this.#fetch();
+  }
+
+  /** The inputs of some places, which are not kept. */
+  async *between(from: number, to: number): AsyncGenerator<Input> {
+    const held = new Map<number, readonly Found[]>();
+    for (let index = from; index < to; index++) {
+      const n = this.#number(index);
+      const number = Math.floor(n / size);
+      let found = this.#stale.has(number) ? undefined : this.#pages.get(number);
+      found ??= held.get(number);
+      if (!found) {
+        held.clear();
+        found = await page(this.app, this.clauses, number + 1, size);
+        held.set(number, found);
+      }
+      const one = found[n % size];
+      if (one) yield one.input;
+    }
+  }
+
+  /** Takes over what a write has answered with. */
+  put(changed: ReadonlyMap<string, Partial<Input>>): void {
+    for (const [n, all] of this.#pages) {
+      if (!all.some(({ input }) => changed.has(input.id))) continue;
+      const patched = all.map((one) => ({ ...one, input: { ...one.input, ...changed.get(one.input.id) } }));
+      this.#pages.set(n, patched);
+    }
+  }
+
+  /** Ends what is under way. */
+  close(): void {
+    this.#gone = true;
+    clearTimeout(this.#timer);
+  }
+
+  /** The place of an index in the list that the interface has. */
+  #number(index: number): number {
+    return this.ranked ? index : (this.total ?? 0) - 1 - index;
+  }
+
+  #fetch(): void {
+    const { from, to } = this.#near;
+    if (to <= from || this.total === undefined) return;
+    const ends = [this.#number(from), this.#number(Math.min(to, this.total) - 1)].map((n) =>
+      Math.floor(Math.max(0, n) / size),
+    );
+    const [low, high] = [Math.min(...ends), Math.max(...ends)];
+    for (let n = low; n <= high; n++) {
+      if (this.#asked.has(n) || (this.#pages.has(n) && !this.#stale.has(n))) continue;
+      this.#asked.set(n, this.#load(n));
+    }
+    this.#drop(low, high);
+  }
+
+  async #load(n: number): Promise<void> {
+    this.#stale.delete(n);
+    try {
+      const found = await page(this.app, this.clauses, n + 1, size);
+      if (!this.#gone) this.#pages.set(n, found);
+    } catch (failure) {
+      this.failure = failure;
+    } finally {
+      this.#asked.delete(n);
+    }
+    if (this.#stale.has(n)) this.#fetch(); // it changed meanwhile
+  }
+
+  /** Lets go of the pages that are farthest from those in sight. */
+  #drop(low: number, high: number): void {
+    if (this.#pages.size <= most) return;
+    const away = (n: number) => (n < low ? low - n : n > high ? n - high : 0);
+    const far = [...this.#pages.keys()].sort((a, b) => away(b) - away(a));
+    for (const n of far.slice(0, this.#pages.size - most)) {
+      this.#pages.delete(n);
+      this.#stale.delete(n);
+    }
+  }
+}

@@ -1,0 +1,145 @@
+// What is done with inputs: labels, metadata, places, deletions and second tries, in steps of at most 128. Everything
+// is answered for by the copy or the origin before it is shown as done.
+import { SvelteSet } from 'svelte/reactivity';
+import type { Application } from '../../application.svelte';
+import type { Clause } from '../../clauses';
+import { add, type Change, type Input, type Item, isDone, patch, remove } from './calls';
+import { Job } from './job.svelte';
+import { List } from './list.svelte';
+import { Selection } from './selection.svelte';
+
+/** How long a deletion waits for being taken back, in milliseconds. */
+export const grace = 10_000;
+
+export class Work {
+  readonly app: Application;
+  list = $state.raw() as List;
+  selection = $state.raw() as Selection;
+  /** The one that is under way, or that has just ended. */
+  job = $state.raw<Job>();
+  /** The inputs that are about to be deleted: still there, and shown as going. */
+  readonly going = new SvelteSet<string>();
+
+  constructor(app: Application) {
+    this.app = app;
+    this.list = new List(app, []);
+    this.selection = new Selection(this.list);
+  }
+
+  /** Shows what matches clauses, with nothing selected; the same ones again only read what is new. */
+  ask(clauses: readonly Clause[]): void {
+    if (JSON.stringify(clauses) !== JSON.stringify(this.list.clauses)) {
+      this.list.close();
+      this.list = new List(this.app, clauses);
+      this.selection = new Selection(this.list);
+    }
+    void this.list.reload();
+  }
+
+  /** Says of all that are selected that they show a concept (1), that they do not (0), or takes either back. */
+  label(name: string, concept: string, value: 1 | 0 | null): Promise<void> {
+    const said = value === null ? { id: concept } : { id: concept, value };
+    return this.#write(name, value === null ? 'remove' : 'merge', { concepts: [said] });
+  }
+
+  /** Writes metadata of all that are selected: adds members, or has these alone. */
+  describe(name: string, metadata: unknown, action: 'merge' | 'overwrite'): Promise<void> {
+    return this.#write(name, action, { metadata });
+  }
+
+  /** Gives all that are selected a place, or takes it away. */
+  place(name: string, at: { latitude: number; longitude: number } | undefined): Promise<void> {
+    const point = { geo_point: at ?? { latitude: 0, longitude: 0 } };
+    return this.#write(name, at ? 'overwrite' : 'remove', { geo: point });
+  }
+
+  async #write(name: string, action: 'merge' | 'remove' | 'overwrite', data: object): Promise<void> {
+    const ids = await this.selection.ids();
+    const job = new Job(name, ids.length);
+    this.job = job;
+    await job.run(ids, async (some) =>
+      this.#keep(
+        await patch(
+          this.app,
+          action,
+          some.map((id): Change => ({ id, data })),
+        ),
+      ),
+    );
+    if (!job.failed.length && job.failure === undefined) this.job = undefined;
+    job.check();
+  }
+
+  #keep(items: readonly Item[]): readonly Item[] {
+    const changed = new Map(
+      items.flatMap((i): [string, Partial<Input>][] => (isDone(i) && i.data ? [[i.id, { data: i.data }]] : [])),
+    );
+    this.list.put(changed);
+    this.selection.put(changed);
+    return items;
+  }
+
+  /**
+   * Has inputs deleted once the time to take it back is over. Until then nothing is sent: whoever closes the page before
+   * has deleted nothing. Returns the way to take it back. name: what is said of it.
+   */
+  delete(name: string, ids: readonly string[]): () => void {
+    for (const id of ids) this.going.add(id);
+    const timer = setTimeout(() => void this.#remove(name, ids), grace);
+    return () => {
+      clearTimeout(timer);
+      for (const id of ids) this.going.delete(id);
+    };
+  }
+
+  async #remove(name: string, ids: readonly string[]): Promise<void> {
+    const job = new Job(name, ids.length);
+    this.job = job;
+    await job.run(ids, async (some) => {
+      await remove(this.app, some);
+      this.selection.drop(some);
+      return [];
+    });
+    await this.list.reload();
+    for (const id of ids) this.going.delete(id);
+    if (job.failure === undefined) this.job = undefined;
+  }
+
+  /** Adds a failed input once more, under its id and with all that was said of it. */
+  async retry(input: Input): Promise<void> {
+    waiting(this.app.id, (all) => [...all.filter(({ id }) => id !== input.id), input]);
+    await this.resume();
+  }
+
+  /** Goes on with what was being added once more when the page was closed. */
+  async resume(): Promise<void> {
+    for (const { id, data } of waiting(this.app.id)) {
+      const image = { ...data.image, allow_duplicate_url: true };
+      const concepts = data.concepts?.map((c) => ({ id: c.id, value: c.value }));
+      await remove(this.app, [id]);
+      const [item] = await add(this.app, [{ id, data: { ...data, image, ...(concepts && { concepts }) } }]);
+      waiting(this.app.id, (all) => all.filter((one) => one.id !== id));
+      if (item && !isDone(item)) this.#refused(item);
+    }
+    await this.list.reload();
+  }
+
+  #refused(item: Item): void {
+    const job = new Job(item.id, 1);
+    [job.done, job.failed, job.ended] = [1, [item], true];
+    this.job = job;
+  }
+}
+
+/**
+ * The inputs that are being added once more. The first one has to go before the second can come, so that what it was
+ * is written down here before: a page that is closed in between goes on with it when it is opened again.
+ */
+function waiting(app: string, change?: (all: readonly Input[]) => readonly Input[]): readonly Input[] {
+  const name = `again.${app}`;
+  const all: readonly Input[] = JSON.parse(localStorage.getItem(name) ?? '[]');
+  const next = change?.(all) ?? all;
+  if (next.length) localStorage.setItem(name, JSON.stringify(next));
+  else localStorage.removeItem(name);
+  return next;
+}
