@@ -20,7 +20,7 @@ func (l *Store) About(dot Dot, yield func(Entry) bool) (found bool, err error) {
 	var e field.Encoder
 	e.Uint(1, uint64(dot.Site))
 	e.Uint(2, dot.Seq)
-	named := e.Bytes(nil)
+	named := e.Bytes(nil)[1:] // without the version that begins a whole message
 	var failed error
 	err = l.store.ScanBack(l.entryKey(floor), l.entryKey(durable+1), func(key, value []byte) bool {
 		if len(value) < len(Chain{}) || !bytes.Contains(value[len(Chain{}):], named) {

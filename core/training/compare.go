@@ -7,7 +7,6 @@ import (
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/train"
 )
@@ -79,7 +78,7 @@ type Change struct {
 
 // Compare finds the inputs among ords, all of them analysed, of which two versions say different things: those first
 // that moved most, equal ones by ordinal. It computes both heads for every input.
-func Compare(ctx context.Context, x *index.View, ords *roaring.Bitmap, before, after *Side) ([]Change, error) {
+func Compare(ctx context.Context, x Pictures, ords *roaring.Bitmap, before, after *Side) ([]Change, error) {
 	pairs := Pairs(before.Head, after.Head)
 	was := make([]float32, 0, len(before.Head.Concepts))
 	is := make([]float32, 0, len(after.Head.Concepts))

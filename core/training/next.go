@@ -7,6 +7,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/index/hnsw/kernel"
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
@@ -45,103 +46,125 @@ type Next struct {
 	Values []float32 // what judge said; nil without it
 }
 
+// Pictures are analysed inputs; *index.View has them.
+type Pictures interface {
+	// Embeddings calls yield with the embedding of every input of ords, in their order.
+	Embeddings(ctx context.Context, ords *roaring.Bitmap, yield func(ord uint32, e *predict.Embedding)) error
+}
+
+var _ Pictures = (*index.View)(nil)
+
 // Judge says what the newest version thinks of a picture and how unsure it is, 0 to 1.
 type Judge func(e *predict.Embedding) (values []float32, unsure float64)
 
-// candidate is a picture in the making of a list.
-type candidate struct {
-	Next
-	embedding predict.Embedding
-	unsure    float64
-	weight    float64 // of what it is unlike, base to 1
-	like      float64 // cosine to what it is most like, of what is labelled and of those before it
-	taken     bool
-}
-
 // Order returns the n most useful of the inputs in unlabelled, all of them analysed, the most useful first, and
 // fewer where there are no more, or n is over MaxNext. known are labelled inputs, likewise analysed; judge is nil
-// without a trained version. It costs up to MaxCandidates·(maxKnown + n) products of two embeddings.
-func Order(ctx context.Context, x *index.View, unlabelled, known *roaring.Bitmap, judge Judge, n int) ([]Next, error) {
-	all, err := candidates(ctx, x, unlabelled, judge)
+// without a trained version. It costs up to MaxCandidates·(maxKnown + n) distances of two embeddings.
+func Order(ctx context.Context, x Pictures, unlabelled, known *roaring.Bitmap, judge Judge, n int) ([]Next, error) {
+	c, err := newCandidates(ctx, x, Sample(unlabelled, MaxCandidates), judge)
 	if err != nil {
 		return nil, err
 	}
-	err = x.Embeddings(ctx, Sample(known, maxKnown), func(_ uint32, e *predict.Embedding) { liken(all, e) })
+	var q kernel.Query
+	err = x.Embeddings(ctx, Sample(known, maxKnown), func(_ uint32, e *predict.Embedding) {
+		q.Set(c.vectors, e.Q[:], e.Scale)
+		c.liken(&q)
+	})
 	if err != nil {
 		return nil, err
 	}
 	var list []Next
-	for range min(n, MaxNext, len(all)) {
-		best := mostUseful(all)
-		best.taken = true
-		list = append(list, best.Next)
-		liken(all, &best.embedding)
+	for range min(n, MaxNext, len(c.all)) {
+		best := c.mostUseful()
+		c.taken[best] = true
+		list = append(list, c.all[best])
+		row := c.vectors.Row(uint32(best))
+		c.liken(&row)
 	}
 	return list, nil
 }
 
-func candidates(ctx context.Context, x *index.View, unlabelled *roaring.Bitmap, judge Judge) ([]candidate, error) {
-	some := Sample(unlabelled, MaxCandidates)
-	all := make([]candidate, 0, some.GetCardinality())
-	err := x.Embeddings(ctx, some, func(ord uint32, e *predict.Embedding) {
-		c := candidate{embedding: *e, Next: Next{Ord: ord}}
+// candidates are pictures of which a list is made, by ordinal.
+type candidates struct {
+	all     []Next
+	vectors *kernel.Vectors
+	rows    []uint32  // all of them
+	weight  []float64 // of what a picture is unlike, base/(1 + base) to 1
+	near    []uint32  // distance to what it is most like, of what is labelled and of those before it
+	taken   []bool
+	scratch []uint32
+}
+
+func newCandidates(ctx context.Context, x Pictures, ords *roaring.Bitmap, judge Judge) (*candidates, error) {
+	n := int(ords.GetCardinality())
+	vectors, err := kernel.NewVectors(predict.Dim)
+	if err != nil {
+		return nil, err
+	}
+	vectors.Grow(n)
+	c := &candidates{
+		vectors: vectors, rows: make([]uint32, n), weight: make([]float64, n), near: make([]uint32, n),
+		taken: make([]bool, n), scratch: make([]uint32, n),
+	}
+	unsure := make([]float64, n)
+	err = x.Embeddings(ctx, ords, func(ord uint32, e *predict.Embedding) {
+		i := len(c.all)
+		c.all = append(c.all, Next{Ord: ord, Why: Different})
+		c.rows[i], c.near[i] = uint32(i), kernel.Far
+		vectors.Set(uint32(i), e.Q[:], e.Scale)
 		if judge != nil {
-			c.Values, c.unsure = judge(e)
+			c.all[i].Values, unsure[i] = judge(e)
 		}
-		all = append(all, c)
 	})
-	weigh(all, judge != nil)
-	return all, err
-}
-
-// weigh gives the candidates their weights, by how many of the others the model is surer of; 1 where there is no
-// judge.
-func weigh(all []candidate, judged bool) {
-	sorted := make([]float64, len(all))
-	for i := range all {
-		sorted[i] = all[i].unsure
-	}
-	slices.Sort(sorted)
-	for i := range all {
-		surer, _ := slices.BinarySearch(sorted, all[i].unsure)
-		all[i].weight = (base + float64(surer)/float64(len(all))) / (base + 1)
-		all[i].Why = Different
-		if !judged {
-			all[i].weight = 1
-		}
-		if all[i].unsure >= 0.5 {
-			all[i].Why = Uncertain
-		}
-	}
-}
-
-// liken notes how like a picture the candidates are.
-func liken(all []candidate, e *predict.Embedding) {
-	for i := range all {
-		if c := &all[i]; !c.taken {
-			c.like = max(c.like, c.embedding.Cosine(e))
-		}
-	}
-}
-
-// mostUseful is the candidate that is to come next, the first of equal ones.
-func mostUseful(all []candidate) *candidate {
-	var best *candidate
-	for i := range all {
-		c := &all[i]
-		if c.taken {
-			continue
-		}
-		c.Score = (1 - c.like) * c.weight
-		if best == nil || c.Score > best.Score {
-			best = c
-		}
-	}
-	return best
+	c.weigh(unsure, judge != nil)
+	return c, err
 }
 
 // base is what a picture counts of which the model is surest, against a rank of 0 to 1: it may be wrong.
 const base = 0.5
+
+// weigh gives the candidates their weights, by how many of the others the model is surer of; 1 where nothing is
+// known of that.
+func (c *candidates) weigh(unsure []float64, judged bool) {
+	sorted := slices.Sorted(slices.Values(unsure))
+	for i, u := range unsure {
+		surer, _ := slices.BinarySearch(sorted, u)
+		if c.weight[i] = 1; judged {
+			c.weight[i] = (base + float64(surer)/float64(len(unsure))) / (base + 1)
+		}
+		if u >= 0.5 {
+			c.all[i].Why = Uncertain
+		}
+	}
+}
+
+// liken notes how near the candidates are to a picture.
+func (c *candidates) liken(q *kernel.Query) {
+	c.vectors.Distances(c.scratch, q, c.rows)
+	for i, d := range c.scratch {
+		c.near[i] = min(c.near[i], d)
+	}
+}
+
+// right is the distance at a right angle; the cosine is 1 at half of it.
+const right = int64(kernel.Far)
+
+// mostUseful is the candidate that is to come next, the first of equal ones.
+func (c *candidates) mostUseful() int {
+	best := -1
+	for i := range c.all {
+		if c.taken[i] {
+			continue
+		}
+		// 0 for a copy of what was seen, 1 for what is unlike all of it.
+		unlike := max(0, float64(int64(c.near[i])-right/2)/float64(right/2))
+		c.all[i].Score = unlike * c.weight[i]
+		if best < 0 || c.all[i].Score > c.all[best].Score {
+			best = i
+		}
+	}
+	return best
+}
 
 // Sample is at most n of some ordinals, those that hash lowest.
 func Sample(ords *roaring.Bitmap, n int) *roaring.Bitmap {

@@ -13,6 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
@@ -59,9 +60,10 @@ func vector(t testing.TB, kind int, seed uint64) predict.Embedding {
 // world is one application and its queue.
 type world struct {
 	t     testing.TB
-	store *memkv.Store
+	store kv.Store
 	now   time.Time
 	net   *network
+	index *index.Options // nil: none
 	p     *partition.Partition
 	q     *Queue
 	model log.Dot
@@ -77,10 +79,19 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
+// indexed is a world whose application has an index, over a store.
+func indexed(t testing.TB, store kv.Store) *world {
+	t.Helper()
+	w := &world{t: t, store: store, now: time.Unix(1_700_000_000, 0), net: newNetwork(t, 1, 64)}
+	w.index = &index.Options{Space: index.Space{Base: w.net.base}}
+	w.open()
+	return w
+}
+
 // open opens the application as after a start of the program.
 func (w *world) open() {
 	w.t.Helper()
-	p, err := partition.Open(partition.Options{Store: w.store, App: appID, Clock: func() time.Time { return w.now }})
+	p, err := partition.Open(partition.Options{Store: w.store, App: appID, Clock: func() time.Time { return w.now }, Index: w.index})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -1,0 +1,252 @@
+package training
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// album is some pictures in memory.
+type album map[uint32]*predict.Embedding
+
+func (a album) Embeddings(ctx context.Context, ords *roaring.Bitmap, yield func(uint32, *predict.Embedding)) error {
+	for it := ords.Iterator(); it.HasNext(); {
+		ord := it.Next()
+		yield(ord, a[ord])
+	}
+	return ctx.Err()
+}
+
+// randomAlbum has pictures of some kinds, some of them twice.
+func randomAlbum(t testing.TB, random *rand.Rand) (album, *roaring.Bitmap) {
+	t.Helper()
+	a, ords := album{}, roaring.New()
+	n, kinds := 2+random.IntN(60), 1+random.IntN(6)
+	ord := random.Uint32N(1 << 20)
+	for i := range n {
+		ord += 1 + random.Uint32N(9)
+		e := vector(t, random.IntN(kinds), uint64(i)*uint64(1+random.IntN(3))/2)
+		a[ord] = &e
+		ords.Add(ord)
+	}
+	return a, ords
+}
+
+// doubts is a judge that draws from a picture's own bits, with many equal values.
+func doubts(steps int) Judge {
+	return func(e *predict.Embedding) ([]float32, float64) {
+		u := float64(int(e.Q[0])&0x7fff%steps) / float64(steps)
+		return []float32{float32(u)}, u
+	}
+}
+
+// TestOrderIsGreedy holds a list to what it says of itself, computed from the cosines alone, for any pictures: each
+// is the most useful of those that are left, up to what the kernel rounds; scores fall; a longer list goes on from a
+// shorter one; labelled pictures are not in it.
+func TestOrderIsGreedy(t *testing.T) {
+	for seed := range proof.Seeds(t, 60, 2000) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		a, ords := randomAlbum(t, random)
+		known := roaring.New()
+		for it := ords.Iterator(); it.HasNext(); {
+			if ord := it.Next(); random.IntN(4) == 0 {
+				known.Add(ord)
+			}
+		}
+		unlabelled := roaring.AndNot(ords, known)
+		var judge Judge
+		if random.IntN(3) > 0 {
+			judge = doubts(1 + random.IntN(8))
+		}
+		list, err := Order(t.Context(), a, unlabelled, known, judge, 1000)
+		if err != nil || len(list) != int(unlabelled.GetCardinality()) {
+			t.Fatalf("seed %d: %d of %d in the list, %v", seed, len(list), unlabelled.GetCardinality(), err)
+		}
+		left := unlabelled.Clone()
+		for i, next := range list {
+			want := 0.0
+			for it := left.Iterator(); it.HasNext(); {
+				want = max(want, slowly(a, it.Next(), unlabelled, known, list[:i], judge))
+			}
+			got := slowly(a, next.Ord, unlabelled, known, list[:i], judge)
+			if !left.CheckedRemove(next.Ord) {
+				t.Fatalf("seed %d: %d is in the list twice, or was labelled", seed, next.Ord)
+			}
+			if math.Abs(got-want) > 0.02 || math.Abs(got-next.Score) > 0.02 {
+				t.Fatalf("seed %d: place %d is worth %v by the cosines, %v by itself; the best is worth %v", seed, i, got, next.Score, want)
+			}
+			if i > 0 && next.Score > list[i-1].Score {
+				t.Fatalf("seed %d: score %v after %v", seed, next.Score, list[i-1].Score)
+			}
+			if wrong := judge != nil && (next.Why == Uncertain) != (next.Values[0] >= 0.5); wrong || judge == nil && next.Why != Different {
+				t.Fatalf("seed %d: %+v", seed, next)
+			}
+		}
+		short, err := Order(t.Context(), a, unlabelled, known, judge, len(list)/2)
+		same := func(a, b Next) bool { return a.Ord == b.Ord && a.Score == b.Score }
+		if err != nil || !slices.EqualFunc(short, list[:len(list)/2], same) {
+			t.Fatalf("seed %d: the list of %d is no beginning of that of %d: %v", seed, len(short), len(list), err)
+		}
+	}
+}
+
+// slowly is what a picture is worth.
+func slowly(a album, ord uint32, unlabelled, known *roaring.Bitmap, before []Next, judge Judge) float64 {
+	like := 0.0
+	for it := known.Iterator(); it.HasNext(); {
+		like = max(like, a[ord].Cosine(a[it.Next()]))
+	}
+	for _, b := range before {
+		like = max(like, a[ord].Cosine(a[b.Ord]))
+	}
+	if judge == nil {
+		return 1 - like
+	}
+	_, mine := judge(a[ord])
+	surer := 0
+	for it := unlabelled.Iterator(); it.HasNext(); {
+		if _, u := judge(a[it.Next()]); u < mine {
+			surer++
+		}
+	}
+	return (1 - like) * (0.5 + float64(surer)/float64(unlabelled.GetCardinality())) / 1.5
+}
+
+// TestSampleOfOrdinals holds that a sample is as large as it may be, the same each time, and that what is taken out of the
+// whole makes room for one and moves no other.
+func TestSampleOfOrdinals(t *testing.T) {
+	for seed := range proof.Seeds(t, 200, 20_000) {
+		random := rand.New(rand.NewPCG(seed, 2))
+		all := roaring.New()
+		for range random.IntN(300) {
+			all.Add(random.Uint32N(1000))
+		}
+		n := random.IntN(200)
+		some := Sample(all.Clone(), n)
+		if want := min(uint64(n), all.GetCardinality()); some.GetCardinality() != want || some.AndCardinality(all) != want {
+			t.Fatalf("seed %d: a sample of %d of %d has %d", seed, n, all.GetCardinality(), some.GetCardinality())
+		}
+		if some.IsEmpty() {
+			continue
+		}
+		gone := some.ToArray()[random.IntN(int(some.GetCardinality()))]
+		all.Remove(gone)
+		after := Sample(all.Clone(), n)
+		some.Remove(gone)
+		if roaring.AndNot(some, after).IsEmpty() {
+			continue
+		}
+		t.Fatalf("seed %d: taking %d out moves others", seed, gone)
+	}
+}
+
+func TestUnsure(t *testing.T) {
+	for _, tt := range []struct {
+		values            []float32
+		exclusive, closed bool
+		want              float64
+	}{
+		{nil, false, false, 0},
+		{[]float32{0, 1}, false, false, 0},
+		{[]float32{0.5, 1}, false, false, 1},
+		{[]float32{0.25, 0}, false, false, 0.5},
+		{[]float32{0.5, 0.5}, true, true, 1},
+		{[]float32{0.75, 0.25}, true, true, 0.5},
+		{[]float32{0.25, 0}, true, false, 0.5}, // none of them is the most likely
+		{[]float32{0.25, 0}, true, true, 0.75},
+		{[]float32{1, 0}, true, false, 0},
+	} {
+		if got := Unsure(tt.values, tt.exclusive, tt.closed); got != tt.want {
+			t.Errorf("Unsure(%v, exclusive %t, closed %t) = %v, want %v", tt.values, tt.exclusive, tt.closed, got, tt.want)
+		}
+	}
+}
+
+func TestAdvise(t *testing.T) {
+	tallies := func(counts ...uint64) []Tally {
+		all := make([]Tally, len(counts))
+		for i, n := range counts {
+			all[i].Positives = n
+		}
+		return all
+	}
+	for _, tt := range []struct {
+		name              string
+		inputs            uint64
+		concepts          []Tally
+		exclusive, closed bool
+		want              Advice
+	}{
+		{"nothing", 0, nil, false, false, Advice{NoConcepts, -1, 0}},
+		{"no label", 0, tallies(0, 0), false, false, Advice{NoPositives, 0, 10}},
+		{"one without", 30, tallies(30, 0), false, false, Advice{NoPositives, 1, 10}},
+		{"only one of two that exclude each other", 30, tallies(30, 0), true, false, Advice{OneClass, 1, 10}},
+		{"one concept cannot exclude itself", 30, tallies(30), true, false, Advice{OneClass, 0, 0}},
+		{"two of three that exclude each other", 30, tallies(20, 10, 0), true, false, Advice{NoPositives, 2, 10}},
+		{"all alike in a closed world", 12, tallies(12), false, true, Advice{OneClass, 0, 0}},
+		{"all alike in an open one", 12, tallies(12), false, false, Advice{NoAdvice, -1, 0}},
+		{"few", 40, tallies(30, 7, 9), false, false, Advice{FewExamples, 1, 3}},
+		{"as in the design", 130, tallies(64, 49, 17), false, false, Advice{Unbalanced, 2, 8}},
+		{"even", 60, tallies(20, 25, 30), false, false, Advice{NoAdvice, -1, 0}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := Survey{Inputs: tt.inputs, Concepts: tt.concepts}
+			if got := Advise(&s, tt.exclusive, tt.closed); got != tt.want {
+				t.Errorf("%+v, want %+v", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestCompare holds a comparison to one made picture by picture, for heads that share some of their concepts.
+func TestCompare(t *testing.T) {
+	for seed := range proof.Seeds(t, 60, 2000) {
+		random := rand.New(rand.NewPCG(seed, 3))
+		a, ords := randomAlbum(t, random)
+		before, after := randomSide(random), randomSide(random)
+		got, err := Compare(t.Context(), a, ords, &before, &after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []Change
+		for it := ords.Iterator(); it.HasNext(); {
+			ord := it.Next()
+			was, is := before.says(a[ord]), after.says(a[ord])
+			c := Change{Ord: ord, Moved: -1}
+			for _, id := range []string{"cat", "dog", "emu"} {
+				if was[id].there != is[id].there {
+					c.Moved = max(c.Moved, was[id].value-is[id].value, is[id].value-was[id].value)
+				}
+			}
+			if c.Moved >= 0 {
+				want = append(want, c)
+			}
+		}
+		slices.SortStableFunc(want, func(a, b Change) int { return cmp.Compare(b.Moved, a.Moved) })
+		if !slices.Equal(got, want) {
+			t.Fatalf("seed %d: %v, want %v", seed, got, want)
+		}
+	}
+}
+
+// said is what a version says of a concept.
+type said struct {
+	there bool
+	value float32
+}
+
+func (s *Side) says(e *predict.Embedding) map[string]said {
+	all := map[string]said{}
+	for i, v := range s.Head.Values(nil, e) {
+		all[s.Head.Concepts[i]] = said{float64(v) >= s.CutOffs[i], v}
+	}
+	return all
+}
