@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Application } from '../../application.svelte';
+import { Queue } from './queue';
+
+type Patch = { inputs: [{ id: string; data: { concepts: { id: string; value?: boolean }[] } }]; action: string };
+
+/** An application whose model asks for so many pictures, and that keeps what is said of them. */
+function applicationOf(total: number) {
+  const kept = new Map<string, Record<string, boolean>>();
+  const app = {
+    refuses: false,
+    kept,
+    call: async (_: string, path: string) => {
+      const size = Number(new URLSearchParams(path.split('?')[1]).get('per_page'));
+      const left = Array.from({ length: total }, (_, n) => `p${n}`).filter((id) => !kept.has(id));
+      const inputs = left.slice(0, size).map((id) => ({ id, useful: { score: 1, why: 'new' }, predicted: [] }));
+      return { total: left.length, inputs };
+    },
+    write: async (_: string, __: string, body: Patch) => {
+      if (app.refuses) throw new Error('full');
+      const [{ id, data }] = body.inputs;
+      const words = { ...kept.get(id) };
+      for (const c of data.concepts) {
+        if (body.action === 'remove') delete words[c.id];
+        else words[c.id] = c.value ?? true;
+      }
+      if (Object.keys(words).length) kept.set(id, words);
+      else kept.delete(id);
+    },
+  };
+  return app;
+}
+const queueOf = (app: ReturnType<typeof applicationOf>) => new Queue(app as unknown as Application, 'ripeness');
+const shown = (queue: Queue): string | undefined => queue.now?.id;
+
+test('200 pictures by 200 keys: each is stored before the next is shown', async () => {
+  const app = applicationOf(200);
+  const queue = queueOf(app);
+  await queue.more();
+  assert.equal(queue.shown.total, 200);
+  for (let n = 0; n < 200; n++) {
+    const asked = shown(queue) as string;
+    const storing = queue.say({ ripe: n % 2 === 0 });
+    assert.equal(shown(queue), asked, 'the next was shown before the word was stored');
+    assert.equal(await queue.say({ ripe: false }), false, 'a key that comes meanwhile says nothing');
+    assert.ok(await storing);
+    assert.deepEqual(app.kept.get(asked), { ripe: n % 2 === 0 });
+    await queue.more();
+  }
+  assert.equal(shown(queue), undefined);
+  assert.equal(queue.done, 200);
+});
+
+test('what could not be stored is not said, and its picture stays', async () => {
+  const app = applicationOf(3);
+  const queue = queueOf(app);
+  await queue.more();
+  app.refuses = true;
+  assert.equal(await queue.say({ ripe: true }), false);
+  assert.equal(shown(queue), 'p0');
+  assert.equal(queue.done, 0);
+  assert.equal((queue.shown.failure as Error).message, 'full');
+});
+
+test('the last word is taken back, wherever the person has gone since', async () => {
+  const app = applicationOf(60);
+  const queue = queueOf(app);
+  await queue.more();
+  await queue.say({ ripe: true, unripe: false });
+  await queue.say({ unripe: true }, true);
+  assert.equal(shown(queue), 'p1', 'it stays');
+  await queue.say({ unripe: null, scab: true });
+  for (let n = 0; n < 30; n++) queue.go(1);
+  assert.ok(await queue.undo());
+  assert.equal(shown(queue), 'p1');
+  assert.deepEqual([...app.kept], [['p0', { ripe: true, unripe: false }]]);
+  assert.ok(await queue.undo());
+  assert.equal(app.kept.size, 0);
+  assert.equal(await queue.undo(), false);
+});
+
+test('pictures that were passed over do not hide those behind them', async () => {
+  const queue = queueOf(applicationOf(60));
+  await queue.more();
+  for (let n = 0; n < 60; n++) {
+    assert.equal(shown(queue), `p${n}`);
+    queue.go(1);
+    await queue.more();
+  }
+  assert.equal(shown(queue), undefined);
+  queue.go(-1);
+  assert.equal(shown(queue), 'p59');
+});

@@ -1,0 +1,191 @@
+// The pictures that a model learns most from, one after another. What a person says of one is stored before the next is
+// shown: whenever the tab goes, everything that was shown as said has been kept.
+import { createSubscriber } from 'svelte/reactivity';
+import type { Application } from '../../application.svelte';
+import type { components } from '../../v2';
+
+type Schemas = components['schemas'];
+export type Why = 'uncertain' | 'different' | 'new';
+
+/** A picture to be labelled, and why it is asked for. */
+export interface Asked {
+  readonly id: string;
+  readonly input: Schemas['Input'];
+  readonly useful: { readonly score: number; readonly why: Why };
+  readonly predicted: readonly { readonly id: string; readonly name: string; readonly value: number }[];
+}
+
+type Answer = {
+  readonly total: number;
+  readonly inputs: (Schemas['Input'] & Pick<Asked, 'useful' | 'predicted'>)[];
+};
+
+const ahead = 20; // pictures that are asked for at once
+const few = 5; // left, when more are asked for
+
+/** What was said of a picture here: concepts present or absent, by id. */
+export type Words = Readonly<Record<string, boolean>>;
+
+/** What a queue shows; who reads it in a component is told when it changes. */
+interface Shown {
+  readonly pictures: readonly Asked[]; // what was shown and what is to come, in this order
+  readonly at: number;
+  readonly said: Readonly<Record<string, Words>>; // since the page was opened, by picture
+  readonly total: number; // that waited when the page was opened
+  readonly read: boolean;
+  readonly busy: boolean;
+  readonly failure: unknown;
+}
+
+export class Queue {
+  readonly #app: Application;
+  readonly #model: string;
+  #shown: Shown = { pictures: [], at: 0, said: {}, total: 0, read: false, busy: false, failure: undefined };
+  #update = () => {};
+  readonly #listen = createSubscriber((update) => {
+    this.#update = update;
+  });
+  #order: string[] = []; // of the pictures that something was said of, the last at the end
+  #asking: Promise<void> | undefined;
+  #all = false; // whether everything that waits is in pictures
+
+  constructor(app: Application, model: string) {
+    this.#app = app;
+    this.#model = model;
+  }
+
+  get shown(): Shown {
+    this.#listen();
+    return this.#shown;
+  }
+
+  #show(change: Partial<Shown>): void {
+    this.#shown = { ...this.#shown, ...change };
+    this.#update();
+  }
+
+  /** The picture that is asked about. */
+  get now(): Asked | undefined {
+    const { pictures, at } = this.shown;
+    return pictures[at];
+  }
+
+  /** What was said of it. */
+  get words(): Words {
+    return this.shown.said[this.now?.id ?? ''] ?? {};
+  }
+
+  /** Of how many pictures something was said. */
+  get done(): number {
+    return Object.keys(this.shown.said).length;
+  }
+
+  /** Asks for pictures, and for more when few are left. */
+  more = async (): Promise<void> => {
+    if (this.#all || this.#shown.pictures.length - this.#shown.at > few) return;
+    this.#asking ??= this.#ask().finally(() => {
+      this.#asking = undefined;
+    });
+    await this.#asking;
+  };
+
+  /** Tries again after a failure. */
+  again = async (): Promise<void> => {
+    this.#show({ failure: undefined });
+    await this.more();
+  };
+
+  async #ask(): Promise<void> {
+    const path = `/models/${encodeURIComponent(this.#model)}/next`;
+    // Those of which something was said have left the list; those that were passed over still lead it.
+    const passed = this.#shown.pictures.filter((p) => !this.#shown.said[p.id]).length;
+    try {
+      const answer = await this.#app.call<Answer>('GET', `${path}?page=1&per_page=${passed + ahead}`);
+      const { pictures, read, total } = this.#shown;
+      const known = new Set(pictures.map((p) => p.id));
+      const fresh = answer.inputs
+        .filter((input) => !known.has(input.id))
+        .map((input): Asked => ({ id: input.id, input, useful: input.useful, predicted: input.predicted }));
+      this.#all = answer.inputs.length < passed + ahead;
+      this.#show({
+        pictures: [...pictures, ...fresh],
+        total: read ? total : answer.total,
+        read: true,
+        failure: undefined,
+      });
+    } catch (failure) {
+      this.#show({ failure });
+    }
+  }
+
+  /** Says something of the picture that is shown; null takes it back. Once it is stored, the next is shown unless it is to stay. */
+  say(words: Readonly<Record<string, boolean | null>>, stay = false): Promise<boolean> {
+    const picture = this.now;
+    if (!picture) return Promise.resolve(false);
+    return this.#work(async () => {
+      await this.#store(picture.id, words);
+      const now: Record<string, boolean> = { ...this.#shown.said[picture.id] };
+      for (const [id, value] of Object.entries(words)) {
+        if (value === null) delete now[id];
+        else now[id] = value;
+      }
+      this.#note(picture.id, now);
+      if (!stay) this.#show({ at: this.#shown.at + 1 });
+    });
+  }
+
+  /** Shows the next picture, or the one before. */
+  go(by: 1 | -1): void {
+    const { busy, pictures, at } = this.#shown;
+    if (busy) return;
+    this.#show({ at: Math.max(0, Math.min(pictures.length, at + by)) });
+    void this.more();
+  }
+
+  /** Takes back what was last said of a picture, and shows that one. */
+  undo(): Promise<boolean> {
+    const last = this.#order.at(-1);
+    if (last === undefined) return Promise.resolve(false);
+    return this.#work(async () => {
+      const words = Object.keys(this.#shown.said[last] ?? {}).map((id) => [id, null] as const);
+      await this.#store(last, Object.fromEntries(words));
+      this.#note(last, {});
+      this.#show({ at: this.#shown.pictures.findIndex((p) => p.id === last) });
+    });
+  }
+
+  async #work(work: () => Promise<void>): Promise<boolean> {
+    if (this.#shown.busy) return false;
+    this.#show({ busy: true, failure: undefined });
+    try {
+      await work();
+      return true;
+    } catch (failure) {
+      this.#show({ failure });
+      return false;
+    } finally {
+      this.#show({ busy: false });
+      void this.more();
+    }
+  }
+
+  #note(id: string, words: Words): void {
+    const { [id]: _, ...others } = this.#shown.said;
+    this.#order = this.#order.filter((other) => other !== id);
+    const some = Object.keys(words).length > 0;
+    if (some) this.#order.push(id);
+    this.#show({ said: some ? { ...others, [id]: words } : others });
+  }
+
+  async #store(id: string, words: Readonly<Record<string, boolean | null>>): Promise<void> {
+    const all = Object.entries(words);
+    const given = all.flatMap(([concept, value]) => (value === null ? [] : [{ id: concept, value }]));
+    const taken = all.flatMap(([concept, value]) => (value === null ? [{ id: concept }] : []));
+    for (const [concepts, action] of [
+      [taken, 'remove'],
+      [given, 'merge'],
+    ] as const) {
+      if (concepts.length) await this.#app.write('PATCH', '/inputs', { inputs: [{ id, data: { concepts } }], action });
+    }
+  }
+}
