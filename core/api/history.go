@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -10,7 +12,8 @@ import (
 )
 
 // readHistory lists the operations that made an input and have changed it since, newest first: those of the log, and
-// at a copy its own as long as they are here.
+// at a copy its own as long as they are here. Where they are not all there, what the input itself remembers of the
+// others stands in their place.
 func readHistory(x *exchange) error {
 	page, err := x.paged()
 	if err != nil {
@@ -28,34 +31,24 @@ func readHistory(x *exchange) error {
 			return err
 		}
 	}
-	var all []log.Entry
-	whole, err := h.partition.History(in.Dot, func(e log.Entry) bool {
-		all = append(all, e)
-		return true
-	})
+	whole, err := h.collect(&in)
 	if err != nil {
 		return err
 	}
-	rows := cut(all, page)
+	rows := cut(h.all, page)
 	for i := range rows {
-		if err := h.told.learn(&rows[i].Op, in.ID); err != nil {
-			return err
-		}
-	}
-	states := make([]past, len(rows))
-	for i := range rows {
-		if states[i], err = h.became(&rows[i]); err != nil {
+		if err := h.learn(&rows[i], in.ID); err != nil {
 			return err
 		}
 	}
 	x.ok(func(w *jsonio.Writer) {
-		count(w, "total", uint64(len(all)))
+		count(w, "total", uint64(len(h.all)))
 		w.Name("complete")
 		w.Bool(whole)
 		w.Name("operations")
 		w.Array()
 		for i := range rows {
-			h.write(w, &rows[i], states[i])
+			h.write(w, &rows[i])
 		}
 		w.End(']')
 	})
@@ -69,41 +62,65 @@ type history struct {
 	copy      bool
 	standing  Standing // of a copy
 	told      tell
+	all       []past
 }
 
-// past is what became of an operation.
+// past is an operation and what became of it.
 type past struct {
-	state    string // of the three that an operation goes through
-	position uint64 // in the log; 0: it has none, or it is not known here
-	verdict  string // where it is not the one that was meant
+	log.Entry         // Seq is its place in the log; 0: it has none, or it is not known here
+	state      string // of the three that an operation goes through
+	verdict    string // where it is not the one that was meant
+	remembered bool   // by the input alone: what is still in force of it
 }
 
-func (h *history) became(e *log.Entry) (past, error) {
-	is := past{state: "confirmed", position: e.Seq}
-	if !h.copy {
-		return is, nil
+// collect finds the operations, newest first, and reports whether they are all that there are.
+func (h *history) collect(in *catalog.Input) (whole bool, err error) {
+	known := map[log.Stamp]bool{}
+	whole, err = h.partition.History(in.Dot, func(e log.Entry) bool {
+		h.all = append(h.all, past{Entry: e})
+		known[e.Op.Stamp()] = true
+		return true
+	})
+	if err != nil || whole {
+		return whole, err
 	}
-	switch seq := e.Op.Dot.Seq; {
+	for _, op := range in.Past() {
+		if !known[op.Stamp()] {
+			h.all = append(h.all, past{Entry: log.Entry{Op: op}, remembered: true})
+		}
+	}
+	slices.SortStableFunc(h.all, func(a, b past) int { return cmp.Compare(b.Op.At, a.Op.At) })
+	return false, nil
+}
+
+// learn looks up what an operation names, and what became of it.
+func (h *history) learn(p *past, id string) error {
+	p.state = "confirmed"
+	if err := h.told.learn(&p.Op, id); err != nil || !h.copy || p.remembered {
+		return err
+	}
+	switch seq := p.Op.Dot.Seq; {
 	case seq > h.standing.Accepted:
-		is.state = "queued"
+		p.state = "queued"
 	case seq > h.standing.Folded:
-		is.state = "sent"
+		p.state = "sent"
 	}
-	c, err := h.partition.Conflict(e.Op.Dot)
+	c, err := h.partition.Conflict(p.Op.Dot)
 	if errors.Is(err, catalog.ErrNotFound) {
-		return is, nil
+		return nil
 	}
-	is.position, is.verdict = c.Seq, c.Verdict.Code.String()
-	return is, err
+	p.Seq, p.verdict = c.Seq, c.Verdict.Code.String()
+	return err
 }
 
-func (h *history) write(w *jsonio.Writer, e *log.Entry, is past) {
+func (h *history) write(w *jsonio.Writer, p *past) {
 	w.Object()
-	h.told.operation(w, &e.Op)
-	member(w, "state", is.state)
-	if is.position > 0 {
-		count(w, "position", is.position)
+	h.told.operation(w, &p.Op)
+	member(w, "state", p.state)
+	if p.Seq > 0 {
+		count(w, "position", p.Seq)
 	}
-	member(w, "verdict", is.verdict)
+	member(w, "verdict", p.verdict)
+	flag(w, "remembered", p.remembered)
 	w.End('}')
 }

@@ -67,7 +67,9 @@ func conceptsOf(body log.Body) (ids []string) {
 // operation writes the members of an operation.
 func (t *tell) operation(w *jsonio.Writer, op *log.Op) {
 	count(w, "site", uint64(op.Dot.Site))
-	count(w, "seq", op.Dot.Seq)
+	if op.Dot.Seq > 0 {
+		count(w, "seq", op.Dot.Seq)
+	}
 	moment(w, "at", op.At.Time())
 	member(w, "by", op.By)
 	member(w, "kind", log.KindOf(op.Body).String())

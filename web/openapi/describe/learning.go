@@ -15,6 +15,16 @@ func inputFields(more ...field) []field {
 	}, more...)
 }
 
+// seqUnsure are the fields of an operation whose sequence number may not be known any more.
+func seqUnsure(fields []field) []field {
+	for i := range fields {
+		if fields[i].name == "seq" {
+			fields[i] = maybe("seq", whole(), "Its place among the operations of the site, from 1; absent where that is not known any more.")
+		}
+	}
+	return fields
+}
+
 // learning are the schemas of what helps people to teach a model and to see what it has learned.
 var learning = []member{
 	{"JudgedConcept", closed("", always("id", id, ""), always("name", text(), ""), always("value", share, ""))},
@@ -46,10 +56,11 @@ var learning = []member{
 		always("absent", whole(), "Inputs that users said not to show it."),
 		always("predicted", whole(), "Inputs that are predicted to show it: by the general model, or the newest trained version that has it."),
 		maybe("models", list(id), "Ids of the application's own models that have it."))},
-	{"PastOperation", closed("An operation that made or changed an input.", operationFields(
-		always("state", text(oneOf("queued", "sent", "confirmed")), "Of a copy's own operation: how far it is known to have come."),
+	{"PastOperation", closed("An operation that made or changed an input.", seqUnsure(operationFields(
+		always("state", text(oneOf("queued", "sent", "confirmed")), "How far it is known to have come."),
 		maybe("position", whole(), "Its entry in the log; absent where it has none yet, and at a copy where it is not known."),
-		maybe("verdict", text(oneOf("superseded", "duplicate", "gone", "stale", "refused")), "What became of it, where it was not taken as it was meant."))...)},
+		maybe("verdict", text(oneOf("superseded", "duplicate", "gone", "stale", "refused")), "What became of it, where it was not taken as it was meant."),
+		maybe("remembered", boolean, "It is not there any more: the input alone remembers it, and of it what is still in force.")))...)},
 
 	{"TrainingSetAnswer", answer("", always("training_set", ref("TrainingSet"), ""))},
 	{"NextAnswer", answer("",
@@ -66,7 +77,7 @@ var learning = []member{
 		always("concepts", list(ref("UsedConcept")), "Own ones, then those of the general model; by how many inputs users said something of, by how many they are predicted of."))},
 	{"HistoryAnswer", answer("",
 		always("total", whole(), "Of all pages."),
-		always("complete", boolean, "Whether these are all: not where the log was trimmed, and not at a copy, which keeps its own operations alone, and those until its origin's log is known to keep them."),
+		always("complete", boolean, "Whether these are all: not where the log was trimmed, and not at a copy, which keeps its own operations alone, and those until its origin's log is known to keep them. Then what the input remembers of the others is listed, too."),
 		always("operations", list(ref("PastOperation")), "Newest first."))},
 }
 

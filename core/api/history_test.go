@@ -1,0 +1,102 @@
+package api_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// pastOf is what an input's history says, a line an operation, and whether that is all.
+func (a *copyAsked) pastOf(call string) (lines []string, complete bool) {
+	a.Helper()
+	answer, _ := a.do(call, "")
+	var got struct {
+		Complete   bool
+		Operations []struct {
+			Kind, State, By string
+			Seq, Position   int
+			Remembered      bool
+			Content         json.RawMessage
+		}
+	}
+	if err := json.Unmarshal([]byte("{"+strings.TrimPrefix(answer, ",")), &got); err != nil {
+		a.Fatalf("%s: %s: %v", call, answer, err)
+	}
+	for _, op := range got.Operations {
+		line := op.Kind + " " + op.State
+		if op.Remembered {
+			line += ", remembered"
+		}
+		if op.Seq > 0 {
+			line += ", numbered"
+		}
+		if op.Position > 0 {
+			line += ", placed"
+		}
+		lines = append(lines, line+" "+string(op.Content))
+	}
+	return lines, got.Complete
+}
+
+func (a *copyAsked) past(call string, wantComplete bool, want ...string) {
+	a.Helper()
+	lines, complete := a.pastOf(call)
+	if diff := cmp.Diff(want, lines); diff != "" || complete != wantComplete {
+		a.Errorf("%s: complete %t, want %t (-want +got):\n%s", call, complete, wantComplete, diff)
+	}
+}
+
+// TestHistoryAtCopy follows an input's history at a copy: what others did is what the input remembers, what was done
+// here is there until the origin's log is known to keep it.
+func TestHistoryAtCopy(t *testing.T) {
+	a := newCopyAsked(t)
+	later := func() { a.Origin.Step(t, time.Second) }
+	a.origin("POST /inputs", pond)
+	later()
+	a.origin("PATCH /inputs", `{"action":"merge","inputs":[{"id":"pond","data":{"concepts":[{"id":"water"},{"id":"deep","value":false}],"metadata":{"a":1},"geo":{"geo_point":{"longitude":1,"latitude":2}}}}]}`)
+	later()
+	a.origin("PATCH /inputs", `{"action":"merge","inputs":[{"id":"pond","data":{"concepts":[{"id":"deep"}]}}]}`)
+	a.Pull(t)
+	const (
+		deep = `{"concepts":[{"id":"deep","name":"deep","value":1}]}`
+		geo  = `{"geo":{"geo_point":{"longitude":1,"latitude":2}}}`
+		made = `{"url":"http://pictures.test/red.png"}`
+	)
+	remembered := []string{
+		"input_labels confirmed, remembered " + deep,
+		"input_geo confirmed, remembered " + geo,
+		`input_meta confirmed, remembered {"metadata":[{"action":"set","path":["a"],"value":1}]}`,
+		`input_labels confirmed, remembered {"concepts":[{"id":"water","name":"water","value":1}]}`,
+		"input_create confirmed, remembered, numbered " + made,
+	}
+	a.past("GET /inputs/pond/history", false, remembered...)
+
+	a.do("PATCH /inputs", `{"action":"merge","inputs":[{"id":"pond","data":{"concepts":[{"id":"blue"}]}}]}`)
+	blue := `{"concepts":[{"id":"blue","name":"blue","value":1}]}`
+	a.past("GET /inputs/pond/history", false, append([]string{"input_labels queued, numbered " + blue}, remembered...)...)
+	a.Push(t)
+	a.past("GET /inputs/pond/history?per_page=1", false, "input_labels sent, numbered "+blue)
+	a.past("GET /inputs/pond/history?page=6&per_page=1", false, remembered[4])
+
+	// What was made here and nobody else knows yet is known whole.
+	a.do("POST /inputs", `{"inputs":[{"id":"lake","data":{"image":{"url":"http://pictures.test/blue.png"},"concepts":[{"id":"blue"}]}}]}`)
+	a.do("PATCH /inputs/lake/outputs", `{"action":"merge","outputs":[{"data":{"concepts":[{"id":"blue","value":0.25}]}}]}`)
+	a.past("GET /inputs/lake/history", true,
+		`outputs_patch queued, numbered {"concepts":[{"id":"blue","name":"blue","value":0.25}]}`,
+		`input_create queued, numbered {"url":"http://pictures.test/blue.png","concepts":[{"id":"blue","name":"blue","value":1}]}`)
+	a.Push(t)
+	a.Pull(t)
+	lines, complete := a.pastOf("GET /inputs/lake/history")
+	if complete || len(lines) != 2 || !strings.HasPrefix(lines[0], "outputs_patch confirmed, numbered") {
+		t.Errorf("once it is confirmed: complete %t, %q", complete, lines)
+	}
+
+	// The origin has all of it, at its places.
+	if r := a.to(a.Origin, "GET /inputs/pond/history", ""); r.Status != 200 ||
+		strings.Count(string(r.Body), `"position":`) != 7 || !strings.Contains(string(r.Body), `"complete":true`) {
+		t.Errorf("at the origin: %d %s", r.Status, r.Body)
+	}
+}

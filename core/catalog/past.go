@@ -1,0 +1,95 @@
+package catalog
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Past is what an input's record remembers of the operations that made it what it is, newest first: of each what is
+// still in force. What was written over since is not there, nor is the download. Of the operation that made the
+// input all is known but its metadata's and labels' later fate; of the others neither the sequence number, which is 0,
+// nor by whom.
+func (in *Input) Past() []log.Op {
+	made := &log.InputCreate{ID: in.ID, URL: in.URL, Crop: in.Crop}
+	if in.URL == "" {
+		made.Blob, made.ContentType, made.Hosted = in.Blob, in.ContentType, in.Hosted
+	}
+	p := past{in: in, made: made, at: log.Stamp{At: in.Created, Site: in.Dot.Site}}
+	p.labels()
+	p.meta()
+	p.edits()
+	if in.GeoAt == p.at {
+		made.Geo = in.Geo
+	} else if in.GeoAt != (log.Stamp{}) {
+		p.add(in.GeoAt, &log.InputGeo{Input: in.Dot, Geo: in.Geo})
+	}
+	slices.SortStableFunc(p.ops, func(a, b log.Op) int {
+		return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(b.Dot.Site, a.Dot.Site))
+	})
+	return append(p.ops, log.Op{Dot: in.Dot, At: in.Created, By: in.By, Body: made})
+}
+
+// past gathers operations by their stamps.
+type past struct {
+	in   *Input
+	made *log.InputCreate
+	at   log.Stamp // of made
+	ops  []log.Op
+}
+
+func (p *past) add(at log.Stamp, body log.Body) {
+	p.ops = append(p.ops, log.Op{Dot: log.Dot{Site: at.Site}, At: at.At, Body: body})
+}
+
+func (p *past) labels() {
+	bodies := map[log.Stamp]*log.InputLabels{}
+	for _, l := range p.in.Labels {
+		if l.At == p.at {
+			p.made.Labels = append(p.made.Labels, l.Label)
+			continue
+		}
+		body := bodies[l.At]
+		if body == nil {
+			body = &log.InputLabels{Input: p.in.Dot}
+			bodies[l.At] = body
+			p.add(l.At, body)
+		}
+		body.Labels = append(body.Labels, l.Label)
+	}
+}
+
+func (p *past) meta() {
+	bodies := map[log.Stamp]*log.InputMeta{}
+	for _, part := range p.in.Meta {
+		if part.At == p.at && len(part.Path) == 0 {
+			p.made.Meta = part.JSON
+			continue
+		}
+		body := bodies[part.At]
+		if body == nil {
+			body = &log.InputMeta{Input: p.in.Dot}
+			bodies[part.At] = body
+			p.add(part.At, body)
+		}
+		write := log.MetaWrite{Path: part.Path, JSON: part.JSON}
+		if part.Removed {
+			write.Action = log.MetaRemove
+		}
+		body.Writes = append(body.Writes, write)
+	}
+}
+
+func (p *past) edits() {
+	bodies := map[log.Stamp]*log.OutputsPatch{}
+	for _, e := range p.in.Edits {
+		body := bodies[e.At]
+		if body == nil {
+			body = &log.OutputsPatch{Input: p.in.Dot}
+			bodies[e.At] = body
+			p.add(e.At, body)
+		}
+		body.Edits = append(body.Edits, e.OutputEdit)
+	}
+}

@@ -1,0 +1,74 @@
+package log_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// TestAbout holds what is found about an operation to a look at every entry: all that name it are there, newest first
+// and with their places, down to the operation itself, or to where the log was trimmed; and yield ends it.
+func TestAbout(t *testing.T) {
+	for seed := range proof.Seeds(t, 60, 2000) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		l, err := log.Open(memkv.New(), log.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ops []log.Op
+		var dots []log.Dot
+		for i := range uint64(5 + random.IntN(400)) {
+			op := log.Op{Dot: log.Dot{Site: log.Site(1 + random.IntN(300)), Seq: i + 1}, At: log.HLC(i), Body: &log.InputCreate{ID: "in"}}
+			if len(dots) > 0 && random.IntN(3) > 0 {
+				op.Body = &log.InputLabels{Input: dots[random.IntN(len(dots))], Labels: []log.Label{{Concept: "c", Value: log.True}}}
+			} else {
+				dots = append(dots, op.Dot)
+			}
+			ops = append(ops, op)
+		}
+		_, wait, err := l.Append(ops, nil)
+		if err == nil {
+			err = wait()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		below := uint64(1 + random.IntN(len(ops)))
+		if random.IntN(2) == 0 {
+			if err := l.Trim(below); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, dot := range dots {
+			var want, got []uint64
+			there := false
+			for i := len(ops); i >= int(l.Floor()); i-- {
+				labels, _ := ops[i-1].Body.(*log.InputLabels)
+				if there = ops[i-1].Dot == dot; there || labels != nil && labels.Input == dot {
+					want = append(want, uint64(i))
+				}
+				if there {
+					break
+				}
+			}
+			found, err := l.About(dot, func(e log.Entry) bool {
+				labels, _ := e.Op.Body.(*log.InputLabels)
+				if e.Op.Dot == dot || labels != nil && labels.Input == dot {
+					got = append(got, e.Seq)
+				}
+				return true
+			})
+			if err != nil || found != there || !slices.Equal(got, want) {
+				t.Fatalf("seed %d, operation %v: %v, found %t, %v; want %v, found %t", seed, dot, got, found, err, want, there)
+			}
+			n := 0
+			if _, err := l.About(dot, func(log.Entry) bool { n++; return false }); err != nil || n != min(1, len(want)) && n != 1 {
+				t.Fatalf("seed %d: %d entries after the first was enough, %v", seed, n, err)
+			}
+		}
+	}
+}
