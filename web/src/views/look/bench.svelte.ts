@@ -1,16 +1,24 @@
 // What lies on the page: the picture that is shown or the camera, what was seen in it, what is kept and taught.
 import type { Ask } from '../../ask';
 import { Failure } from '../../console';
-import { Calls, type Concept, general, type Hit, own, type Taught } from './calls';
+import type { Light } from '../../parts/light';
+import { Calls, type Concept, food, general, type Hit, own, type Taught } from './calls';
 import { Pictures } from './kept.svelte';
 import { type Picture, picture } from './pictures';
 
+/** An application's own models, whoever answers for it. */
+export interface Others {
+  readonly calls: Calls;
+  readonly by: () => 'device' | 'origin'; // who answered last
+}
+
 /** What a model saw: concepts in the order of their values, named in one language or more. */
 export interface Seen {
-  readonly model: 'general' | 'own';
+  readonly model: string; // the tab
   readonly concepts: readonly Concept[];
   readonly names: Readonly<Record<string, Readonly<Record<string, string>>>>; // language → id → name
   readonly ms: number;
+  readonly by: 'device' | 'origin';
 }
 
 /** A file that was not taken, and why. */
@@ -18,6 +26,8 @@ export interface Refused {
   readonly name: string;
   readonly failure: unknown;
 }
+
+const mostLights = 20; // concepts that one call asks for
 
 /** How many concepts can be taught: one to a digit key. */
 export const mostConcepts = 9;
@@ -27,11 +37,19 @@ export class Bench {
   readonly pictures: Pictures;
 
   shown = $state.raw<Picture>();
-  model = $state<'general' | 'own'>('general');
+  /** Whose eyes: `general`, `food`, `color`, `own` (what was taught here), or `app/` and the id of an application's model. */
+  model = $state('general');
+  others = $state.raw<Others>();
   tongues = $state.raw<readonly string[]>(['en']); // of the names, the first in front
   seen = $state.raw<Seen>();
+  colors = $state.raw<readonly Concept[]>([]); // of the picture
   failure = $state.raw<unknown>();
   reading = $state(false);
+
+  lights = $state.raw<ReadonlyMap<string, Light>>(new Map()); // where concepts were seen, by their ids
+  pointed = $state<string>(); // the concept that is pointed at
+  pinned = $state<string>(); // the one that stays shown
+  readonly lit = $derived(this.pointed ?? this.pinned);
 
   adding = $state.raw<{ done: number; all: number }>();
   refused = $state.raw<readonly Refused[]>([]);
@@ -45,6 +63,8 @@ export class Bench {
 
   #round = 0;
   #sought = 0;
+  #lighting: Promise<void> | undefined;
+  #dark = false; // nobody can tell where what is seen was seen
   #queue: Promise<unknown> = Promise.resolve();
 
   constructor(ask: Ask) {
@@ -72,6 +92,7 @@ export class Bench {
     this.shown = p;
     this.seen = undefined;
     this.hits = undefined;
+    this.colors = [];
     await this.read();
   }
 
@@ -80,6 +101,8 @@ export class Bench {
     this.#round++;
     if (this.shown) URL.revokeObjectURL(this.shown.url);
     this.shown = this.seen = this.hits = this.failure = undefined;
+    this.colors = [];
+    this.#unlight();
     this.reading = false;
   }
 
@@ -90,15 +113,21 @@ export class Bench {
     const round = ++this.#round;
     this.reading = true;
     this.failure = undefined;
+    this.#unlight();
     try {
       const seen = await this.see(p.base64);
       if (round !== this.#round) return;
       this.seen = seen;
       for (const tongue of this.tongues) {
-        if (seen.model === 'own' || tongue in (this.seen?.names ?? {})) continue;
+        if (seen.model !== 'general' || tongue in (this.seen?.names ?? {})) continue;
         const names = namesOf(await this.calls.predict(general, p.base64, tongue));
         if (round !== this.#round) return;
         this.seen = { ...seen, names: { ...this.seen.names, [tongue]: names } };
+      }
+      if (!this.colors.length) {
+        const colors = seen.model === 'color' ? seen.concepts : await this.calls.colors(p.base64);
+        if (round !== this.#round) return;
+        this.colors = colors;
       }
       await this.compare(p);
     } catch (failure) {
@@ -113,10 +142,68 @@ export class Bench {
     const model = this.model;
     const tongue = this.tongues[0] as string;
     const began = performance.now();
-    const concepts = await (model === 'own'
-      ? this.calls.predict(own, base64)
-      : this.calls.predict(general, base64, tongue));
-    return { model, concepts, names: { [tongue]: namesOf(concepts) }, ms: performance.now() - began };
+    const concepts = await this.#see(model, base64, tongue);
+    const by = model.startsWith('app/') ? (this.others?.by() ?? 'device') : 'device';
+    return { model, concepts, names: { [tongue]: namesOf(concepts) }, ms: performance.now() - began, by };
+  }
+
+  #see(model: string, base64: string, tongue: string): Promise<Concept[]> {
+    if (model === 'color') return this.calls.colors(base64);
+    const [calls, id] = this.#eyes(model);
+    return calls.predict(id, base64, model === 'general' ? tongue : undefined);
+  }
+
+  /** Who answers for a model, and its id there. */
+  #eyes(model: string): [Calls, string] {
+    if (model.startsWith('app/') && this.others) return [this.others.calls, model.slice('app/'.length)];
+    return [this.calls, { general, food }[model] ?? own];
+  }
+
+  /** Points at a concept of those that are seen: the picture shows where it was. */
+  point(id: string | undefined): void {
+    this.pointed = id;
+    void this.#light(id);
+  }
+
+  /** Keeps a concept shown in the picture; the one that is shown no more. */
+  pin(id: string | undefined): void {
+    this.pinned = id === this.pinned ? undefined : id;
+    if (!this.pinned) this.pointed = undefined;
+    void this.#light(this.pinned);
+  }
+
+  /** Keeps what is most surely seen shown, or nothing. */
+  highlight(): void {
+    this.pin(this.pinned ?? this.seen?.concepts[0]?.id);
+  }
+
+  /** Finds out where a concept was seen, with those that are likely to be pointed at next. */
+  async #light(id: string | undefined): Promise<void> {
+    while (this.#lighting) await this.#lighting;
+    const [p, seen] = [this.shown, this.seen];
+    if (!id || !p || !seen || seen.model === 'color' || this.#dark || this.lights.has(id) || this.lit !== id) return;
+    const others = seen.concepts.map((c) => c.id).filter((other) => other !== id && !this.lights.has(other));
+    const [calls, model] = this.#eyes(seen.model);
+    this.#lighting = calls
+      .lights(model, p.base64, [id, ...others].slice(0, mostLights))
+      .then(
+        (found) => {
+          if (p === this.shown && seen.model === this.seen?.model) this.lights = new Map([...this.lights, ...found]);
+        },
+        () => {
+          this.#dark = true; // the words are there all the same
+        },
+      )
+      .finally(() => {
+        this.#lighting = undefined;
+      });
+    await this.#lighting;
+  }
+
+  #unlight(): void {
+    this.lights = new Map();
+    this.pointed = this.pinned = undefined;
+    this.#dark = false;
   }
 
   /** Finds the kept pictures that are like the one shown. */
@@ -204,7 +291,7 @@ export class Bench {
   }
 
   /** Looks through another model. */
-  async choose(model: 'general' | 'own'): Promise<void> {
+  async choose(model: string): Promise<void> {
     this.model = model;
     this.seen = undefined;
     await this.read();

@@ -2,10 +2,11 @@
 // compare with.
 import { type Ask, call, every } from '../../ask';
 import { Failure } from '../../console';
+import type { Light } from '../../parts/light';
 import type { components } from '../../v2';
 
 type Schemas = components['schemas'];
-export type Concept = Required<Pick<Schemas['Concept'], 'id' | 'name' | 'value'>>;
+export type Concept = Required<Pick<Schemas['Concept'], 'id' | 'name' | 'value'>> & { readonly hex?: string }; // hex: of a colour
 
 /** A picture that is kept. */
 export interface Kept {
@@ -28,6 +29,8 @@ export interface Taught {
 }
 
 export const general = 'aaa03c23b3724a16a56b629203edc62c';
+export const food = 'bd367be194cf45149e75f01d59f77ba7';
+const color = 'eeed0b6733a644cea07cf4c60f87ebb7';
 const embedder = 'bbb5f41425b8468d9b7a554ff10f8581';
 
 /** The one model that is taught here; its concepts' ids begin with its own. */
@@ -36,6 +39,18 @@ export const own = 'taught';
 const status = { trained: 21100, training: 21101, queued: 21103 };
 const idTaken = [30100, 40010]; // an input's, a model's
 const page = 200; // the most that one call lists
+
+interface Color {
+  readonly raw_hex: string;
+  readonly w3c?: { readonly name: string };
+  readonly value: number;
+}
+
+interface Activations {
+  readonly outputs: readonly {
+    readonly activations?: Partial<Omit<Light, 'values'>> & { concepts?: { id: string; values: number[] }[] };
+  }[];
+}
 
 export class Calls {
   readonly #ask: Ask;
@@ -52,13 +67,29 @@ export class Calls {
     return ((await this.#output(model, base64, language)).concepts ?? []) as Concept[];
   }
 
+  /** The colours of a picture, the widest spread first; each is named after the nearest that has a name. */
+  async colors(base64: string): Promise<Concept[]> {
+    const { colors = [] } = (await this.#output(color, base64)) as { colors?: Color[] };
+    return colors.map((c) => ({ id: c.raw_hex, name: c.w3c?.name ?? c.raw_hex, value: c.value, hex: c.raw_hex }));
+  }
+
+  /** Where in a picture a model sees concepts, by their ids. */
+  async lights(model: string, base64: string, concepts: readonly string[]): Promise<Map<string, Light>> {
+    const path = `/models/${encodeURIComponent(model)}/activations`;
+    const answer = await this.#call<Activations>('POST', path, { inputs: [{ data: { image: { base64 } } }], concepts });
+    const { box, width, height, concepts: seen = [] } = answer.outputs[0]?.activations ?? {};
+    if (!box || !width || !height) return new Map();
+    return new Map(seen.map(({ id, values }) => [id, { box, width, height, values }]));
+  }
+
   /** The embedding of a picture. */
   async embed(base64: string): Promise<readonly number[]> {
     return (await this.#output(embedder, base64)).embeddings?.[0]?.vector ?? [];
   }
 
   async #output(model: string, base64: string, language?: string): Promise<Schemas['OutputData']> {
-    const answer = await this.#call<Schemas['OutputsAnswer']>('POST', `/models/${model}/outputs`, {
+    const path = `/models/${encodeURIComponent(model)}/outputs`;
+    const answer = await this.#call<Schemas['OutputsAnswer']>('POST', path, {
       inputs: [{ data: { image: { base64 } } }],
       ...(language && { model: { output_info: { output_config: { language } } } }),
     });

@@ -1,4 +1,5 @@
 // Pictures as they come: from a file, the clipboard, the camera or the samples.
+import { Failure } from '../../console';
 import { bytesToHex } from './receipt';
 
 /** A picture that can be shown and asked about. Its bytes are as they came: nothing is decoded on the way. */
@@ -30,6 +31,11 @@ export function base64Of(blob: Blob): Promise<string> {
     };
     reader.readAsDataURL(blob);
   });
+}
+
+/** Whether a picture was not read because of what it is. */
+export function unreadable(failure: unknown): boolean {
+  return failure instanceof Failure && [30101, 30105, 30300].includes(failure.code);
 }
 
 /** The pictures among what was dropped, pasted or chosen. */

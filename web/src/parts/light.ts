@@ -1,0 +1,52 @@
+// Where a concept was seen in a picture: a grid of how much each part speaks for it.
+
+/** What /v2 tells of where a concept was seen. */
+export interface Light {
+  readonly box: readonly [top: number, left: number, bottom: number, right: number]; // of the picture, 0 to 1, that was seen
+  readonly width: number; // columns
+  readonly height: number; // rows
+  readonly values: readonly number[]; // row by row, 0 to 1
+}
+
+const darkest = 0.62; // how dark it is where nothing was seen
+const fade = 0.06; // of the picture
+
+/** Pixels, 4 bytes each, that dim a picture of w × h but for where the concept was seen. */
+export function dim({ box, width, height, values }: Light, w: number, h: number): Uint8ClampedArray<ArrayBuffer> {
+  const pixels = new Uint8ClampedArray(4 * w * h);
+  const most = Math.max(...values, 1e-6);
+  const [top, left, bottom, right] = box;
+  /** Between the cells' centres it goes over from one to the next. */
+  const cells = (at: number, from: number, to: number, n: number): [number, number, number] => {
+    const place = Math.min(n - 1, Math.max(0, ((at - from) / (to - from)) * n - 0.5));
+    const first = Math.min(Math.floor(place), Math.max(0, n - 2));
+    return [first, Math.min(n - 1, first + 1), place - first];
+  };
+  for (let y = 0; y < h; y++) {
+    const down = (y + 0.5) / h;
+    const [above, below, dy] = cells(down, top, bottom, height);
+    for (let x = 0; x < w; x++) {
+      const across = (x + 0.5) / w;
+      const seen = down >= top && down <= bottom && across >= left && across <= right;
+      const [before, after, dx] = cells(across, left, right, width);
+      const at = (row: number, column: number) => values[row * width + column] ?? 0;
+      const upper = at(above, before) * (1 - dx) + at(above, after) * dx;
+      const lower = at(below, before) * (1 - dx) + at(below, after) * dx;
+      const edge = Math.min(inside(down, top, bottom), inside(across, left, right));
+      const value = seen ? ((upper * (1 - dy) + lower * dy) / most) * edge : 0;
+      pixels[4 * (y * w + x) + 3] = 255 * darkest * (1 - smooth((value - 0.2) / 0.6));
+    }
+  }
+  return pixels;
+}
+
+/** How far inside the seen part a place is: it fades towards a border that is not the picture's own. */
+function inside(at: number, from: number, to: number): number {
+  const near = Math.min(from > 0.001 ? at - from : 1, to < 0.999 ? to - at : 1);
+  return Math.min(1, Math.max(0, near / fade));
+}
+
+function smooth(t: number): number {
+  const x = Math.min(1, Math.max(0, t));
+  return x * x * (3 - 2 * x);
+}
