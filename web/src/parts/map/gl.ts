@@ -6,6 +6,7 @@ import 'maplibre-gl/dist/maplibre-gl.css';
 import { distance, type Point } from '../../clauses/clause';
 import type { Base, Colour, Making, View } from './base';
 import { flatFrom, near, showing, within } from './base';
+import { cutCountry, cutLines } from './cut';
 import worker from './worker?worker&url';
 import { graticule, type World, world } from './world';
 
@@ -127,7 +128,11 @@ const painted: [string, 'background-color' | 'fill-color' | 'line-color', Colour
 ];
 
 function sources({ land, coast, border }: World): Record<string, FeatureCollection | GeoJSON> {
-  return { land, coast, border };
+  return {
+    land: { ...land, features: land.features.map(cutCountry) },
+    coast: cutLines(coast),
+    border: cutLines(border),
+  };
 }
 
 function style(first: World, colour: (name: Colour) => string): StyleSpecification {

@@ -1,7 +1,7 @@
-// The outline of the world, from our own build: Natural Earth by world-atlas, cut at the antimeridian as it comes.
+// The outline of the world, from our own build: Natural Earth by world-atlas, on the sphere, with no seam.
 // The coarse one is small and drawn first; the fine one is read when something is near.
 import { geoArea, geoCentroid, geoGraticule10 } from 'd3-geo';
-import type { Feature, FeatureCollection, MultiLineString, MultiPolygon, Polygon, Position } from 'geojson';
+import type { Feature, FeatureCollection, MultiLineString, MultiPolygon, Polygon } from 'geojson';
 import { feature, mesh } from 'topojson-client';
 import type { GeometryCollection, Topology } from 'topojson-specification';
 import fine from 'world-atlas/countries-50m.json?url';
@@ -41,28 +41,9 @@ async function load(address: string): Promise<World> {
   const { countries } = topology.objects;
   return {
     land: feature(topology, countries) as FeatureCollection<Polygon | MultiPolygon>,
-    coast: open(mesh(topology, countries, (a, b) => a === b)),
+    coast: mesh(topology, countries, (a, b) => a === b),
     border: mesh(topology, countries, (a, b) => a !== b),
   };
-}
-
-/** Lines without what runs along the cut itself: no coast is there. */
-function open(lines: MultiLineString): MultiLineString {
-  const cut = ([x, y]: Position) => Math.abs(x as number) > 179.99 || (y as number) < -89.9;
-  const coordinates: Position[][] = [];
-  for (const line of lines.coordinates) {
-    let part: Position[] = [];
-    line.forEach((at, i) => {
-      const before = line[i - 1];
-      if (before && cut(before) && cut(at)) {
-        if (part.length > 1) coordinates.push(part);
-        part = [];
-      }
-      part.push(at);
-    });
-    if (part.length > 1) coordinates.push(part);
-  }
-  return { type: 'MultiLineString', coordinates };
 }
 
 /** Lines of latitude and longitude, each ten degrees. */

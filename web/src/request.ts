@@ -1,0 +1,95 @@
+// One call with a JSON body, as programs to copy. The key is a variable, never the secret.
+
+export const tools = ['curl', 'javascript', 'go'] as const;
+export type Tool = (typeof tools)[number];
+
+export interface Call {
+  readonly origin: string; // "https://host", no slash at its end
+  readonly path: string; // "/v2/searches"
+  readonly body: unknown;
+}
+
+/** The program that makes a call, to be pasted as it is. */
+export function program(tool: Tool, c: Call): string {
+  return { curl, javascript, go }[tool](c);
+}
+
+const wide = 72; // characters that a value has on one line
+
+/** JSON as people write it: what is short stays on its line. */
+export function pretty(value: unknown, indent = ''): string {
+  const short = spaced(value);
+  if (typeof value !== 'object' || value === null || indent.length + short.length <= wide) return short;
+  const inner = `${indent}  `;
+  const list = Array.isArray(value);
+  const parts = list
+    ? value.map((one) => pretty(one, inner))
+    : Object.entries(value).map(([name, one]) => `${JSON.stringify(name)}: ${pretty(one, inner)}`);
+  const [open, close] = list ? '[]' : '{}';
+  // What holds one thing alone needs no line of its own.
+  if (parts.length === 1 && !list) return `${open}${pretty1(value, indent)}${close}`;
+  return `${open}\n${parts.map((part) => inner + part).join(',\n')}\n${indent}${close}`;
+}
+
+function pretty1(value: object, indent: string): string {
+  const [[name, one]] = Object.entries(value) as [[string, unknown]];
+  return `${JSON.stringify(name)}: ${pretty(one, indent)}`;
+}
+
+/** JSON on one line, with spaces after commas and colons. */
+function spaced(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(spaced).join(', ')}]`;
+  if (typeof value === 'object' && value !== null) {
+    return `{${Object.entries(value)
+      .map(([name, one]) => `${JSON.stringify(name)}: ${spaced(one)}`)
+      .join(', ')}}`;
+  }
+  return JSON.stringify(value);
+}
+
+function curl({ origin, path, body }: Call): string {
+  return `curl -s -X POST ${origin}${path} \\
+  -H "Authorization: Key $SIGHTLINE_KEY" \\
+  -H 'Content-Type: application/json' -d '${pretty(body).replaceAll("'", "'\\''")}'`;
+}
+
+function javascript({ origin, path, body }: Call): string {
+  return `const answer = await fetch('${origin}${path}', {
+  method: 'POST',
+  headers: { Authorization: \`Key \${process.env.SIGHTLINE_KEY}\`, 'Content-Type': 'application/json' },
+  body: JSON.stringify(${pretty(body, '  ')}),
+});
+for (const { score, input } of (await answer.json()).hits) console.log(score, input.id);`;
+}
+
+function go({ origin, path, body }: Call): string {
+  const text = pretty(body);
+  const literal = text.includes('`') ? JSON.stringify(text) : `\`${text}\``;
+  return `package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"strings"
+)
+
+func main() {
+	body := strings.NewReader(${literal})
+	call, err := http.NewRequest("POST", "${origin}${path}", body)
+	check(err)
+	call.Header.Set("Authorization", "Key "+os.Getenv("SIGHTLINE_KEY"))
+	call.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(call)
+	check(err)
+	defer answer.Body.Close()
+	_, err = io.Copy(os.Stdout, answer.Body)
+	check(err)
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}`;
+}

@@ -1,0 +1,108 @@
+// What a search finds: how many match, how their scores lie, a page of hits after another, and which of them are the
+// very file that was asked for.
+import type { Application, By } from '../../application.svelte';
+import { type Clause, ready, type Similar, toQuery } from '../../clauses';
+import type { Place } from '../../parts/map/place';
+
+export interface Hit {
+  readonly score: number;
+  readonly input: {
+    readonly id: string;
+    readonly data: {
+      readonly concepts?: { readonly id: string; readonly name: string; readonly value: number }[];
+      readonly geo?: { readonly geo_point: { readonly latitude: number; readonly longitude: number } };
+    };
+  };
+}
+
+export interface Scores {
+  readonly from: number; // where the first bin begins
+  readonly to: number; // where the last one ends
+  readonly counts: readonly number[];
+  readonly cut_off?: { readonly value: number; readonly source: string; readonly examples: number };
+}
+
+export interface Found {
+  readonly matching: number; // inputs that every clause lets through
+  readonly scores?: Scores; // absent where nothing ranks
+  readonly first: readonly Hit[];
+  readonly ms: number; // that the hits took
+  readonly by: By;
+}
+
+/** How many hits are asked for at a time. */
+export const size = 60;
+
+/** The body of the search, as it is sent. */
+export function bodyOf(clauses: readonly Clause[], page = 1): { query: { ands: object[] }; pagination: object } {
+  return { query: toQuery(clauses), pagination: { page, per_page: size } };
+}
+
+/** What is said where a picture that was dropped is on another device. */
+export class Away extends Error {}
+
+async function refuse(clauses: readonly Clause[]): Promise<void> {
+  if (!(await ready(clauses))) throw new Away();
+}
+
+export async function find(app: Application, clauses: readonly Clause[], bins: number): Promise<Found> {
+  await refuse(clauses);
+  const query = toQuery(clauses);
+  const began = performance.now();
+  const hits = hitsOf(app, clauses, 1).then((first) => ({ first, ms: performance.now() - began, by: app.by }));
+  const summary = app.call<{ summary: { matching: number; scores?: Scores } }>('POST', '/searches/summary', {
+    query,
+    summary: { scores: { bins } },
+  });
+  const [found, told] = await Promise.all([hits, summary]);
+  return { ...found, ...told.summary };
+}
+
+/** A page of hits, from 1. */
+export async function hitsOf(app: Application, clauses: readonly Clause[], page: number): Promise<Hit[]> {
+  const { hits } = await app.call<{ hits: Hit[] }>('POST', '/searches', bodyOf(clauses, page));
+  return hits;
+}
+
+/** Where the pictures are, as far apart as a map tells them. The world is 512·2^zoom px wide on ours. */
+export async function placesOf(
+  app: Application,
+  clauses: readonly Clause[],
+  view: { zoom: number; box: readonly number[] },
+): Promise<Place[]> {
+  await refuse(clauses);
+  const zoom = Math.max(0, Math.min(24, Math.floor(view.zoom) + 1));
+  const summary = { places: { zoom, box: view.box } };
+  const answer = await app.call<{ summary: { places: Place[] } }>('POST', '/searches/summary', {
+    query: toQuery(clauses),
+    summary,
+  });
+  return answer.summary.places;
+}
+
+/** The inputs that are the same file as a picture that is looked for. */
+export async function sameAs(app: Application, clauses: readonly Clause[]): Promise<Set<string>> {
+  const like = clauses.filter((c): c is Similar => c.kind === 'similar' && !c.negate && !c.crop);
+  // Without an answer a hit still says why it matched.
+  const lists = await Promise.all(
+    like.map(async (c) => [...(c.id ? [c.id] : []), ...(await same(app, c).catch(() => []))]),
+  );
+  return new Set(lists.flat());
+}
+
+async function same(app: Application, c: Similar): Promise<string[]> {
+  if (c.id) {
+    type Answer = { duplicates: { input: { id: string }; tier: string }[] };
+    const { duplicates } = await app.call<Answer>('GET', `/inputs/${encodeURIComponent(c.id)}/duplicates?per_page=100`);
+    return duplicates.filter((d) => d.tier === 'same_file').map((d) => d.input.id);
+  }
+  const [like] = toQuery([c]).ands as { output: { input: { data: { image: { base64?: string } } } } }[];
+  const { base64 } = like?.output.input.data.image ?? {};
+  if (!base64) return [];
+  const query = { ands: [{ input: { data: { image: { base64 } } } }] };
+  const { hits } = await app.call<{ hits: Hit[] }>('POST', '/searches', {
+    query,
+    pagination: { page: 1, per_page: 100 },
+  });
+  return hits.map((hit) => hit.input.id);
+}

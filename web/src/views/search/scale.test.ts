@@ -1,0 +1,22 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { above, binOf, edge, nearest } from './scale';
+
+const scores = { from: 0.4, to: 1, counts: Array.from({ length: 60 }, (_, i) => i % 7) };
+
+test('an edge counts what lies at it or above', () => {
+  const all = scores.counts.reduce((a, b) => a + b, 0);
+  assert.equal(above(scores, 0), all);
+  assert.equal(above(scores, 60), 0);
+  assert.equal(above(scores, 59), scores.counts[59]);
+});
+
+test('edges and scores', () => {
+  for (let at = 0; at <= 60; at++) assert.equal(nearest(scores, edge(scores, at)), at);
+  assert.equal(nearest(scores, 0.6837), 28);
+  assert.equal(nearest(scores, 0), 0);
+  assert.equal(nearest(scores, 2), 60);
+  assert.equal(binOf(scores, 1), 59); // the last bin ends with what it holds
+  assert.equal(binOf(scores, 0.4), 0);
+  assert.equal(binOf(scores, 0.7051), 30);
+});

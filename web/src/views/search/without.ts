@@ -1,0 +1,20 @@
+import type { Application } from '../../application.svelte';
+import { type Clause, toQuery } from '../../clauses';
+
+/** Of a search that finds nothing: the clause without which most would match; undefined where none alone is to blame. */
+export async function emptier(
+  app: Application,
+  clauses: readonly Clause[],
+): Promise<{ index: number; matching: number } | undefined> {
+  const counts = await Promise.all(
+    clauses.map(async (_, index) => {
+      const query = toQuery(clauses.filter((_, i) => i !== index));
+      const { summary } = await app.call<{ summary: { matching: number } }>('POST', '/searches/summary', {
+        query,
+        summary: {},
+      });
+      return { index, matching: summary.matching };
+    }),
+  );
+  return counts.filter((c) => c.matching > 0).sort((a, b) => b.matching - a.matching)[0];
+}
