@@ -38,14 +38,25 @@ func (s *Set) NewAnalyser(l raster.Limits) *Analyser {
 // ErrCorrupt, ErrExpired), nn.ErrExpired, and ErrNetwork. picture is borrowed until it returns.
 func (a *Analyser) Analyse(picture []byte, c raster.Crop, w Want) (Analysis, error) {
 	var out Analysis
-	if w&WantConcepts != 0 {
+	if w&(WantConcepts|WantCells) != 0 {
 		size := a.set.backbone.size
-		img, err := a.decoder.Decode(picture, raster.View{Crop: c, Centre: a.set.backbone.centre, Box: true, Width: size, Height: size})
+		view := raster.View{Crop: c, Centre: a.set.backbone.centre, Box: true, Width: size, Height: size}
+		img, err := a.decoder.Decode(picture, view)
 		if err != nil {
 			return Analysis{}, err
 		}
-		if err := a.concepts(img, &out); err != nil {
-			return Analysis{}, err
+		if w&WantConcepts != 0 {
+			if err := a.concepts(img, &out); err != nil {
+				return Analysis{}, err
+			}
+		}
+		if w&WantCells != 0 {
+			if out.Cells.Box, err = a.decoder.Part(picture, view); err != nil {
+				return Analysis{}, err
+			}
+			if err := a.cells(img, &out); err != nil {
+				return Analysis{}, err
+			}
 		}
 	}
 	if w&WantColors != 0 && a.set.palette != nil {
@@ -71,9 +82,8 @@ func (a *Analyser) Analyse(picture []byte, c raster.Crop, w Want) (Analysis, err
 
 // concepts runs the network on a prepared picture and fills the parts of WantConcepts.
 func (a *Analyser) concepts(img raster.Image, out *Analysis) error {
-	bb := a.set.backbone
-	if img.Width != bb.size || img.Height != bb.size || len(img.Pix) != 3*bb.size*bb.size {
-		return fmt.Errorf("picture of %d×%d, want %d×%d: %w", img.Width, img.Height, bb.size, bb.size, ErrNetwork)
+	if err := a.fits(img); err != nil {
+		return err
 	}
 	_, general, food := a.recogniser.Shape()
 	values := make([]float32, general+food)
@@ -82,5 +92,34 @@ func (a *Analyser) concepts(img raster.Image, out *Analysis) error {
 		return err
 	}
 	out.Has |= WantConcepts
+	return nil
+}
+
+// cells goes through a prepared picture cell by cell.
+func (a *Analyser) cells(img raster.Image, out *Analysis) error {
+	if err := a.fits(img); err != nil {
+		return err
+	}
+	c := &out.Cells
+	c.Classes = a.recogniser.Classes()
+	if c.Height, c.Width = a.recogniser.CellsShape(); c.Height == 0 {
+		return fmt.Errorf("no map of cells: %w", ErrNetwork)
+	}
+	c.Rows = make([]float32, c.Height*c.Width*(c.Classes+Dim))
+	if err := a.recogniser.Cells(img.Pix, c.Rows); err != nil {
+		return err
+	}
+	if !c.Valid() {
+		return fmt.Errorf("cells: %w", ErrNetwork)
+	}
+	out.Has |= WantCells
+	return nil
+}
+
+// fits reports whether the network takes a picture.
+func (a *Analyser) fits(img raster.Image) error {
+	if bb := a.set.backbone; img.Width != bb.size || img.Height != bb.size || len(img.Pix) != 3*bb.size*bb.size {
+		return fmt.Errorf("picture of %d×%d, want %d×%d: %w", img.Width, img.Height, bb.size, bb.size, ErrNetwork)
+	}
 	return nil
 }

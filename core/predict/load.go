@@ -123,8 +123,8 @@ func (s *Set) loadGeneral(b *bundle, of extent) (*concepts, error) {
 		}
 	}
 	s.base = baseOf(b)
+	s.evaluator, s.classes = newEvaluator(c, weights, intercepts), n.Classes
 	if of != tables {
-		s.evaluator = newEvaluator(c, weights, intercepts)
 		if b.elsewhere != 0 {
 			s.backbone = &backbone{elsewhere: b.elsewhere, size: n.Input.Size, centre: n.Input.Centre, classes: n.Classes, heads: n.Heads}
 			return c, nil

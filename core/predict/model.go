@@ -147,6 +147,7 @@ type Set struct {
 	base       [sha256.Size]byte
 	backbone   *backbone // nil of a set that LoadTables made
 	evaluator  *evaluator
+	classes    int
 	palette    *palette           // nil without a bundle of colours
 	background func() []Embedding // nil: there is none
 }

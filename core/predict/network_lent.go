@@ -17,6 +17,10 @@ func networkLent(base *byte) int32
 //go:noescape
 func recogniseLent(network int32, pixels *byte, n int32, embedding *int16, general *float32, concepts int32, food *float32, foods int32) int32
 
+//go:wasmimport kernel cells
+//go:noescape
+func cellsLent(network int32, pixels *byte, n int32, rows *float32, room int32) int64
+
 // networkElsewhere is the host's number for the network of a base; 0: it has none.
 func networkElsewhere(base [sha256.Size]byte) int32 { return networkLent(&base[0]) }
 
@@ -24,4 +28,11 @@ func networkElsewhere(base [sha256.Size]byte) int32 { return networkLent(&base[0
 func recogniseElsewhere(network int32, pix []byte, e *Embedding, general, food []float32) bool {
 	return recogniseLent(network, unsafe.SliceData(pix), int32(len(pix)), &e.Q[0],
 		unsafe.SliceData(general), int32(len(general)), unsafe.SliceData(food), int32(len(food))) != 0
+}
+
+// cellsElsewhere has the host go through a picture cell by cell, or for none says how many there are:
+// 0 where the network has no map, or gave what cannot be used.
+func cellsElsewhere(network int32, pix []byte, rows []float32) (height, width int) {
+	n := cellsLent(network, unsafe.SliceData(pix), int32(len(pix)), unsafe.SliceData(rows), int32(len(rows)))
+	return int(n >> 32), int(n & 0xffffffff)
 }

@@ -46,6 +46,7 @@ const (
 	WantConcepts Want = 1 << iota // Embedding, General and Food: one run of the network
 	WantColors                    // Colors
 	WantThumb                     // Thumb
+	WantCells                     // Cells: one run of the network, and its end for each cell
 )
 
 // Analysis is what a picture came to. The slices belong to the caller.
@@ -56,4 +57,5 @@ type Analysis struct {
 	Food      []float32 // (concepts of the food model) values in 0…1, in its order
 	Colors    []ColorShare
 	Thumb     []byte // JPEG of at most ThumbnailSide a side, the same bytes on every host
+	Cells     Cells  // of the centred square
 }

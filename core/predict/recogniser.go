@@ -58,13 +58,7 @@ func (r *Recogniser) Recognise(pix []byte, e *Embedding, general, food []float32
 		}
 		return nil
 	}
-	if t := &r.input[0]; t.Type == onnx.Float32 {
-		for i, p := range pix {
-			t.F32[i] = float32(p)/127.5 - 1
-		}
-	} else {
-		t.U8 = pix
-	}
+	r.feed(pix)
 	res, err := r.session.Run(r.input[:])
 	if err != nil {
 		return fmt.Errorf("network: %w", err)
@@ -73,4 +67,58 @@ func (r *Recogniser) Recognise(pix []byte, e *Embedding, general, food []float32
 		return err
 	}
 	return r.set.evaluator.values(general, food, res[bb.logits].F32, e, &r.scratch)
+}
+
+// feed makes pix what the session runs on.
+func (r *Recogniser) feed(pix []byte) {
+	t := &r.input[0]
+	if t.Type != onnx.Float32 {
+		t.U8 = pix
+		return
+	}
+	for i, p := range pix {
+		t.F32[i] = float32(p)/127.5 - 1
+	}
+}
+
+// CellsShape is the map that Cells goes through; 0 and 0 where the network has none.
+func (r *Recogniser) CellsShape() (height, width int) {
+	if bb := r.set.backbone; bb.elsewhere != 0 {
+		return cellsElsewhere(bb.elsewhere, nil, nil)
+	}
+	return r.set.backbone.plan.Cells()
+}
+
+// Classes is how many logits there are.
+func (r *Recogniser) Classes() int { return r.set.backbone.classes }
+
+// Cells runs the network on a picture cell by cell and fills rows, as [Cells] has them.
+//
+//	pix   (side, side, 3) bytes, RGB
+//	rows  (height·width, classes + Dim), height and width being those of CellsShape
+//
+// It panics for other lengths, and returns ErrNetwork where the network gives what is not finite.
+func (r *Recogniser) Cells(pix []byte, rows []float32) error {
+	bb := r.set.backbone
+	height, width := r.CellsShape()
+	row := bb.classes + Dim
+	if len(pix) != 3*bb.size*bb.size || len(rows) != height*width*row {
+		panic("predict: a picture or rows of another shape than the recogniser's")
+	}
+	if bb.elsewhere != 0 {
+		if h, _ := cellsElsewhere(bb.elsewhere, pix, rows); h == 0 {
+			return ErrNetwork
+		}
+		return nil
+	}
+	r.feed(pix)
+	err := r.session.Cells(r.input[:], func(y, x int, out []nn.Tensor) {
+		to := rows[(y*width+x)*row:][:row]
+		copy(to, out[bb.logits].F32)
+		copy(to[bb.classes:], out[bb.embedding].F32)
+	})
+	if err != nil {
+		return fmt.Errorf("network: %w", err)
+	}
+	return nil
 }

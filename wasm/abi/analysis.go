@@ -18,8 +18,9 @@ import (
 //	4 food       bytes      likewise
 //	5 color*     {1 id, 2 name, 3 hex, 4 raw hex, 5 value float32}
 //	6 thumb      bytes      JPEG
+//	7 cells      {1 height, 2 width, 3 classes, 4 rows (float32, little-endian), 5 box (as a job's crop)}, with the part WantCells
 func AppendAnalysis(buf []byte, a *predict.Analysis) []byte {
-	e := encoder(slices.Grow(buf[:0], 64+predict.EmbeddingBytes+4*(len(a.General)+len(a.Food))+len(a.Thumb)))
+	e := encoder(slices.Grow(buf[:0], 64+predict.EmbeddingBytes+4*(len(a.General)+len(a.Food))+len(a.Thumb)+4*len(a.Cells.Rows)))
 	e.Uint(1, uint64(a.Has))
 	if a.Has&predict.WantConcepts != 0 {
 		b, _ := a.Embedding.MarshalBinary() // has no error
@@ -39,6 +40,15 @@ func AppendAnalysis(buf []byte, a *predict.Analysis) []byte {
 	}
 	if len(a.Thumb) > 0 {
 		e.Raw(6, a.Thumb)
+	}
+	if a.Has&predict.WantCells != 0 {
+		at := e.Open(7)
+		e.Uint(1, uint64(a.Cells.Height))
+		e.Uint(2, uint64(a.Cells.Width))
+		e.Uint(3, uint64(a.Cells.Classes))
+		e.Raw(4, floats(a.Cells.Rows))
+		e.Raw(5, appendCrop(nil, a.Cells.Box))
+		e.Close(at)
 	}
 	return e.Bytes(nil)
 }
@@ -67,12 +77,35 @@ func ParseAnalysis(data []byte) (predict.Analysis, error) {
 			a.Colors = append(a.Colors, getColor(d.Message()))
 		case 6:
 			a.Thumb = append([]byte(nil), d.Raw()...)
+		case 7:
+			a.Cells = getCells(d.Message())
+			if !a.Cells.Valid() {
+				d.Malformed("cells")
+			}
 		}
 	}
-	if embedded != (a.Has&predict.WantConcepts != 0) {
+	if embedded != (a.Has&predict.WantConcepts != 0) || (a.Cells.Height > 0) != (a.Has&predict.WantCells != 0) {
 		d.Malformed("parts")
 	}
 	return a, envelope("analysis", d)
+}
+
+func getCells(d *field.Decoder) (c predict.Cells) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			c.Height = int(d.Uint32())
+		case 2:
+			c.Width = int(d.Uint32())
+		case 3:
+			c.Classes = int(d.Uint32())
+		case 4:
+			c.Rows = getFloats(d)
+		case 5:
+			c.Box = getCrop(d)
+		}
+	}
+	return c
 }
 
 func getColor(d *field.Decoder) (c predict.ColorShare) {

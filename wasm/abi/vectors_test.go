@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
+	"reflect"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/sync/replica"
@@ -65,6 +68,36 @@ func analysis() predict.Analysis {
 		General: []float32{0.5, 0, 1}, Food: []float32{0.25},
 		Colors: []predict.ColorShare{{W3C: predict.Color{ID: "ai_1", Name: "Red", Hex: "#ff0000"}, RawHex: "#fe0000", Value: 0.75}},
 		Thumb:  []byte("jpeg"),
+	}
+}
+
+// celled is an analysis with cells.
+func celled() predict.Analysis {
+	c := predict.Cells{Height: 1, Width: 2, Classes: 3, Rows: make([]float32, 2*(3+predict.Dim)), Box: raster.Crop{Left: 0.25, Bottom: 1, Right: 0.75}}
+	for i := range c.Rows {
+		c.Rows[i] = float32(i) / 4
+	}
+	return predict.Analysis{Has: predict.WantCells, Cells: c}
+}
+
+// TestCells has cells cross, and refuses those that are not all there.
+func TestCells(t *testing.T) {
+	a := celled()
+	got, err := abi.ParseAnalysis(abi.AppendAnalysis(nil, &a))
+	if err != nil || !reflect.DeepEqual(got, a) {
+		t.Errorf("%+v, %v, want %+v", got, err, a)
+	}
+	for name, change := range map[string]func(a *predict.Analysis){
+		"short":       func(a *predict.Analysis) { a.Cells.Rows = a.Cells.Rows[:7] },
+		"other shape": func(a *predict.Analysis) { a.Cells.Width = 3 },
+		"no box":      func(a *predict.Analysis) { a.Cells.Box = raster.Crop{} },
+		"none":        func(a *predict.Analysis) { a.Cells = predict.Cells{} },
+	} {
+		a := celled()
+		change(&a)
+		if got, err := abi.ParseAnalysis(abi.AppendAnalysis(nil, &a)); !errors.Is(err, field.ErrFormat) {
+			t.Errorf("%s: %+v, %v, want ErrFormat", name, got, err)
+		}
 	}
 }
 
@@ -289,8 +322,9 @@ func FuzzEnvelope(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	a := analysis()
-	f.Add(abi.AppendAnalysis(nil, &a))
+	for _, a := range []predict.Analysis{analysis(), celled()} {
+		f.Add(abi.AppendAnalysis(nil, &a))
+	}
 	for _, e := range events() {
 		f.Add(abi.AppendEvent(nil, e))
 	}

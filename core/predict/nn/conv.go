@@ -204,6 +204,12 @@ func (c *compiler) depthwiseRows(n *node, w window, dst, src *value, d kernel.De
 // at returns the offset of the first pixel of line y of picture b.
 func (v *value) at(b, y int) int { return v.base() + b*v.image() + y*v.row() }
 
+// pixel returns the offset of pixel i of the first picture, counted row by row without the halo.
+func (v *value) pixel(i int) int {
+	width := v.shape[3]
+	return v.at(0, i/width) + i%width*v.shape[1]
+}
+
 // under returns the offset of the top left of w's window over output line y, column 0: in v's
 // halo, or in v.
 func (v *value) under(b, y int, w window) int {

@@ -63,6 +63,7 @@ func (g *graph) lower(o Options) (*Plan, error) {
 		c.leave(v)
 	}
 	c.mapArena()
+	c.checkCells()
 	if total := c.plan.arena + c.plan.weights; total > o.Memory {
 		return nil, fmt.Errorf("%d bytes: %w", total, ErrMemory)
 	}

@@ -22,6 +22,7 @@ type Plan struct {
 	weights int64    // bytes
 	work    int64    // multiply-adds
 	expired func() bool
+	pooled  *pooled // nil: there is no map to be gone through
 }
 
 // Inputs returns what Run takes, shapes fixed. The caller must not change it.

@@ -28,10 +28,15 @@ func (c *compiler) globalAveragePool(n *node) error {
 	if !dense {
 		return n.errorf("a convolution pads the pooled pixel")
 	}
+	c.pools(x)
 	if n.q == nil {
 		line := scratch(onnx.Float32, ch)
 		scale := 1 / float32(h*w)
 		c.emit(step{name: n.String(), out: []*value{out}, in: []*value{x}, temp: []*value{line}, run: func(s *Session) {
+			if s.cell > 0 {
+				copy(data[float32](s, out)[:ch], data[float32](s, x)[x.pixel(s.cell-1):])
+				return
+			}
 			sum := data[float32](s, line)[:ch]
 			for b := range batch {
 				dst := data[float32](s, out)[b*ch : (b+1)*ch]
@@ -60,25 +65,37 @@ func (c *compiler) globalAveragePool(n *node) error {
 	c.emit(step{name: n.String(), out: []*value{out}, in: []*value{x}, temp: []*value{line, total}, run: func(s *Session) {
 		sum, all := data[uint32](s, line)[:ch], data[uint32](s, total)[:ch]
 		for b := range batch {
-			kernel.SumRowsU8(all, data[uint8](s, x)[x.at(b, 0):], ch, width)
-			for y := 1; y < lines; y++ {
-				kernel.SumRowsU8(sum, data[uint8](s, x)[x.at(b, y):], ch, width)
-				for j, v := range sum {
-					all[j] += v
+			if s.cell > 0 {
+				for j, v := range data[uint8](s, x)[x.pixel(s.cell-1):][:ch] {
+					all[j] = uint32(h*w) * uint32(v)
 				}
+			} else {
+				sumPixels(s, x, all, sum, b, lines, width)
 			}
 			if to.typ == onnx.Uint16 {
-				pooled(data[uint16](s, out)[b*ch:], all, zero, scale, to, lo, hi)
+				storeSums(data[uint16](s, out)[b*ch:], all, zero, scale, to, lo, hi)
 			} else {
-				pooled(data[uint8](s, out)[b*ch:], all, zero, scale, to, lo, hi)
+				storeSums(data[uint8](s, out)[b*ch:], all, zero, scale, to, lo, hi)
 			}
 		}
 	}})
 	return nil
 }
 
-// pooled stores sums less zero, times scale, as to says.
-func pooled[T uint8 | uint16](dst []T, sums []uint32, zero int32, scale float32, to affine, lo, hi int32) {
+// sumPixels sets all to the sums of picture b's pixels, lines of width, with sum as scratch.
+func sumPixels(s *Session, x *value, all, sum []uint32, b, lines, width int) {
+	ch := len(all)
+	kernel.SumRowsU8(all, data[uint8](s, x)[x.at(b, 0):], ch, width)
+	for y := 1; y < lines; y++ {
+		kernel.SumRowsU8(sum, data[uint8](s, x)[x.at(b, y):], ch, width)
+		for j, v := range sum {
+			all[j] += v
+		}
+	}
+}
+
+// storeSums stores sums less zero, times scale, as to says.
+func storeSums[T uint8 | uint16](dst []T, sums []uint32, zero int32, scale float32, to affine, lo, hi int32) {
 	dst = dst[:len(sums)]
 	least, most, shift := float64(lo), float64(hi), float64(to.zero)
 	for j, v := range sums {

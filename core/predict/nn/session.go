@@ -27,6 +27,7 @@ type Session struct {
 	outs []Tensor
 	add  kernel.Add // of the product that is running: here, so that it need not be allocated
 	taps taps       // of the pool that is running, likewise
+	cell int        // 0, or 1 more than the one pixel that the last GlobalAveragePool takes in: see Cells
 }
 
 // NewSession takes the arena in one allocation, of Plan.SessionBytes.
@@ -55,13 +56,22 @@ func (s *Session) Run(in []Tensor) ([]Tensor, error) {
 	if err := s.feedAll(in); err != nil {
 		return nil, err
 	}
-	for i := range p.steps {
+	if err := s.runSteps(0, len(p.steps)); err != nil {
+		return nil, err
+	}
+	return s.outs, nil
+}
+
+// runSteps runs the steps from one up to another.
+func (s *Session) runSteps(from, to int) error {
+	p := s.plan
+	for i := from; i < to; i++ {
 		if p.expired != nil && p.expired() {
-			return nil, fmt.Errorf("%s: %w", p.steps[i].name, ErrExpired)
+			return fmt.Errorf("%s: %w", p.steps[i].name, ErrExpired)
 		}
 		s.runStep(&p.steps[i])
 	}
-	return s.outs, nil
+	return nil
 }
 
 func (s *Session) runStep(st *step) {

@@ -84,6 +84,25 @@ func (v View) window(w, h, orientation int) (window, error) {
 	return win, nil
 }
 
+// Part returns what of an upright picture v shows, in fractions of its height and width: the crop with
+// its edges rounded, and the centred square of it. It reads headers alone; its errors are Decode's.
+func (d *Decoder) Part(picture []byte, v View) (Crop, error) {
+	info, err := inspect(picture, d.limits)
+	if err != nil {
+		return Crop{}, err
+	}
+	width, height := info.width, info.height
+	if info.orientation >= 5 {
+		width, height = height, width
+	}
+	win, err := v.window(width, height, upright)
+	if err != nil {
+		return Crop{}, err
+	}
+	w, h := float64(unit*width), float64(unit*height)
+	return Crop{Top: float64(win.y0) / h, Left: float64(win.x0) / w, Bottom: float64(win.y1) / h, Right: float64(win.x1) / w}, nil
+}
+
 // placements says how the upright picture's axes run in the stored one, by EXIF
 // orientation: x mirrored, y mirrored. From 5 on, stored rows are upright columns too.
 var placements = [9]struct{ mirrorX, mirrorY bool }{

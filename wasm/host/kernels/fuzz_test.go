@@ -124,7 +124,7 @@ var roles = map[string]string{
 	"dot": "aal", "axpy": "afal", "residual": "aafaal", "raise": "aafl", "exp": "afaal", "share": "aaaaal", "rows": "anala",
 	"decode": "jzvaca", "add_rows": "aanann", "across": "aaaannII", "ycbcr": "aaaan", "inverse8": "anaa", "inverse4": "anaa",
 	"base64": "acaz", "quote": "az", "sha256": "aza", "values": "eaaana",
-	"network": "a", "recognise": "1aaaanan",
+	"network": "a", "recognise": "1aaaanan", "cells": "1anan",
 }
 
 // argument draws what fits a role.

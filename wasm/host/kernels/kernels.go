@@ -155,4 +155,5 @@ var imports = [...]function{
 	{"sha256", "iii", "", (*Instance).sha256},
 	{"network", "i", "i", (*Instance).network},
 	{"recognise", "iiiiiiii", "i", (*Instance).recognise},
+	{"cells", "iiiii", "I", (*Instance).cells},
 }

@@ -34,13 +34,18 @@ func (in *Instance) network(s []uint64) {
 	}
 }
 
-// recognise(network, pixels, n, embedding, general, concepts, food, foods) → i32
-func (in *Instance) recognise(s []uint64) {
-	i := count(s[0]) - 1
+// recogniser is that of a network by its number.
+func (in *Instance) recogniser(number uint64) *predict.Recogniser {
+	i := count(number) - 1
 	if i < 0 || i >= len(in.lent) {
 		wild()
 	}
-	r := in.lent[i]
+	return in.lent[i].Recogniser
+}
+
+// recognise(network, pixels, n, embedding, general, concepts, food, foods) → i32
+func (in *Instance) recognise(s []uint64) {
+	r := in.recogniser(s[0])
 	n, concepts, foods := count(s[2]), count(s[5]), count(s[7])
 	if side, general, food := r.Shape(); n != 3*side*side || concepts != general || foods != food {
 		wild()
@@ -53,5 +58,24 @@ func (in *Instance) recognise(s []uint64) {
 	s[0] = 0
 	if err == nil {
 		s[0] = 1
+	}
+}
+
+// cells(network, pixels, n, rows, room) → i64
+func (in *Instance) cells(s []uint64) {
+	r := in.recogniser(s[0])
+	n, room := count(s[2]), count(s[4])
+	height, width := r.CellsShape()
+	shape := uint64(height)<<32 | uint64(width)
+	if n == 0 && room == 0 {
+		s[0] = shape
+		return
+	}
+	if side, _, _ := r.Shape(); n != 3*side*side || height == 0 || room != height*width*(r.Classes()+predict.Dim) {
+		wild()
+	}
+	err := r.Cells(view[uint8](in, s[1], n), view[float32](in, s[3], room))
+	if s[0] = shape; err != nil {
+		s[0] = 0
 	}
 }

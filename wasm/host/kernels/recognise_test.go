@@ -84,6 +84,8 @@ func TestRecognise(t *testing.T) {
 		}
 	}
 
+	cellsOf(t, in, r, pix)
+
 	f := &function{name: "recognise", run: (*Instance).recognise}
 	end := uint64(len(in.mem))
 	for i, wrong := range [][]uint64{0: {0, 2, 1 << 31}, 1: {end, end - 9}, 2: {0, uint64(len(pix)) - 1}, 3: {end - 515, 129}, 4: {end, 3}, 5: {0, 1 << 31}, 6: {end}, 7: {0, 1}} {
@@ -92,6 +94,41 @@ func TestRecognise(t *testing.T) {
 			s[i] = v
 			if call(t, in, f, s) {
 				t.Errorf("parameter %d = %d: the guest lives on, want ErrWild", i, v)
+			}
+		}
+	}
+}
+
+// cellsOf holds the cells of a picture, which lies in memory, to a recogniser's own.
+func cellsOf(t *testing.T, in *Instance, r *predict.Recogniser, pix []byte) {
+	t.Helper()
+	const pixelsAt, rowsAt = 16384, 256 << 10
+	ask := func(s ...uint64) uint64 {
+		in.cells(s)
+		return s[0]
+	}
+	if got := ask(1, 0, 0, 0, 0); got != 7<<32|7 {
+		t.Fatalf("cells are %#x, want 7 by 7", got)
+	}
+	want := make([]float32, 49*(r.Classes()+predict.Dim))
+	if err := r.Cells(pix, want); err != nil {
+		t.Fatal(err)
+	}
+	n, room := uint64(len(pix)), uint64(len(want))
+	if got := ask(1, pixelsAt, n, rowsAt, room); got != 7<<32|7 {
+		t.Fatalf("cells = %#x, want 7 by 7", got)
+	}
+	if !bytes.Equal(in.mem[rowsAt:rowsAt+4*int(room)], raw(want)) {
+		t.Error("cells: other bytes than natively")
+	}
+	f := &function{name: "cells", run: (*Instance).cells}
+	end := uint64(len(in.mem))
+	for i, wrong := range [][]uint64{0: {0, 2}, 1: {end, end - 9}, 2: {0, n - 1}, 3: {end - 4*room + 4, rowsAt + 1}, 4: {0, room - 1}} {
+		for _, v := range wrong {
+			s := []uint64{1, pixelsAt, n, rowsAt, room}
+			s[i] = v
+			if call(t, in, f, s) {
+				t.Errorf("cells: parameter %d = %d: the guest lives on, want ErrWild", i, v)
 			}
 		}
 	}

@@ -1,0 +1,176 @@
+package predict
+
+import (
+	"math"
+
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// Cells is a picture as the network sees it cell by cell: what it would say of the picture if all of
+// it were like one cell of the map that the network pools at its end (7 × 7 of the default network).
+// What comes after the pool is linear, so the mean over the cells is what the network says of the
+// whole, and what it says of a cell is that cell's share.
+type Cells struct {
+	Height, Width int
+	Classes       int
+	Rows          []float32 // (Height·Width, Classes + Dim) logits, then the embedding before it is brought to unit length
+
+	// Box is where the cells lie: the part of the upright picture that the network saw.
+	Box raster.Crop
+}
+
+// Valid reports whether c has all of its numbers, each finite, and a box in the picture.
+func (c *Cells) Valid() bool {
+	for _, n := range [...]int{c.Height, c.Width, c.Classes} {
+		if n < 1 || n > math.MaxUint16 {
+			return false
+		}
+	}
+	if b := c.Box; !(b.Top >= 0 && b.Top < b.Bottom && b.Bottom <= 1 && b.Left >= 0 && b.Left < b.Right && b.Right <= 1) {
+		return false
+	}
+	if int64(len(c.Rows)) != int64(c.Height)*int64(c.Width)*int64(c.Classes+Dim) {
+		return false
+	}
+	for _, v := range c.Rows {
+		if !(math.Abs(float64(v)) <= math.MaxFloat32) {
+			return false
+		}
+	}
+	return true
+}
+
+// logits are those of a cell, counted row by row.
+func (c *Cells) logits(i int) []float32 { return c.Rows[i*(c.Classes+Dim):][:c.Classes] }
+
+// embedding is that of a cell.
+func (c *Cells) embedding(i int) []float32 { return c.Rows[i*(c.Classes+Dim)+c.Classes:][:Dim] }
+
+// whole is what the network says of the picture: the mean over the cells.
+func (c *Cells) whole() (logits []float32, embedding []float64) {
+	sums := make([]float64, c.Classes+Dim)
+	n := c.Height * c.Width
+	for i := range n {
+		for j, v := range c.Rows[i*len(sums):][:len(sums)] {
+			sums[j] += float64(v)
+		}
+	}
+	logits = make([]float32, c.Classes)
+	for j := range sums {
+		sums[j] /= float64(n)
+		if j < c.Classes {
+			logits[j] = float32(sums[j])
+		}
+	}
+	return logits, sums[c.Classes:]
+}
+
+// Along returns how much of each cell speaks for a head, weights (Dim) on the unit embedding: 0 to 1,
+// 1 where most does. The bits are the same on every host.
+func (c *Cells) Along(weights []float32) []float32 {
+	shares := make([]float64, c.Height*c.Width)
+	for i := range shares {
+		shares[i] = along(weights, c.embedding(i))
+	}
+	return scaled(shares)
+}
+
+func along(weights, embedding []float32) float64 {
+	sum := 0.0
+	for i, w := range weights[:Dim] {
+		sum += float64(float64(w) * float64(embedding[i]))
+	}
+	return sum
+}
+
+// scaled is shares with those below 0 at 0 and the largest at 1; all 0 where none is above.
+func scaled(shares []float64) []float32 {
+	most := 0.0
+	for _, v := range shares {
+		most = max(most, v)
+	}
+	out := make([]float32, len(shares))
+	for i, v := range shares {
+		if v > 0 {
+			out[i] = float32(v / most)
+		}
+	}
+	return out
+}
+
+// Activations returns, for each of the concepts at places in m.Concepts, how much of each cell speaks
+// for it: (Height·Width) numbers of 0 to 1, 1 where most does. m is one of s and of the type concept.
+// It returns ErrNetwork for cells that are not those of the set's network.
+//
+// A concept's value grows with the logits of its classes, each by its share of the concept's probability,
+// and with its head (values.go). Both are means over the cells, so a cell's part is
+//
+//	class_slope · Σ share·(logit of the cell − mean of all logits of the cell) + head_slope · weights·embedding of the cell / length
+//
+// the mean because a softmax does not feel what all logits have in common, the length that of the
+// embedding of the whole. What speaks against the concept counts as 0.
+func (s *Set) Activations(m *Model, c *Cells, places []int) ([][]float32, error) {
+	if c.Classes != s.classes || !c.Valid() {
+		return nil, ErrNetwork
+	}
+	logits, embedding := c.whole()
+	e := evidence{t: &s.evaluator.Evaluation, c: c, exps: make([]float64, len(logits)), means: make([]float64, c.Height*c.Width)}
+	if _, err := exponentials(e.exps, logits); err != nil {
+		return nil, err
+	}
+	for _, v := range embedding {
+		e.length += float64(v * v)
+	}
+	e.length = math.Sqrt(e.length)
+	for i := range e.means {
+		for _, l := range c.logits(i) {
+			e.means[i] += float64(l)
+		}
+		e.means[i] /= float64(c.Classes)
+	}
+	out := make([][]float32, len(places))
+	for k, place := range places {
+		if m == s.general {
+			out[k] = scaled(e.of(place, true))
+		} else {
+			out[k] = scaled(e.of(s.evaluator.food[place], false))
+		}
+	}
+	return out, nil
+}
+
+// evidence is what Activations goes by.
+type evidence struct {
+	t      *Evaluation
+	c      *Cells
+	exps   []float64 // (classes) of the logits of the whole
+	means  []float64 // (cells) of all logits of each
+	length float64   // of the embedding of the whole
+}
+
+// of is what each cell says for a concept of the general model: by its classes, and by its head where that counts.
+func (e *evidence) of(place int, heads bool) []float64 {
+	classSlope, headSlope, _ := e.t.slopes(place)
+	terms := e.t.terms(place)
+	total := sum(e.exps, terms)
+	var weights []float32 // nil: there is no head
+	if head := int(e.t.Heads[place]); heads && head >= 0 && e.length > 0 {
+		weights = e.t.Weights[head*Dim:][:Dim]
+	}
+	out := make([]float64, len(e.means))
+	for i := range out {
+		v, l := 0.0, e.c.logits(i)
+		for _, j := range terms {
+			share := 1 / float64(len(terms)) // where none has any
+			if total > 0 {
+				share = e.exps[j] / total
+			}
+			v += float64(share * (float64(l[j]) - e.means[i]))
+		}
+		out[i] = float64(classSlope * v)
+		if weights != nil {
+			out[i] += float64(headSlope * (along(weights, e.c.embedding(i)) / e.length))
+		}
+	}
+	return out
+}

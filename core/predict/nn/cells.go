@@ -1,0 +1,89 @@
+package nn
+
+import (
+	"fmt"
+	"slices"
+)
+
+// maxCells bounds how often Cells runs the end of a plan.
+const maxCells = 1 << 10
+
+// pooled is the last GlobalAveragePool of a plan, and what it pools: a network's last map.
+type pooled struct {
+	step          int // of the plan
+	x             *value
+	height, width int
+}
+
+// Cells returns the height and the width of what the plan's last GlobalAveragePool takes in, in
+// pixels; 0 and 0 where [Session.Cells] cannot go through them.
+func (p *Plan) Cells() (height, width int) {
+	if p.pooled == nil {
+		return 0, 0
+	}
+	return p.pooled.height, p.pooled.width
+}
+
+// Cells runs the plan on in as [Session.Run] does up to its last GlobalAveragePool, and what comes
+// after it once for every pixel (y, x) of the map that is pooled, row by row, as if all pixels of the
+// map were like that one. each gets the plan's outputs, which belong to the session and are
+// overwritten after it returns. Where all that comes after is linear, the mean of them over the map
+// is what Run gives: each says what its part of the picture contributes.
+//
+// The errors are Run's, and ErrUnsupported where there is no such map.
+func (s *Session) Cells(in []Tensor, each func(y, x int, out []Tensor)) error {
+	last := s.plan.pooled
+	if last == nil {
+		return fmt.Errorf("no map that a GlobalAveragePool ends: %w", ErrUnsupported)
+	}
+	defer s.release()
+	if err := s.feedAll(in); err != nil {
+		return err
+	}
+	if err := s.runSteps(0, last.step); err != nil {
+		return err
+	}
+	// What comes after may lie where the map does.
+	id := last.x.root().id
+	lent := s.mem[id]
+	s.mem[id] = alignedBytes(int64(len(lent)))
+	copy(s.mem[id], lent)
+	defer func() { s.mem[id], s.cell = lent, 0 }()
+	for y := range last.height {
+		for x := range last.width {
+			s.cell = 1 + y*last.width + x
+			if err := s.runSteps(last.step, len(s.plan.steps)); err != nil {
+				return err
+			}
+			each(y, x, s.outs)
+		}
+	}
+	return nil
+}
+
+// pools remembers that the next step pools x.
+func (c *compiler) pools(x *value) {
+	c.plan.pooled = &pooled{step: len(c.plan.steps), x: x, height: x.shape[2], width: x.shape[3]}
+}
+
+// checkCells forgets the map of a plan whose end cannot be run again: one of several pictures, of too many
+// pixels, or with a step that needs more from before than the map.
+func (c *compiler) checkCells() {
+	p := c.plan
+	last := p.pooled
+	if last == nil {
+		return
+	}
+	early := func(v *value) bool {
+		b := p.blocks[v.root().id]
+		return b != nil && b.first < last.step
+	}
+	for _, st := range p.steps[last.step+1:] {
+		if slices.ContainsFunc(st.in, early) {
+			p.pooled = nil
+		}
+	}
+	if last.x.shape[0] != 1 || last.height*last.width > maxCells {
+		p.pooled = nil
+	}
+}
