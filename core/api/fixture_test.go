@@ -31,6 +31,12 @@ func (s *smallModels) Models() []*predict.Model { return s.models }
 func (s *smallModels) General() *predict.Model  { return s.models[0] }
 func (s *smallModels) Names() *lang.Table       { return s.names }
 func (s *smallModels) Base() [32]byte           { return [32]byte{1} }
+
+// Activations knows nothing of pictures.
+func (s *smallModels) Activations(*predict.Model, *predict.Cells, []int) ([][]float32, error) {
+	return nil, predict.ErrNetwork
+}
+
 func (s *smallModels) Model(id string) (*predict.Model, bool) {
 	for _, m := range s.models {
 		if m.ID == id {

@@ -64,6 +64,7 @@ var covered = map[string][]string{
 // asked are those whose outputs are concepts whoever asks: that is what Predict is for.
 var asked = []string{
 	"POST /models/{model_id}/outputs", "POST /models/{model_id}/versions/{version_id}/outputs", "POST /workflows/{workflow_id}/results",
+	"POST /models/{model_id}/activations",
 }
 
 // TestRedaction sends every endpoint its example with keys that lack one of the scopes that only

@@ -22,6 +22,7 @@ type route struct {
 var routes = []route{
 	{"POST", "/models/{model_id}/outputs", "outputs", auth.NeedPredict, predictOutputs},
 	{"POST", "/models/{model_id}/versions/{version_id}/outputs", "outputs", auth.NeedPredict, predictOutputs},
+	{"POST", "/models/{model_id}/activations", "outputs", auth.NeedPredict, readActivations},
 	{"POST", "/inputs", "inputs", auth.NeedInputsAdd, addInputs},
 	{"GET", "/inputs", "inputs", auth.NeedInputs, listInputs},
 	{"PATCH", "/inputs", "inputs", auth.NeedInputsPatch, patchInputs},
@@ -101,6 +102,9 @@ const (
 	maxIDs         = 1000 // of one call that deletes models
 	maxURLBytes    = 8192 // of a picture's address
 	maxSelected    = 1000 // select_concepts of one call
+
+	maxActivatedInputs = 8  // of one call that asks where concepts are: a quarter of a megabyte each comes from the network
+	maxActivations     = 20 // concepts of such a call
 
 	maxModelConcepts  = 5000     // of one own model
 	maxSettingBytes   = 64 << 10 // of one field of a model's output_config

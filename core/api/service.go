@@ -23,6 +23,9 @@ type Models interface {
 	General() *predict.Model
 	Names() *lang.Table
 	Base() [32]byte // names what embeddings and the general model's values come from
+
+	// Activations are how much of each cell of a picture speaks for concepts of one of the models.
+	Activations(m *predict.Model, c *predict.Cells, places []int) ([][]float32, error)
 }
 
 var _ Models = (*predict.Set)(nil)

@@ -119,7 +119,7 @@ func TestStatusesAgree(t *testing.T) {
 func TestWrites(t *testing.T) {
 	reads := map[string]bool{
 		"/models/{model_id}/outputs": true, "/models/{model_id}/versions/{version_id}/outputs": true, "/models/searches": true,
-		"/models/{model_id}/versions/{version_id}/metrics": true, "/concepts/searches": true, "/searches": true, "/searches/summary": true,
+		"/models/{model_id}/activations": true, "/models/{model_id}/versions/{version_id}/metrics": true, "/concepts/searches": true, "/searches": true, "/searches/summary": true,
 		"/workflows/{workflow_id}/results": true, "/token": true, "/login": true, "/users/{user_id}/apps": true, "/users/{user_id}/keys": true,
 	}
 	for _, r := range routes {

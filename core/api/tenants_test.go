@@ -128,6 +128,7 @@ func (e *estate) furnish(n *tenant) {
 // examples are bodies that do what an endpoint is for; "%d" is another number each time.
 var examples = map[string]string{
 	"POST /models/{model_id}/outputs":                       predictBody,
+	"POST /models/{model_id}/activations":                   `{"inputs":[{"id":"x","data":{"image":{"url":"http://pictures.test/red.png"}}}],"concepts":["warm-word"]}`,
 	"POST /models/{model_id}/versions/{version_id}/outputs": predictBody,
 	"POST /inputs":                           `{"inputs":[{"id":"new%d","data":{"image":{"url":"http://pictures.test/red.png?%[1]d"},"concepts":[{"id":"warm-word"}]}}]}`,
 	"PATCH /inputs":                          `{"inputs":[{"id":"input-word","data":{"concepts":[{"id":"cold","value":false}]}}]}`,

@@ -44,7 +44,7 @@ var tour = []string{
 	"POST /inputs", "STEP 10m",
 	"GET /inputs", "GET /inputs/status", "GET /inputs/dragonfly",
 	"GET /inputs/dragonfly/outputs", "PATCH /inputs/dragonfly/outputs", "GET /inputs/dragonfly/thumbnail", "GET /inputs/dragonfly/source",
-	"GET /inputs/dragonfly/history", "GET /concepts/usage",
+	"GET /inputs/dragonfly/history", "GET /concepts/usage", "POST /models/aaa03c23b3724a16a56b629203edc62c/activations",
 	"POST /searches", "POST /searches/summary", "POST /searches/feedback",
 	"PATCH /inputs", "PATCH /inputs/dragonfly/data/concepts",
 	"POST /models", "GET /models/weather/training_set", "POST /models/weather/versions", "STEP 10m", "GET /models/weather/versions", "GET /models/weather/next",

@@ -8,7 +8,7 @@ import (
 // schemas are the components of the document: what answers show, then what requests say.
 func schemas() object {
 	all := object{{"Status", statusSchema()}, {"Error", errorSchema()}}
-	for _, group := range [][]member{pictures, models, evaluations, learning, others, finding, answers, accounts, copies, requests, clauses, enrolment} {
+	for _, group := range [][]member{pictures, models, activations, evaluations, learning, others, finding, answers, accounts, copies, requests, clauses, enrolment} {
 		all = append(all, group...)
 	}
 	return all

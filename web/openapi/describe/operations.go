@@ -41,6 +41,17 @@ var operations = []operation{
 		request: "PredictRequest", answer: "OutputsAnswer", items: "OutputsAnswer", writes: true,
 		examples: []example{{"a picture by its address", `{"inputs":[{"data":{"image":{"url":"https://pictures.example/dragonfly.jpg"}}}]}`}},
 	},
+	{
+		method: "POST", path: "/models/{model_id}/activations", id: "readActivations", tag: "Predict",
+		summary: "See where concepts are",
+		note: "Says for each concept which cells of a grid over the picture speak for it: of the general and the food model, and of the newest trained version of an own one. " +
+			"An input that the application keeps is named by its id, for which the key needs Inputs:Get.",
+		request: "ActivationsRequest", answer: "ActivationsAnswer", items: "ActivationsAnswer", writes: true,
+		examples: []example{
+			{"a picture by its address", `{"inputs":[{"data":{"image":{"url":"https://pictures.example/dragonfly.jpg"}}}],"concepts":["ai_2k5mzj3r"]}`},
+			{"an input that the application keeps", `{"inputs":[{"id":"dragonfly"}],"concepts":["ai_2k5mzj3r"]}`},
+		},
+	},
 
 	{
 		method: "POST", path: "/inputs", id: "addInputs", tag: "Inputs",

@@ -193,7 +193,7 @@ func (op *operation) headers(asks auth.Credential) (all object) {
 // logs reports whether the operation writes into the application's log: most that need room on the disk do.
 func (op *operation) logs() bool {
 	switch op.id {
-	case "predict", "predictWithVersion", "runWorkflow", "dismissConflict":
+	case "predict", "predictWithVersion", "readActivations", "runWorkflow", "dismissConflict":
 		return false
 	}
 	return op.writes

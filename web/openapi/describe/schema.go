@@ -107,6 +107,7 @@ var limits = map[string]int{
 	"maxInputs": 128, "maxLabels": 1000, "maxConcepts": 200, "shownConcepts": 20,
 	"defaultPerPage": 20, "maxPerPage": 1000, "maxIDBytes": 128, "maxNameBytes": 1024,
 	"maxIDs": 1000, "maxURLBytes": 8192, "maxSelected": 1000, "maxModelConcepts": 5000,
+	"maxActivatedInputs": 8, "maxActivations": 20,
 	"maxSettingBytes": 64 << 10, "maxWorkflowInputs": 32, "maxWorkflowModels": 5,
 	"maxFeedbackBytes": 64 << 10, "maxPictureBytes": 20_000_000,
 }

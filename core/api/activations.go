@@ -1,0 +1,210 @@
+package api
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/train"
+)
+
+// readActivations answers where in pictures a model sees concepts: how much of each cell that the
+// network saw speaks for each concept that is asked for. Pictures come as in a predict call, or by the id of
+// a stored input.
+func readActivations(x *exchange) error {
+	p, err := x.predictor(x.ids["model_id"], "")
+	if err != nil {
+		return err
+	}
+	if p.kind() != predict.TypeConcept {
+		return refusef(ErrModelArgument, "model_id '%s' has no concepts that are somewhere in a picture.", x.ids["model_id"])
+	}
+	places, missing, err := x.activated(&p)
+	if err != nil {
+		return err
+	}
+	inputs, jobs, err := x.activatedPictures()
+	if err != nil {
+		return err
+	}
+	x.await(jobs, func(results []Result) error { return x.activations(&p, places, missing, inputs, results) })
+	return nil
+}
+
+// activated reads concepts, ids of the model's: their places, and those that it does not have.
+func (x *exchange) activated(p *predictor) (places []int, missing []string, err error) {
+	v := x.body.get("concepts")
+	if n := v.Len(); v.Kind() != jsonio.Array || n == 0 || n > maxActivations {
+		return nil, nil, refusef(ErrModelArgument, "concepts: an array of 1 to %d ids is needed.", maxActivations)
+	}
+	for e := range v.Elems() {
+		id, err := e.Str()
+		if err != nil {
+			return nil, nil, refuse(ErrModelArgument, x.body.wrap("concepts", err))
+		}
+		place, ok := p.place(x.net, id)
+		switch {
+		case !ok:
+			missing = append(missing, id)
+		case !slices.Contains(places, place):
+			places = append(places, place)
+		}
+	}
+	if len(places) == 0 {
+		return nil, nil, refusef(ErrModelArgument, "concepts: the model has none of %s.", listed(missing))
+	}
+	return places, missing, nil
+}
+
+// activatedPictures is pictures, where an element with an id alone is a stored input.
+func (x *exchange) activatedPictures() ([]input, []Job, error) {
+	elements, n, err := x.body.some("inputs", maxActivatedInputs, ErrPredict)
+	if err != nil {
+		return nil, nil, err
+	}
+	inputs := make([]input, 0, n)
+	var jobs []Job
+	for o, malformed := range elements {
+		read := x.picture
+		if malformed == nil && o.has("id") && !o.has("data") {
+			read = x.storedPicture
+		}
+		in, err := read(o, malformed)
+		if err != nil {
+			return nil, nil, err
+		}
+		inputs = append(inputs, in)
+		if in.err == nil {
+			job := Job{Blob: in.blob, Crop: in.crop, Want: predict.WantCells}
+			if in.blob.IsZero() {
+				job.URL = in.url
+			}
+			jobs = append(jobs, job)
+		}
+	}
+	return inputs, jobs, nil
+}
+
+// storedPicture is the picture of a stored input, for a key that may read inputs. For another there is none.
+func (x *exchange) storedPicture(o object, _ error) (in input, err error) {
+	if in.id, in.err = o.id("id"); in.err != nil {
+		in.id, err = x.newID()
+		return in, err
+	}
+	v := x.app.Partition.View()
+	defer v.Close()
+	stored, err := v.InputByID(in.id)
+	switch {
+	case errors.Is(err, catalog.ErrNotFound) || err == nil && !x.who.Scopes.Has(auth.InputsGet):
+		in.err = refusef(ErrNoInput, "%s: '%s' not found.", o.at("id"), in.id)
+	case err != nil:
+		return in, err
+	case stored.Code != catalog.InputReady:
+		in.err = refusef(ErrInput, "%s: '%s' has no picture, or not yet.", o.at("id"), in.id)
+	}
+	in.blob, in.crop = stored.Blob, stored.Crop
+	return in, nil
+}
+
+// activations answers the call. results belong to the inputs without an error, in order.
+func (x *exchange) activations(p *predictor, places []int, missing []string, inputs []input, results []Result) error {
+	analyses, good, err := x.beside(inputs, results, nil)
+	if err != nil {
+		return err
+	}
+	maps := make([][][]float32, len(inputs))
+	for i, a := range analyses {
+		if a == nil {
+			continue
+		}
+		if a.Has&predict.WantCells == 0 {
+			return errNoResult
+		}
+		if maps[i], err = x.mapsOf(p, &a.Cells, places); err != nil {
+			return err
+		}
+	}
+	s, details := overall(good, len(inputs), missing)
+	x.answer(s, details, func(w *jsonio.Writer) {
+		w.Name("outputs")
+		w.Array()
+		for i := range inputs {
+			w.Object()
+			w.Name("input_id")
+			w.String(inputs[i].id)
+			w.Name("status")
+			writeItemStatus(w, inputs[i].err)
+			if a := analyses[i]; a != nil {
+				x.writeActivations(w, p, &a.Cells, places, maps[i])
+			}
+			w.End('}')
+		}
+		w.End(']')
+	})
+	return nil
+}
+
+// mapsOf are how much of each cell speaks for the concepts at places.
+func (x *exchange) mapsOf(p *predictor, c *predict.Cells, places []int) ([][]float32, error) {
+	if p.public != nil {
+		return x.net.models.Activations(p.public, c, places)
+	}
+	maps := make([][]float32, len(places))
+	for k, place := range places {
+		maps[k] = c.Along(direction(&p.head.Head, place))
+	}
+	return maps, nil
+}
+
+// direction is where in the embeddings a head's concept lies: its weights, of an exclusive head less the mean of all
+// outputs', since a softmax does not feel what all have in common.
+func direction(h *train.Head, place int) []float32 {
+	weights := h.Weights[place*predict.Dim:][:predict.Dim]
+	if !h.Exclusive {
+		return weights
+	}
+	apart := make([]float32, predict.Dim)
+	for i := range apart {
+		sum := 0.0
+		for o := range h.Bias {
+			sum += float64(h.Weights[o*predict.Dim+i])
+		}
+		apart[i] = float32(float64(weights[i]) - sum/float64(len(h.Bias)))
+	}
+	return apart
+}
+
+func (x *exchange) writeActivations(w *jsonio.Writer, p *predictor, c *predict.Cells, places []int, maps [][]float32) {
+	w.Name("activations")
+	w.Object()
+	w.Name("box")
+	w.Array()
+	for _, edge := range [...]float64{c.Box.Top, c.Box.Left, c.Box.Bottom, c.Box.Right} {
+		w.Float32(float32(edge))
+	}
+	w.End(']')
+	w.Name("width")
+	w.Int(int64(c.Width))
+	w.Name("height")
+	w.Int(int64(c.Height))
+	w.Name("concepts")
+	w.Array()
+	for k, place := range places {
+		id, _, _ := p.concept(x, place, "")
+		w.Object()
+		w.Name("id")
+		w.String(id)
+		w.Name("values")
+		w.Array()
+		for _, v := range maps[k] {
+			w.Float32(v)
+		}
+		w.End(']')
+		w.End('}')
+	}
+	w.End(']')
+	w.End('}')
+}
