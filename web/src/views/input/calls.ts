@@ -136,9 +136,10 @@ export async function move(app: Application, id: string, to: Picture['place'], f
 export const remove = (app: Application, id: string): Promise<object> => app.write('DELETE', path(id));
 
 /** An operation of a picture's history. */
-export type Step = Omit<Schemas['Operation'], 'state' | 'by'> & {
+export type Step = Omit<Schemas['Operation'], 'state' | 'by' | 'seq'> & {
+  readonly seq?: number; // absent of what the picture's record alone remembers
   readonly by?: string;
-  readonly state?: 'queued' | 'sent';
+  readonly state?: 'queued' | 'sent' | 'confirmed';
   readonly position?: number; // in the origin's log; absent: not there yet
   readonly verdict?: string;
 };

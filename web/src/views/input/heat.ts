@@ -1,6 +1,50 @@
+// Where a model saw concepts in a stored picture.
+import type { Application } from '../../application.svelte';
+import type { Light } from '../../parts/light';
+
 /** A concept that the person looks at among what a model said: where it was seen is lit. */
 export interface Hot {
   readonly id: string;
   readonly name: string;
   readonly model: string;
+  readonly all: readonly string[]; // ids of what the model said besides, asked for at once
+}
+
+type Activations = Omit<Light, 'values'> & {
+  readonly concepts: readonly { readonly id: string; readonly values: number[] }[];
+};
+type Answer = { readonly outputs: readonly { readonly activations?: Activations }[] };
+
+const most = 20; // concepts of one call
+const kept = 30; // pictures and models whose answers are kept
+const known = new Map<string, Promise<ReadonlyMap<string, Light>>>();
+
+/** Where a model saw a concept and those beside it, by their ids. */
+export function lights(app: Application, input: string, hot: Hot): Promise<ReadonlyMap<string, Light>> {
+  const place = Math.floor(Math.max(0, hot.all.indexOf(hot.id)) / most);
+  const wanted = hot.all.includes(hot.id) ? hot.all.slice(place * most, (place + 1) * most) : [hot.id];
+  const key = JSON.stringify([app.id, input, hot.model, wanted]);
+  let found = known.get(key);
+  if (!found) {
+    found = ask(app, input, hot.model, wanted);
+    known.set(key, found);
+    found.catch(() => known.delete(key));
+    for (const oldest of known.keys()) {
+      if (known.size <= kept) break;
+      known.delete(oldest);
+    }
+  }
+  return found;
+}
+
+async function ask(app: Application, id: string, model: string, concepts: readonly string[]) {
+  const path = `/models/${encodeURIComponent(model)}/activations`;
+  const { outputs } = await app.call<Answer>('POST', path, { inputs: [{ id }], concepts });
+  const seen = outputs[0]?.activations;
+  return new Map<string, Light>(
+    (seen?.concepts ?? []).map((c) => [
+      c.id,
+      { box: seen?.box ?? [0, 0, 1, 1], width: seen?.width ?? 0, height: seen?.height ?? 0, values: c.values },
+    ]),
+  );
 }

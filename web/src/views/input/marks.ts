@@ -7,8 +7,7 @@ import type { Step } from './calls';
 /** The mark of a step: confirmed is what stands in the origin's log. */
 export function markOfStep(step: Step): Mark {
   if (step.verdict && step.verdict !== 'ok') return 'conflict';
-  if (step.position !== undefined) return 'confirmed';
-  return step.state ?? 'queued';
+  return step.state ?? (step.position === undefined ? 'queued' : 'confirmed');
 }
 
 /** The mark of what was last said of a concept of a picture, while it is on its way. */

@@ -1,11 +1,21 @@
-// Deleting a picture.
+// Deleting a picture. There is no way back once it is done, so that it waits until the time to take it back is over.
 import type { Application } from '../../application.svelte';
 import { say } from '../../parts/toasts.svelte';
+import { problem } from '../../problem';
 import { m } from '../../words.svelte';
 import { remove } from './calls';
 
-/** Deletes a picture and says so. */
-export async function removeNow(app: Application, id: string, name: string): Promise<void> {
-  await remove(app, id);
-  say(app.by === 'device' ? m.input_deleted_here({ name }) : m.input_deleted({ name }));
+const grace = 10_000; // ms, as long as a toast can be taken back
+
+/** Has a picture deleted. Until the time is over nothing is sent: whoever closes the page before has deleted nothing. */
+export function removeLater(app: Application, id: string, name: string, back: () => void): void {
+  const timer = setTimeout(() => {
+    remove(app, id).catch((failure) => say(problem(failure).title));
+  }, grace);
+  say(m.input_deleting({ name }), {
+    undo: () => {
+      clearTimeout(timer);
+      back();
+    },
+  });
 }
