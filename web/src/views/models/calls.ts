@@ -27,17 +27,7 @@ export interface Known {
 }
 
 /** What a training would learn from now. */
-export interface TrainingSet {
-  readonly inputs: number;
-  readonly new_inputs: number;
-  readonly version_id?: string;
-  readonly concepts: readonly { id: string; name: string; positives: number; negatives: number }[];
-  readonly advice?: {
-    readonly code: 'no_concepts' | 'no_positives' | 'few_examples' | 'one_class' | 'unbalanced';
-    readonly concept_id?: string;
-    readonly missing?: number;
-  };
-}
+export type TrainingSet = Schemas['TrainingSet'];
 
 /** A concept as a version sees it in a picture. */
 export interface Guess {

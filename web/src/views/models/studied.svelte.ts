@@ -1,6 +1,6 @@
 // One model as its page shows it: what it is, its versions and how good they are, and the training that is underway.
 import { SvelteMap } from 'svelte/reactivity';
-import type { Application } from '../../application.svelte';
+import type { Application, By } from '../../application.svelte';
 import type { Mark } from '../../progress';
 import { Resource } from '../../resource.svelte';
 import * as calls from './calls';
@@ -8,6 +8,7 @@ import * as calls from './calls';
 /** A training that is underway, as far as it can be seen from here. */
 export interface Training {
   readonly id: string; // of the version
+  readonly by: By; // where it is
   readonly code: number;
   readonly read: number; // pictures of the application that are read
   readonly pictures: number; // all of them
@@ -19,6 +20,9 @@ export interface Training {
 export interface Numbered extends calls.Version {
   readonly number: number;
 }
+
+/** The models that are to be trained as soon as their page opens. */
+export const eager = new Set<string>();
 
 export class Studied {
   readonly app: Application;
@@ -91,13 +95,16 @@ export class Studied {
   async watch(v: calls.Version): Promise<Numbered | undefined> {
     const round = ++this.#watching;
     const began = performance.now();
-    for (let now = v; ; ) {
+    const by = this.app.by;
+    let now = v;
+    for (;;) {
       const { done, all } = await calls.reading(this.app);
       if (round !== this.#watching) return undefined;
       if (!calls.underway(now)) break;
       const last: Mark = { at: performance.now(), done };
       this.training = {
         id: v.id,
+        by,
         code: now.status.code,
         read: done,
         pictures: all,
@@ -109,12 +116,11 @@ export class Studied {
       now = await calls.version(this.app, this.id, v.id);
     }
     await this.judge(v.id);
+    if (now.status.code === calls.code.trained) this.arrived = v.id; // before it is shown, so that its numbers count
     await Promise.all([this.versions.load(), this.set.load(), this.info.load()]);
     if (round !== this.#watching) return undefined;
     this.training = undefined;
-    const ended = this.versions.data?.find((one) => one.id === v.id);
-    if (calls.trained(ended)) this.arrived = v.id;
-    return ended;
+    return this.versions.data?.find((one) => one.id === v.id);
   }
 
   /** Ends what goes on in the background. */

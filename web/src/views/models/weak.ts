@@ -8,6 +8,8 @@ export interface Weak {
   readonly input: string;
   readonly concept: { readonly id: string; readonly name: string };
   readonly yes: boolean; // it was said to show the concept
+  readonly shows: string | undefined; // what it was said to show, first
+  readonly said: { readonly id: string; readonly name: string; readonly value: number }; // what it is taken for
   readonly value: number;
 }
 
@@ -15,17 +17,22 @@ const doubt = 0.25; // from label to value: what is nearer is in no doubt
 
 /** The pictures in doubt, the most first. */
 export function weakest(metrics: Metrics | null | undefined): Weak[] {
-  const all = (metrics?.test_set ?? []).flatMap(({ id, predicted_concepts: [said], ground_truth_concepts: [truth] }) =>
-    said && truth
-      ? [
-          {
-            input: id,
-            concept: { id: truth.id ?? '', name: truth.name ?? '' },
-            yes: truth.value === 1,
-            value: said.value ?? 0,
-          },
-        ]
-      : [],
+  const all = (metrics?.test_set ?? []).flatMap(
+    ({ id, predicted_concepts: predicted, ground_truth_concepts: truths }) => {
+      const [judged, truth] = [predicted[0], truths[0]];
+      if (!judged || !truth) return [];
+      const taken = predicted.reduce((a, b) => ((b.value ?? 0) > (a.value ?? 0) ? b : a), judged);
+      return [
+        {
+          input: id,
+          concept: { id: truth.id, name: truth.name },
+          yes: truth.value === 1,
+          value: judged.value,
+          shows: truths.find((t) => t.value === 1)?.name,
+          said: { id: taken.id, name: taken.name, value: taken.value },
+        },
+      ];
+    },
   );
   return all.filter((w) => Math.abs(w.value - Number(w.yes)) >= doubt);
 }
@@ -39,7 +46,7 @@ export function confusion(metrics: Metrics, app: string, nothing: string): { nam
   const nameOf = (id: string | undefined) => (id === undefined ? nothing : (positives.get(id)?.concept.name ?? id));
   const cells = all.map((actual) =>
     all.map((predicted) => {
-      const entry = matrix.find((e) => e.actual === actual && e.predicted === predicted) as Entry | undefined;
+      const entry = matrix.find((e) => e.actual === actual && e.predicted === predicted);
       const share = entry?.value ?? 0;
       const row = actual === undefined ? undefined : positives.get(actual)?.num_pos;
       const count = entry?.count ?? (row === undefined ? (share === 0 ? 0 : undefined) : Math.round(share * row));
@@ -49,7 +56,6 @@ export function confusion(metrics: Metrics, app: string, nothing: string): { nam
   );
   return { names: all.map(nameOf), cells };
 }
-type Entry = { value: number; count?: number };
 
 /** The clauses for a side of a cell: the concept, or none of them. */
 function said(
