@@ -141,6 +141,15 @@ export interface Slot {
   readonly row: Row;
 }
 
+/** Whether a place shows a row already, so that nothing of it is drawn again. */
+const shows = ({ row }: Slot, next: Row): boolean =>
+  row.index === next.index &&
+  row.head === next.head &&
+  row.first === next.first &&
+  row.count === next.count &&
+  row.run === next.run &&
+  row.top === next.top;
+
 /** Gives rows places: those that stay keep theirs, the others take places of their kind that are free. */
 export function recycle(slots: readonly Slot[], rows: readonly Row[], fresh: () => number): Slot[] {
   const kept = new Map(slots.map((slot) => [slot.row.index, slot]));
@@ -148,6 +157,7 @@ export function recycle(slots: readonly Slot[], rows: readonly Row[], fresh: () 
   const free = slots.filter((slot) => wanted.get(slot.row.index)?.head !== slot.row.head);
   return rows.map((row) => {
     const mine = kept.get(row.index);
+    if (mine && shows(mine, row)) return mine;
     if (mine && mine.row.head === row.head) return { key: mine.key, row };
     const at = free.findIndex((slot) => slot.row.head === row.head);
     const [taken] = at < 0 ? [] : free.splice(at, 1);

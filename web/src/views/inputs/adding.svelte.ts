@@ -1,0 +1,334 @@
+// Pictures on their way into an application: read, hashed and sent a few at a time, whatever page is shown meanwhile.
+import type { Application } from '../../application.svelte';
+import { Failure } from '../../console';
+import { base64Of } from '../look/pictures';
+import { bytesToHex } from '../look/receipt';
+import { add, type Item, isDone, mostInputs, patch } from './calls';
+import type { Source } from './sources';
+
+const together = 16; // pictures of one call: how many are done is seen soon
+const mostBytes = 24_000_000; // of one call
+const lanes = 2; // calls at once: one is read while the other is analysed
+const taken = [30100, 40010]; // it is there already
+
+export type State = 'waiting' | 'reading' | 'stored' | 'skipped' | 'failed';
+
+/** What is known of a stored picture beside another: the same bytes, the same picture, or one like it. */
+export interface Twin {
+  readonly tier: 'same_file' | 're_encoded' | 'similar';
+  readonly id: string;
+}
+
+/** One picture on its way. */
+export class Entry {
+  readonly source: Source;
+  is = $state<State>('waiting');
+  id = $state('');
+  failure = $state.raw<{ code: number; description: string; details: string }>();
+  place = $state.raw<{ latitude: number; longitude: number }>(); // that its file tells
+  twin = $state.raw<Twin>();
+  placed = false; // its place was written
+
+  constructor(source: Source) {
+    this.source = source;
+  }
+}
+
+type Counts = Record<State, number>;
+
+export class Adding {
+  readonly app: Application;
+  entries = $state.raw<readonly Entry[]>([]);
+  counts = $state<Counts>({ waiting: 0, reading: 0, stored: 0, skipped: 0, failed: 0 });
+  bytes = $state({ done: 0, all: 0 });
+  places = $state(0); // how many tell where they were made
+  usePlaces = $state(false);
+  paused = $state(false);
+  failure = $state.raw<unknown>(); // why it does not go on
+  gathering = $state(0); // sources that are still being opened
+  #queue: Entry[] = []; // those that wait
+  #running = $state(0);
+  #began = 0;
+  #spent = 0; // milliseconds of work before the last pause
+  #now = $state(0);
+  #done = $state(0); // of those that were sent in that time
+  #twins: Promise<void> = Promise.resolve();
+
+  constructor(app: Application) {
+    this.app = app;
+  }
+
+  get busy(): boolean {
+    return this.#running > 0 || this.gathering > 0;
+  }
+
+  get done(): number {
+    return this.counts.stored + this.counts.skipped + this.counts.failed;
+  }
+
+  /** Pictures a second, since it began; undefined until that says something. */
+  get rate(): number | undefined {
+    const time = this.#spent + (this.#running ? this.#now - this.#began : 0);
+    return time > 400 && this.#done ? (this.#done * 1000) / time : undefined;
+  }
+
+  get left(): number | undefined {
+    return this.rate && Math.ceil((this.entries.length - this.done) / this.rate);
+  }
+
+  /** Takes what people brought, and begins with it while more comes. */
+  async take(brought: AsyncIterable<Source> | Iterable<Source>): Promise<void> {
+    if (!this.busy && this.done === this.entries.length) this.clear();
+    this.gathering++;
+    try {
+      let some: Entry[] = [];
+      const flush = () => {
+        this.entries = [...this.entries, ...some];
+        this.#queue.push(...some.filter(({ is }) => is === 'waiting'));
+        some = [];
+        this.#run();
+      };
+      for await (const source of brought) {
+        const entry = new Entry(source);
+        this.counts.waiting++;
+        this.bytes.all += source.blob?.size ?? 0;
+        some.push(entry);
+        if (source.problem !== undefined) this.#fail(entry, { code: 0, description: source.problem, details: '' });
+        if (some.length >= 256) flush();
+      }
+      flush();
+    } catch (failure) {
+      this.failure = failure;
+    } finally {
+      this.gathering--;
+    }
+  }
+
+  pause = (): void => {
+    this.paused = true;
+  };
+  resume = (): void => {
+    [this.paused, this.failure] = [false, undefined];
+    this.#run();
+  };
+
+  /** Leaves out what waits. */
+  cancel = (): void => {
+    this.#queue = [];
+    this.entries = this.entries.filter((entry) => {
+      if (entry.is !== 'waiting') return true;
+      this.counts.waiting--;
+      this.bytes.all -= entry.source.blob?.size ?? 0;
+      return false;
+    });
+    [this.paused, this.failure] = [false, undefined];
+  };
+
+  /** Forgets what is over. */
+  clear = (): void => {
+    this.entries = this.entries.filter(({ is }) => is === 'waiting' || is === 'reading');
+    this.counts = { ...this.counts, stored: 0, skipped: 0, failed: 0 };
+    this.bytes = { done: 0, all: this.entries.reduce((sum, { source }) => sum + (source.blob?.size ?? 0), 0) };
+    [this.places, this.#done, this.#spent] = [0, 0, 0];
+  };
+
+  retry(entry: Entry): void {
+    entry.failure = undefined;
+    this.bytes.done -= entry.source.blob?.size ?? 0;
+    this.#move(entry, 'waiting');
+    this.#queue.push(entry);
+    this.#run();
+  }
+
+  skip(entry: Entry): void {
+    this.entries = this.entries.filter((one) => one !== entry);
+    this.counts[entry.is]--;
+  }
+
+  /** Uses the places that files tell, or not: also of those that are stored already. */
+  async setPlaces(use: boolean): Promise<void> {
+    this.usePlaces = use;
+    const turned = this.entries.filter((e) => e.is === 'stored' && e.place && e.placed !== use);
+    for (let n = 0; n < turned.length; n += mostInputs) {
+      const some = turned.slice(n, n + mostInputs);
+      const items = await patch(
+        this.app,
+        use ? 'overwrite' : 'remove',
+        some.map((e) => ({ id: e.id, data: { geo: { geo_point: e.place } } })),
+      );
+      for (const [i, item] of items.entries()) if (isDone(item)) (some[i] as Entry).placed = use;
+    }
+  }
+
+  #run(): void {
+    while (this.#running < lanes && this.#queue.length > 0 && !this.paused) {
+      if (!this.#running++) this.#began = this.#now = performance.now();
+      void this.#lane().finally(() => {
+        if (!--this.#running) this.#spent += performance.now() - this.#began;
+      });
+    }
+  }
+
+  async #lane(): Promise<void> {
+    for (;;) {
+      const some = this.paused ? [] : this.#next();
+      if (!some.length) return;
+      for (const entry of some) this.#move(entry, 'reading');
+      await this.#send(some);
+      this.#now = performance.now();
+    }
+  }
+
+  #next(): Entry[] {
+    let [count, bytes] = [0, 0];
+    for (const { source } of this.#queue) {
+      bytes += source.blob?.size ?? 0;
+      if (count && (bytes > mostBytes || count >= (source.blob ? together : mostInputs))) break;
+      count++;
+    }
+    return this.#queue.splice(0, count);
+  }
+
+  async #send(some: readonly Entry[]): Promise<void> {
+    const read = await Promise.all(some.map((entry) => this.#body(entry)));
+    const sent = some.filter((_, i) => read[i]);
+    const bodies = read.filter((body): body is object => body !== undefined);
+    if (!sent.length) return;
+    try {
+      const items = await add(this.app, bodies);
+      for (const [i, item] of items.entries()) this.#settle(sent[i] as Entry, item);
+      this.#done += items.length;
+      this.#seek(sent);
+    } catch (failure) {
+      const refused =
+        failure instanceof Failure &&
+        failure.status >= 400 &&
+        failure.status < 500 &&
+        failure.status !== 401 &&
+        failure.status !== 429;
+      if (refused) {
+        const { code, description, details } = failure;
+        for (const entry of sent) this.#fail(entry, { code, description, details });
+        return;
+      }
+      // Nobody answered, or nobody could: nothing is lost, it goes on when the person says so.
+      for (const entry of sent) this.#move(entry, 'waiting');
+      this.#queue.unshift(...sent);
+      [this.paused, this.failure] = [true, failure];
+    }
+  }
+
+  /** What is sent of a picture. Its id is the first half of its bytes' SHA-256: the same file is the same input. */
+  async #body(entry: Entry): Promise<object | undefined> {
+    const { blob, url, id, crop, concepts, metadata, geo, name } = entry.source;
+    const rest = { ...(concepts && { concepts }), ...(geo && { geo }) };
+    if (!blob) {
+      entry.id = id ?? '';
+      return {
+        ...(id && { id }),
+        data: { image: { url, ...(crop && { crop }) }, ...rest, ...(metadata && { metadata }) },
+      };
+    }
+    try {
+      const bytes = await blob.arrayBuffer();
+      const [hash, base64, place] = await Promise.all([
+        crypto.subtle.digest('SHA-256', bytes),
+        base64Of(blob),
+        placeOf(bytes),
+      ]);
+      entry.id = id ?? bytesToHex(hash).slice(0, 32);
+      if (place && !geo) {
+        if (!entry.place) this.places++;
+        entry.place = place;
+        entry.placed = this.usePlaces;
+      }
+      return {
+        id: entry.id,
+        data: {
+          image: { base64, ...(crop && { crop }) },
+          metadata: metadata ?? { name },
+          ...rest,
+          ...(entry.place && entry.placed && { geo: { geo_point: entry.place } }),
+        },
+      };
+    } catch (failure) {
+      this.#fail(entry, { code: 0, description: (failure as Error).message, details: '' });
+      return undefined;
+    }
+  }
+
+  #settle(entry: Entry, item: Item): void {
+    const { code, description, details = '' } = item.status;
+    if (isDone(item)) {
+      entry.id = item.id;
+      this.#over(entry, 'stored');
+      if (entry.place && entry.placed !== this.usePlaces) void this.setPlaces(this.usePlaces); // the box was ticked meanwhile
+    } else if (taken.includes(code)) {
+      const same = entry.source.blob && !entry.source.id;
+      if (same) entry.twin = { tier: 'same_file', id: item.id };
+      entry.failure = { code, description, details };
+      this.#over(entry, 'skipped');
+    } else this.#fail(entry, { code, description, details });
+  }
+
+  #fail(entry: Entry, failure: { code: number; description: string; details: string }): void {
+    entry.failure = failure;
+    this.#over(entry, 'failed');
+  }
+
+  #over(entry: Entry, state: State): void {
+    this.bytes.done += entry.source.blob?.size ?? 0;
+    this.#move(entry, state);
+  }
+
+  #move(entry: Entry, state: State): void {
+    this.counts[entry.is]--;
+    entry.is = state;
+    this.counts[state]++;
+  }
+
+  /** Looks which of the new ones are there already in other bytes, one after the other. */
+  #seek(some: readonly Entry[]): void {
+    for (const entry of some) {
+      if (entry.is !== 'stored' || !entry.source.blob) continue;
+      this.#twins = this.#twins.then(async () => {
+        try {
+          type Answer = { duplicates: { input: { id: string }; tier: Twin['tier'] }[] };
+          const { duplicates } = await this.app.call<Answer>(
+            'GET',
+            `/inputs/${encodeURIComponent(entry.id)}/duplicates?per_page=1`,
+          );
+          const [first] = duplicates;
+          if (first) entry.twin = { tier: first.tier, id: first.input.id };
+        } catch {
+          // It is stored; what it is like can be seen on its own page.
+        }
+      });
+    }
+  }
+}
+
+/** The place that a picture's file tells, where it does. */
+async function placeOf(bytes: ArrayBuffer): Promise<{ latitude: number; longitude: number } | undefined> {
+  try {
+    const { gps } = await import('exifr');
+    const at = await gps(bytes);
+    return Number.isFinite(at?.latitude) && Number.isFinite(at?.longitude) && (at.latitude || at.longitude)
+      ? { latitude: at.latitude, longitude: at.longitude }
+      : undefined;
+  } catch {
+    return undefined; // no file that has such things, or a damaged one
+  }
+}
+
+const all = new Map<Application, Adding>();
+
+/** What is being added to an application: one for as long as the pages are open. */
+export function adding(app: Application): Adding {
+  let one = all.get(app);
+  if (!one) {
+    one = new Adding(app);
+    all.set(app, one);
+  }
+  return one;
+}

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { strToU8, zipSync } from 'fflate';
+import { type Found, type Source, sources } from './sources';
+
+const file = (path: string, text: string | Uint8Array<ArrayBuffer>, type = ''): Found => ({
+  path,
+  file: new File([text], path.replace(/^.*\//, ''), { type }),
+});
+const all = async (...found: Found[]) => {
+  const got: Source[] = [];
+  for await (const source of sources(found)) got.push(source);
+  return got;
+};
+const plain = ({ blob, ...rest }: Source) => ({ ...rest, ...(blob && { bytes: blob.size }) });
+
+test('pictures are taken, what is no picture is told, what systems leave is passed over', async () => {
+  const got = await all(
+    file('a/1.jpg', 'xx'),
+    file('a/.DS_Store', 'x'),
+    file('a/notes.pdf', 'x'),
+    file('2', 'x', 'image/png'),
+  );
+  assert.deepEqual(got.map(plain), [
+    { name: 'a/1.jpg', bytes: 2 },
+    { name: 'a/notes.pdf', problem: '' },
+    { name: '2', bytes: 1 },
+  ]);
+});
+
+test('lines are inputs as the interface takes them, or flat', async () => {
+  const lines = [
+    '{"id":"a","url":"https://x/a.jpg"}',
+    '{"data":{"image":{"url":"https://x/b.jpg","crop":[0,0,1,0.5]},"concepts":[{"id":"dog","value":false},"cat"],"metadata":{"n":7}}}',
+    '',
+    '{"path":"c.jpg","geo":{"longitude":11.6,"latitude":48.1}}',
+    '{"path":"missing.jpg"}',
+    'no json',
+  ].join('\n');
+  const got = await all(file('in/inputs.jsonl', lines), file('in/c.jpg', 'xyz'), file('in/other.jpg', 'x'));
+  assert.deepEqual(got.slice(0, 3).map(plain), [
+    { name: 'https://x/a.jpg', id: 'a', url: 'https://x/a.jpg' },
+    {
+      name: 'https://x/b.jpg',
+      url: 'https://x/b.jpg',
+      crop: [0, 0, 1, 0.5],
+      concepts: [
+        { id: 'dog', value: 0 },
+        { id: 'cat', value: 1 },
+      ],
+      metadata: { n: 7 },
+    },
+    { name: 'c.jpg', bytes: 3, geo: { geo_point: { longitude: 11.6, latitude: 48.1 } } },
+  ]);
+  assert.equal(got.length, 5); // a picture that the list does not name is left out
+  assert.ok(got[3]?.problem && got[4]?.problem);
+});
+
+test('rows of a table are inputs, with columns as the import of the command line has them', async () => {
+  const rows =
+    'id,url,concepts,not_concepts,lat,lon,metadata.shelf.row\na,https://x/a.jpg,cat; dog,bird,48.1,11.6,7\nb,https://x/b.jpg,,,,,north\n';
+  const got = await all(file('list.csv', rows));
+  assert.deepEqual(got, [
+    {
+      name: 'https://x/a.jpg',
+      id: 'a',
+      url: 'https://x/a.jpg',
+      concepts: [
+        { id: 'cat', value: 1 },
+        { id: 'dog', value: 1 },
+        { id: 'bird', value: 0 },
+      ],
+      metadata: { shelf: { row: 7 } },
+      geo: { geo_point: { latitude: 48.1, longitude: 11.6 } },
+    },
+    { name: 'https://x/b.jpg', id: 'b', url: 'https://x/b.jpg', metadata: { shelf: { row: 'north' } } },
+  ]);
+});
+
+test('an archive is a folder, packed; a text is addresses', async () => {
+  const packed = zipSync({
+    'p/1.jpg': strToU8('one'),
+    '__MACOSX/p/1.jpg': strToU8('x'),
+    'urls.txt': strToU8('https://x/1.jpg\n# not this\nhttps://x/2.jpg'),
+  });
+  const got = await all(file('all.zip', packed as Uint8Array<ArrayBuffer>));
+  assert.deepEqual(got.map(plain), [
+    { name: 'https://x/1.jpg', url: 'https://x/1.jpg' },
+    { name: 'https://x/2.jpg', url: 'https://x/2.jpg' },
+    { name: 'p/1.jpg', bytes: 3 },
+  ]);
+});

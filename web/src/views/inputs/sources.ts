@@ -1,0 +1,232 @@
+// What people bring pictures in: files, folders, archives, lists of inputs as lines of JSON or rows of a table, and lists
+// of addresses. The forms are those that the import of the command line reads.
+import type { Input } from './calls';
+
+/** One picture to be added: its bytes or its address, and what is said of it. */
+export interface Source {
+  readonly name: string; // what a person finds it by
+  readonly blob?: Blob;
+  readonly url?: string;
+  readonly id?: string;
+  readonly crop?: readonly number[];
+  readonly concepts?: readonly { readonly id: string; readonly value: 0 | 1 }[];
+  readonly metadata?: Record<string, unknown>;
+  readonly geo?: Input['data']['geo'];
+  readonly problem?: string; // why it cannot be added; empty: it is no picture
+}
+
+/** A file under the path that it has in what was chosen. */
+export interface Found {
+  readonly path: string;
+  readonly file: File;
+}
+
+const pictures = /\.(jpe?g|png|gif|webp|bmp|tiff?|heic|heif|avif)$/i;
+const lists = /\.(jsonl|ndjson|csv|tsv|txt)$/i;
+
+const hidden = /(^|\/)(\.|__MACOSX\/|thumbs\.db$|desktop\.ini$)/i; // what systems leave in folders
+
+const isPicture = ({ path, file }: Found) => (file.type ? file.type.startsWith('image/') : pictures.test(path));
+
+/** What files bring. Archives are opened; a list among them says of the others what they are. */
+export async function* sources(given: readonly Found[]): AsyncGenerator<Source> {
+  const files: Found[] = [];
+  for (const found of given) {
+    if (/\.zip$/i.test(found.path)) {
+      for await (const packed of unpack(found.file)) files.push(packed);
+    } else files.push(found);
+  }
+  const manifests = files.filter(({ path }) => lists.test(path) && !hidden.test(path));
+  const listed = manifests.filter(({ path }) => /(^|\/)inputs\.(jsonl|csv)$/i.test(path));
+  const chosen = listed.length ? listed : manifests;
+  const used = new Set<Found>();
+  for (const manifest of chosen) {
+    const folder = manifest.path.replace(/[^/]*$/, '');
+    const find = (path: string) => {
+      const found = files.find((one) => one.path === folder + path) ?? files.find((one) => one.file.name === path);
+      if (found) used.add(found);
+      return found?.file;
+    };
+    yield* read(manifest, find);
+  }
+  if (listed.length) return; // pictures that it does not name are left out
+  for (const found of files) {
+    if (used.has(found) || chosen.includes(found) || hidden.test(found.path)) continue;
+    yield isPicture(found) ? { name: found.path, blob: found.file } : { name: found.path, problem: '' };
+  }
+}
+
+/** The inputs of a list. find: a file by its path beside the list. */
+export async function* read({ path, file }: Found, find: (path: string) => File | undefined): AsyncGenerator<Source> {
+  const text = (await file.text()).replace(/^\ufeff/, '');
+  if (/\.(jsonl|ndjson)$/i.test(path)) yield* lines(text, path, find);
+  else if (/\.(csv|tsv)$/i.test(path)) yield* rows(text, path, find);
+  else yield* addresses(text);
+}
+
+/** The addresses of a text, one a line. */
+export function* addresses(text: string): Generator<Source> {
+  for (const line of text.split(/\r?\n/)) {
+    const url = line.trim();
+    if (url && !url.startsWith('#')) yield { name: url, url };
+  }
+}
+
+function* lines(text: string, path: string, find: (path: string) => File | undefined): Generator<Source> {
+  let n = 0;
+  for (const line of text.split(/\r?\n/)) {
+    n++;
+    if (!line.trim()) continue;
+    const name = `${path}:${n}`;
+    try {
+      yield sourceOf(JSON.parse(line), name, find);
+    } catch (failure) {
+      yield { name, problem: (failure as Error).message };
+    }
+  }
+}
+
+type Json = Record<string, unknown>;
+
+/** An input of a line, as the interface takes it or flat. */
+function sourceOf(said: Json, name: string, find: (path: string) => File | undefined): Source {
+  const data = (said.data ?? said) as Json;
+  const image = (data.image ?? data) as Json;
+  const { url, base64, crop } = image as { url?: string; base64?: string; crop?: number[] };
+  const path = (said.path ?? image.path) as string | undefined;
+  const blob = base64 ? decode(base64) : path ? find(path) : undefined;
+  if (!blob && !url) throw new Error(path ?? 'url, path, base64');
+  const concepts = ((data.concepts ?? []) as (string | Json)[]).map(conceptOf);
+  const not = ((data.not_concepts ?? []) as string[]).map((id) => ({ id, value: 0 }) as const);
+  const geo = data.geo as Json | undefined;
+  return {
+    name: path ?? url ?? (said.id as string) ?? name,
+    ...(said.id !== undefined && { id: String(said.id) }),
+    ...(blob ? { blob } : { url: url as string }),
+    ...(crop && { crop }),
+    ...(concepts.length + not.length > 0 && { concepts: [...concepts, ...not] }),
+    ...(data.metadata !== undefined && { metadata: data.metadata as Json }),
+    ...(geo && { geo: (geo.geo_point ? geo : { geo_point: geo }) as NonNullable<Source['geo']> }),
+  };
+}
+
+function conceptOf(said: string | Json): { id: string; value: 0 | 1 } {
+  if (typeof said === 'string') return { id: said, value: 1 };
+  return { id: String(said.id ?? said.name), value: said.value === false || said.value === 0 ? 0 : 1 };
+}
+
+function decode(base64: string): Blob {
+  return new Blob([Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))]);
+}
+
+async function* rows(text: string, path: string, find: (path: string) => File | undefined): AsyncGenerator<Source> {
+  const { default: Papa } = await import('papaparse');
+  const { data } = Papa.parse<Record<string, string>>(text, {
+    header: true,
+    skipEmptyLines: 'greedy',
+    transformHeader: (h) => h.trim(),
+  });
+  for (const [n, row] of data.entries()) {
+    const name = `${path}:${n + 2}`;
+    try {
+      yield sourceOf(flat(row), name, find);
+    } catch (failure) {
+      yield { name, problem: (failure as Error).message };
+    }
+  }
+}
+
+/** A row of a table as a line of JSON would have it. */
+function flat(row: Record<string, string>): Json {
+  const said: Json = {};
+  const split = (cell: string) =>
+    cell
+      .split(';')
+      .map((part) => part.trim())
+      .filter(Boolean);
+  for (const [title, cell] of Object.entries(row)) {
+    if (!cell) continue;
+    const key = title.toLowerCase();
+    if (key === 'concepts' || key === 'not_concepts') said[key] = split(cell);
+    else if (title.startsWith('metadata.')) set(said, title.split('.'), scalar(cell));
+    else if (['id', 'url', 'path'].includes(key)) said[key] = cell;
+  }
+  const [latitude, longitude] = [row.lat, row.lon];
+  if (latitude && longitude) said.geo = { latitude: Number(latitude), longitude: Number(longitude) };
+  return said;
+}
+
+function set(into: Json, path: readonly string[], value: unknown): void {
+  let at = into;
+  for (const name of path.slice(0, -1)) {
+    at[name] ??= {};
+    at = at[name] as Json;
+  }
+  at[path.at(-1) as string] = value;
+}
+
+/** A cell as it is meant: a number, true or false, and everything else as text. */
+function scalar(cell: string): unknown {
+  if (cell === 'true' || cell === 'false') return cell === 'true';
+  return /^-?\d/.test(cell) && Number.isFinite(Number(cell)) ? Number(cell) : cell;
+}
+
+/** The files of an archive, a piece at a time: it is never in memory as a whole. */
+export async function* unpack(archive: Blob): AsyncGenerator<Found> {
+  const { Unzip, UnzipInflate, UnzipPassThrough } = await import('fflate');
+  const ended: Found[] = [];
+  let failure: Error | undefined;
+  const unzip = new Unzip((entry) => {
+    if (
+      entry.name.endsWith('/') ||
+      !(pictures.test(entry.name) || lists.test(entry.name)) ||
+      /(^|\/)(\.|__MACOSX\/)/.test(entry.name)
+    )
+      return;
+    const parts: Uint8Array<ArrayBuffer>[] = [];
+    entry.ondata = (error, part, last) => {
+      if (error) failure = error;
+      parts.push(new Uint8Array(part)); // its memory is used again
+      if (last) ended.push({ path: entry.name, file: new File(parts, entry.name.replace(/^.*\//, '')) });
+    };
+    entry.start();
+  });
+  unzip.register(UnzipInflate);
+  unzip.register(UnzipPassThrough);
+  const reader = archive.stream().getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    unzip.push(value ?? new Uint8Array(0), done);
+    if (failure) throw failure;
+    yield* ended.splice(0);
+    if (done) return;
+  }
+}
+
+/** The files of what was dropped, folders and all. */
+export async function dropped(transfer: DataTransfer): Promise<Found[]> {
+  // The list is empty once the event is over.
+  const entries = [...transfer.items].flatMap((item) =>
+    item.kind === 'file' ? [item.webkitGetAsEntry?.() ?? item.getAsFile()] : [],
+  );
+  const found: Found[] = [];
+  for (const entry of entries) {
+    if (entry instanceof File) found.push({ path: entry.name, file: entry });
+    else if (entry) for await (const one of walk(entry)) found.push(one);
+  }
+  return found;
+}
+
+async function* walk(entry: FileSystemEntry): AsyncGenerator<Found> {
+  if (entry.isFile) {
+    const file = await new Promise<File>((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject));
+    yield { path: entry.fullPath.replace(/^\//, ''), file };
+    return;
+  }
+  const reader = (entry as FileSystemDirectoryEntry).createReader();
+  for (;;) {
+    const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
+    if (!some.length) return;
+    for (const one of some) yield* walk(one);
+  }
+}
