@@ -53,13 +53,8 @@ func conceptUsage(x *exchange) error {
 	}
 	all := append(own, public...)
 	rows := cut(all, p)
-	for i := range rows {
-		if rows[i].public {
-			continue
-		}
-		if rows[i].predicted, err = index.CountPresent(x.ctx, rows[i].id); err != nil {
-			return err
-		}
+	if err := x.predictedOf(index, rows); err != nil {
+		return err
 	}
 	x.ok(func(w *jsonio.Writer) {
 		count(w, "total", uint64(len(all)))
@@ -70,6 +65,29 @@ func conceptUsage(x *exchange) error {
 		}
 		w.End(']')
 	})
+	return nil
+}
+
+// predictedOf counts what is predicted of the own ones among some concepts.
+func (x *exchange) predictedOf(index *index.View, rows []used) error {
+	var own []string
+	for i := range rows {
+		if !rows[i].public {
+			own = append(own, rows[i].id)
+		}
+	}
+	if err := index.Warm(x.ctx, own); err != nil {
+		return err
+	}
+	for i := range rows {
+		if rows[i].public {
+			continue
+		}
+		var err error
+		if rows[i].predicted, err = index.CountPresent(x.ctx, rows[i].id); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

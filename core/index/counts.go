@@ -1,12 +1,16 @@
 package index
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/train"
 )
 
 // Embeddings calls yield with the embedding of every input of ords, all of them analysed, in their order. The
@@ -55,4 +59,63 @@ func (v *View) CountPresent(ctx context.Context, concept string) (uint64, error)
 		}
 	}
 	return n, err
+}
+
+// Warm computes what [View.Predicted] will give of concepts of the application's own, of all of them in one look at
+// the embeddings: each by itself would look at all. Concepts of the general model, and those that no version gives
+// a value, are passed over.
+func (v *View) Warm(ctx context.Context, concepts []string) error {
+	analysed, err := v.Analysed()
+	if err != nil {
+		return err
+	}
+	var cold []coldColumn
+	for _, concept := range concepts {
+		if _, general := v.space.place[concept]; general {
+			continue
+		}
+		version, head, place, err := v.newest(concept)
+		if err != nil {
+			return err
+		}
+		if version != nil {
+			key := ownKey{version.Manifest, place}
+			cold = append(cold, coldColumn{key, head, v.x.heads.column(key)})
+		}
+	}
+	// In one order, so that two that warm the same do not wait for each other.
+	slices.SortFunc(cold, func(a, b coldColumn) int {
+		return cmp.Or(bytes.Compare(a.key.manifest[:], b.key.manifest[:]), cmp.Compare(a.key.concept, b.key.concept))
+	})
+	cold = slices.CompactFunc(cold, func(a, b coldColumn) bool { return a.key == b.key })
+	missing := roaring.New()
+	for _, c := range cold {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		missing.Or(roaring.AndNot(analysed, c.have))
+	}
+	return v.embeddings(ctx, missing, func(ord uint32, e *predict.Embedding) {
+		for _, c := range cold {
+			c.put(ord, e)
+		}
+	})
+}
+
+// coldColumn is a column that is being computed with others.
+type coldColumn struct {
+	key  ownKey
+	head *train.Head
+	*ownColumn
+}
+
+// put adds the value of one input.
+func (c *coldColumn) put(ord uint32, e *predict.Embedding) {
+	b := c.blocks[ord/blockSize]
+	if b == nil {
+		b = new([blockSize]float32)
+		c.blocks[ord/blockSize] = b
+	}
+	scale := [1]float32{e.Scale}
+	c.head.ConceptValues(b[ord%blockSize:][:1], c.key.concept, e.Q[:], scale[:])
+	c.have.Add(ord)
 }
