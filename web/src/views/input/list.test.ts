@@ -29,6 +29,7 @@ test('the newest stands first, and its neighbours beside it', async () => {
   const asked: string[] = [];
   const list = new List(applicationOf(100_000, asked), []);
   assert.deepEqual(await list.standing('p99999', 0), {
+    id: 'p99999',
     at: 0,
     total: 100_000,
     before: undefined,

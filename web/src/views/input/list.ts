@@ -16,6 +16,7 @@ export interface Entry {
 
 /** Where a picture stands in its list: its place, how many there are, and its neighbours. */
 export interface Standing {
+  readonly id: string;
   readonly at: number; // from 0
   readonly total: number;
   readonly before: Entry | undefined;
@@ -45,7 +46,7 @@ export class List {
     const at = await this.#find(id, hint, total);
     if (at === undefined) return undefined;
     const [before, after] = await Promise.all([this.#entry(at - 1), this.#entry(at + 1)]);
-    return { at, total, before, after };
+    return { id, at, total, before, after };
   }
 
   async #count(): Promise<number> {
