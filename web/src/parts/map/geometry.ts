@@ -108,6 +108,13 @@ export function moved(shape: Shape, handle: 0 | 1, to: Point): Shape {
   return { ...shape, corners: handle === 0 ? [at, other] : [other, at] };
 }
 
+/** The middle of a shape. */
+export function middle(shape: Shape): Point {
+  if (shape.kind === 'within') return shape;
+  const { south, west, north, east } = edges(shape);
+  return { latitude: (south + north) / 2, longitude: (west + east) / 2 };
+}
+
 /** A shape as the other kind: the box around a circle, the circle that a box is around of. */
 export function asOther(shape: Shape): Shape {
   const negate = shape.negate ? { negate: true } : {};
@@ -118,8 +125,8 @@ export function asOther(shape: Shape): Shape {
     const [left, right] = west <= east ? [west, east] : shape.longitude > 0 ? [west, 180] : [-180, east];
     return { kind: 'box', corners: [corner(north, right), corner(south, left)], ...negate };
   }
-  const { south, west, north, east } = edges(shape);
-  const centre = rounded({ latitude: (south + north) / 2, longitude: (west + east) / 2 });
+  const { south, north } = edges(shape);
+  const centre = rounded(middle(shape));
   const km =
     distance({ latitude: south, longitude: centre.longitude }, { latitude: north, longitude: centre.longitude }) / 2;
   return { kind: 'within', ...centre, radius: fromKilometres(km, 'km'), unit: 'km', ...negate };

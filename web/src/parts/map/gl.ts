@@ -3,11 +3,11 @@
 import type { FeatureCollection, GeoJSON } from 'geojson';
 import { type GeoJSONSource, Map as GL, type StyleSpecification, setWorkerUrl } from 'maplibre-gl';
 import 'maplibre-gl/dist/maplibre-gl.css';
+import worker from 'maplibre-gl/dist/maplibre-gl-worker.mjs?worker&url';
 import { distance, type Point } from '../../clauses/clause';
 import type { Base, Colour, Making, View } from './base';
 import { flatFrom, near, showing, within } from './base';
 import { cutCountry, cutLines } from './cut';
-import worker from './worker?worker&url';
 import { graticule, type World, world } from './world';
 
 /** Whether this browser can draw so. */
@@ -59,7 +59,14 @@ export async function make({ pane, label, start, colour, moved }: Making): Promi
     }
   };
   map.on('moveend', () => void refine());
-  await map.once('load');
+  // What its worker or its context cannot do is done by SVG.
+  await new Promise<void>((resolve, reject) => {
+    map.once('load', () => resolve());
+    map.once('error', ({ error }) => reject(error));
+  }).catch((error: unknown) => {
+    map.remove();
+    throw error;
+  });
   void refine();
 
   const project = ({ latitude, longitude }: Point) => {
