@@ -36,6 +36,7 @@ export class Studied {
   /** The version that came of a training that was watched here. */
   arrived = $state('');
   #watching = 0;
+  #follows = false; // somebody waits for a version
 
   constructor(app: Application, id: string) {
     this.app = app;
@@ -52,7 +53,7 @@ export class Studied {
   load = async (): Promise<void> => {
     await Promise.all([this.info.load(), this.versions.load(), this.set.load()]);
     const newest = this.versions.data?.[0];
-    if (newest && calls.underway(newest) && !this.training && this.#left !== newest.id) void this.watch(newest);
+    if (newest && calls.underway(newest) && !this.#follows && this.#left !== newest.id) void this.#resume(newest);
     await Promise.all(
       (this.versions.data ?? [])
         .filter(calls.trained)
@@ -78,8 +79,15 @@ export class Studied {
 
   /** Trains another version and follows it; gives the version as it ended, or undefined where the wait was ended. */
   async train(): Promise<Numbered | undefined> {
-    const begun = await calls.train(this.app, this.id);
-    return this.watch(begun);
+    this.#follows = true; // the list of versions has it before the answer is here
+    try {
+      return await this.watch(await calls.train(this.app, this.id));
+    } catch (failure) {
+      this.training = undefined;
+      throw failure;
+    } finally {
+      this.#follows = false;
+    }
   }
 
   #left = ''; // a version that is waited for no more
@@ -89,6 +97,18 @@ export class Studied {
     this.#left = this.training?.id ?? '';
     this.#watching++;
     this.training = undefined;
+  }
+
+  /** Follows a version that was begun elsewhere, or before. */
+  async #resume(v: calls.Version): Promise<void> {
+    this.#follows = true;
+    try {
+      await this.watch(v);
+    } catch {
+      this.training = undefined; // who answers is away: it is followed again as the page reads again
+    } finally {
+      this.#follows = false;
+    }
   }
 
   /** Follows a version until it is trained or has failed. */
