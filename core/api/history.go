@@ -13,7 +13,7 @@ import (
 
 // readHistory lists the operations that made an input and have changed it since, newest first: those of the log, and
 // at a copy its own as long as they are here. Where they are not all there, what the input itself remembers of the
-// others stands in their place.
+// others stands in their place. Of an input that was deleted that alone is told: by whom and when.
 func readHistory(x *exchange) error {
 	page, err := x.paged()
 	if err != nil {
@@ -21,23 +21,19 @@ func readHistory(x *exchange) error {
 	}
 	v := x.view()
 	defer v.Close()
-	in, err := x.inputOfPath(v)
-	if err != nil {
-		return err
-	}
 	h := history{x: x, partition: x.app.Partition, copy: x.app.Partition.Copied(), told: tell{x: x, view: v}}
 	if h.copy {
 		if h.partition, h.standing, err = x.copied(); err != nil {
 			return err
 		}
 	}
-	whole, err := h.collect(&in)
+	whole, err := h.find(v)
 	if err != nil {
 		return err
 	}
 	rows := cut(h.all, page)
 	for i := range rows {
-		if err := h.learn(&rows[i], in.ID); err != nil {
+		if err := h.learn(&rows[i], x.ids["input_id"]); err != nil {
 			return err
 		}
 	}
@@ -71,6 +67,23 @@ type past struct {
 	state      string // of the three that an operation goes through
 	verdict    string // where it is not the one that was meant
 	remembered bool   // by the input alone: what is still in force of it
+}
+
+// find finds the operations about the input that the path names, and reports whether they are all that there are.
+func (h *history) find(v *partition.View) (whole bool, err error) {
+	in, gone := h.x.inputOfPath(v)
+	if gone == nil {
+		return h.collect(&in)
+	}
+	if !errors.Is(gone, ErrPath) {
+		return false, gone
+	}
+	by, known, err := h.partition.Deleted(h.x.ids["input_id"])
+	if err == nil && !known {
+		err = gone
+	}
+	h.all = []past{{Entry: by}}
+	return false, err
 }
 
 // collect finds the operations, newest first, and reports whether they are all that there are.

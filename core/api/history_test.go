@@ -100,3 +100,55 @@ func TestHistoryAtCopy(t *testing.T) {
 		t.Errorf("at the origin: %d %s", r.Status, r.Body)
 	}
 }
+
+// TestHistoryOfDeleted tells who deleted an input and when, for as long as somebody here knows: the log, or a copy that
+// did it itself.
+func TestHistoryOfDeleted(t *testing.T) {
+	a := newCopyAsked(t)
+	a.origin("POST /inputs", pond)
+	a.origin("POST /inputs", `{"inputs":[{"id":"lake","data":{"image":{"url":"http://pictures.test/blue.png"}}}]}`)
+	a.Pull(t)
+	unknown := func(to func() int, where string) {
+		t.Helper()
+		if got := to(); got != 404 {
+			t.Errorf("%s: %d", where, got)
+		}
+	}
+	unknown(func() int { return a.to(a.Origin, "GET /inputs/sea/history", "").Status }, "an input that never was")
+	a.do("DELETE /inputs/pond", "")
+	a.past("GET /inputs/pond/history", false, "input_delete queued, numbered {}")
+	a.Push(t)
+	a.past("GET /inputs/pond/history", false, "input_delete sent, numbered {}")
+	at := func(id string) (kind string, position int) {
+		t.Helper()
+		r := a.to(a.Origin, "GET /inputs/"+id+"/history", "")
+		var got struct {
+			Complete   bool
+			Operations []struct {
+				Kind, By string
+				Position int
+			}
+		}
+		if err := json.Unmarshal(r.Body, &got); err != nil || r.Status != 200 || len(got.Operations) != 1 || got.Complete || got.Operations[0].By == "" {
+			t.Fatalf("%s at the origin: %d %s", id, r.Status, r.Body)
+		}
+		return got.Operations[0].Kind, got.Operations[0].Position
+	}
+	if kind, position := at("pond"); kind != "input_delete" || position != 4 {
+		t.Errorf("pond went by %s at %d", kind, position)
+	}
+	a.origin("DELETE /inputs", `{"delete_all":true}`)
+	a.origin("DELETE /inputs", `{"delete_all":true}`)
+	if kind, position := at("lake"); kind != "input_delete_all" || position != 5 {
+		t.Errorf("lake went by %s at %d", kind, position)
+	}
+	if _, position := at("pond"); position != 4 {
+		t.Errorf("pond went at %d", position)
+	}
+	a.Pull(t)
+	unknown(func() int { return a.to(a.World, "GET /inputs/lake/history", "").Status }, "a copy that was told so")
+	a.origin("POST /inputs", pond)
+	if r := a.to(a.Origin, "GET /inputs/pond/history", ""); r.Status != 200 || strings.Count(string(r.Body), `"kind":`) != 1 || !strings.Contains(string(r.Body), "input_create") {
+		t.Errorf("another with the id: %d %s", r.Status, r.Body)
+	}
+}

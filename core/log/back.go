@@ -14,24 +14,62 @@ import (
 // yielded too. The last it may yield is the operation itself, which no entry before it can name. found says whether
 // it got as far: it does not where the log was trimmed beyond it, or yield ended it.
 func (l *Store) About(dot Dot, yield func(Entry) bool) (found bool, err error) {
-	l.mu.Lock()
-	floor, durable := l.floor, l.durable
-	l.mu.Unlock()
 	var e field.Encoder
 	e.Uint(1, uint64(dot.Site))
 	e.Uint(2, dot.Seq)
 	named := e.Bytes(nil)[1:] // without the version that begins a whole message
+	err = l.back(func(data []byte) bool { return bytes.Contains(data, named) }, func(e Entry) bool {
+		found = e.Op.Dot == dot
+		return yield(e) && !found
+	})
+	return found, err
+}
+
+// MadeInput returns the newest entry that makes an input with an id, which may have been deleted since; false where the
+// log has none.
+func (l *Store) MadeInput(id string) (made Entry, found bool, err error) {
+	var e field.Encoder
+	e.Text(1, id)
+	named := e.Bytes(nil)[1:]
+	err = l.back(func(data []byte) bool { return bytes.Contains(data, named) }, func(e Entry) bool {
+		create, _ := e.Op.Body.(*InputCreate)
+		if found = create != nil && create.ID == id; found {
+			made = e
+		}
+		return !found
+	})
+	return made, found, err
+}
+
+// maxBare is about how long an operation is that says nothing but its kind.
+const maxBare = 96
+
+// Deletions yields the operations that delete an input by the operation that made it, or all inputs, of the entries
+// after one, newest first, until yield returns false.
+func (l *Store) Deletions(dot Dot, after uint64, yield func(Entry) bool) error {
+	return l.back(func(data []byte) bool { return len(data) <= maxBare }, func(e Entry) bool {
+		if e.Seq <= after {
+			return false
+		}
+		one, _ := e.Op.Body.(*InputDelete)
+		_, all := e.Op.Body.(*InputDeleteAll)
+		return !all && (one == nil || one.Input != dot) || yield(e)
+	})
+}
+
+// back yields the entries from Head on, newest first, whose bytes may be what is wanted.
+func (l *Store) back(may func(data []byte) bool, yield func(Entry) bool) error {
+	l.mu.Lock()
+	floor, durable := l.floor, l.durable
+	l.mu.Unlock()
 	var failed error
-	err = l.store.ScanBack(l.entryKey(floor), l.entryKey(durable+1), func(key, value []byte) bool {
-		if len(value) < len(Chain{}) || !bytes.Contains(value[len(Chain{}):], named) {
+	err := l.store.ScanBack(l.entryKey(floor), l.entryKey(durable+1), func(key, value []byte) bool {
+		if len(value) < len(Chain{}) || !may(value[len(Chain{}):]) {
 			return true
 		}
 		entry := Entry{Seq: binary.BigEndian.Uint64(key[len(key)-8:])}
-		if entry.Op, failed = Decode(bytes.Clone(value[len(Chain{}):])); failed != nil {
-			return false
-		}
-		found = entry.Op.Dot == dot
-		return yield(entry) && !found
+		entry.Op, failed = Decode(bytes.Clone(value[len(Chain{}):]))
+		return failed == nil && yield(entry)
 	})
-	return found, errors.Join(err, failed)
+	return errors.Join(err, failed)
 }

@@ -72,3 +72,46 @@ func TestAbout(t *testing.T) {
 		}
 	}
 }
+
+// TestDeletions finds what made an input by its id, the newest, and what deleted it.
+func TestDeletions(t *testing.T) {
+	l, err := log.Open(memkv.New(), log.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dot := func(seq uint64) log.Dot { return log.Dot{Site: 1, Seq: seq} }
+	var ops []log.Op
+	for i, body := range []log.Body{
+		&log.InputCreate{ID: "in"},                             // 1
+		&log.InputDelete{Input: dot(1)},                        // 2
+		&log.InputCreate{ID: "in"},                             // 3
+		&log.InputCreate{ID: "inn", URL: "http://in"},          // 4
+		&log.ConceptCreate{ID: "in"},                           // 5: its id lies in the same bytes
+		&log.InputDelete{Input: dot(3)},                        // 6
+		&log.InputDelete{Input: dot(4)},                        // 7
+		&log.InputDeleteAll{}, &log.InputDelete{Input: dot(3)}, // 8, 9
+		&log.InputLabels{Input: dot(3)}, // 10
+	} {
+		ops = append(ops, log.Op{Dot: dot(uint64(i) + 1), At: log.HLC(i), By: "anna", Body: body})
+	}
+	_, wait, err := l.Append(ops, nil)
+	if err == nil {
+		err = wait()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, want := range map[string]uint64{"in": 3, "inn": 4, "i": 0, "none": 0} {
+		if made, found, err := l.MadeInput(id); err != nil || found != (want > 0) || made.Seq != want {
+			t.Errorf("MadeInput(%q) = %d, %t, %v; want %d", id, made.Seq, found, err, want)
+		}
+	}
+	var got []uint64
+	if err := l.Deletions(dot(3), 3, func(e log.Entry) bool { got = append(got, e.Seq); return true }); err != nil || !slices.Equal(got, []uint64{9, 8, 6}) {
+		t.Errorf("deletions of the third: %v, %v", got, err)
+	}
+	got = nil
+	if err := l.Deletions(dot(1), 6, func(e log.Entry) bool { got = append(got, e.Seq); return false }); err != nil || !slices.Equal(got, []uint64{8}) {
+		t.Errorf("deletions of the first after the sixth: %v, %v", got, err)
+	}
+}

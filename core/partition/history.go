@@ -1,6 +1,9 @@
 package partition
 
 import (
+	"errors"
+
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
 )
 
@@ -25,4 +28,41 @@ func (p *Partition) History(input log.Dot, yield func(log.Entry) bool) (whole bo
 		whole = whole && input.Seq > confirmed
 	}
 	return whole, err
+}
+
+// Deleted returns the operation that deleted the input that had an id last: of the log, or of a replica's own as long as
+// they are here. An entry's Seq is its place in the log; 0: a replica does not know it. false: nobody here knows of
+// one.
+func (p *Partition) Deleted(id string) (by log.Entry, known bool, err error) {
+	made, known, err := p.log.MadeInput(id)
+	if err != nil {
+		return log.Entry{}, false, err
+	}
+	dot := made.Op.Dot
+	if !known && p.replica != nil {
+		dot, known, err = p.confirmedInput(id)
+	}
+	if err != nil || !known {
+		return log.Entry{}, false, err
+	}
+	known = false
+	err = p.log.Deletions(dot, made.Seq, func(e log.Entry) bool {
+		by, known = e, true // the oldest did it, and is the last to come
+		return true
+	})
+	if p.replica != nil {
+		by.Seq = 0
+	}
+	return by, known, err
+}
+
+// confirmedInput is what made the input with an id that a replica had before its pending operations.
+func (p *Partition) confirmedInput(id string) (log.Dot, bool, error) {
+	v := p.View()
+	in, err := catalog.Read(catalog.Before(v.snapshot, p.o.App), p.o.App).InputByID(id)
+	err = errors.Join(err, v.Close())
+	if errors.Is(err, catalog.ErrNotFound) {
+		return log.Dot{}, false, nil
+	}
+	return in.Dot, err == nil, err
 }

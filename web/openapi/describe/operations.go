@@ -123,7 +123,7 @@ var operations = []operation{
 	},
 	{
 		method: "GET", path: "/inputs/{input_id}/history", id: "readHistory", tag: "Inputs", page: true,
-		summary: "Read what was done to an input", note: "By whom, when, and at which place in the log.", answer: "HistoryAnswer",
+		summary: "Read what was done to an input", note: "By whom, when, and at which place in the log. Of an input that was deleted, its deletion alone.", answer: "HistoryAnswer",
 	},
 
 	{
