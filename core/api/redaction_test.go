@@ -36,6 +36,8 @@ var covered = map[string][]string{
 	"GET /inputs/{input_id}/outputs":                           {"Models_Get"},
 	"PATCH /inputs/{input_id}/outputs":                         {"Models_Get"},
 	"GET /inputs/{input_id}/source":                            {"Concepts_Get"},
+	"GET /inputs/{input_id}/duplicates":                        {"Concepts_Get"},
+	"GET /duplicates":                                          {"Concepts_Get"},
 	"GET /inputs/{input_id}/history":                           {"Concepts_Get"},
 	"GET /models/{model_id}/training_set":                      {"Concepts_Get"},
 	"GET /models/{model_id}/next":                              {"Concepts_Get"},
@@ -74,6 +76,8 @@ func TestRedaction(t *testing.T) {
 	e := newEstate(t, nil)
 	n := e.settle("anna", 1)
 	e.furnish(n)
+	e.call(n, "POST", "/v2/inputs", `{"inputs":[{"id":"twin","data":{"image":{"url":"http://pictures.test/red.png?url-word","allow_duplicate_url":true},"concepts":[{"id":"warm-word"}]}}]}`)
+	e.work(0)
 	number := 0
 	do := func(p api.Endpoint, key string) api.Response {
 		t.Helper()

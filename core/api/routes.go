@@ -36,6 +36,8 @@ var routes = []route{
 	{"GET", "/inputs/{input_id}/thumbnail", "", auth.NeedInputs, readThumbnail},
 	{"GET", "/inputs/{input_id}/source", "", auth.NeedInputs, readSource},
 	{"GET", "/inputs/{input_id}/history", "operations", auth.NeedInputs, readHistory},
+	{"GET", "/inputs/{input_id}/duplicates", "duplicates", auth.NeedDuplicates, listDuplicates},
+	{"GET", "/duplicates", "groups", auth.NeedDuplicates, listDuplicateGroups},
 	{"POST", "/models/searches", "models", auth.NeedModels, searchModels},
 	{"GET", "/models", "models", auth.NeedModels, listModels},
 	{"POST", "/models", "", auth.NeedModelsAdd, createModel},

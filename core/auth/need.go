@@ -75,6 +75,7 @@ var (
 	NeedEvaluate = Need{Refuse: ModelsGet, Redact: ConceptsGet | InputsGet}
 
 	NeedSearch         = Need{Refuse: Search | Predict | InputsGet, Redact: ConceptsGet | ModelsGet | WorkflowsGet}
+	NeedDuplicates     = Need{Refuse: Search | InputsGet, Redact: ConceptsGet}
 	NeedFeedback       = Need{Refuse: PredictFeedback}
 	NeedSearchFeedback = Need{Refuse: Search | SearchFeedback}
 

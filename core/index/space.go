@@ -25,6 +25,7 @@ type space struct {
 	prefix []byte
 	place  map[string]int        // of concepts
 	graph  atomic.Pointer[graph] // nil until a step opens it
+	links  *Links                // nil until a search asks for them; under Index.mu
 
 	settled settled // the step's own
 }

@@ -64,6 +64,7 @@ func (x *Index) forgetMemory() {
 	x.dates = newDates()
 	for _, s := range x.spaces {
 		s.graph.Store(nil)
+		s.links = nil
 	}
 }
 

@@ -44,6 +44,7 @@ var tour = []string{
 	"POST /inputs", "STEP 10m",
 	"GET /inputs", "GET /inputs/status", "GET /inputs/dragonfly",
 	"GET /inputs/dragonfly/outputs", "PATCH /inputs/dragonfly/outputs", "GET /inputs/dragonfly/thumbnail", "GET /inputs/dragonfly/source",
+	"GET /inputs/dragonfly/duplicates", "GET /duplicates",
 	"GET /inputs/dragonfly/history", "GET /concepts/usage", "POST /models/aaa03c23b3724a16a56b629203edc62c/activations",
 	"POST /searches", "POST /searches/summary", "POST /searches/feedback",
 	"PATCH /inputs", "PATCH /inputs/dragonfly/data/concepts",

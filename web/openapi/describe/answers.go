@@ -15,7 +15,7 @@ func schemas() object {
 }
 
 // lists are the names of the lists that error answers keep, empty.
-var lists = []string{"outputs", "inputs", "models", "model_versions", "concepts", "hits", "workflows", "results", "apps", "keys", "scopes", "operations", "conflicts", "changes"}
+var lists = []string{"outputs", "inputs", "models", "model_versions", "concepts", "hits", "workflows", "results", "apps", "keys", "scopes", "operations", "conflicts", "changes", "duplicates", "groups"}
 
 func errorSchema() object {
 	fields := make([]field, len(lists))

@@ -1,5 +1,7 @@
 package describe
 
+import "github.com/sightline-dev/sightline/core/search"
+
 // tags are the groups of operations, in the order of the interface's documentation.
 func tags() []object {
 	var all []object
@@ -124,6 +126,22 @@ var operations = []operation{
 	{
 		method: "GET", path: "/inputs/{input_id}/history", id: "readHistory", tag: "Inputs", page: true,
 		summary: "Read what was done to an input", note: "By whom, when, and at which place in the log. Of an input that was deleted, its deletion alone.", answer: "HistoryAnswer",
+	},
+
+	{
+		method: "GET", path: "/inputs/{input_id}/duplicates", id: "listDuplicates", tag: "Inputs", page: true,
+		summary: "List an input's duplicates",
+		note: "By tier, then by likeness: the same file (equal bytes and crop), re-encoded (one picture saved again in another format, quality or size, which the thumbnails " +
+			"tell of the 24 most similar inputs), and similar (at least as alike as the cut-off that a search by likeness has). 1000 at most.",
+		answer: "DuplicatesAnswer",
+	},
+	{
+		method: "GET", path: "/duplicates", id: "listDuplicateGroups", tag: "Inputs", page: true,
+		summary: "List groups of duplicates",
+		note: "By tier, then in the order of creation; 100 groups a page at most. The same files are found at once. For the other tiers each input's neighbours must be looked for, " +
+			"which a call does for 100 inputs: ask again until `examined` is `of`.",
+		asks:   []object{asked("tier", text(oneOf(search.Tiers[:]...)), "Absent: all of them.")},
+		answer: "DuplicateGroupsAnswer",
 	},
 
 	{

@@ -1,0 +1,148 @@
+package api
+
+import (
+	"net/url"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/search"
+)
+
+// listDuplicates lists the inputs that may be the picture of another: of the same file, saved again, and
+// similar ones.
+func listDuplicates(x *exchange) error {
+	p, err := x.paged()
+	if err != nil {
+		return err
+	}
+	v := x.view()
+	defer v.Close()
+	in, err := x.inputOfPath(v)
+	if err != nil {
+		return err
+	}
+	most := int(min(p.number*p.size, maxDuplicates))
+	found, err := search.Duplicates(x.ctx, v.Reader, x.app.Partition.Index(), &in, most, x.learn())
+	if err != nil {
+		return err
+	}
+	found = cut(found, p)
+	var lines conceptLines
+	inputs := make([]catalog.Input, len(found))
+	for i := range found {
+		if inputs[i], err = v.Input(found[i].Ord); err != nil {
+			return err
+		}
+		if err := lines.read(x, v, &inputs[i]); err != nil {
+			return err
+		}
+	}
+	x.ok(func(w *jsonio.Writer) {
+		w.Grow(len(inputs) * inputBytes)
+		w.Name("duplicates")
+		w.Array()
+		for i := range inputs {
+			w.Object()
+			w.Name("input")
+			x.writeInput(w, &lines, &inputs[i], nil)
+			w.Name("score")
+			w.Float32(found[i].Score)
+			w.Name("tier")
+			w.String(found[i].Tier.String())
+			w.End('}')
+		}
+		w.End(']')
+	})
+	return nil
+}
+
+// maxDuplicates is how many duplicates of one input are found.
+const maxDuplicates = maxPerPage
+
+// listDuplicateGroups lists the groups of inputs that may be one picture, by tier. Where neighbours have to be
+// looked for the answer says of how many inputs that is done: asking again goes on.
+func listDuplicateGroups(x *exchange) error {
+	p, err := x.paged()
+	if err != nil {
+		return err
+	}
+	tiers, err := x.tiers()
+	if err != nil {
+		return err
+	}
+	v := x.view()
+	defer v.Close()
+	p.size = min(p.size, maxGroups)
+	page := search.Page{Offset: uint64((p.number - 1) * p.size), N: uint64(p.size)}
+	found, err := search.FindGroups(x.ctx, v.Reader, x.app.Partition.Index(), tiers, page, x.learn())
+	if err != nil {
+		return err
+	}
+	var lines conceptLines
+	inputs := make([][]catalog.Input, len(found.Groups))
+	for i, g := range found.Groups {
+		for _, m := range g.Inputs {
+			in, err := v.Input(m.Ord)
+			if err == nil {
+				err = lines.read(x, v, &in)
+			}
+			if err != nil {
+				return err
+			}
+			inputs[i] = append(inputs[i], in)
+		}
+	}
+	x.ok(func(w *jsonio.Writer) {
+		w.Name("total")
+		w.Int(int64(found.Total))
+		w.Name("examined")
+		w.Int(int64(found.Examined))
+		w.Name("of")
+		w.Int(int64(found.Of))
+		w.Name("groups")
+		w.Array()
+		for i := range found.Groups {
+			x.writeGroup(w, &lines, &found.Groups[i], inputs[i])
+		}
+		w.End(']')
+	})
+	return nil
+}
+
+// maxGroups is how many groups a page has.
+const maxGroups = 100
+
+// tiers reads which tiers are asked for; absent: all.
+func (x *exchange) tiers() ([]search.Tier, error) {
+	values, _ := url.ParseQuery(x.query)
+	name := values.Get("tier")
+	if name == "" {
+		return []search.Tier{search.SameFile, search.ReEncoded, search.Alike}, nil
+	}
+	i := slices.Index(search.Tiers[:], name)
+	if i < 0 {
+		return nil, refusef(search.ErrQuery, "tier: %q is none of same_file, re_encoded and similar.", name)
+	}
+	return []search.Tier{search.Tier(i)}, nil
+}
+
+func (x *exchange) writeGroup(w *jsonio.Writer, lines *conceptLines, g *search.Group, inputs []catalog.Input) {
+	w.Object()
+	w.Name("tier")
+	w.String(g.Tier.String())
+	w.Name("count")
+	w.Int(int64(g.Count))
+	w.Name("inputs")
+	w.Array()
+	for i := range inputs {
+		w.Object()
+		w.Name("input")
+		x.writeInput(w, lines, &inputs[i], nil)
+		w.Name("score")
+		w.Float32(g.Inputs[i].Score)
+		w.End('}')
+	}
+	w.End(']')
+	w.End('}')
+}

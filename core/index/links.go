@@ -1,0 +1,65 @@
+package index
+
+import (
+	"sync"
+
+	"github.com/RoaringBitmap/roaring/v2"
+)
+
+// Links are pairs of inputs of one space that a search has found to belong together, kept in memory: what was
+// analysed never changes, so what is known of a pair is right as long as both inputs live. Safe for concurrent use.
+type Links struct {
+	mu    sync.Mutex
+	known *roaring.Bitmap
+	of    map[uint32][]Link
+}
+
+// Link is another input, and what a search says of the two.
+type Link struct {
+	Ord   uint32
+	Score float32
+	Kind  int8 // the search's own
+}
+
+func newLinks() *Links { return &Links{known: roaring.New(), of: map[uint32][]Link{}} }
+
+// Links are those of the space that answers.
+func (v *View) Links() *Links {
+	v.x.mu.Lock()
+	defer v.x.mu.Unlock()
+	l := v.space.links
+	if l == nil {
+		l = newLinks()
+		v.space.links = l
+	}
+	return l
+}
+
+// Unknown takes those out of among that were put.
+func (l *Links) Unknown(among *roaring.Bitmap) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	among.AndNot(l.known)
+}
+
+// Put keeps what was found of an input. links is kept.
+func (l *Links) Put(ord uint32, links []Link) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known.Add(ord)
+	if len(links) > 0 {
+		l.of[ord] = links
+	}
+}
+
+// Each calls yield with each of the inputs of among that has links, in their order. links is borrowed.
+func (l *Links) Each(among *roaring.Bitmap, yield func(ord uint32, links []Link)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for it := roaring.And(l.known, among).Iterator(); it.HasNext(); {
+		ord := it.Next()
+		if links := l.of[ord]; len(links) > 0 {
+			yield(ord, links)
+		}
+	}
+}

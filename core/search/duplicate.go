@@ -1,0 +1,166 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/RoaringBitmap/roaring/v2"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/index"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+)
+
+// Tier is how far two inputs are one picture.
+type Tier int
+
+// The tiers, the closest first.
+const (
+	SameFile  Tier = iota // equal bytes, and the same crop of them
+	ReEncoded             // one picture saved again: in another format, quality or size
+	Alike                 // at least as similar as the cut-off says
+)
+
+// Tiers are the names of the tiers.
+var Tiers = [...]string{"same_file", "re_encoded", "similar"}
+
+func (t Tier) String() string { return Tiers[t] }
+
+// Duplicate is an input that may be another's picture.
+type Duplicate struct {
+	Ord   uint32
+	Score float32 // similarity
+	Tier  Tier
+}
+
+const (
+	// looked is how many of the most similar inputs are looked at for being the same picture.
+	looked = 24
+	// leastAlike is the similarity below which two inputs are not: half the size keeps 0.75 and more, a fifth 0.53.
+	leastAlike = 0.6
+)
+
+// Duplicates is the inputs that may be the picture of in, the closest tier and then the most similar first, n
+// of them at most. An input that is not analysed has those of its file alone.
+func Duplicates(ctx context.Context, r catalog.Reader, x *index.Index, in *catalog.Input, n int, learn Learn) ([]Duplicate, error) {
+	k := kin{execution{ctx: ctx, r: r, v: x.At(r)}, raster.NewDecoder(raster.Limits{}), map[uint32]*print{}}
+	out, err := k.sameFile(in)
+	if err != nil || len(out) >= n {
+		return out[:min(n, len(out))], err
+	}
+	e, ok, err := k.v.Embedding(in.Ord)
+	if err != nil || !ok {
+		return out, err
+	}
+	among, err := k.v.Analysed()
+	if err != nil {
+		return nil, err
+	}
+	among.Remove(in.Ord)
+	for _, d := range out {
+		among.Remove(d.Ord)
+	}
+	near, err := k.near(in, e, among, max(n, looked), looked)
+	if err != nil {
+		return nil, err
+	}
+	cutOff, err := k.similarCutOff(learn)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range near {
+		if d.Tier == ReEncoded || cutOff != nil && float64(d.Score) >= cutOff.Value {
+			out = append(out, d)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Duplicate) int { return cmp.Compare(a.Tier, b.Tier) })
+	return out[:min(n, len(out))], nil
+}
+
+// kin looks for duplicates.
+type kin struct {
+	execution
+	decoder *raster.Decoder
+	prints  map[uint32]*print // of inputs, maxPrints at most
+}
+
+// maxPrints bounds the memory of a call: 3 MB.
+const maxPrints = 512
+
+// sameFile is the others with an input's picture and crop.
+func (k *kin) sameFile(in *catalog.Input) ([]Duplicate, error) {
+	var out []Duplicate
+	if in.Blob.IsZero() {
+		return nil, nil
+	}
+	err := k.r.ByPicture(in.Blob, in.Crop, func(ord uint32) bool {
+		if ord != in.Ord {
+			out = append(out, Duplicate{ord, 1, SameFile})
+		}
+		return true
+	})
+	return out, err
+}
+
+// near is the n most similar of among, the most similar first; of so many of them it is said whether they are one
+// picture with the input.
+func (k *kin) near(in *catalog.Input, e *predict.Embedding, among *roaring.Bitmap, n, look int) ([]Duplicate, error) {
+	found, err := k.v.Nearest(k.ctx, e, among, n)
+	if err != nil {
+		return nil, err
+	}
+	var own *print
+	out := make([]Duplicate, len(found))
+	for i, f := range found {
+		d := &out[i]
+		*d = Duplicate{f.Ord, float32(similarity(f.Cosine)), Alike}
+		if i >= look || d.Score < leastAlike || i > 0 && own == nil {
+			continue
+		}
+		if own == nil {
+			if own, err = k.print(in); err != nil || own == nil {
+				continue
+			}
+		}
+		other, err := k.r.Input(f.Ord)
+		if err != nil {
+			return nil, err
+		}
+		p, err := k.print(&other)
+		if err != nil {
+			return nil, err
+		}
+		if p != nil && own.same(p) {
+			d.Tier = ReEncoded
+		}
+	}
+	return out, nil
+}
+
+// print is that of an input's thumbnail; nil where there is none that can be read.
+func (k *kin) print(in *catalog.Input) (*print, error) {
+	if p, ok := k.prints[in.Ord]; ok {
+		return p, nil
+	}
+	if err := k.ctx.Err(); err != nil {
+		return nil, err
+	}
+	thumb, err := k.r.Thumb(in.Blob, in.Crop)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := printOf(k.decoder, thumb)
+	if errors.Is(err, raster.ErrCorrupt) || errors.Is(err, raster.ErrUnsupported) {
+		p, err = nil, nil
+	}
+	if len(k.prints) < maxPrints {
+		k.prints[in.Ord] = p
+	}
+	return p, err
+}

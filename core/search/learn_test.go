@@ -1,0 +1,85 @@
+package search
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// TestTellAgreesWithScan holds the score that tells two kinds of pairs best to trying every score.
+func TestTellAgreesWithScan(t *testing.T) {
+	told := 0
+	for seed := range proof.Seeds(t, 300, 100_000) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		draw := func(middle float64) (out []float64) {
+			for range r.IntN(80) {
+				out = append(out, middle+float64(r.IntN(40))/100)
+			}
+			return out
+		}
+		alike, different := draw(0.5+r.Float64()/3), draw(0.5)
+		best, want := 0, 0.0
+		for _, at := range slices.Concat(alike, different) {
+			good := 0
+			for _, a := range alike {
+				if a >= at {
+					good += len(different)
+				}
+			}
+			for _, d := range different {
+				if d >= at {
+					good -= farAway * len(alike)
+				}
+			}
+			if good > best || good == best && best > 0 && at > want {
+				best, want = good, at
+			}
+		}
+		enough := len(alike) >= learnPairs && len(different) >= learnPairs && best > 0
+		got, ok := tell(alike, different)
+		if ok != enough || ok && got != want {
+			t.Fatalf("seed %d: tell = %v %v, want %v %v", seed, got, ok, want, enough)
+		}
+		if ok {
+			told++
+		}
+	}
+	if told < 10 && !testing.Short() {
+		t.Errorf("only %d were told", told)
+	}
+}
+
+// TestOfUnrelated has one pair in a hundred reach what is learned of unrelated pictures.
+func TestOfUnrelated(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 5))
+	var pictures []predict.Embedding
+	for range 300 {
+		v := make([]float32, predict.Dim)
+		for i := range 8 {
+			v[i] = float32(r.NormFloat64())
+		}
+		e, err := predict.NewEmbedding(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pictures = append(pictures, e)
+	}
+	got := OfUnrelated(pictures)
+	reach, n := 0, 0
+	for i := range pictures {
+		for j := range pictures[:i] {
+			if n++; similarity(pictures[i].Cosine(&pictures[j])) > got.Value {
+				reach++
+			}
+		}
+	}
+	if got.Source != FromBackground || got.Examples != len(pictures) || reach < n/100-1 || reach > n/100+1 {
+		t.Errorf("OfUnrelated = %+v, which %d of %d pairs reach", got, reach, n)
+	}
+	if few := OfUnrelated(pictures[:10]); few != nil {
+		t.Errorf("of 10 pictures %+v was learned", few)
+	}
+}

@@ -1,0 +1,162 @@
+package search
+
+import (
+	"bytes"
+	"image"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/image/draw"
+
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// saved encodes a picture.
+func saved(t testing.TB, m image.Image, format string, quality int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	var err error
+	switch format {
+	case "png":
+		err = png.Encode(&b, m)
+	case "gif":
+		err = gif.Encode(&b, m, nil)
+	default:
+		err = jpeg.Encode(&b, m, &jpeg.Options{Quality: quality})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// thumbOf makes the thumbnail of an encoded picture as an analysis does.
+func thumbOf(t testing.TB, d *raster.Decoder, picture []byte) []byte {
+	t.Helper()
+	img, err := d.Decode(picture, raster.View{MaxSide: predict.ThumbnailSide})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := image.NewRGBA(image.Rect(0, 0, img.Width, img.Height))
+	for i := range img.Width * img.Height {
+		copy(m.Pix[4*i:], img.Pix[3*i:3*i+3])
+		m.Pix[4*i+3] = 0xff
+	}
+	return saved(t, m, "jpeg", 80)
+}
+
+func scaled(m image.Image, width, height int) image.Image {
+	out := image.NewRGBA(image.Rect(0, 0, width, height))
+	draw.ApproxBiLinear.Scale(out, out.Rect, m, m.Bounds(), draw.Src, nil)
+	return out
+}
+
+// TestPrintsOfPhotos saves real photographs again in many ways, and holds their prints to those of the originals,
+// of all other photographs, and of the pictures' mirror images and middles.
+func TestPrintsOfPhotos(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join(proof.Shared(t, "photos"), "*.jpg"))
+	if err != nil || len(names) < 40 {
+		t.Fatalf("%d photos, %v", len(names), err)
+	}
+	d := raster.NewDecoder(raster.Limits{})
+	look := func(picture []byte) *print {
+		t.Helper()
+		p, err := printOf(d, thumbOf(t, d, picture))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	var prints []*print
+	for i, name := range names {
+		original, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := look(original)
+		for j, p := range prints {
+			if own.same(p) || p.same(own) {
+				t.Errorf("%s and %s are one picture", name, names[j])
+			}
+		}
+		prints = append(prints, own)
+		if i%12 != 0 {
+			continue
+		}
+		m, err := jpeg.Decode(bytes.NewReader(original))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, h := m.Bounds().Dx(), m.Bounds().Dy()
+		for what, again := range map[string][]byte{
+			"quality 80": saved(t, m, "jpeg", 80), "quality 20": saved(t, m, "jpeg", 20),
+			"PNG": saved(t, m, "png", 0), "GIF": saved(t, m, "gif", 0),
+			"half": saved(t, scaled(m, w/2, h/2), "jpeg", 70), "a third": saved(t, scaled(m, w/3, h/3), "jpeg", 70),
+			"larger": saved(t, scaled(m, w*3/2, h*3/2), "jpeg", 90),
+		} {
+			if p := look(again); !p.same(own) || !own.same(p) {
+				t.Errorf("%s: %s is another picture", name, what)
+			}
+		}
+		if p := look(saved(t, scaled(m, w, h*3/4), "jpeg", 90)); p.same(own) {
+			t.Errorf("%s squeezed is the same picture", name)
+		}
+		middle := image.NewRGBA(image.Rect(0, 0, w*3/4, h*3/4))
+		draw.Draw(middle, middle.Rect, m, m.Bounds().Min.Add(image.Pt(w/8, h/8)), draw.Src)
+		if p := look(saved(t, middle, "jpeg", 90)); p.same(own) {
+			t.Errorf("%s: its middle is the same picture", name)
+		}
+	}
+}
+
+// TestAverage holds parts of vectors to adding them up one part of a vector at a time.
+func TestAverage(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 7))
+	for n := range 70 {
+		n++
+		src := make([]byte, 3*n)
+		for i := range src {
+			src[i] = byte(r.UintN(256))
+		}
+		var got, want [3 * printSide]int64
+		average(got[:], src, 3, n)
+		for at := range printSide * n {
+			for c := range 3 {
+				want[3*(at/n)+c] += int64(src[3*(at/printSide)+c])
+			}
+		}
+		if got != want {
+			t.Fatalf("average of %d = %v, want %v", n, got, want)
+		}
+	}
+}
+
+// TestPlainPrints looks at pictures of one colour, which have nothing to go up and down.
+func TestPlainPrints(t *testing.T) {
+	plain := func(level int64, width int) *print {
+		p := &print{width: width, height: 100}
+		for i := range p.means {
+			p.means[i] = level * fineness
+		}
+		return p
+	}
+	if !plain(100, 100).same(plain(101, 100)) {
+		t.Error("two greys that are close are different pictures")
+	}
+	if plain(100, 100).same(plain(140, 100)) {
+		t.Error("two greys are one picture")
+	}
+	if plain(100, 100).same(plain(100, 120)) {
+		t.Error("two shapes are one picture")
+	}
+	if _, err := printOf(raster.NewDecoder(raster.Limits{}), []byte("no picture")); err == nil {
+		t.Error("no picture has a print")
+	}
+}
