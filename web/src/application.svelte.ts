@@ -7,10 +7,8 @@ import type { Ask } from './ask';
 import { call } from './ask';
 import { apps, Failure, pageToken } from './console';
 import { copyOf, decline, declined, type Kept } from './copies';
-import { Copy, removeCopy } from './copy.svelte';
-import { Device } from './device.svelte';
+import type { Copy } from './copy.svelte';
 import type { Mark, Truth } from './marks';
-import { persist, store } from './offline.svelte';
 import { sessionState } from './session.svelte';
 
 /** Who answered last: a copy on this device, or the origin over the network. */
@@ -212,12 +210,14 @@ export class Application {
     if (session.is !== 'known' || !session.session.demo || declined(this.id)) return;
     const app = (await apps()).find(({ id }) => id === this.id);
     if (!app) return;
-    await Device.idle();
+    await (await import('./device.svelte')).Device.idle();
     await this.join({ id: app.id, name: app.name, language: app.language }, { lasting: true });
   }
 
   /** Keeps a copy on this device, open from now on. lasting: only where the browser keeps it when the page goes. */
   async join(app: Kept, { lasting = false } = {}): Promise<void> {
+    if (this.copy) return;
+    const [{ Copy }, { persist, store }] = await Promise.all([import('./copy.svelte'), import('./offline.svelte')]);
     if (this.copy) return;
     const copy = new Copy(app);
     this.copy = copy;
@@ -246,7 +246,7 @@ export class Application {
     if (!copy) return;
     const session = sessionState();
     await this.#leave(copy);
-    await removeCopy(this.id);
+    await (await import('./copy.svelte')).removeCopy(this.id);
     if (purged) this.purged = copy.app.name;
     else if (session.is === 'known' && session.session.demo) decline(this.id);
     this.changes++;

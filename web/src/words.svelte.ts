@@ -4,7 +4,7 @@
 import { keep, kept } from './kept';
 import { choose, directionOf } from './languages';
 
-type Compiled = typeof import('./words/messages/en.js');
+type Compiled = typeof import('./words/messages/en.js') & typeof import('./words/pages/en.js');
 type Inputs<F> = F extends (inputs: infer I) => unknown ? I : never;
 
 /** One function a message: of its inputs, where it has any. */
@@ -14,14 +14,17 @@ type Words = {
     : (inputs: Inputs<Compiled[K]>) => string;
 };
 
-const modules = import.meta.glob<Words>(['./words/messages/*.js', '!./words/messages/_index.js']);
+// What the shell says is loaded at once, what the pages say with the first of them.
+const modules = import.meta.glob<Words>(['./words/messages/*.js', './words/pages/*.js', '!./words/messages/_index.js']);
 
-let words = $state.raw<Words>();
+let words = $state.raw<Partial<Words>>();
+let loading: Promise<void> | undefined; // of the words of the pages
+let whole = false; // whether the words of the pages are wanted
 let code = $state('en');
 
-/** The messages. Set by [speak], which has to have ended once before any is read. */
+/** The messages. Set by [speak], which has to have ended once before any is read, and those of pages by [pageWords]. */
 export const m: Words = new Proxy({} as Words, {
-  get: (_, key) => (words as Words | undefined)?.[key as keyof Words],
+  get: (_, key) => words?.[key as keyof Words],
 });
 
 /** The code of the reader's language. */
@@ -37,12 +40,26 @@ export function preferred(): string {
 
 /** Loads a language's words and shows the page in it. */
 export async function speak(wanted: string): Promise<void> {
-  const load = modules[`./words/messages/${wanted}.js`];
-  if (!load) throw new Error(`no words for ${wanted}`);
-  words = await load();
+  const [shell, pages] = ['messages', 'pages'].map((part) => modules[`./words/${part}/${wanted}.js`]);
+  if (!shell || !pages) throw new Error(`no words for ${wanted}`);
+  const of = whole;
+  const [some, more] = await Promise.all([shell(), of ? pages() : undefined]);
+  if (whole && !of) return speak(wanted); // a page has come meanwhile
+  words = more ? { ...some, ...more } : some;
   code = wanted;
   document.documentElement.lang = wanted;
   document.documentElement.dir = directionOf(wanted);
+}
+
+/** Loads what the pages say, too. */
+export async function pageWords(): Promise<void> {
+  if (whole) return loading;
+  whole = true;
+  loading = speak(code).catch((failure) => {
+    whole = false;
+    throw failure;
+  });
+  return loading;
 }
 
 /** Speaks a language from now on, also at the next visit. */

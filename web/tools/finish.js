@@ -9,7 +9,7 @@ import { gzipSync } from 'node:zlib';
 const first = ['src/views/studio/Studio.svelte'];
 
 /** What the pages that work without a network load, beside index.html: these with all that they load later, … */
-const offline = ['src/views/look/Look.svelte', 'src/views/sync/Sync.svelte', 'src/views/studio/Studio.svelte'];
+const offline = /^src\/views\/(?!door\/|docs\/|account\/|applications\/)/;
 /** … and these addresses, which no chunk names. */
 const addresses = ['/', '/look', '/sync', '/theme.js', '/icon.svg', '/icon-192.png', '/manifest.webmanifest'];
 
@@ -66,8 +66,8 @@ function list(dist, manifest) {
     if (later) for (const next of chunk.dynamicImports ?? []) take(next, later);
   };
   take('index.html', false);
-  for (const key of offline) take(key, true);
-  for (const key of Object.keys(manifest)) if (key.startsWith('src/words/messages/')) take(key, false);
+  for (const key of Object.keys(manifest)) if (offline.test(key)) take(key, true);
+  for (const key of Object.keys(manifest)) if (key.startsWith('src/words/')) take(key, false);
   const here = (/** @type {string} */ path) => new URL(path, import.meta.url).pathname;
   const runtime = readdirSync(here('../runtime/src'))
     .filter((name) => name.endsWith('.ts') && !name.startsWith('node'))
@@ -108,7 +108,7 @@ function report(dist, manifest, limit) {
   console.log(`gzipped:\n${kb(whole)}  the shell with its longest words (${longest}), of ${limit / 1000} kB`);
   for (const key of Object.keys(manifest).sort()) {
     if (!manifest[key].isDynamicEntry || first.includes(key)) continue;
-    if (spoken.includes(key) && !key.endsWith('/en.js')) continue; // one stands for all
+    if (key.startsWith('src/words/') && !key.endsWith('/en.js')) continue; // one stands for all
     console.log(`${kb(more(key))}  ${key}`);
   }
   if (whole > limit) throw new Error(`the shell is ${whole} bytes, over ${limit}`);

@@ -21,6 +21,7 @@ interface Scope {
   addEventListener(kind: 'fetch', take: (e: FetchEvent) => void): void;
   skipWaiting(): Promise<void>;
   clients: { claim(): Promise<void> };
+  registration: { scope: string };
 }
 
 {
@@ -50,7 +51,13 @@ interface Scope {
   /** A file of the shell: one that never changes from the cache, any other from the network while there is one. */
   const kept = async (request: Request): Promise<Response> => {
     const cache = await caches.open(shellCache);
-    const old = await cache.match(request.mode === 'navigate' ? request.url.replace(/[?#].*/, '') : request);
+    const goes = request.mode === 'navigate';
+    // A page at an address that the list does not have is drawn by the first page of all.
+    const old =
+      (await cache.match(goes ? request.url.replace(/[?#].*/, '') : request)) ??
+      (goes && !/^\/(v2|hosted)\//.test(new URL(request.url).pathname)
+        ? await cache.match(scope.registration.scope)
+        : undefined);
     if (!old) return fetch(request);
     if (/immutable/.test(old.headers.get('Cache-Control') ?? '')) return old;
     try {

@@ -30,7 +30,7 @@ export const working = (app: string): readonly Page[] => [
     name: () => m.studio_inputs(),
     counts: 'inputs',
   },
-  { href: pathIn(app, 'search'), routes: ['/:app/search'], icon: Search, name: () => m.studio_search() },
+  { href: pathIn(app, 'search'), routes: ['/:app/search'], icon: Search, name: () => m.group_search() },
   { href: pathIn(app, 'next'), routes: ['/:app/next'], icon: ListChecks, name: () => m.studio_next() },
   {
     href: pathIn(app, 'models'),
