@@ -1,7 +1,7 @@
 // A version as a file: which pictures taught it what, and how good it is.
 import type { Application } from '../../application.svelte';
 import { type Known, learnedFrom, type Metrics, modelPath } from './calls';
-import type { Numbered } from './studied.svelte';
+import type { Numbered } from './versions';
 
 /** Gives the reader a version as JSON. */
 export async function save(app: Application, info: Known, version: Numbered, metrics: Metrics | null): Promise<void> {

@@ -4,6 +4,7 @@ import type { Application, By } from '../../application.svelte';
 import type { Mark } from '../../progress';
 import { Resource } from '../../resource.svelte';
 import * as calls from './calls';
+import { type Numbered, numbered } from './versions';
 
 /** A training that is underway, as far as it can be seen from here. */
 export interface Training {
@@ -14,11 +15,6 @@ export interface Training {
   readonly pictures: number; // all of them
   readonly first?: Mark; // of the pictures read
   readonly last?: Mark;
-}
-
-/** A version beside its number, which is its place in the order of versions. */
-export interface Numbered extends calls.Version {
-  readonly number: number;
 }
 
 /** The models that are to be trained as soon as their page opens. */
@@ -150,12 +146,3 @@ export class Studied {
 }
 
 const shown = 12; // versions whose figures are read at once
-
-/** Versions beside their numbers. One that failed has the number that the next one gets. */
-export function numbered(versions: readonly calls.Version[]): Numbered[] {
-  let n = 0;
-  return versions
-    .toReversed()
-    .map((v) => ({ ...v, number: calls.trained(v) || calls.underway(v) ? ++n : n + 1 }))
-    .toReversed();
-}

@@ -1,5 +1,6 @@
 // What a version's evaluation says of single pictures, and of what it takes for what.
-import { address, type Clause } from '../../clauses';
+import type { Clause } from '../../clauses/clause';
+import { address } from '../../clauses/query';
 import type { Cell } from '../../parts/confusion';
 import type { Metrics } from './calls';
 
