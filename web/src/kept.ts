@@ -8,7 +8,6 @@ type Name =
   | 'declined' // copies that are not wanted
   | 'app' // the application that was chosen last
   | 'looked' // a picture was shown before
-  | 'searches' // that were saved
   | 'tongues'; // of the names of concepts
 
 /** A remembered choice; undefined where there is none, or where the browser keeps nothing. */

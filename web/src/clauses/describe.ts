@@ -1,4 +1,6 @@
 // Clauses as words: the text of a chip, and the same in one piece for names and labels.
+import type { Application } from '../application.svelte';
+import { conceptName } from '../names.svelte';
 import { m, number } from '../words.svelte';
 import type { Clause, Point, Unit } from './clause';
 
@@ -51,9 +53,10 @@ export function chipValue(c: Clause): string {
   }
 }
 
-/** A clause in the reader's language. */
-export function describe(c: Clause): string {
-  return around(c, chipValue(c));
+/** A clause in the reader's language; with an application, public concepts have their names in it too. */
+export function describe(c: Clause, app?: Application): string {
+  const named = app && (c.kind === 'predicted' || c.kind === 'labelled') && c.id;
+  return around(c, named ? conceptName(app, named, chipValue(c)) : chipValue(c));
 }
 
 /** A length with its unit. */

@@ -21,11 +21,15 @@ export function toQuery(clauses: readonly Clause[]): { ands: object[] } {
   return { ands: clauses.map((c) => shape(c, (name) => ({ base64: pictureOf(name) ?? name }))) };
 }
 
+/** Clauses as an address and a saved search have them: a dropped picture by its name. */
+export function queryText(clauses: readonly Clause[]): string {
+  return JSON.stringify(clauses.map((c) => shape(c, (dropped) => ({ dropped }))));
+}
+
 /** The path of a page that shows what clauses find. */
 export function address(app: string, page: 'inputs' | 'search', clauses: readonly Clause[]): string {
   const path = pathIn(app, page);
-  if (!clauses.length) return path;
-  return `${path}?q=${encodeURIComponent(JSON.stringify(clauses.map((c) => shape(c, (dropped) => ({ dropped })))))}`;
+  return clauses.length ? `${path}?q=${encodeURIComponent(queryText(clauses))}` : path;
 }
 
 function shape(c: Clause, dropped: (name: string) => Json): Json {

@@ -1,5 +1,5 @@
 // Searches that a person gave a name to, kept in this browser.
-import { type Clause, parse, toQuery } from '../../clauses';
+import { type Clause, parse, queryText } from '../../clauses';
 
 export interface Search {
   readonly name: string;
@@ -22,7 +22,7 @@ export function searches(app: string): readonly Search[] {
 /** Keeps a search by a name; one that had it gives way. Throws where the browser keeps nothing. */
 export function keepSearch(app: string, name: string, clauses: readonly Clause[]): void {
   const others = searches(app).filter((one) => one.name !== name);
-  put(app, [...others, { name, q: JSON.stringify(toQuery(clauses).ands) }]);
+  put(app, [...others, { name, q: queryText(clauses) }]);
 }
 
 /** Forgets a search. */
