@@ -95,11 +95,10 @@ func sample(v *index.View, r catalog.Reader) ([]taught, error) {
 	if err != nil || len(yes) == 0 {
 		return nil, err
 	}
-	chosen := roaring.New()
-	each := max(learnPictures/len(yes)/2, 1)
-	for i := range yes {
-		pick(chosen, yes[i], each)
-		pick(chosen, no[i], each)
+	chosen, kinds := roaring.New(), slices.Concat(yes, no)
+	kinds = slices.DeleteFunc(kinds, (*roaring.Bitmap).IsEmpty)
+	for _, of := range kinds {
+		pick(chosen, of, max(learnPictures/len(kinds), 1))
 	}
 	out := make([]taught, 0, chosen.GetCardinality())
 	for it := chosen.Iterator(); it.HasNext(); {
