@@ -51,6 +51,11 @@ function known(f: Failure): Omit<Problem, 'code'> | undefined {
     }
     case 11006:
       return { title: m.error_quota(), text: m.error_quota_do() };
+    case 11007: {
+      // All scopes that are missing are named, as the server lists them.
+      const scopes = f.details.split('lacks ').at(-1) ?? '';
+      return { title: m.models_forbidden(), text: m.models_forbidden_do({ scopes }) };
+    }
     case 11101:
       return { title: m.error_missing(), text: m.error_missing_do() };
   }
