@@ -6,6 +6,7 @@ import { type Clause, ranks } from '../../clauses';
 import { type Day, type Found, type Input, page, summary } from './calls';
 
 const size = 100; // inputs of a page
+const bulk = 1000; // the most that one call lists
 const most = 40; // pages that are held: some 2 MB
 
 export class List {
@@ -74,20 +75,16 @@ export class List {
     else this.#fetch();
   }
 
-  /** The inputs of some places, which are not kept. */
+  /** The inputs of some places, read anew in large pages and not kept. */
   async *between(from: number, to: number): AsyncGenerator<Input> {
-    const held = new Map<number, readonly Found[]>();
+    let [number, held]: [number, readonly Found[]] = [-1, []];
     for (let index = from; index < to; index++) {
       const n = this.#number(index);
-      const number = Math.floor(n / size);
-      let found = this.#stale.has(number) ? undefined : this.#pages.get(number);
-      found ??= held.get(number);
-      if (!found) {
-        held.clear();
-        found = await page(this.app, this.clauses, number + 1, size);
-        held.set(number, found);
+      if (Math.floor(n / bulk) !== number) {
+        number = Math.floor(n / bulk);
+        held = await page(this.app, this.clauses, number + 1, bulk);
       }
-      const one = found[n % size];
+      const one = held[n % bulk];
       if (one) yield one.input;
     }
   }
