@@ -10,8 +10,11 @@ import (
 	"image/png"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/sightline-dev/sightline/core/cpu"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/nn/kernel"
 	"github.com/sightline-dev/sightline/core/predict/raster"
@@ -36,26 +39,31 @@ func TestGoldenCells(t *testing.T) {
 	if err != nil && !*update {
 		t.Fatal(err)
 	}
+	lines := strings.Split(string(want), "\n")
 	for _, level := range kernel.Levels.All() {
 		t.Run(level.String(), func(t *testing.T) {
 			defer kernel.Levels.Force(level)()
+			looked := pictures[:2]
+			if level == cpu.Generic { // a second each, and in a guest ten
+				looked = looked[:1]
+			}
 			a := set.NewAnalyser(raster.Limits{})
-			got := bytes.NewBufferString("picture\tcells\tactivations\n")
-			for _, p := range pictures[:2] {
+			got := []string{"picture\tcells\tactivations"}
+			for _, p := range looked {
 				data, err := os.ReadFile(p)
 				if err != nil {
 					t.Fatal(err)
 				}
 				c, activations := cellsOf(t, set, a, data, 3)
-				fmt.Fprintf(got, "%s\t%s\t%s\n", filepath.Base(p), short(fmt.Appendf(nil, "%v %b", c.Box, c.Rows)), short(fmt.Appendf(nil, "%b", activations)))
+				got = append(got, filepath.Base(p)+"\t"+short(fmt.Appendf(nil, "%v %b", c.Box, c.Rows))+"\t"+short(fmt.Appendf(nil, "%b", activations)))
 			}
 			switch {
-			case *update:
-				if err := os.WriteFile(cellsFile, got.Bytes(), 0o644); err != nil {
+			case *update && len(looked) > 1:
+				if err := os.WriteFile(cellsFile, []byte(strings.Join(got, "\n")+"\n"), 0o644); err != nil {
 					t.Fatal(err)
 				}
-			case got.String() != string(want):
-				t.Errorf("cells are\n%swant\n%s", got, want)
+			case !*update && !slices.Equal(got, lines[:min(len(got), len(lines))]):
+				t.Errorf("cells are %q, want %q", got, lines)
 			}
 		})
 	}
@@ -80,7 +88,7 @@ func cellsOf(t *testing.T, set *predict.Set, a *predict.Analyser, picture []byte
 // concept is. Measured on all sixty photos of the test data: in 231 of 240 pictures most of it is in the
 // right quarter.
 func TestActivationsPoint(t *testing.T) {
-	if kernel.Levels.Now().String() == "generic" {
+	if kernel.Levels.Now() == cpu.Generic {
 		t.Skip("the kernels are plain Go: the golden cells hold what they give")
 	}
 	set, err := predict.Load(models.FS)
