@@ -37,7 +37,8 @@ export class Application {
   copy = $state.raw<Copy>();
   /** Its name, after the origin took the application away from this device. */
   purged = $state('');
-  #there = $state.raw<{ reached: boolean; contact?: string }>({ reached: false }); // what the origin's answers told
+  #contact = $state<string>(); // when the origin last answered this page
+  #lost = $state(false); // whether it did not, the last time
   #wrote = 0; // when the origin last answered a write of this page, as Date.now() tells
   #settling = false;
   #begun: Promise<void> | undefined;
@@ -56,18 +57,19 @@ export class Application {
   /** What waits and whether it can go on: without a copy nothing waits, and what was answered is at the origin. */
   get truth(): Truth {
     const { truth } = this.copy ?? {};
-    const reached = truth?.reached || this.#there.contact !== undefined;
+    const reached = truth?.reached || this.#contact !== undefined;
     return { queued: 0, sent: 0, conflicts: 0, ...truth, reached };
   }
 
   /** Whether the origin is out of reach, as far as this page knows. */
   get offline(): boolean {
-    return this.copy?.status ? this.copy.offline : this.#there.contact !== undefined && !this.#there.reached;
+    if (this.copy?.status) return this.copy.offline || (this.#lost && !this.copy.has(0));
+    return this.#lost;
   }
 
   /** When the origin last answered. */
   get contact(): string | undefined {
-    return this.copy?.status?.contact ?? this.#there.contact;
+    return this.copy?.status?.contact ?? this.#contact;
   }
 
   /** Answers a path under /v2 or /hosted, as fetch does. Where nobody can, it fails with a Failure of status 0. */
@@ -83,9 +85,9 @@ export class Application {
       return await this.#away(path, init);
     } catch (failure) {
       if (!(failure instanceof Failure && failure.status === 0)) throw failure;
-      this.#there = { ...this.#there, reached: false };
+      this.#lost = true;
       await this.begin(); // a copy that is kept takes a moment to open
-      if (!this.copy?.device.client) throw failure;
+      if (!this.copy?.device.client || !this.copy.whole) throw failure;
       return this.#here(this.copy, path, init);
     }
   }
@@ -161,6 +163,7 @@ export class Application {
   #answers(copy: Copy, path: string, init?: RequestInit): boolean {
     if (!copy.device.client || copy.status?.phase === 'purged') return false;
     if (copy.away) return true;
+    if (copy.whole && (copy.offline || (this.#lost && !copy.has(0)))) return true; // nobody else can
     return copy.has(this.#wrote) && (copy.offline || !fetches(path, init));
   }
 
@@ -179,8 +182,8 @@ export class Application {
     if (answer.status === 401) this.#token = undefined;
     this.by = 'origin';
     const now = new Date();
-    if (!this.#there.reached || now.getTime() - Date.parse(this.#there.contact ?? '') > 1000)
-      this.#there = { reached: true, contact: now.toISOString() };
+    this.#lost = false;
+    if (!this.#contact || now.getTime() - Date.parse(this.#contact) > 1000) this.#contact = now.toISOString();
     return { answer, by: 'origin' };
   }
 

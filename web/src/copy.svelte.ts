@@ -20,6 +20,8 @@ export class Copy {
   agreed = $state.raw<readonly Conflict[]>([]); // since the page was opened
   failure = $state.raw<unknown>(); // why what waits is not known
   away = $state(false); // no contact, because the person wants none
+  whole = $state(false); // all that the origin had at a moment is here, perhaps since an earlier visit
+  #remembered = false;
   /** Is told when something was changed, here or elsewhere, or the origin took the application away. */
   onmoved: () => void = () => {};
   #round: Promise<void> | undefined;
@@ -30,6 +32,7 @@ export class Copy {
   constructor(app: Kept) {
     this.app = app;
     this.away = app.offline ?? false;
+    this.whole = app.whole ?? false;
     this.device = new Device({
       copy: {
         origin: '',
@@ -53,7 +56,8 @@ export class Copy {
 
   /** Remembers that this browser has it. */
   remember(): void {
-    remember({ ...this.app, offline: this.away });
+    this.#remembered = true;
+    remember({ ...this.app, offline: this.away, whole: this.whole });
   }
 
   get #sync() {
@@ -63,6 +67,10 @@ export class Copy {
   async #take(status: CopyStatus): Promise<void> {
     const before = this.status;
     this.status = status;
+    if (status.as_of && !this.whole) {
+      this.whole = true;
+      if (this.#remembered) this.remember();
+    }
     await this.refresh();
     const written = (s: CopyStatus) => s.queued + s.sent;
     const moved = !before || before.cursor !== status.cursor || written(status) > written(before);
@@ -80,7 +88,7 @@ export class Copy {
     queued: this.status?.queued ?? 0,
     sent: this.status?.sent ?? 0,
     conflicts: this.conflicts.length,
-    reached: this.status?.contact !== undefined,
+    reached: this.whole || this.status?.contact !== undefined,
   });
 
   /** Whether the origin is out of reach, as far as the copy knows. */
