@@ -2,8 +2,11 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
@@ -38,4 +41,22 @@ func (r Reader) SamePictures(yield func(ords []uint32) bool) error {
 		end()
 	}
 	return err
+}
+
+// Created yields when the live inputs from an ordinal on were created, in the order of their creation in the
+// log. Of the records no more is read than that.
+func (r Reader) Created(from uint32, yield func(ord uint32, at log.HLC) bool) error {
+	var bad error
+	err := r.kv.Scan(r.app.numbered(tableInput, from), after(r.app.key(tableInput, 0)), func(key, value []byte) bool {
+		d := field.Decode(value)
+		at := log.HLC(0)
+		for at == 0 && d.Next() {
+			if d.Number == 4 {
+				at = log.HLC(d.Fixed64())
+			}
+		}
+		bad = d.Err()
+		return bad == nil && yield(ordAt(key), at)
+	})
+	return cmp.Or(err, bad)
 }

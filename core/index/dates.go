@@ -1,12 +1,12 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
-	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
 )
 
@@ -35,12 +35,12 @@ func (v *View) EachMinute(ctx context.Context, ords *roaring.Bitmap, yield func(
 	missing := ords.Clone()
 	missing.AndNot(d.have)
 	pending := map[uint32]uint32{}
-	err := v.eachCreated(ctx, missing, func(in *catalog.Input) {
-		if isPending(in.Ord) {
-			pending[in.Ord] = minuteOf(in.Created)
+	err := v.eachCreated(ctx, missing, func(ord uint32, at log.HLC) {
+		if isPending(ord) {
+			pending[ord] = minuteOf(at)
 			return
 		}
-		d.put(in.Ord, minuteOf(in.Created))
+		d.put(ord, minuteOf(at))
 	})
 	if err != nil {
 		return err
@@ -71,8 +71,8 @@ func (d *dates) put(ord, minute uint32) {
 	d.have.Add(ord)
 }
 
-// eachCreated yields the records of ords: of many by going through all from the first to the last.
-func (v *View) eachCreated(ctx context.Context, ords *roaring.Bitmap, yield func(in *catalog.Input)) error {
+// eachCreated yields when ords were created: of many by going through all from the first to the last.
+func (v *View) eachCreated(ctx context.Context, ords *roaring.Bitmap, yield func(ord uint32, at log.HLC)) error {
 	if ords.IsEmpty() {
 		return nil
 	}
@@ -87,22 +87,19 @@ func (v *View) eachCreated(ctx context.Context, ords *roaring.Bitmap, yield func
 			if err != nil {
 				return err
 			}
-			yield(&in)
+			yield(in.Ord, in.Created)
 		}
 		return nil
 	}
 	last := ords.Maximum()
-	err := v.records.Inputs(ords.Minimum(), func(in catalog.Input) bool {
+	err := v.records.Created(ords.Minimum(), func(ord uint32, at log.HLC) bool {
 		if n++; n%256 == 0 && ctx.Err() != nil {
 			return false
 		}
-		if in.Ord <= last && ords.Contains(in.Ord) {
-			yield(&in)
+		if ord <= last && ords.Contains(ord) {
+			yield(ord, at)
 		}
-		return in.Ord < last
+		return ord < last
 	})
-	if err == nil {
-		err = ctx.Err()
-	}
-	return err
+	return cmp.Or(err, ctx.Err())
 }
