@@ -25,6 +25,8 @@ const unmarked: Record<'inputs' | 'models' | 'concepts', ReadonlyMap<string, Mar
   concepts: new Map(),
 };
 const mostAddresses = 600; // pictures that are in memory at once: some screens of a grid
+const thumbnail = /^(\/v2\/inputs\/[^/]+)\/thumbnail$/;
+const mostEager = 500; // pictures that a copy made by itself brings at once
 const patience = 2000; // ms that a write of the origin's own is waited for to come to the copy
 
 export class Application {
@@ -79,7 +81,9 @@ export class Application {
     if (this.copy ? this.copy.away && !this.copy.device.client : copyOf(this.id)?.offline) await this.begin();
     if (this.copy && this.#answers(this.copy, path, init)) {
       const here = await this.#here(this.copy, path, init);
-      if (this.copy?.offline || !(await unknown(here.answer))) return here;
+      const picture = here.answer.status === 404 ? await this.#picture(this.copy, path) : undefined;
+      if (picture) return { answer: picture, by: 'device' };
+      if (this.copy?.offline || !(await unknown(here.answer, path))) return here;
     }
     try {
       return await this.#away(path, init);
@@ -173,6 +177,14 @@ export class Application {
     return { answer, by: 'device' };
   }
 
+  /** The picture itself in place of a small one, which a copy has of its own pictures alone; undefined: it is not here. */
+  async #picture(copy: Copy, path: string): Promise<Response | undefined> {
+    const input = thumbnail.exec(path)?.[1];
+    if (!input || !(copy.app.eager || this.offline)) return undefined;
+    const answer = await copy.device.ask(`${input}/source`);
+    return answer.ok ? answer : undefined;
+  }
+
   async #away(path: string, init?: RequestInit): Promise<Answered> {
     const headers = new Headers(init?.headers);
     if (!headers.has('Authorization')) headers.set('Authorization', `Bearer ${await this.#bearer()}`);
@@ -214,7 +226,8 @@ export class Application {
     const app = (await apps()).find(({ id }) => id === this.id);
     if (!app) return;
     await (await import('./device.svelte')).Device.idle();
-    await this.join({ id: app.id, name: app.name, language: app.language }, { lasting: true });
+    const { id, name, language, inputs } = app;
+    await this.join({ id, name, language, ...(inputs <= mostEager && { eager: true }) }, { lasting: true });
   }
 
   /** Keeps a copy on this device, open from now on. lasting: only where the browser keeps it when the page goes. */
@@ -278,8 +291,9 @@ function fetches(path: string, init?: RequestInit): boolean {
 }
 
 /** Whether who answered has no such path at all, as a copy of another version than its origin's. */
-async function unknown(answer: Response): Promise<boolean> {
+async function unknown(answer: Response, path: string): Promise<boolean> {
   if (answer.status !== 404) return false;
+  if (thumbnail.test(path)) return true; // the origin has one
   const { status } = await answer
     .clone()
     .json()

@@ -6,6 +6,7 @@ export interface Kept {
   readonly name: string;
   readonly language: string;
   readonly offline?: boolean; // the person wants no contact
+  readonly eager?: boolean; // all pictures come at once, not when they are wanted
   readonly whole?: boolean; // all that the origin had at a moment is here
 }
 

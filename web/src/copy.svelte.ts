@@ -39,6 +39,7 @@ export class Copy {
         app: app.id,
         credential: async () => `Bearer ${(await pageToken(app.id)).token}`,
         offline: this.away,
+        ...(app.eager && { pictures: 'eager' as const }),
       },
     });
   }
