@@ -26,16 +26,17 @@ var taught = []subject{
 	{"bird-or-insect", "Bird or insect", []lesson{
 		{"bird", "Bird", []string{"07", "12", "16", "23", "40"}},
 		{"insect", "Insect", []string{"10", "21", "22", "37"}},
-	}},
+	}, []string{"09", "14", "15", "19", "33"}},
 	{"town-or-sea", "Town or sea", []lesson{
 		{"town", "Town", []string{"01", "05", "20", "24", "28", "38"}},
 		{"seaside", "Seaside", []string{"08", "30", "34", "42"}},
-	}},
+	}, []string{"13", "31", "36"}},
 }
 
 type subject struct {
 	id, name string
 	concepts []lesson
+	none     []string // samples that show neither
 }
 
 type lesson struct {
@@ -141,6 +142,9 @@ func addSamples(ctx context.Context, to session) error {
 			}
 			for _, sample := range c.samples {
 				labels[sample] = append(labels[sample], object{"id": c.id, "value": 1})
+			}
+			for _, sample := range m.none {
+				labels[sample] = append(labels[sample], object{"id": c.id, "value": 0})
 			}
 		}
 	}
