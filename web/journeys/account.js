@@ -33,11 +33,14 @@ await journey(async (arrive) => {
     await ada.seen(ada.page.getByText(m('name_missing')));
     await ada.look('sign-up with mistakes');
     await signUp(ada, operator);
-    await ada.seen(ada.heading(m('applications')));
+    await ada.seen(ada.heading(m('look_first_title'))); // the folder came with an application
     await ada.look('a first page');
+    await ada.page.goto('/apps');
+    await ada.seen(ada.heading(m('applications')));
+    await ada.look('the first application');
   });
   await ada.step('names are text, whatever they hold', async () => {
-    await ada.seen(ada.link(m('account')).or(ada.page.getByText(operator.name)));
+    await ada.seen(ada.link(operator.name)); // of the account
     for (const name of hostile) {
       await create(ada, name, 'English', m('create_in', { language: 'English' }));
       await store(ada, m('secret_stored'));
