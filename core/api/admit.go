@@ -30,19 +30,31 @@ func (x *exchange) admit(r *Request) error {
 		return err
 	}
 	limiter := x.s.limiters.account
-	if x.who.Free {
+	switch {
+	case x.who.Free:
 		limiter = x.s.limiters.operator
+	case x.shown():
+		limiter = x.s.limiters.page
 	}
 	if err := limiter.Take(x.who.Bucket, x.now); err != nil {
 		return err
 	}
-	if err := x.spend(); err != nil {
-		return err
+	if !x.shown() {
+		if err := x.spend(); err != nil {
+			return err
+		}
 	}
 	if err := x.arrive(); err != nil {
 		return err
 	}
 	return x.route.need.Check(x.who.Scopes)
+}
+
+// shown reports whether one of our own pages reads what it shows: a screen of pictures is many requests, and none
+// of them is a call that somebody makes.
+func (x *exchange) shown() bool {
+	need := x.route.need
+	return x.who.Page && !need.Writes() && need.Refuse&auth.Predict == 0
 }
 
 // arrive holds the path to what the credential is of. What is another's is answered like what is
@@ -131,7 +143,7 @@ func (x *exchange) byToken(token string) error {
 		return unless(err, auth.ErrToken)
 	}
 	x.until = claims.Expires
-	x.who = auth.Principal{App: client.App, By: auth.ByToken, Scopes: auth.All, Bucket: auth.HashKey(client.ID), Free: x.app.Owner == ""}
+	x.who = auth.Principal{App: client.App, By: auth.ByToken, Scopes: auth.All, Bucket: auth.HashKey(client.ID), Page: claims.Page, Free: x.app.Owner == ""}
 	return nil
 }
 

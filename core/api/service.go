@@ -77,9 +77,13 @@ type Service struct {
 // limiters hold callers to their rates.
 type limiters struct {
 	account, operator *auth.Limiter // by Principal.Bucket
+	page              *auth.Limiter // the same, what our own pages show
 	client, guess     *auth.Limiter // POST /v2/token, by the client's id: with the right secret, with a wrong one
 	remote            *auth.Limiter // POST /v2/token, by Request.Remote
 }
+
+// pageRate is how fast a page may read what it shows: some screens of pictures at once.
+var pageRate = auth.Rate{PerSecond: 100, Burst: 1000}
 
 // Rates of asking for tokens, which are renewed every few minutes. Wrong secrets are counted on
 // their own, so that whoever knows a client's id cannot keep its owner out.
@@ -103,7 +107,7 @@ func newLimiters(o *Options) limiters {
 		o.OperatorRate.Burst = 100
 	}
 	limiter := func(r auth.Rate) *auth.Limiter { return auth.NewLimiter(r, maxLimited) }
-	return limiters{limiter(o.Rate), limiter(o.OperatorRate), limiter(clientRate), limiter(guessRate), limiter(remoteRate)}
+	return limiters{limiter(o.Rate), limiter(o.OperatorRate), limiter(pageRate), limiter(clientRate), limiter(guessRate), limiter(remoteRate)}
 }
 
 // New checks the options. It returns [ErrOptions] for what is missing or malformed.

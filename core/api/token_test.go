@@ -55,6 +55,53 @@ func TestTokenBodies(t *testing.T) {
 	}
 }
 
+// TestPagesReadFreely holds that what our own pages show is no call of the account's, and has a rate of its own; what
+// they predict and change is counted as anybody's.
+func TestPagesReadFreely(t *testing.T) {
+	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
+	anna := w.NewTenant(t, "anna", "en")
+	client, err := w.Engine.Client(anna.App)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bearer := func(page bool) string {
+		token, _, err := w.Mint.Issue(auth.Claims{App: anna.App, Client: client.ID, Generation: client.Generation, Page: page})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "Bearer " + token
+	}
+	status := func(method, path, body, who string) int {
+		return w.Serve(t, api.Request{Method: method, Path: "/v2" + path, Body: []byte(body), Authorization: who}).Status
+	}
+	page := bearer(true)
+	for i := range 1000 {
+		if got := status("GET", "/inputs", "", page); got != 200 {
+			t.Fatalf("read %d of a page: %d", i, got)
+		}
+	}
+	if n := len(w.People.Spent); n != 0 {
+		t.Errorf("a page's reads are %d calls", n)
+	}
+	if got := status("GET", "/inputs", "", page); got != 429 {
+		t.Errorf("a page's read over its rate: %d", got)
+	}
+	for i, r := range [][3]string{
+		{"POST", "/concepts", `{"concepts":[{"id":"one"}]}`},
+		{"POST", "/models/color/outputs", `{"inputs":[]}`},
+		{"POST", "/models/color/activations", `{}`},
+	} {
+		_ = status(r[0], r[1], r[2], page)
+		if n := len(w.People.Spent); n != i+1 {
+			t.Errorf("%s %s of a page: %d calls, want %d", r[0], r[1], n, i+1)
+		}
+	}
+	_ = status("GET", "/inputs", "", bearer(false))
+	if n := len(w.People.Spent); n != 4 {
+		t.Errorf("a token that is no page's: %d calls, want 4", n)
+	}
+}
+
 // TestWithoutHosts holds that where a host lends neither accounts nor tokens, keys alone let in.
 func TestWithoutHosts(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)

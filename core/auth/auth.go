@@ -92,6 +92,7 @@ type Claims struct {
 	App        string // 32 hex digits
 	Client     string // id of the client that it was issued to
 	Generation uint64 // of the client: a new secret, or a revocation, makes another
+	Page       bool   // issued to one of our own pages: what that reads is no call of the account's
 
 	Expires time.Time // of a token that was read; zero: the host does not say
 }
@@ -103,6 +104,7 @@ type Principal struct {
 	By      string // what operations are signed with: the start of the key's hash, "token" or "session"
 	Scopes  Set
 	Bucket  Hash // what its rate is counted by
+	Page    bool // one of our own pages
 	Free    bool // the operator's: its rate has its own limit, by default none
 }
 

@@ -230,7 +230,7 @@ func TestForeignIsMissing(t *testing.T) {
 type mint struct{}
 
 func (mint) Issue(c auth.Claims) (string, time.Duration, error) {
-	return fmt.Sprintf("%s %s %d", c.App, c.Client, c.Generation), 15 * time.Minute, nil
+	return fmt.Sprintf("%s %s %d %t", c.App, c.Client, c.Generation, c.Page), 15 * time.Minute, nil
 }
 
 // TestPageToken asks for the token with which a page keeps a copy: it is of the application and of the generation that
@@ -254,7 +254,7 @@ func TestPageToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("%s %s %d", app, client.ID, client.Generation); ask() != want || got.Expires != 900 {
+	if want := fmt.Sprintf("%s %s %d true", app, client.ID, client.Generation); ask() != want || got.Expires != 900 {
 		t.Errorf("token = %+v, want %s for 900 s", got, want)
 	}
 	first := got.Token

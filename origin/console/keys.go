@@ -176,7 +176,7 @@ func (c *call) revokeTokens() (any, error) {
 }
 
 // pageToken gives a page an access token of the application, as its client gets them: what a copy of it in the
-// browser shows to the origin. It lives as long as any, also past the session that asked, and dies with the others.
+// browser shows to the origin. What it reads is no call of the account's. It lives as long as any, also past the session that asked, and dies with the others.
 func (c *call) pageToken() (any, error) {
 	if err := c.read(&struct{}{}); err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func (c *call) pageToken() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	token, life, err := c.o.Tokens.Issue(auth.Claims{App: a.ID, Client: client.ID, Generation: client.Generation})
+	token, life, err := c.o.Tokens.Issue(auth.Claims{App: a.ID, Client: client.ID, Generation: client.Generation, Page: true})
 	if err != nil {
 		return nil, err
 	}

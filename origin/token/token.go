@@ -103,6 +103,7 @@ type claims struct {
 	jwt.RegisteredClaims
 	Client     string `json:"client_id"`
 	Generation uint64 `json:"gen"`
+	Page       bool   `json:"page,omitempty"`
 }
 
 // Issue implements [api.Tokens]. It makes the first key, and the next one when it is time.
@@ -129,7 +130,7 @@ func (t *Tokens) Issue(c auth.Claims) (token string, life time.Duration, err err
 			Issuer: k.Issuer, Subject: c.App, Audience: jwt.ClaimStrings{c.App}, ID: hex.EncodeToString(id[:]),
 			ExpiresAt: jwt.NewNumericDate(expires), NotBefore: jwt.NewNumericDate(issued.Add(-skew)), IssuedAt: jwt.NewNumericDate(issued),
 		},
-		Client: c.Client, Generation: c.Generation,
+		Client: c.Client, Generation: c.Generation, Page: c.Page,
 	})
 	unsigned.Header["kid"] = k.ID
 	token, err = unsigned.SignedString(k.Private)
@@ -179,7 +180,7 @@ func (t *Tokens) Read(token string) (auth.Claims, error) {
 	case err != nil:
 		return auth.Claims{}, auth.ErrToken
 	}
-	return auth.Claims{App: c.Subject, Client: c.Client, Generation: c.Generation, Expires: c.ExpiresAt.Time}, nil
+	return auth.Claims{App: c.Subject, Client: c.Client, Generation: c.Generation, Page: c.Page, Expires: c.ExpiresAt.Time}, nil
 }
 
 // open returns the payload that one of our keys, or of those of others, has signed, and whose it is.

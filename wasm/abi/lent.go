@@ -22,6 +22,7 @@ func MarshalClaims(c auth.Claims) []byte {
 	e.Text(1, c.App)
 	e.Text(2, c.Client)
 	e.Uint(3, c.Generation)
+	e.Bool(4, c.Page)
 	return inner(e)
 }
 
@@ -37,6 +38,8 @@ func ParseClaims(data []byte) (auth.Claims, error) {
 			c.Client = d.Text()
 		case 3:
 			c.Generation = d.Uint()
+		case 4:
+			c.Page = d.Bool()
 		}
 	}
 	return c, envelope("claims", d)
