@@ -1,9 +1,12 @@
 // A copy of an application in the browser: joined, worked with without a network, sent, contradicted, removed.
+import { readFile } from 'node:fs/promises';
 import { check, heard, origin, same, words } from './browser.js';
 
 const en = await words('en');
-const lighthouse = new URL('../samples/42-lighthouse-in-the-sea.jpg', import.meta.url).pathname;
-const name = '42-lighthouse-in-the-sea.jpg';
+// The demonstration has the sample itself: with more behind its end it is another file.
+const sample = await readFile(new URL('../samples/42-lighthouse-in-the-sea.jpg', import.meta.url));
+const name = 'lighthouse-again.jpg';
+const lighthouse = { name, mimeType: 'image/jpeg', buffer: Buffer.concat([sample, Buffer.from('again')]) };
 
 /** Goes the way of a copy with somebody who is signed in and has one application. */
 export async function copies(t) {
@@ -49,10 +52,10 @@ export async function copies(t) {
   });
   let id;
   await t.step('with one it is sent, and confirmed when the log has it', async () => {
-    const way = await picture.evaluateHandle(travelled);
+    const way = await t.page.evaluateHandle(travelled, name);
     await t.offline(false);
     await t.seen(mark(en('mark_confirmed')));
-    const found = (await ask('GET', '/inputs')).inputs.filter((input) => input.data.metadata?.name === name);
+    const found = (await ask('GET', '/inputs?per_page=100')).inputs.filter((input) => input.data.metadata?.name === name);
     same(found.length, 1, 'pictures that the origin has');
     same(
       found[0].data.concepts.map((c) => [c.id, c.value]),
@@ -98,15 +101,16 @@ export async function copies(t) {
   });
 }
 
-/** The marks that a picture has from now on, in their order. */
-function travelled(article) {
+/** The marks that a picture has from now on, in their order. The page may draw it anew meanwhile. */
+function travelled(name) {
   const all = [];
   const note = () => {
-    const now = article.querySelector('.mark')?.textContent.trim();
+    const article = [...document.querySelectorAll('article')].find((one) => one.textContent.includes(name));
+    const now = article?.querySelector('.mark')?.textContent.trim();
     if (now && now !== all.at(-1)) all.push(now);
   };
   note();
-  new MutationObserver(note).observe(article, { subtree: true, childList: true, characterData: true });
+  new MutationObserver(note).observe(document.body, { subtree: true, childList: true, characterData: true });
   return all;
 }
 

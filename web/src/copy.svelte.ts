@@ -126,7 +126,9 @@ export class Copy {
       const all = status.queued + status.sent;
       const operations = all ? await this.#waiting(all) : [];
       const others = status.conflicts ? await conflicts(this.device.ask) : [];
-      Object.assign(this, { status, waiting: operations, conflicts: others, failure: undefined });
+      // Who reads again when it changes is told when it has, and not that it was read.
+      if (JSON.stringify(status) !== JSON.stringify(this.status)) this.status = status;
+      Object.assign(this, { waiting: operations, conflicts: others, failure: undefined });
     } catch (failure) {
       if (this.#sync && this.status?.phase !== 'purged') this.failure = failure;
     }
