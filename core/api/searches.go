@@ -13,13 +13,17 @@ import (
 	"github.com/sightline-dev/sightline/core/search"
 )
 
-// searchInputs finds inputs by the clauses of query. Pictures that a clause shows are analysed
-// first.
+// searchInputs finds inputs by the clauses of query.
 func searchInputs(x *exchange) error {
 	p, err := x.paged()
 	if err != nil {
 		return err
 	}
+	return x.queried(func(q *search.Query) error { return x.hits(q, p) })
+}
+
+// queried reads the query of the body and has the pictures analysed that a clause shows, before it is answered.
+func (x *exchange) queried(answer func(q *search.Query) error) error {
 	q, err := search.Parse(x.body.get("query"), x.searchOptions())
 	if err != nil {
 		return err
@@ -28,7 +32,7 @@ func searchInputs(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.embedded(q, jobs, places, func() error { return x.hits(q, p) })
+	return x.embedded(q, jobs, places, func() error { return answer(q) })
 }
 
 // searchOptions are what the application's queries are read against.

@@ -23,15 +23,7 @@ func summariseSearch(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	q, err := search.Parse(x.body.get("query"), x.searchOptions())
-	if err != nil {
-		return err
-	}
-	jobs, places, err := x.picturesOf(q)
-	if err != nil {
-		return err
-	}
-	return x.embedded(q, jobs, places, func() error { return x.summary(q, ask) })
+	return x.queried(func(q *search.Query) error { return x.summary(q, ask) })
 }
 
 // summaryAsked reads the member "summary"; what is not named in it is not answered.

@@ -7,6 +7,7 @@ import { forget, type Kept, remember } from './copies';
 import { Device, runtime } from './device.svelte';
 import { marksOf, type Truth } from './marks';
 import { type Conflict, conflicts, newest, type Waiting, waiting } from './operations';
+import { inRounds } from './rounds';
 
 const many = 1000; // changes that wait: more are not all read at each of them
 
@@ -24,8 +25,6 @@ export class Copy {
   #remembered = false;
   /** Is told when something was changed, here or elsewhere, or the origin took the application away. */
   onmoved: () => void = () => {};
-  #round: Promise<void> | undefined;
-  #again = false;
   #full = 0; // when all of what waits may be read again, as performance.now() tells
   #later: ReturnType<typeof setTimeout> | undefined;
 
@@ -105,21 +104,7 @@ export class Copy {
   }
 
   /** Reads what waits and what was decided otherwise. */
-  refresh(): Promise<void> {
-    if (this.#round) {
-      this.#again = true;
-      return this.#round;
-    }
-    this.#round = this.#refresh().finally(() => {
-      this.#round = undefined;
-      if (!this.#again) return;
-      this.#again = false;
-      return this.refresh();
-    });
-    return this.#round;
-  }
-
-  async #refresh(): Promise<void> {
+  refresh = inRounds(async () => {
     try {
       const status = await this.#sync?.status();
       if (!status) return; // closed meanwhile
@@ -132,7 +117,7 @@ export class Copy {
     } catch (failure) {
       if (this.#sync && this.status?.phase !== 'purged') this.failure = failure;
     }
-  }
+  });
 
   /** What waits. Of many, those that came are read at once, and what became of the others when there is time for it. */
   async #waiting(all: number): Promise<readonly Waiting[]> {

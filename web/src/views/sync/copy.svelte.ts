@@ -5,6 +5,7 @@ import { pageToken } from '../../console';
 import type { Copy as Open } from '../../copy.svelte';
 import type { Mark } from '../../marks';
 import type { Conflict, Content, Operation } from '../../operations';
+import { inRounds } from '../../rounds';
 import type { Picture } from '../look/pictures';
 import { Calls, type Input, type Model } from './calls';
 import { type Digest, originDigest } from './digest';
@@ -24,8 +25,6 @@ export class Copy {
   failure = $state.raw<unknown>();
   #most = more;
   #names = new Map<string, string>(); // of what was seen here, by id: what is gone keeps its name
-  #round: Promise<void> | undefined;
-  #again = false;
 
   constructor(application: Application, open: Open) {
     this.#application = application;
@@ -79,21 +78,7 @@ export class Copy {
   }
 
   /** Reads everything that is shown. What waits is read after what it is about, so that nothing that was just written looks confirmed. */
-  refresh(): Promise<void> {
-    if (this.#round) {
-      this.#again = true;
-      return this.#round;
-    }
-    this.#round = this.#refresh().finally(() => {
-      this.#round = undefined;
-      if (!this.#again) return;
-      this.#again = false;
-      return this.refresh();
-    });
-    return this.#round;
-  }
-
-  async #refresh(): Promise<void> {
+  refresh = inRounds(async () => {
     if (!this.device.client) return; // it is not open yet, or no more
     try {
       const { all, inputs } = await this.calls.newest(this.#most);
@@ -106,7 +91,7 @@ export class Copy {
     } catch (failure) {
       if (this.device.client && this.status?.phase !== 'purged') this.failure = failure;
     }
-  }
+  });
 
   /** Shows more of the older pictures. */
   async older(): Promise<void> {

@@ -1,0 +1,33 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { inRounds } from './rounds';
+
+test('one round at a time, and one more for all who ask meanwhile', async () => {
+  let begun = 0;
+  const ends: (() => void)[] = [];
+  const run = inRounds(() => {
+    begun++;
+    return new Promise<void>((resolve) => ends.push(resolve));
+  });
+  let done = 0;
+  const asked = [run(), run(), run()].map((one) => one.then(() => done++));
+  assert.equal(begun, 1);
+  ends.shift()?.();
+  await new Promise(setImmediate);
+  assert.deepEqual([begun, done], [2, 0], 'those who asked wait for the second');
+  ends.shift()?.();
+  await Promise.all(asked);
+  assert.equal(begun, 2);
+  void run();
+  assert.equal(begun, 3, 'it runs again when asked later');
+});
+
+test('a round that fails is told, and the next runs', async () => {
+  let fails = true;
+  const run = inRounds(async () => {
+    if (fails) throw new Error('no');
+  });
+  await assert.rejects(run());
+  fails = false;
+  await run();
+});
