@@ -55,7 +55,9 @@ export async function copies(t) {
     const way = await t.page.evaluateHandle(travelled, name);
     await t.offline(false);
     await t.seen(mark(en('mark_confirmed')));
-    const found = (await ask('GET', '/inputs?per_page=100')).inputs.filter((input) => input.data.metadata?.name === name);
+    const found = (await ask('GET', '/inputs?per_page=100')).inputs.filter(
+      (input) => input.data.metadata?.name === name,
+    );
     same(found.length, 1, 'pictures that the origin has');
     same(
       found[0].data.concepts.map((c) => [c.id, c.value]),

@@ -40,15 +40,26 @@ func TestJourneys(t *testing.T) {
 		}
 	}
 	binary := process.Build(t)
+	edge := process.BuildWith(t, process.Edge, nil)
 	for script, args := range map[string][]string{"account.js": nil, "demo.js": {"--demo"}, "look.js": {"--demo"}} {
 		t.Run(strings.TrimSuffix(script, ".js"), func(t *testing.T) {
 			t.Parallel() // one waits while the other draws
 			var more []string
 			if script == "look.js" {
-				edge := process.Serve(t, process.BuildWith(t, process.Edge, nil))
+				edge := process.Serve(t, edge)
 				more = []string{"EDGE=" + edge.URL, "EDGE_KEY=" + edge.Find(t, firstKey)}
 			}
 			travel(t, process.Serve(t, binary, args...), node, script, chromium, more...)
+		})
+	}
+	// A demonstration has its edges' program beside its own.
+	if err := os.Symlink(edge, filepath.Join(filepath.Dir(binary), "sightline-edge")); err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range []string{"second.js"} {
+		t.Run(strings.TrimSuffix(script, ".js"), func(t *testing.T) {
+			t.Parallel()
+			travel(t, nil, node, script, chromium, "PROGRAM="+binary)
 		})
 	}
 }
@@ -56,13 +67,16 @@ func TestJourneys(t *testing.T) {
 // firstKey is the key that a new folder is told.
 var firstKey = regexp.MustCompile(`^\s+key\s+([0-9a-f]{32})$`)
 
-// travel runs a script, with more in its environment. It reads on its standard input what the server says, and writes a line for each
-// of its steps; the one that fails is the last, with the reason below it.
+// travel runs a script, with more in its environment. It reads on its standard input what the server says, where it does not start
+// its own (srv is nil), and writes a line for each of its steps; the one that fails is the last, with the reason below it.
 func travel(t *testing.T, srv *process.Server, node, script, chromium string, more ...string) {
 	t.Helper()
 	shots := filepath.Join(proof.Root(t), ".cache", "journeys")
 	cmd := exec.CommandContext(t.Context(), node, script)
-	cmd.Env = append(append(os.Environ(), "ORIGIN="+srv.URL, "CHROMIUM="+chromium, "SHOTS="+shots), more...)
+	cmd.Env = append(append(os.Environ(), "CHROMIUM="+chromium, "SHOTS="+shots), more...)
+	if srv != nil {
+		cmd.Env = append(cmd.Env, "ORIGIN="+srv.URL)
+	}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +92,9 @@ func travel(t *testing.T, srv *process.Server, node, script, chromium string, mo
 	ended, told := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(told)
-		srv.Follow(stdin, ended)
+		if srv != nil {
+			srv.Follow(stdin, ended)
+		}
 	}()
 	steps := 0
 	var last strings.Builder // what was said since the last step that went well

@@ -1,0 +1,85 @@
+// A demonstration in processes of its own: an origin, which may be stopped and started, and edges.
+import { spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { startAt } from './browser.js';
+
+/** Starts one with so many edges, goes a way with it and ends it. The way gets where everything is. */
+export async function demonstration(edges, way) {
+  const folder = await mkdtemp(join(tmpdir(), 'demonstration-'));
+  const args = ['demo', '--edges', String(edges), '--listen', '127.0.0.1:0', '--data', join(folder, 'data')];
+  const program = spawn(process.env.PROGRAM, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+  const ended = new Promise((resolve) => program.once('exit', resolve));
+  const lines = createInterface({ input: program.stdout });
+  const said = (words) =>
+    new Promise((resolve, reject) => {
+      const hear = (line) => {
+        if (!line.includes(words)) return;
+        lines.off('line', hear);
+        resolve(line);
+      };
+      lines.on('line', hear);
+      void ended.then(() => reject(new Error('the demonstration has ended')));
+    });
+  const enter = async (words) => {
+    const answer = said(words);
+    program.stdin.write('o\n');
+    await answer;
+  };
+  const address = (line) => line.match(/ is at (http:\S+)$/)[1];
+  try {
+    const all = await Promise.all([
+      said('Sightline is at '),
+      ...Array.from({ length: edges }, (_, i) => said(`edge-${i + 1} is at `)),
+    ]);
+    const [origin, ...others] = all.map(address);
+    startAt(origin);
+    await way({
+      origin,
+      edges: others,
+      stop: () => enter('The origin is stopped'),
+      start: () => enter('The origin is there'),
+    });
+  } finally {
+    program.kill('SIGINT');
+    await ended;
+    await rm(folder, { recursive: true });
+  }
+}
+
+/** Makes a key of an application as its owner does, in the page of somebody who is signed in. */
+export function newKey(t, app) {
+  return t.page.evaluate(async (app) => {
+    const { session } = await (await fetch('/console/session')).json();
+    const { scopes } = await (await fetch('/console/scopes')).json();
+    const answer = await fetch(`/console/apps/${app}/keys`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', 'X-Sightline-CSRF': session.csrf },
+      body: JSON.stringify({ description: 'A journey', scopes: scopes.map((s) => s.name) }),
+    });
+    const { key } = await answer.json();
+    return key.key ?? key.secret ?? key;
+  }, app);
+}
+
+/** A caller of the interface somewhere, with a key. */
+export function caller(place, key) {
+  return async (method, path, body) => {
+    const headers = { Authorization: `Key ${key}`, 'Content-Type': 'application/json' };
+    const answer = await fetch(`${place}/v2${path}`, { method, headers, body: body && JSON.stringify(body) });
+    return answer.json();
+  };
+}
+
+/** Asks again until an answer is as it is wanted. */
+export async function until(ask, wanted, what) {
+  const end = Date.now() + 30_000;
+  for (;;) {
+    const answer = await ask();
+    if (wanted(answer)) return answer;
+    if (Date.now() > end) throw new Error(`${what}: ${JSON.stringify(answer)}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
