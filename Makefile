@@ -45,7 +45,7 @@ CONCURRENT = $(shell $(GO) list ./origin/... | grep -v /origin/command)
 
 export CGO_ENABLED := 0
 
-.PHONY: help run demo build wasm web models test test-native test-race test-wasm test-arm64 race fuzz bench soak check generate clean
+.PHONY: help run demo shots build wasm web models test test-native test-race test-wasm test-arm64 race fuzz bench soak check generate clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -56,6 +56,10 @@ run: build ## set everything up, start an origin and an edge with sample picture
 
 demo: build ## the same with two edges
 	bin/sightline demo --open --edges 2 --listen $(LISTEN) --data $(DATA)
+
+shots: build ## pictures of the pages in the states that the design has drawn, into .cache/shots
+	@.ci/need chromium chromium
+	cd web/journeys && CHROMIUM=$$(command -v chromium chromium-browser google-chrome | head -1) node shots.js ../../bin/sightline ../../.cache/shots $$([ -d ../../$(SHARED)/design/web/shots ] && echo ../../$(SHARED)/design/web/shots)
 
 build: wasm web ## the binaries, into bin/
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/sightline ./origin

@@ -5,6 +5,7 @@
 //	demo.js      the demonstration: languages, keyboard alone, a narrow page, the reference
 //	copies.js    a copy of an application: joined, worked with offline, sent, contradicted, removed; demo.js goes it
 //	look.js      pictures read, taught and found in the browser, at three places alike, without a network
+//	shots.js     pictures of the pages in the states that the design has drawn: make shots
 //	browser.js   the browser, and what holds everywhere
 //
 // Everywhere holds: axe finds nothing, light and dark; no request goes to another host, the browser's
