@@ -56,7 +56,7 @@ func TestJourneys(t *testing.T) {
 	if err := os.Symlink(edge, filepath.Join(filepath.Dir(binary), "sightline-edge")); err != nil {
 		t.Fatal(err)
 	}
-	for _, script := range []string{"second.js"} {
+	for _, script := range []string{"second.js", "studio.js"} {
 		t.Run(strings.TrimSuffix(script, ".js"), func(t *testing.T) {
 			t.Parallel()
 			travel(t, nil, node, script, chromium, "PROGRAM="+binary)
