@@ -1,6 +1,7 @@
 // Pictures on their way into an application: read, hashed and sent a few at a time, whatever page is shown meanwhile.
 import type { Application } from '../../application.svelte';
 import { Failure } from '../../console';
+import { oneForEach } from '../../each';
 import { base64Of } from '../look/pictures';
 import { bytesToHex } from '../look/receipt';
 import { add, type Item, isDone, mostInputs, patch } from './calls';
@@ -321,14 +322,5 @@ async function placeOf(bytes: ArrayBuffer): Promise<{ latitude: number; longitud
   }
 }
 
-const all = new Map<Application, Adding>();
-
 /** What is being added to an application: one for as long as the pages are open. */
-export function adding(app: Application): Adding {
-  let one = all.get(app);
-  if (!one) {
-    one = new Adding(app);
-    all.set(app, one);
-  }
-  return one;
-}
+export const adding = oneForEach((app: Application) => new Adding(app));
