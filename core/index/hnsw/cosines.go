@@ -22,12 +22,7 @@ func (g *Graph) Cosines(dst []Hit, q []int16, scale float32, nodes *roaring.Bitm
 func (g *Graph) cosinesOf(dst []Hit, s *scratch, nodes []uint32) []Hit {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	s.batch = s.batch[:0]
-	for _, node := range nodes {
-		if slot := g.slots.get(node); slot != noSlot {
-			s.batch = append(s.batch, slot)
-		}
-	}
+	g.gather(s, nodes)
 	s.dots = grown(s.dots, len(s.batch))
 	g.vec.Dots(s.dots, &s.query, s.batch)
 	for i, slot := range s.batch {

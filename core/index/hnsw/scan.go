@@ -81,13 +81,18 @@ func (g *Graph) scanSlots(s *scratch, from uint32, k int, own vectorError) bool 
 func (g *Graph) scanNodes(s *scratch, nodes []uint32, k int, own vectorError) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
+	g.gather(s, nodes)
+	g.scanBatch(s, k, own)
+}
+
+// gather makes the slots of those nodes that are live the batch.
+func (g *Graph) gather(s *scratch, nodes []uint32) {
 	s.batch = s.batch[:0]
 	for _, node := range nodes {
 		if slot := g.slots.get(node); slot != noSlot {
 			s.batch = append(s.batch, slot)
 		}
 	}
-	g.scanBatch(s, k, own)
 }
 
 func (g *Graph) scanBatch(s *scratch, k int, own vectorError) {
