@@ -70,14 +70,15 @@ Enter the letter o to stop the origin, and once more to start it: edges and page
 }
 
 // run starts everything and looks after it until ctx ends.
-func (d *demo) run(ctx context.Context) (err error) {
+func (d *demo) run(ctx context.Context) error {
 	if err := d.plan(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var running []*exec.Cmd
-	defer func() { err = errors.Join(err, d.stop(running)) }()
+	defer func() { d.stop(running) }()
+	var err error
 	if d.origin, err = d.start(0, d.serve()...); err != nil {
 		return err
 	}
@@ -275,7 +276,7 @@ func (d *demo) watch(ctx context.Context) error {
 }
 
 // stop ends the edges and the origin, and waits for them.
-func (d *demo) stop(edges []*exec.Cmd) error {
+func (d *demo) stop(edges []*exec.Cmd) {
 	left := map[*exec.Cmd]bool{}
 	for _, cmd := range edges {
 		left[cmd] = true
@@ -290,7 +291,6 @@ func (d *demo) stop(edges []*exec.Cmd) error {
 		e := <-d.ended
 		delete(left, e.cmd)
 	}
-	return nil
 }
 
 // browse opens an address in the person's browser, where there is a screen. Nothing depends on it.
