@@ -19,11 +19,6 @@ interface Answered {
   readonly by: By;
 }
 
-interface Token {
-  readonly text: string;
-  readonly until: number; // as performance.now() tells
-}
-
 const unmarked: Record<'inputs' | 'models' | 'concepts', ReadonlyMap<string, Mark>> = {
   inputs: new Map(),
   models: new Map(),
@@ -49,7 +44,7 @@ export class Application {
   #wrote = 0; // when the origin last answered a write of this page, as Date.now() tells
   #settling = false;
   #begun: Promise<void> | undefined;
-  #token: Promise<Token> | undefined; // asked for, once for all that wait for it
+  #token: { text: string; until: number } | undefined; // until: as performance.now() tells
   #addresses = new Map<string, Promise<string>>(); // by path, the one used last at the end
 
   constructor(id: string) {
@@ -281,21 +276,11 @@ export class Application {
   }
 
   async #bearer(): Promise<string> {
-    const held = this.#token;
-    const known = await held;
-    if (known && known.until >= performance.now()) return known.text;
-    if (!this.#token || this.#token === held) this.#token = this.#issue();
-    return (await this.#token).text;
-  }
-
-  async #issue(): Promise<Token> {
-    try {
+    if (!this.#token || this.#token.until < performance.now()) {
       const { token, expires_in } = await pageToken(this.id);
-      return { text: token, until: performance.now() + (expires_in - 60) * 1000 };
-    } catch (failure) {
-      this.#token = undefined; // the next call asks again
-      throw failure;
+      this.#token = { text: token, until: performance.now() + (expires_in - 60) * 1000 };
     }
+    return this.#token.text;
   }
 }
 
