@@ -95,7 +95,7 @@ func (g *Graph) cleanSlot(slot uint32) {
 		for i := 0; i < len(links) && links[i] != noSlot; {
 			if to := links[i]; g.dead.has(to) {
 				g.relink(slot, l, to)
-				if hub := g.resolve(to); l == 0 && hub != noSlot && hub != slot {
+				if hub := g.resolve(to); l == 0 && hub != noSlot && hub != slot && !g.reaches(slot, hub) {
 					g.lead(slot, hub)
 				}
 				i = 0

@@ -15,13 +15,31 @@ func (g *Graph) Delete(node uint32) {
 
 // remove turns a live slot into a tombstone.
 func (g *Graph) remove(slot uint32) {
-	level := g.levels(slot)
-	leading := make([][]uint32, level+1)
+	node := g.nodes[slot]
+	leading := make([][]uint32, g.levels(slot)+1)
 	for l := range leading {
 		leading[l] = g.leadingTo(slot, l)
 	}
 	g.mu.Lock()
-	defer g.mu.Unlock()
+	beyond := g.entomb(slot, leading)
+	g.mu.Unlock()
+
+	// What the node held together and who shall choose links again is looked for beside searches.
+	torn := g.torn(g.level0.At(slot)[0], leading[0], beyond)
+	g.mu.Lock()
+	for _, path := range torn {
+		g.lead(path.from, path.to)
+	}
+	g.mu.Unlock()
+	from := slices.DeleteFunc(leading[0], g.dead.has)
+	if n := uint64(len(from)); n > 0 {
+		g.chooseAgain(from[mix(uint64(node))%n])
+	}
+}
+
+// entomb takes slot out of the live ones and takes the links to it out that leading knows, by level. It returns
+// what slot led to on level 0.
+func (g *Graph) entomb(slot uint32, leading [][]uint32) (beyond []uint32) {
 	g.slots.drop(g.nodes[slot])
 	g.dead.set(slot)
 	g.live--
@@ -32,10 +50,31 @@ func (g *Graph) remove(slot uint32) {
 		g.enterElsewhere(slot)
 	}
 	g.gone = slot + 1
-	for l, from := range leading {
-		g.bypass(slot, l, from)
-	}
+	beyond = slices.Clone(g.behind(noSlot, 0, slot))
+	g.bypass(slot, leading[0], beyond)
 	g.gone = 0
+	for l := 1; l < len(leading); l++ {
+		for _, p := range leading[l] {
+			g.relink(p, l, slot)
+		}
+		clearLinks(g.links(slot, l))
+	}
+	return beyond
+}
+
+// chooseAgain looks for neighbours of a slot on each of its levels as if it were inserted now, and
+// links it with them where they are better than what it has. Links that took the place of deleted ones came
+// out of the deleted ones' neighbours alone, so without this a graph would age.
+func (g *Graph) chooseAgain(slot uint32) {
+	chosen := g.candidates(slot, g.levels(slot))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for l, to := range chosen {
+		for _, x := range to {
+			g.accept(slot, x, l, false)
+			g.accept(x, slot, l, false)
+		}
+	}
 }
 
 // leadingTo returns slots that lead to slot on a level: all among its neighbours and their
@@ -59,36 +98,18 @@ func (g *Graph) leadingTo(slot uint32, level int) []uint32 {
 	return from
 }
 
-// bypass takes the links from the given slots to the tombstone gone out. On level 0 nothing gets
-// out of reach: one slot, the hub, is led to everything that gone leads to, and the others
-// to the hub, unless a detour of two links does so already. The tombstone's first link is to
-// its hub from now on, for those that lead to it unknown to us; walks see no other. The rest
-// are candidates for Compact.
-func (g *Graph) bypass(gone uint32, level int, from []uint32) {
-	links := g.links(gone, level)
-	if level > 0 {
-		for _, p := range from {
-			g.relink(p, level, gone)
-		}
-		clearLinks(links)
-		return
-	}
-	beyond := slices.Clone(g.behind(noSlot, 0, gone))
+// bypass takes the links on level 0 from the given slots to the tombstone gone out. One slot, the hub, shall
+// reach everything that gone led to, and the others the hub: torn says where that is missing. The
+// tombstone's first link is to its hub from now on, for those that lead to it unknown to us; walks see no
+// other. The rest are candidates for Compact.
+func (g *Graph) bypass(gone uint32, from, beyond []uint32) {
+	links := g.level0.At(gone)
 	hub := g.hubOf(from, beyond)
 	for _, p := range from {
-		switch {
-		case g.dead.has(p):
+		if g.dead.has(p) {
 			g.redirect(p, gone, hub)
-		case p == hub:
+		} else {
 			g.relink(p, 0, gone)
-		default:
-			g.relink(p, 0, gone)
-			g.lead(p, hub)
-		}
-	}
-	for _, to := range beyond {
-		if to != hub {
-			g.lead(hub, to)
 		}
 	}
 	clearLinks(links)
@@ -100,6 +121,42 @@ func (g *Graph) bypass(gone uint32, level int, from []uint32) {
 			n++
 		}
 	}
+}
+
+// path is a way on level 0 that there has to be.
+type path struct{ from, to uint32 }
+
+// torn returns the ways that a tombstone was part of and that are found no more: from those that led to it to
+// its hub, and from there to what was beyond. Most lead to one another.
+func (g *Graph) torn(hub uint32, from, beyond []uint32) []path {
+	if hub == noSlot {
+		return nil
+	}
+	var torn []path
+	known := []uint32{hub} // to reach the hub
+	for _, p := range from {
+		if p == hub || g.dead.has(p) {
+			continue
+		}
+		toKnown := func(to uint32) bool { return slices.Contains(known, to) }
+		if slices.ContainsFunc(full(g.level0.At(p)), toKnown) || g.reaches(p, hub) {
+			known = append(known, p)
+		} else {
+			torn = append(torn, path{p, hub})
+		}
+	}
+	known = append(known[:0], hub) // to be reached from the hub
+	for _, to := range beyond {
+		if to == hub {
+			continue
+		}
+		if g.level0.Find(known, to) >= 0 || g.reaches(hub, to) {
+			known = append(known, to)
+		} else {
+			torn = append(torn, path{hub, to})
+		}
+	}
+	return torn
 }
 
 // hubOf is the first live slot of those that lead to a tombstone, or else of those behind it; noSlot where
@@ -152,17 +209,30 @@ func (g *Graph) resolve(slot uint32) uint32 {
 	return slot
 }
 
+// reaches reports whether slot leads to x on level 0, at once, over one other, or as far as a narrow walk
+// towards x goes. Whatever is reached stays so: a link is dropped only for a detour.
+func (g *Graph) reaches(slot, x uint32) bool {
+	if g.leads(slot, x) {
+		return true
+	}
+	const narrow = 8
+	s := &g.work
+	z := g.vec.Row(x)
+	g.walk(s, &z, slot, 0, narrow, nil)
+	return slices.Contains(s.list, x)
+}
+
 // leads reports whether slot leads to x on level 0, at once or over one other.
 func (g *Graph) leads(slot, x uint32) bool {
 	links := full(g.level0.At(slot))
 	return slices.Contains(links, x) || g.covered(links, x, slot)
 }
 
-// lead makes slot lead to x on level 0, at once or over one other. Where slot has no link to
-// give up, the others give up good ones, which costs recall: they are asked only for an x that
-// nothing else leads to.
+// lead makes slot lead to x on level 0, at once or over one other. It costs recall, for the link that it
+// takes the place of was better: it is for ways that [Graph.reaches] does not find. Where slot has no link to
+// give up, one that it leads to gives up one.
 func (g *Graph) lead(slot, x uint32) {
-	if g.leads(slot, x) || g.accept(slot, x, 0, true) || g.led(x) {
+	if g.leads(slot, x) || g.accept(slot, x, 0, true) {
 		return
 	}
 	for _, via := range slices.Clone(full(g.level0.At(slot))) {
@@ -170,23 +240,6 @@ func (g *Graph) lead(slot, x uint32) {
 			return
 		}
 	}
-}
-
-// led reports whether a live neighbour of x on level 0 that is no copy of x leads to x. Copies
-// alone may lead to nothing but one another.
-func (g *Graph) led(x uint32) bool {
-	s := &g.work
-	neighbours := append(s.through[:0], x)
-	for _, y := range full(g.level0.At(x)) {
-		if !g.dead.has(y) && slices.Contains(full(g.level0.At(y)), x) {
-			neighbours = append(neighbours, y)
-		}
-	}
-	s.through = neighbours
-	row := g.vec.Row(x)
-	distances := s.distances(len(neighbours))
-	g.vec.Distances(distances, &row, neighbours)
-	return slices.ContainsFunc(distances[1:], func(d uint32) bool { return d != distances[0] })
 }
 
 // relink replaces the link of slot to the tombstone gone by one to what gone leads to, or by more

@@ -25,8 +25,10 @@
 // the same changes give the same graph on every host.
 //
 // Deleting leaves a tombstone, which is never returned. Those that led to it get other links at once,
-// and one of them, the hub, leads to all that it led to. A slot whose link to the tombstone was not known
-// reaches the hub through it, until [Graph.Compact] collects it in steps.
+// and one of them, the hub, reaches all that it led to: mostly over others, for a link made to that end
+// takes the place of a better one. A slot whose link to the tombstone was not known
+// reaches the hub through it, until [Graph.Compact] collects it in steps. One of those that led to it
+// chooses its links anew with each delete, so a graph whose nodes are replaced does not age.
 //
 // A filtered search is planned: few matches are scanned exactly, many filter the
 // walk, which then looks behind excluded neighbours as ACORN does (Patel and others 2024,

@@ -83,33 +83,42 @@ func TestEmptyGraph(t *testing.T) {
 	}
 }
 
-// TestTwins keeps a graph in one piece that holds many copies of few vectors.
+// TestTwins keeps graphs in one piece that hold many copies of few vectors, and finds the copies.
 func TestTwins(t *testing.T) {
-	c := newClusters(6, 1, 32)
-	g := newGraph(t, Options{Dim: 32, M: 4, EfConstruction: 40})
-	few := c.drawMany(3)
-	const n = 300
-	for i := range uint32(n) {
-		v := c.draw()
-		if i%3 > 0 {
-			v = few[i%2]
+	seeds := uint64(20)
+	if small() {
+		seeds = 4
+	}
+	found, all := 0, 0
+	for seed := range seeds {
+		c := newClusters(seed, 1, 32)
+		g := newGraph(t, Options{Dim: 32, M: 4, EfConstruction: 40})
+		few := c.drawMany(3)
+		const n = 300
+		for i := range uint32(n) {
+			v := c.draw()
+			if i%3 > 0 {
+				v = few[i%2]
+			}
+			g.Insert(i, v.q, v.scale)
+			if i%4 == 0 {
+				g.Delete(i / 2)
+			}
 		}
-		g.Insert(i, v.q, v.scale)
-		if i%4 == 0 {
-			g.Delete(i / 2)
+		if err := g.Check(nil); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
 		}
+		for !g.Compact(100) {
+		}
+		if err := g.Check(nil); err != nil {
+			t.Fatalf("seed %d: after Compact: %v", seed, err)
+		}
+		want := g.Scan(nil, few[0].q, few[0].scale, 20, nil)
+		found += common(g.Search(nil, few[0].q, few[0].scale, 20, 200, nil), want)
+		all += len(want)
 	}
-	if err := g.Check(nil); err != nil {
-		t.Fatal(err)
-	}
-	for !g.Compact(100) {
-	}
-	if err := g.Check(nil); err != nil {
-		t.Fatal(err)
-	}
-	want := g.Scan(nil, few[0].q, few[0].scale, 20, nil)
-	if got := g.Search(nil, few[0].q, few[0].scale, 20, 200, nil); !slices.Equal(got, want) {
-		t.Errorf("Search = %v, want %v", got, want)
+	if recall := float64(found) / float64(all); recall < 0.98 {
+		t.Errorf("recall@20 = %.4f among copies, want 0.98", recall)
 	}
 }
 

@@ -42,7 +42,8 @@ func (g *Graph) Insert(node uint32, q []int16, scale float32) {
 	g.touch(slot)
 }
 
-// candidates returns the neighbours that slot shall have on each level that exists, up to level.
+// candidates returns the neighbours that slot, which may be linked already, shall have on each level that
+// exists, up to level.
 func (g *Graph) candidates(slot uint32, level int) [][]uint32 {
 	if g.entry == noSlot {
 		return nil
@@ -60,6 +61,7 @@ func (g *Graph) candidates(slot uint32, level int) [][]uint32 {
 			continue
 		}
 		at = slotOf(s.pool[0])
+		s.pool = slices.DeleteFunc(s.pool, func(k key) bool { return slotOf(k) == slot })
 		chosen[l] = s.choose(nil, g.vec, s.pool, g.m)
 	}
 	return chosen
@@ -151,13 +153,25 @@ func (g *Graph) spared(slot uint32, links []uint32, y, x uint32) bool {
 	return g.covered(links, to, x)
 }
 
-// covered reports whether x, or another of links, leads to y on level 0.
+// covered reports whether x, or another of links that is live, leads to y on level 0. A tombstone's links but the
+// first say only what its hub once reached.
 func (g *Graph) covered(links []uint32, y, x uint32) bool {
 	if slices.Contains(g.level0.At(x), y) {
 		return true
 	}
+	links = full(links)
+	if g.tombs > 0 {
+		s := &g.work
+		s.alive = s.alive[:0]
+		for _, to := range links {
+			if !g.dead.has(to) {
+				s.alive = append(s.alive, to)
+			}
+		}
+		links = s.alive
+	}
 	// No slot leads to itself, so y among links finds nothing.
-	return g.level0.Find(full(links), y) >= 0
+	return g.level0.Find(links, y) >= 0
 }
 
 // join adds a link from slot to x where there is room. It reports whether slot leads to x now.

@@ -26,6 +26,7 @@ type scratch struct {
 	passed  []uint32 // slots visited but not measured: tombstones, and what a filter excludes
 	through []uint32 // slots whose links one step follows
 	around  []uint32 // excluded neighbours of one step, whose links it looks at
+	alive   []uint32 // links that lead to no tombstones
 	dist    []uint32 // distances of the last step
 	pool    []key    // the nearest so far, nearest first
 	dense   []uint64 // the filter as an array of bits, by node
