@@ -13,7 +13,7 @@ import (
 
 // readHistory lists the operations that made an input and have changed it since, newest first: those of the log, and
 // at a copy its own as long as they are here. Where they are not all there, what the input itself remembers of the
-// others stands in their place. Of an input that was deleted that alone is told: by whom and when.
+// others stands in their place. Of an input that was deleted that alone is told, where it is known: by whom and when.
 func readHistory(x *exchange) error {
 	page, err := x.paged()
 	if err != nil {
@@ -109,7 +109,7 @@ func (h *history) collect(in *catalog.Input) (whole bool, err error) {
 // learn looks up what an operation names, and what became of it.
 func (h *history) learn(p *past, id string) error {
 	p.state = "confirmed"
-	if err := h.told.learn(&p.Op, id); err != nil || !h.copy || p.remembered {
+	if err := h.told.learn(&p.Op, id); err != nil || !h.copy || p.Op.Dot.Site != h.partition.Site() || p.remembered {
 		return err
 	}
 	switch seq := p.Op.Dot.Seq; {

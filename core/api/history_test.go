@@ -102,7 +102,7 @@ func TestHistoryAtCopy(t *testing.T) {
 }
 
 // TestHistoryOfDeleted tells who deleted an input and when, for as long as somebody here knows: the log, or a copy that
-// did it itself.
+// did it itself or has pulled it.
 func TestHistoryOfDeleted(t *testing.T) {
 	a := newCopyAsked(t)
 	a.origin("POST /inputs", pond)
@@ -146,7 +146,14 @@ func TestHistoryOfDeleted(t *testing.T) {
 		t.Errorf("pond went at %d", position)
 	}
 	a.Pull(t)
-	unknown(func() int { return a.to(a.World, "GET /inputs/lake/history", "").Status }, "a copy that was told so")
+	unknown(func() int { return a.to(a.World, "GET /inputs/lake/history", "").Status }, "a copy that was told that all went")
+	a.origin("POST /inputs", `{"inputs":[{"id":"sea","data":{"image":{"url":"http://pictures.test/blue.png"}}}]}`)
+	a.origin("DELETE /inputs/sea", "")
+	a.Pull(t)
+	here, there := a.to(a.World, "GET /inputs/sea/history", ""), a.to(a.Origin, "GET /inputs/sea/history", "")
+	if here.Status != 200 || string(here.Body) != string(there.Body) {
+		t.Errorf("deleted elsewhere: %d %s, want %s", here.Status, here.Body, there.Body)
+	}
 	a.origin("POST /inputs", pond)
 	if r := a.to(a.Origin, "GET /inputs/pond/history", ""); r.Status != 200 || strings.Count(string(r.Body), `"kind":`) != 1 || !strings.Contains(string(r.Body), "input_create") {
 		t.Errorf("another with the id: %d %s", r.Status, r.Body)

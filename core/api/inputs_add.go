@@ -161,18 +161,14 @@ func (x *exchange) add(added []addition, results []Result) error {
 	err := x.analysed(added, results)
 	// What the results hold is let go of in the end: the records claim it by then.
 	defer x.release(added)
+	if err == nil {
+		err = x.tryAdditions(added)
+	}
 	if err != nil {
 		return err
 	}
-	var bodies []log.Body
-	var at []int
-	for i := range added {
-		if added[i].err == nil {
-			bodies = append(bodies, &added[i].create)
-			at = append(at, i)
-		}
-	}
 	var verdicts []fold.Verdict
+	bodies, at := creates(added)
 	if len(bodies) > 0 {
 		if verdicts, err = x.submit(bodies, func(b *kv.Batch) { x.putDerived(b, added) }); err != nil {
 			return err
@@ -184,6 +180,34 @@ func (x *exchange) add(added []addition, results []Result) error {
 		ords[at[i]] = verdict.Ord
 	}
 	return x.answerAdded(added, ords)
+}
+
+// creates are the operations of the additions that can be made, and which ones those are.
+func creates(added []addition) (bodies []log.Body, at []int) {
+	for i := range added {
+		if added[i].err == nil {
+			bodies = append(bodies, &added[i].create)
+			at = append(at, i)
+		}
+	}
+	return bodies, at
+}
+
+// tryAdditions has a copy refuse what is refused as things stand here, such as an id that is taken: who
+// asked is told so, and nothing of it waits for the origin, to come back as a conflict or to be done after all.
+func (x *exchange) tryAdditions(added []addition) error {
+	if !x.app.Partition.Copied() {
+		return nil
+	}
+	bodies, at := creates(added)
+	verdicts, err := x.app.Partition.Try(x.who.By, bodies)
+	if err != nil {
+		return err
+	}
+	for i, verdict := range verdicts {
+		added[at[i]].err = errorOf(&verdict)
+	}
+	return nil
 }
 
 // analysed gives the additions their results.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/predict"
@@ -15,6 +16,7 @@ type network struct {
 	base     [32]byte                          // of models
 	concepts map[string]public                 // by id
 	places   map[*predict.Model]map[string]int // of a model's concepts, by id
+	written  map[*predict.Model]*written       // as outputs show them
 
 	unrelated func() *search.CutOff // of similarity, learned from the models' background pictures
 }
@@ -25,8 +27,15 @@ type public struct {
 	concept *predict.Concept
 }
 
+// written is a public model as JSON, which is the same in every output: for who may read models, and who may not. It
+// is written when it is first needed.
+type written struct{ all, little atomic.Pointer[[]byte] }
+
 func newNetwork(m Models) *network {
-	n := &network{models: m, base: m.Base(), concepts: map[string]public{}, places: map[*predict.Model]map[string]int{}}
+	n := &network{
+		models: m, base: m.Base(), concepts: map[string]public{}, places: map[*predict.Model]map[string]int{},
+		written: map[*predict.Model]*written{},
+	}
 	n.unrelated = sync.OnceValue(func() *search.CutOff {
 		if b, ok := m.(interface{ Background() []predict.Embedding }); ok {
 			return search.OfUnrelated(b.Background())
@@ -35,6 +44,7 @@ func newNetwork(m Models) *network {
 	})
 	for _, m := range append([]*predict.Model{m.General()}, m.Models()...) {
 		n.places[m] = make(map[string]int, len(m.Concepts))
+		n.written[m] = &written{}
 		for i := range m.Concepts {
 			c := &m.Concepts[i]
 			n.places[m][c.ID] = i
@@ -69,9 +79,7 @@ func (x *exchange) findNetwork() error {
 		x.net = x.s.network([32]byte{})
 		return nil
 	}
-	v := x.app.Partition.View()
-	defer v.Close()
-	var err error
-	x.net, err = x.s.networkOf(v.Reader)
+	h, err := x.app.Partition.Header()
+	x.net = x.s.network(h.Base)
 	return err
 }

@@ -87,15 +87,14 @@ func (x *exchange) outputs(p *predictor, c *config, inputs []input, results []Re
 	if err != nil {
 		return err
 	}
-	var model jsonio.Writer
-	x.writeModel(&model, &p.shown)
+	model := x.modelJSON(&p.shown)
 	s, details := overall(good, len(inputs), c.missing)
 	x.answer(s, details, func(w *jsonio.Writer) {
-		w.Grow(len(inputs) * (len(model.Bytes()) + outputBytes + conceptBytes*c.most))
+		w.Grow(len(inputs) * (len(model) + outputBytes + conceptBytes*c.most))
 		w.Name("outputs")
 		w.Array()
 		for i := range inputs {
-			x.writeOutput(w, p, c, &output{ids[i], &inputs[i], analyses[i], model.Bytes()})
+			x.writeOutput(w, p, c, &output{ids[i], &inputs[i], analyses[i], model})
 		}
 		w.End(']')
 	})

@@ -169,6 +169,27 @@ func (x *exchange) writeModel(w *jsonio.Writer, s *shown) {
 	w.End('}')
 }
 
+// modelJSON is what writeModel writes of a model that an output is of. It is shared.
+func (x *exchange) modelJSON(s *shown) []byte {
+	var w jsonio.Writer
+	kept := x.net.written[s.public]
+	if kept == nil || s.form != message {
+		x.writeModel(&w, s)
+		return w.Bytes()
+	}
+	place := &kept.little
+	if x.shows(auth.ModelsGet) {
+		place = &kept.all
+	}
+	if p := place.Load(); p != nil {
+		return *p
+	}
+	x.writeModel(&w, s)
+	b := slices.Clip(w.Bytes())
+	place.Store(&b)
+	return b
+}
+
 func (x *exchange) writeOutputInfo(w *jsonio.Writer, s *shown) {
 	all := x.shows(auth.ModelsGet)
 	w.Object()

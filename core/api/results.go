@@ -60,9 +60,7 @@ func (x *exchange) results(run *workflowRun, inputs []input, results []Result) e
 	}
 	models := make([][]byte, len(run.models))
 	for i := range run.models {
-		var w jsonio.Writer
-		x.writeModel(&w, &run.models[i].shown)
-		models[i] = w.Bytes()
+		models[i] = x.modelJSON(&run.models[i].shown)
 	}
 	s, details := overall(good, len(inputs), run.missing)
 	x.answer(s, details, func(w *jsonio.Writer) {

@@ -16,7 +16,7 @@ var ErrOrder = errors.New("keys out of order")
 // Pair is a key, without the application's id, and its value; of a key that is to go it is nil.
 type Pair struct{ Key, Value []byte }
 
-// Adopter puts the state of another copy of an application in the place of the one in tx, and
+// Adopter puts the state of another copy of an application in the place of ours, and
 // writes only what differs:
 //
 //	theirs  c … s … i ─┬─ keys ─┬─ I …     Keys, some at a time, in the order of CopyTables
@@ -25,17 +25,24 @@ type Pair struct{ Key, Value []byte }
 //
 // What leads to pictures by their public names follows the inputs; derived records are added.
 type Adopter struct {
-	tx      *kv.Overlay
+	r       kv.Reader // ours
+	w       kv.Writer
 	app     AppID
 	changed func(ord uint32, after *Input) // called for each input that changes; nil: it goes
 	table   int                            // in stateTables, where it stands; len: behind them
 	last    []byte                         // key that was adopted last, in that table; nil: none
 	failed  error
+	scratch []byte
 }
 
 // Adopt returns an Adopter of app in tx.
 func Adopt(tx *kv.Overlay, app AppID, changed func(ord uint32, after *Input)) *Adopter {
-	return &Adopter{tx: tx, app: app, changed: changed}
+	return AdoptInto(tx, tx, app, changed)
+}
+
+// AdoptInto is Adopt of what r shows, into w. What was written need not show in r: nothing is looked at again.
+func AdoptInto(r kv.Reader, w kv.Writer, app AppID, changed func(ord uint32, after *Input)) *Adopter {
+	return &Adopter{r: r, w: w, app: app, changed: changed}
 }
 
 // Keys adopts the next keys, which it borrows. Errors: ErrOrder, those of malformed records and
@@ -110,7 +117,7 @@ func (a *Adopter) sameTable(pairs []Pair, more bool) {
 // span makes the keys of a range those of pairs.
 func (a *Adopter) span(lo, hi []byte, pairs []Pair) {
 	prefix := len(a.app) + 1
-	err := a.tx.Scan(lo, hi, func(key, value []byte) bool {
+	err := a.r.Scan(lo, hi, func(key, value []byte) bool {
 		for len(pairs) > 0 && bytes.Compare(pairs[0].Key, key[prefix:]) < 0 {
 			a.set(pairs[0].Key, nil, pairs[0].Value)
 			pairs = pairs[1:]
@@ -139,10 +146,11 @@ func (a *Adopter) set(key, was, is []byte) {
 	if key[0] == tableInput {
 		a.input(key, was, is)
 	}
+	a.scratch = append(append(append(append(a.scratch[:0], tableApp), a.app[:]...), key[0]), key[1:]...)
 	if is == nil {
-		a.tx.Delete(a.whole(key))
+		a.w.Delete(a.scratch)
 	} else {
-		a.tx.Put(a.whole(key), is)
+		a.w.Put(a.scratch, is)
 	}
 }
 
@@ -157,8 +165,8 @@ func (a *Adopter) input(key, was, is []byte) {
 	if err == nil && before != nil && before.Hosted != [16]byte{} {
 		name := hostedKey(before.Hosted, a.app)
 		var leads []byte
-		if leads, err = valueOf(a.tx, name); err == nil && bytes.Equal(leads, key[1:]) {
-			a.tx.Delete(name)
+		if leads, err = valueOf(a.r, name); err == nil && bytes.Equal(leads, key[1:]) {
+			a.w.Delete(name)
 		}
 	}
 	if err != nil {
@@ -171,16 +179,19 @@ func (a *Adopter) input(key, was, is []byte) {
 		return
 	}
 	if after != nil && after.Hosted != [16]byte{} {
-		a.tx.Put(hostedKey(after.Hosted, a.app), key[1:])
+		a.w.Put(hostedKey(after.Hosted, a.app), key[1:])
 	}
 	a.changed(ord, after)
 }
 
-// Add adds derived records without a look at what there is.
-func (a *Adopter) Add(pairs []Pair) {
+// PutPairs adds the derived records among pairs, without a look at what there is.
+func PutPairs(w kv.Writer, app AppID, pairs []Pair) {
+	key := app.key(tableDerived, pictureBytes+len([32]byte{}))
+	table := len(key)
 	for _, p := range pairs {
 		if DerivedTable(p.Key) {
-			a.tx.Put(a.whole(p.Key), p.Value)
+			key = append(key[:table], p.Key[1:]...)
+			w.Put(key, p.Value)
 		}
 	}
 }
@@ -192,13 +203,13 @@ func (a *Adopter) derived(pairs []Pair) {
 			a.failed = fmt.Errorf("key %x: %w", p.Key, ErrOrder)
 			return
 		}
-		have, err := valueOf(a.tx, a.whole(p.Key))
+		have, err := valueOf(a.r, a.whole(p.Key))
 		if err != nil {
 			a.failed = err
 			return
 		}
 		if !bytes.Equal(have, p.Value) {
-			a.tx.Put(a.whole(p.Key), p.Value)
+			a.w.Put(a.whole(p.Key), p.Value)
 		}
 	}
 }
@@ -210,7 +221,7 @@ func (a *Adopter) Repair(pairs []Pair) error {
 		if !StateTable(p.Key) {
 			return fmt.Errorf("key %x: %w", p.Key, ErrOrder)
 		}
-		was, err := valueOf(a.tx, a.whole(p.Key))
+		was, err := valueOf(a.r, a.whole(p.Key))
 		if err != nil {
 			return err
 		}

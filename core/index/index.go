@@ -35,6 +35,7 @@ type Index struct {
 	commit sync.Mutex
 	staged bool // commit is held by a Stage
 	reset  bool // the staged batch deletes everything
+	later  bool // what comes from base models waits for a Learn; the writer's
 	newest fresh
 
 	step sync.Mutex // held by the one Step

@@ -101,8 +101,11 @@ func TestIndexFollowsState(t *testing.T) {
 }
 
 func TestDeleteAll(t *testing.T) {
-	w := indextest.New(t, 1, memkv.New())
-	bulk(t, w, 1200)
+	w, inputs := indextest.New(t, 1, memkv.New()), 1200
+	if brief() {
+		inputs = 300
+	}
+	bulk(t, w, inputs)
 	settle(t, w)
 	w.Commit(t, func(tx *indextest.Tx) {
 		tx.DeleteAll()
@@ -126,8 +129,11 @@ func TestDeleteAll(t *testing.T) {
 
 // TestReopen opens an index with and without its graph's pages, whole and damaged.
 func TestReopen(t *testing.T) {
-	w := indextest.New(t, 2, memkv.New())
-	bulk(t, w, 500)
+	w, inputs := indextest.New(t, 2, memkv.New()), 500
+	if brief() {
+		inputs = 200
+	}
+	bulk(t, w, inputs)
 	settle(t, w)
 	if err := w.Index.Close(); err != nil {
 		t.Fatal(err)
@@ -283,6 +289,9 @@ func TestOpenRefusesNewer(t *testing.T) {
 
 // TestValuesFromColumnsAndRows holds values read by columns, rows and edits to the records.
 func TestValuesFromColumnsAndRows(t *testing.T) {
+	if brief() {
+		t.Skip("three blocks of columns")
+	}
 	w := indextest.New(t, 5, memkv.New())
 	bulk(t, w, 3000)
 	want := map[uint32][]float32{}

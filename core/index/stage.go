@@ -238,7 +238,7 @@ func (s *stage) change(before, after *catalog.Input) error {
 	if err := s.place(ord, pointOf(before), pointOf(after)); err != nil {
 		return err
 	}
-	for _, sp := range s.x.all() {
+	for _, sp := range s.x.learning() {
 		if err := s.derive(sp, ord, before, after); err != nil {
 			return err
 		}

@@ -90,18 +90,11 @@ func hex4(b []byte) (rune, bool) {
 }
 
 // plainGeneric returns the number of bytes before the first that a string may not hold
-// as it is: a quote, a backslash, a control character, or a byte outside ASCII.
-//
-// It looks at eight bytes at a time: a byte c is special when c or c - 0x20 has its top
-// bit set, or when c XOR the quote or the backslash is zero. Borrows run upwards, so
-// the lowest mark is always a true one.
+// as it is: a quote, a backslash, a control character, or a byte outside ASCII. It looks at eight at a time.
 func plainGeneric(b []byte) int {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
 	i := 0
 	for ; i+8 <= len(b); i += 8 {
-		v := binary.LittleEndian.Uint64(b[i:])
-		q, s := v^('"'*ones), v^('\\'*ones)
-		if m := (v | (v - 0x20*ones) | (q-ones)&^q | (s-ones)&^s) & tops; m != 0 {
+		if m := special(binary.LittleEndian.Uint64(b[i:])); m != 0 {
 			return i + bits.TrailingZeros64(m)/8
 		}
 	}
@@ -111,6 +104,14 @@ func plainGeneric(b []byte) int {
 		}
 	}
 	return i
+}
+
+// special marks such bytes among eight: a byte c is special when c or c - 0x20 has its top bit set, or when c XOR the
+// quote or the backslash is zero. Borrows run upwards, so the lowest mark is always a true one.
+func special(v uint64) uint64 {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	q, s := v^('"'*ones), v^('\\'*ones)
+	return (v | (v - 0x20*ones) | (q-ones)&^q | (s-ones)&^s) & tops
 }
 
 // appendUnescaped appends the text of a checked string without its quotes.

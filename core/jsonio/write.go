@@ -128,12 +128,26 @@ var asItIs = func() (t [256]bool) {
 
 const hexDigits = "0123456789abcdef"
 
+// plainEights is how many bytes of s, in whole eights, come before one that a string may not hold as it is, or that is
+// not ASCII; see plainGeneric. Most strings are ids and names of members.
+func plainEights(s string) int {
+	i := 0
+	for ; i+8 <= len(s); i += 8 {
+		v := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+		if special(v) != 0 {
+			break
+		}
+	}
+	return i
+}
+
 // AppendString appends s as a JSON string. Only quotes, backslashes, control characters
 // and U+2028 and U+2029 (line ends to old JavaScript) are escaped.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	start := 0
-	for i := 0; i < len(s); {
+	for i := plainEights(s); i < len(s); {
 		c := s[i]
 		if asItIs[c] {
 			i++

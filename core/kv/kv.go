@@ -89,7 +89,7 @@ type Store interface {
 	Apply(b *Batch) error
 
 	// Commit is Apply; the returned wait returns nil once the batch, and all before it,
-	// outlive a crash. wait must be called once, from any goroutine. Commits of several
+	// outlive a crash; an empty batch is one, too. wait must be called once, from any goroutine. Commits of several
 	// goroutines share syncs. When wait returns an error the batch may or may not outlive a crash.
 	Commit(b *Batch) (wait func() error, err error)
 

@@ -31,9 +31,21 @@ func (p *Partition) History(input log.Dot, yield func(log.Entry) bool) (whole bo
 }
 
 // Deleted returns the operation that deleted the input that had an id last: of the log, or of a replica's own as long as
-// they are here. An entry's Seq is its place in the log; 0: a replica does not know it. false: nobody here knows of
-// one.
+// they are here, or one that it has pulled lately. An entry's Seq is its place in the log; 0: a replica does not know it.
+// false: nobody here knows of one.
 func (p *Partition) Deleted(id string) (by log.Entry, known bool, err error) {
+	if by, known, err = p.deleted(id); err != nil || p.replica == nil {
+		return by, known, err
+	}
+	pulled, noted, err := p.gone(id)
+	if err == nil && noted && (!known || pulled.Op.Dot != by.Op.Dot && pulled.Op.At > by.Op.At) {
+		return pulled, true, nil
+	}
+	return by, known, err
+}
+
+// deleted is Deleted of the log, or of the outbox.
+func (p *Partition) deleted(id string) (by log.Entry, known bool, err error) {
 	made, known, err := p.log.MadeInput(id)
 	if err != nil {
 		return log.Entry{}, false, err

@@ -3,6 +3,7 @@ package partition_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -13,16 +14,17 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
-// TestJoinedSearch has a replica that has nothing take a snapshot, in one batch and in many, and search by
-// similarity before it has done a single step: it finds what comparing all embeddings finds, and so it does
+// TestJoinedSearch has a replica that has nothing take a snapshot, in one batch and in many, with derived records that
+// come with it or were placed before, and search by similarity before it has done a single step: it finds what comparing all embeddings finds, and so it does
 // in the middle of indexing. In the end its index is as the records have it.
 func TestJoinedSearch(t *testing.T) {
 	ctx := context.Background()
 	origin := open(t, memkv.New())
-	const inputs = 600
+	const inputs = 1800
 	all := make([]index.Similar, inputs)
 	embeddings := make([]predict.Embedding, inputs)
 	for i := 0; i < inputs; i += 100 {
@@ -52,18 +54,28 @@ func TestJoinedSearch(t *testing.T) {
 		return cmp.Or(-cmp.Compare(a.Cosine, b.Cosine), cmp.Compare(a.Ord, b.Ord))
 	})
 	x, _ := export(t, origin, network)
-	for _, batch := range []int{0, 64 << 10} {
-		held := 0
+	for i := range 4 {
+		batch, places := []int{0, 64 << 10}[i%2], i > 1
+		held, placed := 0, make([]bool, len(x.Chunks))
 		s := x.Snapshot
+		store := memkv.New()
 		s.Held = func(i int) bool {
 			data, err := s.Read(i)
 			held++
 			return err == nil && blob.Sum(data) == s.Chunks[i].Hash
 		}
-		p := (&copies{tb: t}).reopen(&copied{store: memkv.New(), site: 2, batch: batch})
-		if err := p.Rebase(ctx, s); err != nil || held != len(s.Chunks) {
-			t.Fatalf("Rebase: %v, asked of %d of %d chunks", err, held, len(s.Chunks))
+		p := (&copies{tb: t}).reopen(&copied{store: store, site: 2, batch: batch})
+		read := len(s.Chunks)
+		if places {
+			read -= place(t, store, &s, placed)
+			if more, err := p.Step(ctx, clock()); more || err != nil {
+				t.Fatalf("a step before the rest has come: %v, %v", more, err)
+			}
 		}
+		if err := p.Rebase(ctx, s); err != nil || held != read {
+			t.Fatalf("Rebase: %v, asked of %d of %d chunks, want %d", err, held, len(s.Chunks), read)
+		}
+		sweep(t, store)
 		for step := 0; ; step++ {
 			v := p.View()
 			seen := p.Index().At(v.Reader)
@@ -94,4 +106,101 @@ func TestJoinedSearch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// place puts the chunks of derived records where they belong, as they come, and returns how many there are.
+func place(t *testing.T, store kv.Store, s *partition.Snapshot, placed []bool) (n int) {
+	t.Helper()
+	for i := range s.Chunks {
+		data, err := s.Read(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b kv.Batch
+		if placed[i] = partition.Place(&b, app, s.Chunks[i].Hash, data); placed[i] {
+			n++
+		} else if b.Len() > 0 {
+			t.Errorf("%d operations of a chunk that is not placed", b.Len())
+		}
+		if err := store.Apply(&b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Placed = func(i int) bool { return placed[i] }
+	if n == 0 || n == len(s.Chunks) {
+		t.Fatalf("%d of %d chunks were placed", n, len(s.Chunks))
+	}
+	return n
+}
+
+// sweep has nothing wait for a snapshot any more.
+func sweep(t *testing.T, store kv.Store) {
+	t.Helper()
+	var b kv.Batch
+	b.DeleteRange(partition.PlacedKeys(app))
+	if err := store.Apply(&b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPlacedAlready has a replica make an input of its own after derived records were placed: the snapshot has to bring
+// them again, and does. What was placed and nothing leads to is tidied away, but not before.
+func TestPlacedAlready(t *testing.T) {
+	ctx := context.Background()
+	origin := open(t, memkv.New())
+	for i := range 400 {
+		c := create(fmt.Sprintf("input-%06d", i))
+		c.Meta = fmt.Appendf(nil, `{"text":"%01000d"}`, i)
+		_, err := origin.Submit(ctx, "key", []log.Body{c}, func(b *kv.Batch) {
+			catalog.PutDerived(b, app, network, c.Blob, c.Crop, derivedOf(c.Blob))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	x, _ := export(t, origin, network)
+	store := memkv.New()
+	p := (&copies{tb: t}).reopen(&copied{store: store, site: 2})
+	s := x.Snapshot
+	var b kv.Batch
+	stray := log.InputCreate{Blob: blob.Sum([]byte("of no input"))}
+	catalog.PutDerived(&b, app, network, stray.Blob, stray.Crop, derivedOf(stray.Blob))
+	b.Put(partition.PlacedKey(app, stray.Blob), nil)
+	if err := store.Apply(&b); err != nil {
+		t.Fatal(err)
+	}
+	s.Placed = func(i int) bool { return i == len(s.Chunks)-1 }
+	s.Read = func(i int) ([]byte, error) {
+		if s.Placed(i) {
+			return nil, blob.ErrNotFound
+		}
+		return x.Chunk(i)
+	}
+	submit(t, p.Partition, create("mine"))
+	if err := p.Rebase(ctx, s); !errors.Is(err, blob.ErrNotFound) {
+		t.Fatalf("Rebase: %v, want one that asks for the chunk", err)
+	}
+	has := func() bool {
+		_, err := catalog.Read(store, app).DerivedOf(network, stray.Blob, stray.Crop)
+		return err == nil
+	}
+	if !has() {
+		t.Error("what was placed is gone before the rest has come")
+	}
+	if err := p.Rebase(ctx, x.Snapshot); err != nil {
+		t.Fatal(err)
+	}
+	sweep(t, store)
+	p.push(t, origin, 9)
+	p.pull(t, origin, 1000)
+	for more := true; more; {
+		var err error
+		if more, err = p.Step(ctx, clock()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if has() {
+		t.Error("what no input has is still there")
+	}
+	p.check(t, origin)
 }

@@ -202,6 +202,16 @@ func (p *Partition) View() *View {
 	return &View{Reader: catalog.Read(s, p.o.App), snapshot: s, seq: p.at, moves: p.moves}
 }
 
+// Header is that of the state as it is now: one record needs no view.
+func (p *Partition) Header() (catalog.Header, error) {
+	p.visible.RLock()
+	defer p.visible.RUnlock()
+	if p.pinned != nil {
+		return catalog.Read(p.pinned, p.o.App).Header()
+	}
+	return catalog.Read(p.o.Store, p.o.App).Header()
+}
+
 // Seq is the last entry of the log that the view has folded; of a replica the pulled one's, and
 // the pending operations count as entries behind it.
 func (v *View) Seq() uint64 { return v.seq }

@@ -34,7 +34,7 @@ func (p *Partition) foldPending() error {
 	}
 	first, last := entries[0].Seq, entries[len(entries)-1].Seq
 	p.tx.Reset(p.o.Store)
-	verdicts, out, err := p.foldOwn(p.tx, entries)
+	verdicts, out, err := p.foldOwn(p.replica.pending, p.tx, entries)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (p *Partition) foldPending() error {
 }
 
 // foldOwn folds entries of the outbox into tx, at the places after the last that tx has.
-func (p *Partition) foldOwn(tx *kv.Overlay, entries []log.Entry) ([]fold.Verdict, fold.Outcome, error) {
+func (p *Partition) foldOwn(f *fold.Fold, tx *kv.Overlay, entries []log.Entry) ([]fold.Verdict, fold.Outcome, error) {
 	h, err := catalog.Read(tx, p.o.App).Header()
 	if err != nil {
 		return nil, fold.Outcome{}, err
@@ -66,7 +66,7 @@ func (p *Partition) foldOwn(tx *kv.Overlay, entries []log.Entry) ([]fold.Verdict
 	if last+1 < first.Seq { // those between were stable, and the state has lost them
 		catalog.Write(tx, p.o.App).PutSiteSeq(first.Site, first.Seq-1)
 	}
-	return p.foldEntries(p.replica.pending, tx, entries)
+	return p.foldEntries(f, tx, entries)
 }
 
 // told is what a watcher is told of pending changes: nothing of what they delete, since it may

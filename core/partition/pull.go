@@ -31,7 +31,7 @@ type Told struct {
 
 // Pull folds entries of the log that follow the cursor. What they do, that they were folded,
 // and the pending operations over the new state become visible in one batch, which is not
-// synced: what a crash takes back is pulled again. Told are the verdicts on our own operations
+// synced: what a crash takes back is pulled again, and who pulls syncs when it has caught up. Told are the verdicts on our own operations
 // among the entries; those that are conflicts are kept until they are dismissed, too.
 //
 // Its cost grows with the pending operations, which are folded again: while there are many, runs
@@ -165,6 +165,9 @@ func (m *mix) entries(entries []log.Entry) error {
 		return err
 	}
 	m.log = out
+	if err := p.noteGone(p.tx, entries, verdicts); err != nil {
+		return err
+	}
 	var own []int // of our operations among the entries
 	for i := range entries {
 		dot := entries[i].Op.Dot
@@ -232,6 +235,9 @@ func oweFor(w kv.Writer, app catalog.AppID, body log.Body) {
 // finish folds what is pending still, and makes it all visible.
 func (m *mix) finish() error {
 	p := m.p
+	if m.rewritten {
+		p.dropGone(p.tx)
+	}
 	p.replica.pending = fold.NewPending(p.o.App)
 	pending, err := m.again()
 	if err != nil {
@@ -271,7 +277,7 @@ func (m *mix) again() (out fold.Outcome, err error) {
 		return out, err
 	}
 	over := kv.NewOverlay(p.tx)
-	verdicts, out, err := p.foldOwn(over, entries)
+	verdicts, out, err := p.foldOwn(p.replica.pending, over, entries)
 	if err != nil {
 		return out, err
 	}

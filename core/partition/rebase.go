@@ -99,50 +99,79 @@ func (p *Partition) replace(ctx context.Context, what string, do func(m *mix) er
 	return nil
 }
 
-func (m *mix) adopter() *catalog.Adopter {
-	return catalog.Adopt(m.p.tx, m.p.o.App, func(ord uint32, after *catalog.Input) {
-		if m.blank {
-			m.adopted = append(m.adopted, fold.Change{After: after})
-		} else {
-			m.ords[ord] = true
-		}
-	})
+func (m *mix) adopter() *catalog.Adopter { return catalog.Adopt(m.p.tx, m.p.o.App, m.changed) }
+
+// changed notes an input that is adopted.
+func (m *mix) changed(ord uint32, after *catalog.Input) {
+	if m.blank {
+		m.adopted = append(m.adopted, fold.Change{After: after})
+	} else {
+		m.ords[ord] = true
+	}
 }
 
 // adopt puts a snapshot's state in the place of the confirmed one.
-//
-// Where there is no input, derived records come first: what the index makes of an input is then
-// complete when the input comes, and nothing that was there is looked for.
 func (m *mix) adopt(ctx context.Context, s *Snapshot) error {
 	if s.Fold > fold.Version {
 		return fmt.Errorf("snapshot by rules of version %d: %w", s.Fold, kv.ErrNewer)
 	}
-	derived, err := s.verify(ctx)
+	var err error
+	if m.blank, err = m.noInputs(); err != nil {
+		return err
+	}
+	derived, err := m.verify(ctx, s)
 	if err != nil {
 		return err
 	}
 	if s.size() > uint64(m.p.replica.batch) {
 		m.large = &large{}
 	}
-	if m.blank, err = m.noInputs(); err != nil {
+	switch {
+	case m.blank && m.large != nil:
+		err = m.fill(ctx, s, derived)
+	case m.blank:
+		err = m.begin(s, derived)
+	default:
+		err = m.differ(s)
+	}
+	if err != nil {
 		return err
 	}
-	a := m.adopter()
-	chunks, state := len(s.Chunks), catalog.Read(m.p.tx, m.p.o.App)
-	if m.blank {
-		chunks = derived.before
-		for i := derived.from; i < len(s.Chunks) && err == nil; i++ {
+	h, err := catalog.Read(m.p.tx, m.p.o.App).Header()
+	m.p.clock.Observe(h.Clock)
+	return err
+}
+
+// begin is adopt where there is no input: derived records come first, so that an input is indexed once, whole.
+func (m *mix) begin(s *Snapshot, derived where) (err error) {
+	for i := derived.from; i < len(s.Chunks) && err == nil; i++ {
+		if !s.placed(i) {
 			err = m.take(s, i, func(pairs []catalog.Pair) error {
-				a.Add(pairs)
+				catalog.PutPairs(m.p.tx, m.p.o.App, pairs)
 				return nil
 			})
 		}
 	}
-	for i := 0; i < chunks && err == nil; i++ {
+	a := m.adopter()
+	for i := 0; i < derived.before && err == nil; i++ {
+		err = m.take(s, i, func(pairs []catalog.Pair) error { return a.Keys(ofState(pairs)) })
+	}
+	if err == nil {
+		err = a.End()
+	}
+	return err
+}
+
+// ofState are those of pairs that are no derived records. pairs is changed.
+func ofState(pairs []catalog.Pair) []catalog.Pair {
+	return slices.DeleteFunc(pairs, func(p catalog.Pair) bool { return catalog.DerivedTable(p.Key) })
+}
+
+// differ is adopt in the place of another state: only what differs is written.
+func (m *mix) differ(s *Snapshot) (err error) {
+	a, state := m.adopter(), catalog.Read(m.p.tx, m.p.o.App)
+	for i := 0; i < len(s.Chunks) && err == nil; i++ {
 		err = m.take(s, i, func(pairs []catalog.Pair) error {
-			if m.blank {
-				return a.Keys(slices.DeleteFunc(pairs, func(p catalog.Pair) bool { return catalog.DerivedTable(p.Key) }))
-			}
 			err := a.Keys(pairs)
 			if err == nil {
 				err = catalog.Derives(state, pairs, func(ord uint32) { m.derived[ord] = true })
@@ -153,11 +182,6 @@ func (m *mix) adopt(ctx context.Context, s *Snapshot) error {
 	if err == nil {
 		err = a.End()
 	}
-	if err != nil {
-		return err
-	}
-	h, err := state.Header()
-	m.p.clock.Observe(h.Clock)
 	return err
 }
 
@@ -207,14 +231,18 @@ func (s *Snapshot) pairs(i int) ([]catalog.Pair, error) {
 // where says in which chunks of a snapshot derived records are: from one on, and state only before another.
 type where struct{ from, before int }
 
-// verify holds the chunks to their hashes, and the state in them to its digest.
-func (s *Snapshot) verify(ctx context.Context) (derived where, err error) {
+// verify holds the chunks that will be read to their hashes, and the state in them to its digest.
+func (m *mix) verify(ctx context.Context, s *Snapshot) (derived where, err error) {
 	digest := fold.NewSummer()
 	var h catalog.Header
 	derived.from = len(s.Chunks)
 	for i := range s.Chunks {
 		if err := ctx.Err(); err != nil {
 			return derived, err
+		}
+		if m.blank && s.placed(i) {
+			derived.from = min(derived.from, i)
+			continue
 		}
 		data, err := s.Read(i)
 		if err == nil && (s.Held == nil || !s.Held(i)) && blob.Sum(data) != s.Chunks[i].Hash {
@@ -298,7 +326,7 @@ func (m *mix) refold(op log.Op) (c Conflict, is bool, err error) {
 	p := m.p
 	tx := kv.NewOverlay(p.tx)
 	catalog.Write(tx, p.o.App).PutSiteSeq(op.Dot.Site, op.Dot.Seq-1)
-	verdicts, _, err := p.foldOwn(tx, []log.Entry{{Op: op}})
+	verdicts, _, err := p.foldOwn(p.replica.pending, tx, []log.Entry{{Op: op}})
 	p.replica.pending = fold.NewPending(p.o.App)
 	if err != nil {
 		return c, false, err

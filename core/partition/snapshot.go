@@ -44,7 +44,13 @@ type Snapshot struct {
 
 	// Held reports that a chunk was held to its hash when it came; nil: none was. Then it is done here.
 	Held func(i int) bool
+
+	// Placed reports that a chunk has nothing but derived records, which the store of whoever takes the snapshot has in
+	// their place since the chunk came; nil: none was. It is then read only where there are inputs already. See [PlacedKey].
+	Placed func(i int) bool
 }
+
+func (s *Snapshot) placed(i int) bool { return s.Placed != nil && s.Placed(i) }
 
 // Chunk is a part of a snapshot, or an object: the SHA-256 of its bytes and how many there are.
 type Chunk struct {

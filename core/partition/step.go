@@ -69,6 +69,9 @@ func (p *Partition) stepTidy() (more bool, err error) {
 	if p.replica != nil && p.replica.confirmed < p.seq {
 		return false, nil // what pending operations delete may come back
 	}
+	if waits, err := p.waits(); err != nil || waits {
+		return false, err
+	}
 	p.tx.Reset(p.o.Store)
 	if more, err = catalog.Tidy(p.tx, p.o.App, tidyKeys); err != nil {
 		return false, err

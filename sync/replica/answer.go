@@ -99,6 +99,9 @@ func (m *Machine) lost(i int, l *lane, err error) error {
 	if i == laneDownload {
 		m.keepPart(l)
 	}
+	if i == laneUpload {
+		m.upload.again()
+	}
 	if i == lanePull {
 		m.pull.reset()
 	}

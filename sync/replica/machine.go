@@ -123,6 +123,7 @@ type Machine struct {
 	audit   audit
 	load    download
 	told    told
+	kept    kept
 }
 
 // New makes a machine, which waits for Begin. Errors: ErrOptions and the store's.
@@ -158,6 +159,9 @@ func (m *Machine) Step(now time.Time, e Event) ([]Effect, error) {
 	err := m.take(e)
 	if err == nil {
 		err = m.advance()
+	}
+	if err == nil {
+		err = m.keep()
 	}
 	if err != nil {
 		m.dead = fmt.Errorf("replica: %w", err)
@@ -323,6 +327,9 @@ func (m *Machine) timer() {
 	}
 	if m.o.Audit > 0 {
 		soonest(m.audit.due)
+	}
+	if m.pull.caught && m.kept.cursor != m.p.Cursor() {
+		soonest(m.kept.next)
 	}
 	if due == 0 {
 		m.wakeAt = 0

@@ -25,12 +25,15 @@ const maxChunk = maxObject
 // download that was cut, even by a restart, goes on with what is missing.
 //
 //	manifest ─▶ chunks and objects, one by one, each by its hash ─▶ in place of the state, under the outbox
+//
+// Where nothing was ever pulled, chunks of derived records go where the records belong at once.
 type rebase struct {
 	name     [32]byte // of the snapshot; zero: the newest
 	force    bool     // we want one, whatever the origin says of our cursor
 	manifest *wire.Manifest
 	parts    []wire.Chunk // of the manifest: chunks, then objects
 	held     []bool       // of parts: it was held to its hash when it came, since the machine began
+	placed   []bool       // of parts: a chunk whose derived records are in their place
 	next     int          // of parts: first that may be missing
 	swept    bool         // nothing of an earlier one is left in the store
 
@@ -41,9 +44,13 @@ type rebase struct {
 // want begins another snapshot, unless it is the one under way.
 func (r *rebase) want(name [32]byte) {
 	if r.manifest == nil || name != r.name {
-		r.name, r.manifest, r.parts, r.held, r.next = name, nil, nil, nil, 0
+		r.name = name
+		r.forget()
 	}
 }
+
+// forget has the manifest come again.
+func (r *rebase) forget() { r.manifest, r.parts, r.held, r.placed, r.next = nil, nil, nil, nil, 0 }
 
 // startRebase asks for the next piece, or takes the snapshot when all are there.
 func (m *Machine) startRebase(l *lane) error {
@@ -66,15 +73,51 @@ func (m *Machine) startRebase(l *lane) error {
 		return nil
 	}
 	for ; r.next < len(r.parts); r.next++ {
-		if _, err := m.staged(r.parts[r.next].Hash); errors.Is(err, blob.ErrNotFound) {
+		if has, err := m.hasPart(); err != nil {
+			return err
+		} else if !has {
 			m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot/" + r.parts[r.next].Hash.String()}, m.where()...)
 			l.body = slices.Grow(r.body[:0], int(r.parts[r.next].Size))
 			return nil
-		} else if err != nil {
-			return err
 		}
 	}
 	return m.takeSnapshot(l)
+}
+
+// hasPart reports whether the next piece has come.
+func (m *Machine) hasPart() (bool, error) {
+	r := &m.rebase
+	h := r.parts[r.next].Hash
+	if r.next < len(r.manifest.Chunks) {
+		places, err := m.places()
+		if places && err == nil {
+			if _, err = m.o.Store.Get(partition.PlacedKey(m.o.App, h)); err == nil {
+				r.placed[r.next] = true
+				return true, nil
+			}
+		}
+		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return false, err
+		}
+	}
+	_, err := m.staged(h)
+	if errors.Is(err, blob.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// places reports whether derived records go where they belong at once: there is nothing that they could be in the way of.
+func (m *Machine) places() (bool, error) {
+	if m.p.Cursor() != (partition.Cursor{}) {
+		return false, nil
+	}
+	none := true
+	err := catalog.Read(m.o.Store, m.o.App).Inputs(0, func(catalog.Input) bool {
+		none = false
+		return false
+	})
+	return none, err
 }
 
 func (m *Machine) stageKey(h blob.Hash) []byte {
@@ -100,6 +143,10 @@ func (m *Machine) sweep() error {
 	hi[len(hi)-1]++
 	var b kv.Batch
 	b.DeleteRange(lo, hi)
+	b.DeleteRange(partition.PlacedKeys(m.o.App))
+	if m.p.Cursor() == (partition.Cursor{}) { // of derived records that were placed nothing may come any more
+		catalog.OweDerived(&b, m.o.App)
+	}
 	if err := m.o.Store.Apply(&b); err != nil {
 		return err
 	}
@@ -125,12 +172,19 @@ func (m *Machine) gotSnapshot(l *lane, body []byte, sum blob.Hash) error {
 	}
 	r.body = body[:0]
 	r.batch.Reset()
-	r.batch.Put(m.stageKey(part.Hash), body)
+	places, err := m.places()
+	if err != nil {
+		return err
+	}
+	placed := places && r.next < len(r.manifest.Chunks) && partition.Place(&r.batch, m.o.App, part.Hash, body)
+	if !placed {
+		r.batch.Put(m.stageKey(part.Hash), body)
+	}
 	r.swept = false
 	if err := m.o.Store.Apply(&r.batch); err != nil {
 		return err
 	}
-	r.held[r.next] = true
+	r.held[r.next], r.placed[r.next] = !placed, placed
 	r.next++
 	l.well()
 	return nil
@@ -161,7 +215,7 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 			return fmt.Errorf("%w: piece of %d bytes", errAnswer, c.Size)
 		}
 	}
-	r.manifest, r.parts, r.held, r.next = &f, parts, make([]bool, len(parts)), 0
+	r.manifest, r.parts, r.held, r.placed, r.next = &f, parts, make([]bool, len(parts)), make([]bool, len(parts)), 0
 	l.well()
 	return nil
 }
@@ -184,7 +238,8 @@ func (m *Machine) takeSnapshot(l *lane) error {
 			}
 			return data, err
 		},
-		Held: func(int) bool { return true }, // now, or when it came
+		Held:   func(int) bool { return true }, // now, or when it came
+		Placed: func(i int) bool { return r.placed[i] },
 	}
 	objects := r.parts[len(f.Chunks):]
 	err := m.putObjects(objects)
@@ -194,7 +249,7 @@ func (m *Machine) takeSnapshot(l *lane) error {
 	if err == nil { // tidying may have come in between
 		err = m.putObjects(objects)
 	}
-	r.manifest, r.parts, r.held, r.next = nil, nil, nil, 0
+	r.forget()
 	r.body, r.batch = nil, kv.Batch{}
 	switch {
 	case errors.Is(err, blob.ErrNotFound):

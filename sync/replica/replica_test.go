@@ -131,6 +131,44 @@ func TestRebaseGoesOn(t *testing.T) {
 	for at := 0; at < len(bodies); at += 500 {
 		r.origin.submit(bodies[at : at+500]...)
 	}
+	if n := r.goesOn(t); n > 0 {
+		t.Errorf("%d pieces were placed, and there are no derived records", n)
+	}
+}
+
+// TestPlacedGoesOn: likewise one of which most is derived records, that go where they belong as they come.
+func TestPlacedGoesOn(t *testing.T) {
+	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}})
+	for range 4 {
+		var bodies []log.Body
+		var large kv.Batch
+		for range 400 {
+			in := r.picture(10)
+			d := derivedOf(in.Blob)
+			d.Values = make([]float32, 300)
+			catalog.PutDerived(&large, app, r.origin.base, in.Blob, in.Crop, d)
+			bodies = append(bodies, in)
+		}
+		r.origin.submit(bodies...)
+		if err := r.origin.store.Apply(&large); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r.goesOn(t) == 0 {
+		t.Error("no piece was placed")
+	}
+	var in catalog.Input
+	if err := catalog.Read(r.store, app).Inputs(1500, func(x catalog.Input) bool { in = x; return false }); err != nil {
+		t.Fatal(err)
+	}
+	if x, err := catalog.Read(r.store, app).DerivedOf(r.origin.base, in.Blob, in.Crop); err != nil || !bytes.Equal(x.Embedding, derivedOf(in.Blob).Embedding) {
+		t.Errorf("the derived record of input %d: %v", in.Ord, err)
+	}
+}
+
+// goesOn has the snapshot of the origin be cut again and again, and returns how many pieces were placed at most.
+func (r *rig) goesOn(t *testing.T) (placed int) {
+	t.Helper()
 	if err := r.origin.part.Log().Trim(r.origin.part.Log().Head() + 1); err != nil {
 		t.Fatal(err)
 	}
@@ -142,9 +180,11 @@ func TestRebaseGoesOn(t *testing.T) {
 		}
 		return !strings.HasPrefix(a.Path, "/v2/sync/snapshot/")
 	}
+	done := 0
 	for range 12 {
-		done := r.status().PiecesDone
 		r.run(func() bool { return r.status().PiecesDone > done || r.settled() }, 100)
+		done = max(done, r.status().PiecesDone)
+		placed = max(placed, r.holdsOf("placed"))
 		r.disk.durable = len(r.disk.batches) // a restart in order
 		r.crash()
 	}
@@ -158,13 +198,25 @@ func TestRebaseGoesOn(t *testing.T) {
 			t.Errorf("piece %s came %d times", name, n)
 		}
 	}
-	err := r.store.Scan(app.LocalKey("sync/chunk/"), app.LocalKey("sync/chunk0"), func(key, _ []byte) bool {
-		t.Errorf("a piece is left over: %x", key)
+	for _, what := range []string{"chunk", "placed"} {
+		if n := r.holdsOf(what); n > 0 {
+			t.Errorf("%d pieces are left over", n)
+		}
+	}
+	return placed
+}
+
+// holdsOf counts the notes of pieces.
+func (r *rig) holdsOf(what string) (n int) {
+	r.Helper()
+	err := r.store.Scan(app.LocalKey("sync/"+what+"/"), app.LocalKey("sync/"+what+"0"), func(_, _ []byte) bool {
+		n++
 		return true
 	})
 	if err != nil {
-		t.Error(err)
+		r.Error(err)
 	}
+	return n
 }
 
 // TestR6AuditRepairs (R6): a state that differs from the origin's in a few keys is found and repaired

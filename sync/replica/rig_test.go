@@ -26,6 +26,7 @@ import (
 type disk struct {
 	batches [][]byte
 	durable int
+	syncs   int
 }
 
 func (d *disk) Replay(yield func(batch []byte) error) error {
@@ -42,6 +43,7 @@ func (d *disk) Append(batch []byte) (wait func() error, err error) {
 	n := len(d.batches)
 	return func() error {
 		d.durable = max(d.durable, n)
+		d.syncs++
 		return nil
 	}, nil
 }

@@ -52,6 +52,10 @@ func (u *upload) lacks(op *log.Op) bool {
 // forget forgets what the origin has: it is asked again.
 func (u *upload) forget() { *u = upload{} }
 
+// again has the origin asked what it has before anything is sent once more: a piece whose answer was lost
+// may have arrived.
+func (u *upload) again() { u.queue, u.data = nil, nil }
+
 // startUpload sends the next piece, or asks what is missing.
 func (m *Machine) startUpload(l *lane) error {
 	u := &m.upload
@@ -217,7 +221,7 @@ func (m *Machine) uploadRefused(r *wire.Refusal, status int) (done bool) {
 		return false
 	}
 	h := u.queue[0].Hash
-	u.queue, u.data = nil, nil
+	u.again()
 	if status == 413 { // it will never take it: the operation has to end in a verdict
 		m.lose(h)
 		m.lane[laneUpload].wrong = fmt.Sprintf("upload: %v: %s", h, r.Detail)

@@ -3,6 +3,7 @@ package sim
 import (
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
@@ -76,15 +77,27 @@ func (m *Memory) Append(batch []byte) (wait func() error, err error) {
 }
 
 // lose ends a process that stands on a disk: it is killed, or its machine loses power.
-func (w *world) lose(d Disk) Disk {
+func (w *world) lose(d Disk) (after Disk, killed bool) {
 	if w.rng.IntN(4) == 0 {
-		if killed, ok := d.Kill(); ok {
-			return killed
+		if after, killed = d.Kill(); killed {
+			return after, true
 		}
 	}
 	after, err := d.Cut(w.faults.unsynced, w.rng)
 	w.fail(err)
-	return after
+	return after, false
+}
+
+// relapse has a process that was killed, and has begun again, soon end once more: what it found on its
+// disk and took for safe may be lost with the power now.
+func (w *world) relapse(killed bool, crash func()) {
+	if killed && w.rng.IntN(2) == 0 {
+		w.after(w.some(time.Second), func() {
+			if !w.healing { // when all is well for good
+				crash()
+			}
+		})
+	}
 }
 
 // cut is what a power cut in the middle of a call panics with.

@@ -150,10 +150,12 @@ func (g *origin) crash() {
 	}
 	g.up, g.part, g.engine, g.feed = false, nil, nil, nil
 	defer g.moved()
-	g.disk = w.lose(g.disk)
+	var killed bool
+	g.disk, killed = w.lose(g.disk)
 	w.after(w.some(10*time.Second), func() {
 		if !g.up {
 			g.guarded(g.start)
+			w.relapse(killed, g.crash)
 		}
 	})
 }

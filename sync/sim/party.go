@@ -186,10 +186,12 @@ func (r *party) crash() {
 	w.stats.ReplicaCuts++
 	r.up, r.part, r.machine = false, nil, nil
 	r.life++
-	r.disk = w.lose(r.disk)
+	var killed bool
+	r.disk, killed = w.lose(r.disk)
 	w.after(w.some(5*time.Second), func() {
 		if !r.up {
 			r.guarded(r.start)
+			w.relapse(killed, r.crash)
 		}
 	})
 }

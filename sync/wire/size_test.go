@@ -126,6 +126,20 @@ func measure(t testing.TB, frames, n int, op func() log.Op) (c cost) {
 	return c
 }
 
+// random has the application's concepts named by 32 random digits, of which so many are used.
+func random(concepts int, op func(*traffic) log.Op) func(*traffic) log.Op {
+	var named *traffic
+	return func(t *traffic) log.Op {
+		if t != named {
+			named, t.concepts = t, nil
+			for range concepts {
+				t.concepts = append(t.concepts, t.hex(16))
+			}
+		}
+		return op(t)
+	}
+}
+
 // TestSizes holds what operations cost on the wire to the bars. Bytes are the same everywhere.
 func TestSizes(t *testing.T) {
 	tests := []struct {
@@ -136,6 +150,9 @@ func TestSizes(t *testing.T) {
 	}{
 		{"label change", wire.MaxOps, (*traffic).patch, 16},
 		{"label change, few", 64, (*traffic).patch, 26},
+		{"label change, 40 random ids", wire.MaxOps, random(40, (*traffic).patch), 16},
+		{"label change, 100 random ids", wire.MaxOps, random(100, (*traffic).patch), 16},
+		{"label change, 400 random ids", wire.MaxOps, random(400, (*traffic).patch), 26},
 		{"new input", wire.MaxOps, (*traffic).create, 90},
 		{"new input, few", 64, (*traffic).create, 110},
 	}

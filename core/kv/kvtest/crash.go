@@ -1,9 +1,11 @@
 package kvtest
 
 import (
+	"fmt"
 	"iter"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
 
@@ -98,6 +100,42 @@ func (w watched) Apply(b *kv.Batch) error {
 func (w watched) Commit(b *kv.Batch) (func() error, error) {
 	defer w.saw()
 	return w.Store.Commit(b)
+}
+
+// CommitNothing applies batches, commits one that is empty and loses all that is not durable: what
+// was applied is there.
+func CommitNothing(t *testing.T, blank func() Crasher) {
+	disk := blank()
+	store, err := disk.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range 3 {
+		for i := range 3 {
+			put(t, store, fmt.Sprint(round, i), "v")
+		}
+		wait, err := store.Commit(&kv.Batch{})
+		if err == nil {
+			err = wait()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		after := disk.Crash(0, rand.New(rand.NewPCG(1, uint64(round))))
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		disk = after
+		if store, err = disk.Open(); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(list(t, store.Scan, "", ""), "=v"); got != 3*(round+1) {
+			t.Errorf("%d keys outlive crash %d, want %d", got, round, 3*(round+1))
+		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // CommitOrder has several goroutines commit at once and cuts the power: what is left is a prefix

@@ -1,5 +1,5 @@
 // Package kvtest holds every [kv.Store] to the port's words: [Store] is what a store does while
-// it lives, [Crashes] and [CommitOrder] what is left of it after a power loss.
+// it lives, [Crashes], [CommitNothing] and [CommitOrder] what is left of it after a power loss.
 //
 //	Session ──batches──▶ Store ──▶ Crasher.Crash ──▶ Open ──▶ Check: state n of the session,
 //	   └─ states 0…N, in memory ────────────────────────────▶  n at least the last one waited for

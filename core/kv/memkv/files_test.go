@@ -48,6 +48,10 @@ func TestFiledCrashes(t *testing.T) {
 	kvtest.Crashes(t, proof.Seeds(t, 150, 10_000), func() kvtest.Crasher { return disk{journaltest.NewDisk()} })
 }
 
+func TestFiledCommitNothing(t *testing.T) {
+	kvtest.CommitNothing(t, func() kvtest.Crasher { return disk{journaltest.NewDisk()} })
+}
+
 func TestFiledCommitOrder(t *testing.T) {
 	kvtest.CommitOrder(t, proof.Seeds(t, 20, 200), func() kvtest.Crasher { return disk{journaltest.NewDisk()} })
 }

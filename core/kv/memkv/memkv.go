@@ -175,7 +175,6 @@ func (s *Store) write(b *kv.Batch) (wait func() error, err error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	wait = func() error { return nil }
 	if s.options.Journal != nil && b.Len() > 0 {
 		if wait, err = s.options.Journal.Append(b.Bytes()); err != nil {
 			s.err = fmt.Errorf("%w: %w", kv.ErrFailed, err)
@@ -185,7 +184,10 @@ func (s *Store) write(b *kv.Batch) (wait func() error, err error) {
 	}
 	s.apply(b)
 	s.compact()
-	return wait, nil
+	if s.last == nil {
+		return func() error { return nil }, nil
+	}
+	return s.last, nil
 }
 
 // pairBytes is about what a journal spends on a key and its value beside their bytes.

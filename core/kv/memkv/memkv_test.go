@@ -26,6 +26,10 @@ func TestCrashes(t *testing.T) {
 	kvtest.Crashes(t, proof.Seeds(t, 60, 2000), func() kvtest.Crasher { return &journal{} })
 }
 
+func TestCommitNothing(t *testing.T) {
+	kvtest.CommitNothing(t, func() kvtest.Crasher { return &journal{} })
+}
+
 func TestCommitOrder(t *testing.T) {
 	kvtest.CommitOrder(t, proof.Seeds(t, 20, 200), func() kvtest.Crasher { return &journal{} })
 }

@@ -45,6 +45,10 @@ func TestCrashes(t *testing.T) {
 	kvtest.Crashes(t, proof.Seeds(t, 100, 2000), func() kvtest.Crasher { return power{pebbletest.New()} })
 }
 
+func TestCommitNothing(t *testing.T) {
+	kvtest.CommitNothing(t, func() kvtest.Crasher { return power{pebbletest.New()} })
+}
+
 func TestCommitOrder(t *testing.T) {
 	kvtest.CommitOrder(t, proof.Seeds(t, 20, 200), func() kvtest.Crasher { return power{pebbletest.New()} })
 }

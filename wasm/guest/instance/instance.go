@@ -18,6 +18,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
@@ -40,7 +41,7 @@ type Instance struct {
 	analysts *analysts
 	machine  *replica.Machine // nil: the application is no copy
 
-	calls     map[uint64]*underWay
+	calls     []underWay           // few at once
 	tasks     map[uint64]core.Task // handed out
 	trainings []core.Task          // done here, a little each step
 	number    uint64               // the last that a call or a task was given
@@ -50,6 +51,7 @@ type Instance struct {
 
 // underWay is a call that waits for its jobs' results.
 type underWay struct {
+	number  uint64
 	call    *api.Call
 	request api.Request // without its body: to refuse it by
 }
@@ -95,7 +97,7 @@ func (i *Instance) Serve(data []byte) []byte {
 		}
 		call := i.engine.Begin(context.Background(), &r)
 		r.Body = nil
-		i.goOn(&underWay{call, r}, 0)
+		i.goOn(&underWay{0, call, r})
 	}, func() { i.refuse(&r, api.ErrInternal) })
 	return i.answer
 }
@@ -106,42 +108,40 @@ func (i *Instance) Resume(data []byte) []byte {
 	if err != nil {
 		return i.refuse(&api.Request{}, err)
 	}
-	u, ok := i.calls[number]
-	if !ok {
+	at := slices.IndexFunc(i.calls, func(u underWay) bool { return u.number == number })
+	if at < 0 {
 		return i.refuse(&api.Request{}, fmt.Errorf("%w: no call %d is under way", errEnvelope, number))
 	}
-	delete(i.calls, number)
+	u := i.calls[at]
+	i.calls = slices.Delete(i.calls, at, at+1)
 	i.guard("request", func() {
 		got := make([]api.Result, len(results))
 		for n := range results {
 			got[n] = i.keep(&results[n])
 		}
 		u.call.Resume(got)
-		i.goOn(u, number)
+		i.goOn(&u)
 	}, func() { i.refuse(&u.request, api.ErrInternal) })
 	return i.answer
 }
 
 // goOn answers a call that is done, or its jobs, under its number or a new one.
-func (i *Instance) goOn(u *underWay, number uint64) {
+func (i *Instance) goOn(u *underWay) {
 	if u.call.Done() {
 		r := u.call.Response()
 		i.answer = abi.AppendResponse(i.answer, &r)
 		return
 	}
-	if number == 0 {
+	if u.number == 0 {
 		i.number++
-		number = i.number
+		u.number = i.number
 	}
-	if i.calls == nil {
-		i.calls = map[uint64]*underWay{}
-	}
-	i.calls[number] = u
+	i.calls = append(i.calls, *u)
 	jobs := u.call.Jobs()
 	for n := range jobs {
 		i.inline(&jobs[n])
 	}
-	i.answer = abi.AppendJobs(i.answer, number, jobs)
+	i.answer = abi.AppendJobs(i.answer, u.number, jobs)
 }
 
 // refuser says what no engine needs to be asked for.

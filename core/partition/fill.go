@@ -1,0 +1,120 @@
+package partition
+
+import (
+	"context"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// A replica that has nothing takes a large snapshot in the order in which the store has it:
+//
+//	chunks of derived records, as they come ──▶ their table, and a PlacedKey each
+//	Rebase:  torn ──▶ state, indexed without what was derived ──▶ derived records, by picture ──▶ not torn
+//
+// So each record is written once, and read once, where the one before it was.
+
+// placedNote begins the names of PlacedKeys.
+const placedNote = "sync/placed/"
+
+// PlacedKey is the key of a note that the derived records of a chunk are in their place, where no input leads to them yet.
+// While there is one, and the replica has pulled nothing, they are not tidied away.
+func PlacedKey(app catalog.AppID, chunk blob.Hash) []byte {
+	return append(app.LocalKey(placedNote), chunk[:]...)
+}
+
+// PlacedKeys are the bounds of all PlacedKeys.
+func PlacedKeys(app catalog.AppID) (lo, hi []byte) {
+	lo, hi = app.LocalKey(placedNote), app.LocalKey(placedNote)
+	hi[len(hi)-1]++
+	return lo, hi
+}
+
+// Place adds to a batch the derived records of a chunk, and its PlacedKey. It returns false, and adds nothing, for a
+// chunk that has other things too.
+func Place(b *kv.Batch, app catalog.AppID, hash blob.Hash, chunk []byte) bool {
+	var pairs []catalog.Pair
+	all := true
+	err := Unpack(chunk, func(key, value []byte) bool {
+		pairs = append(pairs, catalog.Pair{Key: key, Value: value})
+		all = catalog.DerivedTable(key)
+		return all
+	})
+	if err != nil || !all || len(pairs) == 0 {
+		return false
+	}
+	catalog.PutPairs(b, app, pairs)
+	b.Put(PlacedKey(app, hash), nil)
+	return true
+}
+
+// waits reports whether derived records wait for the rest of a snapshot.
+func (p *Partition) waits() (waits bool, err error) {
+	if p.replica == nil || p.replica.cursor.Seq > 0 {
+		return false, nil
+	}
+	lo, hi := PlacedKeys(p.o.App)
+	err = p.o.Store.Scan(lo, hi, func(_, _ []byte) bool {
+		waits = true
+		return false
+	})
+	return waits, err
+}
+
+// fill is adopt where there is no input, of a snapshot that takes more than one batch.
+func (m *mix) fill(ctx context.Context, s *Snapshot, derived where) error {
+	p := m.p
+	if err := m.spill(); err != nil { // from here on the state is torn, and nothing is looked for in tx
+		return err
+	}
+	var b kv.Batch
+	pour := func(least int) error {
+		if len(b.Bytes()) <= least {
+			return ctx.Err()
+		}
+		err := p.o.Store.Apply(&b)
+		if b.Reset(); err == nil {
+			err = m.spill()
+		}
+		return err
+	}
+	for i := derived.from; i < len(s.Chunks); i++ {
+		if s.placed(i) {
+			continue
+		}
+		pairs, err := s.pairs(i)
+		if err == nil {
+			catalog.PutPairs(&b, p.o.App, pairs)
+			err = pour(p.replica.batch)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if p.index != nil {
+		p.index.Postpone()
+		defer p.index.Resume()
+	}
+	a := catalog.AdoptInto(p.o.Store, &b, p.o.App, m.changed)
+	for i := range derived.before {
+		pairs, err := s.pairs(i)
+		if err == nil {
+			err = a.Keys(ofState(pairs))
+		}
+		if err == nil {
+			err = pour(p.replica.batch)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	err := a.End()
+	if err == nil {
+		err = pour(0)
+	}
+	if err == nil && p.index != nil {
+		err = p.index.Learn(ctx, p.replica.batch)
+	}
+	return err
+}

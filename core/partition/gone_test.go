@@ -1,0 +1,55 @@
+package partition_test
+
+import (
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// TestGone: a replica knows who deleted what, where it has pulled it, and for so many entries.
+func TestGone(t *testing.T) {
+	origin := open(t, memkv.New())
+	a := openReplica(t, memkv.New(), 2)
+	knows := func(id string, want uint64) {
+		t.Helper()
+		by, known, err := a.Deleted(id)
+		if err != nil || known != (want > 0) || by.Seq != want {
+			t.Errorf("%q was deleted at %d, %t, %v, want %d", id, by.Seq, known, err, want)
+		}
+	}
+	fill := func(n int) {
+		t.Helper()
+		for n > 0 {
+			var bodies []log.Body
+			for range min(n, 500) {
+				bodies = append(bodies, &log.InputDelete{Input: log.Dot{Site: 9, Seq: 9}})
+			}
+			submit(t, origin, bodies...)
+			n -= len(bodies)
+		}
+		a.pull(t, origin, 1<<20)
+	}
+	made := submit(t, origin, create("a"), create("b"), create("c")) // 1 2 3
+	submit(t, origin, &log.InputDelete{Input: made[0].Dot}, &log.InputDelete{Input: made[1].Dot})
+	a.pull(t, origin, 9)
+	knows("a", 4)
+	knows("b", 5)
+	knows("c", 0)
+	again := submit(t, origin, create("a"))[0].Dot // 6
+	fill(4000)
+	submit(t, origin, &log.InputDelete{Input: again}) // 4007
+	a.pull(t, origin, 9)
+	knows("a", 4007)
+	knows("b", 5)
+	fill(200)
+	submit(t, origin, &log.InputDelete{Input: made[2].Dot}) // 4208
+	a.pull(t, origin, 9)
+	knows("a", 4007)
+	knows("b", 0)
+	knows("c", 4208)
+	submit(t, origin, &log.InputDeleteAll{})
+	a.pull(t, origin, 9)
+	knows("a", 0)
+	knows("c", 0)
+}

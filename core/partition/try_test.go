@@ -1,0 +1,59 @@
+package partition_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// TestTry: a replica says of operations what it says of them when they are submitted, and changes nothing.
+func TestTry(t *testing.T) {
+	origin := open(t, memkv.New())
+	there := submit(t, origin, create("one"), &log.InputCreate{ID: "lost", URL: "http://x/lost"})
+	submit(t, origin, &log.InputFetched{Input: there[1].Dot, Code: 30002})
+	a := openReplica(t, memkv.New(), 2)
+	a.pull(t, origin, 9)
+	submit(t, a.Partition, create("mine"))
+	before := digest(t, a.store)
+	bodies := []log.Body{
+		create("one"), create("new"), create("new"), create("mine"), create("lost"), create("lost"),
+		&log.InputLabels{Input: log.Dot{Site: 9, Seq: 9}}, &log.InputDelete{Input: there[0].Dot}, create("one"),
+	}
+	for _, some := range [][]log.Body{bodies[:1], bodies[1:4], bodies} {
+		got, err := a.Try("key", some)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if issued, _ := a.Outbox(); issued != 1 || digest(t, a.store) != before {
+			t.Fatalf("something was submitted: %d operations", issued)
+		}
+		if len(some) < len(bodies) {
+			continue
+		}
+		if diff := cmp.Diff(submit(t, a.Partition, some...), got); diff != "" {
+			t.Errorf("verdicts (-submitted +tried):\n%s", diff)
+		}
+		var codes []fold.Code
+		for _, v := range got {
+			codes = append(codes, v.Code)
+		}
+		want := []fold.Code{fold.Duplicate, fold.OK, fold.Duplicate, fold.Duplicate, fold.OK, fold.Duplicate, fold.Gone, fold.OK, fold.OK}
+		if !slices.Equal(codes, want) {
+			t.Errorf("verdicts %v, want %v", codes, want)
+		}
+	}
+	a.check(t, origin)
+	if v, err := openReplica(t, memkv.New(), 0).Try("key", bodies); v != nil || err != nil {
+		t.Errorf("without a site: %v, %v", v, err)
+	}
+	if _, err := origin.Try("key", bodies); !errors.Is(err, partition.ErrReplica) {
+		t.Errorf("of a log of its own: %v, want %v", err, partition.ErrReplica)
+	}
+}

@@ -1,0 +1,205 @@
+//go:build !wasip1
+
+package feed_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	machine "github.com/sightline-dev/sightline/sync/replica"
+)
+
+// follower is a replica of a world's application, and the line between the two, which loses answers.
+type follower struct {
+	*world
+	part    *partition.Partition
+	blobs   *blob.Memory
+	machine *machine.Machine
+	now     time.Time
+	asks    []machine.Ask
+	wake    time.Time
+
+	lose  func(a *machine.Ask) bool // whether an answer is lost; nil: none is
+	sent  int                       // bytes of pictures
+	pushs int
+}
+
+// follow makes one.
+func (w *world) follow(rng *rand.ChaCha8) *follower {
+	w.t.Helper()
+	app, err := catalog.ParseAppID(w.App)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	f := &follower{world: w, blobs: blob.NewMemory(blob.Options{}), now: w.Now}
+	store := memkv.New()
+	f.part, err = partition.Open(partition.Options{
+		Store: store, App: app, Clock: func() time.Time { return f.now }, Replica: &partition.Replica{},
+	})
+	if err == nil {
+		f.machine, err = machine.New(machine.Options{
+			App: app, Partition: f.part, Store: store, Blobs: f.blobs, Live: machine.Once, Rand: rng, Audit: -1,
+		})
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	f.step(machine.Begin{})
+	return f
+}
+
+func (f *follower) step(e machine.Event) {
+	f.t.Helper()
+	effects, err := f.machine.Step(f.now, e)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for _, x := range effects {
+		switch x := x.(type) {
+		case machine.Ask:
+			f.asks = append(f.asks, x)
+		case machine.WakeAt:
+			f.wake = x.At
+		}
+	}
+}
+
+// answer carries the oldest request to the feed, and its answer back.
+func (f *follower) answer() {
+	f.t.Helper()
+	a := f.asks[0]
+	f.asks = f.asks[1:]
+	if a.Method == "PUT" {
+		f.sent += len(a.Body)
+	}
+	if a.Path == "/v2/sync/push" {
+		f.pushs++
+	}
+	res := f.feed.Serve(context.Background(), &api.Request{
+		Method: a.Method, Path: a.Path, Query: a.Query, Body: a.Body, Authorization: "Key " + f.Key,
+		Header: func(name string) string {
+			for _, x := range a.Header {
+				if x.Name == name {
+					return x.Value
+				}
+			}
+			return ""
+		},
+	})
+	var b bytes.Buffer
+	if res.Stream != nil {
+		if err := res.Stream(&b); err != nil {
+			f.t.Fatal(err)
+		}
+		res.Body = b.Bytes()
+	}
+	if f.lose != nil && f.lose(&a) {
+		f.step(machine.Answer{ID: a.ID, Err: errors.New("connection lost")})
+		return
+	}
+	header := append([]api.Field{{Name: "Content-Type", Value: res.ContentType}}, res.Header...)
+	f.step(machine.Answer{ID: a.ID, Status: res.Status, Header: header, Body: res.Body})
+}
+
+// settle goes on until both have all.
+func (f *follower) settle() {
+	f.t.Helper()
+	for range 10_000 {
+		s := f.machine.Status()
+		switch {
+		case s.Settled() && s.Cursor == f.partition(f.App).Log().Head():
+			return
+		case len(f.asks) > 0:
+			f.answer()
+		default:
+			f.now = f.now.Add(max(f.wake.Sub(f.now), 0))
+			f.step(machine.Wake{})
+		}
+	}
+	f.t.Fatalf("it does not settle: %+v", f.machine.Status())
+}
+
+// write makes an input of each picture.
+func (f *follower) write(pictures ...[]byte) {
+	f.t.Helper()
+	var bodies []log.Body
+	for _, data := range pictures {
+		h, err := f.blobs.Put(context.Background(), bytes.NewReader(data), blob.Hash{})
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		bodies = append(bodies, &log.InputCreate{Blob: h, ContentType: "image/png"})
+	}
+	if _, err := f.part.Submit(context.Background(), "key", bodies, nil); err != nil {
+		f.t.Fatal(err)
+	}
+	f.step(machine.Local{})
+}
+
+// TestBytesOfPictures holds what a replica sends of pictures to the bar: at most 1.01 times what is new to the
+// origin, however many answers are lost and operations are sent again; of what it knows, nothing.
+func TestBytesOfPictures(t *testing.T) {
+	w := newWorld(t, nil)
+	chance := rand.NewChaCha8([32]byte{15})
+	rng := rand.New(chance)
+	f := w.follow(chance)
+	f.settle()
+	lost := map[string]int{}
+	f.lose = func(a *machine.Ask) bool {
+		if rng.IntN(3) > 0 {
+			return false
+		}
+		lost[a.Method]++
+		return true
+	}
+	var all [][]byte
+	fresh := 0
+	for range 12 {
+		var some [][]byte
+		for range 1 + rng.IntN(3) {
+			data := padded(chance, rng.IntN(2<<20))
+			fresh += len(data)
+			some = append(some, data)
+		}
+		f.write(some...)
+		f.settle()
+		all = append(all, some...)
+	}
+	t.Logf("%d bytes sent of %d new ones, %d pushes, answers lost: %v", f.sent, fresh, f.pushs, lost)
+	if ratio := float64(f.sent) / float64(fresh); ratio > 1.01 || ratio < 1 {
+		t.Errorf("%d bytes were sent of %d new ones: %.3f times", f.sent, fresh, ratio)
+	}
+	if lost["PUT"] < 5 || lost["POST"] < 5 {
+		t.Errorf("only %v answers were lost", lost)
+	}
+	f.sent = 0
+	f.write(all...)
+	f.settle()
+	other := w.follow(chance)
+	other.settle()
+	other.write(all...)
+	other.settle()
+	if f.sent+other.sent != 0 {
+		t.Errorf("%d and %d bytes were sent of pictures that the origin had", f.sent, other.sent)
+	}
+}
+
+// padded is a picture of up to 2 MB, which no other picture is: decoders pass over what follows one.
+func padded(chance io.Reader, n int) []byte {
+	data := apitest.Picture("red.png")
+	rest := make([]byte, n)
+	_, _ = io.ReadFull(chance, rest)
+	return append(data, rest...)
+}
