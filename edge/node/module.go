@@ -122,7 +122,7 @@ func (n *Node) compile(ctx context.Context, dir *system.Folder, bytes []byte, lo
 	}
 	trusted := append(releasedHashes(dir, log), own)
 	rt, err := host.NewRuntime(ctx, host.Options{
-		Module: bytes, Cache: cache, MemoryPages: memoryPages(n.memory), Trusted: trusted, CallTime: n.callTime,
+		Module: bytes, Cache: cache, MemoryPages: memoryPages(n.memory), Trusted: trusted, Own: own, CallTime: n.callTime,
 		Now: system.Now, Rand: system.Random, Log: log,
 	})
 	if err != nil {

@@ -205,21 +205,27 @@ func (s *server) predict(model string, bodies [][]byte) (float64, error) {
 }
 
 func (s *server) ask(model string, body []byte) error {
-	req, err := http.NewRequest(http.MethodPost, s.url+"/v2/models/"+model+"/outputs", bytes.NewReader(body))
+	_, err := s.send(http.MethodPost, "/v2/models/"+model+"/outputs", body)
+	return err
+}
+
+// send returns the answer to a request, which is an error unless it is 200.
+func (s *server) send(method, path string, body []byte) ([]byte, error) {
+	req, err := http.NewRequest(method, s.url+path, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Header.Set("Authorization", "Key "+s.key)
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer res.Body.Close()
 	answer, err := io.ReadAll(res.Body)
 	if err == nil && res.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %.300s", res.Status, answer)
+		err = fmt.Errorf("%s %s: %s: %.300s", method, path, res.Status, answer)
 	}
-	return err
+	return answer, err
 }
 
 // processTime is the CPU time so far of a process's threads and of the processes it has started, of which the one

@@ -1,7 +1,8 @@
 // Command peers measures Sightline beside what people would pick instead, in one interleaved run:
 // in each round every case runs ours, then the peer, so that a machine whose speed drifts slows
 // both. Figures are CPU time of one thread, the median of the rounds; the ratio is taken round by round.
-// In a browser, which does not tell CPU time, they are the clock's; of a server, its process's.
+// In a browser, which does not tell CPU time, they are the clock's; of a server, its process's, but where waiting is
+// what is measured.
 //
 //	go run ./models/peers [-rounds 5] [-n 20] [-only REGEXP]
 //
@@ -75,7 +76,12 @@ func run(rounds, n int, shared string, only *regexp.Regexp) error {
 		return err
 	}
 	defer stop()
-	cases = append(append(cases, inBrowser...), atEdge)
+	besideTraining, end, err := trainingCase(dir, shared)
+	if err != nil {
+		return err
+	}
+	defer end()
+	cases = append(append(cases, inBrowser...), atEdge, besideTraining)
 	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(out, "case\tours ms\tpeer ms\tours/peer\tmin\tmax\tat most\t")
 	for _, c := range cases {

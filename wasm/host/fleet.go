@@ -35,7 +35,7 @@ type FleetOptions struct {
 	OperatorRate auth.Rate
 
 	Models      *predict.Set                  // public models, tables suffice; nil: read from the bundles
-	Analysers   int                           // instances that analyse pictures and are open from the start; 0 means 1
+	Analysers   int                           // instances that analyse pictures and are open from the start, for a module that is not the program's own; 0 means 1
 	MemoryBytes int64                         // of all writers; 0 means DefaultMemoryBytes
 	Replica     func(app string) *abi.Replica // how an application is kept a copy; nil, or an answer of nil: it stands alone
 	// Wrote is told of an application whose instance has written, but for what its machine pulls; nil: nobody
@@ -49,12 +49,12 @@ type FleetOptions struct {
 	Strays func() // told that pictures may be left that nothing claims; nil: nobody is
 }
 
-// Fleet is one instance for each application, the only one that writes it, and a pool of
-// instances that analyse pictures.
+// Fleet is one instance for each application, the only one that writes it. Pictures are analysed by a pool of
+// instances beside them; natively where the module is the program's own, whose loops and network are lent anyway.
 //
 //	request ── credential ──▶ application ──▶ writer: one call at a time ──▶ jobs ─┐
 //	     └──── none that is good ──▶ front, natively: says so as /v2 does            │
-//	                                                                    analysers ◀──┘
+//	                                            analysers, or natively as they do ◀──┘
 //
 // A writer is opened when its application is first asked for something, replaced when its guest dies,
 // and closed, the longest unused first, when all of them have too much memory. Nothing is
@@ -81,7 +81,7 @@ type Fleet struct {
 	closed  bool
 }
 
-// NewFleet makes a fleet and opens its analysers. ctx bounds that. With an error the runtime is still the
+// NewFleet makes a fleet, and opens its analysers where it is going to need them. ctx bounds that. With an error the runtime is still the
 // caller's.
 func NewFleet(ctx context.Context, o FleetOptions) (*Fleet, error) {
 	if o.Runtime == nil || o.Lent.Store == nil || o.Lent.Hosted == nil || o.Lent.Clock == nil || o.Lent.Rand == nil {
@@ -264,8 +264,12 @@ func (f *Fleet) Swap(ctx context.Context, rt *Runtime) error {
 	f.old = append(f.old, f.rt)
 	f.rt = rt
 	f.mu.Unlock()
-	f.pool.add(first)
-	err = f.pool.sweep()
+	if f.native([32]byte{}) == nil {
+		f.pool.add(first)
+	} else {
+		err = first.Close()
+	}
+	err = errors.Join(err, f.pool.sweep())
 	for _, w := range f.all() {
 		err = errors.Join(err, w.change())
 	}

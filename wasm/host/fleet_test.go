@@ -178,9 +178,17 @@ func (n *node) must(t tenant, method, path, body string, want string) {
 }
 
 // anotherRuntime is the module once more, with its own compilation.
-func anotherRuntime(t testing.TB) *Runtime {
-	t.Helper()
+func anotherRuntime(t testing.TB) *Runtime { return runtimeOf(t, moduleOptions(t)) }
+
+// ownRuntime is one of the module as the program's own.
+func ownRuntime(t testing.TB) *Runtime {
 	o := moduleOptions(t)
+	o.Own = hashOf(o.Module)
+	return runtimeOf(t, o)
+}
+
+func runtimeOf(t testing.TB, o Options) *Runtime {
+	t.Helper()
 	o.Cache = sharedCache(t)
 	rt, err := NewRuntime(context.Background(), o)
 	if err != nil {

@@ -74,6 +74,9 @@ func (x *front) application(ctx context.Context, r *api.Request) string {
 	return key.App
 }
 
+// AppOf is the application that a request's credential is good for; empty: it is good for none.
+func (f *Fleet) AppOf(ctx context.Context, r *api.Request) string { return f.front.application(ctx, r) }
+
 // ofSession is the application of an account's that a path names, or its only one.
 func (x *front) ofSession(ctx context.Context, r *api.Request) string {
 	if x.f.o.Lent.Accounts == nil {

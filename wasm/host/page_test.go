@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +17,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/fasthttp/websocket"
 	wapi "github.com/tetratelabs/wazero/api"
 
 	"github.com/sightline-dev/sightline/core"
@@ -32,7 +33,7 @@ import (
 )
 
 // page is the module in a browser, as web/runtime runs it, on what this process lends. Its worker
-// asks what to do, does it and says what came of it; an import is a request in between, for which it waits.
+// asks what to do, does it and says what came of it; an import is a question in between, for whose answer it waits.
 //
 //	test ──say──▶ page ──turn──▶ test ──import──▶ page … ──turn {done}──▶ test
 type page struct {
@@ -96,13 +97,18 @@ func openPage(t *testing.T) *page {
 	if err != nil {
 		t.Fatal(err)
 	}
+	wire, err := os.ReadFile(filepath.Join("testdata", "page", "wire.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	give("/guest.wasm", "application/wasm", built.Guest(t))
 	give("/kernels.wasm", "application/wasm", simd.Module())
 	give("/worker.js", "text/javascript", worker)
+	give("/wire.js", "text/javascript", wire)
 	give("/", "text/html", []byte("<!doctype html><title>Module</title>"))
 	mux.Handle("/runtime/", http.StripPrefix("/runtime/", http.FileServer(http.Dir(scripts))))
-	mux.HandleFunc("POST /turn", p.turn)
-	srv := httptest.NewServer(mux)
+	mux.HandleFunc("GET /turns", p.turns)
+	srv := httptest.NewServer(isolated(mux))
 	browser := exec.Command(node, filepath.Join(web, "test", "pages", "attach", "attach.js"), "/worker.js")
 	browser.Env = append(os.Environ(), "ADDRESS="+srv.URL, "CHROMIUM="+chromium)
 	browser.Stderr = os.Stderr
@@ -147,31 +153,62 @@ func look(t *testing.T, folders ...string) {
 	}
 }
 
-// turn hears what the page says, and answers with what it is to do.
-func (p *page) turn(w http.ResponseWriter, r *http.Request) {
-	var heard turn
-	text, err := url.QueryUnescape(r.URL.RawQuery)
-	if err == nil {
-		err = json.Unmarshal([]byte(text), &heard)
-	}
-	if err == nil {
-		heard.bytes, err = io.ReadAll(r.Body)
-	}
+// isolated lets the page share memory between its workers.
+func isolated(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cross-Origin-Opener-Policy", "same-origin")
+		w.Header().Set("Cross-Origin-Embedder-Policy", "require-corp")
+		h.ServeHTTP(w, r)
+	})
+}
+
+// turns hears what the page says, and answers with what it is to do, one message for the other.
+func (p *page) turns(w http.ResponseWriter, r *http.Request) {
+	conn, err := (&websocket.Upgrader{}).Upgrade(w, r, nil)
 	if err != nil {
-		heard = turn{Failed: err.Error()}
+		return // it has been answered
 	}
-	select {
-	case p.told <- heard:
-	case <-p.gone:
-		return
+	defer func() { _ = conn.Close() }()
+	for {
+		_, message, err := conn.ReadMessage()
+		if err != nil {
+			return
+		}
+		var heard turn
+		if heard.bytes, err = unframe(message, &heard); err != nil {
+			heard = turn{Failed: err.Error()}
+		}
+		select {
+		case p.told <- heard:
+		case <-p.gone:
+			return
+		}
+		select {
+		case next := <-p.say:
+			err = conn.WriteMessage(websocket.BinaryMessage, frame(next, next.bytes))
+		case <-p.gone:
+			return
+		}
+		if err != nil {
+			return
+		}
 	}
-	select {
-	case next := <-p.say:
-		head, _ := json.Marshal(next)
-		w.Header().Set("X-Said", string(head))
-		_, _ = w.Write(next.bytes)
-	case <-p.gone:
+}
+
+// frame is a message: the length of a head in four bytes, the head as JSON, bytes.
+func frame(head any, data []byte) []byte {
+	text, _ := json.Marshal(head)
+	message := binary.LittleEndian.AppendUint32(nil, uint32(len(text)))
+	return append(append(message, text...), data...)
+}
+
+// unframe reads the head of a message and returns its bytes.
+func unframe(message []byte, head any) ([]byte, error) {
+	if len(message) < 4 || int(binary.LittleEndian.Uint32(message)) > len(message)-4 {
+		return nil, io.ErrUnexpectedEOF
 	}
+	text, data := message[4:4+binary.LittleEndian.Uint32(message)], message[4+binary.LittleEndian.Uint32(message):]
+	return data, json.Unmarshal(text, head)
 }
 
 var errGone = errors.New("the browser is gone")

@@ -32,8 +32,11 @@ func newPool(f *Fleet) *pool {
 	return p
 }
 
-// warm opens n instances.
+// warm opens n instances, where pictures are going to be analysed by any.
 func (p *pool) warm(ctx context.Context, n int) error {
+	if p.f.native([32]byte{}) != nil {
+		return nil
+	}
 	for range n {
 		in, err := p.open(ctx)
 		if err != nil {
@@ -168,22 +171,29 @@ func (p *pool) close() error {
 	return err
 }
 
-// Analyser turns pictures into analyses on whichever instance is free. It holds none in between.
+// Analyser turns pictures into analyses. It is used by one thread at a time.
+//
+//	the program's own module ──▶ natively: what an instance would do is decode and recognise, in loops that are lent
+//	any other                ──▶ on whichever instance is free; it holds none in between
 type Analyser struct {
 	f       *Fleet
 	base    [32]byte
 	expired func() bool
+	native  *predict.Analyser // nil: there was no use for it yet
 }
 
 // NewAnalyser makes an analyser of the network with a base, the newest for zero. Of l only
 // Expired counts, where pictures are decoded natively: what a picture may be, the guest knows.
 func (f *Fleet) NewAnalyser(base [32]byte, l raster.Limits) *Analyser {
-	return &Analyser{f, base, l.Expired}
+	return &Analyser{f: f, base: base, expired: l.Expired}
 }
 
-// Analyse is predict's Analyser's, on an instance. A guest that dies of a picture costs that
-// picture: the error is api.ErrInternal.
+// Analyse is predict's Analyser's, which does it where the module is made of the same source as the host and
+// the host has the network. A guest that dies of a picture costs that picture: the error is api.ErrInternal.
 func (a *Analyser) Analyse(picture []byte, c raster.Crop, w predict.Want) (predict.Analysis, error) {
+	if n := a.natively(); n != nil {
+		return n.Analyse(picture, c, w)
+	}
 	ctx := context.Context(context.Background())
 	if a.expired != nil {
 		ctx = expiring{ctx, a.expired}
@@ -195,6 +205,30 @@ func (a *Analyser) Analyse(picture []byte, c raster.Crop, w predict.Want) (predi
 	defer a.f.pool.give(in)
 	r := in.Analyse(ctx, &api.Job{Data: picture, Crop: c, Want: w, Base: a.base})
 	return r.Analysis, r.Err
+}
+
+// natively is the host's own analyser; nil where pictures are the module's to analyse.
+func (a *Analyser) natively() *predict.Analyser {
+	if a.native != nil && a.f.Runtime().own {
+		return a.native
+	}
+	if set := a.f.native(a.base); set != nil {
+		a.native = set.NewAnalyser(raster.Limits{Expired: a.expired})
+		return a.native
+	}
+	return nil
+}
+
+// native is the network with a base, the newest for zero, where the host gives the module's answers; else nil.
+func (f *Fleet) native(base [32]byte) *predict.Set {
+	rt := f.Runtime()
+	if !rt.own {
+		return nil
+	}
+	if base == [32]byte{} {
+		base = f.o.Models.Base()
+	}
+	return rt.network(&f.o.Lent, base)
 }
 
 // expiring is a context that has ended when its work has had its time, which is not told by the

@@ -39,6 +39,10 @@ type Options struct {
 	// own: their calls are bounded by what they are given, and watched by Oldest.
 	Trusted [][sha256.Size]byte
 
+	// Own is the SHA-256 of the module that is made of the same source as this program, and gives the same
+	// answers: a fleet's pictures are then analysed without it. Zero: there is none.
+	Own [sha256.Size]byte
+
 	CallTime time.Duration    // of a call of any other module; 0 means DefaultCallTime
 	Now      func() time.Time // a clock that runs, for the guests' own runtime and for Oldest
 	Rand     io.Reader        // seeds the guests' own runtime; nothing of an answer comes from it
@@ -51,6 +55,7 @@ type Runtime struct {
 	*compiled
 	hash    [sha256.Size]byte
 	trusted bool
+	own     bool
 	begun   time.Time
 	open    atomic.Int64 // instances
 	running running
@@ -76,6 +81,7 @@ func NewRuntime(ctx context.Context, o Options) (_ *Runtime, err error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	rt := &Runtime{o: o, hash: sha256.Sum256(o.Module), begun: o.Now()}
+	rt.own = rt.hash == o.Own
 	for _, h := range o.Trusted {
 		rt.trusted = rt.trusted || h == rt.hash
 	}

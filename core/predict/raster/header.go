@@ -23,6 +23,9 @@ type header struct {
 // the declared size is allocated. It returns ErrTooLarge where the headers pass the
 // default limits.
 func Inspect(picture []byte) (Info, error) {
+	if info, done := inspectElsewhere(picture); done {
+		return info, nil
+	}
 	h, err := inspect(picture, Limits{}.WithDefaults())
 	if err != nil {
 		return Info{}, err

@@ -1,5 +1,7 @@
 package raster
 
+import "slices"
+
 // The inner loops under their own names, for a host that lends them to a guest whose raster
 // leaves them to it. They take the same, and panic for slices that are too short.
 
@@ -16,3 +18,6 @@ func Across(out []byte, sums []uint32, first []int32, w []uint32, taps int, half
 func YCbCr(dst, y, cb, cr []byte) {
 	rowYCbCr(dst, 0, 3, &[4][]byte{y, cb, cr}, len(y))
 }
+
+// FormatNumber is the number of an [Info]'s Format: 1 jpeg, 2 png, 3 gif, 4 webp, 5 bmp, 6 tiff.
+func FormatNumber(name string) int { return slices.Index(formatNames[:], name) }

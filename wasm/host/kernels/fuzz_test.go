@@ -122,7 +122,7 @@ var roles = map[string]string{
 	"conv_f32": "3anannnonff", "depthwise_u8": "2aadq", "depthwise_f32": "4aadff", "add_u8": "aaanp", "sum_rows_u8": "aannn",
 	"distances": "aasnfanthu", "dots": "aasanttu", "product": "ananlal",
 	"dot": "aal", "axpy": "afal", "residual": "aafaal", "raise": "aafl", "exp": "afaal", "share": "aaaaal", "rows": "anala",
-	"decode": "jzvaca", "add_rows": "aanann", "across": "aaaannII", "ycbcr": "aaaan", "inverse8": "anaa", "inverse4": "anaa",
+	"inspect": "jza", "decode": "jzvaca", "add_rows": "aanann", "across": "aaaannII", "ycbcr": "aaaan", "inverse8": "anaa", "inverse4": "anaa",
 	"base64": "acaz", "quote": "az", "sha256": "aza", "values": "eaaana",
 	"network": "a", "recognise": "1aaaanan", "cells": "1anan",
 }

@@ -143,6 +143,7 @@ var imports = [...]function{
 	{"exp", "ifiii", "", (*Instance).exp},
 	{"share", "iiiiii", "", (*Instance).share},
 	{"rows", "iiiii", "", (*Instance).evaluate},
+	{"inspect", "iii", "i", (*Instance).inspect},
 	{"decode", "iiiiii", "I", (*Instance).decode},
 	{"add_rows", "iiiiii", "", (*Instance).addRows},
 	{"across", "iiiiiiII", "", (*Instance).across},

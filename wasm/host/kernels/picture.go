@@ -48,6 +48,16 @@ func (in *Instance) decode(s []uint64) {
 	s[0] = uint64(n)
 }
 
+// inspect(src, len, info) → i32
+func (in *Instance) inspect(s []uint64) {
+	src, v := in.bytes(s[0], count(s[1])), view[int32](in, s[2], 4)
+	s[0] = 0
+	if info, err := raster.Inspect(src); err == nil {
+		v[0], v[1], v[2], v[3] = int32(info.Width), int32(info.Height), int32(info.Orientation), int32(info.Frames)
+		s[0] = uint64(raster.FormatNumber(info.Format))
+	}
+}
+
 // expired reports whether the call of the guest has taken its time.
 func (in *Instance) expired() bool { return in.ctx.Err() != nil }
 

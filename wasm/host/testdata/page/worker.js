@@ -1,5 +1,5 @@
-// The module in a page, on what a test lends it: each of its imports is a request to the test, which this worker waits
-// for, and so is each question what to do next.
+// The module in a page, on what a test lends it: each of its imports is a question to the test, for whose answer this
+// worker waits, and so is what it is to do next.
 import { compile, Guest } from '/runtime/guest.js';
 
 /**
@@ -57,13 +57,29 @@ const imports = {
   account: { r: [[0, 1]], w: [[2, 3]], answer: 64 },
 };
 
-/** Says something to the test and waits for what it says: what, and bytes. */
+/** What another worker, that has the wire to the test, puts in: whether an answer has come, its length, and the answer. */
+const shared = new SharedArrayBuffer(1 << 26);
+const come = new Int32Array(shared, 0, 2);
+const wire = new Worker('/wire.js');
+const opened = new Promise((resolve) => {
+  wire.onmessage = resolve;
+});
+wire.postMessage(shared);
+await opened;
+
+/** Says something to the test and waits for what it says: what, and bytes. A message: the length of what, what as JSON, bytes. */
 function tell(what, bytes = new Uint8Array()) {
-  const request = new XMLHttpRequest();
-  request.open('POST', `/turn?${encodeURIComponent(JSON.stringify(what))}`, false);
-  request.responseType = 'arraybuffer';
-  request.send(bytes);
-  return { said: JSON.parse(request.getResponseHeader('X-Said')), bytes: new Uint8Array(request.response) };
+  const head = new TextEncoder().encode(JSON.stringify(what));
+  const message = new Uint8Array(4 + head.length + bytes.length);
+  new DataView(message.buffer).setUint32(0, head.length, true);
+  message.set(head, 4);
+  message.set(bytes, 4 + head.length);
+  Atomics.store(come, 0, 0);
+  wire.postMessage(message.buffer, [message.buffer]);
+  Atomics.wait(come, 0, 0);
+  const answer = new Uint8Array(shared, 8, come[1]).slice();
+  const rest = 4 + new DataView(answer.buffer).getUint32(0, true);
+  return { said: JSON.parse(new TextDecoder().decode(answer.subarray(4, rest))), bytes: answer.subarray(rest) };
 }
 
 function range([a, b], args) {

@@ -1,0 +1,22 @@
+// The wire to the test, for a worker that waits: what it posts goes out, and what comes in is laid into the memory that
+// both share, and wakes it.
+let shared;
+let socket;
+
+onmessage = ({ data }) => {
+  if (shared) {
+    socket.send(data);
+    return;
+  }
+  shared = data;
+  socket = new WebSocket('/turns');
+  socket.binaryType = 'arraybuffer';
+  socket.onopen = () => postMessage('open');
+  socket.onmessage = (message) => {
+    const come = new Int32Array(shared, 0, 2);
+    new Uint8Array(shared, 8).set(new Uint8Array(message.data));
+    come[1] = message.data.byteLength;
+    Atomics.store(come, 0, 1);
+    Atomics.notify(come, 0);
+  };
+};
