@@ -106,8 +106,8 @@ test-arm64: ## the same as arm64 under qemu
 	GOARCH=arm64 $(GO) test -vet=off -short -timeout 15m -exec qemu-aarch64 $(ELSEWHERE)
 
 test-race: ## the race detector on what runs concurrently
-	@$(MAKE) --no-print-directory race PACKAGES='./core ./core/api/... ./core/auth ./core/blob/... ./core/index/... ./core/ingest ./core/kv/... ./core/log ./core/partition ./core/search ./core/training $(CONCURRENT) ./sync/feed ./edge/node ./edge/keeper ./edge/updater ./wasm/guest/... ./wasm/host'
-	@$(MAKE) --no-print-directory race PACKAGES=./origin/command RUN='TestG|Many|OneServer|Life|Interrupted|Another|Copies|Watches|Backup|Inputs|Stalled|Hosted|ACME|Serve|People'
+	@$(MAKE) --no-print-directory race PACKAGES='./core ./core/api/... ./core/auth ./core/blob/... ./core/index/... ./core/ingest ./core/kv/... ./core/log ./core/partition ./core/search ./core/training $(CONCURRENT) ./sync/feed ./edge/node ./edge/keeper ./edge/updater ./wasm/guest/...'
+	@$(MAKE) --no-print-directory race PACKAGES='./origin/command ./wasm/host' RUN='TestG|Many|OneServer|Life|Interrupted|Another|Copies|Watches|Backup|Inputs|Stalled|Hosted|ACME|Serve|People|Fleet|Swap|Idle|Strangers|Replaced|Detach|GivenUp|NoTime|LookedAfter|Networks'
 
 race: ## all tests with the race detector (needs cgo)
 	@.ci/need gcc gcc

@@ -16,7 +16,12 @@ export default defineConfig({
     manifest: true,
     emptyOutDir: false, // finish empties it, but for .gitignore
     assetsInlineLimit: 0,
-    modulePreload: { polyfill: false },
+    // Of what a page has to load the shell names its styles, which have to be there before it is drawn; its modules name
+    // the others themselves. With those the shell is 3.5 kB longer.
+    modulePreload: {
+      polyfill: false,
+      resolveDependencies: (_, needed) => needed.filter((file) => file.endsWith('.css')),
+    },
     reportCompressedSize: false,
     chunkSizeWarningLimit: 2000, // kB: the API reference; what counts is measured by finish
   },

@@ -35,7 +35,7 @@ type identity struct {
 
 	ReleaseKey []byte `json:"release_key,omitempty"` // Ed25519, public: the origin signs its modules with the other half
 
-	mu sync.Mutex // of ReleaseKey
+	mu sync.Mutex // of Name and ReleaseKey, which are told later
 }
 
 func (i *identity) key() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(i.Seed) }
@@ -131,6 +131,8 @@ func (i *identity) enrol(ctx context.Context, client *http.Client, token string)
 	default:
 		return fmt.Errorf("%s: %w", i.Origin, link.StatusError(res.StatusCode))
 	}
+	i.mu.Lock()
 	i.ID, i.Name, i.Apps = told.Edge.ID, told.Edge.Name, told.Edge.Apps
+	i.mu.Unlock()
 	return i.told(told.Edge.ReleaseKey)
 }

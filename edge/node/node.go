@@ -15,9 +15,8 @@
 //	DIR/compiled/       what modules were compiled to, sealed with the key
 //	DIR/compiled.key    the node's own
 //
-// There are no accounts and no pages for people here: both belong to the origin, which an edge works
-// without. Keys that accounts made at an origin go on being good for what they were, in a folder that
-// came from there.
+// There are no accounts here: they belong to the origin, which an edge works without. Its pages ask for a key. Keys that
+// accounts made at an origin go on being good for what they were, in a folder that came from there.
 package node
 
 import (
@@ -54,6 +53,7 @@ type Node struct {
 	token    string        // that enrols the edge there; empty: it is enrolled
 	pictures wire.Blobs    // how pictures of the origin's come here
 	releases string        // channel of the origin's modules that is followed
+	demo     bool          // whoever opens the pages on this machine needs no key
 
 	mu     sync.Mutex
 	engine *engine // nil: nothing is open
@@ -94,11 +94,15 @@ func (n *Node) Flags(f *pflag.FlagSet) {
 	f.String("origin", "", "`address` of the server whose applications are kept here too, such as https://sightline.example.org")
 	f.String("token", "", "what 'sightline edge create' has told, which enrols this edge once")
 	f.String("releases", release.Stable, "which modules that the origin releases are run: stable, or off: the program's own")
+	f.Bool("demo", false, "open the pages without a key to whoever comes: on loopback only")
 	f.String("pictures", "lazy", "when pictures come from the origin: lazy, when one is asked for, or full, all of them")
 }
 
 // Parse implements [command.Program].
-func (n *Node) Parse(k *koanf.Koanf, _ string, _ bool) (err error) {
+func (n *Node) Parse(k *koanf.Koanf, listen string, behindProxy bool) (err error) {
+	if n.demo, err = command.ParseDemo(k, listen, behindProxy); err != nil {
+		return err
+	}
 	if n.callTime, err = time.ParseDuration(k.String("call-time")); err != nil || n.callTime < time.Second {
 		return command.Usagef("call-time: %q is no time of a second or more, such as 30s", k.String("call-time"))
 	}

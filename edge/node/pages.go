@@ -2,37 +2,53 @@ package node
 
 import (
 	"context"
-	"path"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/origin/command"
+	"github.com/sightline-dev/sightline/origin/console"
 	"github.com/sightline-dev/sightline/origin/httpd"
 	"github.com/sightline-dev/sightline/web"
 )
 
-// lookPath is the page that computes for itself and asks no account.
-const lookPath = "/look"
-
-// pages are the files of the pages and the one page that needs no account: accounts, and what they see
-// of their applications, are the origin's.
-type pages struct{ *web.Pages }
-
-// Mounts implements [command.Program].
+// Mounts implements [command.Program]: the pages, as an origin has them, and what they ask to know that this is an edge.
+// What belongs to accounts they say is at the origin.
 func (n *Node) Mounts(s *command.Server) ([]httpd.Mount, error) {
-	all, err := web.NewPages(s.Refuse)
+	own, err := s.Console(console.Options{Edge: &console.Edge{Who: n.who, Of: n.appOf, Open: n.demo}})
 	if err != nil {
 		return nil, err
 	}
-	return []httpd.Mount{{Prefix: "", Handler: pages{all}, Own: true}}, nil
+	pages, err := web.NewPages(s.Refuse)
+	if err != nil {
+		return nil, err
+	}
+	return []httpd.Mount{
+		{Prefix: console.Prefix, Handler: own, Own: true},
+		{Prefix: "", Handler: pages, Own: true},
+	}, nil
 }
 
-// Serve implements [httpd.Handler].
-func (p pages) Serve(ctx context.Context, r *api.Request) api.Response {
-	switch {
-	case r.Path == "/":
-		return api.Response{Status: 302, Header: []api.Field{{Name: "Location", Value: lookPath}}}
-	case r.Path == lookPath, path.Ext(r.Path) != "":
-		return p.Pages.Serve(ctx, r)
+// who is what the edge is called and where its origin is; empty: it stands alone.
+func (n *Node) who() (name, origin string) {
+	e := n.current()
+	if e == nil || e.copies == nil {
+		return "", ""
 	}
-	return p.Refuse(r, api.ErrPath)
+	who := e.copies.who
+	who.mu.Lock()
+	defer who.mu.Unlock()
+	return who.Name, who.Origin
+}
+
+// appOf is the application that a request's credential is good for; empty: none.
+func (n *Node) appOf(ctx context.Context, r *api.Request) string {
+	e := n.current()
+	if e == nil {
+		return ""
+	}
+	f, err := e.fleet()
+	if err != nil {
+		e.log.Error("module", "error", err)
+		return ""
+	}
+	return f.AppOf(ctx, r)
 }

@@ -149,7 +149,7 @@ const enrolled = "edge.json"
 // join are the arguments of an edge, which enrols where it has no folder yet.
 func (d *demo) join(ctx context.Context, i int) (args []string, err error) {
 	folder := d.data + "-" + d.names[i]
-	args = []string{"serve", "--origin", "http://" + d.places[0], "--listen", d.places[i], "--data", folder, "--log", "warn"}
+	args = []string{"serve", "--demo", "--origin", "http://" + d.places[0], "--listen", d.places[i], "--data", folder, "--log", "warn", "--pictures", "full"}
 	if _, err := system.ReadFile(filepath.Join(folder, enrolled), 1<<20); err == nil {
 		return args, nil
 	}

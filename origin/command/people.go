@@ -57,12 +57,8 @@ func parsePeople(k *koanf.Koanf, listen string, behindProxy bool) (s peopleSetti
 	if _, err := strconv.ParseInt(fmt.Sprint(k.Get("plan-calls")), 10, 64); err != nil || s.calls < 0 {
 		return s, Usagef("plan-calls: %q is no number of calls", k.String("plan-calls"))
 	}
-	if s.demo, err = strconv.ParseBool(k.String("demo")); err != nil {
-		return s, Usagef("demo: %q is neither true nor false", k.String("demo"))
-	}
-	host, _, err := net.SplitHostPort(listen)
-	if s.demo && (err != nil || !onLoopback(host) || behindProxy) {
-		return s, Usagef("demo: whoever reaches %s would be signed in; a demo is on loopback, without a proxy", listen)
+	if s.demo, err = ParseDemo(k, listen, behindProxy); err != nil {
+		return s, err
 	}
 	switch {
 	case s.smtp == "" && (s.smtpUser != "" || s.smtpPassword != "" || s.mailFrom != ""):
@@ -73,6 +69,20 @@ func parsePeople(k *koanf.Koanf, listen string, behindProxy bool) (s peopleSetti
 		return s, Usagef("smtp-user and smtp-password-file: one is nothing without the other")
 	}
 	return s, nil
+}
+
+// ParseDemo reads whether the server is a demonstration's: whoever reaches it is let in, so it is on loopback and no proxy
+// stands before it.
+func ParseDemo(k *koanf.Koanf, listen string, behindProxy bool) (bool, error) {
+	demo, err := strconv.ParseBool(k.String("demo"))
+	if err != nil {
+		return false, Usagef("demo: %q is neither true nor false", k.String("demo"))
+	}
+	host, _, err := net.SplitHostPort(listen)
+	if demo && (err != nil || !onLoopback(host) || behindProxy) {
+		return false, Usagef("demo: whoever reaches %s would be signed in; a demo is on loopback, without a proxy", listen)
+	}
+	return demo, nil
 }
 
 // sender makes what sends mails; nil: nothing does.
@@ -139,7 +149,7 @@ func (n *node) tellAudit() {
 	n.log.Info("audit log", "records", a.Count, "hash", a.Hash)
 }
 
-// console makes the handler of the pages' own interface.
+// console makes the handler of the pages' own interface, with accounts.
 func (o *origin) console(srv *Server) (*console.Handler, error) {
 	models := []console.Model{} // those that an application can begin with
 	for _, m := range o.set.Models() {
@@ -148,10 +158,17 @@ func (o *origin) console(srv *Server) (*console.Handler, error) {
 		}
 		models = append(models, console.Model{ID: m.ID, Name: m.Name})
 	}
-	return console.New(console.Options{
-		Accounts: srv.accounts, Engine: srv.engine, Version: version, Models: models, Demo: o.people.demo, Tokens: srv.tokens,
-		PublicURL: strings.TrimRight(srv.settings.publicURL, "/"), Origins: srv.ownOrigins(), Export: srv.exportApp,
+	return srv.Console(console.Options{
+		Accounts: srv.accounts, Models: models, Demo: o.people.demo, Export: srv.exportApp,
 	})
+}
+
+// Console makes the handler of the pages' own interface, with what every program's has in addition to o: the engine, its
+// tokens, and the names that the server has.
+func (srv *Server) Console(o console.Options) (*console.Handler, error) {
+	o.Engine, o.Tokens, o.Version = srv.engine, srv.tokens, version
+	o.PublicURL, o.Origins = strings.TrimRight(srv.settings.publicURL, "/"), srv.ownOrigins()
+	return console.New(o)
 }
 
 // ownOrigins are the names that loopback has besides the public address.

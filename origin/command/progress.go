@@ -29,19 +29,23 @@ type progress struct {
 func newProgress(w io.Writer, verb, noun string, total int, quiet, shared bool) *progress {
 	p := &progress{w: w, verb: verb, noun: noun, total: total, quiet: quiet, shared: shared, start: system.Now()}
 	if total > 1 && !quiet && isTerminal(w) {
-		p.bar = progressbar.NewOptions(total,
-			progressbar.OptionSetWriter(w),
-			progressbar.OptionSetDescription(verb),
-			progressbar.OptionShowCount(),
-			progressbar.OptionShowIts(),
-			progressbar.OptionSetItsString(noun),
-			progressbar.OptionSetPredictTime(true),
-			progressbar.OptionFullWidth(),
-			progressbar.OptionThrottle(100*time.Millisecond),
-			progressbar.OptionClearOnFinish(),
-		)
+		p.bar = newBar(w, verb, noun, total)
 	}
 	return p
+}
+
+func newBar(w io.Writer, verb, noun string, total int) *progressbar.ProgressBar {
+	return progressbar.NewOptions(total,
+		progressbar.OptionSetWriter(w),
+		progressbar.OptionSetDescription(verb),
+		progressbar.OptionShowCount(),
+		progressbar.OptionShowIts(),
+		progressbar.OptionSetItsString(noun),
+		progressbar.OptionSetPredictTime(true),
+		progressbar.OptionFullWidth(),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionClearOnFinish(),
+	)
 }
 
 // around lets f write an answer where the bar stands.
@@ -67,7 +71,7 @@ func (p *progress) step(failed bool) {
 		p.errors++
 	}
 	if p.bar != nil {
-		if p.errors > 0 {
+		if failed { // only then: what it draws keeps the next from being drawn
 			p.bar.Describe(fmt.Sprintf("%s, %d failed", p.verb, p.errors))
 		}
 		_ = p.bar.Add(1)

@@ -28,8 +28,12 @@ func viewOf(a *catalog.App) appView {
 	return appView{a.ID, a.Name, a.Language, a.DefaultModel, created(a)}
 }
 
-// owns reports whether an application is the account's; the operator's account has those of nobody too.
+// owns reports whether an application is the account's; the operator's account has those of nobody too, and who
+// comes to an edge of a demonstration has all.
 func (c *call) owns(a *catalog.App) bool {
+	if c.o.Edge != nil {
+		return c.o.Edge.Open
+	}
 	return a.Owner == c.account.ID || a.Owner == "" && c.account.Operator
 }
 
@@ -57,22 +61,24 @@ func (c *call) owned() ([]catalog.App, error) {
 	return mine, err
 }
 
-func (c *call) apps() (any, error) {
+func (c *call) apps() (any, error) { return c.listed(c.owned()) }
+
+// listed shows applications with how many inputs each has.
+func (c *call) listed(apps []catalog.App, err error) (any, error) {
 	type listed struct {
 		appView
 		Inputs int `json:"inputs"`
 	}
-	mine, err := c.owned()
 	views := []listed{}
-	for i := range mine {
-		n, err := c.o.Engine.Contents(mine[i].ID)
+	for i := range apps {
+		n, err := c.o.Engine.Contents(apps[i].ID)
 		if errors.Is(err, core.ErrApplication) {
 			continue // deleted since
 		}
 		if err != nil {
 			return nil, err
 		}
-		views = append(views, listed{viewOf(&mine[i]), n.Inputs})
+		views = append(views, listed{viewOf(&apps[i]), n.Inputs})
 	}
 	return map[string]any{"apps": views}, err
 }

@@ -56,7 +56,7 @@ type Tokens interface {
 	Issue(c auth.Claims) (token string, life time.Duration, err error)
 }
 
-// Options are the settings of a [Handler]. Accounts, Engine and PublicURL are required.
+// Options are the settings of a [Handler]. Accounts, but at an edge, Engine and PublicURL are required.
 type Options struct {
 	Accounts  *account.Registry
 	Engine    Engine
@@ -66,6 +66,7 @@ type Options struct {
 	Models    []Model
 	Demo      bool   // sign the demo's account in by itself: on loopback only
 	Tokens    Tokens // for copies of applications in pages; nil: there are none
+	Edge      *Edge  // nil: this is an origin
 
 	// Export writes everything that an application holds as a zip file; nil: it cannot be had.
 	Export func(ctx context.Context, app string, w io.Writer) error
@@ -81,14 +82,18 @@ type Handler struct {
 	hosts  map[string]bool
 	secure bool
 	cookie string // its name
+	routes []route
 }
 
 // New checks the options.
 func New(o Options) (*Handler, error) {
-	if o.Accounts == nil || o.Engine == nil {
+	if o.Accounts == nil && o.Edge == nil || o.Engine == nil {
 		return nil, errors.New("console: Accounts and Engine are required")
 	}
-	h := &Handler{o: o, own: map[string]bool{}, hosts: map[string]bool{}, cookie: "sightline"}
+	h := &Handler{o: o, own: map[string]bool{}, hosts: map[string]bool{}, cookie: "sightline", routes: routes}
+	if o.Edge != nil {
+		h.routes = edgeRoutes
+	}
 	for i, origin := range append([]string{o.PublicURL}, o.Origins...) {
 		u, err := url.Parse(origin)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -118,7 +123,11 @@ type call struct {
 // Serve answers a request.
 func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 	c := &call{Handler: h, ctx: ctx, r: r}
-	v, err := c.serve()
+	serve := c.serve
+	if h.o.Edge != nil {
+		serve = c.serveEdge
+	}
+	v, err := serve()
 	return c.answer(v, err)
 }
 

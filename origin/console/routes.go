@@ -22,7 +22,7 @@ type route struct {
 	serve  func(c *call) (any, error)
 }
 
-// routes are all there are.
+// routes are all there are at an origin.
 var routes = []route{
 	{"GET", "/session", anybody, (*call).getSession},
 	{"POST", "/session", anybody, (*call).signIn},
@@ -70,14 +70,14 @@ func (c *call) find() (*route, error) {
 		segments[i] = s
 	}
 	known := false
-	for i := range routes {
-		named, ok := routes[i].fits(segments)
+	for i := range c.routes {
+		named, ok := c.routes[i].fits(segments)
 		if !ok {
 			continue
 		}
-		if known = true; routes[i].method == c.r.Method {
+		if known = true; c.routes[i].method == c.r.Method {
 			c.id, c.key = named["{id}"], named["{key}"]
-			return &routes[i], nil
+			return &c.routes[i], nil
 		}
 	}
 	if known {
@@ -107,7 +107,7 @@ func (r *route) fits(segments []string) (named map[string]string, ok bool) {
 }
 
 // allowed are the methods of a path, for the header Allow.
-func allowed(path string) string {
+func allowed(routes []route, path string) string {
 	segments := strings.Split(strings.Trim(strings.TrimPrefix("/"+strings.TrimLeft(path, "/"), Prefix), "/"), "/")
 	var methods []string
 	for i := range routes {

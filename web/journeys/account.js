@@ -236,20 +236,18 @@ await journey(async (arrive) => {
     await bo.button(m('sign_in')).click();
     await bo.seen(bo.page.getByRole('alert').getByText(m('error_password')));
   }, [400, 401]);
-  for (const language of ['ar', 'ja']) {
-    const reader = await arrive({ remembered: { language } });
-    await reader.step(`the doors in ${language}`, async () => {
-      for (const path of ['/sign-in', '/sign-up', '/forgot', '/reset?token=none', '/docs', '/nowhere']) {
-        await reader.page.goto(path);
-        await reader.seen(reader.page.getByRole('heading', { level: 1 }));
-        same(await reader.page.evaluate(() => document.documentElement.dir), language === 'ar' ? 'rtl' : 'ltr', path);
-        if (language === 'ar') await reader.look(`${path} in ${language}`);
-        await reader.page.setViewportSize({ width: 360, height: 740 });
-        await reader.fits(`${path} in ${language}`);
-        await reader.page.setViewportSize({ width: 1200, height: 800 });
-      }
-    }, [404]);
-  }
+  const reader = await arrive({ remembered: { language: 'ar' } });
+  await reader.step('what is there for everybody, from the right', async () => {
+    for (const path of ['/docs', '/nowhere']) {
+      await reader.page.goto(path);
+      await reader.seen(reader.page.getByRole('heading', { level: 1 }));
+      same(await reader.page.evaluate(() => document.documentElement.dir), 'rtl', path);
+      await reader.look(`${path}, from the right`);
+      await reader.page.setViewportSize({ width: 360, height: 740 });
+      await reader.fits(`${path}, from the right`);
+      await reader.page.setViewportSize({ width: 1200, height: 800 });
+    }
+  }, [404]);
 });
 
 async function signUp(t, { name, email, password }) {

@@ -77,7 +77,7 @@ export async function shell(text, variables = {}) {
         failure ? reject(new Error(`bash: ${failure.message}\n${stderr}`)) : resolve({ stdout, stderr }),
       ),
     );
-    return { status: Number(stderr.trim().split('\n').at(-1)), answer: JSON.parse(stdout) };
+    return { status: Number(stderr.trim().split('\n').at(-1)), text: stdout, answer: JSON.parse(stdout) };
   } finally {
     await rm(home, { recursive: true });
   }
@@ -98,7 +98,8 @@ export const quiet = [
   '--no-default-browser-check',
   '--no-first-run',
   '--no-pings',
-  '--use-fake-device-for-media-stream', // a camera that shows a clock
+  '--use-fake-device-for-media-stream', // a camera that shows a clock, or the pictures of a file
+  ...(process.env.CAMERA ? [`--use-file-for-fake-video-capture=${process.env.CAMERA}`] : []),
 ];
 
 /** Starts the browser, goes the way of a journey and ends the process. The journey gets a [Traveller]'s maker. */
@@ -124,12 +125,8 @@ export async function journey(way) {
     executablePath: process.env.CHROMIUM,
     args: [...quiet, `--proxy-server=http://127.0.0.1:${strangers.address().port}`],
   });
-  let now; // the traveller whose step is being taken
   try {
-    await way(async (options) => {
-      now = await Traveller.start(browser, faults, options);
-      return now;
-    });
+    await way((options) => Traveller.start(browser, faults, options));
     same(faults, [], 'faults');
   } catch (failure) {
     console.log(`${now?.doing ?? 'before the first step'}: ${failure?.stack ?? failure}`);
@@ -148,6 +145,8 @@ export async function journey(way) {
   process.exit();
 }
 
+let now; // the traveller whose step is being taken
+
 /** One person with a browser of their own: its cookies, its memory and one page. */
 export class Traveller {
   doing = 'arriving';
@@ -157,6 +156,7 @@ export class Traveller {
 
   static async start(browser, faults, { language = 'en-GB', remembered = {}, camera = false, others = [] } = {}) {
     const t = new Traveller();
+    now = t;
     t.#faults = faults;
     t.context = await browser.newContext({
       baseURL: origin,
@@ -216,6 +216,7 @@ export class Traveller {
   /** Takes a step. The statuses are those of calls that the server has to refuse in it, once each. */
   async step(name, take, refused = []) {
     this.doing = name;
+    now = this;
     const began = performance.now();
     this.#expected = [...refused];
     await take();
@@ -261,21 +262,29 @@ export class Traveller {
 
   /** Holds the page as it is now, or a part of it, to axe, light and dark. */
   async look(what, part = 'html') {
-    if (!(await this.page.evaluate(() => 'axe' in globalThis))) await this.page.evaluate(axe);
     for (const colorScheme of ['light', 'dark']) {
       await this.page.emulateMedia({ colorScheme });
-      const found = await this.page.evaluate(async (part) => {
+      same(await this.finds(part), [], `axe, ${what}, ${colorScheme}`);
+    }
+    await this.page.emulateMedia({ colorScheme: 'light' });
+  }
+
+  /** What axe finds in the page as it is now, or in a part of it. */
+  async finds(part = 'html', options = {}) {
+    if (!(await this.page.evaluate(() => 'axe' in globalThis))) await this.page.evaluate(axe);
+    return this.page.evaluate(
+      async ([part, options]) => {
         const still = () => Promise.all(document.getAnimations().map((a) => a.finished.catch(() => {})));
         await new Promise(requestAnimationFrame);
         await still();
-        const { violations } = await globalThis.axe.run(part, { preload: false, resultTypes: ['violations'] });
+        const all = { preload: false, resultTypes: ['violations'], ...options };
+        const { violations } = await globalThis.axe.run(part, all);
         return violations.map(
           (v) => `${v.id}: ${v.nodes.map((n) => `${n.html} ${n.any.map((a) => a.message)}`).join('; ')}`,
         );
-      }, part);
-      same(found, [], `axe, ${what}, ${colorScheme}`);
-    }
-    await this.page.emulateMedia({ colorScheme: 'light' });
+      },
+      [part, options],
+    );
   }
 
   /** Holds the page to its width: nothing of it stands outside, and it does not scroll sideways. */

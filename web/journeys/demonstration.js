@@ -1,6 +1,6 @@
 // A demonstration in processes of its own: an origin, which may be stopped and started, and edges.
 import { spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -39,6 +39,8 @@ export async function demonstration(edges, way) {
     await way({
       origin,
       edges: others,
+      spent: await spent(program.pid),
+      strangers: () => strangers(program.pid),
       stop: () => enter('The origin is stopped'),
       start: () => enter('The origin is there'),
     });
@@ -48,6 +50,43 @@ export async function demonstration(edges, way) {
     await rm(folder, { recursive: true });
   }
 }
+
+/** A process and those that it has started. */
+async function family(pid) {
+  const tasks = await readdir(`/proc/${pid}/task`);
+  const lines = await Promise.all(tasks.map((task) => readFile(`/proc/${pid}/task/${task}/children`, 'utf8')));
+  const children = lines.flatMap((line) => line.trim().split(' ')).filter(Boolean);
+  return [pid, ...(await Promise.all(children.map(family))).flat()];
+}
+
+/** The seconds that a process and those that it has started have computed for, whatever else the machine does. */
+async function spent(pid) {
+  let ticks = 0;
+  for (const one of await family(pid)) {
+    const fields = (await readFile(`/proc/${one}/stat`, 'utf8')).replace(/^.*\) /s, '').split(' ');
+    ticks += Number(fields[11]) + Number(fields[12]);
+  }
+  return ticks / 100;
+}
+
+/** The addresses beyond this machine that a process and those that it has started are connected to. */
+async function strangers(pid) {
+  const found = [];
+  for (const one of await family(pid)) {
+    const files = await readdir(`/proc/${one}/fd`);
+    const open = new Set(await Promise.all(files.map((file) => readlink(`/proc/${one}/fd/${file}`).catch(() => ''))));
+    for (const table of ['tcp', 'tcp6', 'udp', 'udp6']) {
+      for (const line of (await readFile(`/proc/${one}/net/${table}`, 'utf8')).split('\n').slice(1)) {
+        const [, , remote, , , , , , , inode] = line.trim().split(/\s+/);
+        if (open.has(`socket:[${inode}]`) && !home.test(remote)) found.push(`${table} ${remote}`);
+      }
+    }
+  }
+  return found;
+}
+
+// Addresses as the kernel writes them: none, 127.0.0.0/8, ::1, and the second within IPv6.
+const home = /^(0+|\w{6}7F|0{24}01000000|0{16}FFFF0000\w{6}7F):/i;
 
 /** Makes a key of an application as its owner does, in the page of somebody who is signed in. */
 export function newKey(t, app) {

@@ -6,11 +6,20 @@
 //	copies.js    a copy of an application: joined, worked with offline, sent, contradicted, removed; demo.js goes it
 //	look.js      pictures read, taught and found in the browser, at three places alike, without a network
 //	shots.js     pictures of the pages in the states that the design has drawn: make shots
-//	studio.js    a newcomer: pictures, languages, likeness, one request at origin and edge, a model of one's own, offline
+//	studio.js    a newcomer's first minutes; its parts are
+//	finding.js   likeness against a plain scan, three clauses as three programs, one call at origin and edge
+//	alone.js     without a network: started, taught, corrected, labelled, and kept
+//	returning.js with one again: sent, contradicted, and everywhere the same
 //	second.js    an origin that goes, and two edges that go on
-//	demonstration.js  starts and stops what these two need
+//	sweep.js     every page at every size, in three languages, light and dark
+//	keys.js      everything by keyboard alone
+//	grid.js      how the grid scrolls, with a few inputs; with 100,000 by make soak G=Grid; trace.js measures it
+//	kill.js      pictures labelled by keys, and the tab killed meanwhile
+//	demonstration.js  starts and stops an origin and its edges
+//	pictures.js  screens.js  the samples, tiles, sizes and languages
 //	browser.js   the browser, and what holds everywhere
 //
 // Everywhere holds: axe finds nothing, light and dark; no request goes to another host, the browser's
-// own among them; nothing is said on the console, and the policy of the pages is kept.
+// own among them; nothing is said on the console, and the policy of the pages is kept. complaints_test.go says
+// which of them, and which tests elsewhere, hold us to what is promised.
 package journeys

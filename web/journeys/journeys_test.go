@@ -4,10 +4,12 @@ package journeys
 
 import (
 	"bufio"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +17,19 @@ import (
 	"github.com/sightline-dev/sightline/web/process"
 )
 
-// TestJourneys builds the pages, where something has changed, and the program, and runs every script.
+// served are the scripts that need a server, and how it is started; demonstrations are those that start theirs themselves.
+var (
+	served = map[string][]string{
+		"account.js": nil, "demo.js": {"--demo"}, "grid.js": {"--demo"}, "keys.js": {"--demo"}, "kill.js": {"--demo"}, "look.js": {"--demo"},
+		"sweep.js": {"--demo"},
+	}
+	demonstrations = []string{"second.js", "studio.js"}
+)
+
+// run lists the scripts that [TestJourneys] runs.
+func run() []string { return append(slices.Sorted(maps.Keys(served)), demonstrations...) }
+
+// TestJourneys builds the pages, where something has changed, and the programs, and runs every script.
 func TestJourneys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute in a browser")
@@ -41,13 +55,17 @@ func TestJourneys(t *testing.T) {
 	}
 	binary := process.Build(t)
 	edge := process.BuildWith(t, process.Edge, nil)
-	for script, args := range map[string][]string{"account.js": nil, "demo.js": {"--demo"}, "look.js": {"--demo"}} {
+	t.Run("programs", func(t *testing.T) { static(t, binary, edge) })
+	for script, args := range served {
 		t.Run(strings.TrimSuffix(script, ".js"), func(t *testing.T) {
 			t.Parallel() // one waits while the other draws
 			var more []string
 			if script == "look.js" {
 				edge := process.Serve(t, edge)
 				more = []string{"EDGE=" + edge.URL, "EDGE_KEY=" + edge.Find(t, firstKey)}
+			}
+			if script == "sweep.js" { // the pages of who is not signed in
+				more = []string{"DOOR=" + process.Serve(t, binary).URL}
 			}
 			travel(t, process.Serve(t, binary, args...), node, script, chromium, more...)
 		})
@@ -56,10 +74,11 @@ func TestJourneys(t *testing.T) {
 	if err := os.Symlink(edge, filepath.Join(filepath.Dir(binary), "sightline-edge")); err != nil {
 		t.Fatal(err)
 	}
-	for _, script := range []string{"second.js", "studio.js"} {
+	film := filmed(t)
+	for _, script := range demonstrations {
 		t.Run(strings.TrimSuffix(script, ".js"), func(t *testing.T) {
 			t.Parallel()
-			travel(t, nil, node, script, chromium, "PROGRAM="+binary)
+			travel(t, nil, node, script, chromium, "PROGRAM="+binary, "CAMERA="+film)
 		})
 	}
 }

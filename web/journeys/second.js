@@ -2,12 +2,12 @@
 import { journey, same, words } from './browser.js';
 import { caller, demonstration, newKey, until } from './demonstration.js';
 
-const en = await words('en');
+const ar = await words('ar');
 const picture = 'Castle gate';
 
 await journey((arrive) =>
   demonstration(2, async (places) => {
-    const t = await arrive();
+    const t = await arrive({ language: 'ar-EG' });
     const s = { t, ...places };
     await t.step('two edges have what the origin has', () => begins(s));
     await t.step('without the origin an edge takes a label', () => labels(s));
@@ -24,7 +24,7 @@ async function said(ask) {
 
 async function begins(s) {
   const { t } = s;
-  await t.page.setViewportSize({ width: 2400, height: 1350 });
+  await t.page.setViewportSize({ width: 1440, height: 900 });
   await t.page.goto('/');
   await t.until(() => localStorage.getItem('copies'));
   s.app = await t.page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
@@ -33,7 +33,7 @@ async function begins(s) {
   for (const ask of s.asks) await until(() => said(ask), Boolean, 'the pictures of an edge');
   await t.page.goto(`/${s.app}/inputs`);
   await t.seen(t.page.getByRole('gridcell', { name: new RegExp(`^${picture}`) }));
-  await t.seen(t.page.getByText(en('truth_connected')));
+  await t.seen(t.page.getByText(ar('truth_connected')));
 }
 
 async function labels(s) {
@@ -58,6 +58,6 @@ async function comes(s) {
     'the label at the other edge',
   );
   await t.seen(t.page.getByRole('gridcell', { name: new RegExp(`^${picture}.*tower`) }));
-  await t.seen(t.page.getByText(en('truth_connected')));
+  await t.seen(t.page.getByText(ar('truth_connected')));
   t.away = false;
 }

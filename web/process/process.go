@@ -58,6 +58,7 @@ func BuildWith(t testing.TB, program string, files map[string][]byte) string {
 	overlay := writeOverlay(t, dir, files)
 	run := func(args ...string) string {
 		cmd := exec.Command("go", args...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as they are released
 		var said strings.Builder
 		cmd.Stderr = &said
 		out, err := cmd.Output()
@@ -66,7 +67,7 @@ func BuildWith(t testing.TB, program string, files map[string][]byte) string {
 		}
 		return string(out)
 	}
-	run("build", "-overlay", overlay, "-o", binary, program)
+	run("build", "-ldflags", "-s -w", "-overlay", overlay, "-o", binary, program)
 	for line := range strings.Lines(run("list", "-overlay", overlay, "-deps", "-f", sources, program)) {
 		file := strings.TrimSpace(line)
 		if _, other := files[file]; other || file == "" {

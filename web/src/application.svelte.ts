@@ -2,17 +2,22 @@
 // talks to it, and to nothing else.
 //
 //     page ──ask──▶ Application ──▶ the copy on this device, where one is kept and has all that the origin had
-//                                └─▶ the origin, before that and where there is none
+//                                └─▶ the origin, before that and where there is none, or the edge that the pages are of
 import type { Ask } from './ask';
 import { call } from './ask';
 import { apps, Failure, pageToken } from './console';
 import { copyOf, decline, declined, type Kept } from './copies';
 import type { Copy } from './copy.svelte';
+import { heldFor, refuse } from './held.svelte';
 import type { Mark, Truth } from './marks';
-import { sessionState } from './session.svelte';
+import type { Outbox } from './outbox.svelte';
+import { edge, sessionState } from './session.svelte';
+import type { Standing } from './standing.svelte';
+import { Token } from './token';
+import { pageWords } from './words.svelte';
 
-/** Who answered last: a copy on this device, or the origin over the network. */
-export type By = 'device' | 'origin';
+/** Who answered last: a copy on this device, or the origin over the network, or an edge. */
+export type By = 'device' | 'origin' | 'edge';
 
 interface Answered {
   readonly answer: Response;
@@ -28,54 +33,72 @@ const mostAddresses = 600; // pictures that are in memory at once: some screens 
 const thumbnail = /^(\/v2\/inputs\/[^/]+)\/thumbnail$/;
 const mostEager = 500; // pictures that a copy made by itself brings at once
 const patience = 2000; // ms that a write of the origin's own is waited for to come to the copy
+const pause = 5000; // ms before a copy is opened again that could not be for want of the origin
 
 export class Application {
   readonly id: string;
   /** Who answered last. */
-  by = $state<By>('origin');
+  by = $state<By>(edge() ? 'edge' : 'origin');
   /** How often something was changed, here or elsewhere, as far as this page knows: who shows it reads it again. */
   changes = $state(0);
   /** The copy on this device, open or opening. */
   copy = $state.raw<Copy>();
+  /** Where the edge stands that these pages are of. */
+  standing = $state.raw<Standing>();
   /** Its name, after the origin took the application away from this device. */
   purged = $state('');
-  #contact = $state<string>(); // when the origin last answered this page
+  #contact = $state<string>(); // when the origin, or the edge, last answered this page
   #lost = $state(false); // whether it did not, the last time
   #wrote = 0; // when the origin last answered a write of this page, as Date.now() tells
   #settling = false;
   #begun: Promise<void> | undefined;
-  #token: { text: string; until: number } | undefined; // until: as performance.now() tells
+  #closed = false;
+  readonly #token: Token;
   #addresses = new Map<string, Promise<string>>(); // by path, the one used last at the end
 
   constructor(id: string) {
     this.id = id;
+    this.#token = new Token(() => pageToken(id));
+  }
+
+  /** Where what was written waits for the origin: in the copy on this device, or in the edge. */
+  get outbox(): Outbox | undefined {
+    return this.copy ?? this.standing;
   }
 
   /** The marks of what is not confirmed, by the id of the input, model or concept. */
   get marks(): Record<'inputs' | 'models' | 'concepts', ReadonlyMap<string, Mark>> {
-    return this.copy?.marks ?? unmarked;
+    return this.outbox?.marks ?? unmarked;
   }
 
   /** What waits and whether it can go on: without a copy nothing waits, and what was answered is at the origin. */
   get truth(): Truth {
-    const { truth } = this.copy ?? {};
-    const reached = truth?.reached || this.#contact !== undefined;
+    const { truth } = this.outbox ?? {};
+    const reached = truth?.reached || (!this.standing && this.#contact !== undefined);
     return { queued: 0, sent: 0, conflicts: 0, ...truth, reached };
   }
 
   /** Whether the origin is out of reach, as far as this page knows. */
   get offline(): boolean {
     if (this.copy?.status) return this.copy.offline || (this.#lost && !this.copy.has(0));
-    return this.#lost;
+    return this.#lost || (this.standing?.offline ?? false);
+  }
+
+  /** Whether the edge that these pages are of did not answer. */
+  get cut(): boolean {
+    return this.standing !== undefined && this.#lost;
   }
 
   /** When the origin last answered. */
   get contact(): string | undefined {
-    return this.copy?.status?.contact ?? this.#contact;
+    return this.standing ? this.standing.status?.contact : (this.copy?.status?.contact ?? this.#contact);
   }
 
   /** Answers a path under /v2 or /hosted, as fetch does. Where nobody can, it fails with a Failure of status 0. */
   ask: Ask = async (path, init) => (await this.#ask(path, init)).answer;
+
+  /** The same of the origin alone, for what a copy does not know: how it was before the copy, or beside what it lacks. */
+  there: Ask = async (path, init) => (await this.#away(path, init)).answer;
 
   async #ask(path: string, init?: RequestInit): Promise<Answered> {
     if (this.copy ? this.copy.away && !this.copy.device.client : copyOf(this.id)?.offline) await this.begin();
@@ -86,7 +109,7 @@ export class Application {
       if (this.copy?.offline || !(await unknown(here.answer, path))) return here;
     }
     try {
-      return await this.#away(path, init);
+      return await this.#away(edge() ? await this.#whole(path) : path, init);
     } catch (failure) {
       if (!(failure instanceof Failure && failure.status === 0)) throw failure;
       this.#lost = true;
@@ -112,6 +135,7 @@ export class Application {
     } finally {
       const copy = this.copy;
       if (here) await copy?.refresh();
+      else if (this.standing) await this.standing.refresh();
       else {
         this.#wrote = Date.now();
         if (copy?.status?.as_of && !copy.offline) await this.#comes(copy);
@@ -181,22 +205,37 @@ export class Application {
   async #picture(copy: Copy, path: string): Promise<Response | undefined> {
     const input = thumbnail.exec(path)?.[1];
     if (!input || !(copy.app.eager || this.offline)) return undefined;
-    const answer = await copy.device.ask(`${input}/source`);
-    return answer.ok ? answer : undefined;
+    const source = await copy.device.ask(`${input}/source`);
+    if (!source.ok) return undefined;
+    const { picture } = ((await source.json()) as { source: { picture?: string } }).source;
+    const answer = picture ? await copy.device.ask(new URL(picture).pathname) : undefined;
+    return answer?.ok ? answer : undefined;
+  }
+
+  /** The path of a picture itself in place of a small one's, which an edge has of its own alone. */
+  async #whole(path: string): Promise<string> {
+    const input = thumbnail.exec(path)?.[1];
+    if (!input) return path;
+    const { source } = await this.call<{ source: { picture?: string } }>('GET', `${input.slice(3)}/source`);
+    return source.picture ? new URL(source.picture, location.href).pathname : path;
   }
 
   async #away(path: string, init?: RequestInit): Promise<Answered> {
-    const headers = new Headers(init?.headers);
-    if (!headers.has('Authorization')) headers.set('Authorization', `Bearer ${await this.#bearer()}`);
-    const answer = await fetch(path, { ...init, headers }).catch((failure) => {
-      throw failure instanceof TypeError ? new Failure(0, 0, '', '', '', 0, '') : failure;
-    });
-    if (answer.status === 401) this.#token = undefined;
-    this.by = 'origin';
+    const held = heldFor(this.id)?.authorization;
+    const given = new Headers(init?.headers).get('Authorization') ?? held;
+    if (!given && edge()?.open === false) throw new Failure(401, 0, '', '', '', 0, ''); // its key was let go of
+    const token = given ? '' : await this.#token.get();
+    let answer = await over(path, init, given ?? `Bearer ${token}`);
+    if (answer.status === 401 && token) {
+      this.#token.refuse(token);
+      answer = await over(path, init, `Bearer ${await this.#token.get()}`);
+    } else if (answer.status === 401 && given === held) refuse(this.id); // it opens nothing any more
+    const by = edge() && !this.standing?.alone ? 'edge' : 'origin'; // what stands alone is an origin itself
+    this.by = by;
     const now = new Date();
     this.#lost = false;
     if (!this.#contact || now.getTime() - Date.parse(this.#contact) > 1000) this.#contact = now.toISOString();
-    return { answer, by: 'origin' };
+    return { answer, by };
   }
 
   /** Waits until what the origin was told is in the copy, which then goes on answering. */
@@ -215,9 +254,16 @@ export class Application {
   }
 
   async #begin(): Promise<void> {
+    if (edge()) {
+      const [{ Standing }] = await Promise.all([import('./standing.svelte'), pageWords()]);
+      if (this.#closed) return;
+      this.standing = new Standing(this.ask, () => this.changes++);
+      void this.standing.begin();
+      return;
+    }
     const held = copyOf(this.id);
     // Whose a copy is, is asked where somebody answers; alone with the device, it is whoever has it.
-    await this.#bearer().catch((failure) => {
+    await this.#token.get().catch((failure) => {
       if (!(held && failure instanceof Failure && failure.status === 0)) throw failure;
     });
     if (held) return this.join(held);
@@ -233,7 +279,7 @@ export class Application {
   /** Keeps a copy on this device, open from now on. lasting: only where the browser keeps it when the page goes. */
   async join(app: Kept, { lasting = false } = {}): Promise<void> {
     if (this.copy) return;
-    const [{ Copy }, { persist, store }] = await Promise.all([import('./copy.svelte'), import('./offline.svelte')]);
+    const { Copy } = await import('./copy.svelte');
     if (this.copy) return;
     const copy = new Copy(app);
     this.copy = copy;
@@ -242,9 +288,30 @@ export class Application {
       if (copy.status?.phase === 'purged') void this.remove({ purged: true });
       else this.changes++;
     };
-    if (!(await copy.open())) return;
+    if (await copy.open()) await this.#joined(copy, lasting);
+    else void this.#openAgain(copy, lasting);
+  }
+
+  /** Opens a copy whose parts could not be had without the origin, as soon as they can. */
+  async #openAgain(copy: Copy, lasting: boolean): Promise<void> {
+    const unreached = () => {
+      const { state } = copy.device;
+      const why = this.copy === copy && state.is === 'failed' ? state.failure : undefined;
+      return why instanceof Failure && why.status === 0;
+    };
+    while (unreached()) {
+      await new Promise((resolve) => setTimeout(resolve, pause));
+      if (!unreached() || !(await copy.open())) continue;
+      await this.#joined(copy, lasting);
+      this.changes++;
+    }
+  }
+
+  /** Keeps a copy that is open. */
+  async #joined(copy: Copy, lasting: boolean): Promise<void> {
     const { state } = copy.device;
     if (lasting && !(state.is === 'ready' && state.keeps)) return this.#leave(copy);
+    const { persist, store } = await import('./offline.svelte');
     copy.remember();
     persist();
     this.#begun ??= Promise.resolve();
@@ -271,17 +338,20 @@ export class Application {
   /** Closes the copy, which stays on this device. */
   async close(): Promise<void> {
     if (this.copy) await this.#leave(this.copy);
+    this.#closed = true;
+    this.standing?.close();
     for (const address of this.#addresses.values()) void address.then(URL.revokeObjectURL, () => {});
     this.#addresses.clear();
   }
+}
 
-  async #bearer(): Promise<string> {
-    if (!this.#token || this.#token.until < performance.now()) {
-      const { token, expires_in } = await pageToken(this.id);
-      this.#token = { text: token, until: performance.now() + (expires_in - 60) * 1000 };
-    }
-    return this.#token.text;
-  }
+/** Asks the origin. Where it is not reached, it fails with a Failure of status 0. */
+async function over(path: string, init: RequestInit | undefined, authorization: string): Promise<Response> {
+  const headers = new Headers(init?.headers);
+  headers.set('Authorization', authorization);
+  return fetch(path, { ...init, headers }).catch((failure) => {
+    throw failure instanceof TypeError ? new Failure(0, 0, '', '', '', 0, '') : failure;
+  });
 }
 
 /** Whether a call makes who answers it fetch a picture from elsewhere, which a browser may not. */

@@ -10,8 +10,16 @@ export interface Account {
   calls_limit: number | null;
 }
 
+/** The edge that pages are of, where they are not an origin's. */
+export interface Edge {
+  name: string; // as its origin's operator called it; empty: it stands alone
+  origin: string; // address, likewise
+  open: boolean; // a demonstration's: it needs no key
+}
+
 export interface Session {
-  account: Account | null;
+  account: Account | null; // nobody has one at an edge
+  edge?: Edge; // missing: this is an origin
   csrf: string;
   demo: boolean;
   sign_up: 'open' | 'closed' | 'first';
@@ -136,8 +144,9 @@ async function call<T>(method: string, path: string, body?: object): Promise<T> 
   }
 }
 
-async function once<T>(method: string, path: string, body?: object): Promise<T> {
+async function once<T>(method: string, path: string, body?: object, authorization = ''): Promise<T> {
   const headers: Record<string, string> = { Accept: 'application/json' };
+  if (authorization) headers.Authorization = authorization;
   if (method !== 'GET') {
     headers['Content-Type'] = 'application/json';
     headers['X-Sightline-CSRF'] = csrf;
@@ -200,6 +209,9 @@ export const endSession = (id: string) => call<object>('DELETE', `/sessions/${en
 
 // Applications.
 export const apps = () => call<{ apps: Listed[] }>('GET', '/apps').then((r) => r.apps);
+/** The application that a key, or a token, opens at an edge. */
+export const appOf = (authorization: string) =>
+  once<{ apps: Listed[] }>('GET', '/apps', undefined, authorization).then((r) => r.apps[0]);
 export const getApp = (id: string) => call<{ app: AppDetail }>('GET', app(id)).then((r) => r.app);
 export const createApp = (a: { name: string; language: string; default_model: string }) =>
   call<{ app: App; client: Client }>('POST', '/apps', a);

@@ -1,11 +1,12 @@
 // Which application the pages are about: the one in the address, else the one that was chosen last.
 import * as api from './console';
 import { copies } from './copies';
+import { held } from './held.svelte';
 import { keep, kept } from './kept';
 import { Resource } from './resource.svelte';
 import { here } from './router.svelte';
 import { isWorking } from './routes';
-import { sessionState } from './session.svelte';
+import { edge, sessionState } from './session.svelte';
 
 /** An application as the pages name it. */
 export interface Named {
@@ -14,14 +15,18 @@ export interface Named {
   readonly language: string;
 }
 
-/** The applications of who is signed in. */
-export const mine = new Resource(api.apps);
+/** The applications of who is signed in; at an edge those that keys were pasted of, and at a demonstration's all. */
+export const mine = new Resource<readonly (Named & { readonly inputs: number })[]>(async () => {
+  const here = edge();
+  return here && !here.open ? held().map((one) => ({ ...one, inputs: 0 })) : api.apps(); // how many, no list of keys says
+});
 
 let last = $state(kept('app'));
 
-/** The applications that there are to choose from: where nobody can be asked, those with a copy on this device. */
+/** The applications that there are to choose from: where nobody can be asked, those with a copy on this device, or with a key in this tab. */
 export function applications(): readonly Named[] {
   if (mine.data) return mine.data;
+  if (edge()) return held();
   return sessionState().is === 'failed' || mine.failure !== undefined ? copies() : [];
 }
 

@@ -1,6 +1,8 @@
 // Programs to copy: one predict on one of the server's own sample pictures. Secrets are variables of the
 // environment, but where a key is shown anyway, the one time that it is.
 
+import { sent } from './request';
+
 export const tools = ['curl', 'javascript', 'python', 'go'] as const;
 export type Tool = (typeof tools)[number];
 
@@ -131,17 +133,5 @@ func main() {
 	call, err := http.NewRequest("POST", origin+"${path(c)}", bytes.NewBufferString(body))
 	check(err)
 	call.Header.Set("Authorization", ${credential})
-	call.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(call)
-	check(err)
-	defer answer.Body.Close()
-	_, err = io.Copy(os.Stdout, answer.Body)
-	check(err)
-}${c.by === 'token' ? token : ''}
-
-func check(err error) {
-	if err != nil {
-		panic(err)
-	}
-}`;
+	${sent(c.by === 'token' ? token : '')}`;
 }

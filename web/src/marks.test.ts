@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Mark, markOf, marksOf, worst } from './marks';
+import { contactOf, type Mark, markOf, marksOf, saidOf, worst } from './marks';
 
 test('the worst mark stands for all', () => {
   const cases: [Mark[], Mark | undefined][] = [
@@ -39,4 +39,43 @@ test('no tick before the log has said so', () => {
   assert.equal(markOf({ ...none, sent: 1, queued: 3 }), 'queued');
   assert.equal(markOf({ ...none, queued: 3, reached: false }), 'queued');
   assert.equal(markOf({ ...none, queued: 3, conflicts: 1 }), 'conflict');
+});
+
+test('what the truth line says never contradicts itself, whatever is the case', () => {
+  const now = Date.parse('2026-07-31T12:00:00Z');
+  const before = (ms: number) => new Date(now - ms).toISOString();
+  let cases = 0;
+  for (const queued of [0, 3])
+    for (const sent of [0, 1])
+      for (const conflicts of [0, 10])
+        for (const reached of [false, true])
+          for (const offline of [false, true])
+            for (const contact of ['', before(0), before(59_000), before(61_000), before(86_400_000)]) {
+              const truth = { queued, sent, conflicts, reached };
+              const [said, met, mark] = [
+                saidOf(truth, offline),
+                contactOf(truth, offline, contact, now),
+                markOf(truth),
+              ];
+              const what = JSON.stringify({ ...truth, offline, contact, said, met });
+              const counts = queued + sent + conflicts > 0;
+              // Each count is told, and nothing else is.
+              assert.deepEqual(
+                said.filter((one) => one === 'queued' || one === 'sent' || one === 'conflicts'),
+                [...(queued ? ['queued'] : []), ...(sent ? ['sent'] : []), ...(conflicts ? ['conflicts'] : [])],
+                what,
+              );
+              assert.equal(said.includes('confirmed'), !counts && reached, what);
+              assert.equal(said.includes('confirmed'), mark === 'confirmed', what);
+              assert.equal(said.includes('unreached'), !counts && !reached, what);
+              // Both lines are of one fact.
+              if (offline) assert.ok(['never', 'lost', 'before'].includes(met), what);
+              else assert.ok(['never', 'seeking', 'connected'].includes(met), what);
+              if (said.includes('offline')) assert.notEqual(met, 'connected', what);
+              if (met === 'connected') assert.ok(contact, what);
+              if (met === 'before') assert.ok(now - Date.parse(contact) >= 60_000, what);
+              if (met === 'never') assert.ok(!said.includes('confirmed'), what);
+              cases++;
+            }
+  assert.equal(cases, 160);
 });

@@ -52,3 +52,25 @@ export function markOf(t: Truth): Mark | undefined {
   if (!all.length && t.reached) all.push('confirmed');
   return worst(all);
 }
+
+/** When a copy was last in contact: never, at first; now; a moment ago or before, where it is not any more. */
+export type Contact = 'never' | 'seeking' | 'connected' | 'lost' | 'before';
+
+const lately = 60_000; // ms: "reached this minute" would say that it is reached
+
+/** What is said of the contact beside a truth, of the same facts: never that the origin is reached while it is not. */
+export function contactOf(t: Truth, offline: boolean, contact: string, now: number): Contact {
+  if (!contact && !t.reached) return 'never';
+  if (!offline) return contact ? 'connected' : 'seeking';
+  return !contact || now - Date.parse(contact) < lately ? 'lost' : 'before';
+}
+
+/** What the truth line says, in this order: not in so many words. */
+export type Said = 'unreached' | 'offline' | 'queued' | 'sent' | 'conflicts' | 'confirmed';
+
+/** What is said of a copy. Nothing is confirmed while something waits or is to be read, or before the origin was reached. */
+export function saidOf(t: Truth, offline: boolean): readonly Said[] {
+  const counts = (['queued', 'sent', 'conflicts'] as const).filter((one) => t[one] > 0);
+  if (!counts.length && !t.reached) return ['unreached'];
+  return [...(offline ? (['offline'] as const) : []), ...(counts.length ? counts : (['confirmed'] as const))];
+}

@@ -14,6 +14,26 @@ export function program(tool: Tool, c: Call): string {
   return { curl, javascript, go }[tool](c);
 }
 
+/**
+ * The end of a program in Go: what it sends a call that it has prepared with, and prints of the answer. between: other
+ * functions of its, each after an empty line.
+ */
+export function sent(between = ''): string {
+  return `call.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(call)
+	check(err)
+	defer answer.Body.Close()
+	_, err = io.Copy(os.Stdout, answer.Body)
+	check(err)
+}${between}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}`;
+}
+
 const wide = 72; // characters that a value has on one line
 
 /** JSON as people write it: what is short stays on its line. */
@@ -79,17 +99,5 @@ func main() {
 	call, err := http.NewRequest("POST", "${origin}${path}", body)
 	check(err)
 	call.Header.Set("Authorization", "Key "+os.Getenv("SIGHTLINE_KEY"))
-	call.Header.Set("Content-Type", "application/json")
-	answer, err := http.DefaultClient.Do(call)
-	check(err)
-	defer answer.Body.Close()
-	_, err = io.Copy(os.Stdout, answer.Body)
-	check(err)
-}
-
-func check(err error) {
-	if err != nil {
-		panic(err)
-	}
-}`;
+	${sent()}`;
 }

@@ -1,5 +1,6 @@
 // Who is signed in, as the server last said.
 import * as api from './console';
+import { held } from './held.svelte';
 
 type State = { is: 'loading' } | { is: 'failed'; failure: unknown } | { is: 'known'; session: api.Session };
 
@@ -16,9 +17,39 @@ export function session(): api.Session {
   return state.session;
 }
 
+const place = 'edge';
+
+/** The edge that these pages are of; undefined: they are an origin's. What it said last holds while it cannot be asked. */
+export function edge(): api.Edge | undefined {
+  if (state.is === 'known') return state.session.edge;
+  try {
+    return state.is === 'failed' ? (JSON.parse(sessionStorage.getItem(place) ?? 'null') ?? undefined) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What the edge is called: by its origin's operator, else by its address. */
+export function nameOfEdge(): string {
+  return edge()?.name || location.host;
+}
+
+/** Whether somebody is let in to applications: with an account, or at an edge with a key, or at a demonstration's. */
+export function inside(): boolean {
+  if (state.is !== 'known') return false;
+  const { account, edge: here } = state.session;
+  return account !== null || (here !== undefined && (here.open || held().length > 0));
+}
+
 /** Takes a session that the server has answered with. */
 export function setSession(s: api.Session): void {
   state = { is: 'known', session: s };
+  try {
+    if (s.edge) sessionStorage.setItem(place, JSON.stringify(s.edge));
+    else sessionStorage.removeItem(place);
+  } catch {
+    // then it is known while it answers
+  }
 }
 
 /** Asks the server. A session that is known stays while the question is open. */

@@ -122,7 +122,7 @@ export async function describe(app: Application, id: string, metadata: string, a
   }
   // A number that JavaScript would write otherwise goes as it was typed.
   await call((address, init) => app.ask(address, { ...init, body }), 'PATCH', '/inputs', said);
-  await app.copy?.refresh();
+  await app.outbox?.refresh();
   app.changes++;
 }
 

@@ -15,5 +15,5 @@ export function markOf(waiting: readonly Waiting[], input: string, concept: stri
   return waiting.findLast((o) => o.input_id === input && o.content?.concepts?.some((c) => c.id === concept))?.state;
 }
 
-/** What waits in the copy on this device; nothing where there is none. */
-export const waitingOf = (app: Application): readonly Waiting[] => app.copy?.waiting ?? [];
+/** What waits in the copy on this device, or at the edge; nothing where there is neither. */
+export const waitingOf = (app: Application): readonly Waiting[] => app.outbox?.waiting ?? [];

@@ -1,6 +1,7 @@
 // A step of a picture's history in the reader's words.
 import type { Application } from '../../application.svelte';
 import { conceptName } from '../../names.svelte';
+import { nameOfEdge } from '../../session.svelte';
 import { m, number, row } from '../../words.svelte';
 import { decided } from '../sync/says';
 import type { Step } from './calls';
@@ -33,9 +34,10 @@ export function told(app: Application, step: Step): string[] {
   return lines;
 }
 
-/** Where a step was made: this browser, the origin, or another site by its number. */
+/** Where a step was made: this browser, this edge, the origin, or another site by its number. */
 export function where(app: Application, step: Step): string {
-  const own = app.copy?.status?.site;
-  if (own !== undefined && own !== 0 && own === step.site) return m.receipt_browser();
+  const own = app.outbox?.status?.site;
+  if (own !== undefined && own !== 0 && own === step.site)
+    return app.copy ? m.receipt_browser() : m.edge_name({ name: nameOfEdge() });
   return step.site <= 1 ? m.input_site_origin() : m.sync_site({ n: number(step.site, { useGrouping: false }) });
 }

@@ -1,5 +1,6 @@
 // Pictures on their way into an application: read, hashed and sent a few at a time, whatever page is shown meanwhile.
 import type { Application } from '../../application.svelte';
+import { call } from '../../ask';
 import { Failure } from '../../console';
 import { oneForEach } from '../../each';
 import { base64Of } from '../look/pictures';
@@ -295,11 +296,11 @@ export class Adding {
       this.#twins = this.#twins.then(async () => {
         try {
           type Answer = { duplicates: { input: { id: string }; tier: Twin['tier'] }[] };
-          const { duplicates } = await this.app.call<Answer>(
-            'GET',
-            `/inputs/${encodeURIComponent(entry.id)}/duplicates?per_page=1`,
-          );
-          const [first] = duplicates;
+          const path = `/inputs/${encodeURIComponent(entry.id)}/duplicates?per_page=1`;
+          let [first] = (await this.app.call<Answer>('GET', path)).duplicates;
+          // Whether one is the other saved again is seen in the bytes of both, and a copy may not have them yet.
+          if (first?.tier === 'similar' && this.app.by === 'device' && !this.app.offline)
+            first = (await call<Answer>(this.app.there, 'GET', path).catch(() => undefined))?.duplicates[0] ?? first;
           if (first) entry.twin = { tier: first.tier, id: first.input.id };
         } catch {
           // It is stored; what it is like can be seen on its own page.

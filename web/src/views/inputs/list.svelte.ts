@@ -116,24 +116,32 @@ export class List {
       Math.floor(Math.max(0, n) / size),
     );
     const [low, high] = [Math.min(...ends), Math.max(...ends)];
-    for (let n = low; n <= high; n++) {
-      if (this.#asked.has(n) || (this.#pages.has(n) && !this.#stale.has(n))) continue;
+    let here = true;
+    const want = (n: number) => {
+      here &&= this.#pages.has(n);
+      if (this.#asked.has(n) || (this.#pages.has(n) && !this.#stale.has(n))) return;
       this.#asked.set(n, this.#load(n));
-    }
+    };
+    for (let n = low; n <= high; n++) want(n);
+    // What comes next on either side is read before it is needed, so that no tile has to be drawn without its words.
+    if (here) for (const n of [low - 1, high + 1]) if (n >= 0 && n * size < this.total && !this.#pages.has(n)) want(n);
     this.#drop(low, high);
   }
 
   async #load(n: number): Promise<void> {
     this.#stale.delete(n);
+    let came = false;
     try {
       const found = await page(this.app, this.clauses, n + 1, size);
-      if (!this.#gone) this.#pages.set(n, found);
+      if (this.#gone) return;
+      this.#pages.set(n, found);
+      came = true;
     } catch (failure) {
       this.failure = failure;
     } finally {
       this.#asked.delete(n);
     }
-    if (this.#stale.has(n)) this.#fetch(); // it changed meanwhile
+    if (came) this.#fetch(); // it changed meanwhile, or there is time for those beside it
   }
 
   /** Lets go of the pages that are farthest from those in sight. */

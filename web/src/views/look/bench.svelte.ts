@@ -1,4 +1,5 @@
 // What lies on the page: the picture that is shown or the camera, what was seen in it, what is kept and taught.
+import type { By } from '../../application.svelte';
 import type { Ask } from '../../ask';
 import { Failure } from '../../console';
 import type { Light } from '../../parts/light';
@@ -9,7 +10,7 @@ import { type Picture, picture } from './pictures';
 /** An application's own models, whoever answers for it. */
 export interface Others {
   readonly calls: Calls;
-  readonly by: () => 'device' | 'origin'; // who answered last
+  readonly by: () => By; // who answered last
 }
 
 /** What a model saw: concepts in the order of their values, named in one language or more. */
@@ -18,7 +19,7 @@ export interface Seen {
   readonly concepts: readonly Concept[];
   readonly names: Readonly<Record<string, Readonly<Record<string, string>>>>; // language → id → name
   readonly ms: number;
-  readonly by: 'device' | 'origin';
+  readonly by: By;
 }
 
 /** A file that was not taken, and why. */

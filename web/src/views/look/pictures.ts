@@ -1,4 +1,5 @@
 // Pictures as they come: from a file, the clipboard, the camera or the samples.
+import type { Crop } from '../../clauses';
 import { Failure } from '../../console';
 import { bytesToHex } from './receipt';
 
@@ -31,6 +32,21 @@ export function base64Of(blob: Blob): Promise<string> {
     };
     reader.readAsDataURL(blob);
   });
+}
+
+/** A part of a picture, by its edges as shares of the height and width, without loss. */
+export async function partOf(p: Picture, [top, left, bottom, right]: Crop): Promise<Picture> {
+  const whole = await createImageBitmap(p.blob);
+  try {
+    const [x, y] = [Math.round(left * whole.width), Math.round(top * whole.height)];
+    const width = Math.max(1, Math.round(right * whole.width) - x);
+    const height = Math.max(1, Math.round(bottom * whole.height) - y);
+    const canvas = new OffscreenCanvas(width, height);
+    canvas.getContext('2d')?.drawImage(whole, -x, -y);
+    return await picture(await canvas.convertToBlob({ type: 'image/png' }), p.name);
+  } finally {
+    whole.close();
+  }
 }
 
 /** Whether a picture was not read because of what it is. */

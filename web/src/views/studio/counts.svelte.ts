@@ -3,20 +3,27 @@ import type { Application } from '../../application.svelte';
 import type { components } from '../../v2';
 
 type Schemas = components['schemas'];
+const most = 5000; // pictures that are looked at for the one count
+const seldom = 10_000; // ms between two of those counts
 const page = 200; // own models are listed before all others
 
 export class Counts {
   inputs = $state<number>();
   models = $state<number>();
+  next = $state<number>(); // pictures that the first of the models would have labelled
+  #asked = 0; // when that was last asked, as performance.now() tells
   #of: string | undefined; // the application
+  #later: ReturnType<typeof setTimeout> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** Counts again, soon: much that changes at once is counted once. */
   soon(app: Application): void {
     if (this.#of !== app.id) {
-      this.inputs = this.models = undefined;
+      this.inputs = this.models = this.next = undefined;
+      this.#asked = Number.NEGATIVE_INFINITY;
       this.#of = app.id;
       clearTimeout(this.#timer);
+      clearTimeout(this.#later);
       this.#timer = undefined;
     }
     this.#timer ??= setTimeout(
@@ -34,9 +41,29 @@ export class Counts {
       const { models } = await app.call<Schemas['ModelsAnswer']>('GET', `/models?per_page=${page}`);
       if (this.#of !== app.id) return;
       this.inputs = (counts?.processed ?? 0) + (counts?.to_process ?? 0) + (counts?.errors ?? 0);
-      this.models = (models ?? []).filter((model) => model.app_id === app.id).length;
+      const own = (models ?? []).filter((model) => model.app_id === app.id);
+      this.models = own.length;
+      await this.#queue(app, own.find((model) => model.output_info.type_ext === 'concept')?.id);
     } catch {
       // the page itself says what is wrong
     }
+  }
+
+  /** Counts what waits to be labelled, which all pictures are looked at for: not often, and not where there are many. */
+  async #queue(app: Application, model: string | undefined): Promise<void> {
+    if (!model || (this.inputs ?? 0) > most) {
+      this.next = undefined;
+      return;
+    }
+    const now = performance.now();
+    if (now < this.#asked + seldom) {
+      clearTimeout(this.#later);
+      this.#later = setTimeout(() => void this.#queue(app, model).catch(() => {}), this.#asked + seldom - now);
+      return;
+    }
+    this.#asked = now;
+    const path = `/models/${encodeURIComponent(model)}/next?page=1&per_page=1`;
+    const { total } = await app.call<{ total: number }>('GET', path);
+    if (this.#of === app.id) this.next = total || undefined;
   }
 }

@@ -17,7 +17,7 @@ export interface Page {
   readonly routes: readonly Route[]; // where it is the current one
   readonly icon: Component;
   readonly name: () => string;
-  readonly counts?: 'inputs' | 'models'; // what of is said beside it
+  readonly counts?: 'inputs' | 'models' | 'next'; // what of is said beside it
 }
 
 /** The pages that work on an application's pictures. */
@@ -31,7 +31,13 @@ export const working = (app: string): readonly Page[] => [
     counts: 'inputs',
   },
   { href: pathIn(app, 'search'), routes: ['/:app/search'], icon: Search, name: () => m.group_search() },
-  { href: pathIn(app, 'next'), routes: ['/:app/next'], icon: ListChecks, name: () => m.studio_next() },
+  {
+    href: pathIn(app, 'next'),
+    routes: ['/:app/next'],
+    icon: ListChecks,
+    name: () => m.studio_next(),
+    counts: 'next',
+  },
   {
     href: pathIn(app, 'models'),
     routes: ['/:app/models', '/:app/models/:model', '/:app/models/:model/:version'],

@@ -1,0 +1,97 @@
+package console
+
+import (
+	"context"
+	"mime"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/lang"
+)
+
+// Edge has a [Handler] answer at an edge, where nobody has an account and no cookie is set: pages show the key, or the
+// token, that a person has pasted, and hear which application it opens.
+//
+//	page ──▶ host, origin ─▶ route ─┬─▶ session: whose edge this is
+//	                                ├─▶ apps: those that a credential opens
+//	                                └─▶ page-token: of a demonstration alone
+//
+// Another site gets no answer here, as at an origin; what another program on this machine may ask, it may ask at
+// the origin of a demonstration too.
+type Edge struct {
+	// Who says what the edge is called and where its origin is, as far as it knows; both are empty where it stands alone.
+	Who func() (name, origin string)
+
+	// Of returns the application that the credential of a request is good for; empty: it is good for none.
+	Of func(ctx context.Context, r *api.Request) (app string)
+
+	Open bool // a demonstration's: whoever reaches it has its applications; on loopback only
+}
+
+// edgeRoutes are all there are at an edge.
+var edgeRoutes = []route{
+	{"GET", "/session", anybody, (*call).edgeSession},
+	{"GET", "/apps", anybody, (*call).edgeApps},
+	{"POST", "/apps/{id}/page-token", anybody, (*call).edgeToken},
+}
+
+// serveEdge answers at an edge.
+func (c *call) serveEdge() (any, error) {
+	route, err := c.find()
+	if err != nil {
+		return nil, err
+	}
+	changes := route.method != "GET"
+	if err := c.checkOrigin(changes); err != nil {
+		return nil, err
+	}
+	if kind, _, err := mime.ParseMediaType(c.header("Content-Type")); changes && (err != nil || kind != "application/json") {
+		return nil, errContentType
+	}
+	return route.serve(c)
+}
+
+// edgeSession is what a page knows of itself at an edge.
+func (c *call) edgeSession() (any, error) {
+	type edge struct {
+		Name   string `json:"name"`
+		Origin string `json:"origin"`
+		Open   bool   `json:"open"`
+	}
+	name, origin := c.o.Edge.Who()
+	return map[string]any{"session": struct {
+		session
+		Edge edge `json:"edge"`
+	}{
+		session{SignUp: "closed", Mail: "log", Version: c.o.Version, PublicURL: c.o.PublicURL, Languages: lang.Codes()},
+		edge{name, origin, c.o.Edge.Open},
+	}}, nil
+}
+
+// edgeApps lists the application that a credential opens; without one, at a demonstration's edge, all there are.
+func (c *call) edgeApps() (any, error) {
+	if c.r.Authorization == "" {
+		if !c.o.Edge.Open {
+			return nil, errSignIn
+		}
+		return c.listed(c.owned())
+	}
+	id := c.o.Edge.Of(c.ctx, c.r)
+	if id == "" {
+		return nil, auth.ErrKeyUnknown
+	}
+	a, err := c.o.Engine.App(id)
+	if err != nil {
+		return nil, err
+	}
+	return c.listed([]catalog.App{a}, nil)
+}
+
+// edgeToken gives a page of a demonstration's edge an access token of an application, as pages get theirs at an origin.
+func (c *call) edgeToken() (any, error) {
+	if !c.o.Edge.Open {
+		return nil, errMissing
+	}
+	return c.pageToken()
+}

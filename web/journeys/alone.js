@@ -1,0 +1,183 @@
+// Without a network: the pages start, take pictures, learn, are corrected, and keep what is said until it can be sent.
+import { check, same } from './browser.js';
+import { caller } from './demonstration.js';
+import { count, drop, lighthouse, named } from './pictures.js';
+import { as, sizes } from './screens.js';
+
+// One picture of the second concept is of the first.
+const lessons = [
+  [
+    'Living',
+    ['07-hummingbird', '12-egrets-over-water', '16-oystercatcher', '21-dragonfly-face-on', '22-damselfly-on-a-leaf'],
+  ],
+  ['Made', ['26-green-roadster', '27-red-sports-car', '30-cruise-ship-at-the-quay', '04-old-camera', '09-sea-turtle']],
+].map(([name, files]) => [name, files.map((file) => `${file}.jpg`)]);
+
+export const unseen = '40-red-whiskered-bulbul.jpg'; // is of the first, and no version learns from it
+export const [[living]] = lessons;
+
+/** What the side bar says of the copy. */
+export const truth = (t) => t.page.locator('aside .foot a b').first();
+
+/** Waits until the side bar says that there is no network and so many changes wait. */
+const queued = (s, n) =>
+  s.t.until(
+    (all) => all.every((words) => document.querySelector('aside .foot a b')?.textContent.includes(words)),
+    [s.m('truth_offline'), s.m('truth_queued', { n })],
+  );
+
+export async function leaves(s) {
+  const { t } = s;
+  await as(s, 'ja', sizes.wide);
+  await t.page.goto('/sync');
+  await t.seen(t.page.getByRole('article', { name: 'The same file' })); // the last that was added elsewhere
+  await t.seen(t.page.getByText(s.m('phase_current')));
+  await t.seen(t.page.getByText(s.m('look_stored')));
+  t.away = true; // what the page asks of the origin is not answered
+  await s.stop();
+  await t.offline(true);
+  s.answered = [];
+  t.context.on('response', (r) => {
+    if (t.away && !r.fromServiceWorker() && /^\/(v2|console|hosted)\//.test(new URL(r.url()).pathname))
+      s.answered.push(r.url());
+  });
+  check((await t.page.reload()).fromServiceWorker(), 'the page did not come from where it is kept');
+  await t.page.locator(`aside nav a[href="/${s.app}/inputs"]`).click();
+  await count(t, 43);
+  await drop(t.page.locator('main'), [lighthouse], 'again');
+  await count(t, 44);
+  await queued(s, 1);
+  await t.look('a picture that was added');
+  await t.page.locator('.drawer li a').first().click();
+  const [id, names] = [(await named('en')).get('lighthouse'), await named('ja')];
+  const [name] = [...names].find(([, one]) => one === id);
+  await t.seen(t.page.locator('.words li .name').getByText(name, { exact: true }));
+  await t.page.goto(`/${s.app}/inputs`);
+  await count(t, 44);
+  await queued(s, 1);
+  same(s.answered, [], 'answers from elsewhere');
+}
+
+export async function teaches(s) {
+  const { t } = s;
+  await as(s, 'ja', sizes.telephone);
+  await t.page.goto(`/${s.app}/models#new`);
+  const concepts = t.page.locator('.concepts .concept');
+  for (const [i, [name, files]] of lessons.entries()) {
+    await concepts.nth(i).locator('input').first().fill(name);
+    await drop(concepts.nth(i), files);
+    await t.until((i) => document.querySelectorAll('.concept [data-count="5"]').length === i + 1, i);
+  }
+  await t.look('a new model with pictures');
+  const way = await t.page.evaluateHandle(trained);
+  await t.button(s.m('models_train')).click();
+  await t.seen(t.page.locator('[data-auc]'));
+  const [[first, began], ...rest] = await way.jsonValue();
+  const [last, ended] = rest.at(-1) ?? [];
+  same([first, last], ['21103', 'judged'], 'the code of a version that is trained, and its end');
+  check(ended - began <= 6000, `it took ${Math.round(ended - began)} ms, want 2000`); // three times as long, at most
+  await t.seen(t.link(s.m('models_version_show', { n: 1 })));
+  for (const part of ['models_weak', 'models_confusion']) await t.seen(t.heading(s.m(part)));
+  s.model = new URL(t.page.url()).pathname;
+  await tries(s, 1);
+  await t.look('a model');
+  await t.fits('a model');
+  same(s.answered, [], 'answers from elsewhere');
+}
+
+/** The codes of a training as the page says them, and that its version is judged, each with its time in ms. */
+function trained() {
+  const all = [];
+  const note = () => {
+    const code = document.querySelector('.progress [role="status"]')?.textContent.match(/21\d{3}/)?.[0];
+    const now = document.querySelector('[data-auc]') ? 'judged' : code;
+    if (now && now !== all.at(-1)?.[0]) all.push([now, performance.now()]);
+  };
+  new MutationObserver(note).observe(document.body, { subtree: true, childList: true, characterData: true });
+  return all;
+}
+
+/** What a version sees first. */
+const sees = (s) =>
+  s.t.page
+    .getByRole('list', { name: s.m('models_results') })
+    .locator('li b')
+    .first();
+
+/** Has a version read a picture that it has not learned from. */
+async function tries(s, version) {
+  const { t } = s;
+  await drop(t.page.locator('section[aria-labelledby="try-h"]'), [unseen]);
+  await t.seen(t.page.getByText(s.m('models_runs_here', { n: version })));
+  await t.seen(sees(s));
+  same(await sees(s).textContent(), living, 'what it sees first');
+}
+
+/** Holds the model to what the camera shows, which is none of its pictures, and to how many of them it reads. */
+export async function watches(s) {
+  const { t } = s;
+  const part = t.page.locator('section[aria-labelledby="try-h"]');
+  await t.button(s.m('models_camera'), part).click();
+  await t.button(s.m('models_start_camera'), part).click();
+  await t.until(() => Number(document.querySelector('[data-rate]')?.dataset.rate) >= 5);
+  same(await sees(s).textContent(), living, 'what the camera shows');
+  await t.button(s.m('models_stop_camera'), part).click();
+  await t.gone(t.page.locator('video'));
+  same(s.answered, [], 'answers from elsewhere');
+}
+
+export async function corrects(s) {
+  const { t } = s;
+  await as(s, 'en', sizes.desk);
+  await t.page.goto(s.model);
+  await t.button(s.m('models_check_all')).click();
+  const dialog = t.dialog(s.m('models_check_title'));
+  await t.seen(dialog);
+  await t.look('the weakest pictures');
+  const yes = await dialog.getByText(s.m('models_check_said', { n: '1', value: '#' }).split('1')[0]).count();
+  await t.press(yes ? 'n' : 'y'); // what was said of it is taken back
+  await t.button(s.m('models_check_train'), dialog).click();
+  await t.seen(t.page.locator('header .tag', { hasText: s.m('models_v', { n: 2 }) }));
+  const told = t.page.locator('.toast', { hasText: /^v2: ([+-]?\d+ points?, )?\d+ pictures? changed/ });
+  await t.seen(told);
+  await t.link(s.m('models_version_show', { n: 1 })).click();
+  await tries(s, 1);
+  same(s.answered, [], 'answers from elsewhere');
+}
+
+export async function edits(s) {
+  const { t } = s;
+  await as(s, 'en', sizes.wide);
+  await t.page.goto(`/${s.app}/inputs`);
+  await count(t, 44);
+  await t.seen(truth(t));
+  const before = Number((await truth(t).textContent()).match(/\d+/)[0]);
+  const select = (name) => t.page.getByRole('gridcell', { name }).locator('.ck').click();
+  for (const [i, name] of [/^Castle gate/, /^Beach in the wind/].entries()) {
+    await select(name);
+    await t.press('l');
+    await t.type('tower');
+    await t.seen(t.page.getByRole('row').filter({ hasText: 'tower' }));
+    await t.press('Enter');
+    await queued(s, before + i + 1);
+    await t.press('Escape');
+    await t.press('Escape');
+  }
+  await select(/^Footballer/);
+  await t.press('Delete');
+  await count(t, 43);
+  await queued(s, before + 3);
+  await t.reopen();
+  await t.page.setViewportSize({ width: 2400, height: 1350 });
+  await t.page.goto(`/${s.app}/inputs`);
+  await count(t, 43);
+  await queued(s, before + 3);
+  await t.seen(t.page.getByRole('gridcell', { name: /^Castle gate.*tower/ }));
+  same(s.answered, [], 'answers from elsewhere');
+
+  // Meanwhile somebody deletes one of them at the edge.
+  const ask = caller(s.edge, s.key);
+  const { inputs } = await ask('GET', '/inputs?per_page=100');
+  s.contested = inputs.find((input) => input.data.metadata?.name === 'Beach in the wind').id;
+  same((await ask('DELETE', `/inputs/${s.contested}`)).status.code, 10000, 'a deletion at the edge');
+}

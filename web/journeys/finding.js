@@ -1,0 +1,173 @@
+// What is found: by likeness against a plain scan, by three clauses as three programs, and the same at an edge.
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { check, same, shell } from './browser.js';
+import { until } from './demonstration.js';
+import { lighthouse, sample } from './pictures.js';
+import { as, sizes } from './screens.js';
+
+const embedder = 'bbb5f41425b8468d9b7a554ff10f8581'; // its output is what likeness is measured by
+const close = 1e-3; // what two cosines may differ by that are the same to the index
+
+/** How many hits are above the cut-off, as the page says. */
+const hits = (t) =>
+  t.page
+    .locator('.cutoff b')
+    .first()
+    .textContent()
+    .then((words) => Number(words.match(/\d+/)[0]));
+
+export async function finds(s) {
+  const { t } = s;
+  await as(s, 'ja', sizes.desk);
+  const base64 = (await sample(lighthouse)).toString('base64');
+  const added = { id: 'same-file', data: { image: { base64 }, metadata: { name: 'The same file' } } };
+  same((await s.ask('POST', '/inputs', { inputs: [added] })).status.code, 10000, 'a copy of a picture');
+  await t.page.goto(`/${s.app}/search`);
+  const found = t.page.locator('li[data-id="same-file"]');
+  await t.seen(found); // the picture that was added elsewhere
+  await found.locator('.tile').hover();
+  await found.locator('.mag').click();
+  const range = t.page.locator('input.range');
+  await t.seen(range);
+  await t.until(
+    (words) => [...document.querySelectorAll('.why')].filter((one) => one.textContent === words).length === 2,
+    s.m('search_same_file'),
+  );
+  const before = await hits(t);
+  await range.fill('0');
+  await t.until((n) => Number(document.querySelector('.cutoff b').textContent.match(/\d+/)?.[0]) > n, before);
+  same(await hits(t), 43, 'hits without a cut-off');
+  await t.until((n) => document.querySelectorAll('li[data-id]').length === n, 43); // the list settles after the count
+  const scores = (await t.page.locator('.score').allTextContents()).map(Number);
+  same(scores.slice(0, 2), [1, 1], 'the scores of the same file');
+  same(
+    scores,
+    scores.toSorted((a, b) => b - a),
+    'the order of the scores',
+  );
+  await scans(s, await t.page.locator('li[data-id]').evaluateAll((all) => all.map((one) => one.dataset.id)));
+  await t.look('pictures that are alike');
+}
+
+/** Holds the order of hits to every cosine, computed here. */
+async function scans(s, ids) {
+  const { inputs } = await s.ask('GET', '/inputs?per_page=100');
+  const pictures = inputs.map((input) => ({ data: { image: { url: input.data.image.url } } }));
+  const { outputs } = await s.ask('POST', `/models/${embedder}/outputs`, { inputs: pictures });
+  const vectors = new Map(outputs.map((o, i) => [inputs[i].id, o.data.embeddings[0].vector]));
+  const asked = vectors.get('same-file');
+  const cosine = (id) => vectors.get(id).reduce((sum, v, i) => sum + v * asked[i], 0);
+  const best = [...vectors.keys()].map(cosine).sort((a, b) => b - a);
+  const shown = ids.map(cosine);
+  same(shown.length, best.length, 'hits that are shown');
+  const wrong = shown.filter((value, i) => Math.abs(value - best[i]) > close);
+  same(wrong, [], 'hits that are not where a scan has them');
+}
+
+/** What must be the same of two answers: all but the ids and times of the answer itself, and where it came from. */
+function told({ status, hits }, place) {
+  return JSON.stringify([status, hits?.map(({ score, input }) => [score, input])]).replaceAll(place, '');
+}
+
+export async function asks(s) {
+  const { t, edge } = s;
+  await as(s, 'ar', sizes.wide);
+  const ands = JSON.stringify([{ output: { data: { concepts: [{ name: 'outdoors' }] } } }]);
+  await t.page.goto(`/${s.app}/search?q=${encodeURIComponent(ands)}`);
+  await t.seen(t.page.locator('li[data-id]'));
+  await t.seen(t.page.locator('.pins .pin'));
+  await t.press('c'); // a circle, in the middle of the map
+  await t.until(() => decodeURIComponent(location.search).includes('withinKilometers'));
+  await t.seen(t.page.locator('.chip').nth(1));
+  await t.seen(t.page.locator('li[data-id]'));
+  const first = t.page.locator('li[data-id]').first();
+  const id = await first.getAttribute('data-id');
+  await first.locator('.tile').hover();
+  await first.locator('.mag').click();
+  await t.seen(t.page.locator('.chip').nth(2));
+  await t.seen(t.page.locator('input.range'));
+  await t.look('three clauses');
+  const command = await t.copied(t.button(s.m('copy_what', { what: s.m('search_request') })));
+  holds(command, id);
+  const run = (text) => shell(text, { SIGHTLINE_KEY: s.key });
+  const here = await run(command);
+  same([here.status, here.answer.status.code], [200, 10000], 'the answer to the request');
+  check(here.answer.hits.length > 0, 'no hit');
+  await until(
+    async () => told((await run(command.replaceAll(s.origin, edge))).answer, edge),
+    (there) => there === told(here.answer, s.origin),
+    'the answer of the edge',
+  );
+  await programs(s, here.answer);
+}
+
+/** Holds the body of the command to the shapes of the interface: a concept, a circle and a picture. */
+function holds(command, id) {
+  const [concept, circle, like] = JSON.parse(command.match(/-d '(.*)'$/s)[1]).query.ands;
+  same(concept, { output: { data: { concepts: [{ name: 'outdoors', value: true }] } } }, 'the first clause');
+  const { geo_point: point, geo_limit: limit } = circle.input.data.geo;
+  same(
+    circle,
+    {
+      input: {
+        data: {
+          geo: {
+            geo_point: { latitude: Number(point.latitude), longitude: Number(point.longitude) },
+            geo_limit: { type: 'withinKilometers', value: Number(limit.value) },
+          },
+        },
+      },
+    },
+    'the second clause',
+  );
+  same(like, { output: { input: { id, data: { image: {} } } } }, 'the third clause');
+}
+
+/** Runs the request as the other two programs that the page has of it. */
+async function programs(s, answer) {
+  const { t } = s;
+  const folder = await mkdtemp(join(tmpdir(), 'programs-'));
+  const run = async (name, file, command, ...args) => {
+    await t.button(name).click();
+    const code = t.page.locator('section.request pre', {
+      hasText: file === 'ask.go' ? 'package main' : 'const answer',
+    });
+    await writeFile(join(folder, file), await code.textContent());
+    const env = { ...process.env, SIGHTLINE_KEY: s.key };
+    return new Promise((resolve, reject) =>
+      execFile(command, [...args, file], { cwd: folder, env, maxBuffer: 1 << 24 }, (failure, out, trouble) =>
+        failure ? reject(new Error(`${file}: ${failure.message}\n${trouble}`)) : resolve(out),
+      ),
+    );
+  };
+  try {
+    const lines = answer.hits.map(({ score, input }) => `${score} ${input.id}\n`).join('');
+    same(await run('JS', 'ask.mjs', process.execPath), lines, 'what the JavaScript says');
+    const { hits } = JSON.parse(await run('Go', 'ask.go', 'go', 'run'));
+    same(hits, answer.hits, 'what the Go program says');
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+/** Pastes the example of the application's page, against the origin and against the edge. */
+export async function runs(s) {
+  const { t, edge } = s;
+  await as(s, 'en', sizes.desk);
+  await t.page.goto(`/apps/${s.app}`);
+  const command = await t.copied(t.button(s.m('copy_what', { what: s.m('code_of', { tool: 'cURL' }) })));
+  const run = async (text) => {
+    const { status, text: said, answer } = await shell(text, { SIGHTLINE_KEY: s.key });
+    same([status, answer.status.code], [200, 10000], 'the answer');
+    const [output] = answer.outputs;
+    // The ids and times of the answer itself; the address is where its picture lies for a while.
+    const own = [output.id, output.created_at, output.input.id, output.input.data.image.url];
+    return own.reduce((said, one) => said.replaceAll(one, '-'), said);
+  };
+  const here = await run(command);
+  check(here.includes('"lighthouse"'), `no lighthouse in ${here}`);
+  same(await run(command.replaceAll(s.origin, edge)), here, 'the answer of the edge');
+}

@@ -1,0 +1,155 @@
+// The grid of very many pictures, traced: what the page works while one scrolls at reading speed and jumps from day to day, the
+// frames that were not drawn in time, how soon the first screen is there, and the memory it all takes.
+//
+// INPUTS says how many there are to be: where the application has fewer, parts of the samples are added first. Times are those of
+// the processor, which are the same beside busy neighbours; where nobody else is at work (ALONE), frames and seconds count too.
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { check, journey, origin, words } from './browser.js';
+import { caller, newKey } from './demonstration.js';
+import { memory, trace } from './trace.js';
+
+const m = await words('en');
+const inputs = Number(process.env.INPUTS ?? 600);
+const samples = new URL('../samples/', import.meta.url);
+const size = { width: 1440, height: 900 };
+const task = 50; // ms of work that a person feels
+const frame = 8; // ms of work that leaves a frame its time
+const megabytes = { 'at the origin': 400, 'with a copy': 500 }; // a copy has the module, its network and a store in memory
+
+await journey(async (arrive) => {
+  const first = await arrive();
+  let app;
+  await first.step(`there are ${inputs} pictures`, async () => {
+    await first.page.goto('/apps');
+    await first.seen(first.heading(m('keys')));
+    app = new URL(first.page.url()).pathname.split('/')[2];
+    await fill(caller(origin, await newKey(first, app)));
+  });
+  await first.context.close();
+
+  const reader = await arrive({ remembered: { declined: JSON.stringify([app]) } });
+  await visit(reader, app, 'at the origin');
+  await reader.context.close();
+
+  const keeper = await arrive();
+  await keeper.step('a copy is kept on the device', async () => {
+    await keeper.page.goto('/sync');
+    await keeper.page
+      .getByText(m('phase_current'))
+      .first()
+      .waitFor({ timeout: 60_000 + 10 * inputs });
+  });
+  await visit(keeper, app, 'with a copy');
+});
+
+/** Looks at the grid, scrolls in it and jumps. */
+async function visit(t, app, where) {
+  let pid;
+  await t.page.setViewportSize(size);
+  await t.step(`the first screen ${where}`, async () => {
+    const began = performance.now();
+    const tracing = await trace(t);
+    await t.page.goto(`/${app}/inputs`);
+    await filled(t);
+    const seconds = (performance.now() - began) / 1000;
+    const { tasks, pid: mine } = await tracing.end();
+    pid = mine;
+    tell('first screen', { seconds, work: sum(tasks) / 1000 });
+    check(sum(tasks) < 2000, `${sum(tasks)} ms of work for the first screen`);
+    if (process.env.ALONE) check(seconds < 2, `${seconds} s until the first screen`);
+  });
+  await t.step(`scrolling ${where}`, () => smooth(t, `scrolling ${where}`, (tracing) => tracing.scroll(12_000, 1200)));
+  await t.step(`jumping ${where}`, () => smooth(t, `jumping ${where}`, () => jumps(t)));
+  await t.step(`memory ${where}`, async () => {
+    const resident = await memory(pid);
+    const [heap, nodes] = await t.page.evaluate(() => [
+      performance.memory.usedJSHeapSize / 2 ** 20,
+      document.querySelectorAll('*').length,
+    ]);
+    tell('memory', { resident, heap, nodes });
+    check(resident < megabytes[where], `${resident} MB`);
+    check(nodes < 4000, `${nodes} elements`);
+  });
+}
+
+/** Does something and holds the work of each task, and the frames, to what is smooth. */
+async function smooth(t, what, work) {
+  const tracing = await trace(t);
+  await work(tracing);
+  const { tasks, drawn, dropped, late, events } = await tracing.end();
+  const long = tasks.filter((ms) => ms > frame).length;
+  tell(what, {
+    tasks: tasks.length,
+    longest: Math.max(...tasks),
+    over8: long,
+    p99: part(tasks, 0.99),
+    work: sum(tasks) / 1000,
+    drawn,
+    dropped,
+    late,
+  });
+  if (process.env.TRACE)
+    await writeFile(join(process.env.TRACE, `${what.replaceAll(' ', '-')}.json`), JSON.stringify(events));
+  check(Math.max(...tasks) < task, `a task of ${Math.max(...tasks)} ms`);
+  if (process.env.ALONE) check(dropped * 100 <= drawn + dropped, `${dropped} frames of ${drawn + dropped} dropped`);
+  await filled(t);
+}
+
+/** Goes to places all over the list: by the days at its side where there are any, by keys where there are none. */
+async function jumps(t) {
+  const days = t.page.getByRole('slider', { name: m('inputs_days') });
+  const box = (await days.count()) ? await days.boundingBox() : undefined;
+  for (const share of [0.9, 0.1, 0.5, 0.7, 0.3]) {
+    if (box) await t.page.mouse.click(box.x + box.width / 2, box.y + box.height * share);
+    else await t.page.locator('.port').evaluate((port, share) => port.scrollTo(0, share * port.scrollHeight), share);
+    await filled(t);
+  }
+}
+
+/** Waits until every tile in the window shows its picture. */
+async function filled(t) {
+  await t.until(() => {
+    const tiles = [...document.querySelectorAll('[data-cell]')].filter((tile) => {
+      const { top, bottom } = tile.getBoundingClientRect();
+      return bottom > 0 && top < innerHeight;
+    });
+    return (
+      tiles.length > 11 && tiles.every((tile) => tile.querySelector('img')?.complete && tile.querySelector('img').src)
+    );
+  });
+}
+
+/** Adds parts of samples until there are enough. */
+async function fill(ask) {
+  const { counts } = await ask('GET', '/inputs/status');
+  const base64 = (await readFile(new URL('42-lighthouse-in-the-sea.jpg', samples))).toString('base64');
+  const one = (n) => {
+    const at = (n % 20) / 50;
+    const image = { base64, crop: [at, at, at + 0.6, at + 0.6] };
+    return {
+      id: `g${n}`,
+      data: { image, metadata: { name: `IMG_${n}.jpg` }, ...(n % 3 || { concepts: [{ id: 'Ada' }] }) },
+    };
+  };
+  for (let n = counts.processed; n < inputs; n += 100) {
+    const some = Array.from({ length: Math.min(100, inputs - n) }, (_, i) => one(n + i));
+    const { status } = await ask('POST', '/inputs', { inputs: some });
+    check(status.code === 10000, JSON.stringify(status));
+  }
+}
+
+function sum(all) {
+  return Math.round(all.reduce((a, b) => a + b, 0));
+}
+
+/** The value that a share of all do not pass. */
+function part(all, share) {
+  return all.toSorted((a, b) => a - b)[Math.floor(all.length * share)] ?? 0;
+}
+
+/** Says what was measured. */
+function tell(what, all) {
+  const figures = Object.entries(all).map(([name, n]) => `${name} ${Math.round(n * 100) / 100}`);
+  console.log(`ok   ${what}: ${figures.join(', ')}`);
+}

@@ -1,0 +1,108 @@
+//go:build !wasip1
+
+package journeys
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/web/process"
+)
+
+// TestGrid is the page of inputs with 100,000 of them, made on many days: how it scrolls, how soon it is there and what
+// it holds. It takes half an hour: make soak G=Grid, with N for another number. make test has grid.js with a few.
+func TestGrid(t *testing.T) {
+	if !proof.Soaking() {
+		t.Skip("half an hour by itself: make soak G=Grid")
+	}
+	_, inputs := proof.Rounds(t, 0, 100_000)
+	node, chromium := process.Need(t, "node"), process.Need(t, "chromium", "chromium-browser", "google-chrome")
+	binary := process.Build(t)
+	data := filepath.Join(t.TempDir(), "data")
+	fillDays(t, data, inputs, 150)
+	travel(t, process.Serve(t, binary, "--demo", "--data", data), node, "grid.js", chromium, "INPUTS="+strconv.Itoa(inputs))
+}
+
+// fillDays makes a folder with so many inputs: parts of the samples, 2,000 different ones, with names, places and, one in three,
+// a concept. So many come on each of the days before today as the seed says.
+func fillDays(t *testing.T, data string, inputs, days int) {
+	t.Helper()
+	clock := earlier(t)
+	run := func(daysAgo int, args ...string) {
+		cmd := exec.CommandContext(t.Context(), clock, append(args, "--data", data)...)
+		cmd.Env = append(os.Environ(), "DAYS_AGO="+strconv.Itoa(daysAgo))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%d days ago: %v\n%s", daysAgo, err, out)
+		}
+	}
+	run(days, "app", "create", "Many")
+	samples, err := filepath.Abs("../samples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pictures, err := filepath.Glob(filepath.Join(samples, "*.jpg"))
+	if err != nil || len(pictures) == 0 {
+		t.Fatal(pictures, err)
+	}
+	rng := rand.New(rand.NewPCG(8, 8))
+	concepts := []string{"harbour", "red door", "to print", "Ada"}
+	list := filepath.Join(t.TempDir(), "inputs.jsonl")
+	for day, done := days, 0; done < inputs; day-- {
+		most := inputs - done
+		if day > 1 {
+			most = min(most, 2*inputs/days)
+		}
+		var lines strings.Builder
+		n := most
+		if day > 1 {
+			n = 1 + rng.IntN(most)
+		}
+		for range n {
+			part := done % 2000
+			top, left := float64(part/len(pictures)%7)/20, float64(part/len(pictures)/7)/20
+			line := map[string]any{
+				"id": fmt.Sprintf("g%06d", done), "path": pictures[part%len(pictures)],
+				"crop":     []float64{top, left, top + 0.6, left + 0.6},
+				"metadata": map[string]any{"name": fmt.Sprintf("IMG_%06d.jpg", done)},
+				"geo":      map[string]float64{"latitude": float64(rng.IntN(12000))/100 - 50, "longitude": float64(rng.IntN(34000))/100 - 170},
+			}
+			if done%3 == 0 {
+				line["concepts"] = []string{concepts[done/3%len(concepts)]}
+			}
+			b, err := json.Marshal(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines.Write(append(b, '\n'))
+			done++
+		}
+		if err := os.WriteFile(list, []byte(lines.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		run(day-1, "import", list, "--quiet")
+	}
+}
+
+// earlier is the program with a clock that stands as many days before now as DAYS_AGO says.
+func earlier(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(proof.Root(t), "origin", "system", "system.go")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const now = "func Now() time.Time { return time.Now() }"
+	const then = "func Now() time.Time { days, _ := strconv.Atoi(os.Getenv(\"DAYS_AGO\")); return time.Now().AddDate(0, 0, -days) }"
+	if !strings.Contains(string(text), now) {
+		t.Fatalf("%s has another clock", path)
+	}
+	return process.BuildWith(t, process.Origin, map[string][]byte{path: []byte(strings.Replace(string(text), now, then, 1))})
+}

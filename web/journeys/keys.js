@@ -1,0 +1,231 @@
+// Everything by keyboard alone: on every page Tab comes by each control and on again, each has a name and is seen to have the
+// focus; and the keys of the pages' work do what the design says of them.
+import { check, journey, same, words } from './browser.js';
+
+const m = await words('en');
+const bird = { output: { data: { concepts: [{ name: 'bird' }] } } };
+const near = {
+  input: {
+    data: { geo: { geo_point: { latitude: 47, longitude: 9 }, geo_limit: { type: 'withinKilometers', value: 4000 } } },
+  },
+};
+const search = `/search?q=${encodeURIComponent(JSON.stringify([bird, near]))}`;
+const most = 160; // stops beyond those that a page begins with: lists grow as one goes through them
+
+await journey(async (arrive) => {
+  const t = await arrive({ camera: true });
+  let app;
+  await t.step('there is a demonstration', async () => {
+    await t.page.goto('/');
+    await t.until(() => localStorage.getItem('copies'));
+    app = await t.page.evaluate(() => `/${JSON.parse(localStorage.getItem('copies'))[0].id}`);
+  });
+  await t.step('the keys of Inputs', () => inputs(t, app));
+  await t.step('the keys of an input', () => input(t, app));
+  await t.step('the keys of the map', () => map(t, app));
+  await t.step('the keys of Label next', () => next(t, app));
+  await t.step('a key that is held teaches', () => teach(t, app));
+  const pages = [
+    '/',
+    `${app}/inputs`,
+    `${app}${search}`,
+    `${app}/next?model=bird-or-insect`,
+    `${app}/models`,
+    `${app}/models/bird-or-insect`,
+  ];
+  pages.push(`${app}/concepts`, `/apps${app}`, '/sync', '/account');
+  for (const path of pages)
+    await t.step(`Tab through ${path.replace(app, '/:app').split('?')[0]}`, () => walk(t, path));
+});
+
+/** The cell of the grid that has the focus. */
+function focused(t) {
+  return t.page.evaluate(() => Number(document.activeElement?.dataset.cell ?? -1));
+}
+
+/** Waits until a cell has the focus and so many are selected. */
+function stands(t, at, selected) {
+  return t.until(
+    ([at, selected]) =>
+      Number(document.activeElement?.dataset.cell ?? -1) === at &&
+      document.querySelectorAll('[data-cell][aria-selected=true]').length === selected,
+    [at, selected],
+  );
+}
+
+async function inputs(t, app) {
+  await t.page.goto(`${app}/inputs`);
+  const first = t.page.locator('[data-cell="0"][aria-label]');
+  await t.seen(first);
+  const columns = Number(await t.page.getByRole('grid').getAttribute('aria-colcount'));
+  await first.focus();
+  await t.press('ArrowRight');
+  await stands(t, 1, 0);
+  await t.press('ArrowDown');
+  await t.until(() => document.activeElement?.dataset.cell > 1);
+  check((await focused(t)) === 1 + columns, `down is ${await focused(t)}, of ${columns} columns`);
+  await t.press('Control+Home');
+  await stands(t, 0, 0);
+  await t.press('x');
+  await stands(t, 0, 1);
+  await t.press('ArrowRight');
+  await t.press('ArrowRight');
+  await t.press('Shift+X');
+  await stands(t, 2, 3);
+  await t.press('x');
+  await stands(t, 2, 2);
+  await t.press('Escape');
+  await stands(t, 2, 0);
+  await t.press('Control+a');
+  const all = await t.page.evaluate(() => Number(document.querySelector('[role=grid]').ariaRowCount));
+  check(all > 0, 'a grid without rows');
+  await t.seen(t.page.getByRole('toolbar', { name: m('inputs_selection') }));
+  await t.press('Escape');
+  await t.gone(t.page.getByRole('toolbar', { name: m('inputs_selection') }));
+  const name = await t.page.evaluate(() => document.activeElement.ariaLabel.split(', ')[0]);
+  for (const key of ['l', 'm', 'g']) {
+    await t.press(key);
+    await t.seen(t.page.getByRole('dialog'));
+    await t.until(() => document.activeElement?.closest('[role=dialog]'));
+    await t.press('Escape');
+    await t.until(() => !document.querySelector('[role=dialog]'));
+    await stands(t, 2, 0); // back where it was, and nothing stays selected
+  }
+  await t.press('Delete');
+  await t.seen(t.page.getByRole('gridcell', { name: `${name}` }).locator('.over'));
+  await t.button(m('undo')).press('Enter');
+  await t.until(() => !document.querySelector('[data-cell] .over'));
+  await t.page.locator('[data-cell="2"]').focus();
+  await t.press('s');
+  await t.page.waitForURL(/\/inputs\?q=.*/);
+  await t.until(() => /[0-9]/.test(document.querySelector('[data-cell="0"] .score')?.textContent ?? ''));
+}
+
+async function input(t, app) {
+  await t.page.goto(`${app}/inputs`);
+  await t.seen(t.page.locator('[data-cell="3"][aria-label]'));
+  await t.page.locator('[data-cell="3"]').focus();
+  const [third, fourth] = await t.page.evaluate(() =>
+    [3, 4].map((n) => document.querySelector(`[data-cell="${n}"] a`).pathname),
+  );
+  // Where it stands is known when the page says so.
+  const shows = async (path, n) => {
+    await t.page.waitForURL((url) => url.pathname === path);
+    await t.until((n) => document.querySelector('header p')?.textContent.startsWith(`${n} `), n);
+  };
+  await t.press('Enter');
+  await shows(third, 4);
+  await t.press('ArrowRight');
+  await shows(fourth, 5);
+  await t.press('ArrowLeft');
+  await shows(third, 4);
+  await t.press('Escape');
+  await t.page.waitForURL((url) => url.pathname === `${app}/inputs`);
+  await t.until(() => document.activeElement?.dataset.cell === '3');
+}
+
+async function map(t, app) {
+  await t.page.goto(`${app}${search}`);
+  const tools = t.page.getByRole('toolbar', { name: m('search_draw') });
+  await t.seen(tools);
+  const on = (n) =>
+    t.until(
+      ([label, n]) => document.querySelectorAll(`[aria-label="${label}"] button`)[n]?.ariaPressed === 'true',
+      [m('search_draw'), n],
+    );
+  for (const [key, n] of [
+    ['c', 1],
+    ['b', 2],
+    ['v', 0],
+    ['t', 3],
+  ]) {
+    await t.press(key);
+    await on(n);
+  }
+}
+
+async function next(t, app) {
+  await t.page.goto(`${app}/next?model=bird-or-insect`);
+  const at = () => t.page.evaluate(() => document.querySelector('.queue a.end')?.pathname);
+  const moves = async (key, from) => {
+    await t.press(key);
+    await t.until((from) => (document.querySelector('.queue a.end')?.pathname ?? from) !== from, from);
+    return at();
+  };
+  await t.seen(t.page.locator('.queue a.end'));
+  const first = await at();
+  const second = await moves(' ', first);
+  same(await moves('ArrowLeft', second), first, 'the picture before');
+  same(await moves('1', first), second, 'the picture after an answer');
+  same(await moves('z', second), first, 'the picture whose answer is taken back');
+  await t.until(() => document.querySelector('.queue progress').value === 0);
+}
+
+async function teach(t, app) {
+  await t.page.goto(`${app}/models/bird-or-insect`);
+  await t.button(m('models_start_camera')).press('Enter');
+  await t.until(() => document.querySelector('.hold button:not(:disabled)'));
+  await t.page.evaluate(() => document.activeElement.blur());
+  await t.page.keyboard.down('2');
+  await t.until(() => Number(document.querySelectorAll('.hold [data-added]')[1]?.dataset.added) > 0);
+  await t.page.keyboard.up('2');
+  same(await t.page.evaluate(() => document.querySelectorAll('.hold .held').length), 0, 'keys that are held still');
+}
+
+/** Goes through a page by Tab, from its beginning until it is left or begins again. */
+async function walk(t, path) {
+  await t.page.goto(path);
+  await t.until(() => document.querySelector('main h1') && !document.querySelector('[aria-busy="true"]'));
+  const wanted = await t.page.evaluate(() => {
+    globalThis.stops = [];
+    document.activeElement?.blur();
+    const tabbable = 'a[href], button, input, select, textarea, summary, [tabindex], [contenteditable=true]';
+    const groups = new Set();
+    return [...document.querySelectorAll(tabbable)].filter((e) => {
+      if (e.tabIndex < 0 || e.disabled || e.closest('[inert]') || !e.checkVisibility({ visibilityProperty: true }))
+        return false;
+      if (e.type !== 'radio') return true;
+      const fresh = !groups.has(e.name); // Tab comes by one of each group
+      groups.add(e.name);
+      return fresh;
+    }).length;
+  });
+  const faults = [];
+  let stops = 0;
+  for (;;) {
+    await t.press('Tab');
+    const at = await t.page.evaluate(stop);
+    if (!at) break;
+    if (at.fault) faults.push(`${at.what}: ${at.fault}`);
+    if (++stops > wanted + most) break;
+  }
+  same(faults, [], 'faults');
+  check(stops >= wanted, `Tab came by ${stops} of ${wanted} controls`);
+}
+
+/** In the page: what has the focus, and what is wrong with that; undefined where the page is left, or begins again. */
+function stop() {
+  const e = document.activeElement;
+  if (!e || e === document.body || globalThis.stops.includes(e)) return undefined;
+  globalThis.stops.push(e);
+  const labels = [...(e.labels ?? [])].map((l) => l.textContent);
+  const by = (e.getAttribute('aria-labelledby') ?? '').split(' ').map((id) => document.getElementById(id)?.textContent);
+  const alt = [...e.querySelectorAll('img')].map((i) => i.alt);
+  const name =
+    [e.ariaLabel, ...by, ...labels, e.textContent, e.title, e.placeholder, ...alt].find((one) => one?.trim())?.trim() ??
+    '';
+  const what = `<${e.tagName.toLowerCase()} class="${e.className}"> ${name.slice(0, 40)}`;
+  if (!name && e.ariaBusy !== 'true') return { what, fault: 'it has no name' };
+  // A ring is drawn around it, inside of it, or around what it stands in.
+  const ring = (at, pseudo) => {
+    const s = getComputedStyle(at, pseudo);
+    return (s.outlineStyle !== 'none' && Number.parseFloat(s.outlineWidth) >= 1) || s.boxShadow !== 'none';
+  };
+  const around = e.labels?.[0] ?? e.parentElement;
+  if (!ring(e) && !ring(e, '::after') && !ring(e, '::before') && !ring(around))
+    return { what, fault: 'one does not see that it has the focus' };
+  const box = e.getBoundingClientRect();
+  if (box.bottom <= 0 || box.top >= innerHeight || box.right <= 0 || box.left >= innerWidth)
+    return { what, fault: 'it is not in the window' };
+  return { what };
+}

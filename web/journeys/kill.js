@@ -1,0 +1,138 @@
+// What was shown as said is kept, whenever the tab is killed: pictures are labelled by keys in Label next, and the process of the
+// page is ended at some key press, before it has answered or after. Everything that had been drawn as said by then is there later.
+//
+//     node kill.js               12 pictures with a network and 12 without, each with 2 kills
+//     node kill.js 200 20 [7]    so many pictures and kills each, and where chance begins
+import { readFile } from 'node:fs/promises';
+import { check, journey, origin, words } from './browser.js';
+import { caller, newKey, until } from './demonstration.js';
+
+const m = await words('en');
+const [pictures = 12, kills = 2, seed = 8] = process.argv.slice(2).map(Number);
+const model = 'bird-or-insect';
+const samples = new URL('../samples/', import.meta.url);
+const chance = mulberry(seed);
+
+await journey(async (arrive) => {
+  const t = await arrive();
+  const drawn = []; // what was seen as said: { id, key }; or may have been said, by a key press that the tab did not outlive: unsure
+  await t.context.exposeBinding('drawn', (_, one) => drawn.push(one));
+  let [app, ask, concepts] = [];
+  await t.step('there are pictures to label, and a copy', async () => {
+    await t.page.goto('/');
+    await t.until(() => localStorage.getItem('copies'));
+    app = await t.page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
+    ask = caller(origin, await newKey(t, app));
+    await fill(ask, 2 * pictures);
+    const info = await ask('GET', `/models/${model}/output_info`);
+    concepts = info.model.output_info.data.concepts.map((c) => c.id);
+    await copied(t);
+  });
+  for (const away of [false, true]) {
+    await t.step(
+      `${pictures} are labelled and the tab is killed ${kills} times, ${away ? 'without' : 'with'} a network`,
+      async () => {
+        await t.offline(away);
+        const before = drawn.length;
+        for (let n = 0; n < kills; n++) {
+          const some = Math.floor(((n + 1) * pictures) / kills) - Math.floor((n * pictures) / kills);
+          await label(t, app, some, drawn);
+        }
+        const seen = drawn.slice(before).filter(({ unsure }) => !unsure).length;
+        check(seen >= pictures - kills, `${seen} of ${pictures} were drawn`);
+      },
+    );
+  }
+  await t.step('all that was drawn as said is there', async () => {
+    await t.page.goto(`/${app}/next?model=${model}`);
+    await t.offline(false);
+    const said = new Map(); // what may stand at last of each picture, by concept
+    for (const { id, key, unsure } of drawn) {
+      const words = Object.fromEntries(key === '0' ? concepts.map((c) => [c, 0]) : [[concepts[key - 1], 1]]);
+      const before = said.get(id) ?? [{}];
+      said.set(id, [...(unsure ? before : []), ...before.map((some) => ({ ...some, ...words }))]);
+    }
+    for (const [id, states] of said) {
+      const stands = (words, input) =>
+        Object.entries(words).every(([c, value]) =>
+          input?.data.concepts?.some((one) => one.id === c && one.value === value),
+        );
+      const has = ({ input }) => states.some((words) => stands(words, input));
+      await until(() => ask('GET', `/inputs/${id}`), has, `${id}, ${JSON.stringify(states)}, from ${seed}`);
+    }
+  });
+});
+
+/** Labels some pictures; with the last key press, or soon after it, the tab's process is ended. */
+async function label(t, app, some, drawn) {
+  await t.page.goto(`/${app}/next?model=${model}`);
+  await t.seen(t.page.locator('.queue progress'));
+  await t.until(() => document.querySelector('.queue a.end')?.href);
+  await t.page.evaluate(() => {
+    let key = '';
+    addEventListener('keydown', (event) => (key = event.key), true);
+    const look = () => ({
+      id: document.querySelector('.queue a.end')?.pathname.split('/').at(-1),
+      done: document.querySelector('.queue progress')?.value ?? 0,
+    });
+    let was = look();
+    new MutationObserver(() => {
+      const now = look();
+      if (now.done > was.done) globalThis.drawn({ id: was.id, key }); // told before it is painted
+      was = now;
+    }).observe(document.body, { subtree: true, childList: true, attributes: true });
+  });
+  const tab = await t.context.newCDPSession(t.page);
+  for (let n = 1; n <= some; n++) {
+    const key = String(Math.floor(chance() * 3));
+    const had = drawn.length;
+    if (n < some) {
+      await t.press(key);
+      await until(
+        () => t.page.evaluate(() => 0),
+        () => drawn.length > had,
+        `the picture ${n} of ${some}`,
+      );
+    } else {
+      const id = await t.page.evaluate(() => document.querySelector('.queue a.end').pathname.split('/').at(-1));
+      drawn.push({ id, key, unsure: true });
+      const pressed = t.press(key).catch(() => {}); // the tab may be gone before it answers
+      for (let turns = Math.floor(chance() * 12); turns > 0; turns--) await t.page.evaluate(() => 0);
+      const gone = t.page.waitForEvent('crash');
+      tab.send('Page.crash').catch(() => {});
+      await Promise.all([gone, pressed]);
+    }
+  }
+  await t.reopen();
+}
+
+/** Waits until the copy has all that the origin has. */
+async function copied(t) {
+  await t.page.goto('/sync');
+  await t.seen(t.page.getByText(m('phase_current')));
+}
+
+/** Adds parts of a sample until so many wait to be labelled. */
+async function fill(ask, wanted) {
+  const { total } = await ask('GET', `/models/${model}/next?page=1&per_page=1`);
+  const base64 = (await readFile(new URL('42-lighthouse-in-the-sea.jpg', samples))).toString('base64');
+  for (let n = total; n < wanted; n += 100) {
+    const inputs = Array.from({ length: Math.min(100, wanted - n) }, (_, i) => {
+      const at = ((n + i) % 20) / 50;
+      return { data: { image: { base64, crop: [at, at, at + 0.6, at + 0.6] } } };
+    });
+    const { status } = await ask('POST', '/inputs', { inputs });
+    check(status.code === 10000, JSON.stringify(status));
+  }
+}
+
+/** Numbers from 0 to 1, the same from a seed on. */
+function mulberry(seed) {
+  let a = seed;
+  return () => {
+    a = (a + 0x6d2b79f5) | 0;
+    let t = Math.imul(a ^ (a >>> 15), 1 | a);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

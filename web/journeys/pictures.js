@@ -1,0 +1,47 @@
+// What the journeys do with pictures: the samples, as files that a person drops, and pages that show many.
+import { readFile } from 'node:fs/promises';
+
+export const samples = new URL('../samples/', import.meta.url);
+export const lighthouse = '42-lighthouse-in-the-sea.jpg';
+
+/** The bytes of a sample; with more behind its end it is another file. */
+export async function sample(name, more = '') {
+  return Buffer.concat([await readFile(new URL(name, samples)), Buffer.from(more)]);
+}
+
+/** Drops files somewhere, as a person does who drags them there: samples by their names, or anything with its bytes. */
+export async function drop(target, files, more = '') {
+  const all = await Promise.all(
+    files.map(async (file) => {
+      const [name, bytes] = typeof file === 'string' ? [file, await sample(file, more)] : file;
+      return { name, base64: Buffer.from(bytes).toString('base64') };
+    }),
+  );
+  await target.evaluate((target, all) => {
+    const data = new DataTransfer();
+    for (const { name, base64 } of all) {
+      const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+      data.items.add(new File([bytes], name, { type: 'image/jpeg' }));
+    }
+    for (const kind of ['dragenter', 'dragover', 'drop'])
+      target.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }));
+  }, all);
+}
+
+/** The tiles of a grid that show an input. */
+export const tiles = (t) => t.page.locator('[role=gridcell][data-cell][aria-label]');
+
+/** Waits until so many tiles are there. */
+export const count = (t, n) =>
+  t.until((n) => document.querySelectorAll('[role=gridcell][data-cell][aria-label]').length === n, n);
+
+/** The ids of the public concepts by their names in a language. */
+export async function named(code) {
+  const table = await readFile(new URL(`../../models/general-v1.3/names/${code}.tsv`, import.meta.url), 'utf8');
+  return new Map(
+    table
+      .trim()
+      .split('\n')
+      .map((line) => line.split('\t').reverse()),
+  );
+}

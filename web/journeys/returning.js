@@ -1,0 +1,102 @@
+// With a network again: what waited is sent and seen to be, what was said otherwise meanwhile is shown, and all places are equal.
+import { createHash } from 'node:crypto';
+import { living, truth, unseen } from './alone.js';
+import { check, same } from './browser.js';
+import { caller, until } from './demonstration.js';
+import { lighthouse, sample } from './pictures.js';
+
+export async function returns(s) {
+  const { t } = s;
+  const way = await t.page.evaluateHandle(travelled);
+  await s.start();
+  await until(
+    () => s.ask('GET', `/inputs/${s.contested}`),
+    (answer) => answer.status.code !== 10000,
+    'what was deleted at the edge, at the origin',
+  );
+  await t.offline(false);
+  await t.seen(truth(t).getByText(s.m('mark_conflict_text', { n: 1 }), { exact: true }));
+  const said = await way.jsonValue();
+  check(
+    said.slice(1).some((words) => /^\d+ (queued|sent)/.test(words)),
+    `nothing is seen to be sent: ${said}`,
+  );
+  check(!said.some((words) => words.toLowerCase().includes('confirmed')), `it is said before it is so: ${said}`);
+  await reads(s);
+  for (const place of [s.origin, s.edge]) await holds(s, place);
+  await until(
+    async () => [await digest(s, s.origin), await digest(s, s.edge)],
+    ([here, there]) => here === there,
+    'origin and edge',
+  );
+}
+
+/** Reads the conflict, whose sides stand beside each other, and agrees; then everything is confirmed, and equal to the origin's. */
+async function reads(s) {
+  const { t } = s;
+  await t.page.setViewportSize({ width: 1440, height: 900 });
+  await t.page.goto(`/sync?app=${s.app}`);
+  const conflict = t.page.getByRole('region', { name: s.m('sync_conflicts') }).getByRole('article');
+  await t.seen(conflict.getByText(s.m('verdict_gone')));
+  same(await conflict.count(), 1, 'conflicts');
+  await t.seen(conflict.getByText('tower'));
+  await t.seen(conflict.getByText(s.m('sync_in_force')));
+  const sides = await conflict.locator('.side').evaluateAll((all) => all.map((one) => one.getBoundingClientRect().y));
+  check(sides.length === 2 && sides[0] === sides[1], `the sides stand at ${sides}`);
+  await t.look('a conflict');
+  await t.button(s.m('sync_agree'), conflict).click();
+  await t.seen(truth(t).getByText(s.m('truth_confirmed'), { exact: true }));
+  await t.button(s.m('receipt_compare')).click();
+  await t.seen(t.page.getByText(s.m('receipt_equal', { equal: '2', all: '2' })));
+}
+
+/** What the side bar says of the copy from now on, in its order. */
+function travelled() {
+  const all = [];
+  const line = document.querySelector('aside .foot');
+  const note = () => {
+    const now = line.querySelector('b')?.textContent;
+    if (now && now !== all.at(-1)) all.push(now);
+  };
+  note();
+  new MutationObserver(note).observe(line, { subtree: true, childList: true, characterData: true });
+  return all;
+}
+
+/** Holds a place to what was said in the page: pictures, labels, deletions, and both versions of the model. */
+async function holds(s, place) {
+  const ask = caller(place, s.key);
+  const called = (inputs, name) => inputs?.find((one) => one.data.metadata?.name === name);
+  const tower = (input) => input?.data.concepts?.some((c) => c.name === 'tower' && c.value === 1);
+  await until(
+    () => ask('GET', '/inputs?per_page=100'),
+    ({ inputs }) =>
+      inputs?.length === 42 &&
+      !called(inputs, 'Footballer') &&
+      called(inputs, lighthouse) &&
+      tower(called(inputs, 'Castle gate')),
+    `the pictures at ${place}`,
+  );
+  const id = s.model.split('/').at(-1);
+  const trained = ({ model_versions: all }) => all?.filter((v) => v.status.code === 21100) ?? [];
+  const versions = trained(
+    await until(
+      () => ask('GET', `/models/${id}/versions`),
+      (answer) => trained(answer).length === 2,
+      `the versions at ${place}`,
+    ),
+  );
+  const base64 = (await sample(unseen)).toString('base64');
+  for (const version of versions) {
+    const body = { inputs: [{ data: { image: { base64 } } }] };
+    const answer = await ask('POST', `/models/${id}/versions/${version.id}/outputs`, body);
+    same(answer.outputs?.[0]?.data.concepts[0].name, living, `${version.id} at ${place}`);
+  }
+}
+
+/** The hash of all that a place says of the application. */
+async function digest(s, place) {
+  const ask = caller(place, s.key);
+  const all = await Promise.all(['/inputs', '/models', '/concepts'].map((path) => ask('GET', `${path}?per_page=1000`)));
+  return createHash('sha256').update(JSON.stringify(all).replaceAll(place, '')).digest('hex');
+}

@@ -1,0 +1,12 @@
+// The screens and languages that a story goes through.
+import { words } from './browser.js';
+
+export const sizes = { telephone: [360, 740], desk: [1440, 900], wide: [2400, 1350] };
+
+/** Goes on in a language and on a screen, from the next page on. */
+export async function as(s, code, [width, height]) {
+  s.code = code;
+  s.m = await words(code);
+  await s.t.page.setViewportSize({ width, height });
+  await s.t.page.evaluate((code) => localStorage.setItem('language', code), code);
+}

@@ -1,0 +1,82 @@
+// What a page works and draws while something is done, as the browser traces it itself.
+import { readFile } from 'node:fs/promises';
+
+const categories = [
+  'toplevel',
+  'disabled-by-default-devtools.timeline',
+  'disabled-by-default-devtools.timeline.frame',
+  'disabled-by-default-v8.gc',
+];
+
+/** Begins to trace a traveller's page. */
+export async function trace(t) {
+  const page = await t.context.newCDPSession(t.page);
+  const browser = await t.context.browser().newBrowserCDPSession();
+  const events = [];
+  const hear = ({ value }) => events.push(...value);
+  browser.on('Tracing.dataCollected', hear);
+  await browser.send('Tracing.start', {
+    transferMode: 'ReportEvents',
+    traceConfig: { includedCategories: categories, excludedCategories: ['*'] },
+  });
+  return {
+    /** Scrolls down so many pixels, so many a second, as a wheel does. */
+    scroll: (pixels, speed) =>
+      page.send('Input.synthesizeScrollGesture', {
+        x: 300,
+        y: 350,
+        yDistance: -pixels,
+        speed,
+        preventFling: true,
+        gestureSourceType: 'mouse',
+      }),
+    /** Ends it and tells what was seen. */
+    async end() {
+      const complete = new Promise((resolve) => browser.once('Tracing.tracingComplete', resolve));
+      await browser.send('Tracing.end');
+      await complete;
+      browser.off('Tracing.dataCollected', hear);
+      await browser.detach();
+      await page.detach();
+      return read(events);
+    },
+  };
+}
+
+/**
+ * What a trace says of the process that drew most: the milliseconds of processor time of each task of its main thread; and of
+ * the frames that a person could have seen move, how many came in time and how many did not. late: frames that had not all of
+ * what stands in the window, as where the main thread was not ready.
+ */
+function read(events) {
+  const reports = events.filter((e) => e.name === 'PipelineReporter' && e.ph === 'b');
+  const pid = mostOf(reports.map((e) => e.pid));
+  const mine = events.filter((e) => e.pid === pid);
+  const main = mine.find((e) => e.name === 'thread_name' && e.args.name === 'CrRendererMain')?.tid;
+  const tasks = mine
+    .filter((e) => e.tid === main && e.name === 'RunTask' && e.tdur !== undefined)
+    .map((e) => e.tdur / 1000);
+  const frames = reports.filter((e) => e.pid === pid).map((e) => e.args.frame_reporter);
+  const presented = frames.filter(({ state }) => /^STATE_PRESENTED/.test(state));
+  const dropped = frames.filter(({ state, affects_smoothness: felt }) => state === 'STATE_DROPPED' && felt).length;
+  return {
+    pid,
+    tasks,
+    drawn: presented.length,
+    dropped,
+    late: presented.filter((frame) => frame.has_missing_content).length,
+    events: mine.filter((e) => e.tid === main),
+  };
+}
+
+function mostOf(all) {
+  const counts = new Map();
+  for (const one of all) counts.set(one, (counts.get(one) ?? 0) + 1);
+  return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0];
+}
+
+/** The memory of a process, in MB: its own pages, and its share of those that others have too. Where there is no /proc, 0. */
+export async function memory(pid) {
+  const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => '');
+  return Number(/^Pss:\s+(\d+) kB$/m.exec(text)?.[1] ?? 0) / 1024;
+}

@@ -1,0 +1,69 @@
+// The keys that a person has pasted at an edge, for as long as this tab is open: the session storage of the browser holds
+// them, which goes with the tab and which no other tab reads. The local storage never does.
+
+/** An application, and what opens it. */
+export interface Held {
+  readonly id: string;
+  readonly name: string;
+  readonly language: string;
+  readonly authorization: string; // as the header has it
+}
+
+const name = 'held';
+
+let all = $state.raw<readonly Held[]>(read());
+
+/** What is held, in the order in which it was pasted. */
+export function held(): readonly Held[] {
+  return all;
+}
+
+/** What opens an application; undefined: nothing that is held does. */
+export function heldFor(id: string): Held | undefined {
+  return all.find((one) => one.id === id);
+}
+
+/** Holds a key, in place of another of the same application. */
+export function hold(one: Held): void {
+  gone = undefined;
+  write([...all.filter(({ id }) => id !== one.id), one]);
+}
+
+/** Lets go of the key of an application. */
+export function letGo(id: string): void {
+  if (heldFor(id)) write(all.filter((one) => one.id !== id));
+}
+
+let gone = $state.raw<Held>();
+
+/** The key that was refused last, since which none was pasted; undefined: none was. */
+export function refused(): Held | undefined {
+  return gone;
+}
+
+/** Lets go of a key that opens its application no more. */
+export function refuse(id: string): void {
+  gone = heldFor(id) ?? gone;
+  letGo(id);
+}
+
+function write(held: readonly Held[]): void {
+  all = held;
+  try {
+    if (held.length) sessionStorage.setItem(name, JSON.stringify(held));
+    else sessionStorage.removeItem(name);
+  } catch {
+    // It is held until the page is closed.
+  }
+}
+
+function read(): readonly Held[] {
+  try {
+    const found = JSON.parse(sessionStorage.getItem(name) ?? '[]');
+    return Array.isArray(found)
+      ? found.filter((one) => typeof one?.authorization === 'string' && typeof one.id === 'string')
+      : [];
+  } catch {
+    return [];
+  }
+}

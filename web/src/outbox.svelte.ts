@@ -1,0 +1,95 @@
+// What was written at a place that is no origin, and how far it has come: at a copy on this device, or at the edge that
+// these pages are of. Everything that is told is read from there; nothing is guessed from what was done.
+import type { CopyStatus } from '../runtime/src/index';
+import { type Ask, call } from './ask';
+import { marksOf, type Truth } from './marks';
+import { type Conflict, conflicts, newest, type Waiting, waiting } from './operations';
+import { inRounds } from './rounds';
+
+const many = 1000; // changes that wait: more are not all read at each of them
+
+/** Whether the log has come on, or something was written, since before. */
+export function moved(before: CopyStatus, now: CopyStatus): boolean {
+  const written = (s: CopyStatus) => s.queued + s.sent;
+  return before.cursor !== now.cursor || written(now) > written(before);
+}
+
+export abstract class Outbox {
+  status = $state.raw<CopyStatus>();
+  waiting = $state.raw<readonly Waiting[]>([]); // in the order of travel
+  conflicts = $state.raw<readonly Conflict[]>([]);
+  agreed = $state.raw<readonly Conflict[]>([]); // since the page was opened
+  failure = $state.raw<unknown>(); // why what waits is not known
+  #full = 0; // when all of what waits may be read again, as performance.now() tells
+  #later: ReturnType<typeof setTimeout> | undefined;
+
+  /** Asks the place itself. */
+  abstract readonly ask: Ask;
+  /** Where it stands; undefined: nobody says, or no more. */
+  protected abstract standing(): Promise<CopyStatus | undefined>;
+  /** Whether what cannot be read is a failure: not of what is closed. */
+  protected abstract readonly reads: boolean;
+  /** Whether what is written there is known to be with the origin once nothing waits. */
+  protected abstract readonly reached: boolean;
+  /** Whether the origin is out of its reach, as far as it knows. */
+  abstract readonly offline: boolean;
+
+  /** The marks of what is not confirmed, by the id of the input, model or concept. */
+  readonly marks = $derived({
+    inputs: marksOf('input_id', this.waiting, this.conflicts),
+    models: marksOf('model_id', this.waiting, this.conflicts),
+    concepts: marksOf('concept_id', this.waiting, this.conflicts),
+  });
+
+  readonly truth: Truth = $derived.by(() => ({
+    queued: this.status?.queued ?? 0,
+    sent: this.status?.sent ?? 0,
+    conflicts: this.status?.conflicts ?? this.conflicts.length, // told before they are read
+    reached: this.reached,
+  }));
+
+  /** Reads what waits and what was decided otherwise. */
+  refresh = inRounds(async () => {
+    try {
+      const status = await this.standing();
+      if (!status) return;
+      const all = status.queued + status.sent;
+      const operations = all ? await this.#waiting(all) : [];
+      const others = status.conflicts ? await conflicts(this.ask) : [];
+      // Who reads again when it changes is told when it has, and not that it was read.
+      if (JSON.stringify(status) !== JSON.stringify(this.status)) this.status = status;
+      Object.assign(this, { waiting: operations, conflicts: others, failure: undefined });
+    } catch (failure) {
+      if (this.reads) this.failure = failure;
+    }
+  });
+
+  /** What waits. Of many, those that came are read at once, and what became of the others when there is time for it. */
+  async #waiting(all: number): Promise<readonly Waiting[]> {
+    const began = performance.now();
+    if (all > many && began < this.#full && this.waiting.length) {
+      this.#later ??= setTimeout(() => {
+        this.#later = undefined;
+        void this.refresh();
+      }, this.#full - began);
+      const known = new Map(this.waiting.map((o) => [`${o.site}-${o.seq}`, o]));
+      for (const o of await newest(this.ask, all)) known.set(`${o.site}-${o.seq}`, o);
+      return [...known.values()];
+    }
+    const operations = await waiting(this.ask);
+    this.#full = performance.now() + 4 * (performance.now() - began);
+    return operations;
+  }
+
+  /** Agrees to what is in force in place of what was said. */
+  async agree(c: Conflict): Promise<void> {
+    await call(this.ask, 'DELETE', `/sync/conflicts/${encodeURIComponent(c.id)}`);
+    await this.refresh();
+    this.agreed = [c, ...this.agreed];
+  }
+
+  /** Ends what is to be read later. */
+  protected rest(): void {
+    clearTimeout(this.#later);
+  }
+}

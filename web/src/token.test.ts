@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { type Issued, Token } from './token';
+
+/** A token over an origin that answers when it is told to, and a clock that stands. */
+function rig() {
+  const clock = { now: 0 };
+  const asked: { answer: (one: Issued) => void; fail: (why: Error) => void }[] = [];
+  const ask = () => new Promise<Issued>((answer, fail) => asked.push({ answer, fail }));
+  return { clock, asked, token: new Token(ask, () => clock.now) };
+}
+
+test('all who wait have one answer, and who comes later has it still', async () => {
+  const { asked, token } = rig();
+  const waiting = [token.get(), token.get(), token.get()];
+  assert.equal(asked.length, 1);
+  asked[0]?.answer({ token: 'a', expires_in: 3600 });
+  assert.deepEqual(await Promise.all(waiting), ['a', 'a', 'a']);
+  assert.equal(await token.get(), 'a');
+  assert.equal(asked.length, 1);
+});
+
+test('a failure is told to all who wait for it, and kept for nobody else', async () => {
+  const { asked, token } = rig();
+  const waiting = [token.get(), token.get()];
+  asked[0]?.fail(new Error('not reached'));
+  for (const one of waiting) await assert.rejects(one, /not reached/);
+  const next = token.get();
+  assert.equal(asked.length, 2);
+  asked[1]?.answer({ token: 'b', expires_in: 3600 });
+  assert.equal(await next, 'b');
+});
+
+test('a minute before its end it is asked for again, counted from when it was asked for', async () => {
+  const { clock, asked, token } = rig();
+  const first = token.get();
+  clock.now = 9_000;
+  asked[0]?.answer({ token: 'a', expires_in: 300 });
+  await first;
+  clock.now = 239_999;
+  assert.equal(await token.get(), 'a');
+  clock.now = 240_000;
+  void token.get();
+  void token.get();
+  assert.equal(asked.length, 2);
+});
+
+test('a refused one is not shown again, and a refusal of an older one takes nothing away', async () => {
+  const { asked, token } = rig();
+  const first = token.get();
+  asked[0]?.answer({ token: 'a', expires_in: 3600 });
+  await first;
+  token.refuse('a');
+  const second = token.get();
+  asked[1]?.answer({ token: 'b', expires_in: 3600 });
+  assert.equal(await second, 'b');
+  token.refuse('a');
+  assert.equal(await token.get(), 'b');
+  assert.equal(asked.length, 2);
+});
+
+test('an ask that is never answered holds up nobody who comes later', async () => {
+  const { clock, asked, token } = rig();
+  void token.get();
+  clock.now = 9_999;
+  void token.get();
+  assert.equal(asked.length, 1);
+  clock.now = 10_000;
+  const later = token.get();
+  assert.equal(asked.length, 2);
+  asked[1]?.answer({ token: 'b', expires_in: 3600 });
+  assert.equal(await later, 'b');
+  asked[0]?.fail(new Error('too late'));
+  await new Promise(setImmediate);
+  assert.equal(await token.get(), 'b');
+});

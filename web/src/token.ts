@@ -1,0 +1,48 @@
+// What a page shows to the origin: a token, asked for once by all who wait for it, and again when it is over or refused.
+
+/** As the origin issues one: its life is in seconds. */
+export interface Issued {
+  readonly token: string;
+  readonly expires_in: number;
+}
+
+const early = 60_000; // ms before the end of a token
+const patience = 10_000; // ms: who comes later waits for no ask that has had no answer for so long
+
+export class Token {
+  readonly #ask: () => Promise<Issued>;
+  readonly #now: () => number; // ms
+  #held: { readonly text: string; readonly until: number } | undefined;
+  #asked: { readonly answer: Promise<string>; readonly until: number } | undefined;
+
+  constructor(ask: () => Promise<Issued>, now = () => performance.now()) {
+    this.#ask = ask;
+    this.#now = now;
+  }
+
+  /** One that may be good. It rejects as the origin refuses it; the next call asks again. */
+  get(): Promise<string> {
+    const now = this.#now();
+    if (this.#held && now < this.#held.until) return Promise.resolve(this.#held.text);
+    if (this.#asked && now < this.#asked.until) return this.#asked.answer;
+    const asked = { answer: this.#issue(), until: now + patience };
+    this.#asked = asked;
+    const over = () => {
+      if (this.#asked === asked) this.#asked = undefined;
+    };
+    asked.answer.then(over, over);
+    return asked.answer;
+  }
+
+  async #issue(): Promise<string> {
+    const began = this.#now();
+    const { token, expires_in } = await this.#ask();
+    this.#held = { text: token, until: began + expires_in * 1000 - early };
+    return token;
+  }
+
+  /** The origin does not take one: it is not shown again. */
+  refuse(text: string): void {
+    if (this.#held?.text === text) this.#held = undefined;
+  }
+}

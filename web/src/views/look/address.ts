@@ -1,0 +1,46 @@
+// A picture at an address elsewhere. A page may not fetch from other hosts: who answers for the application does, and
+// keeps it among the inputs, from where it is read here.
+import type { Application } from '../../application.svelte';
+import { Failure } from '../../console';
+import { bytesToHex } from './receipt';
+
+const waiting = 30001;
+const ready = [30000, 30200];
+const pause = 400; // ms between two looks
+const patience = 60_000; // ms
+
+/** The name of what lies at an address; undefined for what is no address of a picture. */
+export function nameAt(text: string): string | undefined {
+  const url = URL.canParse(text.trim()) ? new URL(text.trim()) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol)) return undefined;
+  return decodeURIComponent(url.pathname.split('/').filter(Boolean).at(-1) ?? '') || url.host;
+}
+
+/** Has the picture at an address fetched and kept, and gives its bytes. stop: ends the waiting; what was begun goes on. */
+export async function fetched(app: Application, text: string, stop: AbortSignal): Promise<Blob> {
+  const url = text.trim();
+  const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(`${url} ${Date.now()}`));
+  const id = bytesToHex(hash).slice(0, 32);
+  const path = `/inputs/${id}`;
+  const metadata = { name: nameAt(url) };
+  await app.write('POST', '/inputs', { inputs: [{ id, data: { image: { url }, metadata } }] });
+  type Answer = { input: { status: { code: number; description: string; details?: string } } };
+  for (const began = performance.now(); ; await new Promise((resolve) => setTimeout(resolve, pause))) {
+    stop.throwIfAborted();
+    const { status } = (await app.call<Answer>('GET', path)).input;
+    if (ready.includes(status.code)) break;
+    if (status.code !== waiting || performance.now() - began > patience) {
+      await app.write('DELETE', path); // nothing came
+      throw new Failure(400, status.code, status.description, status.details ?? '', '', 0, '');
+    }
+  }
+  const answer = await app.ask(await source(app, path));
+  if (!answer.ok) throw new Failure(answer.status, 0, answer.statusText, '', '', 0, '');
+  return answer.blob();
+}
+
+/** The path of an input's bytes. */
+async function source(app: Application, path: string): Promise<string> {
+  const { source } = await app.call<{ source: { picture?: string } }>('GET', `${path}/source`);
+  return new URL(source.picture ?? '', 'http://here').pathname;
+}
