@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,12 +16,12 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/proof"
-	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/wasm/built"
 	"github.com/sightline-dev/sightline/web/process"
 )
@@ -95,6 +96,12 @@ func owner(t testing.TB, binary, data, name string) (app, key string, client [2]
 	return made.App, key, [2]string{made.ID, made.Secret}
 }
 
+// patience is how long anything that a test waits for may take: what takes longer hangs, and says where.
+const patience = 3 * time.Minute
+
+// asking is who asks servers over HTTP.
+var asking = &http.Client{Timeout: patience}
+
 // server is sightline-edge serving: a keeper and the process that it keeps.
 type server struct {
 	base    string
@@ -145,8 +152,7 @@ func begin(t testing.TB, binary, data string, args ...string) *server {
 		close(s.ended)
 	}()
 	t.Cleanup(func() {
-		_ = s.cmd.Process.Kill()
-		<-s.ended
+		s.end()
 		if t.Failed() {
 			t.Logf("the server said\n%s", strings.Join(s.said, "\n"))
 		}
@@ -157,6 +163,8 @@ func begin(t testing.TB, binary, data string, args ...string) *server {
 // find waits for the nth line that a pattern fits, and returns its first group.
 func (s *server) find(t testing.TB, pattern *regexp.Regexp, n int) string {
 	t.Helper()
+	late := time.NewTimer(patience)
+	defer late.Stop()
 	for {
 		s.mu.Lock()
 		said, changed := s.said, s.changed
@@ -173,10 +181,33 @@ func (s *server) find(t testing.TB, pattern *regexp.Regexp, n int) string {
 		case <-changed:
 		case <-s.ended:
 			t.Fatalf("the server ended without saying %s", pattern)
-		case <-t.Context().Done():
-			t.Fatalf("the server does not say %s", pattern)
+		case <-late.C:
+			hangs(t, fmt.Sprintf("the server says %s", pattern))
 		}
 	}
+}
+
+// hung is set when something took longer than patience: servers tell then at their end where each of their goroutines is.
+var hung atomic.Bool
+
+// hangs ends a test that waits for what does not come.
+func hangs(t testing.TB, what string) {
+	t.Helper()
+	hung.Store(true)
+	t.Fatalf("never: %s", what)
+}
+
+// end kills the server, and with it what it keeps.
+func (s *server) end() {
+	if hung.Load() {
+		if child, err := s.kept(); err == nil {
+			_ = syscall.Kill(child, syscall.SIGQUIT)
+		}
+		_ = s.cmd.Process.Signal(syscall.SIGQUIT)
+	} else {
+		_ = s.cmd.Process.Kill()
+	}
+	<-s.ended
 }
 
 // terminate stops the server, which is to end well.
@@ -185,7 +216,11 @@ func (s *server) terminate(t testing.TB) {
 	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	<-s.ended
+	select {
+	case <-s.ended:
+	case <-time.After(patience):
+		hangs(t, "the server stops")
+	}
 	if s.err != nil {
 		t.Errorf("the server ended with %v", s.err)
 	}
@@ -194,19 +229,26 @@ func (s *server) terminate(t testing.TB) {
 // child is the process id of what the keeper keeps.
 func (s *server) child(t testing.TB) int {
 	t.Helper()
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.cmd.Process.Pid))
+	child, err := s.kept()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return child
+}
+
+// kept is child; an error is that there is none.
+func (s *server) kept() (child int, err error) {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", s.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
 	for _, thread := range threads {
 		text, err := os.ReadFile(thread)
-		var child int
 		if n, _ := fmt.Sscan(string(text), &child); err == nil && n == 1 {
-			return child
+			return child, nil
 		}
 	}
-	t.Fatal("the keeper keeps nothing")
-	return 0
+	return 0, errors.New("the keeper keeps nothing")
 }
 
 // client asks /v2 with a credential.
@@ -239,7 +281,10 @@ func (c *client) ask(method, path string, body any) (int, http.Header, object, e
 		c.t.Fatal(err)
 	}
 	req.Header.Set("Authorization", c.auth)
-	res, err := http.DefaultClient.Do(req)
+	res, err := asking.Do(req)
+	if late := net.Error(nil); errors.As(err, &late) && late.Timeout() {
+		hangs(c.t, err.Error())
+	}
 	if err != nil {
 		return 0, nil, nil, err
 	}
@@ -336,14 +381,11 @@ func input(id, base64 string, concepts ...string) object {
 // settle waits until an application has analysed all of its inputs.
 func (c *client) settle(n int) {
 	c.t.Helper()
-	for {
+	until(c.t, "all inputs are analysed", func() bool {
 		counts := at(c.t, c.must("GET", "/v2/inputs/status", nil), "counts").(object)
-		if counts["processed"] == float64(n) {
-			return
-		}
 		if counts["errors"] != float64(0) {
 			c.t.Fatalf("inputs failed: %v", counts)
 		}
-		system.Pause(c.t.Context(), 10*time.Millisecond)
-	}
+		return counts["processed"] == float64(n)
+	})
 }

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/origin/control"
-	"github.com/sightline-dev/sightline/origin/system"
 )
 
 const general = "aaa03c23b3724a16a56b629203edc62c"
@@ -111,16 +110,13 @@ func taught(t *testing.T, c *client, names []string) {
 		"id": "halves", "output_info": object{"data": object{"concepts": []object{{"id": "north"}, {"id": "south"}}}},
 	}})
 	c.must("POST", "/v2/models/halves/versions", nil)
-	for {
+	until(t, "the model is trained", func() bool {
 		code := at(t, c.must("GET", "/v2/models/halves", nil), "model", "model_version", "status", "code").(float64)
-		if code == 21100 {
-			break
-		}
-		if code != 21103 && code != 21101 {
+		if code != 21100 && code != 21103 && code != 21101 {
 			t.Fatalf("the training ends with %v", code)
 		}
-		system.Pause(t.Context(), 10*time.Millisecond)
-	}
+		return code == 21100
+	})
 	for i, want := range []string{"north", "south"} {
 		out := c.must("POST", "/v2/models/halves/outputs", object{"inputs": []object{{"data": object{"image": object{"base64": photo(t, names[i])}}}}})
 		if id := at(t, out, "outputs", 0, "data", "concepts", 0, "id"); id != want {
@@ -139,7 +135,7 @@ func tokens(t *testing.T, srv *server, ids [2]string) {
 		}
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		req.SetBasicAuth(id, secret)
-		res, err := http.DefaultClient.Do(req)
+		res, err := asking.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +164,7 @@ func tokens(t *testing.T, srv *server, ids [2]string) {
 // get reads an address.
 func get(t *testing.T, address string, want int) string {
 	t.Helper()
-	res, err := http.Get(address)
+	res, err := asking.Get(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,11 +236,7 @@ func killed(t *testing.T, binary string) {
 		acknowledged.Range(func(any, any) bool { n++; return true })
 		return n
 	}
-	await := func(n int) {
-		for count() < n {
-			system.Pause(t.Context(), time.Millisecond)
-		}
-	}
+	await := func(n int) { until(t, "inputs are acknowledged", func() bool { return count() >= n }) }
 	there := func(srv *server) {
 		t.Helper()
 		c := srv.as(t, key)
@@ -272,9 +264,7 @@ func killed(t *testing.T, binary string) {
 	}
 	<-srv.ended
 	done()
-	for syscall.Kill(child, 0) == nil {
-		system.Pause(t.Context(), time.Millisecond) // it dies with its keeper
-	}
+	until(t, "the server dies with its keeper", func() bool { return syscall.Kill(child, 0) != nil })
 	srv = serve(t, binary, data)
 	there(srv)
 	srv.terminate(t)

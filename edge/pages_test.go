@@ -20,7 +20,7 @@ func (s *server) asks(t *testing.T, method, path, authorization string) (status 
 			req.Header.Set(name, value)
 		}
 	}
-	res, err := http.DefaultClient.Do(req)
+	res, err := asking.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -359,7 +359,7 @@ func (w *witness) get(path string) ([]byte, bool) {
 	}
 	req.Header.Set("Authorization", "Key "+w.key)
 	req.Header.Set("Accept", wire.ContentType)
-	res, err := http.DefaultClient.Do(req)
+	res, err := asking.Do(req)
 	if err != nil {
 		return nil, false
 	}

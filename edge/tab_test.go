@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/proof"
 )
@@ -18,6 +19,7 @@ import (
 // tab is a tab of a Chromium, which keeps a copy of an application. It is asked by one goroutine at a time.
 type tab struct {
 	t   testing.TB
+	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 	log bytes.Buffer
@@ -26,8 +28,8 @@ type tab struct {
 // openTab starts a browser with pages of an origin.
 func openTab(t testing.TB, node, chromium, origin string) *tab {
 	t.Helper()
-	x := &tab{t: t}
 	cmd := exec.CommandContext(t.Context(), node, "tab.js")
+	x := &tab{t: t, cmd: cmd}
 	cmd.Dir = filepath.Join(proof.Root(t), "web", "runtime", "test", "tab")
 	cmd.Env = append(os.Environ(), "ORIGIN="+origin, "CHROMIUM="+chromium)
 	cmd.Stderr = &x.log
@@ -57,7 +59,9 @@ func openTab(t testing.TB, node, chromium, origin string) *tab {
 // heard reads an answer.
 func (x *tab) heard(out any) {
 	x.t.Helper()
+	late := time.AfterFunc(patience, func() { _ = x.cmd.Process.Kill() })
 	line, err := x.out.ReadBytes('\n')
+	late.Stop()
 	var answer struct {
 		OK      json.RawMessage
 		Failure string

@@ -93,6 +93,7 @@ type life struct {
 	o       Options
 	hangups <-chan os.Signal
 	ready   bool
+	hungUp  bool // and the server was not told yet
 }
 
 // live starts a server and waits for its end; nil when it ended well.
@@ -167,6 +168,7 @@ func (l *life) watch(ctx context.Context, p *os.Process, said <-chan string, end
 		case text := <-said:
 			silent = 0
 			l.hear(text)
+			l.passOn(p)
 		case <-looks:
 			silent++
 			switch {
@@ -180,7 +182,8 @@ func (l *life) watch(ctx context.Context, p *os.Process, said <-chan string, end
 				_ = p.Kill()
 			}
 		case <-l.hangups:
-			_ = p.Signal(syscall.SIGHUP)
+			l.hungUp = true
+			l.passOn(p)
 		case <-stop:
 			stop, stopping = nil, system.Now()
 			_ = p.Signal(syscall.SIGTERM)
@@ -201,6 +204,14 @@ func (l *life) hear(text string) {
 	l.ready = l.ready || text == "READY=1"
 	if text != "WATCHDOG=1" {
 		_ = system.Notify(text) // nobody listens, or has gone
+	}
+}
+
+// passOn tells the server of a SIGHUP, once it is ready: before, it would die of it.
+func (l *life) passOn(p *os.Process) {
+	if l.ready && l.hungUp {
+		l.hungUp = false
+		_ = p.Signal(syscall.SIGHUP)
 	}
 }
 

@@ -57,6 +57,15 @@ func serve(dir string, lives []string) error {
 	}
 	ctx, stop := system.Terminated(context.Background())
 	defer stop()
+	for kind == "slow" {
+		if err := os.WriteFile(filepath.Join(dir, "starting"), nil, 0o600); err != nil {
+			return err
+		}
+		if _, err := os.Stat(filepath.Join(dir, "start")); err == nil {
+			break
+		}
+		system.Pause(ctx, time.Millisecond)
+	}
 	hangups, stopHangups := system.Hangups()
 	defer stopHangups()
 	if err := system.Notify("READY=1"); err != nil {
@@ -244,6 +253,33 @@ func TestHangupIsPassedOn(t *testing.T) {
 	k.stop()
 	if err := <-k.ended; err != nil {
 		t.Errorf("Run = %v", err)
+	}
+}
+
+// TestEarlyHangup is one that comes while the server starts and would still die of it: it hears of it when it is ready.
+func TestEarlyHangup(t *testing.T) {
+	heard, stop := system.Hangups()
+	defer stop()
+	k := keep(t, "slow,well", 5*time.Second)
+	for !k.is("starting") {
+		system.Pause(t.Context(), time.Millisecond)
+	}
+	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	<-heard
+	if err := os.WriteFile(filepath.Join(k.dir, "start"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for !k.is("hangup") {
+		system.Pause(t.Context(), time.Millisecond)
+	}
+	k.stop()
+	if err := <-k.ended; err != nil {
+		t.Errorf("Run = %v", err)
+	}
+	if lives, err := os.ReadFile(filepath.Join(k.dir, "lives")); err != nil || string(lives) != "1" {
+		t.Errorf("%s servers were started, %v, want 1", lives, err)
 	}
 }
 

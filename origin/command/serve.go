@@ -76,6 +76,8 @@ func runServe(cmd *cobra.Command, env *Env) error {
 	if s.workers == 0 {
 		s.workers = system.Cores()
 	}
+	hangups, stop := system.Hangups() // before anybody learns that we serve
+	defer stop()
 	system.SpareThreads(2) // for refusals and reads, while every core analyses
 	srv, err := startServer(ctx, s, log)
 	if err != nil {
@@ -94,13 +96,12 @@ func runServe(cmd *cobra.Command, env *Env) error {
 	}
 	srv.tellAudit()
 	log.Info("serving", "address", srv.listener.Addr().String(), "data", s.data, "public-url", srv.settings.publicURL, "version", version)
-	return srv.await(ctx)
+	return srv.await(ctx, hangups)
 }
 
-// await has the supervisor know how the server is, until it is told to stop or works no more.
-func (srv *Server) await(ctx context.Context) error {
-	hangups, stop := system.Hangups()
-	defer stop()
+// await has the supervisor know how the server is, until it is told to stop or works no more; what may change is read
+// anew at every hangup.
+func (srv *Server) await(ctx context.Context, hangups <-chan os.Signal) error {
 	srv.begin(func(ctx context.Context) { srv.reload(ctx, hangups) })
 	stuck := make(chan error, 1)
 	srv.begin(func(ctx context.Context) { srv.report(ctx, stuck) })
