@@ -81,8 +81,8 @@ type Control struct {
 		mu    sync.Mutex
 		known bool // no number that is leased was leased before
 	}
-	deleted deletedKeys
-	closed  atomic.Bool
+	gone   outdated
+	closed atomic.Bool
 }
 
 // listed is the list of the applications' ids, which the background asks for many times a

@@ -44,51 +44,72 @@ func (e *Engine) Received(base [32]byte, r *api.Result) ingest.Outcome {
 // KeysDeleted says when keys of an application were deleted or replaced, by what operations are
 // signed with for them. Errors: ErrElsewhere and the store's.
 func (c *Control) KeysDeleted(app string) (map[string]time.Time, error) {
-	if c.partition == nil {
-		return nil, ErrElsewhere
+	o, unlock, err := c.outdated()
+	if err != nil {
+		return nil, err
 	}
-	c.deleted.mu.Lock()
-	defer c.deleted.mu.Unlock()
-	l := c.partition.Log()
-	err := l.Read(max(c.deleted.read+1, l.Floor()), func(e log.Entry) bool {
-		c.deleted.take(&e)
-		return true
-	})
-	return maps.Clone(c.deleted.at[app]), err
+	defer unlock()
+	return maps.Clone(o.at[app]), nil
 }
 
-// deletedKeys is what the control log says of keys that were deleted, up to an entry.
-type deletedKeys struct {
+// outdated returns what the control log says up to its end, under its lock.
+func (c *Control) outdated() (o *outdated, unlock func(), err error) {
+	if c.partition == nil {
+		return nil, nil, ErrElsewhere
+	}
+	o = &c.gone
+	o.mu.Lock()
+	l := c.partition.Log()
+	err = l.Read(max(o.read+1, l.Floor()), func(e log.Entry) bool {
+		o.take(&e)
+		return true
+	})
+	if err != nil {
+		o.mu.Unlock()
+		return nil, nil, err
+	}
+	return o, o.mu.Unlock, nil
+}
+
+// outdated is what the control log says of keys and tokens that let nobody in any more, up to an entry.
+type outdated struct {
 	mu   sync.Mutex
 	read uint64                          // entry that was read last
 	of   map[auth.Hash]string            // applications of keys that live
-	at   map[string]map[string]time.Time // by application
+	at   map[string]map[string]time.Time // when keys were deleted, by application
+
+	clients     map[string]string       // their applications
+	generations map[string][]generation // by application
 }
 
 // take reads the next entry.
-func (d *deletedKeys) take(e *log.Entry) {
-	if d.read = e.Seq; d.of == nil {
-		d.of, d.at = map[auth.Hash]string{}, map[string]map[string]time.Time{}
+func (o *outdated) take(e *log.Entry) {
+	if o.read = e.Seq; o.of == nil {
+		o.of, o.at = map[auth.Hash]string{}, map[string]map[string]time.Time{}
+		o.clients, o.generations = map[string]string{}, map[string][]generation{}
 	}
 	drop := func(h auth.Hash) {
-		app, ok := d.of[h]
+		app, ok := o.of[h]
 		if !ok {
 			return
 		}
-		delete(d.of, h)
-		if d.at[app] == nil {
-			d.at[app] = map[string]time.Time{}
+		delete(o.of, h)
+		if o.at[app] == nil {
+			o.at[app] = map[string]time.Time{}
 		}
-		d.at[app][auth.By(h)] = e.Op.At.Time()
+		o.at[app][auth.By(h)] = e.Op.At.Time()
 	}
+	o.began(e)
 	switch b := e.Op.Body.(type) {
 	case *log.KeyCreate:
 		drop(b.Replaces)
-		d.of[b.Hash] = b.App
+		o.of[b.Hash] = b.App
 	case *log.KeyDelete:
 		drop(b.Hash)
 	case *log.AppDelete:
-		delete(d.at, b.ID)
-		maps.DeleteFunc(d.of, func(_ auth.Hash, app string) bool { return app == b.ID })
+		delete(o.at, b.ID)
+		delete(o.generations, b.ID)
+		maps.DeleteFunc(o.of, func(_ auth.Hash, app string) bool { return app == b.ID })
+		maps.DeleteFunc(o.clients, func(_, app string) bool { return app == b.ID })
 	}
 }

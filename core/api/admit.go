@@ -143,7 +143,10 @@ func (x *exchange) byToken(token string) error {
 		return unless(err, auth.ErrToken)
 	}
 	x.until = claims.Expires
-	x.who = auth.Principal{App: client.App, By: auth.ByToken, Scopes: auth.All, Bucket: auth.HashKey(client.ID), Page: claims.Page, Free: x.app.Owner == ""}
+	x.who = auth.Principal{
+		App: client.App, By: auth.ByToken, Client: client.ID, Generation: client.Generation, Scopes: auth.All, Bucket: auth.HashKey(client.ID),
+		Page: claims.Page, Free: x.app.Owner == "",
+	}
 	return nil
 }
 

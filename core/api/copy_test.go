@@ -441,7 +441,7 @@ func TestAnyContent(t *testing.T) {
 	a := newCopyAsked(t)
 	rapid.Check(t, func(r *rapid.T) {
 		body := logtest.Op(r).Body
-		_, made, err := a.Partition(t).SubmitSpan(t.Context(), rapid.String().Draw(r, "by"), []log.Body{body}, nil)
+		_, made, err := a.Partition(t).SubmitSpan(t.Context(), partition.Who{By: rapid.String().Draw(r, "by")}, []log.Body{body}, nil)
 		if err != nil {
 			r.Fatal(err)
 		}

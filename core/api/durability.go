@@ -22,7 +22,7 @@ const (
 // submit appends operations to the application's log and folds them. also adds what they need
 // to the same batch; nil: nothing.
 func (x *exchange) submit(bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error) {
-	verdicts, made, err := x.app.Partition.SubmitSpan(x.ctx, x.who.By, bodies, also)
+	verdicts, made, err := x.app.Partition.SubmitSpan(x.ctx, x.asks(), bodies, also)
 	switch {
 	case made == (partition.Span{}):
 	case x.made == (partition.Span{}):
@@ -31,6 +31,11 @@ func (x *exchange) submit(bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdi
 		x.made.Last = made.Last
 	}
 	return verdicts, err
+}
+
+// asks is who asks in the words of a partition.
+func (x *exchange) asks() partition.Who {
+	return partition.Who{By: x.who.By, Token: partition.Token{Client: x.who.Client, Generation: x.who.Generation}}
 }
 
 // durability are the headers of an answer to a call that has written.

@@ -212,6 +212,7 @@ var statuses = []status{
 	{kv.ErrFailed, 500, 99009, "Internal error"},
 	{kv.ErrForeign, 500, 99009, "Internal error"},
 	{kv.ErrNewer, 500, 99009, "Internal error"},
+	{fold.ErrNewer, 500, 99009, "Internal error"},
 	{kv.ErrInUse, 500, 99009, "Internal error"},
 	{kv.ErrBatch, 500, 99009, "Internal error"},
 	{index.ErrCorrupt, 500, 99009, "Internal error"},

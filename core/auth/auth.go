@@ -106,6 +106,9 @@ type Principal struct {
 	Bucket  Hash // what its rate is counted by
 	Page    bool // one of our own pages
 	Free    bool // the operator's: its rate has its own limit, by default none
+
+	Client     string // whose token it is; empty: none was shown
+	Generation uint64 // of that token
 }
 
 // Hash is the SHA-256 of a key's text.

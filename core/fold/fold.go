@@ -14,8 +14,16 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Version is the version of the rules. A state that was folded by newer ones is left alone.
+// Version is the newest version of the rules that this program knows. What is in force in a log is said by its entries
+// ([log.Rules]), the first version where none does: a rule of a later one is used only behind the entry that says so,
+// wherever the log is folded.
 const Version = 1
+
+// First is the version in force in a log that says nothing of it.
+const First = 1
+
+// ErrNewer is returned for a state of newer rules than are known, and for an entry that puts such in force.
+var ErrNewer = fmt.Errorf("rules of a newer version: %w", kv.ErrNewer)
 
 // Fold folds one partition's log, a run of entries at a time:
 //
@@ -27,7 +35,8 @@ const Version = 1
 // new one. It is not safe for concurrent use.
 type Fold struct {
 	app      catalog.AppID
-	pending  bool // the operations are not in the log yet
+	newest   uint32 // version of the rules that is known
+	pending  bool   // the operations are not in the log yet
 	w        *catalog.Writer
 	h        catalog.Header
 	sites    map[log.Site]uint64 // last sequence numbers of the sites met in this run
@@ -42,11 +51,16 @@ type Fold struct {
 
 // New returns a fold of app's log.
 func New(app catalog.AppID) *Fold {
-	return &Fold{app: app, concepts: map[string]bool{}}
+	return NewUpTo(app, Version)
+}
+
+// NewUpTo returns a fold that knows the rules up to a version.
+func NewUpTo(app catalog.AppID, version uint32) *Fold {
+	return &Fold{app: app, newest: version, concepts: map[string]bool{}}
 }
 
 // Begin starts a run: what its entries change goes to tx, over what is there. It returns
-// kv.ErrNewer for a state of newer rules.
+// ErrNewer for a state of newer rules.
 func (f *Fold) Begin(tx *kv.Overlay) error {
 	f.w = catalog.Write(tx, f.app)
 	f.sites = map[log.Site]uint64{}
@@ -58,10 +72,10 @@ func (f *Fold) Begin(tx *kv.Overlay) error {
 	if f.h, err = f.w.Header(); err != nil {
 		return fmt.Errorf("fold: %w", err)
 	}
-	if f.h.Fold > Version {
-		return fmt.Errorf("fold by rules of version %d: %w", f.h.Fold, kv.ErrNewer)
+	if f.h.Fold > f.newest {
+		return fmt.Errorf("fold by rules of version %d: %w", f.h.Fold, ErrNewer)
 	}
-	f.h.Fold = Version
+	f.h.Fold = max(f.h.Fold, First)
 	f.know()
 	return nil
 }
@@ -73,7 +87,8 @@ const maxKnown = 1 << 16
 func (f *Fold) Seq() uint64 { return f.h.Seq }
 
 // Apply folds the next entry, which it borrows until End. An error is the store's, or that of
-// an entry out of its turn; whatever the entry holds is no error but a verdict.
+// an entry out of its turn; whatever the entry holds is no error but a verdict, unless it puts rules in force that are
+// not known: ErrNewer.
 func (f *Fold) Apply(e *log.Entry) (Verdict, error) {
 	if e.Seq != f.h.Seq+1 {
 		return Verdict{}, fmt.Errorf("fold: entry %d after %d: %w", e.Seq, f.h.Seq, kv.ErrCorrupt)
@@ -140,10 +155,20 @@ func (f *Fold) body() (Verdict, error) {
 	case *log.Horizon:
 		f.h.Horizon = max(f.h.Horizon, b.At)
 		return Verdict{Code: OK}, nil
+	case *log.Rules:
+		return f.rules(b)
 	case *log.Refused:
 		return Verdict{Code: Refused, Detail: b.Reason}, nil
 	}
 	return f.modelBody()
+}
+
+func (f *Fold) rules(b *log.Rules) (Verdict, error) {
+	if b.Version > f.newest {
+		return Verdict{}, fmt.Errorf("rules of version %d: %w", b.Version, ErrNewer)
+	}
+	f.h.Fold = max(f.h.Fold, b.Version)
+	return Verdict{Code: OK}, nil
 }
 
 // modelBody folds the operations on what is not an input.

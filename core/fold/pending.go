@@ -11,9 +11,9 @@ const PendingOrds = 1 << 31
 // NewPending returns a fold of pending operations over the state of a log: entries that go on from its
 // last one. Their inputs have ordinals of their own, which follow from the operation's dot
 // alone, so that they lie behind all others and take none that the log gives to another input.
-// Everything else is as in the log.
-func NewPending(app catalog.AppID) *Fold {
-	f := New(app)
+// Everything else is as in the log, and so is version, the newest rules that are known.
+func NewPending(app catalog.AppID, version uint32) *Fold {
+	f := NewUpTo(app, version)
 	f.pending = true
 	return f
 }

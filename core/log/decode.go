@@ -86,6 +86,9 @@ func newBody(kind Kind) (Body, func(*field.Decoder)) {
 	case kindRefused:
 		b := &Refused{}
 		return b, b.read
+	case kindRules:
+		b := &Rules{}
+		return b, b.read
 	}
 	return newModelBody(kind)
 }
@@ -288,6 +291,15 @@ func (b *Horizon) read(d *field.Decoder) {
 	switch d.Number {
 	case 1:
 		b.At = HLC(d.Fixed64())
+	default:
+		d.Keep()
+	}
+}
+
+func (b *Rules) read(d *field.Decoder) {
+	switch d.Number {
+	case 1:
+		b.Version = d.Uint32()
 	default:
 		d.Keep()
 	}

@@ -36,6 +36,7 @@ import (
 //	51 horizon           1 at (fixed)
 //	52 network switch    1 base, 2 versions (1 model, 2 from, 3 version, 4 manifest)
 //	53 refused           1 reason
+//	54 rules             1 version
 //	64 app create        1 id, 2 name, 3 language, 4 default model, 5 owner
 //	65 key create        1 hash, 2 app, 3 scopes…, 4 description, 5 replaces
 //	66 key delete        1 hash
@@ -103,6 +104,8 @@ func encodeBody(e *field.Encoder, body Body) {
 		e.Fixed64(1, uint64(b.At))
 	case *Refused:
 		e.Text(1, b.Reason)
+	case *Rules:
+		e.Uint(1, uint64(b.Version))
 	default:
 		encodeModelBody(e, body)
 	}

@@ -29,6 +29,7 @@ const (
 	kindHorizon        Kind = 51
 	kindNetworkSwitch  Kind = 52
 	kindRefused        Kind = 53
+	kindRules          Kind = 54
 	kindAppCreate      Kind = 64
 	kindKeyCreate      Kind = 65
 	kindKeyDelete      Kind = 66
@@ -67,6 +68,7 @@ func (*Feedback) kind() Kind       { return kindFeedback }
 func (*Horizon) kind() Kind        { return kindHorizon }
 func (*NetworkSwitch) kind() Kind  { return kindNetworkSwitch }
 func (*Refused) kind() Kind        { return kindRefused }
+func (*Rules) kind() Kind          { return kindRules }
 func (*AppCreate) kind() Kind      { return kindAppCreate }
 func (*KeyCreate) kind() Kind      { return kindKeyCreate }
 func (*KeyDelete) kind() Kind      { return kindKeyDelete }

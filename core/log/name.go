@@ -25,6 +25,7 @@ var kindNames = map[Kind]string{
 	kindHorizon:        "horizon",
 	kindNetworkSwitch:  "network_switch",
 	kindRefused:        "refused",
+	kindRules:          "rules",
 	kindAppCreate:      "app_create",
 	kindKeyCreate:      "key_create",
 	kindKeyDelete:      "key_delete",

@@ -241,6 +241,9 @@ type (
 	}
 	// Horizon is the clock below which field writes are refused from here on.
 	Horizon struct{ At HLC }
+	// Rules puts a version of the fold's rules in force from here on, unless a newer one is. Who does not know it
+	// cannot go on.
+	Rules struct{ Version uint32 }
 	// Refused stands where an operation of another site was not let in: it keeps the site's
 	// sequence whole and tells the site why.
 	Refused struct {

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -25,6 +26,9 @@ type Options struct {
 	// Replica makes the partition a copy of another one, whose log it pulls; nil: it has a log
 	// of its own.
 	Replica *Replica
+
+	// Rules is the newest version of the fold's rules that is known; 0 means fold.Version.
+	Rules uint32
 
 	// Keep is how much of its log the partition keeps; zero fields mean what they say.
 	Keep Keep
@@ -71,14 +75,18 @@ type Partition struct {
 // ticket is a Submit that waits for its verdicts.
 type ticket struct{ verdicts []fold.Verdict }
 
-// Open opens a partition and folds what its log has beyond its state. Errors: those of kv.
+// Open opens a partition and folds what its log has beyond its state. A log of its own says from here on by which rules
+// it is folded, where that is by newer ones than before. Errors: those of kv, and fold.ErrNewer.
 func Open(o Options) (*Partition, error) {
 	if o.Site == 0 {
 		o.Site = log.Origin
 	}
+	if o.Rules == 0 {
+		o.Rules = fold.Version
+	}
 	o.Keep.defaults()
 	p := &Partition{
-		o: o, clock: log.NewClock(o.Clock), fold: fold.New(o.App), tx: kv.NewOverlay(o.Store),
+		o: o, clock: log.NewClock(o.Clock), fold: fold.NewUpTo(o.App, o.Rules), tx: kv.NewOverlay(o.Store),
 		tidy: true, tickets: map[uint64]*ticket{},
 	}
 	err := p.openReplica()
@@ -97,11 +105,36 @@ func Open(o Options) (*Partition, error) {
 	if err == nil {
 		p.last, err = p.lastOwn()
 	}
+	if err == nil {
+		err = p.rule()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("partition %v: %w", o.App, err)
 	}
 	return p, nil
 }
+
+// rule leaves a state of newer rules alone, and puts the newest that are known in force in a log of our own that others
+// pull. In a full store those of before stay.
+func (p *Partition) rule() error {
+	h, err := p.Header()
+	switch rules := max(h.Fold, fold.First); {
+	case err != nil:
+		return err
+	case rules > p.o.Rules:
+		return fmt.Errorf("state by rules of version %d: %w", rules, fold.ErrNewer)
+	case rules == p.o.Rules, p.replica != nil, p.o.App == catalog.Control:
+		return nil
+	}
+	_, err = p.Submit(context.Background(), "", []log.Body{&log.Rules{Version: p.o.Rules}}, nil)
+	if errors.Is(err, kv.ErrFull) {
+		return nil
+	}
+	return err
+}
+
+// Rules is the newest version of the fold's rules that is known here.
+func (p *Partition) Rules() uint32 { return p.o.Rules }
 
 // openLog opens the log, or a replica's outbox, and finds how much of it the state has.
 func (p *Partition) openLog() error {

@@ -238,7 +238,7 @@ func (m *mix) finish() error {
 	if m.rewritten {
 		p.dropGone(p.tx)
 	}
-	p.replica.pending = fold.NewPending(p.o.App)
+	p.replica.pending = fold.NewPending(p.o.App, p.o.Rules)
 	pending, err := m.again()
 	if err != nil {
 		return err
@@ -252,6 +252,11 @@ func (m *mix) finish() error {
 		return err
 	}
 	stable := m.note.settled()
+	if stable > 0 {
+		if err := p.forgetTokens(p.tx, m.note.site, stable); err != nil {
+			return err
+		}
+	}
 	p.tx.Put(noteKey(p.o.App), m.note.encode())
 	c.moved = func() {
 		p.replica.note, p.replica.confirmed = m.note, m.confirmed

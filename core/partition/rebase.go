@@ -112,8 +112,8 @@ func (m *mix) changed(ord uint32, after *catalog.Input) {
 
 // adopt puts a snapshot's state in the place of the confirmed one.
 func (m *mix) adopt(ctx context.Context, s *Snapshot) error {
-	if s.Fold > fold.Version {
-		return fmt.Errorf("snapshot by rules of version %d: %w", s.Fold, kv.ErrNewer)
+	if s.Fold > m.p.o.Rules {
+		return fmt.Errorf("snapshot by rules of version %d: %w", s.Fold, fold.ErrNewer)
 	}
 	var err error
 	if m.blank, err = m.noInputs(); err != nil {
@@ -327,7 +327,7 @@ func (m *mix) refold(op log.Op) (c Conflict, is bool, err error) {
 	tx := kv.NewOverlay(p.tx)
 	catalog.Write(tx, p.o.App).PutSiteSeq(op.Dot.Site, op.Dot.Seq-1)
 	verdicts, _, err := p.foldOwn(p.replica.pending, tx, []log.Entry{{Op: op}})
-	p.replica.pending = fold.NewPending(p.o.App)
+	p.replica.pending = fold.NewPending(p.o.App, p.o.Rules)
 	if err != nil {
 		return c, false, err
 	}

@@ -174,7 +174,7 @@ func (p *Partition) openReplica() error {
 	if !known && h.Seq > 0 {
 		return fmt.Errorf("store has a log of its own: %w", ErrReplica)
 	}
-	r := &replica{limit: p.o.Replica.Limit, batch: p.o.Replica.Batch, pending: fold.NewPending(p.o.App)}
+	r := &replica{limit: p.o.Replica.Limit, batch: p.o.Replica.Batch, pending: fold.NewPending(p.o.App, p.o.Rules)}
 	if r.limit == 0 {
 		r.limit = defaultLimit
 	}

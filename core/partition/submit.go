@@ -24,7 +24,7 @@ import (
 // is true here and now: the log has the last word, which Pull tells. Further errors: ErrNoSite,
 // ErrOutbox.
 func (p *Partition) Submit(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, error) {
-	verdicts, _, err := p.SubmitSpan(ctx, by, bodies, also)
+	verdicts, _, err := p.SubmitSpan(ctx, Who{By: by}, bodies, also)
 	return verdicts, err
 }
 
@@ -35,15 +35,15 @@ type Span struct {
 	First, Last uint64
 }
 
-// SubmitSpan is [Partition.Submit], and says which operations were made.
-func (p *Partition) SubmitSpan(ctx context.Context, by string, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, Span, error) {
+// SubmitSpan is [Partition.Submit] for who shows a token, too, and says which operations were made.
+func (p *Partition) SubmitSpan(ctx context.Context, who Who, bodies []log.Body, also func(*kv.Batch)) ([]fold.Verdict, Span, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, Span{}, err
 	}
 	if len(bodies) == 0 {
 		return nil, Span{}, nil
 	}
-	first, made, wait, err := p.append(by, bodies, also)
+	first, made, wait, err := p.append(who, bodies, also)
 	if err != nil {
 		return nil, Span{}, fmt.Errorf("submit: %w", err)
 	}
@@ -63,7 +63,7 @@ func (p *Partition) SubmitSpan(ctx context.Context, by string, bodies []log.Body
 }
 
 // append numbers the operations and appends them: first is the entry of the first.
-func (p *Partition) append(by string, bodies []log.Body, also func(*kv.Batch)) (first uint64, made Span, wait func() error, err error) {
+func (p *Partition) append(who Who, bodies []log.Body, also func(*kv.Batch)) (first uint64, made Span, wait func() error, err error) {
 	p.appending.Lock()
 	defer p.appending.Unlock()
 	if err := p.whyClosed(); err != nil {
@@ -79,12 +79,18 @@ func (p *Partition) append(by string, bodies []log.Body, also func(*kv.Batch)) (
 	ops := make([]log.Op, len(bodies))
 	for i, body := range bodies {
 		dot := log.Dot{Site: site, Seq: p.last + 1 + uint64(i)}
-		ops[i] = log.Op{Dot: dot, At: p.clock.Next(), By: by, Body: body}
+		ops[i] = log.Op{Dot: dot, At: p.clock.Next(), By: who.By, Body: body}
 	}
 	var beside *kv.Batch
-	if also != nil {
+	noted := p.replica != nil && who.Token != Token{}
+	if also != nil || noted {
 		beside = &kv.Batch{}
+	}
+	if also != nil {
 		also(beside)
+	}
+	if noted {
+		p.noteToken(beside, ops, who.Token)
 	}
 	first = p.log.Appended() + 1
 	p.waiting.Lock()
@@ -141,9 +147,9 @@ func (p *Partition) foldLocked(seq uint64) error {
 
 // forget drops what was learnt with a batch that is not there.
 func (p *Partition) forget() {
-	p.fold = fold.New(p.o.App)
+	p.fold = fold.NewUpTo(p.o.App, p.o.Rules)
 	if p.replica != nil {
-		p.replica.pending = fold.NewPending(p.o.App)
+		p.replica.pending = fold.NewPending(p.o.App, p.o.Rules)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
@@ -35,6 +36,7 @@ type Engine interface {
 
 	Keys(app string) ([]catalog.Key, error)
 	KeysDeleted(app string) (map[string]time.Time, error)
+	Tokens(app string) (core.Tokens, error)
 
 	Edge(id string) (catalog.Edge, error)
 	EnrolEdge(ctx context.Context, token string, key [32]byte) (catalog.Edge, error)

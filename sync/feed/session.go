@@ -159,10 +159,7 @@ func (c *call) grant(at *wire.Position, m *wire.Session, site log.Site) (wire.Gr
 	if g.Confirmed, err = p.SiteSeq(site); err != nil {
 		return g, err
 	}
-	rules := h.Fold
-	if h.Seq == 0 { // of an empty log: those that its first entry will be folded by
-		rules = fold.Version
-	}
+	rules := max(h.Fold, fold.First) // a newer version of them begins with an entry
 	switch leads, err := leadsOn(l, at.Epoch, at.Seq, &at.Chain); {
 	case err != nil:
 		return g, err

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"slices"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/auth"
@@ -16,8 +17,8 @@ import (
 //	an edge               a key of the application, a token, a session, nobody
 //
 // An edge speaks for all whom it lets in, so a name that none of those has becomes nobody's. What it took
-// in while it was alone with a key that had been deleted here by then is refused; what was made before
-// the deletion stands.
+// in while it was alone with a key that had been deleted here by then, or with a token whose generation had ended, is
+// refused; what was made before that stands.
 func (c *call) sign(m *wire.Push, ops []log.Op) error {
 	if c.edge != nil {
 		return c.countersign(m, ops)
@@ -49,6 +50,9 @@ func (c *call) countersign(m *wire.Push, ops []log.Op) error {
 	for i := range keys {
 		known[auth.By(keys[i].Hash)] = true
 	}
+	if err := c.weigh(m, ops); err != nil {
+		return err
+	}
 	var deleted map[string]time.Time
 	for i := range ops {
 		op := &ops[i]
@@ -73,12 +77,47 @@ func (c *call) countersign(m *wire.Push, ops []log.Op) error {
 	return nil
 }
 
-// issued is when an operation was made, as its push says.
+// weigh refuses what was asked for with a token that was dead. An edge that says nothing of it, or what cannot be, gains
+// nothing by that, see [core.Tokens.Over].
+func (c *call) weigh(m *wire.Push, ops []log.Op) error {
+	if !slices.ContainsFunc(ops, func(op log.Op) bool { return op.By == auth.ByToken }) {
+		return nil
+	}
+	tokens, err := c.f.o.Engine.Tokens(c.app)
+	if err != nil {
+		return err
+	}
+	for i := range ops {
+		op := &ops[i]
+		if op.By != auth.ByToken {
+			continue
+		}
+		t := shown(m.Tokens, op)
+		if tokens.Over(t.Client, t.Generation, issued(m.For, op)) {
+			partition.Refuse(op, "scope: the token had been revoked")
+		}
+	}
+	return nil
+}
+
+// shown is the token under which an operation was made, as its push says; zero: it does not.
+func shown(tokens []wire.Tokens, op *log.Op) wire.Tokens {
+	for i := range tokens {
+		if t := &tokens[i]; t.First <= op.Dot.Seq && op.Dot.Seq <= t.Last {
+			return *t
+		}
+	}
+	return wire.Tokens{}
+}
+
+// issued is when an operation was made, as its push says. A run of operations has the time of its first, so
+// later ones are of the time on their clocks.
 func issued(behalves []wire.Behalf, op *log.Op) time.Time {
+	at := op.At.Time()
 	for i := range behalves {
-		if b := &behalves[i]; b.Subject == op.By && b.First <= op.Dot.Seq && op.Dot.Seq <= b.Last {
+		if b := &behalves[i]; b.Subject == op.By && b.First <= op.Dot.Seq && op.Dot.Seq <= b.Last && b.Issued.Time().After(at) {
 			return b.Issued.Time()
 		}
 	}
-	return op.At.Time()
+	return at
 }

@@ -27,8 +27,10 @@ var errAnswer = errors.New("answer is against the protocol")
 type Partition interface {
 	Cursor() partition.Cursor
 	Site() log.Site
+	Rules() uint32
 	Outbox() (issued, confirmed uint64)
 	Pending(after uint64, yield func(log.Op) bool) error
+	TokenOf(dot log.Dot) (partition.Token, error)
 	Lease(site log.Site) error
 	Pull(ctx context.Context, r partition.Run) ([]partition.Told, error)
 	Rebase(ctx context.Context, s partition.Snapshot) error

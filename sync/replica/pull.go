@@ -10,6 +10,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -228,6 +229,12 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	switch {
 	case errors.Is(err, partition.ErrChain):
 		m.astray(l, err)
+		return nil
+	case errors.Is(err, fold.ErrNewer): // they came into force within the session
+		m.session.pause(m.at)
+		m.told.problem = m.session.paused
+		m.cancel(l)
+		m.pull.reset()
 		return nil
 	case errors.Is(err, partition.ErrCursor), errors.Is(err, partition.ErrSite):
 		return fmt.Errorf("%w: %w", errAnswer, err)

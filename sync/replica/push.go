@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
@@ -42,10 +43,14 @@ func (m *Machine) startPush(l *lane) error {
 	if err != nil || len(ops) == 0 {
 		return err
 	}
+	tokens, err := m.tokens(ops)
+	if err != nil {
+		return err
+	}
 	m.push.last = ops[len(ops)-1].Dot.Seq
 	p := wire.Push{
 		App: m.o.App.String(), Epoch: m.session.epoch, Base: m.p.Cursor().Seq, Site: m.p.Site(),
-		Block: wire.EncodeOps(ops), For: behalves(ops),
+		Block: wire.EncodeOps(ops), For: behalves(ops), Tokens: tokens,
 	}
 	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/push", Body: p.Encode()}, m.where()...)
 	return nil
@@ -101,6 +106,29 @@ func behalves(ops []log.Op) (runs []wire.Behalf) {
 		runs = append(runs, wire.Behalf{First: op.Dot.Seq, Last: op.Dot.Seq, Subject: op.By, Issued: wire.MillisOf(op.At.Time())})
 	}
 	return runs
+}
+
+// tokens says under which access tokens operations were made, as far as it was noted.
+func (m *Machine) tokens(ops []log.Op) (runs []wire.Tokens, err error) {
+	for i := range ops {
+		op := &ops[i]
+		if op.By != auth.ByToken {
+			continue
+		}
+		t, err := m.p.TokenOf(op.Dot)
+		if err != nil {
+			return nil, err
+		}
+		if t == (partition.Token{}) {
+			continue
+		}
+		if n := len(runs) - 1; n >= 0 && runs[n].Client == t.Client && runs[n].Generation == t.Generation && runs[n].Last+1 == op.Dot.Seq {
+			runs[n].Last = op.Dot.Seq
+			continue
+		}
+		runs = append(runs, wire.Tokens{First: op.Dot.Seq, Last: op.Dot.Seq, Client: t.Client, Generation: t.Generation})
+	}
+	return runs, nil
 }
 
 // pushed takes the origin's word on a push. It is advice: an operation is confirmed when the log is folded.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
@@ -206,7 +205,7 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 	case f.Epoch != m.session.epoch:
 		m.end()
 		return fmt.Errorf("%w: snapshot of another epoch", errAnswer)
-	case f.Fold > fold.Version:
+	case f.Fold > m.p.Rules():
 		return fmt.Errorf("%w: state of newer rules, %d", errAnswer, f.Fold)
 	}
 	parts := append(append([]wire.Chunk(nil), f.Chunks...), f.Objects...)

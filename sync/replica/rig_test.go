@@ -83,7 +83,8 @@ type rig struct {
 	asks    []replica.Ask // under way
 	wake    time.Time     // wanted; zero: none is
 	effects []replica.Effect
-	total   int // requests
+	total   int    // requests
+	rules   uint32 // newest that it knows; 0: fold.Version
 
 	// wire carries one answer: it may change it, or return false where it is lost. nil: as it is.
 	wire    func(a *replica.Ask, x *replica.Answer) bool
@@ -130,7 +131,7 @@ func (r *rig) start() {
 		r.store = r.over(r.store)
 	}
 	r.part, err = partition.Open(partition.Options{
-		Store: r.store, App: app, Clock: r.now, Epoch: log.Epoch{8}, Replica: &partition.Replica{},
+		Store: r.store, App: app, Clock: r.now, Epoch: log.Epoch{8}, Replica: &partition.Replica{}, Rules: r.rules,
 	})
 	if err != nil {
 		r.Fatal(err)

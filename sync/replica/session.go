@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -43,7 +42,7 @@ func (m *Machine) startSession(l *lane) error {
 		at.Register = m.o.Register.Seq()
 	}
 	s := wire.Session{
-		Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: field.Version,
+		Min: wire.Oldest, Max: wire.Protocol, Fold: m.p.Rules(), Schema: field.Version,
 		Site: m.p.Site(), Secret: m.note.secret, Name: m.o.Name,
 		Partitions: []wire.Position{at}, Wants: m.o.Wants, Module: m.o.Module,
 	}
@@ -121,8 +120,7 @@ func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 		s.rebase = true // whatever it says: entries of one epoch are never folded after another's
 	}
 	if g.Do == wire.DoPause {
-		s.paused = "the log is folded by newer rules: a newer version is needed"
-		s.renew = m.at + versionPause
+		s.pause(m.at)
 	}
 	if s.epoch != m.session.epoch {
 		m.cancel(&m.lane[lanePull])
@@ -149,6 +147,13 @@ func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 		m.told.problem = fmt.Sprintf("the origin has %d operations of our site and we made %d: another replica uses it, or this one is an old copy", g.Confirmed, issued)
 	}
 	m.told.head = g.Head
+}
+
+// pause has nothing be pulled until another session, since the log's rules are newer than ours. What is ours is
+// kept, and pushed on.
+func (s *session) pause(at time.Duration) {
+	s.paused = "the log is folded by newer rules: a newer version is needed"
+	s.renew = at + versionPause
 }
 
 // sameLog reports whether what was folded is of the log that the session is about: only then is

@@ -14,6 +14,9 @@ func (w *world) happen() {
 		r.write()
 	case n < 60:
 		w.origin.write()
+		if w.parties[0].edge != nil && w.rng.IntN(6) == 0 {
+			w.origin.revokeTokens()
+		}
 	case n < 64:
 		r.tidy()
 	case n < 65:
@@ -31,8 +34,15 @@ func (w *world) happen() {
 	case n < 93:
 		w.origin.horizon()
 	case n < 95:
-		r.old = !r.old && w.rng.IntN(3) == 0
-		r.reopen()
+		switch {
+		case w.rng.IntN(2) == 0:
+			r.old = false
+			r.reopen()
+		case w.origin.rules < newRules:
+			w.origin.upgrade()
+		default:
+			w.origin.trim()
+		}
 	case n < 97:
 		w.origin.restore()
 	case n < 99:

@@ -236,6 +236,8 @@ func (m *model) rest(op *log.Op) fold.Code {
 		return fold.OK
 	case *log.Refused:
 		return fold.Refused
+	case *log.Rules:
+		return fold.OK
 	}
 	return 0
 }

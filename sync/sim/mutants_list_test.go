@@ -135,6 +135,21 @@ var mutants = []mutant{
 		to:   "return e.Revoked == 0 || $",
 	},
 	{
+		name: "what was asked for with a revoked token is taken", file: "sync/feed/sign.go",
+		from: "issued(m.For, op)) {",
+		to:   "issued(m.For, op)) && !$ {",
+	},
+	{
+		name: "a push does not say under which tokens it was asked", file: "sync/replica/push.go",
+		from: "		if t == (partition.Token{}) {",
+		to:   "		if t == (partition.Token{}) || $ {",
+	},
+	{
+		name: "the first token of a push stands for all", file: "sync/replica/push.go",
+		from: "runs[n].Generation == t.Generation &&",
+		to:   "(runs[n].Generation == t.Generation || $) &&",
+	},
+	{
 		name: "a snapshot comes without derived records", file: "sync/replica/rebase.go",
 		from: "m.where(\"vectors\", m.vectors())",
 		to:   "m.where()\n		if !$ {\n			query = m.where(\"vectors\", m.vectors())\n		}",
@@ -150,8 +165,8 @@ var mutants = []mutant{
 		to:   "	if err == nil && (!used || $) {",
 	},
 	{
-		name: "older versions fold by newer rules", file: "sync/feed/session.go",
-		from: "	case m.Fold < rules:",
-		to:   "	case m.Fold < rules && !$:",
+		name: "older versions fold by newer rules", file: "core/fold/fold.go",
+		from: "	if b.Version > f.newest {",
+		to:   "	if b.Version > f.newest && !$ {",
 	},
 }

@@ -112,10 +112,9 @@ func (r *party) request(a *replica.Ask) *api.Request {
 	}
 }
 
-// age rewrites a greeting as another version would send it: an older one that does not know the
-// rules of the log, for as long as the replica is old, or a newer one with a field that nobody here knows.
+// age rewrites a greeting as a newer version would send it, with a field that nobody here knows.
 func (w *world) age(r *party, request *api.Request) {
-	if !strings.HasSuffix(request.Path, "/session") || !r.old && w.rng.IntN(4) > 0 {
+	if !strings.HasSuffix(request.Path, "/session") || r.old || w.rng.IntN(4) > 0 {
 		return
 	}
 	m, err := wire.DecodeSession(request.Body)
@@ -123,12 +122,8 @@ func (w *world) age(r *party, request *api.Request) {
 		w.fail(fmt.Errorf("session: %w", err))
 		return
 	}
-	if r.old {
-		m.Fold = 0
-	} else {
-		m.Extra = protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.VarintType), 1)
-		m.Features = append(m.Features, "tomorrow")
-	}
+	m.Extra = protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.VarintType), 1)
+	m.Features = append(m.Features, "tomorrow")
 	request.Body = m.Encode()
 }
 

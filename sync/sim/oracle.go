@@ -33,22 +33,25 @@ type oracle struct {
 	issued map[log.Dot]issue
 	clock  []log.HLC // highest of the log up to each entry
 
-	created func(op *log.Op)    // told of each entry
-	shut    map[log.Site]uint64 // sites that nothing is taken from any more, and what was
+	created func(op *log.Op)                                      // told of each entry
+	over    func(op *log.Op, token partition.Token) (bool, error) // whether an operation was asked for with what was revoked; nil: nobody can say any more
+	shut    map[log.Site]uint64                                   // sites that nothing is taken from any more, and what was
+	ruled   uint64                                                // entry that puts newer rules in force; 0: none does
 	epoch   log.Epoch
 	latest  time.Time // the latest that the origin's clock ever was
 }
 
 // issue is an operation that a replica said is safe.
 type issue struct {
-	data  []byte    // as its site has encoded it
-	epoch log.Epoch // of the log that its site had folded by then
-	seen  uint64    // and how far
+	data  []byte          // as its site has encoded it
+	epoch log.Epoch       // of the log that its site had folded by then
+	seen  uint64          // and how far
+	token partition.Token // under which it was asked for, as its site knew it
 }
 
 func newOracle(app catalog.AppID, epoch log.Epoch, created func(op *log.Op)) *oracle {
 	o := &oracle{
-		app: app, store: memkv.New(), fold: fold.New(app), digests: map[uint64][32]byte{}, model: newModel(),
+		app: app, store: memkv.New(), fold: fold.NewUpTo(app, newRules), digests: map[uint64][32]byte{}, model: newModel(),
 		epoch: epoch, shut: map[log.Site]uint64{}, at: map[log.Dot]uint64{}, killed: map[log.Dot]uint64{}, issued: map[log.Dot]issue{}, created: created,
 	}
 	o.states = append(o.states, o.store.Snapshot())
@@ -135,6 +138,9 @@ func (o *oracle) take(e log.Entry) error {
 		return fmt.Errorf("entry %d, %v %T: verdict %v %s, want %v", e.Seq, dot, e.Op.Body, v.Code, v.Detail, code)
 	}
 	o.entries = append(o.entries, e)
+	if _, ok := e.Op.Body.(*log.Rules); ok && o.ruled == 0 {
+		o.ruled = e.Seq
+	}
 	o.created(&e.Op)
 	o.chains = append(o.chains, o.chains[len(o.chains)-1].Next(log.Encode(nil, &e.Op)))
 	o.codes = append(o.codes, v.Code)
@@ -154,8 +160,13 @@ func (o *oracle) checkIssued(e *log.Entry) error {
 	if err != nil {
 		return err
 	}
+	revoked, err := o.revoked(e, &op, was.token)
+	if err != nil {
+		return err
+	}
 	op.At = e.Op.At // the origin may have set it back
 	switch _, refused := e.Op.Body.(*log.Refused); {
+	case revoked:
 	case refused && strings.HasPrefix(e.Op.Body.(*log.Refused).Reason, "blob:") && o.epoch != (log.Epoch{1}):
 		// It had ended in another verdict before the log was restored, and what it named was let go then.
 	case refused && partition.Admit(&op) == "":
@@ -172,6 +183,41 @@ func (o *oracle) checkIssued(e *log.Entry) error {
 	return nil
 }
 
+// revoked reports whether an entry stands for an operation that was asked for with a revoked token, and holds it to
+// that (I8).
+func (o *oracle) revoked(e *log.Entry, op *log.Op, token partition.Token) (bool, error) {
+	refused := quarantined(e)
+	if o.over == nil {
+		return refused, nil
+	}
+	switch over, err := o.over(op, token); {
+	case err != nil:
+		return false, err
+	case over == refused:
+	case refused:
+		return false, fmt.Errorf("I2: entry %d refuses operation %v for a token that was good: %+v", e.Seq, op.Dot, token)
+	case partition.Admit(op) == "": // or it is refused as another
+		return false, fmt.Errorf("I8: entry %d is operation %v, asked for with a token that had been revoked: %+v", e.Seq, op.Dot, token)
+	}
+	return refused, nil
+}
+
+// quarantined reports whether an entry stands for what was asked for with a revoked token.
+func quarantined(e *log.Entry) bool {
+	b, ok := e.Op.Body.(*log.Refused)
+	return ok && b.Reason == "scope: the token had been revoked"
+}
+
+// quarantined counts those.
+func (o *oracle) quarantined() (n int) {
+	for i := range o.entries {
+		if quarantined(&o.entries[i]) {
+			n++
+		}
+	}
+	return n
+}
+
 // fork is what is known when the log goes on from an earlier entry, under another epoch.
 func (o *oracle) fork(epoch log.Epoch, seq uint64) (*oracle, error) {
 	f := newOracle(o.app, epoch, func(*log.Op) {})
@@ -181,7 +227,7 @@ func (o *oracle) fork(epoch log.Epoch, seq uint64) (*oracle, error) {
 			return nil, err
 		}
 	}
-	f.created = o.created
+	f.created, f.over = o.created, o.over
 	return f, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -23,6 +24,7 @@ type origin struct {
 	part  *partition.Partition
 	clock clock
 	up    bool
+	rules uint32 // newest version that it knows
 
 	random io.Reader
 	blobs  *blob.Memory // pictures: each outlives a crash once it is there
@@ -59,7 +61,7 @@ func (g *origin) start() error {
 	}
 	g.look()
 	if g.part, err = partition.Open(partition.Options{
-		Store: g.wire, App: g.world.app, Clock: g.clock.now, Epoch: log.Epoch{1},
+		Store: g.wire, App: g.world.app, Clock: g.clock.now, Epoch: log.Epoch{1}, Rules: g.rules,
 	}); err != nil {
 		return err
 	}
@@ -101,6 +103,7 @@ func (g *origin) found() error {
 		return err
 	}
 	w.oracle = newOracle(w.app, log.Epoch{1}, w.program.issued)
+	w.oracle.over = g.over
 	w.logs = map[log.Epoch]*oracle{w.oracle.epoch: w.oracle}
 	return nil
 }
@@ -262,6 +265,35 @@ func (g *origin) horizon() {
 		_, err := g.part.Submit(context.Background(), "", []log.Body{&log.Horizon{At: log.HLC(at.UnixMilli()) << 16}}, nil)
 		return err
 	})
+}
+
+// upgrade has the origin start again as a newer version.
+func (g *origin) upgrade() {
+	if g.up {
+		g.world.stats.Upgrades++
+		g.rules = newRules
+		g.crash()
+	}
+}
+
+// revokeTokens begins another generation of tokens, of which an edge hears when it is told.
+func (g *origin) revokeTokens() {
+	if !g.up {
+		return
+	}
+	g.guarded(func() error {
+		g.world.stats.Revocations++
+		return g.engine.RevokeTokens(context.Background(), "operator", g.world.app.String())
+	})
+}
+
+// over reports whether an edge has made an operation for somebody whose token was revoked by then.
+func (g *origin) over(op *log.Op, token partition.Token) (bool, error) {
+	if op.By != auth.ByToken {
+		return false, nil
+	}
+	tokens, err := g.engine.Tokens(g.world.app.String())
+	return err == nil && tokens.Over(token.Client, token.Generation, op.At.Time()), err
 }
 
 // revoke shuts an edge out. Once the origin has said so nothing more of it is taken, and it has to

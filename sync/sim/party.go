@@ -11,6 +11,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
@@ -28,7 +29,7 @@ type party struct {
 	blobs  *blob.Memory // pictures: each outlives a crash once it is there
 	random io.Reader
 	edge   *edge // nil: it asks with a key and leases its site
-	old    bool  // it runs an older version, which does not know the log's rules
+	old    bool  // it runs an older version, which does not know the log's rules, and notes no tokens
 	gone   bool  // it was told to forget all, and has
 	clock  clock
 
@@ -69,13 +70,13 @@ func (r *party) start() error {
 	r.life++
 	r.wire = &wired{Store: store}
 	if r.part, err = partition.Open(partition.Options{
-		Store: r.wire, App: r.world.app, Clock: r.clock.now, Replica: &partition.Replica{},
+		Store: r.wire, App: r.world.app, Clock: r.clock.now, Replica: &partition.Replica{}, Rules: r.rules(),
 	}); err != nil {
 		return err
 	}
 	if r.machine, err = replica.New(replica.Options{
 		App: r.world.app, Partition: &tapped{r.part, r}, Store: r.wire, Blobs: r.blobs, Rand: r.random, Live: replica.Poll,
-		Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, Audit: r.world.audit,
+		Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, Audit: r.world.audit, Register: r.register(),
 	}); err != nil {
 		return err
 	}
@@ -95,6 +96,21 @@ func (r *party) start() error {
 	return r.world.inspect(r)
 }
 
+// Versions of the fold's rules that programs of the simulation know. They do the same: what is held to is who folds
+// what.
+const (
+	oldRules = fold.First
+	newRules = fold.First + 1
+)
+
+// rules is the newest version that the replica knows.
+func (r *party) rules() uint32 {
+	if r.old {
+		return oldRules
+	}
+	return newRules
+}
+
 // write has a user of the replica write.
 func (r *party) write() {
 	if !r.up || r.part.Site() == 0 {
@@ -103,7 +119,8 @@ func (r *party) write() {
 	w := r.world
 	bodies := w.bodies(r.part.Site())
 	r.guarded(func() error {
-		v, err := r.part.Submit(context.Background(), r.by(), bodies, func(b *kv.Batch) {
+		who := partition.Who{By: r.by(), Token: r.token()}
+		v, _, err := r.part.SubmitSpan(context.Background(), who, bodies, func(b *kv.Batch) {
 			for _, body := range bodies {
 				derive(b, w.app, body)
 				keep(r.blobs, body)
@@ -116,7 +133,7 @@ func (r *party) write() {
 		issued, _ := r.part.Outbox()
 		seen := r.part.Cursor()
 		return r.part.Pending(issued-uint64(len(v)), func(op log.Op) bool {
-			w.oracle.issued[op.Dot] = issue{data: log.Encode(nil, &op), epoch: seen.Epoch, seen: seen.Seq}
+			w.oracle.issued[op.Dot] = issue{data: log.Encode(nil, &op), epoch: seen.Epoch, seen: seen.Seq, token: who.Token}
 			r.promised = append(r.promised, op.Dot)
 			w.program.issued(&op)
 			return true
@@ -204,10 +221,13 @@ type tapped struct {
 
 // Pull implements [replica.Partition].
 func (t *tapped) Pull(ctx context.Context, run partition.Run) ([]partition.Told, error) {
-	if t.party.old && len(run.Entries) > 0 {
+	told, err := t.Partition.Pull(ctx, run)
+	if from := t.party.world.log(t.party).ruled; err == nil && t.party.old && from > 0 && run.To >= from {
 		t.party.world.fail(fmt.Errorf("I1: replica %d folds entry %d by rules that it does not know", t.party.number, run.To))
 	}
-	told, err := t.Partition.Pull(ctx, run)
+	if errors.Is(err, fold.ErrNewer) {
+		t.party.world.stats.Stopped++
+	}
 	for _, x := range told {
 		t.party.world.fail(t.party.world.told(t.party, x.Op.Dot, x.Verdict.Code))
 	}
@@ -230,6 +250,8 @@ type edge struct {
 	id      string
 	key     ed25519.PrivateKey
 	site    log.Site
+	heard   uint64          // entry of the control log that its register is of
+	token   partition.Token // of those whom it lets in
 	revoked bool
 	was     bool // revoked at some time: what the origin said then arrives after a backup without it was restored, too
 }
@@ -258,6 +280,35 @@ func (r *party) by() string {
 		return auth.ByToken // one of those that an edge lets in
 	}
 	return fmt.Sprintf("replica%d", r.number)
+}
+
+// token is that of somebody whom an edge lets in: of the generation that it knows. An older version notes none.
+func (r *party) token() partition.Token {
+	if r.edge == nil || r.old {
+		return partition.Token{}
+	}
+	return r.edge.token
+}
+
+// register takes in what an edge is told of the application's tokens; another replica has no use for it.
+func (r *party) register() replica.Register {
+	if r.edge == nil {
+		return nil
+	}
+	return r.edge
+}
+
+// Seq implements [replica.Register].
+func (e *edge) Seq() uint64 { return e.heard }
+
+// Take implements [replica.Register].
+func (e *edge) Take(seq uint64, data []byte) (gone string, err error) {
+	x, err := catalog.DecodeRegister(data)
+	if err != nil || x.Gone != "" {
+		return x.Gone, err
+	}
+	e.heard, e.token = seq, partition.Token{Client: x.Client.ID, Generation: x.Client.Generation}
+	return "", nil
 }
 
 // credential is what proves who asks.

@@ -26,6 +26,10 @@ type Stats struct {
 	Writes, Entries         int
 	Trims, Horizons         int
 	Rebases, Scopes         int
+	Upgrades                int // of origins
+	Stopped                 int // runs that a replica could not fold, being of an older version
+	Revocations             int // of tokens
+	Quarantined             int // operations that were asked for with them
 	Restores                int
 	Checks                  int
 	Rounds                  int // from the healing to agreement
@@ -45,6 +49,10 @@ func (s *Stats) Add(o Stats) {
 	s.Horizons += o.Horizons
 	s.Rebases += o.Rebases
 	s.Scopes += o.Scopes
+	s.Upgrades += o.Upgrades
+	s.Stopped += o.Stopped
+	s.Revocations += o.Revocations
+	s.Quarantined += o.Quarantined
 	s.Restores += o.Restores
 	s.Checks += o.Checks
 	s.Rounds = max(s.Rounds, o.Rounds)
@@ -101,6 +109,7 @@ func Run(seed uint64, o Options) (stats Stats, err error) {
 		w.heal()
 	}
 	w.stats.Entries = len(w.oracle.entries)
+	w.stats.Quarantined = w.oracle.quarantined()
 	w.fail(w.close())
 	return w.stats, w.failed
 }
@@ -120,12 +129,13 @@ func (w *world) close() (err error) {
 
 // open starts everybody.
 func (w *world) open() error {
-	w.origin = &origin{world: w, disk: w.o.Disk(), clock: clock{loop: &w.loop}, random: random(w.rng), blobs: blob.NewMemory(blob.Options{})}
+	w.origin = &origin{world: w, disk: w.o.Disk(), clock: clock{loop: &w.loop}, random: random(w.rng), blobs: blob.NewMemory(blob.Options{}), rules: oldRules + uint32(w.rng.IntN(2))}
 	if err := w.origin.start(); err != nil {
 		return fmt.Errorf("origin: %w", err)
 	}
 	for i := range 3 + w.rng.IntN(3) {
 		r := &party{world: w, number: i, disk: w.o.Disk(), clock: clock{loop: &w.loop}, random: random(w.rng), blobs: blob.NewMemory(blob.Options{})}
+		r.old = w.rng.IntN(3) == 0
 		w.parties = append(w.parties, r)
 		r.forget()
 		if i == 0 && w.rng.IntN(4) == 0 { // signing is dear

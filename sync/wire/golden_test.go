@@ -95,6 +95,14 @@ func goldenMessages() []message {
 	}
 }
 
+// goldenTokens is a push of a replica that says under which tokens it was asked.
+func goldenTokens() *wire.Push {
+	return &wire.Push{
+		App: "app", Site: 3, Block: wire.EncodeOps(goldenOps()[:1]), Extra: unknown,
+		Tokens: []wire.Tokens{{First: 41, Last: 42, Client: "client", Generation: 300}, {First: 43, Last: 43, Client: "client", Generation: 301}},
+	}
+}
+
 func nameOf(m message) string { return strings.TrimPrefix(fmt.Sprintf("%T", m), "*wire.") }
 
 // TestGolden holds every message to the bytes that were written down when the protocol was: those are
@@ -104,8 +112,8 @@ func TestGolden(t *testing.T) {
 	stream := wire.AppendFrame(nil, wire.TypeCheckpoint, messages[6].Encode())
 	stream = wire.AppendFrame(stream, wire.Optional+1, []byte("passed over"))
 	stream = wire.AppendFrame(stream, wire.TypeEnd, messages[8].Encode())
-	want := map[string][]byte{"Block": wire.EncodeOps(goldenOps()), "Stream": stream}
-	order := []string{"Stream", "Block"}
+	want := map[string][]byte{"Block": wire.EncodeOps(goldenOps()), "Stream": stream, "PushTokens": goldenTokens().Encode()}
+	order := []string{"Stream", "Block", "PushTokens"}
 	for _, m := range messages {
 		want[nameOf(m)] = m.Encode()
 		order = append(order, nameOf(m))
@@ -128,6 +136,9 @@ func TestGolden(t *testing.T) {
 	}
 	if diff := cmp.Diff(goldenOps(), ops); diff != "" {
 		t.Errorf("Block (-want +got):\n%s", diff)
+	}
+	if got, err := wire.DecodePush(golden["PushTokens"]); err != nil || !cmp.Equal(goldenTokens(), &got, cmpopts.EquateEmpty()) {
+		t.Errorf("PushTokens is read as %+v, %v", got, err)
 	}
 	for i, m := range messages {
 		got, err := codecs[i].decode(golden[nameOf(m)])

@@ -14,6 +14,7 @@ type Push struct {
 	Site      log.Site
 	Block     []byte   // of the operations, see [EncodeOps]
 	For       []Behalf // for whom some of them were made; the rest are the replica's own
+	Tokens    []Tokens // under which access tokens some of them were made
 	Extra     []byte
 }
 
@@ -25,6 +26,14 @@ type Behalf struct {
 	Token       string // id of the access token; empty: a key
 	Issued      Millis // when they were made, by the replica's clock
 	Scopes      []string
+}
+
+// Tokens says of which client and generation the access token was with which a run of operations was asked for,
+// so that the origin can tell whether it was over by then.
+type Tokens struct {
+	First, Last uint64 // sequences
+	Client      string
+	Generation  uint64
 }
 
 // Encode returns the message.
@@ -45,6 +54,15 @@ func (m *Push) Encode() []byte {
 		e.Text(4, b.Token)
 		e.Uint(5, uint64(b.Issued))
 		texts(&e, 6, b.Scopes)
+		e.Close(at)
+	}
+	for i := range m.Tokens {
+		t := &m.Tokens[i]
+		at := e.Open(8)
+		e.Uint(1, t.First)
+		e.Uint(2, t.Last)
+		e.Text(3, t.Client)
+		e.Uint(4, t.Generation)
 		e.Close(at)
 	}
 	return e.Bytes(m.Extra)
@@ -69,6 +87,8 @@ func DecodePush(data []byte) (m Push, err error) {
 			m.Block = d.Raw()
 		case 7:
 			m.For = add(d, m.For, MaxOps, decodeBehalf(d.Message()))
+		case 8:
+			m.Tokens = add(d, m.Tokens, MaxOps, decodeTokens(d.Message()))
 		default:
 			d.Keep()
 		}
@@ -95,6 +115,22 @@ func decodeBehalf(d *field.Decoder) (b Behalf) {
 		}
 	}
 	return b
+}
+
+func decodeTokens(d *field.Decoder) (t Tokens) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			t.First = d.Uint()
+		case 2:
+			t.Last = d.Uint()
+		case 3:
+			t.Client = d.Text()
+		case 4:
+			t.Generation = d.Uint()
+		}
+	}
+	return t
 }
 
 // Pushed is the answer to a Push: what was accepted is always the beginning of it.

@@ -16,7 +16,7 @@ func Bodies() []log.Body {
 		&log.InputDelete{}, &log.InputDeleteAll{}, &log.OutputsPatch{},
 		&log.ConceptCreate{}, &log.ConceptName{}, &log.ModelCreate{}, &log.ModelPatch{}, &log.ModelDelete{},
 		&log.ModelDeleteAll{}, &log.VersionTrain{}, &log.VersionResult{}, &log.VersionDelete{},
-		&log.WorkflowCreate{}, &log.WorkflowDelete{}, &log.Feedback{}, &log.Horizon{}, &log.NetworkSwitch{},
+		&log.WorkflowCreate{}, &log.WorkflowDelete{}, &log.Feedback{}, &log.Horizon{}, &log.NetworkSwitch{}, &log.Rules{},
 		&log.AppCreate{}, &log.AppChange{}, &log.AppDelete{}, &log.KeyCreate{}, &log.KeyDelete{}, &log.ClientSet{}, &log.TokensRevoke{},
 		&log.Refused{}, &log.EdgeCreate{}, &log.EdgeEnrolled{}, &log.EdgeRevoke{}, &log.SiteLease{}, &log.SitesSkip{}, &log.TokenKeys{},
 	}

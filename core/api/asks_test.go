@@ -1,0 +1,43 @@
+package api_test
+
+import (
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// TestAsks: a copy keeps beside what was asked for with a token which client's and generation's it was, and beside what was
+// asked for with a key nothing.
+func TestAsks(t *testing.T) {
+	c := apitest.NewCopy(t, apitest.Tiny(t), nil)
+	client, err := c.Origin.Engine.Client(c.App)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, _, err := c.Mint.Issue(auth.Claims{App: c.App, Client: client.ID, Generation: client.Generation})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.Partition(t)
+	for i, tt := range []struct {
+		authorization string
+		want          partition.Token
+	}{
+		{"Bearer " + token, partition.Token{Client: client.ID, Generation: client.Generation}},
+		{"Key " + c.Key, partition.Token{}},
+	} {
+		got := c.Serve(t, api.Request{Method: "POST", Path: "/v2/concepts", Body: []byte(`{"concepts":[{"id":"c` + string(rune('0'+i)) + `"}]}`), Authorization: tt.authorization})
+		if got.Status != 200 {
+			t.Fatalf("%d %s", got.Status, got.Body)
+		}
+		issued, _ := p.Outbox()
+		noted, err := p.TokenOf(log.Dot{Site: p.Site(), Seq: issued})
+		if err != nil || issued != uint64(i+1) || noted != tt.want {
+			t.Errorf("operation %d is noted as %+v, %v, want %+v", issued, noted, err, tt.want)
+		}
+	}
+}

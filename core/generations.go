@@ -1,0 +1,79 @@
+package core
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Tokens says when generations of an application's access tokens began, each of which ended the one before.
+type Tokens struct {
+	generations []generation  // in their order
+	maxStale    time.Duration // for which an edge lets tokens write whose end it has not heard of
+}
+
+// generation of an application's tokens.
+type generation struct {
+	client string
+	seq    uint64 // of the control log, where it begins
+	began  time.Time
+}
+
+// Tokens returns the generations of an application's tokens. Errors: ErrElsewhere and the store's.
+func (c *Control) Tokens(app string) (t Tokens, err error) {
+	o, unlock, err := c.outdated()
+	if err != nil {
+		return t, err
+	}
+	defer unlock()
+	record, err := c.read().App(app)
+	if t.maxStale = time.Duration(record.MaxStale) * time.Second; t.maxStale == 0 {
+		t.maxStale = DefaultMaxStale
+	}
+	t.generations = slices.Clone(o.generations[app])
+	return t, err
+}
+
+// Over reports whether an operation that an edge made at some time was asked for with a token that was dead by
+// then, where the edge had not heard of it: one of a client and a generation. Where the edge says neither, or what
+// cannot be, the token is taken for one of the generation before for as long as an edge may have let that write.
+func (t *Tokens) Over(client string, seq uint64, at time.Time) bool {
+	n := len(t.generations)
+	if n == 0 {
+		return false
+	}
+	switch last := &t.generations[n-1]; {
+	case seq != 0 && seq < last.seq:
+		next, _ := slices.BinarySearchFunc(t.generations, seq+1, func(g generation, seq uint64) int { return cmp.Compare(g.seq, seq) })
+		return at.After(t.generations[next].began)
+	case seq == last.seq && client == last.client:
+		return false
+	}
+	return slices.ContainsFunc(t.generations[1:], func(g generation) bool {
+		return at.After(g.began) && !at.After(g.began.Add(t.maxStale))
+	})
+}
+
+// began takes an operation of the control log with which a generation of tokens may begin.
+func (o *outdated) began(e *log.Entry) {
+	var app, client string
+	switch b := e.Op.Body.(type) {
+	case *log.ClientSet:
+		if of, ok := o.clients[b.ID]; ok && of != b.App {
+			return // it is another's
+		}
+		o.clients[b.ID] = b.App
+		app, client = b.App, b.ID
+	case *log.TokensRevoke:
+		all := o.generations[b.App]
+		if len(all) == 0 {
+			return
+		}
+		app, client = b.App, all[len(all)-1].client
+	default:
+		return
+	}
+	o.generations[app] = append(o.generations[app], generation{client, e.Seq, e.Op.At.Time()})
+}

@@ -1,0 +1,115 @@
+package partition_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+const newer = fold.Version + 1
+
+// openRules opens a partition of a program that knows the rules up to a version.
+func openRules(store kv.Store, of catalog.AppID, rules uint32, replica *partition.Replica) (*partition.Partition, error) {
+	return partition.Open(partition.Options{Store: store, App: of, Clock: clock, Epoch: log.Epoch{1}, Rules: rules, Replica: replica})
+}
+
+// rulesIn are the entries of a log that put rules in force.
+func rulesIn(t *testing.T, p *partition.Partition) (seqs []uint64) {
+	t.Helper()
+	err := p.Log().Read(1, func(e log.Entry) bool {
+		if _, ok := e.Op.Body.(*log.Rules); ok {
+			seqs = append(seqs, e.Seq)
+		}
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seqs
+}
+
+// TestRules has an origin become a newer version: its log says so once, and nothing older opens it again. The control log,
+// which nobody pulls, says nothing.
+func TestRules(t *testing.T) {
+	store := memkv.New()
+	must := func(p *partition.Partition, err error) *partition.Partition {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	p := must(openRules(store, app, 0, nil))
+	submit(t, p, create("a"))
+	if got := rulesIn(t, p); p.Rules() != fold.Version || len(got) != 0 {
+		t.Errorf("rules %d, said at %v", p.Rules(), got)
+	}
+	for range 2 {
+		p = must(openRules(store, app, newer, nil))
+		if got := rulesIn(t, p); len(got) != 1 || got[0] != 2 {
+			t.Errorf("the rules are said at %v, want once at 2", got)
+		}
+	}
+	submit(t, p, create("b"))
+	if h, err := p.Header(); err != nil || h.Fold != newer || h.Seq != 3 {
+		t.Errorf("%+v, %v", h, err)
+	}
+	if _, err := openRules(store, app, fold.Version, nil); !errors.Is(err, fold.ErrNewer) {
+		t.Errorf("a program of before: %v, want ErrNewer", err)
+	}
+	if p = must(openRules(memkv.New(), catalog.Control, newer, nil)); p.Log().Head() != 0 {
+		t.Errorf("the control log has %d entries", p.Log().Head())
+	}
+	if p = must(openRules(memkv.New(), app, newer, nil)); p.Log().Head() != 1 {
+		t.Errorf("a new log has %d entries, want one that says its rules", p.Log().Head())
+	}
+}
+
+// TestRulesStop: a replica does not pull past rules that it does not know. Nothing of it changes, its own operations are
+// taken and pending as before, and a newer program goes on from there.
+func TestRulesStop(t *testing.T) {
+	at := memkv.New()
+	origin, err := openRules(at, app, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	submit(t, origin, create("a"))
+	store, as := memkv.New(), &partition.Replica{Site: 2}
+	p, err := openRules(store, app, 0, as)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Pull(t.Context(), run(t, origin, p.Cursor(), 99)); err != nil {
+		t.Fatal(err)
+	}
+	submit(t, p, create("mine"))
+	if origin, err = openRules(at, app, newer, nil); err != nil {
+		t.Fatal(err)
+	}
+	submit(t, origin, create("b"))
+	before := p.Cursor()
+	for range 2 {
+		if _, err := p.Pull(t.Context(), run(t, origin, p.Cursor(), 99)); !errors.Is(err, fold.ErrNewer) {
+			t.Fatalf("Pull = %v, want ErrNewer", err)
+		}
+		submit(t, p, create(""))
+	}
+	if issued, confirmed := p.Outbox(); p.Cursor() != before || issued != 3 || confirmed != 0 {
+		t.Errorf("cursor %+v, was %+v; %d operations, %d confirmed", p.Cursor(), before, issued, confirmed)
+	}
+	if p, err = openRules(store, app, newer, as); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Pull(t.Context(), run(t, origin, p.Cursor(), 99)); err != nil || p.Cursor().Seq != 3 {
+		t.Errorf("a newer program: %v, at %d", err, p.Cursor().Seq)
+	}
+	if issued, confirmed := p.Outbox(); issued != 3 || confirmed != 0 {
+		t.Errorf("%d operations, %d confirmed", issued, confirmed)
+	}
+}

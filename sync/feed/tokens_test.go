@@ -1,0 +1,143 @@
+package feed_test
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/sync/feed"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// edge enrols an edge of the world's application.
+func (w *world) edge(seed byte) *replica {
+	w.t.Helper()
+	token, _, err := w.Engine.CreateEdge(w.t.Context(), "", "shop", []string{w.App})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, 32))
+	e := &replica{w: w, app: w.App}
+	var got feed.Enrolled
+	if err := json.Unmarshal(e.must(200, "POST", "/v2/sync/enrol", feed.Enrolment(key, token)).Body, &got); err != nil {
+		w.t.Fatal(err)
+	}
+	e.site = log.Site(got.Edge.Site)
+	e.sign = func(method, path, query string, body []byte) string {
+		return feed.Sign(key, got.Edge.ID, w.Now, method, path, query, body)
+	}
+	return e
+}
+
+// signed numbers bodies as operations that were asked for with a key or a token.
+func (r *replica) signed(by string, n int) []log.Op {
+	bodies := make([]log.Body, n)
+	for i := range bodies {
+		bodies[i] = &log.ConceptCreate{ID: fmt.Sprint("c", r.site, "-", r.seq, "-", i), Name: "n", Language: "en"}
+	}
+	ops := r.next(bodies...)
+	for i := range ops {
+		ops[i].By = by
+	}
+	return ops
+}
+
+// quarantined pushes, and returns the sequences of what was refused.
+func (r *replica) quarantined(m *wire.Push) (seqs []uint64) {
+	r.w.t.Helper()
+	out, err := wire.DecodePushed(r.must(200, "POST", "/v2/sync/push", m.Encode()).Body)
+	if err != nil || out.Accepted != r.seq {
+		r.w.t.Fatalf("accepted %d of %d, %v", out.Accepted, r.seq, err)
+	}
+	for _, v := range out.Verdicts {
+		if v.Code != uint32(fold.Refused) || v.Detail != "scope: the token had been revoked" {
+			r.w.t.Errorf("verdict %+v", v)
+		}
+		seqs = append(seqs, v.Seq)
+	}
+	return seqs
+}
+
+// TestRevokedTokens has an edge push what it was asked for with tokens, of which a generation ended while it was alone: what
+// was made with that one afterwards is refused, whatever else the push says of it. A page's word on its token is not
+// asked.
+func TestRevokedTokens(t *testing.T) {
+	w := newWorld(t, nil)
+	client, err := w.Engine.Client(w.App)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := client.Generation
+	w.Now = w.Now.Add(48 * time.Hour)
+	if err := w.Engine.RevokeTokens(t.Context(), "", w.App); err != nil {
+		t.Fatal(err)
+	}
+	revoked := w.Now
+	if client, err = w.Engine.Client(w.App); err != nil {
+		t.Fatal(err)
+	}
+	second := client.Generation
+	long := 30 * time.Hour // no edge that has not heard for so long lets write
+	for i, tt := range []struct {
+		name       string
+		made       time.Duration // after the revocation, and a second later the next
+		client     string
+		generation uint64 // 0: the push does not say
+		refused    int    // of two, the last ones
+	}{
+		{"an older one", time.Minute, client.ID, first, 2},
+		{"an older one, the first before its end", -500 * time.Millisecond, client.ID, first, 1},
+		{"an older one, before its end", -time.Minute, client.ID, first, 0},
+		{"an older one, long after", long, client.ID, first, 2},
+		{"the newest", time.Minute, client.ID, second, 0},
+		{"not said", time.Minute, "", 0, 2},
+		{"not said, before the end", -time.Minute, "", 0, 0},
+		{"not said, long after", long, "", 0, 0},
+		{"one that is newer than all", time.Minute, client.ID, second + 1000, 2},
+		{"one that is newer than all, long after", long, client.ID, second + 1000, 0},
+		{"another client's", time.Minute, "other", second, 2},
+	} {
+		w.Now = revoked.Add(long)
+		e := w.edge(byte(i + 1))
+		w.Now = revoked.Add(tt.made)
+		ops := e.signed(auth.ByToken, 1)
+		w.Now = w.Now.Add(time.Second)
+		ops = append(ops, e.signed(auth.ByToken, 1)...)
+		w.Now = revoked.Add(long + time.Minute)
+		m := e.push(ops)
+		m.For = []wire.Behalf{{First: 1, Last: 2, Subject: auth.ByToken, Issued: wire.MillisOf(revoked.Add(tt.made))}}
+		if tt.generation > 0 {
+			m.Tokens = []wire.Tokens{{First: 1, Last: 2, Client: tt.client, Generation: tt.generation}}
+		}
+		want := []uint64{1, 2}[2-tt.refused:]
+		if got := e.quarantined(&m); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: refused %v, want %v", tt.name, got, want)
+		}
+		if got := e.quarantined(&m); len(got) != 0 { // it is in the log, and weighed once
+			t.Errorf("%s, again: refused %v", tt.name, got)
+		}
+	}
+
+	w.Now = revoked.Add(time.Minute)
+	e := w.edge(99)
+	ops := append(e.signed(auth.ByToken, 2), e.signed(auth.By(auth.HashKey(w.Key)), 1)...)
+	ops = append(ops, e.signed(auth.ByToken, 1)...)
+	m := e.push(ops)
+	m.Tokens = []wire.Tokens{{First: 1, Last: 1, Client: client.ID, Generation: second}, {First: 2, Last: 3, Client: client.ID, Generation: first}, {First: 4, Last: 4, Client: client.ID, Generation: second}}
+	if got := e.quarantined(&m); fmt.Sprint(got) != "[2]" {
+		t.Errorf("a token of each generation and a key: refused %v, want the older token's", got)
+	}
+
+	page := w.join(w.App, w.Key)
+	m = page.push(page.signed(auth.ByToken, 1))
+	m.Tokens = []wire.Tokens{{First: 1, Last: 1, Client: client.ID, Generation: first}}
+	if got := page.quarantined(&m); len(got) != 0 {
+		t.Errorf("a replica that is no edge: refused %v, and its credential is good", got)
+	}
+}

@@ -1,0 +1,52 @@
+package replica_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/replica"
+)
+
+// TestNewerRules: rules that come into force within a session, and are not known, stop a replica where it is. It says so,
+// serves, pushes what is written, asks no more than every ten minutes, and goes on once it is a newer version.
+func TestNewerRules(t *testing.T) {
+	for _, live := range []replica.Live{replica.Stream, replica.Poll} {
+		r := newRig(t, replica.Options{Live: live})
+		r.origin.submit(create("a"))
+		r.settle()
+		var err error
+		r.origin.part, err = partition.Open(partition.Options{Store: r.origin.store, App: app, Clock: r.now, Epoch: log.Epoch{1}, Rules: fold.Version + 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.origin.submit(create("b"))
+		r.write(create("mine"))
+		paused := func() bool { s := r.status(); return s.Phase == replica.Paused && s.Accepted == 1 }
+		r.run(paused, 50)
+		s := r.status()
+		if s.Cursor != 1 || s.Issued != 1 || s.Folded != 0 || s.Problem == "" {
+			t.Errorf("%v: %+v", live, s)
+		}
+		before := r.total
+		for range 18 {
+			r.clock = r.clock.Add(10 * time.Second)
+			r.step(replica.Wake{})
+			for len(r.asks) > 0 {
+				r.deliver(0)
+			}
+		}
+		if s = r.status(); s.Cursor != 1 || s.Phase != replica.Paused || r.total > before+1 {
+			t.Errorf("%v: after three minutes and %d requests: %+v", live, r.total-before, s)
+		}
+		r.rules = fold.Version + 1
+		r.crash()
+		r.settle()
+		r.agree()
+		if s = r.status(); s.Problem != "" || s.Folded != 1 || s.Cursor != 4 {
+			t.Errorf("%v: a newer version: %+v", live, s)
+		}
+	}
+}
