@@ -143,7 +143,7 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 	if err != nil {
 		return err
 	}
-	settings.Index = &index.Options{Space: spaceOf(serving)}
+	settings.Index = &index.Options{Space: spaceOf(serving), NoColumns: a.o.NoColumns}
 	settings.Keep = a.o.Keep
 	_, copied, err := a.control.RegisterSeq(app.String())
 	if err != nil {

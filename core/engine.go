@@ -66,6 +66,9 @@ type Options struct {
 	// in step.
 	Copies func(app string) (api.Standing, bool)
 
+	NoColumns  bool // see index.Options: for a store in memory
+	Thumbnails bool // copies make those that they lack, of pictures that the host has or gets
+
 	PublicURL     string         // start of hosted pictures' addresses; empty means http://127.0.0.1:8080
 	PublicAppID   string         // app_id of public models and concepts; empty means null
 	KeepPredicted time.Duration  // life of a picture sent to be predicted; 0 means 24 h
@@ -104,7 +107,7 @@ func Open(o Options) (*Engine, error) {
 		return nil, errors.Join(err, e.Control.Close())
 	}
 	e.service, err = api.New(api.Options{
-		Models: o.Models, Older: e.apps.older(), Hosted: o.Hosted, Apps: register{e}, Tokens: o.Tokens, Accounts: o.Accounts, Copies: o.Copies, Clock: o.Clock, Rand: o.Rand,
+		Models: o.Models, Older: e.apps.older(), Hosted: o.Hosted, Apps: register{e}, Tokens: o.Tokens, Accounts: o.Accounts, Copies: o.Copies, Thumbnails: o.Thumbnails, Clock: o.Clock, Rand: o.Rand,
 		PublicURL: o.PublicURL, PublicAppID: o.PublicAppID,
 		KeepPredicted: o.KeepPredicted, JSON: o.JSON, Rate: o.Rate, OperatorRate: o.OperatorRate,
 	})

@@ -35,6 +35,7 @@ func TestNode(t *testing.T) {
 		"joined":    joined,
 		"released":  released,
 		"shared":    credentials,
+		"small":     thumbed,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, binary) })
 	}

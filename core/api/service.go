@@ -45,6 +45,8 @@ type Options struct {
 	// in step.
 	Copies func(app string) (Standing, bool)
 
+	Thumbnails bool // copies make those that they lack, of pictures that the host has or gets
+
 	PublicURL     string        // start of the addresses of hosted pictures; empty: "http://127.0.0.1:8080"
 	PublicAppID   string        // app_id of public models and concepts; empty: null
 	KeepPredicted time.Duration // life of a picture sent to be predicted; 0: 24 h

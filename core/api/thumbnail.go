@@ -4,10 +4,15 @@ import (
 	"errors"
 
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/predict"
 )
 
 // readThumbnail answers with a small JPEG of an input's picture, cropped as the input is. It is
 // an addition of ours to the interface.
+//
+// An origin sends no thumbnails: a copy whose host says so makes one of the picture when it is first asked for.
 func readThumbnail(x *exchange) error {
 	v := x.app.Partition.View()
 	defer v.Close()
@@ -15,18 +20,52 @@ func readThumbnail(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	picture, err := v.Thumb(in.Blob, in.Crop)
-	if in.Code != catalog.InputReady || errors.Is(err, catalog.ErrNotFound) {
+	thumb, err := v.Thumb(in.Blob, in.Crop)
+	missing := errors.Is(err, catalog.ErrNotFound)
+	switch {
+	case in.Code == catalog.InputReady && missing && x.s.o.Thumbnails && x.app.Partition.Copied():
+		x.ask([]Job{{Blob: in.Blob, Crop: in.Crop, Want: predict.WantThumb}}, func(results []Result) error { return x.madeThumbnail(&in, results) })
+		return nil
+	case in.Code != catalog.InputReady || missing:
 		return refusef(ErrPath, "input '%s' has no thumbnail: its picture has not been analysed.", in.ID)
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
+	x.answerThumbnail(thumb)
+	return nil
+}
+
+// madeThumbnail keeps the thumbnail that was made, for as long as an input has its picture, and answers with it.
+func (x *exchange) madeThumbnail(in *catalog.Input, results []Result) error {
+	if len(results) == 0 {
+		return errNoResult
+	}
+	r := &results[0]
+	switch {
+	case errors.Is(r.Err, ErrFetch):
+		return refusef(ErrPath, "input '%s' has no thumbnail here, nor its picture: the origin does not send it now.", in.ID)
+	case r.Err != nil:
+		return r.Err
+	case r.Analysis.Has&predict.WantThumb == 0:
+		return errNoResult
+	}
+	err := x.app.Partition.Analysed([]log.Dot{in.Dot}, func(w kv.Writer, inputs []catalog.Input) {
+		for i := range inputs {
+			catalog.PutThumb(w, x.app.appID(), inputs[i].Blob, inputs[i].Crop, r.Analysis.Thumb)
+		}
+	})
+	if err != nil && !errors.Is(err, kv.ErrFull) { // without room it is made again
+		return err
+	}
+	x.answerThumbnail(r.Analysis.Thumb)
+	return nil
+}
+
+func (x *exchange) answerThumbnail(jpeg []byte) {
 	x.call.response = Response{
 		Status:      200,
 		ContentType: "image/jpeg",
 		Header:      x.headers(Field{"Cache-Control", "private, max-age=3600"}),
-		Body:        picture,
+		Body:        jpeg,
 	}
-	return nil
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/RoaringBitmap/roaring/v2"
 
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
@@ -63,6 +65,9 @@ func (v *View) fill(place int, out Valued) error {
 	if err != nil {
 		return err
 	}
+	if len(covered) == 0 {
+		return v.made(place, out)
+	}
 	blocks := blocksOf(out.Ords)
 	if len(blocks) == 0 {
 		return nil
@@ -98,6 +103,37 @@ func (v *View) fill(place int, out Valued) error {
 		}
 	}
 	return nil
+}
+
+// many is the share of the analysed inputs from which on one pass over all records is quicker than a read of each.
+const many = 8
+
+// made sets the values from the derived records: of some inputs by a read of each, of many in one pass.
+func (v *View) made(place int, out Valued) error {
+	analysed, err := v.Analysed()
+	if err != nil {
+		return err
+	}
+	if many*uint64(len(out.Ords)) < analysed.GetCardinality() {
+		for i, ord := range out.Ords {
+			if out.Values[i], err = v.derived(ord, place); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	left := len(out.Ords)
+	err = v.records.EachMade(v.space.Base, func(ord uint32, m catalog.Made) bool {
+		if i, ok := slices.BinarySearch(out.Ords, ord); ok && len(m.Values) == 4*len(v.space.Concepts) {
+			out.Values[i] = math.Float32frombits(binary.LittleEndian.Uint32(m.Values[4*place:]))
+			left--
+		}
+		return left > 0
+	})
+	if err == nil && left > 0 {
+		err = fmt.Errorf("derived records of %d inputs: %w", left, ErrCorrupt)
+	}
+	return err
 }
 
 // scanColumn takes the blocks in one pass over the column.

@@ -21,6 +21,10 @@ const format = 1
 type Options struct {
 	Space        // of the base model that serves
 	Next  *Space // of one that inputs are being analysed again for; nil: none
+
+	// NoColumns leaves stored values to the derived records, and removes columns that are there: they are the records' values
+	// once more, which a store in memory has no room for.
+	NoColumns bool
 }
 
 // Index is one application's. Searches may run at any time beside everything else. Stage,
@@ -30,6 +34,7 @@ type Index struct {
 	app    catalog.AppID
 	store  kv.Store
 	prefix []byte
+	bare   bool // without columns
 
 	// commit is held from Stage to Applied or Discard, and while a step writes: their batches do not cross.
 	commit sync.Mutex
@@ -50,7 +55,7 @@ type Index struct {
 // Open opens the index of an application. What it holds stays in the store; graphs are read when they are first
 // needed. An index of another format is made again by the next Steps.
 func Open(store kv.Store, app catalog.AppID, o Options) (*Index, error) {
-	x := &Index{app: app, store: store, prefix: app.IndexPrefix(), heads: newHeads(), dates: newDates()}
+	x := &Index{app: app, store: store, prefix: app.IndexPrefix(), bare: o.NoColumns, heads: newHeads(), dates: newDates()}
 	for _, s := range []*Space{&o.Space, o.Next} {
 		if s == nil {
 			continue

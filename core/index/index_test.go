@@ -287,7 +287,8 @@ func TestOpenRefusesNewer(t *testing.T) {
 	}
 }
 
-// TestValuesFromColumnsAndRows holds values read by columns, rows and edits to the records.
+// TestValuesFromColumnsAndRows holds values read by columns, rows and edits to the records, and what is left of columns
+// that are not wanted any more.
 func TestValuesFromColumnsAndRows(t *testing.T) {
 	if brief() {
 		t.Skip("three blocks of columns")
@@ -309,9 +310,17 @@ func TestValuesFromColumnsAndRows(t *testing.T) {
 		}
 	}
 	ords := w.Ords()
-	for _, state := range []string{"rows", "columns"} {
-		if state == "columns" {
+	for _, state := range []string{"rows", "columns", "no columns"} {
+		if state == "no columns" {
+			o := indextest.Options()
+			o.NoColumns = true
+			w.Reopen(t, o)
+		}
+		if state != "rows" {
 			settle(t, w)
+			if n := columns(t, w); (n > 0) != (state == "columns") {
+				t.Fatalf("%s: there are %d blocks of columns", state, n)
+			}
 		}
 		for _, some := range [][]uint32{ords, ords[:1], ords[1030:1035], ords[2000:], {ords[0], ords[1500], ords[2999]}, nil} {
 			among := slices.DeleteFunc(slices.Clone(some), func(ord uint32) bool { return want[ord] == nil })

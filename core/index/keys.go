@@ -23,7 +23,7 @@ import (
 //	    p concept chunk          → posting: inputs in whose stored predictions the concept is present
 //	    v ord                    → embedding, then the present concepts, as little-endian uint16
 //	    w ord                    → the row of an input that left and may be in the graph's pages
-//	    c concept block          → column: (1024) little-endian float32, the stored values
+//	    c concept block          → column: (1024) little-endian float32, the stored values; not in a store in memory
 //	    k block                  → (1024) bits: whose values are in the columns
 //	    d block                  → the block has lost inputs since its columns were written
 //	    n                        → number of the last intent

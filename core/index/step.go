@@ -73,7 +73,11 @@ func (x *Index) stepColumns(ctx context.Context, sp *space, busy bool) (bool, er
 	if at == sp.settled || busy && sp.settled.known && at.block == sp.settled.block {
 		return false, nil
 	}
-	number, empty, err := x.owedBlock(snapshot, sp, h.Next)
+	owed := x.owedBlock
+	if x.bare {
+		owed = x.spareBlock
+	}
+	number, empty, err := owed(snapshot, sp, h.Next)
 	if err != nil {
 		return false, err
 	}
@@ -121,6 +125,15 @@ func (x *Index) owedBlock(r kv.Reader, sp *space, next uint32) (number int64, em
 		}
 	}
 	return sp.lostBlock(r, covered)
+}
+
+// spareBlock finds a block with columns, where there are to be none.
+func (x *Index) spareBlock(r kv.Reader, sp *space, _ uint32) (number int64, empty bool, err error) {
+	covered, err := sp.covered(r)
+	for b := range covered {
+		return int64(b), true, err
+	}
+	return -1, false, err
 }
 
 // lostBlock finds a block with columns whose last input is gone.

@@ -203,12 +203,18 @@ func TestStale(t *testing.T) {
 			}
 		}
 		admits(auth.ErrStale, auth.ErrStale)
+		if got, lent := c.keysAge(anApp); !lent || !got.Known.IsZero() {
+			t.Errorf("keys that were never heard of: %+v, %v", got, lent)
+		}
 		if err := c.take(t.Context(), c.of(anApp), 5, registered(tt.seconds).Encode()); err != nil {
 			t.Fatal(err)
 		}
 		admits(nil, nil)
 		now = day.Add(tt.limit)
 		admits(nil, nil)
+		if got, _ := c.keysAge(anApp); !got.Known.Equal(day) || got.Writes != tt.limit || got.Reads != core.RefuseStale {
+			t.Errorf("keys of %v: %+v, want writes for %v", day, got, tt.limit)
+		}
 		now = now.Add(time.Minute)
 		if tt.limit < core.RefuseStale {
 			admits(nil, auth.ErrAged)

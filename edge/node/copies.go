@@ -361,9 +361,10 @@ func (c *copies) TakeRegister(app string, seq uint64, data []byte) error {
 // fetchTime is how long whoever asks for a picture waits for it to come from the origin.
 const fetchTime = 15 * time.Second
 
-// have sees to it that a picture is here. The error is blob.ErrNotFound where it cannot be had now.
-func (c *copies) have(h blob.Hash) error {
-	ctx, stop := context.WithTimeout(context.Background(), fetchTime)
+// have sees to it that a picture is here. The error is blob.ErrNotFound where it cannot be had now: nobody waits for
+// an origin that is known to be away.
+func (c *copies) have(ctx context.Context, h blob.Hash) error {
+	ctx, stop := context.WithTimeout(ctx, fetchTime)
 	defer stop()
 	if has, err := c.blobs.Has(ctx, h); has || err != nil {
 		return err
@@ -374,11 +375,12 @@ func (c *copies) have(h blob.Hash) error {
 	for _, one := range all {
 		one.mu.Lock()
 		l := one.link
-		if l != nil {
+		waits := l != nil && !away(&one.status)
+		if waits {
 			one.waits[h] = append(one.waits[h], got)
 		}
 		one.mu.Unlock()
-		if l != nil && l.Tell(ctx, replica.Need{Blob: h}) {
+		if waits && l.Tell(ctx, replica.Need{Blob: h}) {
 			asked++
 		}
 	}
@@ -393,6 +395,24 @@ func (c *copies) have(h blob.Hash) error {
 		}
 	}
 	return blob.ErrNotFound
+}
+
+// away reports whether a copy knows that its origin is out of reach.
+func away(s *replica.Status) bool {
+	return s.Phase == replica.Unreachable || s.Phase == replica.Connecting && s.Problem != ""
+}
+
+// giveUp has nobody wait for pictures any more.
+func (one *copied) giveUp(err error) {
+	one.mu.Lock()
+	all := one.waits
+	one.waits = map[blob.Hash][]chan error{}
+	one.mu.Unlock()
+	for _, waits := range all {
+		for _, w := range waits {
+			w <- err
+		}
+	}
 }
 
 // status is what the operator is told.

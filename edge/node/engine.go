@@ -43,7 +43,10 @@ type engine struct {
 	follower  follower
 }
 
-var _ command.Engine = (*engine)(nil)
+var (
+	_ command.Engine  = (*engine)(nil)
+	_ command.Bringer = (*engine)(nil)
+)
 
 // open opens the register over a data folder, and the fleet where it is going to serve: commands that
 // are about applications and keys alone have no use for the module.
@@ -183,9 +186,21 @@ func (e *engine) detach(app string) {
 func (e *engine) Hosted(name string) (blob.Picture, error) {
 	p, err := e.Control.Hosted(name)
 	if err == nil && e.copies != nil {
-		err = e.copies.have(p.Hash)
+		err = e.copies.have(context.Background(), p.Hash)
 	}
 	return p, err
+}
+
+// Bring implements [command.Bringer]: as for [engine.Hosted].
+func (e *engine) Bring(ctx context.Context, h blob.Hash) error {
+	if e.copies == nil {
+		return nil
+	}
+	err := e.copies.have(ctx, h)
+	if errors.Is(err, blob.ErrNotFound) {
+		err = fmt.Errorf("%w: %w", api.ErrFetch, err)
+	}
+	return err
 }
 
 // Begin implements [jobs.Service].

@@ -1,8 +1,11 @@
 package node
 
 import (
+	"cmp"
 	"context"
+	"time"
 
+	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/origin/command"
 	"github.com/sightline-dev/sightline/origin/console"
@@ -13,7 +16,7 @@ import (
 // Mounts implements [command.Program]: the pages, as an origin has them, and what they ask to know that this is an edge.
 // What belongs to accounts they say is at the origin.
 func (n *Node) Mounts(s *command.Server) ([]httpd.Mount, error) {
-	own, err := s.Console(console.Options{Edge: &console.Edge{Who: n.who, Of: n.appOf, Open: n.demo}})
+	own, err := s.Console(console.Options{Edge: &console.Edge{Who: n.who, Of: n.appOf, Keys: n.keysAge, Open: n.demo}})
 	if err != nil {
 		return nil, err
 	}
@@ -37,6 +40,27 @@ func (n *Node) who() (name, origin string) {
 	who.mu.Lock()
 	defer who.mu.Unlock()
 	return who.Name, who.Origin
+}
+
+// keysAge is how old what is known of the keys of an application is; false: it is this edge's own.
+func (n *Node) keysAge(app string) (console.KeysAge, bool) {
+	e := n.current()
+	if e == nil || e.copies == nil {
+		return console.KeysAge{}, false
+	}
+	return e.copies.keysAge(app)
+}
+
+func (c *copies) keysAge(app string) (console.KeysAge, bool) {
+	one := c.of(app)
+	if one == nil {
+		return console.KeysAge{}, false
+	}
+	age := console.KeysAge{Writes: cmp.Or(one.maxStale(), core.DefaultMaxStale), Reads: core.RefuseStale}
+	if old := one.knows(c); old < never {
+		age.Known = c.now().Add(-old).UTC().Truncate(time.Second)
+	}
+	return age, true
 }
 
 // appOf is the application that a request's credential is good for; empty: none.

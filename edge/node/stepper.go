@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/origin/link"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/host"
@@ -42,6 +43,9 @@ func (s *stepper) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
 	before := s.one.status
 	s.one.status = done.Status
 	s.one.mu.Unlock()
+	if away(&done.Status) {
+		s.one.giveUp(blob.ErrNotFound)
+	}
 	if spoke(&before, &done.Status) {
 		if err := s.one.age.heard(s.c.now()); err != nil {
 			s.c.log.Warn("age of keys", "app", s.one.app, "error", err)

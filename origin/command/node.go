@@ -135,7 +135,7 @@ func (n *node) startPool() {
 		NewAnalyser: n.engine.NewAnalyser,
 		Base:        n.engine.Base(),
 		Fetch:       func(ctx context.Context, url string) ([]byte, error) { return n.fetch(ctx, fetcher, url) },
-		Blob:        n.folder.Blobs.Get,
+		Blob:        n.picture,
 		Keeper:      n.hosted,
 		Now:         system.Now,
 		Spent:       system.ThreadTime,
@@ -144,6 +144,16 @@ func (n *node) startPool() {
 		Fetches:     int(max(4, min(memory/8/fetch.DefaultMaxBytes, 64))),
 	})
 	n.handler = &jobs.Handler{Service: n.engine, Pool: n.pool}
+}
+
+// picture gets a picture by its hash.
+func (n *node) picture(ctx context.Context, h blob.Hash) ([]byte, error) {
+	if b, ok := n.engine.(Bringer); ok {
+		if err := b.Bring(ctx, h); err != nil {
+			return nil, err
+		}
+	}
+	return n.folder.Blobs.Get(ctx, h)
 }
 
 // fetch gets a picture by URL. One that we host ourselves is read from the blobs: the server

@@ -107,6 +107,12 @@ type Lent struct {
 	Log                    *slog.Logger
 }
 
+// Bringer is an engine whose inputs may have pictures that are not in the folder yet.
+type Bringer interface {
+	// Bring sees to it that a picture is there. The error wraps api.ErrFetch where it cannot be had now.
+	Bring(ctx context.Context, h blob.Hash) error
+}
+
 // Engine answers /v2 over a data folder. It is safe for concurrent use.
 type Engine interface {
 	jobs.Service

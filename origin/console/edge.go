@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"mime"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
@@ -15,6 +16,7 @@ import (
 //
 //	page ──▶ host, origin ─▶ route ─┬─▶ session: whose edge this is
 //	                                ├─▶ apps: those that a credential opens
+//	                                ├─▶ keys-age: how old what is known of one's keys is, and may be
 //	                                └─▶ page-token: of a demonstration alone
 //
 // Another site gets no answer here, as at an origin; what another program on this machine may ask, it may ask at
@@ -26,13 +28,24 @@ type Edge struct {
 	// Of returns the application that the credential of a request is good for; empty: it is good for none.
 	Of func(ctx context.Context, r *api.Request) (app string)
 
+	// Keys tells of the keys of an application that an origin lends; false: the application is the edge's own.
+	Keys func(app string) (KeysAge, bool)
+
 	Open bool // a demonstration's: whoever reaches it has its applications; on loopback only
+}
+
+// KeysAge is how old what an edge knows of an application's keys is, and how old it may be.
+type KeysAge struct {
+	Known  time.Time     // when the origin last said that there is nothing else to be known; zero: never
+	Writes time.Duration // for so long after it writes are taken
+	Reads  time.Duration // and for so long anything is answered
 }
 
 // edgeRoutes are all there are at an edge.
 var edgeRoutes = []route{
 	{"GET", "/session", anybody, (*call).edgeSession},
 	{"GET", "/apps", anybody, (*call).edgeApps},
+	{"GET", "/apps/{id}/keys-age", anybody, (*call).edgeKeys},
 	{"POST", "/apps/{id}/page-token", anybody, (*call).edgeToken},
 }
 
@@ -86,6 +99,28 @@ func (c *call) edgeApps() (any, error) {
 		return nil, err
 	}
 	return c.listed([]catalog.App{a}, nil)
+}
+
+// edgeKeys tells how old what is known of the keys of an application is, to whoever has a credential of it; at a
+// demonstration's edge to anybody.
+func (c *call) edgeKeys() (any, error) {
+	if !c.o.Edge.Open || c.r.Authorization != "" {
+		if c.r.Authorization == "" {
+			return nil, errSignIn
+		}
+		if c.o.Edge.Of(c.ctx, c.r) != c.id {
+			return nil, errMissing
+		}
+	}
+	age, lent := c.o.Edge.Keys(c.id)
+	if !lent {
+		return nil, errMissing
+	}
+	return map[string]any{"keys": struct {
+		Known  time.Time `json:"known,omitzero"`
+		Writes int64     `json:"writes_seconds"`
+		Reads  int64     `json:"reads_seconds"`
+	}{age.Known, int64(age.Writes / time.Second), int64(age.Reads / time.Second)}}, nil
 }
 
 // edgeToken gives a page of a demonstration's edge an access token of an application, as pages get theirs at an origin.

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,9 @@ func newEdge(t *testing.T, open bool) (b *browser, apps []string, of map[string]
 			Who:  func() (string, string) { return "north", "https://pictures.example" },
 			Of:   func(_ context.Context, r *api.Request) string { return of[r.Authorization] },
 			Open: open,
+			Keys: func(app string) (KeysAge, bool) {
+				return KeysAge{Known: time.Unix(1_700_000_000, 0).UTC(), Writes: 2 * time.Hour, Reads: 24 * time.Hour}, app == of["Key Birds"]
+			},
 		}
 	})
 	for _, name := range []string{"Birds", "Boats"} {
@@ -118,6 +122,30 @@ func TestEdgeApps(t *testing.T) {
 		if res := b.shows(tt.authorization, tt.method, tt.path); res.Status != tt.want {
 			t.Errorf("%s: %d %s, want %d", tt.name, res.Status, res.Body, tt.want)
 		}
+	}
+}
+
+// TestEdgeKeys tells whoever has a key of an application how old what is known of its keys is, and nobody else.
+func TestEdgeKeys(t *testing.T) {
+	b, apps, _ := newEdge(t, false)
+	for _, tt := range []struct {
+		name, authorization, app string
+		want                     int
+	}{
+		{"a key", "Key Birds", apps[0], 200},
+		{"no key", "", apps[0], 401},
+		{"a key of nothing", "Key x", apps[0], 404},
+		{"another's key", "Key Boats", apps[0], 404},
+		{"an application of the edge's own", "Key Boats", apps[1], 404},
+	} {
+		if res := b.shows(tt.authorization, "GET", "/apps/"+tt.app+"/keys-age"); res.Status != tt.want {
+			t.Errorf("%s: %d %s, want %d", tt.name, res.Status, res.Body, tt.want)
+		}
+	}
+	open, apps, _ := newEdge(t, true)
+	const want = `"keys":{"known":"2023-11-14T22:13:20Z","writes_seconds":7200,"reads_seconds":86400}`
+	if res := open.do("GET", "/apps/"+apps[0]+"/keys-age", ""); res.Status != 200 || !strings.Contains(string(res.Body), want) {
+		t.Errorf("%d %s, want %s", res.Status, res.Body, want)
 	}
 }
 

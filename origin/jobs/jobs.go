@@ -54,7 +54,7 @@ var _ Keeper = (*blob.Hosted)(nil)
 type Options struct {
 	NewAnalyser func(base [32]byte, l raster.Limits) Analyser          // makes an analyser of a network for one thread
 	Fetch       func(ctx context.Context, url string) ([]byte, error)  // gets a picture from elsewhere
-	Blob        func(ctx context.Context, h blob.Hash) ([]byte, error) // gets a picture that we keep
+	Blob        func(ctx context.Context, h blob.Hash) ([]byte, error) // gets a picture that we keep, or that an origin lends us: api.ErrFetch, not now
 	Keeper      Keeper                                                 // keeps the pictures of inputs
 	Now         func() time.Time                                       // the clock
 	Log         *slog.Logger                                           // causes of failed fetches at Debug, panics at Error
@@ -345,7 +345,10 @@ func (p *Pool) bytes(ctx context.Context, job *api.Job) (picture []byte, passing
 	}
 	if job.URL == "" {
 		b, err := p.o.Blob(ctx, job.Blob)
-		if err != nil {
+		switch {
+		case errors.Is(err, api.ErrFetch): // another's, which is not to be had now
+			p.o.Log.Debug("blob", "hash", job.Blob.String(), "error", err)
+		case err != nil:
 			p.o.Log.Error("blob", "hash", job.Blob.String(), "error", err)
 		}
 		return b, false, err

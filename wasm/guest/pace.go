@@ -9,11 +9,15 @@ import (
 )
 
 // pace sets when the collector runs next, and does so again each time it has run: the larger the heap
-// becomes, the nearer to the library's 100 percent.
+// becomes, the nearer to the least percentage.
 func pace() {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(live)
-	debug.SetGCPercent(percent(live[0].Value.Uint64()))
+	floor := uint64(least)
+	if the.Keeps() {
+		floor = leastOwn
+	}
+	debug.SetGCPercent(percent(live[0].Value.Uint64(), floor))
 	runtime.AddCleanup(&cycle{}, func(struct{}) { pace() }, struct{}{})
 }
 

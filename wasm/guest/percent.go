@@ -8,8 +8,15 @@ const headroom = 16 << 20
 // smallest is the heap that the collector waits for at 100 percent.
 const smallest = 4 << 20
 
-// percent is how much may be allocated in percent of what is alive.
-func percent(live uint64) int {
+// least is how much may be allocated between two collections in a large instance, in percent of what is alive: the
+// library's measure, and a quarter of the heap where the guest itself keeps all data, whose garbage never is as much again.
+const (
+	least    = 100
+	leastOwn = 33
+)
+
+// percent is how much may be allocated in percent of what is alive, and no less than least.
+func percent(live, least uint64) int {
 	most := (headroom + live) * 100 / smallest // below live, that much of smallest counts
-	return int(max(100, min(headroom*100/max(live, 1), most)))
+	return int(max(least, min(headroom*100/max(live, 1), most)))
 }

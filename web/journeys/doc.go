@@ -11,6 +11,7 @@
 //	alone.js     without a network: started, taught, corrected, labelled, and kept
 //	returning.js with one again: sent, contradicted, and everywhere the same
 //	second.js    an origin that goes, and two edges that go on
+//	edge.js      Studio at an edge: a key is pasted, the origin killed, the work goes on and comes to the origin
 //	sweep.js     every page at every size, in three languages, light and dark
 //	keys.js      everything by keyboard alone
 //	grid.js      how the grid scrolls, with a few inputs; with 100,000 by make soak G=Grid; trace.js measures it

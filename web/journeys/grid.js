@@ -15,7 +15,7 @@ const samples = new URL('../samples/', import.meta.url);
 const size = { width: 1440, height: 900 };
 const task = 50; // ms of work that a person feels
 const frame = 8; // ms of work that leaves a frame its time
-const megabytes = { 'at the origin': 400, 'with a copy': 500 }; // a copy has the module, its network and a store in memory
+const megabytes = { 'at the origin': 400, 'with a copy': 450 }; // a copy has the module, its network and a store in memory
 
 await journey(async (arrive) => {
   const first = await arrive();

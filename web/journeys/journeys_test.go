@@ -23,7 +23,7 @@ var (
 		"account.js": nil, "demo.js": {"--demo"}, "grid.js": {"--demo"}, "keys.js": {"--demo"}, "kill.js": {"--demo"}, "look.js": {"--demo"},
 		"sweep.js": {"--demo"},
 	}
-	demonstrations = []string{"second.js", "studio.js"}
+	demonstrations = []string{"edge.js", "second.js", "studio.js"}
 )
 
 // run lists the scripts that [TestJourneys] runs.

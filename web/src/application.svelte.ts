@@ -109,7 +109,7 @@ export class Application {
       if (this.copy?.offline || !(await unknown(here.answer, path))) return here;
     }
     try {
-      return await this.#away(edge() ? await this.#whole(path) : path, init);
+      return await this.#away(path, init);
     } catch (failure) {
       if (!(failure instanceof Failure && failure.status === 0)) throw failure;
       this.#lost = true;
@@ -210,14 +210,6 @@ export class Application {
     const { picture } = ((await source.json()) as { source: { picture?: string } }).source;
     const answer = picture ? await copy.device.ask(new URL(picture).pathname) : undefined;
     return answer?.ok ? answer : undefined;
-  }
-
-  /** The path of a picture itself in place of a small one's, which an edge has of its own alone. */
-  async #whole(path: string): Promise<string> {
-    const input = thumbnail.exec(path)?.[1];
-    if (!input) return path;
-    const { source } = await this.call<{ source: { picture?: string } }>('GET', `${input.slice(3)}/source`);
-    return source.picture ? new URL(source.picture, location.href).pathname : path;
   }
 
   async #away(path: string, init?: RequestInit): Promise<Answered> {

@@ -30,7 +30,7 @@ type Copy struct {
 }
 
 // NewCopy makes a world and a copy of its application that has a site and nothing else. Settings are those of
-// [NewServer].
+// [NewServer], and thumbnails, of a host whose copies make them.
 func NewCopy(t testing.TB, set *predict.Set, settings map[string]string) *Copy {
 	t.Helper()
 	origin := NewWorld(t, memkv.New(), set, nil, settings)
@@ -53,6 +53,7 @@ func NewCopy(t testing.TB, set *predict.Set, settings map[string]string) *Copy {
 	w.IDs.Counter = NewCounter(1 << 40)
 	c := &Copy{World: &w, Origin: origin, Kept: true, Standing: api.Standing{Origin: "https://origin.test", Phase: "current"}}
 	w.options.App, w.options.Copies, w.options.Rand = w.App, c.standing, &w.IDs
+	w.options.Thumbnails = settings["thumbnails"] != ""
 	c.Open(t, store)
 	if err := c.Partition(t).Lease(edge.Site); err != nil {
 		t.Fatal(err)

@@ -56,12 +56,13 @@ type Store struct {
 
 type tree = btree.BTreeG[pair]
 
-// pair is a key and its value. They share one allocation and never change.
-type pair struct{ key, value []byte }
+// pair is a key, and in the rest of its capacity the value: one allocation that never changes, and half of the
+// room that two slices take in a node. To look for a key, the key alone will do.
+type pair []byte
 
 func newTree() *tree {
 	return btree.NewBTreeGOptions(func(a, b pair) bool {
-		return bytes.Compare(a.key, b.key) < 0
+		return bytes.Compare(a, b) < 0
 	}, btree.Options{NoLocks: true})
 }
 
@@ -219,7 +220,7 @@ func (s *Store) apply(b *kv.Batch) {
 			old, _ := s.tree.Load(p) // faster than Set in order, as snapshots are written
 			s.bytes += p.size() - old.size()
 		case kv.KindDelete:
-			old, _ := s.tree.Delete(pair{key: op.Key})
+			old, _ := s.tree.Delete(pair(op.Key))
 			s.bytes -= old.size()
 		case kv.KindDeleteRange:
 			s.deleteRange(op.Key, op.Value)
@@ -229,8 +230,8 @@ func (s *Store) apply(b *kv.Batch) {
 
 func (s *Store) deleteRange(lo, hi []byte) {
 	var doomed []pair
-	s.tree.Ascend(pair{key: lo}, func(p pair) bool {
-		if bytes.Compare(p.key, hi) >= 0 {
+	s.tree.Ascend(lo, func(p pair) bool {
+		if bytes.Compare(p, hi) >= 0 {
 			return false
 		}
 		doomed = append(doomed, p)
@@ -243,12 +244,17 @@ func (s *Store) deleteRange(lo, hi []byte) {
 }
 
 func newPair(key, value []byte) pair {
-	data := make([]byte, 0, len(key)+len(value))
-	data = append(append(data, key...), value...)
-	return pair{data[:len(key):len(key)], data[len(key):]}
+	p := make(pair, len(key)+len(value))
+	copy(p[copy(p, key):], value)
+	return p[:len(key)]
 }
 
-func (p pair) size() int64 { return int64(len(p.key) + len(p.value)) }
+// key and value are the two parts, of which nobody can reach the other by appending.
+func (p pair) key() []byte   { return p[:len(p):len(p)] }
+func (p pair) value() []byte { return p[len(p):cap(p)] }
+
+// size is 0 for what the tree returns in place of nothing.
+func (p pair) size() int64 { return int64(cap(p)) }
 
 // Room implements [kv.Store].
 func (s *Store) Room() error {
@@ -330,29 +336,29 @@ func (s *snapshot) Close() error {
 }
 
 func get(t *tree, key []byte) ([]byte, error) {
-	p, ok := t.Get(pair{key: key})
+	p, ok := t.Get(key)
 	if !ok {
 		return nil, kv.ErrNotFound
 	}
-	return append([]byte{}, p.value...), nil
+	return append([]byte{}, p.value()...), nil
 }
 
 func scan(t *tree, lo, hi []byte, yield func(key, value []byte) bool) {
-	t.Ascend(pair{key: lo}, func(p pair) bool {
-		return (hi == nil || bytes.Compare(p.key, hi) < 0) && yield(p.key, p.value)
+	t.Ascend(lo, func(p pair) bool {
+		return (hi == nil || bytes.Compare(p, hi) < 0) && yield(p.key(), p.value())
 	})
 }
 
 func scanBack(t *tree, lo, hi []byte, yield func(key, value []byte) bool) {
 	down := func(p pair) bool {
-		if hi != nil && bytes.Equal(p.key, hi) {
+		if hi != nil && bytes.Equal(p, hi) {
 			return true
 		}
-		return bytes.Compare(p.key, lo) >= 0 && yield(p.key, p.value)
+		return bytes.Compare(p, lo) >= 0 && yield(p.key(), p.value())
 	}
 	if hi == nil {
 		t.Reverse(down)
 		return
 	}
-	t.Descend(pair{key: hi}, down)
+	t.Descend(hi, down)
 }

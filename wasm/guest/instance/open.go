@@ -112,8 +112,9 @@ func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.S
 	if o.Store, err = i.openStore(); err != nil {
 		return err
 	}
+	o.NoColumns = s.Store != abi.StoreLent
 	if s.Store == abi.StoreLent {
-		o.Hosted = lent.Pictures{From: i.Imports}
+		o.Hosted, o.Thumbnails = lent.Pictures{From: i.Imports}, true
 	} else {
 		if s.Replica != nil {
 			if err = i.register(o.Store); err != nil {
@@ -170,6 +171,9 @@ func (i *Instance) openStore() (kv.Store, error) {
 	i.close = append(i.close, s.Close)
 	return s, nil
 }
+
+// Keeps reports whether the instance has a store of its own, all of it in its memory.
+func (i *Instance) Keeps() bool { return i.pictures != nil }
 
 // shut closes what is open, the last first.
 func (i *Instance) shut() error {

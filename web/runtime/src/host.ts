@@ -136,7 +136,7 @@ async function startAnalyser(port: Port, start: ToAnalyser, patience: number): P
   };
 }
 
-// To which the garbage collectors keep where they can: without them they take twice what is in use, or 16 MB more.
+// To which the garbage collectors keep where they can: without them they take a third more than is in use, or 16 MB more.
 const engineMemory = 288 << 20;
 const analyserMemory = 128 << 20;
 const startPatience = 60_000; // ms, on a slow phone
@@ -192,17 +192,18 @@ export async function run(
   asker: Asker,
 ): Promise<Running> {
   const log = (line: string) => system.log(4, line);
-  // A worker's script comes by way of this thread, which computes once the engine starts: so it is fetched before.
-  const first = spawned(platform);
+  // A worker's script comes by way of this thread, which computes once the engine starts: so it is fetched before. What a copy
+  // shows was analysed at its origin for the most part: it has a worker for as long as one has to do.
+  const first = start.copy ? undefined : spawned(platform);
   let files: Files | undefined;
   try {
     const from = platform.source(start.base);
     const loading = load(from, progress);
-    [files] = await Promise.all([platform.files(start), loading, first.alive]);
+    [files] = await Promise.all([platform.files(start), loading, first?.alive]);
     progress({ stage: 'start' });
     const loaded = await loading;
     const modules = await compile(loaded.guest, loaded.kernels);
-    const pool = makePool(platform, start, modules, loaded, first.port, log);
+    const pool = makePool(platform, start, modules, loaded, first?.port, log);
     const lent: Lent = { ...system, ...bundleOf(loaded.bundles), ...(files && { files }) };
     const instance = (register?: Register) => Guest.open(modules, lent, settingsOf(start, loaded, files, register));
     const watches = new Set<Watch>();
@@ -226,7 +227,7 @@ export async function run(
     };
     return { engine, store, watches, close };
   } catch (failure) {
-    first.port.close();
+    first?.port.close();
     files?.close();
     throw failure;
   }
@@ -283,7 +284,7 @@ function makePool(
   start: Start,
   modules: Modules,
   loaded: Loaded,
-  first: Port,
+  first: Port | undefined,
   log: (line: string) => void,
 ): Pool {
   const bundles = [...loaded.bundles];
@@ -295,14 +296,15 @@ function makePool(
     memory: analyserMemory,
     checked: true,
   };
-  let ready: Port | undefined = first;
+  let ready = first;
   const make = async () => {
     const port = ready ?? platform.spawn();
     ready = undefined;
     return startAnalyser(port, { analyser: { modules, bundles, settings } }, startPatience);
   };
   // An analysis ends itself when its time is over; who does not is ended.
-  return new Pool({ make, size: start.workers, patience: 2 * start.pictureTime + 1000, idle, log });
+  const least = first ? 1 : 0;
+  return new Pool({ make, size: start.workers, least, patience: 2 * start.pictureTime + 1000, idle, log });
 }
 
 /** Does calls for one who asks from afar: a page, another tab, a service worker. */

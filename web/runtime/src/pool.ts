@@ -1,5 +1,5 @@
 // The workers that analyse pictures. Each has an instance of the module with the network, and one picture at a
-// time. The first is started at once and the others when a picture waits.
+// time. As many as are to stay are started at once and the others when a picture waits.
 
 import { codes, decodeResult, encodeJob, type Job, type Result } from './messages.ts';
 
@@ -21,30 +21,40 @@ export interface PoolOptions {
   make: () => Promise<Analyser>;
   /** At most so many analysers. */
   size: number;
+  /** So many are there from the start, and stay. */
+  least: 0 | 1;
   /** A picture that takes longer than this many milliseconds costs its analyser. */
   patience: number;
-  /** An analyser beyond the first that had nothing to do for so many milliseconds goes. */
+  /** An analyser beyond those that stay goes when there was nothing to do for so many milliseconds. */
   idle: number;
+  /** Does something in so many milliseconds, unless what it returns is called before: setTimeout's, if it is left out. */
+  later?: (milliseconds: number, work: () => void) => () => void;
   log: (line: string) => void;
+}
+
+function later(milliseconds: number, work: () => void): () => void {
+  const timer = setTimeout(work, milliseconds);
+  return () => clearTimeout(timer);
 }
 
 /** The analysers. Calls' pictures come before those that nobody waits for. */
 export class Pool {
-  #o: PoolOptions;
+  #o: PoolOptions & { later: typeof later };
   #idle: Analyser[] = [];
   #count = 0; // of analysers, those that are starting too
   #failed: Error | undefined; // why the last one did not start
   #lanes: [Waiting[], Waiting[]] = [[], []];
   #busy = 0;
-  #tidy: ReturnType<typeof setTimeout> | undefined;
+  #untidy = () => {}; // leaves idle analysers as they are
   #closed = false;
 
   constructor(o: PoolOptions) {
-    this.#o = o;
+    this.#o = { later, ...o };
   }
 
-  /** Starts the first analyser. It throws why that cannot be. */
+  /** Starts the analyser that stays, where one does. It throws why that cannot be. */
   async start(): Promise<void> {
+    if (!this.#o.least) return;
     await this.#grow();
     if (this.#failed) throw this.#failed;
   }
@@ -126,18 +136,19 @@ export class Pool {
     this.#count--;
   }
 
-  /** Lets all but one go once there has been nothing to do for a while. */
+  /** Lets all go but those that stay, once there has been nothing to do for a while. */
   #rest(): void {
-    clearTimeout(this.#tidy);
-    if (this.#busy || this.#count < 2 || this.#closed) return;
-    this.#tidy = setTimeout(() => {
-      while (this.#idle.length > 1) this.#lose(this.#idle.pop() as Analyser);
-    }, this.#o.idle);
+    this.#untidy();
+    const { least, idle, later } = this.#o;
+    if (this.#busy || this.#count <= least || this.#closed) return;
+    this.#untidy = later(idle, () => {
+      while (this.#idle.length > least) this.#lose(this.#idle.pop() as Analyser);
+    });
   }
 
   close(): void {
     this.#closed = true;
-    clearTimeout(this.#tidy);
+    this.#untidy();
     for (const a of this.#idle.splice(0)) this.#lose(a);
     this.#refuse();
   }

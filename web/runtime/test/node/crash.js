@@ -77,6 +77,7 @@ way(async (step) => {
       pool: new Pool({
         make: async () => ({ analyse: async (job) => analyser.call('analyse', job), close: () => {} }),
         size: 1,
+        least: 1,
         patience: 60_000,
         idle: 1000,
         log: () => {},

@@ -79,6 +79,7 @@ async function fill(folder) {
   const pool = new Pool({
     make: async () => ({ analyse, close: () => {} }),
     size: 1,
+    least: 1,
     patience: 60_000,
     idle: 1000,
     log: console.log,

@@ -1,0 +1,59 @@
+package api_test
+
+import (
+	"bytes"
+	"image/jpeg"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+)
+
+// TestThumbnailAtCopy: where the host says so, a copy makes the thumbnail that its origin did not send, of the picture,
+// once; it is the origin's, byte for byte. Elsewhere it has none, and where the picture is not to be had it says so.
+func TestThumbnailAtCopy(t *testing.T) {
+	for _, makes := range []bool{false, true} {
+		settings := map[string]string{}
+		if makes {
+			settings["thumbnails"] = "made"
+		}
+		c := apitest.NewCopy(t, apitest.Tiny(t), settings)
+		c.Origin.Serve(t, api.Request{Method: "POST", Path: "/v2/inputs", Body: []byte(
+			`{"inputs":[{"id":"half","data":{"image":{"url":"http://pictures.test/half.png","crop":[0,0,0.5,1]}}},{"id":"lost","data":{"image":{"url":"http://pictures.test/blue.png"}}}]}`)})
+		c.Origin.Step(t, 0)
+		c.Pull(t)
+		asks := func(w *apitest.World, id string) (r api.Response, jobs int) {
+			call := w.Engine.Begin(t.Context(), &api.Request{Method: "GET", Path: "/v2/inputs/" + id + "/thumbnail", Authorization: "Key " + w.Key})
+			for !call.Done() {
+				var results []api.Result
+				for _, job := range call.Jobs() {
+					jobs++
+					result := w.Work(job)
+					if id == "lost" {
+						result = api.Result{Err: api.ErrFetch}
+					}
+					results = append(results, result)
+				}
+				call.Resume(results)
+			}
+			return call.Response(), jobs
+		}
+		want, _ := asks(c.Origin, "half")
+		if img, err := jpeg.Decode(bytes.NewReader(want.Body)); err != nil || img.Bounds().Dy() != 4 {
+			t.Fatalf("the origin's = %v, %v", img, err)
+		}
+		for again := range 2 {
+			got, jobs := asks(c.World, "half")
+			switch {
+			case !makes && (got.Status != 404 || jobs > 0):
+				t.Errorf("a copy that makes none: %d after %d jobs", got.Status, jobs)
+			case makes && (got.Status != 200 || got.ContentType != "image/jpeg" || !bytes.Equal(got.Body, want.Body) || jobs != 1-again):
+				t.Errorf("time %d: %d %s of %d bytes after %d jobs", again, got.Status, got.ContentType, len(got.Body), jobs)
+			}
+		}
+		if got, _ := asks(c.World, "lost"); got.Status != 404 || makes != strings.Contains(string(got.Body), "the origin does not send it now") {
+			t.Errorf("a picture that is not here: %d %s", got.Status, got.Body)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { Pool } from '../src/pool.ts';
+
+const idle = 60_000;
+const picture = new Uint8Array([1]);
+
+/** A pool whose clock stands until its hand is moved, and the analysers that it has. */
+function pool(least: 0 | 1, size = 2) {
+  let due: (() => void) | undefined;
+  let made = 0;
+  const open = new Set<number>();
+  const waiting: (() => void)[] = []; // each ends one analysis
+  const p = new Pool({
+    make: async () => {
+      const number = ++made;
+      open.add(number);
+      return {
+        analyse: () => new Promise((done) => waiting.push(() => done(new Uint8Array([1])))),
+        close: () => open.delete(number),
+      };
+    },
+    size,
+    least,
+    patience: idle,
+    idle,
+    later: (milliseconds, work) => {
+      assert.equal(milliseconds, idle);
+      due = work;
+      return () => {
+        due = undefined;
+      };
+    },
+    log: (line) => assert.fail(line),
+  });
+  return {
+    p,
+    open,
+    made: () => made,
+    /** Ends so many analyses, as soon as that many are under way. */
+    async end(n: number) {
+      while (waiting.length < n) await new Promise(setImmediate);
+      for (const done of waiting.splice(0, n)) done();
+    },
+    /** Lets the time pass that an analyser may have nothing to do. */
+    pass() {
+      due?.();
+      due = undefined;
+    },
+  };
+}
+
+for (const least of [0, 1] as const)
+  test(`of analysers that have nothing to do, ${least} stay`, async () => {
+    const { p, open, made, end, pass } = pool(least);
+    await p.start();
+    assert.equal(open.size, least);
+    for (let round = 1; round <= 2; round++) {
+      const both = [p.run({}, picture, 0), p.run({}, picture, 1)];
+      await end(2);
+      assert.deepEqual(await Promise.all(both), [{}, {}]);
+      assert.equal(open.size, 2);
+      pass();
+      assert.equal(open.size, least);
+      assert.equal(made(), round * (2 - least) + least);
+    }
+    p.close();
+    assert.equal(open.size, 0);
+  });
+
+test('an analyser that has something to do does not go', async () => {
+  const { p, open, end, pass } = pool(0, 1);
+  const first = p.run({}, picture, 0);
+  await end(1);
+  await first;
+  const second = p.run({}, picture, 0);
+  pass();
+  await end(1);
+  await second;
+  assert.equal(open.size, 1);
+  pass();
+  assert.equal(open.size, 0);
+});
