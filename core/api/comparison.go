@@ -64,13 +64,7 @@ func (x *exchange) comparedWith(v *partition.View, m *catalog.Model, than *catal
 		}
 		return trainedVersion(v, &other)
 	}
-	var older *catalog.Version
-	err := v.Versions(m.Dot, func(got catalog.Version) bool {
-		if got.Seq < than.Seq && got.Code == catalog.VersionTrained {
-			older = &got
-		}
-		return older == nil
-	})
+	older, err := trainedBefore(v, m, than)
 	if err == nil && older == nil {
 		err = refusef(ErrModelArgument, "model_version_id '%s' is the first that was trained: name another one with=.", than.ID)
 	}

@@ -84,6 +84,10 @@ func readMetrics(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	before, err := sinceBefore(v, m.own, m.version, &e.manifest)
+	if err != nil {
+		return err
+	}
 	if e.Folds == 0 {
 		x.unevaluated(m.version, "No concept has two different pictures and others to tell them from.")
 		return nil
@@ -94,6 +98,9 @@ func readMetrics(x *exchange) error {
 			w.Name("metrics")
 			e.write(w)
 			x.writeInputCount(w, m.version, &e.manifest)
+			if before != nil && x.shows(auth.InputsGet) {
+				before.write(w)
+			}
 		})
 	})
 	return nil
@@ -302,6 +309,9 @@ func (e *evaluation) writeConcept(w *jsonio.Writer, i int) {
 	if m.CutOff > 0 {
 		w.Name("cut_off")
 		w.Float32(float32(m.CutOff))
+		if m.AtCutOff.Recall > 0 {
+			writeCounted(w, "at_cut_off", m.AtCutOff)
+		}
 		writeROC(w, m.ROC)
 	}
 	w.Name("concept")
@@ -318,6 +328,17 @@ func (e *evaluation) writeConcept(w *jsonio.Writer, i int) {
 		w.End(']')
 	}
 	w.End('}')
+	w.End('}')
+}
+
+// writeCounted writes what counting from some value on gives.
+func writeCounted(w *jsonio.Writer, name string, c train.Counted) {
+	w.Name(name)
+	w.Object()
+	w.Name("precision")
+	w.Float32(float32(c.Precision))
+	w.Name("recall")
+	w.Float32(float32(c.Recall))
 	w.End('}')
 }
 

@@ -38,6 +38,9 @@ func TestCurve(t *testing.T) {
 		if math.Abs(got-best) > 1e-12 {
 			t.Fatalf("seed %d: F1 %v at %v, the best is %v", seed, got, cutOff, best)
 		}
+		if c := counted(all, cutOff, weight); math.Abs(2*c.Precision*c.Recall/(c.Precision+c.Recall)-best) > 1e-12 {
+			t.Fatalf("seed %d: %+v at %v, the best F1 is %v", seed, c, cutOff, best)
+		}
 		if len(roc) > MaxROC || roc[0] != (Point{}) || roc[len(roc)-1] != (Point{1, 1}) {
 			t.Fatalf("seed %d: curve %v", seed, roc)
 		}

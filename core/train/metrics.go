@@ -53,9 +53,17 @@ type ConceptMetric struct {
 	// CutOff is the value from which the concept is best counted as present: with the highest F1, in the middle
 	// of the gap below the last value that counts. 0: not Evaluated, or by a version of the program that did not know.
 	CutOff float64 `json:"cut_off,omitempty"`
+	// AtCutOff is what counting from CutOff on gives; zeros where CutOff is 0, or a version of the program did not tell.
+	AtCutOff Counted `json:"at_cut_off,omitzero"`
 	// ROC is the curve of what is found against false alarms, from (0, 0) to (1, 1), its corners alone and at most
 	// MaxROC of them; nil where CutOff is 0.
 	ROC []Point `json:"roc,omitempty"`
+}
+
+// Counted is how good it is to count values from some one on as present.
+type Counted struct {
+	Precision float64 `json:"precision"` // share of those counted that show the concept
+	Recall    float64 `json:"recall"`    // share of those that show it that are counted
 }
 
 // Weakness is a judgement to look at: a label that may be wrong, or a picture unlike the others.
@@ -132,8 +140,11 @@ func (e *evaluation) judge(c int) ConceptMetric {
 	}
 	m.Evaluated = true
 	m.ROCAUC = area(all)
-	m.Precision, m.Recall = precisionRecall(all, weight)
-	m.CutOff, m.ROC = curve(all, weight)
+	at := counted(all, Threshold, weight)
+	m.Precision, m.Recall = at.Precision, at.Recall
+	if m.CutOff, m.ROC = curve(all, weight); m.CutOff > 0 {
+		m.AtCutOff = counted(all, m.CutOff, weight)
+	}
 	if s := m.Precision + m.Recall; s > 0 {
 		m.F1 = 2 * m.Precision * m.Recall / s
 	}
@@ -163,10 +174,11 @@ func area(all []judgement) float64 {
 	return float64(pairs2) / 2 / float64(positives) / float64(negatives)
 }
 
-func precisionRecall(all []judgement, weight float64) (precision, recall float64) {
+// counted is what counting from a value on gives; weight is that of a negative in the precision.
+func counted(all []judgement, from, weight float64) Counted {
 	var found, missed, wrong int
 	for _, j := range all {
-		switch present := j.value >= Threshold; {
+		switch present := float64(j.value) >= from; {
 		case present && j.positive:
 			found++
 		case present:
@@ -175,10 +187,11 @@ func precisionRecall(all []judgement, weight float64) (precision, recall float64
 			missed++
 		}
 	}
+	c := Counted{Recall: float64(found) / float64(found+missed)}
 	if found > 0 {
-		precision = float64(found) / (float64(found) + float64(weight*float64(wrong)))
+		c.Precision = float64(found) / (float64(found) + float64(weight*float64(wrong)))
 	}
-	return precision, float64(found) / float64(found+missed)
+	return c
 }
 
 // average fills Macro.

@@ -78,6 +78,11 @@ export async function teaches(s) {
   check(ended - began <= 6000, `it took ${Math.round(ended - began)} ms, want 2000`); // three times as long, at most
   await t.seen(t.link(s.m('models_version_show', { n: 1 })));
   for (const part of ['models_weak', 'models_confusion']) await t.seen(t.heading(s.m(part)));
+  await t.seen(t.page.getByText(s.m('models_at_cut'), { exact: true }));
+  for (const name of ['models_precision', 'models_recall', 'models_cut']) {
+    const figures = await t.page.locator(`td[data-label="${s.m(name)}"]`).allTextContents();
+    check(figures.length === 2 && figures.every((x) => /^[01]\.\d\d$/.test(x)), `${name}: ${figures}`);
+  }
   s.model = new URL(t.page.url()).pathname;
   await tries(s, 1);
   await t.look('a model');
@@ -140,6 +145,7 @@ export async function corrects(s) {
   await t.seen(t.page.locator('header .tag', { hasText: s.m('models_v', { n: 2 }) }));
   const told = t.page.locator('.toast', { hasText: /^v2: ([+-]?\d+ points?, )?\d+ pictures? changed/ });
   await t.seen(told);
+  await t.seen(t.page.getByText(s.m('models_version_same_corrected', { n: '1' })));
   await t.link(s.m('models_version_show', { n: 1 })).click();
   await tries(s, 1);
   same(s.answered, [], 'answers from elsewhere');

@@ -14,6 +14,7 @@ export async function copies(t) {
   const mark = (word) => picture.getByText(word, { exact: true });
   const waiting = t.page.getByRole('region', { name: en('sync_waiting') }).locator('ol > li');
   const conflicts = t.page.getByRole('region', { name: en('sync_conflicts') });
+  const lane = (fact, says) => t.page.locator(`dt:text-is("${fact}") + dd`).filter({ hasText: says });
   const key = await heard(/^\s+key\s+([0-9a-f]{32})$/);
   const ask = async (method, path, body) => {
     const headers = { Authorization: `Key ${key}`, 'Content-Type': 'application/json' };
@@ -41,6 +42,7 @@ export async function copies(t) {
     await t.seen(mark(en('mark_queued')));
     await label('tower');
     same(await waiting.count(), 2, 'changes that wait');
+    await t.seen(lane(en('sync_only_here'), '1 picture'));
     await t.look('a copy without a network');
   });
   await t.step('it is there after a start without a network', async () => {
@@ -68,6 +70,7 @@ export async function copies(t) {
     const marks = await way.jsonValue();
     same([marks[0], marks.indexOf(en('mark_confirmed'))], [en('mark_queued'), marks.length - 1], `the way ${marks}`);
     await t.seen(t.page.getByText(en('sync_waiting_none')));
+    await t.seen(lane(en('sync_only_here'), en('sync_nothing')));
     await t.button(en('receipt_compare')).click();
     await t.seen(t.page.getByText(en('receipt_equal', { equal: '2', all: '2' })));
     await t.page.setViewportSize({ width: 360, height: 740 });

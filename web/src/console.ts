@@ -75,6 +75,13 @@ export interface NewKey extends Key {
   key: string;
 }
 
+/** How old what an edge knows of keys is, and how old it may be. */
+export interface KeysAge {
+  known?: string; // when the origin last said that there is nothing else to be known; missing: never
+  writes_seconds: number; // for so long after it the edge takes writes
+  reads_seconds: number; // and for so long it answers
+}
+
 export interface Usage {
   total: number;
   days: { date: string; calls: number }[];
@@ -212,6 +219,9 @@ export const apps = () => call<{ apps: Listed[] }>('GET', '/apps').then((r) => r
 /** The application that a key, or a token, opens at an edge. */
 export const appOf = (authorization: string) =>
   once<{ apps: Listed[] }>('GET', '/apps', undefined, authorization).then((r) => r.apps[0]);
+/** How old what an edge knows of an application's keys is, where an origin lends it. */
+export const keysAge = (id: string, authorization = '') =>
+  once<{ keys: KeysAge }>('GET', `${app(id)}/keys-age`, undefined, authorization).then((r) => r.keys);
 export const getApp = (id: string) => call<{ app: AppDetail }>('GET', app(id)).then((r) => r.app);
 export const createApp = (a: { name: string; language: string; default_model: string }) =>
   call<{ app: App; client: Client }>('POST', '/apps', a);

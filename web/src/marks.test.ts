@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { contactOf, type Mark, markOf, marksOf, saidOf, worst } from './marks';
+import { contactOf, type Mark, markOf, marksOf, onlyHere, saidOf, worst } from './marks';
 
 test('the worst mark stands for all', () => {
   const cases: [Mark[], Mark | undefined][] = [
@@ -78,4 +78,16 @@ test('what the truth line says never contradicts itself, whatever is the case', 
               cases++;
             }
   assert.equal(cases, 160);
+});
+
+test('a picture is only here until the origin has it', () => {
+  const o = (kind: string, state: 'queued' | 'sent') => ({ kind, state });
+  assert.equal(onlyHere([]), 0);
+  const waiting = [
+    o('input_create', 'sent'),
+    o('input_create', 'queued'),
+    o('input_labels', 'queued'),
+    o('input_create', 'queued'),
+  ];
+  assert.equal(onlyHere(waiting), 2);
 });

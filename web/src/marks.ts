@@ -35,6 +35,11 @@ export function marksOf(
   return found;
 }
 
+/** How many pictures that were added are nowhere else, as far as is known. */
+export function onlyHere(waiting: readonly { readonly kind: string; readonly state: 'queued' | 'sent' }[]): number {
+  return waiting.filter(({ kind, state }) => kind === 'input_create' && state === 'queued').length;
+}
+
 /** Where a copy stands, as far as its marks go. */
 export interface Truth {
   readonly queued: number;

@@ -1,6 +1,6 @@
 // Where the reader is. Links are plain links: a click on one that means a page of ours is taken here,
 // everything else is the browser's.
-import { find, type Place } from './routes';
+import { find, type Place, type Route, staying } from './routes';
 
 interface Address {
   readonly path: string;
@@ -15,6 +15,9 @@ let address = $state.raw<Address>(read());
 export function here(): Address {
   return address;
 }
+
+/** The address that is shown, as a page on some routes sees it, to its end. */
+export const hereAt = (...routes: Route[]) => staying(here, routes);
 
 /** Goes to a path, with query and hash if it has them; `replace` leaves no way back to this one. */
 export function go(to: string, { replace = false } = {}): void {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { afterSignIn, appPath, find } from './routes';
+import { afterSignIn, appPath, find, staying } from './routes';
 
 test('an address means a page, or none', () => {
   const cases: [string, string | undefined, Record<string, string>?][] = [
@@ -25,6 +25,19 @@ test('an address means a page, or none', () => {
     assert.equal(place?.route, route, path);
     if (params) assert.deepEqual(place?.params, params, path);
   }
+});
+
+test('a page keeps what it is of while another one is fetched in its place', () => {
+  const [one, two] = ['1'.repeat(32), '2'.repeat(32)];
+  let path = `/${one}/inputs`;
+  const at = staying(() => ({ place: find(path) }), ['/:app/inputs']);
+  const app = () => at().place?.params.app;
+  assert.equal(app(), one);
+  path = `/${two}/inputs`;
+  assert.equal(app(), two);
+  for (path of ['/sync', `/apps/${one}`, `/${one}/models`, '/nowhere']) assert.equal(app(), two, path);
+  path = `/${one}/inputs`;
+  assert.equal(app(), one);
 });
 
 test('the path of an application finds it again, whatever its id', () => {

@@ -50,6 +50,22 @@ export function find(path: string): Place | undefined {
   return undefined;
 }
 
+/**
+ * An address as a page on some routes sees it: the one that there is, and from when that is another page's on, the one
+ * that was. What a page is of does not change while the next one is being fetched.
+ */
+export function staying<A extends { readonly place: Place | undefined }>(
+  now: () => A,
+  routes: readonly Route[],
+): () => A {
+  let last = now();
+  return () => {
+    const address = now();
+    if (address.place && routes.includes(address.place.route)) last = address;
+    return last;
+  };
+}
+
 /** The path of an application's own page: its keys, its usage. */
 export function appPath(id: string): string {
   return `/apps/${encodeURIComponent(id)}`;

@@ -153,7 +153,11 @@ func versionFields(more ...field) []field {
 var evaluations = []member{
 	{"EvaluatedVersion", closed("A version and how well it does.", versionFields(
 		always("metrics", ref("Metrics"), ""),
-		maybe("total_input_count", whole(), "Inputs with a label for any of the concepts."))...)},
+		maybe("total_input_count", whole(), "Inputs with a label for any of the concepts."),
+		maybe("since", closed("How what it learned from differs from what the version trained before it did; absent of the first.",
+			always("version_id", text(), "The version before."),
+			always("new_inputs", whole(), "Inputs that the version before did not learn from."),
+			always("corrected_inputs", whole(), "Inputs of both with a label, for a concept of both, that was changed or taken back. One that only got a further label is none.")), ""))...)},
 	{"Metrics", closed("How well a version does on pictures that it has not seen: found by cross-validation within the training.",
 		always("status", ref("Status"), "21300, then all the rest is there; 21302 or 21303, then nothing is."),
 		maybe("folds", whole(), "How many parts the labelled inputs were cut into: each is judged by what was learned from the others."),
@@ -171,6 +175,9 @@ var evaluations = []member{
 			always("num_pos", whole(), ""), always("num_neg", whole(), ""), always("num_tot", whole(), ""),
 			always("roc_auc", share, ""), always("f1", share, ""),
 			maybe("cut_off", share, "The value from which it is best taken for present, by the highest F1; absent where it was not evaluated, and of versions trained by older programs."),
+			maybe("at_cut_off", closed("What taking it for present from cut_off on gives; absent where there is none, and of versions trained by older programs.",
+				always("precision", share, "The share of the inputs taken for it that show it."),
+				always("recall", share, "The share of the inputs that show it which are taken for it.")), ""),
 			maybe("roc", list(list(share, size(2, 2)...), member{"maxItems", train.MaxROC}), "The ROC curve's corners: false alarms, then what is found; with cut_off."),
 			always("concept", ref("Concept"), ""),
 			always("precision_recall_curve", closed("At the one threshold that counts as present.",

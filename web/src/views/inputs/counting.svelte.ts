@@ -40,6 +40,7 @@ export class Counting {
     clearTimeout(this.#timer);
     try {
       const now = await counts(this.app);
+      if (this.#closed) return;
       const before = this.now;
       [this.now, this.failure] = [now, undefined];
       const mark = { at: performance.now(), done: now.processed + now.errors };

@@ -74,21 +74,15 @@ export interface Sample {
   readonly page: string;
 }
 
-/** The samples that credits.tsv lists; other bytes than ASCII stand there as \303\274. */
+/** The samples that credits.tsv lists. */
 export function samplesOf(credits: string): Sample[] {
   const [head = '', ...rows] = credits.split('\n').filter(Boolean);
   const names = head.split('\t');
   return rows.map((row) => {
-    const cells = row.split('\t').map(plain);
+    const cells = row.split('\t');
     const of = (name: string) => cells[names.indexOf(name)] ?? '';
     return { file: of('file'), title: of('title'), author: of('author'), licence: of('licence'), page: of('page') };
   });
-}
-
-function plain(text: string): string {
-  if (!text.includes('\\')) return text;
-  const bytes = text.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
-  return new TextDecoder().decode(Uint8Array.from(bytes, (c) => c.charCodeAt(0)));
 }
 
 /** Which samples teach two concepts at a press: what flies with feathers, and what flies without. */

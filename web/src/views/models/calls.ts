@@ -9,7 +9,12 @@ type Schemas = components['schemas'];
 export type Model = Schemas['Model'];
 export type Version = Schemas['ModelVersion'];
 export type Input = Schemas['Input'];
-export type Metrics = Schemas['Metrics'] & { readonly pictures: number }; // labelled ones that the version learned from
+export type Metrics = Schemas['Metrics'] & {
+  readonly pictures: number; // labelled ones that the version learned from
+  readonly since?: Since; // absent of the first version
+};
+/** How what a version learned from differs from what the one before did. */
+export type Since = NonNullable<Schemas['EvaluatedVersion']['since']>;
 
 /** A concept of a model. own: of this application, and so to be renamed. */
 export interface Concept {
@@ -114,10 +119,9 @@ export async function version(app: Application, model: string, id: string): Prom
 /** How well a trained version does on pictures that it has not seen; undefined where that cannot be said. */
 export async function metrics(app: Application, model: string, id: string): Promise<Metrics | undefined> {
   const at = `${path('models', model, 'versions', id)}/metrics`;
-  const { model_version: v } = await app.call<{
-    model_version: Version & { metrics?: Metrics; total_input_count?: number };
-  }>('GET', at);
-  return v.metrics?.summary && { ...v.metrics, pictures: v.total_input_count ?? 0 };
+  const { model_version: v } = await app.call<Schemas['MetricsAnswer']>('GET', at);
+  const { metrics: its, total_input_count: pictures = 0, since } = v ?? {};
+  return its?.summary && { ...its, pictures, ...(since && { since }) };
 }
 
 /** What a training would learn from now. */

@@ -17,7 +17,7 @@ export async function save(app: Application, info: Known, version: Numbered, met
     settings: { concepts_mutually_exclusive: info.exclusive, closed_environment: info.closed },
     concepts: info.concepts.map(({ id, name }) => ({ id, name })),
     inputs: inputs.map(({ id, data }) => ({ id, url: data.image.url, concepts: data.concepts ?? [] })),
-    metrics: metrics && { ...metrics, pictures: undefined },
+    metrics: metrics && { ...metrics, pictures: undefined, since: undefined },
   };
   const blob = new Blob([JSON.stringify(content, null, 2)], { type: 'application/json' });
   const link = document.createElement('a');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Metrics, Version } from './calls';
-import { numbered } from './versions';
+import { counted, learned, numbered } from './versions';
 import { confusion, weakest } from './weak';
 
 const at = (id: string, code: number) => ({ id, status: { code } }) as Version;
@@ -17,6 +17,33 @@ test('versions are numbered in their order, and one that failed takes no number'
       ['a', 1],
     ],
   );
+});
+
+const metricsOf = (pictures: number, rest: object = {}) => ({ pictures, ...rest }) as Metrics;
+const since = (new_inputs: number, corrected_inputs: number) => ({
+  since: { version_id: 'v1', new_inputs, corrected_inputs },
+});
+
+test('a version has learned from pictures that were new and from labels that were corrected', () => {
+  assert.deepEqual(learned(metricsOf(12, since(6, 1)), metricsOf(8)), { more: 6, corrected: 1 }); // two are gone
+  assert.deepEqual(learned(metricsOf(8, since(0, 2)), metricsOf(8)), { more: 0, corrected: 2 });
+  assert.deepEqual(learned(metricsOf(7, since(0, 0)), metricsOf(8)), { more: -1, corrected: 0 });
+  assert.deepEqual(learned(metricsOf(9), metricsOf(8)), { more: 1, corrected: 0 }); // a copy that does not tell
+  assert.deepEqual(learned(metricsOf(9), undefined), { more: 0, corrected: 0 });
+});
+
+test('precision and recall are those at the cut-off, and at one value for all where no cut-off is told of', () => {
+  const curve = { precision: [0.5], recall: [0.25], thresholds: [0.4] };
+  const older = { precision_recall_curve: curve };
+  const newer = { ...older, cut_off: 0.3, at_cut_off: { precision: 1, recall: 0.75 } };
+  assert.deepEqual(counted(metricsOf(9, { binary_metrics: [newer, older] })), {
+    at: undefined,
+    of: [{ precision: 1, recall: 0.75 }, undefined],
+  });
+  assert.deepEqual(counted(metricsOf(9, { binary_metrics: [older] })), {
+    at: 0.4,
+    of: [{ precision: 0.5, recall: 0.25 }],
+  });
 });
 
 const said = (id: string, value: number) => ({ id, name: id, value });

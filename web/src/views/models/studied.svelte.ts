@@ -58,9 +58,11 @@ export class Studied {
     );
   };
 
-  /** Reads how good a version is, once: that never changes. */
+  /** Reads how good a version is, once: that never changes. What it is compared with does, as the version before is taken out. */
   async judge(id: string): Promise<void> {
-    if (this.metrics.has(id)) return;
+    const since = this.metrics.get(id)?.since;
+    const v = this.versions.data?.find((one) => one.id === id);
+    if (this.metrics.has(id) && !(since && v && since.version_id !== this.before(v)?.id)) return;
     try {
       this.metrics.set(id, (await calls.metrics(this.app, this.id, id)) ?? null);
     } catch {

@@ -1,0 +1,101 @@
+package api
+
+import (
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/jsonio"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// trainedBefore is the version of a model that was trained before another; nil: there is none.
+func trainedBefore(v *partition.View, m *catalog.Model, than *catalog.Version) (*catalog.Version, error) {
+	var older *catalog.Version
+	err := v.Versions(m.Dot, func(got catalog.Version) bool {
+		if got.Seq < than.Seq && got.Code == catalog.VersionTrained {
+			older = &got
+		}
+		return older == nil
+	})
+	return older, err
+}
+
+// since is how a version's training set differs from that of the version before.
+type since struct {
+	version        string // id of the one before
+	new, corrected int    // inputs
+}
+
+// sinceBefore compares the training set of a version with that of the version trained before; nil: there is none.
+func sinceBefore(v *partition.View, m *catalog.Model, version *catalog.Version, its *catalog.Manifest) (*since, error) {
+	older, err := trainedBefore(v, m, version)
+	if err != nil || older == nil {
+		return nil, err
+	}
+	before, err := v.Manifest(older)
+	if err != nil {
+		return nil, err
+	}
+	s := differ(older, version, &before, its)
+	return &s, nil
+}
+
+// differ counts what a version learned from that an older one did not, and what it learned otherwise: inputs of both with
+// a label, for a concept of both, that is another now or was taken back. One that only got a further label is neither.
+func differ(older, newer *catalog.Version, before, after *catalog.Manifest) since {
+	type said struct {
+		input   log.Dot
+		concept string
+	}
+	learned, labels := map[log.Dot]bool{}, map[said]log.Value{}
+	taught := teaches(older)
+	for i := range before.Inputs {
+		t := &before.Inputs[i]
+		if !taught(t) {
+			continue
+		}
+		learned[t.Dot] = true
+		for _, l := range t.Labels {
+			if l.Value != log.Removed {
+				labels[said{t.Dot, l.Concept}] = l.Value
+			}
+		}
+	}
+	s := since{version: older.ID}
+	teaches := teaches(newer)
+	for i := range after.Inputs {
+		t := &after.Inputs[i]
+		switch {
+		case !teaches(t):
+			continue
+		case !learned[t.Dot]:
+			s.new++
+			continue
+		}
+		now := make(map[string]log.Value, len(t.Labels))
+		for _, l := range t.Labels {
+			now[l.Concept] = l.Value
+		}
+		for _, id := range older.Concepts {
+			was, did := labels[said{t.Dot, id}]
+			if did && isOf(newer, id) && now[id] != was {
+				s.corrected++
+				break
+			}
+		}
+	}
+	return s
+}
+
+// isOf reports whether a version tells a concept.
+func isOf(v *catalog.Version, concept string) bool { return slices.Contains(v.Concepts, concept) }
+
+func (s *since) write(w *jsonio.Writer) {
+	w.Name("since")
+	w.Object()
+	member(w, "version_id", s.version)
+	count(w, "new_inputs", uint64(s.new))
+	count(w, "corrected_inputs", uint64(s.corrected))
+	w.End('}')
+}

@@ -1,0 +1,21 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { span, tooOld } from './keys';
+
+test('a span is told in whole units', () => {
+  assert.deepEqual([3600, 5400, 86_400, 172_800, 90_000, 604_800].map(span), [
+    [1, 'hour'],
+    [90, 'minute'],
+    [24, 'hour'],
+    [2, 'day'],
+    [25, 'hour'],
+    [7, 'day'],
+  ]);
+});
+
+test('keys are too old when writes are taken no more', () => {
+  const keys = { known: '2026-11-22T09:00:00Z', writes_seconds: 7200, reads_seconds: 604_800 };
+  assert.equal(tooOld(keys, Date.parse('2026-11-22T11:00:00Z')), false);
+  assert.equal(tooOld(keys, Date.parse('2026-11-22T11:00:01Z')), true);
+  assert.equal(tooOld({ ...keys, known: undefined }, Date.parse('2026-11-22T09:00:00Z')), true);
+});
