@@ -17,6 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/logtest"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -382,6 +383,7 @@ func contents(red *predict.Concept, in, model log.Dot) []struct {
 		{&log.Refused{Reason: "lost"}, `"kind":"refused","content":{"reason":"lost"}`},
 		{&log.Horizon{At: 1}, `"kind":"horizon","content":{"number":51,"data":`},
 		{&log.NetworkSwitch{}, `"kind":"network_switch","content":{"number":52,"data":`},
+		{&log.Rules{}, `"kind":"rules","content":{"number":54,"data":`},
 		{&log.Unknown{Kind: 99, Data: []byte{8, 1}}, `"kind":"unknown","content":{"number":99,"data":`},
 	}
 }
@@ -441,6 +443,9 @@ func TestAnyContent(t *testing.T) {
 	a := newCopyAsked(t)
 	rapid.Check(t, func(r *rapid.T) {
 		body := logtest.Op(r).Body
+		if rules, ok := body.(*log.Rules); ok {
+			rules.Version %= fold.Version + 1 // newer ones are no copy's to write: they stop it
+		}
 		_, made, err := a.Partition(t).SubmitSpan(t.Context(), partition.Who{By: rapid.String().Draw(r, "by")}, []log.Body{body}, nil)
 		if err != nil {
 			r.Fatal(err)
