@@ -5,7 +5,6 @@ package partition_test
 import (
 	"context"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,14 +30,14 @@ type underway struct {
 	*copies
 	*copied
 	acknowledged atomic.Uint64 // own operations
-	did          atomic.Uint64 // pushes and pulls
+	did          chan struct{}  // receives once for every push, pull and snapshot
 }
 
 func replicaRun(t *testing.T, seed uint64) {
 	disk := pebbletest.New()
 	rng := rand.New(rand.NewPCG(seed, 5))
 	w := newCopies(t, rng, 0, seed%2 == 0)
-	u := &underway{copies: w, copied: w.reopen(&copied{store: storeOn(t, disk), site: 2, batch: int(seed % 3)})}
+	u := &underway{copies: w, copied: w.reopen(&copied{store: storeOn(t, disk), site: 2, batch: int(seed % 3)}), did: make(chan struct{})}
 	stop := make(chan struct{})
 	var group sync.WaitGroup
 	group.Go(func() { u.writeUntil(newCopiesLike(w, 6, rand.New(rand.NewPCG(seed, 6))), stop) })
@@ -50,9 +49,8 @@ func replicaRun(t *testing.T, seed uint64) {
 	}
 	var clones []clone
 	for len(clones) < clonesPerRun && !t.Failed() {
-		target := u.did.Load() + uint64(rng.IntN(12))
-		for u.did.Load() < target && !t.Failed() {
-			runtime.Gosched()
+		for range rng.IntN(12) {
+			<-u.did
 		}
 		acknowledged, head := u.acknowledged.Load(), w.origin.Log().Head()
 		clones = append(clones, clone{disk.Cut([]int{0, 50, 100}[rng.IntN(3)], rng), acknowledged, head})
@@ -118,6 +116,7 @@ func (u *underway) writeUntil(w *copies, stop chan struct{}) {
 
 // exchangeUntil has the origin write, and the replica push, pull, and take snapshots.
 func (u *underway) exchangeUntil(w *copies, stop chan struct{}) {
+	defer close(u.did)
 	for until(stop) {
 		switch n := w.IntN(20); {
 		case n < 3:
@@ -134,7 +133,10 @@ func (u *underway) exchangeUntil(w *copies, stop chan struct{}) {
 		default:
 			w.rebase(u.copied)
 		}
-		u.did.Add(1)
+		select {
+		case u.did <- struct{}{}:
+		default:
+		}
 	}
 }
 
