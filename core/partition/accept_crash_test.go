@@ -4,8 +4,8 @@ package partition_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"testing"
 
@@ -33,9 +33,10 @@ func TestG6Accept(t *testing.T) {
 type outboxes struct {
 	ops map[log.Site][]log.Op
 
+	calls counter // that were answered
+
 	mu       sync.Mutex
 	accepted map[log.Site]uint64
-	calls    int
 }
 
 func newOutboxes(seed uint64) *outboxes {
@@ -54,15 +55,11 @@ func newOutboxes(seed uint64) *outboxes {
 	return o
 }
 
-// now is how many calls were answered, and what they accepted.
-func (o *outboxes) now() (calls int, accepted map[log.Site]uint64) {
+// now is what was accepted.
+func (o *outboxes) now() map[log.Site]uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	accepted = map[log.Site]uint64{}
-	for s, n := range o.accepted {
-		accepted[s] = n
-	}
-	return o.calls, accepted
+	return maps.Clone(o.accepted)
 }
 
 // beside adds the derived records of what is sent.
@@ -78,6 +75,7 @@ func beside(ops []log.Op) func(*kv.Batch) {
 
 // send sends one site's operations from the beginning, parts of them again and again, until stop.
 func (o *outboxes) send(t *testing.T, p *partition.Partition, site log.Site, rng *rand.Rand, stop chan struct{}) {
+	defer o.calls.add(0)
 	ops := o.ops[site]
 	for {
 		select {
@@ -101,8 +99,8 @@ func (o *outboxes) send(t *testing.T, p *partition.Partition, site log.Site, rng
 		}
 		o.mu.Lock()
 		o.accepted[site] = max(o.accepted[site], part[len(part)-1].Dot.Seq)
-		o.calls++
 		o.mu.Unlock()
+		o.calls.add(1)
 	}
 }
 
@@ -129,11 +127,8 @@ func acceptRun(t *testing.T, seed uint64) {
 	}
 	var clones []clone
 	for len(clones) < clonesPerRun {
-		calls, _ := out.now()
-		for target := calls + rng.IntN(20); calls < target && !t.Failed(); calls, _ = out.now() {
-			runtime.Gosched()
-		}
-		_, accepted := out.now()
+		out.calls.wait(t, rng.IntN(20))
+		accepted := out.now()
 		acked := done.now()
 		clones = append(clones, clone{disk.Cut([]int{0, 50, 100}[rng.IntN(3)], rng), acked, accepted})
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"sync"
 	"testing"
 
@@ -45,18 +44,47 @@ type ack struct {
 	code fold.Code
 }
 
+// counter counts what several do, for one who waits for it without taking their processor. Its zero value is ready.
+type counter struct {
+	mu   sync.Mutex
+	n    int
+	more sync.Cond
+}
+
+// add counts n more; 0 tells of a failure.
+func (c *counter) add(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.more.L = &c.mu
+	c.n += n
+	c.more.Broadcast()
+}
+
+// wait waits for n more than there are, or for the failure of those who would do them.
+func (c *counter) wait(t *testing.T, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.more.L = &c.mu
+	for target := c.n + n; c.n < target && !t.Failed(); {
+		c.more.Wait()
+	}
+}
+
 // acks are the acknowledged operations by now.
 type acks struct {
+	grown counter
+
 	mu   sync.Mutex
 	list []ack
 }
 
 func (a *acks) add(first log.Dot, verdicts []fold.Verdict) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	for i, v := range verdicts {
 		a.list = append(a.list, ack{log.Dot{Site: first.Site, Seq: first.Seq + uint64(i)}, v.Code})
 	}
+	a.mu.Unlock()
+	a.grown.add(len(verdicts))
 }
 
 func (a *acks) now() []ack {
@@ -101,10 +129,7 @@ func crashRun(t *testing.T, seed uint64) {
 	}
 	var clones []clone
 	for len(clones) < clonesPerRun {
-		target := len(done.now()) + rng.IntN(12)
-		for len(done.now()) < target && !t.Failed() {
-			runtime.Gosched()
-		}
+		done.grown.wait(t, rng.IntN(12))
 		acked := done.now()
 		percent := []int{0, 50, 100}[rng.IntN(3)]
 		clones = append(clones, clone{disk.Cut(percent, rng), acked})
@@ -131,6 +156,7 @@ func crashRun(t *testing.T, seed uint64) {
 
 // writeUntil writes what comes to mind until it is stopped.
 func writeUntil(t *testing.T, p *partition.Partition, rng *rand.Rand, w int, done *acks, stop chan struct{}) {
+	defer done.grown.add(0)
 	var mine []log.Dot
 	for i := 0; ; i++ {
 		select {

@@ -204,3 +204,30 @@ func TestPlacedAlready(t *testing.T) {
 	}
 	p.check(t, origin)
 }
+
+// TestDerivedOfAnother has a derived record come beside one input while another one of the same picture is here without: both
+// are found by what is in them.
+func TestDerivedOfAnother(t *testing.T) {
+	origin := open(t, memkv.New())
+	p := (&copies{tb: t}).reopen(&copied{store: memkv.New(), site: 2})
+	first, second := create("first"), create("second")
+	second.Blob = first.Blob
+	pull := func(c *log.InputCreate, also func(*kv.Batch)) {
+		submit(t, origin, c)
+		r := run(t, origin, p.Cursor(), 1)
+		r.Also = also
+		if _, err := p.Pull(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		p.check(t, origin)
+	}
+	pull(first, nil)
+	pull(second, func(b *kv.Batch) {
+		catalog.PutDerived(b, app, network, first.Blob, first.Crop, derivedOf(first.Blob))
+	})
+	v := p.View()
+	analysed, err := p.Index().At(v.Reader).Analysed()
+	if err = errors.Join(err, v.Close()); err != nil || analysed.GetCardinality() != 2 {
+		t.Errorf("%d inputs are analysed, want 2: %v", analysed.GetCardinality(), err)
+	}
+}

@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -99,6 +100,9 @@ func (p *Partition) pull(r *Run) ([]Told, error) {
 	if r.Also != nil {
 		var beside kv.Batch
 		r.Also(&beside)
+		if err := m.comes(&beside); err != nil {
+			return nil, err
+		}
 		replay(p.tx, &beside)
 	}
 	if err := m.undo(); err != nil {
@@ -108,6 +112,26 @@ func (p *Partition) pull(r *Run) ([]Told, error) {
 		return nil, err
 	}
 	return m.told, m.finish()
+}
+
+// comes notes the derived records in a batch that are not there yet.
+func (m *mix) comes(beside *kv.Batch) error {
+	p := m.p
+	all, _ := p.o.App.Range()
+	for op := range beside.Each {
+		key, ours := bytes.CutPrefix(op.Key, all)
+		if !ours || op.Kind != kv.KindPut || !catalog.DerivedTable(key) {
+			continue
+		}
+		_, err := p.o.Store.Get(op.Key)
+		if err != nil && !isMissing(err) {
+			return err
+		}
+		if err != nil {
+			m.came = append(m.came, catalog.Pair{Key: bytes.Clone(key)})
+		}
+	}
+	return nil
 }
 
 // replay adds a batch's operations to w.
@@ -137,6 +161,7 @@ type mix struct {
 	rewritten bool // the state was changed otherwise than by entries
 
 	derived map[uint32]bool // inputs whose derived records came
+	came    []catalog.Pair  // derived records that came beside entries, whosever they are: only keys
 	large   *large          // a snapshot that takes more than one batch; nil: none does
 	blank   bool            // there was no input
 	adopted []fold.Change   // inputs that came then, instead of ords
@@ -361,6 +386,9 @@ func (m *mix) change(pending fold.Outcome) (c change, err error) {
 		c.watched.Changes = append(m.large.watched, c.watched.Changes...)
 	}
 	r := catalog.Read(m.p.tx, m.p.o.App)
+	if err := m.ofOthers(r, c.indexed.Changes); err != nil {
+		return c, err
+	}
 	for _, ord := range slices.Sorted(maps.Keys(m.derived)) {
 		in, err := r.Input(ord)
 		if err == nil {
@@ -370,6 +398,22 @@ func (m *mix) change(pending fold.Outcome) (c change, err error) {
 		}
 	}
 	return c, nil
+}
+
+// ofOthers notes inputs that were here without a derived record which came with another one of the same picture.
+func (m *mix) ofOthers(r catalog.Reader, changes []fold.Change) error {
+	if len(m.came) == 0 {
+		return nil
+	}
+	indexed := map[uint32]bool{}
+	for _, c := range changes {
+		indexed[ordOf(c)] = true
+	}
+	return catalog.Derives(r, m.came, func(ord uint32) {
+		if !indexed[ord] {
+			m.derived[ord] = true
+		}
+	})
 }
 
 func ordOf(c fold.Change) uint32 {

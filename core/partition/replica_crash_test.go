@@ -30,7 +30,7 @@ type underway struct {
 	*copies
 	*copied
 	acknowledged atomic.Uint64 // own operations
-	did          chan struct{}  // receives once for every push, pull and snapshot
+	did          chan struct{} // receives once for every push, pull and snapshot
 }
 
 func replicaRun(t *testing.T, seed uint64) {
