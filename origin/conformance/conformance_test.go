@@ -3,12 +3,14 @@ package conformance
 import (
 	"bufio"
 	"encoding/json"
+	"flag"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/proof"
@@ -18,11 +20,15 @@ import (
 	"github.com/sightline-dev/sightline/web/runtime/test"
 )
 
+var installing sync.Mutex
+
 // install makes node_modules as the lock file says, unless that has been done.
 func install(t *testing.T) {
 	t.Helper()
 	process.Need(t, "node")
 	process.Need(t, "npm")
+	installing.Lock()
+	defer installing.Unlock()
 	lock, err := os.ReadFile("package-lock.json")
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +64,12 @@ func client(t *testing.T, binary string, srv *process.Server) (id, secret string
 	return made.ID, made.Secret
 }
 
+// TestMain lets all that is parallel run at once, whatever the processors: the specs mostly wait.
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	test.Forget()
 	os.Exit(code)
@@ -76,6 +87,7 @@ func TestOfficialJavaScriptClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute of specs")
 	}
+	t.Parallel()
 	specs(t, process.Build(t))
 }
 
@@ -84,6 +96,7 @@ func TestOfficialJavaScriptClientAtAnEdge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute of specs")
 	}
+	t.Parallel()
 	module := filepath.Join(proof.Root(t), "wasm", "dist", "guest.wasm")
 	specs(t, process.BuildWith(t, process.Edge, map[string][]byte{module: built.Guest(t)}))
 }
@@ -94,6 +107,7 @@ func TestOfficialJavaScriptClientInAPage(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute of specs in a browser")
 	}
+	t.Parallel()
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
 	install(t)
 	runtime := test.Assembled(t)
@@ -144,27 +158,26 @@ func page(t *testing.T, runtime, chromium string) (url string) {
 
 func samples(t *testing.T) string { return filepath.Join(proof.Root(t), "web", "samples") }
 
-// specs runs the specs against a program.
+// specs runs the specs against a program: in the one form with a key and, beside it on an application of its own, with tokens.
 func specs(t *testing.T, binary string) {
 	t.Helper()
 	install(t)
-	for name, tt := range map[string]struct {
-		args   []string
-		tokens bool
-	}{
-		"null":   {},
-		"main":   {args: []string{"--public-app-id", "main"}},
-		"tokens": {tokens: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel() // the specs mostly wait
-			srv := process.Serve(t, binary, append(tt.args, "--allow-private-fetch", "--log", "info")...)
-			credential := []string{"--api-key", srv.Find(t, keyLine)}
-			if tt.tokens {
-				id, secret := client(t, binary, srv)
-				credential = []string{"--client-id", id, "--client-secret", secret}
+	for form, args := range map[string][]string{"null": nil, "main": {"--public-app-id", "main"}} {
+		t.Run(form, func(t *testing.T) {
+			t.Parallel()
+			srv := process.Serve(t, binary, append(args, "--allow-private-fetch", "--log", "info")...)
+			t.Run("key", func(t *testing.T) {
+				t.Parallel()
+				run(t, srv.URL, []string{"--api-key", srv.Find(t, keyLine)})
+			})
+			if form != "null" {
+				return
 			}
-			run(t, srv.URL, credential)
+			t.Run("tokens", func(t *testing.T) {
+				t.Parallel()
+				id, secret := client(t, binary, srv)
+				run(t, srv.URL, []string{"--client-id", id, "--client-secret", secret})
+			})
 		})
 	}
 }

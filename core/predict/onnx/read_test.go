@@ -145,9 +145,12 @@ func TestReadTruncated(t *testing.T) {
 // TestReadFlipped changes single bits: Read may accept what is still a model, and must never panic.
 func TestReadFlipped(t *testing.T) {
 	whole := small().Marshal()
-	accepted := 0
+	accepted, bits := 0, []int{0, 1, 2, 3, 4, 5, 6, 7}
+	if testing.Short() {
+		bits = []int{0, 7}
+	}
 	for i := range whole {
-		for bit := range 8 {
+		for _, bit := range bits {
 			b := slices.Clone(whole)
 			b[i] ^= 1 << bit
 			g, err := Read(b, Limits{})

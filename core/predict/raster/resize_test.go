@@ -228,7 +228,10 @@ func TestResizeMirrored(t *testing.T) {
 func TestResizeOfOneColour(t *testing.T) {
 	for _, size := range [][4]int{{1, 1, 224, 224}, {4000, 3, 224, 224}, {30000, 700, 3, 3}, {9000, 8437, 24, 3}, {9001, 901, 24, 5}, {3, 2, 8192, 1}} {
 		w, h := size[0], size[1]
-		for _, v := range []byte{0, 1, 255} {
+		for _, v := range []byte{255, 0, 1} {
+			if testing.Short() && v != 255 {
+				break
+			}
 			row := make([]byte, w)
 			for i := range row {
 				row[i] = v

@@ -135,7 +135,7 @@ func TestDecodeSharedPictures(t *testing.T) {
 	var d Decoder
 	taken, every := 0, 1
 	if testing.Short() {
-		every = 4
+		every = 12
 	}
 	for i, file := range shared(t, "photos/*.jpg", "photos/formats/*.jpg", "samples/*.jpg", "eval/pictures/*.jpg") {
 		if i%every != 0 {
