@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
@@ -16,6 +17,7 @@ import (
 //
 // All of its calls are counted as used when they are leased, so the limit holds whatever becomes of the
 // holder. What it did not spend is the account's again when it returns the lease, and is lost when it does not.
+// What it says that it has spent is counted for the pages when it says so, as calls of an edge.
 type Leased struct {
 	Number uint64    // of the lease; 0: the account may make any number of calls, and nothing is leased
 	Calls  uint64    // in all, those that are spent among them
@@ -68,45 +70,56 @@ func readLease(store kv.Reader, key []byte) (l lease, err error) {
 // of the one before is lost. The same may be asked again: nothing is leased twice. The error is auth.ErrQuota
 // for an account that is no more.
 func (r *Registry) Lease(account, app, holder string, number, spent uint64) (Leased, error) {
-	return r.meters.lease(account, leaseKey(app, holder), number, spent, (*meter).extend)
+	return r.meters.lease(account, app, holder, number, spent, (*meter).extend)
 }
 
 // Return ends a lease: what was not spent of it is the account's again. One that is over is no error.
 func (r *Registry) Return(account, app, holder string, number, spent uint64) error {
-	_, err := r.meters.lease(account, leaseKey(app, holder), number, spent, (*meter).takeBack)
+	_, err := r.meters.lease(account, app, holder, number, spent, (*meter).takeBack)
 	return err
 }
 
 // leasing changes a lease; ours: the holder speaks of the very one that is kept.
 type leasing func(m *meter, l *lease, ours bool, number, spent uint64) Leased
 
-func (ms *meters) lease(account string, key []byte, number, spent uint64, do leasing) (out Leased, err error) {
+// byEdge is whose calls, and of what, those are that an edge has answered: it tells no more of them than how many.
+const byEdge = "edge"
+
+func (ms *meters) lease(account, app, holder string, number, spent uint64, do leasing) (out Leased, err error) {
+	key, now := leaseKey(app, holder), ms.r.o.Now()
 	for {
 		m := ms.of(account)
 		m.busy.Store(true)
-		out, err = m.lease(key, number, spent, ms.r.o.Now(), do)
+		var answered uint64
+		out, answered, err = m.lease(key, number, spent, now, do)
+		if answered > 0 {
+			ms.r.usage.count(&api.Spent{App: app, By: byEdge, Route: byEdge}, answered, now)
+		}
 		if !errors.Is(err, errGone) {
 			return out, err
 		}
 	}
 }
 
-func (m *meter) lease(key []byte, number, spent uint64, now time.Time, do leasing) (Leased, error) {
+// lease changes a lease, and returns how many calls more than the last time its holder has answered.
+func (m *meter) lease(key []byte, number, spent uint64, now time.Time, do leasing) (out Leased, answered uint64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.ready(now); err != nil {
-		return Leased{}, err
+		return Leased{}, 0, err
 	}
 	l, err := readLease(m.store, key)
 	if err != nil {
-		return Leased{}, err
+		return Leased{}, 0, err
 	}
 	before, quota := l, m.quota
-	ours := number != 0 && l.number == number && string(l.account[:]) == string(bytesOf(m.id)) && l.period == m.period() &&
-		spent >= l.spent && spent <= l.calls
-	out := do(m, &l, ours, number, spent)
+	known := number != 0 && l.number == number && string(l.account[:]) == string(bytesOf(m.id)) && spent >= l.spent && spent <= l.calls
+	out = do(m, &l, known && l.period == m.period(), number, spent)
 	if l == before {
-		return out, nil
+		return out, 0, nil
+	}
+	if known {
+		answered = spent - before.spent
 	}
 	var b kv.Batch
 	b.Put(key, l.encode())
@@ -114,9 +127,9 @@ func (m *meter) lease(key []byte, number, spent uint64, now time.Time, do leasin
 	wait, err := m.store.Commit(&b)
 	if err != nil {
 		m.quota = quota
-		return Leased{}, err
+		return Leased{}, 0, err
 	}
-	return out, wait()
+	return out, answered, wait()
 }
 
 // period is what the account's calls are counted in now.

@@ -156,6 +156,13 @@ func TestLeases(t *testing.T) {
 			t.Errorf("%d calls are left, %v, want %d", n, err, want)
 		}
 	}
+	answered := func(want int64) { // as the pages show it
+		t.Helper()
+		u, err := w.Usage(anApp, 1)
+		if err != nil || u.Total != want || len(u.Keys) != 1 || u.Keys[0] != (Count{"edge", want}) || u.Endpoints[0] != (Count{"edge", want}) {
+			t.Errorf("%+v, %v, want %d calls of an edge", u, err, want)
+		}
+	}
 	if l := lease(a.ID, "e", 0, 0); l.Number != 1 || l.Calls != TrialCalls/shareOfLease || !l.Until.IsZero() {
 		t.Errorf("of the calls before the address is verified: %+v", l)
 	}
@@ -166,6 +173,7 @@ func TestLeases(t *testing.T) {
 	if l := lease(a.ID, "e", 1, 3); l != (Leased{2, 100, end}) {
 		t.Errorf("once it is: %+v", l)
 	}
+	answered(3)
 	left(1500)
 	if l := lease(a.ID, "e", 2, 10); l != (Leased{2, 100, end}) {
 		t.Errorf("with most of it left: %+v", l)
@@ -187,6 +195,7 @@ func TestLeases(t *testing.T) {
 		}
 	}
 	left(1510)
+	answered(90 + 3)
 	if l := lease(a.ID, "e", 2, 60); l.Number != 3 || l.Calls != 94 {
 		t.Errorf("an old copy of an edge goes on: %+v", l)
 	}
@@ -196,6 +205,7 @@ func TestLeases(t *testing.T) {
 	if l := lease(a.ID, "other", 4, 0); l.Number != 5 {
 		t.Errorf("another's lease: %+v", l)
 	}
+	answered(90 + 3)
 	if err := w.DropUsage(anApp); err != nil {
 		t.Fatal(err)
 	}

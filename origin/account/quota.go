@@ -65,7 +65,7 @@ func (r *Registry) Spend(_ context.Context, c api.Spent) (left int64, err error)
 			return 0, err
 		}
 	}
-	r.usage.count(&c, now)
+	r.usage.count(&c, 1, now)
 	return left, nil
 }
 

@@ -47,12 +47,12 @@ const secondsPerDay = 24 * 60 * 60
 
 func dayOf(t time.Time) uint32 { return uint32(t.Unix() / secondsPerDay) }
 
-// count counts a call. When more is told apart than memory has room for, what is new is counted by its application alone.
-func (u *usage) count(c *api.Spent, now time.Time) {
+// count counts calls. When more is told apart than memory has room for, what is new is counted by its application alone.
+func (u *usage) count(c *api.Spent, calls uint64, now time.Time) {
 	k := cellKey{c.App, c.By, c.Route, dayOf(now)}
 	u.mu.RLock()
 	if cell := u.cells[k]; cell != nil {
-		cell.add(1, now.Unix())
+		cell.add(int64(calls), now.Unix())
 		u.mu.RUnlock()
 		return
 	}
@@ -62,7 +62,7 @@ func (u *usage) count(c *api.Spent, now time.Time) {
 	if len(u.cells) >= mostCells && u.cells[k] == nil {
 		k.by, k.route = "", ""
 	}
-	u.cell(k).add(1, now.Unix())
+	u.cell(k).add(int64(calls), now.Unix())
 }
 
 // cell returns a counter, which is made when it is missing. The lock is held.
@@ -184,8 +184,8 @@ type Count struct {
 type Usage struct {
 	Total     int64
 	Days      []Day   // each, the oldest first
-	Keys      []Count // by the start of the key's hash, "token" or "session"; most first
-	Endpoints []Count // by method and path of the route table; most first
+	Keys      []Count // by the start of the key's hash, "token", "session" or "edge"; most first
+	Endpoints []Count // by method and path of the route table, or "edge"; most first
 }
 
 // Usage returns the calls of an application over the last days, today among them.

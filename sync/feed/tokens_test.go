@@ -1,9 +1,6 @@
 package feed_test
 
 import (
-	"bytes"
-	"crypto/ed25519"
-	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -11,29 +8,8 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
-	"github.com/sightline-dev/sightline/sync/feed"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
-
-// edge enrols an edge of the world's application.
-func (w *world) edge(seed byte) *replica {
-	w.t.Helper()
-	token, _, err := w.Engine.CreateEdge(w.t.Context(), "", "shop", []string{w.App})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	key := ed25519.NewKeyFromSeed(bytes.Repeat([]byte{seed}, 32))
-	e := &replica{w: w, app: w.App}
-	var got feed.Enrolled
-	if err := json.Unmarshal(e.must(200, "POST", "/v2/sync/enrol", feed.Enrolment(key, token)).Body, &got); err != nil {
-		w.t.Fatal(err)
-	}
-	e.site = log.Site(got.Edge.Site)
-	e.sign = func(method, path, query string, body []byte) string {
-		return feed.Sign(key, got.Edge.ID, w.Now, method, path, query, body)
-	}
-	return e
-}
 
 // signed numbers bodies as operations that were asked for with a key or a token.
 func (r *replica) signed(by string, n int) []log.Op {
@@ -104,7 +80,7 @@ func TestRevokedTokens(t *testing.T) {
 		{"another client's", time.Minute, "other", second, 2},
 	} {
 		w.Now = revoked.Add(long)
-		e := w.edge(byte(i + 1))
+		e := w.enrolled(byte(i + 1))
 		w.Now = revoked.Add(tt.made)
 		ops := e.signed(auth.ByToken, 1)
 		w.Now = w.Now.Add(time.Second)
@@ -125,7 +101,7 @@ func TestRevokedTokens(t *testing.T) {
 	}
 
 	w.Now = revoked.Add(time.Minute)
-	e := w.edge(99)
+	e := w.enrolled(99)
 	ops := append(e.signed(auth.ByToken, 2), e.signed(auth.By(auth.HashKey(w.Key)), 1)...)
 	ops = append(ops, e.signed(auth.ByToken, 1)...)
 	m := e.push(ops)

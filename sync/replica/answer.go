@@ -50,7 +50,7 @@ func (m *Machine) answer(a *Answer) error {
 
 // bodyLimits bound the bytes that are held of an answer.
 var bodyLimits = [lanes]int{
-	laneSession: 1 << 20, laneRebase: maxObject, lanePull: 64 << 10, laneUpload: 1 << 20, lanePush: 1 << 20,
+	laneSession: 1 << 20, laneRebase: maxObject, laneAhead: maxObject, lanePull: 64 << 10, laneUpload: 1 << 20, lanePush: 1 << 20,
 	laneAudit: wire.MaxMessage, laneDownload: maxBlobBytes,
 }
 
@@ -131,8 +131,8 @@ func (m *Machine) finish(i int, l *lane, sum blob.Hash) error {
 	switch i {
 	case laneSession:
 		err = m.offered(l, body)
-	case laneRebase:
-		err = m.gotSnapshot(l, body, sum)
+	case laneRebase, laneAhead:
+		err = m.gotSnapshot(i, body, sum)
 	case lanePull:
 		err = m.pulled(l, took)
 	case laneUpload:

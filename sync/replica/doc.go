@@ -7,6 +7,7 @@
 //	┌────▼──────────────── Machine ───────────────────────────┐
 //	│ session    who we are, where we stand: tail or snapshot │
 //	│ rebase     a snapshot in pieces, resumed by hash        │     Partition
+//	│ ahead      the piece after the one that is on its way   │
 //	│ pull       frames ─▶ one batch a run                    │ ──▶ state, cursor,
 //	│ upload     pictures before what names them              │     outbox
 //	│ push       the outbox, by position                      │

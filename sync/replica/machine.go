@@ -90,6 +90,7 @@ type Options struct {
 const (
 	laneSession = iota
 	laneRebase
+	laneAhead
 	lanePull
 	laneUpload
 	lanePush
@@ -98,7 +99,7 @@ const (
 	lanes
 )
 
-var laneNames = [lanes]string{"session", "rebase", "pull", "upload", "push", "audit", "download"}
+var laneNames = [lanes]string{"session", "rebase", "ahead", "pull", "upload", "push", "audit", "download"}
 
 // Machine is one replica's side of the protocol. It is not safe for concurrent use.
 type Machine struct {
@@ -266,6 +267,8 @@ func (m *Machine) start(i int, l *lane) error {
 		return m.startSession(l)
 	case laneRebase:
 		return m.startRebase(l)
+	case laneAhead:
+		return m.startAhead()
 	case lanePull:
 		return m.startPull(l)
 	case laneUpload:

@@ -23,18 +23,22 @@ const maxChunk = maxObject
 // rebase is a snapshot on its way. What came of it lies in the store, by hash, so that a
 // download that was cut, even by a restart, goes on with what is missing.
 //
-//	manifest ─▶ chunks and objects, one by one, each by its hash ─▶ in place of the state, under the outbox
+//	manifest ─▶ chunks and objects, two at a time, each by its hash ─▶ in place of the state, under the outbox
 //
-// Where nothing was ever pulled, chunks of derived records go where the records belong at once.
+// Where nothing was ever pulled, chunks of derived records go where the records belong at once. While one piece is
+// taken, the origin makes the next and it is on its way: laneAhead asks for it beside laneRebase.
 type rebase struct {
 	name     [32]byte // of the snapshot; zero: the newest
 	force    bool     // we want one, whatever the origin says of our cursor
 	manifest *wire.Manifest
 	parts    []wire.Chunk // of the manifest: chunks, then objects
+	here     []bool       // of parts: it has come
 	held     []bool       // of parts: it was held to its hash when it came, since the machine began
 	placed   []bool       // of parts: a chunk whose derived records are in their place
 	next     int          // of parts: first that may be missing
 	swept    bool         // nothing of an earlier one is left in the store
+
+	asked [lanes]blob.Hash // by laneRebase and laneAhead; zero: the manifest
 
 	body  []byte   // room for the next piece
 	batch kv.Batch // likewise
@@ -49,11 +53,16 @@ func (r *rebase) want(name [32]byte) {
 }
 
 // forget has the manifest come again.
-func (r *rebase) forget() { r.manifest, r.parts, r.held, r.placed, r.next = nil, nil, nil, nil, 0 }
+func (r *rebase) forget() {
+	r.manifest, r.parts, r.here, r.held, r.placed, r.next = nil, nil, nil, nil, nil, 0
+}
 
 // startRebase asks for the next piece, or takes the snapshot when all are there.
 func (m *Machine) startRebase(l *lane) error {
 	r := &m.rebase
+	if m.session.paused != "" {
+		return nil // what has come is of use to a newer version
+	}
 	if r.force && !m.session.rebase {
 		r.want([32]byte{})
 		m.session.rebase = true
@@ -69,29 +78,60 @@ func (m *Machine) startRebase(l *lane) error {
 			query = append(query, "name", hex.EncodeToString(r.name[:]))
 		}
 		m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot"}, query...)
+		r.asked[laneRebase] = blob.Hash{}
 		return nil
 	}
-	for ; r.next < len(r.parts); r.next++ {
-		if has, err := m.hasPart(); err != nil {
-			return err
-		} else if !has {
-			m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot/" + r.parts[r.next].Hash.String()}, m.where()...)
-			l.body = slices.Grow(r.body[:0], int(r.parts[r.next].Size))
-			return nil
-		}
+	if asks, err := m.askPart(laneRebase, laneAhead); asks || err != nil || r.next < len(r.parts) {
+		return err
 	}
 	return m.takeSnapshot(l)
 }
 
-// hasPart reports whether the next piece has come.
-func (m *Machine) hasPart() (bool, error) {
+// startAhead asks for a piece beside the one that is on its way.
+func (m *Machine) startAhead() error {
+	if !m.session.rebase || m.rebase.manifest == nil || m.lane[laneRebase].id == 0 {
+		return nil
+	}
+	_, err := m.askPart(laneAhead, laneRebase)
+	return err
+}
+
+// askPart has a lane ask for the first piece that is missing, and that other is not about to bring; false: there is none.
+func (m *Machine) askPart(lane, other int) (asks bool, err error) {
 	r := &m.rebase
-	h := r.parts[r.next].Hash
-	if r.next < len(r.manifest.Chunks) {
+	for i := r.next; i < len(r.parts); i++ {
+		h := r.parts[i].Hash
+		if m.lane[other].id != 0 && r.asked[other] == h {
+			continue
+		}
+		has, err := m.hasPart(i)
+		if err != nil {
+			return false, err
+		}
+		if !has {
+			l := &m.lane[lane]
+			m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot/" + h.String()}, m.where()...)
+			l.body, r.body = slices.Grow(r.body[:0], int(r.parts[i].Size)), nil
+			r.asked[lane] = h
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// hasPart reports whether a piece has come.
+func (m *Machine) hasPart(i int) (bool, error) {
+	r := &m.rebase
+	if r.here[i] {
+		return true, nil
+	}
+	h := r.parts[i].Hash
+	if i < len(r.manifest.Chunks) {
 		places, err := m.places()
 		if places && err == nil {
 			if _, err = m.o.Store.Get(partition.PlacedKey(m.o.App, h)); err == nil {
-				r.placed[r.next] = true
+				r.placed[i] = true
+				r.came(i)
 				return true, nil
 			}
 		}
@@ -103,7 +143,18 @@ func (m *Machine) hasPart() (bool, error) {
 	if errors.Is(err, blob.ErrNotFound) {
 		return false, nil
 	}
+	if err == nil {
+		r.came(i)
+	}
 	return err == nil, err
+}
+
+// came notes that a piece is here.
+func (r *rebase) came(i int) {
+	r.here[i] = true
+	for r.next < len(r.here) && r.here[r.next] {
+		r.next++
+	}
 }
 
 // places reports whether derived records go where they belong at once: there is nothing that they could be in the way of.
@@ -153,16 +204,22 @@ func (m *Machine) sweep() error {
 	return nil
 }
 
-// gotSnapshot takes the manifest, or a piece, and the hash of it that the host may have worked out.
-func (m *Machine) gotSnapshot(l *lane, body []byte, sum blob.Hash) error {
-	r := &m.rebase
-	if r.manifest == nil {
+// gotSnapshot takes the manifest, or a piece, and the hash of it that the host may have worked out. What is of a
+// snapshot that was given up meanwhile is passed over.
+func (m *Machine) gotSnapshot(lane int, body []byte, sum blob.Hash) error {
+	r, l := &m.rebase, &m.lane[lane]
+	asked := r.asked[lane]
+	if asked.IsZero() {
+		if r.manifest != nil {
+			return nil
+		}
 		return m.gotManifest(l, body)
 	}
-	if r.next >= len(r.parts) {
+	i := slices.IndexFunc(r.parts, func(c wire.Chunk) bool { return c.Hash == asked })
+	if r.manifest == nil || i < 0 {
 		return nil
 	}
-	part := r.parts[r.next]
+	part := r.parts[i]
 	if sum == (blob.Hash{}) {
 		sum = blob.Sum(body)
 	}
@@ -175,7 +232,7 @@ func (m *Machine) gotSnapshot(l *lane, body []byte, sum blob.Hash) error {
 	if err != nil {
 		return err
 	}
-	placed := places && r.next < len(r.manifest.Chunks) && partition.Place(&r.batch, m.o.App, part.Hash, body)
+	placed := places && i < len(r.manifest.Chunks) && partition.Place(&r.batch, m.o.App, part.Hash, body)
 	if !placed {
 		r.batch.Put(m.stageKey(part.Hash), body)
 	}
@@ -183,8 +240,8 @@ func (m *Machine) gotSnapshot(l *lane, body []byte, sum blob.Hash) error {
 	if err := m.o.Store.Apply(&r.batch); err != nil {
 		return err
 	}
-	r.held[r.next], r.placed[r.next] = !placed, placed
-	r.next++
+	r.held[i], r.placed[i] = !placed, placed
+	r.came(i)
 	l.well()
 	return nil
 }
@@ -205,8 +262,11 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 	case f.Epoch != m.session.epoch:
 		m.end()
 		return fmt.Errorf("%w: snapshot of another epoch", errAnswer)
-	case f.Fold > m.p.Rules():
-		return fmt.Errorf("%w: state of newer rules, %d", errAnswer, f.Fold)
+	case f.Fold > m.p.Rules(): // they came into force within the session
+		m.session.pause(m.at)
+		m.session.rebase = false
+		m.told.problem = m.session.paused
+		return nil
 	}
 	parts := append(append([]wire.Chunk(nil), f.Chunks...), f.Objects...)
 	for _, c := range parts {
@@ -214,7 +274,9 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 			return fmt.Errorf("%w: piece of %d bytes", errAnswer, c.Size)
 		}
 	}
-	r.manifest, r.parts, r.held, r.placed, r.next = &f, parts, make([]bool, len(parts)), make([]bool, len(parts)), 0
+	r.forget()
+	r.manifest, r.parts = &f, parts
+	r.here, r.held, r.placed = make([]bool, len(parts)), make([]bool, len(parts)), make([]bool, len(parts))
 	l.well()
 	return nil
 }
@@ -266,6 +328,7 @@ func (m *Machine) takeSnapshot(l *lane) error {
 	m.lane[lanePull].well()
 	m.load.rescan()
 	l.well()
+	m.lane[laneAhead].well()
 	return m.sweep()
 }
 

@@ -180,9 +180,18 @@ func (r *rig) goesOn(t *testing.T) (placed int) {
 		}
 		return !strings.HasPrefix(a.Path, "/v2/sync/snapshot/")
 	}
-	done := 0
+	done, beside := 0, 0
 	for range 12 {
-		r.run(func() bool { return r.status().PiecesDone > done || r.settled() }, 100)
+		r.run(func() bool {
+			coming := 0
+			for i := range r.asks {
+				if strings.HasPrefix(r.asks[i].Path, "/v2/sync/snapshot/") {
+					coming++
+				}
+			}
+			beside = max(beside, coming)
+			return r.status().PiecesDone > done || r.settled()
+		}, 100)
 		done = max(done, r.status().PiecesDone)
 		placed = max(placed, r.holdsOf("placed"))
 		r.disk.durable = len(r.disk.batches) // a restart in order
@@ -192,6 +201,9 @@ func (r *rig) goesOn(t *testing.T) (placed int) {
 	r.agree()
 	if len(pieces) < 3 {
 		t.Fatalf("the snapshot had %d pieces", len(pieces))
+	}
+	if beside != 2 {
+		t.Errorf("%d pieces were on their way at once, want 2", beside)
 	}
 	for name, n := range pieces {
 		if n > 1 {

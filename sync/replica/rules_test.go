@@ -8,6 +8,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
 )
 
 // TestNewerRules: rules that come into force within a session, and are not known, stop a replica where it is. It says so,
@@ -48,5 +49,41 @@ func TestNewerRules(t *testing.T) {
 		if s = r.status(); s.Problem != "" || s.Folded != 1 || s.Cursor != 4 {
 			t.Errorf("%v: a newer version: %+v", live, s)
 		}
+	}
+}
+
+// TestNewerSnapshot: likewise where it is a snapshot that is of newer rules.
+func TestNewerSnapshot(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.origin.submit(create("a"), create("b"))
+	if err := r.origin.part.Log().Trim(3); err != nil {
+		t.Fatal(err)
+	}
+	newer := true
+	r.wire = func(a *replica.Ask, x *replica.Answer) bool {
+		if newer {
+			edit(a, x, "snapshot", wire.DecodeManifest, func(m *wire.Manifest) { m.Fold = fold.Version + 1 })
+		}
+		return true
+	}
+	r.run(func() bool { return r.status().Site != 0 }, 5)
+	r.write(create("mine"))
+	r.run(func() bool { s := r.status(); return s.Phase == replica.Paused && s.Accepted == 1 }, 50)
+	before := r.total
+	for range 18 {
+		r.clock = r.clock.Add(10 * time.Second)
+		r.step(replica.Wake{})
+		for len(r.asks) > 0 {
+			r.deliver(0)
+		}
+	}
+	if s := r.status(); s.Cursor != 0 || s.Phase != replica.Paused || s.Problem == "" || r.total > before {
+		t.Errorf("after three minutes and %d requests: %+v", r.total-before, s)
+	}
+	newer = false
+	r.settle()
+	r.agree()
+	if s := r.status(); s.Problem != "" || s.Folded != 1 || s.Rebases != 1 {
+		t.Errorf("an origin of rules that it knows: %+v", s)
 	}
 }

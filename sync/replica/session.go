@@ -235,7 +235,7 @@ func (m *Machine) refusedHere(i int, r *wire.Refusal, status int) (done bool, er
 	switch i {
 	case lanePush:
 		return m.pushRefused(r, status), nil
-	case laneRebase:
+	case laneRebase, laneAhead:
 		return m.snapshotRefused(status), nil
 	case laneUpload:
 		return m.uploadRefused(r, status), nil

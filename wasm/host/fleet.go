@@ -293,7 +293,7 @@ func (f *Fleet) Detach(app string) {
 	}
 }
 
-// Oldest is for how long the longest call under way has been running.
+// Oldest is for how long the longest call under way has been running, without writing anything.
 func (f *Fleet) Oldest() time.Duration {
 	f.mu.Lock()
 	all := append([]*Runtime{f.rt}, f.old...)

@@ -211,6 +211,9 @@ func kvApply(c *call) {
 	if err == nil {
 		err = c.in.lent.Store.Apply(b)
 	}
+	if err == nil {
+		c.in.rt.running.wrote(c.in, c.in.rt.o.Now())
+	}
 	c.did(err)
 }
 

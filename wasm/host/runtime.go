@@ -146,7 +146,7 @@ func (rt *Runtime) Compiled() bool { return rt.made }
 // Instances is how many are open.
 func (rt *Runtime) Instances() int { return int(rt.open.Load()) }
 
-// Oldest is for how long the longest call under way has been running, of all instances. A trusted module
+// Oldest is for how long the longest call under way has been running, of all instances, without writing anything. A trusted module
 // is not interrupted: whoever watches it ends the process.
 func (rt *Runtime) Oldest() time.Duration { return rt.running.oldest(rt.o.Now()) }
 
