@@ -90,6 +90,13 @@ func (g *Graph) leadingTo(slot uint32, level int) []uint32 {
 	}
 	s.leave()
 	var from []uint32
+	if level == 0 {
+		rest := s.list[1:]
+		for at := g.level0.Find(rest, slot); at >= 0; at = g.level0.Find(rest, slot) {
+			from, rest = append(from, rest[at]), rest[at+1:]
+		}
+		return from
+	}
 	for _, p := range s.list[1:] {
 		if slices.Contains(g.links(p, level), slot) {
 			from = append(from, p)
@@ -218,7 +225,7 @@ func (g *Graph) reaches(slot, x uint32) bool {
 	const narrow = 8
 	s := &g.work
 	z := g.vec.Row(x)
-	g.walk(s, &z, slot, 0, narrow, nil)
+	g.walkTo(s, &z, slot, 0, narrow, nil, x)
 	return slices.Contains(s.list, x)
 }
 

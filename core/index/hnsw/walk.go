@@ -1,6 +1,7 @@
 package hnsw
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/index/hnsw/kernel"
@@ -85,29 +86,37 @@ func (s *scratch) distances(n int) []uint32 {
 // meets: live ones that the filter has. Tombstones, and on level 0 what the filter excludes, are
 // looked through: their neighbours count as neighbours of who leads to them.
 func (g *Graph) walk(s *scratch, z *kernel.Query, from uint32, level, ef int, allow filter) {
+	g.walkTo(s, z, from, level, ef, allow, noSlot)
+}
+
+// walkTo is walk that ends as soon as it meets the slot to, which may be noSlot.
+func (g *Graph) walkTo(s *scratch, z *kernel.Query, from uint32, level, ef int, allow filter, to uint32) {
 	s.visited.grow(len(g.nodes))
 	s.pool, s.list, s.passed = s.pool[:0], s.list[:0], s.passed[:0]
 	plain := g.tombs == 0 && allow == nil
 	s.visited.set(from)
 	if g.passes(from, allow) {
 		s.list = append(s.list, from)
-		s.admit(g.vec, z, 0, ef)
+		g.admit(s, z, 0, ef)
 	} else {
 		s.passed = append(s.passed, from)
 		g.step(s, z, from, level, ef, allow)
 	}
-	for next := 0; next < len(s.pool); {
+	for next := 0; next < len(s.pool) && (to == noSlot || !s.visited.has(to)); {
 		k := s.pool[next]
 		if k&expanded != 0 {
 			next++
 			continue
 		}
 		s.pool[next] = k | expanded
+		if next+1 < len(s.pool) {
+			g.level0.Fetch(slotOf(s.pool[next+1]))
+		}
 		var at int
 		if plain {
 			start := len(s.list)
 			s.collect(g.links(slotOf(k), level))
-			at = s.admit(g.vec, z, start, ef)
+			at = g.admit(s, z, start, ef)
 		} else {
 			at = g.step(s, z, slotOf(k), level, ef, allow)
 		}
@@ -150,10 +159,21 @@ func (s *scratch) collect(links []uint32) {
 
 // admit measures s.list[start:] and merges what is near enough into the pool. It returns the
 // place of the first newcomer, or the pool's length.
-func (s *scratch) admit(v *kernel.Vectors, z *kernel.Query, start, ef int) int {
+func (g *Graph) admit(s *scratch, z *kernel.Query, start, ef int) int {
 	batch := s.list[start:]
-	v.Distances(s.distances(len(batch)), z, batch)
-	lowest := len(s.pool)
+	g.vec.Distances(s.distances(len(batch)), z, batch)
+	bound, nearest := ^key(0), ^key(0)
+	if len(s.pool) >= ef {
+		bound = s.pool[ef-1]
+	}
+	for i, to := range batch {
+		nearest = min(nearest, keyOf(s.dist[i], to))
+	}
+	if nearest >= bound {
+		return len(s.pool)
+	}
+	// It is followed next, unless one before it is left: its links are on their way meanwhile.
+	g.level0.Fetch(slotOf(nearest))
 	for i, to := range batch {
 		k := keyOf(s.dist[i], to)
 		if len(s.pool) < ef {
@@ -161,12 +181,24 @@ func (s *scratch) admit(v *kernel.Vectors, z *kernel.Query, start, ef int) int {
 		} else if k >= s.pool[ef-1] {
 			continue
 		}
-		at, _ := slices.BinarySearch(s.pool[:len(s.pool)-1], k)
+		at := place(s.pool[:len(s.pool)-1], k)
 		copy(s.pool[at+1:], s.pool[at:])
 		s.pool[at] = k
-		lowest = min(lowest, at)
 	}
-	return lowest
+	return place(s.pool, nearest)
+}
+
+// place is how many of sorted keys are below k.
+func place(keys []key, k key) int {
+	at := 0
+	for n := len(keys); n > 0; {
+		half := (n + 1) / 2
+		n -= half
+		// Without a branch: which half it is is a coin toss.
+		_, below := bits.Sub64(keys[at+half-1], k, 0)
+		at += half & -int(below)
+	}
+	return at
 }
 
 // out is where a slot leads to: a tombstone to its hub alone.
@@ -211,5 +243,5 @@ func (g *Graph) step(s *scratch, z *kernel.Query, from uint32, level, ef int, al
 			}
 		}
 	}
-	return s.admit(g.vec, z, start, ef)
+	return g.admit(s, z, start, ef)
 }

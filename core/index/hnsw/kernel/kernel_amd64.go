@@ -61,7 +61,16 @@ func (v *Vectors) distances(dst []uint32, z *Query, rows []uint32) {
 		}
 		return
 	}
-	distancesAVX2(a.ptr())
+	switch a.blocks {
+	case 1:
+		distances1AVX2(a.ptr())
+	case 2:
+		distances2AVX2(a.ptr())
+	case 4:
+		distances4AVX2(a.ptr())
+	default:
+		distancesAVX2(a.ptr())
+	}
 }
 
 func (v *Vectors) dots(dst []int64, z *Query, rows []uint32) {
@@ -102,3 +111,5 @@ func (l *Lists) find(rows []uint32, x uint32) int {
 	}
 	return findAVX2((*byte)(unsafe.Pointer(&a)))
 }
+
+func fetch(list unsafe.Pointer) { fetchSSE((*byte)(list)) }

@@ -4,92 +4,6 @@
 
 #include "textflag.h"
 
-// func distancesAVX2(a *byte)
-// Requires: AVX, AVX2
-TEXT ·distancesAVX2(SB), NOSPLIT, $0-8
-	MOVQ   a+0(FP), AX
-	MOVQ   8(AX), CX
-	MOVQ   16(AX), DX
-	MOVQ   (AX), BX
-	MOVQ   64(AX), SI
-	MOVQ   32(AX), DI
-	MOVQ   48(AX), R8
-	MOVQ   80(AX), R9
-	VMOVSS (R9), X0
-	VMOVSS lo2<>+0(SB), X1
-	VMOVSS hi2<>+0(SB), X2
-	VMOVD  72(AX), X3
-
-row:
-	MOVL  (CX), R9
-	LEAQ  (R8)(R9*8), R10
-	MOVQ  R9, R11
-	SHRQ  $0x0c, R11
-	MOVQ  (DI)(R11*8), R11
-	ANDQ  $0x00000fff, R9
-	IMULQ SI, R9
-	ADDQ  R9, R11
-	MOVQ  24(AX), R9
-	MOVQ  56(AX), R12
-	VPXOR Y4, Y4, Y4
-	VPXOR Y5, Y5, Y5
-	VPXOR Y6, Y6, Y6
-	VPXOR Y7, Y7, Y7
-
-block:
-	VPMOVSXBW    (R9), Y8
-	VPMOVSXBW    (R11), Y9
-	VPADDW       bias<>+0(SB), Y8, Y8
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y4, Y4
-	VPMOVSXBW    16(R9), Y8
-	VPMOVSXBW    16(R11), Y9
-	VPADDW       bias<>+0(SB), Y8, Y8
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y5, Y5
-	VPMOVSXBW    32(R9), Y8
-	VPMOVSXBW    32(R11), Y9
-	VPADDW       bias<>+0(SB), Y8, Y8
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y6, Y6
-	VPMOVSXBW    48(R9), Y8
-	VPMOVSXBW    48(R11), Y9
-	VPADDW       bias<>+0(SB), Y8, Y8
-	VPMADDWD     Y9, Y8, Y8
-	VPADDD       Y8, Y7, Y7
-	ADDQ         $0x40, R9
-	ADDQ         $0x40, R11
-	DECQ         R12
-	JNZ          block
-	VPADDD       Y5, Y4, Y4
-	VPADDD       Y7, Y6, Y6
-	VPADDD       Y6, Y4, Y4
-	VEXTRACTI128 $0x01, Y4, X5
-	VPADDD       X4, X5, X5
-	VPSRLDQ      $0x08, X5, X4
-	VPADDD       X4, X5, X5
-	VPSRLDQ      $0x04, X5, X4
-	VPADDD       X4, X5, X5
-	VPSLLD       $0x02, X5, X5
-	VMOVD        (R10), X4
-	VPADDD       X4, X5, X5
-	VPADDD       X3, X5, X5
-	VCVTDQ2PS    X5, X5
-	VMULSS       4(R10), X5, X5
-	VMULSS       X0, X5, X5
-	VMAXSS       X1, X5, X5
-	VMINSS       X2, X5, X5
-	VCVTPS2DQ    X5, X5
-	VMOVD        far2<>+0(SB), X4
-	VPSUBD       X5, X4, X4
-	VMOVD        X4, (BX)
-	ADDQ         $0x04, BX
-	ADDQ         $0x04, CX
-	DECQ         DX
-	JNZ          row
-	VZEROUPPER
-	RET
-
 DATA lo2<>+0(SB)/4, $0xce400000
 GLOBL lo2<>(SB), RODATA|NOPTR, $4
 
@@ -99,26 +13,1294 @@ GLOBL hi2<>(SB), RODATA|NOPTR, $4
 DATA far2<>+0(SB)/4, $0x40000000
 GLOBL far2<>(SB), RODATA|NOPTR, $4
 
-DATA bias<>+0(SB)/2, $0x0080
-DATA bias<>+2(SB)/2, $0x0080
-DATA bias<>+4(SB)/2, $0x0080
-DATA bias<>+6(SB)/2, $0x0080
-DATA bias<>+8(SB)/2, $0x0080
-DATA bias<>+10(SB)/2, $0x0080
-DATA bias<>+12(SB)/2, $0x0080
-DATA bias<>+14(SB)/2, $0x0080
-DATA bias<>+16(SB)/2, $0x0080
-DATA bias<>+18(SB)/2, $0x0080
-DATA bias<>+20(SB)/2, $0x0080
-DATA bias<>+22(SB)/2, $0x0080
-DATA bias<>+24(SB)/2, $0x0080
-DATA bias<>+26(SB)/2, $0x0080
-DATA bias<>+28(SB)/2, $0x0080
-DATA bias<>+30(SB)/2, $0x0080
-GLOBL bias<>(SB), RODATA|NOPTR, $32
+DATA sign2<>+0(SB)/4, $0x80808080
+DATA sign2<>+4(SB)/4, $0x80808080
+DATA sign2<>+8(SB)/4, $0x80808080
+DATA sign2<>+12(SB)/4, $0x80808080
+DATA sign2<>+16(SB)/4, $0x80808080
+DATA sign2<>+20(SB)/4, $0x80808080
+DATA sign2<>+24(SB)/4, $0x80808080
+DATA sign2<>+28(SB)/4, $0x80808080
+GLOBL sign2<>(SB), RODATA|NOPTR, $32
+
+DATA low2<>+0(SB)/4, $0x0f0f0f0f
+DATA low2<>+4(SB)/4, $0x0f0f0f0f
+DATA low2<>+8(SB)/4, $0x0f0f0f0f
+DATA low2<>+12(SB)/4, $0x0f0f0f0f
+DATA low2<>+16(SB)/4, $0x0f0f0f0f
+DATA low2<>+20(SB)/4, $0x0f0f0f0f
+DATA low2<>+24(SB)/4, $0x0f0f0f0f
+DATA low2<>+28(SB)/4, $0x0f0f0f0f
+GLOBL low2<>(SB), RODATA|NOPTR, $32
+
+DATA ones2<>+0(SB)/4, $0x00010001
+DATA ones2<>+4(SB)/4, $0x00010001
+DATA ones2<>+8(SB)/4, $0x00010001
+DATA ones2<>+12(SB)/4, $0x00010001
+DATA ones2<>+16(SB)/4, $0x00010001
+DATA ones2<>+20(SB)/4, $0x00010001
+DATA ones2<>+24(SB)/4, $0x00010001
+DATA ones2<>+28(SB)/4, $0x00010001
+GLOBL ones2<>(SB), RODATA|NOPTR, $32
+
+DATA sixteens2<>+0(SB)/4, $0x00100010
+DATA sixteens2<>+4(SB)/4, $0x00100010
+DATA sixteens2<>+8(SB)/4, $0x00100010
+DATA sixteens2<>+12(SB)/4, $0x00100010
+DATA sixteens2<>+16(SB)/4, $0x00100010
+DATA sixteens2<>+20(SB)/4, $0x00100010
+DATA sixteens2<>+24(SB)/4, $0x00100010
+DATA sixteens2<>+28(SB)/4, $0x00100010
+GLOBL sixteens2<>(SB), RODATA|NOPTR, $32
+
+// func distances1AVX2(a *byte)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·distances1AVX2(SB), NOSPLIT, $128-8
+	MOVQ    a+0(FP), AX
+	MOVQ    8(AX), CX
+	MOVQ    16(AX), DX
+	MOVQ    32(AX), BX
+	MOVQ    64(AX), SI
+	MOVQ    48(AX), DI
+	MOVQ    (AX), R8
+	XORQ    R9, R9
+	MOVQ    $0x00000008, R10
+	CMPQ    DX, R10
+	CMOVQLT DX, R10
+
+first:
+	MOVL       (CX)(R9*4), R11
+	PREFETCHT0 (DI)(R11*8)
+	MOVQ       R11, R12
+	SHRQ       $0x0c, R12
+	MOVQ       (BX)(R12*8), R12
+	ANDQ       $0x00000fff, R11
+	IMULQ      SI, R11
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	INCQ       R9
+	CMPQ       R9, R10
+	JLT        first
+	MOVQ       24(AX), R9
+	VMOVDQU    (R9), Y1
+	VPXOR      sign2<>+0(SB), Y1, Y1
+	VPSRLW     $0x04, Y1, Y0
+	VPAND      low2<>+0(SB), Y1, Y1
+	VPAND      low2<>+0(SB), Y0, Y0
+	VMOVDQU    Y0, (SP)
+	VMOVDQU    Y1, 32(SP)
+	VMOVDQU    32(R9), Y1
+	VPXOR      sign2<>+0(SB), Y1, Y1
+	VPSRLW     $0x04, Y1, Y0
+	VPAND      low2<>+0(SB), Y1, Y1
+	VPAND      low2<>+0(SB), Y0, Y0
+	VMOVDQU    Y0, 64(SP)
+	VMOVDQU    Y1, 96(SP)
+
+group:
+	LEAQ       -1(DX), R9
+	MOVL       (CX), R10
+	VMOVQ      (DI)(R10*8), X0
+	MOVQ       R10, R11
+	SHRQ       $0x0c, R11
+	MOVQ       (BX)(R11*8), R11
+	ANDQ       $0x00000fff, R10
+	IMULQ      SI, R10
+	ADDQ       R10, R11
+	MOVQ       $0x00000001, R10
+	CMPQ       R9, R10
+	CMOVQLT    R9, R10
+	MOVL       (CX)(R10*4), R10
+	VMOVHPS    (DI)(R10*8), X0, X0
+	MOVQ       R10, R12
+	SHRQ       $0x0c, R12
+	MOVQ       (BX)(R12*8), R12
+	ANDQ       $0x00000fff, R10
+	IMULQ      SI, R10
+	ADDQ       R10, R12
+	MOVQ       $0x00000002, R10
+	CMPQ       R9, R10
+	CMOVQLT    R9, R10
+	MOVL       (CX)(R10*4), R10
+	VMOVQ      (DI)(R10*8), X1
+	MOVQ       R10, R13
+	SHRQ       $0x0c, R13
+	MOVQ       (BX)(R13*8), R13
+	ANDQ       $0x00000fff, R10
+	IMULQ      SI, R10
+	ADDQ       R10, R13
+	MOVQ       $0x00000003, R10
+	CMPQ       R9, R10
+	CMOVQLT    R9, R10
+	MOVL       (CX)(R10*4), R9
+	VMOVHPS    (DI)(R9*8), X1, X1
+	MOVQ       R9, R10
+	SHRQ       $0x0c, R10
+	MOVQ       (BX)(R10*8), R10
+	ANDQ       $0x00000fff, R9
+	IMULQ      SI, R9
+	ADDQ       R9, R10
+	CMPQ       DX, $0x08
+	JLE        rows
+	LEAQ       -1(DX), R9
+	MOVQ       $0x00000008, R14
+	CMPQ       R9, R14
+	CMOVQLT    R9, R14
+	MOVL       (CX)(R14*4), R14
+	PREFETCHT0 (DI)(R14*8)
+	MOVQ       R14, R15
+	SHRQ       $0x0c, R15
+	MOVQ       (BX)(R15*8), R15
+	ANDQ       $0x00000fff, R14
+	IMULQ      SI, R14
+	ADDQ       R14, R15
+	PREFETCHT0 (R15)
+	MOVQ       $0x00000009, R14
+	CMPQ       R9, R14
+	CMOVQLT    R9, R14
+	MOVL       (CX)(R14*4), R14
+	PREFETCHT0 (DI)(R14*8)
+	MOVQ       R14, R15
+	SHRQ       $0x0c, R15
+	MOVQ       (BX)(R15*8), R15
+	ANDQ       $0x00000fff, R14
+	IMULQ      SI, R14
+	ADDQ       R14, R15
+	PREFETCHT0 (R15)
+	MOVQ       $0x0000000a, R14
+	CMPQ       R9, R14
+	CMOVQLT    R9, R14
+	MOVL       (CX)(R14*4), R14
+	PREFETCHT0 (DI)(R14*8)
+	MOVQ       R14, R15
+	SHRQ       $0x0c, R15
+	MOVQ       (BX)(R15*8), R15
+	ANDQ       $0x00000fff, R14
+	IMULQ      SI, R14
+	ADDQ       R14, R15
+	PREFETCHT0 (R15)
+	MOVQ       $0x0000000b, R14
+	CMPQ       R9, R14
+	CMOVQLT    R9, R14
+	MOVL       (CX)(R14*4), R9
+	PREFETCHT0 (DI)(R9*8)
+	MOVQ       R9, R14
+	SHRQ       $0x0c, R14
+	MOVQ       (BX)(R14*8), R14
+	ANDQ       $0x00000fff, R9
+	IMULQ      SI, R9
+	ADDQ       R9, R14
+	PREFETCHT0 (R14)
+
+rows:
+	VMOVDQU      (SP), Y2
+	VMOVDQU      32(SP), Y3
+	VMOVDQU      (R11), Y4
+	VPMADDUBSW   Y4, Y2, Y5
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      (R12), Y6
+	VPMADDUBSW   Y6, Y2, Y7
+	VPMADDUBSW   Y6, Y3, Y6
+	VMOVDQU      (R13), Y8
+	VPMADDUBSW   Y8, Y2, Y9
+	VPMADDUBSW   Y8, Y3, Y8
+	VMOVDQU      (R10), Y10
+	VPMADDUBSW   Y10, Y2, Y2
+	VPMADDUBSW   Y10, Y3, Y3
+	VMOVDQU      64(SP), Y10
+	VMOVDQU      96(SP), Y11
+	VMOVDQU      32(R11), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y5, Y5
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y4, Y4
+	VMOVDQU      32(R12), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y7, Y7
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y6, Y6
+	VMOVDQU      32(R13), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y9, Y9
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y8, Y8
+	VMOVDQU      32(R10), Y12
+	VPMADDUBSW   Y12, Y10, Y10
+	VPADDW       Y10, Y2, Y2
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y3, Y3
+	VPMADDWD     sixteens2<>+0(SB), Y5, Y5
+	VPMADDWD     ones2<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y5, Y5
+	VPMADDWD     sixteens2<>+0(SB), Y7, Y7
+	VPMADDWD     ones2<>+0(SB), Y6, Y6
+	VPADDD       Y6, Y7, Y7
+	VPMADDWD     sixteens2<>+0(SB), Y9, Y9
+	VPMADDWD     ones2<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y9, Y9
+	VPMADDWD     sixteens2<>+0(SB), Y2, Y2
+	VPMADDWD     ones2<>+0(SB), Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	MOVQ         80(AX), R9
+	VBROADCASTSS (R9), X3
+	VPBROADCASTD 72(AX), X4
+	VBROADCASTSS lo2<>+0(SB), X6
+	VBROADCASTSS hi2<>+0(SB), X8
+	VPBROADCASTD far2<>+0(SB), X10
+	VPUNPCKHDQ   Y7, Y5, Y11
+	VPUNPCKLDQ   Y7, Y5, Y5
+	VPADDD       Y11, Y5, Y5
+	VPUNPCKHDQ   Y2, Y9, Y7
+	VPUNPCKLDQ   Y2, Y9, Y2
+	VPADDD       Y7, Y2, Y2
+	VPUNPCKLQDQ  Y2, Y5, Y7
+	VPUNPCKHQDQ  Y2, Y5, Y2
+	VPADDD       Y2, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X2
+	VPADDD       X7, X2, X2
+	VSHUFPS      $0x88, X1, X0, X5
+	VSHUFPS      $0xdd, X1, X0, X0
+	VPSLLD       $0x02, X2, X2
+	VPADDD       X5, X2, X2
+	VPADDD       X4, X2, X2
+	VCVTDQ2PS    X2, X2
+	VMULPS       X0, X2, X2
+	VMULPS       X3, X2, X2
+	VMAXPS       X6, X2, X2
+	VMINPS       X8, X2, X2
+	VCVTPS2DQ    X2, X2
+	VPSUBD       X2, X10, X0
+	SUBQ         $0x04, DX
+	JL           tail
+	VMOVDQU      X0, (R8)
+	ADDQ         $0x10, R8
+	ADDQ         $0x10, CX
+	TESTQ        DX, DX
+	JNZ          group
+	JMP          done
+
+tail:
+	CMPQ    DX, $-3
+	JEQ     one
+	VMOVQ   X0, (R8)
+	CMPQ    DX, $-2
+	JEQ     done
+	VPEXTRD $0x02, X0, 8(R8)
+	JMP     done
+
+one:
+	VMOVD X0, (R8)
+
+done:
+	VZEROUPPER
+	RET
+
+// func distances2AVX2(a *byte)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·distances2AVX2(SB), NOSPLIT, $256-8
+	MOVQ    a+0(FP), AX
+	MOVQ    8(AX), CX
+	MOVQ    16(AX), DX
+	MOVQ    32(AX), BX
+	MOVQ    64(AX), SI
+	MOVQ    48(AX), DI
+	MOVQ    (AX), R8
+	XORQ    R9, R9
+	MOVQ    $0x00000008, R10
+	CMPQ    DX, R10
+	CMOVQLT DX, R10
+
+first:
+	MOVL       (CX)(R9*4), R11
+	PREFETCHT0 (DI)(R11*8)
+	MOVQ       R11, R12
+	SHRQ       $0x0c, R12
+	MOVQ       (BX)(R12*8), R12
+	ANDQ       $0x00000fff, R11
+	IMULQ      SI, R11
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	INCQ       R9
+	CMPQ       R9, R10
+	JLT        first
+	MOVQ       24(AX), R9
+	VMOVDQU    (R9), Y1
+	VPXOR      sign2<>+0(SB), Y1, Y1
+	VPSRLW     $0x04, Y1, Y0
+	VPAND      low2<>+0(SB), Y1, Y1
+	VPAND      low2<>+0(SB), Y0, Y0
+	VMOVDQU    Y0, (SP)
+	VMOVDQU    Y1, 32(SP)
+	VMOVDQU    32(R9), Y1
+	VPXOR      sign2<>+0(SB), Y1, Y1
+	VPSRLW     $0x04, Y1, Y0
+	VPAND      low2<>+0(SB), Y1, Y1
+	VPAND      low2<>+0(SB), Y0, Y0
+	VMOVDQU    Y0, 64(SP)
+	VMOVDQU    Y1, 96(SP)
+	VMOVDQU    64(R9), Y1
+	VPXOR      sign2<>+0(SB), Y1, Y1
+	VPSRLW     $0x04, Y1, Y0
+	VPAND      low2<>+0(SB), Y1, Y1
+	VPAND      low2<>+0(SB), Y0, Y0
+	VMOVDQU    Y0, 128(SP)
+	VMOVDQU    Y1, 160(SP)
+	VMOVDQU    96(R9), Y1
+	VPXOR      sign2<>+0(SB), Y1, Y1
+	VPSRLW     $0x04, Y1, Y0
+	VPAND      low2<>+0(SB), Y1, Y1
+	VPAND      low2<>+0(SB), Y0, Y0
+	VMOVDQU    Y0, 192(SP)
+	VMOVDQU    Y1, 224(SP)
+
+group:
+	LEAQ       -1(DX), R9
+	MOVL       (CX), R10
+	VMOVQ      (DI)(R10*8), X0
+	MOVQ       R10, R11
+	SHRQ       $0x0c, R11
+	MOVQ       (BX)(R11*8), R11
+	ANDQ       $0x00000fff, R10
+	IMULQ      SI, R10
+	ADDQ       R10, R11
+	MOVQ       $0x00000001, R10
+	CMPQ       R9, R10
+	CMOVQLT    R9, R10
+	MOVL       (CX)(R10*4), R10
+	VMOVHPS    (DI)(R10*8), X0, X0
+	MOVQ       R10, R12
+	SHRQ       $0x0c, R12
+	MOVQ       (BX)(R12*8), R12
+	ANDQ       $0x00000fff, R10
+	IMULQ      SI, R10
+	ADDQ       R10, R12
+	MOVQ       $0x00000002, R10
+	CMPQ       R9, R10
+	CMOVQLT    R9, R10
+	MOVL       (CX)(R10*4), R10
+	VMOVQ      (DI)(R10*8), X1
+	MOVQ       R10, R13
+	SHRQ       $0x0c, R13
+	MOVQ       (BX)(R13*8), R13
+	ANDQ       $0x00000fff, R10
+	IMULQ      SI, R10
+	ADDQ       R10, R13
+	MOVQ       $0x00000003, R10
+	CMPQ       R9, R10
+	CMOVQLT    R9, R10
+	MOVL       (CX)(R10*4), R9
+	VMOVHPS    (DI)(R9*8), X1, X1
+	MOVQ       R9, R10
+	SHRQ       $0x0c, R10
+	MOVQ       (BX)(R10*8), R10
+	ANDQ       $0x00000fff, R9
+	IMULQ      SI, R9
+	ADDQ       R9, R10
+	CMPQ       DX, $0x08
+	JLE        rows
+	LEAQ       -1(DX), R9
+	MOVQ       $0x00000008, R14
+	CMPQ       R9, R14
+	CMOVQLT    R9, R14
+	MOVL       (CX)(R14*4), R14
+	PREFETCHT0 (DI)(R14*8)
+	MOVQ       R14, R15
+	SHRQ       $0x0c, R15
+	MOVQ       (BX)(R15*8), R15
+	ANDQ       $0x00000fff, R14
+	IMULQ      SI, R14
+	ADDQ       R14, R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	MOVQ       $0x00000009, R14
+	CMPQ       R9, R14
+	CMOVQLT    R9, R14
+	MOVL       (CX)(R14*4), R14
+	PREFETCHT0 (DI)(R14*8)
+	MOVQ       R14, R15
+	SHRQ       $0x0c, R15
+	MOVQ       (BX)(R15*8), R15
+	ANDQ       $0x00000fff, R14
+	IMULQ      SI, R14
+	ADDQ       R14, R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	MOVQ       $0x0000000a, R14
+	CMPQ       R9, R14
+	CMOVQLT    R9, R14
+	MOVL       (CX)(R14*4), R14
+	PREFETCHT0 (DI)(R14*8)
+	MOVQ       R14, R15
+	SHRQ       $0x0c, R15
+	MOVQ       (BX)(R15*8), R15
+	ANDQ       $0x00000fff, R14
+	IMULQ      SI, R14
+	ADDQ       R14, R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	MOVQ       $0x0000000b, R14
+	CMPQ       R9, R14
+	CMOVQLT    R9, R14
+	MOVL       (CX)(R14*4), R9
+	PREFETCHT0 (DI)(R9*8)
+	MOVQ       R9, R14
+	SHRQ       $0x0c, R14
+	MOVQ       (BX)(R14*8), R14
+	ANDQ       $0x00000fff, R9
+	IMULQ      SI, R9
+	ADDQ       R9, R14
+	PREFETCHT0 (R14)
+	PREFETCHT0 64(R14)
+
+rows:
+	VMOVDQU      (SP), Y2
+	VMOVDQU      32(SP), Y3
+	VMOVDQU      (R11), Y4
+	VPMADDUBSW   Y4, Y2, Y5
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      (R12), Y6
+	VPMADDUBSW   Y6, Y2, Y7
+	VPMADDUBSW   Y6, Y3, Y6
+	VMOVDQU      (R13), Y8
+	VPMADDUBSW   Y8, Y2, Y9
+	VPMADDUBSW   Y8, Y3, Y8
+	VMOVDQU      (R10), Y10
+	VPMADDUBSW   Y10, Y2, Y2
+	VPMADDUBSW   Y10, Y3, Y3
+	VMOVDQU      64(SP), Y10
+	VMOVDQU      96(SP), Y11
+	VMOVDQU      32(R11), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y5, Y5
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y4, Y4
+	VMOVDQU      32(R12), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y7, Y7
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y6, Y6
+	VMOVDQU      32(R13), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y9, Y9
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y8, Y8
+	VMOVDQU      32(R10), Y12
+	VPMADDUBSW   Y12, Y10, Y10
+	VPADDW       Y10, Y2, Y2
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y3, Y3
+	VMOVDQU      128(SP), Y10
+	VMOVDQU      160(SP), Y11
+	VMOVDQU      64(R11), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y5, Y5
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y4, Y4
+	VMOVDQU      64(R12), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y7, Y7
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y6, Y6
+	VMOVDQU      64(R13), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y9, Y9
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y8, Y8
+	VMOVDQU      64(R10), Y12
+	VPMADDUBSW   Y12, Y10, Y10
+	VPADDW       Y10, Y2, Y2
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y3, Y3
+	VMOVDQU      192(SP), Y10
+	VMOVDQU      224(SP), Y11
+	VMOVDQU      96(R11), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y5, Y5
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y4, Y4
+	VMOVDQU      96(R12), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y7, Y7
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y6, Y6
+	VMOVDQU      96(R13), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y9, Y9
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y8, Y8
+	VMOVDQU      96(R10), Y12
+	VPMADDUBSW   Y12, Y10, Y10
+	VPADDW       Y10, Y2, Y2
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y3, Y3
+	VPMADDWD     sixteens2<>+0(SB), Y5, Y5
+	VPMADDWD     ones2<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y5, Y5
+	VPMADDWD     sixteens2<>+0(SB), Y7, Y7
+	VPMADDWD     ones2<>+0(SB), Y6, Y6
+	VPADDD       Y6, Y7, Y7
+	VPMADDWD     sixteens2<>+0(SB), Y9, Y9
+	VPMADDWD     ones2<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y9, Y9
+	VPMADDWD     sixteens2<>+0(SB), Y2, Y2
+	VPMADDWD     ones2<>+0(SB), Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	MOVQ         80(AX), R9
+	VBROADCASTSS (R9), X3
+	VPBROADCASTD 72(AX), X4
+	VBROADCASTSS lo2<>+0(SB), X6
+	VBROADCASTSS hi2<>+0(SB), X8
+	VPBROADCASTD far2<>+0(SB), X10
+	VPUNPCKHDQ   Y7, Y5, Y11
+	VPUNPCKLDQ   Y7, Y5, Y5
+	VPADDD       Y11, Y5, Y5
+	VPUNPCKHDQ   Y2, Y9, Y7
+	VPUNPCKLDQ   Y2, Y9, Y2
+	VPADDD       Y7, Y2, Y2
+	VPUNPCKLQDQ  Y2, Y5, Y7
+	VPUNPCKHQDQ  Y2, Y5, Y2
+	VPADDD       Y2, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X2
+	VPADDD       X7, X2, X2
+	VSHUFPS      $0x88, X1, X0, X5
+	VSHUFPS      $0xdd, X1, X0, X0
+	VPSLLD       $0x02, X2, X2
+	VPADDD       X5, X2, X2
+	VPADDD       X4, X2, X2
+	VCVTDQ2PS    X2, X2
+	VMULPS       X0, X2, X2
+	VMULPS       X3, X2, X2
+	VMAXPS       X6, X2, X2
+	VMINPS       X8, X2, X2
+	VCVTPS2DQ    X2, X2
+	VPSUBD       X2, X10, X0
+	SUBQ         $0x04, DX
+	JL           tail
+	VMOVDQU      X0, (R8)
+	ADDQ         $0x10, R8
+	ADDQ         $0x10, CX
+	TESTQ        DX, DX
+	JNZ          group
+	JMP          done
+
+tail:
+	CMPQ    DX, $-3
+	JEQ     one
+	VMOVQ   X0, (R8)
+	CMPQ    DX, $-2
+	JEQ     done
+	VPEXTRD $0x02, X0, 8(R8)
+	JMP     done
+
+one:
+	VMOVD X0, (R8)
+
+done:
+	VZEROUPPER
+	RET
+
+// func distances4AVX2(a *byte)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·distances4AVX2(SB), NOSPLIT, $512-8
+	MOVQ    a+0(FP), AX
+	MOVQ    8(AX), CX
+	MOVQ    16(AX), DX
+	MOVQ    32(AX), BX
+	MOVQ    64(AX), SI
+	MOVQ    48(AX), DI
+	MOVQ    (AX), R8
+	XORQ    R9, R9
+	MOVQ    $0x00000008, R10
+	CMPQ    DX, R10
+	CMOVQLT DX, R10
+
+first:
+	MOVL       (CX)(R9*4), R11
+	PREFETCHT0 (DI)(R11*8)
+	MOVQ       R11, R12
+	SHRQ       $0x0c, R12
+	MOVQ       (BX)(R12*8), R12
+	ANDQ       $0x00000fff, R11
+	IMULQ      SI, R11
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	PREFETCHT0 128(R12)
+	PREFETCHT0 192(R12)
+	INCQ       R9
+	CMPQ       R9, R10
+	JLT        first
+	MOVQ       24(AX), R9
+	VMOVDQU    (R9), Y1
+	VPXOR      sign2<>+0(SB), Y1, Y1
+	VPSRLW     $0x04, Y1, Y0
+	VPAND      low2<>+0(SB), Y1, Y1
+	VPAND      low2<>+0(SB), Y0, Y0
+	VMOVDQU    Y0, (SP)
+	VMOVDQU    Y1, 32(SP)
+	VMOVDQU    32(R9), Y1
+	VPXOR      sign2<>+0(SB), Y1, Y1
+	VPSRLW     $0x04, Y1, Y0
+	VPAND      low2<>+0(SB), Y1, Y1
+	VPAND      low2<>+0(SB), Y0, Y0
+	VMOVDQU    Y0, 64(SP)
+	VMOVDQU    Y1, 96(SP)
+	VMOVDQU    64(R9), Y1
+	VPXOR      sign2<>+0(SB), Y1, Y1
+	VPSRLW     $0x04, Y1, Y0
+	VPAND      low2<>+0(SB), Y1, Y1
+	VPAND      low2<>+0(SB), Y0, Y0
+	VMOVDQU    Y0, 128(SP)
+	VMOVDQU    Y1, 160(SP)
+	VMOVDQU    96(R9), Y1
+	VPXOR      sign2<>+0(SB), Y1, Y1
+	VPSRLW     $0x04, Y1, Y0
+	VPAND      low2<>+0(SB), Y1, Y1
+	VPAND      low2<>+0(SB), Y0, Y0
+	VMOVDQU    Y0, 192(SP)
+	VMOVDQU    Y1, 224(SP)
+	VMOVDQU    128(R9), Y1
+	VPXOR      sign2<>+0(SB), Y1, Y1
+	VPSRLW     $0x04, Y1, Y0
+	VPAND      low2<>+0(SB), Y1, Y1
+	VPAND      low2<>+0(SB), Y0, Y0
+	VMOVDQU    Y0, 256(SP)
+	VMOVDQU    Y1, 288(SP)
+	VMOVDQU    160(R9), Y1
+	VPXOR      sign2<>+0(SB), Y1, Y1
+	VPSRLW     $0x04, Y1, Y0
+	VPAND      low2<>+0(SB), Y1, Y1
+	VPAND      low2<>+0(SB), Y0, Y0
+	VMOVDQU    Y0, 320(SP)
+	VMOVDQU    Y1, 352(SP)
+	VMOVDQU    192(R9), Y1
+	VPXOR      sign2<>+0(SB), Y1, Y1
+	VPSRLW     $0x04, Y1, Y0
+	VPAND      low2<>+0(SB), Y1, Y1
+	VPAND      low2<>+0(SB), Y0, Y0
+	VMOVDQU    Y0, 384(SP)
+	VMOVDQU    Y1, 416(SP)
+	VMOVDQU    224(R9), Y1
+	VPXOR      sign2<>+0(SB), Y1, Y1
+	VPSRLW     $0x04, Y1, Y0
+	VPAND      low2<>+0(SB), Y1, Y1
+	VPAND      low2<>+0(SB), Y0, Y0
+	VMOVDQU    Y0, 448(SP)
+	VMOVDQU    Y1, 480(SP)
+
+group:
+	LEAQ       -1(DX), R9
+	MOVL       (CX), R10
+	VMOVQ      (DI)(R10*8), X0
+	MOVQ       R10, R11
+	SHRQ       $0x0c, R11
+	MOVQ       (BX)(R11*8), R11
+	ANDQ       $0x00000fff, R10
+	IMULQ      SI, R10
+	ADDQ       R10, R11
+	MOVQ       $0x00000001, R10
+	CMPQ       R9, R10
+	CMOVQLT    R9, R10
+	MOVL       (CX)(R10*4), R10
+	VMOVHPS    (DI)(R10*8), X0, X0
+	MOVQ       R10, R12
+	SHRQ       $0x0c, R12
+	MOVQ       (BX)(R12*8), R12
+	ANDQ       $0x00000fff, R10
+	IMULQ      SI, R10
+	ADDQ       R10, R12
+	MOVQ       $0x00000002, R10
+	CMPQ       R9, R10
+	CMOVQLT    R9, R10
+	MOVL       (CX)(R10*4), R10
+	VMOVQ      (DI)(R10*8), X1
+	MOVQ       R10, R13
+	SHRQ       $0x0c, R13
+	MOVQ       (BX)(R13*8), R13
+	ANDQ       $0x00000fff, R10
+	IMULQ      SI, R10
+	ADDQ       R10, R13
+	MOVQ       $0x00000003, R10
+	CMPQ       R9, R10
+	CMOVQLT    R9, R10
+	MOVL       (CX)(R10*4), R9
+	VMOVHPS    (DI)(R9*8), X1, X1
+	MOVQ       R9, R10
+	SHRQ       $0x0c, R10
+	MOVQ       (BX)(R10*8), R10
+	ANDQ       $0x00000fff, R9
+	IMULQ      SI, R9
+	ADDQ       R9, R10
+	CMPQ       DX, $0x08
+	JLE        rows
+	LEAQ       -1(DX), R9
+	MOVQ       $0x00000008, R14
+	CMPQ       R9, R14
+	CMOVQLT    R9, R14
+	MOVL       (CX)(R14*4), R14
+	PREFETCHT0 (DI)(R14*8)
+	MOVQ       R14, R15
+	SHRQ       $0x0c, R15
+	MOVQ       (BX)(R15*8), R15
+	ANDQ       $0x00000fff, R14
+	IMULQ      SI, R14
+	ADDQ       R14, R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	PREFETCHT0 128(R15)
+	PREFETCHT0 192(R15)
+	MOVQ       $0x00000009, R14
+	CMPQ       R9, R14
+	CMOVQLT    R9, R14
+	MOVL       (CX)(R14*4), R14
+	PREFETCHT0 (DI)(R14*8)
+	MOVQ       R14, R15
+	SHRQ       $0x0c, R15
+	MOVQ       (BX)(R15*8), R15
+	ANDQ       $0x00000fff, R14
+	IMULQ      SI, R14
+	ADDQ       R14, R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	PREFETCHT0 128(R15)
+	PREFETCHT0 192(R15)
+	MOVQ       $0x0000000a, R14
+	CMPQ       R9, R14
+	CMOVQLT    R9, R14
+	MOVL       (CX)(R14*4), R14
+	PREFETCHT0 (DI)(R14*8)
+	MOVQ       R14, R15
+	SHRQ       $0x0c, R15
+	MOVQ       (BX)(R15*8), R15
+	ANDQ       $0x00000fff, R14
+	IMULQ      SI, R14
+	ADDQ       R14, R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	PREFETCHT0 128(R15)
+	PREFETCHT0 192(R15)
+	MOVQ       $0x0000000b, R14
+	CMPQ       R9, R14
+	CMOVQLT    R9, R14
+	MOVL       (CX)(R14*4), R9
+	PREFETCHT0 (DI)(R9*8)
+	MOVQ       R9, R14
+	SHRQ       $0x0c, R14
+	MOVQ       (BX)(R14*8), R14
+	ANDQ       $0x00000fff, R9
+	IMULQ      SI, R9
+	ADDQ       R9, R14
+	PREFETCHT0 (R14)
+	PREFETCHT0 64(R14)
+	PREFETCHT0 128(R14)
+	PREFETCHT0 192(R14)
+
+rows:
+	VMOVDQU      (SP), Y2
+	VMOVDQU      32(SP), Y3
+	VMOVDQU      (R11), Y4
+	VPMADDUBSW   Y4, Y2, Y5
+	VPMADDUBSW   Y4, Y3, Y4
+	VMOVDQU      (R12), Y6
+	VPMADDUBSW   Y6, Y2, Y7
+	VPMADDUBSW   Y6, Y3, Y6
+	VMOVDQU      (R13), Y8
+	VPMADDUBSW   Y8, Y2, Y9
+	VPMADDUBSW   Y8, Y3, Y8
+	VMOVDQU      (R10), Y10
+	VPMADDUBSW   Y10, Y2, Y2
+	VPMADDUBSW   Y10, Y3, Y3
+	VMOVDQU      64(SP), Y10
+	VMOVDQU      96(SP), Y11
+	VMOVDQU      32(R11), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y5, Y5
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y4, Y4
+	VMOVDQU      32(R12), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y7, Y7
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y6, Y6
+	VMOVDQU      32(R13), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y9, Y9
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y8, Y8
+	VMOVDQU      32(R10), Y12
+	VPMADDUBSW   Y12, Y10, Y10
+	VPADDW       Y10, Y2, Y2
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y3, Y3
+	VMOVDQU      128(SP), Y10
+	VMOVDQU      160(SP), Y11
+	VMOVDQU      64(R11), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y5, Y5
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y4, Y4
+	VMOVDQU      64(R12), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y7, Y7
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y6, Y6
+	VMOVDQU      64(R13), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y9, Y9
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y8, Y8
+	VMOVDQU      64(R10), Y12
+	VPMADDUBSW   Y12, Y10, Y10
+	VPADDW       Y10, Y2, Y2
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y3, Y3
+	VMOVDQU      192(SP), Y10
+	VMOVDQU      224(SP), Y11
+	VMOVDQU      96(R11), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y5, Y5
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y4, Y4
+	VMOVDQU      96(R12), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y7, Y7
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y6, Y6
+	VMOVDQU      96(R13), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y9, Y9
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y8, Y8
+	VMOVDQU      96(R10), Y12
+	VPMADDUBSW   Y12, Y10, Y10
+	VPADDW       Y10, Y2, Y2
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y3, Y3
+	VMOVDQU      256(SP), Y10
+	VMOVDQU      288(SP), Y11
+	VMOVDQU      128(R11), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y5, Y5
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y4, Y4
+	VMOVDQU      128(R12), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y7, Y7
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y6, Y6
+	VMOVDQU      128(R13), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y9, Y9
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y8, Y8
+	VMOVDQU      128(R10), Y12
+	VPMADDUBSW   Y12, Y10, Y10
+	VPADDW       Y10, Y2, Y2
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y3, Y3
+	VMOVDQU      320(SP), Y10
+	VMOVDQU      352(SP), Y11
+	VMOVDQU      160(R11), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y5, Y5
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y4, Y4
+	VMOVDQU      160(R12), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y7, Y7
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y6, Y6
+	VMOVDQU      160(R13), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y9, Y9
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y8, Y8
+	VMOVDQU      160(R10), Y12
+	VPMADDUBSW   Y12, Y10, Y10
+	VPADDW       Y10, Y2, Y2
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y3, Y3
+	VMOVDQU      384(SP), Y10
+	VMOVDQU      416(SP), Y11
+	VMOVDQU      192(R11), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y5, Y5
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y4, Y4
+	VMOVDQU      192(R12), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y7, Y7
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y6, Y6
+	VMOVDQU      192(R13), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y9, Y9
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y8, Y8
+	VMOVDQU      192(R10), Y12
+	VPMADDUBSW   Y12, Y10, Y10
+	VPADDW       Y10, Y2, Y2
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y3, Y3
+	VMOVDQU      448(SP), Y10
+	VMOVDQU      480(SP), Y11
+	VMOVDQU      224(R11), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y5, Y5
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y4, Y4
+	VMOVDQU      224(R12), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y7, Y7
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y6, Y6
+	VMOVDQU      224(R13), Y12
+	VPMADDUBSW   Y12, Y10, Y13
+	VPADDW       Y13, Y9, Y9
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y8, Y8
+	VMOVDQU      224(R10), Y12
+	VPMADDUBSW   Y12, Y10, Y10
+	VPADDW       Y10, Y2, Y2
+	VPMADDUBSW   Y12, Y11, Y12
+	VPADDW       Y12, Y3, Y3
+	VPMADDWD     sixteens2<>+0(SB), Y5, Y5
+	VPMADDWD     ones2<>+0(SB), Y4, Y4
+	VPADDD       Y4, Y5, Y5
+	VPMADDWD     sixteens2<>+0(SB), Y7, Y7
+	VPMADDWD     ones2<>+0(SB), Y6, Y6
+	VPADDD       Y6, Y7, Y7
+	VPMADDWD     sixteens2<>+0(SB), Y9, Y9
+	VPMADDWD     ones2<>+0(SB), Y8, Y8
+	VPADDD       Y8, Y9, Y9
+	VPMADDWD     sixteens2<>+0(SB), Y2, Y2
+	VPMADDWD     ones2<>+0(SB), Y3, Y3
+	VPADDD       Y3, Y2, Y2
+	MOVQ         80(AX), R9
+	VBROADCASTSS (R9), X3
+	VPBROADCASTD 72(AX), X4
+	VBROADCASTSS lo2<>+0(SB), X6
+	VBROADCASTSS hi2<>+0(SB), X8
+	VPBROADCASTD far2<>+0(SB), X10
+	VPUNPCKHDQ   Y7, Y5, Y11
+	VPUNPCKLDQ   Y7, Y5, Y5
+	VPADDD       Y11, Y5, Y5
+	VPUNPCKHDQ   Y2, Y9, Y7
+	VPUNPCKLDQ   Y2, Y9, Y2
+	VPADDD       Y7, Y2, Y2
+	VPUNPCKLQDQ  Y2, Y5, Y7
+	VPUNPCKHQDQ  Y2, Y5, Y2
+	VPADDD       Y2, Y7, Y7
+	VEXTRACTI128 $0x01, Y7, X2
+	VPADDD       X7, X2, X2
+	VSHUFPS      $0x88, X1, X0, X5
+	VSHUFPS      $0xdd, X1, X0, X0
+	VPSLLD       $0x02, X2, X2
+	VPADDD       X5, X2, X2
+	VPADDD       X4, X2, X2
+	VCVTDQ2PS    X2, X2
+	VMULPS       X0, X2, X2
+	VMULPS       X3, X2, X2
+	VMAXPS       X6, X2, X2
+	VMINPS       X8, X2, X2
+	VCVTPS2DQ    X2, X2
+	VPSUBD       X2, X10, X0
+	SUBQ         $0x04, DX
+	JL           tail
+	VMOVDQU      X0, (R8)
+	ADDQ         $0x10, R8
+	ADDQ         $0x10, CX
+	TESTQ        DX, DX
+	JNZ          group
+	JMP          done
+
+tail:
+	CMPQ    DX, $-3
+	JEQ     one
+	VMOVQ   X0, (R8)
+	CMPQ    DX, $-2
+	JEQ     done
+	VPEXTRD $0x02, X0, 8(R8)
+	JMP     done
+
+one:
+	VMOVD X0, (R8)
+
+done:
+	VZEROUPPER
+	RET
+
+// func distancesAVX2(a *byte)
+// Requires: AVX, AVX2, CMOV, MMX+
+TEXT ·distancesAVX2(SB), NOSPLIT, $8-8
+	MOVQ    a+0(FP), AX
+	MOVQ    8(AX), CX
+	MOVQ    16(AX), DX
+	MOVQ    32(AX), BX
+	MOVQ    64(AX), SI
+	MOVQ    48(AX), DI
+	MOVQ    (AX), R8
+	XORQ    R9, R9
+	MOVQ    $0x00000008, R10
+	CMPQ    DX, R10
+	CMOVQLT DX, R10
+
+first:
+	MOVL       (CX)(R9*4), R11
+	PREFETCHT0 (DI)(R11*8)
+	MOVQ       R11, R12
+	SHRQ       $0x0c, R12
+	MOVQ       (BX)(R12*8), R12
+	ANDQ       $0x00000fff, R11
+	IMULQ      SI, R11
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	PREFETCHT0 128(R12)
+	PREFETCHT0 192(R12)
+	INCQ       R9
+	CMPQ       R9, R10
+	JLT        first
+	MOVQ       24(AX), R9
+
+group:
+	LEAQ       -1(DX), R10
+	MOVL       (CX), R11
+	VMOVQ      (DI)(R11*8), X0
+	MOVQ       R11, R12
+	SHRQ       $0x0c, R12
+	MOVQ       (BX)(R12*8), R12
+	ANDQ       $0x00000fff, R11
+	IMULQ      SI, R11
+	ADDQ       R11, R12
+	MOVQ       $0x00000001, R11
+	CMPQ       R10, R11
+	CMOVQLT    R10, R11
+	MOVL       (CX)(R11*4), R11
+	VMOVHPS    (DI)(R11*8), X0, X0
+	MOVQ       R11, R13
+	SHRQ       $0x0c, R13
+	MOVQ       (BX)(R13*8), R13
+	ANDQ       $0x00000fff, R11
+	IMULQ      SI, R11
+	ADDQ       R11, R13
+	MOVQ       $0x00000002, R11
+	CMPQ       R10, R11
+	CMOVQLT    R10, R11
+	MOVL       (CX)(R11*4), R11
+	VMOVQ      (DI)(R11*8), X1
+	MOVQ       R11, R14
+	SHRQ       $0x0c, R14
+	MOVQ       (BX)(R14*8), R14
+	ANDQ       $0x00000fff, R11
+	IMULQ      SI, R11
+	ADDQ       R11, R14
+	MOVQ       $0x00000003, R11
+	CMPQ       R10, R11
+	CMOVQLT    R10, R11
+	MOVL       (CX)(R11*4), R10
+	VMOVHPS    (DI)(R10*8), X1, X1
+	MOVQ       R10, R11
+	SHRQ       $0x0c, R11
+	MOVQ       (BX)(R11*8), R11
+	ANDQ       $0x00000fff, R10
+	IMULQ      SI, R10
+	ADDQ       R10, R11
+	CMPQ       DX, $0x08
+	JLE        rows
+	LEAQ       -1(DX), R10
+	MOVQ       $0x00000008, R15
+	CMPQ       R10, R15
+	CMOVQLT    R10, R15
+	MOVL       (CX)(R15*4), R15
+	PREFETCHT0 (DI)(R15*8)
+	MOVQ       R15, BP
+	SHRQ       $0x0c, BP
+	MOVQ       (BX)(BP*8), BP
+	ANDQ       $0x00000fff, R15
+	IMULQ      SI, R15
+	ADDQ       R15, BP
+	PREFETCHT0 (BP)
+	PREFETCHT0 64(BP)
+	PREFETCHT0 128(BP)
+	PREFETCHT0 192(BP)
+	MOVQ       $0x00000009, R15
+	CMPQ       R10, R15
+	CMOVQLT    R10, R15
+	MOVL       (CX)(R15*4), R15
+	PREFETCHT0 (DI)(R15*8)
+	MOVQ       R15, BP
+	SHRQ       $0x0c, BP
+	MOVQ       (BX)(BP*8), BP
+	ANDQ       $0x00000fff, R15
+	IMULQ      SI, R15
+	ADDQ       R15, BP
+	PREFETCHT0 (BP)
+	PREFETCHT0 64(BP)
+	PREFETCHT0 128(BP)
+	PREFETCHT0 192(BP)
+	MOVQ       $0x0000000a, R15
+	CMPQ       R10, R15
+	CMOVQLT    R10, R15
+	MOVL       (CX)(R15*4), R15
+	PREFETCHT0 (DI)(R15*8)
+	MOVQ       R15, BP
+	SHRQ       $0x0c, BP
+	MOVQ       (BX)(BP*8), BP
+	ANDQ       $0x00000fff, R15
+	IMULQ      SI, R15
+	ADDQ       R15, BP
+	PREFETCHT0 (BP)
+	PREFETCHT0 64(BP)
+	PREFETCHT0 128(BP)
+	PREFETCHT0 192(BP)
+	MOVQ       $0x0000000b, R15
+	CMPQ       R10, R15
+	CMOVQLT    R10, R15
+	MOVL       (CX)(R15*4), R10
+	PREFETCHT0 (DI)(R10*8)
+	MOVQ       R10, R15
+	SHRQ       $0x0c, R15
+	MOVQ       (BX)(R15*8), R15
+	ANDQ       $0x00000fff, R10
+	IMULQ      SI, R10
+	ADDQ       R10, R15
+	PREFETCHT0 (R15)
+	PREFETCHT0 64(R15)
+	PREFETCHT0 128(R15)
+	PREFETCHT0 192(R15)
+
+rows:
+	MOVQ  56(AX), R15
+	MOVQ  R9, R10
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	VPXOR Y4, Y4, Y4
+	VPXOR Y5, Y5, Y5
+
+block:
+	VMOVDQU      (R10), Y7
+	VPXOR        sign2<>+0(SB), Y7, Y7
+	VPSRLW       $0x04, Y7, Y6
+	VPAND        low2<>+0(SB), Y7, Y7
+	VPAND        low2<>+0(SB), Y6, Y6
+	VMOVDQU      32(R10), Y9
+	VPXOR        sign2<>+0(SB), Y9, Y9
+	VPSRLW       $0x04, Y9, Y8
+	VPAND        low2<>+0(SB), Y9, Y9
+	VPAND        low2<>+0(SB), Y8, Y8
+	VMOVDQU      (R12), Y10
+	VPMADDUBSW   Y10, Y6, Y12
+	VPMADDUBSW   Y10, Y7, Y10
+	VMOVDQU      32(R12), Y11
+	VPMADDUBSW   Y11, Y8, Y13
+	VPMADDUBSW   Y11, Y9, Y11
+	VPADDW       Y13, Y12, Y12
+	VPADDW       Y11, Y10, Y10
+	VPMADDWD     sixteens2<>+0(SB), Y12, Y12
+	VPMADDWD     ones2<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y12, Y12
+	VPADDD       Y12, Y2, Y2
+	ADDQ         $0x40, R12
+	VMOVDQU      (R13), Y10
+	VPMADDUBSW   Y10, Y6, Y12
+	VPMADDUBSW   Y10, Y7, Y10
+	VMOVDQU      32(R13), Y11
+	VPMADDUBSW   Y11, Y8, Y13
+	VPMADDUBSW   Y11, Y9, Y11
+	VPADDW       Y13, Y12, Y12
+	VPADDW       Y11, Y10, Y10
+	VPMADDWD     sixteens2<>+0(SB), Y12, Y12
+	VPMADDWD     ones2<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y12, Y12
+	VPADDD       Y12, Y3, Y3
+	ADDQ         $0x40, R13
+	VMOVDQU      (R14), Y10
+	VPMADDUBSW   Y10, Y6, Y12
+	VPMADDUBSW   Y10, Y7, Y10
+	VMOVDQU      32(R14), Y11
+	VPMADDUBSW   Y11, Y8, Y13
+	VPMADDUBSW   Y11, Y9, Y11
+	VPADDW       Y13, Y12, Y12
+	VPADDW       Y11, Y10, Y10
+	VPMADDWD     sixteens2<>+0(SB), Y12, Y12
+	VPMADDWD     ones2<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y12, Y12
+	VPADDD       Y12, Y4, Y4
+	ADDQ         $0x40, R14
+	VMOVDQU      (R11), Y10
+	VPMADDUBSW   Y10, Y6, Y6
+	VPMADDUBSW   Y10, Y7, Y10
+	VMOVDQU      32(R11), Y7
+	VPMADDUBSW   Y7, Y8, Y8
+	VPMADDUBSW   Y7, Y9, Y7
+	VPADDW       Y8, Y6, Y6
+	VPADDW       Y7, Y10, Y10
+	VPMADDWD     sixteens2<>+0(SB), Y6, Y6
+	VPMADDWD     ones2<>+0(SB), Y10, Y10
+	VPADDD       Y10, Y6, Y6
+	VPADDD       Y6, Y5, Y5
+	ADDQ         $0x40, R11
+	ADDQ         $0x40, R10
+	DECQ         R15
+	JNZ          block
+	MOVQ         80(AX), R10
+	VBROADCASTSS (R10), X6
+	VPBROADCASTD 72(AX), X7
+	VBROADCASTSS lo2<>+0(SB), X8
+	VBROADCASTSS hi2<>+0(SB), X9
+	VPBROADCASTD far2<>+0(SB), X10
+	VPUNPCKHDQ   Y3, Y2, Y11
+	VPUNPCKLDQ   Y3, Y2, Y2
+	VPADDD       Y11, Y2, Y2
+	VPUNPCKHDQ   Y5, Y4, Y3
+	VPUNPCKLDQ   Y5, Y4, Y4
+	VPADDD       Y3, Y4, Y4
+	VPUNPCKLQDQ  Y4, Y2, Y3
+	VPUNPCKHQDQ  Y4, Y2, Y2
+	VPADDD       Y2, Y3, Y3
+	VEXTRACTI128 $0x01, Y3, X2
+	VPADDD       X3, X2, X2
+	VSHUFPS      $0x88, X1, X0, X3
+	VSHUFPS      $0xdd, X1, X0, X0
+	VPSLLD       $0x02, X2, X2
+	VPADDD       X3, X2, X2
+	VPADDD       X7, X2, X2
+	VCVTDQ2PS    X2, X2
+	VMULPS       X0, X2, X2
+	VMULPS       X6, X2, X2
+	VMAXPS       X8, X2, X2
+	VMINPS       X9, X2, X2
+	VCVTPS2DQ    X2, X2
+	VPSUBD       X2, X10, X0
+	SUBQ         $0x04, DX
+	JL           tail
+	VMOVDQU      X0, (R8)
+	ADDQ         $0x10, R8
+	ADDQ         $0x10, CX
+	TESTQ        DX, DX
+	JNZ          group
+	JMP          done
+
+tail:
+	CMPQ    DX, $-3
+	JEQ     one
+	VMOVQ   X0, (R8)
+	CMPQ    DX, $-2
+	JEQ     done
+	VPEXTRD $0x02, X0, 8(R8)
+	JMP     done
+
+one:
+	VMOVD X0, (R8)
+
+done:
+	VZEROUPPER
+	RET
 
 // func dotsAVX2(a *byte)
-// Requires: AVX, AVX2
+// Requires: AVX, AVX2, MMX+
 TEXT ·dotsAVX2(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), AX
 	MOVQ 8(AX), CX
@@ -127,60 +1309,90 @@ TEXT ·dotsAVX2(SB), NOSPLIT, $0-8
 	MOVQ 64(AX), SI
 	MOVQ 32(AX), DI
 	MOVQ 40(AX), R8
+	XORQ R9, R9
+
+fetch:
+	MOVL       (CX)(R9*4), R10
+	MOVQ       R10, R11
+	MOVQ       R10, R12
+	SHRQ       $0x0c, R12
+	MOVQ       (DI)(R12*8), R12
+	ANDQ       $0x00000fff, R10
+	IMULQ      SI, R10
+	ADDQ       R10, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	PREFETCHT0 128(R12)
+	PREFETCHT0 192(R12)
+	MOVQ       R11, R12
+	SHRQ       $0x0c, R12
+	MOVQ       (R8)(R12*8), R12
+	ANDQ       $0x00000fff, R11
+	IMULQ      SI, R11
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 64(R12)
+	PREFETCHT0 128(R12)
+	PREFETCHT0 192(R12)
+	INCQ       R9
+	CMPQ       R9, DX
+	JGE        row
+	CMPQ       R9, $0x04
+	JLT        fetch
 
 row:
-	MOVL  (CX), R9
-	MOVQ  R9, R10
-	MOVQ  R9, R11
-	SHRQ  $0x0c, R11
-	MOVQ  (DI)(R11*8), R11
-	ANDQ  $0x00000fff, R9
-	IMULQ SI, R9
-	ADDQ  R9, R11
-	MOVQ  R10, R9
-	SHRQ  $0x0c, R9
-	MOVQ  (R8)(R9*8), R9
+	MOVL  (CX), R10
+	MOVQ  R10, R11
+	MOVQ  R10, R12
+	SHRQ  $0x0c, R12
+	MOVQ  (DI)(R12*8), R12
 	ANDQ  $0x00000fff, R10
 	IMULQ SI, R10
-	ADDQ  R10, R9
-	MOVQ  24(AX), R10
-	MOVQ  56(AX), R12
+	ADDQ  R10, R12
+	MOVQ  R11, R10
+	SHRQ  $0x0c, R10
+	MOVQ  (R8)(R10*8), R10
+	ANDQ  $0x00000fff, R11
+	IMULQ SI, R11
+	ADDQ  R11, R10
+	MOVQ  24(AX), R11
+	MOVQ  56(AX), R13
 	VPXOR Y0, Y0, Y0
 	VPXOR Y1, Y1, Y1
 
 block:
-	VMOVDQU      (R10), Y2
-	VPMOVSXBW    (R11), Y3
-	VPMOVZXBW    (R9), Y4
+	VMOVDQU      (R11), Y2
+	VPMOVSXBW    (R12), Y3
+	VPMOVZXBW    (R10), Y4
 	VPMADDWD     Y2, Y3, Y3
 	VPMADDWD     Y2, Y4, Y4
 	VPADDD       Y3, Y0, Y0
 	VPADDD       Y4, Y1, Y1
-	VMOVDQU      32(R10), Y2
-	VPMOVSXBW    16(R11), Y3
-	VPMOVZXBW    16(R9), Y4
+	VMOVDQU      32(R11), Y2
+	VPMOVSXBW    16(R12), Y3
+	VPMOVZXBW    16(R10), Y4
 	VPMADDWD     Y2, Y3, Y3
 	VPMADDWD     Y2, Y4, Y4
 	VPADDD       Y3, Y0, Y0
 	VPADDD       Y4, Y1, Y1
-	VMOVDQU      64(R10), Y2
-	VPMOVSXBW    32(R11), Y3
-	VPMOVZXBW    32(R9), Y4
+	VMOVDQU      64(R11), Y2
+	VPMOVSXBW    32(R12), Y3
+	VPMOVZXBW    32(R10), Y4
 	VPMADDWD     Y2, Y3, Y3
 	VPMADDWD     Y2, Y4, Y4
 	VPADDD       Y3, Y0, Y0
 	VPADDD       Y4, Y1, Y1
-	VMOVDQU      96(R10), Y2
-	VPMOVSXBW    48(R11), Y3
-	VPMOVZXBW    48(R9), Y4
+	VMOVDQU      96(R11), Y2
+	VPMOVSXBW    48(R12), Y3
+	VPMOVZXBW    48(R10), Y4
 	VPMADDWD     Y2, Y3, Y3
 	VPMADDWD     Y2, Y4, Y4
 	VPADDD       Y3, Y0, Y0
 	VPADDD       Y4, Y1, Y1
-	ADDQ         $0x80, R10
-	ADDQ         $0x40, R11
-	ADDQ         $0x40, R9
-	DECQ         R12
+	ADDQ         $0x80, R11
+	ADDQ         $0x40, R12
+	ADDQ         $0x40, R10
+	DECQ         R13
 	JNZ          block
 	VEXTRACTI128 $0x01, Y0, X2
 	VPMOVSXDQ    X2, Y2
@@ -200,7 +1412,13 @@ block:
 	ADDQ         $0x08, BX
 	ADDQ         $0x04, CX
 	DECQ         DX
-	JNZ          row
+	JZ           done
+	DECQ         R9
+	CMPQ         R9, DX
+	JLT          fetch
+	JMP          row
+
+done:
 	VZEROUPPER
 	RET
 
@@ -242,4 +1460,12 @@ block:
 done:
 	VZEROUPPER
 	MOVQ DI, ret+8(FP)
+	RET
+
+// func fetchSSE(list *byte)
+// Requires: MMX+
+TEXT ·fetchSSE(SB), NOSPLIT, $0-8
+	MOVQ       list+0(FP), AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
 	RET

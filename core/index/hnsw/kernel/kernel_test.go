@@ -22,7 +22,7 @@ func atEveryLevel(t *testing.T, f func(t *testing.T)) {
 // vectorOf draws a vector, sometimes of extremes, with the scale that makes it a unit vector.
 func vectorOf(rng *rand.Rand, dim int) ([]int16, float32) {
 	q, n := make([]int16, dim), 0.0
-	kind := rng.IntN(6)
+	kind := rng.IntN(7)
 	for i := range q {
 		switch kind {
 		case 0:
@@ -30,6 +30,8 @@ func vectorOf(rng *rand.Rand, dim int) ([]int16, float32) {
 		case 1:
 			q[i] = -32768
 		case 2:
+			q[i] = 32767
+		case 3:
 			q[i] = int16(rng.IntN(3) - 1)
 		default:
 			q[i] = int16(rng.Uint32())
@@ -182,6 +184,7 @@ func TestMisuse(t *testing.T) {
 			"dot of no row":               func() { v.Dots(make([]int64, 1), &z, []uint32{1 << 20}) },
 			"no row":                      func() { v.At(nil, 1<<20) },
 			"no list":                     func() { l.At(1 << 20) },
+			"fetch of no list":            func() { l.Fetch(1 << 20) },
 			"find in no list":             func() { l.Find([]uint32{1 << 20}, 3) },
 			"no level":                    func() { Levels.Force(cpu.Lent + 1) },
 		} {

@@ -67,6 +67,9 @@ func (l *Lists) chunk(n int) unsafe.Pointer {
 	return unsafe.Pointer(&b[skip])
 }
 
+// Fetch asks the caches for a list that will be read soon. Where there are no such means it does nothing.
+func (l *Lists) Fetch(row uint32) { fetch(unsafe.Pointer(unsafe.SliceData(l.At(row)))) }
+
 // Find returns the place in rows of the first whose list has x, or −1. x is not NoRow.
 func (l *Lists) Find(rows []uint32, x uint32) int {
 	if len(rows) == 0 {

@@ -5,6 +5,15 @@
 package kernel
 
 //go:noescape
+func distances1AVX2(a *byte)
+
+//go:noescape
+func distances2AVX2(a *byte)
+
+//go:noescape
+func distances4AVX2(a *byte)
+
+//go:noescape
 func distancesAVX2(a *byte)
 
 //go:noescape
@@ -12,3 +21,6 @@ func dotsAVX2(a *byte)
 
 //go:noescape
 func findAVX2(a *byte) int
+
+//go:noescape
+func fetchSSE(list *byte)

@@ -6,95 +6,232 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// distances2 is distancesGeneric, a row at a time in four lanes of which one counts: bytes widened to
-// 16 bits, where products of pairs cannot overflow.
-func distances2() {
-	TEXT("distancesAVX2", NOSPLIT, "func(a *byte)")
+var constants2 struct{ lo, hi, far, sign, low, ones, sixteens Mem }
+
+// distances2 is distancesGeneric for rows of blocks lines, or of any number where blocks is 0.
+//
+// A byte a+128 of the query is two of 4 bits, 16·u + l. A pair of products with either is within ±3840,
+// so eight of them add up in 16 bits: those of four lines. VPMADDUBSW never saturates here.
+func distances2(name string, blocks int) {
+	if constants2.lo.Base == nil {
+		constants2.lo, constants2.hi = word("lo2", 0xce400000), word("hi2", 0x4e400000)
+		constants2.far, constants2.sign = word("far2", 1<<30), words("sign2", 0x80808080)
+		constants2.low, constants2.ones = words("low2", 0x0f0f0f0f), words("ones2", 0x00010001)
+		constants2.sixteens = words("sixteens2", 0x00100010)
+	}
+	TEXT(name, NOSPLIT, "func(a *byte)")
 	Pragma("noescape")
 	p := Load(Param("a"), GP64())
-	rows, left, dst, stride := load(p, argRows), load(p, argN), load(p, argDst), load(p, argStride)
-	high, meta := load(p, argHigh), load(p, argMeta)
-	weight := XMM()
-	w := load(p, argWeight)
-	VMOVSS(Mem{Base: w}, weight)
-	lo, hi, far := word("lo2", 0xce400000), word("hi2", 0x4e400000), word("far2", 1<<30)
-	min, max := XMM(), XMM()
-	VMOVSS(lo, min)
-	VMOVSS(hi, max)
-	offset := XMM()
-	VMOVD(at(p, argOffset), offset)
+	g := newGroup(p)
+	lines := blocks
+	if blocks == 0 {
+		lines = 4
+	}
+	g.aheadFirst(lines)
+	codes := load(p, argCodes)
+	var halves Mem
+	if blocks > 0 {
+		halves = storedHalves(codes, blocks)
+	}
 
-	Label("row")
-	row, of := GP64(), GP64()
-	MOVL(Mem{Base: rows}, row.As32())
-	LEAQ(Mem{Base: meta, Index: row, Scale: 8}, of)
-	h := GP64()
-	address(h, row, high, stride)
-	q, blocks := load(p, argCodes), load(p, argBlocks)
-	// Σ a·b and Σ b apart: Σ (a+128)·b as the generic level writes it is Σ a·b + 128·Σ b,
-	// and meta holds −510·Σ b.
-	acc := [4]VecVirtual{YMM(), YMM(), YMM(), YMM()}
-	for _, a := range acc {
-		VPXOR(a, a, a)
+	Label("group")
+	g.addresses()
+	g.ahead(lines)
+	var sums [4]VecVirtual
+	if blocks > 0 {
+		sums = g.sums(halves, blocks)
+	} else {
+		sums = g.anySums(codes)
 	}
-	Label("block")
-	for i, a := range acc {
-		query, code := YMM(), YMM()
-		VPMOVSXBW(at(q, 16*i), query)
-		VPMOVSXBW(at(h, 16*i), code)
-		VPADDW(bias(), query, query)
-		VPMADDWD(code, query, query)
-		VPADDD(query, a, a)
-	}
-	ADDQ(Imm(64), q)
-	ADDQ(Imm(64), h)
-	DECQ(blocks)
-	JNZ(LabelRef("block"))
-	VPADDD(acc[1], acc[0], acc[0])
-	VPADDD(acc[3], acc[2], acc[2])
-	VPADDD(acc[2], acc[0], acc[0])
-	sum, o := XMM(), XMM()
-	VEXTRACTI128(Imm(1), acc[0], sum)
-	VPADDD(acc[0].AsX(), sum, sum)
-	VPSRLDQ(Imm(8), sum, o)
-	VPADDD(o, sum, sum)
-	VPSRLDQ(Imm(4), sum, o)
-	VPADDD(o, sum, sum)
-	VPSLLD(Imm(2), sum, sum)
-	of32 := XMM()
-	VMOVD(at(of, 0), of32)
-	VPADDD(of32, sum, sum)
-	VPADDD(offset, sum, sum)
-	VCVTDQ2PS(sum, sum)
-	VMULSS(at(of, 4), sum, sum)
-	VMULSS(weight, sum, sum)
-	VMAXSS(min, sum, sum)
-	VMINSS(max, sum, sum)
-	VCVTPS2DQ(sum, sum)
-	out := XMM()
-	VMOVD(far, out)
-	VPSUBD(sum, out, out)
-	VMOVD(out, at(dst, 0))
-	ADDQ(Imm(4), dst)
-	ADDQ(Imm(4), rows)
-	DECQ(left)
-	JNZ(LabelRef("row"))
+	weight, offset, lo, hi, far := XMM(), XMM(), XMM(), XMM(), XMM()
+	w := load(p, argWeight)
+	VBROADCASTSS(Mem{Base: w}, weight)
+	VPBROADCASTD(at(p, argOffset), offset)
+	VBROADCASTSS(constants2.lo, lo)
+	VBROADCASTSS(constants2.hi, hi)
+	VPBROADCASTD(constants2.far, far)
+	out := g.finish(fourSums2(sums), weight, offset, lo, hi, far)
+	SUBQ(Imm(4), g.left)
+	JL(LabelRef("tail"))
+	VMOVDQU(out, at(g.dst, 0))
+	ADDQ(Imm(16), g.dst)
+	ADDQ(Imm(16), g.rows)
+	TESTQ(g.left, g.left)
+	JNZ(LabelRef("group"))
+	JMP(LabelRef("done"))
+	Label("tail") // left + 4 of the four, one to three
+	CMPQ(g.left, I8(-3))
+	JEQ(LabelRef("one"))
+	VMOVQ(out, at(g.dst, 0))
+	CMPQ(g.left, I8(-2))
+	JEQ(LabelRef("done"))
+	VPEXTRD(Imm(2), out, at(g.dst, 8))
+	JMP(LabelRef("done"))
+	Label("one")
+	VMOVD(out, at(g.dst, 0))
+	Label("done")
 	VZEROUPPER()
 	RET()
 }
 
-var biasData *Mem
-
-// bias is 128 in sixteen lanes of 16 bits.
-func bias() Mem {
-	if biasData == nil {
-		m := GLOBL("bias", RODATA|NOPTR)
-		for i := range 16 {
-			DATA(2*i, U16(128))
-		}
-		biasData = &m
+// storedHalves keeps the nibbles of the query on the stack, the upper and the lower ones of 32 bytes in turn.
+func storedHalves(codes Register, blocks int) Mem {
+	halves := AllocLocal(128 * blocks)
+	for i := range 2 * blocks {
+		u, l := nibbles(at(codes, 32*i))
+		VMOVDQU(u, halves.Offset(64*i))
+		VMOVDQU(l, halves.Offset(64*i+32))
 	}
-	return *biasData
+	return halves
+}
+
+// sums are the dot products of the four rows of blocks lines with the query of halves, in eight lanes each.
+func (g *group) sums(halves Mem, blocks int) [4]VecVirtual {
+	var acc halfSums
+	for i := range 2 * blocks {
+		u, l := YMM(), YMM()
+		VMOVDQU(halves.Offset(64*i), u)
+		VMOVDQU(halves.Offset(64*i+32), l)
+		acc.add(u, l, g.row, 32*i, i == 0)
+	}
+	for i := range acc.u {
+		whole(acc.u[i], acc.l[i])
+	}
+	return acc.u
+}
+
+// anySums are those of rows of any number of lines with the query of codes.
+func (g *group) anySums(codes Register) (sums [4]VecVirtual) {
+	from, left := GP64(), load(g.p, argBlocks)
+	MOVQ(codes, from)
+	for i := range sums {
+		sums[i] = YMM()
+		VPXOR(sums[i], sums[i], sums[i])
+	}
+	Label("block")
+	var u, l [2]VecVirtual
+	for i := range u {
+		u[i], l[i] = nibbles(at(from, 32*i))
+	}
+	for i, row := range g.row {
+		code, product := [2]VecVirtual{YMM(), YMM()}, [2]VecVirtual{YMM(), YMM()}
+		for j := range code {
+			VMOVDQU(at(row, 32*j), code[j])
+			VPMADDUBSW(code[j], u[j], product[j])
+			VPMADDUBSW(code[j], l[j], code[j])
+		}
+		VPADDW(product[1], product[0], product[0])
+		VPADDW(code[1], code[0], code[0])
+		whole(product[0], code[0])
+		VPADDD(product[0], sums[i], sums[i])
+		ADDQ(Imm(64), row)
+	}
+	ADDQ(Imm(64), from)
+	DECQ(left)
+	JNZ(LabelRef("block"))
+	return sums
+}
+
+// nibbles is the upper and the lower four bits of each of 32 bytes plus 128.
+func nibbles(m Mem) (u, l VecVirtual) {
+	u, l = YMM(), YMM()
+	VMOVDQU(m, l)
+	VPXOR(constants2.sign, l, l)
+	VPSRLW(Imm(4), l, u)
+	VPAND(constants2.low, l, l)
+	VPAND(constants2.low, u, u)
+	return u, l
+}
+
+// halfSums are the products of four rows with the upper and the lower four bits, in 16 bits.
+type halfSums struct{ u, l [4]VecVirtual }
+
+// add adds 32 bytes of each row.
+func (s *halfSums) add(u, l VecVirtual, rows [4]GPVirtual, disp int, first bool) {
+	for i, row := range rows {
+		code := YMM()
+		VMOVDQU(at(row, disp), code)
+		if first {
+			s.u[i], s.l[i] = YMM(), YMM()
+			VPMADDUBSW(code, u, s.u[i])
+			VPMADDUBSW(code, l, s.l[i])
+			continue
+		}
+		product := YMM()
+		VPMADDUBSW(code, u, product)
+		VPADDW(product, s.u[i], s.u[i])
+		VPMADDUBSW(code, l, code)
+		VPADDW(code, s.l[i], s.l[i])
+	}
+}
+
+// whole makes u 16·u + l, in 32 bits.
+func whole(u, l Register) {
+	VPMADDWD(constants2.sixteens, u, u)
+	VPMADDWD(constants2.ones, l, l)
+	VPADDD(l, u, u)
+}
+
+// fourSums2 is the sum of the eight lanes of each of four registers, in one XMM.
+func fourSums2(acc [4]VecVirtual) VecVirtual {
+	pairs := [2]VecVirtual{YMM(), YMM()}
+	for i := range pairs {
+		hi := YMM()
+		VPUNPCKHDQ(acc[2*i+1], acc[2*i], hi)
+		VPUNPCKLDQ(acc[2*i+1], acc[2*i], pairs[i])
+		VPADDD(hi, pairs[i], pairs[i])
+	}
+	four, hi, half := YMM(), YMM(), XMM()
+	VPUNPCKLQDQ(pairs[1], pairs[0], four)
+	VPUNPCKHQDQ(pairs[1], pairs[0], hi)
+	VPADDD(hi, four, four)
+	VEXTRACTI128(Imm(1), four, half)
+	VPADDD(four.AsX(), half, half)
+	return half
+}
+
+// aheadGroups is how many groups the rows that are asked for are ahead of those that are read.
+const aheadGroups = 2
+
+// aheadFirst asks the caches for the rows of the first groups.
+func (g *group) aheadFirst(lines int) {
+	i, n := GP64(), GP64()
+	XORQ(i, i)
+	MOVQ(U32(4*aheadGroups), n)
+	CMPQ(g.left, n)
+	CMOVQLT(g.left, n)
+	Label("first")
+	row := GP64()
+	MOVL(Mem{Base: g.rows, Index: i, Scale: 4}, row.As32())
+	g.fetch(row, lines)
+	INCQ(i)
+	CMPQ(i, n)
+	JLT(LabelRef("first"))
+}
+
+// ahead asks the caches for the four rows that are aheadGroups after these; behind the last row, for that.
+func (g *group) ahead(lines int) {
+	CMPQ(g.left, Imm(4*aheadGroups))
+	JLE(LabelRef("rows"))
+	last := GP64()
+	LEAQ(at(g.left, -1), last)
+	for i := range g.row {
+		row, place := GP64(), GP64()
+		MOVQ(U32(uint32(4*aheadGroups+i)), place)
+		CMPQ(last, place)
+		CMOVQLT(last, place)
+		MOVL(Mem{Base: g.rows, Index: place, Scale: 4}, row.As32())
+		g.fetch(row, lines)
+	}
+	Label("rows")
+}
+
+// fetch asks the caches for a row and its meta; row is lost.
+func (g *group) fetch(row Register, lines int) {
+	PREFETCHT0(Mem{Base: g.meta, Index: row, Scale: 8})
+	to := GP64()
+	address(to, row, g.high, g.stride)
+	fetchLines(to, lines)
 }
 
 // dots2 is dotsGeneric, as dots512.
@@ -104,6 +241,21 @@ func dots2() {
 	p := Load(Param("a"), GP64())
 	rows, left, dst, stride := load(p, argRows), load(p, argN), load(p, argDst), load(p, argStride)
 	high, low := load(p, argHigh), load(p, argLow)
+	ahead := GP64()
+	XORQ(ahead, ahead)
+	Label("fetch") // at first the rows up to dotsAhead, then one for each row
+	next, lowNext, line := GP64(), GP64(), GP64()
+	MOVL(Mem{Base: rows, Index: ahead, Scale: 4}, next.As32())
+	MOVQ(next, lowNext)
+	address(line, next, high, stride)
+	fetchLines(line, 4)
+	address(line, lowNext, low, stride)
+	fetchLines(line, 4)
+	INCQ(ahead)
+	CMPQ(ahead, left)
+	JGE(LabelRef("row"))
+	CMPQ(ahead, Imm(dotsAhead))
+	JLT(LabelRef("fetch"))
 	Label("row")
 	row, again := GP64(), GP64()
 	MOVL(Mem{Base: rows}, row.As32())
@@ -147,9 +299,24 @@ func dots2() {
 	ADDQ(Imm(8), dst)
 	ADDQ(Imm(4), rows)
 	DECQ(left)
-	JNZ(LabelRef("row"))
+	JZ(LabelRef("done"))
+	DECQ(ahead)
+	CMPQ(ahead, left)
+	JLT(LabelRef("fetch"))
+	JMP(LabelRef("row"))
+	Label("done")
 	VZEROUPPER()
 	RET()
+}
+
+// dotsAhead is how many rows ahead of the one that is read another is asked for.
+const dotsAhead = 4
+
+// fetchLines asks the caches for the first lines of a row; what lies behind a shorter one does no harm.
+func fetchLines(row Register, lines int) {
+	for i := range lines {
+		PREFETCHT0(at(row, 64*i))
+	}
 }
 
 // The fields of kernel.findArgs, in order.
@@ -195,5 +362,15 @@ func find2() {
 	Label("done")
 	VZEROUPPER()
 	Store(i, ReturnIndex(0))
+	RET()
+}
+
+// fetch2 asks the caches for the two lines of a list of 32.
+func fetch2() {
+	TEXT("fetchSSE", NOSPLIT, "func(list *byte)")
+	Pragma("noescape")
+	list := Load(Param("list"), GP64())
+	PREFETCHT0(at(list, 0))
+	PREFETCHT0(at(list, 64))
 	RET()
 }

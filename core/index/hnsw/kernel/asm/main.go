@@ -27,9 +27,13 @@ func main() {
 		distances512("distancesAVX512", 0)
 		dots512()
 	case "avx2":
-		distances2()
+		distances2("distances1AVX2", 1)
+		distances2("distances2AVX2", 2)
+		distances2("distances4AVX2", 4)
+		distances2("distancesAVX2", 0)
 		dots2()
 		find2()
+		fetch2()
 	default:
 		log.Fatal("asm: -level must be avx512 or avx2")
 	}
@@ -76,6 +80,15 @@ func raw(opcode string, ops ...Op) {
 func word(name string, v uint32) Mem {
 	m := GLOBL(name, RODATA|NOPTR)
 	DATA(0, U32(v))
+	return m
+}
+
+// words is a register full of a 32-bit word.
+func words(name string, v uint32) Mem {
+	m := GLOBL(name, RODATA|NOPTR)
+	for i := range 8 {
+		DATA(4*i, U32(v))
+	}
 	return m
 }
 
