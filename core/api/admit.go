@@ -29,6 +29,7 @@ func (x *exchange) admit(r *Request) error {
 	if err := x.identify(r); err != nil {
 		return err
 	}
+	x.who.Page = x.who.Page || r.Page
 	limiter := x.s.limiters.account
 	switch {
 	case x.who.Free:

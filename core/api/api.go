@@ -17,6 +17,7 @@ type Request struct {
 	Session       string // the header X-Clarifai-Session-Token; Authorization is stronger
 	App           string // the application, where the host vouches for its owner; empty: Authorization says. Never from the network
 	Remote        string // who asks, for throttling: an IPv4 address, or the /64 of an IPv6 one; empty: nobody is told apart
+	Page          bool   // one of our own pages asks, as far as a host can tell that has its callers come with keys. Never from the network
 	Body          []byte
 
 	// Header returns the first value of any other header, and "" where there is none. The core

@@ -102,6 +102,28 @@ func TestPagesReadFreely(t *testing.T) {
 	}
 }
 
+// TestPagesWithKeys holds that a page which shows a key reads like one that shows a page's token, where its host says that it is one.
+func TestPagesWithKeys(t *testing.T) {
+	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
+	anna := w.NewTenant(t, "anna", "en")
+	status := func(page bool, method, path string) int {
+		return w.Serve(t, api.Request{Method: method, Path: "/v2" + path, Authorization: "Key " + anna.Key, Page: page}).Status
+	}
+	for i := range 1000 {
+		if got := status(true, "GET", "/inputs"); got != 200 {
+			t.Fatalf("read %d of a page: %d", i, got)
+		}
+	}
+	if got := status(true, "GET", "/inputs"); got != 429 || len(w.People.Spent) != 0 {
+		t.Errorf("a page's read over its rate: %d, after %d calls", got, len(w.People.Spent))
+	}
+	_ = status(true, "POST", "/models/color/outputs")
+	_ = status(false, "GET", "/inputs")
+	if n := len(w.People.Spent); n != 2 {
+		t.Errorf("a prediction of the page and a read that is no page's: %d calls, want 2", n)
+	}
+}
+
 // TestWithoutHosts holds that where a host lends neither accounts nor tokens, keys alone let in.
 func TestWithoutHosts(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)

@@ -104,7 +104,7 @@ type Principal struct {
 	By      string // what operations are signed with: the start of the key's hash, "token" or "session"
 	Scopes  Set
 	Bucket  Hash // what its rate is counted by
-	Page    bool // one of our own pages
+	Page    bool // one of our own pages: its token says so, or the host
 	Free    bool // the operator's: its rate has its own limit, by default none
 
 	Client     string // whose token it is; empty: none was shown

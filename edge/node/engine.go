@@ -210,7 +210,7 @@ func (e *engine) Begin(ctx context.Context, r *api.Request) *api.Call {
 		e.log.Error("module", "error", err)
 		return api.Answered(e.Refuse(r, api.ErrInternal))
 	}
-	return f.Begin(ctx, r)
+	return f.Begin(ctx, asked(r))
 }
 
 // refuser says what no module needs to be asked for.

@@ -30,6 +30,21 @@ func (n *Node) Mounts(s *command.Server) ([]httpd.Mount, error) {
 	}, nil
 }
 
+// headerPage is what the pages that an edge serves send with all that they ask.
+const headerPage = "X-Sightline-Page"
+
+// asked is a request, and whether a page asks it. A page at an edge comes with a key, as programs do, and says itself that it is one: what
+// it reads to show it is then no call of the key's, as none of a page's is at an origin. A program that says so gains the rate that pages
+// read at, and no more: whoever has the key may read it all by a page.
+func asked(r *api.Request) *api.Request {
+	if r.Header == nil || r.Header(headerPage) == "" {
+		return r
+	}
+	own := *r
+	own.Page = true
+	return &own
+}
+
 // who is what the edge is called and where its origin is; empty: it stands alone.
 func (n *Node) who() (name, origin string) {
 	e := n.current()

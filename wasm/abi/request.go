@@ -18,6 +18,7 @@ func AppendRequestHead(buf []byte, r *api.Request) []byte {
 	e.Text(5, r.Session)
 	e.Text(6, r.App)
 	e.Text(7, r.Remote)
+	e.Bool(8, r.Page)
 	return last(e.Bytes(nil), bodyField, len(r.Body))
 }
 
@@ -46,6 +47,8 @@ func ParseRequest(data []byte) (api.Request, error) {
 			r.App = d.Text()
 		case 7:
 			r.Remote = d.Text()
+		case 8:
+			r.Page = d.Bool()
 		case bodyField:
 			r.Body = d.Raw()
 		}
