@@ -8,6 +8,7 @@ import { promisify } from 'node:util';
 import { check, journey, same, startAt, words } from './browser.js';
 import { caller, until } from './demonstration.js';
 import { count, drop, lighthouse, tiles } from './pictures.js';
+import { travelled } from './screens.js';
 
 const m = await words('en');
 const program = process.env.PROGRAM;
@@ -272,19 +273,6 @@ async function comesBack(s) {
     'what the origin has, once it is confirmed',
   );
   await t.look('an edge that has nothing waiting');
-}
-
-/** What the side bar says from now on, in its order. */
-function travelled() {
-  const all = [];
-  const line = document.querySelector('aside .foot');
-  const note = () => {
-    const now = line.querySelector('b')?.textContent;
-    if (now && now !== all.at(-1)) all.push(now);
-  };
-  note();
-  new MutationObserver(note).observe(line, { subtree: true, childList: true, characterData: true });
-  return all;
 }
 
 async function leaves(s) {

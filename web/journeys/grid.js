@@ -3,15 +3,15 @@
 //
 // INPUTS says how many there are to be: where the application has fewer, parts of the samples are added first. Times are those of
 // the processor, which are the same beside busy neighbours; where nobody else is at work (ALONE), frames and seconds count too.
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { check, journey, origin, words } from './browser.js';
 import { caller, newKey } from './demonstration.js';
+import { fill } from './pictures.js';
 import { memory, trace } from './trace.js';
 
 const m = await words('en');
 const inputs = Number(process.env.INPUTS ?? 600);
-const samples = new URL('../samples/', import.meta.url);
 const size = { width: 1440, height: 900 };
 const task = 50; // ms of work that a person feels
 const frame = 8; // ms of work that leaves a frame its time
@@ -24,7 +24,9 @@ await journey(async (arrive) => {
     await first.page.goto('/apps');
     await first.seen(first.heading(m('keys')));
     app = new URL(first.page.url()).pathname.split('/')[2];
-    await fill(caller(origin, await newKey(first, app)));
+    const ask = caller(origin, await newKey(first, app));
+    const { counts } = await ask('GET', '/inputs/status');
+    await fill(ask, counts.processed, inputs, one);
   });
   await first.context.close();
 
@@ -120,24 +122,11 @@ async function filled(t) {
   });
 }
 
-/** Adds parts of samples until there are enough. */
-async function fill(ask) {
-  const { counts } = await ask('GET', '/inputs/status');
-  const base64 = (await readFile(new URL('42-lighthouse-in-the-sea.jpg', samples))).toString('base64');
-  const one = (n) => {
-    const at = (n % 20) / 50;
-    const image = { base64, crop: [at, at, at + 0.6, at + 0.6] };
-    return {
-      id: `g${n}`,
-      data: { image, metadata: { name: `IMG_${n}.jpg` }, ...(n % 3 || { concepts: [{ id: 'Ada' }] }) },
-    };
-  };
-  for (let n = counts.processed; n < inputs; n += 100) {
-    const some = Array.from({ length: Math.min(100, inputs - n) }, (_, i) => one(n + i));
-    const { status } = await ask('POST', '/inputs', { inputs: some });
-    check(status.code === 10000, JSON.stringify(status));
-  }
-}
+/** One of the pictures that are added: each third has a label. */
+const one = (n, image) => ({
+  id: `g${n}`,
+  data: { image, metadata: { name: `IMG_${n}.jpg` }, ...(n % 3 || { concepts: [{ id: 'Ada' }] }) },
+});
 
 function sum(all) {
   return Math.round(all.reduce((a, b) => a + b, 0));

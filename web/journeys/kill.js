@@ -3,14 +3,13 @@
 //
 //     node kill.js               12 pictures with a network and 12 without, each with 2 kills
 //     node kill.js 200 20 [7]    so many pictures and kills each, and where chance begins
-import { readFile } from 'node:fs/promises';
 import { check, journey, origin, words } from './browser.js';
 import { caller, newKey, until } from './demonstration.js';
+import { fill } from './pictures.js';
 
 const m = await words('en');
 const [pictures = 12, kills = 2, seed = 8] = process.argv.slice(2).map(Number);
 const model = 'bird-or-insect';
-const samples = new URL('../samples/', import.meta.url);
 const chance = mulberry(seed);
 
 await journey(async (arrive) => {
@@ -23,7 +22,8 @@ await journey(async (arrive) => {
     await t.until(() => localStorage.getItem('copies'));
     app = await t.page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
     ask = caller(origin, await newKey(t, app));
-    await fill(ask, 2 * pictures);
+    const { total } = await ask('GET', `/models/${model}/next?page=1&per_page=1`);
+    await fill(ask, total, 2 * pictures);
     const info = await ask('GET', `/models/${model}/output_info`);
     concepts = info.model.output_info.data.concepts.map((c) => c.id);
     await copied(t);
@@ -110,20 +110,6 @@ async function label(t, app, some, drawn) {
 async function copied(t) {
   await t.page.goto('/sync');
   await t.seen(t.page.getByText(m('phase_current')));
-}
-
-/** Adds parts of a sample until so many wait to be labelled. */
-async function fill(ask, wanted) {
-  const { total } = await ask('GET', `/models/${model}/next?page=1&per_page=1`);
-  const base64 = (await readFile(new URL('42-lighthouse-in-the-sea.jpg', samples))).toString('base64');
-  for (let n = total; n < wanted; n += 100) {
-    const inputs = Array.from({ length: Math.min(100, wanted - n) }, (_, i) => {
-      const at = ((n + i) % 20) / 50;
-      return { data: { image: { base64, crop: [at, at, at + 0.6, at + 0.6] } } };
-    });
-    const { status } = await ask('POST', '/inputs', { inputs });
-    check(status.code === 10000, JSON.stringify(status));
-  }
 }
 
 /** Numbers from 0 to 1, the same from a seed on. */

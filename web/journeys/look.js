@@ -50,11 +50,26 @@ function put(t, ...files) {
 async function comes(t) {
   const asked = [];
   t.context.on('request', (request) => asked.push(new URL(request.url()).pathname));
+  let go;
+  const held = new Promise((resolve) => {
+    go = resolve;
+  });
+  const network = /\/runtime\/network-/;
+  await t.page.route(network, (route) => held.then(() => route.continue()));
   await t.page.goto('/look');
   await t.seen(t.heading(en('look')));
   const bar = t.page.getByRole('progressbar', { name: en('look_loading') });
   await t.seen(bar);
   await t.look('the recogniser on its way');
+  await t.button('Bee on a petal', t.page.locator('.film')).click(); // it is shown, and waits to be read
+  await t.seen(t.page.locator('.facts', { hasText: 'Bee on a petal' }));
+  await put(t, lighthouse);
+  await t.seen(t.page.locator('.facts', { hasText: lighthouse }));
+  same(await t.page.getByRole('alert').count(), 0, 'alerts about pictures that came early');
+  go();
+  await still(t);
+  await t.page.unroute(network);
+  await t.page.reload();
   await t.gone(bar);
   await t.seen(t.heading(en('teach_title')));
   check(
@@ -161,6 +176,11 @@ async function teaches(t) {
   await t.until(() =>
     [...document.querySelectorAll('.lesson')].every((lesson) => lesson.querySelectorAll('li').length === 4),
   );
+  const lesson = t.page.locator('.lesson').first();
+  await drop(lesson, [lighthouse]);
+  await t.button(en('teach_remove', { name: lighthouse }), lesson).click();
+  await t.until(() => document.querySelectorAll('.lesson li').length === 8);
+  same(await t.page.locator('.drop.over').count(), 0, 'places that go on waiting for what was dropped elsewhere');
   await t.look('two concepts with pictures');
   const train = t.button(en('teach_train'));
   await train.click();

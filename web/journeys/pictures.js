@@ -1,5 +1,6 @@
 // What the journeys do with pictures: the samples, as files that a person drops, and pages that show many.
 import { readFile } from 'node:fs/promises';
+import { check } from './browser.js';
 
 export const samples = new URL('../samples/', import.meta.url);
 export const lighthouse = '42-lighthouse-in-the-sea.jpg';
@@ -34,6 +35,19 @@ export const tiles = (t) => t.page.locator('[role=gridcell][data-cell][aria-labe
 /** Waits until so many tiles are there. */
 export const count = (t, n) =>
   t.until((n) => document.querySelectorAll('[role=gridcell][data-cell][aria-label]').length === n, n);
+
+/** Adds parts of a sample from the n-th on until there are so many; one makes an input of n and its picture. */
+export async function fill(ask, n, wanted, one = (_, image) => ({ data: { image } })) {
+  const base64 = (await sample(lighthouse)).toString('base64');
+  for (; n < wanted; n += 100) {
+    const inputs = Array.from({ length: Math.min(100, wanted - n) }, (_, i) => {
+      const at = ((n + i) % 20) / 50;
+      return one(n + i, { base64, crop: [at, at, at + 0.6, at + 0.6] });
+    });
+    const { status } = await ask('POST', '/inputs', { inputs });
+    check(status.code === 10000, JSON.stringify(status));
+  }
+}
 
 /** The ids of the public concepts by their names in a language. */
 export async function named(code) {

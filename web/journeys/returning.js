@@ -4,6 +4,7 @@ import { living, truth, unseen } from './alone.js';
 import { check, same } from './browser.js';
 import { caller, until } from './demonstration.js';
 import { lighthouse, sample } from './pictures.js';
+import { travelled } from './screens.js';
 
 export async function returns(s) {
   const { t } = s;
@@ -48,19 +49,6 @@ async function reads(s) {
   await t.seen(truth(t).getByText(s.m('truth_confirmed'), { exact: true }));
   await t.button(s.m('receipt_compare')).click();
   await t.seen(t.page.getByText(s.m('receipt_equal', { equal: '2', all: '2' })));
-}
-
-/** What the side bar says of the copy from now on, in its order. */
-function travelled() {
-  const all = [];
-  const line = document.querySelector('aside .foot');
-  const note = () => {
-    const now = line.querySelector('b')?.textContent;
-    if (now && now !== all.at(-1)) all.push(now);
-  };
-  note();
-  new MutationObserver(note).observe(line, { subtree: true, childList: true, characterData: true });
-  return all;
 }
 
 /** Holds a place to what was said in the page: pictures, labels, deletions, and both versions of the model. */

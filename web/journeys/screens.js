@@ -10,3 +10,16 @@ export async function as(s, code, [width, height]) {
   await s.t.page.setViewportSize({ width, height });
   await s.t.page.evaluate((code) => localStorage.setItem('language', code), code);
 }
+
+/** What the side bar says from now on, in its order. */
+export function travelled() {
+  const all = [];
+  const line = document.querySelector('aside .foot');
+  const note = () => {
+    const now = line.querySelector('b')?.textContent;
+    if (now && now !== all.at(-1)) all.push(now);
+  };
+  note();
+  new MutationObserver(note).observe(line, { subtree: true, childList: true, characterData: true });
+  return all;
+}

@@ -2,6 +2,8 @@
 // project, a page shows each beside its drawing.
 //
 //     node shots.js PROGRAM OUT [DRAWN]    PROGRAM: bin/sightline; OUT: a folder; DRAWN: the design's pictures
+//
+// STATES has the names of those that are wanted, where not all are.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -9,119 +11,284 @@ import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
-import { quiet } from './browser.js';
+import { quiet, words } from './browser.js';
+import { drop, lighthouse } from './pictures.js';
 
 const [program, out, drawn] = process.argv.slice(2).map((path) => resolve(path));
 if (!out) throw new Error('usage: node shots.js PROGRAM OUT [DRAWN]');
+const only = process.env.STATES?.split(/[ ,]+/);
+const en = await words('en');
 
 const wide = { width: 1440, height: 900 };
-const app = (page) => page.evaluate(() => JSON.parse(localStorage.getItem('copies') ?? '[]')[0]?.id);
-const open = (path) => async (page) => page.goto(path.includes(':app') ? path.replace(':app', await app(page)) : path);
+const telephone = { width: 360, height: 740 };
+const rounds = [
+  { colorScheme: 'light', viewport: wide },
+  { colorScheme: 'dark', viewport: wide },
+  { colorScheme: 'light', viewport: telephone },
+  { colorScheme: 'dark', viewport: telephone },
+  { colorScheme: 'light', viewport: { width: 2400, height: 1350 } },
+];
+const places = {}; // the servers, by what they are, and app: the application of the demonstration
+const open = (path) => (page) => page.goto(path.replace(':app', places.app));
 const then =
   (...steps) =>
   async (page) => {
     for (const step of steps) await step(page);
   };
 const click = (selector) => (page) => page.locator(selector).first().click();
+const seen = (text) => (page) => page.getByText(text).first().waitFor();
+const button = (name) => (page) => page.getByRole('button', { name, exact: true }).first().click();
 const q = (ands) => `?q=${encodeURIComponent(JSON.stringify(ands))}`;
 
-const near = {
-  input: {
-    data: { geo: { geo_point: { latitude: 47, longitude: 9 }, geo_limit: { type: 'withinKilometers', value: 4000 } } },
-  },
-};
+const geo = (place) => ({ input: { data: { geo: place } } });
+const alps = { latitude: 47, longitude: 9 };
+const near = geo({ geo_point: alps, geo_limit: { type: 'withinKilometers', value: 4000 } });
+const box = geo({
+  geo_box: [{ geo_point: { latitude: 60, longitude: -12 } }, { geo_point: { latitude: 36, longitude: 24 } }],
+});
 const birds = { output: { data: { concepts: [{ name: 'bird' }] } } };
+const nowhere = geo({
+  geo_point: { latitude: -60, longitude: -140 },
+  geo_limit: { type: 'withinKilometers', value: 40 },
+});
 const tile = '[role=gridcell] a';
+const model = '/:app/models/bird-or-insect';
 
-/** The states, by the name of the design's picture without its colours. A state may be drawn in several. */
+/** Labels the first of the pictures that are shown. */
+const label = then(click('[role=gridcell] .ck'), async (page) => {
+  await page.keyboard.press('l');
+  await page.keyboard.type('tower');
+  await page.getByRole('row').filter({ hasText: 'tower' }).first().waitFor();
+  await page.keyboard.press('Enter');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('Escape');
+});
+const offline = (away) => (page) => page.context().setOffline(away);
+
+/** Answers of the origin that do not come, or come as an error. */
+const answers = (path, take) => (page) => page.route(path, take);
+const pictures = /\/v2\/inputs(\/status|\/days)?(\?|$)/;
+const broken = {
+  status: 500,
+  headers: { 'X-Request-Id': '8f1c20aa' },
+  json: { status: { code: 99009, description: 'Internal server issue', details: '' } },
+};
+const forbidden = {
+  status: 403,
+  json: { status: { code: 11007, description: '', details: 'the key lacks Models:Train, Models:Get' } },
+};
+
+/**
+ * The states, by the name of the design's picture without its colours. A state may be drawn in several. Some are there before
+ * there is a copy, and others in a browser of their own: at the origin alone, at an edge, or of nobody who is signed in.
+ */
 const states = {
   'first-run': { take: open('/'), before: true },
+  loading: {
+    take: then(
+      answers(pictures, () => {}),
+      open('/:app/inputs'),
+      (page) => page.waitForTimeout(2000),
+    ),
+    copy: false,
+    live: true,
+  },
+  error: {
+    take: then(
+      answers(pictures, (route) => route.fulfill(broken)),
+      open('/:app/inputs'),
+    ),
+    copy: false,
+  },
+  forbidden: {
+    take: then(
+      answers(/\/v2\/models/, (route) => route.fulfill(forbidden)),
+      open('/:app/models'),
+    ),
+    copy: false,
+  },
+  'sign-in': { take: open('/sign-in'), at: 'door' },
+  'sign-up': { take: open('/sign-up'), at: 'door' },
+  verify: {
+    take: async (page) => {
+      await page.goto('/sign-up');
+      await signUp(page, `mara${taken.length}@orchard.example`);
+      await page.getByRole('heading', { name: en('verify_title') }).waitFor();
+      await page.keyboard.type('407');
+    },
+    at: 'door',
+  },
   look: { take: then(open('/'), click('main button:has-text("Bee on a petal")')) },
   'look.ar': { take: then(open('/'), click('main button:has-text("Bee on a petal")')), language: 'ar' },
+  'look-fault': { take: then(open('/'), (page) => drop(page.locator('main'), [['scan.jpg', 'no picture']])) },
   inputs: { take: open('/:app/inputs') },
-  'inputs-upload': { take: open('/:app/inputs#upload') },
+  'inputs-map': { take: then(open('/:app/inputs'), button(en('inputs_map'))) },
+  'inputs-upload': {
+    take: then(open('/:app/inputs#upload'), async (page) => {
+      await drop(page.locator('main'), [lighthouse, '05-castle-gate.jpg', ['gate.jpg', 'none']]);
+    }),
+  },
+  none: { take: open(`/:app/inputs${q([birds, nowhere])}`) },
   input: { take: then(open('/:app/inputs'), click(tile)) },
   search: { take: open(`/:app/search${q([birds, near])}`) },
+  'search-box': { take: open(`/:app/search${q([birds, box])}`) },
   next: { take: open('/:app/next?model=bird-or-insect') },
   models: { take: open('/:app/models') },
-  model: { take: open('/:app/models/bird-or-insect') },
+  model: { take: open(model) },
+  'model-training': {
+    take: then(open(model), seen(en('models_train')), settled, button(en('models_train')), (page) =>
+      page.locator('.progress').waitFor(),
+    ),
+    live: true,
+  },
   concepts: { take: open('/:app/concepts') },
   applications: { take: open('/apps/:app') },
   'app-create': { take: open('/apps/:app#new') },
+  'app-delete': { take: open('/apps/:app#delete') },
+  key: { take: open('/apps/:app#key') },
+  'key-once': {
+    take: then(open('/apps/:app#key'), seen(en('group_all')), async (page) => {
+      await page.getByRole('dialog').getByLabel(en('description'), { exact: true }).fill('Sorting line camera');
+      await button(en('create_key'))(page);
+      await page.getByText(en('key_once')).waitFor();
+    }),
+  },
   sync: { take: open('/sync') },
   docs: { take: open('/docs') },
+  offline: {
+    take: then(open('/:app/inputs'), settled, offline(true), label, seen(en('truth_offline'))),
+    done: offline(false),
+  },
 };
 
-const data = await mkdtemp(join(tmpdir(), 'shots-'));
-const demo = spawn(program, ['demo', '--edges', '1', '--listen', '127.0.0.1:0', '--data', join(data, 'data')], {
-  stdio: ['pipe', 'pipe', 'inherit'],
-});
-const ended = new Promise((resolve) => demo.once('exit', resolve));
-const address = await new Promise((resolve, reject) => {
-  void ended.then(() => reject(new Error('the demonstration has ended')));
-  createInterface({ input: demo.stdout }).on('line', (line) => {
-    const found = line.match(/^Sightline is at (.*)$/)?.[1];
-    if (found) resolve(found);
+/** Starts a program, and hears what it says until everything that is wanted has been said. */
+async function start(args, ...wanted) {
+  const running = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
+  const ended = new Promise((resolve) => running.once('exit', resolve));
+  const said = Array(wanted.length);
+  await new Promise((resolve, reject) => {
+    void ended.then(() => reject(new Error(`${args[0]} has ended`)));
+    for (const output of [running.stdout, running.stderr])
+      createInterface({ input: output }).on('line', (line) => {
+        for (const [i, pattern] of wanted.entries()) said[i] ??= line.match(pattern)?.[1];
+        if (wanted.every((_, i) => said[i])) resolve();
+      });
   });
-});
+  return { said, end: () => running.kill('SIGINT') && ended };
+}
+
+const data = await mkdtemp(join(tmpdir(), 'shots-'));
+const demo = await start(
+  ['demo', '--edges', '1', '--listen', '127.0.0.1:0', '--data', join(data, 'data')],
+  /^Sightline is at (.*)$/,
+);
+const server = await start(
+  ['serve', '--listen', '127.0.0.1:0', '--data', join(data, 'door'), '--log-format', 'text'],
+  /msg=serving address=(\S+)/,
+  /^\s+(http\S+\/sign-up\?setup=\S+)$/,
+);
+Object.assign(places, { origin: demo.said[0], door: `http://${server.said[0]}` });
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: quiet });
 const taken = [];
 try {
   await mkdir(out, { recursive: true });
-  for (const colorScheme of ['light', 'dark'])
-    for (const viewport of [wide, { width: 360, height: 740 }, { width: 2400, height: 1350 }])
-      await shoot({ colorScheme, viewport });
+  await settle();
+  for (const round of rounds) await shoot(round);
   await writeFile(join(out, 'index.html'), await beside());
   console.log(`${taken.length} pictures: ${join(out, 'index.html')}`);
 } finally {
   await browser.close();
-  demo.kill('SIGINT');
-  await ended;
+  await Promise.all([demo.end(), server.end()]);
   await rm(data, { recursive: true });
 }
 process.exit(); // browser.js listens
 
+/** Signs up, in the page that is open. */
+async function signUp(page, email) {
+  await page.getByLabel(en('name'), { exact: true }).fill('Mara');
+  await page.getByLabel(en('email'), { exact: true }).fill(email);
+  await page.getByLabel(en('password'), { exact: true }).fill('quiet-harbour-41');
+  await button(en('create_account_do'))(page);
+}
+
+/** Finds the application of the demonstration, and makes the first account of the other server. */
+async function settle() {
+  const page = await browser.newPage();
+  await page.goto(places.origin);
+  await page.waitForFunction(() => localStorage.getItem('copies'), undefined, { timeout: 60_000 });
+  places.app = await page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
+  await page.goto(server.said[1]);
+  await signUp(page, 'ida@orchard.example');
+  await seen(en('look_first_title'))(page);
+  await page.close();
+}
+
 /** Goes through all states in one size and colour, each language in a browser of its own that has a copy. */
 async function shoot({ colorScheme, viewport }) {
-  for (const language of ['en', 'ar']) {
-    const here = Object.entries(states).filter(([, s]) => (s.language ?? 'en') === language);
+  const come = async (where, language, remembered = {}) => {
     const context = await browser.newContext({
-      baseURL: address,
+      baseURL: places[where],
       viewport,
       colorScheme,
       locale: language,
       reducedMotion: 'reduce',
     });
     context.setDefaultTimeout(10_000);
-    const page = await context.newPage();
-    const shot = async (name, state) => {
-      try {
-        await state.take(page);
-        await settled(page);
-      } catch (failure) {
-        console.log(`${name}: ${failure.message.split('\n')[0]}`);
-      }
-      const file = `${name}-${colorScheme}-${viewport.width}.png`;
-      await page.screenshot({ path: join(out, file) });
-      taken.push({ name, colorScheme, viewport, file });
-    };
-    for (const [name, state] of here) if (state.before) await shot(name, state);
-    await page.goto('/');
-    await page.waitForFunction(() => localStorage.getItem('copies'), undefined, { timeout: 60_000 });
-    for (const [name, state] of here) if (!state.before) await shot(name, state);
-    await context.close();
+    await context.addInitScript((all) => {
+      for (const [name, value] of Object.entries(all)) localStorage.setItem(name, value);
+    }, remembered);
+    return context.newPage();
+  };
+  const shot = async (page, name, state) => {
+    try {
+      await state.take(page);
+      if (!state.live) await settled(page);
+    } catch (failure) {
+      console.log(`${name}: ${failure.message.split('\n')[0]}`);
+    }
+    const file = `${name}-${colorScheme}-${viewport.width}.png`;
+    await page.screenshot({ path: join(out, file) });
+    taken.push({ name, colorScheme, viewport, file });
+    await state.done?.(page);
+  };
+  const wanted = Object.entries(states).filter(([name]) => !only || only.includes(name));
+  for (const [name, state] of wanted.filter(([, s]) => s.at || s.copy === false)) {
+    const remembered = state.at ? {} : { declined: JSON.stringify([places.app]) };
+    const page = await come(state.at ?? 'origin', 'en', remembered);
+    await shot(page, name, state);
+    await page.context().close();
+  }
+  for (const language of ['en', 'ar']) {
+    const here = wanted.filter(([, s]) => (s.language ?? 'en') === language && !s.at && s.copy !== false);
+    if (!here.length) continue;
+    const page = await come('origin', language);
+    for (const [name, state] of here) if (state.before) await shot(page, name, state);
+    await page.goto('/sync');
+    await page
+      .getByText((await words(language))('phase_current'))
+      .first()
+      .waitFor({ timeout: 120_000 });
+    for (const [name, state] of here) if (!state.before) await shot(page, name, state);
+    await page.context().close();
   }
 }
 
-/** Waits until nothing on the page is loading, and its pictures are there. */
+/** Waits until nothing on the page is loading or being drawn, and the pictures are there that are seen. */
 async function settled(page) {
   await page.waitForFunction(
-    () =>
-      document.querySelector('main h1') &&
-      !document.querySelector('[aria-busy="true"]') &&
-      [...document.images].every((image) => image.complete),
-    undefined,
-    { timeout: 20_000 },
+    (drawing) => {
+      const seen = (e) => e.getBoundingClientRect().top < innerHeight && e.getBoundingClientRect().bottom > 0;
+      const main = document.querySelector('main:has(h1)');
+      return (
+        main &&
+        !document.querySelector('[aria-busy="true"], .opening') &&
+        !drawing.some((words) => main.innerText.includes(words)) &&
+        [...document.images].every((image) => image.complete || image.loading === 'lazy') &&
+        [...document.querySelectorAll('[data-cell][aria-label]')].every((e) => e.querySelector('img')?.src || !seen(e))
+      );
+    },
+    [en('search_map_loading')],
+    { timeout: 30_000 },
   );
   await page.evaluate(() => new Promise((resolve) => requestIdleCallback(resolve, { timeout: 2000 })));
 }

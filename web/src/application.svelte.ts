@@ -230,6 +230,17 @@ export class Application {
     return { answer, by };
   }
 
+  /**
+   * Waits, for a moment at most, until the copy that this browser keeps can answer: what was said in a page before this one may be in it
+   * and nowhere else yet.
+   */
+  async remembers(): Promise<void> {
+    if (!copyOf(this.id)) return;
+    const knows = (copy = this.copy) => copy?.device.client && (copy.has(0) || (copy.whole && copy.offline));
+    for (const began = performance.now(); !knows() && performance.now() - began < patience; )
+      await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+
   /** Waits until what the origin was told is in the copy, which then goes on answering. */
   async #comes(copy: Copy): Promise<void> {
     for (const began = performance.now(); !copy.has(this.#wrote) && performance.now() - began < patience; )
@@ -341,6 +352,7 @@ export class Application {
 async function over(path: string, init: RequestInit | undefined, authorization: string): Promise<Response> {
   const headers = new Headers(init?.headers);
   headers.set('Authorization', authorization);
+  if (edge()) headers.set('X-Sightline-Page', '1'); // what a page reads is no call of the key's
   return fetch(path, { ...init, headers }).catch((failure) => {
     throw failure instanceof TypeError ? new Failure(0, 0, '', '', '', 0, '') : failure;
   });

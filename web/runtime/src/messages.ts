@@ -98,6 +98,7 @@ export interface Request {
   session?: string;
   app?: string; // the host vouches
   remote?: string;
+  page?: boolean; // one of the host's own pages asks
   body?: Uint8Array;
 }
 
@@ -109,7 +110,8 @@ export function encodeRequest(r: Request): Uint8Array<ArrayBuffer> {
     .text(4, r.authorization)
     .text(5, r.session)
     .text(6, r.app)
-    .text(7, r.remote);
+    .text(7, r.remote)
+    .bool(8, r.page);
   return w.raw(15, r.body).done();
 }
 

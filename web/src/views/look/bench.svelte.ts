@@ -132,7 +132,7 @@ export class Bench {
       }
       await this.compare(p);
     } catch (failure) {
-      if (round === this.#round) this.failure = failure;
+      if (round === this.#round && !waits(failure)) this.failure = failure;
     } finally {
       if (round === this.#round) this.reading = false;
     }
@@ -320,6 +320,11 @@ export class Bench {
     this.clear();
     this.pictures.close();
   }
+}
+
+/** Whether nobody was there to ask yet: the picture is read when the recogniser is ready. */
+function waits(failure: unknown): boolean {
+  return failure instanceof DOMException && failure.name === 'InvalidStateError';
 }
 
 function namesOf(concepts: readonly Concept[]): Record<string, string> {

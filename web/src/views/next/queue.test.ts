@@ -11,9 +11,14 @@ function applicationOf(total: number) {
   const app = {
     refuses: false,
     kept,
+    remembered: true, // whether what was said before is known to who answers
+    remembers: async () => {
+      app.remembered = true;
+    },
     call: async (_: string, path: string) => {
       const size = Number(new URLSearchParams(path.split('?')[1]).get('per_page'));
-      const left = Array.from({ length: total }, (_, n) => `p${n}`).filter((id) => !kept.has(id));
+      const all = Array.from({ length: total }, (_, n) => `p${n}`);
+      const left = all.filter((id) => !app.remembered || !kept.has(id));
       const inputs = left.slice(0, size).map((id) => ({ id, useful: { score: 1, why: 'new' }, predicted: [] }));
       return { total: left.length, inputs };
     },
@@ -91,4 +96,16 @@ test('pictures that were passed over do not hide those behind them', async () =>
   assert.equal(shown(queue), undefined);
   queue.go(-1);
   assert.equal(shown(queue), 'p59');
+});
+
+test('what was said before the tab was killed is not asked again', async () => {
+  const app = applicationOf(10);
+  const before = queueOf(app);
+  await before.more();
+  for (let n = 0; n < 3; n++) await before.say({ ripe: true });
+  app.remembered = false; // another page: its copy is not open yet, and the origin was not told
+  const after = queueOf(app);
+  await after.more();
+  assert.equal(shown(after), 'p3');
+  assert.equal(after.shown.total, 7);
 });

@@ -100,6 +100,7 @@ export class Queue {
     // Those of which something was said have left the list; those that were passed over still lead it.
     const passed = this.#shown.pictures.filter((p) => !this.#shown.said[p.id]).length;
     try {
+      if (!this.#shown.read) await this.#app.remembers();
       const answer = await this.#app.call<Answer>('GET', `${path}?page=1&per_page=${passed + ahead}`);
       const { pictures, read, total } = this.#shown;
       const known = new Set(pictures.map((p) => p.id));
