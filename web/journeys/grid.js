@@ -123,10 +123,12 @@ async function filled(t) {
 }
 
 /** One of the pictures that are added: each third has a label. */
-const one = (n, image) => ({
-  id: `g${n}`,
-  data: { image, metadata: { name: `IMG_${n}.jpg` }, ...(n % 3 || { concepts: [{ id: 'Ada' }] }) },
-});
+function one(n, image) {
+  return {
+    id: `g${n}`,
+    data: { image, metadata: { name: `IMG_${n}.jpg` }, ...(n % 3 || { concepts: [{ id: 'Ada' }] }) },
+  };
+}
 
 function sum(all) {
   return Math.round(all.reduce((a, b) => a + b, 0));
