@@ -2,7 +2,8 @@
 // frames that were not drawn in time, how soon the first screen is there, and the memory it all takes.
 //
 // INPUTS says how many there are to be: where the application has fewer, parts of the samples are added first. Times are those of
-// the processor, which are the same beside busy neighbours; where nobody else is at work (ALONE), frames and seconds count too.
+// the processor. Beside busy neighbours, who share its caches, a task may take three times as long; where nobody else is at work
+// (ALONE), it may not, and frames and seconds count too.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { check, journey, origin, words } from './browser.js';
@@ -13,8 +14,9 @@ import { memory, trace } from './trace.js';
 const m = await words('en');
 const inputs = Number(process.env.INPUTS ?? 600);
 const size = { width: 1440, height: 900 };
-const task = 50; // ms of work that a person feels
-const frame = 8; // ms of work that leaves a frame its time
+const margin = process.env.ALONE ? 1 : 3;
+const task = 50 * margin; // ms of work that a person feels
+const frame = 8 * margin; // ms of work that leaves a frame its time, in all tasks but 1 in 100
 const megabytes = { 'at the origin': 400, 'with a copy': 450 }; // a copy has the module, its network and a store in memory
 
 await journey(async (arrive) => {
@@ -80,12 +82,11 @@ async function smooth(t, what, work) {
   const tracing = await trace(t);
   await work(tracing);
   const { tasks, drawn, dropped, late, events } = await tracing.end();
-  const long = tasks.filter((ms) => ms > frame).length;
+  const [longest, p99] = [Math.max(...tasks), part(tasks, 0.99)];
   tell(what, {
     tasks: tasks.length,
-    longest: Math.max(...tasks),
-    over8: long,
-    p99: part(tasks, 0.99),
+    longest,
+    p99,
     work: sum(tasks) / 1000,
     drawn,
     dropped,
@@ -93,7 +94,8 @@ async function smooth(t, what, work) {
   });
   if (process.env.TRACE)
     await writeFile(join(process.env.TRACE, `${what.replaceAll(' ', '-')}.json`), JSON.stringify(events));
-  check(Math.max(...tasks) < task, `a task of ${Math.max(...tasks)} ms`);
+  check(longest < task, `a task of ${longest} ms`);
+  check(p99 < frame, `1 task in 100 takes ${p99} ms or more`);
   if (process.env.ALONE) check(dropped * 100 <= drawn + dropped, `${dropped} frames of ${drawn + dropped} dropped`);
   await filled(t);
 }
