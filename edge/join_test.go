@@ -324,9 +324,12 @@ func (j *joining) killEach() {
 	j.until("all hold what each wrote before it was killed", j.same)
 }
 
-// withoutOrigin kills the origin while it is written to, has the copies work alone, and then has it back.
+// withoutOrigin kills the origin while it is written to, has the copies work alone, and then has it back. The tab has just been
+// opened: it has analysed nothing yet, and can load no script for it any more.
 func (j *joining) withoutOrigin() {
 	t := j.t
+	j.tab.do("kill", nil, nil)
+	j.openTab()
 	j.change(0)
 	if err := j.hub.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

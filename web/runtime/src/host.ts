@@ -97,15 +97,43 @@ export function analyser(port: Port): (message: ToAnalyser) => Promise<void> {
   };
 }
 
-/** A worker whose script has been loaded; it is told what to do later. */
-function spawned(platform: Platform): { port: Port; alive: Promise<void> } {
-  const port = platform.spawn();
-  const alive = new Promise<void>((resolve, reject) => {
-    port.onmessage = () => resolve();
-    port.onerror = reject;
-  });
-  alive.catch(() => {});
-  return { port, alive };
+/**
+ * The workers to come. One more than there are has its script loaded and does nothing: a page that has lost its network could
+ * load none.
+ */
+class Spares {
+  #platform: Platform;
+  #next: Promise<Port | undefined> | undefined; // undefined: it could not be loaded
+
+  constructor(platform: Platform) {
+    this.#platform = platform;
+  }
+
+  /** Whether one stands ready, if need be after loading it. */
+  async ready(): Promise<boolean> {
+    this.#next ??= new Promise((resolve) => {
+      const port = this.#platform.spawn();
+      port.onmessage = () => resolve(port);
+      port.onerror = () => resolve(undefined);
+    });
+    const next = this.#next;
+    if (await next) return true;
+    if (this.#next === next) this.#next = undefined;
+    return false;
+  }
+
+  /** The one that stands ready, or a new one. */
+  async take(): Promise<Port> {
+    const next = this.#next;
+    this.#next = undefined;
+    const port = (await next) ?? this.#platform.spawn();
+    void this.ready();
+    return port;
+  }
+
+  close(): void {
+    void this.#next?.then((port) => port?.close());
+  }
 }
 
 /** A worker that analyses, from its owner's side. It has `bundles` of its own from now on. */
@@ -192,18 +220,17 @@ export async function run(
   asker: Asker,
 ): Promise<Running> {
   const log = (line: string) => system.log(4, line);
-  // A worker's script comes by way of this thread, which computes once the engine starts: so it is fetched before. What a copy
-  // shows was analysed at its origin for the most part: it has a worker for as long as one has to do.
-  const first = start.copy ? undefined : spawned(platform);
+  // A worker's script comes by way of this thread, which computes once the engine starts: so it is loaded before.
+  const spares = new Spares(platform);
   let files: Files | undefined;
   try {
     const from = platform.source(start.base);
     const loading = load(from, progress);
-    [files] = await Promise.all([platform.files(start), loading, first?.alive]);
+    [files] = await Promise.all([platform.files(start), loading, spares.ready()]);
     progress({ stage: 'start' });
     const loaded = await loading;
     const modules = await compile(loaded.guest, loaded.kernels);
-    const pool = makePool(platform, start, modules, loaded, first?.port, log);
+    const pool = makePool(spares, start, modules, loaded, log);
     const lent: Lent = { ...system, ...bundleOf(loaded.bundles), ...(files && { files }) };
     const instance = (register?: Register) => Guest.open(modules, lent, settingsOf(start, loaded, files, register));
     const watches = new Set<Watch>();
@@ -223,11 +250,12 @@ export async function run(
     const store = !files ? 'memory' : start.store === 'private' ? 'private' : 'folder';
     const close = async () => {
       await engine.close();
+      spares.close();
       files?.close();
     };
     return { engine, store, watches, close };
   } catch (failure) {
-    first?.port.close();
+    spares.close();
     files?.close();
     throw failure;
   }
@@ -279,14 +307,7 @@ function settingsOf(start: Start, loaded: Loaded, files: Files | undefined, regi
   };
 }
 
-function makePool(
-  platform: Platform,
-  start: Start,
-  modules: Modules,
-  loaded: Loaded,
-  first: Port | undefined,
-  log: (line: string) => void,
-): Pool {
+function makePool(spares: Spares, start: Start, modules: Modules, loaded: Loaded, log: (line: string) => void): Pool {
   const bundles = [...loaded.bundles];
   const settings: Settings = {
     role: 'analyser',
@@ -296,15 +317,17 @@ function makePool(
     memory: analyserMemory,
     checked: true,
   };
-  let ready = first;
-  const make = async () => {
-    const port = ready ?? platform.spawn();
-    ready = undefined;
-    return startAnalyser(port, { analyser: { modules, bundles, settings } }, startPatience);
-  };
-  // An analysis ends itself when its time is over; who does not is ended.
-  const least = first ? 1 : 0;
-  return new Pool({ make, size: start.workers, least, patience: 2 * start.pictureTime + 1000, idle, log });
+  const make = async () =>
+    startAnalyser(await spares.take(), { analyser: { modules, bundles, settings } }, startPatience);
+  return new Pool({
+    make,
+    another: () => spares.ready(),
+    size: start.workers,
+    least: start.copy ? 0 : 1, // what a copy shows was analysed at its origin for the most part
+    patience: 2 * start.pictureTime + 1000, // an analysis ends itself when its time is over; who does not is ended
+    idle,
+    log,
+  });
 }
 
 /** Does calls for one who asks from afar: a page, another tab, a service worker. */

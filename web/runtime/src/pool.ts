@@ -19,20 +19,22 @@ interface Waiting {
 
 export interface PoolOptions {
   make: () => Promise<Analyser>;
+  /** Whether another could be made in place of one that goes. */
+  another: () => Promise<boolean>;
   /** At most so many analysers. */
   size: number;
   /** So many are there from the start, and stay. */
   least: 0 | 1;
   /** A picture that takes longer than this many milliseconds costs its analyser. */
   patience: number;
-  /** An analyser beyond those that stay goes when there was nothing to do for so many milliseconds. */
+  /** An analyser beyond those that stay goes when there was nothing to do for so many milliseconds, and another could be made. */
   idle: number;
   /** Does something in so many milliseconds, unless what it returns is called before: setTimeout's, if it is left out. */
-  later?: (milliseconds: number, work: () => void) => () => void;
+  later?: (milliseconds: number, work: () => Promise<void>) => () => void;
   log: (line: string) => void;
 }
 
-function later(milliseconds: number, work: () => void): () => void {
+function later(milliseconds: number, work: () => Promise<void>): () => void {
   const timer = setTimeout(work, milliseconds);
   return () => clearTimeout(timer);
 }
@@ -141,8 +143,9 @@ export class Pool {
     this.#untidy();
     const { least, idle, later } = this.#o;
     if (this.#busy || this.#count <= least || this.#closed) return;
-    this.#untidy = later(idle, () => {
-      while (this.#idle.length > least) this.#lose(this.#idle.pop() as Analyser);
+    this.#untidy = later(idle, async () => {
+      const most = (await this.#o.another()) ? least : 1;
+      while (this.#idle.length > most) this.#lose(this.#idle.pop() as Analyser);
     });
   }
 

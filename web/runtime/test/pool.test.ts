@@ -5,9 +5,9 @@ import { Pool } from '../src/pool.ts';
 const idle = 60_000;
 const picture = new Uint8Array([1]);
 
-/** A pool whose clock stands until its hand is moved, and the analysers that it has. */
-function pool(least: 0 | 1, size = 2) {
-  let due: (() => void) | undefined;
+/** A pool whose clock stands until its hand is moved, and the analysers that it has. network: others can be made. */
+function pool(least: 0 | 1, size = 2, network = () => true) {
+  let due: (() => Promise<void>) | undefined;
   let made = 0;
   const open = new Set<number>();
   const waiting: (() => void)[] = []; // each ends one analysis
@@ -20,6 +20,7 @@ function pool(least: 0 | 1, size = 2) {
         close: () => open.delete(number),
       };
     },
+    another: async () => network(),
     size,
     least,
     patience: idle,
@@ -43,8 +44,8 @@ function pool(least: 0 | 1, size = 2) {
       for (const done of waiting.splice(0, n)) done();
     },
     /** Lets the time pass that an analyser may have nothing to do. */
-    pass() {
-      due?.();
+    async pass() {
+      await due?.();
       due = undefined;
     },
   };
@@ -60,7 +61,7 @@ for (const least of [0, 1] as const)
       await end(2);
       assert.deepEqual(await Promise.all(both), [{}, {}]);
       assert.equal(open.size, 2);
-      pass();
+      await pass();
       assert.equal(open.size, least);
       assert.equal(made(), round * (2 - least) + least);
     }
@@ -74,10 +75,28 @@ test('an analyser that has something to do does not go', async () => {
   await end(1);
   await first;
   const second = p.run({}, picture, 0);
-  pass();
+  await pass();
   await end(1);
   await second;
   assert.equal(open.size, 1);
-  pass();
+  await pass();
+  assert.equal(open.size, 0);
+});
+
+test('without a network the last analyser stays, until there is one', async () => {
+  let network = false;
+  const { p, open, made, end, pass } = pool(0, 2, () => network);
+  const analysed = async (n: number) => {
+    const all = Array.from({ length: n }, () => p.run({}, picture, 0));
+    await end(n);
+    await Promise.all(all);
+    await pass();
+  };
+  await analysed(2);
+  assert.equal(open.size, 1);
+  await analysed(1);
+  assert.equal(made(), 2);
+  network = true;
+  await analysed(1);
   assert.equal(open.size, 0);
 });
