@@ -41,6 +41,8 @@ type Response struct {
 	// sends at once what has been written.
 	Stream func(w io.Writer) error
 	Length int64 // of what Stream writes; 0: it is not known before
+
+	Err error // why we failed, where Status is 500: for the host's log, and for nobody else
 }
 
 // Job is a picture that a call, or an input in the background, wants analysed.

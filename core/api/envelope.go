@@ -102,6 +102,9 @@ func (x *exchange) fail(err error) {
 			w.End(']')
 		}
 	})
+	if s.code == statusInternal.code {
+		x.call.response.Err = err
+	}
 }
 
 func writeStatus(w *jsonio.Writer, s status, details string) {

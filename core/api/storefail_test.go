@@ -123,8 +123,8 @@ func TestStoreFails(t *testing.T) {
 				}
 				break
 			}
-			if got.Status != 500 || strings.Contains(string(got.Body), errDisk.Error()) || strings.Contains(string(got.Body), "details") {
-				t.Errorf("%s %s = %d %s after %d reads", r.method, r.path, got.Status, got.Body, reads)
+			if got.Status != 500 || strings.Contains(string(got.Body), errDisk.Error()) || strings.Contains(string(got.Body), "details") || !errors.Is(got.Err, errDisk) {
+				t.Errorf("%s %s = %d %s, %v after %d reads", r.method, r.path, got.Status, got.Body, got.Err, reads)
 				break
 			}
 		}

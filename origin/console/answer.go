@@ -133,7 +133,7 @@ func (c *call) refuse(err error) api.Response {
 		return res
 	}
 	from := c.o.Engine.Refuse(c.r, err)
-	res := api.Response{Status: from.Status, ContentType: from.ContentType, Body: from.Body}
+	res := api.Response{Status: from.Status, ContentType: from.ContentType, Body: from.Body, Err: from.Err}
 	for _, f := range from.Header {
 		if f.Name == "Retry-After" || f.Name == "Allow" {
 			res.Header = append(res.Header, f)

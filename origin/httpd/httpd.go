@@ -343,6 +343,9 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 	if head {
 		r.Method = "HEAD"
 	}
+	if res.Err != nil {
+		s.o.Log.Error("failed", "id", id, "error", res.Err)
+	}
 	if res.Stream != nil {
 		if !ctx.Request.Header.IsHTTP11() {
 			res = s.refuse(r, errStream)

@@ -264,7 +264,7 @@ func TestOperations(t *testing.T) {
 
 func TestAccessLogHasNoQuery(t *testing.T) {
 	var log strings.Builder
-	o := options(&echo{})
+	o := options(&echo{err: errors.New("the disk is gone")})
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	s, err := New(o)
 	if err != nil {
@@ -284,7 +284,7 @@ func TestAccessLogHasNoQuery(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	for _, want := range []string{"id=0101010101", "method=GET", "path=/v2/models", "status=200", "took=", "remote=127.0.0.1", "status=400"} {
+	for _, want := range []string{"id=0101010101", "method=GET", "path=/v2/models", "status=200", "took=", "remote=127.0.0.1", "status=400", `error="the disk is gone"`} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log lacks %s:\n%s", want, log.String())
 		}

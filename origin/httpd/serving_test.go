@@ -25,6 +25,7 @@ type echo struct {
 	mu    sync.Mutex
 	calls []string
 	do    func(ctx context.Context, r *api.Request) // before the answer; may be nil
+	err   error                                     // why it fails
 }
 
 func (e *echo) Serve(ctx context.Context, r *api.Request) api.Response {
@@ -37,7 +38,7 @@ func (e *echo) Serve(ctx context.Context, r *api.Request) api.Response {
 	body, _ := json.Marshal(map[string]any{
 		"method": r.Method, "path": r.Path, "query": r.Query, "body": len(r.Body), "authorization": r.Authorization,
 	})
-	return api.Response{Status: 200, ContentType: "application/json; charset=UTF-8", Body: body}
+	return api.Response{Status: 200, ContentType: "application/json; charset=UTF-8", Body: body, Err: e.err}
 }
 
 // Refuse writes an envelope with a code for each kind, as the interface does.

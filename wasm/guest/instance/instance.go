@@ -129,6 +129,9 @@ func (i *Instance) Resume(data []byte) []byte {
 func (i *Instance) goOn(u *underWay) {
 	if u.call.Done() {
 		r := u.call.Response()
+		if r.Err != nil {
+			i.log(levelError, "%s %s: %v", u.request.Method, u.request.Path, r.Err)
+		}
 		i.answer = abi.AppendResponse(i.answer, &r)
 		return
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/predict"
@@ -21,10 +22,10 @@ import (
 	"github.com/sightline-dev/sightline/wasm/guest/lenttest"
 )
 
-// tripping panics in one of its functions once it is armed.
+// tripping panics in one of its functions once it is armed, or its store fails once.
 type tripping struct {
 	*lenttest.Host
-	now, get bool
+	now, get, fails bool
 }
 
 func (h *tripping) Now() int64 {
@@ -39,6 +40,10 @@ func (h *tripping) KVGet(snapshot uint32, key, dst []byte) int64 {
 	if h.get {
 		h.get = false
 		panic("get")
+	}
+	if h.fails {
+		h.fails = false
+		return -int64(abi.Damaged)
 	}
 	return h.Host.KVGet(snapshot, key, dst)
 }
@@ -65,6 +70,13 @@ func TestPanics(t *testing.T) {
 		t.Errorf("a panic in a request is %d %s", r.Status, r.Body)
 	}
 	if lines := strings.Join(h.Lines(), "\n"); !strings.Contains(lines, "panic in request: get") || !strings.Contains(lines, "trouble_test.go") {
+		t.Errorf("logged: %s", lines)
+	}
+	h.fails = true
+	if r := g2.answer(t, &get); r.Status != 500 {
+		t.Errorf("a damaged store's answer is %d %s", r.Status, r.Body)
+	}
+	if lines := strings.Join(h.Lines(), "\n"); !strings.Contains(lines, "8 GET /v2/inputs: ") || !strings.Contains(lines, kv.ErrCorrupt.Error()) {
 		t.Errorf("logged: %s", lines)
 	}
 	if r := g2.answer(t, &get); r.Status != 200 || !bytes.Equal(r.Body, want.Body) {

@@ -29,7 +29,7 @@ function kill() {
 
 /** Starts the browser, with the profile that it had. */
 async function start() {
-  browser = await Browser.start(ORIGIN, { profile: browser?.profile });
+  browser = await Browser.start(ORIGIN, { profile: browser?.profile, console: (text) => console.error(text) });
   await browser.context.route('**/empty', (route) =>
     route.fulfill({ contentType: 'text/html', body: '<!doctype html><title>Tab</title>' }),
   );
