@@ -216,6 +216,9 @@ func (c *copies) keep(ctx context.Context, one *copied) {
 		if err == nil {
 			err = c.carry(ctx, one)
 		}
+		for errors.Is(err, errTaken) && ctx.Err() == nil {
+			err = c.carry(ctx, one)
+		}
 		if errors.Is(err, link.ErrPurged) {
 			err = c.purge(ctx, one)
 			final = err == nil
@@ -272,8 +275,8 @@ func (c *copies) carry(ctx context.Context, one *copied) error {
 		return err
 	}
 	o := c.options()
-	o.Machine = &stepper{ctx: context.WithoutCancel(ctx), fleet: f, one: one, c: c}
-	o.Effect = one.effect
+	machine := &stepper{ctx: context.WithoutCancel(ctx), fleet: f, one: one, c: c}
+	o.Machine, o.Place, o.Effect = machine, machine.place, one.effect
 	l, err := link.New(o)
 	if err != nil {
 		return err

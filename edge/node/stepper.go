@@ -17,6 +17,9 @@ import (
 // with another link, since the answers that are on their way are to questions it has not asked.
 var errReplaced = errors.New("the application's instance was replaced")
 
+// errTaken is errReplaced after a snapshot was taken beside the machine: the next link begins at once.
+var errTaken = fmt.Errorf("%w: a snapshot was taken", errReplaced)
+
 // stepper is the machine in an application's instance.
 type stepper struct {
 	ctx   context.Context
@@ -43,6 +46,11 @@ func (s *stepper) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
 	before := s.one.status
 	s.one.status = done.Status
 	s.one.mu.Unlock()
+	for _, x := range done.Effects {
+		if take, ok := x.(replica.Take); ok {
+			return nil, s.take(take)
+		}
+	}
 	if away(&done.Status) {
 		s.one.giveUp(blob.ErrNotFound)
 	}
@@ -53,6 +61,19 @@ func (s *stepper) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
 		s.one.budget.heard()
 	}
 	return done.Effects, nil
+}
+
+// take takes a snapshot in place of the machine, after which there is another.
+func (s *stepper) take(x replica.Take) error {
+	if err := s.fleet.TakeSnapshot(s.ctx, s.one.app, x.Manifest); err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	return errTaken
+}
+
+// place puts a piece of a snapshot in its place.
+func (s *stepper) place(ctx context.Context, hash blob.Hash, piece []byte) (bool, error) {
+	return s.fleet.Place(ctx, s.one.app, hash, piece)
 }
 
 // spoke reports whether a stream of the origin's has come on, before whose entries, and whose word that there

@@ -20,12 +20,14 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/sync/press"
 	"github.com/sightline-dev/sightline/sync/replica"
@@ -57,6 +59,10 @@ type Options struct {
 	// nobody is.
 	Effect func(replica.Effect)
 
+	// Place is offered the pieces of snapshots that the machine says may be put in their place without it, whole, and with
+	// their hash; it says whether it did. It runs beside Step. nil: the machine gets them all.
+	Place func(ctx context.Context, hash blob.Hash, piece []byte) (bool, error)
+
 	Transport http.RoundTripper // nil: one of the link's own
 	Now       func() time.Time
 }
@@ -65,6 +71,7 @@ type Options struct {
 type Link struct {
 	o      Options
 	base   string
+	near   bool // the origin is on this machine
 	client *http.Client
 
 	told   chan replica.Event
@@ -90,7 +97,7 @@ func New(o Options) (*Link, error) {
 		return nil, err
 	}
 	l := &Link{
-		o: o, base: base, client: clientOver(o.Transport),
+		o: o, base: base, near: isNear(base), client: clientOver(o.Transport),
 		told: make(chan replica.Event, 64), pieces: make(chan piece), asked: map[uint64]context.CancelFunc{},
 	}
 	return l, nil
@@ -108,6 +115,12 @@ func Address(s string) (string, error) {
 		return "", fmt.Errorf("%q has to begin with https: plain HTTP would show pictures and keys to the network: %w", s, ErrAddress)
 	}
 	return strings.TrimRight(s, "/"), nil
+}
+
+// isNear reports whether an address is this machine's.
+func isNear(base string) bool {
+	u, err := url.Parse(base)
+	return err == nil && onLoopback(u.Hostname())
 }
 
 func onLoopback(host string) bool {
@@ -232,6 +245,10 @@ func (l *Link) ask(ctx context.Context, a *replica.Ask) {
 	}
 	defer res.Body.Close()
 	x := replica.Answer{ID: a.ID, Status: res.StatusCode, Header: fields(res.Header), More: true}
+	if a.Place && l.o.Place != nil && x.Status == http.StatusOK {
+		l.hand(ctx, l.place(ctx, a, x, res))
+		return
+	}
 	sum := sumOf(a)
 	buf := make([]byte, pieceBytes)
 	for {
@@ -254,6 +271,26 @@ func (l *Link) ask(ctx context.Context, a *replica.Ask) {
 		}
 		x.Status, x.Header = 0, nil
 	}
+}
+
+// maxPiece bounds a piece of a snapshot that is held whole: a machine takes none that is longer.
+const maxPiece = 16 << 20
+
+// place is the whole answer x to a request for a piece of a snapshot, which was put in its place where that can be.
+func (l *Link) place(ctx context.Context, a *replica.Ask, x replica.Answer, res *http.Response) replica.Answer {
+	x.More = false
+	room := bytes.NewBuffer(make([]byte, 0, min(max(res.ContentLength, pieceBytes), maxPiece)+bytes.MinRead))
+	if _, x.Err = room.ReadFrom(io.LimitReader(res.Body, maxPiece+1)); x.Err != nil {
+		return x
+	}
+	x.Body, x.Sum = room.Bytes(), sha256.Sum256(room.Bytes())
+	if asked, _ := blob.ParseHash(path.Base(a.Path)); asked != x.Sum {
+		return x // the machine says what is wrong
+	}
+	if placed, err := l.o.Place(ctx, x.Sum, x.Body); placed && err == nil {
+		x.Placed, x.Body = true, nil
+	}
+	return x // what fails there fails with the machine, which knows what to do
 }
 
 // hand waits until the machine has taken a piece; false: nobody wants it any more.
@@ -291,6 +328,9 @@ func (l *Link) send(ctx context.Context, a *replica.Ask) (*http.Response, error)
 	req.Header.Set("Accept-Encoding", press.Encoding)
 	if strings.HasPrefix(a.Path, "/v2/sync/blobs/") && a.Method == "GET" {
 		req.Header.Set("Accept-Encoding", "identity") // pictures are small as they are, and come in parts
+	}
+	if l.near && strings.HasPrefix(a.Path, "/v2/sync/snapshot/") {
+		req.Header.Set("Accept-Encoding", "identity") // most of it is vectors, which pressing makes little smaller
 	}
 	res, err := l.client.Do(req)
 	if err != nil {

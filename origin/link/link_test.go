@@ -1,17 +1,22 @@
 package link_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"path"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/origin/link"
 	"github.com/sightline-dev/sightline/sync/press"
 	"github.com/sightline-dev/sightline/sync/replica"
@@ -192,6 +197,69 @@ func TestPacked(t *testing.T) {
 	}
 	if asked["/v2/sync/changes"] != "zstd" || asked["/v2/sync/blobs/aa"] != "identity" {
 		t.Errorf("asked for %v", asked)
+	}
+}
+
+// TestPlace: a piece of a snapshot that may be put in its place is offered whole, where it is what it is called; what is not
+// placed goes to the machine.
+func TestPlace(t *testing.T) {
+	first, second := strings.Repeat("placed ", 50_000), "not placed"
+	pieces := map[string]string{blob.Sum([]byte(first)).String(): first, blob.Sum([]byte(second)).String(): second, blob.Sum(nil).String(): "another"}
+	asked := ""
+	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Header.Get("Accept-Encoding")
+		text, ok := pieces[path.Base(r.URL.Path)]
+		if !ok {
+			http.NotFound(w, r)
+		}
+		fmt.Fprint(w, text)
+	})
+	ask := func(id uint64, of string) []replica.Effect {
+		return []replica.Effect{replica.Ask{ID: id, Method: "GET", Path: "/v2/sync/snapshot/" + blob.Sum([]byte(of)).String(), Place: true}}
+	}
+	m := &script{}
+	var answers []replica.Answer
+	m.step = func(e replica.Event) []replica.Effect {
+		a, ok := e.(replica.Answer)
+		if !ok {
+			return ask(1, first)
+		}
+		a.Header, a.Body = nil, bytes.Clone(a.Body)
+		answers = append(answers, a)
+		switch {
+		case a.More:
+			return nil
+		case a.ID == 1:
+			return ask(2, second)
+		case a.ID == 2:
+			return ask(3, "")
+		case a.ID == 3:
+			return ask(4, "missing")
+		}
+		return []replica.Effect{replica.Purge{}}
+	}
+	o := options(address, m)
+	var offered []string
+	o.Place = func(_ context.Context, hash blob.Hash, piece []byte) (bool, error) {
+		offered = append(offered, string(piece))
+		return string(piece) == first && hash == blob.Sum(piece), nil
+	}
+	if err := run(t, o); !errors.Is(err, link.ErrPurged) {
+		t.Errorf("Run = %v", err)
+	}
+	want := []replica.Answer{
+		{ID: 1, Status: 200, Sum: blob.Sum([]byte(first)), Placed: true},
+		{ID: 2, Status: 200, Body: []byte(second), Sum: blob.Sum([]byte(second))},
+		{ID: 3, Status: 200, Body: []byte("another"), Sum: blob.Sum([]byte("another"))},
+	}
+	if len(answers) < 4 || !reflect.DeepEqual(answers[:3], want) || answers[3].Status != 404 {
+		t.Errorf("%d answers: %.300v", len(answers), answers)
+	}
+	if !slices.Equal(offered, []string{first, second}) {
+		t.Errorf("%d pieces were offered", len(offered))
+	}
+	if asked != "identity" {
+		t.Errorf("on one machine a snapshot was asked for as %q", asked)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -45,7 +44,7 @@ func (m *Machine) answer(a *Answer) error {
 		}
 		return nil
 	}
-	return m.finish(i, l, a.Sum)
+	return m.finish(i, l, a)
 }
 
 // bodyLimits bound the bytes that are held of an answer.
@@ -114,8 +113,8 @@ func (m *Machine) lost(i int, l *lane, err error) error {
 	return nil
 }
 
-// finish takes a whole answer.
-func (m *Machine) finish(i int, l *lane, sum blob.Hash) error {
+// finish takes a whole answer, of which a is the end.
+func (m *Machine) finish(i int, l *lane, a *Answer) error {
 	status, fields, body := l.status, l.header, l.body
 	l.body = nil
 	took := m.at - l.since
@@ -132,7 +131,7 @@ func (m *Machine) finish(i int, l *lane, sum blob.Hash) error {
 	case laneSession:
 		err = m.offered(l, body)
 	case laneRebase, laneAhead:
-		err = m.gotSnapshot(i, body, sum)
+		err = m.gotSnapshot(i, body, a)
 	case lanePull:
 		err = m.pulled(l, took)
 	case laneUpload:

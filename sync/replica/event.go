@@ -36,6 +36,9 @@ type (
 		// Sum is the SHA-256 of the whole body, with its last piece, where the host has worked it out: it is
 		// thirty times as fast as a guest. Zero: the machine does where it matters.
 		Sum blob.Hash
+
+		// Placed says that the host has put the piece that was asked for in its place by [Place]. There is no Body then, but a Sum.
+		Placed bool
 	}
 
 	// Need asks for a blob that a reader misses. It is answered by Got, at once where the blob
@@ -79,6 +82,7 @@ type (
 		Header []api.Field
 		Body   []byte // the machine's own; unchanged until the answer or Cancel
 		Stream bool   // the answer goes on for as long as the connection lives
+		Place  bool   // of a piece of a snapshot: the host may try [Place] on it, and say so in Answer
 	}
 
 	// Cancel gives up a request. Pieces of its answer that come later are ignored.
@@ -97,6 +101,11 @@ type (
 	// Changed says that what Status tells has changed in what a person is shown.
 	Changed struct{}
 
+	// Take hands a snapshot that has come whole to a host that can take it beside the machine, by [TakeSnapshot] on a
+	// partition of its own: see Options.Takes. The machine is done with, whatever comes of it: the host makes another
+	// one, over what there is then.
+	Take struct{ Manifest []byte }
+
 	// Purge says that the application is no longer for this replica to hold: it was deleted, or
 	// taken from its scope. The machine has stopped for good. The host removes what it was
 	// opened over: state, pictures and, unless KeepOutbox is set, its own operations too.
@@ -111,4 +120,5 @@ func (Cancel) effect()  {}
 func (WakeAt) effect()  {}
 func (Got) effect()     {}
 func (Changed) effect() {}
+func (Take) effect()    {}
 func (Purge) effect()   {}

@@ -84,6 +84,7 @@ type Options struct {
 	Rand      io.Reader     // spreads the pauses
 	Module    [32]byte      // SHA-256 of the core module; zero: there is none
 	Audit     time.Duration // between two comparisons with the origin's state; 0: an hour; below 0: never
+	Takes     bool          // the host takes large snapshots beside the machine where there is nothing yet: Ask.Place, Take
 }
 
 // The lanes, in the order in which they are looked at.

@@ -37,6 +37,7 @@ type rebase struct {
 	placed   []bool       // of parts: a chunk whose derived records are in their place
 	next     int          // of parts: first that may be missing
 	swept    bool         // nothing of an earlier one is left in the store
+	given    bool         // to the host, to be taken there
 
 	asked [lanes]blob.Hash // by laneRebase and laneAhead; zero: the manifest
 
@@ -60,8 +61,8 @@ func (r *rebase) forget() {
 // startRebase asks for the next piece, or takes the snapshot when all are there.
 func (m *Machine) startRebase(l *lane) error {
 	r := &m.rebase
-	if m.session.paused != "" {
-		return nil // what has come is of use to a newer version
+	if m.session.paused != "" || r.given {
+		return nil // what has come is of use to a newer version, or to the host
 	}
 	if r.force && !m.session.rebase {
 		r.want([32]byte{})
@@ -82,6 +83,9 @@ func (m *Machine) startRebase(l *lane) error {
 		return nil
 	}
 	if asks, err := m.askPart(laneRebase, laneAhead); asks || err != nil || r.next < len(r.parts) {
+		return err
+	}
+	if gives, err := m.gives(); gives || err != nil {
 		return err
 	}
 	return m.takeSnapshot(l)
@@ -110,7 +114,13 @@ func (m *Machine) askPart(lane, other int) (asks bool, err error) {
 		}
 		if !has {
 			l := &m.lane[lane]
-			m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot/" + h.String()}, m.where()...)
+			place := m.o.Takes && i < len(r.manifest.Chunks)
+			if place {
+				if place, err = m.places(); err != nil {
+					return false, err
+				}
+			}
+			m.ask(l, Ask{Method: "GET", Path: "/v2/sync/snapshot/" + h.String(), Place: place}, m.where()...)
 			l.body, r.body = slices.Grow(r.body[:0], int(r.parts[i].Size)), nil
 			r.asked[lane] = h
 			return true, nil
@@ -162,8 +172,18 @@ func (m *Machine) places() (bool, error) {
 	if m.p.Cursor() != (partition.Cursor{}) {
 		return false, nil
 	}
-	none := true
-	err := catalog.Read(m.o.Store, m.o.App).Inputs(0, func(catalog.Input) bool {
+	return blank(m.o.Store, m.o.App)
+}
+
+// blank reports whether an application has no inputs, pending ones among them.
+func blank(store kv.Store, app catalog.AppID) (none bool, err error) {
+	r := catalog.Read(store, app)
+	h, err := r.Header()
+	if err != nil || h.Clock == 0 && h.Counts == (catalog.Counts{}) { // nothing was ever folded
+		return err == nil, err
+	}
+	none = true
+	err = r.Inputs(0, func(catalog.Input) bool {
 		none = false
 		return false
 	})
@@ -204,9 +224,9 @@ func (m *Machine) sweep() error {
 	return nil
 }
 
-// gotSnapshot takes the manifest, or a piece, and the hash of it that the host may have worked out. What is of a
-// snapshot that was given up meanwhile is passed over.
-func (m *Machine) gotSnapshot(lane int, body []byte, sum blob.Hash) error {
+// gotSnapshot takes the manifest, or a piece, whose hash the host may have worked out, or which it has put in its place. What
+// is of a snapshot that was given up meanwhile is passed over.
+func (m *Machine) gotSnapshot(lane int, body []byte, a *Answer) error {
 	r, l := &m.rebase, &m.lane[lane]
 	asked := r.asked[lane]
 	if asked.IsZero() {
@@ -219,7 +239,18 @@ func (m *Machine) gotSnapshot(lane int, body []byte, sum blob.Hash) error {
 	if r.manifest == nil || i < 0 {
 		return nil
 	}
-	part := r.parts[i]
+	part, sum := r.parts[i], a.Sum
+	if a.Placed {
+		r.swept = false
+		has, err := m.hasPart(i)
+		if err == nil && !(has && r.placed[i]) {
+			err = fmt.Errorf("%w: a piece is not where the host has put it", errAnswer)
+		}
+		if err == nil {
+			l.well()
+		}
+		return err
+	}
 	if sum == (blob.Hash{}) {
 		sum = blob.Sum(body)
 	}
@@ -268,22 +299,53 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 		m.told.problem = m.session.paused
 		return nil
 	}
-	parts := append(append([]wire.Chunk(nil), f.Chunks...), f.Objects...)
-	for _, c := range parts {
+	for _, c := range append(append([]wire.Chunk(nil), f.Chunks...), f.Objects...) {
 		if c.Size > maxChunk {
 			return fmt.Errorf("%w: piece of %d bytes", errAnswer, c.Size)
 		}
 	}
-	r.forget()
-	r.manifest, r.parts = &f, parts
-	r.here, r.held, r.placed = make([]bool, len(parts)), make([]bool, len(parts)), make([]bool, len(parts))
+	r.begin(&f)
 	l.well()
 	return nil
+}
+
+// begin goes by a manifest.
+func (r *rebase) begin(f *wire.Manifest) {
+	r.forget()
+	r.manifest, r.parts = f, append(append([]wire.Chunk(nil), f.Chunks...), f.Objects...)
+	n := len(r.parts)
+	r.here, r.held, r.placed = make([]bool, n), make([]bool, n), make([]bool, n)
 }
 
 // takeSnapshot puts the snapshot in the place of the confirmed state. The outbox stays, and what is
 // pending is folded again on top.
 func (m *Machine) takeSnapshot(l *lane) error {
+	r := &m.rebase
+	err := m.adopt(context.Background())
+	r.forget()
+	r.body, r.batch = nil, kv.Batch{}
+	switch {
+	case errors.Is(err, blob.ErrNotFound):
+		return nil // a piece was damaged meanwhile: it comes again
+	case isTheirs(err):
+		return errors.Join(m.sweep(), fmt.Errorf("%w: %w", errAnswer, err))
+	case err != nil:
+		return err
+	}
+	m.told.rebases++
+	m.session.rebase, r.force = false, false
+	m.pull.caught = false
+	_, confirmed := m.p.Outbox()
+	m.push.accepted = max(m.push.accepted, confirmed)
+	m.lane[lanePull].well()
+	m.load.rescan()
+	l.well()
+	m.lane[laneAhead].well()
+	return m.sweep()
+}
+
+// adopt has the partition take the snapshot, and puts its objects in their place.
+func (m *Machine) adopt(ctx context.Context) error {
 	r := &m.rebase
 	f := r.manifest
 	s := partition.Snapshot{
@@ -305,31 +367,12 @@ func (m *Machine) takeSnapshot(l *lane) error {
 	objects := r.parts[len(f.Chunks):]
 	err := m.putObjects(objects)
 	if err == nil {
-		err = m.p.Rebase(context.Background(), s)
+		err = m.p.Rebase(ctx, s)
 	}
 	if err == nil { // tidying may have come in between
 		err = m.putObjects(objects)
 	}
-	r.forget()
-	r.body, r.batch = nil, kv.Batch{}
-	switch {
-	case errors.Is(err, blob.ErrNotFound):
-		return nil // a piece was damaged meanwhile: it comes again
-	case isTheirs(err):
-		return errors.Join(m.sweep(), fmt.Errorf("%w: %w", errAnswer, err))
-	case err != nil:
-		return err
-	}
-	m.told.rebases++
-	m.session.rebase, r.force = false, false
-	m.pull.caught = false
-	_, confirmed := m.p.Outbox()
-	m.push.accepted = max(m.push.accepted, confirmed)
-	m.lane[lanePull].well()
-	m.load.rescan()
-	l.well()
-	m.lane[laneAhead].well()
-	return m.sweep()
+	return err
 }
 
 // putObjects puts those objects of a snapshot in their place that are not there.

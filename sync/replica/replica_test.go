@@ -2,6 +2,7 @@ package replica_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,9 +12,11 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -139,39 +142,121 @@ func TestRebaseGoesOn(t *testing.T) {
 // TestPlacedGoesOn: likewise one of which most is derived records, that go where they belong as they come.
 func TestPlacedGoesOn(t *testing.T) {
 	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}})
-	for range 4 {
+	r.derives(4, 300)
+	if r.goesOn(t) == 0 {
+		t.Error("no piece was placed")
+	}
+	r.hasDerived(1500)
+}
+
+// TestTakenGoesOn: likewise one that the host takes, which places its pieces too.
+func TestTakenGoesOn(t *testing.T) {
+	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}, Takes: true})
+	r.derives(2, 3000)
+	if r.goesOn(t) == 0 {
+		t.Error("no piece was placed")
+	}
+	if r.taken != 1 {
+		t.Errorf("the host took %d snapshots, want 1", r.taken)
+	}
+	r.hasDerived(700)
+	r.origin.submit(create("after"))
+	r.settle()
+	r.agree()
+}
+
+// TestTakenSmall: the machine itself takes a snapshot that is small, and one that comes in the place of another state.
+func TestTakenSmall(t *testing.T) {
+	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}, Takes: true})
+	r.derives(1, 3)
+	r.trim()
+	r.settle()
+	r.derives(2, 3000)
+	r.trim()
+	r.settle()
+	r.agree()
+	if n := r.status().Rebases; r.taken != 0 || n != 2 {
+		t.Errorf("the host took %d snapshots, the machine %d; want 0 and 2", r.taken, n)
+	}
+	r.hasDerived(700)
+}
+
+// TestTakenPart: a snapshot of which pieces are missing is refused, and leaves nothing; a piece that is not where the host has put
+// it comes again.
+func TestTakenPart(t *testing.T) {
+	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16}, Takes: true})
+	r.derives(2, 3000)
+	r.trim()
+	r.lies = 2
+	var manifest []byte
+	r.wire = func(a *replica.Ask, x *replica.Answer) bool {
+		if a.Path == "/v2/sync/snapshot" {
+			manifest = x.Body
+		}
+		return true
+	}
+	r.run(func() bool { return r.status().PiecesDone > 1 }, 100)
+	o := replica.Options{App: app, Partition: r.part, Store: r.store}
+	if err := replica.TakeSnapshot(context.Background(), o, manifest); !errors.Is(err, blob.ErrNotFound) {
+		t.Errorf("a snapshot whose pieces are missing: %v", err)
+	}
+	if c := r.part.Cursor(); c != (partition.Cursor{}) {
+		t.Errorf("the cursor is %v", c)
+	}
+	if err := replica.TakeSnapshot(context.Background(), o, manifest[:len(manifest)-1]); !errors.Is(err, wire.ErrFormat) {
+		t.Errorf("half a manifest: %v", err)
+	}
+	r.settle()
+	r.agree()
+	if r.lies != 0 || r.taken != 1 {
+		t.Errorf("%d pieces are still to be said to be what they are not; the host took %d snapshots", r.lies, r.taken)
+	}
+}
+
+// derives has the origin make so many times 400 inputs, whose derived records have so many values.
+func (r *rig) derives(times, values int) {
+	r.Helper()
+	for range times {
 		var bodies []log.Body
 		var large kv.Batch
 		for range 400 {
 			in := r.picture(10)
 			d := derivedOf(in.Blob)
-			d.Values = make([]float32, 300)
+			d.Values = make([]float32, values)
 			catalog.PutDerived(&large, app, r.origin.base, in.Blob, in.Crop, d)
 			bodies = append(bodies, in)
 		}
 		r.origin.submit(bodies...)
 		if err := r.origin.store.Apply(&large); err != nil {
-			t.Fatal(err)
+			r.Fatal(err)
 		}
 	}
-	if r.goesOn(t) == 0 {
-		t.Error("no piece was placed")
-	}
+}
+
+// hasDerived holds the replica to the derived record of an input.
+func (r *rig) hasDerived(ord uint32) {
+	r.Helper()
 	var in catalog.Input
-	if err := catalog.Read(r.store, app).Inputs(1500, func(x catalog.Input) bool { in = x; return false }); err != nil {
-		t.Fatal(err)
+	if err := catalog.Read(r.store, app).Inputs(ord, func(x catalog.Input) bool { in = x; return false }); err != nil {
+		r.Fatal(err)
 	}
 	if x, err := catalog.Read(r.store, app).DerivedOf(r.origin.base, in.Blob, in.Crop); err != nil || !bytes.Equal(x.Embedding, derivedOf(in.Blob).Embedding) {
-		t.Errorf("the derived record of input %d: %v", in.Ord, err)
+		r.Errorf("the derived record of input %d: %v", in.Ord, err)
+	}
+}
+
+// trim has the origin's log lead on from nothing.
+func (r *rig) trim() {
+	r.Helper()
+	if err := r.origin.part.Log().Trim(r.origin.part.Log().Head() + 1); err != nil {
+		r.Fatal(err)
 	}
 }
 
 // goesOn has the snapshot of the origin be cut again and again, and returns how many pieces were placed at most.
 func (r *rig) goesOn(t *testing.T) (placed int) {
 	t.Helper()
-	if err := r.origin.part.Log().Trim(r.origin.part.Log().Head() + 1); err != nil {
-		t.Fatal(err)
-	}
+	r.trim()
 	pieces := map[string]int{}
 	r.wire = func(a *replica.Ask, x *replica.Answer) bool {
 		if name, ok := strings.CutPrefix(a.Path, "/v2/sync/snapshot/"); ok && r.rng.IntN(2) == 0 {

@@ -92,6 +92,8 @@ type rig struct {
 	over    func(s kv.Store) kv.Store          // lies over the store; nil: nothing
 	lose    func(a *replica.Ask) bool          // whether a request never arrives; nil: all do
 	cuts    bool                               // answers come in pieces, cut anywhere
+	lies    int                                // pieces that are said to be in their place and are not
+	taken   int                                // snapshots that were taken beside the machine
 }
 
 func newRig(t testing.TB, options replica.Options) *rig {
@@ -168,11 +170,45 @@ func (r *rig) step(e replica.Event) {
 			r.asks = slices.DeleteFunc(r.asks, func(a replica.Ask) bool { return a.ID == x.ID })
 		case replica.WakeAt:
 			r.wake = x.At
+		case replica.Take:
+			r.takes(&x)
+			return
 		default:
 			r.effects = append(r.effects, x)
 		}
 	}
 	r.holds(&before)
+}
+
+// takes does what a host does that takes snapshots, and begins with another machine.
+func (r *rig) takes(x *replica.Take) {
+	r.Helper()
+	if err := replica.TakeSnapshot(context.Background(), replica.Options{App: app, Partition: r.part, Store: r.store}, x.Manifest); err != nil {
+		r.Fatal(err)
+	}
+	r.taken++
+	r.start()
+}
+
+// places does what such a host does with a piece.
+func (r *rig) places(a *replica.Ask, x *replica.Answer) {
+	r.Helper()
+	if !a.Place || x.Status != 200 || x.Err != nil {
+		return
+	}
+	x.Sum = blob.Sum(x.Body)
+	if r.lies > 0 {
+		r.lies--
+		x.Placed = true
+	} else {
+		var err error
+		if x.Placed, err = replica.Place(r.store, app, x.Sum, x.Body); err != nil {
+			r.Fatal(err)
+		}
+	}
+	if x.Placed {
+		x.Body = nil
+	}
 }
 
 // status of a machine that may not have begun.
@@ -235,6 +271,7 @@ func (r *rig) deliver(i int) {
 	if r.wire != nil && !r.wire(&a, &x) {
 		x = replica.Answer{ID: a.ID, Err: errors.New("connection lost")}
 	}
+	r.places(&a, &x)
 	if !r.cuts {
 		r.step(x)
 		return

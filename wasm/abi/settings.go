@@ -45,6 +45,7 @@ type Replica struct {
 	Register    []byte
 
 	Origin string // the origin's address, for people
+	Takes  bool   // the host takes large snapshots, as replica.Options has it
 }
 
 // Marshal returns the envelope.
@@ -81,6 +82,7 @@ func (s *Settings) Marshal() []byte {
 		e.Uint(6, r.RegisterSeq)
 		e.Raw(7, r.Register)
 		e.Text(8, r.Origin)
+		e.Bool(9, r.Takes)
 		e.Close(at)
 	}
 	return e.Bytes(nil)
@@ -166,6 +168,8 @@ func getReplica(d *field.Decoder) *Replica {
 			r.Register = bytes.Clone(d.Raw())
 		case 8:
 			r.Origin = d.Text()
+		case 9:
+			r.Takes = d.Bool()
 		}
 	}
 	return &r

@@ -30,6 +30,7 @@ const (
 	effectGot
 	effectChanged
 	effectPurge
+	effectTake
 )
 
 // AppendEvent writes an event of a replica's machine; nil asks for its status alone. The body of an
@@ -54,6 +55,7 @@ func AppendEvent(buf []byte, e replica.Event) []byte {
 			x.Element(6, e.Err.Error())
 		}
 		x.Hash(7, e.Sum[:])
+		x.Bool(8, e.Placed)
 		x.Raw(15, e.Body)
 	case replica.Need:
 		x.Uint(1, eventNeed)
@@ -94,6 +96,8 @@ func ParseEvent(data []byte) (replica.Event, error) {
 		case 7:
 			d.Hash(a.Sum[:])
 			need.Blob = a.Sum
+		case 8:
+			a.Placed = d.Bool()
 		case 15:
 			a.Body = d.Raw()
 		}
@@ -179,6 +183,7 @@ func putEffect(x *field.Encoder, e replica.Effect) {
 		x.Text(5, e.Query)
 		putHeaders(x, 6, e.Header)
 		x.Bool(7, e.Stream)
+		x.Bool(13, e.Place)
 		x.Raw(15, e.Body)
 	case replica.Cancel:
 		x.Uint(1, effectCancel)
@@ -198,6 +203,9 @@ func putEffect(x *field.Encoder, e replica.Effect) {
 		x.Uint(1, effectPurge)
 		x.Text(11, e.Why)
 		x.Bool(12, e.KeepOutbox)
+	case replica.Take:
+		x.Uint(1, effectTake)
+		x.Raw(15, e.Manifest)
 	default:
 		panic(fmt.Sprintf("abi: effect %T", e))
 	}
@@ -235,6 +243,8 @@ func getEffect(d *field.Decoder) (replica.Effect, error) {
 			purge.Why = d.Text()
 		case 12:
 			purge.KeepOutbox = d.Bool()
+		case 13:
+			ask.Place = d.Bool()
 		case 15:
 			ask.Body = d.Raw()
 		}
@@ -255,6 +265,8 @@ func getEffect(d *field.Decoder) (replica.Effect, error) {
 		return replica.Changed{}, nil
 	case effectPurge:
 		return purge, nil
+	case effectTake:
+		return replica.Take{Manifest: ask.Body}, nil
 	}
 	return nil, fmt.Errorf("effect %d: %w", kind, field.ErrFormat)
 }

@@ -47,6 +47,28 @@ func TestSum(t *testing.T) {
 	}
 }
 
+// TestTakes carries what a host that takes snapshots is asked for, and says.
+func TestTakes(t *testing.T) {
+	want := replica.Answer{ID: 8, Status: 200, Sum: blob.Hash{1, 31: 9}, Placed: true}
+	got, err := abi.ParseEvent(abi.AppendEvent(nil, want))
+	if d := cmp.Diff(replica.Event(want), got); err != nil || d != "" {
+		t.Errorf("%v %s", err, d)
+	}
+	effects := abi.Synced{Effects: []replica.Effect{
+		replica.Ask{ID: 3, Method: "GET", Path: "/v2/sync/snapshot/00", Place: true}, replica.Take{Manifest: []byte("manifest")},
+	}}
+	back, err := abi.ParseSynced(effects.Append(nil))
+	if d := cmp.Diff(effects.Effects, back.Effects); err != nil || d != "" {
+		t.Errorf("%v %s", err, d)
+	}
+	for _, takes := range []bool{false, true} {
+		s := abi.Settings{Role: abi.Engine, Store: abi.StoreLent, Replica: &abi.Replica{Name: "copy", Takes: takes}}
+		if x, err := abi.ParseSettings(s.Marshal()); err != nil || x.Replica.Takes != takes {
+			t.Errorf("%+v, %v", x.Replica, err)
+		}
+	}
+}
+
 // moment is a time in nanoseconds that a float64 has too: whole multiples of four milliseconds do.
 const moment = 1_700_000_000_124_000_000
 

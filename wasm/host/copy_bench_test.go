@@ -45,7 +45,7 @@ type source struct {
 }
 
 // newSource has n analysed inputs, with labels, metadata and embeddings around some hundred centres.
-func newSource(b *testing.B, n int) *source {
+func newSource(b testing.TB, n int) *source {
 	b.Helper()
 	ctx := context.Background()
 	set, err := predict.LoadTables(models.FS)
@@ -132,7 +132,7 @@ func derivedOf(rng *rand.Rand, values int) catalog.Derived {
 }
 
 // answer is what the source says to a request of a copy.
-func (s *source) answer(b *testing.B, a *replica.Ask) replica.Answer {
+func (s *source) answer(b testing.TB, a *replica.Ask) replica.Answer {
 	b.Helper()
 	out := replica.Answer{ID: a.ID, Status: 200, Header: []api.Field{{Name: "Content-Type", Value: wire.ContentType}}}
 	name, rest, _ := strings.Cut(strings.TrimPrefix(a.Path, "/v2/sync/"), "/")
@@ -174,7 +174,7 @@ func (s *source) answer(b *testing.B, a *replica.Ask) replica.Answer {
 }
 
 // changes is the log from where a copy asks.
-func (s *source) changes(b *testing.B, a *replica.Ask) (stream []byte) {
+func (s *source) changes(b testing.TB, a *replica.Ask) (stream []byte) {
 	query, err := url.ParseQuery(a.Query)
 	if err != nil {
 		b.Fatal(err)

@@ -28,6 +28,7 @@ type writer struct {
 	tasks   int           // that are being done
 	idle    chan struct{} // not nil: closed when calls is 0
 	retired bool          // the application is gone, or the fleet is
+	alone   bool          // the instance takes snapshots itself, since the host could not
 	died    int           // deaths since a call last went well
 	diedAt  time.Time
 
@@ -166,6 +167,9 @@ func (w *writer) ready(ctx context.Context) error {
 	s.Role, s.Store, s.App = abi.Engine, abi.StoreLent, w.app
 	if w.f.o.Replica != nil {
 		s.Replica = w.f.o.Replica(w.app)
+	}
+	if s.Replica != nil {
+		s.Replica.Takes = !w.alone && w.f.Runtime().own
 	}
 	in, err := w.f.open(ctx, s)
 	if err != nil {

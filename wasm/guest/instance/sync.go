@@ -36,6 +36,7 @@ func (i *Instance) openReplica(store kv.Store) error {
 	}
 	if i.pictures == nil {
 		o.Blobs, o.Register = lent.Blobs{From: i.Imports}, lent.Register{From: i.Imports}
+		o.Takes = s.Takes // over the same store
 	} else {
 		o.Blobs, o.Register = i.pictures.blobs, ownRegister{i.engine, i.settings.App}
 	}

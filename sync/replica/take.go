@@ -1,0 +1,82 @@
+package replica
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// A machine in a guest has a host that can do the same natively, several times as fast. What takes long when a replica
+// joins is done there, between the machine's steps, over the same store:
+//
+//	machine ── Ask, Place ──▶ host: piece, its hash ── Place ──▶ derived records in their table, PlacedKey
+//	        ◀── Answer, Placed ──┘
+//	        ── Take ──▶ host: the machine ends ── TakeSnapshot ──▶ state, index ── another machine begins, and pulls on
+//
+// A host that is killed, or fails, in between leaves what a machine's own death would: the pieces, or a state that is
+// torn and is wiped by whoever opens it.
+
+// takesFrom is the size of a snapshot, in bytes, from which on it is given to the host: another machine costs more than to
+// take a smaller one.
+const takesFrom = 8 << 20
+
+// gives has the host take the snapshot.
+func (m *Machine) gives() (bool, error) {
+	r := &m.rebase
+	size := uint64(0)
+	for _, c := range r.manifest.Chunks {
+		size += c.Size
+	}
+	if !m.o.Takes || size < takesFrom {
+		return false, nil
+	}
+	places, err := m.places()
+	if places && err == nil {
+		r.given = true
+		m.effects = append(m.effects, Take{Manifest: r.manifest.Encode()})
+	}
+	return places, err
+}
+
+// Place puts a piece of a snapshot, which has that hash, where its derived records belong, in place of the machine of the application,
+// which is between two steps. It returns false, and changes nothing, for a piece with other things, or where there are inputs already.
+func Place(store kv.Store, app catalog.AppID, hash blob.Hash, piece []byte) (bool, error) {
+	none, err := blank(store, app)
+	var b kv.Batch
+	if err != nil || !none || !partition.Place(&b, app, hash, piece) {
+		return false, err
+	}
+	err = store.Apply(&b)
+	return err == nil, err
+}
+
+// TakeSnapshot takes the snapshot of a [Take], whose pieces are in the store, in place of the application's machine, which
+// is no more. Of o it needs App, Partition and Store. With an error the replica is one that has pulled nothing, and the
+// next machine goes on from there.
+func TakeSnapshot(ctx context.Context, o Options, manifest []byte) error {
+	f, err := wire.DecodeManifest(manifest)
+	if err != nil {
+		return err
+	}
+	m := &Machine{o: o, p: o.Partition}
+	m.rebase.begin(&f)
+	for i, c := range m.rebase.parts {
+		has, err := m.hasPart(i)
+		m.rebase.held[i] = has && !m.rebase.placed[i]
+		if err == nil && !has {
+			err = fmt.Errorf("piece %v of a snapshot: %w", c.Hash, blob.ErrNotFound)
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return m.adopt(ctx)
+}

@@ -1,0 +1,102 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/sync/replica"
+)
+
+// A copy that joins is taken natively where the module is the program's own, which would do the same four times as
+// slowly: its pieces as they come, and the whole when all are there. Another module's instance does it itself.
+
+// Place puts a piece of a snapshot in its place, between two calls of the application's instance; false: the instance is to have it.
+// See [replica.Place].
+func (f *Fleet) Place(ctx context.Context, app string, hash blob.Hash, piece []byte) (bool, error) {
+	id, err := catalog.ParseAppID(app)
+	if err != nil {
+		return false, err
+	}
+	w, err := f.writer(app)
+	if err != nil {
+		return false, err
+	}
+	if err := w.take(ctx); err != nil {
+		return false, err
+	}
+	defer w.give()
+	if w.in == nil || !w.in.rt.own || ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	return replica.Place(f.o.Lent.Store, id, hash, piece)
+}
+
+// TakeSnapshot takes a snapshot that the machine in the application's instance has handed over, in the instance's place:
+// the next call opens another, which does it itself should it fail here. The error is one of ctx, or of a fleet that is closed.
+func (f *Fleet) TakeSnapshot(ctx context.Context, app string, manifest []byte) error {
+	w, err := f.writer(app)
+	if err != nil {
+		return err
+	}
+	if err := w.take(ctx); err != nil {
+		return err
+	}
+	defer w.give()
+	in := w.in
+	if err := w.drain(ctx); err != nil {
+		return err
+	}
+	if w.retired {
+		return errStopping
+	}
+	if in == nil || w.in != in || !in.rt.own {
+		return nil // it was replaced meanwhile, and the machine with it
+	}
+	begun := f.now()
+	err = w.shut()
+	if err == nil {
+		err = f.takeSnapshot(ctx, app, manifest)
+	}
+	if err != nil {
+		w.alone = true
+		f.o.Lent.Log.Error("a snapshot is left to the instance", "app", app, "error", err)
+		return ctx.Err()
+	}
+	f.o.Lent.Log.Info("snapshot taken", "app", app, "took", f.now().Sub(begun))
+	return nil
+}
+
+// takeSnapshot does so on an engine of its own.
+func (f *Fleet) takeSnapshot(ctx context.Context, app string, manifest []byte) error {
+	id, err := catalog.ParseAppID(app)
+	if err != nil {
+		return err
+	}
+	o := &f.o.Lent
+	e, err := core.Open(core.Options{
+		App: app, Store: o.Store, Models: f.o.Models, Hosted: o.Hosted, Clock: o.Clock, Rand: o.Rand,
+		Older: func(base [32]byte) (*predict.Set, error) {
+			if o.Older == nil {
+				return nil, fmt.Errorf("network %x: %w", base[:4], errNotLent)
+			}
+			files, err := o.Older(base)
+			if err != nil {
+				return nil, err
+			}
+			return predict.LoadTables(files)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	p, err := e.Partition(app)
+	if err == nil {
+		err = replica.TakeSnapshot(ctx, replica.Options{App: id, Partition: p, Store: o.Store}, manifest)
+	}
+	return errors.Join(err, e.Close())
+}
