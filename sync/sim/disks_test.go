@@ -52,7 +52,7 @@ type onFiles struct{ disk *journaltest.Disk }
 
 // Open implements [Disk].
 func (d onFiles) Open() (kv.Store, error) {
-	return memkv.Open(memkv.Options{Journal: memkv.NewFiled(memkv.FiledOptions{Files: d.disk, Pair: [2]int{0, 1}})})
+	return memkv.Open(memkv.Options{Files: &memkv.Files{Disk: d.disk, Pair: [2]int{0, 1}}})
 }
 
 // Kill implements [Disk].

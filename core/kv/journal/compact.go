@@ -22,6 +22,9 @@ type Copier struct{ j *Journal }
 // Put writes a record and returns where its body lies from Switch on.
 func (c *Copier) Put(head, body []byte) (int64, error) { return c.j.rewrite.tape.append(head, body) }
 
+// Read is [Journal.Read] of what the journal holds until Switch.
+func (c *Copier) Read(off int64, p []byte) error { return c.j.read(off, p) }
+
 // Copy is Put with the n bytes of a body that lies at off.
 func (c *Copier) Copy(head []byte, off int64, n int) (int64, error) {
 	body := make([]byte, n)

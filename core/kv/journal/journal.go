@@ -211,13 +211,13 @@ func (j *Journal) read(off int64, p []byte) error {
 	if off < headerBytes || off+int64(len(p)) > j.now.end() {
 		return fmt.Errorf("%w: journal read of %d bytes at %d of %d", kv.ErrCorrupt, len(p), off, j.now.end())
 	}
-	if off+int64(len(p)) > j.now.written {
-		if j.err != nil {
-			return j.err
-		}
-		if err := j.now.flush(); err != nil {
-			return j.fail(err)
-		}
+	if over := off + int64(len(p)) - j.now.written; over > 0 { // not written yet
+		within := max(0, int64(len(p))-over)
+		copy(p[within:], j.now.buffer[max(0, off-j.now.written):])
+		p = p[:within]
+	}
+	if len(p) == 0 {
+		return nil
 	}
 	return j.files.Read(j.now.file, off, p)
 }

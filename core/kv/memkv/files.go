@@ -1,7 +1,12 @@
 package memkv
 
 import (
+	"cmp"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
+	"slices"
+	"sync"
 
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/journal"
@@ -13,105 +18,322 @@ var magic = [8]byte{'S', 'L', 'S', 'T', 'O', 'R', 'E', '1'}
 // compactSlack is how many bytes a journal may be longer than twice what is kept.
 const compactSlack = 4 << 20
 
-// Filed is a [Journal] in a pair of numbered files, as a browser's private file system has
-// them: a batch is a record. It is compacted as it grows, a little with each batch.
-type Filed struct {
-	o       FiledOptions
-	journal *journal.Journal // nil until Replay
-}
+// farBytes is the least of a value that stays in the files: what a page's index keeps of a picture, not what folding
+// reads of an input.
+const farBytes = 512
 
-var (
-	_ Journal   = (*Filed)(nil)
-	_ compacter = (*Filed)(nil)
-)
-
-// FiledOptions say where a store is kept.
-type FiledOptions struct {
-	Files journal.Files // borrowed for as long as the store is open
+// Files say where a store is kept: in a pair of numbered files, as a browser's private file system has them. A batch is a
+// record of a [journal.Journal], which is compacted as it grows, a little with each batch. Values of Far bytes and more stay
+// there, and are read when they are asked for.
+type Files struct {
+	Disk  journal.Files // borrowed for as long as the store is open
 	Pair  [2]int        // the two of them
+	Far   int           // bytes of the least value that stays there; 0 means 512
 	Slack int64         // how many bytes more than twice what is kept the files may grow; 0 means 4 MB, below 0 means fewer
 	Step  int           // see journal.Options
 }
 
-// NewFiled returns the journal in a pair of files, which Replay opens.
-func NewFiled(o FiledOptions) *Filed {
-	if o.Slack == 0 {
-		o.Slack = compactSlack
-	}
-	return &Filed{o: o}
+// filed is the journal of a store in files, with the values that stay there.
+type filed struct {
+	o       Files
+	journal *journal.Journal
+	buffers sync.Pool // of *[]byte, into which scans read
+
+	mu     sync.RWMutex // taken before the journal's own
+	places journal.Places
 }
 
-// Replay implements [Journal].
-func (f *Filed) Replay(yield func(batch []byte) error) (err error) {
-	f.journal, err = journal.Open(journal.Options{Files: f.o.Files, Pair: f.o.Pair, Magic: magic, Step: f.o.Step}, func(head []byte, _ int64, n int) error {
-		if n != 0 {
-			return fmt.Errorf("%w: a record of a store with a body of %d bytes", kv.ErrCorrupt, n)
+// far is a value in the files.
+type far struct {
+	place journal.Place
+	n     uint32 // bytes
+	crc   uint32
+}
+
+// farOp is the far value of an operation of a batch.
+type farOp struct {
+	far
+	op int
+}
+
+// A record's head is a batch, or where values of it stay in the record's body:
+//
+//	1     2, which begins no batch
+//	1..5  how many values, as a uvarint; and for each
+//	1..5    uvarint: how many operations stand before its own, behind the one of the value before
+//	1..5    uvarint: its bytes
+//	4       their CRC
+//	…     the batch, in which these values are empty
+//
+// The body is the values, one after another.
+const farVersion = 2
+
+func newFiled(o Files) *filed {
+	o.Slack, o.Far = cmp.Or(o.Slack, compactSlack), cmp.Or(o.Far, farBytes)
+	return &filed{o: o}
+}
+
+// open replays the files: yield borrows a batch, with the values of its operations that are far.
+func (f *filed) open(yield func(b *kv.Batch, values []farOp)) (err error) {
+	o := journal.Options{Files: f.o.Disk, Pair: f.o.Pair, Magic: magic, Step: f.o.Step}
+	f.journal, err = journal.Open(o, func(head []byte, body int64, n int) error {
+		b, values, err := f.parse(head, body, n)
+		if err != nil {
+			return fmt.Errorf("%w: record of a store: %w", kv.ErrCorrupt, err)
 		}
-		return yield(head)
+		yield(b, values)
+		return nil
 	})
 	return err
 }
 
-// Append implements [Journal].
-func (f *Filed) Append(batch []byte) (wait func() error, err error) {
-	_, seq, err := f.journal.Append(batch, nil)
-	if err != nil {
-		return nil, err
+// parse reads a record.
+func (f *filed) parse(head []byte, body int64, n int) (*kv.Batch, []farOp, error) {
+	var values []farOp
+	at := body
+	if len(head) > 0 && head[0] == farVersion {
+		head = head[1:]
+		number := func() (v int) {
+			u, size := binary.Uvarint(head)
+			if size <= 0 || u > uint64(n) {
+				head = nil
+				return 0
+			}
+			head = head[size:]
+			return int(u)
+		}
+		count := number()
+		values = make([]farOp, 0, min(count, len(head)/6))
+		for op := -1; count > 0 && len(head) > 0; count-- {
+			op += 1 + number()
+			size := number()
+			if len(head) < 4 || int64(size) > body+int64(n)-at {
+				return nil, nil, fmt.Errorf("%w: value of %d bytes", kv.ErrBatch, size)
+			}
+			values = append(values, farOp{far{f.places.Add(body, at), uint32(size), binary.LittleEndian.Uint32(head)}, op})
+			head = head[4:]
+			at += int64(size)
+		}
 	}
-	return func() error { return f.journal.SyncTo(seq) }, nil
+	if at != body+int64(n) {
+		return nil, nil, fmt.Errorf("%w: %d bytes of values, of %d", kv.ErrBatch, at-body, n)
+	}
+	b, err := kv.BorrowBatch(head)
+	if err != nil {
+		return nil, nil, err
+	}
+	i, found := 0, 0
+	for op := range b.Each {
+		if found < len(values) && values[found].op == i && op.Kind == kv.KindPut && len(op.Value) == 0 {
+			found++
+		}
+		i++
+	}
+	if found != len(values) {
+		return nil, nil, fmt.Errorf("%w: values of %d operations, of %d", kv.ErrBatch, found, len(values))
+	}
+	return b, values, nil
 }
 
-// due implements [compacter].
-func (f *Filed) due(live int64) bool { return f.journal.Due(live, f.o.Slack) }
-
-// compact implements [compacter].
-func (f *Filed) compact(live kv.Snapshot) { f.journal.Compact(&source{live: live}) }
-
-// compacter is a journal that grows with what it is given, and is told what of that is left.
-type compacter interface {
-	due(live int64) bool
-	// compact takes over a snapshot of what all batches so far have made.
-	compact(live kv.Snapshot)
+// record is a batch as it is written.
+type record struct {
+	head, body []byte
+	batch      kv.Batch // without its far values
+	values     []farOp  // without places
+	n          int      // operations of the batch
 }
 
-// source is a snapshot as the batches that make it.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func crc(data []byte) uint32 { return crc32.Checksum(data, castagnoli) }
+
+// far says that the next operation has a value in the body.
+func (r *record) far(n, crc uint32) {
+	r.values = append(r.values, farOp{far{n: n, crc: crc}, r.n})
+	r.n++
+}
+
+// encode makes the head.
+func (r *record) encode() {
+	if len(r.values) == 0 {
+		r.head = r.batch.Bytes()
+		return
+	}
+	r.head = binary.AppendUvarint([]byte{farVersion}, uint64(len(r.values)))
+	last := -1
+	for _, v := range r.values {
+		r.head = binary.AppendUvarint(r.head, uint64(v.op-last-1))
+		r.head = binary.AppendUvarint(r.head, uint64(v.n))
+		r.head = binary.LittleEndian.AppendUint32(r.head, v.crc)
+		last = v.op
+	}
+	r.head = append(r.head, r.batch.Bytes()...)
+}
+
+// split puts the far values of a batch into a body.
+func (f *filed) split(b *kv.Batch) *record {
+	size := 0
+	for op := range b.Each {
+		if f.isFar(op) {
+			size += len(op.Value)
+		}
+	}
+	if size == 0 {
+		return &record{head: b.Bytes()}
+	}
+	r := &record{body: make([]byte, 0, size)}
+	for op := range b.Each {
+		switch {
+		case f.isFar(op):
+			r.batch.Put(op.Key, nil)
+			r.far(uint32(len(op.Value)), crc(op.Value))
+			r.body = append(r.body, op.Value...)
+			continue
+		case op.Kind == kv.KindPut:
+			r.batch.Put(op.Key, op.Value)
+		case op.Kind == kv.KindDelete:
+			r.batch.Delete(op.Key)
+		case op.Kind == kv.KindDeleteRange:
+			r.batch.DeleteRange(op.Key, op.Value)
+		}
+		r.n++
+	}
+	r.encode()
+	return r
+}
+
+func (f *filed) isFar(op kv.Op) bool { return op.Kind == kv.KindPut && len(op.Value) >= f.o.Far }
+
+// append writes a batch and returns where its far values lie.
+func (f *filed) append(b *kv.Batch) (values []farOp, wait func() error, err error) {
+	r := f.split(b)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, seq, err := f.journal.Append(r.head, r.body)
+	if err != nil {
+		return nil, nil, err
+	}
+	body := at
+	for i := range r.values {
+		r.values[i].place = f.places.Add(body, at)
+		at += int64(r.values[i].n)
+	}
+	return r.values, func() error { return f.journal.SyncTo(seq) }, nil
+}
+
+// drop says that a value is replaced.
+func (f *filed) drop(v far) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.places.Drop(v.place, int(v.n))
+}
+
+// enter and leave are called around the reading of a tree that others may change meanwhile.
+func (f *filed) enter() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.places.Enter()
+}
+
+func (f *filed) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.places.Leave()
+}
+
+// errValue says that a value in the files is not what was written.
+var errValue = fmt.Errorf("%w: checksum of a value", kv.ErrCorrupt)
+
+// read returns a value.
+func (f *filed) read(v far) ([]byte, error) {
+	value := make([]byte, v.n)
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	if err := f.places.Read(f.journal, v.place, 0, value); err != nil {
+		return nil, fmt.Errorf("value: %w", err)
+	}
+	if crc(value) != v.crc {
+		return nil, errValue
+	}
+	return value, nil
+}
+
+// due reports whether the files should be compacted, where so many bytes are live.
+func (f *filed) due(live int64) bool { return f.journal.Due(live, f.o.Slack) }
+
+// compact begins to write a tree anew.
+func (f *filed) compact(live *tree) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.places.Begin()
+	f.journal.Compact(&source{filed: f, live: live})
+}
+
+// source is a tree as the batches that make it. It runs under the lock of filed, with an Append.
 type source struct {
-	live kv.Snapshot
-	next []byte // the first key that is not written yet
+	filed *filed
+	live  *tree
+	next  pair // the first that is not written yet
 }
 
-// batchBytes is about how much of a snapshot is one batch.
+var _ journal.Source = (*source)(nil)
+
+// batchBytes is about how much of a tree is one batch.
 const batchBytes = 32 << 10
 
 // Next implements [journal.Source].
 func (s *source) Next(to *journal.Copier, n int) (done bool, err error) {
 	for n > 0 && !done {
-		var b kv.Batch
+		var r record
+		var moved []far
 		done = true
-		err := s.live.Scan(s.next, nil, func(key, value []byte) bool {
-			if len(b.Bytes()) >= min(n, batchBytes) {
-				s.next, done = append(s.next[:0], key...), false
+		s.live.Ascend(s.next, func(p pair) bool {
+			if len(r.batch.Bytes())+len(r.body) >= min(n, batchBytes) {
+				s.next, done = p, false
 				return false
 			}
-			b.Put(key, value)
-			return true
+			v, ok := p.far()
+			if !ok {
+				r.batch.Put(p.key(), p.near())
+				r.n++
+				return true
+			}
+			moved = append(moved, v)
+			r.batch.Put(p.key(), nil)
+			r.far(v.n, v.crc)
+			at, _ := s.filed.places.Where(v.place)
+			r.body = slices.Grow(r.body, int(v.n))
+			value := r.body[len(r.body):][:v.n]
+			if err = to.Read(at, value); err == nil && crc(value) != v.crc {
+				err = errValue
+			}
+			r.body = r.body[:len(r.body)+int(v.n)]
+			return err == nil
 		})
-		if err == nil && b.Len() > 0 {
-			_, err = to.Put(b.Bytes(), nil)
-		}
 		if err != nil {
 			return false, err
 		}
-		n -= len(b.Bytes())
+		if r.n > 0 {
+			r.encode()
+			at, err := to.Put(r.head, r.body)
+			if err != nil {
+				return false, err
+			}
+			for _, v := range moved {
+				s.filed.places.Copied(v.place, at)
+				at += int64(v.n)
+			}
+		}
+		n -= len(r.head) + len(r.body)
 	}
 	return done, nil
 }
 
-// Moved implements [journal.Source]: records have no bodies.
-func (s *source) Moved(int64, int64) {}
+// Moved implements [journal.Source].
+func (s *source) Moved(from, to int64) { s.filed.places.Moved(from, to) }
 
 // Switch implements [journal.Source].
-func (s *source) Switch(func(int64, []byte) error) error { return nil }
+func (s *source) Switch(read func(int64, []byte) error) error { return s.filed.places.Switch(read) }
 
 // Close implements [journal.Source].
-func (s *source) Close() { _ = s.live.Close() }
+func (s *source) Close() { s.filed.places.End() }

@@ -6,14 +6,16 @@
 //	                                        ├──▶ Snapshot
 //	                                        └──▶ Scan
 //
-// With a [Journal] it outlives its process: a browser journals to its private file system ([Filed]),
-// and a test to a slice that can be cut anywhere. Without one, wait returns at once, since nothing outlives anything.
+// In [Files] it outlives its process, as in a browser's private file system; large values then stay in the files, so that
+// memory holds keys, small values and where the others lie. With a [Journal] it outlives it as well: a test journals to a slice
+// that can be cut anywhere. Without either, wait returns at once, since nothing outlives anything.
 //
-// The tree is tidwall's. It is no cache: nothing is ever dropped.
+// The tree is tidwall's. It is no cache: nothing is ever dropped, and what lies in files is read each time.
 package memkv
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -21,6 +23,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/journal"
 )
 
 // Journal keeps encoded batches, in order, where they outlive the process.
@@ -37,13 +40,15 @@ type Journal interface {
 
 // Options says how a store is kept.
 type Options struct {
-	Journal  Journal // nil keeps the store in memory only
+	Files    *Files  // nil keeps the store in memory only,
+	Journal  Journal // unless there is a journal
 	MaxBytes int64   // of keys and values, above which Room returns kv.ErrFull; 0 means no limit
 }
 
 // Store is a store in memory. Its methods may be called concurrently.
 type Store struct {
 	options Options
+	filed   *filed // nil without files
 
 	mu     sync.RWMutex
 	tree   *tree
@@ -56,9 +61,17 @@ type Store struct {
 
 type tree = btree.BTreeG[pair]
 
-// pair is a key, and in the rest of its capacity the value: one allocation that never changes, and half of the
-// room that two slices take in a node. To look for a key, the key alone will do.
+// pair is a key, and in the rest of its capacity the value, or where it lies: one allocation that never changes, and half of the
+// room that two slices take in a node. To look for a key, the key alone will do. Behind the key stand
+//
+//	1  0 near    …  the value
+//	1  1 far     4  its place    4  its bytes    4  their CRC
 type pair []byte
+
+const (
+	tagNear = iota
+	tagFar
+)
 
 func newTree() *tree {
 	return btree.NewBTreeGOptions(func(a, b pair) bool {
@@ -74,10 +87,18 @@ var (
 // New returns an empty store without a journal.
 func New() *Store { return &Store{tree: newTree()} }
 
-// Open returns the store that the journal's batches make. A batch that is none gives kv.ErrCorrupt.
+// Open returns the store that the files, or the journal's batches, make. A batch that is none gives kv.ErrCorrupt.
 func Open(o Options) (*Store, error) {
 	s := New()
 	s.options = o
+	if o.Files != nil {
+		s.filed = newFiled(*o.Files)
+		if err := s.filed.open(s.apply); err != nil {
+			return nil, fmt.Errorf("journal: %w", err)
+		}
+		s.compact()
+		return s, nil
+	}
 	if o.Journal == nil {
 		return s, nil
 	}
@@ -86,13 +107,12 @@ func Open(o Options) (*Store, error) {
 		if err != nil {
 			return fmt.Errorf("%w: %w", kv.ErrCorrupt, err)
 		}
-		s.apply(b)
+		s.apply(b, nil)
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("journal: %w", err)
 	}
-	s.compact()
 	return s, nil
 }
 
@@ -103,27 +123,40 @@ func (s *Store) Get(key []byte) ([]byte, error) {
 	if s.closed {
 		return nil, kv.ErrClosed
 	}
-	return get(s.tree, key)
+	return view{s.tree, s.filed}.get(key)
 }
 
 // Scan implements [kv.Reader].
 func (s *Store) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
-	t, err := s.freeze()
+	v, err := s.enter()
 	if err != nil {
 		return err
 	}
-	scan(t, lo, hi, yield)
-	return nil
+	defer v.leave()
+	return v.scan(lo, hi, yield)
 }
 
 // ScanBack implements [kv.Reader].
 func (s *Store) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) error {
-	t, err := s.freeze()
+	v, err := s.enter()
 	if err != nil {
 		return err
 	}
-	scanBack(t, lo, hi, yield)
-	return nil
+	defer v.leave()
+	return v.scanBack(lo, hi, yield)
+}
+
+// enter returns the store as it is now, to be read until leave is called.
+func (s *Store) enter() (view, error) {
+	if s.filed != nil {
+		s.filed.enter() // first, so that nothing goes that the tree has
+	}
+	t, err := s.freeze()
+	v := view{t, s.filed}
+	if err != nil {
+		v.leave()
+	}
+	return v, err
 }
 
 // freeze returns a tree that does not change.
@@ -176,14 +209,19 @@ func (s *Store) write(b *kv.Batch) (wait func() error, err error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	if s.options.Journal != nil && b.Len() > 0 {
-		if wait, err = s.options.Journal.Append(b.Bytes()); err != nil {
-			s.err = fmt.Errorf("%w: %w", kv.ErrFailed, err)
-			return nil, s.err
-		}
-		s.last = wait
+	var values []farOp
+	switch {
+	case b.Len() == 0:
+	case s.filed != nil:
+		values, s.last, err = s.filed.append(b)
+	case s.options.Journal != nil:
+		s.last, err = s.options.Journal.Append(b.Bytes())
 	}
-	s.apply(b)
+	if err != nil {
+		s.err = fmt.Errorf("%w: %w", kv.ErrFailed, err)
+		return nil, s.err
+	}
+	s.apply(b, values)
 	s.compact()
 	if s.last == nil {
 		return func() error { return nil }, nil
@@ -194,10 +232,10 @@ func (s *Store) write(b *kv.Batch) (wait func() error, err error) {
 // pairBytes is about what a journal spends on a key and its value beside their bytes.
 const pairBytes = 6
 
-// compact has a journal compacted that asks for it; mu is held.
+// compact has files compacted that ask for it; mu is held.
 func (s *Store) compact() {
-	if c, ok := s.options.Journal.(compacter); ok && c.due(s.bytes+pairBytes*int64(s.tree.Len())) {
-		c.compact(&snapshot{tree: s.tree.Copy()})
+	if s.filed != nil && s.filed.due(s.bytes+pairBytes*int64(s.tree.Len())) {
+		s.filed.compact(s.tree.Copy())
 	}
 }
 
@@ -210,21 +248,29 @@ func (s *Store) fail(err error) {
 	}
 }
 
-// apply changes the tree; mu is held.
-func (s *Store) apply(b *kv.Batch) {
+// apply changes the tree; mu is held. values are those of its operations that are in the files.
+func (s *Store) apply(b *kv.Batch, values []farOp) {
 	s.frozen = nil
+	i := 0
 	for op := range b.Each {
 		switch op.Kind {
 		case kv.KindPut:
-			p := newPair(op.Key, op.Value)
+			var p pair
+			if len(values) > 0 && values[0].op == i {
+				p, values = farPair(op.Key, values[0].far), values[1:]
+			} else {
+				p = nearPair(op.Key, op.Value)
+			}
+			s.bytes += p.size()
 			old, _ := s.tree.Load(p) // faster than Set in order, as snapshots are written
-			s.bytes += p.size() - old.size()
+			s.drop(old)
 		case kv.KindDelete:
 			old, _ := s.tree.Delete(pair(op.Key))
-			s.bytes -= old.size()
+			s.drop(old)
 		case kv.KindDeleteRange:
 			s.deleteRange(op.Key, op.Value)
 		}
+		i++
 	}
 }
 
@@ -239,22 +285,59 @@ func (s *Store) deleteRange(lo, hi []byte) {
 	})
 	for _, p := range doomed {
 		s.tree.Delete(p)
-		s.bytes -= p.size()
+		s.drop(p)
 	}
 }
 
-func newPair(key, value []byte) pair {
-	p := make(pair, len(key)+len(value))
-	copy(p[copy(p, key):], value)
+// drop counts a pair out that is no longer in the tree; nil is none.
+func (s *Store) drop(p pair) {
+	s.bytes -= p.size()
+	if v, ok := p.far(); ok {
+		s.filed.drop(v)
+	}
+}
+
+func nearPair(key, value []byte) pair {
+	p := make(pair, len(key)+1+len(value))
+	copy(p[copy(p, key)+1:], value)
 	return p[:len(key)]
 }
 
-// key and value are the two parts, of which nobody can reach the other by appending.
-func (p pair) key() []byte   { return p[:len(p):len(p)] }
-func (p pair) value() []byte { return p[len(p):cap(p)] }
+func farPair(key []byte, v far) pair {
+	p := make(pair, 0, len(key)+1+12)
+	p = append(append(p, key...), tagFar)
+	p = binary.LittleEndian.AppendUint32(p, uint32(v.place))
+	p = binary.LittleEndian.AppendUint32(p, v.n)
+	p = binary.LittleEndian.AppendUint32(p, v.crc)
+	return p[:len(key)]
+}
 
-// size is 0 for what the tree returns in place of nothing.
-func (p pair) size() int64 { return int64(cap(p)) }
+// key is one that nobody can append to.
+func (p pair) key() []byte { return p[:len(p):len(p)] }
+
+// near is a value that is not far.
+func (p pair) near() []byte { return p[len(p)+1 : cap(p)] }
+
+// far tells where a value lies that is.
+func (p pair) far() (v far, ok bool) {
+	rest := p[len(p):cap(p)]
+	if len(rest) == 0 || rest[0] == tagNear {
+		return far{}, false
+	}
+	return far{
+		place: journal.Place(binary.LittleEndian.Uint32(rest[1:])),
+		n:     binary.LittleEndian.Uint32(rest[5:]),
+		crc:   binary.LittleEndian.Uint32(rest[9:]),
+	}, true
+}
+
+// size is of key and value, and 0 for what the tree returns in place of nothing.
+func (p pair) size() int64 {
+	if v, ok := p.far(); ok {
+		return int64(len(p)) + int64(v.n)
+	}
+	return int64(max(cap(p)-1, 0))
+}
 
 // Room implements [kv.Store].
 func (s *Store) Room() error {
@@ -290,13 +373,13 @@ func (s *Store) Close() error {
 
 // Snapshot implements [kv.Store].
 func (s *Store) Snapshot() kv.Snapshot {
-	t, err := s.freeze()
-	return &snapshot{tree: t, err: err}
+	v, err := s.enter()
+	return &snapshot{view: v, err: err}
 }
 
 // snapshot is a tree that does not change.
 type snapshot struct {
-	tree *tree
+	view view
 	err  error // kv.ErrClosed, once that is so
 }
 
@@ -305,7 +388,7 @@ func (s *snapshot) Get(key []byte) ([]byte, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	return get(s.tree, key)
+	return s.view.get(key)
 }
 
 // Scan implements [kv.Reader].
@@ -313,8 +396,7 @@ func (s *snapshot) Scan(lo, hi []byte, yield func(key, value []byte) bool) error
 	if s.err != nil {
 		return s.err
 	}
-	scan(s.tree, lo, hi, yield)
-	return nil
+	return s.view.scan(lo, hi, yield)
 }
 
 // ScanBack implements [kv.Reader].
@@ -322,8 +404,7 @@ func (s *snapshot) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) e
 	if s.err != nil {
 		return s.err
 	}
-	scanBack(s.tree, lo, hi, yield)
-	return nil
+	return s.view.scanBack(lo, hi, yield)
 }
 
 // Close implements [kv.Snapshot].
@@ -331,34 +412,7 @@ func (s *snapshot) Close() error {
 	if s.err != nil {
 		return s.err
 	}
-	s.tree, s.err = nil, kv.ErrClosed
+	s.view.leave()
+	s.view, s.err = view{}, kv.ErrClosed
 	return nil
-}
-
-func get(t *tree, key []byte) ([]byte, error) {
-	p, ok := t.Get(key)
-	if !ok {
-		return nil, kv.ErrNotFound
-	}
-	return append([]byte{}, p.value()...), nil
-}
-
-func scan(t *tree, lo, hi []byte, yield func(key, value []byte) bool) {
-	t.Ascend(lo, func(p pair) bool {
-		return (hi == nil || bytes.Compare(p, hi) < 0) && yield(p.key(), p.value())
-	})
-}
-
-func scanBack(t *tree, lo, hi []byte, yield func(key, value []byte) bool) {
-	down := func(p pair) bool {
-		if hi != nil && bytes.Equal(p, hi) {
-			return true
-		}
-		return bytes.Compare(p, lo) >= 0 && yield(p.key(), p.value())
-	}
-	if hi == nil {
-		t.Reverse(down)
-		return
-	}
-	t.Descend(hi, down)
 }

@@ -19,22 +19,22 @@ func TestStore(t *testing.T) {
 }
 
 func TestStoreWithJournal(t *testing.T) {
-	kvtest.Store(t, func(t testing.TB) kv.Store { return open(t, &journal{}) })
+	kvtest.Store(t, func(t testing.TB) kv.Store { return open(t, &batches{}) })
 }
 
 func TestCrashes(t *testing.T) {
-	kvtest.Crashes(t, proof.Seeds(t, 60, 2000), func() kvtest.Crasher { return &journal{} })
+	kvtest.Crashes(t, proof.Seeds(t, 60, 2000), func() kvtest.Crasher { return &batches{} })
 }
 
 func TestCommitNothing(t *testing.T) {
-	kvtest.CommitNothing(t, func() kvtest.Crasher { return &journal{} })
+	kvtest.CommitNothing(t, func() kvtest.Crasher { return &batches{} })
 }
 
 func TestCommitOrder(t *testing.T) {
-	kvtest.CommitOrder(t, proof.Seeds(t, 20, 200), func() kvtest.Crasher { return &journal{} })
+	kvtest.CommitOrder(t, proof.Seeds(t, 20, 200), func() kvtest.Crasher { return &batches{} })
 }
 
-func open(t testing.TB, j *journal) *memkv.Store {
+func open(t testing.TB, j *batches) *memkv.Store {
 	t.Helper()
 	s, err := memkv.Open(memkv.Options{Journal: j})
 	if err != nil {
@@ -43,21 +43,21 @@ func open(t testing.TB, j *journal) *memkv.Store {
 	return s
 }
 
-// journal is a list of batches whose tail a crash may cut.
-type journal struct {
+// batches is a journal: a list of batches whose tail a crash may cut.
+type batches struct {
 	mu         sync.Mutex
-	batches    [][]byte
+	all        [][]byte
 	durable    int
 	failAppend error
 	failWait   error
 }
 
-func (j *journal) Open() (kv.Store, error) {
+func (j *batches) Open() (kv.Store, error) {
 	return memkv.Open(memkv.Options{Journal: j})
 }
 
-func (j *journal) Replay(yield func(batch []byte) error) error {
-	for _, b := range j.batches {
+func (j *batches) Replay(yield func(batch []byte) error) error {
+	for _, b := range j.all {
 		if err := yield(b); err != nil {
 			return err
 		}
@@ -65,14 +65,14 @@ func (j *journal) Replay(yield func(batch []byte) error) error {
 	return nil
 }
 
-func (j *journal) Append(batch []byte) (wait func() error, err error) {
+func (j *batches) Append(batch []byte) (wait func() error, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.failAppend != nil {
 		return nil, j.failAppend
 	}
-	j.batches = append(j.batches, slices.Clone(batch))
-	n := len(j.batches)
+	j.all = append(j.all, slices.Clone(batch))
+	n := len(j.all)
 	return func() error {
 		j.mu.Lock()
 		defer j.mu.Unlock()
@@ -84,19 +84,19 @@ func (j *journal) Append(batch []byte) (wait func() error, err error) {
 	}, nil
 }
 
-func (j *journal) Crash(percent int, rng *rand.Rand) kvtest.Crasher {
+func (j *batches) Crash(percent int, rng *rand.Rand) kvtest.Crasher {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	n := j.durable
-	for n < len(j.batches) && rng.IntN(100) < percent {
+	for n < len(j.all) && rng.IntN(100) < percent {
 		n++
 	}
-	return &journal{batches: slices.Clone(j.batches[:n]), durable: n}
+	return &batches{all: slices.Clone(j.all[:n]), durable: n}
 }
 
 func TestDamagedJournal(t *testing.T) {
 	for _, bad := range [][]byte{nil, {9}, {1, 9}} {
-		_, err := memkv.Open(memkv.Options{Journal: &journal{batches: [][]byte{bad}}})
+		_, err := memkv.Open(memkv.Options{Journal: &batches{all: [][]byte{bad}}})
 		if !errors.Is(err, kv.ErrCorrupt) || !errors.Is(err, kv.ErrBatch) {
 			t.Errorf("Open of a journal with %x = %v, want ErrCorrupt", bad, err)
 		}
@@ -113,7 +113,7 @@ func batch(key, value string) *kv.Batch {
 func TestFailures(t *testing.T) {
 	broken := errors.New("no more")
 	t.Run("append", func(t *testing.T) {
-		j := &journal{}
+		j := &batches{}
 		s := open(t, j)
 		waitBefore, err := s.Commit(batch("a", "1"))
 		if err != nil {
@@ -130,15 +130,15 @@ func TestFailures(t *testing.T) {
 				t.Errorf("call %d after the failure = %v, want ErrFailed", i, err)
 			}
 		}
-		if len(j.batches) != 1 {
-			t.Errorf("%d batches journalled, want 1", len(j.batches))
+		if len(j.all) != 1 {
+			t.Errorf("%d batches journalled, want 1", len(j.all))
 		}
 		if _, err := s.Get([]byte("b")); !errors.Is(err, kv.ErrNotFound) {
 			t.Errorf("Get of what failed = %v, want ErrNotFound", err)
 		}
 	})
 	t.Run("wait", func(t *testing.T) {
-		j := &journal{failWait: broken}
+		j := &batches{failWait: broken}
 		s := open(t, j)
 		wait, err := s.Commit(batch("a", "1"))
 		if err != nil {
@@ -158,7 +158,7 @@ func TestFailures(t *testing.T) {
 
 // Close makes durable what was only applied.
 func TestCloseWaits(t *testing.T) {
-	j := &journal{}
+	j := &batches{}
 	s := open(t, j)
 	if err := errors.Join(s.Apply(batch("a", "1")), s.Apply(batch("b", "1")), s.Close()); err != nil {
 		t.Fatal(err)

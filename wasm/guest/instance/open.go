@@ -162,7 +162,7 @@ func (i *Instance) openStore() (kv.Store, error) {
 	case abi.StoreLent:
 		return lent.NewStore(i.Imports), nil
 	case abi.StoreFiles:
-		o.Journal = memkv.NewFiled(memkv.FiledOptions{Files: lent.Disk{From: i.Imports}, Pair: storeFiles})
+		o.Files = &memkv.Files{Disk: lent.Disk{From: i.Imports}, Pair: storeFiles}
 	}
 	s, err := memkv.Open(o)
 	if err != nil {

@@ -1,0 +1,146 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// Place is the number of bytes that lie in a journal: a body, or a part of one. It is the same wherever compactions
+// move them.
+type Place uint32
+
+// Places know where bytes lie, for a user of a journal that leaves them there and reads them when they are asked for.
+// They follow a compaction between Begin and End, which count as a reader. What is dropped while there are readers stays
+// readable until the last of them leaves.
+//
+// They are guarded by a lock of the user's, which is held in each Append too.
+type Places struct {
+	at      []int64 // by place
+	free    []Place // to be given again
+	next    []int64 // by place: where it will lie after the compaction under way, 0 as long as that is not known; nil without
+	since   map[int64][]Place
+	readers int
+	dead    map[Place]int    // dropped while there were readers: its bytes
+	kept    map[Place][]byte // those of dead that are no more in the file
+}
+
+// errUnmoved says that a compaction has left out a place. It is a mistake of ours.
+var errUnmoved = errors.New("a place was not compacted")
+
+// Add gives a place to what lies at off, in the body that was appended at body.
+func (p *Places) Add(body, off int64) (id Place) {
+	if last := len(p.free) - 1; last >= 0 {
+		id, p.free = p.free[last], p.free[:last]
+		p.at[id] = off
+	} else {
+		id = Place(len(p.at))
+		p.at = append(p.at, off)
+		if p.next != nil {
+			p.next = append(p.next, 0)
+		}
+	}
+	if p.next != nil {
+		p.since[body] = append(p.since[body], id)
+	}
+	return id
+}
+
+// Drop takes back the place of n bytes.
+func (p *Places) Drop(id Place, n int) {
+	if p.readers == 0 {
+		p.free = append(p.free, id)
+		return
+	}
+	if p.dead == nil {
+		p.dead = map[Place]int{}
+	}
+	p.dead[id] = n
+}
+
+// Enter says that somebody begins to read what is there now.
+func (p *Places) Enter() { p.readers++ }
+
+// Leave says that somebody has read.
+func (p *Places) Leave() {
+	if p.readers--; p.readers > 0 {
+		return
+	}
+	for id := range p.dead {
+		p.free = append(p.free, id)
+	}
+	p.dead, p.kept = nil, nil
+}
+
+// Where returns where a place lies, or its bytes, which the journal has no more.
+func (p *Places) Where(id Place) (off int64, data []byte) {
+	if data, ok := p.kept[id]; ok {
+		return 0, data
+	}
+	return p.at[id], nil
+}
+
+// Begin is called with the start of a compaction.
+func (p *Places) Begin() {
+	p.Enter()
+	p.next, p.since = make([]int64, len(p.at)), map[int64][]Place{}
+}
+
+// Copied says where the compaction has put a place.
+func (p *Places) Copied(id Place, off int64) { p.next[id] = off }
+
+// Moved is Source's.
+func (p *Places) Moved(from, to int64) {
+	for _, id := range p.since[from] {
+		p.next[id] = p.at[id] + to - from
+	}
+}
+
+// Switch is Source's: what was dropped before the compaction began, and is still read, is read now.
+func (p *Places) Switch(read func(off int64, p []byte) error) error {
+	free := map[Place]bool{}
+	for _, id := range p.free {
+		free[id] = true
+	}
+	kept := map[Place][]byte{}
+	for i := range p.at {
+		id := Place(i)
+		_, was := p.kept[id]
+		if p.next[id] != 0 || free[id] || was {
+			continue
+		}
+		n, ok := p.dead[id]
+		if !ok {
+			return fmt.Errorf("%w: %d", errUnmoved, id)
+		}
+		kept[id] = make([]byte, n)
+		if err := read(p.at[id], kept[id]); err != nil {
+			return err
+		}
+	}
+	for id, data := range p.kept {
+		kept[id] = data
+	}
+	p.at, p.next, p.kept = p.next, nil, kept
+	return nil
+}
+
+// End is called when the compaction has ended, whether well or not.
+func (p *Places) End() {
+	p.next, p.since = nil, nil
+	p.Leave()
+}
+
+// Read fills data from a place, at off within it.
+func (p *Places) Read(j *Journal, id Place, off int, data []byte) error {
+	at, kept := p.Where(id)
+	if kept == nil {
+		return j.Read(at+int64(off), data)
+	}
+	if off+len(data) > len(kept) {
+		return fmt.Errorf("%w: journal read of %d bytes at %d of %d", kv.ErrCorrupt, len(data), off, len(kept))
+	}
+	copy(data, kept[off:])
+	return nil
+}

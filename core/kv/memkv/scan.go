@@ -1,0 +1,202 @@
+package memkv
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+const (
+	groupPairs = 128       // at most, that are read together
+	groupBytes = 256 << 10 // of them, about
+	gapBytes   = 4 << 10   // that are read though they are of no use, in place of reading twice
+)
+
+// group yields pairs in the order of a scan, of which it reads far values together: more and more, as the scan goes on.
+type group struct {
+	filed *filed
+	yield func(key, value []byte) bool
+	pairs []pair // not yet yielded; the first is far
+	bytes int    // of their far values
+	most  int    // pairs
+	err   error
+	ended bool // yield wants no more
+
+	wanted []wanted
+	values [][]byte
+	buffer *[]byte
+}
+
+// wanted is a far value of a group.
+type wanted struct {
+	far
+	i  int // in pairs
+	at int64
+}
+
+// take is called with each pair of a scan.
+func (g *group) take(p pair) bool {
+	v, ok := p.far()
+	if !ok && len(g.pairs) == 0 {
+		g.ended = !g.yield(p.key(), p.near())
+		return !g.ended
+	}
+	g.pairs = append(g.pairs, p)
+	if ok {
+		g.wanted = append(g.wanted, wanted{far: v, i: len(g.pairs) - 1})
+		g.bytes += int(v.n)
+	}
+	if len(g.pairs) <= g.most && g.bytes < groupBytes {
+		return true
+	}
+	g.most = min(2*g.most+1, groupPairs)
+	return g.flush()
+}
+
+// flush reads what is wanted and yields all.
+func (g *group) flush() bool {
+	if len(g.pairs) == 0 {
+		return true
+	}
+	g.values = append(g.values[:0], make([][]byte, len(g.pairs))...)
+	if g.err = g.read(); g.err != nil {
+		return false
+	}
+	for i, p := range g.pairs {
+		value := g.values[i]
+		if value == nil {
+			value = p.near()
+		}
+		if g.ended = !g.yield(p.key(), value); g.ended {
+			return false
+		}
+	}
+	g.pairs, g.wanted, g.bytes = g.pairs[:0], g.wanted[:0], 0
+	return true
+}
+
+// read reads what is wanted, neighbours at once.
+func (g *group) read() error {
+	f := g.filed
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	for i := range g.wanted {
+		at, data := f.places.Where(g.wanted[i].place)
+		if data != nil {
+			if crc(data) != g.wanted[i].crc {
+				return errValue
+			}
+			g.values[g.wanted[i].i] = data
+		}
+		g.wanted[i].at = at
+	}
+	all := slices.DeleteFunc(g.wanted, func(w wanted) bool { return g.values[w.i] != nil })
+	slices.SortFunc(all, func(a, b wanted) int { return cmp.Compare(a.at, b.at) })
+	room := 0 // what all runs take together
+	ends := make([]int, 0, len(all))
+	for from := 0; from < len(all); {
+		to := run(all[from:]) + from
+		room += int(all[to-1].end() - all[from].at)
+		ends = append(ends, to)
+		from = to
+	}
+	if g.buffer == nil {
+		g.buffer, _ = f.buffers.Get().(*[]byte)
+		if g.buffer == nil {
+			g.buffer = new([]byte)
+		}
+	}
+	*g.buffer = slices.Grow((*g.buffer)[:0], room)
+	rest, from := (*g.buffer)[:room], 0
+	for _, to := range ends {
+		start := all[from].at
+		n := int(all[to-1].end() - start)
+		if err := f.journal.Read(start, rest[:n]); err != nil {
+			return fmt.Errorf("values: %w", err)
+		}
+		for _, w := range all[from:to] {
+			value := rest[w.at-start:][:w.n:w.n]
+			if crc(value) != w.crc {
+				return errValue
+			}
+			g.values[w.i] = value
+		}
+		rest, from = rest[n:], to
+	}
+	return nil
+}
+
+func (w wanted) end() int64 { return w.at + int64(w.n) }
+
+// run is how many of all, which are in order, lie beside one another.
+func run(all []wanted) int {
+	n := 1
+	for n < len(all) && all[n].at <= all[n-1].end()+gapBytes {
+		n++
+	}
+	return n
+}
+
+// view reads a tree that does not change.
+type view struct {
+	tree  *tree
+	filed *filed // of far values; or nil
+}
+
+// leave is called when it is read no more.
+func (v view) leave() {
+	if v.filed != nil {
+		v.filed.leave()
+	}
+}
+
+func (v view) get(key []byte) ([]byte, error) {
+	p, ok := v.tree.Get(key)
+	if !ok {
+		return nil, kv.ErrNotFound
+	}
+	if far, ok := p.far(); ok {
+		return v.filed.read(far)
+	}
+	return append([]byte{}, p.near()...), nil
+}
+
+func (v view) scan(lo, hi []byte, yield func(key, value []byte) bool) error {
+	return v.each(yield, func(take func(pair) bool) {
+		v.tree.Ascend(lo, func(p pair) bool {
+			return (hi == nil || bytes.Compare(p, hi) < 0) && take(p)
+		})
+	})
+}
+
+func (v view) scanBack(lo, hi []byte, yield func(key, value []byte) bool) error {
+	return v.each(yield, func(take func(pair) bool) {
+		down := func(p pair) bool {
+			if hi != nil && bytes.Equal(p, hi) {
+				return true
+			}
+			return bytes.Compare(p, lo) >= 0 && take(p)
+		}
+		if hi == nil {
+			v.tree.Reverse(down)
+			return
+		}
+		v.tree.Descend(hi, down)
+	})
+}
+
+// each yields the pairs that walk takes.
+func (v view) each(yield func(key, value []byte) bool, walk func(take func(pair) bool)) error {
+	g := group{filed: v.filed, yield: yield}
+	walk(g.take)
+	if g.err == nil && !g.ended {
+		g.flush()
+	}
+	if g.buffer != nil {
+		v.filed.buffers.Put(g.buffer)
+	}
+	return g.err
+}
