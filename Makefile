@@ -33,24 +33,31 @@ PAGES := $(shell find web/src web/runtime/src web/messages web/public web/tools 
 MODULE  := $(shell find core sync wasm/guest wasm/abi -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod
 RUNTIME := $(shell find web/runtime -type f -not -path '*/served/*' -not -path '*/test/*' -not -path '*/node_modules/*' 2>/dev/null)
 
-# Their tests hold answers to times, so no other package's run beside them.
-ALONE := ./origin/command ./edge
+# They hold answers to times, so that nothing else runs beside them; and where they are.
+TIMED    := ^Test(G13|G16|G17|G18|Runaway)
+TIMED_IN := ./origin/command ./edge
+
+# What takes longest begins first, and the rest fills its pauses.
+FIRST := /(web/journeys|edge|origin/command|web/runtime/test|wasm/(host|simd))$$
 
 # What is also tested on other architectures: all that computes, encodes or keeps bytes. What only calls that has no code of its
 # own for any of them, and its answers are compared where the module is (wasm/host, web/runtime).
-ELSEWHERE = $$($(GO) list ./core/... | grep -vE '/core$$|/core/(api|auth|ingest|partition|renew|search|training)(/|$$)') ./sync/lines ./sync/press ./sync/wire ./models
+ELSEWHERE = ./models $$($(GO) list ./core/... | grep -vE '/core$$|/core/(api|auth|ingest|partition|renew|search|training)(/|$$)') ./sync/lines ./sync/press ./sync/wire
 
 # Of those, what is tested as wasip1: what computes with fractions or has code of its own there. The others run in the module itself,
 # where random programs, transcripts and copies have the native answers and digests (wasm/host, web/runtime).
-ASWASM := ./core/blob ./core/catalog ./core/cpu ./core/index/... ./core/jsonio/... ./core/predict/... ./core/train/... ./models
+ASWASM := ./models ./core/blob ./core/catalog ./core/cpu ./core/index/... ./core/jsonio/... ./core/predict/... ./core/train/...
 
 # What starts goroutines or is used by several at once, in the packages or in their tests; of the commands most run one at a time.
-CONCURRENT = ./core ./core/api/... ./core/blob/... ./core/index/... ./core/kv/... ./core/log ./core/partition ./sync/feed ./edge/node ./edge/keeper \
+CONCURRENT = ./core ./core/api ./core/blob/... ./core/index ./core/index/hnsw ./core/kv/... ./core/log ./core/partition ./sync/feed ./edge/node ./edge/keeper \
 	$(shell $(GO) list ./origin/... | grep -vE '/origin/(collection|command|conformance|release)$$')
+
+# Long tests among them that start no goroutine, in which the detector has nothing to see.
+SINGLE := TestCopiesLong|TestG21ChurnKeepsRecall|TestImportsPointInward|TestPublicAgainstOracles
 
 export CGO_ENABLED := 0
 
-.PHONY: help run demo shots build wasm web models test test-native test-race test-wasm test-arm64 race fuzz bench soak check generate clean
+.PHONY: help run demo shots build wasm web models test test-native test-race test-wasm test-arm64 race race-packages race-programs fuzz bench soak check generate clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -94,31 +101,39 @@ web/dist/index.html: web/node_modules/.package-lock.json $(PAGES)
 models: ## bake the bundles from $(SHARED)/model and measure them on $(SHARED)/eval and photos
 	$(GO) run ./models/bake -from $(SHARED)/model -eval $(SHARED)/eval -photos $(SHARED)/photos -to models
 
-test: test-native test-race test-wasm test-arm64 fuzz ## all tests
+# Those of other architectures and under the race detector hold nothing to times: two packages at once, of any of them.
+test: test-native ## all tests
+	@$(MAKE) --no-print-directory -j2 FLAGS='-p 1' race-packages test-wasm race-programs test-arm64
+	@$(MAKE) --no-print-directory fuzz
 
-# The pages' tests begin first: they take longest and wait in between, and the rest fills their pauses.
 test-native: wasm web ## the tests of this machine's own architecture, with the coverage that G26 asks for
 	@{ .ci/need chromium chromium && .ci/need curl curl; } || test -z "$$CI"
 	@mkdir -p .cache
-	@set -o pipefail; $(GO) test -vet=off -timeout 15m -cover $$($(GO) list $(PACKAGES) | grep -vE '/(origin/command|edge)$$' | tac) | tee .cache/test.txt
-	@set -o pipefail; $(GO) test -vet=off -timeout 15m -p 1 -cover $(ALONE) | tee -a .cache/test.txt
+	@all=$$($(GO) list $(PACKAGES) | tac); set -o pipefail; $(GO) test -vet=off -timeout 15m -cover -skip '$(TIMED)' \
+		$$(grep -E '$(FIRST)' <<<"$$all") $$(grep -vE '$(FIRST)' <<<"$$all") | tee .cache/test.txt
+	$(GO) test -vet=off -timeout 15m -p 1 -cover -run '$(TIMED)' $(TIMED_IN)
 	@.ci/cover $(COVER) .cache/test.txt $(COVERED)
 
 test-wasm: bin/wazero ## the tests of what computes as wasip1 under wazero
-	GOOS=wasip1 GOARCH=wasm $(GO) test -vet=off -short -timeout 15m -exec "$(CURDIR)/.ci/wasip1" $(ASWASM)
+	GOOS=wasip1 GOARCH=wasm $(GO) test -vet=off -short -timeout 15m $(FLAGS) -exec "$(CURDIR)/.ci/wasip1" $(ASWASM)
 
 # Which file operation fails (G2, G3) is the same everywhere.
 test-arm64: ## the same as arm64 under qemu, with what only encodes or keeps bytes
 	@.ci/need qemu-aarch64 qemu-user
-	GOARCH=arm64 $(GO) test -vet=off -short -skip 'TestG[23]' -timeout 15m -exec qemu-aarch64 $(ELSEWHERE)
+	GOARCH=arm64 $(GO) test -vet=off -short -skip 'TestG[23]' -timeout 15m $(FLAGS) -exec qemu-aarch64 $(ELSEWHERE)
 
 test-race: ## the race detector on what runs concurrently
-	@$(MAKE) --no-print-directory race PACKAGES='$(CONCURRENT)'
+	@$(MAKE) --no-print-directory -j2 FLAGS='-p 1' race-packages race-programs
+
+race-packages:
+	@$(MAKE) --no-print-directory race SKIP='^($(SINGLE))$$$$' PACKAGES='$(CONCURRENT)'
+
+race-programs:
 	@$(MAKE) --no-print-directory race PACKAGES='./origin/command ./wasm/host' RUN='TestG|Many|OneServer|Life|Interrupted|Another|Copies|Watches|Backup|Inputs|Stalled|Hosted|ACME|Serve|People|Fleet|Swap|Idle|Strangers|Replaced|Detach|GivenUp|NoTime|LookedAfter|Networks'
 
 race: ## all tests with the race detector (needs cgo)
 	@.ci/need gcc gcc
-	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m -run '$(RUN)' $(PACKAGES)
+	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m $(FLAGS) $(if $(SKIP),-skip '$(SKIP)') -run '$(RUN)' $(PACKAGES)
 
 fuzz: ## each fuzz target for FUZZTIME
 	@.ci/fuzz $(FUZZTIME)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/origin/system"
-	"github.com/sightline-dev/sightline/web/process"
 )
 
 // planCalls is how many calls the account of the test may make.
@@ -71,7 +70,7 @@ type sharing struct {
 
 // share starts all of them.
 func share(t *testing.T, binary string) *sharing {
-	s := &sharing{t: t, origin: process.Build(t), binary: binary, data: filepath.Join(t.TempDir(), "origin")}
+	s := &sharing{t: t, origin: hubOf(t, binary), binary: binary, data: filepath.Join(t.TempDir(), "origin")}
 	s.hub = serve(t, s.origin, s.data, "--plan-calls", strconv.Itoa(planCalls))
 	jar, err := cookiejar.New(nil)
 	if err != nil {

@@ -42,6 +42,19 @@ func build(t testing.TB, module []byte) string {
 // own is the program as it is released.
 func own(t testing.TB) string { return build(t, built.Guest(t)) }
 
+// hubOf is the origin's program, beside an edge's, built by the first who asks.
+func hubOf(t testing.TB, edge string) string {
+	t.Helper()
+	binary := filepath.Join(filepath.Dir(edge), "origin")
+	if _, err := os.Stat(binary); err == nil {
+		return binary
+	}
+	if err := os.Rename(process.Build(t), binary); err != nil {
+		t.Fatal(err)
+	}
+	return binary
+}
+
 // command runs a command to its end, which is to be a good one, and returns what it prints.
 func command(t testing.TB, binary string, args ...string) string {
 	t.Helper()
@@ -66,17 +79,11 @@ func try(t testing.TB, binary string, args ...string) (code int, stdout, stderr 
 	return cmd.ProcessState.ExitCode(), out.String(), told.String()
 }
 
-// folder is a new data folder for which the module has been compiled.
+// folder is a new data folder for which the program's module, which is [own], has been compiled.
 func folder(t testing.TB, binary string) string {
 	t.Helper()
-	warm := filepath.Join(filepath.Dir(binary), "warm") // of this binary, and made by the first who asks
-	if _, err := os.Stat(warm); err != nil {
-		command(t, binary, "warm", "--data", warm)
-	}
 	data := t.TempDir()
-	if err := os.CopyFS(data, os.DirFS(warm)); err != nil {
-		t.Fatal(err)
-	}
+	process.Warm(t, binary, data)
 	return data
 }
 

@@ -115,7 +115,7 @@ func joined(t *testing.T, binary string) {
 // begun starts everybody.
 func begun(t *testing.T, binary string) *joining {
 	node, chromium := browser(t)
-	j := &joining{t: t, origin: process.Build(t), binary: binary, data: filepath.Join(t.TempDir(), "origin"), names: photos(t)}
+	j := &joining{t: t, origin: hubOf(t, binary), binary: binary, data: filepath.Join(t.TempDir(), "origin"), names: photos(t)}
 	j.app, j.key, _ = owner(t, j.origin, j.data, "shared")
 	j.hub = serve(t, j.origin, j.data)
 	address := strings.TrimPrefix(j.hub.base, "http://")

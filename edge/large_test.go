@@ -10,7 +10,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/origin/system"
-	"github.com/sightline-dev/sightline/web/process"
 )
 
 // joinTime is how long an edge may take, from the start of its process, until it searches by likeness among 100,000
@@ -23,7 +22,8 @@ func TestJoinsMany(t *testing.T) {
 		t.Skip("minutes by itself: make soak G=JoinsMany")
 	}
 	_, inputs := proof.Rounds(t, 0, 100_000)
-	binary, origin := own(t), process.Build(t)
+	binary := own(t)
+	origin := hubOf(t, binary)
 	data := filepath.Join(t.TempDir(), "origin")
 	app, key, _ := owner(t, origin, data, "many")
 	since := system.Now()

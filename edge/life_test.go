@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/origin/control"
+	"github.com/sightline-dev/sightline/web/process"
 )
 
 const general = "aaa03c23b3724a16a56b629203edc62c"
@@ -89,6 +90,7 @@ func life(t *testing.T, binary string) {
 	srv.terminate(t)
 	command(t, binary, "doctor", "--data", data)
 	command(t, binary, "restore", backup, "--data", restored, "--quiet")
+	process.Warm(t, binary, restored)
 
 	// The copy is the application with its key; the export is it without.
 	again := serve(t, binary, restored)

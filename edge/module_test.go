@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/wasm/built"
 )
 
@@ -58,6 +59,7 @@ func swapped(t *testing.T, binary string) {
 				t.Errorf("while the module changes: %d, %v, %v", status, out, err)
 				return
 			}
+			system.Pause(t.Context(), time.Millisecond) // the module is compiled meanwhile
 		}
 	})
 	if out := command(t, binary, "module", file, "--data", data); !strings.HasPrefix(out, hash) || !strings.Contains(out, "not the program's own") {
@@ -132,6 +134,8 @@ func TestRunaway(t *testing.T) {
 		t.Skip("it waits for calls to be too long")
 	}
 	binary := build(t, runaway(t))
+	warm := t.TempDir()
+	command(t, binary, "warm", "--data", warm)
 	for _, tt := range []struct {
 		name, collector, callTime string
 		says                      *regexp.Regexp
@@ -140,7 +144,10 @@ func TestRunaway(t *testing.T) {
 		{"frozen", "1", "4s", regexp.MustCompile(`(it said nothing for 14s|a call of the module takes longer than 4s)`)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			data := folder(t, binary)
+			data := t.TempDir()
+			if err := os.CopyFS(data, os.DirFS(warm)); err != nil {
+				t.Fatal(err)
+			}
 			_, key, _ := owner(t, binary, data, "runaway")
 			t.Setenv("GOGC", tt.collector)
 			srv := serve(t, binary, data, "--call-time", tt.callTime)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/sightline-dev/sightline/origin/control"
 	"github.com/sightline-dev/sightline/wasm/built"
-	"github.com/sightline-dev/sightline/web/process"
 )
 
 // runs is what an edge says of its module.
@@ -30,7 +29,7 @@ func runs(t testing.TB, binary, data string) control.Module {
 // released has an edge follow the modules that its origin releases: to another one while it serves, on with that
 // when the origin is gone, and back to its own when the origin is.
 func released(t *testing.T, binary string) {
-	origin, data := process.Build(t), filepath.Join(t.TempDir(), "origin")
+	origin, data := hubOf(t, binary), filepath.Join(t.TempDir(), "origin")
 	app, key, _ := owner(t, origin, data, "released")
 	release := func(name string, module []byte) (file, hash string) {
 		file = filepath.Join(t.TempDir(), name)

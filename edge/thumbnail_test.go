@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/sightline-dev/sightline/web/process"
 )
 
 // thumbnail asks a server for an input's.
@@ -35,7 +33,7 @@ func (s *server) thumbnail(t *testing.T, key, id string) (status int, body []byt
 // thumbed has an edge show small pictures: those that it makes of its origin's are the origin's, byte by byte, and stay when
 // the origin is gone; one that is not here then is said not to be, and comes with the origin.
 func thumbed(t *testing.T, binary string) {
-	program, data, names := process.Build(t), filepath.Join(t.TempDir(), "origin"), photos(t)
+	program, data, names := hubOf(t, binary), filepath.Join(t.TempDir(), "origin"), photos(t)
 	app, key, _ := owner(t, program, data, "shared")
 	hub := serve(t, program, data)
 	way := newLink(t, strings.TrimPrefix(hub.base, "http://"))

@@ -88,7 +88,7 @@ func TestOfficialJavaScriptClient(t *testing.T) {
 		t.Skip("a minute of specs")
 	}
 	t.Parallel()
-	specs(t, process.Build(t))
+	specs(t, process.Build(t), process.Serve)
 }
 
 // TestOfficialJavaScriptClientAtAnEdge is the same with an edge, which answers from the module.
@@ -98,7 +98,7 @@ func TestOfficialJavaScriptClientAtAnEdge(t *testing.T) {
 	}
 	t.Parallel()
 	module := filepath.Join(proof.Root(t), "wasm", "dist", "guest.wasm")
-	specs(t, process.BuildWith(t, process.Edge, map[string][]byte{module: built.Guest(t)}))
+	specs(t, process.BuildWith(t, process.Edge, map[string][]byte{module: built.Guest(t)}), process.ServeWarm)
 }
 
 // TestOfficialJavaScriptClientInAPage is the same with a page in a browser, which has no server at all: its service
@@ -159,13 +159,13 @@ func page(t *testing.T, runtime, chromium string) (url string) {
 func samples(t *testing.T) string { return filepath.Join(proof.Root(t), "web", "samples") }
 
 // specs runs the specs against a program: in the one form with a key and, beside it on an application of its own, with tokens.
-func specs(t *testing.T, binary string) {
+func specs(t *testing.T, binary string, serve func(t testing.TB, binary string, args ...string) *process.Server) {
 	t.Helper()
 	install(t)
 	for form, args := range map[string][]string{"null": nil, "main": {"--public-app-id", "main"}} {
 		t.Run(form, func(t *testing.T) {
 			t.Parallel()
-			srv := process.Serve(t, binary, append(args, "--allow-private-fetch", "--log", "info")...)
+			srv := serve(t, binary, append(args, "--allow-private-fetch", "--log", "info")...)
 			t.Run("key", func(t *testing.T) {
 				t.Parallel()
 				run(t, srv.URL, []string{"--api-key", srv.Find(t, keyLine)})

@@ -18,6 +18,12 @@ export function startAt(address) {
 
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
+/** The rules of axe for a page that differs from one it has seen in its colours alone. */
+export const contrast = { runOnly: ['color-contrast', 'link-in-text-block'] };
+
+/** How long anything that a journey waits for may take, in ms: what takes longer hangs. */
+export const patience = 120_000;
+
 /** Fails with words. */
 export function check(fact, words) {
   if (!fact) throw new Error(words);
@@ -165,7 +171,7 @@ export class Traveller {
       reducedMotion: 'reduce',
       permissions: ['clipboard-read', 'clipboard-write', ...(camera ? ['camera'] : [])],
     });
-    t.context.setDefaultTimeout(60_000);
+    t.context.setDefaultTimeout(patience);
     t.context.on('request', (request) => {
       const url = new URL(request.url());
       if (!['data:', 'blob:'].includes(url.protocol) && ![origin, ...others].includes(url.origin))
@@ -260,11 +266,11 @@ export class Traveller {
     return this.page.evaluate(() => navigator.clipboard.readText());
   }
 
-  /** Holds the page as it is now, or a part of it, to axe, light and dark. */
+  /** Holds the page as it is now, or a part of it, to axe, light and dark: what is dark differs in its colours alone. */
   async look(what, part = 'html') {
-    for (const colorScheme of ['light', 'dark']) {
+    for (const [colorScheme, options] of [['light'], ['dark', contrast]]) {
       await this.page.emulateMedia({ colorScheme });
-      same(await this.finds(part), [], `axe, ${what}, ${colorScheme}`);
+      same(await this.finds(part, options), [], `axe, ${what}, ${colorScheme}`);
     }
     await this.page.emulateMedia({ colorScheme: 'light' });
   }

@@ -1,14 +1,19 @@
 // A demonstration in processes of its own: an origin, which may be stopped and started, and edges.
 import { spawn } from 'node:child_process';
-import { mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises';
+import { cp, mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { startAt } from './browser.js';
+import { patience, startAt } from './browser.js';
 
-/** Starts one with so many edges, goes a way with it and ends it. The way gets where everything is. */
+/**
+ * Starts one with so many edges, goes a way with it and ends it. The way gets where everything is. Where WARM is a folder for which an
+ * edge has compiled its module, the edges' begin as it is.
+ */
 export async function demonstration(edges, way) {
   const folder = await mkdtemp(join(tmpdir(), 'demonstration-'));
+  if (process.env.WARM)
+    for (let i = 1; i <= edges; i++) await cp(process.env.WARM, join(folder, `data-edge-${i}`), { recursive: true });
   const args = ['demo', '--edges', String(edges), '--listen', '127.0.0.1:0', '--data', join(folder, 'data')];
   const program = spawn(process.env.PROGRAM, args, { stdio: ['pipe', 'pipe', 'inherit'] });
   const ended = new Promise((resolve) => program.once('exit', resolve));
@@ -114,7 +119,7 @@ export function caller(place, key) {
 
 /** Asks again until an answer is as it is wanted. */
 export async function until(ask, wanted, what) {
-  const end = Date.now() + 30_000;
+  const end = Date.now() + patience;
   for (;;) {
     const answer = await ask();
     if (wanted(answer)) return answer;

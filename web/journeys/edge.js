@@ -1,6 +1,6 @@
 // Studio at an edge: a person pastes a key, and works on while the origin is gone. Pictures come from the edge, small.
 import { execFile, spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -60,6 +60,7 @@ async function joined(way) {
     );
     const { token } = JSON.parse(await runs('edge', 'create', 'north', '--apps', app, '--data', data, '--json'));
     const of = ['--listen', '127.0.0.1:0', '--data', join(folder, 'edge'), '--origin', place, '--token', token];
+    await cp(process.env.WARM, join(folder, 'edge'), { recursive: true }); // where its module is compiled already
     edge = await serves(join(dirname(program), 'sightline-edge'), of);
     startAt(edge.address);
     await way({

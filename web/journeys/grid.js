@@ -6,7 +6,7 @@
 // (ALONE), it may not, and frames and seconds count too.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { check, journey, origin, words } from './browser.js';
+import { check, journey, origin, patience, words } from './browser.js';
 import { caller, newKey } from './demonstration.js';
 import { fill } from './pictures.js';
 import { memory, trace } from './trace.js';
@@ -17,6 +17,7 @@ const size = { width: 1440, height: 900 };
 const margin = process.env.ALONE ? 1 : 3;
 const task = 50 * margin; // ms of work that a person feels
 const frame = 8 * margin; // ms of work that leaves a frame its time, in all tasks but 1 in 100
+const pixels = process.env.ALONE ? 12_000 : 4_800; // that are scrolled
 const megabytes = { 'at the origin': 400, 'with a copy': 450 }; // a copy has the module, its network and a store in memory
 
 await journey(async (arrive) => {
@@ -42,7 +43,7 @@ await journey(async (arrive) => {
     await keeper.page
       .getByText(m('phase_current'))
       .first()
-      .waitFor({ timeout: 60_000 + 10 * inputs });
+      .waitFor({ timeout: patience + 10 * inputs });
   });
   await visit(keeper, app, 'with a copy');
 });
@@ -63,7 +64,7 @@ async function visit(t, app, where) {
     check(sum(tasks) < 2000, `${sum(tasks)} ms of work for the first screen`);
     if (process.env.ALONE) check(seconds < 2, `${seconds} s until the first screen`);
   });
-  await t.step(`scrolling ${where}`, () => smooth(t, `scrolling ${where}`, (tracing) => tracing.scroll(12_000, 1200)));
+  await t.step(`scrolling ${where}`, () => smooth(t, `scrolling ${where}`, (tracing) => tracing.scroll(pixels, 1200)));
   await t.step(`jumping ${where}`, () => smooth(t, `jumping ${where}`, () => jumps(t)));
   await t.step(`memory ${where}`, async () => {
     const resident = await memory(pid);

@@ -3,7 +3,7 @@
 //
 //     node sweep.js        each page at each size, in each language and in each colour once
 //     node sweep.js all    all combinations, which takes a quarter of an hour; more words: pages with these in their names
-import { check, journey, origin, same, startAt, words } from './browser.js';
+import { check, contrast, journey, origin, same, startAt, words } from './browser.js';
 import { caller, newKey } from './demonstration.js';
 
 const whole = process.argv.includes('all');
@@ -19,7 +19,6 @@ const colours = ['light', 'dark'];
 
 // Targets of 24 px are asked for by WCAG 2.2 AA, and by axe only where it is told so.
 const everything = { rules: { 'target-size': { enabled: true } } };
-const contrast = { runOnly: ['color-contrast', 'link-in-text-block'] }; // of a page that differs in its colours alone
 
 const bird = { output: { data: { concepts: [{ name: 'bird' }] } } };
 const near = {
@@ -64,12 +63,12 @@ await journey(async (arrive) => {
   const t = await arrive({ language: 'en-GB' });
   const names = {};
   await t.step('there is something to see', () => settles(t, names));
-  await sweep(t, pages, names);
+  await sweep(t, pages, names, ['account', 'concepts', 'sync']);
   await t.context.close();
   if (!process.env.DOOR) return;
   startAt(process.env.DOOR);
   const stranger = await arrive({ language: 'en-GB' });
-  await sweep(stranger, doors, {});
+  await sweep(stranger, doors, {}, []); // each is another view
 });
 
 /** Waits until the copy is there, and finds what the addresses name. */
@@ -83,56 +82,74 @@ async function settles(t, names) {
   Object.assign(names, { app, input: inputs[0].id, version: model.model_version.id });
 }
 
-/** Goes through pages; each is loaded once a language, and then made as large and dark as it is to be. */
-async function sweep(t, all, names) {
-  const said = Object.fromEntries(
-    await Promise.all(Object.keys(languages).map(async (code) => [code, await words(code)])),
-  );
-  const faults = [];
-  let [turn, count] = [0, 0];
-  for (const [name, [path, prepare]] of Object.entries(all)) {
-    if (only.length && !only.some((word) => name.includes(word))) continue;
-    await t.step(`the page ${name}`, async () => {
-      for (const [code, wanted] of combinations(turn++)) {
-        await t.page.evaluate((code) => localStorage.setItem('language', code), code).catch(() => {});
+/**
+ * Goes through pages, in one language after the other. The first is loaded; to the others one goes as by a link, and so the copy and the
+ * recogniser begin once a language. Each is then made as large and dark as it is to be.
+ */
+async function sweep(t, all, names, between) {
+  const address = (name) => all[name][0].replace(/:(\w+)/g, (_, key) => names[key] ?? `:${key}`);
+  const wanted = Object.entries(all).filter(([name]) => !only.length || only.some((word) => name.includes(word)));
+  let count = 0;
+  for (const [code, dir] of Object.entries(languages)) {
+    const said = await words(code);
+    await t.page.evaluate((code) => localStorage.setItem('language', code), code).catch(() => {});
+    let loaded = false;
+    for (const [turn, [name, [, prepare]]] of wanted.entries()) {
+      const looked = combinations(turn, code);
+      if (!looked.length) continue;
+      const faults = [];
+      await t.step(`the page ${name} in ${code}`, async () => {
         let there = false;
-        for (const { size, colour, first } of wanted) {
-          const where = `${name}, ${size.width} px, ${code}, ${colour}`;
+        for (const { size, colour, first } of looked) {
           await t.page.setViewportSize(size);
           await t.page.emulateMedia({ colorScheme: colour });
           if (!there) {
-            await t.page.goto('about:blank');
-            await t.page.goto(path.replace(/:(\w+)/g, (_, key) => names[key] ?? `:${key}`));
+            if (!loaded) await t.page.goto(address(name));
+            else await follows(t, address(name), between.map(address));
+            [loaded, there] = [true, true];
             await rests(t);
-            await prepare?.(t, said[code]);
-            there = true;
+            await prepare?.(t, said);
           }
           await rests(t);
-          for (const fault of await looks(t, languages[code], code, first)) faults.push(`${where}: ${fault}`);
+          for (const fault of await looks(t, dir, code, first))
+            faults.push(`${name}, ${size.width} px, ${code}, ${colour}: ${fault}`);
         }
-      }
-      if (!whole) same(faults, [], 'faults');
-    });
-    for (const fault of faults.splice(0)) {
-      console.log(fault);
-      count++;
+        if (!whole) same(faults, [], 'faults');
+      });
+      for (const fault of faults) console.log(fault);
+      count += faults.length;
     }
   }
   check(!count, `${count} faults`);
 }
 
-/** What a page is looked at with: all there is, or as much that each size, language and colour is there once. */
-function combinations(turn) {
-  const codes = Object.keys(languages);
-  const found = codes.map((code) => [code, []]);
-  sizes.forEach((size, n) => {
-    for (const [c, [, wanted]] of found.entries())
-      for (const [k, colour] of colours.entries()) {
-        const mine = c === (n + turn) % codes.length && k === (n + Math.floor(turn / codes.length)) % colours.length;
-        if (whole || mine) wanted.push({ size, colour, first: k === 0 || !whole });
-      }
-  });
-  return found.filter(([, wanted]) => wanted.length);
+/** Goes to a page as by a link, by way of one of those between that another view draws, so that nothing of the page before stays. */
+async function follows(t, to, between) {
+  const here = new URL(t.page.url()).pathname;
+  const by = between.find((path) => path !== to && path !== here);
+  for (const path of by ? [by, to] : [to]) {
+    await t.page.evaluate((path) => {
+      for (const h1 of document.querySelectorAll('h1')) h1.dataset.before = '';
+      const link = document.createElement('a');
+      link.href = path;
+      document.body.append(link);
+      link.click();
+      link.remove();
+    }, path);
+    await t.until(() => document.querySelector('h1') && !document.querySelector('h1[data-before]'));
+  }
+}
+
+/** What a page is looked at with in a language: all there is, or as much that each size, language and colour is there once. */
+function combinations(turn, code) {
+  const found = [];
+  const [c, several] = [Object.keys(languages).indexOf(code), Object.keys(languages).length];
+  for (const [n, size] of sizes.entries())
+    for (const [k, colour] of colours.entries()) {
+      const mine = c === (n + turn) % several && k === (n + Math.floor(turn / several)) % colours.length;
+      if (whole || mine) found.push({ size, colour, first: k === 0 || !whole });
+    }
+  return found;
 }
 
 /** Waits until nothing on the page is loading or moving. */

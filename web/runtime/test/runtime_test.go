@@ -50,11 +50,9 @@ func TestSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	module := map[string][]byte{filepath.Join(proof.Root(t), "wasm", "dist", "guest.wasm"): guest}
-	for name, binary := range map[string]string{
-		"ORIGIN": process.Build(t),
-		"EDGE":   process.BuildWith(t, process.Edge, module),
-	} {
-		srv := process.Serve(t, binary)
+	origin, edge := process.Build(t), process.BuildWith(t, process.Edge, module)
+	for name, srv := range map[string]*process.Server{"ORIGIN": process.Serve(t, origin), "EDGE": process.ServeWarm(t, edge)} {
+		binary := map[string]string{"ORIGIN": origin, "EDGE": edge}[name]
 		env = append(env, name+"="+srv.URL, name+"_KEY="+key(t, binary, srv.Data), name+"_BINARY="+binary, name+"_DATA="+srv.Data)
 	}
 	pictures := filepath.Join(proof.Root(t), "..", "shared", "photos")

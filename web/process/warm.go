@@ -1,0 +1,48 @@
+//go:build unix
+
+package process
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// Warm makes a data folder one for which an edge's program has compiled its module: once for all tests and packages, into
+// .cache beside the project, from where each folder is given it. The seal on what is compiled makes that safe.
+func Warm(t testing.TB, edge, data string) {
+	t.Helper()
+	kept := filepath.Join(proof.Root(t), ".cache", "edge")
+	if err := os.MkdirAll(kept, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := os.OpenFile(kept+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil { // the first who comes compiles, and others wait for that
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(edge, "warm", "--data", kept).CombinedOutput(); err != nil {
+		t.Fatalf("warm: %v\n%s", err, out)
+	}
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(data, os.DirFS(kept)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ServeWarm is [Serve] of an edge whose module need not be compiled first.
+func ServeWarm(t testing.TB, edge string, args ...string) *Server {
+	t.Helper()
+	data := t.TempDir()
+	Warm(t, edge, data)
+	return serve(t, edge, data, args)
+}
