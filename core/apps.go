@@ -48,6 +48,7 @@ type application struct {
 func (a *application) show(record *catalog.App) {
 	a.shown.Store(&api.Application{
 		ID: a.ID, Owner: record.Owner, Language: record.Language, DefaultModel: record.DefaultModel, Partition: a.Partition,
+		Training: func(v *catalog.Version) (float64, bool) { return a.queue().Progress(v) },
 	})
 }
 

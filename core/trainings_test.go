@@ -3,6 +3,7 @@ package core_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -104,6 +105,61 @@ func work1by1(t testing.TB, w *apitest.World, n int) (ended bool) {
 		if !more && len(tasks) == 0 {
 			return true
 		}
+	}
+}
+
+// TestTrainingProgress holds that a version says how far its training is while that is under way, and only then.
+func TestTrainingProgress(t *testing.T) {
+	w := asked(t, apitest.Tiny(t))
+	said := func() (share float64, told bool) {
+		t.Helper()
+		got := w.Serve(t, api.Request{Method: "GET", Path: "/v2/models/heat/versions"})
+		var all struct {
+			Versions []struct{ ID string } `json:"model_versions"`
+		}
+		if err := json.Unmarshal(got.Body, &all); err != nil || len(all.Versions) == 0 || strings.Contains(string(got.Body), "progress") {
+			t.Fatalf("%d %s", got.Status, got.Body)
+		}
+		got = w.Serve(t, api.Request{Method: "GET", Path: "/v2/models/heat/versions/" + all.Versions[0].ID})
+		var one struct {
+			Version struct{ Progress *float64 } `json:"model_version"`
+		}
+		if err := json.Unmarshal(got.Body, &one); err != nil || got.Status != 200 {
+			t.Fatalf("%d %s", got.Status, got.Body)
+		}
+		if one.Version.Progress == nil {
+			return 0, false
+		}
+		return *one.Version.Progress, true
+	}
+	if share, told := said(); told {
+		t.Fatalf("progress %v before the training", share)
+	}
+	var trained bool
+	for !trained {
+		tasks, err := w.Engine.Take(w.Now, 8)
+		if err != nil || len(tasks) == 0 {
+			t.Fatal("no training: ", err)
+		}
+		for _, task := range tasks {
+			var last float64
+			for task.Training != nil && !task.Training.Step() {
+				share, told := said()
+				if !told || share < last || share > 1 {
+					t.Fatalf("progress %v, %v after %v", share, told, last)
+				}
+				last = share
+			}
+			if trained = task.Training != nil; trained && last < 0.2 {
+				t.Errorf("the last progress was %v", last)
+			}
+			if err := w.Engine.Done(context.Background(), task, w.Do(task)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if share, told := said(); told {
+		t.Fatalf("progress %v after the training", share)
 	}
 }
 

@@ -18,6 +18,9 @@ type Application struct {
 	Language     string // the default for names; fixed at creation
 	DefaultModel string // what pages preselect; changes no answer
 	Partition    *partition.Partition
+
+	// Training is how far the training of a version is that is made here now, 0 to 1; false: none is. nil: it is not known.
+	Training func(v *catalog.Version) (share float64, underway bool)
 }
 
 // Applications is the register of applications, keys and clients. The error for what is not

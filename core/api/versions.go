@@ -1,6 +1,8 @@
 package api
 
 import (
+	"math"
+
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -61,10 +63,25 @@ func readVersion(x *exchange) error {
 		if m.public != nil {
 			writePublicVersion(w, m.public)
 		} else {
-			writeVersion(w, m.version, nil)
+			writeVersion(w, m.version, x.progress(w, m.version))
 		}
 	})
 	return nil
+}
+
+// progress writes how far the training of a version is, where it is under way here; nil: it is not.
+func (x *exchange) progress(w *jsonio.Writer, v *catalog.Version) func() {
+	if v.Code != catalog.VersionQueued || x.app.Training == nil {
+		return nil
+	}
+	share, underway := x.app.Training(v)
+	if !underway {
+		return nil
+	}
+	return func() {
+		w.Name("progress")
+		w.Float(math.Floor(share*1000) / 1000)
+	}
 }
 
 // trainModel asks for another version of a model, which is trained in the background. What

@@ -234,6 +234,18 @@ func (q *Queue) back(lease log.Dot, later time.Time) {
 	q.idle = false
 }
 
+// Progress is how far the training of a version is, 0 to 1, as [Run.Progress] has it; false: it is not handed out.
+func (q *Queue) Progress(v *catalog.Version) (share float64, out bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, r := range q.out {
+		if r.version.Model == v.Model && r.version.ID == v.ID {
+			return r.Progress(), true
+		}
+	}
+	return 0, false
+}
+
 // Out is how many trainings are handed out.
 func (q *Queue) Out() int {
 	q.mu.Lock()

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"math"
+	"sync/atomic"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
@@ -57,6 +59,7 @@ type Run struct {
 	fitter   *train.Fitter
 	outcome  *Outcome
 	err      error
+	reached  atomic.Uint64 // bits of Progress after the last step
 }
 
 // Outcome is how a training ended: the operation that says so, and the manifest that goes
@@ -111,6 +114,7 @@ func (r *Run) Step() (done bool) {
 	if err := r.step(); err != nil {
 		r.err = err
 	}
+	r.reached.Store(math.Float64bits(r.share()))
 	if r.outcome == nil && r.err == nil {
 		return false
 	}
@@ -147,8 +151,11 @@ func (r *Run) Close() {
 	}
 }
 
-// Progress is the share of the work that is done, about, 0 to 1.
-func (r *Run) Progress() float64 {
+// Progress is the share of the work that is done, about, 0 to 1. It may be asked for from anywhere, while Step runs too.
+func (r *Run) Progress() float64 { return math.Float64frombits(r.reached.Load()) }
+
+// share is what Progress is after a step.
+func (r *Run) share() float64 {
 	switch {
 	case r.outcome != nil:
 		return 1

@@ -207,9 +207,15 @@ func (w *world) finish(r *Run) {
 		} else {
 			last = p
 		}
+		if share, out := w.q.Progress(&r.version); share != last || !out {
+			w.t.Fatalf("the queue's progress = %v, %v, want %v, true", share, out, last)
+		}
 	}
 	if err := w.q.Done(context.Background(), w.now, r, nil); err != nil {
 		w.t.Fatal(err)
+	}
+	if share, out := w.q.Progress(&r.version); share != 0 || out {
+		w.t.Fatalf("the queue's progress of what is done = %v, %v, want 0, false", share, out)
 	}
 }
 

@@ -42,6 +42,7 @@ type Engine interface {
 	ReplaceKey(ctx context.Context, by, app string, old [32]byte) (key string, record catalog.Key, err error)
 	ReplaceSecret(ctx context.Context, by, app string) (core.Client, error)
 	RevokeTokens(ctx context.Context, by, app string) error
+	Edges() ([]catalog.Edge, error)
 	Refuse(r *api.Request, err error) api.Response
 }
 

@@ -102,6 +102,35 @@ func TestJourney(t *testing.T) {
 	}
 }
 
+// TestEdges holds that an application's edges are listed by name: those that have enrolled and were not revoked.
+func TestEdges(t *testing.T) {
+	s := newSite(t, nil)
+	s.operator()
+	ada := s.person("ada")
+	mine, other := ada.application("A"), ada.application("B")
+	edge := func(name string, app string, enrols bool) string {
+		t.Helper()
+		token, e, err := s.engine.CreateEdge(t.Context(), "", name, []string{app})
+		if err == nil && enrols {
+			e, err = s.engine.EnrolEdge(t.Context(), token, auth.HashKey(name))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.ID
+	}
+	north, attic := edge("north", mine, true), edge("attic", mine, true)
+	edge("elsewhere", other, true)
+	edge("in its box", mine, false)
+	if err := s.engine.RevokeEdge(t.Context(), "", edge("lost", mine, true)); err != nil {
+		t.Fatal(err)
+	}
+	got := ada.do("GET", "/apps/"+mine+"/edges", "")
+	if want := fmt.Sprintf(`{"status":{"code":10000,"description":"Ok"},"edges":[{"id":%q,"name":"attic"},{"id":%q,"name":"north"}]}`, attic, north); string(got.Body) != want {
+		t.Errorf("edges = %d %s, want %s", got.Status, got.Body, want)
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	s := newSite(t, nil)
 	op := s.operator()
@@ -206,7 +235,7 @@ func TestForeignIsMissing(t *testing.T) {
 		}
 		asked++
 	}
-	if asked != 12 {
+	if asked != 13 {
 		t.Errorf("%d routes of applications were asked", asked)
 	}
 	if after := fmt.Sprint(s.engine.Apps()); after != before {

@@ -202,6 +202,30 @@ func (c *call) pageToken() (any, error) {
 	return map[string]any{"token": token, "expires_in": int64(life / time.Second)}, nil
 }
 
+// edges lists the edges that have enrolled and hold the application, by name. Each learns of a key at its next contact.
+func (c *call) edges() (any, error) {
+	type edge struct {
+		ID   string `json:"id"`
+		Name string `json:"name"`
+	}
+	a, err := c.mine()
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.o.Engine.Edges()
+	if err != nil {
+		return nil, err
+	}
+	edges := []edge{}
+	for i := range all {
+		if e := &all[i]; e.Enrolled != 0 && e.Holds(a.ID) {
+			edges = append(edges, edge{e.ID, e.Name})
+		}
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.ID, b.ID)) })
+	return map[string]any{"edges": edges}, nil
+}
+
 // scopes lists what a key may be allowed, and what each scope is of no use without.
 func (c *call) scopes() (any, error) {
 	type scope struct {

@@ -46,6 +46,7 @@ var routes = []route{
 	{"DELETE", "/apps/{id}", signedIn, (*call).deleteApp},
 	{"GET", "/apps/{id}/export", signedIn, (*call).export},
 	{"GET", "/apps/{id}/usage", signedIn, (*call).usage},
+	{"GET", "/apps/{id}/edges", signedIn, (*call).edges},
 	{"GET", "/models", signedIn, (*call).models},
 
 	{"GET", "/apps/{id}/keys", signedIn, (*call).keys},

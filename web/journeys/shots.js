@@ -5,13 +5,15 @@
 //
 // STATES has the names of those that are wanted, where not all are.
 import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
 import { quiet, words } from './browser.js';
+import { caller, newKey, until } from './demonstration.js';
 import { drop, lighthouse } from './pictures.js';
 
 const [program, out, drawn] = process.argv.slice(2).map((path) => resolve(path));
@@ -28,8 +30,9 @@ const rounds = [
   { colorScheme: 'dark', viewport: telephone },
   { colorScheme: 'light', viewport: { width: 2400, height: 1350 } },
 ];
-const places = {}; // the servers, by what they are, and app: the application of the demonstration
-const open = (path) => (page) => page.goto(path.replace(':app', places.app));
+const places = {}; // the servers, by what they are, and app and empty: applications of the demonstration
+let ask; // of the demonstration's origin
+const open = (path) => (page) => page.goto(path.replace(/:(app|empty)/, (_, name) => places[name]));
 const then =
   (...steps) =>
   async (page) => {
@@ -40,13 +43,20 @@ const seen = (text) => (page) => page.getByText(text).first().waitFor();
 const button = (name) => (page) => page.getByRole('button', { name, exact: true }).first().click();
 const q = (ands) => `?q=${encodeURIComponent(JSON.stringify(ands))}`;
 
+const sample = (file) => readFile(new URL(`../samples/${file}`, import.meta.url));
 const geo = (place) => ({ input: { data: { geo: place } } });
-const alps = { latitude: 47, longitude: 9 };
-const near = geo({ geo_point: alps, geo_limit: { type: 'withinKilometers', value: 4000 } });
+const alps = { latitude: 48, longitude: 10 };
+const near = geo({ geo_point: alps, geo_limit: { type: 'withinKilometers', value: 1600 } });
 const box = geo({
   geo_box: [{ geo_point: { latitude: 60, longitude: -12 } }, { geo_point: { latitude: 36, longitude: 24 } }],
 });
-const birds = { output: { data: { concepts: [{ name: 'bird' }] } } };
+const seenAs = (name) => ({ output: { data: { concepts: [{ name }] } } });
+const birds = seenAs('bird');
+const outdoors = seenAs('outdoors');
+// As the demonstration names its pictures.
+const idOf = (bytes) => createHash('sha256').update(bytes).digest('hex').slice(0, 32);
+const horses = idOf(await sample('38-horses-in-salzburg.jpg'));
+const like = { output: { input: { id: horses } } };
 const nowhere = geo({
   geo_point: { latitude: -60, longitude: -140 },
   geo_limit: { type: 'withinKilometers', value: 40 },
@@ -64,6 +74,75 @@ const label = then(click('[role=gridcell] .ck'), async (page) => {
   await page.keyboard.press('Escape');
 });
 const offline = (away) => (page) => page.context().setOffline(away);
+
+/**
+ * Has this device and the origin each do something while there is no contact, and shows the picture that it is about once it
+ * is told what came of it. Both get the bytes of a picture that nobody has yet, and its id.
+ */
+const apart = (first, here, there, verdict) => async (page) => {
+  const name = `shot-${taken.length}.jpg`;
+  const bytes = Buffer.concat([await sample(lighthouse), Buffer.from(name)]);
+  const id = idOf(bytes);
+  await first(id, bytes);
+  await page.goto('/sync');
+  await page.getByText(en('phase_current')).first().waitFor();
+  await button(en('sync_work_offline'))(page);
+  await here(page, id, bytes, name);
+  await there(id, bytes);
+  await button(en('sync_work_offline'))(page);
+  await page.getByText(en(verdict)).first().waitFor();
+  await page.goto(`/${places.app}/inputs/${id}`);
+  await page
+    .getByText(en('mark_conflict_text', { n: '1' }))
+    .first()
+    .waitFor({ state: 'attached' });
+};
+const nothing = async () => {};
+const adds = async (id, bytes) => {
+  await ask('POST', '/inputs', {
+    inputs: [{ id, data: { image: { base64: bytes.toString('base64') }, concepts: [{ id: 'tower' }] } }],
+  });
+  await until(
+    () => ask('GET', `/inputs/${id}`),
+    (answer) => answer.input?.status.code === 30000,
+    id,
+  );
+};
+const addsHere = async (page, _, buffer, name) => {
+  await page.getByLabel(en('teach_files'), { exact: true }).setInputFiles({ name, mimeType: 'image/jpeg', buffer });
+  await page.getByRole('article', { name, exact: true }).waitFor();
+};
+const labelsHere = async (page, id) => {
+  const says = page.getByLabel(en('work_concept', { name: id }), { exact: true });
+  await says.fill('ruin');
+  await says.press('Enter');
+  await page.getByRole('article', { name: id, exact: true }).locator('.own', { hasText: 'ruin' }).waitFor();
+};
+const deletes = (id) => ask('DELETE', `/inputs/${id}`);
+const agree = async (page) => {
+  await page.goto('/sync');
+  await button(en('sync_agree'))(page);
+  await page.getByText(en('sync_conflicts_none')).waitFor();
+};
+
+/** Has a training that was asked for not end: it is as far as it would be after some seconds of a large one. */
+function slowly() {
+  let began;
+  const goesOn = (version) => {
+    Object.assign(version, {
+      status: { code: 21103, description: '' },
+      progress: Math.min(0.7, 0.3 + (Date.now() - began) / 10_000),
+    });
+  };
+  return async (route) => {
+    if (route.request().method() === 'POST') began = Date.now();
+    const answer = await route.fetch();
+    const json = await answer.json();
+    const newest = json.model_version ?? (json.model_versions?.length > 1 && json.model_versions[0]);
+    if (began && newest) goesOn(newest);
+    await route.fulfill({ response: answer, json });
+  };
+}
 
 /** Answers of the origin that do not come, or come as an error. */
 const answers = (path, take) => (page) => page.route(path, take);
@@ -122,23 +201,39 @@ const states = {
   'look.ar': { take: then(open('/'), click('main button:has-text("Bee on a petal")')), language: 'ar' },
   'look-fault': { take: then(open('/'), (page) => drop(page.locator('main'), [['scan.jpg', 'no picture']])) },
   inputs: { take: open('/:app/inputs') },
-  'inputs-map': { take: then(open('/:app/inputs'), button(en('inputs_map'))) },
+  'inputs-map': { take: then(open('/:app/inputs'), button(en('inputs_map'))), done: button(en('inputs_grid')) },
   'inputs-upload': {
     take: then(open('/:app/inputs#upload'), async (page) => {
       await drop(page.locator('main'), [lighthouse, '05-castle-gate.jpg', ['gate.jpg', 'none']]);
     }),
   },
-  none: { take: open(`/:app/inputs${q([birds, nowhere])}`) },
+  none: { take: then(open(`/:app/inputs${q([birds, nowhere])}`), seen(en('inputs_remove_clause'))) },
+  empty: { take: open('/:empty/inputs'), copy: false },
+  conflict: {
+    take: then(apart(nothing, addsHere, adds, 'verdict_duplicate'), seen(en('input_conflict'))),
+    done: agree,
+  },
+  deleted: {
+    take: then(apart(adds, labelsHere, deletes, 'verdict_gone'), (page) => page.locator('.deleted').waitFor()),
+    done: agree,
+  },
   input: { take: then(open('/:app/inputs'), click(tile)) },
-  search: { take: open(`/:app/search${q([birds, near])}`) },
-  'search-box': { take: open(`/:app/search${q([birds, box])}`) },
+  search: { take: open(`/:app/search${q([outdoors, near, like])}`) },
+  'search-box': { take: open(`/:app/search${q([outdoors, box])}`) },
   next: { take: open('/:app/next?model=bird-or-insect') },
   models: { take: open('/:app/models') },
   model: { take: open(model) },
   'model-training': {
-    take: then(open(model), seen(en('models_train')), settled, button(en('models_train')), (page) =>
-      page.locator('.progress').waitFor(),
+    take: then(
+      answers(/\/v2\/models\/bird-or-insect\/versions/, slowly()),
+      open(model),
+      seen(en('models_train')),
+      settled,
+      button(en('models_train')),
+      (page) => page.locator('.progress').waitFor(),
+      (page) => page.waitForTimeout(3000),
     ),
+    copy: false,
     live: true,
   },
   concepts: { take: open('/:app/concepts') },
@@ -154,7 +249,7 @@ const states = {
     }),
   },
   sync: { take: open('/sync') },
-  docs: { take: open('/docs') },
+  docs: { take: then(open('/docs'), (page) => page.locator('.opblock').first().waitFor()) },
   offline: {
     take: then(open('/:app/inputs'), settled, offline(true), label, seen(en('truth_offline'))),
     done: offline(false),
@@ -211,12 +306,22 @@ async function signUp(page, email) {
   await button(en('create_account_do'))(page);
 }
 
-/** Finds the application of the demonstration, and makes the first account of the other server. */
+/** Finds the application of the demonstration, makes an empty one beside it, and makes the first account of the other server. */
 async function settle() {
   const page = await browser.newPage();
   await page.goto(places.origin);
   await page.waitForFunction(() => localStorage.getItem('copies'), undefined, { timeout: 60_000 });
   places.app = await page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
+  places.empty = await page.evaluate(async () => {
+    const { session } = await (await fetch('/console/session')).json();
+    const answer = await fetch('/console/apps', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', 'X-Sightline-CSRF': session.csrf },
+      body: JSON.stringify({ name: 'Harbour watch', language: 'en', default_model: '' }),
+    });
+    return (await answer.json()).app.id;
+  });
+  ask = caller(places.origin, await newKey({ page }, places.app));
   await page.goto(server.said[1]);
   await signUp(page, 'ida@orchard.example');
   await seen(en('look_first_title'))(page);
@@ -233,7 +338,7 @@ async function shoot({ colorScheme, viewport }) {
       locale: language,
       reducedMotion: 'reduce',
     });
-    context.setDefaultTimeout(10_000);
+    context.setDefaultTimeout(20_000);
     await context.addInitScript((all) => {
       for (const [name, value] of Object.entries(all)) localStorage.setItem(name, value);
     }, remembered);
@@ -249,11 +354,11 @@ async function shoot({ colorScheme, viewport }) {
     const file = `${name}-${colorScheme}-${viewport.width}.png`;
     await page.screenshot({ path: join(out, file) });
     taken.push({ name, colorScheme, viewport, file });
-    await state.done?.(page);
+    await state.done?.(page).catch((failure) => console.log(`${name}: ${failure.message.split('\n')[0]}`));
   };
   const wanted = Object.entries(states).filter(([name]) => !only || only.includes(name));
   for (const [name, state] of wanted.filter(([, s]) => s.at || s.copy === false)) {
-    const remembered = state.at ? {} : { declined: JSON.stringify([places.app]) };
+    const remembered = state.at ? {} : { declined: JSON.stringify([places.app, places.empty]) };
     const page = await come(state.at ?? 'origin', 'en', remembered);
     await shot(page, name, state);
     await page.context().close();

@@ -53,11 +53,13 @@ export class Application {
   #settling = false;
   #begun: Promise<void> | undefined;
   #closed = false;
+  #kept = $state(false); // a copy is on this device that is not opened yet
   readonly #token: Token;
   #addresses = new Map<string, Promise<string>>(); // by path, the one used last at the end
 
   constructor(id: string) {
     this.id = id;
+    this.#kept = !edge() && copyOf(id) !== undefined;
     this.#token = new Token(() => pageToken(id));
   }
 
@@ -71,10 +73,15 @@ export class Application {
     return this.outbox?.marks ?? unmarked;
   }
 
+  /** Whether something may wait in a copy on this device that has not said yet what does. */
+  get unread(): boolean {
+    return this.copy ? this.copy.status === undefined : this.#kept;
+  }
+
   /** What waits and whether it can go on: without a copy nothing waits, and what was answered is at the origin. */
   get truth(): Truth {
     const { truth } = this.outbox ?? {};
-    const reached = truth?.reached || (!this.standing && this.#contact !== undefined);
+    const reached = !this.unread && (truth?.reached || (!this.standing && this.#contact !== undefined));
     return { queued: 0, sent: 0, conflicts: 0, ...truth, reached };
   }
 
@@ -286,6 +293,7 @@ export class Application {
     if (this.copy) return;
     const copy = new Copy(app);
     this.copy = copy;
+    this.#kept = false;
     this.purged = '';
     copy.onmoved = () => {
       if (copy.status?.phase === 'purged') void this.remove({ purged: true });

@@ -82,6 +82,12 @@ export interface KeysAge {
   reads_seconds: number; // and for so long it answers
 }
 
+/** An edge that holds an application. */
+export interface Holder {
+  id: string;
+  name: string;
+}
+
 export interface Usage {
   total: number;
   days: { date: string; calls: number }[];
@@ -222,6 +228,8 @@ export const appOf = (authorization: string) =>
 /** How old what an edge knows of an application's keys is, where an origin lends it. */
 export const keysAge = (id: string, authorization = '') =>
   once<{ keys: KeysAge }>('GET', `${app(id)}/keys-age`, undefined, authorization).then((r) => r.keys);
+/** The edges that hold an application, by name. */
+export const edges = (id: string) => call<{ edges: Holder[] }>('GET', `${app(id)}/edges`).then((r) => r.edges);
 export const getApp = (id: string) => call<{ app: AppDetail }>('GET', app(id)).then((r) => r.app);
 export const createApp = (a: { name: string; language: string; default_model: string }) =>
   call<{ app: App; client: Client }>('POST', '/apps', a);

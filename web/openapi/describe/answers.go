@@ -106,7 +106,8 @@ var models = []member{
 	{"ModelName", closed("All that a key without `Models:Get` learns of a model.",
 		always("id", id, ""),
 		always("output_info", closed("", always("type", modelType, ""), always("type_ext", text(eg("concept")), "A finer name of the type.")), ""))},
-	{"ModelVersion", closed("What one training made of a model.", versionFields()...)},
+	{"ModelVersion", closed("What one training made of a model.", versionFields(
+		maybe("progress", share, "How far its training is, while it goes on where this is answered: of one version, not in lists. Our own."))...)},
 	{"OutputData", closed("What the model says. Empty for an input that failed.",
 		maybe("concepts", list(ref("ConceptValue")), "By value, descending."),
 		maybe("colors", list(ref("Color")), "By share of the picture, descending."),

@@ -1,5 +1,5 @@
-// What Swagger UI leaves out for those who do not see the page, or have no mouse: names of fields, and a way
-// to scroll code by keyboard. It draws as a person goes, and so this watches.
+// What Swagger UI leaves out for those who do not see the page, or have no mouse: names of fields, a way to scroll
+// code by keyboard, and where the focus is while its dialog is open. It draws as a person goes, and so this watches.
 
 /** What to set, by selector. */
 const missing: readonly (readonly [selector: string, name: string, value: string])[] = [
@@ -16,15 +16,63 @@ const missing: readonly (readonly [selector: string, name: string, value: string
   ['.modal-ux', 'aria-label', 'Authorize'],
 ];
 
+const stops = 'a[href], button:not(:disabled), input:not(:disabled), select, textarea, [tabindex="0"]';
+
 /** Mends what is in an element now and what comes, until what it returns is called. */
 export function mend(place: Element): () => void {
+  let opener: HTMLElement | undefined; // what had the focus before the dialog
+  let sent: Element | undefined; // the operation whose button had it last
+  let open = false;
+
+  const dialog = () => place.querySelector<HTMLElement>('.modal-ux');
+  const stopsOf = (dialog: HTMLElement) =>
+    [...dialog.querySelectorAll<HTMLElement>(stops)].filter((e) => e.checkVisibility());
+  const focusFirst = (dialog: HTMLElement) => (dialog.querySelector('input') ?? stopsOf(dialog)[0])?.focus();
+
   const all = () => {
     for (const [selector, name, value] of missing) {
       for (const e of place.querySelectorAll(selector)) if (e.getAttribute(name) !== value) e.setAttribute(name, value);
     }
+    for (const e of place.querySelectorAll<HTMLInputElement>('.auth-container input:not([aria-label])')) {
+      const name = e.labels?.length ? '' : e.closest('.wrapper')?.querySelector('label, h4')?.textContent;
+      if (name) e.setAttribute('aria-label', name);
+    }
+    const shown = dialog();
+    if (shown && !open) focusFirst(shown);
+    if (!shown && open && opener?.isConnected) opener.focus();
+    open = shown !== null;
+    // Once pressed, Execute is drawn anew beside a second button.
+    if (document.activeElement === document.body && sent?.isConnected)
+      sent.querySelector<HTMLElement>('.execute')?.focus({ preventScroll: true });
   };
+  const focused = ({ target }: Event) => {
+    if (!(target instanceof HTMLElement)) return;
+    const shown = dialog();
+    if (shown) {
+      if (!shown.contains(target)) focusFirst(shown);
+      return;
+    }
+    opener = target;
+    sent = (target.matches('.execute') && target.closest('.opblock')) || undefined;
+  };
+  const pressed = (event: KeyboardEvent) => {
+    const shown = dialog();
+    if (event.key !== 'Tab' || !shown) return;
+    const among = stopsOf(shown);
+    const [from, to] = event.shiftKey ? [among[0], among.at(-1)] : [among.at(-1), among[0]];
+    if (document.activeElement !== from) return;
+    event.preventDefault();
+    to?.focus();
+  };
+
   const watcher = new MutationObserver(all);
   watcher.observe(place, { childList: true, subtree: true });
+  document.addEventListener('focusin', focused);
+  document.addEventListener('keydown', pressed, true);
   all();
-  return () => watcher.disconnect();
+  return () => {
+    watcher.disconnect();
+    document.removeEventListener('focusin', focused);
+    document.removeEventListener('keydown', pressed, true);
+  };
 }

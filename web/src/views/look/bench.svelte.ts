@@ -244,6 +244,7 @@ export class Bench {
         else URL.revokeObjectURL(p.url);
       } catch (failure) {
         if (p) URL.revokeObjectURL(p.url);
+        if (p && p.id === this.shown?.id && !this.seen) this.failure = failure; // it was shown before it could be read
         this.refused = [...this.refused, { name: file.name, failure }];
       }
     }

@@ -1,7 +1,7 @@
 // One model as its page shows it: what it is, its versions and how good they are, and the training that is underway.
 import { SvelteMap } from 'svelte/reactivity';
 import type { Application, By } from '../../application.svelte';
-import type { Mark } from '../../progress';
+import { type Mark, secondsLeft } from '../../progress';
 import { Resource } from '../../resource.svelte';
 import * as calls from './calls';
 import { type Numbered, numbered } from './versions';
@@ -15,6 +15,13 @@ export interface Training {
   readonly pictures: number; // all of them
   readonly first?: Mark; // of the pictures read
   readonly last?: Mark;
+  readonly share?: number; // that is learned, 0 to 1; absent: who trains does not say, or has not begun
+  readonly seconds?: number; // that are left, of the reading first and then of the learning; absent: nobody can tell yet
+}
+
+/** How much of a training is done, of the reading first and then of the learning, 0 to 1; undefined where nobody can say. */
+export function done(t: Training): number | undefined {
+  return t.share ?? (t.read < t.pictures ? t.read / t.pictures : undefined);
 }
 
 /** The models that are to be trained as soon as their page opens. */
@@ -115,19 +122,26 @@ export class Studied {
     const began = performance.now();
     const by = this.app.by;
     let now = v;
+    let learning: Mark | undefined; // the first that was heard of it
     for (;;) {
       const { done, all } = await calls.reading(this.app);
       if (round !== this.#watching) return undefined;
       if (!calls.underway(now)) break;
       const last: Mark = { at: performance.now(), done };
+      const first = this.training?.first ?? last;
+      const share = now.progress;
+      const learned = share === undefined ? undefined : { at: last.at, done: share };
+      learning ??= learned;
       this.training = {
         id: v.id,
         by,
         code: now.status.code,
         read: done,
         pictures: all,
-        first: this.training?.first ?? last,
+        first,
         last,
+        share,
+        seconds: learning && learned ? secondsLeft(learning, learned, 1) : secondsLeft(first, last, all),
       };
       await new Promise((resolve) => setTimeout(resolve, performance.now() - began < 3000 ? 80 : 500));
       if (round !== this.#watching) return undefined;
