@@ -12,7 +12,6 @@ import (
 	"github.com/nlpodyssey/spago/nn"
 	"github.com/nlpodyssey/spago/nn/activation"
 	"github.com/nlpodyssey/spago/nn/linear"
-	"github.com/nlpodyssey/spago/optimizers"
 	"github.com/nlpodyssey/spago/optimizers/adam"
 
 	"github.com/sightline-dev/sightline/core/predict"
@@ -132,15 +131,19 @@ func trainWithSpago(t *testing.T, p *Problem, o Options) *Head {
 	config := adam.NewDefaultConfig()
 	config.StepSize = 0.05
 	strategy := adam.New(config)
-	optimizer := optimizers.New(nn.Parameters(m), strategy)
 	for epoch := range 240 {
 		if epoch%60 == 59 {
 			strategy.StepSize /= 4
 		}
 		ag.Backward(spagoLoss(f, m, xs))
-		if err := optimizer.Optimize(); err != nil {
-			t.Fatal(err)
-		}
+		nn.ForEachParam(m, func(param *nn.Param) { // an Optimizer does not wait for the goroutines that it has started
+			if !param.HasGrad() {
+				return
+			}
+			if err := strategy.OptimizeParams(param); err != nil {
+				t.Fatal(err)
+			}
+		})
 		strategy.IncExample()
 	}
 	h, err := FromSpago(m, p.Concepts)

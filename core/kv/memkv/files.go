@@ -40,12 +40,12 @@ type filed struct {
 	buffers sync.Pool // of *[]byte, into which scans read
 
 	mu     sync.RWMutex // taken before the journal's own
-	places journal.Places
+	places places
 }
 
 // far is a value in the files.
 type far struct {
-	place journal.Place
+	place place
 	n     uint32 // bytes
 	crc   uint32
 }
@@ -110,7 +110,7 @@ func (f *filed) parse(head []byte, body int64, n int) (*kv.Batch, []farOp, error
 			if len(head) < 4 || int64(size) > body+int64(n)-at {
 				return nil, nil, fmt.Errorf("%w: value of %d bytes", kv.ErrBatch, size)
 			}
-			values = append(values, farOp{far{f.places.Add(body, at), uint32(size), binary.LittleEndian.Uint32(head)}, op})
+			values = append(values, farOp{far{f.places.add(body, at), uint32(size), binary.LittleEndian.Uint32(head)}, op})
 			head = head[4:]
 			at += int64(size)
 		}
@@ -215,7 +215,7 @@ func (f *filed) append(b *kv.Batch) (values []farOp, wait func() error, err erro
 	}
 	body := at
 	for i := range r.values {
-		r.values[i].place = f.places.Add(body, at)
+		r.values[i].place = f.places.add(body, at)
 		at += int64(r.values[i].n)
 	}
 	return r.values, func() error { return f.journal.SyncTo(seq) }, nil
@@ -225,20 +225,20 @@ func (f *filed) append(b *kv.Batch) (values []farOp, wait func() error, err erro
 func (f *filed) drop(v far) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.places.Drop(v.place, int(v.n))
+	f.places.drop(v.place, int(v.n))
 }
 
 // enter and leave are called around the reading of a tree that others may change meanwhile.
 func (f *filed) enter() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.places.Enter()
+	f.places.enter()
 }
 
 func (f *filed) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.places.Leave()
+	f.places.leave()
 }
 
 // errValue says that a value in the files is not what was written.
@@ -249,7 +249,7 @@ func (f *filed) read(v far) ([]byte, error) {
 	value := make([]byte, v.n)
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if err := f.places.Read(f.journal, v.place, 0, value); err != nil {
+	if err := f.places.read(f.journal, v.place, 0, value); err != nil {
 		return nil, fmt.Errorf("value: %w", err)
 	}
 	if crc(value) != v.crc {
@@ -265,7 +265,7 @@ func (f *filed) due(live int64) bool { return f.journal.Due(live, f.o.Slack) }
 func (f *filed) compact(live *tree) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.places.Begin()
+	f.places.begin()
 	f.journal.Compact(&source{filed: f, live: live})
 }
 
@@ -301,7 +301,7 @@ func (s *source) Next(to *journal.Copier, n int) (done bool, err error) {
 			moved = append(moved, v)
 			r.batch.Put(p.key(), nil)
 			r.far(v.n, v.crc)
-			at, _ := s.filed.places.Where(v.place)
+			at, _ := s.filed.places.where(v.place)
 			r.body = slices.Grow(r.body, int(v.n))
 			value := r.body[len(r.body):][:v.n]
 			if err = to.Read(at, value); err == nil && crc(value) != v.crc {
@@ -320,7 +320,7 @@ func (s *source) Next(to *journal.Copier, n int) (done bool, err error) {
 				return false, err
 			}
 			for _, v := range moved {
-				s.filed.places.Copied(v.place, at)
+				s.filed.places.copied(v.place, at)
 				at += int64(v.n)
 			}
 		}
@@ -330,10 +330,10 @@ func (s *source) Next(to *journal.Copier, n int) (done bool, err error) {
 }
 
 // Moved implements [journal.Source].
-func (s *source) Moved(from, to int64) { s.filed.places.Moved(from, to) }
+func (s *source) Moved(from, to int64) { s.filed.places.moved(from, to) }
 
 // Switch implements [journal.Source].
-func (s *source) Switch(read func(int64, []byte) error) error { return s.filed.places.Switch(read) }
+func (s *source) Switch(read func(int64, []byte) error) error { return s.filed.places.switched(read) }
 
 // Close implements [journal.Source].
-func (s *source) Close() { s.filed.places.End() }
+func (s *source) Close() { s.filed.places.end() }

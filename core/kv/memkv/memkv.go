@@ -23,7 +23,6 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/sightline-dev/sightline/core/kv"
-	"github.com/sightline-dev/sightline/core/kv/journal"
 )
 
 // Journal keeps encoded batches, in order, where they outlive the process.
@@ -325,7 +324,7 @@ func (p pair) far() (v far, ok bool) {
 		return far{}, false
 	}
 	return far{
-		place: journal.Place(binary.LittleEndian.Uint32(rest[1:])),
+		place: place(binary.LittleEndian.Uint32(rest[1:])),
 		n:     binary.LittleEndian.Uint32(rest[5:]),
 		crc:   binary.LittleEndian.Uint32(rest[9:]),
 	}, true

@@ -84,7 +84,7 @@ func (g *group) read() error {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	for i := range g.wanted {
-		at, data := f.places.Where(g.wanted[i].place)
+		at, data := f.places.where(g.wanted[i].place)
 		if data != nil {
 			if crc(data) != g.wanted[i].crc {
 				return errValue
