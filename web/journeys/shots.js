@@ -220,7 +220,9 @@ const states = {
   input: { take: then(open('/:app/inputs'), click(tile)) },
   search: { take: open(`/:app/search${q([outdoors, near, like])}`) },
   'search-box': { take: open(`/:app/search${q([outdoors, box])}`) },
-  next: { take: open('/:app/next?model=bird-or-insect') },
+  next: {
+    take: then(open('/:app/next?model=bird-or-insect'), (page) => page.locator('main img[src]').first().waitFor()),
+  },
   models: { take: open('/:app/models') },
   model: { take: open(model) },
   'model-training': {
@@ -242,8 +244,10 @@ const states = {
   'app-delete': { take: open('/apps/:app#delete') },
   key: { take: open('/apps/:app#key') },
   'key-once': {
-    take: then(open('/apps/:app#key'), seen(en('group_all')), async (page) => {
-      await page.getByRole('dialog').getByLabel(en('description'), { exact: true }).fill('Sorting line camera');
+    take: then(open('/apps/:app#key'), async (page) => {
+      const dialog = page.getByRole('dialog');
+      await dialog.getByText(en('group_all')).waitFor();
+      await dialog.getByLabel(en('description'), { exact: true }).fill('Sorting line camera');
       await button(en('create_key'))(page);
       await page.getByText(en('key_once')).waitFor();
     }),
@@ -378,7 +382,7 @@ async function shoot({ colorScheme, viewport }) {
   }
 }
 
-/** Waits until nothing on the page is loading or being drawn, and the pictures are there that are seen. */
+/** Waits until nothing on the page is loading or being drawn, the pictures are there that are seen, and the copy says where it stands. */
 async function settled(page) {
   await page.waitForFunction(
     (drawing) => {
@@ -386,6 +390,7 @@ async function settled(page) {
       const main = document.querySelector('main:has(h1)');
       return (
         main &&
+        (!document.querySelector('aside .foot b') || document.querySelector('aside .foot b.num')) &&
         !document.querySelector('[aria-busy="true"], .opening') &&
         !drawing.some((words) => main.innerText.includes(words)) &&
         [...document.images].every((image) => image.complete || image.loading === 'lazy') &&
