@@ -273,14 +273,11 @@ func (l *Link) ask(ctx context.Context, a *replica.Ask) {
 	}
 }
 
-// maxPiece bounds a piece of a snapshot that is held whole: a machine takes none that is longer.
-const maxPiece = 16 << 20
-
 // place is the whole answer x to a request for a piece of a snapshot, which was put in its place where that can be.
 func (l *Link) place(ctx context.Context, a *replica.Ask, x replica.Answer, res *http.Response) replica.Answer {
 	x.More = false
-	room := bytes.NewBuffer(make([]byte, 0, min(max(res.ContentLength, pieceBytes), maxPiece)+bytes.MinRead))
-	if _, x.Err = room.ReadFrom(io.LimitReader(res.Body, maxPiece+1)); x.Err != nil {
+	room := bytes.NewBuffer(make([]byte, 0, min(max(res.ContentLength, pieceBytes), replica.MaxPiece)+bytes.MinRead))
+	if _, x.Err = room.ReadFrom(io.LimitReader(res.Body, replica.MaxPiece+1)); x.Err != nil {
 		return x
 	}
 	x.Body, x.Sum = room.Bytes(), sha256.Sum256(room.Bytes())

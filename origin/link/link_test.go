@@ -203,7 +203,7 @@ func TestPacked(t *testing.T) {
 // TestPlace: a piece of a snapshot that may be put in its place is offered whole, where it is what it is called; what is not
 // placed goes to the machine.
 func TestPlace(t *testing.T) {
-	first, second := strings.Repeat("placed ", 50_000), "not placed"
+	first, second := strings.Repeat("placed! ", replica.MaxPiece/8), "not placed" // the first as long as one may be
 	pieces := map[string]string{blob.Sum([]byte(first)).String(): first, blob.Sum([]byte(second)).String(): second, blob.Sum(nil).String(): "another"}
 	asked := ""
 	address := serve(t, func(w http.ResponseWriter, r *http.Request) {

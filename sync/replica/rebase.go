@@ -17,8 +17,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// maxChunk bounds one piece of a snapshot.
-const maxChunk = maxObject
+// MaxPiece bounds one piece of a snapshot, in bytes.
+const MaxPiece = maxObject
 
 // rebase is a snapshot on its way. What came of it lies in the store, by hash, so that a
 // download that was cut, even by a restart, goes on with what is missing.
@@ -300,7 +300,7 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 		return nil
 	}
 	for _, c := range append(append([]wire.Chunk(nil), f.Chunks...), f.Objects...) {
-		if c.Size > maxChunk {
+		if c.Size > MaxPiece {
 			return fmt.Errorf("%w: piece of %d bytes", errAnswer, c.Size)
 		}
 	}

@@ -44,6 +44,19 @@ type source struct {
 	streams  map[uint64][]byte // of changes, by where they begin
 }
 
+// idAt is the id of the first input at or behind an ordinal.
+func (s *source) idAt(b testing.TB, ord uint32) (id string) {
+	b.Helper()
+	err := s.part.View().Inputs(ord, func(in catalog.Input) bool {
+		id = in.ID
+		return false
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return id
+}
+
 // newSource has n analysed inputs, with labels, metadata and embeddings around some hundred centres.
 func newSource(b testing.TB, n int) *source {
 	b.Helper()
@@ -314,14 +327,7 @@ func BenchmarkCopy(b *testing.B) {
 		b.Run(fmt.Sprintf("join/n=%d", inputs), func(b *testing.B) {
 			s := newSource(b, inputs)
 			s.do = wire.DoRebase
-			var id string
-			err := s.part.View().Inputs(7, func(in catalog.Input) bool {
-				id = in.ID
-				return false
-			})
-			if err != nil {
-				b.Fatal(err)
-			}
+			id := s.idAt(b, 7)
 			module(b)
 			var taken, asked time.Duration
 			for b.Loop() {

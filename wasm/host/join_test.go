@@ -11,7 +11,6 @@ import (
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/models"
 	"github.com/sightline-dev/sightline/sync/replica"
@@ -136,14 +135,7 @@ func (j *joiner) says(id string) (text string) {
 func TestTakesSnapshots(t *testing.T) {
 	s := newSource(t, 3_000)
 	s.do = wire.DoRebase
-	var id string
-	err := s.part.View().Inputs(7, func(in catalog.Input) bool {
-		id = in.ID
-		return false
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	id := s.idAt(t, 7)
 	its := newJoiner(t, s, anotherRuntime(t))
 	its.follow()
 	if its.placed != 0 || its.taken != 0 {

@@ -249,7 +249,7 @@ func (f *filed) read(v far) ([]byte, error) {
 	value := make([]byte, v.n)
 	f.mu.RLock()
 	defer f.mu.RUnlock()
-	if err := f.places.read(f.journal, v.place, 0, value); err != nil {
+	if err := f.places.read(f.journal, v.place, value); err != nil {
 		return nil, fmt.Errorf("value: %w", err)
 	}
 	if crc(value) != v.crc {

@@ -133,15 +133,15 @@ func (p *places) end() {
 	p.leave()
 }
 
-// read fills data from a place, at off within it.
-func (p *places) read(j *journal.Journal, id place, off int, data []byte) error {
+// read fills data from a place.
+func (p *places) read(j *journal.Journal, id place, data []byte) error {
 	at, kept := p.where(id)
 	if kept == nil {
-		return j.Read(at+int64(off), data)
+		return j.Read(at, data)
 	}
-	if off+len(data) > len(kept) {
-		return fmt.Errorf("%w: journal read of %d bytes at %d of %d", kv.ErrCorrupt, len(data), off, len(kept))
+	if len(data) != len(kept) {
+		return fmt.Errorf("%w: %d of %d bytes read", kv.ErrCorrupt, len(data), len(kept))
 	}
-	copy(data, kept[off:])
+	copy(data, kept)
 	return nil
 }

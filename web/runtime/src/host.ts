@@ -126,9 +126,8 @@ class Spares {
   async take(): Promise<Port> {
     const next = this.#next;
     this.#next = undefined;
-    const port = (await next) ?? this.#platform.spawn();
-    void this.ready();
-    return port;
+    void this.ready(); // at once: who closes meanwhile closes that one too
+    return (await next) ?? this.#platform.spawn();
   }
 
   close(): void {
