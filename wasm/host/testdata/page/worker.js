@@ -76,7 +76,7 @@ function tell(what, bytes = new Uint8Array()) {
   message.set(bytes, 4 + head.length);
   Atomics.store(come, 0, 0);
   wire.postMessage(message.buffer, [message.buffer]);
-  Atomics.wait(come, 0, 0);
+  while (Atomics.load(come, 0) === 0) Atomics.wait(come, 0, 0); // the last answer's wake-up may come only now
   const answer = new Uint8Array(shared, 8, come[1]).slice();
   const rest = 4 + new DataView(answer.buffer).getUint32(0, true);
   return { said: JSON.parse(new TextDecoder().decode(answer.subarray(4, rest))), bytes: answer.subarray(rest) };
