@@ -255,7 +255,8 @@ func (s *source) copyOf(b *testing.B, wants wire.Vectors) *Instance {
 }
 
 // follow has a copy take all that the source has.
-func (s *source) follow(b *testing.B, in *Instance) {
+func (s *source) follow(b testing.TB, in *Instance) {
+	b.Helper()
 	ctx := context.Background()
 	head := s.part.Log().Head()
 	for events := []replica.Event{replica.Begin{}}; len(events) > 0; events = events[1:] {

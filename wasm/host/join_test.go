@@ -11,6 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/models"
 	"github.com/sightline-dev/sightline/sync/replica"
@@ -181,5 +182,36 @@ func TestTakesNothing(t *testing.T) {
 	stop()
 	if placed, err := j.Place(ended, s.app, blob.Hash{}, nil); placed || !errors.Is(err, context.Canceled) {
 		t.Errorf("nobody wants it any more: %v, %v", placed, err)
+	}
+}
+
+// TestCollectsInCalls: the heap of a page's copy is collected in the one call that takes a snapshot, too.
+func TestCollectsInCalls(t *testing.T) {
+	s := newSource(t, 10_000)
+	s.do = wire.DoRebase
+	register, seq, err := s.engine.Register(s.app, s.edge)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lent := lend0(t)
+	lent.Bundles, lent.Files = models.FS, journaltest.NewDisk()
+	in, err := module(t).Open(t.Context(), lent, abi.Settings{
+		Role: abi.Engine, App: s.app, Store: abi.StoreFiles, OpenDoor: true,
+		Replica: &abi.Replica{
+			Name: "page", Live: replica.Once, Wants: wire.Wants{Vectors: wire.VectorsQ16}, Origin: "https://origin.example",
+			RegisterSeq: seq, Register: register,
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	s.follow(t, in)
+	if got := in.Bytes() >> 20; got > 150 { // 90; 206 where it is not
+		t.Errorf("the instance has %d MB", got)
 	}
 }

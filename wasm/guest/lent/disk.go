@@ -1,11 +1,15 @@
 package lent
 
 import (
+	"runtime"
+
 	"github.com/sightline-dev/sightline/core/kv/journal"
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// Disk is the host's numbered files.
+// Disk is the host's numbered files. While a call reads and writes there the collector's goroutines run, which a module has no
+// other time for before the call's end: through a long one, as a join is, the heap would grow by the measure that it had when
+// it was small.
 type Disk struct{ From Imports }
 
 var _ journal.Files = Disk{}
@@ -24,6 +28,7 @@ func (d Disk) Read(file int, off int64, p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
+	defer runtime.Gosched()
 	return did(d.From.FileRead(uint32(file), off, p))
 }
 
@@ -32,6 +37,7 @@ func (d Disk) Write(file int, off int64, p []byte) error {
 	if len(p) == 0 {
 		return nil
 	}
+	defer runtime.Gosched()
 	return did(d.From.FileWrite(uint32(file), off, p))
 }
 
