@@ -74,8 +74,8 @@ func (r *party) send(a replica.Ask) {
 		lost()
 		return
 	}
+	w.age(r, &a)
 	request := r.request(&a)
-	w.age(r, request)
 	arrive := w.delay()
 	if w.chance(w.faults.twice) {
 		w.stats.Duplicates++
@@ -112,19 +112,19 @@ func (r *party) request(a *replica.Ask) *api.Request {
 	}
 }
 
-// age rewrites a greeting as a newer version would send it, with a field that nobody here knows.
-func (w *world) age(r *party, request *api.Request) {
-	if !strings.HasSuffix(request.Path, "/session") || r.old || w.rng.IntN(4) > 0 {
+// age rewrites a greeting as a newer version would send it, with a field that nobody here knows. It is signed afterwards.
+func (w *world) age(r *party, a *replica.Ask) {
+	if !strings.HasSuffix(a.Path, "/session") || r.old || w.rng.IntN(4) > 0 {
 		return
 	}
-	m, err := wire.DecodeSession(request.Body)
+	m, err := wire.DecodeSession(a.Body)
 	if err != nil {
 		w.fail(fmt.Errorf("session: %w", err))
 		return
 	}
 	m.Extra = protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.VarintType), 1)
 	m.Features = append(m.Features, "tomorrow")
-	request.Body = m.Encode()
+	a.Body = m.Encode()
 }
 
 // novel is a frame of a type that nobody here knows and may pass over.
