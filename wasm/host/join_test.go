@@ -11,8 +11,10 @@ import (
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/models"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -29,11 +31,23 @@ type joiner struct {
 
 func newJoiner(t testing.TB, from *source, rt *Runtime) *joiner {
 	t.Helper()
+	j := openJoiner(t, from, rt, memkv.New())
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return j
+}
+
+// openJoiner has the copy in a store.
+func openJoiner(t testing.TB, from *source, rt *Runtime, store kv.Store) *joiner {
+	t.Helper()
 	lent := lend0(t)
-	lent.Store, lent.Bundles = memkv.New(), models.FS
+	lent.Store, lent.Bundles = store, models.FS
 	data, seq, err := from.engine.Register(from.app, from.edge)
 	if err == nil {
-		err = core.TakeRegister(context.Background(), lent.Store, from.app, seq, data)
+		err = core.TakeRegister(context.Background(), store, from.app, seq, data)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -49,61 +63,65 @@ func newJoiner(t testing.TB, from *source, rt *Runtime) *joiner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
-	})
 	return j
 }
 
 // follow has the copy take all that the source has, and does what an edge does beside it.
 func (j *joiner) follow() {
 	j.Helper()
+	if err := j.try(); err != nil {
+		j.Fatal(err)
+	}
+}
+
+// try is follow as far as it goes.
+func (j *joiner) try() error {
+	j.Helper()
 	ctx := context.Background()
 	for events := []replica.Event{replica.Begin{}}; len(events) > 0; events = events[1:] {
 		done, err := j.Sync(ctx, j.from.app, events[0])
 		if err != nil {
-			j.Fatal(err)
+			return err
 		}
 		if done.Status.Cursor == j.from.part.Log().Head() {
-			return
+			return nil
 		}
 		for _, x := range done.Effects {
 			switch x := x.(type) {
 			case replica.Take:
 				if err := j.TakeSnapshot(ctx, j.from.app, x.Manifest); err != nil {
-					j.Fatal(err)
+					return err
 				}
 				j.taken++
 				events = []replica.Event{nil, replica.Begin{}}
 			case replica.Ask:
-				events = append(events, j.answer(&x))
+				answer, err := j.answer(&x)
+				if err != nil {
+					return err
+				}
+				events = append(events, answer)
 			}
 		}
 	}
-	j.Fatal("the copy does not come to the end")
+	return errors.New("the copy does not come to the end")
 }
 
-func (j *joiner) answer(a *replica.Ask) replica.Answer {
+func (j *joiner) answer(a *replica.Ask) (replica.Answer, error) {
 	j.Helper()
 	x := j.from.answer(j, a)
 	if !a.Place {
-		return x
+		return x, nil
 	}
 	hash, err := blob.ParseHash(path.Base(a.Path))
 	if err == nil {
 		x.Sum = hash
 		x.Placed, err = j.Place(context.Background(), j.from.app, hash, x.Body)
 	}
-	if err != nil {
-		j.Fatal(err)
-	}
 	if x.Placed {
 		j.placed++
 		x.Body = nil
 	}
-	return x
+	return x, err
 }
 
 // says is what the copy answers about its inputs, and about those that are most like one.
@@ -182,6 +200,78 @@ func TestTakesNothing(t *testing.T) {
 	stop()
 	if placed, err := j.Place(ended, s.app, blob.Hash{}, nil); placed || !errors.Is(err, context.Canceled) {
 		t.Errorf("nobody wants it any more: %v, %v", placed, err)
+	}
+}
+
+// mortal is a store that dies: what is written before is there, and nothing after.
+type mortal struct {
+	kv.Store
+	writes int
+	last   int // of the writes; below 0: there is none
+}
+
+var errKilled = errors.New("killed")
+
+func (m *mortal) write() error {
+	if m.writes == m.last {
+		return errKilled
+	}
+	m.writes++
+	return nil
+}
+
+// Apply implements [kv.Store].
+func (m *mortal) Apply(b *kv.Batch) error {
+	if err := m.write(); err != nil {
+		return err
+	}
+	return m.Store.Apply(b)
+}
+
+// Commit implements [kv.Store].
+func (m *mortal) Commit(b *kv.Batch) (wait func() error, err error) {
+	if err := m.write(); err != nil {
+		return nil, err
+	}
+	return m.Store.Commit(b)
+}
+
+// TestTakesThroughKills: a host that is killed at any write while it joins a copy has it join when it starts again, and the copy
+// answers as one does that was never killed. At every fourth write, or when soaking at each.
+func TestTakesThroughKills(t *testing.T) {
+	s := newSource(t, 3_000)
+	s.do = wire.DoRebase
+	id := s.idAt(t, 7)
+	whole := &mortal{Store: memkv.New(), last: -1}
+	j := openJoiner(t, s, ownRuntime(t), whole)
+	before := whole.writes
+	j.follow()
+	want, writes := j.says(id), whole.writes
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if j.taken != 1 || writes-before < 12 {
+		t.Fatalf("%d snapshots taken with %d writes", j.taken, writes-before)
+	}
+	stride := 4
+	if proof.Soaking() {
+		stride = 1
+	}
+	for last := before; last < writes; last += stride {
+		store := &mortal{Store: memkv.New(), last: last}
+		j := openJoiner(t, s, ownRuntime(t), store)
+		if err := j.try(); err == nil {
+			t.Errorf("killed at write %d of %d: %v", last, writes, err)
+		}
+		_ = j.Close() // its store is dead
+		j = openJoiner(t, s, ownRuntime(t), store.Store)
+		j.follow()
+		if got := j.says(id); got != want {
+			t.Errorf("killed at write %d of %d the copy says\n%.2000s\nnot\n%.2000s", last, writes, got, want)
+		}
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
