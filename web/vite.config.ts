@@ -5,6 +5,7 @@ import { licences } from './tools/licences.js';
 import { samples } from './tools/samples.js';
 
 export default defineConfig({
+  logLevel: 'warn', // finish lists what is loaded, gzipped
   plugins: [
     svelte({ configFile: false }),
     samples('../models/general-v1.3/names'),
@@ -13,6 +14,7 @@ export default defineConfig({
   ],
   build: {
     target: 'es2022',
+    rolldownOptions: { checks: { bundlerTimings: false } },
     manifest: true,
     emptyOutDir: false, // finish empties it, but for .gitignore
     assetsInlineLimit: 0,

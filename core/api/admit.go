@@ -55,7 +55,8 @@ func (x *exchange) admit(r *Request) error {
 // of them is a call that somebody makes.
 func (x *exchange) shown() bool {
 	need := x.route.need
-	return x.who.Page && !need.Writes() && need.Refuse&auth.Predict == 0
+	standing := x.route.method == "GET" && need == auth.NeedAll // of a copy: a page asks for it again and again
+	return x.who.Page && (standing || !need.Writes() && need.Refuse&auth.Predict == 0)
 }
 
 // arrive holds the path to what the credential is of. What is another's is answered like what is

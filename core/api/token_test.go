@@ -114,8 +114,10 @@ func TestPagesWithKeys(t *testing.T) {
 			t.Fatalf("read %d of a page: %d", i, got)
 		}
 	}
-	if got := status(true, "GET", "/inputs"); got != 429 || len(w.People.Spent) != 0 {
-		t.Errorf("a page's read over its rate: %d, after %d calls", got, len(w.People.Spent))
+	for _, path := range []string{"/inputs", "/sync/status", "/sync/outbox", "/sync/conflicts"} {
+		if got := status(true, "GET", path); got != 429 || len(w.People.Spent) != 0 {
+			t.Errorf("a page's read of %s over its rate: %d, after %d calls", path, got, len(w.People.Spent))
+		}
 	}
 	_ = status(true, "POST", "/models/color/outputs")
 	_ = status(false, "GET", "/inputs")

@@ -77,6 +77,7 @@ export async function teaches(s) {
   same([first, last], ['21103', 'judged'], 'the code of a version that is trained, and its end');
   check(ended - began <= 6000, `it took ${Math.round(ended - began)} ms, want 2000`); // three times as long, at most
   await t.seen(t.link(s.m('models_version_show', { n: 1 })));
+  await queued(s, 1 + 10 + 2 + 3); // the picture before; pictures; concepts; the model, its version and that it is trained
   for (const part of ['models_weak', 'models_confusion']) await t.seen(t.heading(s.m(part)));
   await t.seen(t.page.getByText(s.m('models_at_cut'), { exact: true }));
   for (const name of ['models_precision', 'models_recall', 'models_cut']) {

@@ -160,7 +160,11 @@ export class Traveller {
   #faults;
   #expected = []; // statuses that the console may complain about
 
-  static async start(browser, faults, { language = 'en-GB', remembered = {}, camera = false, others = [] } = {}) {
+  static async start(
+    browser,
+    faults,
+    { language = 'en-GB', remembered = {}, camera = false, touch = false, others = [] } = {},
+  ) {
     const t = new Traveller();
     now = t;
     t.#faults = faults;
@@ -168,6 +172,7 @@ export class Traveller {
       baseURL: origin,
       locale: language,
       viewport: { width: 1200, height: 800 },
+      ...(touch && { hasTouch: true, isMobile: true }),
       reducedMotion: 'reduce',
       permissions: ['clipboard-read', 'clipboard-write', ...(camera ? ['camera'] : [])],
     });

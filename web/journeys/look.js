@@ -107,6 +107,11 @@ async function reads(t) {
     'calls to the server',
   );
   await t.look('a picture that was read');
+  const onward = t.button(en('teach_title'));
+  const { y } = await onward.boundingBox();
+  check(y < 800, `nothing on the first screen says that it can be taught: ${y}`);
+  await onward.click();
+  same(await t.focused(), en('teach_name', { number: '1' }), 'what comes first in teaching');
 }
 
 async function speaks(t) {
@@ -228,6 +233,7 @@ async function finds(t) {
     en('similar_same'),
   );
   same((await hits())[0][0], 'Dragonfly, face on', 'after a step to it');
+  await t.until(() => document.querySelector('.photo').getBoundingClientRect().top >= 0); // what was chosen below is shown above
   await t.look('similar pictures');
 }
 

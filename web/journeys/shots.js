@@ -22,12 +22,12 @@ const only = process.env.STATES?.split(/[ ,]+/);
 const en = await words('en');
 
 const wide = { width: 1440, height: 900 };
-const telephone = { width: 360, height: 740 };
+const telephone = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
 const rounds = [
   { colorScheme: 'light', viewport: wide },
   { colorScheme: 'dark', viewport: wide },
-  { colorScheme: 'light', viewport: telephone },
-  { colorScheme: 'dark', viewport: telephone },
+  { colorScheme: 'light', ...telephone },
+  { colorScheme: 'dark', ...telephone },
   { colorScheme: 'light', viewport: { width: 2400, height: 1350 } },
 ];
 const places = {}; // the servers, by what they are, and app and empty: applications of the demonstration
@@ -125,8 +125,8 @@ const agree = async (page) => {
   await page.getByText(en('sync_conflicts_none')).waitFor();
 };
 
-/** Has a training that was asked for not end: it is as far as it would be after some seconds of a large one. */
-function slowly() {
+/** Has a training that a page asks for not end: it is as far as it would be after some seconds of a large one. */
+const slowly = (path) => async (page) => {
   let began;
   const goesOn = (version) => {
     Object.assign(version, {
@@ -134,15 +134,15 @@ function slowly() {
       progress: Math.min(0.7, 0.3 + (Date.now() - began) / 10_000),
     });
   };
-  return async (route) => {
+  await page.route(path, async (route) => {
     if (route.request().method() === 'POST') began = Date.now();
     const answer = await route.fetch();
     const json = await answer.json();
     const newest = json.model_version ?? (json.model_versions?.length > 1 && json.model_versions[0]);
     if (began && newest) goesOn(newest);
     await route.fulfill({ response: answer, json });
-  };
-}
+  });
+};
 
 /** Answers of the origin that do not come, or come as an error. */
 const answers = (path, take) => (page) => page.route(path, take);
@@ -162,7 +162,7 @@ const forbidden = {
  * there is a copy, and others in a browser of their own: at the origin alone, at an edge, or of nobody who is signed in.
  */
 const states = {
-  'first-run': { take: open('/'), before: true },
+  'first-run': { take: then(open('/'), seen(en('look_first_samples'))), before: true },
   loading: {
     take: then(
       answers(pictures, () => {}),
@@ -176,8 +176,11 @@ const states = {
     take: then(
       answers(pictures, (route) => route.fulfill(broken)),
       open('/:app/inputs'),
+      (page) => page.waitForTimeout(2000),
+      seen(en('error_other')),
     ),
     copy: false,
+    live: true,
   },
   forbidden: {
     take: then(
@@ -193,18 +196,28 @@ const states = {
       await page.goto('/sign-up');
       await signUp(page, `mara${taken.length}@orchard.example`);
       await page.getByRole('heading', { name: en('verify_title') }).waitFor();
+      await page.getByLabel(en('digit', { number: '1' }), { exact: true }).click();
       await page.keyboard.type('407');
     },
     at: 'door',
   },
   look: { take: then(open('/'), click('main button:has-text("Bee on a petal")')) },
   'look.ar': { take: then(open('/'), click('main button:has-text("Bee on a petal")')), language: 'ar' },
-  'look-fault': { take: then(open('/'), (page) => drop(page.locator('main'), [['scan.jpg', 'no picture']])) },
+  'look-fault': {
+    take: then(
+      open('/'),
+      settled,
+      (page) => drop(page.locator('main'), [['scan.jpg', 'no picture']]),
+      seen(en('look_unreadable_do')),
+    ),
+  },
   inputs: { take: open('/:app/inputs') },
   'inputs-map': { take: then(open('/:app/inputs'), button(en('inputs_map'))), done: button(en('inputs_grid')) },
   'inputs-upload': {
     take: then(open('/:app/inputs#upload'), async (page) => {
+      await page.getByRole('dialog').waitFor();
       await drop(page.locator('main'), [lighthouse, '05-castle-gate.jpg', ['gate.jpg', 'none']]);
+      await page.getByRole('button', { name: en('inputs_clear_list'), exact: true }).waitFor();
     }),
   },
   none: { take: then(open(`/:app/inputs${q([birds, nowhere])}`), seen(en('inputs_remove_clause'))) },
@@ -227,9 +240,9 @@ const states = {
   model: { take: open(model) },
   'model-training': {
     take: then(
-      answers(/\/v2\/models\/bird-or-insect\/versions/, slowly()),
+      slowly(/\/v2\/models\/bird-or-insect\/versions/),
       open(model),
-      seen(en('models_train')),
+      (page) => page.getByRole('button', { name: en('models_train'), exact: true }).waitFor(),
       settled,
       button(en('models_train')),
       (page) => page.locator('.progress').waitFor(),
@@ -252,10 +265,12 @@ const states = {
       await page.getByText(en('key_once')).waitFor();
     }),
   },
-  sync: { take: open('/sync') },
+  sync: { take: then(open('/sync'), seen(en('phase_current'))) },
   docs: { take: then(open('/docs'), (page) => page.locator('.opblock').first().waitFor()) },
   offline: {
-    take: then(open('/:app/inputs'), settled, offline(true), label, seen(en('truth_offline'))),
+    take: then(open('/:app/inputs'), settled, offline(true), label, (page) =>
+      page.getByText(en('truth_offline')).first().waitFor({ state: 'attached' }),
+    ),
     done: offline(false),
   },
 };
@@ -333,12 +348,13 @@ async function settle() {
 }
 
 /** Goes through all states in one size and colour, each language in a browser of its own that has a copy. */
-async function shoot({ colorScheme, viewport }) {
+async function shoot({ colorScheme, viewport, ...device }) {
   const come = async (where, language, remembered = {}) => {
     const context = await browser.newContext({
       baseURL: places[where],
       viewport,
       colorScheme,
+      ...device,
       locale: language,
       reducedMotion: 'reduce',
     });
@@ -365,6 +381,7 @@ async function shoot({ colorScheme, viewport }) {
     const remembered = state.at ? {} : { declined: JSON.stringify([places.app, places.empty]) };
     const page = await come(state.at ?? 'origin', 'en', remembered);
     await shot(page, name, state);
+    await page.unrouteAll({ behavior: 'ignoreErrors' }); // of calls that are still on their way
     await page.context().close();
   }
   for (const language of ['en', 'ar']) {
@@ -386,7 +403,11 @@ async function shoot({ colorScheme, viewport }) {
 async function settled(page) {
   await page.waitForFunction(
     (drawing) => {
-      const seen = (e) => e.getBoundingClientRect().top < innerHeight && e.getBoundingClientRect().bottom > 0;
+      const seen = (e) => {
+        const { x, y, width, height } = e.getBoundingClientRect();
+        const [across, down] = [x + width / 2, y + height / 2];
+        return width > 0 && across > 0 && across < innerWidth && down > 0 && down < innerHeight;
+      };
       const main = document.querySelector('main:has(h1)');
       return (
         main &&
@@ -394,7 +415,10 @@ async function settled(page) {
         !document.querySelector('[aria-busy="true"], .opening') &&
         !drawing.some((words) => main.innerText.includes(words)) &&
         [...document.images].every((image) => image.complete || image.loading === 'lazy') &&
-        [...document.querySelectorAll('[data-cell][aria-label]')].every((e) => e.querySelector('img')?.src || !seen(e))
+        [...document.querySelectorAll('.counts:has(> .line)')].every((e) => e.querySelector('b')) &&
+        [...document.querySelectorAll('main img:not([src])')].every(
+          (e) => e.parentElement.querySelector('.away') || !seen(e),
+        )
       );
     },
     [en('search_map_loading')],

@@ -5,7 +5,7 @@ import { caller, demonstration, newKey } from './demonstration.js';
 import { asks, finds, runs } from './finding.js';
 import { count, named, tiles } from './pictures.js';
 import { returns } from './returning.js';
-import { as, sizes } from './screens.js';
+import { as, sizes, travelled } from './screens.js';
 
 async function begins(s) {
   check(s.spent <= 15, `it computed for ${s.spent} s until all of it answered, want 5`); // three times as long, at most
@@ -18,10 +18,13 @@ async function arrives(s) {
   await t.page.goto('/');
   await as(s, 'en', sizes.wide);
   await t.seen(t.heading(s.m('look_first_title')));
+  const way = await t.page.evaluateHandle(travelled);
   await t.until(() => localStorage.getItem('copies'));
   s.app = await t.page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
   s.key = await newKey(t, s.app);
   s.ask = caller(s.origin, s.key);
+  const said = await way.jsonValue();
+  check(said.lastIndexOf(s.m('sync_title')) <= 0, `what was confirmed is taken back: ${said}`); // as a copy is made
   await t.page.goto(`/${s.app}/inputs`);
   await count(t, 42);
   await t.seen(t.page.getByText(s.m('truth_connected')));
@@ -38,9 +41,11 @@ async function arrives(s) {
 
 /** Somebody else, whose browser asks for Arabic, with a telephone. */
 async function comesFromTheRight(s, arrive) {
-  const t = await arrive({ language: 'ar-EG' });
+  const t = await arrive({ language: 'ar-EG', touch: true });
   await t.step('who reads Arabic is spoken to in it', async () => {
     await t.page.setViewportSize({ width: 360, height: 740 });
+    await t.page.goto('/');
+    await t.seen(t.heading((await words('ar'))('look_first_title_touch'))); // nothing is dragged with a finger
     await t.page.goto(`/${s.app}/inputs`);
     await t.seen(tiles(t));
     same(

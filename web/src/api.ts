@@ -1,6 +1,7 @@
 // The only caller of /v2. Its types are generated from openapi.json.
 import createClient from 'openapi-fetch';
 import { Failure } from './console';
+import { waitOf } from './rated';
 import type { components, paths } from './v2';
 
 export type Concept = Required<Pick<components['schemas']['Concept'], 'id' | 'name' | 'value'>>;
@@ -28,7 +29,15 @@ export async function predictSample(model: string, language: string, key: string
   const status = data?.status ?? error?.status;
   if (!data) {
     const id = response.headers.get('X-Request-Id') ?? '';
-    throw new Failure(response.status, status?.code ?? 0, status?.description ?? '', status?.details ?? '', id, 0, '');
+    throw new Failure(
+      response.status,
+      status?.code ?? 0,
+      status?.description ?? '',
+      status?.details ?? '',
+      id,
+      waitOf(response),
+      '',
+    );
   }
   return (data.outputs?.[0]?.data?.concepts ?? []) as Concept[];
 }

@@ -11,6 +11,7 @@ import type { Copy } from './copy.svelte';
 import { heldFor, refuse } from './held.svelte';
 import type { Mark, Truth } from './marks';
 import type { Outbox } from './outbox.svelte';
+import { patiently } from './rated';
 import { edge, sessionState } from './session.svelte';
 import type { Standing } from './standing.svelte';
 import { Token } from './token';
@@ -75,7 +76,7 @@ export class Application {
 
   /** Whether something may wait in a copy on this device that has not said yet what does. */
   get unread(): boolean {
-    return this.copy ? this.copy.status === undefined : this.#kept;
+    return this.copy ? this.copy.status === undefined && !this.copy.fresh : this.#kept;
   }
 
   /** What waits and whether it can go on: without a copy nothing waits, and what was answered is at the origin. */
@@ -361,9 +362,11 @@ async function over(path: string, init: RequestInit | undefined, authorization: 
   const headers = new Headers(init?.headers);
   headers.set('Authorization', authorization);
   if (edge()) headers.set('X-Sightline-Page', '1'); // what a page reads is no call of the key's
-  return fetch(path, { ...init, headers }).catch((failure) => {
-    throw failure instanceof TypeError ? new Failure(0, 0, '', '', '', 0, '') : failure;
-  });
+  const reach = () =>
+    fetch(path, { ...init, headers }).catch((failure) => {
+      throw failure instanceof TypeError ? new Failure(0, 0, '', '', '', 0, '') : failure;
+    });
+  return patiently(reach); // a key of an account has a rate, and a page that writes much can be faster
 }
 
 /** Whether a call makes who answers it fetch a picture from elsewhere, which a browser may not. */

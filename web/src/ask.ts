@@ -1,5 +1,6 @@
 // One call of /v2, whoever answers it: the runtime on this device, a copy, or a server to compare with.
 import { Failure } from './console';
+import { waitOf } from './rated';
 
 /** Answers a path under /v2 or /hosted, as fetch does. */
 export type Ask = (path: string, init?: RequestInit) => Promise<Response>;
@@ -26,7 +27,15 @@ export async function call<T>(ask: Ask, method: string, path: string, body?: obj
   const one = [...(answer.inputs ?? []), ...(answer.outputs ?? [])][0]?.status;
   const said = one?.code ? one : (answer.status ?? {});
   const id = response.headers.get('X-Request-Id') ?? '';
-  throw new Failure(response.status, said.code ?? 0, said.description ?? '', said.details ?? '', id, 0, '');
+  throw new Failure(
+    response.status,
+    said.code ?? 0,
+    said.description ?? '',
+    said.details ?? '',
+    id,
+    waitOf(response),
+    '',
+  );
 }
 
 /** All that a list holds: its pages in turn. */

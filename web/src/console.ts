@@ -1,4 +1,5 @@
 // The only caller of /console, the interface behind the account and application pages.
+import { waitOf } from './rated';
 
 export interface Account {
   id: string;
@@ -185,7 +186,7 @@ async function once<T>(method: string, path: string, body?: object, authorizatio
       status.description ?? answer.statusText,
       status.details ?? '',
       answer.headers.get('X-Request-Id') ?? '',
-      Number(answer.headers.get('Retry-After')) || 0,
+      waitOf(answer),
       status.reason ?? '',
     );
   }

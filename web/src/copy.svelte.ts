@@ -3,13 +3,15 @@
 import type { CopyStatus } from '../runtime/src/index';
 import type { Ask } from './ask';
 import { pageToken } from './console';
-import { forget, type Kept, remember } from './copies';
+import { copyOf, forget, type Kept, remember } from './copies';
 import { Device, runtime } from './device.svelte';
 import { moved, Outbox } from './outbox.svelte';
 
 export class Copy extends Outbox {
   readonly app: Kept;
   readonly device: Device;
+  /** This browser had none before: nothing waits in it that it has not said yet. */
+  readonly fresh: boolean;
 
   away = $state(false); // no contact, because the person wants none
   whole = $state(false); // all that the origin had at a moment is here, perhaps since an earlier visit
@@ -20,6 +22,7 @@ export class Copy extends Outbox {
   constructor(app: Kept) {
     super();
     this.app = app;
+    this.fresh = copyOf(app.id) === undefined;
     this.away = app.offline ?? false;
     this.whole = app.whole ?? false;
     this.device = new Device({

@@ -1,6 +1,7 @@
 // What went wrong, in the reader's words: what happened, then what to do.
 import { Failure } from './console';
-import { m } from './words.svelte';
+import { lackWords } from './groups';
+import { m, row } from './words.svelte';
 
 export interface Problem {
   title: string;
@@ -15,7 +16,7 @@ export function problem(failure: unknown): Problem {
   }
   if (failure.status === 0) return { title: m.error_offline(), text: m.error_offline_do(), code: '' };
   const words = known(failure);
-  if (words) return { ...words, code: '' };
+  if (words) return { code: '', ...words };
   const code = [failure.code || failure.status, failure.request].filter(Boolean).join(', ');
   return { title: m.error_other(), text: failure.details || failure.description, code };
 }
@@ -37,7 +38,7 @@ const reasons: Record<string, () => Omit<Problem, 'code'>> = {
   sign_in: () => ({ title: m.error_session(), text: m.error_session_do() }),
 };
 
-function known(f: Failure): Omit<Problem, 'code'> | undefined {
+function known(f: Failure): (Omit<Problem, 'code'> & Partial<Problem>) | undefined {
   const reason = reasons[f.reason];
   if (reason) return reason();
   switch (f.code) {
@@ -54,7 +55,11 @@ function known(f: Failure): Omit<Problem, 'code'> | undefined {
     case 11007: {
       // All scopes that are missing are named, as the server lists them.
       const scopes = f.details.split('lacks ').at(-1) ?? '';
-      return { title: m.models_forbidden(), text: m.models_forbidden_do({ scopes }) };
+      return {
+        title: m.models_forbidden(),
+        text: m.models_forbidden_do({ scopes: row(lackWords(scopes.split(', '))) }),
+        code: scopes,
+      };
     }
     case 11101:
       return { title: m.error_missing(), text: m.error_missing_do() };

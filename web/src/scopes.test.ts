@@ -1,7 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Scope } from './console';
-import { describe, groupIds, groups, share, spoken, withGroup, withoutGroup, withoutScope, withScope } from './scopes';
+import {
+  describe,
+  groupIds,
+  groupOf,
+  groups,
+  share,
+  spoken,
+  withGroup,
+  withoutGroup,
+  withoutScope,
+  withScope,
+} from './scopes';
 
 const scope = (id: string, ...needs: string[]): Scope => ({ id, name: spoken(id), needs });
 const table: Scope[] = [
@@ -83,4 +94,10 @@ test('a key is described by groups and what is left', () => {
   });
   assert.deepEqual(describe(['Tomorrow_Add']).rest, ['Tomorrow_Add']);
   assert.equal(spoken('Inputs_Get'), 'Inputs:Get');
+});
+
+test('a scope has a group to be named by', () => {
+  assert.equal(groupOf('Models:Train'), 'train_models');
+  assert.equal(groupOf('Concepts:Get'), 'read_inputs');
+  assert.equal(groupOf('Tomorrow:Add'), undefined);
 });

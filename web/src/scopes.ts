@@ -104,6 +104,11 @@ export function describe(scopes: readonly string[]): { everything: boolean; grou
   return { everything: false, groups: whole, rest: scopes.filter((s) => !told.has(s)) };
 }
 
+/** The first group that a scope is of, by its name as people read it; undefined where it is of none. */
+export function groupOf(scope: string): GroupId | undefined {
+  return groupIds.find((id) => groups[id].own.some((own) => spoken(own) === scope));
+}
+
 /** A scope's name as people read it. */
 export function spoken(scope: string): string {
   return scope.replaceAll('_', ':');

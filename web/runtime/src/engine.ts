@@ -103,6 +103,7 @@ export class Engine {
   #waiting = 0; // calls whose jobs are being done
   #finished: Finished[] = []; // tasks to hand back
   #tasks = 0; // under way
+  #training = false; // when it last stepped
   #deaths = 0; // since the last answer
   #reviving: Promise<void> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -260,7 +261,8 @@ export class Engine {
     const take = Math.max(0, tasksAtOnce - this.#tasks);
     const stepped = decodeStepped(this.#guest.call('step', encodeStep(take, done)));
     if (stepped.error) this.#o.log(`step: ${stepped.error}`);
-    if (done.length || stepped.training) this.copy?.local();
+    if (done.length || stepped.training || this.#training) this.copy?.local(); // also of what the last step of a training wrote
+    this.#training = stepped.training;
     for (const { task, job } of stepped.tasks) void this.#task(this.#guest, task, job);
     if (!stepped.error && (stepped.more || stepped.training || stepped.tasks.length)) {
       this.#wake();

@@ -55,6 +55,12 @@ export function within(longitude: number): number {
   return longitude - 360 * Math.round(longitude / 360);
 }
 
+/** The zoom at which the globe fills a pane of a size in px, as seen from a latitude; a small pane shows a part of it. */
+export function far(latitude: number, width: number, height: number): number {
+  const across = 0.85 * Math.min(width, height) * Math.cos((latitude * Math.PI) / 180);
+  return Math.max(1, Math.log2((across * Math.PI) / 512));
+}
+
 /** Where a view that shows a whole area stands, on a pane of a size in px. */
 export function showing(
   [south, west, north, east]: Area,

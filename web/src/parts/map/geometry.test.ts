@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { distance, holds, inKilometres, type Within } from '../../clauses/clause';
-import { near, showing, within } from './base';
+import { far, near, showing, within } from './base';
 import { areaOf, around, asOther, away, handles, line, moved, outline } from './geometry';
 
 const circle: Within = { kind: 'within', latitude: 46.67, longitude: 11.16, radius: 220, unit: 'km' };
@@ -68,6 +68,9 @@ test('a view of an area', () => {
   assert.ok(zoom > 3 && zoom < 5, String(zoom));
   assert.equal(Math.abs(showing([-10, 170, 10, -170], 600, 400).centre.longitude), 180);
   assert.equal(showing([1, 1, 1, 1], 600, 400).zoom, 9);
+  assert.equal(far(25, 360, 520), 1);
+  assert.ok(far(25, 2100, 1200) > 2 && far(25, 2100, 1200) < far(0, 2100, 1200), String(far(25, 2100, 1200)));
+  assert.equal(far(90, 2100, 1200), 1);
   assert.equal(near(-179, 179), 181);
   assert.equal(within(181), -179);
 });

@@ -3,6 +3,7 @@ import type { Application } from '../../application.svelte';
 import type { Ask } from '../../ask';
 import { type Clause, toQuery } from '../../clauses';
 import { Failure } from '../../console';
+import { waitOf } from '../../rated';
 import type { components } from '../../v2';
 
 type Schemas = components['schemas'];
@@ -57,7 +58,15 @@ async function tolerant<T extends object>(ask: Ask, method: string, path: string
   const told = Array.isArray(answer.inputs) && (response.ok || answer.inputs.length > 0);
   if (told || (response.ok && said.code === 10000)) return answer as T;
   const id = response.headers.get('X-Request-Id') ?? '';
-  throw new Failure(response.status, said.code ?? 0, said.description ?? '', said.details ?? '', id, 0, '');
+  throw new Failure(
+    response.status,
+    said.code ?? 0,
+    said.description ?? '',
+    said.details ?? '',
+    id,
+    waitOf(response),
+    '',
+  );
 }
 
 /** A page of what matches clauses, of all inputs without any: in the order of creation, or ranked. */

@@ -1,6 +1,6 @@
 // The calls of /v2 that the pages of models make. Who answers is the application's business: the origin, or a copy here.
-import type { Application } from '../../application.svelte';
-import { every } from '../../ask';
+import type { Application, By } from '../../application.svelte';
+import { type Ask, call, every } from '../../ask';
 import { Failure } from '../../console';
 import { pathIn } from '../../routes';
 import type { components } from '../../v2';
@@ -111,9 +111,34 @@ export async function versions(app: Application, id: string): Promise<Version[]>
 }
 
 /** One version. */
-export async function version(app: Application, model: string, id: string): Promise<Version> {
-  const answer = await app.call<Schemas['ModelVersionAnswer']>('GET', path('models', model, 'versions', id));
+async function version(ask: Ask, model: string, id: string): Promise<Version> {
+  const answer = await call<Schemas['ModelVersionAnswer']>(ask, 'GET', path('models', model, 'versions', id));
   return answer.model_version as Version;
+}
+
+/** What of an application says where a version is. */
+type Places = Pick<Application, 'ask' | 'there' | 'by' | 'offline' | 'marks'>;
+
+/**
+ * A version, and where it is trained. A copy hears from the origin what is trained there, a moment later, and never how far that is: the
+ * origin itself is asked for it.
+ */
+export async function followed(app: Places, model: string, id: string): Promise<{ version: Version; by: By }> {
+  const unknown = (failure: unknown) => {
+    if (failure instanceof Failure && failure.code === 11101 && app.by === 'device' && !app.offline) return undefined;
+    throw failure;
+  };
+  const here = await version(app.ask, model, id).catch(unknown);
+  const { by } = app;
+  const alone = by !== 'device' || app.offline || app.marks.models.has(model); // what is marked, the origin does not have yet
+  if (here && (alone || !underway(here) || here.progress !== undefined)) return { version: here, by };
+  const there = await version(app.there, model, id).catch((failure) => {
+    if (!here) throw failure;
+    return undefined;
+  });
+  return there && (!here || there.progress !== undefined)
+    ? { version: there, by: 'origin' }
+    : { version: here as Version, by };
 }
 
 /** How well a trained version does on pictures that it has not seen; undefined where that cannot be said. */

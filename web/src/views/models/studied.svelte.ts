@@ -120,7 +120,7 @@ export class Studied {
   async watch(v: calls.Version): Promise<Numbered | undefined> {
     const round = ++this.#watching;
     const began = performance.now();
-    const by = this.app.by;
+    let { by } = this.app;
     let now = v;
     let learning: Mark | undefined; // the first that was heard of it
     for (;;) {
@@ -145,10 +145,14 @@ export class Studied {
       };
       await new Promise((resolve) => setTimeout(resolve, performance.now() - began < 3000 ? 80 : 500));
       if (round !== this.#watching) return undefined;
-      now = await calls.version(this.app, this.id, v.id);
+      ({ version: now, by } = await calls.followed(this.app, this.id, v.id));
     }
+    const trained = now.status.code === calls.code.trained;
+    // The figures of many concepts take a while to read.
+    if (trained && this.training)
+      this.training = { ...this.training, code: now.status.code, share: 1, seconds: undefined };
     await this.judge(v.id);
-    if (now.status.code === calls.code.trained) this.arrived = v.id; // before it is shown, so that its numbers count
+    if (trained) this.arrived = v.id; // before it is shown, so that its numbers count
     await Promise.all([this.versions.load(), this.set.load(), this.info.load()]);
     if (round !== this.#watching) return undefined;
     this.training = undefined;

@@ -1,5 +1,5 @@
-import { describe, type GroupId, spoken } from '../../scopes';
-import { m } from '../../words.svelte';
+import { describe, type GroupId, groupOf, spoken } from './scopes';
+import { m } from './words.svelte';
 
 const names: Record<GroupId, () => string> = {
   predict: () => m.group_predict(),
@@ -31,4 +31,13 @@ export const groupText = (id: GroupId): string => texts[id]();
 export function mayWords(scopes: readonly string[]): string[] {
   const may = describe(scopes);
   return may.everything ? [m.group_all()] : [...may.groups.map(groupName), ...may.rest.map(spoken)];
+}
+
+/** The words for scopes that a key lacks, as an answer names them: each by its group. */
+export function lackWords(scopes: readonly string[]): string[] {
+  const word = (scope: string) => {
+    const group = groupOf(scope);
+    return group ? groupName(group) : scope;
+  };
+  return [...new Set(scopes.map(word))];
 }

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { call } from './ask';
+import { Failure } from './console';
+import { patiently } from './rated';
+
+/** A server that gives answers in turn, and a clock that only tells for how long it is waited. */
+function rig(...answers: [status: number, wait?: number][]) {
+  const waits: number[] = [];
+  const asked = { times: 0 };
+  const ask = async () => {
+    const [status, wait] = answers[asked.times++] ?? assert.fail('it was asked once more');
+    const body = { status: { code: status === 200 ? 10000 : 11005, description: 'Too Many Requests' } };
+    return Response.json(body, { status, ...(wait !== undefined && { headers: { 'Retry-After': String(wait) } }) });
+  };
+  const pause = async (seconds: number) => void waits.push(seconds);
+  return { waits, asked, patient: () => patiently(ask, pause) };
+}
+
+test('what is refused for its rate is asked again when it is time', async () => {
+  const { waits, patient } = rig([429, 1], [429, 3], [200]);
+  assert.equal((await patient()).status, 200);
+  assert.deepEqual(waits, [1, 3]);
+});
+
+test('other answers are given back at once', async () => {
+  for (const one of [[200], [402], [429], [503, 1]] as [number, number?][]) {
+    const { waits, patient } = rig(one);
+    assert.equal((await patient()).status, one[0]);
+    assert.deepEqual(waits, []);
+  }
+});
+
+test('it is not waited for ever, and who asks is told for how long', async () => {
+  const far = rig([429, 11]);
+  assert.equal((await far.patient()).status, 429);
+  assert.deepEqual(far.waits, []);
+  const long = rig([429, 4], [429, 4], [429, 4]);
+  const told = await call(long.patient, 'GET', '/inputs').catch((failure) => failure);
+  assert.ok(told instanceof Failure);
+  assert.deepEqual([told.status, told.code, told.retryAfter], [429, 11005, 4]);
+  assert.deepEqual(long.waits, [4, 4]);
+});

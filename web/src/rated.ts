@@ -1,0 +1,21 @@
+// Answers that refuse for now, because the rate of a key or an account is used up: nothing was done, and they tell when to ask again.
+
+const most = 10; // seconds that are waited for in all, before whoever asks is told
+
+/** How many seconds an answer asks for before the next call; 0: it does not say. */
+export function waitOf(answer: Response): number {
+  return Number(answer.headers.get('Retry-After')) || 0;
+}
+
+/** Asks again, when it is time, what was refused for its rate alone. */
+export async function patiently(ask: () => Promise<Response>, pause = seconds): Promise<Response> {
+  for (let left = most; ; ) {
+    const answer = await ask();
+    const wait = waitOf(answer);
+    if (answer.status !== 429 || !wait || wait > left) return answer;
+    left -= wait;
+    await pause(wait);
+  }
+}
+
+const seconds = (n: number) => new Promise<void>((resolve) => setTimeout(resolve, n * 1000));

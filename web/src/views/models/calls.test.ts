@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Ask } from '../../ask';
+import { followed } from './calls';
+
+/** Somebody who is asked for a version, and says its code and how much is learned; without a code there is none. */
+function place(code?: number, progress?: number): { ask: Ask; asked: () => number } {
+  let asked = 0;
+  const ask: Ask = async () => {
+    asked++;
+    if (!code)
+      return Response.json({ status: { code: 11101, description: 'Resource does not exist' } }, { status: 404 });
+    return Response.json({ status: { code: 10000 }, model_version: { id: 'v', status: { code }, progress } });
+  };
+  return { ask, asked: () => asked };
+}
+
+const [queued, trained] = [21103, 21100];
+const marked = { models: new Map([['m', 'queued' as const]]), inputs: new Map(), concepts: new Map() };
+const none = { models: new Map(), inputs: new Map(), concepts: new Map() };
+
+test('how far a training is, is asked of who trains', async () => {
+  const tests = [
+    { name: 'the copy trains', copy: place(queued, 0.5), origin: place(queued), want: ['device', 0.5], asks: 0 },
+    { name: 'the origin trains', copy: place(queued), origin: place(queued, 0.25), want: ['origin', 0.25], asks: 1 },
+    {
+      name: 'the copy has not heard of it',
+      copy: place(),
+      origin: place(queued, 0.25),
+      want: ['origin', 0.25],
+      asks: 1,
+    },
+    { name: 'nobody says', copy: place(queued), origin: place(queued), want: ['device', undefined], asks: 1 },
+    { name: 'the origin is gone', copy: place(queued), origin: place(), want: ['device', undefined], asks: 1 },
+    { name: 'it is trained', copy: place(trained), origin: place(trained), want: ['device', undefined], asks: 0 },
+    {
+      name: 'without a network',
+      copy: place(queued),
+      offline: true,
+      origin: place(),
+      want: ['device', undefined],
+      asks: 0,
+    },
+    {
+      name: 'the origin has not heard of it',
+      copy: place(queued),
+      marks: marked,
+      origin: place(),
+      want: ['device', undefined],
+      asks: 0,
+    },
+  ];
+  for (const { name, copy, origin, offline = false, marks = none, want, asks } of tests) {
+    const app = { ask: copy.ask, there: origin.ask, by: 'device' as const, offline, marks };
+    const { version, by } = await followed(app, 'm', 'v');
+    assert.deepEqual([by, version.progress], want, name);
+    assert.equal(origin.asked(), asks, name);
+  }
+});
+
+test('what answers itself is believed', async () => {
+  const origin = place(queued, 0.75);
+  const app = { ask: origin.ask, there: origin.ask, by: 'origin' as const, offline: false, marks: none };
+  const { version, by } = await followed(app, 'm', 'v');
+  assert.deepEqual([by, version.progress, origin.asked()], ['origin', 0.75, 1]);
+  const gone = { ...app, ask: place().ask };
+  await assert.rejects(followed(gone, 'm', 'v'), /Resource does not exist/);
+});
