@@ -74,6 +74,7 @@ await journey(async (arrive) => {
     await bo.seen(bo.heading(m('verify_title')));
     await bo.seen(bo.page.getByText(m('mail_in_log')));
     await bo.seen(bo.page.getByText(m('calls_until_verified', { left: '100', limit: '100' })));
+    await bo.seen(bo.page.getByText(m('calls_without_limit')));
     await bo.look('verification');
     await bo.link(m('verify_later')).click();
     await bo.page.getByText(m('not_verified')).click();

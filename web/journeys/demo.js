@@ -12,6 +12,8 @@ await journey(async (arrive) => {
     check(/\/apps\/\w+$/.test(guest.page.url()), `the page is at ${guest.page.url()}`);
   });
   const home = new URL(guest.page.url()).pathname;
+  await guest.step('what is not here is called by its name', () => names(guest));
+  await guest.step('an empty application takes the samples', () => fills(guest));
   await guest.step('what must not happen would be told', () => nets(guest));
   await guest.step('the page changes its language at once', () => speak(guest));
   await tour(guest, await words('ar'), 'ar', home);
@@ -33,6 +35,37 @@ await journey(async (arrive) => {
   await owner.seen(owner.heading(en('keys')));
   await copies(owner);
 });
+
+async function names(t) {
+  const at = t.page.url();
+  await t.page.goto('/apps/none');
+  await t.seen(t.page.getByText(en('error_missing'), { exact: true }));
+  await t.page.goto(at);
+  await t.seen(t.heading(en('keys')));
+  const others = t.caught().filter((one) => !one.includes('/console/apps/none'));
+  same(others, [], 'faults but the refusals');
+}
+
+async function fills(t) {
+  const app = await t.page.evaluate(async () => {
+    const { session } = await (await fetch('/console/session')).json();
+    const answer = await fetch('/console/apps', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', 'X-Sightline-CSRF': session.csrf },
+      body: JSON.stringify({ name: 'Harbour watch', language: 'en', default_model: '' }),
+    });
+    return (await answer.json()).app.id;
+  });
+  const at = t.page.url();
+  await t.page.goto(`/${app}/inputs`);
+  await t.button(en('kept_samples')).click();
+  await t.seen(t.page.getByText(en('inputs_count_stored', { count: '42' })));
+  await t.page.goto(`/${app}/inputs`);
+  await t.button(en('inputs_map')).click();
+  await t.seen(t.page.locator('.pins .pin'));
+  await t.page.goto(at);
+  await t.seen(t.heading(en('keys')));
+}
 
 /** Does what no page may do: each is caught. */
 async function nets(t) {

@@ -187,7 +187,8 @@ async function once<T>(method: string, path: string, body?: object, authorizatio
       status.details ?? '',
       answer.headers.get('X-Request-Id') ?? '',
       waitOf(answer),
-      status.reason ?? '',
+      // Another's is told like one that is not there; what hangs below an application is not the application.
+      status.reason === 'missing' && /^\/apps\/[^/]+(\/[a-z-]+)?$/.test(path) ? 'application' : (status.reason ?? ''),
     );
   }
   if (data.session?.csrf) csrf = data.session.csrf;

@@ -62,7 +62,24 @@ function known(f: Failure): (Omit<Problem, 'code'> & Partial<Problem>) | undefin
       };
     }
     case 11101:
-      return { title: m.error_missing(), text: m.error_missing_do() };
+      if (f.reason === 'application') return { title: m.error_missing(), text: m.error_missing_do() };
+      return { title: missing(f.details), text: m.error_missing_any_do() };
   }
   return undefined;
+}
+
+/** What is not here, as the server tells it: "model_id 'sails' not found". */
+function missing(details: string): string {
+  switch (details.match(/^(\w+)_id '/)?.[1]) {
+    case 'input':
+      return m.error_missing_input();
+    case 'concept':
+      return m.error_missing_concept();
+    case 'model':
+      return m.models_gone();
+    case 'model_version':
+      return m.models_version_gone();
+    default:
+      return m.error_missing_any();
+  }
 }

@@ -13,6 +13,19 @@ export function secondsLeft(first: Mark, last: Mark, all: number): number | unde
   return Math.ceil(((all - last.done) * time) / done / 1000);
 }
 
+const span = 4000; // ms that say how fast it goes now
+
+/**
+ * The marks that say how fast it goes now, with one more where something was done since: work may become slower on its way,
+ * and what went fast at first says nothing of the rest.
+ */
+export function lately(marks: readonly Mark[], last: Mark): readonly Mark[] {
+  const before = marks.at(-1);
+  if (before && last.done <= before.done) return marks;
+  const begin = marks.findLastIndex(({ at }) => last.at - at >= span);
+  return [...marks.slice(Math.max(0, begin)), last];
+}
+
 /** How many of these moments (milliseconds) there were a second, over the last two. */
 export function rate(moments: readonly number[], now: number): number {
   const recent = moments.filter((at) => now - at < 2000);

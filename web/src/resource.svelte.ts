@@ -34,13 +34,19 @@ export class Resource<T> {
 
 /** One thing that a person has asked for: busy until it ends, then done or failed. One at a time. */
 export class Action {
-  busy = $state(false);
   failure = $state.raw<unknown>();
+  #running = $state(0);
+
+  get busy(): boolean {
+    return this.#running > 0;
+  }
 
   /** Runs the work unless some is running, and says whether it succeeded. */
-  run = async (work: () => Promise<void>): Promise<boolean> => {
-    if (this.busy) return false;
-    this.busy = true;
+  run = (work: () => Promise<void>): Promise<boolean> => (this.busy ? Promise.resolve(false) : this.beside(work));
+
+  /** Runs the work beside what is running, and says whether it succeeded. */
+  beside = async (work: () => Promise<void>): Promise<boolean> => {
+    this.#running++;
     this.failure = undefined;
     try {
       await work();
@@ -50,7 +56,7 @@ export class Action {
       if (failure instanceof Failure && failure.status === 401 && failure.code !== 11002) lost();
       return false;
     } finally {
-      this.busy = false;
+      this.#running--;
     }
   };
 }

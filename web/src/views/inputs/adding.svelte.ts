@@ -81,15 +81,16 @@ export class Adding {
   /** Takes what people brought, and begins with it while more comes. */
   async take(brought: AsyncIterable<Source> | Iterable<Source>): Promise<void> {
     if (!this.busy && this.done === this.entries.length) this.clear();
+    if (!this.paused) this.failure = undefined;
     this.gathering++;
+    let some: Entry[] = [];
+    const flush = () => {
+      this.entries = [...this.entries, ...some];
+      this.#queue.push(...some.filter(({ is }) => is === 'waiting'));
+      some = [];
+      this.#run();
+    };
     try {
-      let some: Entry[] = [];
-      const flush = () => {
-        this.entries = [...this.entries, ...some];
-        this.#queue.push(...some.filter(({ is }) => is === 'waiting'));
-        some = [];
-        this.#run();
-      };
       for await (const source of brought) {
         const entry = new Entry(source);
         this.counts.waiting++;
@@ -98,10 +99,10 @@ export class Adding {
         if (source.problem !== undefined) this.#fail(entry, { code: 0, description: source.problem, details: '' });
         if (some.length >= 256) flush();
       }
-      flush();
     } catch (failure) {
       this.failure = failure;
     } finally {
+      flush();
       this.gathering--;
     }
   }

@@ -17,12 +17,14 @@ export class List {
 
   total = $state<number>();
   days = $state.raw<readonly Day[]>([]);
-  failure = $state.raw<unknown>();
 
+  #uncounted = $state.raw<unknown>(); // why it is not known how many there are
+  #unread = new SvelteMap<number, unknown>(); // why pages in sight are not here
   #pages = new SvelteMap<number, readonly Found[]>(); // from 0, the one used last at the end
   #stale = new Set<number>();
   #asked = new Map<number, Promise<void>>();
   #near = { from: 0, to: 0 };
+  #sight = { low: 0, high: -1 }; // the pages of those
   #timer: ReturnType<typeof setTimeout> | undefined;
   #reading: Promise<void> | undefined;
   #again = false;
@@ -32,6 +34,21 @@ export class List {
     this.app = app;
     this.clauses = clauses;
     this.ranked = clauses.some(ranks);
+  }
+
+  /** Why what is asked for is not here, or not as it is now. It stands until that has come. */
+  get failure(): unknown {
+    return this.#uncounted ?? this.#unread.values().next().value;
+  }
+
+  /** Whether there is nothing to be shown beside the failure. */
+  get bare(): boolean {
+    return this.failure !== undefined && this.#pages.size === 0 && this.total !== 0;
+  }
+
+  /** Whether nothing of it has come yet. */
+  get waits(): boolean {
+    return this.failure === undefined && this.#pages.size === 0 && this.total !== 0;
   }
 
   /** The input at a place, where it is here. */
@@ -60,10 +77,11 @@ export class List {
       const { matching, days } = await summary(this.app, this.clauses);
       if (this.#gone) return;
       for (const n of this.#pages.keys()) this.#stale.add(n);
-      [this.total, this.days, this.failure] = [matching, days, undefined];
+      [this.total, this.days, this.#uncounted] = [matching, days, undefined];
+      if (!matching) this.#unread.clear();
       this.#fetch();
     } catch (failure) {
-      this.failure = failure;
+      this.#uncounted = failure;
     }
   }
 
@@ -116,6 +134,8 @@ export class List {
       Math.floor(Math.max(0, n) / size),
     );
     const [low, high] = [Math.min(...ends), Math.max(...ends)];
+    this.#sight = { low, high };
+    for (const n of this.#unread.keys()) if (n < low || n > high) this.#unread.delete(n);
     let here = true;
     const want = (n: number) => {
       here &&= this.#pages.has(n);
@@ -135,9 +155,11 @@ export class List {
       const found = await page(this.app, this.clauses, n + 1, size);
       if (this.#gone) return;
       this.#pages.set(n, found);
+      this.#unread.delete(n);
       came = true;
     } catch (failure) {
-      this.failure = failure;
+      // One that was only to be there early is asked for again when it is needed.
+      if (n >= this.#sight.low && n <= this.#sight.high) this.#unread.set(n, failure);
     } finally {
       this.#asked.delete(n);
     }

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 import { strToU8, zipSync } from 'fflate';
-import { type Found, type Source, sources } from './sources';
+import { Failure } from '../../console';
+import { type Found, type Source, samples, sources } from './sources';
 
 const file = (path: string, text: string | Uint8Array<ArrayBuffer>, type = ''): Found => ({
   path,
@@ -89,4 +91,35 @@ test('an archive is a folder, packed; a text is addresses', async () => {
     { name: 'https://x/2.jpg', url: 'https://x/2.jpg' },
     { name: 'p/1.jpg', bytes: 3 },
   ]);
+});
+
+test('the samples bring whose they are and where they lie, and end where one is not to be had', async (t) => {
+  let served = Number.POSITIVE_INFINITY;
+  t.mock.method(globalThis, 'fetch', async (path: string) => {
+    if (!served--) throw new TypeError('not reached');
+    return new Response(await readFile(`.${path}`), { headers: { 'Content-Type': 'image/jpeg' } });
+  });
+  const got: Source[] = [];
+  for await (const source of samples()) got.push(source);
+  assert.equal(got.length, 42);
+  assert.deepEqual(plain(got[41] as Source), {
+    name: 'Canal in Venice',
+    bytes: (await readFile('samples/01-canal-in-venice.jpg')).length,
+    metadata: {
+      name: 'Canal in Venice',
+      author: 'Dimitris Kamaras',
+      licence: 'CC BY 2.0',
+      page: 'https://www.flickr.com/photos/127226743@N02/31290416685',
+      place: 'as shown',
+    },
+    geo: { geo_point: { latitude: 45.436, longitude: 12.338 } },
+  });
+  [served, got.length] = [3, 0];
+  await assert.rejects(
+    async () => {
+      for await (const source of samples()) got.push(source);
+    },
+    (failure) => failure instanceof Failure && failure.status === 0,
+  );
+  assert.equal(got.length, 2);
 });

@@ -1,5 +1,6 @@
 // What people bring pictures in: files, folders, archives, lists of inputs as lines of JSON or rows of a table, and lists
 // of addresses. The forms are those that the import of the command line reads.
+import { sampleFile, samplesOf } from '../look/pictures';
 import type { Input } from './calls';
 
 /** One picture to be added: its bytes or its address, and what is said of it. */
@@ -228,5 +229,14 @@ async function* walk(entry: FileSystemEntry): AsyncGenerator<Found> {
     const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
     if (!some.length) return;
     for (const one of some) yield* walk(one);
+  }
+}
+
+/** The samples, with whose they are and where they lie: the first one last, since the newest are shown first. */
+export async function* samples(): AsyncGenerator<Source> {
+  const listed = samplesOf(await (await sampleFile('credits.tsv')).text());
+  for (const { file, title, latitude, longitude, author, licence, page, place } of listed.reverse()) {
+    const metadata = { name: title, author, licence, page, place };
+    yield { name: title, blob: await sampleFile(file), metadata, geo: { geo_point: { latitude, longitude } } };
   }
 }

@@ -244,8 +244,9 @@ export class Bench {
         else URL.revokeObjectURL(p.url);
       } catch (failure) {
         if (p) URL.revokeObjectURL(p.url);
-        if (p && p.id === this.shown?.id && !this.seen) this.failure = failure; // it was shown before it could be read
-        this.refused = [...this.refused, { name: file.name, failure }];
+        // One that was shown before it could be read is told of where its words would be, and once.
+        if (p && p.id === this.shown?.id && !this.seen) this.failure = failure;
+        else this.refused = [...this.refused, { name: file.name, failure }];
       }
     }
     this.adding = undefined;

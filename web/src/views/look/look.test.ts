@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { Ask } from '../../ask';
 import { Failure } from '../../console';
-import { rate, secondsLeft } from '../../progress';
+import { lately, type Mark, rate, secondsLeft } from '../../progress';
 import { Calls, own } from './calls';
 import { lessons, picturesIn, samplesOf, within } from './pictures';
 import { bytesToHex, count, equal, originOf, type Receipt, receipt, short } from './receipt';
@@ -239,7 +239,8 @@ test('a frame keeps its shape and is not made larger', () => {
 test('the samples are those with credits, and every lesson is among them', () => {
   const samples = samplesOf(readFileSync('samples/credits.tsv', 'utf8'));
   assert.equal(samples.length, 42);
-  for (const s of samples) for (const cell of Object.values(s)) assert.doesNotMatch(cell, /\\|^$|�/, s.file);
+  for (const s of samples)
+    for (const cell of Object.values(s)) assert.doesNotMatch(String(cell), /\\|^$|NaN|�/, s.file);
   assert.equal(samples.find((s) => s.file.startsWith('10-'))?.author, 'Esin Üstün');
   const files = new Set(samples.map((s) => s.file));
   for (const lesson of lessons) for (const file of lesson.files) assert.ok(files.has(file), file);
@@ -254,6 +255,19 @@ test('time that is left, from how it went', () => {
   assert.equal(secondsLeft(at(0, 50), at(1000, 50), 100), undefined);
   assert.equal(secondsLeft(at(0, 0), at(1000, 100), 100), 0);
   assert.equal(secondsLeft(at(0, 90), at(1000, 95), 100), 1); // what was stored came at once
+});
+
+test('time that is left, of work that becomes slower', () => {
+  let marks: readonly Mark[] = [];
+  const at = (ms: number) => ({ at: ms, done: ms < 10_000 ? ms / 20_000 : 0.5 + (ms - 10_000) / 50_000 });
+  for (let ms = 0; ms <= 20_000; ms += 500) marks = lately(marks, at(ms));
+  const soon = secondsLeft(marks[0] as Mark, at(20_000), 1) ?? 0;
+  assert.ok(soon === 15 || soon === 16, `${soon} s are left`); // from its beginning: 9
+  assert.ok(marks.length < 12, `${marks.length} marks are kept`);
+  // Nothing comes for a while: how it went before is all that is known.
+  for (let ms = 20_500; ms <= 30_000; ms += 500) marks = lately(marks, { at: ms, done: 0.7 });
+  const left = secondsLeft(marks[0] as Mark, { at: 30_000, done: 0.7 }, 1) ?? 0;
+  assert.ok(left > 15 && left < 60, `${left} s are left`);
 });
 
 test('results a second, of the last two seconds', () => {

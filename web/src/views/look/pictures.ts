@@ -72,6 +72,17 @@ export interface Sample {
   readonly author: string;
   readonly licence: string;
   readonly page: string;
+  readonly place: string; // how far its latitude and longitude are to be believed
+  readonly latitude: number; // degrees
+  readonly longitude: number;
+}
+
+/** The bytes of a sample, or of credits.tsv. */
+export async function sampleFile(name: string): Promise<Blob> {
+  const answer = await fetch(`/samples/${name}`).catch(() => undefined);
+  if (!answer) throw new Failure(0, 0, '', '', '', 0, '');
+  if (!answer.ok) throw new Failure(answer.status, 0, answer.statusText, '', '', 0, '');
+  return answer.blob();
 }
 
 /** The samples that credits.tsv lists. */
@@ -81,7 +92,9 @@ export function samplesOf(credits: string): Sample[] {
   return rows.map((row) => {
     const cells = row.split('\t');
     const of = (name: string) => cells[names.indexOf(name)] ?? '';
-    return { file: of('file'), title: of('title'), author: of('author'), licence: of('licence'), page: of('page') };
+    const [latitude, longitude] = [Number(of('latitude')), Number(of('longitude'))];
+    const [file, title, author] = [of('file'), of('title'), of('author')];
+    return { file, title, author, licence: of('licence'), page: of('page'), place: of('place'), latitude, longitude };
   });
 }
 

@@ -1,7 +1,7 @@
 // One model as its page shows it: what it is, its versions and how good they are, and the training that is underway.
 import { SvelteMap } from 'svelte/reactivity';
 import type { Application, By } from '../../application.svelte';
-import { type Mark, secondsLeft } from '../../progress';
+import { lately, type Mark, secondsLeft } from '../../progress';
 import { Resource } from '../../resource.svelte';
 import * as calls from './calls';
 import { type Numbered, numbered } from './versions';
@@ -13,8 +13,6 @@ export interface Training {
   readonly code: number;
   readonly read: number; // pictures of the application that are read
   readonly pictures: number; // all of them
-  readonly first?: Mark; // of the pictures read
-  readonly last?: Mark;
   readonly share?: number; // that is learned, 0 to 1; absent: who trains does not say, or has not begun
   readonly seconds?: number; // that are left, of the reading first and then of the learning; absent: nobody can tell yet
 }
@@ -122,26 +120,24 @@ export class Studied {
     const began = performance.now();
     let { by } = this.app;
     let now = v;
-    let learning: Mark | undefined; // the first that was heard of it
+    let marks: readonly Mark[] = []; // of the reading, then of the learning
+    let learns = false;
     for (;;) {
       const { done, all } = await calls.reading(this.app);
       if (round !== this.#watching) return undefined;
       if (!calls.underway(now)) break;
-      const last: Mark = { at: performance.now(), done };
-      const first = this.training?.first ?? last;
       const share = now.progress;
-      const learned = share === undefined ? undefined : { at: last.at, done: share };
-      learning ??= learned;
+      const last: Mark = { at: performance.now(), done: share ?? done };
+      if (learns !== (share !== undefined)) [learns, marks] = [!learns, []];
+      marks = lately(marks, last);
       this.training = {
         id: v.id,
         by,
         code: now.status.code,
         read: done,
         pictures: all,
-        first,
-        last,
         share,
-        seconds: learning && learned ? secondsLeft(learning, learned, 1) : secondsLeft(first, last, all),
+        seconds: secondsLeft(marks[0] ?? last, last, learns ? 1 : all),
       };
       await new Promise((resolve) => setTimeout(resolve, performance.now() - began < 3000 ? 80 : 500));
       if (round !== this.#watching) return undefined;
