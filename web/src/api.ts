@@ -1,7 +1,6 @@
 // The only caller of /v2. Its types are generated from openapi.json.
 import createClient from 'openapi-fetch';
 import { Failure } from './console';
-import { waitOf } from './rated';
 import type { components, paths } from './v2';
 
 export type Concept = Required<Pick<components['schemas']['Concept'], 'id' | 'name' | 'value'>>;
@@ -27,18 +26,7 @@ export async function predictSample(model: string, language: string, key: string
     }),
   );
   const status = data?.status ?? error?.status;
-  if (!data) {
-    const id = response.headers.get('X-Request-Id') ?? '';
-    throw new Failure(
-      response.status,
-      status?.code ?? 0,
-      status?.description ?? '',
-      status?.details ?? '',
-      id,
-      waitOf(response),
-      '',
-    );
-  }
+  if (!data) throw new Failure(response.status, status, response);
   return (data.outputs?.[0]?.data?.concepts ?? []) as Concept[];
 }
 
@@ -46,6 +34,6 @@ async function reach<T>(asked: Promise<T>): Promise<T> {
   try {
     return await asked;
   } catch {
-    throw new Failure(0, 0, '', '', '', 0, '');
+    throw new Failure(0);
   }
 }

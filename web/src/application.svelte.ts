@@ -223,7 +223,7 @@ export class Application {
   async #away(path: string, init?: RequestInit): Promise<Answered> {
     const held = heldFor(this.id)?.authorization;
     const given = new Headers(init?.headers).get('Authorization') ?? held;
-    if (!given && edge()?.open === false) throw new Failure(401, 0, '', '', '', 0, ''); // its key was let go of
+    if (!given && edge()?.open === false) throw new Failure(401); // its key was let go of
     const token = given ? '' : await this.#token.get();
     let answer = await over(path, init, given ?? `Bearer ${token}`);
     if (answer.status === 401 && token) {
@@ -364,7 +364,7 @@ async function over(path: string, init: RequestInit | undefined, authorization: 
   if (edge()) headers.set('X-Sightline-Page', '1'); // what a page reads is no call of the key's
   const reach = () =>
     fetch(path, { ...init, headers }).catch((failure) => {
-      throw failure instanceof TypeError ? new Failure(0, 0, '', '', '', 0, '') : failure;
+      throw failure instanceof TypeError ? new Failure(0) : failure;
     });
   return patiently(reach); // a key of an account has a rate, and a page that writes much can be faster
 }

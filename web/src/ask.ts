@@ -1,6 +1,5 @@
 // One call of /v2, whoever answers it: the runtime on this device, a copy, or a server to compare with.
 import { Failure } from './console';
-import { waitOf } from './rated';
 
 /** Answers a path under /v2 or /hosted, as fetch does. */
 export type Ask = (path: string, init?: RequestInit) => Promise<Response>;
@@ -18,7 +17,7 @@ export async function call<T>(ask: Ask, method: string, path: string, body?: obj
       },
     });
   } catch (failure) {
-    if (failure instanceof TypeError) throw new Failure(0, 0, '', '', '', 0, ''); // as fetch says: not reached
+    if (failure instanceof TypeError) throw new Failure(0); // as fetch says: not reached
     throw failure;
   }
   const answer = await response.json().catch(() => ({}));
@@ -26,16 +25,7 @@ export async function call<T>(ask: Ask, method: string, path: string, body?: obj
   // What is wrong with the one picture of a call tells more than that the call failed.
   const one = [...(answer.inputs ?? []), ...(answer.outputs ?? [])][0]?.status;
   const said = one?.code ? one : (answer.status ?? {});
-  const id = response.headers.get('X-Request-Id') ?? '';
-  throw new Failure(
-    response.status,
-    said.code ?? 0,
-    said.description ?? '',
-    said.details ?? '',
-    id,
-    waitOf(response),
-    '',
-  );
+  throw new Failure(response.status, said, response);
 }
 
 /** All that a list holds: its pages in turn. */

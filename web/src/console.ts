@@ -128,16 +128,26 @@ export interface Event {
 
 /** What a call that did not succeed says of itself. Status 0: the server was not reached. */
 export class Failure extends Error {
+  readonly code: number;
+  readonly description: string;
+  readonly details: string;
+  readonly reason: string; // why, in one word of the console's; may be empty
+  readonly request: string; // id; may be empty
+  readonly retryAfter: number; // seconds; 0: not told
+
+  /** status: of HTTP, 0 where nobody was reached; answer: what it came with. */
   constructor(
     readonly status: number,
-    readonly code: number,
-    readonly description: string,
-    readonly details: string,
-    readonly request: string,
-    readonly retryAfter: number, // seconds; 0: not told
-    readonly reason: string, // why, in one word of the console's; may be empty
+    said: { code?: number; description?: string; details?: string; reason?: string } = {},
+    answer?: Response,
   ) {
-    super(description);
+    super(said.description);
+    this.code = said.code ?? 0;
+    this.description = said.description ?? '';
+    this.details = said.details ?? '';
+    this.reason = said.reason ?? '';
+    this.request = answer?.headers.get('X-Request-Id') ?? '';
+    this.retryAfter = answer ? waitOf(answer) : 0;
   }
 }
 
@@ -175,21 +185,14 @@ async function once<T>(method: string, path: string, body?: object, authorizatio
       body: method === 'GET' ? undefined : JSON.stringify(body ?? {}),
     });
   } catch {
-    throw new Failure(0, 0, '', '', '', 0, '');
+    throw new Failure(0);
   }
   const data = await answer.json().catch(() => undefined);
   if (!answer.ok || !data) {
-    const status = data?.status ?? {};
-    throw new Failure(
-      answer.ok ? 502 : answer.status,
-      status.code ?? 0,
-      status.description ?? answer.statusText,
-      status.details ?? '',
-      answer.headers.get('X-Request-Id') ?? '',
-      waitOf(answer),
-      // Another's is told like one that is not there; what hangs below an application is not the application.
-      status.reason === 'missing' && /^\/apps\/[^/]+(\/[a-z-]+)?$/.test(path) ? 'application' : (status.reason ?? ''),
-    );
+    const said = data?.status ?? { description: answer.statusText };
+    // Another's is told like one that is not there; what hangs below an application is not the application.
+    if (said.reason === 'missing' && /^\/apps\/[^/]+(\/[a-z-]+)?$/.test(path)) said.reason = 'application';
+    throw new Failure(answer.ok ? 502 : answer.status, said, answer);
   }
   if (data.session?.csrf) csrf = data.session.csrf;
   return data as T;

@@ -65,7 +65,7 @@ export class Device {
       if (this.#stop !== mine || mine.signal.aborted) return;
       const unreached =
         failure instanceof TypeError || (failure instanceof DOMException && failure.name === 'NetworkError');
-      this.state = { is: 'failed', failure: unreached ? new Failure(0, 0, '', '', '', 0, '') : failure };
+      this.state = { is: 'failed', failure: unreached ? new Failure(0) : failure };
     }
   }
 

@@ -67,7 +67,7 @@ export async function predict(
   hosted: string,
 ): Promise<readonly Concept[]> {
   const answer = await app.ask(hosted);
-  if (!answer.ok) throw new Failure(answer.status, 0, answer.statusText, '', '', 0, '');
+  if (!answer.ok) throw new Failure(answer.status, { description: answer.statusText });
   const { base64Of } = await import('../look/pictures');
   const inputs = [{ data: { image: { base64: await base64Of(await answer.blob()) } } }];
   const where = `/models/${encodeURIComponent(model)}/versions/${encodeURIComponent(version)}/outputs`;

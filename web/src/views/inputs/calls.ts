@@ -3,7 +3,6 @@ import type { Application } from '../../application.svelte';
 import type { Ask } from '../../ask';
 import { type Clause, toQuery } from '../../clauses';
 import { Failure } from '../../console';
-import { waitOf } from '../../rated';
 import type { components } from '../../v2';
 
 type Schemas = components['schemas'];
@@ -50,23 +49,14 @@ async function tolerant<T extends object>(ask: Ask, method: string, path: string
       ...(body && { body: JSON.stringify(body), headers: { 'Content-Type': 'application/json' } }),
     });
   } catch (failure) {
-    if (failure instanceof TypeError) throw new Failure(0, 0, '', '', '', 0, ''); // as fetch says: not reached
+    if (failure instanceof TypeError) throw new Failure(0); // as fetch says: not reached
     throw failure;
   }
   const answer = await response.json().catch(() => ({}));
   const said = answer.status ?? {};
   const told = Array.isArray(answer.inputs) && (response.ok || answer.inputs.length > 0);
   if (told || (response.ok && said.code === 10000)) return answer as T;
-  const id = response.headers.get('X-Request-Id') ?? '';
-  throw new Failure(
-    response.status,
-    said.code ?? 0,
-    said.description ?? '',
-    said.details ?? '',
-    id,
-    waitOf(response),
-    '',
-  );
+  throw new Failure(response.status, said, response);
 }
 
 /** A page of what matches clauses, of all inputs without any: in the order of creation, or ranked. */

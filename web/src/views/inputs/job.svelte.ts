@@ -55,8 +55,7 @@ export class Job {
     if (this.failure !== undefined) throw this.failure;
     const [first] = this.failed;
     if (first && this.failed.length === this.done) {
-      const { code, description, details = '' } = first.status;
-      throw new Failure(200, code, description, details, '', 0, '');
+      throw new Failure(200, first.status);
     }
   }
 }

@@ -31,11 +31,11 @@ export async function fetched(app: Application, text: string, stop: AbortSignal)
     if (ready.includes(status.code)) break;
     if (status.code !== waiting || performance.now() - began > patience) {
       await app.write('DELETE', path); // nothing came
-      throw new Failure(400, status.code, status.description, status.details ?? '', '', 0, '');
+      throw new Failure(400, status);
     }
   }
   const answer = await app.ask(await source(app, path));
-  if (!answer.ok) throw new Failure(answer.status, 0, answer.statusText, '', '', 0, '');
+  if (!answer.ok) throw new Failure(answer.status, { description: answer.statusText });
   return answer.blob();
 }
 

@@ -72,7 +72,7 @@ export class Bench {
     this.calls = new Calls(ask);
     this.pictures = new Pictures(this.calls, async (path) => {
       const answer = await ask(path);
-      if (!answer.ok) throw new Failure(answer.status, 0, answer.statusText, '', '', 0, '');
+      if (!answer.ok) throw new Failure(answer.status, { description: answer.statusText });
       return answer.blob();
     });
   }

@@ -203,7 +203,7 @@ export class Calls {
       const code = version?.status?.code ?? 0;
       if (code === status.trained) return;
       if (code !== status.training && code !== status.queued) {
-        throw new Failure(200, code, version?.status?.description ?? '', version?.status?.details ?? '', '', 0, '');
+        throw new Failure(200, version?.status);
       }
       await pause();
     }

@@ -80,8 +80,8 @@ export interface Sample {
 /** The bytes of a sample, or of credits.tsv. */
 export async function sampleFile(name: string): Promise<Blob> {
   const answer = await fetch(`/samples/${name}`).catch(() => undefined);
-  if (!answer) throw new Failure(0, 0, '', '', '', 0, '');
-  if (!answer.ok) throw new Failure(answer.status, 0, answer.statusText, '', '', 0, '');
+  if (!answer) throw new Failure(0);
+  if (!answer.ok) throw new Failure(answer.status, { description: answer.statusText });
   return answer.blob();
 }
 

@@ -69,7 +69,7 @@ export class Calls {
   async addAgain(path: string, content: Content, id: string): Promise<void> {
     const { concepts, metadata, geo } = content;
     const answer = await this.#ask(path);
-    if (!answer.ok) throw new Failure(answer.status, 0, answer.statusText, '', '', 0, '');
+    if (!answer.ok) throw new Failure(answer.status, { description: answer.statusText });
     const base64 = await import('../look/pictures').then(async ({ base64Of }) => base64Of(await answer.blob()));
     const labels = concepts?.map(({ id: concept, value }) => ({ id: concept, value: value ?? 0 }));
     await this.#call('POST', '/inputs', {
@@ -143,9 +143,9 @@ export class Calls {
     for (;;) {
       const one = `${path}/${begun.model?.model_version?.id}`;
       const { model_version: version } = await this.#call<Schemas['ModelVersionAnswer']>('GET', one);
-      const { code = 0, description = '', details = '' } = version?.status ?? {};
+      const { code = 0 } = version?.status ?? {};
       if (code === trained) return;
-      if (!training.includes(code)) throw new Failure(200, code, description, details, '', 0, '');
+      if (!training.includes(code)) throw new Failure(200, version?.status);
       await pause();
     }
   }
@@ -183,7 +183,7 @@ export class Calls {
   /** The bytes of a picture of the copy. */
   async picture(path: string): Promise<Blob> {
     const answer = await this.#ask(path);
-    if (!answer.ok) throw new Failure(answer.status, 0, answer.statusText, '', '', 0, '');
+    if (!answer.ok) throw new Failure(answer.status, { description: answer.statusText });
     return answer.blob();
   }
 

@@ -20,8 +20,8 @@ export async function originDigest(app: string, token: string): Promise<Digest> 
   const headers = { Authorization: `Bearer ${token}`, Accept: 'application/vnd.sightline.sync' };
   const query = new URLSearchParams({ app, p: '0', prefix: '' });
   const answer = await fetch(`/v2/sync/digest?${query}`, { headers, cache: 'no-store' }).catch(() => undefined);
-  if (!answer) throw new Failure(0, 0, '', '', '', 0, '');
-  if (!answer.ok) throw new Failure(answer.status, 0, answer.statusText, '', '', 0, '');
+  if (!answer) throw new Failure(0);
+  if (!answer.ok) throw new Failure(answer.status, { description: answer.statusText });
   return rootOf(new Uint8Array(await answer.arrayBuffer()));
 }
 
