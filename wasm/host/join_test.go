@@ -261,7 +261,7 @@ func TestTakesThroughKills(t *testing.T) {
 		store := &mortal{Store: memkv.New(), last: last}
 		j := openJoiner(t, s, ownRuntime(t), store)
 		if err := j.try(); err == nil {
-			t.Errorf("killed at write %d of %d: %v", last, writes, err)
+			t.Errorf("killed at write %d of %d it joined all the same", last, writes)
 		}
 		_ = j.Close() // its store is dead
 		j = openJoiner(t, s, ownRuntime(t), store.Store)

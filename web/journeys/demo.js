@@ -1,6 +1,7 @@
 // The demonstration: signed in at once, in any language, by keyboard alone, on a narrow page; the reference; and a copy.
 import { check, journey, same, words } from './browser.js';
 import { copies } from './copies.js';
+import { newApp } from './demonstration.js';
 
 const en = await words('en');
 
@@ -47,15 +48,7 @@ async function names(t) {
 }
 
 async function fills(t) {
-  const app = await t.page.evaluate(async () => {
-    const { session } = await (await fetch('/console/session')).json();
-    const answer = await fetch('/console/apps', {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json', 'X-Sightline-CSRF': session.csrf },
-      body: JSON.stringify({ name: 'Harbour watch', language: 'en', default_model: '' }),
-    });
-    return (await answer.json()).app.id;
-  });
+  const app = await newApp(t);
   const at = t.page.url();
   await t.page.goto(`/${app}/inputs`);
   await t.button(en('kept_samples')).click();

@@ -108,6 +108,19 @@ export function newKey(t, app) {
   }, app);
 }
 
+/** Makes an empty application as its owner does, likewise, and returns its id. */
+export function newApp(t) {
+  return t.page.evaluate(async () => {
+    const { session } = await (await fetch('/console/session')).json();
+    const answer = await fetch('/console/apps', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', 'X-Sightline-CSRF': session.csrf },
+      body: JSON.stringify({ name: 'Harbour watch', language: 'en', default_model: '' }),
+    });
+    return (await answer.json()).app.id;
+  });
+}
+
 /** A caller of the interface somewhere, with a key. */
 export function caller(place, key) {
   return async (method, path, body) => {

@@ -18,7 +18,7 @@ const margin = process.env.ALONE ? 1 : 3;
 const task = 50 * margin; // ms of work that a person feels
 const frame = 8 * margin; // ms of work that leaves a frame its time, in all tasks but 1 in 100
 const pixels = process.env.ALONE ? 12_000 : 4_800; // that are scrolled
-const megabytes = { 'at the origin': 400, 'with a copy': 450 + 0.002 * inputs }; // a copy has the module, its network, and of each input keys and graphs
+const megabytes = { 'at the origin': 400, 'with a copy': 450 }; // a copy has the module, its network and a store in memory
 
 await journey(async (arrive) => {
   const first = await arrive();

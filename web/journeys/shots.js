@@ -13,7 +13,7 @@ import { join, relative, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
 import { quiet, words } from './browser.js';
-import { caller, newKey, until } from './demonstration.js';
+import { caller, newApp, newKey, until } from './demonstration.js';
 import { drop, lighthouse } from './pictures.js';
 
 const [program, out, drawn] = process.argv.slice(2).map((path) => resolve(path));
@@ -331,15 +331,7 @@ async function settle() {
   await page.goto(places.origin);
   await page.waitForFunction(() => localStorage.getItem('copies'), undefined, { timeout: 60_000 });
   places.app = await page.evaluate(() => JSON.parse(localStorage.getItem('copies'))[0].id);
-  places.empty = await page.evaluate(async () => {
-    const { session } = await (await fetch('/console/session')).json();
-    const answer = await fetch('/console/apps', {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json', 'X-Sightline-CSRF': session.csrf },
-      body: JSON.stringify({ name: 'Harbour watch', language: 'en', default_model: '' }),
-    });
-    return (await answer.json()).app.id;
-  });
+  places.empty = await newApp({ page });
   ask = caller(places.origin, await newKey({ page }, places.app));
   await page.goto(server.said[1]);
   await signUp(page, 'ida@orchard.example');

@@ -43,12 +43,16 @@ export class List {
 
   /** Whether there is nothing to be shown beside the failure. */
   get bare(): boolean {
-    return this.failure !== undefined && this.#pages.size === 0 && this.total !== 0;
+    return this.#nothing && this.failure !== undefined;
   }
 
   /** Whether nothing of it has come yet. */
   get waits(): boolean {
-    return this.failure === undefined && this.#pages.size === 0 && this.total !== 0;
+    return this.#nothing && this.failure === undefined;
+  }
+
+  get #nothing(): boolean {
+    return this.#pages.size === 0 && this.total !== 0;
   }
 
   /** The input at a place, where it is here. */
