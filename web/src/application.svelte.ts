@@ -300,11 +300,12 @@ export class Application {
       if (copy.status?.phase === 'purged') void this.remove({ purged: true });
       else this.changes++;
     };
+    copy.device.onend = () => void this.#openAgain(copy, lasting);
     if (await copy.open()) await this.#joined(copy, lasting);
     else void this.#openAgain(copy, lasting);
   }
 
-  /** Opens a copy whose parts could not be had without the origin, as soon as they can. */
+  /** Opens a copy whose parts could not be had without the origin, as soon as they can; also one that has ended for want of them. */
   async #openAgain(copy: Copy, lasting: boolean): Promise<void> {
     const unreached = () => {
       const { state } = copy.device;

@@ -5,7 +5,7 @@ import type { Ask } from './ask';
 import { pageToken } from './console';
 import { copyOf, forget, type Kept, remember } from './copies';
 import { Device, runtime } from './device.svelte';
-import { moved, Outbox } from './outbox.svelte';
+import { Outbox } from './outbox.svelte';
 
 export class Copy extends Outbox {
   readonly app: Kept;
@@ -16,8 +16,6 @@ export class Copy extends Outbox {
   away = $state(false); // no contact, because the person wants none
   whole = $state(false); // all that the origin had at a moment is here, perhaps since an earlier visit
   #remembered = false;
-  /** Is told when something was changed, here or elsewhere, or the origin took the application away. */
-  onmoved: () => void = () => {};
 
   constructor(app: Kept) {
     super();
@@ -42,7 +40,7 @@ export class Copy extends Outbox {
     const sync = this.#sync;
     if (!sync) return false;
     sync.onchange = (status) => void this.#take(status);
-    this.status = await sync.status();
+    this.stands(await sync.status());
     await this.refresh();
     return this.#sync !== undefined;
   }
@@ -58,14 +56,12 @@ export class Copy extends Outbox {
   }
 
   async #take(status: CopyStatus): Promise<void> {
-    const before = this.status;
-    this.status = status;
+    this.stands(status);
     if (status.as_of && !this.whole) {
       this.whole = true;
       if (this.#remembered) this.remember();
     }
     await this.refresh();
-    if (!before || moved(before, status) || status.phase === 'purged') this.onmoved();
   }
 
   readonly ask: Ask = (path, init) => this.device.ask(path, init);

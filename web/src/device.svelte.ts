@@ -22,6 +22,8 @@ export function runtime(): Promise<typeof import('../runtime/src/index')> {
 export class Device {
   /** Whether it is there, and how far it is. */
   state = $state.raw<State>({ is: 'closed' });
+  /** Is told that it has ended, and nobody closed it. */
+  onend: () => void = () => {};
   #options: Options;
   #client: Client | undefined;
   #stop: AbortController | undefined;
@@ -60,13 +62,23 @@ export class Device {
       const opened = await (await runtime()).Sightline.open(options);
       if (mine.signal.aborted) return await opened.close();
       this.#client = opened;
+      opened.onend = (failure) => {
+        if (this.#client !== opened) return;
+        this.#client = undefined;
+        this.#fail(failure);
+        this.onend();
+      };
       this.state = { is: 'ready', keeps: opened.store === 'private' };
     } catch (failure) {
       if (this.#stop !== mine || mine.signal.aborted) return;
-      const unreached =
-        failure instanceof TypeError || (failure instanceof DOMException && failure.name === 'NetworkError');
-      this.state = { is: 'failed', failure: unreached ? new Failure(0) : failure };
+      this.#fail(failure);
     }
+  }
+
+  /** What could not be loaded is told by its name: some of it was another thread's to load. */
+  #fail(failure: unknown): void {
+    const unreached = failure instanceof Error && ['TypeError', 'NetworkError'].includes(failure.name);
+    this.state = { is: 'failed', failure: unreached ? new Failure(0) : failure };
   }
 
   #mark({ stage, allLoaded, allTotal }: Progress): void {

@@ -8,10 +8,15 @@ import { inRounds } from './rounds';
 
 const many = 1000; // changes that wait: more are not all read at each of them
 
-/** Whether the log has come on, or something was written, since before. */
-export function moved(before: CopyStatus, now: CopyStatus): boolean {
+/**
+ * Whether the log has come on, something was written, or the origin took the application away, since before; undefined: nobody knows what
+ * was read until now.
+ */
+function moved(before: CopyStatus | undefined, now: CopyStatus): boolean {
+  if (!before) return true;
   const written = (s: CopyStatus) => s.queued + s.sent;
-  return before.cursor !== now.cursor || written(now) > written(before);
+  const taken = now.phase === 'purged' && before.phase !== 'purged';
+  return taken || before.cursor !== now.cursor || written(now) > written(before);
 }
 
 export abstract class Outbox {
@@ -20,6 +25,9 @@ export abstract class Outbox {
   conflicts = $state.raw<readonly Conflict[]>([]);
   agreed = $state.raw<readonly Conflict[]>([]); // since the page was opened
   failure = $state.raw<unknown>(); // why what waits is not known
+  /** Is told that it has moved, once what waits has been read since. */
+  onmoved: () => void = () => {};
+  #moved = false; // and nobody was told
   #full = 0; // when all of what waits may be read again, as performance.now() tells
   #later: ReturnType<typeof setTimeout> | undefined;
 
@@ -48,21 +56,33 @@ export abstract class Outbox {
     reached: this.reached,
   }));
 
+  /** Takes over where the place says that it stands: each change of it is told, whichever answer or message it came with. */
+  protected stands(status: CopyStatus): void {
+    if (JSON.stringify(status) === JSON.stringify(this.status)) return; // who reads again when it changes is not told that it was read
+    this.#moved ||= moved(this.status, status);
+    this.status = status;
+  }
+
   /** Reads what waits and what was decided otherwise. */
   refresh = inRounds(async () => {
     try {
       const status = await this.standing();
-      if (!status) return;
-      const all = status.queued + status.sent;
-      const operations = all ? await this.#waiting(all) : [];
-      const others = status.conflicts ? await conflicts(this.ask) : [];
-      // Who reads again when it changes is told when it has, and not that it was read.
-      if (JSON.stringify(status) !== JSON.stringify(this.status)) this.status = status;
-      Object.assign(this, { waiting: operations, conflicts: others, failure: undefined });
+      if (status) await this.#read(status);
     } catch (failure) {
       if (this.reads) this.failure = failure;
     }
+    if (!this.#moved) return;
+    this.#moved = false;
+    this.onmoved();
   });
+
+  async #read(status: CopyStatus): Promise<void> {
+    const all = status.queued + status.sent;
+    const operations = all ? await this.#waiting(all) : [];
+    const others = status.conflicts ? await conflicts(this.ask) : [];
+    this.stands(status);
+    Object.assign(this, { waiting: operations, conflicts: others, failure: undefined });
+  }
 
   /** What waits. Of many, those that came are read at once, and what became of the others when there is time for it. */
   async #waiting(all: number): Promise<readonly Waiting[]> {

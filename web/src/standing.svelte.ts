@@ -3,7 +3,7 @@
 import type { CopyStatus } from '../runtime/src/index';
 import { type Ask, call } from './ask';
 import { Failure } from './console';
-import { moved, Outbox } from './outbox.svelte';
+import { Outbox } from './outbox.svelte';
 import { m } from './words.svelte';
 
 const pause = 2000; // ms between two questions, while the page is seen
@@ -14,14 +14,13 @@ export class Standing extends Outbox {
   alone = $state(false);
   /** The key may not read where the edge stands. */
   unseen = $state.raw<Failure>();
-  #onmoved: () => void;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
   constructor(ask: Ask, onmoved: () => void) {
     super();
     this.ask = ask;
-    this.#onmoved = onmoved;
+    this.onmoved = onmoved;
   }
 
   /** What there is to say of the edge in place of when its origin was reached. cut: it does not answer. */
@@ -44,13 +43,11 @@ export class Standing extends Outbox {
   /** Reads where it stands, and what waits when that has changed. */
   async #look(): Promise<void> {
     if (document.visibilityState === 'hidden') return;
-    const before = this.status;
     const status = await this.standing().catch((failure) => {
       if (failure instanceof Failure && failure.status === 401) this.close();
     });
-    if (this.#closed || !status || JSON.stringify(status) === JSON.stringify(before)) return;
+    if (this.#closed || !status || JSON.stringify(status) === JSON.stringify(this.status)) return;
     await this.refresh();
-    if (before && moved(before, status)) this.#onmoved();
   }
 
   protected override async standing(): Promise<CopyStatus | undefined> {

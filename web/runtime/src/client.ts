@@ -114,10 +114,16 @@ export class Client {
     return this.#opened.copy ? this.#sync : undefined;
   }
 
+  /**
+   * Is told why, where the runtime has ended and nobody closed it: its thread failed, or the tab that had the data was closed and this
+   * one cannot open it. Every call is rejected from then on.
+   */
+  onend: ((why: Error) => void) | undefined;
+
   #sync = new Synced((sync) => this.#tell({ sync }));
   #port: Port;
   #prefix: string;
-  #opened!: Opened;
+  #opened!: Opened; // once it is open
   #next = 1;
   #calls = new Map<number, Told<unknown>>();
   #closed: Promise<void> | undefined;
@@ -139,9 +145,11 @@ export class Client {
     const c = new Client(port, start.publicUrl);
     return new Promise((resolve, reject) => {
       const fail = (why: unknown) => {
+        if (c.#broken) return;
         port.close();
         c.#break(why as Error);
         reject(why);
+        if (c.#opened && !c.#closed) c.onend?.(why as Error);
       };
       if (signal?.aborted) return fail(signal.reason);
       const stop = () => fail(signal?.reason);

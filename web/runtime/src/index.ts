@@ -27,7 +27,10 @@ function start(worker: Worker): Port {
     close: () => worker.terminate(),
   };
   worker.onmessage = ({ data }) => port.onmessage(data as never);
-  worker.onerror = (e) => port.onerror(new Error(e.message || 'the worker does not start'));
+  worker.onerror = ({ message }) =>
+    port.onerror(
+      message ? new Error(message) : new DOMException('the script of the worker cannot be loaded', 'NetworkError'),
+    );
   return port;
 }
 

@@ -161,6 +161,27 @@ way(async (step) => {
     page = second;
   });
 
+  await step('a tab that cannot load what it needs to go on says so, and opens again when it can', async () => {
+    const second = await browser.page();
+    await second.evaluate(() => open());
+    const ended = second.evaluate(
+      () =>
+        new Promise((resolve) => {
+          s.onend = (why) => resolve(why.name);
+        }),
+    );
+    await second.evaluate(() => caches.delete('sightline-runtime'));
+    server.leave();
+    await page.close();
+    same(await ended, 'TypeError', 'why it has ended');
+    const refused = () => call('GET', '/v2/inputs').catch((why) => why.name);
+    same(await second.evaluate(refused), 'TypeError', 'a call after that');
+    server.back();
+    same((await second.evaluate(() => open())).owner, true, 'owner');
+    same(await second.evaluate(async () => (await call('GET', '/v2/inputs')).inputs.length), 4, 'inputs');
+    page = second;
+  });
+
   await step('a service worker answers fetch', async () => {
     const got = await page.evaluate(async () => {
       await registerServiceWorker({ scope: '/', answer: '/local/', shell: '/shell.json' });

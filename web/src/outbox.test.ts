@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { CopyStatus } from '../runtime/src/index';
+import type { Ask } from './ask';
+import { Outbox } from './outbox.svelte';
+
+const at = (cursor: number, more: Partial<CopyStatus> = {}): CopyStatus => ({
+  app_id: 'a',
+  origin: '',
+  phase: 'current',
+  site: 1,
+  cursor,
+  head: cursor,
+  queued: 0,
+  sent: 0,
+  conflicts: 0,
+  ...more,
+});
+
+/** A place that says where it stands when it is asked, and, as a copy does, when that has changed. */
+class Place extends Outbox {
+  now: CopyStatus | undefined = at(1);
+  told = 0;
+  ask: Ask = async () => Response.json({ status: { code: 10000 }, operations: [] });
+  protected reads = true;
+  protected reached = true;
+  readonly offline = false;
+  override onmoved = () => {
+    this.told++;
+  };
+
+  protected override standing = async () => this.now;
+
+  async says(status: CopyStatus): Promise<void> {
+    this.stands(status);
+    await this.refresh();
+  }
+}
+
+test('what has moved is told once, whether it was said or read first', async () => {
+  const place = new Place();
+  await place.refresh();
+  assert.equal(place.told, 1, 'what was read before it said anything may be older');
+  // The log comes on between what is said of something else and what is read after it.
+  place.now = at(2);
+  await place.says(at(1, { phase: 'connecting' }));
+  assert.equal(place.told, 2, 'read before it was said');
+  await place.says(at(2));
+  assert.equal(place.told, 2, 'and said then');
+  place.now = at(3);
+  await place.says(at(3));
+  assert.equal(place.told, 3, 'said before it was read');
+  place.now = at(3, { queued: 1 });
+  await place.refresh();
+  assert.equal(place.told, 4, 'written');
+  place.now = at(3, { sent: 1 });
+  await place.refresh();
+  assert.equal(place.told, 4, 'sent is not written');
+});
+
+test('what is said while what waits is read is told', async () => {
+  const place = new Place();
+  await place.refresh();
+  let answer = (_: Response) => {};
+  place.ask = () => new Promise((resolve) => (answer = resolve));
+  place.now = at(1, { queued: 1 });
+  const round = place.refresh();
+  await new Promise(setImmediate);
+  place.now = at(2);
+  const said = place.says(at(2));
+  answer(Response.json({ status: { code: 10000 }, operations: [] }));
+  await Promise.all([round, said]);
+  assert.equal(place.status?.cursor, 2);
+  assert.ok(place.told > 1);
+});
+
+test('a copy that the origin took away is told of, though nobody says any more where it stands', async () => {
+  const place = new Place();
+  await place.refresh();
+  place.now = undefined;
+  await place.says(at(1, { phase: 'purged' }));
+  assert.equal(place.told, 2);
+  const other = new Place();
+  await other.says(at(1, { phase: 'purged' }));
+  assert.equal(other.told, 1, 'and of one that was taken before it was first asked');
+});
