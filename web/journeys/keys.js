@@ -180,27 +180,25 @@ async function walk(t, path) {
     globalThis.stops = [];
     document.activeElement?.blur();
     const tabbable = 'a[href], button, input, select, textarea, summary, [tabindex], [contenteditable=true]';
-    const groups = new Set();
-    return [...document.querySelectorAll(tabbable)].filter((e) => {
-      if (e.tabIndex < 0 || e.disabled || e.closest('[inert]') || !e.checkVisibility({ visibilityProperty: true }))
-        return false;
-      if (e.type !== 'radio') return true;
-      const fresh = !groups.has(e.name); // Tab comes by one of each group
-      groups.add(e.name);
-      return fresh;
-    }).length;
+    const takes = (e) =>
+      e.tabIndex >= 0 && !e.disabled && !e.closest('[inert]') && e.checkVisibility({ visibilityProperty: true });
+    const met = (e) => globalThis.stops.some((s) => s === e || (e.type === 'radio' && s.name === e.name)); // Tab comes by one of a group
+    const all = [...document.querySelectorAll(tabbable)].filter(takes);
+    // What is read again meanwhile may be gone.
+    globalThis.missed = () =>
+      all.filter((e) => e.isConnected && takes(e) && !met(e)).map((e) => e.outerHTML.slice(0, 200));
+    return all.length;
   });
+  check(wanted > 0, 'there are no controls');
   const faults = [];
-  let stops = 0;
-  for (;;) {
+  for (let stops = 0; stops < wanted + most; stops++) {
     await t.press('Tab');
     const at = await t.page.evaluate(stop);
     if (!at) break;
     if (at.fault) faults.push(`${at.what}: ${at.fault}`);
-    if (++stops > wanted + most) break;
   }
   same(faults, [], 'faults');
-  check(stops >= wanted, `Tab came by ${stops} of ${wanted} controls`);
+  same(await t.page.evaluate(() => globalThis.missed()), [], 'what Tab does not come by');
 }
 
 /** In the page: what has the focus, and what is wrong with that; undefined where the page is left, or begins again. */
