@@ -5,14 +5,14 @@
 //                                └─▶ the origin, before that and where there is none, or the edge that the pages are of
 import type { Ask } from './ask';
 import { call } from './ask';
-import { apps, Failure, pageToken, soon } from './console';
+import { apps, Failure, pageToken } from './console';
 import { copyOf, decline, declined, type Kept } from './copies';
 import type { Copy } from './copy.svelte';
 import { heldFor, refuse } from './held.svelte';
 import type { Mark, Truth } from './marks';
 import type { Outbox } from './outbox.svelte';
 import { patiently } from './rated';
-import { edge, sessionState, unanswered } from './session.svelte';
+import { edge, sessionState } from './session.svelte';
 import type { Standing } from './standing.svelte';
 import { Token } from './token';
 import { pageWords } from './words.svelte';
@@ -61,7 +61,7 @@ export class Application {
   constructor(id: string) {
     this.id = id;
     this.#kept = !edge() && copyOf(id) !== undefined;
-    this.#token = new Token(() => pageToken(id, copyOf(id) && soon()));
+    this.#token = new Token(() => pageToken(id));
   }
 
   /** Where what was written waits for the origin: in the copy on this device, or in the edge. */
@@ -109,9 +109,7 @@ export class Application {
   there: Ask = async (path, init) => (await this.#away(path, init)).answer;
 
   async #ask(path: string, init?: RequestInit): Promise<Answered> {
-    const held = copyOf(this.id);
-    const alone = this.copy ? this.copy.away || this.#lost : held && (held.offline || unanswered());
-    if (alone && !this.copy?.device.client) await this.begin(); // a copy that is kept takes a moment to open
+    if (this.copy ? this.copy.away && !this.copy.device.client : copyOf(this.id)?.offline) await this.begin();
     if (this.copy && this.#answers(this.copy, path, init)) {
       const here = await this.#here(this.copy, path, init);
       const picture = here.answer.status === 404 ? await this.#picture(this.copy, path) : undefined;
@@ -123,7 +121,7 @@ export class Application {
     } catch (failure) {
       if (!(failure instanceof Failure && failure.status === 0)) throw failure;
       this.#lost = true;
-      await this.begin();
+      await this.begin(); // a copy that is kept takes a moment to open
       if (!this.copy?.device.client || !this.copy.whole) throw failure;
       return this.#here(this.copy, path, init);
     }
@@ -276,10 +274,6 @@ export class Application {
     }
     const held = copyOf(this.id);
     // Whose a copy is, is asked where somebody answers; alone with the device, it is whoever has it.
-    if (held && unanswered()) {
-      this.#lost = true;
-      return this.join(held);
-    }
     await this.#token.get().catch((failure) => {
       if (!(held && failure instanceof Failure && failure.status === 0)) throw failure;
     });
@@ -334,7 +328,7 @@ export class Application {
     copy.remember();
     persist();
     this.#begun ??= Promise.resolve();
-    void store(); // it waits for the origin, and nobody waits for it
+    await store();
   }
 
   async #leave(copy: Copy): Promise<void> {

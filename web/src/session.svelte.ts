@@ -1,6 +1,5 @@
 // Who is signed in, as the server last said.
 import * as api from './console';
-import { copies } from './copies';
 import { held } from './held.svelte';
 
 type State = { is: 'loading' } | { is: 'failed'; failure: unknown } | { is: 'known'; session: api.Session };
@@ -53,15 +52,10 @@ export function setSession(s: api.Session): void {
   }
 }
 
-/** Whether nobody has answered so far. */
-export function unanswered(): boolean {
-  return state.is === 'failed' && state.failure instanceof api.Failure && state.failure.status === 0;
-}
-
 /** Asks the server. A session that is known stays while the question is open. */
 export async function loadSession(): Promise<void> {
   try {
-    setSession(await api.getSession(copies().length ? api.soon() : undefined));
+    setSession(await api.getSession());
   } catch (failure) {
     if (state.is !== 'known') state = { is: 'failed', failure };
   }
