@@ -3,6 +3,7 @@
 //
 //     page ──ask──▶ Application ──▶ the copy on this device, where one is kept and has all that the origin had
 //                                └─▶ the origin, before that and where there is none, or the edge that the pages are of
+import { untrack } from 'svelte';
 import type { Ask } from './ask';
 import { call } from './ask';
 import { apps, Failure, pageToken } from './console';
@@ -102,11 +103,14 @@ export class Application {
     return this.standing ? this.standing.status?.contact : (this.copy?.status?.contact ?? this.#contact);
   }
 
-  /** Answers a path under /v2 or /hosted, as fetch does. Where nobody can, it fails with a Failure of status 0. */
-  ask: Ask = async (path, init) => (await this.#ask(path, init)).answer;
+  /**
+   * Answers a path under /v2 or /hosted, as fetch does. Where nobody can, it fails with a Failure of status 0. Who asks in an effect asks
+   * again when what it asks for changes, and not when who answers does.
+   */
+  ask: Ask = async (path, init) => (await untrack(() => this.#ask(path, init))).answer;
 
   /** The same of the origin alone, for what a copy does not know: how it was before the copy, or beside what it lacks. */
-  there: Ask = async (path, init) => (await this.#away(path, init)).answer;
+  there: Ask = async (path, init) => (await untrack(() => this.#away(path, init))).answer;
 
   async #ask(path: string, init?: RequestInit): Promise<Answered> {
     if (this.copy ? this.copy.away && !this.copy.device.client : copyOf(this.id)?.offline) await this.begin();
@@ -137,7 +141,7 @@ export class Application {
   send: Ask = async (path, init) => {
     let here = false; // whether the copy took it
     try {
-      const answered = await this.#ask(path, init);
+      const answered = await untrack(() => this.#ask(path, init));
       here = answered.by === 'device';
       return answered.answer;
     } finally {

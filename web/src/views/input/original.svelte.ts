@@ -21,8 +21,8 @@ export class Original {
 
   /** Looks for the bytes at the path that is meant now. Ends what was begun before. */
   find = async (): Promise<void> => {
-    const round = ++this.#round;
     this.close();
+    const round = ++this.#round;
     const path = this.#path();
     this.is = 'asked';
     if (!path) return;
@@ -60,7 +60,9 @@ export class Original {
     }
   };
 
+  /** Lets go of what is here, and of what is on its way. */
   close = (): void => {
+    this.#round++;
     if (this.address) URL.revokeObjectURL(this.address);
     this.address = '';
     this.size = undefined;
