@@ -221,6 +221,12 @@ async function reads(s) {
 async function goesOn(s) {
   const { t } = s;
   await t.page.setViewportSize({ width: 1600, height: 2400 });
+  // Whose pages these are is told last, as by an edge that is busy.
+  const last = async (route) => {
+    await t.seen(t.page.locator('h1'));
+    await route.continue();
+  };
+  await t.page.route('**/console/session', last, { times: 1 });
   await t.page.goto(`/${s.app}/inputs`);
   await drawn(t, 44);
   await s.kill();
@@ -250,6 +256,7 @@ async function goesOn(s) {
   await t.page.goto(`/${s.app}/search?q=${encodeURIComponent(ands)}`);
   await t.seen(t.page.locator('li[data-id]'));
   await t.page.goto('/');
+  await t.seen(t.page.locator('.readout'));
   await drop(t.page.locator('main'), ['40-red-whiskered-bulbul.jpg']);
   await t.page.getByRole('tab', { name: model }).click();
   await t.seen(t.page.getByText(m('edge_look')));

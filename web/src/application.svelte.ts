@@ -13,7 +13,7 @@ import { heldFor, refuse } from './held.svelte';
 import type { Mark, Truth } from './marks';
 import type { Outbox } from './outbox.svelte';
 import { patiently } from './rated';
-import { edge, sessionState } from './session.svelte';
+import { edge, sessionState, settled } from './session.svelte';
 import type { Standing } from './standing.svelte';
 import { Token } from './token';
 import { pageWords } from './words.svelte';
@@ -225,6 +225,7 @@ export class Application {
   }
 
   async #away(path: string, init?: RequestInit): Promise<Answered> {
+    await settled(); // an edge is asked in another way than an origin
     const held = heldFor(this.id)?.authorization;
     const given = new Headers(init?.headers).get('Authorization') ?? held;
     if (!given && edge()?.open === false) throw new Failure(401); // its key was let go of
@@ -239,6 +240,7 @@ export class Application {
     const now = new Date();
     this.#lost = false;
     if (!this.#contact || now.getTime() - Date.parse(this.#contact) > 1000) this.#contact = now.toISOString();
+    if (!this.#begun && !this.#closed) void this.begin(); // nobody could be asked before
     return { answer, by };
   }
 
@@ -269,6 +271,7 @@ export class Application {
   }
 
   async #begin(): Promise<void> {
+    await settled();
     if (edge()) {
       const [{ Standing }] = await Promise.all([import('./standing.svelte'), pageWords()]);
       if (this.#closed) return;

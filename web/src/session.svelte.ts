@@ -52,13 +52,25 @@ export function setSession(s: api.Session): void {
   }
 }
 
+let asked: Promise<void> | undefined;
+
 /** Asks the server. A session that is known stays while the question is open. */
-export async function loadSession(): Promise<void> {
+export function loadSession(): Promise<void> {
+  asked = ask();
+  return asked;
+}
+
+async function ask(): Promise<void> {
   try {
     setSession(await api.getSession());
   } catch (failure) {
     if (state.is !== 'known') state = { is: 'failed', failure };
   }
+}
+
+/** Waits until it is known who is here and what these pages are of, or that nobody can tell. */
+export async function settled(): Promise<void> {
+  while (state.is === 'loading' && asked) await asked;
 }
 
 /** Signs out here and starts over without an account. */
