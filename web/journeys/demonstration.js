@@ -48,6 +48,8 @@ export async function demonstration(edges, way) {
       strangers: () => strangers(program.pid),
       stop: () => enter('The origin is stopped'),
       start: () => enter('The origin is there'),
+      freeze: () => signal(program.pid, 'SIGSTOP'),
+      thaw: () => signal(program.pid, 'SIGCONT'),
     });
   } finally {
     program.kill('SIGINT');
@@ -62,6 +64,14 @@ async function family(pid) {
   const lines = await Promise.all(tasks.map((task) => readFile(`/proc/${pid}/task/${task}/children`, 'utf8')));
   const children = lines.flatMap((line) => line.trim().split(' ')).filter(Boolean);
   return [pid, ...(await Promise.all(children.map(family))).flat()];
+}
+
+/** Sends a signal to the origin of a demonstration: frozen, it takes connections and says nothing. */
+async function signal(pid, name) {
+  for (const one of await family(pid)) {
+    const words = (await readFile(`/proc/${one}/cmdline`, 'utf8')).split('\0');
+    if (words[1] === 'serve' && !words.includes('--origin')) process.kill(one, name);
+  }
 }
 
 /** The seconds that a process and those that it has started have computed for, whatever else the machine does. */

@@ -12,6 +12,7 @@ await journey((arrive) =>
     await t.step('two edges have what the origin has', () => begins(s));
     await t.step('without the origin an edge takes a label', () => labels(s));
     await t.step('with it the label comes to the other edge and to the page', () => comes(s));
+    await t.step('a page begins though the origin has fallen silent', () => goesOn(s));
   }),
 );
 
@@ -58,6 +59,21 @@ async function comes(s) {
     'the label at the other edge',
   );
   await t.seen(t.page.getByRole('gridcell', { name: new RegExp(`^${picture}.*tower`) }));
+  await t.seen(t.page.getByText(ar('truth_connected')));
+  t.away = false;
+}
+
+async function goesOn(s) {
+  const { t } = s;
+  await t.until(() => navigator.serviceWorker.controller);
+  t.away = true;
+  await s.freeze();
+  try {
+    await t.page.goto(`/${s.app}/inputs`, { waitUntil: 'commit' });
+    await t.seen(t.page.getByRole('gridcell', { name: new RegExp(`^${picture}.*tower`) }));
+  } finally {
+    await s.thaw();
+  }
   await t.seen(t.page.getByText(ar('truth_connected')));
   t.away = false;
 }

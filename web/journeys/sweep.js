@@ -64,6 +64,7 @@ await journey(async (arrive) => {
   const names = {};
   await t.step('there is something to see', () => settles(t, names));
   await sweep(t, pages, names, ['account', 'concepts', 'sync']);
+  await t.step('in a hurry nothing goes wrong', () => hurries(t, names));
   await t.context.close();
   if (!process.env.DOOR) return;
   startAt(process.env.DOOR);
@@ -87,7 +88,7 @@ async function settles(t, names) {
  * recogniser begin once a language. Each is then made as large and dark as it is to be.
  */
 async function sweep(t, all, names, between) {
-  const address = (name) => all[name][0].replace(/:(\w+)/g, (_, key) => names[key] ?? `:${key}`);
+  const address = (name) => addressOf(all, name, names);
   const wanted = Object.entries(all).filter(([name]) => !only.length || only.some((word) => name.includes(word)));
   let count = 0;
   for (const [code, dir] of Object.entries(languages)) {
@@ -123,19 +124,48 @@ async function sweep(t, all, names, between) {
   check(!count, `${count} faults`);
 }
 
+/** The address of a page, with what its names stand for. */
+const addressOf = (all, name, names) => all[name][0].replace(/:(\w+)/g, (_, key) => names[key] ?? `:${key}`);
+
+/** Goes as by a link. */
+const leads = (t, to) =>
+  t.page.evaluate((path) => {
+    const link = document.createElement('a');
+    link.href = path;
+    document.body.append(link);
+    link.click();
+    link.remove();
+  }, to);
+
+/** Goes from page to page before one has all that it asked for, in a window of another size every few pages. */
+async function hurries(t, names) {
+  const all = Object.keys(pages).map((name) => addressOf(pages, name, names));
+  const frames = [0, 1, 4, 9]; // that are drawn before it is left
+  let n = 0;
+  for (const stride of [1, 5, 7, 11, 13, 17])
+    for (let at = 0; at < all.length; at++, n++) {
+      if (n % 5 === 0) await t.page.setViewportSize(sizes[Math.floor(n / 5) % sizes.length]);
+      await leads(t, all[(at * stride) % all.length]);
+      await t.page.evaluate(
+        async (frames) => {
+          for (let n = 0; n < frames; n++) await new Promise(requestAnimationFrame);
+        },
+        frames[n % frames.length],
+      );
+    }
+  await leads(t, addressOf(pages, 'models', names));
+  await rests(t);
+}
+
 /** Goes to a page as by a link, by way of one of those between that another view draws, so that nothing of the page before stays. */
 async function follows(t, to, between) {
   const here = new URL(t.page.url()).pathname;
   const by = between.find((path) => path !== to && path !== here);
   for (const path of by ? [by, to] : [to]) {
-    await t.page.evaluate((path) => {
+    await t.page.evaluate(() => {
       for (const h1 of document.querySelectorAll('h1')) h1.dataset.before = '';
-      const link = document.createElement('a');
-      link.href = path;
-      document.body.append(link);
-      link.click();
-      link.remove();
-    }, path);
+    });
+    await leads(t, path);
     await t.until(() => document.querySelector('h1') && !document.querySelector('h1[data-before]'));
   }
 }

@@ -6,14 +6,14 @@
 import { untrack } from 'svelte';
 import type { Ask } from './ask';
 import { call } from './ask';
-import { apps, Failure, pageToken } from './console';
+import { apps, Failure, pageToken, soon } from './console';
 import { copyOf, decline, declined, type Kept } from './copies';
 import type { Copy } from './copy.svelte';
 import { heldFor, refuse } from './held.svelte';
 import type { Mark, Truth } from './marks';
 import type { Outbox } from './outbox.svelte';
 import { patiently } from './rated';
-import { edge, sessionState, settled } from './session.svelte';
+import { edge, sessionState, settled, unanswered } from './session.svelte';
 import type { Standing } from './standing.svelte';
 import { Token } from './token';
 import { pageWords } from './words.svelte';
@@ -62,7 +62,7 @@ export class Application {
   constructor(id: string) {
     this.id = id;
     this.#kept = !edge() && copyOf(id) !== undefined;
-    this.#token = new Token(() => pageToken(id));
+    this.#token = new Token(() => pageToken(id, copyOf(id) && soon()));
   }
 
   /** Where what was written waits for the origin: in the copy on this device, or in the edge. */
@@ -113,7 +113,10 @@ export class Application {
   there: Ask = async (path, init) => (await untrack(() => this.#away(path, init))).answer;
 
   async #ask(path: string, init?: RequestInit): Promise<Answered> {
-    if (this.copy ? this.copy.away && !this.copy.device.client : copyOf(this.id)?.offline) await this.begin();
+    const held = copyOf(this.id);
+    if (held && !this.copy) await settled();
+    const alone = this.copy ? this.copy.away || this.#lost : held && (held.offline || unanswered());
+    if (alone && !this.copy?.device.client) await this.begin(); // a copy that is kept takes a moment to open
     if (this.copy && this.#answers(this.copy, path, init)) {
       const here = await this.#here(this.copy, path, init);
       const picture = here.answer.status === 404 ? await this.#picture(this.copy, path) : undefined;
@@ -125,7 +128,7 @@ export class Application {
     } catch (failure) {
       if (!(failure instanceof Failure && failure.status === 0)) throw failure;
       this.#lost = true;
-      await this.begin(); // a copy that is kept takes a moment to open
+      await this.begin();
       if (!this.copy?.device.client || !this.copy.whole) throw failure;
       return this.#here(this.copy, path, init);
     }
@@ -145,14 +148,14 @@ export class Application {
       here = answered.by === 'device';
       return answered.answer;
     } finally {
-      const copy = this.copy;
+      const [copy, before] = [this.copy, this.changes];
       if (here) await copy?.refresh();
       else if (this.standing) await this.standing.refresh();
       else {
         this.#wrote = Date.now();
         if (copy?.status?.as_of && !copy.offline) await this.#comes(copy);
       }
-      this.changes++;
+      if (this.changes === before) this.changes++; // else who shows it was told since it was written
       if (init?.method === 'POST' && path === '/v2/inputs') void this.#settle();
     }
   };
@@ -281,6 +284,10 @@ export class Application {
     }
     const held = copyOf(this.id);
     // Whose a copy is, is asked where somebody answers; alone with the device, it is whoever has it.
+    if (held && unanswered()) {
+      this.#lost = true;
+      return this.join(held);
+    }
     await this.#token.get().catch((failure) => {
       if (!(held && failure instanceof Failure && failure.status === 0)) throw failure;
     });
@@ -335,7 +342,7 @@ export class Application {
     copy.remember();
     persist();
     this.#begun ??= Promise.resolve();
-    await store();
+    void store(); // it waits for the origin, and nobody waits for it
   }
 
   async #leave(copy: Copy): Promise<void> {

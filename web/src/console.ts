@@ -152,15 +152,19 @@ export class Failure extends Error {
 }
 
 let csrf = '';
+const late = 8000; // ms
+
+/** After it a server that has not answered counts as one that was not reached: for where there is something here to go on with. */
+export const soon = (): AbortSignal => AbortSignal.timeout(late);
 
 /**
  * Asks; where another page of this browser has begun a new session, once more in that one. A page that began without
  * a network knows of none yet.
  */
-async function call<T>(method: string, path: string, body?: object): Promise<T> {
-  if (method !== 'GET' && !csrf) await once('GET', '/session');
+async function call<T>(method: string, path: string, body?: object, limit?: AbortSignal): Promise<T> {
+  if (method !== 'GET' && !csrf) await once('GET', '/session', undefined, limit);
   try {
-    return await once<T>(method, path, body);
+    return await once<T>(method, path, body, limit);
   } catch (failure) {
     if (!(failure instanceof Failure && failure.reason === 'csrf')) throw failure;
     await once('GET', '/session');
@@ -168,7 +172,13 @@ async function call<T>(method: string, path: string, body?: object): Promise<T> 
   }
 }
 
-async function once<T>(method: string, path: string, body?: object, authorization = ''): Promise<T> {
+async function once<T>(
+  method: string,
+  path: string,
+  body?: object,
+  limit?: AbortSignal,
+  authorization = '',
+): Promise<T> {
   const headers: Record<string, string> = { Accept: 'application/json' };
   if (authorization) headers.Authorization = authorization;
   if (method !== 'GET') {
@@ -183,6 +193,7 @@ async function once<T>(method: string, path: string, body?: object, authorizatio
       credentials: 'same-origin',
       cache: 'no-store',
       body: method === 'GET' ? undefined : JSON.stringify(body ?? {}),
+      ...(limit && { signal: limit }),
     });
   } catch {
     throw new Failure(0);
@@ -203,7 +214,8 @@ type WithSession = { session: Session };
 const app = (id: string) => `/apps/${encodeURIComponent(id)}`;
 
 // The session and its account.
-export const getSession = () => call<WithSession>('GET', '/session').then((r) => r.session);
+export const getSession = (limit?: AbortSignal) =>
+  call<WithSession>('GET', '/session', undefined, limit).then((r) => r.session);
 export const signIn = (email: string, password: string) =>
   call<WithSession>('POST', '/session', { email, password }).then((r) => r.session);
 export const signOut = () => call<object>('DELETE', '/session');
@@ -229,10 +241,10 @@ export const endSession = (id: string) => call<object>('DELETE', `/sessions/${en
 export const apps = () => call<{ apps: Listed[] }>('GET', '/apps').then((r) => r.apps);
 /** The application that a key, or a token, opens at an edge. */
 export const appOf = (authorization: string) =>
-  once<{ apps: Listed[] }>('GET', '/apps', undefined, authorization).then((r) => r.apps[0]);
+  once<{ apps: Listed[] }>('GET', '/apps', undefined, undefined, authorization).then((r) => r.apps[0]);
 /** How old what an edge knows of an application's keys is, where an origin lends it. */
 export const keysAge = (id: string, authorization = '') =>
-  once<{ keys: KeysAge }>('GET', `${app(id)}/keys-age`, undefined, authorization).then((r) => r.keys);
+  once<{ keys: KeysAge }>('GET', `${app(id)}/keys-age`, undefined, undefined, authorization).then((r) => r.keys);
 /** The edges that hold an application, by name. */
 export const edges = (id: string) => call<{ edges: Holder[] }>('GET', `${app(id)}/edges`).then((r) => r.edges);
 export const getApp = (id: string) => call<{ app: AppDetail }>('GET', app(id)).then((r) => r.app);
@@ -257,6 +269,7 @@ export const replaceSecret = (id: string) =>
   call<{ client: Client }>('POST', `${app(id)}/client`).then((r) => r.client);
 export const revokeTokens = (id: string) => call<object>('DELETE', `${app(id)}/tokens`);
 /** An access token of an application: what its copy in this browser shows to the origin. */
-export const pageToken = (id: string) => call<{ token: string; expires_in: number }>('POST', `${app(id)}/page-token`);
+export const pageToken = (id: string, limit?: AbortSignal) =>
+  call<{ token: string; expires_in: number }>('POST', `${app(id)}/page-token`, undefined, limit);
 export const usage = (id: string) => call<{ usage: Usage }>('GET', `${app(id)}/usage`).then((r) => r.usage);
 export const scopes = () => call<{ scopes: Scope[] }>('GET', '/scopes').then((r) => r.scopes);

@@ -37,19 +37,30 @@ export function install(): (() => Promise<void>) | undefined {
   };
 }
 
+const pauses = [5_000, 15_000, 60_000, 300_000]; // ms before what was not stored is tried again
+const rest = 1_800_000; // and from then on
+let storing = false;
+
 /**
  * Has the browser store what the page needs to start without a network; answers of the runtime come to other pages of
- * this origin under /local/v2 then, too. Where the browser stores nothing, the page works as long as it is open.
+ * this origin under /local/v2 then, too. What the network or the origin cut short is tried again for as long as the page is
+ * open. Where the browser stores nothing, the page works that long.
  */
 export async function store(): Promise<void> {
   const shell = document.querySelector<HTMLMetaElement>('meta[name="shell"]')?.content;
-  if (!shell || !('serviceWorker' in navigator)) return;
-  try {
-    const { registerServiceWorker } = await runtime();
-    await registerServiceWorker({ scope: '/', answer: '/local/', shell });
-    stored = true;
-  } catch {
-    stored = false;
+  if (!shell || !('serviceWorker' in navigator) || storing) return;
+  storing = true;
+  for (const again = pauses.values(); ; ) {
+    try {
+      const { registerServiceWorker } = await runtime();
+      await registerServiceWorker({ scope: '/', answer: '/local/', shell });
+      stored = true;
+      return;
+    } catch (failure) {
+      if (failure instanceof DOMException && failure.name !== 'AbortError') return; // the browser will not
+    }
+    const pause = again.next().value ?? rest;
+    await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
 

@@ -1,5 +1,6 @@
 // Who is signed in, as the server last said.
 import * as api from './console';
+import { copies } from './copies';
 import { held } from './held.svelte';
 
 type State = { is: 'loading' } | { is: 'failed'; failure: unknown } | { is: 'known'; session: api.Session };
@@ -52,6 +53,11 @@ export function setSession(s: api.Session): void {
   }
 }
 
+/** Whether nobody has answered so far. */
+export function unanswered(): boolean {
+  return state.is === 'failed' && state.failure instanceof api.Failure && state.failure.status === 0;
+}
+
 let asked: Promise<void> | undefined;
 
 /** Asks the server. A session that is known stays while the question is open. */
@@ -62,7 +68,7 @@ export function loadSession(): Promise<void> {
 
 async function ask(): Promise<void> {
   try {
-    setSession(await api.getSession());
+    setSession(await api.getSession(copies().length ? api.soon() : undefined));
   } catch (failure) {
     if (state.is !== 'known') state = { is: 'failed', failure };
   }

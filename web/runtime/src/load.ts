@@ -131,6 +131,7 @@ function unhex(text: string): number[] {
 }
 
 const cacheName = 'sightline-runtime';
+const late = 3_000; // ms that the network has to name the files, where they are here
 
 /** The files as a web server has them below `base`. */
 export function served(base: URL): Source {
@@ -140,15 +141,16 @@ export function served(base: URL): Source {
   return {
     async manifest(signal) {
       const cache = await kept;
+      const old = await cache?.match(manifest);
       try {
-        const response = await get(manifest, signal, 'no-cache');
+        const limits = [...(old ? [AbortSignal.timeout(late)] : []), ...(signal ? [signal] : [])];
+        const response = await get(manifest, AbortSignal.any(limits), 'no-cache');
         await cache?.put(manifest, response.clone());
         return await response.json();
       } catch (failure) {
         signal?.throwIfAborted();
-        const old = await cache?.match(manifest);
         if (!old) throw failure;
-        return await old.json(); // no network: what is here still works
+        return await old.json(); // no network, or a silent one: what is here still works
       }
     },
     async file({ url, sha256, size }, got, signal) {

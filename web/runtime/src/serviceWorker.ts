@@ -36,6 +36,8 @@ interface Scope {
   // ---- pages without a network
 
   const shellCache = 'sightline-shell';
+  const late = 3_000; // ms that the network has to answer for what is kept here
+  let silent = false; // it had no answer in that time, and none since: what is kept is not held up again
 
   const install = async () => {
     if (shell) {
@@ -48,7 +50,7 @@ interface Scope {
     await scope.skipWaiting();
   };
 
-  /** A file of the shell: one that never changes from the cache, any other from the network while there is one. */
+  /** A file of the shell: one that never changes from the cache, any other from the network while one answers. */
   const kept = async (request: Request): Promise<Response> => {
     const cache = await caches.open(shellCache);
     const goes = request.mode === 'navigate';
@@ -60,13 +62,21 @@ interface Scope {
         : undefined);
     if (!old) return fetch(request);
     if (/immutable/.test(old.headers.get('Cache-Control') ?? '')) return old;
-    try {
-      const fresh = await fetch(request);
-      if (fresh.ok && !fresh.redirected && request.mode !== 'navigate') await cache.put(request, fresh.clone());
-      return fresh;
-    } catch {
-      return old;
-    }
+    const fresh = async () => {
+      const answer = await fetch(request);
+      silent = false;
+      if (answer.ok && !answer.redirected && !goes) await cache.put(request, answer.clone());
+      return answer;
+    };
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const enough = new Promise<Response>((resolve) => {
+      const over = () => {
+        silent = true;
+        resolve(old);
+      };
+      timer = setTimeout(over, silent ? 0 : late);
+    });
+    return Promise.race([fresh().catch(() => old), enough]).finally(() => clearTimeout(timer));
   };
 
   // ---- /v2 from a page
