@@ -65,6 +65,7 @@ await journey(async (arrive) => {
   await t.step('there is something to see', () => settles(t, names));
   await sweep(t, pages, names, ['account', 'concepts', 'sync']);
   await t.step('in a hurry nothing goes wrong', () => hurries(t, names));
+  await t.step('pages that were left are let go of', () => forgets(t, names));
   await t.context.close();
   if (!process.env.DOOR) return;
   startAt(process.env.DOOR);
@@ -158,6 +159,30 @@ async function hurries(t, names) {
     }
   await leads(t, addressOf(pages, 'models', names));
   await rests(t);
+}
+
+/** Goes to pages again and again: the nodes of those that were left do not stay in memory. */
+async function forgets(t, names) {
+  const browser = await t.context.newCDPSession(t.page);
+  await browser.send('Performance.enable');
+  const visits = async (all) => {
+    for (const name of all) {
+      await leads(t, addressOf(pages, name, names));
+      await rests(t);
+    }
+  };
+  const nodes = async () => {
+    await visits(['account']);
+    for (let n = 0; n < 3; n++) await browser.send('HeapProfiler.collectGarbage');
+    const { metrics } = await browser.send('Performance.getMetrics');
+    return metrics.find(({ name }) => name === 'Nodes').value;
+  };
+  const all = ['look', 'models', 'model', 'next', 'concepts', 'input', 'search'];
+  await visits(all);
+  const before = await nodes();
+  for (let n = 0; n < 3; n++) await visits(all);
+  const more = (await nodes()) - before;
+  check(more < 5000, `${more} nodes of pages that were left are in memory`); // 24,000 where none is let go of
 }
 
 /** Goes to a page as by a link, by way of one of those between that another view draws, so that nothing of the page before stays. */
