@@ -147,6 +147,22 @@ await journey(async (arrive) => {
     await bo.button(m('by_key')).click();
     await bo.look('usage by key');
   });
+  await bo.step('a page that lost its origin finds it again by itself', async () => {
+    const home = bo.page.url();
+    const id = new URL(home).pathname.split('/').at(-1);
+    const says = (words) =>
+      bo.until((words) => document.querySelector('aside .foot a')?.textContent.includes(words), words);
+    await bo.page.goto(`/${id}/inputs`);
+    await says(m('truth_confirmed'));
+    bo.away = true;
+    await bo.page.route('**/v2/**', (route) => route.abort());
+    await bo.page.locator(`aside a[href="/${id}/models"]`).click();
+    await says(m('truth_offline'));
+    await bo.page.unroute('**/v2/**');
+    await says(m('truth_confirmed'));
+    await bo.page.goto(home);
+    bo.away = false;
+  });
   await bo.step('the key is deleted, and the same cURL is refused', async () => {
     await bo.button(m('delete_key', { name: key })).click();
     await bo.seen(bo.dialog(m('delete_key_title', { name: key })));

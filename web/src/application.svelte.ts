@@ -35,7 +35,7 @@ const mostAddresses = 600; // pictures that are in memory at once: some screens 
 const thumbnail = /^(\/v2\/inputs\/[^/]+)\/thumbnail$/;
 const mostEager = 500; // pictures that a copy made by itself brings at once
 const patience = 2000; // ms that a write of the origin's own is waited for to come to the copy
-const pause = 5000; // ms before a copy is opened again that could not be for want of the origin
+const pause = 5000; // ms before a copy is opened again that could not be for want of the origin, and before that is asked again
 
 export class Application {
   readonly id: string;
@@ -51,6 +51,7 @@ export class Application {
   purged = $state('');
   #contact = $state<string>(); // when the origin, or the edge, last answered this page
   #lost = $state(false); // whether it did not, the last time
+  #seeking = false;
   #wrote = 0; // when the origin last answered a write of this page, as Date.now() tells
   #settling = false;
   #begun: Promise<void> | undefined;
@@ -127,7 +128,7 @@ export class Application {
       return await this.#away(path, init);
     } catch (failure) {
       if (!(failure instanceof Failure && failure.status === 0)) throw failure;
-      this.#lost = true;
+      this.#lose();
       await this.begin();
       if (!this.copy?.device.client || !this.copy.whole) throw failure;
       return this.#here(this.copy, path, init);
@@ -258,6 +259,27 @@ export class Application {
       await new Promise((resolve) => setTimeout(resolve, 50));
   }
 
+  /** Notes that the origin did not answer, and asks it until it does, where nothing else does: a copy does, and an edge is asked always. */
+  #lose(): void {
+    this.#lost = true;
+    if (!this.#seeking) void this.#seek();
+  }
+
+  async #seek(): Promise<void> {
+    this.#seeking = true;
+    while (this.#lost && !this.#closed) {
+      await new Promise((resolve) => setTimeout(resolve, pause));
+      if (this.outbox?.status || document.visibilityState === 'hidden' || !this.#lost) continue;
+      try {
+        await this.#away('/v2/inputs/status');
+        this.changes++;
+      } catch (failure) {
+        if (!(failure instanceof Failure && failure.status === 0)) this.#lost = false; // it answers
+      }
+    }
+    this.#seeking = false;
+  }
+
   /** Waits until what the origin was told is in the copy, which then goes on answering. */
   async #comes(copy: Copy): Promise<void> {
     for (const began = performance.now(); !copy.has(this.#wrote) && performance.now() - began < patience; )
@@ -285,7 +307,7 @@ export class Application {
     const held = copyOf(this.id);
     // Whose a copy is, is asked where somebody answers; alone with the device, it is whoever has it.
     if (held && unanswered()) {
-      this.#lost = true;
+      this.#lose();
       return this.join(held);
     }
     await this.#token.get().catch((failure) => {

@@ -66,12 +66,23 @@ export function loadSession(): Promise<void> {
   return asked;
 }
 
+const pause = 5000; // ms before a server that was not reached is asked again
+let again: ReturnType<typeof setTimeout> | undefined;
+
 async function ask(): Promise<void> {
+  clearTimeout(again);
   try {
     setSession(await api.getSession(copies().length ? api.soon() : undefined));
   } catch (failure) {
     if (state.is !== 'known') state = { is: 'failed', failure };
   }
+  if (unanswered())
+    again = setTimeout(() => void (document.visibilityState === 'hidden' ? wait() : loadSession()), pause);
+}
+
+/** A page that nobody sees asks when it is seen again. */
+function wait(): void {
+  document.addEventListener('visibilitychange', () => unanswered() && loadSession(), { once: true });
 }
 
 /** Waits until it is known who is here and what these pages are of, or that nobody can tell. */
