@@ -287,10 +287,15 @@ func (p *Pool) one(ctx context.Context, l lane, job *api.Job) (r api.Result) {
 
 // inTurn analyses a picture when a worker is free.
 func (p *Pool) inTurn(ctx context.Context, l lane, picture []byte, job *api.Job) api.Result {
-	if heavy(picture) {
+	if weight := weigh(picture); weight > heavyPixels {
 		select {
 		case p.heavy <- struct{}{}:
-			defer func() { <-p.heavy }()
+			defer func() {
+				if weight > hugePixels {
+					runtime.GC() // or the next one's memory is added to what this one has left behind
+				}
+				<-p.heavy
+			}()
 		case <-ctx.Done():
 			return api.Result{Err: gaveUp(ctx)}
 		}
@@ -319,23 +324,27 @@ func (p *Pool) keep(ctx context.Context, picture []byte, r *api.Result) {
 	}
 }
 
-// heavyPixels is what a picture may have before it takes the heavy lane.
-const heavyPixels = 4 << 20
+// heavyPixels is what a picture may weigh before it takes the heavy lane, and hugePixels
+// before what it leaves behind is collected at once: 64 MB and more.
+const (
+	heavyPixels = 4 << 20
+	hugePixels  = 16 << 20
+)
 
-// heavy reports whether a picture costs many times what a photo does: hundreds of
-// megabytes and up to seconds. Heavy ones use half of the workers, so that however many
-// come, the others are analysed at once. A JPEG is decoded at an eighth of its size or
+// weigh returns the pixels that a picture costs: heavy ones many times what a photo does,
+// hundreds of megabytes and up to seconds. Those use half of the workers, so that however
+// many come, the others are analysed at once. A JPEG is decoded at an eighth of its size or
 // less and keeps to a few rows; of the other formats libraries keep all pixels.
-func heavy(picture []byte) bool {
+func weigh(picture []byte) int64 {
 	info, err := raster.Inspect(picture)
 	if err != nil {
-		return false // the decoder will say so at once
+		return 0 // the decoder will say so at once
 	}
 	pixels := int64(info.Width) * int64(info.Height)
 	if info.Format == "jpeg" {
 		pixels /= 4
 	}
-	return pixels > heavyPixels
+	return pixels
 }
 
 // bytes gets a job's picture. With an error it says whether another time may do better.

@@ -259,7 +259,7 @@ export class Application {
       await new Promise((resolve) => setTimeout(resolve, 50));
   }
 
-  /** Notes that the origin did not answer, and asks it until it does, where nothing else does: a copy does, and an edge is asked always. */
+  /** Notes that the origin did not answer, and asks again until it does, unless a copy does that or an edge is asked all the time. */
   #lose(): void {
     this.#lost = true;
     if (!this.#seeking) void this.#seek();
@@ -269,7 +269,8 @@ export class Application {
     this.#seeking = true;
     while (this.#lost && !this.#closed) {
       await new Promise((resolve) => setTimeout(resolve, pause));
-      if (this.outbox?.status || document.visibilityState === 'hidden' || !this.#lost) continue;
+      if (this.copy?.status && !this.copy.offline) this.#lost = false;
+      if (this.outbox?.status || document.visibilityState === 'hidden' || !navigator.onLine || !this.#lost) continue;
       try {
         await this.#away('/v2/inputs/status');
         this.changes++;

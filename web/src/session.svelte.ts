@@ -53,9 +53,11 @@ export function setSession(s: api.Session): void {
   }
 }
 
+const unreached = (failure: unknown) => failure instanceof api.Failure && failure.status === 0;
+
 /** Whether nobody has answered so far. */
 export function unanswered(): boolean {
-  return state.is === 'failed' && state.failure instanceof api.Failure && state.failure.status === 0;
+  return state.is === 'failed' && unreached(state.failure);
 }
 
 let asked: Promise<void> | undefined;
@@ -74,15 +76,17 @@ async function ask(): Promise<void> {
   try {
     setSession(await api.getSession(copies().length ? api.soon() : undefined));
   } catch (failure) {
-    if (state.is !== 'known') state = { is: 'failed', failure };
+    if (state.is !== 'known' && !(unanswered() && unreached(failure))) state = { is: 'failed', failure };
   }
-  if (unanswered())
-    again = setTimeout(() => void (document.visibilityState === 'hidden' ? wait() : loadSession()), pause);
+  if (unanswered()) later();
 }
 
-/** A page that nobody sees asks when it is seen again. */
-function wait(): void {
-  document.addEventListener('visibilitychange', () => unanswered() && loadSession(), { once: true });
+/** Asks again, while there is a network and somebody sees the page. */
+function later(): void {
+  again = setTimeout(() => {
+    if (document.visibilityState === 'hidden' || !navigator.onLine) later();
+    else void loadSession();
+  }, pause);
 }
 
 /** Waits until it is known who is here and what these pages are of, or that nobody can tell. */
