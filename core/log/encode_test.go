@@ -16,18 +16,22 @@ import (
 )
 
 func TestEncodeDecode(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		want := logtest.Op(t)
-		prefix := rapid.SliceOfN(rapid.Byte(), 0, 4).Draw(t, "prefix")
-		data := log.Encode(bytes.Clone(prefix), &want)
-		got, err := log.Decode(data[len(prefix):])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("(-want +got):\n%s", diff)
-		}
-	})
+	for i, body := range logtest.Bodies() {
+		t.Run(log.KindOf(body).String(), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				want := logtest.OpOf(t, logtest.Bodies()[i])
+				prefix := rapid.SliceOfN(rapid.Byte(), 0, 4).Draw(t, "prefix")
+				data := log.Encode(bytes.Clone(prefix), &want)
+				got, err := log.Decode(data[len(prefix):])
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Fatalf("(-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
 }
 
 // TestLaterVersions passes on what a later version wrote: new fields of an operation and of a
@@ -38,7 +42,13 @@ func TestLaterVersions(t *testing.T) {
 	op.Extra.Body = protowire.AppendString(protowire.AppendTag(nil, 12, protowire.BytesType), "new")
 	later := log.Op{Dot: log.Dot{Site: 1, Seq: 2}, At: 3, Body: &log.Unknown{Kind: 99, Data: []byte{1, 2, 3}}}
 	empty := log.Op{Body: &log.Unknown{Kind: 99, Data: []byte{}}}
-	for _, want := range []log.Op{op, later, empty} {
+	ops := []log.Op{op, later, empty}
+	for _, body := range logtest.Bodies() {
+		op := log.Op{Dot: log.Dot{Site: 1, Seq: 2}, Body: body}
+		op.Extra.Body = protowire.AppendString(protowire.AppendTag(nil, 2000, protowire.BytesType), "new")
+		ops = append(ops, op)
+	}
+	for _, want := range ops {
 		data := log.Encode(nil, &want)
 		got, err := log.Decode(data)
 		if err != nil {

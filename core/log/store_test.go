@@ -4,6 +4,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
@@ -84,6 +87,90 @@ func TestFailedSync(t *testing.T) {
 	}
 	if l := openStore(t, store, settings); l.Head() != 3 {
 		t.Errorf("opened again the log ends at %d, want 3: it is durable now", l.Head())
+	}
+}
+
+// TestSettle waits for what was appended before, whoever else waits for it, and tells when that was lost.
+func TestSettle(t *testing.T) {
+	store := &faulty{Store: memkv.New()}
+	l := openStore(t, store, settings)
+	store.committed = 0
+	if err := l.Settle(); err != nil || store.committed != 0 {
+		t.Errorf("with nothing to wait for: %v after %d commits", err, store.committed)
+	}
+	append1 := func(from int) (wait func() error) {
+		t.Helper()
+		_, wait, err := l.Append(logtest.Ops(1, from, 1), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return wait
+	}
+	wait := append1(1)
+	if err := l.Settle(); err != nil || l.Head() != 1 {
+		t.Errorf("%v with the head at %d, want 1", err, l.Head())
+	}
+	if err := wait(); err != nil || l.Head() != 1 {
+		t.Errorf("its own wait: %v with the head at %d, want 1", err, l.Head())
+	}
+	append1(2)
+	store.commits = kv.ErrFull
+	if err := l.Settle(); !errors.Is(err, kv.ErrFull) || l.Head() != 1 {
+		t.Errorf("on a full store: %v with the head at %d, want ErrFull and 1", err, l.Head())
+	}
+	store.commits, store.syncs = nil, kv.ErrFailed
+	for range 2 {
+		if err := l.Settle(); !errors.Is(err, kv.ErrFailed) || l.Head() != 1 {
+			t.Errorf("where syncs fail: %v with the head at %d, want ErrFailed and 1", err, l.Head())
+		}
+	}
+}
+
+// TestRenew gives the log another epoch for good, and none where it could not be kept.
+func TestRenew(t *testing.T) {
+	store := &faulty{Store: memkv.New()}
+	l := openStore(t, store, settings)
+	logtest.Add(t, l, logtest.Ops(1, 1, 2))
+	before, err := l.Chain(2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store.commits = kv.ErrFull
+	if err := l.Renew(log.Epoch{9}); !errors.Is(err, kv.ErrFull) || l.Epoch() != settings.Epoch {
+		t.Errorf("on a full store: %v and epoch %v, want ErrFull and %v", err, l.Epoch(), settings.Epoch)
+	}
+	store.commits = nil
+	if err := l.Renew(log.Epoch{9}); err != nil {
+		t.Fatal(err)
+	}
+	l = openStore(t, store, settings)
+	if after, err := l.Chain(2); err != nil || after != before || l.Epoch() != (log.Epoch{9}) {
+		t.Errorf("opened again: epoch %v, chain %v after %v, %v", l.Epoch(), after, before, err)
+	}
+}
+
+// TestPeek looks into the log of another, between what lies before and behind it in the store.
+func TestPeek(t *testing.T) {
+	store := memkv.New()
+	put(t, store, "p", "before")
+	put(t, store, "p0", "after")
+	want := logtest.Ops(3, 1, 5)
+	logtest.Add(t, openStore(t, store, settings), want)
+	for from := 1; from <= 6; from++ {
+		var got []log.Op
+		if err := log.Peek(store, settings.Prefix, uint64(from), func(op log.Op) bool {
+			got = append(got, op)
+			return op.Dot.Seq < 4
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want[from-1:max(4, min(from, 5))], got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("from entry %d (-want +got):\n%s", from, diff)
+		}
+	}
+	put(t, store, "p/e\x00\x00\x00\x00\x00\x00\x00\x05", "x")
+	if err := log.Peek(store, settings.Prefix, 5, func(log.Op) bool { return true }); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("a damaged entry: %v, want ErrCorrupt", err)
 	}
 }
 

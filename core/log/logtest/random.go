@@ -23,8 +23,11 @@ func Bodies() []log.Body {
 }
 
 // Op draws an operation of any kind with anything in its fields, sensible or not.
-func Op(t *rapid.T) log.Op {
-	op := log.Op{By: rapid.String().Draw(t, "by"), Body: rapid.SampledFrom(Bodies()).Draw(t, "kind")}
+func Op(t *rapid.T) log.Op { return OpOf(t, rapid.SampledFrom(Bodies()).Draw(t, "kind")) }
+
+// OpOf draws an operation with a body, which it fills.
+func OpOf(t *rapid.T, body log.Body) log.Op {
+	op := log.Op{By: rapid.String().Draw(t, "by"), Body: body}
 	Fill(t, &op.Dot)
 	op.At = log.HLC(rapid.Uint64().Draw(t, "at"))
 	Fill(t, op.Body)
