@@ -104,7 +104,10 @@ func (c *Control) Keeps(h blob.Hash) bool {
 			return false
 		})
 		if err == nil && !used {
-			used, err = partition.Claims(c.o.Store, app, h)
+			err = partition.Claims(c.o.Store, app, func(claimed blob.Hash) bool {
+				used = claimed == h
+				return !used
+			})
 		}
 		if used || err != nil {
 			return true

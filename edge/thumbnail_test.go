@@ -2,13 +2,18 @@ package main_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"image/jpeg"
 	"io"
+	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sightline-dev/sightline/core/blob"
 )
 
 // thumbnail asks a server for an input's.
@@ -28,6 +33,26 @@ func (s *server) thumbnail(t *testing.T, key, id string) (status int, body []byt
 		t.Fatal(err)
 	}
 	return res.StatusCode, body
+}
+
+// held is the file of a picture in a data folder.
+func held(t *testing.T, folder, id, picture string) (file string) {
+	t.Helper()
+	data, err := base64.StdEncoding.DecodeString(picture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := blob.Sum(data).String()
+	err = filepath.WalkDir(filepath.Join(folder, "blobs"), func(path string, _ fs.DirEntry, err error) error {
+		if strings.HasSuffix(strings.ReplaceAll(path, string(filepath.Separator), ""), name) || filepath.Base(path) == name {
+			file = path
+		}
+		return err
+	})
+	if err != nil || file == "" {
+		t.Fatalf("no file holds the picture of %s: %v", id, err)
+	}
+	return file
 }
 
 // thumbed has an edge show small pictures: those that it makes of its origin's are the origin's, byte by byte, and stay when
@@ -76,6 +101,19 @@ func thumbed(t *testing.T, binary string) {
 	if status, got := edge.thumbnail(t, key, "alone"); status != 200 || len(got) == 0 {
 		t.Errorf("of what the edge has analysed: %d, %d bytes", status, len(got))
 	}
+	command(t, binary, "doctor", "--data", own) // what is the origin's to send is not missing
+
+	// The picture of a write that the origin does not have is nowhere else.
+	file := held(t, own, "alone", photo(t, names[2]))
+	if err := os.Rename(file, file+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, _ := try(t, binary, "doctor", "--data", own); code != 1 || !strings.Contains(stdout, `input "alone": its picture`) {
+		t.Errorf("doctor without the picture of a write that waits: %d\n%s", code, stdout)
+	}
+	if err := os.Rename(file+".away", file); err != nil {
+		t.Fatal(err)
+	}
 	way.set(false)
 	until(t, "what was not here comes with the origin", func() bool {
 		status, _ := edge.thumbnail(t, key, "unseen")
@@ -83,4 +121,17 @@ func thumbed(t *testing.T, binary string) {
 	})
 	edge.terminate(t)
 	hub.terminate(t)
+
+	// A damaged picture that the origin has is no loss, and goes, to be had again.
+	file = held(t, own, "seen", photo(t, names[0]))
+	if err := os.WriteFile(file, []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if told := command(t, binary, "doctor", "--data", own); !strings.Contains(told, "harmless: pictures") {
+		t.Errorf("doctor with a damaged picture of the origin's:\n%s", told)
+	}
+	command(t, binary, "doctor", "--data", own, "--repair")
+	if told := command(t, binary, "doctor", "--data", own, "--quiet"); told != "" {
+		t.Errorf("after the repair:\n%s", told)
+	}
 }

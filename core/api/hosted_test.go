@@ -11,14 +11,14 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
 // TestHostedInputs looks at pictures of inputs by their public names, and at names that stand
 // for none.
 func TestHostedInputs(t *testing.T) {
-	store := &failing{Store: memkv.New()}
-	store.left.Store(1 << 40)
+	store := kvtest.NewFailing(memkv.New())
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)
 	nameOf := func(id string) string {
 		t.Helper()
@@ -57,16 +57,16 @@ func TestHostedInputs(t *testing.T) {
 		}
 	}
 	for reads := range int64(3) {
-		store.left.Store(reads)
-		if _, err := w.Engine.Hosted(a); !errors.Is(err, errDisk) {
+		store.Left.Store(reads)
+		if _, err := w.Engine.Hosted(a); !errors.Is(err, kvtest.ErrDisk) {
 			t.Errorf("Hosted after %d reads = %v, want the disk's error", reads, err)
 		}
-		store.left.Store(reads)
-		if _, err := w.Engine.Thumbnail(a); !errors.Is(err, errDisk) {
+		store.Left.Store(reads)
+		if _, err := w.Engine.Thumbnail(a); !errors.Is(err, kvtest.ErrDisk) {
 			t.Errorf("Thumbnail after %d reads = %v, want the disk's error", reads, err)
 		}
 	}
-	store.left.Store(1 << 40)
+	store.Heal()
 	w.Serve(t, api.Request{Method: "DELETE", Path: "/v2/inputs", Body: []byte(`{"delete_all":true}`)})
 	gone(a)
 	w.Step(t, 0)

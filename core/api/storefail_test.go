@@ -4,72 +4,19 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
-	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
-
-// errDisk is what a failing store says; no answer may repeat it.
-var errDisk = errors.New("disk of the server")
-
-// failing is a store whose reads fail from a certain one on.
-type failing struct {
-	kv.Store
-	left atomic.Int64 // reads until then
-}
-
-func (f *failing) fails() bool { return f.left.Add(-1) < 0 }
-
-func (f *failing) Get(key []byte) ([]byte, error) { return read(f, f.Store, key) }
-func (f *failing) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
-	return scan(f, f.Store.Scan, lo, hi, yield)
-}
-
-func (f *failing) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) error {
-	return scan(f, f.Store.ScanBack, lo, hi, yield)
-}
-func (f *failing) Snapshot() kv.Snapshot { return &failingView{f.Store.Snapshot(), f} }
-
-type failingView struct {
-	kv.Snapshot
-	f *failing
-}
-
-func (s *failingView) Get(key []byte) ([]byte, error) { return read(s.f, s.Snapshot, key) }
-func (s *failingView) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
-	return scan(s.f, s.Snapshot.Scan, lo, hi, yield)
-}
-
-func (s *failingView) ScanBack(lo, hi []byte, yield func(key, value []byte) bool) error {
-	return scan(s.f, s.Snapshot.ScanBack, lo, hi, yield)
-}
-
-func read(f *failing, r kv.Reader, key []byte) ([]byte, error) {
-	if f.fails() {
-		return nil, errDisk
-	}
-	return r.Get(key)
-}
-
-type scanner = func(lo, hi []byte, yield func(key, value []byte) bool) error
-
-func scan(f *failing, s scanner, lo, hi []byte, yield func(key, value []byte) bool) error {
-	if f.fails() {
-		return errDisk
-	}
-	return s(lo, hi, yield)
-}
 
 // TestStoreFails holds that a store which fails at any read of a call on models makes it an
 // internal error that says nothing, and that the call is answered as before once the store is
 // well again.
 func TestStoreFails(t *testing.T) {
-	store := &failing{Store: memkv.New()}
-	store.left.Store(1 << 40)
+	store := kvtest.NewFailing(memkv.New())
 	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, map[string]string{})
 	do := func(method, path, body string) api.Response {
 		return w.Serve(t, api.Request{Method: method, Path: path, Body: []byte(body)})
@@ -113,17 +60,17 @@ func TestStoreFails(t *testing.T) {
 			t.Fatalf("%s %s = %d %s", r.method, r.path, want.Status, want.Body)
 		}
 		for reads := 0; ; reads++ {
-			store.left.Store(int64(reads))
+			store.Left.Store(int64(reads))
 			got := do(r.method, r.path, r.body)
-			whole := store.left.Load() >= 0
-			store.left.Store(1 << 40)
+			whole := store.Left.Load() >= 0
+			store.Heal()
 			if whole {
 				if string(got.Body) != string(want.Body) {
 					t.Errorf("%s %s = %s once the store is well, want %s", r.method, r.path, got.Body, want.Body)
 				}
 				break
 			}
-			if got.Status != 500 || strings.Contains(string(got.Body), errDisk.Error()) || strings.Contains(string(got.Body), "details") || !errors.Is(got.Err, errDisk) {
+			if got.Status != 500 || strings.Contains(string(got.Body), kvtest.ErrDisk.Error()) || strings.Contains(string(got.Body), "details") || !errors.Is(got.Err, kvtest.ErrDisk) {
 				t.Errorf("%s %s = %d %s, %v after %d reads", r.method, r.path, got.Status, got.Body, got.Err, reads)
 				break
 			}
@@ -154,20 +101,19 @@ func TestStoreFailsWriting(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			for reads := 0; reads < 200; reads++ {
-				store := &failing{Store: memkv.New()}
-				store.left.Store(1 << 40)
+				store := kvtest.NewFailing(memkv.New())
 				w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, map[string]string{})
 				do := func(method, path, body string) api.Response {
 					return w.Serve(t, api.Request{Method: method, Path: path, Body: []byte(body)})
 				}
 				do("POST", "/v2/models", `{"model":{"id":"heat","output_info":{"data":{"concepts":[{"id":"warm"}]}}}}`)
 				do("POST", "/v2/inputs", `{"inputs":[{"id":"i","data":{"image":{"base64":"R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"},"concepts":[{"id":"x"}]}}]}`)
-				store.left.Store(int64(reads))
+				store.Left.Store(int64(reads))
 				got := do(r.method, r.path, fmt.Sprintf(r.body, reads))
-				if got.Status == 200 && store.left.Load() >= 0 {
+				if got.Status == 200 && store.Left.Load() >= 0 {
 					return
 				}
-				if got.Status != 200 && (got.Status != 500 || strings.Contains(string(got.Body), errDisk.Error())) {
+				if got.Status != 200 && (got.Status != 500 || strings.Contains(string(got.Body), kvtest.ErrDisk.Error())) {
 					t.Fatalf("%s %s = %d %s after %d reads", r.method, r.path, got.Status, got.Body, reads)
 				}
 			}

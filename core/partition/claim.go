@@ -10,14 +10,14 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// Claims reports whether the copy of an application in a store holds a picture for something else than an input: for
-// an own operation that its origin does not have yet, which cannot be sent without, or for a conflict, from which a
-// person may say it again. It reads the store as it is, whoever has the partition open; an application that is
-// no copy claims nothing so. Errors: the store's.
-func Claims(r kv.Reader, app catalog.AppID, h blob.Hash) (claimed bool, err error) {
+// Claims yields the pictures that the copy of an application in a store holds for something else than its inputs,
+// until yield returns false: those of own operations that its origin does not have yet, which cannot be sent without,
+// and of conflicts, from which a person may say it again. It reads the store as it is, whoever has the partition open;
+// an application that is no copy claims nothing so, and the same picture may come more than once. Errors: the store's.
+func Claims(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 	data, err := r.Get(noteKey(app))
 	if isMissing(err) {
-		return false, nil
+		return nil
 	}
 	var n note
 	if err == nil {
@@ -27,30 +27,31 @@ func Claims(r kv.Reader, app catalog.AppID, h blob.Hash) (claimed bool, err erro
 	if err == nil {
 		confirmed, err = catalog.Read(catalog.Before(r, app), app).SiteSeq(n.site)
 	}
+	more := true
+	claim := func(op *log.Op) bool {
+		if h := pictureOf(op); !h.IsZero() {
+			more = yield(h)
+		}
+		return more
+	}
 	if err == nil {
-		err = log.Peek(r, app.LogPrefix(), confirmed+1, func(op log.Op) bool {
-			claimed = names(&op, h)
-			return !claimed
-		})
+		err = log.Peek(r, app.LogPrefix(), confirmed+1, func(op log.Op) bool { return claim(&op) })
 	}
-	if err == nil && !claimed {
-		err = conflictsIn(r, app, func(c Conflict) bool {
-			claimed = names(&c.Op, h)
-			return !claimed
-		})
+	if err == nil && more {
+		err = conflictsIn(r, app, func(c Conflict) bool { return claim(&c.Op) })
 	}
-	return claimed, err
+	return err
 }
 
-// names reports whether an operation cannot be without a picture.
-func names(op *log.Op, h blob.Hash) bool {
+// pictureOf is the picture that an operation cannot be without, or the zero hash.
+func pictureOf(op *log.Op) blob.Hash {
 	switch b := op.Body.(type) {
 	case *log.InputCreate:
-		return b.Blob == h
+		return b.Blob
 	case *log.InputFetched:
-		return b.Blob == h
+		return b.Blob
 	}
-	return false
+	return blob.Hash{}
 }
 
 // Disputed finds the picture behind a public name that an operation in conflict gave it: the input has no

@@ -196,11 +196,12 @@ func newDoctor(env *Env) *cobra.Command {
   log       every entry, and the chain of digests from each to the next
   state     that folding the log again gives the records that are there, and that counts add up
   index     that it agrees with the records, and that its graph is whole
-  pictures  every file against its hash, and that every input has its picture
+  pictures  every file against its hash, and that every input has its picture; in a copy, that those
+            are there which its origin does not have yet
 
 With --repair, which needs the folder to itself, it makes indexes again from the records and
-records again from the log where they differ, and removes pictures that nothing needs. It never
-removes what an input, a model or a log holds.
+records again from the log where they differ. Where all else could be read, it removes pictures that
+nothing needs. It never removes what an input, a model or a log holds.
 
 A folder that a server has open is checked at one moment of it while the server goes on.
 

@@ -14,6 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/origin/account"
 	"github.com/sightline-dev/sightline/origin/system"
 )
@@ -69,8 +70,10 @@ type checker struct {
 	blobs   blob.Blobs
 	report  Report
 	missing []lost
-	used    map[blob.Hash]bool // pictures of inputs, of all applications
+	used    map[blob.Hash]bool // pictures that something of an application names, of all of them
+	ours    map[blob.Hash]bool // those among them that no origin could send
 	good    map[blob.Hash]bool // pictures that are there and whole
+	damaged []blob.Hash        // pictures that are not what their names say
 }
 
 // Check reads all that an open folder holds and reports what is wrong with it. With Repair
@@ -107,15 +110,16 @@ func CheckInUse(ctx context.Context, dir string, checkpoint func(to string) erro
 	if err != nil || len(missing) == 0 {
 		return r, err
 	}
-	// Pictures of inputs that were deleted meanwhile are no loss: another look at the records.
+	// Pictures of inputs that were deleted meanwhile, or that the origin has taken, are no loss: another look.
 	again, err := withCheckpoint(dir, checkpoint, func(store kv.Store) (Report, error) {
 		c := newChecker(store, blobs, o)
 		for _, m := range missing {
-			in, err := catalog.Read(store, m.app).InputByDot(m.dot)
-			if err == nil && in.Blob == m.blob {
-				c.lose(m)
-			} else if err != nil && !errors.Is(err, catalog.ErrNotFound) {
+			needed, err := c.needs(m)
+			if err != nil {
 				return c.report, err
+			}
+			if needed {
+				c.lose(m)
 			}
 		}
 		c.tellLost()
@@ -147,7 +151,7 @@ func newChecker(store kv.Store, blobs blob.Blobs, o CheckOptions) *checker {
 	if o.Tell == nil {
 		o.Tell = func(string) {}
 	}
-	return &checker{CheckOptions: o, store: store, blobs: blobs, used: map[blob.Hash]bool{}, good: map[blob.Hash]bool{}}
+	return &checker{CheckOptions: o, store: store, blobs: blobs, used: map[blob.Hash]bool{}, ours: map[blob.Hash]bool{}, good: map[blob.Hash]bool{}}
 }
 
 // run checks everything.
@@ -162,15 +166,45 @@ func (c *checker) run(ctx context.Context, files blob.FS) error {
 		}
 	}
 	c.tellLost()
+	if err := c.unneeded(ctx); err != nil {
+		return err
+	}
 	return c.orphans(ctx, files)
 }
 
-// lost is a picture that an input should have.
+// lost is a picture that an input should have; without an id, one that a conflict should.
 type lost struct {
 	app  catalog.AppID
 	dot  log.Dot
 	id   string
 	blob blob.Hash
+}
+
+// needs reports whether a picture that was missing is still to be there.
+func (c *checker) needs(m lost) (bool, error) {
+	copied, err := c.copied(m.app)
+	if err != nil {
+		return false, err
+	}
+	if copied {
+		claimed, err := c.claimed(m.app)
+		return claimed[m.blob], err
+	}
+	in, err := catalog.Read(c.store, m.app).InputByDot(m.dot)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil && in.Blob == m.blob, err
+}
+
+// claimed are the pictures that nobody but this copy of an application has, or may have.
+func (c *checker) claimed(app catalog.AppID) (map[blob.Hash]bool, error) {
+	claimed := map[blob.Hash]bool{}
+	err := partition.Claims(c.store, app, func(h blob.Hash) bool {
+		claimed[h] = true
+		return true
+	})
+	return claimed, err
 }
 
 func (c *checker) lose(m lost) { c.missing = append(c.missing, m) }
@@ -179,10 +213,14 @@ func (c *checker) lose(m lost) { c.missing = append(c.missing, m) }
 func (c *checker) tellLost() {
 	for i, m := range c.missing {
 		if i == mostTold {
-			c.found(Finding{Part: "pictures", Text: fmt.Sprintf("%d more inputs without their pictures", len(c.missing)-i), lost: true})
+			c.found(Finding{Part: "pictures", Text: fmt.Sprintf("%d more without their pictures", len(c.missing)-i), lost: true})
 			break
 		}
-		c.found(Finding{Part: "pictures", App: title(m.app), Text: fmt.Sprintf("input %q: its picture %s is missing or damaged", m.id, m.blob), lost: true})
+		of := fmt.Sprintf("input %q", m.id)
+		if m.id == "" {
+			of = "a write that waits or was refused"
+		}
+		c.found(Finding{Part: "pictures", App: title(m.app), Text: fmt.Sprintf("%s: its picture %s is missing or damaged", of, m.blob), lost: true})
 	}
 }
 
@@ -226,6 +264,10 @@ func (c *checker) pictures(ctx context.Context) error {
 			return nil // it was deleted meanwhile
 		}
 		c.report.Checked.Pictures++
+		if errors.Is(err, blob.ErrCorrupt) {
+			c.damaged = append(c.damaged, h)
+			return nil
+		}
 		if err != nil {
 			return c.damage("pictures", "", err)
 		}
@@ -388,11 +430,23 @@ func (c *checker) index(ctx context.Context, app catalog.AppID) error {
 	return nil
 }
 
-// inputs looks for every input's picture and derived record, and counts.
+// inputs looks for the picture of every input and of every write that waits or was refused, and counts. A copy has
+// the origin's pictures only when somebody has asked for them.
 func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
+	copied, err := c.copied(app)
+	if err != nil {
+		return c.damage("state", title(app), err)
+	}
+	claimed, err := c.claimed(app)
+	if err != nil {
+		return c.damage("state", title(app), err)
+	}
+	for h := range claimed {
+		c.used[h], c.ours[h] = true, true
+	}
 	r := catalog.Read(c.store, app)
 	var n catalog.Counts
-	err := r.Inputs(0, func(in catalog.Input) bool {
+	err = r.Inputs(0, func(in catalog.Input) bool {
 		c.report.Checked.Inputs++
 		switch in.Code {
 		case catalog.InputReady:
@@ -406,9 +460,13 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 			return ctx.Err() == nil
 		}
 		c.used[in.Blob] = true
-		if !c.good[in.Blob] {
+		if !copied {
+			c.ours[in.Blob] = true
+		}
+		if c.ours[in.Blob] && !c.good[in.Blob] {
 			c.lose(lost{app, in.Dot, in.ID, in.Blob})
 		}
+		delete(claimed, in.Blob)
 		return ctx.Err() == nil
 	})
 	if ctx.Err() != nil {
@@ -416,6 +474,11 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 	}
 	if err != nil {
 		return c.damage("state", title(app), err)
+	}
+	for h := range claimed {
+		if !c.good[h] {
+			c.lose(lost{app: app, blob: h})
+		}
 	}
 	counts, err := r.Counts()
 	if err == nil && counts != n {
@@ -427,16 +490,45 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 // mostTold bounds findings of one kind.
 const mostTold = 20
 
+// readAll reports whether all that may need a picture could be read, or was mended. Nothing is removed elsewhere.
+func (c *checker) readAll() bool {
+	return !slices.ContainsFunc(c.report.Findings, func(f Finding) bool { return !f.Harmless && !f.Repaired && !f.lost })
+}
+
+// unneeded tells of damaged pictures that no input or write is lost with: those that nothing names, and those that the
+// origin of a copy sends again once they are gone.
+func (c *checker) unneeded(ctx context.Context) error {
+	known := c.readAll()
+	for _, h := range c.damaged {
+		f := Finding{Part: "pictures", Text: fmt.Sprintf("%s is damaged", h)}
+		switch {
+		case c.ours[h]:
+			continue // it is lost, and told of
+		case known:
+			f.Text += ", and can be had again or is not needed"
+			f.Harmless, f.Repaired = true, c.Repair
+		}
+		if f.Repaired {
+			if err := c.blobs.Delete(ctx, h); err != nil {
+				return err
+			}
+		}
+		c.found(f)
+	}
+	return nil
+}
+
 // orphans looks for pictures that nothing needs.
 func (c *checker) orphans(ctx context.Context, files blob.FS) error {
 	names, err := blob.OpenHosted(blob.HostedOptions{FS: files, Blobs: c.blobs, Random: system.Random, Keep: func(h blob.Hash) bool { return c.used[h] }})
 	if err != nil {
 		return c.damage("names", "", err)
 	}
+	mend := c.Repair && c.readAll()
 	if n := names.Damaged(); n > 0 {
-		c.found(Finding{Part: "names", Text: fmt.Sprintf("%d names of pictures sent to be predicted cannot be read", n), Harmless: true, Repaired: c.Repair})
+		c.found(Finding{Part: "names", Text: fmt.Sprintf("%d names of pictures sent to be predicted cannot be read", n), Harmless: true, Repaired: mend})
 	}
-	if !c.Repair {
+	if !mend {
 		return nil
 	}
 	n, err := names.Collect(ctx)

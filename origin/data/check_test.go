@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/kvtest"
 )
 
 // parts are those that findings are about, each once, in the order of coming.
@@ -52,17 +54,28 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 			}
 		}, "pictures", false, "pictures"},
 		{"a picture is damaged", func(u *used) { damage(u.t, u.Dir, u.picture("i1").String()) }, "pictures", false, "pictures"},
+		{"a damaged picture that nothing needs", func(u *used) {
+			if _, err := u.Blobs.Put(u.t.Context(), strings.NewReader("a stray"), blob.Hash{}); err != nil {
+				u.t.Fatal(err)
+			}
+			damage(u.t, u.Dir, blob.Sum([]byte("a stray")).String())
+		}, "pictures", true, ""},
+		{"a damaged picture of an application that cannot be read", func(u *used) {
+			damage(u.t, u.Dir, u.picture("i1").String())
+			key := u.lastKey(table(catalog.Control, 'A'))
+			u.change(func(b *kv.Batch) { b.Put(key, []byte{0xff}) })
+		}, "state pictures", false, "pictures"},
 		{"a picture that nothing needs", func(u *used) {
 			if _, err := u.Blobs.Put(u.t.Context(), strings.NewReader("stray"), blob.Hash{}); err != nil {
 				u.t.Fatal(err)
 			}
 		}, "", true, ""},
 		{"a record is not what the log says", func(u *used) {
-			key := u.lastKey(u.table('n'))
+			key := u.lastKey(table(u.app, 'n'))
 			u.change(func(b *kv.Batch) { b.Delete(key) })
 		}, "state", false, ""},
 		{"a record that nothing can read", func(u *used) {
-			key := u.lastKey(u.table('i'))
+			key := u.lastKey(table(u.app, 'i'))
 			u.change(func(b *kv.Batch) { b.Put(key, []byte{0xff}) })
 		}, "state index", false, ""},
 		{"the index lacks something", func(u *used) {
@@ -73,6 +86,14 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 			key := u.lastKey(u.app.LogPrefix())
 			u.change(func(b *kv.Batch) { b.Delete(key) })
 		}, "log", false, "log"},
+		{"the last entry of the log cannot be read", func(u *used) {
+			key := u.lastKey(u.app.LogPrefix())
+			u.change(func(b *kv.Batch) { b.Put(key, []byte{0xff}) })
+		}, "log", false, "log"},
+		{"an application's record cannot be read", func(u *used) {
+			key := u.lastKey(table(catalog.Control, 'A'))
+			u.change(func(b *kv.Batch) { b.Put(key, []byte{0xff}) })
+		}, "state", false, ""},
 		{"a name cannot be read", func(u *used) {
 			err := filepath.WalkDir(filepath.Join(u.Dir, namesDir), func(name string, d fs.DirEntry, err error) error {
 				if err == nil && !d.IsDir() {
@@ -101,8 +122,12 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 				t.Errorf("it tells of %q", told)
 			}
 			o.Repair = true
+			before := u.held()
 			if _, err := u.Check(t.Context(), o); err != nil {
 				t.Errorf("repair: %v", err)
+			}
+			if after := u.held(); !slices.Equal(after, before) {
+				t.Errorf("after the repair the inputs have the pictures %v, before %v", after, before)
 			}
 			if r, err = u.Check(t.Context(), u.options()); err != nil || r.Sound() != (tt.after == "") || tt.after != "" && !strings.HasPrefix(parts(&r), tt.after) {
 				t.Errorf("after the repair: %+v, %v; want findings about %q", r, err, tt.after)
@@ -111,13 +136,47 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 	}
 }
 
+// TestCheckWhereReadsFail has the store fail at every read of a repair, that one or all from it on: the folder is not called
+// sound where something was not read, and no picture is lost to it.
+func TestCheckWhereReadsFail(t *testing.T) {
+	for _, once := range []bool{false, true} {
+		u := newUsed(t, t.TempDir())
+		store := kvtest.NewFailing(u.Store)
+		store.Once = once
+		before := u.held()
+		o := u.options()
+		o.Repair = true
+		for reads := int64(0); ; reads++ {
+			store.Left.Store(reads)
+			c := newChecker(store, u.Blobs, o)
+			err := c.run(t.Context(), u.Files)
+			if store.Left.Load() >= 0 {
+				if err != nil || !c.report.Sound() || reads < 50 {
+					t.Errorf("whole after %d reads: %+v, %v", reads, c.report, err)
+				}
+				break
+			}
+			if err == nil && c.report.Sound() && len(c.report.Findings) == 0 {
+				t.Errorf("once %v, read %d fails: nothing is found", once, reads)
+			}
+			if after := u.held(); !slices.Equal(after, before) {
+				t.Fatalf("once %v, read %d fails: the inputs have the pictures %v, before %v", once, reads, after, before)
+			}
+		}
+	}
+}
+
 func TestCheckTellsOfTwentyLostPictures(t *testing.T) {
 	c := newChecker(nil, nil, CheckOptions{})
-	for range mostTold + 5 {
+	c.lose(lost{}) // by a conflict, which names no input
+	for range mostTold + 4 {
 		c.lose(lost{id: "x"})
 	}
 	c.tellLost()
-	if n := len(c.report.Findings); n != mostTold+1 || c.report.Findings[mostTold].Text != "5 more inputs without their pictures" {
+	if text := c.report.Findings[0].Text; !strings.HasPrefix(text, "a write that waits or was refused: its picture ") {
+		t.Error(text)
+	}
+	if n := len(c.report.Findings); n != mostTold+1 || c.report.Findings[mostTold].Text != "5 more without their pictures" {
 		t.Errorf("%d findings, the last %+v", n, c.report.Findings[n-1])
 	}
 }

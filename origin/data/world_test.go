@@ -28,6 +28,8 @@ type used struct {
 	set    *predict.Set
 	app    catalog.AppID
 	hosted string // name of the picture
+
+	pictures []blob.Hash // of the inputs
 }
 
 func newUsed(t *testing.T, dir string) *used {
@@ -50,6 +52,7 @@ func newUsed(t *testing.T, dir string) *used {
 	u.call("POST", "/v2/models/own/versions", "")
 	u.world.Step(t, time.Second)
 	u.copyBlobs()
+	u.pictures = []blob.Hash{u.picture("i0"), u.picture("i1"), u.picture("i2")}
 	h, err := blob.OpenHosted(blob.HostedOptions{FS: f.Files, Blobs: f.Blobs, Random: system.Random, Keep: u.world.Engine.Keeps})
 	if err != nil {
 		t.Fatal(err)
@@ -94,9 +97,24 @@ func (u *used) options() CheckOptions {
 	return CheckOptions{Space: s}
 }
 
-// table is the prefix of one of the application's tables; see package catalog.
-func (u *used) table(name byte) []byte {
-	prefix := u.app.LogPrefix()
+// held are the pictures of the world's inputs that the folder has.
+func (u *used) held() (there []string) {
+	u.t.Helper()
+	for _, p := range u.pictures {
+		has, err := u.Blobs.Has(u.t.Context(), p)
+		if err != nil {
+			u.t.Fatal(err)
+		}
+		if has {
+			there = append(there, p.String())
+		}
+	}
+	return there
+}
+
+// table is the prefix of one of an application's tables; see package catalog.
+func table(app catalog.AppID, name byte) []byte {
+	prefix := app.LogPrefix()
 	prefix[len(prefix)-1] = name
 	return prefix
 }
