@@ -109,7 +109,7 @@ test: test-native ## all tests
 test-native: wasm web ## the tests of this machine's own architecture, with the coverage that G26 asks for
 	@{ .ci/need chromium chromium && .ci/need curl curl; } || test -z "$$CI"
 	@mkdir -p .cache
-	@all=$$($(GO) list $(PACKAGES) | tac); set -o pipefail; $(GO) test -vet=off -timeout 15m -cover -skip '$(TIMED)' \
+	@all=$$($(GO) list $(PACKAGES) | tac); set -o pipefail; $(GO) test -vet=off -timeout 30m -cover -skip '$(TIMED)' \
 		$$(grep -E '$(FIRST)' <<<"$$all") $$(grep -vE '$(FIRST)' <<<"$$all") | tee .cache/test.txt
 	$(GO) test -vet=off -timeout 15m -p 1 -cover -run '$(TIMED)' $(TIMED_IN)
 	@.ci/cover $(COVER) .cache/test.txt $(COVERED)

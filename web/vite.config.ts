@@ -7,7 +7,9 @@ import { samples } from './tools/samples.js';
 export default defineConfig({
   logLevel: 'warn', // finish lists what is loaded, gzipped
   plugins: [
-    svelte({ configFile: false }),
+    // Parts are cloned from elements of the page's own document: pictures that have come from a template's stay in a list of Chromium's
+    // for good, and with each the whole page that it was on.
+    svelte({ configFile: false, compilerOptions: { fragments: 'tree' } }),
     samples('../models/general-v1.3/names'),
     licences(),
     finish({ shell: 60_000 }),

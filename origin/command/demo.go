@@ -82,7 +82,7 @@ func (d *demo) run(ctx context.Context) error {
 	if d.origin, err = d.start(0, d.serve()...); err != nil {
 		return err
 	}
-	if err := d.ready(ctx, 0); err != nil {
+	if err := d.ready(ctx, 0); err != nil || ctx.Err() != nil {
 		return err
 	}
 	for i := 1; i < len(d.places); i++ {
@@ -96,12 +96,14 @@ func (d *demo) run(ctx context.Context) error {
 		}
 		running = append(running, edge)
 	}
+	d.tell()
 	for i := 1; i < len(d.places); i++ {
-		if err := d.ready(ctx, i); err != nil {
+		if err := d.ready(ctx, i); err != nil || ctx.Err() != nil {
 			return err
 		}
+		fmt.Fprintf(d.env.Stdout, "%s is at http://%s\n", d.names[i], d.places[i])
 	}
-	d.tell()
+	fmt.Fprintf(d.env.Stdout, "\nEnter o to stop the origin, and again to start it. Ctrl-C ends everything.\n\n")
 	return d.watch(ctx)
 }
 
@@ -218,14 +220,9 @@ func (d *demo) ready(ctx context.Context, which int) error {
 	}
 }
 
-// tell says where everything is.
+// tell says where the pages are. An edge compiles its module at its first start, which nobody waits for.
 func (d *demo) tell() {
-	w := d.env.Stdout
-	fmt.Fprintf(w, "\nSightline is at http://%s\n", d.places[0])
-	for i := 1; i < len(d.places); i++ {
-		fmt.Fprintf(w, "%s is at http://%s\n", d.names[i], d.places[i])
-	}
-	fmt.Fprintf(w, "\nEnter o to stop the origin, and again to start it. Ctrl-C ends everything.\n\n")
+	fmt.Fprintf(d.env.Stdout, "\nSightline is at http://%s\n", d.places[0])
 	if d.open {
 		browse("http://"+d.places[0], d.env.Environ())
 	}

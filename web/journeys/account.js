@@ -161,7 +161,7 @@ await journey(async (arrive) => {
     await bo.page.unroute('**/v2/**');
     await says(m('truth_confirmed'));
     await bo.page.goto(home);
-    bo.away = false;
+    await bo.returned();
   });
   await bo.step('the key is deleted, and the same cURL is refused', async () => {
     await bo.button(m('delete_key', { name: key })).click();
@@ -274,15 +274,21 @@ async function signUp(t, { name, email, password }) {
   await t.button(m('create_account_do')).click();
 }
 
-async function signOut(t) {
+/** Opens the account, and waits until all of it is read: what is still asked for when somebody leaves is refused. */
+async function account(t) {
   await t.page.goto('/account');
+  for (const list of ['sessions', 'activity']) await t.seen(t.page.getByRole('table', { name: m(list) }));
+}
+
+async function signOut(t) {
+  await account(t);
   await t.button(m('sign_out')).click();
   await t.seen(t.heading(m('sign_in')));
 }
 
 /** Asks for the account to be deleted. */
 async function leave(t, password) {
-  await t.page.goto('/account');
+  await account(t);
   await t.button(m('leave_account')).click();
   const dialog = t.dialog(m('leave_account'));
   await t.field(m('password'), dialog).fill(password);

@@ -153,6 +153,11 @@ export async function journey(way) {
 
 let now; // the traveller whose step is being taken
 
+/** Closes all pages, before the programs end that they would go on asking. */
+export async function leave() {
+  for (const context of now.context.browser().contexts()) await context.close();
+}
+
 /** One person with a browser of their own: its cookies, its memory and one page. */
 export class Traveller {
   doing = 'arriving';
@@ -240,8 +245,13 @@ export class Traveller {
   async offline(away) {
     if (away) this.away = true;
     await this.context.setOffline(away);
-    if (!away) await this.page.evaluate(() => fetch('/healthz')); // what failed before is said before this is answered
-    this.away = away;
+    if (!away) await this.returned();
+  }
+
+  /** Says that there is a network again, and who answers. */
+  async returned() {
+    await this.page.evaluate(() => fetch('/healthz')); // what failed before is said before this is answered
+    this.away = false;
   }
 
   /** What should not have happened until now; it is forgotten. */

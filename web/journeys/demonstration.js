@@ -4,7 +4,7 @@ import { cp, mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { patience, startAt } from './browser.js';
+import { leave, patience, startAt } from './browser.js';
 
 /**
  * Starts one with so many edges, goes a way with it and ends it. The way gets where everything is. Where WARM is a folder for which an
@@ -35,22 +35,22 @@ export async function demonstration(edges, way) {
   };
   const address = (line) => line.match(/ is at (http:\S+)$/)[1];
   try {
-    const all = await Promise.all([
-      said('Sightline is at '),
-      ...Array.from({ length: edges }, (_, i) => said(`edge-${i + 1} is at `)),
+    const [[origin, begun], ...others] = await Promise.all([
+      said('Sightline is at ').then(async (line) => [address(line), await spent(program.pid)]),
+      ...Array.from({ length: edges }, (_, i) => said(`edge-${i + 1} is at `).then(address)),
     ]);
-    const [origin, ...others] = all.map(address);
     startAt(origin);
     await way({
       origin,
       edges: others,
-      spent: await spent(program.pid),
+      spent: begun,
       strangers: () => strangers(program.pid),
       stop: () => enter('The origin is stopped'),
       start: () => enter('The origin is there'),
       freeze: () => signal(program.pid, 'SIGSTOP'),
       thaw: () => signal(program.pid, 'SIGCONT'),
     });
+    await leave();
   } finally {
     program.kill('SIGINT');
     await ended;
@@ -58,10 +58,17 @@ export async function demonstration(edges, way) {
   }
 }
 
+/** What is said of a process, or nothing once it, or its thread, has ended. */
+const told = (path, nothing, read = (at) => readFile(at, 'utf8')) =>
+  read(`/proc/${path}`).catch((failure) => {
+    if (!['ENOENT', 'ESRCH'].includes(failure.code)) throw failure;
+    return nothing;
+  });
+
 /** A process and those that it has started. */
 async function family(pid) {
-  const tasks = await readdir(`/proc/${pid}/task`);
-  const lines = await Promise.all(tasks.map((task) => readFile(`/proc/${pid}/task/${task}/children`, 'utf8')));
+  const tasks = await told(`${pid}/task`, [], readdir);
+  const lines = await Promise.all(tasks.map((task) => told(`${pid}/task/${task}/children`, '')));
   const children = lines.flatMap((line) => line.trim().split(' ')).filter(Boolean);
   return [pid, ...(await Promise.all(children.map(family))).flat()];
 }
@@ -69,7 +76,7 @@ async function family(pid) {
 /** Sends a signal to the origin of a demonstration: frozen, it takes connections and says nothing. */
 async function signal(pid, name) {
   for (const one of await family(pid)) {
-    const words = (await readFile(`/proc/${one}/cmdline`, 'utf8')).split('\0');
+    const words = (await told(`${one}/cmdline`, '')).split('\0');
     if (words[1] === 'serve' && !words.includes('--origin')) process.kill(one, name);
   }
 }
@@ -78,8 +85,8 @@ async function signal(pid, name) {
 async function spent(pid) {
   let ticks = 0;
   for (const one of await family(pid)) {
-    const fields = (await readFile(`/proc/${one}/stat`, 'utf8')).replace(/^.*\) /s, '').split(' ');
-    ticks += Number(fields[11]) + Number(fields[12]);
+    const fields = (await told(`${one}/stat`, '')).replace(/^.*\) /s, '').split(' ');
+    ticks += Number(fields[11] ?? 0) + Number(fields[12] ?? 0);
   }
   return ticks / 100;
 }
@@ -88,10 +95,10 @@ async function spent(pid) {
 async function strangers(pid) {
   const found = [];
   for (const one of await family(pid)) {
-    const files = await readdir(`/proc/${one}/fd`);
+    const files = await told(`${one}/fd`, [], readdir);
     const open = new Set(await Promise.all(files.map((file) => readlink(`/proc/${one}/fd/${file}`).catch(() => ''))));
     for (const table of ['tcp', 'tcp6', 'udp', 'udp6']) {
-      for (const line of (await readFile(`/proc/${one}/net/${table}`, 'utf8')).split('\n').slice(1)) {
+      for (const line of (await told(`${one}/net/${table}`, '')).split('\n').slice(1)) {
         const [, , remote, , , , , , , inode] = line.trim().split(/\s+/);
         if (open.has(`socket:[${inode}]`) && !home.test(remote)) found.push(`${table} ${remote}`);
       }

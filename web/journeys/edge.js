@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
-import { check, journey, same, startAt, words } from './browser.js';
+import { check, journey, leave, same, startAt, words } from './browser.js';
 import { caller, until } from './demonstration.js';
 import { count, drop, lighthouse, tiles } from './pictures.js';
 import { travelled } from './screens.js';
@@ -74,6 +74,7 @@ async function joined(way) {
         origin = await begins(new URL(place).host);
       },
     });
+    await leave();
     same(
       edge.said.filter((line) => line.includes('level=ERROR')),
       [],

@@ -226,13 +226,12 @@ async function finds(t) {
     [...scores].sort((a, b) => b - a),
     'the order',
   );
-  await part.getByRole('button', { name: 'Dragonfly, face on' }).click();
+  const next = 'Dragonfly, face on';
+  await part.getByRole('button', { name: next }).click();
+  await t.seen(t.page.locator('.facts', { hasText: next }));
   await still(t);
-  await t.until(
-    (same) => document.querySelector('section[aria-labelledby="similar"] li')?.textContent.includes(same),
-    en('similar_same'),
-  );
-  same((await hits())[0][0], 'Dragonfly, face on', 'after a step to it');
+  await t.until(() => document.querySelector('section[aria-labelledby="similar"] .score'));
+  same((await hits())[0], [next, en('similar_same')], 'after a step to it');
   await t.until(() => document.querySelector('.photo').getBoundingClientRect().top >= 0); // what was chosen below is shown above
   await t.look('similar pictures');
 }

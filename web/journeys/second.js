@@ -60,7 +60,7 @@ async function comes(s) {
   );
   await t.seen(t.page.getByRole('gridcell', { name: new RegExp(`^${picture}.*tower`) }));
   await t.seen(t.page.getByText(ar('truth_connected')));
-  t.away = false;
+  await t.returned();
 }
 
 async function goesOn(s) {
@@ -75,5 +75,5 @@ async function goesOn(s) {
     await s.thaw();
   }
   await t.seen(t.page.getByText(ar('truth_connected')));
-  t.away = false;
+  await t.returned();
 }

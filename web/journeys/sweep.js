@@ -177,7 +177,7 @@ async function forgets(t, names) {
     const { metrics } = await browser.send('Performance.getMetrics');
     return metrics.find(({ name }) => name === 'Nodes').value;
   };
-  const all = ['look', 'models', 'model', 'next', 'concepts', 'input', 'search'];
+  const all = ['inputs', 'look', 'models', 'model', 'next', 'concepts', 'input', 'search'];
   await visits(all);
   const before = await nodes();
   for (let n = 0; n < 3; n++) await visits(all);
