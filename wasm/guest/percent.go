@@ -9,10 +9,10 @@ const headroom = 16 << 20
 const smallest = 4 << 20
 
 // least is how much may be allocated between two collections in a large instance, in percent of what is alive: the
-// library's measure, and a quarter of the heap where the guest itself keeps all data, whose garbage never is as much again.
+// library's measure, and less where the guest itself keeps all data, most of which the collector need not look into.
 const (
 	least    = 100
-	leastOwn = 33
+	leastOwn = 20
 )
 
 // percent is how much may be allocated in percent of what is alive, and no less than least.

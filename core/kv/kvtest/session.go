@@ -177,7 +177,7 @@ func same(got, want kv.Reader, lo, hi []byte) error {
 	type pair struct{ key, value []byte }
 	var expected []pair
 	if err := want.Scan(lo, hi, func(k, v []byte) bool {
-		expected = append(expected, pair{k, v}) // of a memkv snapshot, which never changes
+		expected = append(expected, pair{bytes.Clone(k), bytes.Clone(v)})
 		return true
 	}); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package memkv
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"fmt"
@@ -273,7 +274,7 @@ func (f *filed) compact(live *tree) {
 type source struct {
 	filed *filed
 	live  *tree
-	next  pair // the first that is not written yet
+	next  []byte // the first key that is not written yet
 }
 
 var _ journal.Source = (*source)(nil)
@@ -287,24 +288,24 @@ func (s *source) Next(to *journal.Copier, n int) (done bool, err error) {
 		var r record
 		var moved []far
 		done = true
-		s.live.Ascend(s.next, func(p pair) bool {
+		s.live.ascend(s.next, func(key []byte, value value) bool {
 			if len(r.batch.Bytes())+len(r.body) >= min(n, batchBytes) {
-				s.next, done = p, false
+				s.next, done = bytes.Clone(key), false
 				return false
 			}
-			v, ok := p.far()
-			if !ok {
-				r.batch.Put(p.key(), p.near())
+			if !value.away {
+				r.batch.Put(key, value.near)
 				r.n++
 				return true
 			}
+			v := value.far
 			moved = append(moved, v)
-			r.batch.Put(p.key(), nil)
+			r.batch.Put(key, nil)
 			r.far(v.n, v.crc)
 			at, _ := s.filed.places.where(v.place)
 			r.body = slices.Grow(r.body, int(v.n))
-			value := r.body[len(r.body):][:v.n]
-			if err = to.Read(at, value); err == nil && crc(value) != v.crc {
+			data := r.body[len(r.body):][:v.n]
+			if err = to.Read(at, data); err == nil && crc(data) != v.crc {
 				err = errValue
 			}
 			r.body = r.body[:len(r.body)+int(v.n)]

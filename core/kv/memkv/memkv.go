@@ -1,4 +1,4 @@
-// Package memkv is a [kv.Store] in memory: a persistent B-tree whose copies are free, so
+// Package memkv is a [kv.Store] in memory: a packed tree whose copies are free, so
 // that a snapshot or a scan holds one moment without stopping writers.
 //
 //	Apply ──▶ journal, if there is one ──▶ tree ◀── Get
@@ -10,17 +10,13 @@
 // memory holds keys, small values and where the others lie. With a [Journal] it outlives it as well: a test journals to a slice
 // that can be cut anywhere. Without either, wait returns at once, since nothing outlives anything.
 //
-// The tree is tidwall's. It is no cache: nothing is ever dropped, and what lies in files is read each time.
+// Its leaves are in a B-tree of tidwall's. It is no cache: nothing is ever dropped, and what lies in files is read each time.
 package memkv
 
 import (
-	"bytes"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
-
-	"github.com/tidwall/btree"
 
 	"github.com/sightline-dev/sightline/core/kv"
 )
@@ -56,26 +52,6 @@ type Store struct {
 	last   func() error // the journal's wait for the newest batch, or nil
 	err    error        // what every write returns: closed or failed
 	closed bool
-}
-
-type tree = btree.BTreeG[pair]
-
-// pair is a key, and in the rest of its capacity the value, or where it lies: one allocation that never changes, and half of the
-// room that two slices take in a node. To look for a key, the key alone will do. Behind the key stand
-//
-//	1  0 near    …  the value
-//	1  1 far     4  its place    4  its bytes    4  their CRC
-type pair []byte
-
-const (
-	tagNear = iota
-	tagFar
-)
-
-func newTree() *tree {
-	return btree.NewBTreeGOptions(func(a, b pair) bool {
-		return bytes.Compare(a, b) < 0
-	}, btree.Options{NoLocks: true})
 }
 
 var (
@@ -172,7 +148,7 @@ func (s *Store) freeze() (*tree, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.frozen == nil {
-		s.frozen = s.tree.Copy()
+		s.frozen = s.tree.copy()
 	}
 	return s.frozen, nil
 }
@@ -228,13 +204,13 @@ func (s *Store) write(b *kv.Batch) (wait func() error, err error) {
 	return s.last, nil
 }
 
-// pairBytes is about what a journal spends on a key and its value beside their bytes.
-const pairBytes = 6
+// journalBytes is about what a journal spends on a key and its value beside their bytes.
+const journalBytes = 6
 
 // compact has files compacted that ask for it; mu is held.
 func (s *Store) compact() {
-	if s.filed != nil && s.filed.due(s.bytes+pairBytes*int64(s.tree.Len())) {
-		s.filed.compact(s.tree.Copy())
+	if s.filed != nil && s.filed.due(s.bytes+journalBytes*int64(s.tree.n)) {
+		s.filed.compact(s.tree.copy())
 	}
 }
 
@@ -254,88 +230,31 @@ func (s *Store) apply(b *kv.Batch, values []farOp) {
 	for op := range b.Each {
 		switch op.Kind {
 		case kv.KindPut:
-			var p pair
+			v := value{near: op.Value}
 			if len(values) > 0 && values[0].op == i {
-				p, values = farPair(op.Key, values[0].far), values[1:]
-			} else {
-				p = nearPair(op.Key, op.Value)
+				v, values = value{far: values[0].far, away: true}, values[1:]
 			}
-			s.bytes += p.size()
-			old, _ := s.tree.Load(p) // faster than Set in order, as snapshots are written
-			s.drop(old)
+			s.bytes += int64(len(op.Key)) + v.size()
+			if old, was := s.tree.put(op.Key, v); was {
+				s.drop(op.Key, old)
+			}
 		case kv.KindDelete:
-			old, _ := s.tree.Delete(pair(op.Key))
-			s.drop(old)
+			if old, was := s.tree.delete(op.Key); was {
+				s.drop(op.Key, old)
+			}
 		case kv.KindDeleteRange:
-			s.deleteRange(op.Key, op.Value)
+			s.tree.deleteRange(op.Key, op.Value, s.drop)
 		}
 		i++
 	}
 }
 
-func (s *Store) deleteRange(lo, hi []byte) {
-	var doomed []pair
-	s.tree.Ascend(lo, func(p pair) bool {
-		if bytes.Compare(p, hi) >= 0 {
-			return false
-		}
-		doomed = append(doomed, p)
-		return true
-	})
-	for _, p := range doomed {
-		s.tree.Delete(p)
-		s.drop(p)
+// drop counts a pair out that is no longer in the tree.
+func (s *Store) drop(key []byte, v value) {
+	s.bytes -= int64(len(key)) + v.size()
+	if v.away {
+		s.filed.drop(v.far)
 	}
-}
-
-// drop counts a pair out that is no longer in the tree; nil is none.
-func (s *Store) drop(p pair) {
-	s.bytes -= p.size()
-	if v, ok := p.far(); ok {
-		s.filed.drop(v)
-	}
-}
-
-func nearPair(key, value []byte) pair {
-	p := make(pair, len(key)+1+len(value))
-	copy(p[copy(p, key)+1:], value)
-	return p[:len(key)]
-}
-
-func farPair(key []byte, v far) pair {
-	p := make(pair, 0, len(key)+1+12)
-	p = append(append(p, key...), tagFar)
-	p = binary.LittleEndian.AppendUint32(p, uint32(v.place))
-	p = binary.LittleEndian.AppendUint32(p, v.n)
-	p = binary.LittleEndian.AppendUint32(p, v.crc)
-	return p[:len(key)]
-}
-
-// key is one that nobody can append to.
-func (p pair) key() []byte { return p[:len(p):len(p)] }
-
-// near is a value that is not far.
-func (p pair) near() []byte { return p[len(p)+1 : cap(p)] }
-
-// far tells where a value lies that is.
-func (p pair) far() (v far, ok bool) {
-	rest := p[len(p):cap(p)]
-	if len(rest) == 0 || rest[0] == tagNear {
-		return far{}, false
-	}
-	return far{
-		place: place(binary.LittleEndian.Uint32(rest[1:])),
-		n:     binary.LittleEndian.Uint32(rest[5:]),
-		crc:   binary.LittleEndian.Uint32(rest[9:]),
-	}, true
-}
-
-// size is of key and value, and 0 for what the tree returns in place of nothing.
-func (p pair) size() int64 {
-	if v, ok := p.far(); ok {
-		return int64(len(p)) + int64(v.n)
-	}
-	return int64(max(cap(p)-1, 0))
 }
 
 // Room implements [kv.Store].

@@ -20,6 +20,7 @@ type group struct {
 	filed *filed
 	yield func(key, value []byte) bool
 	pairs []pair // not yet yielded; the first is far
+	keys  []byte // of them
 	bytes int    // of their far values
 	most  int    // pairs
 	err   error
@@ -30,6 +31,12 @@ type group struct {
 	buffer *[]byte
 }
 
+// pair is one of a scan.
+type pair struct {
+	key []byte
+	value
+}
+
 // wanted is a far value of a group.
 type wanted struct {
 	far
@@ -38,16 +45,17 @@ type wanted struct {
 }
 
 // take is called with each pair of a scan.
-func (g *group) take(p pair) bool {
-	v, ok := p.far()
-	if !ok && len(g.pairs) == 0 {
-		g.ended = !g.yield(p.key(), p.near())
+func (g *group) take(key []byte, v value) bool {
+	if !v.away && len(g.pairs) == 0 {
+		g.ended = !g.yield(key, v.near)
 		return !g.ended
 	}
-	g.pairs = append(g.pairs, p)
-	if ok {
-		g.wanted = append(g.wanted, wanted{far: v, i: len(g.pairs) - 1})
-		g.bytes += int(v.n)
+	from := len(g.keys)
+	g.keys = append(g.keys, key...)
+	g.pairs = append(g.pairs, pair{g.keys[from:len(g.keys):len(g.keys)], v})
+	if v.away {
+		g.wanted = append(g.wanted, wanted{far: v.far, i: len(g.pairs) - 1})
+		g.bytes += int(v.far.n)
 	}
 	if len(g.pairs) <= g.most && g.bytes < groupBytes {
 		return true
@@ -68,13 +76,13 @@ func (g *group) flush() bool {
 	for i, p := range g.pairs {
 		value := g.values[i]
 		if value == nil {
-			value = p.near()
+			value = p.near
 		}
-		if g.ended = !g.yield(p.key(), value); g.ended {
+		if g.ended = !g.yield(p.key, value); g.ended {
 			return false
 		}
 	}
-	g.pairs, g.wanted, g.bytes = g.pairs[:0], g.wanted[:0], 0
+	g.pairs, g.keys, g.wanted, g.bytes = g.pairs[:0], g.keys[:0], g.wanted[:0], 0
 	return true
 }
 
@@ -154,44 +162,36 @@ func (v view) leave() {
 }
 
 func (v view) get(key []byte) ([]byte, error) {
-	p, ok := v.tree.Get(key)
+	value, ok := v.tree.get(key)
 	if !ok {
 		return nil, kv.ErrNotFound
 	}
-	if far, ok := p.far(); ok {
-		return v.filed.read(far)
+	if value.away {
+		return v.filed.read(value.far)
 	}
-	return append([]byte{}, p.near()...), nil
+	return append([]byte{}, value.near...), nil
 }
 
 func (v view) scan(lo, hi []byte, yield func(key, value []byte) bool) error {
-	return v.each(yield, func(take func(pair) bool) {
-		v.tree.Ascend(lo, func(p pair) bool {
-			return (hi == nil || bytes.Compare(p, hi) < 0) && take(p)
+	return v.each(yield, func(g *group) {
+		v.tree.ascend(lo, func(key []byte, value value) bool {
+			return (hi == nil || bytes.Compare(key, hi) < 0) && g.take(key, value)
 		})
 	})
 }
 
 func (v view) scanBack(lo, hi []byte, yield func(key, value []byte) bool) error {
-	return v.each(yield, func(take func(pair) bool) {
-		down := func(p pair) bool {
-			if hi != nil && bytes.Equal(p, hi) {
-				return true
-			}
-			return bytes.Compare(p, lo) >= 0 && take(p)
-		}
-		if hi == nil {
-			v.tree.Reverse(down)
-			return
-		}
-		v.tree.Descend(hi, down)
+	return v.each(yield, func(g *group) {
+		v.tree.descend(hi, func(key []byte, value value) bool {
+			return bytes.Compare(key, lo) >= 0 && g.take(key, value)
+		})
 	})
 }
 
-// each yields the pairs that walk takes.
-func (v view) each(yield func(key, value []byte) bool, walk func(take func(pair) bool)) error {
+// each yields the pairs that walk has a group take.
+func (v view) each(yield func(key, value []byte) bool, walk func(g *group)) error {
 	g := group{filed: v.filed, yield: yield}
-	walk(g.take)
+	walk(&g)
 	if g.err == nil && !g.ended {
 		g.flush()
 	}

@@ -1,0 +1,462 @@
+package memkv
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+
+	"github.com/tidwall/btree"
+)
+
+// leafBytes is what a leaf holds at most, unless it holds one pair.
+const leafBytes = 2 << 10
+
+// tree is an ordered set of pairs. They lie packed in leaves, which a B-tree holds by where each begins: neither a pair nor its key
+// is an object of its own. A copy costs nothing, since a tree changes in place only leaves that it has made since.
+//
+// What it gives and yields is borrowed: a key until yield returns, a value until the tree is changed.
+type tree struct {
+	leaves *btree.BTreeG[ref] // of which the first, if there is one, begins with the least key of all
+	mine   *owner
+	n      int    // pairs
+	spare  []byte // of a leaf that is no more, for the next one
+}
+
+// owner marks the leaves that a tree may change.
+type owner struct{ _ byte }
+
+// ref is a leaf and the least key that it may hold. It holds those below the next one's.
+type ref struct {
+	low  []byte
+	leaf *leaf
+}
+
+// leaf is pairs in order, whose keys all begin alike. A pair is
+//
+//	1..5  uvarint: bytes of the key behind what all begin with
+//	…     those
+//	1     0 near    …  the value
+//	1     1 far     4  its place    4  its bytes    4  their CRC
+type leaf struct {
+	owner  *owner
+	prefix []byte   // what the keys begin with, as far as that is made use of
+	data   []byte   // the pairs
+	starts []uint16 // where in data each begins; only one that stands alone may be longer than leafBytes
+	last   int      // the pair that was put last
+}
+
+const (
+	tagNear = iota
+	tagFar
+)
+
+// value is that of a pair, or where it lies.
+type value struct {
+	near []byte
+	far  far
+	away bool // it is far
+}
+
+// size is in bytes.
+func (v *value) size() int64 {
+	if v.away {
+		return int64(v.far.n)
+	}
+	return int64(len(v.near))
+}
+
+func newTree() *tree {
+	less := func(a, b ref) bool { return bytes.Compare(a.low, b.low) < 0 }
+	return &tree{leaves: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true}), mine: new(owner)}
+}
+
+// copy returns a tree of the same pairs. Either may be changed.
+func (t *tree) copy() *tree {
+	t.mine = new(owner)
+	return &tree{leaves: t.leaves.Copy(), mine: new(owner), n: t.n}
+}
+
+// get returns the value of a key, and whether it is there.
+func (t *tree) get(key []byte) (value, bool) {
+	l := t.find(key).leaf
+	if l == nil {
+		return value{}, false
+	}
+	i, found := l.search(key)
+	if !found {
+		return value{}, false
+	}
+	_, v := l.pair(i)
+	return v, true
+}
+
+// find returns the leaf that may hold a key; there is none in an empty tree.
+func (t *tree) find(key []byte) (found ref) {
+	t.leaves.Descend(ref{low: key}, func(r ref) bool {
+		found = r
+		return false
+	})
+	return found
+}
+
+// ascend yields the pairs from a key on, in order.
+func (t *tree) ascend(lo []byte, yield func(key []byte, v value) bool) {
+	var key []byte
+	t.leaves.Ascend(t.find(lo), func(r ref) bool {
+		i, _ := r.leaf.search(lo)
+		for ; i < len(r.leaf.starts); i++ {
+			var v value
+			if key, v = r.leaf.whole(key, i); !yield(key[:len(key):len(key)], v) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// descend yields the pairs below a key, or all where it is nil, in descending order.
+func (t *tree) descend(hi []byte, yield func(key []byte, v value) bool) {
+	var key []byte
+	down := func(r ref) bool {
+		i := len(r.leaf.starts)
+		if hi != nil {
+			i, _ = r.leaf.search(hi)
+		}
+		for i--; i >= 0; i-- {
+			var v value
+			if key, v = r.leaf.whole(key, i); !yield(key[:len(key):len(key)], v) {
+				return false
+			}
+		}
+		return true
+	}
+	if hi == nil {
+		t.leaves.Reverse(down)
+		return
+	}
+	t.leaves.Descend(ref{low: hi}, down)
+}
+
+// put sets the value of a key. Of the one that it had, if it was there, only the size and the place are left.
+func (t *tree) put(key []byte, v value) (old value, was bool) {
+	r := t.find(key)
+	if r.leaf == nil {
+		r = t.add(nil, &leaf{})
+	}
+	i, was := r.leaf.search(key)
+	if was {
+		_, old = r.leaf.pair(i)
+		t.own(&r).cut(i, i+1)
+	} else {
+		t.n++
+	}
+	for !r.leaf.fits(key, &v) {
+		r, i = t.split(r, i, key)
+	}
+	l := t.own(&r)
+	if common := shared(l.prefix, key); len(l.starts) > 0 && common < len(l.prefix) {
+		t.widen(l, common)
+	}
+	l.insert(i, key, &v)
+	return old, was
+}
+
+// delete removes a key. Of its value, if it was there, only the size and the place are left.
+func (t *tree) delete(key []byte) (old value, was bool) {
+	r := t.find(key)
+	if r.leaf == nil {
+		return value{}, false
+	}
+	i, was := r.leaf.search(key)
+	if !was {
+		return value{}, false
+	}
+	_, old = r.leaf.pair(i)
+	t.own(&r).cut(i, i+1)
+	t.n--
+	t.shrunk(r)
+	return old, true
+}
+
+// deleteRange removes the keys from lo on and below hi, and yields each before it is gone.
+func (t *tree) deleteRange(lo, hi []byte, yield func(key []byte, v value)) {
+	var of []ref
+	t.leaves.Ascend(t.find(lo), func(r ref) bool {
+		of = append(of, r)
+		return bytes.Compare(r.low, hi) < 0
+	})
+	var key []byte
+	for _, r := range of {
+		from, _ := r.leaf.search(lo)
+		to, _ := r.leaf.search(hi)
+		for i := from; i < to; i++ {
+			var v value
+			key, v = r.leaf.whole(key, i)
+			yield(key, v)
+		}
+		t.n -= max(to-from, 0)
+		switch {
+		case from >= to:
+		case to-from == len(r.leaf.starts) && len(r.low) > 0:
+			t.leaves.Delete(r)
+		default:
+			t.own(&r).cut(from, to)
+		}
+	}
+	if len(of) > 0 {
+		t.shrunk(t.find(lo))
+	}
+}
+
+// add puts a leaf in, or in the place of the one that begins there.
+func (t *tree) add(low []byte, l *leaf) ref {
+	l.owner = t.mine
+	r := ref{low, l}
+	t.leaves.Set(r)
+	return r
+}
+
+// own makes a leaf one that may be changed.
+func (t *tree) own(r *ref) *leaf {
+	if r.leaf.owner != t.mine {
+		l := *r.leaf
+		l.data, l.starts = append(make([]byte, 0, cap(l.data)), l.data...), slices.Clone(l.starts)
+		*r = t.add(r.low, &l)
+	}
+	return r.leaf
+}
+
+// split makes two leaves of one that has no room for a key, which belongs before pair i, and returns the one that
+// has this place. Keys that come in order leave full leaves behind.
+func (t *tree) split(r ref, i int, key []byte) (ref, int) {
+	l, n := r.leaf, len(r.leaf.starts)
+	if i == n {
+		return t.add(bytes.Clone(key), &leaf{data: t.room(), starts: make([]uint16, 0, n)}), 0
+	}
+	at := i
+	if i != l.last+1 {
+		at, _ = slices.BinarySearch(l.starts, uint16(len(l.data)/2))
+		at = min(at, n-1)
+	}
+	low, _ := l.whole(nil, at)
+	right := t.add(low, l.part(at, n, t.room()))
+	left := t.add(r.low, l.part(0, at, t.room()))
+	if l.owner == t.mine {
+		t.reuse(l.data)
+	}
+	if i > at {
+		return right, i - at
+	}
+	return left, i
+}
+
+// widen has the pairs of a leaf share n bytes of their keys only.
+func (t *tree) widen(l *leaf, n int) {
+	wider := leaf{prefix: l.prefix[:n], data: t.room(), starts: make([]uint16, 0, len(l.starts)+1)}
+	wider.take(l, 0, len(l.starts))
+	t.reuse(l.data)
+	l.prefix, l.data, l.starts = wider.prefix, wider.data, wider.starts
+}
+
+// room is for the pairs of a leaf.
+func (t *tree) room() (data []byte) {
+	if data, t.spare = t.spare, nil; data == nil {
+		return make([]byte, 0, leafBytes)
+	}
+	return data[:0]
+}
+
+// reuse keeps the room of a leaf for the next one, unless it was for one long pair.
+func (t *tree) reuse(data []byte) {
+	if cap(data) == leafBytes {
+		t.spare = data
+	}
+}
+
+// shrunk drops a leaf that has become empty, and joins one that has little left with the next.
+func (t *tree) shrunk(r ref) {
+	if len(r.leaf.starts) == 0 && len(r.low) > 0 {
+		t.leaves.Delete(r)
+		return
+	}
+	if len(r.leaf.data) > leafBytes/4 {
+		return
+	}
+	var next ref
+	t.leaves.Ascend(r, func(at ref) bool {
+		next = at
+		return at.leaf == r.leaf
+	})
+	if next.leaf == r.leaf {
+		return
+	}
+	if both := joined(r.leaf, next.leaf); both != nil {
+		t.leaves.Delete(next)
+		t.add(r.low, both)
+	}
+}
+
+// search returns where a key is, or belongs.
+func (l *leaf) search(key []byte) (i int, found bool) {
+	rest, ok := bytes.CutPrefix(key, l.prefix)
+	if !ok {
+		if bytes.Compare(key, l.prefix) > 0 {
+			return len(l.starts), false
+		}
+		return 0, false
+	}
+	return slices.BinarySearchFunc(l.starts, rest, func(start uint16, rest []byte) int {
+		mine, _ := cutKey(l.data[start:])
+		return bytes.Compare(mine, rest)
+	})
+}
+
+// end is where pair i ends in data.
+func (l *leaf) end(i int) int {
+	if i+1 < len(l.starts) {
+		return int(l.starts[i+1])
+	}
+	return len(l.data)
+}
+
+// pair returns the key of pair i, behind the prefix, and its value.
+func (l *leaf) pair(i int) (rest []byte, v value) {
+	rest, data := cutKey(l.data[l.starts[i]:l.end(i)])
+	if data[0] == tagNear {
+		return rest, value{near: data[1:len(data):len(data)]}
+	}
+	return rest, value{away: true, far: far{
+		place: place(binary.LittleEndian.Uint32(data[1:])),
+		n:     binary.LittleEndian.Uint32(data[5:]),
+		crc:   binary.LittleEndian.Uint32(data[9:]),
+	}}
+}
+
+// cutKey cuts the key, behind the prefix, from a pair.
+func cutKey(pair []byte) (rest, after []byte) {
+	if n := int(pair[0]); n < 0x80 {
+		return pair[1 : 1+n], pair[1+n:]
+	}
+	n, size := binary.Uvarint(pair)
+	return pair[size:][:n], pair[size+int(n):]
+}
+
+// whole returns the key of pair i, in the room of another, and its value.
+func (l *leaf) whole(room []byte, i int) (key []byte, v value) {
+	rest, v := l.pair(i)
+	return append(append(room[:0], l.prefix...), rest...), v
+}
+
+// appendPair appends a pair, of which all but rest is in the prefix.
+func appendPair(to, rest []byte, v *value) []byte {
+	to = append(binary.AppendUvarint(to, uint64(len(rest))), rest...)
+	if !v.away {
+		return append(append(to, tagNear), v.near...)
+	}
+	to = binary.LittleEndian.AppendUint32(append(to, tagFar), uint32(v.far.place))
+	to = binary.LittleEndian.AppendUint32(to, v.far.n)
+	return binary.LittleEndian.AppendUint32(to, v.far.crc)
+}
+
+// pairBytes is how many bytes a pair takes, of which n of the key are behind the prefix.
+func pairBytes(n int, v *value) int {
+	size := 1 + n + 1 + len(v.near)
+	for ; n >= 0x80; n >>= 7 {
+		size++
+	}
+	if v.away {
+		size += 12
+	}
+	return size
+}
+
+// fits reports whether there is room for a pair, for which the others' keys may have to stand with more of what they begin with.
+func (l *leaf) fits(key []byte, v *value) bool {
+	n, common := len(l.starts), shared(l.prefix, key)
+	return n == 0 || len(l.data)+n*(len(l.prefix)-common)+pairBytes(len(key)-common, v) <= leafBytes
+}
+
+// insert puts a pair before pair i. Its key begins as the others do.
+func (l *leaf) insert(i int, key []byte, v *value) {
+	if len(l.starts) == 0 {
+		l.prefix = bytes.Clone(key)
+	}
+	rest := key[len(l.prefix):]
+	at, end, n := len(l.data), len(l.data), pairBytes(len(rest), v)
+	if i < len(l.starts) {
+		at = int(l.starts[i])
+	}
+	l.data = slices.Grow(l.data, n)[:end+n]
+	copy(l.data[at+n:], l.data[at:end])
+	appendPair(l.data[:at], rest, v)
+	l.starts = slices.Insert(l.starts, i, uint16(at))
+	for j := i + 1; j < len(l.starts); j++ {
+		l.starts[j] += uint16(n)
+	}
+	l.last = i
+}
+
+// cut removes the pairs from i on and before j.
+func (l *leaf) cut(i, j int) {
+	from, to := int(l.starts[i]), l.end(j-1)
+	l.data = slices.Delete(l.data, from, to)
+	l.starts = slices.Delete(l.starts, i, j)
+	for ; i < len(l.starts); i++ {
+		l.starts[i] -= uint16(to - from)
+	}
+}
+
+// part returns the pairs from i on and before j as a leaf, which has their room.
+func (l *leaf) part(i, j int, room []byte) *leaf {
+	part := &leaf{data: room, starts: make([]uint16, 0, len(l.starts)), last: l.last - i}
+	if i < j {
+		first, _ := l.whole(nil, i)
+		last, _ := l.whole(nil, j-1)
+		part.prefix = first[:shared(first, last)]
+		part.take(l, i, j)
+	}
+	return part
+}
+
+// joined returns the pairs of two neighbours as a leaf, or nil where they are too many to have room to grow.
+func joined(a, b *leaf) *leaf {
+	if len(a.starts) == 0 || len(b.starts) == 0 {
+		return nil
+	}
+	first, _ := a.whole(nil, 0)
+	last, _ := b.whole(nil, len(b.starts)-1)
+	common := shared(first, last)
+	size := len(a.data) + len(b.data)
+	for _, l := range []*leaf{a, b} {
+		size += len(l.starts) * (len(l.prefix) - min(common, len(l.prefix)))
+	}
+	if size > leafBytes/2 {
+		return nil
+	}
+	both := &leaf{prefix: first[:common]}
+	both.take(a, 0, len(a.starts))
+	both.take(b, 0, len(b.starts))
+	return both
+}
+
+// take appends the pairs from i on and before j of another leaf, whose keys begin as those here do.
+func (l *leaf) take(from *leaf, i, j int) {
+	var key []byte
+	for ; i < j; i++ {
+		var v value
+		key, v = from.whole(key, i)
+		l.starts = append(l.starts, uint16(len(l.data)))
+		l.data = appendPair(l.data, key[len(l.prefix):], &v)
+	}
+}
+
+// shared is how many bytes two keys have in common before they differ.
+func shared(a, b []byte) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
