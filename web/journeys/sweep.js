@@ -59,11 +59,20 @@ const doors = {
   verify: ['/verify'],
 };
 
+/** What is not there, and how the page says what kind of thing that is. */
+const gone = {
+  input_unknown: '/:app/inputs/none',
+  models_gone: '/:app/models/none',
+  models_version_gone: '/:app/models/bird-or-insect/none',
+  not_found: '/no/such/page',
+};
+
 await journey(async (arrive) => {
   const t = await arrive({ language: 'en-GB' });
   const names = {};
   await t.step('there is something to see', () => settles(t, names));
   await sweep(t, pages, names, ['account', 'concepts', 'sync']);
+  await t.step('what is not there is called what it is', () => lacks(t, names));
   await t.step('in a hurry nothing goes wrong', () => hurries(t, names));
   await t.step('pages that were left are let go of', () => forgets(t, names));
   await t.context.close();
@@ -139,6 +148,18 @@ async function leads(t, to) {
     link.click();
     link.remove();
   }, to);
+}
+
+/** Goes to what was deleted, or never was. */
+async function lacks(t, names) {
+  const m = await words(await t.page.evaluate(() => document.documentElement.lang));
+  for (const [message, path] of Object.entries(gone)) {
+    await leads(t, path.replace(':app', names.app));
+    await t.seen(t.page.getByText(m(message), { exact: true }));
+    await rests(t);
+  }
+  const others = t.caught().filter((fault) => !fault.includes(' a status of 404 '));
+  same(others, [], 'faults other than what is not there');
 }
 
 /** Goes from page to page before one has all that it asked for, in a window of another size every few pages. */
