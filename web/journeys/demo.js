@@ -13,7 +13,6 @@ await journey(async (arrive) => {
     check(/\/apps\/\w+$/.test(guest.page.url()), `the page is at ${guest.page.url()}`);
   });
   const home = new URL(guest.page.url()).pathname;
-  await guest.step('what is not here is called by its name', () => names(guest));
   await guest.step('an empty application takes the samples', () => fills(guest));
   await guest.step('what must not happen would be told', () => nets(guest));
   await guest.step('the page changes its language at once', () => speak(guest));
@@ -36,16 +35,6 @@ await journey(async (arrive) => {
   await owner.seen(owner.heading(en('keys')));
   await copies(owner);
 });
-
-async function names(t) {
-  const at = t.page.url();
-  await t.page.goto('/apps/none');
-  await t.seen(t.page.getByText(en('error_missing'), { exact: true }));
-  await t.page.goto(at);
-  await t.seen(t.heading(en('keys')));
-  const others = t.caught().filter((one) => !one.includes('/console/apps/none'));
-  same(others, [], 'faults but the refusals');
-}
 
 async function fills(t) {
   const app = await newApp(t);

@@ -174,6 +174,16 @@ async function refuses(t) {
   await put(t, ['notes.jpg', 'no picture at all']);
   await t.seen(t.page.getByRole('alert').getByText(en('look_unreadable_do')));
   await t.look('a file that is no picture');
+  // Beside what takes it: the browser would open it in the place of the page.
+  const goes = await t.page.evaluate(() => {
+    const dataTransfer = new DataTransfer();
+    dataTransfer.items.add(new File(['x'], 'x.jpg', { type: 'image/jpeg' }));
+    const to = document.querySelector('nav a');
+    return ['dragover', 'drop'].filter((kind) =>
+      to.dispatchEvent(new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true })),
+    );
+  });
+  same(goes, [], 'what is left to the browser');
 }
 
 async function teaches(t) {

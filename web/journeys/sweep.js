@@ -59,8 +59,9 @@ const doors = {
   verify: ['/verify'],
 };
 
-/** What is not there, and how the page says what kind of thing that is. */
+/** How a page says what it is that is not here. */
 const gone = {
+  error_missing: '/apps/none',
   input_unknown: '/:app/inputs/none',
   models_gone: '/:app/models/none',
   models_version_gone: '/:app/models/bird-or-insect/none',
@@ -72,7 +73,7 @@ await journey(async (arrive) => {
   const names = {};
   await t.step('there is something to see', () => settles(t, names));
   await sweep(t, pages, names, ['account', 'concepts', 'sync']);
-  await t.step('what is not there is called what it is', () => lacks(t, names));
+  await t.step('what is not here is called what it is', () => lacks(t, names));
   await t.step('in a hurry nothing goes wrong', () => hurries(t, names));
   await t.step('pages that were left are let go of', () => forgets(t, names));
   await t.context.close();
@@ -159,7 +160,7 @@ async function lacks(t, names) {
     await rests(t);
   }
   const others = t.caught().filter((fault) => !fault.includes(' a status of 404 '));
-  same(others, [], 'faults other than what is not there');
+  same(others, [], 'faults but the refusals');
 }
 
 /** Goes from page to page before one has all that it asked for, in a window of another size every few pages. */

@@ -6,6 +6,20 @@ import './style/tokens.css';
 import './style/base.css';
 import { preferred, speak } from './words.svelte';
 
+// A file that nothing on the page takes stays where it was: the browser would open it in the place of the page.
+const refuse = (event: DragEvent) => {
+  if (event.defaultPrevented || !event.dataTransfer?.types.includes('Files')) return;
+  event.dataTransfer.dropEffect = 'none';
+  event.preventDefault();
+};
+for (const kind of ['dragover', 'drop'] as const) {
+  const last = () => {
+    removeEventListener(kind, refuse);
+    addEventListener(kind, refuse); // behind all who may take it
+  };
+  addEventListener(kind, last, { capture: true });
+}
+
 start();
 void loadSession();
 await speak(preferred()).catch(() => speak('en'));
