@@ -70,13 +70,14 @@ async function visit(t, app, where) {
   });
   await t.step(`jumping ${where}`, () => smooth(t, `jumping ${where}`, () => jumps(t)));
   await t.step(`memory ${where}`, async () => {
-    const resident = await memory(pid);
+    const { resident, own } = await memory(pid);
     const [heap, nodes] = await t.page.evaluate(() => [
       performance.memory.usedJSHeapSize / 2 ** 20,
       document.querySelectorAll('*').length,
     ]);
-    tell('memory', { resident, heap, nodes });
+    tell('memory', { resident, own, heap, nodes });
     check(resident < megabytes[where], `${resident} MB`);
+    check(own < 400, `${own} MB of its own`);
     check(nodes < 4000, `${nodes} elements`);
   });
 }

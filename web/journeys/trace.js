@@ -75,8 +75,12 @@ function mostOf(all) {
   return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0];
 }
 
-/** The memory of a process, in MB: its own pages, and its share of those that others have too. Where there is no /proc, 0. */
+/**
+ * The memory of a process, in MB, and of that what it has allocated itself, as the browser's task manager counts: without programs' files and
+ * without what is shared, such as pictures that are kept decoded until somebody needs the room. Where there is no /proc, 0.
+ */
 export async function memory(pid) {
   const text = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8').catch(() => '');
-  return Number(/^Pss:\s+(\d+) kB$/m.exec(text)?.[1] ?? 0) / 1024;
+  const of = (name) => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(text)?.[1] ?? 0) / 1024;
+  return { resident: of('Pss'), own: of('Pss_Anon') };
 }
