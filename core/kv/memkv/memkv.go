@@ -10,7 +10,7 @@
 // memory holds keys, small values and where the others lie. With a [Journal] it outlives it as well: a test journals to a slice
 // that can be cut anywhere. Without either, wait returns at once, since nothing outlives anything.
 //
-// Its leaves are in a B-tree of tidwall's. It is no cache: nothing is ever dropped, and what lies in files is read each time.
+// The tree's leaves are in a B-tree of tidwall's. It is no cache: nothing is ever dropped, and what lies in files is read each time.
 package memkv
 
 import (
