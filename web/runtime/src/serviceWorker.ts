@@ -84,6 +84,9 @@ interface Scope {
   type Answered = { status: number; contentType: string; headers: [string, string][]; body: Uint8Array<ArrayBuffer> };
   type Waiting = { m: { id: number }; safe: boolean; resolve: (r: Answered) => void; reject: (e: Error) => void };
 
+  /** No page of this origin has the data open. */
+  class Nobody extends Error {}
+
   const peer = crypto.randomUUID();
   const lockName = `sightline/${store}`;
   const hub = new BroadcastChannel(lockName);
@@ -117,8 +120,7 @@ interface Scope {
       const one = await Promise.race([heard.then(() => true), new Promise<false>((r) => setTimeout(r, 250, false))]);
       if (one) break;
       const held = (await navigator.locks.query()).held?.some((l) => l.name === lockName);
-      if (performance.now() - since > (held ? patience : nobody))
-        throw new Error('no page of this origin has the data open');
+      if (performance.now() - since > (held ? patience : nobody)) throw new Nobody();
     }
     void navigator.locks.request(lockName, { mode: 'shared' }, () => {
       connected = undefined; // the owner is gone; a next one may be there at once
@@ -141,16 +143,6 @@ interface Scope {
 
   const call = async (request: Request, path: string): Promise<Response> => {
     const body = new Uint8Array(await request.arrayBuffer());
-    try {
-      await reach();
-    } catch {
-      const status = {
-        code: 40030,
-        description: 'Service busy',
-        details: 'No page of this origin has the runtime open.',
-      };
-      return Response.json({ status }, { status: 503, headers: { 'Retry-After': '1' } });
-    }
     const id = next++;
     const m = {
       id,
@@ -166,6 +158,7 @@ interface Scope {
     const stop = () => line.postMessage({ abort: id });
     request.signal.addEventListener('abort', stop);
     try {
+      await reach();
       const safe = request.method === 'GET' || request.method === 'HEAD';
       const a = await new Promise<Answered>((resolve, reject) => {
         waiting.set(id, { m, safe, resolve, reject });
@@ -174,8 +167,14 @@ interface Scope {
       const headers = new Headers(a.headers);
       if (a.contentType) headers.set('Content-Type', a.contentType);
       return new Response([204, 205, 304].includes(a.status) ? null : a.body, { status: a.status, headers });
-    } catch {
-      return Response.error(); // as when a server goes away in a call
+    } catch (failure) {
+      if (!(failure instanceof Nobody)) return Response.error(); // as when a server goes away in a call
+      const status = {
+        code: 40030,
+        description: 'Service busy',
+        details: 'No page of this origin has the runtime open.',
+      };
+      return Response.json({ status }, { status: 503, headers: { 'Retry-After': '1' } });
     } finally {
       request.signal.removeEventListener('abort', stop);
     }
