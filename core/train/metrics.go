@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Threshold is the value from which precision, recall and the confusion matrix count a concept as
-// present.
+// Threshold is the value from which precision and recall count a concept as present, and all else where no
+// cut-off was learned.
 const Threshold = 0.5
 
 // maxWeakest is how many examples Metrics.Weakest names.
@@ -24,7 +24,9 @@ type Metrics struct {
 	Concepts []ConceptMetric `json:"concepts"`
 	Macro    Figures         `json:"macro"` // plain means over the concepts that are Evaluated
 	// Confusion counts, for each concept in Concepts' order, the examples that show it (row) by what
-	// they are taken for (column). The last row is of examples that show none, the last column is "none".
+	// they are taken for (column), which is the concept with the highest value of those that reach their cut-offs. The
+	// last row is of examples that show none, the last column is "none". Versions of the program before the
+	// cut-offs had a place in it counted from Threshold.
 	Confusion [][]int    `json:"confusion"` // (concepts + 1, concepts + 1)
 	Weakest   []Weakness `json:"weakest"`   // the most wrong or least certain first, an example once
 }
@@ -235,7 +237,7 @@ func (e *evaluation) confuse() {
 			case l != True:
 			case e.f.p.Exclusive || taken == none:
 				e.metrics.Confusion[c][taken]++
-			case e.value(i, c) >= Threshold:
+			case e.reaches(i, c):
 				e.metrics.Confusion[c][c]++
 			case r.labels[taken] == True:
 				e.metrics.Confusion[c][none]++ // taken for another that it shows as well
@@ -246,22 +248,25 @@ func (e *evaluation) confuse() {
 	}
 }
 
-// takenFor is the concept that row i is taken for, or the number of concepts for none.
+// reaches says whether row i has the value from which concept c counts as present.
+func (e *evaluation) reaches(i, c int) bool {
+	from := e.metrics.Concepts[c].CutOff
+	if from == 0 {
+		from = Threshold
+	}
+	return float64(e.value(i, c)) >= from
+}
+
+// takenFor is the concept that row i is taken for, or the number of concepts for none, which does not happen where
+// every picture shows just one.
 func (e *evaluation) takenFor(i int) int {
-	concepts := len(e.f.p.Concepts)
-	values := e.values[i*concepts : (i+1)*concepts]
-	best, rest := 0, 1.0
-	for c, v := range values {
-		rest -= float64(v)
-		if v > values[best] {
+	p := e.f.p
+	none := len(p.Concepts)
+	best := none
+	for c := range none {
+		if (p.Exclusive && p.Closed || e.reaches(i, c)) && (best == none || e.value(i, c) > e.value(i, best)) {
 			best = c
 		}
-	}
-	switch {
-	case !e.f.p.Exclusive && values[best] < Threshold:
-		return concepts
-	case e.f.p.Exclusive && !e.f.p.Closed && rest > float64(values[best]):
-		return concepts
 	}
 	return best
 }

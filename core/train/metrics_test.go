@@ -201,6 +201,29 @@ func TestConfusionOfSeveralConcepts(t *testing.T) {
 	}
 }
 
+// A picture is taken for the highest of what reaches its cut-off, as the figures at the cut-offs count it.
+func TestConfusionCountsFromTheCutOffs(t *testing.T) {
+	p := &Problem{Concepts: []string{"a", "b"}, Exclusive: true}
+	e := &evaluation{f: &Fitter{p: p}, metrics: unevaluated(p)}
+	e.metrics.Concepts[0].CutOff, e.metrics.Concepts[1].CutOff = 0.1, 0.3
+	for _, values := range [][]float32{{0.1, 0.2}, {0.09, 0.2}, {0.1, 0.3}} {
+		e.f.rows = append(e.f.rows, row{kind: labelled, labels: []int8{True, False}, positive: true})
+		e.values = append(e.values, values...)
+	}
+	e.confuse()
+	want := [][]int{{1, 1, 1}, {0, 0, 0}, {0, 0, 0}}
+	if d := cmp.Diff(want, e.metrics.Confusion); d != "" {
+		t.Errorf("confusion:\n%s", d)
+	}
+	p.Closed = true
+	e.metrics.Confusion = unevaluated(p).Confusion
+	e.confuse()
+	want = [][]int{{0, 3, 0}, {0, 0, 0}, {0, 0, 0}} // each picture shows one of them
+	if d := cmp.Diff(want, e.metrics.Confusion); d != "" {
+		t.Errorf("closed:\n%s", d)
+	}
+}
+
 // The order of the examples changes nothing, to the bit, but the numbers that name them.
 func TestOrderOfExamplesIsNoMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -166,7 +166,7 @@ var evaluations = []member{
 			always("macro_avg_roc_auc", share, ""), always("macro_std_roc_auc", number(), ""),
 			always("macro_avg_f1_score", share, ""), always("macro_std_f1_score", number(), ""),
 			always("macro_avg_precision", share, ""), always("macro_avg_recall", share, "")), ""),
-		maybe("confusion_matrix", closed("For each concept what share of the inputs that show it are taken for what.",
+		maybe("confusion_matrix", closed("For each concept what share of the inputs that show it are taken for what: the one with the highest value of those that reach their cut_off.",
 			always("matrix", list(closed("Without actual: inputs that show none of the concepts; without predicted: taken for none.",
 				maybe("predicted", text(), "A concept's id."), maybe("actual", text(), "A concept's id."), always("value", share, ""), always("count", whole(), ""))), ""),
 			always("concept_ids", list(text()), "")), ""),
