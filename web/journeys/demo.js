@@ -2,6 +2,7 @@
 import { check, journey, same, words } from './browser.js';
 import { copies } from './copies.js';
 import { newApp } from './demonstration.js';
+import { lighthouse, sample } from './pictures.js';
 
 const en = await words('en');
 
@@ -34,6 +35,12 @@ await journey(async (arrive) => {
   await owner.page.goto('/apps');
   await owner.seen(owner.heading(en('keys')));
   await copies(owner);
+  await owner.context.close();
+
+  const finger = await arrive({ language: 'ja-JP', touch: true, camera: true });
+  await finger.step('a telephone teaches, by pictures that are chosen and a button that is held', () =>
+    touches(finger, home),
+  );
 });
 
 async function fills(t) {
@@ -47,6 +54,38 @@ async function fills(t) {
   await t.seen(t.page.locator('.pins .pin'));
   await t.page.goto(at);
   await t.seen(t.heading(en('keys')));
+}
+
+async function touches(t, home) {
+  const ja = await words('ja');
+  await t.page.setViewportSize({ width: 360, height: 740 });
+  await t.page.goto(`${home.replace('/apps', '')}/models#new`);
+  const concepts = t.page.locator('.concepts .concept');
+  for (const [i, name] of ['灯台', '時計'].entries()) await concepts.nth(i).locator('input').first().fill(name);
+  const chosen = t.page.waitForEvent('filechooser');
+  await t.button(ja('models_add_pictures_of', { name: '灯台' })).tap();
+  await (await chosen).setFiles([
+    { name: lighthouse, mimeType: 'image/jpeg', buffer: await sample(lighthouse, 'one file') },
+    { name: 'again.jpg', mimeType: 'image/jpeg', buffer: await sample(lighthouse, 'another file') },
+  ]);
+  await t.seen(concepts.nth(0).locator('[data-count="2"]'));
+  await t.button(ja('models_use_camera')).tap();
+  const hold = t.page.locator('.hold button:enabled').nth(1);
+  await t.seen(hold);
+  await hold.scrollIntoViewIfNeeded();
+  const { x, y, width, height } = await hold.boundingBox();
+  const screen = await t.context.newCDPSession(t.page);
+  const touch = (type, ...touchPoints) => screen.send('Input.dispatchTouchEvent', { type, touchPoints });
+  await touch('touchStart', { x: x + width / 2, y: y + height / 2 });
+  await t.until(() => Number(document.querySelectorAll('.concept [data-count]')[1].dataset.count) >= 3);
+  await touch('touchEnd');
+  same(await t.page.locator('.hold .held').count(), 0, 'buttons that are held still');
+  await t.fits('a new model');
+  await t.look('a new model, by touch');
+  await t.button(ja('models_stop_camera')).tap();
+  await t.button(ja('models_train')).tap();
+  await t.seen(t.link(ja('models_version_show', { n: 1 })));
+  await t.fits('a model');
 }
 
 /** Does what no page may do: each is caught. */
