@@ -88,6 +88,20 @@ func (x *Index) Analysed(tx *kv.Overlay, inputs []catalog.Input) error {
 	return s.failed
 }
 
+// Lacks reports whether an input is not in the space that answers though its derived record is there.
+func (x *Index) Lacks(r kv.Reader, in *catalog.Input) (bool, error) {
+	sp := x.serving()
+	_, err := r.Get(sp.row(in.Ord))
+	if !errors.Is(err, kv.ErrNotFound) {
+		return false, err
+	}
+	_, err = catalog.Read(r, x.app).Derived(sp.Base, in)
+	if errors.Is(err, catalog.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // Switch makes the space of a base model the one that answers: views taken from now on. What
 // Open is given decides again after a restart. Errors: ErrSpace.
 func (x *Index) Switch(base [32]byte) error {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
@@ -91,5 +92,49 @@ func TestAnalysed(t *testing.T) {
 	}
 	if err := analysed(); !errors.Is(err, kv.ErrClosed) {
 		t.Errorf("Analysed of a closed partition = %v, want %v", err, kv.ErrClosed)
+	}
+}
+
+// TestAnalysedWithAnother adds derived records with pictures whose earlier inputs have none: at a copy, which took the
+// earlier ones from an origin that had not analysed them, and at an origin.
+func TestAnalysedWithAnother(t *testing.T) {
+	source := open(t, memkv.New())
+	submit(t, source, create("a"), create("b"), create("c"))
+	o := partition.Options{Store: memkv.New(), App: app, Clock: clock, Index: &index.Options{Space: space}}
+	origin, err := partition.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	submit(t, origin, create("a"), create("b"), create("c"))
+	o.Store, o.Epoch, o.Replica = memkv.New(), log.Epoch{9}, &partition.Replica{Site: 2}
+	replica, err := partition.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := replica.Pull(context.Background(), run(t, source, replica.Cursor(), 9)); err != nil {
+		t.Fatal(err)
+	}
+	again := create("b")
+	again.ID, again.AllowDuplicate = "again", true
+	for name, p := range map[string]*partition.Partition{"origin": origin, "replica": replica} {
+		bodies := []log.Body{create("a"), again} // the first is refused, and its record that of the one that is there
+		verdicts, err := p.Submit(context.Background(), "", bodies, func(batch *kv.Batch) {
+			for _, b := range bodies {
+				c := b.(*log.InputCreate)
+				catalog.PutDerived(batch, app, space.Base, c.Blob, c.Crop, derived(c.Blob))
+			}
+		})
+		if err != nil || verdicts[0].Code != fold.Duplicate || verdicts[1].Code != fold.OK {
+			t.Fatalf("%s: %+v, %v", name, verdicts, err)
+		}
+		v := p.View()
+		if err := p.Index().Check(context.Background(), v.Reader); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		lacking, err := p.Index().At(v.Reader).Lacking(space.Base)
+		if err != nil || !slices.Equal(lacking.ToArray(), []uint32{2}) {
+			t.Errorf("%s: inputs %v, %v lack the base model, want the third", name, lacking, err)
+		}
+		v.Close()
 	}
 }

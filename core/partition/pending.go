@@ -41,8 +41,12 @@ func (p *Partition) foldPending() error {
 	if err := p.noteUndo(p.tx, p.o.Store, p.tx.Batch()); err != nil {
 		return err
 	}
+	analysed, err := p.ofOthers(entries, out)
+	if err != nil {
+		return err
+	}
 	at := p.replica.pending.Seq()
-	if err := p.apply(change{indexed: out, watched: told(out), moved: func() { p.seq, p.at = last, at }}); err != nil {
+	if err := p.apply(change{indexed: out, analysed: analysed, watched: told(out), moved: func() { p.seq, p.at = last, at }}); err != nil {
 		return err
 	}
 	p.hand(first, verdicts)

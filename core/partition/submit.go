@@ -1,13 +1,18 @@
 package partition
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
 // Submit makes operations of bodies, asked for by the key or account called by, and returns
@@ -168,8 +173,12 @@ func (p *Partition) foldRun() error {
 	if err != nil {
 		return err
 	}
+	analysed, err := p.ofOthers(entries, out)
+	if err != nil {
+		return err
+	}
 	seq := p.fold.Seq()
-	if err := p.apply(change{indexed: out, watched: out, moved: func() { p.seq, p.at = seq, seq }}); err != nil {
+	if err := p.apply(change{indexed: out, analysed: analysed, watched: out, moved: func() { p.seq, p.at = seq, seq }}); err != nil {
 		return err
 	}
 	p.hand(entries[0].Seq, verdicts)
@@ -199,6 +208,63 @@ func (p *Partition) foldEntries(f *fold.Fold, tx *kv.Overlay, entries []log.Entr
 		}
 	}
 	return verdicts, f.End(), nil
+}
+
+// ofOthers are the inputs, beside those that entries change, whose derived records have come with a picture of theirs: such as an
+// input that a copy took from an origin that had not analysed it, when the same picture is added at the copy.
+func (p *Partition) ofOthers(entries []log.Entry, out fold.Outcome) (inputs []catalog.Input, err error) {
+	if p.index == nil {
+		return nil, nil
+	}
+	changed := make(map[uint32]bool, len(out.Changes))
+	pictures := make(map[picture]bool, len(entries))
+	brings := func(h blob.Hash, c raster.Crop) {
+		if !h.IsZero() {
+			pictures[picture{h, c}] = true
+		}
+	}
+	for _, c := range out.Changes {
+		changed[ordOf(c)] = true
+		if c.After != nil && (c.Before == nil || c.Before.Blob != c.After.Blob) {
+			brings(c.After.Blob, c.After.Crop)
+		}
+	}
+	for i := range entries { // what becomes no input may bring a record, too
+		if b, ok := entries[i].Op.Body.(*log.InputCreate); ok {
+			brings(b.Blob, b.Crop)
+		}
+	}
+	r := catalog.Read(p.tx, p.o.App)
+	for of := range pictures {
+		var failed error
+		// They have their record in common: where one is in the index, or lacks it, all do.
+		err := r.ByPicture(of.blob, of.crop, func(ord uint32) bool {
+			if changed[ord] {
+				return true
+			}
+			in, err := r.Input(ord)
+			lacks := false
+			if err == nil {
+				lacks, err = p.index.Lacks(p.tx, &in)
+			}
+			if lacks {
+				inputs = append(inputs, in)
+			}
+			failed = err
+			return lacks
+		})
+		if err = errors.Join(err, failed); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(inputs, func(a, b catalog.Input) int { return cmp.Compare(a.Ord, b.Ord) })
+	return inputs, nil
+}
+
+// picture is what a derived record is of.
+type picture struct {
+	blob blob.Hash
+	crop raster.Crop
 }
 
 // change is what the overlay's batch does.
