@@ -288,6 +288,13 @@ export class Application {
     this.#wrote = 0;
   }
 
+  /** Waits until the origin has an input that was written here. Returns false if the origin is out of reach before. */
+  async sent(input: string): Promise<boolean> {
+    for (; this.marks.inputs.has(input); await new Promise((resolve) => setTimeout(resolve, 250)))
+      if (this.offline || this.#closed) return false;
+    return !this.offline;
+  }
+
   /** Opens the copy that this browser keeps of the application, or, in a demonstration, is to keep; once. */
   begin(): Promise<void> {
     this.#begun ??= this.#begin().catch(() => {

@@ -1,6 +1,6 @@
 // Pictures on their way into an application: read, hashed and sent a few at a time, whatever page is shown meanwhile.
 import type { Application } from '../../application.svelte';
-import { call } from '../../ask';
+import { type Ask, call } from '../../ask';
 import { Failure } from '../../console';
 import { oneForEach } from '../../each';
 import { base64Of } from '../look/pictures';
@@ -296,13 +296,18 @@ export class Adding {
       if (entry.is !== 'stored' || !entry.source.blob) continue;
       this.#twins = this.#twins.then(async () => {
         try {
-          type Answer = { duplicates: { input: { id: string }; tier: Twin['tier'] }[] };
-          const path = `/inputs/${encodeURIComponent(entry.id)}/duplicates?per_page=1`;
-          let [first] = (await this.app.call<Answer>('GET', path)).duplicates;
-          // Whether one is the other saved again is seen in the bytes of both, and a copy may not have them yet.
-          if (first?.tier === 'similar' && this.app.by === 'device' && !this.app.offline)
-            first = (await call<Answer>(this.app.there, 'GET', path).catch(() => undefined))?.duplicates[0] ?? first;
-          if (first) entry.twin = { tier: first.tier, id: first.input.id };
+          const find = async (ask: Ask) => {
+            type Answer = { duplicates: { input: { id: string }; tier: Twin['tier'] }[] };
+            const path = `/inputs/${encodeURIComponent(entry.id)}/duplicates?per_page=1`;
+            const [first] = (await call<Answer>(ask, 'GET', path)).duplicates;
+            if (first) entry.twin = { tier: first.tier, id: first.input.id };
+            return first;
+          };
+          const first = await find(this.app.ask);
+          // A copy may lack the bytes of the older picture, which tell whether it was saved again or is only similar.
+          // The origin has them, and the new picture as soon as the copy has sent it.
+          if (first?.tier === 'similar' && this.app.by === 'device' && (await this.app.sent(entry.id)))
+            await find(this.app.there);
         } catch {
           // It is stored; what it is like can be seen on its own page.
         }

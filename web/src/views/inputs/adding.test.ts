@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Application } from '../../application.svelte';
+import { Adding } from './adding.svelte';
+import type { Source } from './sources';
+
+// A browser's reader of files, as far as the pages use it.
+class Reader {
+  result = '';
+  onload = () => {};
+  async readAsDataURL(blob: Blob) {
+    this.result = `data:;base64,${Buffer.from(await blob.arrayBuffer()).toString('base64')}`;
+    this.onload();
+  }
+}
+globalThis.FileReader = Reader as unknown as typeof FileReader;
+
+const answer = (body: object) => Response.json({ status: { code: 10000 }, ...body });
+const duplicate = (tier: string) => answer({ duplicates: [{ input: { id: 'older' }, tier }] });
+
+/** An application whose copy finds the input similar to another, and whose origin knows it as the same picture, saved again. */
+function applicationOf() {
+  let arrive: (sent: boolean) => void = () => {};
+  const arrival = new Promise<boolean>((resolve) => {
+    arrive = resolve;
+  });
+  const app = {
+    by: 'device',
+    offline: false,
+    asked: 0, // questions to the origin
+    arrive,
+    sent: () => arrival,
+    send: async (_: string, init: RequestInit) => {
+      const { inputs } = JSON.parse(init.body as string) as { inputs: { id: string }[] };
+      return answer({ inputs: inputs.map(({ id }) => ({ id, status: { code: 30000, description: 'ok' } })) });
+    },
+    ask: async () => duplicate('similar'),
+    there: async () => {
+      app.asked++;
+      return duplicate('re_encoded');
+    },
+  };
+  return app;
+}
+
+/** Adds a picture, and returns its entry once the copy has found its duplicate. */
+async function added(app: ReturnType<typeof applicationOf>) {
+  const adding = new Adding(app as unknown as Application);
+  await adding.take([{ name: 'new.jpg', blob: new Blob(['a picture']) } as Source]);
+  while (!adding.entries[0]?.twin) await new Promise(setImmediate);
+  return adding.entries[0];
+}
+
+test('the origin is not asked about an input before it has the input', async () => {
+  const app = applicationOf();
+  const entry = await added(app);
+  for (let i = 0; i < 5; i++) await new Promise(setImmediate);
+  assert.equal(app.asked, 0);
+  assert.equal(entry.twin?.tier, 'similar');
+  app.arrive(true);
+  while (entry.twin?.tier === 'similar') await new Promise(setImmediate);
+  assert.deepEqual([app.asked, entry.twin], [1, { tier: 're_encoded', id: 'older' }]);
+});
+
+test('the answer of the copy stays where the origin is out of reach', async () => {
+  const app = applicationOf();
+  const entry = await added(app);
+  app.arrive(false);
+  for (let i = 0; i < 5; i++) await new Promise(setImmediate);
+  assert.deepEqual([app.asked, entry.twin?.tier], [0, 'similar']);
+});
