@@ -5,19 +5,19 @@ GO        ?= go
 DATA      ?= .data
 LISTEN    ?= 127.0.0.1:8080
 FUZZTIME  ?= 20s
-FROM      ?= 0
 ROUNDS    ?= 5
 SHARED    ?= ../shared
 PACKAGES  ?= ./...
 RUN       ?= .
 VERSION   ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+RELEASE   ?=
 LDFLAGS   := -s -w -X github.com/sightline-dev/sightline/origin/command.version=$(VERSION)
 
 WAZERO      := github.com/tetratelabs/wazero/cmd/wazero@v1.12.0
 GOFUMPT     := mvdan.cc/gofumpt@v0.9.2
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# What answers hostile bytes or keeps data must be covered to this share of its statements (goal G26).
+# Packages that read hostile bytes or store data. make nightly fails if its tests cover a smaller share of their statements.
 COVERED := core/api core/auth core/blob core/blob/pack core/catalog core/fold core/index core/index/hnsw core/ingest core/jsonio core/kv core/kv/journal core/kv/memkv \
 	core/kv/pebblekv core/log core/log/field core/partition core/predict/onnx core/predict/raster core/predict/raster/jpg core/search \
 	core/train core/train/kernel core/training origin/account origin/certificate origin/console origin/data origin/fetch origin/httpd \
@@ -25,39 +25,43 @@ COVERED := core/api core/auth core/blob core/blob/pack core/catalog core/fold co
 	wasm/guest/instance wasm/guest/lent wasm/host edge/updater
 COVER   := 85
 
-# What the pages are made of.
-PAGES := $(shell find web/src web/runtime/src web/messages web/public web/tools web/index.html web/package.json web/*.ts web/project.inlang/settings.json \
+# The sources of the pages.
+PAGES := $(shell find web/src web/runtime/src web/messages web/public web/samples web/tools web/index.html web/package.json web/*.ts web/project.inlang/settings.json \
 	web/openapi/openapi.json models/general-v1.3/names -type f -not -path 'web/src/words/*' -not -name v2.d.ts 2>/dev/null)
 
-# What the module is made of, and what pages run it with.
+# The sources of the module and of the runtime of pages.
 MODULE  := $(shell find core sync wasm/guest wasm/abi -name '*.go' -not -name '*_test.go' 2>/dev/null) go.mod
 RUNTIME := $(shell find web/runtime -type f -not -path '*/served/*' -not -path '*/test/*' -not -path '*/node_modules/*' 2>/dev/null)
 
-# They hold answers to times, so that nothing else runs beside them; and where they are.
-TIMED    := ^Test(G13|G16|G17|G18|Runaway)
-TIMED_IN := ./origin/command ./edge
-
-# What takes longest begins first, and the rest fills its pauses.
+# The packages whose tests take longest start first, and the others fill their pauses.
 FIRST := /(web/journeys|edge|origin/command|web/runtime/test|wasm/(host|simd))$$
 
-# What is also tested on other architectures: all that computes, encodes or keeps bytes. What only calls that has no code of its
-# own for any of them, and its answers are compared where the module is (wasm/host, web/runtime).
+# Packages that are also tested on other architectures: all that compute, encode or store bytes. The packages left out only call
+# these and have no code of their own for any architecture. The tests of wasm/host and web/runtime compare their answers.
 ELSEWHERE = ./models $$($(GO) list ./core/... | grep -vE '/core$$|/core/(api|auth|ingest|partition|renew|search|training)(/|$$)') ./sync/lines ./sync/press ./sync/wire
 
-# Of those, what is tested as wasip1: what computes with fractions or has code of its own there. The others run in the module itself,
-# where random programs, transcripts and copies have the native answers and digests (wasm/host, web/runtime).
+# Of these, the packages that are tested as wasip1: they compute with fractions or have code of their own there. The others run in
+# the module itself, where random programs, transcripts and copies must give the native answers and digests.
 ASWASM := ./models ./core/blob ./core/catalog ./core/cpu ./core/index/... ./core/jsonio/... ./core/predict/... ./core/train/...
 
-# What starts goroutines or is used by several at once, in the packages or in their tests; of the commands most run one at a time.
+# Packages that start goroutines or are used by several at once, themselves or in their tests.
 CONCURRENT = ./core ./core/api ./core/blob/... ./core/index ./core/index/hnsw ./core/kv/... ./core/log ./core/partition ./sync/feed ./edge/node ./edge/keeper \
 	$(shell $(GO) list ./origin/... | grep -vE '/origin/(collection|command|conformance|release)$$')
 
-# Long tests among them that start no goroutine, in which the detector has nothing to see.
-SINGLE := TestCopiesLong|TestG21ChurnKeepsRecall|TestImportsPointInward|TestPublicAgainstOracles
+# Long tests of these packages that start no goroutine: the race detector has nothing to find in them.
+SINGLE := TestCopiesLong|TestChurnKeepsRecall|TestImportsPointInward|TestPublicAgainstOracles
 
+# Tests of the programs that run several goroutines. Most commands run one at a time.
+RACED := TestKill|TestFault|TestDamage|TestTenants|TestHostile|TestSSRF|TestLoad|TestLeaks|TestBombs|TestDeletedKeys|TestSameInModule|Many|OneServer|Life|Interrupted|Another|Copies|Watches|Backup|Inputs|Stalled|Hosted|ACME|Serve|People|Fleet|Swap|Idle|Strangers|Replaced|Detach|GivenUp|NoTime|LookedAfter|Networks
+
+# Every go command compiles with the same flags, so that programs, tests and tools share what is compiled. Nothing here reads DWARF,
+# which costs a sixth of the time.
+ifeq (,$(findstring -trimpath,$(GOFLAGS)))
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath '-gcflags=all=-dwarf=false')
+endif
 export CGO_ENABLED := 0
 
-.PHONY: help run demo shots build wasm web models test test-native test-race test-wasm test-arm64 race race-packages race-programs fuzz bench soak check generate clean
+.PHONY: help run demo shots build release wasm web models quick test nightly soak timed wasip1 arm64 race race-packages race-programs fuzz bench check generate clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -73,67 +77,87 @@ shots: build ## pictures of the pages in the states that the design has drawn, i
 	@.ci/need chromium chromium
 	cd web/journeys && CHROMIUM=$$(command -v chromium chromium-browser google-chrome | head -1) node shots.js ../../bin/sightline ../../.cache/shots $$([ -d ../../$(SHARED)/design/web/shots ] && echo ../../$(SHARED)/design/web/shots)
 
-build: wasm web ## the binaries, into bin/
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/sightline ./origin
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/sightline-edge ./edge
+build: web wasm ## the two programs, into bin/
+	@echo 'build: bin/sightline'
+	@$(GO) build -ldflags '$(LDFLAGS)' -o bin/sightline ./origin
+	@echo 'build: bin/sightline-edge'
+	@$(GO) build -ldflags '$(LDFLAGS)' -o bin/sightline-edge ./edge
 
-wasm: wasm/dist/guest.wasm wasm/dist/kernels.wasm ## the module that edges and pages run, into wasm/dist, where something has changed since
+release: ## the two programs as they are published: the module is compressed as far as possible, which takes half a minute
+	@$(MAKE) --no-print-directory RELEASE=1 build
+
+wasm: wasm/dist/guest.wasm wasm/dist/kernels.wasm ## the module that edges and pages run, into wasm/dist
 
 wasm/dist/guest.wasm: $(MODULE)
-	GOOS=wasip1 GOARCH=wasm $(GO) build -trimpath -ldflags '-s -w' -tags lent -buildmode=c-shared -o $@ ./wasm/guest
+	@echo 'build: the WebAssembly module'
+	@GOOS=wasip1 GOARCH=wasm $(GO) build -ldflags '-s -w' -tags lent -buildmode=c-shared -o $@ ./wasm/guest
 
 wasm/dist/kernels.wasm: $(shell find wasm/simd -name '*.go' -not -name '*_test.go' 2>/dev/null)
-	$(GO) run ./wasm/simd/cmd $@
+	@echo 'build: the module of its kernels'
+	@$(GO) run ./wasm/simd/cmd $@
 
-web: ## the pages and their runtime, into web/dist and web/runtime/served/dist, where something has changed since
+web: ## the pages and their runtime, into web/dist and web/runtime/served/dist
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory -j2 web/dist/index.html web/runtime/served/dist/index.js; \
-	else echo 'no Node here: the pages are left as they are' >&2; fi
+	else echo 'There is no Node: the programs are built without pages.' >&2; fi
 
-web/runtime/served/dist/index.js: web/node_modules/.package-lock.json wasm/dist/guest.wasm wasm/dist/kernels.wasm $(RUNTIME)
-	cd web/runtime && npm run --silent build && touch served/dist/index.js
+web/runtime/served/dist/index.js: web/node_modules/.package-lock.json wasm/dist/guest.wasm wasm/dist/kernels.wasm $(RUNTIME) $(if $(RELEASE),compress-again)
+	@echo "build: the pages' runtime"
+	@cd web/runtime && RELEASE=$(RELEASE) npm run --silent build && touch served/dist/index.js
+
+.PHONY: compress-again
+compress-again:
 
 web/node_modules/.package-lock.json: web/package-lock.json web/.npmrc
-	cd web && npm ci --silent && touch node_modules/.package-lock.json
+	@echo 'build: npm packages'
+	@cd web && npm ci --silent && touch node_modules/.package-lock.json
 
 web/dist/index.html: web/node_modules/.package-lock.json $(PAGES)
-	cd web && npm run --silent build
+	@echo 'build: the pages'
+	@cd web && npm run --silent build
 
 models: ## bake the bundles from $(SHARED)/model and measure them on $(SHARED)/eval and photos
 	$(GO) run ./models/bake -from $(SHARED)/model -eval $(SHARED)/eval -photos $(SHARED)/photos -to models
 
-# Those of other architectures and under the race detector hold nothing to times: two packages at once, of any of them.
-test: test-native ## all tests
-	@$(MAKE) --no-print-directory -j2 FLAGS='-p 1' race-packages test-wasm race-programs test-arm64
+quick: ## the laws of core and sync at their smallest size, in 3 minutes, without Node and browser
+	@.ci/test -short ./core/... ./sync/...
+
+test: build ## every law at a small size, transcripts on all hosts, the official client, four journeys: 12 minutes
+	@{ .ci/need chromium chromium && .ci/need curl curl; } || test -z "$$CI"
+	@all=$$($(GO) list $(PACKAGES) | tac); .ci/test -timeout 15m $$(grep -E '$(FIRST)' <<<"$$all") $$(grep -vE '$(FIRST)' <<<"$$all")
+
+nightly: build ## everything: laws at full size, all journeys, coverage, timed tests, race detector, wasip1, arm64, fuzz: an hour
+	@{ .ci/need chromium chromium && .ci/need curl curl; } || test -z "$$CI"
+	@all=$$($(GO) list $(PACKAGES) | tac); NIGHTLY=1 .ci/test -timeout 45m -cover $$(grep -E '$(FIRST)' <<<"$$all") $$(grep -vE '$(FIRST)' <<<"$$all")
+	@.ci/cover $(COVER) .cache/test.txt $(COVERED)
+	@$(MAKE) --no-print-directory timed
+	@$(MAKE) --no-print-directory -j2 FLAGS='-p 1' race-packages wasip1 race-programs arm64
 	@$(MAKE) --no-print-directory fuzz
 
-test-native: wasm web ## the tests of this machine's own architecture, with the coverage that G26 asks for
-	@{ .ci/need chromium chromium && .ci/need curl curl; } || test -z "$$CI"
-	@mkdir -p .cache
-	@all=$$($(GO) list $(PACKAGES) | tac); set -o pipefail; $(GO) test -vet=off -timeout 30m -cover -skip '$(TIMED)' \
-		$$(grep -E '$(FIRST)' <<<"$$all") $$(grep -vE '$(FIRST)' <<<"$$all") | tee .cache/test.txt
-	$(GO) test -vet=off -timeout 15m -p 1 -cover -run '$(TIMED)' $(TIMED_IN)
-	@.ci/cover $(COVER) .cache/test.txt $(COVERED)
+soak: ## hours of one law: make soak LAW=Kill FROM=0 starts at a seed
+	@test -n "$(LAW)" || { echo 'usage: make soak LAW=Kill [FROM=seed] [N=rounds]' >&2; exit 2; }
+	SOAK=1 SOAK_FROM=$(FROM) SOAK_N=$(N) $(GO) test -v -count=1 -timeout 0 -run '^Test$(LAW)' $(PACKAGES)
 
-test-wasm: bin/wazero ## the tests of what computes as wasip1 under wazero
+timed: build ## the tests that compare time or memory with a bound, alone, up to three times each
+	@.ci/timed
+
+wasip1: bin/wazero ## the tests of the packages that compute, as wasip1 under wazero
 	GOOS=wasip1 GOARCH=wasm $(GO) test -vet=off -short -timeout 15m $(FLAGS) -exec "$(CURDIR)/.ci/wasip1" $(ASWASM)
 
-# Which file operation fails (G2, G3) is the same everywhere.
-test-arm64: ## the same as arm64 under qemu, with what only encodes or keeps bytes
+# Which file operation fails is the same on every architecture.
+arm64: ## the same as arm64 under qemu, with the packages that encode or store bytes
 	@.ci/need qemu-aarch64 qemu-user
-	GOARCH=arm64 $(GO) test -vet=off -short -skip 'TestG[23]' -timeout 15m $(FLAGS) -exec qemu-aarch64 $(ELSEWHERE)
+	GOARCH=arm64 $(GO) test -vet=off -short -skip 'TestFault' -timeout 15m $(FLAGS) -exec qemu-aarch64 $(ELSEWHERE)
 
-test-race: ## the race detector on what runs concurrently
+race: ## the race detector on everything that runs concurrently (needs gcc)
 	@$(MAKE) --no-print-directory -j2 FLAGS='-p 1' race-packages race-programs
 
 race-packages:
-	@$(MAKE) --no-print-directory race SKIP='^($(SINGLE))$$$$' PACKAGES='$(CONCURRENT)'
+	@.ci/need gcc gcc
+	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m $(FLAGS) -skip '^($(SINGLE))$$' $(CONCURRENT)
 
 race-programs:
-	@$(MAKE) --no-print-directory race PACKAGES='./origin/command ./wasm/host' RUN='TestG|Many|OneServer|Life|Interrupted|Another|Copies|Watches|Backup|Inputs|Stalled|Hosted|ACME|Serve|People|Fleet|Swap|Idle|Strangers|Replaced|Detach|GivenUp|NoTime|LookedAfter|Networks'
-
-race: ## all tests with the race detector (needs cgo)
 	@.ci/need gcc gcc
-	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m $(FLAGS) $(if $(SKIP),-skip '$(SKIP)') -run '$(RUN)' $(PACKAGES)
+	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m $(FLAGS) -run '$(RACED)' ./origin/command ./wasm/host
 
 fuzz: ## each fuzz target for FUZZTIME
 	@.ci/fuzz $(FUZZTIME)
@@ -143,10 +167,6 @@ bench: build ## ours and the peers', interleaved, with ratios; and the Go benchm
 	cd models/peers && npm ci --ignore-scripts --silent
 	$(GO) run ./models/peers -rounds $(ROUNDS)
 	$(GO) test -run '^$$' -bench . -benchtime 0.3s $(PACKAGES) | tee .cache/bench.txt
-
-soak: ## tier N of one goal: make soak G=G11 FROM=0 goes on from a seed
-	@test -n "$(G)" || { echo 'usage: make soak G=G11 [FROM=0] [N=rounds]' >&2; exit 2; }
-	SOAK=1 SOAK_FROM=$(FROM) SOAK_N=$(N) $(GO) test -v -count=1 -timeout 0 -run 'Test$(G)($$|[^0-9])' $(PACKAGES)
 
 check: ## formatting, vet (native, wasip1, arm64), staticcheck, and that generating changes nothing
 	@out=$$($(GO) run $(GOFUMPT) -l .); test -z "$$out" || { echo "gofumpt would change:"; echo "$$out"; exit 1; }

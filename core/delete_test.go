@@ -237,9 +237,9 @@ func TestDeletedApplicationLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestG1DeletionsSurviveKills kills the program at any moment after an application was deleted,
+// TestKillDeletions kills the program at any moment after an application was deleted,
 // on what a crash may leave. The application stays dead, and goes in the end.
-func TestG1DeletionsSurviveKills(t *testing.T) {
+func TestKillDeletions(t *testing.T) {
 	set := apitest.Tiny(t)
 	for seed := range proof.Seeds(t, 40, 10_000) {
 		r := rand.New(rand.NewPCG(seed, 10))

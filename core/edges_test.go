@@ -289,9 +289,9 @@ func TestRestoredLeasesNothingTwice(t *testing.T) {
 	refolds(t, disk)
 }
 
-// TestG1EnrolmentsSurviveKills cuts the origin's power while edges enrol, asks again, as an edge
+// TestKillEnrolments cuts the origin's power while edges enrol, asks again, as an edge
 // does whose answer was lost, and holds that an edge's site never changes once it was told.
-func TestG1EnrolmentsSurviveKills(t *testing.T) {
+func TestKillEnrolments(t *testing.T) {
 	for seed := range proof.Seeds(t, 30, 3000) {
 		r := rand.New(rand.NewPCG(seed, 71))
 		l := newFixture(t)

@@ -19,10 +19,10 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestG19DeletedKeysLetNobodyIn deletes keys, one by one, by replacing them or with their
+// TestDeletedKeysLetNobodyIn deletes keys, one by one, by replacing them or with their
 // application, while callers use them, reading and writing. Once the deletion was acknowledged no
 // request that begins is let in.
-func TestG19DeletedKeysLetNobodyIn(t *testing.T) {
+func TestDeletedKeysLetNobodyIn(t *testing.T) {
 	const callers = 4
 	for seed := range proof.Seeds(t, 60, 10_000) {
 		r := rand.New(rand.NewPCG(seed, 19))

@@ -72,11 +72,11 @@ func (s *tape) crash(t testing.TB, r *rand.Rand) *tape {
 	return left
 }
 
-// TestG1InputsSurviveKills adds, changes and deletes inputs while the background works, kills
+// TestKillInputs adds, changes and deletes inputs while the background works, kills
 // the program at random moments, between any two steps and in the middle of tasks, and starts
 // it anew on what a crash may leave. Nothing that was acknowledged is lost or comes back,
 // every input reaches its end, and in the end exactly the pictures of the inputs are kept.
-func TestG1InputsSurviveKills(t *testing.T) {
+func TestKillInputs(t *testing.T) {
 	set := apitest.Tiny(t)
 	for seed := range proof.Seeds(t, 300, 30_000) {
 		r := rand.New(rand.NewPCG(seed, 4))

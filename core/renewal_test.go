@@ -143,7 +143,7 @@ func (r *renewing) base() [32]byte {
 func TestAnotherNetwork(t *testing.T) { changeNetwork(t, 30) }
 
 // TestAnotherNetworkUnderMany is the same for 1,000 inputs; for 10,000 with
-// make soak G=AnotherNetworkUnderMany.
+// make soak LAW=AnotherNetworkUnderMany.
 func TestAnotherNetworkUnderMany(t *testing.T) {
 	switch {
 	case proof.Soaking():

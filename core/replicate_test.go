@@ -324,10 +324,10 @@ func TestGoneRegisterEmpties(t *testing.T) {
 	}
 }
 
-// TestG1EmptiedCopiesSurviveKills cuts the power while a copy is emptied: in the end nothing is
+// TestKillEmptiedCopies cuts the power while a copy is emptied: in the end nothing is
 // left, and never is there data of an application whose record is gone once the copy was
 // started again.
-func TestG1EmptiedCopiesSurviveKills(t *testing.T) {
+func TestKillEmptiedCopies(t *testing.T) {
 	stays := catalog.AppID{0xff, 15: 1}
 	for seed := range proof.Seeds(t, 6, 2000) {
 		r := rand.New(rand.NewPCG(seed, 72))
@@ -365,9 +365,9 @@ func TestG1EmptiedCopiesSurviveKills(t *testing.T) {
 	}
 }
 
-// TestG19TakenRegistersSurviveKills cuts the power after a copy has heard that a key was deleted: it
+// TestDeletedKeysSurviveKills cuts the power after a copy has heard that a key was deleted: it
 // lets nobody in when the copy starts again, whatever the disk had not written yet.
-func TestG19TakenRegistersSurviveKills(t *testing.T) {
+func TestDeletedKeysSurviveKills(t *testing.T) {
 	for seed := range proof.Seeds(t, 20, 2000) {
 		r := rand.New(rand.NewPCG(seed, 73))
 		l := newFixture(t)

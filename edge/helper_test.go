@@ -22,7 +22,6 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/proof"
-	"github.com/sightline-dev/sightline/wasm/built"
 	"github.com/sightline-dev/sightline/web/process"
 )
 
@@ -39,8 +38,8 @@ func build(t testing.TB, module []byte) string {
 	return process.BuildWith(t, process.Edge, map[string][]byte{moduleFile(t): module})
 }
 
-// own is the program as it is released.
-func own(t testing.TB) string { return build(t, built.Guest(t)) }
+// own returns the path of the released program.
+func own(t testing.TB) string { return process.Build(t, process.Edge) }
 
 // hubOf is the origin's program, beside an edge's, built by the first who asks.
 func hubOf(t testing.TB, edge string) string {
@@ -49,7 +48,7 @@ func hubOf(t testing.TB, edge string) string {
 	if _, err := os.Stat(binary); err == nil {
 		return binary
 	}
-	if err := os.Rename(process.Build(t), binary); err != nil {
+	if err := os.Rename(process.Build(t, process.Origin), binary); err != nil {
 		t.Fatal(err)
 	}
 	return binary

@@ -16,10 +16,10 @@ import (
 // inputs of its origin: three times what it is to take.
 const joinTime = 30
 
-// TestJoinsMany has an edge join an origin of 100,000 inputs, with N of another number: make soak G=JoinsMany.
+// TestJoinsMany has an edge join an origin of 100,000 inputs, with N of another number: make soak LAW=JoinsMany.
 func TestJoinsMany(t *testing.T) {
 	if !proof.Soaking() {
-		t.Skip("minutes by itself: make soak G=JoinsMany")
+		t.Skip("minutes by itself: make soak LAW=JoinsMany")
 	}
 	_, inputs := proof.Rounds(t, 0, 100_000)
 	binary := own(t)

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/sightline-dev/sightline/origin/control"
 	"github.com/sightline-dev/sightline/web/process"
@@ -325,11 +324,7 @@ func drain(t *testing.T, binary string) {
 			t.Skip("the calls were over before the server was stopped")
 		}
 	}
-	begun := time.Now()
 	srv.terminate(t)
-	if took := time.Since(begun); took > 10*time.Second {
-		t.Errorf("the server took %v to stop", took)
-	}
 	for range 2 {
 		if got := <-answers; !strings.HasPrefix(got, "200 <nil>") {
 			t.Errorf("an accepted call was answered %s", got)

@@ -130,9 +130,7 @@ func damaged(t *testing.T, binary, data, key string) {
 // any more, and the keeper has to notice. Where one had begun before the call it stops only who has to help it, and
 // either may be first.
 func TestRunaway(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it waits for calls to be too long")
-	}
+	proof.Timed(t)
 	binary := build(t, runaway(t))
 	warm := t.TempDir()
 	command(t, binary, "warm", "--data", warm)

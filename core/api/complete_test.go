@@ -14,8 +14,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// TestCompleteVersion (I10) has the log say that a version is trained whose manifest is not here: predictions and
-// searches go on with the last one that is whole, until it has come.
+// TestCompleteVersion replicates a trained version before its manifest. Until the manifest arrives, predictions and searches
+// use the last complete version.
 func TestCompleteVersion(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
 	picture := base64.StdEncoding.EncodeToString(apitest.Picture("red.png"))

@@ -12,10 +12,10 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestG19Deleted deletes keys, kills tokens and deletes applications under requests that never
+// TestDeletedKeysUnderRequests deletes keys, kills tokens and deletes applications under requests that never
 // stop: none that begins after the deletion was acknowledged is let in, and none is answered by
 // anything but success or 401.
-func TestG19Deleted(t *testing.T) {
+func TestDeletedKeysUnderRequests(t *testing.T) {
 	_, rounds := proof.Rounds(t, 60, 5_000)
 	e := newEstate(t, nil)
 	accepted := 0

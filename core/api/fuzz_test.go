@@ -70,8 +70,8 @@ func FuzzServe(f *testing.F) {
 	})
 }
 
-// TestG11BentBodies sends right requests with a few bytes changed, cut out or doubled.
-func TestG11BentBodies(t *testing.T) {
+// TestHostileBodies sends right requests with a few bytes changed, cut out or doubled.
+func TestHostileBodies(t *testing.T) {
 	s := apitest.NewServer(t, apitest.Tiny(t), nil, nil)
 	for seed := range proof.Seeds(t, 5_000, 200_000) {
 		r := rand.New(rand.NewPCG(seed, 11))

@@ -15,11 +15,11 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestG9NonInterference runs a random program of anna's calls twice: alone in the world, and among
+// TestTenantsDoNotInterfere runs a random program of anna's calls twice: alone in the world, and among
 // calls of bert's, who has the same ids, pictures and words, knows hers, asks for her things by
 // every path, and at times deletes his application. Her answers are the same bytes, headers
 // included, and so are the pictures behind her addresses.
-func TestG9NonInterference(t *testing.T) {
+func TestTenantsDoNotInterfere(t *testing.T) {
 	answers := 0
 	for seed := range proof.Seeds(t, 500, 50_000) {
 		steps := program9(seed)
@@ -201,9 +201,9 @@ func (w wanderer) call() api.Request {
 	return r
 }
 
-// TestG9Tokens holds the same of what clients are told when they ask for tokens too often: one
-// that asks with wrong secrets keeps no other out, nor the owner of the client it names.
-func TestG9Tokens(t *testing.T) {
+// TestTenantsTokenLimits checks that tenants share no limit on requests for tokens. A client with wrong secrets locks out no
+// other client, and not the owner of the client that it names.
+func TestTenantsTokenLimits(t *testing.T) {
 	e := newEstate(t, nil)
 	anna := e.settle("anna", 1)
 	wrong := anna.Client

@@ -9,10 +9,10 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestG8Programs runs random programs of calls on inputs against the engine and against the
+// TestPrograms runs random programs of calls on inputs against the engine and against the
 // reference model; every answer must agree. Now and then the program is killed and started
 // anew on the same store.
-func TestG8Programs(t *testing.T) {
+func TestPrograms(t *testing.T) {
 	set := apitest.Tiny(t)
 	for seed := range proof.Seeds(t, 2_000, 200_000) {
 		p := program.New(t, apitest.NewWorld(t, memkv.New(), set, nil, nil), seed)

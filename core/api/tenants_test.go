@@ -195,9 +195,9 @@ func statusOf(t testing.TB, r api.Response) said {
 	return said{r.Status, e.Status.Code, e.Status.Details}
 }
 
-// TestG15Credentials sends every endpoint each kind of credential that there is. What gets
-// as far as its body has one that is no JSON, so that nothing is changed on the way.
-func TestG15Credentials(t *testing.T) {
+// TestTenantsCredentials sends every kind of credential to every endpoint. The body is not JSON, so that a request with the
+// right credential changes nothing.
+func TestTenantsCredentials(t *testing.T) {
 	e := newEstate(t, nil)
 	anna, bert := e.settle("anna", 1), e.settle("bert", 2)
 	e.furnish(anna)
@@ -409,10 +409,10 @@ func TestTokensDie(t *testing.T) {
 	}
 }
 
-// TestG15ForeignIsMissing runs the same calls of bert's in a world with anna's application and in
+// TestTenantsForeignIsMissing runs the same calls of bert's in a world with anna's application and in
 // one where it has never been: bert's answers are the same, byte for byte, though he knows every
 // id, address and path of hers.
-func TestG15ForeignIsMissing(t *testing.T) {
+func TestTenantsForeignIsMissing(t *testing.T) {
 	with, without := newEstate(t, nil), newEstate(t, nil)
 	b1, b2 := with.settle("bert", 2), without.settle("bert", 2)
 	anna := with.settle("anna", 1)

@@ -22,7 +22,7 @@ import (
 )
 
 // TestAgainstOracle folds random programs beside a naive model: every verdict, and every
-// state on the way, agree. That nothing dead comes back (I4) is part of it.
+// state on the way, agree. That nothing dead comes back is part of it.
 func TestAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		againstOracle(t, program(drawn{t}, rapid.IntRange(1, 60).Draw(t, "operations")))
@@ -292,7 +292,7 @@ func TestContentDigest(t *testing.T) {
 //go:embed testdata/golden.txt
 var golden string
 
-// TestGolden folds one fixed program to the digests that every host must have (I11):
+// TestGolden folds one fixed program to the digests that every host must have:
 // natively, on arm64, as wasip1 and without assembly. UPDATE=1 writes them.
 func TestGolden(t *testing.T) {
 	w := newWorld(t)

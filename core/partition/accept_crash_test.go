@@ -19,11 +19,10 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestG6Accept cuts the power of an origin that edges send to, several senders each, while it is
-// written to itself, and opens what is left: every operation that was accepted is there, each
-// site's stand in their order, once and without a gap, and what is sent again from the beginning completes
-// them.
-func TestG6Accept(t *testing.T) {
+// TestConvergeAccept cuts the power of an origin while several senders of each edge push to it and callers write to it. After a
+// restart every accepted operation is in the log. Each site's operations are in their order, once and without a gap. Pushing
+// everything again completes them.
+func TestConvergeAccept(t *testing.T) {
 	for seed := range proof.Seeds(t, 160/clonesPerRun, 50_000/clonesPerRun) {
 		acceptRun(t, seed)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/proof"
 )
 
 // tb is what helpers want of a test, be it rapid's.
@@ -405,19 +406,12 @@ func TestCopies(t *testing.T) {
 
 // TestCopiesLong is TestCopies with longer lives.
 func TestCopiesLong(t *testing.T) {
-	rounds := 12
-	if testing.Short() {
-		rounds = 2
-	}
-	for seed := range uint64(rounds) {
+	for seed := range proof.Seeds(t, 12, 500) {
 		w := newCopies(t, rand.New(rand.NewPCG(seed, 1)), 3, seed%2 == 0)
 		for i := 0; i < 250 && !t.Failed(); i++ {
 			w.act()
 		}
 		w.settle()
-		if t.Failed() {
-			t.Fatalf("failed at seed %d", seed)
-		}
 	}
 }
 

@@ -29,10 +29,9 @@ import (
 // clonesPerRun is how often the power fails in one run.
 const clonesPerRun = 8
 
-// TestG1Partition cuts the power of partitions that are written to from several sides, and opens
-// what is left: every acknowledged operation is there with its verdict, the state is the fold
-// of the log, nothing is torn, and the index agrees with the records.
-func TestG1Partition(t *testing.T) {
+// TestKillPartition cuts the power of partitions that several callers write to. After a restart every acknowledged operation has
+// its verdict, the state is the fold of the log, no batch is torn, and the index agrees with the records.
+func TestKillPartition(t *testing.T) {
 	for seed := range proof.Seeds(t, 2000/clonesPerRun, 100_000/clonesPerRun) {
 		crashRun(t, seed)
 	}

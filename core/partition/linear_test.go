@@ -25,9 +25,9 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestG7Partition has several clients write and read a few ids of a partition at once, and finds
-// for each history an order of its calls, one after another, that a plain map would have answered alike.
-func TestG7Partition(t *testing.T) {
+// TestLinearPartition lets several clients read and write a few ids of a partition at once. Each history must have a sequential
+// order in which a plain map gives the same answers.
+func TestLinearPartition(t *testing.T) {
 	for seed := range proof.Seeds(t, 200, 20_000) {
 		calls := history(t, seed)
 		if !porcupine.CheckOperations(register, calls) {

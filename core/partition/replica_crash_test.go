@@ -16,10 +16,10 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestG1Replica cuts the power of a replica that is written to while it pushes, pulls and takes
-// snapshots, and opens what is left: the outbox has every operation that was acknowledged, and
-// cursor, state, undo records and index agree with each other and with the origin's log.
-func TestG1Replica(t *testing.T) {
+// TestKillReplica cuts the power of a replica while it is written to, pushes, pulls and installs snapshots. After a restart the
+// outbox has every acknowledged operation. Cursor, state, undo records and index agree with each other and with the origin's
+// log.
+func TestKillReplica(t *testing.T) {
 	for seed := range proof.Seeds(t, 64/clonesPerRun, 50_000/clonesPerRun) {
 		replicaRun(t, seed)
 	}

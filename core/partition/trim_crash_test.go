@@ -16,9 +16,9 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestG1Trim cuts the power of a partition whose log is trimmed all the time: what was acknowledged is in the state,
-// though the entries are gone, and the state is that of one of the moments.
-func TestG1Trim(t *testing.T) {
+// TestKillTrim cuts the power of a partition whose log is trimmed all the time. After a restart the state includes every
+// acknowledged operation, although its log entry was deleted, and equals the state of one moment.
+func TestKillTrim(t *testing.T) {
 	for seed := range proof.Seeds(t, 12, 2000) {
 		trimRun(t, seed)
 	}

@@ -1,8 +1,10 @@
-// Package proof is what the tests of every package share: the test data that lies beside the
-// project, and the size of a reliability goal's run. Only tests import it.
+// Package proof holds what the tests of all packages share: the test data next to the project, and the size of a run.
+// Only tests import it. A law is a promise that tests check with random programs or schedules. laws.md lists all laws.
 //
-//	make test                            tier P of each goal: every change
-//	make soak G=G11 FROM=200000 [N=…]    tier N of one goal, going on from a seed
+//	make quick                        a tenth of the nightly size, by go test -short
+//	make test                         a quarter of the nightly size: every change
+//	make nightly                      the nightly size, by NIGHTLY=1: every night
+//	make soak LAW=Kill FROM=200000    hours of one law, starting at a seed, by SOAK=1
 package proof
 
 import (
@@ -43,29 +45,63 @@ func Shared(t testing.TB, elem ...string) string {
 	return path
 }
 
-// Soaking reports whether the test runs at tier N.
+// Soaking reports whether the test runs under make soak.
 func Soaking() bool { return os.Getenv("SOAK") != "" }
 
-// Rounds is how many rounds of a goal to run, and the seed of the first: p of them inside make test
-// (a tenth with -short), n under make soak unless N says otherwise.
-func Rounds(t testing.TB, p, n int) (from uint64, rounds int) {
+// Nightly skips a test that only make nightly and make soak run.
+func Nightly(t testing.TB) {
 	t.Helper()
-	rounds = p
-	if testing.Short() {
-		rounds = max(p/10, 1)
+	if Size(t, 0, 0, 1, 1) == 0 {
+		t.Skip("make nightly runs it")
 	}
-	if Soaking() {
-		rounds = int(number(t, "SOAK_N", uint64(n)))
-	}
-	return number(t, "SOAK_FROM", 0), rounds
 }
 
-// Seeds yields the seeds of a goal's rounds, as [Rounds] sizes it. A test that has failed stops at
-// that seed, which is printed and replays alone with FROM=seed N=1.
-func Seeds(t testing.TB, p, n int) iter.Seq[uint64] {
+// Timing reports whether a test compares wall time or the memory of a process with a bound. Other work on the machine
+// changes both, so only make timed, a part of make nightly, and make soak compare them. They run such a test alone. make timed
+// runs it up to three times, and one success counts. A test function calls Timing or [Timed] itself, so that make timed
+// finds it.
+func Timing() bool { return os.Getenv("TIMED") != "" || Soaking() }
+
+// Timed skips a test that has nothing to check without [Timing].
+func Timed(t testing.TB) {
 	t.Helper()
-	from, rounds := Rounds(t, p, n)
+	if !Timing() {
+		t.Skip("it measures time or memory: make timed runs it")
+	}
+}
+
+// Size returns the size of this run: quick with -short, test in make test, nightly in make nightly, and soak in make soak.
+func Size(t testing.TB, quick, test, nightly, soak int) int {
+	t.Helper()
+	switch {
+	case Soaking():
+		return soak
+	case testing.Short():
+		return quick
+	case os.Getenv("NIGHTLY") != "":
+		return nightly
+	}
+	return test
+}
+
+// Rounds returns the seed of a law's first round and the number of rounds: nightly ones in make nightly, a quarter of
+// them in make test, a tenth in make quick, and in make soak N, or soak where no N is given. It logs the seeds. CI does not run a failed test
+// again that logged its seeds, because they would fail again.
+func Rounds(t testing.TB, nightly, soak int) (from uint64, rounds int) {
+	t.Helper()
+	from, rounds = number(t, "SOAK_FROM", 0), Size(t, max(nightly/10, 1), max(nightly/4, 1), nightly, soak)
+	if Soaking() {
+		rounds = int(number(t, "SOAK_N", uint64(soak)))
+	}
 	t.Logf("seeds %d to %d", from, from+uint64(rounds)-1)
+	return from, rounds
+}
+
+// Seeds yields the seeds of a law's rounds, as many as [Rounds] returns. A test that has failed stops at that seed. The
+// seed is printed and replays alone with make soak LAW=… FROM=seed N=1.
+func Seeds(t testing.TB, nightly, soak int) iter.Seq[uint64] {
+	t.Helper()
+	from, rounds := Rounds(t, nightly, soak)
 	return func(yield func(uint64) bool) {
 		for seed := from; seed < from+uint64(rounds); seed++ {
 			if !yield(seed) {

@@ -72,10 +72,10 @@ func (d *disk) crash(percent int, rng *rand.Rand) *disk {
 	return &disk{d.mem.Cut(percent, rng)}
 }
 
-// TestG23QuotaIsExact has 64 callers race for the hundred calls of an account, with restarts in between, and the
+// TestQuotaIsExact has 64 callers race for the hundred calls of an account, with restarts in between, and the
 // calls of a plan, whose blocks a restart gives back: all are allowed and not one more. Then it cuts the power while
 // they race: whatever was allowed before is counted after.
-func TestG23QuotaIsExact(t *testing.T) {
+func TestQuotaIsExact(t *testing.T) {
 	var rounds, crashes int
 	for seed := range proof.Seeds(t, 10, 100) {
 		rng := rand.New(rand.NewPCG(seed, 23))

@@ -92,9 +92,7 @@ func TestPhotosGetTheirLabels(t *testing.T) {
 // mixed sizes up to 12 MP.
 func TestThousandPredictionsStaySmall(t *testing.T) {
 	const n, most = 1000, 200 << 20
-	if testing.Short() || raced {
-		t.Skip("predicts 1,000 pictures, and without the race detector's own books")
-	}
+	proof.Timed(t)
 	dir := t.TempDir()
 	var files []string
 	for i, size := range [][2]int{{320, 240}, {640, 480}, {1024, 1024}, {1152, 864}, {2016, 1512}, {1600, 2400}, {800, 600}, {4032, 3024}} {
@@ -148,7 +146,7 @@ func TestPhonePhotosByURL(t *testing.T) {
 	client := own(t)
 	client.Timeout = 5 * time.Minute
 
-	urls := make([]string, 128)
+	urls := make([]string, proof.Size(t, 16, 16, 128, 128))
 	for i := range urls {
 		urls[i] = fmt.Sprintf("%s/%d.jpg", pictures.URL, i)
 	}

@@ -141,9 +141,9 @@ func bombs(t testing.TB) map[string][]byte {
 	return out
 }
 
-// TestG13Bombs sends each bomb while an innocent goes on asking: every answer comes in time,
-// none is a 5xx, the process grows by at most 512 MB, and the innocent hardly notices.
-func TestG13Bombs(t *testing.T) {
+// TestBombs sends each bomb while another caller predicts. No answer is a 5xx, and each has the envelope. With [proof.Timing]
+// every answer comes in time, the process grows by at most 512 MB, and the other caller is hardly slower.
+func TestBombs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds of decoding")
 	}
@@ -193,7 +193,7 @@ func TestG13Bombs(t *testing.T) {
 			worst, slowest = took, name
 		}
 		most += 20 * alone.p(99) // what the machine's other work costs now
-		if res.StatusCode >= 500 || took > most {
+		if res.StatusCode >= 500 || proof.Timing() && took > most {
 			t.Errorf("%s: %d after %v: %.300q", name, res.StatusCode, took, b)
 		}
 		var envelope struct{ Status struct{ Code int } }
@@ -204,10 +204,10 @@ func TestG13Bombs(t *testing.T) {
 	close(stop)
 	<-stopped
 	_, peak := p.memory(t)
-	if peak-before > 512<<20 {
+	if proof.Timing() && peak-before > 512<<20 {
 		t.Errorf("the process grew by %d MB, want at most 512", (peak-before)>>20)
 	}
-	if got, most := beside.p(99), max(250*time.Millisecond, 10*alone.p(99)); got > most {
+	if got, most := beside.p(99), max(250*time.Millisecond, 10*alone.p(99)); proof.Timing() && got > most {
 		t.Errorf("the innocent's p99 is %v, want at most %v", got, most)
 	}
 	if res, err := client.Get(p.base + "/healthz"); err != nil || res.StatusCode != http.StatusOK {
@@ -215,6 +215,6 @@ func TestG13Bombs(t *testing.T) {
 	} else {
 		_ = res.Body.Close()
 	}
-	t.Logf("G13: %d bombs, slowest %v (%s), growth %d MB, innocent p99 %v (alone %v) of %d",
+	t.Logf("%d bombs, slowest %v (%s), growth %d MB, innocent p99 %v (alone %v) of %d",
 		len(all), worst, slowest, (peak-before)>>20, beside.p(99), alone.p(99), beside.n())
 }

@@ -71,9 +71,9 @@ func statusOf(t testing.TB, client *http.Client, url string) int {
 	return res.StatusCode
 }
 
-// TestG3FullDisk takes a server's disk away and gives it back: writes are refused with 507 and say
-// why, reading, searching and deleting go on, readiness follows, and a start on a full disk serves.
-func TestG3FullDisk(t *testing.T) {
+// TestFaultFullDisk fills a server's disk and frees it again. While it is full, writes get 507 with the reason, reads, searches
+// and deletions work, readiness is off, and a restarted server serves.
+func TestFaultFullDisk(t *testing.T) {
 	var free atomic.Int64
 	free.Store(1 << 40)
 	s := testSettings(t)
@@ -142,10 +142,9 @@ func TestG3FullDisk(t *testing.T) {
 	}
 }
 
-// TestG3FailedSyncEndsTheServer makes the syncs of a server's store fail: the call under way
-// is not acknowledged, the process ends with exit code 1 and says why, and the next one has
-// what was acknowledged.
-func TestG3FailedSyncEndsTheServer(t *testing.T) {
+// TestFaultFailedSyncEndsTheServer makes the syncs of a server's store fail. The call in progress is not acknowledged, the
+// process exits with code 1 and reports the reason, and the next process has everything that was acknowledged.
+func TestFaultFailedSyncEndsTheServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two processes")
 	}

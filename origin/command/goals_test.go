@@ -44,9 +44,9 @@ func (u *unreachable) network() network {
 	}
 }
 
-// TestG11MalformedBodies sends requests that are bent at random, one for each seed: no answer
-// may be a 5xx or without the envelope, nothing may panic, and the server lives.
-func TestG11MalformedBodies(t *testing.T) {
+// TestHostileBodiesAtOrigin sends randomly mutated requests, one for each seed. No answer is a 5xx or lacks the envelope, no
+// handler panics, and the server survives.
+func TestHostileBodiesAtOrigin(t *testing.T) {
 	from, rounds := proof.Rounds(t, 5_000, 200_000)
 	s := testSettings(t)
 	s.network = (&unreachable{}).network()
@@ -82,7 +82,7 @@ func TestG11MalformedBodies(t *testing.T) {
 	if !strings.Contains(string(b), "sightline_http_panics_total 0\n") {
 		t.Error("there were panics")
 	}
-	t.Logf("G11: seeds %d to %d, %d answered well, %d wrong", from, from+uint64(rounds)-1, good.Load(), wrong.Load())
+	t.Logf("seeds %d to %d, %d answered well, %d wrong", from, from+uint64(rounds)-1, good.Load(), wrong.Load())
 }
 
 // bent sends one request and says what is wrong with its answer.
@@ -166,10 +166,9 @@ func bend(rnd *rand.Rand, picture []byte) (method, path string, body []byte) {
 	return method, path, body
 }
 
-// TestG14Endpoints sends the corpus of package fetch through the endpoint that takes URLs, in
-// calls of 128: not one connection may be made, and the answers differ by nothing but whether
-// the text was a URL at all.
-func TestG14Endpoints(t *testing.T) {
+// TestSSRFEndpoints sends the corpus of package fetch to the endpoint that takes URLs, 128 in a call. The server makes no
+// connection, and answers differ only in whether the text is a URL.
+func TestSSRFEndpoints(t *testing.T) {
 	u := &unreachable{answers: map[string][]netip.Addr{}}
 	var urls []string
 	file, err := os.ReadFile("../fetch/testdata/ssrf.tsv")
@@ -224,12 +223,12 @@ func TestG14Endpoints(t *testing.T) {
 	if n := u.dialed.Load(); n != 0 {
 		t.Errorf("%d connections were made", n)
 	}
-	t.Logf("G14: %d payloads at the predict endpoint, %d hits, statuses %v", len(urls), u.dialed.Load(), seen)
+	t.Logf("%d payloads at the predict endpoint, %d hits, statuses %v", len(urls), u.dialed.Load(), seen)
 }
 
-// TestG22FileHandles opens and closes 1,000 connections and some servers: no file handle and
-// (see TestMain) no goroutine may be left.
-func TestG22FileHandles(t *testing.T) {
+// TestLeaksFileHandles opens and closes 1,000 connections and some servers. No file handle and, by TestMain, no goroutine may be
+// left.
+func TestLeaksFileHandles(t *testing.T) {
 	_, rounds := proof.Rounds(t, 1_000, 10_000)
 	handles := func() int {
 		names, err := os.ReadDir("/proc/self/fd")
@@ -270,5 +269,5 @@ func TestG22FileHandles(t *testing.T) {
 	if after := handles(); after > before {
 		t.Errorf("%d file handles are open, %d before", after, before)
 	}
-	t.Logf("G22: %d connections, 4 servers, no handle left of %d", rounds, before)
+	t.Logf("%d connections, 4 servers, no handle left of %d", rounds, before)
 }

@@ -192,10 +192,9 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-// TestG19OriginRefusesDeletedKeys deletes keys through the command line, one by one, by replacing
-// them or with their application, while callers use them over HTTP. Once the command has ended
-// no request that is sent is let in.
-func TestG19OriginRefusesDeletedKeys(t *testing.T) {
+// TestDeletedKeysAtOrigin deletes keys through the command line while callers use them over HTTP: one key, a replaced key, all
+// keys of an application. Once the command has ended, no request with such a key is accepted.
+func TestDeletedKeysAtOrigin(t *testing.T) {
 	const callers = 4
 	s := testSettings(t)
 	srv, base := startOrigin(t, s)

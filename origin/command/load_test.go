@@ -38,9 +38,9 @@ func stalled(address string, n int) (net.Conn, error) {
 	return c, nil
 }
 
-// TestG16StalledConnections holds hundreds of connections that say nothing, half a header,
-// or half a body, or that do not read: memory and an innocent's answers stay as they were.
-func TestG16StalledConnections(t *testing.T) {
+// TestLoadStalledConnections opens hundreds of connections that send nothing, half a header or half a body, or that do not read.
+// Another caller is never refused. With [proof.Timing] the server's memory and that caller's latency stay within bounds.
+func TestLoadStalledConnections(t *testing.T) {
 	_, count := proof.Rounds(t, 300, 10_000)
 	p := startProcess(t)
 	address := strings.TrimPrefix(p.base, "http://")
@@ -96,13 +96,16 @@ func TestG16StalledConnections(t *testing.T) {
 	if held < count*9/10 {
 		t.Errorf("only %d of %d connections could be stalled", held, count)
 	}
-	if grown := peak - before; grown > 256<<20 {
+	if grown := peak - before; proof.Timing() && grown > 256<<20 {
 		t.Errorf("the process grew by %d MB, want at most 256", grown>>20)
 	}
-	if got, most := beside.p(99), max(100*time.Millisecond, 5*alone.p(99)); got > most || refused > 0 {
-		t.Errorf("the innocent's p99 is %v, want at most %v; %d were refused", got, most, refused)
+	if refused > 0 {
+		t.Errorf("%d calls of the innocent were refused", refused)
 	}
-	t.Logf("G16: %d stalled, growth %d MB, innocent p99 %v (alone %v)", held, (peak-before)>>20, beside.p(99), alone.p(99))
+	if got, most := beside.p(99), max(100*time.Millisecond, 5*alone.p(99)); proof.Timing() && got > most {
+		t.Errorf("the innocent's p99 is %v, want at most %v", got, most)
+	}
+	t.Logf("%d stalled, growth %d MB, innocent p99 %v (alone %v)", held, (peak-before)>>20, beside.p(99), alone.p(99))
 }
 
 // load is what an open loop met.
@@ -172,13 +175,10 @@ func capacity(client *http.Client, url string, body []byte, d time.Duration) *lo
 	return l
 }
 
-// TestG17Overload sends more than the server can do: it does nearly as much as it can, in
-// time, refuses the rest at once, and is itself again soon after. What the machine does
-// besides moves every figure, so the best of three attempts counts.
-func TestG17Overload(t *testing.T) {
-	if testing.Short() {
-		t.Skip("some seconds of load")
-	}
+// TestLoadOverload sends more calls than the server can answer. The server answers nearly as many as it can, in time, refuses the
+// others at once, and recovers soon. The best of three attempts counts, because other work on the machine changes every figure.
+func TestLoadOverload(t *testing.T) {
+	proof.Timed(t)
 	times, d := 3.0, 3*time.Second
 	if proof.Soaking() {
 		_, seconds := proof.Rounds(t, 3, 60)
@@ -200,7 +200,7 @@ func TestG17Overload(t *testing.T) {
 		_, peak := p.memory(t)
 		recovered := recovery(client, url, body, 2*full.good.p(99)+50*time.Millisecond)
 		trouble = judge(can, full, over, recovered)
-		t.Logf("G17 attempt %d: capacity %.0f/s; at capacity %.0f/s, p99 %v; at %.0f times %.0f/s, p99 %v, %d refused, p99 %v, %d otherwise; timers late by %v; growth %d MB; normal after %v",
+		t.Logf("attempt %d: capacity %.0f/s; at capacity %.0f/s, p99 %v; at %.0f times %.0f/s, p99 %v, %d refused, p99 %v, %d otherwise; timers late by %v; growth %d MB; normal after %v",
 			attempt+1, can.goodput(), full.goodput(), full.good.p(99), times, over.goodput(), over.good.p(99),
 			over.refused.n(), over.refused.p(99), over.other.Load(), over.late.p(99), (peak-before)>>20, recovered)
 		if trouble == "" {
@@ -246,16 +246,19 @@ func recovery(client *http.Client, url string, body []byte, usual time.Duration)
 	return time.Since(start)
 }
 
-// TestG18SIGTERM stops servers under load: every request that a server has answered reaches
-// its client, the process ends well and in time.
-func TestG18SIGTERM(t *testing.T) {
+// TestLoadSIGTERM stops servers under load. Every request that a server has answered reaches its client, and the process exits
+// with success. With [proof.Timing] it exits within 10 s.
+func TestLoadSIGTERM(t *testing.T) {
 	for seed := range proof.Seeds(t, 3, 100) {
 		rnd := rand.New(rand.NewPCG(seed, 18))
-		terminateUnderLoad(t, seed, rnd.IntN(300))
+		if took := terminateUnderLoad(t, seed, rnd.IntN(300)); proof.Timing() && took > 10*time.Second {
+			t.Errorf("seed %d: the server took %v to stop, want at most 10 s", seed, took)
+		}
 	}
 }
 
-func terminateUnderLoad(t *testing.T, seed uint64, answersBefore int) {
+// terminateUnderLoad returns how long the process took to end.
+func terminateUnderLoad(t *testing.T, seed uint64, answersBefore int) time.Duration {
 	t.Helper()
 	p := startProcess(t)
 	body := byBase64(sample(t, "35-slice-of-pizza.jpg"))
@@ -296,8 +299,9 @@ func terminateUnderLoad(t *testing.T, seed uint64, answersBefore int) {
 	took, err := p.terminate(t)
 	wg.Wait()
 	logged := len(p.lines("method=POST path=/v2/models/" + generalID[:8] + "…/outputs status=200"))
-	if err != nil || took > 10*time.Second || cut.Load() > 0 || int64(logged) != answered.Load() || len(p.lines("msg=stopped")) != 1 {
+	if err != nil || cut.Load() > 0 || int64(logged) != answered.Load() || len(p.lines("msg=stopped")) != 1 {
 		t.Errorf("seed %d: ended with %v after %v; %d answers were sent and %d arrived, %d cut", seed, err, took, logged, answered.Load(), cut.Load())
 	}
-	t.Logf("G18 seed %d: exit after %v, %d answers sent and arrived", seed, took, logged)
+	t.Logf("seed %d: exit after %v, %d answers sent and arrived", seed, took, logged)
+	return took
 }

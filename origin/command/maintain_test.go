@@ -271,9 +271,9 @@ func has(findings []data.Finding, part string) bool {
 	return false
 }
 
-// TestG5DamagedFolders damages a random file of a copy of a folder at a random place, of a
-// server that was stopped or killed: either doctor says so, or everything is there as it was.
-func TestG5DamagedFolders(t *testing.T) {
+// TestDamageFolders damages a random file at a random place in a copy of a data folder, of a server that was stopped or killed.
+// Either doctor reports the damage, or all data is right.
+func TestDamageFolders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some seconds of doctoring")
 	}
@@ -311,7 +311,7 @@ func TestG5DamagedFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("G5: after a stop %d damages told, %d harmless; after a kill %d and %d; 0 wrong or silently missing", told[0], harmless[0], told[1], harmless[1])
+	t.Logf("after a stop %d damages told, %d harmless; after a kill %d and %d; 0 wrong or silently missing", told[0], harmless[0], told[1], harmless[1])
 }
 
 // killed is the folder of a server that was killed.

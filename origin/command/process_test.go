@@ -29,7 +29,7 @@ const asServer = "SIGHTLINE_TEST_AS_PROGRAM"
 // memory of a child that has ended is the peak of its parent too, which the child begins as.
 const lastStatus = "SIGHTLINE_TEST_LAST_STATUS"
 
-// TestMain is part of goal G22: when all servers have stopped, no goroutine is left but the
+// TestMain fails if a goroutine is left when all servers have stopped, except the
 // library's two that end by themselves or never.
 func TestMain(m *testing.M) {
 	if os.Getenv(asServer) != "" {

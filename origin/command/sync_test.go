@@ -117,10 +117,9 @@ func TestSyncRefusals(t *testing.T) {
 		"nobody listens": {[]string{"--data", dir, "--origin", "http://127.0.0.1:1", "--key", key, "--app", strings.Repeat("ab", 16)}, exitFailed, "127.0.0.1:1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			start := time.Now()
 			code, out, errs := runCode(t, append([]string{"sync"}, tt.args...)...)
-			if code != tt.code || !strings.Contains(errs, tt.say) || time.Since(start) > 20*time.Second {
-				t.Errorf("sync = %d after %v\n%s%s", code, time.Since(start), out, errs)
+			if code != tt.code || !strings.Contains(errs, tt.say) {
+				t.Errorf("sync = %d\n%s%s", code, out, errs)
 			}
 		})
 	}

@@ -144,10 +144,9 @@ func (a *question) wrong(status int, answer []byte, all []tenant) string {
 	return ""
 }
 
-// TestG15InterleavedTenants asks for several applications over the same connections, pipelined and at
-// once, so that the buffers of one request are those of the next: each gets its own and nothing of
-// another's.
-func TestG15InterleavedTenants(t *testing.T) {
+// TestTenantsInterleaved calls several applications over the same connections, pipelined and at once, so that requests share
+// buffers. Each caller gets the data of its application and of no other.
+func TestTenantsInterleaved(t *testing.T) {
 	seed, total := proof.Rounds(t, 5_000, 1_000_000)
 	srv, base := startOrigin(t, testSettings(t))
 	all := newTenants(t, srv, base, 5)

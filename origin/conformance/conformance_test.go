@@ -15,7 +15,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/origin/system"
-	"github.com/sightline-dev/sightline/wasm/built"
 	"github.com/sightline-dev/sightline/web/process"
 	"github.com/sightline-dev/sightline/web/runtime/test"
 )
@@ -88,7 +87,7 @@ func TestOfficialJavaScriptClient(t *testing.T) {
 		t.Skip("a minute of specs")
 	}
 	t.Parallel()
-	specs(t, process.Build(t), process.Serve)
+	specs(t, process.Build(t, process.Origin), process.Serve)
 }
 
 // TestOfficialJavaScriptClientAtAnEdge is the same with an edge, which answers from the module.
@@ -97,8 +96,7 @@ func TestOfficialJavaScriptClientAtAnEdge(t *testing.T) {
 		t.Skip("a minute of specs")
 	}
 	t.Parallel()
-	module := filepath.Join(proof.Root(t), "wasm", "dist", "guest.wasm")
-	specs(t, process.BuildWith(t, process.Edge, map[string][]byte{module: built.Guest(t)}), process.ServeWarm)
+	specs(t, process.Build(t, process.Edge), process.ServeWarm)
 }
 
 // TestOfficialJavaScriptClientInAPage is the same with a page in a browser, which has no server at all: its service

@@ -15,6 +15,7 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/kvtest"
+	"github.com/sightline-dev/sightline/core/proof"
 )
 
 // parts are those that findings are about, each once, in the order of coming.
@@ -146,7 +147,7 @@ func TestCheckWhereReadsFail(t *testing.T) {
 		before := u.held()
 		o := u.options()
 		o.Repair = true
-		for reads := int64(0); ; reads++ {
+		for reads := int64(0); ; reads += int64(proof.Size(t, 10, 5, 1, 1)) {
 			store.Left.Store(reads)
 			c := newChecker(store, u.Blobs, o)
 			err := c.run(t.Context(), u.Files)

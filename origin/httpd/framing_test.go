@@ -12,7 +12,7 @@ func head(lines ...string) string {
 	return "POST /v2/x HTTP/1.1\r\n" + strings.Join(lines, "\r\n") + "\r\n\r\n"
 }
 
-// corpus is that of goal G12: raw bytes, and the statuses that must come back, in order. A
+// corpus is raw bytes, and the statuses that must come back, in order. A
 // request that is refused must be the last that its connection carries.
 var corpus = []struct{ name, raw, want string }{
 	// What is plain must work, or the rest proves nothing.
@@ -153,9 +153,9 @@ var corpus = []struct{ name, raw, want string }{
 	{"not HTTP", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", "400"},
 }
 
-// TestG12Framing sends the corpus: no request may be answered twice, be accepted where it
-// must be refused, or be refused where it is plain.
-func TestG12Framing(t *testing.T) {
+// TestHostileFraming sends the corpus. The server answers no request twice, accepts none that it must refuse, and refuses none
+// that is valid.
+func TestHostileFraming(t *testing.T) {
 	if len(corpus) < 67 {
 		t.Fatalf("the corpus has %d cases, want at least 67", len(corpus))
 	}
@@ -178,7 +178,7 @@ func TestG12Framing(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("G12: %d cases, %d wrong", len(corpus), wrong)
+	t.Logf("%d cases, %d wrong", len(corpus), wrong)
 }
 
 func TestCheckTarget(t *testing.T) {

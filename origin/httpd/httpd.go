@@ -9,8 +9,8 @@
 //
 // The library streams bodies and leaves everything between to us: it reserves what a client
 // declares when it buffers, accepts ambiguous framing, has no defence against slow clients,
-// does not recover panics, and does not read to the end a body that its handler left. All of
-// it is here, and [TestG12Framing] holds it to a corpus.
+// does not recover panics, and does not read to the end a body that its handler left. This
+// package does all of that, and [TestHostileFraming] checks it with a corpus.
 //
 // Bytes of a request die with the library's handler, so what goes inward is copied. Answers
 // are the interface's envelope, whatever went wrong. Beside the mounts the server answers

@@ -238,9 +238,9 @@ func (f *forger) variation(t testing.TB) (kind, token string) {
 	return "damaged", f.damage(f.token())
 }
 
-// TestG20ForgedTokens lets nobody in: of all texts, those that were issued are read, and no
+// TestForgedTokens lets nobody in: of all texts, those that were issued are read, and no
 // others. The forgers go on where others have failed.
-func TestG20ForgedTokens(t *testing.T) {
+func TestForgedTokens(t *testing.T) {
 	w := newWorld(t, 20)
 	tokens := w.open(t, nil)
 	issued := map[string]bool{}
@@ -277,7 +277,7 @@ func TestG20ForgedTokens(t *testing.T) {
 	if len(kinds) != 16 && rounds >= 1000 {
 		t.Errorf("%d kinds of variations, want 16: %v", len(kinds), kinds)
 	}
-	t.Logf("G20 (tokens): seeds %d to %d, %d accepted, %v", from, from+uint64(rounds)-1, accepted, kinds)
+	t.Logf("seeds %d to %d, %d accepted, %v", from, from+uint64(rounds)-1, accepted, kinds)
 }
 
 // TestClaimsOfOurOwnKey has what only a fault of ours, or a stolen key, could sign.

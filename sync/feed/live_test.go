@@ -236,9 +236,9 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errBroken }
 
-// TestG19Edges deletes keys of an application while an edge listens, and looks when the edge has heard: by what it
-// holds then, it lets nobody in with the key any more. Streams end after their hour, and the edge asks anew.
-func TestG19Edges(t *testing.T) {
+// TestDeletedKeysAtEdges deletes keys of an application while an edge listens, and measures how long the edge still accepts
+// them. After their hour streams end and the edge connects again.
+func TestDeletedKeysAtEdges(t *testing.T) {
 	const bound = 5 * time.Second
 	from, rounds := proof.Rounds(t, 100, 20_000)
 	const together = 100
@@ -248,7 +248,7 @@ func TestG19Edges(t *testing.T) {
 			worst = max(worst, lagged(t, seed, together))
 		})
 	}
-	t.Logf("G19 (edge): seeds %d to %d, the longest a deleted key was good for: %v", from, from+uint64(rounds)-1, worst)
+	t.Logf("seeds %d to %d, the longest a deleted key was good for: %v", from, from+uint64(rounds)-1, worst)
 	if worst > bound {
 		t.Errorf("a deleted key was good for %v, want %v", worst, bound)
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/sightline-dev/sightline/sync/release"
 )
 
-// TestG20ForgedManifests forges releases as whoever stands between could, who has seen others of the same
-// origin and has a key of his own: none opens but as it was signed.
-func TestG20ForgedManifests(t *testing.T) {
+// TestForgedManifests forges releases as an attacker on the line could, who has other releases of the same origin and a key of
+// the attacker's own. None is accepted except exactly as it was signed.
+func TestForgedManifests(t *testing.T) {
 	refused, same := 0, 0
 	for seed := range proof.Seeds(t, 200, 100_000) {
 		rng := rand.New(rand.NewPCG(seed, 21))

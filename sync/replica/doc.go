@@ -27,6 +27,6 @@
 // origin's log has brought it back, never because an answer said so.
 //
 // The cursor and the outbox by position are what Litestream and PowerSync taught; the rules
-// R1 to R17 that the tests are named for are what their users complained about. Who may ask is
-// not known here: the host adds what proves it.
+// that the tests check are what their users complained about. The machine holds no
+// credentials: the host adds them to each request.
 package replica

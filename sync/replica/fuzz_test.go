@@ -14,7 +14,7 @@ import (
 
 // hostile lives with an origin that answers what data says: any bytes, or messages of ours that
 // were changed. The machine never panics, its store never fails, and of what was written here nothing is
-// lost (I2), nor told to be confirmed that the log has not brought (R17).
+// lost, nor told to be confirmed that the log has not brought (R17).
 func hostile(t *testing.T, data []byte) {
 	r := newRig(t, replica.Options{Wants: wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsFull}, Register: &register{}, Audit: time.Hour})
 	r.origin.submit(create("a"), create("b"), r.picture(50), &log.ModelCreate{ID: "m", Version: "v"})
@@ -144,7 +144,7 @@ func mangle(x *replica.Answer, next func() byte) {
 	}
 }
 
-// FuzzAnswers (R9, I2, T8): see hostile.
+// FuzzAnswers: see hostile.
 func FuzzAnswers(f *testing.F) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 4))

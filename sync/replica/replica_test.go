@@ -56,9 +56,9 @@ func TestOnceEnds(t *testing.T) {
 	}
 }
 
-// TestR1CursorMovesWithData (R1, R10, I2, I7): whatever a crash takes back, the cursor says what the
-// state holds, and what was acknowledged here is still here.
-func TestR1CursorMovesWithData(t *testing.T) {
+// TestCursorMovesWithData checks that after any crash the cursor agrees with the state, and that acknowledged operations are
+// still stored.
+func TestCursorMovesWithData(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.run(func() bool { return r.status().Site != 0 }, 10)
 	for i := range 60 {
@@ -99,9 +99,9 @@ func folded(t *testing.T, r *rig) {
 	}
 }
 
-// TestR3NewReplicaTakesState (R2, R3, R5): behind the log's floor the state comes, in as many requests
+// TestNewReplicaTakesState: behind the log's floor the state comes, in as many requests
 // as there are pieces, not things; nothing that was deleted comes at all.
-func TestR3NewReplicaTakesState(t *testing.T) {
+func TestNewReplicaTakesState(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	var bodies []log.Body
 	for i := range 300 {
@@ -316,9 +316,9 @@ func (r *rig) holdsOf(what string) (n int) {
 	return n
 }
 
-// TestR6AuditRepairs (R6): a state that differs from the origin's in a few keys is found and repaired
+// TestAuditRepairs: a state that differs from the origin's in a few keys is found and repaired
 // with the leaves that differ, while operations wait in the outbox, which stay.
-func TestR6AuditRepairs(t *testing.T) {
+func TestAuditRepairs(t *testing.T) {
 	r := newRig(t, replica.Options{Audit: time.Hour})
 	var bodies []log.Body
 	for i := range 400 {
@@ -366,9 +366,9 @@ func TestR6AuditRepairs(t *testing.T) {
 	r.agree()
 }
 
-// TestR7PullNeverWaitsForPush (R7): with an origin that takes nothing all comes down, and what is
-// ours stays, is shown, and is told to be queued.
-func TestR7PullNeverWaitsForPush(t *testing.T) {
+// TestPullNeverWaitsForPush uses an origin that accepts no push. The replica still pulls everything. Its own operations stay
+// visible and are reported as queued.
+func TestPullNeverWaitsForPush(t *testing.T) {
 	for _, status := range []int{0, 401, 403, 413, 429, 500, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			r := newRig(t, replica.Options{})
@@ -389,9 +389,9 @@ func TestR7PullNeverWaitsForPush(t *testing.T) {
 	}
 }
 
-// TestR8PushAgain (R8, I3): answers to pushes are lost, so operations go again; each is in the
+// TestPushAgain: answers to pushes are lost, so operations go again; each is in the
 // log once, in its order.
-func TestR8PushAgain(t *testing.T) {
+func TestPushAgain(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	lost := 0
 	r.wire = func(a *replica.Ask, _ *replica.Answer) bool {
@@ -421,9 +421,9 @@ func TestR8PushAgain(t *testing.T) {
 	}
 }
 
-// TestR9AnotherEpoch (R9, I2): the origin is restored from a copy that lacks what it had
+// TestAnotherEpoch: the origin is restored from a copy that lacks what it had
 // acknowledged. The replica notices, takes its state, and offers again what that lost.
-func TestR9AnotherEpoch(t *testing.T) {
+func TestAnotherEpoch(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.origin.submit(create("a"))
 	r.settle()
@@ -447,9 +447,9 @@ func TestR9AnotherEpoch(t *testing.T) {
 	}
 }
 
-// TestR9Foreign (R9): what is of another application, another log or newer rules is refused, and
-// nothing changes.
-func TestR9Foreign(t *testing.T) {
+// TestForeignIsRefused checks that a replica refuses data of another application, another log or newer rules, and changes
+// nothing.
+func TestForeignIsRefused(t *testing.T) {
 	other := catalog.AppID{2}.String()
 	for name, forge := range map[string]func(a *replica.Ask, x *replica.Answer){
 		"grant of another application": func(a *replica.Ask, x *replica.Answer) {
@@ -547,8 +547,8 @@ func editEntries(a *replica.Ask, x *replica.Answer, change func(m *wire.Entries)
 	x.Body = out
 }
 
-// TestR14Site (R14): a site is leased once and kept over restarts, and only its secret proves it.
-func TestR14Site(t *testing.T) {
+// TestSiteIsLeasedOnce: a site is leased once and kept over restarts, and only its secret proves it.
+func TestSiteIsLeasedOnce(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.write0(t)
 	r.run(func() bool { return r.status().Site != 0 }, 10)
@@ -572,9 +572,9 @@ func (r *rig) write0(t *testing.T) {
 	}
 }
 
-// TestR15Pictures (R15, I9): a picture goes up before the operation that names it, once, in
+// TestPicturesGoBeforeOperations: a picture goes up before the operation that names it, once, in
 // pieces; one that the origin has does not go at all; a cut costs one piece at most.
-func TestR15Pictures(t *testing.T) {
+func TestPicturesGoBeforeOperations(t *testing.T) {
 	const size = 3<<20 + 12345
 	r := newRig(t, replica.Options{})
 	r.settle()
@@ -693,7 +693,7 @@ func TestDownloadGoesOn(t *testing.T) {
 	}
 }
 
-// TestObjects (I10): the manifest of a version is there before the version is, both ways.
+// TestObjects: the manifest of a version is there before the version is, both ways.
 func TestObjects(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
@@ -747,8 +747,8 @@ func TestDerived(t *testing.T) {
 	}
 }
 
-// TestR16Purge (R16, I8): a replica is told to forget what is not for it, and then asks nothing more.
-func TestR16Purge(t *testing.T) {
+// TestPurgeForgets: a replica is told to forget what is not for it, and then asks nothing more.
+func TestPurgeForgets(t *testing.T) {
 	for do, keep := range map[wire.Do]bool{wire.DoErase: false, wire.DoRefused: true} {
 		r := newRig(t, replica.Options{})
 		r.settle()
@@ -819,9 +819,9 @@ func TestPurgeByRefusal(t *testing.T) {
 	}
 }
 
-// TestR17States (R17): an operation is queued until the origin says that it has it, sent until the
+// TestOperationStates: an operation is queued until the origin says that it has it, sent until the
 // log brings it back, and then confirmed; an origin that lies has it queued again.
-func TestR17States(t *testing.T) {
+func TestOperationStates(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
 	r.write(create("a"))

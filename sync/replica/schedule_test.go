@@ -15,11 +15,10 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestSchedules lets one replica live through everything at once: answers that are lost, cut and late,
-// requests that arrive twice, crashes, clocks that jump, a log that is trimmed, writes on both
-// sides. Then all is well, and within a bounded number of requests both sides agree (I1), each
-// operation is in the log once and in order (I3), nothing acknowledged is missing (I2), and nothing
-// deleted is there (I4).
+// TestSchedules runs one replica through random schedules of all faults: lost, cut and late answers, doubled requests,
+// crashes, clock jumps, a trimmed log, and writes on both sides. After the faults end, both sides agree within a bounded
+// number of requests. Each operation is in the log once and in order, no acknowledged operation is missing, and no
+// deleted input is stored.
 func TestSchedules(t *testing.T) {
 	for seed := range proof.Seeds(t, 150, 5000) {
 		schedule(t, seed)

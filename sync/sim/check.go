@@ -25,7 +25,7 @@ func (w *world) observe(r *party) error {
 	return w.place(r)
 }
 
-// place holds a replica's cursor to the log (I7).
+// place holds a replica's cursor to the log.
 func (w *world) place(r *party) error {
 	c := r.part.Cursor()
 	o := w.log(r)
@@ -100,7 +100,7 @@ func (o *oracle) explain(s kv.Reader, seq uint64) error {
 	return joined(err, fmt.Errorf("I1: another state at entry %d:%s", seq, diff))
 }
 
-// outbox holds a replica to what it promised (I2): each operation that it said is safe is in
+// outbox checks a replica's promises: each operation that it acknowledged is in
 // its outbox or in the log, and none that the log has is pending beyond the cursor's reach.
 func (w *world) outbox(r *party) error {
 	pending := map[log.Dot]bool{}
@@ -145,8 +145,8 @@ func (w *world) outbox(r *party) error {
 }
 
 // visible holds what a user of the replica sees to the meaning of the log up to the cursor with
-// the pending operations after it: so every write can be read (I6), nothing dead is there (I4),
-// and what is listed has what it needs (I9).
+// the pending operations after it: so every write can be read, nothing dead is there (I4),
+// and what is listed has what it needs.
 func (w *world) visible(r *party, seq uint64) error {
 	m := w.log(r).modelAt(seq)
 	err := r.part.Pending(0, func(op log.Op) bool {
@@ -193,7 +193,7 @@ func (w *world) complete(p *party, r catalog.Reader, seq uint64) error {
 	return joined(wrong, err)
 }
 
-// weights holds the versions that can be used to what they are used with (I10).
+// weights checks that each usable version has its weights.
 func (w *world) weights(p *party, r catalog.Reader) error {
 	var wrong error
 	err := r.Models(func(m catalog.Model) bool {
@@ -217,7 +217,7 @@ func (w *world) weights(p *party, r catalog.Reader) error {
 	return joined(wrong, err)
 }
 
-// told holds a verdict that a replica has learnt to the log's (I2).
+// told holds a verdict that a replica has learnt to the log's.
 func (w *world) told(r *party, dot log.Dot, code fold.Code) error {
 	want, ok := w.log(r).verdict(dot)
 	switch {

@@ -34,8 +34,8 @@ func (d *onPebble) Cut(percent int, rng *rand.Rand) (Disk, error) {
 	return &onPebble{disk: d.disk.Cut(percent, rng)}, d.open.Close()
 }
 
-// TestG6Pebble runs the schedules of TestG6 with the stores of a server.
-func TestG6Pebble(t *testing.T) {
+// TestConvergePebble runs the schedules of TestConverge with the stores of a server.
+func TestConvergePebble(t *testing.T) {
 	var all Stats
 	for seed := range proof.Seeds(t, 20, 1000) {
 		s, err := Run(seed, Options{Disk: func() Disk { return &onPebble{disk: pebbletest.New()} }})
@@ -63,8 +63,8 @@ func (d onFiles) Cut(percent int, rng *rand.Rand) (Disk, error) {
 	return onFiles{d.disk.Crash(percent, rng)}, nil
 }
 
-// TestG6Files runs the schedules of TestG6 with the stores of a browser.
-func TestG6Files(t *testing.T) {
+// TestConvergeFiles runs the schedules of TestConverge with the stores of a browser.
+func TestConvergeFiles(t *testing.T) {
 	var all Stats
 	for seed := range proof.Seeds(t, 100, 5000) {
 		s, err := Run(seed, Options{Disk: func() Disk { return onFiles{journaltest.NewDisk()} }})

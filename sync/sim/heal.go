@@ -44,7 +44,7 @@ func (w *world) heal() {
 	}
 }
 
-// erase deletes the application, which empties every replica at its next contact (I8).
+// erase deletes the application, which empties every replica at its next contact.
 func (w *world) erase() {
 	w.stats.Scopes++
 	w.origin.guarded(func() error {

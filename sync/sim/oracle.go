@@ -149,8 +149,8 @@ func (o *oracle) take(e log.Entry) error {
 	return nil
 }
 
-// checkIssued holds an entry to what its site issued: the same operation (I3), after all that
-// the site had seen (I5).
+// checkIssued compares an entry with the operation that its site issued. It must be the same operation, and come after
+// every entry that the site had seen.
 func (o *oracle) checkIssued(e *log.Entry) error {
 	was, ok := o.issued[e.Op.Dot]
 	if !ok {
@@ -184,7 +184,7 @@ func (o *oracle) checkIssued(e *log.Entry) error {
 }
 
 // revoked reports whether an entry stands for an operation that was asked for with a revoked token, and holds it to
-// that (I8).
+// that.
 func (o *oracle) revoked(e *log.Entry, op *log.Op, token partition.Token) (bool, error) {
 	refused := quarantined(e)
 	if o.over == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-func TestG6(t *testing.T) {
+func TestConverge(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(1600)) // a run leaves little behind
 	var all Stats
 	for seed := range proof.Seeds(t, 2000, 100_000) {

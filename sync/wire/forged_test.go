@@ -11,10 +11,9 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestG20ForgedFrames changes frames of entries on their way, in every way that keeps the framing: bytes
-// flipped, cut out, doubled, taken from another frame. None may pass for the log with other operations
-// than it has.
-func TestG20ForgedFrames(t *testing.T) {
+// TestForgedFrames mutates frames of log entries in every way that keeps the framing: bytes flipped, removed, doubled, or taken
+// from another frame. No mutated frame decodes to operations that the log lacks.
+func TestForgedFrames(t *testing.T) {
 	refused, same := 0, 0
 	for seed := range proof.Seeds(t, 200, 100_000) {
 		rng := rand.New(rand.NewPCG(seed, 20))

@@ -17,7 +17,7 @@ import (
 // Without a yield at the end of each export the guest's collector starves, and some thousand
 // requests end it.
 func TestFlatMemory(t *testing.T) {
-	_, rounds := proof.Rounds(t, 6_000, 100_000)
+	rounds := proof.Size(t, 600, 1_000, 6_000, 100_000)
 	w := apitest.NewWorldElsewhere(t, memkv.New(), apitest.Tiny(t), nil, nil, elsewhere(t, apitest.TinyBundles(t), false))
 	var guest guestOf
 	open := 0
@@ -56,6 +56,9 @@ func TestFlatMemory(t *testing.T) {
 		may := int64(4<<20 + headroom)
 		if i == 2 {
 			may = int64(4<<20 + rounds/len(requests)*kept)
+		}
+		if what == "the host" && !proof.Timing() {
+			continue // its memory also depends on when its collector runs
 		}
 		if last[i] > first[i]+may {
 			t.Errorf("%s has %d bytes after %d requests, %d after a tenth of them", what, last[i], rounds, first[i])

@@ -236,8 +236,8 @@ func (m *mortal) Commit(b *kv.Batch) (wait func() error, err error) {
 	return m.Store.Commit(b)
 }
 
-// TestTakesThroughKills: a host that is killed at any write while it joins a copy has it join when it starts again, and the copy
-// answers as one does that was never killed. At every fourth write, or when soaking at each.
+// TestTakesThroughKills kills a host at a write while it installs a snapshot: at every 16th, every fourth in make nightly, each in
+// make soak. After the next start the host installs the snapshot, and the replica answers as one that was never killed.
 func TestTakesThroughKills(t *testing.T) {
 	s := newSource(t, 3_000)
 	s.do = wire.DoRebase
@@ -253,11 +253,7 @@ func TestTakesThroughKills(t *testing.T) {
 	if j.taken != 1 || writes-before < 12 {
 		t.Fatalf("%d snapshots taken with %d writes", j.taken, writes-before)
 	}
-	stride := 4
-	if proof.Soaking() {
-		stride = 1
-	}
-	for last := before; last < writes; last += stride {
+	for last := before; last < writes; last += proof.Size(t, 16, 16, 4, 1) {
 		store := &mortal{Store: memkv.New(), last: last}
 		j := openJoiner(t, s, ownRuntime(t), store)
 		if err := j.try(); err == nil {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -74,18 +73,9 @@ func openPage(t *testing.T) *page {
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
 	root := proof.Root(t)
 	p := &page{say: make(chan said), told: make(chan turn), gone: make(chan struct{})}
-	scripts := t.TempDir()
+	process.Make(t, "web")
 	web := filepath.Join(root, "web", "runtime")
-	tsc := exec.Command("npx", "tsc", "-p", "tsconfig.json", "--outDir", scripts)
-	tsc.Dir = web
-	modules := exec.Command("make", "--no-print-directory", "web/node_modules/.package-lock.json")
-	modules.Dir = root
-	for _, cmd := range []*exec.Cmd{modules, tsc} {
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
-		}
-	}
-	look(t, filepath.Join(web, "src"), filepath.Join(web, "test", "pages"))
+	scripts := filepath.Join(web, "served", "dist")
 	mux := http.NewServeMux()
 	give := func(path, kind string, data []byte) {
 		mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
@@ -135,22 +125,6 @@ func openPage(t *testing.T) *page {
 		t.Fatalf("the page does not start: %+v, %v", first, err)
 	}
 	return p
-}
-
-// look looks at files, so that go test does not take an answer about others from its cache.
-func look(t *testing.T, folders ...string) {
-	t.Helper()
-	for _, folder := range folders {
-		err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
-			if err == nil {
-				_, err = os.Stat(path)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // isolated lets the page share memory between its workers.

@@ -58,9 +58,9 @@ func digest(t *testing.T, store kv.Store) (sum [sha256.Size]byte, records int) {
 	return sum, records
 }
 
-// TestG24Programs runs random programs natively and on the module: every answer is the same, and
-// so is every byte that they leave in the store. Both are held to the reference model of G8 besides.
-func TestG24Programs(t *testing.T) {
+// TestSameInModule runs random programs natively and on the module: every answer is the same, and
+// so is every byte that they leave in the store. Both also agree with the reference model of TestPrograms.
+func TestSameInModule(t *testing.T) {
 	set := apitest.Tiny(t)
 	open := elsewhere(t, apitest.TinyBundles(t), false)
 	for seed := range proof.Seeds(t, 200, 20_000) {

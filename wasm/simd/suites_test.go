@@ -60,6 +60,7 @@ func runTests(t *testing.T, r wazero.Runtime, l *simd.Linker, pkg string, args .
 
 // TestSuitesOfTheKernels runs the tests of every package of kernels as a guest.
 func TestSuitesOfTheKernels(t *testing.T) {
+	proof.Nightly(t)
 	r := built.Runtime(t)
 	l, err := simd.Link(t.Context(), r)
 	if err != nil {

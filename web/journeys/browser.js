@@ -9,6 +9,8 @@ import { basename, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
 
+const throttle = Number(process.env.THROTTLE ?? 1); // how many times slower the pages' scripts run
+
 export let origin = process.env.ORIGIN ?? '';
 
 /** Says where the origin is, in a journey that starts its own. */
@@ -20,6 +22,9 @@ const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.
 
 /** The rules of axe for a page that differs from one it has seen in its colours alone. */
 export const contrast = { runOnly: ['color-contrast', 'link-in-text-block'] };
+
+/** Whether what a person waits for is held to a limit. Other work on the machine changes it, so only timed runs do that. */
+export const timing = Boolean(process.env.TIMED);
 
 /** How long anything that a journey waits for may take, in ms: what takes longer hangs. */
 export const patience = 120_000;
@@ -199,6 +204,10 @@ export class Traveller {
 
   async #open() {
     this.page = await this.context.newPage();
+    if (throttle > 1) {
+      const session = await this.context.newCDPSession(this.page);
+      await session.send('Emulation.setCPUThrottlingRate', { rate: throttle });
+    }
     this.page.on('console', (message) => this.#hear(message));
     this.page.on('pageerror', (failure) => this.#faults.push(`${this.doing}: ${failure.stack ?? failure}`));
     this.page.on('dialog', (dialog) => {

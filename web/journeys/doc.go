@@ -8,13 +8,14 @@
 //	shots.js     pictures of the pages in the states that the design has drawn: make shots
 //	studio.js    a newcomer's first minutes; its parts are
 //	finding.js   likeness against a plain scan, three clauses as three programs, one call at origin and edge
-//	alone.js     without a network: started, taught, corrected, labelled, and kept
+//	offline.js   without a network: started, taught, corrected, labelled, and kept
 //	returning.js with one again: sent, contradicted, and everywhere the same
+//	alone.js     offline.js and returning.js alone
 //	second.js    an origin that goes, and two edges that go on
 //	edge.js      Studio at an edge: a key is pasted, the origin killed, the work goes on and comes to the origin
 //	sweep.js     every page at every size, in three languages, light and dark
 //	keys.js      everything by keyboard alone
-//	grid.js      how the grid scrolls, with a few inputs; with 100,000 by make soak G=Grid; trace.js measures it
+//	grid.js      how the grid scrolls, with a few inputs; with 100,000 by make soak LAW=Grid; trace.js measures it
 //	kill.js      pictures labelled by keys, and the tab killed meanwhile
 //	demonstration.js  starts and stops an origin and its edges
 //	pictures.js  screens.js  the samples, tiles, sizes and languages

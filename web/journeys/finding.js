@@ -30,6 +30,8 @@ export async function finds(s) {
   await t.seen(found); // the picture that was added elsewhere
   await found.locator('.tile').hover();
   await found.locator('.mag').click();
+  s.pictures++;
+  s.last = added.data.metadata.name;
   const range = t.page.locator('input.range');
   await t.seen(range);
   await t.until(
@@ -39,8 +41,8 @@ export async function finds(s) {
   const before = await hits(t);
   await range.fill('0');
   await t.until((n) => Number(document.querySelector('.cutoff b').textContent.match(/\d+/)?.[0]) > n, before);
-  same(await hits(t), 43, 'hits without a cut-off');
-  await t.until((n) => document.querySelectorAll('li[data-id]').length === n, 43); // the list settles after the count
+  same(await hits(t), s.pictures, 'hits without a cut-off');
+  await t.until((n) => document.querySelectorAll('li[data-id]').length === n, s.pictures); // the list settles after the count
   const scores = (await t.page.locator('.score').allTextContents()).map(Number);
   same(scores.slice(0, 2), [1, 1], 'the scores of the same file');
   same(

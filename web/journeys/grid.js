@@ -6,7 +6,7 @@
 // (ALONE), it may not, and frames and seconds count too.
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { check, journey, origin, patience, words } from './browser.js';
+import { check, journey, origin, patience, timing, words } from './browser.js';
 import { caller, newKey } from './demonstration.js';
 import { fill } from './pictures.js';
 import { memory, trace } from './trace.js';
@@ -65,7 +65,7 @@ async function visit(t, app, where) {
     const { tasks, pid: mine } = await tracing.end();
     pid = mine;
     tell('first screen', { seconds, work: sum(tasks) / 1000 });
-    check(sum(tasks) < 2000, `${sum(tasks)} ms of work for the first screen`);
+    if (timing) check(sum(tasks) < 2000, `${sum(tasks)} ms of work for the first screen`);
     if (process.env.ALONE) check(seconds < 2, `${seconds} s until the first screen`);
   });
   await t.step(`scrolling ${where}`, async () => {
@@ -80,7 +80,7 @@ async function visit(t, app, where) {
       document.querySelectorAll('*').length,
     ]);
     tell('memory', { resident, own, heap, nodes });
-    check(own < megabytes, `${own} MB`);
+    if (timing) check(own < megabytes, `${own} MB`);
     check(nodes < 4000, `${nodes} elements`);
   });
 }
@@ -102,8 +102,8 @@ async function smooth(t, what, work) {
   });
   if (process.env.TRACE)
     await writeFile(join(process.env.TRACE, `${what.replaceAll(' ', '-')}.json`), JSON.stringify(events));
-  check(longest < task, `a task of ${longest} ms`);
-  check(p99 < frame, `1 task in 100 takes ${p99} ms or more`);
+  if (timing) check(longest < task, `a task of ${longest} ms`);
+  if (timing) check(p99 < frame, `1 task in 100 takes ${p99} ms or more`);
   await filled(t);
   return { drawn, dropped };
 }

@@ -18,14 +18,14 @@ import (
 )
 
 // TestGrid is the page of inputs with 100,000 of them, made on many days: how it scrolls, how soon it is there and what
-// it holds. It takes half an hour: make soak G=Grid, with N for another number. make test has grid.js with a few.
+// it holds. It takes half an hour: make soak LAW=Grid, with N for another number. make test has grid.js with a few.
 func TestGrid(t *testing.T) {
 	if !proof.Soaking() {
-		t.Skip("half an hour by itself: make soak G=Grid")
+		t.Skip("half an hour by itself: make soak LAW=Grid")
 	}
 	_, inputs := proof.Rounds(t, 0, 100_000)
 	node, chromium := process.Need(t, "node"), process.Need(t, "chromium", "chromium-browser", "google-chrome")
-	binary := process.Build(t)
+	binary := process.Build(t, process.Origin)
 	data := filepath.Join(t.TempDir(), "data")
 	fillDays(t, data, inputs, 150)
 	travel(t, process.Serve(t, binary, "--demo", "--data", data), node, "grid.js", chromium, "INPUTS="+strconv.Itoa(inputs))

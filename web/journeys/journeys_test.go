@@ -4,7 +4,6 @@ package journeys
 
 import (
 	"bufio"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,76 +16,102 @@ import (
 	"github.com/sightline-dev/sightline/web/process"
 )
 
-// served are the scripts that need a server, and how it is started; demonstrations are those that start theirs themselves.
-var (
-	served = map[string][]string{
-		"account.js": nil, "demo.js": {"--demo"}, "grid.js": {"--demo"}, "keys.js": {"--demo"}, "kill.js": {"--demo"}, "look.js": {"--demo"},
-		"sweep.js": {"--demo"},
-	}
-	demonstrations = []string{"edge.js", "second.js", "studio.js"}
-)
+// journey is a script and what it needs.
+type journey struct {
+	script string
+	serve  []string // the arguments of the server that the script uses; nil: it starts its own, a demonstration
+	always bool     // make test runs it too, not only make nightly
+}
 
-// run lists the scripts that [TestJourneys] runs.
-func run() []string { return append(slices.Sorted(maps.Keys(served)), demonstrations...) }
+var journeys = []journey{
+	{script: "account.js", serve: []string{}},
+	{script: "alone.js", always: true},
+	{script: "demo.js", serve: []string{"--demo"}, always: true},
+	{script: "edge.js", always: true},
+	{script: "grid.js", serve: []string{"--demo"}},
+	{script: "keys.js", serve: []string{"--demo"}, always: true},
+	{script: "kill.js", serve: []string{"--demo"}},
+	{script: "look.js", serve: []string{"--demo"}},
+	{script: "second.js"},
+	{script: "studio.js"},
+	{script: "sweep.js", serve: []string{"--demo"}},
+}
 
-// TestJourneys builds the pages, where something has changed, and the programs, and runs every script.
+// TestJourneys runs the scripts in a browser, four of them in make test and all in make nightly. THROTTLE=4 makes the browser's pages
+// four times slower.
 func TestJourneys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minute in a browser")
 	}
-	node := process.Need(t, "node")
+	b := build(t)
+	t.Run("programs", func(t *testing.T) { static(t, b.origin, b.edge) })
+	for _, j := range journeys {
+		t.Run(strings.TrimSuffix(j.script, ".js"), func(t *testing.T) {
+			if !j.always {
+				proof.Nightly(t)
+			}
+			t.Parallel() // one waits while the other draws
+			b.travel(t, j)
+		})
+	}
+}
+
+// TestJourneyTimes runs the scripts that hold what a person waits for to a limit.
+func TestJourneyTimes(t *testing.T) {
+	proof.Timed(t)
+	b := build(t)
+	for _, j := range journeys {
+		if slices.Contains([]string{"grid.js", "look.js", "studio.js"}, j.script) {
+			t.Run(strings.TrimSuffix(j.script, ".js"), func(t *testing.T) { b.travel(t, j) })
+		}
+	}
+}
+
+// built holds paths that the scripts use: programs, a film for the browser's camera, and a folder for which an edge has compiled its
+// module.
+type built struct{ node, chromium, origin, edge, film, warm string }
+
+func build(t *testing.T) built {
+	t.Helper()
 	for _, program := range []string{"npm", "make", "bash", "curl"} {
 		process.Need(t, program)
 	}
-	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
-	pages := exec.Command("make", "--no-print-directory", "web")
-	pages.Dir = proof.Root(t)
-	if out, err := pages.CombinedOutput(); err != nil {
-		t.Fatalf("make web: %v\n%s", err, out)
+	b := built{
+		node:     process.Need(t, "node"),
+		chromium: process.Need(t, "chromium", "chromium-browser", "google-chrome"),
+		origin:   process.Build(t, process.Origin),
+		edge:     process.Build(t, process.Edge),
+		film:     filmed(t),
+		warm:     t.TempDir(),
 	}
-	scripts, err := filepath.Glob("*.js")
-	if err != nil {
+	process.Warm(t, b.edge, b.warm)
+	// A demonstration finds the edges' program next to its own.
+	if err := os.Symlink(b.edge, filepath.Join(filepath.Dir(b.origin), "sightline-edge")); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range append(scripts, "../package-lock.json") {
-		if _, err := os.Stat(path); err != nil { // as process.Build looks at what it builds from
-			t.Fatal(err)
+	return b
+}
+
+// travel runs the script of a journey.
+func (b *built) travel(t *testing.T, j journey) {
+	t.Helper()
+	if j.serve == nil {
+		more := []string{"PROGRAM=" + b.origin, "CAMERA=" + b.film}
+		if j.script != "studio.js" { // a newcomer's edge compiles its module
+			more = append(more, "WARM="+b.warm)
 		}
+		travel(t, nil, b.node, j.script, b.chromium, more...)
+		return
 	}
-	binary := process.Build(t)
-	edge := process.BuildWith(t, process.Edge, nil)
-	t.Run("programs", func(t *testing.T) { static(t, binary, edge) })
-	for script, args := range served {
-		t.Run(strings.TrimSuffix(script, ".js"), func(t *testing.T) {
-			t.Parallel() // one waits while the other draws
-			var more []string
-			if script == "look.js" {
-				edge := process.ServeWarm(t, edge)
-				more = []string{"EDGE=" + edge.URL, "EDGE_KEY=" + edge.Find(t, firstKey)}
-			}
-			if script == "sweep.js" { // the pages of who is not signed in
-				more = []string{"DOOR=" + process.Serve(t, binary).URL}
-			}
-			travel(t, process.Serve(t, binary, args...), node, script, chromium, more...)
-		})
+	var more []string
+	switch j.script {
+	case "look.js":
+		edge := process.ServeWarm(t, b.edge)
+		more = []string{"EDGE=" + edge.URL, "EDGE_KEY=" + edge.Find(t, firstKey)}
+	case "sweep.js": // the pages of a person who is not signed in
+		more = []string{"DOOR=" + process.Serve(t, b.origin).URL}
 	}
-	// A demonstration has its edges' program beside its own.
-	if err := os.Symlink(edge, filepath.Join(filepath.Dir(binary), "sightline-edge")); err != nil {
-		t.Fatal(err)
-	}
-	film := filmed(t)
-	warm := t.TempDir()
-	process.Warm(t, edge, warm)
-	for _, script := range demonstrations {
-		t.Run(strings.TrimSuffix(script, ".js"), func(t *testing.T) {
-			t.Parallel()
-			more := []string{"PROGRAM=" + binary, "CAMERA=" + film}
-			if script != "studio.js" { // a newcomer's edge compiles its module
-				more = append(more, "WARM="+warm)
-			}
-			travel(t, nil, node, script, chromium, more...)
-		})
-	}
+	travel(t, process.Serve(t, b.origin, j.serve...), b.node, j.script, b.chromium, more...)
 }
 
 // firstKey is the key that a new folder is told.

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/sightline-dev/sightline/core/proof"
 )
 
 // Need returns the path of the first of the programs that is there. Where none is, the test skips
@@ -40,42 +42,33 @@ const (
 	Edge   = "github.com/sightline-dev/sightline/edge"
 )
 
-// sources lists the files of this module that a program is made of, a line each.
-const sources = `{{if .Module}}{{if .Module.Main}}{{$dir := .Dir}}` +
-	`{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{range .SFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{range .EmbedFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}` +
-	`{{end}}{{end}}`
+// Build returns the path of a program as make build makes it: a copy that lives as long as the test.
+func Build(t testing.TB, program string) string {
+	t.Helper()
+	Make(t, "build")
+	built := map[string]string{Origin: "sightline", Edge: "sightline-edge"}[program]
+	data, err := os.ReadFile(filepath.Join(proof.Root(t), "bin", built))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "sightline")
+	if err := os.WriteFile(path, data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
-// Build builds the origin for as long as the test runs, and returns its path. It looks at every file
-// that it builds from, so that go test does not take an answer about other files from its cache.
-func Build(t testing.TB) string { return BuildWith(t, Origin, nil) }
-
-// BuildWith is Build of any of the programs, with files in the place of those that are, or are not,
-// in the repository: by their absolute paths.
+// BuildWith builds a program with other contents of some files, by their absolute paths, and returns its path. It lives as
+// long as the test.
 func BuildWith(t testing.TB, program string, files map[string][]byte) string {
 	t.Helper()
+	Make(t, "build") // the files that the program embeds
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "sightline")
-	overlay := writeOverlay(t, dir, files)
-	run := func(args ...string) string {
-		cmd := exec.Command("go", args...)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as they are released
-		var said strings.Builder
-		cmd.Stderr = &said
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("go %s: %v\n%s", args[0], err, said.String())
-		}
-		return string(out)
-	}
-	run("build", "-ldflags", "-s -w", "-overlay", overlay, "-o", binary, program)
-	for line := range strings.Lines(run("list", "-overlay", overlay, "-deps", "-f", sources, program)) {
-		file := strings.TrimSpace(line)
-		if _, other := files[file]; other || file == "" {
-			continue
-		}
-		if _, err := os.Stat(file); err != nil {
-			t.Fatal(err)
-		}
+	cmd := exec.Command("go", "build", "-ldflags", "-s -w", "-overlay", writeOverlay(t, dir, files), "-o", binary, program)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as they are released
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	return binary
 }

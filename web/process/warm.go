@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/proof"
@@ -20,14 +19,8 @@ func Warm(t testing.TB, edge, data string) {
 	if err := os.MkdirAll(kept, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	lock, err := os.OpenFile(kept+".lock", os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := lockFile(t, kept+".lock") // the first process compiles, and the others wait for it
 	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil { // the first who comes compiles, and others wait for that
-		t.Fatal(err)
-	}
 	if out, err := exec.Command(edge, "warm", "--data", kept).CombinedOutput(); err != nil {
 		t.Fatalf("warm: %v\n%s", err, out)
 	}

@@ -10,19 +10,16 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestG21ChurnKeepsRecall replaces all vectors of a graph ten times, the oldest first, while Compact goes
+// TestChurnKeepsRecall replaces all vectors of a graph ten times, the oldest first, while Compact goes
 // along in steps, and compares it with a fresh build of what is left.
-func TestG21ChurnKeepsRecall(t *testing.T) {
+func TestChurnKeepsRecall(t *testing.T) {
 	const dim, replacements = 64, 10
-	n, options := 20_000, Options{Dim: dim, M: 8, EfConstruction: 80}
+	n, options := proof.Size(t, 1000, 2_000, 20_000, 200_000), Options{Dim: dim, M: 8, EfConstruction: 80}
 	switch {
 	case proof.Soaking():
-		_, n = proof.Rounds(t, 0, 200_000)
 		options = Options{Dim: dim, EfConstruction: 100}
 	case kernel.Levels.Now() == cpu.Generic:
-		n = 150 // where kernels are slow and perhaps the whole processor is emulated
-	case testing.Short():
-		n = 1000
+		n = 150 // kernels are slow, and perhaps the whole processor is emulated
 	}
 	from, _ := proof.Rounds(t, 1, 1)
 	t.Logf("seed %d, %d vectors", from, n)

@@ -64,13 +64,8 @@ func TestFiledCommitOrder(t *testing.T) {
 	kvtest.CommitOrder(t, proof.Seeds(t, 20, 200), func() kvtest.Crasher { return disk{journaltest.NewDisk()} })
 }
 
-// stride is how far apart the places are at which a test cuts: on slow machines not at each.
-func stride() int {
-	if testing.Short() {
-		return 13
-	}
-	return 1
-}
+// stride is the distance in bytes between the places where a test cuts or damages a file.
+func stride(t testing.TB) int { return proof.Size(t, 13, 3, 1, 1) }
 
 // progress is what was acknowledged, and given, at moments of a disk.
 type progress struct {
@@ -149,7 +144,7 @@ func TestFiledCutAnywhere(t *testing.T) {
 		}
 		cuts := 0
 		for moment := range d.Ops() {
-			for n := 0; n < max(1, d.Len(moment)); n += stride() {
+			for n := 0; n < max(1, d.Len(moment)); n += stride(t) {
 				check(fmt.Sprintf("cut at byte %d of call %d", n, moment), d.At(moment, n), moment)
 				cuts++
 			}
@@ -157,7 +152,7 @@ func TestFiledCutAnywhere(t *testing.T) {
 				check(fmt.Sprintf("power lost at call %d", moment), d.CrashAt(moment, rng.IntN(100), rng), moment)
 			}
 		}
-		if cuts < 5000/stride() {
+		if cuts < 5000/stride(t) {
 			t.Errorf("seed %d: only %d cuts", seed, cuts)
 		}
 	}
@@ -172,7 +167,7 @@ func TestFiledDamage(t *testing.T) {
 	whole := d.Bytes(2)
 	rng := rand.New(rand.NewPCG(1, 22))
 	refused, replaced := 0, 0
-	for at := 0; at < len(whole); at += stride() {
+	for at := 0; at < len(whole); at += stride(t) {
 		after := d.At(d.Ops(), 0)
 		after.Flip(2, int64(at), byte(rng.IntN(8)))
 		store, err := filed(after, 1<<20)
@@ -192,10 +187,10 @@ func TestFiledDamage(t *testing.T) {
 			replaced++
 		}
 	}
-	if unused := 64 + len(whole)/10; replaced*stride() > unused || refused == 0 {
-		t.Errorf("%d flips were refused, %d of %d were not, want at most %d", refused, replaced*stride(), len(whole), unused)
+	if unused := 64 + len(whole)/10; replaced*stride(t) > unused || refused == 0 {
+		t.Errorf("%d flips were refused, %d of %d were not, want at most %d", refused, replaced*stride(t), len(whole), unused)
 	}
-	for cut := 0; cut < len(whole); cut += stride() { // a file that lost what was synced
+	for cut := 0; cut < len(whole); cut += stride(t) { // a file that lost what was synced
 		after := d.At(d.Ops(), 0)
 		after.SetBytes(2, whole[:cut])
 		if _, err := filed(after, 1<<20); cut > 64 && !errors.Is(err, kv.ErrCorrupt) {
@@ -210,7 +205,7 @@ func TestFiledFaults(t *testing.T) {
 	session := kvtest.NewSession(3, 50, 60)
 	count := journaltest.NewDisk()
 	record(t, count, session, always)
-	for n := 1; n <= count.Ops(); n += stride() {
+	for n := 1; n <= count.Ops(); n += stride(t) {
 		for _, forAll := range []bool{false, true} {
 			d := journaltest.NewDisk()
 			d.FailAt(n, forAll)

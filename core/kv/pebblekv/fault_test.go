@@ -23,14 +23,11 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestG2EveryOperation cuts the power before each operation that a scripted session of 500
-// calls does on its files, with 0, 50 and 100 % of what is not synced: each of those disks opens with a prefix of the
-// batches that reaches to the last one waited for.
-func TestG2EveryOperation(t *testing.T) {
-	calls := 500
-	if testing.Short() {
-		calls = 50
-	}
+// TestFaultPowerCutAtEveryOperation runs a scripted session of up to 500 calls and cuts the power before each of its file operations.
+// It keeps 0, 50 and 100 % of the unsynced bytes. Each of these disks must open with a prefix of the session's batches that
+// includes the last synced one.
+func TestFaultPowerCutAtEveryOperation(t *testing.T) {
+	calls := proof.Size(t, 50, 125, 500, 500)
 	scripts, disks := 0, 0
 	for seed := range proof.Seeds(t, 1, 10) {
 		disks += everyOperation(t, kvtest.NewSession(seed, calls, 600), seed)
@@ -108,10 +105,10 @@ func (f *fault) String() string {
 	return fmt.Sprintf("operation %d: %v, for ever %v", f.at, f.err, f.forAll)
 }
 
-// TestG3EveryFault fails the n-th operation on files, once or from then on, with EIO or ENOSPC,
-// for all n; at tier P each of the two errors in one of these ways, in turn. Nothing hangs, reads go on, nothing is acknowledged after a failure, and opening again finds
-// all that was acknowledged.
-func TestG3EveryFault(t *testing.T) {
+// TestFaultEveryError fails the n-th file operation with EIO or ENOSPC, once or from then on, for all n. Below the size of a
+// soak it tries each error in one of these two ways, in turn. The session must not hang and can still read. After a failure
+// nothing is acknowledged. When the store is opened again, it has everything that was acknowledged.
+func TestFaultEveryError(t *testing.T) {
 	from, rounds := proof.Rounds(t, 200, 2000)
 	session := kvtest.NewSession(1, 150, 600)
 	counts := map[string]int{}
@@ -137,10 +134,10 @@ func TestG3EveryFault(t *testing.T) {
 	t.Logf("operations %d to %d: %v, 0 lost", from+1, from+uint64(rounds), counts)
 }
 
-// TestG3EveryFaultAtOpen fails the n-th operation of making a store, and of opening one that a
-// crash has left with logs to replay into tables, for all n; at tier P for every fourth. Opening ends, and once the disk
-// is well all is there.
-func TestG3EveryFaultAtOpen(t *testing.T) {
+// TestFaultEveryErrorAtOpen fails the n-th file operation while a store is created, and while a store is opened whose logs must
+// be replayed after a crash, for all n. Below the size of a soak it tries every fourth n. Opening must return. Once the disk
+// works again, the store has everything.
+func TestFaultEveryErrorAtOpen(t *testing.T) {
 	session := kvtest.NewSession(1, 150, 3000)
 	mem := pebbletest.New()
 	empty := mem.Cut(0, nil)
@@ -253,9 +250,9 @@ func afterFault(t *testing.T, s *Store, err error, died <-chan error) string {
 	return "a read failed"
 }
 
-// TestG5Damage damages one file of a store that was stopped cleanly, or of a checkpoint: it is
-// refused, or reads give errors, or all is right.
-func TestG5Damage(t *testing.T) {
+// TestDamageStore damages one file of a cleanly stopped store or of a checkpoint. Opening must refuse the store, or reads return
+// errors, or all data is right.
+func TestDamageStore(t *testing.T) {
 	outcomes := map[string]int{}
 	rounds := 0
 	for seed := range proof.Seeds(t, 40, 1000) {

@@ -52,6 +52,7 @@ func runTests(t testing.TB, ctx context.Context, r wazero.Runtime, pkg string, b
 
 // TestSuitesOfTheKernels runs the tests of every package of kernels as a guest.
 func TestSuitesOfTheKernels(t *testing.T) {
+	proof.Nightly(t)
 	n := kernels.New(kernels.Options{Weights: 32 << 20})
 	r := built.Runtime(t)
 	if err := n.Instantiate(t.Context(), r); err != nil {

@@ -18,8 +18,7 @@ import (
 // TestScripts runs the tests of the scripts themselves.
 func TestScripts(t *testing.T) {
 	process.Need(t, "node")
-	modules(t)
-	watch(t, "..", "../../../wasm/abi/testdata")
+	process.Make(t, "web")
 	if out, err := command("npm", "..", "test").CombinedOutput(); err != nil {
 		t.Fatalf("npm test: %v\n%s", err, out)
 	}
@@ -27,9 +26,7 @@ func TestScripts(t *testing.T) {
 
 // TestPages runs every script of pages, each with a browser of its own.
 func TestPages(t *testing.T) {
-	if testing.Short() {
-		t.Skip("minutes in a browser")
-	}
+	proof.Nightly(t)
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
 	travel(t, "pages", "CHROMIUM="+chromium)
 }
@@ -39,18 +36,10 @@ func TestNode(t *testing.T) { travel(t, "node") }
 
 // TestSame holds an edge, Node and a browser to the origin's answers, byte by byte, and copies in pages to its log.
 func TestSame(t *testing.T) {
-	if testing.Short() {
-		t.Skip("two servers, a browser and a program")
-	}
-	watch(t, "../../../wasm/abi/testdata")
+	proof.Nightly(t)
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
 	env := []string{"CHROMIUM=" + chromium}
-	guest, err := os.ReadFile(filepath.Join(filepath.Dir(Assembled(t)), "guest.wasm"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	module := map[string][]byte{filepath.Join(proof.Root(t), "wasm", "dist", "guest.wasm"): guest}
-	origin, edge := process.Build(t), process.BuildWith(t, process.Edge, module)
+	origin, edge := process.Build(t, process.Origin), process.Build(t, process.Edge)
 	for name, srv := range map[string]*process.Server{"ORIGIN": process.Serve(t, origin), "EDGE": process.ServeWarm(t, edge)} {
 		binary := map[string]string{"ORIGIN": origin, "EDGE": edge}[name]
 		env = append(env, name+"="+srv.URL, name+"_KEY="+key(t, binary, srv.Data), name+"_BINARY="+binary, name+"_DATA="+srv.Data)

@@ -304,8 +304,8 @@ export class Adding {
             return first;
           };
           const first = await find(this.app.ask);
-          // A copy may lack the bytes of the older picture, which tell whether it was saved again or is only similar.
-          // The origin has them, and the new picture as soon as the copy has sent it.
+          // Only with the bytes of both pictures one can see whether a picture was saved again or is only similar. A copy may
+          // lack those of the older picture. The origin has them, and those of the new picture once the copy has sent it.
           if (first?.tier === 'similar' && this.app.by === 'device' && (await this.app.sent(entry.id)))
             await find(this.app.there);
         } catch {

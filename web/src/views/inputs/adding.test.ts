@@ -18,7 +18,7 @@ globalThis.FileReader = Reader as unknown as typeof FileReader;
 const answer = (body: object) => Response.json({ status: { code: 10000 }, ...body });
 const duplicate = (tier: string) => answer({ duplicates: [{ input: { id: 'older' }, tier }] });
 
-/** An application whose copy finds the input similar to another, and whose origin knows it as the same picture, saved again. */
+/** An application with a copy that finds an input similar, and an origin that knows it as the same picture, saved again. */
 function applicationOf() {
   let arrive: (sent: boolean) => void = () => {};
   const arrival = new Promise<boolean>((resolve) => {

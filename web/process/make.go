@@ -1,0 +1,86 @@
+//go:build unix
+
+package process
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// made has the targets that this process has made.
+var made struct {
+	sync.Mutex
+	targets map[string]bool
+}
+
+// Make makes a target of the Makefile, once in each process of tests, so that tests run the files that users run. Processes
+// take turns, by a lock file. make does nothing if the target is up to date, as it is in make test.
+func Make(t testing.TB, target string) {
+	t.Helper()
+	made.Lock()
+	defer made.Unlock()
+	if made.targets[target] {
+		return
+	}
+	root := proof.Root(t)
+	lock := lockFile(t, filepath.Join(root, ".cache", "make.lock"))
+	defer lock.Close()
+	cmd := exec.Command("make", "--no-print-directory", target)
+	cmd.Dir = root
+	// The variables of an outer make are for its own targets.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MAKE") || strings.HasPrefix(v, "MFLAGS=") })
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("make %s: %v\n%s", target, err, out)
+	}
+	if made.targets == nil {
+		made.targets = map[string]bool{}
+	}
+	made.targets[target] = true
+	watch(t, root)
+}
+
+// watch calls Stat for every file that make may build from. go test then runs the test again when one of them has changed,
+// although the test's own package does not import it.
+func watch(t testing.TB, root string) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if name := entry.Name(); name == "node_modules" || name == "dist" || name == "bin" || strings.HasPrefix(name, ".") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		_, err = os.Stat(path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lockFile opens a file, creating it, and waits until no other process has it locked. Closing it unlocks it.
+func lockFile(t testing.TB, path string) *os.File {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	return lock
+}
