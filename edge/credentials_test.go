@@ -145,7 +145,7 @@ func (s *sharing) everywhere(what, credential string, want int, servers ...*serv
 	s.t.Helper()
 	for _, to := range servers {
 		for tries := 0; s.call(to, credential) != want; tries++ {
-			if tries == 100 {
+			if tries == 900 { // three minutes
 				s.t.Fatalf("%s is never answered with %d", what, want)
 			}
 			system.Pause(s.t.Context(), 200*time.Millisecond) // each try may be a call that is counted

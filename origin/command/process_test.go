@@ -110,7 +110,7 @@ func startOn(t testing.TB, data string, args ...string) *process {
 				return p
 			}
 		}
-		if len(p.exited) > 0 || time.Since(start) > 30*time.Second {
+		if len(p.exited) > 0 || time.Since(start) > 2*time.Minute {
 			t.Fatalf("the server does not serve: %v\n%s", err, strings.Join(p.lines(""), "\n"))
 		}
 	}

@@ -184,7 +184,7 @@ func TestExpiredToken(t *testing.T) {
 	}
 	status := 200
 	var b []byte
-	for start := system.Now(); status == 200 && system.Now().Sub(start) < 20*time.Second; {
+	for start := system.Now(); status == 200 && system.Now().Sub(start) < 2*time.Minute; {
 		status, _, b = a.do("GET", "/v2/models", nil, "Authorization: Bearer "+g.AccessToken)
 	}
 	if code, details := refusal(t, b); status != 401 || code != 11001 || details != "expired token" {

@@ -1,7 +1,7 @@
 // Without a network: the pages start, take a picture, learn, and keep what is changed. With one again everything is sent.
 import { journey } from './browser.js';
 import { demonstration } from './demonstration.js';
-import { edits, joins, leaves, teaches } from './offline.js';
+import { edits, joins, leaves, lists, teaches } from './offline.js';
 import { returns } from './returning.js';
 import { as, sizes } from './screens.js';
 
@@ -13,6 +13,7 @@ await journey((arrive) =>
       await t.page.goto('/');
       await as(s, 'en', sizes.wide);
       await joins(s);
+      await lists(s);
     });
     await t.step('without a network it starts, and takes a picture', () => leaves(s));
     await t.step('a model is taught, trained, judged and tried', () => teaches(s));

@@ -26,7 +26,7 @@ const queued = (s, n) =>
     [s.m('truth_offline'), s.m('truth_queued', { n })],
   );
 
-/** Waits until the device has a copy of the application with all samples, and makes a key for calls elsewhere. */
+/** Waits until the device keeps a copy of the application, and makes a key for calls to other places. */
 export async function joins(s) {
   const { t } = s;
   await t.until(() => localStorage.getItem('copies'));
@@ -34,6 +34,11 @@ export async function joins(s) {
   s.key = await newKey(t, s.app);
   s.ask = caller(s.origin, s.key);
   s.pictures = 42;
+}
+
+/** Opens the inputs, and waits until all samples are shown and the origin is connected. */
+export async function lists(s) {
+  const { t } = s;
   await t.page.goto(`/${s.app}/inputs`);
   await count(t, s.pictures);
   await t.seen(t.page.getByText(s.m('truth_connected')));

@@ -3,7 +3,7 @@
 import { check, journey, same, timing, words } from './browser.js';
 import { demonstration } from './demonstration.js';
 import { asks, finds, runs } from './finding.js';
-import { corrects, edits, joins, leaves, teaches, watches } from './offline.js';
+import { corrects, edits, joins, leaves, lists, teaches, watches } from './offline.js';
 import { named, tiles } from './pictures.js';
 import { returns } from './returning.js';
 import { as, sizes, travelled } from './screens.js';
@@ -23,6 +23,7 @@ async function arrives(s) {
   await joins(s);
   const said = await way.jsonValue();
   check(said.lastIndexOf(s.m('sync_title')) <= 0, `what was confirmed is taken back: ${said}`); // as a copy is made
+  await lists(s);
   const { inputs } = await s.ask('GET', '/inputs?per_page=100');
   for (const { id } of inputs) {
     const { outputs } = await s.ask('GET', `/inputs/${id}/outputs`);

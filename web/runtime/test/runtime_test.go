@@ -28,11 +28,19 @@ func TestScripts(t *testing.T) {
 func TestPages(t *testing.T) {
 	proof.Nightly(t)
 	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
-	travel(t, "pages", "CHROMIUM="+chromium)
+	travel(t, "pages/*.js", "CHROMIUM="+chromium)
+}
+
+// TestPageTimes runs the scripts that hold what a page waits for to a limit.
+func TestPageTimes(t *testing.T) {
+	proof.Timed(t)
+	chromium := process.Need(t, "chromium", "chromium-browser", "google-chrome")
+	travel(t, "pages/many.js", "CHROMIUM="+chromium)
+	travel(t, "pages/speed.js", "CHROMIUM="+chromium)
 }
 
 // TestNode runs every script of node.
-func TestNode(t *testing.T) { travel(t, "node") }
+func TestNode(t *testing.T) { travel(t, "node/*.js") }
 
 // TestSame holds an edge, Node and a browser to the origin's answers, byte by byte, and copies in pages to its log.
 func TestSame(t *testing.T) {
@@ -49,7 +57,7 @@ func TestSame(t *testing.T) {
 		t.Logf("%s is missing: the samples do", pictures)
 		pictures = filepath.Join(proof.Root(t), "web", "samples")
 	}
-	travel(t, "same", append(env, "PICTURES="+pictures)...)
+	travel(t, "same/*.js", append(env, "PICTURES="+pictures)...)
 }
 
 // key makes an application on a server's data, and a key that predicts for it.
@@ -71,14 +79,14 @@ func key(t *testing.T, binary, data string) string {
 	return tell("key", "create", "--scopes", "Predict", "--app", app)["key"]
 }
 
-// travel runs the scripts of a folder. They write a line for each step that went well; the one that
+// travel runs the scripts with paths that a pattern matches. They write a line for each step that went well; the one that
 // fails is the last, with the reason below it.
-func travel(t *testing.T, folder string, env ...string) {
+func travel(t *testing.T, pattern string, env ...string) {
 	t.Helper()
 	node := process.Need(t, "node")
-	scripts, err := filepath.Glob(folder + "/*.js")
+	scripts, err := filepath.Glob(pattern)
 	if err != nil || len(scripts) == 0 {
-		t.Fatalf("no scripts in %s: %v", folder, err)
+		t.Fatalf("no scripts %s: %v", pattern, err)
 	}
 	env = append(env, "RUNTIME="+Assembled(t), "SAMPLES="+filepath.Join(proof.Root(t), "web", "samples"),
 		"SHARED="+filepath.Join(proof.Root(t), "..", "shared"))

@@ -1,9 +1,9 @@
-// How long a page waits. The goals are those of the project for a machine that is not busy with other things: without
-// STRICT they are printed beside what was measured, and only what is far off fails.
+// The times that a page waits, with their goals. Other work on the machine changes them. STRICT=1 holds them to the goals,
+// TIMED=1 to eight times the goals. Otherwise they are only printed.
 import { Browser, check, serve, way } from './browser.js';
 
 const general = 'aaa03c23b3724a16a56b629203edc62c';
-const slack = process.env.STRICT ? 1 : 8;
+const slack = process.env.STRICT ? 1 : process.env.TIMED ? 8 : Number.POSITIVE_INFINITY;
 const hold = (ms, goal, unit = 'ms') => {
   check(ms <= goal * slack, `${Math.round(ms)} ${unit}, the goal is ${goal}`);
   return `${Math.round(ms)} ${unit}, the goal is ${goal}`;
