@@ -61,7 +61,7 @@ export GOFLAGS := $(strip $(GOFLAGS) -trimpath '-gcflags=all=-dwarf=false')
 endif
 export CGO_ENABLED := 0
 
-.PHONY: help run demo shots build release wasm web models quick test nightly soak timed wasip1 arm64 race race-packages race-programs fuzz bench check generate clean
+.PHONY: help run demo shots build release wasm web models quick test nightly laws elsewhere soak timed wasip1 arm64 race-packages race-programs fuzz bench check generate clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -126,12 +126,18 @@ test: build ## every law at a small size, transcripts on all hosts, the official
 	@all=$$($(GO) list $(PACKAGES) | tac); .ci/test -timeout 15m $$(grep -E '$(FIRST)' <<<"$$all") $$(grep -vE '$(FIRST)' <<<"$$all")
 
 nightly: build ## everything: laws at full size, all journeys, coverage, timed tests, race detector, wasip1, arm64, fuzz: an hour
+	@bad=; for part in laws timed elsewhere fuzz; do \
+		began=$$SECONDS; $(MAKE) --no-print-directory $$part || bad="$$bad $$part"; \
+		echo "nightly: $$part took $$(((SECONDS - began + 30) / 60)) minutes"; \
+	done; test -z "$$bad" || { echo "nightly: failed:$$bad"; exit 1; }
+
+laws: build ## all native tests at the nightly size, with their coverage
 	@{ .ci/need chromium chromium && .ci/need curl curl; } || test -z "$$CI"
 	@all=$$($(GO) list $(PACKAGES) | tac); NIGHTLY=1 .ci/test -timeout 45m -cover $$(grep -E '$(FIRST)' <<<"$$all") $$(grep -vE '$(FIRST)' <<<"$$all")
 	@.ci/cover $(COVER) .cache/test.txt $(COVERED)
-	@$(MAKE) --no-print-directory timed
+
+elsewhere: ## the race detector, wasip1 and arm64, two packages at once
 	@$(MAKE) --no-print-directory -j2 FLAGS='-p 1' race-packages wasip1 race-programs arm64
-	@$(MAKE) --no-print-directory fuzz
 
 soak: ## hours of one law: make soak LAW=Kill FROM=0 starts at a seed
 	@test -n "$(LAW)" || { echo 'usage: make soak LAW=Kill [FROM=seed] [N=rounds]' >&2; exit 2; }
@@ -148,14 +154,11 @@ arm64: ## the same as arm64 under qemu, with the packages that encode or store b
 	@.ci/need qemu-aarch64 qemu-user
 	GOARCH=arm64 $(GO) test -vet=off -short -skip 'TestFault' -timeout 15m $(FLAGS) -exec qemu-aarch64 $(ELSEWHERE)
 
-race: ## the race detector on everything that runs concurrently (needs gcc)
-	@$(MAKE) --no-print-directory -j2 FLAGS='-p 1' race-packages race-programs
-
-race-packages:
+race-packages: ## the race detector on packages that run concurrently (needs gcc)
 	@.ci/need gcc gcc
 	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m $(FLAGS) -skip '^($(SINGLE))$$' $(CONCURRENT)
 
-race-programs:
+race-programs: ## the race detector on the programs and the host of the module
 	@.ci/need gcc gcc
 	CGO_ENABLED=1 $(GO) test -vet=off -race -short -timeout 30m $(FLAGS) -run '$(RACED)' ./origin/command ./wasm/host
 

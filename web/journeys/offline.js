@@ -90,9 +90,11 @@ export async function teaches(s) {
   const way = await t.page.evaluateHandle(trained);
   await t.button(s.m('models_train')).click();
   await t.seen(t.page.locator('[data-auc]'));
-  const [[first, began], ...rest] = await way.jsonValue();
-  const [last, ended] = rest.at(-1) ?? [];
-  same([first, last], ['21103', 'judged'], 'the code of a version that is trained, and its end');
+  const seen = await way.jsonValue();
+  const [[first, began], [last, ended]] = [seen[0], seen.at(-1)];
+  same(last, 'judged', 'the end of a training');
+  // A slow page may draw only after the training has ended, which runs in a worker.
+  if (seen.length > 1) same(first, '21103', 'the code of a version that is trained');
   if (timing) check(ended - began <= 6000, `it took ${Math.round(ended - began)} ms, want 2000`); // three times as long, at most
   await t.seen(t.link(s.m('models_version_show', { n: 1 })));
   await queued(s, 1 + 10 + 2 + 3); // the picture before; pictures; concepts; the model, its version and that it is trained
