@@ -279,8 +279,14 @@ export class Traveller {
   /** Waits until something is gone. */
   gone = (locator) => locator.waitFor({ state: 'detached' });
 
-  /** Waits until a fact holds in the page. */
-  until = (fact, argument) => this.page.waitForFunction(fact, argument);
+  /** Waits until a fact holds in the page. If it never does, the failure names it. */
+  async until(fact, argument) {
+    try {
+      await this.page.waitForFunction(fact, argument);
+    } catch (failure) {
+      throw new Error(`${failure.message}\nwaiting for ${fact}, given ${JSON.stringify(argument)}`, { cause: failure });
+    }
+  }
 
   /** What a press of a copy button leaves to paste. */
   async copied(button) {
