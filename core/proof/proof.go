@@ -84,9 +84,9 @@ func Size(t testing.TB, quick, test, nightly, soak int) int {
 	return test
 }
 
-// Rounds returns the seed of a law's first round and the number of rounds: nightly ones in make nightly, a quarter of
-// them in make test, a tenth in make quick, and in make soak N, or soak where no N is given. It logs the seeds. CI does not run a failed test
-// again that logged its seeds, because they would fail again.
+// Rounds returns the seed of a law's first round and the number of rounds: nightly ones in make nightly, a quarter of them in
+// make test, a tenth in make quick, and in make soak N, or soak without N. It logs the seeds. CI does not run a failed test again
+// that logged its seeds, because they would fail again.
 func Rounds(t testing.TB, nightly, soak int) (from uint64, rounds int) {
 	t.Helper()
 	from, rounds = number(t, "SOAK_FROM", 0), Size(t, max(nightly/10, 1), max(nightly/4, 1), nightly, soak)

@@ -4,7 +4,7 @@ import { caller, newKey } from './demonstration.js';
 import { count, drop, lighthouse, named } from './pictures.js';
 import { as, sizes } from './screens.js';
 
-// One picture of the second concept is of the first.
+// The last picture of the second concept shows the first one.
 const lessons = [
   [
     'Living',
@@ -13,10 +13,10 @@ const lessons = [
   ['Made', ['26-green-roadster', '27-red-sports-car', '30-cruise-ship-at-the-quay', '04-old-camera', '09-sea-turtle']],
 ].map(([name, files]) => [name, files.map((file) => `${file}.jpg`)]);
 
-export const unseen = '40-red-whiskered-bulbul.jpg'; // is of the first, and no version learns from it
+export const unseen = '40-red-whiskered-bulbul.jpg'; // shows the first concept, and no version learns from it
 export const [[living]] = lessons;
 
-/** What the side bar says of the copy. */
+/** The state of the copy in the side bar. */
 export const truth = (t) => t.page.locator('aside .foot a b').first();
 
 /** Waits until the side bar says that there is no network and so many changes wait. */
@@ -124,7 +124,7 @@ function trained() {
   return all;
 }
 
-/** What a version sees first. */
+/** The first concept that a version predicts. */
 const sees = (s) =>
   s.t.page
     .getByRole('list', { name: s.m('models_results') })
@@ -140,7 +140,7 @@ async function tries(s, version) {
   same(await sees(s).textContent(), living, 'what it sees first');
 }
 
-/** Holds the model to what the camera shows, which is none of its pictures, and to how many of them it reads. */
+/** Checks the prediction for the camera, which shows a picture outside the training set, and the rate of predictions. */
 export async function watches(s) {
   const { t } = s;
   const part = t.page.locator('section[aria-labelledby="try-h"]');
@@ -162,7 +162,7 @@ export async function corrects(s) {
   await t.seen(dialog);
   await t.look('the weakest pictures');
   const yes = await dialog.getByText(s.m('models_check_said', { n: '1', value: '#' }).split('1')[0]).count();
-  await t.press(yes ? 'n' : 'y'); // what was said of it is taken back
+  await t.press(yes ? 'n' : 'y'); // this undoes the label
   await t.button(s.m('models_check_train'), dialog).click();
   await t.seen(t.page.locator('header .tag', { hasText: s.m('models_v', { n: 2 }) }));
   const told = t.page.locator('.toast', { hasText: /^v2: ([+-]?\d+ points?, )?\d+ pictures? changed/ });
