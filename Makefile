@@ -21,7 +21,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 COVERED := core/api core/auth core/blob core/blob/pack core/catalog core/fold core/index core/index/hnsw core/ingest core/jsonio core/kv core/kv/journal core/kv/memkv \
 	core/kv/pebblekv core/log core/log/field core/partition core/predict/onnx core/predict/raster core/predict/raster/jpg core/search \
 	core/train core/train/kernel core/training origin/account origin/certificate origin/console origin/data origin/fetch origin/httpd \
-	origin/link origin/release origin/token sync/feed sync/lines sync/press sync/release sync/replica sync/selftest sync/wire wasm/abi \
+	origin/link origin/release origin/token sync/feed sync/press sync/release sync/replica sync/selftest sync/wire wasm/abi \
 	wasm/guest/instance wasm/guest/lent wasm/host edge/updater
 COVER   := 85
 
@@ -38,7 +38,7 @@ FIRST := /(web/journeys|edge|origin/command|web/runtime/test|wasm/(host|simd))$$
 
 # Packages that are also tested on other architectures: all that compute, encode or store bytes. The packages left out only call
 # these and have no code of their own for any architecture. The tests of wasm/host and web/runtime compare their answers.
-ELSEWHERE = ./models $$($(GO) list ./core/... | grep -vE '/core$$|/core/(api|auth|ingest|partition|renew|search|training)(/|$$)') ./sync/lines ./sync/press ./sync/wire
+ELSEWHERE = ./models $$($(GO) list ./core/... | grep -vE '/core$$|/core/(api|auth|ingest|partition|renew|search|training)(/|$$)') ./sync/press ./sync/wire
 
 # Of these, the packages that are tested as wasip1: they compute with fractions or have code of their own there. The others run in
 # the module itself, where random programs, transcripts and copies must give the native answers and digests.

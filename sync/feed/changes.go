@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
-	"github.com/sightline-dev/sightline/sync/lines"
 	"github.com/sightline-dev/sightline/sync/press"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -53,10 +51,7 @@ func (c *call) changes() (api.Response, error) {
 		Header: []api.Field{{Name: "Cache-Control", Value: "no-store"}, {Name: "X-Accel-Buffering", Value: "no"}},
 		Stream: x.run,
 	}
-	if x.lines = strings.Contains(c.header("Accept"), lines.ContentType); x.lines {
-		res.ContentType = lines.ContentType
-	}
-	if x.packed = !x.lines && c.header("Upgrade") == "" && press.Accepts(c.header("Accept-Encoding")); x.packed {
+	if x.packed = c.header("Upgrade") == "" && press.Accepts(c.header("Accept-Encoding")); x.packed {
 		res.Header = append(res.Header, packing...)
 	}
 	c.detach()
@@ -87,7 +82,6 @@ type reader struct {
 
 	w      io.Writer
 	flush  func() error
-	lines  bool          // frames go out as lines of JSON, for people
 	packed bool          // frames go out compressed
 	pack   *press.Writer // over w; nil: they do not
 	spoke  time.Time     // when the last frame went out
@@ -145,11 +139,8 @@ func (x *reader) run(w io.Writer) error {
 	if f, ok := w.(interface{ Flush() error }); ok {
 		x.flush = f.Flush
 	}
-	switch {
-	case x.packed:
+	if x.packed {
 		x.pack = press.NewWriter(w)
-	case x.lines:
-		x.w = lines.NewWriter(w)
 	}
 	err := x.frames()
 	if err == nil || errors.Is(err, errEnded) {

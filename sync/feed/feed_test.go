@@ -2,7 +2,6 @@ package feed_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
@@ -267,23 +266,5 @@ func TestFutureClocks(t *testing.T) {
 	other := w.join(w.App, w.Key)
 	if out := other.pushed(other.next(&log.ConceptName{ID: "a", Name: "present"})); len(out.Verdicts) > 0 {
 		t.Errorf("an honest write loses: %+v", out.Verdicts)
-	}
-}
-
-// TestLines has the frames as JSON, one a line, as curl asks for them.
-func TestLines(t *testing.T) {
-	w := newWorld(t, nil)
-	w.input("a", "red.png")
-	r := w.join(w.App, w.Key)
-	r.headers = map[string]string{"Accept": "application/x-ndjson", "Accept-Encoding": "zstd"}
-	res := r.must(200, "GET", "/v2/sync/changes?app="+r.app+"&since=0&vectors=q16", nil)
-	rows := bytes.Split(bytes.TrimSpace(res.Body), []byte{'\n'})
-	if res.ContentType != "application/x-ndjson" || len(rows) < 5 {
-		t.Fatalf("%s: %d lines", res.ContentType, len(rows))
-	}
-	for _, row := range rows {
-		if !json.Valid(row) {
-			t.Errorf("%s", row)
-		}
 	}
 }

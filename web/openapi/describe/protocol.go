@@ -45,11 +45,10 @@ var calls = []call{
 	{
 		method: "GET", path: "/sync/changes", id: "readSyncChanges", summary: "Pull the log",
 		note: "Frames of the log behind a cursor, and of what its entries need, which is in front of them. With `live` it waits for more. A WebSocket of the same path has " +
-			"the same frames as binary messages. With `Accept: application/x-ndjson` the answer is for people: a line of JSON a message.",
+			"the same frames as binary messages.",
 		query: []string{"sync_app", "sync_partition", "sync_epoch", "sync_since", "sync_register", "sync_live", "sync_vectors"},
 		answers: []reply{{200, "A stream of frames.", object{
 			{syncType, object{{"schema", text(member{"format", "binary"}, member{"description", "Frames, as sync/README.md has them."})}}},
-			{"application/x-ndjson", object{{"schema", text(member{"description", "A JSON object a line."})}}},
 		}}},
 	},
 	{
