@@ -52,7 +52,7 @@ type copied struct {
 	kick chan struct{} // holds one token when something was written here
 	age  *age          // of what is known of its keys
 
-	budget *budget // of calls
+	calls *calls // that were answered here
 
 	mu      sync.Mutex
 	status  replica.Status
@@ -89,7 +89,7 @@ func (c *copies) enrolled() error {
 		one := &copied{app: app, kick: make(chan struct{}, 1), waits: map[blob.Hash][]chan error{}}
 		var err error
 		if one.age, err = openAge(c.store, app, c.now()); err == nil {
-			one.budget, err = openBudget(c.store, app, c.now())
+			one.calls, err = openCalls(c.store, app)
 		}
 		if err == nil {
 			err = c.learn(one)
@@ -169,13 +169,22 @@ func (c *copies) run(ctx context.Context) {
 	var running sync.WaitGroup
 	for _, one := range c.all() {
 		running.Go(func() { c.keep(ctx, one) })
-		running.Go(func() { c.lease(ctx, one) })
 	}
 	running.Go(func() { c.e.follow(ctx) })
 	running.Go(func() {
 		system.Every(ctx, keepAge, func(context.Context) {
 			for _, one := range c.all() {
 				one.knows(c)
+			}
+			if err := c.writeCalls(); err != nil {
+				c.log.Warn("calls", "error", err)
+			}
+		})
+	})
+	running.Go(func() {
+		system.Every(ctx, reportEvery, func(ctx context.Context) {
+			if err := c.reportCalls(ctx); err != nil && ctx.Err() == nil {
+				c.log.Debug("calls", "origin", c.who.Origin, "error", err)
 			}
 		})
 	})

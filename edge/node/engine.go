@@ -290,7 +290,7 @@ func (e *engine) Close() error {
 		errs = append(errs, f.Close())
 	}
 	if e.copies != nil {
-		errs = append(errs, e.copies.close())
+		errs = append(errs, e.copies.writeCalls())
 	}
 	if e.Control != nil {
 		errs = append(errs, e.Control.Close())

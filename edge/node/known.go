@@ -23,9 +23,6 @@ func (c *copies) learn(one *copied) error {
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	one.stale, one.trust, one.account = time.Duration(record.MaxStale)*time.Second, trust, record.Owner
-	if one.account != "" {
-		one.budget.need()
-	}
 	return nil
 }
 
@@ -43,7 +40,7 @@ func (c *copies) take(ctx context.Context, one *copied, seq uint64, data []byte)
 // end has nothing be kept of an application that is taken away.
 func (one *copied) end() {
 	one.age.end()
-	one.budget.end()
+	one.calls.end()
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	one.account = ""
@@ -55,11 +52,7 @@ func (c *copies) admit(ctx context.Context, app string, r *api.Request) error {
 	if one == nil {
 		return nil // it is this edge's own
 	}
-	if err := shut(one.knows(c), one.maxStale(), r); err != nil {
-		return err
-	}
-	c.ready(ctx, one)
-	return nil
+	return shut(one.knows(c), one.maxStale(), r)
 }
 
 // knows is how old what is known of the application's keys is.

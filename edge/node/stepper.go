@@ -58,7 +58,6 @@ func (s *stepper) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
 		if err := s.one.age.heard(s.c.now()); err != nil {
 			s.c.log.Warn("age of keys", "app", s.one.app, "error", err)
 		}
-		s.one.budget.heard()
 	}
 	return done.Effects, nil
 }

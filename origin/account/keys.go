@@ -18,7 +18,7 @@ import (
 //	u q id             → quota         20 bytes, see quota.go
 //	u d n id by 0 route → N            calls of day n since 1970, by application, key and endpoint
 //	u k id by          → N N           calls of a key ever, and its last in Unix seconds
-//	u b app edge       → lease         44 bytes, see lease.go; edge is as the origin names it
+//	u b app edge       → N             calls of an application that an edge has reported, see report.go
 //	u l N              → hash, JSON    the audit log, from 1; hash is over the record before it and the JSON
 //	u L id N           →               records of the audit log by account; the command line's is zeros
 //	u h                → N, hash       how long the audit log is, and its last hash
@@ -33,7 +33,7 @@ const (
 	tableQuota    = 'q'
 	tableDay      = 'd'
 	tableKey      = 'k'
-	tableLease    = 'b'
+	tableReport   = 'b'
 	tableAudit    = 'l'
 	tableAudits   = 'L'
 	tableHead     = 'h'
@@ -75,7 +75,7 @@ func sessionsKey(id string, h hash) []byte { return key(tableSessions, bytesOf(i
 func resetKey(h []byte) []byte             { return key(tableReset, h) }
 func setupKey() []byte                     { return key(tableSetup) }
 func quotaKey(id string) []byte            { return key(tableQuota, bytesOf(id)) }
-func leaseKey(app, edge string) []byte     { return key(tableLease, bytesOf(app), []byte(edge)) }
+func reportKey(app, edge string) []byte    { return key(tableReport, bytesOf(app), []byte(edge)) }
 func headKey() []byte                      { return key(tableHead) }
 
 func auditKey(seq uint64) []byte { return binary.BigEndian.AppendUint64(key(tableAudit), seq) }

@@ -151,7 +151,7 @@ func (m *meter) spend(now time.Time) (int64, error) {
 		return -1, nil
 	case m.block > 0 && m.verified:
 		m.block--
-		left := limit - int64(*used) + m.block
+		left := max(limit-int64(*used)+m.block, 0) // edges may have reported more than were left
 		m.mu.Unlock()
 		return left, nil
 	}
@@ -240,9 +240,13 @@ func (m *meter) over(now time.Time) error {
 	if !m.verified {
 		return fmt.Errorf("%w: verify your e-mail address to make more than %d", auth.ErrQuota, TrialCalls)
 	}
+	return fmt.Errorf("%w: your plan has %d a month, and the next month begins on %s", auth.ErrQuota, m.limit, nextMonth(now).Format(time.DateOnly))
+}
+
+// nextMonth returns the time when the next month begins, in UTC.
+func nextMonth(now time.Time) time.Time {
 	t := now.UTC()
-	next := time.Date(t.Year(), t.Month()+1, 1, 0, 0, 0, 0, time.UTC)
-	return fmt.Errorf("%w: your plan has %d a month, and the next month begins on %s", auth.ErrQuota, m.limit, next.Format(time.DateOnly))
+	return time.Date(t.Year(), t.Month()+1, 1, 0, 0, 0, 0, time.UTC)
 }
 
 // allowance is Registry.Allowance.

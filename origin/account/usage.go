@@ -267,7 +267,7 @@ func (r *Registry) KeyUses(app string) (map[string]KeyUse, error) {
 	return uses, err
 }
 
-// DropUsage forgets the calls of an application that was deleted, and their leases.
+// DropUsage forgets the calls of an application that was deleted, and what edges reported of them.
 func (r *Registry) DropUsage(app string) error {
 	now := r.o.Now()
 	if err := r.usage.flush(now); err != nil {
@@ -280,8 +280,8 @@ func (r *Registry) DropUsage(app string) error {
 	var b kv.Batch
 	prefix := key(tableKey, id)
 	b.DeleteRange(prefix, after(prefix))
-	leases := key(tableLease, id)
-	b.DeleteRange(leases, after(leases))
+	reports := key(tableReport, id)
+	b.DeleteRange(reports, after(reports))
 	for day := dayOf(now) - usageDays; day <= dayOf(now); day++ {
 		prefix := dayKey(day, id)
 		err := r.o.Store.Scan(prefix, after(prefix), func(k, _ []byte) bool {

@@ -94,6 +94,28 @@ func TestEdgeCommands(t *testing.T) {
 	holdsNot(t, s.data, alone, edge.Token)
 }
 
+// TestEdgesNeedAVerifiedAccount makes an edge of an application whose account has verified its address, and none of another.
+func TestEdgesNeedAVerifiedAccount(t *testing.T) {
+	s := testSettings(t)
+	srv, base := startOrigin(t, s)
+	op, ada := visit(t, base), visit(t, base)
+	op.must("POST", "/accounts", object{"name": "Op", "email": "op@x.example", "password": aPassword, "setup": setup(t, srv)})
+	ada.must("POST", "/accounts", object{"name": "Ada", "email": "ada@x.example", "password": aPassword})
+	for who, want := range map[*visitor]string{op: "", ada: "needs a verified e-mail address"} {
+		app := who.must("POST", "/apps", object{"name": "Birds", "language": "en", "default_model": ""}).App.ID
+		code, out, said := runCode(t, "edge", "create", "attic", "--apps", app, "--data", s.data)
+		if (code == 0) != (want == "") || (out == "") != (want != "") || !strings.Contains(said, want) {
+			t.Errorf("edge create ends with %d and says %q %q, want %q", code, out, said, want)
+		}
+	}
+	if edges := listEdges(t, s.data); len(edges) != 1 {
+		t.Errorf("edges %+v, want the operator's", edges)
+	}
+	if err := srv.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // holdsNot holds that no file of a folder has a secret in it.
 func holdsNot(t *testing.T, dir string, secrets ...string) {
 	t.Helper()

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core"
-	"github.com/sightline-dev/sightline/origin/account"
 	"github.com/sightline-dev/sightline/origin/httpd"
 	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/origin/token"
@@ -34,31 +33,14 @@ func (e edgeSigners) Signer(kid string) (token.Signer, bool) {
 // Delegate implements [token.Others]: nobody delegates anything to an origin.
 func (edgeSigners) Delegate(string) (token.Delegate, bool) { return token.Delegate{}, false }
 
-// budgets leases edges the calls of accounts. Applications of the operator's have any number.
-type budgets struct {
-	engine   *core.Engine
-	accounts *account.Registry
-}
-
-var _ feed.Budgets = budgets{}
-
-// Lease implements [feed.Budgets].
-func (b budgets) Lease(_ context.Context, app, edge string, number, spent uint64) (feed.Lease, error) {
-	a, err := b.engine.App(app)
+// countCalls adds the calls that an edge answered to those of the account that owns the application. Applications of the operator have no
+// limit. See [feed.Options].
+func (srv *Server) countCalls(app, edge string, count uint64) (over time.Time, err error) {
+	a, err := srv.engine.App(app)
 	if err != nil || a.Owner == "" {
-		return feed.Lease{}, err
+		return over, err
 	}
-	l, err := b.accounts.Lease(a.Owner, app, edge, number, spent)
-	return feed.Lease(l), err
-}
-
-// Return implements [feed.Budgets].
-func (b budgets) Return(_ context.Context, app, edge string, number, spent uint64) error {
-	a, err := b.engine.App(app)
-	if err != nil || a.Owner == "" {
-		return err
-	}
-	return b.accounts.Return(a.Owner, app, edge, number, spent)
+	return srv.accounts.Report(a.Owner, app, edge, count)
 }
 
 // feedInterval is how often the feed lets go of what nobody reads any more, and those who hold copies are told
@@ -77,7 +59,7 @@ func (srv *Server) feeds() ([]httpd.Mount, error) {
 	srv.feed, err = feed.New(feed.Options{
 		Engine: engine, Blobs: srv.folder.Blobs, Holder: srv.hosted, Run: srv.pool.Run,
 		Clock: system.Now, Wait: system.Await, Log: srv.log, Releases: srv.releases(),
-		Budgets: budgets{engine.Engine, srv.accounts},
+		Calls: srv.countCalls,
 	})
 	if err != nil {
 		return nil, err

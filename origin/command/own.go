@@ -186,8 +186,25 @@ func (n *node) ReplaceKey(ctx context.Context, id string) (string, control.Key, 
 	return key, shownKey(&record), nil
 }
 
-// CreateEdge implements [control.Service].
+// CreateEdge implements [control.Service]. An account needs a verified address to have an edge: an edge reports its calls from time to
+// time, so one of an account without would answer far more than the calls of a trial.
 func (n *node) CreateEdge(ctx context.Context, e control.NewEdge) (string, control.Edge, error) {
+	for _, id := range e.Apps {
+		app, err := n.engine.App(id)
+		if err != nil {
+			return "", control.Edge{}, asked(err)
+		}
+		if app.Owner == "" {
+			continue
+		}
+		owner, err := n.accounts.Account(app.Owner)
+		if err != nil {
+			return "", control.Edge{}, err
+		}
+		if !owner.Verified {
+			return "", control.Edge{}, &mistaken{fmt.Errorf("application %s: its account needs a verified e-mail address to have an edge", id), control.ErrArgument}
+		}
+	}
 	token, record, err := n.engine.CreateEdge(ctx, operator, e.Name, e.Apps)
 	if err != nil {
 		return "", control.Edge{}, asked(err)

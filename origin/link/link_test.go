@@ -414,7 +414,7 @@ func TestJoin(t *testing.T) {
 
 // TestGreet: a session beside the machine's is asked for with a message and answered with one.
 func TestGreet(t *testing.T) {
-	offered := wire.Offered{Protocol: 1, Features: []string{wire.FeatureCalls}, Grants: []wire.Grant{{App: "a", Do: wire.DoTail, Lease: 3, Calls: 9}}}
+	offered := wire.Offered{Protocol: 1, Grants: []wire.Grant{{App: "a", Do: wire.DoTail, Over: 9}}}
 	refusal := wire.Refusal{Code: wire.RefusedScope, Detail: "not yours"}
 	for name, tt := range map[string]struct {
 		status int
@@ -439,7 +439,7 @@ func TestGreet(t *testing.T) {
 			})
 			out, err := link.Greet(t.Context(), options(address, nil), &wire.Session{Name: "edge"})
 			switch {
-			case tt.want == "" && (err != nil || len(out.Grants) != 1 || out.Grants[0].Calls != 9):
+			case tt.want == "" && (err != nil || len(out.Grants) != 1 || out.Grants[0].Over != 9):
 				t.Errorf("Greet = %+v, %v", out, err)
 			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
 				t.Errorf("Greet: %v, want %q", err, tt.want)

@@ -77,7 +77,10 @@ type Options struct {
 	Stable func(app string, head uint64) uint64
 
 	Releases Releases // of core modules; nil means that there are none
-	Budgets  Budgets  // of edges; nil means that calls have no limit
+
+	// Calls takes how many calls of an application an edge has ever answered, and returns until when the account of the application
+	// has no calls left; zero: it has some. nil means that calls have no limit.
+	Calls func(app, edge string, count uint64) (over time.Time, err error)
 
 	Log    *slog.Logger // told of our own trouble; nil means nobody is
 	Limits Limits

@@ -22,11 +22,7 @@ const (
 
 // support is what is spoken here.
 func (c *call) support() wire.Support {
-	s := wire.Support{Min: wire.Oldest, Max: wire.Protocol, Schema: field.Version}
-	if c.edge != nil && c.f.o.Budgets != nil {
-		s.Features = []string{wire.FeatureCalls}
-	}
-	return s
+	return wire.Support{Min: wire.Oldest, Max: wire.Protocol, Schema: field.Version}
 }
 
 // session answers a replica's greeting: who it writes as, and what to do about each application.
@@ -68,7 +64,7 @@ func (c *call) session() (api.Response, error) {
 	for i := range m.Partitions {
 		g, err := c.grant(&m.Partitions[i], &m, out.Site)
 		if err == nil && g.Do != wire.DoErase && g.Do != wire.DoRefused {
-			err = c.budget(&m.Partitions[i], out.Features, &g)
+			err = c.countCalls(&m.Partitions[i], &g)
 		}
 		if err != nil {
 			return api.Response{}, err
@@ -76,6 +72,18 @@ func (c *call) session() (api.Response, error) {
 		out.Grants = append(out.Grants, g)
 	}
 	return message(out.Encode()), nil
+}
+
+// countCalls takes the count of calls that an edge reports, and answers until when the account has none left.
+func (c *call) countCalls(at *wire.Position, g *wire.Grant) error {
+	if c.edge == nil || c.f.o.Calls == nil || at.Calls == 0 {
+		return nil
+	}
+	over, err := c.f.o.Calls(at.App, c.edge.ID, at.Calls)
+	if !over.IsZero() {
+		g.Over = wire.MillisOf(over)
+	}
+	return err
 }
 
 // lease tells a replica the site that it writes as: an edge has its own, another keeps the one

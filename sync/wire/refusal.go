@@ -15,9 +15,6 @@ const (
 	Oldest   = 1
 )
 
-// FeatureCalls is the feature of an edge that counts the calls that it answers and wants a budget of them.
-const FeatureCalls = "calls"
-
 // Refusal is why a request was refused, for a program: the body of an answer of 400 or above
 // whose content type is [ContentType]. Other answers of that kind are of the HTTP layer or of
 // something between, and their status alone tells.

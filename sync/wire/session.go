@@ -72,8 +72,7 @@ type Position struct {
 	Chain     log.Chain
 	Register  uint64 // entry of the control log that its register is of
 	Issued    uint64 // last sequence of its own operations here
-	Lease     uint64 // number of the call budget it holds; 0: none
-	Spent     uint64 // calls of it that are used
+	Calls     uint64 // calls of the application that the replica ever answered; only an edge counts them
 	Extra     []byte
 }
 
@@ -146,8 +145,7 @@ func (p *Position) encode(e *field.Encoder, number int) {
 	e.Hash(5, p.Chain[:])
 	e.Uint(6, p.Register)
 	e.Uint(7, p.Issued)
-	e.Uint(8, p.Lease)
-	e.Uint(9, p.Spent)
+	e.Uint(10, p.Calls) // 8 and 9 were a lease of calls
 	e.Append(p.Extra)
 	e.Close(at)
 }
@@ -169,10 +167,8 @@ func decodePosition(d *field.Decoder) (p Position) {
 			p.Register = d.Uint()
 		case 7:
 			p.Issued = d.Uint()
-		case 8:
-			p.Lease = d.Uint()
-		case 9:
-			p.Spent = d.Uint()
+		case 10:
+			p.Calls = d.Uint()
 		default:
 			d.Keep()
 		}
@@ -223,9 +219,7 @@ type Grant struct {
 	Horizon   log.HLC
 	Confirmed uint64   // last of the site's own operations that the log has
 	Snapshot  [32]byte // name of the snapshot to take, with DoRebase; zero: whichever is newest
-	Lease     uint64   // number of a budget of calls; 0: none is needed
-	Calls     uint64   // of that budget in all, which may be answered until Until without asking
-	Until     Millis
+	Over      Millis   // until then the application's account has no calls left; 0: it has
 	Extra     []byte
 }
 
@@ -322,9 +316,7 @@ func (g *Grant) encode(e *field.Encoder, number int) {
 	e.Fixed64(8, uint64(g.Horizon))
 	e.Uint(9, g.Confirmed)
 	e.Hash(10, g.Snapshot[:])
-	e.Uint(11, g.Lease)
-	e.Uint(12, g.Calls)
-	e.Uint(13, uint64(g.Until))
+	e.Uint(14, uint64(g.Over)) // 11 to 13 were a lease of calls
 	e.Append(g.Extra)
 	e.Close(at)
 }
@@ -352,12 +344,8 @@ func decodeGrant(d *field.Decoder) (g Grant) {
 			g.Confirmed = d.Uint()
 		case 10:
 			d.Hash(g.Snapshot[:])
-		case 11:
-			g.Lease = d.Uint()
-		case 12:
-			g.Calls = d.Uint()
-		case 13:
-			g.Until = Millis(d.Uint())
+		case 14:
+			g.Over = Millis(d.Uint())
 		default:
 			d.Keep()
 		}

@@ -1,0 +1,207 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log/field"
+	"github.com/sightline-dev/sightline/origin/account"
+	"github.com/sightline-dev/sightline/origin/link"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+const (
+	reportEvery = 10 * time.Second // calls that the origin does not know of yet are reported
+	reportTime  = 10 * time.Second // of one report
+)
+
+// calls counts the calls of an application that an account owns. The edge reports the count to the origin, which adds what is new to
+// the calls of the account and answers until when the account has no calls left. So the limit may be late by one report.
+//
+// A count is written before it is reported, so the store never holds less than the origin was told. A crash forgets the calls that were
+// answered after the last write, which is at most a minute old.
+type calls struct {
+	store kv.Store
+	key   []byte
+
+	mu       sync.Mutex
+	count    uint64    // calls that were ever answered here
+	reported uint64    // count that the origin has confirmed since the start
+	over     time.Time // until then the account has no calls left, by this machine's clock
+	written  record    // count and over, as the store has them
+	gone     bool      // the application was taken away: nothing is written any more
+}
+
+// record is what the store has of calls.
+type record struct {
+	count uint64
+	over  time.Time
+}
+
+// openCalls reads the count of an application. Errors: kv.ErrCorrupt, those of the store, and of an ID that is no application's.
+func openCalls(store kv.Store, app string) (*calls, error) {
+	id, err := catalog.ParseAppID(app)
+	if err != nil {
+		return nil, err
+	}
+	c := &calls{store: store, key: id.LocalKey("counted")}
+	data, err := store.Get(c.key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return c, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := field.Decode(data)
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			c.count = d.Uint()
+		case 2:
+			c.over = wire.Millis(d.Uint()).Time()
+		}
+	}
+	if err := d.Err(); err != nil {
+		return nil, fmt.Errorf("count of calls: %w: %w", kv.ErrCorrupt, err)
+	}
+	c.written = record{c.count, c.over}
+	return c, nil
+}
+
+// spend counts a call. The error is auth.ErrQuota when the account has no calls left.
+func (c *calls) spend(now time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Before(c.over) {
+		return fmt.Errorf("%w: the account that the application belongs to has none left until %s", auth.ErrQuota, c.over.UTC().Format(time.DateOnly))
+	}
+	c.count++
+	return nil
+}
+
+// due returns the count, and whether the origin has to be asked: it does not know of all calls, or it may have more by now.
+func (c *calls) due(now time.Time) (count uint64, due bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.count, c.count != c.reported || now.Before(c.over)
+}
+
+// confirm takes the origin's answer to a report.
+func (c *calls) confirm(count uint64, over time.Time) error {
+	c.mu.Lock()
+	c.reported, c.over = count, over
+	c.mu.Unlock()
+	return c.write()
+}
+
+// write makes the count durable.
+func (c *calls) write() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := record{c.count, c.over}
+	if c.gone || now == c.written {
+		return nil
+	}
+	var e field.Encoder
+	e.Uint(1, now.count)
+	if !now.over.IsZero() {
+		e.Uint(2, uint64(wire.MillisOf(now.over)))
+	}
+	var b kv.Batch
+	b.Put(c.key, e.Bytes(nil))
+	wait, err := c.store.Commit(&b)
+	if err == nil {
+		err = wait()
+	}
+	if err == nil {
+		c.written = now
+	}
+	return err
+}
+
+// end writes nothing any more: the application was taken away.
+func (c *calls) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = true
+}
+
+// counted are the accounts of an edge that has copies of an origin's applications. The operator's applications have no limit.
+type counted struct {
+	*account.Registry
+	copies *copies
+}
+
+var _ api.Accounts = counted{}
+
+// Spend implements [api.Accounts].
+func (a counted) Spend(ctx context.Context, s api.Spent) (left int64, err error) {
+	if one := a.copies.of(s.App); one != nil && s.Account != "" {
+		if err := one.calls.spend(a.copies.now()); err != nil {
+			return 0, err
+		}
+		s.Account = "" // its limit is the origin's to count
+	}
+	return a.Registry.Spend(ctx, s)
+}
+
+// reportCalls tells the origin how many calls of each application were answered here, where it does not know, and takes its answers.
+func (c *copies) reportCalls(ctx context.Context) error {
+	s := wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: field.Version, Name: c.who.Name}
+	asked := map[string]*copied{}
+	for _, one := range c.all() {
+		count, due := one.calls.due(c.now())
+		if !due || one.owner() == "" {
+			continue
+		}
+		if err := one.calls.write(); err != nil {
+			return err
+		}
+		s.Partitions = append(s.Partitions, wire.Position{App: one.app, Calls: count})
+		asked[one.app] = one
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(ctx, reportTime)
+	defer stop()
+	o, err := link.Greet(ctx, c.options(), &s)
+	if err != nil {
+		return err
+	}
+	for i := range min(len(o.Grants), len(s.Partitions)) {
+		g, at := &o.Grants[i], &s.Partitions[i]
+		if g.App != at.App || g.Do == wire.DoErase || g.Do == wire.DoRefused {
+			continue // the application's own session hears of it
+		}
+		var over time.Time
+		if g.Over != 0 { // by the origin's clock, so that ours need not be right
+			over = c.now().Add(g.Over.Time().Sub(o.Now.Time()))
+		}
+		err = errors.Join(err, asked[at.App].calls.confirm(at.Calls, over))
+	}
+	return err
+}
+
+// owner is the account that an application belongs to; empty: the operator of the origin.
+func (one *copied) owner() string {
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	return one.account
+}
+
+// writeCalls makes all counts durable.
+func (c *copies) writeCalls() (err error) {
+	for _, one := range c.all() {
+		err = errors.Join(err, one.calls.write())
+	}
+	return err
+}

@@ -1,0 +1,211 @@
+package node
+
+import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/origin/account"
+	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+func callsOf(t testing.TB, store kv.Store) *calls {
+	t.Helper()
+	c, err := openCalls(store, anApp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestCountOutlivesCrashes counts calls, reports them and crashes in between: no count is lower than one that was reported, and a crash
+// forgets only the calls after the last write.
+func TestCountOutlivesCrashes(t *testing.T) {
+	for seed := range proof.Seeds(t, 200, 20_000) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		store := memkv.New()
+		c := callsOf(t, store)
+		var answered, written, reported uint64
+		for range 200 {
+			switch rng.IntN(20) {
+			case 0:
+				c, answered = callsOf(t, store), written
+			case 1:
+				if err := c.write(); err != nil {
+					t.Fatal(err)
+				}
+				written = answered
+			case 2:
+				count, due := c.due(day)
+				if due != (count != c.reported) {
+					t.Fatalf("seed %d: due %t with %d calls, of which %d are reported", seed, due, count, c.reported)
+				}
+				if err := c.write(); err != nil {
+					t.Fatal(err)
+				}
+				written, reported = answered, count
+				if rng.IntN(2) == 0 { // the answer arrives
+					if err := c.confirm(count, time.Time{}); err != nil {
+						t.Fatal(err)
+					}
+				}
+			default:
+				if err := c.spend(day); err != nil {
+					t.Fatal(err)
+				}
+				answered++
+			}
+			if count, _ := c.due(day); count != answered || count < reported {
+				t.Fatalf("seed %d: %d calls are counted, want %d, and %d were reported", seed, count, answered, reported)
+			}
+		}
+	}
+}
+
+// TestCountIsKept reads a count again, refuses a damaged one, and keeps none of an application that was taken away.
+func TestCountIsKept(t *testing.T) {
+	store := memkv.New()
+	c := callsOf(t, store)
+	if err := errors.Join(c.spend(day), c.confirm(1, day.Add(time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	c = callsOf(t, store)
+	if count, due := c.due(day); count != 1 || !due {
+		t.Errorf("after a restart: %d calls, due %t", count, due)
+	}
+	if err := c.spend(day.Add(time.Hour - 1)); !errors.Is(err, auth.ErrQuota) {
+		t.Errorf("after a restart the account has calls again: %v", err)
+	}
+	if err := c.spend(day.Add(time.Hour)); err != nil {
+		t.Errorf("in the next month: %v", err)
+	}
+	c.end()
+	if err := c.write(); err != nil {
+		t.Fatal(err)
+	}
+	if count, _ := callsOf(t, store).due(day); count != 1 {
+		t.Errorf("%d calls are kept of an application that was taken away, want 1", count)
+	}
+	var damaged kv.Batch
+	damaged.Put(catalog.AppID{7}.LocalKey("counted"), []byte{9})
+	if err := store.Apply(&damaged); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openCalls(store, anApp); !errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("error %v, want ErrCorrupt", err)
+	}
+	if _, err := openCalls(store, "nothing"); err == nil {
+		t.Error("opened for an ID that is no application's")
+	}
+}
+
+// books is an origin that takes reports of calls, and nothing else.
+type books struct {
+	over  wire.Millis
+	do    wire.Do
+	asked []wire.Position
+}
+
+func (b *books) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	m, failed := wire.DecodeSession(body)
+	if errors.Join(err, failed) != nil || len(m.Partitions) != 1 || r.URL.Path != "/v2/sync/session" {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	at := m.Partitions[0]
+	b.asked = append(b.asked, at)
+	out := wire.Offered{Protocol: 1, Now: wire.MillisOf(day.Add(time.Hour)), Grants: []wire.Grant{{App: at.App, Do: b.do, Over: b.over}}}
+	w.Header().Set("Content-Type", wire.ContentType)
+	_, _ = w.Write(out.Encode())
+}
+
+// TestReportCalls has an edge answer calls until its origin says that the account has none left, and again when it has some. The edge
+// asks only when there is something new.
+func TestReportCalls(t *testing.T) {
+	origin := &books{do: wire.DoTail}
+	server := httptest.NewServer(origin)
+	defer server.Close()
+	store, now := memkv.New(), day
+	c := lone(t, store, &now)
+	c.who.Origin = server.URL
+	register := registered(0)
+	register.Record.Owner = "someone"
+	if err := c.take(t.Context(), c.of(anApp), 5, register.Encode()); err != nil {
+		t.Fatal(err)
+	}
+	accounts, err := account.Open(account.Options{
+		Store: store, Now: c.now, Random: system.Random, Mail: nil, PublicURL: "http://127.0.0.1", Log: c.log, Closed: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spent := counted{accounts, c}
+	call := func(owner string, want error) {
+		t.Helper()
+		left, err := spent.Spend(t.Context(), api.Spent{Account: owner, App: anApp, By: "0011", Route: "GET /inputs"})
+		if !errors.Is(err, want) || err == nil && left >= 0 {
+			t.Errorf("a call: %d left, %v, want %v", left, err, want)
+		}
+	}
+	report := func(calls ...uint64) { // what the origin is told
+		t.Helper()
+		origin.asked = nil
+		if err := c.reportCalls(t.Context()); err != nil {
+			t.Error(err)
+		}
+		for i, at := range origin.asked {
+			if i >= len(calls) || at.Calls != calls[i] || at.App != anApp {
+				t.Errorf("the origin is told %+v, want %d", origin.asked, calls)
+			}
+		}
+		if len(origin.asked) != len(calls) {
+			t.Errorf("the origin is asked %d times, want %d", len(origin.asked), len(calls))
+		}
+	}
+	report()
+	call("someone", nil)
+	call("someone", nil)
+	call("", nil)
+	report(2)
+	report()
+	call("someone", nil)
+	origin.over = wire.MillisOf(day.Add(3 * time.Hour)) // two hours from now, by the origin's clock
+	report(3)
+	call("someone", auth.ErrQuota)
+	call("", nil)
+	report(3) // the account may have calls again
+	now = day.Add(2*time.Hour - time.Second)
+	call("someone", auth.ErrQuota)
+	now = day.Add(2 * time.Hour)
+	call("someone", nil)
+	origin.over = 0
+	report(4)
+	report()
+
+	call("someone", nil)
+	origin.do = wire.DoRefused
+	report(5)
+	if _, due := c.of(anApp).calls.due(now); !due {
+		t.Error("a report for an application that the origin refuses is taken for one that arrived")
+	}
+	server.Close()
+	if err := c.reportCalls(t.Context()); err == nil {
+		t.Error("a report to an origin that is away succeeded")
+	}
+	call("someone", nil)
+	if err := errors.Join(c.writeCalls(), accounts.Close()); err != nil {
+		t.Fatal(err)
+	}
+}

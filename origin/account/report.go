@@ -1,0 +1,92 @@
+package account
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// byEdge names the calls that an edge answered, in place of a key and an endpoint: an edge reports only how many there were.
+const byEdge = "edge"
+
+// Report adds the calls of an application that an edge answered to those of the account. count is how many the edge ever answered, so
+// the same report may come again. over is until when the account has no calls left; zero: it has some. An edge answers until it hears
+// that, so an account may make more calls than its limit: those between two reports.
+//
+// A count that is lower than the last one is of an edge whose folder was restored: the next report counts from it.
+func (r *Registry) Report(account, app, edge string, count uint64) (over time.Time, err error) {
+	now := r.o.Now()
+	for {
+		m := r.meters.of(account)
+		m.busy.Store(true)
+		added, left, err := m.report(reportKey(app, edge), count, now)
+		if errors.Is(err, errGone) {
+			continue
+		}
+		if added > 0 {
+			r.usage.count(&api.Spent{App: app, By: byEdge, Route: byEdge}, added, now)
+		}
+		if errors.Is(err, auth.ErrQuota) { // the account was deleted
+			return nextMonth(now), nil
+		}
+		if err == nil && !left {
+			over = nextMonth(now)
+		}
+		return over, err
+	}
+}
+
+// report adds what is new in a count, and returns how much that is and whether the account has calls left.
+func (m *meter) report(key []byte, count uint64, now time.Time) (added uint64, left bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.ready(now); err != nil {
+		return 0, false, err
+	}
+	last, err := readReport(m.store, key)
+	if err != nil {
+		return 0, false, err
+	}
+	used, limit := m.counter()
+	if count != last {
+		before := m.quota
+		added = max(count, last) - last
+		*used += added
+		var b kv.Batch
+		b.Put(key, binary.BigEndian.AppendUint64(nil, count))
+		b.Put(quotaKey(m.id), m.quota.encode())
+		wait, err := m.store.Commit(&b)
+		if err != nil {
+			m.quota = before
+			return 0, false, err
+		}
+		if err := wait(); err != nil {
+			return 0, false, err
+		}
+	}
+	return added, limit == 0 || *used < uint64(limit), nil
+}
+
+// leaseBytes is the length of a lease of calls, which stood in the place of a count before edges reported.
+const leaseBytes = 44
+
+// readReport reads the last count of an edge; 0: it has reported none.
+func readReport(store kv.Reader, key []byte) (uint64, error) {
+	b, err := store.Get(key)
+	switch {
+	case errors.Is(err, kv.ErrNotFound):
+		return 0, nil
+	case err != nil:
+		return 0, err
+	case len(b) == leaseBytes:
+		return 0, nil
+	case len(b) != 8:
+		return 0, fmt.Errorf("%w: %d bytes for the calls of an edge", kv.ErrCorrupt, len(b))
+	}
+	return binary.BigEndian.Uint64(b), nil
+}
