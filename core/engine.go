@@ -61,6 +61,7 @@ type Options struct {
 
 	Tokens   api.Tokens   // issues and reads access tokens; nil: there are none
 	Accounts api.Accounts // people whom applications belong to; nil: there are none
+	Calls    api.Calls    // nil: calls are not counted
 
 	// Copies says where an application that is a copy stands with its origin; false, or nil: nobody keeps it
 	// in step.
@@ -107,7 +108,7 @@ func Open(o Options) (*Engine, error) {
 		return nil, errors.Join(err, e.Control.Close())
 	}
 	e.service, err = api.New(api.Options{
-		Models: o.Models, Older: e.apps.older(), Hosted: o.Hosted, Apps: register{e}, Tokens: o.Tokens, Accounts: o.Accounts, Copies: o.Copies, Thumbnails: o.Thumbnails, Clock: o.Clock, Rand: o.Rand,
+		Models: o.Models, Older: e.apps.older(), Hosted: o.Hosted, Apps: register{e}, Tokens: o.Tokens, Accounts: o.Accounts, Calls: o.Calls, Copies: o.Copies, Thumbnails: o.Thumbnails, Clock: o.Clock, Rand: o.Rand,
 		PublicURL: o.PublicURL, PublicAppID: o.PublicAppID,
 		KeepPredicted: o.KeepPredicted, JSON: o.JSON, Rate: o.Rate, OperatorRate: o.OperatorRate,
 	})

@@ -197,14 +197,14 @@ const headerCallsLeft = "X-Sightline-Calls-Left"
 
 // spend counts the call.
 func (x *exchange) spend() error {
-	if x.s.o.Accounts == nil {
+	if x.s.o.Calls == nil {
 		return nil
 	}
 	c := Spent{Account: x.who.Account, By: x.who.By, Route: x.route.method + " " + x.route.path}
 	if x.app != nil {
 		c.App, c.Account = x.app.ID, x.app.Owner
 	}
-	left, err := x.s.o.Accounts.Spend(x.ctx, c)
+	left, err := x.s.o.Calls.Spend(x.ctx, c)
 	if errors.Is(err, auth.ErrQuota) {
 		left = 0
 	}

@@ -71,6 +71,10 @@ type Accounts interface {
 	Login(ctx context.Context, email, password, remote string) (session, account string, err error)
 	// Session returns the account behind a session token. The error is auth.ErrSession.
 	Session(ctx context.Context, session string) (account string, err error)
+}
+
+// Calls counts authenticated calls.
+type Calls interface {
 	// Spend counts one authenticated call. left is how many more the account may make; negative: any
 	// number. The error is auth.ErrQuota, and then the call is refused and was not counted; its
 	// text is for the caller, who wants to hear what to do about it.

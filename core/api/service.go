@@ -37,7 +37,8 @@ type Options struct {
 	Hosted   Hosting          // keeps pictures that come as base64; needed
 	Apps     Applications     // needed
 	Tokens   Tokens           // nil: there are none
-	Accounts Accounts         // nil: there are none, and calls are not counted
+	Accounts Accounts         // nil: there are none
+	Calls    Calls            // nil: calls are not counted
 	Clock    func() time.Time // needed
 	Rand     io.Reader        // makes ids; needed
 

@@ -7,13 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log/field"
-	"github.com/sightline-dev/sightline/origin/account"
 	"github.com/sightline-dev/sightline/origin/link"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -76,15 +73,15 @@ func openCalls(store kv.Store, app string) (*calls, error) {
 	return c, nil
 }
 
-// spend counts a call. The error is auth.ErrQuota when the account has no calls left.
-func (c *calls) spend(now time.Time) error {
+// spend counts a call, or returns why it is refused: the account has no calls left.
+func (c *calls) spend(now time.Time) (refused string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now.Before(c.over) {
-		return fmt.Errorf("%w: the account that the application belongs to has none left until %s", auth.ErrQuota, c.over.UTC().Format(time.DateOnly))
+		return "the account that the application belongs to has none before " + c.over.UTC().Format(time.DateOnly)
 	}
 	c.count++
-	return nil
+	return ""
 }
 
 // due returns the count, and whether the origin has to be asked: it does not know of all calls, or it may have more by now.
@@ -134,26 +131,15 @@ func (c *calls) end() {
 	c.gone = true
 }
 
-// counted are the accounts of an edge that has copies of an origin's applications. The operator's applications have no limit.
-type counted struct {
-	*account.Registry
-	copies *copies
-}
-
-var _ api.Accounts = counted{}
-
-// Spend implements [api.Accounts].
-func (a counted) Spend(ctx context.Context, s api.Spent) (left int64, err error) {
-	if one := a.copies.of(s.App); one != nil && s.Account != "" {
-		if err := one.calls.spend(a.copies.now()); err != nil {
-			return 0, err
-		}
-		s.Account = "" // its limit is the origin's to count
+// count counts a call of an application, or returns why it is refused. The operator's applications have no limit.
+func (c *copies) count(app string) (refused string) {
+	if one := c.of(app); one != nil && one.owner() != "" {
+		return one.calls.spend(c.now())
 	}
-	return a.Registry.Spend(ctx, s)
+	return ""
 }
 
-// reportCalls tells the origin how many calls of each application were answered here, where it does not know, and takes its answers.
+// reportCalls reports to the origin how many calls of each application were answered here, where the origin does not know, and takes its answers.
 func (c *copies) reportCalls(ctx context.Context) error {
 	s := wire.Session{Min: wire.Oldest, Max: wire.Protocol, Fold: fold.Version, Schema: field.Version, Name: c.who.Name}
 	asked := map[string]*copied{}

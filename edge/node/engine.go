@@ -101,7 +101,7 @@ func (e *engine) start(ctx context.Context, l *command.Lent, tables *predict.Set
 	lent := host.Lent{
 		Store: l.Folder.Store, Hosted: l.Hosted, Bundles: l.Bundles,
 		Older:  func(base [32]byte) (fs.FS, error) { return l.Folder.Bundles(base) },
-		Tokens: l.Tokens, Accounts: l.Accounts, Clock: system.Now, Rand: system.Random, Log: l.Log,
+		Tokens: l.Tokens, Clock: system.Now, Rand: system.Random, Log: l.Log,
 	}
 	o := host.FleetOptions{
 		Runtime: rt,
@@ -115,7 +115,7 @@ func (e *engine) start(ctx context.Context, l *command.Lent, tables *predict.Set
 	}
 	if e.copies != nil {
 		lent.Blobs, lent.Register = l.Folder.Blobs, e.copies
-		lent.Accounts = counted{l.Accounts, e.copies}
+		lent.Count = e.copies.count
 		o.Replica, o.Wrote, o.Admit = e.copies.replica, e.copies.wrote, e.copies.admit
 	}
 	o.Lent = lent

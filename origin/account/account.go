@@ -101,7 +101,10 @@ type Registry struct {
 	settled atomic.Bool // an account is the operator's
 }
 
-var _ api.Accounts = (*Registry)(nil)
+var (
+	_ api.Accounts = (*Registry)(nil)
+	_ api.Calls    = (*Registry)(nil)
+)
 
 // Account is one account, as others see it.
 type Account struct {

@@ -56,7 +56,7 @@ func monthOf(t time.Time) uint32 {
 	return uint32(t.Year())*12 + uint32(t.Month()) - 1
 }
 
-// Spend implements [api.Accounts]. An account that may make any number of calls costs no write.
+// Spend implements [api.Calls]. An account that may make any number of calls costs no write.
 func (r *Registry) Spend(_ context.Context, c api.Spent) (left int64, err error) {
 	now := r.o.Now()
 	left = -1

@@ -97,7 +97,7 @@ func (o *origin) Open(_ context.Context, l *Lent) (Engine, error) {
 	engine, err := core.Open(core.Options{
 		Store: l.Folder.Store, Models: o.set, Hosted: l.Hosted, Clock: system.Now, Rand: system.Random,
 		PublicURL: l.PublicURL, PublicAppID: l.PublicAppID, KeepPredicted: l.KeepPredicted,
-		Keep: o.keep, Tokens: l.Tokens, Accounts: l.Accounts, Rate: l.Rate, OperatorRate: l.OperatorRate, Copies: l.Copies,
+		Keep: o.keep, Tokens: l.Tokens, Accounts: l.Accounts, Calls: l.Accounts, Rate: l.Rate, OperatorRate: l.OperatorRate, Copies: l.Copies,
 		Older: func(base [32]byte) (*predict.Set, error) { return older(l.Folder, base) },
 	})
 	if err != nil {

@@ -80,7 +80,7 @@ func TestErrorsCross(t *testing.T) {
 func TestErrnos(t *testing.T) {
 	for _, err := range []error{
 		kv.ErrNotFound, kv.ErrClosed, kv.ErrFull, kv.ErrCorrupt, kv.ErrFailed, auth.ErrToken, auth.ErrExpired,
-		blob.ErrNotFound, auth.ErrLogin, auth.ErrRate, auth.ErrSession, auth.ErrQuota,
+		blob.ErrNotFound,
 	} {
 		no := abi.ErrnoOf(fmt.Errorf("wrapped: %w", err))
 		if no <= abi.OK || no == abi.Other || !errors.Is(no.Err(), err) {
@@ -194,31 +194,6 @@ func TestLent(t *testing.T) {
 	}
 	if len(chunk) != 0 {
 		t.Errorf("%d bytes left", len(chunk))
-	}
-}
-
-func TestAccounts(t *testing.T) {
-	q := abi.AccountQuestion{
-		What: abi.AccountSpend, Email: "e", Password: "p", Remote: "r", Session: "s",
-		Spent: api.Spent{Account: "a", App: "b", By: "c", Route: "GET /x"},
-	}
-	if got, err := abi.ParseAccountQuestion(q.Marshal()); got != q || err != nil {
-		t.Errorf("%+v, %v, want %+v", got, err, q)
-	}
-	for _, r := range []abi.AccountReply{
-		{Session: "s", Account: "a", Left: -1},
-		{Left: 7},
-		{Err: auth.ErrLogin},
-		{Err: fmt.Errorf("%w: verify your address", auth.ErrQuota)},
-		{Err: &auth.RateError{Wait: 30 * time.Second}},
-	} {
-		got, err := abi.ParseAccountReply(r.Marshal())
-		if err != nil || got.Left != r.Left || got.Session != r.Session || got.Account != r.Account {
-			t.Errorf("%+v, %v, want %+v", got, err, r)
-		}
-		if (got.Err == nil) != (r.Err == nil) || r.Err != nil && (got.Err.Error() != r.Err.Error() || abi.ErrnoOf(got.Err) != abi.ErrnoOf(r.Err)) {
-			t.Errorf("error %v, want %v", got.Err, r.Err)
-		}
 	}
 }
 

@@ -13,20 +13,16 @@ type Errno int32
 
 // The numbers.
 const (
-	OK            Errno = 0
-	KeyNotFound   Errno = 1
-	StoreClosed   Errno = 2
-	StoreFull     Errno = 3
-	Damaged       Errno = 4
-	WriteFailed   Errno = 5
-	BadToken      Errno = 6
-	TokenExpired  Errno = 7
-	BlobNotFound  Errno = 8
-	Other         Errno = 9
-	BadLogin      Errno = 10
-	TooFast       Errno = 11
-	BadSession    Errno = 12
-	QuotaExceeded Errno = 13
+	OK           Errno = 0
+	KeyNotFound  Errno = 1
+	StoreClosed  Errno = 2
+	StoreFull    Errno = 3
+	Damaged      Errno = 4
+	WriteFailed  Errno = 5
+	BadToken     Errno = 6
+	TokenExpired Errno = 7
+	BlobNotFound Errno = 8
+	Other        Errno = 9
 )
 
 // ErrHost is the error behind [Other].
@@ -45,10 +41,6 @@ var errnos = []struct {
 	{auth.ErrToken, BadToken},
 	{blob.ErrNotFound, BlobNotFound},
 	{blob.ErrCorrupt, Damaged},
-	{auth.ErrLogin, BadLogin},
-	{auth.ErrRate, TooFast},
-	{auth.ErrSession, BadSession},
-	{auth.ErrQuota, QuotaExceeded},
 }
 
 // ErrnoOf is an error's number: Other for what has none, OK for nil.

@@ -2,18 +2,16 @@ package abi
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
 // RoomOnce is the room that the guest gives imports which must not be asked twice (token_issue,
-// account): what they return always fits.
+// count): what they return always fits.
 const RoomOnce = 64 << 10
 
 // MarshalClaims returns the fields of a token's claims.
@@ -113,129 +111,4 @@ func NextRecord(data []byte) (key, value, rest []byte, err error) {
 		return nil, nil, nil, fmt.Errorf("record of a scan: %w", field.ErrFormat)
 	}
 	return data[:k:k], data[k : k+v : k+v], data[k+v:], nil
-}
-
-// AccountKind is what is asked of the host's accounts.
-type AccountKind uint8
-
-// The questions.
-const (
-	AccountLogin   AccountKind = 1
-	AccountSession AccountKind = 2
-	AccountSpend   AccountKind = 3
-)
-
-// AccountQuestion is what the import account is asked.
-type AccountQuestion struct {
-	What                    AccountKind
-	Email, Password, Remote string    // of a login
-	Session                 string    // of a session
-	Spent                   api.Spent // of a call that is counted
-}
-
-// Marshal returns the envelope.
-func (q *AccountQuestion) Marshal() []byte {
-	e := encoder(nil)
-	e.Uint(1, uint64(q.What))
-	e.Text(2, q.Email)
-	e.Text(3, q.Password)
-	e.Text(4, q.Remote)
-	e.Text(5, q.Session)
-	e.Text(6, q.Spent.Account)
-	e.Text(7, q.Spent.App)
-	e.Text(8, q.Spent.By)
-	e.Text(9, q.Spent.Route)
-	return e.Bytes(nil)
-}
-
-// ParseAccountQuestion reads an envelope.
-func ParseAccountQuestion(data []byte) (AccountQuestion, error) {
-	var q AccountQuestion
-	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			q.What = AccountKind(d.Uint32())
-		case 2:
-			q.Email = d.Text()
-		case 3:
-			q.Password = d.Text()
-		case 4:
-			q.Remote = d.Text()
-		case 5:
-			q.Session = d.Text()
-		case 6:
-			q.Spent.Account = d.Text()
-		case 7:
-			q.Spent.App = d.Text()
-		case 8:
-			q.Spent.By = d.Text()
-		case 9:
-			q.Spent.Route = d.Text()
-		}
-	}
-	return q, envelope("account question", d)
-}
-
-// AccountReply is what the import account answers.
-type AccountReply struct {
-	Err     error // told by its Errno and its text; of a rate the wait goes with it
-	Session string
-	Account string
-	Left    int64 // calls left; negative: any number
-}
-
-// Marshal returns the envelope.
-func (r *AccountReply) Marshal() []byte {
-	e := encoder(nil)
-	if r.Err != nil {
-		e.Uint(1, uint64(ErrnoOf(r.Err)))
-		e.Text(2, r.Err.Error())
-		e.Uint(3, uint64(waitOf(r.Err)))
-	}
-	e.Text(4, r.Session)
-	e.Text(5, r.Account)
-	e.Fixed64(6, uint64(r.Left))
-	return e.Bytes(nil)
-}
-
-// waitOf is how long an error asks to wait.
-func waitOf(err error) time.Duration {
-	var rate *auth.RateError
-	if errors.As(err, &rate) {
-		return rate.Wait
-	}
-	return 0
-}
-
-// ParseAccountReply reads an envelope.
-func ParseAccountReply(data []byte) (AccountReply, error) {
-	var r AccountReply
-	var no Errno
-	var text string
-	var wait time.Duration
-	d := field.Decode(data)
-	for d.Next() {
-		switch d.Number {
-		case 1:
-			no = Errno(d.Int())
-		case 2:
-			text = d.Text()
-		case 3:
-			wait = time.Duration(d.Uint())
-		case 4:
-			r.Session = d.Text()
-		case 5:
-			r.Account = d.Text()
-		case 6:
-			r.Left = int64(d.Fixed64())
-		}
-	}
-	switch {
-	case no == TooFast:
-		r.Err = &auth.RateError{Wait: wait}
-	case no != OK:
-		r.Err = far(no.Err(), text)
-	}
-	return r, envelope("account reply", d)
 }

@@ -23,7 +23,7 @@ type Settings struct {
 	OpenDoor      bool          // whoever asks is the one application's owner
 	Rate, Burst   uint32        // of a key of an account's, calls a second and at once; 0: none
 
-	Accounts                    bool          // the import account works
+	Counted                     bool          // the import count works
 	MaxBytes, MaxMembers        uint32        // of a request's body; 0: the core's default
 	OperatorRate, OperatorBurst uint32        // as Rate and Burst, of a key of the operator's
 	PictureTime                 time.Duration // of one analysis by the clock, whole milliseconds; 0: any
@@ -64,7 +64,7 @@ func (s *Settings) Marshal() []byte {
 	e.Bool(9, s.OpenDoor)
 	e.Uint(10, uint64(s.Rate))
 	e.Uint(11, uint64(s.Burst))
-	e.Bool(12, s.Accounts)
+	e.Bool(12, s.Counted)
 	e.Uint(13, uint64(s.MaxBytes))
 	e.Uint(14, uint64(s.MaxMembers))
 	e.Uint(15, uint64(s.OperatorRate))
@@ -118,7 +118,7 @@ func ParseSettings(data []byte) (Settings, error) {
 		case 11:
 			s.Burst = d.Uint32()
 		case 12:
-			s.Accounts = d.Bool()
+			s.Counted = d.Bool()
 		case 13:
 			s.MaxBytes = d.Uint32()
 		case 14:

@@ -43,7 +43,7 @@ func settings() abi.Settings {
 	return abi.Settings{
 		Role: abi.Both, App: "0123456789abcdef0123456789abcdef", Store: abi.StoreFiles, PublicURL: "https://a.example",
 		PublicAppID: "main", KeepPredicted: time.Hour, Bundles: []string{"general-v1.3/manifest.json", "color/colors.tsv"},
-		Tokens: true, OpenDoor: true, Rate: 10, Burst: 100, Accounts: true, MaxBytes: 200, MaxMembers: 4,
+		Tokens: true, OpenDoor: true, Rate: 10, Burst: 100, Counted: true, MaxBytes: 200, MaxMembers: 4,
 		OperatorRate: 5, OperatorBurst: 50, PictureTime: 1500 * time.Millisecond, Memory: 1 << 28, Checked: true,
 	}
 }
@@ -147,7 +147,7 @@ func vectors() []vector {
 		envelope("settings", "all", s.Marshal(), fields{
 			"role": 3., "app": s.App, "store": 2., "public_url": s.PublicURL, "public_app_id": "main", "keep_predicted": 3600.,
 			"bundle": []any{s.Bundles[0], s.Bundles[1]}, "tokens": true, "open_door": true, "rate": 10., "burst": 100.,
-			"accounts": true, "max_bytes": 200., "max_members": 4., "operator_rate": 5., "operator_burst": 50., "picture_time": 1500., "memory": float64(1 << 28), "checked": true,
+			"counted": true, "max_bytes": 200., "max_members": 4., "operator_rate": 5., "operator_burst": 50., "picture_time": 1500., "memory": float64(1 << 28), "checked": true,
 		}),
 		envelope("settings", "least", (&abi.Settings{Role: abi.Engine, Store: abi.StoreLent}).Marshal(), fields{"role": 1., "store": 1.}),
 		envelope("done", "well", abi.AppendDone(nil, nil), fields{}),
@@ -297,19 +297,13 @@ func rewrite(kind string, data []byte) ([]byte, error) {
 	case "synced":
 		s, err := abi.ParseSynced(data)
 		return s.Append(nil), err
-	case "account question":
-		q, err := abi.ParseAccountQuestion(data)
-		return q.Marshal(), err
-	case "account reply":
-		r, err := abi.ParseAccountReply(data)
-		return r.Marshal(), err
 	}
 	return nil, nil
 }
 
 var kinds = []string{
 	"settings", "done", "request", "response", "job", "result", "results", "step", "stepped", "question", "reply", "hosted",
-	"apps", "memory", "digest", "analysis", "account question", "account reply", "event", "synced",
+	"apps", "memory", "digest", "analysis", "event", "synced",
 }
 
 // FuzzEnvelope reads any bytes as each envelope: what can be read says the same when it is

@@ -129,8 +129,8 @@ func tokenIssue(claims unsafe.Pointer, n uint32, dst unsafe.Pointer, room uint32
 //go:wasmimport sightline token_read
 func tokenRead(token string, dst unsafe.Pointer, room uint32) int64
 
-//go:wasmimport sightline account
-func account(question unsafe.Pointer, n uint32, dst unsafe.Pointer, room uint32) int64
+//go:wasmimport sightline count
+func hostCount(dst unsafe.Pointer, room uint32) int64
 
 func (imports) Now() int64                   { return hostNow() }
 func (imports) Random(dst []byte)            { hostRandom(at(dst), size(dst)) }
@@ -208,6 +208,4 @@ func (imports) TokenRead(token string, dst []byte) int64 {
 	return tokenRead(token, at(dst), size(dst))
 }
 
-func (imports) Account(question, dst []byte) int64 {
-	return account(at(question), size(question), at(dst), size(dst))
-}
+func (imports) Count(dst []byte) int64 { return hostCount(at(dst), size(dst)) }

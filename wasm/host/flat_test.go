@@ -18,7 +18,7 @@ import (
 // requests end it.
 func TestFlatMemory(t *testing.T) {
 	rounds := proof.Size(t, 600, 1_000, 6_000, 100_000)
-	w := apitest.NewWorldElsewhere(t, memkv.New(), apitest.Tiny(t), nil, nil, elsewhere(t, apitest.TinyBundles(t), false))
+	w := apitest.NewWorldElsewhere(t, memkv.New(), apitest.Tiny(t), nil, nil, elsewhere(t, apitest.TinyBundles(t)))
 	var guest guestOf
 	open := 0
 	requests := []api.Request{

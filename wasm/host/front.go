@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"strings"
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
@@ -21,7 +20,7 @@ type front struct {
 func newFront(f *Fleet) (*front, error) {
 	o := &f.o
 	service, err := api.New(api.Options{
-		Models: o.Models, Hosted: o.Lent.Hosted, Apps: strangers{f.o.records()}, Tokens: o.Lent.Tokens, Accounts: o.Lent.Accounts,
+		Models: o.Models, Hosted: o.Lent.Hosted, Apps: strangers{f.o.records()}, Tokens: o.Lent.Tokens,
 		Clock: o.Lent.Clock, Rand: o.Lent.Rand, PublicURL: o.Settings.PublicURL, PublicAppID: o.Settings.PublicAppID,
 		KeepPredicted: o.Settings.KeepPredicted, Rate: o.Rate, OperatorRate: o.OperatorRate,
 	})
@@ -39,9 +38,6 @@ func (x *front) application(ctx context.Context, r *api.Request) string {
 	records := x.f.o.records()
 	if r.App != "" {
 		return r.App
-	}
-	if r.Authorization == "" && r.Session != "" {
-		return x.ofSession(ctx, r)
 	}
 	if token, ok := auth.Bearer(r.Authorization); ok {
 		if x.f.o.Lent.Tokens == nil {
@@ -77,47 +73,6 @@ func (x *front) application(ctx context.Context, r *api.Request) string {
 // AppOf is the application that a request's credential is good for; empty: it is good for none.
 func (f *Fleet) AppOf(ctx context.Context, r *api.Request) string { return f.front.application(ctx, r) }
 
-// ofSession is the application of an account's that a path names, or its only one.
-func (x *front) ofSession(ctx context.Context, r *api.Request) string {
-	if x.f.o.Lent.Accounts == nil {
-		return ""
-	}
-	account, err := x.f.o.Lent.Accounts.Session(ctx, r.Session)
-	if err != nil {
-		return ""
-	}
-	rest, ok := strings.CutPrefix(r.Path, "/v2/users/")
-	if !ok {
-		owned, err := owned(x.f.o.records(), account)
-		if err != nil || len(owned) != 1 {
-			return ""
-		}
-		return owned[0].ID
-	}
-	if _, rest, ok = strings.Cut(rest, "/apps/"); !ok {
-		return ""
-	}
-	id, rest, _ := strings.Cut(rest, "/")
-	if rest == "" {
-		return "" // about the account
-	}
-	if app, err := x.f.o.records().App(id); err == nil && app.Owner == account {
-		return app.ID
-	}
-	return ""
-}
-
-// owned lists the applications of an account.
-func owned(records catalog.Reader, account string) (apps []catalog.App, err error) {
-	err = records.Apps(func(app catalog.App) bool {
-		if app.Owner == account && account != "" {
-			apps = append(apps, app)
-		}
-		return true
-	})
-	return apps, err
-}
-
 // strangers is the register as the front sees it: it reads all of it and opens nothing.
 type strangers struct{ catalog.Reader }
 
@@ -126,8 +81,8 @@ var _ api.Applications = strangers{}
 // Open implements [api.Applications]: none.
 func (strangers) Open(string) (*api.Application, error) { return nil, catalog.ErrNotFound }
 
-// Owned implements [api.Applications].
-func (s strangers) Owned(account string) ([]catalog.App, error) { return owned(s.Reader, account) }
+// Owned implements [api.Applications]: none, since there are no accounts here.
+func (strangers) Owned(string) ([]catalog.App, error) { return nil, nil }
 
 // Keys implements [api.Applications].
 func (s strangers) Keys(app string) (keys []catalog.Key, err error) {

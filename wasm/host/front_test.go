@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/auth"
@@ -16,60 +15,41 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// TestPeople has a fleet answer those who come with a session as an engine of all applications does: about the account
-// it answers itself, about an application's data the application's instance does, and nobody sees another's.
-func TestPeople(t *testing.T) {
-	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) { o.Lent.Accounts = people{} })
-	engine, err := core.Open(core.Options{
-		Store: n.store, Models: apitest.Tiny(t), Hosted: n.hosted, Clock: func() time.Time { return apitest.Start }, Rand: newSeeded(),
-		Tokens: mint{}, Accounts: people{}, Rate: auth.Rate{PerSecond: -1},
+// TestCount counts each call of an application that shows a good credential, whatever comes of it, and answers 402 with the reason when
+// no more calls may be made. Calls of strangers, calls for which the host vouches, and what one of our pages reads are not counted.
+func TestCount(t *testing.T) {
+	counted, reason := 0, ""
+	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) {
+		o.Lent.Count = func(string) string {
+			if reason == "" {
+				counted++
+			}
+			return reason
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer engine.Close()
-	app := func(owner string) string {
-		t.Helper()
-		a, _, err := n.control.CreateApp(t.Context(), "", core.NewApp{Name: "of " + owner, Language: "en", Owner: owner})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a.ID
-	}
-	berts := app("bert")
-	both := func(session, path string, want int) {
-		t.Helper()
-		r := &api.Request{Method: "GET", Path: path, Session: session}
-		got, natively := n.serve(r), engine.Begin(context.Background(), r).Response()
-		if got.Status != natively.Status || !bytes.Equal(got.Body, natively.Body) || got.Status != want {
-			t.Errorf("GET %s with %q = %d %s, natively %d %s, want %d", path, session, got.Status, got.Body, natively.Status, natively.Body, want)
-		}
-	}
-	both("session", "/v2/inputs", 400) // no application yet
-	annas := app("anna")
-	users := "/v2/users/anna/apps"
-	for path, want := range map[string]int{
-		"/v2/inputs":                         200, // of the only application
-		users:                                200,
-		users + "/" + annas + "/inputs":      200,
-		"/v2/users/anna/keys":                200,
-		"/v2/users/me/apps/" + annas:         200,
-		users + "/" + berts + "/inputs":      404,
-		"/v2/users/anna/nothing":             404,
-		"/v2/users/bert/apps/" + berts + "/": 404,
+	a := n.tenant()
+	key := "Key " + a.key
+	for _, tt := range []struct {
+		what   string
+		r      api.Request
+		reason string
+		status int
+		counts int
+	}{
+		{"a read", api.Request{Method: "GET", Path: "/v2/concepts", Authorization: key}, "", 200, 1},
+		{"what is not there", api.Request{Method: "GET", Path: "/v2/concepts/none", Authorization: key}, "", 404, 1},
+		{"an unknown key", api.Request{Method: "GET", Path: "/v2/concepts", Authorization: "Key " + strings.Repeat("0", 32)}, "", 401, 0},
+		{"a session", api.Request{Method: "GET", Path: "/v2/concepts", Session: "session"}, "", 401, 0},
+		{"what the host asks", api.Request{Method: "GET", Path: "/v2/concepts", App: a.app}, "", 200, 0},
+		{"what a page reads", api.Request{Method: "GET", Path: "/v2/concepts", Authorization: key, Page: true}, "", 200, 0},
+		{"a call over the limit", api.Request{Method: "GET", Path: "/v2/concepts", Authorization: key}, "none before May", 402, 0},
+		{"what a page reads over the limit", api.Request{Method: "GET", Path: "/v2/concepts", Authorization: key, Page: true}, "none before May", 200, 0},
 	} {
-		both("session", path, want)
-		if strings.HasSuffix(path, "/nothing") { // no such route, whoever asks
-			both("another", path, want)
-		} else {
-			both("another", path, 401)
+		counted, reason = 0, tt.reason
+		res := n.serve(&tt.r)
+		if res.Status != tt.status || counted != tt.counts || tt.status == 402 && !bytes.Contains(res.Body, []byte(tt.reason)) {
+			t.Errorf("%s = %d %s, and %d calls were counted; want %d and %d", tt.what, res.Status, res.Body, counted, tt.status, tt.counts)
 		}
-	}
-	app("anna")
-	both("session", "/v2/inputs", 400) // which of the two?
-	created := n.serve(&api.Request{Method: "POST", Path: users, Session: "session", Body: []byte(`{"apps":[{"name":"more"}]}`)})
-	if created.Status == 200 {
-		t.Errorf("a fleet makes an application: %s", created.Body)
 	}
 }
 

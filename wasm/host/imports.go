@@ -130,7 +130,7 @@ var imports = []imported{
 	lend("register_take", "Iii", "i", registerTake),   // r data
 	lend("token_issue", "iiii", "I", tokenIssue),      // r claims, w dst
 	lend("token_read", "iiii", "I", tokenRead),        // r token, w dst
-	lend("account", "iiii", "I", accountAsk),          // r question, w dst
+	lend("count", "ii", "I", count),                   // w dst
 }
 
 // errNotLent is what an import answers whose capability this host does not have.

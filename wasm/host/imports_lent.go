@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"encoding/hex"
 	"math"
 
@@ -162,31 +161,11 @@ func tokenRead(c *call) {
 	c.fill(2, abi.MarshalClaims(claims), err)
 }
 
-// accountAsk answers for the accounts: sessions, and calls that are counted.
-func accountAsk(c *call) {
-	q, err := abi.ParseAccountQuestion(bytes.Clone(c.bytes(0)))
-	if err == nil && c.in.lent.Accounts == nil {
-		err = errNotLent
-	}
-	if err != nil {
-		c.fill(2, nil, err)
+// count counts a call of the application, or answers why the call is refused.
+func count(c *call) {
+	if c.in.lent.Count == nil {
+		c.fill(0, nil, errNotLent)
 		return
 	}
-	r := answerAccount(c, &q)
-	c.once(2, r.Marshal(), nil)
-}
-
-func answerAccount(c *call, q *abi.AccountQuestion) (r abi.AccountReply) {
-	a := c.in.lent.Accounts
-	switch q.What {
-	case abi.AccountLogin:
-		r.Session, r.Account, r.Err = a.Login(c.ctx, q.Email, q.Password, q.Remote)
-	case abi.AccountSession:
-		r.Account, r.Err = a.Session(c.ctx, q.Session)
-	case abi.AccountSpend:
-		r.Left, r.Err = a.Spend(c.ctx, q.Spent)
-	default:
-		r.Err = errNotLent
-	}
-	return r
+	c.once(0, []byte(c.in.lent.Count(c.in.bounds.app.String())), nil)
 }

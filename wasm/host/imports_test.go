@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/wasm/abi"
@@ -60,22 +59,6 @@ func (mint) Read(token string) (auth.Claims, error) {
 	return claims, nil
 }
 
-// people know one session.
-type people struct{}
-
-func (people) Login(context.Context, string, string, string) (session, account string, err error) {
-	return "", "", &auth.RateError{Wait: time.Second}
-}
-
-func (people) Session(_ context.Context, session string) (string, error) {
-	if session != "session" {
-		return "", auth.ErrSession
-	}
-	return "anna", nil
-}
-
-func (people) Spend(context.Context, api.Spent) (int64, error) { return 7, nil }
-
 // prober calls imports from inside a guest with whatever arguments.
 type prober struct {
 	t    testing.TB
@@ -89,7 +72,7 @@ func newProber(t testing.TB) *prober {
 	g.imports = imports
 	g.bodies["serve"] = g.caller()
 	p := &prober{t: t, rt: newRuntime(t, options(g.encode())), lent: lend0(t)}
-	p.lent.Files, p.lent.Tokens, p.lent.Accounts = &memoryFiles{}, mint{}, people{}
+	p.lent.Files, p.lent.Tokens = &memoryFiles{}, mint{}
 	var b kv.Batch
 	for i := range 100 {
 		b.Put(binary.BigEndian.AppendUint32([]byte("k"), uint32(i)), make([]byte, 3*i))
@@ -267,7 +250,7 @@ func TestImports(t *testing.T) {
 	if got := p.name("token_read", a, n-1, room, size); got != -int64(abi.BadToken) {
 		t.Errorf("token_read of none = %d", got)
 	}
-	p.account(room, size)
+	p.count(room, size)
 }
 
 func (p *prober) files(room uint64) {
@@ -315,30 +298,20 @@ func (p *prober) pictures(room, size uint64) {
 	}
 }
 
-func (p *prober) account(room, size uint64) {
+// count counts a call and has one refused, with a reason that fits and one that is too long.
+func (p *prober) count(room, size uint64) {
 	t := p.t
 	t.Helper()
-	ask := func(q abi.AccountQuestion) abi.AccountReply {
-		a, n := p.at(50_000, string(q.Marshal()))
-		got := p.name("account", a, n, room, size)
-		r, err := abi.ParseAccountReply([]byte(p.read(room, uint64(got))))
-		if err != nil {
-			t.Error(err)
+	for _, tt := range []struct {
+		reason string
+		room   uint64
+		want   int64
+	}{{"", 0, 0}, {"none left", size, 9}, {"none left", 8, -int64(abi.Other)}} {
+		p.lent.Count = func(string) string { return tt.reason }
+		p.in.lent.Count = p.lent.Count
+		if got := p.name("count", room, tt.room); got != tt.want || got > 0 && p.read(room, uint64(got)) != tt.reason {
+			t.Errorf("count with %q = %d, want %d", tt.reason, got, tt.want)
 		}
-		return r
-	}
-	var limit *auth.RateError
-	if r := ask(abi.AccountQuestion{What: abi.AccountLogin}); !errors.As(r.Err, &limit) || limit.Wait != time.Second {
-		t.Errorf("login = %+v", r)
-	}
-	if r := ask(abi.AccountQuestion{What: abi.AccountSession, Session: "session"}); r.Account != "anna" || r.Err != nil {
-		t.Errorf("session = %+v", r)
-	}
-	if r := ask(abi.AccountQuestion{What: abi.AccountSpend}); r.Left != 7 {
-		t.Errorf("spend = %+v", r)
-	}
-	if r := ask(abi.AccountQuestion{What: 9}); r.Err == nil {
-		t.Errorf("no question = %+v", r)
 	}
 }
 

@@ -41,9 +41,9 @@ type Lent struct {
 	Bundles  fs.FS                              // the files of Settings.Bundles
 	Older    func(base [32]byte) (fs.FS, error) // those of an older network
 	Tokens   api.Tokens
-	Accounts api.Accounts
-	Blobs    replica.Blobs // of copies, by hash; nil: pictures of copies are neither sent nor fetched
-	Register Register      // of copies; nil: there are none
+	Count    func(app string) (refused string) // counts a call of an application, or returns why it is refused; nil: calls are not counted
+	Blobs    replica.Blobs                     // of copies, by hash; nil: pictures of copies are neither sent nor fetched
+	Register Register                          // of copies; nil: there are none
 	Files    Files
 	Clock    func() time.Time
 	Rand     io.Reader    // ids are made from it; fit for secrets
@@ -86,9 +86,9 @@ var exports = map[string]types{
 	"sync":        {valueTypes("i"), valueTypes("I")},
 }
 
-// Open makes an instance and opens it with s, whose Bundles, Tokens and Accounts are set by what
-// is lent. Errors: ErrModule and abi.ErrVersion for a module that is not of this ABI, ErrDead, and
-// what the guest says of its settings: core.ErrApplication among it.
+// Open makes an instance and opens it with s. It sets the Bundles, Tokens and Counted of s from
+// lent. Errors: ErrModule and abi.ErrVersion for a module of another ABI, ErrDead, and
+// errors of the guest about its settings, such as core.ErrApplication.
 func (rt *Runtime) Open(ctx context.Context, lent Lent, s abi.Settings) (_ *Instance, err error) {
 	if lent.Clock == nil || lent.Rand == nil {
 		return nil, fmt.Errorf("%w: Clock and Rand are needed", api.ErrOptions)
@@ -103,7 +103,7 @@ func (rt *Runtime) Open(ctx context.Context, lent Lent, s abi.Settings) (_ *Inst
 	if s.Bundles, err = names(lent.Bundles); err != nil {
 		return nil, err
 	}
-	s.Tokens, s.Accounts = lent.Tokens != nil, lent.Accounts != nil
+	s.Tokens, s.Counted = lent.Tokens != nil, lent.Count != nil
 	if s.Memory == 0 {
 		s.Memory = uint64(rt.o.MemoryPages) << 16 / 4 * 3
 	}

@@ -189,7 +189,7 @@ func TestNothingLent(t *testing.T) {
 			t.Errorf("%s = %d, %v, want %d", name, answer, err, code)
 		}
 	}
-	for name, f := range map[string]hostFunc{"bundle": bundle, "picture_lookup": pictureLookup, "account": accountAsk} {
+	for name, f := range map[string]hostFunc{"bundle": bundle, "picture_lookup": pictureLookup, "count": count} {
 		if answer, err := b.call(f, 0, 0, 100, 0); -int64(answer) != int64(code) || err != nil {
 			t.Errorf("%s = %d, %v, want -%d", name, int64(answer), err, code)
 		}

@@ -145,7 +145,7 @@ func BenchmarkPredict(b *testing.B) {
 		}
 		bodies = append(bodies, []byte(`{"inputs":[{"data":{"image":{"base64":"`+base64.StdEncoding.EncodeToString(data)+`"}}}]}`))
 	}
-	for name, where := range map[string]apitest.Elsewhere{"native": nil, "module": elsewhere(b, models.FS, false)} {
+	for name, where := range map[string]apitest.Elsewhere{"native": nil, "module": elsewhere(b, models.FS)} {
 		b.Run(name, func(b *testing.B) {
 			w := apitest.NewWorldElsewhere(b, memkv.New(), set, nil, nil, where)
 			defer spent(b)()

@@ -329,7 +329,7 @@ func (p *page) open(rt *Runtime, lent Lent, s abi.Settings) (*Instance, error) {
 	if s.Bundles, err = names(lent.Bundles); err != nil {
 		return nil, err
 	}
-	s.Tokens, s.Accounts = lent.Tokens != nil, lent.Accounts != nil
+	s.Tokens = lent.Tokens != nil
 	ctx := context.Background()
 	if _, err := p.do(ctx, in, said{ID: f.id, Make: true}); err != nil {
 		return nil, err
@@ -360,38 +360,32 @@ func TestTranscriptsInPage(t *testing.T) {
 	set, bundles := apitest.Tiny(t), apitest.TinyBundles(t)
 	var analyser *Instance
 	var once sync.Once
-	open := func(accounts bool) apitest.Elsewhere {
-		return func(t testing.TB, o core.Options, app string) apitest.Guest {
-			t.Helper()
-			var err error
-			once.Do(func() {
-				lent := Lent{Bundles: bundles, Clock: o.Clock, Rand: newSeeded()}
-				analyser, err = p.open(rt, lent, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			lent := Lent{Store: o.Store, Hosted: o.Hosted, Bundles: bundles, Tokens: o.Tokens, Accounts: o.Accounts, Clock: o.Clock, Rand: o.Rand}
-			s := abi.Settings{
-				Role: abi.Engine, App: app, Store: abi.StoreLent, PublicURL: o.PublicURL, PublicAppID: o.PublicAppID, KeepPredicted: o.KeepPredicted,
-				MaxBytes: uint32(o.JSON.Bytes), MaxMembers: uint32(o.JSON.Members),
-				Rate: uint32(max(o.Rate.PerSecond, 0)), Burst: uint32(o.Rate.Burst),
-			}
-			if accounts {
-				s.App = ""
-				lent.Rand = &skipping{Reader: o.Rand, skip: epochBytes}
-			}
-			in, err := p.open(rt, lent, s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return farGuest{guestOf{in, analyser}}
+	open := func(t testing.TB, o core.Options, app string) apitest.Guest {
+		t.Helper()
+		var err error
+		once.Do(func() {
+			lent := Lent{Bundles: bundles, Clock: o.Clock, Rand: newSeeded()}
+			analyser, err = p.open(rt, lent, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
+		lent := Lent{Store: o.Store, Hosted: o.Hosted, Bundles: bundles, Tokens: o.Tokens, Clock: o.Clock, Rand: o.Rand}
+		s := abi.Settings{
+			Role: abi.Engine, App: app, Store: abi.StoreLent, PublicURL: o.PublicURL, PublicAppID: o.PublicAppID, KeepPredicted: o.KeepPredicted,
+			MaxBytes: uint32(o.JSON.Bytes), MaxMembers: uint32(o.JSON.Members),
+			Rate: uint32(max(o.Rate.PerSecond, 0)), Burst: uint32(o.Rate.Burst),
+		}
+		in, err := p.open(rt, lent, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return farGuest{guestOf{in, analyser}}
 	}
 	apitest.Run(t, apitest.Host{
-		Files: os.DirFS(filepath.Join(proof.Root(t), "core", "api", "testdata")),
+		Files: apitest.WithoutAccounts(os.DirFS(filepath.Join(proof.Root(t), "core", "api", "testdata"))),
 		Open: func(t testing.TB, settings map[string]string) apitest.Server {
-			w := apitest.NewWorldElsewhere(t, memkv.New(), set, nil, settings, open(settings["owner"] != ""))
+			w := apitest.NewWorldElsewhere(t, memkv.New(), set, nil, settings, open)
 			return func(r api.Request) api.Response { return w.Serve(t, r) }
 		},
 	})

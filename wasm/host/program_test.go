@@ -62,7 +62,7 @@ func digest(t *testing.T, store kv.Store) (sum [sha256.Size]byte, records int) {
 // so is every byte that they leave in the store. Both also agree with the reference model of TestPrograms.
 func TestSameInModule(t *testing.T) {
 	set := apitest.Tiny(t)
-	open := elsewhere(t, apitest.TinyBundles(t), false)
+	open := elsewhere(t, apitest.TinyBundles(t))
 	for seed := range proof.Seeds(t, 200, 20_000) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			native := run(t, apitest.NewWorld(t, memkv.New(), set, nil, nil), seed)

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"crypto/sha256"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -82,8 +81,8 @@ func (g guestOf) Analyse(picture []byte, j *api.Job) (predict.Analysis, error) {
 	return r.Analysis, r.Err
 }
 
-// elsewhere opens guests of the module on bundles, of one application each, or of all for a world with accounts.
-func elsewhere(t testing.TB, bundles fs.FS, accounts bool) apitest.Elsewhere {
+// elsewhere opens guests of the module on bundles, of one application each.
+func elsewhere(t testing.TB, bundles fs.FS) apitest.Elsewhere {
 	t.Helper()
 	rt := module(t)
 	clock := func() time.Time { return apitest.Start }
@@ -99,16 +98,12 @@ func elsewhere(t testing.TB, bundles fs.FS, accounts bool) apitest.Elsewhere {
 	return func(t testing.TB, o core.Options, app string) apitest.Guest {
 		t.Helper()
 		lent := Lent{
-			Store: o.Store, Hosted: o.Hosted, Bundles: bundles, Tokens: o.Tokens, Accounts: o.Accounts, Clock: o.Clock, Rand: o.Rand,
+			Store: o.Store, Hosted: o.Hosted, Bundles: bundles, Tokens: o.Tokens, Clock: o.Clock, Rand: o.Rand,
 		}
 		s := abi.Settings{
 			Role: abi.Engine, App: app, Store: abi.StoreLent, PublicURL: o.PublicURL, PublicAppID: o.PublicAppID, KeepPredicted: o.KeepPredicted,
 			MaxBytes: uint32(o.JSON.Bytes), MaxMembers: uint32(o.JSON.Members),
 			Rate: uint32(max(o.Rate.PerSecond, 0)), Burst: uint32(o.Rate.Burst),
-		}
-		if accounts {
-			s.App = ""
-			lent.Rand = &skipping{Reader: o.Rand, skip: epochBytes}
 		}
 		in, err := rt.Open(context.Background(), lent, s)
 		if err != nil {
@@ -134,38 +129,14 @@ func TestReleasedTranscripts(t *testing.T) {
 }
 
 func replay(t *testing.T, dir string, set *predict.Set, bundles, files fs.FS) {
-	one, all := elsewhere(t, bundles, false), elsewhere(t, bundles, true)
+	open := elsewhere(t, bundles)
 	apitest.Run(t, apitest.Host{
-		Files: os.DirFS(filepath.Join(proof.Root(t), dir)),
+		Files: apitest.WithoutAccounts(os.DirFS(filepath.Join(proof.Root(t), dir))),
 		Open: func(t testing.TB, settings map[string]string) apitest.Server {
-			open := one
-			if settings["owner"] != "" {
-				open = all
-			}
 			w := apitest.NewWorldElsewhere(t, memkv.New(), set, files, settings, open)
 			return func(r api.Request) api.Response { return w.Serve(t, r) }
 		},
 	})
-}
-
-// epochBytes is how much an engine draws for its register, which the world's engine has drawn
-// before.
-const epochBytes = 16
-
-// skipping is a source whose first bytes are zero, and not taken from it.
-type skipping struct {
-	io.Reader
-	skip int
-}
-
-func (s *skipping) Read(p []byte) (int, error) {
-	if s.skip > 0 {
-		n := min(s.skip, len(p))
-		clear(p[:n])
-		s.skip -= n
-		return n, nil
-	}
-	return s.Reader.Read(p)
 }
 
 func hashOf(module []byte) [sha256.Size]byte { return sha256.Sum256(module) }

@@ -52,7 +52,7 @@ func (p *People) Session(_ context.Context, session string) (account string, err
 	return p.sessions[n-1], nil
 }
 
-// Spend implements [api.Accounts].
+// Spend implements [api.Calls].
 func (p *People) Spend(_ context.Context, c api.Spent) (left int64, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

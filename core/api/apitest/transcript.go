@@ -219,6 +219,19 @@ type Host struct {
 	Write func(t testing.TB, name string, transcript string)    // not nil: answers are written, not compared
 }
 
+// WithoutAccounts is a folder of transcripts without those about accounts, whose people and counted calls are the origin's alone.
+func WithoutAccounts(files fs.FS) fs.FS { return withoutAccounts{files} }
+
+type withoutAccounts struct{ fs.FS }
+
+// ReadDir implements [fs.ReadDirFS].
+func (w withoutAccounts) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(w.FS, name)
+	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
+		return slices.Contains([]string{"quota.txt", "rate.txt", "sessions.txt"}, e.Name())
+	}), err
+}
+
 // Run replays every transcript, each against a fresh server.
 func Run(t *testing.T, h Host) {
 	t.Helper()

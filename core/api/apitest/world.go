@@ -142,7 +142,7 @@ func NewWorldElsewhere(t testing.TB, store kv.Store, set *predict.Set, files fs.
 	w.People, w.Mint = &People{Calls: map[string]int64{}}, &Mint{now: func() time.Time { return w.Now }}
 	w.options = core.Options{
 		Models: set, Clock: func() time.Time { return w.Now }, Rand: &w.IDs,
-		Tokens: w.Mint, Accounts: w.People,
+		Tokens: w.Mint, Accounts: w.People, Calls: w.People,
 		PublicAppID: settings["public-app-id"], PublicURL: settings["public-url"],
 		JSON: limits, Rate: auth.Rate{PerSecond: -1},
 	}
@@ -231,7 +231,7 @@ func (h here) Analyse(picture []byte, j *api.Job) (predict.Analysis, error) {
 // Alone opens the engine anew at a host that lends neither accounts nor tokens.
 func (w *World) Alone(t testing.TB) {
 	t.Helper()
-	w.options.Tokens, w.options.Accounts = nil, nil
+	w.options.Tokens, w.options.Accounts, w.options.Calls = nil, nil, nil
 	w.Open(t, w.Store)
 }
 

@@ -1,10 +1,8 @@
 package instance_test
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/api/apitest"
@@ -16,25 +14,13 @@ import (
 // without a boundary.
 func TestTranscripts(t *testing.T) {
 	set, bundles := apitest.Tiny(t), apitest.TinyBundles(t)
-	all := os.DirFS(filepath.Join(proof.Root(t), "core", "api", "testdata"))
+	all := apitest.WithoutAccounts(os.DirFS(filepath.Join(proof.Root(t), "core", "api", "testdata")))
 	t.Run("all applications", func(t *testing.T) {
 		apitest.Run(t, transcripts(all, false, set, bundles, nil))
 	})
-	// Applications and keys are made elsewhere.
 	t.Run("one application", func(t *testing.T) {
-		apitest.Run(t, transcripts(without{all, "sessions.txt"}, true, set, bundles, nil))
+		apitest.Run(t, transcripts(all, true, set, bundles, nil))
 	})
-}
-
-// without is a folder without one of its files.
-type without struct {
-	fs.FS
-	name string
-}
-
-func (w without) ReadDir(name string) ([]fs.DirEntry, error) {
-	entries, err := fs.ReadDir(w.FS, name)
-	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Name() == w.name }), err
 }
 
 // TestReleasedTranscripts replays those of the released bundles.

@@ -96,8 +96,8 @@ func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.S
 	if s.Replica != nil {
 		o.Copies = i.standing
 	}
-	if s.Accounts {
-		o.Accounts = lent.Accounts{From: i.Imports}
+	if s.Counted {
+		o.Calls = lent.Calls{From: i.Imports}
 	}
 	if s.Store != abi.StoreLent && s.App != "" && s.Replica == nil {
 		return fmt.Errorf("%w: a store of its own has its own applications", api.ErrOptions)

@@ -107,7 +107,7 @@ func lentTo(t testing.TB, w *apitest.World, app string, bundles fs.FS, settings 
 	t.Helper()
 	s := abi.Settings{
 		Role: abi.Engine, App: app, Store: abi.StoreLent, PublicURL: settings["public-url"], PublicAppID: settings["public-app-id"],
-		Tokens: true, Accounts: true,
+		Tokens: true,
 	}
 	for name, limit := range map[string]*uint32{"max-bytes": &s.MaxBytes, "max-members": &s.MaxMembers} {
 		if value, ok := settings[name]; ok {
@@ -130,7 +130,7 @@ func lentTo(t testing.TB, w *apitest.World, app string, bundles fs.FS, settings 
 		defer setAside(t, w)()
 	}
 	g := open(t, &lenttest.Host{
-		Store: w.Store, Hosted: w.Hosted, Bundles: bundles, Tokens: w.Mint, Accounts: w.People,
+		Store: w.Store, Hosted: w.Hosted, Bundles: bundles, Tokens: w.Mint,
 		Clock: func() time.Time { return w.Now }, Rand: &w.IDs,
 	}, s)
 	g.work = func(j api.Job) abi.Result { return abi.Result{Result: w.Work(j)} }

@@ -5,7 +5,7 @@
 //	Store      ◀────  Store         ◀────────  kv_*
 //	Hosted     ◀────  Pictures      ◀────────  picture_*
 //	Tokens     ◀────  Tokens        ◀────────  token_*
-//	Accounts   ◀────  Accounts      ◀────────  account
+//	Calls      ◀────  Calls         ◀────────  count
 //	Models     ◀────  Files (fs.FS) ◀────────  bundle, older
 //	Clock      ◀────  Clock         ◀────────  now
 //	Rand       ◀────  Random        ◀────────  random
@@ -62,7 +62,7 @@ type Imports interface {
 
 	TokenIssue(claims, dst []byte) int64
 	TokenRead(token string, dst []byte) int64
-	Account(question, dst []byte) int64
+	Count(dst []byte) int64
 }
 
 // fill calls an import until buf has room for what it fills, and returns that part of it. It is

@@ -2,10 +2,10 @@ package lent_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -18,6 +18,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/journal/journaltest"
 	"github.com/sightline-dev/sightline/core/kv/kvtest"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/wasm/abi"
 	"github.com/sightline-dev/sightline/wasm/guest/lent"
 	"github.com/sightline-dev/sightline/wasm/guest/lenttest"
 )
@@ -227,12 +228,11 @@ func TestPictures(t *testing.T) {
 	}
 }
 
-func TestPeople(t *testing.T) {
+func TestTokens(t *testing.T) {
 	now := apitest.Start
-	people := &apitest.People{Calls: map[string]int64{"anna": 1}}
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
-	h := &lenttest.Host{Accounts: people, Tokens: w.Mint, Clock: func() time.Time { return now }}
-	tokens, accounts := lent.Tokens{From: h}, lent.Accounts{From: h}
+	h := &lenttest.Host{Tokens: w.Mint, Clock: func() time.Time { return now }}
+	tokens := lent.Tokens{From: h}
 	claims := auth.Claims{App: "a", Client: "c", Generation: 2}
 	token, life, err := tokens.Issue(claims)
 	if err != nil || life != 15*time.Minute {
@@ -248,35 +248,20 @@ func TestPeople(t *testing.T) {
 	if _, err := tokens.Read(token); !errors.Is(err, auth.ErrExpired) {
 		t.Errorf("Read of an old one = %v", err)
 	}
-	ctx := context.Background()
-	session, account, err := accounts.Login(ctx, "anna@example.com", "anna's password", "")
-	if err != nil || account != "anna" {
-		t.Fatalf("Login = %q, %q, %v", session, account, err)
-	}
-	if _, _, err := accounts.Login(ctx, "anna@example.com", "wrong", ""); !errors.Is(err, auth.ErrLogin) {
-		t.Errorf("Login with a wrong password = %v", err)
-	}
-	_, _, err = accounts.Login(ctx, "anna@example.com", "wrong", "throttled")
-	var rate *auth.RateError
-	if !errors.As(err, &rate) || rate.Wait != 30*time.Second {
-		t.Errorf("Login too often = %v", err)
-	}
-	if got, err := accounts.Session(ctx, session); got != "anna" || err != nil {
-		t.Errorf("Session = %q, %v", got, err)
-	}
-	if _, err := accounts.Session(ctx, "x"); !errors.Is(err, auth.ErrSession) {
-		t.Errorf("Session of another = %v", err)
-	}
-	spent := api.Spent{Account: "anna", App: "a", By: "key", Route: "GET /x"}
-	if left, err := accounts.Spend(ctx, spent); left != 0 || err != nil {
+}
+
+// TestCalls has the host count calls, and passes on why a call is refused.
+func TestCalls(t *testing.T) {
+	refused := ""
+	calls := lent.Calls{From: &lenttest.Host{Counts: func() string { return refused }}}
+	if left, err := calls.Spend(t.Context(), api.Spent{}); left >= 0 || err != nil {
 		t.Errorf("Spend = %d, %v", left, err)
 	}
-	_, err = accounts.Spend(ctx, spent)
-	_, want := people.Spend(ctx, spent)
-	if !errors.Is(err, auth.ErrQuota) || err.Error() != want.Error() {
-		t.Errorf("Spend of none = %v, want %v", err, want)
+	refused = "none before May"
+	if _, err := calls.Spend(t.Context(), api.Spent{}); !errors.Is(err, auth.ErrQuota) || !strings.HasSuffix(err.Error(), refused) {
+		t.Errorf("Spend without calls left: %v", err)
 	}
-	if left, err := accounts.Spend(ctx, api.Spent{Account: "bert"}); left != -1 || err != nil || len(people.Spent) != 2 {
-		t.Errorf("Spend without a limit = %d, %v, %v", left, err, people.Spent)
+	if _, err := (lent.Calls{From: &lenttest.Host{}}).Spend(t.Context(), api.Spent{}); !errors.Is(err, abi.ErrHost) {
+		t.Errorf("Spend at a host that counts nothing: %v", err)
 	}
 }

@@ -272,7 +272,7 @@ export class Guest {
 }
 
 /** Imports that fill a buffer, or open something: they answer an i64. */
-const wide = /^(kv_get|kv_scan|kv_next|picture_lookup|picture_get|register_seq|token_issue|token_read|account)$/;
+const wide = /^(kv_get|kv_scan|kv_next|picture_lookup|picture_get|register_seq|token_issue|token_read|count)$/;
 /** Imports that answer an i32. */
 const narrow = /^(kv_snapshot|kv_apply|kv_commit|kv_room|kv_compact|picture_(add|release|drop|has|put)|register_take)$/;
 

@@ -15,7 +15,7 @@ export interface Settings {
   openDoor?: boolean;
   rate?: number;
   burst?: number;
-  accounts?: boolean;
+  counted?: boolean;
   maxBytes?: number;
   maxMembers?: number;
   operatorRate?: number;
@@ -54,7 +54,7 @@ export function encodeSettings(s: Settings): Uint8Array<ArrayBuffer> {
     .text(5, s.publicAppId)
     .uint(6, s.keepPredicted);
   for (const name of s.bundles) w.element(7, name);
-  w.bool(8, s.tokens).bool(9, s.openDoor).uint(10, s.rate).uint(11, s.burst).bool(12, s.accounts);
+  w.bool(8, s.tokens).bool(9, s.openDoor).uint(10, s.rate).uint(11, s.burst).bool(12, s.counted);
   w.uint(13, s.maxBytes).uint(14, s.maxMembers).uint(15, s.operatorRate).uint(16, s.operatorBurst);
   w.uint(17, s.pictureTime).uint(18, s.memory).bool(19, s.checked);
   return (s.replica ? w.message(20, replica(s.replica)) : w).done();

@@ -127,7 +127,7 @@ const sides: Record<string, { write?: (f: Any) => Uint8Array; read?: (p: Uint8Ar
         openDoor: f.open_door,
         rate: f.rate,
         burst: f.burst,
-        accounts: f.accounts,
+        counted: f.counted,
         maxBytes: f.max_bytes,
         maxMembers: f.max_members,
         operatorRate: f.operator_rate,

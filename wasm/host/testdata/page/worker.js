@@ -54,7 +54,7 @@ const imports = {
   picture_lookup: { r: [['16', 0]], w: [[1, 2]], answer: 64 },
   token_issue: { r: [[0, 1]], w: [[2, 3]], answer: 64 },
   token_read: { r: [[0, 1]], w: [[2, 3]], answer: 64 },
-  account: { r: [[0, 1]], w: [[2, 3]], answer: 64 },
+  count: { w: [[0, 1]], answer: 64 },
 };
 
 /** What another worker, that has the wire to the test, puts in: whether an answer has come, its length, and the answer. */

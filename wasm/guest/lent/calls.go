@@ -2,6 +2,7 @@ package lent
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -50,36 +51,20 @@ func (t Tokens) Read(token string) (auth.Claims, error) {
 	return abi.ParseClaims(data)
 }
 
-// Accounts are those of the host.
-type Accounts struct{ From Imports }
+// Calls are counted by the host, which knows the account of the application.
+type Calls struct{ From Imports }
 
-var _ api.Accounts = Accounts{}
+var _ api.Calls = Calls{}
 
-func (a Accounts) ask(q abi.AccountQuestion) (r abi.AccountReply, err error) {
-	err = once(func(dst []byte) int64 { return a.From.Account(q.Marshal(), dst) }, func(data []byte) (err error) {
-		r, err = abi.ParseAccountReply(data)
-		return err
+// Spend implements [api.Calls]. How many calls are left is not known here.
+func (c Calls) Spend(context.Context, api.Spent) (left int64, err error) {
+	var refused string
+	err = once(c.From.Count, func(data []byte) error {
+		refused = string(data)
+		return nil
 	})
-	if err == nil {
-		err = r.Err
+	if err == nil && refused != "" {
+		err = fmt.Errorf("%w: %s", auth.ErrQuota, refused)
 	}
-	return r, err
-}
-
-// Login implements [api.Accounts].
-func (a Accounts) Login(_ context.Context, email, password, remote string) (session, account string, err error) {
-	r, err := a.ask(abi.AccountQuestion{What: abi.AccountLogin, Email: email, Password: password, Remote: remote})
-	return r.Session, r.Account, err
-}
-
-// Session implements [api.Accounts].
-func (a Accounts) Session(_ context.Context, session string) (account string, err error) {
-	r, err := a.ask(abi.AccountQuestion{What: abi.AccountSession, Session: session})
-	return r.Account, err
-}
-
-// Spend implements [api.Accounts].
-func (a Accounts) Spend(_ context.Context, c api.Spent) (left int64, err error) {
-	r, err := a.ask(abi.AccountQuestion{What: abi.AccountSpend, Spent: c})
-	return r.Left, err
+	return -1, err
 }
