@@ -247,12 +247,10 @@ var statuses = []status{
 	{onnx.ErrOperator, 500, 99009, "Internal error"},
 	{onnx.ErrShape, 500, 99009, "Internal error"},
 	{training.ErrUnready, 500, 99009, "Internal error"},
-	{training.ErrGone, 500, 99009, "Internal error"},
 	// What stops a training stands in its model version, by package training's codes.
 	{train.ErrNoExamples, 500, 99009, "Internal error"},
 	{train.ErrNoPositives, 500, 99009, "Internal error"},
 	{train.ErrSingleClass, 500, 99009, "Internal error"},
-	{train.ErrExpired, 500, 99009, "Internal error"},
 	{train.ErrHead, 500, 99009, "Internal error"},
 	{train.ErrProblem, 500, 99009, "Internal error"},
 	{hnsw.ErrCorrupt, 500, 99009, "Internal error"},

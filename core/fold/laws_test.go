@@ -15,6 +15,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/fold/foldtest"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
@@ -242,7 +243,7 @@ func TestContentDigest(t *testing.T) {
 		w.expect(fold.OK, site, from+2, &log.ModelCreate{ID: "m", Concepts: []string{"x"}, Config: []log.Setting{{Name: "s", JSON: []byte("1")}}})
 		w.expect(fold.OK, site, from+3, &log.WorkflowCreate{ID: "w"})
 		edit(w, a)
-		d, err := fold.ContentDigest(w.store, app)
+		d, err := foldtest.ContentDigest(w.store, app)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -301,7 +302,7 @@ func TestGolden(t *testing.T) {
 	}
 	w.fold(64)
 	w.check()
-	content, err := fold.ContentDigest(w.store, w.app)
+	content, err := foldtest.ContentDigest(w.store, w.app)
 	if err != nil {
 		t.Fatal(err)
 	}

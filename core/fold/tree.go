@@ -44,15 +44,14 @@ func DigestTree(r kv.Reader, app catalog.AppID) (*Tree, error) {
 		t.levels[level] = make([]Node, n)
 	}
 	leaves := t.levels[TreeDepth]
-	s := sum{h: sha256.New()}
+	s := NewSummer()
 	err := catalog.Read(r, app).StateTables(func(key, value []byte) bool {
 		leaf := &leaves[leafOf(key)]
 		s.h.Reset()
 		s.h.Write(leaf.Digest[:])
-		s.add(key)
-		s.add(value)
+		s.Add(key, value)
 		leaf.Keys++
-		leaf.Digest = s.sum()
+		leaf.Digest = s.Sum()
 		return true
 	})
 	for level := TreeDepth - 1; level >= 0; level-- {

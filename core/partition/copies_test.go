@@ -415,7 +415,7 @@ func TestCopiesLong(t *testing.T) {
 	}
 }
 
-// seen is what users see beside what ContentDigest has.
+// seen lists the contents that users see and that ContentDigest leaves out.
 func seen(t tb, r catalog.Reader) (out []string) {
 	t.Helper()
 	err := r.Models(func(m catalog.Model) bool {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/fold/foldtest"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
@@ -163,7 +164,7 @@ func (c *copied) check(t tb, of *partition.Partition) {
 		t.Errorf("view at %d, want %d and %d", v.Seq(), at, kept)
 	}
 	content := func(r kv.Reader) [32]byte {
-		d, err := fold.ContentDigest(r, app)
+		d, err := foldtest.ContentDigest(r, app)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -108,7 +108,11 @@ func BenchmarkFit(b *testing.B) {
 					defer kernel.Levels.Force(l)()
 					defer perProcessor(b)()
 					for b.Loop() {
-						fit(b, p, Options{SkipMetrics: skip})
+						if skip {
+							fitHead(b, NewFitter(p))
+						} else {
+							fit(b, p)
+						}
 					}
 				})
 			}
@@ -135,10 +139,7 @@ func BenchmarkSteps(b *testing.B) {
 				steps := 0
 				for b.Loop() {
 					begun := threadTime(b)
-					f, err := NewFitter(p, Options{})
-					if err != nil {
-						b.Fatal(err)
-					}
+					f := NewFitter(p)
 					for from, done := begun, false; !done; {
 						done = f.Step()
 						now := threadTime(b)
@@ -158,7 +159,7 @@ func BenchmarkSteps(b *testing.B) {
 // BenchmarkConceptValues is what a search by an own concept costs a picture.
 func BenchmarkConceptValues(b *testing.B) {
 	w := newWorld(7, 2, 1)
-	h := fit(b, w.problem(3, "a", "b"), Options{SkipMetrics: true}).Head
+	h := fitHead(b, NewFitter(w.problem(3, "a", "b")))
 	const n = 10_000
 	q, scale, dst := make([]int16, 0, n*predict.Dim), make([]float32, 0, n), make([]float32, n)
 	for range n {

@@ -16,12 +16,11 @@ func heads(t testing.TB) []*Head {
 	w := newWorld(20, 3, 1)
 	p := w.problem(4, "a", "b", "")
 	p.Background = w.background(40)
-	o := Options{SkipMetrics: true}
-	sigmoid := fit(t, p, o).Head
+	sigmoid := fitHead(t, NewFitter(p))
 	p.Exclusive = true
-	open := fit(t, p, o).Head
+	open := fitHead(t, NewFitter(p))
 	p.Closed = true
-	return []*Head{sigmoid, open, fit(t, p, o).Head}
+	return []*Head{sigmoid, open, fitHead(t, NewFitter(p))}
 }
 
 func TestHeadComesBack(t *testing.T) {

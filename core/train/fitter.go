@@ -1,14 +1,11 @@
 package train
 
-import (
-	"math"
-
-	"github.com/sightline-dev/sightline/core/predict"
-)
+import "github.com/sightline-dev/sightline/core/predict"
 
 const (
 	// Ten photos of each of two concepts: with 100 the head finds more of their others and calls more that is
 	// unrelated, with 1,000 less of both; see TestTenPhotosSuffice of package models for what 250 gives.
+	// It is scikit-learn's C.
 	defaultStrength = 250
 
 	// A task ends when its gradient is shorter than this share of the ridge. Since the objective
@@ -24,34 +21,25 @@ const (
 
 // Fitter fits a head in steps. It is for one goroutine at a time.
 type Fitter struct {
-	p       *Problem
-	o       Options
-	looked  int  // examples that are in rows, or will not be
-	says    bool // one of them has a label
-	ordered bool
-	rows    []row
-	m       *matrix
-	packed  int // rows that are in m
-	classes []int
-	tasks   []*task // of the head
-	solving *batch
-	folds   *evaluation // nil before, and with SkipMetrics
-	reached float64     // Progress so far
-	result  *Result
-	err     error
+	p        *Problem
+	strength float64 // how far the data may pull the weights: the penalty is |W|²/(2·strength) against 1 for each positive example
+	looked   int     // examples that are in rows, or will not be
+	says     bool    // one of them has a label
+	ordered  bool
+	rows     []row
+	m        *matrix
+	packed   int // rows that are in m
+	classes  []int
+	tasks    []*task // of the head
+	solving  *batch
+	folds    *evaluation // nil until the head is solved
+	reached  float64     // Progress so far
+	result   *Result
+	err      error
 }
 
-// NewFitter begins to fit a problem. It returns ErrProblem for options that cannot be; what is wrong with the
-// problem itself, Err says when Step has come to it.
-func NewFitter(p *Problem, o Options) (*Fitter, error) {
-	if o.Strength == 0 {
-		o.Strength = defaultStrength
-	}
-	if !(o.Strength > 0) || math.IsInf(o.Strength, 0) {
-		return nil, ErrProblem
-	}
-	return &Fitter{p: p, o: o}, nil
-}
+// NewFitter begins to fit a problem. Step finds mistakes of the problem, and Err returns them.
+func NewFitter(p *Problem) *Fitter { return &Fitter{p: p, strength: defaultStrength} }
 
 // classes are the concepts with a positive, ascending.
 func (p *Problem) classes(rows []row) []int {
@@ -107,8 +95,6 @@ func (f *Fitter) step() error {
 			f.finish()
 		}
 	case !f.solving.step():
-	case f.o.SkipMetrics:
-		f.finish()
 	default:
 		f.folds = newEvaluation(f)
 	}
@@ -188,7 +174,7 @@ func (f *Fitter) pose() {
 }
 
 // ridge is the penalty of a task whose weights have been divided by sum.
-func (f *Fitter) ridge(sum float64) float32 { return float32(1 / float64(f.o.Strength*sum)) }
+func (f *Fitter) ridge(sum float64) float32 { return float32(1 / float64(f.strength*sum)) }
 
 func (t *task) tolerance(share float32) float32 { return max(share*t.ridge, smallest) }
 
@@ -241,14 +227,9 @@ func (h *Head) set(o int, t *task, j int) {
 
 func (f *Fitter) finish() {
 	f.result = &Result{Head: f.head(f.tasks)}
-	for _, t := range f.tasks {
-		f.result.Rounds = max(f.result.Rounds, t.solver.rounds)
-	}
-	switch {
-	case f.o.SkipMetrics:
-	case f.folds == nil:
+	if f.folds == nil {
 		f.result.Metrics = unevaluated(f.p)
-	default:
+	} else {
 		f.result.Metrics = f.folds.metrics
 	}
 	*f = Fitter{result: f.result}

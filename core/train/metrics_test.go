@@ -124,7 +124,7 @@ func TestWrongLabelIsTheWeakest(t *testing.T) {
 		p.Exclusive, p.Background = exclusive, w.background(300)
 		wrong := len(p.Examples)
 		p.Examples = append(p.Examples, Example{Embedding: w.picture(0), Labels: []int8{Unknown, True}})
-		m := fit(t, p, Options{}).Metrics
+		m := fit(t, p).Metrics
 		if m.Weakest[0].Example != wrong || m.Weakest[0].Label != True && m.Weakest[0].Label != False {
 			t.Errorf("exclusive %v: weakest is %+v, want example %d", exclusive, m.Weakest[0], wrong)
 		}
@@ -147,7 +147,7 @@ func TestClearConceptsAreToldWell(t *testing.T) {
 		p := w.problem(n, "a", "b", "never")
 		p.Examples = p.Examples[:2*n]
 		p.Background = w.background(256)
-		m := fit(t, p, Options{}).Metrics
+		m := fit(t, p).Metrics
 		if m.Folds != min(n, 10) || m.Macro.ROCAUC != 1 || m.Macro.F1 < 0.99 {
 			t.Errorf("%d photos: %d folds, %+v, want %d and all right", n, m.Folds, m.Macro, min(n, 10))
 		}
@@ -162,17 +162,17 @@ func TestAloneAConceptIsJudgedAgainstTheBackground(t *testing.T) {
 	w := newWorld(11, 1, 0.7)
 	p := w.problem(8, "a")
 	p.Background = w.background(256)
-	c := fit(t, p, Options{}).Metrics.Concepts[0]
+	c := fit(t, p).Metrics.Concepts[0]
 	if !c.Evaluated || !c.AgainstBackground || c.Negatives != 256 || c.ROCAUC < 0.99 {
 		t.Errorf("%+v", c)
 	}
 	p.Background = nil
-	if c := fit(t, p, Options{}).Metrics.Concepts[0]; c.Evaluated || c.Positives != 8 {
+	if c := fit(t, p).Metrics.Concepts[0]; c.Evaluated || c.Positives != 8 {
 		t.Errorf("with nothing to tell it from: %+v", c)
 	}
 	one := w.problem(1, "a")
 	one.Background = w.background(64)
-	if m := fit(t, one, Options{}).Metrics; m.Folds != 0 || m.Concepts[0].Evaluated {
+	if m := fit(t, one).Metrics; m.Folds != 0 || m.Concepts[0].Evaluated {
 		t.Errorf("a single picture: %+v", m)
 	}
 }
@@ -242,14 +242,14 @@ func TestOrderOfExamplesIsNoMatter(t *testing.T) {
 			}
 			p.Examples = append(p.Examples, e)
 		}
-		a, err := Fit(p, Options{})
+		a, err := run(NewFitter(p))
 		order := rapid.Permutation(indices(len(p.Examples))).Draw(t, "order")
 		shuffled := *p
 		shuffled.Examples = nil
 		for _, i := range order {
 			shuffled.Examples = append(shuffled.Examples, p.Examples[i])
 		}
-		b, errB := Fit(&shuffled, Options{})
+		b, errB := run(NewFitter(&shuffled))
 		if !errors.Is(errB, err) {
 			t.Fatalf("errors %v and %v", err, errB)
 		}

@@ -194,8 +194,7 @@ func TestFlippedLabelsMirrorTheHead(t *testing.T) {
 	for _, e := range p.Examples {
 		flipped.Examples = append(flipped.Examples, Example{Embedding: e.Embedding, Labels: []int8{-e.Labels[0]}})
 	}
-	o := Options{SkipMetrics: true, Strength: 10}
-	a, b := fit(t, p, o).Head, fit(t, flipped, o).Head
+	a, b := fitHead(t, withStrength(p, 10)), fitHead(t, withStrength(flipped, 10))
 	for range 50 {
 		e := w.picture(-1)
 		if sum := a.Values(nil, e)[0] + b.Values(nil, e)[0]; math.Abs(float64(sum)-1) > 0.01 {
@@ -231,14 +230,14 @@ func TestMatrixHoldsBothPackings(t *testing.T) {
 	}
 }
 
-func ExampleFit() {
+func ExampleFitter() {
 	w := newWorld(1, 2, 1)
 	p := w.problem(10, "ramen", "soba")
 	p.Background = w.background(200)
-	r, err := Fit(p, Options{})
-	if err != nil {
-		panic(err)
+	f := NewFitter(p)
+	for !f.Step() {
 	}
+	r := f.Result()
 	for _, picture := range []int{0, 1, -1} {
 		v := r.Head.Values(nil, w.picture(picture))
 		fmt.Printf("ramen %.0f, soba %.0f\n", v[0], v[1])

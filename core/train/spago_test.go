@@ -84,9 +84,8 @@ func TestSpagoTrainsTheSameHead(t *testing.T) {
 		p := w.problem(6, "a", "b")
 		p.Exclusive, p.Background = exclusive, w.background(24)
 		p.Examples = append(p.Examples, Example{Embedding: w.picture(0), Labels: []int8{False, Unknown}}, Example{Embedding: w.picture(-1), Other: true})
-		o := Options{SkipMetrics: true, Strength: 3}
-		ours := fit(t, p, o).Head
-		theirs := trainWithSpago(t, p, o)
+		ours := fitHead(t, withStrength(p, 3))
+		theirs := trainWithSpago(t, withStrength(p, 3))
 		worst := 0.0
 		for i := range 60 {
 			e := w.picture(i%3 - 1)
@@ -102,13 +101,10 @@ func TestSpagoTrainsTheSameHead(t *testing.T) {
 	}
 }
 
-// trainWithSpago minimises the objective of p with spago alone.
-func trainWithSpago(t *testing.T, p *Problem, o Options) *Head {
+// trainWithSpago minimises the objective of f's problem with spago alone.
+func trainWithSpago(t *testing.T, f *Fitter) *Head {
 	t.Helper()
-	f, err := NewFitter(p, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := f.p
 	for f.solving == nil {
 		f.Step()
 	}

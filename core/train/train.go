@@ -10,7 +10,7 @@
 // per step, and a head has the same bits on every host; a test trains the same head with spago.
 //
 // Nothing here reads a clock, a random source or a file, and nothing runs by itself: a host
-// drives a [Fitter] in steps of some milliseconds, or calls [Fit].
+// drives a [Fitter] in steps of some milliseconds.
 package train
 
 import (
@@ -30,8 +30,6 @@ var (
 	ErrSingleClass = errors.New("exclusive concepts with a single class")
 	// ErrProblem is returned for a problem that contradicts itself.
 	ErrProblem = errors.New("malformed training problem")
-	// ErrExpired is returned by Fit when Options.Expired says so.
-	ErrExpired = errors.New("training stopped before its end")
 )
 
 // Labels of an example for one concept.
@@ -68,36 +66,10 @@ type Problem struct {
 	Background []predict.Embedding // of varied pictures; not looked at when Closed
 }
 
-// Options are how to fit. The zero value is what versions are made with.
-type Options struct {
-	// Strength is how far the data may pull the weights: the penalty is |W|²/(2·Strength) against a
-	// weight of 1 for each positive example (scikit-learn's C). 0 means 250.
-	Strength float64
-	// SkipMetrics leaves out the evaluation.
-	SkipMetrics bool
-	// Expired, where it is set, is asked between steps; Fit returns ErrExpired once it says true.
-	Expired func() bool
-}
-
-// Result is a fitted head and how well it does.
+// Result is a fitted head and its evaluation.
 type Result struct {
 	Head    *Head
-	Metrics *Metrics // nil with SkipMetrics
-	Rounds  int      // evaluations of the slowest concept until its minimum was reached
-}
-
-// Fit runs a [Fitter] to its end. It returns the errors of [NewFitter] and [Fitter.Err], or ErrExpired.
-func Fit(p *Problem, o Options) (*Result, error) {
-	f, err := NewFitter(p, o)
-	if err != nil {
-		return nil, err
-	}
-	for !f.Step() {
-		if o.Expired != nil && o.Expired() {
-			return nil, ErrExpired
-		}
-	}
-	return f.Result(), f.Err()
+	Metrics *Metrics
 }
 
 // check returns ErrProblem for concepts that cannot be.

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -82,13 +81,41 @@ func (w *world) problem(n int, concepts ...string) *Problem {
 	return p
 }
 
-func fit(t testing.TB, p *Problem, o Options) *Result {
+// run steps a fitter to its end.
+func run(f *Fitter) (*Result, error) {
+	for !f.Step() {
+	}
+	return f.Result(), f.Err()
+}
+
+func fit(t testing.TB, p *Problem) *Result {
 	t.Helper()
-	r, err := Fit(p, o)
+	r, err := run(NewFitter(p))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// fitHead steps a fitter until its head is solved, and leaves out the evaluation.
+func fitHead(t testing.TB, f *Fitter) *Head {
+	t.Helper()
+	for f.folds == nil {
+		if f.Step() {
+			if f.Err() != nil {
+				t.Fatal(f.Err())
+			}
+			return f.Result().Head
+		}
+	}
+	return f.head(f.tasks)
+}
+
+// withStrength is a fitter of another strength than the one of versions.
+func withStrength(p *Problem, strength float64) *Fitter {
+	f := NewFitter(p)
+	f.strength = strength
+	return f
 }
 
 // rowsOf are all rows of a problem in their order.
@@ -109,7 +136,7 @@ func TestTenPicturesSuffice(t *testing.T) {
 		w := newWorld(1, 2, 1.1)
 		p := w.problem(10, "ramen", "soba")
 		p.Exclusive, p.Background = exclusive, w.background(1024)
-		h := fit(t, p, Options{SkipMetrics: true}).Head
+		h := fitHead(t, NewFitter(p))
 		const n = 500
 		own, unrelated := 0, 0
 		for i := range n {
@@ -151,8 +178,8 @@ func TestLabelsThatMakeNoHead(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := Fit(&tt.p, Options{}); !errors.Is(err, tt.want) {
-				t.Errorf("Fit = %v, want %v", err, tt.want)
+			if _, err := run(NewFitter(&tt.p)); !errors.Is(err, tt.want) {
+				t.Errorf("error %v, want %v", err, tt.want)
 			}
 		})
 	}
@@ -167,7 +194,7 @@ func TestNoLabelsCallNothingPresent(t *testing.T) {
 		{Concepts: []string{"a"}, Exclusive: true, Closed: true},
 		{Concepts: []string{"a"}, Examples: []Example{{Embedding: w.picture(0), Other: true}, {Labels: []int8{0}}}, Background: w.background(3)},
 	} {
-		r := fit(t, p, Options{})
+		r := fit(t, p)
 		for _, v := range r.Head.Values(nil, w.picture(1)) {
 			if v > 1e-6 {
 				t.Errorf("%+v: value %v, want none", p.Concepts, v)
@@ -183,10 +210,7 @@ func TestFitterGoesInSteps(t *testing.T) {
 	w := newWorld(4, 3, 1)
 	p := w.problem(5, "a", "b", "c")
 	p.Background = w.background(1500)
-	f, err := NewFitter(p, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := NewFitter(p)
 	if f.Progress() != 0 || f.Result() != nil {
 		t.Errorf("progress %v and result %v at the start", f.Progress(), f.Result())
 	}
@@ -210,8 +234,8 @@ func TestFitterGoesInSteps(t *testing.T) {
 	if !f.Step() {
 		t.Error("Step after the end is not done")
 	}
-	if d := cmp.Diff(fit(t, p, Options{}), f.Result()); d != "" {
-		t.Errorf("steps and Fit differ:\n%s", d)
+	if d := cmp.Diff(fit(t, p), f.Result()); d != "" {
+		t.Errorf("a second fitter differs:\n%s", d)
 	}
 }
 
@@ -229,10 +253,7 @@ func TestFitterEndsWithAnError(t *testing.T) {
 		steps int
 	}{{2, ErrProblem, 2}, {False, ErrNoPositives, 3}} {
 		p.Examples[looks+1].Labels = []int8{tt.last}
-		f, err := NewFitter(p, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := NewFitter(p)
 		steps := 1
 		for !f.Step() {
 			if f.Err() != nil {
@@ -245,20 +266,6 @@ func TestFitterEndsWithAnError(t *testing.T) {
 		}
 		if !f.Step() || !errors.Is(f.Err(), tt.want) {
 			t.Errorf("a step later: %v", f.Err())
-		}
-	}
-}
-
-func TestFitExpires(t *testing.T) {
-	p := newWorld(5, 2, 1).problem(3, "a", "b")
-	left := 5
-	expired := func() bool { left--; return left == 0 }
-	if _, err := Fit(p, Options{Expired: expired}); !errors.Is(err, ErrExpired) || left != 0 {
-		t.Errorf("Fit = %v with %d questions left, want ErrExpired", err, left)
-	}
-	for _, s := range []float64{-1, math.NaN(), math.Inf(1)} {
-		if _, err := Fit(p, Options{Strength: s}); !errors.Is(err, ErrProblem) {
-			t.Errorf("strength %v: %v, want ErrProblem", s, err)
 		}
 	}
 }
@@ -318,7 +325,7 @@ func TestBitsAreTheSameEverywhere(t *testing.T) {
 				p.Examples = append(p.Examples, Example{Embedding: w.picture(i%4 - 1), Other: i%2 == 0},
 					Example{Embedding: w.picture(i % 3), Labels: []int8{False, Unknown, Unknown}})
 			}
-			r := fit(t, p, Options{})
+			r := fit(t, p)
 			b, err := r.Head.MarshalBinary()
 			if err != nil {
 				t.Fatal(err)

@@ -102,9 +102,6 @@ func isSet(config []catalog.Setting, name string) bool {
 	return false
 }
 
-// Version is the version that is being trained.
-func (r *Run) Version() catalog.Version { return r.version }
-
 // Step does a few milliseconds of work and reports whether the run has ended: with an
 // outcome, or with an error.
 func (r *Run) Step() (done bool) {
@@ -133,7 +130,7 @@ func (r *Run) step() error {
 	case r.next < len(r.members):
 		return r.gather()
 	case r.fitter == nil:
-		return r.pose()
+		r.pose()
 	case r.fitter.Step():
 		if err := r.fitter.Err(); err != nil {
 			return r.cannot(err)
@@ -234,11 +231,10 @@ func (r *Run) learn(m *member, e *predict.Embedding) {
 }
 
 // pose makes the problem's fitter.
-func (r *Run) pose() (err error) {
+func (r *Run) pose() {
 	r.Close()
 	r.digest.Sum(r.manifest.Digest[:0])
-	r.fitter, err = train.NewFitter(&r.problem, train.Options{})
-	return err
+	r.fitter = train.NewFitter(&r.problem)
 }
 
 // cannot ends the run with the code of what cannot be learned; any other error is returned.

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/fold/foldtest"
 	"github.com/sightline-dev/sightline/origin/collection"
 )
 
@@ -36,7 +36,7 @@ func contentDigest(t testing.TB, dir string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	digest, err := fold.ContentDigest(n.folder.Store, app)
+	digest, err := foldtest.ContentDigest(n.folder.Store, app)
 	if err != nil {
 		t.Fatal(err)
 	}

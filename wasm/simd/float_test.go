@@ -67,7 +67,7 @@ func TestNoBias(t *testing.T) {
 	a := newArena(t, rng)
 	w, src := floatsOf(rng, 3*5), floatsOf(rng, 5)
 	want := make([]float32, 3)
-	kernel.GemmF32(want, 3, src, 5, 1, kernel.PackF32(w, nil, 3, 5), nil, 0, -9, 9)
+	kernel.ConvRowF32(want, 3, src, 5, 0, 1, kernel.PackConvF32(w, nil, 3, 1, 5), nil, 0, -9, 9)
 	h := a.pack(3, put(a, w), 0, 3, 5, 1)
 	dst := a.out(1, 0, 12)
 	a.call("conv_f32", h, dst, 3, put(a, src), 5, 0, 1, 0, 0, float32(-9), float32(9))

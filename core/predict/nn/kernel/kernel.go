@@ -64,31 +64,25 @@ type Add struct {
 	ZeroY, ZeroR   int32
 	Zero           int32 // zero point of the output
 	Lo, Hi         uint8
-	R              []uint8 // second operand when fused in GemmU8 or ConvRowU8
+	R              []uint8 // second operand when fused in ConvRowU8
 	LDR            int     // elements between the rows of R when fused
 }
 
-// GemmF32 sets, for i < m and j < w.N,
+// ConvRowF32 sets, for i < m and j < w.N,
 //
-//	dst[i*ldd+j] = clamp(bias[j] + Σ_k a[i*lda+k]·w[j][k] + res[i*ldr+j], lo, hi)
+//	dst[i*ldd+j] = clamp(bias[j] + Σ_k a_i[k]·w[j][k] + res[i*ldr+j], lo, hi)
 //
-// res may be nil; it may be dst itself, but no other overlap with dst is allowed.
-// lo = -Inf and hi = +Inf clamp nothing. w.Segs must be 1.
-func GemmF32(dst []float32, ldd int, a []float32, lda, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
-	if w.Segs != 1 {
-		panic("kernel: GemmF32 with segmented weights")
-	}
-	ConvRowF32(dst, ldd, a, lda, 0, m, w, res, ldr, lo, hi)
-}
-
-// ConvRowF32 is GemmF32 for a row of convolution outputs: the a row of output i
-// is made of w.Segs segments of w.Seg elements, one per kernel row,
+// a_i has w.Segs segments of w.Seg elements, one per kernel row:
 //
 //	a_i[s*w.Seg+t] = src[i*stepX + s*srcStride + t]
 //
-// A kh×kw convolution over an NHWC input of c channels whose padding is in place
-// has Segs = kh, Seg = kw·c, stepX = strideX·c and srcStride the elements between
+// For a matrix product, w.Segs is 1 and stepX is the elements between the rows.
+// For a kh×kw convolution over an NHWC input of c channels with its padding in place,
+// Segs is kh, Seg is kw·c, stepX is strideX·c, and srcStride is the elements between
 // input rows: no im2row copy is needed. Segments of neighbours may overlap.
+//
+// res may be nil; it may be dst itself, but no other overlap with dst is allowed.
+// lo = -Inf and hi = +Inf clamp nothing.
 func ConvRowF32(dst []float32, ldd int, src []float32, stepX, srcStride, m int, w *PackedF32, res []float32, ldr int, lo, hi float32) {
 	if m <= 0 || w.N == 0 {
 		return
@@ -101,23 +95,16 @@ func ConvRowF32(dst []float32, ldd int, src []float32, stepX, srcStride, m int, 
 	gemmF32(dst, ldd, src, stepX, srcStride, m, w, res, ldr, lo, hi)
 }
 
-// GemmU8 sets, for i < m and j < w.N, with acc = Σ_k a[i*lda+k]·w[j][k] in int32,
+// ConvRowU8 sets, for i < m and j < w.N, with the a_i of [ConvRowF32] and
+// acc = Σ_k a_i[k]·w[j][k] in int32,
 //
 //	dst[i*ldd+j] = q(acc + q.Bias[j])          // see Requant
 //
 // and, where add is not nil, passes that byte on through add with
-// r = add.R[i*add.LDR+j]. add.R may be dst itself only where add.LDR == ldd. w.Segs must be 1.
+// r = add.R[i*add.LDR+j]. add.R may be dst itself only where add.LDR == ldd.
 //
-// Nothing beyond the last element of a's last row needs to exist, also where K
-// is no multiple of 4.
-func GemmU8(dst []uint8, ldd int, a []uint8, lda, m int, w *PackedS8, q *Requant, add *Add) {
-	if w.Segs != 1 {
-		panic("kernel: GemmU8 with segmented weights")
-	}
-	ConvRowU8(dst, ldd, a, lda, 0, m, w, q, add)
-}
-
-// ConvRowU8 is GemmU8 over segmented rows, as [ConvRowF32] is to [GemmF32].
+// Nothing beyond the last element of src's last segment needs to exist, also where
+// w.Seg is not a multiple of 4.
 func ConvRowU8(dst []uint8, ldd int, src []uint8, stepX, srcStride, m int, w *PackedS8, q *Requant, add *Add) {
 	if m <= 0 || w.N == 0 {
 		return
@@ -153,16 +140,8 @@ func ConvRowsU8(dst []uint8, ldd int, src []uint8, stepX, srcStride, m int, r Ro
 	gemmRowsU8(dst, ldd, src, stepX, srcStride, m, &r, w, q)
 }
 
-// GemmI32 sets dst[i*ldd+j] = bias[j] + Σ_k a[i*lda+k]·w[j][k], the raw wrapping
-// int32 accumulators. bias may be nil. w.Segs must be 1.
-func GemmI32(dst []int32, ldd int, a []uint8, lda, m int, w *PackedS8, bias []int32) {
-	if w.Segs != 1 {
-		panic("kernel: GemmI32 with segmented weights")
-	}
-	ConvRowI32(dst, ldd, a, lda, 0, m, w, bias)
-}
-
-// ConvRowI32 is GemmI32 over segmented rows, as [ConvRowF32] is to [GemmF32].
+// ConvRowI32 sets dst[i*ldd+j] = bias[j] + Σ_k a_i[k]·w[j][k] with the a_i of [ConvRowF32],
+// the raw wrapping int32 accumulators. bias may be nil.
 func ConvRowI32(dst []int32, ldd int, src []uint8, stepX, srcStride, m int, w *PackedS8, bias []int32) {
 	if m <= 0 || w.N == 0 {
 		return
@@ -227,16 +206,6 @@ func DepthwiseRowsU8(dst, src []uint8, d Depthwise, w *DepthwiseS8, q *Requant) 
 	d.check(len(dst), len(src), w.C, w.KH, w.KW)
 	q.check(w.C)
 	depthwiseU8(dst, src, &d, w, q)
-}
-
-// DepthwiseRowF32 is [DepthwiseRowsF32] for one row.
-func DepthwiseRowF32(dst, src []float32, srcStride, width, strideX, dilationX int, w *DepthwiseF32, lo, hi float32) {
-	DepthwiseRowsF32(dst, src, Depthwise{Rows: 1, Width: width, SrcStride: srcStride, StrideX: strideX, DilationX: dilationX}, w, lo, hi)
-}
-
-// DepthwiseRowU8 is [DepthwiseRowsU8] for one row.
-func DepthwiseRowU8(dst, src []uint8, srcStride, width, strideX, dilationX int, w *DepthwiseS8, q *Requant) {
-	DepthwiseRowsU8(dst, src, Depthwise{Rows: 1, Width: width, SrcStride: srcStride, StrideX: strideX, DilationX: dilationX}, w, q)
 }
 
 // AddU8 sets dst[i] to the residual add of y[i] and r[i] for every i < len(dst);

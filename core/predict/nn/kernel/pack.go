@@ -26,17 +26,12 @@ type PackedF32 struct {
 	lease
 }
 
-// PackF32 packs w (n, k), row-major, for [GemmF32]. bias is (n) or nil for zero.
-func PackF32(w, bias []float32, n, k int) *PackedF32 {
-	return PackConvF32(w, bias, n, 1, k)
-}
-
 // PackConvF32 packs w (n, segs, seg), row-major, for [ConvRowF32]: for a kh×kw
-// convolution over c channels that is (n, kh, kw·c). bias is (n) or nil for zero.
+// convolution over c channels that is (n, kh, kw·c), for a matrix product (n, 1, k). bias is (n) or nil for zero.
 func PackConvF32(w, bias []float32, n, segs, seg int) *PackedF32 {
 	k := segs * seg
 	if len(w) != n*k || (bias != nil && len(bias) != n) {
-		panic("kernel: PackF32 shapes")
+		panic("kernel: PackConvF32 shapes")
 	}
 	panels := (n + panel - 1) / panel
 	p := &PackedF32{N: n, K: k, Segs: segs, Seg: seg, Bias: make([]float32, panels*panel)[:n]}
@@ -68,7 +63,7 @@ type PackedS8 struct {
 	lease
 }
 
-// PackS8 packs w (n, k), row-major, for [GemmU8], [GemmI32] and [GemvU16].
+// PackS8 packs w (n, k), row-major, for [GemvU16], and for [ConvRowU8] and [ConvRowI32] as a matrix product.
 func PackS8(w []int8, n, k int) *PackedS8 {
 	return PackConvS8(w, n, 1, k)
 }

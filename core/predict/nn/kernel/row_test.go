@@ -250,7 +250,7 @@ func TestShortSlicesPanic(t *testing.T) {
 		{"rows past int", func() { GemmU8(b(6), 3, b(8), math.MaxInt/2, 4, w8, q, nil) }},
 		{"negative stride", func() { GemmU8(b(6), 3, b(8), -4, 2, w8, q, nil) }},
 		{"float dst", func() { GemmF32(make([]float32, 5), 3, make([]float32, 8), 4, 2, w32, nil, 0, 0, 0) }},
-		{"segments", func() { GemmU8(b(6), 3, b(8), 4, 2, PackConvS8(make([]int8, 12), 3, 2, 2), q, nil) }},
+		{"segments", func() { ConvRowU8(b(6), 3, b(9), 4, 4, 2, PackConvS8(make([]int8, 12), 3, 2, 2), q, nil) }},
 		{"depthwise src", func() { DepthwiseRowU8(b(6), b(35), 12, 2, 1, 1, dw, q) }},
 		{"gemv", func() { GemvU16(make([]int64, 3), make([]uint16, 3), w8, nil) }},
 		{"level", func() { Levels.Force(cpu.Lent + 1) }},

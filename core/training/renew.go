@@ -1,0 +1,52 @@
+package training
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// Renew starts a run that trains a version again for another network, as the version called id. It takes the inputs,
+// labels and settings of the version's manifest, whatever changed since. It leaves out inputs that were deleted or that
+// the network could not analyse. On the same network and with all inputs, the outcome is the same bit for bit. The run
+// owns the view unless there is an error. Errors: those of the store.
+func Renew(view *partition.View, models Models, version catalog.Version, id string) (*Run, error) {
+	m, err := view.Manifest(&version)
+	if err != nil {
+		return nil, err
+	}
+	r := newRun(view, models, version)
+	r.manifest.Seq, r.manifest.Version = m.Seq, id
+	place := places(&version)
+	for i := range m.Inputs {
+		t := &m.Inputs[i]
+		in, err := view.InputByDot(t.Dot)
+		if errors.Is(err, catalog.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if in.Code == catalog.InputReady {
+			_, err := view.Derived(models.Base(), &in)
+			if errors.Is(err, catalog.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		labels := make([]catalog.Label, len(t.Labels))
+		for j, l := range t.Labels {
+			labels[j].Label = l
+		}
+		got := judge(labels, place)
+		got.ord, got.dot = in.Ord, t.Dot
+		r.members = append(r.members, got)
+	}
+	slices.SortFunc(r.members, func(a, b member) int { return cmp.Compare(a.ord, b.ord) })
+	return r, nil
+}
