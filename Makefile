@@ -21,8 +21,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 COVERED := core/api core/auth core/blob core/blob/pack core/catalog core/fold core/index core/index/hnsw core/ingest core/jsonio core/kv core/kv/journal core/kv/memkv \
 	core/kv/pebblekv core/log core/log/field core/partition core/predict/onnx core/predict/raster core/predict/raster/jpg core/search \
 	core/train core/train/kernel core/training origin/account origin/certificate origin/console origin/data origin/fetch origin/httpd \
-	origin/link origin/release origin/token sync/feed sync/press sync/release sync/replica sync/selftest sync/wire wasm/abi \
-	wasm/guest/instance wasm/guest/lent wasm/host edge/updater
+	origin/link origin/token sync/feed sync/press sync/replica sync/wire wasm/abi wasm/guest/instance wasm/guest/lent wasm/host
 COVER   := 85
 
 # The sources of the pages.
@@ -46,7 +45,7 @@ ASWASM := ./models ./core/blob ./core/catalog ./core/cpu ./core/index/... ./core
 
 # Packages that start goroutines or are used by several at once, themselves or in their tests.
 CONCURRENT = ./core ./core/api ./core/blob/... ./core/index ./core/index/hnsw ./core/kv/... ./core/log ./core/partition ./sync/feed ./edge/node ./edge/keeper \
-	$(shell $(GO) list ./origin/... | grep -vE '/origin/(collection|command|conformance|release)$$')
+	$(shell $(GO) list ./origin/... | grep -vE '/origin/(collection|command|conformance)$$')
 
 # Long tests of these packages that start no goroutine: the race detector has nothing to find in them.
 SINGLE := TestCopiesLong|TestChurnKeepsRecall|TestImportsPointInward|TestPublicAgainstOracles

@@ -35,19 +35,6 @@ func until(t testing.TB, what string, so func() bool) {
 	}
 }
 
-// holds is what a server lists of an application's inputs, in its order; hosted addresses without the server.
-func (c *client) holds() string {
-	status, out, err := c.do("GET", "/v2/inputs?per_page=100", nil)
-	if err != nil || status != 200 {
-		return fmt.Sprintf("%d, %v", status, err)
-	}
-	text, err := json.Marshal(out["inputs"])
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	return strings.ReplaceAll(string(text), c.s.base, "")
-}
-
 // copies is what an edge says of what it was lent.
 func copies(t testing.TB, binary, data string) []control.Copy {
 	t.Helper()

@@ -33,7 +33,6 @@ func TestNode(t *testing.T) {
 		"refusals":  refusals,
 		"activated": activated,
 		"joined":    joined,
-		"released":  released,
 		"shared":    credentials,
 		"small":     thumbed,
 	} {

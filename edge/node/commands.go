@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -29,11 +28,8 @@ func tell(w io.Writer, asJSON bool, t told) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(t)
 	}
-	kind := "released by the origin"
-	switch {
-	case t.BuiltIn:
-		kind = "the program's own"
-	case t.Deadlines:
+	kind := "the program's own"
+	if t.Deadlines {
 		kind = "not the program's own: its calls have deadlines"
 	}
 	_, err := fmt.Fprintf(w, "%s  %d bytes, %s\n", t.SHA256, t.Bytes, kind)
@@ -79,7 +75,7 @@ missing. A server may have it open.`,
 				return err
 			}
 			defer func() { err = errors.Join(err, dir.Close()) }()
-			bytes, err := module(dir, quiet)
+			bytes, err := module(dir)
 			if err != nil {
 				return err
 			}
@@ -115,7 +111,7 @@ func (n *Node) newModule(env *command.Env) *cobra.Command {
 		Use:   "module [FILE]",
 		Short: "Say which module a data folder is served with, or change it",
 		Long: `Say which module a data folder is served with, by its SHA-256. With FILE it is that one from now on, with
---built-in it is the newest that the edge's origin has released, or else the program's own, again. A server that has the folder open goes over to it between two
+--built-in it is the program's own again. A server that has the folder open goes over to it between two
 calls: no call is broken off. A file that is no module for this program is refused, and nothing changes.
 
 Calls of an operator's module have deadlines, which makes them slower.`,
@@ -155,7 +151,7 @@ Calls of an operator's module have deadlines, which makes them slower.`,
 
 // show tells which module the folder is served with.
 func (n *Node) show(dir *system.Folder, w io.Writer, asJSON bool) error {
-	bytes, err := module(dir, quiet)
+	bytes, err := module(dir)
 	if err != nil {
 		return err
 	}
@@ -164,8 +160,7 @@ func (n *Node) show(dir *system.Folder, w io.Writer, asJSON bool) error {
 		return err
 	}
 	sum := sha256.Sum256(bytes)
-	deadlines := sum != own && !slices.Contains(releasedHashes(dir, quiet), sum)
-	return tell(w, asJSON, told{SHA256: fmt.Sprintf("%x", sum), BuiltIn: sum == own, Deadlines: deadlines, Bytes: len(bytes)})
+	return tell(w, asJSON, told{SHA256: fmt.Sprintf("%x", sum), BuiltIn: sum == own, Deadlines: sum != own, Bytes: len(bytes)})
 }
 
 // change makes bytes the folder's module, or the program's own where there are none, and has a

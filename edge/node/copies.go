@@ -170,7 +170,6 @@ func (c *copies) run(ctx context.Context) {
 	for _, one := range c.all() {
 		running.Go(func() { c.keep(ctx, one) })
 	}
-	running.Go(func() { c.e.follow(ctx) })
 	running.Go(func() {
 		system.Every(ctx, keepAge, func(context.Context) {
 			for _, one := range c.all() {

@@ -40,7 +40,6 @@ type engine struct {
 	started atomic.Pointer[host.Fleet]  // nil before
 
 	reloading sync.Mutex
-	follower  follower
 }
 
 var (
@@ -85,9 +84,7 @@ func (n *Node) open(ctx context.Context, l *command.Lent) (_ *engine, err error)
 	}
 	e.fleet = sync.OnceValues(func() (*host.Fleet, error) { return e.start(context.WithoutCancel(ctx), l, tables) })
 	if l.Serving {
-		if err = e.begin(); err == nil {
-			_, err = e.fleet()
-		}
+		_, err = e.fleet()
 	}
 	return e, err
 }
@@ -130,7 +127,7 @@ func (e *engine) start(ctx context.Context, l *command.Lent, tables *predict.Set
 // load compiles the module that the folder is to be served with. One of the folder's own that
 // cannot be used keeps nobody from being served: the program's is used in its place.
 func (n *Node) load(ctx context.Context, dir *system.Folder, log *slog.Logger) (*host.Runtime, error) {
-	bytes, err := module(dir, log)
+	bytes, err := module(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +148,7 @@ func (n *Node) load(ctx context.Context, dir *system.Folder, log *slog.Logger) (
 func (e *engine) reload(ctx context.Context) error {
 	e.reloading.Lock()
 	defer e.reloading.Unlock()
-	bytes, err := module(e.dir, e.log)
+	bytes, err := module(e.dir)
 	if err != nil {
 		return err
 	}
@@ -320,6 +317,6 @@ func (e *engine) status() *control.Module {
 	rt := f.Runtime()
 	return &control.Module{
 		SHA256: fmt.Sprintf("%x", rt.Hash()), BuiltIn: isOwn(rt), Deadlines: !rt.Trusted(), Compiled: rt.Compiled(),
-		Instances: f.Instances(), Bytes: f.Bytes(), Release: e.release(),
+		Instances: f.Instances(), Bytes: f.Bytes(),
 	}
 }

@@ -33,9 +33,7 @@ type identity struct {
 	Name   string   `json:"name,omitempty"` // as the operator called it
 	Apps   []string `json:"apps,omitempty"` // that it may hold
 
-	ReleaseKey []byte `json:"release_key,omitempty"` // Ed25519, public: the origin signs its modules with the other half
-
-	mu sync.Mutex // of Name and ReleaseKey, which are told later
+	mu sync.Mutex // guards Name, which enrolment sets while pages read it
 }
 
 func (i *identity) key() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(i.Seed) }
@@ -132,7 +130,7 @@ func (i *identity) enrol(ctx context.Context, client *http.Client, token string)
 		return fmt.Errorf("%s: %w", i.Origin, link.StatusError(res.StatusCode))
 	}
 	i.mu.Lock()
+	defer i.mu.Unlock()
 	i.ID, i.Name, i.Apps = told.Edge.ID, told.Edge.Name, told.Edge.Apps
-	i.mu.Unlock()
-	return i.told(told.Edge.ReleaseKey)
+	return nil
 }

@@ -33,25 +33,13 @@ func builtIn() ([]byte, [sha256.Size]byte, error) {
 	return own, sha256.Sum256(own), err
 }
 
-// module is the one that a data folder is to be served with: that which an operator has put there, the
-// newest that the origin has released, or the program's.
-func module(dir *system.Folder, log *slog.Logger) (bytes []byte, err error) {
+// module returns the module that serves a data folder: the one that an operator has put there, or the program's own.
+func module(dir *system.Folder) (bytes []byte, err error) {
 	if bytes, err = placed(dir); bytes != nil || err != nil {
 		return bytes, err
 	}
-	s, err := slots(dir, log)
-	if err != nil {
-		return nil, err
-	}
-	bytes, err = s.Module()
-	if err != nil {
-		log.Error("a released module is damaged: the one before serves", "error", err)
-	}
-	if bytes == nil {
-		bytes, _, err = builtIn()
-		return bytes, err
-	}
-	return bytes, nil
+	bytes, _, err = builtIn()
+	return bytes, err
 }
 
 // placed is the module that an operator has put into a folder; nil: none.
@@ -109,8 +97,8 @@ func write(dir *system.Folder, name string, bytes []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// compile makes a runtime of a module, or has it from the folder's cache. The program's own runs without deadlines,
-// which cost much, and so do those that the folder has from its origin, once they were tried with them.
+// compile makes a runtime of a module, or reads it from the folder's cache. The program's own runs without deadlines,
+// which cost much.
 func (n *Node) compile(ctx context.Context, dir *system.Folder, bytes []byte, log *slog.Logger) (*host.Runtime, error) {
 	cache, err := openCache(dir)
 	if err != nil {
@@ -120,16 +108,15 @@ func (n *Node) compile(ctx context.Context, dir *system.Folder, bytes []byte, lo
 	if err != nil {
 		return nil, err
 	}
-	trusted := append(releasedHashes(dir, log), own)
 	rt, err := host.NewRuntime(ctx, host.Options{
-		Module: bytes, Cache: cache, MemoryPages: memoryPages(n.memory), Trusted: trusted, Own: own, CallTime: n.callTime,
+		Module: bytes, Cache: cache, MemoryPages: memoryPages(n.memory), Trusted: [][sha256.Size]byte{own}, Own: own, CallTime: n.callTime,
 		Now: system.Now, Rand: system.Random, Log: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("module %x: %w", sha256.Sum256(bytes), err)
 	}
 	if cache != nil {
-		if err := prune(cache, append(trusted, rt.Hash())...); err != nil {
+		if err := prune(cache, own, rt.Hash()); err != nil {
 			log.Warn("compiled modules", "error", err)
 		}
 	}
@@ -140,19 +127,6 @@ func (n *Node) compile(ctx context.Context, dir *system.Folder, bytes []byte, lo
 func isOwn(rt *host.Runtime) bool {
 	_, own, err := builtIn()
 	return err == nil && rt.Hash() == own
-}
-
-// releasedHashes are those of the released modules that a folder keeps.
-func releasedHashes(dir *system.Folder, log *slog.Logger) (all [][sha256.Size]byte) {
-	s, err := slots(dir, log)
-	if err != nil {
-		log.Warn("released modules", "error", err)
-		return nil
-	}
-	for _, h := range s.Kept() {
-		all = append(all, h)
-	}
-	return all
 }
 
 // prune removes what other modules were compiled to: those of older programs, which nobody asks for again.

@@ -7,11 +7,9 @@
 //	                        │           └─────────▶ a pool of analysers        ├─ the module
 //	                        └──▶ core.Control, natively: applications, keys    ┘
 //
-// The module is the program's own, known by its hash, unless the folder has another: one that 'sightline-edge
-// module' has put there, or else the newest that the origin of the edge has released:
+// The module is the program's own, known by its hash, unless 'sightline-edge module' has put another into the folder:
 //
 //	DIR/module.wasm     an operator's module; its calls have deadlines
-//	DIR/modules/        released ones, without; DIR/modules.json says which is in force
 //	DIR/compiled/       what modules were compiled to, sealed with the key
 //	DIR/compiled.key    the node's own
 //
@@ -38,7 +36,6 @@ import (
 	"github.com/sightline-dev/sightline/origin/control"
 	"github.com/sightline-dev/sightline/origin/link"
 	"github.com/sightline-dev/sightline/origin/system"
-	"github.com/sightline-dev/sightline/sync/release"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -52,7 +49,6 @@ type Node struct {
 	origin   string        // address; empty: as the folder has it, or none
 	token    string        // that enrols the edge there; empty: it is enrolled
 	pictures wire.Blobs    // how pictures of the origin's come here
-	releases string        // channel of the origin's modules that is followed
 	demo     bool          // whoever opens the pages on this machine needs no key
 
 	mu     sync.Mutex
@@ -63,7 +59,7 @@ var _ command.Program = (*Node)(nil)
 
 // New is the program sightline-edge.
 func New() *Node {
-	return &Node{callTime: defaultCallTime, memory: defaultMemory, releases: releasesOff}
+	return &Node{callTime: defaultCallTime, memory: defaultMemory}
 }
 
 // What a call and an instance may take unless flags say otherwise.
@@ -93,7 +89,6 @@ func (n *Node) Flags(f *pflag.FlagSet) {
 	f.String("instance-memory", "1GB", "memory that one instance may have, such as 1GB; at most 4GB")
 	f.String("origin", "", "`address` of the server whose applications are kept here too, such as https://sightline.example.org")
 	f.String("token", "", "what 'sightline edge create' has told, which enrols this edge once")
-	f.String("releases", release.Stable, "which modules that the origin releases are run: stable, or off: the program's own")
 	f.Bool("demo", false, "open the pages without a key to whoever comes: on loopback only")
 	f.String("pictures", "lazy", "when pictures come from the origin: lazy, when one is asked for, or full, all of them")
 }
@@ -117,9 +112,6 @@ func (n *Node) parseJoin(k *koanf.Koanf) (err error) {
 	var known bool
 	if n.pictures, known = map[string]wire.Blobs{"lazy": wire.BlobsLazy, "full": wire.BlobsFull}[k.String("pictures")]; !known {
 		return command.Usagef("pictures: %q is neither lazy nor full", k.String("pictures"))
-	}
-	if n.releases = k.String("releases"); n.releases != release.Stable && n.releases != releasesOff {
-		return command.Usagef("releases: %q is neither stable nor off", n.releases)
 	}
 	n.token = k.String("token")
 	if k.String("origin") == "" {

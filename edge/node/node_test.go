@@ -1,9 +1,9 @@
 package node
 
 import (
-	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -44,7 +43,7 @@ func folder(t *testing.T) (*system.Folder, string) {
 func TestModuleOfFolder(t *testing.T) {
 	dir, name := folder(t)
 	own := func() bool {
-		b, err := module(dir, quiet)
+		b, err := module(dir)
 		want, _, e := builtIn()
 		return errors.Is(err, wasm.ErrNotBuilt) && errors.Is(e, wasm.ErrNotBuilt) || err == nil && slices.Equal(b, want)
 	}
@@ -58,7 +57,7 @@ func TestModuleOfFolder(t *testing.T) {
 		if err := putModule(dir, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		if b, err := module(dir, quiet); string(b) != text || err != nil {
+		if b, err := module(dir); string(b) != text || err != nil {
 			t.Errorf("module = %q, %v, want %q", b, err, text)
 		}
 	}
@@ -128,85 +127,18 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestReleasedModule serves a folder from what the origin has released, unless an operator has put a module there.
-func TestReleasedModule(t *testing.T) {
+// TestEarlierIdentity reads the identity of a folder whose edge followed the releases of its origin.
+func TestEarlierIdentity(t *testing.T) {
 	dir, name := folder(t)
-	released := []byte("released")
-	hash := sha256.Sum256(released)
-	for file, text := range map[string]string{
-		"modules.json": fmt.Sprintf(`{"seen":{"version":2,"sha256":"%x"},"current":{"version":2,"sha256":"%x"},"tries":1}`, hash, hash),
-		filepath.Join("modules", hex.EncodeToString(hash[:])+".wasm"): string(released),
-	} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(name, file)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(name, file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	serves := func(want string) {
-		t.Helper()
-		if b, err := module(dir, quiet); string(b) != want || err != nil {
-			t.Errorf("module = %q, %v, want %q", b, err, want)
-		}
-	}
-	e := &engine{dir: dir, log: quiet}
-	serves("released")
-	if kept := releasedHashes(dir, quiet); !slices.Equal(kept, [][32]byte{hash}) || e.held() {
-		t.Errorf("kept %x, held %v", kept, e.held())
-	}
-	if err := putModule(dir, []byte("an operator's")); err != nil {
+	earlier := fmt.Sprintf(`{"origin":"https://origin.test","seed":%q,"id":"e","name":"attic","apps":["a"],"release_key":%[1]q}`,
+		base64.StdEncoding.EncodeToString(make([]byte, ed25519.SeedSize)))
+	if err := os.WriteFile(filepath.Join(name, identityFile), []byte(earlier), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	serves("an operator's")
-	if !e.held() {
-		t.Error("an operator's module is not seen")
+	if who, err := readIdentity(dir); err != nil || who.ID != "e" || who.Name != "attic" || !slices.Equal(who.Apps, []string{"a"}) {
+		t.Errorf("readIdentity = %+v, %v", who, err)
 	}
-	if err := putModule(dir, nil); err != nil {
-		t.Fatal(err)
-	}
-	for range 3 { // starts that end before it has proved itself
-		serves("released")
-		if err := e.begin(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if b, err := module(dir, quiet); string(b) == "released" {
-		t.Errorf("after three starts %q serves, %v", b, err)
-	}
-	if err := os.WriteFile(filepath.Join(name, "modules.json"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.begin(); err != nil {
-		t.Errorf("a damaged file keeps the edge from starting: %v", err)
-	}
-}
-
-// TestReleaseKey learns the origin's key where it enrols, or from the first release, and keeps it.
-func TestReleaseKey(t *testing.T) {
-	dir, _ := folder(t)
-	who := &identity{Origin: "https://origin.test", Seed: make([]byte, 32), ID: "e"}
-	if who.releases() != nil {
-		t.Error("a key that nobody has told")
-	}
-	for _, bad := range []string{"x", "abcd", strings.Repeat("0", 66)} {
-		if err := who.told(bad); err == nil || who.releases() != nil {
-			t.Errorf("told %q: %v, %x", bad, err, who.releases())
-		}
-	}
-	key := ed25519.NewKeyFromSeed(make([]byte, 32)).Public().(ed25519.PublicKey)
-	if err := who.told(""); err != nil {
-		t.Errorf("an origin that releases nothing: %v", err)
-	}
-	if err := who.told(hex.EncodeToString(key)); err != nil || !who.releases().Equal(key) {
-		t.Errorf("told: %v, %x", err, who.releases())
-	}
-	other := bytes.Repeat([]byte{7}, 32)
-	if err := who.learn(dir, other); err != nil {
-		t.Fatal(err)
-	}
-	again, err := readIdentity(dir)
-	if err != nil || !bytes.Equal(again.releases(), other) || again.ID != "e" {
-		t.Errorf("read again: %+v, %v", again, err)
+	if kept, err := os.ReadFile(filepath.Join(name, identityFile)); err != nil || string(kept) != earlier {
+		t.Errorf("the file is %s, %v", kept, err)
 	}
 }

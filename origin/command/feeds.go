@@ -58,8 +58,7 @@ func (srv *Server) feeds() ([]httpd.Mount, error) {
 	var err error
 	srv.feed, err = feed.New(feed.Options{
 		Engine: engine, Blobs: srv.folder.Blobs, Holder: srv.hosted, Run: srv.pool.Run,
-		Clock: system.Now, Wait: system.Await, Log: srv.log, Releases: srv.releases(),
-		Calls: srv.countCalls,
+		Clock: system.Now, Wait: system.Await, Log: srv.log, Calls: srv.countCalls,
 	})
 	if err != nil {
 		return nil, err

@@ -27,7 +27,6 @@ import (
 type origin struct {
 	people peopleSettings
 	keep   partition.Keep // of applications' logs
-	module string         // file that edges get; empty: the program's own
 	set    *predict.Set   // the newest network and its public models
 }
 
@@ -60,13 +59,11 @@ func (o *origin) Commands(env *Env) []*cobra.Command {
 func (o *origin) Flags(f *pflag.FlagSet) {
 	peopleFlags(f)
 	f.Duration("keep-log", 30*24*time.Hour, "how long what was written stays in the log for copies that read on in it; those that come later take a snapshot of the records")
-	f.String("edge-module", "", "`file` with the core module that edges run, of this version of the program (default: the program's own)")
 	f.Duration("max-away", 90*24*time.Hour, "how long edges and browsers may be away for what they changed meanwhile to count")
 }
 
 // Parse implements [Program].
 func (o *origin) Parse(k *koanf.Koanf, listen string, behindProxy bool) (err error) {
-	o.module = k.String("edge-module")
 	o.people, err = parsePeople(k, listen, behindProxy)
 	if err == nil {
 		o.keep.Age, err = atLeastAnHour(k, "keep-log")

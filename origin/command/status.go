@@ -90,16 +90,12 @@ func tellStatus(w io.Writer, s *control.Status) error {
 		{"store", fmt.Sprintf("%s, and %s free on its disk", bytesText(s.DiskBytes), bytesText(s.FreeBytes))},
 	}
 	if m := s.Module; m != nil {
-		kind := "released"
-		switch {
-		case m.BuiltIn:
-			kind = "built in"
-		case m.Deadlines:
+		kind := "built in"
+		if m.Deadlines {
 			kind = "not built in: its calls have deadlines"
 		}
 		lines = append(lines,
 			pair{"module", fmt.Sprintf("%s (%s)", m.SHA256, kind)},
-			pair{"release", tellRelease(m.Release)},
 			pair{"instances", fmt.Sprintf("%d, with %s of memory", m.Instances, bytesText(m.Bytes))})
 	}
 	for i := range s.Copies {
@@ -110,24 +106,6 @@ func tellStatus(w io.Writer, s *control.Status) error {
 		fmt.Fprintf(table, "%s\t%s\n", l.name, clean(l.value))
 	}
 	return table.Flush()
-}
-
-// tellRelease says which of its origin's modules an edge runs.
-func tellRelease(r *control.Release) string {
-	if r == nil {
-		return "none is followed"
-	}
-	text := "the program's own module"
-	if r.Version > 0 {
-		text = fmt.Sprintf("%s %d, of program %s", r.Channel, r.Version, r.Program)
-	}
-	if !r.Asked.IsZero() {
-		text += ", asked for at " + r.Asked.Local().Format(time.DateTime)
-	}
-	if r.Problem != "" {
-		text += "; the newest does not serve: " + r.Problem
-	}
-	return text
 }
 
 // keysAge says how old what is known of a copy's keys is, and what follows.

@@ -161,17 +161,6 @@ type Module struct {
 	Compiled  bool   `json:"compiled"`  // at this start, and not read from the cache
 	Instances int    `json:"instances"`
 	Bytes     int64  `json:"memory_bytes"` // of all instances
-
-	Release *Release `json:"release,omitempty"` // nil: no origin's are followed
-}
-
-// Release is how far an edge follows the modules that its origin releases.
-type Release struct {
-	Channel string    `json:"channel"`
-	Version uint64    `json:"version"`           // of the one that serves; 0: the program's own, which the origin has not released
-	Program string    `json:"program,omitempty"` // version of the program that it is of
-	Asked   time.Time `json:"asked,omitzero"`    // when the origin last said which is the newest
-	Problem string    `json:"problem,omitempty"` // why the newest does not serve
 }
 
 // Service is what the operator may do with a data folder. Its methods may be called concurrently.

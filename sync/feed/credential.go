@@ -98,8 +98,6 @@ type Enrolled struct {
 		Name string   `json:"name"`
 		Site uint32   `json:"site"`
 		Apps []string `json:"apps"`
-
-		ReleaseKey string `json:"release_key,omitempty"` // 64 hex digits: Ed25519, public
 	} `json:"edge"`
 	Status struct {
 		Code        int    `json:"code"`
@@ -135,7 +133,6 @@ func (c *call) enrol() (api.Response, error) {
 	}
 	var out Enrolled
 	out.Edge.ID, out.Edge.Name, out.Edge.Site, out.Edge.Apps = e.ID, e.Name, uint32(e.Site), e.Apps
-	out.Edge.ReleaseKey = c.f.releaseKey()
 	out.Status.Code, out.Status.Description = 10000, "Ok"
 	answer, err := json.Marshal(out)
 	if err != nil {

@@ -76,8 +76,6 @@ type Options struct {
 	// means that it is the last one.
 	Stable func(app string, head uint64) uint64
 
-	Releases Releases // of core modules; nil means that there are none
-
 	// Calls takes how many calls of an application an edge has ever answered, and returns until when the account of the application
 	// has no calls left; zero: it has some. nil means that calls have no limit.
 	Calls func(app, edge string, count uint64) (over time.Time, err error)
@@ -129,8 +127,7 @@ func (f *Feed) Step(ctx context.Context) error {
 // Close lets go of the snapshots that are held open for readers. No call may be under way.
 func (f *Feed) Close() error { return f.exports.close() }
 
-// route is one call. Its path is what follows Prefix; one that ends in a slash takes a hash
-// after it, and one that ends in a star a name in its place.
+// route is one call. Its path is the part after Prefix. A path that ends in a slash is followed by a hash.
 type route struct {
 	method, path string
 	handle       func(*call) (api.Response, error)
@@ -148,8 +145,6 @@ var routes = []route{
 	{"PUT", "/blobs/", (*call).upload},
 	{"GET", "/keys", (*call).register},
 	{"POST", "/enrol", (*call).enrol},
-	{"GET", "/releases/*", (*call).release},
-	{"GET", "/modules/", (*call).module},
 }
 
 // Serve answers one call. A request for the head of an answer comes as one for all of it.
@@ -195,7 +190,6 @@ type call struct {
 	now   time.Time
 	query query
 	hash  blob.Hash // at the end of the path
-	name  string    // likewise
 	state bool      // the answer is a chunk of a state
 
 	who
@@ -229,15 +223,8 @@ func (c *call) serve() (api.Response, error) {
 	return api.Response{}, unknown("no such call")
 }
 
-// matches reports whether a path is that of a route, and takes its hash or name.
+// matches reports whether a path is that of a route, and takes its hash.
 func (c *call) matches(want, path string) bool {
-	if before, ok := strings.CutSuffix(want, "*"); ok {
-		name, ok := strings.CutPrefix(path, before)
-		if ok = ok && name != "" && !strings.Contains(name, "/"); ok {
-			c.name = name
-		}
-		return ok
-	}
 	if !strings.HasSuffix(want, "/") {
 		return path == want
 	}

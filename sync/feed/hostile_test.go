@@ -195,6 +195,7 @@ func TestHostileReplica(t *testing.T) {
 		{"another's register", 403, get("GET", "/v2/sync/keys?app="+victim.App, nil)},
 		{"too many hashes", 413, get("POST", "/v2/sync/blobs/have", have(make([]blob.Hash, 10_001)...))},
 		{"a call that is none", 404, get("GET", "/v2/sync/everything", nil)},
+		{"a call that earlier edges make", 404, get("GET", "/v2/sync/releases/stable", nil)},
 		{"a method that is none", 405, get("DELETE", "/v2/sync/push", nil)},
 		{"a cursor that is none", 400, get("GET", "/v2/sync/changes?app="+w.App+"&since=-1", nil)},
 		{"an epoch that is none", 400, get("GET", "/v2/sync/changes?app="+w.App+"&epoch=zz", nil)},

@@ -11,7 +11,6 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/partition"
-	"github.com/sightline-dev/sightline/sync/release"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
@@ -48,9 +47,6 @@ func (c *call) session() (api.Response, error) {
 	out := wire.Offered{
 		Fold: fold.Version, Now: wire.MillisOf(c.now), Limits: c.f.o.Limits.told(), Expires: wire.MillisOf(c.until),
 		Links: []wire.Link{{Name: "keys", Path: Prefix + "/keys"}},
-	}
-	if c.f.o.Releases != nil {
-		out.Links = append(out.Links, wire.Link{Name: "release", Path: Prefix + "/releases/" + release.Stable})
 	}
 	if c.until.IsZero() {
 		out.Expires = 0

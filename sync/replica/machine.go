@@ -82,7 +82,6 @@ type Options struct {
 	Live      Live
 	Name      string        // of this replica, for people; empty: none
 	Rand      io.Reader     // spreads the pauses
-	Module    [32]byte      // SHA-256 of the core module; zero: there is none
 	Audit     time.Duration // between two comparisons with the origin's state; 0: an hour; below 0: never
 	Takes     bool          // the host takes large snapshots beside the machine where there is nothing yet: Ask.Place, Take
 }

@@ -44,7 +44,7 @@ func (m *Machine) startSession(l *lane) error {
 	s := wire.Session{
 		Min: wire.Oldest, Max: wire.Protocol, Fold: m.p.Rules(), Schema: field.Version,
 		Site: m.p.Site(), Secret: m.note.secret, Name: m.o.Name,
-		Partitions: []wire.Position{at}, Wants: m.o.Wants, Module: m.o.Module,
+		Partitions: []wire.Position{at}, Wants: m.o.Wants,
 	}
 	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/session", Body: s.Encode()})
 	return nil

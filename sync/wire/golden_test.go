@@ -60,11 +60,12 @@ func goldenMessages() []message {
 	epoch, chain := log.Epoch(count(16, 1)), log.Chain(count(16, 0x81))
 	hash := blob.Hash(count(32, 0xa0))
 	chunks := []wire.Chunk{{Hash: hash, Size: 300}}
+	earlier := protowire.AppendBytes(protowire.AppendTag(nil, 13, protowire.BytesType), hash[:]) // the hash of a core module
 	return []message{
 		&wire.Session{
 			Min: 1, Max: 2, Fold: 1, Schema: 1, Require: []string{"columns"}, Features: []string{"seam"}, Site: 3, Secret: []byte("secret"), Name: "Anna's laptop",
 			Partitions: []wire.Position{{App: "app", Partition: 1, Epoch: epoch, Seq: 1200, Chain: chain, Register: 9, Issued: 12, Calls: 55, Extra: unknown}},
-			Wants:      wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsThumb}, Module: hash, Extra: unknown,
+			Wants:      wire.Wants{Vectors: wire.VectorsQ16, Blobs: wire.BlobsThumb}, Extra: append(earlier, unknown...),
 		},
 		&wire.Offered{
 			Protocol: 1, Fold: 1, Now: 1_790_000_000_000, Features: []string{"columns"}, Site: 3, Secret: []byte("secret"), Until: 1_790_100_000_000, Expires: 1_790_000_900_000,

@@ -59,8 +59,7 @@ type Session struct {
 
 	Partitions []Position // of the applications that it wants
 	Wants      Wants
-	Module     [32]byte // SHA-256 of its core module; zero: it has none
-	Extra      []byte
+	Extra      []byte // field 13 among it: earlier versions put the hash of a core module there, and no field uses the number again
 }
 
 // Position is where a replica stands in one application's log.
@@ -93,7 +92,6 @@ func (m *Session) Encode() []byte {
 	}
 	e.Uint(11, uint64(m.Wants.Vectors))
 	e.Uint(12, uint64(m.Wants.Blobs))
-	e.Hash(13, m.Module[:])
 	return e.Bytes(m.Extra)
 }
 
@@ -126,8 +124,6 @@ func DecodeSession(data []byte) (m Session, err error) {
 			m.Wants.Vectors = Vectors(d.Uint32())
 		case 12:
 			m.Wants.Blobs = Blobs(d.Uint32())
-		case 13:
-			d.Hash(m.Module[:])
 		default:
 			d.Keep()
 		}
@@ -203,7 +199,7 @@ type Offered struct {
 	Grants  []Grant // one for each position asked for, in that order
 	Limits  Limits
 	Expires Millis // end of the token it was asked with; 0: it has none
-	Links   []Link // where keys and releases are
+	Links   []Link // paths of other calls, such as the one for keys
 	Extra   []byte
 }
 
@@ -238,7 +234,7 @@ type Limits struct {
 	Extra       []byte
 }
 
-// Link names what else there is: "keys", "release".
+// Link is the path of another call, by its name, such as "keys".
 type Link struct{ Name, Path string }
 
 // Encode returns the message.

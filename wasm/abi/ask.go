@@ -19,7 +19,6 @@ const (
 	AskClose      = "close"       // nothing may be called afterwards
 	AskMemory     = "memory"      // a MemoryReply
 	AskDigest     = "digest"      // of a copy's confirmed state; a DigestReply
-	AskFold       = "fold"        // Name: a log's entries, as a block of sync; 32 bytes, the digest of the state
 )
 
 // Question is anything that is no request.

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sightline-dev/sightline/core"
@@ -69,7 +68,6 @@ type Fleet struct {
 	front   *front
 	gallery api.Gallery
 	pool    *pool
-	deaths  atomic.Int64
 
 	mu      sync.Mutex
 	rt      *Runtime   // of new instances
@@ -324,9 +322,6 @@ func (f *Fleet) Bytes() int64 {
 	}
 	return n
 }
-
-// Deaths is how many guests have died.
-func (f *Fleet) Deaths() int64 { return f.deaths.Load() }
 
 // Hosted returns the picture behind a hosted name, of whichever application; the error is
 // blob.ErrNotFound.

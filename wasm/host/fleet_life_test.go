@@ -194,8 +194,8 @@ func TestReplacedMidCall(t *testing.T) {
 	if got := n.ask(ten, "GET", "/v2/inputs/a", ""); got.Status != 404 {
 		t.Errorf("what was refused is there: %d %s", got.Status, got.Body)
 	}
-	if n.fleet.Deaths() != 1 {
-		t.Errorf("%d deaths", n.fleet.Deaths())
+	if n.deaths.Load() != 1 {
+		t.Errorf("%d deaths", n.deaths.Load())
 	}
 }
 

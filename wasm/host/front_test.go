@@ -110,7 +110,7 @@ func TestNoTimeLeft(t *testing.T) {
 	if a, err := late.Analyse(picture, raster.Crop{}, apitest.Tiny(t).General().Want()); err == nil {
 		t.Errorf("Analyse = %+v of a picture that there is no time for", a)
 	}
-	if got := n.fleet.Instances(); got != 1 || n.fleet.Deaths() != 0 {
-		t.Errorf("%d instances, %d deaths, want 1 and none", got, n.fleet.Deaths())
+	if got := n.fleet.Instances(); got != 1 || n.deaths.Load() != 0 {
+		t.Errorf("%d instances, %d deaths, want 1 and none", got, n.deaths.Load())
 	}
 }

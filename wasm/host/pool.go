@@ -107,7 +107,6 @@ func (p *pool) end(in *Instance) {
 func (p *pool) give(in *Instance) {
 	defer p.left()
 	if err := in.Dead(); err != nil {
-		p.f.deaths.Add(1)
 		p.f.o.Lent.Log.Error("analyser died", "error", err)
 		p.end(in)
 		return

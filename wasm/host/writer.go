@@ -91,7 +91,6 @@ const (
 
 // bury closes a dead instance.
 func (w *writer) bury() {
-	w.f.deaths.Add(1)
 	w.died++
 	w.diedAt = w.f.now()
 	w.f.o.Lent.Log.Error("guest died", "app", w.app, "error", w.in.Dead())
@@ -176,7 +175,6 @@ func (w *writer) ready(ctx context.Context) error {
 		if errors.Is(err, ErrDead) {
 			w.died++
 			w.diedAt = w.f.now()
-			w.f.deaths.Add(1)
 		}
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
-	"github.com/sightline-dev/sightline/sync/selftest"
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
@@ -33,9 +32,6 @@ func (i *Instance) ask(q *abi.Question) ([]byte, error) {
 		return (&abi.MemoryReply{Heap: m.HeapAlloc, System: m.Sys}).Marshal(), nil
 	case abi.AskClose:
 		return nil, i.shut()
-	case abi.AskFold:
-		state, err := selftest.Digest([]byte(q.Name))
-		return state[:], err
 	}
 	if i.engine == nil {
 		return nil, errNoEngine

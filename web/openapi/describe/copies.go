@@ -74,8 +74,7 @@ var copies = []member{
 	{"OutboxAnswer", answer("", always("operations", list(ref("Operation")), "Oldest first."))},
 	{"ConflictsAnswer", answer("", always("conflicts", list(ref("Conflict")), "Oldest first."))},
 	{"EnrolledAnswer", answer("", always("edge", closed("",
-		always("id", text(), ""), always("name", text(), ""), always("site", whole(), ""), always("apps", list(hex32), ""),
-		maybe("release_key", text(), "Ed25519, public: what the origin's releases are signed with.")), ""))},
+		always("id", text(), ""), always("name", text(), ""), always("site", whole(), ""), always("apps", list(hex32), "")), ""))},
 }
 
 // enrolment is what an edge sends once.

@@ -96,16 +96,6 @@ var calls = []call{
 		note:    "With the token that its operator was given. Again with the same key the answer is the same; another key is refused.",
 		request: object{{jsonType, object{{"schema", ref("Enrolment")}}}}, answers: []reply{{200, "Done.", object{{jsonType, object{{"schema", ref("EnrolledAnswer")}}}}}},
 	},
-	{
-		method: "GET", path: "/sync/releases/{channel}", id: "readRelease", summary: "Read which core module edges run",
-		note:    "The manifest of a channel, signed by the origin.",
-		answers: []reply{{200, "Done.", message("Signed")}},
-	},
-	{
-		method: "GET", path: "/sync/modules/{hash}", id: "readModule", summary: "Read a core module",
-		note:    "One that a manifest names.",
-		answers: []reply{{200, "All of it.", octets}, {206, "What `Range` asked for.", octets}},
-	},
 }
 
 // refusals are what every call of the protocol may answer instead: see sync/README.md, Errors.
@@ -168,7 +158,6 @@ var syncParameters = object{
 	inQuery("sync_at", "at", false, "The entry that the state is of, while that tree is held.", whole()),
 	inQuery("sync_prefix", "prefix", false, "The node: 0 to 4 digits.", text(member{"pattern", "^[0-9a-f]{0,4}$"})),
 	inQuery("sync_values", "values", false, "`1`: of a node of 4 digits the values come along.", text(oneOf("0", "1"))),
-	inPath("channel", "A channel of releases.", "stable"),
 	inPath("hash", "SHA-256 in hexadecimal digits.", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
 	inPath("conflict_id", "A conflict's id: its operation's site and sequence.", "2-17"),
 }

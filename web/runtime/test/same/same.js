@@ -54,26 +54,9 @@ way(async (step) => {
     return `SHA-256 ${all.digest('hex').slice(0, 16)}`;
   });
   await node.close();
-  await step('a log is folded to the same state', async () => {
-    const { log, digest } = JSON.parse(
-      readFileSync(new URL('../../../../wasm/abi/testdata/fold.json', import.meta.url)),
-    );
-    same(await page.evaluate(fold, log), digest, 'the digest in a browser');
-  });
   await page.close();
   await copies(step, server, browser);
   await browser.close();
   browser.forget();
   server.close();
 });
-
-/** Runs in the page: the digest of the state that a log, a block in hex digits, folds to. */
-async function fold(log) {
-  const [{ load, served }, { compile, Guest, system }, { decodeReply, encodeQuestion }, { hex }] = await Promise.all(
-    ['load', 'guest', 'messages', 'sync'].map((name) => import(`/runtime/${name}.js`)),
-  );
-  const { guest, kernels } = await load(served(new URL('/runtime/', location.href)), () => {});
-  const instance = await Guest.start(await compile(guest, kernels), { ...system, bundle: () => undefined });
-  const block = Uint8Array.from(log.match(/../g), (byte) => Number.parseInt(byte, 16));
-  return hex(decodeReply(instance.call('ask', encodeQuestion('fold', block))));
-}

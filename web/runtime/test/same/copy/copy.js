@@ -230,6 +230,69 @@ export async function copies(step, server, browser) {
     same((await atOrigin('GET', '/v2/inputs/26-green-roadster.jpg')).http, 404, 'status at the origin');
   });
 
+  await step('operations of every kind fold to the state of the origin', async () => {
+    const change = (action, list) => ({ action, ...list });
+    const input = (id, data) => ({ inputs: [{ id, data }] });
+    const named = (...ids) => ({ concepts: ids.map((id) => ({ id })) });
+    const model = (...ids) => ({ models: [{ id: 'first', output_info: { data: named(...ids) } }] });
+    const pictures = ['01-canal-in-venice.jpg', '04-old-camera.jpg', '05-castle-gate.jpg'];
+    const inputs = pictures.map((id, n) => ({
+      id,
+      data: {
+        image: { base64: base64(id) },
+        ...named('boat'),
+        metadata: { n, deep: { list: [n], text: 'ü' } },
+        geo: { geo_point: { longitude: n, latitude: -1.5 } },
+      },
+    }));
+    const [first, second, third] = pictures;
+    const general = 'aaa03c23b3724a16a56b629203edc62c';
+    const found = { input: { id: first, feedback_info: { event_type: 'annotation' } } };
+    for (const [method, path, body] of [
+      ['POST', 'inputs', { inputs }],
+      ['PATCH', 'inputs', change('merge', input(first, { metadata: { n: null, deep: { list: [7] } } }))],
+      [
+        'PATCH',
+        'inputs',
+        change('overwrite', input(first, { ...named('lock'), geo: { geo_point: { longitude: 3, latitude: 4 } } })),
+      ],
+      ['PATCH', 'inputs', change('remove', input(second, { ...named('boat'), metadata: { n: 1 } }))],
+      [
+        'PATCH',
+        `inputs/${second}/outputs`,
+        change('merge', { outputs: [{ data: { concepts: [{ id: 'boat', value: 0.25 }] } }] }),
+      ],
+      ['DELETE', `inputs/${third}`],
+      ['POST', 'concepts', { concepts: [{ id: 'tower', name: 'Tower', language: 'de' }] }],
+      ['PATCH', 'concepts', change('overwrite', { concepts: [{ id: 'tower', name: 'Turm' }] })],
+      ['POST', 'models', { model: { id: 'first', output_info: { data: named('boat', 'lock') } } }],
+      ['PATCH', 'models', change('merge', model('tower'))],
+      ['PATCH', 'models', change('remove', model('lock'))],
+      [
+        'PATCH',
+        'models',
+        { models: [{ id: 'first', name: 'One', output_info: { output_config: { closed_environment: true } } }] },
+      ],
+      ['POST', 'models', { model: { id: 'second' } }],
+      ['DELETE', 'models/second'],
+      [
+        'POST',
+        'workflows',
+        { workflows: ['kept', 'gone'].map((id) => ({ id, nodes: [{ id: 'n', model: { id: 'first' } }] })) },
+      ],
+      ['DELETE', 'workflows/gone'],
+      ['POST', `models/${general}/feedback`, found],
+      ['DELETE', `models/mine/versions/${(await atOrigin('GET', '/v2/models/mine/versions')).model_versions[0].id}`],
+    ]) {
+      const { status } = await atOrigin(method, `/v2/${path}`, body);
+      same(status.code, 10000, `${method} ${path}: ${JSON.stringify(status)}; the code`);
+    }
+    await agree();
+    for (const path of ['inputs', 'models'])
+      same((await atOrigin('DELETE', `/v2/${path}`, { delete_all: true })).status.code, 10000, `deleting all ${path}`);
+    await agree();
+  });
+
   await step('a page of another site keeps a copy too', async () => {
     const other = await browser.page();
     const head = await other.evaluate(
