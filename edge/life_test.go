@@ -29,7 +29,7 @@ func TestNode(t *testing.T) {
 		"idle":      idle,
 		"drain":     drain,
 		"full disk": fullDisk,
-		"module":    swapped,
+		"earlier":   earlier,
 		"refusals":  refusals,
 		"activated": activated,
 		"joined":    joined,
@@ -195,15 +195,12 @@ func operations(t *testing.T, binary string, srv *server, data string) {
 	if err := json.Unmarshal([]byte(command(t, binary, "status", "--data", data, "--json")), &s); err != nil {
 		t.Fatal(err)
 	}
-	if s.Program != "sightline-edge" || s.URL != srv.base || s.Apps != 1 || s.Module == nil || !s.Module.BuiltIn || s.Module.Instances < 1 || s.Module.Bytes == 0 {
+	if s.Program != "sightline-edge" || s.URL != srv.base || s.Apps != 1 || s.Module == nil || s.Module.Instances < 1 || s.Module.Bytes == 0 {
 		t.Errorf("status = %+v, %+v", s, s.Module)
 	}
 	var v struct{ Module string }
 	if err := json.Unmarshal([]byte(get(t, srv.base+"/version", 200)), &v); err != nil || v.Module != s.Module.SHA256 || len(v.Module) != 64 {
 		t.Errorf("/version names module %q, %v, status %q", v.Module, err, s.Module.SHA256)
-	}
-	if out := command(t, binary, "module", "--data", data); !strings.HasPrefix(out, v.Module) {
-		t.Errorf("module says %q, want %s", out, v.Module)
 	}
 }
 
@@ -354,7 +351,7 @@ func fullDisk(t *testing.T, binary string) {
 	srv.terminate(t)
 }
 
-// refusals are what the program does not do: plain HTTP that others could read, modules that are none.
+// refusals has the program refuse plain HTTP that others could read, and commands that it lacks.
 func refusals(t *testing.T, binary string) {
 	data := t.TempDir()
 	for _, tt := range []struct {
@@ -369,7 +366,7 @@ func refusals(t *testing.T, binary string) {
 		{[]string{"serve", "--origin", "https://origin.example", "--data", data}, "needs the token"},
 		{[]string{"serve", "--origin", "http://origin.example", "--token", "t", "--data", data}, "https"},
 		{[]string{"predict", "x.jpg"}, "unknown command"},
-		{[]string{"module", "a", "b", "--data", data}, "one module"},
+		{[]string{"module"}, "unknown command"},
 		{[]string{"warm"}, "--data is needed"},
 	} {
 		if code, out, stderr := try(t, binary, tt.args...); code != 2 || out != "" || !strings.Contains(stderr, tt.says) {

@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"os"
@@ -9,119 +8,54 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/proof"
-	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/wasm/built"
 )
 
-// other is a module that does what another does and has another hash: it carries a note.
-func other(module []byte) []byte {
-	note := []byte("\x04notethis is another")
-	return append(append(bytes.Clone(module), 0, byte(len(note))), note...)
-}
-
-// swapped goes over to another module while calls are under way, and back; a file that is no
-// module changes nothing. What another module was compiled to and who has it outlive a start.
-func swapped(t *testing.T, binary string) {
+// earlier serves a folder of an earlier program, which kept other modules in it: they are neither served nor touched. A SIGHUP,
+// which had an earlier program read them, changes nothing.
+func earlier(t *testing.T, binary string) {
 	data := folder(t, binary)
-	_, key, _ := owner(t, binary, data, "swapped")
-	files := t.TempDir()
-	write := func(name string, b []byte) string {
-		file := filepath.Join(files, name)
-		if err := os.WriteFile(file, b, 0o600); err != nil {
+	_, key, _ := owner(t, binary, data, "earlier")
+	files := map[string]string{
+		"module.wasm": "no module", "modules.json": `{"seen":{"version":2}}`, filepath.Join("modules", strings.Repeat("a", 64)+".wasm"): "no module",
+	}
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(data, name)), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		return file
+		if err := os.WriteFile(filepath.Join(data, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	module := other(built.Guest(t))
-	file := write("other.wasm", module)
-	hash := fmt.Sprintf("%x", sha256.Sum256(module))
-
 	srv := serve(t, binary, data)
-	c := srv.as(t, key)
+	c, child := srv.as(t, key), srv.child(t)
 	c.must("POST", "/v2/inputs", object{"inputs": []object{input("before", photo(t, photos(t)[0]))}})
-	stop := make(chan struct{})
-	var asking sync.WaitGroup
-	asked := 0
-	asking.Go(func() {
-		for ; ; asked++ {
-			select {
-			case <-stop:
-				return
-			default:
-			}
-			if status, out, err := c.do("GET", "/v2/inputs/before", nil); status != 200 || err != nil {
-				t.Errorf("while the module changes: %d, %v, %v", status, out, err)
-				return
-			}
-			system.Pause(t.Context(), time.Millisecond) // the module is compiled meanwhile
-		}
-	})
-	if out := command(t, binary, "module", file, "--data", data); !strings.HasPrefix(out, hash) || !strings.Contains(out, "not the program's own") {
-		t.Errorf("module says %q, want %s", out, hash)
-	}
-	for name, b := range map[string][]byte{"no module": []byte("no module"), "no guest": []byte("\x00asm\x01\x00\x00\x00"), "cut": module[:len(module)/2]} {
-		if code, _, stderr := try(t, binary, "module", write("bad.wasm", b), "--data", data); code != 1 || stderr == "" {
-			t.Errorf("%s: exit code %d, %q, want 1", name, code, stderr)
+	for _, process := range []int{srv.cmd.Process.Pid, child} {
+		if err := syscall.Kill(process, syscall.SIGHUP); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if v := get(t, srv.base+"/version", 200); !strings.Contains(v, hash) {
-		t.Errorf("/version = %s, want module %s", v, hash)
-	}
-	c.must("POST", "/v2/models/"+general+"/outputs", object{"inputs": []object{{"data": object{"image": object{"base64": photo(t, photos(t)[1])}}}}})
-	close(stop)
-	asking.Wait()
-	t.Logf("%d calls while the module changed", asked)
-
-	srv.terminate(t)
-	srv = serve(t, binary, data)
-	c = srv.as(t, key)
-	if v := get(t, srv.base+"/version", 200); !strings.Contains(v, hash) {
-		t.Errorf("after a start /version = %s, want module %s", v, hash)
-	}
 	c.must("GET", "/v2/inputs/before", nil)
-	command(t, binary, "module", "--built-in", "--data", data)
-	if v := get(t, srv.base+"/version", 200); strings.Contains(v, hash) {
-		t.Errorf("/version = %s, want the program's own module", v)
+	if own := fmt.Sprintf("%x", sha256.Sum256(built.Guest(t))); !strings.Contains(get(t, srv.base+"/version", 200), own) {
+		t.Errorf("/version = %s, want module %s", get(t, srv.base+"/version", 200), own)
 	}
-	c.must("GET", "/v2/inputs/before", nil)
+	if after := srv.child(t); after != child {
+		t.Errorf("process %d serves, want %d", after, child)
+	}
 	srv.terminate(t)
-	damaged(t, binary, data, key)
-	if out := command(t, binary, "warm", "--data", data, "--json"); !strings.Contains(out, `"compiled":false`) || !strings.Contains(out, `"built_in":true`) {
+	for name, text := range files {
+		if kept, err := os.ReadFile(filepath.Join(data, name)); err != nil || string(kept) != text {
+			t.Errorf("%s = %q, %v", name, kept, err)
+		}
+	}
+	if out := command(t, binary, "warm", "--data", data, "--json"); !strings.Contains(out, `"compiled":false`) {
 		t.Errorf("warm after a start = %s, want that nothing was compiled", out)
 	}
-}
-
-// damaged has the folder's module be none: at SIGHUP what serves goes on, and at a start the program's
-// own takes its place.
-func damaged(t *testing.T, binary, data, key string) {
-	t.Helper()
-	srv := serve(t, binary, data)
-	if err := os.WriteFile(filepath.Join(data, "module.wasm"), []byte("no module"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
-	srv.find(t, regexp.MustCompile(`(level=ERROR msg=reload)`), 1)
-	srv.as(t, key).must("GET", "/v2/inputs/before", nil)
-	srv.terminate(t)
-	srv = serve(t, binary, data)
-	srv.find(t, regexp.MustCompile(`(the program's own serves)`), 1)
-	srv.as(t, key).must("GET", "/v2/inputs/before", nil)
-	if err := os.Remove(filepath.Join(data, "module.wasm")); err != nil {
-		t.Fatal(err)
-	}
-	if err := srv.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
-	srv.find(t, regexp.MustCompile(`(msg=reloaded)`), 1)
-	srv.terminate(t)
 }
 
 // TestRunaway serves a module that never returns from a call, built in, so that its calls have no

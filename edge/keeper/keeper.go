@@ -3,7 +3,7 @@
 //	keeper ── the listening socket, file 3 ──▶ server
 //	   ▲   ◀── READY=1 · WATCHDOG=1 … ───────── │
 //	   │                                        └ says nothing for Within, or ends by itself:
-//	   └ SIGTERM and SIGHUP are passed on         it is killed, and the next one has the same socket
+//	   └ SIGTERM is passed on                     it is killed, and the next one has the same socket
 //
 // It speaks what systemd speaks with its services (sd_notify(3), sd_listen_fds(3)), and where systemd
 // watches over the server there is no keeper. Connections that nobody has accepted wait in the
@@ -68,12 +68,10 @@ var errSilent = errors.New("it said nothing")
 func Run(ctx context.Context, o Options) error {
 	runtime.LockOSThread() // the server dies with the thread that started it
 	defer runtime.UnlockOSThread()
-	hangups, stop := system.Hangups()
-	defer stop()
 	pause := time.Duration(0)
 	for n := 1; ; n++ {
 		begun := system.Now()
-		l := life{o: o, hangups: hangups}
+		l := life{o: o}
 		err := l.live(ctx)
 		switch {
 		case err == nil, ctx.Err() != nil, n == 1 && !l.ready:
@@ -90,10 +88,8 @@ func Run(ctx context.Context, o Options) error {
 
 // life is one server, from its start to its end.
 type life struct {
-	o       Options
-	hangups <-chan os.Signal
-	ready   bool
-	hungUp  bool // and the server was not told yet
+	o     Options
+	ready bool
 }
 
 // live starts a server and waits for its end; nil when it ended well.
@@ -168,7 +164,6 @@ func (l *life) watch(ctx context.Context, p *os.Process, said <-chan string, end
 		case text := <-said:
 			silent = 0
 			l.hear(text)
-			l.passOn(p)
 		case <-looks:
 			silent++
 			switch {
@@ -181,9 +176,6 @@ func (l *life) watch(ctx context.Context, p *os.Process, said <-chan string, end
 			if why != nil {
 				_ = p.Kill()
 			}
-		case <-l.hangups:
-			l.hungUp = true
-			l.passOn(p)
 		case <-stop:
 			stop, stopping = nil, system.Now()
 			_ = p.Signal(syscall.SIGTERM)
@@ -204,14 +196,6 @@ func (l *life) hear(text string) {
 	l.ready = l.ready || text == "READY=1"
 	if text != "WATCHDOG=1" {
 		_ = system.Notify(text) // nobody listens, or has gone
-	}
-}
-
-// passOn tells the server of a SIGHUP, once it is ready: before, it would die of it.
-func (l *life) passOn(p *os.Process) {
-	if l.ready && l.hungUp {
-		l.hungUp = false
-		_ = p.Signal(syscall.SIGHUP)
 	}
 }
 

@@ -36,8 +36,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("os/signal.loop"))
 }
 
-// serve is a life: which one, the folder says. It answers each connection with its process id
-// and "again" where it got SIGHUP before.
+// serve is a life: which one, the folder says. It answers each connection with its process id.
 func serve(dir string, lives []string) error {
 	n, err := nth(filepath.Join(dir, "lives"))
 	if err != nil {
@@ -57,17 +56,6 @@ func serve(dir string, lives []string) error {
 	}
 	ctx, stop := system.Terminated(context.Background())
 	defer stop()
-	for kind == "slow" {
-		if err := os.WriteFile(filepath.Join(dir, "starting"), nil, 0o600); err != nil {
-			return err
-		}
-		if _, err := os.Stat(filepath.Join(dir, "start")); err == nil {
-			break
-		}
-		system.Pause(ctx, time.Millisecond)
-	}
-	hangups, stopHangups := system.Hangups()
-	defer stopHangups()
 	if err := system.Notify("READY=1"); err != nil {
 		return err
 	}
@@ -79,10 +67,6 @@ func serve(dir string, lives []string) error {
 		select {
 		case <-ctx.Done():
 			return os.WriteFile(filepath.Join(dir, "ended"), nil, 0o600)
-		case <-hangups:
-			if err := os.WriteFile(filepath.Join(dir, "hangup"), nil, 0o600); err != nil {
-				return err
-			}
 		default:
 		}
 		if kind != "silent" {
@@ -234,52 +218,6 @@ func TestWhoDiesIsReplaced(t *testing.T) {
 	k.stop()
 	if err := <-k.ended; err != nil {
 		t.Errorf("Run = %v", err)
-	}
-}
-
-// TestHangupIsPassedOn to the server, which goes on.
-func TestHangupIsPassedOn(t *testing.T) {
-	k := keep(t, "well", 5*time.Second)
-	first := k.ask(t)
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
-	for !k.is("hangup") {
-		system.Pause(t.Context(), time.Millisecond)
-	}
-	if again := k.ask(t); again != first {
-		t.Errorf("process %d answers, want %d", again, first)
-	}
-	k.stop()
-	if err := <-k.ended; err != nil {
-		t.Errorf("Run = %v", err)
-	}
-}
-
-// TestEarlyHangup is one that comes while the server starts and would still die of it: it hears of it when it is ready.
-func TestEarlyHangup(t *testing.T) {
-	heard, stop := system.Hangups()
-	defer stop()
-	k := keep(t, "slow,well", 5*time.Second)
-	for !k.is("starting") {
-		system.Pause(t.Context(), time.Millisecond)
-	}
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
-	<-heard
-	if err := os.WriteFile(filepath.Join(k.dir, "start"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for !k.is("hangup") {
-		system.Pause(t.Context(), time.Millisecond)
-	}
-	k.stop()
-	if err := <-k.ended; err != nil {
-		t.Errorf("Run = %v", err)
-	}
-	if lives, err := os.ReadFile(filepath.Join(k.dir, "lives")); err != nil || string(lives) != "1" {
-		t.Errorf("%s servers were started, %v, want 1", lives, err)
 	}
 }
 

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,8 +37,6 @@ type engine struct {
 
 	fleet   func() (*host.Fleet, error) // opens it, once
 	started atomic.Pointer[host.Fleet]  // nil before
-
-	reloading sync.Mutex
 }
 
 var (
@@ -106,9 +103,8 @@ func (e *engine) start(ctx context.Context, l *command.Lent, tables *predict.Set
 			PublicURL: strings.TrimRight(l.PublicURL, "/"), PublicAppID: l.PublicAppID, KeepPredicted: l.KeepPredicted,
 		},
 		Rate: l.Rate, OperatorRate: l.OperatorRate,
-		Models:    tables,
-		Analysers: l.Workers,
-		Strays:    e.Control.Collect,
+		Models: tables,
+		Strays: e.Control.Collect,
 	}
 	if e.copies != nil {
 		lent.Blobs, lent.Register = l.Folder.Blobs, e.copies
@@ -116,60 +112,12 @@ func (e *engine) start(ctx context.Context, l *command.Lent, tables *predict.Set
 		o.Replica, o.Wrote, o.Admit = e.copies.replica, e.copies.wrote, e.copies.admit
 	}
 	o.Lent = lent
-	f, err := host.NewFleet(ctx, o)
+	f, err := host.NewFleet(o)
 	if err != nil {
 		return nil, errors.Join(err, rt.Close(ctx))
 	}
 	e.started.Store(f)
 	return f, nil
-}
-
-// load compiles the module that the folder is to be served with. One of the folder's own that
-// cannot be used keeps nobody from being served: the program's is used in its place.
-func (n *Node) load(ctx context.Context, dir *system.Folder, log *slog.Logger) (*host.Runtime, error) {
-	bytes, err := module(dir)
-	if err != nil {
-		return nil, err
-	}
-	rt, err := n.compile(ctx, dir, bytes, log)
-	if err == nil {
-		return rt, nil
-	}
-	own, sum, e := builtIn()
-	if e != nil || sha256.Sum256(bytes) == sum {
-		return nil, errors.Join(err, e)
-	}
-	log.Error("the folder's module cannot be used: the program's own serves", "error", err)
-	return n.compile(ctx, dir, own, log)
-}
-
-// reload goes over to the folder's module, where it is another. What serves goes on serving unless that
-// one does.
-func (e *engine) reload(ctx context.Context) error {
-	e.reloading.Lock()
-	defer e.reloading.Unlock()
-	bytes, err := module(e.dir)
-	if err != nil {
-		return err
-	}
-	f := e.started.Load()
-	if f == nil {
-		return nil // it will be read
-	}
-	before := f.Runtime().Hash()
-	if sha256.Sum256(bytes) == before {
-		return nil
-	}
-	ctx = context.WithoutCancel(ctx) // who asked may go
-	rt, err := e.node.compile(ctx, e.dir, bytes, e.log)
-	if err != nil {
-		return err
-	}
-	if err := f.Swap(ctx, rt); err != nil {
-		return errors.Join(err, rt.Close(ctx))
-	}
-	e.log.Info("module", "sha256", fmt.Sprintf("%x", rt.Hash()), "before", fmt.Sprintf("%x", before), "built-in", isOwn(rt), "deadlines", !rt.Trusted())
-	return nil
 }
 
 // detach ends what serves an application that was deleted.
@@ -260,22 +208,24 @@ func (e *engine) NewAnalyser(base [32]byte, l raster.Limits) jobs.Analyser {
 	return &analyser{e: e, base: base, limits: l}
 }
 
-// analyser is one of the fleet's, from the first picture on.
+// analyser is an analyser of the fleet, made for its first picture.
 type analyser struct {
 	e      *engine
 	base   [32]byte
 	limits raster.Limits
-	of     jobs.Analyser
+	of     *predict.Analyser
 }
 
 // Analyse implements [jobs.Analyser].
 func (a *analyser) Analyse(picture []byte, c raster.Crop, w predict.Want) (predict.Analysis, error) {
 	if a.of == nil {
 		f, err := a.e.fleet()
+		if err == nil {
+			a.of, err = f.NewAnalyser(a.base, a.limits)
+		}
 		if err != nil {
 			return predict.Analysis{}, fmt.Errorf("%w: %w", api.ErrInternal, err)
 		}
-		a.of = f.NewAnalyser(a.base, a.limits)
 	}
 	return a.of.Analyse(picture, c, w)
 }
@@ -298,14 +248,12 @@ func (e *engine) Close() error {
 	return errors.Join(errs...)
 }
 
-// oldest is for how long the longest call of a module without deadlines has been running: another's end
-// by themselves.
+// oldest returns how long the longest call of the module has been running.
 func (e *engine) oldest() time.Duration {
-	f := e.started.Load()
-	if f == nil || !f.Runtime().Trusted() {
-		return 0
+	if f := e.started.Load(); f != nil {
+		return f.Oldest()
 	}
-	return f.Oldest()
+	return 0
 }
 
 // status is what the operator is told of the module; nil: nothing has been asked of it.
@@ -316,7 +264,7 @@ func (e *engine) status() *control.Module {
 	}
 	rt := f.Runtime()
 	return &control.Module{
-		SHA256: fmt.Sprintf("%x", rt.Hash()), BuiltIn: isOwn(rt), Deadlines: !rt.Trusted(), Compiled: rt.Compiled(),
+		SHA256: fmt.Sprintf("%x", rt.Hash()), Compiled: rt.Compiled(),
 		Instances: f.Instances(), Bytes: f.Bytes(),
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"slices"
 	"strings"
 
 	"github.com/sightline-dev/sightline/origin/system"
@@ -19,55 +18,9 @@ import (
 
 // Names in the data folder.
 const (
-	moduleFile  = "module.wasm"
 	compiledDir = "compiled"
 	keyFile     = "compiled.key"
 )
-
-// maxModule bounds a module's file; our own has a tenth.
-const maxModule = 256 << 20
-
-// builtIn is the program's own module and its hash.
-func builtIn() ([]byte, [sha256.Size]byte, error) {
-	own, err := wasm.Guest()
-	return own, sha256.Sum256(own), err
-}
-
-// module returns the module that serves a data folder: the one that an operator has put there, or the program's own.
-func module(dir *system.Folder) (bytes []byte, err error) {
-	if bytes, err = placed(dir); bytes != nil || err != nil {
-		return bytes, err
-	}
-	bytes, _, err = builtIn()
-	return bytes, err
-}
-
-// placed is the module that an operator has put into a folder; nil: none.
-func placed(dir *system.Folder) ([]byte, error) {
-	f, err := dir.Open(moduleFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	bytes, err := system.ReadAll(f, maxModule)
-	if err = errors.Join(err, f.Close()); err == nil && bytes == nil {
-		bytes = []byte{}
-	}
-	return bytes, err
-}
-
-// putModule makes a module the folder's; nil: the program's own is it again.
-func putModule(dir *system.Folder, bytes []byte) error {
-	if bytes == nil {
-		if err := dir.Remove(moduleFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return dir.SyncDir(".")
-	}
-	return replaceFile(dir, moduleFile, bytes)
-}
 
 // replaceFile has a file hold bytes, or after a crash what it held before.
 func replaceFile(dir *system.Folder, name string, bytes []byte) error {
@@ -97,43 +50,35 @@ func write(dir *system.Folder, name string, bytes []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// compile makes a runtime of a module, or reads it from the folder's cache. The program's own runs without deadlines,
-// which cost much.
-func (n *Node) compile(ctx context.Context, dir *system.Folder, bytes []byte, log *slog.Logger) (*host.Runtime, error) {
+// load compiles the program's module, or reads it from the folder's cache.
+func (n *Node) load(ctx context.Context, dir *system.Folder, log *slog.Logger) (*host.Runtime, error) {
+	module, err := wasm.Guest()
+	if err != nil {
+		return nil, err
+	}
 	cache, err := openCache(dir)
 	if err != nil {
 		log.Warn("compiled modules are not kept", "error", err)
 	}
-	_, own, err := builtIn()
-	if err != nil {
-		return nil, err
-	}
 	rt, err := host.NewRuntime(ctx, host.Options{
-		Module: bytes, Cache: cache, MemoryPages: memoryPages(n.memory), Trusted: [][sha256.Size]byte{own}, Own: own, CallTime: n.callTime,
-		Now: system.Now, Rand: system.Random, Log: log,
+		Module: module, Cache: cache, MemoryPages: memoryPages(n.memory), Now: system.Now, Rand: system.Random, Log: log,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("module %x: %w", sha256.Sum256(bytes), err)
+		return nil, fmt.Errorf("module: %w", err)
 	}
 	if cache != nil {
-		if err := prune(cache, own, rt.Hash()); err != nil {
+		if err := prune(cache, rt.Hash()); err != nil {
 			log.Warn("compiled modules", "error", err)
 		}
 	}
 	return rt, nil
 }
 
-// isOwn reports whether a runtime is of the program's own module.
-func isOwn(rt *host.Runtime) bool {
-	_, own, err := builtIn()
-	return err == nil && rt.Hash() == own
-}
-
-// prune removes what other modules were compiled to: those of older programs, which nobody asks for again.
-func prune(cache *host.Cache, keep ...[sha256.Size]byte) error {
+// prune removes the compiled modules of other programs.
+func prune(cache *host.Cache, keep [sha256.Size]byte) error {
 	names, err := cache.Files.ReadDir(".")
 	for _, name := range names {
-		if !slices.ContainsFunc(keep, func(h [sha256.Size]byte) bool { return strings.HasPrefix(name, hex.EncodeToString(h[:])) }) {
+		if !strings.HasPrefix(name, hex.EncodeToString(keep[:])) {
 			err = errors.Join(err, cache.Files.Remove(name))
 		}
 	}

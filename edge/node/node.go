@@ -3,14 +3,13 @@
 //
 //	               command (settings, TLS, HTTP, drain, control socket; shared with the origin)
 //	                  │
-//	request ──▶ httpd ──▶ engine ──▶ host.Fleet ──▶ one writer an application ─┐
-//	                        │           └─────────▶ a pool of analysers        ├─ the module
-//	                        └──▶ core.Control, natively: applications, keys    ┘
+//	request ──▶ httpd ──▶ engine ──▶ host.Fleet ──▶ one writer an application: the module
+//	                        │           └─────────▶ analysers, natively
+//	                        └──▶ core.Control, natively: applications, keys
 //
-// The module is the program's own, known by its hash, unless 'sightline-edge module' has put another into the folder:
+// The module is the program's own. The data folder has what it was compiled to:
 //
-//	DIR/module.wasm     an operator's module; its calls have deadlines
-//	DIR/compiled/       what modules were compiled to, sealed with the key
+//	DIR/compiled/       the compiled module, sealed with the key
 //	DIR/compiled.key    the node's own
 //
 // There are no accounts here: they belong to the origin, which an edge works without. Its pages ask for a key. Keys that
@@ -75,11 +74,9 @@ func (n *Node) Describe(root, serve *cobra.Command) {
 	root.Long = `Sightline-edge is a node that answers all of /v2 by itself, from the same module that runs in
 browsers. It keeps its own applications and keys and needs no other server.`
 	serve.Long = fmt.Sprintf(serve.Long, `
-The module is in the program, or in the data folder where 'sightline-edge module' has put another.
-It runs in instances: one for each application, and some that only analyse pictures, none of which
-has more memory than --instance-memory. A call of the module that takes longer than --call-time ends the
-process, which a keeper or systemd starts again with the same socket; a call of a module that is not the
-program's own ends its instance alone. SIGHUP has the module read anew from the folder.
+The module is in the program. It runs in instances, one for each application, none of which has more
+memory than --instance-memory. A call of the module that takes longer than --call-time ends the
+process, which a keeper or systemd starts again with the same socket.
 `)
 }
 
@@ -229,17 +226,9 @@ func (n *Node) Status(s *control.Status) {
 	}
 }
 
-// Reload implements [command.Program].
-func (n *Node) Reload(ctx context.Context) error {
-	if e := n.current(); e != nil {
-		return e.reload(ctx)
-	}
-	return nil
-}
-
 // Commands implements [command.Program].
 func (n *Node) Commands(env *command.Env) []*cobra.Command {
-	return []*cobra.Command{n.newModule(env), n.newWarm(env)}
+	return []*cobra.Command{n.newWarm(env)}
 }
 
 // memoryPages is memory in the module's unit.

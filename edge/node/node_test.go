@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sightline-dev/sightline/origin/system"
-	"github.com/sightline-dev/sightline/wasm"
 	"github.com/sightline-dev/sightline/wasm/host"
 )
 
@@ -36,39 +34,6 @@ func folder(t *testing.T) (*system.Folder, string) {
 		}
 	})
 	return dir, name
-}
-
-// TestModuleOfFolder puts modules into a folder and takes them out again; what a crash left of one is
-// no hindrance.
-func TestModuleOfFolder(t *testing.T) {
-	dir, name := folder(t)
-	own := func() bool {
-		b, err := module(dir)
-		want, _, e := builtIn()
-		return errors.Is(err, wasm.ErrNotBuilt) && errors.Is(e, wasm.ErrNotBuilt) || err == nil && slices.Equal(b, want)
-	}
-	if !own() {
-		t.Error("a new folder has a module of its own")
-	}
-	if err := os.WriteFile(filepath.Join(name, moduleFile+".new"), []byte("half"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, text := range []string{"one", "two"} {
-		if err := putModule(dir, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-		if b, err := module(dir); string(b) != text || err != nil {
-			t.Errorf("module = %q, %v, want %q", b, err, text)
-		}
-	}
-	for range 2 { // there may be none
-		if err := putModule(dir, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !own() {
-		t.Error("the folder kept its module")
-	}
 }
 
 // TestCacheKey has a folder keep one key, that this user alone reads, and make another for one that
@@ -107,22 +72,22 @@ func TestPrune(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, other, old := sha256.Sum256([]byte("own")), sha256.Sum256([]byte("other")), sha256.Sum256([]byte("old"))
+	own, old := sha256.Sum256([]byte("own")), sha256.Sum256([]byte("old"))
 	for _, file := range []string{
-		hex.EncodeToString(own[:]) + "-trusted", hex.EncodeToString(other[:]) + "-deadlines", hex.EncodeToString(old[:]) + "-trusted", "what.new",
+		hex.EncodeToString(own[:]), hex.EncodeToString(own[:]) + ".new", hex.EncodeToString(old[:]) + "-trusted", "what.new",
 	} {
 		if err := os.WriteFile(filepath.Join(name, compiledDir, file), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := prune(cache, own, other); err != nil {
+	if err := prune(cache, own); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := fs.ReadDir(os.DirFS(name), compiledDir)
 	if err != nil || len(entries) != 2 {
 		t.Errorf("%d files are left, %v, want 2: %v", len(entries), err, entries)
 	}
-	if err := prune(&host.Cache{Files: cache.Files}, own, other); err != nil {
+	if err := prune(&host.Cache{Files: cache.Files}, own); err != nil {
 		t.Errorf("with nothing to drop: %v", err)
 	}
 }

@@ -108,7 +108,7 @@ func (n *node) lent(serving bool) *Lent {
 	return &Lent{
 		Folder: n.folder, Hosted: n.hosted, Tokens: n.tokens, Accounts: n.accounts, Bundles: s.bundles,
 		PublicURL: s.publicURL, PublicAppID: s.publicAppID, KeepPredicted: s.keepPredicted,
-		Rate: s.rate, OperatorRate: s.operator, Copies: s.copies, Workers: s.workers, Serving: serving, Log: n.log,
+		Rate: s.rate, OperatorRate: s.operator, Copies: s.copies, Serving: serving, Log: n.log,
 	}
 }
 
@@ -282,9 +282,6 @@ func (n *node) Status(context.Context) (control.Status, error) {
 	n.settings.program.Status(&s)
 	return s, errors.Join(err, e)
 }
-
-// Reload implements [control.Service].
-func (n *node) Reload(ctx context.Context) error { return n.settings.program.Reload(ctx) }
 
 // Backup implements [control.Service].
 func (n *node) Backup(ctx context.Context, to string, progress func(done, total control.Copied)) (control.Copied, error) {

@@ -142,9 +142,6 @@ func (o *origin) Alone() bool { return true }
 // Status implements [Program].
 func (o *origin) Status(s *control.Status) { s.Program = originName }
 
-// Reload implements [Program]: certificates are read anew when they change, and nothing else may.
-func (o *origin) Reload(context.Context) error { return nil }
-
 // Stuck implements [Program].
 func (o *origin) Stuck() error { return nil }
 

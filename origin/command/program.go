@@ -69,9 +69,6 @@ type Program interface {
 	// Status adds to what the operator is told of the process.
 	Status(s *control.Status)
 
-	// Reload reads anew what may change while the program serves.
-	Reload(ctx context.Context) error
-
 	// Stuck says what keeps the program from working, for which it has to be started anew; nil: it
 	// works.
 	Stuck() error
@@ -102,7 +99,6 @@ type Lent struct {
 	KeepPredicted          time.Duration
 	Rate, OperatorRate     auth.Rate
 	Copies                 func(app string) (api.Standing, bool) // see core.Options; nil: nobody keeps copies here
-	Workers                int                                   // pictures analysed at once
 	Serving                bool                                  // false: for one command on the folder
 	Log                    *slog.Logger
 }

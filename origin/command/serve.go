@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/lmittmann/tint"
@@ -54,6 +53,7 @@ with exit code 1 and acknowledges nothing from then on: starting it again is saf
 
 // runServe serves until it is told to stop, and does not work any more.
 func runServe(cmd *cobra.Command, env *Env) error {
+	system.IgnoreHangups()
 	ctx := cmd.Context()
 	inherited, err := system.Inherited()
 	if err != nil {
@@ -76,8 +76,6 @@ func runServe(cmd *cobra.Command, env *Env) error {
 	if s.workers == 0 {
 		s.workers = system.Cores()
 	}
-	hangups, stop := system.Hangups() // before anybody learns that we serve
-	defer stop()
 	system.SpareThreads(2) // for refusals and reads, while every core analyses
 	srv, err := startServer(ctx, s, log)
 	if err != nil {
@@ -96,13 +94,11 @@ func runServe(cmd *cobra.Command, env *Env) error {
 	}
 	srv.tellAudit()
 	log.Info("serving", "address", srv.listener.Addr().String(), "data", s.data, "public-url", srv.settings.publicURL, "version", version)
-	return srv.await(ctx, hangups)
+	return srv.await(ctx)
 }
 
-// await has the supervisor know how the server is, until it is told to stop or works no more; what may change is read
-// anew at every hangup.
-func (srv *Server) await(ctx context.Context, hangups <-chan os.Signal) error {
-	srv.begin(func(ctx context.Context) { srv.reload(ctx, hangups) })
+// await reports the state of the server to the supervisor until ctx ends or the server fails.
+func (srv *Server) await(ctx context.Context) error {
 	stuck := make(chan error, 1)
 	srv.begin(func(ctx context.Context) { srv.report(ctx, stuck) })
 	select {
@@ -124,22 +120,6 @@ func (srv *Server) await(ctx context.Context, hangups <-chan os.Signal) error {
 	}
 	srv.log.Info("stopped")
 	return <-srv.served
-}
-
-// reload reads anew, at every SIGHUP until ctx ends, what may change.
-func (srv *Server) reload(ctx context.Context, hangups <-chan os.Signal) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangups:
-			if err := srv.Reload(ctx); err != nil {
-				srv.log.Error("reload", "error", err)
-			} else {
-				srv.log.Info("reloaded")
-			}
-		}
-	}
 }
 
 // reportEvery is how often the program is asked whether it is stuck, where no supervisor wants to

@@ -108,17 +108,13 @@ func (srv *Server) wire() error {
 	return err
 }
 
-// module says which module answers; nil: none does.
-func (srv *Server) module() func() string {
+// module returns the SHA-256 of the module that answers; empty: none does.
+func (srv *Server) module() string {
 	var s control.Status
 	if srv.settings.program.Status(&s); s.Module == nil {
-		return nil
+		return ""
 	}
-	return func() string {
-		var s control.Status
-		srv.settings.program.Status(&s)
-		return s.Module.SHA256
-	}
+	return s.Module.SHA256
 }
 
 // Refuse is the answer to a request that no handler of the program's own takes.

@@ -90,12 +90,8 @@ func tellStatus(w io.Writer, s *control.Status) error {
 		{"store", fmt.Sprintf("%s, and %s free on its disk", bytesText(s.DiskBytes), bytesText(s.FreeBytes))},
 	}
 	if m := s.Module; m != nil {
-		kind := "built in"
-		if m.Deadlines {
-			kind = "not built in: its calls have deadlines"
-		}
 		lines = append(lines,
-			pair{"module", fmt.Sprintf("%s (%s)", m.SHA256, kind)},
+			pair{"module", m.SHA256},
 			pair{"instances", fmt.Sprintf("%d, with %s of memory", m.Instances, bytesText(m.Bytes))})
 	}
 	for i := range s.Copies {

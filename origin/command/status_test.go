@@ -27,9 +27,6 @@ func TestStatus(t *testing.T) {
 			t.Errorf("status says\n%swithout %q", out, want)
 		}
 	}
-	if err := Dial(s.data).Reload(t.Context()); err != nil {
-		t.Errorf("reload: %v", err)
-	}
 	if err := srv.stop(); err != nil {
 		t.Fatal(err)
 	}

@@ -134,11 +134,6 @@ func (c *Caller) Status(ctx context.Context) (out Status, err error) {
 	return out, err
 }
 
-// Reload implements [Service].
-func (c *Caller) Reload(ctx context.Context) error {
-	return c.do(ctx, "POST", pathReload, struct{}{}, &struct{}{})
-}
-
 // do sends one request and decodes its answer into out, a pointer.
 func (c *Caller) do(ctx context.Context, method, path string, in, out any) error {
 	res, err := c.send(ctx, method, path, in)

@@ -156,9 +156,7 @@ type Copy struct {
 // Module is the module that answers.
 type Module struct {
 	SHA256    string `json:"sha256"`
-	BuiltIn   bool   `json:"built_in"`  // the program's own
-	Deadlines bool   `json:"deadlines"` // calls have them, as those of an operator's module do
-	Compiled  bool   `json:"compiled"`  // at this start, and not read from the cache
+	Compiled  bool   `json:"compiled"` // at this start, and not read from the cache
 	Instances int    `json:"instances"`
 	Bytes     int64  `json:"memory_bytes"` // of all instances
 }
@@ -226,10 +224,6 @@ type Service interface {
 
 	// Status says how the process is.
 	Status(ctx context.Context) (Status, error)
-
-	// Reload has the process read anew what may change while it serves. What it cannot use it does not
-	// take, and says so.
-	Reload(ctx context.Context) error
 }
 
 // The paths of the protocol.
@@ -249,7 +243,6 @@ const (
 	pathCheckpoint = "/checkpoint"
 	pathPicture    = "/picture"
 	pathStatus     = "/status"
-	pathReload     = "/reload"
 	headerApp      = "X-Sightline-App"
 )
 

@@ -101,8 +101,6 @@ func (f *fake) Status(context.Context) (Status, error) {
 	return Status{Version: "v1", Since: time.Unix(7, 0).UTC(), Module: &Module{SHA256: "ab", Bytes: 9}}, f.note("status")
 }
 
-func (f *fake) Reload(context.Context) error { return f.note("reload") }
-
 func (f *fake) Checkpoint(_ context.Context, to string) error { return f.note("checkpoint %s", to) }
 
 // pair serves s on a socket in a folder and returns a client of it.
@@ -179,9 +177,6 @@ func TestClientIsTheService(t *testing.T) {
 	if s, err := c.Status(ctx); err != nil || s.Version != "v1" || !s.Since.Equal(time.Unix(7, 0)) || *s.Module != (Module{SHA256: "ab", Bytes: 9}) {
 		t.Errorf("Status = %+v, %v", s, err)
 	}
-	if err := c.Reload(ctx); err != nil {
-		t.Errorf("Reload: %v", err)
-	}
 	if data, contentType, err := c.Picture(ctx, "a/b"); string(data) != "picture" || contentType != "image/png" || err != nil {
 		t.Errorf("Picture = %q, %q, %v", data, contentType, err)
 	}
@@ -197,7 +192,7 @@ func TestClientIsTheService(t *testing.T) {
 		t.Errorf("Call = %+v, %v", res, err)
 	}
 	want := []string{
-		`app "birds ü\n" de m`, `change 1 to "bees", model <nil>`, "contents 1", "secret 1", "revoke 1", "delete 1", "delete key k", "replace key k", "apps", `key 1 [Predict Search] "for tests"`, "keys a&b", `edge "attic" [1 2]`, "edges", "revoke edge e", "checkpoint /x", "status", "reload", "picture a/b", "backup /y",
+		`app "birds ü\n" de m`, `change 1 to "bees", model <nil>`, "contents 1", "secret 1", "revoke 1", "delete 1", "delete key k", "replace key k", "apps", `key 1 [Predict Search] "for tests"`, "keys a&b", `edge "attic" [1 2]`, "edges", "revoke edge e", "checkpoint /x", "status", "picture a/b", "backup /y",
 		`1 PATCH //v2/models/the%2Fmodel/?page=1&x=%20 {"a":1}`,
 	}
 	if !slices.Equal(f.asked, want) {

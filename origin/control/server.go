@@ -44,7 +44,6 @@ func NewServer(s Service) *Server {
 	mux.HandleFunc("POST "+pathCheckpoint, srv.checkpoint)
 	mux.HandleFunc("GET "+pathPicture, srv.picture)
 	mux.HandleFunc("GET "+pathStatus, srv.status)
-	mux.HandleFunc("POST "+pathReload, srv.reload)
 	root := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get(headerApp) != "" {
 			srv.call(w, r) // before the mux, which would tidy the path
@@ -146,10 +145,6 @@ func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	answer(w, r, func(*struct{}) (any, error) { return s.service.Status(r.Context()) })
-}
-
-func (s *Server) reload(w http.ResponseWriter, r *http.Request) {
-	answer(w, r, func(*struct{}) (any, error) { return struct{}{}, s.service.Reload(r.Context()) })
 }
 
 func (s *Server) picture(w http.ResponseWriter, r *http.Request) {

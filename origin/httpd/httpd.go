@@ -94,7 +94,7 @@ type Options struct {
 	Full    func() error                         // non-nil: no more work is taken now; asked before a body is read
 	Ready   func() error                         // nil or a reason why requests should go elsewhere
 	Version string                               // of the program
-	Module  func() string                        // SHA-256 of the module that answers; nil: none does
+	Module  string                               // SHA-256 of the module that answers; empty: none does
 	Metrics prometheus.Registerer                // where to register; nil: nowhere
 	Gather  prometheus.Gatherer                  // what /metrics shows; nil: nothing
 	Now     func() time.Time                     // the clock

@@ -60,16 +60,13 @@ func (s *Server) version(ctx *fasthttp.RequestCtx, id string) int {
 		Platform string `json:"platform"`
 		Revision string `json:"revision,omitempty"`
 		Module   string `json:"module,omitempty"`
-	}{Version: s.o.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	}{Version: s.o.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Module: s.o.Module}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range info.Settings {
 			if setting.Key == "vcs.revision" {
 				v.Revision = setting.Value
 			}
 		}
-	}
-	if s.o.Module != nil {
-		v.Module = s.o.Module()
 	}
 	body, err := json.Marshal(v)
 	if err != nil {

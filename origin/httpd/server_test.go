@@ -222,7 +222,7 @@ func TestOperations(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	o := options(&echo{})
 	o.Metrics, o.Gather, o.Version = registry, registry, "v1.2.3"
-	o.Module = func() string { return "ab12" }
+	o.Module = "ab12"
 	var notReady atomic.Bool
 	o.Ready = func() error {
 		if notReady.Load() {

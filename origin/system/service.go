@@ -115,9 +115,5 @@ func (n *Notices) Close() error {
 	return errors.Join(n.conn.Close(), os.RemoveAll(filepath.Dir(n.path)))
 }
 
-// Hangups returns a channel that gets something for every SIGHUP, and stop, which gives them back.
-func Hangups() (c <-chan os.Signal, stop func()) {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGHUP)
-	return signals, func() { signal.Stop(signals) }
-}
+// IgnoreHangups lets the process, and those that it starts, outlive the terminal that it was started in.
+func IgnoreHangups() { signal.Ignore(syscall.SIGHUP) }

@@ -56,7 +56,7 @@ func (w *writer) takeTasks(now time.Time, n int) ([]core.Task, error) {
 		return nil, nil
 	}
 	defer w.give()
-	if w.in == nil || w.in.rt != w.f.Runtime() || !w.mayTake && now.Sub(w.taken) < askEvery {
+	if w.in == nil || !w.mayTake && now.Sub(w.taken) < askEvery {
 		return nil, nil
 	}
 	w.taken = now
@@ -120,7 +120,7 @@ func (w *writer) step(now time.Time) (more bool, err error) {
 		return false, nil
 	}
 	defer w.give()
-	if w.in == nil || w.in.rt != w.f.Runtime() || !w.more && !w.mayStep && now.Sub(w.stepped) < askEvery {
+	if w.in == nil || !w.more && !w.mayStep && now.Sub(w.stepped) < askEvery {
 		return false, nil
 	}
 	w.mayStep, w.stepped = false, now

@@ -15,25 +15,23 @@ var errForeign = errors.New("of another application")
 // errTooLong is the error of an answer that the guest has no room for and may not ask for again.
 var errTooLong = errors.New("answer is longer than it may be")
 
-// bounds are what an instance of one application may touch in a store that holds others. The
-// zero value is an instance of all of them.
+// bounds limit the writes of an instance of one application in a store that holds others. The zero value allows the
+// writes of all of them. An instance may read any key, since a public name may lead to another application's picture.
 //
-//	writes   a app …                 its own keys
-//	         h name app              its own public names
-//	reads    any, of a trusted module, whose public names may lead to another application's picture;
-//	         of any other module its own keys, the control partition and the public names
+//	a app …       its own keys
+//	h name app    its own public names
 type bounds struct {
-	one, strict bool
-	app         catalog.AppID
+	one bool
+	app catalog.AppID
 }
 
-// boundsOf are those of an instance that serves app; empty: all.
-func boundsOf(app string, trusted bool) (bounds, error) {
+// boundsOf returns the bounds of an instance that serves app; empty: all.
+func boundsOf(app string) (bounds, error) {
 	if app == "" {
 		return bounds{}, nil
 	}
 	id, err := catalog.ParseAppID(app)
-	return bounds{one: true, strict: !trusted, app: id}, err
+	return bounds{one: true, app: id}, err
 }
 
 // hostedKeyBytes is the length of a public name's key.
@@ -72,19 +70,6 @@ func (b *bounds) check(batch *kv.Batch) error {
 // within reports whether the range lo ≤ key < hi lies in another; a nil hi reaches to the end.
 func within(lo, hi, outerLo, outerHi []byte) bool {
 	return bytes.Compare(lo, outerLo) >= 0 && (outerHi == nil || hi != nil && bytes.Compare(hi, outerHi) <= 0)
-}
-
-// mayRead reports whether the range lo ≤ key < hi may be read.
-func (b *bounds) mayRead(lo, hi []byte) bool {
-	if !b.strict {
-		return true
-	}
-	for _, r := range []func() (lo, hi []byte){b.app.Range, catalog.Control.Range, catalog.HostedRange} {
-		if from, to := r(); within(lo, hi, from, to) {
-			return true
-		}
-	}
-	return false
 }
 
 // mayIssue reports whether tokens of an application may be issued.

@@ -131,20 +131,6 @@ func (in *Instance) Done(ctx context.Context, t core.Task, r core.Result) error 
 // Step does a little of what no request waits for, a few milliseconds of a training among it.
 func (in *Instance) Step(ctx context.Context) (Stepped, error) { return in.step(ctx, abi.Step{}) }
 
-// Analyse does a job whose picture is in Data, on an instance that is an analyser.
-func (in *Instance) Analyse(ctx context.Context, j *api.Job) api.Result {
-	before, after := abi.JobAround(j)
-	answer, err := in.call(ctx, "analyse", before, j.Data, after)
-	if err != nil {
-		return api.Result{Err: gone(err)}
-	}
-	r, err := abi.ParseResult(answer)
-	if err := in.broken(err); err != nil {
-		return api.Result{Err: gone(err)}
-	}
-	return r.Result
-}
-
 // Ask asks what is no request; the error is what the guest says, or ErrDead.
 func (in *Instance) Ask(ctx context.Context, q abi.Question) ([]byte, error) {
 	answer, err := in.call(ctx, "ask", q.Marshal())

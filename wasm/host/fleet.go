@@ -14,6 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
@@ -24,7 +25,7 @@ const DefaultMemoryBytes = 2 << 30
 
 // FleetOptions are what a [Fleet] serves with. Runtime and Lent are needed.
 type FleetOptions struct {
-	Runtime *Runtime // the fleet's from now on: closed when nothing runs in it any more
+	Runtime *Runtime // the fleet's from now on: Close closes it
 	Lent    Lent     // to every instance; Store, Hosted and Bundles among it
 
 	// Settings of every instance. Role, App and Store are the fleet's to say.
@@ -34,7 +35,6 @@ type FleetOptions struct {
 	OperatorRate auth.Rate
 
 	Models      *predict.Set                  // public models, tables suffice; nil: read from the bundles
-	Analysers   int                           // instances that analyse pictures and are open from the start, for a module that is not the program's own; 0 means 1
 	MemoryBytes int64                         // of all writers; 0 means DefaultMemoryBytes
 	Replica     func(app string) *abi.Replica // how an application is kept a copy; nil, or an answer of nil: it stands alone
 	// Wrote is told of an application whose instance has written, but for what its machine pulls; nil: nobody
@@ -48,12 +48,12 @@ type FleetOptions struct {
 	Strays func() // told that pictures may be left that nothing claims; nil: nobody is
 }
 
-// Fleet is one instance for each application, the only one that writes it. Pictures are analysed by a pool of
-// instances beside them; natively where the module is the program's own, whose loops and network are lent anyway.
+// Fleet has one instance for each application, the only one that writes it. Pictures are analysed natively: an instance would
+// do the same with the network and the loops of the host, and gives the same bytes.
 //
 //	request ── credential ──▶ application ──▶ writer: one call at a time ──▶ jobs ─┐
 //	     └──── none that is good ──▶ front, natively: says so as /v2 does            │
-//	                                            analysers, or natively as they do ◀──┘
+//	                                                      analysers, natively ◀──────┘
 //
 // A writer is opened when its application is first asked for something, replaced when its guest dies,
 // and closed, the longest unused first, when all of them have too much memory. Nothing is
@@ -67,11 +67,8 @@ type Fleet struct {
 	o       FleetOptions
 	front   *front
 	gallery api.Gallery
-	pool    *pool
 
 	mu      sync.Mutex
-	rt      *Runtime   // of new instances
-	old     []*Runtime // in which something still runs
 	writers map[string]*writer
 	list    []string  // applications in the order in which the background looks at them
 	listed  time.Time // when they were read
@@ -79,9 +76,8 @@ type Fleet struct {
 	closed  bool
 }
 
-// NewFleet makes a fleet, and opens its analysers where it is going to need them. ctx bounds that. With an error the runtime is still the
-// caller's.
-func NewFleet(ctx context.Context, o FleetOptions) (*Fleet, error) {
+// NewFleet makes a fleet, and compiles its network. With an error the runtime is still the caller's.
+func NewFleet(o FleetOptions) (*Fleet, error) {
 	if o.Runtime == nil || o.Lent.Store == nil || o.Lent.Hosted == nil || o.Lent.Clock == nil || o.Lent.Rand == nil {
 		return nil, fmt.Errorf("%w: Runtime, Store, Hosted, Clock and Rand are needed", api.ErrOptions)
 	}
@@ -100,20 +96,16 @@ func NewFleet(ctx context.Context, o FleetOptions) (*Fleet, error) {
 	s := &o.Settings
 	s.Rate, s.Burst = rateOf(o.Rate, auth.Rate{PerSecond: 10, Burst: 100})
 	s.OperatorRate, s.OperatorBurst = rateOf(o.OperatorRate, auth.Rate{})
-	if s.PictureTime == 0 {
-		s.PictureTime = pictureTime
-	}
 	f := &Fleet{
-		o: o, rt: o.Runtime, writers: map[string]*writer{},
+		o: o, writers: map[string]*writer{},
 		gallery: api.Gallery{Names: o.Lent.Hosted, Store: o.Lent.Store, Clock: o.Lent.Clock},
 	}
-	f.pool = newPool(f)
 	var err error
 	if f.front, err = newFront(f); err != nil {
 		return nil, err
 	}
-	if err := f.pool.warm(ctx, max(o.Analysers, 1)); err != nil {
-		return nil, errors.Join(err, f.pool.close())
+	if _, err := f.network([32]byte{}); err != nil {
+		return nil, err
 	}
 	return f, nil
 }
@@ -191,47 +183,11 @@ func (f *Fleet) writer(app string) (*writer, error) {
 	return w, nil
 }
 
-// open opens an instance of the module that is in force.
-func (f *Fleet) open(ctx context.Context, s abi.Settings) (*Instance, error) {
-	for {
-		rt := f.Runtime()
-		in, err := rt.Open(context.WithoutCancel(ctx), f.o.Lent, s)
-		if err == nil || rt == f.Runtime() {
-			return in, err
-		}
-	}
-}
-
-// end closes an instance, and its runtime where it was the last of an old one.
-func (f *Fleet) end(in *Instance) error {
-	err := in.Close()
-	f.mu.Lock()
-	var over []*Runtime
-	kept := f.old[:0]
-	for _, rt := range f.old {
-		if rt.Instances() == 0 {
-			over = append(over, rt)
-		} else {
-			kept = append(kept, rt)
-		}
-	}
-	f.old = kept
-	f.mu.Unlock()
-	for _, rt := range over {
-		err = errors.Join(err, rt.Close(context.Background()))
-	}
-	return err
-}
-
-// Runtime is that of new instances.
-func (f *Fleet) Runtime() *Runtime {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.rt
-}
+// Runtime returns the runtime of all instances.
+func (f *Fleet) Runtime() *Runtime { return f.o.Runtime }
 
 // now is the clock that runs.
-func (f *Fleet) now() time.Time { return f.Runtime().o.Now() }
+func (f *Fleet) now() time.Time { return f.o.Runtime.o.Now() }
 
 // all are the writers there are now.
 func (f *Fleet) all() []*writer {
@@ -242,39 +198,6 @@ func (f *Fleet) all() []*writer {
 		all = append(all, w)
 	}
 	return all
-}
-
-// Swap goes over to another module, which is the fleet's from then on: new instances are its own,
-// and each of the old ones ends when the calls under way in it have. It returns when all writers have
-// changed, and an error, with nothing changed, for a module that cannot analyse. ctx bounds the opening.
-func (f *Fleet) Swap(ctx context.Context, rt *Runtime) error {
-	s := f.o.Settings
-	s.Role, s.Store = abi.Analyser, abi.StoreMemory
-	first, err := rt.Open(ctx, f.o.Lent, s)
-	if err != nil {
-		return err
-	}
-	f.mu.Lock()
-	if f.closed {
-		f.mu.Unlock()
-		return errors.Join(errStopping, first.Close())
-	}
-	f.old = append(f.old, f.rt)
-	f.rt = rt
-	f.mu.Unlock()
-	if f.native([32]byte{}) == nil {
-		f.pool.add(first)
-	} else {
-		err = first.Close()
-	}
-	err = errors.Join(err, f.pool.sweep())
-	for _, w := range f.all() {
-		err = errors.Join(err, w.change())
-	}
-	if err != nil {
-		f.o.Lent.Log.Error("swap", "error", err)
-	}
-	return nil
 }
 
 // Detach ends what serves an application that was deleted: when it returns nothing writes to it.
@@ -291,36 +214,38 @@ func (f *Fleet) Detach(app string) {
 	}
 }
 
-// Oldest is for how long the longest call under way has been running, without writing anything.
-func (f *Fleet) Oldest() time.Duration {
-	f.mu.Lock()
-	all := append([]*Runtime{f.rt}, f.old...)
-	f.mu.Unlock()
-	var d time.Duration
-	for _, rt := range all {
-		d = max(d, rt.Oldest())
-	}
-	return d
-}
+// Oldest returns how long the longest call under way has been running, without writing anything.
+func (f *Fleet) Oldest() time.Duration { return f.o.Runtime.Oldest() }
 
-// Instances is how many are open.
-func (f *Fleet) Instances() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	n := f.rt.Instances()
-	for _, rt := range f.old {
-		n += rt.Instances()
-	}
-	return n
-}
+// Instances returns the number of open instances.
+func (f *Fleet) Instances() int { return f.o.Runtime.Instances() }
 
-// Bytes is how much memory the guests have, analysers among them.
-func (f *Fleet) Bytes() int64 {
-	n := f.pool.bytes()
+// Bytes returns how much memory the guests have.
+func (f *Fleet) Bytes() (n int64) {
 	for _, w := range f.all() {
 		n += w.bytes.Load()
 	}
 	return n
+}
+
+// NewAnalyser makes an analyser, for one thread, of the network with a base, the newest for zero. Of l only Expired counts.
+func (f *Fleet) NewAnalyser(base [32]byte, l raster.Limits) (*predict.Analyser, error) {
+	set, err := f.network(base)
+	if err != nil {
+		return nil, err
+	}
+	return set.NewAnalyser(raster.Limits{Expired: l.Expired}), nil
+}
+
+// network returns the network with a base, the newest for zero.
+func (f *Fleet) network(base [32]byte) (*predict.Set, error) {
+	if base == [32]byte{} {
+		base = f.o.Models.Base()
+	}
+	if set := f.o.Runtime.network(&f.o.Lent, base); set != nil {
+		return set, nil
+	}
+	return nil, fmt.Errorf("%w: network %x is not in the bundles", api.ErrInternal, base[:4])
 }
 
 // Hosted returns the picture behind a hosted name, of whichever application; the error is
@@ -331,7 +256,7 @@ func (f *Fleet) Hosted(name string) (blob.Picture, error) { return f.gallery.Hos
 // blob.ErrNotFound.
 func (f *Fleet) Thumbnail(name string) ([]byte, error) { return f.gallery.Thumbnail(name) }
 
-// Close ends all instances once the calls that are running in them have returned, and the runtimes.
+// Close ends all instances once the calls that are running in them have returned, and the runtime.
 func (f *Fleet) Close() error {
 	f.mu.Lock()
 	if f.closed {
@@ -344,12 +269,5 @@ func (f *Fleet) Close() error {
 	for _, w := range f.all() {
 		err = errors.Join(err, w.retire())
 	}
-	err = errors.Join(err, f.pool.close())
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, rt := range append(f.old, f.rt) {
-		err = errors.Join(err, rt.Close(context.Background()))
-	}
-	f.old = nil
-	return err
+	return errors.Join(err, f.o.Runtime.Close(context.Background()))
 }

@@ -3,7 +3,6 @@ package host
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -25,7 +24,7 @@ type seeded struct{ *rand.ChaCha8 }
 func newSeeded() seeded { return seeded{rand.NewChaCha8([32]byte{6})} }
 
 func options(module []byte) Options {
-	return Options{Module: module, Now: time.Now, Rand: newSeeded(), CallTime: 5 * time.Second, MemoryPages: 256}
+	return Options{Module: module, Now: time.Now, Rand: newSeeded(), MemoryPages: 256}
 }
 
 func newRuntime(t testing.TB, o Options) *Runtime {
@@ -101,7 +100,6 @@ func TestHostileGuests(t *testing.T) {
 		body   func(*guest) []byte
 		want   string // in why it is dead
 	}{
-		{"endless loop", "serve", func(*guest) []byte { return endless }, "deadline"},
 		{"trap", "serve", func(*guest) []byte { return trap }, "unreachable"},
 		{"memory bomb", "serve", func(*guest) []byte { return bomb }, "unreachable"},
 		{"deep recursion", "serve", func(g *guest) []byte { return g.recursion("serve") }, "stack overflow"},
@@ -117,7 +115,6 @@ func TestHostileGuests(t *testing.T) {
 			healthy := open(t, newRuntime(t, o), lend0(t))
 			g = newGuest()
 			g.bodies[tt.export] = tt.body(g)
-			o.CallTime = 200 * time.Millisecond
 			o.Module, o.Log = g.encode(), slog.New(slog.NewTextHandler(&told, nil))
 			rt := newRuntime(t, o)
 			in, err := rt.Open(context.Background(), lend0(t), abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
@@ -180,28 +177,23 @@ func TestRefusedModules(t *testing.T) {
 	unknown.extra = []extra{{"sightline", "read_file", "iiii", "I"}}
 	wrong := newGuest()
 	wrong.extra = []extra{{"sightline", "kv_get", "ii", "I"}}
-	early := newGuest()
-	early.start = code(opLoop, blockVoid, opBr, 0, opEnd, opEnd)
 	newer := newGuest()
 	newer.version = 2
 	tests := map[string]struct {
 		module []byte
 		want   error
 	}{
-		"no module":            {[]byte("#!/bin/sh"), ErrModule},
-		"nothing":              {nil, ErrModule},
-		"a foreign import":     {foreign.encode(), ErrModule},
-		"an unknown import":    {unknown.encode(), ErrModule},
-		"an import otherwise":  {wrong.encode(), ErrModule},
-		"endless at its start": {early.encode(), ErrModule},
-		"a newer ABI":          {newer.encode(), abi.ErrVersion},
-		"no exports":           {[]byte("\x00asm\x01\x00\x00\x00"), ErrModule},
+		"no module":           {[]byte("#!/bin/sh"), ErrModule},
+		"nothing":             {nil, ErrModule},
+		"a foreign import":    {foreign.encode(), ErrModule},
+		"an unknown import":   {unknown.encode(), ErrModule},
+		"an import otherwise": {wrong.encode(), ErrModule},
+		"a newer ABI":         {newer.encode(), abi.ErrVersion},
+		"no exports":          {[]byte("\x00asm\x01\x00\x00\x00"), ErrModule},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			o := options(tt.module)
-			o.CallTime = 200 * time.Millisecond
-			rt, err := NewRuntime(context.Background(), o)
+			rt, err := NewRuntime(context.Background(), options(tt.module))
 			if err == nil {
 				defer rt.Close(context.Background())
 				_, err = rt.Open(context.Background(), lend0(t), abi.Settings{Role: abi.Engine, Store: abi.StoreLent})
@@ -213,42 +205,24 @@ func TestRefusedModules(t *testing.T) {
 	}
 }
 
-// TestTrustedIsByHash runs without deadlines what is the program's own and nothing else.
-func TestTrustedIsByHash(t *testing.T) {
-	module := newGuest().encode()
-	o := options(module)
-	o.Trusted = append(o.Trusted, sha256.Sum256(module))
-	if rt := newRuntime(t, o); !rt.Trusted() {
-		t.Error("the program's own module is not trusted")
-	}
-	o.Module = newGuestWith("serve", trap)
-	if rt := newRuntime(t, o); rt.Trusted() {
-		t.Error("another module is trusted")
-	}
-}
-
-func newGuestWith(export string, body []byte) []byte {
-	g := newGuest()
-	g.bodies[export] = body
-	return g.encode()
-}
-
 // TestOldest is what a watchdog looks at.
 func TestOldest(t *testing.T) {
-	o := options(newGuestWith("serve", endless))
-	o.CallTime = 300 * time.Millisecond
-	rt := newRuntime(t, o)
-	in := open(t, rt, lend0(t))
-	over := make(chan struct{})
+	p := newProber(t)
+	waits, over := make(chan struct{}), make(chan struct{})
+	p.lent.Clock = func() time.Time {
+		<-waits
+		return time.Unix(1_700_000_000, 0)
+	}
 	go func() {
 		defer close(over)
-		in.Begin(context.Background(), &api.Request{Method: "GET", Path: "/v2/models"})
+		p.name("now")
 	}()
-	for rt.Oldest() < 50*time.Millisecond {
+	for p.rt.Oldest() < 50*time.Millisecond {
 		runtime.Gosched()
 	}
+	close(waits)
 	<-over
-	if d := rt.Oldest(); d != 0 {
+	if d := p.rt.Oldest(); d != 0 {
 		t.Errorf("Oldest = %v while nothing runs", d)
 	}
 }

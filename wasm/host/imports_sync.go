@@ -4,7 +4,6 @@ import (
 	"bytes"
 
 	"github.com/sightline-dev/sightline/core/blob"
-	"github.com/sightline-dev/sightline/sync/replica"
 )
 
 // Register is what a host knows of applications that are copies of an origin's.
@@ -17,18 +16,9 @@ type Register interface {
 	TakeRegister(app string, seq uint64, data []byte) error
 }
 
-// blobs are the pictures of all applications. A module that is not ours is lent none: a hash is no right to
-// what it stands for.
-func (c *call) blobs() replica.Blobs {
-	if c.in.bounds.strict {
-		return nil
-	}
-	return c.in.lent.Blobs
-}
-
 func pictureHas(c *call) {
 	hash := c.hash()
-	if c.blobs() == nil {
+	if c.in.lent.Blobs == nil {
 		c.did(errNotLent)
 		return
 	}
@@ -41,7 +31,7 @@ func pictureHas(c *call) {
 
 func pictureGet(c *call) {
 	hash := c.hash()
-	if c.blobs() == nil {
+	if c.in.lent.Blobs == nil {
 		c.fill(1, nil, errNotLent)
 		return
 	}
@@ -51,7 +41,7 @@ func pictureGet(c *call) {
 
 func picturePut(c *call) {
 	hash, data := c.hash(), c.bytes(1)
-	if c.blobs() == nil {
+	if c.in.lent.Blobs == nil {
 		c.did(errNotLent)
 		return
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/sightline-dev/sightline/wasm/host/kernels"
 )
 
-// ErrDead is returned by an instance whose guest has trapped, run out of time or broken the
-// contract. What it had acknowledged is in the store.
+// ErrDead is returned by an instance whose guest has trapped or broken the contract. All
+// acknowledged writes are in the store.
 var ErrDead = errors.New("guest is dead")
 
 // Pictures keep the pictures that calls bring; *blob.Hosted is one.
@@ -51,7 +51,7 @@ type Lent struct {
 }
 
 // Instance is a guest with what it was lent. It has the shapes of *core.Engine, and one of its
-// methods is called at a time; Dead, Bytes and Trusted may be called at any.
+// methods is called at a time; Dead and Bytes may be called at any time.
 type Instance struct {
 	rt      *Runtime
 	lent    Lent
@@ -97,7 +97,7 @@ func (rt *Runtime) Open(ctx context.Context, lent Lent, s abi.Settings) (_ *Inst
 	if in.log == nil {
 		in.log = slog.New(slog.DiscardHandler)
 	}
-	if in.bounds, err = boundsOf(s.App, rt.trusted); err != nil {
+	if in.bounds, err = boundsOf(s.App); err != nil {
 		return nil, err
 	}
 	if s.Bundles, err = names(lent.Bundles); err != nil {
@@ -139,10 +139,9 @@ func names(bundles fs.FS) (names []string, err error) {
 // start makes the instance and initialises it.
 func (in *Instance) start(ctx context.Context) (err error) {
 	in.rt.open.Add(1)
-	in.kernels = in.rt.o.Kernels.Open()
+	in.kernels = in.rt.kernels.Open()
 	in.kernels.LendNetworks(func(base [32]byte) *predict.Set { return in.rt.network(&in.lent, base) })
-	ctx, stop := in.limit(ctx)
-	defer stop()
+	ctx = in.bind(ctx)
 	if in.module, in.free, err = in.rt.instantiate(ctx); err != nil {
 		return err
 	}
@@ -163,13 +162,9 @@ func (in *Instance) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// limit bounds a call of a module that is not trusted.
-func (in *Instance) limit(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx = in.kernels.Bind(context.WithValue(ctx, instanceKey{}, in))
-	if in.rt.trusted {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, in.rt.o.CallTime)
+// bind returns a context in which imports find the instance and its kernels.
+func (in *Instance) bind(ctx context.Context) context.Context {
+	return in.kernels.Bind(context.WithValue(ctx, instanceKey{}, in))
 }
 
 // run calls an export, with its parameters and then its result in stack.
@@ -199,8 +194,7 @@ func (in *Instance) call(ctx context.Context, name string, parts ...[]byte) ([]b
 	if in.dead != nil {
 		return nil, in.dead
 	}
-	ctx, stop := in.limit(ctx)
-	defer stop()
+	ctx = in.bind(ctx)
 	n := 0
 	for _, p := range parts {
 		n += len(p)

@@ -12,8 +12,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/replica"
 )
 
-// A copy that joins is taken natively where the module is the program's own, which would do the same four times as
-// slowly: its pieces as they come, and the whole when all are there. Another module's instance does it itself.
+// A copy that joins is taken natively, since the module does the same four times as slowly: its pieces as they come, and the
+// state once all pieces are stored.
 
 // Place puts a piece of a snapshot in its place, between two calls of the application's instance; false: the instance is to have it.
 // See [replica.Place].
@@ -30,7 +30,7 @@ func (f *Fleet) Place(ctx context.Context, app string, hash blob.Hash, piece []b
 		return false, err
 	}
 	defer w.give()
-	if w.in == nil || !w.in.rt.own || ctx.Err() != nil {
+	if w.in == nil || ctx.Err() != nil {
 		return false, ctx.Err()
 	}
 	return replica.Place(f.o.Lent.Store, id, hash, piece)
@@ -48,13 +48,11 @@ func (f *Fleet) TakeSnapshot(ctx context.Context, app string, manifest []byte) e
 	}
 	defer w.give()
 	in := w.in
-	if err := w.drain(ctx); err != nil {
-		return err
-	}
+	w.drain(ctx)
 	if w.retired {
 		return errStopping
 	}
-	if in == nil || w.in != in || !in.rt.own {
+	if in == nil || w.in != in {
 		return nil // it was replaced meanwhile, and the machine with it
 	}
 	begun := f.now()

@@ -54,7 +54,7 @@ func openJoiner(t testing.TB, from *source, rt *Runtime, store kv.Store) *joiner
 	}
 	lent.Register = &book{app: from.app, seq: seq}
 	j := &joiner{TB: t, from: from}
-	j.Fleet, err = NewFleet(context.Background(), FleetOptions{
+	j.Fleet, err = NewFleet(FleetOptions{
 		Runtime: rt, Lent: lent,
 		Replica: func(string) *abi.Replica {
 			return &abi.Replica{Name: "copy", Live: replica.Once, Wants: wire.Wants{Vectors: wire.VectorsQ16}}
@@ -149,19 +149,23 @@ func (j *joiner) says(id string) (text string) {
 	return text
 }
 
-// TestTakesSnapshots: a copy whose module is the program's own is joined natively, and answers as one does whose
-// module has done all of it.
+// TestTakesSnapshots: a copy is joined natively, and answers as one does whose instance has done all of it.
 func TestTakesSnapshots(t *testing.T) {
 	s := newSource(t, 3_000)
 	s.do = wire.DoRebase
 	id := s.idAt(t, 7)
 	its := newJoiner(t, s, anotherRuntime(t))
+	w, err := its.writer(s.app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.alone = true
 	its.follow()
 	if its.placed != 0 || its.taken != 0 {
-		t.Errorf("another's module: %d pieces were placed, %d snapshots taken", its.placed, its.taken)
+		t.Errorf("by the instance: %d pieces were placed, %d snapshots taken", its.placed, its.taken)
 	}
 	want := its.says(id)
-	own := newJoiner(t, s, ownRuntime(t))
+	own := newJoiner(t, s, anotherRuntime(t))
 	own.follow()
 	if own.placed < 8 || own.taken != 1 {
 		t.Errorf("%d pieces were placed, %d snapshots taken", own.placed, own.taken)
@@ -178,7 +182,7 @@ func TestTakesSnapshots(t *testing.T) {
 func TestTakesNothing(t *testing.T) {
 	s := newSource(t, 3_000)
 	s.do = wire.DoRebase
-	j := newJoiner(t, s, ownRuntime(t))
+	j := newJoiner(t, s, anotherRuntime(t))
 	ctx := context.Background()
 	if placed, err := j.Place(ctx, s.app, blob.Hash{}, []byte("no piece")); placed || err != nil {
 		t.Errorf("without an instance: %v, %v", placed, err)
@@ -243,7 +247,7 @@ func TestTakesThroughKills(t *testing.T) {
 	s.do = wire.DoRebase
 	id := s.idAt(t, 7)
 	whole := &mortal{Store: memkv.New(), last: -1}
-	j := openJoiner(t, s, ownRuntime(t), whole)
+	j := openJoiner(t, s, anotherRuntime(t), whole)
 	before := whole.writes
 	j.follow()
 	want, writes := j.says(id), whole.writes
@@ -255,12 +259,12 @@ func TestTakesThroughKills(t *testing.T) {
 	}
 	for last := before; last < writes; last += proof.Size(t, 16, 16, 4, 1) {
 		store := &mortal{Store: memkv.New(), last: last}
-		j := openJoiner(t, s, ownRuntime(t), store)
+		j := openJoiner(t, s, anotherRuntime(t), store)
 		if err := j.try(); err == nil {
 			t.Errorf("killed at write %d of %d it joined all the same", last, writes)
 		}
 		_ = j.Close() // its store is dead
-		j = openJoiner(t, s, ownRuntime(t), store.Store)
+		j = openJoiner(t, s, anotherRuntime(t), store.Store)
 		j.follow()
 		if got := j.says(id); got != want {
 			t.Errorf("killed at write %d of %d the copy says\n%.2000s\nnot\n%.2000s", last, writes, got, want)

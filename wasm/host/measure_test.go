@@ -77,15 +77,7 @@ func BenchmarkCall(b *testing.B) {
 	ctx := context.Background()
 	r := &api.Request{Method: "GET", Path: "/v2/models"}
 	b.Run("nothing", func(b *testing.B) {
-		in := open(b, newRuntime(b, trusted(newGuest().encode())), lend0(b))
-		for b.Loop() {
-			in.Begin(ctx, r)
-		}
-	})
-	b.Run("nothing/deadlines", func(b *testing.B) {
-		o := options(newGuest().encode())
-		o.CallTime = time.Minute
-		in := open(b, newRuntime(b, o), lend0(b))
+		in := open(b, newRuntime(b, options(newGuest().encode())), lend0(b))
 		for b.Loop() {
 			in.Begin(ctx, r)
 		}
@@ -118,12 +110,6 @@ func spent(b *testing.B) (report func()) {
 	}
 	before := used()
 	return func() { b.ReportMetric(float64((used()-before).Nanoseconds())/float64(b.N), "cpu-ns/op") }
-}
-
-func trusted(module []byte) Options {
-	o := options(module)
-	o.Trusted = append(o.Trusted, hashOf(module))
-	return o
 }
 
 // BenchmarkPredict is one photo from its base64 to its concepts on the released network: natively,

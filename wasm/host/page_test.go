@@ -315,7 +315,7 @@ func (e farExport) CallWithStack(ctx context.Context, stack []uint64) error {
 func (p *page) open(rt *Runtime, lent Lent, s abi.Settings) (*Instance, error) {
 	p.last++
 	in := &Instance{rt: rt, lent: lent, log: rt.o.Log, reading: reading{snapshots: map[uint32]kv.Snapshot{}, scans: map[uint32]*scan{}}}
-	in.kernels = rt.o.Kernels.Open()
+	in.kernels = rt.kernels.Open()
 	rt.open.Add(1)
 	f := &far{page: p, id: p.last, in: in}
 	in.module, in.free, in.exports = f, func() {}, map[string]wapi.Function{}
@@ -323,7 +323,7 @@ func (p *page) open(rt *Runtime, lent Lent, s abi.Settings) (*Instance, error) {
 		in.exports[name] = farExport{far: f, name: name}
 	}
 	var err error
-	if in.bounds, err = boundsOf(s.App, true); err != nil {
+	if in.bounds, err = boundsOf(s.App); err != nil {
 		return nil, err
 	}
 	if s.Bundles, err = names(lent.Bundles); err != nil {

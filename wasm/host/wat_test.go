@@ -15,7 +15,6 @@ const (
 	opLoop        = 0x03
 	opIf          = 0x04
 	opEnd         = 0x0b
-	opBr          = 0x0c
 	opBrIf        = 0x0d
 	opCall        = 0x10
 	opDrop        = 0x1a
@@ -45,7 +44,6 @@ const (
 type guest struct {
 	bodies  map[string][]byte // by export: code with its end
 	imports []imported
-	start   []byte // of the start section
 	pages   uint32 // at first
 	version int32
 	extra   []extra // more imports
@@ -167,13 +165,6 @@ func (g *guest) encode() []byte {
 	if segments != nil {
 		data = vec(segments...)
 	}
-	var start []byte
-	if g.start != nil {
-		functions = append(functions, uleb(uint64(len(kinds))))
-		kinds = append(kinds, typeOf(nil, nil))
-		codes = append(codes, sized(code(0x00, g.start)))
-		start = section(8, uleb(uint64(len(imports)+len(exportNames))))
-	}
 	return code(
 		[]byte("\x00asm\x01\x00\x00\x00"),
 		section(1, vec(kinds...)),
@@ -181,7 +172,6 @@ func (g *guest) encode() []byte {
 		section(3, vec(functions...)),
 		section(5, code(0x01, 0x00, uleb(uint64(g.pages)))),
 		section(7, vec(exported...)),
-		start,
 		section(10, vec(codes...)),
 		section(11, data),
 	)
@@ -189,8 +179,7 @@ func (g *guest) encode() []byte {
 
 // Bodies of hostile guests, for an export of the type (i32) → i64.
 var (
-	endless = code(opLoop, blockVoid, opBr, 0, opEnd, i64(0), opEnd)
-	trap    = code(opUnreachable, opEnd)
+	trap = code(opUnreachable, opEnd)
 	// bomb grows its memory until it gets no more, and writes to each page that it has got.
 	bomb = code(
 		opLoop, blockVoid,

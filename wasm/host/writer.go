@@ -108,7 +108,7 @@ func (w *writer) shut() error {
 	w.in, w.calls, w.tasks = nil, 0, 0
 	w.bytes.Store(0)
 	w.rest()
-	return w.f.end(in)
+	return in.Close()
 }
 
 // touch has the background look at the instance soon.
@@ -133,31 +133,16 @@ func (w *writer) rest() {
 	}
 }
 
-// drainTime is how long a swap waits for calls that are waiting for their jobs.
+// drainTime limits the time for which TakeSnapshot waits for calls that wait for their jobs.
 const drainTime = 5 * time.Second
 
-// ready opens the instance where there is none, or where it is of an old module; the turn is the
-// caller's, also with an error.
+// ready opens the instance where there is none; the turn is the caller's, also with an error.
 func (w *writer) ready(ctx context.Context) error {
 	if w.retired {
 		return errStopping
 	}
-	if w.in != nil && w.in.rt == w.f.Runtime() {
-		return nil
-	}
 	if w.in != nil {
-		if err := w.drain(ctx); err != nil {
-			return err
-		}
-		if w.retired {
-			return errStopping
-		}
-		if w.in != nil && w.in.rt == w.f.Runtime() {
-			return nil // another was quicker
-		}
-		if err := w.shut(); err != nil {
-			w.f.o.Lent.Log.Error("instance", "app", w.app, "error", err)
-		}
+		return nil
 	}
 	if wait := w.diedAt.Add(mourning).Sub(w.f.now()); w.died >= maxDeaths && wait > 0 && wait <= mourning {
 		return fmt.Errorf("%w: the application's guest has died %d times", api.ErrBusy, w.died)
@@ -168,9 +153,9 @@ func (w *writer) ready(ctx context.Context) error {
 		s.Replica = w.f.o.Replica(w.app)
 	}
 	if s.Replica != nil {
-		s.Replica.Takes = !w.alone && w.f.Runtime().own
+		s.Replica.Takes = !w.alone
 	}
-	in, err := w.f.open(ctx, s)
+	in, err := w.f.o.Runtime.Open(context.WithoutCancel(ctx), w.f.o.Lent, s)
 	if err != nil {
 		if errors.Is(err, ErrDead) {
 			w.died++
@@ -185,7 +170,7 @@ func (w *writer) ready(ctx context.Context) error {
 }
 
 // drain waits, without the turn, until no call of the instance waits for jobs, for drainTime at most.
-func (w *writer) drain(ctx context.Context) error {
+func (w *writer) drain(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, drainTime)
 	defer stop()
 	for in := w.in; w.calls > 0 && w.in == in; {
@@ -203,21 +188,6 @@ func (w *writer) drain(ctx context.Context) error {
 			break
 		}
 	}
-	return nil
-}
-
-// change ends an instance of an old module.
-func (w *writer) change() error {
-	<-w.turn
-	defer w.give()
-	if w.in == nil || w.in.rt == w.f.Runtime() {
-		return nil
-	}
-	in := w.in
-	if err := w.drain(context.Background()); err != nil || w.in != in {
-		return err
-	}
-	return w.shut()
 }
 
 // retire ends the instance, and the writer with it.

@@ -3,10 +3,12 @@ package host
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
@@ -14,8 +16,7 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// TestOwnPictures has the program's own module's pictures analysed natively, without an instance, and another's by
-// instances: the same bytes, and the same errors.
+// TestOwnPictures analyses pictures natively, as a fleet does, and by an instance: the same bytes, and the same errors.
 func TestOwnPictures(t *testing.T) {
 	photo, err := os.ReadFile(filepath.Join(proof.Root(t), "web", "samples", "01-canal-in-venice.jpg"))
 	if err != nil {
@@ -25,7 +26,16 @@ func TestOwnPictures(t *testing.T) {
 		"photo": photo, "cut photo": photo[:len(photo)/2], "head of a photo": photo[:200], "png": apitest.Picture("red.png"),
 		"half": apitest.Picture("half.png"), "none": []byte("no picture"), "empty": nil,
 	}
-	own, other := newNode(t, ownRuntime(t), nil), newNode(t, anotherRuntime(t), nil)
+	n := newNode(t, anotherRuntime(t), nil)
+	in, err := n.fleet.Runtime().Open(t.Context(), n.fleet.o.Lent, abi.Settings{Role: abi.Analyser, Store: abi.StoreMemory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := in.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	late := func() bool { return true }
 	tests := []struct {
 		name string
@@ -40,10 +50,18 @@ func TestOwnPictures(t *testing.T) {
 		{name: "late", want: predict.WantConcepts, l: raster.Limits{Expired: late}},
 	}
 	for _, tt := range tests {
-		natively, byInstance := own.fleet.NewAnalyser([32]byte{}, tt.l), other.fleet.NewAnalyser(own.fleet.o.Models.Base(), tt.l)
+		natively, err := n.fleet.NewAnalyser([32]byte{}, tt.l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		if tt.l.Expired != nil {
+			stop()
+		}
 		for name, picture := range pictures {
 			a, err := natively.Analyse(picture, tt.crop, tt.want)
-			b, far := byInstance.Analyse(picture, tt.crop, tt.want)
+			r := in.Analyse(ctx, &api.Job{Data: picture, Crop: tt.crop, Want: tt.want, Base: n.fleet.o.Models.Base()})
+			b, far := r.Analysis, r.Err
 			if x, y := abi.AppendAnalysis(nil, &a), abi.AppendAnalysis(nil, &b); !bytes.Equal(x, y) {
 				t.Errorf("%s, %s: %d bytes natively, %d by an instance", tt.name, name, len(x), len(y))
 			}
@@ -53,23 +71,9 @@ func TestOwnPictures(t *testing.T) {
 				}
 			}
 		}
+		stop()
 	}
-	if got := own.fleet.Instances(); got != 0 {
-		t.Errorf("%d instances have been opened", got)
-	}
-	a := own.fleet.NewAnalyser([32]byte{}, raster.Limits{})
-	for _, tt := range []struct {
-		rt   *Runtime
-		want int
-	}{{anotherRuntime(t), 1}, {ownRuntime(t), 0}} {
-		if err := own.fleet.Swap(context.Background(), tt.rt); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := a.Analyse(photo, raster.Crop{}, predict.WantConcepts); err != nil {
-			t.Error(err)
-		}
-		if got := own.fleet.Instances(); got != tt.want {
-			t.Errorf("%d instances after a swap, want %d", got, tt.want)
-		}
+	if _, err := n.fleet.NewAnalyser([32]byte{1}, raster.Limits{}); !errors.Is(err, api.ErrInternal) {
+		t.Errorf("a network that the bundles lack: %v", err)
 	}
 }
