@@ -16,7 +16,7 @@ import { patiently } from './rated';
 import { edge, sessionState, settled, unanswered } from './session.svelte';
 import type { Standing } from './standing.svelte';
 import { Token } from './token';
-import { pageWords } from './words.svelte';
+import { loadWords } from './words.svelte';
 
 /** Who answered last: a copy on this device, or the origin over the network, or an edge. */
 export type By = 'device' | 'origin' | 'edge';
@@ -306,7 +306,8 @@ export class Application {
   async #begin(): Promise<void> {
     await settled();
     if (edge()) {
-      const [{ Standing }] = await Promise.all([import('./standing.svelte'), pageWords()]);
+      const { Standing } = await import('./standing.svelte');
+      await loadWords();
       if (this.#closed) return;
       this.standing = new Standing(this.ask, () => this.changes++);
       void this.standing.begin();

@@ -1,5 +1,5 @@
+import { m } from './parts/words';
 import { describe, type GroupId, groupOf, spoken } from './scopes';
-import { m } from './words.svelte';
 
 const names: Record<GroupId, () => string> = {
   predict: () => m.group_predict(),

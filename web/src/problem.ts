@@ -1,7 +1,8 @@
 // What went wrong, in the reader's words: what happened, then what to do.
 import { Failure } from './console';
 import { lackWords } from './groups';
-import { m, row } from './words.svelte';
+import { m } from './parts/words';
+import { row } from './words.svelte';
 
 export interface Problem {
   title: string;

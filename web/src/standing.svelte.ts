@@ -4,7 +4,7 @@ import type { CopyStatus } from '../runtime/src/index';
 import { type Ask, call } from './ask';
 import { Failure } from './console';
 import { Outbox } from './outbox.svelte';
-import { m } from './words.svelte';
+import { m } from './parts/words';
 
 const pause = 2000; // ms between two questions, while the page is seen
 

@@ -1,31 +1,43 @@
 // The words of the pages, in the reader's language, and how that language writes numbers and dates.
 // Everything here is reactive: a page changes its language without a reload.
+//
+// Each folder of messages is a namespace. This file loads the shell's. Every other one has a words.ts in the folder of sources with its
+// name, which exports `m`. The type of `m` rejects a message of another namespace, and importing `m` loads the namespace.
+// The modules of the shell import `m` from this file, so that the first screen waits for the shell's messages alone.
 
 import { keep, kept } from './kept';
 import { choose, directionOf } from './languages';
 
-type Compiled = typeof import('./words/messages/en.js') & typeof import('./words/pages/en.js');
 type Inputs<F> = F extends (inputs: infer I) => unknown ? I : never;
 
-/** One function a message: of its inputs, where it has any. */
-type Words = {
+/** One function for each message: of its inputs, if it has any. */
+type Words<Compiled> = {
   readonly [K in keyof Compiled]: keyof Inputs<Compiled[K]> extends never
     ? () => string
     : (inputs: Inputs<Compiled[K]>) => string;
 };
 
-// What the shell says is loaded at once, what the pages say with the first of them.
-const modules = import.meta.glob<Words>(['./words/messages/*.js', './words/pages/*.js', '!./words/messages/_index.js']);
+/** The compiled messages of a namespace by file, one for each language. */
+type Files<Compiled> = Record<string, () => Promise<Compiled>>;
 
-let words = $state.raw<Partial<Words>>();
-let loading: Promise<void> | undefined; // of the words of the pages
-let whole = false; // whether the words of the pages are wanted
+const namespaces: Files<object>[] = []; // those that modules have imported, in that order
+let words = $state.raw<Record<string | symbol, unknown>>({}); // the messages of the first `loaded` namespaces, in the language `code`
+let loaded = 0;
 let code = $state('en');
+let wanted = 'en'; // the language that was asked for last
+const all: object = new Proxy({}, { get: (_, key) => words[key] });
 
-/** The messages. Set by [speak], which has to have ended once before any is read, and those of pages by [pageWords]. */
-export const m: Words = new Proxy({} as Words, {
-  get: (_, key) => words?.[key as keyof Words],
-});
+/**
+ * Registers a namespace, and returns its messages together with those of another one that is loaded too. They may be read once
+ * [loadWords] has returned. Coming waits for it after each import.
+ */
+export function namespace<Compiled extends object, Others = unknown>(files: Files<Compiled>, others?: Others) {
+  namespaces.push(files);
+  return (others ?? all) as Words<Compiled> & Others;
+}
+
+/** The messages of the shell. */
+export const m = namespace(import.meta.glob<typeof import('./words/shell/en.js')>('./words/shell/*.js'));
 
 /** The code of the reader's language. */
 export function language(): string {
@@ -39,27 +51,31 @@ export function preferred(): string {
 }
 
 /** Loads a language's words and shows the page in it. */
-export async function speak(wanted: string): Promise<void> {
-  const [shell, pages] = ['messages', 'pages'].map((part) => modules[`./words/${part}/${wanted}.js`]);
-  if (!shell || !pages) throw new Error(`no words for ${wanted}`);
-  const of = whole;
-  const [some, more] = await Promise.all([shell(), of ? pages() : undefined]);
-  if (whole && !of) return speak(wanted); // a page has come meanwhile
-  words = more ? { ...some, ...more } : some;
-  code = wanted;
-  document.documentElement.lang = wanted;
-  document.documentElement.dir = directionOf(wanted);
+export async function speak(language: string): Promise<void> {
+  wanted = language;
+  await loadWords();
 }
 
-/** Loads what the pages say, too. */
-export async function pageWords(): Promise<void> {
-  if (whole) return loading;
-  whole = true;
-  loading = speak(code).catch((failure) => {
-    whole = false;
-    throw failure;
-  });
-  return loading;
+/** Loads the messages of all namespaces that are registered by now. If some cannot be loaded, the page keeps its language. */
+export async function loadWords(): Promise<void> {
+  while (code !== wanted || loaded < namespaces.length) {
+    const [language, count] = [wanted, namespaces.length];
+    const parts = await Promise.all(namespaces.map((files) => load(files, language))).catch((failure) => {
+      if (wanted === language) wanted = code;
+      throw failure;
+    });
+    if (wanted !== language || (code === language && loaded >= count)) continue; // another call was later, or was done sooner
+    words = Object.assign({}, ...parts);
+    loaded = count;
+    code = language;
+    document.documentElement.lang = language;
+    document.documentElement.dir = directionOf(language);
+  }
+}
+
+function load(files: Files<object>, language: string): Promise<object> {
+  const file = Object.keys(files).find((path) => path.endsWith(`/${language}.js`));
+  return files[file ?? '']?.() ?? Promise.reject(new Error(`no words for ${language}`));
 }
 
 /** Speaks a language from now on, also at the next visit. */

@@ -87,29 +87,35 @@ function list(dist, manifest) {
 function report(dist, manifest, limit) {
   const size = (/** @type {string} */ file) =>
     statSync(existsSync(join(dist, `${file}.gz`)) ? join(dist, `${file}.gz`) : join(dist, file)).size;
-  const closure = (/** @type {string} */ key, /** @type {Set<string>} */ files) => {
+  // A chunk loads its static imports, and its words in one language, before it is drawn.
+  const closure = (/** @type {string} */ key, /** @type {string} */ language, /** @type {Set<string>} */ files) => {
     const chunk = manifest[key];
     if (!chunk) throw new Error(`${key} is no chunk of the build`);
     if (files.has(chunk.file)) return files;
     files.add(chunk.file);
     for (const css of chunk.css ?? []) files.add(css);
-    for (const next of chunk.imports ?? []) closure(next, files);
+    const words = (chunk.dynamicImports ?? []).filter((/** @type {string} */ one) => isWords(one, language));
+    for (const next of [...(chunk.imports ?? []), ...words]) closure(next, language, files);
     return files;
   };
-  const shell = new Set(['index.html']);
-  for (const key of ['index.html', ...first]) closure(key, shell);
+  const isWords = (/** @type {string} */ key, language = '') =>
+    key.startsWith('src/words/') && key.endsWith(`${language}.js`);
+  const shellIn = (/** @type {string} */ language) => {
+    const files = new Set(['index.html']);
+    for (const key of ['index.html', ...first]) closure(key, language, files);
+    return files;
+  };
   const sum = (/** @type {Iterable<string>} */ files) => [...files].reduce((n, f) => n + size(f), 0);
-  const more = (/** @type {string} */ key) => sum([...closure(key, new Set())].filter((f) => !shell.has(f)));
-  const spoken = Object.keys(manifest).filter((key) => key.startsWith('src/words/messages/'));
-  const longest = spoken.reduce((a, b) => (more(b) > more(a) ? b : a));
-  const own = sum(shell);
-  const whole = own + more(longest);
+  const languages = Object.keys(manifest).flatMap((key) => key.match(/^src\/words\/shell(\/.+)\.js$/)?.[1] ?? []);
+  const longest = languages.reduce((a, b) => (sum(shellIn(b)) > sum(shellIn(a)) ? b : a));
+  const whole = sum(shellIn(longest));
+  const english = shellIn('/en');
   const kb = (/** @type {number} */ n) => `${(n / 1000).toFixed(1).padStart(7)} kB`;
-  console.log(`gzipped:\n${kb(whole)}  the shell with its longest words (${longest}), of ${limit / 1000} kB`);
+  console.log(`gzipped:\n${kb(whole)}  the shell with its longest words (${longest.slice(1)}), of ${limit / 1000} kB`);
+  console.log('With English words, and without the shell:');
   for (const key of Object.keys(manifest).sort()) {
-    if (!manifest[key].isDynamicEntry || first.includes(key)) continue;
-    if (key.startsWith('src/words/') && !key.endsWith('/en.js')) continue; // one stands for all
-    console.log(`${kb(more(key))}  ${key}`);
+    if (!manifest[key].isDynamicEntry || first.includes(key) || isWords(key)) continue;
+    console.log(`${kb(sum([...closure(key, '/en', new Set())].filter((f) => !english.has(f))))}  ${key}`);
   }
   if (whole > limit) throw new Error(`the shell is ${whole} bytes, over ${limit}`);
 }

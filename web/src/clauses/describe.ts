@@ -1,8 +1,9 @@
 // Clauses as words: the text of a chip, and the same in one piece for names and labels.
 import type { Application } from '../application.svelte';
 import { conceptName } from '../names.svelte';
-import { m, number } from '../words.svelte';
+import { number } from '../words.svelte';
 import type { Clause, Point, Unit } from './clause';
+import { m } from './words';
 
 /** The words of a chip around its value, which stands where `value` does. */
 export function around(c: Clause, value: string): string {

@@ -8,8 +8,8 @@ import ScanEye from '@lucide/svelte/icons/scan-eye';
 import SquareDashed from '@lucide/svelte/icons/square-dashed';
 import Tag from '@lucide/svelte/icons/tag';
 import type { Component } from 'svelte';
-import { m } from '../words.svelte';
 import type { Kind } from './clause';
+import { m } from './words';
 
 export const icons: Record<Kind, Component> = {
   predicted: ScanEye,

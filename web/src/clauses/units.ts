@@ -1,5 +1,5 @@
-import { m } from '../words.svelte';
 import type { Unit } from './clause';
+import { m } from './words';
 
 /** The short names of the units of a radius. */
 export function unitNames(): Record<Unit, string> {

@@ -1,4 +1,4 @@
-import { m } from '../../words.svelte';
+import { m } from './words';
 
 const deeds: Record<string, () => string> = {
   'account.create': () => m.deed_account_create(),

@@ -1,5 +1,6 @@
 import type { Counts } from '../../console';
-import { list, m, number } from '../../words.svelte';
+import { list, number } from '../../words.svelte';
+import { m } from './words';
 
 /** What an application holds, in one line: "1,284 inputs, 61 concepts of its own and 4 models". */
 export function holds(c: Counts): string {

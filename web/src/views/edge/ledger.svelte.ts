@@ -2,8 +2,8 @@
 import type { Application } from '../../application.svelte';
 import { nameOfEdge } from '../../session.svelte';
 import type { Standing } from '../../standing.svelte';
-import { m } from '../../words.svelte';
 import { Ledger } from '../sync/ledger.svelte';
+import { m } from './words';
 
 export class AtEdge extends Ledger {
   readonly #standing: Standing;

@@ -2,8 +2,8 @@
 import type { Application } from '../../application.svelte';
 import { say } from '../../parts/toasts.svelte';
 import { problem } from '../../problem';
-import { m } from '../../words.svelte';
 import { remove } from './calls';
+import { m } from './words';
 
 const grace = 10_000; // ms, as long as a toast can be taken back
 

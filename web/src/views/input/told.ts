@@ -2,9 +2,10 @@
 import type { Application } from '../../application.svelte';
 import { conceptName } from '../../names.svelte';
 import { nameOfEdge } from '../../session.svelte';
-import { m, number, row } from '../../words.svelte';
+import { number, row } from '../../words.svelte';
 import { decided } from '../sync/says';
 import type { Step } from './calls';
+import { m } from './words';
 
 const kinds: Readonly<Record<string, () => string>> = {
   input_create: () => m.input_step_create(),

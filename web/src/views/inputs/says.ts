@@ -1,5 +1,7 @@
 // Inputs in words: what is said of them, and what went wrong with their pictures.
-import { language, m, number } from '../../words.svelte';
+
+import { m } from '../../parts/words';
+import { language, number } from '../../words.svelte';
 import { type Input, pending, ready } from './calls';
 
 /** What a person calls an input: the name that its file had, or its id. */

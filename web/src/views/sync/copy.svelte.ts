@@ -2,10 +2,10 @@
 import type { Application } from '../../application.svelte';
 import { pageToken } from '../../console';
 import type { Copy as Open } from '../../copy.svelte';
-import { m } from '../../words.svelte';
 import type { Picture } from '../look/pictures';
 import { type Digest, originDigest } from './digest';
 import { Ledger } from './ledger.svelte';
+import { m } from './words';
 
 export class Copy extends Ledger {
   readonly open: Open;

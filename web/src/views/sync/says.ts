@@ -1,6 +1,7 @@
 // What an operation says, in the reader's words. Labels are said apart: they carry names that are not ours.
-import { m } from '../../words.svelte';
+
 import type { Label, Operation } from './calls';
+import { m } from './words';
 
 const kinds: Readonly<Record<string, () => string>> = {
   input_create: () => m.op_input_create(),

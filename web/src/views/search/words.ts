@@ -1,0 +1,7 @@
+import { m as clauses } from '../../clauses/words';
+import { namespace } from '../../words.svelte';
+
+export const m = namespace(
+  import.meta.glob<typeof import('../../words/search/en.js')>('../../words/search/*.js'),
+  clauses,
+);
