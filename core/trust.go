@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/log"
 )
 
@@ -17,6 +16,3 @@ func (c *Control) SignsWith(ctx context.Context, issuer string, keys []log.Publi
 	}
 	return c.submit(ctx, "", nil, &log.TokenKeys{Issuer: issuer, Keys: keys})
 }
-
-// TrustOf is by whose keys the tokens of an application are read in this copy of it. Errors: those of the store.
-func (c *Control) TrustOf(app string) (catalog.Trust, error) { return c.read().TrustOf(app) }

@@ -26,7 +26,8 @@ func (c *copied) trusts(t testing.TB) catalog.Trust {
 // TestTrust has a copy learn by whose keys tokens are read: the origin's, which change, and those of the edges
 // that hold the application too, until they are revoked. A browser learns of none.
 func TestTrust(t *testing.T) {
-	e := newFixture(t).open(t)
+	f := newFixture(t)
+	e := f.open(t)
 	ctx := t.Context()
 	c := copyOf(t, e)
 	want := catalog.Trust{}
@@ -77,7 +78,7 @@ func TestTrust(t *testing.T) {
 	peer := enrolled(c.app, [32]byte{4})
 	want.Peers = []log.PublicKey{{ID: peer.ID, Key: peer.Key}}
 	expect("with a peer")
-	if got, err := e.TrustOf(c.app); err != nil || got.Issuer != "" || got.Peers != nil {
+	if got, err := catalog.Read(f.o.Store, catalog.Control).TrustOf(c.app); err != nil || got.Issuer != "" || got.Peers != nil {
 		t.Errorf("the origin holds no copy, and trusts %+v, %v", got, err)
 	}
 	data, _, err := e.Register(c.app, "")

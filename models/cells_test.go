@@ -77,7 +77,7 @@ func cellsOf(t *testing.T, set *predict.Set, a *predict.Analyser, picture []byte
 		t.Fatal(err)
 	}
 	m := set.General()
-	activations, err := set.Activations(m, &out.Cells, m.Rank(nil, out.General)[:concepts])
+	activations, err := set.Activations(m, &out.Cells, m.Top(nil, out.General, concepts, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestActivationsPoint(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		first := set.General().Rank(nil, whole.General)[:1]
+		first := set.General().Top(nil, whole.General, 1, 0)
 		for quarter := range 4 {
 			out, err := a.Analyse(inQuarter(t, photo, quarter), raster.Crop{}, predict.WantCells)
 			if err != nil {

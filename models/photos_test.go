@@ -42,7 +42,7 @@ func TestPhotosAreNamed(t *testing.T) {
 			t.Fatalf("%s: %v", col[0], err)
 		}
 		photos++
-		if slices.ContainsFunc(general.Rank(nil, got.General)[:5], func(i int) bool {
+		if slices.ContainsFunc(general.Top(nil, got.General, 5, 0), func(i int) bool {
 			return slices.Contains(labels, general.Concepts[i].Name)
 		}) {
 			hits++

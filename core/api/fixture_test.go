@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/auth"
@@ -49,7 +48,7 @@ func (s *smallModels) Model(id string) (*predict.Model, bool) {
 func newSmallModels(t testing.TB) *smallModels {
 	t.Helper()
 	concepts := []predict.Concept{{ID: "ai_dog", Name: "dog"}, {ID: "ai_dogsled", Name: "dogsled"}, {ID: "ai_cat", Name: "cat"}}
-	files := fstest.MapFS{}
+	files := map[string][]byte{}
 	ids := make([]string, 0, len(concepts))
 	for _, c := range concepts {
 		ids = append(ids, c.ID)
@@ -59,9 +58,9 @@ func newSmallModels(t testing.TB) *smallModels {
 		for _, c := range concepts {
 			fmt.Fprintf(&b, "%s\t%s-%s\n", c.ID, c.Name, code)
 		}
-		files[code+".tsv"] = &fstest.MapFile{Data: []byte(b.String())}
+		files[code] = []byte(b.String())
 	}
-	names, err := lang.Read(files, ids)
+	names, err := lang.Parse(files, ids)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -240,7 +240,6 @@ var statuses = []status{
 	{nn.ErrMemory, 500, 99009, "Internal error"},
 	{nn.ErrInput, 500, 99009, "Internal error"},
 	{nn.ErrWork, 500, 99009, "Internal error"},
-	{nn.ErrExpired, 500, 99009, "Internal error"},
 	{onnx.ErrFormat, 500, 99009, "Internal error"},
 	{onnx.ErrLimit, 500, 99009, "Internal error"},
 	{onnx.ErrCycle, 500, 99009, "Internal error"},

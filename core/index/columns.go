@@ -228,13 +228,3 @@ func (s *space) tail(r kv.Reader) (*roaring.Bitmap, coverage, error) {
 	analysed.AndNot(BitmapOf(known))
 	return analysed, covered, nil
 }
-
-// Tail is how many analysed inputs have their values in rows still; a query by concept reads
-// those one by one.
-func (v *View) Tail() (uint64, error) {
-	tail, _, err := v.space.tail(v.kv)
-	if err != nil {
-		return 0, err
-	}
-	return tail.GetCardinality(), nil
-}

@@ -75,11 +75,9 @@ func reads(t *testing.T, x *index.Index, r catalog.Reader, ord uint32) ([]any, e
 		return nil, err
 	}
 	calls := []func() (any, error){
-		func() (any, error) { return v.Count() },
 		func() (any, error) { return v.Page(3, 5) },
 		func() (any, error) { return v.Live() },
 		func() (any, error) { return v.Placed() },
-		func() (any, error) { return v.Tail() },
 		func() (any, error) { return v.Labelled("cat", log.True) },
 		func() (any, error) { return v.Lacking(indextest.Base) },
 		func() (any, error) { return v.Containing(t.Context(), pattern, nil) },

@@ -104,11 +104,4 @@ func (x *Index) all() []*space {
 	return x.spaces
 }
 
-// Count is the number of live inputs.
-func (x *Index) Count() (uint64, error) { return x.At(x.now()).Count() }
-
-// Page returns the ordinals of n live inputs in the order of creation, from the one of rank
-// offset on; fewer at the end.
-func (x *Index) Page(offset, n uint64) ([]uint32, error) { return x.At(x.now()).Page(offset, n) }
-
 func (x *Index) now() catalog.Reader { return catalog.Read(x.store, x.app) }

@@ -20,23 +20,6 @@ var ErrSpace = errors.New("index has no such space")
 //	Switch             once Lacking is empty and Step has nothing to do: searches go over at once
 //	Drop               the old space goes
 
-// Begin adds an empty space for another base model, as Options.Next does at Open.
-func (x *Index) Begin(s Space) error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, sp := range x.spaces {
-		if sp.Base == s.Base {
-			return nil
-		}
-	}
-	sp, err := x.newSpace(s)
-	if err != nil {
-		return err
-	}
-	x.spaces = append(x.spaces[:len(x.spaces):len(x.spaces)], sp)
-	return nil
-}
-
 func (x *Index) spaceOf(base [32]byte) (*space, error) {
 	for _, sp := range x.all() {
 		if sp.Base == base {

@@ -48,9 +48,6 @@ func (x *Index) datesNow() *dates {
 	return x.dates
 }
 
-// Count is the number of live inputs.
-func (v *View) Count() (uint64, error) { return cardinality(v.kv, v.x.posting(plain(kindLive))) }
-
 // Page returns the ordinals of n live inputs in the order of creation, from rank offset on.
 func (v *View) Page(offset, n uint64) ([]uint32, error) {
 	return page(v.kv, v.x.posting(plain(kindLive)), offset, n)
@@ -151,6 +148,3 @@ func (v *View) candidates(p *Pattern, among *roaring.Bitmap) (sure, doubtful *ro
 	ambiguous.Or(wide)
 	return sure, ambiguous, nil
 }
-
-// Base is the base model whose space answers.
-func (v *View) Base() [32]byte { return v.space.Base }

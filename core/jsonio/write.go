@@ -21,11 +21,8 @@ type Writer struct {
 	comma bool // a value stands before, so the next one takes a comma
 }
 
-// Bytes is the text so far, owned by the writer until [Writer.Reset].
+// Bytes is the text so far, owned by the writer until the next value.
 func (w *Writer) Bytes() []byte { return w.buf }
-
-// Reset starts a new text in buf's memory.
-func (w *Writer) Reset(buf []byte) { w.buf, w.comma = buf[:0], false }
 
 // Grow makes room for n more bytes.
 func (w *Writer) Grow(n int) { w.buf = slices.Grow(w.buf, n) }

@@ -2,19 +2,18 @@ package lang_test
 
 import (
 	"fmt"
-	"testing/fstest"
 
 	"github.com/sightline-dev/sightline/core/lang"
 )
 
 func ExampleTable_Search() {
-	names := fstest.MapFS{}
+	names := map[string][]byte{}
 	for _, code := range lang.Codes() {
-		names[code+".tsv"] = &fstest.MapFile{Data: []byte("ai_8S2Vq3cR\tdog\nai_mFqxrph2\tcat\n")}
+		names[code] = []byte("ai_8S2Vq3cR\tdog\nai_mFqxrph2\tcat\n")
 	}
-	names["fr.tsv"] = &fstest.MapFile{Data: []byte("ai_8S2Vq3cR\tchien\nai_mFqxrph2\tpâté de chat\n")}
+	names["fr"] = []byte("ai_8S2Vq3cR\tchien\nai_mFqxrph2\tpâté de chat\n")
 
-	table, err := lang.Read(names, []string{"ai_8S2Vq3cR", "ai_mFqxrph2"})
+	table, err := lang.Parse(names, []string{"ai_8S2Vq3cR", "ai_mFqxrph2"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"slices"
 	"sort"
@@ -45,25 +44,6 @@ type words struct {
 	order []uint16 // places sorted by folded name, then name, then id
 	keys  string   // folded names in that order, one after the other
 	key   []uint32 // (concepts + 1) into keys
-}
-
-// Read reads CODE.tsv for each of the 23 codes from fsys and parses them.
-func Read(fsys fs.FS, ids []string) (*Table, error) {
-	files := map[string][]byte{}
-	for _, code := range codes {
-		name := code + ".tsv"
-		info, err := fs.Stat(fsys, name)
-		if err != nil {
-			return nil, fmt.Errorf("names: %w", err)
-		}
-		if info.Size() > maxFileBytes {
-			return nil, fmt.Errorf("%s: %d bytes, at most %d: %w", name, info.Size(), maxFileBytes, ErrFormat)
-		}
-		if files[code], err = fs.ReadFile(fsys, name); err != nil {
-			return nil, fmt.Errorf("names: %w", err)
-		}
-	}
-	return Parse(files, ids)
 }
 
 // Parse makes the table from one file for each of the 23 codes. A line is a concept id, a tab
@@ -161,9 +141,6 @@ func (w *words) index(t *Table) {
 		w.keys, w.key = join(keys)
 	})
 }
-
-// Len returns the number of concepts.
-func (t *Table) Len() int { return len(t.ids) }
 
 // Name returns what the concept is called in the language, in NFC; false when the table has
 // no such concept or code is none of the 23. The string shares the table's memory.

@@ -35,7 +35,7 @@ func (s *Set) NewAnalyser(l raster.Limits) *Analyser {
 // and the thumbnail from all of it.
 //
 // Errors are those of package raster for a bad picture (ErrUnsupported, ErrTooLarge,
-// ErrCorrupt, ErrExpired), nn.ErrExpired, and ErrNetwork. picture is borrowed until it returns.
+// ErrCorrupt, ErrExpired) and ErrNetwork. picture is borrowed until it returns.
 func (a *Analyser) Analyse(picture []byte, c raster.Crop, w Want) (Analysis, error) {
 	var out Analysis
 	if w&(WantConcepts|WantCells) != 0 {

@@ -37,8 +37,8 @@ func TestActivations(t *testing.T) {
 	}
 	none := make([]float32, 64)
 	place := func(m *Model, id string) int {
-		i, ok := m.Concept(id)
-		if !ok {
+		i := placeOf(m, id)
+		if i < 0 {
 			t.Fatalf("no concept %s", id)
 		}
 		return i

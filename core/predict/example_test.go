@@ -27,7 +27,7 @@ func ExampleAnalyser_Analyse() {
 		return
 	}
 	values := general.Values(&out)
-	for _, i := range general.Rank(nil, values)[:3] {
+	for _, i := range general.Top(nil, values, 3, 0) {
 		name, _ := set.Names().Name(general.Concepts[i].ID, "fr")
 		fmt.Printf("%s %.2f\n", name, values[i])
 	}

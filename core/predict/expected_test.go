@@ -64,9 +64,8 @@ func firstFive(t testing.TB, s *Set) (hits, all int) {
 		out := analyse(t, a, filepath.Join(dir, row["file"]))
 		all++
 		labels := strings.FieldsFunc(row["labels"], func(r rune) bool { return r == '|' || r == ',' })
-		order := s.General().Rank(nil, out.General)
 	found:
-		for _, i := range order[:5] {
+		for _, i := range s.General().Top(nil, out.General, 5, 0) {
 			for _, label := range labels {
 				if strings.TrimSpace(label) == s.General().Concepts[i].Name {
 					hits++
@@ -109,8 +108,8 @@ func TestFloatNetworkGivesExpected(t *testing.T) {
 				t.Fatal(err)
 			}
 			id, ok := s.Names().Resolve(part[:at], "en")
-			place, held := s.General().Concept(id)
-			if !ok || !held {
+			place := placeOf(s.General(), id)
+			if !ok || place < 0 {
 				t.Fatalf("%s: no concept %q", row["photo"], part[:at])
 			}
 			sumValue += math.Abs(float64(out.General[place]) - want)
@@ -169,8 +168,13 @@ func TestShippedModels(t *testing.T) {
 			t.Errorf("model %d is %s %s %s of version %s with %d concepts, want %+v", i, m.ID, m.Name, m.Type, m.VersionID, len(m.Concepts), w)
 		}
 	}
-	if len(s.Models()) != len(want) || len(s.Background()) != 2048 || s.Names().Len() != 659 {
-		t.Errorf("%d models, %d background embeddings, %d names", len(s.Models()), len(s.Background()), s.Names().Len())
+	if len(s.Models()) != len(want) || len(s.Background()) != 2048 {
+		t.Errorf("%d models, %d background embeddings", len(s.Models()), len(s.Background()))
+	}
+	for _, c := range s.General().Concepts {
+		if name, ok := s.Names().Name(c.ID, "en"); name != c.Name || !ok {
+			t.Errorf("concept %s has the name %q, %v, want %q", c.ID, name, ok, c.Name)
+		}
 	}
 }
 

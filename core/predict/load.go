@@ -172,7 +172,6 @@ func (s *Set) add(b *bundle, c *concepts) error {
 		ID: b.ID, Name: b.Name, DisplayName: b.DisplayName, Type: b.Type, TypeExt: b.TypeExt,
 		CreatedAt: b.CreatedAt.UTC(), VersionID: b.VersionID, VersionCreatedAt: b.VersionCreatedAt.UTC(),
 		Languages: []string{lang.English},
-		byID:      map[string]int{},
 	}
 	switch b.Kind {
 	case "general":
@@ -193,9 +192,6 @@ func (s *Set) add(b *bundle, c *concepts) error {
 			m.Concepts = append(m.Concepts, Concept{ID: color.ID, Name: color.Name})
 		}
 		s.palette = newPalette(colors)
-	}
-	for i := range m.Concepts {
-		m.byID[m.Concepts[i].ID] = i
 	}
 	for _, other := range s.models {
 		if other.ID == m.ID || other.Name == m.Name && other.Type == m.Type {

@@ -56,12 +56,6 @@ func TestLoad(t *testing.T) {
 	if len(color.Concepts) != 3 || color.Concepts[1].Name != "Red" || embed.Concepts != nil {
 		t.Errorf("color has %v, embed %v", color.Concepts, embed.Concepts)
 	}
-	if i, ok := food.Concept("ai_warm"); i != 2 || !ok {
-		t.Errorf("Concept(ai_warm) = %d, %v, want 2", i, ok)
-	}
-	if _, ok := food.Concept("ai_blue"); ok {
-		t.Error("the food model has ai_blue")
-	}
 	if diff := cmp.Diff(lang.Codes(), general.Languages); diff != "" {
 		t.Error(diff)
 	}

@@ -47,7 +47,6 @@ type Model struct {
 	Languages []string  // the codes its names can be asked in: all 23, or English alone
 
 	values func(*Analysis) []float32
-	byID   map[string]int
 }
 
 // Want returns the parts of an analysis that the model's outputs are made from.
@@ -67,27 +66,8 @@ func (m *Model) Values(a *Analysis) []float32 {
 	return m.values(a)
 }
 
-// Concept returns the place in m.Concepts of the concept with this id.
-func (m *Model) Concept(id string) (int, bool) {
-	i, ok := m.byID[id]
-	return i, ok
-}
-
-// Rank appends to dst the places in m.Concepts in the order in which an output lists them:
-// by value descending, equal values by id. Hidden concepts are left out. values has one
-// element a concept.
-func (m *Model) Rank(dst []int, values []float32) []int {
-	from := len(dst)
-	for i := range m.Concepts {
-		if !m.Concepts[i].Hidden {
-			dst = append(dst, i)
-		}
-	}
-	m.Sort(dst[from:], values)
-	return dst
-}
-
-// Sort puts places in m.Concepts into the order of Rank.
+// Sort puts places in m.Concepts into the order in which an output lists them: by value descending, equal values by
+// id. values has one element a concept.
 func (m *Model) Sort(places []int, values []float32) {
 	slices.SortFunc(places, func(a, b int) int { return m.compare(values, a, b) })
 }
@@ -102,8 +82,8 @@ func (m *Model) compare(values []float32, a, b int) int {
 	return strings.Compare(m.Concepts[a].ID, m.Concepts[b].ID)
 }
 
-// Top appends to dst the first n places of Rank, without those whose values are below least. Few
-// of many cost one comparison each: an output shows 20 of hundreds.
+// Top appends to dst the first n places in the order of [Model.Sort]. It leaves out hidden concepts and values below
+// least. Few of many cost one comparison each: an output shows 20 of hundreds.
 func (m *Model) Top(dst []int, values []float32, n int, least float32) []int {
 	if n <= 0 {
 		return dst

@@ -128,16 +128,21 @@ func TestValuesRefuse(t *testing.T) {
 	}
 }
 
-func TestRank(t *testing.T) {
+// placeOf returns the place of a concept in a model, −1 if the model lacks it.
+func placeOf(m *Model, id string) int {
+	return slices.IndexFunc(m.Concepts, func(c Concept) bool { return c.ID == id })
+}
+
+func TestOrder(t *testing.T) {
 	m := tinySet(t).General()
 	values := []float32{0.5, 0.25, 0.99, 0.5, 0.75, 0.5} // red green blue warm dull both
 	var got []string
-	for _, i := range m.Rank([]int{-1}, values)[1:] {
+	for _, i := range m.Top(nil, values, len(values), 0) {
 		got = append(got, m.Concepts[i].ID)
 	}
 	// blue is hidden; equal values by id.
 	if diff := cmp.Diff([]string{"ai_dull", "ai_both", "ai_red", "ai_warm", "ai_green"}, got); diff != "" {
-		t.Errorf("Rank, -want +got:\n%s", diff)
+		t.Errorf("Top, -want +got:\n%s", diff)
 	}
 	all := []int{0, 1, 2, 3, 4, 5}
 	m.Sort(all, values)
@@ -146,7 +151,7 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// TestTop holds the best few to what Rank begins with, equal values among them.
+// TestTop holds the best few to the first ones of all in order, equal values among them.
 func TestTop(t *testing.T) {
 	m := tinySet(t).General()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -156,9 +161,14 @@ func TestTop(t *testing.T) {
 			values[i] = float32(rng.IntN(4)) / 4
 		}
 		n, least := rng.IntN(len(values)+2), float32(rng.IntN(5))/4
-		want := m.Rank([]int{-1}, values)
-		want = slices.DeleteFunc(want, func(i int) bool { return i >= 0 && values[i] < least })
-		want = want[:min(len(want), n+1)]
+		var want []int
+		for i, c := range m.Concepts {
+			if !c.Hidden && values[i] >= least {
+				want = append(want, i)
+			}
+		}
+		m.Sort(want, values)
+		want = append([]int{-1}, want[:min(len(want), n)]...)
 		if got := m.Top([]int{-1}, values, n, least); !slices.Equal(got, want) {
 			t.Fatalf("Top(%v, %d, %v) = %v, want %v", values, n, least, got, want)
 		}

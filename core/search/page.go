@@ -14,22 +14,19 @@ const few = 2048
 // there are and however deep the page, a few passes count scores, and only the page is sorted.
 func (s scored) page(p Page, m *memory) Result {
 	total := uint64(len(s.ords))
-	result := Result{Total: total}
 	if p.Offset >= total || p.N == 0 {
-		return result
+		return Result{}
 	}
 	from, to := int(p.Offset), int(p.Offset+min(p.N, total-p.Offset))
 	if total > few {
-		result.Hits = s.ranks(from, to, m)
-		return result
+		return Result{s.ranks(from, to, m)}
 	}
 	hits := make([]Hit, total)
 	for i, ord := range s.ords {
 		hits[i] = Hit{ord, float32(s.factor[i])}
 	}
 	slices.SortFunc(hits, byScore)
-	result.Hits = slices.Clone(hits[from:to])
-	return result
+	return Result{slices.Clone(hits[from:to])}
 }
 
 func byScore(a, b Hit) int {

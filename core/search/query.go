@@ -109,6 +109,5 @@ type Page struct{ Offset, N uint64 }
 
 // Result is a page of hits.
 type Result struct {
-	Hits  []Hit  // by score descending, equal ones in the order of creation
-	Total uint64 // of all pages
+	Hits []Hit // by score descending, equal ones in the order of creation
 }

@@ -110,9 +110,7 @@ func (e *execution) nearest(to *predict.Embedding, p Page) (Result, error) {
 		s.ords = append(s.ords, n.Ord)
 		s.factor = append(s.factor, similarity(n.Cosine))
 	}
-	result := s.page(p, new(memory))
-	result.Total = total
-	return result, nil
+	return s.page(p, new(memory)), nil
 }
 
 // similarity maps a cosine to 0…1: identical pictures have 1, unrelated ones about 0.5.

@@ -42,12 +42,8 @@ type execution struct {
 }
 
 func (e *execution) everything(p Page) (Result, error) {
-	total, err := e.v.Count()
-	if err != nil {
-		return Result{}, err
-	}
 	ords, err := e.v.Page(p.Offset, p.N)
-	return Result{Hits: filtered(ords), Total: total}, err
+	return Result{filtered(ords)}, err
 }
 
 // filtered is hits of a query without output conditions.
@@ -129,25 +125,23 @@ func (q *Query) sorted() (filters, outputs []*Clause) {
 // inOrder is a page of the matches in the order of creation.
 func (e *execution) inOrder(p Page) Result {
 	total := e.matches.GetCardinality()
-	result := Result{Total: total}
 	if p.Offset >= total {
-		return result
+		return Result{}
 	}
 	n := min(p.N, total-p.Offset)
 	if n == 0 {
-		return result
+		return Result{}
 	}
 	first, err := e.matches.Select(uint32(p.Offset))
 	if err != nil {
-		return result // not for an offset below the cardinality
+		return Result{} // not for an offset below the cardinality
 	}
 	ords := make([]uint32, 0, n)
 	it := e.matches.Iterator()
 	for it.AdvanceIfNeeded(first); uint64(len(ords)) < n; {
 		ords = append(ords, it.Next())
 	}
-	result.Hits = filtered(ords)
-	return result
+	return Result{filtered(ords)}
 }
 
 // Costs of evaluating a condition; a clause costs what its dearest condition does.

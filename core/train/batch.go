@@ -63,7 +63,6 @@ type batch struct {
 	queue  []*task // waiting
 	active []*task // in work
 	total  int     // tasks there were
-	macs   int64   // multiplications of the matrix products so far
 
 	a     []float32 // (columns, d) the weights at the trials
 	z     []float32 // (columns, blockRows) outputs, then their residuals
@@ -146,7 +145,6 @@ func (b *batch) forward(from, to int) {
 	for i := from; i < to; i += lanes {
 		kernel.Product(b.z[i-from:], blockRows, b.a, d, columns, b.m.examples(i), d)
 	}
-	b.macs += int64(columns) * int64(to-from) * int64(d)
 }
 
 // backward adds residuals × examples to the gradients.
@@ -155,7 +153,6 @@ func (b *batch) backward(from, to int) {
 	for k := 0; k < d; k += lanes {
 		kernel.Product(b.part[k:], d, b.z, blockRows, columns, b.m.dims(k, from), to-from)
 	}
-	b.macs += int64(columns) * int64(to-from) * int64(d)
 	part := b.part
 	for _, t := range b.active {
 		n := len(t.columns) * d

@@ -18,7 +18,6 @@ const (
 
 // engine runs a network on files.
 type engine struct {
-	plan    *nn.Plan
 	session *nn.Session
 	decoder *raster.Decoder
 	bytes   bool      // the input is uint8, otherwise float32 pixel/127.5 - 1
@@ -31,7 +30,7 @@ func newEngine(g *onnx.Graph) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{plan: plan, session: plan.NewSession(), decoder: raster.NewDecoder(raster.Limits{}), outputs: map[string]int{}}
+	e := &engine{session: plan.NewSession(), decoder: raster.NewDecoder(raster.Limits{}), outputs: map[string]int{}}
 	in := plan.Inputs()
 	if len(in) != 1 || in[0].Name != inputName {
 		return nil, fmt.Errorf("the network takes %v, want one %q", in, inputName)

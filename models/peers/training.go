@@ -19,16 +19,16 @@ const (
 
 // beside is a server whose model is trained again and again while predicts are asked for.
 type beside struct {
-	dir, shared string
-	general     string
-	bodies      [][]byte
-	server      *server // nil until it is needed
+	dir     string
+	general string
+	bodies  [][]byte
+	server  *server // nil until it is needed
 }
 
 // trainingCase is the 99th percentile of a predict by base64 over HTTP while one training after the other runs,
 // against the same server's while it does nothing else. It is the clock's, since waiting is what is measured.
 func trainingCase(dir, shared string) (c comparison, stop func(), err error) {
-	b := &beside{dir: dir, shared: shared}
+	b := &beside{dir: dir}
 	if b.general, err = generalID(); err != nil {
 		return c, nil, err
 	}

@@ -204,7 +204,7 @@ func TestExportIsReadBack(t *testing.T) {
 			if err := w.Line(ModelsFile, map[string]string{"id": "m"}); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.Close(ManifestApp{Name: "n", Language: "de"}); err != nil {
+			if err := w.Close(); err != nil {
 				t.Fatal(err)
 			}
 			fsys := os.DirFS(dir)
@@ -218,7 +218,7 @@ func TestExportIsReadBack(t *testing.T) {
 			}
 			s := open(t, fsys, "", Options{})
 			m, ok, err := s.Manifest()
-			if !ok || err != nil || m.App != (ManifestApp{"n", "de"}) || m.Counts[InputsFile] != 3 || m.Counts[PicturesDir] != 2 {
+			if !ok || err != nil || m.Counts[InputsFile] != 3 || m.Counts[PicturesDir] != 2 {
 				t.Errorf("Manifest = %+v, %v, %v", m, ok, err)
 			}
 			got := all(t, s)

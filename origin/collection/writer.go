@@ -32,14 +32,7 @@ type Spool interface {
 type Manifest struct {
 	Format  string         `json:"format"` // formatName
 	Version int            `json:"version"`
-	App     ManifestApp    `json:"app"`
 	Counts  map[string]int `json:"counts"` // lines of each file, and pictures
-}
-
-// ManifestApp is what an export keeps of its application.
-type ManifestApp struct {
-	Name     string `json:"name,omitempty"`
-	Language string `json:"language,omitempty"`
 }
 
 const (
@@ -179,14 +172,14 @@ func extension(contentType string) string {
 }
 
 // Close writes what has been spooled, and the manifest last: an export without it is not whole.
-func (w *Writer) Close(app ManifestApp) error {
+func (w *Writer) Close() error {
 	for _, name := range []string{ConceptsFile, ModelsFile, WorkflowsFile, InputsFile} {
 		if err := w.unspool(name); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	w.counts[PicturesDir] = len(w.pictures)
-	b, err := json.MarshalIndent(Manifest{formatName, formatVersion, app, w.counts}, "", "  ")
+	b, err := json.MarshalIndent(Manifest{formatName, formatVersion, w.counts}, "", "  ")
 	if err != nil {
 		return err
 	}

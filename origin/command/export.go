@@ -124,7 +124,7 @@ func (ex *exporter) run(ctx context.Context, begin func(total int)) error {
 			return err
 		}
 	}
-	return ex.to.Close(collection.ManifestApp{})
+	return ex.to.Close()
 }
 
 // pages calls visit with the elements of all pages of a list, in their order.
@@ -212,17 +212,13 @@ func (ex *exporter) workflows(ctx context.Context) error {
 type exportedInput struct {
 	ID   string
 	Data struct {
-		Image struct {
-			URL  string
-			Crop json.RawMessage
-		}
+		Image    struct{ Crop json.RawMessage }
 		Concepts []struct {
 			ID    string
 			Value float64
 		}
 		Metadata, Geo json.RawMessage
 	}
-	Status status
 }
 
 // fetched is an input with its picture, or why there is none.

@@ -223,10 +223,7 @@ func inputJSON(in *collection.Input, data []byte) ([]byte, error) {
 }
 
 // stored is an input as it is answered.
-type stored struct {
-	ID     string
-	Status status
-}
+type stored struct{ Status status }
 
 // there asks for an input. A missing one has the zero status.
 func (im *importer) there(ctx context.Context, id string) (status, error) {

@@ -155,7 +155,6 @@ type Applications interface {
 	RevokeEdge(ctx context.Context, by, id string) error
 	ReplaceSecret(ctx context.Context, by, app string) (core.Client, error)
 	RevokeTokens(ctx context.Context, by, app string) error
-	Refuse(r *api.Request, err error) api.Response
 }
 
 // called puts a program's name in the place of sightline's in the help of a command and of all below.

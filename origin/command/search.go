@@ -216,10 +216,9 @@ type hit struct {
 		Data struct {
 			Image    struct{ URL string }
 			Concepts []struct {
-				ID, Name string
-				Value    float64
+				Name  string
+				Value float64
 			}
-			Metadata json.RawMessage
 		}
 	}
 }

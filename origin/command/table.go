@@ -56,7 +56,7 @@ func (t *table) write(a *answer) error {
 			}
 			Colors []struct {
 				RawHex string `json:"raw_hex"`
-				W3C    struct{ Hex, Name string }
+				W3C    struct{ Name string }
 				Value  float64
 			}
 			Embeddings []struct{ Vector []float64 }

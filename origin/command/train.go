@@ -74,10 +74,6 @@ type modelVersion struct {
 	Status  status
 	Inputs  int `json:"total_input_count"`
 	Metrics struct {
-		Summary struct {
-			ROCAUC float64 `json:"macro_avg_roc_auc"`
-			F1     float64 `json:"macro_avg_f1_score"`
-		}
 		Concepts []conceptMetrics `json:"binary_metrics"`
 		Weakest  []struct {
 			ID        string
@@ -96,7 +92,7 @@ type conceptMetrics struct {
 	Negatives int     `json:"num_neg"`
 	ROCAUC    float64 `json:"roc_auc"`
 	F1        float64
-	Concept   struct{ ID, Name string }
+	Concept   struct{ Name string }
 	Curve     struct{ Recall, Precision []float64 } `json:"precision_recall_curve"`
 }
 

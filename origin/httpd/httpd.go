@@ -100,7 +100,6 @@ type Options struct {
 	Now     func() time.Time                     // the clock
 	Random  io.Reader                            // request ids come from it
 	Log     *slog.Logger                         // access log at Info, trouble above
-	Panics  func(any, []byte)                    // told of recovered panics and their stacks, besides the log; nil: nobody
 	Pause   func(context.Context, time.Duration) // waits, until its context ends; required
 }
 
@@ -388,12 +387,8 @@ func (s *Server) mount(path string) *Mount {
 
 // panicked tells of a panic, from where it is recovered.
 func (s *Server) panicked(id string, p any) {
-	stack := debug.Stack()
 	s.metrics.panics.Inc()
-	s.o.Log.Error("panic", "id", id, "panic", fmt.Sprint(p), "stack", string(stack))
-	if s.o.Panics != nil {
-		s.o.Panics(p, stack)
-	}
+	s.o.Log.Error("panic", "id", id, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 }
 
 // recovered answers a panic with the interface's internal error.

@@ -109,21 +109,21 @@ func TestHeadHasNoBody(t *testing.T) {
 }
 
 func TestPanicIsAnswered(t *testing.T) {
-	var recovered []any
+	var log strings.Builder
 	h := &echo{do: func(_ context.Context, r *api.Request) {
 		if strings.Contains(r.Path, "panic") {
 			panic("a bug")
 		}
 	}}
 	o := options(h)
-	o.Panics = func(p any, stack []byte) { recovered = append(recovered, p) }
+	o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelError}))
 	_, address := start(t, o)
 	answers, _ := exchange(t, address, "POST /v2/panic HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}"+get)
 	if got := statusesOf(answers); got != "500" || !strings.Contains(text(t, answers[0]), `"code":99009`) {
 		t.Errorf("a panic answers %s", got)
 	}
-	if len(recovered) != 1 || recovered[0] != "a bug" {
-		t.Errorf("recovered %v", recovered)
+	if said := log.String(); strings.Count(said, "msg=panic") != 1 || !strings.Contains(said, `panic="a bug"`) || !strings.Contains(said, "stack=") {
+		t.Errorf("the log is %q", said)
 	}
 	if answers, _ := exchange(t, address, get); statusesOf(answers) != "200" {
 		t.Error("the server does not answer after a panic")

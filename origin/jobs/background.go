@@ -102,9 +102,6 @@ func (b *Background) do(ctx context.Context, t core.Task) {
 
 func (b *Background) panicked(v any) {
 	b.Log.Error("panic", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-	if b.Pool.o.Panics != nil {
-		b.Pool.o.Panics(v)
-	}
 }
 
 // train runs a training to its end, giving way to requests after each of its steps. A panic

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -326,9 +326,9 @@ func (d *desk) Step(context.Context, time.Time) (bool, error) {
 func TestBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
-		var panics atomic.Int64
+		panics := &panicLog{Handler: slog.DiscardHandler}
 		o := options(&g, time.Second)
-		o.Panics = func(any) { panics.Add(1) }
+		o.Log = slog.New(panics)
 		d := &desk{steps: 3, took: errors.New("once"), kept: errors.New("full"), err: errors.New("once")}
 		for _, url := range []string{"a", "bad", "explode", "b"} {
 			d.open = append(d.open, core.Task{Picture: &api.Job{URL: "http://" + url}})
@@ -339,8 +339,8 @@ func TestBackground(t *testing.T) {
 		wg.Go(func() { b.Run(ctx) })
 		time.Sleep(10500 * time.Millisecond) // virtual; between two looks, which are at whole seconds
 		d.mu.Lock()
-		if len(d.done) != 3 || panics.Load() != 1 || d.steps > 0 {
-			t.Errorf("done %q, %d panics, %d steps left", d.done, panics.Load(), d.steps)
+		if len(d.done) != 3 || panics.n.Load() != 1 || d.steps > 0 {
+			t.Errorf("done %q, %d panics, %d steps left", d.done, panics.n.Load(), d.steps)
 		}
 		d.took, d.kept, d.err = nil, nil, nil
 		d.open = append(d.open, core.Task{Picture: &api.Job{URL: "http://late"}}, core.Task{Picture: &api.Job{URL: "http://never"}})

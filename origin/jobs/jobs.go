@@ -58,7 +58,6 @@ type Options struct {
 	Keeper      Keeper                                                 // keeps the pictures of inputs
 	Now         func() time.Time                                       // the clock
 	Log         *slog.Logger                                           // causes of failed fetches at Debug, panics at Error
-	Panics      func(any)                                              // told of recovered panics; nil: nobody
 
 	Base        [32]byte      // the newest network
 	Workers     int           // analyses at once; 0 means 1
@@ -72,8 +71,7 @@ type Options struct {
 	// Spent is the processor time that the calling thread has used. A picture's time is
 	// measured by it, so that a busy machine fails no picture that an idle one analyses; ten
 	// times as long by the clock ends it as well. nil: the clock alone.
-	Spent  func() time.Duration
-	Limits raster.Limits // of pictures; Expired is set by the pool
+	Spent func() time.Duration
 }
 
 // Pool runs jobs. It is safe for concurrent use and starts goroutines only inside Run.
@@ -125,7 +123,7 @@ func New(o Options) *Pool {
 }
 
 func (p *Pool) newWorker() *worker {
-	w := &worker{analysers: map[[32]byte]Analyser{}, limits: p.o.Limits}
+	w := &worker{analysers: map[[32]byte]Analyser{}}
 	w.limits.Expired = func() bool {
 		return p.o.Now().After(w.deadline) || p.o.Spent != nil && p.o.Spent() > w.budget
 	}
@@ -382,9 +380,6 @@ func (p *Pool) analyse(w *worker, picture []byte, job *api.Job) (r api.Result) {
 	defer func() {
 		if v := recover(); v != nil {
 			p.o.Log.Error("panic", "job", job.URL, "blob", job.Blob.String(), "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-			if p.o.Panics != nil {
-				p.o.Panics(v)
-			}
 			r = api.Result{Err: api.ErrInternal}
 			w = p.newWorker()
 		}

@@ -83,6 +83,21 @@ func options(g *gauge, takes time.Duration) Options {
 	}
 }
 
+// panicLog counts the panics that a log gets.
+type panicLog struct {
+	slog.Handler
+	n atomic.Int64
+}
+
+func (p *panicLog) Enabled(context.Context, slog.Level) bool { return true }
+
+func (p *panicLog) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == "panic" {
+		p.n.Add(1)
+	}
+	return p.Handler.Handle(ctx, r)
+}
+
 func urls(n int) []api.Job {
 	out := make([]api.Job, n)
 	for i := range out {
@@ -142,11 +157,10 @@ func TestBigCallLetsSmallOnesIn(t *testing.T) {
 func TestResultsOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g gauge
-		var panics []any
 		var log strings.Builder
+		panics := &panicLog{Handler: slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})}
 		o := options(&g, 0)
-		o.Panics = func(v any) { panics = append(panics, v) }
-		o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		o.Log = slog.New(panics)
 		fetch := o.Fetch
 		o.Fetch = func(ctx context.Context, url string) ([]byte, error) {
 			if url == "http://private" {
@@ -176,8 +190,8 @@ func TestResultsOfFailures(t *testing.T) {
 		if text := results[2].Err.Error(); text != api.ErrFetch.Error() {
 			t.Errorf("a failed fetch tells %q", text)
 		}
-		if len(panics) != 2 || g.made.Load() != 3 {
-			t.Errorf("%d panics and %d analysers made, want 2 and 3", len(panics), g.made.Load())
+		if panics.n.Load() != 2 || g.made.Load() != 3 {
+			t.Errorf("%d panics and %d analysers made, want 2 and 3", panics.n.Load(), g.made.Load())
 		}
 		if !strings.Contains(log.String(), "10.0.0.1 is not public") {
 			t.Errorf("the cause of the failed fetch is not in the log:\n%s", &log)

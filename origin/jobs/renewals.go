@@ -21,7 +21,6 @@ type Renewals struct {
 	Now    func() time.Time
 	Pause  func(context.Context, time.Duration) // waits, until its context ends
 	Log    *slog.Logger
-	Every  time.Duration // between two lines about an application; 0 means 10 s
 
 	seen map[string]*passage
 }
@@ -33,8 +32,10 @@ type passage struct {
 	last        core.Progress
 }
 
-// look is the time between two looks at the engine.
-const look = time.Second
+const (
+	look      = time.Second      // between two looks at the engine
+	tellEvery = 10 * time.Second // between two lines about an application
+)
 
 // Run tells until ctx ends.
 func (r *Renewals) Run(ctx context.Context) {
@@ -55,10 +56,6 @@ func (r *Renewals) look() {
 	if r.seen == nil {
 		r.seen = map[string]*passage{}
 	}
-	every := r.Every
-	if every <= 0 {
-		every = 10 * time.Second
-	}
 	still := map[string]bool{}
 	for _, p := range under {
 		still[p.App] = true
@@ -66,7 +63,7 @@ func (r *Renewals) look() {
 		if s == nil {
 			s = &passage{begun: now, from: p.Done}
 			r.seen[p.App] = s
-		} else if now.Sub(s.told) < every {
+		} else if now.Sub(s.told) < tellEvery {
 			s.last = p
 			continue
 		}

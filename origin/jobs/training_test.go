@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"log/slog"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -132,9 +133,9 @@ func TestTrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSchool(t)
 		var g gauge
-		panics := 0
+		panics := &panicLog{Handler: slog.DiscardHandler}
 		o := options(&g, time.Second)
-		o.Panics = func(any) { panics++ }
+		o.Log = slog.New(panics)
 		b := &Background{Engine: s, Pool: New(o), Now: time.Now, Pause: pause, Log: o.Log}
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -157,8 +158,8 @@ func TestTrains(t *testing.T) {
 		time.Sleep(time.Minute) // virtual
 		stop()
 		wg.Wait()
-		if code := s.code("bad"); code != training.CodeTrouble || panics != 3 {
-			t.Errorf("after %d panics the version is at %d, want %d after 3", panics, code, training.CodeTrouble)
+		if code := s.code("bad"); code != training.CodeTrouble || panics.n.Load() != 3 {
+			t.Errorf("after %d panics the version is at %d, want %d after 3", panics.n.Load(), code, training.CodeTrouble)
 		}
 		for _, err := range s.errs[3:] {
 			if !errors.Is(err, api.ErrInternal) {

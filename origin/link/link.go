@@ -63,8 +63,7 @@ type Options struct {
 	// their hash; it says whether it did. It runs beside Step. nil: the machine gets them all.
 	Place func(ctx context.Context, hash blob.Hash, piece []byte) (bool, error)
 
-	Transport http.RoundTripper // nil: one of the link's own
-	Now       func() time.Time
+	Now func() time.Time
 }
 
 // Link is one machine's way to the origin. Tell may be called concurrently.
@@ -97,7 +96,7 @@ func New(o Options) (*Link, error) {
 		return nil, err
 	}
 	l := &Link{
-		o: o, base: base, near: isNear(base), client: clientOver(o.Transport),
+		o: o, base: base, near: isNear(base), client: newClient(),
 		told: make(chan replica.Event, 64), pieces: make(chan piece), asked: map[uint64]context.CancelFunc{},
 	}
 	return l, nil
@@ -128,12 +127,10 @@ func onLoopback(host string) bool {
 	return host == "localhost" || err == nil && a.Unmap().IsLoopback()
 }
 
-func clientOver(t http.RoundTripper) *http.Client {
-	if t == nil {
-		t = &http.Transport{
-			Proxy: http.ProxyFromEnvironment, DialContext: system.Connect,
-			TLSHandshakeTimeout: shakeTime, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
-		}
+func newClient() *http.Client {
+	t := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: system.Connect,
+		TLSHandshakeTimeout: shakeTime, MaxIdleConnsPerHost: 8, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
 	}
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }

@@ -81,14 +81,6 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Flush flushes the writer below, if it can be flushed.
-func (w *Writer) Flush() error {
-	if f, ok := w.w.(interface{ Flush() error }); ok {
-		return f.Flush()
-	}
-	return nil
-}
-
 // WriteFrames writes frames of the protocol, each in the parts that compress best.
 func (w *Writer) WriteFrames(frame []byte) error {
 	seam := wire.Seam(frame)

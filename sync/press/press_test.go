@@ -165,40 +165,28 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// flusher is a writer that counts flushes and fails when told to.
-type flusher struct {
+// failing is a writer that returns err once it is set.
+type failing struct {
 	bytes.Buffer
-	flushes int
-	err     error
+	err error
 }
 
-func (f *flusher) Write(p []byte) (int, error) {
+func (f *failing) Write(p []byte) (int, error) {
 	if f.err != nil {
 		return 0, f.err
 	}
 	return f.Buffer.Write(p)
 }
 
-func (f *flusher) Flush() error {
-	f.flushes++
-	return f.err
-}
-
 func TestWriterBelow(t *testing.T) {
-	f := &flusher{}
+	f := &failing{}
 	w := press.NewWriter(f)
-	if err := w.Flush(); err != nil || f.flushes != 1 {
-		t.Errorf("Flush: %v, %d below, want 1", err, f.flushes)
-	}
 	f.err = errors.New("reader is gone")
 	if n, err := w.Write([]byte("a")); n != 0 || !errors.Is(err, f.err) {
 		t.Errorf("Write = %d, %v, want %v", n, err, f.err)
 	}
 	if err := w.WriteFrames(wire.AppendFrame(nil, wire.TypeEnd, nil)); !errors.Is(err, f.err) {
 		t.Errorf("WriteFrames: %v, want %v", err, f.err)
-	}
-	if err := press.NewWriter(io.Discard).Flush(); err != nil {
-		t.Errorf("Flush of what cannot be: %v", err)
 	}
 }
 

@@ -188,6 +188,3 @@ func (m *Machine) endAudit() error {
 	m.audit.due = m.at + min(againPause, m.o.Audit) // to see that it is well now
 	return nil
 }
-
-// Audit has the state compared with the origin's as soon as that can be done.
-func (m *Machine) Audit() { m.audit = audit{due: m.at} }

@@ -57,7 +57,7 @@ func TestFull(t *testing.T) {
 	f.is = true
 	r.origin.submit(create("a"))
 	r.run(func() bool { return strings.Contains(r.status().Problem, kv.ErrFull.Error()) }, 20)
-	if s := r.status(); s.Cursor != 0 || s.Lag() != 1 || s.Phase == replica.Current {
+	if s := r.status(); s.Cursor != 0 || s.Head != 1 || s.Phase == replica.Current {
 		t.Errorf("%+v", s)
 	}
 	f.is = false

@@ -113,7 +113,6 @@ type Machine struct {
 
 	wall    time.Time     // of the last step
 	at      time.Duration // time since New that never runs backwards
-	wakeAt  time.Duration // the Wake that is wanted; 0: none
 	ids     uint64        // of requests
 	lane    [lanes]lane
 	effects []Effect
@@ -311,7 +310,6 @@ func (m *Machine) where(more ...string) []string {
 // timer wants a Wake when the next thing is due.
 func (m *Machine) timer() {
 	if !m.running || !m.online {
-		m.wakeAt = 0
 		return
 	}
 	var due time.Duration
@@ -336,10 +334,7 @@ func (m *Machine) timer() {
 	if m.pull.caught && m.kept.cursor != m.p.Cursor() {
 		soonest(m.kept.next)
 	}
-	if due == 0 {
-		m.wakeAt = 0
-		return
+	if due != 0 {
+		m.effects = append(m.effects, WakeAt{At: m.wall.Add(due - m.at)})
 	}
-	m.wakeAt = due
-	m.effects = append(m.effects, WakeAt{At: m.wall.Add(due - m.at)})
 }

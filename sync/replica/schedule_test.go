@@ -265,13 +265,14 @@ func TestKeepalives(t *testing.T) {
 			t.Fatalf("after %d keepalives: %d requests", i, len(r.asks))
 		}
 		s := r.status()
-		if d, ok := s.Behind(r.clock); !ok || d != 0 {
-			t.Fatalf("behind by %v, %v", d, ok)
+		if !s.AsOf.Equal(r.clock) {
+			t.Fatalf("current as of %v at %v", s.AsOf, r.clock)
 		}
 	}
-	s := r.status()
-	if d, _ := s.Behind(r.clock.Add(time.Hour)); d != time.Hour {
-		t.Errorf("behind by %v after an hour of silence", d)
+	heard := r.clock
+	r.clock = r.clock.Add(time.Hour)
+	if s := r.status(); !s.AsOf.Equal(heard) {
+		t.Errorf("current as of %v after an hour of silence since %v", s.AsOf, heard)
 	}
 }
 

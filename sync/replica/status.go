@@ -8,19 +8,6 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// State is how far an operation of our own has come. It is never told to be further than it is.
-type State int
-
-// The states.
-const (
-	Queued    State = iota // it is durable here, and as far as we know nowhere else
-	Sent                   // the origin says that its log has it
-	Confirmed              // it was folded from the origin's log
-)
-
-// String returns the state's name, such as "queued".
-func (s State) String() string { return [...]string{"queued", "sent", "confirmed"}[s] }
-
 // Phase is what the machine is doing.
 type Phase int
 
@@ -94,19 +81,6 @@ type Status struct {
 	Retry   time.Time // when the next try is made, while something pauses; zero: nothing does
 }
 
-// Behind is how long ago the replica is known to have had all of the origin's log, as its
-// reader may rely on: a replica that hears nothing does not know that there is nothing.
-// false: it has never had it.
-func (s *Status) Behind(now time.Time) (time.Duration, bool) {
-	if s.AsOf.IsZero() {
-		return 0, false
-	}
-	return max(now.Sub(s.AsOf), 0), true
-}
-
-// Lag is how many entries of the origin's log are known to be missing here.
-func (s *Status) Lag() uint64 { return s.Head - min(s.Cursor, s.Head) }
-
 // Pending is how many of our own operations are not confirmed.
 func (s *Status) Pending() uint64 { return s.Issued - min(s.Folded, s.Issued) }
 
@@ -114,17 +88,6 @@ func (s *Status) Pending() uint64 { return s.Issued - min(s.Folded, s.Issued) }
 // pictures that either wants are where they should be.
 func (s *Status) Settled() bool {
 	return s.Phase == Current && s.Pending() == 0 && s.Uploads == 0 && s.Downloads == 0
-}
-
-// Of is the state of an operation of our own, by its place among them.
-func (s *Status) Of(seq uint64) State {
-	switch {
-	case seq <= s.Folded:
-		return Confirmed
-	case seq <= s.Accepted:
-		return Sent
-	}
-	return Queued
 }
 
 // Status tells where the replica stands.

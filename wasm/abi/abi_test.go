@@ -16,7 +16,6 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/predict/nn"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
 	"github.com/sightline-dev/sightline/wasm/abi"
@@ -51,7 +50,6 @@ func TestErrorsCross(t *testing.T) {
 		{jpg.ErrTooManyScans, abi.TooLarge, raster.ErrTooLarge},
 		{jpg.ErrCorrupt, abi.Corrupt, raster.ErrCorrupt},
 		{fmt.Errorf("network: %w", predict.ErrNetwork), abi.Network, predict.ErrNetwork},
-		{nn.ErrExpired, abi.NetworkSlow, nn.ErrExpired},
 		{blob.ErrNotFound, abi.NoBlob, blob.ErrNotFound},
 		{kv.ErrFull, abi.Full, kv.ErrFull},
 		{fmt.Errorf("%w: keep picture: %w", api.ErrInternal, blob.ErrNotFound), abi.Internal, api.ErrInternal},

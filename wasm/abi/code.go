@@ -11,7 +11,6 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/predict/nn"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/predict/raster/jpg"
 )
@@ -19,7 +18,7 @@ import (
 // Code is what an error is in an envelope.
 type Code uint32
 
-// The codes. Those of results are 1 to 12.
+// The codes. Those of results are 1 to 11. 12 is unused.
 const (
 	Well         Code = 0
 	Fetch        Code = 1
@@ -33,7 +32,6 @@ const (
 	Internal     Code = 9
 	NoBlob       Code = 10
 	Full         Code = 11
-	NetworkSlow  Code = 12
 	Malformed    Code = 13 // an envelope that is none
 	Options      Code = 14 // settings that cannot be
 	Bundle       Code = 15
@@ -67,7 +65,6 @@ var codes = []struct {
 	{jpg.ErrCorrupt, Corrupt},
 	{jpg.ErrExpired, Expired},
 	{predict.ErrNetwork, Network},
-	{nn.ErrExpired, NetworkSlow},
 	{blob.ErrNotFound, NoBlob},
 	{field.ErrFormat, Malformed},
 	{api.ErrOptions, Options},

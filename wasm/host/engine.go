@@ -7,7 +7,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
-	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
@@ -84,10 +83,9 @@ type taskRef struct {
 
 // Stepped says what a step came to.
 type Stepped struct {
-	Tasks    []core.Task
-	More     bool // step again soon
-	Training bool // a training is under way in the guest
-	Strays   bool // pictures may be left that nothing claims
+	Tasks  []core.Task
+	More   bool // step again soon
+	Strays bool // pictures may be left that nothing claims
 }
 
 // step is the export.
@@ -100,7 +98,7 @@ func (in *Instance) step(ctx context.Context, s abi.Step) (Stepped, error) {
 	if err := in.broken(err); err != nil {
 		return Stepped{}, err
 	}
-	out := Stepped{More: told.More, Training: told.Training, Strays: told.Strays}
+	out := Stepped{More: told.More, Strays: told.Strays}
 	for i := range told.Tasks {
 		t := &told.Tasks[i]
 		out.Tasks = append(out.Tasks, core.Task{Picture: &t.Job, Ref: taskRef{in, t.Number}})
@@ -157,29 +155,4 @@ func (in *Instance) Sync(ctx context.Context, e replica.Event) (abi.Synced, erro
 		return abi.Synced{}, err
 	}
 	return s, s.Err
-}
-
-// Hosted returns the picture behind a hosted name; the error is blob.ErrNotFound.
-func (in *Instance) Hosted(ctx context.Context, name string) (blob.Picture, error) {
-	value, err := in.Ask(ctx, abi.Question{What: abi.AskHosted, Name: name})
-	if err != nil {
-		return blob.Picture{}, err
-	}
-	h, err := abi.ParseHosted(value)
-	return blob.Picture{Hash: h.Hash, ContentType: h.ContentType, Expires: h.Expires}, in.broken(err)
-}
-
-// Thumbnail returns the JPEG beside an input's picture; the error is blob.ErrNotFound.
-func (in *Instance) Thumbnail(ctx context.Context, name string) ([]byte, error) {
-	return in.Ask(ctx, abi.Question{What: abi.AskThumbnail, Name: name})
-}
-
-// Memory is what the guest's heap holds and what it has of the system.
-func (in *Instance) Memory(ctx context.Context) (abi.MemoryReply, error) {
-	value, err := in.Ask(ctx, abi.Question{What: abi.AskMemory})
-	if err != nil {
-		return abi.MemoryReply{}, err
-	}
-	m, err := abi.ParseMemory(value)
-	return m, in.broken(err)
 }

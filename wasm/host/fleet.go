@@ -12,7 +12,6 @@ import (
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/sync/replica"
@@ -64,9 +63,8 @@ type FleetOptions struct {
 // It is safe for concurrent use. It is a jobs.Service and a jobs.Engine, and its analysers are
 // jobs.Analysers.
 type Fleet struct {
-	o       FleetOptions
-	front   *front
-	gallery api.Gallery
+	o     FleetOptions
+	front *front
 
 	mu      sync.Mutex
 	writers map[string]*writer
@@ -96,10 +94,7 @@ func NewFleet(o FleetOptions) (*Fleet, error) {
 	s := &o.Settings
 	s.Rate, s.Burst = rateOf(o.Rate, auth.Rate{PerSecond: 10, Burst: 100})
 	s.OperatorRate, s.OperatorBurst = rateOf(o.OperatorRate, auth.Rate{})
-	f := &Fleet{
-		o: o, writers: map[string]*writer{},
-		gallery: api.Gallery{Names: o.Lent.Hosted, Store: o.Lent.Store, Clock: o.Lent.Clock},
-	}
+	f := &Fleet{o: o, writers: map[string]*writer{}}
 	var err error
 	if f.front, err = newFront(f); err != nil {
 		return nil, err
@@ -247,14 +242,6 @@ func (f *Fleet) network(base [32]byte) (*predict.Set, error) {
 	}
 	return nil, fmt.Errorf("%w: network %x is not in the bundles", api.ErrInternal, base[:4])
 }
-
-// Hosted returns the picture behind a hosted name, of whichever application; the error is
-// blob.ErrNotFound.
-func (f *Fleet) Hosted(name string) (blob.Picture, error) { return f.gallery.Hosted(name) }
-
-// Thumbnail returns the JPEG beside an input's picture by the picture's hosted name; the error is
-// blob.ErrNotFound.
-func (f *Fleet) Thumbnail(name string) ([]byte, error) { return f.gallery.Thumbnail(name) }
 
 // Close ends all instances once the calls that are running in them have returned, and the runtime.
 func (f *Fleet) Close() error {

@@ -3,15 +3,12 @@ package host
 import (
 	"bytes"
 	"context"
-	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 	"github.com/sightline-dev/sightline/core/auth"
-	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
@@ -81,24 +78,6 @@ func TestAdmit(t *testing.T) {
 		if res.Status != tt.want || tt.want == 507 && !bytes.Contains(res.Body, []byte(`"code":39998`)) {
 			t.Errorf("%s %s = %d %s, want %d", tt.r.Method, tt.r.Path, res.Status, res.Body, tt.want)
 		}
-	}
-}
-
-// TestHosted finds pictures of all applications by their names.
-func TestHosted(t *testing.T) {
-	n := newNode(t, anotherRuntime(t), nil)
-	name, hash, err := n.hosted.Add(t.Context(), apitest.Picture("red.png"), "image/png", time.Time{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p, err := n.fleet.Hosted(name); err != nil || p.Hash != hash || p.ContentType != "image/png" {
-		t.Errorf("Hosted = %+v, %v, want %v", p, err, hash)
-	}
-	if _, err := n.fleet.Hosted("nobody's"); !errors.Is(err, blob.ErrNotFound) {
-		t.Errorf("Hosted of no name = %v, want %v", err, blob.ErrNotFound)
-	}
-	if _, err := n.fleet.Thumbnail(name); !errors.Is(err, blob.ErrNotFound) {
-		t.Errorf("Thumbnail of no input's = %v, want %v", err, blob.ErrNotFound)
 	}
 }
 

@@ -49,7 +49,7 @@ func TestLink(t *testing.T) {
 	ctx := context.Background()
 	r := wazero.NewRuntime(ctx)
 	defer r.Close(ctx)
-	l, err := simd.Link(ctx, r)
+	l, err := link(ctx, r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestLink(t *testing.T) {
 			t.Error("a call after Detach is no error")
 		}
 	}
-	if _, err := simd.Link(ctx, r); err == nil {
+	if _, err := link(ctx, r); err == nil {
 		t.Error("a second Link in one runtime is no error")
 	}
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/wasm/built"
-	"github.com/sightline-dev/sightline/wasm/simd"
 )
 
 // suites are the packages whose kernels the module computes. Their own tests hold it to the generic definition.
@@ -30,7 +29,7 @@ var suites = []struct{ pkg, run string }{
 }
 
 // runTests runs a test binary in the folder of its package.
-func runTests(t *testing.T, r wazero.Runtime, l *simd.Linker, pkg string, args ...string) {
+func runTests(t *testing.T, r wazero.Runtime, l *linker, pkg string, args ...string) {
 	t.Helper()
 	ctx := t.Context()
 	compiled, err := r.CompileModule(ctx, built.Tests(t, pkg))
@@ -62,7 +61,7 @@ func runTests(t *testing.T, r wazero.Runtime, l *simd.Linker, pkg string, args .
 func TestSuitesOfTheKernels(t *testing.T) {
 	proof.Nightly(t)
 	r := built.Runtime(t)
-	l, err := simd.Link(t.Context(), r)
+	l, err := link(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,8 @@ func TestVectors(t *testing.T) {
 		}
 		var z kernel.Query
 		q := int16sOf(rng, dim)
-		z.Set(v, q, rng.Float32()/1000)
+		scale := rng.Float32() / 1000
+		z.Set(v, q, scale)
 		codes, full, offset := make([]int8, stride), make([]int16, stride), int32(dim)
 		copy(full, q)
 		for i, x := range q {
@@ -64,7 +65,7 @@ func TestVectors(t *testing.T) {
 		dst, want := a.out(1, 0, 4*len(rows)), make([]uint32, len(rows))
 		at := put(a, rows)
 		v.Distances(want, &z, rows)
-		a.call("distances", dst, put(a, codes), stride, offset, z.Scale()*(1<<43), at, len(rows), highs, metas, total)
+		a.call("distances", dst, put(a, codes), stride, offset, scale*(1<<43), at, len(rows), highs, metas, total)
 		equal(t, "distances", get[uint32](a, dst, len(rows)), want)
 
 		dots, wantDots := a.out(1, 0, 8*len(rows)), make([]int64, len(rows))

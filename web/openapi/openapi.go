@@ -24,12 +24,7 @@ var document []byte
 // Path is where a host serves the document.
 const Path = "/openapi.json"
 
-// Document is the document, JSON in UTF-8. Nobody may change it.
-func Document() []byte { return document }
-
-// ETag is the entity tag of the document: strong, quoted, and another for each other document.
-func ETag() string { return etag }
-
+// etag is the entity tag of the document: strong, quoted, and another for each other document.
 var etag = func() string {
 	sum := sha256.Sum256(document)
 	return `"` + hex.EncodeToString(sum[:16]) + `"`

@@ -161,9 +161,8 @@ func (g *Graph) unreachable() []uint32 {
 	return missing
 }
 
-// Digest is a sum over the live nodes, the same for the same set of them in any order.
-// [DigestOf] is what it must be.
-func (g *Graph) Digest() uint64 {
+// digest returns a sum over the live nodes, the same for the same set of them in any order.
+func (g *Graph) digest() uint64 {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	sum := uint64(0)
@@ -172,16 +171,6 @@ func (g *Graph) Digest() uint64 {
 			sum += mix(uint64(node))
 		}
 	}
-	return sum
-}
-
-// DigestOf is the digest of a set of nodes.
-func DigestOf(nodes *roaring.Bitmap) uint64 {
-	sum := uint64(0)
-	nodes.Iterate(func(node uint32) bool {
-		sum += mix(uint64(node))
-		return true
-	})
 	return sum
 }
 

@@ -35,6 +35,14 @@ func (m *model) live() *roaring.Bitmap {
 	return b
 }
 
+// digest returns the digest that the graph must have.
+func (m *model) digest() (sum uint64) {
+	for node := range m.nodes {
+		sum += mix(uint64(node))
+	}
+	return sum
+}
+
 func (m *model) some(label string) (uint32, bool) {
 	if len(m.nodes) == 0 {
 		return 0, false
@@ -163,7 +171,7 @@ func TestGraphIsWhatTheModelSays(t *testing.T) {
 				if err := m.g.Check(m.live()); err != nil {
 					t.Fatal(err)
 				}
-				if m.g.Len() != len(m.nodes) || m.g.Digest() != DigestOf(m.live()) {
+				if m.g.Len() != len(m.nodes) || m.g.digest() != m.digest() {
 					t.Fatalf("Len() = %d, want %d, or another digest", m.g.Len(), len(m.nodes))
 				}
 			},

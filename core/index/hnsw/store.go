@@ -40,7 +40,7 @@ func Open(r kv.Reader, prefix []byte, o Options, vectors Vectors) (*Graph, error
 	if err := g.checkTargets(); err != nil {
 		return nil, err
 	}
-	if g.live != int(h.live) || g.tombs != int(h.tombs) || g.Digest() != h.nodes {
+	if g.live != int(h.live) || g.tombs != int(h.tombs) || g.digest() != h.nodes {
 		return nil, corrupt("%d live nodes and %d tombstones, want %d and %d, or other nodes", g.live, g.tombs, h.live, h.tombs)
 	}
 	return g, g.load(vectors)
@@ -214,7 +214,7 @@ func (g *Graph) Flush(w kv.Writer, prefix []byte, seq uint64) {
 	}
 	h := header{
 		dim: uint16(g.vec.Dim()), m: uint16(g.m), ef: uint16(g.ef), slots: uint32(len(g.nodes)),
-		live: uint32(g.live), tombs: uint32(g.tombs), entry: g.entry, seq: seq, nodes: g.Digest(), pages: g.pages,
+		live: uint32(g.live), tombs: uint32(g.tombs), entry: g.entry, seq: seq, nodes: g.digest(), pages: g.pages,
 	}
 	w.Put(headerKey(prefix), h.append(nil))
 }

@@ -33,17 +33,9 @@ func (s *Store) Checkpoint(dir string) error {
 
 // Metrics is what a store says of itself.
 type Metrics struct {
-	DiskBytes     uint64 // all files
-	LogBytes      uint64 // logs that a start would replay
-	MemTableBytes uint64 // memory that holds what is not in tables yet
-	CacheBytes    int64  // memory that holds blocks
-	CacheHits     int64  // since the start
-	CacheMisses   int64
-	Tables        int64
-	Flushes       int64 // since the start
-	Compactions   int64
-	ReadAmp       int    // tables that a Get may have to ask
-	DebtBytes     uint64 // that compactions are behind by, as estimated
+	DiskBytes uint64 // all files
+	LogBytes  uint64 // logs that a start would replay
+	ReadAmp   int    // tables that a Get may have to ask
 }
 
 // Metrics returns the figures of this moment, all zero once the store is closed.
@@ -53,18 +45,9 @@ func (s *Store) Metrics() Metrics {
 	}
 	defer s.exit()
 	m := s.db.Metrics()
-	total := m.Total()
 	return Metrics{
-		DiskBytes:     m.DiskSpaceUsage(),
-		LogBytes:      m.WAL.Size,
-		MemTableBytes: m.MemTable.Size,
-		CacheBytes:    m.BlockCache.Size,
-		CacheHits:     m.BlockCache.Hits,
-		CacheMisses:   m.BlockCache.Misses,
-		Tables:        total.TablesCount,
-		Flushes:       m.Flush.Count,
-		Compactions:   m.Compact.Count,
-		ReadAmp:       m.ReadAmp(),
-		DebtBytes:     m.Compact.EstimatedDebt,
+		DiskBytes: m.DiskSpaceUsage(),
+		LogBytes:  m.WAL.Size,
+		ReadAmp:   m.ReadAmp(),
 	}
 }

@@ -384,7 +384,7 @@ func TestCheckpoint(t *testing.T) {
 		t.Error(err)
 	}
 	m := c.Metrics()
-	if m.DiskBytes == 0 || m.Tables == 0 || m.CacheBytes == 0 || !strings.HasPrefix(fmt.Sprintf("%+v", m), "{DiskBytes:") {
+	if m.DiskBytes == 0 || m.ReadAmp == 0 || !strings.HasPrefix(fmt.Sprintf("%+v", m), "{DiskBytes:") {
 		t.Errorf("metrics %+v, want figures", m)
 	}
 	if err := c.Close(); err != nil {

@@ -162,8 +162,8 @@ func TestManyMemTables(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if m := s.Metrics(); m.MemTableBytes > (maxMemTables+1)<<20 {
-		t.Errorf("%d bytes of memtables, want at most %d", m.MemTableBytes, (maxMemTables+1)<<20)
+	if size := s.db.Metrics().MemTable.Size; size > (maxMemTables+1)<<20 {
+		t.Errorf("%d bytes of memtables, want at most %d", size, (maxMemTables+1)<<20)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

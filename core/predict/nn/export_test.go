@@ -1,8 +1,47 @@
 package nn
 
+import "time"
+
 // WithTiling returns o with blocks made of inner values of at least worthwhile bytes, in tiles of
 // about tile bytes.
 func WithTiling(o Options, worthwhile, tile int) Options {
 	o.tiling = &tiling{worthwhile, tile}
 	return o
+}
+
+// SessionBytes returns the memory one session takes.
+func (p *Plan) SessionBytes() int64 { return p.arena }
+
+// WeightBytes returns the memory of packed weights and constants, shared by all sessions.
+func (p *Plan) WeightBytes() int64 { return p.weights }
+
+// Work returns the multiply-adds of one run.
+func (p *Plan) Work() int64 { return p.work }
+
+// StepTime is the time of one step of a plan.
+type StepTime struct {
+	Name  string // node and operator
+	Shape []int  // of its first result
+	Best  time.Duration
+}
+
+// Profile runs the plan rounds times on in and returns the least time of each step, in order. now is its clock.
+func (s *Session) Profile(in []Tensor, rounds int, now func() time.Duration) ([]StepTime, error) {
+	p := s.plan
+	times := make([]StepTime, len(p.steps))
+	for i, st := range p.steps {
+		times[i] = StepTime{Name: st.name, Shape: st.out[0].shape, Best: 1 << 62}
+	}
+	defer s.release()
+	for range rounds {
+		if err := s.feedAll(in); err != nil {
+			return nil, err
+		}
+		for i := range p.steps {
+			start := now()
+			s.runStep(&p.steps[i])
+			times[i].Best = min(times[i].Best, now()-start)
+		}
+	}
+	return times, nil
 }

@@ -43,7 +43,7 @@ var lowerings = map[string]func(c *compiler, n *node) error{
 
 // lower emits the steps of g and maps the arena.
 func (g *graph) lower(o Options) (*Plan, error) {
-	c := &compiler{plan: &Plan{expired: o.Expired}, graph: g, options: o}
+	c := &compiler{plan: &Plan{}, graph: g, options: o}
 	for _, v := range g.inputs {
 		c.enter(v, v.name == o.InputNHWC)
 	}

@@ -44,9 +44,6 @@ var ErrWork = errors.New("network needs more work than allowed")
 // ErrInput is returned by Run for a tensor whose type or shape is not what the plan takes.
 var ErrInput = errors.New("input does not fit the network")
 
-// ErrExpired is returned by Run when Options.Expired says that time is up.
-var ErrExpired = errors.New("network ran out of time")
-
 // Options say how to compile. The zero value is good.
 type Options struct {
 	// Shapes fixes the shape of graph inputs by name, where the graph leaves dimensions open.
@@ -62,11 +59,8 @@ type Options struct {
 	Memory int64
 
 	// Work bounds the multiply-adds of one run; 0 means 2^36, two hundred times the default
-	// network's. A single operator is not interrupted, so this bounds how late Expired is asked.
+	// network's. A run is never interrupted, so this bounds its time.
 	Work int64
-
-	// Expired, where set, is asked before every step; true ends Run with ErrExpired.
-	Expired func() bool
 
 	tiling *tiling // nil: defaultTiling; tests make blocks of small networks
 }

@@ -325,19 +325,6 @@ func TestErrorsNameTheNode(t *testing.T) {
 	}
 }
 
-func TestRunExpires(t *testing.T) {
-	b := small()
-	asked := 0
-	p, err := nn.Compile(b.g, nn.Options{Expired: func() bool { asked++; return asked > 1 }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = p.NewSession().Run([]nn.Tensor{{Type: onnx.Float32, Shape: []int{1, 3, 8, 8}, F32: make([]float32, 192)}})
-	if !errors.Is(err, nn.ErrExpired) {
-		t.Errorf("Run = %v, want ErrExpired", err)
-	}
-}
-
 // TestSessionsShareAPlan runs sessions of one plan at once, and holds Run to no allocation.
 func TestSessionsShareAPlan(t *testing.T) {
 	b := newBuilder()

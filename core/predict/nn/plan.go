@@ -21,8 +21,7 @@ type Plan struct {
 	arena   int64    // bytes
 	weights int64    // bytes
 	work    int64    // multiply-adds
-	expired func() bool
-	pooled  *pooled // nil: there is no map to be gone through
+	pooled  *pooled  // nil: the plan has no map for Session.Cells
 }
 
 // Inputs returns what Run takes, shapes fixed. The caller must not change it.
@@ -30,15 +29,6 @@ func (p *Plan) Inputs() []onnx.Value { return p.inputs }
 
 // Outputs returns what Run gives. The caller must not change it.
 func (p *Plan) Outputs() []onnx.Value { return p.outputs }
-
-// SessionBytes returns the memory one session takes.
-func (p *Plan) SessionBytes() int64 { return p.arena }
-
-// WeightBytes returns the memory of packed weights and constants, shared by all sessions.
-func (p *Plan) WeightBytes() int64 { return p.weights }
-
-// Work returns the multiply-adds of one run.
-func (p *Plan) Work() int64 { return p.work }
 
 // compiler turns a rewritten graph into a plan's steps.
 type compiler struct {

@@ -16,7 +16,6 @@ var moves = map[string]bool{
 
 // quantiser rewrites QDQ patterns into integer nodes.
 type quantiser struct {
-	g     *graph
 	prod  map[*value]*node
 	users map[*value][]*node
 	nodes []*node // rewritten
@@ -31,7 +30,7 @@ func (g *graph) quantise() error {
 	g.sinkDequantise()
 	g.raiseQuantise()
 	g.sweep()
-	z := &quantiser{g: g, prod: g.producers(), users: g.users()}
+	z := &quantiser{prod: g.producers(), users: g.users()}
 	for _, n := range g.nodes {
 		switch n.op {
 		case "Conv", "Gemm", "MatMul":

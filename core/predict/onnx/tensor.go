@@ -91,14 +91,6 @@ func (t *Tensor) Int8s() []int8 {
 	return unsafe.Slice((*int8)(unsafe.Pointer(unsafe.SliceData(t.Data))), len(t.Data))
 }
 
-// Uint8s returns the elements of a Uint8 tensor, borrowed; for another type it is nil.
-func (t *Tensor) Uint8s() []uint8 {
-	if t.Type != Uint8 {
-		return nil
-	}
-	return t.Data
-}
-
 // Int32s returns a copy of the elements of a tensor of any integer type of at most 32 bits
 // but Uint32; for another type it is nil.
 func (t *Tensor) Int32s() []int32 {

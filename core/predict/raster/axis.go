@@ -6,7 +6,7 @@ type axis struct {
 	taps  int
 	first []int32  // (n) first sample of each pixel, counted from lo; first+taps ≤ hi-lo
 	w     []uint32 // (n, taps) weights, ≤ sum
-	sum   uint32   // Σ w of every pixel, < 1<<maxSumBits
+	sum   uint32   // Σ w of every pixel, < 1<<21
 	lo    int      // samples lo…hi-1 of the plane are touched
 	hi    int
 

@@ -35,7 +35,6 @@ type gifFrame struct {
 	disposal    byte
 	delay       time.Duration // how long the frame is shown
 	codeBits    int
-	codes       int // position of the first block of codes
 }
 
 // Disposal methods.
@@ -191,7 +190,7 @@ func (g *gifReader) frame() (gifFrame, error) {
 	if bits[0] < 2 || bits[0] > 8 {
 		return gifFrame{}, fmt.Errorf("%w: pixels of %d bits", ErrCorrupt, bits[0])
 	}
-	f.codeBits, f.codes = int(bits[0]), g.pos
+	f.codeBits = int(bits[0])
 	return f, nil
 }
 

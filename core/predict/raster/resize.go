@@ -45,12 +45,11 @@ type divider struct {
 	shift      uint // k - 64, where the product has 128 bits
 }
 
-// maxSumBits bounds an axis' sum of weights. The sum of an area is at most 30·maxSide: a
+// An axis' sum of weights is below 1<<21. The sum of an area is at most 30·maxSide: a
 // square's side is 2·Centre units for a pixel, and what is not a square, or all of it, has
 // a factor of 16 in common with the rest. That of a box is less than maxBox², and
 // a bilinear one's at most 32·MaxResultSide·4, half of its unit, 4 being the largest
 // pitch of a plane that is enlarged.
-const maxSumBits = 21
 
 // narrowSum is the divisor below which all sums of a pixel fit 32 bits.
 const narrowSum = 1 << 24
@@ -70,12 +69,7 @@ func newDivider(d uint64) divider {
 	return divider{d: d, half: d / 2, m: m, shift: shift}
 }
 
-// narrow is the division for d < narrowSum.
-func (v *divider) narrow(s uint32) byte {
-	return byte((uint64(s) + v.half) * v.m >> 56)
-}
-
-// wide is the division for larger d, below 1<<(2·maxSumBits).
+// wide is the division for larger d, below 1<<42.
 func (v *divider) wide(s uint64) byte {
 	hi, _ := bits.Mul64(s+v.half, v.m)
 	return byte(hi >> (v.shift & 63))

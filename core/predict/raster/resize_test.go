@@ -281,13 +281,17 @@ func TestResizeWideSums(t *testing.T) {
 	}
 }
 
+// maxSumBits bounds an axis' sum of weights.
+const maxSumBits = 21
+
 func TestDivider(t *testing.T) {
 	check := func(t interface{ Fatalf(string, ...any) }, d, s uint64) {
 		v := newDivider(d)
 		want := byte((2*s + d) / (2 * d))
 		if d < narrowSum {
-			if got := v.narrow(uint32(s)); got != want {
-				t.Fatalf("narrow(%d / %d) = %d, want %d", s, d, got, want)
+			var got [1]byte
+			if acrossGeneric(got[:], []uint32{uint32(s)}, []int32{0}, []uint32{1}, 1, v.half, v.m); got[0] != want {
+				t.Fatalf("narrow(%d / %d) = %d, want %d", s, d, got[0], want)
 			}
 		} else if got := v.wide(s); got != want {
 			t.Fatalf("wide(%d / %d) = %d, want %d", s, d, got, want)

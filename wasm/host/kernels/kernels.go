@@ -82,9 +82,6 @@ func (n *Native) Instantiate(ctx context.Context, r wazero.Runtime) error {
 // Open returns what one instance of a guest may use. Close it when the instance has ended.
 func (n *Native) Open() *Instance { return &Instance{native: n} }
 
-// Held is how many packings there are, each counted once, and their bytes.
-func (n *Native) Held() (packings int, bytes int64) { return n.shared.held() }
-
 // function is one import.
 type function struct {
 	name            string

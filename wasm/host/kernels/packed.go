@@ -77,12 +77,6 @@ func (s *shared) release(p *packed) {
 	}
 }
 
-func (s *shared) held() (int, int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.byHash), s.bytes
-}
-
 // packRoom: nothing of a packing lies in the guest's memory.
 func (in *Instance) packRoom(s []uint64) { s[0] = 0 }
 

@@ -65,20 +65,19 @@ func TestScalars(t *testing.T) {
 		{"sub", a.Sub(3), uint64(uint32(0xfffffff6))},
 		{"mul", a.Mul(b), uint64(uint32(0xffffffeb))},
 		{"div", a.DivU(b), uint64(uint32(0xfffffff9) / 3)},
-		{"rem", a.RemU(10), uint64(uint32(0xfffffff9) % 10)},
 		{"and or xor", a.And(0xff).Or(0x100).Xor(b), 0x1fa},
 		{"shifts", a.Shl(4).ShrS(2).ShrU(28), 15},
 		{"rotr", b.RotR(1), 0x80000001},
 		{"rune", emit.C('b').Sub('a'), 1},
 		{"ctz", emit.C(40).Ctz(), 3},
-		{"compare", a.LtS(b).Add(a.LtU(b)).Add(a.GtS(b)).Add(a.GtU(b)).Add(a.LeS(-7)).Add(a.GeS(b)).Add(a.GeU(b)), 4},
+		{"compare", a.LtS(b).Add(a.LtU(b)).Add(a.GtS(b)).Add(a.LeS(-7)).Add(a.GeS(b)).Add(a.GeU(b)), 3},
 		{"eq", a.Eq(-7).Add(a.Ne(-7)), 1},
 		{"select", emit.Select(b, a, b), uint64(uint32(0xfffffff9))},
 		{"min", emit.Min(a, b), uint64(uint32(0xfffffff9))},
 		{"wrap", x.Add(y).Wrap(), 5},
 		{"extend", a.ExtendS().ShrS(1), math.MaxUint64 - 3},
 		{"extend unsigned", a.ExtendU(), 0xfffffff9},
-		{"float", emit.Float(1.5).Mul(float32(3)).Sub(float32(0.25)).Bits(), uint64(math.Float32bits(4.25))},
+		{"float", emit.Float(1.5).Mul(float32(3)).Sub(float32(0.25)), uint64(math.Float32bits(4.25))},
 		{"to float", a.ToFloat().Truncated(), 0xfffffff9},
 		{"nearest", emit.Float(2.5).Nearest().Truncated(), 2},
 		{"compare floats", emit.Float(1).Lt(float32(2)).Add(emit.Float(1).Gt(float32(2))), 1},
@@ -93,7 +92,6 @@ func TestVectors(t *testing.T) {
 	floats := f32x4.Convert(i32x4.LowS(words))
 	tests := []expression{
 		{"byte", i8x16.Lane(ramp, 9), 9},
-		{"swizzle", i8x16.Lane(emit.Swizzle(ramp, i8x16.Splat(5)), 0), 5},
 		{"shuffle", i8x16.Lane(emit.Shuffle(ramp, i8x16.Splat(77), [16]byte{3, 16}), 1), 77},
 		{"shuffle words", i32x4.Lane(emit.Shuffle32(ramp, ramp, 1, 2, 3, 0), 0), 0x07060504},
 		{"bitmask", i8x16.Bitmask(i8x16.GtU(ramp, i8x16.Splat(13))), 0xc000},
@@ -107,12 +105,10 @@ func TestVectors(t *testing.T) {
 		{"narrow signed", i16x8.Lane(i16x8.NarrowS(i32x4.Splat(1<<20), i32x4.Splat(0)), 0), 0x7fff},
 		{"shift", i32x4.Lane(i32x4.ShrS(i32x4.Shl(i32x4.Splat(-5), 4), 3), 2), 0xfffffff6},
 		{"long", i64x2.Lane(i64x2.Add(i64x2.LowS(i32x4.Splat(-1)), i64x2.HighU(i32x4.Splat(3))), 1), 2},
-		{"floats", f32x4.Lane(f32x4.Div(f32x4.Mul(floats, floats), f32x4.Splat(float32(2))), 3).Bits(), uint64(math.Float32bits(4.5))},
-		{"pmin", f32x4.Lane(f32x4.PMin(f32x4.Neg(floats), f32x4.Splat(float32(-2))), 1).Bits(), uint64(math.Float32bits(-2))},
-		{"pmax", f32x4.Lane(f32x4.PMax(f32x4.Sub(floats, floats), floats), 1).Bits(), uint64(math.Float32bits(1))},
-		{"gt", i32x4.Lane(f32x4.Gt(floats, f32x4.Splat(float32(1))), 2), 0xffffffff},
-		{"bits", i32x4.Lane(emit.BitXor(emit.BitAnd(ramp, ramp), emit.BitOr(ramp, ramp)), 1), 0},
-		{"select", i32x4.Lane(emit.BitSelect(i32x4.Splat(0xff), i32x4.Splat(0x1234), i32x4.Splat(0x5678)), 0), 0x5634},
+		{"floats", f32x4.Lane(f32x4.Div(f32x4.Mul(floats, floats), f32x4.Splat(float32(2))), 3), uint64(math.Float32bits(4.5))},
+		{"pmin", f32x4.Lane(f32x4.PMin(f32x4.Neg(floats), f32x4.Splat(float32(-2))), 1), uint64(math.Float32bits(-2))},
+		{"pmax", f32x4.Lane(f32x4.PMax(f32x4.Sub(floats, floats), floats), 1), uint64(math.Float32bits(1))},
+		{"bits", i32x4.Lane(emit.BitOr(emit.BitAnd(ramp, i8x16.Splat(6)), i8x16.Splat(8)), 1), 0x0e0e0c0c},
 	}
 	evaluate(t, tests)
 }
@@ -133,7 +129,7 @@ func TestControl(t *testing.T) {
 		f.While(i.LtS(n), func() {
 			f.BreakIf(end, i.Eq(20))
 			f.Block(func(next emit.Label) {
-				f.If(i.RemU(3).Eq(0), func() { f.Break(next) })
+				f.If(i.Eq(i.DivU(3).Mul(3)), func() { f.BreakIf(next, emit.C(1)) })
 				f.Inc(sum, f.Called(square, i))
 			})
 			f.Call(nothing)

@@ -64,22 +64,15 @@ func (f *Func) open(code byte, body func()) {
 	f.code = append(f.code, 0x0b)
 }
 
-func (f *Func) branch(code byte, to Label) {
-	f.code = unsigned(append(f.code, code), uint64(f.depth-to.depth))
-}
-
-// Block runs body; a [Func.Break] to its label goes to its end.
+// Block runs body; a [Func.BreakIf] to its label goes to its end.
 func (f *Func) Block(body func(end Label)) {
 	f.open(0x02, func() { body(Label{f.depth}) })
 }
 
-// Break goes to the end of a block, or to the beginning of a loop.
-func (f *Func) Break(to Label) { f.branch(0x0c, to) }
-
-// BreakIf goes there where cond is not 0.
+// BreakIf goes to the end of a block, or to the beginning of a loop, where cond is not 0.
 func (f *Func) BreakIf(to Label, cond Value) {
 	f.code = append(f.code, value(I32, cond).code...)
-	f.branch(0x0d, to)
+	f.code = unsigned(append(f.code, 0x0d), uint64(f.depth-to.depth))
 }
 
 // While repeats body as long as cond, computed anew, is not 0.

@@ -15,9 +15,6 @@ type Value struct {
 	local int // of a local: its index + 1
 }
 
-// Type is the type of the value.
-func (a Value) Type() Type { return a.typ }
-
 // Int is the constant v of type I32 or I64.
 func (t Type) Int(v int64) Value {
 	switch t {
@@ -98,9 +95,6 @@ func (a Value) Mul(b any) Value { return a.binary(none, b, 0x6c, 0x7e, 0x94) }
 // DivU is a / b of unsigned numbers.
 func (a Value) DivU(b any) Value { return a.binary(none, b, 0x6e, 0x80, 0) }
 
-// RemU is a % b of unsigned numbers.
-func (a Value) RemU(b any) Value { return a.binary(none, b, 0x70, 0x82, 0) }
-
 // And is a & b.
 func (a Value) And(b any) Value { return a.binary(none, b, 0x71, 0x83, 0) }
 
@@ -136,9 +130,6 @@ func (a Value) LtU(b any) Value { return a.binary(I32, b, 0x49, 0x54, 0) }
 
 // GtS is a > b of signed numbers.
 func (a Value) GtS(b any) Value { return a.binary(I32, b, 0x4a, 0x55, 0) }
-
-// GtU is a > b of unsigned numbers.
-func (a Value) GtU(b any) Value { return a.binary(I32, b, 0x4b, 0x56, 0) }
 
 // LeS is a <= b of signed numbers.
 func (a Value) LeS(b any) Value { return a.binary(I32, b, 0x4c, 0x57, 0) }
@@ -176,9 +167,6 @@ func (a Value) ExtendU() Value { return a.unary(I32, I64, 0xad) }
 
 // ToFloat is a signed I32 as an F32, rounded to nearest even.
 func (a Value) ToFloat() Value { return a.unary(I32, F32, 0xb2) }
-
-// Bits is the bits of an F32.
-func (a Value) Bits() Value { return a.unary(F32, I32, 0xbc) }
 
 // Truncated is an F32 as a signed I32, rounded towards zero and held to its range.
 func (a Value) Truncated() Value { return a.unary(F32, I32, 0xfc, 0x00) }

@@ -2,32 +2,31 @@ package emit
 
 // Shape is a way to see a V128 as lanes. Its methods are the instructions on them.
 type Shape struct {
-	name  string
-	lanes int
-	elem  Type
-	ops   map[string]uint64 // opcodes after the prefix 0xfd
+	name string
+	elem Type
+	ops  map[string]uint64 // opcodes after the prefix 0xfd
 }
 
 // The shapes.
 var (
-	I8x16 = Shape{"i8x16", 16, I32, map[string]uint64{
+	I8x16 = Shape{"i8x16", I32, map[string]uint64{
 		"splat": 0x0f, "extract": 0x16, "eq": 0x23, "lt_s": 0x25, "gt_u": 0x28, "bitmask": 0x64,
-		"narrow_s": 0x65, "narrow_u": 0x66, "add": 0x6e, "sub": 0x71, "shr_u": 0x6d, "min_u": 0x77, "max_u": 0x79,
+		"narrow_s": 0x65, "narrow_u": 0x66, "add": 0x6e, "sub": 0x71, "shr_u": 0x6d,
 	}}
-	I16x8 = Shape{"i16x8", 8, I32, map[string]uint64{
+	I16x8 = Shape{"i16x8", I32, map[string]uint64{
 		"splat": 0x10, "extract": 0x19, "narrow_s": 0x85, "low_s": 0x87, "high_s": 0x88, "low_u": 0x89, "high_u": 0x8a,
 		"shl": 0x8b, "shr_s": 0x8c, "shr_u": 0x8d, "add": 0x8e, "sub": 0x91, "mul": 0x95,
 	}}
-	I32x4 = Shape{"i32x4", 4, I32, map[string]uint64{
+	I32x4 = Shape{"i32x4", I32, map[string]uint64{
 		"splat": 0x11, "extract": 0x1b, "low_s": 0xa7, "high_s": 0xa8, "low_u": 0xa9, "high_u": 0xaa,
-		"shl": 0xab, "shr_s": 0xac, "shr_u": 0xad, "add": 0xae, "sub": 0xb1, "mul": 0xb5, "dot": 0xba, "gt_s": 0x3b, "truncated": 0xf8,
+		"shl": 0xab, "shr_s": 0xac, "shr_u": 0xad, "add": 0xae, "sub": 0xb1, "mul": 0xb5, "dot": 0xba,
 	}}
-	I64x2 = Shape{"i64x2", 2, I64, map[string]uint64{
+	I64x2 = Shape{"i64x2", I64, map[string]uint64{
 		"splat": 0x12, "extract": 0x1d, "low_s": 0xc7, "high_s": 0xc8, "low_u": 0xc9, "high_u": 0xca,
 		"shl": 0xcb, "shr_u": 0xcd, "add": 0xce, "sub": 0xd1,
 	}}
-	F32x4 = Shape{"f32x4", 4, F32, map[string]uint64{
-		"splat": 0x13, "extract": 0x1f, "gt": 0x44, "neg": 0xe1, "add": 0xe4, "sub": 0xe5, "mul": 0xe6, "div": 0xe7,
+	F32x4 = Shape{"f32x4", F32, map[string]uint64{
+		"splat": 0x13, "extract": 0x1f, "neg": 0xe1, "add": 0xe4, "sub": 0xe5, "mul": 0xe6, "div": 0xe7,
 		"pmin": 0xea, "pmax": 0xeb, "convert_s": 0xfa,
 	}}
 )
@@ -103,9 +102,6 @@ func (s Shape) LtS(a, b Value) Value { return s.op("lt_s", a, b) }
 // GtU is all ones where a > b of unsigned lanes.
 func (s Shape) GtU(a, b Value) Value { return s.op("gt_u", a, b) }
 
-// Gt is all ones where a > b of floats.
-func (s Shape) Gt(a, b Value) Value { return s.op("gt", a, b) }
-
 // LowS widens the lower half of a, signed lanes of half the width.
 func (s Shape) LowS(a Value) Value { return s.op("low_s", a) }
 
@@ -143,14 +139,6 @@ func BitAnd(a, b Value) Value { return vectorOp(V128, 0x4e, value(V128, a), valu
 // BitOr is a | b.
 func BitOr(a, b Value) Value { return vectorOp(V128, 0x50, value(V128, a), value(V128, b)) }
 
-// BitXor is a ^ b.
-func BitXor(a, b Value) Value { return vectorOp(V128, 0x51, value(V128, a), value(V128, b)) }
-
-// BitSelect is the bits of a where mask has ones, and those of b elsewhere.
-func BitSelect(mask, a, b Value) Value {
-	return vectorOp(V128, 0x52, value(V128, a), value(V128, b), value(V128, mask))
-}
-
 // Bytes is a constant of sixteen bytes.
 func Bytes(b [16]byte) Value {
 	return Value{typ: V128, code: append([]byte{0xfd, 0x0c}, b[:]...)}
@@ -172,11 +160,6 @@ func Shuffle32(a, b Value, l0, l1, l2, l3 byte) Value {
 		}
 	}
 	return Shuffle(a, b, lanes)
-}
-
-// Swizzle takes the byte of a that each byte of index names, 0 from 16 on.
-func Swizzle(a, index Value) Value {
-	return vectorOp(V128, 0x0e, value(V128, a), value(V128, index))
 }
 
 func (a Value) vectorLoad(code byte, offset int) Value {

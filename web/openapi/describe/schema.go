@@ -1,8 +1,6 @@
 package describe
 
 import (
-	"maps"
-
 	"github.com/sightline-dev/sightline/core/lang"
 )
 
@@ -111,6 +109,3 @@ var limits = map[string]int{
 	"maxSettingBytes": 64 << 10, "maxWorkflowInputs": 32, "maxWorkflowModels": 5,
 	"maxFeedbackBytes": 64 << 10, "maxPictureBytes": 20_000_000,
 }
-
-// Limits are the limits that the document states, by their names in core/api. The map is the caller's.
-func Limits() map[string]int { return maps.Clone(limits) }

@@ -2,7 +2,6 @@ package describe
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -13,9 +12,6 @@ type Code struct {
 	HTTP   int    // of a call that ends with it; 0: it stands in items and versions alone
 	Note   string
 }
-
-// Codes are those that the document lists. The slice is the caller's.
-func Codes() []Code { return slices.Clone(codes) }
 
 // codes are those of core/api, which a test compares with its source.
 var codes = []Code{

@@ -23,7 +23,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"iter"
 	"maps"
 	"path"
 	"slices"
@@ -204,17 +203,6 @@ func (f *Files) add(name string, data []byte) *file {
 	})
 	f.files[name] = one
 	return one
-}
-
-// All goes through the files by name, for who writes them into a folder of another server.
-func (f *Files) All() iter.Seq2[string, []byte] {
-	return func(yield func(string, []byte) bool) {
-		for _, name := range slices.Sorted(maps.Keys(f.files)) {
-			if !yield(name, f.files[name].data) {
-				return
-			}
-		}
-	}
 }
 
 // Has reports whether a file stands at a path, which begins with [Path].

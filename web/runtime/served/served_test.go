@@ -146,7 +146,7 @@ func TestServe(t *testing.T) {
 
 func TestGzip(t *testing.T) {
 	f := open(t, scripts)
-	for name, data := range f.All() {
+	for name, one := range f.files {
 		r := get(f, Path+name, "Accept-Encoding", "gzip")
 		if field(r, "Content-Encoding") != "gzip" {
 			if strings.HasPrefix(name, "bundles-") {
@@ -158,7 +158,7 @@ func TestGzip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plain, err := io.ReadAll(unzip); err != nil || !bytes.Equal(plain, data) {
+		if plain, err := io.ReadAll(unzip); err != nil || !bytes.Equal(plain, one.data) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -89,9 +89,6 @@ func NewVectors(dim int) (*Vectors, error) {
 // Dim is the number of dimensions.
 func (v *Vectors) Dim() int { return v.dim }
 
-// Rows is the number of rows there is room for.
-func (v *Vectors) Rows() int { return v.rows }
-
 // Bytes is the memory held, in bytes.
 func (v *Vectors) Bytes() int {
 	return 2*v.rows*v.stride + cap(v.meta)*int(unsafe.Sizeof(meta{})) + (cap(v.high)+cap(v.low))*int(unsafe.Sizeof(uintptr(0)))
@@ -167,15 +164,6 @@ func (v *Vectors) Clear(row uint32) {
 	v.meta[row] = meta{}
 }
 
-// At appends the elements of a row to dst and returns them with the scale.
-func (v *Vectors) At(dst []int16, row uint32) ([]int16, float32) {
-	h, l := v.highOf(row), v.lowOf(row)
-	for i := range v.dim {
-		dst = append(dst, int16(int32(h[i])*two8+int32(l[i])))
-	}
-	return dst, v.meta[row].scale
-}
-
 func cleanScale(scale float32) float32 {
 	if scale > 0 && scale <= 1 {
 		return scale
@@ -219,9 +207,6 @@ func (z *Query) Set(v *Vectors, q []int16, scale float32) {
 	z.offset = 2*sum(z.codes) + int32(v.dim)
 	z.scale = cleanScale(scale)
 }
-
-// Scale is the query's scale as it counts.
-func (z *Query) Scale() float32 { return z.scale }
 
 // Row returns a row as a query. It reads the row in place: it ends with the next Set or Grow.
 func (v *Vectors) Row(row uint32) Query {

@@ -140,8 +140,8 @@ func TestGrowing(t *testing.T) {
 			t.Fatalf("row %d = %v, %v", row, got, s)
 		}
 	}
-	if v.Dim() != 32 || v.Rows() < rows || l.Rows() < rows || l.Room() != 4 {
-		t.Errorf("%d rows of %d, %d lists of %d", v.Rows(), v.Dim(), l.Rows(), l.Room())
+	if v.Dim() != 32 || v.rows < rows || l.rows < rows || l.room != 4 {
+		t.Errorf("%d rows of %d, %d lists of %d", v.rows, v.Dim(), l.rows, l.room)
 	}
 	if least := rows * (2*64 + 8); v.Bytes() < least || v.Bytes() > 2*least || l.Bytes() < rows*32 || l.Bytes() > 2*rows*32 {
 		t.Errorf("%d bytes of vectors, %d of lists", v.Bytes(), l.Bytes())
@@ -150,7 +150,7 @@ func TestGrowing(t *testing.T) {
 	var z Query
 	z.Set(v, q, scale)
 	dst := make([]uint32, 1)
-	if v.Distances(dst, &z, []uint32{7}); dst[0] != Far || z.Scale() != scale {
+	if v.Distances(dst, &z, []uint32{7}); dst[0] != Far || z.scale != scale {
 		t.Errorf("distance of a cleared row = %d, want %d", dst[0], Far)
 	}
 	if c := v.Cosine(1<<62, &z, 8); c != 1 {
@@ -173,8 +173,8 @@ func TestMisuse(t *testing.T) {
 	l.Grow(1)
 	var z Query
 	z.Set(v, make([]int16, 32), float32(math.NaN()))
-	if z.Scale() != 0 {
-		t.Errorf("Scale() = %v, want 0", z.Scale())
+	if z.scale != 0 {
+		t.Errorf("scale %v, want 0", z.scale)
 	}
 	atEveryLevel(t, func(t *testing.T) {
 		for name, f := range map[string]func(){
@@ -182,7 +182,7 @@ func TestMisuse(t *testing.T) {
 			"dots of another length":      func() { v.Dots(make([]int64, 2), &z, []uint32{0}) },
 			"distance of no row":          func() { v.Distances(make([]uint32, 1), &z, []uint32{1 << 20}) },
 			"dot of no row":               func() { v.Dots(make([]int64, 1), &z, []uint32{1 << 20}) },
-			"no row":                      func() { v.At(nil, 1<<20) },
+			"no row":                      func() { v.Clear(1 << 20) },
 			"no list":                     func() { l.At(1 << 20) },
 			"fetch of no list":            func() { l.Fetch(1 << 20) },
 			"find in no list":             func() { l.Find([]uint32{1 << 20}, 3) },

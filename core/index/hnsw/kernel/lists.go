@@ -29,12 +29,6 @@ func (l *Lists) At(row uint32) []uint32 {
 	return unsafe.Slice((*uint32)(at), l.room)
 }
 
-// Room is how many rows a list can have.
-func (l *Lists) Room() int { return l.room }
-
-// Rows is the number of lists.
-func (l *Lists) Rows() int { return l.rows }
-
 // Bytes is the memory held, in bytes.
 func (l *Lists) Bytes() int { return 4*l.rows*l.stride + cap(l.chunks)*int(unsafe.Sizeof(uintptr(0))) }
 

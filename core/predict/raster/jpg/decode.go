@@ -231,7 +231,6 @@ func (d *Decoder) layOut() error {
 		p.Pix = d.pix[i]
 	}
 	d.planes.N = d.n
-	d.planes.Width, d.planes.Height = d.planes.P[0].Width, d.planes.P[0].Height
 	d.planes.X0, d.planes.Y0 = x0*h0*side, y0*v0*side
 	return nil
 }

@@ -21,7 +21,7 @@ func ExampleDecoder_Decode() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("%dx%d from (%d, %d)\n", planes.Width, planes.Height, planes.X0, planes.Y0)
+	fmt.Printf("%dx%d from (%d, %d)\n", planes.P[0].Width, planes.P[0].Height, planes.X0, planes.Y0)
 	for _, p := range planes.P[:planes.N] {
 		fmt.Printf("%dx%d\n", p.Width, p.Height)
 	}

@@ -161,7 +161,7 @@ func (f *frame) model() (ColorModel, error) {
 func (f *frame) config(scans int) Config {
 	c := Config{
 		Width: f.width, Height: f.height, Components: f.n, Progressive: f.progressive,
-		AdobeTransform: f.adobe - 1, JFIF: f.jfif, Scans: scans,
+		Scans: scans,
 	}
 	for i := range f.n {
 		c.HSamp[i], c.VSamp[i] = int(f.declared[i]>>4), int(f.declared[i]&15)
@@ -169,7 +169,6 @@ func (f *frame) config(scans int) Config {
 			c.HSamp[i], c.VSamp[i] = 1, 1
 		}
 	}
-	c.Model, _ = f.model()
 	return c
 }
 

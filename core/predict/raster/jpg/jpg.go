@@ -77,14 +77,11 @@ const (
 
 // Config is what the headers of a JPEG file say.
 type Config struct {
-	Width, Height  int // pixels, each 0 to 65535
-	Components     int // 1, 3 or 4
-	Progressive    bool
-	HSamp, VSamp   [4]int // sampling factors as declared; 1 and 1 for a single component
-	AdobeTransform int    // of the APP14 segment: 0, 1, 2; -1 without one
-	JFIF           bool
-	Model          ColorModel
-	Scans          int // number of SOS markers in the whole file
+	Width, Height int // pixels, each 0 to 65535
+	Components    int // 1, 3 or 4
+	Progressive   bool
+	HSamp, VSamp  [4]int // sampling factors as declared; 1 and 1 for a single component
+	Scans         int    // number of SOS markers in the whole file
 }
 
 // Rect is the half-open rectangle X0 <= x < X1, Y0 <= y < Y1.
@@ -111,12 +108,11 @@ type Options struct {
 // image/jpeg, Decode takes pictures of no width or height. It belongs
 // to its Decoder and is overwritten by the next call of Decode.
 type Planes struct {
-	Width, Height int // of the first plane
-	Scale         int
-	X0, Y0        int // where sample 0 of the first plane lies in the scaled picture
-	Model         ColorModel
-	P             [4]Plane // the first N
-	N             int
+	Scale  int
+	X0, Y0 int // where sample 0 of the first plane lies in the scaled picture
+	Model  ColorModel
+	P      [4]Plane // the first N
+	N      int
 }
 
 // Plane is one component. Sample (x, y) is Pix[y*Stride+x]; it stands for HSub x VSub

@@ -105,8 +105,8 @@ func TestDecodeRegion(t *testing.T) {
 func checkRegion(t *testing.T, got, want *Planes, region Rect) {
 	t.Helper()
 	s := got.Scale
-	if got.X0 > region.X0/s || got.Y0 > region.Y0/s || got.X0+got.Width < (region.X1-1)/s+1 || got.Y0+got.Height < (region.Y1-1)/s+1 {
-		t.Fatalf("Region %v /%d gives %dx%d from (%d, %d)", region, s, got.Width, got.Height, got.X0, got.Y0)
+	if got.X0 > region.X0/s || got.Y0 > region.Y0/s || got.X0+got.P[0].Width < (region.X1-1)/s+1 || got.Y0+got.P[0].Height < (region.Y1-1)/s+1 {
+		t.Fatalf("Region %v /%d gives %dx%d from (%d, %d)", region, s, got.P[0].Width, got.P[0].Height, got.X0, got.Y0)
 	}
 	for i := range got.N {
 		a, b := &got.P[i], &want.P[i]

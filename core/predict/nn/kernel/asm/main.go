@@ -72,13 +72,13 @@ func raw(opcode string, ops ...Op) {
 
 // rowsOf addresses up to 14 rows through two base registers and three strides.
 type rowsOf struct {
-	base             [2]GPVirtual
-	s1, s3, s5       GPVirtual
-	perBase, numRows int
+	base       [2]GPVirtual
+	s1, s3, s5 GPVirtual
+	numRows    int
 }
 
 func newRows(p Register, stride, height int) *rowsOf {
-	r := &rowsOf{perBase: 7, numRows: height}
+	r := &rowsOf{numRows: height}
 	r.base[0] = GP64()
 	if height > 7 {
 		r.base[1] = GP64()

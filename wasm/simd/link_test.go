@@ -1,4 +1,4 @@
-package simd
+package simd_test
 
 import (
 	"context"
@@ -8,11 +8,13 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/sightline-dev/sightline/wasm/simd"
 )
 
-// Linker lends the module's kernels to guests of one wazero runtime, for hosts that have no native
-// ones. It is safe for concurrent use, a guest for one caller at a time.
-type Linker struct {
+// linker gives guests of one wazero runtime the module's kernels, as a page does. It is safe for concurrent use, a
+// guest for one caller at a time.
+type linker struct {
 	runtime  wazero.Runtime
 	kernels  wazero.CompiledModule
 	guests   sync.Map // api.Module → *linked
@@ -25,14 +27,14 @@ type linked struct {
 	functions []api.Function // in the order of exported
 }
 
-// Link compiles the kernels and makes module "kernel" in r, whose functions forward to those of the calling
+// link compiles the kernels and makes module "kernel" in r, whose functions forward to those of the calling
 // guest. It is done once in a runtime, before guests are.
-func Link(ctx context.Context, r wazero.Runtime) (*Linker, error) {
-	compiled, err := r.CompileModule(ctx, Module())
+func link(ctx context.Context, r wazero.Runtime) (*linker, error) {
+	compiled, err := r.CompileModule(ctx, simd.Module())
 	if err != nil {
 		return nil, fmt.Errorf("kernels: %w", err)
 	}
-	l := &Linker{runtime: r, kernels: compiled}
+	l := &linker{runtime: r, kernels: compiled}
 	b := r.NewHostModuleBuilder("kernel")
 	for name, def := range compiled.ExportedFunctions() {
 		i := len(l.exported)
@@ -48,7 +50,7 @@ func Link(ctx context.Context, r wazero.Runtime) (*Linker, error) {
 
 // Attach gives a guest its kernels. The guest has been instantiated, without its start functions,
 // since those may use them; call them next. Detach ends what Attach began.
-func (l *Linker) Attach(ctx context.Context, guest api.Module) error {
+func (l *linker) Attach(ctx context.Context, guest api.Module) error {
 	ctx = experimental.WithImportResolver(ctx, func(string) api.Module { return guest })
 	instance, err := l.runtime.InstantiateModule(ctx, l.kernels, wazero.NewModuleConfig().WithName(""))
 	if err != nil {
@@ -63,7 +65,7 @@ func (l *Linker) Attach(ctx context.Context, guest api.Module) error {
 }
 
 // Detach takes a guest's kernels away.
-func (l *Linker) Detach(ctx context.Context, guest api.Module) error {
+func (l *linker) Detach(ctx context.Context, guest api.Module) error {
 	k, ok := l.guests.LoadAndDelete(guest)
 	if !ok {
 		return nil
@@ -72,7 +74,7 @@ func (l *Linker) Detach(ctx context.Context, guest api.Module) error {
 }
 
 // forward calls function i of a guest's kernels. What goes wrong there ends the guest's call, too.
-func (l *Linker) forward(ctx context.Context, guest api.Module, i int, stack []uint64) {
+func (l *linker) forward(ctx context.Context, guest api.Module, i int, stack []uint64) {
 	k, ok := l.guests.Load(guest)
 	if !ok {
 		panic(fmt.Errorf("kernel.%s called by a guest without kernels", l.exported[i]))

@@ -1,10 +1,11 @@
-package openapi_test
+package describe
 
 import (
 	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/sightline-dev/sightline/core/proof"
-	"github.com/sightline-dev/sightline/web/openapi/describe"
 )
 
 // source parses the files of core/api that are no tests.
@@ -62,7 +62,7 @@ func TestCodes(t *testing.T) {
 		})
 	}
 	got := map[string]bool{}
-	for _, c := range describe.Codes() {
+	for _, c := range codes {
 		row := fmt.Sprintf("%d %s", c.Number, c.Text)
 		got[row] = true
 		if status := strconv.Itoa(c.HTTP); want[row] && !http[row][status] {
@@ -136,7 +136,7 @@ func TestLimits(t *testing.T) {
 			}
 		}
 	}
-	limits := describe.Limits()
+	limits := maps.Clone(limits)
 	// Of these the document speaks in words.
 	limits["maxMetaBytes"], limits["maxMetaDepth"], limits["maxMetaMembers"] = 64<<10, 32, 2000
 	for name, want := range limits {

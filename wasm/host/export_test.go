@@ -1,0 +1,33 @@
+package host
+
+import (
+	"context"
+
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/wasm/abi"
+)
+
+// Hosted returns the picture behind a hosted name; the error is blob.ErrNotFound.
+func (in *Instance) Hosted(ctx context.Context, name string) (blob.Picture, error) {
+	value, err := in.Ask(ctx, abi.Question{What: abi.AskHosted, Name: name})
+	if err != nil {
+		return blob.Picture{}, err
+	}
+	h, err := abi.ParseHosted(value)
+	return blob.Picture{Hash: h.Hash, ContentType: h.ContentType, Expires: h.Expires}, in.broken(err)
+}
+
+// Thumbnail returns the thumbnail of an input's picture, a JPEG. The error is blob.ErrNotFound.
+func (in *Instance) Thumbnail(ctx context.Context, name string) ([]byte, error) {
+	return in.Ask(ctx, abi.Question{What: abi.AskThumbnail, Name: name})
+}
+
+// Memory returns the size of the guest's heap and of the memory that it has from the system.
+func (in *Instance) Memory(ctx context.Context) (abi.MemoryReply, error) {
+	value, err := in.Ask(ctx, abi.Question{What: abi.AskMemory})
+	if err != nil {
+		return abi.MemoryReply{}, err
+	}
+	m, err := abi.ParseMemory(value)
+	return m, in.broken(err)
+}
