@@ -23,7 +23,7 @@ const (
 // calls counts the calls of an application that an account owns. The edge reports the count to the origin, which adds what is new to
 // the calls of the account and answers until when the account has no calls left. So the limit may be late by one report.
 //
-// A count is written before it is reported, so the store never holds less than the origin was told. A crash forgets the calls that were
+// A count is written before it is reported, so the store never holds less than the origin knows. A crash forgets the calls that were
 // answered after the last write, which is at most a minute old.
 type calls struct {
 	store kv.Store
@@ -37,13 +37,13 @@ type calls struct {
 	gone     bool      // the application was taken away: nothing is written any more
 }
 
-// record is what the store has of calls.
+// record holds the values of calls that the store keeps.
 type record struct {
 	count uint64
 	over  time.Time
 }
 
-// openCalls reads the count of an application. Errors: kv.ErrCorrupt, those of the store, and of an ID that is no application's.
+// openCalls reads the count of an application. Errors: kv.ErrCorrupt, those of the store, and of a malformed application ID.
 func openCalls(store kv.Store, app string) (*calls, error) {
 	id, err := catalog.ParseAppID(app)
 	if err != nil {

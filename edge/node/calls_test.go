@@ -153,7 +153,7 @@ func TestReportCalls(t *testing.T) {
 			t.Errorf("a call of an application of %q is refused: %q", owner, refused)
 		}
 	}
-	report := func(calls ...uint64) { // what the origin is told
+	report := func(calls ...uint64) { // checks which counts reach the origin
 		t.Helper()
 		origin.asked = nil
 		if err := c.reportCalls(t.Context()); err != nil {

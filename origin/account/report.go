@@ -11,14 +11,14 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// byEdge names the calls that an edge answered, in place of a key and an endpoint: an edge reports only how many there were.
+// byEdge is the key and the endpoint under which usage counts the calls of edges: an edge reports only how many there were.
 const byEdge = "edge"
 
-// Report adds the calls of an application that an edge answered to those of the account. count is how many the edge ever answered, so
-// the same report may come again. over is until when the account has no calls left; zero: it has some. An edge answers until it hears
-// that, so an account may make more calls than its limit: those between two reports.
+// Report adds the calls of an application that an edge answered to the calls of the account. count counts all calls that the edge ever
+// answered, so the same report may come again. The account has no calls left until over; if over is zero, it has some. An edge answers
+// until it receives over, so edges may pass the limit of an account by their calls between two reports.
 //
-// A count that is lower than the last one is of an edge whose folder was restored: the next report counts from it.
+// A count falls only when the folder of an edge was restored. The next report then counts from the lower one.
 func (r *Registry) Report(account, app, edge string, count uint64) (over time.Time, err error) {
 	now := r.o.Now()
 	for {
@@ -72,7 +72,7 @@ func (m *meter) report(key []byte, count uint64, now time.Time) (added uint64, l
 	return added, limit == 0 || *used < uint64(limit), nil
 }
 
-// leaseBytes is the length of a lease of calls, which stood in the place of a count before edges reported.
+// leaseBytes is the length of a lease of calls. Earlier programs kept leases under the keys of counts.
 const leaseBytes = 44
 
 // readReport reads the last count of an edge; 0: it has reported none.

@@ -20,7 +20,7 @@ type reporter struct {
 	since int // calls since the last answer that it received
 }
 
-// mostSince is how many calls an edge of the test answers between two reports.
+// mostSince limits the calls that an edge of the test answers between two reports.
 const mostSince = 20
 
 // TestReportsCountEveryCallOnce has edges and an origin answer the calls of an account, with answers that are lost, reports that come

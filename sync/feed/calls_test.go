@@ -13,8 +13,8 @@ import (
 	"github.com/sightline-dev/sightline/sync/wire"
 )
 
-// TestCallsOfEdges takes the counts that an edge reports and answers until when the account has no calls left. It takes none from a
-// replica that is no edge, for an application that is another's, and from a session without a count.
+// TestCallsOfEdges takes the counts that an edge reports and answers until when the account has no calls left. It takes no count from a
+// page, for an application of another edge, and from a session without a count.
 func TestCallsOfEdges(t *testing.T) {
 	var over time.Time
 	var reported []string
