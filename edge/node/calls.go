@@ -30,17 +30,16 @@ type calls struct {
 	key   []byte
 
 	mu       sync.Mutex
-	count    uint64    // calls that were ever answered here
-	reported uint64    // count that the origin has confirmed since the start
-	over     time.Time // until then the account has no calls left, by this machine's clock
-	written  record    // count and over, as the store has them
-	gone     bool      // the application was taken away: nothing is written any more
+	record          // as it is now
+	written  record // as it is in the store
+	reported uint64 // count that the origin has confirmed since the start
+	gone     bool   // the application was taken away: nothing is written any more
 }
 
 // record holds the values of calls that the store keeps.
 type record struct {
-	count uint64
-	over  time.Time
+	count uint64    // calls that were ever answered here
+	over  time.Time // until then the account has no calls left, by this machine's clock
 }
 
 // openCalls reads the count of an application. Errors: kv.ErrCorrupt, those of the store, and of a malformed application ID.
@@ -69,7 +68,7 @@ func openCalls(store kv.Store, app string) (*calls, error) {
 	if err := d.Err(); err != nil {
 		return nil, fmt.Errorf("count of calls: %w: %w", kv.ErrCorrupt, err)
 	}
-	c.written = record{c.count, c.over}
+	c.written = c.record
 	return c, nil
 }
 
@@ -103,14 +102,13 @@ func (c *calls) confirm(count uint64, over time.Time) error {
 func (c *calls) write() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := record{c.count, c.over}
-	if c.gone || now == c.written {
+	if c.gone || c.record == c.written {
 		return nil
 	}
 	var e field.Encoder
-	e.Uint(1, now.count)
-	if !now.over.IsZero() {
-		e.Uint(2, uint64(wire.MillisOf(now.over)))
+	e.Uint(1, c.count)
+	if !c.over.IsZero() {
+		e.Uint(2, uint64(wire.MillisOf(c.over)))
 	}
 	var b kv.Batch
 	b.Put(c.key, e.Bytes(nil))
@@ -119,7 +117,7 @@ func (c *calls) write() error {
 		err = wait()
 	}
 	if err == nil {
-		c.written = now
+		c.written = c.record
 	}
 	return err
 }

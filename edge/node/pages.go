@@ -79,7 +79,7 @@ func (c *copies) keysAge(app string) (console.KeysAge, bool) {
 }
 
 // appOf is the application that a request's credential is good for; empty: none.
-func (n *Node) appOf(ctx context.Context, r *api.Request) string {
+func (n *Node) appOf(_ context.Context, r *api.Request) string {
 	e := n.current()
 	if e == nil {
 		return ""
@@ -89,5 +89,5 @@ func (n *Node) appOf(ctx context.Context, r *api.Request) string {
 		e.log.Error("module", "error", err)
 		return ""
 	}
-	return f.AppOf(ctx, r)
+	return f.AppOf(r)
 }

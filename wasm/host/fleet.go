@@ -127,7 +127,7 @@ var errStopping = fmt.Errorf("%w: the server is stopping", api.ErrBusy)
 
 // Begin starts a request on the instance of its application.
 func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Call {
-	app := f.front.application(ctx, r)
+	app := f.front.application(r)
 	if app == "" {
 		return f.front.service.Begin(ctx, r)
 	}

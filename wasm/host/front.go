@@ -34,7 +34,7 @@ func (o *FleetOptions) records() catalog.Reader {
 
 // application is the one that a request's credential is good for; empty where it is good for none,
 // or cannot be looked up: then the service says what is wrong.
-func (x *front) application(ctx context.Context, r *api.Request) string {
+func (x *front) application(r *api.Request) string {
 	records := x.f.o.records()
 	if r.App != "" {
 		return r.App
@@ -71,7 +71,7 @@ func (x *front) application(ctx context.Context, r *api.Request) string {
 }
 
 // AppOf is the application that a request's credential is good for; empty: it is good for none.
-func (f *Fleet) AppOf(ctx context.Context, r *api.Request) string { return f.front.application(ctx, r) }
+func (f *Fleet) AppOf(r *api.Request) string { return f.front.application(r) }
 
 // strangers is the register as the front sees it: it reads all of it and opens nothing.
 type strangers struct{ catalog.Reader }
