@@ -3,9 +3,11 @@
 //
 //     page ──ask──▶ Application ──▶ the copy on this device, where one is kept and has all that the origin had
 //                                └─▶ the origin, before that and where there is none, or the edge that the pages are of
+
 import { untrack } from 'svelte';
 import type { Ask } from './ask';
 import { call } from './ask';
+import { revoke } from './blobs';
 import { apps, Failure, pageToken, soon } from './console';
 import { copyOf, decline, declined, type Kept } from './copies';
 import type { Copy } from './copy.svelte';
@@ -187,7 +189,7 @@ export class Application {
     for (const [oldest, one] of this.#addresses) {
       if (this.#addresses.size <= mostAddresses) break;
       this.#addresses.delete(oldest);
-      void one.then(URL.revokeObjectURL, () => {});
+      void one.then(revoke, () => {});
     }
     return address;
   }
@@ -398,7 +400,7 @@ export class Application {
     if (this.copy) await this.#leave(this.copy);
     this.#closed = true;
     this.standing?.close();
-    for (const address of this.#addresses.values()) void address.then(URL.revokeObjectURL, () => {});
+    for (const address of this.#addresses.values()) void address.then(revoke, () => {});
     this.#addresses.clear();
   }
 }

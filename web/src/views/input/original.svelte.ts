@@ -1,6 +1,8 @@
 // The bytes of a picture as they came. A small one is fetched at once, a large one when it is asked for.
+
 import { untrack } from 'svelte';
 import type { Application } from '../../application.svelte';
+import { revoke } from '../../blobs';
 
 const atOnce = 6e6; // bytes
 
@@ -63,7 +65,7 @@ export class Original {
   /** Lets go of what is here, and of what is on its way. */
   close = (): void => {
     this.#round++;
-    if (this.address) URL.revokeObjectURL(this.address);
+    if (this.address) revoke(this.address);
     this.address = '';
     this.size = undefined;
   };

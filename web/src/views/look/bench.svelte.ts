@@ -1,6 +1,8 @@
 // What lies on the page: the picture that is shown or the camera, what was seen in it, what is kept and taught.
+
 import type { By } from '../../application.svelte';
 import type { Ask } from '../../ask';
+import { revoke } from '../../blobs';
 import { Failure } from '../../console';
 import type { Light } from '../../parts/light';
 import { Calls, type Concept, food, general, type Hit, own, type Taught } from './calls';
@@ -89,7 +91,7 @@ export class Bench {
 
   /** Shows a picture and reads it. */
   async show(p: Picture): Promise<void> {
-    if (this.shown && this.shown !== p) URL.revokeObjectURL(this.shown.url);
+    if (this.shown && this.shown !== p) revoke(this.shown.url);
     this.shown = p;
     this.seen = undefined;
     this.hits = undefined;
@@ -100,7 +102,7 @@ export class Bench {
   /** Takes the picture away, as for the camera. */
   clear(): void {
     this.#round++;
-    if (this.shown) URL.revokeObjectURL(this.shown.url);
+    if (this.shown) revoke(this.shown.url);
     this.shown = this.seen = this.hits = this.failure = undefined;
     this.colors = [];
     this.#unlight();
@@ -241,9 +243,9 @@ export class Bench {
         p = await picture(file, file.name);
         await this.pictures.keep(p, concept);
         if (done === 0 && !unseen) await this.show(p);
-        else URL.revokeObjectURL(p.url);
+        else revoke(p.url);
       } catch (failure) {
-        if (p) URL.revokeObjectURL(p.url);
+        if (p) revoke(p.url);
         // One that was shown before it could be read is told of where its words would be, and once.
         if (p && p.id === this.shown?.id && !this.seen) this.failure = failure;
         else this.refused = [...this.refused, { name: file.name, failure }];

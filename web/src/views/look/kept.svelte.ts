@@ -1,4 +1,5 @@
 // The pictures that are kept on this device, as the page shows them.
+import { revoke } from '../../blobs';
 import type { Calls, Kept } from './calls';
 import type { Picture } from './pictures';
 
@@ -58,7 +59,7 @@ export class Pictures {
 
   /** Frees what the browser holds for the images. */
   close(): void {
-    for (const address of this.#addresses.values()) void address.then(URL.revokeObjectURL, () => {});
+    for (const address of this.#addresses.values()) void address.then(revoke, () => {});
     this.#addresses.clear();
   }
 

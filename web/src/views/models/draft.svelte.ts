@@ -1,6 +1,8 @@
 // A model that is being made. Its concepts come to be with their first picture, so that a picture is stored with what
 // was said of it at once.
+
 import type { Application } from '../../application.svelte';
+import { revoke } from '../../blobs';
 import * as calls from './calls';
 import { Teaching } from './teaching.svelte';
 
@@ -39,7 +41,7 @@ export class NewModel {
   /** Takes a concept away. Pictures that were stored keep what was said of them. */
   remove(draft: Draft): void {
     this.concepts = this.concepts.filter((d) => d !== draft);
-    for (const address of draft.thumbs) URL.revokeObjectURL(address);
+    for (const address of draft.thumbs) revoke(address);
   }
 
   /** Stores pictures of a concept. fallback: its name, where it has none yet. */
@@ -57,7 +59,7 @@ export class NewModel {
   #stored(draft: Draft, address: string): void {
     draft.count++;
     const all = [...draft.thumbs, address];
-    for (const old of all.slice(0, -mostThumbs)) URL.revokeObjectURL(old);
+    for (const old of all.slice(0, -mostThumbs)) revoke(old);
     draft.thumbs = all.slice(-mostThumbs);
   }
 
@@ -102,6 +104,6 @@ export class NewModel {
   }
 
   close(): void {
-    for (const draft of this.concepts) for (const address of draft.thumbs) URL.revokeObjectURL(address);
+    for (const draft of this.concepts) for (const address of draft.thumbs) revoke(address);
   }
 }

@@ -1,6 +1,8 @@
 // Pictures on their way to being examples of a concept: stored one after the other, counted as they are.
+
 import { SvelteMap } from 'svelte/reactivity';
 import type { Application } from '../../application.svelte';
+import { revoke } from '../../blobs';
 import { picture, picturesIn } from '../look/pictures';
 import { example } from './calls';
 
@@ -43,12 +45,12 @@ export class Teaching {
       try {
         await example(this.#app, p.id, name, p.base64, concept);
       } catch (failure) {
-        URL.revokeObjectURL(p.url);
+        revoke(p.url);
         throw failure;
       }
       this.added.set(concept, (this.added.get(concept) ?? 0) + 1);
       if (thumb) thumb(p.url);
-      else URL.revokeObjectURL(p.url);
+      else revoke(p.url);
     } catch (failure) {
       this.refused = [...this.refused, { name, failure }];
     } finally {
