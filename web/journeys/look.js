@@ -219,7 +219,7 @@ async function teaches(t) {
 async function finds(t) {
   const part = t.page.locator('section[aria-labelledby="similar"]');
   await t.button(en('kept_samples'), part).click();
-  await t.seen(part.getByText(en('kept_count', { n: '43' }).replace('43', '42'))); // the lighthouse is one of them
+  await t.seen(part.getByText(en('count_pictures', { n: '43' }).replace('43', '42'))); // the lighthouse is one of them
   const hits = () =>
     part
       .locator('li')
@@ -293,7 +293,7 @@ async function starts(t) {
   await t.page.reload();
   await t.seen(t.heading(en('similar_title')).or(t.heading(en('kept_title'))));
   await t.seen(t.page.getByText(en('look_offline')));
-  await t.seen(t.page.getByText(en('kept_count', { n: '46' }))); // with three frames of the camera, and its picture
+  await t.seen(t.page.getByText(en('count_pictures', { n: '46' }))); // with three frames of the camera, and its picture
   same(
     await t.page.locator('.lesson input:not([type])').evaluateAll((all) => all.map((one) => one.value)),
     [en('lesson_bird'), en('lesson_insect'), 'Clock'],

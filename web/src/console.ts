@@ -48,7 +48,6 @@ export interface Counts {
   concepts: number;
   models: number;
   versions: number;
-  workflows: number;
   keys: number;
 }
 

@@ -27,7 +27,7 @@ export const working = (app: string): readonly Page[] => [
     href: pathIn(app, 'inputs'),
     routes: ['/:app/inputs', '/:app/inputs/:input'],
     icon: Images,
-    name: () => m.studio_inputs(),
+    name: () => m.pictures(),
     counts: 'inputs',
   },
   { href: pathIn(app, 'search'), routes: ['/:app/search'], icon: Search, name: () => m.group_search() },
