@@ -86,10 +86,10 @@ func TestEndpoints(t *testing.T) {
 }
 
 // protocol reports whether an operation is a call of the sync protocol, whose handlers and tests are elsewhere.
-func protocol(op *openapi3.Operation) bool { return slices.Contains(op.Tags, "Sync") }
+func protocol(op *openapi3.Operation) bool { return slices.Contains(op.Tags, "Sync protocol") }
 
 // ofCopy reports whether an operation is a copy's alone.
-func ofCopy(op *openapi3.Operation) bool { return slices.Contains(op.Tags, "Copies") }
+func ofCopy(op *openapi3.Operation) bool { return slices.Contains(op.Tags, "Replicas") }
 
 // answerSchema is the schema of a good answer, its references resolved one deep.
 func answerSchema(t *testing.T, op *openapi3.Operation) string {

@@ -39,10 +39,10 @@ func Document() ([]byte, error) {
 			{{"url", "/v2"}, {"description", "The application that the credential belongs to."}},
 			{
 				{"url", "/v2/users/{user_id}/apps/{app_id}"},
-				{"description", "The same, by the application's long address."},
+				{"description", "The same application, named in the path."},
 				{"variables", object{
-					{"user_id", object{{"default", "me"}, {"description", "The account, or `me`."}}},
-					{"app_id", object{{"default", "main"}, {"description", "The application's id."}}},
+					{"user_id", object{{"default", "me"}, {"description", "ID of the account, or `me`."}}},
+					{"app_id", object{{"default", "main"}, {"description", "ID of the application."}}},
 				}},
 			},
 		}},
@@ -63,15 +63,17 @@ func Document() ([]byte, error) {
 // headers are the components of answers' headers.
 var headers = object{
 	{"CallsLeft", object{
-		{"description", "How many more calls the account may make; absent where it may make any number."},
+		{"description", "Number of calls that the account may still make. Omitted if the number is unlimited."},
 		{"schema", whole()},
 	}},
 	{"Durability", object{
-		{"description", "Where what was written outlives a crash: `origin`, in the application's own log; `local`, in a copy, which keeps it until its origin has it. Absent where nothing was written."},
+		{"description", "Where the written data is durable. `origin`: in the application's log at the origin. " +
+			"`local`: at a replica, which stores it until the origin has it. Omitted if nothing was written."},
 		{"schema", text(oneOf("origin", "local"))},
 	}},
 	{"Operations", object{
-		{"description", "Of a copy: the operations that were made, as `site:first-last`, to be found in GET /sync/outbox. Where several calls write at once, some between may be another's."},
+		{"description", "At a replica: the operations that the call created, as `site:first-last`. GET /sync/outbox lists them. " +
+			"If several calls write at the same time, the range can include operations of other calls."},
 		{"schema", text(member{"pattern", "^[0-9]+:[0-9]+-[0-9]+$"}, eg("2:17-19"))},
 	}},
 }

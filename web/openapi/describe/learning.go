@@ -19,7 +19,8 @@ func inputFields(more ...field) []field {
 func seqUnsure(fields []field) []field {
 	for i := range fields {
 		if fields[i].name == "seq" {
-			fields[i] = maybe("seq", whole(), "Its place among the operations of the site, from 1; absent where that is not known any more.")
+			fields[i] = maybe("seq", whole(),
+				"Sequence number among the operations of the site, starting at 1. Omitted if it is no longer known.")
 		}
 	}
 	return fields
@@ -28,56 +29,71 @@ func seqUnsure(fields []field) []field {
 // learning are the schemas of what helps people to teach a model and to see what it has learned.
 var learning = []member{
 	{"JudgedConcept", closed("", always("id", id, ""), always("name", text(), ""), always("value", share, ""))},
-	{"TrainingSet", closed("What a training would learn from now.",
-		always("inputs", whole(), "With a label for one of the concepts, their pictures analysed or on their way."),
-		always("new_inputs", whole(), "Of them, those that the newest trained version has not learned from, or with other labels."),
-		maybe("version_id", text(), "That version; absent where there is none."),
+	{"TrainingSet", closed("The current training set.",
+		always("inputs", whole(), "Number of inputs with a label for one of the concepts, analysed or pending."),
+		always("new_inputs", whole(),
+			"Number of those that the latest trained version was not trained on, or was trained on with other labels."),
+		maybe("version_id", text(), "ID of that version. Omitted if there is none."),
 		maybe("concepts", list(closed("",
 			always("id", id, ""), always("name", text(), ""),
-			always("positives", whole(), "Inputs that are said to show it."), always("negatives", whole(), "Inputs that are said not to."))), "In the model's order."),
-		maybe("advice", closed("The one thing that would help most; absent where nothing is amiss.",
-			always("code", text(oneOf(adviceCodes...)), "`no_concepts`: the model has none. `no_positives`: no input is said to show a concept. "+
-				"`one_class`: there is nothing to tell a concept from. `few_examples`: fewer than ten inputs show a concept. `unbalanced`: fewer than half of what is usual in the model."),
+			always("positives", whole(), "Number of inputs labelled as present."), always("negatives", whole(), "Number of inputs labelled as absent."))), "In the model's order."),
+		maybe("advice", closed("The most useful improvement; omitted if there is none.",
+			always("code", text(oneOf(adviceCodes...)),
+				"`no_concepts`: the model has no concepts. `no_positives`: no input is labelled as present for a concept. "+
+					"`one_class`: there are no examples of anything other than the concept. `few_examples`: fewer than ten inputs show a "+
+					"concept. `unbalanced`: fewer than half as many inputs show a concept as usual in the model."),
 			maybe("concept_id", id, ""),
-			maybe("missing", whole(), "How many more inputs that show it would do.")), ""))},
-	{"NextInput", closed("An input of which nobody has said whether it shows a concept of the model.", inputFields(
+			maybe("missing", whole(), "Number of further inputs showing the concept that would be enough.")), ""))},
+	{"NextInput", closed("An input without a label for any concept of the model.", inputFields(
 		always("useful", closed("",
-			always("score", share, "How much a label would teach, as far as can be told."),
-			always("why", text(oneOf("uncertain", "different", "new")), "`uncertain`: the version is not sure of it. `different`: it is unlike what is labelled, and unlike those before it. `new`: that, and it came after the version was trained.")), ""),
-		maybe("predicted", judged, "By the newest trained version, highest first; empty without one."))...)},
-	{"VersionChange", closed("An input of which two versions say different things.",
+			always("score", share, "Estimated value of labelling this input, 0 to 1."),
+			always("why", text(oneOf("uncertain", "different", "new")),
+				"`uncertain`: the latest trained version is unsure about it. `different`: it differs from the labelled inputs and from "+
+					"those before it. `new`: like `different`, and it was added after the training of the version was requested.")), ""),
+		maybe("predicted", judged, "Predictions of the latest trained version, highest value first. Empty if there is none."))...)},
+	{"VersionChange", closed("An input for which two versions predict different concepts.",
 		always("input", ref("Input"), ""),
-		maybe("before", judged, "By the version that is compared with: the concepts that came or went."),
-		maybe("after", judged, "By the version that the path names: the same concepts, as far as it has them."))},
-	{"UsedConcept", closed("A concept and what it is used for.",
-		always("id", id, ""), always("name", text(), "In the language asked for; own ones have one name."),
-		maybe("app_id", hex32, "Of an own concept."),
-		always("present", whole(), "Inputs that users said to show it."),
-		always("absent", whole(), "Inputs that users said not to show it."),
-		always("predicted", whole(), "Inputs that are predicted to show it: by the general model, or the newest trained version that has it."),
-		maybe("models", list(id), "Ids of the application's own models that have it."))},
-	{"PastOperation", closed("An operation that made or changed an input.", seqUnsure(operationFields(
-		always("state", text(oneOf("queued", "sent", "confirmed")), "How far it is known to have come."),
-		maybe("position", whole(), "Its entry in the log; absent where it has none yet, and at a copy where it is not known."),
-		maybe("verdict", text(oneOf("superseded", "duplicate", "gone", "stale", "refused")), "What became of it, where it was not taken as it was meant."),
-		maybe("remembered", boolean, "It is not there any more: the input alone remembers it, and of it what is still in force.")))...)},
+		maybe("before", judged, "The concepts that changed, with the values of the version compared with."),
+		maybe("after", judged, "The same concepts, with the values of the version in the path. Concepts that it lacks are omitted."))},
+	{"UsedConcept", closed("A concept and how it is used.",
+		always("id", id, ""), always("name", text(), "In the requested language. Custom concepts have one name for all languages."),
+		maybe("app_id", hex32, "Only of custom concepts."),
+		always("present", whole(), "Number of inputs labelled as present."),
+		always("absent", whole(), "Number of inputs labelled as absent."),
+		always("predicted", whole(),
+			"Number of inputs predicted to show it, by the general model or by the latest trained version that has it."),
+		maybe("models", list(id), "IDs of the custom models that have it."))},
+	{"PastOperation", closed("An operation that created, changed or deleted an input.", seqUnsure(operationFields(
+		always("state", text(oneOf("queued", "sent", "confirmed")),
+			"`queued`: not yet known to be at the origin. `sent`: acknowledged by the origin. `confirmed`: in the origin's log."),
+		maybe("position", whole(), "Its entry in the log. Omitted if it has none yet and, at a replica, if the entry is unknown."),
+		maybe("verdict", text(oneOf("superseded", "duplicate", "gone", "stale", "refused")),
+			"Present if the operation was not applied as intended. "+verdicts),
+		maybe("remembered", boolean,
+			"The operation itself is no longer stored. It is reconstructed from the input, as far as it still has an effect.")))...)},
 
 	{"TrainingSetAnswer", answer("", always("training_set", ref("TrainingSet"), ""))},
 	{"NextAnswer", answer("",
-		always("total", whole(), "All such inputs that are analysed."),
+		always("total", whole(), "Number of all such inputs that are analysed."),
 		always("inputs", list(ref("NextInput")), "Most useful first."))},
 	{"ComparisonAnswer", answer("",
 		always("comparison", closed("",
-			always("inputs", whole(), "Analysed inputs: all were compared."),
-			always("changed", whole(), "Of them, those of which the versions say different things."),
-			always("roc_auc", list(object{{"type", []string{"number", "null"}}}, size(2, 2)...), "Of the version that the path names, then of the other; null: it was not evaluated.")), ""),
-		always("changes", list(ref("VersionChange")), "Those first whose values moved most."))},
+			always("inputs", whole(), "Number of analysed inputs; all of them were compared."),
+			always("changed", whole(), "Number of inputs for which the versions predict different concepts."),
+			always("roc_auc", list(object{{"type", []string{"number", "null"}}}, size(2, 2)...),
+				"Mean ROC AUC of the version in the path, then of the other version. null: not evaluated.")), ""),
+		always("changes", list(ref("VersionChange")), "Largest changes of values first."))},
 	{"UsageAnswer", answer("",
-		always("total", whole(), "Of all pages."),
-		always("concepts", list(ref("UsedConcept")), "Own ones, then those of the general model; by how many inputs users said something of, by how many they are predicted of."))},
+		always("total", whole(), "Number of rows on all pages."),
+		always("concepts", list(ref("UsedConcept")),
+			"Custom concepts, then those of the general model. Each group is sorted by the number of labelled inputs, then by the number "+
+				"of predicted inputs."))},
 	{"HistoryAnswer", answer("",
-		always("total", whole(), "Of all pages."),
-		always("complete", boolean, "Whether these are all: not where the log was trimmed, and not at a copy, which keeps its own operations alone, and those until its origin's log is known to keep them. Then what the input remembers of the others is listed, too."),
+		always("total", whole(), "Number of rows on all pages."),
+		always("complete", boolean,
+			"Whether the list has all operations. It is false if the log was trimmed, for a deleted input, and at a replica: a replica stores "+
+				"only its own operations, until they are known to be in the origin's log. The other operations are then reconstructed from the "+
+				"input, with `remembered`."),
 		always("operations", list(ref("PastOperation")), "Newest first."))},
 }
 

@@ -6,15 +6,30 @@ import "github.com/sightline-dev/sightline/core/search"
 func tags() []object {
 	var all []object
 	for _, t := range [][2]string{
-		{"Predict", "Run pictures through a model: up to 128 a call, each with its own status."},
-		{"Inputs", "The pictures that an application keeps. They are analysed once and can then be searched and trained with."},
-		{"Models", "Public models, and an application's own, which learn concepts from labelled inputs."},
-		{"Concepts", "What models predict and users label pictures with: public ones in 23 languages, and an application's own."},
-		{"Searches", "Find inputs by what is in them, what was said of them, where they are and what they look like."},
+		{"Predict", "Run pictures through a model: up to 128 per call, each with its own status."},
+		{"Inputs", "Pictures stored in an application. Each is analysed once; then searches and trainings can use it."},
+		{"Models", "Public models, and custom models that are trained on labelled inputs."},
+		{
+			"Concepts",
+			"Models predict concepts, and users label pictures with them. Public concepts have names in 23 languages; an application can " +
+				"add custom concepts.",
+		},
+		{"Searches", "Find inputs by content, label, metadata, location or similarity."},
 		{"Workflows", "Run pictures through several models at once."},
-		{"Copies", "What a copy tells of itself: an edge, or a page that keeps one. An application that is no copy of another answers 404."},
-		{"Sync", "The protocol between an origin and its copies, whose messages sync/README.md has byte by byte. For those who write one; everybody else writes to whichever copy is near."},
-		{"Access", "Access tokens, sessions, applications and keys for scripts. People make applications and keys on the web pages."},
+		{
+			"Replicas",
+			"Sync status, pending operations and conflicts of a replica: a copy of an application at an edge or in a browser. " +
+				"The origin answers 404.",
+		},
+		{
+			"Sync protocol",
+			"The protocol between an origin and its replicas, for programs that implement a replica. sync/README.md defines its messages " +
+				"byte by byte. Other programs use the calls above, at the origin or at a replica.",
+		},
+		{
+			"Access",
+			"Access tokens, session tokens, applications and API keys, for scripts. People create applications and API keys on the web pages.",
+		},
 	} {
 		all = append(all, object{{"name", t[0]}, {"description", t[1]}})
 	}
@@ -26,60 +41,63 @@ var operations = []operation{
 	{
 		method: "POST", path: "/models/{model_id}/outputs", id: "predict", tag: "Predict",
 		summary: "Predict",
-		note:    "Runs pictures through a model: a public one, or the newest trained version of an own one. A picture that cannot be had fails alone.",
+		note: "Runs pictures through a model: a public one, or the latest trained version of a custom one. " +
+			"If a picture cannot be downloaded, only that item fails.",
 		request: "PredictRequest", answer: "OutputsAnswer", items: "OutputsAnswer", writes: true,
 		examples: []example{
-			{"a picture by its address", `{"inputs":[{"data":{"image":{"url":"https://pictures.example/dragonfly.jpg"}}}]}`},
+			{"a picture by URL", `{"inputs":[{"data":{"image":{"url":"https://pictures.example/dragonfly.jpg"}}}]}`},
 			{"a picture in base64", `{"inputs":[{"id":"red","data":{"image":{"base64":"` + redPNG + `"}}}]}`},
 			{
-				"German names, five of them, one half of the picture",
+				"German names, at most five, half of the picture",
 				`{"inputs":[{"data":{"image":{"base64":"` + redPNG + `","crop":[0,0,0.5,1]}}}],"model":{"output_info":{"output_config":{"language":"de","max_concepts":5,"min_value":0.5}}}}`,
 			},
 		},
 	},
 	{
 		method: "POST", path: "/models/{model_id}/versions/{version_id}/outputs", id: "predictWithVersion", tag: "Predict",
-		summary: "Predict with one version",
+		summary: "Predict with a version",
 		request: "PredictRequest", answer: "OutputsAnswer", items: "OutputsAnswer", writes: true,
-		examples: []example{{"a picture by its address", `{"inputs":[{"data":{"image":{"url":"https://pictures.example/dragonfly.jpg"}}}]}`}},
+		examples: []example{{"a picture by URL", `{"inputs":[{"data":{"image":{"url":"https://pictures.example/dragonfly.jpg"}}}]}`}},
 	},
 	{
 		method: "POST", path: "/models/{model_id}/activations", id: "readActivations", tag: "Predict",
-		summary: "See where concepts are",
-		note: "Says for each concept which cells of a grid over the picture speak for it: of the general and the food model, and of the newest trained version of an own one. " +
-			"An input that the application keeps is named by its id, for which the key needs Inputs:Get.",
+		summary: "Get concept activations",
+		note: "Shows where in a picture a model recognises a concept, as a value for each cell of a grid. " +
+			"Works for the general and the food model, and for the latest trained version of a custom model. " +
+			"To use a stored input, send its ID; the key then needs Inputs:Get.",
 		request: "ActivationsRequest", answer: "ActivationsAnswer", items: "ActivationsAnswer", writes: true,
 		examples: []example{
-			{"a picture by its address", `{"inputs":[{"data":{"image":{"url":"https://pictures.example/dragonfly.jpg"}}}],"concepts":["ai_2k5mzj3r"]}`},
-			{"an input that the application keeps", `{"inputs":[{"id":"dragonfly"}],"concepts":["ai_2k5mzj3r"]}`},
+			{"a picture by URL", `{"inputs":[{"data":{"image":{"url":"https://pictures.example/dragonfly.jpg"}}}],"concepts":["ai_2k5mzj3r"]}`},
+			{"a stored input", `{"inputs":[{"id":"dragonfly"}],"concepts":["ai_2k5mzj3r"]}`},
 		},
 	},
 
 	{
 		method: "POST", path: "/inputs", id: "addInputs", tag: "Inputs",
 		summary: "Add inputs",
-		note: "Keeps pictures in the application's index. One that comes by URL is answered at once with 30001 and fetched in the background; " +
-			"one that comes as base64 is analysed within the call.",
+		note: "Stores pictures in the application. For a picture with a URL, the call returns 30001 at once and the server downloads and " +
+			"analyses it in the background. A picture in base64 is analysed during the call.",
 		request: "AddInputs", answer: "InputItemsAnswer", items: "InputItemsAnswer", writes: true,
 		examples: []example{
-			{"by address, with labels, metadata and a place", `{"inputs":[{"id":"dragonfly","data":{"image":{"url":"https://pictures.example/dragonfly.jpg"},"concepts":[{"id":"insect","value":true},{"id":"bird","value":false}],"metadata":{"album":"pond","year":2016},"geo":{"geo_point":{"longitude":13.4,"latitude":52.5}}}}]}`},
+			{"by URL, with labels, metadata and a location", `{"inputs":[{"id":"dragonfly","data":{"image":{"url":"https://pictures.example/dragonfly.jpg"},"concepts":[{"id":"insect","value":true},{"id":"bird","value":false}],"metadata":{"album":"pond","year":2016},"geo":{"geo_point":{"longitude":13.4,"latitude":52.5}}}}]}`},
 			{"in base64", `{"inputs":[{"id":"red","data":{"image":{"base64":"` + redPNG + `"},"concepts":[{"id":"warm"},{"id":"cold","value":false}]}},{"id":"blue","data":{"image":{"base64":"` + bluePNG + `"},"concepts":[{"id":"warm","value":false},{"id":"cold"}]}}]}`},
-			{"part of a picture, again", `{"inputs":[{"data":{"image":{"url":"https://pictures.example/dragonfly.jpg","crop":[0.2,0.4,0.6,0.8],"allow_duplicate_url":true}}}]}`},
+			{"part of the same picture", `{"inputs":[{"data":{"image":{"url":"https://pictures.example/dragonfly.jpg","crop":[0.2,0.4,0.6,0.8],"allow_duplicate_url":true}}}]}`},
 		},
 	},
 	{
 		method: "GET", path: "/inputs", id: "listInputs", tag: "Inputs", page: true,
-		summary: "List inputs", note: "In the order of their creation. A page with one whose download failed is answered with HTTP 207.",
-		answer: "InputsAnswer", items: "InputsAnswer",
+		summary: "List inputs",
+		note:    "In order of creation. If the download of an input on the page failed, the response has HTTP 207.",
+		answer:  "InputsAnswer", items: "InputsAnswer",
 	},
 	{
 		method: "PATCH", path: "/inputs", id: "patchInputs", tag: "Inputs", writes: true,
-		summary: "Change inputs", note: "Labels, metadata and places of up to 128 inputs.",
+		summary: "Change inputs", note: "Changes labels, metadata and locations of up to 128 inputs.",
 		request: "PatchInputs", answer: "InputItemsAnswer", items: "InputItemsAnswer",
 		examples: []example{
-			{"label", `{"action":"merge","inputs":[{"id":"dragonfly","data":{"concepts":[{"id":"insect","value":true}]}}]}`},
-			{"take a label away", `{"action":"remove","inputs":[{"id":"dragonfly","data":{"concepts":[{"id":"insect"}]}}]}`},
-			{"metadata and a place", `{"action":"merge","inputs":[{"id":"dragonfly","data":{"metadata":{"album":"lake"},"geo":{"geo_point":{"longitude":8.5,"latitude":47.4}}}}]}`},
+			{"add a label", `{"action":"merge","inputs":[{"id":"dragonfly","data":{"concepts":[{"id":"insect","value":true}]}}]}`},
+			{"remove a label", `{"action":"remove","inputs":[{"id":"dragonfly","data":{"concepts":[{"id":"insect"}]}}]}`},
+			{"set metadata and a location", `{"action":"merge","inputs":[{"id":"dragonfly","data":{"metadata":{"album":"lake"},"geo":{"geo_point":{"longitude":8.5,"latitude":47.4}}}}]}`},
 		},
 	},
 	{
@@ -89,11 +107,11 @@ var operations = []operation{
 	},
 	{
 		method: "GET", path: "/inputs/status", id: "countInputs", tag: "Inputs",
-		summary: "Count inputs by their status", answer: "CountsAnswer",
+		summary: "Count inputs by status", answer: "CountsAnswer",
 	},
 	{
 		method: "GET", path: "/inputs/{input_id}", id: "readInput", tag: "Inputs",
-		summary: "Read an input", answer: "InputAnswer",
+		summary: "Get an input", answer: "InputAnswer",
 	},
 	{
 		method: "DELETE", path: "/inputs/{input_id}", id: "deleteInput", tag: "Inputs", writes: true,
@@ -101,133 +119,149 @@ var operations = []operation{
 	},
 	{
 		method: "PATCH", path: "/inputs/{input_id}/data/concepts", id: "patchInputConcepts", tag: "Inputs", writes: true,
-		summary: "Change an input's labels", note: "The form of 2016; PATCH /inputs does the same for many.",
+		summary: "Change the labels of an input",
+		note:    "An older form, from 2016. PATCH /inputs does the same for several inputs.",
 		request: "PatchConcepts", idle: true, answer: "InputAnswer",
-		examples: []example{{"label", `{"action":"merge_concepts","concepts":[{"id":"insect","value":true}]}`}},
+		examples: []example{{"add a label", `{"action":"merge_concepts","concepts":[{"id":"insect","value":true}]}`}},
 	},
 	{
 		method: "GET", path: "/inputs/{input_id}/outputs", id: "readInputOutputs", tag: "Inputs",
-		summary: "Read what the general model says of an input", answer: "StoredOutputsAnswer",
+		summary: "Get the stored predictions of an input",
+		note:    "Predictions of the general model, with corrections.", answer: "StoredOutputsAnswer",
 	},
 	{
 		method: "PATCH", path: "/inputs/{input_id}/outputs", id: "patchInputOutputs", tag: "Inputs", writes: true,
-		summary: "Correct what the general model says of an input", note: "Searches by predicted concepts go by the corrected values.",
+		summary: "Correct the stored predictions of an input",
+		note:    "Corrects predictions of the general model. Searches by predicted concepts use the corrected values.",
 		request: "PatchOutputs", answer: "StoredOutputsAnswer",
 		examples: []example{{"set a value", `{"action":"merge","outputs":[{"data":{"concepts":[{"id":"ai_2k5mzj3r","value":0.5}]}}]}`}},
 	},
 	{
 		method: "GET", path: "/inputs/{input_id}/thumbnail", id: "readThumbnail", tag: "Inputs", picture: true,
-		summary: "Read a small JPEG of an input", note: "Cropped as the input is. 404 until the picture has been analysed.",
+		summary: "Get the thumbnail of an input",
+		note:    "A small JPEG with the crop of the input. 404 until the picture has been analysed.",
 	},
 	{
 		method: "GET", path: "/inputs/{input_id}/source", id: "readSource", tag: "Inputs",
-		summary: "Read what an export needs of an input", answer: "SourceAnswer",
+		summary: "Get the source of an input, for exports",
+		note:    "Its original URL, its stored picture and the corrections of its predictions.", answer: "SourceAnswer",
 	},
 	{
 		method: "GET", path: "/inputs/{input_id}/history", id: "readHistory", tag: "Inputs", page: true,
-		summary: "Read what was done to an input", note: "By whom, when, and at which place in the log. Of an input that was deleted, its deletion alone.", answer: "HistoryAnswer",
+		summary: "Get the history of an input",
+		note: "The operations that created and changed the input: who made them, when, and their entries in the log. " +
+			"For a deleted input, only the deletion.", answer: "HistoryAnswer",
 	},
 
 	{
 		method: "GET", path: "/inputs/{input_id}/duplicates", id: "listDuplicates", tag: "Inputs", page: true,
-		summary: "List an input's duplicates",
-		note: "By tier, then by likeness: the same file (equal bytes and crop), re-encoded (one picture saved again in another format, quality or size, which the thumbnails " +
-			"tell of the 24 most similar inputs), and similar (at least as alike as the cut-off that a search by likeness has). 1000 at most.",
+		summary: "List the duplicates of an input",
+		note: "Sorted by tier, then by similarity; at most 1000. Tiers: `same_file` has equal bytes and crop. " +
+			"`re_encoded` is one picture saved again in another format, quality or size; the server compares the thumbnails of the 24 " +
+			"most similar inputs. `similar` reaches the cut-off of similarity searches.",
 		answer: "DuplicatesAnswer",
 	},
 	{
 		method: "GET", path: "/duplicates", id: "listDuplicateGroups", tag: "Inputs", page: true,
 		summary: "List groups of duplicates",
-		note: "By tier, then in the order of creation; 100 groups a page at most. The same files are found at once. For the other tiers each input's neighbours must be looked for, " +
-			"which a call does for 100 inputs: ask again until `examined` is `of`.",
-		asks:   []object{asked("tier", text(oneOf(search.Tiers[:]...)), "Absent: all of them.")},
+		note: "Sorted by tier, then by creation; at most 100 groups per page. All groups of the tier `same_file` are found immediately. " +
+			"For the other tiers, the server must search the neighbours of every input. One call does this for 100 inputs: repeat it " +
+			"until `examined` equals `of`.",
+		asks:   []object{asked("tier", text(oneOf(search.Tiers[:]...)), "Omitted: all tiers.")},
 		answer: "DuplicateGroupsAnswer",
 	},
 
 	{
 		method: "POST", path: "/models/searches", id: "searchModels", tag: "Models", page: true,
-		summary: "Find models", note: "By name and type, own and public.",
+		summary: "Search models", note: "Finds custom and public models by name and type.",
 		request: "ModelSearch", idle: true, answer: "ModelsAnswer",
 		examples: []example{{"by the start of the name", `{"model_query":{"name":"general*","type":"concept"}}`}},
 	},
 	{
 		method: "GET", path: "/models", id: "listModels", tag: "Models", page: true,
-		summary: "List models", note: "The application's own in the order of their creation, then the public ones.",
+		summary: "List models", note: "Custom models in order of creation, then the public models.",
 		answer: "ModelsAnswer",
 	},
 	{
 		method: "POST", path: "/models", id: "createModel", tag: "Models", writes: true,
-		summary: "Make a model", note: "With its first version, which is not yet trained.",
+		summary: "Create a model", note: "Creates a custom model with its first version, which is not trained yet.",
 		request: "CreateModel", answer: "CreatedModelAnswer",
-		examples: []example{{"of two concepts", `{"model":{"id":"weather","name":"Weather","output_info":{"data":{"concepts":[{"id":"warm"},{"id":"cold"}]},"output_config":{"concepts_mutually_exclusive":false,"closed_environment":false}}}}`}},
+		examples: []example{{"with two concepts", `{"model":{"id":"weather","name":"Weather","output_info":{"data":{"concepts":[{"id":"warm"},{"id":"cold"}]},"output_config":{"concepts_mutually_exclusive":false,"closed_environment":false}}}}`}},
 	},
 	{
 		method: "PATCH", path: "/models", id: "patchModels", tag: "Models", writes: true,
-		summary: "Change models", note: "Names, settings and concepts. A change of concepts makes a new version, which is not yet trained.",
+		summary: "Change models",
+		note: "Changes names, settings and concepts. Changing concepts creates a new version, which is not trained yet. " +
+			"Atomic: either all models are changed or none.",
 		request: "PatchModels", answer: "ModelsAnswer",
 		examples: []example{
 			{"add a concept", `{"action":"merge","models":[{"id":"weather","output_info":{"data":{"concepts":[{"id":"foggy"}]}}}]}`},
-			{"another name", `{"models":[{"id":"weather","name":"Weather at the lake"}]}`},
+			{"rename", `{"models":[{"id":"weather","name":"Weather at the lake"}]}`},
 		},
 	},
 	{
 		method: "DELETE", path: "/models", id: "deleteModels", tag: "Models", writes: true,
-		summary: "Delete models", note: "Without a body all of the application's, for good.",
+		summary: "Delete models",
+		note:    "Without a body, the call deletes all custom models of the application. This cannot be undone.",
 		request: "DeleteModels", idle: true, answer: "Done",
 		examples: []example{{"some", `{"ids":["weather"]}`}, {"all", `{"delete_all":true}`}},
 	},
 	{
 		method: "GET", path: "/models/{model_id}", id: "readModel", tag: "Models",
-		summary: "Read a model", answer: "ModelAnswer",
+		summary: "Get a model", answer: "ModelAnswer",
 	},
 	{
 		method: "DELETE", path: "/models/{model_id}", id: "deleteModel", tag: "Models", writes: true,
-		summary: "Delete a model", note: "With all its versions.", answer: "Done",
+		summary: "Delete a model", note: "Deletes the model and all its versions.", answer: "Done",
 	},
 	{
 		method: "GET", path: "/models/{model_id}/output_info", id: "readOutputInfo", tag: "Models",
-		summary: "Read a model's concepts", answer: "ModelConceptsAnswer",
+		summary: "Get the concepts of a model", answer: "ModelConceptsAnswer",
 	},
 	{
 		method: "PATCH", path: "/models/{model_id}/output_info/data/concepts", id: "patchModelConcepts", tag: "Models", writes: true,
-		summary: "Change a model's concepts", note: "The form of 2016; PATCH /models does the same for many.",
+		summary: "Change the concepts of a model",
+		note:    "An older form, from 2016. PATCH /models does the same for several models.",
 		request: "PatchModelConcepts", answer: "ModelAnswer",
 		examples: []example{{"add a concept", `{"action":"merge_concepts","concepts":[{"id":"foggy"}]}`}},
 	},
 	{
 		method: "GET", path: "/models/{model_id}/inputs", id: "listModelInputs", tag: "Models", page: true,
-		summary: "List what a training would learn from", note: "Inputs with a label for any of the model's concepts.",
+		summary: "List the training set", note: "Inputs with a label for at least one concept of the model.",
 		answer: "InputsAnswer",
 	},
 	{
 		method: "GET", path: "/models/{model_id}/training_set", id: "readTrainingSet", tag: "Models",
-		summary: "Read what a training would learn from", note: "With one piece of advice at most.", answer: "TrainingSetAnswer",
+		summary: "Get a summary of the training set", note: "Includes at most one piece of advice.", answer: "TrainingSetAnswer",
 	},
 	{
 		method: "GET", path: "/models/{model_id}/next", id: "listNext", tag: "Models", page: true,
-		summary: "List what to label next",
-		note: "Inputs of which nobody has said whether they show a concept of the model, those first that would teach it most: of which its newest trained version is " +
-			"unsure, and which are unlike what is labelled and unlike those before them. Of more than 4,096 such inputs a fixed sample is looked at; the list ends after 1,000.",
+		summary: "List inputs to label next",
+		note: "Inputs without a label for any concept of the model, most useful first. Most useful are inputs that the latest trained " +
+			"version is unsure about and that differ from the labelled inputs and from those before them in the list. " +
+			"If there are more than 4,096 such inputs, the list is made from a fixed sample of them. It ends after 1,000 inputs.",
 		answer: "NextAnswer",
 	},
 	{
 		method: "POST", path: "/models/{model_id}/feedback", id: "modelFeedback", tag: "Models", writes: true,
-		summary: "Say what a prediction should have been", note: "It is kept, and changes nothing by itself.",
+		summary: "Send feedback on a prediction", note: "Feedback is stored; it does not change the model.",
 		request: "Feedback", answer: "Done",
 		examples: []example{{"a wrong concept", modelFeedbackExample}},
 	},
 	{
 		method: "POST", path: "/models/{model_id}/versions", id: "trainModel", tag: "Models", writes: true,
-		summary: "Train a model", note: "Queues a new version, which is at 21103 until it is trained, some seconds later. A body does not matter.",
+		summary: "Train a model",
+		note: "Queues the training of a new version. Its status is 21103 until it is trained, usually some seconds later. " +
+			"The request body is ignored.",
 		answer: "ModelAnswer",
 	},
 	{
 		method: "GET", path: "/models/{model_id}/versions", id: "listVersions", tag: "Models", page: true,
-		summary: "List a model's versions", answer: "ModelVersionsAnswer",
+		summary: "List the versions of a model", answer: "ModelVersionsAnswer",
 	},
 	{
 		method: "GET", path: "/models/{model_id}/versions/{version_id}", id: "readVersion", tag: "Models",
-		summary: "Read a version", note: "Its status says whether the training is done.", answer: "ModelVersionAnswer",
+		summary: "Get a version", note: "Its status shows whether the training is complete.", answer: "ModelVersionAnswer",
 	},
 	{
 		method: "DELETE", path: "/models/{model_id}/versions/{version_id}", id: "deleteVersion", tag: "Models", writes: true,
@@ -235,38 +269,42 @@ var operations = []operation{
 	},
 	{
 		method: "GET", path: "/models/{model_id}/versions/{version_id}/output_info", id: "readVersionOutputInfo", tag: "Models",
-		summary: "Read a version's concepts", answer: "ModelConceptsAnswer",
+		summary: "Get the concepts of a version", answer: "ModelConceptsAnswer",
 	},
 	{
 		method: "GET", path: "/models/{model_id}/versions/{version_id}/inputs", id: "listVersionInputs", tag: "Models", page: true,
-		summary: "List what a version learned from", note: "With the labels that they had then.", answer: "InputsAnswer",
+		summary: "List the training inputs of a version",
+		note:    "With the labels that they had at the time of the training.", answer: "InputsAnswer",
 	},
 	{
 		method: "POST", path: "/models/{model_id}/versions/{version_id}/feedback", id: "versionFeedback", tag: "Models", writes: true,
-		summary: "Say what a version's prediction should have been",
+		summary: "Send feedback on a prediction of a version", note: "Feedback is stored; it does not change the model.",
 		request: "Feedback", answer: "Done",
 		examples: []example{{"a wrong concept", modelFeedbackExample}},
 	},
 	{
 		method: "POST", path: "/models/{model_id}/versions/{version_id}/metrics", id: "evaluateVersion", tag: "Models",
-		summary: "Evaluate a version", note: "It comes with the training: read it at once. A body does not matter.",
-		answer: "MetricsAnswer",
+		summary: "Evaluate a version",
+		note:    "The evaluation is part of the training, so its results can be read immediately. The request body is ignored.",
+		answer:  "MetricsAnswer",
 	},
 	{
 		method: "GET", path: "/models/{model_id}/versions/{version_id}/metrics", id: "readMetrics", tag: "Models",
-		summary: "Read how well a version does", note: "Public models have no evaluation: 400.", answer: "MetricsAnswer",
+		summary: "Get the evaluation of a version",
+		note:    "Public models have no evaluation; for them the call fails with 400.", answer: "MetricsAnswer",
 	},
 	{
 		method: "GET", path: "/models/{model_id}/versions/{version_id}/comparison", id: "compareVersions", tag: "Models", page: true,
 		summary: "Compare two versions",
-		note:    "What they say of all analysed inputs: a concept is present from a version's own cut-off on. `with` names the other version; without it that is the one trained before.",
-		asks:    []object{asked("with", text(), "Another trained version of the model.")},
-		answer:  "ComparisonAnswer",
+		note: "Compares the predictions of both versions for all analysed inputs. A version predicts a concept as present if the value " +
+			"reaches the version's own cut-off. `with` names the other version; by default it is the version trained before this one.",
+		asks:   []object{asked("with", text(), "ID of another trained version of the model.")},
+		answer: "ComparisonAnswer",
 	},
 
 	{
 		method: "POST", path: "/concepts/searches", id: "searchConcepts", tag: "Concepts", page: true,
-		summary: "Find concepts by name", request: "ConceptSearch", answer: "ConceptsAnswer",
+		summary: "Search concepts by name", request: "ConceptSearch", answer: "ConceptsAnswer",
 		examples: []example{
 			{"by the start of the name", `{"concept_query":{"name":"dog*"}}`},
 			{"in Chinese, the second page", `{"concept_query":{"name":"狗*","language":"zh"},"pagination":{"page":2,"per_page":3}}`},
@@ -274,73 +312,81 @@ var operations = []operation{
 	},
 	{
 		method: "POST", path: "/concepts", id: "createConcepts", tag: "Concepts", writes: true,
-		summary: "Make concepts", note: "All of the call's, or none.", request: "NewConcepts", answer: "ConceptsAnswer",
+		summary: "Create concepts",
+		note:    "Atomic: either all are created or none.", request: "NewConcepts", answer: "ConceptsAnswer",
 		examples: []example{{"with a name", `{"concepts":[{"id":"cold","name":"Cold"}]}`}},
 	},
 	{
 		method: "GET", path: "/concepts", id: "listConcepts", tag: "Concepts", page: true,
-		summary: "List concepts", note: "The application's own in the order of their creation, then those of the general model.", answer: "ConceptsAnswer",
+		summary: "List concepts",
+		note:    "Custom concepts in order of creation, then the concepts of the general model.", answer: "ConceptsAnswer",
 	},
 	{
 		method: "PATCH", path: "/concepts", id: "renameConcepts", tag: "Concepts", writes: true,
-		summary: "Rename concepts", note: "Own ones: all of the call's, or none.", request: "RenameConcepts", answer: "ConceptsAnswer",
-		examples: []example{{"another name", `{"action":"overwrite","concepts":[{"id":"cold","name":"Cold colours"}]}`}},
+		summary: "Rename concepts",
+		note:    "Renames custom concepts. Atomic: either all are renamed or none.", request: "RenameConcepts", answer: "ConceptsAnswer",
+		examples: []example{{"rename", `{"action":"overwrite","concepts":[{"id":"cold","name":"Cold colours"}]}`}},
 	},
 	{
 		method: "GET", path: "/concepts/usage", id: "readConceptUsage", tag: "Concepts", page: true,
-		summary: "Read what concepts are used for",
-		note:    "The application's own, and those of the general model that are said or predicted of an input, or part of an own model.",
+		summary: "Get concept usage",
+		note: "Lists all custom concepts, and the concepts of the general model that are a label of an input, predicted for an input, or " +
+			"part of a custom model.",
 		asks: []object{
-			asked("language", language, "Of the names; the application's where absent."),
-			asked("q", text(), "The start of the name."),
+			asked("language", language, "Language of the names. Default: the application's."),
+			asked("q", text(), "Start of the name."),
 		},
 		answer: "UsageAnswer",
 	},
 	{
 		method: "GET", path: "/concepts/{concept_id}", id: "readConcept", tag: "Concepts",
-		summary: "Read a concept", answer: "ConceptAnswer",
+		summary: "Get a concept", answer: "ConceptAnswer",
 	},
 
 	{
 		method: "POST", path: "/searches", id: "searchInputs", tag: "Searches", page: true,
-		summary: "Find inputs",
-		note:    "By up to 64 clauses, all of which must hold. Clauses about what was said of an input see it at once; those about what is in it once it has been analysed.",
+		summary: "Search inputs",
+		note: "Takes up to 64 clauses; an input must match all of them. `input` clauses (labels, metadata, location, URL) see changes " +
+			"immediately. `output` clauses (predictions, similarity) match an input once it has been analysed.",
 		request: "SearchRequest", idle: true, answer: "HitsAnswer",
 		examples: []example{
 			{"by a predicted concept", `{"query":{"ands":[{"output":{"data":{"concepts":[{"name":"insect"}]}}}]},"pagination":{"page":1,"per_page":10}}`},
 			{"by a label and metadata", `{"query":{"ands":[{"input":{"data":{"concepts":[{"name":"bird","value":false}]}}},{"input":{"data":{"metadata":{"album":"pond"}}}}]}}`},
-			{"by likeness to a picture", `{"query":{"ands":[{"output":{"input":{"data":{"image":{"base64":"` + redPNG + `"}}}}}]}}`},
-			{"around a place", `{"query":{"ands":[{"input":{"data":{"geo":{"geo_point":{"longitude":13.4,"latitude":52.5},"geo_limit":{"type":"withinKilometers","value":10}}}}}]}}`},
+			{"by similarity to a picture", `{"query":{"ands":[{"output":{"input":{"data":{"image":{"base64":"` + redPNG + `"}}}}}]}}`},
+			{"around a location", `{"query":{"ands":[{"input":{"data":{"geo":{"geo_point":{"longitude":13.4,"latitude":52.5},"geo_limit":{"type":"withinKilometers","value":10}}}}}]}}`},
 			{"within a box, German names", `{"query":{"language":"de","ands":[{"output":{"data":{"concepts":[{"name":"Insekt"}]}}},{"input":{"data":{"geo":{"geo_box":[{"geo_point":{"longitude":5.9,"latitude":47.3}},{"geo_point":{"longitude":15.0,"latitude":55.1}}]}}}}]}}`},
-			{"by address", `{"query":{"ands":[{"input":{"data":{"image":{"url":"https://pictures.example/dragonfly.jpg"}}}}]}}`},
+			{"by URL", `{"query":{"ands":[{"input":{"data":{"image":{"url":"https://pictures.example/dragonfly.jpg"}}}}]}}`},
 		},
 	},
 	{
 		method: "POST", path: "/searches/summary", id: "summariseSearch", tag: "Searches",
 		summary: "Summarise a search",
-		note:    "What all the matches come to, in place of a page of them: how many there are, how their scores lie and from which on they are likely meant, of which days and where they are.",
+		note: "Returns aggregates over all matches instead of a page of them: their number, the distribution of their scores with a " +
+			"suggested minimum, their days and their locations.",
 		request: "SummaryRequest", idle: true, answer: "SummaryAnswer",
 		examples: []example{
-			{"everything there is", `{"summary":{"days":{"utc_offset":60},"places":{"zoom":5}}}`},
-			{"by likeness to a picture", `{"query":{"ands":[{"output":{"input":{"id":"dragonfly"}}}]},"summary":{"scores":{"bins":60}}}`},
+			{"all inputs", `{"summary":{"days":{"utc_offset":60},"places":{"zoom":5}}}`},
+			{"by similarity to a picture", `{"query":{"ands":[{"output":{"input":{"id":"dragonfly"}}}]},"summary":{"scores":{"bins":60}}}`},
 			{"a predicted concept within a box", `{"query":{"ands":[{"output":{"data":{"concepts":[{"name":"insect"}]}}}]},"summary":{"scores":{},"places":{"zoom":8,"box":[47.3,5.9,55.1,15]}}}`},
 		},
 	},
 	{
 		method: "POST", path: "/searches/feedback", id: "searchFeedback", tag: "Searches", writes: true,
-		summary: "Say which hit was looked at", note: "It is kept, and changes nothing by itself.",
+		summary: "Send feedback on a search result",
+		note:    "Reports which result the user opened. Feedback is stored; it does not change searches.",
 		request: "SearchFeedback", answer: "Done",
 		examples: []example{{"a click", `{"input":{"id":"dragonfly","feedback_info":{"event_type":"search_click","search_id":"5dba834e1d9c758f8731932c00e163dd","end_user_id":"a-user","session_id":"a-session"}}}`}},
 	},
 
 	{
 		method: "POST", path: "/workflows", id: "createWorkflows", tag: "Workflows", writes: true,
-		summary: "Make workflows", note: "All of the call's, or none.", request: "NewWorkflows", answer: "WorkflowsAnswer",
+		summary: "Create workflows",
+		note:    "Atomic: either all are created or none.", request: "NewWorkflows", answer: "WorkflowsAnswer",
 		examples: []example{{"general concepts and colours", `{"workflows":[{"id":"both","nodes":[{"id":"general","model":{"id":"aaa03c23b3724a16a56b629203edc62c","model_version":{"id":"aa9ca48295b37401f8af92ad1af0d91d"}}},{"id":"color","model":{"id":"eeed0b6733a644cea07cf4c60f87ebb7"}}]}]}`}},
 	},
 	{
 		method: "GET", path: "/workflows", id: "listWorkflows", tag: "Workflows", page: true,
-		summary: "List workflows", note: "The application's own, in the order of their creation.", answer: "WorkflowsAnswer",
+		summary: "List workflows", note: "The workflows of the application, in order of creation.", answer: "WorkflowsAnswer",
 	},
 	{
 		method: "GET", path: "/public_workflows", id: "listPublicWorkflows", tag: "Workflows", page: true,
@@ -348,7 +394,7 @@ var operations = []operation{
 	},
 	{
 		method: "GET", path: "/workflows/{workflow_id}", id: "readWorkflow", tag: "Workflows",
-		summary: "Read a workflow", answer: "WorkflowAnswer",
+		summary: "Get a workflow", answer: "WorkflowAnswer",
 	},
 	{
 		method: "DELETE", path: "/workflows/{workflow_id}", id: "deleteWorkflow", tag: "Workflows", writes: true,
@@ -356,7 +402,7 @@ var operations = []operation{
 	},
 	{
 		method: "POST", path: "/workflows/{workflow_id}/results", id: "runWorkflow", tag: "Workflows",
-		summary: "Predict with a workflow", note: "Each picture is analysed once, for all of the workflow's models.",
+		summary: "Predict with a workflow", note: "Each picture is analysed once for all models of the workflow.",
 		request: "RunWorkflow", answer: "ResultsAnswer", items: "ResultsAnswer", writes: true,
 		examples: []example{{"a picture in base64", `{"inputs":[{"data":{"image":{"base64":"` + redPNG + `"}}}],"output_config":{"max_concepts":3}}`}},
 	},
@@ -364,66 +410,72 @@ var operations = []operation{
 	{
 		method: "POST", path: "/token", id: "issueToken", tag: "Access",
 		summary: "Get an access token",
-		note: "By Basic authentication with an application's client id and client secret. A body does not matter; old clients send " +
-			"`grant_type=client_credentials`.",
+		note: "Uses Basic authentication with the client ID and client secret of an application. The request body is ignored; older " +
+			"clients send `grant_type=client_credentials`.",
 		answer: "TokenAnswer",
 	},
 	{
 		method: "POST", path: "/login", id: "login", tag: "Access", short: true,
-		summary: "Open a session", note: "For scripts; people sign in on the web pages.",
+		summary: "Get a session token", note: "Signs in to an account, for scripts. People sign in on the web pages.",
 		request: "Login", answer: "LoginAnswer",
 		examples: []example{{"an account", `{"email":"anna@example.com","password":"anna's password"}`}},
 	},
 	{
 		method: "POST", path: "/users/{user_id}/apps", id: "createApp", tag: "Access", writes: true, short: true,
-		summary: "Make an application", note: "One a call, with a session. Never with a key or an access token.",
+		summary: "Create an application",
+		note:    "One application per call. Requires a session token; API keys and access tokens are rejected.",
 		request: "NewApps", answer: "AppsAnswer",
 		examples: []example{{"in German", `{"apps":[{"name":"garden","default_language":"de"}]}`}},
 	},
 	{
 		method: "GET", path: "/users/{user_id}/apps", id: "listApps", tag: "Access", page: true, short: true,
-		summary: "List the account's applications", answer: "AppsAnswer",
+		summary: "List the applications of the account", answer: "AppsAnswer",
 	},
 	{
 		method: "GET", path: "/users/{user_id}/apps/{app_id}", id: "readApp", tag: "Access", short: true,
-		summary: "Read an application", answer: "AppAnswer",
+		summary: "Get an application", answer: "AppAnswer",
 	},
 	{
 		method: "POST", path: "/users/{user_id}/keys", id: "createKey", tag: "Access", writes: true, short: true,
-		summary: "Make a key", note: "One a call, with a session. The answer's `id` is the key itself: here it is told, and never again.",
+		summary: "Create an API key",
+		note:    "One key per call. Requires a session token. The `id` in the response is the key itself. It is not shown again.",
 		request: "NewKeys", answer: "KeysAnswer",
 		examples: []example{{"to predict and search", `{"keys":[{"description":"camera at the pond","scopes":["Predict","Search","Inputs_Get"],"apps":[{"id":"00000000000000010000000000000002","user_id":"me"}]}]}`}},
 	},
 	{
 		method: "GET", path: "/users/{user_id}/keys", id: "listKeys", tag: "Access", page: true, short: true,
-		summary: "List the keys of the account's applications", note: "Their `id` is the start of the key's hash, which says nothing of the key.", answer: "KeysAnswer",
+		summary: "List the API keys of the account",
+		note:    "The keys of all applications of the account. Each `id` is the start of the hash and does not reveal the key.", answer: "KeysAnswer",
 	},
 	{
 		method: "GET", path: "/scopes", id: "listScopes", tag: "Access",
-		summary: "List the scopes that a key can carry", answer: "ScopesAnswer",
+		summary: "List the scopes that an API key can have", answer: "ScopesAnswer",
 	},
 	{
 		method: "GET", path: "/myscopes", id: "listMyScopes", tag: "Access",
-		summary: "List one's own scopes", answer: "ScopesAnswer",
+		summary: "List the scopes of this credential", answer: "ScopesAnswer",
 	},
 
 	{
-		method: "GET", path: "/sync/status", id: "readCopyStatus", tag: "Copies",
-		summary: "Read where a copy stands with its origin", answer: "CopyAnswer",
+		method: "GET", path: "/sync/status", id: "readCopyStatus", tag: "Replicas",
+		summary: "Get the sync status of a replica", answer: "CopyAnswer",
 	},
 	{
-		method: "GET", path: "/sync/outbox", id: "listOutbox", tag: "Copies", page: true,
-		summary: "List what is not confirmed", note: "Operations that were made at this copy and that the origin's log has not brought back yet.",
+		method: "GET", path: "/sync/outbox", id: "listOutbox", tag: "Replicas", page: true,
+		summary: "List pending operations", note: "Operations of this replica that the origin's log has not confirmed yet.",
 		answer: "OutboxAnswer",
 	},
 	{
-		method: "GET", path: "/sync/conflicts", id: "listConflicts", tag: "Copies", page: true,
-		summary: "List what was not taken as it was meant", note: "Operations that were made at this copy, with all that they say and why: nothing vanishes silently. Each stays until it is dismissed.",
+		method: "GET", path: "/sync/conflicts", id: "listConflicts", tag: "Replicas", page: true,
+		summary: "List conflicts",
+		note: "Operations of this replica that were not applied as intended, with their content and the reason. " +
+			"A conflict stays in the list until it is dismissed.",
 		answer: "ConflictsAnswer",
 	},
 	{
-		method: "DELETE", path: "/sync/conflicts/{conflict_id}", id: "dismissConflict", tag: "Copies", writes: true,
-		summary: "Dismiss a conflict", note: "It is taken off the list, here and for good.", answer: "Done",
+		method: "DELETE", path: "/sync/conflicts/{conflict_id}", id: "dismissConflict", tag: "Replicas", writes: true,
+		summary: "Dismiss a conflict",
+		note:    "Removes the conflict from the list of this replica. This cannot be undone.", answer: "Done",
 	},
 }
 

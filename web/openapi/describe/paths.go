@@ -144,14 +144,14 @@ func (op *operation) responses(asks auth.Credential) object {
 			{"content", object{{"image/jpeg", object{}}}},
 		}}}
 	} else {
-		all = object{{"200", said("Done.", ref(op.answer))}}
+		all = object{{"200", said("Success.", ref(op.answer))}}
 	}
 	if headers := op.headers(asks); len(headers) > 0 {
 		good, _ := all[0].value.(object)
 		all[0].value = good.with(member{"headers", headers})
 	}
 	if op.items != "" {
-		some := said("Some items failed: each has its own status.", ref(op.items))
+		some := said("Some items failed. Each item has its own status.", ref(op.items))
 		if op.logs() {
 			some = some.with(member{"headers", durable})
 		}
@@ -228,22 +228,22 @@ var parameters = object{
 	{"page", object{
 		{"name", "page"},
 		{"in", "query"},
-		{"description", "Which page, from 1. Past the end the list is empty."},
+		{"description", "Page number, starting at 1. Pages after the last are empty."},
 		{"schema", object{{"type", "integer"}, {"minimum", 0}, {"default", 1}}},
 	}},
 	{"per_page", object{
 		{"name", "per_page"},
 		{"in", "query"},
-		{"description", fmt.Sprintf("Rows of a page; more than %d means %[1]d.", limits["maxPerPage"])},
+		{"description", fmt.Sprintf("Number of rows on a page. Values above %d count as %[1]d.", limits["maxPerPage"])},
 		{"schema", object{{"type", "integer"}, {"minimum", 0}, {"default", limits["defaultPerPage"]}}},
 	}},
-	inPath("model_id", "A model's id, not its name. A `/` in it is written `%2F`.", "aaa03c23b3724a16a56b629203edc62c"),
-	inPath("version_id", "A model version's id.", "aa9ca48295b37401f8af92ad1af0d91d"),
-	inPath("input_id", "An input's id. A `/` in it is written `%2F`.", "dragonfly"),
-	inPath("concept_id", "A concept's id. A `/` in it is written `%2F`.", "ai_2k5mzj3r"),
-	inPath("workflow_id", "A workflow's id; `General` is everyone's.", "General"),
-	inPath("user_id", "The account's id, or `me`.", "me"),
-	inPath("app_id", "An application's id.", "00000000000000010000000000000002"),
+	inPath("model_id", "ID of a model, not its name. Write `/` in an ID as `%2F`.", "aaa03c23b3724a16a56b629203edc62c"),
+	inPath("version_id", "ID of a model version.", "aa9ca48295b37401f8af92ad1af0d91d"),
+	inPath("input_id", "ID of an input. Write `/` in an ID as `%2F`.", "dragonfly"),
+	inPath("concept_id", "ID of a concept. Write `/` in an ID as `%2F`.", "ai_2k5mzj3r"),
+	inPath("workflow_id", "ID of a workflow. `General` is public.", "General"),
+	inPath("user_id", "ID of the account, or `me`.", "me"),
+	inPath("app_id", "ID of an application.", "00000000000000010000000000000002"),
 }.with(syncParameters...)
 
 func inPath(name, note, example string) member {
@@ -263,30 +263,42 @@ var schemes = object{
 		{"type", "apiKey"},
 		{"in", "header"},
 		{"name", "Authorization"},
-		{"description", "`Key ` and an API key of 32 hexadecimal digits. Keys are made on an application's page, carry chosen scopes and do not expire."},
+		{
+			"description",
+			"`Key ` and an API key of 32 hexadecimal digits. Create keys on the page of the application. " +
+				"A key has the scopes chosen for it and does not expire.",
+		},
 	}},
 	{"token", object{
 		{"type", "http"},
 		{"scheme", "bearer"},
 		{"bearerFormat", "JWT"},
-		{"description", "An access token of POST /token."},
+		{"description", "An access token from POST /token."},
 	}},
 	{"session", object{
 		{"type", "apiKey"},
 		{"in", "header"},
 		{"name", "X-Clarifai-Session-Token"},
-		{"description", "A session of POST /login. The application stands in the path; an account's only one need not. Authorization is stronger where both are sent."},
+		{
+			"description",
+			"A session token from POST /login. The path must name the application, unless the account has only one. " +
+				"If Authorization is sent too, it takes precedence.",
+		},
 	}},
 	{"edge", object{
 		{"type", "apiKey"},
 		{"in", "header"},
 		{"name", "Authorization"},
-		{"description", "`Edge `, an edge's id, the time in milliseconds and its signature over the request; see sync/README.md. For calls of the sync protocol alone."},
+		{
+			"description",
+			"`Edge `, the ID of an edge, the time in milliseconds and the edge's signature of the request; see sync/README.md. " +
+				"Only for calls of the sync protocol.",
+		},
 	}},
 	{"client", object{
 		{"type", "http"},
 		{"scheme", "basic"},
-		{"description", "An application's client id and client secret, for POST /token alone."},
+		{"description", "Client ID and client secret of an application. Only for POST /token."},
 	}},
 }
 
@@ -313,14 +325,14 @@ func scopesOf(need *api.Endpoint) string {
 		return ""
 	}
 	if len(need.Required) == 0 {
-		return "Any key may ask."
+		return "No scope is required."
 	}
-	words := "Scopes: " + quoted(need.Required) + "."
+	words := "Required scopes: " + quoted(need.Required) + "."
 	if len(need.Instead) > 0 {
-		words += " With " + quoted(need.Instead) + " those to add and to train are not needed."
+		words += " A key with " + quoted(need.Instead) + " does not need the scopes to add and to train."
 	}
 	if len(need.Redacted) > 0 {
-		words += " Without " + quoted(need.Redacted) + " the answer leaves out what is of that kind."
+		words += " Optional scopes: " + quoted(need.Redacted) + ". Without them, the response omits the fields that they cover."
 	}
 	return words
 }
