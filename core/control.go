@@ -22,7 +22,7 @@ import (
 
 // ErrElsewhere is returned by an engine of one application for a change of what another on the
 // same store writes: applications, keys and clients.
-var ErrElsewhere = errors.New("applications and keys are written elsewhere")
+var ErrElsewhere = errors.New("applications and keys are managed elsewhere")
 
 // Pictures keeps pictures, at addresses that nobody can guess and for records that claim them;
 // *blob.Hosted is one.
@@ -96,7 +96,7 @@ type listed struct {
 // OpenControl opens the register of a store. Errors: api.ErrOptions and the store's.
 func OpenControl(o ControlOptions) (*Control, error) {
 	if o.Store == nil || o.Models == nil || o.Hosted == nil || o.Clock == nil || o.Rand == nil {
-		return nil, fmt.Errorf("%w: Store, Models, Hosted, Clock and Rand are needed", api.ErrOptions)
+		return nil, fmt.Errorf("%w: Store, Models, Hosted, Clock and Rand are required", api.ErrOptions)
 	}
 	c := newControl(o)
 	settings, err := partitionOptions(&o, catalog.Control)

@@ -30,7 +30,7 @@ var ErrNoEdge = errors.New("no such edge")
 
 // ErrEnrol is returned for a token that no edge enrols with: it is unknown, its edge has enrolled with
 // another key, or was revoked.
-var ErrEnrol = errors.New("no edge enrols with this token")
+var ErrEnrol = errors.New("the enrolment token is unknown, already used or revoked")
 
 // ErrNoSite is returned for a site and a secret that are not a pair of ours.
 var ErrNoSite = errors.New("no such site")
@@ -52,7 +52,7 @@ func (c *Control) CreateEdge(ctx context.Context, by, name string, apps []string
 	slices.Sort(apps)
 	apps = slices.Compact(apps)
 	if len(apps) == 0 || len(apps) > maxEdgeApps {
-		return "", catalog.Edge{}, fmt.Errorf("%w: an edge holds 1 to %d applications", ErrApplication, maxEdgeApps)
+		return "", catalog.Edge{}, fmt.Errorf("%w: an edge must replicate 1 to %d applications", ErrApplication, maxEdgeApps)
 	}
 	for _, app := range apps {
 		if _, err := c.App(app); err != nil {

@@ -97,7 +97,7 @@ type Engine struct {
 // are missing or cannot be, ErrApplication for an App that is not there, and the store's errors.
 func Open(o Options) (*Engine, error) {
 	if o.Store == nil || o.Models == nil || o.Hosted == nil || o.Clock == nil || o.Rand == nil {
-		return nil, fmt.Errorf("%w: Store, Models, Hosted, Clock and Rand are needed", api.ErrOptions)
+		return nil, fmt.Errorf("%w: Store, Models, Hosted, Clock and Rand are required", api.ErrOptions)
 	}
 	e := &Engine{models: o.Models, hosted: o.Hosted}
 	err := e.openControl(&o)

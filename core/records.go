@@ -22,7 +22,7 @@ import (
 // returns. by is who asks: the id of an account, or empty for the operator.
 
 // ErrName is returned for a name, or a description, that cannot be one.
-var ErrName = errors.New("bad name")
+var ErrName = errors.New("invalid name")
 
 // ErrDefaultModel is returned for a default model that is not there.
 var ErrDefaultModel = errors.New("no such model")
@@ -56,7 +56,7 @@ const (
 )
 
 // ErrMaxStale is returned for a time for which an edge cannot go on alone.
-var ErrMaxStale = fmt.Errorf("an edge takes writes for %v to %v after it last heard of the keys", LeastMaxStale, RefuseStale)
+var ErrMaxStale = fmt.Errorf("an edge must accept writes for %v to %v after it last synced its keys", LeastMaxStale, RefuseStale)
 
 // Client is what an application asks for access tokens with.
 type Client struct {
@@ -78,7 +78,7 @@ type Contents struct{ Inputs, Concepts, Models, Versions, Workflows, Keys int }
 func text(what, s string, least int) (string, error) {
 	s = strings.TrimSpace(s)
 	if len(s) < least || len(s) > maxNameBytes || !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
-		return "", fmt.Errorf("%w: a %s of %d to %d bytes without control characters is needed", ErrName, what, least, maxNameBytes)
+		return "", fmt.Errorf("%w: the %s must have %d to %d bytes and no control characters", ErrName, what, least, maxNameBytes)
 	}
 	return s, nil
 }

@@ -81,7 +81,7 @@ func (a *apps) loadSets() error {
 			continue
 		}
 		if a.o.Older == nil {
-			return fmt.Errorf("%w: application %s was analysed by network %x, and none such is lent", api.ErrOptions, id, h.Base[:8])
+			return fmt.Errorf("%w: application %s was analysed with network %x, which is not available", api.ErrOptions, id, h.Base[:8])
 		}
 		if a.sets[h.Base], err = a.o.Older(h.Base); err != nil {
 			return fmt.Errorf("network %x of application %s: %w", h.Base[:8], id, err)
@@ -132,7 +132,7 @@ func (a *apps) beginRenewal(to *application, app catalog.AppID) error {
 	}
 	serving, ok := a.sets[h.Base]
 	if !ok { // the log was ahead of the state
-		return fmt.Errorf("%w: network %x is not lent", api.ErrOptions, h.Base[:8])
+		return fmt.Errorf("%w: network %x is not available", api.ErrOptions, h.Base[:8])
 	}
 	err = to.Partition.Index().DropStrays(func(b *kv.Batch, base [32]byte) { catalog.OweBase(b, app, base) })
 	if err != nil {

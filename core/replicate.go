@@ -117,7 +117,7 @@ func TakeRegister(ctx context.Context, store kv.Store, app string, seq uint64, d
 func takeRegister(ctx context.Context, store kv.Store, app string, seq uint64, data []byte, taken func(gone bool) error) error {
 	x, err := catalog.DecodeRegister(data)
 	if err == nil && x.App != app {
-		err = fmt.Errorf("register of application %q: %w", x.App, ErrApplication)
+		err = fmt.Errorf("app record belongs to application %q: %w", x.App, ErrApplication)
 	}
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func takeRegister(ctx context.Context, store kv.Store, app string, seq uint64, d
 		err = taken(x.Gone != "")
 	}
 	if err != nil {
-		return fmt.Errorf("register of %s: %w", app, err)
+		return fmt.Errorf("app record of %s: %w", app, err)
 	}
 	return Emptied(ctx, store)
 }

@@ -75,7 +75,7 @@ func createApp(x *exchange) error {
 		return err
 	}
 	if len(owned) >= MaxApps {
-		return refusef(ErrAccountRequest, "An account has at most %d applications.", MaxApps)
+		return refusef(ErrAccountRequest, "An account can have at most %d applications.", MaxApps)
 	}
 	made, err := x.s.o.Apps.CreateApp(x.ctx, x.who.Account, a)
 	if err != nil {
@@ -189,7 +189,7 @@ func createKey(x *exchange) error {
 		return err
 	}
 	if len(keys) >= MaxKeys {
-		return refusef(ErrAccountRequest, "An application has at most %d keys.", MaxKeys)
+		return refusef(ErrAccountRequest, "An application can have at most %d keys.", MaxKeys)
 	}
 	key, record, err := x.s.o.Apps.CreateKey(x.ctx, x.who.Account, k)
 	if err != nil {

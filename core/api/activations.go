@@ -20,7 +20,7 @@ func readActivations(x *exchange) error {
 		return err
 	}
 	if p.kind() != predict.TypeConcept {
-		return refusef(ErrModelArgument, "model_id '%s' has no concepts that are somewhere in a picture.", x.ids["model_id"])
+		return refusef(ErrModelArgument, "model_id '%s' does not support activations.", x.ids["model_id"])
 	}
 	places, missing, err := x.activated(&p)
 	if err != nil {
@@ -38,7 +38,7 @@ func readActivations(x *exchange) error {
 func (x *exchange) activated(p *predictor) (places []int, missing []string, err error) {
 	v := x.body.get("concepts")
 	if n := v.Len(); v.Kind() != jsonio.Array || n == 0 || n > maxActivations {
-		return nil, nil, refusef(ErrModelArgument, "concepts: an array of 1 to %d ids is needed.", maxActivations)
+		return nil, nil, refusef(ErrModelArgument, "concepts: must be an array of 1 to %d ids.", maxActivations)
 	}
 	for e := range v.Elems() {
 		id, err := e.Str()
@@ -54,7 +54,7 @@ func (x *exchange) activated(p *predictor) (places []int, missing []string, err 
 		}
 	}
 	if len(places) == 0 {
-		return nil, nil, refusef(ErrModelArgument, "concepts: the model has none of %s.", listed(missing))
+		return nil, nil, refusef(ErrModelArgument, "concepts: unknown to this model: %s.", listed(missing))
 	}
 	return places, missing, nil
 }
@@ -103,7 +103,7 @@ func (x *exchange) storedPicture(o object, _ error) (in input, err error) {
 	case err != nil:
 		return in, err
 	case stored.Code != catalog.InputReady:
-		in.err = refusef(ErrInput, "%s: '%s' has no picture, or not yet.", o.at("id"), in.id)
+		in.err = refusef(ErrInput, "%s: the picture of '%s' is not available (yet).", o.at("id"), in.id)
 	}
 	in.blob, in.crop = stored.Blob, stored.Crop
 	return in, nil

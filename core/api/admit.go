@@ -10,7 +10,7 @@ import (
 
 // ErrWhichApp is returned for a session token of an account that has not one application but
 // none, or several, on a path that names none.
-var ErrWhichApp = errors.New("which application: its path begins with /v2/users/me/apps/{app_id}")
+var ErrWhichApp = errors.New("application missing: use a path that starts with /v2/users/me/apps/{app_id}")
 
 // admit finds out who asks and refuses who may not. What is refused for its rate is not counted;
 // what fails after that is.
@@ -65,7 +65,7 @@ func (x *exchange) arrive() error {
 	if x.route.need.Asks == auth.OfAccount {
 		switch user := x.ids["user_id"]; {
 		case x.who.Account == "":
-			return &fault{auth.ErrInsufficient, "Applications and keys are made with a session token from POST /v2/login, never with a key or an access token."}
+			return &fault{auth.ErrInsufficient, "Use a session token from POST /v2/login to manage applications and keys; API keys and access tokens cannot."}
 		case user != me && user != x.who.Account:
 			return errPath
 		}

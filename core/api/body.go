@@ -82,8 +82,11 @@ func (o object) some(name string, most int, kind error) (iter.Seq2[object, error
 	if err != nil {
 		return nil, 0, refuse(kind, err)
 	}
+	if most == 1 && n != 1 {
+		return nil, 0, refusef(kind, "%s: send one element, not %d.", name, n)
+	}
 	if n == 0 || n > most {
-		return nil, 0, refusef(kind, "1 to %d %s are needed, not %d.", most, name, n)
+		return nil, 0, refusef(kind, "Send 1 to %d %s, not %d.", most, name, n)
 	}
 	return elements, n, nil
 }

@@ -140,7 +140,7 @@ func searchConcepts(x *exchange) error {
 		return refuse(ErrConceptQuery, err)
 	}
 	if name == "" {
-		return refusef(ErrConceptQuery, "%s is missing; \"*\" matches every name.", query.at("name"))
+		return refusef(ErrConceptQuery, "%s is required; use \"*\" to match every name.", query.at("name"))
 	}
 	language, err := query.text("language")
 	if err != nil {

@@ -30,7 +30,7 @@ func createConcepts(x *exchange) error {
 			return err
 		}
 		if slices.Contains(ids, c.ID) {
-			return refusef(ErrConcept, "%s: %q stands twice in the call.", o.at("id"), c.ID)
+			return refusef(ErrConcept, "%s: duplicate value %q.", o.at("id"), c.ID)
 		}
 		ids = append(ids, c.ID)
 		bodies = append(bodies, c)
@@ -65,7 +65,7 @@ func (x *exchange) newConcept(o object) (*log.ConceptCreate, error) {
 		return nil, refuse(ErrConcept, err)
 	}
 	if language != "" && !lang.Valid(language) {
-		return nil, refusef(ErrConcept, "%s: %q is none of the 23 codes.", o.at("language"), language)
+		return nil, refusef(ErrConcept, "%s: unsupported language %q.", o.at("language"), language)
 	}
 	if language == x.app.Language {
 		language = "" // as of concepts that a label or a model brings
@@ -89,7 +89,7 @@ func (x *exchange) newConcept(o object) (*log.ConceptCreate, error) {
 // checkName refuses a name that is too long to be one.
 func checkName(kind error, o object, name string) error {
 	if len(name) > maxNameBytes {
-		return refusef(kind, "%s: at most %d bytes.", o.at("name"), maxNameBytes)
+		return refusef(kind, "%s: must be at most %d bytes.", o.at("name"), maxNameBytes)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (x *exchange) freeConcepts(ids []string) error {
 }
 
 func conceptExists(id string) error {
-	return refusef(ErrConcept, "concept_id '%s' exists already.", id)
+	return refusef(ErrConcept, "concept_id '%s' already exists.", id)
 }
 
 // answerConcepts answers with the application's concepts of these ids.

@@ -87,7 +87,7 @@ func pick(o, base object, name string) object {
 func (o object) count(name string) (int, error) {
 	n, err := o.integer(name)
 	if err == nil && (n < 0 || n > maxConcepts) {
-		err = refusef(ErrModelArgument, "%s: 1 to %d; 0 means %d.", o.at(name), maxConcepts, shownConcepts)
+		err = refusef(ErrModelArgument, "%s: must be 1 to %d; 0 means %d.", o.at(name), maxConcepts, shownConcepts)
 	}
 	return int(n), err
 }
@@ -96,7 +96,7 @@ func (o object) count(name string) (int, error) {
 func (o object) share(name string) (float64, error) {
 	f, err := o.number(name)
 	if err == nil && (f < 0 || f > 1) {
-		err = refusef(ErrModelArgument, "%s: a number from 0 to 1.", o.at(name))
+		err = refusef(ErrModelArgument, "%s: must be a number from 0 to 1.", o.at(name))
 	}
 	return f, err
 }
@@ -112,7 +112,7 @@ func (x *exchange) selectConcepts(c *config, o object, p *predictor) error {
 		return nil
 	}
 	if n > maxSelected {
-		return refusef(ErrModelArgument, "%s: at most %d.", o.at("select_concepts"), maxSelected)
+		return refusef(ErrModelArgument, "%s: at most %d concepts are allowed.", o.at("select_concepts"), maxSelected)
 	}
 	var names map[string]int
 	for ref, err := range refs {
@@ -146,7 +146,7 @@ func (x *exchange) selectConcepts(c *config, o object, p *predictor) error {
 		}
 	}
 	if len(c.selected) == 0 {
-		return refusef(ErrModelArgument, "%s: the model has none of %s.", o.at("select_concepts"), listed(c.missing))
+		return refusef(ErrModelArgument, "%s: unknown to this model: %s.", o.at("select_concepts"), listed(c.missing))
 	}
 	return nil
 }

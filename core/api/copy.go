@@ -39,8 +39,8 @@ type Standing struct {
 const unkept = "stopped"
 
 // errNoCopy is the answer of an application that is no copy.
-var errNoCopy = &fault{ErrPath, "This application is no copy of another: what is written here is in its log at once. " +
-	"These calls are for copies, at an edge or in a page, which keep what they write until their origin has it."}
+var errNoCopy = &fault{ErrPath, "This application is not a replica. Writes are in its log at once. " +
+	"These calls are for replicas, at an edge or in a browser, which store writes until the origin confirms them."}
 
 // copied returns the request's application, and where it stands. The error is errNoCopy.
 func (x *exchange) copied() (*partition.Partition, Standing, error) {

@@ -186,7 +186,7 @@ func TestNoCopy(t *testing.T) {
 	a := newCopyAsked(t)
 	for _, call := range []string{"GET /sync/status", "GET /sync/outbox", "GET /sync/conflicts", "DELETE /sync/conflicts/2-1", "GET /users/me/apps/" + a.App + "/sync/status"} {
 		r := a.to(a.Origin, call, "")
-		if r.Status != 404 || !bytes.Contains(r.Body, []byte(`"code":11101`)) || !bytes.Contains(r.Body, []byte("is no copy of another")) {
+		if r.Status != 404 || !bytes.Contains(r.Body, []byte(`"code":11101`)) || !bytes.Contains(r.Body, []byte("is not a replica")) {
 			t.Errorf("%s at the origin: %d %s", call, r.Status, r.Body)
 		}
 	}
@@ -247,12 +247,12 @@ func TestConflicts(t *testing.T) {
 		return fmt.Sprintf(`{"id":"2-%d","site":2,"seq":%[1]d,"at":"2026-11-21T18:00:00.000000Z","by":"%s",%s}`, seq, by, rest)
 	}
 	want := []string{
-		row(1, `"kind":"input_create","input_id":"lake","content":{"url":"http://pictures.test/blue.png","metadata":{"depth":3}},"verdict":"duplicate","reason":"Another input with this id was there first.","position":9`),
-		row(2, `"kind":"input_create","input_id":"sea","content":{"url":"http://pictures.test/white.png","crop":[0,0,0.5,1]},"verdict":"duplicate","reason":"The input \"ocean\" has this address already.","position":10`),
-		row(3, `"kind":"input_meta","input_id":"pond","content":{"metadata":[{"action":"set","path":["a","b"],"value":1}]},"verdict":"gone","reason":"The input had been deleted.","position":11`),
-		row(4, `"kind":"model_patch","model_id":"way","content":{"name":"road"},"verdict":"gone","reason":"The model had been deleted.","position":12`),
-		row(5, `"kind":"concept_create","concept_id":"blue","content":{"name":"azul"},"verdict":"duplicate","reason":"Another concept with this id was there first.","position":13`),
-		row(7, `"kind":"input_geo","input_id":"lake","content":{"geo":{"geo_point":{"longitude":1.5,"latitude":2}}},"verdict":"gone","reason":"The input itself was not taken.","position":15`),
+		row(1, `"kind":"input_create","input_id":"lake","content":{"url":"http://pictures.test/blue.png","metadata":{"depth":3}},"verdict":"duplicate","reason":"Another input with this ID already existed.","position":9`),
+		row(2, `"kind":"input_create","input_id":"sea","content":{"url":"http://pictures.test/white.png","crop":[0,0,0.5,1]},"verdict":"duplicate","reason":"Input \"ocean\" already has this URL.","position":10`),
+		row(3, `"kind":"input_meta","input_id":"pond","content":{"metadata":[{"action":"set","path":["a","b"],"value":1}]},"verdict":"gone","reason":"The input was already deleted.","position":11`),
+		row(4, `"kind":"model_patch","model_id":"way","content":{"name":"road"},"verdict":"gone","reason":"The model was already deleted.","position":12`),
+		row(5, `"kind":"concept_create","concept_id":"blue","content":{"name":"azul"},"verdict":"duplicate","reason":"Another concept with this ID already existed.","position":13`),
+		row(7, `"kind":"input_geo","input_id":"lake","content":{"geo":{"geo_point":{"longitude":1.5,"latitude":2}}},"verdict":"gone","reason":"The input it refers to was rejected.","position":15`),
 	}
 	if got, _ := a.do("GET /sync/conflicts", ""); got != `,"conflicts":[`+strings.Join(want, ",")+`]}` {
 		t.Errorf("conflicts:\n%s\nwant\n%s", strings.ReplaceAll(got, `},{"id":"2-`, "},\n{\"id\":\"2-"), strings.Join(want, ",\n"))
@@ -431,7 +431,7 @@ func TestContents(t *testing.T) {
 			if !strings.HasPrefix(got, all[i].want) {
 				t.Errorf("%s: %s\nwant %s", call, got, all[i].want)
 			}
-			if strings.Contains(call, "conflicts") && !strings.Contains(got, `"verdict":"refused","reason":"The origin refused it: scope: not here."`) {
+			if strings.Contains(call, "conflicts") && !strings.Contains(got, `"verdict":"refused","reason":"The origin rejected it: scope: not here."`) {
 				t.Errorf("%s", got)
 			}
 		}

@@ -122,7 +122,7 @@ func (x *exchange) tiers() ([]search.Tier, error) {
 	}
 	i := slices.Index(search.Tiers[:], name)
 	if i < 0 {
-		return nil, refusef(search.ErrQuery, "tier: %q is none of same_file, re_encoded and similar.", name)
+		return nil, refusef(search.ErrQuery, "tier: %q must be same_file, re_encoded or similar.", name)
 	}
 	return []search.Tier{search.Tier(i)}, nil
 }

@@ -50,7 +50,7 @@ func (x *exchange) parse(body []byte) error {
 	}
 	var err error
 	if x.body, err = asObject(x.doc.Root(), ""); err != nil {
-		return &fault{jsonio.ErrSyntax, "The body is no object."}
+		return &fault{jsonio.ErrSyntax, "The request body must be a JSON object."}
 	}
 	return nil
 }

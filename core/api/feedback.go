@@ -20,7 +20,7 @@ func modelFeedback(x *exchange) error {
 	}
 	raw := input.v.Raw()
 	if len(raw) == 0 || len(raw) > maxFeedbackBytes {
-		return refusef(ErrFeedback, "input: an object of at most %d bytes is needed.", maxFeedbackBytes)
+		return refusef(ErrFeedback, "input: must be an object of at most %d bytes.", maxFeedbackBytes)
 	}
 	f := &log.Feedback{Version: x.ids["version_id"], JSON: bytes.Clone(raw)}
 	if f.Model = x.ids["model_id"]; m.public != nil {

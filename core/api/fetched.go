@@ -41,7 +41,7 @@ func (s *Service) Fetched(base [32]byte, r *Result) ingest.Outcome {
 	case errors.Is(err, ErrFetch) && r.Passing:
 		o.Retry = ingest.Limited
 	case st.http >= 500: // ours; it may be the picture that brings it about
-		o = ingest.Outcome{Code: codeUnread, Detail: "The picture could not be analysed.", Retry: ingest.Limited}
+		o = ingest.Outcome{Code: codeUnread, Detail: "Could not analyse the picture.", Retry: ingest.Limited}
 	}
 	return o
 }

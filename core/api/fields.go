@@ -14,7 +14,7 @@ import (
 func (o object) id(name string) (string, error) {
 	id, err := o.text(name)
 	if err == nil && (len(id) > maxIDBytes || strings.ContainsFunc(id, unicode.IsControl)) {
-		err = refusef(ErrInput, "%s: at most %d bytes without control characters.", o.at(name), maxIDBytes)
+		err = refusef(ErrInput, "%s: must be at most %d bytes, without control characters.", o.at(name), maxIDBytes)
 	}
 	return id, err
 }
@@ -31,7 +31,7 @@ func (o object) truth(name string, absent bool) (bool, error) {
 	case jsonio.Number:
 		f, err := v.Float()
 		if err == nil && f != 0 && f != 1 {
-			err = refusef(jsonio.ErrType, "true, false, 1 or 0 is needed")
+			err = refusef(jsonio.ErrType, "expected true, false, 1 or 0")
 		}
 		return f == 1, o.wrap(name, err)
 	}
@@ -79,12 +79,12 @@ func (o object) metadata() ([]byte, error) {
 // checkMeta holds a metadata document to the limits.
 func checkMeta(raw []byte) error {
 	if len(raw) > maxMetaBytes {
-		return refusef(ErrInput, "more than %d bytes.", maxMetaBytes)
+		return refusef(ErrInput, "must be at most %d bytes.", maxMetaBytes)
 	}
 	var d jsonio.Doc
 	err := d.Parse(raw, jsonio.Limits{Bytes: maxMetaBytes, Depth: maxMetaDepth, Members: maxMetaMembers})
 	if err != nil {
-		return refusef(ErrInput, "more than %d levels, or more than %d members and elements: %v.", maxMetaDepth, maxMetaMembers, err)
+		return refusef(ErrInput, "must have at most %d levels and at most %d members and elements: %v.", maxMetaDepth, maxMetaMembers, err)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func checkMeta(raw []byte) error {
 func (o object) geo() (*log.Point, error) {
 	for name := "geo"; ; name = "geo_point" {
 		if v := o.get(name); v.Kind() == jsonio.Array && v.Len() > 0 {
-			return nil, refusef(ErrInput, "%s: an input has at most one point.", o.at(name))
+			return nil, refusef(ErrInput, "%s: an input can have at most one point.", o.at(name))
 		}
 		inner, err := o.object(name)
 		if err != nil || inner.v.Len() == 0 {
@@ -116,7 +116,7 @@ func (o object) point() (*log.Point, error) {
 		most float64
 	}{{"longitude", &p.Longitude, 180}, {"latitude", &p.Latitude, 90}} {
 		if !o.has(c.name) {
-			return nil, refusef(ErrInput, "%s is missing: a point has longitude and latitude, in degrees.", o.at(c.name))
+			return nil, refusef(ErrInput, "%s is missing: a point needs longitude and latitude, in degrees.", o.at(c.name))
 		}
 		f, err := o.number(c.name)
 		if err != nil {

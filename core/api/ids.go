@@ -24,11 +24,11 @@ func (x *exchange) newThing(kind error, o object) (string, error) {
 func checkID(kind error, where, id string) error {
 	switch {
 	case len(id) > maxIDBytes || strings.ContainsFunc(id, unicode.IsControl):
-		return refusef(kind, "%s: at most %d bytes without control characters.", where, maxIDBytes)
+		return refusef(kind, "%s: must be at most %d bytes, without control characters.", where, maxIDBytes)
 	case id == "":
 		return refusef(kind, "%s is missing.", where)
 	case id == "." || id == ".." || slices.Contains(fixed, id):
-		return refusef(kind, "%s: %q is part of a path of this interface and cannot be an id.", where, id)
+		return refusef(kind, "%s: %q is part of a path and reserved; use another id.", where, id)
 	}
 	return nil
 }
@@ -36,7 +36,7 @@ func checkID(kind error, where, id string) error {
 // checkConceptID refuses what cannot be a concept of an application's own.
 func checkConceptID(kind error, where, id string) error {
 	if isPublicID(id) {
-		return refusef(kind, "%s: ids that begin with %q are those of public concepts.", where, publicPrefix)
+		return refusef(kind, "%s: ids starting with %q are reserved for public concepts.", where, publicPrefix)
 	}
 	return checkID(kind, where, id)
 }
@@ -49,7 +49,7 @@ func (x *exchange) conceptRefs(kind error, o object, name string) ([]string, err
 		return nil, refuse(kind, err)
 	}
 	if n > maxModelConcepts {
-		return nil, refusef(kind, "%s: at most %d.", o.at(name), maxModelConcepts)
+		return nil, refusef(kind, "%s: at most %d concepts are allowed.", o.at(name), maxModelConcepts)
 	}
 	var ids []string
 	seen := make(map[string]bool, n)
@@ -81,7 +81,7 @@ func idList(kind error, o object, name string) ([]string, error) {
 		return nil, refuse(kind, err)
 	}
 	if len(ids) == 0 || len(ids) > maxIDs {
-		return nil, refusef(kind, "%s: 1 to %d ids are needed.", o.at(name), maxIDs)
+		return nil, refusef(kind, "%s: send 1 to %d ids.", o.at(name), maxIDs)
 	}
 	return ids, nil
 }

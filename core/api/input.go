@@ -72,11 +72,11 @@ func (in *input) address(image object) (inline bool, err error) {
 	// Some clients send an empty string where they mean nothing.
 	switch inline = image.has("base64") && string(image.get("base64").Raw()) != `""`; {
 	case in.url != "" && inline && !in.downloaded:
-		return false, refusef(ErrInput, "%s has both url and base64.", image.path)
+		return false, refusef(ErrInput, "%s: use either url or base64, not both.", image.path)
 	case in.url != "":
 		return inline, checkURL(image.at("url"), in.url)
 	case !inline:
-		return false, refusef(ErrInput, "%s has neither url nor base64.", image.path)
+		return false, refusef(ErrInput, "%s: url or base64 is required.", image.path)
 	}
 	return true, nil
 }
@@ -108,7 +108,7 @@ func (x *exchange) host(in *input, o object) error {
 		return ended
 	}
 	if err != nil {
-		return fmt.Errorf("%w: keep picture: %w", ErrInternal, err)
+		return fmt.Errorf("%w: store picture: %w", ErrInternal, err)
 	}
 	in.blob = hash
 	in.url = x.s.o.PublicURL + HostedPath + name
@@ -122,7 +122,7 @@ func (o object) picture(buf []byte) (picture []byte, format string, err error) {
 
 func decodePicture(buf []byte, text jsonio.Value, path string) (picture []byte, format string, err error) {
 	if len(text.Raw())/4*3 > maxPictureBytes+4 {
-		return buf, "", refusef(raster.ErrTooLarge, "%s: more than %d bytes.", path, maxPictureBytes)
+		return buf, "", refusef(raster.ErrTooLarge, "%s: must be at most %d bytes.", path, maxPictureBytes)
 	}
 	if picture, err = text.Base64(buf); err != nil {
 		return buf, "", fmt.Errorf("%s: %w", path, err)
@@ -138,7 +138,7 @@ func decodePicture(buf []byte, text jsonio.Value, path string) (picture []byte, 
 func checkURL(path, address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(address) > maxURLBytes {
-		return refusef(ErrURL, "%s: an address that starts with http:// or https:// is needed, of at most %d bytes.", path, maxURLBytes)
+		return refusef(ErrURL, "%s: must be an http:// or https:// URL of at most %d bytes.", path, maxURLBytes)
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func (o object) crop(name string) (raster.Crop, error) {
 	if v.Kind() == jsonio.Absent || v.Kind() == jsonio.Array && v.Len() == 0 {
 		return raster.Crop{}, nil
 	}
-	bad := refusef(ErrInput, "%s: four numbers from 0 to 1 are needed: top, left, bottom, right, "+
+	bad := refusef(ErrInput, "%s: must be four numbers from 0 to 1: top, left, bottom, right, "+
 		"with top above bottom and left before right.", o.at(name))
 	edges := make([]float64, 0, 4)
 	for e := range v.Elems() {

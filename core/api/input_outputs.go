@@ -73,7 +73,7 @@ func (x *exchange) outputEdits(action patchAction) ([]log.OutputEdit, error) {
 		return nil, err
 	}
 	if n == 0 {
-		return nil, refusef(ErrInput, "outputs is missing.")
+		return nil, refusef(ErrInput, "outputs is required.")
 	}
 	var edits []log.OutputEdit
 	for o, err := range outputs {
@@ -98,7 +98,7 @@ func (x *exchange) outputEdits(action patchAction) ([]log.OutputEdit, error) {
 			}
 			edits = slices.DeleteFunc(edits, func(e log.OutputEdit) bool { return e.Concept == edit.Concept })
 			if edits = append(edits, edit); len(edits) > maxLabels {
-				return nil, refusef(ErrInput, "%s: at most %d.", data.at("concepts"), maxLabels)
+				return nil, refusef(ErrInput, "%s: at most %d concepts are allowed.", data.at("concepts"), maxLabels)
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func (x *exchange) outputEdit(o object, action patchAction) (log.OutputEdit, err
 			return edit, o.wrap("value", err)
 		}
 		if f < 0 || f > 1 {
-			return edit, refusef(ErrInput, "%s: a number from 0 to 1 is needed.", o.at("value"))
+			return edit, refusef(ErrInput, "%s: must be a number from 0 to 1.", o.at("value"))
 		}
 		edit.Value = float32(f)
 	}
@@ -152,7 +152,7 @@ func (x *exchange) answerInputOutputs(v *partition.View, in *catalog.Input) erro
 		return err
 	}
 	if len(derived.Values) != len(m.Concepts) {
-		return fmt.Errorf("%w: %d values of %d concepts", ErrInternal, len(derived.Values), len(m.Concepts))
+		return fmt.Errorf("%w: %d values for %d concepts", ErrInternal, len(derived.Values), len(m.Concepts))
 	}
 	rows := edited(m, derived.Values, in.Edits)
 	lines := conceptLines{x: x}

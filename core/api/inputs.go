@@ -154,11 +154,11 @@ func deleteInputs(x *exchange) error {
 	}
 	switch {
 	case all && len(ids) > 0:
-		return refusef(ErrInputs, "Either ids or delete_all, not both.")
+		return refusef(ErrInputs, "Use either ids or delete_all, not both.")
 	case all:
 		return x.deleted(&log.InputDeleteAll{})
 	case len(ids) == 0:
-		return refusef(ErrInputs, "ids or \"delete_all\": true is needed.")
+		return refusef(ErrInputs, "Missing ids or \"delete_all\": true.")
 	}
 	v := x.app.Partition.View()
 	defer v.Close()

@@ -295,9 +295,9 @@ func errorOf(v *fold.Verdict) error {
 		return nil
 	case fold.Duplicate:
 		if v.Detail == "url" {
-			return refusef(ErrDuplicate, "An input with this URL is in the application already; with allow_duplicate_url it is added again.")
+			return refusef(ErrDuplicate, "An input with this URL already exists. Set allow_duplicate_url to add it again.")
 		}
-		return refusef(ErrDuplicate, "An input with this %s is in the application already.", v.Detail)
+		return refusef(ErrDuplicate, "An input with this %s already exists.", v.Detail)
 	case fold.Gone:
 		return refusef(ErrNoInput, "The input was deleted.")
 	}
@@ -327,7 +327,7 @@ func (x *exchange) labels(data object) ([]log.Label, error) {
 		return nil, err
 	}
 	if n > maxLabels {
-		return nil, refusef(ErrInput, "%s: at most %d.", data.at("concepts"), maxLabels)
+		return nil, refusef(ErrInput, "%s: at most %d concepts are allowed.", data.at("concepts"), maxLabels)
 	}
 	labels := make([]log.Label, 0, n)
 	for o, err := range list {

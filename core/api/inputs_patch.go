@@ -30,7 +30,7 @@ func (x *exchange) action(known map[string]patchAction) (patchAction, error) {
 	}
 	a, ok := known[name]
 	if !ok && name != "" {
-		return 0, refusef(ErrAction, "action: %q is none of %s.", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
+		return 0, refusef(ErrAction, "action: %q must be one of %s.", name, strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 	}
 	return a, nil
 }
@@ -128,7 +128,7 @@ func (p *patch) item(o object, malformed error) (patched, error) {
 	in, err := p.input(item.id)
 	switch {
 	case errors.Is(err, catalog.ErrNotFound):
-		item.err = refusef(ErrNoInput, "%s: there is no input '%s'.", o.at("id"), item.id)
+		item.err = refusef(ErrNoInput, "%s: input '%s' not found.", o.at("id"), item.id)
 		return item, nil
 	case err != nil:
 		return item, err
@@ -227,7 +227,7 @@ func (p *patch) labels(in *catalog.Input, data object) ([]log.Body, error) {
 		}
 	}
 	if live > maxLabels {
-		return nil, refusef(ErrInput, "%s: an input has at most %d.", data.at("concepts"), maxLabels)
+		return nil, refusef(ErrInput, "%s: an input can have at most %d concepts.", data.at("concepts"), maxLabels)
 	}
 	return []log.Body{&log.InputLabels{Input: in.Dot, Labels: labels}}, nil
 }

@@ -89,7 +89,7 @@ func readMetrics(x *exchange) error {
 		return err
 	}
 	if e.Folds == 0 {
-		x.unevaluated(m.version, "No concept has two different pictures and others to tell them from.")
+		x.unevaluated(m.version, "Evaluation needs a concept with two different pictures, and pictures without it.")
 		return nil
 	}
 	x.ok(func(w *jsonio.Writer) {
@@ -147,7 +147,7 @@ func (x *exchange) evaluation(v *partition.View, version *catalog.Version) (*eva
 	}
 	n := len(version.Concepts)
 	if len(e.Concepts) != n || len(e.Confusion) != n+1 {
-		return nil, fmt.Errorf("%w: metrics of version %q are of %d concepts", ErrInternal, version.ID, len(e.Concepts))
+		return nil, fmt.Errorf("%w: metrics of version %q have %d concepts", ErrInternal, version.ID, len(e.Concepts))
 	}
 	if e.concepts, err = x.conceptsNamed(v, version.Concepts, lang.English); err != nil {
 		return nil, err

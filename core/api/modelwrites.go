@@ -65,7 +65,7 @@ func createModel(x *exchange) error {
 }
 
 func duplicateModel(id string) error {
-	return refusef(ErrIDTaken, "model_id '%s' exists already.", id)
+	return refusef(ErrIDTaken, "model_id '%s' already exists.", id)
 }
 
 // oneModel is the model of a creating call.
@@ -82,7 +82,7 @@ func (x *exchange) oneModel() (object, error) {
 		return object{}, refuse(ErrModelQuery, err)
 	}
 	if n != 1 {
-		return object{}, refusef(ErrModelQuery, "models: one model a call is made, not %d.", n)
+		return object{}, refusef(ErrModelQuery, "models: only one model per call, not %d.", n)
 	}
 	for o, err := range elements {
 		return o, refuseIf(ErrModelQuery, err)
@@ -156,7 +156,7 @@ func patchModels(x *exchange) error {
 			return refuse(ErrModelQuery, err)
 		}
 		if slices.Contains(ids, id) {
-			return refusef(ErrModelQuery, "%s: %q stands twice in the call.", o.at("id"), id)
+			return refusef(ErrModelQuery, "%s: duplicate value %q.", o.at("id"), id)
 		}
 		patch, err := x.modelPatch(v, o, id, action)
 		if err != nil {
@@ -249,7 +249,7 @@ func (x *exchange) changeConcepts(patch *log.ModelPatch, m *catalog.Model, liste
 		}
 	}
 	if len(now)+len(patch.Add) > maxModelConcepts {
-		return refusef(ErrModelQuery, "A model has at most %d concepts.", maxModelConcepts)
+		return refusef(ErrModelQuery, "A model can have at most %d concepts.", maxModelConcepts)
 	}
 	if len(patch.Add)+len(patch.Remove) == 0 {
 		return nil

@@ -128,27 +128,27 @@ func reason(c *partition.Conflict, orphan bool) string {
 	case fold.Duplicate:
 		switch v.Detail {
 		case "url":
-			return fmt.Sprintf("The input %q has this address already.", v.ID)
+			return fmt.Sprintf("Input %q already has this URL.", v.ID)
 		case "version":
-			return "The model has a version with this id already."
+			return "The model already has a version with this ID."
 		}
-		return fmt.Sprintf("Another %s with this id was there first.", thing(c.Op.Body))
+		return fmt.Sprintf("Another %s with this ID already existed.", thing(c.Op.Body))
 	case fold.Gone:
 		switch {
 		case v.Detail == "lease":
-			return "The training had ended, or was begun anew elsewhere."
+			return "The training had already ended, or was restarted elsewhere."
 		case v.Detail == "unknown":
-			return "The state that was taken over from the origin does not have it. What became of it there is not known."
+			return "It is not in the snapshot downloaded from the origin; its outcome is unknown."
 		case creates:
-			return "Everything that was made before was deleted."
+			return "A later call deleted all inputs, including this one."
 		case orphan:
-			return fmt.Sprintf("The %s itself was not taken.", thing(c.Op.Body))
+			return fmt.Sprintf("The %s it refers to was rejected.", thing(c.Op.Body))
 		}
-		return fmt.Sprintf("The %s had been deleted.", thing(c.Op.Body))
+		return fmt.Sprintf("The %s was already deleted.", thing(c.Op.Body))
 	case fold.Stale:
-		return "It was made so long ago that it is not known any more what was written since."
+		return "It was made too long ago to be merged safely."
 	case fold.Refused:
-		return fmt.Sprintf("The origin refused it: %s.", v.Detail)
+		return fmt.Sprintf("The origin rejected it: %s.", v.Detail)
 	}
 	return v.Detail
 }

@@ -149,7 +149,7 @@ func overall(good, all int, missing []string) (status, string) {
 	case good == 0:
 		return statusFailure, ""
 	case len(missing) > 0:
-		return statusMixed, "The model does not have " + listed(missing) + "."
+		return statusMixed, "Unknown to this model: " + listed(missing) + "."
 	case good < all:
 		return statusMixed, ""
 	}
@@ -275,4 +275,4 @@ func writeEmbedding(w *jsonio.Writer, e *predict.Embedding) {
 }
 
 // errNoResult is for a host that answers fewer jobs than it was given, or less than was wanted.
-var errNoResult = errors.New("a job without its result")
+var errNoResult = errors.New("the host returned no result for a job")

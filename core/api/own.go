@@ -314,11 +314,11 @@ func newestTrained(v *partition.View, m *catalog.Model) (catalog.Version, error)
 	case trained != nil:
 		return *trained, nil
 	case queued:
-		return catalog.Version{}, refusef(ErrQueued, "model_id '%s' is being trained: ask again when its version is at %d.", m.ID, statusTrained.code)
+		return catalog.Version{}, refusef(ErrQueued, "model_id '%s' is being trained. Try again when its version has code %d.", m.ID, statusTrained.code)
 	case newest != nil && newest.Code != codeUntrained:
-		return catalog.Version{}, refusef(ErrUntrained, "model_id '%s': its last training ended with %d, %s", m.ID, newest.Code, versionStatus(newest.Code).description)
+		return catalog.Version{}, refusef(ErrUntrained, "model_id '%s': its last training ended with code %d: %s", m.ID, newest.Code, versionStatus(newest.Code).description)
 	}
-	return catalog.Version{}, refusef(ErrUntrained, "model_id '%s' has no trained version: POST /v2/models/{model_id}/versions trains it.", m.ID)
+	return catalog.Version{}, refusef(ErrUntrained, "model_id '%s' is not trained. Train it with POST /v2/models/{model_id}/versions.", m.ID)
 }
 
 // Codes of versions that handlers look at.
@@ -337,8 +337,8 @@ func trainedVersion(v *partition.View, m *model) (catalog.Version, error) {
 	case statusTrained.code:
 		return *got, nil
 	case codeQueued:
-		return *got, refusef(ErrQueued, "model_version_id '%s' is being trained: ask again when it is at %d.", got.ID, statusTrained.code)
+		return *got, refusef(ErrQueued, "model_version_id '%s' is being trained. Try again when it has code %d.", got.ID, statusTrained.code)
 	default:
-		return *got, refusef(ErrUntrained, "model_version_id '%s' is at %d, %s", got.ID, got.Code, versionStatus(got.Code).description)
+		return *got, refusef(ErrUntrained, "model_version_id '%s' has code %d: %s", got.ID, got.Code, versionStatus(got.Code).description)
 	}
 }

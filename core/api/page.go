@@ -22,7 +22,7 @@ func (x *exchange) paged() (page, error) {
 		if text := values.Get(name); text != "" {
 			var err error
 			if *n, err = strconv.ParseInt(text, 10, 64); err != nil {
-				return p, refusef(ErrPage, "%s: %q is no whole number.", name, text)
+				return p, refusef(ErrPage, "%s: %q is not an integer.", name, text)
 			}
 		}
 	}
@@ -39,7 +39,7 @@ func (x *exchange) paged() (page, error) {
 		}
 	}
 	if p.number < 0 || p.size < 0 {
-		return p, refusef(ErrPage, "page and per_page count from 1.")
+		return p, refusef(ErrPage, "page and per_page must be at least 1.")
 	}
 	if p.number == 0 {
 		p.number = 1

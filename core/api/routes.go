@@ -195,7 +195,7 @@ func find(method string, parts []string) (*route, map[string]string, error) {
 		}
 	}
 	if other != nil {
-		return other, nil, &fault{ErrMethod, "Allowed here: " + strings.Join(methods(parts), ", ") + "."}
+		return other, nil, &fault{ErrMethod, "Allowed methods: " + strings.Join(methods(parts), ", ") + "."}
 	}
 	return nil, nil, errPath
 }

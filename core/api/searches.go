@@ -128,7 +128,7 @@ func (x *exchange) embedded(q *search.Query, jobs []Job, places []int, answer fu
 }
 
 // errMoved is for embeddings by another network than the one that serves now.
-var errMoved = errors.New("the application has gone over to another network")
+var errMoved = errors.New("the application now uses another network")
 
 // stay holds what is answered next to the network of the moment that v shows. The error is errMoved
 // where the query has an embedding by another.
@@ -204,7 +204,7 @@ func searchFeedback(x *exchange) error {
 		return refusef(ErrFeedback, "%s is missing.", info.path)
 	}
 	if n := len(input.v.Raw()); n > maxFeedbackBytes {
-		return refusef(ErrFeedback, "%d bytes, at most %d.", n, maxFeedbackBytes)
+		return refusef(ErrFeedback, "input: %d bytes, but at most %d are allowed.", n, maxFeedbackBytes)
 	}
 	if _, err := x.submit([]log.Body{&log.Feedback{JSON: bytes.Clone(input.v.Raw())}}, nil); err != nil {
 		return err

@@ -125,13 +125,13 @@ func New(o Options) (*Service, error) {
 	u, err := url.Parse(o.PublicURL)
 	switch {
 	case o.Models == nil || o.Hosted == nil || o.Apps == nil || o.Clock == nil || o.Rand == nil:
-		return nil, fmt.Errorf("%w: Models, Hosted, Apps, Clock and Rand are needed", ErrOptions)
+		return nil, fmt.Errorf("%w: Models, Hosted, Apps, Clock and Rand are required", ErrOptions)
 	case o.Models.General() == nil:
 		return nil, fmt.Errorf("%w: no general model", ErrOptions)
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, fmt.Errorf("%w: public URL %q", ErrOptions, o.PublicURL)
+		return nil, fmt.Errorf("%w: invalid public URL %q", ErrOptions, o.PublicURL)
 	case o.KeepPredicted < 0:
-		return nil, fmt.Errorf("%w: pictures kept for %v", ErrOptions, o.KeepPredicted)
+		return nil, fmt.Errorf("%w: KeepPredicted is negative: %v", ErrOptions, o.KeepPredicted)
 	}
 	s := &Service{networks: map[[32]byte]*network{}, limiters: newLimiters(&o)}
 	s.o = o

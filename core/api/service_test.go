@@ -91,7 +91,7 @@ func TestPathIDs(t *testing.T) {
 func TestMethods(t *testing.T) {
 	s, _ := newService(t, newSmallModels(t), Options{})
 	got := serve(t, s, Request{Method: "PUT", Path: "/v2/models/"}, fail)
-	want := `{"status":{"code":11103,"description":"Method not allowed","details":"Allowed here: GET, POST, PATCH, DELETE, OPTIONS."},"models":[]}`
+	want := `{"status":{"code":11103,"description":"Method not allowed","details":"Allowed methods: GET, POST, PATCH, DELETE, OPTIONS."},"models":[]}`
 	if got.Status != 405 || string(got.Body) != want {
 		t.Errorf("PUT = %d %s, want 405 %s", got.Status, got.Body, want)
 	}
@@ -224,8 +224,8 @@ func TestRefuse(t *testing.T) {
 		http int
 		want string
 	}{
-		{ErrBusy, 503, `{"status":{"code":40030,"description":"Service busy","details":"too much work at once: try again"},"outputs":[]}`},
-		{ErrTimeout, 504, `{"status":{"code":40032,"description":"Request timed out","details":"the call took too long"},"outputs":[]}`},
+		{ErrBusy, 503, `{"status":{"code":40030,"description":"Service busy","details":"server is busy; try again"},"outputs":[]}`},
+		{ErrTimeout, 504, `{"status":{"code":40032,"description":"Request timed out","details":"the request timed out"},"outputs":[]}`},
 		{jsonio.ErrTooLong, 413, `{"status":{"code":40033,"description":"Request too large","details":"text too long"},"outputs":[]}`},
 		{errors.New("a secret"), 500, `{"status":{"code":99009,"description":"Internal error"},"outputs":[]}`},
 	}

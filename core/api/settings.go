@@ -53,7 +53,7 @@ func readSettings(o object) ([]log.Setting, error) {
 		}
 		raw := o.get(s.name).Raw()
 		if len(raw) > maxSettingBytes {
-			return nil, refusef(ErrModelArgument, "%s: at most %d bytes.", o.at(s.name), maxSettingBytes)
+			return nil, refusef(ErrModelArgument, "%s: must be at most %d bytes.", o.at(s.name), maxSettingBytes)
 		}
 		if err := s.check(o, s.name); err != nil {
 			if statusOf(err).code != codeModelArgument {
@@ -93,7 +93,7 @@ func isText(o object, name string) error {
 func isWhole(o object, name string) error {
 	n, err := o.integer(name)
 	if err == nil && n < 0 {
-		err = refusef(ErrModelArgument, "%s: a whole number from 0 on.", o.at(name))
+		err = refusef(ErrModelArgument, "%s: must be an integer of at least 0.", o.at(name))
 	}
 	return err
 }
@@ -111,7 +111,7 @@ func isShare(o object, name string) error {
 func isLanguage(o object, name string) error {
 	code, err := o.text(name)
 	if err == nil && code != "" && !lang.Valid(code) {
-		err = refusef(ErrModelArgument, "%s: %q is none of the 23 codes.", o.at(name), code)
+		err = refusef(ErrModelArgument, "%s: unsupported language %q.", o.at(name), code)
 	}
 	return err
 }
@@ -122,7 +122,7 @@ func isRefs(o object, name string) error {
 		return err
 	}
 	if n > maxSelected {
-		return refusef(ErrModelArgument, "%s: at most %d.", o.at(name), maxSelected)
+		return refusef(ErrModelArgument, "%s: at most %d concepts are allowed.", o.at(name), maxSelected)
 	}
 	for ref, err := range refs {
 		if err != nil {

@@ -33,17 +33,17 @@ var (
 	// ErrMethod is returned for a path that exists with other methods only.
 	ErrMethod = errors.New("method not allowed")
 	// ErrPage is returned for page numbers that are none.
-	ErrPage = errors.New("malformed page")
+	ErrPage = errors.New("invalid page")
 	// ErrPredict is returned for a predict call without inputs or with too many.
 	ErrPredict = errors.New("malformed predict request")
 	// ErrModelArgument is returned for an output_config that the model cannot follow.
-	ErrModelArgument = errors.New("the model cannot do this")
+	ErrModelArgument = errors.New("the model does not support this")
 	// ErrModelQuery is returned for a malformed model search.
 	ErrModelQuery = errors.New("malformed model query")
 	// ErrConcept is returned for concepts that cannot be made or changed.
-	ErrConcept = errors.New("the concept cannot be so")
+	ErrConcept = errors.New("invalid concept")
 	// ErrIDTaken is returned for a model whose id another has.
-	ErrIDTaken = errors.New("the id is taken")
+	ErrIDTaken = errors.New("the ID already exists")
 	// ErrModelPermission is returned for a change to a public model.
 	ErrModelPermission = errors.New("the model cannot be changed")
 	// ErrUntrained is returned for outputs of a model, or of a version, that is not trained.
@@ -53,13 +53,13 @@ var (
 	// ErrWorkflow is returned for a workflow that cannot be made or run.
 	ErrWorkflow = errors.New("malformed workflow")
 	// ErrWorkflowTaken is returned for a workflow whose id another has.
-	ErrWorkflowTaken = errors.New("the workflow exists")
+	ErrWorkflowTaken = errors.New("the workflow already exists")
 	// ErrConceptQuery is returned for a malformed concept search.
 	ErrConceptQuery = errors.New("malformed concept query")
 	// ErrBusy is what a host answers when it takes no more work for now.
-	ErrBusy = errors.New("too much work at once: try again")
+	ErrBusy = errors.New("server is busy; try again")
 	// ErrTimeout is what a host answers when a call took too long.
-	ErrTimeout = errors.New("the call took too long")
+	ErrTimeout = errors.New("the request timed out")
 	// ErrInternal is what a host answers for a bug of ours.
 	ErrInternal = errors.New("internal error")
 	// ErrInputs is returned for a call that adds, changes or deletes inputs and lists none, or too many.
@@ -71,7 +71,7 @@ var (
 	// ErrSync is returned for a request of the sync protocol that cannot be followed.
 	ErrSync = errors.New("malformed sync request")
 	// ErrOptions is returned by New for settings that cannot be.
-	ErrOptions = errors.New("bad options")
+	ErrOptions = errors.New("invalid options")
 )
 
 // Errors of one input among others.
@@ -83,10 +83,10 @@ var (
 	// ErrNoInput is returned for an item of a call that names an input that is not there.
 	ErrNoInput = errors.New("no such input")
 	// ErrURL is returned for an address that cannot be one of a picture.
-	ErrURL = errors.New("not an http or https address")
+	ErrURL = errors.New("not an http or https URL")
 	// ErrFetch is what a host wraps for every failure to get the bytes behind a URL. Its
 	// text is all that a caller learns, so that answers tell nothing of inner networks.
-	ErrFetch = errors.New("the address did not give a picture: it must be public, answer in time and send below 20 MB")
+	ErrFetch = errors.New("could not download the picture: the URL must be public, respond in time and return less than 20 MB")
 )
 
 // status is what an error, or a success, is on the wire.
@@ -280,8 +280,10 @@ func (f *fault) Unwrap() error { return f.err }
 // every failed fetch and one for all that took too long, and the error's words for the rest.
 func detailsOf(err error, s status) string {
 	switch s.err {
-	case ErrFetch, context.DeadlineExceeded, context.Canceled:
-		return s.err.Error()
+	case ErrFetch:
+		return ErrFetch.Error()
+	case context.DeadlineExceeded, context.Canceled:
+		return ErrTimeout.Error()
 	}
 	if s.code == statusInternal.code {
 		return ""

@@ -67,7 +67,7 @@ func (o object) within(member, name string, least, most, absent int64) (int, err
 		return 0, refuse(search.ErrQuery, err)
 	}
 	if n < least || n > most {
-		return 0, refusef(search.ErrQuery, "%s: %d to %d, not %d.", inner.at(name), least, most, n)
+		return 0, refusef(search.ErrQuery, "%s: must be %d to %d, not %d.", inner.at(name), least, most, n)
 	}
 	return int(n), nil
 }
@@ -78,7 +78,7 @@ func (o object) box() (*search.Box, error) {
 	if err != nil || !places.has("box") {
 		return nil, err
 	}
-	bad := refusef(search.ErrQuery, "%s: south, west, north and east are needed, in degrees, south below north.", places.at("box"))
+	bad := refusef(search.ErrQuery, "%s: must be south, west, north and east in degrees, with south below north.", places.at("box"))
 	var edges []float64
 	for e := range places.get("box").Elems() {
 		f, err := e.Float()

@@ -245,7 +245,7 @@ func TestTenantsCredentials(t *testing.T) {
 			for who, c := range cast {
 				want := said{401, 11102, ""}
 				if strings.HasPrefix(c.authorization, "Basic") {
-					want = said{401, 11002, "invalid client id or secret"}
+					want = said{401, 11002, "invalid client ID or secret"}
 				}
 				send(who, with(c.authorization), want)
 			}

@@ -43,7 +43,7 @@ func (x *exchange) madeThumbnail(in *catalog.Input, results []Result) error {
 	r := &results[0]
 	switch {
 	case errors.Is(r.Err, ErrFetch):
-		return refusef(ErrPath, "input '%s' has no thumbnail here, nor its picture: the origin does not send it now.", in.ID)
+		return refusef(ErrPath, "input '%s': neither picture nor thumbnail is stored here, and the download from the origin failed.", in.ID)
 	case r.Err != nil:
 		return r.Err
 	case r.Analysis.Has&predict.WantThumb == 0:

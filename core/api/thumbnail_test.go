@@ -52,7 +52,7 @@ func TestThumbnailAtCopy(t *testing.T) {
 				t.Errorf("time %d: %d %s of %d bytes after %d jobs", again, got.Status, got.ContentType, len(got.Body), jobs)
 			}
 		}
-		if got, _ := asks(c.World, "lost"); got.Status != 404 || makes != strings.Contains(string(got.Body), "the origin does not send it now") {
+		if got, _ := asks(c.World, "lost"); got.Status != 404 || makes != strings.Contains(string(got.Body), "the download from the origin failed") {
 			t.Errorf("a picture that is not here: %d %s", got.Status, got.Body)
 		}
 	}

@@ -24,7 +24,7 @@ var noStore = Field{"Cache-Control", "no-store"}
 func issueToken(x *exchange) error {
 	id, secret, ok := auth.Basic(x.authorization)
 	if !ok {
-		return &fault{auth.ErrNoCredentials, "an Authorization header with \"Basic\" and a client's id and secret is needed"}
+		return &fault{auth.ErrNoCredentials, "Send your client ID and secret in the header Authorization: Basic BASE64(ID:SECRET)."}
 	}
 	l := &x.s.limiters
 	if x.remote != "" {

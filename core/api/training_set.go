@@ -75,7 +75,7 @@ func readTrainingSet(x *exchange) error {
 func (x *exchange) taughtModel(v *partition.View) (model, error) {
 	m, err := x.model(v)
 	if err == nil && m.public != nil {
-		err = refusef(ErrModelArgument, "model_id '%s' is public and learns nothing here.", m.public.ID)
+		err = refusef(ErrModelArgument, "model_id '%s' is public and cannot be trained.", m.public.ID)
 	}
 	return m, err
 }

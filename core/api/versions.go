@@ -94,7 +94,7 @@ func trainModel(x *exchange) error {
 		return err
 	}
 	if len(members(m.own)) == 0 {
-		return refusef(ErrModelArgument, "model_id '%s' has no concepts to be trained.", m.own.ID)
+		return refusef(ErrModelArgument, "model_id '%s' has no concepts to train.", m.own.ID)
 	}
 	version, err := x.newID()
 	if err != nil {

@@ -68,7 +68,7 @@ func createWorkflows(x *exchange) error {
 			return err
 		}
 		if slices.Contains(ids, create.ID) {
-			return refusef(ErrWorkflow, "%s: %q stands twice in the call.", o.at("id"), create.ID)
+			return refusef(ErrWorkflow, "%s: duplicate value %q.", o.at("id"), create.ID)
 		}
 		ids = append(ids, create.ID)
 		bodies = append(bodies, create)
@@ -97,7 +97,7 @@ func createWorkflows(x *exchange) error {
 }
 
 func duplicateWorkflow(id string) error {
-	return refusef(ErrWorkflowTaken, "workflow_id '%s' exists already.", id)
+	return refusef(ErrWorkflowTaken, "workflow_id '%s' already exists.", id)
 }
 
 // newWorkflow reads one workflow to be made. Its models, and their versions where they are
@@ -117,7 +117,7 @@ func (x *exchange) newWorkflow(v *partition.View, o object) (*log.WorkflowCreate
 		return nil, refuse(ErrWorkflow, err)
 	}
 	if n == 0 || n > maxWorkflowModels {
-		return nil, refusef(ErrWorkflow, "%s: 1 to %d are needed, not %d.", o.at("nodes"), maxWorkflowModels, n)
+		return nil, refusef(ErrWorkflow, "%s: must have 1 to %d elements, not %d.", o.at("nodes"), maxWorkflowModels, n)
 	}
 	create := &log.WorkflowCreate{ID: id}
 	for node, err := range nodes {

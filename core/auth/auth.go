@@ -60,7 +60,7 @@ import (
 // Errors of credentials: HTTP status 401. ErrQuota, ErrRate, ErrAged and ErrStale are of good ones.
 var (
 	// ErrNoCredentials is returned for a request without a usable Authorization header.
-	ErrNoCredentials = errors.New("an Authorization header with \"Key\" and an API key is needed")
+	ErrNoCredentials = errors.New("Send your API key in the header Authorization: Key YOUR_KEY.")
 	// ErrKeyFormat is returned for a key that cannot be one. Clients read its text.
 	ErrKeyFormat = errors.New("Invalid format of key.") //lint:ignore ST1005 the interface's words
 	// ErrKeyUnknown is returned for a key that lets nobody in. Clients read its text.
@@ -70,20 +70,20 @@ var (
 	// ErrExpired is returned for a token whose time is over. Clients read its text and renew.
 	ErrExpired = errors.New("expired token")
 	// ErrClient is returned for a client id and secret that are not a pair of ours.
-	ErrClient = errors.New("invalid client id or secret")
+	ErrClient = errors.New("invalid client ID or secret")
 	// ErrSession is returned for a session token that is not open.
 	ErrSession = errors.New("invalid session token")
 	// ErrLogin is returned for an e-mail address and a password that are not an account's.
-	ErrLogin = errors.New("invalid e-mail address or password")
+	ErrLogin = errors.New("invalid email or password")
 	// ErrQuota is returned when an account may make no more calls: HTTP status 402.
 	ErrQuota = errors.New("no calls left")
 	// ErrRate is returned for too many calls at a time: HTTP status 429.
 	ErrRate = errors.New("too many requests")
 	// ErrAged is returned for a call that would write where the keys that are known are too old for that:
 	// HTTP status 507.
-	ErrAged = errors.New("nothing is written here for now")
+	ErrAged = errors.New("writes are temporarily disabled here")
 	// ErrStale is returned where they are too old for any call: HTTP status 503.
-	ErrStale = errors.New("no key is accepted here for now")
+	ErrStale = errors.New("keys cannot be verified here at the moment")
 )
 
 // Claims are what an access token says: it stands for scope All of one application, until it

@@ -32,6 +32,6 @@ func ExampleLimiter_Take() {
 	// Output:
 	// <nil>
 	// <nil>
-	// too many requests: at most 10 requests per second, and 2 at once: try again in 1 s
+	// too many requests: at most 10 requests per second, and 2 at once; try again in 1 s
 	// <nil>
 }

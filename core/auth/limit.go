@@ -102,9 +102,9 @@ func (e *RateError) Seconds() int64 { return max(1, int64(math.Ceil(e.Wait.Secon
 
 func (e *RateError) Error() string {
 	if e.Rate == (Rate{}) {
-		return fmt.Sprintf("%v: try again in %d s", ErrRate, e.Seconds())
+		return fmt.Sprintf("%v; try again in %d s", ErrRate, e.Seconds())
 	}
-	return fmt.Sprintf("%v: at most %v requests per second, and %d at once: try again in %d s",
+	return fmt.Sprintf("%v: at most %v requests per second, and %d at once; try again in %d s",
 		ErrRate, e.Rate.PerSecond, e.Rate.Burst, e.Seconds())
 }
 

@@ -127,7 +127,7 @@ func TestRateErrorSays(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "10 requests per second") || !strings.Contains(err.Error(), "in 1 s") {
 		t.Errorf("refused with %v", err)
 	}
-	if got := (&RateError{Wait: 1500 * time.Millisecond}).Error(); got != "too many requests: try again in 2 s" {
+	if got := (&RateError{Wait: 1500 * time.Millisecond}).Error(); got != "too many requests; try again in 2 s" {
 		t.Errorf("a host's: %q", got)
 	}
 }

@@ -64,14 +64,14 @@ func Scopes(names []string) ([]string, error) {
 	for _, name := range names {
 		name = wire(strings.TrimSpace(name))
 		if !slices.Contains(scopes, name) {
-			return nil, fmt.Errorf("%q: %w; there are %s", name, ErrScope, strings.Join(scopes, ", "))
+			return nil, fmt.Errorf("%q: %w; valid scopes are %s", name, ErrScope, strings.Join(scopes, ", "))
 		}
 		if !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("none given: %w; there are %s", ErrScope, strings.Join(scopes, ", "))
+		return nil, fmt.Errorf("no scopes given: %w; valid scopes are %s", ErrScope, strings.Join(scopes, ", "))
 	}
 	return out, nil
 }

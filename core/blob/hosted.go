@@ -14,10 +14,10 @@ import (
 )
 
 // ErrContentType is returned for a content type that no header line may hold.
-var ErrContentType = errors.New("bad content type")
+var ErrContentType = errors.New("invalid content type")
 
 // ErrRandom is returned when the random source fails or repeats itself.
-var ErrRandom = errors.New("random source gives no fresh name")
+var ErrRandom = errors.New("random source returned no unused name")
 
 const (
 	namesDir   = "names"

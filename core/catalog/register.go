@@ -131,7 +131,7 @@ func DecodeRegister(data []byte) (Register, error) {
 	}
 	x.Extra = d.Extra()
 	if err = errors.Join(d.Err(), err); err == nil && !x.whole() {
-		err = fmt.Errorf("not of one application: %w", field.ErrFormat)
+		err = fmt.Errorf("app record of several applications: %w", field.ErrFormat)
 	}
 	if err != nil {
 		return Register{}, named(err, "register")
@@ -166,7 +166,7 @@ func (r Reader) RegisterSeq(app string) (epoch log.Epoch, seq uint64, err error)
 		return epoch, 0, nil
 	}
 	if err == nil && len(v) != len(epoch)+8 {
-		err = fmt.Errorf("%w: %d bytes for a register's place", field.ErrFormat, len(v))
+		err = fmt.Errorf("%w: %d bytes for the position of an app record", field.ErrFormat, len(v))
 	}
 	if err != nil {
 		return epoch, 0, err

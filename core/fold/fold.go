@@ -23,7 +23,7 @@ const Version = 1
 const First = 1
 
 // ErrNewer is returned for a state of newer rules than are known, and for an entry that puts such in force.
-var ErrNewer = fmt.Errorf("rules of a newer version: %w", kv.ErrNewer)
+var ErrNewer = fmt.Errorf("fold rules of a newer version: %w", kv.ErrNewer)
 
 // Fold folds one partition's log, a run of entries at a time:
 //

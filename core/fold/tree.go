@@ -12,7 +12,7 @@ import (
 )
 
 // ErrPrefix is returned for what is no node of a digest tree.
-var ErrPrefix = errors.New("no node of the digest tree")
+var ErrPrefix = errors.New("invalid node of the digest tree")
 
 // TreeDepth is how many levels a digest tree has below its root.
 const TreeDepth = 4

@@ -35,7 +35,7 @@ func (x *Index) Check(ctx context.Context, r catalog.Reader) error {
 	}
 	err = x.fresh(r.KV(), func(key, _ []byte) error {
 		if keys--; keys < 0 {
-			return fmt.Errorf("keys that no input has, such as %x: %w", key[len(x.prefix):], ErrCorrupt)
+			return fmt.Errorf("keys without an input, such as %x: %w", key[len(x.prefix):], ErrCorrupt)
 		}
 		return nil
 	})

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrSpace is returned for a base model that the index has no space of.
-var ErrSpace = errors.New("index has no such space")
+var ErrSpace = errors.New("the index has no data for this base model")
 
 // A new base model takes over in four steps, each of which may be repeated after a crash:
 //
@@ -119,7 +119,7 @@ func (x *Index) Drop(base [32]byte) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.spaces[0] == sp {
-		return fmt.Errorf("base model %x answers: %w", base[:4], ErrSpace)
+		return fmt.Errorf("base model %x is in use: %w", base[:4], ErrSpace)
 	}
 	var b kv.Batch
 	b.DeleteRange(sp.prefix, after(sp.prefix))

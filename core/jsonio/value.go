@@ -125,7 +125,7 @@ func (v Value) Int() (int64, error) {
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 || !bytes.ContainsAny(v.Raw(), ".eE") {
-		return 0, &Error{Offset: v.Offset(), Err: ErrNumber, Detail: "expected a whole number"}
+		return 0, &Error{Offset: v.Offset(), Err: ErrNumber, Detail: "expected an integer"}
 	}
 	return int64(f), nil
 }

@@ -112,7 +112,7 @@ func ParseBatch(data []byte) (*Batch, error) {
 // as it is.
 func BorrowBatch(data []byte) (*Batch, error) {
 	if len(data) == 0 || data[0] != version {
-		return nil, fmt.Errorf("%w: no version %d", ErrBatch, version)
+		return nil, fmt.Errorf("%w: unsupported version %d", ErrBatch, version)
 	}
 	b := &Batch{}
 	for at := 1; at < len(data); {

@@ -37,10 +37,10 @@ var ErrCorrupt = errors.New("store is damaged")
 
 // ErrFailed is returned by every write, and every wait, after the store could not make one
 // durable. Nothing more is ever acknowledged: only opening it again tells what was kept.
-var ErrFailed = errors.New("store has stopped after a failed write")
+var ErrFailed = errors.New("store stopped after a failed write")
 
 // ErrForeign is returned by Open for a folder that holds something else than our store.
-var ErrForeign = errors.New("not a store of this application")
+var ErrForeign = errors.New("not a Sightline store")
 
 // ErrNewer is returned by Open for a store that a newer version has written.
 var ErrNewer = errors.New("store was written by a newer version")

@@ -28,7 +28,7 @@ var ErrUnknown = errors.New("unknown language")
 
 // ErrUnspoken is returned when a model does not speak the language of the request.
 // What helps is to ask in English.
-var ErrUnspoken = errors.New("only the general model speaks other languages than English: pass \"en\"")
+var ErrUnspoken = errors.New("only the general model supports languages other than English; pass \"en\" as the language")
 
 var codes = []string{
 	"ar", "bn", "da", "de", "en", "es", "fi", "fr", "hi", "hu", "it", "ja",

@@ -83,7 +83,7 @@ func (w *words) read(data string, t *Table) error {
 		place, known := t.place[id]
 		switch {
 		case !ok || strings.Contains(name, "\t"):
-			return fmt.Errorf("line %d: want two columns: %w", line, ErrFormat)
+			return fmt.Errorf("line %d: expected two columns: %w", line, ErrFormat)
 		case !known:
 			return fmt.Errorf("line %d: no concept %q: %w", line, id, ErrFormat)
 		case names[place] != "":

@@ -8,7 +8,7 @@ import (
 
 // ErrTrimmed is returned by Read for entries that the log no longer has: whoever needs them
 // takes a snapshot of the state instead.
-var ErrTrimmed = errors.New("log was trimmed beyond this entry")
+var ErrTrimmed = errors.New("log was trimmed past this entry")
 
 // Epoch is the random name of a log's life. It changes when a log is restored from a backup.
 type Epoch [16]byte

@@ -290,7 +290,7 @@ func readEntry(key, value []byte, want uint64, chain *Chain, known bool) (Entry,
 	}
 	data := bytes.Clone(value[len(c):])
 	if known && chain.Next(data) != c {
-		return Entry{}, fmt.Errorf("entry %d is not the one that was appended: %w", seq, kv.ErrCorrupt)
+		return Entry{}, fmt.Errorf("entry %d differs from the appended one: %w", seq, kv.ErrCorrupt)
 	}
 	*chain = c
 	op, err := Decode(data)

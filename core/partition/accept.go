@@ -18,7 +18,7 @@ import (
 var ErrSequence = errors.New("operations are missing before these")
 
 // ErrForged is returned by Accept for operations that no other site can have issued.
-var ErrForged = errors.New("not operations of one other site")
+var ErrForged = errors.New("operations do not come from one other site")
 
 // Bounds of another site's operation; what is beyond is Refused.
 const (
@@ -121,7 +121,7 @@ func (p *Partition) contiguous(ops []log.Op) error {
 	for i := range ops {
 		switch dot := ops[i].Dot; {
 		case dot.Site != first.Site:
-			return fmt.Errorf("site %d among those of %d: %w", dot.Site, first.Site, ErrForged)
+			return fmt.Errorf("operation of site %d among those of site %d: %w", dot.Site, first.Site, ErrForged)
 		case dot.Seq != first.Seq+uint64(i):
 			return fmt.Errorf("site %d, operation %d after %d: %w", dot.Site, dot.Seq, ops[max(i, 1)-1].Dot.Seq, ErrSequence)
 		}
@@ -264,13 +264,13 @@ func Admit(op *log.Op) (why string) {
 		*log.ModelDelete, *log.ModelDeleteAll, *log.VersionTrain, *log.VersionResult, *log.VersionDelete,
 		*log.WorkflowCreate, *log.WorkflowDelete, *log.Feedback, *log.Refused:
 	default:
-		return "schema: kind"
+		return "schema: unsupported kind of operation"
 	}
 	if !plain(op.By) {
-		return "schema: by"
+		return "schema: invalid author"
 	}
 	if len(log.Encode(nil, op)) > MaxOperation {
-		return "schema: size"
+		return "schema: operation too large"
 	}
 	return ""
 }

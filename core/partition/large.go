@@ -80,7 +80,7 @@ func (p *Partition) wipe() error {
 	m.log, m.rewritten = fold.Outcome{DeletedAll: true}, true
 	m.confirmed = 0
 	if err := m.finish(); err != nil {
-		return fmt.Errorf("half a snapshot: %w", err)
+		return fmt.Errorf("incomplete snapshot: %w", err)
 	}
 	p.seq = max(p.seq, p.known(0))
 	return nil

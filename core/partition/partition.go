@@ -155,7 +155,7 @@ func (p *Partition) openLog() error {
 	p.clock.Observe(h.Clock)
 	p.log, err = log.Open(p.o.Store, log.Options{Prefix: p.o.App.LogPrefix(), Epoch: p.o.Epoch, Durable: p.seq})
 	if err == nil && p.log.Head() < p.seq {
-		err = fmt.Errorf("state of entry %d beyond the log's %d: %w", p.seq, p.log.Head(), kv.ErrCorrupt)
+		err = fmt.Errorf("state of entry %d, but the log ends at %d: %w", p.seq, p.log.Head(), kv.ErrCorrupt)
 	}
 	if err == nil && p.replica != nil && !p.replica.torn {
 		if want := p.replica.cursor.Seq + p.seq - p.known(p.replica.confirmed); h.Seq != want {
@@ -256,7 +256,7 @@ func (v *View) Moves() uint64 { return v.moves }
 // Close releases the view.
 func (v *View) Close() error {
 	if v.snapshot == nil {
-		return errors.New("view: closed twice")
+		return errors.New("partition: view closed twice")
 	}
 	s := v.snapshot
 	v.snapshot = nil

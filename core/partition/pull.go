@@ -70,14 +70,14 @@ func (r *Run) check(at Cursor) (Cursor, error) {
 	}
 	switch {
 	case r.Epoch != at.Epoch:
-		return at, fmt.Errorf("epoch %x, not %x: %w", r.Epoch, at.Epoch, ErrChain)
+		return at, fmt.Errorf("epoch %x, want %x: %w", r.Epoch, at.Epoch, ErrChain)
 	case r.From != at.Seq || r.To < r.From || uint64(len(r.Entries)) != r.To-r.From:
-		return at, fmt.Errorf("%d entries from %d to %d at %d: %w", len(r.Entries), r.From, r.To, at.Seq, ErrCursor)
+		return at, fmt.Errorf("%d entries from %d to %d with the cursor at %d: %w", len(r.Entries), r.From, r.To, at.Seq, ErrCursor)
 	}
 	var data []byte
 	for i := range r.Entries {
 		if at.Seq++; r.Entries[i].Seq != at.Seq {
-			return at, fmt.Errorf("entry %d in the place of %d: %w", r.Entries[i].Seq, at.Seq, ErrCursor)
+			return at, fmt.Errorf("entry %d, want %d: %w", r.Entries[i].Seq, at.Seq, ErrCursor)
 		}
 		data = log.Encode(data[:0], &r.Entries[i].Op)
 		at.Chain = at.Chain.Next(data)
@@ -200,7 +200,7 @@ func (m *mix) entries(entries []log.Entry) error {
 			continue
 		}
 		if dot.Seq > p.seq {
-			return fmt.Errorf("operation %d of site %d was not made here: %w", dot.Seq, dot.Site, ErrSite)
+			return fmt.Errorf("operation %d of site %d was not created here: %w", dot.Seq, dot.Site, ErrSite)
 		}
 		own = append(own, i)
 	}

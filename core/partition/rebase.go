@@ -50,14 +50,14 @@ func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
 func (p *Partition) Repair(ctx context.Context, seq uint64, keys []catalog.Pair) error {
 	return p.replace(ctx, "repair", func(m *mix) error {
 		if m.note.cursor.Seq != seq {
-			return fmt.Errorf("repair of entry %d at %d: %w", seq, m.note.cursor.Seq, ErrCursor)
+			return fmt.Errorf("repair of entry %d with the cursor at %d: %w", seq, m.note.cursor.Seq, ErrCursor)
 		}
 		if err := m.adopter().Repair(keys); err != nil {
 			return err
 		}
 		h, err := catalog.Read(m.p.tx, m.p.o.App).Header()
 		if err == nil && h.Seq != seq {
-			err = fmt.Errorf("repaired to entry %d at %d: %w", h.Seq, seq, kv.ErrCorrupt)
+			err = fmt.Errorf("repaired to entry %d, want %d: %w", h.Seq, seq, kv.ErrCorrupt)
 		}
 		if err == nil {
 			m.confirmed, err = m.known()
@@ -113,7 +113,7 @@ func (m *mix) changed(ord uint32, after *catalog.Input) {
 // adopt puts a snapshot's state in the place of the confirmed one.
 func (m *mix) adopt(ctx context.Context, s *Snapshot) error {
 	if s.Fold > m.p.o.Rules {
-		return fmt.Errorf("snapshot by rules of version %d: %w", s.Fold, fold.ErrNewer)
+		return fmt.Errorf("snapshot with fold rules of version %d: %w", s.Fold, fold.ErrNewer)
 	}
 	var err error
 	if m.blank, err = m.noInputs(); err != nil {
@@ -267,7 +267,7 @@ func (m *mix) verify(ctx context.Context, s *Snapshot) (derived where, err error
 		}
 	}
 	if digest.Sum() != s.Digest || h.Seq != s.Seq {
-		return derived, fmt.Errorf("snapshot of entry %d is not what it says: %w", s.Seq, kv.ErrCorrupt)
+		return derived, fmt.Errorf("snapshot of entry %d does not match its digest: %w", s.Seq, kv.ErrCorrupt)
 	}
 	return derived, nil
 }
@@ -287,7 +287,7 @@ func (m *mix) known() (uint64, error) {
 	}
 	own, err := catalog.Read(m.p.tx, m.p.o.App).SiteSeq(m.note.site)
 	if err == nil && own > m.p.seq {
-		err = fmt.Errorf("operation %d of site %d was not made here: %w", own, m.note.site, ErrSite)
+		err = fmt.Errorf("operation %d of site %d was not created here: %w", own, m.note.site, ErrSite)
 	}
 	return own, err
 }

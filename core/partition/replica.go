@@ -14,23 +14,23 @@ import (
 
 // ErrReplica is returned when a replica is asked for what only a partition with its own log
 // can do, or the other way round, and by Open for a store of the other sort.
-var ErrReplica = errors.New("not for a replica, or for one only")
+var ErrReplica = errors.New("not supported by this kind of partition (replica or origin)")
 
 // ErrNoSite is returned by Submit on a replica that has no site of its own yet.
 var ErrNoSite = errors.New("replica has no site yet")
 
 // ErrSite is returned when a replica is to have another site than the one it has, and when its
 // own site's operations are in the log that it has not made.
-var ErrSite = errors.New("replica has another site")
+var ErrSite = errors.New("replica has a different site")
 
 // ErrOutbox is returned by Submit when as many operations wait for the origin as may.
-var ErrOutbox = errors.New("too many operations wait for the origin")
+var ErrOutbox = errors.New("too many operations are waiting for the origin")
 
 // ErrCursor is returned by Pull for a run that does not go on from the cursor.
-var ErrCursor = errors.New("run does not begin at the cursor")
+var ErrCursor = errors.New("entries do not start at the cursor")
 
 // ErrChain is returned by Pull for a run that is not of the log that was pulled so far.
-var ErrChain = errors.New("log is another one")
+var ErrChain = errors.New("the log is a different one")
 
 // Replica makes a partition the copy of another one, whose log it pulls.
 type Replica struct {
@@ -163,7 +163,7 @@ func (p *Partition) openReplica() error {
 	known := err == nil
 	if p.o.Replica == nil {
 		if known {
-			return fmt.Errorf("store is a replica's: %w", ErrReplica)
+			return fmt.Errorf("the store belongs to a replica: %w", ErrReplica)
 		}
 		return nil
 	}
@@ -172,7 +172,7 @@ func (p *Partition) openReplica() error {
 		return err
 	}
 	if !known && h.Seq > 0 {
-		return fmt.Errorf("store has a log of its own: %w", ErrReplica)
+		return fmt.Errorf("the store has its own log: %w", ErrReplica)
 	}
 	r := &replica{limit: p.o.Replica.Limit, batch: p.o.Replica.Batch, pending: fold.NewPending(p.o.App, p.o.Rules)}
 	if r.limit == 0 {
@@ -219,7 +219,7 @@ func (p *Partition) lease(site log.Site) error {
 	case site == 0 && r.site != 0, site == r.site && site != 0:
 		return nil
 	case r.site != 0, site == log.Origin:
-		return fmt.Errorf("site %d in the place of %d: %w", site, r.site, ErrSite)
+		return fmt.Errorf("site %d instead of %d: %w", site, r.site, ErrSite)
 	}
 	n := r.note
 	n.site = site

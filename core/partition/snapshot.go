@@ -16,7 +16,7 @@ import (
 
 // ErrChunk is returned for a chunk of a snapshot that is none, or is not the one that was
 // listed.
-var ErrChunk = errors.New("not a chunk of the snapshot")
+var ErrChunk = errors.New("chunk does not belong to the snapshot")
 
 // Snapshot is the state of a log up to one entry, as whoever joins late takes it in place of
 // the log's beginning:

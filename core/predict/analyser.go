@@ -21,7 +21,7 @@ type Analyser struct {
 // NewAnalyser makes an analyser; l bounds what a picture may cost. The set is one of [Load].
 func (s *Set) NewAnalyser(l raster.Limits) *Analyser {
 	if s.backbone == nil {
-		panic("predict: an analyser of a set that was loaded without its network")
+		panic("predict: NewAnalyser needs a set that was loaded with its network")
 	}
 	a := &Analyser{set: s, decoder: raster.NewDecoder(l), recogniser: s.NewRecogniser()}
 	if s.palette != nil {
@@ -103,7 +103,7 @@ func (a *Analyser) cells(img raster.Image, out *Analysis) error {
 	c := &out.Cells
 	c.Classes = a.recogniser.Classes()
 	if c.Height, c.Width = a.recogniser.CellsShape(); c.Height == 0 {
-		return fmt.Errorf("no map of cells: %w", ErrNetwork)
+		return fmt.Errorf("the network has no map of cells: %w", ErrNetwork)
 	}
 	c.Rows = make([]float32, c.Height*c.Width*(c.Classes+Dim))
 	if err := a.recogniser.Cells(img.Pix, c.Rows); err != nil {

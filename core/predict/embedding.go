@@ -128,7 +128,7 @@ func (a *Embedding) UnmarshalBinary(b []byte) error {
 	}
 	e.Scale = scaleOf(&e.Q)
 	if bits := binary.LittleEndian.Uint32(b[2*Dim:]); bits != math.Float32bits(e.Scale) {
-		return fmt.Errorf("scale %x does not belong to the vector: %w", bits, ErrEmbedding)
+		return fmt.Errorf("scale %x does not match the vector: %w", bits, ErrEmbedding)
 	}
 	*a = e
 	return nil

@@ -195,7 +195,7 @@ func (s *Set) add(b *bundle, c *concepts) error {
 	}
 	for _, other := range s.models {
 		if other.ID == m.ID || other.Name == m.Name && other.Type == m.Type {
-			return fmt.Errorf("%s and its type are those of model %s too: %w", m.Name, other.ID, ErrBundle)
+			return fmt.Errorf("name %s and its type are already used by model %s: %w", m.Name, other.ID, ErrBundle)
 		}
 	}
 	s.models = append(s.models, m)

@@ -81,14 +81,14 @@ func parseManifest(data []byte) (*manifest, error) {
 		MinimumEngine int `json:"minimum_engine"`
 	}
 	if err := json.Unmarshal(data, &engine); err == nil && engine.MinimumEngine > Engine {
-		return nil, fmt.Errorf("it needs engine %d, this is %d: %w", engine.MinimumEngine, Engine, ErrEngine)
+		return nil, fmt.Errorf("the bundle needs engine %d, but this is engine %d: %w", engine.MinimumEngine, Engine, ErrEngine)
 	}
 	d.DisallowUnknownFields()
 	if err := d.Decode(&m); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBundle, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("something follows the object: %w", ErrBundle)
+		return nil, fmt.Errorf("data after the JSON object: %w", ErrBundle)
 	}
 	return &m, m.check()
 }
@@ -125,7 +125,7 @@ func (m *manifest) check() error {
 	if n := m.Network; n != nil {
 		switch {
 		case m.Files[n.File] == "" || m.Files[n.File] != n.SHA256:
-			return bad("network file %.80q is not in files with the same hash", n.File)
+			return bad("network file %.80q is not listed in files with the same hash", n.File)
 		case n.Input.Size < 1 || n.Input.Size > 1024 || n.Input.Centre < 1 || n.Input.Centre > 16:
 			return bad("input size %d, centre %d", n.Input.Size, n.Input.Centre)
 		case n.Dimensions != Dim:

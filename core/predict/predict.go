@@ -23,7 +23,7 @@ import "errors"
 
 // ErrBundle is returned by Load for a bundle that is incomplete, damaged or inconsistent.
 // The message names the bundle, the file and what is wrong with it.
-var ErrBundle = errors.New("bad bundle")
+var ErrBundle = errors.New("invalid bundle")
 
 // ErrEngine is returned by Load for a bundle made for a newer engine than this one.
 var ErrEngine = errors.New("bundle needs a newer engine")
@@ -33,7 +33,7 @@ var ErrEmbedding = errors.New("malformed embedding")
 
 // ErrNetwork is returned when the network gives something that is no embedding (not a number,
 // or infinite). It means a damaged or unsuitable network, never a bad picture.
-var ErrNetwork = errors.New("network gave no usable output")
+var ErrNetwork = errors.New("network returned no usable output")
 
 // Engine is the version of what this package computes. A bundle names the lowest it needs.
 const Engine = 1

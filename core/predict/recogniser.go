@@ -20,7 +20,7 @@ type Recogniser struct {
 // NewRecogniser makes a recogniser. The set is one of [Load] or [LoadNetwork].
 func (s *Set) NewRecogniser() *Recogniser {
 	if s.backbone == nil {
-		panic("predict: a recogniser of a set that was loaded without its network")
+		panic("predict: NewRecogniser needs a set that was loaded with its network")
 	}
 	r := &Recogniser{set: s}
 	if s.backbone.elsewhere != 0 {
@@ -50,7 +50,7 @@ func (r *Recogniser) Shape() (side, general, food int) {
 func (r *Recogniser) Recognise(pix []byte, e *Embedding, general, food []float32) error {
 	bb := r.set.backbone
 	if side, g, f := r.Shape(); len(pix) != 3*side*side || len(general) != g || len(food) != f {
-		panic("predict: a picture or values of another shape than the recogniser's")
+		panic("predict: the picture or the values do not have the recogniser's shape")
 	}
 	if bb.elsewhere != 0 {
 		if !recogniseElsewhere(bb.elsewhere, pix, e, general, food) {
@@ -103,7 +103,7 @@ func (r *Recogniser) Cells(pix []byte, rows []float32) error {
 	height, width := r.CellsShape()
 	row := bb.classes + Dim
 	if len(pix) != 3*bb.size*bb.size || len(rows) != height*width*row {
-		panic("predict: a picture or rows of another shape than the recogniser's")
+		panic("predict: the picture or the rows do not have the recogniser's shape")
 	}
 	if bb.elsewhere != 0 {
 		if h, _ := cellsElsewhere(bb.elsewhere, pix, rows); h == 0 {

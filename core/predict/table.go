@@ -125,7 +125,7 @@ func (c *concepts) add(row []string, classes, heads int) error {
 	case len(r.classes) == 0 && r.head < 0:
 		return fmt.Errorf("%q has neither classes nor a head: %w", id, ErrBundle)
 	case kind != "class" && kind != "group" && kind != "head" && kind != "proxy":
-		return fmt.Errorf("kind %.20q of %q: %w", kind, id, ErrBundle)
+		return fmt.Errorf("unknown kind %.20q of %q: %w", kind, id, ErrBundle)
 	}
 	switch models {
 	case "general":
@@ -143,18 +143,18 @@ func (c *concepts) add(row []string, classes, heads int) error {
 
 func (c *concepts) calibrate(i int, row []string) error {
 	if row[0] != c.list[i].ID {
-		return fmt.Errorf("%.80q, want %q as in concepts.tsv: %w", row[0], c.list[i].ID, ErrBundle)
+		return fmt.Errorf("concept %.80q, want %q as in concepts.tsv: %w", row[0], c.list[i].ID, ErrBundle)
 	}
 	r := &c.rules[i]
 	for j, p := range []*float64{&r.classSlope, &r.headSlope, &r.intercept} {
 		v, err := strconv.ParseFloat(row[1+j], 64)
 		if err != nil || !(math.Abs(v) <= 1e6) {
-			return fmt.Errorf("%.20q is no slope: %w", row[1+j], ErrBundle)
+			return fmt.Errorf("slope %.20q is not a number: %w", row[1+j], ErrBundle)
 		}
 		*p = v
 	}
 	if r.head < 0 && r.headSlope != 0 {
-		return fmt.Errorf("%q has a head slope and no head: %w", row[0], ErrBundle)
+		return fmt.Errorf("%q has a head slope but no head: %w", row[0], ErrBundle)
 	}
 	positives, err := strconv.ParseUint(row[5], 10, 31)
 	if err != nil {

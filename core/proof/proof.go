@@ -28,7 +28,7 @@ func Root(t testing.TB) string {
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			t.Fatal("no go.mod above the test")
+			t.Fatal("no go.mod in a parent folder of the test")
 		}
 		dir = parent
 	}
@@ -52,7 +52,7 @@ func Soaking() bool { return os.Getenv("SOAK") != "" }
 func Nightly(t testing.TB) {
 	t.Helper()
 	if Size(t, 0, 0, 1, 1) == 0 {
-		t.Skip("make nightly runs it")
+		t.Skip("run this test with make nightly")
 	}
 }
 
@@ -66,7 +66,7 @@ func Timing() bool { return os.Getenv("TIMED") != "" || Soaking() }
 func Timed(t testing.TB) {
 	t.Helper()
 	if !Timing() {
-		t.Skip("it measures time or memory: make timed runs it")
+		t.Skip("it measures time or memory: run it with make timed")
 	}
 }
 

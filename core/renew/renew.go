@@ -333,7 +333,7 @@ func (w *Worker) Switch(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	if c := verdicts[0].Code; c != fold.OK && c != fold.Superseded {
-		return false, fmt.Errorf("switch of the network: %v %s", c, verdicts[0].Detail)
+		return false, fmt.Errorf("switch to the new network: %v %s", c, verdicts[0].Detail)
 	}
 	w.serving = true
 	clear(w.renewed)

@@ -49,7 +49,7 @@ func (e *execution) find(c Condition, among *roaring.Bitmap) (*roaring.Bitmap, e
 	case Box:
 		return e.v.Within(index.NewBox(c.Min, c.Max), among)
 	}
-	panic("search: a condition on outputs is no filter")
+	panic("search: a condition on outputs cannot be a filter")
 }
 
 func adder(b *roaring.Bitmap) func(uint32) bool {

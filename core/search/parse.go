@@ -49,7 +49,7 @@ func Parse(v jsonio.Value, o Options) (*Query, error) {
 	case k != jsonio.Array:
 		return nil, malformed("query.ands: %s, expected array", k)
 	case ands.Len() > MaxClauses:
-		return nil, malformed("query.ands: %d clauses, at most %d", ands.Len(), MaxClauses)
+		return nil, malformed("query.ands: %d clauses, but at most %d are allowed", ands.Len(), MaxClauses)
 	}
 	i := 0
 	for e := range ands.Elems() {
@@ -162,7 +162,7 @@ func (p *parser) language(query node) error {
 		p.code = code
 	}
 	if !lang.Valid(p.code) {
-		return malformed("query.language: %q is none of the languages", p.code)
+		return malformed("query.language: unsupported language %q", p.code)
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (p *parser) clause(v jsonio.Value, path string) error {
 		return err
 	}
 	if p.conditions += len(c.All); p.conditions > MaxClauses {
-		return malformed("%s: more than %d conditions", path, MaxClauses)
+		return malformed("%s: at most %d conditions are allowed", path, MaxClauses)
 	}
 	if len(c.All) > 0 {
 		p.q.Clauses = append(p.q.Clauses, c)
@@ -370,7 +370,7 @@ func (p *parser) similar(c *Clause, n node) error {
 	case ways == 0 && pic.Crop == raster.Crop{}:
 		return nil // an empty image is no condition
 	case ways != 1:
-		return malformed("%s: one of id, data.image.url and data.image.base64 says which picture", n.path)
+		return malformed("%s: expected exactly one of id, data.image.url and data.image.base64", n.path)
 	}
 	c.All = append(c.All, Similar{len(p.q.Pictures)})
 	p.q.Pictures = append(p.q.Pictures, pic)

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrHead is returned for bytes or a model that are no head.
-var ErrHead = errors.New("not a head")
+var ErrHead = errors.New("invalid model head")
 
 const (
 	magic         = "SLHD"
@@ -46,7 +46,7 @@ func (h *Head) check() error {
 	}
 	infinite := func(v float32) bool { return !(math.Abs(float64(v)) <= math.MaxFloat32) }
 	if slices.ContainsFunc(h.Weights, infinite) || slices.ContainsFunc(h.Bias, infinite) {
-		return fmt.Errorf("a parameter is no number: %w", ErrHead)
+		return fmt.Errorf("a parameter is not a number: %w", ErrHead)
 	}
 	return nil
 }

@@ -22,12 +22,12 @@ import (
 
 var (
 	// ErrNoExamples is returned when there are labels, but none on an example with an embedding.
-	ErrNoExamples = errors.New("no example to learn from")
+	ErrNoExamples = errors.New("no example to train on")
 	// ErrNoPositives is returned when concepts of the model are labelled, but none true.
 	ErrNoPositives = errors.New("no positive example")
 	// ErrSingleClass is returned when concepts exclude each other and fewer than two of them have
 	// a positive example.
-	ErrSingleClass = errors.New("exclusive concepts with a single class")
+	ErrSingleClass = errors.New("mutually exclusive concepts with a single class")
 	// ErrProblem is returned for a problem that contradicts itself.
 	ErrProblem = errors.New("malformed training problem")
 )

@@ -27,7 +27,7 @@ const (
 
 // ErrUnready is returned by [Run.Err] when an input of the set has no embedding by the network
 // in use. It may have one later.
-var ErrUnready = errors.New("an input of the training set is not analysed")
+var ErrUnready = errors.New("an input of the training set is not analysed yet")
 
 // Models are the network whose embeddings are learned on; *predict.Set is one.
 type Models interface {
@@ -254,9 +254,9 @@ var ends = []struct {
 	code   int
 	detail string
 }{
-	{train.ErrNoExamples, CodeNoData, "Inputs have labels for the model's concepts, but none of their pictures could be had."},
-	{train.ErrNoPositives, CodeNoPositives, "Inputs have labels for the model's concepts, but none that is true."},
-	{train.ErrSingleClass, CodeSingleClass, "The concepts exclude each other, and fewer than two of them have an input with a true label."},
+	{train.ErrNoExamples, CodeNoData, "Inputs have labels for the model's concepts, but none of their pictures is available."},
+	{train.ErrNoPositives, CodeNoPositives, "Inputs have labels for the model's concepts, but none is a positive label."},
+	{train.ErrSingleClass, CodeSingleClass, "The concepts are mutually exclusive, and fewer than two of them have an input with a positive label."},
 }
 
 // end makes the outcome.

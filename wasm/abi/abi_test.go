@@ -52,8 +52,8 @@ func TestErrorsCross(t *testing.T) {
 		{fmt.Errorf("network: %w", predict.ErrNetwork), abi.Network, predict.ErrNetwork},
 		{blob.ErrNotFound, abi.NoBlob, blob.ErrNotFound},
 		{kv.ErrFull, abi.Full, kv.ErrFull},
-		{fmt.Errorf("%w: keep picture: %w", api.ErrInternal, blob.ErrNotFound), abi.Internal, api.ErrInternal},
-		{fmt.Errorf("%w: keep picture: %w", api.ErrInternal, kv.ErrFull), abi.Full, kv.ErrFull},
+		{fmt.Errorf("%w: store picture: %w", api.ErrInternal, blob.ErrNotFound), abi.Internal, api.ErrInternal},
+		{fmt.Errorf("%w: store picture: %w", api.ErrInternal, kv.ErrFull), abi.Full, kv.ErrFull},
 		{own, abi.Internal, api.ErrInternal},
 	}
 	for _, tt := range tests {

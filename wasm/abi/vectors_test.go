@@ -151,7 +151,7 @@ func vectors() []vector {
 		}),
 		envelope("settings", "least", (&abi.Settings{Role: abi.Engine, Store: abi.StoreLent}).Marshal(), fields{"role": 1., "store": 1.}),
 		envelope("done", "well", abi.AppendDone(nil, nil), fields{}),
-		envelope("done", "refused", abi.AppendDone(nil, predict.ErrBundle), fields{"error": fields{"code": 15., "text": "bad bundle"}}),
+		envelope("done", "refused", abi.AppendDone(nil, predict.ErrBundle), fields{"error": fields{"code": 15., "text": "invalid bundle"}}),
 		envelope("request", "all", abi.AppendRequest(nil, &request), fields{
 			"method": "POST", "path": request.Path, "query": "page=1", "authorization": "Key k", "session": "s", "app": "app",
 			"remote": "192.0.2.1", "page": true, "body": hex.EncodeToString(request.Body),

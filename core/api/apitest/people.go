@@ -61,7 +61,7 @@ func (p *People) Spend(_ context.Context, c api.Spent) (left int64, err error) {
 	case !limited:
 		left = -1
 	case left == 0:
-		return 0, fmt.Errorf("%w: verify your e-mail address to make more", auth.ErrQuota)
+		return 0, fmt.Errorf("%w: verify your email to make more", auth.ErrQuota)
 	default:
 		left--
 		p.Calls[c.Account] = left

@@ -99,10 +99,10 @@ func (g *Graph) checkLinks() error {
 		}
 	}
 	if g.tombs == 0 && oneWay > all/100+fewLinks {
-		return corrupt("%d of %d links are not answered where there is room", oneWay, all)
+		return corrupt("%d of %d links have no link back although there is room", oneWay, all)
 	}
 	if weak > max(g.live/100, 1) {
-		return corrupt("%d of %d nodes have less than half of their links", weak, g.live)
+		return corrupt("%d of %d nodes have fewer than half of their links", weak, g.live)
 	}
 	return nil
 }
@@ -111,16 +111,16 @@ func (g *Graph) checkList(slot uint32, level int, links []uint32) error {
 	for i, to := range links {
 		switch {
 		case int(to) >= len(g.nodes):
-			return corrupt("slot %d leads to %d of %d on level %d", slot, to, len(g.nodes), level)
+			return corrupt("slot %d links to slot %d of %d on level %d", slot, to, len(g.nodes), level)
 		case to == slot, slices.Contains(links[:i], to):
-			return corrupt("slot %d leads to itself or twice to %d on level %d", slot, to, level)
+			return corrupt("slot %d links to itself or twice to %d on level %d", slot, to, level)
 		case !g.used(to), g.levels(to) < level:
-			return corrupt("slot %d leads to %d, which is free or below level %d", slot, to, level)
+			return corrupt("slot %d links to %d, which is free or below level %d", slot, to, level)
 		}
 	}
 	for _, rest := range g.links(slot, level)[len(links):] {
 		if rest != noSlot {
-			return corrupt("slot %d has links behind the end on level %d", slot, level)
+			return corrupt("slot %d has links after the end on level %d", slot, level)
 		}
 	}
 	return nil

@@ -114,7 +114,7 @@ func (g *Graph) readPage(page int, b []byte) error {
 		return corrupt("page %d fails its checksum", page)
 	}
 	if n := binary.LittleEndian.Uint16(b[6:]); int(n) != g.slotsIn(page) || binary.LittleEndian.Uint32(b[8:]) != uint32(page) {
-		return corrupt("page %d is another, of %d slots", page, n)
+		return corrupt("page %d has the wrong number or the wrong count of slots, %d", page, n)
 	}
 	rest := b[pageHead:]
 	ok := true

@@ -110,7 +110,7 @@ func (g *Graph) readPages(r kv.Reader, prefix []byte, h *header) error {
 	case next != want:
 		return corrupt("%d pages, want %d", next, want)
 	case digest != h.pages:
-		return corrupt("pages of different times")
+		return corrupt("pages from different writes")
 	}
 	g.seq, g.pages, g.entry = h.seq, digest, h.entry
 	g.flushed = true
@@ -178,7 +178,7 @@ func (g *Graph) load(vectors Vectors) error {
 	case bad != nil:
 		return bad
 	case n != g.live:
-		return corrupt("vectors of %d of %d live nodes", n, g.live)
+		return corrupt("vectors for only %d of %d live nodes", n, g.live)
 	}
 	return nil
 }

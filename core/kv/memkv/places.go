@@ -28,7 +28,7 @@ type places struct {
 }
 
 // errUnmoved says that a compaction has left out a place. It is a mistake of ours.
-var errUnmoved = errors.New("a place was not compacted")
+var errUnmoved = errors.New("compaction skipped a value in use")
 
 // add gives a place to what lies at off, in the body that was appended at body.
 func (p *places) add(body, off int64) (id place) {

@@ -50,7 +50,7 @@ func (h *health) fail(cause error) {
 	h.changed.Broadcast()
 	h.mu.Unlock()
 	if tell {
-		h.log.Error("the store has failed: nothing is acknowledged any more", "err", cause)
+		h.log.Error("the store failed: it rejects all writes until it is opened again", "err", cause)
 		h.fatal(cause)
 	}
 }
@@ -76,7 +76,7 @@ func (h *health) background(err error) {
 		h.low, h.out = true, true
 		h.changed.Broadcast()
 		h.mu.Unlock()
-		h.log.Error("the disk is full: writes are refused", "err", err)
+		h.log.Error("the disk is full: rejecting writes", "err", err)
 	case pebble.IsCorruptionError(err):
 		h.damage(err)
 	default:
@@ -89,7 +89,7 @@ func (h *health) diskFull() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.low = true
-	h.log.Error("the disk is full: the ballast is given up")
+	h.log.Error("the disk is full: the reserved space was released")
 }
 
 // serve says that Open is about to return, unless the store has failed before.
@@ -141,12 +141,12 @@ func (h *health) room() error {
 	case h.damaged != nil:
 		return h.damaged
 	case known && free < h.least:
-		return fmt.Errorf("%w: %d bytes free, %d wanted", kv.ErrFull, free, h.least)
+		return fmt.Errorf("%w: %d bytes free, %d required", kv.ErrFull, free, h.least)
 	case !h.low:
 		return nil
 	}
 	if err := h.reserve(); err != nil && known {
-		return fmt.Errorf("%w: ballast: %w", kv.ErrFull, err)
+		return fmt.Errorf("%w: reserve space: %w", kv.ErrFull, err)
 	}
 	h.low, h.out = false, false
 	h.changed.Broadcast()

@@ -110,14 +110,14 @@ func readMarker(fsys vfs.FS, dir string) (state string, files []sealedFile, err 
 func parseMarker(data []byte) (state string, files []sealedFile, err error) {
 	rest, ok := bytes.CutPrefix(data, []byte(markerMagic))
 	if !ok {
-		return "", nil, fmt.Errorf("%w: its %s file is of something else", kv.ErrForeign, markerName)
+		return "", nil, fmt.Errorf("%w: its %s file was not written by Sightline", kv.ErrForeign, markerName)
 	}
 	var format int
 	if _, err := fmt.Fscanf(bytes.NewReader(rest), "format %d\n", &format); err != nil {
-		return "", nil, fmt.Errorf("%w: marker: no format", kv.ErrCorrupt)
+		return "", nil, fmt.Errorf("%w: marker: format is missing", kv.ErrCorrupt)
 	}
 	if format > markerFormat {
-		return "", nil, fmt.Errorf("%w: it has format %d, and this version knows formats up to %d", kv.ErrNewer, format, markerFormat)
+		return "", nil, fmt.Errorf("%w: it has format %d, but this version reads formats up to %d", kv.ErrNewer, format, markerFormat)
 	}
 	for line := range strings.Lines(string(rest)) {
 		if after, ok := strings.CutPrefix(line, "state "); ok {
@@ -208,7 +208,7 @@ func checkSeal(fsys vfs.FS, dir string, want []sealedFile) error {
 			return fmt.Errorf("%w: %s is missing", kv.ErrCorrupt, w.name)
 		}
 		if got[i] != w {
-			return fmt.Errorf("%w: %s is not as it was when the store was closed", kv.ErrCorrupt, w.name)
+			return fmt.Errorf("%w: %s changed since the store was closed", kv.ErrCorrupt, w.name)
 		}
 	}
 	return nil
@@ -226,7 +226,7 @@ func checkEmpty(fsys vfs.FS, dir string) error {
 	slices.Sort(names)
 	for _, name := range names {
 		if strings.HasPrefix(name, "MANIFEST-") || name == "CURRENT" {
-			return fmt.Errorf("%w: it is the store of another program", kv.ErrForeign)
+			return fmt.Errorf("%w: the store belongs to another program", kv.ErrForeign)
 		}
 	}
 	for _, name := range names {

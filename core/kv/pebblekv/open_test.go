@@ -71,16 +71,16 @@ func TestRefusals(t *testing.T) {
 			if err := db.Close(); err != nil {
 				t.Fatal(err)
 			}
-		}, kv.ErrForeign, "the store of another program"},
+		}, kv.ErrForeign, "belongs to another program"},
 		{"other files", func(t *testing.T, fsys vfs.FS) {
 			create(t, fsys, folder+"/holiday.jpg", "x")
 		}, kv.ErrForeign, "such as holiday.jpg"},
 		{"a file of that name", func(t *testing.T, fsys vfs.FS) {
 			create(t, fsys, marker, "a ship's light")
-		}, kv.ErrForeign, "SIGHTLINE file is of something else"},
+		}, kv.ErrForeign, "SIGHTLINE file was not written by Sightline"},
 		{"a newer format", func(t *testing.T, fsys vfs.FS) {
 			create(t, fsys, marker, withSum(markerMagic+"format 2\nstate folded\nnew line\n"))
-		}, kv.ErrNewer, "format 2, and this version knows formats up to 1"},
+		}, kv.ErrNewer, "format 2, but this version reads formats up to 1"},
 		{"a newer pebble", func(t *testing.T, fsys vfs.FS) {
 			closed(t, fsys)
 			names, err := fsys.List(folder)
@@ -98,7 +98,7 @@ func TestRefusals(t *testing.T) {
 		}, kv.ErrNewer, "unknown format"},
 		{"no format", func(t *testing.T, fsys vfs.FS) {
 			create(t, fsys, marker, markerMagic+"state open\n")
-		}, kv.ErrCorrupt, "no format"},
+		}, kv.ErrCorrupt, "format is missing"},
 		{"no state", func(t *testing.T, fsys vfs.FS) {
 			create(t, fsys, marker, withSum(markerMagic+"format 1\n"))
 		}, kv.ErrCorrupt, "marker"},
@@ -317,7 +317,7 @@ func TestLogger(t *testing.T) {
 	events.DiskSlow(pebble.DiskSlowInfo{Path: "slow.log"})
 	events.WriteStallBegin(pebble.WriteStallBeginInfo{Reason: "memtables"})
 	events.WriteStallEnd()
-	for _, want := range []string{"routine 1", "trouble 2", "end 3", "slow.log", "memtables", "writes go on"} {
+	for _, want := range []string{"routine 1", "trouble 2", "end 3", "slow.log", "memtables", "writes continue"} {
 		if !strings.Contains(words.String(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, words.String())
 		}

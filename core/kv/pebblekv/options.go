@@ -101,9 +101,9 @@ func (s *Store) events() *pebble.EventListener {
 			s.options.Logger.Warn("disk is slow", "operation", info.OpType.String(), "file", info.Path, "duration", info.Duration)
 		},
 		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
-			s.options.Logger.Warn("writes wait for the disk", "reason", info.Reason)
+			s.options.Logger.Warn("writes are waiting for the disk", "reason", info.Reason)
 		},
-		WriteStallEnd: func() { s.options.Logger.Warn("writes go on") },
+		WriteStallEnd: func() { s.options.Logger.Warn("writes continue") },
 	}
 }
 

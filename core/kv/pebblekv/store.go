@@ -120,7 +120,7 @@ func (s *Store) open() error {
 		}
 	}
 	if err := s.reserveBallast(); err != nil {
-		s.options.Logger.Warn("no ballast", "err", err)
+		s.options.Logger.Warn("cannot reserve disk space", "err", err)
 	}
 	if err := s.health.serve(); err != nil {
 		return errors.Join(translate(err), s.db.Close())

@@ -50,7 +50,7 @@ func checkTails(fsys vfs.FS, dir string) error {
 			return err
 		}
 		if at, ok := checkTail(data, uint32(number)); !ok {
-			return fmt.Errorf("%w: %s: bad bytes at %d of a part that was durable", kv.ErrCorrupt, name, at)
+			return fmt.Errorf("%w: %s: damaged bytes at %d, in data that was durable", kv.ErrCorrupt, name, at)
 		}
 	}
 	return nil

@@ -34,7 +34,7 @@ func (p *Plan) Cells() (height, width int) {
 func (s *Session) Cells(in []Tensor, each func(y, x int, out []Tensor)) error {
 	last := s.plan.pooled
 	if last == nil {
-		return fmt.Errorf("no map that a GlobalAveragePool ends: %w", ErrUnsupported)
+		return fmt.Errorf("no map that ends in a GlobalAveragePool: %w", ErrUnsupported)
 	}
 	defer s.release()
 	if err := s.feedAll(in); err != nil {

@@ -41,7 +41,7 @@ func (n *node) elementwise() (func(float32) float32, bool) {
 func (c *compiler) unary(n *node) error {
 	f, ok := n.elementwise()
 	if !ok {
-		return n.errorf("types or parameters")
+		return n.errorf("unsupported types or parameters")
 	}
 	x, out := n.in[0], n.out[0]
 	t := newNest(out.shape, out.strides(), x.strides())

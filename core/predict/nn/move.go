@@ -161,7 +161,7 @@ func (c *compiler) pad(n *node) error {
 	}
 	fill, ok := scalarF32(n.input(2), n.attrFloat("value", 0))
 	if !ok || !floats(x) || n.attrText("mode", "constant") != "constant" {
-		return n.errorf("mode, type or value")
+		return n.errorf("unsupported mode, type or value")
 	}
 	axes := make([]int, len(x.shape))
 	for d := range axes {

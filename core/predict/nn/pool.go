@@ -115,7 +115,7 @@ func storeSums[T uint8 | uint16](dst []T, sums []uint32, zero int32, scale float
 // maxPool lowers MaxPool of floats or bytes; pixels of the padding do not take part.
 func (c *compiler) maxPool(n *node) error {
 	if len(n.out) > 1 && n.out[1] != nil {
-		return n.errorf("indices are asked for")
+		return n.errorf("indices output is not supported")
 	}
 	if t := n.in[0].typ; t != onnx.Float32 && t != onnx.Uint8 && t != onnx.Int8 {
 		return n.errorf("type %v", t)
@@ -187,12 +187,12 @@ func (c *compiler) pool(n *node, f func(s *Session, out, x *value, d int, t *tap
 	t := &taps{stepY: w.dh * x.row(), stepX: w.dw * ch}
 	for y := range out.shape[2] {
 		if _, count := clip(y*w.sh-w.pt, w.kh, w.dh, h); count == 0 {
-			return n.errorf("a window lies wholly in the padding")
+			return n.errorf("a window lies entirely in the padding")
 		}
 	}
 	for k := range out.shape[3] {
 		if _, count := clip(k*w.sw-w.pl, w.kw, w.dw, width); count == 0 {
-			return n.errorf("a window lies wholly in the padding")
+			return n.errorf("a window lies entirely in the padding")
 		}
 	}
 	c.emit(step{name: n.String(), out: []*value{out}, in: []*value{x}, run: func(s *Session) {

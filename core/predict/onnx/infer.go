@@ -91,7 +91,7 @@ func (g *Graph) infer(inputShapes map[string][]int) (*inference, error) {
 	}
 	for _, v := range g.Outputs {
 		if got := inf.values[v.Name].Type; got != v.Type {
-			return nil, fmt.Errorf("%w: output %q is declared %v and computed %v", ErrShape, v.Name, v.Type, got)
+			return nil, fmt.Errorf("%w: output %q is declared as %v but computed as %v", ErrShape, v.Name, v.Type, got)
 		}
 	}
 	return inf, nil
@@ -113,7 +113,7 @@ func (inf *inference) feed(shapes map[string][]int) error {
 			}
 		}
 		if !fits(shape, v.Shape) {
-			return fmt.Errorf("%w: input %q is declared %v and fed %v", ErrShape, v.Name, v.Shape, shape)
+			return fmt.Errorf("%w: input %q is declared as %v but given as %v", ErrShape, v.Name, v.Shape, shape)
 		}
 		if err := inf.set(v.Name, v.Type, shape); err != nil {
 			return err
@@ -129,14 +129,14 @@ func (inf *inference) set(name string, t DType, shape []int) error {
 		return fmt.Errorf("%w: %q has %d dimensions, at most %d are allowed", ErrLimit, name, len(shape), l.Rank)
 	}
 	if t.Size() == 0 {
-		return fmt.Errorf("%w: %q is of %v", ErrShape, name, t)
+		return fmt.Errorf("%w: %q has unsupported type %v", ErrShape, name, t)
 	}
 	bytes, err := byteSize(shape, t)
 	if err != nil {
 		return fmt.Errorf("%q: %w", name, err)
 	}
 	if bytes > l.Memory-inf.memory {
-		return fmt.Errorf("%w: %q of %v brings the values over %d bytes", ErrLimit, name, shape, l.Memory)
+		return fmt.Errorf("%w: with %q of shape %v the values need more than %d bytes", ErrLimit, name, shape, l.Memory)
 	}
 	inf.memory += bytes
 	inf.values[name] = Value{Name: name, Type: t, Shape: append([]int{}, shape...)}
@@ -207,7 +207,7 @@ func isFloat(v Value) error {
 	case Float32, Float16, Float64:
 		return nil
 	}
-	return fmt.Errorf("%w: %q is %v where a float is needed", ErrShape, v.Name, v.Type)
+	return fmt.Errorf("%w: %q is %v, but must be a float", ErrShape, v.Name, v.Type)
 }
 
 // dimension returns an int for a computed dimension, refusing what no tensor has.

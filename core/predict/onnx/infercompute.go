@@ -13,7 +13,7 @@ func inferSame(inf *inference, n *Node) error {
 	case "Identity":
 	case "Relu":
 		if !isSigned(v.Type) {
-			return fmt.Errorf("%w: %q is %v", ErrShape, v.Name, v.Type)
+			return fmt.Errorf("%w: %q has unsupported type %v", ErrShape, v.Name, v.Type)
 		}
 	default:
 		if err := isFloat(v); err != nil {
@@ -87,7 +87,7 @@ func inferClip(inf *inference, n *Node) error {
 	}
 	for _, name := range n.In[1:] {
 		if s := inf.values[name].Shape; name != "" && len(s) > 0 && (len(s) != 1 || s[0] != 1) {
-			return fmt.Errorf("%w: bound %q of shape %v is no scalar", ErrShape, name, s)
+			return fmt.Errorf("%w: bound %q of shape %v is not a scalar", ErrShape, name, s)
 		}
 	}
 	return inf.set(n.Out[0], inf.in(n, 0).Type, inf.in(n, 0).Shape)

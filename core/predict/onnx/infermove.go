@@ -81,7 +81,7 @@ func inferReshape(inf *inference, n *Node) error {
 			continue
 		case d == 0 && !keepZero:
 			if i >= len(v.Shape) {
-				return fmt.Errorf("%w: dimension %d of %v is asked for", ErrShape, i, v.Shape)
+				return fmt.Errorf("%w: dimension %d of %v does not exist", ErrShape, i, v.Shape)
 			}
 			d = int64(v.Shape[i])
 		}
@@ -93,13 +93,13 @@ func inferReshape(inf *inference, n *Node) error {
 	}
 	if free >= 0 {
 		if product == 0 || total%product != 0 {
-			return fmt.Errorf("%w: %v does not take the form %v", ErrShape, v.Shape, want)
+			return fmt.Errorf("%w: %v cannot be reshaped to %v", ErrShape, v.Shape, want)
 		}
 		out[free] = total / product
 		product = total
 	}
 	if product != total {
-		return fmt.Errorf("%w: %v does not take the form %v", ErrShape, v.Shape, want)
+		return fmt.Errorf("%w: %v cannot be reshaped to %v", ErrShape, v.Shape, want)
 	}
 	return inf.setWide(n.Out[0], v.Type, out)
 }

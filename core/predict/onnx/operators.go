@@ -126,13 +126,13 @@ func checkOperator(n *Node, opset int) error {
 	o, ok := operators[n.Op]
 	switch {
 	case n.Op == "":
-		return fmt.Errorf("%w: node %q names no operator", ErrFormat, n.Name)
+		return fmt.Errorf("%w: node %q has no operator", ErrFormat, n.Name)
 	case n.Domain != "":
 		return fmt.Errorf("%w: %s.%s", ErrOperator, n.Domain, n.Op)
 	case !ok:
 		return fmt.Errorf("%w: %s", ErrOperator, n.Op)
 	case opset < o.since:
-		return fmt.Errorf("%w: %s in operator set %d, it came with %d", ErrOperator, n.Op, opset, o.since)
+		return fmt.Errorf("%w: %s in operator set %d, but it exists only since %d", ErrOperator, n.Op, opset, o.since)
 	case len(n.In) < o.minIn || len(n.In) > o.maxIn:
 		return fmt.Errorf("%w: %s %q has %d inputs", ErrFormat, n.Op, n.Name, len(n.In))
 	case len(n.Out) == 0 || n.Out[0] == "":
@@ -161,7 +161,7 @@ func checkAttrs(n *Node, opset int) error {
 		}
 		a := n.Attr[name]
 		if a.Kind != s.kind {
-			return fmt.Errorf("%w: attribute %q of %s is of kind %d", ErrFormat, name, n.Op, a.Kind)
+			return fmt.Errorf("%w: attribute %q of %s has kind %d", ErrFormat, name, n.Op, a.Kind)
 		}
 		for _, f := range append([]float32{a.F}, a.Floats...) {
 			if math.IsNaN(float64(f)) {

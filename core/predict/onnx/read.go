@@ -52,9 +52,9 @@ func Read(data []byte, l Limits) (*Graph, error) {
 	case graph == nil:
 		return nil, fmt.Errorf("%w: no graph", ErrFormat)
 	case opset == 0:
-		return nil, fmt.Errorf("%w: no operator set is named", ErrFormat)
+		return nil, fmt.Errorf("%w: the operator set is missing", ErrFormat)
 	case opset < minOpset || opset > maxOpset:
-		return nil, fmt.Errorf("%w: operator set %d, supported are %d to %d", ErrOperator, opset, minOpset, maxOpset)
+		return nil, fmt.Errorf("%w: operator set %d, but only %d to %d are supported", ErrOperator, opset, minOpset, maxOpset)
 	}
 	g, err := r.graph(graph, int(opset))
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *reader) count(n int, what string) error {
 // take charges bytes that the file declares before they are allocated.
 func (r *reader) take(bytes int64, what string) error {
 	if bytes > r.limits.Memory-r.memory {
-		return fmt.Errorf("%w: %s brings the model over %d bytes of memory", ErrLimit, what, r.limits.Memory)
+		return fmt.Errorf("%w: with %s the model needs more than %d bytes of memory", ErrLimit, what, r.limits.Memory)
 	}
 	r.memory += bytes
 	return nil

@@ -43,7 +43,7 @@ func (r *reader) attr(b []byte) (name string, a Attr, refused, err error) {
 		case 2:
 			held, a.F = AttrFloat, math.Float32frombits(uint32(f.bits))
 			if f.typ != protowire.Fixed32Type {
-				return fmt.Errorf("%w: attribute %q is no float", ErrFormat, name)
+				return fmt.Errorf("%w: attribute %q is not a float", ErrFormat, name)
 			}
 		case 3:
 			held = AttrInt
@@ -72,9 +72,9 @@ func (r *reader) attr(b []byte) (name string, a Attr, refused, err error) {
 		case 20:
 			declared, err = f.integer()
 		case 21:
-			refused = fmt.Errorf("%w: attribute refers to a function's", ErrOperator)
+			refused = fmt.Errorf("%w: attribute refers to one of a function", ErrOperator)
 		case 6, 9, 10, 11, 14, 15, 22, 23:
-			refused = fmt.Errorf("%w: attribute %q of a kind that is not supported", ErrOperator, name)
+			refused = fmt.Errorf("%w: attribute %q has an unsupported kind", ErrOperator, name)
 		}
 		return err
 	})

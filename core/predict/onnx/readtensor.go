@@ -52,11 +52,11 @@ func (r *reader) tensor(b []byte) (*Tensor, error) {
 			if n, err := f.integer(); err != nil || n == 0 {
 				return err
 			}
-			return fmt.Errorf("%w: tensor %q keeps its data outside the file", ErrFormat, t.Name)
+			return fmt.Errorf("%w: tensor %q stores its data outside the file", ErrFormat, t.Name)
 		case 13:
-			return fmt.Errorf("%w: tensor %q keeps its data outside the file", ErrFormat, t.Name)
+			return fmt.Errorf("%w: tensor %q stores its data outside the file", ErrFormat, t.Name)
 		case 3:
-			return fmt.Errorf("%w: tensor %q is a segment", ErrFormat, t.Name)
+			return fmt.Errorf("%w: tensor %q is split into segments", ErrFormat, t.Name)
 		case fieldFloat, fieldInt32, fieldInt64, fieldRaw, fieldDouble, fieldUint64, 6:
 			if f.typ == protowire.BytesType && len(f.bytes) == 0 {
 				return nil // an empty packed list is no data
@@ -89,7 +89,7 @@ func (r *reader) dim(t *Tensor, d int64) error {
 func (r *reader) fill(t *Tensor, b []byte, holder protowire.Number) error {
 	size := t.Type.Size()
 	if size == 0 {
-		return fmt.Errorf("%w: tensor %q is of %v", ErrFormat, t.Name, t.Type)
+		return fmt.Errorf("%w: tensor %q has unsupported type %v", ErrFormat, t.Name, t.Type)
 	}
 	bytes, err := byteSize(t.Shape, t.Type)
 	if err != nil {
@@ -103,7 +103,7 @@ func (r *reader) fill(t *Tensor, b []byte, holder protowire.Number) error {
 		return fmt.Errorf("%w: tensor %q has too little data for shape %v", ErrFormat, t.Name, t.Shape)
 	}
 	if holder != 0 && holder != fieldRaw && holder != holders[t.Type] {
-		return fmt.Errorf("%w: tensor %q of %v keeps its elements in field %d", ErrFormat, t.Name, t.Type, holder)
+		return fmt.Errorf("%w: tensor %q of type %v has its elements in field %d", ErrFormat, t.Name, t.Type, holder)
 	}
 	switch {
 	case bytes == 0:
@@ -117,12 +117,12 @@ func (r *reader) fill(t *Tensor, b []byte, holder protowire.Number) error {
 		return err
 	}
 	if int64(len(t.Data)) != bytes || holder != 0 && bytes == 0 {
-		return fmt.Errorf("%w: tensor %q has data of another length than shape %v needs", ErrFormat, t.Name, t.Shape)
+		return fmt.Errorf("%w: tensor %q has data whose length does not match shape %v", ErrFormat, t.Name, t.Shape)
 	}
 	if t.Type == Bool {
 		for _, x := range t.Data {
 			if x > 1 {
-				return fmt.Errorf("%w: tensor %q has a bool of %d", ErrFormat, t.Name, x)
+				return fmt.Errorf("%w: tensor %q has a bool with value %d", ErrFormat, t.Name, x)
 			}
 		}
 	}

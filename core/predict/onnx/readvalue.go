@@ -37,7 +37,7 @@ func (r *reader) value(b []byte) (v Value, err error) {
 	case v.Name == "":
 		return v, fmt.Errorf("%w: an input or output without a name", ErrFormat)
 	case v.Type.Size() == 0:
-		return v, fmt.Errorf("%w: %q is no tensor of a supported type (%v)", ErrFormat, v.Name, v.Type)
+		return v, fmt.Errorf("%w: %q is not a tensor of a supported type (%v)", ErrFormat, v.Name, v.Type)
 	}
 	return v, nil
 }
@@ -48,7 +48,7 @@ func (r *reader) valueType(v *Value, f field) error {
 		if f.num == 6 {
 			return nil // denotation
 		}
-		return fmt.Errorf("%w: %q is no tensor", ErrFormat, v.Name)
+		return fmt.Errorf("%w: %q is not a tensor", ErrFormat, v.Name)
 	}
 	b, err := f.message()
 	if err != nil {

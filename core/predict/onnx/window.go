@@ -68,7 +68,7 @@ func (n *Node) perDim(name string, length int, least int64, absent []int) ([]int
 		return append([]int{}, absent...), nil
 	}
 	if len(v) != length {
-		return nil, fmt.Errorf("%w: %s has %d elements where %d are needed", ErrShape, name, len(v), length)
+		return nil, fmt.Errorf("%w: %s has %d elements, want %d", ErrShape, name, len(v), length)
 	}
 	out := make([]int, length)
 	for i, x := range v {

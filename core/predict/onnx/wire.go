@@ -52,7 +52,7 @@ func fields(b []byte, f func(field) error) error {
 // message returns the bytes of an embedded message, string or bytes field.
 func (f field) message() ([]byte, error) {
 	if f.typ != protowire.BytesType {
-		return nil, fmt.Errorf("%w: field %d is no bytes", ErrFormat, f.num)
+		return nil, fmt.Errorf("%w: field %d is not bytes", ErrFormat, f.num)
 	}
 	return f.bytes, nil
 }
@@ -75,7 +75,7 @@ func (f field) text() (string, error) {
 // integer returns a varint field.
 func (f field) integer() (int64, error) {
 	if f.typ != protowire.VarintType {
-		return 0, fmt.Errorf("%w: field %d is no integer", ErrFormat, f.num)
+		return 0, fmt.Errorf("%w: field %d is not an integer", ErrFormat, f.num)
 	}
 	return int64(f.bits), nil
 }

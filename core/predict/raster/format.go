@@ -47,7 +47,7 @@ func sniff(b []byte) (format, error) {
 	if name := foreign(b); name != "" {
 		return formatUnknown, fmt.Errorf("%s: %w: %s", name, ErrUnsupported, advice)
 	}
-	return formatUnknown, fmt.Errorf("not a picture we know: %w: %s", ErrUnsupported, advice)
+	return formatUnknown, fmt.Errorf("unknown file type: %w: %s", ErrUnsupported, advice)
 }
 
 func has(b []byte, at int, magic string) bool {

@@ -112,13 +112,13 @@ func (h *header) readJPEG(b []byte, l Limits) error {
 		kind, pixels = "progressive", l.ProgressivePixels
 	}
 	if h.pixels() > pixels {
-		return fmt.Errorf("%w: %d × %d pixels, at most %d when %s", ErrTooLarge, h.width, h.height, pixels, kind)
+		return fmt.Errorf("%w: %d × %d pixels, at most %d in a %s JPEG", ErrTooLarge, h.width, h.height, pixels, kind)
 	}
 	if c.Scans > l.Scans {
 		return fmt.Errorf("%w: %d scans, at most %d", ErrTooLarge, c.Scans, l.Scans)
 	}
 	if n := int64(c.Scans) * jpegBlocks(c); n > l.ScanBlocks {
-		return fmt.Errorf("%w: %d scans of %d × %d pixels", ErrTooLarge, c.Scans, h.width, h.height)
+		return fmt.Errorf("%w: %d scans of %d × %d pixels take too long to decode", ErrTooLarge, c.Scans, h.width, h.height)
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ func (d *Decoder) decodeJPEG(picture []byte, h *header, win *window) (Image, err
 	x0, y0, x1, y1 := win.pixels()
 	part := int64(x1-x0+scale-1) / int64(scale) * (int64(y1-y0+scale-1) / int64(scale))
 	if part > d.limits.Pixels {
-		return Image{}, fmt.Errorf("%w: %d pixels wanted, at most %d", ErrTooLarge, part, d.limits.Pixels)
+		return Image{}, fmt.Errorf("%w: %d pixels to decode, at most %d", ErrTooLarge, part, d.limits.Pixels)
 	}
 	planes, err := d.jpeg.Decode(picture, jpg.Options{
 		Scale:    scale,

@@ -6,7 +6,7 @@ import (
 )
 
 // errPlanes is our own bug, turned into an error so that one picture fails and no more.
-var errPlanes = errors.New("planes do not cover the part that was asked for")
+var errPlanes = errors.New("planes do not cover the requested part")
 
 // renderRows renders win of a picture of w × h pixels that gives rows of RGB.
 func (d *Decoder) renderRows(rows rowLoader, w, h int, win *window) (Image, error) {

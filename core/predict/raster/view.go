@@ -8,8 +8,8 @@ import (
 // errView and errCrop are the caller's mistakes; what a user may send is checked where
 // it enters.
 var (
-	errView = errors.New("view wants no pixels or too many")
-	errCrop = errors.New("crop is not four fractions with top < bottom and left < right")
+	errView = errors.New("view has no pixels or too many")
+	errCrop = errors.New("crop must be four fractions with top < bottom and left < right")
 )
 
 // window is a [View] of one picture in stored coordinates, that is before Orientation.

@@ -164,7 +164,7 @@ func (f *webpFile) nextFrame() (webpFrame, error) {
 		frame.clears, frame.replaces = p[15]&1 != 0, p[15]&2 != 0
 		if w, h := le24(p[6:])+1, le24(p[9:])+1; w != frame.w || h != frame.h ||
 			frame.x+w > f.width || frame.y+h > f.height {
-			return webpFrame{}, fmt.Errorf("%w: frame outside the canvas, or of another size than its picture", ErrCorrupt)
+			return webpFrame{}, fmt.Errorf("%w: frame outside the canvas, or its size differs from its picture", ErrCorrupt)
 		}
 		return frame, nil
 	}

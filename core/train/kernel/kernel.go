@@ -89,7 +89,7 @@ func Share(r, e, sum, w, y []float32) {
 // d is a multiple of 32 and q holds len(dst)*d elements.
 func Rows(dst, w []float32, q []int16) {
 	if len(w)%Lanes != 0 || len(q) < len(dst)*len(w) {
-		panic("kernel: length is no multiple of 32, or rows are missing")
+		panic("kernel: length is not a multiple of 32, or rows are missing")
 	}
 	rows(dst, w, q)
 }
@@ -97,7 +97,7 @@ func Rows(dst, w []float32, q []int16) {
 // whole checks that a's length is a multiple of 32 and b's the same, and returns b.
 func whole(a, b []float32) []float32 {
 	if len(a)%Lanes != 0 || len(a) != len(b) {
-		panic("kernel: lengths differ or are no multiple of 32")
+		panic("kernel: lengths differ or are not multiples of 32")
 	}
 	return b
 }

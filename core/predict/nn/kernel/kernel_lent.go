@@ -107,7 +107,7 @@ func (l *lease) with() bool {
 		return l.handle != 0
 	}
 	if !packBoth {
-		panic("kernel: these weights are packed by the host alone")
+		panic("kernel: only the host has packed these weights")
 	}
 	return false
 }
