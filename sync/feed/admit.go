@@ -76,7 +76,7 @@ func (c *call) credential() error {
 			return err
 		}
 		if err != nil || !verified(e.Key, c.r, c.now) {
-			return fmt.Errorf("%w: no edge that is known has signed this within five minutes of %s", auth.ErrToken, c.now.UTC().Format(time.RFC3339))
+			return fmt.Errorf("%w: unknown edge, or signature not within five minutes of %s (check the clock)", auth.ErrToken, c.now.UTC().Format(time.RFC3339))
 		}
 		c.who = who{edge: &e}
 		return nil
@@ -86,7 +86,7 @@ func (c *call) credential() error {
 		return err
 	}
 	if !p.Scopes.Has(auth.All) {
-		return fmt.Errorf("%w: a replica holds all of an application, so its key has scope All", auth.ErrInsufficient)
+		return fmt.Errorf("%w: syncing needs a key with scope All", auth.ErrInsufficient)
 	}
 	c.who = who{principal: p, until: until}
 	return nil
@@ -104,7 +104,7 @@ func (c *call) gone(app string) error {
 }
 
 // errScope is the answer about what is another's, whether or not it is there.
-var errScope = &wire.Refusal{Code: wire.RefusedScope, Detail: "the application is outside the scope of the credential"}
+var errScope = &wire.Refusal{Code: wire.RefusedScope, Detail: "the credential has no access to the application"}
 
 // may reports whether who asks may hold an application.
 func (w *who) may(app string) bool {
@@ -148,7 +148,7 @@ const siteHeader = "Sync-Site"
 
 // writes holds the request to a site: an edge's own, or one whose secret it shows.
 func (c *call) writes(site log.Site) error {
-	refused := &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d is not leased to this replica", site)}
+	refused := &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d is not assigned to this replica", site)}
 	if c.edge != nil {
 		if site == 0 || site != c.edge.Site {
 			return refused
@@ -170,7 +170,7 @@ func (c *call) writes(site log.Site) error {
 func (c *call) leased(site log.Site, secret string) (catalog.Site, error) {
 	s, err := c.f.o.Engine.CheckSite(site, secret)
 	if errors.Is(err, core.ErrNoSite) || err == nil && s.App != c.app {
-		return catalog.Site{}, &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d is not leased to this replica", site)}
+		return catalog.Site{}, &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d is not assigned to this replica", site)}
 	}
 	return s, err
 }
@@ -180,7 +180,7 @@ type query struct{ url.Values }
 
 func parseQuery(text string) (query, error) {
 	if len(text) > 4096 {
-		return query{}, malformed("a query of %d bytes", len(text))
+		return query{}, malformed("the query is too long: %d bytes", len(text))
 	}
 	values, err := url.ParseQuery(text)
 	if err != nil {
@@ -197,7 +197,7 @@ func (q query) number(name string) (uint64, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, malformed("%s is no number", name)
+		return 0, malformed("%s is not a number", name)
 	}
 	return n, nil
 }
@@ -213,7 +213,7 @@ func unknown(what string) error { return &wire.Refusal{Code: wire.RefusedUnknown
 // partOf refuses every partition but the one that an application has.
 func partOf(n uint64) error {
 	if n != 0 {
-		return unknown("an application has one partition, 0")
+		return unknown("an application has only partition 0")
 	}
 	return nil
 }
@@ -234,7 +234,7 @@ func (c *call) target() (*partition.Partition, error) {
 // body is the request's, up to a limit.
 func (c *call) body(limit uint64, name string) ([]byte, error) {
 	if uint64(len(c.r.Body)) > limit {
-		return nil, &wire.Refusal{Code: wire.RefusedLimit, Detail: fmt.Sprintf("at most %d bytes", limit), Limit: name, Value: limit}
+		return nil, &wire.Refusal{Code: wire.RefusedLimit, Detail: fmt.Sprintf("at most %d bytes are allowed", limit), Limit: name, Value: limit}
 	}
 	return c.r.Body, nil
 }

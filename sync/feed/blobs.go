@@ -103,7 +103,7 @@ func (c *call) blob() (api.Response, error) {
 	if !here {
 		data, err := v.Object(c.hash)
 		if errors.Is(err, catalog.ErrNotFound) {
-			return api.Response{}, unknown("no such blob")
+			return api.Response{}, unknown("no such picture or object")
 		}
 		if err != nil {
 			return api.Response{}, err
@@ -112,7 +112,7 @@ func (c *call) blob() (api.Response, error) {
 	}
 	size, err := c.f.o.Blobs.Len(c.ctx, c.hash)
 	if errors.Is(err, blob.ErrNotFound) { // deleted in this very moment
-		return api.Response{}, unknown("no such blob")
+		return api.Response{}, unknown("no such picture or object")
 	}
 	if err != nil {
 		return api.Response{}, err
@@ -218,7 +218,7 @@ func (c *call) upload() (api.Response, error) {
 		return api.Response{}, err
 	}
 	if x.size > limit {
-		return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: fmt.Sprintf("at most %d bytes", limit), Limit: "BlobSize", Value: limit}
+		return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: fmt.Sprintf("at most %d bytes are allowed", limit), Limit: "BlobSize", Value: limit}
 	}
 	x.uploaded = uploaded{c.app, c.hash}
 	v := p.View()
@@ -276,7 +276,7 @@ func pieceOf(text string, body []byte) (piece, error) {
 	b, errB := strconv.ParseUint(last, 10, 62)
 	n, errN := strconv.ParseUint(size, 10, 62)
 	if !isBytes || !hasSize || !isRange || errors.Join(errA, errB, errN) != nil || b < a || b >= n || b-a+1 != uint64(len(body)) {
-		return piece{}, malformed("Content-Range is not that of the body")
+		return piece{}, malformed("Content-Range does not match the body")
 	}
 	return piece{data: body, at: a, size: n}, nil
 }

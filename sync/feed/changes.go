@@ -93,7 +93,7 @@ func (x *reader) parse() error {
 	if text := q.Get("epoch"); text != "" {
 		b, bad := hex.DecodeString(text)
 		if bad != nil || len(b) != len(x.epoch) {
-			return malformed("epoch: want 32 hex digits")
+			return malformed("epoch must be 32 hex digits")
 		}
 		x.epoch = log.Epoch(b)
 	}
@@ -110,14 +110,14 @@ func (x *reader) parse() error {
 	case "stream":
 		x.live = stream
 	default:
-		return malformed("live: want 0, poll or stream")
+		return malformed("live must be 0, poll or stream")
 	}
 	switch q.Get("vectors") {
 	case "", "none":
 	case "q16":
 		x.wants.Vectors = wire.VectorsQ16
 	default:
-		return malformed("vectors: want none or q16")
+		return malformed("vectors must be none or q16")
 	}
 	return nil
 }
@@ -193,7 +193,7 @@ func (x *reader) frames() error {
 	}
 	if leads, err := leadsOn(l, x.epoch, x.cursor, nil); err != nil || !leads {
 		if err == nil {
-			err = x.end(wire.WhyRebase, "the log does not lead on from this cursor: begin a session", 0)
+			err = x.end(wire.WhyRebase, "the log does not continue from this cursor; start a new session", 0)
 		}
 		return err
 	}
@@ -328,7 +328,7 @@ func (x *reader) caughtUp(l log.Log) error {
 	for x.c.ctx.Err() == nil && x.cursor < l.Head() {
 		err := r.take(l, x.cursor)
 		if errors.Is(err, log.ErrTrimmed) {
-			return x.end(wire.WhyRebase, "the log begins after this cursor: begin a session", 0)
+			return x.end(wire.WhyRebase, "the log starts after this cursor; start a new session", 0)
 		}
 		if err != nil {
 			return err

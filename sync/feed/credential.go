@@ -117,12 +117,12 @@ func (c *call) enrol() (api.Response, error) {
 	}
 	var m enrolment
 	if err := json.Unmarshal(body, &m); err != nil {
-		return api.Response{}, malformed("an enrolment is a JSON object with token, key and signature")
+		return api.Response{}, malformed("an enrolment must be a JSON object with token, key and signature")
 	}
 	key, keyErr := hex.DecodeString(m.Key)
 	signature, sigErr := hex.DecodeString(m.Signature)
 	if keyErr != nil || sigErr != nil || len(key) != ed25519.PublicKeySize || !ed25519.Verify(key, []byte(enrolledAs+"\n"+m.Token), signature) {
-		return api.Response{}, malformed("the signature is not one of the key over the token")
+		return api.Response{}, malformed("the signature of the token does not match the key")
 	}
 	e, err := c.f.o.Engine.EnrolEdge(c.ctx, m.Token, [32]byte(key))
 	if errors.Is(err, core.ErrEnrol) {

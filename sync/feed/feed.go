@@ -97,7 +97,7 @@ type Feed struct {
 // New makes a feed. It returns api.ErrOptions where something that is needed is missing.
 func New(o Options) (*Feed, error) {
 	if o.Engine == nil || o.Blobs == nil || o.Holder == nil || o.Clock == nil {
-		return nil, fmt.Errorf("%w: a feed needs Engine, Blobs, Holder and Clock", api.ErrOptions)
+		return nil, fmt.Errorf("%w: Engine, Blobs, Holder and Clock are required", api.ErrOptions)
 	}
 	if o.Stable == nil {
 		o.Stable = func(_ string, head uint64) uint64 { return head }
@@ -199,7 +199,7 @@ type call struct {
 func (c *call) serve() (api.Response, error) {
 	path, ok := strings.CutPrefix(strings.TrimRight(c.r.Path, "/"), Prefix)
 	if !ok {
-		return api.Response{}, unknown("no such call")
+		return api.Response{}, unknown("no such resource")
 	}
 	other := false
 	for i := range routes {
@@ -220,7 +220,7 @@ func (c *call) serve() (api.Response, error) {
 	if other {
 		return api.Response{}, fmt.Errorf("%w: %s", api.ErrMethod, c.r.Method)
 	}
-	return api.Response{}, unknown("no such call")
+	return api.Response{}, unknown("no such resource")
 }
 
 // matches reports whether a path is that of a route, and takes its hash.

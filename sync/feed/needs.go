@@ -89,7 +89,7 @@ func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wa
 		return true, nil
 	}
 	if !shows(pic.contentType) {
-		partition.Refuse(op, "schema: content type")
+		partition.Refuse(op, "schema: unsupported content type")
 		return true, nil
 	}
 	crop, live, err := cropOf(r, ops, i)
@@ -97,7 +97,7 @@ func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wa
 		return true, err
 	}
 	if !within(crop) {
-		partition.Refuse(op, "schema: crop")
+		partition.Refuse(op, "schema: invalid crop")
 		return true, nil
 	}
 	if here, err := n.c.f.shown(n.c.ctx, n.c.app, r, pic.hash); err != nil || !here {
@@ -158,7 +158,7 @@ func (n *needs) manifest(r catalog.Reader, op *log.Op, b *log.VersionResult) (bo
 		return false, err
 	}
 	if m, err := catalog.UnmarshalManifest(data); err != nil || m.Version != b.Version {
-		partition.Refuse(op, "schema: manifest")
+		partition.Refuse(op, "schema: invalid manifest of a model version")
 		return true, nil
 	}
 	n.objects = append(n.objects, data)
@@ -217,7 +217,7 @@ func (n *needs) also(b *kv.Batch) {
 // missing is the refusal of a push whose first operation names what is not here.
 func (n *needs) missing() error {
 	return &wire.Refusal{
-		Code: wire.RefusedBlobs, Detail: "pictures that operations name are to be sent first", Blobs: n.lacks, Accepted: n.had,
+		Code: wire.RefusedBlobs, Detail: "send the pictures that the operations refer to first", Blobs: n.lacks, Accepted: n.had,
 	}
 }
 

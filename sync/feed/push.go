@@ -40,7 +40,7 @@ func (c *call) push() (api.Response, error) {
 	}
 	epoch := p.Log().Epoch()
 	if m.Epoch != epoch {
-		return api.Response{}, &wire.Refusal{Code: wire.RefusedEpoch, Detail: "the log has another epoch: begin a session", Epoch: epoch}
+		return api.Response{}, &wire.Refusal{Code: wire.RefusedEpoch, Detail: "the log has a different epoch; start a new session", Epoch: epoch}
 	}
 	ops, err := c.operations(&m)
 	if err != nil {
@@ -87,7 +87,7 @@ func (c *call) operations(m *wire.Push) ([]log.Op, error) {
 	}
 	for i := range ops {
 		if ops[i].Dot.Site != m.Site {
-			return nil, &wire.Refusal{Code: wire.RefusedSite, Detail: "operations of another site"}
+			return nil, &wire.Refusal{Code: wire.RefusedSite, Detail: "operations belong to another site"}
 		}
 		if ops[i].Dot.Seq != ops[0].Dot.Seq+uint64(i) || ops[i].Dot.Seq == 0 {
 			return nil, malformed("operations are not in sequence")
@@ -107,7 +107,7 @@ func (c *call) accept(p *partition.Partition, m *wire.Push, ops []log.Op, out *w
 		return nil
 	}
 	if ops[0].Dot.Seq > had+1 {
-		return &wire.Refusal{Code: wire.RefusedSequence, Detail: "operations before these are missing", Accepted: had}
+		return &wire.Refusal{Code: wire.RefusedSequence, Detail: "earlier operations are missing", Accepted: had}
 	}
 	fresh := ops[min(had+1-ops[0].Dot.Seq, uint64(len(ops))):]
 	if err := c.meter(m.Site, max(uint64(len(fresh)), uint64(len(m.Block))/opBytes)); err != nil {

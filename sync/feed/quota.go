@@ -194,7 +194,7 @@ func (n *counts) enter(app string, l *Limits) (leave func(), err error) {
 	defer n.mu.Unlock()
 	if n.all >= l.AllStreams || n.of[app] >= l.Streams {
 		return nil, &wire.Refusal{
-			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many readers: at most %d at one time", l.Streams),
+			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many readers: at most %d at a time", l.Streams),
 			Limit: "Streams", Value: l.Streams, WaitMillis: 5000,
 		}
 	}

@@ -87,7 +87,7 @@ func (c *call) countCalls(at *wire.Position, g *wire.Grant) error {
 func (c *call) lease(m *wire.Session, out *wire.Offered) error {
 	if c.edge != nil {
 		if m.Site != 0 && m.Site != c.edge.Site {
-			return &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d is not this edge's", m.Site)}
+			return &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d does not belong to this edge", m.Site)}
 		}
 		out.Site = c.edge.Site
 		return nil

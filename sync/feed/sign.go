@@ -71,7 +71,7 @@ func (c *call) countersign(m *wire.Push, ops []log.Op) error {
 		case !ok:
 			op.By = ""
 		case issued(m.For, op).After(at):
-			partition.Refuse(op, "scope: the key had been deleted")
+			partition.Refuse(op, "scope: the key was deleted")
 		}
 	}
 	return nil
@@ -94,7 +94,7 @@ func (c *call) weigh(m *wire.Push, ops []log.Op) error {
 		}
 		t := shown(m.Tokens, op)
 		if tokens.Over(t.Client, t.Generation, issued(m.For, op)) {
-			partition.Refuse(op, "scope: the token had been revoked")
+			partition.Refuse(op, "scope: the token was revoked")
 		}
 	}
 	return nil

@@ -126,7 +126,7 @@ func vectorsOf(q query) (wire.Vectors, error) {
 	case "q16":
 		return wire.VectorsQ16, nil
 	}
-	return 0, malformed("vectors: want none or q16")
+	return 0, malformed("vectors must be none or q16")
 }
 
 // snapshot answers with a manifest: of the snapshot that is named, or of one of now.
@@ -222,7 +222,7 @@ func (c *call) objectPart(p *partition.Partition) (api.Response, error) {
 	v := p.View()
 	data, err := v.Object(c.hash)
 	if err = errors.Join(err, v.Close()); errors.Is(err, catalog.ErrNotFound) {
-		return api.Response{}, unknown("no such chunk: take the newest snapshot")
+		return api.Response{}, unknown("no such chunk; download the newest snapshot")
 	}
 	if err != nil {
 		return api.Response{}, err

@@ -32,7 +32,7 @@ func (r *replica) quarantined(m *wire.Push) (seqs []uint64) {
 		r.w.t.Fatalf("accepted %d of %d, %v", out.Accepted, r.seq, err)
 	}
 	for _, v := range out.Verdicts {
-		if v.Code != uint32(fold.Refused) || v.Detail != "scope: the token had been revoked" {
+		if v.Code != uint32(fold.Refused) || v.Detail != "scope: the token was revoked" {
 			r.w.t.Errorf("verdict %+v", v)
 		}
 		seqs = append(seqs, v.Seq)

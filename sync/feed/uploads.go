@@ -96,7 +96,7 @@ func (u *uploads) add(ctx context.Context, x piece, now time.Time) (state, error
 		return s, err
 	}
 	if blob.Sum(data) != x.hash {
-		return state{}, &wire.Refusal{Code: wire.RefusedContent, Detail: "the bytes do not have this hash: send them again from the first"}
+		return state{}, &wire.Refusal{Code: wire.RefusedContent, Detail: "the bytes do not match this hash; send them again from the start"}
 	}
 	if _, err := u.o.Holder.Hold(ctx, data); err != nil {
 		return state{}, err
@@ -122,7 +122,7 @@ func (u *uploads) add(ctx context.Context, x piece, now time.Time) (state, error
 // errPlace is the refusal of a piece that does not begin where the part ends.
 type errPlace struct{ begun uint64 }
 
-func (e *errPlace) Error() string { return fmt.Sprintf("%d bytes are here", e.begun) }
+func (e *errPlace) Error() string { return fmt.Sprintf("%d bytes were received", e.begun) }
 
 // gather adds a piece to its part, and returns all bytes once they are here.
 func (u *uploads) gather(x piece, now time.Time) (s state, data []byte, err error) {
@@ -133,7 +133,7 @@ func (u *uploads) gather(x piece, now time.Time) (s state, data []byte, err erro
 	}
 	if n := u.o.Limits.Uploads; u.of[x.app].whole >= n {
 		return s, nil, &wire.Refusal{
-			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many uploads that no operation names: at most %d", n),
+			Code: wire.RefusedQuota, Detail: fmt.Sprintf("too many uploads without an operation that refers to them: at most %d", n),
 			Limit: "Uploads", Value: n, WaitMillis: uint64(time.Minute.Milliseconds()),
 		}
 	}

@@ -88,7 +88,7 @@ func (m *Machine) audited(l *lane, body []byte) error {
 	}
 	prefix := a.todo[0]
 	if d.Prefix != prefix {
-		return fmt.Errorf("%w: node %q in the place of %q", errAnswer, d.Prefix, prefix)
+		return fmt.Errorf("%w: node %q instead of %q", errAnswer, d.Prefix, prefix)
 	}
 	if len(prefix) == fold.TreeDepth {
 		err = m.compareLeaf(prefix, d.Leaves)
@@ -103,7 +103,7 @@ func (m *Machine) audited(l *lane, body []byte) error {
 	if a.leaves > maxLeaves {
 		m.audit = audit{due: m.at + m.o.Audit}
 		m.rebase.force = true
-		m.lane[laneAudit].wrong = "audit: most of the state differs from the origin's: a snapshot is taken"
+		m.lane[laneAudit].wrong = "audit: most of the state differs from the origin; downloading a snapshot"
 		return nil
 	}
 	if len(a.todo) == 0 {
@@ -138,7 +138,7 @@ func (m *Machine) compareLeaf(prefix string, theirs []wire.Digest) error {
 	want := map[string][]byte{}
 	for i := range theirs {
 		if !strings.HasPrefix(blob.Sum(theirs[i].Key).String(), prefix) || theirs[i].Value == nil {
-			return fmt.Errorf("%w: key of another leaf", errAnswer)
+			return fmt.Errorf("%w: key belongs to another leaf", errAnswer)
 		}
 		want[string(theirs[i].Key)] = theirs[i].Value
 	}
@@ -178,7 +178,7 @@ func (m *Machine) endAudit() error {
 	err := m.p.Repair(context.Background(), a.seq, a.keys)
 	if isTheirs(err) { // the parts do not fit together: all of it, then
 		m.rebase.force = true
-		m.lane[laneAudit].wrong = fmt.Sprintf("audit: %v: a snapshot is taken", err)
+		m.lane[laneAudit].wrong = fmt.Sprintf("audit: %v; downloading a snapshot", err)
 		return nil
 	}
 	if err != nil {

@@ -188,7 +188,7 @@ func (m *Machine) downloaded(l *lane, status int, fields []api.Field, body []byt
 	if from, ok := rangeFrom(fields); status == 206 {
 		if !ok || from != len(d.part) {
 			d.part = nil
-			return fmt.Errorf("%w: another part of the picture", errAnswer)
+			return fmt.Errorf("%w: wrong part of the picture", errAnswer)
 		}
 		body = append(d.part, body...)
 	}

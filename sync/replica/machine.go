@@ -18,10 +18,10 @@ import (
 )
 
 // ErrOptions is returned by New for settings that are missing.
-var ErrOptions = errors.New("a replica needs more")
+var ErrOptions = errors.New("missing options")
 
 // errAnswer is an answer that is against the protocol: its origin is asked again, later.
-var errAnswer = errors.New("answer is against the protocol")
+var errAnswer = errors.New("invalid response from the origin")
 
 // Partition is what the machine asks of the application's partition, opened as a replica.
 type Partition interface {
@@ -241,7 +241,7 @@ func (m *Machine) advance() error {
 		if l.id != 0 && m.at >= l.limit {
 			m.cancel(l)
 			m.told.away = true
-			m.failed(l, 0, errors.New("no answer in time"))
+			m.failed(l, 0, errors.New("request timed out"))
 		}
 	}
 	for i := range m.lane {

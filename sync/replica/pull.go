@@ -119,7 +119,7 @@ func (m *Machine) frame(l *lane, f *wire.Frame) error {
 	if f.Type >= wire.Optional {
 		return nil
 	}
-	return fmt.Errorf("%w: frame of %v", errAnswer, f.Type)
+	return fmt.Errorf("%w: unexpected frame %v", errAnswer, f.Type)
 }
 
 // derived keeps records until the entries that need them come.
@@ -139,7 +139,7 @@ func (m *Machine) derived(body []byte) error {
 
 func (m *Machine) roomBeside(n int) error {
 	if m.pull.size += n; m.pull.size > maxBeside {
-		return fmt.Errorf("%w: more than %d bytes before the entries that need them", errAnswer, maxBeside)
+		return fmt.Errorf("%w: more than %d bytes of objects before the entries that need them", errAnswer, maxBeside)
 	}
 	return nil
 }
@@ -156,11 +156,11 @@ func (m *Machine) object(body []byte) error {
 	}
 	switch {
 	case p.whole == nil, o.Hash != p.whole.Hash, o.Size != p.whole.Size, o.Offset != uint64(len(p.object)):
-		return fmt.Errorf("%w: piece of an object out of its turn", errAnswer)
+		return fmt.Errorf("%w: chunk of an object out of order", errAnswer)
 	case o.Size > maxObject:
 		return fmt.Errorf("%w: object of %d bytes", errAnswer, o.Size)
 	case len(o.Data) == 0 && o.Size > 0:
-		return fmt.Errorf("%w: empty piece of an object", errAnswer)
+		return fmt.Errorf("%w: empty chunk of an object", errAnswer)
 	}
 	if err := m.roomBeside(len(o.Data)); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (m *Machine) object(body []byte) error {
 		return nil
 	}
 	if blob.Sum(p.object) != o.Hash {
-		return fmt.Errorf("%w: object has another hash than it says", errAnswer)
+		return fmt.Errorf("%w: object has the wrong hash", errAnswer)
 	}
 	catalog.PutObject(&p.beside, m.o.App, p.object)
 	p.whole, p.object = nil, nil
@@ -183,7 +183,7 @@ func (m *Machine) register(body []byte) error {
 		return err
 	}
 	if r.App != m.o.App.String() {
-		return fmt.Errorf("%w: register of another application", errAnswer)
+		return fmt.Errorf("%w: app record of another application", errAnswer)
 	}
 	if m.o.Register == nil {
 		return nil
@@ -208,11 +208,11 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	switch {
 	case e.Epoch != m.session.epoch:
 		m.end()
-		return fmt.Errorf("%w: entries of another epoch", errAnswer)
+		return fmt.Errorf("%w: entries have a different epoch", errAnswer)
 	case e.To <= c.Seq:
 		return nil
 	case e.From != c.Seq:
-		return fmt.Errorf("%w: entries after %d at %d", errAnswer, e.From, c.Seq)
+		return fmt.Errorf("%w: entries start after %d, but the cursor is at %d", errAnswer, e.From, c.Seq)
 	}
 	entries, err := wire.DecodeEntries(e.Block, e.From)
 	if err != nil {
@@ -271,7 +271,7 @@ func (m *Machine) checkpoint(l *lane, body []byte) error {
 	switch {
 	case k.Epoch != m.session.epoch:
 		m.end()
-		return fmt.Errorf("%w: checkpoint of another epoch", errAnswer)
+		return fmt.Errorf("%w: checkpoint has a different epoch", errAnswer)
 	case k.To != c.Seq || k.Head < k.To:
 		return fmt.Errorf("%w: checkpoint at %d of %d, cursor %d", errAnswer, k.To, k.Head, c.Seq)
 	}
@@ -319,7 +319,7 @@ func (m *Machine) streamEnd(l *lane, body []byte) error {
 		m.lane[laneSession].next = max(m.lane[laneSession].next, m.at+wait)
 	case wire.WhyShutdown, wire.WhyError:
 		m.cancel(l)
-		m.failed(l, wait, fmt.Errorf("the origin stops: %s", e.Detail))
+		m.failed(l, wait, fmt.Errorf("the origin is shutting down: %s", e.Detail))
 	default:
 		l.next = max(l.next, m.at+wait)
 	}
@@ -331,7 +331,7 @@ func (m *Machine) pulled(l *lane, took time.Duration) error {
 	idle, moved := m.pull.in.Idle(), m.pull.moved
 	m.pull.reset()
 	if !idle {
-		return fmt.Errorf("%w: cut off inside a frame", errAnswer)
+		return fmt.Errorf("%w: response ended inside a frame", errAnswer)
 	}
 	if !moved && took < idlePause {
 		l.next = max(l.next, m.at+idlePause)

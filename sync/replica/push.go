@@ -72,7 +72,7 @@ func (m *Machine) batch() (ops []log.Op, err error) {
 	next := m.push.accepted + 1
 	err = m.p.Pending(m.push.accepted, func(op log.Op) bool {
 		if op.Dot.Seq != next {
-			failed = fmt.Errorf("%w: the origin wants operation %d, and the first that is kept is %d", errAnswer, next, op.Dot.Seq)
+			failed = fmt.Errorf("%w: the origin asked for operation %d; the oldest stored one is %d", errAnswer, next, op.Dot.Seq)
 			return false
 		}
 		next++
@@ -80,7 +80,7 @@ func (m *Machine) batch() (ops []log.Op, err error) {
 			return false
 		}
 		if m.upload.lacks(&op) {
-			partition.Refuse(&op, "blob: the origin cannot get it")
+			partition.Refuse(&op, "blob: the origin did not receive the picture")
 		}
 		room -= len(log.Encode(nil, &op))
 		if len(ops) > 0 && room < 0 {
@@ -139,14 +139,14 @@ func (m *Machine) pushed(l *lane, body []byte) error {
 	}
 	if p.Epoch != m.session.epoch {
 		m.end()
-		return fmt.Errorf("%w: another epoch", errAnswer)
+		return fmt.Errorf("%w: different epoch", errAnswer)
 	}
 	issued, _ := m.p.Outbox()
 	if p.Accepted > issued {
 		return fmt.Errorf("%w: %d operations accepted of %d", errAnswer, p.Accepted, issued)
 	}
 	if p.Accepted <= m.push.accepted {
-		m.failed(l, wait(p.WaitMillis), errors.New("the origin took nothing"))
+		m.failed(l, wait(p.WaitMillis), errors.New("the origin accepted no operations"))
 		return nil
 	}
 	m.push.accepted = p.Accepted
@@ -170,7 +170,7 @@ func (m *Machine) echoed() {
 	m.push.echo = 0
 	if confirmed < m.push.accepted {
 		m.push.accepted = confirmed
-		m.failed(&m.lane[lanePush], 0, errors.New("the origin said that it took operations which its log does not have"))
+		m.failed(&m.lane[lanePush], 0, errors.New("the origin acknowledged operations that are missing from its log"))
 	}
 }
 

@@ -244,7 +244,7 @@ func (m *Machine) gotSnapshot(lane int, body []byte, a *Answer) error {
 		r.swept = false
 		has, err := m.hasPart(i)
 		if err == nil && !(has && r.placed[i]) {
-			err = fmt.Errorf("%w: a piece is not where the host has put it", errAnswer)
+			err = fmt.Errorf("%w: the host did not store a snapshot chunk", errAnswer)
 		}
 		if err == nil {
 			l.well()
@@ -255,7 +255,7 @@ func (m *Machine) gotSnapshot(lane int, body []byte, a *Answer) error {
 		sum = blob.Sum(body)
 	}
 	if uint64(len(body)) != part.Size || sum != part.Hash {
-		return fmt.Errorf("%w: piece of a snapshot with another hash", errAnswer)
+		return fmt.Errorf("%w: snapshot chunk has the wrong hash", errAnswer)
 	}
 	r.body = body[:0]
 	r.batch.Reset()
@@ -281,7 +281,7 @@ func (m *Machine) gotSnapshot(lane int, body []byte, a *Answer) error {
 func (m *Machine) gotManifest(l *lane, body []byte) error {
 	r := &m.rebase
 	if r.name != ([32]byte{}) && blob.Sum(body) != blob.Hash(r.name) {
-		return fmt.Errorf("%w: another snapshot than was asked for", errAnswer)
+		return fmt.Errorf("%w: wrong snapshot", errAnswer)
 	}
 	f, err := wire.DecodeManifest(body)
 	if err != nil {
@@ -292,7 +292,7 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 		return fmt.Errorf("%w: snapshot of another application", errAnswer)
 	case f.Epoch != m.session.epoch:
 		m.end()
-		return fmt.Errorf("%w: snapshot of another epoch", errAnswer)
+		return fmt.Errorf("%w: snapshot has a different epoch", errAnswer)
 	case f.Fold > m.p.Rules(): // they came into force within the session
 		m.session.pause(m.at)
 		m.session.rebase = false
@@ -301,7 +301,7 @@ func (m *Machine) gotManifest(l *lane, body []byte) error {
 	}
 	for _, c := range append(append([]wire.Chunk(nil), f.Chunks...), f.Objects...) {
 		if c.Size > MaxPiece {
-			return fmt.Errorf("%w: piece of %d bytes", errAnswer, c.Size)
+			return fmt.Errorf("%w: snapshot chunk of %d bytes is too large", errAnswer, c.Size)
 		}
 	}
 	r.begin(&f)
@@ -424,6 +424,6 @@ func (m *Machine) snapshotRefused(status int) (done bool) {
 	if first {
 		return false // there is none at all: later
 	}
-	m.failed(&m.lane[laneRebase], 0, errors.New("the snapshot is gone, the newest is taken"))
+	m.failed(&m.lane[laneRebase], 0, errors.New("the snapshot has expired; downloading the newest"))
 	return true
 }

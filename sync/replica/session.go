@@ -57,11 +57,11 @@ func (m *Machine) offered(l *lane, body []byte) error {
 		return err
 	}
 	if o.Protocol < wire.Oldest || o.Protocol > wire.Protocol {
-		m.failed(l, versionPause, fmt.Errorf("%w: protocol %d", errAnswer, o.Protocol))
+		m.failed(l, versionPause, fmt.Errorf("%w: unsupported protocol %d", errAnswer, o.Protocol))
 		return nil
 	}
 	if len(o.Grants) != 1 || o.Grants[0].App != m.o.App.String() || o.Grants[0].Partition != 0 {
-		return fmt.Errorf("%w: it grants something else than was asked for", errAnswer)
+		return fmt.Errorf("%w: the session does not match the request", errAnswer)
 	}
 	g := &o.Grants[0]
 	if g.Do == wire.DoErase || g.Do == wire.DoRefused {
@@ -69,7 +69,7 @@ func (m *Machine) offered(l *lane, body []byte) error {
 		return nil
 	}
 	if g.Do < wire.DoTail || g.Do > wire.DoPause || g.Epoch == (log.Epoch{}) {
-		return fmt.Errorf("%w: what to do is %d in epoch %x", errAnswer, g.Do, g.Epoch)
+		return fmt.Errorf("%w: unknown instruction %d in epoch %x", errAnswer, g.Do, g.Epoch)
 	}
 	if err := m.lease(&o); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (m *Machine) offered(l *lane, body []byte) error {
 // lease takes a site of our own. Its secret is durable first: a site without it is of no use.
 func (m *Machine) lease(o *wire.Offered) error {
 	if !plain(o.Secret) {
-		return fmt.Errorf("%w: a secret that cannot be one", errAnswer)
+		return fmt.Errorf("%w: malformed secret", errAnswer)
 	}
 	if len(o.Secret) > 0 && !bytes.Equal(o.Secret, m.note.secret) && (o.Site == m.p.Site() || m.p.Site() == 0) {
 		if err := m.writeNote(note{secret: bytes.Clone(o.Secret)}); err != nil {
@@ -144,7 +144,7 @@ func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 		m.push.echo = g.Head
 	}
 	if m.push.foreign = g.Confirmed > issued; m.push.foreign {
-		m.told.problem = fmt.Sprintf("the origin has %d operations of our site and we made %d: another replica uses it, or this one is an old copy", g.Confirmed, issued)
+		m.told.problem = fmt.Sprintf("the origin has %d operations of this replica's site, but this replica has made %d: another replica uses the site, or this one was restored from an old backup", g.Confirmed, issued)
 	}
 	m.told.head = g.Head
 }
@@ -152,7 +152,7 @@ func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 // pause has nothing be pulled until another session, since the log's rules are newer than ours. What is ours is
 // kept, and pushed on.
 func (s *session) pause(at time.Duration) {
-	s.paused = "the log is folded by newer rules: a newer version is needed"
+	s.paused = "the origin's log needs a newer version of this program; update it"
 	s.renew = at + versionPause
 }
 
@@ -184,7 +184,7 @@ func (m *Machine) purge(why string, keep bool) {
 	m.running = false
 	m.told.purged = true
 	if why == "" {
-		why = "the application is not for this replica"
+		why = "this replica no longer has access to the application"
 	}
 	m.told.problem = why
 	m.effects = append(m.effects, Purge{Why: why, KeepOutbox: keep})

@@ -69,7 +69,7 @@ func TakeSnapshot(ctx context.Context, o Options, manifest []byte) error {
 		has, err := m.hasPart(i)
 		m.rebase.held[i] = has && !m.rebase.placed[i]
 		if err == nil && !has {
-			err = fmt.Errorf("piece %v of a snapshot: %w", c.Hash, blob.ErrNotFound)
+			err = fmt.Errorf("chunk %v of a snapshot: %w", c.Hash, blob.ErrNotFound)
 		}
 		if err == nil {
 			err = ctx.Err()

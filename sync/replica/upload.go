@@ -179,7 +179,7 @@ func (m *Machine) uploaded(l *lane, status int, body []byte) error {
 		return nil
 	}
 	if status == 202 {
-		return fmt.Errorf("%w: a whole picture is taken as a piece", errAnswer)
+		return fmt.Errorf("%w: a complete picture was accepted as a part", errAnswer)
 	}
 	m.has(u.queue[0].Hash)
 	m.told.sentBlobs++

@@ -205,7 +205,7 @@ func (o *oracle) revoked(e *log.Entry, op *log.Op, token partition.Token) (bool,
 // quarantined reports whether an entry stands for what was asked for with a revoked token.
 func quarantined(e *log.Entry) bool {
 	b, ok := e.Op.Body.(*log.Refused)
-	return ok && b.Reason == "scope: the token had been revoked"
+	return ok && b.Reason == "scope: the token was revoked"
 }
 
 // quarantined counts those.

@@ -153,7 +153,7 @@ func DecodeObject(data []byte) (m Object, err error) {
 		}
 	}
 	if end := m.Offset + uint64(len(m.Data)); end < m.Offset || end > m.Size {
-		d.Malformed("piece beyond its object")
+		d.Malformed("chunk beyond the end of its object")
 	}
 	m.Extra = d.Extra()
 	return m, d.Err()

@@ -135,7 +135,7 @@ func ints(dst []uint64, column []byte) error {
 		return nil
 	}
 	if len(dst) == 0 {
-		return fmt.Errorf("%w: column of nothing", ErrFormat)
+		return fmt.Errorf("%w: column without rows", ErrFormat)
 	}
 	form, rest := column[0], column[1:]
 	if form&^differences > formVarints {

@@ -54,5 +54,5 @@ func ExampleSession_Agree() {
 	s := wire.Session{Min: 1, Max: 2, Schema: 1, Require: []string{"columns", "braids"}}
 	_, _, err := s.Agree(wire.Support{Min: 1, Max: 1, Schema: 1, Features: []string{"columns"}})
 	fmt.Println(err)
-	// Output: features are not known here: braids
+	// Output: unsupported features: braids
 }

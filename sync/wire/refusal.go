@@ -136,7 +136,7 @@ type Support struct {
 func (m *Session) Agree(s Support) (protocol uint32, features []string, err error) {
 	protocol = min(m.Max, s.Max)
 	if protocol < m.Min || protocol < s.Min {
-		return 0, nil, &Refusal{Code: RefusedProtocol, Detail: fmt.Sprintf("versions %d to %d are spoken here, not %d to %d", s.Min, s.Max, m.Min, m.Max), Min: s.Min, Max: s.Max}
+		return 0, nil, &Refusal{Code: RefusedProtocol, Detail: fmt.Sprintf("versions %d to %d of the protocol are supported, not %d to %d", s.Min, s.Max, m.Min, m.Max), Min: s.Min, Max: s.Max}
 	}
 	var unknown []string
 	for _, f := range m.Require {
@@ -145,10 +145,10 @@ func (m *Session) Agree(s Support) (protocol uint32, features []string, err erro
 		}
 	}
 	if len(unknown) > 0 {
-		return 0, nil, &Refusal{Code: RefusedFeatures, Detail: "features are not known here", Features: unknown}
+		return 0, nil, &Refusal{Code: RefusedFeatures, Detail: "unsupported features", Features: unknown}
 	}
 	if m.Schema < s.Schema {
-		return 0, nil, &Refusal{Code: RefusedFeatures, Detail: "records are newer", Features: []string{fmt.Sprintf("schema/%d", s.Schema)}}
+		return 0, nil, &Refusal{Code: RefusedFeatures, Detail: "unsupported newer records", Features: []string{fmt.Sprintf("schema/%d", s.Schema)}}
 	}
 	for _, f := range append(slices.Clone(m.Require), m.Features...) {
 		if slices.Contains(s.Features, f) && !slices.Contains(features, f) {

@@ -25,31 +25,31 @@ func TestAgree(t *testing.T) {
 			"too old",
 			wire.Session{Min: 1, Max: 1, Schema: 1},
 			0, nil,
-			&wire.Refusal{Code: wire.RefusedProtocol, Detail: "versions 2 to 4 are spoken here, not 1 to 1", Min: 2, Max: 4},
+			&wire.Refusal{Code: wire.RefusedProtocol, Detail: "versions 2 to 4 of the protocol are supported, not 1 to 1", Min: 2, Max: 4},
 		},
 		{
 			"too new",
 			wire.Session{Min: 5, Max: 6, Schema: 1},
 			0, nil,
-			&wire.Refusal{Code: wire.RefusedProtocol, Detail: "versions 2 to 4 are spoken here, not 5 to 6", Min: 2, Max: 4},
+			&wire.Refusal{Code: wire.RefusedProtocol, Detail: "versions 2 to 4 of the protocol are supported, not 5 to 6", Min: 2, Max: 4},
 		},
 		{
 			"versions that are none",
 			wire.Session{Min: 3, Max: 2, Schema: 1},
 			0, nil,
-			&wire.Refusal{Code: wire.RefusedProtocol, Detail: "versions 2 to 4 are spoken here, not 3 to 2", Min: 2, Max: 4},
+			&wire.Refusal{Code: wire.RefusedProtocol, Detail: "versions 2 to 4 of the protocol are supported, not 3 to 2", Min: 2, Max: 4},
 		},
 		{
 			"required features",
 			wire.Session{Min: 1, Max: 4, Schema: 1, Require: []string{"a", "seam", "b"}},
 			0, nil,
-			&wire.Refusal{Code: wire.RefusedFeatures, Detail: "features are not known here", Features: []string{"a", "b"}},
+			&wire.Refusal{Code: wire.RefusedFeatures, Detail: "unsupported features", Features: []string{"a", "b"}},
 		},
 		{
 			"older records",
 			wire.Session{Min: 1, Max: 4},
 			0, nil,
-			&wire.Refusal{Code: wire.RefusedFeatures, Detail: "records are newer", Features: []string{"schema/1"}},
+			&wire.Refusal{Code: wire.RefusedFeatures, Detail: "unsupported newer records", Features: []string{"schema/1"}},
 		},
 	}
 	for _, tt := range tests {
@@ -81,8 +81,8 @@ func TestRefusalStatus(t *testing.T) {
 			t.Errorf("Status of code %d = %d, want %d", code, got, want)
 		}
 	}
-	r := wire.Refusal{Detail: "features are not known here", Features: []string{"a", "b"}}
-	if got, want := r.Error(), "features are not known here: a, b"; got != want {
+	r := wire.Refusal{Detail: "unsupported features", Features: []string{"a", "b"}}
+	if got, want := r.Error(), "unsupported features: a, b"; got != want {
 		t.Errorf("Error = %q, want %q", got, want)
 	}
 }

@@ -414,7 +414,7 @@ const (
 // add appends to a list that has at most so many.
 func add[T any](d *field.Decoder, list []T, most int, v T) []T {
 	if len(list) >= most {
-		d.Malformed("list that is too long")
+		d.Malformed("list too long")
 		return list
 	}
 	return append(list, v)

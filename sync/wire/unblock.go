@@ -80,7 +80,7 @@ func open(data []byte) (*unblock, error) {
 		}
 	}
 	if end != written {
-		d.Malformed("block without its end")
+		d.Malformed("block without an end")
 	}
 	if d.Err() != nil {
 		return nil, d.Err()
@@ -294,7 +294,7 @@ func (u *unblock) prepare(n *[formsEnd]int) {
 		geo += int(flags / flagGeo & 1)
 		micro += int(flags / flagMicro & 1)
 		if flags&flagGeo != 0 && flags&flagMicro != 0 {
-			u.fail("two places of an input")
+			u.fail("two locations of an input")
 		}
 	}
 	u.points = make([]log.Point, geo+micro)
@@ -433,7 +433,7 @@ func (u *unblock) more(o *log.Op) {
 	for d := field.Fields(o.Extra.Op); ; {
 		if !d.Next() {
 			if d.Err() != nil {
-				u.fail("field that is not known")
+				u.fail("unknown field")
 			}
 			return
 		}

@@ -172,7 +172,7 @@ func TestCheckFindsDamage(t *testing.T) {
 			g.free++
 			g.live--
 		}},
-		{"links behind the end", func(g *Graph) { g.level0.At(3)[0] = noSlot }},
+		{"links after the end", func(g *Graph) { g.level0.At(3)[0] = noSlot }},
 		{"out of reach", func(g *Graph) {
 			for slot := range uint32(len(g.nodes)) {
 				if links := g.level0.At(slot); slices.Contains(links, 5) {
