@@ -33,7 +33,7 @@ func newEngine(g *onnx.Graph) (*engine, error) {
 	e := &engine{session: plan.NewSession(), decoder: raster.NewDecoder(raster.Limits{}), outputs: map[string]int{}}
 	in := plan.Inputs()
 	if len(in) != 1 || in[0].Name != inputName {
-		return nil, fmt.Errorf("the network takes %v, want one %q", in, inputName)
+		return nil, fmt.Errorf("the network has inputs %v, want one %q", in, inputName)
 	}
 	e.bytes = in[0].Type == onnx.Uint8
 	e.floats = make([]float32, inputSize*inputSize*3)

@@ -69,7 +69,7 @@ func (h heads) apply(unit []float64) []float64 {
 func gemmWeights(g *onnx.Graph, n *onnx.Node) (w []float32, out, in int, err error) {
 	t, ok := g.Init[n.In[1]]
 	if !ok || t.Type != onnx.Float32 || len(t.Shape) != 2 {
-		return nil, 0, 0, fmt.Errorf("%s %q: the weights are no float32 matrix", n.Op, n.Name)
+		return nil, 0, 0, fmt.Errorf("%s %q: the weights are not a float32 matrix", n.Op, n.Name)
 	}
 	if n.Int("transA", 0) != 0 || n.Float("alpha", 1) != 1 || n.Float("beta", 1) != 1 {
 		return nil, 0, 0, fmt.Errorf("%s %q: only plain products are quantised", n.Op, n.Name)

@@ -18,8 +18,8 @@ import (
 func main() {
 	var from, eval, photos, to string
 	flag.StringVar(&from, "from", "../shared/model", "`folder` with general.onnx, tables, names and calibration pictures")
-	flag.StringVar(&eval, "eval", "../shared/eval", "`folder` of labelled pictures to measure on")
-	flag.StringVar(&photos, "photos", "../shared/photos", "`folder` of photos with the labels that are visible")
+	flag.StringVar(&eval, "eval", "../shared/eval", "`folder` of labelled pictures to evaluate on")
+	flag.StringVar(&photos, "photos", "../shared/photos", "`folder` of photos with their visible labels")
 	flag.StringVar(&to, "to", "models", "`folder` for the bundles")
 	flag.Parse()
 	if err := bake(from, eval, photos, to); err != nil {

@@ -90,7 +90,7 @@ func (z *quantiser) node(n *onnx.Node) error {
 		}
 		return z.gemm(n)
 	}
-	return fmt.Errorf("%w: the bake does not quantise it", onnx.ErrOperator)
+	return fmt.Errorf("%w: quantisation does not support it", onnx.ErrOperator)
 }
 
 // result chooses how the value that n gives is stored: after its Clip, if it has one.
@@ -107,7 +107,7 @@ func (z *quantiser) result(n *onnx.Node) (name string, l levels, err error) {
 	if clip != nil {
 		lo, hi := z.bound(clip, 1), z.bound(clip, 2)
 		if lo != 0 || r.lo < 0 || r.hi > hi {
-			return "", levels{}, fmt.Errorf("%q is clipped to %v…%v and ranges over %v", name, lo, hi, r)
+			return "", levels{}, fmt.Errorf("%q is clipped to %v…%v but ranges over %v", name, lo, hi, r)
 		}
 	}
 	l = levels{name: name + "_q", top: 255, typ: onnx.Uint8}
@@ -132,7 +132,7 @@ func (z *quantiser) conv(n *onnx.Node) error {
 	}
 	t := z.from.Init[n.In[1]]
 	if t == nil || t.Type != onnx.Float32 {
-		return fmt.Errorf("the weights are no float32 constant")
+		return fmt.Errorf("the weights are not a float32 constant")
 	}
 	w, out := t.Float32s(), t.Shape[0]
 	bias, err := z.bias(n, out)
@@ -178,7 +178,7 @@ func (z *quantiser) bias(n *onnx.Node, out int) ([]float64, error) {
 	}
 	t := z.from.Init[n.In[2]]
 	if t == nil || t.Type != onnx.Float32 || t.Len() != out {
-		return nil, fmt.Errorf("the bias is no float32 constant of %d", out)
+		return nil, fmt.Errorf("the bias is not a float32 constant of length %d", out)
 	}
 	for i, v := range t.Float32s() {
 		bias[i] = float64(v)

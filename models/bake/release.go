@@ -76,7 +76,7 @@ func readRelease(from string) (*release, error) {
 		return nil, err
 	}
 	if want := r.heads.dim * 2; len(r.files["background.f16"])%want != 0 {
-		return nil, fmt.Errorf("background.f16 is no whole number of rows of %d bytes", want)
+		return nil, fmt.Errorf("background.f16 does not consist of complete rows of %d bytes", want)
 	}
 	return r, r.readExpected(filepath.Join(from, "expected.tsv"))
 }
@@ -114,7 +114,7 @@ func (r *release) readConcepts() error {
 	for i, row := range rows {
 		c := concept{id: row[0], name: row[1], head: -1, food: row[3] == "general,food" && row[2] != ""}
 		if fits[i][0] != c.id {
-			return fmt.Errorf("calibration.tsv line %d is of %s, want %s", i+2, fits[i][0], c.id)
+			return fmt.Errorf("calibration.tsv line %d has concept %s, want %s", i+2, fits[i][0], c.id)
 		}
 		if err := c.parse(row, fits[i], r.heads.count); err != nil {
 			return fmt.Errorf("concept %s: %w", c.id, err)
@@ -183,7 +183,7 @@ func (r *release) readNames(dir string) error {
 		seen := map[string]bool{}
 		for i, row := range rows {
 			if row[0] != r.concepts[i].id || row[1] == "" || seen[row[1]] {
-				return fmt.Errorf("%s line %d: %q for %s, which is empty, doubled or out of order", name, i+1, row[1], row[0])
+				return fmt.Errorf("%s line %d: %q for %s, which is empty, a duplicate or out of order", name, i+1, row[1], row[0])
 			}
 			seen[row[1]] = true
 		}

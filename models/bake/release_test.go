@@ -159,7 +159,7 @@ func TestReleaseRefuses(t *testing.T) {
 		{"concepts.tsv", "2,3", "2,x", "concept ai_c"},
 		{"calibration.tsv", "1.5", "much", "concept ai_d"},
 		{"calibration.tsv", "ai_e\t1.0\t0.1\t0.5\t0.9\t20\tx\n", "", "calibrations"},
-		{"names/de.tsv", "dedawn", "decow", "doubled"},
+		{"names/de.tsv", "dedawn", "decow", "duplicate"},
 		{"names/de.tsv", "ai_a\tdeant\n", "", "names for"},
 		{"calibration/sources.tsv", "original", "", "header"},
 		{"expected.tsv", "0.2", "x", "x"},

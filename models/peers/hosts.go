@@ -152,7 +152,7 @@ func startServer(binary, data string) (*server, error) {
 		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%s (make build makes it): %w", binary, err)
+		return nil, fmt.Errorf("%s (make build creates it): %w", binary, err)
 	}
 	s := &server{cmd: cmd}
 	if s.key, err = first(told, keyLine); err == nil { // it is told before the line of the log

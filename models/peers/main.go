@@ -23,8 +23,8 @@ import (
 func main() {
 	rounds := flag.Int("rounds", 5, "interleaved rounds")
 	n := flag.Int("n", 20, "repetitions of each side in a round")
-	shared := flag.String("shared", "../shared", "folder with model/ and onnx/")
-	only := flag.String("only", "", "measure only the cases whose name matches")
+	shared := flag.String("shared", "../shared", "folder with the folders model and onnx")
+	only := flag.String("only", "", "measure only cases with a matching name")
 	flag.Parse()
 	match, err := regexp.Compile(*only)
 	if err == nil {

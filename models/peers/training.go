@@ -59,7 +59,7 @@ func (b *beside) training(n int) (float64, error) {
 	select {
 	case <-begun:
 	case err := <-ended:
-		return 0, errors.Join(err, errors.New("no training has begun"))
+		return 0, errors.Join(err, errors.New("no training started"))
 	}
 	ms, err := b.percentile(n)
 	close(over)
