@@ -20,7 +20,7 @@ import (
 var dist embed.FS
 
 // ErrNotBuilt is returned by a program that was compiled before the module was.
-var ErrNotBuilt = errors.New("the module is not built into this program: run make wasm, then build again")
+var ErrNotBuilt = errors.New("this program was built without the module: run make wasm, then build again")
 
 // Guest is the module. Its bytes are the caller's.
 func Guest() ([]byte, error) { return read("guest.wasm") }

@@ -29,10 +29,10 @@ const Version = 1
 var ErrWild = errors.New("range outside the guest's memory")
 
 // ErrVersion is returned for a module of another version than [Version].
-var ErrVersion = errors.New("module of another version of the ABI")
+var ErrVersion = errors.New("module has a different version of the ABI")
 
 // ErrRemote is the error of a code that this side does not know.
-var ErrRemote = errors.New("error of the other side")
+var ErrRemote = errors.New("unknown error of the other side")
 
 // Role is what an instance does.
 type Role uint8

@@ -26,7 +26,7 @@ const (
 )
 
 // ErrHost is the error behind [Other].
-var ErrHost = errors.New("error of the host")
+var ErrHost = errors.New("host error")
 
 var errnos = []struct {
 	err error

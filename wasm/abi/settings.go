@@ -154,7 +154,7 @@ func getReplica(d *field.Decoder) *Replica {
 			r.Name = d.Text()
 		case 2:
 			if r.Live = replica.Live(d.Int()); r.Live > replica.Once {
-				d.Malformed("way of a replica")
+				d.Malformed("live mode of a replica")
 			}
 		case 3:
 			r.Wants.Vectors = wire.Vectors(d.Uint32())

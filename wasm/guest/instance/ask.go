@@ -56,12 +56,12 @@ func (i *Instance) ask(q *abi.Question) ([]byte, error) {
 		return marshalApps(err, apps...)
 	case abi.AskAppDefault:
 		if i.door == nil {
-			return nil, fmt.Errorf("%w: the door is not open", api.ErrOptions)
+			return nil, fmt.Errorf("%w: the instance does not serve a single application", api.ErrOptions)
 		}
 		app, err := i.door.application(q.Name, q.Language)
 		return marshalApps(err, app)
 	}
-	return nil, fmt.Errorf("%w: question %q", errEnvelope, q.What)
+	return nil, fmt.Errorf("%w: unknown question %q", errEnvelope, q.What)
 }
 
 func marshalApps(err error, apps ...catalog.App) ([]byte, error) {

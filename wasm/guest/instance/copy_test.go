@@ -64,7 +64,7 @@ func TestCopyTells(t *testing.T) {
 	k.restart(t, disk)
 	k.tell(t, replica.Begin{}) // what the power took back is pulled again
 	k.settle(t)
-	k.says(t, "conflicts", `"id":"2-1"`, `"input_id":"red","content":{"concepts":[{"id":"warm","name":"warm","value":1}]},"verdict":"gone","reason":"The input had been deleted."`)
+	k.says(t, "conflicts", `"id":"2-1"`, `"input_id":"red","content":{"concepts":[{"id":"warm","name":"warm","value":1}]},"verdict":"gone","reason":"The input was already deleted."`)
 	k.fetch(t, 404, "DELETE", "/v2/sync/conflicts/2-2", "", "")
 	k.fetch(t, 200, "DELETE", "/v2/sync/conflicts/2-1", "", "")
 	k.restart(t, disk)
@@ -78,7 +78,7 @@ func TestCopyTells(t *testing.T) {
 	if header := fmt.Sprint(r.Header); r.Status != 200 || !strings.Contains(header, "{X-Sightline-Durability origin}") || strings.Contains(header, "{X-Sightline-Operations") {
 		t.Errorf("a page's own application: %d %s, %s", r.Status, r.Body, header)
 	}
-	if body := alone.fetch(t, 404, "GET", "/v2/sync/outbox", "", ""); !strings.Contains(body, "is no copy of another") {
+	if body := alone.fetch(t, 404, "GET", "/v2/sync/outbox", "", ""); !strings.Contains(body, "is not a replica") {
 		t.Errorf("the outbox of a page's own application: %s", body)
 	}
 }

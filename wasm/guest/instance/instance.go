@@ -110,7 +110,7 @@ func (i *Instance) Resume(data []byte) []byte {
 	}
 	at := slices.IndexFunc(i.calls, func(u underWay) bool { return u.number == number })
 	if at < 0 {
-		return i.refuse(&api.Request{}, fmt.Errorf("%w: no call %d is under way", errEnvelope, number))
+		return i.refuse(&api.Request{}, fmt.Errorf("%w: no call %d is running", errEnvelope, number))
 	}
 	u := i.calls[at]
 	i.calls = slices.Delete(i.calls, at, at+1)

@@ -21,9 +21,9 @@ import (
 
 // Errors of calls that come at the wrong time or to the wrong instance.
 var (
-	errNoEngine   = fmt.Errorf("%w: no engine is open here", api.ErrOptions)
-	errNoAnalyser = fmt.Errorf("%w: no analyser is open here", api.ErrOptions)
-	errOpen       = fmt.Errorf("%w: the instance is open already", api.ErrOptions)
+	errNoEngine   = fmt.Errorf("%w: the instance has no open engine", api.ErrOptions)
+	errNoAnalyser = fmt.Errorf("%w: the instance has no open analyser", api.ErrOptions)
+	errOpen       = fmt.Errorf("%w: the instance is already open", api.ErrOptions)
 	errEnvelope   = fmt.Errorf("%w: envelope", field.ErrFormat)
 )
 
@@ -100,7 +100,7 @@ func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.S
 		o.Calls = lent.Calls{From: i.Imports}
 	}
 	if s.Store != abi.StoreLent && s.App != "" && s.Replica == nil {
-		return fmt.Errorf("%w: a store of its own has its own applications", api.ErrOptions)
+		return fmt.Errorf("%w: an instance with its own store must not name an application", api.ErrOptions)
 	}
 	if s.OpenDoor {
 		i.door = &door{instance: i}

@@ -15,13 +15,13 @@ import (
 	"github.com/sightline-dev/sightline/wasm/guest/lent"
 )
 
-var errNoReplica = fmt.Errorf("%w: no copy is kept here", api.ErrOptions)
+var errNoReplica = fmt.Errorf("%w: the instance has no replica", api.ErrOptions)
 
 // openReplica makes the machine that keeps the application a copy of its origin's.
 func (i *Instance) openReplica(store kv.Store) error {
 	s := i.settings.Replica
 	if i.settings.App == "" {
-		return fmt.Errorf("%w: a copy is of one application", api.ErrOptions)
+		return fmt.Errorf("%w: a replica needs the ID of its application", api.ErrOptions)
 	}
 	app, err := catalog.ParseAppID(i.settings.App)
 	if err != nil {

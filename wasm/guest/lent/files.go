@@ -139,7 +139,7 @@ func (e entry) data() ([]byte, error) {
 
 func (e entry) list() ([]fs.DirEntry, error) {
 	if !e.folder {
-		return nil, &fs.PathError{Op: "readdir", Path: e.name, Err: errors.New("is no folder")}
+		return nil, &fs.PathError{Op: "readdir", Path: e.name, Err: errors.New("is not a folder")}
 	}
 	var out []fs.DirEntry
 	last := ""

@@ -94,7 +94,7 @@ func (h *Host) enter(name string) {
 	h.count(name)
 }
 
-var errNotLent = errors.New("not lent")
+var errNotLent = errors.New("host function is not available")
 
 func put(dst, data []byte, err error) int64 {
 	if err != nil {

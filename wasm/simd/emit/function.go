@@ -44,7 +44,7 @@ func (f *Func) Let(v Value) Value {
 // Set sets a local to v, a [Value] or a constant.
 func (f *Func) Set(x Value, v any) {
 	if x.local == 0 {
-		panic("emit: what is set is no local")
+		panic("emit: Set needs a local")
 	}
 	f.code = append(f.code, value(x.typ, v).code...)
 	f.code = unsigned(append(f.code, 0x21), uint64(x.local-1))
@@ -125,7 +125,7 @@ func (f *Func) call(g *Func, args []Value) []byte {
 // Call calls g, which has no result.
 func (f *Func) Call(g *Func, args ...Value) {
 	if g.result != none {
-		panic("emit: a result that nobody takes")
+		panic("emit: the result of the call is not used")
 	}
 	f.code = append(f.code, f.call(g, args)...)
 }
