@@ -175,7 +175,7 @@ export class Client {
   /** Asks the page for what is shown to an origin. */
   async #show(credential: number, copy: CopyOptions | undefined): Promise<void> {
     try {
-      if (!copy) throw new Error('there is none');
+      if (!copy) throw new Error('no credential: the runtime was opened without a replica');
       this.#port.post({ credential, value: await copy.credential() } satisfies ToEngine);
     } catch (failure) {
       this.#port.post({ credential, refused: String((failure as Error)?.message ?? failure) } satisfies ToEngine);

@@ -144,7 +144,7 @@ export class Copy {
     const waits = this.#waits.get(name) ?? new Set();
     this.#waits.set(name, waits);
     return new Promise<void>((resolve, reject) => {
-      const timer = setTimeout(() => done(new Error('the origin does not send it')), pictureTime);
+      const timer = setTimeout(() => done(new Error('the origin did not send the picture in time')), pictureTime);
       const done = (error?: Error) => {
         clearTimeout(timer);
         waits.delete(done);
@@ -153,7 +153,7 @@ export class Copy {
         else resolve();
       };
       waits.add(done);
-      if (this.#ended || this.#offline || this.#unplugged) return done(new Error('there is no way to the origin'));
+      if (this.#ended || this.#offline || this.#unplugged) return done(new Error('cannot reach the origin'));
       this.#step({ kind: 'need', blob });
     });
   }
@@ -190,7 +190,7 @@ export class Copy {
     clearTimeout(this.#quiet);
     this.#unlisten();
     this.#giveUp();
-    for (const waits of this.#waits.values()) for (const done of [...waits]) done(new Error('the copy was closed'));
+    for (const waits of this.#waits.values()) for (const done of [...waits]) done(new Error('the replica was closed'));
   }
 
   #giveUp(): void {

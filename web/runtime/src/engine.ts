@@ -286,7 +286,7 @@ export class Engine {
     const served = decodeServed(
       this.#guest.call('serve', encodeRequest({ method: 'GET', path: '/v2/sync/status', app })),
     );
-    if (!('answer' in served) || served.answer.status !== 200) throw new Error('the copy does not say where it stands');
+    if (!('answer' in served) || served.answer.status !== 200) throw new Error('the replica did not return its status');
     return JSON.parse(new TextDecoder().decode(served.answer.body)).copy;
   }
 

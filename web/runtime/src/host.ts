@@ -88,7 +88,7 @@ export function analyser(port: Port): (message: ToAnalyser) => Promise<void> {
         port.post({ ready: true } satisfies FromAnalyser);
         return;
       }
-      if (!guest) throw new Error('a job for a worker that has not been started');
+      if (!guest) throw new Error('the worker for this job was not started');
       const result = guest.call('analyse', message.job);
       port.post({ result } satisfies FromAnalyser, [result.buffer]);
     } catch (failure) {
@@ -148,7 +148,7 @@ async function startAnalyser(port: Port, start: ToAnalyser, patience: number): P
       settle = { resolve, reject };
       port.post(m, transfer);
     });
-  const timer = setTimeout(() => settle?.reject(new Error('it does not start in time')), patience);
+  const timer = setTimeout(() => settle?.reject(new Error('the worker did not start in time')), patience);
   try {
     await tell(start);
   } catch (failure) {
@@ -364,7 +364,7 @@ export class Desk {
 
   #sync(what: Extract<ToEngine, { sync: string }>['sync']): CopyStatus | Digest | null {
     const { engine } = this.#running;
-    if (!engine.copy) throw new Error('no copy is kept here');
+    if (!engine.copy) throw new Error('this runtime has no replica');
     if (what === 'status') return engine.copy.status();
     if (what === 'digest') return decodeDigest(engine.ask('digest'));
     engine.copy.offline(what === 'offline');

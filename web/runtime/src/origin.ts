@@ -33,7 +33,7 @@ export async function send(base: string, credential: Credential, r: Request, sto
 async function sendOnce(base: string, authorization: string, r: Request, stop: AbortController): Promise<Response> {
   const headers = new Headers(r.header);
   if (authorization) headers.set('Authorization', authorization);
-  const late = () => stop.abort(new DOMException('no answer in time', 'TimeoutError'));
+  const late = () => stop.abort(new DOMException('request timed out', 'TimeoutError'));
   const timer = (r.body?.length ?? 0) < largeBody ? setTimeout(late, answerTime) : undefined;
   try {
     return await fetch(`${base}${r.path}${r.query ? `?${r.query}` : ''}`, {

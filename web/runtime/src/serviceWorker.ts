@@ -127,7 +127,7 @@ interface Scope {
       for (const [id, w] of waiting) {
         if (w.safe) continue; // asked again, by whoever waits for it
         waiting.delete(id);
-        w.reject(new Error('the page that had the data was closed during this call'));
+        w.reject(new Error('the page that served this call was closed'));
       }
       for (const w of waiting.values()) void reach().then(() => line.postMessage(w.m), w.reject);
     });
@@ -172,7 +172,7 @@ interface Scope {
       const status = {
         code: 40030,
         description: 'Service busy',
-        details: 'No page of this origin has the runtime open.',
+        details: 'No open page of this site is running Sightline.',
       };
       return Response.json({ status }, { status: 503, headers: { 'Retry-After': '1' } });
     } finally {

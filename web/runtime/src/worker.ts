@@ -144,7 +144,7 @@ class EngineWorker {
     for (const [id, m] of this.#asked) {
       const again = !('request' in m) || /^(GET|HEAD)$/.test(m.request.method);
       if (again) this.#early.push(m);
-      else tell({ id, name: 'NetworkError', failed: 'the tab that had the data was closed during this call' });
+      else tell({ id, name: 'NetworkError', failed: 'the tab that served this call was closed' });
     }
     this.#asked.clear();
     return this.#hold();
