@@ -66,7 +66,7 @@ func (x *exchange) comparedWith(v *partition.View, m *catalog.Model, than *catal
 	}
 	older, err := trainedBefore(v, m, than)
 	if err == nil && older == nil {
-		err = refusef(ErrModelArgument, "model_version_id '%s' is the first trained version; name the other version with the query parameter with.", than.ID)
+		err = refusef(ErrModelArgument, "model_version_id '%s' is the first trained version; name the other version in the query parameter \"with\".", than.ID)
 	}
 	if err != nil {
 		return catalog.Version{}, err
