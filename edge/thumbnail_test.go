@@ -94,7 +94,7 @@ func thumbed(t *testing.T, binary string) {
 		return len(c) == 1 && c[0].Phase == "connecting" && c[0].Problem != ""
 	})
 	same("without the origin")
-	if status, body := edge.thumbnail(t, key, "unseen"); status != 404 || !strings.Contains(string(body), "the origin does not send it now") {
+	if status, body := edge.thumbnail(t, key, "unseen"); status != 404 || !strings.Contains(string(body), "the download from the origin failed") {
 		t.Errorf("a picture that is not here: %d %s", status, body)
 	}
 	edge.as(t, key).must("POST", "/v2/inputs", object{"inputs": []object{input("alone", photo(t, names[2]))}})

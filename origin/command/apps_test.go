@@ -143,7 +143,7 @@ func TestNewerAndForeignFoldersAreRefused(t *testing.T) {
 	}
 	rewrite(t, filepath.Join(s.data, "store", "SIGHTLINE"), "another program's file")
 	code, _, stderr := runCode(t, "app", "list", "--data", s.data)
-	if code != 1 || !strings.Contains(stderr, "not a store of this application") {
+	if code != 1 || !strings.Contains(stderr, "not a Sightline store") {
 		t.Errorf("a foreign folder: exit code %d, %s", code, stderr)
 	}
 }

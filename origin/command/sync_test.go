@@ -194,7 +194,7 @@ func TestSyncTellsConflicts(t *testing.T) {
 	}
 	for _, path := range []string{"status", "outbox", "conflicts"} {
 		code, kind, answer := get(t, client, base+"/v2/sync/"+path)
-		if code != 404 || kind != "application/json; charset=UTF-8" || !strings.Contains(string(answer), "is no copy of another") {
+		if code != 404 || kind != "application/json; charset=UTF-8" || !strings.Contains(string(answer), "is not a replica") {
 			t.Errorf("%s at the origin: %d %s %s", path, code, kind, answer)
 		}
 	}

@@ -39,7 +39,7 @@ func Serve(r *api.Request) api.Response {
 	case "OPTIONS":
 		return envelope(200, `{"status":{"code":10000,"description":"Ok"}}`, allowMethods, allowHeaders)
 	default:
-		return envelope(405, `{"status":{"code":11103,"description":"Method not allowed","details":"Allowed here: `+methods+`."}}`,
+		return envelope(405, `{"status":{"code":11103,"description":"Method not allowed","details":"Allowed methods: `+methods+`."}}`,
 			api.Field{Name: "Allow", Value: methods})
 	}
 	header := []api.Field{allowOrigin, {Name: "ETag", Value: etag}, {Name: "Cache-Control", Value: "no-cache"}, {Name: "Vary", Value: "Accept-Encoding"}}
