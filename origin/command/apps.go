@@ -42,21 +42,21 @@ func (n *node) welcome(ctx context.Context, w io.Writer, name string) error {
 		}
 		app = made.ID
 	}
-	key, _, err := n.CreateKey(ctx, control.NewKey{App: app, Scopes: []string{"All"}, Description: "made at the first start"})
+	key, _, err := n.CreateKey(ctx, control.NewKey{App: app, Scopes: []string{"All"}, Description: "created at the first start"})
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(w, `
-This data folder is new. It has one application now, %q:
+New data folder. Created the application %q:
 
     app_id  %s
     key     %s
 
-The key is shown only this once. Try it:
+This key is not shown again. Try it:
 
     curl -H 'Authorization: Key %s' %s/v2/models
 
-Make more with: %s key create --app %s --scopes All --data %s
+To create more keys: %s key create --app %s --scopes All --data %s
 
 `, localApp, app, key, key, n.settings.publicURL, name, app, quote(n.settings.data))
 	return nil
@@ -73,7 +73,7 @@ func quote(path string) string {
 // withFolder runs do on a data folder, which a server may have open.
 func withFolder(ctx context.Context, dir string, env *Env, u use, do func(control.Service) error) error {
 	if dir == "" {
-		return Usagef("--data is needed: the data folder")
+		return Usagef("--data is required")
 	}
 	s, done, err := attach(ctx, dir, env, u)
 	if err != nil {
@@ -91,7 +91,7 @@ func withFolder(ctx context.Context, dir string, env *Env, u use, do func(contro
 
 const folderHelp = `
 
-The data folder is worked on directly; a server may have it open or not.`
+Works directly on the data folder, whether or not a server is running.`
 
 // common are the flags that all commands about applications and keys have.
 type common struct {
@@ -115,7 +115,7 @@ func (c *common) with(cmd *cobra.Command, do func(context.Context, control.Servi
 func one(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return Usagef("one %s is needed", what)
+			return Usagef("expected one argument: %s", what)
 		}
 		return nil
 	}
@@ -157,9 +157,9 @@ func group(use, short, long string, below ...*cobra.Command) *cobra.Command {
 }
 
 func newApp(env *Env) *cobra.Command {
-	return group("app", "Make, list, change and delete applications",
-		`Make, list, change and delete the applications of a data folder. An application holds its own
-inputs, concepts and models; what one holds no other can see.`,
+	return group("app", "Manage applications",
+		`Manages the applications of a data folder. An application has its own inputs, concepts and
+models, which no other application can see.`,
 		newAppCreate(env), newAppList(env), newAppChange(env), newAppDelete(env), newAppSecret(env), newAppRevoke(env))
 }
 
@@ -168,16 +168,16 @@ func newAppCreate(env *Env) *cobra.Command {
 	var a control.NewApp
 	cmd := c.flags(&cobra.Command{
 		Use:   "create NAME",
-		Short: "Make an application and print its id and its client",
-		Long: `Make an application and print its app_id, and the client_id and client_secret with which it gets
-access tokens from POST /v2/token. The secret is shown only now. The application has no key yet: see
-'sightline key create'. The folder is made when it is missing.` + folderHelp,
+		Short: "Create an application; print its ID and client credentials",
+		Long: `Creates an application and prints its app_id, client_id and client_secret (for access tokens from
+POST /v2/token). The secret is not shown again. The new application has no API key: see
+'sightline key create'. Creates the folder if it does not exist.` + folderHelp,
 		Example: `  sightline app create birds --data ./data
   sightline app create Vögel --language de --data ./data --json`,
-		Args: one("name"),
+		Args: one("the name"),
 	}, "a JSON object with app_id, client_id and client_secret")
-	cmd.Flags().StringVar(&a.Language, "language", "en", "language `code` of concept names when a request gives none; it never changes")
-	cmd.Flags().StringVar(&a.DefaultModel, "default-model", "", "`id` of the public model that pages and commands begin with; it changes no answer of /v2")
+	cmd.Flags().StringVar(&a.Language, "language", "en", "default language `code` of concept names; cannot be changed later")
+	cmd.Flags().StringVar(&a.DefaultModel, "default-model", "", "`ID` of the public model that pages select by default; does not affect the API")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a.Name = args[0]
 		return withFolder(cmd.Context(), c.dir, env, use{make: true}, func(s control.Service) error {
@@ -195,11 +195,11 @@ func newAppList(env *Env) *cobra.Command {
 	c := &common{env: env}
 	cmd := c.flags(&cobra.Command{
 		Use:     "list",
-		Short:   "List the applications",
-		Long:    `List the applications of a data folder, the oldest first.` + folderHelp,
+		Short:   "List applications",
+		Long:    `Lists the applications of a data folder, oldest first.` + folderHelp,
 		Example: `  sightline app list --data ./data`,
 		Args:    NoArguments,
-	}, "one JSON object a line")
+	}, "one JSON object per line")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return c.with(cmd, func(ctx context.Context, s control.Service) error {
 			apps, err := s.Apps(ctx)
@@ -219,14 +219,14 @@ func newAppChange(env *Env) *cobra.Command {
 	var name, model, stale string
 	cmd := c.flags(&cobra.Command{
 		Use:     "change ID",
-		Short:   "Change an application's name, default model or how long edges go on alone",
-		Long:    `Change what may change of an application. Its language may not.` + folderHelp,
+		Short:   "Change an application's name, default model or maximum edge staleness",
+		Long:    `Changes an application's settings. The language cannot be changed.` + folderHelp,
 		Example: `  sightline app change 0123456789abcdef0123456789abcdef --name "Birds of 2026" --data ./data`,
-		Args:    one("app_id"),
+		Args:    one("the app_id"),
 	}, "the application as a JSON object")
-	cmd.Flags().StringVar(&name, "name", "", "`text` to call it by")
-	cmd.Flags().StringVar(&model, "default-model", "", "`id` of the model that pages and commands begin with; empty: the general one")
-	cmd.Flags().StringVar(&stale, "max-stale", "", "`time` for which an edge that does not hear of this server takes writes, such as 48h; 0: 24 h")
+	cmd.Flags().StringVar(&name, "name", "", "new `name`")
+	cmd.Flags().StringVar(&model, "default-model", "", "`ID` of the model that pages select by default; empty for the general model")
+	cmd.Flags().StringVar(&stale, "max-stale", "", "`duration` for which edges accept writes without contact to this server, such as 48h; 0 means 24h")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var change control.AppChange
 		if cmd.Flags().Changed("name") {
@@ -239,7 +239,7 @@ func newAppChange(env *Env) *cobra.Command {
 			change.MaxStale = &stale
 		}
 		if change == (control.AppChange{}) {
-			return Usagef("say what to change: --name, --default-model or --max-stale")
+			return Usagef("nothing to change: give --name, --default-model or --max-stale")
 		}
 		return c.with(cmd, func(ctx context.Context, s control.Service) error {
 			app, err := s.ChangeApp(ctx, args[0], change)
@@ -260,15 +260,15 @@ func newAppDelete(env *Env) *cobra.Command {
 	yes := false
 	cmd := c.flags(&cobra.Command{
 		Use:   "delete ID",
-		Short: "Delete an application with all that it holds, for good",
-		Long: `Delete an application: its keys and tokens let nobody in from the same moment on, and its inputs,
-concepts, models, workflows and pictures are removed for good. On a terminal its name has to be
-typed; otherwise --yes is needed. 'sightline export' keeps a copy.` + folderHelp,
+		Short: "Permanently delete an application and its contents",
+		Long: `Deletes an application. Its keys and tokens stop working immediately; its inputs, concepts, models,
+workflows and pictures are permanently removed. On a terminal you must type its name; in scripts
+use --yes. Run 'sightline export' first to keep a copy.` + folderHelp,
 		Example: `  sightline export birds.zip --app 0123456789abcdef0123456789abcdef --data ./data
   sightline app delete 0123456789abcdef0123456789abcdef --data ./data`,
-		Args: one("app_id"),
-	}, "what was deleted as a JSON object")
-	cmd.Flags().BoolVar(&yes, "yes", false, "ask nothing")
+		Args: one("the app_id"),
+	}, "the deleted application as a JSON object")
+	cmd.Flags().BoolVar(&yes, "yes", false, "skip the confirmation")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.with(cmd, func(ctx context.Context, s control.Service) error {
 			return c.deleteApp(ctx, s, cmd.Root().Name(), args[0], yes)
@@ -295,7 +295,7 @@ func (c *common) deleteApp(ctx context.Context, s control.Service, name, id stri
 	}
 	if !yes {
 		if !isTerminal(c.env.Stdin) {
-			return Usagef("%q would be deleted with %s; say --yes", app.Name, counted(contents))
+			return Usagef("this would delete %q with %s; pass --yes to confirm", app.Name, counted(contents))
 		}
 		if err := c.confirm(ctx, name, app, contents); err != nil {
 			return err
@@ -327,7 +327,7 @@ func findApp(ctx context.Context, s control.Service, id string) (control.App, er
 
 // confirm has the application's name typed.
 func (c *common) confirm(ctx context.Context, name string, app control.App, contents control.Contents) error {
-	fmt.Fprintf(c.env.Stderr, `%s will be removed for good, with %s.
+	fmt.Fprintf(c.env.Stderr, `%s will be permanently deleted, with %s.
 To keep a copy, stop here (Ctrl-C) and run:
 
     %s export FILE.zip --app %s --data %s
@@ -343,9 +343,9 @@ Type the application's name to delete it: `, clean(app.Name), counted(contents),
 		if strings.TrimSpace(line) == app.Name {
 			return nil
 		}
-		return errors.New("that is not its name; nothing was deleted")
+		return errors.New("the name does not match; nothing was deleted")
 	case <-ctx.Done():
-		return errors.New("nothing was deleted")
+		return errors.New("interrupted; nothing was deleted")
 	}
 }
 
@@ -368,11 +368,11 @@ func newAppSecret(env *Env) *cobra.Command {
 	c := &common{env: env}
 	cmd := c.flags(&cobra.Command{
 		Use:   "secret ID",
-		Short: "Give an application's client another secret and print it, once",
-		Long: `Give an application's client another secret. The old one, and all access tokens that were issued, are
-dead from the same moment on.` + folderHelp,
+		Short: "Replace the client secret and print the new one",
+		Long: `Replaces the client secret of an application. The old secret and all access tokens stop working
+immediately.` + folderHelp,
 		Example: `  sightline app secret 0123456789abcdef0123456789abcdef --data ./data --json`,
-		Args:    one("app_id"),
+		Args:    one("the app_id"),
 	}, "a JSON object with client_id and client_secret")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.with(cmd, func(ctx context.Context, s control.Service) error {
@@ -390,10 +390,10 @@ func newAppRevoke(env *Env) *cobra.Command {
 	c := &common{env: env}
 	cmd := c.flags(&cobra.Command{
 		Use:     "revoke ID",
-		Short:   "Kill all access tokens of an application",
-		Long:    `Kill all access tokens that were issued for an application. Its secret stays: new ones can be had with it.` + folderHelp,
+		Short:   "Revoke all access tokens of an application",
+		Long:    `Revokes all access tokens of an application. The client secret stays valid and can issue new ones.` + folderHelp,
 		Example: `  sightline app revoke 0123456789abcdef0123456789abcdef --data ./data`,
-		Args:    one("app_id"),
+		Args:    one("the app_id"),
 	}, "a JSON object with app_id")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.with(cmd, func(ctx context.Context, s control.Service) error {

@@ -97,16 +97,16 @@ func TestAppAndKeyMistakes(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"app", "create", "x"}, 2, "--data is needed"},
-		{[]string{"app", "create", "--data", data}, 2, "one name"},
+		{[]string{"app", "create", "x"}, 2, "--data is required"},
+		{[]string{"app", "create", "--data", data}, 2, "expected one argument: the name"},
 		{[]string{"app", "create", "", "--data", data}, 2, "a name of 1 to"},
 		{[]string{"app", "create", "x", "--language", "xx", "--data", data}, 2, "xx"},
 		{[]string{"app", "make"}, 2, "unknown command"},
-		{[]string{"key", "create", "--data", data}, 2, "--app is needed"},
-		{[]string{"key", "create", "--app", strings.Repeat("0", 32), "--data", data}, 2, "no such application"},
+		{[]string{"key", "create", "--data", data}, 2, "--app is required"},
+		{[]string{"key", "create", "--app", strings.Repeat("0", 32), "--data", data}, 2, "application not found"},
 		{[]string{"key", "create", "--app", app.AppID, "--scopes", "Everything", "--data", data}, 2, "no such scope"},
-		{[]string{"key", "create", "--data", data + "x"}, 1, "there is none"},
-		{[]string{"app", "list", "--data", data + "x"}, 1, "there is none"},
+		{[]string{"key", "create", "--data", data + "x"}, 1, "does not exist"},
+		{[]string{"app", "list", "--data", data + "x"}, 1, "does not exist"},
 	} {
 		code, stdout, stderr := runCode(t, tt.args...)
 		if code != tt.code || !strings.Contains(stderr, tt.says) || stdout != "" {

@@ -27,7 +27,7 @@ type use struct {
 // process. done ends the use.
 func attach(ctx context.Context, dir string, env *Env, u use) (_ control.Service, done func() error, err error) {
 	if !u.make && !system.IsDir(dir) {
-		return nil, nil, fmt.Errorf("data folder %s: there is none", dir)
+		return nil, nil, fmt.Errorf("data folder %s does not exist", dir)
 	}
 	log := slog.New(slog.DiscardHandler)
 	for start, wait := system.Now(), 5*time.Millisecond; ; wait = min(2*wait, 250*time.Millisecond) {
@@ -42,13 +42,13 @@ func attach(ctx context.Context, dir string, env *Env, u use) (_ control.Service
 		if _, e := client.Apps(ctx); e == nil {
 			return client, client.Close, nil
 		} else if !system.IsGone(e) && !errors.Is(e, io.EOF) { // with io.EOF it has just ended
-			return nil, nil, errors.Join(fmt.Errorf("%w, and its control socket does not answer: %w", err, e), client.Close())
+			return nil, nil, errors.Join(fmt.Errorf("%w, and the server does not respond on its control socket: %w", err, e), client.Close())
 		}
 		if err := errors.Join(client.Close(), ctx.Err()); err != nil {
 			return nil, nil, err
 		}
 		if system.Now().Sub(start) > attachTime {
-			return nil, nil, fmt.Errorf("%w, which takes no commands", err)
+			return nil, nil, fmt.Errorf("%w, which accepts no commands; wait until it ends, or stop it", err)
 		}
 		system.Pause(ctx, wait)
 	}

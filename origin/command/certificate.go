@@ -20,13 +20,11 @@ func newCertificate(_ *Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "certificate",
-		Short: "Make a certificate for development on this machine",
-		Long: `Make a certificate for localhost, 127.0.0.1, ::1 and the given hosts, and the authority that
-signs it, in a folder.
-
-Programs believe the certificate once they trust the authority, which can sign for these hosts
-alone. The authority is made once: running the command again, with hosts that it may sign for,
-makes a new certificate, and a server that uses the files takes it without a restart.`,
+		Short: "Create a TLS certificate for local development",
+		Long: `Creates a certificate authority and a certificate for localhost, 127.0.0.1, ::1 and the given
+hosts. Clients accept the certificate once they trust the authority, which can sign for these
+hosts only. Run the command again to renew the certificate; a running server reloads it. Hosts
+that the authority cannot sign for need a new authority, which the command creates too.`,
 		Example: `  sightline certificate
   sightline certificate --host sightline.test --host 192.168.7.20
   sightline serve --tls-cert certificates/certificate.pem --tls-key certificates/key.pem`,
@@ -50,7 +48,7 @@ makes a new certificate, and a server that uses the files takes it without a res
 					"certificate": path(certificate.CertificateFile), "key": path(certificate.KeyFile),
 				})
 			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), `A certificate is in %s. Serve with
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), `Created a certificate in %s. Serve with
 
     %s serve --tls-cert %s --tls-key %s
 
@@ -61,14 +59,14 @@ makes a new certificate, and a server that uses the files takes it without a res
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", "certificates", "`folder` for the files; made when missing")
-	cmd.Flags().StringArrayVar(&hosts, "host", nil, "`name` or address, besides those of this machine for itself; repeat for more")
+	cmd.Flags().StringVar(&dir, "dir", "certificates", "output `folder`; created if missing")
+	cmd.Flags().StringArrayVar(&hosts, "host", nil, "additional host `name` or IP address; repeatable")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	return cmd
 }
 
 // trust tells how to trust an authority.
-const trust = `Its authority is new. Trust it where clients run:
+const trust = `The certificate authority is new. Trust it where clients run:
 
     one curl    curl --cacert %[1]s https://localhost:8080/…
     Python      REQUESTS_CA_BUNDLE=%[1]s
@@ -79,5 +77,5 @@ const trust = `Its authority is new. Trust it where clients run:
     Windows     certutil -addstore -f ROOT %[1]s
     Firefox     Settings, Certificates, Authorities, Import
 
-It can sign for these hosts alone. Keep authority-key.pem to yourself, or delete it.
+It can sign for these hosts only. Keep authority-key.pem secret, or delete it.
 `

@@ -262,7 +262,7 @@ func TestExportImportedElsewhereIsEqual(t *testing.T) {
 	}
 	rewrite(t, damaged[0], "something else")
 	code, _, stderr := runCode(t, "import", filepath.Join(dir, "by-socket"), "--data", newFolder(t))
-	if code != 3 || !strings.Contains(stderr, "not the one that was exported") {
+	if code != 3 || !strings.Contains(stderr, "does not match its SHA-256") {
 		t.Errorf("a damaged export: exit code %d, %s", code, stderr)
 	}
 }
@@ -341,7 +341,7 @@ func TestTrainCommand(t *testing.T) {
 	}
 	_ = res.Body.Close()
 	code, stdout, stderr := runCode(t, "train", "kiosk", "--data", data)
-	if code != 0 || !strings.Contains(stdout, "beach    3") || !strings.Contains(stderr, "car has 3 pictures; 10 or more make a better start") {
+	if code != 0 || !strings.Contains(stdout, "beach    3") || !strings.Contains(stderr, "car has only 3 pictures; use at least 10 for good results") {
 		t.Errorf("train through the socket: exit code %d\n%s%s", code, stdout, stderr)
 	}
 	if err := srv.stop(); err != nil {

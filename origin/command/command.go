@@ -64,7 +64,7 @@ var errTold = Told(exitFailed)
 // told is the exit code of what has been told.
 type told int
 
-func (t told) Error() string { return fmt.Sprintf("ended with %d", int(t)) }
+func (t told) Error() string { return fmt.Sprintf("exit status %d", int(t)) }
 
 // Told ends the program with an exit code and says nothing: what is wrong has been told.
 func Told(code int) error { return told(code) }

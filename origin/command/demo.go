@@ -51,21 +51,23 @@ func newDemo(env *Env) *cobra.Command {
 	d := &demo{env: env, ended: make(chan end, 16)}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Run an origin and edges with sample pictures, on this machine",
-		Long: `Run an origin and edges on this machine, signed in, with 42 sample pictures and two small models. Each is a
-process of its own, with a data folder of its own: the origin's is --data, the edges' stand beside it.
+		Short: "Run a local demo: an origin and edges with sample pictures",
+		Long: `Runs an origin and edges on this machine with 42 sample pictures and two small models, already
+signed in. Each runs as a separate process; --data is the origin's data folder, the edges use
+folders next to it.
 
-Enter the letter o to stop the origin, and once more to start it: edges and pages go on without it.`,
+Press o and Enter to stop the origin, and again to start it. Edges and pages keep working
+without it.`,
 		Example: `  sightline demo
   sightline demo --edges 2 --open`,
 		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&d.listen, "listen", "127.0.0.1:8080", "`address` of the origin; the edges' have the ports after it")
+	f.StringVar(&d.listen, "listen", "127.0.0.1:8080", "listen `address` of the origin; edges use the ports after it")
 	f.StringVar(&d.data, "data", "sightline-demo", "data `folder` of the origin")
 	f.IntVar(&d.edges, "edges", 1, "`number` of edges, at most 9")
-	f.BoolVar(&d.open, "open", false, "open the pages in the browser, where the machine has a screen")
+	f.BoolVar(&d.open, "open", false, "open the pages in the browser, if this machine has a screen")
 	return cmd
 }
 
@@ -101,21 +103,21 @@ func (d *demo) run(ctx context.Context) error {
 		if err := d.ready(ctx, i); err != nil || ctx.Err() != nil {
 			return err
 		}
-		fmt.Fprintf(d.env.Stdout, "%s is at http://%s\n", d.names[i], d.places[i])
+		fmt.Fprintf(d.env.Stdout, "%s: http://%s\n", d.names[i], d.places[i])
 	}
-	fmt.Fprintf(d.env.Stdout, "\nEnter o to stop the origin, and again to start it. Ctrl-C ends everything.\n\n")
+	fmt.Fprintf(d.env.Stdout, "\nPress o and Enter to stop or start the origin. Press Ctrl-C to quit.\n\n")
 	return d.watch(ctx)
 }
 
 // plan names the processes and finds their programs and addresses.
 func (d *demo) plan(ctx context.Context) error {
 	if d.edges < 0 || d.edges > 9 {
-		return Usagef("--edges %d: between 0 and 9", d.edges)
+		return Usagef("--edges %d: must be 0 to 9", d.edges)
 	}
 	host, port, err := net.SplitHostPort(d.listen)
 	first, bad := strconv.Atoi(port)
 	if err != nil || bad != nil || !onLoopback(host) {
-		return Usagef("--listen %q: a demo is on loopback, such as 127.0.0.1:8080", d.listen)
+		return Usagef("--listen %q: the demo needs a loopback address, such as 127.0.0.1:8080", d.listen)
 	}
 	if d.program, err = system.Executable(); err != nil {
 		return err
@@ -211,7 +213,7 @@ func (d *demo) ready(ctx context.Context, which int) error {
 		select {
 		case e := <-d.ended:
 			d.ended <- e // whoever stops them counts it
-			return fmt.Errorf("%s has ended: %w", d.names[e.which], errors.Join(e.err, ctx.Err()))
+			return fmt.Errorf("%s stopped: %w", d.names[e.which], errors.Join(e.err, ctx.Err()))
 		case <-ctx.Done():
 			return nil
 		default:
@@ -222,7 +224,7 @@ func (d *demo) ready(ctx context.Context, which int) error {
 
 // tell says where the pages are. An edge compiles its module at its first start, which nobody waits for.
 func (d *demo) tell() {
-	fmt.Fprintf(d.env.Stdout, "\nSightline is at http://%s\n", d.places[0])
+	fmt.Fprintf(d.env.Stdout, "\nSightline: http://%s\n", d.places[0])
 	if d.open {
 		browse("http://"+d.places[0], d.env.Environ())
 	}
@@ -248,10 +250,10 @@ func (d *demo) watch(ctx context.Context) error {
 		case e := <-d.ended:
 			if e.which > 0 {
 				d.ended <- e // whoever stops them counts it
-				return fmt.Errorf("%s has ended: %w", d.names[e.which], e.err)
+				return fmt.Errorf("%s stopped: %w", d.names[e.which], e.err)
 			}
 			d.origin = nil
-			fmt.Fprintln(w, "The origin is stopped. Enter o to start it.")
+			fmt.Fprintln(w, "The origin is stopped. Press o and Enter to start it.")
 		case line := <-entered:
 			var err error
 			switch {
@@ -263,7 +265,7 @@ func (d *demo) watch(ctx context.Context) error {
 				if d.origin, err = d.start(0, d.serve()...); err == nil {
 					err = d.ready(ctx, 0)
 				}
-				fmt.Fprintln(w, "The origin is there. Enter o to stop it.")
+				fmt.Fprintln(w, "The origin is running. Press o and Enter to stop it.")
 			}
 			if err != nil {
 				return err

@@ -107,7 +107,7 @@ func TestDemo(t *testing.T) {
 		t.Fatalf("nothing begins with %q\n%s", start, trouble.String())
 		return ""
 	}
-	base := hear("Sightline is at ")
+	base := hear("Sightline: ")
 	status := func() int {
 		res, err := http.Get(base + "/v2/models")
 		if err != nil {
@@ -119,7 +119,7 @@ func TestDemo(t *testing.T) {
 	for _, want := range []struct {
 		said   string
 		status int
-	}{{"The origin is stopped.", 0}, {"The origin is there.", 401}} {
+	}{{"The origin is stopped.", 0}, {"The origin is running.", 401}} {
 		if _, err := io.WriteString(in, "x\no\n"); err != nil {
 			t.Fatal(err)
 		}

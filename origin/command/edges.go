@@ -13,10 +13,9 @@ import (
 )
 
 func newEdge(env *Env) *cobra.Command {
-	return group("edge", "Make, list and revoke edges, which hold copies of applications",
-		`Make, list and revoke edges. An edge is another machine that runs 'sightline-edge serve' and holds
-copies of some of this folder's applications: it answers for them, takes writes, and goes on with
-both while this server cannot be reached.`,
+	return group("edge", "Manage edges, which hold replicas of applications",
+		`Manages edges. An edge is another machine that runs 'sightline-edge serve' with replicas of some
+of these applications. It accepts reads and writes, also while this server is unreachable.`,
 		newEdgeCreate(env), newEdgeList(env), newEdgeRevoke(env))
 }
 
@@ -25,16 +24,16 @@ func newEdgeCreate(env *Env) *cobra.Command {
 	var e control.NewEdge
 	cmd := c.flags(&cobra.Command{
 		Use:   "create NAME",
-		Short: "Make an edge and print the token that it enrols with, once",
-		Long: `Make an edge that may hold applications, and print its token. It is shown only now. The edge enrols
-with it once, at its first start, and goes on with a key of its own:
+		Short: "Create an edge and print its enrolment token",
+		Long: `Creates an edge and prints its enrolment token, which is not shown again. The edge uses it once,
+at its first start, and then authenticates with its own key:
 
     sightline-edge serve --origin URL --token TOKEN --data DIR` + folderHelp,
 		Example: `  sightline edge create attic --apps 0123456789abcdef0123456789abcdef --data ./data
   sightline edge create kiosk --data ./data --json`,
-		Args: one("name"),
+		Args: one("the name"),
 	}, "a JSON object with token, edge_id, name and app_ids")
-	cmd.Flags().StringSliceVar(&e.Apps, "apps", nil, "`ids` of the applications that it may hold, separated by commas; not needed where there is one")
+	cmd.Flags().StringSliceVar(&e.Apps, "apps", nil, "comma-separated `IDs` of the applications to replicate; optional if there is only one")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		e.Name = args[0]
 		return c.with(cmd, func(ctx context.Context, s control.Service) error {
@@ -44,7 +43,7 @@ with it once, at its first start, and goes on with a key of its own:
 					return err
 				}
 				if len(apps) != 1 {
-					return Usagef("--apps is needed: the folder holds %d applications, which 'app list' shows", len(apps))
+					return Usagef("--apps is required: the folder has %d applications (see 'app list')", len(apps))
 				}
 				e.Apps = []string{apps[0].ID}
 			}
@@ -76,11 +75,11 @@ func newEdgeList(env *Env) *cobra.Command {
 	c := &common{env: env}
 	cmd := c.flags(&cobra.Command{
 		Use:     "list",
-		Short:   "List the edges",
-		Long:    `List the edges, the oldest first, and whether they have enrolled or were revoked.` + folderHelp,
+		Short:   "List edges",
+		Long:    `Lists edges, oldest first, and whether they are enrolled or revoked.` + folderHelp,
 		Example: `  sightline edge list --data ./data --json`,
 		Args:    NoArguments,
-	}, "one JSON object a line")
+	}, "one JSON object per line")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return c.with(cmd, func(ctx context.Context, s control.Service) error {
 			edges, err := s.Edges(ctx)
@@ -110,13 +109,12 @@ func newEdgeRevoke(env *Env) *cobra.Command {
 	c := &common{env: env}
 	cmd := c.flags(&cobra.Command{
 		Use:   "revoke EDGE_ID",
-		Short: "Shut an edge out for ever",
-		Long: `Shut an edge out, given by the id that 'sightline edge list' shows: all 32 digits of it, or at least
-8 where no other begins so. Nothing that it sends from then on is taken, and at its next contact it is
-told to give up what it holds.` + folderHelp,
+		Short: "Permanently revoke an edge",
+		Long: `Revokes an edge, given its ID (see 'sightline edge list') or a unique prefix of at least 8 digits.
+The origin rejects all its requests; at its next connection the edge deletes its replicas.` + folderHelp,
 		Example: `  sightline edge revoke 0123456789abcdef0123456789abcdef --data ./data`,
-		Args:    one("edge_id"),
-	}, "the edge's record as a JSON object")
+		Args:    one("the edge_id"),
+	}, "the revoked edge as a JSON object")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.with(cmd, func(ctx context.Context, s control.Service) error {
 			edges, err := s.Edges(ctx)
@@ -144,7 +142,7 @@ told to give up what it holds.` + folderHelp,
 func chosenEdge(edges []control.Edge, text string) (control.Edge, error) {
 	id := strings.ToLower(strings.TrimSpace(text))
 	if strings.Trim(id, "0123456789abcdef") != "" || len(id) < 8 || len(id) > 32 {
-		return control.Edge{}, Usagef("this is not the id of an edge: 8 to 32 of the hex digits that 'edge list' shows")
+		return control.Edge{}, Usagef("not an edge ID (8 to 32 hex digits; see 'edge list')")
 	}
 	var found []control.Edge
 	for _, e := range edges {
@@ -154,9 +152,9 @@ func chosenEdge(edges []control.Edge, text string) (control.Edge, error) {
 	}
 	switch len(found) {
 	case 0:
-		return control.Edge{}, Usagef("the folder knows no edge with the id %s", id)
+		return control.Edge{}, Usagef("no edge with ID %s (see 'edge list')", id)
 	case 1:
 		return found[0], nil
 	}
-	return control.Edge{}, Usagef("%d edges have ids that begin with %s; give more of it", len(found), id)
+	return control.Edge{}, Usagef("edge ID %s is ambiguous: %d edges match; give more digits", id, len(found))
 }

@@ -101,7 +101,7 @@ func TestEdgesNeedAVerifiedAccount(t *testing.T) {
 	op, ada := visit(t, base), visit(t, base)
 	op.must("POST", "/accounts", object{"name": "Op", "email": "op@x.example", "password": aPassword, "setup": setup(t, srv)})
 	ada.must("POST", "/accounts", object{"name": "Ada", "email": "ada@x.example", "password": aPassword})
-	for who, want := range map[*visitor]string{op: "", ada: "needs a verified e-mail address"} {
+	for who, want := range map[*visitor]string{op: "", ada: "must verify its email address"} {
 		app := who.must("POST", "/apps", object{"name": "Birds", "language": "en", "default_model": ""}).App.ID
 		code, out, said := runCode(t, "edge", "create", "attic", "--apps", app, "--data", s.data)
 		if (code == 0) != (want == "") || (out == "") != (want != "") || !strings.Contains(said, want) {
@@ -147,18 +147,18 @@ func TestEdgeMistakes(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"edge", "create", "x"}, 2, "--data is needed"},
-		{[]string{"edge", "create", "--data", dir}, 2, "one name"},
-		{[]string{"edge", "create", "x", "--data", dir}, 2, "--apps is needed"},
+		{[]string{"edge", "create", "x"}, 2, "--data is required"},
+		{[]string{"edge", "create", "--data", dir}, 2, "expected one argument: the name"},
+		{[]string{"edge", "create", "x", "--data", dir}, 2, "--apps is required"},
 		{[]string{"edge", "create", "", "--apps", app.AppID, "--data", dir}, 2, "a name of 1 to"},
 		{[]string{"edge", "create", "x", "--apps", strings.Repeat("0", 32), "--data", dir}, 2, "no such application"},
 		{[]string{"edge", "create", "x", "--apps", app.AppID + ",", "--data", dir}, 2, "no such application"},
 		{[]string{"edge", "make"}, 2, "unknown command"},
-		{[]string{"edge", "revoke", "--data", dir}, 2, "one edge_id"},
-		{[]string{"edge", "revoke", "attic", "--data", dir}, 2, "not the id of an edge"},
-		{[]string{"edge", "revoke", strings.Repeat("f", 32), "--data", dir}, 2, "no edge with the id"},
-		{[]string{"edge", "revoke", strings.Repeat("f", 64), "--data", dir}, 2, "not the id of an edge"},
-		{[]string{"edge", "list", "--data", dir + "x"}, 1, "there is none"},
+		{[]string{"edge", "revoke", "--data", dir}, 2, "expected one argument: the edge_id"},
+		{[]string{"edge", "revoke", "attic", "--data", dir}, 2, "not an edge ID"},
+		{[]string{"edge", "revoke", strings.Repeat("f", 32), "--data", dir}, 2, "no edge with ID"},
+		{[]string{"edge", "revoke", strings.Repeat("f", 64), "--data", dir}, 2, "not an edge ID"},
+		{[]string{"edge", "list", "--data", dir + "x"}, 1, "does not exist"},
 	} {
 		code, stdout, stderr := runCode(t, tt.args...)
 		if code != tt.code || !strings.Contains(stderr, tt.says) || stdout != "" || strings.Contains(stderr, strings.Repeat("f", 64)) {

@@ -27,24 +27,24 @@ func newExport(env *Env) *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
 		Use:   "export DIR|FILE.zip",
-		Short: "Write an application's pictures and all that is said of them to files",
-		Long: `Write an application to a new folder or archive: inputs with concepts, metadata, places and crops, their
-pictures with hashes, the application's own concepts, its models with their settings, and its
-workflows. Trained versions are not in it: training again from the same inputs makes the
-same ones. 'sightline import' brings it into another application.
+		Short: "Export pictures with labels and metadata",
+		Long: `Exports an application to a new folder or .zip: inputs with labels, metadata, locations and crops,
+pictures with hashes, custom concepts, models and workflows. Trained versions are not included;
+retraining from the same inputs reproduces them. 'sightline import' imports it into another
+application.
 
-  sightline.json    what it is, written last: an export without it is not whole
-  inputs.jsonl      one input a line, with the path and the SHA-256 of its picture
+  sightline.json    manifest, written last; an export without it is incomplete
+  inputs.jsonl      one input per line, with the path and the SHA-256 of its picture
   concepts.jsonl, models.jsonl, workflows.jsonl
   pictures/
 
-An application that is changed meanwhile is exported as it is met. Inputs that have not been
-downloaded, or could not be, are exported with their address alone.` + whereHelp,
+The export is not a snapshot: concurrent changes may or may not be included. Inputs whose
+picture is not downloaded are exported with their URL only.` + whereHelp,
 		Example: `  sightline export backup/birds --data ./data
   sightline export birds.zip --key 0123456789abcdef0123456789abcdef`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return Usagef("one target is needed: a new folder, or a file that ends in .zip")
+				return Usagef("expected one argument: a new folder or a .zip file")
 			}
 			return nil
 		},
@@ -95,7 +95,7 @@ func runExport(ctx context.Context, f *exportFlags, name string, env *Env) (err 
 	})
 	if err != nil {
 		ex.to.Abandon()
-		return errors.Join(fmt.Errorf("%s is not whole: %w", name, err), finish(false))
+		return errors.Join(fmt.Errorf("%s is incomplete: %w", name, err), finish(false))
 	}
 	ex.progress.finish()
 	return finish(true)

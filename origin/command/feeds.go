@@ -67,7 +67,7 @@ func (srv *Server) feeds() ([]httpd.Mount, error) {
 		tend := func(ctx context.Context) {
 			err := errors.Join(srv.feed.Step(ctx), engine.SignsWith(ctx, srv.tokens.Issuer(), srv.tokens.Public()))
 			if err != nil && ctx.Err() == nil {
-				srv.log.Error("feed", "error", err)
+				srv.log.Error("cannot maintain the change feed", "error", err)
 			}
 		}
 		tend(ctx)

@@ -30,52 +30,50 @@ func newImport(env *Env) *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "import DIR|FILE.jsonl|FILE.csv|FILE.zip",
-		Short: "Add pictures, and what is said of them, to an application",
-		Long: `Add inputs to an application: pictures of a folder, the lines of a .jsonl file, the rows of a
-.csv file, or an archive of these. An export, as folder or archive, brings its concepts, models
-and workflows with it.
+		Short: "Import pictures with labels and metadata",
+		Long: `Imports pictures from a folder, a .jsonl or .csv file, or a .zip of these. An export also brings
+its concepts, models and workflows.
 
-  DIR      every picture below it, found by its content; its id is its path below DIR. With
-           --folder-concepts the first folder of the path is a concept of the picture. A folder
-           that holds inputs.jsonl or inputs.csv is read by that.
-  .jsonl   one input a line, as POST /v2/inputs takes it, or flat:
+  DIR      all pictures below it, recognised by their content; the ID of each is its path below
+           DIR. With --folder-concepts the first folder of the path is a label of the picture.
+           If the folder has an inputs.jsonl or inputs.csv, only the inputs in that file are read.
+  .jsonl   one input per line, in the form of POST /v2/inputs, or flat:
              {"id":"a","url":"https://…"}          or "path", below the file's folder, or "base64"
              {"id":"b","path":"b.jpg","concepts":["cat",{"id":"dog","value":false}],
               "metadata":{"shelf":7},"geo":{"longitude":11.6,"latitude":48.1},"crop":[0,0,1,0.5]}
-  .csv     a header and a row for each input; columns are id, url or path, concepts and
-           not_concepts (separated by semicolons), lat, lon, and metadata.NAME for members of the
-           metadata; numbers, true and false are taken as such, everything else as text
-  .zip     a folder, packed
+  .csv     a header and one row per input; columns are id, url or path, concepts and not_concepts
+           (separated by semicolons), lat, lon, and metadata.NAME for members of the metadata.
+           Numbers, true and false are read as such, everything else as text.
+  .zip     a zipped folder
 
-An input without an id gets one that depends on the source alone. Inputs that the application has
-already, by id, are left as they are: an import that was interrupted goes on when the same
-command is given again. Pictures behind addresses are downloaded by the server; the command
-waits until that has ended too, unless --no-wait is given.
+Inputs without an ID get one derived from the source. Inputs whose ID already exists are
+skipped, so you can rerun an interrupted import. The server downloads pictures given by URL;
+the command waits for these downloads unless --no-wait is given.
 
-Exit codes: 0 everything is there, 1 nothing worked or the import was broken off, 2 the command
-line is wrong, 3 some inputs failed.` + whereHelp,
+Exit codes: 0 everything imported; 1 all inputs failed, or the import stopped early; 2 usage
+error; 3 some inputs failed.` + whereHelp,
 		Example: `  sightline import photos/ --data ./data
   sightline import inputs.jsonl --url http://127.0.0.1:8080 --key 0123456789abcdef0123456789abcdef
   sightline import export.zip --data ./other --app 0123456789abcdef0123456789abcdef`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return Usagef("one source is needed: a folder, .jsonl, .csv or .zip")
+				return Usagef("expected one argument: a folder, or a .jsonl, .csv or .zip file")
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.parallel < 0 || f.parallel > 16 {
-				return Usagef("--parallel %d: 1 to 16", f.parallel)
+				return Usagef("--parallel %d: must be 1 to 16", f.parallel)
 			}
 			return runImport(cmd.Context(), &f, args[0], env)
 		},
 	}
 	f.flags(cmd, env)
 	flags := cmd.Flags()
-	flags.IntVar(&f.parallel, "parallel", 0, "`calls` at once (default: 2; 1, which keeps the order, for an export)")
-	flags.BoolVar(&f.folders, "folder-concepts", false, "label the pictures of a folder with the first folder of their path")
+	flags.IntVar(&f.parallel, "parallel", 0, "parallel `calls` (default: 2; 1 for an export, to keep the order)")
+	flags.BoolVar(&f.folders, "folder-concepts", false, "use the top-level folder name as a label")
 	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait for the server's downloads")
-	flags.BoolVar(&f.asJSON, "json", false, "print the sum as a JSON object")
+	flags.BoolVar(&f.asJSON, "json", false, "print the summary as a JSON object")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress; errors only")
 	return cmd
 }
@@ -145,7 +143,7 @@ func runImport(ctx context.Context, f *importFlags, name string, env *Env) (err 
 	}
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("interrupted after %d of %d inputs; the same command goes on from here", im.progress.done, total)
+		return fmt.Errorf("interrupted after %d of %d inputs; run the same command to resume", im.progress.done, total)
 	case err != nil:
 		return err
 	case im.sum.Failed > 0 && im.sum.Failed == total:
@@ -176,16 +174,16 @@ func (im *importer) tell(w io.Writer, asJSON bool) error {
 	if im.progress.quiet {
 		return nil
 	}
-	text := fmt.Sprintf("%d added, %d were there, %d failed", im.sum.Added, im.sum.There, im.sum.Failed)
+	text := fmt.Sprintf("%d added, %d already existed, %d failed", im.sum.Added, im.sum.There, im.sum.Failed)
 	if im.sum.Pending > 0 {
-		text += fmt.Sprintf(", %d are being downloaded", im.sum.Pending)
+		text += fmt.Sprintf(", %d still downloading", im.sum.Pending)
 	}
 	for _, n := range []struct {
 		n    int
 		noun string
 	}{{im.sum.Concepts, "concepts"}, {im.sum.Models, "models"}, {im.sum.Workflows, "workflows"}} {
 		if n.n > 0 {
-			text += fmt.Sprintf(", %d %s made", n.n, n.noun)
+			text += fmt.Sprintf(", %d %s created", n.n, n.noun)
 		}
 	}
 	_, err := fmt.Fprintln(w, text)

@@ -316,7 +316,7 @@ func (im *importer) send(ctx context.Context, b *batch) error {
 		Inputs []stored
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return fmt.Errorf("POST /v2/inputs: HTTP status %d without an answer of /v2", code)
+		return fmt.Errorf("POST /v2/inputs: unexpected response (HTTP %d); is this a Sightline server?", code)
 	}
 	if len(answer.Inputs) != len(b.inputs) {
 		return &wireStatus{code, answer.Status} // about the whole call

@@ -14,10 +14,9 @@ import (
 )
 
 func newKey(env *Env) *cobra.Command {
-	return group("key", "Make, list, replace and delete API keys",
-		`Make, list, replace and delete the API keys of a data folder's applications. A key stands for one
-application and may do what its scopes say. The folder keeps a hash of it: whoever reads the
-folder cannot use it, and a lost key is replaced by a new one.`,
+	return group("key", "Manage API keys",
+		`Manages API keys. A key belongs to one application and has the permissions of its scopes. Only a
+hash is stored, so a lost key cannot be recovered: replace it.`,
 		newKeyCreate(env), newKeyList(env), newKeyDelete(env), newKeyReplace(env))
 }
 
@@ -26,8 +25,8 @@ func newKeyCreate(env *Env) *cobra.Command {
 	var k control.NewKey
 	cmd := c.flags(&cobra.Command{
 		Use:   "create",
-		Short: "Make a key and print it, once",
-		Long: `Make a key for an application and print it. It is shown only now.
+		Short: "Create an API key and print it",
+		Long: `Creates an API key and prints it. It is not shown again.
 
 Scopes are All, Predict, Predict_Feedback, Search, Search_Feedback, and the following with _Add,
 _Get, _Patch and _Delete: Inputs, Concepts (not _Delete), Models (also _Train), Workflows.` + folderHelp,
@@ -36,9 +35,9 @@ _Get, _Patch and _Delete: Inputs, Concepts (not _Delete), Models (also _Train), 
 		Args: NoArguments,
 	}, "a JSON object with key, key_id and app_id")
 	f := cmd.Flags()
-	f.StringVar(&k.App, "app", "", "`id` of the application; not needed where there is one")
-	f.StringSliceVar(&k.Scopes, "scopes", []string{"All"}, "`scopes`, separated by commas")
-	f.StringVar(&k.Description, "description", "", "`text` to remember it by")
+	f.StringVar(&k.App, "app", "", "`ID` of the application; optional if there is only one")
+	f.StringSliceVar(&k.Scopes, "scopes", []string{"All"}, "comma-separated `scopes`")
+	f.StringVar(&k.Description, "description", "", "`text` that describes the key")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return c.with(cmd, func(ctx context.Context, s control.Service) (err error) {
 			if k.App, err = chooseApp(ctx, s, k.App); err != nil {
@@ -68,12 +67,12 @@ func newKeyList(env *Env) *cobra.Command {
 	var app string
 	cmd := c.flags(&cobra.Command{
 		Use:     "list",
-		Short:   "List the keys, by the start of their hash",
-		Long:    `List what is known of the keys: not the keys themselves, which are not kept.` + folderHelp,
+		Short:   "List API keys",
+		Long:    `Lists API keys with ID, scopes and description. The keys themselves are not stored.` + folderHelp,
 		Example: `  sightline key list --data ./data --json`,
 		Args:    NoArguments,
-	}, "one JSON object a line")
-	cmd.Flags().StringVar(&app, "app", "", "`id` of an application: its keys alone")
+	}, "one JSON object per line")
+	cmd.Flags().StringVar(&app, "app", "", "list only the keys of the application with this `ID`")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return c.with(cmd, func(ctx context.Context, s control.Service) error {
 			keys, err := s.Keys(ctx, app)
@@ -92,12 +91,12 @@ func newKeyDelete(env *Env) *cobra.Command {
 	c := &common{env: env}
 	cmd := c.flags(&cobra.Command{
 		Use:   "delete KEY|KEY_ID",
-		Short: "Delete a key, which lets nobody in from then on",
-		Long: `Delete a key, given by itself or by its id, which 'sightline key list' shows: all 16 digits of it,
-or at least 8 where no other begins so. It lets nobody in from the same moment on.` + folderHelp,
+		Short: "Delete an API key; it stops working immediately",
+		Long: `Deletes an API key, given the key itself, its ID (see 'sightline key list') or a unique prefix of
+at least 8 digits. It stops working immediately.` + folderHelp,
 		Example: `  sightline key delete 0123456789abcdef --data ./data`,
-		Args:    one("key, or key_id,"),
-	}, "the key's record as a JSON object")
+		Args:    one("an API key or key_id"),
+	}, "the deleted key as a JSON object")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.withKey(cmd, args[0], func(ctx context.Context, s control.Service, k control.Key) error {
 			if err := s.DeleteKey(ctx, k.ID); err != nil {
@@ -117,11 +116,11 @@ func newKeyReplace(env *Env) *cobra.Command {
 	c := &common{env: env}
 	cmd := c.flags(&cobra.Command{
 		Use:   "replace KEY|KEY_ID",
-		Short: "Make another key in the place of one, and print it, once",
-		Long: `Make a key with the same scopes and description, and delete the old one in the same moment. The key
-is given as for 'sightline key delete'.` + folderHelp,
+		Short: "Replace an API key and print the new one",
+		Long: `Creates a key with the same scopes and description and deletes the old one, atomically. Give the
+old key as for 'sightline key delete'.` + folderHelp,
 		Example: `  sightline key replace 0123456789abcdef --data ./data --json`,
-		Args:    one("key, or key_id,"),
+		Args:    one("an API key or key_id"),
 	}, "a JSON object with key, key_id and app_id")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.withKey(cmd, args[0], func(ctx context.Context, s control.Service, k control.Key) error {
@@ -155,7 +154,7 @@ func (c *common) withKey(cmd *cobra.Command, text string, do func(context.Contex
 func chosenKey(keys []control.Key, text string) (control.Key, error) {
 	id := strings.ToLower(strings.TrimSpace(text))
 	if strings.Trim(id, "0123456789abcdef") != "" || len(id) < 8 {
-		return control.Key{}, Usagef("this is neither a key nor the id of one: 8 to 16 of the hex digits that 'key list' shows") // nor is it repeated
+		return control.Key{}, Usagef("not a key or key ID (8 to 16 hex digits; see 'key list')") // nor is it repeated
 	}
 	hash := auth.HashKey(id)
 	own := auth.By(hash)
@@ -167,11 +166,11 @@ func chosenKey(keys []control.Key, text string) (control.Key, error) {
 	}
 	switch {
 	case len(found) == 0 && len(id) == 32:
-		return control.Key{}, Usagef("the folder holds no such key") // which is not repeated
+		return control.Key{}, Usagef("key not found in this folder (see 'key list')") // which is not repeated
 	case len(found) == 0:
-		return control.Key{}, Usagef("the folder holds no key with the id %s", id)
+		return control.Key{}, Usagef("no key with ID %s in this folder (see 'key list')", id)
 	case len(found) > 1:
-		return control.Key{}, Usagef("%d keys have ids that begin with %s; give more of it", len(found), id)
+		return control.Key{}, Usagef("key ID %s is ambiguous: %d keys match; give more digits", id, len(found))
 	}
 	return found[0], nil
 }

@@ -102,7 +102,7 @@ func TestLifeOfAnApplication(t *testing.T) {
 			may(last, 200)
 
 			code, _, stderr := runCode(t, "app", "delete", app.AppID, "--data", data)
-			if code != exitUsage || !strings.Contains(stderr, `"bees" would be deleted with 0 inputs, 0 concepts, 0 models, 0 model versions, 0 workflows and 1 key; say --yes`) {
+			if code != exitUsage || !strings.Contains(stderr, `this would delete "bees" with 0 inputs, 0 concepts, 0 models, 0 model versions, 0 workflows and 1 key; pass --yes to confirm`) {
 				t.Errorf("app delete without --yes: exit code %d, %s", code, stderr)
 			}
 			may(last, 200)
@@ -131,20 +131,20 @@ func TestAppAndKeyCommandsRefuse(t *testing.T) {
 		says string
 	}{
 		{[]string{"app", "create", "y", "--default-model", "none"}, "no such model"},
-		{[]string{"app", "change", app.AppID}, "say what to change"},
+		{[]string{"app", "change", app.AppID}, "nothing to change: give --name"},
 		{[]string{"app", "change", app.AppID, "--name", ""}, "a name of 1 to"},
 		{[]string{"app", "change", none, "--name", "y"}, "no such application"},
 		{[]string{"app", "delete", none, "--yes"}, "no such application"},
-		{[]string{"app", "delete", app.AppID}, "say --yes"},
+		{[]string{"app", "delete", app.AppID}, "pass --yes to confirm"},
 		{[]string{"app", "secret", none}, "no such application"},
 		{[]string{"app", "revoke", "x"}, "no such application"},
-		{[]string{"app", "secret"}, "one app_id is needed"},
-		{[]string{"key", "delete", none}, "holds no such key"},
-		{[]string{"key", "delete", "0123abcd"}, "holds no key with the id 0123abcd"},
-		{[]string{"key", "delete", "0123"}, "neither a key nor the id of one"},
-		{[]string{"key", "delete", key[:31] + "x"}, "neither a key nor the id of one"},
-		{[]string{"key", "replace", none}, "holds no such key"},
-		{[]string{"key", "delete"}, "one key, or key_id, is needed"},
+		{[]string{"app", "secret"}, "expected one argument: the app_id"},
+		{[]string{"key", "delete", none}, "key not found in this folder"},
+		{[]string{"key", "delete", "0123abcd"}, "no key with ID 0123abcd in this folder"},
+		{[]string{"key", "delete", "0123"}, "not a key or key ID"},
+		{[]string{"key", "delete", key[:31] + "x"}, "not a key or key ID"},
+		{[]string{"key", "replace", none}, "key not found in this folder"},
+		{[]string{"key", "delete"}, "expected one argument: an API key or key_id"},
 	} {
 		code, stdout, stderr := runCode(t, append(tt.args, "--data", data)...)
 		if code != exitUsage || !strings.Contains(stderr, tt.says) || stdout != "" || strings.Contains(stderr, key[:31]) || strings.Contains(stderr, none) && tt.args[0] == "key" {

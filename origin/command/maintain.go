@@ -46,7 +46,7 @@ func (c *copying) end(done control.Copied) {
 func oneArgument(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return Usagef("one argument is needed: %s", what)
+			return Usagef("expected one argument: %s", what)
 		}
 		return nil
 	}
@@ -57,12 +57,12 @@ func newBackup(env *Env) *cobra.Command {
 	quiet, noVerify := false, false
 	cmd := &cobra.Command{
 		Use:   "backup TO",
-		Short: "Copy a data folder while it is used",
-		Long: `Copy a data folder into the new folder TO. The records are those of one moment, with every
-picture that they need; requests go on being answered meanwhile. Every picture is checked as it
-is copied, and in the end the whole copy, as 'sightline doctor' does, unless --no-verify is given.
+		Short: "Back up a data folder, without stopping the server",
+		Long: `Backs up a data folder into the new folder TO: a consistent snapshot of all records with their
+pictures. The server keeps running. Pictures are verified while copying, then the whole backup
+is checked as by 'sightline doctor', unless --no-verify is given.
 
-'sightline restore' makes a data folder of it.` + folderHelp,
+'sightline restore' restores it into a new data folder.` + folderHelp,
 		Example: `  sightline backup /backup/today --data ./data`,
 		Args:    oneArgument("the new folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -77,7 +77,7 @@ is copied, and in the end the whole copy, as 'sightline doctor' does, unless --n
 				return err
 			})
 			if err != nil {
-				return fmt.Errorf("%s is no whole backup: %w", to, err)
+				return fmt.Errorf("backup to %s failed: %w", to, err)
 			}
 			c.end(copied)
 			if !noVerify {
@@ -88,13 +88,13 @@ is copied, and in the end the whole copy, as 'sightline doctor' does, unless --n
 			if quiet {
 				return nil
 			}
-			_, err = fmt.Fprintf(env.Stdout, "%s: %d pictures, %s, and the store\n", to, copied.Files, bytesText(copied.Bytes))
+			_, err = fmt.Fprintf(env.Stdout, "%s: database and %d pictures, %s\n", to, copied.Files, bytesText(copied.Bytes))
 			return err
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&dir, "data", "", "data `folder`")
-	f.BoolVar(&noVerify, "no-verify", false, "do not check the copy")
+	f.BoolVar(&noVerify, "no-verify", false, "skip the check of the backup")
 	f.BoolVarP(&quiet, "quiet", "q", false, "no progress; errors only")
 	return cmd
 }
@@ -112,7 +112,7 @@ func verifyBackup(ctx context.Context, name string) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	report, err := f.Check(ctx, data.CheckOptions{Space: space})
 	if err == nil && !report.Sound() {
-		err = fmt.Errorf("%s is not sound: %s", name, report.Findings[0].Text)
+		err = fmt.Errorf("%s has problems: %s", name, report.Findings[0].Text)
 	}
 	return err
 }
@@ -136,15 +136,14 @@ func newRestore(env *Env) *cobra.Command {
 	quiet := false
 	cmd := &cobra.Command{
 		Use:   "restore FROM",
-		Short: "Make a data folder of a backup",
-		Long: `Make the new data folder --data of the backup FROM. The backup stays as it is. Keys go on being
-valid; nodes that have replicas of the folder that was backed up notice that its log has begun
-another life, and take a new snapshot.`,
+		Short: "Restore a backup into a new data folder",
+		Long: `Restores the backup FROM into the new folder --data. The backup is not changed. API keys stay
+valid. Existing replicas detect that the log has a new epoch and download a new snapshot.`,
 		Example: `  sightline restore /backup/today --data ./data`,
 		Args:    oneArgument("the backup"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if dir == "" {
-				return Usagef("--data is needed: the new data folder")
+				return Usagef("--data is required: the new data folder")
 			}
 			c := copying{env: env, quiet: quiet}
 			copied, err := data.Restore(cmd.Context(), args[0], dir, c.tell)
@@ -155,7 +154,7 @@ another life, and take a new snapshot.`,
 			if quiet {
 				return nil
 			}
-			_, err = fmt.Fprintf(env.Stdout, "%s: %d pictures, %s, and the store\n", dir, copied.Files, bytesText(copied.Bytes))
+			_, err = fmt.Fprintf(env.Stdout, "%s: database and %d pictures, %s\n", dir, copied.Files, bytesText(copied.Bytes))
 			return err
 		},
 	}
@@ -189,24 +188,24 @@ func newDoctor(env *Env) *cobra.Command {
 	var f doctorFlags
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Check a data folder, and mend what can be mended",
-		Long: `Read everything that a data folder holds and say what is wrong with it:
+		Short: "Check a data folder, and repair it with --repair",
+		Long: `Reads the whole data folder and reports problems:
 
-  store     every block of every file against its checksum
-  log       every entry, and the chain of digests from each to the next
-  state     that folding the log again gives the records that are there, and that counts add up
-  index     that it agrees with the records, and that its graph is whole
-  pictures  every file against its hash, and that every input has its picture; in a copy, that those
-            are there which its origin does not have yet
+  store     each block of each database file matches its checksum
+  log       each entry is readable, and the chain of digests is complete
+  state     the records are those that the log gives, and the counts are correct
+  index     the search index matches the records, and its graph is complete
+  pictures  each file matches its hash, and each input has its picture; in a replica, each
+            picture exists that the origin does not have yet
 
-With --repair, which needs the folder to itself, it makes indexes again from the records and
-records again from the log where they differ. Where all else could be read, it removes pictures that
-nothing needs. It never removes what an input, a model or a log holds.
+--repair rebuilds indexes from records, and records from the log, where they differ. If
+everything else could be read, it also removes unreferenced pictures. It never removes data that
+an input, model or log entry refers to. Stop the server first.
 
-A folder that a server has open is checked at one moment of it while the server goes on.
+Without --repair the server can keep running: the check then reads a snapshot.
 
-Exit codes: 0 the folder is sound, or is now; 1 it is not, or could not be checked; 2 the command line is
-wrong.`,
+Exit codes: 0 no problems, or all repaired; 1 problems remain, or the check failed; 2 usage
+error.`,
 		Example: `  sightline doctor --data ./data
   sightline doctor --data ./data --repair --json`,
 		Args: NoArguments,
@@ -214,18 +213,18 @@ wrong.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.dir, "data", "", "data `folder`")
-	flags.BoolVar(&f.repair, "repair", false, "mend what can be mended")
+	flags.BoolVar(&f.repair, "repair", false, "repair problems")
 	flags.BoolVar(&f.asJSON, "json", false, "print the report as a JSON object")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print what is wrong alone")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print problems only")
 	return cmd
 }
 
 func (f *doctorFlags) run(ctx context.Context, env *Env) error {
 	if f.dir == "" {
-		return Usagef("--data is needed: the data folder")
+		return Usagef("--data is required")
 	}
 	if !system.IsDir(f.dir) {
-		return fmt.Errorf("data folder %s: there is none", f.dir)
+		return fmt.Errorf("data folder %s does not exist", f.dir)
 	}
 	space, err := modelSpace()
 	if err != nil {
@@ -261,7 +260,7 @@ func (f *doctorFlags) check(ctx context.Context, o data.CheckOptions, env *Env) 
 		// A store that cannot be opened is the finding.
 		return data.Report{Findings: []data.Finding{{Part: "store", Text: err.Error()}}}, nil
 	case f.repair:
-		return report, fmt.Errorf("--repair needs the folder to itself: stop the server first: %w", err)
+		return report, fmt.Errorf("--repair: stop the server first: %w", err)
 	}
 	service, done, err := attach(ctx, f.dir, env, use{})
 	if err != nil {
@@ -283,10 +282,10 @@ func (f *doctorFlags) tell(r *data.Report, w io.Writer) error {
 		}{r.Sound(), r})
 	}
 	for _, x := range r.Findings {
-		state := "WRONG"
+		state := "PROBLEM"
 		switch {
 		case x.Repaired:
-			state = "mended"
+			state = "repaired"
 		case x.Harmless:
 			state = "harmless"
 		}
@@ -300,10 +299,10 @@ func (f *doctorFlags) tell(r *data.Report, w io.Writer) error {
 		return nil
 	}
 	c := r.Checked
-	fmt.Fprintf(w, "read %d keys, %d log entries, %d applications, %d inputs, %d pictures of %s\n", c.Keys, c.Entries, c.Apps, c.Inputs, c.Pictures, bytesText(c.Bytes))
-	verdict := "the folder is sound"
+	fmt.Fprintf(w, "read %d database keys, %d log entries, %d applications, %d inputs and %d pictures (%s)\n", c.Keys, c.Entries, c.Apps, c.Inputs, c.Pictures, bytesText(c.Bytes))
+	verdict := "the folder has no problems"
 	if !r.Sound() {
-		verdict = "the folder is NOT sound"
+		verdict = "the folder has problems"
 	}
 	_, err := fmt.Fprintln(w, verdict)
 	return err

@@ -71,7 +71,7 @@ func (c computing) Serve(ctx context.Context, r *api.Request) api.Response {
 	case errors.Is(err, wasm.ErrNotBuilt), errors.Is(err, served.ErrNotBuilt), err == nil && !files.Has(r.Path):
 		return c.Refuse(r, api.ErrPath)
 	case err != nil:
-		c.log.Error("runtime", "error", err)
+		c.log.Error("cannot serve the browser runtime", "error", err)
 		return c.Refuse(r, api.ErrInternal)
 	}
 	return files.Serve(ctx, r)

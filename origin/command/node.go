@@ -182,7 +182,7 @@ func (n *node) startLoops(ctx context.Context, work bool) error {
 	n.begin = func(f func(context.Context)) { n.loops.Go(func() { f(loops) }) }
 	n.loops.Go(func() {
 		if err := n.control.Serve(listener); err != nil {
-			n.log.Error("control socket", "error", err)
+			n.log.Error("control socket failed", "error", err)
 		}
 	})
 	if n.works = work; !work {

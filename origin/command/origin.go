@@ -38,15 +38,14 @@ func NewOrigin() Program { return &origin{} }
 // Describe implements [Program].
 func (o *origin) Describe(root, serve *cobra.Command) {
 	root.Use = originName
-	root.Short = "Say what is in pictures"
-	root.Long = `Sightline says what is in pictures: on the command line, or as a server that
-speaks the /v2 interface. The models are in the program; it needs nothing else.`
+	root.Short = "Recognise what is in pictures"
+	root.Long = `Sightline recognises what is in pictures: on the command line, or as a server with the /v2 API.
+The models are built in; it needs nothing else.`
 	serve.Long = fmt.Sprintf(serve.Long, `
-Beside keys there are accounts, which people make on the pages. The first start prints a link
-with which the first account is made, the operator's. Others sign up themselves, unless
---sign-up is closed; until the address of one is verified it has 100 calls. Mails with codes
-and links go out through --smtp, and stand in the log without one. --demo signs whoever opens
-the pages on this machine in.
+Besides API keys there are user accounts. The first start prints a link to create the first
+account, the operator's. Others can sign up unless --sign-up is closed; before verifying their
+email they get 100 calls. Without --smtp, emails are written to the log. --demo signs every
+visitor on this machine in to a demo account.
 `)
 }
 
@@ -58,8 +57,8 @@ func (o *origin) Commands(env *Env) []*cobra.Command {
 // Flags implements [Program].
 func (o *origin) Flags(f *pflag.FlagSet) {
 	peopleFlags(f)
-	f.Duration("keep-log", 30*24*time.Hour, "how long what was written stays in the log for copies that read on in it; those that come later take a snapshot of the records")
-	f.Duration("max-away", 90*24*time.Hour, "how long edges and browsers may be away for what they changed meanwhile to count")
+	f.Duration("keep-log", 30*24*time.Hour, "how long log entries are retained for replicas; a replica that is further behind downloads a snapshot")
+	f.Duration("max-away", 90*24*time.Hour, "how long edges and browsers may be offline and still have their changes accepted")
 }
 
 // Parse implements [Program].
@@ -77,7 +76,7 @@ func (o *origin) Parse(k *koanf.Koanf, listen string, behindProxy bool) (err err
 func atLeastAnHour(k *koanf.Koanf, name string) (time.Duration, error) {
 	d, err := time.ParseDuration(k.String(name))
 	if err != nil || d < time.Hour {
-		return 0, Usagef("%s: %q is no time of an hour or more, such as 720h", name, k.String(name))
+		return 0, Usagef("%s: %q is not a duration of at least 1h, such as 720h", name, k.String(name))
 	}
 	return d, nil
 }

@@ -202,7 +202,7 @@ func (n *node) CreateEdge(ctx context.Context, e control.NewEdge) (string, contr
 			return "", control.Edge{}, err
 		}
 		if !owner.Verified {
-			return "", control.Edge{}, &mistaken{fmt.Errorf("application %s: its account needs a verified e-mail address to have an edge", id), control.ErrArgument}
+			return "", control.Edge{}, &mistaken{fmt.Errorf("application %s: its account must verify its email address before it can have an edge", id), control.ErrArgument}
 		}
 	}
 	token, record, err := n.engine.CreateEdge(ctx, operator, e.Name, e.Apps)

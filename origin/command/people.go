@@ -32,13 +32,13 @@ type peopleSettings struct {
 }
 
 func peopleFlags(f *pflag.FlagSet) {
-	f.String("sign-up", "open", "who may make an account: `open` to everybody, or closed; the first account is made with the link that the start prints")
-	f.Int64("plan-calls", 0, "`calls` a month of an account with a verified address; 0: any number. Without one it has 100 in all")
-	f.String("smtp", "", "`host:port` of the server that sends mails to people; without one they stand in the log")
-	f.String("smtp-user", "", "`name` to sign in to that server with")
-	f.String("smtp-password-file", "", "`file` with the password for that")
-	f.String("mail-from", "", "`address` that mails come from, such as \"Sightline <noreply@example.org>\"")
-	f.Bool("demo", false, "sign whoever comes in to an account of its own, and show mails on the page: on loopback only")
+	f.String("sign-up", "open", "who can sign up: `open|closed`; open means anyone. The first account uses the link printed at the start")
+	f.Int64("plan-calls", 0, "monthly `calls` of a verified account; 0 means unlimited. Unverified accounts get 100 in total")
+	f.String("smtp", "", "SMTP server as `host:port`; without it, emails are written to the log")
+	f.String("smtp-user", "", "SMTP user `name`")
+	f.String("smtp-password-file", "", "`file` with the SMTP password")
+	f.String("mail-from", "", "sender `address` of emails, such as \"Sightline <noreply@example.org>\"")
+	f.Bool("demo", false, "demo mode, loopback only: sign every visitor in to a demo account and show emails on the page")
 }
 
 // parsePeople reads them; listen and behindProxy are the server's.
@@ -52,21 +52,21 @@ func parsePeople(k *koanf.Koanf, listen string, behindProxy bool) (s peopleSetti
 	case "closed":
 		s.closed = true
 	default:
-		return s, Usagef("sign-up: %q is neither open nor closed", text)
+		return s, Usagef("sign-up: %q is not open or closed", text)
 	}
 	if _, err := strconv.ParseInt(fmt.Sprint(k.Get("plan-calls")), 10, 64); err != nil || s.calls < 0 {
-		return s, Usagef("plan-calls: %q is no number of calls", k.String("plan-calls"))
+		return s, Usagef("plan-calls: %q is not a number of calls", k.String("plan-calls"))
 	}
 	if s.demo, err = ParseDemo(k, listen, behindProxy); err != nil {
 		return s, err
 	}
 	switch {
 	case s.smtp == "" && (s.smtpUser != "" || s.smtpPassword != "" || s.mailFrom != ""):
-		return s, Usagef("smtp-user, smtp-password-file and mail-from: --smtp is needed too")
+		return s, Usagef("smtp-user, smtp-password-file and mail-from: --smtp is required")
 	case s.smtp != "" && s.mailFrom == "":
-		return s, Usagef("smtp: --mail-from has to say which address mails come from")
+		return s, Usagef("smtp: --mail-from is required")
 	case (s.smtpUser == "") != (s.smtpPassword == ""):
-		return s, Usagef("smtp-user and smtp-password-file: one is nothing without the other")
+		return s, Usagef("smtp-user and smtp-password-file must be set together")
 	}
 	return s, nil
 }
@@ -76,11 +76,11 @@ func parsePeople(k *koanf.Koanf, listen string, behindProxy bool) (s peopleSetti
 func ParseDemo(k *koanf.Koanf, listen string, behindProxy bool) (bool, error) {
 	demo, err := strconv.ParseBool(k.String("demo"))
 	if err != nil {
-		return false, Usagef("demo: %q is neither true nor false", k.String("demo"))
+		return false, Usagef("demo: %q is not true or false", k.String("demo"))
 	}
 	host, _, err := net.SplitHostPort(listen)
 	if demo && (err != nil || !onLoopback(host) || behindProxy) {
-		return false, Usagef("demo: whoever reaches %s would be signed in; a demo is on loopback, without a proxy", listen)
+		return false, Usagef("demo: refusing to run on %s, where anyone could sign in; use a loopback address without a proxy", listen)
 	}
 	return demo, nil
 }
@@ -133,7 +133,7 @@ func (n *node) tendAccounts(ctx context.Context) {
 	n.begin(func(ctx context.Context) { n.accounts.Deliver(ctx, system.Pause) })
 	system.Every(ctx, flushEvery, func(context.Context) {
 		if err := n.accounts.Flush(); err != nil {
-			n.log.Warn("accounts", "error", err)
+			n.log.Warn("cannot write usage of accounts", "error", err)
 		}
 	})
 }
@@ -143,7 +143,7 @@ func (n *node) tendAccounts(ctx context.Context) {
 func (n *node) tellAudit() {
 	a, err := n.accounts.VerifyAudit()
 	if err != nil {
-		n.log.Error("audit log", "error", err)
+		n.log.Error("audit log is damaged", "error", err)
 		return
 	}
 	n.log.Info("audit log", "records", a.Count, "hash", a.Hash)
@@ -214,10 +214,10 @@ func (o *origin) tellSetup(srv *Server, w io.Writer) error {
 		}
 		srv.begin(func(ctx context.Context) {
 			if err := srv.fill(ctx); err != nil && ctx.Err() == nil {
-				srv.log.Error("samples", "error", err)
+				srv.log.Error("cannot add the sample pictures", "error", err)
 			}
 		})
-		fmt.Fprintf(w, "\nThis is a demo: whoever opens it on this machine is signed in.\n\n    %s\n\n", srv.settings.publicURL)
+		fmt.Fprintf(w, "\nDemo mode: anyone who opens this page on this machine is signed in.\n\n    %s\n\n", srv.settings.publicURL)
 		return nil
 	}
 	link, err := srv.accounts.SetupLink()
@@ -225,11 +225,11 @@ func (o *origin) tellSetup(srv *Server, w io.Writer) error {
 		return err
 	}
 	_, err = fmt.Fprintf(w, `
-There is no account yet. Make the first one, which is yours, the operator's:
+No account yet. Open this link to create the operator account:
 
     %s
 
-The link works once, for 24 hours and until the next start.
+The link works once. It expires after 24 hours or at the next start.
 
 `, link)
 	return err

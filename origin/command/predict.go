@@ -40,28 +40,28 @@ func newPredict(env *Env) *cobra.Command {
 	var f predictFlags
 	cmd := &cobra.Command{
 		Use:   "predict FILE|URL|-|DIR...",
-		Short: "Say what is in pictures",
-		Long: `Say what is in pictures: files, folders of files, addresses, or "-" for standard input.
+		Short: "Recognise what is in pictures",
+		Long: `Recognises what is in pictures: files, folders, URLs, or "-" for standard input.
 
-Nothing leaves the machine, and no server is needed; only addresses are fetched. A folder
-stands for all pictures below it, found by their content, in the order of their names.
+Runs locally without a server. Only URLs are downloaded. A folder means all pictures below it,
+recognised by their content and sorted by name.
 
-The answer is a table, or with --json one line for each picture: an Output object as
-POST /v2/models/{id}/outputs gives it, with the path as the image's url. Answers come in the
-order of the arguments. Progress and errors go to standard error.
+Prints a table, or with --json one Output object of POST /v2/models/{id}/outputs per picture and
+line, with the path as the image's url. Results are in the order of the arguments. Progress and
+errors go to standard error.
 
-Exit codes: 0 all pictures were predicted, 1 none was or nothing worked, 2 the command line
-is wrong, 3 some pictures failed.`,
+Exit codes: 0 all pictures predicted; 1 all failed, or interrupted; 2 usage error; 3 some
+pictures failed.`,
 		Example: `  sightline predict holiday.jpg
   sightline predict --language de --top 10 photos/
   sightline predict --model food-items-v1.0 https://example.com/ramen.jpg
   cat picture.png | sightline predict --json -`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return Usagef("which pictures? Give files, folders, addresses, or - for standard input")
+				return Usagef("no pictures given: pass files, folders, URLs, or - for standard input")
 			}
 			if n := len(slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a != "-" })); n > 1 {
-				return Usagef("standard input can be read once")
+				return Usagef("- (standard input) can be given only once")
 			}
 			return nil
 		},
@@ -74,13 +74,13 @@ is wrong, 3 some pictures failed.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.model, "model", "general-v1.3", "`name` or id of a public model")
-	flags.StringVar(&f.language, "language", "", "language `code` of the concepts' names, such as de or zh-TW; the general model speaks 23")
-	flags.IntVar(&f.top, "top", 0, "most concepts of one picture, 1 to 200 (default: 5 in a table, 20 in JSON)")
-	flags.Float64Var(&f.minValue, "min-value", 0, "least value of a concept, 0 to 1")
-	flags.BoolVar(&f.asJSON, "json", false, "print one Output object a line")
-	flags.IntVar(&f.workers, "workers", 0, "pictures at once (default: one a core)")
-	flags.BoolVar(&f.allowPrivate, "allow-private-fetch", false, "fetch addresses of private networks, on any port")
+	flags.StringVar(&f.model, "model", "general-v1.3", "`name` or ID of a public model")
+	flags.StringVar(&f.language, "language", "", "language `code` of concept names, such as de or zh-TW; the general model supports 23")
+	flags.IntVar(&f.top, "top", 0, "maximum `number` of concepts per picture, 1 to 200 (default: 5 in a table, 20 in JSON)")
+	flags.Float64Var(&f.minValue, "min-value", 0, "minimum `probability`, 0 to 1")
+	flags.BoolVar(&f.asJSON, "json", false, "print one Output object per line")
+	flags.IntVar(&f.workers, "workers", 0, "`number` of pictures analysed in parallel (default: number of CPU cores)")
+	flags.BoolVar(&f.allowPrivate, "allow-private-fetch", false, "allow downloads from private networks and any port")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress; errors only")
 	return cmd
 }
@@ -98,13 +98,13 @@ type predictor struct {
 // newPredictor checks the flags against the models. Most errors are mistakes of usage.
 func newPredictor(ctx context.Context, f *predictFlags) (*predictor, error) {
 	if f.top < 0 || f.top > 200 {
-		return nil, Usagef("--top %d: 1 to 200", f.top)
+		return nil, Usagef("--top %d: must be 1 to 200", f.top)
 	}
 	if !(f.minValue >= 0 && f.minValue <= 1) {
-		return nil, Usagef("--min-value %v: a number from 0 to 1", f.minValue)
+		return nil, Usagef("--min-value %v: must be 0 to 1", f.minValue)
 	}
 	if f.workers < 0 {
-		return nil, Usagef("--workers %d: a positive number", f.workers)
+		return nil, Usagef("--workers %d: must not be negative", f.workers)
 	}
 	set, err := predict.Load(models.FS)
 	if err != nil {
@@ -153,7 +153,7 @@ func findModel(set *predict.Set, idOrName string) (*predict.Model, error) {
 	for _, m := range set.Models() {
 		known = append(known, m.Name+" ("+m.ID+")")
 	}
-	return nil, Usagef("--model %s: there is no such model; there are\n  %s", idOrName, strings.Join(known, "\n  "))
+	return nil, Usagef("--model %s: model not found; available:\n  %s", idOrName, strings.Join(known, "\n  "))
 }
 
 // run predicts what the arguments stand for and writes the answers in their order.

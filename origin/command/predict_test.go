@@ -133,7 +133,7 @@ func TestPredictSources(t *testing.T) {
 		}
 	}
 	code, _, stderr := run(t, nil, "predict", server.URL+"/pizza")
-	if code != 1 || !strings.Contains(stderr, "refused") {
+	if code != 1 || !strings.Contains(stderr, "is not permitted") {
 		t.Errorf("a private address: %d %q, want 1 and that it is refused", code, stderr)
 	}
 	if code, stdout, _ := run(t, bytes.NewReader(pizza), "predict", "--json", "-"); code != 0 || !strings.Contains(stdout, `"url":"-"`) {
@@ -181,9 +181,9 @@ func TestExitCodes(t *testing.T) {
 		{1, []string{"predict", notes}, "notes.jpg: "},
 		{1, []string{"predict", empty}, "no pictures in "},
 		{1, []string{"serve", "--data", notes, "--listen", "127.0.0.1:0"}, "data folder: "},
-		{2, []string{"predict"}, "which pictures?"},
+		{2, []string{"predict"}, "no pictures given"},
 		{2, []string{"predict", "-", "-"}, "once"},
-		{2, []string{"predict", "--model", "none", pictures[0]}, "there is no such model"},
+		{2, []string{"predict", "--model", "none", pictures[0]}, "model not found"},
 		{2, []string{"predict", "--language", "xx", pictures[0]}, "--language xx"},
 		{2, []string{"predict", "--model", "color", "--language", "de", pictures[0]}, "--language de"},
 		{2, []string{"predict", "--top", "201", pictures[0]}, "--top 201"},
@@ -194,7 +194,7 @@ func TestExitCodes(t *testing.T) {
 		{2, []string{"predict", "--nonsense", pictures[0]}, "unknown flag"},
 		{2, []string{"nonsense"}, "unknown command"},
 		{2, []string{"version", "x"}, "unexpected argument"},
-		{2, []string{"serve", "--listen", "0.0.0.0:80"}, "not a loopback address"},
+		{2, []string{"serve", "--listen", "0.0.0.0:80"}, "refusing plain HTTP on 0.0.0.0:80"},
 		{3, []string{"predict", pictures[0], notes}, "notes.jpg: "},
 	} {
 		code, _, stderr := run(t, nil, tt.args...)

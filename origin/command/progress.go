@@ -87,7 +87,7 @@ func (p *progress) finish() {
 		return
 	}
 	took := system.Now().Sub(p.start)
-	fmt.Fprintf(p.w, "%d %s, %d failed, %.1f s, %.1f a second\n", p.done, p.noun, p.errors, took.Seconds(), float64(p.done)/max(took.Seconds(), 1e-3))
+	fmt.Fprintf(p.w, "%d %s, %d failed, %.1f s, %.1f per second\n", p.done, p.noun, p.errors, took.Seconds(), float64(p.done)/max(took.Seconds(), 1e-3))
 }
 
 // describe says what is going on.

@@ -34,7 +34,7 @@ func TestProgress(t *testing.T) {
 		screen.Reset()
 		p.bar = nil // as where there is no terminal
 		p.finish()
-		if got, want := screen.String(), "20 inputs, 1 failed, 10.0 s, 2.0 a second\n"; got != want {
+		if got, want := screen.String(), "20 inputs, 1 failed, 10.0 s, 2.0 per second\n"; got != want {
 			t.Errorf("finish tells %q, want %q", got, want)
 		}
 	})

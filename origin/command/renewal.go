@@ -23,9 +23,9 @@ func renewals(engine jobs.Renewing) []prometheus.Collector {
 		})
 	}
 	return []prometheus.Collector{
-		sum("applications", "Applications that an older network serves while the newest analyses.", func(core.Progress) uint64 { return 1 }),
+		sum("applications", "Applications served by an older network while the newest one analyses their inputs again.", func(core.Progress) uint64 { return 1 }),
 		sum("inputs", "Inputs of these applications.", func(p core.Progress) uint64 { return p.All }),
-		sum("inputs_done", "Those that the newest network has analysed.", func(p core.Progress) uint64 { return p.Done }),
-		sum("inputs_failed", "Those that the newest network could not analyse.", func(p core.Progress) uint64 { return p.Failed }),
+		sum("inputs_done", "Inputs of these applications that the newest network has analysed.", func(p core.Progress) uint64 { return p.Done }),
+		sum("inputs_failed", "Inputs of these applications that the newest network could not analyse.", func(p core.Progress) uint64 { return p.Failed }),
 	}
 }

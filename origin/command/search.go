@@ -33,13 +33,12 @@ func newSearch(env *Env) *cobra.Command {
 	var f searchFlags
 	cmd := &cobra.Command{
 		Use:   "search",
-		Short: "Find pictures again",
-		Long: `Search an application's inputs. All conditions must hold; without any, all inputs are listed
-in the order in which they were added.
+		Short: "Search pictures",
+		Long: `Searches inputs. All conditions must match. Without conditions, lists all inputs, oldest first.
 
-Concepts are names in --language, or ids. --concept finds what was recognised in the pictures, and ranks by how
-surely; --label finds what people have said of them. --similar ranks by likeness to a file, an
-address, or with id: before it, to a stored input.` + whereHelp,
+Concepts are names (in --language) or IDs. --concept matches predictions and ranks by
+probability; --label matches labels set by people; --similar ranks by similarity to a file, a URL
+or, with id:, a stored input. Repeat a flag to require several concepts, labels or metadata.` + whereHelp,
 		Example: `  sightline search --concept dog --concept beach --data ./data
   sightline search --similar holiday.jpg --metadata '{"shelf":7}' --key 0123456789abcdef0123456789abcdef
   sightline search --label cat --not-label dog --near 48.14,11.58,5km --json --data ./data
@@ -60,21 +59,21 @@ address, or with id: before it, to a stored input.` + whereHelp,
 	f.flags(cmd, env)
 	flags := cmd.Flags()
 	// Names, metadata and addresses may hold commas.
-	flags.StringArrayVar(&f.concepts, "concept", nil, "`name` or id of a concept that was recognised")
-	flags.StringArrayVar(&f.notConcepts, "not-concept", nil, "`name` or id of a concept that was not recognised")
-	flags.StringArrayVar(&f.labels, "label", nil, "`name` or id of a concept that was given")
-	flags.StringArrayVar(&f.notLabels, "not-label", nil, "`name` or id of a concept that was said to be absent")
-	flags.StringArrayVar(&f.metadata, "metadata", nil, "`JSON` object that the metadata holds")
-	flags.StringArrayVar(&f.urls, "image-url", nil, "`address` that the picture was given by")
-	flags.StringArrayVar(&f.ids, "id", nil, "`id` of the input")
-	flags.StringVar(&f.near, "near", "", "place and distance: `LAT,LON,RADIUS`, such as 48.1,11.6,5km; units km, mi, deg, rad")
-	flags.StringVar(&f.box, "box", "", "two corners: `LAT,LON,LAT,LON`")
-	flags.StringVar(&f.similar, "similar", "", "`picture` to look like: a file, an address, or id:INPUT")
-	flags.StringVar(&f.crop, "crop", "", "part of it: `TOP,LEFT,BOTTOM,RIGHT`, from 0 to 1")
+	flags.StringArrayVar(&f.concepts, "concept", nil, "`name` or ID of a predicted concept")
+	flags.StringArrayVar(&f.notConcepts, "not-concept", nil, "`name` or ID of a concept that is not predicted")
+	flags.StringArrayVar(&f.labels, "label", nil, "`name` or ID of a concept labelled as present")
+	flags.StringArrayVar(&f.notLabels, "not-label", nil, "`name` or ID of a concept labelled as absent")
+	flags.StringArrayVar(&f.metadata, "metadata", nil, "`JSON` object that the metadata must contain")
+	flags.StringArrayVar(&f.urls, "image-url", nil, "`URL` that the picture was added from")
+	flags.StringArrayVar(&f.ids, "id", nil, "`ID` of the input")
+	flags.StringVar(&f.near, "near", "", "location and distance: `LAT,LON,RADIUS`, such as 48.1,11.6,5km; units km, mi, deg, rad")
+	flags.StringVar(&f.box, "box", "", "area between two corners: `LAT,LON,LAT,LON`")
+	flags.StringVar(&f.similar, "similar", "", "rank by similarity to `picture`: a file, a URL, or id:INPUT")
+	flags.StringVar(&f.crop, "crop", "", "crop of the --similar picture: `TOP,LEFT,BOTTOM,RIGHT`, from 0 to 1")
 	flags.StringVar(&f.language, "language", "", "language `code` of concept names (default: the application's)")
-	flags.IntVar(&f.page, "page", 1, "page of the hits")
-	flags.IntVar(&f.perPage, "per-page", 20, "hits of a page, at most 1000")
-	flags.BoolVar(&f.asJSON, "json", false, "print one hit a line, as /v2 answers it")
+	flags.IntVar(&f.page, "page", 1, "page `number`")
+	flags.IntVar(&f.perPage, "per-page", 20, "`results` per page, at most 1000")
+	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object per result and line, as in the API")
 	return cmd
 }
 
@@ -94,7 +93,7 @@ func (f *searchFlags) query(context.Context) (object, error) {
 	}
 	for _, m := range f.metadata {
 		if !json.Valid([]byte(m)) {
-			return nil, Usagef("--metadata %s: no JSON", m)
+			return nil, Usagef("--metadata %s: not valid JSON", m)
 		}
 		input("metadata", json.RawMessage(m))
 	}
@@ -125,7 +124,7 @@ func (f *searchFlags) query(context.Context) (object, error) {
 		}
 		ands = append(ands, object{"output": object{"input": like}})
 	} else if f.crop != "" {
-		return nil, Usagef("--crop is of --similar's picture")
+		return nil, Usagef("--crop needs --similar")
 	}
 	query := object{"ands": ands}
 	if f.language != "" {
@@ -170,12 +169,12 @@ func numbers(flag, text string, n int) ([]float64, error) {
 	for part := range strings.SplitSeq(text, ",") {
 		x, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
 		if err != nil {
-			return nil, Usagef("--%s: %q is no number", flag, part)
+			return nil, Usagef("--%s: %q is not a number", flag, part)
 		}
 		out = append(out, x)
 	}
 	if len(out) != n {
-		return nil, Usagef("--%s: %d numbers, want %d", flag, len(out), n)
+		return nil, Usagef("--%s: expected %[3]d numbers, got %[2]d", flag, len(out), n)
 	}
 	return out, nil
 }

@@ -17,28 +17,26 @@ import (
 func newServe(env *Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the /v2 interface",
-		Long: `Serve the /v2 interface over HTTPS, or over HTTP on this machine alone.
+		Short: "Serve the /v2 API",
+		Long: `Serves the /v2 API over HTTPS, or over plain HTTP on this machine only.
 
-HTTPS takes certificate files, which are read again when they change, or names for which a
-certificate is got by ACME. 'sightline certificate' makes files for development. Behind a
-proxy that has TLS, --behind-proxy serves HTTP on any address; the proxy must overwrite or
-extend X-Forwarded-For, whose last entry says who asks, pass Host on, and speak HTTP/1.1 (as
-nginx does with 'proxy_http_version 1.1').
+For HTTPS, give certificate files (reloaded when they change) or domain names to get
+certificates for by ACME. 'sightline certificate' creates files for development. Behind a TLS
+proxy use --behind-proxy, which serves plain HTTP on any address. The proxy must set or extend
+X-Forwarded-For, pass Host on and use HTTP/1.1 (in nginx: 'proxy_http_version 1.1'). The server
+takes the last entry of X-Forwarded-For as the client.
 
-Every flag can also be set by a variable, such as SIGHTLINE_PUBLIC_URL for --public-url,
-or in the file that --config names. A flag is stronger than a variable, and a variable
-stronger than the file.
+Every flag can also be set by an environment variable, such as SIGHTLINE_PUBLIC_URL for
+--public-url, or in the --config file. Flags override variables; variables override the file.
 
-Beside /v2 the server answers /healthz, /readyz, /metrics and /version. SIGTERM and SIGINT
-stop it: it takes no new connections, answers what it has accepted, and ends within ten
-seconds.
+The server also answers /healthz, /readyz, /metrics and /version. SIGTERM and SIGINT stop it: it
+accepts no new connections, answers the requests it has accepted, and exits within ten seconds.
 %s
-A data folder belongs to one process at a time. The first start makes an application in it
-and prints its key, once; 'sightline app' and 'sightline key' make more, while the server
-runs or not. When the disk has less than --min-free left, writes are refused with HTTP
-status 507 and reading goes on. When the disk fails to make a write durable the server ends
-with exit code 1 and acknowledges nothing from then on: starting it again is safe.`,
+Only one process can use a data folder. The first start creates an application and prints its
+API key, which is not shown again. 'sightline app' and 'sightline key' create more, also
+while the server runs. If the disk has less than --min-free left, writes are refused with HTTP
+status 507; reads still work. If a disk write fails, the server exits with code 1 without
+acknowledging the write. It is safe to restart it.`,
 		Example: `  sightline serve --data ./data
   sightline serve --listen 127.0.0.1:9000 --public-app-id main --log debug
   sightline serve --listen :443 --acme-domain sightline.example.org --acme-email me@example.org
@@ -107,11 +105,11 @@ func (srv *Server) await(ctx context.Context) error {
 	case err := <-srv.failed:
 		// What was not acknowledged never will be, and what was is on the disk: the
 		// process ends as it stands, and the next start reads what was kept.
-		return fmt.Errorf("the data folder cannot be written any more: %w", err)
+		return fmt.Errorf("writing to the data folder failed: %w", err)
 	case err := <-stuck:
 		return err // as it stands, too: what is stuck would not be closed
 	case err := <-srv.served:
-		srv.log.Error("serving ended", "error", err)
+		srv.log.Error("serving failed", "error", err)
 		srv.served <- err
 	}
 	srv.notify("STOPPING=1")
@@ -132,7 +130,7 @@ func (srv *Server) report(ctx context.Context, stuck chan<- error) {
 	srv.notify("READY=1")
 	within, err := system.Watched()
 	if err != nil {
-		srv.log.Error("supervisor", "error", err)
+		srv.log.Error("cannot read the watchdog settings of the supervisor", "error", err)
 	}
 	every := reportEvery
 	if within > 0 {
@@ -155,7 +153,7 @@ func (srv *Server) report(ctx context.Context, stuck chan<- error) {
 // notify says to the supervisor how the server is.
 func (srv *Server) notify(state string) {
 	if err := system.Notify(state); err != nil {
-		srv.log.Error("supervisor", "state", state, "error", err)
+		srv.log.Error("cannot notify the supervisor", "state", state, "error", err)
 	}
 }
 

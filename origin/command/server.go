@@ -136,14 +136,14 @@ func (srv *Server) gauges() []prometheus.Collector {
 	}
 	store := srv.folder.Store
 	return []prometheus.Collector{
-		gauge("calls", "Calls under way.", func() float64 { n, _, _ := srv.pool.Load(); return float64(n) }),
-		gauge("pictures", "Pictures fetched, waiting or analysed now.", func() float64 { _, n, _ := srv.pool.Load(); return float64(n) }),
+		gauge("calls", "Calls in progress.", func() float64 { n, _, _ := srv.pool.Load(); return float64(n) }),
+		gauge("pictures", "Pictures being fetched, waiting, or being analysed.", func() float64 { _, n, _ := srv.pool.Load(); return float64(n) }),
 		gauge("hosted_names", "Hosted pictures.", func() float64 { return float64(srv.hosted.Len()) }),
 		gauge("hosted_damaged", "Records of hosted pictures that could not be read at the start.", func() float64 { return float64(srv.hosted.Damaged()) }),
 		gauge("store_disk_bytes", "Bytes of the store's files.", func() float64 { return float64(store.Metrics().DiskBytes) }),
-		gauge("store_log_bytes", "Bytes of the store's logs, which a start replays.", func() float64 { return float64(store.Metrics().LogBytes) }),
-		gauge("store_read_amplification", "Tables that a read may have to ask.", func() float64 { return float64(store.Metrics().ReadAmp) }),
-		gauge("disk_free_bytes", "Bytes that the data folder's disk has left.", func() float64 { n, _ := system.Free(srv.folder.Dir); return float64(n) }),
+		gauge("store_log_bytes", "Bytes of the store's logs, which are replayed at the start.", func() float64 { return float64(store.Metrics().LogBytes) }),
+		gauge("store_read_amplification", "Number of tables that a read may have to search.", func() float64 { return float64(store.Metrics().ReadAmp) }),
+		gauge("disk_free_bytes", "Free bytes of the data folder's disk.", func() float64 { n, _ := system.Free(srv.folder.Dir); return float64(n) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: "sightline", Name: "pictures_total", Help: "Pictures analysed."},
 			func() float64 { _, _, n := srv.pool.Load(); return float64(n) }),
 	}

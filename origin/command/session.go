@@ -32,9 +32,9 @@ type where struct {
 // whereHelp ends the help of every command that works on an application.
 const whereHelp = `
 
-The application is that of --key at the server --url; or, with --data, one of that data
-folder: no key is needed then, and a server may have the folder open or not. --app names it
-where the folder holds several.`
+Give --key to use a server (--url), or --data to work directly on a data folder without a key,
+whether or not a server is running. If the folder holds several applications, name one with
+--app.`
 
 func (w *where) flags(cmd *cobra.Command, env *Env) {
 	variables := func(name, absent string) string {
@@ -46,17 +46,17 @@ func (w *where) flags(cmd *cobra.Command, env *Env) {
 		return absent
 	}
 	f := cmd.Flags()
-	f.StringVar(&w.url, "url", "", "`address` of the server (default: SIGHTLINE_URL, or http://127.0.0.1:8080)")
+	f.StringVar(&w.url, "url", "", "`URL` of the server (default: SIGHTLINE_URL, or http://127.0.0.1:8080)")
 	f.StringVar(&w.key, "key", "", "API `key` of the application (default: SIGHTLINE_KEY)")
 	f.StringVar(&w.data, "data", "", "data `folder` to work on directly")
-	f.StringVar(&w.app, "app", "", "`id` of the application, with --data")
+	f.StringVar(&w.app, "app", "", "`ID` of the application, with --data")
 	before := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		if w.data != "" && (w.url != "" || w.key != "") {
-			return Usagef("--data works on the folder itself: give it without --url and --key")
+			return Usagef("--data cannot be combined with --url or --key")
 		}
 		if w.app != "" && w.data == "" {
-			return Usagef("--app goes with --data; a key stands for its application")
+			return Usagef("--app needs --data; with --key the application is the key's")
 		}
 		if w.url == "" {
 			w.url = variables("URL", "http://127.0.0.1:8080")
@@ -95,11 +95,11 @@ func (w *where) open(ctx context.Context, env *Env) (session, error) {
 		return &local{service, app, done}, nil
 	}
 	if w.key == "" {
-		return nil, Usagef("which application? Give --key (or SIGHTLINE_KEY), or --data for a data folder")
+		return nil, Usagef("no application given: use --key (or SIGHTLINE_KEY), or --data")
 	}
 	base, err := url.Parse(w.url)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, Usagef("--url %q is no address such as http://127.0.0.1:8080", w.url)
+		return nil, Usagef("--url %q is not a URL such as http://127.0.0.1:8080", w.url)
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 16, DisableCompression: true, ResponseHeaderTimeout: 6 * time.Minute}
 	return &remote{base: strings.TrimRight(w.url, "/"), key: w.key, client: &http.Client{Transport: transport}, transport: transport}, nil
@@ -120,13 +120,13 @@ func chooseApp(ctx context.Context, s control.Service, id string) (string, error
 	}
 	switch {
 	case id != "":
-		return "", Usagef("--app %s: there is no such application; there are\n%s", id, strings.Join(known, "\n"))
+		return "", Usagef("--app %s: application not found; available:\n%s", id, strings.Join(known, "\n"))
 	case len(apps) == 1:
 		return apps[0].ID, nil
 	case len(apps) == 0:
-		return "", errors.New("the folder holds no application; make one with app create NAME --data DIR")
+		return "", errors.New("no application in this folder; create one with 'app create NAME --data DIR'")
 	}
-	return "", Usagef("--app is needed: the folder holds\n%s", strings.Join(known, "\n"))
+	return "", Usagef("--app is required: the folder has several applications:\n%s", strings.Join(known, "\n"))
 }
 
 // local is a session with a data folder.
@@ -145,7 +145,7 @@ func (l *local) call(ctx context.Context, method, path string, body []byte) (int
 func (l *local) picture(ctx context.Context, address string) ([]byte, string, error) {
 	_, name, ok := strings.Cut(address, api.HostedPath)
 	if !ok {
-		return nil, "", fmt.Errorf("%s is no hosted picture", address)
+		return nil, "", fmt.Errorf("%s is not a picture of this server", address)
 	}
 	return l.service.Picture(ctx, name)
 }
@@ -182,7 +182,7 @@ func (r *remote) call(ctx context.Context, method, path string, body []byte) (in
 func (r *remote) picture(ctx context.Context, address string) ([]byte, string, error) {
 	_, name, ok := strings.Cut(address, api.HostedPath)
 	if !ok {
-		return nil, "", fmt.Errorf("%s is no hosted picture", address)
+		return nil, "", fmt.Errorf("%s is not a picture of this server", address)
 	}
 	req, err := http.NewRequestWithContext(ctx, "GET", r.base+api.HostedPath+name, nil)
 	if err != nil {
@@ -236,7 +236,7 @@ func ask(ctx context.Context, s session, method, path string, in, out any) error
 	}
 	var envelope struct{ Status status }
 	if err := json.Unmarshal(answer, &envelope); err != nil {
-		return fmt.Errorf("%s %s: HTTP status %d without an answer of /v2", method, path, code)
+		return fmt.Errorf("%s %s: unexpected response (HTTP %d); is this a Sightline server?", method, path, code)
 	}
 	if out != nil {
 		if err := json.Unmarshal(answer, out); err != nil {

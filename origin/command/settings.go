@@ -68,33 +68,33 @@ type network struct {
 const environment = "SIGHTLINE_"
 
 func serveFlags(f *pflag.FlagSet, program Program) {
-	f.String("listen", "127.0.0.1:8080", "`address` and port to serve on; others than loopback need TLS or --behind-proxy")
-	f.String("data", "sightline-data", "`folder` for everything that is kept; made when missing")
-	f.String("public-url", "", "`URL` under which clients reach this server: hosted pictures start with it (default: https:// and the certificate's name, or http:// and the listening address)")
-	f.String("public-app-id", "", "app_id of public models and concepts; some client programs need \"main\" (default: null)")
-	f.String("default-language", "en", "language `code` of the application that a first start makes: of concept names when a request gives none")
-	f.Duration("keep-predicted", 24*time.Hour, "how long the pictures of predict calls are hosted")
-	f.Bool("allow-private-fetch", false, "fetch pictures from any address and port, private ones too: for tests and closed networks")
-	f.IntSlice("fetch-ports", nil, "`ports` that pictures may be fetched from besides 80 and 443")
-	f.String("max-body", "96MB", "largest request body, such as 96MB")
-	f.String("min-free", "512MB", "free space of the data folder's disk below which writes are refused")
-	f.Int("max-connections", 2048, "connections at once; beyond it the longest waiting is closed")
-	f.Int("workers", 0, "pictures analysed at once (default: one a core)")
-	f.String("tls-cert", "", "PEM `file` with the certificate chain to serve HTTPS with; read again when it changes")
-	f.String("tls-key", "", "PEM `file` with the certificate's private key")
-	f.StringSlice("acme-domain", nil, "`name` to get a certificate for by ACME, over the listening port, which clients must reach as 443; repeat for more. Using it accepts the authority's terms of service")
-	f.String("acme-email", "", "`address` that the certificate authority may write to")
-	f.String("acme-cache", "", "`folder` for ACME's certificates and account key (default: acme in the data folder)")
-	f.String("acme-directory", "", "`URL` of the certificate authority's directory (default: that of Let's Encrypt)")
-	f.Bool("behind-proxy", false, "a proxy with TLS stands before this server, and says in X-Forwarded-For who asks: plain HTTP is served on any address. Needs --public-url")
-	f.Duration("token-ttl", token.DefaultLife, "how long access tokens live, at most 49h")
-	f.Float64("rate", 10, "calls a `second` of one key of an account, or of its application's tokens; 0: any number")
-	f.Int("burst", 100, "calls of one key at once, after a pause")
-	f.Float64("operator-rate", 0, "the same of keys that were made on this machine's command line; 0: any number")
+	f.String("listen", "127.0.0.1:8080", "listen `address`; anything but loopback needs TLS or --behind-proxy")
+	f.String("data", "sightline-data", "data `folder`; created if missing")
+	f.String("public-url", "", "public base `URL` of this server, used in picture URLs (default: from the certificate's name or the listen address)")
+	f.String("public-app-id", "", "`app_id` reported for public models and concepts; some old clients need \"main\" (default: null)")
+	f.String("default-language", "en", "default concept language `code` of the application created at the first start")
+	f.Duration("keep-predicted", 24*time.Hour, "how long pictures sent to predict stay available by URL")
+	f.Bool("allow-private-fetch", false, "allow picture downloads from private addresses and any port; for tests and closed networks")
+	f.IntSlice("fetch-ports", nil, "additional `ports` allowed for picture downloads (80 and 443 are always allowed)")
+	f.String("max-body", "96MB", "maximum `size` of a request body, such as 96MB")
+	f.String("min-free", "512MB", "refuse writes when the disk has less free space than this `size`")
+	f.Int("max-connections", 2048, "maximum `number` of open connections; above it the longest idle one is closed")
+	f.Int("workers", 0, "`number` of pictures analysed in parallel (default: number of CPU cores)")
+	f.String("tls-cert", "", "PEM `file` with the certificate chain; reloaded when it changes")
+	f.String("tls-key", "", "PEM `file` with the private key of the certificate")
+	f.StringSlice("acme-domain", nil, "domain `name` to get a certificate for by ACME; repeatable. The listen port must be reachable as 443. Implies accepting the authority's terms of service")
+	f.String("acme-email", "", "contact `email` for the certificate authority")
+	f.String("acme-cache", "", "`folder` for ACME certificates and the ACME account key (default: acme in the data folder)")
+	f.String("acme-directory", "", "`URL` of the ACME directory (default: Let's Encrypt)")
+	f.Bool("behind-proxy", false, "serve plain HTTP on any address behind a TLS proxy, and trust the last entry of X-Forwarded-For; needs --public-url")
+	f.Duration("token-ttl", token.DefaultLife, "lifetime of access tokens, at most 49h")
+	f.Float64("rate", 10, "rate limit in `calls` per second for each key of an account, and for each application's tokens; 0 means unlimited")
+	f.Int("burst", 100, "burst size of the rate limits, in `calls`")
+	f.Float64("operator-rate", 0, "rate limit in `calls` per second for keys created on the command line; 0 means unlimited")
 	program.Flags(f)
-	f.String("log", "info", "log `level`: debug, info, warn or error")
-	f.String("log-format", "auto", "text, json, or auto: text on a terminal and json elsewhere")
-	f.String("config", "", "TOML `file` with settings named like these flags")
+	f.String("log", "info", "log messages of at least this level: `debug|info|warn|error`")
+	f.String("log-format", "auto", "log format: `auto|text|json`; auto is text on a terminal and json elsewhere")
+	f.String("config", "", "TOML `file` with settings that are named like these flags")
 }
 
 // folderSettings are those of a command that opens a data folder itself.
@@ -127,7 +127,7 @@ func loadSettings(flags *pflag.FlagSet, environ func() []string, program Program
 		}
 		for _, key := range k.Keys() {
 			if flags.Lookup(key) == nil || key == "config" {
-				return settings{}, Usagef("configuration %s: unknown setting %q", config, key)
+				return settings{}, Usagef("configuration %s: unknown setting %q; settings are named like flags", config, key)
 			}
 		}
 		if err := k.Load(fromEnvironment, nil); err != nil {
@@ -148,10 +148,10 @@ func parseSettings(k *koanf.Koanf, program Program) (s settings, err error) {
 		maxConns: k.Int("max-connections"), workers: k.Int("workers"), logFormat: k.String("log-format"),
 	}
 	if s.keepPredicted, err = time.ParseDuration(k.String("keep-predicted")); err != nil || s.keepPredicted <= 0 {
-		return s, Usagef("keep-predicted: %q is no time such as 24h", k.String("keep-predicted"))
+		return s, Usagef("keep-predicted: %q is not a duration such as 24h", k.String("keep-predicted"))
 	}
 	if s.allowPrivate, err = strconv.ParseBool(k.String("allow-private-fetch")); err != nil {
-		return s, Usagef("allow-private-fetch: %q is neither true nor false", k.String("allow-private-fetch"))
+		return s, Usagef("allow-private-fetch: %q is not true or false", k.String("allow-private-fetch"))
 	}
 	if s.fetchPorts, err = parsePorts(k.Get("fetch-ports")); err != nil {
 		return s, err
@@ -163,22 +163,27 @@ func parseSettings(k *koanf.Koanf, program Program) (s settings, err error) {
 		return s, Usagef("min-free: %w", err)
 	}
 	if err := s.logLevel.UnmarshalText([]byte(k.String("log"))); err != nil {
-		return s, Usagef("log: %q is none of debug, info, warn, error", k.String("log"))
+		return s, Usagef("log: %q is not debug, info, warn or error", k.String("log"))
 	}
 	if !slices.Contains([]string{"auto", "text", "json"}, s.logFormat) {
-		return s, Usagef("log-format: %q is none of auto, text, json", s.logFormat)
+		return s, Usagef("log-format: %q is not auto, text or json", s.logFormat)
 	}
-	if s.maxConns < 1 || s.workers < 0 || s.data == "" {
-		return s, Usagef("max-connections must be positive, workers not negative, and data not empty")
+	switch {
+	case s.maxConns < 1:
+		return s, Usagef("max-connections must be at least 1")
+	case s.workers < 0:
+		return s, Usagef("workers must not be negative")
+	case s.data == "":
+		return s, Usagef("data must not be empty")
 	}
 	if err := s.parseLimits(k); err != nil {
 		return s, err
 	}
 	if s.behindProxy, err = strconv.ParseBool(k.String("behind-proxy")); err != nil {
-		return s, Usagef("behind-proxy: %q is neither true nor false", k.String("behind-proxy"))
+		return s, Usagef("behind-proxy: %q is not true or false", k.String("behind-proxy"))
 	}
 	if s.behindProxy && s.publicURL == "" {
-		return s, Usagef("behind-proxy: --public-url has to say under which address the proxy serves")
+		return s, Usagef("behind-proxy: --public-url is required: the URL that the proxy serves")
 	}
 	if s.secure, err = parseSecure(k); err != nil {
 		return s, err
@@ -192,16 +197,16 @@ func parseSettings(k *koanf.Koanf, program Program) (s settings, err error) {
 // parseLimits reads how long tokens live and how often may be called.
 func (s *settings) parseLimits(k *koanf.Koanf) (err error) {
 	if s.tokenLife, err = time.ParseDuration(k.String("token-ttl")); err != nil || s.tokenLife < time.Second || s.tokenLife > token.MaxLife {
-		return Usagef("token-ttl: %q is no time between 1s and %v", k.String("token-ttl"), token.MaxLife)
+		return Usagef("token-ttl: %q is not a duration from 1s to %v", k.String("token-ttl"), token.MaxLife)
 	}
 	burst := k.Int("burst")
 	if burst < 1 {
-		return Usagef("burst: %q is no number of calls", k.String("burst"))
+		return Usagef("burst: %q is not a number of calls", k.String("burst"))
 	}
 	for name, rate := range map[string]*auth.Rate{"rate": &s.rate, "operator-rate": &s.operator} {
 		n, err := strconv.ParseFloat(k.String(name), 64)
 		if err != nil || !(n >= 0 && n <= 1e6) || n > 0 && n < 0.001 {
-			return Usagef("%s: %q is no number of calls a second", name, k.String(name))
+			return Usagef("%s: %q is not a number of calls per second", name, k.String(name))
 		}
 		*rate = auth.Rate{PerSecond: n, Burst: burst}
 		if n == 0 {
@@ -218,14 +223,14 @@ func checkListen(listen string, protected bool) error {
 	if err != nil {
 		return Usagef("listen: %w", err)
 	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return Usagef("listen: %q is no port (%d)", port, n)
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return Usagef("listen: %q is not a port", port)
 	}
 	if protected || onLoopback(host) {
 		return nil
 	}
-	return Usagef("listen: %s is not a loopback address, and plain HTTP would show keys and pictures to the network; use --tls-cert and --tls-key, --acme-domain, or --behind-proxy where a proxy has TLS; or listen on 127.0.0.1:%s",
-		listen, port)
+	return Usagef("listen: refusing plain HTTP on %s: keys and pictures would be visible on the network. "+
+		"Use --tls-cert and --tls-key, --acme-domain, --behind-proxy, or a loopback address such as 127.0.0.1:%s", listen, port)
 }
 
 // onLoopback reports whether host is this machine for itself alone.
@@ -255,7 +260,7 @@ func parsePorts(v any) (ports []uint16, err error) {
 	for _, text := range texts {
 		n, err := strconv.ParseUint(text, 10, 16)
 		if err != nil || n == 0 {
-			return nil, Usagef("fetch-ports: %q is no port", text)
+			return nil, Usagef("fetch-ports: %q is not a port", text)
 		}
 		ports = append(ports, uint16(n))
 	}
@@ -272,7 +277,7 @@ func ParseSize(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
 	if err != nil || n <= 0 || n > math.MaxInt32<<10>>shift {
-		return 0, fmt.Errorf("%q is no size such as 96MB", text)
+		return 0, fmt.Errorf("%q is not a size such as 96MB", text)
 	}
 	return n << shift, nil
 }

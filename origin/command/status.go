@@ -22,17 +22,16 @@ func newStatus(env *Env) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Say how the server is that has a data folder open",
-		Long: `Say how the server is that has the data folder open: since when, where it serves, what it works on
-and what it holds.
+		Short: "Show the status of the server that uses a data folder",
+		Long: `Shows the status of the server that uses the data folder: start time, address, load, and contents.
 
-Exit codes: 0 it serves and takes writes, 1 it does not run or takes no writes, 2 the command line is wrong.`,
+Exit codes: 0 running and accepting writes; 1 not running, or read-only; 2 usage error.`,
 		Example: `  sightline status --data ./data
   sightline status --data ./data --json`,
 		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if dir == "" {
-				return Usagef("--data is needed: the data folder")
+				return Usagef("--data is required")
 			}
 			s, err := askStatus(cmd.Context(), dir)
 			if err != nil {
@@ -57,13 +56,13 @@ Exit codes: 0 it serves and takes writes, 1 it does not run or takes no writes, 
 // askStatus asks whoever has the folder open.
 func askStatus(ctx context.Context, dir string) (s control.Status, err error) {
 	if !system.IsDir(dir) {
-		return s, fmt.Errorf("data folder %s: there is none", dir)
+		return s, fmt.Errorf("data folder %s does not exist", dir)
 	}
 	client := Dial(dir)
 	defer func() { err = errors.Join(err, client.Close()) }()
 	s, err = client.Status(ctx)
 	if system.IsGone(err) {
-		err = fmt.Errorf("%s: no server has it open", dir)
+		err = fmt.Errorf("no server is running on %s", dir)
 	}
 	return s, err
 }
@@ -81,21 +80,21 @@ func tellStatus(w io.Writer, s *control.Status) error {
 	}
 	lines := []pair{
 		{"program", s.Program + " " + s.Version},
-		{"since", s.Since.Local().Format(time.DateTime)},
-		{"serves", s.URL},
-		{"takes writes", takes},
+		{"running since", s.Since.Local().Format(time.DateTime)},
+		{"URL", s.URL},
+		{"accepts writes", takes},
 		{"applications", fmt.Sprint(s.Apps)},
-		{"calls", fmt.Sprintf("%d under way", s.Calls)},
-		{"pictures", fmt.Sprintf("%d under way, %d analysed since the start", s.Pictures, s.Analysed)},
-		{"store", fmt.Sprintf("%s, and %s free on its disk", bytesText(s.DiskBytes), bytesText(s.FreeBytes))},
+		{"calls", fmt.Sprintf("%d in progress", s.Calls)},
+		{"pictures", fmt.Sprintf("%d in progress, %d analysed since the start", s.Pictures, s.Analysed)},
+		{"store", fmt.Sprintf("%s, %s free on the disk", bytesText(s.DiskBytes), bytesText(s.FreeBytes))},
 	}
 	if m := s.Module; m != nil {
 		lines = append(lines,
 			pair{"module", m.SHA256},
-			pair{"instances", fmt.Sprintf("%d, with %s of memory", m.Instances, bytesText(m.Bytes))})
+			pair{"instances", fmt.Sprintf("%d, using %s of memory", m.Instances, bytesText(m.Bytes))})
 	}
 	for i := range s.Copies {
-		lines = append(lines, pair{"copy", tellCopy(&s.Copies[i])})
+		lines = append(lines, pair{"replica", tellCopy(&s.Copies[i])})
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, l := range lines {
@@ -110,22 +109,26 @@ func keysAge(c *control.Copy) string {
 	if d := time.Duration(c.KeysAge) * time.Second; d < 10*365*24*time.Hour {
 		age = d.String() + " ago"
 	}
-	if c.Admits != "" {
-		age += " (too old: " + c.Admits + " is let through)"
+	switch c.Admits {
+	case "":
+	case "reads":
+		age += " (too old: only reads are accepted)"
+	default:
+		age += " (too old: no calls are accepted)"
 	}
 	return age
 }
 
 // tellCopy says how a copy is, and no more than is known.
 func tellCopy(c *control.Copy) string {
-	as := "never in step since the start"
+	as := "not in sync since the start"
 	if !c.AsOf.IsZero() {
-		as = "in step at " + c.AsOf.Local().Format(time.DateTime)
+		as = "in sync at " + c.AsOf.Local().Format(time.DateTime)
 	}
-	line := fmt.Sprintf("%s of %s: %s, entry %d of %d, %s, %d writes to be confirmed", c.App, c.Origin, c.Phase, c.Cursor, c.Head, as, c.Pending)
-	line += ", keys known as of " + keysAge(c)
+	line := fmt.Sprintf("%s from %s: %s, entry %d of %d, %s, %d writes pending", c.App, c.Origin, c.Phase, c.Cursor, c.Head, as, c.Pending)
+	line += ", keys last verified " + keysAge(c)
 	if c.Conflicts > 0 {
-		line += fmt.Sprintf(", %d came to nothing", c.Conflicts)
+		line += fmt.Sprintf(", %d conflicts", c.Conflicts)
 	}
 	if c.Problem != "" {
 		line += ": " + c.Problem

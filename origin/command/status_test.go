@@ -22,7 +22,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("status = %+v", got)
 	}
 	_, out, _ = run(t, nil, "status", "--data", s.data)
-	for _, want := range []string{"program       sightline ", "serves        " + base, "takes writes  yes", "applications  1"} {
+	for _, want := range []string{"program         sightline ", "URL             " + base, "accepts writes  yes", "applications    1"} {
 		if !slices.ContainsFunc(strings.Split(out, "\n"), func(line string) bool { return strings.HasPrefix(line, want) }) {
 			t.Errorf("status says\n%swithout %q", out, want)
 		}
@@ -30,7 +30,7 @@ func TestStatus(t *testing.T) {
 	if err := srv.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if code, out, stderr := run(t, nil, "status", "--data", s.data); code != 1 || out != "" || !strings.Contains(stderr, "no server has it open") {
+	if code, out, stderr := run(t, nil, "status", "--data", s.data); code != 1 || out != "" || !strings.Contains(stderr, "no server is running on ") {
 		t.Errorf("status of a stopped server = %d, %q, %q", code, out, stderr)
 	}
 	if code, _, _ := run(t, nil, "status"); code != 2 {

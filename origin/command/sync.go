@@ -35,25 +35,22 @@ func newSync(env *Env) *cobra.Command {
 	var f syncFlags
 	cmd := &cobra.Command{
 		Use:   "sync --data DIR --origin URL",
-		Short: "Keep a copy of a server's application, to work with offline",
-		Long: `Bring a copy of an application of the server at --origin into a data folder, and what was
-changed in the folder to the server. The first time takes --app, the application's id, and makes
-the folder where it is missing; later the folder knows. The other commands work on the copy as
-on any application, with --data and without the server: import, search, train, export.
+		Short: "Replicate an application into a local folder for offline work",
+		Long: `Replicates an application of the server at --origin into a data folder, and sends local changes
+back. The first run needs --app and creates the folder if it does not exist; later runs read the
+application from the folder. The commands import, search, train and export work on the replica
+with --data, without the server.
 
-Each change that is made here is durable at once. It is queued until the server has it, and
-confirmed when the server's log has brought it back. Changes that the log did not take as they
-were meant, because something was deleted or taken meanwhile, are told with all that they say,
-and kept until --dismiss.
+Local changes are durable at once. A change is queued until the server receives it, and confirmed
+once it comes back in the server's log. Conflicts (for example, the input was deleted meanwhile)
+are listed with their content until you pass --dismiss.
 
---once, which is the rule, ends when both sides have all. --watch goes on until it is stopped:
-what changes on either side is on the other at once, and a line that is away is tried again by
-itself. A command that is cut off goes on where it was the next time.
+--once (default) exits when both sides are in sync. --watch keeps syncing until stopped and
+reconnects automatically. An interrupted run resumes the next time.
 
-Exit codes: 0 both have all, 1 it failed, 2 the command line is wrong, 3 some changes were not
-taken as they were meant.`,
-		Example: `  sightline sync --data ./copy --origin https://sightline.example.org --app 0123456789abcdef0123456789abcdef
-  sightline sync --data ./copy --origin https://sightline.example.org --watch`,
+Exit codes: 0 in sync; 1 failed; 2 usage error; 3 there are new conflicts.`,
+		Example: `  sightline sync --data ./replica --origin https://sightline.example.org --app 0123456789abcdef0123456789abcdef
+  sightline sync --data ./replica --origin https://sightline.example.org --watch`,
 		Args: NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.check(env); err != nil {
@@ -63,17 +60,17 @@ taken as they were meant.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.data, "data", "", "data `folder` of the copy; made when missing")
-	flags.StringVar(&f.origin, "origin", "", "`address` of the server (default: SIGHTLINE_ORIGIN)")
-	flags.StringVar(&f.key, "key", "", "API `key` of the application (default: SIGHTLINE_KEY)")
-	flags.StringVar(&f.app, "app", "", "`id` of the application, the first time and where the folder has several")
-	flags.StringVar(&f.pictures, "pictures", "all", "which pictures to keep here: `all`, or those that were made here (own)")
-	flags.StringVar(&f.name, "name", "", "`name` of this copy, for the server's operator (default: the machine's)")
-	flags.BoolVar(&f.once, "once", false, "end when both sides have all (default)")
-	flags.BoolVar(&f.watch, "watch", false, "go on until stopped")
-	flags.DurationVar(&f.patience, "patience", 30*time.Second, "with --once: give up when nothing went forward for so long")
-	flags.BoolVar(&f.dismiss, "dismiss", false, "take the changes that are told as not taken off the list")
-	flags.BoolVar(&f.asJSON, "json", false, "print the outcome as a JSON object")
+	flags.StringVar(&f.data, "data", "", "data `folder` of the replica; created if missing")
+	flags.StringVar(&f.origin, "origin", "", "`URL` of the server (default: SIGHTLINE_ORIGIN)")
+	flags.StringVar(&f.key, "key", "", "API `key` of the application, with scope All (default: SIGHTLINE_KEY)")
+	flags.StringVar(&f.app, "app", "", "`ID` of the application; needed the first time, or if the folder has several")
+	flags.StringVar(&f.pictures, "pictures", "all", "pictures to store locally: `all|own`; own means only pictures added here")
+	flags.StringVar(&f.name, "name", "", "`name` of this replica shown at the server (default: the host name)")
+	flags.BoolVar(&f.once, "once", false, "exit when both sides are in sync (default)")
+	flags.BoolVar(&f.watch, "watch", false, "keep syncing until stopped")
+	flags.DurationVar(&f.patience, "patience", 30*time.Second, "with --once: give up after this `duration` without progress")
+	flags.BoolVar(&f.dismiss, "dismiss", false, "clear the list of conflicts")
+	flags.BoolVar(&f.asJSON, "json", false, "print the result as a JSON object")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress; errors only")
 	return cmd
 }
@@ -91,17 +88,17 @@ func (f *syncFlags) check(env *Env) error {
 	}
 	switch {
 	case f.data == "":
-		return Usagef("--data is needed: the folder of the copy")
+		return Usagef("--data is required: the folder of the replica")
 	case f.origin == "":
-		return Usagef("--origin is needed: the server's address")
+		return Usagef("--origin is required: the URL of the server")
 	case f.key == "":
-		return Usagef("--key is needed, or SIGHTLINE_KEY: a key of the application")
+		return Usagef("--key (or SIGHTLINE_KEY) is required: an API key of the application")
 	case f.once && f.watch:
-		return Usagef("--once and --watch exclude each other")
+		return Usagef("--once and --watch cannot be combined")
 	case f.pictures != "all" && f.pictures != "own":
-		return Usagef("--pictures %q: all or own", f.pictures)
+		return Usagef("--pictures %q: must be all or own", f.pictures)
 	case f.patience <= 0:
-		return Usagef("--patience %v: it must be more than nothing", f.patience)
+		return Usagef("--patience must be positive")
 	}
 	if _, err := link.Address(f.origin); err != nil {
 		return Usagef("--origin: %w", err)
@@ -125,7 +122,7 @@ func runSync(ctx context.Context, f *syncFlags, env *Env) (err error) {
 	settings.copies = s.standing
 	n, err := openNode(ctx, settings, slog.New(slog.DiscardHandler), true)
 	if errors.Is(err, system.ErrLocked) {
-		return fmt.Errorf("%w: only one process keeps a copy in step", err)
+		return fmt.Errorf("%w: stop it first, since only one process can sync a folder", err)
 	}
 	if err != nil {
 		return err
@@ -133,7 +130,7 @@ func runSync(ctx context.Context, f *syncFlags, env *Env) (err error) {
 	defer func() { err = errors.Join(err, n.close()) }()
 	engine, ok := n.engine.(copies)
 	if !ok {
-		return errors.New("this program keeps no copies")
+		return errors.New("this program does not support replicas")
 	}
 	s.node, s.engine = n, engine
 	if err := s.open(ctx); err != nil {
@@ -249,11 +246,11 @@ func (s *syncer) choose(ctx context.Context) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", Usagef("--app is needed the first time: the application's id")
+		return "", Usagef("--app is required the first time: the ID of the application")
 	case 1:
 		return found[0], nil
 	}
-	return "", Usagef("--app is needed: the folder has copies of %s", strings.Join(found, ", "))
+	return "", Usagef("--app is required: the folder has replicas of %s", strings.Join(found, ", "))
 }
 
 // join begins a copy.
@@ -264,7 +261,7 @@ func (s *syncer) join(ctx context.Context, o link.Options, id string) error {
 	}
 	for _, a := range apps {
 		if a.ID == id {
-			return fmt.Errorf("application %s is this folder's own, and no copy", id)
+			return fmt.Errorf("application %s belongs to this folder; it is not a replica", id)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.f.patience)
@@ -301,10 +298,10 @@ func (t *taking) Take(seq uint64, data []byte) (gone string, err error) {
 }
 
 // errPatience ends a --once whose origin does not come forward.
-var errPatience = errors.New("nothing went forward")
+var errPatience = errors.New("no progress")
 
 // errEnough ends a --once that is done.
-var errEnough = errors.New("both sides have all")
+var errEnough = errors.New("in sync")
 
 // run carries until both sides have all, or until ctx ends.
 func (s *syncer) run(ctx context.Context) error {
@@ -351,10 +348,10 @@ func (s *syncer) run(ctx context.Context) error {
 		if why == "" {
 			why = s.last.Phase.String()
 		}
-		return fmt.Errorf("nothing went forward for %v: %s", s.f.patience, why)
+		return fmt.Errorf("no progress for %v: %s", s.f.patience, why)
 	case errors.Is(cause, context.Canceled) && s.f.watch:
 	case errors.Is(cause, context.Canceled):
-		return errors.New("interrupted; the same command goes on from here")
+		return errors.New("interrupted; run the same command to resume")
 	default:
 		return cause
 	}
@@ -365,7 +362,7 @@ func (s *syncer) run(ctx context.Context) error {
 // that is made, so what is only refused to it stays.
 func (s *syncer) purged(err error) error {
 	if s.purge == nil || s.purge.KeepOutbox {
-		return fmt.Errorf("%w; nothing was removed here", err)
+		return fmt.Errorf("%w; no local data was deleted", err)
 	}
 	epoch, seq, e := s.engine.RegisterSeq(s.app.String())
 	if e != nil {

@@ -26,7 +26,7 @@ func (s *syncer) progress(now *replica.Status) {
 	if !s.terminal {
 		if line := now.Phase.String() + problem(now); s.f.watch && line != s.shown {
 			s.shown = line
-			fmt.Fprintf(s.out, "%s, entry %d of %d, %d changes not confirmed%s\n", now.Phase, now.Cursor, now.Head, now.Pending(), problem(now))
+			fmt.Fprintf(s.out, "%s, entry %d of %d, %d changes pending%s\n", now.Phase, now.Cursor, now.Head, now.Pending(), problem(now))
 		}
 		return
 	}
@@ -44,13 +44,13 @@ func stand(now *replica.Status) string {
 	}
 	parts = append(parts, fmt.Sprintf("entry %d of %d", now.Cursor, now.Head))
 	if n := now.Pending(); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d changes not confirmed", n))
+		parts = append(parts, fmt.Sprintf("%d changes pending", n))
 	}
 	if n := now.Uploads; n > 0 {
-		parts = append(parts, fmt.Sprintf("%d pictures to send", n))
+		parts = append(parts, fmt.Sprintf("%d pictures to upload", n))
 	}
 	if n := now.Downloads; n > 0 {
-		parts = append(parts, fmt.Sprintf("%d pictures to fetch", n))
+		parts = append(parts, fmt.Sprintf("%d pictures to download", n))
 	}
 	return strings.Join(parts, " · ") + problem(now)
 }
@@ -187,11 +187,11 @@ func (s *syncer) tell(w io.Writer) error {
 	case s.f.asJSON:
 		err = json.NewEncoder(w).Encode(o)
 	case !s.f.quiet:
-		_, err = fmt.Fprintf(w, "%d entries pulled, %d changes confirmed, %d not yet, %d pictures sent, %d fetched\n", o.Pulled, o.Confirmed, o.Pending, o.Sent, o.Got)
+		_, err = fmt.Fprintf(w, "%d entries pulled, %d changes confirmed, %d pending, %d pictures uploaded, %d downloaded\n", o.Pulled, o.Confirmed, o.Pending, o.Sent, o.Got)
 	}
 	for _, c := range o.Conflicts {
 		if !s.f.asJSON {
-			fmt.Fprintf(s.out, "change %s (%s) was not taken as it was meant: %s It says %s\n", c.ID, c.about(), clean(c.Reason), clean(string(c.Content)))
+			fmt.Fprintf(s.out, "conflict: change %s (%s): %s Content: %s\n", c.ID, c.about(), clean(c.Reason), clean(string(c.Content)))
 		}
 	}
 	if err == nil && s.f.dismiss {

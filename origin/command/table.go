@@ -98,7 +98,7 @@ func (t *table) nothing() string {
 	if strings.HasPrefix(t.model.Name, "food") {
 		return "no food"
 	}
-	return "nothing that reaches the least value"
+	return "no result reaches --min-value"
 }
 
 // barCells is the width of a bar that stands for 1.

@@ -40,20 +40,20 @@ func parseSecure(k *koanf.Koanf) (s secureSettings, err error) {
 	for _, domain := range parseWords(k, "acme-domain") {
 		domain = strings.ToLower(strings.TrimSuffix(domain, "."))
 		if _, err := netip.ParseAddr(domain); err == nil || !strings.Contains(domain, ".") || strings.ContainsAny(domain, " /:*@") {
-			return s, Usagef("acme-domain: %q is no full name of a host", domain)
+			return s, Usagef("acme-domain: %q is not a fully qualified domain name", domain)
 		}
 		s.domains = append(s.domains, domain)
 	}
 	switch {
 	case (s.certificate == "") != (s.key == ""):
-		return s, Usagef("tls-cert and tls-key: one is nothing without the other")
+		return s, Usagef("tls-cert and tls-key must be set together")
 	case s.certificate != "" && len(s.domains) > 0:
-		return s, Usagef("tls-cert and acme-domain: a certificate comes from files or by ACME, not both")
+		return s, Usagef("tls-cert and acme-domain cannot be combined")
 	case len(s.domains) == 0 && (s.email != "" || s.cache != "" || s.directory != ""):
-		return s, Usagef("acme-email, acme-cache and acme-directory: --acme-domain is needed too")
+		return s, Usagef("acme-email, acme-cache and acme-directory: --acme-domain is required")
 	}
 	if u, err := url.Parse(s.directory); s.directory != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
-		return s, Usagef("acme-directory: %q is no https:// address", s.directory)
+		return s, Usagef("acme-directory: %q is not an https:// URL", s.directory)
 	}
 	return s, nil
 }
@@ -118,7 +118,7 @@ func tellFailures(get certificates, ours []string, now func() time.Time, log *sl
 			defer mu.Unlock()
 			if at := now(); at.Sub(last) >= time.Minute {
 				last = at
-				log.Error("certificate by ACME", "name", hello.ServerName, "error", err)
+				log.Error("cannot get a certificate by ACME", "name", hello.ServerName, "error", err)
 			}
 		}
 		return c, err

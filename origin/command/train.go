@@ -26,19 +26,18 @@ func newTrain(env *Env) *cobra.Command {
 	var f trainFlags
 	cmd := &cobra.Command{
 		Use:   "train MODEL",
-		Short: "Train a model and say how good it is",
-		Long: `Train a model of the application: make a new version of it from the inputs that are labelled with its
-concepts, wait until it is trained, and print how well it told them apart in a test on pictures
-that it had not seen. MODEL is its id.
+		Short: "Train a model and print its evaluation",
+		Long: `Trains a new version of the model with the ID MODEL from the inputs labelled with its concepts,
+waits until it is done and prints its cross-validated evaluation.
 
-Ten pictures a concept make a good start; fewer work, and are pointed out.
+Use at least ten pictures per concept. With fewer, training works and prints a warning.
 
-Exit codes: 0 the version is trained, 1 it failed, 2 the command line is wrong.` + whereHelp,
+Exit codes: 0 trained; 1 training failed; 2 usage error.` + whereHelp,
 		Example: `  sightline train pets --data ./data
   sightline train pets --key 0123456789abcdef0123456789abcdef --json`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return Usagef("one model is needed, by its id")
+				return Usagef("expected one argument: the model ID")
 			}
 			return nil
 		},
@@ -52,8 +51,8 @@ Exit codes: 0 the version is trained, 1 it failed, 2 the command line is wrong.`
 	}
 	f.flags(cmd, env)
 	flags := cmd.Flags()
-	flags.BoolVar(&f.noWait, "no-wait", false, "print the new version's id at once")
-	flags.BoolVar(&f.asJSON, "json", false, "print the version as /v2 answers it")
+	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait; print the new version's ID")
+	flags.BoolVar(&f.asJSON, "json", false, "print the version as a JSON object, as in the API")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress; errors only")
 	return cmd
 }
@@ -141,7 +140,7 @@ func (f *trainFlags) run(ctx context.Context, s session, model string, env *Env)
 
 // tellVersion prints how good a version is.
 func tellVersion(w io.Writer, v *modelVersion) error {
-	fmt.Fprintf(w, "version %s, made from %d inputs\n\n", v.ID, v.Inputs)
+	fmt.Fprintf(w, "version %s, trained on %d inputs\n\n", v.ID, v.Inputs)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "CONCEPT\tPICTURES\tOTHERS\tPRECISION\tRECALL\tF1\tROC AUC")
 	for _, c := range v.Metrics.Concepts {
@@ -160,7 +159,7 @@ func tellVersion(w io.Writer, v *modelVersion) error {
 	const most = 5
 	for i, weak := range v.Metrics.Weakest {
 		if i == 0 {
-			fmt.Fprintln(w, "\nLook at these: what people said of them, and what a model that has not seen them says")
+			fmt.Fprintln(w, "\nCheck these labels; the model, tested on unseen pictures, disagrees or is unsure:")
 		}
 		if i == most || len(weak.Predicted) == 0 || len(weak.Truth) == 0 {
 			break
@@ -169,7 +168,7 @@ func tellVersion(w io.Writer, v *modelVersion) error {
 		if weak.Truth[0].Value > 0 {
 			said = ""
 		}
-		fmt.Fprintf(w, "  %s  said to be %s%s, value %.2f\n", clean(weak.ID), said, clean(weak.Predicted[0].Name), weak.Predicted[0].Value)
+		fmt.Fprintf(w, "  %s  labelled %s%s, predicted %.2f\n", clean(weak.ID), said, clean(weak.Predicted[0].Name), weak.Predicted[0].Value)
 	}
 	return nil
 }
@@ -178,7 +177,7 @@ func tellVersion(w io.Writer, v *modelVersion) error {
 func advise(w io.Writer, concepts []conceptMetrics) {
 	for _, c := range concepts {
 		if c.Positives < suggested {
-			fmt.Fprintf(w, "%s has %d pictures; %d or more make a better start\n", clean(c.Concept.Name), c.Positives, suggested)
+			fmt.Fprintf(w, "%s has only %d pictures; use at least %d for good results\n", clean(c.Concept.Name), c.Positives, suggested)
 		}
 	}
 }
@@ -205,7 +204,7 @@ func (f *trainFlags) await(ctx context.Context, s session, path string, w io.Wri
 			told = v.Status.Code
 		}
 		if system.Pause(ctx, wait); ctx.Err() != nil {
-			return nil, v, fmt.Errorf("interrupted; the training goes on: %w", ctx.Err())
+			return nil, v, fmt.Errorf("interrupted; the training was not cancelled: %w", ctx.Err())
 		}
 	}
 }

@@ -33,11 +33,11 @@ export async function demonstration(edges, way) {
     program.stdin.write('o\n');
     await answer;
   };
-  const address = (line) => line.match(/ is at (http:\S+)$/)[1];
+  const address = (line) => line.match(/: (http:\S+)$/)[1];
   try {
     const [[origin, begun], ...others] = await Promise.all([
-      said('Sightline is at ').then(async (line) => [address(line), await spent(program.pid)]),
-      ...Array.from({ length: edges }, (_, i) => said(`edge-${i + 1} is at `).then(address)),
+      said('Sightline: ').then(async (line) => [address(line), await spent(program.pid)]),
+      ...Array.from({ length: edges }, (_, i) => said(`edge-${i + 1}: `).then(address)),
     ]);
     startAt(origin);
     await way({
@@ -46,7 +46,7 @@ export async function demonstration(edges, way) {
       spent: begun,
       strangers: () => strangers(program.pid),
       stop: () => enter('The origin is stopped'),
-      start: () => enter('The origin is there'),
+      start: () => enter('The origin is running'),
       freeze: () => signal(program.pid, 'SIGSTOP'),
       thaw: () => signal(program.pid, 'SIGCONT'),
     });

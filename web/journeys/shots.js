@@ -294,8 +294,8 @@ async function start(args, ...wanted) {
 const data = await mkdtemp(join(tmpdir(), 'shots-'));
 const demo = await start(
   ['demo', '--edges', '1', '--listen', '127.0.0.1:0', '--data', join(data, 'data')],
-  /^Sightline is at (.*)$/,
-  /^edge-1 is at (.*)$/,
+  /^Sightline: (.*)$/,
+  /^edge-1: (.*)$/,
 );
 const server = await start(
   ['serve', '--listen', '127.0.0.1:0', '--data', join(data, 'door'), '--log-format', 'text'],
