@@ -163,7 +163,7 @@ func credentials(t *testing.T, binary string) {
 	second := s.token(s.edges[0])
 	s.everywhere("the origin's token", first, 200, s.hub, s.edges[0], s.edges[1])
 	s.everywhere("an edge's token", second, 200, s.hub, s.edges[0], s.edges[1])
-	if text := command(t, binary, "status", "--data", s.folders[0]); !strings.Contains(text, "keys known as of ") || strings.Contains(text, "too old") {
+	if text := command(t, binary, "status", "--data", s.folders[0]); !strings.Contains(text, "keys last verified ") || strings.Contains(text, "too old") {
 		t.Errorf("the status says nothing of the age of keys: %s", text)
 	}
 

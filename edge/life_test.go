@@ -345,7 +345,7 @@ func fullDisk(t *testing.T, binary string) {
 	c.must("POST", "/v2/searches", object{"query": object{"ands": []object{{"output": object{"input": object{"id": "one"}}}}}})
 	get(t, srv.base+"/healthz", 200)
 	get(t, srv.base+"/readyz", 503)
-	if code, out, _ := try(t, binary, "status", "--data", data); code != 1 || !strings.Contains(out, "takes writes  no") {
+	if code, out, _ := try(t, binary, "status", "--data", data); code != 1 || !strings.Contains(out, "accepts writes  no") {
 		t.Errorf("status = %d, %s", code, out)
 	}
 	srv.terminate(t)
@@ -367,7 +367,7 @@ func refusals(t *testing.T, binary string) {
 		{[]string{"serve", "--origin", "http://origin.example", "--token", "t", "--data", data}, "https"},
 		{[]string{"predict", "x.jpg"}, "unknown command"},
 		{[]string{"module"}, "unknown command"},
-		{[]string{"warm"}, "--data is needed"},
+		{[]string{"warm"}, "--data is required"},
 	} {
 		if code, out, stderr := try(t, binary, tt.args...); code != 2 || out != "" || !strings.Contains(stderr, tt.says) {
 			t.Errorf("%s = %d, %q, %q, want 2 and %q", strings.Join(tt.args, " "), code, out, stderr, tt.says)

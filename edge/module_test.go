@@ -72,8 +72,8 @@ func TestRunaway(t *testing.T) {
 		name, collector, callTime string
 		says                      *regexp.Regexp
 	}{
-		{"told", "off", "1s", regexp.MustCompile(`(a call of the module takes longer than 1s)`)},
-		{"frozen", "1", "4s", regexp.MustCompile(`(it said nothing for 14s|a call of the module takes longer than 4s)`)},
+		{"told", "off", "1s", regexp.MustCompile(`(a module call exceeded 1s)`)},
+		{"frozen", "1", "4s", regexp.MustCompile(`(no heartbeat for 14s|a module call exceeded 4s)`)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			data := t.TempDir()

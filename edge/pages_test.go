@@ -70,7 +70,7 @@ func paged(t *testing.T, binary string) {
 	srv.terminate(t)
 
 	for _, args := range [][]string{{"--behind-proxy", "--public-url", "https://edge.example"}, {"--listen", "0.0.0.0:0"}} {
-		if code, _, stderr := try(t, binary, append([]string{"serve", "--demo", "--data", data}, args...)...); code != 2 || !strings.Contains(stderr, "a demo is on loopback") {
+		if code, _, stderr := try(t, binary, append([]string{"serve", "--demo", "--data", data}, args...)...); code != 2 || !strings.Contains(stderr, "demo: refusing to run on ") {
 			t.Errorf("a demonstration with %v = %d, %s", args, code, stderr)
 		}
 	}

@@ -61,7 +61,7 @@ const (
 const stopTime = 15 * time.Second
 
 // errSilent is why a server was killed that said nothing.
-var errSilent = errors.New("it said nothing")
+var errSilent = errors.New("no heartbeat")
 
 // Run keeps a server until ctx ends, and the server with it, or until one ends that has not become
 // ready: its error is then the first one's.
@@ -79,8 +79,8 @@ func Run(ctx context.Context, o Options) error {
 		case system.Now().Sub(begun) > longLife:
 			pause = 0
 		}
-		_ = system.Notify("STATUS=starting again") // who hears it, hears READY=1 again, too
-		o.Log.Error("the server is started again", "error", err, "lived", system.Now().Sub(begun).Round(time.Millisecond).String(), "pause", pause.String())
+		_ = system.Notify("STATUS=restarting") // who hears it, hears READY=1 again, too
+		o.Log.Error("restarting the server", "error", err, "lived", system.Now().Sub(begun).Round(time.Millisecond).String(), "pause", pause.String())
 		system.Pause(ctx, pause)
 		pause = min(max(2*pause, firstPause), lastPause)
 	}
@@ -169,7 +169,7 @@ func (l *life) watch(ctx context.Context, p *os.Process, said <-chan string, end
 			switch {
 			case why != nil:
 			case !stopping.IsZero() && system.Now().Sub(stopping) > stopTime:
-				why = fmt.Errorf("it did not stop within %v", stopTime)
+				why = fmt.Errorf("the server did not stop within %v", stopTime)
 			case stopping.IsZero() && silent > l.patience():
 				why = fmt.Errorf("%w for %v", errSilent, l.o.Within)
 			}

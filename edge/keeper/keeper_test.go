@@ -190,7 +190,7 @@ func (k *kept) is(name string) bool {
 func TestWhoHangsIsReplaced(t *testing.T) {
 	k := keep(t, "silent,well", 400*time.Millisecond)
 	first := k.ask(t)
-	k.log.wait(t, "it said nothing for 400ms", 1)
+	k.log.wait(t, "no heartbeat for 400ms", 1)
 	if second := k.ask(t); second == first {
 		t.Errorf("process %d answers still", first)
 	}

@@ -147,9 +147,9 @@ func shut(old, maxStale time.Duration, r *api.Request) error {
 	}
 	switch {
 	case old > core.RefuseStale:
-		return fmt.Errorf("%w: the server that lends this application has not been heard of for more than %v, so which keys are good is not known", auth.ErrStale, core.RefuseStale)
+		return fmt.Errorf("%w: no contact with the origin for more than %v, so keys cannot be verified", auth.ErrStale, core.RefuseStale)
 	case old > maxStale && api.Writes(r.Method, r.Path):
-		return fmt.Errorf("%w: the server that lends this application has not been heard of for more than %v; reading goes on, and what was written before is kept", auth.ErrAged, maxStale)
+		return fmt.Errorf("%w: no contact with the origin for more than %v; reads work and earlier writes are safe", auth.ErrAged, maxStale)
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (c *calls) spend(now time.Time) (refused string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now.Before(c.over) {
-		return "the account that the application belongs to has none before " + c.over.UTC().Format(time.DateOnly)
+		return "the account of this application gets new calls on " + c.over.UTC().Format(time.DateOnly)
 	}
 	c.count++
 	return ""

@@ -84,7 +84,7 @@ func TestCountIsKept(t *testing.T) {
 	if count, due := c.due(day); count != 1 || !due {
 		t.Errorf("after a restart: %d calls, due %t", count, due)
 	}
-	if refused := c.spend(day.Add(time.Hour - 1)); !strings.Contains(refused, "none before") {
+	if refused := c.spend(day.Add(time.Hour - 1)); !strings.Contains(refused, "gets new calls on") {
 		t.Errorf("after a restart the account has calls again: %q", refused)
 	}
 	if refused := c.spend(day.Add(time.Hour)); refused != "" {

@@ -27,15 +27,15 @@ func (n *Node) newWarm(env *command.Env) *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "warm",
-		Short: "Compile the module for a data folder before the first start",
-		Long: `Compile the module of the program for a data folder and keep the result in the folder, so that no
-start has to: at installation, and after each upgrade of the program. The folder is made when it is
-missing. A server may have it open.`,
+		Short: "Precompile the module for a data folder",
+		Long: `Compiles the module ahead of time and caches the result in the data folder, so that the next start
+is fast. Run it after installing or upgrading; a server may be running on the folder. Creates the
+folder if it does not exist.`,
 		Example: `  sightline-edge warm --data /var/lib/sightline-edge`,
 		Args:    command.NoArguments,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if name == "" {
-				return command.Usagef("--data is needed: the data folder")
+				return command.Usagef("--data is required")
 			}
 			dir, err := system.OpenFolder(name)
 			if err != nil {

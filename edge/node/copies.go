@@ -176,14 +176,14 @@ func (c *copies) run(ctx context.Context) {
 				one.knows(c)
 			}
 			if err := c.writeCalls(); err != nil {
-				c.log.Warn("calls", "error", err)
+				c.log.Warn("cannot store the number of calls", "error", err)
 			}
 		})
 	})
 	running.Go(func() {
 		system.Every(ctx, reportEvery, func(ctx context.Context) {
 			if err := c.reportCalls(ctx); err != nil && ctx.Err() == nil {
-				c.log.Debug("calls", "origin", c.who.Origin, "error", err)
+				c.log.Debug("cannot report calls to the origin", "origin", c.who.Origin, "error", err)
 			}
 		})
 	})
@@ -201,7 +201,7 @@ func (c *copies) enrol(ctx context.Context) (done bool) {
 			err = c.enrolled()
 		}
 		if err != nil {
-			c.log.Error("enrolment", "origin", c.who.Origin, "error", err)
+			c.log.Error("enrolment failed", "origin", c.who.Origin, "error", err)
 			c.mu.Lock()
 			c.why = err.Error()
 			c.mu.Unlock()
@@ -232,7 +232,7 @@ func (c *copies) keep(ctx context.Context, one *copied) {
 			final = err == nil
 		}
 		if err != nil && ctx.Err() == nil {
-			c.log.Error("copy", "app", one.app, "origin", c.who.Origin, "error", err)
+			c.log.Error("cannot sync application", "app", one.app, "origin", c.who.Origin, "error", err)
 			one.fail(err)
 		}
 		return final
@@ -340,7 +340,7 @@ func (c *copies) purge(ctx context.Context, one *copied) error {
 		return err
 	}
 	c.e.Collect()
-	c.log.Warn("the origin has taken an application away: nothing of it is kept here", "app", one.app, "origin", c.who.Origin)
+	c.log.Warn("the origin revoked an application; its local data was deleted", "app", one.app, "origin", c.who.Origin)
 	return nil
 }
 
@@ -402,7 +402,7 @@ func (c *copies) have(ctx context.Context, h blob.Hash) error {
 				return nil
 			}
 		case <-ctx.Done():
-			return fmt.Errorf("%w: the origin does not send it", blob.ErrNotFound)
+			return fmt.Errorf("%w: the origin did not send it in time", blob.ErrNotFound)
 		}
 	}
 	return blob.ErrNotFound

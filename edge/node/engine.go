@@ -152,7 +152,7 @@ func (e *engine) Bring(ctx context.Context, h blob.Hash) error {
 func (e *engine) Begin(ctx context.Context, r *api.Request) *api.Call {
 	f, err := e.fleet()
 	if err != nil {
-		e.log.Error("module", "error", err)
+		e.log.Error("cannot start the module", "error", err)
 		return api.Answered(e.Refuse(r, api.ErrInternal))
 	}
 	return f.Begin(ctx, asked(r))

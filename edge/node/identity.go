@@ -58,7 +58,7 @@ func readIdentity(dir *system.Folder) (*identity, error) {
 	}
 	i := &identity{}
 	if err := json.Unmarshal(data, i); err != nil || len(i.Seed) != ed25519.SeedSize {
-		return nil, fmt.Errorf("%s: damaged: it does not say who this edge is; take it from a backup, or enrol the edge anew in another folder", identityFile)
+		return nil, fmt.Errorf("%s is damaged: it has no edge identity. Create a new edge at the origin and enrol it with a new folder", identityFile)
 	}
 	return i, nil
 }
@@ -82,11 +82,11 @@ func (n *Node) identify(dir *system.Folder) (*identity, error) {
 	case err != nil:
 		return nil, err
 	case i != nil && n.origin != "" && n.origin != i.Origin && i.ID != "":
-		return nil, command.Usagef("origin: this folder belongs to the edge %q of %s", i.Name, i.Origin)
+		return nil, command.Usagef("origin: this folder is already enrolled as edge %q of %s", i.Name, i.Origin)
 	case i != nil && i.ID != "" || n.origin == "":
 		return i, nil
 	case n.token == "":
-		return nil, command.Usagef("token: the first start with --origin needs the token that 'sightline edge create' has told")
+		return nil, command.Usagef("token: the first start with --origin needs the token printed by 'sightline edge create'")
 	}
 	if i == nil {
 		i = &identity{Seed: make([]byte, ed25519.SeedSize)}
@@ -99,7 +99,7 @@ func (n *Node) identify(dir *system.Folder) (*identity, error) {
 }
 
 // errEnrol is returned by enrol where asking again is of no use.
-var errEnrol = errors.New("the origin does not enrol this edge")
+var errEnrol = errors.New("the origin refused to enrol this edge")
 
 // enrol shows the origin the token and the key, and learns who the edge is.
 func (i *identity) enrol(ctx context.Context, client *http.Client, token string) error {
@@ -120,7 +120,7 @@ func (i *identity) enrol(ctx context.Context, client *http.Client, token string)
 	}
 	var told feed.Enrolled
 	if err := json.Unmarshal(data, &told); err != nil && res.StatusCode == http.StatusOK {
-		return fmt.Errorf("%s: no origin's answer: %w", i.Origin, err)
+		return fmt.Errorf("%s: not an answer of a Sightline origin: %w", i.Origin, err)
 	}
 	switch {
 	case res.StatusCode == http.StatusOK && told.Edge.ID != "":

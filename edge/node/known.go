@@ -59,7 +59,7 @@ func (c *copies) admit(ctx context.Context, app string, r *api.Request) error {
 func (one *copied) knows(c *copies) time.Duration {
 	old, err := one.age.look(c.now())
 	if err != nil {
-		c.log.Warn("age of keys", "app", one.app, "error", err)
+		c.log.Warn("cannot store the age of keys", "app", one.app, "error", err)
 	}
 	return old
 }

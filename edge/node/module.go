@@ -58,7 +58,7 @@ func (n *Node) load(ctx context.Context, dir *system.Folder, log *slog.Logger) (
 	}
 	cache, err := openCache(dir)
 	if err != nil {
-		log.Warn("compiled modules are not kept", "error", err)
+		log.Warn("cannot cache compiled modules", "error", err)
 	}
 	rt, err := host.NewRuntime(ctx, host.Options{
 		Module: module, Cache: cache, MemoryPages: memoryPages(n.memory), Now: system.Now, Rand: system.Random, Log: log,
@@ -68,7 +68,7 @@ func (n *Node) load(ctx context.Context, dir *system.Folder, log *slog.Logger) (
 	}
 	if cache != nil {
 		if err := prune(cache, rt.Hash()); err != nil {
-			log.Warn("compiled modules", "error", err)
+			log.Warn("cannot remove old compiled modules", "error", err)
 		}
 	}
 	return rt, nil

@@ -70,24 +70,27 @@ const (
 // Describe implements [command.Program].
 func (n *Node) Describe(root, serve *cobra.Command) {
 	root.Use = Name
-	root.Short = "Answer /v2 near those who ask"
-	root.Long = `Sightline-edge is a node that answers all of /v2 by itself, from the same module that runs in
-browsers. It keeps its own applications and keys and needs no other server.`
+	root.Short = "Serve the /v2 API on an edge"
+	root.Long = `sightline-edge serves the /v2 API from the same WebAssembly module that runs in browsers. It works
+standalone, with its own applications and keys, or as a replica of an origin (--origin).`
 	serve.Long = fmt.Sprintf(serve.Long, `
-The module is in the program. It runs in instances, one for each application, none of which has more
-memory than --instance-memory. A call of the module that takes longer than --call-time ends the
-process, which a keeper or systemd starts again with the same socket.
+With --origin the edge replicates the applications that the origin assigns to it, and creates no
+application or API key. The first start also needs --token. Run "sightline edge create NAME" at
+the origin to get a token.
+
+The module is built into the program. It runs in one instance per application, each limited to
+--instance-memory. A module call longer than --call-time restarts the process on the same socket.
 `)
 }
 
 // Flags implements [command.Program].
 func (n *Node) Flags(f *pflag.FlagSet) {
-	f.Duration("call-time", defaultCallTime, "longest a call of the module may take")
-	f.String("instance-memory", "1GB", "memory that one instance may have, such as 1GB; at most 4GB")
-	f.String("origin", "", "`address` of the server whose applications are kept here too, such as https://sightline.example.org")
-	f.String("token", "", "what 'sightline edge create' has told, which enrols this edge once")
-	f.Bool("demo", false, "open the pages without a key to whoever comes: on loopback only")
-	f.String("pictures", "lazy", "when pictures come from the origin: lazy, when one is asked for, or full, all of them")
+	f.Duration("call-time", defaultCallTime, "time limit of one module call")
+	f.String("instance-memory", "1GB", "memory limit of one instance, a `size` such as 1GB; at most 4GB")
+	f.String("origin", "", "`URL` of the origin to replicate from, such as https://sightline.example.org")
+	f.String("token", "", "enrolment `token` printed by 'sightline edge create'; needed once")
+	f.Bool("demo", false, "demo mode, loopback only: open the pages without a key")
+	f.String("pictures", "lazy", "when to download pictures from the origin: `lazy|full`; lazy means on demand, full means all in advance")
 }
 
 // Parse implements [command.Program].
@@ -96,10 +99,10 @@ func (n *Node) Parse(k *koanf.Koanf, listen string, behindProxy bool) (err error
 		return err
 	}
 	if n.callTime, err = time.ParseDuration(k.String("call-time")); err != nil || n.callTime < time.Second {
-		return command.Usagef("call-time: %q is no time of a second or more, such as 30s", k.String("call-time"))
+		return command.Usagef("call-time: %q is not a duration of at least 1s, such as 30s", k.String("call-time"))
 	}
 	if n.memory, err = command.ParseSize(k.String("instance-memory")); err != nil || n.memory < 64<<20 || n.memory > 4<<30 {
-		return command.Usagef("instance-memory: %q is no size between 64MB and 4GB", k.String("instance-memory"))
+		return command.Usagef("instance-memory: %q is not a size from 64MB to 4GB", k.String("instance-memory"))
 	}
 	return n.parseJoin(k)
 }
@@ -108,12 +111,12 @@ func (n *Node) Parse(k *koanf.Koanf, listen string, behindProxy bool) (err error
 func (n *Node) parseJoin(k *koanf.Koanf) (err error) {
 	var known bool
 	if n.pictures, known = map[string]wire.Blobs{"lazy": wire.BlobsLazy, "full": wire.BlobsFull}[k.String("pictures")]; !known {
-		return command.Usagef("pictures: %q is neither lazy nor full", k.String("pictures"))
+		return command.Usagef("pictures: %q is not lazy or full", k.String("pictures"))
 	}
 	n.token = k.String("token")
 	if k.String("origin") == "" {
 		if n.token != "" {
-			return command.Usagef("token: --origin is needed: the server that told it")
+			return command.Usagef("token: --origin is required: the server that issued the token")
 		}
 		return nil
 	}
@@ -149,7 +152,7 @@ func (n *Node) Keep(ctx context.Context, env *command.Env, s command.Served) (bo
 	defer l.Close()
 	socket, ok := l.(keeper.Socket)
 	if !ok {
-		return true, fmt.Errorf("%s: no socket that another process can have", l.Addr())
+		return true, fmt.Errorf("%s: the socket cannot be passed to another process", l.Addr())
 	}
 	program, err := system.Executable()
 	if err != nil {
@@ -210,7 +213,7 @@ func (n *Node) Stuck() error {
 		return nil
 	}
 	if took := e.oldest(); took > n.callTime {
-		return fmt.Errorf("a call of the module takes longer than %v: the process is to be started again; nothing that was acknowledged is lost", n.callTime)
+		return fmt.Errorf("a module call exceeded %v; the process must restart. No acknowledged write is lost", n.callTime)
 	}
 	return nil
 }

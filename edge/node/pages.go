@@ -86,7 +86,7 @@ func (n *Node) appOf(_ context.Context, r *api.Request) string {
 	}
 	f, err := e.fleet()
 	if err != nil {
-		e.log.Error("module", "error", err)
+		e.log.Error("cannot start the module", "error", err)
 		return ""
 	}
 	return f.AppOf(r)

@@ -18,7 +18,7 @@ import (
 var errReplaced = errors.New("the application's instance was replaced")
 
 // errTaken is errReplaced after a snapshot was taken beside the machine: the next link begins at once.
-var errTaken = fmt.Errorf("%w: a snapshot was taken", errReplaced)
+var errTaken = fmt.Errorf("%w: a snapshot was installed", errReplaced)
 
 // stepper is the machine in an application's instance.
 type stepper struct {
@@ -56,7 +56,7 @@ func (s *stepper) Step(_ time.Time, e replica.Event) ([]replica.Effect, error) {
 	}
 	if spoke(&before, &done.Status) {
 		if err := s.one.age.heard(s.c.now()); err != nil {
-			s.c.log.Warn("age of keys", "app", s.one.app, "error", err)
+			s.c.log.Warn("cannot store the age of keys", "app", s.one.app, "error", err)
 		}
 	}
 	return done.Effects, nil
