@@ -47,23 +47,23 @@ import (
 // Errors of what people ask. Their texts are for them.
 var (
 	// ErrName is returned for a name that cannot be one.
-	ErrName = errors.New("a name has 1 to 100 characters, none of them a control character")
+	ErrName = errors.New("a name must have 1 to 100 characters and no control characters")
 	// ErrEmail is returned for text that is no e-mail address.
-	ErrEmail = errors.New("this is not an e-mail address")
+	ErrEmail = errors.New("not a valid email address")
 	// ErrTaken is returned for an e-mail address that an account has.
-	ErrTaken = errors.New("an account has this e-mail address: sign in, or ask for a new password")
+	ErrTaken = errors.New("an account with this email address already exists: sign in, or reset the password")
 	// ErrPassword is returned for a password that is too short, too long or too well known.
-	ErrPassword = errors.New("the password cannot be used")
+	ErrPassword = errors.New("password not allowed")
 	// ErrWrongPassword is returned when the old password is not the account's.
-	ErrWrongPassword = errors.New("this is not your password")
+	ErrWrongPassword = errors.New("wrong password")
 	// ErrCode is returned for a code that does not verify an address.
-	ErrCode = errors.New("this code is not valid: check it, or ask for another")
+	ErrCode = errors.New("invalid code: check it, or request a new one")
 	// ErrLink is returned for a token of a link that is not open any more.
-	ErrLink = errors.New("this link is not valid any more: ask for another")
+	ErrLink = errors.New("this link is no longer valid: request a new one")
 	// ErrSignUp is returned when nobody can sign up, or the first account lacks its link.
-	ErrSignUp = errors.New("nobody can sign up here without the operator's link")
+	ErrSignUp = errors.New("sign-up is closed; you need a link from the operator")
 	// ErrUnknown is returned for an account that is not there.
-	ErrUnknown = errors.New("no such account")
+	ErrUnknown = errors.New("account not found")
 )
 
 // Plan is what an account may do.
@@ -258,7 +258,7 @@ func get(store kv.Reader, key []byte, v any) error {
 		return err
 	}
 	if err := json.Unmarshal(b, v); err != nil {
-		return fmt.Errorf("%w: record of table u%c", kv.ErrCorrupt, key[1])
+		return fmt.Errorf("%w: unreadable record of table u%c", kv.ErrCorrupt, key[1])
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ type Audited struct {
 }
 
 // ErrAudit is returned for an audit log that was changed.
-var ErrAudit = errors.New("the audit log has been changed")
+var ErrAudit = errors.New("the audit log was changed or is damaged")
 
 // head is how long the log is and its last hash.
 type head struct {
@@ -193,7 +193,7 @@ func VerifyAudit(store kv.Reader) (Audited, error) {
 		}
 		got = head{next, chain(got.hash, text)}
 		if got.hash != hash(v[:sha256.Size]) {
-			failed = fmt.Errorf("%w: record %d does not follow from those before it", ErrAudit, next)
+			failed = fmt.Errorf("%w: the hash of record %d does not match the records before it", ErrAudit, next)
 		}
 		return failed == nil
 	})
@@ -203,7 +203,7 @@ func VerifyAudit(store kv.Reader) (Audited, error) {
 	case failed != nil:
 		return Audited{}, failed
 	case got != want:
-		return Audited{}, fmt.Errorf("%w: it ends at record %d and should at %d", ErrAudit, got.count, want.count)
+		return Audited{}, fmt.Errorf("%w: it ends at record %d instead of %d", ErrAudit, got.count, want.count)
 	}
 	return Audited{got.count, fmt.Sprintf("%x", got.hash)}, nil
 }

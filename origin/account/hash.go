@@ -42,7 +42,7 @@ func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case g.waiting <- struct{}{}:
 	default:
-		return nil, fmt.Errorf("%w: too many people sign in now", api.ErrBusy)
+		return nil, fmt.Errorf("%w: too many sign-ins at once; try again", api.ErrBusy)
 	}
 	defer func() { <-g.waiting }()
 	select {

@@ -45,7 +45,7 @@ func NewSMTP(s SMTP) (Sender, error) {
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {
-		return nil, fmt.Errorf("smtp: %q is no port", port)
+		return nil, fmt.Errorf("smtp: %q is not a port", port)
 	}
 	options := []mail.Option{mail.WithPort(int(n)), mail.WithTimeout(mailTimeout), mail.WithTLSPolicy(mail.TLSMandatory)}
 	switch {
@@ -107,7 +107,7 @@ type logSender struct{ log *slog.Logger }
 
 // Send implements [Sender].
 func (l logSender) Send(_ context.Context, m Mail) error {
-	l.log.Info("mail, not sent: no SMTP server is set", "to", m.To, "subject", m.Subject, "text", m.Text)
+	l.log.Info("email not sent: no SMTP server configured", "to", m.To, "subject", m.Subject, "text", m.Text)
 	return nil
 }
 
@@ -147,7 +147,7 @@ func (p *post) send(m Mail) {
 	select {
 	case p.queue <- m:
 	default:
-		p.log.Error("mail dropped: too many wait", "subject", m.Subject)
+		p.log.Error("email dropped: queue is full", "subject", m.Subject)
 	}
 }
 
@@ -190,10 +190,10 @@ func (p *post) deliver(ctx context.Context, m Mail, pause func(context.Context, 
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		p.log.Warn("mail", "subject", m.Subject, "try", try+1, "error", err)
+		p.log.Warn("cannot send email", "subject", m.Subject, "try", try+1, "error", err)
 		if try < mailTries-1 {
 			pause(ctx, mailPause<<try)
 		}
 	}
-	p.log.Error("mail dropped", "subject", m.Subject)
+	p.log.Error("email dropped: all attempts failed", "subject", m.Subject)
 }

@@ -6,34 +6,34 @@ import "strings"
 
 const footer = `
 
-You did not ask for this? Then do nothing, and nothing changes.`
+If you did not request this, ignore this email. Nothing will change.`
 
 func codeMail(rec *record, code string) Mail {
 	return compose(rec, "Your Sightline code", `your code is
 
     `+code+`
 
-Enter it on the page that asks for it, within 30 minutes. It shows that this address is yours.`+footer)
+Enter this code on the verification page within 30 minutes to confirm your email address.`+footer)
 }
 
 func resetMail(rec *record, link string) Mail {
-	return compose(rec, "A new password for Sightline", `open this link to set a new password:
+	return compose(rec, "Reset your Sightline password", `open this link to set a new password:
 
     `+link+`
 
-It works once, and for an hour. All your sessions end when you use it.`+footer)
+The link works once and expires in an hour. Using it signs you out on all devices.`+footer)
 }
 
 func passwordMail(rec *record) Mail {
-	return compose(rec, "Your Sightline password was changed", `your password was changed, and all other sessions have ended.
+	return compose(rec, "Your Sightline password was changed", `your password was changed, and you were signed out on all other devices.
 
-That was not you? Ask for a new password on the sign-in page, and tell whoever runs the server.`)
+If this wasn’t you, reset your password on the sign-in page and contact the server’s administrator.`)
 }
 
 func movedMail(rec *record) Mail {
-	return compose(rec, "Your Sightline address was changed", `your account has another e-mail address now, and mails go there.
+	return compose(rec, "Your Sightline email address was changed", `the email address of your account was changed. Emails now go to the new address.
 
-That was not you? Tell whoever runs the server.`)
+If this wasn’t you, contact the server’s administrator.`)
 }
 
 func compose(rec *record, subject, text string) Mail {

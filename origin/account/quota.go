@@ -196,7 +196,7 @@ func (m *meter) ready(now time.Time) error {
 func (m *meter) load() (err error) {
 	rec, err := load(m.store, m.id)
 	if errors.Is(err, ErrUnknown) {
-		return fmt.Errorf("%w: there is no such account any more", auth.ErrQuota)
+		return fmt.Errorf("%w: the account was deleted", auth.ErrQuota)
 	}
 	if err != nil {
 		return err
@@ -238,9 +238,9 @@ func (m *meter) add(used *uint64, n int64) (wait func() error, err error) {
 // over is what an account without calls left is told.
 func (m *meter) over(now time.Time) error {
 	if !m.verified {
-		return fmt.Errorf("%w: verify your e-mail address to make more than %d", auth.ErrQuota, TrialCalls)
+		return fmt.Errorf("%w: verify your email address to make more than %d", auth.ErrQuota, TrialCalls)
 	}
-	return fmt.Errorf("%w: your plan has %d a month, and the next month begins on %s", auth.ErrQuota, m.limit, nextMonth(now).Format(time.DateOnly))
+	return fmt.Errorf("%w: your plan allows %d a month; the next month begins on %s", auth.ErrQuota, m.limit, nextMonth(now).Format(time.DateOnly))
 }
 
 // nextMonth returns the time when the next month begins, in UTC.

@@ -75,18 +75,18 @@ func checkPassword(password string, about ...string) (string, error) {
 	password = formPassword(password)
 	switch n := utf8.RuneCountInString(password); {
 	case n < minPasswordRunes:
-		return "", fmt.Errorf("%w: it has fewer than %d characters", ErrPassword, minPasswordRunes)
+		return "", fmt.Errorf("%w: it must have at least %d characters", ErrPassword, minPasswordRunes)
 	case len(password) > maxPasswordBytes:
-		return "", fmt.Errorf("%w: it has more than %d bytes", ErrPassword, maxPasswordBytes)
+		return "", fmt.Errorf("%w: it must have at most %d bytes", ErrPassword, maxPasswordBytes)
 	}
 	lower := strings.ToLower(password)
 	first, _ := utf8.DecodeRuneInString(lower)
 	if slices.Contains(worst, lower) || strings.Trim(lower, string(first)) == "" {
-		return "", fmt.Errorf("%w: it is among those that are guessed first", ErrPassword)
+		return "", fmt.Errorf("%w: it is too easy to guess", ErrPassword)
 	}
 	for _, text := range about {
 		if text != "" && lower == strings.ToLower(text) {
-			return "", fmt.Errorf("%w: it is your name or address", ErrPassword)
+			return "", fmt.Errorf("%w: it must not be your name or email address", ErrPassword)
 		}
 	}
 	return password, nil

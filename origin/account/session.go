@@ -233,7 +233,7 @@ func (r *Registry) see(h hash, now time.Time) {
 		b.Put(sessionKey(h), text)
 	}
 	if err := r.o.Store.Apply(&b); err != nil {
-		r.o.Log.Debug("session", "error", err)
+		r.o.Log.Debug("cannot update session", "error", err)
 	}
 }
 

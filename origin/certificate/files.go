@@ -82,9 +82,9 @@ func (f *Files) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	switch {
 	case err == nil:
 		f.current = read
-		f.log.Info("certificate", "names", read.Leaf.DNSNames, "until", read.Leaf.NotAfter.UTC().Format(time.RFC3339))
+		f.log.Info("certificate loaded", "names", read.Leaf.DNSNames, "until", read.Leaf.NotAfter.UTC().Format(time.RFC3339))
 	case fresh: // told once for each change
-		f.log.Error("certificate files; the certificate before them is served on", "error", err)
+		f.log.Error("cannot load certificate files; still using the previous certificate", "error", err)
 	}
 	return f.current, nil
 }

@@ -39,7 +39,7 @@ const (
 )
 
 // ErrHost is returned for what is neither a host's name nor an IP address.
-var ErrHost = errors.New("neither a host name nor an IP address")
+var ErrHost = errors.New("not a host name or IP address")
 
 // Local makes a certificate for hosts and for loopback, signed by an authority of the folder's
 // own, and returns whether the authority is new too and has to be trusted first. The authority
@@ -128,7 +128,7 @@ func openAuthority(dir string) (*authority, error) {
 	}
 	private, ok := parsed.(*ecdsa.PrivateKey)
 	if !ok || !private.PublicKey.Equal(a.certificate.PublicKey) {
-		return nil, fmt.Errorf("%s is not the key of %s", AuthorityKeyFile, AuthorityFile)
+		return nil, fmt.Errorf("%s is not the private key of %s", AuthorityKeyFile, AuthorityFile)
 	}
 	a.key = private
 	return a, nil
@@ -158,7 +158,7 @@ func newAuthority(dir string, names []string, addresses []netip.Addr, now time.T
 		return nil, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{Organization: []string{"Sightline"}, CommonName: "Sightline local authority, made " + now.UTC().Format(time.DateOnly)},
+		SerialNumber: serial, Subject: pkix.Name{Organization: []string{"Sightline"}, CommonName: "Sightline local authority, created " + now.UTC().Format(time.DateOnly)},
 		NotBefore: now.Add(-dated), NotAfter: now.Add(authorityLife),
 		KeyUsage: x509.KeyUsageCertSign, BasicConstraintsValid: true, IsCA: true, MaxPathLenZero: true,
 		PermittedDNSDomainsCritical: true, PermittedDNSDomains: names,
@@ -240,7 +240,7 @@ func readPEM(name, kind string) ([]byte, error) {
 	}
 	block, _ := pem.Decode(b)
 	if block == nil || block.Type != kind {
-		return nil, fmt.Errorf("%s is no PEM file of a %s", name, strings.ToLower(kind))
+		return nil, fmt.Errorf("%s is not a PEM file with a %s", name, strings.ToLower(kind))
 	}
 	return block.Bytes, nil
 }

@@ -49,10 +49,10 @@ const (
 )
 
 // ErrFormat is returned for a source that is none of the formats, or malformed as a whole.
-var ErrFormat = errors.New("not a collection")
+var ErrFormat = errors.New("invalid import source")
 
 // ErrPicture is returned for a picture whose bytes are not those that the source announces.
-var ErrPicture = errors.New("the picture is not the one that was exported")
+var ErrPicture = errors.New("the picture does not match its SHA-256")
 
 // MaxPictureBytes is the interface's bound of one picture.
 const MaxPictureBytes = 20_000_000
@@ -110,7 +110,7 @@ func Open(files Files, name string, o Options) (*Source, error) {
 	s := &Source{files: files, manifest: name, options: o}
 	if name != "" {
 		if !strings.EqualFold(path.Ext(name), ".jsonl") && !strings.EqualFold(path.Ext(name), ".csv") {
-			return nil, fmt.Errorf("%s: %w: want a folder, .jsonl, .csv or .zip", name, ErrFormat)
+			return nil, fmt.Errorf("%s: %w: expected a folder, or a .jsonl, .csv or .zip file", name, ErrFormat)
 		}
 		return s, nil
 	}

@@ -25,7 +25,7 @@ func lines(r io.Reader, yield func(n int, line []byte) error) error {
 			part, err := b.ReadSlice('\n')
 			line = append(line, part...)
 			if len(line) > maxLine {
-				return fmt.Errorf("line %d: over %d bytes: %w", n, maxLine, ErrFormat)
+				return fmt.Errorf("line %d: more than %d bytes: %w", n, maxLine, ErrFormat)
 			}
 			if errors.Is(err, bufio.ErrBufferFull) {
 				continue
@@ -97,14 +97,14 @@ func (l *label) UnmarshalJSON(b []byte) error {
 		l.False = !v
 	case float64:
 		if v != 0 && v != 1 {
-			return fmt.Errorf("value %v of concept %q: want 0, 1, true or false", v, c.ID)
+			return fmt.Errorf("value %v of concept %q: expected 0, 1, true or false", v, c.ID)
 		}
 		l.False = v == 0
 	default:
-		return fmt.Errorf("value of concept %q: want 0, 1, true or false", c.ID)
+		return fmt.Errorf("value of concept %q: expected 0, 1, true or false", c.ID)
 	}
 	if l.ID == "" {
-		return errors.New("a concept without an id")
+		return errors.New("a concept has no id")
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func parseLine(line []byte) (Input, error) {
 	if rec.Data != nil {
 		lab = &rec.Data.labelled
 		if img = rec.Data.Image; img == nil {
-			return Input{ID: rec.ID}, errors.New("no data.image")
+			return Input{ID: rec.ID}, errors.New("data.image is missing")
 		}
 	}
 	in := Input{
@@ -140,7 +140,7 @@ func parseLine(line []byte) (Input, error) {
 	}
 	if lab.Text != "" {
 		if in.Metadata = json.RawMessage(lab.Text); !json.Valid(in.Metadata) {
-			return in, errors.New("metadata_text is no JSON")
+			return in, errors.New("metadata_text is not valid JSON")
 		}
 	}
 	for _, l := range lab.Concepts {
@@ -158,7 +158,7 @@ func parseLine(line []byte) (Input, error) {
 		}
 	}
 	if in.URL == "" && in.Path == "" && in.Picture == nil {
-		return in, errors.New("no url, path or base64")
+		return in, errors.New("url, path or base64 is required")
 	}
 	return in, nil
 }

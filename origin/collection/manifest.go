@@ -23,7 +23,7 @@ func (s *Source) Manifest() (m Manifest, ok bool, err error) {
 		return m, false, fmt.Errorf("%s: %w", ManifestFile, ErrFormat)
 	}
 	if m.Version > formatVersion {
-		return m, false, fmt.Errorf("%s: version %d, and this program reads %d: %w", ManifestFile, m.Version, formatVersion, ErrFormat)
+		return m, false, fmt.Errorf("%s: version %d; this program reads versions up to %d: %w", ManifestFile, m.Version, formatVersion, ErrFormat)
 	}
 	return m, true, nil
 }

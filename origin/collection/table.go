@@ -60,13 +60,13 @@ func metadata(name string) (column, error) {
 			}
 			below, ok := at[part].(map[string]any)
 			if !ok {
-				return fmt.Errorf("metadata.%s stands below a value", name)
+				return fmt.Errorf("column metadata.%s conflicts with another metadata column", name)
 			}
 			at = below
 		}
 		last := names[len(names)-1]
 		if at[last] != nil {
-			return fmt.Errorf("metadata.%s stands above another", name)
+			return fmt.Errorf("column metadata.%s conflicts with another metadata column", name)
 		}
 		at[last] = scalar(cell)
 		return nil
@@ -102,7 +102,7 @@ func readTable(r io.Reader, name string, yield func(Input) error) error {
 			}
 		}
 		if set[i] == nil {
-			return fmt.Errorf("%s: unknown column %q: want id, url, path, concepts, not_concepts, lat, lon or metadata.NAME: %w", name, title, ErrFormat)
+			return fmt.Errorf("%s: unknown column %q: expected id, url, path, concepts, not_concepts, lat, lon or metadata.NAME: %w", name, title, ErrFormat)
 		}
 	}
 	for {
@@ -134,7 +134,7 @@ func readTable(r io.Reader, name string, yield func(Input) error) error {
 
 func (in *row) fill(set []column, cells []string) error {
 	if len(cells) != len(set) {
-		return fmt.Errorf("%d cells under %d columns", len(cells), len(set))
+		return fmt.Errorf("%d cells for %d columns", len(cells), len(set))
 	}
 	for i, cell := range cells {
 		if cell = strings.TrimSpace(cell); cell == "" {
@@ -151,7 +151,7 @@ func (in *row) fill(set []column, cells []string) error {
 		}
 	}
 	if (in.lat == "") != (in.lon == "") {
-		return errors.New("lat and lon go together")
+		return errors.New("lat and lon must be set together")
 	}
 	if in.lat != "" {
 		lat, err1 := strconv.ParseFloat(in.lat, 64)
@@ -166,7 +166,7 @@ func (in *row) fill(set []column, cells []string) error {
 		in.Geo = geo
 	}
 	if in.URL == "" && in.Path == "" {
-		return errors.New("no url or path")
+		return errors.New("url or path is required")
 	}
 	return nil
 }

@@ -21,16 +21,16 @@ import (
 var (
 	errMissing     = errors.New("Check the url of your request.") //lint:ignore ST1005 the words of /v2
 	errMethod      = errors.New("method not allowed")
-	errHost        = errors.New("this server is not called so")
-	errOrigin      = errors.New("pages of other sites cannot ask this")
-	errCSRF        = errors.New("the page is out of date: load it again")
-	errContentType = errors.New("Content-Type: application/json is needed")
-	errSignIn      = errors.New("nobody is signed in")
-	errName        = errors.New("the name is not the application's")
+	errHost        = errors.New("unknown host name; use the URL in --public-url")
+	errOrigin      = errors.New("cross-site request refused")
+	errCSRF        = errors.New("the page is out of date: reload it")
+	errContentType = errors.New("Content-Type must be application/json")
+	errSignIn      = errors.New("not signed in")
+	errName        = errors.New("the name does not match the application's name")
 	errBody        = errors.New("malformed request")
-	errOwner       = errors.New("the account has applications: delete them first, or export them and then delete them")
-	errMany        = errors.New("there are too many")
-	errClient      = errors.New("the application is from before there were clients: give it a secret first")
+	errOwner       = errors.New("the account still has applications: delete them first (export them to keep a copy)")
+	errMany        = errors.New("limit reached")
+	errClient      = errors.New("this application has no client secret yet; create one first")
 )
 
 // status is what an error is on the wire. reason tells pages which words to show; details are in English.

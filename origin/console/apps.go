@@ -102,7 +102,7 @@ func (c *call) createApp() (any, error) {
 		return nil, err
 	}
 	if len(mine) >= api.MaxApps && !c.account.Operator {
-		return nil, fmt.Errorf("%w: an account has at most %d applications", errMany, api.MaxApps)
+		return nil, fmt.Errorf("%w: an account can have at most %d applications", errMany, api.MaxApps)
 	}
 	a, client, err := c.o.Engine.CreateApp(c.ctx, c.account.ID, core.NewApp{
 		Name: in.Name, Language: in.Language, DefaultModel: in.DefaultModel, Owner: c.account.ID,

@@ -98,7 +98,7 @@ func New(o Options) (*Handler, error) {
 	for i, origin := range append([]string{o.PublicURL}, o.Origins...) {
 		u, err := url.Parse(origin)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, errors.New("console: " + origin + " is no address of a server")
+			return nil, errors.New("console: " + origin + " is not the URL of a server")
 		}
 		if i == 0 && u.Scheme == "https" {
 			h.secure, h.cookie = true, "__Host-sightline"

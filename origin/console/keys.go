@@ -74,7 +74,7 @@ func (c *call) createKey() (any, error) {
 		return nil, err
 	}
 	if len(keys) >= api.MaxKeys && !c.account.Operator {
-		return nil, fmt.Errorf("%w: an application has at most %d keys", errMany, api.MaxKeys)
+		return nil, fmt.Errorf("%w: an application can have at most %d API keys", errMany, api.MaxKeys)
 	}
 	key, record, err := c.o.Engine.CreateKey(c.ctx, c.account.ID, core.NewKey{App: a.ID, Scopes: in.Scopes, Description: in.Description})
 	if err != nil {

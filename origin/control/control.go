@@ -36,7 +36,7 @@ var ErrUnknownKey = errors.New("no such key")
 var ErrUnknownEdge = errors.New("no such edge")
 
 // ErrArgument is returned for an argument that cannot be.
-var ErrArgument = errors.New("bad argument")
+var ErrArgument = errors.New("invalid argument")
 
 // App is an application of a data folder.
 type App struct {

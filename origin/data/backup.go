@@ -21,7 +21,7 @@ import (
 const backupFile = "BACKUP"
 
 // ErrBackup is returned for a folder that is no backup, or not a whole one.
-var ErrBackup = errors.New("not a whole backup")
+var ErrBackup = errors.New("backup is incomplete")
 
 // manifest is what backupFile holds.
 type manifest struct {
@@ -42,7 +42,7 @@ const (
 // delete pictures meanwhile, which the caller sees to. Every picture is checked as it is copied.
 func (f *Folder) Backup(ctx context.Context, to string, progress func(done, total control.Copied)) (control.Copied, error) {
 	if !filepath.IsAbs(to) {
-		return control.Copied{}, fmt.Errorf("%w: %s is no absolute path", control.ErrArgument, to)
+		return control.Copied{}, fmt.Errorf("%w: %s is not an absolute path", control.ErrArgument, to)
 	}
 	if err := system.NewFolder(to); err != nil {
 		return control.Copied{}, fmt.Errorf("%w: backup: %w", control.ErrArgument, err)

@@ -59,7 +59,7 @@ func removeDamaged(ctx context.Context, blobs blob.Blobs, keep func(blob.Hash) b
 	if err != nil {
 		return fmt.Errorf("check blobs: %w", err)
 	}
-	log.Info("checked after a start of the machine", "blobs", checked, "damaged", removed)
+	log.Info("checked pictures after a restart of the machine", "blobs", checked, "damaged", removed)
 	return nil
 }
 

@@ -27,7 +27,7 @@ const (
 func (f *Folder) KeepBundles(base [32]byte, bundles fs.FS) error {
 	err := keepBundles(f.folder, base, bundles)
 	if err != nil {
-		return fmt.Errorf("keep bundles: %w", err)
+		return fmt.Errorf("store bundles: %w", err)
 	}
 	return nil
 }

@@ -213,14 +213,14 @@ func (c *checker) lose(m lost) { c.missing = append(c.missing, m) }
 func (c *checker) tellLost() {
 	for i, m := range c.missing {
 		if i == mostTold {
-			c.found(Finding{Part: "pictures", Text: fmt.Sprintf("%d more without their pictures", len(c.missing)-i), lost: true})
+			c.found(Finding{Part: "pictures", Text: fmt.Sprintf("%d more inputs with missing pictures", len(c.missing)-i), lost: true})
 			break
 		}
 		of := fmt.Sprintf("input %q", m.id)
 		if m.id == "" {
-			of = "a write that waits or was refused"
+			of = "a pending or rejected write"
 		}
-		c.found(Finding{Part: "pictures", App: title(m.app), Text: fmt.Sprintf("%s: its picture %s is missing or damaged", of, m.blob), lost: true})
+		c.found(Finding{Part: "pictures", App: title(m.app), Text: fmt.Sprintf("%s: picture %s is missing or damaged", of, m.blob), lost: true})
 	}
 }
 
@@ -328,7 +328,7 @@ func (c *checker) log(ctx context.Context, l *log.Store, app catalog.AppID) erro
 		return ctx.Err()
 	}
 	if err == nil && next != l.Head()+1 {
-		err = fmt.Errorf("entries end at %d of %d", next-1, l.Head())
+		err = fmt.Errorf("log ends at entry %d of %d", next-1, l.Head())
 	}
 	return c.damage("log", title(app), err)
 }
@@ -343,7 +343,7 @@ func (c *checker) state(ctx context.Context, l *log.Store, app catalog.AppID) er
 		return err // the log that its state is of is the origin's, to which sync holds it
 	}
 	if header.Seq > l.Head() {
-		return c.damage("state", title(app), fmt.Errorf("the state has %d entries and the log %d", header.Seq, l.Head()))
+		return c.damage("state", title(app), fmt.Errorf("the state includes %d log entries, but the log has only %d", header.Seq, l.Head()))
 	}
 	if l.Floor() > 1 {
 		return nil // the log's beginning was trimmed: the state cannot be made again from it
@@ -367,7 +367,7 @@ func (c *checker) state(ctx context.Context, l *log.Store, app catalog.AppID) er
 	}
 	got, err := fold.Digest(c.store, app)
 	if err == nil && got != want {
-		err = fmt.Errorf("its digest is %x, and that of its log %x", got[:8], want[:8])
+		err = fmt.Errorf("digest is %x, but the log gives %x", got[:8], want[:8])
 	}
 	if err == nil || !c.Repair {
 		return c.damage("state", title(app), err)
@@ -482,7 +482,7 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 	}
 	counts, err := r.Counts()
 	if err == nil && counts != n {
-		err = fmt.Errorf("counts are %+v, and there are %+v", counts, n)
+		err = fmt.Errorf("counts are %+v, but %+v were found", counts, n)
 	}
 	return c.damage("state", title(app), err)
 }
@@ -505,7 +505,7 @@ func (c *checker) unneeded(ctx context.Context) error {
 		case c.ours[h]:
 			continue // it is lost, and told of
 		case known:
-			f.Text += ", and can be had again or is not needed"
+			f.Text += ", but it can be downloaded again or is not needed"
 			f.Harmless, f.Repaired = true, c.Repair
 		}
 		if f.Repaired {
@@ -526,14 +526,14 @@ func (c *checker) orphans(ctx context.Context, files blob.FS) error {
 	}
 	mend := c.Repair && c.readAll()
 	if n := names.Damaged(); n > 0 {
-		c.found(Finding{Part: "names", Text: fmt.Sprintf("%d names of pictures sent to be predicted cannot be read", n), Harmless: true, Repaired: mend})
+		c.found(Finding{Part: "names", Text: fmt.Sprintf("%d names of predicted pictures are unreadable", n), Harmless: true, Repaired: mend})
 	}
 	if !mend {
 		return nil
 	}
 	n, err := names.Collect(ctx)
 	if n > 0 {
-		c.found(Finding{Part: "pictures", Text: fmt.Sprintf("%d pictures that nothing needed", n), Harmless: true, Repaired: true})
+		c.found(Finding{Part: "pictures", Text: fmt.Sprintf("%d unreferenced pictures", n), Harmless: true, Repaired: true})
 	}
 	return err
 }

@@ -174,10 +174,10 @@ func TestCheckTellsOfTwentyLostPictures(t *testing.T) {
 		c.lose(lost{id: "x"})
 	}
 	c.tellLost()
-	if text := c.report.Findings[0].Text; !strings.HasPrefix(text, "a write that waits or was refused: its picture ") {
+	if text := c.report.Findings[0].Text; !strings.HasPrefix(text, "a pending or rejected write: picture ") {
 		t.Error(text)
 	}
-	if n := len(c.report.Findings); n != mostTold+1 || c.report.Findings[mostTold].Text != "5 more without their pictures" {
+	if n := len(c.report.Findings); n != mostTold+1 || c.report.Findings[mostTold].Text != "5 more inputs with missing pictures" {
 		t.Errorf("%d findings, the last %+v", n, c.report.Findings[n-1])
 	}
 }

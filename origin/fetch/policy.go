@@ -16,7 +16,7 @@ import (
 const maxURLBytes = 8 << 10
 
 // errURL is returned for a URL that the policy refuses.
-var errURL = errors.New("the URL is refused")
+var errURL = errors.New("the URL is not allowed")
 
 // Policy says which URLs may be fetched, before anything is resolved.
 type Policy struct {
@@ -44,11 +44,11 @@ func (p Policy) Parse(rawURL string) (*url.URL, error) {
 // plain refuses text that readers of URLs disagree about.
 func plain(rawURL string) error {
 	if len(rawURL) > maxURLBytes {
-		return fmt.Errorf("%w: %d bytes", errURL, len(rawURL))
+		return fmt.Errorf("%w: %d bytes are too many", errURL, len(rawURL))
 	}
 	for _, c := range []byte(rawURL) {
 		if c <= ' ' || c == 0x7f || c == '\\' {
-			return fmt.Errorf("%w: byte %#02x", errURL, c)
+			return fmt.Errorf("%w: it contains byte %#02x", errURL, c)
 		}
 	}
 	return nil
@@ -58,11 +58,11 @@ func plain(rawURL string) error {
 func (p Policy) parse(u *url.URL) (*url.URL, error) {
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("%w: scheme %q", errURL, u.Scheme)
+		return nil, fmt.Errorf("%w: scheme %q is not http or https", errURL, u.Scheme)
 	case u.Opaque != "":
-		return nil, fmt.Errorf("%w: no authority", errURL)
+		return nil, fmt.Errorf("%w: it has no host", errURL)
 	case u.User != nil:
-		return nil, fmt.Errorf("%w: user information", errURL)
+		return nil, fmt.Errorf("%w: it contains a user name", errURL)
 	}
 	host, err := canonicalHost(u.Hostname(), strings.HasPrefix(u.Host, "["))
 	if err != nil {
@@ -97,7 +97,7 @@ func portOf(u *url.URL) (uint16, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 || text[0] == '0' {
-		return 0, fmt.Errorf("%w: port %q", errURL, text)
+		return 0, fmt.Errorf("%w: %q is not a port", errURL, text)
 	}
 	return uint16(n), nil
 }
@@ -114,7 +114,7 @@ func (p Policy) port(n uint16) error {
 	if p.AllowPrivate || n == 80 || n == 443 || slices.Contains(p.Ports, n) {
 		return nil
 	}
-	return fmt.Errorf("%w: port %d", errURL, n)
+	return fmt.Errorf("%w: port %d is not permitted", errURL, n)
 }
 
 // canonicalHost returns host as it goes into a dial: an IP literal, in brackets when it is
@@ -123,16 +123,16 @@ func canonicalHost(host string, bracketed bool) (string, error) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		switch {
 		case a.Zone() != "":
-			return "", fmt.Errorf("%w: a zone", errURL)
+			return "", fmt.Errorf("%w: it contains an IPv6 zone", errURL)
 		case a.Is4() == bracketed:
-			return "", fmt.Errorf("%w: brackets are for IPv6", errURL)
+			return "", fmt.Errorf("%w: brackets need an IPv6 address", errURL)
 		case bracketed:
 			return "[" + a.String() + "]", nil
 		}
 		return a.String(), nil
 	}
 	if bracketed || strings.Contains(host, "%") {
-		return "", fmt.Errorf("%w: host %q", errURL, host)
+		return "", fmt.Errorf("%w: invalid host %q", errURL, host)
 	}
 	ascii, err := idna.Lookup.ToASCII(host)
 	if err != nil {
@@ -150,12 +150,12 @@ func canonicalHost(host string, bracketed bool) (string, error) {
 func checkName(name string) error {
 	trimmed := strings.TrimSuffix(name, ".")
 	if trimmed == "" || len(trimmed) > 253 {
-		return fmt.Errorf("%w: host %q", errURL, name)
+		return fmt.Errorf("%w: invalid host %q", errURL, name)
 	}
 	labels := strings.Split(trimmed, ".")
 	for _, label := range labels {
 		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' || strings.Trim(label, nameBytes) != "" {
-			return fmt.Errorf("%w: host %q", errURL, name)
+			return fmt.Errorf("%w: invalid host %q", errURL, name)
 		}
 	}
 	if last := labels[len(labels)-1]; numeric(last) {

@@ -17,18 +17,18 @@ import (
 // What may go wrong behind a [Failure].
 var (
 	errAddress     = errors.New("the address is not public")
-	errNoAddress   = errors.New("the name has no address")
+	errNoAddress   = errors.New("the host name has no IP address")
 	errRedirects   = errors.New("too many redirects")
-	errHeadersLate = errors.New("the headers took too long")
-	errTooLarge    = errors.New("the body is too large")
-	errEncoding    = errors.New("the body is encoded")
-	errEmpty       = errors.New("the body is empty")
+	errHeadersLate = errors.New("the response headers took too long")
+	errTooLarge    = errors.New("the response is too large")
+	errEncoding    = errors.New("the response has a Content-Encoding")
+	errEmpty       = errors.New("the response is empty")
 )
 
 // statusError is an answer that has no picture.
 type statusError struct{ code int }
 
-func (e *statusError) Error() string { return "status " + strconv.Itoa(e.code) }
+func (e *statusError) Error() string { return "HTTP status " + strconv.Itoa(e.code) }
 
 // get asks for target. The response's body must be closed.
 func (f *Fetcher) get(ctx context.Context, target *url.URL) (*http.Response, error) {
@@ -162,7 +162,7 @@ func isRedirect(status int) bool {
 func location(res *http.Response) (*url.URL, error) {
 	values := res.Header.Values("Location")
 	if len(values) != 1 {
-		return nil, fmt.Errorf("%w: %d locations", errRedirects, len(values))
+		return nil, fmt.Errorf("%w: %d Location headers", errRedirects, len(values))
 	}
 	if err := plain(values[0]); err != nil {
 		return nil, err

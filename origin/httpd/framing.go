@@ -34,13 +34,13 @@ func checkFraming(header []byte, http11 bool) error {
 	for n := 0; len(header) > 0; n++ {
 		end := bytes.IndexByte(header, '\n')
 		if end < 1 || header[end-1] != '\r' {
-			return fmt.Errorf("%w: a line must end in CR LF", errFraming)
+			return fmt.Errorf("%w: a header line does not end with CR LF", errFraming)
 		}
 		line := header[:end-1]
 		header = header[end+1:]
 		if len(line) == 0 {
 			if len(header) > 0 {
-				return fmt.Errorf("%w: text after the empty line", errFraming)
+				return fmt.Errorf("%w: text after the end of the header", errFraming)
 			}
 			break
 		}
@@ -58,16 +58,16 @@ func checkFraming(header []byte, http11 bool) error {
 func (f *framing) line(line []byte) error {
 	name, value, ok := bytes.Cut(line, []byte{':'})
 	if !ok || len(name) == 0 {
-		return fmt.Errorf("%w: a header line without a name", errFraming)
+		return fmt.Errorf("%w: a header line has no name", errFraming)
 	}
 	for _, c := range name {
 		if !tokenByte(c) {
-			return fmt.Errorf("%w: byte %#02x in the name of a header line", errFraming, c)
+			return fmt.Errorf("%w: invalid byte %#02x in the name of a header line", errFraming, c)
 		}
 	}
 	for _, c := range value {
 		if c < ' ' && c != '\t' || c == 0x7f {
-			return fmt.Errorf("%w: byte %#02x in a header line", errFraming, c)
+			return fmt.Errorf("%w: invalid byte %#02x in a header line", errFraming, c)
 		}
 	}
 	text := strings.Trim(string(value), " \t")
@@ -82,17 +82,17 @@ func (f *framing) line(line []byte) error {
 	case "content-length":
 		f.contentLength++
 		if len(text) == 0 || len(text) > 15 || strings.Trim(text, "0123456789") != "" {
-			return fmt.Errorf("%w: Content-Length", errFraming)
+			return fmt.Errorf("%w: invalid Content-Length", errFraming)
 		}
 	case "transfer-encoding":
 		f.transferEncoding++
 		if !strings.EqualFold(text, "chunked") {
-			return fmt.Errorf("%w: Transfer-Encoding other than chunked", errFraming)
+			return fmt.Errorf("%w: Transfer-Encoding is not chunked", errFraming)
 		}
 	case "host":
 		f.host++
 		if text == "" || strings.ContainsAny(text, " \t,/\\@?#") {
-			return fmt.Errorf("%w: Host", errFraming)
+			return fmt.Errorf("%w: invalid Host", errFraming)
 		}
 	case "expect":
 		if !strings.EqualFold(text, "100-continue") {
@@ -105,7 +105,7 @@ func (f *framing) line(line []byte) error {
 			return errEncoding
 		}
 	case "content_length", "transfer_encoding": // some gateways make hyphens of underscores
-		return fmt.Errorf("%w: an underscore in %s", errFraming, name)
+		return fmt.Errorf("%w: underscore in %s", errFraming, name)
 	}
 	return nil
 }
@@ -116,10 +116,10 @@ func checkConnection(value string) error {
 		option = strings.ToLower(strings.Trim(option, " \t"))
 		switch option {
 		case "content-length", "transfer-encoding", "host", "x-forwarded-for":
-			return fmt.Errorf("%w: Connection names a line that must arrive", errFraming)
+			return fmt.Errorf("%w: Connection names a required header line", errFraming)
 		}
 		if slices.Contains(single[:], option) {
-			return fmt.Errorf("%w: Connection names a line that must arrive", errFraming)
+			return fmt.Errorf("%w: Connection names a required header line", errFraming)
 		}
 	}
 	return nil
@@ -129,13 +129,13 @@ func checkConnection(value string) error {
 func (f *framing) verdict(http11 bool) error {
 	switch {
 	case f.contentLength > 1, f.transferEncoding > 1, f.host > 1:
-		return fmt.Errorf("%w: a line that must be single is repeated", errFraming)
+		return fmt.Errorf("%w: a header line is repeated that must occur once", errFraming)
 	case f.contentLength > 0 && f.transferEncoding > 0:
 		return fmt.Errorf("%w: both Content-Length and Transfer-Encoding", errFraming)
 	case f.transferEncoding > 0 && !http11:
-		return fmt.Errorf("%w: Transfer-Encoding before HTTP/1.1", errFraming)
+		return fmt.Errorf("%w: Transfer-Encoding needs HTTP/1.1", errFraming)
 	case http11 && f.host == 0:
-		return fmt.Errorf("%w: no Host", errFraming)
+		return fmt.Errorf("%w: Host is missing", errFraming)
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func checkTarget(method, target string) (path, query string, err error) {
 	}
 	for i := range len(target) {
 		if c := target[i]; c <= ' ' || c >= 0x7f || c == '#' || c == '\\' {
-			return "", "", fmt.Errorf("%w: byte %#02x in the address", errFraming, c)
+			return "", "", fmt.Errorf("%w: invalid byte %#02x in the URL", errFraming, c)
 		}
 	}
 	if !strings.HasPrefix(target, "/") {
@@ -160,11 +160,11 @@ func checkTarget(method, target string) (path, query string, err error) {
 		case lower == "https://":
 			rest = target[len("https://"):]
 		default:
-			return "", "", fmt.Errorf("%w: the address is no path", errFraming)
+			return "", "", fmt.Errorf("%w: the URL has no path", errFraming)
 		}
 		slash := strings.IndexAny(rest, "/?")
 		if slash == 0 || strings.Contains(rest[:max(slash, 0)], "@") {
-			return "", "", fmt.Errorf("%w: the address is no path", errFraming)
+			return "", "", fmt.Errorf("%w: the URL has no path", errFraming)
 		}
 		target = "/"
 		if slash > 0 {

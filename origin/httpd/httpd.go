@@ -343,7 +343,7 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 		r.Method = "HEAD"
 	}
 	if res.Err != nil {
-		s.o.Log.Error("failed", "id", id, "error", res.Err)
+		s.o.Log.Error("request failed", "id", id, "error", res.Err)
 	}
 	if res.Stream != nil {
 		if !ctx.Request.Header.IsHTTP11() {

@@ -28,8 +28,8 @@ func newMetrics() *metrics {
 	return &metrics{
 		requests: prometheus.NewCounterVec(counter("requests_total", "Requests answered."), []string{"method", "status"}),
 		refused:  prometheus.NewCounterVec(counter("refused_total", "Requests and connections refused before any work."), []string{"reason"}),
-		evicted:  prometheus.NewCounter(counter("evicted_total", "Waiting connections closed to make room.")),
-		panics:   prometheus.NewCounter(counter("panics_total", "Panics recovered: each is a bug.")),
+		evicted:  prometheus.NewCounter(counter("evicted_total", "Idle connections closed to make room.")),
+		panics:   prometheus.NewCounter(counter("panics_total", "Recovered panics. Each one is a bug.")),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: "sightline", Subsystem: "http", Name: "request_seconds",
 			Help:    "Time from a request's header to its answer.",
@@ -47,7 +47,7 @@ func (m *metrics) register(r prometheus.Registerer, s *Server) error {
 	}
 	for _, c := range []prometheus.Collector{
 		m.requests, m.refused, m.duration, m.inFlight, m.evicted, m.panics,
-		gauge("body_budget_bytes", "Bytes of bodies that may still be taken.", func() float64 { return float64(s.budget.left.Load()) }),
+		gauge("body_budget_bytes", "Bytes left of the memory budget for request bodies.", func() float64 { return float64(s.budget.left.Load()) }),
 		gauge("connections", "Open connections.", func() float64 { return float64(s.openConnections()) }),
 	} {
 		if err := r.Register(c); err != nil {
@@ -67,7 +67,7 @@ func (s *Server) openConnections() int {
 // exposition asks prometheus' own handler, which speaks net/http.
 func (s *Server) exposition(ctx *fasthttp.RequestCtx, id string) int {
 	if s.o.Gather == nil {
-		return s.text(ctx, id, 404, "no metrics\n")
+		return s.text(ctx, id, 404, "metrics are not available\n")
 	}
 	w := recorder{header: http.Header{}, status: 200}
 	request := &http.Request{Method: "GET", Header: http.Header{}}

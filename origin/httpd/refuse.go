@@ -25,20 +25,20 @@ func (r *refusal) Unwrap() error { return r.kind }
 
 var (
 	errFraming     = &refusal{400, jsonio.ErrSyntax, "framing", "ambiguous request"}
-	errRequest     = &refusal{400, jsonio.ErrSyntax, "malformed", "The request is no HTTP/1.1 request."}
-	errVersion     = &refusal{505, jsonio.ErrSyntax, "version", "HTTP/1.1 and HTTP/1.0 are spoken here."}
-	errStream      = &refusal{505, jsonio.ErrSyntax, "version", "This answer needs HTTP/1.1."}
-	errSocket      = &refusal{400, jsonio.ErrSyntax, "socket", "The WebSocket handshake is none of RFC 6455."}
+	errRequest     = &refusal{400, jsonio.ErrSyntax, "malformed", "The request is not a valid HTTP/1.1 request."}
+	errVersion     = &refusal{505, jsonio.ErrSyntax, "version", "This server supports HTTP/1.1 and HTTP/1.0 only."}
+	errStream      = &refusal{505, jsonio.ErrSyntax, "version", "This call needs HTTP/1.1."}
+	errSocket      = &refusal{400, jsonio.ErrSyntax, "socket", "The WebSocket handshake does not follow RFC 6455."}
 	errHeaderSize  = &refusal{431, jsonio.ErrSyntax, "header", "The header is larger than 16 KB."}
-	errExpectation = &refusal{417, jsonio.ErrSyntax, "expect", "Expect takes 100-continue alone."}
-	errEncoding    = &refusal{415, jsonio.ErrSyntax, "encoding", "Content-Encoding is not supported: send the body as it is."}
-	errMethod      = &refusal{405, api.ErrMethod, "method", "Allowed are GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS."}
+	errExpectation = &refusal{417, jsonio.ErrSyntax, "expect", "The only supported value of Expect is 100-continue."}
+	errEncoding    = &refusal{415, jsonio.ErrSyntax, "encoding", "Content-Encoding is not supported: send the body uncompressed."}
+	errMethod      = &refusal{405, api.ErrMethod, "method", "Allowed methods are GET, HEAD, POST, PUT, PATCH, DELETE and OPTIONS."}
 	errPath        = &refusal{404, api.ErrPath, "path", "Check the url of your request."}
-	errLarge       = &refusal{413, jsonio.ErrTooLong, "large", "The body is larger than this server takes."}
-	errChunks      = &refusal{400, jsonio.ErrSyntax, "chunks", "The chunks of the body are broken."}
+	errLarge       = &refusal{413, jsonio.ErrTooLong, "large", "The body is larger than this server accepts."}
+	errChunks      = &refusal{400, jsonio.ErrSyntax, "chunks", "The chunked body is malformed."}
 	errSlow        = &refusal{408, api.ErrTimeout, "slow", "The request took too long to arrive."}
-	errBudget      = &refusal{503, api.ErrBusy, "budget", "Too many bytes are being received: try again."}
-	errBusy        = &refusal{503, api.ErrBusy, "busy", "Too much work at once: try again."}
+	errBudget      = &refusal{503, api.ErrBusy, "budget", "The server is receiving too much data: try again."}
+	errBusy        = &refusal{503, api.ErrBusy, "busy", "The server is busy: try again."}
 	errPanic       = &refusal{500, api.ErrInternal, "panic", ""}
 )
 
@@ -122,5 +122,5 @@ func atOnce(status, header, envelope string) []byte {
 var (
 	overflowPerIP = atOnce("429 Too Many Requests", "Retry-After: 1\r\n", `"code":11005,"description":"Too Many Requests"`)
 	overflowTotal = atOnce("503 Service Unavailable", "Retry-After: 1\r\n", `"code":40030,"description":"Service busy"`)
-	overClear     = atOnce("400 Bad Request", "", `"code":11102,"description":"Invalid request","details":"This port speaks HTTPS. What was sent in the clear, a key above all, may have been seen: replace it."`)
+	overClear     = atOnce("400 Bad Request", "", `"code":11102,"description":"Invalid request","details":"This port needs HTTPS. Your request was not encrypted: replace any API key or token in it, since others may have read it."`)
 )

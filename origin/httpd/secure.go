@@ -70,7 +70,7 @@ func (h *handshaking) shake() bool {
 		h.refuse()
 	}
 	h.gate.metrics.refused.WithLabelValues(reason).Inc()
-	h.gate.log.Debug("handshake", "remote", h.raw.RemoteAddr().String(), "error", err)
+	h.gate.log.Debug("TLS handshake failed", "remote", h.raw.RemoteAddr().String(), "error", err)
 	return false
 }
 

@@ -75,10 +75,10 @@ func (t *stream) write(w flusher, gone func() (int64, error)) (err error) {
 	}
 	switch sent, why := gone(); {
 	case why != nil: // the client has gone, or is too slow, or this server stops
-		t.s.o.Log.Debug("answer not taken", "id", t.id, "sent", sent, "error", why)
+		t.s.o.Log.Debug("the client did not read the answer", "id", t.id, "sent", sent, "error", why)
 		return why
 	case err != nil:
-		t.s.o.Log.Error("answer cut off", "id", t.id, "sent", sent, "error", err)
+		t.s.o.Log.Error("the answer was cut off", "id", t.id, "sent", sent, "error", err)
 	}
 	return err
 }

@@ -54,7 +54,7 @@ func (b *Background) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		taken, err := b.Engine.Take(b.Now(), len(free))
 		if err != nil && ctx.Err() == nil {
-			b.Log.Error("take", "error", err)
+			b.Log.Error("cannot take background tasks", "error", err)
 		}
 		for _, t := range taken {
 			<-free // only this loop takes
@@ -96,7 +96,7 @@ func (b *Background) do(ctx context.Context, t core.Task) {
 		return
 	}
 	if err := b.Engine.Done(ctx, t, r); err != nil && ctx.Err() == nil {
-		b.Log.Error("task", "error", err)
+		b.Log.Error("cannot finish background task", "error", err)
 	}
 }
 
@@ -110,7 +110,7 @@ func (b *Background) train(ctx context.Context, run core.Trainer) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			b.panicked(v)
-			err = fmt.Errorf("%w: panic in a training", api.ErrInternal)
+			err = fmt.Errorf("%w: panic during a training", api.ErrInternal)
 		}
 	}()
 	select {
@@ -165,7 +165,7 @@ func (b *Background) steps(ctx context.Context) {
 	for ctx.Err() == nil {
 		more, err := b.Engine.Step(ctx, b.Now())
 		if err != nil && ctx.Err() == nil {
-			b.Log.Error("step", "error", err)
+			b.Log.Error("background step failed", "error", err)
 		}
 		switch {
 		case err != nil:

@@ -147,7 +147,7 @@ func (p *Pool) analyser(w *worker, base [32]byte) Analyser {
 // Full returns an error while no more calls are taken.
 func (p *Pool) Full() error {
 	if p.calls.Load() >= int64(p.o.MaxCalls) {
-		return fmt.Errorf("%d calls are under way: %w", p.o.MaxCalls, api.ErrBusy)
+		return fmt.Errorf("%d calls are in progress: %w", p.o.MaxCalls, api.ErrBusy)
 	}
 	return nil
 }
@@ -157,7 +157,7 @@ func (p *Pool) Full() error {
 func (p *Pool) Enter() (leave func(), err error) {
 	if p.calls.Add(1) > int64(p.o.MaxCalls) {
 		p.calls.Add(-1)
-		return nil, fmt.Errorf("%d calls are under way: %w", p.o.MaxCalls, api.ErrBusy)
+		return nil, fmt.Errorf("%d calls are in progress: %w", p.o.MaxCalls, api.ErrBusy)
 	}
 	return func() { p.calls.Add(-1) }, nil
 }
@@ -203,7 +203,7 @@ func (p *Pool) release(ctx context.Context, results []api.Result) {
 	for i := range results {
 		if h := results[i].Blob; !h.IsZero() {
 			if err := p.o.Keeper.Release(context.WithoutCancel(ctx), h); err != nil {
-				p.o.Log.Error("blob", "hash", h.String(), "error", err)
+				p.o.Log.Error("cannot release picture", "hash", h.String(), "error", err)
 			}
 		}
 	}
@@ -317,8 +317,8 @@ func (p *Pool) keep(ctx context.Context, picture []byte, r *api.Result) {
 	case ctx.Err() != nil:
 		r.Err = gaveUp(ctx)
 	default:
-		p.o.Log.Error("keep", "error", err)
-		r.Err = fmt.Errorf("%w: keep picture: %w", api.ErrInternal, err)
+		p.o.Log.Error("cannot store picture", "error", err)
+		r.Err = fmt.Errorf("%w: store picture: %w", api.ErrInternal, err)
 	}
 }
 
@@ -354,9 +354,9 @@ func (p *Pool) bytes(ctx context.Context, job *api.Job) (picture []byte, passing
 		b, err := p.o.Blob(ctx, job.Blob)
 		switch {
 		case errors.Is(err, api.ErrFetch): // another's, which is not to be had now
-			p.o.Log.Debug("blob", "hash", job.Blob.String(), "error", err)
+			p.o.Log.Debug("cannot get picture", "hash", job.Blob.String(), "error", err)
 		case err != nil:
-			p.o.Log.Error("blob", "hash", job.Blob.String(), "error", err)
+			p.o.Log.Error("cannot read picture", "hash", job.Blob.String(), "error", err)
 		}
 		return b, false, err
 	}
@@ -369,7 +369,7 @@ func (p *Pool) bytes(ctx context.Context, job *api.Job) (picture []byte, passing
 	}
 	var told interface{ Cause() error }
 	if errors.As(err, &told) {
-		p.o.Log.Debug("fetch", "url", job.URL, "error", told.Cause())
+		p.o.Log.Debug("cannot fetch picture", "url", job.URL, "error", told.Cause())
 	}
 	var failure interface{ Passing() bool }
 	return nil, errors.As(err, &failure) && failure.Passing(), api.ErrFetch

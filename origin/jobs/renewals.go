@@ -50,7 +50,7 @@ func (r *Renewals) look() {
 	now := r.Now()
 	under, err := r.Engine.Renewals()
 	if err != nil {
-		r.Log.Error("renewals", "error", err)
+		r.Log.Error("cannot read the progress of re-analysis", "error", err)
 		return
 	}
 	if r.seen == nil {
@@ -69,7 +69,7 @@ func (r *Renewals) look() {
 		}
 		s.told, s.last = now, p
 		rate, left := s.speed(now)
-		r.Log.Info("an older network serves while the newest analyses",
+		r.Log.Info("re-analysing inputs with the new network; the old one still serves",
 			"app", p.App, "done", p.Done, "total", p.All, "errors", p.Failed, "per_second", rate, "left", left.String())
 	}
 	for app, s := range r.seen {
@@ -77,7 +77,7 @@ func (r *Renewals) look() {
 			continue
 		}
 		delete(r.seen, app)
-		r.Log.Info("the newest network serves", "app", app, "total", s.last.All, "errors", s.last.Failed, "took", now.Sub(s.begun).Round(time.Second).String())
+		r.Log.Info("re-analysis complete; the new network serves", "app", app, "total", s.last.All, "errors", s.last.Failed, "took", now.Sub(s.begun).Round(time.Second).String())
 	}
 }
 

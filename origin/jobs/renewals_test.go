@@ -32,7 +32,7 @@ func TestRenewalsAreTold(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	engine := &crossing{}
 	r := &Renewals{Engine: engine, Now: func() time.Time { return now }, Log: log}
-	const serves = `msg="an older network serves while the newest analyses" app=`
+	const serves = `msg="re-analysing inputs with the new network; the old one still serves" app=`
 	steps := []struct {
 		after time.Duration
 		apps  []core.Progress
@@ -43,7 +43,7 @@ func TestRenewalsAreTold(t *testing.T) {
 		{time.Second, []core.Progress{{App: "a", Done: 100, All: 1000}}, nil, serves + "a done=100 total=1000 errors=0 per_second=0 left=0s\n"},
 		{9 * time.Second, []core.Progress{{App: "a", Done: 300, All: 1000}}, nil, ""},
 		{time.Second, []core.Progress{{App: "a", Done: 400, All: 1000, Failed: 3}}, nil, serves + "a done=400 total=1000 errors=3 per_second=30 left=20s\n"},
-		{time.Second, nil, errors.New("closed"), "msg=renewals error=closed\n"},
+		{time.Second, nil, errors.New("closed"), `msg="cannot read the progress of re-analysis" error=closed` + "\n"},
 		{
 			time.Second,
 			[]core.Progress{{App: "a", Done: 997, All: 1000, Failed: 3}, {App: "b", All: 7}},
@@ -53,9 +53,9 @@ func TestRenewalsAreTold(t *testing.T) {
 			8 * time.Second,
 			[]core.Progress{{App: "a", Done: 997, All: 1000, Failed: 3}},
 			nil,
-			serves + "a done=997 total=1000 errors=3 per_second=44.9 left=0s\n" + `msg="the newest network serves" app=b total=7 errors=0 took=8s` + "\n",
+			serves + "a done=997 total=1000 errors=3 per_second=44.9 left=0s\n" + `msg="re-analysis complete; the new network serves" app=b total=7 errors=0 took=8s` + "\n",
 		},
-		{2 * time.Second, nil, nil, `msg="the newest network serves" app=a total=1000 errors=3 took=22s` + "\n"},
+		{2 * time.Second, nil, nil, `msg="re-analysis complete; the new network serves" app=a total=1000 errors=3 took=22s` + "\n"},
 		{time.Minute, nil, nil, ""},
 	}
 	for i, s := range steps {

@@ -44,7 +44,7 @@ func Join(ctx context.Context, o Options, app string) (seq uint64, data []byte, 
 		for {
 			f, ok, err := in.Next()
 			if err != nil {
-				return 0, nil, fmt.Errorf("origin's answer: %w", err)
+				return 0, nil, fmt.Errorf("invalid answer of the origin: %w", err)
 			}
 			if !ok {
 				break
@@ -52,13 +52,13 @@ func Join(ctx context.Context, o Options, app string) (seq uint64, data []byte, 
 			if f.Type == wire.TypeRegister {
 				r, err := wire.DecodeRegister(f.Body)
 				if err == nil && r.App != app {
-					err = fmt.Errorf("register of application %q: %w", r.App, wire.ErrFormat)
+					err = fmt.Errorf("the origin sent the record of application %q: %w", r.App, wire.ErrFormat)
 				}
 				return r.Seq, r.Data, err
 			}
 		}
 		if failed != nil {
-			return 0, nil, fmt.Errorf("the origin tells nothing of application %s: %w", app, failed)
+			return 0, nil, fmt.Errorf("the origin returned nothing for application %s: %w", app, failed)
 		}
 	}
 }

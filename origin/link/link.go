@@ -34,11 +34,11 @@ import (
 )
 
 // ErrAddress is returned for an origin's address that is none.
-var ErrAddress = errors.New("no address of an origin")
+var ErrAddress = errors.New("not the URL of an origin")
 
 // ErrPurged is returned by Run when the origin has said that the application is no longer for
 // this replica to hold.
-var ErrPurged = errors.New("the application is no longer for this replica")
+var ErrPurged = errors.New("this replica no longer has access to the application")
 
 // Stepper is the machine: a *[replica.Machine], or a guest that has one.
 type Stepper interface {
@@ -111,7 +111,7 @@ func Address(s string) (string, error) {
 	case err != nil, u.Host == "", u.Scheme != "http" && u.Scheme != "https", u.RawQuery != "", u.Fragment != "", u.User != nil:
 		return "", fmt.Errorf("%q: %w", s, ErrAddress)
 	case u.Scheme == "http" && !onLoopback(u.Hostname()):
-		return "", fmt.Errorf("%q has to begin with https: plain HTTP would show pictures and keys to the network: %w", s, ErrAddress)
+		return "", fmt.Errorf("%q must start with https://, since plain HTTP would expose pictures and keys: %w", s, ErrAddress)
 	}
 	return strings.TrimRight(s, "/"), nil
 }

@@ -387,8 +387,8 @@ func TestJoin(t *testing.T) {
 		want   string
 	}{
 		"register": {200, wire.ContentType, wire.AppendFrame(wire.AppendFrame(nil, wire.TypeRegister, r.Encode()), wire.TypeEnd, end.Encode()), ""},
-		"nothing":  {200, wire.ContentType, wire.AppendFrame(nil, wire.TypeEnd, end.Encode()), "tells nothing"},
-		"noise":    {200, wire.ContentType, []byte("<html><body>"), "origin's answer"},
+		"nothing":  {200, wire.ContentType, wire.AppendFrame(nil, wire.TypeEnd, end.Encode()), "returned nothing"},
+		"noise":    {200, wire.ContentType, []byte("<html><body>"), "invalid answer of the origin"},
 		"refusal":  {403, wire.ContentType, refusal.Encode(), "not yours"},
 		"proxy":    {502, "text/html", []byte("<html>"), "HTTP status 502"},
 	} {

@@ -124,7 +124,7 @@ func NewFolder(name string) error {
 	}
 	entries, err := os.ReadDir(name)
 	if err == nil && len(entries) > 0 {
-		return fmt.Errorf("%s: the folder is not empty", name)
+		return fmt.Errorf("folder %s is not empty", name)
 	}
 	return err
 }

@@ -50,7 +50,7 @@ func Inherited() (net.Listener, error) {
 			err = errors.Join(err, l.Close())
 		}
 	}
-	return nil, errors.Join(fmt.Errorf("inherited sockets: one TCP socket is served, there are %d", len(listeners)), err)
+	return nil, errors.Join(fmt.Errorf("inherited sockets: expected one TCP socket, got %d", len(listeners)), err)
 }
 
 // Notify says to the supervisor how the process is: "READY=1", "STOPPING=1", "WATCHDOG=1", or

@@ -19,7 +19,7 @@ import (
 const maxSocketPath = 103
 
 // ErrPeer is returned for a connection of another user.
-var ErrPeer = errors.New("the connection is another user's")
+var ErrPeer = errors.New("the connection belongs to another user")
 
 // ListenUnix listens on the socket name in the folder dir, which only this user may connect
 // to. A file of that name is removed first: the caller holds the folder's lock, so whoever
@@ -77,7 +77,7 @@ func shortPath(dir, name string, use func(string) error) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	short := "/proc/self/fd/" + strconv.Itoa(int(f.Fd()))
 	if _, err := os.Stat(short); err != nil {
-		return fmt.Errorf("%s: the path is too long for a socket, at most %d bytes", path, maxSocketPath)
+		return fmt.Errorf("%s: the path is too long for a socket; use at most %d bytes", path, maxSocketPath)
 	}
 	return use(filepath.Join(short, name))
 }

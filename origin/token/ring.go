@@ -35,7 +35,7 @@ const (
 const File = "token-keys.json"
 
 // ErrKeys is returned for a file of signing keys that is none.
-var ErrKeys = errors.New("damaged signing keys; without the file new ones are made, and tokens that live are dead")
+var ErrKeys = errors.New("damaged signing keys; deleting the file creates new ones and invalidates all access tokens")
 
 // key is a signing key.
 type key struct {
@@ -108,7 +108,7 @@ func (t *Tokens) turn(now time.Time) (*ring, error) {
 	}
 	if err != nil {
 		t.retry = now.Add(again)
-		t.o.Log.Error("new signing key", "error", err)
+		t.o.Log.Error("cannot create a signing key", "error", err)
 		if len(r.keys) == 0 {
 			return nil, fmt.Errorf("signing key: %w", err)
 		}

@@ -85,9 +85,9 @@ func Open(o Options) (*Tokens, error) {
 	case o.FS == nil || o.Now == nil || o.Random == nil || o.Log == nil:
 		return nil, errors.New("token: FS, Now, Random and Log are required")
 	case o.Issuer == "" || len(o.Issuer) > maxIssuer:
-		return nil, fmt.Errorf("token: an issuer has 1 to %d bytes", maxIssuer)
+		return nil, fmt.Errorf("token: an issuer must have 1 to %d bytes", maxIssuer)
 	case o.Life < time.Second || o.Life > MaxLife:
-		return nil, fmt.Errorf("token: a life of %v is not between 1s and %v", o.Life, MaxLife)
+		return nil, fmt.Errorf("token: a lifetime of %v is not from 1s to %v", o.Life, MaxLife)
 	}
 	r, err := load(o.FS)
 	if err != nil {
@@ -135,7 +135,7 @@ func (t *Tokens) Issue(c auth.Claims) (token string, life time.Duration, err err
 	unsigned.Header["kid"] = k.ID
 	token, err = unsigned.SignedString(k.Private)
 	if err == nil && len(token) > maxLength {
-		err = fmt.Errorf("a token of %d bytes", len(token))
+		err = fmt.Errorf("the token has %d bytes, which is too long", len(token))
 	}
 	return token, t.o.Life, err
 }

@@ -46,7 +46,7 @@ const (
 	maxCompiled = 256 << 20 // bytes of a file; our own takes a tenth
 )
 
-var errSeal = errors.New("seal of a compiled module does not hold")
+var errSeal = errors.New("compiled module has an invalid seal")
 
 // compiled is a module that can be instantiated.
 type compiled struct {
@@ -123,11 +123,11 @@ func (c *Cache) restore(scratch blob.FS, name string) error {
 func (c *Cache) store(scratch blob.FS, name string) error {
 	folders, err := scratch.ReadDir(".")
 	if err != nil || len(folders) != 1 {
-		return fmt.Errorf("compilation cache: %d folders, %w", len(folders), err)
+		return fmt.Errorf("compilation cache has %d folders: %w", len(folders), err)
 	}
 	files, err := scratch.ReadDir(folders[0])
 	if err != nil || len(files) != 1 {
-		return fmt.Errorf("compilation cache: %d files, %w", len(files), err)
+		return fmt.Errorf("compilation cache has %d files: %w", len(files), err)
 	}
 	file := path.Join(folders[0], files[0])
 	compiled, err := readFile(scratch, file, maxCompiled)

@@ -57,7 +57,7 @@ func (in *Instance) served(answer []byte, err error) (abi.Served, error) {
 	}
 	s, err := abi.ParseServed(answer)
 	if err == nil && s.Call != 0 && len(s.Jobs) == 0 || s.Call == 0 && s.Response.Status == 0 {
-		err = errors.New("neither an answer nor jobs")
+		err = errors.New("the module returned neither an answer nor jobs")
 	}
 	return s, in.broken(err)
 }
@@ -120,7 +120,7 @@ func (in *Instance) Take(ctx context.Context, n int) ([]core.Task, error) {
 func (in *Instance) Done(ctx context.Context, t core.Task, r core.Result) error {
 	ref, ok := t.Ref.(taskRef)
 	if !ok || ref.in != in {
-		return fmt.Errorf("%w: a task of another instance", ErrDead)
+		return fmt.Errorf("%w: the task belongs to another instance", ErrDead)
 	}
 	_, err := in.step(ctx, abi.Step{Done: []abi.Handed{{Task: ref.number, Result: abi.Result{Result: r.Picture}}}, Idle: true})
 	return err

@@ -77,7 +77,7 @@ type Fleet struct {
 // NewFleet makes a fleet, and compiles its network. With an error the runtime is still the caller's.
 func NewFleet(o FleetOptions) (*Fleet, error) {
 	if o.Runtime == nil || o.Lent.Store == nil || o.Lent.Hosted == nil || o.Lent.Clock == nil || o.Lent.Rand == nil {
-		return nil, fmt.Errorf("%w: Runtime, Store, Hosted, Clock and Rand are needed", api.ErrOptions)
+		return nil, fmt.Errorf("%w: Runtime, Store, Hosted, Clock and Rand are required", api.ErrOptions)
 	}
 	if o.MemoryBytes <= 0 {
 		o.MemoryBytes = DefaultMemoryBytes
@@ -147,7 +147,7 @@ func (f *Fleet) Begin(ctx context.Context, r *api.Request) *api.Call {
 		return f.front.service.Begin(ctx, r)
 	}
 	if ctx.Err() == nil && !errors.Is(err, api.ErrBusy) {
-		f.o.Lent.Log.Error("instance", "app", app, "error", err)
+		f.o.Lent.Log.Error("cannot open instance", "app", app, "error", err)
 		err = api.ErrInternal
 	}
 	return api.Answered(f.Refuse(r, err))
@@ -205,7 +205,7 @@ func (f *Fleet) Detach(app string) {
 		return
 	}
 	if err := w.retire(); err != nil {
-		f.o.Lent.Log.Error("detach", "app", app, "error", err)
+		f.o.Lent.Log.Error("cannot close instance", "app", app, "error", err)
 	}
 }
 

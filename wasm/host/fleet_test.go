@@ -44,7 +44,7 @@ func (d *deaths) WithAttrs([]slog.Attr) slog.Handler       { return d }
 func (d *deaths) WithGroup(string) slog.Handler            { return d }
 
 func (d *deaths) Handle(_ context.Context, r slog.Record) error {
-	if strings.HasSuffix(r.Message, " died") {
+	if r.Message == "discarded a failed module instance" {
 		d.Add(1)
 	}
 	return nil

@@ -136,7 +136,7 @@ func TestHostileGuests(t *testing.T) {
 			if err := in.Dead(); !errors.Is(err, ErrDead) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("Dead = %v, want %q", err, tt.want)
 			}
-			if !strings.Contains(told.String(), "guest") {
+			if !strings.Contains(told.String(), "module call failed") {
 				t.Errorf("the log says %q", told.String())
 			}
 			if in.Bytes() != 0 {

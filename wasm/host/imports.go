@@ -80,7 +80,7 @@ type hostFunc func(c *call)
 func (f hostFunc) Call(ctx context.Context, m wapi.Module, stack []uint64) {
 	in, ok := ctx.Value(instanceKey{}).(*Instance)
 	if !ok {
-		panic(fmt.Errorf("%w: it runs before it is initialised", ErrModule))
+		panic(fmt.Errorf("%w: the module ran before it was initialised", ErrModule))
 	}
 	f(&call{ctx: ctx, in: in, memory: m.Memory(), stack: stack})
 }
@@ -134,7 +134,7 @@ var imports = []imported{
 }
 
 // errNotLent is what an import answers whose capability this host does not have.
-var errNotLent = errors.New("not lent")
+var errNotLent = errors.New("not provided by the host")
 
 func now(c *call) { c.stack[0] = wapi.EncodeI64(c.in.lent.Clock().UnixNano()) }
 

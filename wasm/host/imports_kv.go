@@ -184,7 +184,7 @@ func kvRelease(c *call) {
 	}
 	delete(c.in.reading.snapshots, n)
 	if err := s.Close(); err != nil {
-		c.in.log.Error("snapshot", "error", err)
+		c.in.log.Error("cannot close snapshot", "error", err)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 
 // ErrDead is returned by an instance whose guest has trapped or broken the contract. All
 // acknowledged writes are in the store.
-var ErrDead = errors.New("guest is dead")
+var ErrDead = errors.New("module instance has failed")
 
 // Pictures keep the pictures that calls bring; *blob.Hosted is one.
 type Pictures interface {
@@ -91,7 +91,7 @@ var exports = map[string]types{
 // errors of the guest about its settings, such as core.ErrApplication.
 func (rt *Runtime) Open(ctx context.Context, lent Lent, s abi.Settings) (_ *Instance, err error) {
 	if lent.Clock == nil || lent.Rand == nil {
-		return nil, fmt.Errorf("%w: Clock and Rand are needed", api.ErrOptions)
+		return nil, fmt.Errorf("%w: Clock and Rand are required", api.ErrOptions)
 	}
 	in := &Instance{rt: rt, lent: lent, log: lent.Log, reading: reading{snapshots: map[uint32]kv.Snapshot{}, scans: map[uint32]*scan{}}}
 	if in.log == nil {
@@ -184,7 +184,7 @@ func (in *Instance) run(ctx context.Context, name string, stack []uint64) error 
 // die marks the guest dead, and tells why.
 func (in *Instance) die(cause error) error {
 	in.dead = fmt.Errorf("%w: %w", ErrDead, cause)
-	in.rt.o.Log.Error("guest", "error", cause, "printed", string(in.printed))
+	in.rt.o.Log.Error("module call failed", "error", cause, "printed", string(in.printed))
 	return in.dead
 }
 
@@ -261,7 +261,7 @@ func (in *Instance) Drop() error {
 	}
 	in.closed = true
 	if in.dead == nil {
-		in.dead = fmt.Errorf("%w: it is closed", ErrDead)
+		in.dead = fmt.Errorf("%w: the instance is closed", ErrDead)
 	}
 	err := in.reading.close()
 	in.kernels.Close()

@@ -62,10 +62,10 @@ func (f *Fleet) TakeSnapshot(ctx context.Context, app string, manifest []byte) e
 	}
 	if err != nil {
 		w.alone = true
-		f.o.Lent.Log.Error("a snapshot is left to the instance", "app", app, "error", err)
+		f.o.Lent.Log.Error("cannot install a snapshot directly; the instance installs it", "app", app, "error", err)
 		return ctx.Err()
 	}
-	f.o.Lent.Log.Info("snapshot taken", "app", app, "took", f.now().Sub(begun))
+	f.o.Lent.Log.Info("snapshot installed", "app", app, "took", f.now().Sub(begun))
 	return nil
 }
 

@@ -20,7 +20,7 @@ import (
 
 // ErrModule is returned for bytes that are no module, or one that imports or exports something
 // else than the ABI says.
-var ErrModule = errors.New("not a module of this ABI")
+var ErrModule = errors.New("not a module with this ABI")
 
 // DefaultMemoryPages is how much memory an instance may have unless Options say otherwise, in
 // pages of 64 KiB: 1 GiB.
@@ -53,7 +53,7 @@ type Runtime struct {
 // the compiling. It returns ErrModule for what cannot be one.
 func NewRuntime(ctx context.Context, o Options) (_ *Runtime, err error) {
 	if len(o.Module) == 0 || o.Now == nil || o.Rand == nil {
-		return nil, fmt.Errorf("%w: Module, Now and Rand are needed", ErrModule)
+		return nil, fmt.Errorf("%w: Module, Now and Rand are required", ErrModule)
 	}
 	if o.MemoryPages == 0 {
 		o.MemoryPages = DefaultMemoryPages
@@ -93,11 +93,11 @@ func (rt *Runtime) link(ctx context.Context) error {
 	for name, want := range exports {
 		f, ok := exported[name]
 		if !ok || !sameTypes(f.ParamTypes(), want.params) || !sameTypes(f.ResultTypes(), want.results) {
-			return fmt.Errorf("%w: no export %s of its type", ErrModule, name)
+			return fmt.Errorf("%w: export %s is missing or has another type", ErrModule, name)
 		}
 	}
 	if _, ok := rt.module.ExportedMemories()["memory"]; !ok {
-		return fmt.Errorf("%w: no memory", ErrModule)
+		return fmt.Errorf("%w: memory is missing", ErrModule)
 	}
 	return nil
 }

@@ -76,9 +76,9 @@ func linkWASI(ctx context.Context, r wazero.Runtime, m wazero.CompiledModule) er
 		do, known := wasi[name]
 		switch {
 		case known && !sameTypes(f.ParamTypes(), valueTypes(wasiTypes[name])):
-			return fmt.Errorf("%w: %s of another type", ErrModule, name)
+			return fmt.Errorf("%w: %s has another type", ErrModule, name)
 		case !known && !sameTypes(f.ResultTypes(), valueTypes("i")):
-			return fmt.Errorf("%w: WASI has no %s of this type", ErrModule, name)
+			return fmt.Errorf("%w: WASI has no %s with this type", ErrModule, name)
 		case !known:
 			do = wasiUnknown(name)
 		}

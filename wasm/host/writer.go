@@ -93,9 +93,9 @@ const (
 func (w *writer) bury() {
 	w.died++
 	w.diedAt = w.f.now()
-	w.f.o.Lent.Log.Error("guest died", "app", w.app, "error", w.in.Dead())
+	w.f.o.Lent.Log.Error("discarded a failed module instance", "app", w.app, "error", w.in.Dead())
 	if err := w.shut(); err != nil {
-		w.f.o.Lent.Log.Error("guest died", "app", w.app, "error", err)
+		w.f.o.Lent.Log.Error("cannot close the failed module instance", "app", w.app, "error", err)
 	}
 }
 
@@ -145,7 +145,7 @@ func (w *writer) ready(ctx context.Context) error {
 		return nil
 	}
 	if wait := w.diedAt.Add(mourning).Sub(w.f.now()); w.died >= maxDeaths && wait > 0 && wait <= mourning {
-		return fmt.Errorf("%w: the application's guest has died %d times", api.ErrBusy, w.died)
+		return fmt.Errorf("%w: the application's module instance has failed %d times", api.ErrBusy, w.died)
 	}
 	s := w.f.o.Settings
 	s.Role, s.Store, s.App = abi.Engine, abi.StoreLent, w.app
@@ -250,7 +250,7 @@ func (w *writer) resume(in *Instance, call *api.Call, r *api.Request, results []
 		for i := range results {
 			w.f.release(&results[i])
 		}
-		return nil, w.f.Refuse(r, fmt.Errorf("%w: the instance has been replaced", api.ErrBusy)), true
+		return nil, w.f.Refuse(r, fmt.Errorf("%w: the instance was replaced", api.ErrBusy)), true
 	}
 	defer w.touched(in, in.writes)
 	call.Resume(results)
@@ -268,7 +268,7 @@ func (f *Fleet) release(r *api.Result) {
 		return
 	}
 	if err := f.o.Lent.Hosted.Release(context.Background(), r.Blob); err != nil {
-		f.o.Lent.Log.Error("blob", "hash", r.Blob.String(), "error", err)
+		f.o.Lent.Log.Error("cannot release picture", "hash", r.Blob.String(), "error", err)
 	}
 }
 
