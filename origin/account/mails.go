@@ -9,7 +9,7 @@ const footer = `
 If you did not request this, ignore this email. Nothing will change.`
 
 func codeMail(rec *record, code string) Mail {
-	return compose(rec, "Your Sightline code", `your code is
+	return compose(rec, "Your Sightline code", `Your code is
 
     `+code+`
 
@@ -17,7 +17,7 @@ Enter this code on the verification page within 30 minutes to confirm your email
 }
 
 func resetMail(rec *record, link string) Mail {
-	return compose(rec, "Reset your Sightline password", `open this link to set a new password:
+	return compose(rec, "Reset your Sightline password", `Open this link to set a new password:
 
     `+link+`
 
@@ -25,13 +25,13 @@ The link works once and expires in an hour. Using it signs you out on all device
 }
 
 func passwordMail(rec *record) Mail {
-	return compose(rec, "Your Sightline password was changed", `your password was changed, and you were signed out on all other devices.
+	return compose(rec, "Your Sightline password was changed", `Your password was changed, and you were signed out on all other devices.
 
 If this wasn’t you, reset your password on the sign-in page and contact the server’s administrator.`)
 }
 
 func movedMail(rec *record) Mail {
-	return compose(rec, "Your Sightline email address was changed", `the email address of your account was changed. Emails now go to the new address.
+	return compose(rec, "Your Sightline email address was changed", `The email address of your account was changed. Emails now go to the new address.
 
 If this wasn’t you, contact the server’s administrator.`)
 }

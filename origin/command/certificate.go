@@ -36,7 +36,7 @@ that the authority cannot sign for need a new authority, which the command creat
 			}
 			fresh, err := certificate.Local(dir, hosts, system.Now(), system.Random)
 			if errors.Is(err, certificate.ErrHost) {
-				return Usagef("host: %w", err)
+				return Usagef("--host %w", err)
 			}
 			if err != nil {
 				return err

@@ -109,7 +109,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if err := os.Remove(filepath.Join(cold, "BACKUP")); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := runCode(t, "restore", cold, "--data", restored); code != 1 || !strings.Contains(stderr, "backup is incomplete") {
+	if code, _, stderr := runCode(t, "restore", cold, "--data", restored); code != 1 || !strings.Contains(stderr, "not a complete backup") {
 		t.Errorf("restore of half a backup: exit code %d, %s", code, stderr)
 	}
 	if code, _, stderr := runCode(t, "restore", live, "--data", s.data); code != 1 || !strings.Contains(stderr, "not empty") {

@@ -146,7 +146,7 @@ func (n *node) tellAudit() {
 		n.log.Error("audit log is damaged", "error", err)
 		return
 	}
-	n.log.Info("audit log", "records", a.Count, "hash", a.Hash)
+	n.log.Info("audit log verified", "records", a.Count, "hash", a.Hash)
 }
 
 // console makes the handler of the pages' own interface, with accounts.

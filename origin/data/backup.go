@@ -21,7 +21,7 @@ import (
 const backupFile = "BACKUP"
 
 // ErrBackup is returned for a folder that is no backup, or not a whole one.
-var ErrBackup = errors.New("backup is incomplete")
+var ErrBackup = errors.New("not a complete backup")
 
 // manifest is what backupFile holds.
 type manifest struct {
@@ -45,7 +45,7 @@ func (f *Folder) Backup(ctx context.Context, to string, progress func(done, tota
 		return control.Copied{}, fmt.Errorf("%w: %s is not an absolute path", control.ErrArgument, to)
 	}
 	if err := system.NewFolder(to); err != nil {
-		return control.Copied{}, fmt.Errorf("%w: backup: %w", control.ErrArgument, err)
+		return control.Copied{}, fmt.Errorf("%w: %w", control.ErrArgument, err)
 	}
 	if err := f.Store.Checkpoint(filepath.Join(to, storeDir)); err != nil {
 		return control.Copied{}, err
