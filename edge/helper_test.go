@@ -132,8 +132,14 @@ func serve(t testing.TB, binary, data string, args ...string) *server {
 // begin starts the program.
 func begin(t testing.TB, binary, data string, args ...string) *server {
 	t.Helper()
-	s := &server{changed: make(chan struct{}), ended: make(chan struct{})}
-	s.cmd = exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--log-format", "text", "--allow-private-fetch"}, args...)...)
+	return launch(t, exec.Command(binary,
+		append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data, "--log-format", "text", "--allow-private-fetch"}, args...)...))
+}
+
+// launch starts a command that serves.
+func launch(t testing.TB, cmd *exec.Cmd) *server {
+	t.Helper()
+	s := &server{cmd: cmd, changed: make(chan struct{}), ended: make(chan struct{})}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
