@@ -72,9 +72,10 @@ run: build ## set everything up, start an origin and an edge with sample picture
 demo: build ## the same with two edges
 	bin/sightline demo --open --edges 2 --listen $(LISTEN) --data $(DATA)
 
-shots: build ## pictures of the pages in the states that the design has drawn, into .cache/shots
+shots: build ## pictures of the pages in the states that the design has drawn, into .cache/shots, and web/screenshot.png
 	@.ci/need chromium chromium
 	cd web/journeys && CHROMIUM=$$(command -v chromium chromium-browser google-chrome | head -1) node shots.js ../../bin/sightline ../../.cache/shots $$([ -d ../../$(SHARED)/design/web/shots ] && echo ../../$(SHARED)/design/web/shots)
+	@case "$${STATES:-screenshot}" in *screenshot*) cp .cache/shots/screenshot.png web/screenshot.png;; esac
 
 build: web wasm ## the two programs, into bin/
 	@echo 'build: bin/sightline'

@@ -5,7 +5,7 @@
 //	demo.js      the demonstration: languages, keyboard alone, a narrow page, the reference
 //	copies.js    a copy of an application: joined, worked with offline, sent, contradicted, removed; demo.js goes it
 //	look.js      pictures read, taught and found in the browser, at three places alike, without a network
-//	shots.js     pictures of the pages in the states that the design has drawn: make shots
+//	shots.js     pictures of the pages in the states that the design has drawn, and the one in README.md: make shots
 //	studio.js    a newcomer's first minutes; its parts are
 //	finding.js   likeness against a plain scan, three clauses as three programs, one call at origin and edge
 //	offline.js   without a network: started, taught, corrected, labelled, and kept

@@ -3,7 +3,9 @@
 //
 //     node shots.js PROGRAM OUT [DRAWN]    PROGRAM: bin/sightline; OUT: a folder; DRAWN: the design's pictures
 //
-// STATES has the names of those that are wanted, where not all are.
+// It also takes screenshot.png, the picture in README.md, which make shots copies to web/screenshot.png.
+//
+// STATES has the names of those that are wanted, where not all are; screenshot is one of them.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -308,6 +310,7 @@ const taken = [];
 try {
   await mkdir(out, { recursive: true });
   await settle();
+  if (!only || only.includes('screenshot')) await shootForReadme();
   for (const round of rounds) await shoot(round);
   await writeFile(join(out, 'index.html'), await beside());
   console.log(`${taken.length} pictures: ${join(out, 'index.html')}`);
@@ -390,6 +393,40 @@ async function shoot({ colorScheme, viewport, ...device }) {
     for (const [name, state] of here) if (!state.before) await shot(page, name, state);
     await page.context().close();
   }
+}
+
+/** Takes the picture in README.md: a sample and its predicted concepts. It throws if the page does not come to that. */
+async function shootForReadme() {
+  const context = await browser.newContext({
+    baseURL: places.origin,
+    viewport: { width: 1600, height: 1000 },
+    colorScheme: 'light',
+    locale: 'en',
+    reducedMotion: 'reduce',
+  });
+  await context.addInitScript(() => localStorage.setItem('tongues', 'en,es')); // every machine has their letters
+  const page = await context.newPage();
+  await page.goto('/look');
+  await settled(page);
+  await page.getByRole('button', { name: 'Dragonfly, face on', exact: true }).first().click();
+  await page.locator('.readout .words li').first().waitFor();
+  await settled(page);
+  await page.evaluate(coarsen);
+  const png = await page.screenshot({ path: join(out, 'screenshot.png') });
+  if (png.length > 400_000) console.log(`screenshot.png has ${png.length} bytes, more than 400 kB`);
+  await context.close();
+}
+
+/** Reduces the colours of the photos in a page and smooths the enlarged one, because the file is twice as large otherwise. */
+function coarsen() {
+  const steps = Array.from({ length: 32 }, (_, i) => i / 31).join(' ');
+  const few = ['R', 'G', 'B'].map((c) => `<feFunc${c} type="discrete" tableValues="${steps}"/>`).join('');
+  const filter = (id, first) =>
+    `<filter id="${id}" x="0" y="0" width="1" height="1" color-interpolation-filters="sRGB">${first}<feComponentTransfer>${few}</feComponentTransfer></filter>`;
+  const svg = `${filter('few', '')}${filter('smooth', '<feGaussianBlur stdDeviation="1.6" edgeMode="duplicate"/>')}`;
+  document.body.insertAdjacentHTML('beforeend', `<svg width="0" height="0" style="position:absolute">${svg}</svg>`);
+  for (const img of document.querySelectorAll('main img'))
+    img.style.filter = `url(#${img.closest('.photo') ? 'smooth' : 'few'})`;
 }
 
 /** Waits until nothing on the page is loading or being drawn, the pictures are there that are seen, and the copy says where it stands. */
