@@ -12,7 +12,7 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// known is what the pages may name.
+// known has the commands, flags and targets that the pages may name.
 type known struct {
 	flags   map[string][]string // of each command of a program, such as "sightline key create"
 	targets []string            // of make

@@ -195,7 +195,7 @@ func (r *reader) compare(t *testing.T, command, want string) {
 		return
 	}
 	if !agrees() {
-		t.Errorf("$ %s: %v\n%s\nREADME.md shows:\n%s", command, err, got, want)
+		t.Errorf("$ %s: %v\n%s\nThe page shows:\n%s", command, err, got, want)
 	}
 }
 
@@ -220,7 +220,7 @@ func (r *reader) serve(t *testing.T, command, want string) {
 	s.mu.Unlock()
 	want = "…\n" + strings.ReplaceAll(want, "\n", "\n…\n")
 	if !r.match(want, said) {
-		t.Errorf("$ %s\n%s\nREADME.md shows:\n%s", command, said, want)
+		t.Errorf("$ %s\n%s\nThe page shows:\n%s", command, said, want)
 	}
 }
 
