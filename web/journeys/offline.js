@@ -165,7 +165,7 @@ export async function corrects(s) {
   await t.press(yes ? 'n' : 'y'); // this undoes the label
   await t.button(s.m('models_check_train'), dialog).click();
   await t.seen(t.page.locator('header .tag', { hasText: s.m('models_v', { n: 2 }) }));
-  const told = t.page.locator('.toast', { hasText: /^v2: ([+-]?\d+ points?, )?\d+ pictures? changed/ });
+  const told = t.page.locator('.toast', { hasText: /^v2: (AUC \S+ points?, )?\d+ predictions? changed/ });
   await t.seen(told);
   await t.seen(t.page.getByText(s.m('models_version_same_corrected', { n: '1' })));
   s.versions = 2;
