@@ -358,8 +358,8 @@ func refusals(t *testing.T, binary string) {
 		args []string
 		says string
 	}{
-		{[]string{"serve", "--listen", "0.0.0.0:0", "--data", data}, "plain HTTP would show keys"},
-		{[]string{"serve", "--behind-proxy", "--data", data}, "--public-url has to say"},
+		{[]string{"serve", "--listen", "0.0.0.0:0", "--data", data}, "refusing plain HTTP on 0.0.0.0:0"},
+		{[]string{"serve", "--behind-proxy", "--data", data}, "--public-url is required"},
 		{[]string{"serve", "--call-time", "10ms", "--data", data}, "call-time"},
 		{[]string{"serve", "--instance-memory", "8GB", "--data", data}, "instance-memory"},
 		{[]string{"serve", "--sign-up", "closed"}, "unknown flag"},

@@ -108,7 +108,7 @@ func thumbed(t *testing.T, binary string) {
 	if err := os.Rename(file, file+".away"); err != nil {
 		t.Fatal(err)
 	}
-	if code, stdout, _ := try(t, binary, "doctor", "--data", own); code != 1 || !strings.Contains(stdout, `input "alone": its picture`) {
+	if code, stdout, _ := try(t, binary, "doctor", "--data", own); code != 1 || !strings.Contains(stdout, `input "alone": picture`) {
 		t.Errorf("doctor without the picture of a write that waits: %d\n%s", code, stdout)
 	}
 	if err := os.Rename(file+".away", file); err != nil {

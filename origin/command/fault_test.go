@@ -161,7 +161,7 @@ func TestFaultFailedSyncEndsTheServer(t *testing.T) {
 	}
 	err := <-p.exited
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 || len(p.lines("cannot be written any more")) != 1 {
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || len(p.lines("writing to the data folder failed")) != 1 {
 		t.Errorf("the server ended with %v and said\n%s", err, strings.Join(p.lines(""), "\n"))
 	}
 	if err := os.Remove(trigger); err != nil {
