@@ -99,7 +99,7 @@ func TestAppAndKeyMistakes(t *testing.T) {
 	}{
 		{[]string{"app", "create", "x"}, 2, "--data is required"},
 		{[]string{"app", "create", "--data", data}, 2, "expected one argument: the name"},
-		{[]string{"app", "create", "", "--data", data}, 2, "a name of 1 to"},
+		{[]string{"app", "create", "", "--data", data}, 2, "must have 1 to"},
 		{[]string{"app", "create", "x", "--language", "xx", "--data", data}, 2, "xx"},
 		{[]string{"app", "make"}, 2, "unknown command"},
 		{[]string{"key", "create", "--data", data}, 2, "--app is required"},

@@ -150,7 +150,7 @@ func TestEdgeMistakes(t *testing.T) {
 		{[]string{"edge", "create", "x"}, 2, "--data is required"},
 		{[]string{"edge", "create", "--data", dir}, 2, "expected one argument: the name"},
 		{[]string{"edge", "create", "x", "--data", dir}, 2, "--apps is required"},
-		{[]string{"edge", "create", "", "--apps", app.AppID, "--data", dir}, 2, "a name of 1 to"},
+		{[]string{"edge", "create", "", "--apps", app.AppID, "--data", dir}, 2, "must have 1 to"},
 		{[]string{"edge", "create", "x", "--apps", strings.Repeat("0", 32), "--data", dir}, 2, "no such application"},
 		{[]string{"edge", "create", "x", "--apps", app.AppID + ",", "--data", dir}, 2, "no such application"},
 		{[]string{"edge", "make"}, 2, "unknown command"},

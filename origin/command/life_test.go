@@ -132,7 +132,7 @@ func TestAppAndKeyCommandsRefuse(t *testing.T) {
 	}{
 		{[]string{"app", "create", "y", "--default-model", "none"}, "no such model"},
 		{[]string{"app", "change", app.AppID}, "nothing to change: give --name"},
-		{[]string{"app", "change", app.AppID, "--name", ""}, "a name of 1 to"},
+		{[]string{"app", "change", app.AppID, "--name", ""}, "must have 1 to"},
 		{[]string{"app", "change", none, "--name", "y"}, "no such application"},
 		{[]string{"app", "delete", none, "--yes"}, "no such application"},
 		{[]string{"app", "delete", app.AppID}, "pass --yes to confirm"},
