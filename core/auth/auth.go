@@ -60,7 +60,7 @@ import (
 // Errors of credentials: HTTP status 401. ErrQuota, ErrRate, ErrAged and ErrStale are of good ones.
 var (
 	// ErrNoCredentials is returned for a request without a usable Authorization header.
-	ErrNoCredentials = errors.New("Send your API key in the header Authorization: Key YOUR_KEY.")
+	ErrNoCredentials = errors.New("send your API key in the header Authorization: Key YOUR_KEY")
 	// ErrKeyFormat is returned for a key that cannot be one. Clients read its text.
 	ErrKeyFormat = errors.New("Invalid format of key.") //lint:ignore ST1005 the interface's words
 	// ErrKeyUnknown is returned for a key that lets nobody in. Clients read its text.
