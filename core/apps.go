@@ -42,6 +42,8 @@ type application struct {
 	copied    bool // of an origin's, whose log says which network it has
 	held      bool // Step's own: pictures may be kept for what is on its way or in dispute
 	renewal
+
+	out atomic.Int64 // tasks with pictures that were handed out and not handed back
 }
 
 // show has requests meet the application as its record says.

@@ -50,8 +50,8 @@ type Result struct {
 	Training error // what kept a run from its end, such as a panic; nil: it has ended
 }
 
-// Take hands out at most n tasks that are due at now, each once, from the applications in turn.
-// Its errors are the store's; what was taken before one is handed out all the same.
+// Take hands out at most n tasks that are due at now, each once, from the applications in turn, each at
+// most its [TaskShare]. Its errors are the store's; what was taken before one is handed out all the same.
 func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 	if e.closed.Load() {
 		return nil, ErrClosed
@@ -75,21 +75,40 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 			return tasks, fmt.Errorf("application %s: %w", app.ID, err)
 		}
 		out += len(runs)
-		inputs, err := app.inputs.Take(now, n-len(tasks))
-		for _, in := range inputs {
-			tasks = append(tasks, Task{Picture: api.FetchJob(in.URL, in.Crop, in.Base), app: app, input: in})
+		taken, err := e.takeOf(app, now, n-len(tasks))
+		for i := range taken {
+			if job := taken[i].Picture; job != nil {
+				job.App = app.ID
+				app.out.Add(1)
+			}
 		}
-		if err != nil {
-			return tasks, fmt.Errorf("application %s: %w", app.ID, err)
-		}
-		renewals, err := e.takeRenewals(now, app, n-len(tasks))
-		tasks = append(tasks, renewals...)
+		tasks = append(tasks, taken...)
 		if err != nil {
 			return tasks, fmt.Errorf("application %s: %w", app.ID, err)
 		}
 	}
 	e.turn++ // another application is first the next time
 	return tasks, nil
+}
+
+// TaskShare returns the largest number of tasks with pictures that an application may have more when it has out and n could be
+// handed out: as many as are left for others then. Most of them wait for downloads, and must not delay those of other applications.
+func TaskShare(n, out int) int { return max(0, (n-out+1)/2) }
+
+// takeOf takes at most n tasks of one application: its inputs, and renewals.
+func (e *Engine) takeOf(app *application, now time.Time, n int) (tasks []Task, err error) {
+	if e.apps.o.App == "" {
+		n = TaskShare(n, int(app.out.Load()))
+	}
+	inputs, err := app.inputs.Take(now, n)
+	for _, in := range inputs {
+		tasks = append(tasks, Task{Picture: api.FetchJob(in.URL, in.Crop, in.Base), app: app, input: in})
+	}
+	if err != nil {
+		return tasks, err
+	}
+	renewals, err := e.takeRenewals(now, app, n-len(tasks))
+	return append(tasks, renewals...), err
 }
 
 // maxTrainings is how many trainings are under way at once, of all applications. Each may
@@ -106,6 +125,9 @@ func (e *Engine) Done(ctx context.Context, t Task, r Result) error {
 }
 
 func (e *Engine) done(ctx context.Context, t Task, r Result) error {
+	if t.app != nil && t.Picture != nil {
+		t.app.out.Add(-1)
+	}
 	switch {
 	case t.again:
 		return t.app.renew.Trained(t.run, r.Training)

@@ -54,6 +54,7 @@ type Job struct {
 	Want predict.Want
 	Base [32]byte // names the network that analyses it, see predict.Set.Base; zero: the newest
 	Keep bool     // hold the picture in the blobs once it has been analysed; see Result.Blob
+	App  string   // id of the application that asks; hosts share downloads among applications. A guest's jobs have none
 }
 
 // Result is what became of the [Job] at the same place.

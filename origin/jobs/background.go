@@ -31,7 +31,7 @@ type Background struct {
 	Pause  func(context.Context, time.Duration) // waits, until its context ends
 	Log    *slog.Logger
 
-	AtOnce int           // tasks under way; 0 means 8
+	AtOnce int           // tasks under way, most of which wait for downloads; 0 means 32
 	Idle   time.Duration // between two looks at an engine that had nothing to do; 0 means 20 ms
 }
 
@@ -39,7 +39,7 @@ type Background struct {
 // handed out again after the next start.
 func (b *Background) Run(ctx context.Context) {
 	if b.AtOnce <= 0 {
-		b.AtOnce = 8
+		b.AtOnce = 32
 	}
 	if b.Idle <= 0 {
 		b.Idle = 20 * time.Millisecond

@@ -18,8 +18,8 @@ const (
 	listEvery = 10 * time.Minute // applications that have no instance, which is opened for it
 )
 
-// Take hands out at most n tasks that are due, from the open instances in turn. An instance that
-// is in a call is passed over.
+// Take hands out at most n tasks that are due, from the open instances in turn, of each at most its
+// [core.TaskShare]. An instance that is in a call is passed over.
 func (f *Fleet) Take(now time.Time, n int) ([]core.Task, error) {
 	if n <= 0 {
 		return nil, nil
@@ -59,10 +59,16 @@ func (w *writer) takeTasks(now time.Time, n int) ([]core.Task, error) {
 	if w.in == nil || !w.mayTake && now.Sub(w.taken) < askEvery {
 		return nil, nil
 	}
+	if n = core.TaskShare(n, w.tasks); n == 0 {
+		return nil, nil
+	}
 	w.taken = now
 	in := w.in
 	tasks, err := in.Take(context.Background(), n)
 	for i := range tasks {
+		if job := tasks[i].Picture; job != nil {
+			job.App = w.app
+		}
 		tasks[i].Ref = fleetRef{w, in, core.Task{Picture: tasks[i].Picture, Ref: tasks[i].Ref}}
 	}
 	w.tasks += len(tasks)

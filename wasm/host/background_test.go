@@ -2,9 +2,12 @@ package host
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
 )
 
@@ -52,4 +55,55 @@ func TestOnlyWritesAreLookedAfter(t *testing.T) {
 	if _, asked := look(askEvery + 5*time.Millisecond); !asked {
 		t.Errorf("the instance is not asked after %v", askEvery)
 	}
+}
+
+// TestInputsInTurn has one application ask for many more inputs by URL than tasks are handed out at once. It gets half of the tasks,
+// and an input of another application is handed out although no task has been handed back.
+func TestInputsInTurn(t *testing.T) {
+	n := newNode(t, anotherRuntime(t), nil)
+	first, second := n.tenant(), n.tenant()
+	add := func(ten tenant, count int) {
+		inputs := make([]string, count)
+		for i := range inputs {
+			inputs[i] = fmt.Sprintf(`{"data":{"image":{"url":"http://pictures.test/red.png?%d"}}}`, i)
+		}
+		n.must(ten, "POST", "/v2/inputs", `{"inputs":[`+strings.Join(inputs, ",")+`]}`, `"code":30001`)
+	}
+	const most = 8
+	out, left := map[string]int{}, most
+	take := func() {
+		t.Helper()
+		for range 2 * most {
+			tasks, err := n.fleet.Take(apitest.Start, left)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, task := range tasks {
+				out[task.Picture.App]++
+			}
+			left -= len(tasks)
+		}
+	}
+	add(first, 100)
+	take()
+	if out[first.app] != most/2 || len(out) != 1 {
+		t.Errorf("one application has %v of %d tasks, want half", out, most)
+	}
+	add(second, 1)
+	take()
+	if out[second.app] != 1 {
+		t.Errorf("another application has none of %d tasks: %v", most, out)
+	}
+}
+
+// TestJobsSayWhoAsks begins a call: the guest's job names the application, by which a host shares downloads.
+func TestJobsSayWhoAsks(t *testing.T) {
+	n := newNode(t, anotherRuntime(t), nil)
+	ten := n.tenant()
+	body := `{"inputs":[{"data":{"image":{"url":"http://pictures.test/red.png"}}}]}`
+	call := n.fleet.Begin(context.Background(), &api.Request{Method: "POST", Path: general, Authorization: "Key " + ten.key, Body: []byte(body)})
+	if jobs := call.Jobs(); len(jobs) != 1 || jobs[0].App != ten.app {
+		t.Errorf("the jobs are %+v, want one of application %s", jobs, ten.app)
+	}
+	call.GiveUp(api.ErrBusy)
 }
