@@ -136,14 +136,27 @@ func (n *node) startPool() {
 		Base:        n.engine.Base(),
 		Fetch:       func(ctx context.Context, url string) ([]byte, error) { return n.fetch(ctx, fetcher, url) },
 		Blob:        n.picture,
+		Here:        n.here(),
 		Keeper:      n.hosted,
 		Now:         system.Now,
 		Spent:       system.ThreadTime,
 		Log:         n.log,
 		Workers:     n.settings.workers,
-		Fetches:     int(max(4, min(memory/8/fetch.DefaultMaxBytes, 64))),
+		Fetches:     int(max(4, min(memory/16/fetch.DefaultMaxBytes, 64))),
+		Downloads:   int(max(4, min(memory/8/fetch.DefaultMaxBytes, 64))),
 	})
 	n.handler = &jobs.Handler{Service: n.engine, Pool: n.pool}
+}
+
+// here returns a function that reports whether a picture is in the folder; nil: all are.
+func (n *node) here() func(h blob.Hash) bool {
+	if _, ok := n.engine.(Bringer); !ok {
+		return nil
+	}
+	return func(h blob.Hash) bool {
+		has, err := n.folder.Blobs.Has(context.Background(), h)
+		return has || err != nil // its picture will have the error
+	}
 }
 
 // picture gets a picture by its hash.

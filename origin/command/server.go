@@ -136,8 +136,9 @@ func (srv *Server) gauges() []prometheus.Collector {
 	}
 	store := srv.folder.Store
 	return []prometheus.Collector{
-		gauge("calls", "Calls in progress.", func() float64 { n, _, _ := srv.pool.Load(); return float64(n) }),
-		gauge("pictures", "Pictures being fetched, waiting, or being analysed.", func() float64 { _, n, _ := srv.pool.Load(); return float64(n) }),
+		gauge("calls", "Calls in progress, without those that wait for downloads.", func() float64 { n, _, _ := srv.pool.Load(); return float64(n) }),
+		gauge("waiting", "Pictures of calls that wait for downloads.", func() float64 { return float64(srv.pool.Waiting()) }),
+		gauge("pictures", "Pictures that wait for their analysis or are being analysed.", func() float64 { _, n, _ := srv.pool.Load(); return float64(n) }),
 		gauge("hosted_names", "Hosted pictures.", func() float64 { return float64(srv.hosted.Len()) }),
 		gauge("hosted_damaged", "Records of hosted pictures that could not be read at the start.", func() float64 { return float64(srv.hosted.Damaged()) }),
 		gauge("store_disk_bytes", "Bytes of the store's files.", func() float64 { return float64(store.Metrics().DiskBytes) }),

@@ -20,7 +20,8 @@ type Handler struct {
 
 // Serve answers r. Requests with a body may mean work, so only so many are begun at once.
 func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
-	if len(r.Body) > 0 {
+	entered := len(r.Body) > 0
+	if entered {
 		leave, err := h.Pool.Enter()
 		if err != nil {
 			return h.Refuse(r, err)
@@ -29,7 +30,7 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 	}
 	call := h.Service.Begin(ctx, r)
 	for !call.Done() {
-		results, err := h.Pool.Run(ctx, call.Jobs())
+		results, err := h.Pool.run(ctx, call.Jobs(), entered)
 		if err != nil {
 			call.GiveUp(err)
 			return h.Refuse(r, err)

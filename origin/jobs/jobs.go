@@ -1,10 +1,15 @@
 // Package jobs runs what calls of the interface wait for: pictures to be fetched and
 // analysed.
 //
-//	call ── jobs ──▶ few at a time of one call ──▶ fetch slots ──▶ analysers, one a core ──▶ results
-//	 │                                             (or the blobs)    first come, first served
-//	 └ Enter: bounded calls, else busy           ▲ background: inputs to be fetched, trainings;
-//	                                             └ only while no call waits
+//	call ── jobs ──▶ few at a time of one call ──▶ blobs ──────▶ analysers, one a core ──▶ results
+//	 │                                        └──▶ downloads ──▲   first come, first served
+//	 │                                                         └ background: inputs to be fetched,
+//	 └ Enter: bounded calls, else busy                           trainings; only while no call waits
+//
+// A call that waits for downloads is not work: it counts neither against MaxCalls nor against
+// MaxPictures. Downloads have their own bounds, which applications share: one application takes at
+// most half of the places that the others leave. So the slow URLs of one application delay its own
+// calls only.
 //
 // The engine is one thread and starts nothing; this is where its parallelism comes from. A
 // picture uses one core from its bytes to its concepts, which keeps it in that core's cache;
@@ -28,6 +33,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
@@ -55,17 +61,20 @@ type Options struct {
 	NewAnalyser func(base [32]byte, l raster.Limits) Analyser          // makes an analyser of a network for one thread
 	Fetch       func(ctx context.Context, url string) ([]byte, error)  // gets a picture from elsewhere
 	Blob        func(ctx context.Context, h blob.Hash) ([]byte, error) // gets a picture that we keep, or that an origin lends us: api.ErrFetch, not now
+	Here        func(h blob.Hash) bool                                 // reports whether Blob returns a picture without a download; nil: always
 	Keeper      Keeper                                                 // keeps the pictures of inputs
 	Now         func() time.Time                                       // the clock
 	Log         *slog.Logger                                           // causes of failed fetches at Debug, panics at Error
 
 	Base        [32]byte      // the newest network
 	Workers     int           // analyses at once; 0 means 1
-	Fetches     int           // pictures being fetched or waiting, in memory; 0 means 16
-	Behind      int           // pictures of the background besides; 0 means a quarter of Fetches, at least 2
-	PerCall     int           // pictures of one call at once; 0 means 8
-	MaxCalls    int           // calls at once, waiting ones too; 0 means 16 for each worker
-	MaxPictures int           // pictures of all calls that are not done; 0 means 256 for each worker
+	Fetches     int           // pictures from the blobs in memory; 0 means 16
+	Downloads   int           // pictures of calls being downloaded, or downloaded and waiting; 0 means 16
+	Behind      int           // pictures of the background in memory; 0 means a quarter of Downloads, at least 4
+	PerCall     int           // pictures of one call at once, and downloads of one call besides; 0 means 8
+	MaxCalls    int           // calls at once without those that wait for downloads; 0 means 16 for each worker
+	MaxPictures int           // pictures of all calls that are not done, without downloads; 0 means 256 for each worker
+	MaxWaiting  int           // pictures of calls that wait for downloads, at least PerCall a call; 0 means 2,048
 	PictureTime time.Duration // of one analysis, by Spent; 0 means 1.5 s
 
 	// Spent is the processor time that the calling thread has used. A picture's time is
@@ -78,8 +87,10 @@ type Options struct {
 type Pool struct {
 	o         Options
 	turns     turns         // hands out analysers
-	fetches   chan struct{} // a token for each picture in memory
-	behind    chan struct{} // a token for each of the background's among them
+	fetches   chan struct{} // a token for each picture from the blobs in memory
+	downloads *shares       // a place for each picture of a call that is downloaded
+	behind    *shares       // a place for each picture of the background
+	waiting   *shares       // a place for each picture of the calls that wait for downloads
 	heavy     chan struct{} // a token for each heavy picture being analysed
 	trainings chan struct{} // a token for each training under way
 	calls     atomic.Int64
@@ -105,15 +116,18 @@ func New(o Options) *Pool {
 	}
 	or(&o.Workers, 1)
 	or(&o.Fetches, 16)
-	or(&o.Behind, max(2, o.Fetches/4))
+	or(&o.Downloads, 16)
+	or(&o.Behind, max(4, o.Downloads/4))
 	or(&o.PerCall, 8)
 	or(&o.MaxCalls, 16*o.Workers)
 	or(&o.MaxPictures, 256*o.Workers)
+	or(&o.MaxWaiting, 2048)
 	if o.PictureTime <= 0 {
 		o.PictureTime = 1500 * time.Millisecond
 	}
 	p := &Pool{
-		o: o, fetches: make(chan struct{}, o.Fetches), behind: make(chan struct{}, o.Behind),
+		o: o, fetches: make(chan struct{}, o.Fetches),
+		downloads: newShares(o.Downloads), behind: newShares(o.Behind), waiting: newShares(o.MaxWaiting),
 		heavy: make(chan struct{}, max(1, o.Workers/2)), trainings: make(chan struct{}, max(1, o.Workers/2)),
 	}
 	for range o.Workers {
@@ -162,40 +176,96 @@ func (p *Pool) Enter() (leave func(), err error) {
 	return func() { p.calls.Add(-1) }, nil
 }
 
-// Load returns the calls and pictures under way, and the pictures done since the start.
+// Waiting returns the places that calls take which wait for downloads; see Options.MaxWaiting.
+func (p *Pool) Waiting() int { return p.waiting.used() }
+
+// Load returns the calls and pictures under way without those that wait for downloads, and the
+// pictures done since the start.
 func (p *Pool) Load() (calls, pictures, done int64) {
 	return p.calls.Load(), p.pictures.Load(), p.done.Load()
 }
 
 // Run runs the jobs of one call and returns their results in order. Its error is for the
 // whole call: it wraps api.ErrBusy when too many pictures wait, or when ctx was cancelled,
-// and api.ErrTimeout when ctx's time was over.
+// auth.ErrRate when too many downloads of the call's application wait, and api.ErrTimeout when
+// ctx's time was over.
 func (p *Pool) Run(ctx context.Context, jobs []api.Job) ([]api.Result, error) {
-	n := int64(len(jobs))
-	if pending := p.pictures.Add(n); pending > int64(p.o.MaxPictures) && pending > n {
+	return p.run(ctx, jobs, false)
+}
+
+// run is Run for a call that has entered the pool or not. While the call waits for downloads it is
+// not counted in.
+func (p *Pool) run(ctx context.Context, jobs []api.Job, entered bool) ([]api.Result, error) {
+	var near, far []int
+	for i := range jobs {
+		if p.far(&jobs[i]) {
+			far = append(far, i)
+		} else {
+			near = append(near, i)
+		}
+	}
+	if len(far) > 0 {
+		leave, err := p.wait(jobs[far[0]].App, len(far))
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+		if entered {
+			p.calls.Add(-1)
+			defer p.calls.Add(1)
+		}
+	}
+	n := int64(len(near))
+	if pending := p.pictures.Add(n); n > 0 && pending > int64(p.o.MaxPictures) && pending > n {
 		p.pictures.Add(-n)
 		return nil, fmt.Errorf("%d pictures are waiting: %w", pending-n, api.ErrBusy)
 	}
-	defer p.pictures.Add(-n)
 
 	results := make([]api.Result, len(jobs))
-	var (
-		next atomic.Int64
-		wg   sync.WaitGroup
-	)
-	for range min(p.o.PerCall, len(jobs)) {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < n; i = next.Add(1) - 1 {
-				results[i] = p.one(ctx, front, &jobs[i])
-			}
-		})
-	}
+	var wg sync.WaitGroup
+	p.each(&wg, near, func(i int) {
+		defer p.pictures.Add(-1) // not at the end of the call, which may wait for downloads
+		results[i] = p.one(ctx, front, &jobs[i], false)
+	})
+	p.each(&wg, far, func(i int) { results[i] = p.one(ctx, front, &jobs[i], true) })
 	wg.Wait()
 	err := gaveUp(ctx)
 	if err != nil {
 		p.release(ctx, results)
 	}
 	return results, err
+}
+
+// each does the jobs of one call at the given places, a few at a time.
+func (p *Pool) each(wg *sync.WaitGroup, places []int, do func(i int)) {
+	next := new(atomic.Int64)
+	for range min(p.o.PerCall, len(places)) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(places)); i = next.Add(1) - 1 {
+				do(places[i])
+			}
+		})
+	}
+}
+
+// far reports whether a job waits for the network.
+func (p *Pool) far(job *api.Job) bool {
+	if job.Data != nil {
+		return false
+	}
+	return job.URL != "" || p.o.Here != nil && !p.o.Here(job.Blob)
+}
+
+// wait counts a call of an application in that waits for n downloads.
+func (p *Pool) wait(app string, n int) (leave func(), err error) {
+	n = max(n, p.o.PerCall) // each call holds a connection and goroutines
+	switch ok, others := p.waiting.try(app, n); {
+	case ok:
+		return func() { p.waiting.give(app, n) }, nil
+	case others:
+		return nil, fmt.Errorf("too many downloads wait: %w", api.ErrBusy)
+	}
+	return nil, fmt.Errorf("%w: too many pictures of this application wait for their downloads", auth.ErrRate)
 }
 
 // release gives up what results hold that nobody takes.
@@ -224,7 +294,7 @@ func gaveUp(ctx context.Context) error {
 // for its turn while as many as Options.Behind are under way. When ctx ends the result's error
 // wraps api.ErrBusy, and nothing is held.
 func (p *Pool) Picture(ctx context.Context, job *api.Job) api.Result {
-	r := p.one(ctx, back, job)
+	r := p.one(ctx, back, job, true)
 	if err := gaveUp(ctx); err != nil {
 		p.release(ctx, []api.Result{r})
 		return api.Result{Err: err}
@@ -261,26 +331,44 @@ func (p *Pool) Behind(ctx context.Context, f func(yield func(rest func()) error)
 }
 
 // one fetches and analyses one picture.
-func (p *Pool) one(ctx context.Context, l lane, job *api.Job) (r api.Result) {
-	tokens := p.fetches
-	if l == back {
-		tokens = p.behind
-	}
-	select {
-	case tokens <- struct{}{}:
-		defer func() { <-tokens }()
-	case <-ctx.Done():
+func (p *Pool) one(ctx context.Context, l lane, job *api.Job, far bool) (r api.Result) {
+	leave, err := p.room(ctx, l, job, far)
+	if err != nil {
 		return api.Result{Err: gaveUp(ctx)}
 	}
+	defer leave()
 	picture, passing, err := p.bytes(ctx, job)
 	if err != nil {
 		return api.Result{Err: err, Passing: passing}
+	}
+	if l == front && far { // from here on it is work
+		p.pictures.Add(1)
+		defer p.pictures.Add(-1)
 	}
 	r = p.inTurn(ctx, l, picture, job)
 	if r.Err == nil && job.Keep {
 		p.keep(ctx, picture, &r)
 	}
 	return r
+}
+
+// room waits for a place in memory for a picture.
+func (p *Pool) room(ctx context.Context, l lane, job *api.Job, far bool) (leave func(), err error) {
+	places := p.downloads
+	if l == back {
+		places = p.behind
+	} else if !far {
+		select {
+		case p.fetches <- struct{}{}:
+			return func() { <-p.fetches }, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if err := places.take(ctx, job.App); err != nil {
+		return nil, err
+	}
+	return func() { places.give(job.App, 1) }, nil
 }
 
 // inTurn analyses a picture when a worker is free.

@@ -268,7 +268,7 @@ func TestBounds(t *testing.T) {
 
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if _, err := p.Run(t.Context(), urls(12)); err != nil { // more than the bound, but alone
+			if _, err := p.Run(t.Context(), blobs(12)); err != nil { // more than the bound, but alone
 				t.Error(err)
 			}
 		})
@@ -276,7 +276,7 @@ func TestBounds(t *testing.T) {
 		if n := len(p.fetches); n != 3 {
 			t.Errorf("%d pictures are in memory, want 3", n)
 		}
-		if _, err := p.Run(t.Context(), urls(1)); !errors.Is(err, api.ErrBusy) {
+		if _, err := p.Run(t.Context(), blobs(1)); !errors.Is(err, api.ErrBusy) {
 			t.Errorf("Run over the bound = %v, want ErrBusy", err)
 		}
 		wg.Wait()
@@ -319,7 +319,11 @@ func TestHeavyPicturesLeaveWorkers(t *testing.T) {
 		if n := g.busy.Load(); n != 2 {
 			t.Errorf("%d heavy pictures are analysed at once, want 2", n)
 		}
-		if _, err := p.Run(t.Context(), urls(4)); err != nil {
+		light := urls(4)
+		for i := range light {
+			light[i].App = "another" // heavy pictures that wait keep the places of their application
+		}
+		if _, err := p.Run(t.Context(), light); err != nil {
 			t.Error(err)
 		}
 		if took := time.Since(start); took != 2*time.Second {

@@ -1,0 +1,110 @@
+package jobs
+
+import (
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestSharesLeaveRoom has one application take all places that it can. Others find places at once, each half of the rest.
+func TestSharesLeaveRoom(t *testing.T) {
+	s := newShares(64)
+	for i, want := range []int{32, 16, 8, 4, 2, 1, 1, 0} {
+		app, got := strconv.Itoa(i), 0
+		for ok := true; ok; {
+			if ok, _ = s.try(app, 1); ok {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("application %d takes %d places, want %d", i, got, want)
+		}
+	}
+}
+
+// TestSharesGoToTheApplicationWithTheFewest frees places for which two applications wait.
+func TestSharesGoToTheApplicationWithTheFewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newShares(4)
+		ctx, stop := context.WithCancel(t.Context())
+		var mu sync.Mutex
+		var order []string
+		var waiting sync.WaitGroup
+		take := func(app string) {
+			waiting.Go(func() {
+				if s.take(ctx, app) == nil {
+					mu.Lock()
+					order = append(order, app)
+					mu.Unlock()
+				}
+			})
+			synctest.Wait()
+		}
+		for _, app := range []string{"a", "a", "a", "a", "b", "c", "d"} { // two places, one and one: a and d wait
+			take(app)
+		}
+		for _, from := range []string{"a", "a"} {
+			s.give(from, 1)
+			synctest.Wait()
+		}
+		mu.Lock()
+		if got := len(order); got != 6 || order[4] != "d" || order[5] != "a" {
+			t.Errorf("places went to %v, want d before a at the end", order)
+		}
+		mu.Unlock()
+		stop()
+		waiting.Wait()
+	})
+}
+
+// TestSharesAddUp has many callers take, give and give up places at random times. At any time no caller waits that could have a
+// place, and another application finds one unless all are taken. In the end no place is lost.
+func TestSharesAddUp(t *testing.T) {
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			const places = 8
+			s := newShares(places)
+			rnd := rand.New(rand.NewPCG(seed, 0))
+			moment := func() time.Duration { return time.Duration(rnd.IntN(20)) * time.Millisecond }
+			var callers sync.WaitGroup
+			for range 200 {
+				app, begins, gives, holds := strconv.Itoa(rnd.IntN(4)), moment(), moment(), moment()
+				callers.Go(func() {
+					time.Sleep(begins) // virtual
+					ctx, stop := context.WithTimeout(t.Context(), gives)
+					defer stop()
+					if s.take(ctx, app) == nil {
+						time.Sleep(holds) // virtual
+						s.give(app, 1)
+					}
+				})
+			}
+			for range 60 {
+				time.Sleep(time.Millisecond) // virtual
+				synctest.Wait()
+				s.mu.Lock()
+				sum := s.free
+				for _, n := range s.taken {
+					sum += n
+				}
+				for _, c := range s.waiting {
+					if s.fits(c.app, 1) {
+						t.Errorf("seed %d: application %s waits and has %v of %d places", seed, c.app, s.taken, places)
+					}
+				}
+				if sum != places || s.free < 0 {
+					t.Errorf("seed %d: %d places are free and %v taken, want %d in all", seed, s.free, s.taken, places)
+				}
+				s.mu.Unlock()
+			}
+			callers.Wait()
+			if s.free != places || len(s.taken) != 0 || len(s.waiting) != 0 {
+				t.Errorf("seed %d: %d places are free, %v are taken, %d callers wait at the end", seed, s.free, s.taken, len(s.waiting))
+			}
+		})
+	}
+}

@@ -1,0 +1,259 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
+)
+
+const downloadTime = 30 * time.Second // of a slow URL
+
+// waitWorld is a handler whose calls have the jobs in plan, by the body of the request. Slow URLs answer after downloadTime.
+type waitWorld struct {
+	*Handler
+	plan map[string][]api.Job
+	slow atomic.Int64 // downloads of slow URLs under way
+	most atomic.Int64
+}
+
+func newWaitWorld(change func(*Options)) *waitWorld {
+	w := &waitWorld{plan: map[string][]api.Job{}}
+	var g gauge
+	o := options(&g, 0)
+	o.Workers, o.Fetches = 2, 64
+	o.Fetch = func(ctx context.Context, url string) ([]byte, error) {
+		if !strings.HasPrefix(url, "http://slow") {
+			return []byte("picture"), nil
+		}
+		if n := w.slow.Add(1); n > w.most.Load() {
+			w.most.Store(n)
+		}
+		defer w.slow.Add(-1)
+		select {
+		case <-time.After(downloadTime): // virtual
+			return nil, errors.New("timeout")
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if change != nil {
+		change(&o)
+	}
+	w.Handler = &Handler{Service: w, Pool: New(o)}
+	return w
+}
+
+// Begin implements [Service].
+func (w *waitWorld) Begin(_ context.Context, r *api.Request) *api.Call {
+	jobs := append([]api.Job(nil), w.plan[string(r.Body)]...)
+	for i := range jobs {
+		jobs[i].App = r.App
+	}
+	return api.NewCall(jobs, func(results []api.Result) ([]api.Job, api.Response, bool) {
+		failed := 0
+		for i := range results {
+			if results[i].Err != nil {
+				failed++
+			}
+		}
+		if failed == len(results) {
+			return nil, api.Response{Status: 400}, true
+		}
+		return nil, api.Response{Status: 200}, true
+	})
+}
+
+// Refuse implements [Service].
+func (w *waitWorld) Refuse(_ *api.Request, err error) api.Response {
+	if errors.Is(err, auth.ErrRate) {
+		return api.Response{Status: http.StatusTooManyRequests}
+	}
+	return api.Response{Status: http.StatusServiceUnavailable}
+}
+
+// call has an application ask for what plan has under a name.
+func (w *waitWorld) call(ctx context.Context, app, name string) int {
+	return w.Serve(ctx, &api.Request{Method: "POST", Path: "/v2/models/m/outputs", App: app, Body: []byte(name)}).Status
+}
+
+func slowURLs(n int) []api.Job {
+	jobs := make([]api.Job, n)
+	for i := range jobs {
+		jobs[i].URL = "http://slow"
+	}
+	return jobs
+}
+
+func blobs(n int) []api.Job {
+	jobs := make([]api.Job, n)
+	for i := range jobs {
+		jobs[i].Blob = blob.Sum([]byte("x"))
+	}
+	return jobs
+}
+
+// TestSlowURLsHoldUpNobodyElse has one application wait for slow URLs in as many calls as filled a bound once. All of them wait,
+// and meanwhile another application's calls with base64 and with a URL are answered at once, and the server is ready.
+func TestSlowURLsHoldUpNobodyElse(t *testing.T) {
+	for name, attack := range map[string]struct {
+		calls int
+		jobs  []api.Job
+	}{
+		"pictures": {4, slowURLs(128)},
+		"calls":    {32, slowURLs(8)},
+		"base64":   {5, append(slowURLs(1), blobs(127)...)},
+		"first":    {5, append(slowURLs(16), blobs(112)...)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWaitWorld(nil)
+				w.plan["attack"], w.plan["base64"], w.plan["url"] = attack.jobs, blobs(128), []api.Job{{URL: "http://fast"}}
+				ctx, stop := context.WithCancel(t.Context())
+				var answered atomic.Int64
+				var calls sync.WaitGroup
+				for range attack.calls {
+					calls.Go(func() {
+						w.call(ctx, "attacker", "attack")
+						answered.Add(1)
+					})
+					synctest.Wait() // pictures that come as base64 are done
+				}
+				if n := answered.Load(); n != 0 {
+					t.Errorf("%d of %d calls with slow URLs were answered at once", n, attack.calls)
+				}
+				if err := w.Pool.Full(); err != nil {
+					t.Errorf("Full() = %v while calls wait for slow URLs", err)
+				}
+				if calls, pictures, _ := w.Pool.Load(); calls != 0 || pictures != 0 {
+					t.Errorf("%d calls and %d pictures count as work while all wait for slow URLs", calls, pictures)
+				}
+				start := time.Now()
+				for _, other := range []string{"base64", "url"} {
+					if status := w.call(t.Context(), "other", other); status != 200 || time.Since(start) != 0 {
+						t.Errorf("another application's call with %s: %d after %v, want 200 at once", other, status, time.Since(start))
+					}
+				}
+				if status := w.call(t.Context(), "attacker", "base64"); status != 200 || time.Since(start) != 0 {
+					t.Errorf("the same application's call with base64: %d after %v, want 200 at once", status, time.Since(start))
+				}
+				stop()
+				calls.Wait()
+			})
+		})
+	}
+}
+
+// TestManyWaitingCallsAreRefused has one application wait in as many calls as it may. Its next call is refused with status 429,
+// its calls with base64 and the calls of others are not, and in the end no place is taken.
+func TestManyWaitingCallsAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaitWorld(nil)
+		w.plan["slow"], w.plan["base64"], w.plan["url"] = slowURLs(128), blobs(1), []api.Job{{URL: "http://fast"}}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		statuses := make(chan int, 20)
+		var calls sync.WaitGroup
+		for range 20 {
+			calls.Go(func() { statuses <- w.call(ctx, "attacker", "slow") })
+		}
+		synctest.Wait()
+		if n := len(statuses); n != 12 {
+			t.Errorf("%d of 20 calls with 128 slow URLs are refused at once, want 12: half of 2,048 places is the application's", n)
+		}
+		for range len(statuses) {
+			if status := <-statuses; status != http.StatusTooManyRequests {
+				t.Errorf("a call above the share: %d, want 429", status)
+			}
+		}
+		if status := w.call(ctx, "attacker", "base64"); status != 200 {
+			t.Errorf("a call with base64 of the same application: %d, want 200", status)
+		}
+		if status := w.call(ctx, "other", "url"); status != 200 {
+			t.Errorf("a call with a URL of another application: %d, want 200", status)
+		}
+		if n, most := w.Pool.Waiting(), w.most.Load(); n != 1024 || most != 8 {
+			t.Errorf("%d places are taken and %d downloads were under way, want 1,024 and 8", n, most)
+		}
+		stop()
+		calls.Wait()
+		if calls, pictures, _ := w.Pool.Load(); calls != 0 || pictures != 0 || w.Pool.Waiting() != 0 || w.Pool.downloads.used() != 0 {
+			t.Errorf("%d calls, %d pictures, %d places and %d downloads are left", calls, pictures, w.Pool.Waiting(), w.Pool.downloads.used())
+		}
+	})
+}
+
+// TestOthersFillTheWaitingCalls has so many applications wait that no place is free for one more: it is refused with status 503.
+func TestOthersFillTheWaitingCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaitWorld(func(o *Options) { o.MaxWaiting = 8 })
+		w.plan["slow"] = slowURLs(1)
+		ctx, stop := context.WithCancel(t.Context())
+		var first sync.WaitGroup
+		first.Go(func() { w.call(ctx, "first", "slow") })
+		synctest.Wait()
+		if status := w.call(ctx, "second", "slow"); status != http.StatusServiceUnavailable {
+			t.Errorf("a call that finds no place: %d, want 503", status)
+		}
+		stop()
+		first.Wait()
+	})
+}
+
+// TestSlowInputsHoldUpNobodyElse has pictures of one application's inputs wait for slow URLs in the background. Those of another
+// application are analysed at once.
+func TestSlowInputsHoldUpNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWaitWorld(nil)
+		ctx, stop := context.WithCancel(t.Context())
+		var slow sync.WaitGroup
+		for range 32 {
+			slow.Go(func() { w.Pool.Picture(ctx, &api.Job{URL: "http://slow", App: "attacker"}) })
+		}
+		synctest.Wait()
+		start := time.Now()
+		if r := w.Pool.Picture(ctx, &api.Job{URL: "http://fast", App: "other"}); r.Err != nil || time.Since(start) != 0 {
+			t.Errorf("another application's picture: %v after %v, want none at once", r.Err, time.Since(start))
+		}
+		stop()
+		slow.Wait()
+	})
+}
+
+// TestABlobThatIsElsewhereIsADownload has calls wait for pictures that are not here yet.
+func TestABlobThatIsElsewhereIsADownload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		elsewhere := blob.Sum([]byte("elsewhere"))
+		w := newWaitWorld(func(o *Options) {
+			o.Here = func(h blob.Hash) bool { return h != elsewhere }
+			o.Blob = func(ctx context.Context, h blob.Hash) ([]byte, error) {
+				if h == elsewhere {
+					<-ctx.Done()
+					return nil, api.ErrFetch
+				}
+				return []byte("blob"), nil
+			}
+		})
+		w.plan["elsewhere"], w.plan["base64"] = []api.Job{{Blob: elsewhere}}, blobs(1)
+		ctx, stop := context.WithCancel(t.Context())
+		var calls sync.WaitGroup
+		for range 100 {
+			calls.Go(func() { w.call(ctx, "first", "elsewhere") })
+		}
+		synctest.Wait()
+		if status := w.call(t.Context(), "second", "base64"); status != 200 {
+			t.Errorf("a call with base64 while others wait for pictures from elsewhere: %d, want 200", status)
+		}
+		stop()
+		calls.Wait()
+	})
+}
