@@ -35,6 +35,7 @@ func TestNode(t *testing.T) {
 		"joined":    joined,
 		"shared":    credentials,
 		"small":     thumbed,
+		"slow urls": slowURLs,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, binary) })
 	}

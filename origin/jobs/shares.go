@@ -73,7 +73,7 @@ func (s *shares) take(ctx context.Context, app string) error {
 	return ctx.Err()
 }
 
-// give gives n places back. Of the claims that fit now, the application with the fewest places is first.
+// give returns n places. Among the claims that fit now, it serves the application with the fewest places first.
 func (s *shares) give(app string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -81,7 +81,7 @@ func (w *waitWorld) Refuse(_ *api.Request, err error) api.Response {
 	return api.Response{Status: http.StatusServiceUnavailable}
 }
 
-// call has an application ask for what plan has under a name.
+// call sends a request of an application whose body is a name in plan, and returns the status.
 func (w *waitWorld) call(ctx context.Context, app, name string) int {
 	return w.Serve(ctx, &api.Request{Method: "POST", Path: "/v2/models/m/outputs", App: app, Body: []byte(name)}).Status
 }
@@ -229,7 +229,7 @@ func TestSlowInputsHoldUpNobodyElse(t *testing.T) {
 	})
 }
 
-// TestABlobThatIsElsewhereIsADownload has calls wait for pictures that are not here yet.
+// TestABlobThatIsElsewhereIsADownload has calls wait for pictures that the node does not have yet.
 func TestABlobThatIsElsewhereIsADownload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		elsewhere := blob.Sum([]byte("elsewhere"))
