@@ -19,15 +19,65 @@ import (
 type Writer struct {
 	buf   []byte
 	comma bool // a value stands before, so the next one takes a comma
+
+	next    int                     // length of buf at which bounds are checked next; 0: never
+	most    int                     // bytes that are kept
+	grow    func(capacity int) bool // see Bound; nil: any capacity
+	dropped int                     // bytes that are counted and not kept
+
+	depth int   // open objects and arrays
+	split bool  // sizes are recorded
+	sizes []int // see Sizes
+	begin int   // length of the text at the end of the last element that sizes has
 }
 
 // Bytes is the text so far, owned by the writer until the next value.
 func (w *Writer) Bytes() []byte { return w.buf }
 
-// Grow makes room for n more bytes.
-func (w *Writer) Grow(n int) { w.buf = slices.Grow(w.buf, n) }
+// Len returns the length of the text so far, bytes that were not kept included.
+func (w *Writer) Len() int { return w.dropped + len(w.buf) }
+
+// boundStep is the number of bytes between two checks of bounds.
+const boundStep = 32 << 10
+
+// Bound makes the writer keep a text of at most most bytes. The writer only counts the bytes of a longer one: Len is above most then,
+// and Bytes is not the text. The writer calls grow with the buffer's capacity when that has grown by [boundStep] or more. If grow
+// returns false, the writer keeps no more bytes either. nil: it always returns true.
+func (w *Writer) Bound(most int, grow func(capacity int) bool) {
+	w.most, w.grow, w.next = most, grow, min(most, boundStep)
+}
+
+// bound applies the bounds.
+func (w *Writer) bound() {
+	if w.dropped > 0 || w.Len() > w.most || w.grow != nil && !w.grow(cap(w.buf)) {
+		w.dropped += len(w.buf)
+		if cap(w.buf) > 2*boundStep {
+			w.buf = nil
+		}
+		w.buf, w.next = w.buf[:0], boundStep
+		return
+	}
+	w.next = min(w.most, max(cap(w.buf), len(w.buf)+boundStep))
+}
+
+// Split makes the writer record the size of each element of the arrays in the outermost object, and keep no bytes.
+func (w *Writer) Split() { w.Bound(1, nil); w.split = true }
+
+// Sizes returns the bytes of each such element that is an object or an array, with the comma in front of it.
+func (w *Writer) Sizes() []int { return w.sizes }
+
+// Grow makes room for n more bytes, as far as the writer keeps them.
+func (w *Writer) Grow(n int) {
+	if w.next > 0 {
+		n = min(n, max(w.most-w.Len(), 0))
+	}
+	w.buf = slices.Grow(w.buf, n)
+}
 
 func (w *Writer) sep() {
+	if w.next > 0 && len(w.buf) > w.next {
+		w.bound()
+	}
 	if w.comma {
 		w.buf = append(w.buf, ',')
 	}
@@ -39,6 +89,7 @@ func (w *Writer) Object() {
 	w.sep()
 	w.buf = append(w.buf, '{')
 	w.comma = false
+	w.depth++
 }
 
 // Array opens an array.
@@ -46,12 +97,19 @@ func (w *Writer) Array() {
 	w.sep()
 	w.buf = append(w.buf, '[')
 	w.comma = false
+	if w.depth++; w.depth == 2 {
+		w.begin = w.Len()
+	}
 }
 
 // End closes the open object with '}' or the open array with ']'.
 func (w *Writer) End(bracket byte) {
 	w.buf = append(w.buf, bracket)
 	w.comma = true
+	if w.depth--; w.split && w.depth == 2 {
+		w.sizes = append(w.sizes, w.Len()-w.begin)
+		w.begin = w.Len()
+	}
 }
 
 // Name writes a member's name.
