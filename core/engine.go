@@ -75,6 +75,7 @@ type Options struct {
 	KeepPredicted time.Duration  // life of a picture sent to be predicted; 0 means 24 h
 	Keep          partition.Keep // how much of each application's log is kept; zero fields mean what they say
 	JSON          jsonio.Limits  // of a request's body; zero fields mean jsonio's defaults
+	MaxAnswer     int64          // bytes of an answer's body; 0 means api.DefaultMaxAnswer
 
 	Rate         auth.Rate // of each key that an account made, and of its tokens and sessions; zero fields mean 10 a second, 100 at once; PerSecond < 0: none
 	OperatorRate auth.Rate // the same of the operator's own; zero means none
@@ -110,7 +111,7 @@ func Open(o Options) (*Engine, error) {
 	e.service, err = api.New(api.Options{
 		Models: o.Models, Older: e.apps.older(), Hosted: o.Hosted, Apps: register{e}, Tokens: o.Tokens, Accounts: o.Accounts, Calls: o.Calls, Copies: o.Copies, Thumbnails: o.Thumbnails, Clock: o.Clock, Rand: o.Rand,
 		PublicURL: o.PublicURL, PublicAppID: o.PublicAppID,
-		KeepPredicted: o.KeepPredicted, JSON: o.JSON, Rate: o.Rate, OperatorRate: o.OperatorRate,
+		KeepPredicted: o.KeepPredicted, JSON: o.JSON, MaxAnswer: o.MaxAnswer, Rate: o.Rate, OperatorRate: o.OperatorRate,
 	})
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
@@ -147,6 +148,11 @@ func (e *Engine) Begin(ctx context.Context, r *api.Request) *api.Call {
 		return api.Answered(e.service.Refuse(r, fmt.Errorf("%w: the server is stopping", api.ErrBusy)))
 	}
 	return e.service.Begin(ctx, r)
+}
+
+// Caller returns for whom a request speaks; see [api.Service.Caller].
+func (e *Engine) Caller(ctx context.Context, r *api.Request) (string, error) {
+	return e.service.Caller(ctx, r)
 }
 
 // Refuse is the answer to a request that the host does not begin or cannot end, such as one

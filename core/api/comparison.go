@@ -130,7 +130,7 @@ func (c *comparison) find(p page) error {
 	c.changed = len(changes)
 	for _, change := range cut(changes, p) {
 		row := changedInput{}
-		if row.input, err = c.view.Input(change.Ord); err != nil {
+		if row.input, err = c.x.load(c.view, change.Ord); err != nil {
 			return err
 		}
 		e, _, err := index.Embedding(change.Ord)

@@ -73,9 +73,13 @@ func listConcepts(x *exchange) error {
 	}
 	v := x.view()
 	defer v.Close()
-	var all []named
+	var rows []named
+	n := int64(0)
 	if err := v.Concepts(func(c catalog.Concept) bool {
-		all = append(all, x.ownNamed(&c))
+		if p.has(n) {
+			rows = append(rows, x.ownNamed(&c))
+		}
+		n++
 		return true
 	}); err != nil {
 		return err
@@ -83,9 +87,12 @@ func listConcepts(x *exchange) error {
 	m := x.net.models.General()
 	language := x.spoken(m)
 	for i := range m.Concepts {
-		all = append(all, x.publicNamed(public{m, &m.Concepts[i]}, language))
+		if p.has(n) {
+			rows = append(rows, x.publicNamed(public{m, &m.Concepts[i]}, language))
+		}
+		n++
 	}
-	x.writeConceptList(cut(all, p), known)
+	x.writeConceptList(rows, known)
 	return nil
 }
 

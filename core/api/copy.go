@@ -124,6 +124,7 @@ func listOutbox(x *exchange) error {
 	ops := make([]log.Op, 0, min(page.size, defaultPerPage))
 	// They follow one another, so a page begins so many behind the last that is confirmed.
 	err = p.Made(s.Folded+uint64((page.number-1)*page.size), func(op log.Op) bool {
+		x.weighOp(&op)
 		ops = append(ops, op)
 		return int64(len(ops)) < page.size
 	})
@@ -171,6 +172,7 @@ func listConflicts(x *exchange) error {
 	at, from := int64(0), (page.number-1)*page.size
 	err = p.Conflicts(func(c partition.Conflict) bool {
 		if at >= from {
+			x.weighOp(&c.Op)
 			rows = append(rows, c)
 		}
 		at++

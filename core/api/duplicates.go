@@ -31,7 +31,7 @@ func listDuplicates(x *exchange) error {
 	var lines conceptLines
 	inputs := make([]catalog.Input, len(found))
 	for i := range found {
-		if inputs[i], err = v.Input(found[i].Ord); err != nil {
+		if inputs[i], err = x.load(v, found[i].Ord); err != nil {
 			return err
 		}
 		if err := lines.read(x, v, &inputs[i]); err != nil {
@@ -39,7 +39,7 @@ func listDuplicates(x *exchange) error {
 		}
 	}
 	x.ok(func(w *jsonio.Writer) {
-		w.Grow(len(inputs) * inputBytes)
+		w.Grow(len(inputs)*inputBytes + x.loaded)
 		w.Name("duplicates")
 		w.Array()
 		for i := range inputs {
@@ -83,7 +83,7 @@ func listDuplicateGroups(x *exchange) error {
 	inputs := make([][]catalog.Input, len(found.Groups))
 	for i, g := range found.Groups {
 		for _, m := range g.Inputs {
-			in, err := v.Input(m.Ord)
+			in, err := x.load(v, m.Ord)
 			if err == nil {
 				err = lines.read(x, v, &in)
 			}

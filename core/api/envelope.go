@@ -37,6 +37,13 @@ type exchange struct {
 	elsewhere             bool           // it has made some that are not the application's
 
 	scratch []byte // one decoded picture, until the next
+
+	chosen     bool             // the answer is a page of a list
+	loaded     int              // bytes of the records that the answer shows
+	blanks     []byte           // see blank
+	reserve    func(int64) bool // see Request.Reserve; may be nil
+	unreserved bool             // the host has no memory for the answer
+	brief      bool             // the answer shows ids and statuses alone
 }
 
 // parse reads the body, whatever its content type says. An absent body is an empty object.
@@ -55,20 +62,36 @@ func (x *exchange) parse(body []byte) error {
 	return nil
 }
 
-// answer ends the call with the envelope: the status, then the members that write makes.
+// answer ends the call with the envelope: the status, then the members that write makes. It calls write again to measure an answer
+// that is too large.
 func (x *exchange) answer(s status, details string, write func(*jsonio.Writer)) {
+	envelope := func(w *jsonio.Writer) {
+		w.Object()
+		w.Name("status")
+		writeStatus(w, s, details)
+		write(w)
+		w.End('}')
+	}
 	var w jsonio.Writer
 	w.Grow(512)
-	w.Object()
-	w.Name("status")
-	writeStatus(&w, s, details)
-	write(&w)
-	w.End('}')
+	if err := x.bounded(&w, envelope); err != nil {
+		x.withhold(s, err, write)
+		return
+	}
 	x.call.response = Response{
 		Status:      s.http,
 		ContentType: contentType,
 		Header:      x.headers(),
 		Body:        w.Bytes(),
+	}
+}
+
+// empty writes the list of the route without elements.
+func (x *exchange) empty(w *jsonio.Writer) {
+	if x.route != nil && x.route.list != "" {
+		w.Name(x.route.list)
+		w.Array()
+		w.End(']')
 	}
 }
 
@@ -95,13 +118,7 @@ func (x *exchange) fail(err error) {
 	if s.err == ErrBusy || s.err == auth.ErrRate {
 		x.header = append(x.header, Field{"Retry-After", strconv.FormatInt(wait, 10)})
 	}
-	x.answer(s, detailsOf(err, s), func(w *jsonio.Writer) {
-		if x.route != nil && x.route.list != "" {
-			w.Name(x.route.list)
-			w.Array()
-			w.End(']')
-		}
-	})
+	x.answer(s, detailsOf(err, s), x.empty)
 	if s.code == statusInternal.code {
 		x.call.response.Err = err
 	}

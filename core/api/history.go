@@ -3,6 +3,7 @@ package api
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -32,6 +33,9 @@ func readHistory(x *exchange) error {
 		return err
 	}
 	rows := cut(h.all, page)
+	if err := h.fill(rows); err != nil {
+		return err
+	}
 	for i := range rows {
 		if err := h.learn(&rows[i], x.ids["input_id"]); err != nil {
 			return err
@@ -59,6 +63,7 @@ type history struct {
 	standing  Standing // of a copy
 	told      tell
 	all       []past
+	input     log.Dot // whose history it is
 }
 
 // past is an operation and what became of it.
@@ -67,6 +72,7 @@ type past struct {
 	state      string // of the three that an operation goes through
 	verdict    string // where it is not the one that was meant
 	remembered bool   // by the input alone: what is still in force of it
+	missing    bool   // all but the stamp: fill reads the rest
 }
 
 // find finds the operations about the input that the path names, and reports whether they are all that there are.
@@ -89,8 +95,9 @@ func (h *history) find(v *partition.View) (whole bool, err error) {
 // collect finds the operations, newest first, and reports whether they are all that there are.
 func (h *history) collect(in *catalog.Input) (whole bool, err error) {
 	known := map[log.Stamp]bool{}
+	h.input = in.Dot
 	whole, err = h.partition.History(in.Dot, func(e log.Entry) bool {
-		h.all = append(h.all, past{Entry: e})
+		h.all = append(h.all, past{Entry: log.Entry{Seq: e.Seq, Op: log.Op{Dot: e.Op.Dot, At: e.Op.At}}, missing: true})
 		known[e.Op.Stamp()] = true
 		return true
 	})
@@ -104,6 +111,33 @@ func (h *history) collect(in *catalog.Input) (whole bool, err error) {
 	}
 	slices.SortStableFunc(h.all, func(a, b past) int { return cmp.Compare(b.Op.At, a.Op.At) })
 	return false, nil
+}
+
+// fill reads the operations of a page.
+func (h *history) fill(rows []past) error {
+	places := map[log.Stamp]*past{}
+	for i := range rows {
+		if rows[i].missing {
+			places[rows[i].Op.Stamp()] = &rows[i]
+		} else {
+			h.x.weighOp(&rows[i].Op)
+		}
+	}
+	if len(places) == 0 {
+		return nil
+	}
+	_, err := h.partition.History(h.input, func(e log.Entry) bool {
+		if p := places[e.Op.Stamp()]; p != nil {
+			h.x.weighOp(&e.Op)
+			p.Entry = e
+			delete(places, e.Op.Stamp())
+		}
+		return len(places) > 0
+	})
+	if err == nil && len(places) > 0 {
+		err = fmt.Errorf("%w: the log was trimmed while it was read", ErrBusy)
+	}
+	return err
 }
 
 // learn looks up what an operation names, and what became of it.

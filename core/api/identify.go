@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -25,6 +26,30 @@ func (s *Service) Identify(ctx context.Context, r *Request) (auth.Principal, tim
 		return auth.Principal{}, time.Time{}, ErrWhichApp
 	}
 	return x.who, x.until, nil
+}
+
+// Caller returns the application or the account that a call speaks for, from the head of the request alone: a host can refuse a
+// stranger before it reads the body. It is empty for calls that need no credential, or a client's. It neither counts the call nor
+// holds it to a rate. Errors: those of paths, methods and credentials.
+func (s *Service) Caller(ctx context.Context, r *Request) (string, error) {
+	if r.Method == "OPTIONS" {
+		return "", nil
+	}
+	x := exchange{s: s, ctx: ctx, now: s.o.Clock()}
+	var err error
+	if x.route, x.ids, x.at, err = resolve(r.Method, r.Path); err != nil {
+		return "", err
+	}
+	switch asks := x.route.need.Asks; {
+	case asks == auth.OfNobody, asks == auth.OfClient:
+		return "", nil
+	case r.App != "":
+		return r.App, nil
+	}
+	if err := x.identify(r); err != nil {
+		return "", err
+	}
+	return cmp.Or(x.who.App, x.who.Account), nil
 }
 
 // Serving is the base of the network that serves an application as r shows it.

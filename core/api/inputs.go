@@ -38,7 +38,7 @@ func listInputs(x *exchange) error {
 func (x *exchange) stored(v *partition.View, ords []uint32) ([]catalog.Input, error) {
 	inputs := make([]catalog.Input, 0, len(ords))
 	for _, ord := range ords {
-		in, err := v.Input(ord)
+		in, err := x.load(v, ord)
 		if errors.Is(err, catalog.ErrNotFound) {
 			continue
 		}
@@ -60,7 +60,7 @@ func (x *exchange) answerInputs(v *partition.View, s status, inputs []catalog.In
 		}
 	}
 	x.answer(s, "", func(w *jsonio.Writer) {
-		w.Grow(len(inputs) * inputBytes)
+		w.Grow(len(inputs)*inputBytes + x.loaded)
 		w.Name("inputs")
 		w.Array()
 		for i := range inputs {

@@ -23,6 +23,11 @@ func (x *exchange) writeInput(w *jsonio.Writer, lines *conceptLines, in *catalog
 func (x *exchange) writeInputMembers(w *jsonio.Writer, lines *conceptLines, in *catalog.Input, said *status) {
 	w.Name("id")
 	w.String(in.ID)
+	if x.brief {
+		w.Name("status")
+		writeStatus(w, statusOfCode(in.Code), in.Detail)
+		return
+	}
 	w.Name("data")
 	w.Object()
 	writeImage(w, x.addressOf(in), in.Crop)

@@ -87,7 +87,7 @@ func listVersionInputs(x *exchange) error {
 		if err != nil {
 			return err
 		}
-		if inputs, err = frozen(v, m.version, &manifest, p); err != nil {
+		if inputs, err = x.frozen(v, m.version, &manifest, p); err != nil {
 			return err
 		}
 	}
@@ -95,7 +95,7 @@ func listVersionInputs(x *exchange) error {
 }
 
 // frozen returns a page of a version's inputs as they were.
-func frozen(v *partition.View, version *catalog.Version, m *catalog.Manifest, p page) ([]catalog.Input, error) {
+func (x *exchange) frozen(v *partition.View, version *catalog.Version, m *catalog.Manifest, p page) ([]catalog.Input, error) {
 	taught := teaches(version)
 	var inputs []catalog.Input
 	at, from := int64(0), (p.number-1)*p.size
@@ -121,6 +121,7 @@ func frozen(v *partition.View, version *catalog.Version, m *catalog.Manifest, p 
 		for j, l := range t.Labels {
 			in.Labels[j].Label = l
 		}
+		x.hold(&in)
 		inputs = append(inputs, in)
 	}
 	return inputs, nil

@@ -58,27 +58,40 @@ func (x *exchange) answerModels(match func(model) bool) error {
 	}
 	v := x.view()
 	defer v.Close()
-	var all []model
+	var rows []model
+	n := int64(0)
 	if err := v.Models(func(m catalog.Model) bool {
-		if own := (model{own: &m}); match(own) {
-			all = append(all, own)
+		own := model{own: &m}
+		if !match(own) {
+			return true
 		}
+		if p.has(n) {
+			m.Concepts = nil // a list shows none
+			for i := range m.Config {
+				m.Config[i].JSON = x.weigh(m.Config[i].JSON)
+			}
+			rows = append(rows, own)
+		}
+		n++
 		return true
 	}); err != nil {
 		return err
 	}
 	for _, m := range x.net.models.Models() {
 		if public := (model{public: m}); match(public) {
-			all = append(all, public)
+			if p.has(n) {
+				rows = append(rows, public)
+			}
+			n++
 		}
 	}
-	rows := cut(all, p)
 	for i := range rows {
 		if own := rows[i].own; own != nil && own.Newest != "" {
 			newest, err := v.Version(own.Dot, own.Newest)
 			if err != nil {
 				return err
 			}
+			clear(newest.Concepts) // a list shows their number
 			rows[i].version = &newest
 		}
 	}

@@ -53,7 +53,7 @@ func listNext(x *exchange) error {
 	inputs := make([]catalog.Input, len(rows))
 	var lines conceptLines
 	for i := range rows {
-		if inputs[i], err = v.Input(rows[i].Ord); err != nil {
+		if inputs[i], err = x.load(v, rows[i].Ord); err != nil {
 			return err
 		}
 		if err := lines.read(x, v, &inputs[i]); err != nil {

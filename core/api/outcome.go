@@ -27,7 +27,7 @@ func (x *exchange) answerOutcomes(items []outcome, said *status) error {
 		item := &items[i]
 		inputs[i] = item.asked
 		if item.err == nil {
-			in, err := v.Input(item.ord)
+			in, err := x.load(v, item.ord)
 			switch {
 			case err == nil:
 				inputs[i] = in
@@ -46,7 +46,7 @@ func (x *exchange) answerOutcomes(items []outcome, said *status) error {
 	}
 	s, _ := overall(good, len(items), nil)
 	x.answer(s, "", func(w *jsonio.Writer) {
-		w.Grow(len(inputs) * inputBytes)
+		w.Grow(len(inputs)*inputBytes + x.loaded)
 		w.Name("inputs")
 		w.Array()
 		for i := range inputs {

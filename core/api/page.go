@@ -17,6 +17,7 @@ const farthest = 1 << 40
 // wins where both say something. Absent and 0 mean page 1 and the default size.
 func (x *exchange) paged() (page, error) {
 	var p page
+	x.chosen = true
 	values, _ := url.ParseQuery(x.query) // what is malformed is unknown, and so ignored
 	for name, n := range map[string]*int64{"page": &p.number, "per_page": &p.size} {
 		if text := values.Get(name); text != "" {
@@ -48,6 +49,12 @@ func (x *exchange) paged() (page, error) {
 		p.size = defaultPerPage
 	}
 	return page{min(p.number, farthest), min(p.size, maxPerPage)}, nil
+}
+
+// has reports whether the row at a place, from 0, belongs to the page.
+func (p page) has(at int64) bool {
+	from := (p.number - 1) * p.size
+	return at >= from && at < from+p.size
 }
 
 // cut returns the rows of a page; none past the end.

@@ -161,7 +161,7 @@ func (x *exchange) hits(q *search.Query, p page) error {
 	inputs := make([]catalog.Input, len(found.Hits))
 	lines := conceptLines{}
 	for i, hit := range found.Hits {
-		if inputs[i], err = v.Input(hit.Ord); err != nil {
+		if inputs[i], err = x.load(v, hit.Ord); err != nil {
 			return err
 		}
 		if err := lines.read(x, v, &inputs[i]); err != nil {
@@ -169,7 +169,7 @@ func (x *exchange) hits(q *search.Query, p page) error {
 		}
 	}
 	x.ok(func(w *jsonio.Writer) {
-		w.Grow(len(inputs) * inputBytes)
+		w.Grow(len(inputs)*inputBytes + x.loaded)
 		w.Name("id")
 		w.String(id)
 		w.Name("hits")

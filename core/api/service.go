@@ -52,6 +52,7 @@ type Options struct {
 	PublicAppID   string        // app_id of public models and concepts; empty: null
 	KeepPredicted time.Duration // life of a picture sent to be predicted; 0: 24 h
 	JSON          jsonio.Limits // of a request's body
+	MaxAnswer     int64         // bytes of an answer's body; 0: DefaultMaxAnswer
 
 	Rate         auth.Rate // of each key that an account made, and of its tokens and sessions; zero: 10 per second, 100 at once; PerSecond < 0: none
 	OperatorRate auth.Rate // the same of the operator's; zero: none
@@ -122,6 +123,9 @@ func New(o Options) (*Service, error) {
 	if o.KeepPredicted == 0 {
 		o.KeepPredicted = 24 * time.Hour
 	}
+	if o.MaxAnswer == 0 {
+		o.MaxAnswer = DefaultMaxAnswer
+	}
 	u, err := url.Parse(o.PublicURL)
 	switch {
 	case o.Models == nil || o.Hosted == nil || o.Apps == nil || o.Clock == nil || o.Rand == nil:
@@ -130,6 +134,8 @@ func New(o Options) (*Service, error) {
 		return nil, fmt.Errorf("%w: no general model", ErrOptions)
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, fmt.Errorf("%w: invalid public URL %q", ErrOptions, o.PublicURL)
+	case o.MaxAnswer < MinMaxAnswer:
+		return nil, fmt.Errorf("%w: MaxAnswer is %d, the minimum is %d", ErrOptions, o.MaxAnswer, MinMaxAnswer)
 	case o.KeepPredicted < 0:
 		return nil, fmt.Errorf("%w: KeepPredicted is negative: %v", ErrOptions, o.KeepPredicted)
 	}
@@ -144,7 +150,7 @@ func New(o Options) (*Service, error) {
 // Begin starts a request. The call is done at once unless it needs pictures analysed.
 // ctx bounds the reading and writing of blobs.
 func (s *Service) Begin(ctx context.Context, r *Request) *Call {
-	x := &exchange{s: s, ctx: ctx, query: r.Query, now: s.o.Clock()}
+	x := &exchange{s: s, ctx: ctx, query: r.Query, now: s.o.Clock(), reserve: r.Reserve}
 	if r.Method == "OPTIONS" && segments(r.Path) != nil {
 		return Answered(preflight())
 	}

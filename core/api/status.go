@@ -34,6 +34,8 @@ var (
 	ErrMethod = errors.New("method not allowed")
 	// ErrPage is returned for page numbers that are none.
 	ErrPage = errors.New("invalid page")
+	// ErrAnswer is returned for an answer that would be larger than one may be.
+	ErrAnswer = errors.New("the answer is too large")
 	// ErrPredict is returned for a predict call without inputs or with too many.
 	ErrPredict = errors.New("malformed predict request")
 	// ErrModelArgument is returned for an output_config that the model cannot follow.
@@ -151,6 +153,7 @@ var statuses = []status{
 	{jsonio.ErrTooDeep, 400, 11100, "Bad request format"},
 	{jsonio.ErrTooMany, 400, 11100, "Bad request format"},
 	{ErrPage, 400, 11102, "Invalid request"},
+	{ErrAnswer, 400, 11102, "Invalid request"},
 	{ErrWhichApp, 400, 11102, "Invalid request"},
 	{ErrSync, 400, 11102, "Invalid request"},
 	{ErrAccountRequest, 400, 11102, "Invalid request"},

@@ -29,6 +29,7 @@ func listVersions(x *exchange) error {
 		at, from := int64(0), (p.number-1)*p.size
 		if err := v.Versions(m.own.Dot, func(got catalog.Version) bool {
 			if at >= from {
+				clear(got.Concepts) // a list shows their number
 				rows = append(rows, got)
 			}
 			at++

@@ -101,6 +101,7 @@ func (e *engine) start(ctx context.Context, l *command.Lent, tables *predict.Set
 		Runtime: rt,
 		Settings: abi.Settings{
 			PublicURL: strings.TrimRight(l.PublicURL, "/"), PublicAppID: l.PublicAppID, KeepPredicted: l.KeepPredicted,
+			MaxAnswer: uint64(l.MaxAnswer),
 		},
 		Rate: l.Rate, OperatorRate: l.OperatorRate,
 		Models: tables,
@@ -156,6 +157,16 @@ func (e *engine) Begin(ctx context.Context, r *api.Request) *api.Call {
 		return api.Answered(e.Refuse(r, api.ErrInternal))
 	}
 	return f.Begin(ctx, asked(r))
+}
+
+// Caller implements [jobs.Service].
+func (e *engine) Caller(ctx context.Context, r *api.Request) (string, error) {
+	f, err := e.fleet()
+	if err != nil {
+		e.log.Error("module", "error", err)
+		return "", api.ErrInternal
+	}
+	return f.Caller(ctx, r)
 }
 
 // refuser says what no module needs to be asked for.

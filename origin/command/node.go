@@ -107,7 +107,7 @@ func (n *node) lent(serving bool) *Lent {
 	s := &n.settings
 	return &Lent{
 		Folder: n.folder, Hosted: n.hosted, Tokens: n.tokens, Accounts: n.accounts, Bundles: s.bundles,
-		PublicURL: s.publicURL, PublicAppID: s.publicAppID, KeepPredicted: s.keepPredicted,
+		PublicURL: s.publicURL, PublicAppID: s.publicAppID, KeepPredicted: s.keepPredicted, MaxAnswer: s.maxAnswer,
 		Rate: s.rate, OperatorRate: s.operator, Copies: s.copies, Serving: serving, Log: n.log,
 	}
 }

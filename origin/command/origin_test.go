@@ -36,7 +36,7 @@ const (
 func testSettings(t testing.TB) settings {
 	return settings{
 		listen: "127.0.0.1:0", data: t.TempDir(), language: "en", keepPredicted: 24 * time.Hour,
-		maxBody: 96 << 20, maxConns: 2048, logFormat: "text",
+		maxBody: 96 << 20, maxAnswer: 16 << 20, maxConns: 2048, logFormat: "text",
 	}
 }
 

@@ -97,6 +97,7 @@ type Lent struct {
 
 	PublicURL, PublicAppID string
 	KeepPredicted          time.Duration
+	MaxAnswer              int64 // bytes of an answer's body
 	Rate, OperatorRate     auth.Rate
 	Copies                 func(app string) (api.Standing, bool) // see core.Options; nil: nobody keeps copies here
 	Serving                bool                                  // false: for one command on the folder

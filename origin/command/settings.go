@@ -38,6 +38,7 @@ type settings struct {
 	allowPrivate  bool
 	fetchPorts    []uint16
 	maxBody       int64
+	maxAnswer     int64
 	minFree       int64
 	maxConns      int
 	workers       int
@@ -77,6 +78,7 @@ func serveFlags(f *pflag.FlagSet, program Program) {
 	f.Bool("allow-private-fetch", false, "allow picture downloads from private addresses and any port; for tests and closed networks")
 	f.IntSlice("fetch-ports", nil, "additional `ports` allowed for picture downloads (80 and 443 are always allowed)")
 	f.String("max-body", "96MB", "maximum `size` of a request body, such as 96MB")
+	f.String("max-answer", "16MB", "maximum `size` of an answer, such as 16MB; at least 2MB")
 	f.String("min-free", "512MB", "refuse writes when the disk has less free space than this `size`")
 	f.Int("max-connections", 2048, "maximum `number` of open connections; above it the longest idle one is closed")
 	f.Int("workers", 0, "`number` of pictures analysed in parallel (default: number of CPU cores)")
@@ -99,7 +101,7 @@ func serveFlags(f *pflag.FlagSet, program Program) {
 
 // folderSettings are those of a command that opens a data folder itself.
 func folderSettings(dir string, env *Env) settings {
-	return settings{data: dir, publicURL: "http://127.0.0.1:8080", language: "en", keepPredicted: 24 * time.Hour, maxBody: 96 << 20, folder: env.Data, program: env.Program}
+	return settings{data: dir, publicURL: "http://127.0.0.1:8080", language: "en", keepPredicted: 24 * time.Hour, maxBody: 96 << 20, maxAnswer: api.DefaultMaxAnswer, folder: env.Data, program: env.Program}
 }
 
 // loadSettings reads, the later the stronger: the flags' defaults, the configuration file,
@@ -158,6 +160,12 @@ func parseSettings(k *koanf.Koanf, program Program) (s settings, err error) {
 	}
 	if s.maxBody, err = ParseSize(k.String("max-body")); err != nil {
 		return s, Usagef("max-body: %w", err)
+	}
+	if s.maxAnswer, err = ParseSize(k.String("max-answer")); err != nil {
+		return s, Usagef("max-answer: %w", err)
+	}
+	if s.maxAnswer < api.MinMaxAnswer {
+		return s, Usagef("max-answer: %q is less than 2MB", k.String("max-answer"))
 	}
 	if s.minFree, err = ParseSize(k.String("min-free")); err != nil {
 		return s, Usagef("min-free: %w", err)

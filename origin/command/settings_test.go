@@ -36,7 +36,7 @@ func TestSettingsDefaults(t *testing.T) {
 	}
 	want := settings{
 		listen: "127.0.0.1:8080", data: "sightline-data", language: "en", keepPredicted: 24 * time.Hour,
-		maxBody: 96 << 20, minFree: 512 << 20, maxConns: 2048, logFormat: "auto", logLevel: slog.LevelInfo,
+		maxBody: 96 << 20, maxAnswer: 16 << 20, minFree: 512 << 20, maxConns: 2048, logFormat: "auto", logLevel: slog.LevelInfo,
 		tokenLife: 15 * time.Minute, rate: auth.Rate{PerSecond: 10, Burst: 100}, operator: auth.Rate{PerSecond: -1},
 		program: s.program,
 	}
@@ -109,6 +109,8 @@ func TestSettingsRefused(t *testing.T) {
 		{"--listen", "127.0.0.1"},
 		{"--listen", "127.0.0.1:http"},
 		{"--listen", "127.0.0.1:99999"},
+		{"--max-answer", "1MB"},
+		{"--max-answer", "many"},
 		{"--max-body", "0"},
 		{"--max-body", "many"},
 		{"--max-body", "99999999GB"},

@@ -9,6 +9,7 @@ import (
 // Service is the engine as the pool drives it.
 type Service interface {
 	Begin(ctx context.Context, r *api.Request) *api.Call
+	Caller(ctx context.Context, r *api.Request) (string, error)
 	Refuse(r *api.Request, err error) api.Response
 }
 
@@ -38,6 +39,11 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 		call.Resume(results)
 	}
 	return call.Response()
+}
+
+// Caller returns for whom a request speaks, from its head.
+func (h *Handler) Caller(ctx context.Context, r *api.Request) (string, error) {
+	return h.Service.Caller(ctx, r)
 }
 
 // Refuse answers a request that is not let through.

@@ -366,6 +366,8 @@ func (s *service) Begin(_ context.Context, r *api.Request) *api.Call {
 	return api.Answered(api.Response{Status: 200, Body: fmt.Appendf(nil, "%s %s", r.Method, r.Path)})
 }
 
+func (s *service) Caller(context.Context, *api.Request) (string, error) { return "", nil }
+
 func (s *service) Refuse(_ *api.Request, err error) api.Response {
 	s.refused = append(s.refused, err)
 	return api.Response{Status: 503}

@@ -29,6 +29,7 @@ type Settings struct {
 	PictureTime                 time.Duration // of one analysis by the clock, whole milliseconds; 0: any
 	Memory                      uint64        // bytes: the collector works harder near it; 0: as it is
 	Checked                     bool          // the host has held the bundles' files to their hashes
+	MaxAnswer                   uint64        // bytes of an answer's body; 0: the core's default
 	Replica                     *Replica      // the application is a copy of an origin's; nil: it stands alone
 }
 
@@ -85,6 +86,7 @@ func (s *Settings) Marshal() []byte {
 		e.Bool(9, r.Takes)
 		e.Close(at)
 	}
+	e.Uint(21, s.MaxAnswer)
 	return e.Bytes(nil)
 }
 
@@ -135,6 +137,8 @@ func ParseSettings(data []byte) (Settings, error) {
 			s.Checked = d.Bool()
 		case 20:
 			s.Replica = getReplica(d.Message())
+		case 21:
+			s.MaxAnswer = d.Uint()
 		}
 	}
 	if s.Role < Engine || s.Role > Both {

@@ -70,6 +70,14 @@ func (x *front) application(r *api.Request) string {
 	return key.App
 }
 
+// Caller returns for whom a request speaks; see api.Service.
+func (f *Fleet) Caller(ctx context.Context, r *api.Request) (string, error) {
+	if app := f.front.application(r); app != "" {
+		return app, nil
+	}
+	return f.front.service.Caller(ctx, r)
+}
+
 // AppOf is the application that a request's credential is good for; empty: it is good for none.
 func (f *Fleet) AppOf(r *api.Request) string { return f.front.application(r) }
 

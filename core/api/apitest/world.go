@@ -104,7 +104,7 @@ type Guest interface {
 type Elsewhere func(t testing.TB, o core.Options, app string) Guest
 
 // NewServer is the world of a transcript. Settings are those that transcripts know:
-// public-app-id, default-language, public-url, max-bytes and max-members (of a body), owner (of the
+// public-app-id, default-language, public-url, max-bytes and max-members (of a body), max-answer, owner (of the
 // application: the operator's unless it says anna or bert), scopes (of the key: All), rate (of keys
 // of accounts: "per second, at once") and calls (left to the owner). files may be nil.
 func NewServer(t testing.TB, set *predict.Set, files fs.FS, settings map[string]string) Server {
@@ -148,6 +148,11 @@ func NewWorldElsewhere(t testing.TB, store kv.Store, set *predict.Set, files fs.
 	}
 	if rate, ok := settings["rate"]; ok {
 		if _, err := fmt.Sscanf(rate, "%g,%d", &w.options.Rate.PerSecond, &w.options.Rate.Burst); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if most, ok := settings["max-answer"]; ok {
+		if w.options.MaxAnswer, err = strconv.ParseInt(most, 10, 64); err != nil {
 			t.Fatal(err)
 		}
 	}

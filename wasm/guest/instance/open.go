@@ -87,7 +87,7 @@ func (i *Instance) openEngine(set *predict.Set, older func([32]byte) (*predict.S
 		App: s.App, Models: set, Older: older,
 		Clock: lent.Clock(i.Imports), Rand: lent.Random{From: i.Imports},
 		PublicURL: s.PublicURL, PublicAppID: s.PublicAppID, KeepPredicted: s.KeepPredicted,
-		JSON: jsonio.Limits{Bytes: int(s.MaxBytes), Members: int(s.MaxMembers)},
+		JSON: jsonio.Limits{Bytes: int(s.MaxBytes), Members: int(s.MaxMembers)}, MaxAnswer: int64(s.MaxAnswer),
 		Rate: rate(s.Rate, s.Burst, -1), OperatorRate: rate(s.OperatorRate, s.OperatorBurst, 0),
 	}
 	if s.Tokens {

@@ -118,6 +118,13 @@ func lentTo(t testing.TB, w *apitest.World, app string, bundles fs.FS, settings 
 			*limit = uint32(n)
 		}
 	}
+	if most, ok := settings["max-answer"]; ok {
+		n, err := strconv.ParseUint(most, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.MaxAnswer = n
+	}
 	if rate, ok := settings["rate"]; ok {
 		if _, err := fmt.Sscanf(rate, "%d,%d", &s.Rate, &s.Burst); err != nil {
 			t.Fatal(err)
