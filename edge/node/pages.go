@@ -26,7 +26,7 @@ func (n *Node) Mounts(s *command.Server) ([]httpd.Mount, error) {
 	}
 	return []httpd.Mount{
 		{Prefix: console.Prefix, Handler: own, Own: true},
-		{Prefix: "", Handler: pages, Own: true},
+		{Prefix: "", Handler: pages, Own: true, Static: true},
 	}, nil
 }
 

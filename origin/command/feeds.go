@@ -73,14 +73,14 @@ func (srv *Server) feeds() ([]httpd.Mount, error) {
 		tend(ctx)
 		system.Every(ctx, feedInterval, tend)
 	})
-	return append(srv.copyCalls(), httpd.Mount{Prefix: feed.Prefix, Handler: srv.feed, Live: true, CallTimeout: liveTime}), nil
+	return append(srv.copyCalls(), httpd.Mount{Prefix: feed.Prefix, Handler: srv.feed, Caller: srv.feed.Caller, Live: true, CallTimeout: liveTime}), nil
 }
 
 // copyCalls are the mounts of what a copy tells of itself, which is the interface's although it stands among the
 // paths of the protocol. An application that is no copy says so there.
 func (srv *Server) copyCalls() (mounts []httpd.Mount) {
 	for _, call := range []string{"/status", "/outbox", "/conflicts"} {
-		mounts = append(mounts, httpd.Mount{Prefix: feed.Prefix + call, Handler: recorded{srv.handler, srv.node}})
+		mounts = append(mounts, httpd.Mount{Prefix: feed.Prefix + call, Handler: recorded{srv.handler, srv.node}, Caller: srv.handler.Caller})
 	}
 	return mounts
 }

@@ -32,9 +32,9 @@ func (srv *Server) mounts() ([]httpd.Mount, error) {
 		return nil, err
 	}
 	mounts = append(mounts,
-		httpd.Mount{Prefix: "/v2", Handler: recorded{srv.handler, srv.node}},
-		httpd.Mount{Prefix: token.Path, Handler: token.Published{Tokens: srv.tokens, Refuser: srv.handler}},
-		httpd.Mount{Prefix: openapi.Path, Handler: described{srv.handler}},
+		httpd.Mount{Prefix: "/v2", Handler: recorded{srv.handler, srv.node}, Caller: srv.handler.Caller},
+		httpd.Mount{Prefix: token.Path, Handler: token.Published{Tokens: srv.tokens, Refuser: srv.handler}, Static: true},
+		httpd.Mount{Prefix: openapi.Path, Handler: described{srv.handler}, Static: true},
 		srv.runtime(),
 	)
 	return append(mounts, own...), nil
@@ -54,7 +54,7 @@ func (srv *Server) runtime() httpd.Mount {
 		}
 		return served.New(served.Parts{Guest: guest, Kernels: kernels, Bundles: srv.settings.bundles})
 	})
-	return httpd.Mount{Prefix: strings.TrimSuffix(served.Path, "/"), Handler: computing{srv.handler, files, srv.log}, Own: true}
+	return httpd.Mount{Prefix: strings.TrimSuffix(served.Path, "/"), Handler: computing{srv.handler, files, srv.log}, Own: true, Static: true}
 }
 
 // computing answers with the runtime's files; a program that was built without them has none.

@@ -92,7 +92,7 @@ func (o *origin) Open(_ context.Context, l *Lent) (Engine, error) {
 	}
 	engine, err := core.Open(core.Options{
 		Store: l.Folder.Store, Models: o.set, Hosted: l.Hosted, Clock: system.Now, Rand: system.Random,
-		PublicURL: l.PublicURL, PublicAppID: l.PublicAppID, KeepPredicted: l.KeepPredicted,
+		PublicURL: l.PublicURL, PublicAppID: l.PublicAppID, KeepPredicted: l.KeepPredicted, MaxAnswer: l.MaxAnswer,
 		Keep: o.keep, Tokens: l.Tokens, Accounts: l.Accounts, Calls: l.Accounts, Rate: l.Rate, OperatorRate: l.OperatorRate, Copies: l.Copies,
 		Older: func(base [32]byte) (*predict.Set, error) { return older(l.Folder, base) },
 	})
@@ -127,8 +127,8 @@ func (o *origin) Mounts(srv *Server) ([]httpd.Mount, error) {
 		return nil, err
 	}
 	return []httpd.Mount{
-		{Prefix: console.Prefix, Handler: own, Own: true, CallTimeout: exportTime},
-		{Prefix: "", Handler: pages, Own: true},
+		{Prefix: console.Prefix, Handler: own, Caller: own.Caller, Own: true, CallTimeout: exportTime},
+		{Prefix: "", Handler: pages, Own: true, Static: true},
 	}, nil
 }
 

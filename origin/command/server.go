@@ -89,6 +89,7 @@ func (srv *Server) wire() error {
 		Hosted:        hosted{srv.engine, srv.folder.Blobs},
 		MaxBody:       srv.settings.maxBody,
 		BodyBudget:    max(2*srv.settings.maxBody, min(memory/4, 2<<30)),
+		AnswerBudget:  max(4*srv.settings.maxAnswer, min(memory/8, 128<<20)),
 		MaxConns:      srv.settings.maxConns,
 		MaxConnsPerIP: srv.connsPerIP(),
 		TLS:           srv.secure,

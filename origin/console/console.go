@@ -154,6 +154,15 @@ func (c *call) serve() (any, error) {
 	return route.serve(c)
 }
 
+// Caller returns the account that a request's cookie is of, from the request's head; empty: none.
+func (h *Handler) Caller(ctx context.Context, r *api.Request) (string, error) {
+	c := &call{Handler: h, ctx: ctx, r: r}
+	if h.o.Edge != nil || c.enter() != nil {
+		return "", nil // Serve answers with the error
+	}
+	return c.account.ID, nil
+}
+
 // Refuse is the answer to a request that the server does not let through.
 func (h *Handler) Refuse(r *api.Request, err error) api.Response {
 	c := &call{Handler: h, r: r}

@@ -4,54 +4,65 @@ import (
 	"errors"
 	"io"
 	"net"
-	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
+
+	"github.com/sightline-dev/sightline/core/api"
 )
-
-// budget is a number of bytes that all requests share. It never waits: who finds it empty
-// is refused, since a queue of bodies would be the memory that it is there to save.
-type budget struct {
-	left atomic.Int64
-}
-
-func (b *budget) take(n int64) bool {
-	for {
-		left := b.left.Load()
-		if n > left {
-			return false
-		}
-		if b.left.CompareAndSwap(left, left-n) {
-			return true
-		}
-	}
-}
-
-func (b *budget) give(n int64) { b.left.Add(n) }
 
 const (
-	firstBytes = 16 << 10 // of a body's buffer
-	trusted    = 1 << 20  // a client that sent as much gets the rest of its declared length at once
-	chunkStep  = 16 << 10
+	firstBytes      = 16 << 10 // of a body's buffer, which then doubles
+	maxStrangerBody = 1 << 20  // of a caller that is not known: to sign up, to log in, to get a token
 )
 
-// admissible decides about a body before it is read, from what its header declares.
-func (s *Server) admissible(ctx *fasthttp.RequestCtx) error {
+// source gives a body its memory.
+type source struct {
+	shares *shares
+	caller string
+	most   int64 // bytes of one body
+}
+
+// admissible decides about a body before it is read, from the request's head: who sends it, and how much.
+func (s *Server) admissible(ctx *fasthttp.RequestCtx, r *api.Request) (source, error) {
 	n := int64(ctx.Request.Header.ContentLength())
 	switch {
 	case n > s.o.MaxBody:
-		return errLarge
+		return source{}, errLarge
 	case n == 0 || n < -1:
-		return nil
-	case s.draining.Load() && n != 0:
-		return nil // accepted before the end: it is answered
-	case s.o.Full() != nil:
-		return errBusy
-	case n > s.budget.left.Load():
-		return errBudget
+		return source{}, nil
 	}
-	return nil
+	from, err := s.sourceOf(ctx, r)
+	switch {
+	case err != nil:
+		return from, err
+	case n > from.most:
+		return from, errLarge
+	case s.draining.Load():
+		return from, nil // accepted before the end: it is answered
+	case s.o.Full() != nil:
+		return from, errBusy
+	case n > 0 && !from.shares.fits(from.caller, n):
+		return from, errBudget
+	}
+	return from, nil
+}
+
+// sourceOf finds out who sends a body.
+func (s *Server) sourceOf(ctx *fasthttp.RequestCtx, r *api.Request) (source, error) {
+	if m := s.mount(r.Path); m != nil {
+		if m.Live {
+			authorizeSocket(ctx, r)
+		}
+		caller, err := m.caller(s.ctx, r)
+		if err != nil {
+			return source{}, &strangerError{err}
+		}
+		if caller != "" {
+			return source{s.bodies, caller, s.o.MaxBody}, nil
+		}
+	}
+	return source{s.unknown, r.Remote, min(s.o.MaxBody, maxStrangerBody)}, nil
 }
 
 // arrived reports whether a refused request has been read to its end all the same: a body
@@ -59,7 +70,8 @@ func (s *Server) admissible(ctx *fasthttp.RequestCtx) error {
 // makes refusing under load cheap. After anything ambiguous it never does.
 func (s *Server) arrived(ctx *fasthttp.RequestCtx, why error) bool {
 	const firstRead = 8 << 10
-	if why != errBusy && why != errBudget {
+	var who *strangerError
+	if why != errBusy && why != errBudget && !errors.As(why, &who) {
 		return false
 	}
 	n := ctx.Request.Header.ContentLength()
@@ -76,18 +88,32 @@ func (s *Server) arrived(ctx *fasthttp.RequestCtx, why error) bool {
 // body is a request's body and its share of the budget.
 type body struct {
 	bytes []byte
+	from  source
 	taken int64
 }
 
 func (s *Server) release(b *body) {
-	s.budget.give(b.taken)
+	if b.taken > 0 {
+		b.from.shares.give(b.from.caller, b.taken)
+	}
 	*b = body{}
+}
+
+// grow makes room for more bytes, up to length. The budget counts what the body has, not what its header declares.
+func (b *body) grow(length int64) error {
+	size := min(length, max(firstBytes, 2*int64(cap(b.bytes))))
+	if !b.from.shares.take(b.from.caller, size-b.taken) {
+		return errBudget
+	}
+	b.taken = size
+	b.bytes = append(make([]byte, 0, size), b.bytes...)
+	return nil
 }
 
 // readBody reads the body under the budget, the size limit, the deadline and the least rate.
 // On an error what it has taken is in b all the same.
-func (s *Server) readBody(ctx *fasthttp.RequestCtx, b *body) error {
-	if err := s.admissible(ctx); err != nil {
+func (s *Server) readBody(ctx *fasthttp.RequestCtx, request *api.Request, b *body) (err error) {
+	if b.from, err = s.admissible(ctx, request); err != nil {
 		return err
 	}
 	stream := ctx.RequestBodyStream()
@@ -98,23 +124,13 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx, b *body) error {
 	defer r.end()
 	length := int64(ctx.Request.Header.ContentLength())
 	if length < 0 {
-		return s.readChunked(&r, b)
+		return readChunked(&r, b)
 	}
-	if length == 0 {
-		return nil
-	}
-	if !s.budget.take(length) {
-		return errBudget
-	}
-	b.taken = length
-	b.bytes = make([]byte, 0, min(length, firstBytes))
 	for int64(len(b.bytes)) < length {
 		if len(b.bytes) == cap(b.bytes) {
-			size := min(length, 2*int64(cap(b.bytes)))
-			if len(b.bytes) >= trusted {
-				size = length
+			if err := b.grow(length); err != nil {
+				return err
 			}
-			b.bytes = append(make([]byte, 0, size), b.bytes...)
 		}
 		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
 		b.bytes = b.bytes[:len(b.bytes)+n]
@@ -125,23 +141,17 @@ func (s *Server) readBody(ctx *fasthttp.RequestCtx, b *body) error {
 	return nil
 }
 
-// readChunked takes its share of the budget as the body grows.
-func (s *Server) readChunked(r *paced, b *body) error {
+// readChunked reads a body that does not declare its length.
+func readChunked(r *paced, b *body) error {
 	for {
-		if int64(len(b.bytes)) == b.taken {
-			step := min(max(chunkStep, b.taken), s.o.MaxBody+1-b.taken)
-			if step <= 0 {
-				return errLarge
+		if len(b.bytes) == cap(b.bytes) {
+			if err := b.grow(b.from.most + 1); err != nil {
+				return err
 			}
-			if !s.budget.take(step) {
-				return errBudget
-			}
-			b.taken += step
-			b.bytes = append(make([]byte, 0, b.taken), b.bytes...)
 		}
-		n, err := r.Read(b.bytes[len(b.bytes):b.taken])
+		n, err := r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
 		b.bytes = b.bytes[:len(b.bytes)+n]
-		if int64(len(b.bytes)) > s.o.MaxBody {
+		if int64(len(b.bytes)) > b.from.most {
 			return errLarge
 		}
 		if errors.Is(err, io.EOF) {

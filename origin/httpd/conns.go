@@ -55,6 +55,14 @@ type conn struct {
 	drain    bool         // read on after the last answer, so that the client gets it
 	phase    atomic.Int32 // silent, arriving, serving or writing
 	unserved func()       // ends a call whose WebSocket never began; nil: there is none
+	answer   *share       // memory of the answer that is made or sent; nil: of none
+
+	// Deadlines of the answer that is sent; see Write.
+	each  time.Duration // for the client to take one piece; 0: the library's deadlines count
+	grace time.Duration // until the client must have kept the least rate; 0: any rate
+	rate  int64         // the least, bytes a second
+	began time.Time
+	sent  int64
 
 	// Guarded by gate.mu.
 	place  *list.Element // in gate.waiting; nil while a request is served
@@ -187,14 +195,65 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// pieceBytes is the number of bytes of an answer between two deadlines.
+const pieceBytes = 64 << 10
+
+// pace sets the deadlines of an answer. late writes it, if it is a stream.
+func (c *conn) pace(o *Options, late *stream) {
+	c.each, c.grace, c.rate, c.began, c.sent = o.StallTimeout, o.WriteTimeout, o.MinBodyRate, c.gate.now(), 0
+	if late != nil {
+		c.each, c.grace = late.each, 0 // it takes the time that its handler takes
+	}
+}
+
+// Write writes an answer in pieces. The client must take each in time and, after the grace, all of them at the least rate: the
+// network's buffers take megabytes, so a rate alone would not notice for minutes that a client reads nothing.
+func (c *conn) Write(p []byte) (n int, err error) {
+	for {
+		piece := p[n:min(n+pieceBytes, len(p))]
+		if err := c.schedule(); err != nil {
+			return n, err
+		}
+		m, err := c.Conn.Write(piece)
+		n += m
+		c.sent += int64(m)
+		if err != nil || n == len(p) {
+			return n, err
+		}
+		c.enter(writing) // a client that takes what it gets is not the one that waits longest
+	}
+}
+
+// schedule sets the deadline of the next piece.
+func (c *conn) schedule() error {
+	if c.each == 0 {
+		return nil
+	}
+	deadline := c.gate.now().Add(c.each)
+	if c.grace > 0 {
+		least := c.began.Add(c.grace + time.Duration(float64(c.sent)/float64(c.rate)*float64(time.Second)))
+		if least.Before(deadline) {
+			deadline = least
+		}
+	}
+	return c.Conn.SetWriteDeadline(deadline)
+}
+
 // onState hears from the library that an answer has been written.
 func onState(c net.Conn, state fasthttp.ConnState) {
-	switch c, ok := c.(*conn); {
-	case !ok:
+	mine, ok := c.(*conn)
+	if !ok {
+		return
+	}
+	if mine.answer != nil && (state == fasthttp.StateIdle || state == fasthttp.StateClosed) {
+		mine.answer.settle(0)
+		mine.answer = nil
+	}
+	switch {
 	case state == fasthttp.StateIdle:
-		c.enter(silent)
-	case state == fasthttp.StateClosed && c.unserved != nil:
-		c.unserved()
+		mine.enter(silent)
+	case state == fasthttp.StateClosed && mine.unserved != nil:
+		mine.unserved()
 	}
 }
 

@@ -25,7 +25,7 @@ func BenchmarkIdleStreams(b *testing.B) {
 		b.Fatal(err)
 	}
 	o := options(f)
-	o.Mounts = []Mount{{Prefix: feed.Prefix, Handler: f, Live: true, CallTimeout: time.Hour}}
+	o.Mounts = []Mount{{Prefix: feed.Prefix, Handler: f, Caller: f.Caller, Live: true, CallTimeout: time.Hour}}
 	s, err := New(o)
 	if err != nil {
 		b.Fatal(err)

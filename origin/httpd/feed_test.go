@@ -59,7 +59,7 @@ func pullable(t *testing.T, limits feed.Limits, test func(t *testing.T, p *pulle
 			t.Fatal(err)
 		}
 		o := options(f)
-		o.Mounts = []Mount{{Prefix: feed.Prefix, Handler: f, Live: true, CallTimeout: 3 * time.Hour}}
+		o.Mounts = []Mount{{Prefix: feed.Prefix, Handler: f, Caller: f.Caller, Live: true, CallTimeout: 3 * time.Hour}}
 		s, err := New(o)
 		if err != nil {
 			t.Fatal(err)

@@ -45,7 +45,7 @@ func (f *failing) Read(p []byte) (int, error) {
 }
 
 func TestHostedPicture(t *testing.T) {
-	now := time.Date(2026, 11, 21, 18, 0, 0, 0, time.UTC)
+	now := time.Now().Add(time.Hour) // the clock stands; deadlines that it sets must not have passed
 	big := strings.Repeat("picture", 100_000)
 	tests := []struct {
 		name    string

@@ -1,11 +1,14 @@
 // Package httpd serves the interface over HTTP/1.1. It is the only user of fasthttp.
 //
 //	accept ─▶ gate ─▶ (TLS) ─▶ header ─▶ framing ─▶ admission ─▶ body ─▶ handler ─▶ answer
-//	           │      └──── 10 s ────┘   strict     budget of    60 s,     │        request id,
-//	           │                                    bytes, work  least     │        access log,
-//	           └ bounds per client                               rate      └ one    metrics
-//	             and in all: the longest                                     recover
-//	             waiting is closed
+//	           │      └──── 10 s ────┘   strict     caller,      60 s,     │        request id,
+//	           │                                    work         least     │        access log,
+//	           └ bounds per client                               rate,     └ one    metrics,
+//	             and in all: the longest                         share       recover share,
+//	             waiting is closed                                                   least rate
+//
+// The caller is known before the body is read, so that strangers share a little memory apart from that of others. Bodies and answers
+// take memory as they grow, and each caller has a fair share; see shares.
 //
 // The library streams bodies and leaves everything between to us: it reserves what a client
 // declares when it buffers, accepts ambiguous framing, has no defence against slow clients,
@@ -62,10 +65,16 @@ type Mount struct {
 	// All others are for everybody, since no browser sends a credential along by itself.
 	Own bool
 
+	// Caller returns the application or the account that a request speaks for, from its head. The body and the answer take its share of
+	// memory. It is empty for a stranger. An error refuses the request before its body is read. nil: all are strangers.
+	Caller func(ctx context.Context, r *api.Request) (string, error)
+
+	Static bool // bodies of answers are memory that all requests share, which is not counted
+
 	CallTimeout time.Duration // of the work behind one request, a stream included; 0 means that of Options
 
 	// Live answers are streams that last and mostly wait. Their calls end when the server begins to
-	// drain, each piece has LiveTimeout, and a client may have one as a WebSocket; see socket.go.
+	// drain, each piece has StallTimeout, and a client may have one as a WebSocket; see socket.go.
 	Live bool
 }
 
@@ -75,14 +84,15 @@ type Options struct {
 	Hosted Hosted  // pictures at /hosted/; nil: none
 
 	MaxBody       int64         // bytes of one body; 0 means 96 MB
-	BodyBudget    int64         // bytes of all bodies at once; 0 means 512 MB
+	BodyBudget    int64         // bytes of all bodies at once; 0 means 512 MB. Those of strangers have a 16th of it besides
+	AnswerBudget  int64         // bytes of all answers at once, but for 64 KB of each; 0 means 128 MB
 	HeaderTimeout time.Duration // from the first byte to the end of a header; 0 means 10 s
 	BodyTimeout   time.Duration // of a whole body; 0 means 60 s
 	BodyGrace     time.Duration // until a body must keep the least rate; 0 means 5 s
-	MinBodyRate   int64         // bytes a second; 0 means 16 KB
+	MinBodyRate   int64         // bytes a second, of a body and of an answer; 0 means 16 KB
 	CallTimeout   time.Duration // of the work behind one request; 0 means 5 min
-	WriteTimeout  time.Duration // of one answer; 0 means 60 s
-	LiveTimeout   time.Duration // of one piece of a live answer; 0 means 10 s
+	WriteTimeout  time.Duration // until an answer must keep the least rate, and of one piece of a stream; 0 means 60 s
+	StallTimeout  time.Duration // for a client to take a piece of an answer, unless a stream that is not live writes it; 0 means 10 s
 	IdleTimeout   time.Duration // between requests; 0 means 60 s
 	MaxConns      int           // open connections; 0 means 2,048
 	MaxConnsPerIP int           // of one client; 0 means no bound
@@ -119,13 +129,14 @@ func (o *Options) defaults() error {
 	}
 	orInt(&o.MaxBody, 96<<20)
 	orInt(&o.BodyBudget, 512<<20)
+	orInt(&o.AnswerBudget, 128<<20)
 	orInt(&o.MinBodyRate, 16<<10)
 	or(&o.HeaderTimeout, 10*time.Second)
 	or(&o.BodyTimeout, 60*time.Second)
 	or(&o.BodyGrace, 5*time.Second)
 	or(&o.CallTimeout, 5*time.Minute)
 	or(&o.WriteTimeout, 60*time.Second)
-	or(&o.LiveTimeout, 10*time.Second)
+	or(&o.StallTimeout, 10*time.Second)
 	or(&o.IdleTimeout, 60*time.Second)
 	if o.MaxConns == 0 {
 		o.MaxConns = 2048
@@ -148,7 +159,9 @@ type Server struct {
 	fast     *fasthttp.Server
 	metrics  *metrics
 	gate     atomic.Pointer[gate]
-	budget   budget
+	bodies   *shares // of callers that are known
+	unknown  *shares // bodies of strangers, by their networks
+	answers  *shares
 	draining atomic.Bool
 
 	ctx    context.Context // of all calls; ends when draining gives up on them
@@ -167,7 +180,9 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{o: o, metrics: newMetrics()}
-	s.budget.left.Store(o.BodyBudget)
+	s.bodies = newShares(o.BodyBudget, o.MaxBody+1)
+	s.unknown = newShares(max(o.BodyBudget/16, maxStrangerBody), 0)
+	s.answers = newShares(o.AnswerBudget, 0)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.live, s.still = context.WithCancel(s.ctx)
 	if o.Metrics != nil {
@@ -250,12 +265,13 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		}
 		if c != nil {
 			c.enter(writing)
+			c.pace(&s.o, late)
 		}
 	}()
 
 	err := s.head(ctx, &r)
 	if err == nil {
-		err = s.readBody(ctx, &b)
+		err = s.readBody(ctx, &r, &b)
 	}
 	if err != nil {
 		if !s.arrived(ctx, err) {
@@ -338,7 +354,21 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 	if head {
 		r.Method = "GET"
 	}
+	c := connOf(ctx)
+	if c != nil && !m.Static {
+		c.answer = &share{of: s.answers, caller: func() string {
+			caller, _ := m.caller(call, r) // who has none is a stranger
+			return caller
+		}}
+		r.Reserve = c.answer.reserve
+	}
 	res := m.Handler.Serve(call, r)
+	if r.Reserve != nil {
+		if !r.Reserve(int64(len(res.Body))) {
+			res = s.withhold(r, res)
+		}
+		c.answer.settle(int64(len(res.Body)))
+	}
 	if head {
 		r.Method = "HEAD"
 	}
@@ -372,6 +402,22 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 		ctx.Response.SetBodyStream(late, length)
 	}
 	return status, late
+}
+
+// caller is Caller, or nobody.
+func (m *Mount) caller(ctx context.Context, r *api.Request) (string, error) {
+	if m.Caller == nil {
+		return "", nil
+	}
+	return m.Caller(ctx, r)
+}
+
+// withhold replaces an answer that finds no memory. A call that has written has succeeded all the same.
+func (s *Server) withhold(r *api.Request, res api.Response) api.Response {
+	if res.Status < 300 && api.Writes(r.Method, r.Path) {
+		return api.Withheld(r, res)
+	}
+	return s.refuse(r, errSending)
 }
 
 // mount finds whose path it is.

@@ -38,6 +38,7 @@ var (
 	errChunks      = &refusal{400, jsonio.ErrSyntax, "chunks", "The chunked body is malformed."}
 	errSlow        = &refusal{408, api.ErrTimeout, "slow", "The request took too long to arrive."}
 	errBudget      = &refusal{503, api.ErrBusy, "budget", "The server is receiving too much data: try again."}
+	errSending     = &refusal{503, api.ErrBusy, "answers", "The server is sending too much data: read the earlier answers first, or try again."}
 	errBusy        = &refusal{503, api.ErrBusy, "busy", "The server is busy: try again."}
 	errPanic       = &refusal{500, api.ErrInternal, "panic", ""}
 )
@@ -53,16 +54,28 @@ func refusalOf(err error) *refusal {
 
 // refuse is the answer of the mount that r belongs to, or of the first one.
 func (s *Server) refuse(r *api.Request, err error) api.Response {
-	why := refusalOf(err)
-	s.metrics.refused.WithLabelValues(why.reason).Inc()
 	m := s.mount(r.Path)
 	if m == nil {
 		m = &s.o.Mounts[0]
 	}
+	var who *strangerError
+	if errors.As(err, &who) {
+		s.metrics.refused.WithLabelValues("caller").Inc()
+		res := m.Handler.Refuse(r, who.err)
+		res.Stream = nil
+		return res
+	}
+	why := refusalOf(err)
+	s.metrics.refused.WithLabelValues(why.reason).Inc()
 	res := m.Handler.Refuse(r, err)
 	res.Status, res.Stream = why.status, nil
 	return res
 }
+
+// strangerError is why a mount does not know the caller of a request. The mount's handler answers it, with its status.
+type strangerError struct{ err error }
+
+func (e *strangerError) Error() string { return e.err.Error() }
 
 // onError answers what the library could not read. Its errors carry the client's bytes, so
 // they are neither answered nor logged.
@@ -98,7 +111,7 @@ func (s *Server) onExpect(ctx *fasthttp.RequestCtx) (status int) {
 	}()
 	err := s.head(ctx, &r)
 	if err == nil {
-		err = s.admissible(ctx)
+		_, err = s.admissible(ctx, &r)
 	}
 	if err == nil {
 		return fasthttp.StatusContinue

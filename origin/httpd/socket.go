@@ -86,6 +86,9 @@ func (s *Server) socket(ctx *fasthttp.RequestCtx, id string, t *stream, res *api
 
 // serve writes the stream as messages. The library has a goroutine for it.
 func (t *stream) serve(k *websocket.Conn) {
+	if c, ok := t.conn.(*conn); ok {
+		c.each = 0 // Flush sets the deadlines of messages
+	}
 	t.s.sockets.Add(1)
 	defer t.s.sockets.Add(-1)
 	defer func() { _ = t.Close() }()

@@ -50,7 +50,7 @@ func ticking() *answering {
 
 func live(h Handler) Options {
 	o := options(h)
-	o.Mounts = []Mount{{Prefix: "/v2/live", Handler: h, Live: true, CallTimeout: time.Hour}, {Prefix: "/v2", Handler: h}}
+	o.Mounts = []Mount{{Prefix: "/v2/live", Handler: h, Caller: anyone, Live: true, CallTimeout: time.Hour}, {Prefix: "/v2", Handler: h, Caller: anyone}}
 	return o
 }
 

@@ -34,7 +34,7 @@ type stream struct {
 func (s *Server) newStream(ctx *fasthttp.RequestCtx, id string, m *Mount, body func(io.Writer) error, cancel context.CancelFunc) *stream {
 	t := &stream{s: s, conn: ctx.Conn(), id: id, body: body, gather: chunkBytes, each: s.o.WriteTimeout, cancel: cancel}
 	if m.Live {
-		t.gather, t.each = liveChunkBytes, s.o.LiveTimeout
+		t.gather, t.each = liveChunkBytes, s.o.StallTimeout
 	}
 	return t
 }
@@ -93,7 +93,7 @@ func (t *stream) Close() error {
 	return nil
 }
 
-// chunks writes what is gathered, each piece with a deadline of its own.
+// chunks writes what is gathered, each piece with a deadline; see conn.Write.
 type chunks struct {
 	t    *stream
 	w    io.Writer
@@ -104,9 +104,6 @@ type chunks struct {
 func (c *chunks) Write(p []byte) (n int, err error) {
 	if c.err == nil {
 		c.err = c.t.s.ctx.Err()
-	}
-	if c.err == nil {
-		c.err = c.t.conn.SetWriteDeadline(c.t.s.now().Add(c.t.each))
 	}
 	if c.err != nil {
 		return 0, c.err

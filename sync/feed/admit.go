@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
@@ -90,6 +92,26 @@ func (c *call) credential() error {
 	}
 	c.who = who{principal: p, until: until}
 	return nil
+}
+
+// Caller returns for whom a request speaks, from its head: a host keeps shares of memory by it. An edge is known by its id and the
+// time that its signature names, since the signature covers the body, too. It is empty for an edge that enrols, and for OPTIONS.
+func (f *Feed) Caller(ctx context.Context, r *api.Request) (string, error) {
+	c := &call{f: f, ctx: ctx, r: r, now: f.o.Clock()}
+	if r.Method == "OPTIONS" || strings.TrimRight(r.Path, "/") == Prefix+"/enrol" {
+		return "", nil
+	}
+	if id, ok := edgeOf(r.Authorization); ok {
+		e, err := f.o.Engine.Edge(id)
+		if err == nil && signedAt(r, c.now) {
+			return "edge " + e.ID, nil
+		}
+		return "", nil // Serve refuses the call in the form that edges read
+	}
+	if err := c.credential(); err != nil {
+		return "", nil
+	}
+	return c.principal.App, nil
 }
 
 // gone is the refusal for an application that was deleted; nil: it was not.

@@ -1,0 +1,255 @@
+package httpd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+)
+
+func TestSharesAreFair(t *testing.T) {
+	s := newShares(1200, 100)
+	for _, step := range []struct {
+		caller string
+		n      int64
+		want   bool
+	}{
+		{"a", 600, true},
+		{"a", 1, false}, // half of all
+		{"b", 300, true},
+		{"b", 1, false}, // half of the rest
+		{"c", 150, true},
+		{"a", 1, false},
+		{"d", 100, true},
+		{"e", 50, true},
+		{"f", 1, false}, // any caller may have 100, while there are some
+	} {
+		if got := s.fits(step.caller, step.n); got != step.want {
+			t.Errorf("%s may take %d: %t, want %t", step.caller, step.n, got, step.want)
+		}
+		if got := s.take(step.caller, step.n); got != step.want {
+			t.Errorf("%s takes %d: %t, want %t", step.caller, step.n, got, step.want)
+		}
+	}
+	s.give("a", 600)
+	if !s.take("f", 200) || s.left() != 400 {
+		t.Errorf("after a has given back %d are left, want 400", s.left())
+	}
+}
+
+// heavy answers with a body of its size, but for paths that end in small.
+type heavy struct {
+	echo
+	size int
+}
+
+func (h *heavy) Serve(ctx context.Context, r *api.Request) api.Response {
+	if strings.HasSuffix(r.Path, "small") {
+		return h.echo.Serve(ctx, r)
+	}
+	return api.Response{Status: 200, ContentType: "text/plain", Body: make([]byte, h.size)}
+}
+
+// asks connects and sends a request of a caller.
+func asks(l *pipeListener, caller, path string) net.Conn {
+	c := l.dial("192.0.2.1")
+	fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: %s\r\n\r\n", path, caller)
+	return c
+}
+
+// answered reads an answer, and returns its status and the bytes of its body.
+func answered(c net.Conn) (status string, size int) {
+	defer c.Close()
+	b, _ := io.ReadAll(c)
+	header, body, _ := strings.Cut(string(b), "\r\n\r\n")
+	return header[:min(len(header), len("HTTP/1.1 200"))], len(body)
+}
+
+// TestHostileReaders has 200 connections of one caller ask for large answers and read nothing. They hold half of the memory of answers,
+// others get theirs, and after the time of one piece the connections are closed and the memory is back.
+func TestHostileReaders(t *testing.T) {
+	o := options(&heavy{size: 1 << 20})
+	o.AnswerBudget = 16 << 20
+	inBubble(t, o, func(t *testing.T, s *Server, l *pipeListener) {
+		var mute []net.Conn
+		for range 200 {
+			mute = append(mute, asks(l, "mute", "/v2/big"))
+		}
+		synctest.Wait()
+		if left := s.answers.left(); left < o.AnswerBudget/2 || left > o.AnswerBudget/2+1<<20 {
+			t.Errorf("%d bytes are left of %d, want about half", left, o.AnswerBudget)
+		}
+		for path, want := range map[string]int{"/v2/big": 1 << 20, "/v2/small": 70} {
+			if status, size := answered(asks(l, "other", path)); status != "HTTP/1.1 200" || size < want {
+				t.Errorf("another caller, %s: %s with %d bytes", path, status, size)
+			}
+		}
+		if status, size := answered(asks(l, "mute", "/v2/small")); status != "HTTP/1.1 200" || size == 0 {
+			t.Errorf("the same caller, a small answer: %s with %d bytes", status, size)
+		}
+		if status, _ := answered(asks(l, "mute", "/v2/big")); status != "HTTP/1.1 503" {
+			t.Errorf("the same caller, a large answer: %s, want 503", status)
+		}
+		time.Sleep(s.o.StallTimeout + time.Second) // virtual
+		synctest.Wait()
+		if left, open := s.answers.left(), s.openConnections(); left != o.AnswerBudget || open != 0 {
+			t.Errorf("%d bytes are left of %d and %d connections are open, want all and none", left, o.AnswerBudget, open)
+		}
+		for _, c := range mute {
+			_ = c.Close()
+		}
+	})
+}
+
+// TestPacedAnswer reads an answer at a rate. One that keeps the least rate gets all of it, however long it takes.
+func TestPacedAnswer(t *testing.T) {
+	const size = 3 << 20
+	for _, tt := range []struct {
+		name  string
+		bytes int // at a time
+		pause time.Duration
+		whole bool
+	}{
+		{"fast", 256 << 10, time.Millisecond, true},
+		{"just enough", 64 << 10, 3500 * time.Millisecond, true},
+		{"dripping", 64 << 10, 9 * time.Second, false},
+		{"stalling", 1 << 20, 11 * time.Second, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			inBubble(t, options(&heavy{size: size}), func(t *testing.T, _ *Server, l *pipeListener) {
+				c := asks(l, "a", "/v2/big")
+				defer c.Close()
+				got, b := 0, make([]byte, tt.bytes)
+				for err := error(nil); err == nil; time.Sleep(tt.pause) {
+					var n int
+					n, err = io.ReadFull(c, b)
+					got += n
+				}
+				if whole := got > size; whole != tt.whole {
+					t.Errorf("%d bytes of %d, whole: %t, want %t", got, size, whole, tt.whole)
+				}
+			})
+		})
+	}
+}
+
+// known knows callers that show something, refuses those of closed paths, and takes all others for strangers.
+func known(_ context.Context, r *api.Request) (string, error) {
+	if r.Authorization == "" && strings.HasPrefix(r.Path, "/v2/closed") {
+		return "", api.ErrPath
+	}
+	return r.Authorization, nil
+}
+
+// TestHostileBodies has 60 connections without a credential declare bodies and send a part: on a path that needs a credential they are
+// refused at once, elsewhere they share a little. Bodies of others arrive.
+func TestHostileBodies(t *testing.T) {
+	h := &echo{}
+	o := options(h)
+	o.Mounts[0].Caller = known
+	o.MaxBody, o.BodyBudget = 8<<20, 64<<20
+	inBubble(t, o, func(t *testing.T, s *Server, l *pipeListener) {
+		var mute []net.Conn
+		status := make(chan string)
+		for i := range 120 {
+			c := l.dial(fmt.Sprintf("198.51.100.%d", i))
+			path, length := "/v2/closed", 8<<20
+			if i >= 60 {
+				path, length = "/v2/login", 1<<20
+			}
+			mute = append(mute, c)
+			go func() {
+				b := make([]byte, len("HTTP/1.1 200"))
+				_, _ = io.ReadFull(c, b)
+				if path == "/v2/closed" {
+					status <- string(b)
+				}
+				_, _ = io.Copy(io.Discard, c)
+			}()
+			go fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", path, length, strings.Repeat("x", 300<<10))
+		}
+		for range 60 {
+			if got := <-status; got != "HTTP/1.1 400" { // as the handler answers what it does not know
+				t.Errorf("without a credential where one is needed: %s", got)
+			}
+		}
+		synctest.Wait()
+		if s.bodies.left() != o.BodyBudget || s.unknown.left() == o.BodyBudget/16 {
+			t.Errorf("strangers hold %d bytes of others and %d of their own, want none and some",
+				o.BodyBudget-s.bodies.left(), o.BodyBudget/16-s.unknown.left())
+		}
+		for range 10 {
+			c := l.dial("192.0.2.1")
+			go fmt.Fprintf(c, "POST /v2/closed HTTP/1.1\r\nHost: h\r\nConnection: close\r\nAuthorization: a\r\nContent-Length: %d\r\n\r\n%s", o.MaxBody, strings.Repeat("x", int(o.MaxBody)))
+			if got, _ := answered(c); got != "HTTP/1.1 200" {
+				t.Errorf("a body of a caller that is known: %s, want 200", got)
+			}
+		}
+		c := l.dial("192.0.2.1")
+		go fmt.Fprint(c, "POST /v2/login HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
+		if got, _ := answered(c); got != "HTTP/1.1 200" {
+			t.Errorf("a small body of a stranger: %s, want 200", got)
+		}
+		for _, c := range mute {
+			_ = c.Close()
+		}
+		synctest.Wait()
+		if left := s.unknown.left(); left != o.BodyBudget/16 {
+			t.Errorf("%d bytes are left to strangers, want %d", left, o.BodyBudget/16)
+		}
+	})
+}
+
+// TestBodiesReserveWhatArrives declares large bodies and sends little of them.
+func TestBodiesReserveWhatArrives(t *testing.T) {
+	o := options(&echo{})
+	o.MaxBody, o.BodyBudget = 8<<20, 64<<20
+	inBubble(t, o, func(t *testing.T, s *Server, l *pipeListener) {
+		var slow []net.Conn
+		for range 50 {
+			c := l.dial("192.0.2.1")
+			fmt.Fprintf(c, "POST /v2/x HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s", o.MaxBody, strings.Repeat("x", 9<<10))
+			slow = append(slow, c)
+		}
+		synctest.Wait()
+		if held := o.BodyBudget - s.bodies.left(); held != 50*firstBytes {
+			t.Errorf("50 bodies of which 9 KB have come hold %d bytes, want %d", held, 50*firstBytes)
+		}
+		for _, c := range slow {
+			_ = c.Close()
+		}
+	})
+}
+
+// TestRefusedCallerKeepsItsConnection shows a wrong credential with a small body, and then a right one.
+func TestRefusedCallerKeepsItsConnection(t *testing.T) {
+	o := options(&echo{})
+	o.Mounts[0].Caller = func(_ context.Context, r *api.Request) (string, error) {
+		if r.Authorization != "right" {
+			return "", errors.New("wrong")
+		}
+		return "right", nil
+	}
+	_, address := start(t, o)
+	answers, _ := exchange(t, address, "POST /v2/x HTTP/1.1\r\nHost: h\r\nAuthorization: wrong\r\nContent-Length: 2\r\n\r\n{}"+
+		"POST /v2/x HTTP/1.1\r\nHost: h\r\nAuthorization: right\r\nContent-Length: 2\r\n\r\n{}")
+	if got := statusesOf(answers); got != "400 200" {
+		t.Errorf("answers %s, want 400 200", got)
+	}
+	large := strings.Repeat("x", 5<<20)
+	answers, _ = exchange(t, address, fmt.Sprintf("POST /v2/x HTTP/1.1\r\nHost: h\r\nAuthorization: wrong\r\nContent-Length: %d\r\n\r\n%s", len(large), large))
+	if got := statusesOf(answers); got != "400" || answers[0].Header.Get("Connection") != "close" && answers[0].Close != true {
+		t.Errorf("a large body: %s, want 400 and a close", got)
+	}
+	if _, ok := answers[0].Header[http.CanonicalHeaderKey("X-Request-Id")]; !ok {
+		t.Error("the refusal has no request id")
+	}
+}
