@@ -3,58 +3,14 @@ package command
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/proof"
+	programs "github.com/sightline-dev/sightline/web/process"
 )
-
-// mutes keeps connections open that send a request and read nothing, until the test ends, and opens those again that the server has
-// closed.
-func mutes(t testing.TB, address string, count int, request func(n int) string) {
-	t.Helper()
-	ending := make(chan struct{})
-	var wg, begun sync.WaitGroup
-	begun.Add(count)
-	for n := range count {
-		wg.Go(func() {
-			for first := true; ; first = false {
-				from := &net.TCPAddr{IP: net.IPv4(127, 0, byte(1+n/250), byte(1+n%250))}
-				d := net.Dialer{LocalAddr: from, Timeout: 5 * time.Second}
-				c, err := d.Dial("tcp", address)
-				if err == nil {
-					_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
-					_ = c.SetWriteDeadline(time.Now().Add(2 * time.Second))
-					_, _ = io.WriteString(c, request(n)) // the server may not take all of it
-				}
-				if first {
-					begun.Done()
-				}
-				select {
-				case <-ending:
-				case <-time.After(15 * time.Second): // by then the server has closed it
-				}
-				if err == nil {
-					_ = c.Close()
-				}
-				select {
-				case <-ending:
-					return
-				default:
-				}
-			}
-		})
-	}
-	t.Cleanup(func() {
-		close(ending)
-		wg.Wait()
-	})
-	begun.Wait()
-}
 
 // attackedFor returns the duration of a measured attack.
 func attackedFor(t testing.TB) time.Duration {
@@ -153,7 +109,7 @@ func TestLoadMuteReaders(t *testing.T) {
 	var alone, beside latencies
 	innocent(t, client, "GET /v2/inputs", p.base, key, "", &alone, times(50))
 
-	mutes(t, address, count, func(int) string {
+	programs.Mute(t, address, count, func(int) string {
 		return fmt.Sprintf("GET /v2/inputs?per_page=%d HTTP/1.1\r\nHost: h\r\nAuthorization: Key %s\r\n\r\n", inputs, keyOf(address))
 	})
 	until := times(50)
@@ -178,6 +134,7 @@ func TestLoadMuteReaders(t *testing.T) {
 // without a length. An application's bodies are all taken.
 func TestLoadStrangersBodies(t *testing.T) {
 	count := 60
+	t.Setenv("GOMEMLIMIT", "512MiB") // of the process: the budget of bodies follows it
 	p := startProcess(t)
 	address := strings.TrimPrefix(p.base, "http://")
 	client := own(t)
@@ -187,12 +144,13 @@ func TestLoadStrangersBodies(t *testing.T) {
 	var alone, beside latencies
 	innocent(t, client, call, p.base, keyOf(address), body, &alone, times(10))
 
-	mutes(t, address, count, func(n int) string {
+	programs.Mute(t, address, count, func(n int) string {
 		head := []string{
 			call + " HTTP/1.1\r\nHost: h\r\nContent-Length: 90000000\r\n\r\n",
+			call + " HTTP/1.1\r\nHost: h\r\nContent-Length: 4000000\r\n\r\n",
 			"POST /v2/login HTTP/1.1\r\nHost: h\r\nContent-Length: 900000\r\n\r\n",
 			"POST /v2/token HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nf0000\r\n",
-		}[n%3]
+		}[n%4]
 		return head + strings.Repeat("x", 100<<10)
 	})
 	until := times(20)

@@ -114,7 +114,7 @@ func elsewhere(t testing.TB, bundles fs.FS) apitest.Elsewhere {
 		}
 		s := abi.Settings{
 			Role: abi.Engine, App: app, Store: abi.StoreLent, PublicURL: o.PublicURL, PublicAppID: o.PublicAppID, KeepPredicted: o.KeepPredicted,
-			MaxBytes: uint32(o.JSON.Bytes), MaxMembers: uint32(o.JSON.Members),
+			MaxBytes: uint32(o.JSON.Bytes), MaxMembers: uint32(o.JSON.Members), MaxAnswer: uint64(o.MaxAnswer),
 			Rate: uint32(max(o.Rate.PerSecond, 0)), Burst: uint32(o.Rate.Burst),
 		}
 		in, err := rt.Open(context.Background(), lent, s)
