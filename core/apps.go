@@ -29,6 +29,8 @@ type apps struct {
 	control *Control
 	sets    map[[32]byte]*predict.Set // by base: the newest, and those of older networks that still serve
 
+	storage *storage // nil: storage has no limits
+
 	mu   sync.Mutex
 	open map[catalog.AppID]*application
 }
@@ -56,6 +58,9 @@ func (a *application) show(record *catalog.App) {
 
 func openApps(o Options, control *Control) (*apps, error) {
 	a := &apps{o: o, control: control, open: map[catalog.AppID]*application{}}
+	if o.Storage != nil {
+		a.storage = &storage{limits: o.Storage, size: o.PictureSize, apps: a, owners: map[string]string{}, tallies: map[catalog.AppID]*tally{}}
+	}
 	if o.App != "" {
 		if _, err := control.App(o.App); err != nil {
 			return nil, err
@@ -134,6 +139,9 @@ func (a *apps) detach(id string) {
 	if open != nil {
 		open.Partition.Shut(errDeleted)
 	}
+	if a.storage != nil {
+		a.storage.forget(app)
+	}
 }
 
 // openPartition opens an application's partition, with its index and what watches both.
@@ -162,6 +170,9 @@ func (a *apps) openPartition(to *application, app catalog.AppID) error {
 	}
 	to.inputs = ingest.New(app, serving.Base())
 	settings.Watch = to.inputs.Watch
+	if a.storage != nil {
+		settings.Quota = appQuota{a.storage, app}
+	}
 	if to.Partition, err = partition.Open(settings); err != nil {
 		return err
 	}

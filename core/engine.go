@@ -30,6 +30,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/kv"
@@ -62,6 +63,9 @@ type Options struct {
 	Tokens   api.Tokens   // issues and reads access tokens; nil: there are none
 	Accounts api.Accounts // people whom applications belong to; nil: there are none
 	Calls    api.Calls    // nil: calls are not counted
+
+	Storage     api.Storage                      // nil: storage has no limits
+	PictureSize func(h blob.Hash) (int64, error) // bytes of a picture that is kept, or blob.ErrNotFound; needed with Storage
 
 	// Copies says where an application that is a copy stands with its origin; false, or nil: nobody keeps it
 	// in step.
@@ -109,7 +113,7 @@ func Open(o Options) (*Engine, error) {
 		return nil, errors.Join(err, e.Control.Close())
 	}
 	e.service, err = api.New(api.Options{
-		Models: o.Models, Older: e.apps.older(), Hosted: o.Hosted, Apps: register{e}, Tokens: o.Tokens, Accounts: o.Accounts, Calls: o.Calls, Copies: o.Copies, Thumbnails: o.Thumbnails, Clock: o.Clock, Rand: o.Rand,
+		Models: o.Models, Older: e.apps.older(), Hosted: o.Hosted, Apps: register{e}, Tokens: o.Tokens, Accounts: o.Accounts, Calls: o.Calls, Storage: o.Storage, Copies: o.Copies, Thumbnails: o.Thumbnails, Clock: o.Clock, Rand: o.Rand,
 		PublicURL: o.PublicURL, PublicAppID: o.PublicAppID,
 		KeepPredicted: o.KeepPredicted, JSON: o.JSON, MaxAnswer: o.MaxAnswer, Rate: o.Rate, OperatorRate: o.OperatorRate,
 	})

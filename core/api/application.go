@@ -81,6 +81,22 @@ type Calls interface {
 	Spend(ctx context.Context, c Spent) (left int64, err error)
 }
 
+// Storage limits what accounts store.
+type Storage interface {
+	// StorageLimits returns the limits of an account; the empty account is the operator's, which has none.
+	StorageLimits(account string) (StorageLimits, error)
+	// KeepPicture counts bytes of a picture that was sent to be predicted and is kept for life. It counts nothing
+	// and returns false if the account's pictures of that kind would exceed its limit.
+	KeepPicture(account string, bytes int64, life time.Duration) (fits bool, err error)
+}
+
+// StorageLimits limit what all applications of an account store together. A zero field is no limit.
+type StorageLimits struct {
+	Inputs int64
+	Bytes  int64  // of pictures and records of inputs
+	Advice string // how to get room, the end of a sentence: "delete inputs to make room"
+}
+
 // Spent is a call as it is counted.
 type Spent struct {
 	Account string // whose it is; empty: the operator's, which has no limit

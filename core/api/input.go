@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/predict/raster"
@@ -102,6 +103,15 @@ func (x *exchange) host(in *input, o object) error {
 	var format string
 	if x.scratch, format, err = image.picture(x.scratch[:0]); err != nil {
 		return err
+	}
+	if x.s.o.Storage != nil {
+		fits, err := x.s.o.Storage.KeepPicture(x.app.Owner, int64(len(x.scratch)), x.s.o.KeepPredicted)
+		if err != nil {
+			return err
+		}
+		if !fits {
+			return refusef(auth.ErrQuota, "Storage limit: the pictures of predict calls exceed what the account may store; send URLs, or wait.")
+		}
 	}
 	name, hash, err := x.s.o.Hosted.Add(x.ctx, x.scratch, "image/"+format, x.now.Add(x.s.o.KeepPredicted))
 	if ended := x.ctx.Err(); ended != nil {

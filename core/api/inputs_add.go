@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
@@ -300,6 +302,9 @@ func errorOf(v *fold.Verdict) error {
 		return refusef(ErrDuplicate, "An input with this %s already exists.", v.Detail)
 	case fold.Gone:
 		return refusef(ErrNoInput, "The input was deleted.")
+	}
+	if why, ok := strings.CutPrefix(v.Detail, partition.QuotaRefused); ok {
+		return refusef(auth.ErrQuota, "Storage limit: %s.", why)
 	}
 	return refusef(ErrInput, "%s", v.Detail)
 }

@@ -39,6 +39,7 @@ type Options struct {
 	Tokens   Tokens           // nil: there are none
 	Accounts Accounts         // nil: there are none
 	Calls    Calls            // nil: calls are not counted
+	Storage  Storage          // nil: storage has no limits
 	Clock    func() time.Time // needed
 	Rand     io.Reader        // makes ids; needed
 

@@ -79,6 +79,9 @@ func encodeInput(buf []byte, in *Input) []byte {
 	return e.Bytes(in.Extra)
 }
 
+// RecordSize returns the bytes of the input's record.
+func (in *Input) RecordSize() int { return len(encodeInput(nil, in)) }
+
 func encodeStamp(e *field.Encoder, number int, s, usual log.Stamp) {
 	if s != usual {
 		log.EncodeStamp(e, number, s)

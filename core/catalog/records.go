@@ -10,6 +10,7 @@ import (
 const (
 	InputReady       = 30000
 	InputPending     = 30001
+	InputOverQuota   = 11006 // its picture exceeds what the account may store
 	VersionTrained   = 21100
 	VersionUntrained = 21102
 	VersionQueued    = 21103

@@ -64,6 +64,9 @@ func (p *Partition) Accept(ctx context.Context, ops []log.Op, also func(*kv.Batc
 	if err := p.contiguous(ops); err != nil {
 		return nil, 0, fmt.Errorf("accept: %w", err)
 	}
+	if err := p.prepareOps(ops); err != nil {
+		return nil, 0, fmt.Errorf("accept: %w", err)
+	}
 	a, err := p.admit(ops, also)
 	if err != nil {
 		return nil, 0, fmt.Errorf("accept: %w", err)
@@ -172,12 +175,16 @@ func (p *Partition) admit(ops []log.Op, also func(*kv.Batch)) (a admitted, err e
 		beside = &kv.Batch{}
 		also(beside)
 	}
+	if err := p.reserve(vetted, beside); err != nil {
+		return a, err
+	}
 	a.first = p.log.Appended() + 1
 	a.last = a.first + uint64(len(vetted)) - 1
 	p.waiting.Lock()
 	p.tickets[a.first] = &ticket{verdicts: make([]fold.Verdict, len(vetted))}
 	p.waiting.Unlock()
 	if _, a.wait, err = p.log.Append(vetted, beside); err != nil {
+		p.unreserve(vetted)
 		p.waiting.Lock()
 		delete(p.tickets, a.first)
 		p.waiting.Unlock()

@@ -36,6 +36,9 @@ type Options struct {
 	// Watch is told what each run of entries did to the inputs, once that is visible; nil:
 	// nobody is. It must return at once and not use the partition.
 	Watch func(fold.Outcome)
+
+	// Quota limits what operations store; nil: nothing does. A replica ignores it: its origin has one.
+	Quota Quota
 }
 
 // Partition is one application's log, state and index. Its methods may be used concurrently.

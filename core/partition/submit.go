@@ -69,6 +69,9 @@ func (p *Partition) SubmitSpan(ctx context.Context, who Who, bodies []log.Body, 
 
 // append numbers the operations and appends them: first is the entry of the first.
 func (p *Partition) append(who Who, bodies []log.Body, also func(*kv.Batch)) (first uint64, made Span, wait func() error, err error) {
+	if err := p.prepare(bodies); err != nil {
+		return 0, made, nil, err
+	}
 	p.appending.Lock()
 	defer p.appending.Unlock()
 	if err := p.whyClosed(); err != nil {
@@ -97,11 +100,15 @@ func (p *Partition) append(who Who, bodies []log.Body, also func(*kv.Batch)) (fi
 	if noted {
 		p.noteToken(beside, ops, who.Token)
 	}
+	if err := p.reserve(ops, beside); err != nil {
+		return 0, made, nil, err
+	}
 	first = p.log.Appended() + 1
 	p.waiting.Lock()
 	p.tickets[first] = &ticket{verdicts: make([]fold.Verdict, len(ops))}
 	p.waiting.Unlock()
 	if _, wait, err = p.log.Append(ops, beside); err != nil {
+		p.unreserve(ops)
 		p.waiting.Lock()
 		delete(p.tickets, first)
 		p.waiting.Unlock()
@@ -178,7 +185,12 @@ func (p *Partition) foldRun() error {
 		return err
 	}
 	seq := p.fold.Seq()
-	if err := p.apply(change{indexed: out, analysed: analysed, watched: out, moved: func() { p.seq, p.at = seq, seq }}); err != nil {
+	if err := p.apply(change{indexed: out, analysed: analysed, watched: out, moved: func() {
+		p.seq, p.at = seq, seq
+		if p.o.Quota != nil {
+			p.o.Quota.Folded(entries, out)
+		}
+	}}); err != nil {
 		return err
 	}
 	p.hand(entries[0].Seq, verdicts)

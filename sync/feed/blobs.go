@@ -232,7 +232,7 @@ func (c *call) upload() (api.Response, error) {
 	if here {
 		return c.had(200, wire.Had{Hashes: []blob.Hash{c.hash}}), nil
 	}
-	if err := c.f.meters.blobs.take(c.app, uint64(len(body)), c.now, "bytes of pictures"); err != nil {
+	if err := c.sends(uint64(len(body)), true); err != nil {
 		return api.Response{}, err
 	}
 	s, err := c.f.uploads.add(c.ctx, x, c.now)
@@ -248,6 +248,31 @@ func (c *call) upload() (api.Response, error) {
 		return c.had(200, wire.Had{Hashes: []blob.Hash{c.hash}}), nil
 	}
 	return c.had(202, begunOf(c.hash, s.size)), nil
+}
+
+// sends counts bytes of pictures that the application sends. It counts those of operations only if the storage of the
+// account is limited: the log keeps them, whatever the operations store.
+func (c *call) sends(n uint64, picture bool) error {
+	most := c.f.o.Limits.BlobBytes
+	limit := most
+	if c.f.o.Storage != nil {
+		l, err := c.f.o.Storage(c.app)
+		if err != nil {
+			return err
+		}
+		if l > 0 {
+			limit = min(limit, uint64(l))
+		}
+	}
+	if limit == most && !picture {
+		return nil
+	}
+	err := c.f.meters.blobs.take(c.app, uint64(float64(n)*float64(most)/float64(limit)), c.now, "bytes of pictures")
+	var no *wire.Refusal
+	if limit < most && errors.As(err, &no) {
+		no.Detail, no.Value = fmt.Sprintf("too many bytes: the account may send %d a day", limit), limit
+	}
+	return err
 }
 
 func begunOf(h blob.Hash, n uint64) (m wire.Had) {

@@ -80,6 +80,10 @@ type Options struct {
 	// has no calls left; zero: it has some. nil means that calls have no limit.
 	Calls func(app, edge string, count uint64) (over time.Time, err error)
 
+	// Storage returns how many bytes the account of an application may store; 0: any number. The application sends at most as
+	// many bytes of pictures and operations a day. nil means that storage has no limit.
+	Storage func(app string) (bytes int64, err error)
+
 	Log    *slog.Logger // told of our own trouble; nil means nobody is
 	Limits Limits
 }

@@ -110,6 +110,9 @@ func (c *call) accept(p *partition.Partition, m *wire.Push, ops []log.Op, out *w
 		return &wire.Refusal{Code: wire.RefusedSequence, Detail: "earlier operations are missing", Accepted: had}
 	}
 	fresh := ops[min(had+1-ops[0].Dot.Seq, uint64(len(ops))):]
+	if err := c.sends(uint64(len(m.Block)), false); err != nil {
+		return err
+	}
 	if err := c.meter(m.Site, max(uint64(len(fresh)), uint64(len(m.Block))/opBytes)); err != nil {
 		return err
 	}

@@ -22,6 +22,8 @@ type People struct {
 	mu       sync.Mutex
 	Calls    map[string]int64 // left to an account, by its id; who is not here may make any number
 	Spent    []api.Spent      // all calls that were counted
+	Storage  map[string]api.StorageLimits
+	Kept     map[string]int64 // bytes of pictures that were predicted, by account
 	sessions []string         // accounts
 }
 
@@ -68,6 +70,27 @@ func (p *People) Spend(_ context.Context, c api.Spent) (left int64, err error) {
 	}
 	p.Spent = append(p.Spent, c)
 	return left, nil
+}
+
+// StorageLimits implements [api.Storage].
+func (p *People) StorageLimits(account string) (api.StorageLimits, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.Storage[account], nil
+}
+
+// KeepPicture implements [api.Storage].
+func (p *People) KeepPicture(account string, bytes int64, _ time.Duration) (fits bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.Kept == nil {
+		p.Kept = map[string]int64{}
+	}
+	if limit := p.Storage[account].Bytes; limit > 0 && p.Kept[account]+bytes > limit {
+		return false, nil
+	}
+	p.Kept[account] += bytes
+	return true, nil
 }
 
 // Mint issues tokens that are told by number, "access-token-1", and that live for 15 minutes.

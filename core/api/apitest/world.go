@@ -143,6 +143,7 @@ func NewWorldElsewhere(t testing.TB, store kv.Store, set *predict.Set, files fs.
 	w.options = core.Options{
 		Models: set, Clock: func() time.Time { return w.Now }, Rand: &w.IDs,
 		Tokens: w.Mint, Accounts: w.People, Calls: w.People,
+		Storage: w.People, PictureSize: func(h blob.Hash) (int64, error) { return w.Blobs.Len(context.Background(), h) },
 		PublicAppID: settings["public-app-id"], PublicURL: settings["public-url"],
 		JSON: limits, Rate: auth.Rate{PerSecond: -1},
 	}

@@ -1,0 +1,119 @@
+package partition
+
+import (
+	"errors"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// Quota limits what the operations of a partition store. Room that an operation needs is reserved before the operation
+// is appended, so that concurrent writers cannot exceed a limit together.
+//
+//	Prepare ──▶ Reserve ──▶ log ──▶ fold ──▶ Folded: the reservation ends, what the operation stores counts
+//	               │          └ error ──▶ Cancel
+//	               └ refused: a log.Refused is appended instead
+type Quota interface {
+	// Prepare counts what is stored already, if bodies need room. No lock is held.
+	Prepare(bodies []log.Body) error
+	// Reserve reserves room for operations that are appended next, and returns for each why it is refused; "": it
+	// is not. The partition's lock on appending is held.
+	Reserve(ops []log.Op) (refused []string, err error)
+	// Cancel ends the reservations of operations that were not appended.
+	Cancel(ops []log.Op)
+	// Folded ends the reservations of entries, which have done o. It must return at once and not use the partition.
+	Folded(entries []log.Entry, o fold.Outcome)
+}
+
+// QuotaRefused begins the verdict's detail on an operation that a [Quota] refuses.
+const QuotaRefused = "quota: "
+
+// State calls read with the state while nothing is folded.
+func (p *Partition) State(read func(catalog.Reader) error) error {
+	p.folding.Lock()
+	defer p.folding.Unlock()
+	if err := p.whyClosed(); err != nil {
+		return err
+	}
+	return read(catalog.Read(p.o.Store, p.o.App))
+}
+
+// quota is the partition's quota; nil: none.
+func (p *Partition) quota() Quota {
+	if p.replica != nil {
+		return nil
+	}
+	return p.o.Quota
+}
+
+func (p *Partition) prepare(bodies []log.Body) error {
+	if q := p.quota(); q != nil {
+		return q.Prepare(bodies)
+	}
+	return nil
+}
+
+func (p *Partition) prepareOps(ops []log.Op) error {
+	if p.quota() == nil {
+		return nil
+	}
+	bodies := make([]log.Body, len(ops))
+	for i := range ops {
+		bodies[i] = ops[i].Body
+	}
+	return p.prepare(bodies)
+}
+
+func (p *Partition) unreserve(ops []log.Op) {
+	if q := p.quota(); q != nil {
+		q.Cancel(ops)
+	}
+}
+
+// reserve reserves room for ops and replaces those that are refused: a picture that was fetched ends its input with an
+// error, and any other operation becomes a log.Refused. with has the records that ops need; nil: none.
+func (p *Partition) reserve(ops []log.Op, with *kv.Batch) error {
+	q := p.quota()
+	if q == nil {
+		return nil
+	}
+	refused, err := q.Reserve(ops)
+	if err != nil {
+		return err
+	}
+	for i, why := range refused {
+		if why == "" {
+			continue
+		}
+		if err := p.refuse(&ops[i], why, with); err != nil {
+			q.Cancel(ops)
+			return err
+		}
+	}
+	return nil
+}
+
+// refuse replaces what an operation does. It notes that the derived records of its picture may be deleted.
+func (p *Partition) refuse(op *log.Op, why string, with *kv.Batch) error {
+	owe := func(b *log.InputCreate) {
+		if with != nil && !b.Blob.IsZero() {
+			catalog.OwePicture(with, p.o.App, b.Blob, b.Crop)
+		}
+	}
+	switch b := op.Body.(type) {
+	case *log.InputFetched:
+		in, err := catalog.Read(p.o.Store, p.o.App).InputByDot(b.Input)
+		if err != nil && !errors.Is(err, catalog.ErrNotFound) {
+			return err
+		}
+		owe(&log.InputCreate{Blob: b.Blob, Crop: in.Crop})
+		op.Body = &log.InputFetched{Input: b.Input, Code: catalog.InputOverQuota, Detail: why}
+		return nil
+	case *log.InputCreate:
+		owe(b)
+	}
+	Refuse(op, QuotaRefused+why)
+	return nil
+}
