@@ -81,8 +81,10 @@ type Options struct {
 	Mail      Sender // sends mails; nil: they stand in Log
 	PublicURL string // start of the links in mails
 	Plans     []Plan // new accounts have the first; none: one without bounds
-	Closed    bool   // nobody signs up but with the operator's link
-	Demo      bool   // mails are kept for the page, see Mails, and Demo signs in
+	Storage   struct{ Unverified, Verified Storage }
+	SignUps   int  // an hour of one client address; 0: any number
+	Closed    bool // nobody signs up but with the operator's link
+	Demo      bool // mails are kept for the page, see Mails, and Demo signs in
 }
 
 // Registry is everything that is known of accounts. It is safe for concurrent use.
@@ -104,6 +106,7 @@ type Registry struct {
 var (
 	_ api.Accounts = (*Registry)(nil)
 	_ api.Calls    = (*Registry)(nil)
+	_ api.Storage  = (*Registry)(nil)
 )
 
 // Account is one account, as others see it.
@@ -135,7 +138,7 @@ func Open(o Options) (*Registry, error) {
 	if len(o.Plans) == 0 {
 		o.Plans = []Plan{{Name: "unlimited"}}
 	}
-	r := &Registry{o: o, hashing: newGate(), throttle: newThrottles()}
+	r := &Registry{o: o, hashing: newGate(), throttle: newThrottles(o.SignUps)}
 	r.meters.open(r)
 	r.usage.open(o.Store)
 	if o.Mail == nil {

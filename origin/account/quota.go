@@ -25,17 +25,22 @@ const (
 	mostMeters   = 4096 // in memory, but for those that are in use
 )
 
-// quota is an account's counters, as they are kept: 20 bytes, of the numbers in their order.
+// quota is an account's counters, as they are kept: 28 bytes, of the numbers in their order. Older records lack the last.
 type quota struct {
 	trial uint64 // calls while the address was not verified
 	month uint32 // months since year 0
 	used  uint64 // calls of that month, those reserved among them
+
+	// predicted is the time at which the bucket of predicted pictures is empty, in ns since 1970. The bucket drains
+	// steadily: by the account's limit of bytes in the life of such a picture.
+	predicted int64
 }
 
 func (q quota) encode() []byte {
 	b := binary.BigEndian.AppendUint64(nil, q.trial)
 	b = binary.BigEndian.AppendUint32(b, q.month)
-	return binary.BigEndian.AppendUint64(b, q.used)
+	b = binary.BigEndian.AppendUint64(b, q.used)
+	return binary.BigEndian.AppendUint64(b, uint64(q.predicted))
 }
 
 func readQuota(store kv.Reader, id string) (q quota, err error) {
@@ -45,10 +50,14 @@ func readQuota(store kv.Reader, id string) (q quota, err error) {
 		return q, nil
 	case err != nil:
 		return q, err
-	case len(b) != 20:
+	case len(b) == 20:
+		b = binary.BigEndian.AppendUint64(b[:20:20], 0)
+	case len(b) != 28:
 		return q, fmt.Errorf("%w: %d bytes for a quota", kv.ErrCorrupt, len(b))
 	}
-	return quota{binary.BigEndian.Uint64(b), binary.BigEndian.Uint32(b[8:]), binary.BigEndian.Uint64(b[12:])}, nil
+	q = quota{trial: binary.BigEndian.Uint64(b), month: binary.BigEndian.Uint32(b[8:]), used: binary.BigEndian.Uint64(b[12:])}
+	q.predicted = int64(binary.BigEndian.Uint64(b[20:]))
+	return q, nil
 }
 
 func monthOf(t time.Time) uint32 {
@@ -251,29 +260,23 @@ func nextMonth(now time.Time) time.Time {
 
 // allowance is Registry.Allowance.
 func (ms *meters) allowance(id string, now time.Time) (left, limit int64, err error) {
-	for {
-		left, limit, err = ms.of(id).allowance(now)
-		if !errors.Is(err, errGone) {
-			return left, limit, err
-		}
-	}
+	err = ms.with(id, now, func(m *meter) error {
+		left, limit = m.allowance()
+		return nil
+	})
+	return left, limit, err
 }
 
-func (m *meter) allowance(now time.Time) (left, limit int64, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := m.ready(now); err != nil {
-		return 0, 0, err
-	}
+func (m *meter) allowance() (left, limit int64) {
 	used, limit := m.counter()
 	if limit == 0 {
-		return -1, -1, nil
+		return -1, -1
 	}
 	left = limit - int64(*used)
 	if m.verified {
 		left += m.block
 	}
-	return max(left, 0), limit, nil
+	return max(left, 0), limit
 }
 
 // changed has an account's meter read its record again.

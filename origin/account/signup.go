@@ -92,11 +92,16 @@ func (r *Registry) Create(ctx context.Context, n New, remote string) (token stri
 	if n.Password, err = checkPassword(n.Password, n.Name, n.Email); err != nil {
 		return "", a, err
 	}
+	// An address that is registered counts too, so that the limit does not reveal it.
+	if err := r.throttle.signUps.take(remote, r.o.Now()); err != nil {
+		return "", a, err
+	}
 	if err := r.mayCreate(n); err != nil { // before the hash is paid for
 		return "", a, err
 	}
 	rec := record{Account: Account{Name: n.Name, Email: n.Email, Plan: r.o.Plans[0].Name}}
 	if rec.Password, err = r.hashing.hash(ctx, n.Password); err != nil {
+		r.throttle.signUps.back(remote)
 		return "", a, err
 	}
 	if rec.ID, err = r.random(16); err != nil {

@@ -10,16 +10,19 @@ import (
 // throttles are the limits of what strangers may ask. Keys are hashed, and each limit remembers a
 // bounded number of them.
 type throttles struct {
-	network limit // sign-ins by network
-	account limit // sign-ins by address and network
-	signUp  limit // sign-ups by network
-	mails   limit // reset mails by network
-	address limit // reset mails by address
-	guess   limit // links and codes by network
+	network limit  // sign-ins by network
+	account limit  // sign-ins by address and network
+	signUp  limit  // attempts to sign up by network
+	signUps window // complete ones of an hour by network
+	mails   limit  // reset mails by network
+	address limit  // reset mails by address
+	guess   limit  // links and codes by network
 }
 
-func newThrottles() throttles {
+func newThrottles(signUps int) throttles {
 	return throttles{
+		signUps: window{span: time.Hour, most: signUps},
+
 		network: limit{every: 3 * time.Second, burst: 30},
 		account: limit{every: time.Minute, burst: 8},
 		signUp:  limit{every: 2 * time.Minute, burst: 20},
@@ -100,4 +103,77 @@ func (l *limit) forget(now time.Time) {
 		}
 	}
 	delete(l.full, fullest)
+}
+
+// window allows most uses in any span of each key. It remembers the keys of a span, and a bounded number of them.
+type window struct {
+	span time.Duration
+	most int // 0: any number
+
+	mu   sync.Mutex
+	uses map[hash][]time.Time // oldest first
+}
+
+// take takes a use. The error is *auth.RateError.
+func (w *window) take(key string, now time.Time) error {
+	if w.most == 0 {
+		return nil
+	}
+	h := hashOf(key)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	uses := w.recent(h, now)
+	if len(uses) >= w.most {
+		return &auth.RateError{Wait: w.span - now.Sub(uses[0])}
+	}
+	if w.uses == nil {
+		w.uses = map[hash][]time.Time{}
+	}
+	if len(uses) == 0 && len(w.uses) >= remembered {
+		w.forget(now)
+	}
+	w.uses[h] = append(uses, now)
+	return nil
+}
+
+// back gives the newest use back.
+func (w *window) back(key string) {
+	h := hashOf(key)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if uses := w.uses[h]; len(uses) > 0 {
+		w.uses[h] = uses[:len(uses)-1]
+	}
+}
+
+// recent returns the uses of the last span. If the clock went back, later uses count as made now.
+func (w *window) recent(h hash, now time.Time) []time.Time {
+	uses := w.uses[h]
+	for i := range uses {
+		if uses[i].After(now) {
+			uses[i] = now
+		}
+	}
+	for len(uses) > 0 && now.Sub(uses[0]) >= w.span {
+		uses = uses[1:]
+	}
+	return uses
+}
+
+// forget makes room: the keys whose uses are over among a few that the map happens to yield first, or else one of those.
+func (w *window) forget(now time.Time) {
+	const looked = 16
+	var last hash
+	n := 0
+	for h := range w.uses {
+		if last = h; len(w.recent(h, now)) == 0 {
+			delete(w.uses, h)
+		}
+		if n++; n == looked {
+			break
+		}
+	}
+	if len(w.uses) >= remembered {
+		delete(w.uses, last)
+	}
 }

@@ -43,6 +43,16 @@ func (srv *Server) countCalls(app, edge string, count uint64) (over time.Time, e
 	return srv.accounts.Report(a.Owner, app, edge, count)
 }
 
+// storage is the account's limit of bytes that an application's uploads count against. See [feed.Options].
+func (srv *Server) storage(app string) (bytes int64, err error) {
+	a, err := srv.engine.App(app)
+	if err != nil {
+		return 0, err
+	}
+	limits, err := srv.accounts.StorageLimits(a.Owner)
+	return limits.Bytes, err
+}
+
 // feedInterval is how often the feed lets go of what nobody reads any more, and those who hold copies are told
 // of new keys of tokens.
 const feedInterval = 5 * time.Second
@@ -58,7 +68,7 @@ func (srv *Server) feeds() ([]httpd.Mount, error) {
 	var err error
 	srv.feed, err = feed.New(feed.Options{
 		Engine: engine, Blobs: srv.folder.Blobs, Holder: srv.hosted, Run: srv.pool.Run,
-		Clock: system.Now, Wait: system.Await, Log: srv.log, Calls: srv.countCalls,
+		Clock: system.Now, Wait: system.Await, Log: srv.log, Calls: srv.countCalls, Storage: srv.storage,
 	})
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
@@ -93,8 +94,9 @@ func (o *origin) Open(_ context.Context, l *Lent) (Engine, error) {
 	engine, err := core.Open(core.Options{
 		Store: l.Folder.Store, Models: o.set, Hosted: l.Hosted, Clock: system.Now, Rand: system.Random,
 		PublicURL: l.PublicURL, PublicAppID: l.PublicAppID, KeepPredicted: l.KeepPredicted, MaxAnswer: l.MaxAnswer,
-		Keep: o.keep, Tokens: l.Tokens, Accounts: l.Accounts, Calls: l.Accounts, Rate: l.Rate, OperatorRate: l.OperatorRate, Copies: l.Copies,
-		Older: func(base [32]byte) (*predict.Set, error) { return older(l.Folder, base) },
+		Keep: o.keep, Tokens: l.Tokens, Accounts: l.Accounts, Calls: l.Accounts, Storage: l.Accounts, Rate: l.Rate, OperatorRate: l.OperatorRate, Copies: l.Copies,
+		PictureSize: func(h blob.Hash) (int64, error) { return l.Folder.Blobs.Len(context.Background(), h) },
+		Older:       func(base [32]byte) (*predict.Set, error) { return older(l.Folder, base) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)

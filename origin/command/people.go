@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/url"
 	"strconv"
@@ -25,6 +26,9 @@ type peopleSettings struct {
 	closed       bool  // nobody signs up
 	demo         bool  // an account signs in by itself
 	calls        int64 // a month of each account; 0: any number
+	signUps      int   // an hour of one client address; 0: any number
+	unverified   account.Storage
+	verified     account.Storage
 	smtp         string
 	smtpUser     string
 	smtpPassword string // file
@@ -34,6 +38,11 @@ type peopleSettings struct {
 func peopleFlags(f *pflag.FlagSet) {
 	f.String("sign-up", "open", "who can sign up: `open|closed`; open means anyone. The first account uses the link printed at the start")
 	f.Int64("plan-calls", 0, "monthly `calls` of a verified account; 0 means unlimited. Unverified accounts get 100 in total")
+	f.Int("sign-ups", 5, "`sign-ups` per hour and client address, an IPv6 /64 network counting as one; 0 means unlimited")
+	f.Int64("unverified-inputs", 10_000, "stored `inputs` of an unverified account, over all its applications; 0 means unlimited")
+	f.String("unverified-storage", "500MB", "`size` of an unverified account's pictures and records, such as 500MB; 0 means unlimited")
+	f.Int64("verified-inputs", 0, "stored `inputs` of a verified account, over all its applications; 0 means unlimited")
+	f.String("verified-storage", "0", "`size` of a verified account's pictures and records, such as 20GB; 0 means unlimited")
 	f.String("smtp", "", "SMTP server as `host:port`; without it, emails are written to the log")
 	f.String("smtp-user", "", "SMTP user `name`")
 	f.String("smtp-password-file", "", "`file` with the SMTP password")
@@ -57,6 +66,9 @@ func parsePeople(k *koanf.Koanf, listen string, behindProxy bool) (s peopleSetti
 	if _, err := strconv.ParseInt(fmt.Sprint(k.Get("plan-calls")), 10, 64); err != nil || s.calls < 0 {
 		return s, Usagef("plan-calls: %q is not a number of calls", k.String("plan-calls"))
 	}
+	if err := s.parseLimits(k); err != nil {
+		return s, err
+	}
 	if s.demo, err = ParseDemo(k, listen, behindProxy); err != nil {
 		return s, err
 	}
@@ -69,6 +81,37 @@ func parsePeople(k *koanf.Koanf, listen string, behindProxy bool) (s peopleSetti
 		return s, Usagef("smtp-user and smtp-password-file must be set together")
 	}
 	return s, nil
+}
+
+// parseLimits reads what accounts may store and how many a client address may make.
+func (s *peopleSettings) parseLimits(k *koanf.Koanf) error {
+	signUps, err := count(k, "sign-ups")
+	if err != nil {
+		return err
+	}
+	s.signUps = int(signUps)
+	for name, to := range map[string]*account.Storage{"unverified": &s.unverified, "verified": &s.verified} {
+		if to.Inputs, err = count(k, name+"-inputs"); err != nil {
+			return err
+		}
+		size := k.String(name + "-storage")
+		if size == "0" {
+			continue
+		}
+		if to.Bytes, err = ParseSize(size); err != nil {
+			return Usagef("%s-storage: %w, nor 0", name, err)
+		}
+	}
+	return nil
+}
+
+// count reads a number that is not negative.
+func count(k *koanf.Koanf, name string) (int64, error) {
+	n, err := strconv.ParseInt(fmt.Sprint(k.Get(name)), 10, 64)
+	if err != nil || n < 0 || n > math.MaxInt32 {
+		return 0, Usagef("%s: %q is not a number from 0 to %d", name, k.String(name), math.MaxInt32)
+	}
+	return n, nil
 }
 
 // ParseDemo reads whether the server is a demonstration's: whoever reaches it is let in, so it is on loopback and no proxy
@@ -109,6 +152,7 @@ func (o *origin) Accounts(a *account.Options) (err error) {
 	a.Mail, err = o.people.sender()
 	a.Plans = []account.Plan{{Name: "standard", Calls: o.people.calls}}
 	a.Closed, a.Demo = o.people.closed, o.people.demo
+	a.SignUps, a.Storage.Unverified, a.Storage.Verified = o.people.signUps, o.people.unverified, o.people.verified
 	return err
 }
 
@@ -158,8 +202,12 @@ func (o *origin) console(srv *Server) (*console.Handler, error) {
 		}
 		models = append(models, console.Model{ID: m.ID, Name: m.Name})
 	}
+	engine, ok := srv.engine.(native)
+	if !ok {
+		return nil, fmt.Errorf("engine %T is not an origin's", srv.engine)
+	}
 	return srv.Console(console.Options{
-		Accounts: srv.accounts, Models: models, Demo: o.people.demo, Export: srv.exportApp,
+		Stored: engine.Stored, Accounts: srv.accounts, Models: models, Demo: o.people.demo, Export: srv.exportApp,
 	})
 }
 

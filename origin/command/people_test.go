@@ -26,6 +26,7 @@ type visitor struct {
 	base   string
 	client *http.Client
 	csrf   string
+	remote string // as a proxy names it; empty: no proxy
 }
 
 func visit(t *testing.T, base string) *visitor {
@@ -59,6 +60,9 @@ func (v *visitor) ask(method, path string, body any) (int, []byte) {
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("X-Sightline-CSRF", v.csrf)
 	}
+	if v.remote != "" {
+		req.Header.Set("X-Forwarded-For", v.remote)
+	}
 	res, err := v.client.Do(req)
 	if err != nil {
 		v.t.Fatal(err)
@@ -85,6 +89,10 @@ func (v *visitor) must(method, path string, body any) (answer struct {
 			Email    string
 			Verified bool
 			Left     *int64 `json:"calls_left"`
+
+			Inputs, Bytes *int64
+			InputsLimit   *int64 `json:"inputs_limit"`
+			BytesLimit    *int64 `json:"bytes_limit"`
 		}
 		Mail string
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/origin/account"
 )
 
 func read(t *testing.T, environ []string, args ...string) (settings, error) {
@@ -40,8 +41,8 @@ func TestSettingsDefaults(t *testing.T) {
 		tokenLife: 15 * time.Minute, rate: auth.Rate{PerSecond: 10, Burst: 100}, operator: auth.Rate{PerSecond: -1},
 		program: s.program,
 	}
-	if people := s.program.(*origin).people; people != (peopleSettings{}) {
-		t.Errorf("people's settings = %+v, want none", people)
+	if people := s.program.(*origin).people; people != (peopleSettings{signUps: 5, unverified: account.Storage{Inputs: 10_000, Bytes: 500 << 20}}) {
+		t.Errorf("people's settings = %+v, want limits of sign-ups and storage alone", people)
 	}
 	if keep := s.program.(*origin).keep; keep != (partition.Keep{Age: 720 * time.Hour, Away: 2160 * time.Hour}) {
 		t.Errorf("logs are kept for %+v", keep)

@@ -21,6 +21,11 @@ type person struct {
 	Plan     string `json:"plan"`
 	Left     *int64 `json:"calls_left"`  // null: any number
 	Limit    *int64 `json:"calls_limit"` // likewise
+
+	Inputs      *int64 `json:"inputs"`       // stored; null: neither inputs nor bytes are limited
+	InputsLimit *int64 `json:"inputs_limit"` // null: any number
+	Bytes       *int64 `json:"bytes"`        // likewise
+	BytesLimit  *int64 `json:"bytes_limit"`  // likewise
 }
 
 // session is what a page knows of itself.
@@ -54,8 +59,34 @@ func (c *call) session() (any, error) {
 		if limit >= 0 {
 			s.Account.Left, s.Account.Limit = &left, &limit
 		}
+		if err := c.storage(s.Account); err != nil {
+			return nil, err
+		}
 	}
 	return map[string]any{"session": s}, nil
+}
+
+// storage adds what the account stores, if that is limited.
+func (c *call) storage(p *person) error {
+	if c.o.Stored == nil {
+		return nil
+	}
+	limits, err := c.o.Accounts.StorageLimits(p.ID)
+	if err != nil || limits.Inputs == 0 && limits.Bytes == 0 {
+		return err
+	}
+	stored, err := c.o.Stored(p.ID)
+	if err != nil {
+		return err
+	}
+	p.Inputs, p.Bytes = &stored.Inputs, &stored.Bytes
+	if limits.Inputs > 0 {
+		p.InputsLimit = &limits.Inputs
+	}
+	if limits.Bytes > 0 {
+		p.BytesLimit = &limits.Bytes
+	}
+	return nil
 }
 
 func (c *call) getSession() (any, error) {

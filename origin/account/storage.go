@@ -1,0 +1,87 @@
+package account
+
+import (
+	"errors"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// Storage limits what all applications of an account store. A zero field is no limit.
+type Storage struct {
+	Inputs int64
+	Bytes  int64 // of pictures and records
+}
+
+// StorageLimits implements [api.Storage]. An account that no longer exists has no limits.
+func (r *Registry) StorageLimits(id string) (api.StorageLimits, error) {
+	o := &r.o.Storage
+	if id == "" || o.Unverified == (Storage{}) && o.Verified == (Storage{}) {
+		return api.StorageLimits{}, nil
+	}
+	verified, err := r.meters.verified(id, r.o.Now())
+	switch {
+	case errors.Is(err, auth.ErrQuota):
+		return api.StorageLimits{}, nil
+	case err != nil:
+		return api.StorageLimits{}, err
+	case verified:
+		return api.StorageLimits{Inputs: o.Verified.Inputs, Bytes: o.Verified.Bytes, Advice: "delete inputs to make room"}, nil
+	}
+	return api.StorageLimits{Inputs: o.Unverified.Inputs, Bytes: o.Unverified.Bytes, Advice: "verify its email address to store more, or delete inputs"}, nil
+}
+
+// KeepPicture implements [api.Storage]. The count survives a restart. A power cut may lose that of the calls under way.
+func (r *Registry) KeepPicture(id string, bytes int64, life time.Duration) (fits bool, err error) {
+	limits, err := r.StorageLimits(id)
+	if err != nil || limits.Bytes == 0 {
+		return err == nil, err
+	}
+	now := r.o.Now()
+	err = r.meters.with(id, now, func(m *meter) error {
+		empty := max(m.quota.predicted, now.UnixNano())
+		empty = min(empty, now.Add(life).UnixNano()) // the clock went back
+		empty += int64(float64(bytes) / float64(limits.Bytes) * float64(life))
+		if fits = empty <= now.Add(life).UnixNano(); !fits {
+			return nil
+		}
+		before := m.quota.predicted
+		m.quota.predicted = empty
+		var b kv.Batch
+		b.Put(quotaKey(m.id), m.quota.encode())
+		if _, err := m.store.Commit(&b); err != nil {
+			m.quota.predicted = before
+			return err
+		}
+		return nil
+	})
+	return fits, err
+}
+
+// verified reports whether the address of an account is verified.
+func (ms *meters) verified(id string, now time.Time) (verified bool, err error) {
+	err = ms.with(id, now, func(m *meter) error {
+		verified = m.verified
+		return nil
+	})
+	return verified, err
+}
+
+// with calls do with the account's meter, which is up to date and locked.
+func (ms *meters) with(id string, now time.Time, do func(*meter) error) error {
+	for {
+		m := ms.of(id)
+		m.busy.Store(true)
+		m.mu.Lock()
+		err := m.ready(now)
+		if err == nil {
+			err = do(m)
+		}
+		m.mu.Unlock()
+		if !errors.Is(err, errGone) {
+			return err
+		}
+	}
+}
