@@ -9,6 +9,10 @@ export interface Account {
   plan: string;
   calls_left: number | null; // null: any number
   calls_limit: number | null;
+  inputs?: number | null; // stored; null: neither inputs nor bytes are limited
+  inputs_limit?: number | null; // null: any number
+  bytes?: number | null; // likewise
+  bytes_limit?: number | null;
 }
 
 /** The edge that pages are of, where they are not an origin's. */

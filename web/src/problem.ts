@@ -52,6 +52,7 @@ function known(f: Failure): (Omit<Problem, 'code'> & Partial<Problem>) | undefin
       return { title: m.error_rate(), text };
     }
     case 11006:
+      if (f.details.startsWith('Storage limit')) return { title: m.error_storage(), text: m.error_storage_do() };
       return { title: m.error_quota(), text: m.error_quota_do() };
     case 11007: {
       // All scopes that are missing are named, as the server lists them.
