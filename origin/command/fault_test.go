@@ -18,28 +18,61 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/origin/data"
 )
 
-// failingWhere names the file whose being there makes every sync of a server's store fail.
-const failingWhere = "SIGHTLINE_TEST_SYNCS_FAIL_WHERE"
+// failingWhere and failingPictures name the file whose existence makes every sync of a server's store, or of its pictures, fail.
+const (
+	failingWhere    = "SIGHTLINE_TEST_SYNCS_FAIL_WHERE"
+	failingPictures = "SIGHTLINE_TEST_PICTURE_SYNCS_FAIL_WHERE"
+)
 
 // faults are those of a process that a test starts.
 func faults() (o data.Options) {
-	trigger := os.Getenv(failingWhere)
-	if trigger == "" {
-		return o
-	}
-	o.StoreFS = errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		switch op.Kind {
-		case errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo:
-			if _, err := os.Stat(trigger); err == nil {
-				return syscall.EIO
+	if trigger := os.Getenv(failingWhere); trigger != "" {
+		o.StoreFS = errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			switch op.Kind {
+			case errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo:
+				return failsWhere(trigger)
 			}
-		}
-		return nil
-	}))
+			return nil
+		}))
+	}
+	if trigger := os.Getenv(failingPictures); trigger != "" {
+		o.BlobFS = func(fsys blob.FS) blob.FS { return failingSyncs{fsys, trigger} }
+	}
 	return o
+}
+
+func failsWhere(trigger string) error {
+	if _, err := os.Stat(trigger); err == nil {
+		return syscall.EIO
+	}
+	return nil
+}
+
+// failingSyncs are files whose syncs fail while the trigger exists.
+type failingSyncs struct {
+	blob.FS
+	trigger string
+}
+
+func (d failingSyncs) Create(name string) (blob.File, error) {
+	f, err := d.FS.Create(name)
+	return failingFile{f, d.trigger}, err
+}
+
+type failingFile struct {
+	blob.File
+	trigger string
+}
+
+func (f failingFile) Sync() error {
+	if err := failsWhere(f.trigger); err != nil {
+		return err
+	}
+	return f.File.Sync()
 }
 
 // adds is a POST of one picture and its answer.
@@ -142,14 +175,19 @@ func TestFaultFullDisk(t *testing.T) {
 	}
 }
 
-// TestFaultFailedSyncEndsTheServer makes the syncs of a server's store fail. The call in progress is not acknowledged, the
-// process exits with code 1 and reports the reason, and the next process has everything that was acknowledged.
+// TestFaultFailedSyncEndsTheServer makes the syncs of a server's store fail, or those of its pictures. The call in progress is not
+// acknowledged, the process exits with code 1 and reports the reason, and the next process has everything that was acknowledged.
 func TestFaultFailedSyncEndsTheServer(t *testing.T) {
 	if testing.Short() {
-		t.Skip("two processes")
+		t.Skip("two processes each")
 	}
+	t.Run("store", func(t *testing.T) { failedSync(t, failingWhere) })
+	t.Run("pictures", func(t *testing.T) { failedSync(t, failingPictures) })
+}
+
+func failedSync(t *testing.T, failing string) {
 	trigger := filepath.Join(t.TempDir(), "fail")
-	t.Setenv(failingWhere, trigger)
+	t.Setenv(failing, trigger)
 	p := startProcess(t)
 	client := own(t)
 	if status, code := adds(t, client, p.base, "good"); status != 200 {

@@ -9,9 +9,9 @@
 //	DIR/BOOT          the start of the machine at which the folder was last used
 //	DIR/RESTORED      where a restored folder came from
 //
-// The store and the blobs share a disk. Below a least amount of free space both take nothing
-// more, [Folder.Ready] says so, and reading goes on. After a failed sync of the store
-// nothing is acknowledged any more and the process is to end: opening the folder again tells what was kept.
+// The store and the blobs share a disk. Below a least amount of free space both refuse writes,
+// [Folder.Ready] returns the reason, and reads continue. After a failed sync of the store or of a picture
+// both refuse writes, and the process must end. Opening the folder again reads the durable data.
 //
 // [Backup] copies a folder that is in use, [Restore] makes a new one of the copy, and [Check]
 // reads everything there is and says what is wrong with it.
@@ -95,7 +95,7 @@ func Open(dir string, o Options) (_ *Folder, err error) {
 	if o.BlobFS != nil {
 		f.Files = o.BlobFS(f.Files)
 	}
-	f.Files = roomy{f.Files, f.Store.Room}
+	f.Files = roomy{f.Files, f.Store}
 	f.Blobs, err = blob.OpenFolder(f.Files, blob.Options{})
 	return f, err
 }

@@ -3,11 +3,14 @@ package data
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -162,4 +165,148 @@ func TestFailedSyncIsFatal(t *testing.T) {
 	if v, err := f.Store.Get([]byte("good")); string(v) != "1" || err != nil {
 		t.Errorf("the acknowledged write is %q, %v", v, err)
 	}
+}
+
+// failingSyncs fails the syncs of files, or of folders, while a test wants it.
+type failingSyncs struct {
+	blob.FS
+	files, folders *atomic.Bool
+}
+
+func (d failingSyncs) Create(name string) (blob.File, error) {
+	f, err := d.FS.Create(name)
+	return failingFile{f, d.files}, err
+}
+
+func (d failingSyncs) SyncDir(name string) error {
+	if d.folders.Load() {
+		return &os.PathError{Op: "sync", Path: name, Err: syscall.EIO}
+	}
+	return d.FS.SyncDir(name)
+}
+
+type failingFile struct {
+	blob.File
+	failing *atomic.Bool
+}
+
+func (f failingFile) Sync() error {
+	if f.failing.Load() {
+		return &os.PathError{Op: "sync", Err: syscall.EIO}
+	}
+	return f.File.Sync()
+}
+
+// TestFaultFailedSyncOfPicture fails one sync of a picture's file, then one of its folder. From then on the folder takes no picture,
+// no name of one and no record, although the disk works again. The process is notified once. Reads continue, and opening the
+// folder again finds everything that was acknowledged.
+func TestFaultFailedSyncOfPicture(t *testing.T) {
+	for _, what := range []string{"file", "folder"} {
+		t.Run(what, func(t *testing.T) {
+			var files, folders atomic.Bool
+			var fatal atomic.Int32
+			dir := t.TempDir()
+			f := mustOpen(t, dir, Options{
+				BlobFS: func(fsys blob.FS) blob.FS { return failingSyncs{fsys, &files, &folders} },
+				Fatal:  func(error) { fatal.Add(1) },
+			})
+			put := func(f *Folder, data string) (blob.Hash, error) {
+				return f.Blobs.Put(t.Context(), strings.NewReader(data), blob.Hash{})
+			}
+			good, err := put(f, "good")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := commit(f, "good", "1"); err != nil {
+				t.Fatal(err)
+			}
+			hosted, err := blob.OpenHosted(blob.HostedOptions{FS: f.Files, Blobs: f.Blobs, Random: system.Random, Keep: func(blob.Hash) bool { return true }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			begun, err := f.Files.Create("blobs.new/begun")
+			if err != nil {
+				t.Fatal(err)
+			}
+			files.Store(what == "file")
+			folders.Store(what == "folder")
+			if _, err := put(f, "bad"); !errors.Is(err, kv.ErrFailed) {
+				t.Errorf("a picture whose sync failed: %v, want ErrFailed", err)
+			}
+			files.Store(false)
+			folders.Store(false)
+			if err := f.Ready(); !errors.Is(err, kv.ErrFailed) || fatal.Load() != 1 {
+				t.Errorf("Ready = %v, Fatal called %d times; want ErrFailed and once", err, fatal.Load())
+			}
+			if _, err := put(f, "later"); !errors.Is(err, kv.ErrFailed) {
+				t.Errorf("a later picture: %v, want ErrFailed", err)
+			}
+			if err := f.Blobs.PutLazy(t.Context(), []byte("lazy"), blob.Sum([]byte("lazy"))); !errors.Is(err, kv.ErrFailed) {
+				t.Errorf("a later copy: %v, want ErrFailed", err)
+			}
+			if _, _, err := hosted.Add(t.Context(), []byte("good"), "image/png", time.Time{}); !errors.Is(err, kv.ErrFailed) {
+				t.Errorf("a later name: %v, want ErrFailed", err)
+			}
+			if err := begun.Sync(); !errors.Is(err, kv.ErrFailed) {
+				t.Errorf("a sync of a file that was begun before: %v, want ErrFailed", err)
+			}
+			if err := f.Files.Rename("blobs.new/begun", "begun"); !errors.Is(err, kv.ErrFailed) {
+				t.Errorf("its rename: %v, want ErrFailed", err)
+			}
+			if err := begun.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := commit(f, "later", "1"); !errors.Is(err, kv.ErrFailed) {
+				t.Errorf("a later record: %v, want ErrFailed", err)
+			}
+			if b, err := f.Blobs.Get(t.Context(), good); string(b) != "good" || err != nil {
+				t.Errorf("a read: %q, %v", b, err)
+			}
+			if err := f.Close(); !errors.Is(err, kv.ErrFailed) {
+				t.Errorf("Close = %v, want ErrFailed", err)
+			}
+			f = mustOpen(t, dir, Options{})
+			defer f.Close()
+			if b, err := f.Blobs.Get(t.Context(), good); string(b) != "good" || err != nil {
+				t.Errorf("the acknowledged picture is %q, %v", b, err)
+			}
+			if v, err := f.Store.Get([]byte("good")); string(v) != "1" || err != nil {
+				t.Errorf("the acknowledged record is %q, %v", v, err)
+			}
+			if _, err := put(f, "bad"); err != nil {
+				t.Errorf("after opening again: %v", err)
+			}
+		})
+	}
+}
+
+// TestMissingFolderIsNoFailedSync syncs a folder that does not exist, and one for which the process has no file left. Nothing
+// that was acknowledged rests on these.
+func TestMissingFolderIsNoFailedSync(t *testing.T) {
+	var open atomic.Bool
+	f := mustOpen(t, t.TempDir(), Options{BlobFS: func(fsys blob.FS) blob.FS { return noFiles{fsys, &open} }})
+	defer f.Close()
+	if err := f.Files.SyncDir("missing"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("SyncDir = %v, want ErrNotExist", err)
+	}
+	open.Store(true)
+	if err := f.Files.SyncDir("blobs"); !errors.Is(err, syscall.EMFILE) {
+		t.Errorf("SyncDir = %v, want EMFILE", err)
+	}
+	if err := f.Ready(); err != nil {
+		t.Errorf("Ready = %v", err)
+	}
+}
+
+// noFiles fails to open a folder for its sync, because the process has no file left.
+type noFiles struct {
+	blob.FS
+	out *atomic.Bool
+}
+
+func (d noFiles) SyncDir(name string) error {
+	if d.out.Load() {
+		return &os.PathError{Op: "openat", Path: name, Err: syscall.EMFILE}
+	}
+	return d.FS.SyncDir(name)
 }

@@ -23,6 +23,11 @@ func IsFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 }
 
+// IsTooManyFiles reports whether err says that the process or the machine has no file left to open.
+func IsTooManyFiles(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
+}
+
 // SyncDisk makes all that was written to the file system of dir outlive a loss of power.
 func SyncDisk(dir string) (err error) {
 	f, err := os.Open(dir)

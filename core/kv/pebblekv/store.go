@@ -331,6 +331,16 @@ func (s *Store) Room() error {
 	return s.health.room()
 }
 
+// Fail stops the store until it is opened again. A caller reports a failed sync of files that records name: the store then
+// behaves as after a failed sync of its log. Fail returns kv.ErrFailed with the cause of the first failure.
+func (s *Store) Fail(cause error) error {
+	s.health.fail(cause)
+	return s.health.failure()
+}
+
+// Failure returns nil, or kv.ErrFailed with its cause once the store has failed.
+func (s *Store) Failure() error { return s.health.failure() }
+
 // Close implements [kv.Store]. Snapshots that are still open are closed with it.
 func (s *Store) Close() error {
 	s.mu.Lock()
