@@ -271,7 +271,7 @@ func copyTree(target, from *system.Folder, dir string) error {
 
 // renew gives every log of a store another epoch.
 func renew(dir string) (err error) {
-	store, err := pebblekv.Open(dir, pebblekv.Options{})
+	store, err := pebblekv.Open(dir, pebblekv.Options{FS: storeFS})
 	if err != nil {
 		return err
 	}

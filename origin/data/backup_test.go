@@ -67,6 +67,50 @@ func TestBackupComesBack(t *testing.T) {
 	}
 }
 
+// TestOnlyTheOwnerReads walks a data folder, its backup in a folder that everyone may enter, and a data folder restored of it. Folders
+// have mode 0700 and files 0600.
+func TestOnlyTheOwnerReads(t *testing.T) {
+	parent := t.TempDir()
+	dir, backup, restored := filepath.Join(parent, "data"), filepath.Join(parent, "backup"), filepath.Join(parent, "restored")
+	if err := os.Mkdir(backup, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	u := newUsed(t, dir)
+	if err := u.Store.Compact(t.Context(), []byte{0}, []byte{0xff}); err != nil { // writes a table
+		t.Fatal(err)
+	}
+	if _, err := u.Backup(t.Context(), backup, silent); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Restore(t.Context(), backup, restored, silent); err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range []string{dir, backup, restored} {
+		seen := map[string]bool{}
+		err := filepath.WalkDir(root, func(name string, d os.DirEntry, err error) error {
+			if err != nil || name == backup { // the mode of a folder that exists is its owner's choice
+				return err
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			want := os.FileMode(0o600)
+			if d.IsDir() {
+				want = os.ModeDir | 0o700
+			}
+			if info.Mode() != want {
+				t.Errorf("%s has mode %v, want %v", name, info.Mode(), want)
+			}
+			seen[filepath.Ext(name)] = true
+			return nil
+		})
+		if err != nil || !seen[".sst"] || !seen[".log"] {
+			t.Errorf("%s: %v, with files %v", root, err, seen)
+		}
+	}
+}
+
 // A folder that nothing was done with has neither pictures nor names nor bundles.
 func TestEmptyFolderComesBack(t *testing.T) {
 	f := mustOpen(t, t.TempDir(), Options{MinFree: 1})

@@ -139,7 +139,7 @@ func withCheckpoint(parent string, checkpoint func(to string) error, do func(kv.
 	if err := checkpoint(filepath.Join(dir, storeDir)); err != nil {
 		return r, err
 	}
-	store, err := pebblekv.Open(filepath.Join(dir, storeDir), pebblekv.Options{})
+	store, err := pebblekv.Open(filepath.Join(dir, storeDir), pebblekv.Options{FS: storeFS})
 	if err != nil {
 		return Report{Findings: []Finding{{Part: "store", Text: err.Error()}}}, nil
 	}
@@ -353,7 +353,7 @@ func (c *checker) state(ctx context.Context, l *log.Store, app catalog.AppID) er
 		return err
 	}
 	defer done()
-	scratch, err := pebblekv.Open(filepath.Join(dir, storeDir), pebblekv.Options{})
+	scratch, err := pebblekv.Open(filepath.Join(dir, storeDir), pebblekv.Options{FS: storeFS})
 	if err != nil {
 		return err
 	}

@@ -85,6 +85,9 @@ func Open(dir string, o Options) (_ *Folder, err error) {
 	if o.Free == nil {
 		o.Free = func() (int64, error) { return system.Free(f.Dir) }
 	}
+	if o.StoreFS == nil {
+		o.StoreFS = storeFS
+	}
 	f.Store, err = pebblekv.Open(filepath.Join(f.Dir, storeDir), pebblekv.Options{
 		FS: o.StoreFS, Logger: o.Log, Fatal: o.Fatal, Free: o.Free, Watermark: o.MinFree, Ballast: min(o.MinFree/4, 64<<20),
 	})

@@ -157,6 +157,9 @@ func Changed(name string) (when time.Time, size int64, err error) {
 	return info.ModTime(), info.Size(), nil
 }
 
+// Restrict sets the mode of a file so that only this user reads and writes it.
+func Restrict(name string) error { return os.Chmod(name, 0o600) }
+
 // MakeFolder makes a folder for this user alone, unless there is one.
 func MakeFolder(name string) error { return os.MkdirAll(name, 0o700) }
 
