@@ -178,6 +178,10 @@ func (srv *Server) close() error {
 	return errors.Join(errs...)
 }
 
+// hostedTag is the entity tag of every hosted picture: a name never changes its bytes, and no two pictures have one address. A tag
+// made of the bytes would reveal the hash of a picture to strangers.
+const hostedTag = `"1"`
+
 // hosted gives the HTTP server the engine's hosted pictures.
 type hosted struct {
 	engine Engine
@@ -189,7 +193,7 @@ func (h hosted) Open(ctx context.Context, name string) (httpd.Picture, error) {
 	if picture, ok := strings.CutSuffix(name, api.ThumbnailPath); ok {
 		thumb, err := h.engine.Thumbnail(picture)
 		body := io.NopCloser(bytes.NewReader(thumb))
-		return httpd.Picture{ContentType: "image/jpeg", Size: int64(len(thumb)), Body: body}, err
+		return httpd.Picture{ContentType: "image/jpeg", Tag: hostedTag, Size: int64(len(thumb)), Body: body}, err
 	}
 	p, err := h.engine.Hosted(name)
 	if err != nil {
@@ -203,5 +207,5 @@ func (h hosted) Open(ctx context.Context, name string) (httpd.Picture, error) {
 	if err != nil {
 		return httpd.Picture{}, err
 	}
-	return httpd.Picture{ContentType: p.ContentType, Size: size, Expires: p.Expires, Body: body}, nil
+	return httpd.Picture{ContentType: p.ContentType, Tag: hostedTag, Size: size, Body: body}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/valyala/fasthttp"
 
@@ -24,16 +23,16 @@ type Hosted interface {
 // Picture is a hosted picture on its way out.
 type Picture struct {
 	ContentType string
+	Tag         string        // entity tag of the bytes, in quotes; empty: none
 	Size        int64         // bytes of Body
-	Expires     time.Time     // zero: never
 	Body        io.ReadCloser // gives an error in place of io.EOF when the bytes are damaged
 }
 
-// maxCache is how long anyone may keep a copy: a picture can be deleted.
-const maxCache = time.Hour
+// hostedCache lets any cache keep a picture, and makes it ask before each use: a picture can be deleted. Its tag answers without
+// the bytes.
+const hostedCache = "public, no-cache"
 
-// hosted answers a picture. Its name never changes its bytes, so it may be cached, but not
-// beyond its life. What is no picture is never shown in a browser.
+// hosted answers a picture, or 304 to a cache that has it. A browser shows raster pictures only.
 func (s *Server) hosted(ctx *fasthttp.RequestCtx, id string, r *api.Request, name string) int {
 	if r.Method != "GET" && r.Method != "HEAD" {
 		res := s.refuse(r, errMethod)
@@ -49,6 +48,17 @@ func (s *Server) hosted(ctx *fasthttp.RequestCtx, id string, r *api.Request, nam
 	}
 	h := &ctx.Response.Header
 	s.common(ctx, id)
+	h.Set("Cache-Control", hostedCache)
+	if p.Tag != "" {
+		h.Set("ETag", p.Tag)
+	}
+	if p.Tag != "" && matches(r.Header("If-None-Match"), p.Tag) {
+		if err := p.Body.Close(); err != nil {
+			s.o.Log.Warn("hosted picture", "error", err)
+		}
+		ctx.SetStatusCode(fasthttp.StatusNotModified)
+		return fasthttp.StatusNotModified
+	}
 	ctx.SetStatusCode(fasthttp.StatusOK)
 	h.SetContentType("application/octet-stream")
 	if shown(p.ContentType) {
@@ -57,13 +67,18 @@ func (s *Server) hosted(ctx *fasthttp.RequestCtx, id string, r *api.Request, nam
 		h.Set("Content-Disposition", "attachment")
 	}
 	h.Set("Content-Security-Policy", hostedPolicy)
-	age := maxCache
-	if !p.Expires.IsZero() {
-		age = max(0, min(age, p.Expires.Sub(s.now())))
-	}
-	h.Set("Cache-Control", fmt.Sprintf("public, max-age=%d, immutable", int(age/time.Second)))
 	ctx.Response.SetBodyStream(&whole{from: p.Body}, int(p.Size))
 	return fasthttp.StatusOK
+}
+
+// matches reports whether an If-None-Match names a tag. A weak one does, too (RFC 9110, section 13.1.2).
+func matches(header, tag string) bool {
+	for one := range strings.SplitSeq(header, ",") {
+		if one = strings.TrimSpace(one); one == "*" || strings.TrimPrefix(one, "W/") == tag {
+			return true
+		}
+	}
+	return false
 }
 
 // shown reports whether a browser may render a type: raster pictures, and so never SVG.

@@ -7,8 +7,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/sightline-dev/sightline/core/blob"
 )
@@ -45,19 +45,15 @@ func (f *failing) Read(p []byte) (int, error) {
 }
 
 func TestHostedPicture(t *testing.T) {
-	now := time.Now().Add(time.Hour) // the clock stands; deadlines that it sets must not have passed
 	big := strings.Repeat("picture", 100_000)
 	tests := []struct {
 		name    string
 		hosted  pictures
 		headers map[string]string
 	}{
-		{"jpeg", pictures{p: Picture{ContentType: "image/jpeg"}, b: big}, map[string]string{
-			"Content-Type": "image/jpeg", "Cache-Control": "public, max-age=3600, immutable", "Content-Security-Policy": hostedPolicy,
+		{"jpeg", pictures{p: Picture{ContentType: "image/jpeg", Tag: `"1"`}, b: big}, map[string]string{
+			"Content-Type": "image/jpeg", "Cache-Control": "public, no-cache", "ETag": `"1"`, "Content-Security-Policy": hostedPolicy,
 			"X-Content-Type-Options": "nosniff", "Content-Disposition": "", "Access-Control-Allow-Origin": "*",
-		}},
-		{"soon gone", pictures{p: Picture{ContentType: "image/png", Expires: now.Add(90 * time.Second)}, b: "x"}, map[string]string{
-			"Content-Type": "image/png", "Cache-Control": "public, max-age=90, immutable",
 		}},
 		{"no raster picture", pictures{p: Picture{ContentType: "image/svg+xml"}, b: "<svg/>"}, map[string]string{
 			"Content-Type": "application/octet-stream", "Content-Disposition": "attachment",
@@ -68,7 +64,6 @@ func TestHostedPicture(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			o := options(&echo{})
 			o.Hosted = tt.hosted
-			o.Now = func() time.Time { return now }
 			_, address := start(t, o)
 			const path = "/hosted/0123456789abcdef0123456789abcdef"
 			res, err := http.Get("http://" + address + path)
@@ -90,6 +85,68 @@ func TestHostedPicture(t *testing.T) {
 				t.Errorf("other names: %s, want 404 404 405", statusesOf(answers))
 			}
 		})
+	}
+}
+
+// deleted is a Hosted whose picture a test deletes.
+type deleted struct {
+	pictures
+	gone atomic.Bool
+}
+
+func (d *deleted) Open(ctx context.Context, name string) (Picture, error) {
+	if d.gone.Load() {
+		return Picture{}, blob.ErrNotFound
+	}
+	return d.pictures.Open(ctx, name)
+}
+
+// TestCachesOfHostedPicturesAsk requests a picture as a cache does that has it. The answer is 304 without a body while the tag is the
+// picture's, and 404 as soon as the picture is deleted. A cache may not answer without a request.
+func TestCachesOfHostedPicturesAsk(t *testing.T) {
+	o := options(&echo{})
+	d := &deleted{pictures: pictures{p: Picture{ContentType: "image/jpeg", Tag: `"1"`}, b: "picture"}}
+	o.Hosted = d
+	_, address := start(t, o)
+	ask := func(method, known string) (status int, body, cache, tag string) {
+		t.Helper()
+		req, err := http.NewRequest(method, "http://"+address+"/hosted/0123456789abcdef0123456789abcdef", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if known != "" {
+			req.Header.Set("If-None-Match", known)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		return res.StatusCode, text(t, res), res.Header.Get("Cache-Control"), res.Header.Get("ETag")
+	}
+	for _, tt := range []struct {
+		method, known string
+		status        int
+		body          string
+	}{
+		{"GET", "", 200, "picture"},
+		{"GET", `"1"`, 304, ""},
+		{"HEAD", `"1"`, 304, ""},
+		{"GET", `"0", W/"1"`, 304, ""},
+		{"GET", `*`, 304, ""},
+		{"GET", `"0"`, 200, "picture"},
+		{"GET", `"10"`, 200, "picture"},
+	} {
+		status, body, cache, tag := ask(tt.method, tt.known)
+		if status != tt.status || body != tt.body || cache != "public, no-cache" || tag != `"1"` {
+			t.Errorf("%s with %s: %d %q, Cache-Control %q, ETag %s; want %d %q", tt.method, tt.known, status, body, cache, tag, tt.status, tt.body)
+		}
+	}
+	d.gone.Store(true)
+	for _, known := range []string{"", `"1"`, "*"} {
+		if status, _, cache, _ := ask("GET", known); status != 404 || cache != "no-store" {
+			t.Errorf("a deleted picture with %s: %d, Cache-Control %q; want 404 and no-store", known, status, cache)
+		}
 	}
 }
 
