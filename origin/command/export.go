@@ -277,7 +277,7 @@ func (ex *exporter) fetch(ctx context.Context, in *exportedInput) fetched {
 		return got
 	}
 	if got.source.Picture != "" {
-		got.picture, got.contentType, got.err = ex.session.picture(ctx, got.source.Picture)
+		got.picture, got.contentType, got.err = ex.session.picture(ctx, got.source.Picture, got.source.SHA256)
 	}
 	return got
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -20,6 +21,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/control"
 	"github.com/sightline-dev/sightline/origin/httpd"
 	"github.com/sightline-dev/sightline/origin/jobs"
+	"github.com/sightline-dev/sightline/origin/location"
 	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/sync/feed"
 )
@@ -86,7 +88,7 @@ func (srv *Server) wire() error {
 	}
 	srv.http, err = httpd.New(httpd.Options{
 		Mounts:        mounts,
-		Hosted:        hosted{srv.engine, srv.folder.Blobs},
+		Hosted:        &hosted{engine: srv.engine, blobs: srv.folder.Blobs, keepLocation: srv.settings.keepLocation},
 		MaxBody:       srv.settings.maxBody,
 		BodyBudget:    max(2*srv.settings.maxBody, min(memory/4, 2<<30)),
 		AnswerBudget:  max(4*srv.settings.maxAnswer, min(memory/8, 128<<20)),
@@ -178,24 +180,38 @@ func (srv *Server) close() error {
 	return errors.Join(errs...)
 }
 
-// hostedTag is the entity tag of every hosted picture: a name never changes its bytes, and no two pictures have one address. A tag
-// made of the bytes would reveal the hash of a picture to strangers.
-const hostedTag = `"1"`
+// Entity tags of hosted pictures: a name never changes its bytes, and no two pictures have one address. A tag made of the
+// bytes would reveal the hash of a picture to strangers.
+const (
+	tagReduced  = `"1"` // without the place; higher numbers when package location removes more
+	tagOriginal = `"0"`
+)
 
 // hosted gives the HTTP server the engine's hosted pictures.
+//
+//	/hosted/NAME            without the place where the picture was taken, unless a setting keeps it
+//	/hosted/NAME/SHA256     the original: only those who may read the input know its hash
+//	/hosted/NAME/thumbnail
 type hosted struct {
-	engine Engine
-	blobs  *blob.Folder
+	engine       Engine
+	blobs        *blob.Folder
+	keepLocation bool
+
+	planning sync.Mutex // one TIFF file in memory at a time
 }
 
 // Open implements httpd.Hosted.
-func (h hosted) Open(ctx context.Context, name string) (httpd.Picture, error) {
+func (h *hosted) Open(ctx context.Context, name string) (httpd.Picture, error) {
 	if picture, ok := strings.CutSuffix(name, api.ThumbnailPath); ok {
 		thumb, err := h.engine.Thumbnail(picture)
 		body := io.NopCloser(bytes.NewReader(thumb))
-		return httpd.Picture{ContentType: "image/jpeg", Tag: hostedTag, Size: int64(len(thumb)), Body: body}, err
+		return httpd.Picture{ContentType: "image/jpeg", Tag: tagReduced, Size: int64(len(thumb)), Body: body}, err
 	}
+	name, hash, original := strings.Cut(name, "/")
 	p, err := h.engine.Hosted(name)
+	if err == nil && original && p.Hash.String() != hash {
+		err = blob.ErrNotFound
+	}
 	if err != nil {
 		return httpd.Picture{}, err
 	}
@@ -207,5 +223,44 @@ func (h hosted) Open(ctx context.Context, name string) (httpd.Picture, error) {
 	if err != nil {
 		return httpd.Picture{}, err
 	}
-	return httpd.Picture{ContentType: p.ContentType, Tag: hostedTag, Size: size, Body: body}, nil
+	out := httpd.Picture{ContentType: p.ContentType, Tag: tagOriginal, Size: size, Body: body}
+	if !original && !h.keepLocation {
+		out.Tag = tagReduced
+		out.Body = &reduced{Closer: body, open: func() (io.Reader, error) { return h.reduce(ctx, p.Hash, body) }}
+	}
+	return out, nil
+}
+
+// reduce returns a reader of a picture without the place.
+func (h *hosted) reduce(ctx context.Context, hash blob.Hash, body io.Reader) (io.Reader, error) {
+	start := bufio.NewReader(body)
+	if b, _ := start.Peek(4); !location.IsTIFF(b) {
+		return location.NewReader(start), nil
+	}
+	h.planning.Lock()
+	defer h.planning.Unlock()
+	data, err := h.blobs.Get(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	return location.Edited(start, location.TIFF(data)), nil
+}
+
+// reduced is a picture without the place; it is opened by the first Read.
+type reduced struct {
+	io.Closer
+	open func() (io.Reader, error)
+	from io.Reader
+}
+
+// Read implements [io.Reader].
+func (r *reduced) Read(p []byte) (int, error) {
+	if r.from == nil {
+		from, err := r.open()
+		if err != nil {
+			return 0, err
+		}
+		r.from = from
+	}
+	return r.from.Read(p)
 }

@@ -76,8 +76,8 @@ type session interface {
 	// call sends one request and returns the answer with its HTTP status. An error says that
 	// there was no answer.
 	call(ctx context.Context, method, path string, body []byte) (status int, answer []byte, err error)
-	// picture reads a hosted picture by the address that an answer gave.
-	picture(ctx context.Context, address string) (data []byte, contentType string, err error)
+	// picture reads the original of a hosted picture by the address and the SHA-256 that an answer gave.
+	picture(ctx context.Context, address, sha256 string) (data []byte, contentType string, err error)
 	close() error
 }
 
@@ -142,7 +142,7 @@ func (l *local) call(ctx context.Context, method, path string, body []byte) (int
 	return res.Status, res.Body, err
 }
 
-func (l *local) picture(ctx context.Context, address string) ([]byte, string, error) {
+func (l *local) picture(ctx context.Context, address, _ string) ([]byte, string, error) {
 	_, name, ok := strings.Cut(address, api.HostedPath)
 	if !ok {
 		return nil, "", fmt.Errorf("%s is not a picture of this server", address)
@@ -179,12 +179,12 @@ func (r *remote) call(ctx context.Context, method, path string, body []byte) (in
 }
 
 // picture asks the server that the session is with, whatever name it gives itself.
-func (r *remote) picture(ctx context.Context, address string) ([]byte, string, error) {
+func (r *remote) picture(ctx context.Context, address, sha256 string) ([]byte, string, error) {
 	_, name, ok := strings.Cut(address, api.HostedPath)
 	if !ok {
 		return nil, "", fmt.Errorf("%s is not a picture of this server", address)
 	}
-	req, err := http.NewRequestWithContext(ctx, "GET", r.base+api.HostedPath+name, nil)
+	req, err := http.NewRequestWithContext(ctx, "GET", r.base+api.HostedPath+name+"/"+sha256, nil)
 	if err != nil {
 		return nil, "", err
 	}

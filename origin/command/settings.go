@@ -35,6 +35,7 @@ type settings struct {
 	publicAppID   string
 	language      string
 	keepPredicted time.Duration
+	keepLocation  bool
 	allowPrivate  bool
 	fetchPorts    []uint16
 	maxBody       int64
@@ -75,6 +76,7 @@ func serveFlags(f *pflag.FlagSet, program Program) {
 	f.String("public-app-id", "", "`app_id` reported for public models and concepts; some old clients need \"main\" (default: null)")
 	f.String("default-language", "en", "default concept language `code` of the application created at the first start")
 	f.Duration("keep-predicted", 24*time.Hour, "how long pictures sent to predict stay available by URL")
+	f.Bool("keep-location", false, "keep the location of photos in hosted pictures (default: hosted pictures have none)")
 	f.Bool("allow-private-fetch", false, "allow picture downloads from private addresses and any port; for tests and closed networks")
 	f.IntSlice("fetch-ports", nil, "additional `ports` allowed for picture downloads (80 and 443 are always allowed)")
 	f.String("max-body", "96MB", "maximum `size` of a request body, such as 96MB")
@@ -151,6 +153,9 @@ func parseSettings(k *koanf.Koanf, program Program) (s settings, err error) {
 	}
 	if s.keepPredicted, err = time.ParseDuration(k.String("keep-predicted")); err != nil || s.keepPredicted <= 0 {
 		return s, Usagef("keep-predicted: %q is not a duration such as 24h", k.String("keep-predicted"))
+	}
+	if s.keepLocation, err = strconv.ParseBool(k.String("keep-location")); err != nil {
+		return s, Usagef("keep-location: %q is not true or false", k.String("keep-location"))
 	}
 	if s.allowPrivate, err = strconv.ParseBool(k.String("allow-private-fetch")); err != nil {
 		return s, Usagef("allow-private-fetch: %q is not true or false", k.String("allow-private-fetch"))
