@@ -3,7 +3,6 @@ package command
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -131,7 +130,7 @@ func (c *common) tell(pairs ...pair) error {
 		for _, p := range pairs {
 			object[p.name] = p.value
 		}
-		return json.NewEncoder(c.env.Stdout).Encode(object)
+		return newJSON(c.env.Stdout).Encode(object)
 	}
 	for _, p := range pairs {
 		if _, err := fmt.Fprintf(c.env.Stdout, "%-13s  %s\n", p.name, clean(p.value)); err != nil {
@@ -247,7 +246,7 @@ func newAppChange(env *Env) *cobra.Command {
 				return err
 			}
 			if c.asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(app)
+				return newJSON(cmd.OutOrStdout()).Encode(app)
 			}
 			return c.tell(pair{"app_id", app.ID}, pair{"name", app.Name}, pair{"default_model", app.DefaultModel})
 		})
@@ -305,7 +304,7 @@ func (c *common) deleteApp(ctx context.Context, s control.Service, name, id stri
 		return err
 	}
 	if c.asJSON {
-		return json.NewEncoder(c.env.Stdout).Encode(deleted{app.ID, app.Name, contents})
+		return newJSON(c.env.Stdout).Encode(deleted{app.ID, app.Name, contents})
 	}
 	_, err = fmt.Fprintf(c.env.Stdout, "deleted %s (%s) with %s\n", clean(app.Name), app.ID, counted(contents))
 	return err
@@ -409,7 +408,7 @@ func newAppRevoke(env *Env) *cobra.Command {
 // list prints rows as a table, or as JSON one a line.
 func list[T any](w io.Writer, asJSON bool, rows []T, head string, row func(T) string) error {
 	if asJSON {
-		e := json.NewEncoder(w)
+		e := newJSON(w)
 		for _, r := range rows {
 			if err := e.Encode(r); err != nil {
 				return err

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -43,7 +42,7 @@ that the authority cannot sign for need a new authority, which the command creat
 			}
 			path := func(name string) string { return filepath.Join(dir, name) }
 			if asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(map[string]any{
+				return newJSON(cmd.OutOrStdout()).Encode(map[string]any{
 					"authority": path(certificate.AuthorityFile), "authority_is_new": fresh,
 					"certificate": path(certificate.CertificateFile), "key": path(certificate.KeyFile),
 				})

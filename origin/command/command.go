@@ -91,10 +91,10 @@ func Run(ctx context.Context, env Env) int {
 	case errors.As(err, &said):
 		return int(said)
 	case errors.As(err, &usage):
-		fmt.Fprintf(env.Stderr, "%s: %v\nSee '%s --help'.\n", cmd.CommandPath(), err, cmd.CommandPath())
+		fmt.Fprintf(env.Stderr, "%s: %s\nSee '%s --help'.\n", cmd.CommandPath(), cleanLines(err.Error()), cmd.CommandPath())
 		return exitUsage
 	}
-	fmt.Fprintf(env.Stderr, "%s: %v\n", cmd.CommandPath(), err)
+	fmt.Fprintf(env.Stderr, "%s: %s\n", cmd.CommandPath(), cleanLines(err.Error()))
 	return exitFailed
 }
 

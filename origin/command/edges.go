@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -63,7 +62,7 @@ func (c *common) tellToken(token string, e control.Edge) error {
 		_, err := fmt.Fprintln(c.env.Stdout, token)
 		return err
 	}
-	return json.NewEncoder(c.env.Stdout).Encode(struct {
+	return newJSON(c.env.Stdout).Encode(struct {
 		Token string   `json:"token"`
 		ID    string   `json:"edge_id"`
 		Name  string   `json:"name"`
@@ -129,7 +128,7 @@ The origin rejects all its requests; at its next connection the edge deletes its
 				return err
 			}
 			if c.asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(e)
+				return newJSON(cmd.OutOrStdout()).Encode(e)
 			}
 			_, err = fmt.Fprintf(cmd.OutOrStdout(), "revoked %s, %s\n", e.ID, clean(e.Name))
 			return err

@@ -3,7 +3,6 @@ package command
 import (
 	"archive/zip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -169,7 +168,7 @@ type sum struct {
 // tell prints the sum.
 func (im *importer) tell(w io.Writer, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(w).Encode(im.sum)
+		return newJSON(w).Encode(im.sum)
 	}
 	if im.progress.quiet {
 		return nil

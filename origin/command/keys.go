@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -103,7 +102,7 @@ at least 8 digits. It stops working immediately.` + folderHelp,
 				return err
 			}
 			if c.asJSON {
-				return json.NewEncoder(cmd.OutOrStdout()).Encode(k)
+				return newJSON(cmd.OutOrStdout()).Encode(k)
 			}
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "deleted %s of application %s\n", k.ID, k.App)
 			return err

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -276,7 +275,7 @@ func (f *doctorFlags) tell(r *data.Report, w io.Writer) error {
 		if r.Findings == nil {
 			r.Findings = []data.Finding{}
 		}
-		return json.NewEncoder(w).Encode(struct {
+		return newJSON(w).Encode(struct {
 			Sound bool `json:"sound"`
 			*data.Report
 		}{r.Sound(), r})

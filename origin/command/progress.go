@@ -3,6 +3,7 @@ package command
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -61,7 +62,7 @@ func (p *progress) failure(name string, err error) {
 	if p.bar != nil {
 		_ = p.bar.Clear()
 	}
-	fmt.Fprintf(p.w, "%s: %v\n", clean(name), err)
+	fmt.Fprintf(p.w, "%s: %s\n", clean(name), clean(strings.ReplaceAll(err.Error(), "\n", "; ")))
 }
 
 // step counts one picture.

@@ -229,7 +229,7 @@ func (f *searchFlags) run(ctx context.Context, s session, query object, w io.Wri
 	}
 	if f.asJSON {
 		for _, raw := range answer.Hits {
-			if _, err := fmt.Fprintf(w, "%s\n", raw); err != nil {
+			if _, err := fmt.Fprintf(escaped{w}, "%s\n", raw); err != nil {
 				return err
 			}
 		}

@@ -168,9 +168,9 @@ func newLog(w io.Writer, s settings) *slog.Logger {
 	}
 	switch format {
 	case "tint":
-		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: s.logLevel, TimeFormat: "15:04:05.000"}))
+		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: s.logLevel, ReplaceAttr: cleanAttr, TimeFormat: "15:04:05.000"}))
 	case "text":
-		return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: s.logLevel}))
+		return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: s.logLevel, ReplaceAttr: cleanAttr}))
 	}
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: s.logLevel}))
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: s.logLevel, ReplaceAttr: cleanAttr}))
 }

@@ -116,7 +116,7 @@ func chooseApp(ctx context.Context, s control.Service, id string) (string, error
 		if a.ID == id {
 			return id, nil
 		}
-		known = append(known, "  "+a.ID+"  "+a.Name)
+		known = append(known, "  "+a.ID+"  "+clean(a.Name))
 	}
 	switch {
 	case id != "":

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -38,7 +37,7 @@ Exit codes: 0 running and accepting writes; 1 not running, or read-only; 2 usage
 				return err
 			}
 			if asJSON {
-				err = json.NewEncoder(env.Stdout).Encode(s)
+				err = newJSON(env.Stdout).Encode(s)
 			} else {
 				err = tellStatus(env.Stdout, &s)
 			}

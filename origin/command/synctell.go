@@ -185,7 +185,7 @@ func (s *syncer) tell(w io.Writer) error {
 	}
 	switch {
 	case s.f.asJSON:
-		err = json.NewEncoder(w).Encode(o)
+		err = newJSON(w).Encode(o)
 	case !s.f.quiet:
 		_, err = fmt.Fprintf(w, "%d entries pulled, %d changes confirmed, %d pending, %d pictures uploaded, %d downloaded\n", o.Pulled, o.Confirmed, o.Pending, o.Sent, o.Got)
 	}

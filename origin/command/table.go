@@ -20,7 +20,7 @@ type writer interface{ write(a *answer) error }
 type jsonLines struct{ w io.Writer }
 
 func (j jsonLines) write(a *answer) error {
-	_, err := j.w.Write(append(a.output, '\n'))
+	_, err := escaped(j).Write(append(a.output, '\n'))
 	return err
 }
 
@@ -155,14 +155,4 @@ func (t *table) style(code, text string) string {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
-}
-
-// clean keeps control characters of file names from reaching a terminal.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\u202e' || r == '\u2066' {
-			return '�'
-		}
-		return r
-	}, s)
 }

@@ -115,7 +115,7 @@ func (f *trainFlags) run(ctx context.Context, s session, model string, env *Env)
 		return err
 	}
 	if f.asJSON {
-		if _, err := fmt.Fprintf(env.Stdout, "%s\n", raw); err != nil {
+		if _, err := fmt.Fprintf(escaped{env.Stdout}, "%s\n", raw); err != nil {
 			return err
 		}
 	}
@@ -200,7 +200,7 @@ func (f *trainFlags) await(ctx context.Context, s session, path string, w io.Wri
 			return answer.Version, v, nil
 		}
 		if v.Status.Code != told && !f.quiet && system.Now().Sub(start) > time.Second {
-			fmt.Fprintf(w, "%.0f s: %s\n", system.Now().Sub(start).Seconds(), v.Status.Description)
+			fmt.Fprintf(w, "%.0f s: %s\n", system.Now().Sub(start).Seconds(), clean(v.Status.Description))
 			told = v.Status.Code
 		}
 		if system.Pause(ctx, wait); ctx.Err() != nil {

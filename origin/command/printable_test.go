@@ -1,0 +1,79 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// hostileName is a name that colours a terminal, begins a line of its own, and turns the direction of what follows.
+const hostileName = "a\x1b[31mb\r\nlevel=ERROR fake=1\u009b2J\u202ec\u2067d\u2028e\x7f"
+
+// showable reports whether a text has no character that a terminal obeys, but the ends of so many lines.
+func showable(t *testing.T, what, text string, lines int) {
+	t.Helper()
+	if got := strings.Count(text, "\n"); got != lines {
+		t.Errorf("%s: %d lines, want %d: %q", what, got, lines, text)
+	}
+	for _, r := range strings.ReplaceAll(text, "\n", "") {
+		if hazardous(r) {
+			t.Errorf("%s: %q in %q", what, r, text)
+		}
+	}
+}
+
+// TestNamesAreShowable logs and prints a hostile name in every form.
+func TestNamesAreShowable(t *testing.T) {
+	for _, format := range []string{"text", "json", "tint"} {
+		var b bytes.Buffer
+		log := newLog(&b, settings{logFormat: format})
+		log.Info("request", "name", hostileName, "error", errors.New(hostileName), "any", stringer{})
+		text := b.String()
+		if format == "tint" { // it colours lines itself
+			for _, code := range []string{"\x1b[0m", "\x1b[2m", "\x1b[22m", "\x1b[92m", "\x1b[91m", "\x1b[1;91m", "\x1b[91;2m", "\x1b[22;91m", "\x1b[2;91m", "\x1b[22;2m"} {
+				text = strings.ReplaceAll(text, code, "")
+			}
+		}
+		showable(t, format, text, 1)
+	}
+	var b bytes.Buffer
+	if err := newJSON(&b).Encode(map[string]string{"name": hostileName}); err != nil {
+		t.Fatal(err)
+	}
+	showable(t, "json", b.String(), 1)
+	var back map[string]string
+	if err := json.Unmarshal(b.Bytes(), &back); err != nil || back["name"] != hostileName {
+		t.Errorf("the JSON reads as %q, %v", back, err)
+	}
+}
+
+type stringer struct{}
+
+func (stringer) String() string { return hostileName }
+
+// TestCommandsPrintShowableNames gives names with control characters to commands: they are refused or printed without them.
+func TestCommandsPrintShowableNames(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	for _, args := range [][]string{
+		{"app", "create", hostileName, "--data", dir},
+		{"app", "show", hostileName, "--data", dir},
+		{"predict", "a\x1b[31m\u202eb.jpg"},
+		{"search", "--app", "a\x1b]0;title\a", "--data", dir},
+		{"import", "a\x1b[31m.zip", "--data", dir},
+		{"restore", "a\x1b[31m", dir},
+	} {
+		code, stdout, stderr := runCode(t, args...)
+		if code == 0 {
+			t.Errorf("%q succeeded", args)
+		}
+		for _, r := range stdout + stderr {
+			if hazardous(r) && r != '\n' {
+				t.Errorf("%q prints %q: %q%q", args, r, stdout, stderr)
+				break
+			}
+		}
+	}
+}
