@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
@@ -86,10 +87,10 @@ func (x *exchange) newConcept(o object) (*log.ConceptCreate, error) {
 	return &log.ConceptCreate{ID: id, Name: name, Language: language}, checkName(ErrConcept, o, name)
 }
 
-// checkName refuses a name that is too long to be one.
+// checkName refuses a name that is too long, or has control characters, which a terminal or a log would obey.
 func checkName(kind error, o object, name string) error {
-	if len(name) > maxNameBytes {
-		return refusef(kind, "%s: must be at most %d bytes.", o.at("name"), maxNameBytes)
+	if len(name) > maxNameBytes || strings.ContainsFunc(name, unicode.IsControl) {
+		return refusef(kind, "%s: must be at most %d bytes without control characters.", o.at("name"), maxNameBytes)
 	}
 	return nil
 }
