@@ -64,6 +64,50 @@ func TestHosted(t *testing.T) {
 	})
 }
 
+// TestFaultsLast fails each call of a picture's files in turn. If the picture is not acknowledged, the pack takes no other until it is
+// opened again, although the files work. It reads on, and opened again it has everything that was acknowledged.
+func TestFaultsLast(t *testing.T) {
+	put := func(f *blob.Folder, data string) error {
+		_, err := f.Put(t.Context(), strings.NewReader(data), blob.Sum([]byte(data)))
+		return err
+	}
+	failed := 0
+	for n := 1; ; n++ {
+		d := journaltest.NewDisk()
+		f := openFolder(t, mustOpen(t, d))
+		if err := put(f, "good"); err != nil {
+			t.Fatal(err)
+		}
+		d.FailAt(n, false)
+		err := put(f, "bad")
+		if err == nil && d.Calls() < n {
+			break // the calls of a Put are fewer
+		}
+		if err != nil {
+			failed++
+			if !errors.Is(err, kv.ErrFailed) {
+				t.Errorf("call %d fails: %v, want ErrFailed", n, err)
+			}
+			if err := put(f, "later"); !errors.Is(err, kv.ErrFailed) {
+				t.Errorf("a picture after call %d failed: %v, want ErrFailed", n, err)
+			}
+		}
+		if b, err := f.Get(t.Context(), blob.Sum([]byte("good"))); string(b) != "good" || err != nil {
+			t.Errorf("a read after call %d failed: %q, %v", n, b, err)
+		}
+		again := openFolder(t, mustOpen(t, d))
+		if b, err := again.Get(t.Context(), blob.Sum([]byte("good"))); string(b) != "good" || err != nil {
+			t.Errorf("opened again after call %d failed: %q, %v", n, b, err)
+		}
+		if err := put(again, "bad"); err != nil {
+			t.Errorf("opened again after call %d failed: %v", n, err)
+		}
+	}
+	if failed < 3 {
+		t.Errorf("%d calls failed a Put", failed)
+	}
+}
+
 // step is a change that a script makes.
 type step struct {
 	op       string
