@@ -23,6 +23,9 @@
 // are left each is made durable before it is allowed; where many are left a block of them
 // is, and handed out from memory, so that a crash costs calls and never gives any.
 //
+// [Registry.StorageLimits] limits what the applications of an account store together. The engine counts that, from
+// the applications themselves. A client address signs up at most [Options].SignUps times in any hour.
+//
 // Whoever guesses passwords is slowed down by network, and by account and network, so
 // that nobody can lock an account's owner out from another network. An unknown address costs
 // the same work as a known one.

@@ -22,7 +22,7 @@ var codes = []Code{
 	{11001, "Invalid authentication token", 401, "The access token or session token is invalid. If details is `expired token`, get a new one."},
 	{11002, "Invalid credentials", 401, "The client ID and secret, or the email and password, are wrong."},
 	{11005, "Too Many Requests", 429, "Retry after the number of seconds in `Retry-After`."},
-	{11006, "Account limits exceeded", 402, "The account has used all its calls."},
+	{11006, "Account limits exceeded", 402, "The account has used all its calls. Item: the picture or record exceeds the storage limit of the account."},
 	{11007, "API key has insufficient scopes", 403, "details lists the missing scopes."},
 	{11008, "Invalid API key or Invalid API key/application pair", 401, "The key does not consist of 32 hexadecimal digits."},
 	{11009, "API key not found", 401, "The key does not exist or was deleted."},
