@@ -73,6 +73,13 @@ func TestStorageInputs(t *testing.T) {
 		t.Errorf("two after all of an application were deleted = %d, %d refused", status, refused)
 	}
 	e.stored(core.Stored{Inputs: 4})
+	if err := e.Engine.DeleteApp(t.Context(), "anna", b.App); err != nil {
+		t.Fatal(err)
+	}
+	e.stored(core.Stored{Inputs: 2})
+	if status, refused := e.add(a, "9", "10", "11"); status != 207 || refused != 1 {
+		t.Errorf("three where an application with two was deleted = %d, %d refused", status, refused)
+	}
 	other, operator := e.settle("bert", 3), e.settle("", 4)
 	for _, n := range []*tenant{other, operator} {
 		if status, _ := e.add(n, "1", "2", "3", "4", "5"); status != 200 {
@@ -80,11 +87,11 @@ func TestStorageInputs(t *testing.T) {
 		}
 	}
 	delete(e.People.Storage, "anna")
-	if status, _ := e.add(a, "3", "4", "5"); status != 200 {
+	if status, _ := e.add(a, "12", "13", "14"); status != 200 {
 		t.Errorf("three more without a limit = %d", status)
 	}
 	e.People.Storage["anna"] = api.StorageLimits{Inputs: 8}
-	if status, refused := e.add(a, "6", "7"); status != 207 || refused != 1 {
+	if status, refused := e.add(a, "15", "16"); status != 207 || refused != 1 {
 		t.Errorf("two more with a limit again = %d, %d refused", status, refused)
 	}
 }
