@@ -66,7 +66,7 @@ func askFor(t *testing.T, client *http.Client, url, known string) (a hostedAnswe
 }
 
 // TestHostedPicturesHaveNoPlace adds a photo that has the place where it was taken. The public address shows it without the place,
-// unless a setting keeps it. Whoever may read the input, and exports, get the original. A deleted picture is 404 to every cache.
+// unless a setting keeps it. Callers who may read the input, and exports, get the original. A deleted picture is 404 to every cache.
 func TestHostedPicturesHaveNoPlace(t *testing.T) {
 	photo := photoOf(t)
 	sum := sha256.Sum256(photo)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// hostileName is a name that colours a terminal, begins a line of its own, and turns the direction of what follows.
+// hostileName is a name that colours a terminal, begins another line, and turns the direction of what follows.
 const hostileName = "a\x1b[31mb\r\nlevel=ERROR fake=1\u009b2J\u202ec\u2067d\u2028e\x7f"
 
 // showable reports whether a text has no character that a terminal obeys, but the ends of so many lines.

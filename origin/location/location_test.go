@@ -271,7 +271,7 @@ func TestFilesWithoutPlaceStay(t *testing.T) {
 	}
 }
 
-// TestDamageArrives ends a file with an error, which must reach the reader: it tells that the bytes are not the picture's.
+// TestDamageArrives ends a file with an error, which must reach the reader: a damaged picture ends so.
 func TestDamageArrives(t *testing.T) {
 	file, _ := photo(t, exif(binary.LittleEndian, 1))
 	damaged := errors.New("damaged")
