@@ -41,6 +41,7 @@ needs no credential.
 ## Pagination
 
 »page« starts at 1. »per_page« defaults to %d and is at most %d. Pages after the last are empty.
+An answer above the limit of the server, 16 MB by default, is an error (11102) that states the largest »per_page« that fits.
 
 ## Languages
 
