@@ -91,7 +91,7 @@ func (srv *Server) wire() error {
 		Hosted:        &hosted{engine: srv.engine, blobs: srv.folder.Blobs, keepLocation: srv.settings.keepLocation},
 		MaxBody:       srv.settings.maxBody,
 		BodyBudget:    max(2*srv.settings.maxBody, min(memory/4, 2<<30)),
-		AnswerBudget:  max(4*srv.settings.maxAnswer, min(memory/8, 128<<20)),
+		AnswerBudget:  8 * srv.settings.maxAnswer, // one alone has half: the records and the text of two
 		MaxConns:      srv.settings.maxConns,
 		MaxConnsPerIP: srv.connsPerIP(),
 		TLS:           srv.secure,

@@ -253,3 +253,23 @@ func TestRefusedCallerKeepsItsConnection(t *testing.T) {
 		t.Error("the refusal has no request id")
 	}
 }
+
+// TestAnswersWithoutMemory answers calls while there is no memory for a large answer: one that reads is refused, one that has written
+// has succeeded.
+func TestAnswersWithoutMemory(t *testing.T) {
+	o := options(&heavy{size: 1 << 20})
+	o.AnswerBudget = 1 << 20
+	_, address := start(t, o)
+	for call, want := range map[string]string{
+		"POST /v2/inputs": "200", "PATCH /v2/inputs": "200", "POST /v2/searches": "503", "GET /v2/inputs": "503", "HEAD /v2/inputs": "503", "GET /else": "503",
+	} {
+		answers, _ := exchange(t, address, call+" HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}")
+		if len(answers) != 1 || statusesOf(answers) != want {
+			t.Errorf("%s: %s, want %s", call, statusesOf(answers), want)
+			continue
+		}
+		if body := text(t, answers[0]); want == "200" && (!strings.Contains(body, `"code":10000`) || !strings.Contains(body, `"inputs":[]`)) {
+			t.Errorf("%s: %s, want an empty list", call, body)
+		}
+	}
+}
