@@ -117,8 +117,12 @@ func Withheld(r *Request, res Response) Response {
 // labelBytes is less than a label takes in an answer, without its concept's id and name, and about what it takes in memory.
 const labelBytes = 60
 
-// load reads an input that the answer lists.
+// load reads an input that the answer lists. It does not read on for an answer that the host has no memory for, unless the call has
+// written and shows the inputs' ids.
 func (x *exchange) load(v *partition.View, ord uint32) (catalog.Input, error) {
+	if x.unreserved && len(x.durability()) == 0 {
+		return catalog.Input{}, errSending
+	}
 	in, err := v.Input(ord)
 	if err == nil {
 		x.hold(&in)
