@@ -289,7 +289,7 @@ test('pictures that are wanted', async () => {
   await Promise.all([first, second]);
   copy.offline(true);
   assert.equal(script.told.filter((e) => e.kind === kinds.offline).length, 1);
-  await assert.rejects(copy.need(one), /no way/);
+  await assert.rejects(copy.need(one), /cannot reach the origin/);
   copy.offline(false);
   const left = assert.rejects(copy.need(one), /closed/);
   copy.stop();
