@@ -71,7 +71,11 @@ func TestSlowURLsHoldUpNobodyElse(t *testing.T) {
 		t.Helper()
 		for range calls {
 			attack.Go(func() {
-				if status, out := predictBy(t, client, base, generalID, slow(urls)); status != 400 || len(out.Outputs) != urls {
+				status, out := predictBy(t, client, base, generalID, slow(urls))
+				for status == 503 { // more calls have come at once than the server works on; those that wait leave their places
+					status, out = predictBy(t, client, base, generalID, slow(urls))
+				}
+				if status != 400 || len(out.Outputs) != urls {
 					t.Errorf("a call with %d slow URLs: %d, %+v with %d outputs, want 400", urls, status, out.Status, len(out.Outputs))
 				}
 			})
