@@ -2,7 +2,7 @@ import type { Counts } from '../../console';
 import { list, number } from '../../words.svelte';
 import { m } from './words';
 
-/** What an application holds, in one line: "1,284 pictures, 61 custom concepts and 4 custom models". */
+/** The contents of an application in one line: "1,284 pictures, 61 custom concepts and 4 custom models". */
 export function holds(c: Counts): string {
   const words = [m.count_pictures({ count: c.inputs, n: number(c.inputs) })];
   if (c.concepts) words.push(m.count_concepts({ count: c.concepts, n: number(c.concepts) }));
