@@ -67,6 +67,7 @@ async function touches(t, home) {
   await (await chosen).setFiles([
     { name: lighthouse, mimeType: 'image/jpeg', buffer: await sample(lighthouse, 'one file') },
     { name: 'again.jpg', mimeType: 'image/jpeg', buffer: await sample(lighthouse, 'another file') },
+    { name: 'copy.jpg', mimeType: 'image/jpeg', buffer: await sample(lighthouse, 'one file') }, // counts once, and is sent once
   ]);
   await t.seen(concepts.nth(0).locator('[data-count="2"]'));
   await t.button(ja('models_use_camera')).tap();

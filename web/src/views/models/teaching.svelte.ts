@@ -15,6 +15,7 @@ export class Teaching {
   refused = $state.raw<readonly { name: string; failure: unknown }[]>([]);
   #app: Application;
   #queue: Promise<unknown> = Promise.resolve();
+  #stored = new Set<string>(); // the pictures that were stored here with their concepts
 
   constructor(app: Application) {
     this.#app = app;
@@ -26,7 +27,10 @@ export class Teaching {
     return Promise.all(all).then(() => {});
   }
 
-  /** Stores one picture as an example of a concept; resolves whether it was taken or not. */
+  /**
+   * Stores one picture as an example of a concept; resolves whether it was taken or not. The same picture counts once: a
+   * camera gives one frame several times when the machine is busy.
+   */
   blob(concept: string, blob: Blob, name = '', thumb?: (address: string) => void): Promise<void> {
     this.waiting++;
     const work = this.#queue.then(() => this.#store(concept, blob, name, thumb));
@@ -42,12 +46,18 @@ export class Teaching {
   async #store(concept: string, blob: Blob, name: string, thumb?: (address: string) => void): Promise<void> {
     try {
       const p = await picture(blob, name);
+      const pair = `${p.id} ${concept}`;
+      if (this.#stored.has(pair)) {
+        revoke(p.url);
+        return;
+      }
       try {
         await example(this.#app, p.id, name, p.base64, concept);
       } catch (failure) {
         revoke(p.url);
         throw failure;
       }
+      this.#stored.add(pair);
       this.added.set(concept, (this.added.get(concept) ?? 0) + 1);
       if (thumb) thumb(p.url);
       else revoke(p.url);
