@@ -48,6 +48,8 @@ type application struct {
 	out atomic.Int64 // tasks with pictures that were handed out and not handed back
 }
 
+func (a *application) caller() string { return a.shown.Load().Caller() }
+
 // show has requests meet the application as its record says.
 func (a *application) show(record *catalog.App) {
 	a.shown.Store(&api.Application{

@@ -50,7 +50,7 @@ type Result struct {
 	Training error // what kept a run from its end, such as a panic; nil: it has ended
 }
 
-// Take hands out at most n tasks that are due at now, each once, from the applications in turn, each at
+// Take hands out at most n tasks that are due at now, each once, from the applications in turn, each caller at
 // most its [TaskShare]. Its errors are the store's; what was taken before one is handed out all the same.
 func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 	if e.closed.Load() {
@@ -60,9 +60,10 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := 0
+	out, pictures := 0, map[string]int{} // trainings, and tasks with pictures by caller
 	for _, app := range apps {
 		out += app.queue().Out()
+		pictures[app.caller()] += int(app.out.Load())
 	}
 	var tasks []Task
 	for i := range apps {
@@ -75,11 +76,12 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 			return tasks, fmt.Errorf("application %s: %w", app.ID, err)
 		}
 		out += len(runs)
-		taken, err := e.takeOf(app, now, n-len(tasks))
+		taken, err := e.takeOf(app, now, n-len(tasks), pictures[app.caller()])
 		for i := range taken {
 			if job := taken[i].Picture; job != nil {
-				job.App = app.ID
+				job.Caller = app.caller()
 				app.out.Add(1)
+				pictures[job.Caller]++
 			}
 		}
 		tasks = append(tasks, taken...)
@@ -91,14 +93,14 @@ func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 	return tasks, nil
 }
 
-// TaskShare returns the largest number of tasks with pictures that an application may have more when it has out and n could be
-// handed out: as many as are left for others then. Most of them wait for downloads, and must not delay those of other applications.
+// TaskShare returns the largest number of tasks with pictures that a caller may have more when it has out and n could be
+// handed out: as many as are left for others then. Most of them wait for downloads, and must not delay those of other callers.
 func TaskShare(n, out int) int { return max(0, (n-out+1)/2) }
 
-// takeOf takes at most n tasks of one application: its inputs, and renewals.
-func (e *Engine) takeOf(app *application, now time.Time, n int) (tasks []Task, err error) {
+// takeOf takes at most n tasks of one application, whose caller has out: its inputs, and renewals.
+func (e *Engine) takeOf(app *application, now time.Time, n, out int) (tasks []Task, err error) {
 	if e.apps.o.App == "" {
-		n = TaskShare(n, int(app.out.Load()))
+		n = TaskShare(n, out)
 	}
 	inputs, err := app.inputs.Take(now, n)
 	for _, in := range inputs {

@@ -14,7 +14,7 @@ import (
 // and an input of another application is handed out although no task has been handed back.
 func TestInputsInTurn(t *testing.T) {
 	w := apitest.NewWorld(t, memkv.New(), apitest.Tiny(t), nil, nil)
-	first, second := w.NewTenant(t, "", "en"), w.NewTenant(t, "", "en")
+	first, sibling, second := w.NewTenant(t, "anna", "en"), w.NewTenant(t, "anna", "en"), w.NewTenant(t, "", "en")
 	add := func(n apitest.Tenant, count int) {
 		t.Helper()
 		var inputs []string
@@ -41,14 +41,15 @@ func TestInputsInTurn(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, task := range tasks {
-				out[task.Picture.App]++
+				out[task.Picture.Caller]++
 			}
 		}
 	}
-	add(first, 100)
+	add(first, 60)
+	add(sibling, 40)
 	take()
-	if out[first.App] != most/2 || len(out) != 1 {
-		t.Errorf("one application has %v of %d tasks, want half", out, most)
+	if out["anna"] != most/2 || len(out) != 1 {
+		t.Errorf("the applications of one account have %v of %d tasks, want half", out, most)
 	}
 	add(second, 1)
 	take()

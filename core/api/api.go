@@ -16,6 +16,7 @@ type Request struct {
 	Authorization string // the header's value
 	Session       string // the header X-Clarifai-Session-Token; Authorization is stronger
 	App           string // the application, where the host vouches for its owner; empty: Authorization says. Never from the network
+	Caller        string // what [Service.Caller] returned, or Remote for a stranger; set for requests with a body. Never from the network
 	Remote        string // who asks, for throttling: an IPv4 address, or the /64 of an IPv6 one; empty: nobody is told apart
 	Page          bool   // one of our own pages asks, as far as a host can tell that has its callers come with keys. Never from the network
 	Body          []byte
@@ -58,7 +59,10 @@ type Job struct {
 	Want predict.Want
 	Base [32]byte // names the network that analyses it, see predict.Set.Base; zero: the newest
 	Keep bool     // hold the picture in the blobs once it has been analysed; see Result.Blob
-	App  string   // id of the application that asks; hosts share downloads among applications. A guest's jobs have none
+
+	// Caller has the job done: the account of an application, or an application of the operator. Callers share the host's places
+	// and turns. The host sets it for the jobs of a call.
+	Caller string
 }
 
 // Result is what became of the [Job] at the same place.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -22,6 +23,10 @@ type Application struct {
 	// Training is how far the training of a version is that is made here now, 0 to 1; false: none is. nil: it is not known.
 	Training func(v *catalog.Version) (share float64, underway bool)
 }
+
+// Caller returns whom the calls of the application are for: its account, or itself where the operator owns it. An account may have
+// many applications, and they share what one caller may have.
+func (a *Application) Caller() string { return cmp.Or(a.Owner, a.ID) }
 
 // Applications is the register of applications, keys and clients. The error for what is not
 // there is catalog.ErrNotFound.

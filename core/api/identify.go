@@ -15,8 +15,11 @@ import (
 // application. Errors: those of credentials, [ErrWhichApp] and the store's.
 func (s *Service) Identify(ctx context.Context, r *Request) (auth.Principal, time.Time, error) {
 	if r.App != "" {
-		_, err := s.o.Apps.Open(r.App)
-		return auth.Principal{App: r.App, By: auth.BySession, Scopes: auth.All, Bucket: auth.HashKey(r.App)}, time.Time{}, err
+		app, err := s.o.Apps.Open(r.App)
+		if err != nil {
+			return auth.Principal{}, time.Time{}, err
+		}
+		return auth.Principal{App: r.App, By: auth.BySession, Scopes: auth.All, Bucket: auth.HashKey(r.App), Caller: app.Caller()}, time.Time{}, nil
 	}
 	x := exchange{s: s, ctx: ctx, route: &route{}, now: s.o.Clock()}
 	if err := x.identify(r); err != nil {
@@ -25,11 +28,12 @@ func (s *Service) Identify(ctx context.Context, r *Request) (auth.Principal, tim
 	if x.who.App == "" || x.app == nil {
 		return auth.Principal{}, time.Time{}, ErrWhichApp
 	}
+	x.who.Caller = x.app.Caller()
 	return x.who, x.until, nil
 }
 
-// Caller returns the application or the account that a call speaks for, from the head of the request alone: a host can refuse a
-// stranger before it reads the body. It is empty for calls that need no credential, or a client's. It neither counts the call nor
+// Caller returns whom a call is for, as [Application.Caller], or the account that asks, from the head of the request alone: a host can
+// refuse a stranger before it reads the body. It is empty for calls that need no credential, or a client's. It neither counts the call nor
 // holds it to a rate. Errors: those of paths, methods and credentials.
 func (s *Service) Caller(ctx context.Context, r *Request) (string, error) {
 	if r.Method == "OPTIONS" {
@@ -49,7 +53,10 @@ func (s *Service) Caller(ctx context.Context, r *Request) (string, error) {
 	if err := x.identify(r); err != nil {
 		return "", err
 	}
-	return cmp.Or(x.who.App, x.who.Account), nil
+	if x.app != nil {
+		return x.app.Caller(), nil
+	}
+	return cmp.Or(x.who.Account, x.who.App), nil
 }
 
 // Serving is the base of the network that serves an application as r shows it.

@@ -66,7 +66,7 @@ func (x *exchange) await(jobs []Job, finish func([]Result) error) {
 // error is the call's answer. finish may ask again.
 func (x *exchange) ask(jobs []Job, finish func([]Result) error) {
 	for i := range jobs {
-		jobs[i].Base, jobs[i].App = x.net.base, x.app.ID
+		jobs[i].Base = x.net.base
 	}
 	x.call.jobs = jobs
 	x.call.resume = func(results []Result) Response {

@@ -103,9 +103,10 @@ type Principal struct {
 	Account string // whose session it is; empty: it is none
 	By      string // what operations are signed with: the start of the key's hash, "token" or "session"
 	Scopes  Set
-	Bucket  Hash // what its rate is counted by
-	Page    bool // one of our own pages: its token says so, or the host
-	Free    bool // the operator's: its rate has its own limit, by default none
+	Bucket  Hash   // what its rate is counted by
+	Page    bool   // one of our own pages: its token says so, or the host
+	Caller  string // whom a request is for, as api.Application.Caller; set by api.Service.Identify alone
+	Free    bool   // the operator's: its rate has its own limit, by default none
 
 	Client     string // whose token it is; empty: none was shown
 	Generation uint64 // of that token

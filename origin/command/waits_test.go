@@ -67,7 +67,7 @@ func TestSlowURLsHoldUpNobodyElse(t *testing.T) {
 	}
 
 	var attack sync.WaitGroup
-	attacked := func(calls, urls, waiting int) {
+	attacked := func(calls, urls int, waiting int64) {
 		t.Helper()
 		for range calls {
 			attack.Go(func() {

@@ -9,6 +9,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/origin/shares"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 
 // source gives a body its memory.
 type source struct {
-	shares *shares
+	shares *shares.Shares
 	caller string
 	most   int64 // bytes of one body
 }
@@ -33,6 +34,7 @@ func (s *Server) admissible(ctx *fasthttp.RequestCtx, r *api.Request) (source, e
 		return source{}, nil
 	}
 	from, err := s.sourceOf(ctx, r)
+	r.Caller = from.caller
 	switch {
 	case err != nil:
 		return from, err
@@ -40,9 +42,9 @@ func (s *Server) admissible(ctx *fasthttp.RequestCtx, r *api.Request) (source, e
 		return from, errLarge
 	case s.draining.Load():
 		return from, nil // accepted before the end: it is answered
-	case s.o.Full() != nil:
+	case s.o.Full(from.caller) != nil:
 		return from, errBusy
-	case n > 0 && !from.shares.fits(from.caller, n):
+	case n > 0 && !from.shares.Fits(from.caller, n):
 		return from, errBudget
 	}
 	return from, nil
@@ -94,7 +96,7 @@ type body struct {
 
 func (s *Server) release(b *body) {
 	if b.taken > 0 {
-		b.from.shares.give(b.from.caller, b.taken)
+		b.from.shares.Give(b.from.caller, b.taken)
 	}
 	*b = body{}
 }
@@ -102,7 +104,7 @@ func (s *Server) release(b *body) {
 // grow makes room for more bytes, up to length. The budget counts what the body has, not what its header declares.
 func (b *body) grow(length int64) error {
 	size := min(length, max(firstBytes, 2*int64(cap(b.bytes))))
-	if !b.from.shares.take(b.from.caller, size-b.taken) {
+	if !b.from.shares.Try(b.from.caller, size-b.taken) {
 		return errBudget
 	}
 	b.taken = size

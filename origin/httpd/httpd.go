@@ -8,7 +8,7 @@
 //	             waiting is closed                                                   least rate
 //
 // The caller is known before the body is read, so that strangers share a little memory apart from that of others. Bodies and answers
-// take memory as they grow, and each caller has a fair share; see shares.
+// take memory as they grow, and each caller has a fair share; see package shares.
 //
 // The library streams bodies and leaves everything between to us: it reserves what a client
 // declares when it buffers, accepts ambiguous framing, has no defence against slow clients,
@@ -41,6 +41,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/origin/shares"
 )
 
 // Handler answers requests. r and its bytes belong to the handler until it returns, the
@@ -101,7 +102,7 @@ type Options struct {
 	Strict      bool        // tells browsers to come over HTTPS alone, for a year
 	BehindProxy bool        // a peer on loopback or of a private network names its client in X-Forwarded-For
 
-	Full    func() error                         // non-nil: no more work is taken now; asked before a body is read
+	Full    func(caller string) error            // non-nil: no more work of a caller is taken now; asked before a body is read
 	Ready   func() error                         // nil or a reason why requests should go elsewhere
 	Version string                               // of the program
 	Module  string                               // SHA-256 of the module that answers; empty: none does
@@ -142,7 +143,7 @@ func (o *Options) defaults() error {
 		o.MaxConns = 2048
 	}
 	if o.Full == nil {
-		o.Full = func() error { return nil }
+		o.Full = func(string) error { return nil }
 	}
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }
@@ -159,9 +160,9 @@ type Server struct {
 	fast     *fasthttp.Server
 	metrics  *metrics
 	gate     atomic.Pointer[gate]
-	bodies   *shares // of callers that are known
-	unknown  *shares // bodies of strangers, by their networks
-	answers  *shares
+	bodies   *shares.Shares // of callers that are known
+	unknown  *shares.Shares // bodies of strangers, by their networks
+	answers  *shares.Shares
 	draining atomic.Bool
 
 	ctx    context.Context // of all calls; ends when draining gives up on them
@@ -180,9 +181,9 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{o: o, metrics: newMetrics()}
-	s.bodies = newShares(o.BodyBudget, o.MaxBody+1)
-	s.unknown = newShares(max(o.BodyBudget/16, maxStrangerBody), 0)
-	s.answers = newShares(o.AnswerBudget, 0)
+	s.bodies = shares.New(o.BodyBudget, o.MaxBody+1)
+	s.unknown = shares.New(max(o.BodyBudget/16, maxStrangerBody), 0)
+	s.answers = shares.New(o.AnswerBudget, 0)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.live, s.still = context.WithCancel(s.ctx)
 	if o.Metrics != nil {

@@ -47,8 +47,8 @@ func (m *metrics) register(r prometheus.Registerer, s *Server) error {
 	}
 	for _, c := range []prometheus.Collector{
 		m.requests, m.refused, m.duration, m.inFlight, m.evicted, m.panics,
-		gauge("body_budget_bytes", "Bytes left of the memory budget for request bodies.", func() float64 { return float64(s.bodies.left()) }),
-		gauge("answer_budget_bytes", "Bytes left of the memory budget for answers.", func() float64 { return float64(s.answers.left()) }),
+		gauge("body_budget_bytes", "Bytes left of the memory budget for request bodies.", func() float64 { return float64(s.bodies.Free()) }),
+		gauge("answer_budget_bytes", "Bytes left of the memory budget for answers.", func() float64 { return float64(s.answers.Free()) }),
 		gauge("connections", "Open connections.", func() float64 { return float64(s.openConnections()) }),
 	} {
 		if err := r.Register(c); err != nil {

@@ -38,13 +38,13 @@ func (s *Server) text(ctx *fasthttp.RequestCtx, id string, status int, text stri
 	return s.write(ctx, id, &api.Response{Status: status, ContentType: "text/plain; charset=utf-8", Body: []byte(text)})
 }
 
-// readiness says 503 while draining, while the queue of work is full, and while Ready has
+// readiness says 503 while draining, while not even a new caller finds a place for work, and while Ready has
 // a reason.
 func (s *Server) readiness(ctx *fasthttp.RequestCtx, id string) int {
 	if s.draining.Load() {
 		return s.text(ctx, id, 503, "draining\n")
 	}
-	if err := s.o.Full(); err != nil {
+	if err := s.o.Full(""); err != nil {
 		return s.text(ctx, id, 503, err.Error()+"\n")
 	}
 	if err := s.o.Ready(); err != nil {

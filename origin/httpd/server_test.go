@@ -167,7 +167,7 @@ func TestBudgetIsSharedAndGivenBack(t *testing.T) {
 	if got := <-done; got != "200" {
 		t.Errorf("the holder: %s, want 200", got)
 	}
-	if left := s.bodies.left(); left != o.BodyBudget {
+	if left := s.bodies.Free(); left != o.BodyBudget {
 		t.Errorf("the budget has %d bytes after all, want %d", left, o.BodyBudget)
 	}
 }
@@ -196,7 +196,7 @@ func TestBodiesArriveWhole(t *testing.T) {
 func TestFullRefusesBeforeTheBody(t *testing.T) {
 	var full atomic.Bool
 	o := options(&echo{})
-	o.Full = func() error {
+	o.Full = func(string) error {
 		if full.Load() {
 			return errors.New("the queue is full")
 		}

@@ -149,7 +149,7 @@ const (
 // worker many times as long. They then find a worker, and what the training leaves to the garbage
 // collector costs fewer of them something.
 func (b *Background) restAfter(worked time.Duration) time.Duration {
-	switch n := b.Pool.pictures.Load(); {
+	switch n := b.Pool.pictures.Used(); {
 	case n >= int64(b.Pool.o.Workers):
 		return shyness * worked
 	case n > 0:

@@ -190,10 +190,11 @@ func TestTrainingsRest(t *testing.T) {
 		{100, time.Millisecond, shyness * time.Millisecond},
 	}
 	for _, tt := range tests {
-		b.Pool.pictures.Store(tt.pictures)
+		b.Pool.pictures.Force("", tt.pictures)
 		if got := b.restAfter(tt.worked); got != tt.want {
 			t.Errorf("beside %d pictures, after %v of work: a rest of %v, want %v", tt.pictures, tt.worked, got, tt.want)
 		}
+		b.Pool.pictures.Give("", tt.pictures)
 	}
 }
 

@@ -19,11 +19,11 @@ type Handler struct {
 	Pool    *Pool
 }
 
-// Serve answers r. Requests with a body may mean work, so only so many are begun at once.
+// Serve answers r. Requests with a body may mean work, so only so many are begun at once, which callers share.
 func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 	entered := len(r.Body) > 0
 	if entered {
-		leave, err := h.Pool.Enter()
+		leave, err := h.Pool.Enter(r.Caller)
 		if err != nil {
 			return h.Refuse(r, err)
 		}
@@ -31,7 +31,7 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 	}
 	call := h.Service.Begin(ctx, r)
 	for !call.Done() {
-		results, err := h.Pool.run(ctx, call.Jobs(), entered)
+		results, err := h.Pool.run(ctx, r.Caller, call.Jobs(), entered)
 		if err != nil {
 			call.GiveUp(err)
 			return h.Refuse(r, err)

@@ -6,9 +6,13 @@
 //	 │                                                         └ background: inputs to be fetched,
 //	 └ Enter: bounded calls, else busy                           trainings; only while no call waits
 //
+// Callers, which are accounts and applications of the operator, share the calls and the pictures that
+// may be under way, and take turns at the analysers. So a flood of one caller neither takes all places
+// nor makes the others wait behind it.
+//
 // A call that waits for downloads is not work: it counts neither against MaxCalls nor against
-// MaxPictures. Downloads have their own bounds, which applications share: one application takes at
-// most half of the places that the others leave. So the slow URLs of one application delay its own
+// MaxPictures. Downloads have their own bounds, which callers share: one caller takes at
+// most half of the places that the others leave. So the slow URLs of one caller delay its own
 // calls only.
 //
 // The engine is one thread and starts nothing; this is where its parallelism comes from. A
@@ -37,6 +41,7 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/origin/shares"
 )
 
 // Analyser turns pictures into analyses, one at a time; *predict.Analyser is one.
@@ -72,8 +77,8 @@ type Options struct {
 	Downloads   int           // pictures of calls being downloaded, or downloaded and waiting; 0 means 16
 	Behind      int           // pictures of the background in memory; 0 means a quarter of Downloads, at least 4
 	PerCall     int           // pictures of one call at once, and downloads of one call besides; 0 means 8
-	MaxCalls    int           // calls at once without those that wait for downloads; 0 means 16 for each worker
-	MaxPictures int           // pictures of all calls that are not done, without downloads; 0 means 256 for each worker
+	MaxCalls    int           // calls at once without those that wait for downloads, one caller's at most half; 0 means 32 for each worker
+	MaxPictures int           // pictures of all calls that are not done, without downloads, one caller's at most half; 0 means 512 for each worker
 	MaxWaiting  int           // pictures of calls that wait for downloads, at least PerCall a call; 0 means 2,048
 	PictureTime time.Duration // of one analysis, by Spent; 0 means 1.5 s
 
@@ -86,15 +91,15 @@ type Options struct {
 // Pool runs jobs. It is safe for concurrent use and starts goroutines only inside Run.
 type Pool struct {
 	o         Options
-	turns     turns         // hands out analysers
-	fetches   chan struct{} // a token for each picture from the blobs in memory
-	downloads *shares       // a place for each picture of a call that is downloaded
-	behind    *shares       // a place for each picture of the background
-	waiting   *shares       // a place for each picture of the calls that wait for downloads
-	heavy     chan struct{} // a token for each heavy picture being analysed
-	trainings chan struct{} // a token for each training under way
-	calls     atomic.Int64
-	pictures  atomic.Int64
+	turns     turns          // hands out analysers
+	fetches   chan struct{}  // a token for each picture from the blobs in memory
+	downloads *shares.Shares // a place for each picture of a call that is downloaded
+	behind    *shares.Shares // a place for each picture of the background
+	waiting   *shares.Shares // a place for each picture of the calls that wait for downloads
+	heavy     chan struct{}  // a token for each heavy picture being analysed
+	trainings chan struct{}  // a token for each training under way
+	calls     *shares.Shares // a place for each call, by caller
+	pictures  *shares.Shares // a place for each picture, by caller
 	done      atomic.Int64
 }
 
@@ -119,15 +124,16 @@ func New(o Options) *Pool {
 	or(&o.Downloads, 16)
 	or(&o.Behind, max(4, o.Downloads/4))
 	or(&o.PerCall, 8)
-	or(&o.MaxCalls, 16*o.Workers)
-	or(&o.MaxPictures, 256*o.Workers)
+	or(&o.MaxCalls, 32*o.Workers)
+	or(&o.MaxPictures, 512*o.Workers)
 	or(&o.MaxWaiting, 2048)
 	if o.PictureTime <= 0 {
 		o.PictureTime = 1500 * time.Millisecond
 	}
 	p := &Pool{
 		o: o, fetches: make(chan struct{}, o.Fetches),
-		downloads: newShares(o.Downloads), behind: newShares(o.Behind), waiting: newShares(o.MaxWaiting),
+		downloads: shares.New(int64(o.Downloads), 1), behind: shares.New(int64(o.Behind), 1), waiting: shares.New(int64(o.MaxWaiting), int64(o.PerCall)),
+		calls: shares.New(int64(o.MaxCalls), 1), pictures: shares.New(int64(o.MaxPictures), 1),
 		heavy: make(chan struct{}, max(1, o.Workers/2)), trainings: make(chan struct{}, max(1, o.Workers/2)),
 	}
 	for range o.Workers {
@@ -158,46 +164,55 @@ func (p *Pool) analyser(w *worker, base [32]byte) Analyser {
 	return a
 }
 
-// Full returns an error while no more calls are taken.
-func (p *Pool) Full() error {
-	if p.calls.Load() >= int64(p.o.MaxCalls) {
-		return fmt.Errorf("%d calls are in progress: %w", p.o.MaxCalls, api.ErrBusy)
+// Full returns an error while no more calls of a caller are taken.
+func (p *Pool) Full(caller string) error {
+	if !p.calls.Fits(caller, 1) {
+		return p.full(caller)
 	}
 	return nil
 }
 
+// full returns why no more calls of a caller are taken.
+func (p *Pool) full(caller string) error {
+	return fmt.Errorf("%d calls are in progress, %d of the same caller: %w", p.calls.Used(), p.calls.Held(caller), api.ErrBusy)
+}
+
 // Enter counts a call in, or returns an error that wraps api.ErrBusy. Every call that came
 // in must leave.
-func (p *Pool) Enter() (leave func(), err error) {
-	if p.calls.Add(1) > int64(p.o.MaxCalls) {
-		p.calls.Add(-1)
-		return nil, fmt.Errorf("%d calls are in progress: %w", p.o.MaxCalls, api.ErrBusy)
+func (p *Pool) Enter(caller string) (leave func(), err error) {
+	if !p.calls.Try(caller, 1) {
+		return nil, p.full(caller)
 	}
-	return func() { p.calls.Add(-1) }, nil
+	return func() { p.calls.Give(caller, 1) }, nil
 }
 
 // Waiting returns the places that calls take which wait for downloads; see Options.MaxWaiting.
-func (p *Pool) Waiting() int { return p.waiting.used() }
+func (p *Pool) Waiting() int64 { return p.waiting.Used() }
 
 // Load returns the calls and pictures under way without those that wait for downloads, and the
 // pictures done since the start.
 func (p *Pool) Load() (calls, pictures, done int64) {
-	return p.calls.Load(), p.pictures.Load(), p.done.Load()
+	return p.calls.Used(), p.pictures.Used(), p.done.Load()
 }
 
-// Run runs the jobs of one call and returns their results in order. Its error is for the
+// Run runs the jobs of one call, which all have its caller, and returns their results in order. Its error is for the
 // whole call: it wraps api.ErrBusy when too many pictures wait, or when ctx was cancelled,
-// auth.ErrRate when too many downloads of the call's application wait, and api.ErrTimeout when
+// auth.ErrRate when too many downloads of the caller wait, and api.ErrTimeout when
 // ctx's time was over.
 func (p *Pool) Run(ctx context.Context, jobs []api.Job) ([]api.Result, error) {
-	return p.run(ctx, jobs, false)
+	caller := ""
+	if len(jobs) > 0 {
+		caller = jobs[0].Caller
+	}
+	return p.run(ctx, caller, jobs, false)
 }
 
-// run is Run for a call that has entered the pool or not. While the call waits for downloads it is
+// run is Run for a call of a caller that has entered the pool or not. While the call waits for downloads it is
 // not counted in.
-func (p *Pool) run(ctx context.Context, jobs []api.Job, entered bool) ([]api.Result, error) {
+func (p *Pool) run(ctx context.Context, caller string, jobs []api.Job, entered bool) ([]api.Result, error) {
 	var near, far []int
 	for i := range jobs {
+		jobs[i].Caller = caller
 		if p.far(&jobs[i]) {
 			far = append(far, i)
 		} else {
@@ -205,26 +220,28 @@ func (p *Pool) run(ctx context.Context, jobs []api.Job, entered bool) ([]api.Res
 		}
 	}
 	if len(far) > 0 {
-		leave, err := p.wait(jobs[far[0]].App, len(far))
+		leave, err := p.wait(caller, len(far))
 		if err != nil {
 			return nil, err
 		}
 		defer leave()
 		if entered {
-			p.calls.Add(-1)
-			defer p.calls.Add(1)
+			p.calls.Give(caller, 1)
+			defer p.calls.Force(caller, 1)
 		}
 	}
-	n := int64(len(near))
-	if pending := p.pictures.Add(n); n > 0 && pending > int64(p.o.MaxPictures) && pending > n {
-		p.pictures.Add(-n)
-		return nil, fmt.Errorf("%d pictures are waiting: %w", pending-n, api.ErrBusy)
+	if n := int64(len(near)); n > 0 && !p.pictures.Try(caller, n) {
+		pending := p.pictures.Used()
+		if pending > 0 {
+			return nil, fmt.Errorf("%d pictures are waiting: %w", pending, api.ErrBusy)
+		}
+		p.pictures.Force(caller, n) // alone it may be larger than its share
 	}
 
 	results := make([]api.Result, len(jobs))
 	var wg sync.WaitGroup
 	p.each(&wg, near, func(i int) {
-		defer p.pictures.Add(-1) // not at the end of the call, which may wait for downloads
+		defer p.pictures.Give(caller, 1) // not at the end of the call, which may wait for downloads
 		results[i] = p.one(ctx, front, &jobs[i], false)
 	})
 	p.each(&wg, far, func(i int) { results[i] = p.one(ctx, front, &jobs[i], true) })
@@ -256,13 +273,13 @@ func (p *Pool) far(job *api.Job) bool {
 	return job.URL != "" || p.o.Here != nil && !p.o.Here(job.Blob)
 }
 
-// wait counts a call of an application in that waits for n downloads.
-func (p *Pool) wait(app string, n int) (leave func(), err error) {
-	n = max(n, p.o.PerCall) // each call holds a connection and goroutines
-	switch ok, others := p.waiting.try(app, n); {
-	case ok:
-		return func() { p.waiting.give(app, n) }, nil
-	case others:
+// wait counts a call of a caller in that waits for n downloads.
+func (p *Pool) wait(caller string, n int) (leave func(), err error) {
+	places := int64(max(n, p.o.PerCall)) // each call holds a connection and goroutines
+	switch {
+	case p.waiting.Try(caller, places):
+		return func() { p.waiting.Give(caller, places) }, nil
+	case p.waiting.Held(caller) == 0:
 		return nil, fmt.Errorf("too many downloads wait: %w", api.ErrBusy)
 	}
 	return nil, fmt.Errorf("%w: too many pictures of this application wait for their downloads", auth.ErrRate)
@@ -307,7 +324,7 @@ func (p *Pool) Picture(ctx context.Context, job *api.Job) api.Result {
 // milliseconds. The worker is free while rest runs, which may be nil. yield returns an error
 // when ctx has ended, and f should then return.
 func (p *Pool) Behind(ctx context.Context, f func(yield func(rest func()) error)) error {
-	w, err := p.turns.take(ctx, back)
+	w, err := p.turns.take(ctx, back, "")
 	if err != nil {
 		return err
 	}
@@ -324,7 +341,7 @@ func (p *Pool) Behind(ctx context.Context, f func(yield func(rest func()) error)
 		if rest != nil {
 			rest()
 		}
-		w, err = p.turns.take(ctx, back)
+		w, err = p.turns.take(ctx, back, "")
 		return err
 	})
 	return ctx.Err()
@@ -342,8 +359,8 @@ func (p *Pool) one(ctx context.Context, l lane, job *api.Job, far bool) (r api.R
 		return api.Result{Err: err, Passing: passing}
 	}
 	if l == front && far { // from here on it is work
-		p.pictures.Add(1)
-		defer p.pictures.Add(-1)
+		p.pictures.Force(job.Caller, 1)
+		defer p.pictures.Give(job.Caller, 1)
 	}
 	r = p.inTurn(ctx, l, picture, job)
 	if r.Err == nil && job.Keep {
@@ -365,10 +382,10 @@ func (p *Pool) room(ctx context.Context, l lane, job *api.Job, far bool) (leave 
 			return nil, ctx.Err()
 		}
 	}
-	if err := places.take(ctx, job.App); err != nil {
+	if err := places.Take(ctx, job.Caller); err != nil {
 		return nil, err
 	}
-	return func() { places.give(job.App, 1) }, nil
+	return func() { places.Give(job.Caller, 1) }, nil
 }
 
 // inTurn analyses a picture when a worker is free.
@@ -386,7 +403,7 @@ func (p *Pool) inTurn(ctx context.Context, l lane, picture []byte, job *api.Job)
 			return api.Result{Err: gaveUp(ctx)}
 		}
 	}
-	w, err := p.turns.take(ctx, l)
+	w, err := p.turns.take(ctx, l, job.Caller)
 	if err != nil {
 		return api.Result{Err: gaveUp(ctx)}
 	}

@@ -249,21 +249,21 @@ func TestBounds(t *testing.T) {
 		o := options(&g, time.Second)
 		o.MaxCalls, o.MaxPictures, o.Fetches = 2, 10, 3
 		p := New(o)
-		first, err := p.Enter()
+		first, err := p.Enter("a")
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := p.Enter()
-		if err != nil || p.Full() == nil {
-			t.Fatalf("second Enter: %v; Full: %v", err, p.Full())
+		second, err := p.Enter("b")
+		if err != nil || p.Full("c") == nil {
+			t.Fatalf("second Enter: %v; Full: %v", err, p.Full("c"))
 		}
-		if _, err := p.Enter(); !errors.Is(err, api.ErrBusy) || !errors.Is(p.Full(), api.ErrBusy) {
+		if _, err := p.Enter("c"); !errors.Is(err, api.ErrBusy) || !errors.Is(p.Full("c"), api.ErrBusy) {
 			t.Errorf("third Enter = %v, want ErrBusy", err)
 		}
 		first()
 		second()
-		if p.Full() != nil {
-			t.Errorf("Full() = %v after all have left", p.Full())
+		if p.Full("c") != nil {
+			t.Errorf("Full() = %v after all have left", p.Full("c"))
 		}
 
 		var wg sync.WaitGroup
@@ -321,7 +321,7 @@ func TestHeavyPicturesLeaveWorkers(t *testing.T) {
 		}
 		light := urls(4)
 		for i := range light {
-			light[i].App = "another" // heavy pictures that wait keep the places of their application
+			light[i].Caller = "another" // heavy pictures that wait keep the places of their caller
 		}
 		if _, err := p.Run(t.Context(), light); err != nil {
 			t.Error(err)
@@ -379,7 +379,7 @@ func TestHandlerBoundsCallsWithABody(t *testing.T) {
 	o.MaxCalls = 1
 	s := &service{}
 	h := &Handler{Service: s, Pool: New(o)}
-	leave, err := h.Pool.Enter()
+	leave, err := h.Pool.Enter("")
 	if err != nil {
 		t.Fatal(err)
 	}

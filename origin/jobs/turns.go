@@ -18,17 +18,25 @@ const (
 // waits; the next one goes there, so that a busy server still gets on with it.
 const patience = 64
 
-// turns hands workers to whoever waits: the front lane first, each lane in the order of its
-// coming.
+// turns hands workers to pictures that wait: the front lane first. In each lane callers take turns, and the pictures of one come in
+// their order, so a picture waits for one of each other caller at most.
 type turns struct {
 	mu      sync.Mutex
 	idle    []*worker
-	waiting [2][]chan *worker // by lane; each takes one worker
-	passed  int               // turns of the front lane since the back lane had one
+	waiting [2][]claim          // by lane, in the order of their coming
+	served  [2]map[string]int64 // by lane and caller that waits: the count of turns at its last one
+	count   int64               // of turns
+	passed  int                 // turns of the front lane since the back lane had one
 }
 
-// take waits for a worker until ctx ends.
-func (t *turns) take(ctx context.Context, l lane) (*worker, error) {
+// claim is a picture, or a training, that waits for a worker.
+type claim struct {
+	caller string
+	mine   chan *worker // takes one worker
+}
+
+// take waits for a worker for a caller until ctx ends.
+func (t *turns) take(ctx context.Context, l lane, caller string) (*worker, error) {
 	t.mu.Lock()
 	if n := len(t.idle); n > 0 { // then nobody waits
 		w := t.idle[n-1]
@@ -37,7 +45,7 @@ func (t *turns) take(ctx context.Context, l lane) (*worker, error) {
 		return w, nil
 	}
 	mine := make(chan *worker, 1)
-	t.waiting[l] = append(t.waiting[l], mine)
+	t.waiting[l] = append(t.waiting[l], claim{caller, mine})
 	t.mu.Unlock()
 	select {
 	case w := <-mine:
@@ -45,9 +53,9 @@ func (t *turns) take(ctx context.Context, l lane) (*worker, error) {
 	case <-ctx.Done():
 	}
 	t.mu.Lock()
-	i := slices.Index(t.waiting[l], mine)
+	i := slices.IndexFunc(t.waiting[l], func(c claim) bool { return c.mine == mine })
 	if i >= 0 {
-		t.waiting[l] = slices.Delete(t.waiting[l], i, i+1)
+		t.remove(l, i)
 	}
 	t.mu.Unlock()
 	if i < 0 { // it came at the last moment
@@ -73,7 +81,27 @@ func (t *turns) give(w *worker) {
 	} else {
 		t.passed++
 	}
-	next := t.waiting[l][0]
-	t.waiting[l] = slices.Delete(t.waiting[l], 0, 1)
-	next <- w
+	next := 0
+	for i, c := range t.waiting[l] {
+		if t.served[l][c.caller] < t.served[l][t.waiting[l][next].caller] {
+			next = i
+		}
+	}
+	c := t.waiting[l][next]
+	t.count++
+	if t.served[l] == nil {
+		t.served[l] = map[string]int64{}
+	}
+	t.served[l][c.caller] = t.count
+	t.remove(l, next)
+	c.mine <- w
+}
+
+// remove takes a claim out of a lane. A caller of which nothing else waits is forgotten.
+func (t *turns) remove(l lane, i int) {
+	caller := t.waiting[l][i].caller
+	t.waiting[l] = slices.Delete(t.waiting[l], i, i+1)
+	if !slices.ContainsFunc(t.waiting[l], func(c claim) bool { return c.caller == caller }) {
+		delete(t.served[l], caller)
+	}
 }

@@ -57,7 +57,7 @@ func newWaitWorld(change func(*Options)) *waitWorld {
 func (w *waitWorld) Begin(_ context.Context, r *api.Request) *api.Call {
 	jobs := append([]api.Job(nil), w.plan[string(r.Body)]...)
 	for i := range jobs {
-		jobs[i].App = r.App
+		jobs[i].Caller = r.Caller
 	}
 	return api.NewCall(jobs, func(results []api.Result) ([]api.Job, api.Response, bool) {
 		failed := 0
@@ -83,7 +83,7 @@ func (w *waitWorld) Refuse(_ *api.Request, err error) api.Response {
 
 // call sends a request of an application whose body is a name in plan, and returns the status.
 func (w *waitWorld) call(ctx context.Context, app, name string) int {
-	return w.Serve(ctx, &api.Request{Method: "POST", Path: "/v2/models/m/outputs", App: app, Body: []byte(name)}).Status
+	return w.Serve(ctx, &api.Request{Method: "POST", Path: "/v2/models/m/outputs", App: app, Caller: app, Body: []byte(name)}).Status
 }
 
 func slowURLs(n int) []api.Job {
@@ -131,7 +131,7 @@ func TestSlowURLsHoldUpNobodyElse(t *testing.T) {
 				if n := answered.Load(); n != 0 {
 					t.Errorf("%d of %d calls with slow URLs were answered at once", n, attack.calls)
 				}
-				if err := w.Pool.Full(); err != nil {
+				if err := w.Pool.Full("other"); err != nil {
 					t.Errorf("Full() = %v while calls wait for slow URLs", err)
 				}
 				if calls, pictures, _ := w.Pool.Load(); calls != 0 || pictures != 0 {
@@ -186,8 +186,8 @@ func TestManyWaitingCallsAreRefused(t *testing.T) {
 		}
 		stop()
 		calls.Wait()
-		if calls, pictures, _ := w.Pool.Load(); calls != 0 || pictures != 0 || w.Pool.Waiting() != 0 || w.Pool.downloads.used() != 0 {
-			t.Errorf("%d calls, %d pictures, %d places and %d downloads are left", calls, pictures, w.Pool.Waiting(), w.Pool.downloads.used())
+		if calls, pictures, _ := w.Pool.Load(); calls != 0 || pictures != 0 || w.Pool.Waiting() != 0 || w.Pool.downloads.Used() != 0 {
+			t.Errorf("%d calls, %d pictures, %d places and %d downloads are left", calls, pictures, w.Pool.Waiting(), w.Pool.downloads.Used())
 		}
 	})
 }
@@ -217,11 +217,11 @@ func TestSlowInputsHoldUpNobodyElse(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var slow sync.WaitGroup
 		for range 32 {
-			slow.Go(func() { w.Pool.Picture(ctx, &api.Job{URL: "http://slow", App: "attacker"}) })
+			slow.Go(func() { w.Pool.Picture(ctx, &api.Job{URL: "http://slow", Caller: "attacker"}) })
 		}
 		synctest.Wait()
 		start := time.Now()
-		if r := w.Pool.Picture(ctx, &api.Job{URL: "http://fast", App: "other"}); r.Err != nil || time.Since(start) != 0 {
+		if r := w.Pool.Picture(ctx, &api.Job{URL: "http://fast", Caller: "other"}); r.Err != nil || time.Since(start) != 0 {
 			t.Errorf("another application's picture: %v after %v, want none at once", r.Err, time.Since(start))
 		}
 		stop()
@@ -255,5 +255,40 @@ func TestABlobThatIsElsewhereIsADownload(t *testing.T) {
 		}
 		stop()
 		calls.Wait()
+	})
+}
+
+// TestFloodOfOneCaller has one application begin calls of 128 pictures until it is refused. Each picture takes a second of the one
+// worker. Other applications are let in, and none of their pictures waits for more than the one that is being analysed and one other.
+func TestFloodOfOneCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g gauge
+		w := newWaitWorld(func(o *Options) { o.NewAnalyser = options(&g, time.Second).NewAnalyser })
+		w.plan["flood"], w.plan["one"] = blobs(128), blobs(1)
+		ctx, stop := context.WithCancel(t.Context())
+		statuses := make(chan int, 100)
+		var calls sync.WaitGroup
+		for range cap(statuses) {
+			calls.Go(func() { statuses <- w.call(ctx, "attacker", "flood") })
+			synctest.Wait()
+		}
+		if n := len(statuses); n < 90 || n == cap(statuses) {
+			t.Errorf("%d of %d calls of one application were refused, want most", n, cap(statuses))
+		}
+		if err := w.Pool.Full("other"); err != nil {
+			t.Errorf("Full() = %v for another application", err)
+		}
+		for range 3 {
+			time.Sleep(100 * time.Millisecond) // virtual: the worker has begun a picture
+			start := time.Now()
+			if status := w.call(t.Context(), "other", "one"); status != 200 || time.Since(start) > 3*time.Second {
+				t.Errorf("another application's call: %d after %v, want 200 within three seconds", status, time.Since(start))
+			}
+		}
+		stop()
+		calls.Wait()
+		if calls, pictures, _ := w.Pool.Load(); calls != 0 || pictures != 0 {
+			t.Errorf("%d calls and %d pictures are left", calls, pictures)
+		}
 	})
 }

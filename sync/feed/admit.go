@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,14 +105,24 @@ func (f *Feed) Caller(ctx context.Context, r *api.Request) (string, error) {
 	if id, ok := edgeOf(r.Authorization); ok {
 		e, err := f.o.Engine.Edge(id)
 		if err == nil && signedAt(r, c.now) {
-			return "edge " + e.ID, nil
+			c.who = who{edge: &e}
+			return c.caller(), nil
 		}
 		return "", nil // Serve refuses the call in the form that edges read
 	}
 	if err := c.credential(); err != nil {
 		return "", nil
 	}
-	return c.principal.App, nil
+	return c.caller(), nil
+}
+
+// caller returns whom a request is for, as hosts share their places by it: the account of an edge or an application, or the edge or
+// the application itself where the operator owns it.
+func (w *who) caller() string {
+	if w.edge != nil {
+		return cmp.Or(w.edge.Owner, w.holder())
+	}
+	return w.principal.Caller
 }
 
 // gone is the refusal for an application that was deleted; nil: it was not.

@@ -173,6 +173,7 @@ func (n *needs) analyse(base [32]byte, ops []log.Op, wants []want) error {
 	jobs := make([]api.Job, len(wants))
 	for i := range wants {
 		jobs[i] = wants[i].job
+		jobs[i].Caller = n.c.caller()
 	}
 	results, err := n.c.f.o.Run(n.c.ctx, jobs)
 	if err != nil {

@@ -67,7 +67,7 @@ func (w *writer) takeTasks(now time.Time, n int) ([]core.Task, error) {
 	tasks, err := in.Take(context.Background(), n)
 	for i := range tasks {
 		if job := tasks[i].Picture; job != nil {
-			job.App = w.app
+			job.Caller = w.app
 		}
 		tasks[i].Ref = fleetRef{w, in, core.Task{Picture: tasks[i].Picture, Ref: tasks[i].Ref}}
 	}

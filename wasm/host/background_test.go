@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/auth"
 )
 
 // TestOnlyWritesAreLookedAfter has the background ask an instance soon after it has written, and after a request
@@ -79,7 +81,7 @@ func TestInputsInTurn(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, task := range tasks {
-				out[task.Picture.App]++
+				out[task.Picture.Caller]++
 			}
 			left -= len(tasks)
 		}
@@ -96,14 +98,31 @@ func TestInputsInTurn(t *testing.T) {
 	}
 }
 
-// TestJobsSayWhoAsks begins a call: the guest's job names the application, by which a host shares downloads.
-func TestJobsSayWhoAsks(t *testing.T) {
+// TestCallerOwnsTheApplication asks for whom calls are: an application of the operator is one caller, and all applications of an account are one.
+func TestCallerOwnsTheApplication(t *testing.T) {
 	n := newNode(t, anotherRuntime(t), nil)
-	ten := n.tenant()
-	body := `{"inputs":[{"data":{"image":{"url":"http://pictures.test/red.png"}}}]}`
-	call := n.fleet.Begin(context.Background(), &api.Request{Method: "POST", Path: general, Authorization: "Key " + ten.key, Body: []byte(body)})
-	if jobs := call.Jobs(); len(jobs) != 1 || jobs[0].App != ten.app {
-		t.Errorf("the jobs are %+v, want one of application %s", jobs, ten.app)
+	callerOf := func(key string) string {
+		t.Helper()
+		caller, err := n.fleet.Caller(context.Background(), &api.Request{Method: "POST", Path: general, Authorization: "Key " + key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return caller
 	}
-	call.GiveUp(api.ErrBusy)
+	if one := n.tenant(); callerOf(one.key) != one.app {
+		t.Errorf("an application of the operator has the caller %q, want its id %q", callerOf(one.key), one.app)
+	}
+	for range 2 {
+		app, _, err := n.control.CreateApp(context.Background(), "ada", core.NewApp{Name: "test", Language: "en", Owner: "ada"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, _, err := n.control.CreateKey(context.Background(), "ada", core.NewKey{App: app.ID, Scopes: auth.All.Names()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := callerOf(key); got != "ada" {
+			t.Errorf("an application of an account has the caller %q, want the account", got)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/sightline-dev/sightline/core"
@@ -73,7 +74,8 @@ func (x *front) application(r *api.Request) string {
 // Caller returns for whom a request speaks; see api.Service.
 func (f *Fleet) Caller(ctx context.Context, r *api.Request) (string, error) {
 	if app := f.front.application(r); app != "" {
-		return app, nil
+		record, err := f.o.records().App(app)
+		return cmp.Or(record.Owner, app), err
 	}
 	return f.front.service.Caller(ctx, r)
 }

@@ -219,7 +219,7 @@ func (w *writer) begin(ctx context.Context, r *api.Request) (*api.Call, error) {
 	w.calls++
 	asked := *r
 	asked.Body, asked.Header = nil, nil // the caller's
-	return api.NewCall(w.own(call.Jobs()), func(results []api.Result) ([]api.Job, api.Response, bool) {
+	return api.NewCall(call.Jobs(), func(results []api.Result) ([]api.Job, api.Response, bool) {
 		return w.resume(in, call, &asked, results)
 	}), nil
 }
@@ -255,19 +255,11 @@ func (w *writer) resume(in *Instance, call *api.Call, r *api.Request, results []
 	defer w.touched(in, in.writes)
 	call.Resume(results)
 	if !call.Done() {
-		return w.own(call.Jobs()), api.Response{}, false
+		return call.Jobs(), api.Response{}, false
 	}
 	w.calls--
 	w.rest()
 	return nil, call.Response(), true
-}
-
-// own marks jobs of the guest as those of its application.
-func (w *writer) own(jobs []api.Job) []api.Job {
-	for i := range jobs {
-		jobs[i].App = w.app
-	}
-	return jobs
 }
 
 // release gives up what a result holds that no instance takes.

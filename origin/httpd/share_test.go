@@ -15,36 +15,6 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 )
 
-func TestSharesAreFair(t *testing.T) {
-	s := newShares(1200, 100)
-	for _, step := range []struct {
-		caller string
-		n      int64
-		want   bool
-	}{
-		{"a", 600, true},
-		{"a", 1, false}, // half of all
-		{"b", 300, true},
-		{"b", 1, false}, // half of the rest
-		{"c", 150, true},
-		{"a", 1, false},
-		{"d", 100, true},
-		{"e", 50, true},
-		{"f", 1, false}, // any caller may have 100, while there are some
-	} {
-		if got := s.fits(step.caller, step.n); got != step.want {
-			t.Errorf("%s may take %d: %t, want %t", step.caller, step.n, got, step.want)
-		}
-		if got := s.take(step.caller, step.n); got != step.want {
-			t.Errorf("%s takes %d: %t, want %t", step.caller, step.n, got, step.want)
-		}
-	}
-	s.give("a", 600)
-	if !s.take("f", 200) || s.left() != 400 {
-		t.Errorf("after a has given back %d are left, want 400", s.left())
-	}
-}
-
 // heavy answers with a body of its size, but for paths that end in small.
 type heavy struct {
 	echo
@@ -84,7 +54,7 @@ func TestHostileReaders(t *testing.T) {
 			mute = append(mute, asks(l, "mute", "/v2/big"))
 		}
 		synctest.Wait()
-		if left := s.answers.left(); left < o.AnswerBudget/2 || left > o.AnswerBudget/2+1<<20 {
+		if left := s.answers.Free(); left < o.AnswerBudget/2 || left > o.AnswerBudget/2+1<<20 {
 			t.Errorf("%d bytes are left of %d, want about half", left, o.AnswerBudget)
 		}
 		for path, want := range map[string]int{"/v2/big": 1 << 20, "/v2/small": 70} {
@@ -100,7 +70,7 @@ func TestHostileReaders(t *testing.T) {
 		}
 		time.Sleep(s.o.StallTimeout + time.Second) // virtual
 		synctest.Wait()
-		if left, open := s.answers.left(), s.openConnections(); left != o.AnswerBudget || open != 0 {
+		if left, open := s.answers.Free(), s.openConnections(); left != o.AnswerBudget || open != 0 {
 			t.Errorf("%d bytes are left of %d and %d connections are open, want all and none", left, o.AnswerBudget, open)
 		}
 		for _, c := range mute {
@@ -182,9 +152,9 @@ func TestHostileBodies(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if s.bodies.left() != o.BodyBudget || s.unknown.left() == o.BodyBudget/16 {
+		if s.bodies.Free() != o.BodyBudget || s.unknown.Free() == o.BodyBudget/16 {
 			t.Errorf("strangers hold %d bytes of others and %d of their own, want none and some",
-				o.BodyBudget-s.bodies.left(), o.BodyBudget/16-s.unknown.left())
+				o.BodyBudget-s.bodies.Free(), o.BodyBudget/16-s.unknown.Free())
 		}
 		for range 10 {
 			c := l.dial("192.0.2.1")
@@ -202,7 +172,7 @@ func TestHostileBodies(t *testing.T) {
 			_ = c.Close()
 		}
 		synctest.Wait()
-		if left := s.unknown.left(); left != o.BodyBudget/16 {
+		if left := s.unknown.Free(); left != o.BodyBudget/16 {
 			t.Errorf("%d bytes are left to strangers, want %d", left, o.BodyBudget/16)
 		}
 	})
@@ -220,7 +190,7 @@ func TestBodiesReserveWhatArrives(t *testing.T) {
 			slow = append(slow, c)
 		}
 		synctest.Wait()
-		if held := o.BodyBudget - s.bodies.left(); held != 50*firstBytes {
+		if held := o.BodyBudget - s.bodies.Free(); held != 50*firstBytes {
 			t.Errorf("50 bodies of which 9 KB have come hold %d bytes, want %d", held, 50*firstBytes)
 		}
 		for _, c := range slow {

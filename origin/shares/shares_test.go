@@ -1,4 +1,4 @@
-package jobs
+package shares
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 
 // TestSharesLeaveRoom has one application take all places that it can. Others find places at once, each half of the rest.
 func TestSharesLeaveRoom(t *testing.T) {
-	s := newShares(64)
+	s := New(64, 1)
 	for i, want := range []int{32, 16, 8, 4, 2, 1, 1, 0} {
 		app, got := strconv.Itoa(i), 0
 		for ok := true; ok; {
-			if ok, _ = s.try(app, 1); ok {
+			if ok = s.Try(app, 1); ok {
 				got++
 			}
 		}
@@ -29,14 +29,14 @@ func TestSharesLeaveRoom(t *testing.T) {
 // TestSharesGoToTheApplicationWithTheFewest frees places for which two applications wait.
 func TestSharesGoToTheApplicationWithTheFewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newShares(4)
+		s := New(4, 1)
 		ctx, stop := context.WithCancel(t.Context())
 		var mu sync.Mutex
 		var order []string
 		var waiting sync.WaitGroup
 		take := func(app string) {
 			waiting.Go(func() {
-				if s.take(ctx, app) == nil {
+				if s.Take(ctx, app) == nil {
 					mu.Lock()
 					order = append(order, app)
 					mu.Unlock()
@@ -48,7 +48,7 @@ func TestSharesGoToTheApplicationWithTheFewest(t *testing.T) {
 			take(app)
 		}
 		for _, from := range []string{"a", "a"} {
-			s.give(from, 1)
+			s.Give(from, 1)
 			synctest.Wait()
 		}
 		mu.Lock()
@@ -67,7 +67,7 @@ func TestSharesAddUp(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			const places = 8
-			s := newShares(places)
+			s := New(places, 1)
 			rnd := rand.New(rand.NewPCG(seed, 0))
 			moment := func() time.Duration { return time.Duration(rnd.IntN(20)) * time.Millisecond }
 			var callers sync.WaitGroup
@@ -77,9 +77,9 @@ func TestSharesAddUp(t *testing.T) {
 					time.Sleep(begins) // virtual
 					ctx, stop := context.WithTimeout(t.Context(), gives)
 					defer stop()
-					if s.take(ctx, app) == nil {
+					if s.Take(ctx, app) == nil {
 						time.Sleep(holds) // virtual
-						s.give(app, 1)
+						s.Give(app, 1)
 					}
 				})
 			}
@@ -88,23 +88,54 @@ func TestSharesAddUp(t *testing.T) {
 				synctest.Wait()
 				s.mu.Lock()
 				sum := s.free
-				for _, n := range s.taken {
+				for _, n := range s.held {
 					sum += n
 				}
 				for _, c := range s.waiting {
-					if s.fits(c.app, 1) {
-						t.Errorf("seed %d: application %s waits and has %v of %d places", seed, c.app, s.taken, places)
+					if s.fits(c.caller, 1) {
+						t.Errorf("seed %d: application %s waits and has %v of %d places", seed, c.caller, s.held, places)
 					}
 				}
 				if sum != places || s.free < 0 {
-					t.Errorf("seed %d: %d places are free and %v taken, want %d in all", seed, s.free, s.taken, places)
+					t.Errorf("seed %d: %d places are free and %v taken, want %d in all", seed, s.free, s.held, places)
 				}
 				s.mu.Unlock()
 			}
 			callers.Wait()
-			if s.free != places || len(s.taken) != 0 || len(s.waiting) != 0 {
-				t.Errorf("seed %d: %d places are free, %v are taken, %d callers wait at the end", seed, s.free, s.taken, len(s.waiting))
+			if s.free != places || len(s.held) != 0 || len(s.waiting) != 0 {
+				t.Errorf("seed %d: %d places are free, %v are taken, %d callers wait at the end", seed, s.free, s.held, len(s.waiting))
 			}
 		})
+	}
+}
+
+// TestSharesOfBytes has callers take many bytes at once, each at least 100 while there are some.
+func TestSharesOfBytes(t *testing.T) {
+	s := New(1200, 100)
+	for _, step := range []struct {
+		caller string
+		n      int64
+		want   bool
+	}{
+		{"a", 600, true},
+		{"a", 1, false}, // half of all
+		{"b", 300, true},
+		{"b", 1, false}, // half of the rest
+		{"c", 150, true},
+		{"a", 1, false},
+		{"d", 100, true},
+		{"e", 50, true},
+		{"f", 1, false}, // any caller may have 100, while there are some
+	} {
+		if got := s.Fits(step.caller, step.n); got != step.want {
+			t.Errorf("%s may take %d: %t, want %t", step.caller, step.n, got, step.want)
+		}
+		if got := s.Try(step.caller, step.n); got != step.want {
+			t.Errorf("%s takes %d: %t, want %t", step.caller, step.n, got, step.want)
+		}
+	}
+	s.Give("a", 600)
+	if !s.Try("f", 200) || s.Free() != 400 {
+		t.Errorf("after a has given back %d are left, want 400", s.Free())
 	}
 }

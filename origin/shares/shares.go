@@ -1,0 +1,143 @@
+// Package shares divides a bound among callers, so that none of them can take all of it.
+package shares
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Shares are places, or bytes of memory, that callers share. A caller may hold as many as are free: one alone gets half of all, and the
+// next one half of the rest. The rule is that of dynamic thresholds in switches (Choudhury and Hahne, 1998): no caller ever has all
+// places, and a new one finds some without waiting. It is safe for concurrent use.
+type Shares struct {
+	least int64 // places that a caller may hold whenever they are free
+
+	mu      sync.Mutex
+	free    int64            // below 0 after Force
+	held    map[string]int64 // by caller, above 0
+	waiting []claim          // in the order of their coming; none of them fits
+}
+
+// claim is a caller that waits for a place.
+type claim struct {
+	caller string
+	turn   chan struct{} // closed when the place is taken
+}
+
+// New returns all places, of which a caller may hold at least least whenever they are free.
+func New(all, least int64) *Shares {
+	return &Shares{least: least, free: all, held: map[string]int64{}}
+}
+
+// fits reports whether a caller may take n places. The caller of fits holds mu.
+func (s *Shares) fits(caller string, n int64) bool {
+	return n <= s.free && s.held[caller]+n <= max(s.least, s.free-n)
+}
+
+// move takes n places, or gives -n back. The caller of move holds mu.
+func (s *Shares) move(caller string, n int64) {
+	s.free -= n
+	if s.held[caller] += n; s.held[caller] == 0 {
+		delete(s.held, caller)
+	}
+}
+
+// Fits reports whether a caller may take n places now.
+func (s *Shares) Fits(caller string, n int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fits(caller, n)
+}
+
+// Try takes n places for a caller, or none.
+func (s *Shares) Try(caller string, n int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.fits(caller, n) {
+		return false
+	}
+	s.move(caller, n)
+	return true
+}
+
+// Force takes n places for a caller, whether or not they fit.
+func (s *Shares) Force(caller string, n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.move(caller, n)
+}
+
+// Take waits for a place for a caller until ctx ends.
+func (s *Shares) Take(ctx context.Context, caller string) error {
+	s.mu.Lock()
+	if s.fits(caller, 1) {
+		s.move(caller, 1)
+		s.mu.Unlock()
+		return nil
+	}
+	turn := make(chan struct{})
+	s.waiting = append(s.waiting, claim{caller, turn})
+	s.mu.Unlock()
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	i := slices.IndexFunc(s.waiting, func(c claim) bool { return c.turn == turn })
+	if i >= 0 {
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+	}
+	s.mu.Unlock()
+	if i < 0 { // the place came at the last moment
+		s.Give(caller, 1)
+	}
+	return ctx.Err()
+}
+
+// Give returns n places. Among the callers that wait and fit now, it serves the one with the fewest places first.
+func (s *Shares) Give(caller string, n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.move(caller, -n)
+	for {
+		next := -1
+		for i := range s.waiting {
+			if next < 0 || s.held[s.waiting[i].caller] < s.held[s.waiting[next].caller] {
+				next = i
+			}
+		}
+		if next < 0 || !s.fits(s.waiting[next].caller, 1) {
+			return
+		}
+		c := s.waiting[next]
+		s.waiting = slices.Delete(s.waiting, next, next+1)
+		s.move(c.caller, 1)
+		close(c.turn)
+	}
+}
+
+// Free returns the number of places that nobody holds.
+func (s *Shares) Free() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.free
+}
+
+// Held returns the number of places that a caller holds.
+func (s *Shares) Held(caller string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held[caller]
+}
+
+// Used returns the number of places that callers hold.
+func (s *Shares) Used() (n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, held := range s.held {
+		n += held
+	}
+	return n
+}
