@@ -36,7 +36,7 @@ func TestKeys(t *testing.T) {
 		{"good", "Key " + l.key, 200, `"code":10000`},
 		{"none", "", 401, `{"status":{"code":11102,"description":"Invalid request","details":"` + strings.ReplaceAll(auth.ErrNoCredentials.Error(), `"`, `\"`) + `"},"models":[]}`},
 		{"unknown", "Key " + strings.Repeat("0", 32), 401, `{"status":{"code":11009,"description":"API key not found","details":"invalid key"},"models":[]}`},
-		{"malformed", "Key 123", 401, `{"status":{"code":11008,"description":"Invalid API key or Invalid API key/application pair","details":"Invalid format of key."},"models":[]}`},
+		{"malformed", "Key 123", 401, `{"status":{"code":11009,"description":"API key not found","details":"invalid key"},"models":[]}`},
 		{"token", "Bearer abcdefghij", 401, `"code":11001`},
 	}
 	for _, tt := range tests {

@@ -133,7 +133,6 @@ func failedDownload(code int) bool { return code != catalog.InputReady && code !
 // error, and so are the rows at its end: they concern the start of the program.
 var statuses = []status{
 	{auth.ErrNoCredentials, 401, 11102, "Invalid request"},
-	{auth.ErrKeyFormat, 401, 11008, "Invalid API key or Invalid API key/application pair"},
 	{auth.ErrKeyUnknown, 401, 11009, "API key not found"},
 	{auth.ErrToken, 401, 11001, "Invalid authentication token"},
 	{auth.ErrExpired, 401, 11001, "Invalid authentication token"},

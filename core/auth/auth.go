@@ -41,8 +41,8 @@
 //	public workflows         nothing
 //
 // The published lists name more Gets for some calls (Concepts:Get for predict, Models:Get for a
-// search); nothing in the answers to those is of their kind, so nothing is left out, but an error
-// names them among what a key lacks. Needs are advice at a key's creation: see [Needs].
+// search); the answers to those calls have no field that needs them. The error of a refused call names
+// the fewest scopes that suffice. Needs are advice at a key's creation: see [Needs].
 package auth
 
 import (
@@ -61,9 +61,7 @@ import (
 var (
 	// ErrNoCredentials is returned for a request without a usable Authorization header.
 	ErrNoCredentials = errors.New("send your API key in the header Authorization: Key YOUR_KEY")
-	// ErrKeyFormat is returned for a key that cannot be one. Clients read its text.
-	ErrKeyFormat = errors.New("Invalid format of key.") //lint:ignore ST1005 the interface's words
-	// ErrKeyUnknown is returned for a key that lets nobody in. Clients read its text.
+	// ErrKeyUnknown is returned for a key that lets nobody in, well-formed or not. Clients read its text.
 	ErrKeyUnknown = errors.New("invalid key")
 	// ErrToken is returned for a token that was not issued here, or was revoked.
 	ErrToken = errors.New("invalid token")
@@ -141,7 +139,7 @@ func Key(authorization string) (Hash, error) {
 	case !ok:
 		return Hash{}, ErrNoCredentials
 	case len(key) != keyLength || strings.Trim(key, "0123456789abcdef") != "":
-		return Hash{}, ErrKeyFormat
+		return Hash{}, ErrKeyUnknown
 	}
 	return HashKey(key), nil
 }

@@ -21,11 +21,11 @@ func TestKey(t *testing.T) {
 		{"Key", ErrNoCredentials},
 		{"Basic " + key, ErrNoCredentials},
 		{"Bearer " + key, ErrNoCredentials},
-		{"Key " + key[1:], ErrKeyFormat},
-		{"Key " + key + "0", ErrKeyFormat},
-		{"Key " + strings.ToUpper(key), ErrKeyFormat},
-		{"Key " + strings.Repeat("g", 32), ErrKeyFormat},
-		{"Key " + key[:16] + " " + key[:15], ErrKeyFormat},
+		{"Key " + key[1:], ErrKeyUnknown},
+		{"Key " + key + "0", ErrKeyUnknown},
+		{"Key " + strings.ToUpper(key), ErrKeyUnknown},
+		{"Key " + strings.Repeat("g", 32), ErrKeyUnknown},
+		{"Key " + key[:16] + " " + key[:15], ErrKeyUnknown},
 	}
 	for _, tt := range tests {
 		h, err := Key(tt.header)

@@ -13,7 +13,7 @@ func ExampleNeed_Check() {
 	fmt.Println(auth.NeedInputsAdd.Check(held))
 	// Output:
 	// <nil> false
-	// insufficient scopes: the key lacks Predict, Concepts:Get, Models:Get, Workflows:Get
+	// insufficient scopes: the key lacks Predict
 }
 
 func ExampleNeeds() {

@@ -100,16 +100,21 @@ var (
 const patched = InputsAdd | ConceptsAdd | ModelsAdd | ModelsTrain
 
 // Check returns nil for a set that covers the call, else an error that wraps ErrInsufficient and
-// names every scope that the set lacks, those that would only show more among them.
+// names the fewest scopes that the set lacks for it.
 func (n Need) Check(held Set) error {
-	refuse := n.Refuse
-	if n.Patch != 0 && held.Has(n.Patch) {
-		refuse &^= patched
+	lacks := n.Refuse &^ held
+	if n.Patch != 0 {
+		if instead := (n.Refuse&^patched | n.Patch) &^ held; instead.size() < lacks.size() {
+			lacks = instead
+		}
 	}
-	if held.Has(refuse) {
+	if lacks == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: the key lacks %v", ErrInsufficient, (refuse|n.Redact)&^held)
+	if n.Refuse == All {
+		lacks = All // one name instead of twenty
+	}
+	return fmt.Errorf("%w: the key lacks %v", ErrInsufficient, lacks)
 }
 
 // Shows reports whether the answer to a call shows what a scope covers.

@@ -100,13 +100,16 @@ func SetOf(names []string) Set {
 // Has reports whether s holds all of t.
 func (s Set) Has(t Set) bool { return s&t == t }
 
+// size is the number of scopes in a set.
+func (s Set) size() int { return bits.OnesCount32(uint32(s)) }
+
 // Names are the scopes of a set, in the form of the wire; All is one of them for a set that
 // has every scope.
 func (s Set) Names() []string {
 	if s.Has(All) {
 		return []string{nameOfAll}
 	}
-	names := make([]string, 0, bits.OnesCount32(uint32(s)))
+	names := make([]string, 0, s.size())
 	for i, name := range scopes[1:] {
 		if s.Has(1 << i) {
 			names = append(names, name)

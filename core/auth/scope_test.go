@@ -94,29 +94,47 @@ func TestPublishedNeeds(t *testing.T) {
 	}
 }
 
-// TestCheck holds for every need and any set that a call is refused just when a scope that
-// refuses is missing, and that the error names each missing scope and none that is held.
+// TestCheck holds for every need and any set that a call is refused just when a scope that refuses is missing. The error names
+// scopes that are not held and suffice, and no smaller set of scopes suffices.
 func TestCheck(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		for name, n := range needs {
 			held := Set(rapid.Uint32Range(0, uint32(All)).Draw(t, "held"))
-			refuse := n.Refuse
-			if n.Patch != 0 && held.Has(n.Patch) {
-				refuse &^= InputsAdd | ConceptsAdd | ModelsAdd | ModelsTrain
+			allowed := func(held Set) bool {
+				refuse := n.Refuse
+				if n.Patch != 0 && held.Has(n.Patch) {
+					refuse &^= InputsAdd | ConceptsAdd | ModelsAdd | ModelsTrain
+				}
+				return refuse&^held == 0
 			}
 			err := n.Check(held)
-			if (err != nil) != (refuse&^held != 0) || err != nil && !errors.Is(err, ErrInsufficient) {
+			if (err == nil) != allowed(held) || err != nil && !errors.Is(err, ErrInsufficient) {
 				t.Fatalf("%s with %v: %v", name, held, err)
 			}
 			if err == nil {
 				continue
 			}
-			_, said, _ := strings.Cut(err.Error(), "the key lacks ")
-			if got, want := SetOf(strings.Split(said, ", ")), (refuse|n.Redact)&^held; got != want || strings.Contains(said, "_") {
-				t.Fatalf("%s with %v: %v, want %v", name, held, err, want)
+			_, list, _ := strings.Cut(err.Error(), "the key lacks ")
+			named := SetOf(strings.Split(list, ", "))
+			if strings.Contains(list, "_") || named&held != 0 || !allowed(held|named) {
+				t.Fatalf("%s with %v: %v", name, held, err)
+			}
+			useful := (n.Refuse | n.Patch) &^ held
+			for some := useful; some != 0; some = (some - 1) & useful { // each part of useful
+				if bits.OnesCount32(uint32(some)) < bits.OnesCount32(uint32(named)) && allowed(held|some) {
+					t.Fatalf("%s with %v: %v, and %v suffices", name, held, err, some)
+				}
 			}
 		}
 	})
+}
+
+// TestCheckAll holds that a call for scope All asks for that scope, and not for a list of all others.
+func TestCheckAll(t *testing.T) {
+	err := NeedAll.Check(InputsGet)
+	if err == nil || !strings.HasSuffix(err.Error(), "lacks All") || NeedAll.Check(All) != nil {
+		t.Errorf("%v; with All: %v", err, NeedAll.Check(All))
+	}
 }
 
 // TestNeeds holds the advice to what is published, and that whoever follows it is not refused.

@@ -1,5 +1,5 @@
 import { m } from './parts/words';
-import { describe, type GroupId, groupOf, spoken } from './scopes';
+import { all, describe, type GroupId, groupOf, spoken } from './scopes';
 
 const names: Record<GroupId, () => string> = {
   predict: () => m.group_predict(),
@@ -36,6 +36,7 @@ export function mayWords(scopes: readonly string[]): string[] {
 /** The words for scopes that a key lacks, as an answer names them: each by its group. */
 export function lackWords(scopes: readonly string[]): string[] {
   const word = (scope: string) => {
+    if (scope === all) return m.group_all();
     const group = groupOf(scope);
     return group ? groupName(group) : scope;
   };

@@ -55,7 +55,7 @@ function known(f: Failure): (Omit<Problem, 'code'> & Partial<Problem>) | undefin
       if (f.details.startsWith('Storage limit')) return { title: m.error_storage(), text: m.error_storage_do() };
       return { title: m.error_quota(), text: m.error_quota_do() };
     case 11007: {
-      // All scopes that are missing are named, as the server lists them.
+      // The scopes that the key needs in addition, as the server lists them.
       const scopes = f.details.split('lacks ').at(-1) ?? '';
       return {
         title: m.models_forbidden(),

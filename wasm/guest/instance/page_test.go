@@ -112,7 +112,7 @@ func TestOpenDoor(t *testing.T) {
 		p.fetch(t, 200, "GET", "/v2/inputs", authorization, "")
 	}
 	for authorization, want := range map[string]string{
-		"Key": `"code":11102`, "Key short": `"code":11008`, "Key " + strings.Repeat("0AF9", 8): `"code":11008`,
+		"Key": `"code":11102`, "Key short": `"code":11009`, "Key " + strings.Repeat("0AF9", 8): `"code":11009`,
 		"Bearer ": `"code":11`, "Bearer " + strings.Repeat("y", 4097): `"code":11001`, "nonsense": `"code":11102`,
 		"Basic eA==": `"code":11`,
 	} {
