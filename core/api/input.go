@@ -70,8 +70,7 @@ func (in *input) address(image object) (inline bool, err error) {
 	if in.crop, err = image.crop("crop"); err != nil {
 		return false, err
 	}
-	// Some clients send an empty string where they mean nothing.
-	switch inline = image.has("base64") && string(image.get("base64").Raw()) != `""`; {
+	switch inline = image.inline(); {
 	case in.url != "" && inline && !in.downloaded:
 		return false, refusef(ErrInput, "%s: use either url or base64, not both.", image.path)
 	case in.url != "":
@@ -81,6 +80,9 @@ func (in *input) address(image object) (inline bool, err error) {
 	}
 	return true, nil
 }
+
+// inline reports whether an image comes as base64. Some clients send an empty string where they mean nothing.
+func (o object) inline() bool { return o.has("base64") && string(o.get("base64").Raw()) != `""` }
 
 func imageOf(o object) (object, error) {
 	data, err := o.object("data")

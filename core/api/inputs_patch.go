@@ -11,6 +11,7 @@ import (
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
 // patchAction is what a PATCH does with what it lists.
@@ -156,8 +157,11 @@ func (p *patch) input(id string) (*catalog.Input, error) {
 	return &in, nil
 }
 
-// changes are the operations that data asks for. Regions are accepted and not kept.
+// changes are the operations that data asks for.
 func (p *patch) changes(in *catalog.Input, data object) ([]log.Body, error) {
+	if err := p.samePicture(in, data); err != nil {
+		return nil, err
+	}
 	after := *in
 	bodies, err := p.labels(&after, data)
 	if err != nil {
@@ -184,6 +188,41 @@ func (p *patch) changes(in *catalog.Input, data object) ([]log.Body, error) {
 	}
 	*in = after
 	return bodies, nil
+}
+
+// samePicture refuses data that would change the picture of an input. Clients may repeat what answers show of it.
+func (p *patch) samePicture(in *catalog.Input, data object) error {
+	image, err := data.object("image")
+	if err != nil {
+		return err
+	}
+	address, err := image.text("url")
+	if err != nil {
+		return err
+	}
+	crop, err := image.crop("crop")
+	if err != nil {
+		return err
+	}
+	_, regions, err := data.objects("regions")
+	if err != nil {
+		return err
+	}
+	fixed := func(o object, name string) error {
+		return refusef(ErrInput, "%s: a stored picture cannot be changed; add the new picture as another input.", o.at(name))
+	}
+	address = strings.TrimSpace(address)
+	switch {
+	case address != "" && address != p.x.addressOf(in):
+		return fixed(image, "url")
+	case image.inline():
+		return fixed(image, "base64")
+	case crop != (raster.Crop{}) && crop != in.Crop:
+		return fixed(image, "crop")
+	case regions > 0:
+		return refusef(ErrInput, "%s: regions of a picture are not supported.", data.at("regions"))
+	}
+	return nil
 }
 
 // labels is the operation that data.concepts asks for, none where it lists none.

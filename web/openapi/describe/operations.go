@@ -92,7 +92,9 @@ var operations = []operation{
 	},
 	{
 		method: "PATCH", path: "/inputs", id: "patchInputs", tag: "Inputs", writes: true,
-		summary: "Change inputs", note: "Changes labels, metadata and locations of up to 128 inputs.",
+		summary: "Change inputs",
+		note: "Changes labels, metadata and locations of up to 128 inputs. An item that would change the picture, its URL, its crop or " +
+			"its regions is refused.",
 		request: "PatchInputs", answer: "InputItemsAnswer", items: "InputItemsAnswer",
 		examples: []example{
 			{"add a label", `{"action":"merge","inputs":[{"id":"dragonfly","data":{"concepts":[{"id":"insect","value":true}]}}]}`},
