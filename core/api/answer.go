@@ -126,6 +126,7 @@ func (x *exchange) load(v *partition.View, ord uint32) (catalog.Input, error) {
 	in, err := v.Input(ord)
 	if err == nil {
 		x.hold(&in)
+		err = x.nameSameFile(v, &in)
 	}
 	return in, err
 }

@@ -38,6 +38,8 @@ type exchange struct {
 
 	scratch []byte // one decoded picture, until the next
 
+	earliest map[uint32]string // ids of the earliest inputs with a file, by ordinal
+
 	chosen     bool             // the answer is a page of a list
 	loaded     int              // bytes of the records that the answer shows
 	blanks     []byte           // see blank

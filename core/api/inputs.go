@@ -82,6 +82,9 @@ func readInput(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	if err := x.nameSameFile(v, &in); err != nil {
+		return err
+	}
 	return x.answerInput(v, &in, nil)
 }
 

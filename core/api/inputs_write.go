@@ -52,6 +52,35 @@ func (x *exchange) writeInputMembers(w *jsonio.Writer, lines *conceptLines, in *
 	}
 }
 
+// nameSameFile has the status of an input name the earliest input with the same file and crop.
+func (x *exchange) nameSameFile(v *partition.View, in *catalog.Input) error {
+	if in.Code != catalog.InputReady {
+		return nil
+	}
+	first := in.Ord
+	err := v.ByPicture(in.Blob, in.Crop, func(ord uint32) bool {
+		first = ord
+		return false
+	})
+	if err != nil || first == in.Ord {
+		return err
+	}
+	id, known := x.earliest[first]
+	if !known {
+		other, err := v.Input(first)
+		if err != nil {
+			return err
+		}
+		if x.earliest == nil {
+			x.earliest = map[uint32]string{}
+		}
+		id = other.ID
+		x.earliest[first] = id
+	}
+	in.Detail = "Input '" + id + "' has the same file."
+	return nil
+}
+
 // addressOf is where an input's picture is: as it was given or, when it came as bytes, here.
 func (x *exchange) addressOf(in *catalog.Input) string {
 	if in.URL != "" {

@@ -50,7 +50,7 @@ var codes = []Code{
 	{22100, "Workflow already exists", 400, ""},
 	{22104, "Workflow argument invalid", 400, ""},
 
-	{30000, "Download complete", 0, "The input has been analysed."},
+	{30000, "Download complete", 0, "The input has been analysed. details names an earlier input with the same file and crop."},
 	{30001, "Download pending", 0, "The picture is downloaded and analysed in the background."},
 	{30002, "Download failed; check URL", 400, ""},
 	{30100, "Input image duplicate", 400, "The application already has an input with this URL or ID."},
