@@ -81,9 +81,9 @@ func (x *exchange) nameSameFile(v *partition.View, in *catalog.Input) error {
 	return nil
 }
 
-// addressOf is where an input's picture is: as it was given or, when it came as bytes, here.
+// addressOf is the address of an input's picture: the given one or, for bytes, one of this host. A deleted input has none.
 func (x *exchange) addressOf(in *catalog.Input) string {
-	if in.URL != "" {
+	if in.URL != "" || in.Hosted == [16]byte{} {
 		return in.URL
 	}
 	return x.hostedAddress(in.Hosted)

@@ -6,6 +6,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 )
@@ -69,7 +70,7 @@ func rows(all *roaring.Bitmap, p page) []uint32 {
 }
 
 // listVersionInputs lists the inputs that a version learned its concepts from, with the
-// labels that they had then. Inputs that were deleted since are passed over.
+// labels that they had then. Inputs that were deleted since have status 30102.
 func listVersionInputs(x *exchange) error {
 	p, err := x.paged()
 	if err != nil {
@@ -109,13 +110,19 @@ func (x *exchange) frozen(v *partition.View, version *catalog.Version, m *catalo
 		}
 		in, err := v.InputByDot(t.Dot)
 		if errors.Is(err, catalog.ErrNotFound) {
-			continue
+			if t.ID == "" {
+				continue // an older program trained the version
+			}
+			in, err = deletedInput(t), nil
 		}
 		if err != nil {
 			return nil, err
 		}
 		if at++; at <= from {
 			continue
+		}
+		if err := x.nameSameFile(v, &in); err != nil {
+			return nil, err
 		}
 		in.Labels = make([]catalog.Label, len(t.Labels))
 		for j, l := range t.Labels {
@@ -125,6 +132,12 @@ func (x *exchange) frozen(v *partition.View, version *catalog.Version, m *catalo
 		inputs = append(inputs, in)
 	}
 	return inputs, nil
+}
+
+// deletedInput is the record of an input of a training set that was deleted since.
+func deletedInput(t *catalog.Trained) catalog.Input {
+	gone := errorOf(&fold.Verdict{Code: fold.Gone})
+	return catalog.Input{ID: t.ID, Created: t.Created, Code: statusOf(gone).code, Detail: gone.Error()}
 }
 
 // teaches reports of an input of a training set whether it has a label for one of the

@@ -142,7 +142,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add(encodeInput(nil, &Input{Ord: 1, Dot: log.Dot{Site: 1, Seq: 1}, ID: "a", Created: 1, Code: InputReady, Crop: raster.Crop{Bottom: 1, Right: 1}}))
 	f.Add(encodeModel(&Model{Dot: log.Dot{Site: 1, Seq: 1}, ID: "m", Concepts: []Member{{Concept: "c", In: true}}}))
 	f.Add(encodeVersion(&Version{Model: log.Dot{Site: 1, Seq: 1}, ID: "v", Code: VersionQueued}))
-	f.Add((&Manifest{Version: "v", Inputs: []Trained{{Ord: 1, Labels: []log.Label{{Concept: "c", Value: log.True}}}}}).Marshal())
+	f.Add((&Manifest{Version: "v", Inputs: []Trained{{Ord: 1, Labels: []log.Label{{Concept: "c", Value: log.True}}, ID: "i", Created: 1}}}).Marshal())
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for name, decode := range decoders() {
 			first, err := decode(data)

@@ -20,11 +20,13 @@ type Manifest struct {
 	Extra   Extra
 }
 
-// Trained is one input of a training set.
+// Trained is one input of a training set. It is complete without the input, which may be deleted later.
 type Trained struct {
-	Dot    log.Dot
-	Ord    uint32
-	Labels []log.Label // those that mattered, by concept id
+	Dot     log.Dot
+	Ord     uint32
+	Labels  []log.Label // those that mattered, by concept id
+	ID      string      // empty in manifests of older programs
+	Created log.HLC     // likewise zero
 }
 
 // Marshal returns the manifest's bytes.
@@ -41,6 +43,8 @@ func (m *Manifest) Marshal() []byte {
 		for _, l := range t.Labels {
 			log.EncodeLabel(&e, 3, l)
 		}
+		e.Text(4, t.ID)
+		e.Uint(5, uint64(t.Created))
 		e.Close(at)
 	}
 	e.Hash(5, m.Digest[:])
@@ -90,6 +94,10 @@ func decodeTrained(d *field.Decoder) Trained {
 			t.Ord = d.Uint32()
 		case 3:
 			t.Labels = append(t.Labels, log.DecodeLabel(d.Message()))
+		case 4:
+			t.ID = d.Text()
+		case 5:
+			t.Created = log.HLC(d.Uint())
 		}
 	}
 	return t

@@ -179,43 +179,42 @@ func (r *Run) gather() error {
 		}
 		m := &r.members[r.next]
 		r.next++
-		e, err := r.embedding(m)
+		in, e, err := r.embedding(m)
 		if err != nil {
 			return err
 		}
 		if e != nil {
-			r.learn(m, e)
+			r.learn(m, &in, e)
 		}
 	}
 	return nil
 }
 
-// embedding returns the embedding of a member; nil for one that has none and never will.
-func (r *Run) embedding(m *member) (*predict.Embedding, error) {
+// embedding returns the input of a member and its embedding; nil for one that has none and never will.
+func (r *Run) embedding(m *member) (in catalog.Input, e *predict.Embedding, err error) {
 	if m.failed {
 		r.problem.Examples = append(r.problem.Examples, train.Example{Labels: m.signs})
-		return nil, nil
+		return in, nil, nil
 	}
-	in, err := r.view.Input(m.ord)
-	if err != nil {
-		return nil, err
+	if in, err = r.view.Input(m.ord); err != nil {
+		return in, nil, err
 	}
 	d, err := r.view.Derived(r.models.Base(), &in)
 	if errors.Is(err, catalog.ErrNotFound) {
-		return nil, fmt.Errorf("input %q: %w", in.ID, ErrUnready)
+		return in, nil, fmt.Errorf("input %q: %w", in.ID, ErrUnready)
 	}
 	if err != nil {
-		return nil, err
+		return in, nil, err
 	}
-	e := new(predict.Embedding)
+	e = new(predict.Embedding)
 	if err := e.UnmarshalBinary(d.Embedding); err != nil {
-		return nil, fmt.Errorf("input %q: %w", in.ID, err)
+		return in, nil, fmt.Errorf("input %q: %w", in.ID, err)
 	}
-	return e, nil
+	return in, e, nil
 }
 
-// learn adds a member with its embedding to the problem and the manifest.
-func (r *Run) learn(m *member, e *predict.Embedding) {
+// learn adds a member with its input and its embedding to the problem and the manifest.
+func (r *Run) learn(m *member, in *catalog.Input, e *predict.Embedding) {
 	r.scratch, _ = e.AppendBinary(r.scratch[:0]) // never fails
 	r.digest.Write(r.scratch)
 	var n [8]byte
@@ -226,7 +225,7 @@ func (r *Run) learn(m *member, e *predict.Embedding) {
 	}
 	binary.LittleEndian.PutUint64(n[:], ^uint64(0))
 	r.digest.Write(n[:])
-	r.manifest.Inputs = append(r.manifest.Inputs, catalog.Trained{Dot: m.dot, Ord: m.ord, Labels: m.labels})
+	r.manifest.Inputs = append(r.manifest.Inputs, catalog.Trained{Dot: m.dot, Ord: m.ord, Labels: m.labels, ID: in.ID, Created: in.Created})
 	r.problem.Examples = append(r.problem.Examples, train.Example{Embedding: e, Labels: m.signs, Other: m.other})
 }
 

@@ -276,7 +276,9 @@ var operations = []operation{
 	{
 		method: "GET", path: "/models/{model_id}/versions/{version_id}/inputs", id: "listVersionInputs", tag: "Models", page: true,
 		summary: "List the training inputs of a version",
-		note:    "With the labels that they had at the time of the training.", answer: "InputsAnswer",
+		note: "With the labels that they had at the time of the training. An input that was deleted since has its ID, the time of its " +
+			"creation and these labels, and status 30102.",
+		answer: "InputsAnswer",
 	},
 	{
 		method: "POST", path: "/models/{model_id}/versions/{version_id}/feedback", id: "versionFeedback", tag: "Models", writes: true,
