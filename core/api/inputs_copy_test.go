@@ -7,6 +7,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/api/apitest"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
 )
 
 // TestTakenAtCopy: what a copy refuses because an id or an address is taken it has refused for good: it
@@ -48,4 +53,66 @@ func TestTakenAtCopy(t *testing.T) {
 	a.Push(t)
 	a.Pull(t)
 	a.stands(0, 0, 0)
+}
+
+// TestTruthsAtCopy holds that a copy gives the answers of its origin about pictures that cannot be changed, equal files, the
+// training set of a version whose inputs were deleted, and credentials that do not suffice.
+func TestTruthsAtCopy(t *testing.T) {
+	a := newCopyAsked(t)
+	a.origin("POST /inputs", `{"inputs":[{"id":"r1","data":{"image":{"url":"http://pictures.test/red.png?1"},"concepts":[{"id":"warm"}]}},`+
+		`{"id":"r2","data":{"image":{"url":"http://pictures.test/red.png?2"},"concepts":[{"id":"warm"}]}},`+
+		`{"id":"b","data":{"image":{"url":"http://pictures.test/blue.png"},"concepts":[{"id":"warm","value":false}]}}]}`)
+	a.origin("POST /models", `{"model":{"id":"heat","output_info":{"data":{"concepts":[{"id":"warm"}]}}}}`)
+	a.origin("POST /models/heat/versions", "")
+	a.Origin.Step(t, time.Second)
+	a.origin("DELETE /inputs/b", "")
+	a.Pull(t)
+
+	app, err := catalog.ParseAppID(a.App)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := catalog.Read(a.Origin.Store, app)
+	m, err := records.Model("heat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, err := records.Version(m.Dot, m.Newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := records.Object(version.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects kv.Batch
+	catalog.PutObject(&objects, app, manifest)
+	if err := a.World.Store.Apply(&objects); err != nil {
+		t.Fatal(err)
+	}
+
+	weak := &copyAsked{apitest.NewCopy(t, apitest.Tiny(t), map[string]string{"owner": "anna", "scopes": "Inputs_Get"}), t}
+	for _, tt := range []struct {
+		of                        *copyAsked
+		call, body, authorization string
+		status                    int
+		want                      string
+	}{
+		{a, "PATCH /inputs", `{"inputs":[{"id":"r1","data":{"image":{"crop":[0,0,1,0.5]}}}]}`, "", 400, "a stored picture cannot be changed"},
+		{a, "GET /inputs", "", "", 200, "Input 'r1' has the same file."},
+		{a, "GET /models/heat/versions/" + version.ID + "/inputs", "", "", 200, "The input was deleted."},
+		{a, "GET /inputs", "", "Key unknown", 401, "invalid key"},
+		{weak, "DELETE /inputs", `{"ids":["r1"]}`, "", 403, `lacks Inputs:Add, Inputs:Delete"`},
+	} {
+		answer := func(w *apitest.World) string {
+			method, path, _ := strings.Cut(tt.call, " ")
+			r := api.Request{Method: method, Path: "/v2" + path, Body: []byte(tt.body), Authorization: tt.authorization}
+			got := w.Serve(t, r)
+			return fmt.Sprint(got.Status, " ", string(got.Body))
+		}
+		here, there := answer(tt.of.World), answer(tt.of.Origin)
+		if diff := cmp.Diff(there, here); diff != "" || !strings.HasPrefix(here, fmt.Sprint(tt.status)) || !strings.Contains(here, tt.want) {
+			t.Errorf("%s: %s, want %d and %q (-origin +copy):\n%s", tt.call, here, tt.status, tt.want, diff)
+		}
+	}
 }
