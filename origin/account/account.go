@@ -27,8 +27,10 @@
 // the applications themselves. A client address signs up at most [Options].SignUps times in any hour.
 //
 // Whoever guesses passwords is slowed down by network, and by account and network, so
-// that nobody can lock an account's owner out from another network. An unknown address costs
-// the same work as a known one.
+// that nobody can lock an account's owner out from another network.
+//
+// No answer and no work shows a stranger whether an address is registered. Any number of accounts may claim an address, and each can
+// sign in. The one that verifies it first owns it; its owner gets a mail when another account claims the address.
 package account
 
 import (
@@ -53,7 +55,7 @@ var (
 	ErrName = errors.New("a name must have 1 to 100 characters and no control characters")
 	// ErrEmail is returned for text that is no e-mail address.
 	ErrEmail = errors.New("not a valid email address")
-	// ErrTaken is returned for an e-mail address that an account has.
+	// ErrTaken is returned to a caller who can read the mails to an address that another account has verified.
 	ErrTaken = errors.New("an account with this email address already exists: sign in, or reset the password")
 	// ErrPassword is returned for a password that is too short, too long or too well known.
 	ErrPassword = errors.New("password not allowed")
@@ -242,7 +244,7 @@ func load(store kv.Reader, id string) (rec record, err error) {
 	return rec, get(store, accountKey(id), &rec)
 }
 
-// find reads the record with an address.
+// find reads the record of the holder of an address, see address.go.
 func find(store kv.Reader, email string) (rec record, err error) {
 	id, err := store.Get(emailKey(email))
 	if errors.Is(err, kv.ErrNotFound) {

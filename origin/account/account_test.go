@@ -256,36 +256,6 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-func TestAddressesAreUnique(t *testing.T) {
-	w := open(t, nil)
-	w.operator()
-	w.person("ada@x.example")
-	if _, _, err := w.Create(t.Context(), New{"Ada", " ADA@X.example", password, ""}, away); !errors.Is(err, ErrTaken) {
-		t.Errorf("Create = %v, want %v", err, ErrTaken)
-	}
-	var group sync.WaitGroup
-	made := make(chan error, 16)
-	for range 16 {
-		group.Go(func() {
-			_, _, err := w.Create(context.Background(), New{"Bob", "bob@x.example", password, ""}, "")
-			made <- err
-		})
-	}
-	group.Wait()
-	close(made)
-	ok := 0
-	for err := range made {
-		if err == nil {
-			ok++
-		} else if !errors.Is(err, ErrTaken) {
-			t.Error(err)
-		}
-	}
-	if ok != 1 {
-		t.Errorf("%d accounts have one address", ok)
-	}
-}
-
 func TestErase(t *testing.T) {
 	w := open(t, nil)
 	w.operator()

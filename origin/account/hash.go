@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"github.com/alexedwards/argon2id"
@@ -54,15 +55,26 @@ func (g *gate) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// hash returns what a password is kept as.
-func (g *gate) hash(ctx context.Context, password string) (string, error) {
+// hash returns what a password is kept as. Parameters and salt are those of the hash like; if that is empty, the salt is new.
+func (g *gate) hash(ctx context.Context, password, like string) (string, error) {
 	leave, err := g.enter(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer leave()
-	return argon2id.CreateHash(password, cost)
+	if like == "" {
+		return argon2id.CreateHash(password, cost)
+	}
+	p, salt, _, err := argon2id.DecodeHash(like)
+	if err != nil {
+		return "", err
+	}
+	key := argon2.IDKey([]byte(password), salt, p.Iterations, p.Memory, p.Parallelism, p.KeyLength)
+	return saltOf(like) + base64.RawStdEncoding.EncodeToString(key), nil
 }
+
+// saltOf returns the parameters and the salt of a hash: all of it but the key.
+func saltOf(hash string) string { return hash[:strings.LastIndexByte(hash, '$')+1] }
 
 // same reports whether a password is that of a hash; an empty hash is nobody's and takes as long.
 func (g *gate) same(ctx context.Context, password, hash string) (bool, error) {

@@ -10,7 +10,8 @@ import (
 // number of 4 bytes, N one of 8, and hash the SHA-256 of a secret's text.
 //
 //	u a id             → record        an account, JSON
-//	u e address        → id            accounts by normalised address, in hex
+//	u e address        → id            holders of normalised addresses, in hex, see address.go
+//	u c address 0 N id → hash          further claims to an address by the time N when the account was made, in Unix nanoseconds
 //	u s hash           → session       JSON
 //	u S id hash        →               sessions by account
 //	u r hash           → id            reset links, in hex
@@ -26,6 +27,7 @@ const (
 	table         = 'u'
 	tableAccount  = 'a'
 	tableEmail    = 'e'
+	tableClaim    = 'c'
 	tableSession  = 's'
 	tableSessions = 'S'
 	tableReset    = 'r'
@@ -70,6 +72,7 @@ func key(t byte, parts ...[]byte) []byte {
 
 func accountKey(id string) []byte          { return key(tableAccount, bytesOf(id)) }
 func emailKey(email string) []byte         { return key(tableEmail, []byte(email)) }
+func claimsKey(email string) []byte        { return key(tableClaim, []byte(email), []byte{0}) }
 func sessionKey(h hash) []byte             { return key(tableSession, h[:]) }
 func sessionsKey(id string, h hash) []byte { return key(tableSessions, bytesOf(id), h[:]) }
 func resetKey(h []byte) []byte             { return key(tableReset, h) }
@@ -77,6 +80,13 @@ func setupKey() []byte                     { return key(tableSetup) }
 func quotaKey(id string) []byte            { return key(tableQuota, bytesOf(id)) }
 func reportKey(app, edge string) []byte    { return key(tableReport, bytesOf(app), []byte(edge)) }
 func headKey() []byte                      { return key(tableHead) }
+
+func claimKey(rec *record) []byte {
+	return append(binary.BigEndian.AppendUint64(claimsKey(rec.Email), uint64(rec.Created.UnixNano())), bytesOf(rec.ID)...)
+}
+
+// claimID returns the account of a key that claimKey made.
+func claimID(k []byte) string { return hex.EncodeToString(k[len(k)-16:]) }
 
 func auditKey(seq uint64) []byte { return binary.BigEndian.AppendUint64(key(tableAudit), seq) }
 

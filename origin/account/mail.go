@@ -136,7 +136,11 @@ func (p *post) open(o *Options) {
 	*p = post{queue: make(chan Mail, mostPosted), sender: o.Mail, log: o.Log, now: o.Now, keep: o.Demo}
 }
 
+// send queues a mail; the zero Mail is none.
 func (p *post) send(m Mail) {
+	if m.To == "" {
+		return
+	}
 	m.At = p.now().UTC()
 	if p.keep {
 		p.mu.Lock()

@@ -49,7 +49,11 @@ func (r *Registry) confirm(ctx context.Context, id, password, remote string) (re
 
 // setPassword changes a password, unless the record was changed meanwhile.
 func (r *Registry) setPassword(ctx context.Context, was *record, password, remote string, action Action) (token string, a Account, err error) {
-	hashed, err := r.hashing.hash(ctx, password)
+	like := "" // claims to an address share their salt
+	if action == AccountPassword && !was.Verified {
+		like = was.Password
+	}
+	hashed, err := r.hashing.hash(ctx, password, like)
 	if err != nil {
 		return "", a, err
 	}
@@ -61,11 +65,15 @@ func (r *Registry) setPassword(ctx context.Context, was *record, password, remot
 		if rec.Password != was.Password || action == PasswordReset && !rec.resets(was.Reset, c.now) {
 			return ErrLink
 		}
-		if action == PasswordReset { // the link came to the address
-			rec.Verified, rec.Code = true, nil
+		rec.Password = hashed
+		place := c.claim
+		if action == PasswordReset || rec.Verified { // the link came to the address
+			place = c.own
+		}
+		if err := place(rec); err != nil {
+			return err
 		}
 		c.dropReset(rec)
-		rec.Password = hashed
 		to = *rec
 		if err := c.endAll(rec.ID, hash{}); err != nil {
 			return err
@@ -88,7 +96,8 @@ func (rec *record) resets(h []byte, now time.Time) bool {
 	return h != nil && bytes.Equal(rec.Reset, h) && now.Before(rec.ResetEnd)
 }
 
-// MailReset mails a link with which the owner of an address sets another password. Whether there is such an account
+// MailReset mails a link with which the owner of an address sets another password. If no account has verified the address, the link is
+// for the first that claims it. Whether there is such an account
 // shows neither in the error nor in the work. The errors are *auth.RateError and the store's.
 func (r *Registry) MailReset(_ context.Context, email, remote string) error {
 	now := r.o.Now()
@@ -115,12 +124,16 @@ func (r *Registry) MailReset(_ context.Context, email, remote string) error {
 		}
 		c.dropReset(&rec)
 		rec.Reset, rec.ResetEnd = h[:], c.now.Add(resetLife)
+		target := ""
+		if rec.Verified { // another's claim must not see that the address is its own
+			target = rec.ID
+		}
 		c.Put(resetKey(h[:]), []byte(rec.ID))
 		to = rec
 		if err := c.put(accountKey(rec.ID), &rec); err != nil {
 			return err
 		}
-		return c.event(Event{Action: PasswordMail, Target: rec.ID, Remote: remote})
+		return c.event(Event{Action: PasswordMail, Target: target, Remote: remote})
 	})
 	if err == nil && to.ID != "" {
 		r.post.send(resetMail(&to, r.o.PublicURL+"/reset?token="+token))
@@ -129,7 +142,8 @@ func (r *Registry) MailReset(_ context.Context, email, remote string) error {
 }
 
 // Reset takes the token of a link and sets a password. The address is verified by it, all sessions end, and the token
-// of a new one is returned. The errors are ErrLink, ErrPassword, *auth.RateError, api.ErrBusy and the store's.
+// of a new one is returned. The errors are ErrLink, ErrPassword, *auth.RateError, api.ErrBusy, the store's, and ErrTaken if another
+// account has verified the address since the link was mailed.
 func (r *Registry) Reset(ctx context.Context, token, password, remote string) (session string, a Account, err error) {
 	if err := r.throttle.guess.take(remote, r.o.Now()); err != nil {
 		return "", a, err

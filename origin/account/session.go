@@ -47,24 +47,21 @@ func (r *Registry) NewToken() (string, error) { return r.random(secretBytes) }
 func (r *Registry) SignIn(ctx context.Context, email, password, remote string) (token string, a Account, err error) {
 	now := r.o.Now()
 	normal, err := checkEmail(email)
-	if err != nil {
-		normal = email // nobody has it
-	}
 	both := remote + "\x00" + normal
+	if err != nil { // normal is empty: no account has it
+		both = remote + "\x00" + email
+	}
 	if err := r.throttle.network.take(remote, now); err != nil {
 		return "", a, err
 	}
 	if err := r.throttle.account.take(both, now); err != nil {
 		return "", a, err
 	}
-	rec, err := find(r.o.Store, normal)
-	if err != nil && !errors.Is(err, ErrUnknown) {
-		return "", a, err
-	}
-	same, err := r.hashing.same(ctx, formPassword(password), rec.Password)
+	rec, owner, err := r.match(ctx, normal, password)
 	if err != nil {
 		return "", a, err
 	}
+	same := rec.ID != ""
 	if token, err = r.NewToken(); err != nil {
 		return "", a, err
 	}
@@ -76,8 +73,8 @@ func (r *Registry) SignIn(ctx context.Context, email, password, remote string) (
 			}
 			same = err == nil && again.Password == rec.Password // it was changed meanwhile
 		}
-		if !same {
-			return c.event(Event{Action: SignInFailed, Target: rec.ID, Remote: remote})
+		if !same { // an account that only claims the address must not see whether it is registered
+			return c.event(Event{Action: SignInFailed, Target: owner, Remote: remote})
 		}
 		if err := c.open(rec.ID, token, remote); err != nil {
 			return err

@@ -77,8 +77,9 @@ type New struct {
 }
 
 // Create makes an account and opens a session for it. A code to verify the address is mailed, but to the
-// first account, which is verified and the operator's. The errors are ErrName, ErrEmail, ErrPassword,
-// ErrTaken, ErrSignUp, *auth.RateError, api.ErrBusy and the store's.
+// first account, which is verified and the operator's. Whether another account has the address shows neither in the answer nor in the
+// work: its owner gets a mail instead of the code. The errors are ErrName, ErrEmail, ErrPassword, ErrSignUp, *auth.RateError,
+// api.ErrBusy, the store's, and for the first account ErrTaken.
 func (r *Registry) Create(ctx context.Context, n New, remote string) (token string, a Account, err error) {
 	if err := r.throttle.signUp.take(remote, r.o.Now()); err != nil {
 		return "", a, err
@@ -92,7 +93,6 @@ func (r *Registry) Create(ctx context.Context, n New, remote string) (token stri
 	if n.Password, err = checkPassword(n.Password, n.Name, n.Email); err != nil {
 		return "", a, err
 	}
-	// An address that is registered counts too, so that the limit does not reveal it.
 	if err := r.throttle.signUps.take(remote, r.o.Now()); err != nil {
 		return "", a, err
 	}
@@ -100,40 +100,33 @@ func (r *Registry) Create(ctx context.Context, n New, remote string) (token stri
 		return "", a, err
 	}
 	rec := record{Account: Account{Name: n.Name, Email: n.Email, Plan: r.o.Plans[0].Name}}
-	if rec.Password, err = r.hashing.hash(ctx, n.Password); err != nil {
-		r.throttle.signUps.back(remote)
-		return "", a, err
-	}
 	if rec.ID, err = r.random(16); err != nil {
 		return "", a, err
 	}
 	if token, err = r.NewToken(); err != nil {
 		return "", a, err
 	}
-	secret, err := r.newCode()
-	if err != nil {
-		return "", a, err
-	}
-	err = r.change(func(c *change) error {
+	var mail Mail
+	err = r.changeClaim(ctx, n.Email, n.Password, func(c *change, hashed string) error {
 		if err := r.mayCreate(n); err != nil {
 			return err
 		}
+		rec.Password = hashed
 		if first, err := r.empty(); err != nil {
 			return err
 		} else if first && !r.o.Demo {
 			rec.Operator, rec.Verified = true, true
 			c.Delete(setupKey())
-		} else {
-			rec.Code = c.code(&rec, secret)
+		} else if mail, err = r.code(c, &rec); err != nil {
+			return err
 		}
 		return c.create(&rec, token, remote)
 	})
 	if err != nil {
+		r.throttle.signUps.back(remote)
 		return "", a, err
 	}
-	if !rec.Verified {
-		r.post.send(codeMail(&rec, secret))
-	}
+	r.post.send(mail)
 	return token, rec.Account, nil
 }
 
@@ -146,14 +139,7 @@ func (r *Registry) mayCreate(n New) error {
 	if state == "closed" || state == "first" && !r.opens(n.Setup) {
 		return ErrSignUp
 	}
-	_, err = find(r.o.Store, n.Email)
-	if errors.Is(err, ErrUnknown) {
-		return nil
-	}
-	if err == nil {
-		return ErrTaken
-	}
-	return err
+	return nil
 }
 
 // opens reports whether a token is that of the first account's link.
@@ -166,10 +152,16 @@ func (r *Registry) opens(token string) bool {
 	return subtle.ConstantTimeCompare(h[:], l.Hash) == 1 && r.o.Now().Before(l.End)
 }
 
-// create writes a new account and its first session.
+// create writes a new account and its first session. The errors are ErrTaken, for a verified account, and the store's.
 func (c *change) create(rec *record, token, remote string) error {
 	rec.Created = c.now.UTC()
-	c.Put(emailKey(rec.Email), []byte(rec.ID))
+	place := c.claim
+	if rec.Verified {
+		place = c.own
+	}
+	if err := place(rec); err != nil {
+		return err
+	}
 	if err := c.put(accountKey(rec.ID), rec); err != nil {
 		return err
 	}
@@ -187,7 +179,7 @@ const DemoEmail = "demo@sightline.example"
 // and without a password that anybody knows.
 func (r *Registry) Demo() (Account, error) {
 	rec, err := find(r.o.Store, DemoEmail)
-	if !errors.Is(err, ErrUnknown) {
+	if err == nil && rec.Verified || err != nil && !errors.Is(err, ErrUnknown) {
 		return rec.Account, err
 	}
 	id, err := r.random(16)
@@ -195,7 +187,7 @@ func (r *Registry) Demo() (Account, error) {
 		return Account{}, err
 	}
 	err = r.change(func(c *change) error {
-		if rec, err = find(c.store, DemoEmail); !errors.Is(err, ErrUnknown) {
+		if rec, err = find(c.store, DemoEmail); err == nil && rec.Verified || err != nil && !errors.Is(err, ErrUnknown) {
 			return err
 		}
 		rec = record{Account: Account{ID: id, Name: "Demo", Email: DemoEmail, Verified: true, Operator: true, Plan: r.o.Plans[0].Name}}
@@ -225,7 +217,9 @@ func (r *Registry) Erase(actor, id, remote string) error {
 			return err
 		}
 		c.Delete(accountKey(id))
-		c.Delete(emailKey(rec.Email))
+		if err := c.leave(&rec); err != nil {
+			return err
+		}
 		c.Delete(quotaKey(id))
 		if rec.Reset != nil {
 			c.Delete(resetKey(rec.Reset))

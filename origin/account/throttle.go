@@ -16,6 +16,7 @@ type throttles struct {
 	signUps window // complete ones of an hour by network
 	mails   limit  // reset mails by network
 	address limit  // reset mails by address
+	codes   limit  // mails about accounts that claim an address after its holder, by address
 	guess   limit  // links and codes by network
 }
 
@@ -28,6 +29,7 @@ func newThrottles(signUps int) throttles {
 		signUp:  limit{every: 2 * time.Minute, burst: 20},
 		mails:   limit{every: time.Minute, burst: 10},
 		address: limit{every: 10 * time.Minute, burst: 3},
+		codes:   limit{every: mailsPerTime / mailsPerDay, burst: mailsPerDay},
 		guess:   limit{every: 3 * time.Second, burst: 30},
 	}
 }

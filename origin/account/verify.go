@@ -49,7 +49,38 @@ func (r *Registry) newCode() (string, error) {
 	}
 }
 
-// code gives an account a code, for a mail that goes out now.
+// code gives an account a code and returns the mail with it. If another account has verified the address, the mail is to its owner and
+// no digits match the code. Beyond the limit of an address, which all accounts share that claim it after its holder, there is no mail.
+// The account sees neither, since a stranger may have made it.
+func (r *Registry) code(c *change, rec *record) (mail Mail, err error) {
+	secret, err := r.newCode()
+	if err != nil {
+		return mail, err
+	}
+	holder, err := find(c.store, rec.Email)
+	if err != nil && !errors.Is(err, ErrUnknown) {
+		return mail, err
+	}
+	holds := err != nil || holder.ID == rec.ID
+	sent := holds || r.throttle.codes.take(rec.Email, c.now) == nil
+	switch {
+	case !sent:
+		r.o.Log.Info("email not sent: too many accounts claim the address", "to", rec.Email)
+	case holds || !holder.Verified:
+		mail = codeMail(rec, secret)
+	case holder.Password != "": // the demo's account has none
+		mail = takenMail(&holder, r.o.PublicURL+"/forgot")
+	}
+	if !sent || !holds && holder.Verified {
+		if secret, err = r.NewToken(); err != nil {
+			return mail, err
+		}
+	}
+	rec.Code = c.code(rec, secret)
+	return mail, nil
+}
+
+// code makes a code of a secret, for a mail that goes out now.
 func (c *change) code(rec *record, secret string) *code {
 	if c.now.Sub(rec.Mailed.Since) >= mailsPerTime {
 		rec.Mailed = mailed{Since: c.now}
@@ -74,29 +105,25 @@ func (m *mailed) wait(now time.Time) error {
 // SendCode mails another code; the one before ends. An account that is verified gets none, and no error.
 // The errors are ErrUnknown, *auth.RateError and the store's.
 func (r *Registry) SendCode(_ context.Context, id string) error {
-	secret, err := r.newCode()
-	if err != nil {
-		return err
-	}
-	var to record
-	a, err := r.edit(id, func(c *change, rec *record) error {
+	var mail Mail
+	_, err := r.edit(id, func(c *change, rec *record) (err error) {
 		if rec.Verified {
 			return nil
 		}
 		if err := rec.Mailed.wait(c.now); err != nil {
 			return err
 		}
-		rec.Code = c.code(rec, secret)
-		to = *rec
-		return nil
+		mail, err = r.code(c, rec)
+		return err
 	})
-	if err == nil && !a.Verified {
-		r.post.send(codeMail(&to, secret))
+	if err == nil {
+		r.post.send(mail)
 	}
 	return err
 }
 
-// Verify takes the code that was mailed. The errors are ErrCode, ErrUnknown, *auth.RateError and the store's.
+// Verify takes the code that was mailed. The errors are ErrCode, ErrUnknown, *auth.RateError, the store's, and ErrTaken for the right
+// code of an address that another account has verified meanwhile.
 func (r *Registry) Verify(_ context.Context, id, digits, remote string) (Account, error) {
 	if err := r.throttle.guess.take(remote, r.o.Now()); err != nil {
 		return Account{}, err
@@ -114,7 +141,9 @@ func (r *Registry) Verify(_ context.Context, id, digits, remote string) (Account
 			rec.Code.Tries++
 			return c.event(Event{Actor: id, Action: AccountUnverify, Target: id, Remote: remote})
 		}
-		rec.Verified, rec.Code = true, nil
+		if err := c.own(rec); err != nil {
+			return err
+		}
 		return c.event(Event{Actor: id, Action: AccountVerify, Target: id, Remote: remote})
 	})
 	if err != nil {
@@ -127,58 +156,61 @@ func (r *Registry) Verify(_ context.Context, id, digits, remote string) (Account
 	return a, nil
 }
 
-// ChangeEmail gives an account another address, which is to be verified again. The old address is told. Links
-// that were mailed to it end. An address that was verified is left with the password alone. The errors
-// are ErrEmail, ErrTaken, ErrWrongPassword, ErrUnknown, *auth.RateError, api.ErrBusy and the store's.
+// ChangeEmail gives an account another address, which it must verify again. If the old address was verified, it gets a mail. Links
+// that were mailed to it end. Whether another account has the new address shows neither in the answer nor in the work. The errors
+// are ErrEmail, ErrWrongPassword, ErrUnknown, *auth.RateError, api.ErrBusy and the store's.
 func (r *Registry) ChangeEmail(ctx context.Context, id, email, password, remote string) (Account, error) {
 	email, err := checkEmail(email)
 	if err != nil {
 		return Account{}, err
 	}
-	if rec, err := load(r.o.Store, id); err != nil {
-		return Account{}, err
-	} else if rec.Verified {
-		if _, err := r.confirm(ctx, id, password, remote); err != nil {
-			return Account{}, err
-		}
+	before, err := r.confirm(ctx, id, password, remote)
+	if err != nil || before.Email == email {
+		return before.Account, err
 	}
 	if err := r.throttle.signUp.take(remote, r.o.Now()); err != nil {
 		return Account{}, err
 	}
-	secret, err := r.newCode()
-	if err != nil {
-		return Account{}, err
-	}
-	var before, now record
-	a, err := r.edit(id, func(c *change, rec *record) error {
-		if before = *rec; rec.Email == email {
-			return nil
-		}
-		if _, err := find(c.store, email); !errors.Is(err, ErrUnknown) {
-			if err == nil {
-				err = ErrTaken
-			}
+	var (
+		rec  record
+		mail Mail
+	)
+	err = r.changeClaim(ctx, email, formPassword(password), func(c *change, hashed string) (err error) {
+		if rec, err = load(c.store, id); err != nil {
 			return err
+		}
+		if rec.Password != before.Password || rec.Email != before.Email {
+			return ErrWrongPassword // it was changed meanwhile
 		}
 		if err := rec.Mailed.wait(c.now); err != nil {
 			return err
 		}
-		c.Delete(emailKey(rec.Email))
-		c.Put(emailKey(email), []byte(id))
-		c.dropReset(rec)
-		rec.Email, rec.Verified, rec.Code = email, false, c.code(rec, secret)
-		now = *rec
+		before = rec
+		if err := c.leave(&rec); err != nil {
+			return err
+		}
+		c.dropReset(&rec)
+		rec.Email, rec.Verified, rec.Password = email, false, hashed
+		if err := c.claim(&rec); err != nil {
+			return err
+		}
+		if mail, err = r.code(c, &rec); err != nil {
+			return err
+		}
+		if err := c.put(accountKey(id), &rec); err != nil {
+			return err
+		}
 		return c.event(Event{Actor: id, Action: AccountEmail, Target: id, Remote: remote})
 	})
-	if err != nil || before.Email == email {
-		return a, err
+	if err != nil {
+		return Account{}, err
 	}
 	r.meters.changed(id)
 	if before.Verified {
 		r.post.send(movedMail(&before))
 	}
-	r.post.send(codeMail(&now, secret))
-	return a, nil
+	r.post.send(mail)
+	return rec.Account, nil
 }
 
 // dropReset ends an account's reset link.

@@ -1,0 +1,176 @@
+package account
+
+import (
+	"bytes"
+	"context"
+	"crypto/subtle"
+	"errors"
+
+	"github.com/sightline-dev/sightline/core/kv"
+)
+
+// An address has one holder: the account that has verified it, or else the first that claims it. Further accounts may claim it
+// too, so that an answer to a stranger is the same for every address. They stay unverified while the holder is verified.
+//
+// The password hashes of all unverified accounts with an address have the same salt. A sign-in thus hashes a password twice, once
+// for the holder and once for all further claims, whatever their number.
+
+// claim is an account that claims an address that another one holds.
+type claim struct {
+	key      []byte
+	id       string
+	password string // its hash
+}
+
+// firstClaim returns the oldest account that claims an address in addition to its holder; if there is none, the zero claim.
+func firstClaim(store kv.Reader, email string) (first claim, err error) {
+	lo := claimsKey(email)
+	err = store.Scan(lo, after(lo), func(k, v []byte) bool {
+		first = claim{bytes.Clone(k), claimID(k), string(v)}
+		return false
+	})
+	return first, err
+}
+
+// claimHash returns the password hash of one of the unverified accounts with an address; empty: there is none.
+func claimHash(store kv.Reader, email string) (string, error) {
+	holder, err := find(store, email)
+	if err == nil && !holder.Verified {
+		return holder.Password, nil
+	}
+	if err != nil && !errors.Is(err, ErrUnknown) {
+		return "", err
+	}
+	first, err := firstClaim(store, email)
+	return first.password, err
+}
+
+// claim adds an unverified account to its address, or updates its password there.
+func (c *change) claim(rec *record) error {
+	holder, err := find(c.store, rec.Email)
+	switch {
+	case errors.Is(err, ErrUnknown) || err == nil && holder.ID == rec.ID:
+		c.Put(emailKey(rec.Email), []byte(rec.ID))
+	case err != nil:
+		return err
+	default:
+		c.Put(claimKey(rec), []byte(rec.Password))
+	}
+	return nil
+}
+
+// own makes an account the verified holder of its address. The errors are ErrTaken and the store's.
+func (c *change) own(rec *record) error {
+	holder, err := find(c.store, rec.Email)
+	switch {
+	case err == nil && holder.ID != rec.ID && holder.Verified:
+		return ErrTaken
+	case err == nil && holder.ID != rec.ID:
+		c.Put(claimKey(&holder), []byte(holder.Password))
+	case err != nil && !errors.Is(err, ErrUnknown):
+		return err
+	}
+	c.Delete(claimKey(rec))
+	c.Put(emailKey(rec.Email), []byte(rec.ID))
+	rec.Verified, rec.Code = true, nil
+	return nil
+}
+
+// leave removes an account from its address. If it is the holder, the first claim holds the address next.
+func (c *change) leave(rec *record) error {
+	holder, err := find(c.store, rec.Email)
+	if err != nil && !errors.Is(err, ErrUnknown) {
+		return err
+	}
+	if err == nil && holder.ID != rec.ID {
+		c.Delete(claimKey(rec))
+		return nil
+	}
+	next, err := firstClaim(c.store, rec.Email)
+	switch {
+	case err != nil:
+		return err
+	case next.id == "":
+		c.Delete(emailKey(rec.Email))
+	default:
+		c.Delete(next.key)
+		c.Put(emailKey(rec.Email), []byte(next.id))
+	}
+	return nil
+}
+
+// errSalt is returned when an account with another salt has claimed the address since a password was hashed.
+var errSalt = errors.New("another account claimed the address")
+
+// changeClaim hashes the password of a claim to an address and runs do as change does.
+func (r *Registry) changeClaim(ctx context.Context, email, password string, do func(c *change, hashed string) error) error {
+	for {
+		like, err := claimHash(r.o.Store, email)
+		if err != nil {
+			return err
+		}
+		hashed, err := r.hashing.hash(ctx, password, like)
+		if err != nil {
+			return err
+		}
+		err = r.change(func(c *change) error {
+			like, err := claimHash(c.store, email)
+			if err == nil && like != "" && saltOf(like) != saltOf(hashed) {
+				err = errSalt
+			}
+			if err != nil {
+				return err
+			}
+			return do(c, hashed)
+		})
+		if !errors.Is(err, errSalt) {
+			return err
+		}
+	}
+}
+
+// match returns the account with an address and a password; its ID is empty if there is none. owner is the ID of the account that has
+// verified the address, or empty. The work is the same for every address and password. If several accounts match, match returns the
+// verified one, or else the newest.
+func (r *Registry) match(ctx context.Context, email, password string) (rec record, owner string, err error) {
+	s := r.o.Store.Snapshot()
+	defer func() { err = errors.Join(err, s.Close()) }()
+	holder, err := find(s, email)
+	if err != nil && !errors.Is(err, ErrUnknown) {
+		return rec, "", err
+	}
+	if holder.Verified {
+		owner = holder.ID
+	}
+	first, err := firstClaim(s, email)
+	if err != nil {
+		return rec, "", err
+	}
+	password = formPassword(password)
+	same, err := r.hashing.same(ctx, password, holder.Password)
+	if err != nil {
+		return rec, "", err
+	}
+	hashed, err := r.hashing.hash(ctx, password, first.password)
+	if err != nil {
+		return rec, "", err
+	}
+	id := ""
+	lo := claimsKey(email)
+	err = s.Scan(lo, after(lo), func(k, v []byte) bool {
+		if subtle.ConstantTimeCompare(v, []byte(hashed)) == 1 {
+			id = claimID(k)
+		}
+		return true
+	})
+	switch {
+	case err != nil:
+		return rec, "", err
+	case same && (holder.Verified || id == ""):
+		return holder, owner, nil
+	case id == "":
+		return rec, owner, nil
+	}
+	rec, err = load(s, id)
+	return rec, owner, err
+}
