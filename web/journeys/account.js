@@ -99,6 +99,20 @@ await journey(async (arrive) => {
     await bo.look('no application');
   }, [400]);
 
+  const eve = await arrive();
+  await eve.step('a sign-up with a registered address looks like any other, and its owner gets a mail', async () => {
+    await eve.page.goto('/sign-up');
+    await signUp(eve, { ...person, password: operator.password });
+    await eve.seen(eve.heading(m('verify_title')));
+    await eve.seen(eve.page.getByText(m('calls_until_verified', { left: '100', limit: '100' })));
+    await heard(/to=bo@example\.org subject="You already have a Sightline account"/);
+    await eve.button(m('change_address')).click();
+    await eve.field(m('email')).fill(operator.email);
+    await eve.button(m('save')).click();
+    await eve.seen(eve.page.getByText(m('password_missing')));
+    await eve.look('another address, without the password');
+  });
+
   let secret;
   await bo.step('an application is made in its language, and its secret is shown once', async () => {
     await create(bo, application, 'Deutsch', m('create_in', { language: 'Deutsch' }), 'new application');
