@@ -105,7 +105,8 @@ type Registry struct {
 	audit head       // of the audit log, as the store has it
 	ended time.Time  // when sessions that are over were removed last
 
-	settled atomic.Bool // an account is the operator's
+	erasures atomic.Int64 // number of erased accounts
+	settled  atomic.Int64 // 1 + erasures before the operator's account was found last; 0: it was not
 }
 
 var (

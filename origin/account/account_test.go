@@ -248,6 +248,46 @@ func TestDemoFolderIsServedLater(t *testing.T) {
 	}
 }
 
+// scanned is a store that calls then after its next scan of accounts.
+type scanned struct {
+	kv.Store
+	then func()
+}
+
+func (s *scanned) Scan(lo, hi []byte, yield func(key, value []byte) bool) error {
+	err := s.Store.Scan(lo, hi, yield)
+	if then := s.then; then != nil && bytes.Equal(lo, key(tableAccount)) {
+		s.then = nil
+		then()
+	}
+	return err
+}
+
+// TestErasingWhileSomebodySignsUp erases an account after a sign-up has looked for the operator's. If that was another's, the server has
+// its operator still: a stranger must not become it. If it was the operator's, the next account needs the link.
+func TestErasingWhileSomebodySignsUp(t *testing.T) {
+	store := &scanned{Store: memkv.New()}
+	w := open(t, func(o *Options) { o.Store = store })
+	op := w.operator()
+	_, ada := w.person("ada@x.example")
+	for _, tt := range []struct{ erased, during, after string }{{ada.ID, "open", "open"}, {op.ID, "open", "first"}} {
+		if _, bob := w.person("bob@x.example"); w.Erase(bob.ID, bob.ID, home) != nil { // the next call scans again
+			t.Fatal("bob stays")
+		}
+		store.then = func() {
+			if err := w.Erase(tt.erased, tt.erased, home); err != nil {
+				t.Error(err)
+			}
+		}
+		if got, err := w.SignUp(); got != tt.during || err != nil {
+			t.Errorf("SignUp = %q, %v, want %q", got, err, tt.during)
+		}
+		if got, err := w.SignUp(); got != tt.after || err != nil {
+			t.Errorf("SignUp after it = %q, %v, want %q", got, err, tt.after)
+		}
+	}
+}
+
 func TestClosed(t *testing.T) {
 	w := open(t, func(o *Options) { o.Closed = true })
 	w.operator()

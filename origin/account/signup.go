@@ -42,18 +42,21 @@ func (r *Registry) SetupLink() (string, error) {
 // empty reports whether no account is the operator's. The demo's, which nobody can sign in to with a
 // password, does not count: a folder may be a demo's first and then be served.
 func (r *Registry) empty() (bool, error) {
-	if r.settled.Load() {
+	now := r.erasures.Load() + 1
+	if r.settled.Load() == now {
 		return false, nil
 	}
+	empty := true
 	lo := key(tableAccount)
 	err := r.o.Store.Scan(lo, after(lo), func(_, v []byte) bool {
 		var rec record
-		if json.Unmarshal(v, &rec) == nil && rec.Operator && rec.Password != "" {
-			r.settled.Store(true)
-		}
-		return !r.settled.Load()
+		empty = json.Unmarshal(v, &rec) != nil || !rec.Operator || rec.Password == ""
+		return empty
 	})
-	return !r.settled.Load(), err
+	if err == nil && !empty {
+		r.settled.Store(now) // an account that was erased meanwhile makes it void
+	}
+	return empty, err
 }
 
 // SignUp is who may sign up: "first" with the printed link alone, "open" everybody, "closed" nobody.
@@ -226,7 +229,7 @@ func (r *Registry) Erase(actor, id, remote string) error {
 		}
 		return c.event(Event{Actor: actor, Action: AccountErase, Target: id, Remote: remote})
 	})
-	r.settled.Store(false)
+	r.erasures.Add(1)
 	r.meters.changed(id)
 	return err
 }
