@@ -39,12 +39,14 @@ type NewApp struct {
 	Language     string // default for names; it never changes
 	DefaultModel string // id of a public model that pages and commands begin with; empty: the general one
 	Owner        string // id of the account that it belongs to; empty: the operator's
+	LocalOnly    bool   // sync sends nothing of it to edges, pages and other replicas
 }
 
 // AppChange is what may change of an application; nil: it stays.
 type AppChange struct {
 	Name, DefaultModel *string
 	MaxStale           *time.Duration // 0, which stands for DefaultMaxStale, or from LeastMaxStale to RefuseStale
+	LocalOnly          *bool
 }
 
 // How long an edge that does not hear of the origin goes on with the keys that it knows: for so long it takes
@@ -104,7 +106,7 @@ func (c *Control) CreateApp(ctx context.Context, by string, a NewApp) (catalog.A
 	if err != nil {
 		return catalog.App{}, Client{}, err
 	}
-	create := &log.AppCreate{ID: id, Name: name, Language: a.Language, DefaultModel: a.DefaultModel, Owner: a.Owner}
+	create := &log.AppCreate{ID: id, Name: name, Language: a.Language, DefaultModel: a.DefaultModel, Owner: a.Owner, LocalOnly: a.LocalOnly}
 	if err := c.submit(ctx, by, ErrApplication, create, set); err != nil {
 		return catalog.App{}, Client{}, err
 	}
@@ -148,7 +150,7 @@ func (c *Control) ChangeApp(ctx context.Context, by, id string, change AppChange
 	if _, err := c.App(id); err != nil {
 		return catalog.App{}, err
 	}
-	op := &log.AppChange{ID: id, DefaultModel: change.DefaultModel}
+	op := &log.AppChange{ID: id, DefaultModel: change.DefaultModel, LocalOnly: change.LocalOnly}
 	if change.Name != nil {
 		name, err := text("name", *change.Name, 1)
 		if err != nil {

@@ -145,6 +145,10 @@ func writeAppRecord(w *jsonio.Writer, a *catalog.App) {
 	}
 	w.Name("created_at")
 	w.String(timestamp(a.Created.Time()))
+	if a.LocalOnly {
+		w.Name("local_only")
+		w.Bool(true)
+	}
 	w.End('}')
 }
 

@@ -157,6 +157,7 @@ func encodeApp(a *App) []byte {
 	e.Text(7, a.Owner)
 	e.Uint(8, a.Seq)
 	e.Uint(9, a.MaxStale)
+	e.Bool(10, a.LocalOnly)
 	return e.Bytes(a.Extra)
 }
 
@@ -183,6 +184,8 @@ func decodeApp(data []byte) (App, error) {
 			a.Seq = d.Uint()
 		case 9:
 			a.MaxStale = d.Uint()
+		case 10:
+			a.LocalOnly = d.Bool()
 		default:
 			d.Keep()
 		}

@@ -59,6 +59,7 @@ func (f *Fold) appCreate(b *log.AppCreate) (Verdict, error) {
 	op := &f.e.Op
 	f.w.PutApp(&catalog.App{
 		Dot: op.Dot, Seq: f.e.Seq, ID: b.ID, Name: b.Name, Language: b.Language, DefaultModel: b.DefaultModel, Owner: b.Owner, Created: op.At,
+		LocalOnly: b.LocalOnly,
 	})
 	return Verdict{Code: OK, Dot: op.Dot, ID: b.ID}, nil
 }
@@ -76,6 +77,9 @@ func (f *Fold) appChange(b *log.AppChange) (Verdict, error) {
 	}
 	if b.MaxStale != nil {
 		a.MaxStale = *b.MaxStale
+	}
+	if b.LocalOnly != nil {
+		a.LocalOnly = *b.LocalOnly
 	}
 	f.w.PutApp(&a)
 	return Verdict{Code: OK, Dot: a.Dot, ID: a.ID}, nil

@@ -35,6 +35,7 @@ func (r *register) app(id string) (a *catalog.App) {
 			if b.ID == id {
 				a = &catalog.App{
 					Dot: op.Dot, Seq: r.seqs[i], ID: id, Name: b.Name, Language: b.Language, DefaultModel: b.DefaultModel, Owner: b.Owner, Created: op.At,
+					LocalOnly: b.LocalOnly,
 				}
 			}
 		case *log.AppChange:
@@ -46,6 +47,9 @@ func (r *register) app(id string) (a *catalog.App) {
 			}
 			if b.ID == id && b.MaxStale != nil {
 				a.MaxStale = *b.MaxStale
+			}
+			if b.ID == id && b.LocalOnly != nil {
+				a.LocalOnly = *b.LocalOnly
 			}
 		case *log.AppDelete:
 			if b.ID == id {
@@ -372,12 +376,16 @@ func controlled(p *programmer, ids []string) log.Body {
 	case 23:
 		return &log.SiteLease{Site: log.Site(2 + p.IntN(12)), Until: log.HLC(p.IntN(5))}
 	case 0, 1, 2:
-		return &log.AppCreate{ID: app, Name: p.pick("m", "n"), Language: "en", Owner: p.pick("", "account")}
+		return &log.AppCreate{ID: app, Name: p.pick("m", "n"), Language: "en", Owner: p.pick("", "account"), LocalOnly: p.IntN(4) == 0}
 	case 3, 4:
 		change := &log.AppChange{ID: app, Name: text(), DefaultModel: text()}
 		if p.IntN(3) == 0 {
 			seconds := uint64(p.IntN(3))
 			change.MaxStale = &seconds
+		}
+		if p.IntN(3) == 0 {
+			local := p.IntN(2) == 0
+			change.LocalOnly = &local
 		}
 		return change
 	case 5:

@@ -77,6 +77,17 @@ func decodeNumber(d *field.Decoder) *uint64 {
 	return &n
 }
 
+// decodeFlag reads a bool that is to replace another.
+func decodeFlag(d *field.Decoder) *bool {
+	flag := false
+	for d.Next() {
+		if d.Number == 1 {
+			flag = d.Bool()
+		}
+	}
+	return &flag
+}
+
 func (b *AppCreate) read(d *field.Decoder) {
 	switch d.Number {
 	case 1:
@@ -89,6 +100,8 @@ func (b *AppCreate) read(d *field.Decoder) {
 		b.DefaultModel = d.Text()
 	case 5:
 		b.Owner = d.Text()
+	case 6:
+		b.LocalOnly = d.Bool()
 	default:
 		d.Keep()
 	}
@@ -104,6 +117,8 @@ func (b *AppChange) read(d *field.Decoder) {
 		b.DefaultModel = decodeChange(d.Message())
 	case 4:
 		b.MaxStale = decodeNumber(d.Message())
+	case 5:
+		b.LocalOnly = decodeFlag(d.Message())
 	default:
 		d.Keep()
 	}

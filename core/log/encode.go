@@ -120,6 +120,7 @@ func encodeControlBody(e *field.Encoder, body Body) {
 		e.Text(3, b.Language)
 		e.Text(4, b.DefaultModel)
 		e.Text(5, b.Owner)
+		e.Bool(6, b.LocalOnly)
 	case *AppChange:
 		e.Text(1, b.ID)
 		encodeChange(e, 2, b.Name)
@@ -127,6 +128,11 @@ func encodeControlBody(e *field.Encoder, body Body) {
 		if b.MaxStale != nil {
 			at := e.Open(4)
 			e.Uint(1, *b.MaxStale)
+			e.Close(at)
+		}
+		if b.LocalOnly != nil {
+			at := e.Open(5)
+			e.Bool(1, *b.LocalOnly)
 			e.Close(at)
 		}
 	case *AppDelete:

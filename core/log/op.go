@@ -270,6 +270,7 @@ type (
 		ID, Name, Language string
 		DefaultModel       string
 		Owner              string // id of the account it belongs to; empty: the operator's
+		LocalOnly          bool   // see catalog.App
 	}
 	// AppChange changes what may change of an application.
 	AppChange struct {
@@ -277,6 +278,7 @@ type (
 		Name         *string // nil: as it is
 		DefaultModel *string // likewise
 		MaxStale     *uint64 // seconds, see catalog.App; likewise
+		LocalOnly    *bool   // see catalog.App; likewise
 	}
 	// AppDelete deletes an application for ever, with its keys, its client and all that it holds.
 	AppDelete struct{ ID string }

@@ -177,6 +177,7 @@ POST /v2/token). The secret is not shown again. The new application has no API k
 	}, "a JSON object with app_id, client_id and client_secret")
 	cmd.Flags().StringVar(&a.Language, "language", "en", "default language `code` of concept names; cannot be changed later")
 	cmd.Flags().StringVar(&a.DefaultModel, "default-model", "", "`ID` of the public model that pages select by default; does not affect the API")
+	cmd.Flags().BoolVar(&a.LocalOnly, "local-only", false, "keep the application on this server: sync does not send it to edges, pages or other replicas")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		a.Name = args[0]
 		return withFolder(cmd.Context(), c.dir, env, use{make: true}, func(s control.Service) error {
@@ -216,16 +217,23 @@ func newAppList(env *Env) *cobra.Command {
 func newAppChange(env *Env) *cobra.Command {
 	c := &common{env: env}
 	var name, model, stale string
+	var local bool
 	cmd := c.flags(&cobra.Command{
-		Use:     "change ID",
-		Short:   "Change an application's name, default model or maximum edge staleness",
-		Long:    `Changes an application's settings. The language cannot be changed.` + folderHelp,
-		Example: `  sightline app change 0123456789abcdef0123456789abcdef --name "Birds of 2026" --data ./data`,
-		Args:    one("the app_id"),
+		Use:   "change ID",
+		Short: "Change an application's settings",
+		Long: `Changes an application's settings. The language cannot be changed.
+
+With --local-only, sync stops sending the application to edges, pages and other replicas. A replica
+that has it sends its own changes first and then deletes its copy. --local-only=false shares it
+again, and replicas receive all of it.` + folderHelp,
+		Example: `  sightline app change 0123456789abcdef0123456789abcdef --name "Birds of 2026" --data ./data
+  sightline app change 0123456789abcdef0123456789abcdef --local-only --data ./data`,
+		Args: one("the app_id"),
 	}, "the application as a JSON object")
 	cmd.Flags().StringVar(&name, "name", "", "new `name`")
 	cmd.Flags().StringVar(&model, "default-model", "", "`ID` of the model that pages select by default; empty for the general model")
 	cmd.Flags().StringVar(&stale, "max-stale", "", "`duration` for which edges accept writes without contact to this server, such as 48h; 0 means 24h")
+	cmd.Flags().BoolVar(&local, "local-only", false, "keep the application on this server: sync does not send it to edges, pages or other replicas")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var change control.AppChange
 		if cmd.Flags().Changed("name") {
@@ -237,8 +245,11 @@ func newAppChange(env *Env) *cobra.Command {
 		if cmd.Flags().Changed("max-stale") {
 			change.MaxStale = &stale
 		}
+		if cmd.Flags().Changed("local-only") {
+			change.LocalOnly = &local
+		}
 		if change == (control.AppChange{}) {
-			return Usagef("nothing to change: give --name, --default-model or --max-stale")
+			return Usagef("nothing to change: give --name, --default-model, --max-stale or --local-only")
 		}
 		return c.with(cmd, func(ctx context.Context, s control.Service) error {
 			app, err := s.ChangeApp(ctx, args[0], change)
@@ -248,7 +259,11 @@ func newAppChange(env *Env) *cobra.Command {
 			if c.asJSON {
 				return newJSON(cmd.OutOrStdout()).Encode(app)
 			}
-			return c.tell(pair{"app_id", app.ID}, pair{"name", app.Name}, pair{"default_model", app.DefaultModel})
+			pairs := []pair{{"app_id", app.ID}, {"name", app.Name}, {"default_model", app.DefaultModel}}
+			if app.LocalOnly {
+				pairs = append(pairs, pair{"local_only", "true"})
+			}
+			return c.tell(pairs...)
 		})
 	}
 	return cmd

@@ -78,6 +78,10 @@ func TestLifeOfAnApplication(t *testing.T) {
 				t.Errorf("app secret prints %+v after %+v", secret, app)
 			}
 			mustRun(t, "app", "revoke", app.AppID, "--data", data)
+			if got := mustRun(t, "app", "change", app.AppID, "--local-only", "--data", data); !strings.Contains(got, "local_only     true") {
+				t.Errorf("app change prints %s", got)
+			}
+			mustRun(t, "app", "change", app.AppID, "--local-only=false", "--data", data)
 			if got := mustRun(t, "app", "change", app.AppID, "--name", "bees", "--default-model", "", "--data", data, "--json"); !strings.Contains(got, `"name":"bees","language":"de","default_model":""`) || !strings.Contains(got, app.ID) {
 				t.Errorf("app change prints %s", got)
 			}

@@ -47,7 +47,7 @@ func (m *mistaken) Unwrap() []error { return []error{m.err, m.kind} }
 
 // CreateApp implements [control.Service].
 func (n *node) CreateApp(ctx context.Context, a control.NewApp) (control.App, control.Client, error) {
-	app, client, err := n.engine.CreateApp(ctx, operator, core.NewApp{Name: a.Name, Language: a.Language, DefaultModel: a.DefaultModel})
+	app, client, err := n.engine.CreateApp(ctx, operator, core.NewApp{Name: a.Name, Language: a.Language, DefaultModel: a.DefaultModel, LocalOnly: a.LocalOnly})
 	if err != nil {
 		return control.App{}, control.Client{}, asked(err)
 	}
@@ -63,6 +63,7 @@ func (n *node) shown(a *catalog.App) (control.App, error) {
 	}
 	out := control.App{
 		ID: a.ID, Name: a.Name, Language: a.Language, DefaultModel: a.DefaultModel, Owner: a.Owner, Client: client.ID, Created: a.Created.Time(),
+		LocalOnly: a.LocalOnly,
 	}
 	if a.MaxStale != 0 {
 		out.MaxStale = (time.Duration(a.MaxStale) * time.Second).String()
@@ -84,7 +85,7 @@ func (n *node) Apps(context.Context) ([]control.App, error) {
 
 // ChangeApp implements [control.Service].
 func (n *node) ChangeApp(ctx context.Context, id string, c control.AppChange) (control.App, error) {
-	change := core.AppChange{Name: c.Name, DefaultModel: c.DefaultModel}
+	change := core.AppChange{Name: c.Name, DefaultModel: c.DefaultModel, LocalOnly: c.LocalOnly}
 	if c.MaxStale != nil {
 		d, err := time.ParseDuration(*c.MaxStale)
 		if err != nil {

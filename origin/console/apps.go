@@ -22,10 +22,11 @@ type appView struct {
 	Language     string `json:"language"`
 	DefaultModel string `json:"default_model"`
 	Created      string `json:"created_at"`
+	LocalOnly    bool   `json:"local_only,omitempty"`
 }
 
 func viewOf(a *catalog.App) appView {
-	return appView{a.ID, a.Name, a.Language, a.DefaultModel, created(a)}
+	return appView{a.ID, a.Name, a.Language, a.DefaultModel, created(a), a.LocalOnly}
 }
 
 // owns reports whether an application is the account's; the operator's account has those of nobody too, and who
@@ -93,6 +94,7 @@ func (c *call) createApp() (any, error) {
 	var in struct {
 		Name, Language string
 		DefaultModel   string `json:"default_model"`
+		LocalOnly      bool   `json:"local_only"`
 	}
 	if err := c.read(&in); err != nil {
 		return nil, err
@@ -105,7 +107,7 @@ func (c *call) createApp() (any, error) {
 		return nil, fmt.Errorf("%w: an account can have at most %d applications", errMany, api.MaxApps)
 	}
 	a, client, err := c.o.Engine.CreateApp(c.ctx, c.account.ID, core.NewApp{
-		Name: in.Name, Language: in.Language, DefaultModel: in.DefaultModel, Owner: c.account.ID,
+		Name: in.Name, Language: in.Language, DefaultModel: in.DefaultModel, Owner: c.account.ID, LocalOnly: in.LocalOnly,
 	})
 	if err != nil {
 		return nil, err
@@ -149,6 +151,7 @@ func (c *call) changeApp() (any, error) {
 	var in struct {
 		Name         *string
 		DefaultModel *string `json:"default_model"`
+		LocalOnly    *bool   `json:"local_only"`
 	}
 	if err := c.read(&in); err != nil {
 		return nil, err
@@ -157,7 +160,8 @@ func (c *call) changeApp() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a, err = c.o.Engine.ChangeApp(c.ctx, c.account.ID, a.ID, core.AppChange{Name: in.Name, DefaultModel: in.DefaultModel}); err != nil {
+	change := core.AppChange{Name: in.Name, DefaultModel: in.DefaultModel, LocalOnly: in.LocalOnly}
+	if a, err = c.o.Engine.ChangeApp(c.ctx, c.account.ID, a.ID, change); err != nil {
 		return nil, err
 	}
 	return map[string]any{"app": viewOf(&a)}, c.did(account.AppChange, a.ID)

@@ -47,7 +47,8 @@ type App struct {
 	Owner        string    `json:"owner,omitempty"` // id of an account; empty: the operator's
 	Client       string    `json:"client_id"`
 	Created      time.Time `json:"created_at"`
-	MaxStale     string    `json:"max_stale,omitempty"` // time for which edges take writes alone, such as "48h0m0s"; empty: 24 hours
+	MaxStale     string    `json:"max_stale,omitempty"`  // time for which edges take writes alone, such as "48h0m0s"; empty: 24 hours
+	LocalOnly    bool      `json:"local_only,omitempty"` // sync sends nothing of it to edges, pages and other replicas
 }
 
 // NewApp is an application to be made.
@@ -55,6 +56,7 @@ type NewApp struct {
 	Name         string `json:"name"`
 	Language     string `json:"language"`
 	DefaultModel string `json:"default_model"`
+	LocalOnly    bool   `json:"local_only,omitempty"`
 }
 
 // AppChange is what changes of an application; nil: it stays.
@@ -62,6 +64,7 @@ type AppChange struct {
 	Name         *string `json:"name,omitempty"`
 	DefaultModel *string `json:"default_model,omitempty"`
 	MaxStale     *string `json:"max_stale,omitempty"` // such as "48h"; "0": the default
+	LocalOnly    *bool   `json:"local_only,omitempty"`
 }
 
 // Client is what tokens are asked for with; the secret is told once.

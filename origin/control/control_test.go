@@ -134,7 +134,7 @@ func TestClientIsTheService(t *testing.T) {
 	f := &fake{}
 	c, dir := pair(t, f)
 	ctx := t.Context()
-	if app, client, err := c.CreateApp(ctx, NewApp{"birds \u00fc\n", "de", "m"}); app.ID != strings.Repeat("a", 32) || app.DefaultModel != "m" || client != (Client{"c", "s"}) || err != nil {
+	if app, client, err := c.CreateApp(ctx, NewApp{Name: "birds \u00fc\n", Language: "de", DefaultModel: "m"}); app.ID != strings.Repeat("a", 32) || app.DefaultModel != "m" || client != (Client{"c", "s"}) || err != nil {
 		t.Errorf("CreateApp = %+v, %+v, %v", app, client, err)
 	}
 	name := "bees"
