@@ -364,12 +364,8 @@ func (s *syncer) purged(err error) error {
 	if s.purge == nil || s.purge.KeepOutbox {
 		return fmt.Errorf("%w; no local data was deleted", err)
 	}
-	epoch, seq, e := s.engine.RegisterSeq(s.app.String())
-	if e != nil {
-		return errors.Join(err, e)
-	}
-	gone := catalog.Register{Epoch: epoch, App: s.app.String(), Gone: "deleted"}
-	return errors.Join(err, s.engine.TakeRegister(context.Background(), s.app.String(), seq+1, gone.Encode()))
+	gone := catalog.Register{App: s.app.String(), Gone: catalog.GoneDeleted} // of no place in a log: a later run may join again
+	return errors.Join(err, s.engine.TakeRegister(context.Background(), s.app.String(), 0, gone.Encode()))
 }
 
 // effect sees what has changed.

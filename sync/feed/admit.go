@@ -155,8 +155,38 @@ func (c *call) open(app string) (*partition.Partition, error) {
 	return c.reach(app)
 }
 
-// reach opens an application for who asks.
+// errLocalOnly is the refusal of an application that its owner keeps at the origin.
+var errLocalOnly = &wire.Refusal{Code: wire.RefusedScope, Detail: "the application is local only: it is not sent to replicas"}
+
+// shared returns errLocalOnly for a call that would send what a local-only application holds.
+func (c *call) shared(app string) error {
+	if c.does == takes {
+		return nil
+	}
+	a, err := c.f.o.Engine.App(app)
+	switch {
+	case errors.Is(err, core.ErrApplication):
+		return nil // deleted a moment ago: nothing more is written to it
+	case err == nil && a.LocalOnly:
+		return errLocalOnly
+	}
+	return err
+}
+
+// reach opens an application for who asks, unless it is local only and the call would send it.
 func (c *call) reach(app string) (*partition.Partition, error) {
+	p, err := c.enter(app)
+	if err == nil {
+		err = c.shared(app)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// enter opens an application for who asks.
+func (c *call) enter(app string) (*partition.Partition, error) {
 	if c.edge != nil && slices.Contains(c.edge.Apps, app) {
 		if gone := c.gone(app); gone != nil {
 			return nil, gone

@@ -294,6 +294,8 @@ func (x *reader) admitted() error {
 	case errors.As(err, &refused) && refused.Code == wire.RefusedGone:
 		_ = x.registered() // says so too; the end does as well
 		return x.end(wire.WhyGone, refused.Detail, 0)
+	case errors.Is(err, errLocalOnly):
+		return x.end(wire.WhyScope, errLocalOnly.Detail, 0) // and no register: it holds the application's record
 	case errors.As(err, &refused):
 		_ = x.registered()
 		return x.end(wire.WhyScope, refused.Detail, 0)
@@ -335,6 +337,9 @@ func (x *reader) caughtUp(l log.Log) error {
 		}
 		if len(r.entries) == 0 {
 			break
+		}
+		if err := x.admitted(); err != nil { // the entries may be newer than a change that shuts the reader out
+			return err
 		}
 		if err := x.needs(&r); err != nil {
 			return err

@@ -30,6 +30,7 @@ type Engine interface {
 	Refuse(r *api.Request, err error) api.Response
 
 	Partition(app string) (*partition.Partition, error)
+	App(id string) (catalog.App, error)
 	AppGone(id string) (bool, error)
 	Register(app, edge string) (data []byte, seq uint64, err error)
 	Watch(moved func()) (stop func())
@@ -135,20 +136,29 @@ func (f *Feed) Close() error { return f.exports.close() }
 type route struct {
 	method, path string
 	handle       func(*call) (api.Response, error)
+	access       access
 }
 
+// access names the direction in which a call moves data.
+type access int
+
+const (
+	sends access = iota // to a replica: refused for an application that is local only
+	takes               // from a replica
+)
+
 var routes = []route{
-	{"POST", "/session", (*call).session},
-	{"GET", "/changes", (*call).changes},
-	{"POST", "/push", (*call).push},
-	{"GET", "/snapshot", (*call).snapshot},
-	{"GET", "/snapshot/", (*call).chunk},
-	{"GET", "/digest", (*call).digest},
-	{"POST", "/blobs/have", (*call).have},
-	{"GET", "/blobs/", (*call).blob},
-	{"PUT", "/blobs/", (*call).upload},
-	{"GET", "/keys", (*call).register},
-	{"POST", "/enrol", (*call).enrol},
+	{"POST", "/session", (*call).session, sends},
+	{"GET", "/changes", (*call).changes, sends},
+	{"POST", "/push", (*call).push, takes},
+	{"GET", "/snapshot", (*call).snapshot, sends},
+	{"GET", "/snapshot/", (*call).chunk, sends},
+	{"GET", "/digest", (*call).digest, sends},
+	{"POST", "/blobs/have", (*call).have, takes},
+	{"GET", "/blobs/", (*call).blob, sends},
+	{"PUT", "/blobs/", (*call).upload, takes},
+	{"GET", "/keys", (*call).register, sends},
+	{"POST", "/enrol", (*call).enrol, sends},
 }
 
 // Serve answers one call. A request for the head of an answer comes as one for all of it.
@@ -195,6 +205,7 @@ type call struct {
 	query query
 	hash  blob.Hash // at the end of the path
 	state bool      // the answer is a chunk of a state
+	does  access
 
 	who
 }
@@ -219,7 +230,15 @@ func (c *call) serve() (api.Response, error) {
 		if c.query, err = parseQuery(c.r.Query); err != nil {
 			return api.Response{}, err
 		}
-		return rt.handle(c)
+		c.does = rt.access
+		res, err := rt.handle(c)
+		if err == nil && c.app != "" && rt.path != "/session" { // the answer may hold what was written after the setting was changed
+			err = c.shared(c.app)
+		}
+		if err != nil {
+			return api.Response{}, err
+		}
+		return res, nil
 	}
 	if other {
 		return api.Response{}, fmt.Errorf("%w: %s", api.ErrMethod, c.r.Method)

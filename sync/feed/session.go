@@ -59,7 +59,7 @@ func (c *call) session() (api.Response, error) {
 	}
 	for i := range m.Partitions {
 		g, err := c.grant(&m.Partitions[i], &m, out.Site)
-		if err == nil && g.Do != wire.DoErase && g.Do != wire.DoRefused {
+		if err == nil && g.Do != wire.DoErase && (g.Do != wire.DoRefused || g.Drain) {
 			err = c.countCalls(&m.Partitions[i], &g)
 		}
 		if err != nil {
@@ -145,6 +145,8 @@ func (c *call) grant(at *wire.Position, m *wire.Session, site log.Site) (wire.Gr
 	case errors.As(err, &refused) && refused.Code == wire.RefusedGone:
 		g.Do, g.Detail = wire.DoErase, refused.Detail
 		return g, nil
+	case errors.Is(err, errLocalOnly):
+		return c.drain(g, site)
 	case errors.As(err, &refused):
 		g.Do, g.Detail = wire.DoRefused, refused.Detail
 		return g, nil
@@ -175,6 +177,18 @@ func (c *call) grant(at *wire.Position, m *wire.Session, site log.Site) (wire.Gr
 		g.Do = wire.DoTail
 	}
 	return g, nil
+}
+
+// drain refuses a local-only application to a replica. The grant names the last of the replica's operations in the log, so that the replica
+// can push the others before it forgets all.
+func (c *call) drain(g wire.Grant, site log.Site) (wire.Grant, error) {
+	p, err := c.enter(g.App)
+	if err != nil {
+		return g, err
+	}
+	g.Do, g.Detail, g.Drain, g.Epoch = wire.DoRefused, errLocalOnly.Detail, true, p.Log().Epoch()
+	g.Confirmed, err = p.SiteSeq(site)
+	return g, err
 }
 
 // maxTail is how many entries a replica without anything pulls; beyond it takes a snapshot, which is the

@@ -36,6 +36,7 @@ type Partition interface {
 	Rebase(ctx context.Context, s partition.Snapshot) error
 	Repair(ctx context.Context, seq uint64, keys []catalog.Pair) error
 	Confirmed(do func(r kv.Reader) error) error
+	Shut(why error)
 }
 
 var _ Partition = (*partition.Partition)(nil)
@@ -258,7 +259,7 @@ func (m *Machine) advance() error {
 
 // start has a lane make its next request, if it has one to make.
 func (m *Machine) start(i int, l *lane) error {
-	if i != laneSession && !m.session.held {
+	if i != laneSession && (!m.session.held || m.session.drains && i != laneUpload && i != lanePush) {
 		return nil
 	}
 	switch i {

@@ -41,6 +41,7 @@ type origin struct {
 	reg          uint64   // entry of the register; 0: there is none
 	registerData string
 	do           wire.Do // what a session is told, in the place of what follows; 0: what follows
+	local        bool    // the application is local only
 	runs         int     // entries of one frame
 	base         [32]byte
 
@@ -147,7 +148,10 @@ func (o *origin) answer(a *replica.Ask) replica.Answer {
 		}
 		return replica.Answer{ID: a.ID, Status: status}
 	}
+	takes := name == "session" || name == "push" || name == "blobs" && a.Method != "GET"
 	switch {
+	case o.local && !takes:
+		err = &wire.Refusal{Code: wire.RefusedScope, Detail: "local only"}
 	case name == "session":
 		body, err = o.session(a.Body)
 	case name == "changes":
@@ -218,6 +222,9 @@ func (o *origin) session(body []byte) ([]byte, error) {
 	}
 	if o.do != 0 {
 		g.Do = o.do
+	}
+	if o.local {
+		g = wire.Grant{App: at.App, Do: wire.DoRefused, Detail: "local only", Drain: true, Epoch: l.Epoch(), Confirmed: confirmed}
 	}
 	out.Grants = []wire.Grant{g}
 	return out.Encode(), err

@@ -157,6 +157,7 @@ func (m *Machine) pushed(l *lane, body []byte) error {
 	}
 	l.well()
 	l.next = m.at + wait(p.WaitMillis)
+	m.drained()
 	return nil
 }
 

@@ -2,12 +2,14 @@ package replica
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -27,7 +29,8 @@ type session struct {
 	limits wire.Limits
 	renew  time.Duration
 	rebase bool   // the log does not lead on from here: a snapshot is needed
-	paused string // why nothing may be pulled: the log's rules are newer
+	paused string // why nothing may be pulled; empty: it may
+	drains bool   // the origin refuses the application, and still takes operations of this replica
 }
 
 // startSession greets the origin when there is no session, or an old one.
@@ -64,7 +67,7 @@ func (m *Machine) offered(l *lane, body []byte) error {
 		return fmt.Errorf("%w: the session does not match the request", errAnswer)
 	}
 	g := &o.Grants[0]
-	if g.Do == wire.DoErase || g.Do == wire.DoRefused {
+	if g.Do == wire.DoErase || g.Do == wire.DoRefused && !g.Drain {
 		m.purge(g.Detail, g.Do == wire.DoRefused)
 		return nil
 	}
@@ -122,6 +125,14 @@ func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 	if g.Do == wire.DoPause {
 		s.pause(m.at)
 	}
+	if s.drains = g.Do == wire.DoRefused; s.drains {
+		s.paused, s.renew = cmp.Or(g.Detail, noAccess), m.at+versionPause
+		for i := range m.lane {
+			if i != laneUpload && i != lanePush {
+				m.cancel(&m.lane[i])
+			}
+		}
+	}
 	if s.epoch != m.session.epoch {
 		m.cancel(&m.lane[lanePull])
 		m.pull.reset()
@@ -146,8 +157,23 @@ func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 	if m.push.foreign = g.Confirmed > issued; m.push.foreign {
 		m.told.problem = fmt.Sprintf("the origin has %d operations of this replica's site, but this replica has made %d: another replica uses the site, or this one was restored from an old backup", g.Confirmed, issued)
 	}
-	m.told.head = g.Head
+	if m.told.head = g.Head; s.drains {
+		m.told.head = m.p.Cursor().Seq // nothing more of the log is for us
+		m.drained()
+	}
 }
+
+// drained ends the machine when the origin refuses the application and has all operations of this replica. The machine does not end while the
+// origin cannot take some of them: they were made on another log, or another replica uses the site.
+func (m *Machine) drained() {
+	issued, _ := m.p.Outbox()
+	if m.session.drains && (issued == 0 || m.sameLog() && !m.push.foreign && m.push.accepted >= issued) {
+		m.purge(m.session.paused, false)
+	}
+}
+
+// noAccess is why an application is refused where the origin gives no reason.
+const noAccess = "this replica no longer has access to the application"
 
 // pause has nothing be pulled until another session, since the log's rules are newer than ours. What is ours is
 // kept, and pushed on.
@@ -183,10 +209,11 @@ func (m *Machine) purge(why string, keep bool) {
 	m.giveUp()
 	m.running = false
 	m.told.purged = true
-	if why == "" {
-		why = "this replica no longer has access to the application"
-	}
+	why = cmp.Or(why, noAccess)
 	m.told.problem = why
+	if !keep { // what is written after this moment would be deleted with the rest
+		m.p.Shut(fmt.Errorf("%w: %s", auth.ErrKeyUnknown, why))
+	}
 	m.effects = append(m.effects, Purge{Why: why, KeepOutbox: keep})
 }
 

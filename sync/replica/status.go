@@ -18,7 +18,7 @@ const (
 	Connecting               // there is no session
 	Rebasing                 // a snapshot is on its way
 	Pulling                  // the log goes on beyond the cursor, as far as we know
-	Paused                   // the log is folded by newer rules: a newer version of us is needed
+	Paused                   // nothing may be pulled: the log is folded by newer rules, or the application is refused to us, see Problem
 	Current                  // at the last word of the origin we had all of its log
 	Purged                   // the application is no longer for this replica to hold
 )

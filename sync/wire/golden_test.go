@@ -69,7 +69,7 @@ func goldenMessages() []message {
 		},
 		&wire.Offered{
 			Protocol: 1, Fold: 1, Now: 1_790_000_000_000, Features: []string{"columns"}, Site: 3, Secret: []byte("secret"), Until: 1_790_100_000_000, Expires: 1_790_000_900_000,
-			Grants: []wire.Grant{{App: "app", Partition: 1, Do: wire.DoRebase, Detail: "why", Epoch: epoch, Head: 1300, Stable: 1290, Horizon: 5 << 16, Confirmed: 11, Snapshot: hash, Over: 1_790_003_600_000, Extra: unknown}},
+			Grants: []wire.Grant{{App: "app", Partition: 1, Do: wire.DoRebase, Detail: "why", Epoch: epoch, Head: 1300, Stable: 1290, Horizon: 5 << 16, Confirmed: 11, Snapshot: hash, Over: 1_790_003_600_000, Drain: true, Extra: unknown}},
 			Limits: wire.Limits{PushOps: 512, PushBytes: 1 << 20, OpsRate: 100, FrameRate: 1 << 20, BlobBytes: 1 << 30, BlobSize: 20_000_000, Snapshots: 6, Streams: 4, PollMillis: 25_000, AliveMillis: 15_000, Extra: unknown},
 			Links:  []wire.Link{{Name: "keys", Path: "/v2/sync/keys"}}, Extra: unknown,
 		},

@@ -181,7 +181,7 @@ const (
 	DoTail    Do = 1 + iota // pull on from its cursor
 	DoRebase                // take the snapshot, then pull on from its entry
 	DoErase                 // the application was deleted: forget all of it
-	DoRefused               // it is outside its scope: forget all of it but the operations of its own
+	DoRefused               // it is outside its scope: forget all of it but its own operations, see Grant.Drain
 	DoPause                 // the log is folded by newer rules: serve what it has, and wait for a newer version
 )
 
@@ -216,6 +216,7 @@ type Grant struct {
 	Confirmed uint64   // last of the site's own operations that the log has
 	Snapshot  [32]byte // name of the snapshot to take, with DoRebase; zero: whichever is newest
 	Over      Millis   // until then the application's account has no calls left; 0: it has
+	Drain     bool     // with DoRefused: the origin still takes the replica's own operations
 	Extra     []byte
 }
 
@@ -313,6 +314,7 @@ func (g *Grant) encode(e *field.Encoder, number int) {
 	e.Uint(9, g.Confirmed)
 	e.Hash(10, g.Snapshot[:])
 	e.Uint(14, uint64(g.Over)) // 11 to 13 were a lease of calls
+	e.Bool(16, g.Drain)
 	e.Append(g.Extra)
 	e.Close(at)
 }
@@ -342,6 +344,8 @@ func decodeGrant(d *field.Decoder) (g Grant) {
 			d.Hash(g.Snapshot[:])
 		case 14:
 			g.Over = Millis(d.Uint())
+		case 16:
+			g.Drain = d.Bool()
 		default:
 			d.Keep()
 		}
