@@ -104,6 +104,40 @@ export async function copies(t) {
     await t.button(en('sync_keep')).click();
     await t.seen(t.page.getByText(en('phase_current')));
   });
+  await t.step('one that becomes local only takes what waits, and leaves the device', () => stays(t, { ask, mark }));
+}
+
+/** Has the application stay at its origin while a picture waits in the copy, and then shares it again. */
+async function stays(t, { ask, mark }) {
+  const set = async (on) => {
+    await t.page.goto('/apps');
+    const setting = t.page.getByRole('checkbox', { name: en('local_only') });
+    await setting.setChecked(on);
+    const listed = t.page.getByRole('navigation', { name: en('applications') }).getByText(en('local_only'));
+    await (on ? t.seen(listed) : t.gone(listed));
+    same(await setting.isChecked(), on, 'the setting');
+  };
+  const count = async () => (await ask('GET', '/inputs?per_page=100')).inputs.length;
+  const before = await count();
+  await t.button(en('sync_work_offline')).click();
+  await t.page.getByLabel(en('teach_files'), { exact: true }).setInputFiles(lighthouse);
+  await t.seen(mark(en('mark_queued')));
+  await set(true);
+  await t.look('an application that is local only');
+  await t.page.goto('/sync');
+  await t.button(en('sync_work_offline')).click();
+  await t.seen(t.page.getByText(en('sync_purged_local')));
+  const faults = t.caught().filter((fault) => !fault.includes('the application is local only'));
+  same(faults, [], 'faults, beside the reason that the runtime gives');
+  same(await count(), before + 1, 'pictures that the origin has');
+  await t.seen(t.page.getByText(en('sync_local_only', { app: await chosen(t) })));
+  check(await t.button(en('sync_keep')).isDisabled(), 'a copy can be made of what is local only');
+  check(!(await t.page.evaluate(() => localStorage.getItem('copies'))), 'the copy is still remembered');
+  await t.look('no copy of what is local only');
+  await set(false);
+  await t.page.goto('/sync'); // where a demonstration keeps a copy by itself
+  await t.seen(t.page.getByText(en('phase_current')));
+  await t.seen(mark(en('mark_confirmed')));
 }
 
 /** The marks that a picture has from now on, in their order. The page may draw it anew meanwhile. */

@@ -328,7 +328,7 @@ export class Application {
     const session = sessionState();
     if (session.is !== 'known' || !session.session.demo || declined(this.id)) return;
     const app = (await apps()).find(({ id }) => id === this.id);
-    if (!app) return;
+    if (!app || app.local_only) return;
     await (await import('./device.svelte')).Device.idle();
     const { id, name, language, inputs } = app;
     await this.join({ id, name, language, ...(inputs <= mostEager && { eager: true }) }, { lasting: true });

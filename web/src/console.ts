@@ -40,6 +40,7 @@ export interface App {
   language: string;
   default_model: string;
   created_at: string;
+  local_only?: boolean; // sync sends it to no edge and no browser
 }
 
 /** An application in the list of all. */
@@ -253,7 +254,7 @@ export const edges = (id: string) => call<{ edges: Holder[] }>('GET', `${app(id)
 export const getApp = (id: string) => call<{ app: AppDetail }>('GET', app(id)).then((r) => r.app);
 export const createApp = (a: { name: string; language: string; default_model: string }) =>
   call<{ app: App; client: Client }>('POST', '/apps', a);
-export const changeApp = (id: string, change: { name?: string; default_model?: string }) =>
+export const changeApp = (id: string, change: { name?: string; default_model?: string; local_only?: boolean }) =>
   call<{ app: App }>('PATCH', app(id), change).then((r) => r.app);
 export const deleteApp = (id: string, name: string) => call<object>('DELETE', app(id), { name });
 /** The address of a zip file with everything that an application holds. */

@@ -13,6 +13,7 @@ export interface Named {
   readonly id: string;
   readonly name: string;
   readonly language: string;
+  readonly local_only?: boolean; // it stays at the origin, so nothing keeps a copy of it
 }
 
 /** The applications of who is signed in; at an edge those that keys were pasted of, and at a demonstration's all. */
