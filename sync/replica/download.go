@@ -71,6 +71,10 @@ func (m *Machine) need(h blob.Hash) error {
 		m.effects = append(m.effects, Got{Blob: h})
 		return nil
 	}
+	if m.session.held && m.session.drains {
+		m.effects = append(m.effects, Got{Blob: h, Err: blob.ErrNotFound})
+		return nil
+	}
 	d := &m.load
 	if d.now == h {
 		d.needed = true

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/auth"
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/sync/replica"
 	"github.com/sightline-dev/sightline/sync/wire"
@@ -76,6 +77,11 @@ func TestDrainOtherLog(t *testing.T) {
 	r.run(func() bool { s := r.status(); return s.Phase == replica.Paused || s.Phase == replica.Purged }, 50)
 	if s := r.status(); s.Problem == "" || s.Pending() != 1 {
 		t.Errorf("status %+v", s)
+	}
+	missing := blob.Sum([]byte("elsewhere"))
+	r.step(replica.Need{Blob: missing})
+	if want := (replica.Got{Blob: missing, Err: blob.ErrNotFound}); !slices.Contains(r.effects, replica.Effect(want)) {
+		t.Errorf("a picture that the origin does not send is not answered: %v", r.effects)
 	}
 	r.origin.local = false
 	r.clock = r.wake
