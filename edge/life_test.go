@@ -34,6 +34,7 @@ func TestNode(t *testing.T) {
 		"activated": activated,
 		"joined":    joined,
 		"shared":    credentials,
+		"local":     localOnly,
 		"small":     thumbed,
 		"slow urls": slowURLs,
 	} {

@@ -130,6 +130,15 @@ func (a *age) end() {
 	a.gone = true
 }
 
+// back undoes end: nothing was heard of the keys since.
+func (a *age) back() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.gone {
+		a.gone, a.old, a.kept = false, never, never
+	}
+}
+
 // admits is what is let through with keys so old, in a word; empty: all is.
 func admits(old, maxStale time.Duration) string {
 	for _, x := range [...]struct{ method, word string }{{"GET", "nothing"}, {"POST", "reads"}} {

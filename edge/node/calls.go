@@ -129,6 +129,15 @@ func (c *calls) end() {
 	c.gone = true
 }
 
+// back undoes end. The count begins at zero, as the store was emptied.
+func (c *calls) back() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		c.gone, c.record, c.written, c.reported = false, record{}, record{}, 0
+	}
+}
+
 // count counts a call of an application, or returns why it is refused. The operator's applications have no limit.
 func (c *copies) count(app string) (refused string) {
 	if one := c.of(app); one != nil && one.owner() != "" {

@@ -62,6 +62,7 @@ type copied struct {
 	link    *link.Link    // nil: none runs
 	problem string        // without a link
 	gone    *goneBy
+	own     bool                       // the origin refused the application, and operations of this edge may be its only ones
 	waits   map[blob.Hash][]chan error // who needs a picture
 }
 
@@ -228,8 +229,7 @@ func (c *copies) keep(ctx context.Context, one *copied) {
 			err = c.carry(ctx, one)
 		}
 		if errors.Is(err, link.ErrPurged) {
-			err = c.purge(ctx, one)
-			final = err == nil
+			final, err = c.purge(ctx, one, err)
 		}
 		if err != nil && ctx.Err() == nil {
 			c.log.Error("cannot sync application", "app", one.app, "origin", c.who.Origin, "error", err)
@@ -262,6 +262,10 @@ func (c *copies) join(ctx context.Context, one *copied) error {
 		return err
 	}
 	seq, data, err := link.Join(ctx, c.options(), one.app)
+	var refused *wire.Refusal
+	if errors.As(err, &refused) && refused.Code == wire.RefusedGone {
+		return fmt.Errorf("%w: %w", core.ErrApplication, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -273,6 +277,7 @@ func (c *copies) join(ctx context.Context, one *copied) error {
 		one.end()
 		return core.TakeRegister(ctx, c.store, one.app, seq, data)
 	}
+	one.back()
 	return c.take(ctx, one, seq, data)
 }
 
@@ -321,27 +326,31 @@ func (c *copies) carry(ctx context.Context, one *copied) error {
 }
 
 // purge removes an application that the origin has taken away, as its register says; where it said so without one,
-// as if it had.
-func (c *copies) purge(ctx context.Context, one *copied) error {
+// as if it had. If the edge may get the application again, the folder is left as if it had never had it, and final is false.
+func (c *copies) purge(ctx context.Context, one *copied, why error) (final bool, err error) {
 	ctx = context.WithoutCancel(ctx)
 	c.e.detach(one.app)
 	one.end()
 	one.mu.Lock()
-	gone := one.gone
+	gone, own := one.gone, one.own
 	one.mu.Unlock()
-	if gone == nil {
+	final = gone != nil || own
+	if gone == nil && final {
 		epoch, seq, err := c.e.RegisterSeq(one.app)
 		if err != nil {
-			return err
+			return false, err
 		}
 		gone = &goneBy{seq + 1, (&catalog.Register{Epoch: epoch, App: one.app, Gone: catalog.GoneRevoked}).Encode()}
 	}
+	if !final {
+		gone = &goneBy{0, (&catalog.Register{App: one.app, Gone: catalog.GoneRevoked}).Encode()}
+	}
 	if err := core.TakeRegister(ctx, c.store, one.app, gone.seq, gone.data); err != nil {
-		return err
+		return false, err
 	}
 	c.e.Collect()
-	c.log.Warn("the origin revoked an application; its local data was deleted", "app", one.app, "origin", c.who.Origin)
-	return nil
+	c.log.Warn("the origin took an application away; its local data was deleted", "app", one.app, "origin", c.who.Origin, "reason", why)
+	return final, nil
 }
 
 // RegisterSeq implements [host.Register].

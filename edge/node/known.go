@@ -46,6 +46,12 @@ func (one *copied) end() {
 	one.account = ""
 }
 
+// back undoes end when the origin gives the edge the application again.
+func (one *copied) back() {
+	one.age.back()
+	one.calls.back()
+}
+
 // admit says what keeps a call from being answered here; nil: nothing does.
 func (c *copies) admit(ctx context.Context, app string, r *api.Request) error {
 	one := c.of(app)

@@ -84,6 +84,11 @@ func spoke(before, now *replica.Status) bool {
 
 // effect takes what a link does not.
 func (one *copied) effect(x replica.Effect) {
+	if purge, ok := x.(replica.Purge); ok {
+		one.mu.Lock()
+		one.own = purge.KeepOutbox
+		one.mu.Unlock()
+	}
 	got, ok := x.(replica.Got)
 	if !ok {
 		return
