@@ -22,6 +22,7 @@ type Decoder struct {
 	jpeg    jpg.Decoder
 	gif     gifDecoder
 	webpBuf []byte // one frame as a file of its own
+	tiff    tiffPlanes
 	lanes   [4]lane
 	sources [4]source
 	made    [4][]byte // the row that each lane made last
@@ -75,6 +76,9 @@ func (d *Decoder) decode(picture []byte, h *header, win *window) (Image, error) 
 	case formatBMP:
 		m, err = d.library(picture, bmp.Decode)
 	case formatTIFF:
+		if h.planes {
+			return d.decodeTIFFPlanes(picture, h, win)
+		}
 		m, err = d.library(picture, tiff.Decode)
 	}
 	if err != nil {
@@ -229,7 +233,7 @@ const keepBytes = 4 << 20
 
 // trim lets go of large scratch memory, but for the result.
 func (d *Decoder) trim() {
-	for _, b := range []*[]byte{&d.gif.pix, &d.gif.passes, &d.canvas.pix, &d.canvas.saved, &d.webpBuf} {
+	for _, b := range []*[]byte{&d.gif.pix, &d.gif.passes, &d.canvas.pix, &d.canvas.saved, &d.webpBuf, &d.tiff.segment, &d.tiff.pix} {
 		if cap(*b) > keepBytes {
 			*b = nil
 		}

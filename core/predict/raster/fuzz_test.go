@@ -85,6 +85,12 @@ func sameAsLibrary(t *testing.T, b []byte, info Info, got flat) {
 		return
 	}
 	m, err := decode(bytes.NewReader(b))
+	if h, headerErr := inspect(b, fuzzLimits.WithDefaults()); headerErr == nil && h.planes {
+		if err == nil {
+			t.Fatal("the library reads YCbCr or JPEG in TIFF: compare")
+		}
+		return
+	}
 	if err != nil {
 		t.Fatalf("taken, but the library says %v", err)
 	}
@@ -132,6 +138,9 @@ func smallPictures(t testing.TB) map[string][][]byte {
 		"tiff": {
 			asTIFF(t, m, tiff.Uncompressed), turnTIFF(asTIFF(t, m, tiff.Deflate), 8), asTIFF(t, grey16(m), tiff.Deflate),
 			asTIFF(t, paletted(m), tiff.Uncompressed), tiffHeader(65535, 65535, 1, 8, nil),
+			ycbcrTIFF(image.NewYCbCr(image.Rect(0, 0, 9, 7), image.YCbCrSubsampleRatio420), 2, 6), jpegTIFF(t, noisy(19, 17)),
+			fixture(t, "tiff/lzw-21-tiles.tif"), fixture(t, "tiff/deflate-12-strips.tif"), fixture(t, "tiff/jpeg-41-strips.tif"),
+			fixture(t, "tiff/packbits-41-bt709-range.tif"), fixture(t, "tiff/jpeg-grey-pillow.tif"),
 		},
 	}
 }

@@ -17,6 +17,7 @@ type header struct {
 	frames        int  // ≥ 1
 	cut           bool // an animation's frames could not be counted to the end
 	jpeg          jpg.Config
+	planes        bool // a TIFF of YCbCr or JPEG
 }
 
 // Inspect reads a picture's headers: nothing is decoded, and nothing in proportion to

@@ -317,6 +317,8 @@ func TestLimitsGiven(t *testing.T) {
 		{"pixels after scaling exceeded", Limits{Pixels: 20*15 - 1}, photo, ErrTooLarge},
 		{"scans × blocks", Limits{ScanBlocks: 36}, photo, nil}, // 3 × 2 MCUs of 6
 		{"scans × blocks exceeded", Limits{ScanBlocks: 35}, photo, ErrTooLarge},
+		{"scans × blocks of tiles", Limits{ScanBlocks: 36}, jpegTIFF(t, noisy(40, 30)), nil},
+		{"scans × blocks of tiles exceeded", Limits{ScanBlocks: 35}, jpegTIFF(t, noisy(40, 30)), ErrTooLarge},
 		{"frames", Limits{Frames: 5}, manyFrames(5), nil},
 		{"frames exceeded", Limits{Frames: 4}, manyFrames(5), ErrTooLarge},
 	}
@@ -337,6 +339,7 @@ func TestExpired(t *testing.T) {
 	pictures := map[string][]byte{
 		"jpeg": asJPEG(t, m), "png": asPNG(t, m), "gif": asGIF(t, paletted(m)), "bmp": asBMP(t, m),
 		"tiff": asTIFF(t, m, tiff.Deflate), "tiff plain": asTIFF(t, m, tiff.Uncompressed),
+		"tiff jpeg": jpegTIFF(t, m), "tiff lzw": fixture(t, "tiff/lzw-21-tiles.tif"),
 		"webp": fixture(t, "lossy.webp"), "webp alpha": fixture(t, "alpha.webp"),
 	}
 	for name, b := range pictures {
@@ -365,7 +368,8 @@ func TestTruncated(t *testing.T) {
 	m := noisy(24, 18)
 	pictures := map[string][]byte{
 		"jpeg": asJPEG(t, m), "png": asPNG(t, m), "gif": asGIF(t, paletted(m)), "bmp": asBMP(t, m),
-		"tiff": asTIFF(t, m, tiff.Uncompressed), "webp": fixture(t, "lossless.webp"), "webp alpha": fixture(t, "alpha.webp"),
+		"tiff": asTIFF(t, m, tiff.Uncompressed), "tiff jpeg": jpegTIFF(t, m),
+		"webp": fixture(t, "lossless.webp"), "webp alpha": fixture(t, "alpha.webp"),
 	}
 	v := View{Width: 6, Height: 6}
 	for name, b := range pictures {

@@ -6,6 +6,7 @@
 //	      ┌──────────────── view mapped into stored coordinates ◀───────────┘
 //	      ▼
 //	   JPEG: planes at 1/1, 1/2, 1/4 or 1/8 of the part that is wanted   (package jpg)
+//	   TIFF of YCbCr or JPEG: planes
 //	   others: the library's picture, read row by row
 //	      │
 //	      ▼
