@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/sightline-dev/sightline/core/blob"
@@ -71,6 +72,22 @@ func (r Reader) Manifest(v *Version) (Manifest, error) {
 		return Manifest{}, err
 	}
 	return UnmarshalManifest(data)
+}
+
+// TrainingDigest returns the digest in a version's manifest, without the rest. It is zero if the version is not trained, if an
+// older program trained it, and if its manifest is not stored here.
+func (r Reader) TrainingDigest(v *Version) (digest [32]byte, err error) {
+	if v.Manifest.IsZero() {
+		return digest, nil
+	}
+	data, err := r.Object(v.Manifest)
+	if errors.Is(err, ErrNotFound) {
+		return digest, nil
+	}
+	if err != nil {
+		return digest, err
+	}
+	return manifestDigest(data)
 }
 
 func (a AppID) version(model log.Dot, seq uint64) []byte {

@@ -14,7 +14,7 @@ type Manifest struct {
 	Base    [32]byte  // hash of the base model that the embeddings came from
 	Seq     uint64    // place in the log at which the training set was taken
 	Inputs  []Trained // the training set, by ordinal
-	Digest  [32]byte  // of the training set's embeddings and labels, in that order
+	Digest  [32]byte  // of the training, as package training makes it; zero: an older program trained
 	Head    []byte    // the trained layer, as train encodes it
 	Metrics []byte    // the evaluation, as train encodes it
 	Extra   Extra
@@ -28,6 +28,9 @@ type Trained struct {
 	ID      string      // empty in manifests of older programs
 	Created log.HLC     // likewise zero
 }
+
+// manifestDigestField is the number of Digest. Older programs wrote 5, which depended on the order of the inputs.
+const manifestDigestField = 8
 
 // Marshal returns the manifest's bytes.
 func (m *Manifest) Marshal() []byte {
@@ -47,9 +50,9 @@ func (m *Manifest) Marshal() []byte {
 		e.Uint(5, uint64(t.Created))
 		e.Close(at)
 	}
-	e.Hash(5, m.Digest[:])
 	e.Raw(6, m.Head)
 	e.Raw(7, m.Metrics)
+	e.Hash(manifestDigestField, m.Digest[:])
 	return e.Bytes(m.Extra)
 }
 
@@ -67,12 +70,12 @@ func UnmarshalManifest(data []byte) (Manifest, error) {
 			m.Seq = d.Uint()
 		case 4:
 			m.Inputs = append(m.Inputs, decodeTrained(d.Message()))
-		case 5:
-			d.Hash(m.Digest[:])
 		case 6:
 			m.Head = d.Raw()
 		case 7:
 			m.Metrics = d.Raw()
+		case manifestDigestField:
+			d.Hash(m.Digest[:])
 		default:
 			d.Keep()
 		}
@@ -82,6 +85,17 @@ func UnmarshalManifest(data []byte) (Manifest, error) {
 		return Manifest{}, fmt.Errorf("manifest: %w", err)
 	}
 	return m, nil
+}
+
+// manifestDigest reads the digest out of a manifest's bytes, and decodes nothing else.
+func manifestDigest(data []byte) (digest [32]byte, err error) {
+	d := field.Decode(data)
+	for d.Next() {
+		if d.Number == manifestDigestField {
+			d.Hash(digest[:])
+		}
+	}
+	return digest, named(d.Err(), "manifest")
 }
 
 func decodeTrained(d *field.Decoder) Trained {

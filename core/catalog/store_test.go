@@ -241,10 +241,32 @@ func TestTidy(t *testing.T) {
 	}
 }
 
+// TestManifestDigest reads manifests of this program and of an older one, whose digest depended on the order of inputs.
+func TestManifestDigest(t *testing.T) {
+	old := field.Encoder{}
+	old.Text(1, "v1")
+	old.Hash(5, bytes.Repeat([]byte{9}, 32))
+	old.Raw(6, []byte{1})
+	m, err := UnmarshalManifest(old.Bytes(nil))
+	if err != nil || m.Version != "v1" || m.Digest != ([32]byte{}) || len(m.Extra) == 0 {
+		t.Errorf("manifest of an older program: %+v, %v", m, err)
+	}
+	if got, err := manifestDigest(m.Marshal()); got != ([32]byte{}) || err != nil {
+		t.Errorf("its digest: %x, %v, want none", got, err)
+	}
+	m.Digest = [32]byte{7}
+	if got, err := manifestDigest(m.Marshal()); got != m.Digest || err != nil {
+		t.Errorf("digest %x, %v, want %x", got, err, m.Digest)
+	}
+	if _, err := manifestDigest([]byte{1, 0xff}); !errors.Is(err, field.ErrFormat) {
+		t.Errorf("a malformed manifest: %v", err)
+	}
+}
+
 // TestObjects keeps the manifests that versions name.
 func TestObjects(t *testing.T) {
 	store := memkv.New()
-	m := Manifest{Version: "v1", Head: []byte{1}}
+	m := Manifest{Version: "v1", Head: []byte{1}, Digest: [32]byte{5, 6}, Inputs: []Trained{{Ord: 1}}}
 	var hash, other blob.Hash
 	batch(t, store, func(b *kv.Batch) {
 		hash = PutObject(b, testApp, m.Marshal())
@@ -272,6 +294,14 @@ func TestObjects(t *testing.T) {
 	}
 	if _, err := r.Manifest(gone); !errors.Is(err, ErrNotFound) {
 		t.Errorf("manifest of a deleted version: %v", err)
+	}
+	if got, err := r.TrainingDigest(v); got != m.Digest || err != nil {
+		t.Errorf("TrainingDigest = %x, %v, want %x", got, err, m.Digest)
+	}
+	for _, none := range []*Version{gone, {ID: "v3", Code: VersionQueued}} {
+		if got, err := r.TrainingDigest(none); got != ([32]byte{}) || err != nil {
+			t.Errorf("TrainingDigest of %s = %x, %v, want none", none.ID, got, err)
+		}
 	}
 	batch(t, store, func(b *kv.Batch) { b.Put(append(testApp.key(tableObject, 0), hash[:]...), []byte("x")) })
 	if _, err := r.Object(hash); !errors.Is(err, kv.ErrCorrupt) {

@@ -20,6 +20,10 @@ import (
 	"github.com/sightline-dev/sightline/core/predict"
 )
 
+// Engine is the version of this package's arithmetic, which digests of trainings hold. A change that gives a problem another
+// head raises it.
+const Engine = 1
+
 var (
 	// ErrNoExamples is returned when there are labels, but none on an example with an embedding.
 	ErrNoExamples = errors.New("no example to train on")

@@ -9,12 +9,32 @@
 // A version waits until no input is pending that was there when its training was asked for and
 // that has a label for one of its concepts. Then its training set is frozen: everything is read
 // from one view, and the manifest names each input with the labels that counted, the place in
-// the log, a digest of all that went in, and the head that came out. The manifest and the
+// the log, a digest of the training, and the head that came out. The manifest and the
 // version's result reach the store in one batch, or not at all; after a kill the version is
 // still pending and is trained again from the start.
 //
 // [Again] makes a trained version's head anew from its manifest, bit for bit, or for another
 // network from the same inputs.
+//
+// # Digest
+//
+// The digest of a training is equal wherever equal data is trained, whatever the ids, the times and the order of the inputs,
+// and the id of the version. Equal digests mean equal heads. It is the SHA-256 of these bytes, with numbers in four bytes,
+// lowest first:
+//
+//	"sightline training 1\n"
+//	core        number   train.Engine
+//	network     32 bytes predict.Set.Base, which holds predict.Engine
+//	settings    2 bytes  1 if concepts_mutually_exclusive, else 0; 1 if closed_environment, else 0
+//	concepts    number, then of each, in the order of the model: the number of bytes of its id, its id in UTF-8
+//	background  32 bytes SHA-256 of the network's background embeddings, of none in a closed environment
+//	examples    number, then of each 32 bytes, ascending: the SHA-256 of
+//	              516 bytes  its embedding, as predict.Embedding.MarshalBinary gives it
+//	              a byte for each concept, in the same order: 1 labelled true, 255 labelled false, 0 neither
+//	              1 byte     1 if it is labelled true with another concept, else 0
+//
+// An example is an input of the training set that has an embedding. Of more inputs than a training set holds, two
+// applications may take different ones, and then have different digests.
 //
 // A run is divided into steps of a few milliseconds for the host to spread over time, and
 // belongs to one thread at a time. Nothing here decides when to run or reads a clock.

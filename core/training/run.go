@@ -2,11 +2,9 @@ package training
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"math"
 	"sync/atomic"
 
@@ -54,8 +52,7 @@ type Run struct {
 	next     int      // of members, to be gathered
 	problem  train.Problem
 	manifest catalog.Manifest
-	digest   hash.Hash
-	scratch  []byte // of learn
+	digest   digester
 	fitter   *train.Fitter
 	outcome  *Outcome
 	err      error
@@ -77,7 +74,7 @@ func Start(view *partition.View, models Models, version catalog.Version) *Run {
 }
 
 func newRun(view *partition.View, models Models, version catalog.Version) *Run {
-	r := &Run{version: version, models: models, view: view, seq: view.Seq(), digest: sha256.New()}
+	r := &Run{version: version, models: models, view: view, seq: view.Seq()}
 	exclusive, closed := isSet(version.Config, settingExclusive), isSet(version.Config, settingClosed)
 	r.problem = train.Problem{Concepts: version.Concepts, Exclusive: exclusive, Closed: closed}
 	if !closed {
@@ -215,24 +212,16 @@ func (r *Run) embedding(m *member) (in catalog.Input, e *predict.Embedding, err 
 
 // learn adds a member with its input and its embedding to the problem and the manifest.
 func (r *Run) learn(m *member, in *catalog.Input, e *predict.Embedding) {
-	r.scratch, _ = e.AppendBinary(r.scratch[:0]) // never fails
-	r.digest.Write(r.scratch)
-	var n [8]byte
-	for _, l := range m.labels {
-		binary.LittleEndian.PutUint64(n[:], uint64(len(l.Concept))<<8|uint64(l.Value))
-		r.digest.Write(n[:])
-		r.digest.Write([]byte(l.Concept))
-	}
-	binary.LittleEndian.PutUint64(n[:], ^uint64(0))
-	r.digest.Write(n[:])
 	r.manifest.Inputs = append(r.manifest.Inputs, catalog.Trained{Dot: m.dot, Ord: m.ord, Labels: m.labels, ID: in.ID, Created: in.Created})
-	r.problem.Examples = append(r.problem.Examples, train.Example{Embedding: e, Labels: m.signs, Other: m.other})
+	example := train.Example{Embedding: e, Labels: m.signs, Other: m.other}
+	r.digest.example(&example, len(r.problem.Concepts))
+	r.problem.Examples = append(r.problem.Examples, example)
 }
 
 // pose makes the problem's fitter.
 func (r *Run) pose() {
 	r.Close()
-	r.digest.Sum(r.manifest.Digest[:0])
+	r.manifest.Digest = r.digest.sum(&r.problem, r.manifest.Base)
 	r.fitter = train.NewFitter(&r.problem)
 }
 
