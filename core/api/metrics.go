@@ -95,6 +95,7 @@ func readMetrics(x *exchange) error {
 	x.ok(func(w *jsonio.Writer) {
 		w.Name("model_version")
 		writeVersion(w, m.version, func() {
+			writeDigest(w, e.manifest.Digest)
 			w.Name("metrics")
 			e.write(w)
 			x.writeInputCount(w, m.version, &e.manifest)

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/hex"
 	"math"
 
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -38,6 +39,12 @@ func listVersions(x *exchange) error {
 			return err
 		}
 	}
+	digests := make([][32]byte, len(rows))
+	for i := range rows {
+		if digests[i], err = v.TrainingDigest(&rows[i]); err != nil {
+			return err
+		}
+	}
 	x.ok(func(w *jsonio.Writer) {
 		w.Name("model_versions")
 		w.Array()
@@ -45,7 +52,7 @@ func listVersions(x *exchange) error {
 			writePublicVersion(w, m.public)
 		}
 		for i := range rows {
-			writeVersion(w, &rows[i], nil)
+			writeVersion(w, &rows[i], func() { writeDigest(w, digests[i]) })
 		}
 		w.End(']')
 	})
@@ -59,27 +66,40 @@ func readVersion(x *exchange) error {
 	if err != nil {
 		return err
 	}
+	var digest [32]byte
+	if m.public == nil {
+		if digest, err = v.TrainingDigest(m.version); err != nil {
+			return err
+		}
+	}
 	x.ok(func(w *jsonio.Writer) {
 		w.Name("model_version")
 		if m.public != nil {
 			writePublicVersion(w, m.public)
 		} else {
-			writeVersion(w, m.version, x.progress(w, m.version))
+			writeVersion(w, m.version, func() {
+				writeDigest(w, digest)
+				x.writeProgress(w, m.version)
+			})
 		}
 	})
 	return nil
 }
 
-// progress writes how far the training of a version is, where it is under way here; nil: it is not.
-func (x *exchange) progress(w *jsonio.Writer, v *catalog.Version) func() {
+// writeDigest writes the digest of a version's training, unless it has none.
+func writeDigest(w *jsonio.Writer, digest [32]byte) {
+	if digest != ([32]byte{}) {
+		w.Name("digest")
+		w.String(hex.EncodeToString(digest[:]))
+	}
+}
+
+// writeProgress writes how far the training of a version is, if it is under way here.
+func (x *exchange) writeProgress(w *jsonio.Writer, v *catalog.Version) {
 	if v.Code != catalog.VersionQueued || x.app.Training == nil {
-		return nil
+		return
 	}
-	share, underway := x.app.Training(v)
-	if !underway {
-		return nil
-	}
-	return func() {
+	if share, underway := x.app.Training(v); underway {
 		w.Name("progress")
 		w.Float(math.Floor(share*1000) / 1000)
 	}

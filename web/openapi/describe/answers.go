@@ -153,6 +153,15 @@ func versionFields(more ...field) []field {
 		always("created_at", when, ""),
 		always("status", ref("Status"), "21102: not trained. 21103: queued. 21100: trained. 21110 to 21115: why the training failed."),
 		maybe("active_concept_count", whole(), "Omitted if there are none."),
+		maybe("digest", hex64,
+			"SHA-256 of all that the training learned from. It is equal for equal trainings, on every host. Present in answers about "+
+				"the versions of a model, if the version is trained. The hashed bytes, with numbers in four bytes, lowest first: the text "+
+				"`sightline training 1` and a line feed; the number of the training code; the network's hash (32 bytes); "+
+				"`concepts_mutually_exclusive` and `closed_environment`, each one byte, 1 for true; the number of concepts, then for each, "+
+				"in the order of the model, the length of its ID and the ID; the SHA-256 of the network's background embeddings, of no "+
+				"bytes in a closed environment; the number of inputs, then for each, ascending, the SHA-256 of its embedding (516 bytes), "+
+				"a byte for each concept (1: labelled true, 255: labelled false, 0: neither), and 1 if it is labelled true with another "+
+				"concept, else 0. An extension of Sightline."),
 	}, more...)
 }
 

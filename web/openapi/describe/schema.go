@@ -94,6 +94,7 @@ var (
 	address  = text(eg("https://pictures.example/dragonfly.jpg"))
 	appID    = object{{"type", []string{"string", "null"}}}
 	hex32    = text(member{"pattern", "^[0-9a-f]{32}$"}, eg("aaa03c23b3724a16a56b629203edc62c"))
+	hex64    = text(member{"pattern", "^[0-9a-f]{64}$"})
 	crop     = list(share, size(4, 4)...)
 
 	cropAsked = list(share, member{"maxItems", 4})
