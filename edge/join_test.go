@@ -339,6 +339,7 @@ func (j *joining) withoutOrigin() {
 	edge.must(t, "POST", "/v2/models/way/versions", nil)
 	j.until("an edge trains alone", func() bool { return j.trained(edge) != "" })
 	version := j.trained(edge)
+	digest := j.digest(edge, version)
 	for _, folder := range j.folders {
 		j.until("an edge tells of writes that the origin cannot have", func() bool {
 			c := copies(t, j.binary, folder)
@@ -362,6 +363,9 @@ func (j *joining) withoutOrigin() {
 	j.add(0, "north")
 	for _, x := range j.all {
 		j.until("the version that was trained alone is everywhere", func() bool { return j.trained(x) == version })
+		if got := j.digest(x, version); got != digest {
+			t.Errorf("%s: digest %v, the edge that trained has %v", x.name, got, digest)
+		}
 		x.must(t, "POST", "/v2/models/way/outputs", object{"inputs": []object{{"data": object{"image": object{"base64": photo(t, lone)}}}}})
 	}
 }
@@ -373,6 +377,11 @@ func (j *joining) trained(x *screen) string {
 		return ""
 	}
 	return at(j.t, out, "model", "model_version", "id").(string)
+}
+
+// digest is that of a version's training.
+func (j *joining) digest(x *screen, version string) string {
+	return at(j.t, x.must(j.t, "GET", "/v2/models/way/versions/"+version, nil), "model_version", "digest").(string)
 }
 
 // agreed waits until the origin has all, and holds what there is to what was acknowledged.

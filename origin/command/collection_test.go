@@ -352,4 +352,7 @@ func TestTrainCommand(t *testing.T) {
 	if decode(t, out, &v); v.Status.Code != trained || v.ID == "" {
 		t.Errorf("train directly: %s", out)
 	}
+	if len(v.Digest) != 64 || !strings.Contains(stdout, "\ndigest "+v.Digest+"\n") || strings.Contains(stdout, v.ID) {
+		t.Errorf("the same training directly has digest %q and version %s, want the digest and not the version of\n%s", v.Digest, v.ID, stdout)
+	}
 }

@@ -70,6 +70,7 @@ const suggested = 10
 // modelVersion is a model version as it is answered.
 type modelVersion struct {
 	ID      string
+	Digest  string
 	Status  status
 	Inputs  int `json:"total_input_count"`
 	Metrics struct {
@@ -131,6 +132,7 @@ func (f *trainFlags) run(ctx context.Context, s session, model string, env *Env)
 	if err := ask(ctx, s, "GET", path+"/"+url.PathEscape(id)+"/metrics", nil, &answer); err != nil {
 		return err
 	}
+	answer.Version.Digest = v.Digest // also of a version without an evaluation
 	if err := tellVersion(env.Stdout, &answer.Version); err != nil || f.quiet {
 		return err
 	}
@@ -140,7 +142,8 @@ func (f *trainFlags) run(ctx context.Context, s session, model string, env *Env)
 
 // tellVersion prints how good a version is.
 func tellVersion(w io.Writer, v *modelVersion) error {
-	fmt.Fprintf(w, "version %s, trained on %d inputs\n\n", v.ID, v.Inputs)
+	fmt.Fprintf(w, "version %s, trained on %d inputs\n", v.ID, v.Inputs)
+	fmt.Fprintf(w, "digest %s\n\n", v.Digest)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "CONCEPT\tPICTURES\tOTHERS\tPRECISION\tRECALL\tF1\tROC AUC")
 	for _, c := range v.Metrics.Concepts {

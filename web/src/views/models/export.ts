@@ -13,7 +13,7 @@ export async function save(app: Application, info: Known, version: Numbered, met
       name: info.model.name,
       page: new URL(modelPath(app, info.model.id), location.origin).href,
     },
-    version: { id: version.id, name: `v${version.number}`, created_at: version.created_at },
+    version: { id: version.id, name: `v${version.number}`, created_at: version.created_at, digest: version.digest },
     settings: { concepts_mutually_exclusive: info.exclusive, closed_environment: info.closed },
     concepts: info.concepts.map(({ id, name }) => ({ id, name })),
     inputs: inputs.map(({ id, data }) => ({ id, url: data.image.url, concepts: data.concepts ?? [] })),
