@@ -34,7 +34,7 @@ func evaluateVersion(x *exchange) error {
 	if _, err := trainedVersion(v, &m); err != nil {
 		return err
 	}
-	manifest, err := v.Manifest(m.version)
+	e, err := x.evaluation(v, m.version)
 	if err != nil {
 		return err
 	}
@@ -46,22 +46,31 @@ func evaluateVersion(x *exchange) error {
 			w.Name("status")
 			writeStatus(w, statusEvaluating, "")
 			w.End('}')
-			x.writeInputCount(w, m.version, &manifest)
+			e.writeInputCount(w)
 		})
 	})
 	return nil
 }
 
-func (x *exchange) writeInputCount(w *jsonio.Writer, version *catalog.Version, m *catalog.Manifest) {
-	n, taught := int64(0), teaches(version)
-	for i := range m.Inputs {
-		if taught(&m.Inputs[i]) {
+// inputs returns the number of labelled inputs that the version was evaluated on. Versions of older programs, and
+// those without an evaluation, have the labelled inputs that they were trained on.
+func (e *evaluation) inputs() int {
+	if e.Inputs > 0 {
+		return e.Inputs
+	}
+	n := 0
+	for i := range e.manifest.Inputs {
+		if len(e.manifest.Inputs[i].Labels) > 0 {
 			n++
 		}
 	}
-	if n > 0 && x.shows(auth.InputsGet) {
+	return n
+}
+
+func (e *evaluation) writeInputCount(w *jsonio.Writer) {
+	if n := e.inputs(); n > 0 && e.x.shows(auth.InputsGet) {
 		w.Name("total_input_count")
-		w.Int(n)
+		w.Int(int64(n))
 	}
 }
 
@@ -84,8 +93,7 @@ func readMetrics(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	before, err := sinceBefore(v, m.own, m.version, &e.manifest)
-	if err != nil {
+	if e.since, err = sinceBefore(v, m.own, m.version, &e.manifest); err != nil {
 		return err
 	}
 	if e.Folds == 0 {
@@ -98,10 +106,7 @@ func readMetrics(x *exchange) error {
 			writeDigest(w, e.manifest.Digest)
 			w.Name("metrics")
 			e.write(w)
-			x.writeInputCount(w, m.version, &e.manifest)
-			if before != nil && x.shows(auth.InputsGet) {
-				before.write(w)
-			}
+			e.writeInputCount(w)
 		})
 	})
 	return nil
@@ -129,6 +134,7 @@ type evaluation struct {
 	concepts []named
 	places   map[string]int // of them, by id
 	weakest  []weakInput
+	since    *since // nil: the first version
 }
 
 // weakInput is a judgement to look at, of an input that is still there.
@@ -177,7 +183,6 @@ func (e *evaluation) write(w *jsonio.Writer) {
 	w.Object()
 	w.Name("status")
 	writeStatus(w, statusEvaluated, "")
-	count(w, "folds", uint64(e.Folds))
 	w.Name("summary")
 	e.writeSummary(w)
 	w.Name("confusion_matrix")
@@ -197,6 +202,77 @@ func (e *evaluation) write(w *jsonio.Writer) {
 			e.writeWeak(w, &e.weakest[i])
 		}
 		w.End(']')
+	}
+	w.Name("sightline")
+	e.writeExtension(w)
+	w.End('}')
+}
+
+// writeExtension writes what the definitions of the interface have no keys for.
+func (e *evaluation) writeExtension(w *jsonio.Writer) {
+	w.Object()
+	count(w, "folds", uint64(e.Folds))
+	count(w, "inputs", uint64(e.inputs()))
+	count(w, "other_inputs", uint64(e.inputs()-e.labelled()))
+	if e.Precision > 0 {
+		w.Name("promised_precision")
+		w.Float32(float32(e.Precision))
+	}
+	w.Name("concepts")
+	w.Array()
+	for i := range e.Concepts {
+		e.writeCutOff(w, i)
+	}
+	w.End(']')
+	w.Name("confusion_counts")
+	w.Array()
+	e.cells(func(_, _, n, _ int) { w.Int(int64(n)) })
+	w.End(']')
+	if e.since != nil && e.x.shows(auth.InputsGet) {
+		e.since.write(w)
+	}
+	w.End('}')
+}
+
+// labelled returns how many of the inputs have a label for a concept of the version.
+func (e *evaluation) labelled() int {
+	if e.Inputs > 0 {
+		return e.Inputs - e.Others
+	}
+	n := 0
+	for i := range e.manifest.Inputs {
+		for _, l := range e.manifest.Inputs[i].Labels {
+			if _, ours := e.places[l.Concept]; ours {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+// writeCutOff writes the figures of one concept at its cut-off.
+func (e *evaluation) writeCutOff(w *jsonio.Writer, i int) {
+	m := &e.Concepts[i]
+	w.Object()
+	member(w, "id", e.concepts[i].id)
+	share := func(name string, value float64) {
+		w.Name(name)
+		w.Float32(float32(value))
+	}
+	if m.CutOff > 0 {
+		share("cut_off", m.CutOff)
+	}
+	if m.AtCutOff.Recall > 0 || m.Curve != nil {
+		share("precision", m.AtCutOff.Precision)
+		share("recall", m.AtCutOff.Recall)
+	}
+	if m.Curve != nil {
+		share("supported_precision", m.Supported)
+	}
+	if m.AgainstBackground {
+		w.Name("against_background")
+		w.Bool(true)
 	}
 	w.End('}')
 }
@@ -231,38 +307,40 @@ func (e *evaluation) writeSummary(w *jsonio.Writer) {
 	w.End('}')
 }
 
-// writeConfusion writes for each concept what share of the inputs that show it are taken for
-// what. An entry without actual is of inputs that show none of the concepts, one without
-// predicted of inputs taken for none.
-func (e *evaluation) writeConfusion(w *jsonio.Writer) {
-	w.Object()
-	w.Name("matrix")
-	w.Array()
+// cells calls yield for each cell of the confusion matrix that is written: those that count something, and the
+// diagonal. sum is that of the row.
+func (e *evaluation) cells(yield func(row, column, n, sum int)) {
 	for row, counts := range e.Confusion {
 		sum := 0
 		for _, n := range counts {
 			sum += n
 		}
 		for column, n := range counts {
-			if n == 0 && row != column || sum == 0 {
-				continue
+			if sum > 0 && (n > 0 || row == column) {
+				yield(row, column, n, sum)
 			}
-			w.Object()
-			if column < len(e.concepts) {
-				w.Name("predicted")
-				w.String(e.concepts[column].id)
-			}
-			if row < len(e.concepts) {
-				w.Name("actual")
-				w.String(e.concepts[row].id)
-			}
-			w.Name("value")
-			w.Float32(float32(float64(n) / float64(sum)))
-			w.Name("count")
-			w.Int(int64(n))
-			w.End('}')
 		}
 	}
+}
+
+// writeConfusion writes for each concept the shares of its labels that are predicted as each concept. An entry without
+// actual counts predictions without a label, one without predicted counts labels without a prediction.
+func (e *evaluation) writeConfusion(w *jsonio.Writer) {
+	w.Object()
+	w.Name("matrix")
+	w.Array()
+	e.cells(func(row, column, n, sum int) {
+		w.Object()
+		if column < len(e.concepts) {
+			member(w, "predicted", e.concepts[column].id)
+		}
+		if row < len(e.concepts) {
+			member(w, "actual", e.concepts[row].id)
+		}
+		w.Name("value")
+		w.Float32(float32(float64(n) / float64(sum)))
+		w.End('}')
+	})
 	w.End(']')
 	w.Name("concept_ids")
 	w.Array()
@@ -291,8 +369,7 @@ func (e *evaluation) writeCounts(w *jsonio.Writer) {
 	w.End('}')
 }
 
-// writeConcept writes how well one concept is told. Precision and recall are those at the
-// one threshold that counts as present.
+// writeConcept writes the evaluation of one concept.
 func (e *evaluation) writeConcept(w *jsonio.Writer, i int) {
 	m := &e.Concepts[i]
 	w.Object()
@@ -307,53 +384,51 @@ func (e *evaluation) writeConcept(w *jsonio.Writer, i int) {
 	w.Float32(float32(m.ROCAUC))
 	w.Name("f1")
 	w.Float32(float32(m.F1))
-	if m.CutOff > 0 {
-		w.Name("cut_off")
-		w.Float32(float32(m.CutOff))
-		if m.AtCutOff.Recall > 0 {
-			writeCounted(w, "at_cut_off", m.AtCutOff)
-		}
-		writeROC(w, m.ROC)
-	}
 	w.Name("concept")
 	e.x.writeConcept(w, &e.concepts[i], known)
+	fpr, tpr, precision, thresholds := curvesOf(m)
+	w.Name("roc_curve")
+	writeCurve(w, curve{"fpr", fpr}, curve{"tpr", tpr}, curve{"thresholds", thresholds})
 	w.Name("precision_recall_curve")
-	w.Object()
-	for _, point := range []struct {
-		name  string
-		value float64
-	}{{"recall", m.Recall}, {"precision", m.Precision}, {"thresholds", train.Threshold}} {
-		w.Name(point.name)
-		w.Array()
-		w.Float32(float32(point.value))
-		w.End(']')
+	if m.Curve == nil && m.Evaluated { // by an older program, which stored one point
+		tpr, precision, thresholds = []float32{float32(m.Recall)}, []float32{float32(m.Precision)}, []float32{train.Threshold}
 	}
-	w.End('}')
+	writeCurve(w, curve{"recall", tpr}, curve{"precision", precision}, curve{"thresholds", thresholds})
 	w.End('}')
 }
 
-// writeCounted writes what counting from some value on gives.
-func writeCounted(w *jsonio.Writer, name string, c train.Counted) {
-	w.Name(name)
-	w.Object()
-	w.Name("precision")
-	w.Float32(float32(c.Precision))
-	w.Name("recall")
-	w.Float32(float32(c.Recall))
-	w.End('}')
+// curvesOf returns the points of a concept's curves by falling threshold. An older program stored no thresholds.
+func curvesOf(m *train.ConceptMetric) (fpr, tpr, precision, thresholds []float32) {
+	for _, s := range m.Curve {
+		found, wrong := float64(s.Found), float64(m.NegativeWeight()*float64(s.Wrong))
+		fpr = append(fpr, float32(float64(s.Wrong)/float64(m.Negatives)))
+		tpr = append(tpr, float32(found/float64(m.Positives)))
+		precision = append(precision, float32(found/(found+wrong)))
+		thresholds = append(thresholds, s.Threshold)
+	}
+	for _, p := range m.ROC {
+		fpr, tpr = append(fpr, p[0]), append(tpr, p[1])
+	}
+	return fpr, tpr, precision, thresholds
 }
 
-// writeROC writes the points of a curve: false alarms, then what is found, as shares.
-func writeROC(w *jsonio.Writer, roc []train.Point) {
-	w.Name("roc")
-	w.Array()
-	for _, p := range roc {
+// curve is one coordinate of the points of a curve.
+type curve struct {
+	name   string
+	values []float32
+}
+
+func writeCurve(w *jsonio.Writer, coordinates ...curve) {
+	w.Object()
+	for _, c := range coordinates {
+		w.Name(c.name)
 		w.Array()
-		w.Float32(p[0])
-		w.Float32(p[1])
+		for _, v := range c.values {
+			w.Float32(v)
+		}
 		w.End(']')
 	}
-	w.End(']')
+	w.End('}')
 }
 
 // writeWeak writes a judgement: what a head that has not seen the input says, and what users said of it. The concept

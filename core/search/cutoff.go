@@ -99,8 +99,8 @@ func (e *execution) similarCutOff(learn Learn) (*CutOff, error) {
 	return learn.Background(), nil
 }
 
-// evaluated is the value from which the newest version is best told to mean a concept of the
-// application's own, by its evaluation; nil when there is none. Hits begin at index.Present.
+// evaluated returns the cut-off of one of the application's concepts by the evaluation of the newest version that
+// predicts it; nil if there is none. Hits begin at index.Present.
 func (e *execution) evaluated(concept string) (*CutOff, error) {
 	version, err := e.v.Newest(concept)
 	if err != nil || version == nil {

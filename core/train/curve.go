@@ -1,28 +1,97 @@
 package train
 
-import "slices"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
-// Point is one of a ROC curve: the share of the negatives that are taken for positives, and of the positives that
-// are found, when all from some value on count.
+// Point is one point of an older version's ROC curve: the false positive rate and the true positive rate.
 type Point [2]float32
 
-// MaxROC is how many points a curve has at most.
-const MaxROC = 64
+// MaxCurve is the maximum number of points of a curve.
+const MaxCurve = 64
 
-// curve returns the cut-off with the highest F1 and the ROC curve of judgements that ascend by value, of both
-// kinds; weight is that of a negative in the precision. Of equal cut-offs the one nearest to Threshold is best,
-// and of those the lower.
-func curve(all []judgement, weight float64) (cutOff float64, roc []Point) {
-	var positives, negatives, found, wrong int
+// Step is one point of a concept's curves: the number of examples whose values reach a threshold.
+type Step struct {
+	Threshold float32 `json:"threshold"`
+	Found     int     `json:"found"` // positives
+	Wrong     int     `json:"wrong"` // negatives
+}
+
+// DefaultPrecision is the precision that cut-offs promise if Problem.Precision is 0.
+const DefaultPrecision = 0.9
+
+const (
+	// confidence is the standard score of a one-sided confidence of 90 %. With it the cut-offs that support a
+	// precision of 0.9 kept it on photos that no training saw; RATIONALE.md has the counts.
+	confidence = 1.2815515655446004
+
+	// A promised precision assumes at least rarest negatives per positive, up to enough of them. Background pictures
+	// fill in for those that nobody labelled.
+	rarest = 9
+	enough = 225
+)
+
+// fill returns how many negatives the background fills in for.
+func fill(positives, negatives int) int { return max(0, min(rarest*positives, enough)-negatives) }
+
+// supported returns the precision that the counts support: the lower end of the one-sided Wilson interval.
+func supported(right int, wrong float64) float64 {
+	n, z2 := float64(right)+wrong, confidence*confidence
+	p := float64(right) / n
+	spread := confidence * math.Sqrt(float64(p*(1-p)/n)+float64(z2/(4*n*n)))
+	return (p + float64(z2/(2*n)) - float64(spread)) / (1 + float64(z2/n))
+}
+
+// cutOff returns the lowest cut-off that supports a precision, and the precision that it supports. If none
+// supports it, it returns the cut-off that supports the highest precision. all and backs are in any order; each of
+// backs, the background, counts with a weight.
+func cutOff(all, backs []judgement, weight, precision float64) (at, supports float64) {
+	type value struct {
+		judgement
+		background bool
+	}
+	values := make([]value, 0, len(all)+len(backs))
 	for _, j := range all {
-		if j.positive {
-			positives++
-		} else {
-			negatives++
+		values = append(values, value{judgement: j})
+	}
+	if weight > 0 {
+		for _, j := range backs {
+			values = append(values, value{j, true})
 		}
 	}
-	best := -1.0
-	roc = append(roc, Point{})
+	slices.SortFunc(values, func(a, b value) int { return cmp.Compare(b.value, a.value) })
+	var found, wrong, background int
+	for i := 0; i < len(values); {
+		v, below := values[i].value, float32(0)
+		for ; i < len(values) && values[i].value == v; i++ {
+			switch {
+			case values[i].positive:
+				found++
+			case values[i].background:
+				background++
+			default:
+				wrong++
+			}
+		}
+		if i < len(values) {
+			below = values[i].value
+		} else if at > 0 && supports < precision {
+			break // no value is lower: the cut-off would let everything through
+		}
+		s := supported(found, float64(wrong)+float64(weight*float64(background)))
+		if s >= precision || s >= supports && supports < precision {
+			at, supports = (float64(v)+float64(below))/2, s
+		}
+	}
+	return at, supports
+}
+
+// curve returns the corners of the ROC curve of judgements that ascend by value, at most MaxCurve of them.
+func curve(all []judgement) []Step {
+	var steps []Step
+	var found, wrong int
 	for i := len(all); i > 0; {
 		value := all[i-1].value
 		for ; i > 0 && all[i-1].value == value; i-- {
@@ -32,46 +101,32 @@ func curve(all []judgement, weight float64) (cutOff float64, roc []Point) {
 				wrong++
 			}
 		}
-		below := 0.0
-		if i > 0 {
-			below = float64(all[i-1].value)
-		}
-		at := (float64(value) + below) / 2
-		f1 := 2 * float64(found) / (float64(found+positives) + float64(weight*float64(wrong)))
-		if f1 > best || f1 == best && distance(at) <= distance(cutOff) {
-			best, cutOff = f1, at
-		}
-		roc = append(roc, Point{
-			float32(float64(wrong) / float64(negatives)),
-			float32(float64(found) / float64(positives)),
-		})
+		steps = append(steps, Step{value, found, wrong})
 	}
-	return cutOff, thinned(corners(roc))
+	return thinned(corners(steps))
 }
 
-func distance(at float64) float64 { return max(at-Threshold, Threshold-at) }
-
-// corners leaves out the points of a staircase between others on one line along an axis.
-func corners(roc []Point) []Point {
-	kept := roc[:1]
-	for i := 1; i < len(roc); i++ {
-		last := kept[len(kept)-1]
-		if i+1 < len(roc) && (last[0] == roc[i][0] && roc[i][0] == roc[i+1][0] || last[1] == roc[i][1] && roc[i][1] == roc[i+1][1]) {
+// corners removes the steps between others on one line along an axis.
+func corners(steps []Step) []Step {
+	kept := steps[:0]
+	var last Step
+	for i, s := range steps {
+		if i+1 < len(steps) && (last.Wrong == s.Wrong && s.Wrong == steps[i+1].Wrong || last.Found == s.Found && s.Found == steps[i+1].Found) {
 			continue
 		}
-		kept = append(kept, roc[i])
+		kept, last = append(kept, s), s
 	}
 	return kept
 }
 
-// thinned is at most MaxROC of the points, evenly among them, with both ends.
-func thinned(roc []Point) []Point {
-	if len(roc) <= MaxROC {
-		return slices.Clip(roc)
+// thinned is at most MaxCurve of the steps, evenly among them, with both ends.
+func thinned(steps []Step) []Step {
+	if len(steps) <= MaxCurve {
+		return slices.Clip(steps)
 	}
-	some := make([]Point, MaxROC)
+	some := make([]Step, MaxCurve)
 	for i := range some {
-		some[i] = roc[i*(len(roc)-1)/(MaxROC-1)]
+		some[i] = steps[i*(len(steps)-1)/(MaxCurve-1)]
 	}
 	return some
 }

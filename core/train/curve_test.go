@@ -12,70 +12,139 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestCurve holds the cut-off of random judgements to the best F1 of any, and the curve to what a ROC curve is: from
-// one corner to the other, rising, with the area that is computed by pairs.
+// TestCurve holds the ROC curve of random judgements: it rises from one corner to the other and has the area that is
+// computed by pairs. Each of its points counts the judgements that reach its threshold.
 func TestCurve(t *testing.T) {
 	for seed := range proof.Seeds(t, 300, 20_000) {
 		random := rand.New(rand.NewPCG(seed, 8))
-		steps := 1 + random.IntN(40)
-		if random.IntN(4) == 0 {
-			steps = 1 << 20
-		}
-		all := []judgement{{float32(random.IntN(steps)+1) / float32(steps+1), true}, {float32(random.IntN(steps)+1) / float32(steps+1), false}}
-		for range random.IntN(400) {
-			all = append(all, judgement{float32(random.IntN(steps)+1) / float32(steps+1), random.IntN(3) == 0})
-		}
+		all := judgements(random, 400)
 		slices.SortFunc(all, func(a, b judgement) int { return cmp.Compare(a.value, b.value) })
-		weight := []float64{1, 0.25}[random.IntN(2)]
-		cutOff, roc := curve(all, weight)
-		if cutOff <= 0 || cutOff >= 1 {
-			t.Fatalf("seed %d: cut-off %v", seed, cutOff)
-		}
-		got, best := f1(all, cutOff, weight), 0.0
+		steps := curve(all)
+		var positives, negatives int
 		for _, j := range all {
-			best = max(best, f1(all, float64(j.value), weight))
-		}
-		if math.Abs(got-best) > 1e-12 {
-			t.Fatalf("seed %d: F1 %v at %v, the best is %v", seed, got, cutOff, best)
-		}
-		if c := counted(all, cutOff, weight); math.Abs(2*c.Precision*c.Recall/(c.Precision+c.Recall)-best) > 1e-12 {
-			t.Fatalf("seed %d: %+v at %v, the best F1 is %v", seed, c, cutOff, best)
-		}
-		if len(roc) > MaxROC || roc[0] != (Point{}) || roc[len(roc)-1] != (Point{1, 1}) {
-			t.Fatalf("seed %d: curve %v", seed, roc)
-		}
-		under := 0.0
-		for i := 1; i < len(roc); i++ {
-			dx, dy := roc[i][0]-roc[i-1][0], roc[i][1]-roc[i-1][1]
-			if dx < 0 || dy < 0 {
-				t.Fatalf("seed %d: point %d of %v falls", seed, i, roc)
+			if j.positive {
+				positives++
+			} else {
+				negatives++
 			}
-			under += float64(dx) * float64(roc[i][1]+roc[i-1][1]) / 2
 		}
-		near := 1e-5
-		if len(roc) == MaxROC { // thinned
+		if last := steps[len(steps)-1]; len(steps) > MaxCurve || last.Found != positives || last.Wrong != negatives {
+			t.Fatalf("seed %d: curve %v", seed, steps)
+		}
+		under, before := 0.0, Step{Threshold: 2}
+		for i, s := range steps {
+			if s.Threshold >= before.Threshold || s.Found < before.Found || s.Wrong < before.Wrong {
+				t.Fatalf("seed %d: point %d of %v falls", seed, i, steps)
+			}
+			if found, wrong := countedFrom(all, float64(s.Threshold)); found != s.Found || wrong != s.Wrong {
+				t.Fatalf("seed %d: %d and %d from %v on, want %d and %d", seed, s.Found, s.Wrong, s.Threshold, found, wrong)
+			}
+			under += float64(s.Wrong-before.Wrong) * float64(s.Found+before.Found) / 2
+			before = s
+		}
+		near := 1e-9
+		if len(steps) == MaxCurve { // thinned
 			near = 0.02
 		}
-		if want := area(all); math.Abs(under-want) > near {
-			t.Fatalf("seed %d: %v under %d points, want %v", seed, under, len(roc), want)
+		if want, got := area(all), under/float64(positives)/float64(negatives); math.Abs(got-want) > near {
+			t.Fatalf("seed %d: %v under %d points, want %v", seed, got, len(steps), want)
 		}
 	}
 }
 
-// f1 is what counting from a value on gives.
-func f1(all []judgement, from, weight float64) float64 {
-	var found, missed, wrong float64
+// judgements are random ones, of both kinds, at most most of them more than two.
+func judgements(random *rand.Rand, most int) []judgement {
+	steps := 1 + random.IntN(40)
+	if random.IntN(4) == 0 {
+		steps = 1 << 20
+	}
+	value := func() float32 { return float32(random.IntN(steps)+1) / float32(steps+1) }
+	all := []judgement{{value(), true}, {value(), false}}
+	share := 1 + random.IntN(8)
+	for range random.IntN(most) {
+		positive := random.IntN(share) == 0
+		v := value()
+		if positive && random.IntN(2) == 0 {
+			v = max(v, value(), value())
+		}
+		all = append(all, judgement{v, positive})
+	}
+	return all
+}
+
+// countedFrom counts the positives and negatives that reach a value.
+func countedFrom(all []judgement, from float64) (found, wrong int) {
 	for _, j := range all {
-		switch present := float64(j.value) >= from; {
-		case present && j.positive:
-			found++
-		case present:
-			wrong++
+		switch {
+		case float64(j.value) < from:
 		case j.positive:
-			missed++
+			found++
+		default:
+			wrong++
 		}
 	}
-	return 2 * found / (2*found + missed + weight*wrong)
+	return found, wrong
+}
+
+// TestCutOffKeepsItsPromise holds the cut-off of random judgements to the lowest that supports the precision, or to
+// the one that supports most. The supported precision is at most the counted one.
+func TestCutOffKeepsItsPromise(t *testing.T) {
+	kept, seeds := 0, 0
+	for seed := range proof.Seeds(t, 300, 20_000) {
+		random := rand.New(rand.NewPCG(seed, 9))
+		all := judgements(random, 400)
+		var backs []judgement
+		for range random.IntN(100) {
+			backs = append(backs, judgement{value: float32(random.Float64())})
+		}
+		weight := []float64{0, 0.25, 3}[random.IntN(3)]
+		precision := []float64{0.6, 0.9}[random.IntN(2)]
+		supportedFrom := func(from float64) (support, counted float64) {
+			found, wrong := countedFrom(all, from)
+			_, alarms := countedFrom(backs, from)
+			all := float64(wrong) + weight*float64(alarms)
+			return supported(found, all), float64(found) / (float64(found) + all)
+		}
+		at, supports := cutOff(all, backs, weight, precision)
+		support, counted := supportedFrom(at)
+		if math.Abs(support-supports) > 1e-12 || supports > counted+1e-12 {
+			t.Fatalf("seed %d: %v supported at %v, want %v of %v", seed, supports, at, support, counted)
+		}
+		lowest := slices.MinFunc(slices.Concat(all, backs[:len(backs)*int(min(1, 4*weight))]), func(a, b judgement) int { return cmp.Compare(a.value, b.value) })
+		for _, j := range all {
+			s, _ := supportedFrom(float64(j.value))
+			if j.value == lowest.value && s < precision {
+				continue // everything would pass
+			}
+			if supports >= precision && float64(j.value) < at && s >= precision || supports < precision && s > supports+1e-12 {
+				t.Fatalf("seed %d: cut-off %v supports %v of %v, %v supports %v", seed, at, supports, precision, j.value, s)
+			}
+		}
+		seeds++
+		if supports >= precision {
+			kept++
+		}
+	}
+	if kept == 0 || kept == seeds {
+		t.Errorf("%d of %d cut-offs keep their promise: this tests one side alone", kept, seeds)
+	}
+}
+
+// TestSupportedPrecision holds how many right predictions support a precision of 0.9, with and without wrong ones.
+func TestSupportedPrecision(t *testing.T) {
+	for _, tt := range []struct {
+		right int
+		wrong float64
+		least bool // 0.9 is supported
+	}{{9, 0, false}, {14, 0, false}, {15, 0, true}, {30, 1, false}, {31, 1, true}, {1000, 90, true}, {1000, 110, false}} {
+		if got := supported(tt.right, tt.wrong); got >= 0.9 != tt.least {
+			t.Errorf("%d right and %v wrong support %v", tt.right, tt.wrong, got)
+		}
+	}
+	// The lower end of Wilson's interval for 8 of 10, computed by hand.
+	if got := supported(8, 2); math.Abs(got-0.6015960115) > 1e-9 {
+		t.Errorf("8 of 10 support %v", got)
+	}
 }
 
 // TestMetricsOfOlder holds that metrics without what was added later are read as such, and written as they were.

@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// Threshold is the value from which precision and recall count a concept as present, and all else where no
-// cut-off was learned.
+// Threshold is the value from which a concept without a cut-off counts as present.
 const Threshold = 0.5
 
 // maxWeakest is how many examples Metrics.Weakest names.
@@ -20,18 +19,27 @@ const maxWeakest = 20
 //
 // It depends on the content of the problem alone, not on the order of the examples.
 type Metrics struct {
-	Folds    int             `json:"folds"` // 0 when there is too little to judge by: no concept has two pictures
-	Concepts []ConceptMetric `json:"concepts"`
-	Macro    Figures         `json:"macro"` // plain means over the concepts that are Evaluated
-	// Confusion counts, for each concept in Concepts' order, the examples that show it (row) by what
-	// they are taken for (column), which is the concept with the highest value of those that reach their cut-offs. The
-	// last row is of examples that show none, the last column is "none". Versions of the program before the
-	// cut-offs had a place in it counted from Threshold.
+	Folds int `json:"folds"` // 0 when there is too little to judge by: no concept has two pictures
+	// Inputs is the number of labelled examples that all figures, curves and Confusion are computed from. 0: older
+	// programs, which did not store it. Others is the number of those with labels for concepts of other models alone.
+	Inputs    int             `json:"inputs,omitempty"`
+	Others    int             `json:"others,omitempty"`
+	Precision float64         `json:"promised_precision,omitempty"` // that the cut-offs promise; 0: older programs, which promised none
+	Concepts  []ConceptMetric `json:"concepts"`
+	Macro     Figures         `json:"macro"` // plain means over the concepts that are Evaluated
+	// Confusion counts labels (row) against predictions (column), in the order of Concepts. A concept is predicted if
+	// its value reaches its cut-off. A predicted label counts in the diagonal. A label that is not predicted counts in
+	// the column of a wrong prediction of the same example, the one of the highest value first, or else in the last
+	// column, "none". A wrong prediction beyond those counts in the last row. An example without labels and predictions
+	// counts in the last cell. Thus a row sums to the labels of its concept and a column to the predictions.
+	//
+	// Older programs counted an example by its highest value alone.
 	Confusion [][]int    `json:"confusion"` // (concepts + 1, concepts + 1)
 	Weakest   []Weakness `json:"weakest"`   // the most wrong or least certain first, an example once
 }
 
-// Figures are shares between 0 and 1.
+// Figures are shares between 0 and 1. Precision, recall and F1 are those at the cut-off; those of older programs, which
+// stored no curves, are those at Threshold.
 type Figures struct {
 	ROCAUC    float64 `json:"roc_auc"`
 	Precision float64 `json:"precision"`
@@ -52,14 +60,29 @@ type ConceptMetric struct {
 	AgainstBackground bool `json:"against_background,omitempty"`
 	// Unrelated is the share of background pictures, held out likewise, that score over Threshold.
 	Unrelated float64 `json:"unrelated"`
-	// CutOff is the value from which the concept is best counted as present: with the highest F1, in the middle
-	// of the gap below the last value that counts. 0: not Evaluated, or by a version of the program that did not know.
+	// CutOff is the value from which the concept counts as present: the lowest that supports Metrics.Precision. If none
+	// does, it is the one that supports the highest precision. It lies in the middle of the gap below the last value
+	// that counts. 0: not Evaluated, or by an older program that stored none. Others chose the highest F1.
 	CutOff float64 `json:"cut_off,omitempty"`
+	// Supported is the precision that cross-validation supports at CutOff with a confidence of 90 %, for pictures of
+	// which at most one in ten shows the concept. Below Metrics.Precision the cut-off does not keep the promise.
+	Supported float64 `json:"supported_precision,omitempty"`
 	// AtCutOff is what counting from CutOff on gives; zeros where CutOff is 0, or a version of the program did not tell.
 	AtCutOff Counted `json:"at_cut_off,omitzero"`
-	// ROC is the curve of what is found against false alarms, from (0, 0) to (1, 1), its corners alone and at most
-	// MaxROC of them; nil where CutOff is 0.
+	// Curve has the steps of the ROC and precision-recall curves by falling threshold, their corners alone and at most
+	// MaxCurve of them; nil where CutOff is 0.
+	Curve []Step `json:"curve,omitempty"`
+	// ROC is the curve that older programs stored, from (0, 0) to (1, 1), without thresholds.
 	ROC []Point `json:"roc,omitempty"`
+}
+
+// NegativeWeight returns the weight of one of Negatives in the precision. Background pictures count together as
+// the negatives that a promised precision assumes.
+func (m *ConceptMetric) NegativeWeight() float64 {
+	if m.AgainstBackground {
+		return float64(fill(m.Positives, 0)) / float64(m.Negatives)
+	}
+	return 1
 }
 
 // Counted is how good it is to count values from some one on as present.
@@ -83,7 +106,10 @@ type Weakness struct {
 // unevaluated is what there is to say without folds.
 func unevaluated(p *Problem) *Metrics {
 	n := len(p.Concepts)
-	m := &Metrics{Concepts: make([]ConceptMetric, n), Confusion: make([][]int, n+1)}
+	m := &Metrics{Precision: p.Precision, Concepts: make([]ConceptMetric, n), Confusion: make([][]int, n+1)}
+	if m.Precision == 0 {
+		m.Precision = DefaultPrecision
+	}
 	for i := range m.Confusion {
 		m.Confusion[i] = make([]int, n+1)
 	}
@@ -131,22 +157,21 @@ func (e *evaluation) judge(c int) ConceptMetric {
 	if len(backs) > 0 {
 		m.Unrelated /= float64(len(backs))
 	}
-	weight := 1.0 // of a negative
+	weight := float64(fill(m.Positives, m.Negatives)) / float64(max(1, len(backs))) // of a background picture
+	inputs := all
 	if m.Negatives == 0 && len(backs) > 0 {
 		m.Negatives, m.AgainstBackground = len(backs), true
-		all = append(all, backs...)
-		weight = float64(m.Positives) / float64(m.Negatives)
+		all = slices.Concat(all, backs)
 	}
 	if different < 2 || m.Negatives == 0 {
 		return m
 	}
 	m.Evaluated = true
+	m.CutOff, m.Supported = cutOff(inputs, backs, weight, e.metrics.Precision)
 	m.ROCAUC = area(all)
-	at := counted(all, Threshold, weight)
-	m.Precision, m.Recall = at.Precision, at.Recall
-	if m.CutOff, m.ROC = curve(all, weight); m.CutOff > 0 {
-		m.AtCutOff = counted(all, m.CutOff, weight)
-	}
+	m.Curve = curve(all)
+	m.AtCutOff = counted(all, m.CutOff, m.NegativeWeight())
+	m.Precision, m.Recall = m.AtCutOff.Precision, m.AtCutOff.Recall
 	if s := m.Precision + m.Recall; s > 0 {
 		m.F1 = 2 * m.Precision * m.Recall / s
 	}
@@ -219,56 +244,55 @@ func (m *Metrics) average() {
 	m.Macro.F1 /= n
 }
 
-// confuse fills Confusion.
+// confuse fills Confusion, Inputs and Others.
 func (e *evaluation) confuse() {
-	none := len(e.f.p.Concepts)
+	m, none := e.metrics, len(e.f.p.Concepts)
 	for i := range e.f.rows {
 		r := &e.f.rows[i]
 		if r.fold < 0 || r.kind == background {
 			continue
 		}
-		taken := e.takenFor(i)
-		if !r.positive {
-			e.metrics.Confusion[none][taken]++
-			continue
+		m.Inputs++
+		if r.kind == other {
+			m.Others++
 		}
-		for c, l := range r.labels {
-			switch {
-			case l != True:
-			case e.f.p.Exclusive || taken == none:
-				e.metrics.Confusion[c][taken]++
-			case e.reaches(i, c):
-				e.metrics.Confusion[c][c]++
-			case r.labels[taken] == True:
-				e.metrics.Confusion[c][none]++ // taken for another that it shows as well
-			default:
-				e.metrics.Confusion[c][taken]++
+		var missed, wrong []int // concepts
+		right := 0
+		for c := range none {
+			switch l, present := e.f.p.label(r, c), e.reaches(i, c); {
+			case l == True && present:
+				m.Confusion[c][c]++
+				right++
+			case l == True:
+				missed = append(missed, c)
+			case l == False && present:
+				wrong = append(wrong, c)
 			}
+		}
+		slices.SortStableFunc(wrong, func(a, b int) int { return cmp.Compare(e.value(i, b), e.value(i, a)) })
+		for j := range max(len(missed), len(wrong)) {
+			row, column := none, none
+			if j < len(missed) {
+				row = missed[j]
+			}
+			if j < len(wrong) {
+				column = wrong[j]
+			}
+			m.Confusion[row][column]++
+		}
+		if right+len(missed)+len(wrong) == 0 {
+			m.Confusion[none][none]++
 		}
 	}
 }
 
-// reaches says whether row i has the value from which concept c counts as present.
+// reaches reports whether row i has the value from which concept c counts as present.
 func (e *evaluation) reaches(i, c int) bool {
 	from := e.metrics.Concepts[c].CutOff
 	if from == 0 {
 		from = Threshold
 	}
 	return float64(e.value(i, c)) >= from
-}
-
-// takenFor is the concept that row i is taken for, or the number of concepts for none, which does not happen where
-// every picture shows just one.
-func (e *evaluation) takenFor(i int) int {
-	p := e.f.p
-	none := len(p.Concepts)
-	best := none
-	for c := range none {
-		if (p.Exclusive && p.Closed || e.reaches(i, c)) && (best == none || e.value(i, c) > e.value(i, best)) {
-			best = c
-		}
-	}
-	return best
 }
 
 // findWeakest fills Weakest.

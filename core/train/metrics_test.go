@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/proof"
 )
 
 // area counts pairs; here is the slow way.
@@ -177,7 +178,7 @@ func TestAloneAConceptIsJudgedAgainstTheBackground(t *testing.T) {
 	}
 }
 
-// What an example that shows two concepts is taken for.
+// Labels against predictions of examples with several concepts, or with none.
 func TestConfusionOfSeveralConcepts(t *testing.T) {
 	p := &Problem{Concepts: []string{"a", "b", "c"}}
 	e := &evaluation{f: &Fitter{p: p}, metrics: unevaluated(p)}
@@ -186,41 +187,100 @@ func TestConfusionOfSeveralConcepts(t *testing.T) {
 		e.f.rows = append(e.f.rows, r)
 		e.values = append(e.values, values...)
 	}
-	add([]int8{1, 1, 0}, 0.9, 0.2, 0.1)   // b is missed, for a
-	add([]int8{1, 0, 0}, 0.6, 0.1, 0.9)   // a is found though c stands out
-	add([]int8{0, 1, 0}, 0.7, 0.1, 0.1)   // b is taken for a
+	add([]int8{1, 1, 0}, 0.9, 0.2, 0.1)   // a is right, b is missed
+	add([]int8{1, 0, 0}, 0.6, 0.1, 0.9)   // a is right, c is wrong beyond it
+	add([]int8{0, 1, 0}, 0.7, 0.1, 0.8)   // b is predicted as c first, and a is wrong beyond it
 	add([]int8{0, 0, 1}, 0.4, 0.1, 0.3)   // c is missed
-	add([]int8{-1, 0, 0}, 0.1, 0.1, 0.8)  // none is taken for c
+	add([]int8{-1, 0, 0}, 0.8, 0.1, 0.8)  // none: a is wrong, c is unknown
 	add([]int8{-1, -1, 0}, 0.1, 0.1, 0.1) // none is none
-	e.f.rows = append(e.f.rows, row{kind: unlabelled, fold: -1}, row{kind: background})
-	e.values = append(e.values, make([]float32, 6)...)
+	e.f.rows = append(e.f.rows, row{kind: other, other: true}, row{kind: unlabelled, fold: -1}, row{kind: background})
+	e.values = append(e.values, 0.1, 0.1, 0.6, 0, 0, 0, 0, 0, 0)
 	e.confuse()
-	want := [][]int{{2, 0, 0, 0}, {1, 0, 0, 1}, {0, 0, 0, 1}, {0, 0, 1, 1}}
+	want := [][]int{{2, 0, 0, 0}, {0, 0, 1, 1}, {0, 0, 0, 1}, {2, 0, 2, 1}}
 	if d := cmp.Diff(want, e.metrics.Confusion); d != "" {
 		t.Errorf("confusion:\n%s", d)
+	}
+	if m := e.metrics; m.Inputs != 7 || m.Others != 1 {
+		t.Errorf("%d inputs, %d of them others, want 7 and 1", m.Inputs, m.Others)
 	}
 }
 
-// A picture is taken for the highest of what reaches its cut-off, as the figures at the cut-offs count it.
+// A concept is predicted from its cut-off on, in every kind of model, as the figures at the cut-offs count it.
 func TestConfusionCountsFromTheCutOffs(t *testing.T) {
 	p := &Problem{Concepts: []string{"a", "b"}, Exclusive: true}
-	e := &evaluation{f: &Fitter{p: p}, metrics: unevaluated(p)}
-	e.metrics.Concepts[0].CutOff, e.metrics.Concepts[1].CutOff = 0.1, 0.3
-	for _, values := range [][]float32{{0.1, 0.2}, {0.09, 0.2}, {0.1, 0.3}} {
-		e.f.rows = append(e.f.rows, row{kind: labelled, labels: []int8{True, False}, positive: true})
-		e.values = append(e.values, values...)
+	for _, closed := range []bool{false, true} {
+		p.Closed = closed
+		e := &evaluation{f: &Fitter{p: p}, metrics: unevaluated(p)}
+		e.metrics.Concepts[0].CutOff, e.metrics.Concepts[1].CutOff = 0.1, 0.3
+		for _, values := range [][]float32{{0.1, 0.2}, {0.09, 0.2}, {0.05, 0.3}} {
+			e.f.rows = append(e.f.rows, row{kind: labelled, labels: []int8{True, False}, positive: true})
+			e.values = append(e.values, values...)
+		}
+		e.confuse()
+		want := [][]int{{1, 1, 1}, {0, 0, 0}, {0, 0, 0}}
+		if d := cmp.Diff(want, e.metrics.Confusion); d != "" {
+			t.Errorf("closed %v: confusion:\n%s", closed, d)
+		}
 	}
-	e.confuse()
-	want := [][]int{{1, 1, 1}, {0, 0, 0}, {0, 0, 0}}
-	if d := cmp.Diff(want, e.metrics.Confusion); d != "" {
-		t.Errorf("confusion:\n%s", d)
-	}
-	p.Closed = true
-	e.metrics.Confusion = unevaluated(p).Confusion
-	e.confuse()
-	want = [][]int{{0, 3, 0}, {0, 0, 0}, {0, 0, 0}} // each picture shows one of them
-	if d := cmp.Diff(want, e.metrics.Confusion); d != "" {
-		t.Errorf("closed:\n%s", d)
+}
+
+// TestFiguresAreOfOneSet holds the figures of each concept to the confusion matrix of the same evaluation: its row sums
+// to the labels, its column to the predictions, and the last point of its curve is the whole set.
+func TestFiguresAreOfOneSet(t *testing.T) {
+	for seed := range proof.Seeds(t, 20, 500) {
+		random := rand.New(rand.NewPCG(seed, 10))
+		w := newWorld(seed, 3, 1.6)
+		p := &Problem{Concepts: []string{"a", "b"}, Exclusive: random.IntN(2) == 0, Closed: random.IntN(4) == 0, Background: w.background(40)}
+		labels := func(i int) []int8 {
+			l := []int8{int8(random.IntN(3) - 1), int8(random.IntN(3) - 1)}
+			l[i%2] = True
+			if p.Exclusive {
+				l[1-i%2] = False
+			}
+			return l
+		}
+		inputs, others := 0, 0
+		for i := range 8 + random.IntN(24) {
+			e := Example{Embedding: w.picture(i % 3)}
+			switch {
+			case i%3 < 2:
+				e.Labels = labels(i)
+				inputs++
+			case i%2 == 0:
+				if e.Other = true; !p.Closed {
+					inputs++
+					others++
+				}
+			}
+			p.Examples = append(p.Examples, e)
+		}
+		m := fit(t, p).Metrics
+		if m.Inputs != inputs || m.Others != others {
+			t.Fatalf("seed %d: %d inputs, %d others, want %d and %d", seed, m.Inputs, m.Others, inputs, others)
+		}
+		for c := range m.Concepts {
+			k := &m.Concepts[c]
+			var row, column int
+			for i := range m.Confusion {
+				row, column = row+m.Confusion[c][i], column+m.Confusion[i][c]
+			}
+			right := m.Confusion[c][c]
+			if row != k.Positives {
+				t.Fatalf("seed %d: row %d of %v sums to %d, want %d labels", seed, c, m.Confusion, row, k.Positives)
+			}
+			if !k.Evaluated || k.AgainstBackground {
+				continue
+			}
+			if got := float64(right) / float64(row); got != k.Recall || k.AtCutOff.Recall != got {
+				t.Fatalf("seed %d: recall %v of %d, and %v in %v", seed, k.Recall, c, got, m.Confusion)
+			}
+			if column > 0 && (float64(right)/float64(column) != k.Precision || k.AtCutOff.Precision != k.Precision) {
+				t.Fatalf("seed %d: precision %v of %d, but %d of %d in %v", seed, k.Precision, c, right, column, m.Confusion)
+			}
+			if last := k.Curve[len(k.Curve)-1]; last.Found != k.Positives || last.Wrong != k.Negatives {
+				t.Fatalf("seed %d: curve %v of %d and %d", seed, k.Curve, k.Positives, k.Negatives)
+			}
+		}
 	}
 }
 

@@ -68,6 +68,7 @@ type Problem struct {
 	Exclusive  bool                // one softmax over the concepts instead of a sigmoid each
 	Closed     bool                // every picture shows one of the concepts
 	Background []predict.Embedding // of varied pictures; not looked at when Closed
+	Precision  float64             // that the cut-offs promise, below 1; 0: DefaultPrecision
 }
 
 // Result is a fitted head and its evaluation.

@@ -83,7 +83,25 @@ type modelVersion struct {
 			} `json:"predicted_concepts"`
 			Truth []struct{ Value float64 } `json:"ground_truth_concepts"`
 		} `json:"test_set"`
+		Extension struct {
+			Promised float64 `json:"promised_precision"`
+			Concepts []cutOffMetrics
+		} `json:"sightline"`
 	}
+}
+
+// cutOff returns the figures at the cut-off of a concept. Older servers send none.
+func (v *modelVersion) cutOff(concept int) cutOffMetrics {
+	if all := v.Metrics.Extension.Concepts; concept < len(all) {
+		return all[concept]
+	}
+	return cutOffMetrics{}
+}
+
+// cutOffMetrics are the figures of one concept at its cut-off; nil where they are unknown.
+type cutOffMetrics struct {
+	Precision, Recall *float64
+	Supported         *float64 `json:"supported_precision"`
 }
 
 // conceptMetrics is how well a version tells one concept.
@@ -93,7 +111,6 @@ type conceptMetrics struct {
 	ROCAUC    float64 `json:"roc_auc"`
 	F1        float64
 	Concept   struct{ Name string }
-	Curve     struct{ Recall, Precision []float64 } `json:"precision_recall_curve"`
 }
 
 func (f *trainFlags) run(ctx context.Context, s session, model string, env *Env) error {
@@ -136,7 +153,7 @@ func (f *trainFlags) run(ctx context.Context, s session, model string, env *Env)
 	if err := tellVersion(env.Stdout, &answer.Version); err != nil || f.quiet {
 		return err
 	}
-	advise(env.Stderr, answer.Version.Metrics.Concepts)
+	advise(env.Stderr, &answer.Version)
 	return nil
 }
 
@@ -146,15 +163,16 @@ func tellVersion(w io.Writer, v *modelVersion) error {
 	fmt.Fprintf(w, "digest %s\n\n", v.Digest)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "CONCEPT\tPICTURES\tOTHERS\tPRECISION\tRECALL\tF1\tROC AUC")
-	for _, c := range v.Metrics.Concepts {
-		first := func(values []float64) string {
-			if len(values) == 0 {
+	for i, c := range v.Metrics.Concepts {
+		share := func(value *float64) string {
+			if value == nil {
 				return "-"
 			}
-			return fmt.Sprintf("%.2f", values[0])
+			return fmt.Sprintf("%.2f", *value)
 		}
+		at := v.cutOff(i)
 		fmt.Fprintf(table, "%s\t%d\t%d\t%s\t%s\t%.2f\t%.2f\n",
-			clean(c.Concept.Name), c.Positives, c.Negatives, first(c.Curve.Precision), first(c.Curve.Recall), c.F1, c.ROCAUC)
+			clean(c.Concept.Name), c.Positives, c.Negatives, share(at.Precision), share(at.Recall), c.F1, c.ROCAUC)
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -176,11 +194,16 @@ func tellVersion(w io.Writer, v *modelVersion) error {
 	return nil
 }
 
-// advise points out concepts with few pictures.
-func advise(w io.Writer, concepts []conceptMetrics) {
-	for _, c := range concepts {
+// advise points out concepts with few pictures, and cut-offs that do not keep their promise.
+func advise(w io.Writer, v *modelVersion) {
+	for i, c := range v.Metrics.Concepts {
 		if c.Positives < suggested {
 			fmt.Fprintf(w, "%s has only %d pictures; use at least %d for good results\n", clean(c.Concept.Name), c.Positives, suggested)
+		}
+		promised := v.Metrics.Extension.Promised
+		if at := v.cutOff(i); at.Supported != nil && *at.Supported < promised {
+			fmt.Fprintf(w, "the cut-off of %s does not promise a precision of %.2f: cross-validation supports %.2f; label more pictures\n",
+				clean(c.Concept.Name), promised, *at.Supported)
 		}
 	}
 }

@@ -168,46 +168,32 @@ func versionFields(more ...field) []field {
 var evaluations = []member{
 	{"EvaluatedVersion", closed("A version with its evaluation.", versionFields(
 		always("metrics", ref("Metrics"), ""),
-		maybe("total_input_count", whole(), "Number of inputs with a label for any of the concepts."),
-		maybe("since", closed("How its training set differs from that of the version trained before it. Omitted for the first version.",
-			always("version_id", text(), "ID of the version trained before."),
-			always("new_inputs", whole(), "Number of inputs that are not in the training set of the version before."),
-			always("corrected_inputs", whole(),
-				"Number of inputs in both training sets for which a label was changed or removed; only concepts of both versions count. "+
-					"Additional labels do not count.")), ""))...)},
+		maybe("total_input_count", whole(), "Number of labelled inputs that the version was trained and evaluated on."))...)},
 	{"Metrics", closed("Evaluation on pictures that the model was not trained on, by cross-validation during the training.",
 		always("status", ref("Status"), "21300: evaluated. 21302 or 21303: not evaluated, and the other fields are omitted."),
-		maybe("folds", whole(),
-			"Number of parts that the labelled inputs are divided into. Each part is evaluated by a model trained on the others."),
 		maybe("summary", closed("Means (`avg`) and standard deviations (`std`) over the evaluated concepts.",
 			always("macro_avg_roc_auc", share, ""), always("macro_std_roc_auc", number(), ""),
 			always("macro_avg_f1_score", share, ""), always("macro_std_f1_score", number(), ""),
 			always("macro_avg_precision", share, ""), always("macro_avg_recall", share, "")), ""),
 		maybe("confusion_matrix", closed(
 			"For each concept (`actual`): the share of its inputs that the model predicts as each concept (`predicted`). "+
-				"An input is predicted as the concept with the highest value among those that reach their cut_off.",
+				"A concept is predicted if its value reaches its cut-off. A wrong prediction counts as a confusion with a label that was "+
+				"not predicted, if the input has one.",
 			always("matrix", list(closed(
-				"Without `actual`: inputs that show none of the concepts. Without `predicted`: inputs predicted as none.",
-				maybe("predicted", text(), "ID of a concept."), maybe("actual", text(), "ID of a concept."), always("value", share, ""), always("count", whole(), ""))), ""),
+				"Without `actual`: wrong predictions beyond the labels, and inputs without both. Without `predicted`: labels that were not predicted.",
+				maybe("predicted", text(), "ID of a concept."), maybe("actual", text(), "ID of a concept."), always("value", share, ""))), ""),
 			always("concept_ids", list(text()), "")), ""),
 		maybe("label_counts", closed("", always("positive_label_counts", list(closed("",
 			always("concept_name", text(), ""), maybe("count", whole(), "Omitted if 0."))), "")), ""),
 		maybe("binary_metrics", list(closed("Evaluation of one concept.",
 			always("num_pos", whole(), ""), always("num_neg", whole(), ""), always("num_tot", whole(), ""),
 			always("roc_auc", share, ""), always("f1", share, ""),
-			maybe("cut_off", share,
-				"Value from which the concept is best counted as present (highest F1). Omitted if the concept was not evaluated, and for "+
-					"versions trained by older releases."),
-			maybe("at_cut_off", closed(
-				"Result of counting values from cut_off as present. Omitted if there is no cut_off, and for versions trained by older "+
-					"releases.",
-				always("precision", share, "Share of the inputs predicted as present that show the concept."),
-				always("recall", share, "Share of the inputs showing the concept that are predicted as present.")), ""),
-			maybe("roc", list(list(share, size(2, 2)...), member{"maxItems", train.MaxROC}),
-				"Corners of the ROC curve: false positive rate, true positive rate. Present if cut_off is."),
 			always("concept", ref("Concept"), ""),
-			always("precision_recall_curve", closed("One point of the curve: at the threshold from which a value counts as present.",
-				always("recall", list(share), ""), always("precision", list(share), ""), always("thresholds", list(share), "")), ""))), ""),
+			always("roc_curve", closed("Points of the curve by falling threshold. Versions trained by older releases have no thresholds.",
+				always("fpr", curve, "False positive rates."), always("tpr", curve, "True positive rates."), always("thresholds", curve, "")), ""),
+			always("precision_recall_curve", closed(
+				"Points of the curve by falling threshold. Versions trained by older releases have one point.",
+				always("recall", curve, ""), always("precision", curve, ""), always("thresholds", curve, "")), ""))), ""),
 		maybe("test_set", list(closed("An input to check: the version disagrees with its label.",
 			always("id", id, ""), always("url", address, ""),
 			always("predicted_concepts", list(ref("ConceptValue")),
@@ -215,8 +201,37 @@ var evaluations = []member{
 					"that is a different one."),
 			always("ground_truth_concepts", list(ref("ConceptValue")),
 				"The label for the concept in question, or the value that follows from other labels; then the other labels, present ones "+
-					"first."))), ""))},
+					"first."))), ""),
+		maybe("sightline", ref("MetricsExtension"), "Fields that the interface does not define."))},
+	{"MetricsExtension", closed("Further figures of the same evaluation.",
+		always("folds", whole(),
+			"Number of parts that the labelled inputs are divided into. Each part is evaluated by a model trained on the others."),
+		always("inputs", whole(), "Number of labelled inputs that all metrics are computed from."),
+		always("other_inputs", whole(), "Number of those that have labels for concepts of other models only."),
+		maybe("promised_precision", share,
+			"Precision that a cut-off promises for new pictures. Omitted for versions trained by older releases, whose cut-offs have the highest F1."),
+		always("concepts", list(closed("In the order of `binary_metrics`.",
+			always("id", text(), "ID of the concept."),
+			maybe("cut_off", share,
+				"Lowest value that supports the promised precision. If none does: the value that supports the highest precision. Omitted if the "+
+					"concept was not evaluated, and for versions trained by older releases."),
+			maybe("precision", share, "Share of the inputs predicted as present that show the concept. Omitted like `cut_off`."),
+			maybe("recall", share, "Share of the inputs showing the concept that are predicted as present. Omitted like `cut_off`."),
+			maybe("supported_precision", share,
+				"Precision at the cut-off that cross-validation supports with a confidence of 90 %, if at most one in ten pictures shows the concept. "+
+					"Below `promised_precision` the cut-off does not keep its promise; more labelled inputs help."),
+			maybe("against_background", boolean,
+				"No input is labelled as not showing the concept, so its negatives are pictures of the server, which `inputs` does not count."))), ""),
+		always("confusion_counts", list(whole()), "Number of inputs of each entry of `confusion_matrix`, in its order."),
+		maybe("since", closed("How the training set differs from that of the version trained before it. Omitted for the first version.",
+			always("version_id", text(), "ID of the version trained before."),
+			always("new_inputs", whole(), "Number of inputs that are not in the training set of the version before."),
+			always("corrected_inputs", whole(),
+				"Number of inputs in both training sets for which a label was changed or removed; only concepts of both versions count. "+
+					"Additional labels do not count.")), ""))},
 }
+
+var curve = list(share, member{"maxItems", train.MaxCurve})
 
 var others = []member{
 	{"WorkflowNode", closed("One model of a workflow.",

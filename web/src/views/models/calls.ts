@@ -10,11 +10,11 @@ export type Model = Schemas['Model'];
 export type Version = Schemas['ModelVersion'];
 export type Input = Schemas['Input'];
 export type Metrics = Schemas['Metrics'] & {
-  readonly pictures: number; // labelled ones that the version learned from
+  readonly pictures: number; // with labels for its concepts that the version learned from
   readonly since?: Since; // absent of the first version
 };
 /** How what a version learned from differs from what the one before did. */
-export type Since = NonNullable<Schemas['EvaluatedVersion']['since']>;
+export type Since = NonNullable<Schemas['MetricsExtension']['since']>;
 
 /** A concept of a model. own: of this application, and so to be renamed. */
 export interface Concept {
@@ -145,8 +145,9 @@ export async function followed(app: Places, model: string, id: string): Promise<
 export async function metrics(app: Application, model: string, id: string): Promise<Metrics | undefined> {
   const at = `${path('models', model, 'versions', id)}/metrics`;
   const { model_version: v } = await app.call<Schemas['MetricsAnswer']>('GET', at);
-  const { metrics: its, total_input_count: pictures = 0, since } = v ?? {};
-  return its?.summary && { ...its, pictures, ...(since && { since }) };
+  const { metrics: its, total_input_count: all = 0 } = v ?? {};
+  const { other_inputs: others = 0, since } = its?.sightline ?? {};
+  return its?.summary && { ...its, pictures: all - others, ...(since && { since }) };
 }
 
 /** What a training would learn from now. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Metrics, Version } from './calls';
-import { counted, learned, numbered } from './versions';
+import { counted, learned, numbered, unkept } from './versions';
 import { confusion, weakest } from './weak';
 
 const at = (id: string, code: number) => ({ id, status: { code } }) as Version;
@@ -35,8 +35,8 @@ test('a version has learned from pictures that were new and from labels that wer
 test('precision and recall are those at the cut-off, and at one value for all where no cut-off is told of', () => {
   const curve = { precision: [0.5], recall: [0.25], thresholds: [0.4] };
   const older = { precision_recall_curve: curve };
-  const newer = { ...older, cut_off: 0.3, at_cut_off: { precision: 1, recall: 0.75 } };
-  assert.deepEqual(counted(metricsOf(9, { binary_metrics: [newer, older] })), {
+  const concepts = [{ id: 'a', cut_off: 0.3, precision: 1, recall: 0.75 }, { id: 'b' }];
+  assert.deepEqual(counted(metricsOf(9, { binary_metrics: [older, older], sightline: { concepts } })), {
     at: undefined,
     of: [{ precision: 1, recall: 0.75 }, undefined],
   });
@@ -44,6 +44,16 @@ test('precision and recall are those at the cut-off, and at one value for all wh
     at: 0.4,
     of: [{ precision: 0.5, recall: 0.25 }],
   });
+});
+
+test('a cut-off does not keep its promise where cross-validation supports less', () => {
+  const named = (name: string) => ({ concept: { id: name, name } });
+  const concepts = [{ id: 'a', supported_precision: 0.59 }, { id: 'b', supported_precision: 0.9 }, { id: 'c' }];
+  const binary_metrics = ['Bird', 'Bee', 'Bat'].map(named);
+  const metrics = metricsOf(9, { binary_metrics, sightline: { promised_precision: 0.9, concepts } });
+  assert.deepEqual(unkept(metrics), [{ name: 'Bird', supported: 0.59 }]);
+  assert.deepEqual(unkept(metricsOf(9, { binary_metrics, sightline: { concepts } })), []); // by an older program
+  assert.deepEqual(unkept(metricsOf(9, { binary_metrics })), []);
 });
 
 const said = (id: string, value: number) => ({ id, name: id, value });
@@ -65,12 +75,13 @@ const metrics = {
   confusion_matrix: {
     concept_ids: ['ripe', 'scab'],
     matrix: [
-      { actual: 'ripe', predicted: 'ripe', value: 0.75, count: 3 },
-      { actual: 'ripe', value: 0.25, count: 1 },
-      { actual: 'scab', predicted: 'scab', value: 1, count: 2 },
-      { value: 1, count: 5 },
+      { actual: 'ripe', predicted: 'ripe', value: 0.75 },
+      { actual: 'ripe', value: 0.25 },
+      { actual: 'scab', predicted: 'scab', value: 1 },
+      { value: 1 },
     ],
   },
+  sightline: { confusion_counts: [3, 1, 2, 5] },
 } as unknown as Metrics;
 
 test('the weakest pictures are those in doubt, with what they show and what they are taken for', () => {

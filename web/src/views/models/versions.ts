@@ -12,10 +12,18 @@ export function learned(now: Metrics, before: Metrics | null | undefined): { mor
   return { more: now.since?.new_inputs || less, corrected: now.since?.corrected_inputs ?? 0 };
 }
 
-/** Precision and recall of each concept, at its cut-off; of a version that older programs trained from one value on for all. */
+/** Precision and recall of each concept at its cut-off; at one value for all in a version that the oldest programs trained. */
 export function counted(metrics: Metrics): { at: number | undefined; of: readonly (Counted | undefined)[] } {
+  const ours = metrics.sightline?.concepts ?? [];
+  if (ours.some((c) => c.precision !== undefined)) {
+    return {
+      at: undefined,
+      of: ours.map(({ precision, recall }) =>
+        precision !== undefined && recall !== undefined ? { precision, recall } : undefined,
+      ),
+    };
+  }
   const all = metrics.binary_metrics ?? [];
-  if (all.some((b) => b.at_cut_off)) return { at: undefined, of: all.map((b) => b.at_cut_off) };
   return {
     at: all[0]?.precision_recall_curve.thresholds[0] ?? 0.5,
     of: all.map(({ precision_recall_curve: { precision, recall } }) => ({
@@ -27,6 +35,15 @@ export function counted(metrics: Metrics): { at: number | undefined; of: readonl
 interface Counted {
   readonly precision: number;
   readonly recall: number;
+}
+
+/** The concepts whose cut-offs do not keep their promise, with the precision that cross-validation supports. */
+export function unkept(metrics: Metrics): { name: string; supported: number }[] {
+  const { concepts = [], promised_precision: promised } = metrics.sightline ?? {};
+  return concepts.flatMap(({ supported_precision: supported }, i) => {
+    if (promised === undefined || supported === undefined || supported >= promised) return [];
+    return [{ name: metrics.binary_metrics?.[i]?.concept.name ?? '', supported }];
+  });
 }
 
 /** Versions beside their numbers. One that failed has the number that the next one gets. */

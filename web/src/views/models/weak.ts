@@ -41,16 +41,17 @@ export function weakest(metrics: Metrics | null | undefined): Weak[] {
 /** The confusion matrix as it is drawn: a row and a column for each concept, and one for none where that happens. */
 export function confusion(metrics: Metrics, app: string, nothing: string): { names: string[]; cells: Cell[][] } {
   const { matrix = [], concept_ids: ids = [] } = metrics.confusion_matrix ?? {};
+  const counts = metrics.sightline?.confusion_counts;
   const positives = new Map((metrics.binary_metrics ?? []).map((b) => [b.concept.id, b]));
   const withNone = matrix.some((e) => e.value > 0 && (!e.actual || !e.predicted));
   const all: (string | undefined)[] = withNone ? [...ids, undefined] : [...ids];
   const nameOf = (id: string | undefined) => (id === undefined ? nothing : (positives.get(id)?.concept.name ?? id));
   const cells = all.map((actual) =>
     all.map((predicted) => {
-      const entry = matrix.find((e) => e.actual === actual && e.predicted === predicted);
-      const share = entry?.value ?? 0;
+      const at = matrix.findIndex((e) => e.actual === actual && e.predicted === predicted);
+      const share = matrix[at]?.value ?? 0;
       const row = actual === undefined ? undefined : positives.get(actual)?.num_pos;
-      const count = entry?.count ?? (row === undefined ? (share === 0 ? 0 : undefined) : Math.round(share * row));
+      const count = counts?.[at] ?? (row === undefined ? (share === 0 ? 0 : undefined) : Math.round(share * row));
       const clauses = [...said('labelled', actual, ids, nameOf), ...said('predicted', predicted, ids, nameOf)];
       return { share, count, href: address(app, 'inputs', clauses) };
     }),
