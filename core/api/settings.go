@@ -9,6 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/jsonio"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/training"
 )
 
 // setting is one field of an own model's output_config.
@@ -20,14 +21,14 @@ type setting struct {
 
 // settings are those that can be stored with a model. All are echoed as they were given;
 // max_concepts, min_value and select_concepts hold for its predictions where a call says
-// nothing, the first two decide how it is trained, and the others only wait to be read.
+// nothing, the first two and hyper_parameters decide how it is trained, and the others only wait to be read.
 var settings = []setting{
 	{"concepts_mutually_exclusive", "false", isBool},
 	{"closed_environment", "false", isBool},
 	{"max_concepts", "0", isCount},
 	{"min_value", "0", isShare},
 	{"language", "", isLanguage},
-	{"hyper_parameters", "", isText},
+	{"hyper_parameters", "", isHyper},
 	{settingSelected, "", isRefs},
 	{"sample_ms", "", isWhole},
 	{"existing_model_id", "", isText},
@@ -88,6 +89,17 @@ func isBool(o object, name string) error {
 func isText(o object, name string) error {
 	_, err := o.text(name)
 	return err
+}
+
+func isHyper(o object, name string) error {
+	text, err := o.text(name)
+	if err != nil {
+		return err
+	}
+	if _, err := training.Precision(text); err != nil {
+		return refusef(ErrModelArgument, "%s: %s.", o.at(name), err)
+	}
+	return nil
 }
 
 func isWhole(o object, name string) error {

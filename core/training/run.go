@@ -77,6 +77,7 @@ func newRun(view *partition.View, models Models, version catalog.Version) *Run {
 	r := &Run{version: version, models: models, view: view, seq: view.Seq()}
 	exclusive, closed := isSet(version.Config, settingExclusive), isSet(version.Config, settingClosed)
 	r.problem = train.Problem{Concepts: version.Concepts, Exclusive: exclusive, Closed: closed}
+	r.problem.Precision = promised(version.Config)
 	if !closed {
 		r.problem.Background = models.Background()
 	}
@@ -88,7 +89,40 @@ func newRun(view *partition.View, models Models, version catalog.Version) *Run {
 const (
 	settingExclusive = "concepts_mutually_exclusive"
 	settingClosed    = "closed_environment"
+	settingHyper     = "hyper_parameters"
 )
+
+// Range of a promised precision.
+const (
+	minPrecision = 0.5
+	maxPrecision = 0.99
+)
+
+// Precision returns the precision that cut-offs promise by a model's hyper-parameters, a JSON text. It is 0 if they
+// have none, as those of other services. It returns an error for a precision out of range.
+func Precision(hyperParameters string) (float64, error) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal([]byte(hyperParameters), &members) != nil || members["precision"] == nil {
+		return 0, nil
+	}
+	var p float64
+	if err := json.Unmarshal(members["precision"], &p); err != nil || p < minPrecision || p > maxPrecision {
+		return 0, fmt.Errorf("precision must be a number from %v to %v", minPrecision, maxPrecision)
+	}
+	return p, nil
+}
+
+// promised is the precision that the settings of a version ask for; 0: none.
+func promised(config []catalog.Setting) float64 {
+	for i := range config {
+		var text string
+		if config[i].Name == settingHyper && json.Unmarshal(config[i].JSON, &text) == nil {
+			p, _ := Precision(text) // an older program stored any
+			return p
+		}
+	}
+	return 0
+}
 
 func isSet(config []catalog.Setting, name string) bool {
 	for i := range config {

@@ -89,7 +89,7 @@ var models = []member{
 		always("max_concepts", whole(), "Maximum number of concepts in an output. 0 means 20."),
 		always("min_value", share, "Minimum value of a concept in an output."),
 		maybe("language", language, ""),
-		maybe("hyper_parameters", text(), "Stored but not used."),
+		maybe("hyper_parameters", text(), hyper),
 		maybe("select_concepts", list(closed("", maybe("id", text(), ""), maybe("name", text(), ""))), ""),
 		maybe("sample_ms", whole(), "Stored but not used."),
 		maybe("existing_model_id", text(), "Stored but not used."),
@@ -232,6 +232,9 @@ var evaluations = []member{
 }
 
 var curve = list(share, member{"maxItems", train.MaxCurve})
+
+const hyper = "A JSON object as text. `precision`, from 0.5 to 0.99, is the precision that the cut-offs of new versions promise; by default 0.9. " +
+	"Other members are stored but not used."
 
 var others = []member{
 	{"WorkflowNode", closed("One model of a workflow.",

@@ -94,7 +94,7 @@ var requests = []member{
 		maybe("min_value", share, "Minimum value of a concept in an output. Default: 0."),
 		maybe("language", text(oneOf(append([]string{""}, languages...)...)), "Stored but not used; each call sets its language."),
 		maybe("select_concepts", list(ref("ConceptRef"), member{"maxItems", limits["maxSelected"]}), ""),
-		maybe("hyper_parameters", text(), "Stored but not used."),
+		maybe("hyper_parameters", text(), hyper),
 		maybe("sample_ms", whole(), "Stored but not used."),
 		maybe("existing_model_id", text(), "Stored but not used."),
 		maybe("training_timeout", whole(), "Stored but not used."))},

@@ -1,0 +1,66 @@
+package training
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/train"
+)
+
+// TestPrecision reads the promised precision from hyper-parameters, which other services fill otherwise.
+func TestPrecision(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want float64
+		bad  bool
+	}{
+		{``, 0, false},
+		{`custom_training`, 0, false},
+		{`{"MAX_NITEMS": 1000000}`, 0, false},
+		{`{"MAX_NITEMS": 1000000, "precision": 0.95}`, 0.95, false},
+		{`{"precision": 1}`, 0, true},
+		{`{"precision": 0.4}`, 0, true},
+		{`{"precision": "high"}`, 0, true},
+	} {
+		if got, err := Precision(tt.text); got != tt.want || (err != nil) != tt.bad {
+			t.Errorf("%s: %v, %v", tt.text, got, err)
+		}
+	}
+}
+
+// TestVersionPromisesItsPrecision trains with a precision of 0.6, which six pictures support, and with the default.
+func TestVersionPromisesItsPrecision(t *testing.T) {
+	for _, tt := range []struct {
+		settings []log.Setting
+		want     float64
+		kept     bool
+	}{
+		{nil, train.DefaultPrecision, false},
+		{[]log.Setting{{Name: settingHyper, JSON: []byte(`"{\"precision\":0.6}"`)}}, 0.6, true},
+	} {
+		w := newWorld(t)
+		w.make([]string{"cat", "dog"}, tt.settings...)
+		for i := range 12 {
+			w.add(i%2, []string{"cat", "dog"}[i%2])
+		}
+		v := w.train("v")
+		if v.Code != catalog.VersionTrained {
+			t.Fatalf("version %+v", v)
+		}
+		view := w.p.View()
+		manifest, err := view.Manifest(&v)
+		view.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m train.Metrics
+		if err := json.Unmarshal(manifest.Metrics, &m); err != nil {
+			t.Fatal(err)
+		}
+		if c := &m.Concepts[0]; m.Precision != tt.want || c.Supported >= m.Precision != tt.kept {
+			t.Errorf("%v promised and %v supported, want %v and kept %v", m.Precision, c.Supported, tt.want, tt.kept)
+		}
+	}
+}
