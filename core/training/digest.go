@@ -2,8 +2,10 @@ package training
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"math"
 	"slices"
 
 	"github.com/sightline-dev/sightline/core/predict"
@@ -35,6 +37,7 @@ func (d *digester) sum(p *train.Problem, base [sha256.Size]byte) (sum [sha256.Si
 	le := binary.LittleEndian
 	b := le.AppendUint32([]byte("sightline training 1\n"), train.Engine)
 	b = append(append(b, base[:]...), oneIf(p.Exclusive), oneIf(p.Closed))
+	b = le.AppendUint64(b, math.Float64bits(cmp.Or(p.Precision, train.DefaultPrecision)))
 	b = le.AppendUint32(b, uint32(len(p.Concepts)))
 	for _, id := range p.Concepts {
 		b = append(le.AppendUint32(b, uint32(len(id))), id...)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"math"
 	"slices"
 	"testing"
 
@@ -68,7 +69,8 @@ func TestDigest(t *testing.T) {
 		},
 		"settings that do not matter": func(w *world) [sha256.Size]byte {
 			off := log.Setting{Name: settingClosed, JSON: []byte("false")}
-			return w.teach(lessons(), pets, log.Setting{Name: "select_concepts", JSON: []byte("[]")}, off)
+			usual := log.Setting{Name: settingHyper, JSON: []byte(`"{\"precision\":0.9}"`)}
+			return w.teach(lessons(), pets, log.Setting{Name: "select_concepts", JSON: []byte("[]")}, off, usual)
 		},
 	}
 	for name, made := range same {
@@ -89,7 +91,10 @@ func TestDigest(t *testing.T) {
 		"concepts":      func(w *world) [sha256.Size]byte { return w.teach(lessons(), []string{"cat", "dog", "cow"}) },
 		"order of them": func(w *world) [sha256.Size]byte { return w.teach(lessons(), []string{"dog", "cat"}) },
 		"exclusive":     func(w *world) [sha256.Size]byte { return w.teach(lessons(), pets, exclusive) },
-		"closed":        func(w *world) [sha256.Size]byte { return w.teach(lessons(), pets, closed) },
+		"precision": func(w *world) [sha256.Size]byte {
+			return w.teach(lessons(), pets, log.Setting{Name: settingHyper, JSON: []byte(`"{\"precision\":0.6}"`)})
+		},
+		"closed": func(w *world) [sha256.Size]byte { return w.teach(lessons(), pets, closed) },
 		"network": func(w *world) [sha256.Size]byte {
 			w.net.base[31] = 1
 			w.open()
@@ -150,7 +155,7 @@ func TestDigestPreimage(t *testing.T) {
 	number := func(n int) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(n)) }
 	want := hash(
 		[]byte("sightline training 1\n"), number(train.Engine), w.net.base[:], []byte{1, 0},
-		number(2), number(3), []byte("cat"), number(3), []byte("dog"),
+		binary.LittleEndian.AppendUint64(nil, math.Float64bits(0.9)), number(2), number(3), []byte("cat"), number(3), []byte("dog"),
 		hash(background...),
 		number(7), bytes.Join(examples, nil),
 	)

@@ -26,6 +26,7 @@
 //	core        number   train.Engine
 //	network     32 bytes predict.Set.Base, which holds predict.Engine
 //	settings    2 bytes  1 if concepts_mutually_exclusive, else 0; 1 if closed_environment, else 0
+//	precision   8 bytes  that the cut-offs promise, an IEEE 754 double, lowest byte first
 //	concepts    number, then of each, in the order of the model: the number of bytes of its id, its id in UTF-8
 //	background  32 bytes SHA-256 of the network's background embeddings, of none in a closed environment
 //	examples    number, then of each 32 bytes, ascending: the SHA-256 of
