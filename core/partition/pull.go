@@ -36,8 +36,8 @@ type Told struct {
 // among the entries; those that are conflicts are kept until they are dismissed, too.
 //
 // Its cost grows with the pending operations, which are folded again: while there are many, runs
-// should be long. Entries are borrowed. Errors: ErrCursor, ErrChain, ErrSite and those of kv; nothing is
-// changed then.
+// should be long. Entries are borrowed. Errors: ErrCursor, ErrChain, ErrSite, kv.ErrFull unless all that the
+// entries do is to delete, and others of kv; nothing is changed then.
 func (p *Partition) Pull(ctx context.Context, r Run) ([]Told, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -89,10 +89,23 @@ func (r *Run) check(at Cursor) (Cursor, error) {
 	return at, nil
 }
 
+// deletes reports whether all the entries make room.
+func (r *Run) deletes() bool {
+	for i := range r.Entries {
+		if !deletes([]log.Body{r.Entries[i].Op.Body}) {
+			return false
+		}
+	}
+	return true
+}
+
 // pull is Pull under its lock.
 func (p *Partition) pull(r *Run) ([]Told, error) {
 	cursor, err := r.check(p.replica.cursor)
 	if err != nil {
+		return nil, err
+	}
+	if err := p.o.Store.Room(); err != nil && !r.deletes() {
 		return nil, err
 	}
 	m := p.newMix()

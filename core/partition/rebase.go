@@ -79,6 +79,9 @@ func (p *Partition) replace(ctx context.Context, what string, do func(m *mix) er
 	if err := p.whyClosed(); err != nil {
 		return err
 	}
+	if err := p.o.Store.Room(); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
 	if err := p.foldLocked(p.log.Head()); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}

@@ -234,6 +234,40 @@ func TestReplica(t *testing.T) {
 	}
 }
 
+// TestPullFull: a full store takes only entries that make room. With space it takes all.
+func TestPullFull(t *testing.T) {
+	origin := open(t, memkv.New())
+	store := &faulty{Store: memkv.New()}
+	c := openReplica(t, store, 2)
+	a := submit(t, origin, create("a"))[0]
+	c.pull(t, origin, 9)
+	submit(t, origin, create("b"), &log.InputDelete{Input: a.Dot})
+	store.set(&store.room, kv.ErrFull)
+	before := store.applied.Load()
+	for _, n := range []int{1, 2} {
+		if _, err := c.Pull(context.Background(), run(t, origin, c.Cursor(), n)); !errors.Is(err, kv.ErrFull) || store.applied.Load() != before {
+			t.Errorf("a pull of %d entries to a full store: %v, %d batches, want ErrFull and none", n, err, store.applied.Load()-before)
+		}
+	}
+	x, _ := export(t, origin, [32]byte{})
+	if err := c.Rebase(context.Background(), x.Snapshot); !errors.Is(err, kv.ErrFull) || store.applied.Load() != before {
+		t.Errorf("a snapshot to a full store: %v, %d batches, want ErrFull and none", err, store.applied.Load()-before)
+	}
+	c.check(t, origin)
+	submit(t, c.Partition, &log.InputDelete{Input: a.Dot})
+	store.set(&store.room, nil)
+	c.pull(t, origin, 1)
+	store.set(&store.room, kv.ErrFull)
+	c.pull(t, origin, 1) // deletes
+	c.push(t, origin, 1)
+	c.pull(t, origin, 1) // the echo of a deletion
+	c.pull(t, origin, 0) // how far the log is stable
+	if issued, confirmed := c.Outbox(); c.Cursor().Seq != 4 || issued != 1 || confirmed != 1 {
+		t.Errorf("cursor %d, outbox %d, %d", c.Cursor().Seq, issued, confirmed)
+	}
+	c.check(t, origin)
+}
+
 func TestReplicaLease(t *testing.T) {
 	store := memkv.New()
 	p := openReplica(t, store, 0)

@@ -24,17 +24,29 @@ func (p *Partition) Step(ctx context.Context, now time.Time) (more bool, err err
 	if more, err = p.stepTidy(); err != nil {
 		return false, fmt.Errorf("step: %w", err)
 	}
-	if p.index != nil {
-		again, err := p.index.Step(ctx, indexSteps)
-		if err != nil {
-			return false, fmt.Errorf("index: %w", err)
-		}
-		more = more || again
+	again, err := p.stepIndex(ctx)
+	if err != nil {
+		return false, fmt.Errorf("index: %w", err)
 	}
+	more = more || again
 	if err := p.stepKeep(ctx, now); err != nil {
 		return false, fmt.Errorf("log: %w", err)
 	}
 	return more, nil
+}
+
+// stepIndex lets the index catch up. A store that is full has it done later; meanwhile a search compares what the index lacks one by one.
+func (p *Partition) stepIndex(ctx context.Context) (more bool, err error) {
+	if p.index == nil {
+		return false, nil
+	}
+	if err = p.o.Store.Room(); err == nil {
+		more, err = p.index.Step(ctx, indexSteps)
+	}
+	if errors.Is(err, kv.ErrFull) {
+		return false, nil
+	}
+	return more, err
 }
 
 // stepKeep trims the log and moves the horizon. A store that is full has it done later.

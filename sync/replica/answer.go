@@ -79,7 +79,7 @@ func (m *Machine) wrong(l *lane, err error) error {
 		m.failed(l, 0, err)
 		return nil
 	case errors.Is(err, kv.ErrFull):
-		m.failed(l, longPause, err)
+		m.failed(l, longPause, fmt.Errorf("the disk is full: waiting for space: %w", err))
 		return nil
 	}
 	return fmt.Errorf("%s: %w", l.name, err)

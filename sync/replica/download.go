@@ -13,6 +13,7 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/sync/wire"
 )
@@ -75,6 +76,10 @@ func (m *Machine) need(h blob.Hash) error {
 		m.effects = append(m.effects, Got{Blob: h, Err: blob.ErrNotFound})
 		return nil
 	}
+	if err := m.o.Store.Room(); err != nil {
+		m.effects = append(m.effects, Got{Blob: h, Err: err})
+		return nil
+	}
 	d := &m.load
 	if d.now == h {
 		d.needed = true
@@ -96,6 +101,9 @@ func (m *Machine) startDownload(l *lane) error {
 		if err := m.nextDownload(); err != nil || d.now.IsZero() {
 			return err
 		}
+	}
+	if err := m.o.Store.Room(); err != nil {
+		return err
 	}
 	a := Ask{Method: "GET", Path: "/v2/sync/blobs/" + d.now.String()}
 	if len(d.part) > 0 {
@@ -207,6 +215,10 @@ func (m *Machine) downloaded(l *lane, status int, fields []api.Field, body []byt
 			return m.notGot(l, err)
 		}
 		return fmt.Errorf("%w: %w", errAnswer, err)
+	case errors.Is(err, kv.ErrFull):
+		m.got(err)
+		d.rescan()
+		return err
 	case err != nil:
 		return err
 	}

@@ -20,7 +20,10 @@ import (
 // full is a store without room.
 type full struct {
 	kv.Store
-	is bool
+	is   bool // nothing can be written
+	low  bool // only deletions may be written
+	log  bool // there is no room for a sync
+	took int  // batches that were applied
 }
 
 func (f *full) err() error {
@@ -30,18 +33,24 @@ func (f *full) err() error {
 	return nil
 }
 
-func (f *full) Room() error { return f.err() }
+func (f *full) Room() error {
+	if f.low {
+		return kv.ErrFull
+	}
+	return f.err()
+}
 
 func (f *full) Apply(b *kv.Batch) error {
 	if err := f.err(); err != nil {
 		return err
 	}
+	f.took++
 	return f.Store.Apply(b)
 }
 
 func (f *full) Commit(b *kv.Batch) (func() error, error) {
-	if err := f.err(); err != nil {
-		return nil, err
+	if err := f.err(); err != nil || f.log {
+		return nil, kv.ErrFull
 	}
 	return f.Store.Commit(b)
 }
@@ -63,6 +72,88 @@ func TestFull(t *testing.T) {
 	f.is = false
 	r.settle()
 	r.agree()
+}
+
+// TestLow: while the disk is nearly full nothing is pulled but deletions, no snapshot and no picture is fetched, and own operations
+// reach the origin. With room all is pulled.
+func TestLow(t *testing.T) {
+	r := newRig(t, replica.Options{Wants: wire.Wants{Blobs: wire.BlobsFull}})
+	f := &full{}
+	r.over = func(s kv.Store) kv.Store { f.Store = s; return f }
+	r.crash()
+	r.origin.submit(create("a"))
+	r.settle()
+	r.write(create("mine"))
+	f.low = true
+	took := f.took
+	problem := func() bool { return strings.Contains(r.status().Problem, "the disk is full: ") }
+	away := r.picture(20)
+	r.origin.blobs[away.Blob], _ = r.blobs.Get(t.Context(), away.Blob)
+	if err := r.blobs.Delete(t.Context(), away.Blob); err != nil {
+		t.Fatal(err)
+	}
+	r.origin.submit(create("b"), away)
+	r.run(func() bool { return problem() && r.status().Accepted == 1 }, 40)
+	if s := r.status(); s.Cursor != 1 || s.Head < 3 || s.Phase != replica.Pulling || f.took != took {
+		t.Errorf("%d batches, %+v", f.took-took, s)
+	}
+	r.effects = nil
+	r.step(replica.Need{Blob: away.Blob})
+	if want := replica.Effect(replica.Got{Blob: away.Blob, Err: kv.ErrFull}); !slices.Contains(r.effects, want) {
+		t.Errorf("effects %v, want %v", r.effects, want)
+	}
+	if err := r.origin.part.Log().Trim(r.origin.part.Log().Head() + 1); err != nil { // a snapshot is needed
+		t.Fatal(err)
+	}
+	asks := r.origin.got["snapshot"]
+	r.run(func() bool { return problem() && r.status().Phase == replica.Rebasing }, 40)
+	if s := r.status(); s.Cursor != 1 || f.took != took || r.origin.got["snapshot"] > asks+1 {
+		t.Errorf("%d batches, %d requests, %+v", f.took-took, r.origin.got["snapshot"]-asks, s)
+	}
+	f.low = false
+	r.settle()
+	r.agree()
+	if has, err := r.blobs.Has(t.Context(), away.Blob); !has || err != nil {
+		t.Errorf("the picture is here: %v, %v", has, err)
+	}
+}
+
+// TestLowDeletes: what the origin deletes makes room, however full the disk is.
+func TestLowDeletes(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	f := &full{}
+	r.over = func(s kv.Store) kv.Store { f.Store = s; return f }
+	r.crash()
+	r.origin.submit(create("a"), create("b"))
+	r.settle()
+	f.low = true
+	r.origin.submit(&log.InputDelete{Input: log.Dot{Site: log.Origin, Seq: 1}})
+	r.write(&log.InputDelete{Input: log.Dot{Site: log.Origin, Seq: 2}})
+	r.settle()
+	r.agree()
+}
+
+// TestFullUnsynced: a disk without room for a sync ends nothing: what was pulled is synced once there is room.
+func TestFullUnsynced(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	f := &full{}
+	r.over = func(s kv.Store) kv.Store { f.Store = s; return f }
+	r.crash()
+	r.settle()
+	f.log = true
+	r.origin.submit(create("a"))
+	r.settle()
+	r.step(replica.Stop{})
+	if r.disk.durable == len(r.disk.batches) {
+		t.Error("nothing was left unsynced")
+	}
+	f.log = false
+	r.step(replica.Begin{})
+	r.settle()
+	r.step(replica.Stop{})
+	if r.disk.durable != len(r.disk.batches) {
+		t.Errorf("%d of %d batches are durable", r.disk.durable, len(r.disk.batches))
+	}
 }
 
 // TestStrays: answers to nothing, or to what was given up, change nothing.

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"errors"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/kv"
@@ -32,6 +33,10 @@ func (m *Machine) keep() error {
 	wait, err := m.o.Store.Commit(&kv.Batch{})
 	if err == nil {
 		err = wait()
+	}
+	if errors.Is(err, kv.ErrFull) { // what was pulled can be pulled again
+		m.kept.next = m.at + longPause
+		return nil
 	}
 	if err != nil {
 		return err

@@ -73,6 +73,9 @@ func (m *Machine) startRebase(l *lane) error {
 	if !m.session.rebase {
 		return m.sweep()
 	}
+	if err := m.o.Store.Room(); err != nil {
+		return err
+	}
 	if r.manifest == nil {
 		query := m.where("vectors", m.vectors())
 		if r.name != ([32]byte{}) {
@@ -96,7 +99,10 @@ func (m *Machine) startAhead() error {
 	if !m.session.rebase || m.rebase.manifest == nil || m.lane[laneRebase].id == 0 {
 		return nil
 	}
-	_, err := m.askPart(laneAhead, laneRebase)
+	err := m.o.Store.Room()
+	if err == nil {
+		_, err = m.askPart(laneAhead, laneRebase)
+	}
 	return err
 }
 

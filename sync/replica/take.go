@@ -46,6 +46,9 @@ func (m *Machine) gives() (bool, error) {
 // Place puts a piece of a snapshot, which has that hash, where its derived records belong, in place of the machine of the application,
 // which is between two steps. It returns false, and changes nothing, for a piece with other things, or where there are inputs already.
 func Place(store kv.Store, app catalog.AppID, hash blob.Hash, piece []byte) (bool, error) {
+	if err := store.Room(); err != nil {
+		return false, err
+	}
 	none, err := blank(store, app)
 	var b kv.Batch
 	if err != nil || !none || !partition.Place(&b, app, hash, piece) {

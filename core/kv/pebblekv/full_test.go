@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io/fs"
+	"log/slog"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -28,6 +29,8 @@ func TestWatermark(t *testing.T) {
 	var free atomic.Int64
 	broken := errors.New("no such disk")
 	o := small(vfs.NewMem())
+	var said bytes.Buffer
+	o.Logger = slog.New(slog.NewTextHandler(&said, nil))
 	o.Watermark = 1000
 	o.Free = func() (int64, error) {
 		if free.Load() < 0 {
@@ -41,13 +44,18 @@ func TestWatermark(t *testing.T) {
 	for _, tt := range []struct {
 		free int64
 		want error
-	}{{1000, nil}, {999, kv.ErrFull}, {-1, broken}, {5000, nil}} {
+	}{{1000, nil}, {999, kv.ErrFull}, {998, kv.ErrFull}, {-1, broken}, {5000, nil}, {6000, nil}} {
 		free.Store(tt.free)
 		if err := s.Room(); !errors.Is(err, tt.want) {
 			t.Errorf("Room with %d bytes free = %v, want %v", tt.free, err, tt.want)
 		}
 		if err := s.Apply(b); err != nil {
 			t.Errorf("Apply with %d bytes free = %v: deleting must remain allowed", tt.free, err)
+		}
+	}
+	for _, line := range []string{`level=ERROR msg="the disk is nearly full: rejecting writes" free=999 required=1000`, `msg="the disk has space again: accepting writes" free=5000`} {
+		if strings.Count(said.String(), line) != 1 {
+			t.Errorf("%q is not in the log once:\n%s", line, &said)
 		}
 	}
 	if err := s.Close(); err != nil {
@@ -204,6 +212,15 @@ func TestBallast(t *testing.T) {
 	d.matches = func(op errorfs.Op) bool { return exists() && op.Path != ballast }
 	o := d.options()
 	o.Ballast = 1 << 20
+	o.Free = func() (int64, error) {
+		switch {
+		case !d.full.Load():
+			return 1 << 40, nil
+		case exists():
+			return 0, nil
+		}
+		return o.Ballast, nil
+	}
 	s := open(t, o)
 	if !exists() {
 		t.Fatal("no ballast")
@@ -230,6 +247,89 @@ func TestBallast(t *testing.T) {
 	}
 	if err := s.Close(); err != nil || exists() {
 		t.Errorf("Close = %v, ballast there %v, want it gone", err, exists())
+	}
+}
+
+// Once the ballast is given up, nothing takes the last space, which the log needs: a disk that others fill stops no reads.
+func TestNoSpaceLeft(t *testing.T) {
+	d := &fullDisk{MemFS: vfs.NewMem()}
+	var free atomic.Int64
+	d.matches = func(op errorfs.Op) bool {
+		_, err := d.Stat(folder + "/" + ballastName)
+		return err == nil && op.Path != folder+"/"+ballastName || free.Load() == 0
+	}
+	o := d.options()
+	o.Ballast = 1 << 20
+	o.Free = func() (int64, error) { return free.Load(), nil }
+	died := make(chan error, 1)
+	o.Fatal = func(err error) { died <- err }
+	free.Store(1 << 40)
+	s := open(t, o)
+	d.full.Store(true)
+	free.Store(1 << 20) // of the ballast
+	wait, err := s.Commit(filler(0))
+	if err == nil {
+		err = wait()
+	}
+	if err != nil {
+		t.Fatalf("a commit that the ballast makes room for: %v", err)
+	}
+	free.Store(0) // others have taken it
+	for i := range 3 {
+		if _, err := s.Commit(filler(1 + i)); !errors.Is(err, kv.ErrFull) || errors.Is(err, kv.ErrFailed) {
+			t.Errorf("Commit = %v, want ErrFull", err)
+		}
+	}
+	if v, err := s.Get([]byte("filler-0000")); len(v) != 1000 || err != nil || len(died) > 0 {
+		t.Errorf("Get on a full disk = %d bytes, %v, %d failures", len(v), err, len(died))
+	}
+	d.full.Store(false)
+	free.Store(1 << 40)
+	if err := errors.Join(s.Room(), s.Apply(filler(1)), s.Close()); err != nil {
+		t.Errorf("with space again: %v", err)
+	}
+}
+
+// A store that is opened on a full disk says that the disk is full, and nothing of damage.
+func TestOpenWhileFull(t *testing.T) {
+	d := &fullDisk{MemFS: vfs.NewCrashableMem(), matches: func(op errorfs.Op) bool {
+		return op.Kind == errorfs.OpFileWrite && strings.HasSuffix(op.Path, ".sst")
+	}}
+	s := open(t, d.options())
+	for i := range 100 {
+		wait, err := s.Commit(filler(i))
+		if err == nil {
+			err = wait()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	crashed := d.CrashClone(vfs.CrashCloneCfg{})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d.MemFS = crashed
+	o := d.options()
+	var said bytes.Buffer
+	o.Logger = slog.New(slog.NewTextHandler(&said, nil))
+	d.full.Store(true)
+	if s, err := Open(folder, o); !errors.Is(err, kv.ErrFull) || errors.Is(err, kv.ErrCorrupt) {
+		t.Errorf("Open on a full disk = %v, %v, want ErrFull", s, err)
+	}
+	h := newHealth(&o) // Pebble may, or may not, look for a table that could not be written
+	h.fail(syscall.ENOSPC)
+	h.damage(errors.New("no such table"))
+	if strings.Contains(said.String(), "damage") || !strings.Contains(said.String(), "the disk is full") {
+		t.Errorf("log:\n%s", &said)
+	}
+	d.full.Store(false)
+	s = open(t, d.options())
+	if v, err := s.Get([]byte("filler-0099")); len(v) != 1000 || err != nil {
+		t.Errorf("Get with space again = %d bytes, %v", len(v), err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

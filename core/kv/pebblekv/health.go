@@ -21,12 +21,14 @@ type health struct {
 	fatal   func(error)
 	free    func() (int64, error) // or nil
 	least   int64                 // bytes that must be free
+	last    int64                 // without a ballast, bytes that new batches leave to the log and the tables
 	reserve func() error          // sets the ballast aside again
 
 	mu      sync.Mutex
 	changed sync.Cond // of what follows
 	failed  error     // kv.ErrFailed with its cause, for ever
 	damaged error     // kv.ErrCorrupt with its cause, for ever
+	short   bool      // the last look at the disk found less than must be free
 	low     bool      // the disk was full: the ballast is gone
 	out     bool      // … and a write failed for lack of space all the same
 	serving bool      // Open is about to return
@@ -35,7 +37,7 @@ type health struct {
 }
 
 func newHealth(o *Options) *health {
-	h := &health{log: o.Logger, fatal: o.Fatal, free: o.Free, least: o.Watermark, reserve: func() error { return nil }}
+	h := &health{log: o.Logger, fatal: o.Fatal, free: o.Free, least: o.Watermark, last: o.Ballast / 2, reserve: func() error { return nil }}
 	h.changed.L = &h.mu
 	return h
 }
@@ -55,10 +57,13 @@ func (h *health) fail(cause error) {
 	}
 }
 
-// damage notes that stored bytes are not what they were.
+// damage notes that stored bytes are not what they were. A failed store lacks files that it could not write, which is another matter.
 func (h *health) damage(cause error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.failed != nil {
+		return
+	}
 	if h.damaged == nil {
 		h.damaged = fmt.Errorf("%w: %w", kv.ErrCorrupt, cause)
 	}
@@ -113,10 +118,19 @@ func (h *health) failure() error {
 	return h.failed
 }
 
-// writable is nil when a batch may be handed to Pebble.
+// writable is nil when a batch may be handed to Pebble. A log that finds no space fails the store, so the last space is not for new batches.
 func (h *health) writable() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.failed == nil && h.low && !h.out && h.free != nil {
+		free, err := h.free()
+		if err != nil {
+			return fmt.Errorf("free space: %w", err)
+		}
+		if free < h.last {
+			return errNoSpace
+		}
+	}
 	if h.failed == nil && h.out {
 		return errNoSpace
 	}
@@ -141,8 +155,13 @@ func (h *health) room() error {
 	case h.damaged != nil:
 		return h.damaged
 	case known && free < h.least:
+		if !h.short {
+			h.short = true
+			h.log.Error("the disk is nearly full: rejecting writes", "free", free, "required", h.least)
+		}
 		return fmt.Errorf("%w: %d bytes free, %d required", kv.ErrFull, free, h.least)
 	case !h.low:
+		h.spacious(free)
 		return nil
 	}
 	if err := h.reserve(); err != nil && known {
@@ -150,10 +169,19 @@ func (h *health) room() error {
 	}
 	h.low, h.out = false, false
 	h.changed.Broadcast()
+	h.spacious(free)
 	if !known { // it was a try: the next call tells how it went
 		return fmt.Errorf("%w: trying again", kv.ErrFull)
 	}
 	return nil
+}
+
+// spacious notes that there is enough space. mu is held.
+func (h *health) spacious(free int64) {
+	if h.short {
+		h.short = false
+		h.log.Info("the disk has space again: accepting writes", "free", free)
+	}
 }
 
 var errNoSpace = fmt.Errorf("%w: waiting for space", kv.ErrFull)
