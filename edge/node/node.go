@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os/exec"
 	"sync"
 	"time"
@@ -145,7 +146,7 @@ func (n *Node) Keep(ctx context.Context, env *command.Env, s command.Served) (bo
 	l := s.Listener
 	if l == nil {
 		var err error
-		if l, err = system.Listen(ctx, s.Listen); err != nil {
+		if l, err = listen(ctx, s); err != nil {
 			return true, err
 		}
 	}
@@ -166,6 +167,32 @@ func (n *Node) Keep(ctx context.Context, env *command.Env, s command.Served) (bo
 		return true, command.Told(exit.ExitCode()) // by the process that was kept
 	}
 	return true, err
+}
+
+// A server whose keeper was killed is killed with it. Until it has ended, it has the data folder and the address.
+const (
+	endTime = 10 * time.Second // the longest wait for its end
+	endLook = 50 * time.Millisecond
+)
+
+// listen waits for the end of the folder's previous server, and opens a listener.
+func listen(ctx context.Context, s command.Served) (net.Listener, error) {
+	for look := range endTime / endLook {
+		release, err := system.Lock(s.Data)
+		if err == nil {
+			if err := release(); err != nil {
+				return nil, err
+			}
+		}
+		if !errors.Is(err, system.ErrLocked) || ctx.Err() != nil {
+			break
+		}
+		if look == 0 {
+			s.Log.Warn("waiting for another server to release the data folder", "data", s.Data, "limit", endTime.String())
+		}
+		system.Pause(ctx, endLook)
+	}
+	return system.Listen(ctx, s.Listen)
 }
 
 // graceTime is how long after a call's time the keeper waits: the process tells of itself where it can.

@@ -1,19 +1,28 @@
 package node
 
 import (
+	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/sightline-dev/sightline/origin/command"
 	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/wasm/host"
 )
@@ -106,4 +115,71 @@ func TestEarlierIdentity(t *testing.T) {
 	if kept, err := os.ReadFile(filepath.Join(name, identityFile)); err != nil || string(kept) != earlier {
 		t.Errorf("the file is %s, %v", kept, err)
 	}
+}
+
+// TestListenAfterKilled: a server that starts while the previous one is still dying gets the folder and the address in the end.
+func TestListenAfterKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		data := t.TempDir()
+		release, err := system.Lock(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dying, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		s := command.Served{Listen: dying.Addr().String(), Data: data, Log: slog.New(slog.NewTextHandler(&said, nil))}
+		got := make(chan error)
+		var next net.Listener
+		go func() {
+			l, err := listen(t.Context(), s)
+			next = l
+			got <- err
+		}()
+		synctest.Wait()
+		select {
+		case err := <-got:
+			t.Fatalf("listen = %v while the previous server has the address", err)
+		default:
+		}
+		if err := errors.Join(dying.Close(), release()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-got; err != nil {
+			t.Fatal(err)
+		}
+		if next.Addr().String() != s.Listen || strings.Count(said.String(), "waiting") != 1 {
+			t.Errorf("listens on %v, want %s; log: %s", next.Addr(), s.Listen, &said)
+		}
+		if err := next.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestListenInUse: the address of another program is an error at once, and that of a server that lives one in the end.
+func TestListenInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		other, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, begun := t.TempDir(), time.Now()
+		s := command.Served{Listen: other.Addr().String(), Data: data, Log: slog.New(slog.DiscardHandler)}
+		if _, err := listen(t.Context(), s); !errors.Is(err, syscall.EADDRINUSE) || time.Since(begun) > 0 {
+			t.Errorf("listen = %v after %v, want EADDRINUSE at once", err, time.Since(begun))
+		}
+		release, err := system.Lock(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := listen(t.Context(), s); !errors.Is(err, syscall.EADDRINUSE) || time.Since(begun) != endTime {
+			t.Errorf("listen = %v after %v, want EADDRINUSE after %v", err, time.Since(begun), endTime)
+		}
+		if err := errors.Join(other.Close(), release()); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

@@ -84,6 +84,7 @@ type Program interface {
 type Served struct {
 	Listen   string       // address and port
 	Listener net.Listener // there, inherited; nil: nobody listens yet
+	Data     string       // data folder
 	Log      *slog.Logger
 }
 

@@ -68,7 +68,7 @@ func runServe(cmd *cobra.Command, env *Env) error {
 	}
 	s.listener, s.folder = inherited, env.Data
 	log := newLog(env.Stderr, s)
-	if kept, err := env.Program.Keep(ctx, env, Served{Listen: s.listen, Listener: inherited, Log: log}); kept {
+	if kept, err := env.Program.Keep(ctx, env, Served{Listen: s.listen, Listener: inherited, Data: s.data, Log: log}); kept {
 		return err
 	}
 	if s.workers == 0 {
