@@ -35,8 +35,11 @@ type Standing struct {
 	Retry    time.Time // when the next try is made; zero: nothing waits for one
 }
 
-// unkept is the phase of a copy that nobody keeps in step now.
-const unkept = "stopped"
+// Phases of a copy.
+const (
+	unkept = "stopped" // nobody keeps it in step now
+	inSync = "current"
+)
 
 // errNoCopy is the answer of an application that is no copy.
 var errNoCopy = &fault{ErrPath, "This application is not a replica. Writes are in its log at once. " +
@@ -55,6 +58,51 @@ func (x *exchange) copied() (*partition.Partition, Standing, error) {
 	}
 	_, confirmed := p.Outbox()
 	return p, Standing{Phase: unkept, Head: p.Cursor().Seq, Accepted: confirmed, Folded: confirmed}, nil
+}
+
+// absent refuses a deletion that names things unknown to a copy that is not in sync: its origin may have them, and would
+// keep them. Things whose deletion the copy knows of are none of these, so that a call may be repeated.
+func (x *exchange) absent(kind error, ids []string) error {
+	p, s, err := x.copied()
+	if errors.Is(err, errNoCopy) || err == nil && (len(ids) == 0 || s.Phase == inSync) {
+		return nil
+	}
+	var all bool // all of them are deleted by an operation of the copy's own
+	var made []log.Body
+	if err == nil {
+		err = p.Made(s.Folded, func(op log.Op) bool {
+			switch op.Body.(type) {
+			case *log.InputDelete, *log.ModelDelete:
+				made = append(made, op.Body)
+			case *log.InputDeleteAll:
+				all = all || kind == ErrNoInput
+			case *log.ModelDeleteAll:
+				all = all || kind == ErrPath
+			}
+			return true
+		})
+	}
+	deleted := map[string]bool{}
+	for _, body := range made {
+		id, failed := p.NameOf(body)
+		err = errors.Join(err, failed)
+		deleted[id] = true
+	}
+	var unknown []string
+	for _, id := range ids {
+		known := all || deleted[id]
+		if !known && kind == ErrNoInput && err == nil {
+			_, known, err = p.Deleted(id)
+		}
+		if !known {
+			unknown = append(unknown, id)
+		}
+	}
+	if err != nil || len(unknown) == 0 {
+		return err
+	}
+	return refusef(kind, "Unknown here: %s. This replica is not in sync with its origin, which may have more. Nothing was deleted. "+
+		"Try again when the replica is in sync, or at the origin.", strings.Join(unknown, ", "))
 }
 
 // copyStatus tells where a copy stands.

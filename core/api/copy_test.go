@@ -147,6 +147,51 @@ func TestOutbox(t *testing.T) {
 	a.stands(0, 0, 0)
 }
 
+// TestDeleteElsewhere: a copy that is not in sync does not confirm a deletion of what it has never had, since its origin may have it.
+// What was deleted here is deleted, and a copy in sync answers as its origin.
+func TestDeleteElsewhere(t *testing.T) {
+	a := newCopyAsked(t)
+	a.origin("POST /inputs", `{"inputs":[{"id":"pond","data":{"image":{"url":"http://pictures.test/blue.png"}}},{"id":"dune","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`)
+	a.origin("POST /models", `{"model":{"id":"wet"}}`)
+	a.Pull(t)
+	a.origin("POST /inputs", `{"inputs":[{"id":"lake","data":{"image":{"url":"http://pictures.test/green.png"}}}]}`)
+	a.origin("POST /models", `{"model":{"id":"dry"}}`)
+	ids := func(list string) string { return `{"ids":[` + list + `]}` }
+	refused := func(call, body, details string) {
+		t.Helper()
+		r := a.to(a.World, call, body)
+		want := `{"status":{"code":30102,"description":"Input does not exist","details":"` + details + `"}}`
+		if strings.Contains(call, "models") {
+			want = `{"status":{"code":11101,"description":"Resource does not exist","details":"` + details + `"}}`
+		}
+		if r.Status != 404 || string(r.Body) != want {
+			t.Errorf("%s %s: %d %s, want 404 %s", call, body, r.Status, r.Body, want)
+		}
+	}
+	rest := " This replica is not in sync with its origin, which may have more. Nothing was deleted. Try again when the replica is in sync, or at the origin."
+	a.Standing.Phase = "connecting"
+	refused("DELETE /inputs", ids(`"pond","lake"`), "Unknown here: lake."+rest)
+	refused("DELETE /models", ids(`"wet","dry"`), "Unknown here: dry."+rest)
+	a.stands(0, 0, 0)
+	for range 2 { // once more, as a client does that did not get the answer
+		a.do("DELETE /inputs", ids(`"pond"`))
+		a.do("DELETE /models", ids(`"wet"`))
+	}
+	a.stands(0, 2, 0)
+	a.Push(t)
+	a.Pull(t)
+	a.do("DELETE /inputs", ids(`"pond"`))
+	refused("DELETE /inputs", ids(`"sea"`), "Unknown here: sea."+rest)
+	a.do("DELETE /inputs", ids(`"lake"`))
+	a.Standing.Phase = "current"
+	if got, wrote := a.do("DELETE /inputs", ids(`"dune","sea"`)); got != "}" || wrote != "local 2:4-4" {
+		t.Errorf("in sync: %s %s", got, wrote)
+	}
+	a.Standing.Phase = "unreachable"
+	a.do("DELETE /inputs", `{"delete_all":true}`)
+	a.do("DELETE /inputs", ids(`"sea"`)) // all that there is, is deleted
+}
+
 // stands holds the counts of the status.
 func (a *copyAsked) stands(sent, queued, conflicts int) {
 	a.Helper()

@@ -144,8 +144,8 @@ func deleteInput(x *exchange) error {
 }
 
 // deleteInputs deletes the inputs whose ids the body lists, or all of them, in one operation.
-// Ids that stand for nothing are passed over: what is wanted is that they are gone. A body
-// that says neither deletes nothing.
+// Ids that stand for nothing are passed over: what is wanted is that they are gone. At a copy that is not in sync they are an
+// error, see [exchange.absent]. A body that says neither deletes nothing.
 func deleteInputs(x *exchange) error {
 	all, err := x.body.flag("delete_all")
 	if err != nil {
@@ -166,15 +166,20 @@ func deleteInputs(x *exchange) error {
 	v := x.app.Partition.View()
 	defer v.Close()
 	bodies := make([]log.Body, 0, len(ids))
+	var missing []string
 	for _, id := range ids {
 		in, err := v.InputByID(id)
 		if errors.Is(err, catalog.ErrNotFound) {
+			missing = append(missing, id)
 			continue
 		}
 		if err != nil {
 			return err
 		}
 		bodies = append(bodies, &log.InputDelete{Input: in.Dot})
+	}
+	if err := x.absent(ErrNoInput, missing); err != nil {
+		return err
 	}
 	return x.deleted(bodies...)
 }

@@ -304,8 +304,7 @@ func deleteModels(x *exchange) error {
 	return x.deleteListed()
 }
 
-// deleteListed deletes the models of body's ids. Ids that stand for nothing are passed over:
-// what is wanted is that they are gone.
+// deleteListed deletes the models of body's ids. Ids that stand for nothing are passed over, as by [deleteInputs].
 func (x *exchange) deleteListed() error {
 	ids, err := idList(ErrModelQuery, x.body, "ids")
 	if err != nil {
@@ -314,9 +313,11 @@ func (x *exchange) deleteListed() error {
 	v := x.view()
 	defer v.Close()
 	var bodies []log.Body
+	var missing []string
 	for _, id := range ids {
 		m, err := x.findModel(v, id, "")
 		if errors.Is(err, ErrPath) {
+			missing = append(missing, id)
 			continue
 		}
 		if err != nil {
@@ -326,6 +327,9 @@ func (x *exchange) deleteListed() error {
 			return publicModel(id)
 		}
 		bodies = append(bodies, &log.ModelDelete{Model: m.own.Dot})
+	}
+	if err := x.absent(ErrPath, missing); err != nil {
+		return err
 	}
 	return x.done(bodies...)
 }
