@@ -78,8 +78,7 @@ func (s *stepper) place(ctx context.Context, hash blob.Hash, piece []byte) (bool
 // spoke reports whether a stream of the origin's has come on, before whose entries, and whose word that there
 // are no more, stands what has changed of the keys.
 func spoke(before, now *replica.Status) bool {
-	pulls := now.Phase == replica.Pulling || now.Phase == replica.Current
-	return pulls && (now.Cursor > before.Cursor || !now.AsOf.IsZero() && !now.AsOf.Equal(before.AsOf))
+	return !now.Heard.IsZero() && !now.Heard.Equal(before.Heard)
 }
 
 // effect takes what a link does not.

@@ -97,6 +97,8 @@ func TestLow(t *testing.T) {
 	if s := r.status(); s.Cursor != 1 || s.Head < 3 || s.Phase != replica.Pulling || f.took != took {
 		t.Errorf("%d batches, %+v", f.took-took, s)
 	}
+	heard := r.status().Heard
+	r.run(func() bool { return r.status().Heard.After(heard) }, 40) // keys do not grow old
 	r.effects = nil
 	r.step(replica.Need{Blob: away.Blob})
 	if want := replica.Effect(replica.Got{Blob: away.Blob, Err: kv.ErrFull}); !slices.Contains(r.effects, want) {

@@ -110,7 +110,7 @@ func (m *Machine) frame(l *lane, f *wire.Frame) error {
 	case wire.TypeKeepalive:
 		_, err := wire.DecodeKeepalive(f.Body)
 		if err == nil && m.pull.caught && m.told.head == m.p.Cursor().Seq {
-			m.told.current = m.wall
+			m.told.current, m.told.heard = m.wall, m.wall
 		}
 		return err
 	case wire.TypeEnd:
@@ -226,6 +226,9 @@ func (m *Machine) entries(l *lane, body []byte) error {
 		Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Entries: entries,
 		Also: func(b *kv.Batch) { b.Append(&beside) },
 	})
+	if err == nil || errors.Is(err, kv.ErrFull) {
+		m.told.heard = m.wall
+	}
 	switch {
 	case errors.Is(err, partition.ErrChain):
 		m.astray(l, err)
@@ -288,7 +291,7 @@ func (m *Machine) checkpoint(l *lane, body []byte) error {
 		}
 	}
 	l.well()
-	m.told.head = k.Head
+	m.told.head, m.told.heard = k.Head, m.wall
 	if m.pull.caught = k.To == k.Head; m.pull.caught {
 		m.told.current = m.wall
 		m.echoed()

@@ -33,6 +33,7 @@ type told struct {
 	head      uint64 // last entry of the origin's log, as it said last
 	contact   time.Time
 	current   time.Time
+	heard     time.Time // a stream brought entries, or the news that there are none: the register before them is the newest
 	denied    string // why there is no session
 	problem   string // that a new session alone ends
 	verdicts  [8]uint64
@@ -63,6 +64,7 @@ type Status struct {
 	Head     uint64    // last entry of the origin's log at Contact, or later
 	Contact  time.Time // when the origin last answered at all; zero: not yet
 	AsOf     time.Time // when it last said that there was no more than what we have; zero: not yet
+	Heard    time.Time // when a stream last came as far as entries, before which the newest register comes; zero: not yet
 	Issued   uint64    // last own operation
 	Accepted uint64    // last one that the origin says its log has
 	Folded   uint64    // last one that was folded from its log
@@ -97,7 +99,7 @@ func (m *Machine) Status() Status {
 	t := &m.told
 	s := Status{
 		Phase: m.phase(&c), Site: m.p.Site(), Epoch: c.Epoch, Cursor: c.Seq, Head: max(t.head, c.Seq),
-		Contact: t.contact, AsOf: t.current, Issued: issued, Accepted: min(max(m.push.accepted, confirmed), issued), Folded: confirmed,
+		Contact: t.contact, AsOf: t.current, Heard: t.heard, Issued: issued, Accepted: min(max(m.push.accepted, confirmed), issued), Folded: confirmed,
 		Pieces: len(m.rebase.parts), PiecesDone: m.rebase.next,
 		Uploads: len(m.upload.queue), Downloads: m.downloads(),
 		BlobsSent: t.sentBlobs, BlobsGot: t.gotBlobs, Rebases: t.rebases, Repairs: t.repairs, Audited: t.audited,

@@ -285,7 +285,7 @@ func sizes(s *replica.Status) []*int {
 }
 
 func moments(s *replica.Status) []*time.Time {
-	return []*time.Time{&s.Contact, &s.AsOf, &s.Audited, &s.Retry}
+	return []*time.Time{&s.Contact, &s.AsOf, &s.Audited, &s.Retry, &s.Heard}
 }
 
 func putStatus(x *field.Encoder, s *replica.Status) {

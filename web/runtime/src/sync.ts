@@ -89,6 +89,7 @@ export interface Standing {
   asOf: number;
   audited: number;
   retry: number;
+  heard: number;
   problem: string;
   denied: string;
 }
@@ -199,7 +200,7 @@ const counts = [
   'refused',
 ] as const; // from field 4 on
 const sizes = ['pieces', 'piecesDone', 'uploads', 'downloads'] as const; // from 16 on
-const times = ['contact', 'asOf', 'audited', 'retry'] as const; // from 24 on
+const times = ['contact', 'asOf', 'audited', 'retry', 'heard'] as const; // from 24 on
 
 function standing(r: Reader): Standing {
   const numbers = Object.fromEntries([...counts, ...sizes, ...times].map((name) => [name, 0]));

@@ -106,7 +106,7 @@ function effect(e: Any): unknown {
   };
 }
 function standing({ phase, epoch, ...rest }: sync.Standing): unknown {
-  const times = ['contact', 'asOf', 'audited', 'retry'];
+  const times = ['contact', 'asOf', 'audited', 'retry', 'heard'];
   const others = Object.entries(rest).map(([k, v]) => [snake(k), times.includes(k) ? Number(v) * nanoseconds : v]);
   return { phase: sync.phases.indexOf(phase), epoch: hex(epoch), ...Object.fromEntries(others) };
 }
