@@ -100,6 +100,7 @@ func (f *Fleet) Done(ctx context.Context, t core.Task, r core.Result) error {
 	}
 	w.tasks--
 	w.touch()
+	defer w.made(w.in, w.in.commits)
 	return w.named(w.in.Done(context.WithoutCancel(ctx), ref.task, r))
 }
 
@@ -130,6 +131,7 @@ func (w *writer) step(now time.Time) (more bool, err error) {
 		return false, nil
 	}
 	w.mayStep, w.stepped = false, now
+	defer w.made(w.in, w.in.commits)
 	s, err := w.in.Step(context.Background())
 	w.more = s.More && err == nil
 	w.mayTake = w.mayTake || s.More // a step may make tasks

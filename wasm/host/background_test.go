@@ -126,3 +126,29 @@ func TestCallerOwnsTheApplication(t *testing.T) {
 		}
 	}
 }
+
+// TestWroteInBackground: Wrote is called for operations of the background, such as the end of a download or of a training, as for those
+// of requests, and not for its upkeep: what a copy makes is sent at once.
+func TestWroteInBackground(t *testing.T) {
+	wrote := map[string]int{}
+	n := newNode(t, anotherRuntime(t), func(o *FleetOptions) { o.Wrote = func(app string) { wrote[app]++ } })
+	ten := n.tenant()
+	since := func(what string, want int) {
+		t.Helper()
+		n.background()
+		if got := wrote[ten.app]; (got > 0) != (want > 0) {
+			t.Errorf("%s: told of %d writes, want %d", what, got, want)
+		}
+		clear(wrote)
+	}
+	n.must(ten, "POST", "/v2/inputs", `{"inputs":[{"id":"a","data":{"image":{"url":"http://pictures.test/red.png"},"concepts":[{"id":"warm"}]}}]}`, `"code":30001`)
+	clear(wrote)
+	since("a download", 1)
+	n.must(ten, "GET", "/v2/inputs/a", "", `"code":30000`)
+	since("nothing", 0)
+	n.must(ten, "POST", "/v2/models", `{"model":{"id":"m","output_info":{"data":{"concepts":[{"id":"warm"}]}}}}`, `"code":21102`)
+	n.must(ten, "POST", "/v2/models/m/versions", "", `"code":21103`)
+	clear(wrote)
+	since("a training", 1)
+	n.must(ten, "GET", "/v2/models/m", "", `"code":21100`)
+}

@@ -215,6 +215,7 @@ func kvApply(c *call) {
 
 func kvCommit(c *call) {
 	c.in.writes++
+	c.in.commits++
 	b, err := c.batch()
 	if err == nil {
 		var wait func() error

@@ -63,6 +63,7 @@ type Instance struct {
 	exports map[string]wapi.Function
 	reading reading
 	writes  int    // to the lent store, tried
+	commits int    // of these, synced ones
 	printed []byte // the end of what the guest printed
 	head    []byte // of what is being written to it
 	dead    error

@@ -125,6 +125,13 @@ func (w *writer) touched(in *Instance, since int) {
 	}
 }
 
+// made tells Wrote where the instance has committed since, in the background: operations are committed, and upkeep is not.
+func (w *writer) made(in *Instance, since int) {
+	if in.commits != since && w.f.o.Wrote != nil {
+		w.f.o.Wrote(w.app)
+	}
+}
+
 // rest tells who waits for it that no call waits for jobs.
 func (w *writer) rest() {
 	if w.idle != nil && w.calls == 0 {
