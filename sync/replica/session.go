@@ -221,6 +221,9 @@ func (m *Machine) purge(why string, keep bool) {
 // nothing is lost.
 func (m *Machine) refused(i int, l *lane, status int, fields []api.Field, body []byte) error {
 	r := wire.Refusal{Detail: fmt.Sprintf("HTTP status %d", status)}
+	if status == 507 {
+		r.Detail = "the origin's disk is full, or it rejects writes for another reason (HTTP status 507)"
+	}
 	if kind, _, _ := strings.Cut(header(fields, "Content-Type"), ";"); strings.EqualFold(strings.TrimSpace(kind), wire.ContentType) {
 		if got, err := wire.DecodeRefusal(body); err == nil && got.Status() == status {
 			r = got

@@ -34,8 +34,8 @@ type told struct {
 	contact   time.Time
 	current   time.Time
 	heard     time.Time // a stream brought entries, or the news that there are none: the register before them is the newest
-	denied    string // why there is no session
-	problem   string // that a new session alone ends
+	denied    string    // why there is no session
+	problem   string    // that a new session alone ends
 	verdicts  [8]uint64
 	sentBlobs uint64
 	gotBlobs  uint64

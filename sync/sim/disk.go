@@ -106,7 +106,8 @@ type cut struct{}
 // wired is a store whose power can be cut in the middle of what is done to it.
 type wired struct {
 	kv.Store
-	left int // steps until the power is cut; 0: it is not
+	left  int   // steps until the power is cut; 0: it is not
+	space space // that is left
 }
 
 func (w *wired) step() {
@@ -120,6 +121,9 @@ func (w *wired) step() {
 // Apply implements [kv.Store].
 func (w *wired) Apply(b *kv.Batch) error {
 	w.step()
+	if w.space == none {
+		return kv.ErrFull
+	}
 	err := w.Store.Apply(b)
 	w.step()
 	return err
@@ -128,6 +132,9 @@ func (w *wired) Apply(b *kv.Batch) error {
 // Commit implements [kv.Store].
 func (w *wired) Commit(b *kv.Batch) (func() error, error) {
 	w.step()
+	if w.space == none {
+		return nil, kv.ErrFull
+	}
 	wait, err := w.Store.Commit(b)
 	w.step()
 	if err != nil {

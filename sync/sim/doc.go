@@ -11,7 +11,7 @@
 // A seed is a run: the same seed does the same things in the same order. The parties are the
 // real ones: package replica's Machine over a partition, package feed's Serve over another and the
 // register of core; no socket, goroutine or clock of the host has a part in it. What they stand on is
-// made here: a [Disk] whose power can be cut between any two of its operations, a network that does
+// made here: a [Disk] that fills up and loses power between any two of its operations, a network that does
 // what networks do, and clocks that are set by twenty seconds either way.
 //
 // The oracle keeps each entry that ever outlived a crash, folds it by package fold and, beside it,

@@ -95,6 +95,8 @@ func (e *engine) Refuse(r *api.Request, err error) api.Response {
 	status := 500
 	if errors.Is(err, auth.ErrToken) {
 		status = 401
+	} else if isFull(err, e.origin.space) {
+		status = 507
 	} else if !errors.Is(err, core.ErrApplication) {
 		e.origin.world.fail(fmt.Errorf("%w: %s %s: %w", errOrigin, r.Method, r.Path, err))
 	}

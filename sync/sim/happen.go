@@ -9,6 +9,10 @@ import (
 // happen lets one thing happen.
 func (w *world) happen() {
 	r := w.parties[w.rng.IntN(len(w.parties))]
+	if w.rng.IntN(16) == 0 {
+		w.fill(r)
+		return
+	}
 	switch n := w.rng.IntN(100); {
 	case n < 42:
 		r.write()

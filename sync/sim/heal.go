@@ -62,6 +62,7 @@ func (w *world) erase() {
 
 // mend has the power back for good.
 func (g *origin) mend() {
+	g.spare(spacious)
 	if !g.up {
 		g.guarded(g.start)
 	}
@@ -73,6 +74,7 @@ func (g *origin) mend() {
 
 // mend has the power and the network back for good, and the newest version.
 func (r *party) mend() {
+	r.spare(spacious)
 	if r.down = false; r.old {
 		r.old = false
 		r.reopen()

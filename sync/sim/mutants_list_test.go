@@ -169,4 +169,24 @@ var mutants = []mutant{
 		from: "	if b.Version > f.newest {",
 		to:   "	if b.Version > f.newest && !$ {",
 	},
+	{
+		name: "a full disk takes the log", file: "core/partition/pull.go",
+		from: "err != nil && !r.deletes() {",
+		to:   "err != nil && !r.deletes() && !$ {",
+	},
+	{
+		name: "a sync without space ends the machine", file: "sync/replica/keep.go",
+		from: "if errors.Is(err, kv.ErrFull) {",
+		to:   "if errors.Is(err, kv.ErrFull) && !$ {",
+	},
+	{
+		name: "a full disk ends the machine", file: "sync/replica/answer.go",
+		from: "	case errors.Is(err, kv.ErrFull):",
+		to:   "	case errors.Is(err, kv.ErrFull) && !$:",
+	},
+	{
+		name: "a full origin takes what is pushed", file: "core/partition/accept.go",
+		from: "	if err := p.o.Store.Room(); err != nil {",
+		to:   "	if err := p.o.Store.Room(); err != nil && !$ {",
+	},
 }

@@ -241,6 +241,7 @@ func (g *origin) answer(r *api.Request, reply func(response, error)) {
 		resp.body, resp.stream = b.Bytes(), true
 		return err
 	})
+	g.spared(before)
 	if !whole {
 		reply(response{}, errNetwork)
 		return

@@ -25,6 +25,7 @@ type origin struct {
 	clock clock
 	up    bool
 	rules uint32 // newest version that it knows
+	space space  // that is left of its disk
 
 	random io.Reader
 	blobs  *blob.Memory // pictures: each outlives a crash once it is there
@@ -50,7 +51,7 @@ func (g *origin) start() error {
 	if err != nil {
 		return err
 	}
-	g.wire = &wired{Store: store}
+	g.wire = &wired{Store: store, space: min(g.space, scarce)}
 	if err := g.open(); err != nil {
 		return err
 	}
@@ -124,6 +125,9 @@ func (g *origin) guarded(do func() error) (whole bool) {
 	err := do()
 	if err == nil {
 		err = g.world.oracle.follow(g.part.Log())
+	}
+	if isFull(err, g.space) {
+		return false
 	}
 	if err != nil {
 		g.world.fail(fmt.Errorf("origin: %w", err))

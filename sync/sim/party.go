@@ -31,6 +31,7 @@ type party struct {
 	edge   *edge // nil: it asks with a key and leases its site
 	old    bool  // it runs an older version, which does not know the log's rules, and notes no tokens
 	gone   bool  // it was told to forget all, and has
+	space  space // that is left of its disk
 	clock  clock
 
 	wire    *wired
@@ -68,7 +69,7 @@ func (r *party) start() error {
 		return err
 	}
 	r.life++
-	r.wire = &wired{Store: store}
+	r.wire = &wired{Store: store, space: min(r.space, scarce)}
 	if r.part, err = partition.Open(partition.Options{
 		Store: r.wire, App: r.world.app, Clock: r.clock.now, Replica: &partition.Replica{}, Rules: r.rules(),
 	}); err != nil {
@@ -189,7 +190,7 @@ func (r *party) guarded(do func() error) {
 			panic(x)
 		}
 	}()
-	if err := do(); err != nil {
+	if err := do(); err != nil && !isFull(err, r.space) {
 		r.world.fail(fmt.Errorf("replica %d: %w", r.number, err))
 	}
 }
@@ -222,6 +223,7 @@ type tapped struct {
 // Pull implements [replica.Partition].
 func (t *tapped) Pull(ctx context.Context, run partition.Run) ([]partition.Told, error) {
 	told, err := t.Partition.Pull(ctx, run)
+	t.spared(&run, err)
 	if from := t.party.world.log(t.party).ruled; err == nil && t.party.old && from > 0 && run.To >= from {
 		t.party.world.fail(fmt.Errorf("I1: replica %d folds entry %d by rules that it does not know", t.party.number, run.To))
 	}
@@ -237,7 +239,11 @@ func (t *tapped) Pull(ctx context.Context, run partition.Run) ([]partition.Told,
 // Rebase implements [replica.Partition].
 func (t *tapped) Rebase(ctx context.Context, s partition.Snapshot) error {
 	t.party.world.stats.Rebases++
-	return t.Partition.Rebase(ctx, s)
+	err := t.Partition.Rebase(ctx, s)
+	if err == nil && t.party.wire.space > spacious {
+		t.party.world.fail(fmt.Errorf("the full disk of replica %d takes a snapshot", t.party.number))
+	}
+	return err
 }
 
 // forget empties what is known of what the replica holds.
@@ -336,7 +342,7 @@ func (r *party) step(e replica.Event) {
 	r.guarded(func() error {
 		effects, err := r.machine.Step(r.clock.now(), e)
 		if err != nil {
-			return err
+			return fmt.Errorf("the machine ends: %v", err) // which a full disk is no reason for
 		}
 		for _, x := range effects {
 			if err := r.effect(x); err != nil || r.gone {

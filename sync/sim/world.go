@@ -31,6 +31,7 @@ type Stats struct {
 	Revocations             int // of tokens
 	Quarantined             int // operations that were asked for with them
 	Restores                int
+	Full                    int // disks
 	Checks                  int
 	Rounds                  int // from the healing to agreement
 }
@@ -54,6 +55,7 @@ func (s *Stats) Add(o Stats) {
 	s.Revocations += o.Revocations
 	s.Quarantined += o.Quarantined
 	s.Restores += o.Restores
+	s.Full += o.Full
 	s.Checks += o.Checks
 	s.Rounds = max(s.Rounds, o.Rounds)
 }

@@ -1,0 +1,90 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// space is how much of a disk is left.
+type space int
+
+const (
+	spacious space = iota
+	scarce         // Room refuses: only what makes room may be written
+	none           // no batch can be written
+)
+
+// Room implements [kv.Store].
+func (w *wired) Room() error {
+	if w.space > spacious {
+		return kv.ErrFull
+	}
+	return w.Store.Room()
+}
+
+// fill fills somebody's disk for a while.
+func (w *world) fill(r *party) {
+	w.stats.Full++
+	s := scarce + space(w.rng.IntN(2))
+	set := r.spare
+	if w.rng.IntN(4) == 0 {
+		set = w.origin.spare
+	}
+	set(s)
+	w.after(w.some(20*time.Second), func() { set(spacious) })
+}
+
+// spare sets what is left of the replica's disk.
+func (r *party) spare(s space) {
+	if r.space = s; r.up {
+		r.wire.space = s
+	}
+}
+
+// spare sets what is left of the origin's disk.
+func (g *origin) spare(s space) {
+	if g.space = s; g.up {
+		g.wire.space = s
+	}
+}
+
+// isFull reports whether err says what a full disk may cause.
+func isFull(err error, s space) bool { return s > spacious && errors.Is(err, kv.ErrFull) }
+
+// spared holds a replica with a full disk to what it may take of the log.
+func (t *tapped) spared(run *partition.Run, err error) {
+	if err != nil || t.party.wire.space == spacious {
+		return
+	}
+	for i := range run.Entries {
+		if !makesRoom(run.Entries[i].Op.Body) {
+			t.party.world.fail(fmt.Errorf("the full disk of replica %d takes entry %d", t.party.number, run.Entries[i].Seq))
+		}
+	}
+}
+
+// spared holds an origin with a full disk to what it may append behind an entry.
+func (g *origin) spared(since uint64) {
+	if !g.up || g.wire.space == spacious {
+		return
+	}
+	for _, e := range g.world.oracle.entries {
+		if e.Seq > since && !makesRoom(e.Op.Body) {
+			g.world.fail(fmt.Errorf("the full disk of the origin takes entry %d", e.Seq))
+		}
+	}
+}
+
+// makesRoom reports whether an operation may be written to a full disk.
+func makesRoom(body log.Body) bool {
+	switch body.(type) {
+	case *log.InputDelete, *log.InputDeleteAll, *log.ModelDelete, *log.ModelDeleteAll, *log.VersionDelete, *log.WorkflowDelete:
+		return true
+	}
+	return false
+}
