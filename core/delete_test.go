@@ -344,6 +344,23 @@ func TestDeletedWhileFull(t *testing.T) {
 	d.purged(t)
 }
 
+// TestNoTasksWhileFull: what a task finds has to be written, so a full store hands out none; they are due when there is space.
+func TestNoTasksWhileFull(t *testing.T) {
+	store := &fullStore{Store: memkv.New()}
+	w := apitest.NewWorld(t, store, apitest.Tiny(t), nil, nil)
+	body := `{"inputs":[{"id":"a","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`
+	if r := w.Serve(t, api.Request{Method: "POST", Path: "/v2/inputs", Body: []byte(body)}); r.Status != 200 {
+		t.Fatalf("%d %s", r.Status, r.Body)
+	}
+	for _, full := range []bool{true, false} {
+		store.full = full
+		tasks, err := w.Engine.Take(apitest.Start, 4)
+		if err != nil || (len(tasks) == 0) != full {
+			t.Errorf("full %v: %d tasks, %v", full, len(tasks), err)
+		}
+	}
+}
+
 // fullStore asks for no more data when it is full.
 type fullStore struct {
 	kv.Store

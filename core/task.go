@@ -8,6 +8,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/ingest"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/renew"
 	"github.com/sightline-dev/sightline/core/training"
 )
@@ -51,10 +52,14 @@ type Result struct {
 }
 
 // Take hands out at most n tasks that are due at now, each once, from the applications in turn, each caller at
-// most its [TaskShare]. Its errors are the store's; what was taken before one is handed out all the same.
+// most its [TaskShare]. A full store has none: what tasks find would have to be written. Its errors are the store's; what was taken before
+// one is handed out all the same.
 func (e *Engine) Take(now time.Time, n int) ([]Task, error) {
 	if e.closed.Load() {
 		return nil, ErrClosed
+	}
+	if err := e.apps.o.Store.Room(); errors.Is(err, kv.ErrFull) {
+		return nil, nil
 	}
 	apps, err := e.apps.all()
 	if err != nil {
