@@ -98,6 +98,15 @@ func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *
 	if err = n.folder.CheckAfterPowerLoss(ctx, system.Boot(), n.keeps, log); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
+	if work {
+		apps, err := n.engine.Apps()
+		if err == nil {
+			err = tellClocks(n.folder.Store, apps, system.Now(), log)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("data folder: %w", err)
+		}
+	}
 	n.startPool()
 	return n, n.startLoops(ctx, work)
 }

@@ -132,6 +132,13 @@ func TestClocksAreClamped(t *testing.T) {
 		ops := r.next(&log.ConceptCreate{ID: "c", Name: "c", Language: "en"}, &log.ConceptName{ID: "c", Name: "future"})
 		ops[0].At, ops[1].At = at-1, at
 		r.pushed(ops)
+		p, err := w.Engine.Partition(w.App)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h, err := p.Header(); err != nil || h.Clock.Time().Sub(w.Now) > 2*time.Second {
+			t.Errorf("a push with a clock of %v moves the origin's to %v ahead, %v", at.Time(), h.Clock.Time().Sub(w.Now), err)
+		}
 		w.Now = w.Now.Add(2*time.Second + time.Millisecond)
 		good.sync()
 		good.write(&log.ConceptName{ID: "c", Name: "present"})
