@@ -61,7 +61,7 @@ func (x *exchange) copied() (*partition.Partition, Standing, error) {
 }
 
 // absent refuses a deletion that names things unknown to a copy that is not in sync: its origin may have them, and would
-// keep them. Things whose deletion the copy knows of are none of these, so that a call may be repeated.
+// keep them. Things that the copy knows to be deleted are no error, so a caller may repeat a call.
 func (x *exchange) absent(kind error, ids []string) error {
 	p, s, err := x.copied()
 	if errors.Is(err, errNoCopy) || err == nil && (len(ids) == 0 || s.Phase == inSync) {

@@ -147,8 +147,8 @@ func TestOutbox(t *testing.T) {
 	a.stands(0, 0, 0)
 }
 
-// TestDeleteElsewhere: a copy that is not in sync does not confirm a deletion of what it has never had, since its origin may have it.
-// What was deleted here is deleted, and a copy in sync answers as its origin.
+// TestDeleteElsewhere: a copy that is not in sync refuses a deletion of inputs that it never had, since its origin may have them. A
+// repeated deletion succeeds, and a copy in sync answers as its origin.
 func TestDeleteElsewhere(t *testing.T) {
 	a := newCopyAsked(t)
 	a.origin("POST /inputs", `{"inputs":[{"id":"pond","data":{"image":{"url":"http://pictures.test/blue.png"}}},{"id":"dune","data":{"image":{"url":"http://pictures.test/red.png"}}}]}`)
@@ -189,7 +189,7 @@ func TestDeleteElsewhere(t *testing.T) {
 	}
 	a.Standing.Phase = "unreachable"
 	a.do("DELETE /inputs", `{"delete_all":true}`)
-	a.do("DELETE /inputs", ids(`"sea"`)) // all that there is, is deleted
+	a.do("DELETE /inputs", ids(`"sea"`)) // deleted with all
 }
 
 // stands holds the counts of the status.

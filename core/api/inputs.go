@@ -144,7 +144,7 @@ func deleteInput(x *exchange) error {
 }
 
 // deleteInputs deletes the inputs whose ids the body lists, or all of them, in one operation.
-// Ids that stand for nothing are passed over: what is wanted is that they are gone. At a copy that is not in sync they are an
+// Unknown ids are ignored. At a copy that is not in sync they are an
 // error, see [exchange.absent]. A body that says neither deletes nothing.
 func deleteInputs(x *exchange) error {
 	all, err := x.body.flag("delete_all")

@@ -304,7 +304,7 @@ func deleteModels(x *exchange) error {
 	return x.deleteListed()
 }
 
-// deleteListed deletes the models of body's ids. Ids that stand for nothing are passed over, as by [deleteInputs].
+// deleteListed deletes the models of body's ids. Unknown ids are ignored, as by [deleteInputs].
 func (x *exchange) deleteListed() error {
 	ids, err := idList(ErrModelQuery, x.body, "ids")
 	if err != nil {

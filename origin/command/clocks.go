@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/kv"
 )
 
-// mostBehind is how far the clock of this machine may be behind a log without a warning.
+// mostBehind is the longest time by which the clock of this machine may be behind a log without a warning.
 const mostBehind = time.Minute
 
 // tellClocks warns of applications whose newest operation is ahead of this machine's clock: it was set back, or was wrong when the

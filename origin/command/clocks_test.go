@@ -14,7 +14,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// TestTellClocks: an application whose operations are of the future is named in the log, and others are not.
+// TestTellClocks: the log names an application with operations from the future, and no other one.
 func TestTellClocks(t *testing.T) {
 	store, now := memkv.New(), time.Unix(1_700_000_000, 0)
 	apps := make([]catalog.App, 3)

@@ -10,7 +10,7 @@ import (
 	"github.com/sightline-dev/sightline/core/partition"
 )
 
-// space is how much of a disk is left.
+// space is the space left on a disk.
 type space int
 
 const (
@@ -53,10 +53,10 @@ func (g *origin) spare(s space) {
 	}
 }
 
-// isFull reports whether err says what a full disk may cause.
+// isFull reports whether a full disk may cause err.
 func isFull(err error, s space) bool { return s > spacious && errors.Is(err, kv.ErrFull) }
 
-// spared holds a replica with a full disk to what it may take of the log.
+// spared checks that a replica with a full disk takes only entries that make room.
 func (t *tapped) spared(run *partition.Run, err error) {
 	if err != nil || t.party.wire.space == spacious {
 		return
@@ -68,7 +68,7 @@ func (t *tapped) spared(run *partition.Run, err error) {
 	}
 }
 
-// spared holds an origin with a full disk to what it may append behind an entry.
+// spared checks that an origin with a full disk has appended only entries that make room behind an entry.
 func (g *origin) spared(since uint64) {
 	if !g.up || g.wire.space == spacious {
 		return

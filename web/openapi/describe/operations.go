@@ -104,7 +104,9 @@ var operations = []operation{
 	},
 	{
 		method: "DELETE", path: "/inputs", id: "deleteInputs", tag: "Inputs", writes: true,
-		summary: "Delete inputs", request: "DeleteInputs", answer: "Done",
+		summary: "Delete inputs",
+		note:    "Unknown IDs are ignored. At a replica that is not in sync they are an error (404), and nothing is deleted: the origin may have the inputs.",
+		request: "DeleteInputs", answer: "Done",
 		examples: []example{{"some", `{"ids":["dragonfly","red"]}`}, {"all", `{"delete_all":true}`}},
 	},
 	{
@@ -204,7 +206,8 @@ var operations = []operation{
 	{
 		method: "DELETE", path: "/models", id: "deleteModels", tag: "Models", writes: true,
 		summary: "Delete models",
-		note:    "Without a body, the call deletes all custom models of the application. This cannot be undone.",
+		note: "Without a body, the call deletes all custom models of the application. This cannot be undone. " +
+			"Unknown IDs are ignored. At a replica that is not in sync they are an error (404), and nothing is deleted: the origin may have the models.",
 		request: "DeleteModels", idle: true, answer: "Done",
 		examples: []example{{"some", `{"ids":["weather"]}`}, {"all", `{"delete_all":true}`}},
 	},
