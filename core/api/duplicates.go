@@ -23,7 +23,7 @@ func listDuplicates(x *exchange) error {
 		return err
 	}
 	most := int(min(p.number*p.size, maxDuplicates))
-	found, err := search.Duplicates(x.ctx, v.Reader, x.app.Partition.Index(), &in, most, x.learn())
+	found, err := search.Duplicates(x.ctx, v.Reader, x.app.Partition.Index(), &in, most, x.net.similarity.SameScene)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func listDuplicateGroups(x *exchange) error {
 	defer v.Close()
 	p.size = min(p.size, maxGroups)
 	page := search.Page{Offset: uint64((p.number - 1) * p.size), N: uint64(p.size)}
-	found, err := search.FindGroups(x.ctx, v.Reader, x.app.Partition.Index(), tiers, page, x.learn())
+	found, err := search.FindGroups(x.ctx, v.Reader, x.app.Partition.Index(), tiers, page, x.net.similarity.SameScene)
 	if err != nil {
 		return err
 	}

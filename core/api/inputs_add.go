@@ -16,6 +16,8 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/core/predict"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/search"
 )
 
 // addition is one input of a call that adds some. It owns its memory.
@@ -96,7 +98,7 @@ func (a *addition) read(x *exchange, v *partition.View, o object, malformed erro
 	in := catalog.Input{Blob: blob.Sum(a.data), Crop: a.create.Crop}
 	d, err := v.Derived(x.net.base, &in)
 	switch {
-	case err == nil && !d.Thumb.IsZero():
+	case err == nil && !d.Thumb.IsZero() && len(d.Print) > 0:
 		a.thumb, err = v.Thumb(in.Blob, in.Crop)
 		if err == nil {
 			a.derived, a.known = &d, true
@@ -254,7 +256,11 @@ func (n *network) derive(a *predict.Analysis) (*catalog.Derived, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &catalog.Derived{Embedding: embedding, Values: values, Thumb: blob.Sum(a.Thumb)}, nil
+	fingerprint, err := search.Fingerprint(raster.NewDecoder(raster.Limits{}), a.Thumb)
+	if err != nil {
+		return nil, fmt.Errorf("%w: thumbnail: %v", errNoResult, err) // the picture itself was read
+	}
+	return &catalog.Derived{Embedding: embedding, Values: values, Thumb: blob.Sum(a.Thumb), Print: fingerprint}, nil
 }
 
 // putDerived adds what analysing has given to the batch of the records that need it. What was

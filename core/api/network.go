@@ -18,7 +18,8 @@ type network struct {
 	places   map[*predict.Model]map[string]int // of a model's concepts, by id
 	written  map[*predict.Model]*written       // as outputs show them
 
-	unrelated func() *search.CutOff // of similarity, learned from the models' background pictures
+	similarity predict.Similarity    // measured with the network; zero: was not
+	similar    func() *search.CutOff // of similarity, as measured or else learned from the models' background pictures
 }
 
 // public is a public concept and the model that brought it: the general one where it can.
@@ -36,7 +37,13 @@ func newNetwork(m Models) *network {
 		models: m, base: m.Base(), concepts: map[string]public{}, places: map[*predict.Model]map[string]int{},
 		written: map[*predict.Model]*written{},
 	}
-	n.unrelated = sync.OnceValue(func() *search.CutOff {
+	if s, ok := m.(interface{ Similarity() predict.Similarity }); ok {
+		n.similarity = s.Similarity()
+	}
+	n.similar = sync.OnceValue(func() *search.CutOff {
+		if s := &n.similarity; s.Pictures > 0 {
+			return &search.CutOff{Value: s.Related, Source: search.FromPairs, Examples: s.Pictures}
+		}
 		if b, ok := m.(interface{ Background() []predict.Embedding }); ok {
 			return search.OfUnrelated(b.Background())
 		}

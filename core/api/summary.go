@@ -149,7 +149,7 @@ func (x *exchange) learn() search.Learn {
 	return search.Learn{
 		Labels:      x.shows(auth.ConceptsGet),
 		Evaluations: x.shows(auth.ConceptsGet) && x.shows(auth.ModelsGet),
-		Background:  x.net.unrelated,
+		Network:     x.net.similar,
 	}
 }
 

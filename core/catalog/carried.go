@@ -32,6 +32,7 @@ func PutDerivedRecord(b kv.Writer, app AppID, base [32]byte, picture blob.Hash, 
 type Made struct {
 	Embedding []byte // predict.EmbeddingBytes
 	Values    []byte // little-endian float32, of the general model's concepts, in its order
+	Print     []byte // see [Derived]
 }
 
 // picturesAtOnce is of how many inputs EachMade knows the pictures at a time.
@@ -112,6 +113,8 @@ func decodeMade(data []byte) (x Made, err error) {
 			if x.Values = d.Raw(); len(x.Values)%4 != 0 {
 				d.Malformed("values")
 			}
+		case 4:
+			x.Print = d.Raw()
 		}
 	}
 	return x, named(d.Err(), "derived record")

@@ -24,6 +24,16 @@ func (r Reader) DerivedOf(base [32]byte, picture blob.Hash, crop raster.Crop) (D
 	return decodeDerived(v)
 }
 
+// Print returns the fingerprint of an input's picture and crop; empty where the record has none.
+func (r Reader) Print(base [32]byte, in *Input) ([]byte, error) {
+	v, err := r.DerivedRecord(base, in.Blob, in.Crop)
+	if err != nil {
+		return nil, err
+	}
+	x, err := decodeMade(v)
+	return x.Print, err
+}
+
 func derivedKey(app AppID, base [32]byte, picture blob.Hash, crop raster.Crop) []byte {
 	return append(app.picture(tableDerived, picture, crop, len(base)), base[:]...)
 }

@@ -403,6 +403,7 @@ func encodeDerived(x *Derived) []byte {
 	e.Raw(1, x.Embedding)
 	e.Raw(2, floatBytes(x.Values))
 	e.Hash(3, x.Thumb[:])
+	e.Raw(4, x.Print)
 	return e.Bytes(x.Extra)
 }
 
@@ -421,6 +422,8 @@ func decodeDerived(data []byte) (Derived, error) {
 			}
 		case 3:
 			x.Thumb = log.DecodeBlob(d)
+		case 4:
+			x.Print = d.Raw()
 		default:
 			d.Keep()
 		}

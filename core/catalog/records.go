@@ -175,6 +175,7 @@ type Derived struct {
 	Embedding []byte    // predict.EmbeddingBytes
 	Values    []float32 // of the general model's concepts, in its order
 	Thumb     blob.Hash // of the 320 px JPEG; zero: none
+	Print     []byte    // fingerprint of that JPEG, see search.Fingerprint; empty: made by a release that had none
 	Extra     Extra
 }
 

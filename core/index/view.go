@@ -41,6 +41,9 @@ func (x *Index) At(r catalog.Reader) *View {
 	return v
 }
 
+// Base is the base model whose space answers.
+func (v *View) Base() [32]byte { return v.space.Base }
+
 // datesNow is those of the present epoch: a view of before a deletion of everything goes on with its own.
 func (x *Index) datesNow() *dates {
 	x.mu.RLock()

@@ -123,6 +123,9 @@ func (s *Set) loadGeneral(b *bundle, of extent) (*concepts, error) {
 		}
 	}
 	s.base = baseOf(b)
+	if b.Similarity != nil {
+		s.similarity = *b.Similarity
+	}
 	s.evaluator, s.classes = newEvaluator(c, weights, intercepts), n.Classes
 	if of != tables {
 		if b.elsewhere != 0 {

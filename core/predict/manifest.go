@@ -42,7 +42,16 @@ type manifest struct {
 	VersionCreatedAt time.Time         `json:"version_created_at"`
 	Base             string            `json:"base"`
 	Network          *network          `json:"network"`
+	Similarity       *Similarity       `json:"similarity"`
 	Files            map[string]string `json:"files"`
+}
+
+// Similarity is bounds of the similarity (1 + cosine)/2 of two pictures' embeddings, measured by the bake on pictures that
+// the network never saw. Another network has others. The zero value: not measured.
+type Similarity struct {
+	Related   float64 `json:"related"`    // pictures that reach it likely show the same kind of thing
+	SameScene float64 `json:"same_scene"` // pictures that reach it likely show one scene
+	Pictures  int     `json:"pictures"`   // number of measured pictures
 }
 
 // network is how a bundle's network is run.
@@ -114,6 +123,8 @@ func (m *manifest) check() error {
 		return bad("kind %q and network: only general has one", m.Kind)
 	case (m.Kind == "food" || m.Kind == "embed") != (m.Base != ""):
 		return bad("kind %q and base %.40q", m.Kind, m.Base)
+	case m.Similarity != nil && (m.Kind != "general" || !m.Similarity.valid()):
+		return bad("kind %q and similarity %+v", m.Kind, *m.Similarity)
 	case len(m.Files) > maxFiles:
 		return bad("%d files, at most %d", len(m.Files), maxFiles)
 	}
@@ -135,6 +146,10 @@ func (m *manifest) check() error {
 		}
 	}
 	return nil
+}
+
+func (s *Similarity) valid() bool {
+	return s.Related > 0 && s.Related <= s.SameScene && s.SameScene <= 1 && s.Pictures > 0
 }
 
 func isHex(s string, n int) bool {

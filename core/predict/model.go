@@ -130,6 +130,7 @@ type Set struct {
 	classes    int
 	palette    *palette           // nil without a bundle of colours
 	background func() []Embedding // nil: there is none
+	similarity Similarity
 }
 
 // Base is the hash of what embeddings and the general model's values come from: the
@@ -166,6 +167,9 @@ func (s *Set) ByName(name string) []*Model {
 // Names returns the names of the general model's concepts in the 23 languages. The food
 // model's concepts are among them. nil of a set that LoadNetwork made.
 func (s *Set) Names() *lang.Table { return s.names }
+
+// Similarity returns the bounds of similarity that were measured with the network; zero: none were.
+func (s *Set) Similarity() Similarity { return s.similarity }
 
 // Background returns the embeddings of varied pictures that come with the network: built-in
 // negatives for the heads of own models. The slice is the set's own and must not be changed.

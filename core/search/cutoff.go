@@ -23,6 +23,7 @@ type Source string
 // The sources, from the weakest.
 const (
 	FromBackground Source = "background" // how alike unrelated pictures are
+	FromPairs      Source = "pairs"      // the similarity of labelled pictures, measured by the bake of the network
 	FromLabels     Source = "labels"     // how alike pictures with and without a common concept are
 	FromEvaluation Source = "evaluation" // how well the version that predicts a concept tells it
 	FromRule       Source = "rule"       // index.Present
@@ -32,7 +33,7 @@ const (
 type Learn struct {
 	Labels      bool           // what users said of the inputs
 	Evaluations bool           // of the versions that predict the application's own concepts
-	Background  func() *CutOff // that of similarity between unrelated pictures, see [OfUnrelated]; nil: there is none
+	Network     func() *CutOff // that of similarity by the network, measured or see [OfUnrelated]; nil: there is none
 }
 
 // cutOff is that of the clauses' product: the product of theirs, nil where one has none.
@@ -57,12 +58,12 @@ func (e *execution) cutOff(outputs []*Clause, learn Learn) (*CutOff, error) {
 }
 
 func rank(s Source) int {
-	for i, known := range []Source{FromBackground, FromLabels, FromEvaluation} {
+	for i, known := range []Source{FromBackground, FromPairs, FromLabels, FromEvaluation} {
 		if s == known {
 			return i
 		}
 	}
-	return 3
+	return 4
 }
 
 func (e *execution) cutOffOf(c Condition, learn Learn) (*CutOff, error) {
@@ -93,10 +94,10 @@ func (e *execution) similarCutOff(learn Learn) (*CutOff, error) {
 			return learned, err
 		}
 	}
-	if learn.Background == nil {
+	if learn.Network == nil {
 		return nil, nil
 	}
-	return learn.Background(), nil
+	return learn.Network(), nil
 }
 
 // evaluated returns the cut-off of one of the application's concepts by the evaluation of the newest version that

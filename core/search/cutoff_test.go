@@ -30,7 +30,7 @@ func clauseOf(all ...search.Condition) search.Clause { return search.Clause{All:
 func TestCutOffs(t *testing.T) {
 	w := indextest.New(t, 3, memkv.New())
 	background := &search.CutOff{Value: 0.6, Source: search.FromBackground, Examples: 256}
-	learn := search.Learn{Labels: true, Evaluations: true, Background: func() *search.CutOff { return background }}
+	learn := search.Learn{Labels: true, Evaluations: true, Network: func() *search.CutOff { return background }}
 	alike := clauseOf(search.Similar{})
 	w.Commit(t, func(tx *indextest.Tx) {
 		for i, concept := range indextest.Own[:2] {
@@ -59,7 +59,7 @@ func TestCutOffs(t *testing.T) {
 	if got == nil || got.Source != search.FromLabels || got.Examples != 40 || got.Value < sameAs(cat, dog) || got.Value > 0.999 {
 		t.Errorf("with labels: %+v", got)
 	}
-	if got := learned(t, w, search.Learn{Background: learn.Background}, alike); got == nil || *got != *background {
+	if got := learned(t, w, search.Learn{Network: learn.Network}, alike); got == nil || *got != *background {
 		t.Errorf("without leave to read labels: %+v", got)
 	}
 	if got := learned(t, w, learn, search.Clause{Negate: true, All: alike.All}); got != nil {

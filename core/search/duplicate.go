@@ -11,7 +11,6 @@ import (
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/predict"
-	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
 // Tier is how far two inputs are one picture.
@@ -21,7 +20,7 @@ type Tier int
 const (
 	SameFile  Tier = iota // equal bytes, and the same crop of them
 	ReEncoded             // one picture saved again: in another format, quality or size
-	Alike                 // at least as similar as the cut-off says
+	Alike                 // likely one scene: at least as similar as the network's bound
 )
 
 // Tiers are the names of the tiers.
@@ -44,9 +43,10 @@ const (
 )
 
 // Duplicates is the inputs that may be the picture of in, the closest tier and then the most similar first, n
-// of them at most. An input that is not analysed has those of its file alone.
-func Duplicates(ctx context.Context, r catalog.Reader, x *index.Index, in *catalog.Input, n int, learn Learn) ([]Duplicate, error) {
-	k := kin{execution{ctx: ctx, r: r, v: x.At(r)}, raster.NewDecoder(raster.Limits{}), map[uint32]*print{}}
+// of them at most. An input that is not analysed has those of its file alone. alike is the similarity of the tier
+// Alike, see [predict.Similarity]; 0: none is measured, and the tier stays empty.
+func Duplicates(ctx context.Context, r catalog.Reader, x *index.Index, in *catalog.Input, n int, alike float64) ([]Duplicate, error) {
+	k := kin{execution{ctx: ctx, r: r, v: x.At(r)}}
 	out, err := k.sameFile(in)
 	if err != nil || len(out) >= n {
 		return out[:min(n, len(out))], err
@@ -67,12 +67,8 @@ func Duplicates(ctx context.Context, r catalog.Reader, x *index.Index, in *catal
 	if err != nil {
 		return nil, err
 	}
-	cutOff, err := k.similarCutOff(learn)
-	if err != nil {
-		return nil, err
-	}
 	for _, d := range near {
-		if d.Tier == ReEncoded || cutOff != nil && float64(d.Score) >= cutOff.Value {
+		if d.Tier == ReEncoded || alike > 0 && d.Score >= float32(alike) {
 			out = append(out, d)
 		}
 	}
@@ -81,14 +77,7 @@ func Duplicates(ctx context.Context, r catalog.Reader, x *index.Index, in *catal
 }
 
 // kin looks for duplicates.
-type kin struct {
-	execution
-	decoder *raster.Decoder
-	prints  map[uint32]*print // of inputs, maxPrints at most
-}
-
-// maxPrints bounds the memory of a call: 3 MB.
-const maxPrints = 512
+type kin struct{ execution }
 
 // sameFile is the others with an input's picture and crop.
 func (k *kin) sameFile(in *catalog.Input) ([]Duplicate, error) {
@@ -140,27 +129,14 @@ func (k *kin) near(in *catalog.Input, e *predict.Embedding, among *roaring.Bitma
 	return out, nil
 }
 
-// print is that of an input's thumbnail; nil where there is none that can be read.
+// print is that of an input; nil where its record has none.
 func (k *kin) print(in *catalog.Input) (*print, error) {
-	if p, ok := k.prints[in.Ord]; ok {
-		return p, nil
-	}
 	if err := k.ctx.Err(); err != nil {
 		return nil, err
 	}
-	thumb, err := k.r.Thumb(in.Blob, in.Crop)
+	fingerprint, err := k.r.Print(k.v.Base(), in)
 	if errors.Is(err, catalog.ErrNotFound) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	p, err := printOf(k.decoder, thumb)
-	if errors.Is(err, raster.ErrCorrupt) || errors.Is(err, raster.ErrUnsupported) {
-		p, err = nil, nil
-	}
-	if len(k.prints) < maxPrints {
-		k.prints[in.Ord] = p
-	}
-	return p, err
+	return printOf(fingerprint), err
 }

@@ -89,6 +89,7 @@ type planted struct {
 func plant(t *testing.T, w *indextest.World, n int) []planted {
 	t.Helper()
 	var all []planted
+	decoder := raster.NewDecoder(raster.Limits{})
 	pictures := make([]*catalog.Derived, 6)
 	for i := range pictures {
 		pictures[i] = w.Derived()
@@ -105,7 +106,11 @@ func plant(t *testing.T, w *indextest.World, n int) []planted {
 				crop = raster.Crop{Bottom: 1, Right: 0.5}
 			}
 			hash := blob.Sum([]byte{byte(file), byte(file >> 8)})
-			catalog.PutThumb(tx.Overlay, w.App, hash, crop, thumbnail(t, picture, 128+64*w.Rand.IntN(3), 60+w.Rand.IntN(40)))
+			thumb := thumbnail(t, picture, 128+64*w.Rand.IntN(3), 60+w.Rand.IntN(40))
+			var err error
+			if d.Print, err = search.Fingerprint(decoder, thumb); err != nil {
+				t.Fatal(err)
+			}
 			for range 1 + w.Rand.IntN(4)/3 {
 				in := tx.Insert(&catalog.Input{Blob: hash, Crop: crop}, d)
 				all = append(all, planted{in, embeddingOf(d), picture, file})
@@ -118,7 +123,6 @@ func plant(t *testing.T, w *indextest.World, n int) []planted {
 // TestDuplicatesAgreeWithScan holds the duplicates of inputs, and the groups of an application, to how they were made.
 func TestDuplicatesAgreeWithScan(t *testing.T) {
 	const cutOff = 0.9
-	learn := search.Learn{Background: func() *search.CutOff { return &search.CutOff{Value: cutOff} }}
 	for seed := range proof.Seeds(t, 6, 2000) {
 		w := indextest.New(t, seed, memkv.New())
 		all := plant(t, w, 22)
@@ -146,19 +150,19 @@ func TestDuplicatesAgreeWithScan(t *testing.T) {
 			slices.SortFunc(want, func(a, b search.Duplicate) int {
 				return cmp.Or(cmp.Compare(a.Tier, b.Tier), cmp.Compare(b.Score, a.Score), cmp.Compare(a.Ord, b.Ord))
 			})
-			got, err := search.Duplicates(t.Context(), w.Reader(), w.Index, p.in, 100, learn)
+			got, err := search.Duplicates(t.Context(), w.Reader(), w.Index, p.in, 100, cutOff)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if d := diff.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 				t.Fatalf("Duplicates(%d), want -, got +:\n%s", p.in.Ord, d)
 			}
-			few, err := search.Duplicates(t.Context(), w.Reader(), w.Index, p.in, 2, learn)
+			few, err := search.Duplicates(t.Context(), w.Reader(), w.Index, p.in, 2, cutOff)
 			if err != nil || !slices.Equal(few, want[:min(2, len(want))]) {
 				t.Fatalf("Duplicates(%d) of two = %v %v", p.in.Ord, few, err)
 			}
 		}
-		checkGroups(t, w, all, learn)
+		checkGroups(t, w, all, cutOff)
 	}
 }
 
@@ -173,11 +177,11 @@ func looked(all []planted, p, o planted) bool {
 	return closer < 24 && alikeness(&p.embedding, &o.embedding) > 0.6
 }
 
-func checkGroups(t *testing.T, w *indextest.World, all []planted, learn search.Learn) {
+func checkGroups(t *testing.T, w *indextest.World, all []planted, cutOff float64) {
 	t.Helper()
 	find := func(tiers ...search.Tier) search.Groups {
 		t.Helper()
-		g, err := search.FindGroups(t.Context(), w.Reader(), w.Index, tiers, search.Page{N: 1000}, learn)
+		g, err := search.FindGroups(t.Context(), w.Reader(), w.Index, tiers, search.Page{N: 1000}, cutOff)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +244,7 @@ func checkGroups(t *testing.T, w *indextest.World, all []planted, learn search.L
 		}
 	}
 	every := find(search.SameFile, search.ReEncoded, search.Alike)
-	page, err := search.FindGroups(t.Context(), w.Reader(), w.Index, []search.Tier{search.SameFile, search.ReEncoded, search.Alike}, search.Page{Offset: 1, N: 2}, learn)
+	page, err := search.FindGroups(t.Context(), w.Reader(), w.Index, []search.Tier{search.SameFile, search.ReEncoded, search.Alike}, search.Page{Offset: 1, N: 2}, cutOff)
 	if err != nil || page.Total != every.Total || !diff.Equal(page.Groups, every.Groups[1:min(3, every.Total)], cmpopts.EquateEmpty()) {
 		t.Fatalf("a page of the groups: %v %v", page, err)
 	}
@@ -266,7 +270,7 @@ func TestGroupsGoOn(t *testing.T) {
 	tiers := []search.Tier{search.ReEncoded}
 	find := func() search.Groups {
 		t.Helper()
-		g, err := search.FindGroups(t.Context(), w.Reader(), w.Index, tiers, search.Page{N: 1000}, search.Learn{})
+		g, err := search.FindGroups(t.Context(), w.Reader(), w.Index, tiers, search.Page{N: 1000}, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

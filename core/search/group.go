@@ -9,7 +9,6 @@ import (
 
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/index"
-	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
 // Group is inputs that may be one picture.
@@ -39,7 +38,7 @@ const MaxMembers = 100
 const (
 	// examined is how many inputs a call looks for the neighbours of, and neighbours how many it keeps of each.
 	examined, neighbours = 100, 6
-	// leastKept is the similarity below which no cut-off that was learned lies: unrelated pictures have 0.5.
+	// leastKept is the similarity below which no bound lies: unrelated pictures have 0.5.
 	leastKept = 0.5
 )
 
@@ -48,9 +47,9 @@ const (
 // first, and keeps what it found in memory. Examined says how far it has come, and calling again goes on.
 //
 // Inputs that were saved again go into one group when they are linked by others. An input that is only similar
-// goes with the oldest that it is similar to, and into one group.
-func FindGroups(ctx context.Context, r catalog.Reader, x *index.Index, tiers []Tier, p Page, learn Learn) (Groups, error) {
-	k := kin{execution{ctx: ctx, r: r, v: x.At(r)}, raster.NewDecoder(raster.Limits{}), map[uint32]*print{}}
+// goes with the oldest that it is similar to, and into one group. alike is as of [Duplicates].
+func FindGroups(ctx context.Context, r catalog.Reader, x *index.Index, tiers []Tier, p Page, alike float64) (Groups, error) {
+	k := kin{execution{ctx: ctx, r: r, v: x.At(r)}}
 	var out Groups
 	others := roaring.New() // all of a file but the first
 	err := r.SamePictures(func(ords []uint32) bool {
@@ -64,7 +63,7 @@ func FindGroups(ctx context.Context, r catalog.Reader, x *index.Index, tiers []T
 		return Groups{}, err
 	}
 	if slices.Contains(tiers, ReEncoded) || slices.Contains(tiers, Alike) {
-		if err := k.linked(&out, others, tiers, learn); err != nil {
+		if err := k.linked(&out, others, tiers, alike); err != nil {
 			return Groups{}, err
 		}
 	}
@@ -114,7 +113,7 @@ func (k *kin) score(g *Group) error {
 }
 
 // linked adds the groups of the tiers that need neighbours. Of inputs of one file the first stands for all.
-func (k *kin) linked(out *Groups, others *roaring.Bitmap, tiers []Tier, learn Learn) error {
+func (k *kin) linked(out *Groups, others *roaring.Bitmap, tiers []Tier, alike float64) error {
 	among, err := k.v.Analysed()
 	if err != nil {
 		return err
@@ -130,14 +129,8 @@ func (k *kin) linked(out *Groups, others *roaring.Bitmap, tiers []Tier, learn Le
 	if slices.Contains(tiers, ReEncoded) {
 		out.Groups = append(out.Groups, joined(pairs(links, among, ReEncoded, 0))...)
 	}
-	if slices.Contains(tiers, Alike) {
-		cutOff, err := k.similarCutOff(learn)
-		if err != nil {
-			return err
-		}
-		if cutOff != nil {
-			out.Groups = append(out.Groups, stars(pairs(links, among, Alike, float32(cutOff.Value)))...)
-		}
+	if slices.Contains(tiers, Alike) && alike > 0 {
+		out.Groups = append(out.Groups, stars(pairs(links, among, Alike, float32(alike)))...)
 	}
 	return nil
 }

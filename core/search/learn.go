@@ -17,6 +17,7 @@ import (
 //
 //	labels     pairs that share a concept of the application's own ─┐
 //	           pairs that do not ──────────────────────────────────┴▶ the score that tells them best
+//	else       pairs that the bundle's bake measured ───────────────▶ the score that tells them best
 //	else       pairs of the bundle's background pictures ───────────▶ the score that 1 in 100 reaches
 //
 // Of all pictures few are like any one, so a pair that is wrongly called alike weighs as much as
@@ -62,15 +63,15 @@ func fromLabels(ctx context.Context, v *index.View, r catalog.Reader) (*CutOff, 
 			}
 		}
 	}
-	value, ok := tell(alike, different)
+	value, ok := Separate(alike, different)
 	if !ok {
 		return nil, nil
 	}
 	return &CutOff{value, FromLabels, len(pictures)}, nil
 }
 
-// tell is the score that tells two kinds of pairs best; false when none does. It sorts both.
-func tell(alike, different []float64) (float64, bool) {
+// Separate returns the score that separates two kinds of pairs best; false when none does. It sorts both.
+func Separate(alike, different []float64) (float64, bool) {
 	if len(alike) < learnPairs || len(different) < learnPairs {
 		return 0, false
 	}

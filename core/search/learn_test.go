@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// TestTellAgreesWithScan holds the score that tells two kinds of pairs best to trying every score.
+// TestTellAgreesWithScan holds the score that separates two kinds of pairs best to trying every score.
 func TestTellAgreesWithScan(t *testing.T) {
 	told := 0
 	for seed := range proof.Seeds(t, 300, 100_000) {
@@ -39,9 +39,9 @@ func TestTellAgreesWithScan(t *testing.T) {
 			}
 		}
 		enough := len(alike) >= learnPairs && len(different) >= learnPairs && best > 0
-		got, ok := tell(alike, different)
+		got, ok := Separate(alike, different)
 		if ok != enough || ok && got != want {
-			t.Fatalf("seed %d: tell = %v %v, want %v %v", seed, got, ok, want, enough)
+			t.Fatalf("seed %d: Separate = %v %v, want %v %v", seed, got, ok, want, enough)
 		}
 		if ok {
 			told++

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"encoding/binary"
 	"math"
 
 	"github.com/sightline-dev/sightline/core/predict"
@@ -8,40 +9,62 @@ import (
 )
 
 // One picture saved twice, smaller, or in another format gives embeddings that lie farther apart than some of
-// different pictures do: mean similarity 0.84 at a JPEG's quality 10 and 0.91 at half the size, but 0.97 of a
-// picture and its mirror image. The thumbnails tell: the means of their colours over 16 by 16 parts go up and
-// down together, at a correlation of 0.986 and more for 999 of 1,000 that were saved again, and of at most 0.90
-// for any two of 502 different photos.
+// different pictures do: median similarity 0.82 at a JPEG's quality 10 and 0.91 at half the size, but 0.96 of a
+// picture and its mirror image. The thumbnails decide: the means of their colours over 8 by 8 parts correlate.
+// Measured on 502 photographs: the correlation is 0.98 or more for 1,253 of 1,255 copies (JPEG of quality 10, 40 and 75, half
+// and a fifth of the size) and for none of 1,506 crops and mirror images. It is at most 0.93 for 125,751 pairs of different ones.
 const (
-	printSide = 16
-	cells     = 3 * printSide * printSide
-	fineness  = 64 // of a mean, to one level of a colour
+	printSide  = 8
+	cells      = 3 * printSide * printSide
+	printBytes = 4 + cells
 )
 
-// print is what a thumbnail looks like from afar.
+// print is a decoded fingerprint.
 type print struct {
-	width, height int
-	means         [cells]int64 // of red, green and blue, in parts of a level
+	width, height int         // of the thumbnail
+	means         [cells]byte // of red, green and blue in each part, by rows
 }
 
-// printOf makes the print of an encoded thumbnail. It returns the errors of package raster.
-func printOf(d *raster.Decoder, thumb []byte) (*print, error) {
+// Fingerprint returns the fingerprint of a picture by its thumbnail: the thumbnail's shape, and the mean colours of equal
+// parts of it. Two pictures whose fingerprints agree are one picture saved again. The derived record of an input stores the
+// fingerprint, so that replicas, which have no thumbnails, find the same duplicates.
+//
+//	width, height  uint16, little-endian
+//	means          192 bytes: red, green and blue of 8 by 8 parts, by rows
+//
+// It returns the errors of package raster.
+func Fingerprint(d *raster.Decoder, thumb []byte) ([]byte, error) {
 	img, err := d.Decode(thumb, raster.View{MaxSide: predict.ThumbnailSide})
 	if err != nil {
 		return nil, err
 	}
-	p := &print{width: img.Width, height: img.Height}
 	const row = 3 * printSide
 	rows := make([]int64, row*img.Height)
 	for y := range img.Height {
 		average(rows[row*y:], img.Pix[3*img.Width*y:], 3, img.Width)
 	}
-	average(p.means[:], rows, row, img.Height)
+	var sums [cells]int64
+	average(sums[:], rows, row, img.Height)
+	out := make([]byte, 0, printBytes)
+	out = binary.LittleEndian.AppendUint16(out, uint16(img.Width))
+	out = binary.LittleEndian.AppendUint16(out, uint16(img.Height))
 	area := int64(img.Width) * int64(img.Height)
-	for i, sum := range p.means {
-		p.means[i] = (sum*fineness + area/2) / area
+	for _, sum := range sums {
+		out = append(out, byte((sum+area/2)/area))
 	}
-	return p, nil
+	return out, nil
+}
+
+// printOf decodes a fingerprint. It returns nil for bytes of another length.
+func printOf(fingerprint []byte) *print {
+	if len(fingerprint) != printBytes {
+		return nil
+	}
+	return &print{
+		width:  int(binary.LittleEndian.Uint16(fingerprint)),
+		height: int(binary.LittleEndian.Uint16(fingerprint[2:])),
+		means:  [cells]byte(fingerprint[4:]),
+	}
 }
 
 // average cuts n vectors into printSide equal parts and adds up each: a vector has the weight printSide in the part
@@ -73,10 +96,10 @@ func average[T byte | int64](dst []int64, src []T, width, n int) {
 
 // Of two prints of one picture.
 const (
-	together = 0.98         // correlation, at least
-	flat     = 2 * fineness // standard deviation of what has nothing to go up and down
-	aside    = 2 * fineness // mean difference between flat ones, at most
-	rounding = 2.5          // pixels that a side may be off
+	together = 0.98 // correlation, at least
+	flat     = 2    // standard deviation of a plain picture, in levels
+	aside    = 2    // mean difference of two plain pictures, at most
+	rounding = 2.5  // pixels that a side may be off
 )
 
 // same reports whether two prints are of one picture: their shapes, and their colours.
@@ -86,8 +109,8 @@ func (p *print) same(o *print) bool {
 		return false
 	}
 	var sp, so, pp, oo, po, apart int64
-	for i, v := range p.means {
-		w := o.means[i]
+	for i := range p.means {
+		v, w := int64(p.means[i]), int64(o.means[i])
 		sp, so = sp+v, so+w
 		pp, oo, po = pp+v*v, oo+w*w, po+v*w
 		apart += max(v-w, w-v)

@@ -68,11 +68,11 @@ func TestPrintsOfPhotos(t *testing.T) {
 	d := raster.NewDecoder(raster.Limits{})
 	look := func(picture []byte) *print {
 		t.Helper()
-		p, err := printOf(d, thumbOf(t, d, picture))
+		fingerprint, err := Fingerprint(d, thumbOf(t, d, picture))
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p
+		return printOf(fingerprint)
 	}
 	var prints []*print
 	for i, name := range names {
@@ -140,10 +140,10 @@ func TestAverage(t *testing.T) {
 
 // TestPlainPrints looks at pictures of one colour, which have nothing to go up and down.
 func TestPlainPrints(t *testing.T) {
-	plain := func(level int64, width int) *print {
+	plain := func(level byte, width int) *print {
 		p := &print{width: width, height: 100}
 		for i := range p.means {
-			p.means[i] = level * fineness
+			p.means[i] = level
 		}
 		return p
 	}
@@ -156,7 +156,10 @@ func TestPlainPrints(t *testing.T) {
 	if plain(100, 100).same(plain(100, 120)) {
 		t.Error("two shapes are one picture")
 	}
-	if _, err := printOf(raster.NewDecoder(raster.Limits{}), []byte("no picture")); err == nil {
-		t.Error("no picture has a print")
+	if _, err := Fingerprint(raster.NewDecoder(raster.Limits{}), []byte("no picture")); err == nil {
+		t.Error("no picture has a fingerprint")
+	}
+	if p := printOf(make([]byte, printBytes-1)); p != nil {
+		t.Errorf("bytes that are no fingerprint are %+v", p)
 	}
 }

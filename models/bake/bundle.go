@@ -10,25 +10,27 @@ import (
 	"path/filepath"
 	"text/template"
 
+	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/onnx"
 )
 
 // manifest is manifest.json as models/README.md gives it.
 type manifest struct {
-	Format           int               `json:"format"`
-	MinimumEngine    int               `json:"minimum_engine"`
-	Kind             string            `json:"kind"`
-	ID               string            `json:"id"`
-	VersionID        string            `json:"version_id"`
-	Name             string            `json:"name"`
-	DisplayName      string            `json:"display_name"`
-	Type             string            `json:"type"`
-	TypeExt          string            `json:"type_ext"`
-	CreatedAt        string            `json:"created_at"`
-	VersionCreatedAt string            `json:"version_created_at"`
-	Base             string            `json:"base,omitempty"`
-	Network          *network          `json:"network,omitempty"`
-	Files            map[string]string `json:"files"`
+	Format           int                 `json:"format"`
+	MinimumEngine    int                 `json:"minimum_engine"`
+	Kind             string              `json:"kind"`
+	ID               string              `json:"id"`
+	VersionID        string              `json:"version_id"`
+	Name             string              `json:"name"`
+	DisplayName      string              `json:"display_name"`
+	Type             string              `json:"type"`
+	TypeExt          string              `json:"type_ext"`
+	CreatedAt        string              `json:"created_at"`
+	VersionCreatedAt string              `json:"version_created_at"`
+	Base             string              `json:"base,omitempty"`
+	Network          *network            `json:"network,omitempty"`
+	Similarity       *predict.Similarity `json:"similarity,omitempty"`
+	Files            map[string]string   `json:"files"`
 }
 
 type network struct {
@@ -154,11 +156,15 @@ func write(dir string, m manifest, files map[string][]byte) error {
 			return err
 		}
 	}
+	return m.write(filepath.Join(dir, "manifest.json"))
+}
+
+func (m *manifest) write(path string) error {
 	b, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "manifest.json"), append(b, '\n'), 0o644)
+	return os.WriteFile(path, append(b, '\n'), 0o644)
 }
 
 func digest(b []byte) string {

@@ -17,15 +17,43 @@ import (
 
 func main() {
 	var from, eval, photos, to string
+	var only bool
 	flag.StringVar(&from, "from", "../shared/model", "`folder` with general.onnx, tables, names and calibration pictures")
 	flag.StringVar(&eval, "eval", "../shared/eval", "`folder` of labelled pictures to evaluate on")
 	flag.StringVar(&photos, "photos", "../shared/photos", "`folder` of photos with their visible labels")
 	flag.StringVar(&to, "to", "models", "`folder` for the bundles")
+	flag.BoolVar(&only, "similarity", false, "measure only the similarity of pictures, with the bundles in --to, and update their manifest")
 	flag.Parse()
-	if err := bake(from, eval, photos, to); err != nil {
+	var err error
+	if !only {
+		err = bake(from, eval, photos, to)
+	}
+	if err == nil {
+		err = measurePairs(eval, photos, to)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bake:", err)
 		os.Exit(1)
 	}
+}
+
+// measurePairs measures the similarity of pictures with bundles and adds it to their manifest.
+func measurePairs(eval, photos, bundles string) error {
+	set, err := readLabelled(eval, "pictures")
+	if err != nil {
+		return err
+	}
+	shots, err := readLabelled(photos, "")
+	if err != nil {
+		return err
+	}
+	say("similarity of %d pictures", len(set)+len(shots))
+	s, err := measureSimilarity(bundles, append(set, shots...))
+	if err != nil {
+		return err
+	}
+	say("%+v", s)
+	return storeSimilarity(bundles, s)
 }
 
 // bake reads a release, quantises, measures and writes the four bundles.

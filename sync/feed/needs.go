@@ -106,7 +106,7 @@ func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wa
 	}
 	d, err := r.DerivedOf(base, pic.hash, crop)
 	switch {
-	case err == nil:
+	case err == nil && len(d.Print) > 0:
 		thumb, err := r.Thumb(pic.hash, crop)
 		if err == nil {
 			n.made = append(n.made, made{base, pic.hash, crop, d, thumb})
@@ -115,7 +115,7 @@ func (n *needs) meetOne(r catalog.Reader, base [32]byte, ops []log.Op, i int, wa
 		if !errors.Is(err, catalog.ErrNotFound) {
 			return false, err
 		}
-	case !errors.Is(err, catalog.ErrNotFound):
+	case err != nil && !errors.Is(err, catalog.ErrNotFound):
 		return false, err
 	}
 	if n.c.f.o.Run != nil {

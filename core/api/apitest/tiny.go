@@ -195,7 +195,8 @@ func withManifests(t testing.TB, files map[string][]byte) fs.FS {
 	for folder, m := range map[string]map[string]any{
 		"general-v1.3": {
 			"kind": "general", "type": "concept", "name": "general-v1.3", "display_name": "General", "network": general,
-			"id": "aaa03c23b3724a16a56b629203edc62c", "version_id": "aa9ca48295b37401f8af92ad1af0d91d",
+			"similarity": map[string]any{"related": 0.7, "same_scene": 0.75, "pictures": len(shades)},
+			"id":         "aaa03c23b3724a16a56b629203edc62c", "version_id": "aa9ca48295b37401f8af92ad1af0d91d",
 		},
 		"food-items-v1.0": {
 			"kind": "food", "type": "concept", "name": "food-items-v1.0", "display_name": "Food", "base": "general-v1.3",

@@ -81,7 +81,18 @@ func (s *source) answer(t testing.TB, a *replica.Ask) api.Response {
 // add makes an input of a picture at the origin, and has it analysed.
 func (s *source) add(t testing.TB, id, name string) {
 	t.Helper()
-	body := fmt.Sprintf(`{"inputs":[{"id":%q,"data":{"image":{"base64":%q}}}]}`, id, base64.StdEncoding.EncodeToString(apitest.Picture(name)))
+	s.addImage(t, id, name, "")
+}
+
+// addPart is add of a quarter of a picture.
+func (s *source) addPart(t testing.TB, id, name string) {
+	t.Helper()
+	s.addImage(t, id, name, `,"crop":[0,0,0.5,0.5]`)
+}
+
+func (s *source) addImage(t testing.TB, id, name, crop string) {
+	t.Helper()
+	body := fmt.Sprintf(`{"inputs":[{"id":%q,"data":{"image":{"base64":%q%s}}}]}`, id, base64.StdEncoding.EncodeToString(apitest.Picture(name)), crop)
 	c := s.Engine.Begin(t.Context(), &api.Request{Method: "POST", Path: "/v2/inputs", Authorization: "Key " + s.Key, Body: []byte(body)})
 	for !c.Done() {
 		var results []api.Result

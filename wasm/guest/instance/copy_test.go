@@ -103,3 +103,33 @@ func (k *kept) restart(t testing.TB, disk *journaltest.Disk) {
 	again.down, again.now = k.down, k.now
 	*k = *again
 }
+
+// TestDuplicatesAtCopy: a copy lists the duplicates that its origin lists, by byte, of inputs that came in the first
+// contact and later. It has no thumbnail of them.
+func TestDuplicatesAtCopy(t *testing.T) {
+	s := newSource(t)
+	s.add(t, "red", "red.png")
+	s.add(t, "again", "red.png")
+	disk := journaltest.NewDisk()
+	k, told := s.keep(t, disk, true)
+	if told != nil {
+		t.Fatal(told)
+	}
+	k.tell(t, replica.Begin{})
+	k.settle(t)
+	s.addPart(t, "part", "red.png")
+	k.restart(t, disk)
+	k.tell(t, replica.Begin{})
+	k.settle(t)
+	for _, path := range []string{"/v2/inputs/red/duplicates", "/v2/duplicates"} {
+		want := s.read(t, path)
+		for _, tier := range []string{"same_file", "re_encoded"} {
+			if !strings.Contains(want, `"tier":"`+tier+`"`) {
+				t.Fatalf("the origin answers %s without %s: %s", path, tier, want)
+			}
+		}
+		if got := k.fetch(t, 200, "GET", path, "", ""); got != want {
+			t.Errorf("%s: the copy answers %s, want %s", path, got, want)
+		}
+	}
+}

@@ -25,8 +25,9 @@ var finding = []member{
 		maybe("summary", ref("SummaryAsked"), "Omitted: only the number of matches."))},
 	{"CutOff", closed("Suggested minimum score of relevant results.",
 		always("value", share, ""),
-		always("source", text(oneOf(string(search.FromBackground), string(search.FromLabels), string(search.FromEvaluation), string(search.FromRule))),
+		always("source", text(oneOf(string(search.FromBackground), string(search.FromPairs), string(search.FromLabels), string(search.FromEvaluation), string(search.FromRule))),
 			"Source of the value. `labels`: the similarity of pictures with and without a common custom concept. "+
+				"`pairs`: pairs of labelled pictures, measured with the network. "+
 				"`background`: the similarity of unrelated pictures. `evaluation`: the evaluation of the latest version that predicts the "+
 				"concept. `rule`: 0.3, the value from which a concept counts as predicted."),
 		always("examples", whole(), "Number of pictures, or of labels, that it is derived from; 0 for a rule."))},
@@ -45,7 +46,7 @@ var finding = []member{
 			fmt.Sprintf("Largest first, at most %d. If there are more, those of a lower zoom level are returned.", search.MaxPlaces)))},
 	{"Tier", text(oneOf(search.Tiers[:]...), member{
 		"description",
-		"`same_file`: equal bytes and crop. `re_encoded`: one picture saved again. `similar`: similar pictures.",
+		"`same_file`: equal bytes and crop. `re_encoded`: one picture saved again. `similar`: likely the same scene.",
 	})},
 	{"Duplicate", closed("An input that may have the same picture as another.",
 		always("input", ref("Input"), ""), always("score", share, "Similarity; 1 for the same file."), always("tier", ref("Tier"), ""))},

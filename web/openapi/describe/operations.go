@@ -161,8 +161,8 @@ var operations = []operation{
 		method: "GET", path: "/inputs/{input_id}/duplicates", id: "listDuplicates", tag: "Inputs", page: true,
 		summary: "List the duplicates of an input",
 		note: "Sorted by tier, then by similarity; at most 1000. Tiers: `same_file` has equal bytes and crop. " +
-			"`re_encoded` is one picture saved again in another format, quality or size; the server compares the thumbnails of the 24 " +
-			"most similar inputs. `similar` reaches the cut-off of similarity searches.",
+			"`re_encoded` is one picture saved again in another format, quality or size; the server compares fingerprints of the 24 " +
+			"most similar inputs. `similar` is for pictures so similar that 9 of 10 show the same scene.",
 		answer: "DuplicatesAnswer",
 	},
 	{
