@@ -36,7 +36,7 @@ func (n *naive) answer() []search.Hit {
 		}
 	}
 	if err := n.r.Inputs(0, func(in catalog.Input) bool {
-		if score, ok := n.input(&in, ranks); ok {
+		if score, ok := n.input(&in, ranks); ok && score >= n.q.MinScore {
 			hits = append(hits, search.Hit{Ord: in.Ord, Score: score})
 		}
 		return true

@@ -27,8 +27,8 @@ type Options struct {
 	Hosted   func(url string) (name [16]byte, ours bool) // public name in the address of a picture of ours; nil: none are
 }
 
-// Parse reads the member "query" of a search: {"ands": [clause…], "language": code}. What is
-// absent, null or [] where an object is meant is empty, and an empty query matches all. The
+// Parse reads the member "query" of a search: {"ands": [clause…], "language": code, "min_score": 0…1}. A member that is
+// absent, or null or [] in place of an object, is empty, and an empty query matches all. The
 // query borrows v in its Pictures' Base64 only.
 //
 // It returns ErrQuery, with the path of what is wrong, for anything that is no query: more than
@@ -42,6 +42,14 @@ func Parse(v jsonio.Value, o Options) (*Query, error) {
 	if err := p.language(query); err != nil {
 		return nil, err
 	}
+	least, err := query.number("min_score")
+	if err != nil {
+		return nil, err
+	}
+	if !(least >= 0 && least <= 1) {
+		return nil, malformed("query.min_score: %v is not within 0 and 1", least)
+	}
+	p.q.MinScore = float32(least)
 	ands := query.get("ands")
 	switch k := ands.Kind(); {
 	case k == jsonio.Absent, k == jsonio.Object && ands.Len() == 0:

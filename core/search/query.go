@@ -21,6 +21,7 @@ const MaxClauses = 64
 type Query struct {
 	Clauses  []Clause
 	Pictures []Picture // what the Similar conditions are about; the caller fills in their embeddings before Run
+	MinScore float32   // hits with a lower score are left out, as if they did not match
 }
 
 // Clause holds when all its conditions do; negated, when not all of them do.

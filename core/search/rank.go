@@ -34,7 +34,7 @@ func (e *execution) ranked(outputs []*Clause, p Page) (Result, error) {
 	return result, nil
 }
 
-// scored is every match with its score.
+// scored is every match with its score, but for those below the query's MinScore.
 func (e *execution) scored(outputs []*Clause) (scored, error) {
 	for _, c := range outputs {
 		if err := e.narrow(c); err != nil {
@@ -54,7 +54,7 @@ func (e *execution) scored(outputs []*Clause) (scored, error) {
 		s = s.times(given)
 		e.mem.give(given)
 	}
-	return s, err
+	return s.atLeast(e.q.MinScore), err
 }
 
 // narrow takes matches away for which a clause surely does not hold, by postings, before any value is read.
@@ -110,7 +110,7 @@ func (e *execution) nearest(to *predict.Embedding, p Page) (Result, error) {
 		s.ords = append(s.ords, n.Ord)
 		s.factor = append(s.factor, similarity(n.Cosine))
 	}
-	return s.page(p, new(memory)), nil
+	return s.atLeast(e.q.MinScore).page(p, new(memory)), nil
 }
 
 // similarity maps a cosine to 0…1: identical pictures have 1, unrelated ones about 0.5.

@@ -16,7 +16,7 @@ import (
 // Without an output condition a query matches inputs at any status, each with a score of
 // exactly 1, in the order of creation. With one it matches analysed inputs only, and the
 // score is the product of what the output clauses give: first those without a Similar in
-// their order, then the others. A clause gives the product of its conditions' values, negated 1 less
+// their order, then the others. Inputs with a score below the query's MinScore do not match. A clause gives the product of its conditions' values, negated 1 less
 // it. A negated clause matches where one of its conditions, Similar apart, does not hold; everywhere, when
 // it has no others.
 func Run(ctx context.Context, r catalog.Reader, x *index.Index, q *Query, p Page) (Result, error) {

@@ -27,6 +27,9 @@ func random(t testing.TB, w *indextest.World) *search.Query {
 		}
 		q.Clauses = append(q.Clauses, c)
 	}
+	if w.Rand.IntN(3) == 0 {
+		q.MinScore = float32(w.Rand.IntN(21)) / 20
+	}
 	return q
 }
 

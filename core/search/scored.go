@@ -120,6 +120,21 @@ func (s scored) times(o scored) scored {
 	return scored{s.ords[:n], s.factor[:n]}
 }
 
+// atLeast is the inputs with a score of least or more, as hits show it, in place.
+func (s scored) atLeast(least float32) scored {
+	if least <= 0 {
+		return s
+	}
+	n := 0
+	for i, f := range s.factor {
+		if float32(f) >= least {
+			s.ords[n], s.factor[n] = s.ords[i], f
+			n++
+		}
+	}
+	return scored{s.ords[:n], s.factor[:n]}
+}
+
 // scale multiplies every factor by the input's value, 0 where it has none; all that have one are
 // in s. It clears holds, unless that is nil, where there is no value and where the value's held is false.
 func (s scored) scale(values scored, held, holds []bool) {

@@ -138,6 +138,7 @@ func TestImportManyFormats(t *testing.T) {
 		{"--image-url " + elsewhere.URL + "/turtle", "turtle"},
 		{"--similar " + picture + " --per-page 1", "roadster"},
 		{"--similar id:turtle --per-page 1", "turtle"},
+		{"--similar id:turtle --min-score 0.99", "turtle"},
 		{"--concept car --per-page 1", "roadster"},
 		{"--concept car --language de", ""},
 		{"--concept Auto --language de --per-page 1", "roadster"},

@@ -25,6 +25,7 @@ type searchFlags struct {
 	near, box             string
 	similar, crop         string
 	language              string
+	minScore              float64
 	page, perPage         int
 	asJSON                bool
 }
@@ -71,6 +72,7 @@ or, with id:, a stored input. Repeat a flag to require several concepts, labels 
 	flags.StringVar(&f.similar, "similar", "", "rank by similarity to `picture`: a file, a URL, or id:INPUT")
 	flags.StringVar(&f.crop, "crop", "", "crop of the --similar picture: `TOP,LEFT,BOTTOM,RIGHT`, from 0 to 1")
 	flags.StringVar(&f.language, "language", "", "language `code` of concept names (default: the application's)")
+	flags.Float64Var(&f.minScore, "min-score", 0, "minimum `score` of the results, from 0 to 1")
 	flags.IntVar(&f.page, "page", 1, "page `number`")
 	flags.IntVar(&f.perPage, "per-page", 20, "`results` per page, at most 1000")
 	flags.BoolVar(&f.asJSON, "json", false, "print one JSON object per result and line, as in the API")
@@ -129,6 +131,9 @@ func (f *searchFlags) query(context.Context) (object, error) {
 	query := object{"ands": ands}
 	if f.language != "" {
 		query["language"] = f.language
+	}
+	if f.minScore != 0 {
+		query["min_score"] = f.minScore
 	}
 	return object{"query": query, "pagination": object{"page": f.page, "per_page": f.perPage}}, nil
 }

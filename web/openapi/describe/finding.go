@@ -37,7 +37,7 @@ var finding = []member{
 		maybe("cut_off", ref("CutOff"),
 			"With several clauses, the product of their cut-offs. Omitted if a clause is negated, or if there is no data to derive it from."))},
 	{"Summary", closed("Aggregates over all matches of a search.",
-		always("matching", whole(), "Number of inputs that match all clauses. A similarity clause matches every analysed input."),
+		always("matching", whole(), "Number of inputs that match all clauses and reach `min_score`. A similarity clause matches every analysed input."),
 		maybe("scores", ref("Scores"), "Omitted if the search only filters."),
 		maybe("days", list(closed("", always("day", text(member{"format", "date"}), ""), always("count", object{{"type", "integer"}, {"minimum", 1}}, ""))), "Newest first."),
 		maybe("places", list(closed("An input, or a cluster of inputs close together.",

@@ -359,7 +359,7 @@ var operations = []operation{
 		examples: []example{
 			{"by a predicted concept", `{"query":{"ands":[{"output":{"data":{"concepts":[{"name":"insect"}]}}}]},"pagination":{"page":1,"per_page":10}}`},
 			{"by a label and metadata", `{"query":{"ands":[{"input":{"data":{"concepts":[{"name":"bird","value":false}]}}},{"input":{"data":{"metadata":{"album":"pond"}}}}]}}`},
-			{"by similarity to a picture", `{"query":{"ands":[{"output":{"input":{"data":{"image":{"base64":"` + redPNG + `"}}}}}]}}`},
+			{"by similarity to a picture", `{"query":{"ands":[{"output":{"input":{"data":{"image":{"base64":"` + redPNG + `"}}}}}],"min_score":0.65}}`},
 			{"around a location", `{"query":{"ands":[{"input":{"data":{"geo":{"geo_point":{"longitude":13.4,"latitude":52.5},"geo_limit":{"type":"withinKilometers","value":10}}}}}]}}`},
 			{"within a box, German names", `{"query":{"language":"de","ands":[{"output":{"data":{"concepts":[{"name":"Insekt"}]}}},{"input":{"data":{"geo":{"geo_box":[{"geo_point":{"longitude":5.9,"latitude":47.3}},{"geo_point":{"longitude":15.0,"latitude":55.1}}]}}}}]}}`},
 			{"by URL", `{"query":{"ands":[{"input":{"data":{"image":{"url":"https://pictures.example/dragonfly.jpg"}}}}]}}`},
