@@ -26,6 +26,7 @@ export interface Found {
   readonly matching: number; // inputs that every clause lets through
   readonly scores?: Scores; // absent where nothing ranks
   readonly first: readonly Hit[];
+  readonly least: number; // score from which on the first hits are; 0: any
   readonly ms: number; // that the hits took
   readonly by: By;
 }
@@ -34,8 +35,11 @@ export interface Found {
 export const size = 60;
 
 /** The body of the search, as it is sent. */
-export function bodyOf(clauses: readonly Clause[], page = 1): { query: { ands: object[] }; pagination: object } {
-  return { query: toQuery(clauses), pagination: { page, per_page: size } };
+export function bodyOf(clauses: readonly Clause[], least: number, page = 1): { query: object; pagination: object } {
+  return {
+    query: { ...toQuery(clauses), ...(least > 0 && { min_score: least }) },
+    pagination: { page, per_page: size },
+  };
 }
 
 /** What is said where a picture that was dropped is on another device. */
@@ -45,22 +49,32 @@ async function refuse(clauses: readonly Clause[]): Promise<void> {
   if (!(await ready(clauses))) throw new Away();
 }
 
-export async function find(app: Application, clauses: readonly Clause[], bins: number): Promise<Found> {
+/** The scores of all matches tell from which score on the first hits are read. */
+export async function find(
+  app: Application,
+  clauses: readonly Clause[],
+  bins: number,
+  leastOf: (scores: Scores) => number,
+): Promise<Found> {
   await refuse(clauses);
-  const query = toQuery(clauses);
-  const began = performance.now();
-  const hits = hitsOf(app, clauses, 1).then((first) => ({ first, ms: performance.now() - began, by: app.by }));
-  const summary = app.call<{ summary: { matching: number; scores?: Scores } }>('POST', '/searches/summary', {
-    query,
+  const { summary } = await app.call<{ summary: { matching: number; scores?: Scores } }>('POST', '/searches/summary', {
+    query: toQuery(clauses),
     summary: { scores: { bins } },
   });
-  const [found, told] = await Promise.all([hits, summary]);
-  return { ...found, ...told.summary };
+  const least = summary.scores ? leastOf(summary.scores) : 0;
+  const began = performance.now();
+  const first = await hitsOf(app, clauses, least, 1);
+  return { first, least, ms: performance.now() - began, by: app.by, ...summary };
 }
 
-/** A page of hits, from 1. */
-export async function hitsOf(app: Application, clauses: readonly Clause[], page: number): Promise<Hit[]> {
-  const { hits } = await app.call<{ hits: Hit[] }>('POST', '/searches', bodyOf(clauses, page));
+/** A page of the hits that have a score or more, from 1. */
+export async function hitsOf(
+  app: Application,
+  clauses: readonly Clause[],
+  least: number,
+  page: number,
+): Promise<Hit[]> {
+  const { hits } = await app.call<{ hits: Hit[] }>('POST', '/searches', bodyOf(clauses, least, page));
   return hits;
 }
 

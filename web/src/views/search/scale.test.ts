@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { above, binOf, edge, nearest } from './scale';
+import { above, binOf, edge, leastAt, nearest } from './scale';
 
 const scores = { from: 0.4, to: 1, counts: Array.from({ length: 60 }, (_, i) => i % 7) };
 
@@ -19,4 +19,12 @@ test('edges and scores', () => {
   assert.equal(binOf(scores, 1), 59); // the last bin ends with what it holds
   assert.equal(binOf(scores, 0.4), 0);
   assert.equal(binOf(scores, 0.7051), 30);
+});
+
+test('what is asked for at an edge leaves out no hit above it', () => {
+  for (let at = 0; at <= 60; at++) {
+    assert.ok(leastAt(scores, at) < edge(scores, at) + 1e-9); // scores have seven digits
+    assert.ok(leastAt(scores, at) > edge(scores, at) - 2e-4);
+  }
+  assert.equal(leastAt({ ...scores, from: 0 }, 0), 0);
 });

@@ -22,3 +22,8 @@ export function binOf(s: Scores, score: number): number {
 export function above(s: Scores, at: number): number {
   return s.counts.slice(at).reduce((sum, n) => sum + n, 0);
 }
+
+/** The score to ask for so that all hits above an edge come: not rounded up. */
+export function leastAt(s: Scores, at: number): number {
+  return Math.max(0, Math.floor(edge(s, at) * 1e4) / 1e4);
+}
