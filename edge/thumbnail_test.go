@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"image/jpeg"
 	"io"
 	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +57,29 @@ func held(t *testing.T, folder, id, picture string) (file string) {
 	return file
 }
 
+// savedAgain is a picture as base64, saved again in another quality.
+func savedAgain(t *testing.T, picture string) string {
+	t.Helper()
+	img, err := jpeg.Decode(strings.NewReader(decode(t, picture)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := jpeg.Encode(&b, img, &jpeg.Options{Quality: 60}); err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(b.Bytes())
+}
+
+// duplicates lists those of an input as a server does, without what belongs to the server.
+func (c *client) duplicates(id string) (all []string) {
+	c.t.Helper()
+	for _, d := range at(c.t, c.must("GET", "/v2/inputs/"+id+"/duplicates", nil), "duplicates").([]any) {
+		all = append(all, fmt.Sprint(at(c.t, d, "input", "id"), at(c.t, d, "tier"), at(c.t, d, "score")))
+	}
+	return all
+}
+
 // thumbed has an edge show small pictures: those that it makes of its origin's are the origin's, byte by byte, and stay when
 // the origin is gone; one that is not here then is said not to be, and comes with the origin.
 func thumbed(t *testing.T, binary string) {
@@ -65,6 +90,7 @@ func thumbed(t *testing.T, binary string) {
 	for i, id := range []string{"seen", "unseen"} {
 		hub.as(t, key).must("POST", "/v2/inputs", object{"inputs": []object{input(id, photo(t, names[i]))}})
 	}
+	hub.as(t, key).must("POST", "/v2/inputs", object{"inputs": []object{input("saved", savedAgain(t, photo(t, names[0])))}})
 	var made struct{ Token string }
 	if err := json.Unmarshal([]byte(command(t, program, "edge", "create", "north", "--apps", app, "--data", data, "--json")), &made); err != nil {
 		t.Fatal(err)
@@ -72,9 +98,12 @@ func thumbed(t *testing.T, binary string) {
 	own := folder(t, binary)
 	edge := serve(t, binary, own, "--origin", way.base, "--token", made.Token)
 	until(t, "the edge has the inputs", func() bool {
-		status, _, err := edge.as(t, key).do("GET", "/v2/inputs/unseen", nil)
+		status, _, err := edge.as(t, key).do("GET", "/v2/inputs/saved", nil)
 		return err == nil && status == 200
 	})
+	if got, want := edge.as(t, key).duplicates("seen"), hub.as(t, key).duplicates("seen"); !slices.Equal(got, want) || !strings.Contains(fmt.Sprint(want), "re_encoded") {
+		t.Errorf("before any thumbnail the duplicates are %v, want the origin's %v, one of them re_encoded", got, want)
+	}
 	_, want := hub.thumbnail(t, key, "seen")
 	if img, err := jpeg.Decode(bytes.NewReader(want)); err != nil || img.Bounds().Empty() {
 		t.Fatalf("the origin's thumbnail: %v", err)
