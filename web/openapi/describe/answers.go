@@ -157,7 +157,7 @@ func versionFields(more ...field) []field {
 			"SHA-256 of all that the training learned from. It is equal for equal trainings, on every host. Present in answers about "+
 				"the versions of a model, if the version is trained. The hashed bytes, with numbers in four bytes, lowest first: the text "+
 				"`sightline training 1` and a line feed; the number of the training code; the network's hash (32 bytes); "+
-				"`concepts_mutually_exclusive` and `closed_environment`, each one byte, 1 for true; the number of concepts, then for each, "+
+				"`concepts_mutually_exclusive` and `closed_environment`, each one byte, 1 for true; the promised precision as an IEEE 754 double, lowest byte first; the number of concepts, then for each, "+
 				"in the order of the model, the length of its ID and the ID; the SHA-256 of the network's background embeddings, of no "+
 				"bytes in a closed environment; the number of inputs, then for each, ascending, the SHA-256 of its embedding (516 bytes), "+
 				"a byte for each concept (1: labelled true, 255: labelled false, 0: neither), and 1 if it is labelled true with another "+
@@ -292,7 +292,8 @@ var accounts = []member{
 		always("name", text(), ""),
 		always("default_language", language, "Cannot be changed."),
 		maybe("user_id", text(), "ID of the owner's account. Omitted if the operator created the application."),
-		always("created_at", when, ""))},
+		always("created_at", when, ""),
+		maybe("local_only", boolean, "Sync does not send the application to edges, pages or other replicas. Omitted if false."))},
 	{"Key", closed("An API key.",
 		always("id", text(),
 			"In the response that creates the key: the key itself, 32 hexadecimal digits. In lists: the first 16 digits of its hash."),
