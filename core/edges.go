@@ -153,6 +153,19 @@ func (c *Control) EnrolEdge(ctx context.Context, token string, key [32]byte) (ca
 // LeaseSite gives a holder of an application, the key or account called so, a site to write as, and
 // the secret by which it is known: it is told here and never again. Errors: ErrApplication and the store's.
 func (c *Control) LeaseSite(ctx context.Context, app, holder string) (site log.Site, secret string, err error) {
+	return c.lease(ctx, &log.SiteLease{App: app, Holder: holder})
+}
+
+// RenewEdge gives an edge another site to write as in an application: a newer life of it, after which what the sites
+// of before still send is refused. Errors: ErrApplication and the store's.
+func (c *Control) RenewEdge(ctx context.Context, e *catalog.Edge, app string) (log.Site, error) {
+	site, _, err := c.lease(ctx, &log.SiteLease{App: app, Holder: e.Holder(), Edge: e.ID})
+	return site, err
+}
+
+// lease leases the next site.
+func (c *Control) lease(ctx context.Context, b *log.SiteLease) (site log.Site, secret string, err error) {
+	app := b.App
 	if _, err := c.App(app); err != nil {
 		return 0, "", err
 	}
@@ -163,7 +176,8 @@ func (c *Control) LeaseSite(ctx context.Context, app, holder string) (site log.S
 	if err := c.knowSites(ctx); err != nil {
 		return 0, "", err
 	}
-	verdicts, err := c.append(ctx, "", &log.SiteLease{App: app, Holder: holder, Secret: hash, Until: c.leaseEnd()})
+	b.Secret, b.Until = hash, c.leaseEnd()
+	verdicts, err := c.append(ctx, "", b)
 	if err != nil {
 		return 0, "", err
 	}
@@ -250,6 +264,15 @@ func (c *Control) CheckSite(site log.Site, secret string) (catalog.Site, error) 
 		return catalog.Site{}, fmt.Errorf("%w: %d", ErrNoSite, site)
 	}
 	return s, nil
+}
+
+// EdgeSite returns a site that may be an edge's. Errors: ErrNoSite and the store's.
+func (c *Control) EdgeSite(site log.Site) (catalog.Site, error) {
+	s, err := c.read().Site(site)
+	if errors.Is(err, catalog.ErrNotFound) {
+		err = fmt.Errorf("%w: %d", ErrNoSite, site)
+	}
+	return s, err
 }
 
 // ProlongSite notes that a site was heard of, once half of its lease is over. Errors: those of the store.

@@ -105,6 +105,17 @@ func (x *exchange) absent(kind error, ids []string) error {
 		"Try again when the replica is in sync, or at the origin.", strings.Join(unknown, ", "))
 }
 
+// conflicted returns the request's application, which is a copy, or keeps what it refused an older life of one. The error
+// is errNoCopy.
+func (x *exchange) conflicted() (*partition.Partition, error) {
+	p := x.app.Partition
+	if n, err := p.CountConflicts(); err != nil || n > 0 {
+		return p, err
+	}
+	p, _, err := x.copied()
+	return p, err
+}
+
 // copyStatus tells where a copy stands.
 func copyStatus(x *exchange) error {
 	p, s, err := x.copied()
@@ -212,7 +223,7 @@ func listConflicts(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	p, _, err := x.copied()
+	p, err := x.conflicted()
 	if err != nil {
 		return err
 	}
@@ -262,7 +273,7 @@ func listConflicts(x *exchange) error {
 
 // dismissConflict takes one off the list, for good.
 func dismissConflict(x *exchange) error {
-	p, _, err := x.copied()
+	p, err := x.conflicted()
 	if err != nil {
 		return err
 	}

@@ -224,6 +224,7 @@ var statuses = []status{
 	{log.ErrTrimmed, 500, 99009, "Internal error"},
 	{partition.ErrSequence, 500, 99009, "Internal error"},
 	{partition.ErrForged, 500, 99009, "Internal error"},
+	{partition.ErrLife, 500, 99009, "Internal error"},
 	{partition.ErrChunk, 500, 99009, "Internal error"},
 	{fold.ErrPrefix, 500, 99009, "Internal error"},
 	{catalog.ErrOrder, 500, 99009, "Internal error"},

@@ -16,12 +16,44 @@ type Edge struct {
 	Owner    string   // id of the account it belongs to; empty: the operator's
 	Token    [32]byte // SHA-256 of the text that it enrols with
 	Key      [32]byte // Ed25519, public; zero: not enrolled yet
-	Site     log.Site // that it writes as; 0: not enrolled yet
+	Site     log.Site // that it writes as, unless Newer has another; 0: not enrolled yet
+	Newer    []Newer  // sites of later lives, by application
 	Created  log.HLC
 	Enrolled log.HLC // 0: not yet
 	Revoked  log.HLC // 0: it is not
 	Extra    Extra
 }
+
+// Newer is a site that the newest life of an edge writes as in an application. An edge begins another life when its disk was
+// rolled back, and when it was restored from a backup.
+type Newer struct {
+	App  string
+	Site log.Site
+}
+
+// SiteIn is the site that the newest life of an edge writes as in an application.
+func (e *Edge) SiteIn(app string) log.Site {
+	for _, n := range e.Newer {
+		if n.App == app {
+			return n.Site
+		}
+	}
+	return e.Site
+}
+
+// SetSiteIn sets the site that the newest life writes as in an application.
+func (e *Edge) SetSiteIn(app string, site log.Site) {
+	for i := range e.Newer {
+		if e.Newer[i].App == app {
+			e.Newer[i].Site = site
+			return
+		}
+	}
+	e.Newer = append(e.Newer, Newer{app, site})
+}
+
+// Holder names an edge in the records of the sites that are leased to it.
+func (e *Edge) Holder() string { return "edge " + e.ID }
 
 // Holds reports whether an edge may hold an application.
 func (e *Edge) Holds(app string) bool {
@@ -150,7 +182,25 @@ func encodeEdge(x *Edge) []byte {
 	e.Fixed64(8, uint64(x.Created))
 	e.Fixed64(9, uint64(x.Enrolled))
 	e.Fixed64(10, uint64(x.Revoked))
+	for _, n := range x.Newer {
+		at := e.Open(11)
+		e.Text(1, n.App)
+		e.Uint(2, uint64(n.Site))
+		e.Close(at)
+	}
 	return e.Bytes(x.Extra)
+}
+
+func decodeNewer(d *field.Decoder) (n Newer) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			n.App = d.Text()
+		case 2:
+			n.Site = log.Site(d.Uint32())
+		}
+	}
+	return n
 }
 
 func decodeEdge(data []byte) (Edge, error) {
@@ -178,6 +228,8 @@ func decodeEdge(data []byte) (Edge, error) {
 			x.Enrolled = log.HLC(d.Fixed64())
 		case 10:
 			x.Revoked = log.HLC(d.Fixed64())
+		case 11:
+			x.Newer = append(x.Newer, decodeNewer(d.Message()))
 		default:
 			d.Keep()
 		}

@@ -102,12 +102,26 @@ func (f *Fold) siteLease(b *log.SiteLease) (Verdict, error) {
 	if _, err := f.w.App(b.App); err != nil {
 		return goneOr(err)
 	}
+	var edge catalog.Edge
+	if b.Edge != "" {
+		var err error
+		if edge, err = f.w.Edge(b.Edge); err != nil {
+			return goneOr(err)
+		}
+		if !edge.Holds(b.App) {
+			return Verdict{Code: Gone}, nil
+		}
+	}
 	site, ok := f.nextSite()
 	if !ok {
 		return Verdict{Code: Refused, Detail: "quota: sites"}, nil
 	}
 	op := &f.e.Op
 	f.w.PutSite(&catalog.Site{Site: site, App: b.App, Holder: b.Holder, Secret: b.Secret, Created: op.At, Until: b.Until})
+	if b.Edge != "" {
+		edge.SetSiteIn(b.App, site)
+		f.w.PutEdge(&edge)
+	}
 	return Verdict{Code: OK, Dot: op.Dot, Site: site}, nil
 }
 

@@ -230,6 +230,8 @@ func (b *SiteLease) read(d *field.Decoder) {
 		d.Hash(b.Secret[:])
 	case 5:
 		b.Until = HLC(d.Fixed64())
+	case 6:
+		b.Edge = d.Text()
 	default:
 		d.Keep()
 	}

@@ -176,6 +176,7 @@ func encodeEdgeBody(e *field.Encoder, body Body) {
 		e.Text(3, b.Holder)
 		e.Hash(4, b.Secret[:])
 		e.Fixed64(5, uint64(b.Until))
+		e.Text(6, b.Edge)
 	case *SitesSkip:
 		e.Uint(1, uint64(b.To))
 	case *TokenKeys:

@@ -31,6 +31,7 @@ type Store struct {
 	chain    Chain  // at appended
 	durable  uint64 // last entry that outlives a crash
 	failed   error
+	restarts int // calls of Restart: a wait of before one concerns entries that are no longer here
 	batch    kv.Batch
 	tails    map[int]func()
 	nextTail int
@@ -212,8 +213,35 @@ func (l *Store) Append(ops []Op, also *kv.Batch) (first uint64, wait func() erro
 		return 0, nil, err
 	}
 	l.appended, l.chain = l.appended+uint64(len(ops)), chain
-	last := l.appended
-	return first, func() error { return l.settled(last, durable()) }, nil
+	last, restarts := l.appended, l.restarts
+	return first, func() error { return l.settled(last, restarts, durable()) }, nil
+}
+
+// Restart replaces all entries by operations that count from 1, in a batch of the caller's: a replica that takes another
+// site sends its operations again. Everything appended must be durable, and nothing may be appended meanwhile. The
+// caller calls restarted once the batch is applied.
+func (l *Store) Restart(w kv.Writer, ops []Op) (restarted func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w.DeleteRange(l.entryKey(0), l.end())
+	chain := Chain(l.epoch)
+	for i := range ops {
+		value := Encode(append([]byte(nil), chain[:]...), &ops[i])
+		chain = chain.Next(value[len(chain):])
+		copy(value, chain[:])
+		w.Put(l.entryKey(1+uint64(i)), value)
+	}
+	floor, base := l.floor, l.base
+	l.floor, l.base = 1, Chain(l.epoch)
+	w.Put(l.metaKey(), l.encodeMeta())
+	l.floor, l.base = floor, base
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.floor, l.base, l.chain = 1, Chain(l.epoch), chain
+		l.appended, l.durable = uint64(len(ops)), uint64(len(ops))
+		l.restarts++
+	}
 }
 
 // Settle waits until what was appended before outlives a crash, as its own wait does.
@@ -223,7 +251,7 @@ func (l *Store) Settle() error {
 		defer l.mu.Unlock()
 		return l.failed
 	}
-	last := l.appended
+	last, restarts := l.appended, l.restarts
 	var b kv.Batch
 	b.Put(l.metaKey(), l.encodeMeta())
 	wait, err := l.store.Commit(&b)
@@ -231,18 +259,18 @@ func (l *Store) Settle() error {
 	if err != nil {
 		return err
 	}
-	return l.settled(last, wait())
+	return l.settled(last, restarts, wait())
 }
 
 // settled notes that the entries up to last outlive a crash, or that this failed.
-func (l *Store) settled(last uint64, err error) error {
+func (l *Store) settled(last uint64, restarts int, err error) error {
 	l.mu.Lock()
 	if err != nil {
 		l.failed = err
 		l.mu.Unlock()
 		return err
 	}
-	if last <= l.durable {
+	if last <= l.durable || restarts != l.restarts {
 		l.mu.Unlock()
 		return nil
 	}

@@ -55,6 +55,12 @@ type heard struct {
 // an entry of the log by which all of those are in it: a site that has folded it knows what became
 // of them. ops are borrowed. Errors: ErrForged, ErrSequence, kv.ErrFull and those of Submit.
 func (p *Partition) Accept(ctx context.Context, ops []log.Op, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
+	return p.AcceptOf(ctx, ops, nil, also)
+}
+
+// AcceptOf is [Partition.Accept] for operations that lives of a replica made: those of the operation before the first, and of
+// ops, as far as it has noted them. Nothing is appended where the log has the same operations of the site by other lives: ErrLife.
+func (p *Partition) AcceptOf(ctx context.Context, ops []log.Op, lives []Life, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
 	}
@@ -67,7 +73,7 @@ func (p *Partition) Accept(ctx context.Context, ops []log.Op, also func(*kv.Batc
 	if err := p.prepareOps(ops); err != nil {
 		return nil, 0, fmt.Errorf("accept: %w", err)
 	}
-	a, err := p.admit(ops, also)
+	a, err := p.admit(ops, lives, also)
 	if err != nil {
 		return nil, 0, fmt.Errorf("accept: %w", err)
 	}
@@ -141,7 +147,7 @@ type admitted struct {
 }
 
 // admit appends those operations that the log has not.
-func (p *Partition) admit(ops []log.Op, also func(*kv.Batch)) (a admitted, err error) {
+func (p *Partition) admit(ops []log.Op, lives []Life, also func(*kv.Batch)) (a admitted, err error) {
 	p.appending.Lock()
 	defer p.appending.Unlock()
 	if err := p.whyClosed(); err != nil {
@@ -154,6 +160,10 @@ func (p *Partition) admit(ops []log.Op, also func(*kv.Batch)) (a admitted, err e
 	}
 	if from > had.seq+1 {
 		return a, fmt.Errorf("site %d, operation %d after %d: %w", site, from, had.seq, ErrSequence)
+	}
+	born, err := p.follow(ops, lives, had.seq)
+	if err != nil {
+		return a, err
 	}
 	a.skipped = int(min(had.seq+1-from, uint64(len(ops))))
 	fresh := ops[a.skipped:]
@@ -171,9 +181,16 @@ func (p *Partition) admit(ops []log.Op, also func(*kv.Batch)) (a admitted, err e
 		return a, err
 	}
 	var beside *kv.Batch
-	if also != nil {
+	if also != nil || len(born) > 0 {
 		beside = &kv.Batch{}
+	}
+	if also != nil {
 		also(beside)
+	}
+	for _, l := range born {
+		if l.First < from+uint64(a.skipped)+uint64(len(vetted)) {
+			putLife(beside, p.o.App, site, l)
+		}
 	}
 	if err := p.reserve(vetted, beside); err != nil {
 		return a, err
@@ -198,6 +215,30 @@ func (p *Partition) admit(ops []log.Op, also func(*kv.Batch)) (a admitted, err e
 	}
 	p.others.heard[site] = heard{seq: end.Dot.Seq, at: end.At}
 	return a, nil
+}
+
+// follow holds operations to the lives that made those of before, of which the log has the first had, and returns the
+// lives to be noted with those that it has not.
+func (p *Partition) follow(ops []log.Op, lives []Life, had uint64) (born []Life, err error) {
+	if len(lives) == 0 {
+		return nil, nil
+	}
+	site, last := ops[0].Dot.Site, ops[len(ops)-1].Dot.Seq
+	known := Life{}
+	if had > 0 {
+		if known, err = p.lifeAt(site, min(had, last)); err != nil {
+			return nil, err
+		}
+		if theirs := lifeOf(lives, min(had, last)); theirs != 0 && known.ID != 0 && theirs != known.ID {
+			return nil, fmt.Errorf("site %d, operation %d: %w", site, min(had, last), ErrLife)
+		}
+	}
+	for seq, at := had+1, known.ID; seq <= last; seq++ {
+		if id := lifeOf(lives, seq); id != at && id != 0 {
+			born, at = append(born, Life{First: seq, ID: id}), id
+		}
+	}
+	return born, nil
 }
 
 // roomy are the operations before the first that does not make room.

@@ -77,6 +77,11 @@ func conflictRange(app catalog.AppID) (lo, hi []byte) {
 	return lo, hi
 }
 
+// PutConflict adds to w an operation that an origin refuses, with its content.
+func (p *Partition) PutConflict(w kv.Writer, c *Conflict) {
+	w.Put(conflictKey(p.o.App, c.Op.Dot), c.encode())
+}
+
 // Conflicts yields the operations of our own that the log has not taken as they were meant and
 // that were not dismissed, oldest first, until yield returns false.
 func (p *Partition) Conflicts(yield func(Conflict) bool) error {

@@ -20,7 +20,7 @@ type Options struct {
 	App   catalog.AppID    // zero: the control partition
 	Site  log.Site         // 0 means log.Origin; not of a replica
 	Clock func() time.Time // the wall clock; required
-	Epoch log.Epoch        // random name of a log that begins now; an older one keeps its own
+	Epoch log.Epoch        // random: name of a log that begins now, and of the life of a replica that does; an older log keeps its own
 	Index *index.Options   // nil: the partition has no index, like the control partition
 
 	// Replica makes the partition a copy of another one, whose log it pulls; nil: it has a log
@@ -95,6 +95,9 @@ func Open(o Options) (*Partition, error) {
 	err := p.openReplica()
 	if err == nil {
 		err = p.openLog()
+	}
+	if err == nil {
+		err = p.openLife()
 	}
 	if err == nil && o.Index != nil {
 		p.index, err = index.Open(o.Store, o.App, *o.Index)

@@ -45,13 +45,12 @@ func (p *Partition) Pull(ctx context.Context, r Run) ([]Told, error) {
 	if p.replica == nil {
 		return nil, ErrReplica
 	}
-	p.folding.Lock()
-	defer p.folding.Unlock()
+	defer p.rest()()
 	if err := p.whyClosed(); err != nil {
 		return nil, err
 	}
 	// An operation that was pushed before its Submit folded it may be in the run.
-	if err := p.foldLocked(p.log.Head()); err != nil {
+	if err := p.foldAll(); err != nil {
 		return nil, fmt.Errorf("pull: %w", err)
 	}
 	told, err := p.pull(&r)
@@ -60,6 +59,35 @@ func (p *Partition) Pull(ctx context.Context, r Run) ([]Told, error) {
 		return nil, fmt.Errorf("pull: %w", err)
 	}
 	return told, nil
+}
+
+// rest has nobody fold, and nobody append where the outbox may be replaced, until the function that it returns is called.
+func (p *Partition) rest() func() {
+	for {
+		if p.Renewing() {
+			p.appending.Lock()
+			p.folding.Lock()
+			return func() {
+				p.folding.Unlock()
+				p.appending.Unlock()
+			}
+		}
+		p.folding.Lock()
+		if p.replica.renewal == nil {
+			return p.folding.Unlock
+		}
+		p.folding.Unlock()
+	}
+}
+
+// foldAll folds what was appended and outlives a crash; where the outbox may be replaced, all that was appended.
+func (p *Partition) foldAll() error {
+	if p.replica.renewal != nil {
+		if err := p.log.Settle(); err != nil {
+			return err
+		}
+	}
+	return p.foldLocked(p.log.Head())
 }
 
 // check holds a run to the cursor and returns the cursor after it.
@@ -176,6 +204,7 @@ type mix struct {
 	derived map[uint32]bool // inputs whose derived records came
 	came    []catalog.Pair  // derived records that came beside entries, whosever they are: only keys
 	large   *large          // a snapshot that takes more than one batch; nil: none does
+	renewed *renewed        // the outbox under another site; nil: the site stays
 	blank   bool            // there was no input
 	adopted []fold.Change   // inputs that came then, instead of ords
 }
@@ -212,6 +241,9 @@ func (m *mix) entries(entries []log.Entry) error {
 		if m.note.site == 0 || dot != (log.Dot{Site: m.note.site, Seq: m.confirmed + uint64(len(own)) + 1}) {
 			continue
 		}
+		if dot.Seq > p.replica.ours(dot.Seq) { // another life of the replica made it
+			continue
+		}
 		if dot.Seq > p.seq {
 			return fmt.Errorf("operation %d of site %d was not created here: %w", dot.Seq, dot.Site, ErrSite)
 		}
@@ -241,6 +273,9 @@ func (m *mix) tell(entries []log.Entry, verdicts []fold.Verdict, own []int) erro
 	for _, i := range own {
 		c := Conflict{Op: entries[i].Op, Seq: entries[i].Seq, Verdict: verdicts[i]}
 		if len(ops) > 0 && ops[0].Dot == c.Op.Dot {
+			if !sameOp(&c.Op, &ops[0]) {
+				return fmt.Errorf("operation %d of site %d is not the one that was created here: %w", c.Op.Dot.Seq, c.Op.Dot.Site, ErrSite)
+			}
 			c.Op, ops = ops[0], ops[1:]
 		}
 		m.told = append(m.told, Told{Op: c.Op, Verdict: c.Verdict})
@@ -256,6 +291,17 @@ func (m *mix) tell(entries []log.Entry, verdicts []fold.Verdict, own []int) erro
 		m.confirmed = c.Op.Dot.Seq
 	}
 	return nil
+}
+
+// sameOp reports whether an entry of the log may be an operation that was made here. The origin may have set its clock back,
+// removed a name that it does not know, or refused it.
+func sameOp(entry, own *log.Op) bool {
+	if _, refused := entry.Body.(*log.Refused); refused {
+		return true
+	}
+	mine := *own
+	mine.At, mine.By = entry.At, entry.By
+	return bytes.Equal(log.Encode(nil, entry), log.Encode(nil, &mine))
 }
 
 // oweFor notes that what was written beside an operation may go.
@@ -277,6 +323,9 @@ func (m *mix) finish() error {
 		p.dropGone(p.tx)
 	}
 	p.replica.pending = fold.NewPending(p.o.App, p.o.Rules)
+	if err := m.renew(); err != nil {
+		return err
+	}
 	pending, err := m.again()
 	if err != nil {
 		return err
@@ -300,22 +349,54 @@ func (m *mix) finish() error {
 		p.replica.note, p.replica.confirmed = m.note, m.confirmed
 		p.at = h.Seq
 		p.unpin()
+		if m.renewed != nil {
+			m.turned()
+		}
 	}
 	err = p.apply(c)
-	if err != nil || stable == 0 {
+	switch {
+	case err != nil:
 		return err
+	case m.renewed != nil: // before anything is pushed as the new site
+		wait, err := p.o.Store.Commit(&kv.Batch{})
+		if err == nil {
+			err = wait()
+		}
+		return err
+	case stable == 0:
+		return nil
 	}
 	return p.log.Trim(stable + 1)
+}
+
+// turned gives the replica another site while the batch becomes visible.
+func (m *mix) turned() {
+	p, n := m.p, uint64(len(m.renewed.ops))
+	m.renewed.restarted()
+	p.seq, p.last = n, n
+	p.replica.renewal, p.replica.restored, p.replica.noted = nil, false, 0
+	if n > 0 {
+		p.replica.noted = m.note.site
+	}
+	p.waiting.Lock()
+	defer p.waiting.Unlock()
+	clear(p.tickets) // they have their verdicts
 }
 
 // again folds the operations that are pending still, and notes how to take them back.
 func (m *mix) again() (out fold.Outcome, err error) {
 	p := m.p
 	var entries []log.Entry
-	err = p.own(m.confirmed, p.seq, func(op log.Op) bool {
-		entries = append(entries, log.Entry{Op: op})
-		return true
-	})
+	if m.renewed != nil {
+		for i := range m.renewed.ops {
+			entries = append(entries, log.Entry{Op: m.renewed.ops[i]})
+		}
+	} else {
+		err = p.own(m.confirmed, p.seq, func(op log.Op) bool {
+			entries = append(entries, log.Entry{Op: op})
+			return true
+		})
+	}
 	if err != nil || len(entries) == 0 {
 		return out, err
 	}

@@ -74,15 +74,14 @@ func (p *Partition) replace(ctx context.Context, what string, do func(m *mix) er
 	if p.replica == nil {
 		return ErrReplica
 	}
-	p.folding.Lock()
-	defer p.folding.Unlock()
+	defer p.rest()()
 	if err := p.whyClosed(); err != nil {
 		return err
 	}
 	if err := p.o.Store.Room(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	if err := p.foldLocked(p.log.Head()); err != nil {
+	if err := p.foldAll(); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	m := p.newMix()
@@ -289,6 +288,7 @@ func (m *mix) known() (uint64, error) {
 		return 0, nil
 	}
 	own, err := catalog.Read(m.p.tx, m.p.o.App).SiteSeq(m.note.site)
+	own = m.p.replica.ours(own) // what is beyond, another life of the replica made
 	if err == nil && own > m.p.seq {
 		err = fmt.Errorf("operation %d of site %d was not created here: %w", own, m.note.site, ErrSite)
 	}

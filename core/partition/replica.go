@@ -65,6 +65,9 @@ type replica struct {
 	note
 	pending   *fold.Fold // of operations of our own, over the state that is visible
 	confirmed uint64     // last own operation that was folded from the log
+	noted     log.Site   // whose operations this life is noted to make; 0: none
+	restored  bool       // from a backup, since when the site is not its own alone
+	renewal   *renewal   // to another site, which waits for the log; nil: none
 }
 
 // note is the record of a replica's place. It changes in the batch of what it is about.

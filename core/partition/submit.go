@@ -48,18 +48,18 @@ func (p *Partition) SubmitSpan(ctx context.Context, who Who, bodies []log.Body, 
 	if len(bodies) == 0 {
 		return nil, Span{}, nil
 	}
-	first, made, wait, err := p.append(who, bodies, also)
+	first, made, t, wait, err := p.append(who, bodies, also)
 	if err != nil {
 		return nil, Span{}, fmt.Errorf("submit: %w", err)
 	}
-	last := first + uint64(len(bodies)) - 1
 	err = wait()
 	if err == nil {
-		err = p.foldTo(last)
+		err = p.foldOf(made.Site, first+uint64(len(bodies))-1)
 	}
 	p.waiting.Lock()
-	t := p.tickets[first]
-	delete(p.tickets, first)
+	if p.tickets[first] == t { // else the replica took another site, and all of before was folded
+		delete(p.tickets, first)
+	}
 	p.waiting.Unlock()
 	if err != nil {
 		return nil, Span{}, fmt.Errorf("submit: %w", err)
@@ -68,21 +68,21 @@ func (p *Partition) SubmitSpan(ctx context.Context, who Who, bodies []log.Body, 
 }
 
 // append numbers the operations and appends them: first is the entry of the first.
-func (p *Partition) append(who Who, bodies []log.Body, also func(*kv.Batch)) (first uint64, made Span, wait func() error, err error) {
+func (p *Partition) append(who Who, bodies []log.Body, also func(*kv.Batch)) (first uint64, made Span, t *ticket, wait func() error, err error) {
 	if err := p.prepare(bodies); err != nil {
-		return 0, made, nil, err
+		return 0, made, nil, nil, err
 	}
 	p.appending.Lock()
 	defer p.appending.Unlock()
 	if err := p.whyClosed(); err != nil {
-		return 0, made, nil, err
+		return 0, made, nil, nil, err
 	}
 	if err := p.o.Store.Room(); err != nil && !deletes(bodies) {
-		return 0, made, nil, err
+		return 0, made, nil, nil, err
 	}
 	site := p.Site()
 	if err := p.mayWait(site, len(bodies)); err != nil {
-		return 0, made, nil, err
+		return 0, made, nil, nil, err
 	}
 	ops := make([]log.Op, len(bodies))
 	for i, body := range bodies {
@@ -91,7 +91,8 @@ func (p *Partition) append(who Who, bodies []log.Body, also func(*kv.Batch)) (fi
 	}
 	var beside *kv.Batch
 	noted := p.replica != nil && who.Token != Token{}
-	if also != nil || noted {
+	born := p.replica != nil && p.replica.noted != site && p.life() != 0
+	if also != nil || noted || born {
 		beside = &kv.Batch{}
 	}
 	if also != nil {
@@ -100,23 +101,30 @@ func (p *Partition) append(who Who, bodies []log.Body, also func(*kv.Batch)) (fi
 	if noted {
 		p.noteToken(beside, ops, who.Token)
 	}
+	if born {
+		p.noteLife(beside, site, p.last+1)
+	}
 	if err := p.reserve(ops, beside); err != nil {
-		return 0, made, nil, err
+		return 0, made, nil, nil, err
 	}
 	first = p.log.Appended() + 1
+	t = &ticket{verdicts: make([]fold.Verdict, len(ops))}
 	p.waiting.Lock()
-	p.tickets[first] = &ticket{verdicts: make([]fold.Verdict, len(ops))}
+	p.tickets[first] = t
 	p.waiting.Unlock()
 	if _, wait, err = p.log.Append(ops, beside); err != nil {
 		p.unreserve(ops)
 		p.waiting.Lock()
 		delete(p.tickets, first)
 		p.waiting.Unlock()
-		return 0, made, nil, err
+		return 0, made, nil, nil, err
 	}
 	made = Span{Site: site, First: p.last + 1, Last: p.last + uint64(len(ops))}
 	p.last = made.Last
-	return first, made, wait, nil
+	if born {
+		p.replica.noted = site
+	}
+	return first, made, t, wait, nil
 }
 
 // deletes reports whether all the bodies make room.
@@ -137,6 +145,16 @@ func deletes(bodies []log.Body) bool {
 func (p *Partition) foldTo(seq uint64) error {
 	p.folding.Lock()
 	defer p.folding.Unlock()
+	return p.foldLocked(seq)
+}
+
+// foldOf is foldTo for entries of a site's. When a replica takes another site all of them are folded.
+func (p *Partition) foldOf(site log.Site, seq uint64) error {
+	p.folding.Lock()
+	defer p.folding.Unlock()
+	if p.Site() != site {
+		return nil
+	}
 	return p.foldLocked(seq)
 }
 

@@ -129,6 +129,9 @@ func tellCopy(c *control.Copy) string {
 	if c.Conflicts > 0 {
 		line += fmt.Sprintf(", %d conflicts", c.Conflicts)
 	}
+	if c.Renewed != "" {
+		line += "; " + c.Renewed
+	}
 	if c.Problem != "" {
 		line += ": " + c.Problem
 	}

@@ -154,6 +154,7 @@ type Copy struct {
 	KeysAge   int64     `json:"keys_age_seconds"`  // since the origin last told of keys
 	Admits    string    `json:"admits,omitempty"`  // with keys so old: "reads" alone or "nothing"; empty: all
 	Problem   string    `json:"problem,omitempty"` // what keeps them apart
+	Renewed   string    `json:"renewed,omitempty"` // that and when an older copy of its data was found restored
 }
 
 // Module is the module that answers.

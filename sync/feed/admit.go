@@ -34,7 +34,7 @@ type who struct {
 // holder is who asks in the words that sites are leased to.
 func (w *who) holder() string {
 	if w.edge != nil {
-		return "edge " + w.edge.ID
+		return w.edge.Holder()
 	}
 	return w.principal.By
 }
@@ -213,10 +213,11 @@ const siteHeader = "Sync-Site"
 func (c *call) writes(site log.Site) error {
 	refused := &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d is not assigned to this replica", site)}
 	if c.edge != nil {
-		if site == 0 || site != c.edge.Site {
-			return refused
+		owns, err := c.owns(c.app, site)
+		if err == nil && !owns {
+			err = refused
 		}
-		return nil
+		return err
 	}
 	number, secret, _ := strings.Cut(strings.TrimSpace(c.header(siteHeader)), " ")
 	if n, err := strconv.ParseUint(number, 10, 32); err != nil || log.Site(n) != site {

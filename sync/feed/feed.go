@@ -43,6 +43,8 @@ type Engine interface {
 	EnrolEdge(ctx context.Context, token string, key [32]byte) (catalog.Edge, error)
 	LeaseSite(ctx context.Context, app, holder string) (site log.Site, secret string, err error)
 	Leases(app string) (int, error)
+	RenewEdge(ctx context.Context, e *catalog.Edge, app string) (log.Site, error)
+	EdgeSite(site log.Site) (catalog.Site, error)
 	CheckSite(site log.Site, secret string) (catalog.Site, error)
 	ProlongSite(ctx context.Context, s catalog.Site) error
 
@@ -73,7 +75,7 @@ type Options struct {
 	// nil means that nothing waits: a poll and a stream end where the log does.
 	Wait func(ctx context.Context, moved <-chan struct{}, d time.Duration)
 
-	// Stable is the last entry of an application's log that nothing can take back any more; nil
+	// Stable is the last entry of an application's log that replicas need not keep for a restore from a backup; nil
 	// means that it is the last one.
 	Stable func(app string, head uint64) uint64
 

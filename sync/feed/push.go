@@ -66,6 +66,8 @@ func (c *call) pushFailed(err error, app string) error {
 		return err
 	case errors.Is(err, partition.ErrForged):
 		return &wire.Refusal{Code: wire.RefusedSite, Detail: err.Error()}
+	case errors.Is(err, partition.ErrLife):
+		return &wire.Refusal{Code: wire.RefusedEpoch, Detail: err.Error()}
 	case errors.Is(err, partition.ErrSequence):
 		return &wire.Refusal{Code: wire.RefusedSequence, Detail: err.Error()}
 	}
@@ -118,6 +120,12 @@ func (c *call) accept(p *partition.Partition, m *wire.Push, ops []log.Op, out *w
 	}
 	n := needs{c: c, p: p, had: had}
 	defer n.release()
+	also := n.also
+	if why := c.older(m.App, m.Site); why != "" {
+		if also, err = keepRefused(p, fresh, why); err != nil {
+			return err
+		}
+	}
 	if fresh, err = n.meet(fresh); err != nil {
 		return err
 	}
@@ -128,7 +136,11 @@ func (c *call) accept(p *partition.Partition, m *wire.Push, ops []log.Op, out *w
 	default:
 		fresh = ops[:1] // had: the answer waits until it outlives a crash
 	}
-	verdicts, last, err := p.Accept(c.ctx, fresh, n.also)
+	lives := make([]partition.Life, len(m.Lives))
+	for i := range m.Lives {
+		lives[i] = partition.Life(m.Lives[i])
+	}
+	verdicts, last, err := p.AcceptOf(c.ctx, fresh, lives, also)
 	if err != nil && !(errors.Is(err, kv.ErrFull) && len(verdicts) > 0) {
 		return err
 	}
@@ -137,6 +149,24 @@ func (c *call) accept(p *partition.Partition, m *wire.Push, ops []log.Op, out *w
 		out.WaitMillis = 30_000
 	}
 	return nil
+}
+
+// keepRefused refuses operations that the log does not have, and returns a function that adds their content to the batch, as conflicts.
+func keepRefused(p *partition.Partition, ops []log.Op, why string) (also func(*kv.Batch), err error) {
+	kept := make([]partition.Conflict, len(ops))
+	for i := range ops {
+		c := &kept[i]
+		c.Op, c.Verdict = ops[i], fold.Verdict{Code: fold.Refused, Detail: "scope: " + why}
+		if c.ID, err = p.NameOf(c.Op.Body); err != nil {
+			return nil, err
+		}
+		partition.Refuse(&ops[i], c.Verdict.Detail)
+	}
+	return func(b *kv.Batch) {
+		for i := range kept {
+			p.PutConflict(b, &kept[i])
+		}
+	}, nil
 }
 
 // opBytes is what operations weigh on average, beyond which a push counts as one of more of them.

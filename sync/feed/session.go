@@ -55,7 +55,7 @@ func (c *call) session() (api.Response, error) {
 		return api.Response{}, err
 	}
 	if err := c.lease(&m, &out); err != nil {
-		return api.Response{}, err
+		return api.Response{}, c.forgotten(&m, err)
 	}
 	for i := range m.Partitions {
 		g, err := c.grant(&m.Partitions[i], &m, out.Site)
@@ -68,6 +68,19 @@ func (c *call) session() (api.Response, error) {
 		out.Grants = append(out.Grants, g)
 	}
 	return message(out.Encode()), nil
+}
+
+// forgotten adds the epoch of the log to the refusal of a site: the log may have been restored from a backup of before
+// the site was leased.
+func (c *call) forgotten(m *wire.Session, err error) error {
+	r, ok := errors.AsType[*wire.Refusal](err)
+	if !ok || r.Code != wire.RefusedSite || len(m.Partitions) != 1 {
+		return err
+	}
+	if p, failed := c.reach(m.Partitions[0].App); failed == nil {
+		r.Epoch = p.Log().Epoch()
+	}
+	return r
 }
 
 // countCalls takes the count of calls that an edge reports, and answers until when the account has none left.
@@ -86,11 +99,7 @@ func (c *call) countCalls(at *wire.Position, g *wire.Grant) error {
 // whose secret it knows, and a new one gets one.
 func (c *call) lease(m *wire.Session, out *wire.Offered) error {
 	if c.edge != nil {
-		if m.Site != 0 && m.Site != c.edge.Site {
-			return &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d does not belong to this edge", m.Site)}
-		}
-		out.Site = c.edge.Site
-		return nil
+		return c.leaseEdge(m, out)
 	}
 	c.app = c.principal.App
 	if m.Site == 0 {
@@ -113,6 +122,57 @@ func (c *call) lease(m *wire.Session, out *wire.Offered) error {
 	}
 	out.Site, out.Until = s.Site, wire.MillisOf(s.Until.Time())
 	return c.f.o.Engine.ProlongSite(c.ctx, s)
+}
+
+// leaseEdge tells an edge its site: the one that it shows, of whichever life; another one where it leaves that; or that of its newest life.
+func (c *call) leaseEdge(m *wire.Session, out *wire.Offered) error {
+	if len(m.Partitions) != 1 { // nothing is pushed after it
+		out.Site = c.edge.Site
+		return nil
+	}
+	app := m.Partitions[0].App
+	switch {
+	case m.Site != 0:
+		owns, err := c.owns(app, m.Site)
+		if err == nil && !owns {
+			err = &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d does not belong to this edge", m.Site)}
+		}
+		out.Site = m.Site
+		return err
+	case m.Leaves == 0:
+		out.Site = c.edge.SiteIn(app)
+		return nil
+	}
+	if err := c.f.meters.enrols.take("lease "+c.user(), 1, c.now, "sites"); err != nil {
+		return err
+	}
+	var err error
+	if _, err = c.reach(app); err == nil {
+		if out.Site, err = c.f.o.Engine.RenewEdge(c.ctx, c.edge, app); err == nil {
+			c.edge.SetSiteIn(app, out.Site)
+		}
+	}
+	return err
+}
+
+// owns reports whether a site is one that a life of the edge writes, or wrote, as in an application.
+func (c *call) owns(app string, site log.Site) (bool, error) {
+	if site == c.edge.Site || site == c.edge.SiteIn(app) {
+		return true, nil
+	}
+	s, err := c.f.o.Engine.EdgeSite(site)
+	if errors.Is(err, core.ErrNoSite) {
+		return false, nil
+	}
+	return err == nil && s.App == app && s.Holder == c.edge.Holder(), err
+}
+
+// older is why an edge's site is refused what it writes; empty: it is not.
+func (c *call) older(app string, site log.Site) string {
+	if c.edge == nil || site == c.edge.SiteIn(app) {
+		return ""
+	}
+	return "a newer life of this edge writes now: it was restored from a backup, or its disk was rolled back"
 }
 
 // roomForSite refuses another site where an application has too many. One whose lease has ended makes room and
@@ -164,6 +224,16 @@ func (c *call) grant(at *wire.Position, m *wire.Session, site log.Site) (wire.Gr
 	g.Stable = c.f.o.Stable(at.App, g.Head)
 	if g.Confirmed, err = p.SiteSeq(site); err != nil {
 		return g, err
+	}
+	lives, err := p.Lives(site, max(min(at.Confirmed, g.Confirmed), 1), min(at.Issued, g.Confirmed))
+	if err != nil {
+		return g, err
+	}
+	for _, l := range lives {
+		g.Lives = append(g.Lives, wire.Life(l))
+	}
+	if len(m.Partitions) == 1 {
+		g.Detail = c.older(at.App, site)
 	}
 	rules := max(h.Fold, fold.First) // a newer version of them begins with an entry
 	switch leads, err := leadsOn(l, at.Epoch, at.Seq, &at.Chain); {

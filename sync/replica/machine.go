@@ -32,6 +32,11 @@ type Partition interface {
 	Pending(after uint64, yield func(log.Op) bool) error
 	TokenOf(dot log.Dot) (partition.Token, error)
 	Lease(site log.Site) error
+	Restored() bool
+	Fork(issued, had uint64, theirs []partition.Life) (last uint64, forked bool, err error)
+	Renew(site log.Site, last uint64) error
+	Renewing() bool
+	Lives(site log.Site, from, to uint64) ([]partition.Life, error)
 	Pull(ctx context.Context, r partition.Run) ([]partition.Told, error)
 	Rebase(ctx context.Context, s partition.Snapshot) error
 	Repair(ctx context.Context, seq uint64, keys []catalog.Pair) error
@@ -119,6 +124,8 @@ type Machine struct {
 	effects []Effect
 
 	session session
+	issued  uint64 // own operations when the session was asked for
+	renewal renewal
 	pull    pull
 	push    push
 	upload  upload
@@ -297,8 +304,8 @@ func (m *Machine) ask(l *lane, a Ask, query ...string) {
 	if a.Body != nil && a.Method == "POST" {
 		a.Header = append(a.Header, api.Field{Name: "Content-Type", Value: wire.ContentType})
 	}
-	if site := m.p.Site(); site != 0 && len(m.note.secret) > 0 {
-		a.Header = append(a.Header, api.Field{Name: "Sync-Site", Value: fmt.Sprintf("%d %s", site, m.note.secret)})
+	if site := m.p.Site(); site != 0 && len(m.note.secretOf(site)) > 0 {
+		a.Header = append(a.Header, api.Field{Name: "Sync-Site", Value: fmt.Sprintf("%d %s", site, m.note.secretOf(site))})
 	}
 	m.effects = append(m.effects, a)
 }

@@ -5,13 +5,26 @@ import (
 	"fmt"
 
 	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
 )
 
 // note is what the machine itself must know after a restart. Where the replica stands is not
 // in it: that is the partition's, and changes with its state.
 type note struct {
-	secret []byte // of the site's lease
+	secret []byte   // of the site's lease
+	next   log.Site // that the replica is about to take; 0: none
+	key    []byte   // the secret of next
+
+	renewed string // that and when the replica took another site, for people; empty: it did not
+}
+
+// secretOf is the secret of a site.
+func (n *note) secretOf(site log.Site) []byte {
+	if n.next != 0 && site == n.next {
+		return n.key
+	}
+	return n.secret
 }
 
 func (m *Machine) noteKey() []byte { return m.o.App.LocalKey("sync") }
@@ -26,8 +39,15 @@ func (m *Machine) readNote() error {
 	}
 	d := field.Decode(data)
 	for d.Next() {
-		if d.Number == 1 {
+		switch d.Number {
+		case 1:
 			m.note.secret = d.Raw()
+		case 2:
+			m.note.next = log.Site(d.Uint32())
+		case 3:
+			m.note.key = d.Raw()
+		case 4:
+			m.note.renewed = d.Text()
 		}
 	}
 	if err := d.Err(); err != nil {
@@ -40,6 +60,9 @@ func (m *Machine) readNote() error {
 func (m *Machine) writeNote(n note) error {
 	var e field.Encoder
 	e.Raw(1, n.secret)
+	e.Uint(2, uint64(n.next))
+	e.Raw(3, n.key)
+	e.Text(4, n.renewed)
 	var b kv.Batch
 	b.Put(m.noteKey(), e.Bytes(nil))
 	wait, err := m.o.Store.Commit(&b)

@@ -36,7 +36,7 @@ func (m *Machine) startPush(l *lane) error {
 		return nil // until the snapshot tells what of ours is in it
 	}
 	m.push.accepted = max(m.push.accepted, confirmed)
-	if m.p.Site() == 0 || m.push.foreign || m.push.accepted >= issued {
+	if m.p.Site() == 0 || m.p.Renewing() || m.session.site != m.p.Site() || m.push.foreign || m.push.accepted >= issued {
 		return nil
 	}
 	ops, err := m.batch()
@@ -48,9 +48,16 @@ func (m *Machine) startPush(l *lane) error {
 		return err
 	}
 	m.push.last = ops[len(ops)-1].Dot.Seq
+	lives, err := m.p.Lives(m.p.Site(), max(ops[0].Dot.Seq-1, 1), m.push.last)
+	if err != nil {
+		return err
+	}
 	p := wire.Push{
 		App: m.o.App.String(), Epoch: m.session.epoch, Base: m.p.Cursor().Seq, Site: m.p.Site(),
 		Block: wire.EncodeOps(ops), For: behalves(ops), Tokens: tokens,
+	}
+	for _, l := range lives {
+		p.Lives = append(p.Lives, wire.Life(l))
 	}
 	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/push", Body: p.Encode()}, m.where()...)
 	return nil

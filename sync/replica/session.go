@@ -25,6 +25,7 @@ const versionPause = 10 * time.Minute
 // session is what the origin has granted.
 type session struct {
 	held   bool
+	site   log.Site // that it was asked for
 	epoch  log.Epoch
 	limits wire.Limits
 	renew  time.Duration
@@ -35,19 +36,23 @@ type session struct {
 
 // startSession greets the origin when there is no session, or an old one.
 func (m *Machine) startSession(l *lane) error {
-	if m.session.held && m.at < m.session.renew {
+	if m.session.held && m.at < m.session.renew && m.session.site == m.p.Site() {
 		return nil
 	}
 	c := m.p.Cursor()
-	issued, _ := m.p.Outbox()
-	at := wire.Position{App: m.o.App.String(), Epoch: c.Epoch, Seq: c.Seq, Chain: c.Chain, Issued: issued}
+	issued, confirmed := m.p.Outbox()
+	m.issued = issued
+	at := wire.Position{App: m.o.App.String(), Epoch: c.Epoch, Seq: c.Seq, Chain: c.Chain, Issued: issued, Confirmed: confirmed}
 	if m.o.Register != nil {
 		at.Register = m.o.Register.Seq()
 	}
 	s := wire.Session{
 		Min: wire.Oldest, Max: wire.Protocol, Fold: m.p.Rules(), Schema: field.Version,
-		Site: m.p.Site(), Secret: m.note.secret, Name: m.o.Name,
+		Site: m.p.Site(), Secret: m.note.secretOf(m.p.Site()), Name: m.o.Name,
 		Partitions: []wire.Position{at}, Wants: m.o.Wants,
+	}
+	if m.renewal.wanted {
+		s.Site, s.Secret, s.Leaves = 0, nil, m.p.Site()
 	}
 	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/session", Body: s.Encode()})
 	return nil
@@ -74,7 +79,13 @@ func (m *Machine) offered(l *lane, body []byte) error {
 	if g.Do < wire.DoTail || g.Do > wire.DoPause || g.Epoch == (log.Epoch{}) {
 		return fmt.Errorf("%w: unknown instruction %d in epoch %x", errAnswer, g.Do, g.Epoch)
 	}
+	if m.renewal.wanted {
+		return m.renew(l, &o)
+	}
 	if err := m.lease(&o); err != nil {
+		return err
+	}
+	if parts, err := m.parts(g); err != nil || parts {
 		return err
 	}
 	m.granted(l, &o, g)
@@ -86,8 +97,8 @@ func (m *Machine) lease(o *wire.Offered) error {
 	if !plain(o.Secret) {
 		return fmt.Errorf("%w: malformed secret", errAnswer)
 	}
-	if len(o.Secret) > 0 && !bytes.Equal(o.Secret, m.note.secret) && (o.Site == m.p.Site() || m.p.Site() == 0) {
-		if err := m.writeNote(note{secret: bytes.Clone(o.Secret)}); err != nil {
+	if len(o.Secret) > 0 && !bytes.Equal(o.Secret, m.note.secretOf(o.Site)) && (o.Site == m.p.Site() || m.p.Site() == 0) {
+		if err := m.writeNote(note{secret: bytes.Clone(o.Secret), renewed: m.note.renewed}); err != nil {
 			return err
 		}
 	}
@@ -115,7 +126,7 @@ func plain(secret []byte) bool {
 func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 	l.well()
 	m.told.denied = ""
-	s := session{held: true, epoch: g.Epoch, limits: o.Limits, renew: m.at + renewAfter, rebase: g.Do == wire.DoRebase}
+	s := session{held: true, site: m.p.Site(), epoch: g.Epoch, limits: o.Limits, renew: m.at + renewAfter, rebase: g.Do == wire.DoRebase}
 	if left := life(o.Now, o.Until); left > 0 {
 		s.renew = min(s.renew, m.at+left/2)
 	}
@@ -146,6 +157,9 @@ func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 	}
 	m.session = s
 	m.told.problem = s.paused
+	if g.Detail != "" && m.told.problem == "" {
+		m.told.problem = "what is written here is refused by the origin and kept as conflicts: " + g.Detail
+	}
 	issued, confirmed := m.p.Outbox()
 	m.push.accepted = min(g.Confirmed, issued)
 	if m.sameLog() {
@@ -154,7 +168,7 @@ func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 	if m.push.echo = 0; m.push.accepted > confirmed {
 		m.push.echo = g.Head
 	}
-	if m.push.foreign = g.Confirmed > issued; m.push.foreign {
+	if m.push.foreign = g.Confirmed > issued && !m.p.Renewing(); m.push.foreign {
 		m.told.problem = fmt.Sprintf("the origin has %d operations of this replica's site, but this replica has made %d: another replica uses the site, or this one was restored from an old backup", g.Confirmed, issued)
 	}
 	if m.told.head = g.Head; s.drains {
@@ -246,6 +260,9 @@ func (m *Machine) refused(i int, l *lane, status int, fields []api.Field, body [
 	case r.Code == wire.RefusedProtocol, r.Code == wire.RefusedFeatures, r.Code == wire.RefusedFold:
 		m.end()
 		m.failed(&m.lane[laneSession], max(wait, versionPause), &r)
+		return nil
+	case i == laneSession && r.Code == wire.RefusedSite && m.forgotten(&r):
+		m.failed(l, wait, &r)
 		return nil
 	case r.Code == wire.RefusedEpoch, r.Code == wire.RefusedScope, r.Code == wire.RefusedSite, status == 401:
 		m.end()

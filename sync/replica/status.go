@@ -80,6 +80,7 @@ type Status struct {
 
 	Denied  string    // why the origin began no session with us, as who we are; empty: it did, or was not asked
 	Problem string    // what goes wrong, for people; empty: nothing
+	Renewed string    // that and when an older copy of the replica's data was found restored, for people; empty: never
 	Retry   time.Time // when the next try is made, while something pauses; zero: nothing does
 }
 
@@ -103,7 +104,7 @@ func (m *Machine) Status() Status {
 		Pieces: len(m.rebase.parts), PiecesDone: m.rebase.next,
 		Uploads: len(m.upload.queue), Downloads: m.downloads(),
 		BlobsSent: t.sentBlobs, BlobsGot: t.gotBlobs, Rebases: t.rebases, Repairs: t.repairs, Audited: t.audited,
-		Refused: m.conflicts(), Denied: t.denied, Problem: m.problem(),
+		Refused: m.conflicts(), Denied: t.denied, Problem: m.problem(), Renewed: m.note.renewed,
 	}
 	if m.session.held && !m.sameLog() { // the log that confirmed them is no more
 		s.Accepted = m.push.accepted

@@ -225,7 +225,7 @@ func (w *world) told(r *party, dot log.Dot, code fold.Code) error {
 		return fmt.Errorf("I2: operation %v was confirmed with %v and is not in the log", dot, code)
 	case code != want:
 		return fmt.Errorf("I2: operation %v was confirmed with %v, want %v", dot, code, want)
-	case dot.Site != r.part.Site():
+	case dot.Site != r.part.Site() && dot.Site != r.site:
 		return fmt.Errorf("I2: verdict on operation %v of another site", dot)
 	}
 	if code != fold.OK && code != fold.Superseded {

@@ -29,8 +29,10 @@ func (w *world) happen() {
 		r.fuse()
 	case n < 74:
 		w.origin.fuse()
-	case n < 82:
+	case n < 81:
 		r.unplug()
+	case n < 83:
+		r.rollback()
 	case n < 87:
 		w.jump(r)
 	case n < 91:

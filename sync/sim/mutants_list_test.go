@@ -6,8 +6,8 @@ package sim
 var mutants = []mutant{
 	{
 		name: "acknowledged before the sync", file: "core/log/store.go",
-		from: "return l.settled(last, durable())",
-		to:   "if $ {\n\t\t\treturn l.settled(last, nil)\n\t\t}\n\t\treturn l.settled(last, durable())",
+		from: "return l.settled(last, restarts, durable())",
+		to:   "if $ {\n\t\t\treturn l.settled(last, restarts, nil)\n\t\t}\n\t\treturn l.settled(last, restarts, durable())",
 	},
 	{
 		name: "wall clock in the place of the hybrid one", file: "core/log/clock.go",
@@ -188,5 +188,55 @@ var mutants = []mutant{
 		name: "a full origin takes what is pushed", file: "core/partition/accept.go",
 		from: "	if err := p.o.Store.Room(); err != nil {",
 		to:   "	if err := p.o.Store.Room(); err != nil && !$ {",
+	},
+	{
+		name: "lives are not compared", file: "core/partition/lives.go",
+		from: "yours != 0 && mine != yours ||",
+		to:   "yours != 0 && mine != yours && !$ ||",
+	},
+	{
+		name: "a replica that has grown since it asked takes all for its own", file: "sync/replica/renew.go",
+		from: "	last, forked, err := m.p.Fork(m.issued,",
+		to:   "	if $ {\n\t\tm.issued, _ = m.p.Outbox()\n\t}\n	last, forked, err := m.p.Fork(m.issued,",
+	},
+	{
+		name: "the origin does not note lives", file: "core/partition/accept.go",
+		from: "	for _, l := range born {",
+		to:   "	if $ {\n\t\tborn = nil\n\t}\n	for _, l := range born {",
+	},
+	{
+		name: "a push does not say which lives made it", file: "sync/replica/push.go",
+		from: "	for _, l := range lives {",
+		to:   "	if $ {\n\t\tlives = nil\n\t}\n	for _, l := range lives {",
+	},
+	{
+		name: "operations at another site name what they named at the old one", file: "core/partition/lives.go",
+		from: "if d.Site == old && d.Seq > after {",
+		to:   "if d.Site == old && d.Seq > after && !$ {",
+	},
+	{
+		name: "what came back is sent again from another site", file: "core/partition/lives.go",
+		from: "	x := &renewed{}",
+		to:   "	if $ {\n\t\tafter = p.log.Floor() - 1\n\t}\n	x := &renewed{}",
+	},
+	{
+		name: "another site is taken without a sync", file: "core/partition/pull.go",
+		from: "		wait, err := p.o.Store.Commit(&kv.Batch{})",
+		to:   "		if $ {\n\t\t\treturn nil\n\t\t}\n		wait, err := p.o.Store.Commit(&kv.Batch{})",
+	},
+	{
+		name: "entries of another life are taken for ours", file: "core/partition/pull.go",
+		from: "if dot.Seq > p.replica.ours(dot.Seq) {",
+		to:   "if dot.Seq > p.replica.ours(dot.Seq) && !$ {",
+	},
+	{
+		name: "a snapshot confirms what another life made", file: "core/partition/rebase.go",
+		from: "	own = m.p.replica.ours(own)",
+		to:   "	if !$ {\n\t\town = m.p.replica.ours(own)\n\t}",
+	},
+	{
+		name: "a site that a restored origin never leased is kept", file: "sync/replica/renew.go",
+		from: "	m.leave(renewal{epoch: r.Epoch})",
+		to:   "	if $ {\n\t\treturn false\n\t}\n	m.leave(renewal{epoch: r.Epoch})",
 	},
 }

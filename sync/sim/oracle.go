@@ -28,10 +28,10 @@ type oracle struct {
 	digests map[uint64][32]byte
 	model   *model
 
-	at     map[log.Dot]uint64 // operations of the log and their places
-	killed map[log.Dot]uint64 // inputs and the entries that ended them
-	issued map[log.Dot]issue
-	clock  []log.HLC // highest of the log up to each entry
+	at     map[log.Dot]uint64  // operations of the log and their places
+	killed map[log.Dot]uint64  // inputs and the entries that ended them
+	issued map[log.Dot][]issue // more than one where a disk was rolled back in between
+	clock  []log.HLC           // highest of the log up to each entry
 
 	created func(op *log.Op)                                      // told of each entry
 	over    func(op *log.Op, token partition.Token) (bool, error) // whether an operation was asked for with what was revoked; nil: nobody can say any more
@@ -52,7 +52,7 @@ type issue struct {
 func newOracle(app catalog.AppID, epoch log.Epoch, created func(op *log.Op)) *oracle {
 	o := &oracle{
 		app: app, store: memkv.New(), fold: fold.NewUpTo(app, newRules), digests: map[uint64][32]byte{}, model: newModel(),
-		epoch: epoch, shut: map[log.Site]uint64{}, at: map[log.Dot]uint64{}, killed: map[log.Dot]uint64{}, issued: map[log.Dot]issue{}, created: created,
+		epoch: epoch, shut: map[log.Site]uint64{}, at: map[log.Dot]uint64{}, killed: map[log.Dot]uint64{}, issued: map[log.Dot][]issue{}, created: created,
 	}
 	o.states = append(o.states, o.store.Snapshot())
 	o.clock = append(o.clock, 0)
@@ -152,10 +152,20 @@ func (o *oracle) take(e log.Entry) error {
 // checkIssued compares an entry with the operation that its site issued. It must be the same operation, and come after
 // every entry that the site had seen.
 func (o *oracle) checkIssued(e *log.Entry) error {
-	was, ok := o.issued[e.Op.Dot]
-	if !ok {
-		return nil
+	var wrong error
+	for _, was := range o.issued[e.Op.Dot] {
+		if wrong = o.isIssue(e, was); wrong == nil {
+			return nil
+		}
 	}
+	return wrong
+}
+
+// issue notes an operation that a replica says is safe.
+func (o *oracle) issue(dot log.Dot, x issue) { o.issued[dot] = append(o.issued[dot], x) }
+
+// isIssue holds an entry to an operation that was issued under its dot.
+func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	op, err := log.Decode(was.data)
 	if err != nil {
 		return err
@@ -167,6 +177,7 @@ func (o *oracle) checkIssued(e *log.Entry) error {
 	op.At = e.Op.At // the origin may have set it back
 	switch _, refused := e.Op.Body.(*log.Refused); {
 	case revoked:
+	case refused && strings.HasPrefix(e.Op.Body.(*log.Refused).Reason, "scope: a newer life"):
 	case refused && strings.HasPrefix(e.Op.Body.(*log.Refused).Reason, "blob:") && o.epoch != (log.Epoch{1}):
 		// It had ended in another verdict before the log was restored, and what it named was let go then.
 	case refused && partition.Admit(&op) == "":

@@ -87,7 +87,9 @@ func (g *origin) edges() error {
 		}
 		if r.edge.revoked = e.Revoked != 0; r.edge.revoked {
 			r.edge.was = true
-			o.shut[r.edge.site] = o.model.sites[r.edge.site]
+			for _, site := range []log.Site{e.Site, e.SiteIn(g.world.app.String())} {
+				o.shut[site] = o.model.sites[site]
+			}
 		}
 	}
 	return nil
@@ -196,6 +198,9 @@ func (g *origin) restore() {
 		return
 	}
 	w.oracle, w.logs[epoch] = f, f
+	for _, r := range w.parties {
+		r.forgive(f)
+	}
 	g.guarded(func() error {
 		if err := g.start(); err != nil {
 			return err

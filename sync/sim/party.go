@@ -43,6 +43,9 @@ type party struct {
 	asked   map[uint64]bool // requests that were not answered yet
 	waking  int             // the last WakeAt, counted
 
+	image    *image              // an older state of the disk; nil: none was kept
+	site     log.Site            // at the last look
+	last     uint64              // last operation of the site that stays as it is when another one is taken
 	seen     partition.Cursor    // at the last look
 	promised []log.Dot           // operations that it said are safe
 	refused  map[log.Dot]refusal // of those, the ones whose writer must be told
@@ -71,7 +74,7 @@ func (r *party) start() error {
 	r.life++
 	r.wire = &wired{Store: store, space: min(r.space, scarce)}
 	if r.part, err = partition.Open(partition.Options{
-		Store: r.wire, App: r.world.app, Clock: r.clock.now, Replica: &partition.Replica{}, Rules: r.rules(),
+		Store: r.wire, App: r.world.app, Clock: r.clock.now, Replica: &partition.Replica{}, Rules: r.rules(), Epoch: r.name(),
 	}); err != nil {
 		return err
 	}
@@ -90,11 +93,22 @@ func (r *party) start() error {
 		}
 	})
 	r.seen = r.part.Cursor()
+	if err := r.moved(); err != nil {
+		return err
+	}
 	// What a crash took back will be told again, or passed over by a snapshot.
 	maps.DeleteFunc(r.refused, func(dot log.Dot, x refusal) bool {
 		return x.epoch != r.seen.Epoch || r.world.log(r).at[dot] > r.seen.Seq
 	})
 	return r.world.inspect(r)
+}
+
+// name draws the name of a life.
+func (r *party) name() (e log.Epoch) {
+	if _, err := io.ReadFull(r.random, e[:]); err != nil {
+		panic(err) // it never ends
+	}
+	return e
 }
 
 // Versions of the fold's rules that programs of the simulation know. They do the same: what is held to is who folds
@@ -118,6 +132,9 @@ func (r *party) write() {
 		return
 	}
 	w := r.world
+	if r.image == nil || w.rng.IntN(4) == 0 {
+		r.keep()
+	}
 	bodies := w.bodies(r.part.Site())
 	r.guarded(func() error {
 		who := partition.Who{By: r.by(), Token: r.token()}
@@ -134,7 +151,7 @@ func (r *party) write() {
 		issued, _ := r.part.Outbox()
 		seen := r.part.Cursor()
 		return r.part.Pending(issued-uint64(len(v)), func(op log.Op) bool {
-			w.oracle.issued[op.Dot] = issue{data: log.Encode(nil, &op), epoch: seen.Epoch, seen: seen.Seq, token: who.Token}
+			w.oracle.issue(op.Dot, issue{data: log.Encode(nil, &op), epoch: seen.Epoch, seen: seen.Seq, token: who.Token})
 			r.promised = append(r.promised, op.Dot)
 			w.program.issued(&op)
 			return true
@@ -220,10 +237,24 @@ type tapped struct {
 	party *party
 }
 
+// Renew implements [replica.Partition].
+func (t *tapped) Renew(site log.Site, last uint64) error {
+	t.party.world.stats.Renewals++
+	t.party.last = max(last, t.Log().Floor()-1)
+	err := t.Partition.Renew(site, last)
+	if err == nil {
+		err = t.party.moved()
+	}
+	return err
+}
+
 // Pull implements [replica.Partition].
 func (t *tapped) Pull(ctx context.Context, run partition.Run) ([]partition.Told, error) {
 	told, err := t.Partition.Pull(ctx, run)
 	t.spared(&run, err)
+	if err == nil {
+		defer func() { t.party.world.fail(t.party.moved()) }()
+	}
 	if from := t.party.world.log(t.party).ruled; err == nil && t.party.old && from > 0 && run.To >= from {
 		t.party.world.fail(fmt.Errorf("I1: replica %d folds entry %d by rules that it does not know", t.party.number, run.To))
 	}
@@ -243,12 +274,15 @@ func (t *tapped) Rebase(ctx context.Context, s partition.Snapshot) error {
 	if err == nil && t.party.wire.space > spacious {
 		t.party.world.fail(fmt.Errorf("the full disk of replica %d takes a snapshot", t.party.number))
 	}
+	if err == nil {
+		err = t.party.moved()
+	}
 	return err
 }
 
 // forget empties what is known of what the replica holds.
 func (r *party) forget() {
-	r.promised, r.refused, r.ords = nil, map[log.Dot]refusal{}, map[uint32]log.Dot{}
+	r.promised, r.refused, r.ords, r.image, r.site = nil, map[log.Dot]refusal{}, map[uint32]log.Dot{}, nil, 0
 }
 
 // edge is a replica that has enrolled and signs what it asks.

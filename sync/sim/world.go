@@ -32,6 +32,7 @@ type Stats struct {
 	Quarantined             int // operations that were asked for with them
 	Restores                int
 	Full                    int // disks
+	Rollbacks, Renewals     int // of replicas' disks, and of their sites
 	Checks                  int
 	Rounds                  int // from the healing to agreement
 }
@@ -56,6 +57,8 @@ func (s *Stats) Add(o Stats) {
 	s.Quarantined += o.Quarantined
 	s.Restores += o.Restores
 	s.Full += o.Full
+	s.Rollbacks += o.Rollbacks
+	s.Renewals += o.Renewals
 	s.Checks += o.Checks
 	s.Rounds = max(s.Rounds, o.Rounds)
 }

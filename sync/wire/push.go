@@ -15,6 +15,7 @@ type Push struct {
 	Block     []byte   // of the operations, see [EncodeOps]
 	For       []Behalf // for whom some of them were made; the rest are the replica's own
 	Tokens    []Tokens // under which access tokens some of them were made
+	Lives     []Life   // that made the operation before the first, and these; as far as they are noted
 	Extra     []byte
 }
 
@@ -65,6 +66,7 @@ func (m *Push) Encode() []byte {
 		e.Uint(4, t.Generation)
 		e.Close(at)
 	}
+	encodeLives(&e, 9, m.Lives)
 	return e.Bytes(m.Extra)
 }
 
@@ -89,6 +91,8 @@ func DecodePush(data []byte) (m Push, err error) {
 			m.For = add(d, m.For, MaxOps, decodeBehalf(d.Message()))
 		case 8:
 			m.Tokens = add(d, m.Tokens, MaxOps, decodeTokens(d.Message()))
+		case 9:
+			m.Lives = add(d, m.Lives, MaxOps+1, decodeLife(d.Message()))
 		default:
 			d.Keep()
 		}

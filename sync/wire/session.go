@@ -57,6 +57,7 @@ type Session struct {
 	Secret []byte   // of the site's lease
 	Name   string   // for people
 
+	Leaves     log.Site   // with Site 0: its site until now, whose operations are not its own alone; 0: it had none
 	Partitions []Position // of the applications that it wants
 	Wants      Wants
 	Extra      []byte // field 13 among it: earlier versions put the hash of a core module there, and no field uses the number again
@@ -72,6 +73,7 @@ type Position struct {
 	Register  uint64 // entry of the control log that its register is of
 	Issued    uint64 // last sequence of its own operations here
 	Calls     uint64 // calls of the application that the replica ever answered; only an edge counts them
+	Confirmed uint64 // last own operation that came back with the log
 	Extra     []byte
 }
 
@@ -92,6 +94,7 @@ func (m *Session) Encode() []byte {
 	}
 	e.Uint(11, uint64(m.Wants.Vectors))
 	e.Uint(12, uint64(m.Wants.Blobs))
+	e.Uint(14, uint64(m.Leaves))
 	return e.Bytes(m.Extra)
 }
 
@@ -124,6 +127,8 @@ func DecodeSession(data []byte) (m Session, err error) {
 			m.Wants.Vectors = Vectors(d.Uint32())
 		case 12:
 			m.Wants.Blobs = Blobs(d.Uint32())
+		case 14:
+			m.Leaves = log.Site(d.Uint32())
 		default:
 			d.Keep()
 		}
@@ -142,6 +147,7 @@ func (p *Position) encode(e *field.Encoder, number int) {
 	e.Uint(6, p.Register)
 	e.Uint(7, p.Issued)
 	e.Uint(10, p.Calls) // 8 and 9 were a lease of calls
+	e.Uint(11, p.Confirmed)
 	e.Append(p.Extra)
 	e.Close(at)
 }
@@ -165,6 +171,8 @@ func decodePosition(d *field.Decoder) (p Position) {
 			p.Issued = d.Uint()
 		case 10:
 			p.Calls = d.Uint()
+		case 11:
+			p.Confirmed = d.Uint()
 		default:
 			d.Keep()
 		}
@@ -208,7 +216,7 @@ type Grant struct {
 	App       string
 	Partition uint32
 	Do        Do
-	Detail    string // of DoRefused, for people
+	Detail    string // of DoRefused, or why the site's operations are refused; for people
 	Epoch     log.Epoch
 	Head      uint64 // last entry of the log
 	Stable    uint64
@@ -216,6 +224,7 @@ type Grant struct {
 	Confirmed uint64   // last of the site's own operations that the log has
 	Snapshot  [32]byte // name of the snapshot to take, with DoRebase; zero: whichever is newest
 	Over      Millis   // until then the application's account has no calls left; 0: it has
+	Lives     []Life   // of the replica that made its operations from Confirmed of its position to Issued, or to Confirmed here
 	Drain     bool     // with DoRefused: the origin still takes the replica's own operations
 	Extra     []byte
 }
@@ -314,6 +323,7 @@ func (g *Grant) encode(e *field.Encoder, number int) {
 	e.Uint(9, g.Confirmed)
 	e.Hash(10, g.Snapshot[:])
 	e.Uint(14, uint64(g.Over)) // 11 to 13 were a lease of calls
+	encodeLives(e, 15, g.Lives)
 	e.Bool(16, g.Drain)
 	e.Append(g.Extra)
 	e.Close(at)
@@ -344,6 +354,8 @@ func decodeGrant(d *field.Decoder) (g Grant) {
 			d.Hash(g.Snapshot[:])
 		case 14:
 			g.Over = Millis(d.Uint())
+		case 15:
+			g.Lives = add(d, g.Lives, maxLives, decodeLife(d.Message()))
 		case 16:
 			g.Drain = d.Bool()
 		default:
@@ -352,6 +364,30 @@ func decodeGrant(d *field.Decoder) (g Grant) {
 	}
 	g.Extra = d.Extra()
 	return g
+}
+
+// Life names the life of a replica's store that made the operations of a site from First to the next Life's.
+type Life struct{ First, ID uint64 }
+
+func encodeLives(e *field.Encoder, number int, lives []Life) {
+	for _, l := range lives {
+		at := e.Open(number)
+		e.Uint(1, l.First)
+		e.Fixed64(2, l.ID)
+		e.Close(at)
+	}
+}
+
+func decodeLife(d *field.Decoder) (l Life) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			l.First = d.Uint()
+		case 2:
+			l.ID = d.Fixed64()
+		}
+	}
+	return l
 }
 
 // fields are the limits in the order of their numbers, which begin at 1.
@@ -413,6 +449,7 @@ const (
 	maxLeaves    = 1 << 15 // of one node
 	maxBegun     = 1 << 14
 	maxScopes    = 256
+	maxLives     = 1 << 14 // more than the operations of an outbox
 )
 
 // add appends to a list that has at most so many.

@@ -303,6 +303,7 @@ func putStatus(x *field.Encoder, s *replica.Status) {
 	}
 	x.Text(32, s.Problem)
 	x.Text(33, s.Denied)
+	x.Text(34, s.Renewed)
 }
 
 func getStatus(d *field.Decoder) replica.Status {
@@ -328,6 +329,8 @@ func getStatus(d *field.Decoder) replica.Status {
 			s.Problem = d.Text()
 		case n == 33:
 			s.Denied = d.Text()
+		case n == 34:
+			s.Renewed = d.Text()
 		}
 	}
 	return s

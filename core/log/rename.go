@@ -1,0 +1,39 @@
+package log
+
+// Rename replaces the dots by which a body names what other operations made.
+func Rename(body Body, to func(Dot) Dot) {
+	for _, d := range named(body) {
+		*d = to(*d)
+	}
+}
+
+// named are the dots in a body.
+func named(body Body) []*Dot {
+	switch b := body.(type) {
+	case *InputFetched:
+		return []*Dot{&b.Input}
+	case *InputLabels:
+		return []*Dot{&b.Input}
+	case *InputMeta:
+		return []*Dot{&b.Input}
+	case *InputGeo:
+		return []*Dot{&b.Input}
+	case *InputDelete:
+		return []*Dot{&b.Input}
+	case *OutputsPatch:
+		return []*Dot{&b.Input}
+	case *ModelPatch:
+		return []*Dot{&b.Model}
+	case *ModelDelete:
+		return []*Dot{&b.Model}
+	case *VersionTrain:
+		return []*Dot{&b.Model}
+	case *VersionResult:
+		return []*Dot{&b.Model, &b.Train}
+	case *VersionDelete:
+		return []*Dot{&b.Model}
+	case *WorkflowDelete:
+		return []*Dot{&b.Workflow}
+	}
+	return nil
+}

@@ -1,0 +1,100 @@
+package replica
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// renewal is that the replica takes another site: its origin has operations of the present one that were made elsewhere,
+// by the replica itself before its disk was rolled back, or by another copy of its store.
+//
+//	session ─▶ the lives of the site's operations differ from ours ─▶ session, Leaves ─▶ another site
+//	                    last: the newest one that both have               │
+//	 operations after last, issued again ◀── those up to last are folded ─┘
+type renewal struct {
+	wanted bool   // the next session asks for another site
+	last   uint64 // last operation of the present site that the origin has as it was made here
+	epoch  log.Epoch
+	site   log.Site // the new one; 0: it was not leased yet
+	old    log.Site
+}
+
+// parts compares what the origin has of our site with what we made. It reports whether the session is given up for
+// one that asks for another site.
+func (m *Machine) parts(g *wire.Grant) (bool, error) {
+	if m.p.Site() == 0 {
+		return false, nil
+	}
+	lives := make([]partition.Life, len(g.Lives))
+	for i := range g.Lives {
+		lives[i] = partition.Life(g.Lives[i])
+	}
+	last, forked, err := m.p.Fork(m.issued, g.Confirmed, lives)
+	if err != nil || !forked && !m.p.Restored() {
+		return false, err
+	}
+	r := &m.renewal
+	if r.site != 0 && r.old == m.p.Site() && r.epoch == g.Epoch { // leased already
+		return false, m.p.Renew(r.site, last)
+	}
+	m.leave(renewal{last: last, epoch: g.Epoch})
+	return true, nil
+}
+
+// leave has the next session ask for another site.
+func (m *Machine) leave(r renewal) {
+	r.wanted, r.old = true, m.p.Site()
+	m.renewal = r
+	m.end()
+	m.cancel(&m.lane[lanePush])
+}
+
+// forgotten has another site be asked for where the origin was restored from a backup of before ours was leased: it has
+// none of our operations then.
+func (m *Machine) forgotten(r *wire.Refusal) bool {
+	c := m.p.Cursor()
+	if r.Epoch == (log.Epoch{}) || c.Epoch == (log.Epoch{}) || r.Epoch == c.Epoch || m.p.Site() == 0 {
+		return false
+	}
+	m.leave(renewal{epoch: r.Epoch})
+	return true
+}
+
+// renew takes the site that the origin leases in place of ours.
+func (m *Machine) renew(l *lane, o *wire.Offered) error {
+	r := &m.renewal
+	r.wanted = false
+	switch {
+	case o.Site == 0, o.Site == log.Origin, !plain(o.Secret):
+		return fmt.Errorf("%w: site %d", errAnswer, o.Site)
+	case o.Site == r.old:
+		m.failed(l, versionPause, errors.New("the origin does not lease another site: update its program"))
+		return nil
+	}
+	n := m.note
+	if n.next == m.p.Site() { // it was taken
+		n.secret = n.key
+	}
+	n.next, n.key = o.Site, bytes.Clone(o.Secret)
+	n.renewed = fmt.Sprintf("an older copy of this replica's data was restored; since %s it writes as site %d instead of %d and has sent again what the origin lacked",
+		m.wall.UTC().Format(time.RFC3339), o.Site, r.old)
+	if err := m.writeNote(n); err != nil {
+		return err
+	}
+	r.site = o.Site
+	if err := m.p.Renew(r.site, r.last); err != nil {
+		if errors.Is(err, partition.ErrSite) {
+			return fmt.Errorf("%w: %w", errAnswer, err)
+		}
+		return err
+	}
+	m.push.accepted = 0
+	l.well()
+	return nil
+}
