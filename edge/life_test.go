@@ -37,6 +37,8 @@ func TestNode(t *testing.T) {
 		"local":     localOnly,
 		"small":     thumbed,
 		"slow urls": slowURLs,
+		"rollback":  rolledBack,
+		"restored":  restoredEdge,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, binary) })
 	}

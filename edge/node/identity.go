@@ -13,13 +13,14 @@ import (
 	"sync"
 
 	"github.com/sightline-dev/sightline/origin/command"
+	"github.com/sightline-dev/sightline/origin/data"
 	"github.com/sightline-dev/sightline/origin/link"
 	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/sync/feed"
 )
 
-// identityFile is where an edge keeps who it is to its origin: its private key among it.
-const identityFile = "edge.json"
+// identityFile has the edge's identity at its origin.
+const identityFile = data.CredentialFile
 
 // maxIdentity bounds the file, and the origin's answer.
 const maxIdentity = 1 << 20
@@ -52,12 +53,12 @@ func readIdentity(dir *system.Folder) (*identity, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := system.ReadAll(f, maxIdentity)
+	text, err := system.ReadAll(f, maxIdentity)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
 	i := &identity{}
-	if err := json.Unmarshal(data, i); err != nil || len(i.Seed) != ed25519.SeedSize {
+	if err := json.Unmarshal(text, i); err != nil || len(i.Seed) != ed25519.SeedSize {
 		return nil, fmt.Errorf("%s is damaged: it has no edge identity. Create a new edge at the origin and enrol it with a new folder", identityFile)
 	}
 	return i, nil
@@ -67,11 +68,11 @@ func readIdentity(dir *system.Folder) (*identity, error) {
 func (i *identity) write(dir *system.Folder) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	data, err := json.MarshalIndent(i, "", "  ")
+	text, err := json.MarshalIndent(i, "", "  ")
 	if err != nil {
 		return err
 	}
-	return replaceFile(dir, identityFile, append(data, '\n'))
+	return replaceFile(dir, identityFile, append(text, '\n'))
 }
 
 // identify is who the edge of a folder is, by the flags of this start and what the folder knows; nil: it
@@ -114,12 +115,12 @@ func (i *identity) enrol(ctx context.Context, client *http.Client, token string)
 		return err
 	}
 	defer res.Body.Close()
-	data, err := system.ReadAll(res.Body, maxIdentity)
+	text, err := system.ReadAll(res.Body, maxIdentity)
 	if err != nil {
 		return err
 	}
 	var told feed.Enrolled
-	if err := json.Unmarshal(data, &told); err != nil && res.StatusCode == http.StatusOK {
+	if err := json.Unmarshal(text, &told); err != nil && res.StatusCode == http.StatusOK {
 		return fmt.Errorf("%s: not an answer of a Sightline origin: %w", i.Origin, err)
 	}
 	switch {

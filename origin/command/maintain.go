@@ -61,6 +61,9 @@ func newBackup(env *Env) *cobra.Command {
 pictures. The server keeps running. Pictures are verified while copying, then the whole backup
 is checked as by 'sightline doctor', unless --no-verify is given.
 
+The backup contains secrets: hashes of keys, and of an edge that joined an origin the private
+key that it is known by there. Its files are readable by their owner alone; keep it so.
+
 'sightline restore' restores it into a new data folder.` + folderHelp,
 		Example: `  sightline backup /backup/today --data ./data`,
 		Args:    oneArgument("the new folder"),
@@ -137,7 +140,11 @@ func newRestore(env *Env) *cobra.Command {
 		Use:   "restore FROM",
 		Short: "Restore a backup into a new data folder",
 		Long: `Restores the backup FROM into the new folder --data. The backup is not changed. API keys stay
-valid. Existing replicas detect that the log has a new epoch and download a new snapshot.`,
+valid. Existing replicas detect that the log has a new epoch and download a new snapshot.
+
+A restored edge joins its origin again by itself, as a newer life of the same edge. If the
+edge that was backed up still runs, its origin refuses what that writes from then on, and
+keeps it as conflicts.`,
 		Example: `  sightline restore /backup/today --data ./data`,
 		Args:    oneArgument("the backup"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -62,6 +62,9 @@ func (f *Folder) Backup(ctx context.Context, to string, progress func(done, tota
 		err = copyBundles(target, f.folder)
 	}
 	if err == nil {
+		err = copyCredential(target, f.folder)
+	}
+	if err == nil {
 		err = system.SyncDisk(to)
 	}
 	var b []byte
@@ -162,6 +165,18 @@ func copyBundles(target, from *system.Folder) error {
 	return err
 }
 
+// CredentialFile has the identity of an edge at its origin, with its private key, for the folder's user alone.
+const CredentialFile = "edge.json"
+
+// copyCredential copies it, where the folder is one of an edge that joined an origin.
+func copyCredential(target, from *system.Folder) error {
+	err := copyFile(target, from, CredentialFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
 func copyFile(target, from *system.Folder, name string) (err error) {
 	r, err := from.Open(name)
 	if err != nil {
@@ -180,7 +195,8 @@ func copyFile(target, from *system.Folder, name string) (err error) {
 const restoredFile = "RESTORED"
 
 // Restore makes the new data folder dir of a backup. Every picture is checked as it is copied.
-// The logs begin another life, so that replicas of the folder that was backed up notice.
+// The logs begin another life, so that replicas of the folder that was backed up notice; a replica in it takes another
+// site at its next contact with its origin, since the one that was backed up may be in use.
 func Restore(ctx context.Context, backup, dir string, progress func(done, total control.Copied)) (_ control.Copied, err error) {
 	from, err := openBackup(backup)
 	if err != nil {
@@ -218,6 +234,9 @@ func Restore(ctx context.Context, backup, dir string, progress func(done, total 
 		return copied, err
 	}
 	if err := copyBundles(target, from); err != nil {
+		return copied, err
+	}
+	if err := copyCredential(target, from); err != nil {
 		return copied, err
 	}
 	if err := system.SyncDisk(dir); err != nil {

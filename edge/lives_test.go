@@ -1,0 +1,165 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/web/process"
+)
+
+// living is an origin and an edge of it, which a link connects.
+type living struct {
+	t            *testing.T
+	binary, data string
+	app, key     string
+	hub, edge    *server
+	folder       string // of the edge
+	way          *link
+}
+
+func newLiving(t *testing.T, binary string) *living {
+	t.Helper()
+	l := &living{t: t, binary: binary, data: filepath.Join(t.TempDir(), "origin"), folder: folder(t, binary)}
+	hub := hubOf(t, binary)
+	l.app, l.key, _ = owner(t, hub, l.data, "lives")
+	l.hub = serve(t, hub, l.data)
+	var made struct{ Token string }
+	text := command(t, hub, "edge", "create", "north", "--apps", l.app, "--data", l.data, "--json")
+	if err := json.Unmarshal([]byte(text), &made); err != nil {
+		t.Fatal(err)
+	}
+	l.way = newLink(t, strings.TrimPrefix(l.hub.base, "http://"))
+	l.edge = serve(t, binary, l.folder, "--origin", l.way.base, "--token", made.Token)
+	l.until("the edge is current", func() bool { return copies(t, binary, l.folder)[0].Phase == "current" })
+	return l
+}
+
+func (l *living) until(what string, so func() bool) {
+	l.t.Helper()
+	until(l.t, what, so)
+}
+
+// add has a server take an input, which is one operation.
+func (l *living) add(srv *server, id string) {
+	l.t.Helper()
+	srv.as(l.t, l.key).must("POST", "/v2/inputs", object{"inputs": []object{input(id, photo(l.t, photos(l.t)[0]))}})
+}
+
+// has reports whether a server has inputs.
+func (l *living) has(srv *server, ids ...string) bool {
+	l.t.Helper()
+	for _, id := range ids {
+		status, _, err := srv.as(l.t, l.key).do("GET", "/v2/inputs/"+id, nil)
+		if err != nil || status != http.StatusOK {
+			return false
+		}
+	}
+	return true
+}
+
+// conflicts are the ids of the inputs that a server lists as conflicts.
+func (l *living) conflicts(srv *server) map[string]bool {
+	l.t.Helper()
+	_, out, err := srv.as(l.t, l.key).do("GET", "/v2/sync/conflicts", nil)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	all, _ := out["conflicts"].([]any)
+	for _, c := range all {
+		if at(l.t, c, "verdict") != "refused" || at(l.t, c, "kind") != "input_create" {
+			l.t.Errorf("conflict %v", c)
+		}
+		ids[fmt.Sprint(at(l.t, c, "input_id"))] = true
+	}
+	return ids
+}
+
+// rolledBack has an edge's disk go back to an older image, after which it writes as many operations as the origin has of
+// it: nothing that either was told is safe is lost, and the edge reports it.
+func rolledBack(t *testing.T, binary string) {
+	l := newLiving(t, binary)
+	l.add(l.edge, "before")
+	l.until("the origin has the first", func() bool { return l.has(l.hub, "before") })
+	l.edge.terminate(t)
+	image := filepath.Join(t.TempDir(), "image")
+	if err := os.CopyFS(image, os.DirFS(l.folder)); err != nil {
+		t.Fatal(err)
+	}
+	l.edge = serve(t, binary, l.folder)
+	for _, id := range []string{"old-1", "old-2", "old-3"} {
+		l.add(l.edge, id)
+	}
+	l.until("the origin has what follows", func() bool { return l.has(l.hub, "old-1", "old-2", "old-3") })
+	l.edge.terminate(t)
+	if err := os.Rename(l.folder, l.folder+".new"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(image, l.folder); err != nil {
+		t.Fatal(err)
+	}
+	l.way.set(true)
+	l.edge = serve(t, binary, l.folder)
+	for _, id := range []string{"new-1", "new-2", "new-3", "new-4"} {
+		l.add(l.edge, id)
+	}
+	if l.has(l.edge, "old-1") {
+		t.Fatal("the disk was not rolled back")
+	}
+	l.way.set(false)
+	l.until("the edge has nothing to send", func() bool {
+		c := copies(t, binary, l.folder)[0]
+		return c.Phase == "current" && c.Pending == 0 && l.has(l.edge, "old-1", "old-2", "old-3")
+	})
+	for _, srv := range []*server{l.hub, l.edge} {
+		for _, id := range []string{"before", "old-1", "old-2", "old-3", "new-1", "new-2", "new-3", "new-4"} {
+			if !l.has(srv, id) {
+				t.Errorf("%s has no %s", srv.base, id)
+			}
+		}
+	}
+	if c := copies(t, binary, l.folder)[0]; c.Renewed == "" || c.Conflicts > 0 || c.Problem != "" {
+		t.Errorf("the edge reports %+v", c)
+	}
+}
+
+// restoredEdge restores an edge from its backup while the one that was backed up runs: the restored one joins by itself,
+// and what the other still writes is refused, and kept.
+func restoredEdge(t *testing.T, binary string) {
+	l := newLiving(t, binary)
+	l.add(l.edge, "before")
+	l.until("the origin has the first", func() bool { return l.has(l.hub, "before") })
+	backup, restored := filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "restored")
+	command(t, binary, "backup", backup, "--data", l.folder, "--quiet")
+	if info, err := os.Stat(filepath.Join(backup, "edge.json")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the credential in the backup: %v, %v", info, err)
+	}
+	l.add(l.edge, "after")
+	l.until("the origin has the second", func() bool { return l.has(l.hub, "after") })
+	command(t, binary, "restore", backup, "--data", restored, "--quiet")
+	process.Warm(t, binary, restored)
+	newer := serve(t, binary, restored)
+	l.add(newer, "newer")
+	l.until("the restored edge has joined", func() bool {
+		return l.has(l.hub, "newer") && l.has(newer, "before", "after") && copies(t, binary, restored)[0].Renewed != ""
+	})
+	l.add(l.edge, "older")
+	l.until("the origin refuses what the older edge writes", func() bool { return l.conflicts(l.edge)["older"] })
+	if c := l.conflicts(l.hub); len(c) != 1 || !c["older"] {
+		t.Errorf("the origin keeps %v", c)
+	}
+	if l.has(l.hub, "older") || l.has(newer, "older") || !l.has(l.edge, "newer") {
+		t.Error("what the older edge wrote is there, or it lacks what the newer one wrote")
+	}
+	l.edge.terminate(t)
+	l.edge = serve(t, binary, l.folder)
+	l.until("the older edge reports why", func() bool { return strings.Contains(copies(t, binary, l.folder)[0].Problem, "newer life") })
+	if c := copies(t, binary, restored)[0]; c.Conflicts > 0 || c.Problem != "" {
+		t.Errorf("the restored edge reports %+v", c)
+	}
+}
