@@ -39,6 +39,7 @@ func TestNode(t *testing.T) {
 		"slow urls": slowURLs,
 		"rollback":  rolledBack,
 		"restored":  restoredEdge,
+		"backup":    restoredOrigin,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, binary) })
 	}

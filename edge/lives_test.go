@@ -163,3 +163,27 @@ func restoredEdge(t *testing.T, binary string) {
 		t.Errorf("the restored edge reports %+v", c)
 	}
 }
+
+// restoredOrigin restores an origin from a backup: what an edge wrote since, and was confirmed, comes back, and what it
+// deleted stays deleted.
+func restoredOrigin(t *testing.T, binary string) {
+	l := newLiving(t, binary)
+	hub := hubOf(t, binary)
+	l.add(l.edge, "first")
+	l.until("the origin has the first", func() bool { return l.has(l.hub, "first") })
+	backup, restored := filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "restored")
+	command(t, hub, "backup", backup, "--data", l.data, "--quiet")
+	l.add(l.edge, "second")
+	l.edge.as(t, l.key).must("DELETE", "/v2/inputs/first", nil)
+	l.until("the edge's writes are confirmed", func() bool {
+		return l.has(l.hub, "second") && !l.has(l.hub, "first") && copies(t, binary, l.folder)[0].Pending == 0
+	})
+	l.hub.terminate(t)
+	command(t, hub, "restore", backup, "--data", restored, "--quiet")
+	l.hub = serve(t, hub, restored, "--listen", strings.TrimPrefix(l.hub.base, "http://"))
+	l.until("the origin has the edge's writes again", func() bool { return l.has(l.hub, "second") && !l.has(l.hub, "first") })
+	l.until("the edge has nothing to send", func() bool { return copies(t, binary, l.folder)[0].Pending == 0 })
+	if !l.has(l.edge, "second") || l.has(l.edge, "first") || len(l.conflicts(l.edge)) > 0 {
+		t.Errorf("the edge lists %v as conflicts", l.conflicts(l.edge))
+	}
+}

@@ -28,6 +28,10 @@ type Keep struct {
 	// Away is how old a write of a field may be when it arrives: the clock below which they are
 	// stale, the horizon, follows at this distance, once another site has written. 0 means 90 days.
 	Away time.Duration
+
+	// Writes is the time for which replicas keep their confirmed operations, at least: an origin restored from a backup that is
+	// not older gets them back. See [Partition.Stable]. 0 means 7 days.
+	Writes time.Duration
 }
 
 // What Keep means by 0, and what is kept of any log: whoever has just taken a snapshot reads on.
@@ -35,6 +39,7 @@ const (
 	keepAge     = 30 * 24 * time.Hour
 	keepEntries = 200_000
 	keepAway    = 90 * 24 * time.Hour
+	keepWrites  = 7 * 24 * time.Hour
 	leastKept   = 4096
 )
 
@@ -47,6 +52,9 @@ func (k *Keep) defaults() {
 	}
 	if k.Away <= 0 {
 		k.Away = keepAway
+	}
+	if k.Writes <= 0 {
+		k.Writes = keepWrites
 	}
 }
 
@@ -98,19 +106,46 @@ func (p *Partition) stepTrim(now time.Time) error {
 	return p.log.Trim(below)
 }
 
+// readMarks reads the marks that are noted, once.
+func (p *Partition) readMarks() error {
+	t := &p.trim
+	if t.known {
+		return nil
+	}
+	data, err := p.o.Store.Get(marksKey(p.o.App))
+	if err != nil && !errors.Is(err, kv.ErrNotFound) {
+		return err
+	}
+	if t.marks, err = decodeMarks(data); err != nil {
+		return err
+	}
+	t.known = true
+	return nil
+}
+
+// Stable is the last entry that replicas need not keep for a restore of an older backup: it was trimmed, or is older than
+// Keep.Writes, as far as marks tell. A log without marks is short, and replicas keep what they wrote in it.
+func (p *Partition) Stable(now time.Time) (seq uint64, err error) {
+	p.trim.mu.Lock()
+	defer p.trim.mu.Unlock()
+	if err := p.readMarks(); err != nil {
+		return 0, err
+	}
+	seq = p.log.Floor() - 1
+	for _, m := range p.trim.marks {
+		if now.Sub(m.at) >= p.o.Keep.Writes {
+			seq = max(seq, m.seq)
+		}
+	}
+	return seq, nil
+}
+
 // mark notes where the log is, if that was not noted lately, and returns the last entry that is
 // older than is kept; 0: none is known to be.
 func (p *Partition) mark(now time.Time, seq uint64) (old uint64, err error) {
 	t := &p.trim
-	if !t.known {
-		data, err := p.o.Store.Get(marksKey(p.o.App))
-		if err != nil && !errors.Is(err, kv.ErrNotFound) {
-			return 0, err
-		}
-		if t.marks, err = decodeMarks(data); err != nil {
-			return 0, err
-		}
-		t.known = true
+	if err := p.readMarks(); err != nil {
+		return 0, err
 	}
 	marks := t.marks[:len(t.marks):len(t.marks)]
 	for len(marks) > 0 && marks[len(marks)-1].at.After(now) { // the clock was set back

@@ -53,6 +53,20 @@ func (srv *Server) storage(app string) (bytes int64, err error) {
 	return limits.Bytes, err
 }
 
+// stable is the last entry of an application's log that replicas need not keep for a restore. See [feed.Options].
+func (srv *Server) stable(app string, head uint64) uint64 {
+	engine, _ := srv.engine.(native)
+	p, err := engine.Partition(app)
+	if err != nil {
+		return 0
+	}
+	seq, err := p.Stable(system.Now())
+	if err != nil {
+		return 0 // replicas keep more than they need
+	}
+	return min(seq, head)
+}
+
 // feedInterval is how often the feed lets go of what nobody reads any more, and those who hold copies are told
 // of new keys of tokens.
 const feedInterval = 5 * time.Second
@@ -68,7 +82,7 @@ func (srv *Server) feeds() ([]httpd.Mount, error) {
 	var err error
 	srv.feed, err = feed.New(feed.Options{
 		Engine: engine, Blobs: srv.folder.Blobs, Holder: srv.hosted, Run: srv.pool.Run,
-		Clock: system.Now, Wait: system.Await, Log: srv.log, Calls: srv.countCalls, Storage: srv.storage,
+		Clock: system.Now, Wait: system.Await, Log: srv.log, Calls: srv.countCalls, Storage: srv.storage, Stable: srv.stable,
 	})
 	if err != nil {
 		return nil, err

@@ -59,6 +59,7 @@ func (o *origin) Commands(env *Env) []*cobra.Command {
 func (o *origin) Flags(f *pflag.FlagSet) {
 	peopleFlags(f)
 	f.Duration("keep-log", 30*24*time.Hour, "how long log entries are retained for replicas; a replica that is further behind downloads a snapshot")
+	f.Duration("keep-writes", 7*24*time.Hour, "how long replicas keep their confirmed writes; an origin restored from a backup that is not older gets them back")
 	f.Duration("max-away", 90*24*time.Hour, "how long edges and browsers may be offline and still have their changes accepted")
 }
 
@@ -67,6 +68,9 @@ func (o *origin) Parse(k *koanf.Koanf, listen string, behindProxy bool) (err err
 	o.people, err = parsePeople(k, listen, behindProxy)
 	if err == nil {
 		o.keep.Age, err = atLeastAnHour(k, "keep-log")
+	}
+	if err == nil {
+		o.keep.Writes, err = atLeastAnHour(k, "keep-writes")
 	}
 	if err == nil {
 		o.keep.Away, err = atLeastAnHour(k, "max-away")
