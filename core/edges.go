@@ -157,9 +157,17 @@ func (c *Control) LeaseSite(ctx context.Context, app, holder string) (site log.S
 }
 
 // RenewEdge gives an edge another site to write as in an application: a newer life of it, after which what the sites
-// of before still send is refused. Errors: ErrApplication and the store's.
-func (c *Control) RenewEdge(ctx context.Context, e *catalog.Edge, app string) (log.Site, error) {
-	site, _, err := c.lease(ctx, &log.SiteLease{App: app, Holder: e.Holder(), Edge: e.ID})
+// of before still send is refused. Again with the same random name of the request it returns the same site. Errors: ErrNoEdge,
+// ErrApplication and the store's.
+func (c *Control) RenewEdge(ctx context.Context, id, app string, life uint64) (log.Site, error) {
+	e, err := c.Edge(id)
+	if err != nil {
+		return 0, err
+	}
+	if site := e.LeasedFor(app, life); site != 0 {
+		return site, nil
+	}
+	site, _, err := c.lease(ctx, &log.SiteLease{App: app, Holder: e.Holder(), Edge: e.ID, Life: life})
 	return site, err
 }
 

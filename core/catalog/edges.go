@@ -29,6 +29,7 @@ type Edge struct {
 type Newer struct {
 	App  string
 	Site log.Site
+	Life uint64 // name of the request that it was leased for
 }
 
 // SiteIn is the site that the newest life of an edge writes as in an application.
@@ -41,15 +42,25 @@ func (e *Edge) SiteIn(app string) log.Site {
 	return e.Site
 }
 
-// SetSiteIn sets the site that the newest life writes as in an application.
-func (e *Edge) SetSiteIn(app string, site log.Site) {
+// LeasedFor is the site of the newest life in an application, if it was leased for a request; 0: it was not.
+func (e *Edge) LeasedFor(app string, life uint64) log.Site {
+	for _, n := range e.Newer {
+		if n.App == app && n.Life == life && life != 0 {
+			return n.Site
+		}
+	}
+	return 0
+}
+
+// Renew sets the site of the newest life in an application.
+func (e *Edge) Renew(n Newer) {
 	for i := range e.Newer {
-		if e.Newer[i].App == app {
-			e.Newer[i].Site = site
+		if e.Newer[i].App == n.App {
+			e.Newer[i] = n
 			return
 		}
 	}
-	e.Newer = append(e.Newer, Newer{app, site})
+	e.Newer = append(e.Newer, n)
 }
 
 // Holder names an edge in the records of the sites that are leased to it.
@@ -186,6 +197,7 @@ func encodeEdge(x *Edge) []byte {
 		at := e.Open(11)
 		e.Text(1, n.App)
 		e.Uint(2, uint64(n.Site))
+		e.Fixed64(3, n.Life)
 		e.Close(at)
 	}
 	return e.Bytes(x.Extra)
@@ -198,6 +210,8 @@ func decodeNewer(d *field.Decoder) (n Newer) {
 			n.App = d.Text()
 		case 2:
 			n.Site = log.Site(d.Uint32())
+		case 3:
+			n.Life = d.Fixed64()
 		}
 	}
 	return n

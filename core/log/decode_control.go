@@ -232,6 +232,8 @@ func (b *SiteLease) read(d *field.Decoder) {
 		b.Until = HLC(d.Fixed64())
 	case 6:
 		b.Edge = d.Text()
+	case 7:
+		b.Life = d.Fixed64()
 	default:
 		d.Keep()
 	}

@@ -177,6 +177,7 @@ func encodeEdgeBody(e *field.Encoder, body Body) {
 		e.Hash(4, b.Secret[:])
 		e.Fixed64(5, uint64(b.Until))
 		e.Text(6, b.Edge)
+		e.Fixed64(7, b.Life)
 	case *SitesSkip:
 		e.Uint(1, uint64(b.To))
 	case *TokenKeys:

@@ -325,6 +325,7 @@ type (
 		Holder string   // key, account or client that asked for it
 		Secret [32]byte // SHA-256 of the text by which the site is known
 		Edge   string   // id of the edge whose newest site in App this is; empty: a key, an account or a client holds it
+		Life   uint64   // with Edge: random name of the request, which may come twice
 		Until  HLC      // a site that is not heard of until then is not waited for
 	}
 	// SitesSkip leases none of the numbers up to one from here on: a log that was restored from

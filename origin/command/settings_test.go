@@ -44,7 +44,7 @@ func TestSettingsDefaults(t *testing.T) {
 	if people := s.program.(*origin).people; people != (peopleSettings{signUps: 5, unverified: account.Storage{Inputs: 10_000, Bytes: 500 << 20}}) {
 		t.Errorf("people's settings = %+v, want limits of sign-ups and storage alone", people)
 	}
-	if keep := s.program.(*origin).keep; keep != (partition.Keep{Age: 720 * time.Hour, Away: 2160 * time.Hour}) {
+	if keep := s.program.(*origin).keep; keep != (partition.Keep{Age: 720 * time.Hour, Away: 2160 * time.Hour, Writes: 168 * time.Hour}) {
 		t.Errorf("logs are kept for %+v", keep)
 	}
 	if fmt.Sprintf("%+v", s) != fmt.Sprintf("%+v", want) {

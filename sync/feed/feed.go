@@ -43,7 +43,7 @@ type Engine interface {
 	EnrolEdge(ctx context.Context, token string, key [32]byte) (catalog.Edge, error)
 	LeaseSite(ctx context.Context, app, holder string) (site log.Site, secret string, err error)
 	Leases(app string) (int, error)
-	RenewEdge(ctx context.Context, e *catalog.Edge, app string) (log.Site, error)
+	RenewEdge(ctx context.Context, id, app string, life uint64) (log.Site, error)
 	EdgeSite(site log.Site) (catalog.Site, error)
 	CheckSite(site log.Site, secret string) (catalog.Site, error)
 	ProlongSite(ctx context.Context, s catalog.Site) error

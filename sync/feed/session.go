@@ -7,6 +7,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/log/field"
@@ -146,11 +147,13 @@ func (c *call) leaseEdge(m *wire.Session, out *wire.Offered) error {
 	if err := c.f.meters.enrols.take("lease "+c.user(), 1, c.now, "sites"); err != nil {
 		return err
 	}
+	if _, err := c.reach(app); err != nil { // the grant says why
+		out.Site = m.Leaves
+		return nil
+	}
 	var err error
-	if _, err = c.reach(app); err == nil {
-		if out.Site, err = c.f.o.Engine.RenewEdge(c.ctx, c.edge, app); err == nil {
-			c.edge.SetSiteIn(app, out.Site)
-		}
+	if out.Site, err = c.f.o.Engine.RenewEdge(c.ctx, c.edge.ID, app, m.Life); err == nil {
+		c.edge.Renew(catalog.Newer{App: app, Site: out.Site, Life: m.Life})
 	}
 	return err
 }

@@ -239,7 +239,10 @@ func (m *Machine) entries(l *lane, body []byte) error {
 		m.cancel(l)
 		m.pull.reset()
 		return nil
-	case errors.Is(err, partition.ErrCursor), errors.Is(err, partition.ErrSite):
+	case errors.Is(err, partition.ErrSite): // the next session compares the lives
+		m.end()
+		return fmt.Errorf("%w: %w", errAnswer, err)
+	case errors.Is(err, partition.ErrCursor):
 		return fmt.Errorf("%w: %w", errAnswer, err)
 	case err != nil:
 		return err

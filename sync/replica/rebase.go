@@ -334,6 +334,9 @@ func (m *Machine) takeSnapshot(l *lane) error {
 	case errors.Is(err, blob.ErrNotFound):
 		return nil // a piece was damaged meanwhile: it comes again
 	case isTheirs(err):
+		if errors.Is(err, partition.ErrSite) { // the next session compares the lives
+			m.end()
+		}
 		return errors.Join(m.sweep(), fmt.Errorf("%w: %w", errAnswer, err))
 	case err != nil:
 		return err

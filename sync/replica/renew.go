@@ -2,8 +2,10 @@ package replica
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/log"
@@ -19,6 +21,7 @@ import (
 //	 operations after last, issued again ◀── those up to last are folded ─┘
 type renewal struct {
 	wanted bool   // the next session asks for another site
+	life   uint64 // random name of that request
 	last   uint64 // last operation of the present site that the origin has as it was made here
 	epoch  log.Epoch
 	site   log.Site // the new one; 0: it was not leased yet
@@ -49,6 +52,10 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 
 // leave has the next session ask for another site.
 func (m *Machine) leave(r renewal) {
+	var name [8]byte
+	if _, err := io.ReadFull(m.o.Rand, name[:]); err == nil { // without, an answer that is lost costs a site
+		r.life = binary.LittleEndian.Uint64(name[:])
+	}
 	r.wanted, r.old = true, m.p.Site()
 	m.renewal = r
 	m.end()

@@ -372,7 +372,7 @@ func TestRegister(t *testing.T) {
 	r.run(func() bool { return r.status().Phase == replica.Purged }, 20)
 }
 
-// TestSeveredSite: operations of our site that we never made are told, and nothing is offered.
+// TestSeveredSite: a replica whose site has operations that it never made takes another site, pulls them, and reports it.
 func TestSeveredSite(t *testing.T) {
 	r := newRig(t, replica.Options{})
 	r.settle()
@@ -389,7 +389,7 @@ func TestSeveredSite(t *testing.T) {
 			r.step(replica.Wake{})
 		}
 	}
-	if s := r.status(); s.Problem == "" || s.Phase == replica.Current {
+	if s := r.status(); s.Site == site || s.Renewed == "" || s.Problem != "" || s.Phase != replica.Current || s.Cursor != r.origin.part.Log().Head() {
 		t.Errorf("%+v", s)
 	}
 }

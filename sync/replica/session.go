@@ -52,7 +52,7 @@ func (m *Machine) startSession(l *lane) error {
 		Partitions: []wire.Position{at}, Wants: m.o.Wants,
 	}
 	if m.renewal.wanted {
-		s.Site, s.Secret, s.Leaves = 0, nil, m.p.Site()
+		s.Site, s.Secret, s.Leaves, s.Life = 0, nil, m.p.Site(), m.renewal.life
 	}
 	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/session", Body: s.Encode()})
 	return nil

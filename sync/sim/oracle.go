@@ -170,6 +170,9 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	if err != nil {
 		return err
 	}
+	if b, ok := e.Op.Body.(*log.Refused); ok && strings.HasPrefix(b.Reason, "scope: a newer life") {
+		return nil
+	}
 	revoked, err := o.revoked(e, &op, was.token)
 	if err != nil {
 		return err
@@ -177,7 +180,6 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	op.At = e.Op.At // the origin may have set it back
 	switch _, refused := e.Op.Body.(*log.Refused); {
 	case revoked:
-	case refused && strings.HasPrefix(e.Op.Body.(*log.Refused).Reason, "scope: a newer life"):
 	case refused && strings.HasPrefix(e.Op.Body.(*log.Refused).Reason, "blob:") && o.epoch != (log.Epoch{1}):
 		// It had ended in another verdict before the log was restored, and what it named was let go then.
 	case refused && partition.Admit(&op) == "":

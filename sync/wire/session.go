@@ -58,6 +58,7 @@ type Session struct {
 	Name   string   // for people
 
 	Leaves     log.Site   // with Site 0: its site until now, whose operations are not its own alone; 0: it had none
+	Life       uint64     // with Leaves: random name of the request for another site
 	Partitions []Position // of the applications that it wants
 	Wants      Wants
 	Extra      []byte // field 13 among it: earlier versions put the hash of a core module there, and no field uses the number again
@@ -95,6 +96,7 @@ func (m *Session) Encode() []byte {
 	e.Uint(11, uint64(m.Wants.Vectors))
 	e.Uint(12, uint64(m.Wants.Blobs))
 	e.Uint(14, uint64(m.Leaves))
+	e.Fixed64(15, m.Life)
 	return e.Bytes(m.Extra)
 }
 
@@ -129,6 +131,8 @@ func DecodeSession(data []byte) (m Session, err error) {
 			m.Wants.Blobs = Blobs(d.Uint32())
 		case 14:
 			m.Leaves = log.Site(d.Uint32())
+		case 15:
+			m.Life = d.Fixed64()
 		default:
 			d.Keep()
 		}
