@@ -147,7 +147,7 @@ func (c *call) leaseEdge(m *wire.Session, out *wire.Offered) error {
 	if err := c.f.meters.enrols.take("lease "+c.user(), 1, c.now, "sites"); err != nil {
 		return err
 	}
-	if _, err := c.reach(app); err != nil { // the grant says why
+	if _, err := c.reach(app); err != nil { // the grant has the reason
 		out.Site = m.Leaves
 		return nil
 	}

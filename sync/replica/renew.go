@@ -39,11 +39,11 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 		lives[i] = partition.Life(g.Lives[i])
 	}
 	last, forked, err := m.p.Fork(m.issued, g.Confirmed, lives)
-	if err != nil || !forked && !m.p.Restored() {
+	if err != nil || !forked && !m.p.Restored() && !m.p.Renewing() {
 		return false, err
 	}
 	r := &m.renewal
-	if r.site != 0 && r.old == m.p.Site() && r.epoch == g.Epoch { // leased already
+	if r.site != 0 && r.old == m.p.Site() && r.epoch == g.Epoch { // leased already, by this log
 		return false, m.p.Renew(r.site, last)
 	}
 	m.leave(renewal{last: last, epoch: g.Epoch})
