@@ -202,11 +202,30 @@ func (g *origin) restore() {
 		r.forgive(f)
 	}
 	g.guarded(func() error {
+		if err := g.renewControl(epoch); err != nil {
+			return err
+		}
 		if err := g.start(); err != nil {
 			return err
 		}
 		return g.part.Log().(*log.Store).Renew(epoch)
 	})
+}
+
+// renewControl gives the control log on the disk another epoch, as a restore does, so that no site is leased twice.
+func (g *origin) renewControl(epoch log.Epoch) error {
+	store, err := g.disk.Open()
+	if err != nil {
+		return err
+	}
+	l, err := log.Open(store, log.Options{Prefix: catalog.Control.LogPrefix()})
+	if err == nil {
+		err = l.Renew(epoch)
+	}
+	if err == nil {
+		err = store.Close()
+	}
+	return err
 }
 
 // write has a user of the origin write.
