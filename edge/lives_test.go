@@ -81,7 +81,7 @@ func (l *living) conflicts(srv *server) map[string]bool {
 }
 
 // rolledBack has an edge's disk go back to an older image, after which it writes as many operations as the origin has of
-// it: nothing that either was told is safe is lost, and the edge reports it.
+// it. No acknowledged write of either life is lost, and the edge reports the rollback.
 func rolledBack(t *testing.T, binary string) {
 	l := newLiving(t, binary)
 	l.add(l.edge, "before")

@@ -102,7 +102,7 @@ type Principal struct {
 	By      string // what operations are signed with: the start of the key's hash, "token" or "session"
 	Scopes  Set
 	Bucket  Hash   // what its rate is counted by
-	Page    bool   // one of our own pages: its token says so, or the host
+	Page    bool   // the call comes from one of our pages, by its token or the host
 	Caller  string // whom a request is for, as api.Application.Caller; set by api.Service.Identify alone
 	Free    bool   // the operator's: its rate has its own limit, by default none
 

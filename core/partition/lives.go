@@ -92,7 +92,7 @@ func lifeOf(lives []Life, seq uint64) (id uint64) {
 	return id
 }
 
-// noteLife notes beside an operation that is appended next that this life made it, once.
+// noteLife notes that this life makes the operation that is appended next.
 func (p *Partition) noteLife(b *kv.Batch, site log.Site, first uint64) {
 	putLife(b, p.o.App, site, Life{First: first, ID: p.life()})
 }
@@ -159,7 +159,7 @@ type renewal struct {
 
 // Renew has a replica write as another site. The origin has its operations up to last. The later ones are issued
 // again as the new site's, in their order, once those up to last came back with the log or a snapshot; until then Site
-// is the old one, and nothing may be pushed. What Renew has begun is forgotten when the partition is closed. Errors: ErrReplica, ErrSite and
+// is the old one, and nothing may be pushed. Closing the partition forgets a renewal that has not ended. Errors: ErrReplica, ErrSite and
 // those of kv.
 func (p *Partition) Renew(site log.Site, last uint64) error {
 	p.appending.Lock()

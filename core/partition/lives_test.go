@@ -63,7 +63,7 @@ func sendLives(t testing.TB, p, to *partition.Partition) error {
 }
 
 // TestRenew has an image of a replica issue sequences that its origin has: the origin refuses them, and they reach it from
-// another site, with what names them.
+// another site, with new names.
 func TestRenew(t *testing.T) {
 	origin, store := open(t, memkv.New()), memkv.New()
 	first := opened(t, store, 1)

@@ -28,7 +28,7 @@ type Options struct {
 }
 
 // Parse reads the member "query" of a search: {"ands": [clause…], "language": code, "min_score": 0…1}. A member that is
-// absent, or null or [] in place of an object, is empty, and an empty query matches all. The
+// absent, or null or [] where an object belongs, is empty, and an empty query matches all. The
 // query borrows v in its Pictures' Base64 only.
 //
 // It returns ErrQuery, with the path of what is wrong, for anything that is no query: more than

@@ -15,7 +15,7 @@ import (
 )
 
 // Bounds of similarity depend on the network, so they are measured with it and are part of its manifest. The pictures
-// are those that no training saw. Pairs of them are of these kinds:
+// are those that no training saw. They make these kinds of pairs:
 //
 //	views      a picture and a frame of 4/5 of its width and height: another shot of the scene
 //	different  two pictures: no two of them show one scene
@@ -121,7 +121,7 @@ func (p *pairs) precision(least float64, pictures int) float64 {
 	return views / (views + different)
 }
 
-// reach counts the similarities from one on.
+// reach counts the similarities of at least least.
 func reach(pairs []float64, least float64) (n int) {
 	for _, s := range pairs {
 		if s >= least {

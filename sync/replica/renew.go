@@ -28,7 +28,7 @@ type renewal struct {
 	old    log.Site
 }
 
-// parts compares what the origin has of our site with what we made. It reports whether the session is given up for
+// parts compares the origin's operations of our site with ours. It reports whether the session is given up for
 // one that asks for another site.
 func (m *Machine) parts(g *wire.Grant) (bool, error) {
 	if m.p.Site() == 0 {
@@ -62,8 +62,8 @@ func (m *Machine) leave(r renewal) {
 	m.cancel(&m.lane[lanePush])
 }
 
-// forgotten has another site be asked for where the origin was restored from a backup of before ours was leased: it has
-// none of our operations then.
+// forgotten asks for another site if the origin was restored from a backup that is older than the lease of ours. The origin then has
+// none of our operations.
 func (m *Machine) forgotten(r *wire.Refusal) bool {
 	c := m.p.Cursor()
 	if r.Epoch == (log.Epoch{}) || c.Epoch == (log.Epoch{}) || r.Epoch == c.Epoch || m.p.Site() == 0 {
@@ -73,7 +73,7 @@ func (m *Machine) forgotten(r *wire.Refusal) bool {
 	return true
 }
 
-// renew takes the site that the origin leases in place of ours.
+// renew takes the site that the origin leases to replace ours.
 func (m *Machine) renew(l *lane, o *wire.Offered) error {
 	r := &m.renewal
 	r.wanted = false

@@ -9,7 +9,7 @@ import (
 	"github.com/sightline-dev/sightline/core/log"
 )
 
-// image is a replica's disk as it was, with what was promised by then.
+// image is a copy of a replica's disk, with the promises of that time.
 type image struct {
 	disk     *Memory
 	promised []log.Dot
@@ -34,7 +34,7 @@ func (r *party) keep() {
 	}
 }
 
-// rollback puts the image in the place of the disk. What was promised since is the replica's to lose, unless the origin has it. A
+// rollback replaces the disk by the image. The replica may lose later promises, unless the origin has them. A
 // backup that is restored gives the outbox another epoch.
 func (r *party) rollback() {
 	x, w := r.image, r.world
@@ -133,7 +133,7 @@ func (r *party) moved() error {
 }
 
 // forgive forgets promises of a site that the replica left, which a restored log lacks: the replica keeps what it wrote until no
-// restore takes it back, but not beyond a rollback of its own disk.
+// restore takes it back, but not beyond a rollback of its disk.
 func (r *party) forgive(restored *oracle) {
 	keep := func(list []log.Dot, site log.Site) []log.Dot {
 		return slices.DeleteFunc(list, func(dot log.Dot) bool { return dot.Site != site && restored.at[dot] == 0 })

@@ -198,9 +198,9 @@ const counts = [
   'rebases',
   'repairs',
   'refused',
-] as const; // from field 4 on
-const sizes = ['pieces', 'piecesDone', 'uploads', 'downloads'] as const; // from 16 on
-const times = ['contact', 'asOf', 'audited', 'retry', 'heard'] as const; // from 24 on
+] as const; // from field 4
+const sizes = ['pieces', 'piecesDone', 'uploads', 'downloads'] as const; // from field 16
+const times = ['contact', 'asOf', 'audited', 'retry', 'heard'] as const; // from field 24
 
 function standing(r: Reader): Standing {
   const numbers = Object.fromEntries([...counts, ...sizes, ...times].map((name) => [name, 0]));
