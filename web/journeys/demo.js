@@ -35,6 +35,8 @@ await journey(async (arrive) => {
   await owner.page.goto('/apps');
   await owner.seen(owner.heading(en('keys')));
   await copies(owner);
+  const again = Array(8).fill(400); // pictures that the application has
+  await owner.step('all pictures of the device are saved to an application, with their concepts', () => saves(owner), again);
   await owner.context.close();
 
   const finger = await arrive({ language: 'ja-JP', touch: true, camera: true });
@@ -54,6 +56,26 @@ async function fills(t) {
   await t.seen(t.page.locator('.pins .pin'));
   await t.page.goto(at);
   await t.seen(t.heading(en('keys')));
+}
+
+async function saves(t) {
+  const app = await newApp(t);
+  await t.page.goto(`/${app}/inputs`);
+  await t.seen(t.page.getByText(en('kept_samples')));
+  await t.page.goto('/look');
+  await t.button(en('teach_samples')).click();
+  await t.until(() =>
+    [...document.querySelectorAll('.lesson')].every((lesson) => lesson.querySelectorAll('li').length === 4),
+  );
+  for (const again of [false, true]) {
+    await t.button(en('kept_save_all', { app: 'Harbour watch' })).click();
+    await t.seen(t.page.getByText(en('look_saved', { app: 'Harbour watch' })));
+    await t.page.goto(`/${app}/inputs`);
+    await t.seen(t.page.getByText(en('inputs_count_stored', { count: '8' })));
+    await t.page.goto(`/${app}/concepts`);
+    await t.until(() => document.querySelectorAll('[data-n="4"]').length === 2);
+    if (!again) await t.page.goto('/look');
+  }
 }
 
 async function touches(t, home) {

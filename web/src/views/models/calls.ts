@@ -271,21 +271,21 @@ export async function label(app: Application, input: string, concept: string, va
   });
 }
 
-/** Keeps a picture that shows a concept; one that is kept already gets the concept. id: of its bytes. */
+/** Stores a picture, and the concept that it shows. If it is stored already, it only gets the concept. id: of its bytes. */
 export async function example(
   app: Application,
   id: string,
   name: string,
   base64: string,
-  concept: string,
+  concept?: string,
 ): Promise<void> {
-  const concepts = [{ id: concept, value: 1 }];
+  const labels = concept ? { concepts: [{ id: concept, value: 1 }] } : {};
   try {
     const metadata = name ? { metadata: { name } } : {};
-    await app.write('POST', '/inputs', { inputs: [{ id, data: { image: { base64 }, concepts, ...metadata } }] });
+    await app.write('POST', '/inputs', { inputs: [{ id, data: { image: { base64 }, ...labels, ...metadata } }] });
   } catch (failure) {
     if (!(failure instanceof Failure && failure.code === 30100)) throw failure;
-    await label(app, id, concept, 1);
+    if (concept) await label(app, id, concept, 1);
   }
 }
 
