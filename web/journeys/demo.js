@@ -36,7 +36,11 @@ await journey(async (arrive) => {
   await owner.seen(owner.heading(en('keys')));
   await copies(owner);
   const again = Array(8).fill(400); // pictures that the application has
-  await owner.step('all pictures of the device are saved to an application, with their concepts', () => saves(owner), again);
+  await owner.step(
+    'all pictures of the device are saved to an application, with their concepts',
+    () => saves(owner),
+    again,
+  );
   await owner.context.close();
 
   const finger = await arrive({ language: 'ja-JP', touch: true, camera: true });
