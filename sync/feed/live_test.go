@@ -319,3 +319,16 @@ func lagged(t *testing.T, seed uint64, n int) (worst time.Duration) {
 	}
 	return worst
 }
+
+// TestLocalOnlyStream: a stream ends before an operation that is written after the application became local only.
+func TestLocalOnlyStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := lively(t, nil)
+		r := w.join(w.App, w.Key)
+		x := r.listen(t, "since=0&live=stream")
+		x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
+		w.localOnly(true)
+		r.pushed(r.next(&log.ConceptCreate{ID: "secret", Name: "secret", Language: "en"}))
+		x.ends(wire.WhyScope)
+	})
+}

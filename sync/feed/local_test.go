@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
@@ -65,19 +64,6 @@ func TestLocalOnly(t *testing.T) {
 		t.Errorf("once it is shared again: %s", k)
 	}
 	edge.must(200, "GET", "/v2/sync/blobs/"+held.String()+"?app="+w.App, nil)
-}
-
-// TestLocalOnlyStream: a stream ends before an operation that is written after the application became local only.
-func TestLocalOnlyStream(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := lively(t, nil)
-		r := w.join(w.App, w.Key)
-		x := r.listen(t, "since=0&live=stream")
-		x.expect(wire.TypeRegister, wire.TypeEntries, wire.TypeCheckpoint)
-		w.localOnly(true)
-		r.pushed(r.next(&log.ConceptCreate{ID: "secret", Name: "secret", Language: "en"}))
-		x.ends(wire.WhyScope)
-	})
 }
 
 // TestLocalOnlyMidway: an application becomes local only, and something is written, after a reader's entries were read and before each of its
