@@ -88,7 +88,7 @@ func overlay(t *testing.T, root, dir string) string {
 }
 
 // mutantSeeds is how many schedules a mutant may survive.
-const mutantSeeds = 1000
+const mutantSeeds = 4000
 
 // TestMutants builds the simulator with seeded bugs in the product: without any it passes,
 // and each of them is caught.

@@ -75,9 +75,9 @@ async function saves(t) {
     await t.button(en('kept_save_all', { app: 'Harbour watch' })).click();
     await t.seen(t.page.getByText(en('look_saved', { app: 'Harbour watch' })));
     await t.page.goto(`/${app}/inputs`);
-    await t.seen(t.page.getByText(en('inputs_count_stored', { count: '8' })));
+    await t.seen(t.page.locator('main').getByText(en('count_pictures', { n: '8' })));
     await t.page.goto(`/${app}/concepts`);
-    await t.until(() => document.querySelectorAll('[data-n="4"]').length === 2);
+    await t.until(() => document.querySelectorAll('td:first-of-type [data-n="4"]').length === 2);
     if (!again) await t.page.goto('/look');
   }
 }

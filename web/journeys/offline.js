@@ -99,7 +99,7 @@ export async function teaches(s) {
   await t.seen(t.link(s.m('models_version_show', { n: 1 })));
   await queued(s, 1 + 10 + 2 + 3); // the picture before; pictures; concepts; the model, its version and that it is trained
   for (const part of ['models_weak', 'models_confusion']) await t.seen(t.heading(s.m(part)));
-  await t.seen(t.page.getByText(s.m('models_at_cut'), { exact: true }));
+  await t.seen(t.page.getByText(s.m('models_promise', { value: '0.9' }), { exact: true }));
   for (const name of ['models_precision', 'models_recall', 'models_cut']) {
     const figures = await t.page.locator(`td[data-label="${s.m(name)}"]`).allTextContents();
     check(figures.length === 2 && figures.every((x) => /^[01]\.\d\d$/.test(x)), `${name}: ${figures}`);
