@@ -195,11 +195,6 @@ var mutants = []mutant{
 		to:   "yours != 0 && mine != yours && !$ ||",
 	},
 	{
-		name: "a replica that has grown since it asked takes all for its own", file: "sync/replica/renew.go",
-		from: "	last, forked, err := m.p.Fork(m.issued,",
-		to:   "	if $ {\n\t\tm.issued, _ = m.p.Outbox()\n\t}\n	last, forked, err := m.p.Fork(m.issued,",
-	},
-	{
 		name: "the origin does not note lives", file: "core/partition/accept.go",
 		from: "	for _, l := range born {",
 		to:   "	if $ {\n\t\tborn = nil\n\t}\n	for _, l := range born {",
