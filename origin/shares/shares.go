@@ -11,6 +11,7 @@ import (
 // next one half of the rest. The rule is that of dynamic thresholds in switches (Choudhury and Hahne, 1998): no caller ever has all
 // places, and a new one finds some without waiting. It is safe for concurrent use.
 type Shares struct {
+	all   int64
 	least int64 // places that a caller may hold whenever they are free
 
 	mu      sync.Mutex
@@ -27,7 +28,7 @@ type claim struct {
 
 // New returns all places, of which a caller may hold at least least whenever they are free.
 func New(all, least int64) *Shares {
-	return &Shares{least: least, free: all, held: map[string]int64{}}
+	return &Shares{all: all, least: least, free: all, held: map[string]int64{}}
 }
 
 // fits reports whether a caller may take n places. The caller of fits holds mu.
@@ -133,11 +134,4 @@ func (s *Shares) Held(caller string) int64 {
 }
 
 // Used returns the number of places that callers hold.
-func (s *Shares) Used() (n int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, held := range s.held {
-		n += held
-	}
-	return n
-}
+func (s *Shares) Used() int64 { return s.all - s.Free() }
