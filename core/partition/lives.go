@@ -40,21 +40,22 @@ func lifeKey(app catalog.AppID, site log.Site, first uint64) []byte {
 // lifeAt returns the life that made an operation of a site; zero: nobody noted it.
 func (p *Partition) lifeAt(site log.Site, seq uint64) (l Life, err error) {
 	err = p.o.Store.ScanBack(lifeKey(p.o.App, site, 0), lifeKey(p.o.App, site, seq+1), func(key, value []byte) bool {
-		l = Life{First: binary.BigEndian.Uint64(key[len(key)-8:]), ID: lifeID(value)}
+		l = readLife(key, value)
 		return false
 	})
 	return l, err
 }
 
-func lifeID(value []byte) uint64 {
+// readLife reads a life from its key and its value.
+func readLife(key, value []byte) Life {
+	l := Life{First: binary.BigEndian.Uint64(key[len(key)-8:])}
 	d := field.Decode(value)
-	id := uint64(0)
 	for d.Next() {
 		if d.Number == 1 {
-			id = d.Fixed64()
+			l.ID = d.Fixed64()
 		}
 	}
-	return id
+	return l
 }
 
 func putLife(w kv.Writer, app catalog.AppID, site log.Site, l Life) {
@@ -74,7 +75,7 @@ func (p *Partition) Lives(site log.Site, from, to uint64) (lives []Life, err err
 	}
 	if err == nil {
 		err = p.o.Store.Scan(lifeKey(p.o.App, site, from+1), lifeKey(p.o.App, site, to+1), func(key, value []byte) bool {
-			lives = append(lives, Life{First: binary.BigEndian.Uint64(key[len(key)-8:]), ID: lifeID(value)})
+			lives = append(lives, readLife(key, value))
 			return true
 		})
 	}
