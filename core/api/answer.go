@@ -44,7 +44,7 @@ func (x *exchange) maxAnswer() int {
 
 // reserved asks the host for the memory of the loaded records and of a buffer.
 func (x *exchange) reserved(buffer int) bool {
-	if x.reserve != nil && !x.unreserved && !x.reserve(int64(x.loaded+buffer)) {
+	if x.memory != nil && !x.unreserved && !x.memory.Reserve(int64(x.loaded+buffer)) {
 		x.unreserved = true
 	}
 	return !x.unreserved

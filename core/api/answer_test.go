@@ -132,16 +132,23 @@ func TestLargeAnswerOfAWrite(t *testing.T) {
 	}
 }
 
+// memory reserves by a function.
+type memory func(int64) bool
+
+func (m memory) Reserve(bytes int64) bool { return m(bytes) }
+
+func (memory) Room() int64 { panic("only hosts of the module ask") }
+
 // TestAnswersReserveMemory gives answers less memory than they take: they are refused as busy, one that has written succeeds, and none
 // asks for more memory than records and buffer may have.
 func TestAnswersReserveMemory(t *testing.T) {
 	w := heavy(t, repeat(30, 60_000)...)
 	asked := int64(0)
 	for _, room := range []int64{100 << 10, 1 << 20, 1900 << 10, 1 << 40} {
-		r := api.Request{Method: "GET", Path: "/v2/inputs", Query: "per_page=30", Reserve: func(n int64) bool {
+		r := api.Request{Method: "GET", Path: "/v2/inputs", Query: "per_page=30", Memory: memory(func(n int64) bool {
 			asked = max(asked, n)
 			return n <= room
-		}}
+		})}
 		if got, fits := w.Serve(t, r), room == 1<<40; (got.Status == 200) != fits || !fits && (got.Status != 503 || !strings.Contains(string(got.Body), `"code":40030`)) {
 			t.Errorf("with %d bytes: %d %.200s", room, got.Status, got.Body)
 		}
@@ -149,7 +156,7 @@ func TestAnswersReserveMemory(t *testing.T) {
 	if asked < 30*60_000 || asked > 3*maxAnswer {
 		t.Errorf("the answer asked for %d bytes", asked)
 	}
-	r := api.Request{Method: "PATCH", Path: "/v2/inputs", Reserve: func(n int64) bool { return n <= 64<<10 }}
+	r := api.Request{Method: "PATCH", Path: "/v2/inputs", Memory: memory(func(n int64) bool { return n <= 64<<10 })}
 	items := make([]string, 30)
 	for i := range items {
 		items[i] = fmt.Sprintf(`{"id":"i%d","data":{"concepts":[{"id":"seen"}]}}`, i)
@@ -170,10 +177,10 @@ func TestHistoryKeepsOnePage(t *testing.T) {
 		}
 	}
 	asked := int64(0)
-	got := w.Serve(t, api.Request{Method: "GET", Path: "/v2/inputs/i0/history", Query: "page=2&per_page=5", Reserve: func(n int64) bool {
+	got := w.Serve(t, api.Request{Method: "GET", Path: "/v2/inputs/i0/history", Query: "page=2&per_page=5", Memory: memory(func(n int64) bool {
 		asked = max(asked, n)
 		return true
-	}})
+	})})
 	var in struct {
 		Total      int
 		Operations []json.RawMessage

@@ -21,13 +21,20 @@ type Request struct {
 	Page          bool   // one of our own pages asks, as far as a host can tell that has its callers come with keys. Never from the network
 	Body          []byte
 
-	// Reserve asks the host for the memory of the answer, which has taken bytes so far. If it returns false, the host has none to spare,
-	// and the call is refused with [ErrBusy]. The host takes the memory back once the answer is sent. nil: the host does not count it.
-	Reserve func(bytes int64) bool
+	Memory Memory // of the answer; nil: the host does not count it. Never from the network
 
 	// Header returns the first value of any other header, and "" where there is none. The core
 	// asks for none; what a host mounts beside /v2 may. nil: there are none.
 	Header func(name string) string
+}
+
+// Memory counts the bytes of one answer. The host takes the memory back once the answer is sent.
+type Memory interface {
+	// Reserve asks for the memory of the answer, which has taken bytes so far. If it returns false, the host has none to spare, and the
+	// call is refused with [ErrBusy].
+	Reserve(bytes int64) bool
+	// Room returns the most bytes that Reserve would grant now.
+	Room() int64
 }
 
 // Field is one header line of an answer.

@@ -40,12 +40,12 @@ type exchange struct {
 
 	earliest map[uint32]string // ids of the earliest inputs with a file, by ordinal
 
-	chosen     bool             // the answer is a page of a list
-	loaded     int              // bytes of the records that the answer shows
-	blanks     []byte           // see blank
-	reserve    func(int64) bool // see Request.Reserve; may be nil
-	unreserved bool             // the host has no memory for the answer
-	brief      bool             // the answer shows ids and statuses alone
+	chosen     bool   // the answer is a page of a list
+	loaded     int    // bytes of the records that the answer shows
+	blanks     []byte // see blank
+	memory     Memory // see Request.Memory; may be nil
+	unreserved bool   // the host has no memory for the answer
+	brief      bool   // the answer shows ids and statuses alone
 }
 
 // parse reads the body, whatever its content type says. An absent body is an empty object.

@@ -151,7 +151,7 @@ func New(o Options) (*Service, error) {
 // Begin starts a request. The call is done at once unless it needs pictures analysed.
 // ctx bounds the reading and writing of blobs.
 func (s *Service) Begin(ctx context.Context, r *Request) *Call {
-	x := &exchange{s: s, ctx: ctx, query: r.Query, now: s.o.Clock(), reserve: r.Reserve}
+	x := &exchange{s: s, ctx: ctx, query: r.Query, now: s.o.Clock(), memory: r.Memory}
 	if r.Method == "OPTIONS" && segments(r.Path) != nil {
 		return Answered(preflight())
 	}

@@ -361,11 +361,11 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 			caller, _ := m.caller(call, r) // who has none is a stranger
 			return caller
 		}}
-		r.Reserve = c.answer.reserve
+		r.Memory = c.answer
 	}
 	res := m.Handler.Serve(call, r)
-	if r.Reserve != nil {
-		if !r.Reserve(int64(len(res.Body))) {
+	if r.Memory != nil {
+		if !r.Memory.Reserve(int64(len(res.Body))) {
 			res = s.withhold(r, res)
 		}
 		c.answer.settle(int64(len(res.Body)))

@@ -51,6 +51,14 @@ func (s *Shares) Fits(caller string, n int64) bool {
 	return s.fits(caller, n)
 }
 
+// Room returns the largest number of places that a caller may take now.
+func (s *Shares) Room(caller string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	held := s.held[caller]
+	return max(0, min(s.free, max(s.least-held, (s.free-held)/2)))
+}
+
 // Try takes n places for a caller, or none.
 func (s *Shares) Try(caller string, n int64) bool {
 	s.mu.Lock()

@@ -139,3 +139,27 @@ func TestSharesOfBytes(t *testing.T) {
 		t.Errorf("after a has given back %d are left, want 400", s.Free())
 	}
 }
+
+// TestRoomIsTheMostThatFits compares the room of a caller with the numbers of places that it can take.
+func TestRoomIsTheMostThatFits(t *testing.T) {
+	for seed := range uint64(200) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		s := New(rnd.Int64N(40), rnd.Int64N(4))
+		for range 6 {
+			caller := strconv.Itoa(rnd.IntN(3))
+			if rnd.IntN(4) == 0 {
+				s.Force(caller, rnd.Int64N(8))
+			}
+			want := int64(0)
+			for n := range int64(41) {
+				if s.Fits(caller, n) {
+					want = n
+				}
+			}
+			if got := s.Room(caller); got != want {
+				t.Fatalf("seed %d: room for %d of %d, %d fit", seed, got, s.all, want)
+			}
+			s.Try(caller, rnd.Int64N(want+1))
+		}
+	}
+}

@@ -7,6 +7,15 @@ import (
 
 const bodyField = 15
 
+// room is the memory that the host had for the answer when it sent the request. The host reserves what the answer takes when it comes.
+type room uint64
+
+// Reserve implements [api.Memory].
+func (m room) Reserve(bytes int64) bool { return uint64(bytes) <= uint64(m) }
+
+// Room implements [api.Memory].
+func (m room) Room() int64 { return int64(m) }
+
 // AppendRequestHead writes a request but for its body's bytes, which come right behind it. Its
 // Header stays behind: the core asks for none.
 func AppendRequestHead(buf []byte, r *api.Request) []byte {
@@ -19,6 +28,9 @@ func AppendRequestHead(buf []byte, r *api.Request) []byte {
 	e.Text(6, r.App)
 	e.Text(7, r.Remote)
 	e.Bool(8, r.Page)
+	if r.Memory != nil {
+		e.Uint(9, uint64(r.Memory.Room()))
+	}
 	return last(e.Bytes(nil), bodyField, len(r.Body))
 }
 
@@ -49,6 +61,8 @@ func ParseRequest(data []byte) (api.Request, error) {
 			r.Remote = d.Text()
 		case 8:
 			r.Page = d.Bool()
+		case 9:
+			r.Memory = room(d.Uint())
 		case bodyField:
 			r.Body = d.Raw()
 		}

@@ -12,7 +12,14 @@ import (
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 )
 
-// TestLargeAnswersAreTheSame asks the module and the native core for answers above the limit.
+// room is memory of a size, all of it for one answer.
+type room int64
+
+func (m room) Reserve(bytes int64) bool { return bytes <= int64(m) }
+
+func (m room) Room() int64 { return int64(m) }
+
+// TestLargeAnswersAreTheSame asks the module and the native core for answers above the limit and above the host's memory.
 func TestLargeAnswersAreTheSame(t *testing.T) {
 	set := apitest.Tiny(t)
 	settings := map[string]string{"max-answer": strconv.Itoa(api.MinMaxAnswer)}
@@ -29,6 +36,8 @@ func TestLargeAnswersAreTheSame(t *testing.T) {
 	}{
 		{api.Request{Method: "POST", Path: "/v2/inputs", Body: []byte(`{"inputs":[` + strings.Join(items, ",") + `]}`)}, `"code":10000`},
 		{api.Request{Method: "GET", Path: "/v2/inputs", Query: "per_page=1000"}, `the largest per_page that fits is 34.`},
+		{api.Request{Method: "GET", Path: "/v2/inputs", Query: "per_page=30", Memory: room(1 << 20)}, `"code":40030`},
+		{api.Request{Method: "GET", Path: "/v2/inputs", Query: "per_page=30", Memory: room(8 << 20)}, `"code":10000`},
 		{api.Request{Method: "GET", Path: "/v2/inputs", Query: "per_page=34"}, `"code":10000`},
 		{api.Request{Method: "PATCH", Path: "/v2/inputs", Body: []byte(`{"action":"merge","inputs":[` + strings.Join(labels, ",") + `]}`)}, `shows less than usual`},
 	} {
