@@ -365,11 +365,11 @@ func TestSecretsStayOut(t *testing.T) {
 	note(err)
 	_, _, err = w.ChangePassword(t.Context(), a.ID, second, "short", home)
 	note(err)
-	session, _, err := w.Reset(t.Context(), reset, second, home)
+	session, _, err := w.Reset(t.Context(), reset, second, home, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = w.Reset(t.Context(), reset, second, home)
+	_, _, err = w.Reset(t.Context(), reset, second, home, nil)
 	note(err)
 	places := contents(t, w.store) + w.log.String() + strings.Join(told, "\n")
 	for name, secret := range map[string]string{

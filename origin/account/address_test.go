@@ -136,7 +136,7 @@ func TestAddressHasOneOwner(t *testing.T) {
 	if _, err := w.Verify(t.Context(), ada.ID, first, home); !errors.Is(err, ErrTaken) {
 		t.Errorf("a second account verifies the address: %v", err)
 	}
-	if _, _, err := w.Reset(t.Context(), reset, "a third lantern, unlit", home); !errors.Is(err, ErrTaken) {
+	if _, _, err := w.Reset(t.Context(), reset, "a third lantern, unlit", home, nil); !errors.Is(err, ErrTaken) {
 		t.Errorf("a second account verifies the address by an older reset link: %v", err)
 	}
 	if w.signsIn("ada@x.example", password) != ada.ID || w.signsIn("ada@x.example", second) != eve.ID {

@@ -17,11 +17,15 @@ Enter this code on the verification page within 30 minutes to confirm your email
 }
 
 func resetMail(rec *record, link string) Mail {
+	keys := ""
+	if !rec.Verified {
+		keys = " Nobody has confirmed this email address yet. The account’s API keys, client secrets and access tokens therefore stop working."
+	}
 	return compose(rec, "Reset your Sightline password", `Open this link to set a new password:
 
     `+link+`
 
-The link works once and expires in an hour. Using it signs you out on all devices.`+footer)
+The link works once and expires in an hour. Using it signs you out on all devices.`+keys+footer)
 }
 
 func passwordMail(rec *record) Mail {

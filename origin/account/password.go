@@ -142,9 +142,14 @@ func (r *Registry) MailReset(_ context.Context, email, remote string) error {
 }
 
 // Reset takes the token of a link and sets a password. The address is verified by it, all sessions end, and the token
-// of a new one is returned. The errors are ErrLink, ErrPassword, *auth.RateError, api.ErrBusy, the store's, and ErrTaken if another
-// account has verified the address since the link was mailed.
-func (r *Registry) Reset(ctx context.Context, token, password, remote string) (session string, a Account, err error) {
+// of a new one is returned. The errors are ErrLink, ErrPassword, *auth.RateError, api.ErrBusy, the store's, revoke's, and ErrTaken if
+// another account has verified the address since the link was mailed.
+//
+// If nobody had verified the address, a stranger may have made the account. revoke then ends the account's other credentials: before the
+// password changes, so that none outlives a crash, and after the sessions ended, for those made in between. revoke may be nil.
+func (r *Registry) Reset(
+	ctx context.Context, token, password, remote string, revoke func(ctx context.Context, id string) error,
+) (session string, a Account, err error) {
 	if err := r.throttle.guess.take(remote, r.o.Now()); err != nil {
 		return "", a, err
 	}
@@ -166,5 +171,14 @@ func (r *Registry) Reset(ctx context.Context, token, password, remote string) (s
 	if password, err = checkPassword(password, rec.Name, rec.Email); err != nil {
 		return "", a, err
 	}
-	return r.setPassword(ctx, &rec, password, remote, PasswordReset)
+	if rec.Verified || revoke == nil {
+		return r.setPassword(ctx, &rec, password, remote, PasswordReset)
+	}
+	if err := revoke(ctx, rec.ID); err != nil {
+		return "", a, err
+	}
+	if session, a, err = r.setPassword(ctx, &rec, password, remote, PasswordReset); err != nil {
+		return "", a, err
+	}
+	return session, a, revoke(ctx, rec.ID)
 }

@@ -68,7 +68,7 @@ func TestReset(t *testing.T) {
 	const next = "two lanterns, and no fog"
 	refused := func(token string) {
 		t.Helper()
-		if _, _, err := w.Reset(t.Context(), token, next, home); !errors.Is(err, ErrLink) {
+		if _, _, err := w.Reset(t.Context(), token, next, home, nil); !errors.Is(err, ErrLink) {
 			t.Errorf("Reset(%.10s…) = %v, want %v", token, err, ErrLink)
 		}
 	}
@@ -80,7 +80,7 @@ func TestReset(t *testing.T) {
 	w.clock.pass(resetLife)
 	refused(second) // its time is over
 	third := link()
-	if _, _, err := w.Reset(t.Context(), third, "short", home); !errors.Is(err, ErrPassword) {
+	if _, _, err := w.Reset(t.Context(), third, "short", home, nil); !errors.Is(err, ErrPassword) {
 		t.Errorf("Reset(short) = %v", err)
 	}
 	var (
@@ -91,7 +91,7 @@ func TestReset(t *testing.T) {
 	)
 	for range 8 {
 		group.Go(func() {
-			s, _, err := w.Reset(context.Background(), third, next, home)
+			s, _, err := w.Reset(context.Background(), third, next, home, nil)
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {

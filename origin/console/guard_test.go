@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -229,6 +230,56 @@ func TestResetByMail(t *testing.T) {
 		t.Errorf("session = %+v", got.Session)
 	}
 	b.refused("POST", "/password", `{"token":"`+token[:64]+`","password":"two lanterns, and no fog"}`, 400, 11102, "link")
+}
+
+// TestResetEndsCredentials has the owner of an address reset the password of an account that a stranger has made with it. No credential
+// of the stranger works afterwards. The owner's own keys survive a later reset.
+func TestResetEndsCredentials(t *testing.T) {
+	s := newSite(t, func(_ *Options, p *account.Options) { p.Demo = true })
+	stranger := s.person("ada")
+	app := stranger.application("Birds")
+	stranger.ok("POST", "/apps/"+app+"/keys", `{"description":"first","scopes":["All"]}`, nil)
+	stranger.ok("POST", "/apps/"+app+"/keys", `{"description":"second","scopes":["All"]}`, nil)
+	before, err := s.engine.Client(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reset := func() *browser {
+		t.Helper()
+		b := s.browser()
+		s.pass(time.Hour)
+		b.ok("POST", "/password/mail", `{"email":"ada@x.example"}`, nil)
+		_, token, _ := strings.Cut(s.accounts.Mails()[0].Text, "/reset?token=")
+		b.ok("POST", "/password", `{"token":"`+token[:64]+`","password":"two lanterns, and no fog"}`, nil)
+		return b
+	}
+	owner := reset()
+	stranger.refused("GET", "/apps", "", 401, 11001, "sign_in")
+	after, err := s.engine.Client(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after.Secret == before.Secret || after.Generation == before.Generation {
+		t.Errorf("the client's secret and tokens still work: %+v, before %+v", after, before)
+	}
+	if keys, err := s.engine.Keys(app); len(keys) != 0 || err != nil {
+		t.Errorf("%d keys of the stranger still work, %v", len(keys), err)
+	}
+	var list answered
+	owner.ok("GET", "/audit", "", &list)
+	var actions []string
+	for _, e := range list.Events {
+		actions = append(actions, e.Action)
+	}
+	if !slices.Contains(actions, string(account.KeyDelete)) || !slices.Contains(actions, string(account.ClientSecret)) {
+		t.Errorf("audit = %v", actions)
+	}
+
+	owner.ok("POST", "/apps/"+app+"/keys", `{"description":"mine","scopes":["All"]}`, nil)
+	reset()
+	if keys, err := s.engine.Keys(app); len(keys) != 1 || err != nil {
+		t.Errorf("%d keys of a verified account after its reset, %v", len(keys), err)
+	}
 }
 
 func TestLists(t *testing.T) {

@@ -2,10 +2,14 @@ package console
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"net/url"
 	"slices"
 	"strconv"
 
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/lang"
 	"github.com/sightline-dev/sightline/origin/account"
@@ -233,8 +237,44 @@ func (c *call) reset() (any, error) {
 	if err := c.read(&in); err != nil {
 		return nil, err
 	}
-	token, _, err := c.o.Accounts.Reset(c.ctx, in.Token, in.Password, c.r.Remote)
+	token, _, err := c.o.Accounts.Reset(c.ctx, in.Token, in.Password, c.r.Remote, c.revokeAll)
 	return c.opened(token, err)
+}
+
+// revokeAll deletes the keys of an account's applications. Their clients get other secrets, which also ends their access tokens.
+func (c *call) revokeAll(ctx context.Context, id string) error {
+	apps, err := c.o.Engine.Apps()
+	if err != nil {
+		return err
+	}
+	did := func(action account.Action, target string) error {
+		return c.o.Accounts.Record(account.Event{Actor: id, Action: action, Target: target, Remote: c.r.Remote})
+	}
+	for i := range apps {
+		a := &apps[i]
+		if a.Owner != id {
+			continue
+		}
+		keys, err := c.o.Engine.Keys(a.ID)
+		if err != nil {
+			return err
+		}
+		for _, k := range keys {
+			if err := did(account.KeyDelete, a.ID+"/"+auth.By(k.Hash)); err != nil {
+				return err
+			}
+			if err := c.o.Engine.DeleteKey(ctx, id, a.ID, k.Hash); err != nil && !errors.Is(err, core.ErrNoKey) {
+				return err
+			}
+		}
+		if err := did(account.ClientSecret, a.ID); err != nil {
+			return err
+		}
+		if _, err := c.o.Engine.ReplaceSecret(ctx, id, a.ID); err != nil && !errors.Is(err, core.ErrApplication) {
+			return err
+		}
+	}
+	return nil
 }
 
 // mails shows a demo's mails to everybody who reaches it.
