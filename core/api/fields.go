@@ -89,6 +89,15 @@ func checkMeta(raw []byte) error {
 	return nil
 }
 
+// noRegions refuses data with regions: an input has none.
+func (o object) noRegions() error {
+	_, n, err := o.objects("regions")
+	if err == nil && n > 0 {
+		err = refusef(ErrInput, "%s: regions of a picture are not supported.", o.at("regions"))
+	}
+	return err
+}
+
 // geo reads data.geo: {"geo_point": {"longitude", "latitude"}} or the two at once. nil when
 // absent or empty.
 func (o object) geo() (*log.Point, error) {

@@ -139,6 +139,9 @@ func (a *addition) decode(x *exchange, o object) error {
 	if a.create.URL, a.create.Crop = in.url, in.crop; err != nil {
 		return err
 	}
+	if err := data.noRegions(); err != nil {
+		return err
+	}
 	if a.create.AllowDuplicate, err = image.flag("allow_duplicate_url"); err != nil {
 		return err
 	}

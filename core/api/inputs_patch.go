@@ -204,10 +204,6 @@ func (p *patch) samePicture(in *catalog.Input, data object) error {
 	if err != nil {
 		return err
 	}
-	_, regions, err := data.objects("regions")
-	if err != nil {
-		return err
-	}
 	fixed := func(o object, name string) error {
 		return refusef(ErrInput, "%s: a stored picture cannot be changed; add the new picture as another input.", o.at(name))
 	}
@@ -219,10 +215,8 @@ func (p *patch) samePicture(in *catalog.Input, data object) error {
 		return fixed(image, "base64")
 	case crop != (raster.Crop{}) && crop != in.Crop:
 		return fixed(image, "crop")
-	case regions > 0:
-		return refusef(ErrInput, "%s: regions of a picture are not supported.", data.at("regions"))
 	}
-	return nil
+	return data.noRegions()
 }
 
 // labels is the operation that data.concepts asks for, none where it lists none.

@@ -76,7 +76,7 @@ var operations = []operation{
 		method: "POST", path: "/inputs", id: "addInputs", tag: "Inputs",
 		summary: "Add inputs",
 		note: "Stores pictures in the application. For a picture with a URL, the call returns 30001 at once and the server downloads and " +
-			"analyses it in the background. A picture in base64 is analysed during the call.",
+			"analyses it in the background. A picture in base64 is analysed during the call. An item with regions is refused.",
 		request: "AddInputs", answer: "InputItemsAnswer", items: "InputItemsAnswer", writes: true,
 		examples: []example{
 			{"by URL, with labels, metadata and a location", `{"inputs":[{"id":"dragonfly","data":{"image":{"url":"https://pictures.example/dragonfly.jpg"},"concepts":[{"id":"insect","value":true},{"id":"bird","value":false}],"metadata":{"album":"pond","year":2016},"geo":{"geo_point":{"longitude":13.4,"latitude":52.5}}}}]}`},
