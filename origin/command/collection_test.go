@@ -357,3 +357,32 @@ func TestTrainCommand(t *testing.T) {
 		t.Errorf("the same training directly has digest %q and version %s, want the digest and not the version of\n%s", v.Digest, v.ID, stdout)
 	}
 }
+
+// TestImportOldNames imports an export with names that the interface accepted before it refused control characters.
+func TestImportOldNames(t *testing.T) {
+	dir, data := t.TempDir(), newFolder(t)
+	for name, text := range map[string]string{
+		"sightline.json": `{"format":"sightline-export","version":1}`,
+		"inputs.jsonl":   "",
+		"concepts.jsonl": `{"id":"red","name":"red\u001b[31m"}` + "\n" + `{"id":"blue","name":"blue"}` + "\n",
+		"models.jsonl":   `{"id":"m","name":"two\nlines","concepts":["red"]}` + "\n",
+	} {
+		rewrite(t, filepath.Join(dir, name), text)
+	}
+	if got := importSum(t, 0, dir, "--data", data); got.Concepts != 2 || got.Models != 1 || got.Renamed != 2 {
+		t.Errorf("import = %+v, want 2 concepts, 1 model and 2 changed names", got)
+	}
+	if got := importSum(t, 0, dir, "--data", data); got.Concepts != 0 || got.Models != 0 || got.Renamed != 0 {
+		t.Errorf("import again = %+v", got)
+	}
+	if _, text, _ := runCode(t, "import", dir, "--data", newFolder(t)); !strings.Contains(text, "control characters replaced in 2 names") {
+		t.Errorf("import prints %q", text)
+	}
+	out := filepath.Join(dir, "out")
+	mustRun(t, "export", out, "--data", data)
+	for name, want := range map[string]string{"concepts.jsonl": `"red [31m"`, "models.jsonl": `"two lines"`} {
+		if text, err := os.ReadFile(filepath.Join(out, name)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s = %s, %v, want the name %s", name, text, err, want)
+		}
+	}
+}

@@ -47,7 +47,8 @@ its concepts, models and workflows.
 
 Inputs without an ID get one derived from the source. Inputs whose ID already exists are
 skipped, so you can rerun an interrupted import. The server downloads pictures given by URL;
-the command waits for these downloads unless --no-wait is given.
+the command waits for these downloads unless --no-wait is given. Control characters in the
+names of an export's concepts and models become spaces.
 
 Exit codes: 0 everything imported; 1 all inputs failed, or the import stopped early; 2 usage
 error; 3 some inputs failed.` + whereHelp,
@@ -163,6 +164,7 @@ type sum struct {
 	Concepts  int `json:"concepts,omitempty"`
 	Models    int `json:"models,omitempty"`
 	Workflows int `json:"workflows,omitempty"`
+	Renamed   int `json:"renamed,omitempty"` // created with another name: control characters became spaces
 }
 
 // tell prints the sum.
@@ -184,6 +186,9 @@ func (im *importer) tell(w io.Writer, asJSON bool) error {
 		if n.n > 0 {
 			text += fmt.Sprintf(", %d %s created", n.n, n.noun)
 		}
+	}
+	if im.sum.Renamed > 0 {
+		text += fmt.Sprintf(", control characters replaced in %d names", im.sum.Renamed)
 	}
 	_, err := fmt.Fprintln(w, text)
 	return err

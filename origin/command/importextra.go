@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
+	"unicode"
 
 	"github.com/sightline-dev/sightline/origin/collection"
 )
@@ -50,19 +52,18 @@ func exists(ctx context.Context, s session, path string) (bool, error) {
 	return err == nil, err
 }
 
-// extras makes what the lines of a file describe and the application does not hold.
-func extras[T any](ctx context.Context, im *importer, file string, count *int, id func(*T) string, create func(*T) (path string, body any)) error {
+// extras makes what the lines of a file describe and the application does not hold, by calls of a path.
+func extras[T any](ctx context.Context, im *importer, file, path string, count *int, id func(*T) string, body func(*T) any) error {
 	return im.source.Extra(file, func(raw json.RawMessage) error {
 		var line T
 		if err := json.Unmarshal(raw, &line); err != nil || id(&line) == "" {
 			return fmt.Errorf("%s: %.100s: %w", file, raw, collection.ErrFormat)
 		}
-		path, body := create(&line)
 		found, err := exists(ctx, im.session, path+"/"+url.PathEscape(id(&line)))
 		if err != nil || found {
 			return err
 		}
-		if err := ask(ctx, im.session, "POST", path, body, nil); err != nil {
+		if err := ask(ctx, im.session, "POST", path, body(&line), nil); err != nil {
 			return fmt.Errorf("%s: %s: %w", file, id(&line), err)
 		}
 		*count++
@@ -70,16 +71,30 @@ func extras[T any](ctx context.Context, im *importer, file string, count *int, i
 	})
 }
 
+// name returns a name that the interface accepts. It accepted control characters once: they become spaces.
+func (im *importer) name(s string) string {
+	if !strings.ContainsFunc(s, unicode.IsControl) {
+		return s
+	}
+	im.sum.Renamed++
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
 func (im *importer) concepts(ctx context.Context) error {
-	return extras(ctx, im, collection.ConceptsFile, &im.sum.Concepts, func(c *conceptLine) string { return c.ID },
-		func(c *conceptLine) (string, any) {
-			return "/v2/concepts", object{"concepts": []object{{"id": c.ID, "name": c.Name, "language": c.Language}}}
+	return extras(ctx, im, collection.ConceptsFile, "/v2/concepts", &im.sum.Concepts, func(c *conceptLine) string { return c.ID },
+		func(c *conceptLine) any {
+			return object{"concepts": []object{{"id": c.ID, "name": im.name(c.Name), "language": c.Language}}}
 		})
 }
 
 func (im *importer) models(ctx context.Context) error {
-	return extras(ctx, im, collection.ModelsFile, &im.sum.Models, func(m *modelLine) string { return m.ID },
-		func(m *modelLine) (string, any) {
+	return extras(ctx, im, collection.ModelsFile, "/v2/models", &im.sum.Models, func(m *modelLine) string { return m.ID },
+		func(m *modelLine) any {
 			info := object{"output_config": m.Config}
 			if len(m.Concepts) > 0 {
 				var concepts []object
@@ -88,11 +103,11 @@ func (im *importer) models(ctx context.Context) error {
 				}
 				info["data"] = object{"concepts": concepts}
 			}
-			return "/v2/models", object{"model": object{"id": m.ID, "name": m.Name, "output_info": info}}
+			return object{"model": object{"id": m.ID, "name": im.name(m.Name), "output_info": info}}
 		})
 }
 
 func (im *importer) workflows(ctx context.Context) error {
-	return extras(ctx, im, collection.WorkflowsFile, &im.sum.Workflows, func(w *workflowLine) string { return w.ID },
-		func(w *workflowLine) (string, any) { return "/v2/workflows", object{"workflows": []workflowLine{*w}} })
+	return extras(ctx, im, collection.WorkflowsFile, "/v2/workflows", &im.sum.Workflows, func(w *workflowLine) string { return w.ID },
+		func(w *workflowLine) any { return object{"workflows": []workflowLine{*w}} })
 }
