@@ -2,13 +2,14 @@ package main_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 )
 
 // localOnly has an application become local only while an edge that has it is cut off and writes. At the next contact the origin gets what the
-// edge acknowledged, and its edges delete all of the application. Shared again, an edge gets all of it, and has it after a restart.
+// edge acknowledged, and its edges delete all of the application. Shared again, each edge gets all of it, writes, and has it after a restart.
 func localOnly(t *testing.T, binary string) {
 	origin, data := hubOf(t, binary), filepath.Join(t.TempDir(), "origin")
 	app, key, _ := owner(t, origin, data, "shared")
@@ -55,12 +56,15 @@ func localOnly(t *testing.T, binary string) {
 		}
 	}
 
-	edge := serve(t, binary, folders[1])
 	command(t, origin, "app", "change", app, "--local-only=false", "--data", data)
-	until(t, "the edge has the application again", answers(edge, "secret", 200))
-	edge.as(t, key).must("POST", "/v2/inputs", object{"inputs": []object{input("later", photo(t, names[3]), "north")}})
-	until(t, "the origin has what the edge wrote then", answers(hub, "later", 200))
-	edge.terminate(t)
-	edge = serve(t, binary, folders[1])
-	until(t, "the edge has the application after a restart", answers(edge, "later", 200))
+	for i := range edges { // the first one had written, the second had not
+		edge, id := serve(t, binary, folders[i]), fmt.Sprint("later-", i)
+		until(t, "the edge has the application again", answers(edge, "secret", 200))
+		until(t, "the edge has what the other edge wrote", answers(edge, "at-edge", 200))
+		edge.as(t, key).must("POST", "/v2/inputs", object{"inputs": []object{input(id, photo(t, names[3+i]), "north")}})
+		until(t, "the origin has what the edge wrote then", answers(hub, id, 200))
+		edge.terminate(t)
+		edge = serve(t, binary, folders[i])
+		until(t, "the edge has the application after a restart", answers(edge, id, 200))
+	}
 }
