@@ -157,6 +157,33 @@ export interface Alike {
 export const readAlike = async (app: Application, id: string, most: number): Promise<Alike[]> =>
   (await app.call<{ duplicates: Alike[] }>('GET', `${path(id)}/duplicates?per_page=${most}`)).duplicates;
 
+/** A picture of those that are similar to one. */
+export type Shown = { readonly id: string } & Pick<Alike, 'score' | 'tier'>;
+
+/** The pictures similar to one, the most similar first, and the number of all that reach the cut-off. */
+export async function readSimilar(app: Application, id: string, most: number) {
+  const query = { ands: [{ output: { input: { id } } }] };
+  type Answer = { summary: Schemas['Summary'] };
+  const scored = await app.call<Answer>('POST', '/searches/summary', { query, summary: { scores: { bins: 1 } } });
+  const cut = scored.summary.scores?.cut_off?.value ?? 0;
+  const near = { ...query, ...(cut > 0 && { min_score: cut }) };
+  const [{ hits }, { summary }, same] = await Promise.all([
+    app.call<Schemas['HitsAnswer']>('POST', '/searches', { query: near, pagination: { page: 1, per_page: most + 1 } }),
+    app.call<Answer>('POST', '/searches/summary', { query: near }),
+    readAlike(app, id, most).catch((): Alike[] => []),
+  ]);
+  const tiers = new Map(same.map((a) => [a.input.id, a.tier]));
+  // The same file stands first, whatever a score says.
+  const first = same
+    .filter((a) => a.tier !== 'similar')
+    .map((a): Shown => ({ id: a.input.id, score: a.score, tier: a.tier }));
+  const rest = hits
+    .map(({ input, score }): Shown => ({ id: input.id, score, tier: tiers.get(input.id) ?? 'similar' }))
+    .filter((hit) => hit.id !== id && !first.some((f) => f.id === hit.id));
+  const count = Math.max(0, summary.matching - 1); // without the picture itself
+  return { by: app.by, cut, count, shown: [...first, ...rest].slice(0, most) };
+}
+
 /** What of a picture this page may read; all, where nobody tells. */
 export async function mayRead(app: Application): Promise<ReadonlySet<string>> {
   const { scopes } = await app.call<Schemas['ScopesAnswer']>('GET', '/myscopes');

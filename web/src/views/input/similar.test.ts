@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Application } from '../../application.svelte';
+import { readSimilar } from './calls';
+
+/** An application whose pictures have these scores; the search for similar ones has a cut-off, or none. */
+function applicationOf(scores: Record<string, number>, cutOff?: number): Application {
+  const from = (least = 0) =>
+    Object.entries(scores)
+      .filter(([, score]) => score >= least)
+      .sort(([, a], [, b]) => b - a);
+  return {
+    by: 'origin',
+    call: async (_: string, path: string, body?: { query: { min_score?: number }; summary?: object }) => {
+      if (path.includes('/duplicates'))
+        return { duplicates: [{ input: { id: 'copy' }, score: 0.2, tier: 'same_file' }] };
+      const found = from(body?.query.min_score);
+      if (path === '/searches') return { hits: found.map(([id, score]) => ({ input: { id }, score })) };
+      const summary = {
+        matching: found.length,
+        ...(cutOff && body?.summary && { scores: { cut_off: { value: cutOff } } }),
+      };
+      return { summary };
+    },
+  } as unknown as Application;
+}
+
+test('similar pictures reach the cut-off; the same file is first', async () => {
+  const { shown, count, cut } = await readSimilar(applicationOf({ one: 1, near: 0.7, other: 0.3 }, 0.6), 'one', 7);
+  assert.deepEqual(
+    shown.map((s) => [s.id, s.tier]),
+    [
+      ['copy', 'same_file'],
+      ['near', 'similar'],
+    ],
+  );
+  assert.deepEqual([count, cut], [1, 0.6]);
+});
+
+test('all pictures are similar without a cut-off', async () => {
+  const { shown, count, cut } = await readSimilar(applicationOf({ one: 1, near: 0.7, other: 0.3 }), 'one', 2);
+  assert.deepEqual(
+    shown.map((s) => s.id),
+    ['copy', 'near'],
+  );
+  assert.deepEqual([count, cut], [2, 0]);
+});
