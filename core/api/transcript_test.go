@@ -28,6 +28,17 @@ func TestTranscripts(t *testing.T) {
 	apitest.Run(t, h)
 }
 
+// TestTranscriptsAtCopy replays testdata on the copy of a joined edge.
+func TestTranscriptsAtCopy(t *testing.T) {
+	set := apitest.Tiny(t)
+	apitest.Run(t, apitest.Host{
+		Files: apitest.AtCopy(os.DirFS("testdata")),
+		Open: func(t testing.TB, settings map[string]string) apitest.Server {
+			return apitest.NewCopyServer(t, set, settings)
+		},
+	})
+}
+
 func writeTranscript(dir string) func(testing.TB, string, string) {
 	return func(t testing.TB, name, text string) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {

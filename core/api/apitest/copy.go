@@ -1,11 +1,16 @@
 package apitest
 
 import (
+	"bytes"
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/sightline-dev/sightline/core"
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -89,7 +94,9 @@ func (c *Copy) standing(app string) (api.Standing, bool) {
 }
 
 // Push brings what waits in the copy to the origin.
-func (c *Copy) Push(t testing.TB) {
+func (c *Copy) Push(t testing.TB) { c.push(t, nil) }
+
+func (c *Copy) push(t testing.TB, also func(*kv.Batch)) {
 	t.Helper()
 	var ops []log.Op
 	err := c.Partition(t).Pending(c.pushed, func(op log.Op) bool {
@@ -97,7 +104,7 @@ func (c *Copy) Push(t testing.TB) {
 		return true
 	})
 	if err == nil && len(ops) > 0 {
-		_, _, err = partitionOf(t, c.Origin).Accept(context.Background(), ops, nil)
+		_, _, err = partitionOf(t, c.Origin).Accept(context.Background(), ops, also)
 		c.pushed = ops[len(ops)-1].Dot.Seq
 	}
 	if err != nil {
@@ -106,11 +113,13 @@ func (c *Copy) Push(t testing.TB) {
 }
 
 // Pull brings what the origin's log has beyond the copy's cursor to the copy.
-func (c *Copy) Pull(t testing.TB) {
+func (c *Copy) Pull(t testing.TB) { c.pull(t, nil) }
+
+func (c *Copy) pull(t testing.TB, also func(*kv.Batch)) {
 	t.Helper()
 	from, origin := c.Partition(t), partitionOf(t, c.Origin).Log()
 	at := from.Cursor()
-	r := partition.Run{Epoch: origin.Epoch(), From: at.Seq, To: at.Seq}
+	r := partition.Run{Epoch: origin.Epoch(), From: at.Seq, To: at.Seq, Also: also}
 	err := origin.Read(at.Seq+1, func(e log.Entry) bool {
 		r.Entries = append(r.Entries, e)
 		r.To = e.Seq
@@ -124,6 +133,82 @@ func (c *Copy) Pull(t testing.TB) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Sync pushes and pulls, with the derived records and the objects that operations need.
+func (c *Copy) Sync(t testing.TB) {
+	t.Helper()
+	c.push(t, func(b *kv.Batch) { carry(t, c.World, b) })
+	c.pull(t, func(b *kv.Batch) { carry(t, c.Origin, b) })
+}
+
+// carry adds the derived records and the objects of a world's application to a batch.
+func carry(t testing.TB, w *World, b *kv.Batch) {
+	t.Helper()
+	app, err := catalog.ParseAppID(w.App)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := catalog.Read(w.Store, app)
+	h, err := r.Header()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = r.Inputs(0, func(in catalog.Input) bool {
+		if d, err := r.Derived(h.Base, &in); err == nil {
+			catalog.PutDerived(b, app, h.Base, in.Blob, in.Crop, d)
+		}
+		return true
+	})
+	if err == nil {
+		err = r.Objects(func(h blob.Hash, _ int) bool {
+			data, err := r.Object(h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			catalog.PutObject(b, app, data)
+			return true
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// NewCopyServer is [NewServer] for a copy. Before a request that reads, the copy sends its writes to the origin. A GET must get the same
+// bytes from both. In a step the background of both works.
+func NewCopyServer(t testing.TB, set *predict.Set, settings map[string]string) Server {
+	t.Helper()
+	c := NewCopy(t, set, settings)
+	c.Sync(t)
+	w := NewWorld(t, memkv.New(), set, nil, settings)
+	partitionOf(t, w)
+	c.IDs.Counter = NewCounter(w.IDs.n) // the ids of the transcript
+	return func(r api.Request) api.Response {
+		t.Helper()
+		if r.Method == "STEP" {
+			c.Sync(t)
+			c.Origin.Serve(t, r)
+			c.Sync(t)
+			c.World.Now = c.Origin.Now
+			c.World.Step(t, 0)
+			c.Sync(t)
+			return api.Response{}
+		}
+		if r.Method != "GET" && !strings.Contains(r.Path, "/searches") {
+			return c.Serve(t, r)
+		}
+		c.Sync(t)
+		here := c.Serve(t, r)
+		if r.Method != "GET" {
+			return here // the ID of a search is another one each time
+		}
+		there := c.Origin.Serve(t, r)
+		if here.Status != there.Status || !bytes.Equal(here.Body, there.Body) {
+			t.Errorf("%s %s\ncopy:   %d %s\norigin: %d %s", r.Method, r.Path, here.Status, here.Body, there.Status, there.Body)
+		}
+		return here
 	}
 }
 

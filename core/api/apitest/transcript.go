@@ -220,16 +220,25 @@ type Host struct {
 }
 
 // WithoutAccounts is a folder of transcripts without those about accounts, whose people and counted calls are the origin's alone.
-func WithoutAccounts(files fs.FS) fs.FS { return withoutAccounts{files} }
+func WithoutAccounts(files fs.FS) fs.FS {
+	return without{files, []string{"quota.txt", "rate.txt", "sessions.txt"}}
+}
 
-type withoutAccounts struct{ fs.FS }
+// AtCopy is a folder of transcripts without those that a copy answers in another way: IDs that follow from the site of a write, the
+// history of an input, and downloads that count the tries of their host.
+func AtCopy(files fs.FS) fs.FS {
+	return without{WithoutAccounts(files), []string{"input-outputs.txt", "learning.txt", "inputs-download.txt", "training.txt"}}
+}
+
+type without struct {
+	fs.FS
+	names []string
+}
 
 // ReadDir implements [fs.ReadDirFS].
-func (w withoutAccounts) ReadDir(name string) ([]fs.DirEntry, error) {
+func (w without) ReadDir(name string) ([]fs.DirEntry, error) {
 	entries, err := fs.ReadDir(w.FS, name)
-	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
-		return slices.Contains([]string{"quota.txt", "rate.txt", "sessions.txt"}, e.Name())
-	}), err
+	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return slices.Contains(w.names, e.Name()) }), err
 }
 
 // Run replays every transcript, each against a fresh server.
