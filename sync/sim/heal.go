@@ -21,6 +21,9 @@ func (w *world) heal() {
 	for _, r := range w.parties {
 		r.mend()
 	}
+	if w.o.LocalOnly {
+		w.origin.keepLocal()
+	}
 	for round := 1; w.failed == nil; round++ {
 		w.stats.Rounds = round
 		for _, r := range w.parties {
@@ -39,7 +42,7 @@ func (w *world) heal() {
 			w.fail(w.inspect(r))
 		}
 	}
-	if w.failed == nil && w.rng.IntN(8) == 0 {
+	if w.failed == nil && !w.o.LocalOnly && w.rng.IntN(8) == 0 {
 		w.erase()
 	}
 }
@@ -107,10 +110,10 @@ func (w *world) busy() bool {
 // agreed reports whether everybody has all of the log and all of everybody's is in it.
 func (w *world) agreed() bool {
 	for _, r := range w.parties {
-		if r.gone {
+		if r.gone || r.keeps() {
 			continue
 		}
-		if r.edge != nil && r.edge.revoked {
+		if r.edge != nil && r.edge.revoked || w.o.LocalOnly {
 			return false // I8
 		}
 		issued, confirmed := r.part.Outbox()

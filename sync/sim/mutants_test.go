@@ -4,6 +4,7 @@ package sim
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -24,6 +25,7 @@ type mutant struct {
 	file string
 	from string // occurs once in the file
 	to   string // with $ for the switch
+	test string // that catches it; empty: TestConverge
 }
 
 // mutantSource is the package of the switch, which only the compiler sees.
@@ -105,19 +107,19 @@ func TestMutants(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	run := func(name string, n int) (string, error) {
-		cmd := exec.Command(binary, "-test.run", "^TestConverge$", "-test.timeout", "5m")
+	run := func(name, test string, n int) (string, error) {
+		cmd := exec.Command(binary, "-test.run", "^"+cmp.Or(test, "TestConverge")+"$", "-test.timeout", "5m")
 		cmd.Env = append(os.Environ(), "MUTANT="+name, "SOAK=1", "SOAK_FROM=0", fmt.Sprintf("SOAK_N=%d", n))
 		cmd.Dir = filepath.Join(root, "sync/sim")
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	if out, err := run("", 20); err != nil {
+	if out, err := run("", "", 20); err != nil {
 		t.Fatalf("with every bug off: %v\n%s", err, out)
 	}
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
-			out, err := run(m.name, mutantSeeds)
+			out, err := run(m.name, m.test, mutantSeeds)
 			if err == nil {
 				t.Fatalf("not caught in %d schedules", mutantSeeds)
 			}

@@ -226,7 +226,7 @@ func (g *origin) moved() {
 // answer has the feed answer a request.
 func (g *origin) answer(r *api.Request, reply func(response, error)) {
 	var resp response
-	before := g.world.oracle.head()
+	before, local := g.world.oracle.head(), g.isLocal()
 	whole := g.guarded(func() error {
 		x := g.feed.Serve(context.Background(), r)
 		resp = response{status: x.Status, header: x.Header, body: x.Body}
@@ -241,6 +241,9 @@ func (g *origin) answer(r *api.Request, reply func(response, error)) {
 		resp.body, resp.stream = b.Bytes(), true
 		return err
 	})
+	if whole && local {
+		g.world.fail(g.checkLocal(r, &resp))
+	}
 	g.spared(before)
 	if !whole {
 		reply(response{}, errNetwork)

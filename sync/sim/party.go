@@ -361,7 +361,13 @@ func (r *party) credential(a *replica.Ask) string {
 
 // purge does what the host does when the replica is to forget all.
 func (r *party) purge(x replica.Purge) error {
-	if !r.world.deleted && (r.edge == nil || !r.edge.was) {
+	switch {
+	case r.world.deleted, r.edge != nil && r.edge.was:
+	case r.world.o.LocalOnly:
+		if err := r.drained(); err != nil {
+			return err
+		}
+	default:
 		return fmt.Errorf("I2: told to forget all: %s", x.Why)
 	}
 	r.gone, r.up = true, false

@@ -38,7 +38,7 @@ func (r *party) keep() {
 // backup that is restored gives the outbox another epoch.
 func (r *party) rollback() {
 	x, w := r.image, r.world
-	if x == nil || !r.up || r.gone {
+	if x == nil || !r.up || r.gone || w.o.LocalOnly {
 		return
 	}
 	w.stats.Rollbacks++

@@ -16,6 +16,8 @@ import (
 type Options struct {
 	Disk  func() Disk // a blank disk; nil: Memory
 	Steps int         // what happens before the healing; 0: 28
+
+	LocalOnly bool // the application becomes local only
 }
 
 // Stats is what happened in a run.
@@ -177,5 +179,8 @@ func (w *world) draw() faults {
 func (w *world) plan() {
 	for range w.o.Steps {
 		w.after(time.Duration(w.rng.Int64N(int64(length))), w.happen)
+	}
+	if w.o.LocalOnly {
+		w.after(time.Duration(w.rng.Int64N(int64(length))), w.origin.keepLocal)
 	}
 }

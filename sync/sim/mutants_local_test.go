@@ -1,0 +1,19 @@
+//go:build !wasip1
+
+package sim
+
+func init() { mutants = append(mutants, localMutants...) }
+
+// localMutants are seeded bugs about local-only applications.
+var localMutants = []mutant{
+	{
+		name: "a local-only application is sent", test: "TestLocalOnly", file: "sync/feed/admit.go",
+		from: "	case err == nil && a.LocalOnly:",
+		to:   "	case err == nil && a.LocalOnly && !$:",
+	},
+	{
+		name: "a replica is emptied before its writes are sent", test: "TestLocalOnly", file: "sync/replica/session.go",
+		from: "g.Do == wire.DoRefused && !g.Drain {",
+		to:   "g.Do == wire.DoRefused && (!g.Drain || $) {",
+	},
+}
