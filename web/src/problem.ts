@@ -54,6 +54,8 @@ function known(f: Failure): (Omit<Problem, 'code'> & Partial<Problem>) | undefin
     case 11006:
       if (f.details.startsWith('Storage limit')) return { title: m.error_storage(), text: m.error_storage_do() };
       return { title: m.error_quota(), text: m.error_quota_do() };
+    case 39998:
+      return f.details.includes('store is full') ? { title: m.error_storage(), text: f.details } : undefined;
     case 11007: {
       // The scopes that the key needs in addition, as the server lists them.
       const scopes = f.details.split('lacks ').at(-1) ?? '';

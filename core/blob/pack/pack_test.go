@@ -108,6 +108,44 @@ func TestFaultsLast(t *testing.T) {
 	}
 }
 
+// TestFull puts pictures into files that are full, in the middle of any write. The pictures of before can be read, a later Put
+// succeeds once there is space, and the files are never damaged.
+func TestFull(t *testing.T) {
+	contents := func(n int) string { return strings.Repeat(fmt.Sprint("picture ", n, " "), 40) }
+	put := func(f *blob.Folder, n int) error {
+		_, err := f.Put(t.Context(), strings.NewReader(contents(n)), blob.Hash{})
+		return err
+	}
+	holds := func(f *blob.Folder, upTo int) {
+		t.Helper()
+		for n := range upTo {
+			if b, err := f.Get(t.Context(), blob.Sum([]byte(contents(n)))); string(b) != contents(n) || err != nil {
+				t.Fatalf("picture %d of %d: %d bytes, %v", n, upTo, len(b), err)
+			}
+		}
+	}
+	d := journaltest.NewDisk()
+	f := openFolder(t, mustOpen(t, d))
+	full := 0
+	for n := range 30 {
+		for more := n; ; more += 37 {
+			d.SetQuota(d.Total() + more)
+			err := put(f, n)
+			if err == nil {
+				break
+			}
+			if full++; !errors.Is(err, kv.ErrFull) || errors.Is(err, kv.ErrFailed) {
+				t.Fatalf("picture %d with %d bytes free: %v, want ErrFull", n, more, err)
+			}
+			holds(f, n)
+		}
+		holds(openFolder(t, mustOpen(t, d.At(d.Ops(), 0))), n+1)
+	}
+	if full < 100 {
+		t.Errorf("the files were full %d times", full)
+	}
+}
+
 // step is a change that a script makes.
 type step struct {
 	op       string

@@ -130,7 +130,7 @@ func (j *Journal) finish() error {
 	if err := r.tape.seal(j.magic); err != nil {
 		return j.fail(err)
 	}
-	j.synced = j.appended
+	j.flushed, j.synced = j.appended, j.appended
 	if err := empty(j.files, old); err != nil {
 		return j.fail(err)
 	}

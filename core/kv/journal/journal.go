@@ -28,7 +28,7 @@ type Files interface {
 	Size(file int) (int64, error)
 	// Read fills p from off, or fails.
 	Read(file int, off int64, p []byte) error
-	// Write writes p at off, at most at the file's end.
+	// Write writes p at off, at most at the file's end. After an error any part may be written. kv.ErrFull: for lack of space.
 	Write(file int, off int64, p []byte) error
 	Truncate(file int, size int64) error
 	// Sync makes a file as it is now outlive a crash. Of what was done to it since the last
@@ -72,7 +72,8 @@ type Journal struct {
 	pace     int
 	now      *tape
 	appended uint64 // records since the start
-	synced   uint64 // the first so many of them
+	flushed  uint64 // the first so many of them are in the file
+	synced   uint64 // the first so many of them outlive a crash
 	rewrite  *rewrite
 	again    int64 // size from which a compaction is tried again that has failed
 	err      error // what every write returns
@@ -155,9 +156,18 @@ func empty(files Files, file int) error {
 func (j *Journal) other() int { return j.pair[0] + j.pair[1] - j.now.file }
 
 // Append adds a record, of which head and body are borrowed until it returns: not both are
-// empty. It returns where the body lies and the record's number, for SyncTo. After an error, which
-// wraps kv.ErrFailed, nothing more can be appended.
+// empty. It returns where the body lies and the record's number, for SyncTo. With kv.ErrFull from the files nothing of the
+// record remains, and a later one may find space. After any other error, which wraps kv.ErrFailed, nothing more can be appended.
 func (j *Journal) Append(head, body []byte) (at int64, seq uint64, err error) {
+	return j.add(head, body, false)
+}
+
+// Write is Append of a record that is in the file when Write returns, with all records before it: SyncTo then needs no space.
+func (j *Journal) Write(head, body []byte) (at int64, seq uint64, err error) {
+	return j.add(head, body, true)
+}
+
+func (j *Journal) add(head, body []byte, through bool) (at int64, seq uint64, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.err != nil {
@@ -167,15 +177,33 @@ func (j *Journal) Append(head, body []byte) (at int64, seq uint64, err error) {
 	if err := j.step(2*(len(head)+len(body)) + j.pace); err != nil {
 		return 0, 0, err
 	}
-	if at, err = j.now.append(head, body); err != nil {
-		return 0, 0, j.fail(err)
+	for {
+		end, chain := j.now.end(), j.now.chain
+		if at, err = j.now.append(head, body); err == nil && through {
+			err = j.now.flush()
+		}
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, kv.ErrFull) {
+			return 0, 0, j.fail(err)
+		}
+		if err := j.now.rewind(end, chain); err != nil {
+			return 0, 0, j.fail(err)
+		}
+		if j.rewrite == nil {
+			return 0, 0, fmt.Errorf("journal: %w", err)
+		}
+		j.abandon() // the record may fit in its space
 	}
-	j.appended++
+	if j.appended++; len(j.now.buffer) == 0 {
+		j.flushed = j.appended
+	}
 	return at, j.appended, nil
 }
 
 // SyncTo returns once the record with a number, and all before it, outlive a crash. Records
-// that were appended meanwhile are synced with it.
+// that were appended meanwhile are synced with it. With kv.ErrFull a later call may succeed.
 func (j *Journal) SyncTo(seq uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -185,10 +213,18 @@ func (j *Journal) SyncTo(seq uint64) error {
 	if j.err != nil {
 		return j.err
 	}
+	switch err := j.now.flush(); {
+	case err == nil:
+		j.flushed = j.appended
+	case !errors.Is(err, kv.ErrFull):
+		return j.fail(err)
+	case j.flushed < seq:
+		return fmt.Errorf("journal: %w", err)
+	}
 	if err := j.now.sync(); err != nil {
 		return j.fail(err)
 	}
-	j.synced = j.appended
+	j.synced = j.flushed
 	return nil
 }
 

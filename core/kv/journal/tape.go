@@ -119,11 +119,19 @@ func (t *tape) flush() error {
 	return nil
 }
 
-// sync makes all frames durable, and marks it.
-func (t *tape) sync() error {
-	if err := t.flush(); err != nil {
+// rewind takes back what was appended after an end, with the chain there, and what a failed write left in the file. It
+// syncs, because a crash must not bring back a record that was refused.
+func (t *tape) rewind(end int64, chain uint32) error {
+	t.buffer = t.buffer[:max(0, end-t.written)]
+	t.written, t.chain = min(t.written, end), chain
+	if err := t.files.Truncate(t.file, t.written); err != nil {
 		return err
 	}
+	return t.files.Sync(t.file)
+}
+
+// sync makes all frames in the file durable, and marks it.
+func (t *tape) sync() error {
 	if err := t.files.Sync(t.file); err != nil {
 		return err
 	}

@@ -205,12 +205,12 @@ func (f *filed) split(b *kv.Batch) *record {
 
 func (f *filed) isFar(op kv.Op) bool { return op.Kind == kv.KindPut && len(op.Value) >= f.o.Far }
 
-// append writes a batch and returns where its far values lie.
-func (f *filed) append(b *kv.Batch) (values []farOp, wait func() error, err error) {
+// append writes a batch by a method of the journal and returns where its far values lie.
+func (f *filed) append(b *kv.Batch, write func(head, body []byte) (int64, uint64, error)) (values []farOp, wait func() error, err error) {
 	r := f.split(b)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	at, seq, err := f.journal.Append(r.head, r.body)
+	at, seq, err := write(r.head, r.body)
 	if err != nil {
 		return nil, nil, err
 	}

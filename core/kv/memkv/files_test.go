@@ -232,6 +232,65 @@ func TestFiledFaults(t *testing.T) {
 	}
 }
 
+// TestFiledFull runs sessions in files that are full over and over, in the middle of any write. A refused batch leaves nothing,
+// reads continue, later batches are taken once there is space, and the files are never damaged.
+func TestFiledFull(t *testing.T) {
+	for seed := range proof.Seeds(t, 12, 300) {
+		rng := rand.New(rand.NewPCG(seed, 29))
+		size := []int{60, 3000, 200_000}[seed%3]
+		session := kvtest.NewSession(seed, []int{40, 40, 8}[seed%3], size)
+		d := journaltest.NewDisk()
+		store, err := filed(d, []int64{always, 1000}[seed%2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p kvtest.Progress
+		full := 0
+		for more := 1; ; more += 1 + rng.IntN(2*size) {
+			d.SetQuota(d.Total() + more)
+			given := p.Given.Load()
+			err := session.Run(store, int(p.Given.Load()), &p)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, kv.ErrFull) || errors.Is(err, kv.ErrFailed) {
+				t.Fatalf("seed %d: full at batch %d: %v, want ErrFull", seed, p.Given.Load(), err)
+			}
+			if _, err := session.Check(store, p.Given.Load(), p.Given.Load()); err != nil {
+				t.Fatalf("seed %d: full at batch %d: %v", seed, p.Given.Load(), err)
+			}
+			if full++; p.Given.Load() > given {
+				more = 0
+			}
+			if rng.IntN(6) > 0 {
+				continue
+			}
+			for what, after := range map[string]*journaltest.Disk{"killed": d.At(d.Ops(), 0), "power lost": d.Crash(50, rng)} {
+				again, err := filed(after, 0)
+				if err == nil {
+					_, err = session.Check(again, p.Durable.Load(), p.Given.Load())
+				}
+				if err != nil {
+					t.Fatalf("seed %d: full at batch %d, %s: %v", seed, p.Given.Load(), what, err)
+				}
+			}
+		}
+		if full == 0 {
+			t.Errorf("seed %d: the files were never full", seed)
+		}
+		d.SetQuota(0)
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if store, err = filed(d, always); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := session.Check(store, int64(session.Len()), int64(session.Len())); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
 // TestFiledForeign opens files of something else.
 func TestFiledForeign(t *testing.T) {
 	d := journaltest.NewDisk()

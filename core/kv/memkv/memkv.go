@@ -29,7 +29,7 @@ type Journal interface {
 
 	// Append keeps the batch after all before. The batch is borrowed until Append returns;
 	// wait returns nil once it, and all before it, outlive a crash; it may be called any number of
-	// times. Calls of Append do not overlap.
+	// times. Calls of Append do not overlap. After kv.ErrFull nothing of the batch is kept.
 	Append(batch []byte) (wait func() error, err error)
 }
 
@@ -155,18 +155,20 @@ func (s *Store) freeze() (*tree, error) {
 
 // Apply implements [kv.Store].
 func (s *Store) Apply(b *kv.Batch) error {
-	_, err := s.write(b)
+	_, err := s.write(b, false)
 	return err
 }
 
 // Commit implements [kv.Store].
 func (s *Store) Commit(b *kv.Batch) (wait func() error, err error) {
-	journalled, err := s.write(b)
+	journalled, err := s.write(b, true)
 	if err != nil {
 		return nil, err
 	}
 	return func() error {
-		if err := journalled(); err != nil {
+		if err := journalled(); isFull(err) {
+			return err
+		} else if err != nil {
 			s.fail(err)
 		}
 		s.mu.RLock()
@@ -178,7 +180,11 @@ func (s *Store) Commit(b *kv.Batch) (wait func() error, err error) {
 	}, nil
 }
 
-func (s *Store) write(b *kv.Batch) (wait func() error, err error) {
+// isFull reports whether an error leaves the store as it was, so that a later write may find space.
+func isFull(err error) bool { return errors.Is(err, kv.ErrFull) && !errors.Is(err, kv.ErrFailed) }
+
+// write writes a batch, of a Commit to the files at once: while it can be refused it is not yet seen.
+func (s *Store) write(b *kv.Batch, commits bool) (wait func() error, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
@@ -188,13 +194,23 @@ func (s *Store) write(b *kv.Batch) (wait func() error, err error) {
 	switch {
 	case b.Len() == 0:
 	case s.filed != nil:
-		values, s.last, err = s.filed.append(b)
+		write := s.filed.journal.Append
+		if commits {
+			write = s.filed.journal.Write
+		}
+		values, wait, err = s.filed.append(b, write)
 	case s.options.Journal != nil:
-		s.last, err = s.options.Journal.Append(b.Bytes())
+		wait, err = s.options.Journal.Append(b.Bytes())
+	}
+	if isFull(err) {
+		return nil, err
 	}
 	if err != nil {
 		s.err = fmt.Errorf("%w: %w", kv.ErrFailed, err)
 		return nil, s.err
+	}
+	if wait != nil {
+		s.last = wait
 	}
 	s.apply(b, values)
 	s.compact()

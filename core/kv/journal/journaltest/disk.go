@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/journal"
 )
 
@@ -24,6 +25,7 @@ type Disk struct {
 	calls  int
 	failAt int
 	forAll bool
+	quota  int // bytes of all files; 0: no limit
 }
 
 var _ journal.Files = (*Disk)(nil)
@@ -63,6 +65,28 @@ func (d *Disk) FailAt(n int, forAll bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls, d.failAt, d.forAll = 0, n, forAll
+}
+
+// SetQuota limits the bytes of all files; 0 is no limit. A write past it returns kv.ErrFull. It writes what fits, or, every
+// other time, everything.
+func (d *Disk) SetQuota(bytes int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.quota = bytes
+}
+
+// Total returns the bytes of all files.
+func (d *Disk) Total() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.total()
+}
+
+func (d *Disk) total() (n int) {
+	for _, data := range d.files {
+		n += len(data)
+	}
+	return n
 }
 
 // Calls returns the calls that changed or synced a file since FailAt.
@@ -109,6 +133,11 @@ func (d *Disk) Write(file int, off int64, p []byte) error {
 	err := d.step()
 	if err != nil {
 		p = p[:len(p)/2]
+	}
+	if over := int(off) + len(p) - len(d.files[file]) + d.total() - d.quota; d.quota > 0 && over > 0 && int(off)+len(p) > len(d.files[file]) {
+		if err = kv.ErrFull; d.calls%2 == 0 {
+			p = p[:max(0, len(p)-over)]
+		}
 	}
 	d.do(op{file: file, kind: opWrite, at: off, data: slices.Clone(p)})
 	return err
