@@ -21,6 +21,9 @@ import (
 //	  └───── 31 32       life b ─▶ origin: not the life that made 31: the histories part after 30
 //
 // A replica whose history parts from its origin's takes another site and sends again what it made since ([Partition.Renew]).
+//
+// An image with the memory of the process, as a snapshot of a virtual machine has it, continues the same life. Pull then finds
+// another operation in the log than the replica made. A replica that gets the state as a snapshot, without the operation, does not.
 
 // ErrLife is returned by AcceptOf for operations of a life that does not follow the one that the log has of the site.
 var ErrLife = errors.New("operations come from a different life of the replica")
@@ -136,6 +139,12 @@ func (p *Partition) Fork(issued, had uint64, theirs []Life) (last uint64, forked
 	site := p.Site()
 	if p.replica == nil || site == 0 {
 		return 0, false, nil
+	}
+	p.visible.RLock()
+	parted := p.replica.parted
+	p.visible.RUnlock()
+	if parted != 0 {
+		return parted - 1, true, nil
 	}
 	last = min(had, issued)
 	from := max(min(confirmed, last), 1)

@@ -274,6 +274,9 @@ func (m *mix) tell(entries []log.Entry, verdicts []fold.Verdict, own []int) erro
 		c := Conflict{Op: entries[i].Op, Seq: entries[i].Seq, Verdict: verdicts[i]}
 		if len(ops) > 0 && ops[0].Dot == c.Op.Dot {
 			if !sameOp(&c.Op, &ops[0]) {
+				p.visible.Lock()
+				p.replica.parted = c.Op.Dot.Seq
+				p.visible.Unlock()
 				return fmt.Errorf("operation %d of site %d is not the one that was created here: %w", c.Op.Dot.Seq, c.Op.Dot.Site, ErrSite)
 			}
 			c.Op, ops = ops[0], ops[1:]
@@ -374,7 +377,7 @@ func (m *mix) turned() {
 	p, n := m.p, uint64(len(m.renewed.ops))
 	m.renewed.restarted()
 	p.seq, p.last = n, n
-	p.replica.renewal, p.replica.restored, p.replica.noted = nil, false, 0
+	p.replica.renewal, p.replica.restored, p.replica.noted, p.replica.parted = nil, false, 0, 0
 	if n > 0 {
 		p.replica.noted = m.note.site
 	}

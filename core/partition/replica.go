@@ -68,6 +68,7 @@ type replica struct {
 	noted     log.Site   // whose operations this life is noted to make; 0: none
 	restored  bool       // from a backup, since when the site is not its own alone
 	renewal   *renewal   // to another site, which waits for the log; nil: none
+	parted    uint64     // first own operation for which the log has another one; 0: none was seen
 }
 
 // note is the record of a replica's place. It changes in the batch of what it is about.
