@@ -262,6 +262,8 @@ func (f *doctorFlags) check(ctx context.Context, o data.CheckOptions, env *Env) 
 	case err == nil:
 		report, err = folder.Check(ctx, o)
 		return report, errors.Join(err, folder.Close())
+	case errors.Is(err, data.ErrUnwritable):
+		return report, err
 	case !errors.Is(err, system.ErrLocked):
 		// A store that cannot be opened is the finding.
 		return data.Report{Findings: []data.Finding{{Part: "store", Text: err.Error()}}}, nil

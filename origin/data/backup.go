@@ -39,19 +39,20 @@ const (
 
 // Backup copies the folder into the new folder to: a data folder that nobody has open. The
 // store's copy is one moment's; pictures that are added later may be in it too. Nothing may
-// delete pictures meanwhile, which the caller sees to. Every picture is checked as it is copied.
-func (f *Folder) Backup(ctx context.Context, to string, progress func(done, total control.Copied)) (control.Copied, error) {
+// delete pictures meanwhile, which the caller sees to. Every picture is checked as it is copied. After an error the new folder is empty.
+func (f *Folder) Backup(ctx context.Context, to string, progress func(done, total control.Copied)) (_ control.Copied, err error) {
 	if !filepath.IsAbs(to) {
 		return control.Copied{}, fmt.Errorf("%w: %s is not an absolute path", control.ErrArgument, to)
 	}
 	if err := system.NewFolder(to); err != nil {
 		return control.Copied{}, fmt.Errorf("%w: %w", control.ErrArgument, err)
 	}
-	if err := f.Store.Checkpoint(filepath.Join(to, storeDir)); err != nil {
-		return control.Copied{}, err
-	}
 	target, err := system.OpenFolder(to)
 	if err != nil {
+		return control.Copied{}, err
+	}
+	defer func() { err = errors.Join(err, emptyAfter(target, err), target.Close()) }()
+	if err := f.Store.Checkpoint(filepath.Join(to, storeDir)); err != nil {
 		return control.Copied{}, err
 	}
 	m := manifest{Format: backupFormat, Version: backupVersion, Created: system.Now().UTC().Format("2006-01-02T15:04:05Z")}
@@ -74,7 +75,19 @@ func (f *Folder) Backup(ctx context.Context, to string, progress func(done, tota
 	if err == nil {
 		err = writeNote(target, backupFile, string(b)+"\n")
 	}
-	return m.Blobs, errors.Join(err, target.Close())
+	return m.Blobs, err
+}
+
+// emptyAfter empties a new folder that is half written because of an error: its space may be what a full disk lacks.
+func emptyAfter(target *system.Folder, err error) error {
+	if err == nil {
+		return nil
+	}
+	names, err := target.ReadDir(".")
+	for _, name := range names {
+		err = errors.Join(err, target.RemoveAll(name))
+	}
+	return err
 }
 
 // copyBlobs copies all blobs of from, without syncs, and checks each.
@@ -191,12 +204,30 @@ func copyFile(target, from *system.Folder, name string) (err error) {
 	return errors.Join(err, w.Close())
 }
 
-// restoredFile says where a folder was restored from.
-const restoredFile = "RESTORED"
+// restoredFile names the backup that a folder was restored from. An incomplete folder has restoringFile instead.
+const (
+	restoredFile  = "RESTORED"
+	restoringFile = "RESTORING"
+)
+
+// errRestoring is returned for half a restored folder.
+var errRestoring = errors.New("incomplete restore: delete the folder and restore the backup again")
+
+// checkRestored refuses a folder that a killed Restore left.
+func (f *Folder) checkRestored() error {
+	_, err := readNote(f.folder, restoringFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err == nil:
+		err = errRestoring
+	}
+	return fmt.Errorf("%s: %w", f.Dir, err)
+}
 
 // Restore makes the new data folder dir of a backup. Every picture is checked as it is copied.
 // The logs begin another life, so that replicas of the folder that was backed up notice; a replica in it takes another
-// site at its next contact with its origin, since the one that was backed up may be in use.
+// site at its next contact with its origin, since the one that was backed up may be in use. After an error the new folder is empty.
 func Restore(ctx context.Context, backup, dir string, progress func(done, total control.Copied)) (_ control.Copied, err error) {
 	from, err := openBackup(backup)
 	if err != nil {
@@ -215,7 +246,10 @@ func Restore(ctx context.Context, backup, dir string, progress func(done, total 
 	if err != nil {
 		return control.Copied{}, err
 	}
-	defer func() { err = errors.Join(err, target.Close()) }()
+	defer func() { err = errors.Join(err, emptyAfter(target, err), target.Close()) }()
+	if err := writeNote(target, restoringFile, backup+"\n"); err != nil {
+		return control.Copied{}, err
+	}
 	if err := copyTree(target, from, storeDir); err != nil {
 		return control.Copied{}, err
 	}
@@ -242,7 +276,13 @@ func Restore(ctx context.Context, backup, dir string, progress func(done, total 
 	if err := system.SyncDisk(dir); err != nil {
 		return copied, err
 	}
-	return copied, writeNote(target, restoredFile, backup+"\n")
+	if err := writeNote(target, restoredFile, backup+"\n"); err != nil {
+		return copied, err
+	}
+	if err := target.Remove(restoringFile); err != nil {
+		return copied, err
+	}
+	return copied, target.SyncDir(".")
 }
 
 // openBackup opens a whole backup.

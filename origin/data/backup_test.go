@@ -5,7 +5,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
@@ -202,5 +207,66 @@ func TestRestoresThatCannotBe(t *testing.T) {
 	}
 	if _, err := Restore(t.Context(), backup, fresh(), silent); err == nil {
 		t.Error("Restore of a damaged store is no error")
+	}
+}
+
+// TestHalfBackupsLeaveNothing has a backup and a restore fail in the middle. The new folder is empty then, so that a full disk has its space
+// again, and the folder that was backed up takes writes. The folder of a killed restore does not open.
+func TestHalfBackupsLeaveNothing(t *testing.T) {
+	empty := func(dir string) {
+		t.Helper()
+		if names, err := os.ReadDir(dir); err != nil || len(names) > 0 {
+			t.Errorf("%s holds %v, %v, want nothing", dir, names, err)
+		}
+	}
+	u := newUsed(t, t.TempDir())
+	backup, to := filepath.Join(t.TempDir(), "b"), filepath.Join(t.TempDir(), "r")
+	if _, err := u.Backup(t.Context(), backup, silent); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{u.Dir, backup} {
+		damage(t, dir, u.picture("i1").String())
+	}
+	if _, err := u.Backup(t.Context(), to, silent); !errors.Is(err, blob.ErrCorrupt) {
+		t.Errorf("Backup of a damaged picture = %v, want ErrCorrupt", err)
+	}
+	empty(to)
+	if err := commit(u.Folder, "k", "v"); err != nil {
+		t.Errorf("a write after a backup that failed: %v", err)
+	}
+	if _, err := Restore(t.Context(), backup, to, silent); !errors.Is(err, blob.ErrCorrupt) {
+		t.Errorf("Restore of a damaged picture = %v, want ErrCorrupt", err)
+	}
+	empty(to)
+	if err := os.WriteFile(filepath.Join(u.Dir, restoringFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := u.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := Open(u.Dir, Options{MinFree: 1}); err == nil || !strings.Contains(err.Error(), "incomplete restore") {
+		t.Errorf("Open of half a restored folder = %v, %v", f, err)
+	}
+}
+
+// TestBackupWithoutSpace has the store's copy find no space. The error names the full disk, nothing is left, and the folder takes writes.
+func TestBackupWithoutSpace(t *testing.T) {
+	to := filepath.Join(t.TempDir(), "b")
+	full := errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.HasPrefix(op.Path, to+"/store/") {
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	f := mustOpen(t, t.TempDir(), Options{MinFree: 1, StoreFS: errorfs.Wrap(vfs.Default, full)})
+	defer f.Close()
+	if _, err := f.Backup(t.Context(), to, silent); !errors.Is(err, kv.ErrFull) {
+		t.Errorf("Backup without space = %v, want ErrFull", err)
+	}
+	if names, err := os.ReadDir(to); err != nil || len(names) > 0 {
+		t.Errorf("the backup holds %v, %v, want nothing", names, err)
+	}
+	if err := commit(f, "k", "v"); err != nil {
+		t.Errorf("a write after a backup without space: %v", err)
 	}
 }

@@ -8,6 +8,7 @@
 //	DIR/bundles/      the networks that serve the applications, by hash
 //	DIR/BOOT          the start of the machine at which the folder was last used
 //	DIR/RESTORED      where a restored folder came from
+//	DIR/RESTORING     in a folder that is not restored to the end, or never will be
 //
 // The store and the blobs share a disk. Below a least amount of free space both refuse writes,
 // [Folder.Ready] returns the reason, and reads continue. After a failed sync of the store or of a picture
@@ -26,6 +27,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/pebblekv"
 	"github.com/sightline-dev/sightline/origin/system"
 )
@@ -58,7 +60,7 @@ type Folder struct {
 }
 
 // Open locks and opens the data folder dir, and makes it where it is missing. It returns
-// system.ErrLocked for a folder that another process has open, and package kv's errors for a
+// system.ErrLocked for a folder that another process has open, ErrUnwritable for one that takes no writes, and package kv's errors for a
 // store that is no store of ours, newer, or damaged; then nothing is changed.
 func Open(dir string, o Options) (_ *Folder, err error) {
 	if o.Log == nil {
@@ -70,7 +72,7 @@ func Open(dir string, o Options) (_ *Folder, err error) {
 	f := &Folder{}
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("data folder: %w", errors.Join(err, f.Close()))
+			err = explain(f.Dir, errors.Join(err, f.Close()))
 		}
 	}()
 	if f.Dir, err = filepath.Abs(dir); err != nil {
@@ -80,6 +82,9 @@ func Open(dir string, o Options) (_ *Folder, err error) {
 		return nil, err
 	}
 	if f.folder, err = system.OpenFolder(f.Dir); err != nil {
+		return nil, err
+	}
+	if err := f.checkRestored(); err != nil {
 		return nil, err
 	}
 	if o.Free == nil {
@@ -101,6 +106,29 @@ func Open(dir string, o Options) (_ *Folder, err error) {
 	f.Files = roomy{f.Files, f.Store}
 	f.Blobs, err = blob.OpenFolder(f.Files, blob.Options{})
 	return f, err
+}
+
+// ErrUnwritable is returned by [Open] for a folder that cannot be opened because it takes no writes.
+var ErrUnwritable = errors.New("the data folder takes no writes")
+
+// unwritable is an ErrUnwritable with its cause and with what to do.
+type unwritable struct {
+	error
+	cause error
+}
+
+// Unwrap returns both.
+func (u unwritable) Unwrap() []error { return []error{ErrUnwritable, u.cause} }
+
+// explain adds to why a folder does not open what to do about it.
+func explain(dir string, err error) error {
+	switch {
+	case errors.Is(err, kv.ErrFull), system.IsFull(err):
+		return unwritable{fmt.Errorf("the disk of data folder %s is full: free some space on it, then start again (%w)", dir, err), err}
+	case system.IsUnwritable(err):
+		return unwritable{fmt.Errorf("data folder %s cannot be written: make it writable for this user, then start again (%w)", dir, err), err}
+	}
+	return fmt.Errorf("data folder: %w", err)
 }
 
 // Ready returns why the folder takes no writes: its disk is nearly full, or the store is

@@ -310,3 +310,61 @@ func (d noFiles) SyncDir(name string) error {
 	}
 	return d.FS.SyncDir(name)
 }
+
+// TestOpenWithoutSpace opens a folder whose disk refuses all writes starting at a certain one: for every one, for full disks
+// and for folders that may not be written. The folder opens and can be read, or the error has the reason and what to do. It never reports
+// damage. With space again the folder has everything.
+func TestOpenWithoutSpace(t *testing.T) {
+	for cause, advice := range map[syscall.Errno]string{
+		syscall.ENOSPC: "is full: free some space on it, then start again",
+		syscall.EDQUOT: "is full: free some space on it, then start again",
+		syscall.EROFS:  "cannot be written: make it writable for this user, then start again",
+		syscall.EACCES: "cannot be written: make it writable for this user, then start again",
+	} {
+		dir := t.TempDir()
+		f := mustOpen(t, dir, Options{MinFree: 1})
+		if err := commit(f, "k", "v"); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		refused := 0
+		for n := int64(1); ; n++ {
+			var writes atomic.Int64
+			fails := errorfs.InjectorFunc(func(op errorfs.Op) error {
+				switch op.Kind {
+				case errorfs.OpCreate, errorfs.OpFileWrite, errorfs.OpMkdirAll, errorfs.OpFilePreallocate, errorfs.OpReuseForWrite:
+					if writes.Add(1) >= n {
+						return cause
+					}
+				}
+				return nil
+			})
+			f, err := Open(dir, Options{MinFree: 1, StoreFS: errorfs.Wrap(vfs.Default, fails)})
+			if err == nil {
+				if v, err := f.Store.Get([]byte("k")); string(v) != "v" || err != nil {
+					t.Errorf("%v at write %d: k = %q, %v", cause, n, v, err)
+				}
+				_ = f.Close() // it may find no space
+				if writes.Load() < n {
+					break
+				}
+				continue
+			}
+			if refused++; errors.Is(err, kv.ErrCorrupt) || !strings.Contains(err.Error(), advice) || !strings.Contains(err.Error(), dir) {
+				t.Errorf("%v at write %d: %v", cause, n, err)
+			}
+		}
+		if refused < 3 {
+			t.Errorf("%v: %d starts were refused", cause, refused)
+		}
+		f = mustOpen(t, dir, Options{MinFree: 1})
+		if v, err := f.Store.Get([]byte("k")); string(v) != "v" || err != nil {
+			t.Errorf("%v is over: k = %q, %v", cause, v, err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -4,6 +4,7 @@ package system
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -21,6 +22,11 @@ func Free(dir string) (int64, error) {
 // IsFull reports whether err says that a disk, or a user's part of it, is full.
 func IsFull(err error) bool {
 	return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
+}
+
+// IsUnwritable reports whether err says that this user may not write a file, or nobody may.
+func IsUnwritable(err error) bool {
+	return errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS)
 }
 
 // IsTooManyFiles reports whether err says that the process or the machine has no file left to open.
