@@ -208,6 +208,9 @@ func (c *copies) enrol(ctx context.Context) (done bool) {
 			c.mu.Unlock()
 			return errors.Is(err, errEnrol)
 		}
+		for _, one := range c.all() { // of a restored folder without an identity, instances may run that took them for the edge's own
+			c.e.detach(one.app)
+		}
 		c.log.Info("enrolled", "origin", c.who.Origin, "edge", c.who.ID, "name", c.who.Name, "apps", len(c.who.Apps))
 		done = true
 		return true

@@ -62,14 +62,22 @@ func (m *Machine) leave(r renewal) {
 	m.cancel(&m.lane[lanePush])
 }
 
-// forgotten asks for another site if the origin was restored from a backup that is older than the lease of ours. The origin then has
-// none of our operations.
+// forgotten asks for another site if the origin does not know ours, or says that it belongs to another. After a restore of the origin
+// from a backup that is older than the lease, its log has none of our operations. An edge that was restored without its identity, and
+// enrolled as another edge, meets the same log. A replica with a secret keeps its site there: only its secret is wrong.
 func (m *Machine) forgotten(r *wire.Refusal) bool {
 	c := m.p.Cursor()
-	if r.Epoch == (log.Epoch{}) || c.Epoch == (log.Epoch{}) || r.Epoch == c.Epoch || m.p.Site() == 0 {
+	if r.Epoch == (log.Epoch{}) || c.Epoch == (log.Epoch{}) || m.p.Site() == 0 {
 		return false
 	}
-	m.leave(renewal{epoch: r.Epoch})
+	x := renewal{epoch: r.Epoch}
+	if r.Epoch == c.Epoch {
+		if len(m.note.secretOf(m.p.Site())) > 0 {
+			return false
+		}
+		_, x.last = m.p.Outbox() // later ones may be in the log: sent again they are duplicates
+	}
+	m.leave(x)
 	return true
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
 )
 
 // TestWriteBesideARollback: a replica whose disk was rolled back writes while its session is answered. Its new write has the sequence of
@@ -77,5 +78,56 @@ func TestRolledBackWithMemory(t *testing.T) {
 		if s := r.status(); s.Renewed == "" {
 			t.Errorf("%d writes: the rollback is not reported: %+v", writes, s)
 		}
+	}
+}
+
+// TestSiteOfAnother: an edge was restored from a backup without its identity, and enrolled as another edge. The origin refuses its site, though
+// the log is the same. It takes another site and sends what is not confirmed, also if the origin has it already. A replica
+// with a secret keeps its site.
+func TestSiteOfAnother(t *testing.T) {
+	for _, secret := range []bool{false, true} {
+		r := newRig(t, replica.Options{})
+		if !secret { // the origin of the rig knows sites by their secrets, and one of an edge by its key
+			r.lose = func(a *replica.Ask) bool {
+				if m, err := wire.DecodeSession(a.Body); a.Path == "/v2/sync/session" && err == nil && m.Site != 0 {
+					m.Secret = fmt.Append(nil, "secret", m.Site)
+					a.Body = m.Encode()
+				}
+				return false
+			}
+			r.wire = func(a *replica.Ask, x *replica.Answer) bool {
+				if o, err := wire.DecodeOffered(x.Body); a.Path == "/v2/sync/session" && x.Status == 200 && err == nil {
+					o.Secret = nil
+					x.Body = o.Encode()
+				}
+				return true
+			}
+		}
+		r.settle()
+		r.write(create("a"))
+		r.settle()
+		refused := 0
+		r.instead = func(a *replica.Ask) *wire.Refusal {
+			s, err := wire.DecodeSession(a.Body)
+			if a.Path != "/v2/sync/session" || err != nil || s.Site != 2 {
+				return nil
+			}
+			refused++
+			return &wire.Refusal{Code: wire.RefusedSite, Detail: "site 2 does not belong to this edge", Epoch: r.origin.part.Log().Epoch()}
+		}
+		r.start()
+		r.write(create("b"))
+		r.run(func() bool { return r.settled() || refused == 3 }, 200)
+		got := inputs(t, r.origin.store)
+		if secret {
+			if refused != 3 || len(got) != 1 || r.status().Site != 2 {
+				t.Errorf("with a secret: %d refusals, the origin has %v, %+v", refused, got, r.status())
+			}
+			continue
+		}
+		if slices.Sort(got); !slices.Equal(got, []string{"a", "b"}) || refused != 1 || r.status().Renewed == "" {
+			t.Errorf("%d refusals, the origin has %v, %+v", refused, got, r.status())
+		}
+		r.agree()
 	}
 }
