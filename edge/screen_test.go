@@ -103,6 +103,13 @@ func (x *link) set(cut bool) {
 	}
 }
 
+// cuts reports whether the link is cut.
+func (x *link) cuts() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.cut
+}
+
 // newGate leads pages to a server: what is asked below /v2 and /hosted can be cut, so that a page which is opened without
 // it has the runtime all the same.
 func newGate(t testing.TB, to string) *link {

@@ -29,9 +29,15 @@ type tab struct {
 func openTab(t testing.TB, node, chromium, origin string) *tab {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), node, "tab.js")
-	x := &tab{t: t, cmd: cmd}
 	cmd.Dir = filepath.Join(proof.Root(t), "web", "runtime", "test", "tab")
 	cmd.Env = append(os.Environ(), "ORIGIN="+origin, "CHROMIUM="+chromium)
+	return startTab(t, cmd)
+}
+
+// startTab starts a script that is controlled as a tab, and waits until it listens.
+func startTab(t testing.TB, cmd *exec.Cmd) *tab {
+	t.Helper()
+	x := &tab{t: t, cmd: cmd}
 	cmd.Stderr = &x.log
 	var err error
 	if x.in, err = cmd.StdinPipe(); err != nil {
@@ -52,13 +58,14 @@ func openTab(t testing.TB, node, chromium, origin string) *tab {
 			t.Logf("the tab said\n%s", x.log.String())
 		}
 	})
-	x.heard(nil)
+	if err := x.heard(nil); err != nil {
+		t.Fatal(err)
+	}
 	return x
 }
 
 // heard reads an answer.
-func (x *tab) heard(out any) {
-	x.t.Helper()
+func (x *tab) heard(out any) error {
 	late := time.AfterFunc(patience, func() { _ = x.cmd.Process.Kill() })
 	line, err := x.out.ReadBytes('\n')
 	late.Stop()
@@ -76,30 +83,47 @@ func (x *tab) heard(out any) {
 		err = json.Unmarshal(answer.OK, out)
 	}
 	if err != nil {
-		x.t.Fatalf("the tab: %v in %.300q", err, line)
+		return fmt.Errorf("the tab: %w in %.300q", err, line)
 	}
+	return nil
 }
 
 // do has the tab do something.
 func (x *tab) do(name string, with object, out any) {
 	x.t.Helper()
+	if err := x.try(name, with, out); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// try is do that returns the error.
+func (x *tab) try(name string, with object, out any) error {
 	said := object{"do": name}
 	for k, v := range with {
 		said[k] = v
 	}
 	line, err := json.Marshal(said)
 	if err != nil {
-		x.t.Fatal(err)
+		return err
 	}
 	if _, err := x.in.Write(append(line, '\n')); err != nil {
-		x.t.Fatal(err)
+		return err
 	}
-	x.heard(out)
+	return x.heard(out)
 }
 
 // ask makes a call of the interface in the page.
 func (x *tab) ask(method, path string, body any) (int, http.Header, object, error) {
 	x.t.Helper()
+	status, h, out, err := x.call(method, path, body)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return status, h, out, nil
+}
+
+// call is ask that returns the error of a page that has ended.
+func (x *tab) call(method, path string, body any) (int, http.Header, object, error) {
 	var got struct {
 		Status  int
 		Headers map[string]string
@@ -109,7 +133,9 @@ func (x *tab) ask(method, path string, body any) (int, http.Header, object, erro
 	if body != nil {
 		with["body"] = body
 	}
-	x.do("call", with, &got)
+	if err := x.try("call", with, &got); err != nil {
+		return 0, nil, nil, err
+	}
 	h := http.Header{}
 	for k, v := range got.Headers {
 		h.Set(k, v)

@@ -1,0 +1,953 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/sync/wire"
+	"github.com/sightline-dev/sightline/web/process"
+	runtime "github.com/sightline-dev/sightline/web/runtime/test"
+)
+
+// takesBackPulled reports whether a restored origin takes back all that its replicas have pulled, and not only what each replica wrote in
+// the present life of its store. With true the law is strict: a restore of the origin loses only what no replica had pulled.
+const takesBackPulled = false
+
+// TestNothingLost has an origin, two edges and a page write, each in its own process. It kills processes, cuts their power and their links,
+// fills disks, sets disks back to an earlier copy, and restores hosts from backups. Afterwards each acknowledged write is at all hosts or is
+// listed as a conflict with its content, no deleted input exists, and all digests are equal. It forgives only the loss of a write of which no
+// copy is left, see [round.strike].
+func TestNothingLost(t *testing.T) {
+	p := testPrograms(t)
+	begun := system.Now()
+	var sum tally
+	for seed := range proof.Seeds(t, 7, 200) {
+		t.Run(fmt.Sprintf("seed-%d", seed), func(t *testing.T) {
+			r := newRound(t, p, seed)
+			r.play()
+			sum.add(&r.tally)
+		})
+	}
+	t.Logf("%.0f s: %+v", system.Now().Sub(begun).Seconds(), sum)
+}
+
+// tally counts what happened.
+type tally struct {
+	Acknowledged, Deleted, Conflicts, Forgiven    int
+	Kills, Cuts, Rollbacks, Restores, Full, Links int
+	Bytes                                         int64 // that power cuts took
+	Names                                         int   // of files that power cuts took
+}
+
+func (t *tally) add(o *tally) {
+	t.Acknowledged += o.Acknowledged
+	t.Deleted += o.Deleted
+	t.Conflicts += o.Conflicts
+	t.Forgiven += o.Forgiven
+	t.Kills += o.Kills
+	t.Cuts += o.Cuts
+	t.Rollbacks += o.Rollbacks
+	t.Restores += o.Restores
+	t.Full += o.Full
+	t.Links += o.Links
+	t.Bytes += o.Bytes
+	t.Names += o.Names
+}
+
+// programs are the paths of the programs.
+type programs struct {
+	origin, edge string // the test binary by other names, see TestMain
+	node         string // empty: there is no page
+	runtime      string // folder of the page's scripts
+}
+
+func testPrograms(t *testing.T) (p programs) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(self), "programs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	p.origin, p.edge = filepath.Join(dir, originName), filepath.Join(dir, "sightline-edge")
+	for _, name := range []string{p.origin, p.edge} {
+		if err := os.Link(self, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv(asProgram, "yes")
+	if _, err := exec.LookPath("node"); err != nil && os.Getenv("CI") == "" {
+		t.Log("node is missing: there is no page")
+		return p
+	}
+	p.node, p.runtime = process.Need(t, "node"), runtime.Assembled(t)
+	t.Cleanup(runtime.Forget)
+	return p
+}
+
+// host is one of those that write.
+type host struct {
+	name   string
+	number int
+	data   string // folder
+	disk   string // folder of the faults of the disk; empty: it has none
+	way    *link  // to the origin; nil: it is the origin
+
+	srv  *server // of the origin and the edges
+	page *tab    // of the page
+	up   bool
+
+	served int             // how often the process said that it serves
+	life   int             // of the store: another one after each rollback and restore
+	seen   map[string]bool // inputs that it showed in this life
+	saved  *saved          // the latest; nil: none
+}
+
+// saved is an earlier state of a host's folder: a copy, or a backup.
+type saved struct {
+	folder string
+	backup bool
+	held   map[*write]bool // writes that are in it
+	seen   map[string]bool
+}
+
+// write is one that a host was asked for.
+type write struct {
+	at    *host
+	life  int    // of the host's store
+	kind  string // add, meta, label, concept or delete
+	id    string // of the input or the concept
+	mark  string // what only this write brings: a name in the metadata, or a concept
+	acked bool   // else the call failed, and it may have been done or not
+	lost  bool   // no copy may be left
+}
+
+// round is one run of all hosts.
+type round struct {
+	t *testing.T
+	programs
+	rnd   *rand.Rand
+	seed  uint64
+	app   string
+	key   string
+	hosts []*host // the origin, the edges and the page
+
+	mu       sync.Mutex
+	writes   []*write
+	pictures map[string][]byte // by input
+	scratch  string            // folder for temporary files
+	reported map[*write]bool   // was listed as a conflict once
+	serial   int
+
+	tally
+}
+
+// newRound starts all hosts and waits until they have the application.
+func newRound(t *testing.T, p programs, seed uint64) *round {
+	t.Helper()
+	r := &round{
+		t: t, programs: p, seed: seed, rnd: rand.New(rand.NewPCG(seed, 24)), pictures: map[string][]byte{}, reported: map[*write]bool{}, scratch: t.TempDir(),
+	}
+	origin := r.host("origin")
+	r.app, r.key, _ = owner(t, p.origin, origin.data, "rounds")
+	r.start(origin, "--listen", "127.0.0.1:0")
+	address := strings.TrimPrefix(origin.srv.base, "http://")
+	for _, name := range []string{"edge 1", "edge 2"} {
+		h := r.host(name)
+		var made struct{ Token string }
+		text := command(t, p.origin, "edge", "create", name, "--apps", r.app, "--data", origin.data, "--json")
+		if err := json.Unmarshal([]byte(text), &made); err != nil {
+			t.Fatal(err)
+		}
+		h.way = newLink(t, address)
+		r.compiled(h.data)
+		r.start(h, "--origin", h.way.base, "--token", made.Token)
+	}
+	if p.node != "" {
+		h := r.host("page")
+		h.way = newLink(t, address)
+		r.start(h)
+	}
+	until(t, "all have the application", func() bool { return r.idle() })
+	return r
+}
+
+// host adds a host.
+func (r *round) host(name string) *host {
+	h := &host{name: name, number: len(r.hosts), data: filepath.Join(r.t.TempDir(), "data"), seen: map[string]bool{}}
+	if name != "page" {
+		h.disk = r.t.TempDir()
+	}
+	r.hosts = append(r.hosts, h)
+	return h
+}
+
+// compiled gives an edge's folder the compiled module.
+func (r *round) compiled(folder string) {
+	r.t.Helper()
+	warm := filepath.Join(filepath.Dir(r.edge), "warm")
+	if _, err := os.Stat(warm); err != nil {
+		process.Warm(r.t, r.edge, warm)
+	}
+	r.link(filepath.Join(warm, "compiled"), filepath.Join(folder, "compiled"))
+	r.link(filepath.Join(warm, "compiled.key"), filepath.Join(folder, "compiled.key"))
+}
+
+// link links files that nobody changes to another folder.
+func (r *round) link(from, to string) {
+	r.t.Helper()
+	err := filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		target := filepath.Join(to, strings.TrimPrefix(path, from))
+		if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
+			return err
+		}
+		return os.Link(path, target)
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// start starts a host.
+func (r *round) start(h *host, args ...string) {
+	r.t.Helper()
+	h.up = true
+	if h.number == 3 {
+		cmd := exec.CommandContext(r.t.Context(), r.node, "folder.js")
+		cmd.Dir = filepath.Join(proof.Root(r.t), "web", "runtime", "test", "folder")
+		cmd.Env = append(os.Environ(), "RUNTIME="+r.runtime)
+		h.page = startTab(r.t, cmd)
+		h.page.do("open", object{"folder": h.data, "origin": h.way.base, "app": r.app, "credential": "Key " + r.key}, nil)
+		return
+	}
+	program := r.edge
+	if h.way == nil {
+		program = r.origin
+	}
+	if h.srv != nil { // where it was
+		args = append(args, "--listen", strings.TrimPrefix(h.srv.base, "http://"))
+	} else if h.way != nil {
+		args = append(args, "--listen", "127.0.0.1:0")
+	}
+	cmd := exec.Command(program, append([]string{
+		"serve", "--data", h.data, "--log-format", "text", "--allow-private-fetch", "--min-free", "1MB",
+	}, args...)...)
+	cmd.Env = append(os.Environ(), diskOf+"="+h.disk, "TMPDIR="+r.scratch) // which killed processes do not empty
+	h.srv, h.served = launch(r.t, cmd), 1
+	h.srv.base = "http://" + h.srv.find(r.t, serving, 1)
+}
+
+// stop stops a host, which ends well.
+func (r *round) stop(h *host) {
+	r.t.Helper()
+	if !h.up {
+		return
+	}
+	h.up = false
+	if h.page != nil {
+		h.page.do("close", nil, nil)
+		_ = h.page.in.Close()
+		_ = h.page.cmd.Wait()
+		return
+	}
+	h.srv.terminate(r.t)
+	if h.disk != "" {
+		forgetJournal(r.t, h.disk)
+	}
+}
+
+// kill kills a host's processes.
+func (r *round) kill(h *host) {
+	r.t.Helper()
+	if h.page != nil {
+		_ = h.page.cmd.Process.Kill()
+		_ = h.page.cmd.Wait()
+		return
+	}
+	child, err := h.srv.kept() // of an edge
+	if killed := h.srv.cmd.Process.Kill(); killed != nil {
+		r.t.Errorf("kill: %v", killed)
+	}
+	<-h.srv.ended
+	if h.way != nil && err == nil {
+		until(r.t, "the server dies with its keeper", func() bool { return syscall.Kill(child, 0) != nil })
+	}
+}
+
+// ask asks a host in the interface; an error is that it does not answer.
+func (r *round) ask(h *host, method, path string, body any) (int, object, error) {
+	if h.page != nil {
+		status, _, out, err := h.page.call(method, path, body)
+		return status, out, err
+	}
+	return h.srv.as(r.t, r.key).do(method, path, body)
+}
+
+// must asks a host, which answers.
+func (r *round) must(h *host, method, path string) object {
+	r.t.Helper()
+	status, out, err := r.ask(h, method, path, nil)
+	if err != nil || status != 200 {
+		r.t.Fatalf("%s: %s %s = %d, %v, %.600v", h.name, method, path, status, err, out)
+	}
+	return out
+}
+
+// play is the round.
+func (r *round) play() {
+	r.keep(r.hosts[0])
+	r.keep(r.hosts[1+r.rnd.IntN(len(r.hosts)-1)])
+	steps := 3 + r.rnd.IntN(2)
+	for step := range steps {
+		r.faults()
+		r.write(step)
+		r.revive()
+		if r.rnd.IntN(2) == 0 {
+			r.settle()
+		}
+		r.strike()
+	}
+	r.heal()
+	r.write(steps)
+	r.agree()
+	r.check()
+}
+
+// say logs an event, so that a failure shows the whole round.
+func (r *round) say(format string, args ...any) {
+	r.t.Helper()
+	r.t.Logf(format, args...)
+}
+
+// faults cuts links and fills disks, or ends that.
+func (r *round) faults() {
+	for _, h := range r.hosts {
+		if h.way != nil {
+			cut := r.rnd.IntN(3) == 0
+			h.way.set(cut)
+			if cut {
+				r.Links++
+				r.say("%s is cut off", h.name)
+			}
+		}
+		if h.disk != "" {
+			full := r.rnd.IntN(7) == 0
+			r.fill(h, full)
+			if full {
+				r.Full++
+				r.say("the disk of %s is full", h.name)
+			}
+		}
+	}
+}
+
+// fill fills a host's disk, or makes room.
+func (r *round) fill(h *host, full bool) {
+	r.t.Helper()
+	name := filepath.Join(h.disk, fullName)
+	if err := os.Remove(name); err != nil && !os.IsNotExist(err) {
+		r.t.Fatal(err)
+	}
+	if !full {
+		return
+	}
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// write has all hosts write, while processes are killed.
+func (r *round) write(step int) {
+	acks, victim := make(chan bool, 1000), r.hosts[r.rnd.IntN(len(r.hosts))]
+	after, how := r.rnd.IntN(12), r.rnd.IntN(4)
+	var writing sync.WaitGroup
+	for _, h := range r.hosts {
+		rnd := rand.New(rand.NewPCG(r.seed, uint64(100*step+h.number)))
+		writing.Go(func() {
+			for range 2 + rnd.IntN(4) {
+				if !r.change(h, rnd) {
+					return
+				}
+				acks <- true
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() {
+		writing.Wait()
+		close(ended)
+	}()
+	for ; after > 0; after-- {
+		select {
+		case <-acks:
+			continue
+		case <-ended:
+		}
+		break
+	}
+	switch {
+	case how == 0: // nobody is killed
+	case how == 1 && victim.way != nil && victim.page == nil:
+		r.Kills++
+		r.say("the server of %s is killed", victim.name)
+		if child, err := victim.srv.kept(); err == nil {
+			_ = syscall.Kill(child, syscall.SIGKILL)
+		}
+		victim.served++
+		victim.srv.find(r.t, serving, victim.served)
+	default:
+		r.kill(victim)
+		victim.up = false
+		if victim.disk == "" || how == 2 {
+			r.Kills++
+			r.say("%s is killed", victim.name)
+			break
+		}
+		size, names := cutPower(r.t, victim.disk, victim.data, r.rnd)
+		r.Cuts++
+		r.Bytes += size
+		r.Names += names
+		r.say("the power of %s is cut: %d bytes and %d files are lost", victim.name, size, names)
+	}
+	<-ended
+}
+
+// change has a host make one write; false: it does not answer.
+func (r *round) change(h *host, rnd *rand.Rand) bool {
+	r.mu.Lock()
+	r.serial++
+	w := &write{at: h, life: h.life, mark: fmt.Sprintf("mark-%d", r.serial)}
+	var ids []string
+	for _, other := range r.writes {
+		if other.kind == "add" {
+			ids = append(ids, other.id)
+		}
+	}
+	r.mu.Unlock()
+	for range 3 { // an input that it has
+		if len(ids) > 0 && w.id == "" {
+			id := ids[rnd.IntN(len(ids))]
+			status, _, err := r.ask(h, "GET", "/v2/inputs/"+id, nil)
+			if err != nil {
+				return false
+			}
+			if status == 200 {
+				w.id = id
+			}
+		}
+	}
+	draw := rnd.IntN(12)
+	patch := func(data object) (string, string, any) {
+		return "PATCH", "/v2/inputs", object{"action": "merge", "inputs": []object{{"id": w.id, "data": data}}}
+	}
+	var method, path string
+	var body any
+	switch {
+	case draw == 0:
+		w.kind, w.id = "concept", w.mark
+		method, path, body = "POST", "/v2/concepts", object{"concepts": []object{{"id": w.mark, "name": "name of " + w.mark}}}
+	case draw < 5 || w.id == "":
+		w.kind, w.id = "add", "input-of-"+w.mark
+		picture := dot(rnd)
+		r.mu.Lock()
+		r.pictures[w.id] = picture
+		r.mu.Unlock()
+		in := input(w.id, base64.StdEncoding.EncodeToString(picture), "common")
+		in["data"].(object)["metadata"] = object{w.mark: marker}
+		method, path, body = "POST", "/v2/inputs", object{"inputs": []object{in}}
+	case draw < 8:
+		w.kind = "meta"
+		method, path, body = patch(object{"metadata": object{w.mark: marker}})
+	case draw < 10:
+		w.kind = "label"
+		method, path, body = patch(object{"concepts": []object{{"id": w.mark, "value": 1}}})
+	default:
+		w.kind = "delete"
+		method, path = "DELETE", "/v2/inputs/"+w.id
+	}
+	r.mu.Lock()
+	r.writes = append(r.writes, w)
+	r.mu.Unlock()
+	status, out, err := r.ask(h, method, path, body)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err != nil:
+		return false
+	case status == 200:
+		w.acked = true
+		r.Acknowledged++
+	case status == 507, status == 503, status >= 400 && status < 500: // it was not done
+		r.writes = slices.DeleteFunc(r.writes, func(x *write) bool { return x == w })
+	default:
+		r.t.Errorf("%s: %s %s = %d, %.300v", h.name, method, path, status, out)
+	}
+	return true
+}
+
+// dot is a small picture that no other input has.
+func dot(rnd *rand.Rand) []byte {
+	m := image.NewRGBA(image.Rect(0, 0, 8, 8))
+	for at := range 64 {
+		n := rnd.Uint32()
+		m.Set(at%8, at/8, color.RGBA{byte(n), byte(n >> 8), byte(n >> 16), 255})
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, m); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+// revive starts hosts that were killed.
+func (r *round) revive() {
+	for _, h := range r.hosts {
+		if !h.up {
+			r.start(h)
+		}
+	}
+}
+
+// place is the progress that a replica reports.
+type place struct {
+	Phase                      string
+	Cursor, Head, Queued, Sent uint64
+}
+
+func (r *round) place(h *host) (p place) {
+	status, out, err := r.ask(h, "GET", "/v2/sync/status", nil)
+	if err != nil || status != 200 || !convert(out["copy"].(object), &p) {
+		return place{}
+	}
+	return p
+}
+
+// idle reports whether all replicas that are connected are in sync with the origin.
+func (r *round) idle() bool {
+	seq, _ := r.root()
+	for _, h := range r.hosts[1:] {
+		if h.way.cuts() {
+			continue
+		}
+		if p := r.place(h); p.Phase != "current" || p.Queued+p.Sent > 0 || p.Cursor != seq {
+			return false
+		}
+	}
+	return true
+}
+
+// settle waits until the replicas that are connected are in sync, unless a disk is full.
+func (r *round) settle() {
+	r.t.Helper()
+	for _, h := range r.hosts {
+		if h.disk != "" {
+			r.fill(h, false)
+		}
+	}
+	until(r.t, "the replicas that are connected are in sync", r.idle)
+	r.say("all that are connected are in sync")
+}
+
+// root is the entry that the origin's log ends at, and the digest of the state there.
+func (r *round) root() (seq uint64, root string) {
+	return r.witness().root()
+}
+
+func (r *round) witness() *witness {
+	return &witness{t: r.t, app: r.app, key: r.key, origin: func() string { return r.hosts[0].srv.base }}
+}
+
+// view is the state that a host shows.
+type view struct {
+	inputs    map[string]object
+	concepts  map[string]bool
+	conflicts []string
+	deleted   map[string]bool // inputs of which the origin's log has the deletion
+}
+
+// look reads a view. The host is up.
+func (r *round) look(h *host) *view {
+	r.t.Helper()
+	v := &view{inputs: map[string]object{}, concepts: map[string]bool{}, deleted: map[string]bool{}}
+	list := r.must(h, "GET", "/v2/inputs?per_page=1000")["inputs"].([]any)
+	for _, in := range list {
+		id := at(r.t, in, "id").(string)
+		v.inputs[id] = in.(object)
+		h.seen[id] = true
+	}
+	for _, c := range r.must(h, "GET", "/v2/concepts?per_page=1000")["concepts"].([]any) {
+		v.concepts[at(r.t, c, "id").(string)] = true
+	}
+	status, out, err := r.ask(h, "GET", "/v2/sync/conflicts?per_page=1000", nil)
+	if err != nil || status != 200 && h.way != nil {
+		r.t.Fatalf("%s: conflicts: %d, %v, %v", h.name, status, err, out)
+	}
+	all, _ := out["conflicts"].([]any)
+	for _, c := range all {
+		text, err := json.Marshal(c)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		v.conflicts = append(v.conflicts, string(text))
+	}
+	if h.way == nil {
+		r.readLog(v)
+	}
+	for _, w := range r.writes {
+		if w.kind != "delete" && v.lists(w) {
+			r.reported[w] = true
+		}
+	}
+	return v
+}
+
+// readLog reads the deletions of the origin's log.
+func (r *round) readLog(v *view) {
+	r.t.Helper()
+	body, ok := r.witness().get("/v2/sync/changes?p=0&since=0&live=0&app=" + r.app)
+	if !ok {
+		r.t.Fatal("the origin's log cannot be read")
+	}
+	var in wire.Reader
+	_, _ = in.Write(body)
+	ids := map[log.Dot]string{}
+	for {
+		f, more, err := in.Next()
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if !more {
+			return
+		}
+		if f.Type != wire.TypeEntries {
+			continue
+		}
+		m, err := wire.DecodeEntriesFrame(f.Body)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		entries, err := wire.DecodeEntries(m.Block, m.From)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		for i := range entries {
+			switch b := entries[i].Op.Body.(type) {
+			case *log.InputCreate:
+				ids[entries[i].Op.Dot] = b.ID
+			case *log.InputDelete:
+				v.deleted[ids[b.Input]] = true
+			}
+		}
+	}
+}
+
+// lists reports whether a conflict has the content of a write.
+func (v *view) lists(w *write) bool {
+	return slices.ContainsFunc(v.conflicts, func(c string) bool { return strings.Contains(c, `"`+w.mark+`"`) })
+}
+
+// shows reports whether a write had its effect.
+func (v *view) shows(w *write) bool {
+	if w.kind == "concept" {
+		return v.concepts[w.id]
+	}
+	in, ok := v.inputs[w.id]
+	if !ok || w.kind == "delete" {
+		return !ok && w.kind == "delete"
+	}
+	data, _ := in["data"].(object)
+	switch w.kind {
+	case "meta":
+		meta, _ := data["metadata"].(object)
+		return meta[w.mark] == marker
+	case "label":
+		all, _ := data["concepts"].([]any)
+		return slices.ContainsFunc(all, func(c any) bool { return c.(object)["id"] == w.mark })
+	}
+	return true
+}
+
+// has reports whether a host has a write, so that it can return it to the others.
+func (r *round) has(h *host, v *view, w *write) bool {
+	own := w.at == h && w.life == h.life
+	switch {
+	case h.way != nil && !own && !takesBackPulled:
+		return false
+	case w.kind != "delete":
+		return v.shows(w) || v.lists(w)
+	case h.way == nil:
+		return v.deleted[w.id]
+	}
+	return v.shows(w) && (own || h.seen[w.id])
+}
+
+// keep keeps an image of a host's folder: a backup of the one that runs, or a copy of it at rest.
+func (r *round) keep(h *host) {
+	r.t.Helper()
+	x := &saved{folder: filepath.Join(r.t.TempDir(), "image"), held: map[*write]bool{}}
+	x.backup = h.page == nil && (h.way == nil || r.rnd.IntN(2) == 0)
+	v := r.look(h)
+	for _, w := range r.writes {
+		if w.acked && r.has(h, v, w) {
+			x.held[w] = true
+		}
+	}
+	x.seen = maps.Clone(h.seen)
+	h.saved = x
+	if x.backup {
+		r.say("%s is backed up", h.name)
+		program := r.edge
+		if h.way == nil {
+			program = r.origin
+		}
+		command(r.t, program, "backup", x.folder, "--data", h.data, "--quiet")
+		return
+	}
+	r.say("the disk of %s is copied", h.name)
+	r.stop(h)
+	r.copy(h.data, x.folder)
+	r.start(h)
+}
+
+// copy copies a folder without the compiled module.
+func (r *round) copy(from, to string) {
+	r.t.Helper()
+	err := filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
+		switch name, _ := filepath.Rel(from, path); {
+		case err != nil:
+			return err
+		case name == "compiled":
+			return filepath.SkipDir
+		case d.IsDir():
+			return os.MkdirAll(filepath.Join(to, name), 0o700)
+		case !d.Type().IsRegular() || name == "compiled.key":
+			return nil
+		default:
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(to, name), text, 0o600)
+		}
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// strike keeps an image of a host, or sets a host back to its image. A write is lost then, and forgiven, if no host has it any more: no
+// other one has it, and it is not in the image.
+func (r *round) strike() {
+	r.t.Helper()
+	h := r.hosts[r.rnd.IntN(len(r.hosts))]
+	if r.rnd.IntN(4) == 0 {
+		h = r.hosts[0]
+	}
+	if h.saved == nil || r.rnd.IntN(4) == 0 {
+		r.keep(h)
+		return
+	}
+	r.look(h) // for its conflicts, which may be lost with it
+	x := h.saved
+	if r.rnd.IntN(2) == 0 {
+		r.stop(h)
+	} else {
+		r.kill(h)
+		h.up = false
+	}
+	views := map[*host]*view{}
+	for _, other := range r.hosts {
+		if other != h {
+			views[other] = r.look(other)
+		}
+	}
+	lost := 0
+	for _, w := range r.writes {
+		if !w.acked || w.lost || x.held[w] {
+			continue
+		}
+		w.lost = true
+		for other, v := range views {
+			w.lost = w.lost && !r.has(other, v, w)
+		}
+		if w.lost {
+			lost++
+		}
+	}
+	r.Forgiven += lost
+	h.life++
+	h.seen = maps.Clone(x.seen)
+	for _, w := range r.writes {
+		if x.held[w] && w.at == h { // the new life has it, too
+			w.life = h.life
+		}
+	}
+	if err := os.RemoveAll(h.data); err != nil {
+		r.t.Fatal(err)
+	}
+	if h.disk != "" {
+		forgetJournal(r.t, h.disk)
+		r.fill(h, false)
+	}
+	if x.backup {
+		r.Restores++
+		r.say("%s is restored, and %d writes have no copy", h.name, lost)
+		program := r.edge
+		if h.way == nil {
+			program = r.origin
+		}
+		command(r.t, program, "restore", x.folder, "--data", h.data, "--quiet")
+	} else {
+		r.Rollbacks++
+		r.say("the disk of %s is set back, and %d writes have no copy", h.name, lost)
+		r.copy(x.folder, h.data)
+	}
+	if h.way != nil && h.page == nil {
+		r.compiled(h.data)
+	}
+	r.start(h)
+}
+
+// heal ends all faults.
+func (r *round) heal() {
+	r.say("all faults end")
+	for _, h := range r.hosts {
+		if h.way != nil {
+			h.way.set(false)
+		}
+		if h.disk != "" {
+			r.fill(h, false)
+		}
+	}
+	r.revive()
+}
+
+// agree waits until all hosts are in sync, and compares their digests.
+func (r *round) agree() {
+	t := r.t
+	r.revive()
+	until(t, "all are in sync", r.idle)
+	seq, want := r.root()
+	for _, h := range r.hosts[1:] {
+		if h.page != nil {
+			var got struct {
+				Seq  uint64
+				Root string
+			}
+			if h.page.do("digest", nil, &got); got.Seq != seq || got.Root != want {
+				t.Errorf("the page is at %d with digest %s, the origin at %d with %s", got.Seq, got.Root, seq, want)
+			}
+			continue
+		}
+		app, err := catalog.ParseAppID(r.app)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.stop(h)
+		store, err := pebblekv.Open(filepath.Join(h.data, "store"), pebblekv.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tree, err := fold.DigestTree(store, app)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if root, err := tree.Node(""); err != nil || hex.EncodeToString(root.Digest[:]) != want {
+			t.Errorf("the digest of %s is %x, %v, the origin's %s", h.name, root.Digest, err, want)
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r.start(h)
+	}
+	until(t, "all are in sync again", r.idle)
+}
+
+// check compares the state of all hosts with the acknowledged writes.
+func (r *round) check() {
+	t := r.t
+	asked, ends := map[string]bool{}, map[string]bool{} // inputs that somebody was asked to add, and to delete
+	for _, w := range r.writes {
+		asked[w.id] = asked[w.id] || w.kind == "add"
+		ends[w.id] = ends[w.id] || w.kind == "delete"
+	}
+	views := make([]*view, len(r.hosts))
+	for i, h := range r.hosts {
+		views[i] = r.look(h)
+		r.Conflicts += len(views[i].conflicts)
+		for id, in := range views[i].inputs {
+			if !asked[id] {
+				t.Errorf("%s has input %s, for which nobody asked", h.name, id)
+			}
+			if h.page == nil {
+				r.picture(h, id, in)
+			}
+		}
+	}
+	for _, w := range r.writes {
+		if w.kind == "delete" && w.acked && !w.lost {
+			r.Deleted++
+		}
+		if !w.acked || w.lost || w.kind != "delete" && (ends[w.id] || r.reported[w]) {
+			continue
+		}
+		for i, h := range r.hosts {
+			if !views[i].shows(w) {
+				t.Errorf("seed %d: %s lacks %s %s of %s, which %s acknowledged", r.seed, h.name, w.kind, w.mark, w.id, w.at.name)
+			}
+		}
+	}
+	if t.Failed() {
+		for i, h := range r.hosts {
+			t.Logf("conflicts of %s:\n%s", h.name, strings.Join(views[i].conflicts, "\n"))
+		}
+	}
+}
+
+// picture compares the picture that a host has of an input with the one that was sent.
+func (r *round) picture(h *host, id string, in object) {
+	r.t.Helper()
+	address, err := url.Parse(at(r.t, in, "data", "image", "url").(string))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	res, err := asking.Get(h.srv.base + address.Path)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var got bytes.Buffer
+	if _, err := got.ReadFrom(res.Body); err != nil || res.StatusCode != http.StatusOK || !bytes.Equal(got.Bytes(), r.pictures[id]) {
+		r.t.Errorf("seed %d: %s has another picture of %s: %d, %d bytes, %v", r.seed, h.name, id, res.StatusCode, got.Len(), err)
+	}
+}

@@ -1,0 +1,42 @@
+// A page's runtime in Node, which keeps a replica in a folder. A test controls it by lines of JSON as it controls a tab
+// (tab/tab.js), and kills the process. The test of an origin, two edges and this page is edge/rounds_test.go.
+//
+//     {"do":"open","folder":"…","origin":"…","app":"…","credential":"Key …"}      {"ok":{"store":"folder"}}
+//     {"do":"call","method":"GET","path":"/v2/inputs"}                            {"ok":{"status":200,"headers":{…},"body":{…}}}
+//     {"do":"digest"}                                                             {"ok":{"seq":7,"root":"…"}}
+//     {"do":"close"}                                                              {"ok":null}
+import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
+
+const { RUNTIME } = process.env;
+const { Sightline } = await import(pathToFileURL(`${RUNTIME}/node.js`).href);
+let s;
+
+const does = {
+  async open({ folder, origin, app, credential }) {
+    s = await Sightline.open({
+      base: RUNTIME,
+      store: { folder },
+      workers: 1,
+      copy: { origin, app, credential: async () => credential, name: 'page' },
+    });
+    return { store: s.store };
+  },
+  async call({ method, path, body }) {
+    const r = await s.fetch(path, { method, ...(body && { body: JSON.stringify(body) }) });
+    return { status: r.status, headers: Object.fromEntries(r.headers), body: await r.json() };
+  },
+  digest: () => s.sync.digest(),
+  close: () => s.close(),
+};
+
+console.log('{}');
+for await (const line of createInterface({ input: process.stdin })) {
+  const { do: name, ...said } = JSON.parse(line);
+  try {
+    console.log(JSON.stringify({ ok: (await does[name](said)) ?? null }));
+  } catch (failure) {
+    console.log(JSON.stringify({ failure: String(failure?.stack ?? failure) }));
+  }
+}
+process.exit();
