@@ -93,6 +93,9 @@ func (s *space) lend(r kv.Reader, lent *roaring.Bitmap, yield func(uint32, []int
 				return false
 			}
 			ord := lastNumber(k)
+			if section == spaceLeft && lent.Contains(ord) { // another input has the ordinal
+				return true
+			}
 			lent.Add(ord)
 			return yield(ord, e.Q[:], e.Scale)
 		})
@@ -120,7 +123,15 @@ func (s *space) settle(r kv.Reader, g *graph, ord uint32) error {
 	if err := readEmbedding(&e, value); err != nil {
 		return fmt.Errorf("input %d: %w", ord, err)
 	}
-	if !g.g.Has(ord) {
+	insert := !g.g.Has(ord)
+	if !insert { // the node may be that of an input which left
+		_, err = r.Get(s.left(ord))
+		insert = err == nil
+		if err != nil && !errors.Is(err, kv.ErrNotFound) {
+			return err
+		}
+	}
+	if insert {
 		g.g.Insert(ord, e.Q[:], e.Scale)
 	}
 	g.mu.Lock()

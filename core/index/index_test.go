@@ -12,6 +12,7 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/index"
 	"github.com/sightline-dev/sightline/core/index/indextest"
@@ -375,6 +376,80 @@ func narrows(w *indextest.World, concept string, to index.Outcome, among []uint3
 		return fmt.Errorf("Narrow(%q, %v) adds %d inputs", concept, to, left.GetCardinality())
 	}
 	return nil
+}
+
+// TestOrdinalsOfOtherInputs gives ordinals to other inputs, as a log does that was restored from a backup: in one batch, and after a
+// batch in which they belong to none.
+func TestOrdinalsOfOtherInputs(t *testing.T) {
+	for _, name := range []string{"at once", "later", "later and settled"} {
+		t.Run(name, func(t *testing.T) {
+			w := beforeBlock(t)
+			w.Commit(t, func(tx *indextest.Tx) {
+				for range 40 {
+					in := w.Input()
+					in.Code = catalog.InputReady
+					tx.Insert(in, w.Derived())
+				}
+			})
+			settle(t, w)
+			if err := w.Index.Close(); err != nil { // the graph's pages are written
+				t.Fatal(err)
+			}
+			ords := w.Ords()
+			gone := func(tx *indextest.Tx) {
+				for _, ord := range ords {
+					tx.Delete(w.Live[ord])
+				}
+			}
+			come := func(tx *indextest.Tx) {
+				for _, ord := range ords {
+					in := w.Input()
+					in.Code, in.Blob = catalog.InputReady, blob.Sum(fmt.Append(nil, "another picture", ord))
+					tx.InsertAt(ord, in, w.Derived()).Dot.Site = 2
+				}
+			}
+			if name == "at once" {
+				w.Commit(t, func(tx *indextest.Tx) { gone(tx); come(tx) })
+			} else {
+				w.Commit(t, gone)
+				if name == "later and settled" {
+					settle(t, w)
+				}
+				w.Commit(t, come)
+			}
+			w.Index.Forget()
+			check(t, w)
+			for range 2 {
+				settle(t, w)
+				check(t, w)
+				nearestToItself(t, w)
+				if err := w.Index.Close(); err != nil {
+					t.Fatal(err)
+				}
+				w.Reopen(t, indextest.Options())
+			}
+		})
+	}
+}
+
+// nearestToItself looks for each input by its own embedding.
+func nearestToItself(t *testing.T, w *indextest.World) {
+	t.Helper()
+	v := w.Index.At(w.Reader())
+	among, err := v.Analysed()
+	if err != nil || among.GetCardinality() != uint64(len(w.Live)) {
+		t.Fatalf("%d inputs are analysed, want %d, %v", among.GetCardinality(), len(w.Live), err)
+	}
+	for _, ord := range w.Ords() {
+		e, ok, err := v.Embedding(ord)
+		if err != nil || !ok {
+			t.Fatalf("embedding of %d: %v, %v", ord, ok, err)
+		}
+		near, err := v.Nearest(t.Context(), e, among, 3)
+		if err != nil || len(near) == 0 || near[0].Cosine < 0.999 {
+			t.Errorf("nearest to %d: %v, %v", ord, near, err)
+		}
+	}
 }
 
 // TestColumnsGoWithTheirInputs deletes all inputs of a block.

@@ -55,7 +55,14 @@ func (x *Index) Applied() {
 	x.Discard()
 }
 
-// forgetMemory drops what is kept in memory, after everything was deleted.
+// Forget drops what is kept in memory: ordinals may belong to other inputs now, as after a snapshot of another log.
+func (x *Index) Forget() {
+	x.commit.Lock()
+	defer x.commit.Unlock()
+	x.forgetMemory()
+}
+
+// forgetMemory drops what is kept in memory, and outdates a step that is under way.
 func (x *Index) forgetMemory() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -285,7 +292,7 @@ func pointOf(in *catalog.Input) *log.Point {
 }
 
 // derive follows an input's analysis in one space: it comes when the input reaches 30000, goes
-// with the input, and never changes between.
+// with the input, and never changes between. A log that was restored may give an ordinal to another input.
 func (s *stage) derive(sp *space, ord uint32, before, after *catalog.Input) error {
 	was := before != nil && before.Code == catalog.InputReady
 	is := after != nil && after.Code == catalog.InputReady
@@ -294,6 +301,11 @@ func (s *stage) derive(sp *space, ord uint32, before, after *catalog.Input) erro
 		return s.learn(sp, after)
 	case was && !is:
 		return s.forget(sp, ord)
+	case is && before.Dot != after.Dot:
+		if err := s.forget(sp, ord); err != nil {
+			return err
+		}
+		return s.learn(sp, after)
 	}
 	return nil
 }
@@ -359,7 +371,27 @@ func (s *stage) forget(sp *space, ord uint32) error {
 	}
 	s.tx.Put(sp.left(ord), value)
 	s.tx.Put(numbered(sp.section(spaceLost), ord/blockSize), nil)
+	if err := s.uncover(sp, ord); err != nil {
+		return err
+	}
 	return s.intend(sp, ord)
+}
+
+// uncover has the columns no longer have the values of an ordinal, which another input may get.
+func (s *stage) uncover(sp *space, ord uint32) error {
+	key := numbered(sp.section(spaceCovered), ord/blockSize)
+	value, err := s.tx.Get(key)
+	if errors.Is(err, kv.ErrNotFound) {
+		return nil
+	}
+	at, bit := ord%blockSize/8, byte(1)<<(ord%8)
+	if err != nil || len(value) != blockSize/8 || value[at]&bit == 0 {
+		return err
+	}
+	value = slices.Clone(value)
+	value[at] &^= bit
+	s.tx.Put(key, value)
+	return nil
 }
 
 // isPending reports whether an ordinal is that of an input whose creation is pending. Such inputs

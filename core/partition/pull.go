@@ -206,6 +206,7 @@ type mix struct {
 	large   *large          // a snapshot that takes more than one batch; nil: none does
 	renewed *renewed        // the outbox under another site; nil: the site stays
 	blank   bool            // there was no input
+	other   bool            // the snapshot belongs to another log, in which ordinals belong to other inputs
 	adopted []fold.Change   // inputs that came then, instead of ords
 }
 

@@ -37,7 +37,7 @@ func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
 		if m.note.cursor.Epoch == s.Epoch {
 			at.Stable = m.note.cursor.Stable
 		} else {
-			m.note.acked = nil
+			m.note.acked, m.other = nil, true
 		}
 		m.note.cursor = at
 		return m.passedOver()
@@ -93,6 +93,9 @@ func (p *Partition) replace(ctx context.Context, what string, do func(m *mix) er
 	if err == nil {
 		catalog.OweDerived(p.tx, p.o.App)
 		err = m.finish()
+	}
+	if err == nil && m.other && p.index != nil {
+		p.index.Forget()
 	}
 	p.forget() // what was known of the state before is not so
 	if err != nil {
