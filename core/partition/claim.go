@@ -3,9 +3,11 @@ package partition
 import (
 	"bytes"
 	"errors"
+	"strings"
 
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
 )
@@ -38,9 +40,15 @@ func Claims(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 		err = log.Peek(r, app.LogPrefix(), confirmed+1, func(op log.Op) bool { return claim(&op) })
 	}
 	if err == nil && more {
-		err = conflictsIn(r, app, func(c Conflict) bool { return claim(&c.Op) })
+		err = conflictsIn(r, app, func(c Conflict) bool { return c.lacksPicture() || claim(&c.Op) })
 	}
 	return err
+}
+
+// lacksPicture reports whether the operation was refused because the copy could not send its picture: an origin that was restored gets
+// operations again whose inputs and pictures were deleted long ago.
+func (c *Conflict) lacksPicture() bool {
+	return c.Verdict.Code == fold.Refused && strings.HasPrefix(c.Verdict.Detail, "blob:")
 }
 
 // pictureOf is the picture that an operation cannot be without, or the zero hash.

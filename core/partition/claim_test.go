@@ -76,6 +76,36 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// TestClaimsOfLostPictures has the origin refuse a create whose picture the copy does not have, as after a restore of the origin that makes the
+// copy send operations again. The copy claims no picture that it cannot have.
+func TestClaimsOfLostPictures(t *testing.T) {
+	origin := open(t, memkv.New())
+	c := openReplica(t, memkv.New(), 2)
+	submit(t, c.Partition, &log.InputCreate{ID: "a", Blob: blob.Sum([]byte("a"))})
+	ops := []log.Op{}
+	if err := c.Pending(0, func(op log.Op) bool {
+		partition.Refuse(&op, "blob: the origin did not receive the picture")
+		ops = append(ops, op)
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := origin.Accept(t.Context(), ops, nil); err != nil {
+		t.Fatal(err)
+	}
+	c.pull(t, origin, 99)
+	conflicts := 0
+	if err := c.Conflicts(func(x partition.Conflict) bool {
+		conflicts++
+		return true
+	}); err != nil || conflicts != 1 {
+		t.Errorf("%d conflicts, %v, want 1", conflicts, err)
+	}
+	if got, err := claims(c.store); len(got) > 0 || err != nil {
+		t.Errorf("Claims = %v, %v, want none", got, err)
+	}
+}
+
 // TestClaimsOfDamage: what cannot be read is an error, so that nothing is dropped.
 func TestClaimsOfDamage(t *testing.T) {
 	c := openReplica(t, memkv.New(), 2)
