@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -427,32 +428,39 @@ func (j *joining) digests() {
 			t.Errorf("the tab's digest is %s, the origin's %s", got.Root, want)
 		}
 	}
-	app, err := catalog.ParseAppID(j.app)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for i, folder := range j.folders {
 		j.until("an edge is where the origin is", func() bool {
 			c := copies(t, j.binary, folder)
 			return c[0].Cursor == seq
 		})
 		j.edges[i].terminate(t)
-		store, err := pebblekv.Open(filepath.Join(folder, "store"), pebblekv.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		tree, err := fold.DigestTree(store, app)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if root, err := tree.Node(""); err != nil || hex.EncodeToString(root.Digest[:]) != want {
-			t.Errorf("the digest of edge %d is %x, %v, the origin's %s", i, root.Digest, err, want)
-		}
-		if err := store.Close(); err != nil {
-			t.Fatal(err)
+		if root := digestOf(t, folder, j.app); root != want {
+			t.Errorf("the digest of edge %d is %s, the origin's %s", i, root, want)
 		}
 		j.edges[i] = serve(t, j.binary, folder)
 	}
+}
+
+// digestOf is the digest of an application's state in the folder of a server that has stopped, in hexadecimal digits.
+func digestOf(t testing.TB, folder, id string) string {
+	t.Helper()
+	app, err := catalog.ParseAppID(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := pebblekv.Open(filepath.Join(folder, "store"), pebblekv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := fold.DigestTree(store, app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := tree.Node("")
+	if err := errors.Join(err, store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return hex.EncodeToString(root.Digest[:])
 }
 
 // emptied deletes the application at the origin: at their next contact nothing of it is left at the copies.

@@ -55,14 +55,14 @@ func (x *Index) Applied() {
 	x.Discard()
 }
 
-// Forget drops what is kept in memory: ordinals may belong to other inputs now, as after a snapshot of another log.
+// Forget empties the caches in memory. Its caller has taken a snapshot of another log, in which ordinals belong to other inputs.
 func (x *Index) Forget() {
 	x.commit.Lock()
 	defer x.commit.Unlock()
 	x.forgetMemory()
 }
 
-// forgetMemory drops what is kept in memory, and outdates a step that is under way.
+// forgetMemory empties the caches in memory, and outdates a running step.
 func (x *Index) forgetMemory() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
