@@ -28,14 +28,16 @@ type write struct {
 type place struct {
 	Phase                      string
 	Cursor, Head, Queued, Sent uint64
+	Problem                    string
 }
 
-func (r *round) place(h *host) (p place) {
+func (r *round) place(h *host) place {
+	h.place = place{}
 	status, out, err := r.ask(h, "GET", "/v2/sync/status", nil)
-	if err != nil || status != 200 || !convert(out["copy"].(object), &p) {
-		return place{}
+	if err != nil || status != 200 || !convert(out["copy"].(object), &h.place) {
+		h.place.Problem = fmt.Sprintf("%d, %v, %v", status, err, out)
 	}
-	return p
+	return h.place
 }
 
 // idle reports whether all replicas that are connected are in sync with the origin.

@@ -122,6 +122,7 @@ type host struct {
 	life   int             // of the store: another one after each rollback and restore
 	seen   map[string]bool // inputs that it showed in this life
 	saved  *saved          // the latest; nil: none
+	place  place           // of a replica, the last that was asked for
 }
 
 // saved is an earlier state of a host's folder: a copy, or a backup.
@@ -178,8 +179,18 @@ func newRound(t *testing.T, p programs, seed uint64) *round {
 		h.way = newLink(t, address)
 		r.start(h)
 	}
-	until(t, "all have the application", func() bool { return r.idle() })
+	t.Cleanup(r.tell)
+	until(t, "all have the application", r.idle)
 	return r
+}
+
+// tell logs where the replicas of a round that has failed were last.
+func (r *round) tell() {
+	for _, h := range r.hosts[1:] {
+		if r.t.Failed() {
+			r.t.Logf("%s: %+v", h.name, h.place)
+		}
+	}
 }
 
 // host adds a host.
