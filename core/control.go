@@ -54,6 +54,7 @@ type ControlOptions struct {
 	Hosted Pictures     // swept and collected by Step, where they can be
 	Clock  func() time.Time
 	Rand   io.Reader // ids, keys and secrets are made from it
+	Seals  io.Reader // keys of the logs' seals are made from it, see [partition.Partition.Seal]; nil means that logs have none
 
 	// Detach is told of an application that was deleted, perhaps more than once, and returns when
 	// nothing will write to it any more: what it holds is removed next. nil means that nothing writes to
@@ -123,6 +124,11 @@ func partitionOptions(o *ControlOptions, app catalog.AppID) (partition.Options, 
 	p := partition.Options{Store: o.Store, App: app, Site: log.Origin, Clock: o.Clock}
 	if _, err := io.ReadFull(o.Rand, p.Epoch[:]); err != nil {
 		return p, fmt.Errorf("random source: %w", err)
+	}
+	if o.Seals != nil {
+		if _, err := io.ReadFull(o.Seals, p.Secret[:]); err != nil {
+			return p, fmt.Errorf("random source: %w", err)
+		}
 	}
 	return p, nil
 }

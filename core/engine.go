@@ -59,6 +59,7 @@ type Options struct {
 	Hosted Pictures // keeps the pictures that come as base64; *blob.Hosted
 	Clock  func() time.Time
 	Rand   io.Reader // ids are made from it; fit for secrets
+	Seals  io.Reader // keys of the logs' seals are made from it, see [partition.Partition.Seal]; nil means that logs have none
 
 	Tokens   api.Tokens   // issues and reads access tokens; nil: there are none
 	Accounts api.Accounts // people whom applications belong to; nil: there are none
@@ -126,7 +127,7 @@ func Open(o Options) (*Engine, error) {
 // openControl opens the register, of an engine of one application only to be read.
 func (e *Engine) openControl(o *Options) (err error) {
 	c := ControlOptions{
-		Store: o.Store, Models: o.Models, Hosted: o.Hosted, Clock: o.Clock, Rand: o.Rand,
+		Store: o.Store, Models: o.Models, Hosted: o.Hosted, Clock: o.Clock, Rand: o.Rand, Seals: o.Seals,
 		Detach: func(app string) { e.apps.detach(app) },
 	}
 	if o.App != "" {

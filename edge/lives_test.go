@@ -1,14 +1,19 @@
 package main_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv/pebblekv"
 	"github.com/sightline-dev/sightline/web/process"
 )
 
@@ -186,4 +191,149 @@ func restoredOrigin(t *testing.T, binary string) {
 	if !l.has(l.edge, "second") || l.has(l.edge, "first") || len(l.conflicts(l.edge)) > 0 {
 		t.Errorf("the edge lists %v as conflicts", l.conflicts(l.edge))
 	}
+}
+
+// takenBack restores an origin from a backup: what was written at the origin since, and an edge has pulled, comes back with the same places
+// in the log, and what was deleted stays deleted. After a second restore the origin is written to before the edge finds it: everything comes back
+// behind that, and the origin lists what conflicts with it, with its content.
+func takenBack(t *testing.T, binary string) {
+	l := newLiving(t, binary)
+	hub := hubOf(t, binary)
+	names := photos(t)
+	c := l.hub.as(t, l.key)
+	var inputs []object
+	for i, name := range names[:8] {
+		inputs = append(inputs, input(fmt.Sprintf("in-%d", i), photo(t, name), []string{"north", "south"}[i%2]))
+	}
+	c.must("POST", "/v2/inputs", object{"inputs": inputs})
+	c.settle(8)
+	backup := filepath.Join(t.TempDir(), "backup")
+	command(t, hub, "backup", backup, "--data", l.data, "--quiet")
+
+	taught(t, c, names)
+	c.must("POST", "/v2/concepts", object{"concepts": []object{{"id": "late", "name": "late"}}})
+	c.must("POST", "/v2/inputs", object{"inputs": []object{input("late", photo(t, names[9]), "late")}})
+	c.must("DELETE", "/v2/inputs/in-7", nil)
+	l.add(l.edge, "of-edge")
+	l.until("the edge has all", func() bool {
+		at := copies(t, binary, l.folder)[0]
+		return at.Phase == "current" && at.Pending == 0 && l.has(l.edge, "late", "of-edge") && l.has(l.hub, "of-edge") && !l.has(l.edge, "in-7")
+	})
+	head := copies(t, binary, l.folder)[0].Cursor
+	late := photo(t, names[9])
+	if l.picture(l.edge, "late") != late { // which the edge has then
+		t.Error("the picture at the edge is another")
+	}
+	whole := func(more ...string) bool {
+		for _, srv := range []*server{l.hub, l.edge} {
+			if !l.has(srv, append(more, "in-0", "late", "of-edge")...) || l.has(srv, "in-7") {
+				return false
+			}
+		}
+		at := copies(t, binary, l.folder)[0]
+		return at.Phase == "current" && at.Pending == 0
+	}
+	restore := func(name string) {
+		l.way.set(true)
+		l.hub.terminate(t)
+		data := filepath.Join(t.TempDir(), name)
+		command(t, hub, "restore", backup, "--data", data, "--quiet")
+		l.data = data
+		l.hub = serve(t, hub, data, "--listen", strings.TrimPrefix(l.hub.base, "http://"))
+		if l.has(l.hub, "late") || !l.has(l.hub, "in-7") {
+			t.Fatal("the backup was not restored")
+		}
+	}
+
+	restore("first")
+	l.way.set(false)
+	l.until("everything is back", func() bool { return whole() })
+	c = l.hub.as(t, l.key)
+	if code := at(t, c.must("GET", "/v2/models/halves", nil), "model", "model_version", "status", "code"); code != 21100.0 {
+		t.Errorf("the version that was trained is at %v", code)
+	}
+	c.must("POST", "/v2/models/halves/outputs", object{"inputs": []object{{"data": object{"image": object{"base64": photo(t, names[0])}}}}})
+	c.must("GET", "/v2/concepts/late", nil)
+	if bytes := l.picture(l.hub, "late"); bytes != late {
+		t.Errorf("the picture that came back has %d bytes", len(bytes))
+	}
+	if x := copies(t, binary, l.folder)[0]; x.Renewed != "" || x.Conflicts > 0 || x.Cursor < head {
+		t.Errorf("the edge reports %+v, and was at %d", x, head)
+	}
+	if x := l.listed(l.hub); len(x) > 0 {
+		t.Errorf("the origin lists %v", x)
+	}
+	l.sameDigests()
+
+	restore("second")
+	c = l.hub.as(t, l.key)
+	c.must("POST", "/v2/inputs", object{"inputs": []object{input("late", photo(t, names[10]), "other"), input("new", photo(t, names[11]))}})
+	l.way.set(false)
+	l.until("everything is back", func() bool { return whole("new") && len(l.listed(l.hub)) > 0 })
+	if x := l.listed(l.hub); len(x) != 1 || at(t, x[0], "kind") != "input_create" || at(t, x[0], "input_id") != "late" || !strings.Contains(fmt.Sprint(x[0]), "late") {
+		t.Errorf("the origin lists %v", x)
+	}
+	l.sameDigests()
+}
+
+// listed are the conflicts that a server lists.
+func (l *living) listed(srv *server) []any {
+	l.t.Helper()
+	_, out, err := srv.as(l.t, l.key).do("GET", "/v2/sync/conflicts", nil) // 404 at an origin that has none
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	all, _ := out["conflicts"].([]any)
+	return all
+}
+
+// picture is the picture of an input at a server, as base64.
+func (l *living) picture(srv *server, id string) string {
+	l.t.Helper()
+	image := fmt.Sprint(at(l.t, srv.as(l.t, l.key).must("GET", "/v2/inputs/"+id, nil), "input", "data", "image", "url"))
+	res, err := asking.Get(image)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(data)
+}
+
+// sameDigests compares the states of the origin and the edge, which stop for it.
+func (l *living) sameDigests() {
+	l.t.Helper()
+	app, err := catalog.ParseAppID(l.app)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.edge.terminate(l.t)
+	l.hub.terminate(l.t)
+	var roots [2][32]byte
+	for i, folder := range []string{l.data, l.folder} {
+		store, err := pebblekv.Open(filepath.Join(folder, "store"), pebblekv.Options{})
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		tree, err := fold.DigestTree(store, app)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		root, err := tree.Node("")
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		if roots[i] = root.Digest; store.Close() != nil {
+			l.t.Fatal("the store does not close")
+		}
+	}
+	if roots[0] != roots[1] {
+		l.t.Errorf("digests %x of the origin and %x of the edge", roots[0], roots[1])
+	}
+	l.hub = serve(l.t, hubOf(l.t, l.binary), l.data, "--listen", strings.TrimPrefix(l.hub.base, "http://"))
+	l.edge = serve(l.t, l.binary, l.folder)
+	l.until("the edge is current", func() bool { return copies(l.t, l.binary, l.folder)[0].Phase == "current" })
 }

@@ -229,6 +229,7 @@ var statuses = []status{
 	{fold.ErrPrefix, 500, 99009, "Internal error"},
 	{catalog.ErrOrder, 500, 99009, "Internal error"},
 	{partition.ErrReplica, 500, 99009, "Internal error"},
+	{partition.ErrRestored, 500, 99009, "Internal error"},
 	{partition.ErrNoSite, 503, 40030, "Service busy"},
 	{partition.ErrOutbox, 507, 39998, "Writes disabled"},
 	{partition.ErrSite, 500, 99009, "Internal error"},

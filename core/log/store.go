@@ -15,7 +15,7 @@ import (
 
 // Store is a [Log] on a kv store, under a prefix of its keys:
 //
-//	prefix m          → 1 epoch, 2 floor, 3 chain before the floor
+//	prefix m          → 1 epoch, 2 floor, 3 chain before the floor, 4 renewed, 5 last entry of the backup
 //	prefix e seq      → chain of 16 bytes, operation          seq: 8 bytes, big-endian
 //
 // One Append is one batch.
@@ -27,6 +27,8 @@ type Store struct {
 	epoch    Epoch
 	floor    uint64
 	base     Chain  // before floor
+	renewed  bool   // the log was restored from a backup
+	backup   uint64 // last entry then
 	appended uint64 // last entry in the store
 	chain    Chain  // at appended
 	durable  uint64 // last entry that outlives a crash
@@ -117,6 +119,8 @@ func (l *Store) encodeMeta() []byte {
 	e.Hash(1, l.epoch[:])
 	e.Uint(2, l.floor)
 	e.Hash(3, l.base[:])
+	e.Bool(4, l.renewed)
+	e.Uint(5, l.backup)
 	return e.Bytes(nil)
 }
 
@@ -130,6 +134,10 @@ func (l *Store) decodeMeta(data []byte) error {
 			l.floor = d.Uint()
 		case 3:
 			d.Hash(l.base[:])
+		case 4:
+			l.renewed = d.Bool()
+		case 5:
+			l.backup = d.Uint()
 		}
 	}
 	return d.Err()
@@ -159,13 +167,20 @@ func (l *Store) Epoch() Epoch { return l.epoch }
 func (l *Store) Renew(e Epoch) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before := l.epoch
-	l.epoch = e
+	before, renewed, backup := l.epoch, l.renewed, l.backup
+	l.epoch, l.renewed, l.backup = e, true, l.appended
 	if err := l.settle(); err != nil {
-		l.epoch = before
+		l.epoch, l.renewed, l.backup = before, renewed, backup
 		return err
 	}
 	return nil
+}
+
+// Renewed reports whether the log was restored from a backup, and returns the last entry that the backup had.
+func (l *Store) Renewed() (backup uint64, renewed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.backup, l.renewed
 }
 
 // Head implements [Log].

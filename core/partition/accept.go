@@ -61,6 +61,15 @@ func (p *Partition) Accept(ctx context.Context, ops []log.Op, also func(*kv.Batc
 // AcceptOf is [Partition.Accept] for operations that lives of a replica made: those of the operation before the first, and of
 // ops, as far as it has noted them. Nothing is appended where the log has the same operations of the site by other lives: ErrLife.
 func (p *Partition) AcceptOf(ctx context.Context, ops []log.Op, lives []Life, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
+	return p.accept(ctx, ops, lives, false, also)
+}
+
+// AcceptAgain is [Partition.AcceptOf] for operations that the log had before it was restored from a backup.
+func (p *Partition) AcceptAgain(ctx context.Context, ops []log.Op, lives []Life, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
+	return p.accept(ctx, ops, lives, true, also)
+}
+
+func (p *Partition) accept(ctx context.Context, ops []log.Op, lives []Life, again bool, also func(*kv.Batch)) (verdicts []fold.Verdict, last uint64, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
 	}
@@ -73,7 +82,7 @@ func (p *Partition) AcceptOf(ctx context.Context, ops []log.Op, lives []Life, al
 	if err := p.prepareOps(ops); err != nil {
 		return nil, 0, fmt.Errorf("accept: %w", err)
 	}
-	a, err := p.admit(ops, lives, also)
+	a, err := p.admit(ops, lives, again, also)
 	if err != nil {
 		return nil, 0, fmt.Errorf("accept: %w", err)
 	}
@@ -147,7 +156,7 @@ type admitted struct {
 }
 
 // admit appends those operations that the log has not.
-func (p *Partition) admit(ops []log.Op, lives []Life, also func(*kv.Batch)) (a admitted, err error) {
+func (p *Partition) admit(ops []log.Op, lives []Life, again bool, also func(*kv.Batch)) (a admitted, err error) {
 	p.appending.Lock()
 	defer p.appending.Unlock()
 	if err := p.whyClosed(); err != nil {
@@ -192,6 +201,10 @@ func (p *Partition) admit(ops []log.Op, lives []Life, also func(*kv.Batch)) (a a
 			putLife(beside, p.o.App, site, l)
 		}
 	}
+	kills, err := p.deletedEarly(vetted, again, &beside)
+	if err != nil {
+		return a, err
+	}
 	if err := p.reserve(vetted, beside); err != nil {
 		return a, err
 	}
@@ -200,20 +213,15 @@ func (p *Partition) admit(ops []log.Op, lives []Life, also func(*kv.Batch)) (a a
 	p.waiting.Lock()
 	p.tickets[a.first] = &ticket{verdicts: make([]fold.Verdict, len(vetted))}
 	p.waiting.Unlock()
-	if _, a.wait, err = p.log.Append(vetted, beside); err != nil {
+	if _, a.wait, err = p.log.Append(append(vetted[:len(vetted):len(vetted)], kills...), beside); err != nil {
 		p.unreserve(vetted)
 		p.waiting.Lock()
 		delete(p.tickets, a.first)
 		p.waiting.Unlock()
 		return a, err
 	}
-	end := vetted[len(vetted)-1]
-	p.others.mu.Lock()
-	defer p.others.mu.Unlock()
-	if p.others.heard == nil {
-		p.others.heard = map[log.Site]heard{}
-	}
-	p.others.heard[site] = heard{seq: end.Dot.Seq, at: end.At}
+	p.hear(vetted[len(vetted)-1:])
+	p.hear(kills)
 	return a, nil
 }
 

@@ -235,6 +235,9 @@ func (m *mix) renew() error {
 	}
 	old, site := m.note.site, r.renewal.site
 	after := max(r.renewal.last, p.log.Floor()-1)
+	if err := m.leave(r.renewal.last); err != nil {
+		return err
+	}
 	x := &renewed{}
 	var failed error
 	err := p.log.Read(after+1, func(e log.Entry) bool {

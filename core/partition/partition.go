@@ -23,6 +23,10 @@ type Options struct {
 	Epoch log.Epoch        // random: name of a log that begins now, and of the life of a replica that does; an older log keeps its own
 	Index *index.Options   // nil: the partition has no index, like the control partition
 
+	// Secret is random: the key by which a log that has none knows its entries again when replicas give them back, see
+	// [Partition.Seal]. Zero: such a log gets no key.
+	Secret [32]byte
+
 	// Replica makes the partition a copy of another one, whose log it pulls; nil: it has a log
 	// of its own.
 	Replica *Replica
@@ -48,6 +52,7 @@ type Partition struct {
 	clock   *log.Clock
 	index   *index.Index
 	replica *replica // nil: the partition has a log of its own
+	sealKey []byte   // nil: the log has none
 
 	// appending is held while operations get their numbers and are appended: never during a sync.
 	appending sync.Mutex
@@ -95,6 +100,9 @@ func Open(o Options) (*Partition, error) {
 	err := p.openReplica()
 	if err == nil {
 		err = p.openLog()
+	}
+	if err == nil {
+		err = p.openRestored()
 	}
 	if err == nil {
 		err = p.openLife()

@@ -21,6 +21,8 @@ type Run struct {
 	Chain    log.Chain // of the log up to To
 	Entries  []log.Entry
 	Stable   uint64          // last entry that the origin will never lose; 0: as it was
+	Lives    []SiteLife      // that made the entries, as far as the origin noted them
+	Seal     []byte          // by which the origin knows the log up to To again; nil: none
 	Also     func(*kv.Batch) // adds what the entries need beside them, such as derived records; nil: nothing
 }
 
@@ -150,6 +152,9 @@ func (p *Partition) pull(r *Run) ([]Told, error) {
 		return nil, err
 	}
 	if err := m.entries(r.Entries); err != nil {
+		return nil, err
+	}
+	if err := m.keepRun(r); err != nil {
 		return nil, err
 	}
 	return m.told, m.finish()
@@ -347,6 +352,9 @@ func (m *mix) finish() error {
 		if err := p.forgetTokens(p.tx, m.note.site, stable); err != nil {
 			return err
 		}
+	}
+	if err := m.forgetKept(); err != nil {
+		return err
 	}
 	p.tx.Put(noteKey(p.o.App), m.note.encode())
 	c.moved = func() {

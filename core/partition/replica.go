@@ -37,6 +37,7 @@ type Replica struct {
 	Site  log.Site // our own, leased; 0: the one that is kept, or none yet
 	Limit uint64   // own operations that may wait for the origin; 0 means 10,000
 	Batch int      // bytes of a batch, about, while a snapshot is taken; 0 means 8 MiB
+	Keep  uint64   // bytes of pulled entries that are kept for an origin that is restored from a backup; 0 means 32 MiB
 }
 
 // defaultLimit is how many own operations may wait for the origin.
@@ -62,6 +63,7 @@ type Conflict struct {
 type replica struct {
 	limit uint64
 	batch int
+	keep  uint64
 	note
 	pending   *fold.Fold // of operations of our own, over the state that is visible
 	confirmed uint64     // last own operation that was folded from the log
@@ -77,6 +79,7 @@ type note struct {
 	site   log.Site
 	acked  []acked // own operations in the log that may not be stable, oldest first
 	torn   bool    // the state is half of a snapshot's: the rest did not come
+	kept   keeping
 }
 
 // acked says that own operations up to one are in the log up to an entry.
@@ -99,6 +102,10 @@ func (n *note) encode() []byte {
 		e.Close(at)
 	}
 	e.Bool(7, n.torn)
+	e.Uint(8, uint64(n.kept.run))
+	e.Uint(9, n.kept.since)
+	e.Uint(10, n.kept.bytes)
+	e.Hash(11, n.kept.epoch[:])
 	return e.Bytes(nil)
 }
 
@@ -120,6 +127,14 @@ func decodeNote(data []byte) (n note, err error) {
 			n.acked = append(n.acked, decodeAcked(d.Message()))
 		case 7:
 			n.torn = d.Bool()
+		case 8:
+			n.kept.run = d.Uint32()
+		case 9:
+			n.kept.since = d.Uint()
+		case 10:
+			n.kept.bytes = d.Uint()
+		case 11:
+			d.Hash(n.kept.epoch[:])
 		}
 	}
 	return n, d.Err()
@@ -178,12 +193,15 @@ func (p *Partition) openReplica() error {
 	if !known && h.Seq > 0 {
 		return fmt.Errorf("the store has its own log: %w", ErrReplica)
 	}
-	r := &replica{limit: p.o.Replica.Limit, batch: p.o.Replica.Batch, pending: fold.NewPending(p.o.App, p.o.Rules)}
+	r := &replica{limit: p.o.Replica.Limit, batch: p.o.Replica.Batch, keep: p.o.Replica.Keep, pending: fold.NewPending(p.o.App, p.o.Rules)}
 	if r.limit == 0 {
 		r.limit = defaultLimit
 	}
 	if r.batch == 0 {
 		r.batch = defaultBatch
+	}
+	if r.keep == 0 {
+		r.keep = defaultKeep
 	}
 	if known {
 		if r.note, err = decodeNote(data); err != nil {

@@ -123,6 +123,9 @@ func (p *Partition) Analysed(dots []log.Dot, put func(w kv.Writer, inputs []cata
 		inputs = append(inputs, in)
 	}
 	put(p.tx, inputs)
+	if p.index == nil {
+		return p.o.Store.Apply(p.tx.Batch())
+	}
 	if err := p.index.Analysed(p.tx, inputs); err != nil {
 		p.index.Discard()
 		return fmt.Errorf("index: %w", err)

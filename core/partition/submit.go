@@ -104,6 +104,9 @@ func (p *Partition) append(who Who, bodies []log.Body, also func(*kv.Batch)) (fi
 	if born {
 		p.noteLife(beside, site, p.last+1)
 	}
+	if err := p.deletesAll(ops, &beside); err != nil {
+		return 0, made, nil, nil, err
+	}
 	if err := p.reserve(ops, beside); err != nil {
 		return 0, made, nil, nil, err
 	}

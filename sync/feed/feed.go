@@ -153,6 +153,7 @@ var routes = []route{
 	{"POST", "/session", (*call).session, sends},
 	{"GET", "/changes", (*call).changes, sends},
 	{"POST", "/push", (*call).push, takes},
+	{"POST", "/back", (*call).back, takes},
 	{"GET", "/snapshot", (*call).snapshot, sends},
 	{"GET", "/snapshot/", (*call).chunk, sends},
 	{"GET", "/digest", (*call).digest, sends},

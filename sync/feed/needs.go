@@ -200,7 +200,9 @@ func (n *needs) analyse(base [32]byte, ops []log.Op, wants []want) error {
 }
 
 // also adds what goes with the operations to their batch.
-func (n *needs) also(b *kv.Batch) {
+func (n *needs) also(b *kv.Batch) { n.put(b) }
+
+func (n *needs) put(b kv.Writer) {
 	app, err := catalog.ParseAppID(n.c.app)
 	if err != nil {
 		panic(err) // it is open

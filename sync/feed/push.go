@@ -32,7 +32,9 @@ func (c *call) push() (api.Response, error) {
 	if err == nil {
 		err = partOf(uint64(m.Partition))
 	}
-	if err == nil {
+	if err == nil && m.Again {
+		err = c.wrote(p, m.Site)
+	} else if err == nil {
 		err = c.writes(m.Site)
 	}
 	if err != nil {
@@ -121,7 +123,7 @@ func (c *call) accept(p *partition.Partition, m *wire.Push, ops []log.Op, out *w
 	n := needs{c: c, p: p, had: had}
 	defer n.release()
 	also := n.also
-	if why := c.older(m.App, m.Site); why != "" {
+	if why := c.older(m.App, m.Site); why != "" && !m.Again {
 		if also, err = keepRefused(p, fresh, why); err != nil {
 			return err
 		}
@@ -140,7 +142,11 @@ func (c *call) accept(p *partition.Partition, m *wire.Push, ops []log.Op, out *w
 	for i := range m.Lives {
 		lives[i] = partition.Life(m.Lives[i])
 	}
-	verdicts, last, err := p.AcceptOf(c.ctx, fresh, lives, also)
+	accept := p.AcceptOf
+	if m.Again {
+		accept = p.AcceptAgain
+	}
+	verdicts, last, err := accept(c.ctx, fresh, lives, also)
 	if err != nil && !(errors.Is(err, kv.ErrFull) && len(verdicts) > 0) {
 		return err
 	}

@@ -238,6 +238,9 @@ func (c *call) grant(at *wire.Position, m *wire.Session, site log.Site) (wire.Gr
 	if len(m.Partitions) == 1 {
 		g.Detail = c.older(at.App, site)
 	}
+	if g.Backup, g.BackupChain, g.Restored, err = p.Backup(); err != nil {
+		return g, err
+	}
 	rules := max(h.Fold, fold.First) // a newer version of them begins with an entry
 	switch leads, err := leadsOn(l, at.Epoch, at.Seq, &at.Chain); {
 	case err != nil:

@@ -49,7 +49,7 @@ func (m *Machine) answer(a *Answer) error {
 
 // bodyLimits bound the bytes that are held of an answer.
 var bodyLimits = [lanes]int{
-	laneSession: 1 << 20, laneRebase: maxObject, laneAhead: maxObject, lanePull: 64 << 10, laneUpload: 1 << 20, lanePush: 1 << 20,
+	laneSession: 1 << 20, laneBack: 1 << 20, laneRebase: maxObject, laneAhead: maxObject, lanePull: 64 << 10, laneUpload: 1 << 20, lanePush: 1 << 20,
 	laneAudit: wire.MaxMessage, laneDownload: maxBlobBytes,
 }
 
@@ -130,6 +130,8 @@ func (m *Machine) finish(i int, l *lane, a *Answer) error {
 	switch i {
 	case laneSession:
 		err = m.offered(l, body)
+	case laneBack:
+		err = m.tookBack(l, body)
 	case laneRebase, laneAhead:
 		err = m.gotSnapshot(i, body, a)
 	case lanePull:

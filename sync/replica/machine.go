@@ -36,6 +36,11 @@ type Partition interface {
 	Fork(issued, had uint64, theirs []partition.Life) (last uint64, forked bool, err error)
 	Renew(site log.Site, last uint64) error
 	Renewing() bool
+	KeptOf() log.Epoch
+	KeptFrom(backup uint64, chain log.Chain) (partition.KeptAt, error)
+	KeptAfter(at partition.KeptAt, yield func(partition.Kept) bool) error
+	ConfirmedSites() ([]log.Site, error)
+	ConfirmedAfter(site log.Site, after uint64, yield func(log.Op) bool) error
 	Lives(site log.Site, from, to uint64) ([]partition.Life, error)
 	Pull(ctx context.Context, r partition.Run) ([]partition.Told, error)
 	Rebase(ctx context.Context, s partition.Snapshot) error
@@ -95,6 +100,7 @@ type Options struct {
 // The lanes, in the order in which they are looked at.
 const (
 	laneSession = iota
+	laneBack
 	laneRebase
 	laneAhead
 	lanePull
@@ -105,7 +111,7 @@ const (
 	lanes
 )
 
-var laneNames = [lanes]string{"session", "rebase", "ahead", "pull", "upload", "push", "audit", "download"}
+var laneNames = [lanes]string{"session", "back", "rebase", "ahead", "pull", "upload", "push", "audit", "download"}
 
 // Machine is one replica's side of the protocol. It is not safe for concurrent use.
 type Machine struct {
@@ -126,6 +132,7 @@ type Machine struct {
 	session session
 	issued  uint64 // own operations when the session was asked for
 	renewal renewal
+	back    back
 	pull    pull
 	push    push
 	upload  upload
@@ -266,12 +273,23 @@ func (m *Machine) advance() error {
 
 // start has a lane make its next request, if it has one to make.
 func (m *Machine) start(i int, l *lane) error {
+	if m.returning() {
+		switch i {
+		case laneBack:
+			return m.startBack(l)
+		case laneUpload:
+			return m.startUpload(l)
+		}
+		return nil
+	}
 	if i != laneSession && (!m.session.held || m.session.drains && i != laneUpload && i != lanePush) {
 		return nil
 	}
 	switch i {
 	case laneSession:
 		return m.startSession(l)
+	case laneBack:
+		return nil
 	case laneRebase:
 		return m.startRebase(l)
 	case laneAhead:

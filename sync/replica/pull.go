@@ -222,8 +222,12 @@ func (m *Machine) entries(l *lane, body []byte) error {
 		return fmt.Errorf("%w: %d entries from %d to %d", errAnswer, len(entries), e.From, e.To)
 	}
 	m.told.head = max(m.told.head, e.To)
+	lives := make([]partition.SiteLife, len(e.Lives))
+	for i, l := range e.Lives {
+		lives[i] = partition.SiteLife{Site: l.Site, Life: partition.Life(l.Life)}
+	}
 	told, err := m.p.Pull(context.Background(), partition.Run{
-		Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Entries: entries,
+		Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Entries: entries, Lives: lives, Seal: e.Seal,
 		Also: func(b *kv.Batch) { b.Append(&beside) },
 	})
 	if err == nil || errors.Is(err, kv.ErrFull) {

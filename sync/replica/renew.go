@@ -62,22 +62,24 @@ func (m *Machine) leave(r renewal) {
 	m.cancel(&m.lane[lanePush])
 }
 
-// forgotten asks for another site if the origin does not know ours, or says that it belongs to another. After a restore of the origin
-// from a backup that is older than the lease, its log has none of our operations. An edge that was restored without its identity, and
-// enrolled as another edge, meets the same log. A replica with a secret keeps its site there: only its secret is wrong.
+// forgotten asks for another site if the origin does not know ours, or says that it belongs to another. If the origin was restored from a
+// backup that is older than the lease, it is given first what it lacks: it may have our operations from other replicas. An edge that was
+// restored without its identity, and enrolled as another edge, meets the same log. A replica with a secret keeps its site there: only its
+// secret is wrong.
 func (m *Machine) forgotten(r *wire.Refusal) bool {
 	c := m.p.Cursor()
-	if r.Epoch == (log.Epoch{}) || c.Epoch == (log.Epoch{}) || m.p.Site() == 0 {
+	switch {
+	case r.Epoch == (log.Epoch{}) || c.Epoch == (log.Epoch{}) || m.p.Site() == 0:
 		return false
-	}
-	x := renewal{epoch: r.Epoch}
-	if r.Epoch == c.Epoch {
-		if len(m.note.secretOf(m.p.Site())) > 0 {
-			return false
-		}
+	case r.Epoch != c.Epoch:
+		m.give(back{epoch: r.Epoch, leaves: true, issued: m.issued})
+	case len(m.note.secretOf(m.p.Site())) > 0:
+		return false
+	default:
+		x := renewal{epoch: r.Epoch}
 		_, x.last = m.p.Outbox() // later ones may be in the log: sent again they are duplicates
+		m.leave(x)
 	}
-	m.leave(x)
 	return true
 }
 

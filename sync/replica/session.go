@@ -79,6 +79,10 @@ func (m *Machine) offered(l *lane, body []byte) error {
 	if g.Do < wire.DoTail || g.Do > wire.DoPause || g.Epoch == (log.Epoch{}) {
 		return fmt.Errorf("%w: unknown instruction %d in epoch %x", errAnswer, g.Do, g.Epoch)
 	}
+	if lacks, err := m.lacking(&o, g); err != nil || lacks {
+		m.renewal.wanted = m.renewal.wanted && !lacks
+		return err
+	}
 	if m.renewal.wanted {
 		return m.renew(l, &o)
 	}
@@ -282,6 +286,8 @@ func (m *Machine) refusedHere(i int, r *wire.Refusal, status int) (done bool, er
 	switch i {
 	case lanePush:
 		return m.pushRefused(r, status), nil
+	case laneBack:
+		return m.backRefused(r, status), nil
 	case laneRebase, laneAhead:
 		return m.snapshotRefused(status), nil
 	case laneUpload:

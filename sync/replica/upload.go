@@ -137,7 +137,7 @@ func contentRange(from, to, size uint64) string {
 // askHave asks which of the next pictures the origin has, if an operation waits for one.
 func (m *Machine) askHave(l *lane) error {
 	u := &m.upload
-	if u.first.IsZero() {
+	if u.first.IsZero() && !m.returning() {
 		if _, err := m.batch(); err != nil { // it may begin with one
 			return err
 		}
@@ -148,7 +148,7 @@ func (m *Machine) askHave(l *lane) error {
 	}
 	u.asked = u.asked[:0]
 	seen := map[blob.Hash]bool{}
-	err := m.p.Pending(m.push.accepted, func(op log.Op) bool {
+	err := m.waiting(func(op log.Op) bool {
 		picture, object := carried(&op)
 		for _, h := range [...]blob.Hash{picture, object} {
 			if !h.IsZero() && !u.known[h] && !seen[h] {
@@ -156,7 +156,7 @@ func (m *Machine) askHave(l *lane) error {
 				u.asked = append(u.asked, h)
 			}
 		}
-		return len(u.asked) < askedHashes && op.Dot.Seq < m.push.accepted+16*askedHashes
+		return len(u.asked) < askedHashes
 	})
 	if err != nil || len(u.asked) == 0 {
 		u.first = blob.Hash{}
@@ -185,6 +185,7 @@ func (m *Machine) uploaded(l *lane, status int, body []byte) error {
 	m.told.sentBlobs++
 	u.queue, u.data = u.queue[1:], nil
 	m.lane[lanePush].well()
+	m.lane[laneBack].well()
 	return nil
 }
 

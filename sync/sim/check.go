@@ -70,7 +70,7 @@ func (w *world) inspect(r *party) error {
 	if err != nil {
 		return err
 	}
-	if err := w.outbox(r); err != nil {
+	if err := joined(w.outbox(r), w.keeps(r)); err != nil {
 		return err
 	}
 	return w.visible(r, c.Seq)
@@ -127,13 +127,19 @@ func (w *world) outbox(r *party) error {
 	if err != nil {
 		return err
 	}
+	held := map[log.Dot]bool{}
+	if w.origin.life > 0 {
+		if err := r.kept(func(op log.Op, _ bool) { held[op.Dot] = true }); err != nil {
+			return err
+		}
+	}
 	for _, dot := range r.promised {
 		at, ok := o.at[dot]
 		if x := r.refused[dot]; x.epoch == c.Epoch && x.code != 0 && ok && at <= c.Seq && conflicts[dot] == 0 {
 			return fmt.Errorf("I2: operation %v ended %v and is among no conflicts", dot, x.code)
 		}
 		switch {
-		case !ok && !pending[dot]:
+		case !ok && !pending[dot] && !held[dot] && !w.origin.listed[dot]:
 			return fmt.Errorf("I2: operation %v was acknowledged and is nowhere", dot)
 		case ok && at <= c.Seq && pending[dot]:
 			return fmt.Errorf("I3: operation %v is entry %d, pulled to %d, and pending", dot, at, c.Seq)
@@ -181,10 +187,10 @@ func (w *world) complete(p *party, r catalog.Reader, seq uint64) error {
 		if in.Code == catalog.InputReady {
 			// What the log deletes later on may have lost its derived record at the origin already.
 			// What a replica made, saw die and offers again, since the log that said so was restored, may
-			// have lost it here; the log brings it with the entry.
+			// have lost it here; the log brings it with the entry. An origin that has lost the picture at a restore lists the input.
 			log := w.log(p)
 			again := w.origin.life > 0 && in.Dot.Site == p.part.Site() && (log.at[in.Dot] == 0 || log.at[in.Dot] > seq)
-			if _, err := r.Derived(base, &in); err != nil && log.killed[in.Dot] == 0 && !again {
+			if _, err := r.Derived(base, &in); err != nil && log.killed[in.Dot] == 0 && !again && !w.origin.listed[in.Dot] {
 				wrong = fmt.Errorf("I9: input %q of %v is at 30000: %w", in.ID, in.Dot, err)
 			}
 		}

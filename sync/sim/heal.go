@@ -42,6 +42,9 @@ func (w *world) heal() {
 			w.fail(w.inspect(r))
 		}
 	}
+	if w.failed == nil {
+		w.fail(w.paid())
+	}
 	if w.failed == nil && !w.o.LocalOnly && w.rng.IntN(8) == 0 {
 		w.erase()
 	}

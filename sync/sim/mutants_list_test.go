@@ -230,6 +230,76 @@ var mutants = []mutant{
 		to:   "	if !$ {\n\t\town = m.p.replica.ours(own)\n\t}",
 	},
 	{
+		name: "tokens stay at the old site", file: "core/partition/lives.go",
+		from: "			value, err := p.tx.Get(key(p.o.App, e.Op.Dot))\n",
+		to:   "			value, err := p.tx.Get(key(p.o.App, e.Op.Dot))\n			if $ {\n				break\n			}\n",
+	},
+	{
+		name: "pulled entries are not kept", file: "core/partition/kept.go",
+		from: "		p.tx.Put(keptKey(p.o.App, KeptAt{m.note.kept.run, x.Seq}), value)",
+		to:   "		if !$ {\n			p.tx.Put(keptKey(p.o.App, KeptAt{m.note.kept.run, x.Seq}), value)\n		}",
+	},
+	{
+		name: "kept entries go before they are stable", file: "core/partition/kept.go",
+		from: "	always := func() bool { return true }\n",
+		to:   "	always := func() bool { return true }\n	if $ {\n		n.cursor.Stable = n.cursor.Seq\n	}\n",
+	},
+	{
+		name: "a snapshot of a restored log drops what was kept", file: "core/partition/kept.go",
+		from: "	k := &m.note.kept\n	k.run,",
+		to:   "	k := &m.note.kept\n	if $ {\n		m.p.tx.DeleteRange(under(m.p.o.App, keptName))\n	}\n	k.run,",
+	},
+	{
+		name: "operations of a site that is left are dropped", file: "core/partition/lives.go",
+		from: "	if err := m.leave(r.renewal.last); err != nil {",
+		to:   "	if err := m.leave(r.renewal.last); err != nil || $ {\n		m.p.tx.DeleteRange(under(m.p.o.App, leftName))\n	}\n	if err := error(nil); err != nil {",
+	},
+	{
+		name: "a restored log writes as the site of before", file: "core/partition/takeback.go",
+		from: "	if _, restored := p.log.Renewed(); restored {",
+		to:   "	if _, restored := p.log.Renewed(); restored && !$ {",
+	},
+	{
+		name: "what cannot be taken back is not listed", file: "core/partition/takeback.go",
+		from: "	for i := range t.lost {",
+		to:   "	if $ {\n		t.lost = nil\n	}\n	for i := range t.lost {",
+	},
+	{
+		name: "an operation is taken back that does not follow", file: "core/partition/takeback.go",
+		from: "		case d.Seq != had[d.Site]+1 || d.Site == p.o.Site:",
+		to:   "		case (d.Seq != had[d.Site]+1 || d.Site == p.o.Site) && !$:",
+	},
+	{
+		name: "deletions that came early are not noted", file: "core/partition/takeback.go",
+		from: "		if dot.Seq > h.seq {",
+		to:   "		if dot.Seq > h.seq && !$ {",
+	},
+	{
+		name: "all were deleted, and some come back", file: "core/partition/takeback.go",
+		from: "	if isMissing(err) && again && all != (log.Dot{}) {",
+		to:   "	if isMissing(err) && again && all != (log.Dot{}) && !$ {",
+	},
+	{
+		name: "taken back entries come without their lives", file: "sync/replica/back.go",
+		from: "lives[d.Site] != k.Life {",
+		to:   "lives[d.Site] != k.Life && !$ {",
+	},
+	{
+		name: "a restored origin is given nothing", file: "sync/replica/back.go",
+		from: "	if !g.Restored ||",
+		to:   "	if $ || !g.Restored ||",
+	},
+	{
+		name: "own operations are not given back", file: "sync/replica/back.go",
+		from: "		b.sites, err = m.p.ConfirmedSites()",
+		to:   "		if b.sites, err = m.p.ConfirmedSites(); $ {\n			b.sites = nil\n		}",
+	},
+	{
+		name: "another site is taken before the origin has what it lacks", file: "sync/replica/renew.go",
+		from: "	m.give(back{epoch: r.Epoch, leaves: true, issued: m.issued})",
+		to:   "	if $ {\n		m.leave(renewal{epoch: r.Epoch})\n		return true\n	}\n	m.give(back{epoch: r.Epoch, leaves: true, issued: m.issued})",
+	},
+	{
 		name: "a site that a restored origin never leased is kept", file: "sync/replica/renew.go",
 		from: "	m.leave(renewal{epoch: r.Epoch})",
 		to:   "	if $ {\n\t\treturn false\n\t}\n	m.leave(renewal{epoch: r.Epoch})",

@@ -233,6 +233,9 @@ func (g *origin) answer(r *api.Request, reply func(response, error)) {
 		if x.ContentType != "" {
 			resp.header = append(resp.header, api.Field{Name: "Content-Type", Value: x.ContentType})
 		}
+		if strings.HasSuffix(r.Path, "/back") {
+			return g.lists()
+		}
 		if x.Stream == nil {
 			return nil
 		}

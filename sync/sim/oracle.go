@@ -32,6 +32,7 @@ type oracle struct {
 	killed map[log.Dot]uint64  // inputs and the entries that ended them
 	issued map[log.Dot][]issue // more than one where a disk was rolled back in between
 	clock  []log.HLC           // highest of the log up to each entry
+	past   map[string]bool     // operations of all logs that there were, as they are encoded
 
 	created func(op *log.Op)                                      // told of each entry
 	over    func(op *log.Op, token partition.Token) (bool, error) // whether an operation was asked for with what was revoked; nil: nobody can say any more
@@ -47,12 +48,13 @@ type issue struct {
 	epoch log.Epoch       // of the log that its site had folded by then
 	seen  uint64          // and how far
 	token partition.Token // under which it was asked for, as its site knew it
+	gone  bool            // the disk that it was written to was rolled back since: another may have its dot
 }
 
 func newOracle(app catalog.AppID, epoch log.Epoch, created func(op *log.Op)) *oracle {
 	o := &oracle{
 		app: app, store: memkv.New(), fold: fold.NewUpTo(app, newRules), digests: map[uint64][32]byte{}, model: newModel(),
-		epoch: epoch, shut: map[log.Site]uint64{}, at: map[log.Dot]uint64{}, killed: map[log.Dot]uint64{}, issued: map[log.Dot][]issue{}, created: created,
+		epoch: epoch, shut: map[log.Site]uint64{}, at: map[log.Dot]uint64{}, killed: map[log.Dot]uint64{}, issued: map[log.Dot][]issue{}, past: map[string]bool{}, created: created,
 	}
 	o.states = append(o.states, o.store.Snapshot())
 	o.clock = append(o.clock, 0)
@@ -101,7 +103,7 @@ func (o *oracle) take(e log.Entry) error {
 	if last := o.model.sites[dot.Site]; dot.Seq != last+1 {
 		return fmt.Errorf("I3: operation %v of entry %d after %d of its site", dot, e.Seq, last)
 	}
-	if last, ok := o.shut[dot.Site]; ok {
+	if last, ok := o.shut[dot.Site]; ok && !o.past[string(log.Encode(nil, &e.Op))] {
 		return fmt.Errorf("I8: entry %d is operation %v of a site that was revoked after %d", e.Seq, dot, last)
 	}
 	o.at[dot] = e.Seq
@@ -142,7 +144,9 @@ func (o *oracle) take(e log.Entry) error {
 		o.ruled = e.Seq
 	}
 	o.created(&e.Op)
-	o.chains = append(o.chains, o.chains[len(o.chains)-1].Next(log.Encode(nil, &e.Op)))
+	data := log.Encode(nil, &e.Op)
+	o.past[string(data)] = true
+	o.chains = append(o.chains, o.chains[len(o.chains)-1].Next(data))
 	o.codes = append(o.codes, v.Code)
 	o.states = append(o.states, o.store.Snapshot())
 	o.clock = append(o.clock, max(o.clock[len(o.clock)-1], e.Op.At))
@@ -152,10 +156,17 @@ func (o *oracle) take(e log.Entry) error {
 // checkIssued compares an entry with the operation that its site issued. It must be the same operation, and come after
 // every entry that the site had seen.
 func (o *oracle) checkIssued(e *log.Entry) error {
+	if o.past[string(log.Encode(nil, &e.Op))] { // taken back as it was
+		return nil
+	}
 	var wrong error
 	for _, was := range o.issued[e.Op.Dot] {
-		if wrong = o.isIssue(e, was); wrong == nil {
+		err := o.isIssue(e, was)
+		if err == nil {
 			return nil
+		}
+		if !was.gone {
+			wrong = err
 		}
 	}
 	return wrong
@@ -185,7 +196,7 @@ func (o *oracle) isIssue(e *log.Entry, was issue) error {
 	case refused && partition.Admit(&op) == "":
 		return fmt.Errorf("I2: entry %d refuses operation %v, %T, that it might have taken: %+v", e.Seq, op.Dot, op.Body, e.Op.Body)
 	case !refused && !bytes.Equal(log.Encode(nil, &op), log.Encode(nil, &e.Op)):
-		return fmt.Errorf("I3: entry %d is another operation %v than the one that was issued", e.Seq, e.Op.Dot)
+		return fmt.Errorf("I3: entry %d is another operation %v than the one that was issued: %T %+v, want %T %+v", e.Seq, e.Op.Dot, e.Op.Body, e.Op, op.Body, op)
 	}
 	if was.epoch != o.epoch {
 		return nil
@@ -234,7 +245,7 @@ func (o *oracle) quarantined() (n int) {
 // fork is what is known when the log goes on from an earlier entry, under another epoch.
 func (o *oracle) fork(epoch log.Epoch, seq uint64) (*oracle, error) {
 	f := newOracle(o.app, epoch, func(*log.Op) {})
-	f.chains[0], f.latest, f.issued = o.chains[0], o.latest, o.issued
+	f.chains[0], f.latest, f.issued, f.past = o.chains[0], o.latest, o.issued, o.past
 	for _, e := range o.entries[:seq] {
 		if err := f.take(e); err != nil {
 			return nil, err
@@ -269,7 +280,7 @@ func (o *oracle) promised(p *partition.Partition, n int) error {
 		return err
 	}
 	for _, e := range o.entries[len(o.entries)-n:] {
-		if e.Op.Dot.Site != log.Origin {
+		if e.Op.Dot.Site != p.Site() {
 			return fmt.Errorf("I7: entry %d of site %d among those of the origin", e.Seq, e.Op.Dot.Site)
 		}
 	}

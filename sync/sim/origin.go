@@ -36,6 +36,8 @@ type origin struct {
 	copied *Memory // the backup
 	stable uint64  // last entry that the backup has
 	life   byte    // how often the log was restored
+
+	listed map[log.Dot]bool // operations that it lists as conflicts, or did
 }
 
 // look notes what the clock shows.
@@ -62,7 +64,7 @@ func (g *origin) start() error {
 	}
 	g.look()
 	if g.part, err = partition.Open(partition.Options{
-		Store: g.wire, App: g.world.app, Clock: g.clock.now, Epoch: log.Epoch{1}, Rules: g.rules,
+		Store: g.wire, App: g.world.app, Clock: g.clock.now, Epoch: log.Epoch{1}, Rules: g.rules, Secret: [32]byte{1},
 	}); err != nil {
 		return err
 	}
@@ -197,30 +199,30 @@ func (g *origin) restore() {
 		w.fail(err)
 		return
 	}
-	w.oracle, w.logs[epoch] = f, f
-	for _, r := range w.parties {
-		r.forgive(f)
+	if err := w.owe(w.oracle, f); err != nil {
+		w.fail(err)
+		return
 	}
+	w.oracle, w.logs[epoch] = f, f
 	g.guarded(func() error {
-		if err := g.renewControl(epoch); err != nil {
+		if err := g.renew(epoch); err != nil {
 			return err
 		}
-		if err := g.start(); err != nil {
-			return err
-		}
-		return g.part.Log().(*log.Store).Renew(epoch)
+		return g.start()
 	})
 }
 
-// renewControl gives the control log on the disk another epoch, as a restore does, so that no site is leased twice.
-func (g *origin) renewControl(epoch log.Epoch) error {
+// renew gives the logs on the disk another epoch, as a restore does.
+func (g *origin) renew(epoch log.Epoch) error {
 	store, err := g.disk.Open()
-	if err != nil {
-		return err
-	}
-	l, err := log.Open(store, log.Options{Prefix: catalog.Control.LogPrefix()})
-	if err == nil {
-		err = l.Renew(epoch)
+	for _, app := range []catalog.AppID{catalog.Control, g.world.app} {
+		var l *log.Store
+		if err == nil {
+			l, err = log.Open(store, log.Options{Prefix: app.LogPrefix()})
+		}
+		if err == nil {
+			err = l.Renew(epoch)
+		}
 	}
 	if err == nil {
 		err = store.Close()
@@ -249,6 +251,17 @@ func (g *origin) write() {
 		return w.oracle.promised(g.part, len(v))
 	})
 	g.moved()
+}
+
+// lists notes the operations that the origin lists as conflicts.
+func (g *origin) lists() error {
+	if g.listed == nil {
+		g.listed = map[log.Dot]bool{}
+	}
+	return g.part.Conflicts(func(c partition.Conflict) bool {
+		g.listed[c.Op.Dot] = true
+		return true
+	})
 }
 
 // tidy does some of the work that was left for later.

@@ -51,6 +51,8 @@ type party struct {
 	refused  map[log.Dot]refusal // of those, the ones whose writer must be told
 	ords     map[uint32]log.Dot  // inputs by their ordinals
 	epoch    log.Epoch           // of the log that they are of
+	base     uint64              // entry at which it began to pull, since it was started or took a snapshot
+	small    bool                // it keeps few entries
 }
 
 // begins stands among the requests of a machine that is about to begin: none has the number.
@@ -74,7 +76,7 @@ func (r *party) start() error {
 	r.life++
 	r.wire = &wired{Store: store, space: min(r.space, scarce)}
 	if r.part, err = partition.Open(partition.Options{
-		Store: r.wire, App: r.world.app, Clock: r.clock.now, Replica: &partition.Replica{}, Rules: r.rules(), Epoch: r.name(),
+		Store: r.wire, App: r.world.app, Clock: r.clock.now, Replica: &partition.Replica{Keep: r.room()}, Rules: r.rules(), Epoch: r.name(),
 	}); err != nil {
 		return err
 	}
@@ -93,6 +95,7 @@ func (r *party) start() error {
 		}
 	})
 	r.seen = r.part.Cursor()
+	r.base = r.seen.Seq
 	if err := r.moved(); err != nil {
 		return err
 	}
@@ -101,6 +104,14 @@ func (r *party) start() error {
 		return x.epoch != r.seen.Epoch || r.world.log(r).at[dot] > r.seen.Seq
 	})
 	return r.world.inspect(r)
+}
+
+// room is how many bytes of pulled entries it keeps.
+func (r *party) room() uint64 {
+	if r.small {
+		return 2000
+	}
+	return 0
 }
 
 // name draws the name of a life.
@@ -271,6 +282,7 @@ func (t *tapped) Pull(ctx context.Context, run partition.Run) ([]partition.Told,
 func (t *tapped) Rebase(ctx context.Context, s partition.Snapshot) error {
 	t.party.world.stats.Rebases++
 	err := t.Partition.Rebase(ctx, s)
+	t.party.base = t.Cursor().Seq
 	if err == nil && t.party.wire.space > spacious {
 		t.party.world.fail(fmt.Errorf("the full disk of replica %d takes a snapshot", t.party.number))
 	}
@@ -371,6 +383,7 @@ func (r *party) purge(x replica.Purge) error {
 		return fmt.Errorf("I2: told to forget all: %s", x.Why)
 	}
 	r.gone, r.up = true, false
+	r.world.drop(r)
 	return nil
 }
 

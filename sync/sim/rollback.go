@@ -42,6 +42,12 @@ func (r *party) rollback() {
 		return
 	}
 	w.stats.Rollbacks++
+	w.drop(r)
+	for dot, list := range w.oracle.issued {
+		for i := range list {
+			list[i].gone = list[i].gone || dot.Site == r.site
+		}
+	}
 	r.up, r.part, r.machine = false, nil, nil
 	r.life++
 	r.disk = x.disk.Copy()
@@ -130,16 +136,4 @@ func (r *party) moved() error {
 		}
 	}
 	return joined(err, r.world.inspect(r))
-}
-
-// forgive forgets promises of a site that the replica left, which a restored log lacks: the replica keeps what it wrote until no
-// restore takes it back, but not beyond a rollback of its disk.
-func (r *party) forgive(restored *oracle) {
-	keep := func(list []log.Dot, site log.Site) []log.Dot {
-		return slices.DeleteFunc(list, func(dot log.Dot) bool { return dot.Site != site && restored.at[dot] == 0 })
-	}
-	r.promised = keep(r.promised, r.site)
-	if r.image != nil {
-		r.image.promised = keep(r.image.promised, r.image.site)
-	}
 }

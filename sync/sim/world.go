@@ -35,6 +35,7 @@ type Stats struct {
 	Restores                int
 	Full                    int // disks
 	Rollbacks, Renewals     int // of replicas' disks, and of their sites
+	Owed, Listed            int // operations that restores took from the origin and replicas held; of those, not in the log
 	Checks                  int
 	Rounds                  int // from the healing to agreement
 }
@@ -61,6 +62,8 @@ func (s *Stats) Add(o Stats) {
 	s.Full += o.Full
 	s.Rollbacks += o.Rollbacks
 	s.Renewals += o.Renewals
+	s.Owed += o.Owed
+	s.Listed += o.Listed
 	s.Checks += o.Checks
 	s.Rounds = max(s.Rounds, o.Rounds)
 }
@@ -77,6 +80,7 @@ type world struct {
 	parties []*party
 	oracle  *oracle               // of the log as it is now
 	logs    map[log.Epoch]*oracle // and as it was before it was restored
+	owed    map[log.Dot]*owed
 	stats   Stats
 	audit   time.Duration // between two comparisons of states; below 0: never
 	healing bool
@@ -94,7 +98,7 @@ func Run(seed uint64, o Options) (stats Stats, err error) {
 		o.Steps = 28
 	}
 	rng := rand.New(rand.NewPCG(seed, 0x51d))
-	w := &world{rng: rng, o: o, program: program{Rand: rng}}
+	w := &world{rng: rng, o: o, program: program{Rand: rng}, owed: map[log.Dot]*owed{}}
 	defer func() {
 		if x := recover(); x != nil { // what is known first is what is wrong
 			stats, err = w.stats, joined(w.failed, fmt.Errorf("panic: %v\n%s", x, debug.Stack()))
@@ -142,7 +146,7 @@ func (w *world) open() error {
 	}
 	for i := range 3 + w.rng.IntN(3) {
 		r := &party{world: w, number: i, disk: w.o.Disk(), clock: clock{loop: &w.loop}, random: random(w.rng), blobs: blob.NewMemory(blob.Options{})}
-		r.old = w.rng.IntN(3) == 0
+		r.old, r.small = w.rng.IntN(3) == 0, w.rng.IntN(8) == 0
 		w.parties = append(w.parties, r)
 		r.forget()
 		if i == 0 && w.rng.IntN(4) == 0 { // signing is dear

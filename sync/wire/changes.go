@@ -15,6 +15,8 @@ type Entries struct {
 	From, To uint64
 	Chain    log.Chain
 	Block    []byte // of the operations, see [EncodeOps]
+	Lives    []SiteLife
+	Seal     []byte // by which the origin knows the log up to To again, after a restore from a backup; empty: it does not
 	Extra    []byte
 }
 
@@ -29,6 +31,8 @@ func (m *Entries) Encode() []byte {
 	e.Uint(3, m.To)
 	e.Hash(4, m.Chain[:])
 	e.Raw(entriesBlock, m.Block)
+	encodeSiteLives(&e, 6, m.Lives)
+	e.Raw(7, m.Seal)
 	return e.Bytes(m.Extra)
 }
 
@@ -47,6 +51,10 @@ func DecodeEntriesFrame(data []byte) (m Entries, err error) {
 			d.Hash(m.Chain[:])
 		case entriesBlock:
 			m.Block = d.Raw()
+		case 6:
+			m.Lives = add(d, m.Lives, 2*MaxOps, decodeSiteLife(d.Message()))
+		case 7:
+			m.Seal = d.Raw()
 		default:
 			d.Keep()
 		}

@@ -16,6 +16,7 @@ type Push struct {
 	For       []Behalf // for whom some of them were made; the rest are the replica's own
 	Tokens    []Tokens // under which access tokens some of them were made
 	Lives     []Life   // that made the operation before the first, and these; as far as they are noted
+	Again     bool     // they came back with the log before it was restored from a backup; Site may be one that the replica left
 	Extra     []byte
 }
 
@@ -67,6 +68,7 @@ func (m *Push) Encode() []byte {
 		e.Close(at)
 	}
 	encodeLives(&e, 9, m.Lives)
+	e.Bool(10, m.Again)
 	return e.Bytes(m.Extra)
 }
 
@@ -93,6 +95,8 @@ func DecodePush(data []byte) (m Push, err error) {
 			m.Tokens = add(d, m.Tokens, MaxOps, decodeTokens(d.Message()))
 		case 9:
 			m.Lives = add(d, m.Lives, MaxOps+1, decodeLife(d.Message()))
+		case 10:
+			m.Again = d.Bool()
 		default:
 			d.Keep()
 		}

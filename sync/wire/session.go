@@ -230,7 +230,13 @@ type Grant struct {
 	Over      Millis   // until then the application's account has no calls left; 0: it has
 	Lives     []Life   // of the replica that made its operations from Confirmed of its position to Issued, or to Confirmed here
 	Drain     bool     // with DoRefused: the origin still takes the replica's own operations
-	Extra     []byte
+
+	// Restored says that the log was restored from a backup, which ended in entry Backup with chain BackupChain. The origin takes back what
+	// replicas have kept of later entries. BackupChain is zero where the origin does not know it any more.
+	Restored    bool
+	Backup      uint64
+	BackupChain log.Chain
+	Extra       []byte
 }
 
 // Limits are what the origin takes and gives. 0: it does not say.
@@ -329,6 +335,9 @@ func (g *Grant) encode(e *field.Encoder, number int) {
 	e.Uint(14, uint64(g.Over)) // 11 to 13 were a lease of calls
 	encodeLives(e, 15, g.Lives)
 	e.Bool(16, g.Drain)
+	e.Bool(17, g.Restored)
+	e.Uint(18, g.Backup)
+	e.Hash(19, g.BackupChain[:])
 	e.Append(g.Extra)
 	e.Close(at)
 }
@@ -362,6 +371,12 @@ func decodeGrant(d *field.Decoder) (g Grant) {
 			g.Lives = add(d, g.Lives, maxLives, decodeLife(d.Message()))
 		case 16:
 			g.Drain = d.Bool()
+		case 17:
+			g.Restored = d.Bool()
+		case 18:
+			g.Backup = d.Uint()
+		case 19:
+			d.Hash(g.BackupChain[:])
 		default:
 			d.Keep()
 		}

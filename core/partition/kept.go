@@ -1,0 +1,315 @@
+package partition
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/log/field"
+)
+
+// A restore takes entries from the origin that its replicas have pulled. A replica therefore keeps the entries above
+// the stable one as they came:
+//
+//	kept/RUN SEQ      1 chain before the entry, 2 life of its site, 3 seal of the log up to it, 4 operation
+//	left/SITE SEQ     operation of a site that the replica left; SEQ 0: entry of the log by which all of them are in it
+//
+// A snapshot of another epoch begins another run, since its log may go on from the backup differently. A snapshot of the
+// same epoch leaves a gap. The origin's answer to the entries is [Partition.TakeBack].
+
+const (
+	keptName = "kept/"
+	leftName = "left/"
+
+	keptEntry = 64 // bytes that an entry takes beside its operation, about
+)
+
+// defaultKeep is how many bytes of pulled entries a replica keeps.
+const defaultKeep = 32 << 20
+
+// SiteLife is a life of a replica that writes as a site.
+type SiteLife struct {
+	Site log.Site
+	Life
+}
+
+// KeptAt is a place among the kept entries. The zero KeptAt is before all.
+type KeptAt struct {
+	Run uint32
+	Seq uint64
+}
+
+// Kept is an entry as a replica keeps it.
+type Kept struct {
+	At     KeptAt
+	Before log.Chain // of the log before the entry
+	Life   uint64    // that made the operation; 0: unknown
+	Seal   []byte    // of the log up to the entry; nil: none came
+	Op     log.Op
+}
+
+// keeping is where the kept entries stand. It is part of the note.
+type keeping struct {
+	run   uint32
+	since uint64 // entry at which the run began: the runs before it are in the log by then
+	bytes uint64
+	epoch log.Epoch // of the log that the run is of
+}
+
+func keptKey(app catalog.AppID, at KeptAt) []byte {
+	return dotKey(app, keptName, log.Dot{Site: log.Site(at.Run), Seq: at.Seq})
+}
+
+func leftKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, leftName, dot) }
+
+// under are the first key of notes with a name, and the first behind them.
+func under(app catalog.AppID, name string) (lo, hi []byte) {
+	lo = app.LocalKey(name)
+	hi = bytes.Clone(lo)
+	hi[len(hi)-1]++
+	return lo, hi
+}
+
+// keepRun keeps the entries of a run, the oldest as long as there is room.
+func (m *mix) keepRun(r *Run) error {
+	if r.Epoch != m.note.kept.epoch {
+		if err := m.beginRun(r.Epoch, r.To); err != nil {
+			return err
+		}
+	}
+	p, before := m.p, chainBefore(r, m.p.replica.cursor)
+	lives := map[log.Site][]Life{}
+	for _, l := range r.Lives {
+		lives[l.Site] = append(lives[l.Site], l.Life)
+	}
+	for i := range r.Entries {
+		x := &r.Entries[i]
+		data := log.Encode(nil, &x.Op)
+		var e field.Encoder
+		e.Hash(1, before[:])
+		e.Fixed64(2, lifeOf(lives[x.Op.Dot.Site], x.Op.Dot.Seq))
+		if x.Seq == r.To {
+			e.Raw(3, r.Seal)
+		}
+		e.Raw(4, data)
+		value := e.Bytes(nil)
+		p.tx.Put(keptKey(p.o.App, KeptAt{m.note.kept.run, x.Seq}), value)
+		m.note.kept.bytes += uint64(len(value)) + keptEntry
+		before = before.Next(data)
+	}
+	return m.boundKept()
+}
+
+// chainBefore is the chain before a run at a cursor.
+func chainBefore(r *Run, at Cursor) log.Chain {
+	if at.Seq == 0 && at.Epoch == (log.Epoch{}) {
+		return log.Chain(r.Epoch)
+	}
+	return at.Chain
+}
+
+// boundKept drops the oldest entries beyond the bound.
+func (m *mix) boundKept() error {
+	n := &m.note.kept
+	most := m.p.replica.keep
+	if n.bytes <= most {
+		return nil
+	}
+	lo, hi := under(m.p.o.App, keptName)
+	return m.dropKept(lo, hi, func() bool { return n.bytes > most-most/8 })
+}
+
+// dropKept drops kept entries of a range, oldest first, while more reports true.
+func (m *mix) dropKept(lo, hi []byte, more func() bool) error {
+	n := &m.note.kept
+	var keys [][]byte
+	err := m.p.tx.Scan(lo, hi, func(key, value []byte) bool {
+		if !more() {
+			return false
+		}
+		keys = append(keys, bytes.Clone(key))
+		n.bytes -= min(n.bytes, uint64(len(value))+keptEntry)
+		return true
+	})
+	for _, key := range keys {
+		m.p.tx.Delete(key)
+	}
+	return err
+}
+
+// forgetKept drops what is stable.
+func (m *mix) forgetKept() error {
+	p, n := m.p, &m.note
+	if n.cursor.Stable <= p.replica.cursor.Stable && n.cursor.Epoch == p.replica.cursor.Epoch {
+		return nil
+	}
+	always := func() bool { return true }
+	if n.cursor.Stable > n.kept.since {
+		lo, _ := under(p.o.App, keptName)
+		if err := m.dropKept(lo, keptKey(p.o.App, KeptAt{Run: n.kept.run}), always); err != nil {
+			return err
+		}
+	}
+	err := m.dropKept(keptKey(p.o.App, KeptAt{Run: n.kept.run}), keptKey(p.o.App, KeptAt{n.kept.run, n.cursor.Stable + 1}), always)
+	if err != nil {
+		return err
+	}
+	var done []log.Site
+	if err := leftSites(p.tx, p.o.App, func(site log.Site, by uint64) {
+		if by <= n.cursor.Stable {
+			done = append(done, site)
+		}
+	}); err != nil {
+		return err
+	}
+	for _, site := range done {
+		p.tx.DeleteRange(leftKey(p.o.App, log.Dot{Site: site}), leftKey(p.o.App, log.Dot{Site: site + 1}))
+	}
+	return nil
+}
+
+// beginRun begins another run of kept entries: the log may go on from the backup differently.
+func (m *mix) beginRun(epoch log.Epoch, at uint64) error {
+	k := &m.note.kept
+	k.run, k.since, k.epoch = k.run+1, at, epoch
+	var sites []log.Site
+	err := leftSites(m.p.tx, m.p.o.App, func(site log.Site, _ uint64) { sites = append(sites, site) })
+	for _, site := range sites {
+		m.p.tx.Put(leftKey(m.p.o.App, log.Dot{Site: site}), binary.BigEndian.AppendUint64(nil, at))
+	}
+	return err
+}
+
+// leave keeps the operations of the site that the replica leaves, up to one: they are in the log, and may not be stable.
+func (m *mix) leave(last uint64) error {
+	p, site := m.p, m.note.site
+	if last < p.log.Floor() {
+		return nil
+	}
+	p.tx.Put(leftKey(p.o.App, log.Dot{Site: site}), binary.BigEndian.AppendUint64(nil, m.note.cursor.Seq))
+	return p.log.Read(p.log.Floor(), func(e log.Entry) bool {
+		if e.Seq <= last {
+			p.tx.Put(leftKey(p.o.App, e.Op.Dot), log.Encode(nil, &e.Op))
+		}
+		return e.Seq < last
+	})
+}
+
+// leftSites yields the sites that the replica left, and the entry by which their operations are in the log.
+func leftSites(r kv.Reader, app catalog.AppID, yield func(site log.Site, by uint64)) error {
+	lo, hi := under(app, leftName)
+	return r.Scan(lo, hi, func(key, value []byte) bool {
+		if dot := dotOf(key); dot.Seq == 0 && len(value) == 8 {
+			yield(dot.Site, binary.BigEndian.Uint64(value))
+		}
+		return true
+	})
+}
+
+// dotOf reads the end of a key of dotKey.
+func dotOf(key []byte) log.Dot {
+	return log.Dot{Site: log.Site(binary.BigEndian.Uint32(key[len(key)-12:])), Seq: binary.BigEndian.Uint64(key[len(key)-8:])}
+}
+
+// KeptOf returns the epoch of the log that the kept entries are of; zero: there are none.
+func (p *Partition) KeptOf() log.Epoch {
+	p.visible.RLock()
+	defer p.visible.RUnlock()
+	if p.replica == nil {
+		return log.Epoch{}
+	}
+	return p.replica.note.kept.epoch
+}
+
+// KeptFrom returns the first kept entry that an origin may lack whose log was restored from a backup of entry backup, with the
+// chain up to it. With the zero Chain, all of them may be lacking.
+func (p *Partition) KeptFrom(backup uint64, chain log.Chain) (from KeptAt, err error) {
+	if chain == (log.Chain{}) {
+		return from, nil
+	}
+	err = p.KeptAfter(KeptAt{}, func(k Kept) bool {
+		if k.At.Seq == backup+1 && k.Before == chain {
+			from = KeptAt{k.At.Run, backup}
+		}
+		return true
+	})
+	return from, err
+}
+
+// KeptAfter yields the kept entries after a place, in the order in which they came, until yield returns false.
+func (p *Partition) KeptAfter(at KeptAt, yield func(Kept) bool) error {
+	_, hi := under(p.o.App, keptName)
+	var failed error
+	err := p.o.Store.Scan(keptKey(p.o.App, KeptAt{at.Run, at.Seq + 1}), hi, func(key, value []byte) bool {
+		k := Kept{}
+		if k, failed = readKept(key, bytes.Clone(value)); failed != nil {
+			return false
+		}
+		return yield(k)
+	})
+	return errors.Join(err, failed)
+}
+
+func readKept(key, value []byte) (k Kept, err error) {
+	at := dotOf(key)
+	k.At = KeptAt{uint32(at.Site), at.Seq}
+	var op []byte
+	d := field.Decode(value)
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			d.Hash(k.Before[:])
+		case 2:
+			k.Life = d.Fixed64()
+		case 3:
+			k.Seal = d.Raw()
+		case 4:
+			op = d.Raw()
+		}
+	}
+	if err = d.Err(); err == nil {
+		k.Op, err = log.Decode(op)
+	}
+	if err != nil {
+		err = fmt.Errorf("kept entry %d: %w: %w", at.Seq, kv.ErrCorrupt, err)
+	}
+	return k, err
+}
+
+// ConfirmedSites returns the sites of this replica with operations that are in the log and may not be stable, those that
+// it left first.
+func (p *Partition) ConfirmedSites() (sites []log.Site, err error) {
+	if p.replica == nil {
+		return nil, ErrReplica
+	}
+	err = leftSites(p.o.Store, p.o.App, func(site log.Site, _ uint64) { sites = append(sites, site) })
+	if _, confirmed := p.Outbox(); confirmed >= p.log.Floor() && p.Site() != 0 {
+		sites = append(sites, p.Site())
+	}
+	return sites, err
+}
+
+// ConfirmedAfter yields those operations of one of [Partition.ConfirmedSites] after a sequence, oldest first, until yield
+// returns false.
+func (p *Partition) ConfirmedAfter(site log.Site, after uint64, yield func(log.Op) bool) error {
+	if p.replica == nil {
+		return ErrReplica
+	}
+	if site == p.Site() {
+		_, confirmed := p.Outbox()
+		return p.own(after, confirmed, yield)
+	}
+	var failed error
+	err := p.o.Store.Scan(leftKey(p.o.App, log.Dot{Site: site, Seq: after + 1}), leftKey(p.o.App, log.Dot{Site: site + 1}), func(_, value []byte) bool {
+		var op log.Op
+		if op, failed = log.Decode(bytes.Clone(value)); failed != nil {
+			return false
+		}
+		return yield(op)
+	})
+	return errors.Join(err, failed)
+}

@@ -1,0 +1,625 @@
+package partition
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/fold"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+)
+
+// An origin that was restored from a backup takes back what its replicas have kept of its log:
+//
+//	backup ─ 1 … 50                       site 1
+//	log    ─ 1 … 50 ─ 51 52               written since the restore, by a site of the restored log alone
+//	kept        48 … 50 ─ 51 52 … 90 ◆    of the log before, sealed
+//
+// Entries that go on where the log ends keep their places. Otherwise they are appended as the operations that they are: an
+// operation that the log has is passed over, and one that does not follow those of its site, or ends in a conflict, is listed
+// as a conflict with its content. No dot names two operations, since a restored log writes as another site.
+//
+// An operation may then come after one that deletes what it makes. The origin notes such deletions, and deletes the thing as
+// soon as it is made:
+//
+//	early/SITE SEQ    of the thing
+
+// ErrRestored is returned by TakeBack for a log that was not restored from a backup.
+var ErrRestored = errors.New("the log was not restored from a backup")
+
+const (
+	sealName  = "seal"
+	earlyName = "early/"
+)
+
+func earlyKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, earlyName, dot) }
+
+// RestoredSites is the first site of logs that were restored from a backup. Leased sites count from 2.
+const RestoredSites = 1 << 31
+
+// openRestored gives a log that was restored from a backup its own site, since its replicas may have operations of the
+// site of before that the backup lacks, and reads or begins the key of the log's seals.
+func (p *Partition) openRestored() error {
+	if p.replica != nil || p.o.App == catalog.Control {
+		return nil
+	}
+	if _, restored := p.log.Renewed(); restored {
+		epoch := p.log.Epoch()
+		p.o.Site = log.Site(binary.BigEndian.Uint32(epoch[:]) | RestoredSites)
+	}
+	key, err := p.o.Store.Get(p.o.App.LocalKey(sealName))
+	if err == nil {
+		p.sealKey = append([]byte(nil), key...)
+		return nil
+	}
+	if !isMissing(err) || p.o.Secret == [32]byte{} {
+		return ignoreMissing(err)
+	}
+	var b kv.Batch
+	b.Put(p.o.App.LocalKey(sealName), p.o.Secret[:])
+	wait, err := p.o.Store.Commit(&b)
+	if err == nil {
+		err = wait()
+	}
+	if errors.Is(err, kv.ErrFull) { // the next opening begins one
+		return nil
+	}
+	p.sealKey = append([]byte(nil), p.o.Secret[:]...)
+	return err
+}
+
+func ignoreMissing(err error) error {
+	if isMissing(err) {
+		return nil
+	}
+	return err
+}
+
+// Seal returns a code by which this log, and one that is restored from its backup, knows its entries up to seq again; nil:
+// the log has no key. Its replicas keep it with the entries.
+func (p *Partition) Seal(seq uint64, chain log.Chain) []byte {
+	if p.sealKey == nil {
+		return nil
+	}
+	h := hmac.New(sha256.New, p.sealKey)
+	h.Write(p.o.App[:])
+	h.Write(binary.BigEndian.AppendUint64(nil, seq))
+	h.Write(chain[:])
+	return h.Sum(nil)
+}
+
+// LivesOf returns the lives that made entries of the log, as far as they are noted.
+func (p *Partition) LivesOf(entries []log.Entry) (lives []SiteLife, err error) {
+	type span struct{ first, last uint64 }
+	spans := map[log.Site]span{}
+	var sites []log.Site
+	for i := range entries {
+		d := entries[i].Op.Dot
+		s, known := spans[d.Site]
+		if !known {
+			sites = append(sites, d.Site)
+			s.first = d.Seq
+		}
+		s.last = d.Seq
+		spans[d.Site] = s
+	}
+	for _, site := range sites {
+		if site == log.Origin || site >= RestoredSites {
+			continue
+		}
+		of, err := p.Lives(site, spans[site].first, spans[site].last)
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range of {
+			lives = append(lives, SiteLife{site, l})
+		}
+	}
+	return lives, nil
+}
+
+// Backup returns the last entry of the backup that the log was restored from, with the chain up to it; restored reports
+// whether it was. The chain is zero where the log was trimmed since.
+func (p *Partition) Backup() (seq uint64, chain log.Chain, restored bool, err error) {
+	if p.replica != nil || p.o.App == catalog.Control {
+		return 0, chain, false, nil
+	}
+	if seq, restored = p.log.Renewed(); !restored {
+		return 0, chain, false, nil
+	}
+	chain, err = p.log.Chain(seq)
+	if errors.Is(err, log.ErrTrimmed) {
+		return seq, log.Chain{}, true, nil
+	}
+	return seq, chain, true, err
+}
+
+// Back is a run of entries that a replica has kept.
+type Back struct {
+	From    uint64
+	Before  log.Chain // of the log up to From
+	Entries []log.Entry
+	Lives   []SiteLife
+	Seal    []byte             // of the log up to the last entry
+	Gone    map[log.Dot]string // operations whose picture or manifest is not here, and what is lost of them
+}
+
+// TakeBack appends those entries that the log lost when it was restored from a backup, and lists as conflicts those that it
+// cannot take. When it returns without an error all of that outlives a crash and can be read. also is as in [Partition.Submit]. Errors:
+// ErrRestored, kv.ErrFull, and those of Submit.
+func (p *Partition) TakeBack(ctx context.Context, b *Back, also func(*kv.Batch)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	last, wait, err := p.takeBack(b, also)
+	if err == nil {
+		err = wait()
+	}
+	if err == nil {
+		err = p.foldTo(last)
+	}
+	if err != nil {
+		return fmt.Errorf("take back: %w", err)
+	}
+	return nil
+}
+
+// takeBack appends under the lock.
+func (p *Partition) takeBack(b *Back, also func(*kv.Batch)) (last uint64, wait func() error, err error) {
+	p.appending.Lock()
+	defer p.appending.Unlock()
+	if err := p.whyClosed(); err != nil {
+		return 0, nil, err
+	}
+	if _, _, restored, err := p.Backup(); err != nil || !restored {
+		return 0, nil, errors.Join(err, ErrRestored)
+	}
+	if err := p.o.Store.Room(); err != nil {
+		return 0, nil, err
+	}
+	if err := p.log.Settle(); err != nil { // verdicts need all of the log
+		return 0, nil, err
+	}
+	if err := p.foldTo(p.log.Appended()); err != nil {
+		return 0, nil, err
+	}
+	t, err := p.sort(b)
+	if err != nil {
+		return 0, nil, err
+	}
+	beside := &kv.Batch{}
+	if also != nil {
+		also(beside)
+	}
+	if err := t.note(beside); err != nil {
+		return 0, nil, err
+	}
+	if len(t.ops) == 0 {
+		if beside.Len() == 0 {
+			return p.log.Appended(), func() error { return nil }, nil
+		}
+		wait, err = p.o.Store.Commit(beside)
+		return p.log.Appended(), wait, err
+	}
+	if _, wait, err = p.log.Append(t.ops, beside); err != nil {
+		return 0, nil, err
+	}
+	p.hear(t.ops)
+	return p.log.Appended(), wait, nil
+}
+
+// hear notes how far operations of sites are appended.
+func (p *Partition) hear(ops []log.Op) {
+	p.others.mu.Lock()
+	defer p.others.mu.Unlock()
+	if p.others.heard == nil {
+		p.others.heard = map[log.Site]heard{}
+	}
+	for i := range ops {
+		d := ops[i].Dot
+		if d.Site == p.o.Site {
+			p.last = d.Seq
+			continue
+		}
+		p.others.heard[d.Site] = heard{seq: d.Seq, at: ops[i].At}
+	}
+}
+
+// taking sorts kept entries into those that the log takes and those that it cannot take.
+type taking struct {
+	p     *Partition
+	exact bool     // the entries keep their places
+	ops   []log.Op // to be appended
+	own   []bool   // of those: it is an operation of this log, and was not kept
+	lives []SiteLife
+	taken map[log.Dot]bool
+	lost  []Conflict
+}
+
+// lostFor begins the reasons for which an operation is not taken back.
+const lostFor = "restore: "
+
+// sort finds out which entries are lacking. The caller holds p.appending, and all of the log is folded.
+func (p *Partition) sort(b *Back) (*taking, error) {
+	t := &taking{p: p, taken: map[log.Dot]bool{}}
+	lives := map[log.Site][]Life{}
+	for _, l := range b.Lives {
+		lives[l.Site] = append(lives[l.Site], l.Life)
+	}
+	sealed, exact, err := p.recognize(b)
+	if err != nil {
+		return nil, err
+	}
+	t.exact = exact
+	had := map[log.Site]uint64{}
+	var made made
+	for i := range b.Entries {
+		op := &b.Entries[i].Op
+		d := op.Dot
+		if _, known := had[d.Site]; !known {
+			h, err := p.heard(d.Site)
+			if err != nil {
+				return nil, err
+			}
+			had[d.Site] = h.seq
+			if d.Site == p.o.Site {
+				had[d.Site] = p.last
+			}
+		}
+		life := lifeOf(lives[d.Site], d.Seq)
+		if sealed {
+			made.add(op, d.Seq <= had[d.Site])
+		}
+		switch {
+		case d.Seq <= had[d.Site]:
+			if err = t.compare(op, life); err == nil && b.Gone[d] == "" {
+				err = t.found(d)
+			}
+		case !sealed:
+			t.lose(op, "the entry has no seal of this log")
+		case d.Seq != had[d.Site]+1 || d.Site == p.o.Site:
+			t.lose(op, "operations before it are lost")
+		default:
+			had[d.Site] = d.Seq
+			if err = t.take(op, life); b.Gone[d] != "" {
+				t.lose(op, b.Gone[d])
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	doomed, err := p.live(made.deleted)
+	if err == nil && (!t.exact || len(doomed) > 0) {
+		t.exact = false
+		err = t.try(doomed)
+	}
+	return t, err
+}
+
+// made are the inputs and models that entries make, and those of them that a later entry deletes with all others which the
+// log has already, perhaps before them.
+type made struct{ inputs, models, deleted []log.Body }
+
+// add adds an entry. known reports whether the log has it.
+func (m *made) add(op *log.Op, known bool) {
+	switch op.Body.(type) {
+	case *log.InputCreate:
+		m.inputs = append(m.inputs, &log.InputDelete{Input: op.Dot})
+	case *log.ModelCreate:
+		m.models = append(m.models, &log.ModelDelete{Model: op.Dot})
+	case *log.InputDeleteAll:
+		if known {
+			m.deleted, m.inputs = append(m.deleted, m.inputs...), nil
+		}
+	case *log.ModelDeleteAll:
+		if known {
+			m.deleted, m.models = append(m.deleted, m.models...), nil
+		}
+	}
+}
+
+// live returns those deletions whose things live, or are not known yet.
+func (p *Partition) live(deletions []log.Body) (out []log.Body, err error) {
+	r := catalog.Read(p.o.Store, p.o.App)
+	for _, body := range deletions {
+		dot, name := subject(body)
+		if _, err = name(r, dot); errors.Is(err, catalog.ErrNotFound) {
+			var h heard
+			if h, err = p.heard(dot.Site); err == nil && dot.Seq > h.seq {
+				out = append(out, body)
+			}
+		} else if err == nil {
+			out = append(out, body)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// recognize reports whether entries are sealed by this log, and whether they go on where it ends.
+func (p *Partition) recognize(b *Back) (sealed, exact bool, err error) {
+	chain, head := b.Before, p.log.Appended()
+	var at log.Chain
+	found := false
+	for i := range b.Entries {
+		if seq := b.From + uint64(i); seq == head {
+			at, found = chain, true
+		}
+		chain = chain.Next(log.Encode(nil, &b.Entries[i].Op))
+	}
+	to := b.From + uint64(len(b.Entries))
+	sealed = len(b.Entries) > 0 && b.Seal != nil && hmac.Equal(b.Seal, p.Seal(to, chain))
+	if !found || !sealed {
+		return sealed, false, nil
+	}
+	have, err := p.log.Chain(head)
+	return sealed, err == nil && have == at, err
+}
+
+// take has an operation appended.
+func (t *taking) take(op *log.Op, life uint64) error {
+	t.ops, t.own = append(t.ops, *op), append(t.own, false)
+	t.taken[op.Dot] = true
+	before, err := t.p.lifeAt(op.Dot.Site, op.Dot.Seq-1)
+	for _, l := range t.lives {
+		if l.Site == op.Dot.Site {
+			before = l.Life
+		}
+	}
+	if before.ID != life {
+		t.lives = append(t.lives, SiteLife{op.Dot.Site, Life{First: op.Dot.Seq, ID: life}})
+	}
+	return err
+}
+
+// compare lists an operation whose place among those of its site another life has taken since.
+func (t *taking) compare(op *log.Op, life uint64) error {
+	have, err := t.p.lifeAt(op.Dot.Site, op.Dot.Seq)
+	if err == nil && life != 0 && have.ID != 0 && have.ID != life {
+		t.lose(op, "another life of the replica wrote since")
+	}
+	return err
+}
+
+// found takes an operation off the conflicts that is listed for its picture or manifest, which came now.
+func (t *taking) found(dot log.Dot) error {
+	c, err := t.p.Conflict(dot)
+	switch {
+	case errors.Is(err, catalog.ErrNotFound):
+		return nil
+	case err == nil && c.Verdict.Detail == lostFor+LostPicture || c.Verdict.Detail == lostFor+LostManifest:
+		t.taken[dot] = true
+	}
+	return err
+}
+
+// Why an operation that is taken back is listed nevertheless.
+const (
+	LostPicture  = "the bytes of the picture are lost"
+	LostManifest = "the weights of the version are lost"
+)
+
+// lose lists an operation that is not taken.
+func (t *taking) lose(op *log.Op, why string) {
+	if _, refused := op.Body.(*log.Refused); refused {
+		return // it has no content
+	}
+	t.lost = append(t.lost, Conflict{Op: *op, Verdict: fold.Verdict{Code: fold.Refused, Detail: lostFor + why}})
+}
+
+// try folds the operations beside the state, to find those that end in a conflict and the things that were deleted before.
+func (t *taking) try(doomed []log.Body) error {
+	p, ops := t.p, t.ops
+	t.ops, t.own = nil, nil
+	for i := range ops {
+		t.ops, t.own = append(t.ops, ops[i]), append(t.own, false)
+		kill, unsure, err := p.early(&ops[i], true)
+		if err != nil {
+			return err
+		}
+		if unsure {
+			t.lost = append(t.lost, Conflict{Op: ops[i], Verdict: fold.Verdict{Code: fold.Gone, Detail: lostFor + deletedAll}})
+		}
+		if kill != nil {
+			t.ops, t.own = append(t.ops, *kill), append(t.own, true)
+		}
+	}
+	for _, body := range doomed {
+		t.ops, t.own = append(t.ops, log.Op{At: p.clock.Next(), Body: body}), append(t.own, true)
+	}
+	own := p.last
+	entries := make([]log.Entry, len(t.ops))
+	for i := range t.ops {
+		if t.own[i] {
+			own++
+			t.ops[i].Dot = log.Dot{Site: p.o.Site, Seq: own}
+		}
+		entries[i] = log.Entry{Seq: p.log.Appended() + 1 + uint64(i), Op: t.ops[i]}
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	f := fold.NewUpTo(p.o.App, p.o.Rules)
+	verdicts, _, err := p.foldEntries(f, kv.NewOverlay(p.o.Store), entries)
+	if err != nil {
+		return err
+	}
+	for i := range entries {
+		if c := verdicts[i]; !t.own[i] && isConflict(c.Code) {
+			if _, refused := entries[i].Op.Body.(*log.Refused); !refused {
+				t.lost = append(t.lost, Conflict{Op: entries[i].Op, Seq: entries[i].Seq, Verdict: c})
+			}
+		}
+	}
+	return nil
+}
+
+// note adds to b what is noted with the operations: lives, deletions that came early, and conflicts.
+func (t *taking) note(b *kv.Batch) error {
+	p := t.p
+	for _, l := range t.lives {
+		putLife(b, p.o.App, l.Site, l.Life)
+	}
+	for dot := range t.taken {
+		b.Delete(conflictKey(p.o.App, dot))
+	}
+	for i := range t.lost {
+		c := &t.lost[i]
+		var err error
+		if c.ID, err = p.NameOf(c.Op.Body); err != nil {
+			return err
+		}
+		p.PutConflict(b, c)
+	}
+	if t.exact {
+		return nil
+	}
+	return p.noteEarly(b, t.ops, true)
+}
+
+// Notes in the place of the thing: the clocks of the last operations that deleted all inputs and all models. The clock of one that was not
+// taken back in the order of the log is the greatest, since nobody knows what it deleted.
+var (
+	allInputs = log.Dot{Seq: 1}
+	allModels = log.Dot{Seq: 2}
+)
+
+// early returns the deletion of what an operation makes, where the log has one already. An operation that was in the log before counts
+// as deleted by a later one that deletes all: unsure reports that nobody knows whether it did.
+func (p *Partition) early(op *log.Op, again bool) (kill *log.Op, unsure bool, err error) {
+	var body log.Body
+	all := log.Dot{}
+	switch op.Body.(type) {
+	case *log.InputCreate:
+		body, all = &log.InputDelete{Input: op.Dot}, allInputs
+	case *log.ModelCreate:
+		body, all = &log.ModelDelete{Model: op.Dot}, allModels
+	case *log.WorkflowCreate:
+		body = &log.WorkflowDelete{Workflow: op.Dot}
+	default:
+		return nil, false, nil
+	}
+	_, err = p.o.Store.Get(earlyKey(p.o.App, op.Dot))
+	if isMissing(err) && again && all != (log.Dot{}) {
+		var at []byte
+		if at, err = p.o.Store.Get(earlyKey(p.o.App, all)); err == nil {
+			if len(at) != 8 || log.HLC(binary.BigEndian.Uint64(at)) < op.At {
+				return nil, false, nil
+			}
+			unsure = true
+		}
+	}
+	if err != nil {
+		return nil, false, ignoreMissing(err)
+	}
+	return &log.Op{At: p.clock.Next(), Body: body}, unsure, nil
+}
+
+// deletedEarly returns deletions of what operations make, where the log has those already: it was restored from a backup.
+// Deletions that come early are noted in beside.
+func (p *Partition) deletedEarly(ops []log.Op, again bool, beside **kv.Batch) (kills []log.Op, err error) {
+	if _, restored := p.log.Renewed(); !restored || p.replica != nil {
+		return nil, nil
+	}
+	if *beside == nil {
+		*beside = &kv.Batch{}
+	}
+	for i := range ops {
+		kill, unsure, err := p.early(&ops[i], again)
+		if err != nil {
+			return nil, err
+		}
+		if unsure {
+			p.PutConflict(*beside, &Conflict{Op: ops[i], Verdict: fold.Verdict{Code: fold.Gone, Detail: lostFor + deletedAll}})
+		}
+		if kill != nil {
+			kill.Dot = log.Dot{Site: p.o.Site, Seq: p.last + 1 + uint64(len(kills))}
+			kills = append(kills, *kill)
+		}
+	}
+	return kills, p.noteEarly(*beside, ops, false)
+}
+
+// deletedAll is why a thing is deleted that came back behind an operation that deletes all.
+const deletedAll = "all were deleted, perhaps before this was made"
+
+// noteEarly notes the deletions among operations that are appended next of things that the log may not have.
+func (p *Partition) noteEarly(b *kv.Batch, ops []log.Op, ordered bool) error {
+	clock := func(op *log.Op) log.HLC {
+		if ordered {
+			return op.At
+		}
+		return math.MaxUint64
+	}
+	made := map[log.Dot]bool{}
+	for i := range ops {
+		made[ops[i].Dot] = true
+		dot := log.Dot{}
+		switch x := ops[i].Body.(type) {
+		case *log.InputDelete:
+			dot = x.Input
+		case *log.ModelDelete:
+			dot = x.Model
+		case *log.WorkflowDelete:
+			dot = x.Workflow
+		case *log.InputDeleteAll:
+			if err := p.noteAll(b, allInputs, clock(&ops[i])); err != nil {
+				return err
+			}
+		case *log.ModelDeleteAll:
+			if err := p.noteAll(b, allModels, clock(&ops[i])); err != nil {
+				return err
+			}
+		}
+		if dot == (log.Dot{}) || made[dot] || dot.Site == p.o.Site {
+			continue
+		}
+		h, err := p.heard(dot.Site)
+		if err != nil {
+			return err
+		}
+		if dot.Seq > h.seq {
+			b.Put(earlyKey(p.o.App, dot), []byte{1})
+		}
+	}
+	return nil
+}
+
+// deletesAll notes operations of this log that delete all, where it may still take back what they mean.
+func (p *Partition) deletesAll(ops []log.Op, beside **kv.Batch) error {
+	if _, restored := p.log.Renewed(); !restored || p.replica != nil {
+		return nil
+	}
+	for i := range ops {
+		switch ops[i].Body.(type) {
+		case *log.InputDeleteAll, *log.ModelDeleteAll:
+			if *beside == nil {
+				*beside = &kv.Batch{}
+			}
+			if err := p.noteEarly(*beside, ops[i:i+1], false); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// noteAll notes the clock of an operation that deletes all.
+func (p *Partition) noteAll(b *kv.Batch, all log.Dot, at log.HLC) error {
+	key := earlyKey(p.o.App, all)
+	have, err := p.o.Store.Get(key)
+	if err == nil && len(have) == 8 && log.HLC(binary.BigEndian.Uint64(have)) >= at {
+		return nil
+	}
+	b.Put(key, binary.BigEndian.AppendUint64(nil, uint64(at)))
+	return ignoreMissing(err)
+}

@@ -1,0 +1,204 @@
+package partition_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/kv/memkv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// sealing opens an origin whose log has seals.
+func sealing(t testing.TB, store kv.Store) *partition.Partition {
+	t.Helper()
+	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Epoch: log.Epoch{1}, Secret: [32]byte{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// restored opens an origin from an image of its store, as a restore leaves it.
+func restored(t testing.TB, image kv.Store, epoch byte) *partition.Partition {
+	t.Helper()
+	store := imageOf(t, image)
+	l, err := log.Open(store, log.Options{Prefix: app.LogPrefix()})
+	if err == nil {
+		err = l.Renew(log.Epoch{epoch})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sealing(t, store)
+}
+
+// pullSealed pulls all that an origin has, as one run.
+func pullSealed(t testing.TB, p, origin *partition.Partition) {
+	t.Helper()
+	r := run(t, origin, p.Cursor(), 1000)
+	r.Seal, r.Stable = origin.Seal(r.To, r.Chain), 0
+	if _, err := p.Pull(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// keptBy are the entries that a replica keeps, as it offers them.
+func keptBy(t testing.TB, p *partition.Partition) (b partition.Back) {
+	t.Helper()
+	err := p.KeptAfter(partition.KeptAt{}, func(k partition.Kept) bool {
+		if len(b.Entries) == 0 {
+			b.From, b.Before = k.At.Seq-1, k.Before
+		}
+		b.Entries = append(b.Entries, log.Entry{Seq: k.At.Seq, Op: k.Op})
+		b.Seal = k.Seal
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func conflictsOf(t testing.TB, p *partition.Partition) (list []partition.Conflict) {
+	t.Helper()
+	if err := p.Conflicts(func(c partition.Conflict) bool { list = append(list, c); return true }); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestTakeBack has a restored origin take back what a replica has pulled: the same log, unless it was written to before.
+func TestTakeBack(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	doomed := submit(t, origin, create("doomed"))[0].Dot
+	image := imageOf(t, store)
+	submit(t, origin, create("a"), create("b"))
+	submit(t, origin, &log.InputDelete{Input: doomed})
+	r := opened(t, memkv.New(), 1)
+	pullSealed(t, r, origin)
+	b := keptBy(t, r)
+
+	same := restored(t, image, 2)
+	if err := same.TakeBack(t.Context(), &b, nil); err != nil {
+		t.Fatal(err)
+	}
+	head := origin.Log().Head()
+	want, err := origin.Log().Chain(head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if chain, err := same.Log().Chain(head); err != nil || chain != want || same.Log().Head() != head || len(conflictsOf(t, same)) > 0 {
+		t.Errorf("the log ends at %d with %x, %v, want %d with %x", same.Log().Head(), chain, err, head, want)
+	}
+
+	other := restored(t, image, 3)
+	made := submit(t, other, create("a"))[0]
+	if made.Dot.Site < partition.RestoredSites {
+		t.Errorf("a restored log writes as %v", made.Dot)
+	}
+	if err := other.TakeBack(t.Context(), &b, nil); err != nil {
+		t.Fatal(err)
+	}
+	v := other.View()
+	defer v.Close()
+	if got := fmt.Sprint(ids(t, v.Reader)); got != "[a b]" {
+		t.Errorf("inputs %v", got)
+	}
+	c := conflictsOf(t, other)
+	if len(c) != 1 {
+		t.Fatalf("conflicts %+v", c)
+	}
+	if x, ok := c[0].Op.Body.(*log.InputCreate); !ok || x.ID != "a" || c[0].Verdict.Dot != made.Dot {
+		t.Errorf("conflict %+v", c[0])
+	}
+}
+
+// TestTakeBackForged has an origin list entries that it did not seal, and take none.
+func TestTakeBackForged(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	submit(t, origin, create("a"))
+	image := imageOf(t, store)
+	submit(t, origin, create("b"))
+	r := opened(t, memkv.New(), 1)
+	pullSealed(t, r, origin)
+	b := keptBy(t, r)
+	if err := origin.TakeBack(t.Context(), &b, nil); !errors.Is(err, partition.ErrRestored) {
+		t.Errorf("a log that was not restored takes entries back: %v", err)
+	}
+	b.Entries[len(b.Entries)-1].Op.Body = &log.Rules{Version: 1 << 20}
+	p := restored(t, image, 2)
+	head := p.Log().Head()
+	if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+		t.Fatal(err)
+	}
+	if p.Log().Head() != head {
+		t.Error("the log has a forged entry")
+	}
+	if c := conflictsOf(t, p); len(c) != 1 {
+		t.Errorf("conflicts %+v", c)
+	}
+}
+
+// TestTakeBackDeleted has deletions come before what they delete, from replicas that hold less of the log: nothing comes back to life.
+func TestTakeBackDeleted(t *testing.T) {
+	for name, body := range map[string]func(log.Dot) log.Body{
+		"one": func(d log.Dot) log.Body { return &log.InputDelete{Input: d} },
+		"all": func(log.Dot) log.Body { return &log.InputDeleteAll{} },
+	} {
+		store := memkv.New()
+		origin := sealing(t, store)
+		image := imageOf(t, store)
+		made := submit(t, origin, create("gone"))[0].Dot
+		r := opened(t, memkv.New(), 1)
+		pullSealed(t, r, origin)
+		submit(t, r, body(made))
+
+		p := restored(t, image, 2)
+		if err := sendLives(t, r, p); err != nil {
+			t.Fatal(err)
+		}
+		b := keptBy(t, r)
+		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+			t.Fatal(err)
+		}
+		v := p.View()
+		if _, err := v.InputByID("gone"); !errors.Is(err, catalog.ErrNotFound) {
+			t.Errorf("%s: the deleted input lives: %v", name, err)
+		}
+		v.Close()
+	}
+}
+
+// TestKeptBound has a replica keep no more of the log than it may, and the newest of it.
+func TestKeptBound(t *testing.T) {
+	origin := sealing(t, memkv.New())
+	r, err := partition.Open(partition.Options{Store: memkv.New(), App: app, Clock: clock, Epoch: log.Epoch{9}, Replica: &partition.Replica{Keep: 4000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		submit(t, origin, create(fmt.Sprint(i)))
+		pullSealed(t, r, origin)
+	}
+	b := keptBy(t, r)
+	if n := len(b.Entries); n < 10 || n > 40 || b.From+uint64(n) != origin.Log().Head() {
+		t.Errorf("%d entries after %d are kept of %d", n, b.From, origin.Log().Head())
+	}
+	head := origin.Log().Head()
+	chain, err := origin.Log().Chain(head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Pull(t.Context(), partition.Run{Epoch: log.Epoch{1}, From: head, To: head, Chain: chain, Stable: head}); err != nil {
+		t.Fatal(err)
+	}
+	if b := keptBy(t, r); len(b.Entries) > 0 {
+		t.Errorf("%d entries are kept that are stable", len(b.Entries))
+	}
+}

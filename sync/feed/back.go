@@ -1,0 +1,220 @@
+package feed
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/catalog"
+	"github.com/sightline-dev/sightline/core/ingest"
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// back takes entries that the log lost when it was restored from a backup, of any site: their seal proves that the log had them.
+// A picture that is not here does not hold its entry back. The origin lists it as a conflict.
+func (c *call) back() (api.Response, error) {
+	body, err := c.body(c.f.o.Limits.PushBytes, "PushBytes")
+	if err != nil {
+		return api.Response{}, err
+	}
+	m, err := wire.DecodeBack(body)
+	if err != nil {
+		return api.Response{}, malformed("back: %v", err)
+	}
+	p, err := c.open(m.App)
+	if err == nil {
+		err = partOf(uint64(m.Partition))
+	}
+	if err != nil {
+		return api.Response{}, err
+	}
+	epoch := p.Log().Epoch()
+	if m.Epoch != epoch {
+		return api.Response{}, &wire.Refusal{Code: wire.RefusedEpoch, Detail: "the log has a different epoch; start a new session", Epoch: epoch}
+	}
+	entries, err := wire.DecodeEntries(m.Block, m.From)
+	switch {
+	case len(m.Block) == 0:
+		entries = nil
+	case errors.Is(err, wire.ErrTooLarge):
+		return api.Response{}, &wire.Refusal{Code: wire.RefusedLimit, Detail: "too many entries", Limit: "Entries", Value: wire.MaxOps}
+	case err != nil:
+		return api.Response{}, malformed("entries: %v", err)
+	}
+	if err := c.f.meters.apps.take(c.app, uint64(max(len(entries), len(m.Block)/opBytes)), c.now, "operations"); err != nil {
+		return api.Response{}, err
+	}
+	if len(entries) > 0 {
+		if err := c.takeBack(p, &m, entries); err != nil {
+			if gone := c.gone(m.App); gone != nil {
+				return api.Response{}, gone
+			}
+			return api.Response{}, err
+		}
+	}
+	out := wire.TakenBack{Epoch: epoch, To: m.From + uint64(len(entries))}
+	if m.Site != 0 {
+		if out.Confirmed, err = p.SiteSeq(m.Site); err != nil {
+			return api.Response{}, err
+		}
+		lives, err := p.Lives(m.Site, max(min(m.Confirmed, out.Confirmed), 1), min(m.Issued, out.Confirmed))
+		if err != nil {
+			return api.Response{}, err
+		}
+		for _, l := range lives {
+			out.Lives = append(out.Lives, wire.Life(l))
+		}
+	}
+	return message(out.Encode()), nil
+}
+
+// takeBack has the log take entries, with what is derived from their pictures.
+func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entry) error {
+	b := partition.Back{From: m.From, Before: m.Chain, Entries: entries, Seal: m.Seal}
+	for _, l := range m.Lives {
+		b.Lives = append(b.Lives, partition.SiteLife{Site: l.Site, Life: partition.Life(l.Life)})
+	}
+	ops := make([]log.Op, len(entries))
+	for i := range entries {
+		ops[i] = entries[i].Op
+	}
+	n := needs{c: c, p: p}
+	defer n.release()
+	var err error
+	if b.Gone, err = n.regain(ops); err != nil {
+		return err
+	}
+	err = p.TakeBack(c.ctx, &b, n.also)
+	if errors.Is(err, partition.ErrRestored) {
+		return &wire.Refusal{Code: wire.RefusedEpoch, Detail: err.Error(), Epoch: p.Log().Epoch()}
+	}
+	if err != nil || len(n.made) == 0 {
+		return err
+	}
+	// An earlier replica may have given back the inputs without their pictures.
+	dots := make([]log.Dot, 0, len(ops))
+	for i := range ops {
+		switch b := ops[i].Body.(type) {
+		case *log.InputCreate:
+			dots = append(dots, ops[i].Dot)
+		case *log.InputFetched:
+			dots = append(dots, b.Input)
+		}
+	}
+	return p.Analysed(dots, func(w kv.Writer, _ []catalog.Input) { n.put(w) })
+}
+
+// regain makes what operations that the log had need again, and returns those whose picture or manifest is not here.
+func (n *needs) regain(ops []log.Op) (gone map[log.Dot]string, err error) {
+	v := n.p.View()
+	defer v.Close()
+	base, err := n.c.f.o.Engine.Serving(v.Reader)
+	if err != nil {
+		return nil, err
+	}
+	gone = map[log.Dot]string{}
+	var wants []want
+	for i := range ops {
+		op := ops[i] // needs may refuse the copy
+		here, err := n.meetOne(v.Reader, base, ops[:i+1], i, &wants)
+		if s, ok := op.Body.(*log.NetworkSwitch); ok {
+			here, err = n.manifests(v.Reader, ops[i], s)
+		}
+		ops[i] = op
+		if err != nil {
+			return nil, err
+		}
+		if !here {
+			gone[op.Dot] = lostBytes(op.Body)
+		}
+		if len(wants) >= int(n.c.f.o.Limits.Pictures) || i == len(ops)-1 {
+			if err := n.rederive(base, wants); err != nil {
+				return nil, err
+			}
+			wants = wants[:0]
+		}
+	}
+	if err := n.rederive(base, wants); err != nil {
+		return nil, err
+	}
+	return gone, nil
+}
+
+// manifests looks for those of the versions that a switch of the network brings.
+func (n *needs) manifests(r catalog.Reader, op log.Op, s *log.NetworkSwitch) (here bool, err error) {
+	here = true
+	for _, v := range s.Versions {
+		has, err := n.manifest(r, &op, &log.VersionResult{Version: v.Version, Manifest: v.Manifest})
+		if err != nil {
+			return false, err
+		}
+		here = here && has
+	}
+	return here, nil
+}
+
+// lostBytes says what of an operation the origin lacks.
+func lostBytes(body log.Body) string {
+	if _, ok := body.(*log.VersionResult); ok {
+		return partition.LostManifest
+	}
+	return partition.LostPicture
+}
+
+// rederive analyses pictures of operations that the log had: what an analysis refuses now is taken as it is.
+func (n *needs) rederive(base [32]byte, wants []want) error {
+	if len(wants) == 0 {
+		return nil
+	}
+	jobs := make([]api.Job, len(wants))
+	for i := range wants {
+		jobs[i] = wants[i].job
+		jobs[i].Caller = n.c.caller()
+	}
+	results, err := n.c.f.o.Run(n.c.ctx, jobs)
+	if err != nil {
+		return err
+	}
+	for i := range wants {
+		w, r := &wants[i], &results[i]
+		if !r.Blob.IsZero() {
+			n.held = append(n.held, r.Blob)
+		}
+		switch o := n.c.f.o.Engine.Received(base, r); {
+		case o.Code == catalog.InputReady:
+			n.made = append(n.made, made{base, w.pic.hash, w.crop, *o.Derived, o.Thumb})
+		case o.Retry != ingest.Never:
+			return fmt.Errorf("%w: %s", api.ErrBusy, o.Detail)
+		}
+	}
+	return nil
+}
+
+// wrote holds operations that a replica offers again, after a restore, to a site that was its own: it holds the site, or the log
+// was restored from a backup that is older than the lease.
+func (c *call) wrote(p *partition.Partition, site log.Site) error {
+	refused := &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d was not assigned to this replica", site)}
+	if _, _, restored, err := p.Backup(); err != nil || !restored || site == log.Origin || site >= partition.RestoredSites {
+		if err != nil {
+			return err
+		}
+		return refused
+	}
+	if c.edge != nil && site == c.edge.Site {
+		return nil
+	}
+	s, err := c.f.o.Engine.EdgeSite(site)
+	switch {
+	case errors.Is(err, core.ErrNoSite):
+		return nil
+	case err != nil:
+		return err
+	case s.App == c.app && s.Holder == c.holder():
+		return nil
+	}
+	return refused
+}

@@ -1,0 +1,323 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+	"github.com/sightline-dev/sightline/sync/wire"
+)
+
+// back gives an origin that was restored from a backup what it lacks, before anything else is done on its log:
+//
+//	session ─▶ another epoch, Restored ─▶ kept entries, sealed ─▶ own operations that were in the log ─▶ session
+//
+// At a gap among the entries own operations come first: those that a snapshot brought lie in it. Where a restored origin does not know our site
+// the same happens before another one is taken.
+type back struct {
+	epoch  log.Epoch // of the log that lacks something; zero: none is known to
+	done   log.Epoch // of the last log that all was offered to
+	backup uint64    // last entry of its backup; 0: unknown
+	leaves bool      // the origin does not know our site: another one is taken in the end
+	issued uint64    // own operations when it refused the site
+
+	at     partition.KeptAt // last place that was offered
+	run    []partition.Kept // the entries to be offered next
+	sent   partition.KeptAt // place of the last entry of the request under way
+	own    bool             // own operations are offered
+	whole  bool             // they were
+	sites  []log.Site       // sites of own operations that are left
+	after  uint64           // last operation of the first that the origin has
+	count  int              // own operations of the request under way
+	asking bool             // the request under way asks for no more than what the log has of our site
+}
+
+// lacking begins to give back where a log was restored from a backup since we pulled from it. It reports whether it does.
+func (m *Machine) lacking(o *wire.Offered, g *wire.Grant) (bool, error) {
+	b := &m.back
+	kept, at := m.p.KeptOf(), m.p.Cursor().Epoch
+	if !g.Restored || g.Do == wire.DoRefused || g.Epoch == b.done || (kept == (log.Epoch{}) || kept == g.Epoch) && (at == (log.Epoch{}) || at == g.Epoch) {
+		return false, nil
+	}
+	from, err := m.p.KeptFrom(g.Backup, g.BackupChain)
+	if err != nil {
+		return false, err
+	}
+	m.give(back{epoch: g.Epoch, backup: g.Backup, at: from})
+	m.session.limits = o.Limits
+	return true, nil
+}
+
+// give begins to give back.
+func (m *Machine) give(b back) {
+	m.end()
+	m.cancel(&m.lane[lanePush])
+	m.upload.forget()
+	m.back = b
+}
+
+// returning reports whether something is given back now.
+func (m *Machine) returning() bool { return m.back.epoch != (log.Epoch{}) }
+
+// startBack offers the next entries, or own operations.
+func (m *Machine) startBack(l *lane) error {
+	b := &m.back
+	if !m.returning() {
+		return nil
+	}
+	if !b.own && len(b.run) == 0 {
+		if err := m.nextRun(); err != nil {
+			return err
+		}
+	}
+	if b.own {
+		return m.offerOwn(l)
+	}
+	for i := range b.run {
+		if m.upload.wants(&b.run[i].Op) {
+			return nil
+		}
+	}
+	if len(b.run) == 0 {
+		if b.leaves && m.p.Site() != 0 {
+			_, confirmed := m.p.Outbox()
+			b.asking = true
+			m.ask(l, Ask{Method: "POST", Path: "/v2/sync/back", Body: (&wire.Back{
+				App: m.o.App.String(), Epoch: b.epoch, Site: m.p.Site(), Confirmed: confirmed, Issued: b.issued,
+			}).Encode()}, m.where()...)
+			return nil
+		}
+		m.gave(0)
+		return m.startSession(&m.lane[laneSession])
+	}
+	first, last := &b.run[0], &b.run[len(b.run)-1]
+	x := wire.Back{App: m.o.App.String(), Epoch: b.epoch, From: first.At.Seq - 1, Chain: first.Before, Seal: last.Seal}
+	entries := make([]log.Entry, len(b.run))
+	lives := map[log.Site]uint64{}
+	for i := range b.run {
+		k := &b.run[i]
+		entries[i] = log.Entry{Seq: k.At.Seq, Op: k.Op}
+		if d := k.Op.Dot; lives[d.Site] != k.Life {
+			lives[d.Site] = k.Life
+			x.Lives = append(x.Lives, wire.SiteLife{Site: d.Site, Life: wire.Life{First: d.Seq, ID: k.Life}})
+		}
+	}
+	x.Block = wire.EncodeEntries(entries)
+	b.sent = last.At
+	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/back", Body: x.Encode()}, m.where()...)
+	return nil
+}
+
+// nextRun reads the entries that are offered next: up to the last seal among those that fit and follow each other.
+func (m *Machine) nextRun() error {
+	b := &m.back
+	room, sealed, gap := pushBytes, 0, false
+	err := m.p.KeptAfter(b.at, func(k partition.Kept) bool {
+		if n := len(b.run); n > 0 {
+			if prev := b.run[n-1].At; k.At.Run != prev.Run || k.At.Seq != prev.Seq+1 {
+				return false
+			}
+		} else {
+			gap = k.At.Run != b.at.Run && k.At.Seq > b.backup+1 || k.At.Run == b.at.Run && k.At.Seq != b.at.Seq+1
+		}
+		if room -= len(log.Encode(nil, &k.Op)); room < 0 && sealed > 0 {
+			return false
+		}
+		b.run = append(b.run, k)
+		if len(k.Seal) > 0 {
+			sealed = len(b.run)
+		}
+		return len(b.run) < wire.MaxOps
+	})
+	if err != nil {
+		return err
+	}
+	if sealed > 0 {
+		b.run = b.run[:sealed]
+	}
+	if (gap || len(b.run) == 0) && !b.whole {
+		b.run = nil
+		b.own = true
+		b.sites, err = m.p.ConfirmedSites()
+	}
+	return err
+}
+
+// ownBatch reads the own operations that are offered next.
+func (m *Machine) ownBatch() (ops []log.Op, err error) {
+	b := &m.back
+	most, room := pushOps, pushBytes
+	if n := m.session.limits.PushOps; n > 0 && n < uint64(most) {
+		most = int(n)
+	}
+	if m.push.most > 0 {
+		most = min(most, m.push.most)
+	}
+	next := b.after + 1
+	err = m.p.ConfirmedAfter(b.sites[0], b.after, func(op log.Op) bool {
+		if b.sites[0] == m.p.Site() && op.Dot.Seq != next { // those between were stable: what follows them is pushed later
+			return false
+		}
+		for ; next < op.Dot.Seq && len(ops) < most; next++ {
+			ops = append(ops, log.Op{Dot: log.Dot{Site: op.Dot.Site, Seq: next}, Body: &log.Refused{Reason: "lost"}})
+		}
+		if len(ops) >= most || m.upload.wants(&op) {
+			return false
+		}
+		if m.upload.lacks(&op) {
+			partition.Refuse(&op, "blob: the origin did not receive the picture")
+		}
+		if room -= len(log.Encode(nil, &op)); len(ops) > 0 && room < 0 {
+			return false
+		}
+		ops = append(ops, op)
+		next++
+		return len(ops) < most
+	})
+	return ops, err
+}
+
+// offerOwn offers own operations that were in the log, of one site after another.
+func (m *Machine) offerOwn(l *lane) error {
+	b := &m.back
+	for len(b.sites) > 0 {
+		ops, err := m.ownBatch()
+		if err != nil {
+			return err
+		}
+		if len(ops) == 0 {
+			if !m.upload.first.IsZero() && !m.upload.known[m.upload.first] {
+				return nil // a picture is on its way
+			}
+			b.sites, b.after = b.sites[1:], 0
+			continue
+		}
+		tokens, err := m.tokens(ops)
+		if err != nil {
+			return err
+		}
+		b.count = len(ops)
+		first, last := ops[0].Dot, ops[len(ops)-1].Dot
+		lives, err := m.p.Lives(first.Site, max(first.Seq-1, 1), last.Seq)
+		if err != nil {
+			return err
+		}
+		p := wire.Push{
+			App: m.o.App.String(), Epoch: b.epoch, Base: m.p.Cursor().Seq, Site: first.Site,
+			Block: wire.EncodeOps(ops), For: behalves(ops), Tokens: tokens, Again: true,
+		}
+		for _, l := range lives {
+			p.Lives = append(p.Lives, wire.Life(l))
+		}
+		m.ask(l, Ask{Method: "POST", Path: "/v2/sync/push", Body: p.Encode()}, m.where()...)
+		return nil
+	}
+	b.own, b.whole = false, true
+	return m.startBack(l)
+}
+
+// tookBack takes the origin's word on what was offered.
+func (m *Machine) tookBack(l *lane, body []byte) error {
+	b := &m.back
+	if b.own {
+		p, err := wire.DecodePushed(body)
+		switch {
+		case err != nil:
+			return err
+		case p.Epoch != b.epoch:
+			b.epoch = log.Epoch{}
+			return fmt.Errorf("%w: different epoch", errAnswer)
+		case p.Accepted <= b.after:
+			m.failed(l, wait(p.WaitMillis), errors.New("the origin accepted no operations"))
+			return nil
+		}
+		b.after = p.Accepted
+		l.well()
+		l.next = m.at + wait(p.WaitMillis)
+		return nil
+	}
+	t, err := wire.DecodeTakenBack(body)
+	switch {
+	case err != nil:
+		return err
+	case t.Epoch != b.epoch:
+		b.epoch = log.Epoch{}
+		return fmt.Errorf("%w: different epoch", errAnswer)
+	}
+	l.well()
+	if b.asking {
+		lives := make([]partition.Life, len(t.Lives))
+		for i := range t.Lives {
+			lives[i] = partition.Life(t.Lives[i])
+		}
+		last, _, err := m.p.Fork(b.issued, t.Confirmed, lives)
+		if err == nil {
+			m.gave(last)
+		}
+		return err
+	}
+	if t.To < b.sent.Seq {
+		return fmt.Errorf("%w: entries up to %d instead of %d", errAnswer, t.To, b.sent.Seq)
+	}
+	b.at, b.run = b.sent, nil
+	return nil
+}
+
+// gave ends giving back. last is the last own operation that the log has, where another site is taken.
+func (m *Machine) gave(last uint64) {
+	b := m.back
+	m.back = back{done: b.epoch}
+	m.upload.forget()
+	m.lane[laneSession].next = 0
+	if b.leaves {
+		m.leave(renewal{epoch: b.epoch, last: last})
+	}
+}
+
+// backRefused is what a refusal means to what is given back: an operation that the origin never takes holds back no others.
+func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool) {
+	b, l := &m.back, &m.lane[laneBack]
+	switch {
+	case b.own && r.Code == wire.RefusedSequence && r.Accepted > b.after:
+		b.after = r.Accepted
+		l.well()
+		return true
+	case r.Code == wire.RefusedBlobs:
+		m.upload.forget()
+		m.failed(l, 0, r)
+		return true
+	case b.own && status == 413 && b.count > 1:
+		m.push.most = max(b.count/2, 1)
+		m.failed(l, 0, r)
+		return true
+	case b.own && (r.Code == wire.RefusedSequence || r.Code == wire.RefusedSite || r.Code == wire.RefusedEpoch && r.Epoch == (log.Epoch{})):
+		b.sites, b.after = b.sites[1:], 0
+		l.well()
+		return true
+	case r.Code == wire.RefusedEpoch, r.Code == wire.RefusedScope, r.Code == wire.RefusedGone, status == 401:
+		m.back = back{}
+		return false
+	case status == 404, status == 405, r.Code == wire.RefusedFormat: // an origin of an earlier version
+		m.gave(0)
+		return true
+	}
+	return false
+}
+
+// waiting yields the operations that wait for what they name to be sent.
+func (m *Machine) waiting(yield func(op log.Op) bool) error {
+	b := &m.back
+	switch {
+	case !m.returning():
+		return m.p.Pending(m.push.accepted, func(op log.Op) bool { return yield(op) && op.Dot.Seq < m.push.accepted+16*askedHashes })
+	case b.own && len(b.sites) > 0:
+		return m.p.ConfirmedAfter(b.sites[0], b.after, func(op log.Op) bool { return yield(op) && op.Dot.Seq < b.after+16*askedHashes })
+	}
+	for i := range b.run {
+		if !yield(b.run[i].Op) {
+			break
+		}
+	}
+	return nil
+}

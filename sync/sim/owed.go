@@ -1,0 +1,185 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
+)
+
+// owed is an operation that a restore of the origin takes back and that some replicas hold.
+type owed struct {
+	data    []byte       // as the log has encoded it
+	holders map[int]bool // replicas on whose disks it is
+	entry   bool         // one of them has pulled it
+}
+
+// kept yields what a replica holds of the log: entries that it pulled, and own operations.
+func (r *party) kept(yield func(op log.Op, entry bool)) error {
+	err := r.part.KeptAfter(partition.KeptAt{}, func(k partition.Kept) bool {
+		yield(k.Op, true)
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	sites, err := r.part.ConfirmedSites()
+	for _, site := range sites {
+		if err == nil {
+			err = r.part.ConfirmedAfter(site, 0, func(op log.Op) bool {
+				yield(op, false)
+				return true
+			})
+		}
+	}
+	return err
+}
+
+// owe notes what the origin loses at a restore and replicas hold, on disks that lose nothing of it at a loss of power.
+func (w *world) owe(before, after *oracle) error {
+	for _, r := range w.parties {
+		disk, ok := r.disk.(*Memory)
+		if !ok || !r.up || r.edge != nil && r.edge.was || disk.durable < len(disk.batches) {
+			continue
+		}
+		err := r.kept(func(op log.Op, entry bool) {
+			seq := before.at[op.Dot]
+			if seq == 0 || after.at[op.Dot] != 0 {
+				return
+			}
+			x := w.owed[op.Dot]
+			if x == nil {
+				x = &owed{data: log.Encode(nil, &before.entries[seq-1].Op), holders: map[int]bool{}}
+				w.owed[op.Dot] = x
+			}
+			x.holders[r.number] = true
+			x.entry = x.entry || entry
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drop forgets that a replica holds what is owed: its disk was replaced.
+func (w *world) drop(r *party) {
+	maps.DeleteFunc(w.owed, func(_ log.Dot, x *owed) bool {
+		delete(x.holders, r.number)
+		return len(x.holders) == 0
+	})
+}
+
+// paid holds the origin to what was owed: it has each operation, or lists it with its content. No input that was deleted lives.
+func (w *world) paid() error {
+	listed := map[log.Dot]log.Op{}
+	err := w.origin.part.Conflicts(func(c partition.Conflict) bool {
+		listed[c.Op.Dot] = c.Op
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	o := w.oracle
+	w.stats.Owed += len(w.owed)
+	for dot, x := range w.owed {
+		seq := o.at[dot]
+		if seq != 0 && bytes.Equal(log.Encode(nil, &o.entries[seq-1].Op), x.data) {
+			continue
+		}
+		w.stats.Listed++
+		op, ok := listed[dot]
+		if ok && bytes.Equal(log.Encode(nil, &op), x.data) {
+			continue
+		}
+		was, err := log.Decode(x.data)
+		if err != nil {
+			return err
+		}
+		if _, refused := was.Body.(*log.Refused); refused {
+			continue
+		}
+		if seq != 0 && sameBody(&was, &o.entries[seq-1].Op) { // from its site, with the clock of now
+			continue
+		}
+		return fmt.Errorf("I2: operation %v, %T, was in the log, replicas %v hold it, and it is neither in the log nor listed", dot, was.Body, slices.Sorted(maps.Keys(x.holders)))
+	}
+	for _, r := range w.parties {
+		for _, dot := range r.promised {
+			if _, ok := listed[dot]; !ok && !r.gone && o.at[dot] == 0 {
+				return fmt.Errorf("I2: operation %v was promised by replica %d and is neither in the log nor listed", dot, r.number)
+			}
+		}
+	}
+	for _, old := range w.logs {
+		if err := w.resurrected(old); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sameBody reports whether two operations of one dot say the same.
+func sameBody(a, b *log.Op) bool {
+	x := *a
+	x.At, x.By = b.At, b.By
+	return bytes.Equal(log.Encode(nil, &x), log.Encode(nil, b))
+}
+
+// resurrected finds an input that lives and that an earlier log has deleted, by an operation that the log has and a replica had pulled.
+func (w *world) resurrected(old *oracle) error {
+	o := w.oracle
+	live := map[log.Dot]bool{}
+	for _, in := range o.model.inputs {
+		if !in.dead {
+			live[in.dot] = true
+		}
+	}
+	for dot, at := range old.killed {
+		by := &old.entries[at-1].Op
+		switch by.Body.(type) {
+		case *log.InputDelete, *log.InputDeleteAll:
+		default:
+			continue
+		}
+		if x := w.owed[by.Dot]; x == nil || !x.entry {
+			continue // nobody has seen it
+		}
+		seq := o.at[by.Dot]
+		if live[dot] && seq != 0 && sameBody(by, &o.entries[seq-1].Op) {
+			return fmt.Errorf("I4: input %v was deleted by %v %T before the log was restored, and lives", dot, by.Dot, by.Body)
+		}
+	}
+	return nil
+}
+
+// keeps checks that a replica has kept what it pulled since it was started, or took a snapshot, and that a restore may take from the origin.
+func (w *world) keeps(r *party) error {
+	c, o := r.part.Cursor(), w.log(r)
+	if c.Epoch != r.part.KeptOf() || r.small {
+		return nil
+	}
+	from := max(c.Stable, r.base) + 1
+	var wrong error
+	next := uint64(0)
+	err := r.part.KeptAfter(partition.KeptAt{}, func(k partition.Kept) bool {
+		if k.At.Seq < from || k.At.Seq > o.head() || k.Before != o.chains[k.At.Seq-1] || !bytes.Equal(log.Encode(nil, &k.Op), log.Encode(nil, &o.entries[k.At.Seq-1].Op)) {
+			return true // of an earlier run, or before
+		}
+		if next != 0 && k.At.Seq > next {
+			wrong = fmt.Errorf("I2: replica %d has pulled entry %d and does not keep it", r.number, next)
+		}
+		next = max(next, k.At.Seq+1)
+		return wrong == nil
+	})
+	if err = joined(wrong, err); err != nil {
+		return err
+	}
+	if from <= c.Seq && next <= c.Seq {
+		return fmt.Errorf("I2: replica %d has pulled entries %d to %d and keeps them to %d", r.number, from, c.Seq, next)
+	}
+	return nil
+}
