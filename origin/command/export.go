@@ -76,7 +76,12 @@ func createTarget(name string) (t collection.Target, finish func(whole bool) err
 	if err != nil {
 		return nil, nil, err
 	}
-	return collection.NewFolder(f, spool), func(bool) error { return f.Close() }, nil
+	return collection.NewFolder(f, spool), func(whole bool) (err error) {
+		if !whole { // an import would take its pictures, without their labels
+			err = f.Clear()
+		}
+		return errors.Join(err, f.Close())
+	}, nil
 }
 
 func runExport(ctx context.Context, f *exportFlags, name string, env *Env) (err error) {

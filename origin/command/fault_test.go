@@ -222,3 +222,48 @@ func failedSync(t *testing.T, failing string) {
 		t.Errorf("inputs: %s", out)
 	}
 }
+
+// TestFaultFullExports exports from a server to a disk that takes files of 1 KB at most. The export ends with an error and leaves nothing,
+// neither a file nor pictures that an import would take, and the server goes on.
+func TestFaultFullExports(t *testing.T) {
+	if testing.Short() {
+		t.Skip("four processes")
+	}
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("there is no bash, which has ulimit")
+	}
+	p := startProcess(t)
+	client := own(t)
+	res, err := client.Post(p.base+"/v2/inputs", "application/json", bytes.NewReader(byBase64(dots(t, 1, 4), dots(t, 2, 64), dots(t, 3, 64))))
+	if err != nil || res.StatusCode != 200 {
+		t.Fatalf("add: %v, %v", res, err)
+	}
+	_ = res.Body.Close()
+	dir := t.TempDir()
+	for _, name := range []string{"export", "export.zip"} {
+		to := filepath.Join(dir, name)
+		cmd := exec.CommandContext(t.Context(), bash, "-c", `ulimit -f 1; exec "$0" "$@"`, os.Args[0], "export", to, "--data", p.data, "--quiet")
+		cmd.Env = append(os.Environ(), asServer+"=1")
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "is incomplete") {
+			t.Errorf("%s: %v, %s", name, err, out)
+		}
+		err = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				t.Errorf("%s: the export left %s", name, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustRun(t, "export", to, "--data", p.data, "--quiet")
+		if err := os.RemoveAll(to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if status, code := adds(t, client, p.base, "more"); status != 200 {
+		t.Errorf("a write after the exports: %d %d", status, code)
+	}
+}

@@ -51,7 +51,7 @@ func (f *Folder) Backup(ctx context.Context, to string, progress func(done, tota
 	if err != nil {
 		return control.Copied{}, err
 	}
-	defer func() { err = errors.Join(err, emptyAfter(target, err), target.Close()) }()
+	defer func() { err = closeNew(target, err) }()
 	if err := f.Store.Checkpoint(filepath.Join(to, storeDir)); err != nil {
 		return control.Copied{}, err
 	}
@@ -78,16 +78,12 @@ func (f *Folder) Backup(ctx context.Context, to string, progress func(done, tota
 	return m.Blobs, err
 }
 
-// emptyAfter empties a new folder that is half written because of an error: its space may be what a full disk lacks.
-func emptyAfter(target *system.Folder, err error) error {
-	if err == nil {
-		return nil
+// closeNew closes a new folder. It empties one that is half written because of an error: its space may be what a full disk lacks.
+func closeNew(target *system.Folder, err error) error {
+	if err != nil {
+		err = errors.Join(err, target.Clear())
 	}
-	names, err := target.ReadDir(".")
-	for _, name := range names {
-		err = errors.Join(err, target.RemoveAll(name))
-	}
-	return err
+	return errors.Join(err, target.Close())
 }
 
 // copyBlobs copies all blobs of from, without syncs, and checks each.
@@ -246,7 +242,7 @@ func Restore(ctx context.Context, backup, dir string, progress func(done, total 
 	if err != nil {
 		return control.Copied{}, err
 	}
-	defer func() { err = errors.Join(err, emptyAfter(target, err), target.Close()) }()
+	defer func() { err = closeNew(target, err) }()
 	if err := writeNote(target, restoringFile, backup+"\n"); err != nil {
 		return control.Copied{}, err
 	}

@@ -79,6 +79,15 @@ func (f *Folder) Remove(name string) error { return f.root.Remove(name) }
 // error.
 func (f *Folder) RemoveAll(name string) error { return f.root.RemoveAll(name) }
 
+// Clear removes everything in the folder.
+func (f *Folder) Clear() error {
+	names, err := f.ReadDir(".")
+	for _, name := range names {
+		err = errors.Join(err, f.RemoveAll(name))
+	}
+	return err
+}
+
 // FS is the folder to be read as package io/fs has it.
 func (f *Folder) FS() fs.FS { return f.root.FS() }
 
