@@ -224,7 +224,7 @@ func failedSync(t *testing.T, failing string) {
 }
 
 // TestFaultFullExports exports from a server to a disk that takes files of 1 KB at most. The export ends with an error and leaves nothing,
-// neither a file nor pictures that an import would take, and the server goes on.
+// neither a file nor pictures that an import would take, and the server continues.
 func TestFaultFullExports(t *testing.T) {
 	if testing.Short() {
 		t.Skip("four processes")
