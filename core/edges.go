@@ -3,6 +3,7 @@ package core
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -215,8 +216,10 @@ func (c *Control) Leases(app string) (n int, err error) {
 // sitesNote is the name of the note of the log's life in which sites were last leased.
 const sitesNote = "sites"
 
-// skippedSites is how many sites may have been leased after a backup was made.
-const skippedSites = 1 << 16
+const (
+	skippedSites = 1 << 16 // sites that may have been leased after a backup was made
+	spreadSites  = 1 << 22 // numbers among which a restored log begins, so that two restores of one backup lease different sites
+)
 
 // knowSites sees to it that no number is given twice. A log that was restored from a backup has
 // another epoch than the one noted beside it, and does not know whom its last numbers went to:
@@ -241,7 +244,8 @@ func (c *Control) knowSites(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		to := log.Site(min(uint64(h.Sites)+skippedSites, math.MaxUint32))
+		spread := uint64(binary.BigEndian.Uint32(epoch[12:])) % spreadSites
+		to := log.Site(min(uint64(h.Sites)+skippedSites+spread, math.MaxUint32))
 		if err := c.submit(ctx, "", ErrNoSite, &log.SitesSkip{To: to}); err != nil {
 			return err
 		}

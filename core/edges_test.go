@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"bytes"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -287,6 +288,43 @@ func TestRestoredLeasesNothingTwice(t *testing.T) {
 		t.Errorf("the last site is %d, %v: more was left out than two restores need", h.Sites, err)
 	}
 	refolds(t, disk)
+}
+
+// TestRestoredTwiceLeasesOthers restores one backup twice: the second life leases no number that the first one has leased, since replicas
+// of the first one may come back.
+func TestRestoredTwiceLeasesOthers(t *testing.T) {
+	l := newFixture(t)
+	disk := &tape{Store: l.o.Store}
+	l.o.Store = disk
+	e := l.open(t)
+	app := newApp(t, e)
+	seen := map[log.Site]bool{}
+	lease := func() {
+		t.Helper()
+		site, _, err := e.LeaseSite(t.Context(), app, "key")
+		if err != nil || seen[site] {
+			t.Fatalf("site %d, which was leased before: %v, %v", site, seen[site], err)
+		}
+		seen[site] = true
+	}
+	lease()
+	disk.synced = len(disk.batches)
+	for life := range 3 {
+		restored := disk.crash(t, rand.New(rand.NewPCG(1, 1)))
+		control, err := log.Open(restored, log.Options{Prefix: catalog.Control.LogPrefix()})
+		if err == nil {
+			err = control.Renew(log.Epoch(bytes.Repeat([]byte{byte(17 + life)}, len(log.Epoch{}))))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.o.Store = restored
+		if e, err = core.Open(l.o); err != nil {
+			t.Fatal(err)
+		}
+		lease()
+		lease()
+	}
 }
 
 // TestKillEnrolments cuts the origin's power while edges enrol, asks again, as an edge
