@@ -546,7 +546,8 @@ func (r *round) settle() {
 	r.say("all that are connected are in sync")
 }
 
-// keep keeps an image of a host's folder: a backup of the one that runs, or a copy of it at rest.
+// keep keeps an image of a host's folder: a backup of the one that runs, or a copy of it at rest. Of the origin it keeps backups only,
+// since its log needs the other epoch that restore gives it.
 func (r *round) keep(h *host) {
 	r.t.Helper()
 	x := &saved{folder: filepath.Join(r.t.TempDir(), "image"), held: map[*write]bool{}}
