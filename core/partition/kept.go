@@ -18,17 +18,17 @@ import (
 //	kept/RUN SEQ      1 chain before the entry, 2 life of its site, 3 seal of the log up to it, 4 operation
 //	left/SITE SEQ     operation of a site that the replica left; SEQ 0: entry of the log by which all of them are in it
 //
-// A snapshot of another epoch begins another run, since its log may go on from the backup differently. A snapshot of the
+// A snapshot of another epoch begins another run, since its log may continue differently from the backup. A snapshot of the
 // same epoch leaves a gap. The origin's answer to the entries is [Partition.TakeBack].
 
 const (
 	keptName = "kept/"
 	leftName = "left/"
 
-	keptEntry = 64 // bytes that an entry takes beside its operation, about
+	keptEntry = 64 // bytes of an entry without its operation, about
 )
 
-// defaultKeep is how many bytes of pulled entries a replica keeps.
+// defaultKeep is the default of Replica.Keep, in bytes.
 const defaultKeep = 32 << 20
 
 // SiteLife is a life of a replica that writes as a site.
@@ -52,7 +52,7 @@ type Kept struct {
 	Op     log.Op
 }
 
-// keeping is where the kept entries stand. It is part of the note.
+// keeping describes the kept entries. It is part of the note.
 type keeping struct {
 	run   uint32
 	since uint64 // entry at which the run began: the runs before it are in the log by then
@@ -172,7 +172,7 @@ func (m *mix) forgetKept() error {
 	return nil
 }
 
-// beginRun begins another run of kept entries: the log may go on from the backup differently.
+// beginRun begins another run of kept entries: the log may continue differently from the backup.
 func (m *mix) beginRun(epoch log.Epoch, at uint64) error {
 	k := &m.note.kept
 	k.run, k.since, k.epoch = k.run+1, at, epoch

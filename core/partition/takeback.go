@@ -21,7 +21,7 @@ import (
 //	log    ─ 1 … 50 ─ 51 52               written since the restore, by a site of the restored log alone
 //	kept        48 … 50 ─ 51 52 … 90 ◆    of the log before, sealed
 //
-// Entries that go on where the log ends keep their places. Otherwise they are appended as the operations that they are: an
+// Entries that follow the last one of the log keep their places. Otherwise they are appended as the operations that they are: an
 // operation that the log has is passed over, and one that does not follow those of its site, or ends in a conflict, is listed
 // as a conflict with its content. No dot names two operations, since a restored log writes as another site.
 //
@@ -147,7 +147,7 @@ type Back struct {
 	Entries []log.Entry
 	Lives   []SiteLife
 	Seal    []byte             // of the log up to the last entry
-	Gone    map[log.Dot]string // operations whose picture or manifest is not here, and what is lost of them
+	Gone    map[log.Dot]string // why, of operations whose picture or manifest this origin lacks
 }
 
 // TakeBack appends those entries that the log lost when it was restored from a backup, and lists as conflicts those that it
@@ -345,7 +345,7 @@ func (p *Partition) live(deletions []log.Body) (out []log.Body, err error) {
 	return out, nil
 }
 
-// recognize reports whether entries are sealed by this log, and whether they go on where it ends.
+// recognize reports whether this log sealed the entries, and whether they follow its last one.
 func (p *Partition) recognize(b *Back) (sealed, exact bool, err error) {
 	chain, head := b.Before, p.log.Appended()
 	var at log.Chain
@@ -416,7 +416,7 @@ func (t *taking) lose(op *log.Op, why string) {
 	t.lost = append(t.lost, Conflict{Op: *op, Verdict: fold.Verdict{Code: fold.Refused, Detail: lostFor + why}})
 }
 
-// try folds the operations beside the state, to find those that end in a conflict and the things that were deleted before.
+// try folds the operations over a copy of the state. It finds those that end in a conflict and the things that were deleted before.
 func (t *taking) try(doomed []log.Body) error {
 	p, ops := t.p, t.ops
 	t.ops, t.own = nil, nil
@@ -486,15 +486,15 @@ func (t *taking) note(b *kv.Batch) error {
 	return p.noteEarly(b, t.ops, true)
 }
 
-// Notes in the place of the thing: the clocks of the last operations that deleted all inputs and all models. The clock of one that was not
+// Keys of notes: the clocks of the last operations that deleted all inputs and all models. The clock of one that was not
 // taken back in the order of the log is the greatest, since nobody knows what it deleted.
 var (
 	allInputs = log.Dot{Seq: 1}
 	allModels = log.Dot{Seq: 2}
 )
 
-// early returns the deletion of what an operation makes, where the log has one already. An operation that was in the log before counts
-// as deleted by a later one that deletes all: unsure reports that nobody knows whether it did.
+// early returns a deletion of the thing that an operation makes, if the log has one already. A thing that was in the log before counts
+// as deleted by a later operation that deletes all: unsure reports that nobody knows whether it was.
 func (p *Partition) early(op *log.Op, again bool) (kill *log.Op, unsure bool, err error) {
 	var body log.Body
 	all := log.Dot{}
@@ -524,8 +524,8 @@ func (p *Partition) early(op *log.Op, again bool) (kill *log.Op, unsure bool, er
 	return &log.Op{At: p.clock.Next(), Body: body}, unsure, nil
 }
 
-// deletedEarly returns deletions of what operations make, where the log has those already: it was restored from a backup.
-// Deletions that come early are noted in beside.
+// deletedEarly returns deletions of things that operations make, if a restored log has such deletions already.
+// It adds notes of early deletions to the batch.
 func (p *Partition) deletedEarly(ops []log.Op, again bool, beside **kv.Batch) (kills []log.Op, err error) {
 	if _, restored := p.log.Renewed(); !restored || p.replica != nil {
 		return nil, nil

@@ -202,3 +202,40 @@ func TestKeptBound(t *testing.T) {
 		t.Errorf("%d entries are kept that are stable", len(b.Entries))
 	}
 }
+
+// TestKeptLeft has a replica leave its site: what is in the log of it, and may not be stable, is still offered to a restored origin.
+func TestKeptLeft(t *testing.T) {
+	origin, store := sealing(t, memkv.New()), memkv.New()
+	r := opened(t, store, 1)
+	submit(t, r, create("a"), create("b"))
+	if err := sendLives(t, r, origin); err != nil {
+		t.Fatal(err)
+	}
+	submit(t, r, create("c"))
+	if err := r.Renew(edge+1, 2); err != nil {
+		t.Fatal(err)
+	}
+	pullSealed(t, r, origin)
+	for range 2 {
+		var got []string
+		sites, err := r.ConfirmedSites()
+		if err != nil || len(sites) != 1 || sites[0] != edge {
+			t.Fatalf("sites %v, %v", sites, err)
+		}
+		err = r.ConfirmedAfter(edge, 0, func(op log.Op) bool {
+			got = append(got, op.Body.(*log.InputCreate).ID)
+			return true
+		})
+		if err != nil || fmt.Sprint(got) != "[a b]" {
+			t.Errorf("operations %v, %v", got, err)
+		}
+		r = opened(t, store, 2)
+	}
+	c := r.Cursor()
+	if _, err := r.Pull(t.Context(), partition.Run{Epoch: c.Epoch, From: c.Seq, To: c.Seq, Chain: c.Chain, Stable: c.Seq}); err != nil {
+		t.Fatal(err)
+	}
+	if sites, err := r.ConfirmedSites(); err != nil || len(sites) > 0 {
+		t.Errorf("sites %v are kept of stable operations, %v", sites, err)
+	}
+}

@@ -72,7 +72,7 @@ func (c *call) back() (api.Response, error) {
 	return message(out.Encode()), nil
 }
 
-// takeBack has the log take entries, with what is derived from their pictures.
+// takeBack appends entries to the log, with derived records of their pictures.
 func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entry) error {
 	b := partition.Back{From: m.From, Before: m.Chain, Entries: entries, Seal: m.Seal}
 	for _, l := range m.Lives {
@@ -108,7 +108,7 @@ func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entr
 	return p.Analysed(dots, func(w kv.Writer, _ []catalog.Input) { n.put(w) })
 }
 
-// regain makes what operations that the log had need again, and returns those whose picture or manifest is not here.
+// regain makes what operations that the log had need again, and returns those whose picture or manifest the origin lacks.
 func (n *needs) regain(ops []log.Op) (gone map[log.Dot]string, err error) {
 	v := n.p.View()
 	defer v.Close()
@@ -157,7 +157,7 @@ func (n *needs) manifests(r catalog.Reader, op log.Op, s *log.NetworkSwitch) (he
 	return here, nil
 }
 
-// lostBytes says what of an operation the origin lacks.
+// lostBytes names the part of an operation that the origin lacks.
 func lostBytes(body log.Body) string {
 	if _, ok := body.(*log.VersionResult); ok {
 		return partition.LostManifest

@@ -271,11 +271,11 @@ func (m *Machine) gave(last uint64) {
 	m.upload.forget()
 	m.lane[laneSession].next = 0
 	if b.leaves {
-		m.leave(renewal{epoch: b.epoch, last: last})
+		m.leave(renewal{epoch: b.epoch, last: last, lost: true})
 	}
 }
 
-// backRefused is what a refusal means to what is given back: an operation that the origin never takes holds back no others.
+// backRefused handles a refusal of entries or operations: one that the origin never takes holds back no others.
 func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool) {
 	b, l := &m.back, &m.lane[laneBack]
 	switch {
@@ -305,7 +305,7 @@ func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool) {
 	return false
 }
 
-// waiting yields the operations that wait for what they name to be sent.
+// waiting yields the operations that wait for an upload.
 func (m *Machine) waiting(yield func(op log.Op) bool) error {
 	b := &m.back
 	switch {

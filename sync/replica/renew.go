@@ -26,6 +26,7 @@ type renewal struct {
 	epoch  log.Epoch
 	site   log.Site // the new one; 0: it was not leased yet
 	old    log.Site
+	lost   bool // the origin does not know the old one: sessions are asked for as the new one
 }
 
 // parts compares the origin's operations of our site with ours. It reports whether the session is given up for
@@ -38,6 +39,9 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 	for i := range g.Lives {
 		lives[i] = partition.Life(g.Lives[i])
 	}
+	if m.asNew() && m.renewal.epoch == g.Epoch {
+		return false, m.p.Renew(m.renewal.site, m.renewal.last)
+	}
 	last, forked, err := m.p.Fork(m.issued, g.Confirmed, lives)
 	if err != nil || !forked && !m.p.Restored() && !m.p.Renewing() {
 		return false, err
@@ -48,6 +52,12 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 	}
 	m.leave(renewal{last: last, epoch: g.Epoch})
 	return true, nil
+}
+
+// asNew reports whether sessions are asked for as the site that the replica is about to take.
+func (m *Machine) asNew() bool {
+	r := &m.renewal
+	return r.lost && r.site != 0 && r.old == m.p.Site()
 }
 
 // leave has the next session ask for another site.

@@ -51,6 +51,9 @@ func (m *Machine) startSession(l *lane) error {
 		Site: m.p.Site(), Secret: m.note.secretOf(m.p.Site()), Name: m.o.Name,
 		Partitions: []wire.Position{at}, Wants: m.o.Wants,
 	}
+	if m.asNew() {
+		s.Site, s.Secret = m.renewal.site, m.note.secretOf(m.renewal.site)
+	}
 	if m.renewal.wanted {
 		s.Site, s.Secret, s.Leaves, s.Life = 0, nil, m.p.Site(), m.renewal.life
 	}
@@ -106,7 +109,7 @@ func (m *Machine) lease(o *wire.Offered) error {
 			return err
 		}
 	}
-	if o.Site == 0 || o.Site == m.p.Site() {
+	if o.Site == 0 || o.Site == m.p.Site() || m.asNew() && o.Site == m.renewal.site {
 		return nil
 	}
 	err := m.p.Lease(o.Site)

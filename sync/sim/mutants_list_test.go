@@ -250,11 +250,6 @@ var mutants = []mutant{
 		to:   "	k := &m.note.kept\n	if $ {\n		m.p.tx.DeleteRange(under(m.p.o.App, keptName))\n	}\n	k.run,",
 	},
 	{
-		name: "operations of a site that is left are dropped", file: "core/partition/lives.go",
-		from: "	if err := m.leave(r.renewal.last); err != nil {",
-		to:   "	if err := m.leave(r.renewal.last); err != nil || $ {\n		m.p.tx.DeleteRange(under(m.p.o.App, leftName))\n	}\n	if err := error(nil); err != nil {",
-	},
-	{
 		name: "a restored log writes as the site of before", file: "core/partition/takeback.go",
 		from: "	if _, restored := p.log.Renewed(); restored {",
 		to:   "	if _, restored := p.log.Renewed(); restored && !$ {",

@@ -32,7 +32,7 @@ type oracle struct {
 	killed map[log.Dot]uint64  // inputs and the entries that ended them
 	issued map[log.Dot][]issue // more than one where a disk was rolled back in between
 	clock  []log.HLC           // highest of the log up to each entry
-	past   map[string]bool     // operations of all logs that there were, as they are encoded
+	past   map[string]bool     // encoded operations of all logs of the run
 
 	created func(op *log.Op)                                      // told of each entry
 	over    func(op *log.Op, token partition.Token) (bool, error) // whether an operation was asked for with what was revoked; nil: nobody can say any more

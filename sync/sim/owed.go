@@ -73,7 +73,7 @@ func (w *world) drop(r *party) {
 	})
 }
 
-// paid holds the origin to what was owed: it has each operation, or lists it with its content. No input that was deleted lives.
+// paid checks that the origin has each owed operation, or lists it with its content. No input that was deleted lives.
 func (w *world) paid() error {
 	listed := map[log.Dot]log.Op{}
 	err := w.origin.part.Conflicts(func(c partition.Conflict) bool {

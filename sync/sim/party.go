@@ -106,7 +106,7 @@ func (r *party) start() error {
 	return r.world.inspect(r)
 }
 
-// room is how many bytes of pulled entries it keeps.
+// room returns the bound of kept entries in bytes, 0 for the default.
 func (r *party) room() uint64 {
 	if r.small {
 		return 2000
