@@ -76,7 +76,7 @@ func BenchmarkRender(b *testing.B) {
 	for _, size := range []struct {
 		name string
 		w, h int
-	}{{"12mp", 4000, 3000}, {"1mp", 1152, 864}} {
+	}{{"12mp", 4000, 3000}, {"1mp", 1152, 864}, {"720p", 1280, 720}, {"1080p", 1920, 1080}} {
 		b.Run(size.name, func(b *testing.B) {
 			win, err := View{Width: 224, Height: 224, Centre: 15, Box: true}.window(size.w, size.h, upright)
 			check(b, err)
@@ -92,6 +92,42 @@ func BenchmarkRender(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkPlanes renders a frame of a video for the network, for colours and for a thumbnail.
+func BenchmarkPlanes(b *testing.B) {
+	for _, size := range []struct {
+		name     string
+		w, h     int
+		depth    int
+		fullJFIF bool
+	}{
+		{"720p", 1280, 720, 8, false}, {"1080p", 1920, 1080, 8, false}, {"1080p as JPEG", 1920, 1080, 8, true}, {"1080p of 10 bits", 1920, 1080, 10, false},
+	} {
+		p := packed(phone(size.w, size.h))
+		p.Matrix, p.Full = BT709, false
+		if size.fullJFIF {
+			p.Matrix, p.Full = BT601, true
+		}
+		if p.Depth = size.depth; p.Depth > 8 {
+			deep := make([]byte, 0, 2*len(p.Pix))
+			for _, v := range p.Pix {
+				deep = append(deep, v<<2, v>>6)
+			}
+			p.Pix = deep
+		}
+		for name, v := range map[string]View{"224": {Width: 224, Height: 224, Centre: 15, Box: true}, "128": {MaxSide: 128}, "320": {MaxSide: 320}} {
+			b.Run(size.name+"/"+name, func(b *testing.B) {
+				d := NewDecoder(Limits{})
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := d.Planes(p, v); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }
 

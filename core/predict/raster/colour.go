@@ -34,22 +34,82 @@ func rowPlanes(dst []byte, at, step int, rows *[4][]byte, n int) {
 	}
 }
 
-// rowYCbCr takes lanes of JFIF's YCbCr and gives the bytes of color.YCbCrToRGB.
-func rowYCbCr(dst []byte, at, step int, rows *[4][]byte, n int) {
-	y, cb, cr := rows[0][:n], rows[1][:n], rows[2][:n]
-	if step == 3 {
-		done := ycbcrFast(dst[at:], y, cb, cr)
-		y, cb, cr, at = y[done:], cb[done:], cr[done:], at+3*done
-	}
-	for i, v := range y {
+// A Matrix is the standard by which YCbCr was made of RGB.
+type Matrix uint8
+
+// The matrices. An unknown one is BT.709 for pictures of 720 lines and more, and BT.601 for others.
+const (
+	MatrixUnknown Matrix = iota
+	BT601
+	BT709
+	BT2020
+)
+
+// ycbcr converts YCbCr to RGB with 16 fractional bits. Cb and Cr count from 128.
+//
+//	R = luma·Y + offset              + redCr·Cr
+//	G = luma·Y + offset - greenCb·Cb - greenCr·Cr
+//	B = luma·Y + offset + blueCb·Cb
+type ycbcr struct {
+	luma, offset                    int32
+	redCr, greenCb, greenCr, blueCb int32
+}
+
+// conversions has the limited and the full range of each matrix. The limited range rounds half up. The full range has
+// the luma of color.YCbCrToRGB: it adds 257·Y instead of a half, which keeps every grey. BT.601 of full range has all
+// of that function's numbers.
+var conversions = [...][2]ycbcr{
+	BT601: {
+		{76309, 1<<15 - 16*76309, 104597, 25675, 53279, 132201},
+		{0x10101, 0, 91881, 22554, 46802, 116130},
+	},
+	BT709: {
+		{76309, 1<<15 - 16*76309, 117489, 13975, 34925, 138438},
+		{0x10101, 0, 103206, 12276, 30679, 121609},
+	},
+	BT2020: {
+		{76309, 1<<15 - 16*76309, 110014, 12277, 42626, 140363},
+		{0x10101, 0, 96639, 10784, 37444, 123299},
+	},
+}
+
+// jfif is the conversion of JFIF.
+var jfif = &conversions[BT601][1]
+
+// row is a rowWriter for lanes of YCbCr.
+func (c *ycbcr) row(dst []byte, at, step int, rows *[4][]byte, n int) {
+	cb, cr := rows[1][:n], rows[2][:n]
+	k := *c
+	for i, v := range rows[0][:n] {
 		out := dst[at:][:3]
-		yy := int32(v) * 0x10101
+		yy := int32(v)*k.luma + k.offset
 		b, r := int32(cb[i])-128, int32(cr[i])-128
-		out[0] = clamp16(yy + 91881*r)
-		out[1] = clamp16(yy - 22554*b - 46802*r)
-		out[2] = clamp16(yy + 116130*b)
+		out[0] = clamp16(yy + k.redCr*r)
+		out[1] = clamp16(yy - k.greenCb*b - k.greenCr*r)
+		out[2] = clamp16(yy + k.blueCb*b)
 		at += step
 	}
+}
+
+// gray is a rowWriter for a lane of Y alone.
+func (c *ycbcr) gray(dst []byte, at, step int, rows *[4][]byte, n int) {
+	for _, v := range rows[0][:n] {
+		out := dst[at:][:3]
+		g := clamp16(int32(v)*c.luma + c.offset)
+		out[0], out[1], out[2] = g, g, g
+		at += step
+	}
+}
+
+// rowYCbCr takes lanes of JFIF's YCbCr and gives the bytes of color.YCbCrToRGB.
+func rowYCbCr(dst []byte, at, step int, rows *[4][]byte, n int) {
+	if step != 3 {
+		jfif.row(dst, at, step, rows, n)
+		return
+	}
+	y, cb, cr := rows[0][:n], rows[1][:n], rows[2][:n]
+	done := ycbcrFast(dst[at:], y, cb, cr)
+	jfif.row(dst, at+3*done, step, &[4][]byte{y[done:], cb[done:], cr[done:]}, n-done)
 }
 
 // clamp16 is v >> 16 within a byte.

@@ -25,7 +25,8 @@ type Decoder struct {
 	tiff    tiffPlanes
 	lanes   [4]lane
 	sources [4]source
-	made    [4][]byte // the row that each lane made last
+	deep    [3]deepRows // the loaders of sources with more than 8 bits
+	made    [4][]byte   // the row that each lane made last
 	rows    pictureRows
 	canvas  canvas
 	win     window // what of the current picture is wanted
@@ -221,10 +222,11 @@ func libraryError(err error, expired bool) error {
 	return fmt.Errorf("%w: %v", ErrCorrupt, err)
 }
 
-// forget drops what was borrowed from a library, which may be large.
+// forget drops what was borrowed from a library or a caller, which may be large.
 func (d *Decoder) forget() {
 	d.rows = pictureRows{}
 	d.sources = [4]source{}
+	d.deep = [3]deepRows{}
 }
 
 // keepBytes is the size up to which scratch memory is kept for the next picture: enough

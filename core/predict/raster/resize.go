@@ -87,9 +87,9 @@ type source struct {
 	width, height    int // samples
 }
 
-// rowLoader makes rows of RGB out of a library's picture.
+// rowLoader makes rows of samples: RGB out of a library's picture, or bytes out of a plane of more than 8 bits.
 type rowLoader interface {
-	// row writes the pixels x0…x1-1 of row y to dst, (x1-x0, 3).
+	// row writes the samples x0…x1-1 of row y to dst, (x1-x0, channels).
 	row(dst []byte, y, x0, x1 int)
 }
 

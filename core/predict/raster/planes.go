@@ -1,0 +1,143 @@
+package raster
+
+import "fmt"
+
+// Planes is a frame of a video as video decoders return it: a plane of luma and two of chroma.
+//
+// Pix has the rows of Y, then those of Cb, then those of Cr, without padding. A sample of 8 bits is a byte, a deeper
+// one is two bytes, the low one first. A call borrows Pix until it returns.
+type Planes struct {
+	Width, Height int // stored way round, that is before Rotation
+	SubX, SubY    int // 2^SubX × 2^SubY pixels have one sample of Cb and of Cr, 0 to 2: 4:2:0 is 1, 1; or both NoChroma
+	Depth         int // bits of a sample: 8, 10 or 12
+	Matrix        Matrix
+	Full          bool // full range; limited or unknown: false
+	Rotation      int  // orientation 1 to 8 as in EXIF; 0: 1
+	Pix           []byte
+}
+
+// NoChroma is the SubX and SubY of a frame of Y alone.
+const NoChroma = 3
+
+// Size returns the number of bytes that Pix must have. It returns ErrUnsupported for values other than those above,
+// ErrCorrupt for a frame without pixels, and ErrTooLarge for a side of more than 65,535.
+func (p *Planes) Size() (int, error) {
+	gray := p.SubX == NoChroma && p.SubY == NoChroma
+	switch {
+	case p.Depth != 8 && p.Depth != 10 && p.Depth != 12:
+		return 0, fmt.Errorf("%w: samples of %d bits", ErrUnsupported, p.Depth)
+	case !gray && (min(p.SubX, p.SubY) < 0 || max(p.SubX, p.SubY) > 2):
+		return 0, fmt.Errorf("%w: chroma subsampling of 2^%d × 2^%d", ErrUnsupported, p.SubX, p.SubY)
+	case int(p.Matrix) >= len(conversions):
+		return 0, fmt.Errorf("%w: matrix %d", ErrUnsupported, p.Matrix)
+	case p.Rotation < 0 || p.Rotation > 8:
+		return 0, fmt.Errorf("%w: orientation %d", ErrUnsupported, p.Rotation)
+	}
+	h := header{width: p.Width, height: p.Height}
+	if err := h.checkSides(Limits{Side: maxSide}); err != nil {
+		return 0, err
+	}
+	n := p.Width * p.Height
+	if !gray {
+		w, h := p.chroma()
+		n += 2 * w * h
+	}
+	return n * p.sampleBytes(), nil
+}
+
+// chroma is the size of a chroma plane.
+func (p *Planes) chroma() (w, h int) {
+	return (p.Width + 1<<p.SubX - 1) >> p.SubX, (p.Height + 1<<p.SubY - 1) >> p.SubY
+}
+
+func (p *Planes) sampleBytes() int {
+	if p.Depth > 8 {
+		return 2
+	}
+	return 1
+}
+
+// conversion returns the colours of p, which has a valid Matrix.
+func (p *Planes) conversion() *ycbcr {
+	m := p.Matrix
+	switch {
+	case m != MatrixUnknown:
+	case p.Height >= 720:
+		m = BT709
+	default:
+		m = BT601
+	}
+	if p.Full {
+		return &conversions[m][1]
+	}
+	return &conversions[m][0]
+}
+
+// Planes renders a view of a frame. It allocates nothing after the first frame of a size, and checks p before it
+// allocates.
+//
+// The planes are resized at their own resolution, and colours are converted when few pixels are left, as for a JPEG. A
+// sample v of d bits counts as min(255, (v + 2^(d-9)) >> (d-8)). A chroma sample is in the middle of its pixels.
+//
+// The error wraps ErrUnsupported, ErrTooLarge, ErrExpired, or ErrCorrupt where Pix has more or fewer bytes than the
+// frame, unless v itself makes no sense.
+func (d *Decoder) Planes(p Planes, v View) (Image, error) {
+	size, err := p.Size()
+	if err != nil {
+		return Image{}, err
+	}
+	h := header{width: p.Width, height: p.Height}
+	if err := h.check(d.limits, d.limits.Pixels, 8); err != nil {
+		return Image{}, err
+	}
+	if len(p.Pix) != size {
+		return Image{}, fmt.Errorf("%w: frame of %d bytes, not %d", ErrCorrupt, len(p.Pix), size)
+	}
+	if d.win, err = v.window(p.Width, p.Height, max(p.Rotation, upright)); err != nil {
+		return Image{}, err
+	}
+	defer d.forget()
+	d.plane(0, &p, p.Width, p.Height, 0, 0)
+	c := p.conversion()
+	if p.SubX == NoChroma {
+		return d.render(1, c.gray, &d.win)
+	}
+	w, ht := p.chroma()
+	for i := range 2 {
+		d.plane(1+i, &p, w, ht, p.SubX, p.SubY)
+	}
+	if c == jfif {
+		return d.render(3, rowYCbCr, &d.win)
+	}
+	return d.render(3, c.row, &d.win)
+}
+
+// plane makes a source of the plane of w × h samples that p.Pix begins with, and takes it off.
+func (d *Decoder) plane(i int, p *Planes, w, h, subX, subY int) {
+	s := source{channels: 1, pitchX: 1 << subX, pitchY: 1 << subY, width: w, height: h}
+	n := w * h * p.sampleBytes()
+	if p.Depth > 8 {
+		d.deep[i] = deepRows{pix: p.Pix[:n], width: w, shift: uint(p.Depth - 8)}
+		s.load = &d.deep[i]
+	} else {
+		s.pix, s.stride = p.Pix[:n], w
+	}
+	d.sources[i], p.Pix = s, p.Pix[n:]
+}
+
+// deepRows is a plane of more than 8 bits a sample, as rows of bytes.
+type deepRows struct {
+	pix   []byte
+	width int
+	shift uint // bits more than 8
+}
+
+// row implements rowLoader.
+func (r *deepRows) row(dst []byte, y, x0, x1 int) {
+	from := r.pix[2*(y*r.width+x0):][:2*(x1-x0)]
+	half, shift := uint32(1)<<r.shift>>1, r.shift&31
+	for i := range dst {
+		v := uint32(from[2*i]) | uint32(from[2*i+1])<<8
+		dst[i] = byte(min(255, (v+half)>>shift))
+	}
+}
