@@ -3,6 +3,7 @@ package raster
 import (
 	"bytes"
 	"fmt"
+	"slices"
 )
 
 // format is a kind of picture file, recognised by content.
@@ -22,30 +23,115 @@ var formatNames = [...]string{"", "jpeg", "png", "gif", "webp", "bmp", "tiff"}
 
 func (f format) String() string { return formatNames[f] }
 
-// advice ends the message for pictures of formats that we do not read.
-const advice = "convert it to JPEG, PNG, GIF, WebP, BMP or TIFF"
+// A Kind is a use of a file. Kinds combine with |: an animation is both.
+type Kind uint8
 
-// sniff recognises the format of b. For others the error says what b is, where we know,
-// and what to do.
-func sniff(b []byte) (format, error) {
+// The kinds.
+const (
+	Picture Kind = 1 << iota
+	Video
+)
+
+// FileType describes a file, recognised by its first bytes.
+type FileType struct {
+	Name      string // of a supported picture as in Info, of others such as "MP4"; "": unknown
+	MediaType string // such as "video/mp4"; "": unknown
+	Kind      Kind   // 0: neither
+	Supported bool   // this package reads the picture, or the video decoder reads the video
+}
+
+// signature has the first bytes of a type's files. A ? in magic matches any byte.
+type signature struct {
+	magic string
+	FileType
+}
+
+// signatures are tried in order. Recognise has more code for ftyp, MPEG-TS and SVG.
+var signatures = [...]signature{
+	{"\xff\xd8\xff", FileType{"jpeg", "image/jpeg", Picture, true}},
+	{"\x89PNG\r\n\x1a\n", FileType{"png", "image/png", Picture, true}},
+	{"GIF87a", FileType{"gif", "image/gif", Picture | Video, true}},
+	{"GIF89a", FileType{"gif", "image/gif", Picture | Video, true}},
+	{"RIFF????WEBP", FileType{"webp", "image/webp", Picture, true}},
+	{"BM", FileType{"bmp", "image/bmp", Picture, true}},
+	{"II*\x00", FileType{"tiff", "image/tiff", Picture, true}},
+	{"MM\x00*", FileType{"tiff", "image/tiff", Picture, true}},
+
+	{"\x00???moov", quickTime}, // from before ftyp
+	{"\x00???mdat", quickTime},
+	{"\x00???wide", quickTime},
+	{"\x1a\x45\xdf\xa3", FileType{"Matroska", "video/x-matroska", Video, true}},
+	{"RIFF????AVI ", FileType{"AVI", "video/x-msvideo", Video, true}},
+	{"\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c", FileType{"WMV", "video/x-ms-wmv", Video, true}},
+	{"\x00\x00\x01\xba", FileType{"MPEG-PS", "video/mpeg", Video, false}},
+	{"\x00\x00\x01\xb3", FileType{"MPEG", "video/mpeg", Video, false}},
+	{"OggS", FileType{"Ogg", "video/ogg", Video, false}},
+	{"FLV\x01", FileType{"FLV", "video/x-flv", Video, false}},
+
+	{"\xff\x0a", FileType{"JPEG XL", "image/jxl", Picture, false}},
+	{"????JXL \r\n\x87\n", FileType{"JPEG XL", "image/jxl", Picture, false}},
+	{"????jP  \r\n\x87\n", FileType{"JPEG 2000", "image/jp2", Picture, false}},
+	{"\xff\x4f\xff\x51", FileType{"JPEG 2000", "image/jp2", Picture, false}},
+	{"8BPS", FileType{"Photoshop document", "image/vnd.adobe.photoshop", Picture, false}},
+	{"%PDF-", FileType{"PDF", "application/pdf", 0, false}},
+	{"II+\x00", FileType{"BigTIFF", "image/tiff", Picture, false}},
+	{"MM\x00+", FileType{"BigTIFF", "image/tiff", Picture, false}},
+	{"\x00\x00\x01\x00", FileType{"icon (ICO)", "image/vnd.microsoft.icon", Picture, false}},
+}
+
+var (
+	quickTime = FileType{"QuickTime", "video/quicktime", Video, true}
+	webM      = FileType{"WebM", "video/webm", Video, true}
+	mpegTS    = FileType{"MPEG-TS", "video/mp2t", Video, false}
+	svg       = FileType{"SVG (a drawing, not a picture)", "image/svg+xml", 0, false}
+)
+
+// Recognise returns the type of a file that begins with b. 4,096 bytes suffice. A GIF and an animated WebP are both
+// Picture and Video.
+func Recognise(b []byte) FileType {
+	if has(b, 4, "ftyp") { // first: the length before it may look like another signature
+		return brandType(b)
+	}
+	for i := range signatures {
+		s := &signatures[i]
+		if !begins(b, s.magic) {
+			continue
+		}
+		switch {
+		case s.Name == "webp" && has(b, 12, "VP8X") && len(b) > 20 && b[20]&webpAnimated != 0:
+			t := s.FileType
+			t.Kind |= Video
+			return t
+		case s.Name == "Matroska" && bytes.Contains(b[:min(len(b), 64)], []byte("webm")): // its DocType
+			return webM
+		}
+		return s.FileType
+	}
 	switch {
-	case has(b, 0, "\xff\xd8\xff"):
-		return formatJPEG, nil
-	case has(b, 0, "\x89PNG\r\n\x1a\n"):
-		return formatPNG, nil
-	case has(b, 0, "GIF87a"), has(b, 0, "GIF89a"):
-		return formatGIF, nil
-	case has(b, 0, "RIFF") && has(b, 8, "WEBP"):
-		return formatWebP, nil
-	case has(b, 0, "BM"):
-		return formatBMP, nil
-	case has(b, 0, "II*\x00"), has(b, 0, "MM\x00*"):
-		return formatTIFF, nil
+	case isMPEGTS(b):
+		return mpegTS
+	case isSVG(b):
+		return svg
+	}
+	return FileType{}
+}
+
+// sniff recognises the format of a picture. For other files the error has the name of their type, if it is known, and
+// advice.
+func sniff(b []byte) (format, error) {
+	const advice = "convert it to JPEG, PNG, GIF, WebP, BMP or TIFF"
+	t := Recognise(b)
+	switch {
 	case len(b) == 0:
 		return formatUnknown, fmt.Errorf("no bytes: %w", ErrCorrupt)
-	}
-	if name := foreign(b); name != "" {
-		return formatUnknown, fmt.Errorf("%s: %w: %s", name, ErrUnsupported, advice)
+	case t.Supported && t.Kind&Picture != 0:
+		return format(slices.Index(formatNames[:], t.Name)), nil
+	case t.Supported:
+		return formatUnknown, fmt.Errorf("%s video: %w: send it as data.video", t.Name, ErrUnsupported)
+	case t.Kind == Video:
+		return formatUnknown, fmt.Errorf("%s video: %w: convert it to MP4 and send it as data.video", t.Name, ErrUnsupported)
+	case t.Name != "":
+		return formatUnknown, fmt.Errorf("%s: %w: %s", t.Name, ErrUnsupported, advice)
 	}
 	return formatUnknown, fmt.Errorf("unknown file type: %w: %s", ErrUnsupported, advice)
 }
@@ -54,49 +140,57 @@ func has(b []byte, at int, magic string) bool {
 	return len(b) >= at+len(magic) && string(b[at:at+len(magic)]) == magic
 }
 
-// foreign names formats that people send and that we do not read.
-func foreign(b []byte) string {
-	switch {
-	case has(b, 4, "ftyp"):
-		return mediaBrand(b)
-	case has(b, 0, "\xff\x0a"), has(b, 4, "JXL \r\n\x87\n"):
-		return "JPEG XL"
-	case has(b, 4, "jP  \r\n\x87\n"), has(b, 0, "\xff\x4f\xff\x51"):
-		return "JPEG 2000"
-	case has(b, 0, "8BPS"):
-		return "Photoshop document"
-	case has(b, 0, "%PDF-"):
-		return "PDF"
-	case has(b, 0, "II+\x00"), has(b, 0, "MM\x00+"):
-		return "BigTIFF"
-	case has(b, 0, "\x00\x00\x01\x00"):
-		return "icon (ICO)"
-	case isSVG(b):
-		return "SVG (a drawing, not a picture)"
+// begins reports whether b begins with magic, in which a ? matches any byte.
+func begins(b []byte, magic string) bool {
+	if len(b) < len(magic) {
+		return false
 	}
-	return ""
+	for i := range len(magic) {
+		if magic[i] != b[i] && magic[i] != '?' {
+			return false
+		}
+	}
+	return true
 }
 
-// mediaBrand tells pictures from films among the files of ISO/IEC 14496-12, by the
-// brands of their first box.
-func mediaBrand(b []byte) string {
+// brandType returns the type of a file of ISO/IEC 14496-12, which may have a picture or a video, by the brands of its
+// first box.
+func brandType(b []byte) FileType {
 	size := int(b[0])<<24 | int(b[1])<<16 | int(b[2])<<8 | int(b[3])
 	box := b[8:min(len(b), max(8, size), 256)]
-	name := "film or other media file (MP4)"
+	t := FileType{"MP4", "video/mp4", Video, true}
 	for i := 0; i+4 <= len(box); i += 4 {
 		if i == 4 {
 			continue // the minor version
 		}
-		switch string(box[i : i+4]) {
+		switch brand := string(box[i : i+4]); brand {
 		case "avif", "avis":
-			return "AVIF"
+			return FileType{"AVIF", "image/avif", Picture, false}
 		case "heic", "heix", "heim", "heis", "hevc", "hevx", "mif1", "msf1":
-			name = "HEIC"
+			t = FileType{"HEIC", "image/heic", Picture, false}
 		case "crx ":
-			name = "Canon raw (CR3)"
+			t = FileType{"Canon raw (CR3)", "image/x-canon-cr3", Picture, false}
+		default:
+			switch {
+			case i > 0: // only the first brand names the container
+			case brand == "qt  ":
+				t = quickTime
+			case brand[:3] == "3gp":
+				t = FileType{"3GPP", "video/3gpp", Video, true}
+			case brand[:3] == "3g2":
+				t = FileType{"3GPP2", "video/3gpp2", Video, true}
+			}
 		}
 	}
-	return name
+	return t
+}
+
+// isMPEGTS reports whether b begins with three packets of an MPEG transport stream, of 188 bytes or with 4 bytes of
+// time before each.
+func isMPEGTS(b []byte) bool {
+	const sync = "\x47"
+	return has(b, 0, sync) && has(b, 188, sync) && has(b, 376, sync) ||
+		has(b, 4, sync) && has(b, 4+192, sync) && has(b, 4+2*192, sync)
 }
 
 // isSVG reports whether b starts like an XML document with an svg element.

@@ -21,6 +21,9 @@ import (
 // library cannot be stopped once it has its data, and pixels may need none: 34 bytes make
 // 40 MP of one colour in 2.5 s. So WebP has the tight limit, at which that is 1.2 s.
 
+// webpAnimated is the bit of the first byte of VP8X that an animation has.
+const webpAnimated = 0x02
+
 // webpFile is a parsed WebP container.
 type webpFile struct {
 	width, height int // of the canvas
@@ -78,7 +81,7 @@ func parseWebP(b []byte) (webpFile, error) {
 		return webpFile{}, errWebPShort
 	}
 	f.width, f.height = le24(payload[4:])+1, le24(payload[7:])+1
-	f.animated = payload[0]&0x02 != 0
+	f.animated = payload[0]&webpAnimated != 0
 	f.exif = findChunk(rest, "EXIF")
 	if f.animated {
 		f.chunks = rest
