@@ -32,15 +32,20 @@ func ExampleDecoder_Decode() {
 }
 
 func ExampleDecoder_Frames() {
-	d := raster.NewDecoder(raster.Limits{})
-	err := d.Frames(checks(), raster.View{MaxSide: 2}, func(i int, at time.Duration, img raster.Image) bool {
-		fmt.Println(i, at, img.Width, img.Height, img.Pix)
-		return true
-	})
+	frames, err := raster.NewDecoder(raster.Limits{}).Frames(checks(), time.Second)
+	for err == nil {
+		var at time.Duration
+		var img raster.Image
+		if at, err = frames.Next(); err == nil {
+			if img, err = frames.Image(raster.View{MaxSide: 2}); err == nil {
+				fmt.Println(at, img.Width, img.Height, img.Pix)
+			}
+		}
+	}
 	fmt.Println(err)
 	// Output:
-	// 0 0s 2 1 [0 0 0 255 255 255]
-	// <nil>
+	// 0s 2 1 [0 0 0 255 255 255]
+	// EOF
 }
 
 func ExampleInspect() {

@@ -1,76 +1,185 @@
 package raster
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"time"
 )
 
-// Frames gives the frames of an animation one after the other, each as the whole picture
-// that a viewer would see at that moment, in the part and size of v. A still picture
-// gives one frame.
+// Frames reads a GIF or WebP as a video: the pictures on screen at the times 0, sample, 2·sample and so on, up to the
+// time of the last frame. A picture is the frame with the greatest time that is not later. A still picture is on screen
+// at 0 only. Make it with [Decoder.Frames].
 //
-// i counts from 0; at is when the frame appears, the sum of the delays before it as the
-// file declares them. img is valid until yield returns; when yield returns false, Frames
-// stops without an error. Frames are decoded lazily, so the memory is that of one frame
-// and the canvas, and an error may come after some frames.
+// The time of a frame is the sum of the delays before it. A delay of 10 ms or less counts as 100 ms, as in browsers and
+// ffmpeg. The canvas begins white, and an area that a frame clears becomes white.
+type Frames struct {
+	d       *Decoder
+	picture []byte
+	head    header
+	sample  time.Duration
+	decode  func() (shownFrame, error) // the next frame; io.EOF after the last; nil: a still picture
+
+	frame   shownFrame    // the frame on the canvas, but for its pixels
+	decoded int           // frames
+	at, end time.Duration // when frame appears, and when the next one would
+	given   int           // pictures
+	err     error         // of the last Next
+}
+
+var (
+	errSample  = errors.New("the time between two pictures must be more than 0")
+	errNoFrame = errors.New("no picture before the first Next")
+)
+
+// Frames reads the headers of a picture or animation. sample is the time between two pictures. The result decodes one
+// frame at a time, so its memory is that of one frame and the canvas. It uses d: after any other call of d it is
+// invalid. The result borrows picture.
 //
-// The canvas begins white, and what a file disposes of becomes white: that is the
-// animation over white.
-func (d *Decoder) Frames(picture []byte, v View, yield func(i int, at time.Duration, img Image) bool) error {
+// The error wraps ErrUnsupported, ErrTooLarge or ErrCorrupt, unless sample is not positive.
+func (d *Decoder) Frames(picture []byte, sample time.Duration) (*Frames, error) {
+	if sample <= 0 {
+		return nil, errSample
+	}
 	h, err := inspect(picture, d.limits)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if d.win, err = v.window(h.width, h.height, h.orientation); err != nil {
-		return err
+	f := &Frames{d: d, picture: picture, head: h, sample: sample}
+	if h.frames == 1 && !h.cut {
+		return f, nil
 	}
-	defer d.trim()
-	if err := d.frames(picture, &h, &d.win, yield); err != nil {
-		return fmt.Errorf("%s: %w", h.format, err)
+	// A frame and perhaps the canvas before it are held, besides the canvas.
+	err = h.check(d.limits, d.limits.Pixels, 20)
+	if err == nil && h.painted > d.limits.FramePixels {
+		err = fmt.Errorf("%w: frames of %d pixels together, at most %d", ErrTooLarge, h.painted, d.limits.FramePixels)
+	}
+	if err == nil {
+		f.decode, err = d.frameSource(picture, &h)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", h.format, err)
+	}
+	d.canvas.reset(h.width, h.height)
+	return f, nil
+}
+
+// Len returns the number of pictures that Next returns, by the headers of the frames. It stops counting at a damaged
+// header.
+func (f *Frames) Len() int {
+	if f.decode == nil {
+		return 1
+	}
+	return int(f.head.last/f.sample) + 1
+}
+
+// Next moves to the next picture and returns its time. It returns io.EOF after the last one.
+//
+// A damaged frame is an error that wraps ErrCorrupt or ErrUnsupported, at the first time that is not before the frame's.
+// The pictures before it have been returned. Next decodes every frame before it returns io.EOF, so damage that no
+// picture shows is an error too. Next returns ErrExpired as Decode does. A still picture is decoded by Image.
+func (f *Frames) Next() (time.Duration, error) {
+	t := time.Duration(f.given) * f.sample
+	if f.err == nil {
+		f.err = f.seek(t)
+		if f.err != nil {
+			f.d.forget()
+			f.d.trim()
+		}
+	}
+	if f.err != nil {
+		return 0, f.err
+	}
+	f.given++
+	return t, nil
+}
+
+// seek paints frames up to the one on screen at t. t must not decrease.
+func (f *Frames) seek(t time.Duration) error {
+	if f.decode == nil {
+		if t > 0 {
+			return io.EOF
+		}
+		return nil
+	}
+	for f.decoded == 0 || t >= f.end {
+		if f.isLast() {
+			return io.EOF
+		}
+		if err := f.advance(); err != nil {
+			return fmt.Errorf("%s: frame %d, at %d ms: %w", f.head.format, f.decoded, f.end.Milliseconds(), err)
+		}
+	}
+	if t > f.at && f.isLast() {
+		return io.EOF
 	}
 	return nil
 }
 
-func (d *Decoder) frames(picture []byte, h *header, win *window, yield func(int, time.Duration, Image) bool) error {
-	if h.frames == 1 && !h.cut {
-		img, err := d.decode(picture, h, win)
-		if err == nil {
-			yield(0, 0, img)
-		}
-		return err
+// isLast reports whether the frame on the canvas is the last one. Frames behind damage were not counted.
+func (f *Frames) isLast() bool { return f.decoded == f.head.frames && !f.head.cut }
+
+// advance decodes the next frame and paints it.
+func (f *Frames) advance() error {
+	c := &f.d.canvas
+	if f.decoded > 0 {
+		c.dispose(f.frame)
 	}
-	// Besides the canvas, a frame and perhaps the canvas before it are held.
-	if err := h.check(d.limits, d.limits.Pixels, 20); err != nil {
-		return err
+	next, err := f.decode()
+	if err == io.EOF {
+		err = fmt.Errorf("%w: no picture", ErrCorrupt)
 	}
-	next, err := d.frameSource(picture, h)
 	if err != nil {
 		return err
 	}
-	d.canvas.reset(h.width, h.height)
-	defer d.forget()
-	var at time.Duration
-	for i := 0; ; i++ { // the limit holds: frames that were not counted cannot be read
-		f, err := next()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		d.canvas.show(f)
-		d.sources[0] = d.canvas.source()
-		img, err := d.render(1, rowRGB, win)
-		if err != nil {
-			return err
-		}
-		if !yield(i, at, img) {
-			return nil
-		}
-		at += f.duration
-		d.canvas.dispose(f)
+	c.show(next)
+	next.rows = nil
+	f.d.forget()
+	f.frame, f.at, f.end = next, f.end, f.end+next.duration
+	f.decoded++
+	return nil
+}
+
+// Image renders a view of the picture at the time of the last Next. The result is valid until the decoder's next call.
+func (f *Frames) Image(v View) (Image, error) {
+	d := f.d
+	switch {
+	case f.err != nil:
+		return Image{}, f.err
+	case f.given == 0:
+		return Image{}, errNoFrame
+	case f.decode == nil:
+		return d.Decode(f.picture, v)
 	}
+	var err error
+	if d.win, err = v.window(f.head.width, f.head.height, f.head.orientation); err != nil {
+		return Image{}, err
+	}
+	d.sources[0] = d.canvas.source()
+	return d.render(1, rowRGB, &d.win)
+}
+
+// timeline sums up the headers of an animation's frames.
+type timeline struct {
+	frames  int
+	last    time.Duration // when the last frame appears
+	end     time.Duration // when its delay is over
+	painted int64         // pixels of all frames
+}
+
+func (t *timeline) add(w, h int, delay time.Duration) {
+	t.frames++
+	t.last, t.end = t.end, t.end+delay
+	t.painted += int64(w) * int64(h)
+}
+
+// shownFor returns the time that a frame with this delay is shown. Old writers left the delay out or wrote 1/100 s, so
+// browsers and ffmpeg show such frames for 100 ms.
+func shownFor(delay time.Duration) time.Duration {
+	if delay <= 10*time.Millisecond {
+		return 100 * time.Millisecond
+	}
+	return delay
 }
 
 // shownFrame is a decoded frame and what becomes of it.

@@ -7,34 +7,61 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"image/draw"
 	"image/gif"
+	"io"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/image/webp"
+	"pgregory.net/rapid"
 
 	"github.com/sightline-dev/sightline/core/proof"
 )
 
-// shown is one frame as Frames gave it, copied.
+// shown is one frame of an animation, copied.
 type shown struct {
 	at  time.Duration
 	img flat
 }
 
+// allFrames returns every frame of an animation. Its delays are multiples of 1 ms.
 func allFrames(t testing.TB, b []byte, v View) []shown {
 	t.Helper()
-	var out []shown
-	err := NewDecoder(Limits{}).Frames(b, v, func(i int, at time.Duration, img Image) bool {
-		if i != len(out) {
-			t.Errorf("frame %d after %d frames", i, len(out))
-		}
-		out = append(out, shown{at, flat{img.Width, img.Height, slices.Clone(img.Pix)}})
-		return true
-	})
+	f, err := NewDecoder(Limits{}).Frames(b, time.Millisecond)
 	check(t, err)
-	return out
+	var out []shown
+	for {
+		_, err := f.Next()
+		if err == io.EOF {
+			return out
+		}
+		check(t, err)
+		if len(out) > 0 && f.decoded == len(out) {
+			continue
+		}
+		img, err := f.Image(v)
+		check(t, err)
+		out = append(out, shown{f.at, flat{img.Width, img.Height, slices.Clone(img.Pix)}})
+	}
+}
+
+// readFrames renders every picture of an animation, and returns their number and the error that ended them, if any.
+func readFrames(d *Decoder, b []byte, sample time.Duration, v View) (n int, err error) {
+	f, err := d.Frames(b, sample)
+	for err == nil {
+		if _, err = f.Next(); err == nil {
+			_, err = f.Image(v)
+			n++
+		}
+	}
+	if err == io.EOF {
+		err = nil
+	}
+	return n, err
 }
 
 // letters draws a picture of five colours, one letter each.
@@ -300,7 +327,7 @@ func TestFramesDamagedWebP(t *testing.T) {
 			if _, err := d.Decode(b, View{MaxSide: 4}); !errors.Is(err, ErrCorrupt) {
 				t.Errorf("Decode = %v, want %v", err, ErrCorrupt)
 			}
-			err := d.Frames(b, View{MaxSide: 4}, func(int, time.Duration, Image) bool { return true })
+			_, err := readFrames(d, b, time.Second, View{MaxSide: 4})
 			if !errors.Is(err, ErrCorrupt) {
 				t.Errorf("Frames = %v, want %v", err, ErrCorrupt)
 			}
@@ -321,21 +348,167 @@ func TestFramesOfStill(t *testing.T) {
 	}
 }
 
-func TestFramesStop(t *testing.T) {
-	b := manyFrames(50)
-	seen := 0
-	err := NewDecoder(Limits{}).Frames(b, View{MaxSide: 1}, func(int, time.Duration, Image) bool {
-		seen++
-		return seen < 7
+// TestFramesBegin checks that Image fails before the first Next and after the last picture.
+func TestFramesBegin(t *testing.T) {
+	d := NewDecoder(Limits{})
+	for name, b := range map[string][]byte{"gif": manyFrames(2), "png": asPNG(t, noisy(9, 7))} {
+		t.Run(name, func(t *testing.T) {
+			f, err := d.Frames(b, time.Second)
+			check(t, err)
+			if _, err := f.Image(View{MaxSide: 1}); !errors.Is(err, errNoFrame) {
+				t.Errorf("Image before Next = %v, want %v", err, errNoFrame)
+			}
+			if _, err := f.Next(); err != nil {
+				t.Errorf("Next = %v", err)
+			}
+			if _, err := f.Image(View{}); !errors.Is(err, errView) {
+				t.Errorf("Image without a size = %v, want %v", err, errView)
+			}
+			for range 2 {
+				if _, err := f.Next(); err != io.EOF {
+					t.Errorf("Next after the last picture = %v, want %v", err, io.EOF)
+				}
+				if _, err := f.Image(View{MaxSide: 1}); err != io.EOF {
+					t.Errorf("Image after the last picture = %v, want %v", err, io.EOF)
+				}
+			}
+		})
+	}
+	for _, sample := range []time.Duration{0, -1} {
+		if _, err := d.Frames(manyFrames(2), sample); !errors.Is(err, errSample) {
+			t.Errorf("Frames each %v = %v, want %v", sample, err, errSample)
+		}
+	}
+}
+
+// TestFramesAtTimes compares animations with random delays to the rule: at each time the frame with the greatest time
+// that is not later, up to the time of the last frame.
+func TestFramesAtTimes(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		delays := rapid.SliceOfN(rapid.OneOf(rapid.IntRange(0, 12), rapid.IntRange(13, 255)), 2, 12).Draw(rt, "delays")
+		sample := rapid.IntRange(1, 400).Draw(rt, "sample")
+		colours := [...]color.NRGBA{{R: 255, A: 255}, {G: 255, A: 255}, {B: 255, A: 255}}
+		var b []byte
+		unit := 1
+		if rapid.Bool().Draw(rt, "gif") {
+			unit = 10
+			var frames []gifTestFrame
+			for i, delay := range delays {
+				frames = append(frames, gifTestFrame{pix: strings.Repeat("rgb"[i%3:][:1], 8), delay: delay})
+			}
+			b = gifOf(t, frames...)
+		} else {
+			var frames []webpTestFrame
+			for i, delay := range delays {
+				frames = append(frames, webpTestFrame{w: 4, ms: delay, c: colours[i%3]})
+			}
+			b = webpOf(frames...)
+		}
+		var times []int // of the frames, in ms
+		at := 0
+		for _, delay := range delays {
+			times = append(times, at)
+			if delay *= unit; delay <= 10 {
+				delay = 100
+			}
+			at += delay
+		}
+		f, err := NewDecoder(Limits{}).Frames(b, time.Duration(sample)*time.Millisecond)
+		check(t, err)
+		n := 0
+		for ms := 0; ms <= times[len(times)-1]; ms += sample {
+			n++
+			got, err := f.Next()
+			if err != nil || got != time.Duration(ms)*time.Millisecond {
+				rt.Fatalf("Next = %v, %v, want %d ms", got, err, ms)
+			}
+			want := 0
+			for i, at := range times {
+				if at <= ms {
+					want = i
+				}
+			}
+			img, err := f.Image(View{MaxSide: 4})
+			check(t, err)
+			if got := letters(flat{1, 1, img.Pix[:3]}); got != "rgb"[want%3:][:1] || f.decoded != want+1 {
+				rt.Fatalf("at %d ms: %s, frame %d, want frame %d", ms, got, f.decoded-1, want)
+			}
+		}
+		if _, err := f.Next(); err != io.EOF || f.Len() != n || f.decoded != len(delays) {
+			rt.Errorf("Next after %d of %d pictures and %d of %d frames = %v", n, f.Len(), f.decoded, len(delays), err)
+		}
 	})
-	if err != nil || seen != 7 {
-		t.Errorf("Frames = %v after %d frames, want nil after 7", err, seen)
+}
+
+// TestFramesDamagedLater checks that the pictures before damage are returned, then an error, also if no picture shows
+// the damaged frame.
+func TestFramesDamagedLater(t *testing.T) {
+	frame := func(pix string) gifTestFrame { return gifTestFrame{pix: pix, delay: 30} }
+	whole := gifOf(t, frame("rrrrrrrr"), frame("gggggggg"), frame("bbbbbbbb"))
+	code := slices.Clone(whole)
+	code[len(code)-4] ^= 0xff // in the codes of the last frame
+	block := slices.Clone(whole)
+	block[bytes.LastIndexByte(block, 0x2c)] = 0x2d
+	tests := []struct {
+		name     string
+		b        []byte
+		sample   time.Duration
+		pictures int
+		says     string
+	}{
+		{"whole", whole, 100 * time.Millisecond, 7, ""},
+		{"code", code, 100 * time.Millisecond, 6, "frame 2, at 600 ms"},
+		{"code that no picture shows", code, time.Second, 1, "frame 2, at 600 ms"},
+		{"block", block, 100 * time.Millisecond, 6, "frame 2, at 600 ms"},
+		{"cut in a frame", whole[:len(whole)-3], 100 * time.Millisecond, 6, "frame 2, at 600 ms"},
+		{"cut before the end mark", whole[:len(whole)-1], 100 * time.Millisecond, 9, "frame 3, at 900 ms"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			n, err := readFrames(NewDecoder(Limits{}), tt.b, tt.sample, View{MaxSide: 4})
+			switch {
+			case n != tt.pictures:
+				t.Errorf("%d pictures, want %d", n, tt.pictures)
+			case tt.says == "" && err != nil, tt.says != "" && (!errors.Is(err, ErrCorrupt) || !strings.Contains(err.Error(), tt.says)):
+				t.Errorf("ended with %v, want %q", err, tt.says)
+			}
+		})
+	}
+}
+
+// TestFramesOfSlides reads a GIF of photos that ffmpeg wrote, whose frames are parts of the screen.
+func TestFramesOfSlides(t *testing.T) {
+	b, err := os.ReadFile(proof.Shared(t, "video", "slides.gif"))
+	check(t, err)
+	f, err := NewDecoder(Limits{}).Frames(b, time.Second)
+	check(t, err)
+	all, err := gif.DecodeAll(bytes.NewReader(b))
+	check(t, err)
+	screen := image.NewNRGBA(image.Rect(0, 0, all.Config.Width, all.Config.Height))
+	draw.Draw(screen, screen.Rect, image.White, image.Point{}, draw.Src)
+	painted, end := 0, time.Duration(0) // frames, and when the last of them ends
+	for i := range 6 {
+		at, err := f.Next()
+		check(t, err)
+		for painted < len(all.Image) && end <= at {
+			m := all.Image[painted]
+			draw.Draw(screen, m.Rect, m, m.Rect.Min, draw.Over)
+			end += time.Duration(all.Delay[painted]) * 10 * time.Millisecond
+			painted++
+		}
+		img, err := f.Image(View{Width: screen.Rect.Dx(), Height: screen.Rect.Dy()})
+		check(t, err)
+		if diff := difference(img, flatten(screen)); at != time.Duration(i)*time.Second || diff != "" {
+			t.Errorf("picture %d at %v: %s", i, at, diff)
+		}
+	}
+	if _, err := f.Next(); err != io.EOF || f.Len() != 6 {
+		t.Errorf("Next after six pictures of %d = %v, want %v", f.Len(), err, io.EOF)
 	}
 }
 
 func TestFramesLimits(t *testing.T) {
-	yield := func(int, time.Duration, Image) bool { return true }
-	damaged := manyFrames(3)
+	damaged, two := manyFrames(3), gifOf(t, gifTestFrame{pix: "rrrrrrrr"}, gifTestFrame{pix: "rrrrrrrr"})
 	damaged[len(damaged)-4] = 0xff // a code of the last frame
 	cutWebP := fixture(t, "animated.webp")
 	cutWebP[bytes.LastIndex(cutWebP, []byte("ANMF"))+4]++
@@ -347,8 +520,11 @@ func TestFramesLimits(t *testing.T) {
 	}{
 		{"10,000 frames", Limits{}, manyFrames(10_000), ErrTooLarge},
 		{"webp", Limits{Frames: 1}, fixture(t, "animated.webp"), ErrTooLarge},
-		{"canvas", Limits{Pixels: 8 * 10 / 4}, gifOf(t, gifTestFrame{pix: "rrrrrrrr"}, gifTestFrame{pix: "rrrrrrrr"}), nil},
-		{"canvas exceeded", Limits{Pixels: 19}, gifOf(t, gifTestFrame{pix: "rrrrrrrr"}, gifTestFrame{pix: "rrrrrrrr"}), ErrTooLarge},
+		{"canvas", Limits{Pixels: 8 * 10 / 4}, two, nil},
+		{"canvas exceeded", Limits{Pixels: 19}, two, ErrTooLarge},
+		{"pixels of frames", Limits{FramePixels: 16}, two, nil},
+		{"pixels of frames exceeded", Limits{FramePixels: 15}, two, ErrTooLarge},
+		{"pixels of frames of a webp exceeded", Limits{FramePixels: 3*16*12 - 1}, fixture(t, "animated.webp"), ErrTooLarge},
 		{"damage later on", Limits{}, damaged, ErrCorrupt},
 		{"cut off in the second frame", Limits{}, manyFrames(3)[:40], ErrCorrupt},
 		{"cut off before the end mark", Limits{}, manyFrames(1)[:34], ErrCorrupt},
@@ -356,7 +532,10 @@ func TestFramesLimits(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			took, grown, err := cost(func() error { return NewDecoder(tt.l).Frames(tt.picture, View{MaxSide: 4}, yield) })
+			took, grown, err := cost(func() error {
+				_, err := readFrames(NewDecoder(tt.l), tt.picture, time.Second, View{MaxSide: 4})
+				return err
+			})
 			if !errors.Is(err, tt.want) {
 				t.Errorf("Frames = %v, want %v", err, tt.want)
 			}
@@ -377,7 +556,9 @@ func TestFramesHoldOne(t *testing.T) {
 	d := NewDecoder(Limits{})
 	n := 0
 	run := func() error {
-		return d.Frames(b, View{MaxSide: 4}, func(int, time.Duration, Image) bool { n++; return true })
+		pictures, err := readFrames(d, b, 100*time.Millisecond, View{MaxSide: 4}) // a delay of 10 ms counts as 100
+		n += pictures
+		return err
 	}
 	check(t, run())
 	_, grown, err := cost(run)

@@ -189,34 +189,74 @@ func FuzzInspect(f *testing.F) {
 	})
 }
 
-// FuzzFrames holds animations to frames of the promised size in order, the first one
-// equal to Decode's.
+// FuzzFrames checks that an animation has pictures of the promised size at the promised times, that the first one equals
+// Decode's, and that their number is Len.
 func FuzzFrames(f *testing.F) {
 	for _, b := range append(smallPictures(f)["gif"], smallPictures(f)["webp"]...) {
-		f.Add(b)
+		f.Add(b, uint16(100))
+		f.Add(b, uint16(3))
 	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		d, v := NewDecoder(fuzzLimits), View{MaxSide: 24}
-		seen := 0
-		var last time.Duration
+	f.Fuzz(func(t *testing.T, b []byte, ms uint16) {
+		d, v, sample := NewDecoder(fuzzLimits), View{MaxSide: 24}, time.Duration(ms)*time.Millisecond+time.Millisecond
+		frames, err := d.Frames(b, sample)
+		if err != nil {
+			return
+		}
 		var first []byte
-		err := d.Frames(b, v, func(i int, at time.Duration, img Image) bool {
-			if i != seen || at < last || len(img.Pix) != 3*img.Width*img.Height || max(img.Width, img.Height) > 24 {
-				t.Fatalf("frame %d of %d × %d at %v after %d at %v", i, img.Width, img.Height, at, seen, last)
+		seen := 0
+		for ; err == nil && seen < 200; seen++ {
+			var at time.Duration
+			if at, err = frames.Next(); err != nil {
+				break
 			}
-			if i == 0 {
+			var img Image
+			if img, err = frames.Image(v); err != nil {
+				break
+			}
+			if at != time.Duration(seen)*sample || len(img.Pix) != 3*img.Width*img.Height || max(img.Width, img.Height) > 24 {
+				t.Fatalf("picture %d of %d × %d at %v", seen, img.Width, img.Height, at)
+			}
+			if seen == 0 {
 				first = slices.Clone(img.Pix)
 			}
-			seen, last = seen+1, at
-			return true
-		})
-		if seen > fuzzLimits.Frames || err == nil && seen == 0 {
-			t.Fatalf("%d frames, %v", seen, err)
+		}
+		if frames.decoded > fuzzLimits.Frames || err == io.EOF && seen != frames.Len() {
+			t.Fatalf("%d pictures of %d frames, %d promised: %v", seen, frames.decoded, frames.Len(), err)
 		}
 		if seen > 0 {
 			if img, err := d.Decode(b, v); err != nil || !slices.Equal(img.Pix, first) {
-				t.Fatalf("Decode differs from the first frame: %v", err)
+				t.Fatalf("Decode differs from the first picture: %v", err)
 			}
+		}
+	})
+}
+
+// FuzzPlanes checks that a frame with any fields is a picture of the promised size, or an error, with bounded memory.
+func FuzzPlanes(f *testing.F) {
+	f.Add(int32(4), int32(2), int8(1), int8(1), uint8(8), uint8(0), false, uint8(6), make([]byte, 12))
+	f.Add(int32(3), int32(3), int8(NoChroma), int8(NoChroma), uint8(10), uint8(3), true, uint8(0), make([]byte, 18))
+	f.Add(int32(65535), int32(65535), int8(0), int8(2), uint8(12), uint8(4), true, uint8(9), []byte{1})
+	f.Fuzz(func(t *testing.T, w, h int32, subX, subY int8, depth, matrix uint8, full bool, rotation uint8, pix []byte) {
+		p := Planes{
+			Width: int(w), Height: int(h), SubX: int(subX), SubY: int(subY), Depth: int(depth),
+			Matrix: Matrix(matrix), Full: full, Rotation: int(rotation), Pix: pix,
+		}
+		d := NewDecoder(fuzzLimits)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		img, err := d.Planes(p, View{MaxSide: 24})
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; n > 8<<20 {
+			t.Fatalf("took %d bytes", n)
+		}
+		size, sizeErr := p.Size()
+		switch {
+		case err == nil:
+			if sizeErr != nil || size != len(pix) || max(img.Width, img.Height) > 24 || len(img.Pix) != 3*img.Width*img.Height {
+				t.Fatalf("%d × %d with %d bytes of %d, %v", img.Width, img.Height, len(img.Pix), size, sizeErr)
+			}
+		case !errors.Is(err, ErrUnsupported) && !errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrCorrupt):
+			t.Fatalf("Planes = %v", err)
 		}
 	})
 }

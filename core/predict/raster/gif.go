@@ -33,7 +33,7 @@ type gifFrame struct {
 	palette     []byte // (n, 3)
 	transparent int    // palette index, -1: none
 	disposal    byte
-	delay       time.Duration // how long the frame is shown
+	delay       time.Duration // by shownFor
 	codeBits    int
 }
 
@@ -168,7 +168,7 @@ func (g *gifReader) frame() (gifFrame, error) {
 	f := gifFrame{
 		x: int(le16(d)), y: int(le16(d[2:])), w: int(le16(d[4:])), h: int(le16(d[6:])),
 		interlaced: d[8]&0x40 != 0, palette: g.global,
-		transparent: g.transparent, disposal: g.disposal, delay: g.delay,
+		transparent: g.transparent, disposal: g.disposal, delay: shownFor(g.delay),
 	}
 	// A graphic control holds for one frame.
 	g.transparent, g.delay, g.disposal = -1, 0, 0
@@ -194,20 +194,20 @@ func (g *gifReader) frame() (gifFrame, error) {
 	return f, nil
 }
 
-// countFrames counts the frames of a GIF up to one beyond most, or up to damage, and says
-// whether it is whole.
-func (g *gifReader) countFrames(most int) (n int, whole bool) {
-	for n <= most {
-		_, err := g.next()
+// readTimeline reads the headers of a GIF's frames up to one beyond most, or up to damage. whole reports whether it
+// reached the end mark.
+func (g *gifReader) readTimeline(most int) (t timeline, whole bool) {
+	for t.frames <= most {
+		f, err := g.next()
 		if err == nil {
 			err = g.skipBlocks()
 		}
 		if err != nil {
-			return n, err == io.EOF
+			return t, err == io.EOF
 		}
-		n++
+		t.add(f.w, f.h, f.delay)
 	}
-	return n, false
+	return t, false
 }
 
 func (h *header) readGIF(b []byte, l Limits) error {
@@ -220,11 +220,12 @@ func (h *header) readGIF(b []byte, l Limits) error {
 	if err := h.check(l, l.Pixels, 4); err != nil {
 		return err
 	}
-	n, whole := g.countFrames(l.Frames)
-	if n > l.Frames {
+	t, whole := g.readTimeline(l.Frames)
+	if t.frames > l.Frames {
 		return tooManyFrames(l)
 	}
-	h.frames, h.cut = max(1, n), !whole
+	h.timeline, h.cut = t, !whole
+	h.frames = max(1, h.frames)
 	return nil
 }
 

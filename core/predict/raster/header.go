@@ -14,7 +14,7 @@ type header struct {
 	format        format
 	width, height int  // stored way round, ≥ 1
 	orientation   int  // 1 to 8
-	frames        int  // ≥ 1
+	timeline           // of an animation's frames; frames ≥ 1
 	cut           bool // an animation's frames could not be counted to the end
 	jpeg          jpg.Config
 	planes        bool // a TIFF of YCbCr or JPEG
@@ -50,7 +50,7 @@ func inspect(picture []byte, l Limits) (header, error) {
 	if n := int64(len(picture)); n > l.Bytes {
 		return header{}, fmt.Errorf("%s of %d bytes: %w: at most %d", f, n, ErrTooLarge, l.Bytes)
 	}
-	h := header{format: f, orientation: upright, frames: 1}
+	h := header{format: f, orientation: upright, timeline: timeline{frames: 1}}
 	switch f {
 	case formatJPEG:
 		err = h.readJPEG(picture, l)

@@ -279,12 +279,12 @@ func TestKeepsLittle(t *testing.T) {
 		_, err := d.Decode(b, View{MaxSide: 3000})
 		check(t, err)
 	}
-	frames := 0
-	check(t, d.Frames(twice, View{MaxSide: 40}, func(int, time.Duration, Image) bool { frames++; return true }))
+	frames, err := readFrames(d, twice, 100*time.Millisecond, View{MaxSide: 40})
+	check(t, err)
 	if frames != 2 {
 		t.Fatalf("%d frames, want 2", frames)
 	}
-	_, err := d.Decode(photo, View{Width: 224, Height: 224})
+	_, err = d.Decode(photo, View{Width: 224, Height: 224})
 	check(t, err)
 	runtime.GC()
 	runtime.ReadMemStats(&after)

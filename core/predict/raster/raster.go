@@ -1,4 +1,4 @@
-// Package raster turns the bytes of a picture into a small RGB image: upright, cropped,
+// Package raster turns the bytes of a picture, or a frame of a video, into a small RGB image: upright, cropped,
 // resized, and the same bytes on every host.
 //
 //	bytes ──▶ format by content ──▶ header: size, orientation, frames ──▶ limits
@@ -7,6 +7,7 @@
 //	      ▼
 //	   JPEG: planes at 1/1, 1/2, 1/4 or 1/8 of the part that is wanted   (package jpg)
 //	   TIFF of YCbCr or JPEG: planes
+//	   frame of a video: the planes that a decoder of videos gave   (Decoder.Planes)
 //	   others: the library's picture, read row by row
 //	      │
 //	      ▼
@@ -26,8 +27,9 @@
 // the order of summation, the vector width and the target cannot matter. See resize.go.
 //
 // Transparent pixels are composited over white. GIF and animated WebP give their first
-// frame, or all of them through [Decoder.Frames]. HEIC, AVIF and SVG are recognised and
-// refused by name. No colour management: samples are taken as sRGB.
+// frame, or as videos the frame at each time through [Decoder.Frames]. HEIC, AVIF and SVG are recognised and
+// refused by name, and so are videos in containers, which need a video decoder. [Recognise] distinguishes them.
+// No colour management: samples are taken as sRGB.
 //
 // The idea of decoding only as much of a JPEG as the result needs is libjpeg's
 // scale_denom and libvips' shrink-on-load.
@@ -115,7 +117,8 @@ type Limits struct {
 	Side              int         // declared width or height; default 30,000, at most 65,535
 	Scans             int         // scans of a JPEG; default 64
 	ScanBlocks        int64       // scans × 8×8 blocks of a JPEG; default 32 million
-	Frames            int         // frames of an animation given by Frames; default 1,000
+	Frames            int         // frames of an animation; default 1,000
+	FramePixels       int64       // pixels of all frames that Frames decodes; default 2,000 MP
 	Expired           func() bool // polled while decoding; true stops with ErrExpired; nil: never
 }
 
@@ -130,6 +133,7 @@ func (l Limits) WithDefaults() Limits {
 	l.Scans = orDefault(l.Scans, 64)
 	l.ScanBlocks = orDefault(l.ScanBlocks, 32_000_000)
 	l.Frames = orDefault(l.Frames, 1_000)
+	l.FramePixels = orDefault(l.FramePixels, 2_000_000_000)
 	if l.Expired == nil {
 		l.Expired = never
 	}

@@ -36,12 +36,12 @@ type webpFile struct {
 // webpFrame is one picture: its place on the canvas and its coded data.
 type webpFrame struct {
 	x, y, w, h int
-	alpha      []byte // payload of ALPH, nil: none
-	kind       string // "VP8 " or "VP8L"
-	data       []byte // payload of VP8 or VP8L
-	duration   time.Duration
-	clears     bool // the frame's place becomes transparent after it
-	replaces   bool // alpha is copied, not blended
+	alpha      []byte        // payload of ALPH, nil: none
+	kind       string        // "VP8 " or "VP8L"
+	data       []byte        // payload of VP8 or VP8L
+	duration   time.Duration // by shownFor
+	clears     bool          // the frame's place becomes transparent after it
+	replaces   bool          // alpha is copied, not blended
 }
 
 var errWebPShort = fmt.Errorf("%w: it ends early", ErrCorrupt)
@@ -163,7 +163,7 @@ func (f *webpFile) nextFrame() (webpFrame, error) {
 			return webpFrame{}, err
 		}
 		frame.x, frame.y = 2*le24(p), 2*le24(p[3:])
-		frame.duration = time.Duration(le24(p[12:])) * time.Millisecond
+		frame.duration = webpDelay(p)
 		frame.clears, frame.replaces = p[15]&1 != 0, p[15]&2 != 0
 		if w, h := le24(p[6:])+1, le24(p[9:])+1; w != frame.w || h != frame.h ||
 			frame.x+w > f.width || frame.y+h > f.height {
@@ -172,6 +172,11 @@ func (f *webpFile) nextFrame() (webpFrame, error) {
 		return frame, nil
 	}
 	return webpFrame{}, io.EOF
+}
+
+// webpDelay returns the time that a frame is shown. p is its ANMF chunk, of at least 16 bytes.
+func webpDelay(p []byte) time.Duration {
+	return shownFor(time.Duration(le24(p[12:])) * time.Millisecond)
 }
 
 func (h *header) readWebP(b []byte, l Limits) error {
@@ -187,15 +192,15 @@ func (h *header) readWebP(b []byte, l Limits) error {
 		h.orientation = exifOrientation(f.exif)
 	}
 	if f.animated {
-		h.frames = 0
+		h.timeline = timeline{}
 		for rest := f.chunks; len(rest) > 0 && h.frames <= l.Frames; {
-			id, _, next, err := riffChunk(rest)
-			if err != nil {
+			id, p, next, err := riffChunk(rest)
+			if err != nil || id == "ANMF" && len(p) < 16 {
 				h.cut = true
 				break
 			}
 			if id == "ANMF" {
-				h.frames++
+				h.add(le24(p[6:])+1, le24(p[9:])+1, webpDelay(p))
 			}
 			rest = next
 		}
