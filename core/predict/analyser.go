@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/sightline-dev/sightline/core/predict/raster"
@@ -37,11 +38,43 @@ func (s *Set) NewAnalyser(l raster.Limits) *Analyser {
 // Errors are those of package raster for a bad picture (ErrUnsupported, ErrTooLarge,
 // ErrCorrupt, ErrExpired) and ErrNetwork. picture is borrowed until it returns.
 func (a *Analyser) Analyse(picture []byte, c raster.Crop, w Want) (Analysis, error) {
+	return a.analyse(w, c, func(v raster.View) (raster.Image, error) {
+		return a.decoder.Decode(picture, v)
+	}, func(v raster.View) (raster.Crop, error) {
+		return a.decoder.Part(picture, v)
+	})
+}
+
+// AnalysePlanes computes the parts w of the analysis of a frame of a video. Cells are not among them: w must not have
+// WantCells. Errors are those of Analyse. p.Pix is borrowed until it returns.
+func (a *Analyser) AnalysePlanes(p raster.Planes, w Want) (Analysis, error) {
+	return a.analyse(w, raster.Crop{}, func(v raster.View) (raster.Image, error) {
+		return a.decoder.Planes(p, v)
+	}, nil)
+}
+
+// AnalyseFrame is AnalysePlanes for the picture at the time of f's last Next. It renders with f's decoder, so another
+// analyser may take the next picture of f.
+func (a *Analyser) AnalyseFrame(f *raster.Frames, w Want) (Analysis, error) {
+	return a.analyse(w, raster.Crop{}, f.Image, nil)
+}
+
+// errCells is the error of a caller that asks for the cells of a frame.
+var errCells = errors.New("cells are computed for encoded pictures only")
+
+// analyse computes the parts w of a picture. image renders a view of the picture. part returns the area of a view, which
+// WantCells needs; it may be nil.
+func (a *Analyser) analyse(
+	w Want, c raster.Crop, image func(raster.View) (raster.Image, error), part func(raster.View) (raster.Crop, error),
+) (Analysis, error) {
 	var out Analysis
+	if w&WantCells != 0 && part == nil {
+		return Analysis{}, errCells
+	}
 	if w&(WantConcepts|WantCells) != 0 {
 		size := a.set.backbone.size
 		view := raster.View{Crop: c, Centre: a.set.backbone.centre, Box: true, Width: size, Height: size}
-		img, err := a.decoder.Decode(picture, view)
+		img, err := image(view)
 		if err != nil {
 			return Analysis{}, err
 		}
@@ -51,7 +84,7 @@ func (a *Analyser) Analyse(picture []byte, c raster.Crop, w Want) (Analysis, err
 			}
 		}
 		if w&WantCells != 0 {
-			if out.Cells.Box, err = a.decoder.Part(picture, view); err != nil {
+			if out.Cells.Box, err = part(view); err != nil {
 				return Analysis{}, err
 			}
 			if err := a.cells(img, &out); err != nil {
@@ -60,7 +93,7 @@ func (a *Analyser) Analyse(picture []byte, c raster.Crop, w Want) (Analysis, err
 		}
 	}
 	if w&WantColors != 0 && a.set.palette != nil {
-		img, err := a.decoder.Decode(picture, raster.View{Crop: c, MaxSide: ColorSide})
+		img, err := image(raster.View{Crop: c, MaxSide: ColorSide})
 		if err != nil {
 			return Analysis{}, err
 		}
@@ -68,7 +101,7 @@ func (a *Analyser) Analyse(picture []byte, c raster.Crop, w Want) (Analysis, err
 		out.Has |= WantColors
 	}
 	if w&WantThumb != 0 {
-		img, err := a.decoder.Decode(picture, raster.View{Crop: c, MaxSide: ThumbnailSide})
+		img, err := image(raster.View{Crop: c, MaxSide: ThumbnailSide})
 		if err != nil {
 			return Analysis{}, err
 		}
