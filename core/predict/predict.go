@@ -13,6 +13,8 @@
 // one rounding each, and what follows is float64 in a fixed order without fused operations,
 // with exponentials and logarithms of our own (package elementary).
 //
+// A frame of a video comes as planes or as a picture of an animation. Its analysis is the same from there on.
+//
 // How outputs become values is the network's own README: a concept's value is a calibrated
 // probability, see values.go. How pictures are cut and resized is package raster.
 //
