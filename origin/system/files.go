@@ -139,10 +139,13 @@ func syncPath(name string) (err error) {
 	return f.Sync()
 }
 
+// TempPrefix begins the names of temporary folders.
+const TempPrefix = "sightline-"
+
 // TempFolder makes a folder in parent, or in the system's place for such when that is empty;
 // done removes it with all that is in it.
 func TempFolder(parent string) (dir string, done func(), err error) {
-	if dir, err = os.MkdirTemp(parent, "sightline-*"); err != nil {
+	if dir, err = os.MkdirTemp(parent, TempPrefix); err != nil {
 		return "", nil, err
 	}
 	return dir, func() { _ = os.RemoveAll(dir) }, nil // what stays is the system's to tidy

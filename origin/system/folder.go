@@ -40,15 +40,20 @@ func (f *Folder) Sub(name string) (*Folder, error) {
 }
 
 // Scratch makes an empty folder that this user alone can enter, and says its path. done removes it.
-func Scratch() (dir string, files blob.FS, done func(), err error) {
-	if dir, err = os.MkdirTemp("", "sightline-"); err != nil {
-		return "", nil, nil, err
+func Scratch() (dir string, files blob.FS, done func(), err error) { return ScratchIn("")() }
+
+// ScratchIn is Scratch in a folder of the caller's.
+func ScratchIn(parent string) func() (dir string, files blob.FS, done func(), err error) {
+	return func() (dir string, files blob.FS, done func(), err error) {
+		if dir, err = os.MkdirTemp(parent, TempPrefix); err != nil {
+			return "", nil, nil, err
+		}
+		f, err := OpenFolder(dir)
+		if err != nil {
+			return "", nil, nil, errors.Join(err, os.Remove(dir))
+		}
+		return dir, f, func() { _ = errors.Join(f.Close(), os.RemoveAll(dir)) }, nil
 	}
-	f, err := OpenFolder(dir)
-	if err != nil {
-		return "", nil, nil, errors.Join(err, os.Remove(dir))
-	}
-	return dir, f, func() { _ = errors.Join(f.Close(), os.RemoveAll(dir)) }, nil
 }
 
 // Create makes a new file.

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"path"
@@ -44,6 +45,8 @@ const (
 	sealMagic   = "SLSEAL1\n"
 	sealBytes   = len(sealMagic) + sha256.Size
 	maxCompiled = 256 << 20 // bytes of a file; our own takes a tenth
+	maxName     = 4096      // bytes of the name under which wazero asks for it
+	unsealed    = "unsealed"
 )
 
 var errSeal = errors.New("compiled module has an invalid seal")
@@ -103,20 +106,25 @@ func (c *compiled) close(ctx context.Context) error {
 	return err
 }
 
-// restore puts a sealed file where wazero looks for it.
-func (c *Cache) restore(scratch blob.FS, name string) error {
-	sealed, err := readFile(c.Files, name, maxCompiled)
+// restore puts a sealed file where wazero looks for it. It holds none of it in memory: wazero does not look at the copy
+// before the seal is checked and the copy has its name.
+func (c *Cache) restore(scratch blob.FS, name string) (err error) {
+	if size, err := c.Files.Size(name); err != nil || size > maxCompiled {
+		return errors.Join(errSeal, err)
+	}
+	f, err := c.Files.Open(name)
 	if err != nil {
 		return err
 	}
-	file, compiled, err := c.unseal(name, sealed)
+	defer func() { err = errors.Join(err, f.Close()) }()
+	file, err := c.unseal(name, f, scratch)
 	if err != nil {
 		return err
 	}
 	if err := scratch.MkdirAll(path.Dir(file)); err != nil {
 		return err
 	}
-	return writeFile(scratch, file, compiled, false)
+	return scratch.Rename(unsealed, file)
 }
 
 // store seals the one file that wazero wrote.
@@ -129,73 +137,87 @@ func (c *Cache) store(scratch blob.FS, name string) error {
 	if err != nil || len(files) != 1 {
 		return fmt.Errorf("compilation cache has %d files: %w", len(files), err)
 	}
-	file := path.Join(folders[0], files[0])
-	compiled, err := readFile(scratch, file, maxCompiled)
-	if err != nil {
-		return err
-	}
 	unfinished := name + ".new"
 	if err := c.Files.Remove(unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := writeFile(c.Files, unfinished, c.seal(name, file, compiled), true); err != nil {
+	sealed, err := c.Files.Create(unfinished)
+	if err != nil {
+		return err
+	}
+	err = c.seal(sealed, name, scratch, path.Join(folders[0], files[0]))
+	if err == nil {
+		err = sealed.Sync()
+	}
+	if err = errors.Join(err, sealed.Close()); err != nil {
 		return err
 	}
 	return c.Files.Rename(unfinished, name)
 }
 
-func (c *Cache) mac(name string, rest []byte) []byte {
+func (c *Cache) mac(name string) hash.Hash {
 	h := hmac.New(sha256.New, c.Key[:])
 	h.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(name))))
 	io.WriteString(h, name)
-	h.Write(rest)
-	return h.Sum(nil)
+	return h
 }
 
-func (c *Cache) seal(name, file string, compiled []byte) []byte {
-	rest := make([]byte, 0, 4+len(file)+len(compiled))
-	rest = binary.LittleEndian.AppendUint32(rest, uint32(len(file)))
-	rest = append(append(rest, file...), compiled...)
-	return append(append([]byte(sealMagic), c.mac(name, rest)...), rest...)
+// seal writes what wazero wrote into a file of the scratch folder. It reads the file twice and holds none of it: a compiled
+// module may be large.
+func (c *Cache) seal(to io.Writer, name string, scratch blob.FS, file string) error {
+	head := append(binary.LittleEndian.AppendUint32(nil, uint32(len(file))), file...)
+	mac := c.mac(name)
+	mac.Write(head)
+	if err := copyFile(mac, scratch, file); err != nil {
+		return err
+	}
+	if _, err := to.Write(append(mac.Sum([]byte(sealMagic)), head...)); err != nil {
+		return err
+	}
+	return copyFile(to, scratch, file)
 }
 
-func (c *Cache) unseal(name string, sealed []byte) (file string, compiled []byte, err error) {
-	if len(sealed) < sealBytes+4 || !bytes.HasPrefix(sealed, []byte(sealMagic)) {
-		return "", nil, errSeal
+// unseal copies what wazero wrote into the file unsealed of the scratch folder, and returns the name that wazero asks for.
+func (c *Cache) unseal(name string, sealed io.Reader, scratch blob.FS) (file string, err error) {
+	mac := c.mac(name)
+	var head [sealBytes]byte
+	var length [4]byte
+	if _, err := io.ReadFull(sealed, head[:]); err != nil || !bytes.HasPrefix(head[:], []byte(sealMagic)) {
+		return "", errSeal
 	}
-	mac, rest := sealed[len(sealMagic):sealBytes], sealed[sealBytes:]
-	if !hmac.Equal(mac, c.mac(name, rest)) {
-		return "", nil, errSeal
+	rest := io.TeeReader(sealed, mac)
+	if _, err := io.ReadFull(rest, length[:]); err != nil {
+		return "", errSeal
 	}
-	n := uint64(binary.LittleEndian.Uint32(rest))
-	if rest = rest[4:]; n > uint64(len(rest)) {
-		return "", nil, errSeal
+	n := binary.LittleEndian.Uint32(length[:])
+	if n > maxName {
+		return "", errSeal
 	}
-	return string(rest[:n]), rest[n:], nil
-}
-
-func readFile(files blob.FS, name string, most int64) (data []byte, err error) {
-	f, err := files.Open(name)
+	asked := make([]byte, n)
+	if _, err := io.ReadFull(rest, asked); err != nil {
+		return "", errSeal
+	}
+	copied, err := scratch.Create(unsealed)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	data, err = io.ReadAll(io.LimitReader(f, most+1))
-	if int64(len(data)) > most {
+	_, err = io.Copy(copied, rest)
+	if err = errors.Join(err, copied.Close()); err == nil && !hmac.Equal(head[len(sealMagic):], mac.Sum(nil)) {
 		err = errSeal
 	}
-	return data, err
+	if err != nil {
+		return "", errors.Join(err, scratch.Remove(unsealed))
+	}
+	return string(asked), nil
 }
 
-// writeFile writes a file that is not there, synced or not.
-func writeFile(files blob.FS, name string, data []byte, sync bool) error {
-	f, err := files.Create(name)
+// copyFile writes the content of a file.
+func copyFile(to io.Writer, files blob.FS, name string) (err error) {
+	f, err := files.Open(name)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	if err == nil && sync {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
+	defer func() { err = errors.Join(err, f.Close()) }()
+	_, err = io.Copy(to, f)
+	return err
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -168,11 +169,26 @@ func TestSealedButUseless(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, compiled, err := c.unseal(filepath.Base(name), sealed)
+	scratch := diskFolder{t.TempDir()}
+	file, err := c.unseal(filepath.Base(name), bytes.NewReader(sealed), scratch)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(name, c.seal(filepath.Base(name), file, compiled[:10]), 0o600); err != nil {
+	compiled, err := os.ReadFile(filepath.Join(scratch.dir, unsealed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := scratch.MkdirAll(filepath.Dir(file)); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(scratch.dir, file), compiled[:10], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var useless bytes.Buffer
+	if err := c.seal(&useless, filepath.Base(name), scratch, file); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, useless.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if !start(t, module, c) {

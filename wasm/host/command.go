@@ -1,0 +1,122 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/tetratelabs/wazero"
+	wapi "github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+	"github.com/tetratelabs/wazero/sys"
+)
+
+// ErrMemory is returned for a command that failed after it asked for more memory than it may have.
+var ErrMemory = errors.New("the module needs more memory than it may have")
+
+// Command is a compiled WASI program of other authors, such as a decoder of videos. It reads its arguments and the files
+// that a run gives it, and writes to two writers. It has no environment, no network, and neither clock nor random
+// source of the machine. A run cannot be interrupted: the caller's process has to end.
+type Command struct {
+	*compiled
+	memory uint64
+}
+
+// NewCommand compiles a program whose runs may have memory bytes, or loads the compiled program from the cache. The program
+// may use exception handling, extended constants and tail calls. A nil cache compiles at each call.
+func NewCommand(ctx context.Context, module []byte, cache *Cache, memory uint64) (*Command, error) {
+	config := wazero.NewRuntimeConfig().WithDebugInfoEnabled(false).WithCoreFeatures(wapi.CoreFeaturesV2 |
+		experimental.CoreFeaturesExceptionHandling | experimental.CoreFeaturesExtendedConst | experimental.CoreFeaturesTailCall)
+	hash := sha256.Sum256(module)
+	c, err := compile(ctx, config, module, cache, hex.EncodeToString(hash[:]))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := wasi_snapshot_preview1.Instantiate(ctx, c.runtime); err != nil {
+		return nil, errors.Join(err, c.close(ctx))
+	}
+	return &Command{c, memory}, nil
+}
+
+// Compiled reports whether the program was compiled now, and not loaded from the cache.
+func (c *Command) Compiled() bool { return c.made }
+
+// Run runs the program and returns its exit code. args begins with the program's name, and files is its root folder. A
+// program that traps ends with an error; one that fails for lack of memory returns ErrMemory.
+func (c *Command) Run(ctx context.Context, args []string, files fs.FS, stdout, stderr io.Writer) (code uint32, err error) {
+	inner, free := newMemory()
+	memory := &limited{inner: inner, limit: c.memory}
+	defer free()
+	defer func() {
+		if v := recover(); v != nil { // wazero's, where the system has no memory left
+			err = fmt.Errorf("%w: %v", ErrMemory, v)
+		}
+	}()
+	config := wazero.NewModuleConfig().WithName("").WithArgs(args...).WithStdout(stdout).WithStderr(stderr).
+		WithFSConfig(wazero.NewFSConfig().WithFSMount(files, "/"))
+	m, err := c.runtime.InstantiateModule(experimental.WithMemoryAllocator(ctx, memory), c.module, config)
+	if m != nil {
+		err = errors.Join(err, m.Close(ctx))
+	}
+	var exit *sys.ExitError
+	if errors.As(err, &exit) {
+		code, err = exit.ExitCode(), nil
+	}
+	if memory.refused && (code != 0 || err != nil) {
+		err = errors.Join(ErrMemory, err)
+	}
+	return code, err
+}
+
+// limited is an allocator of at most limit bytes, which notes that it refused some.
+type limited struct {
+	inner   experimental.MemoryAllocator // nil: slices
+	limit   uint64
+	refused bool
+}
+
+// Allocate implements [experimental.MemoryAllocator].
+func (l *limited) Allocate(capacity, most uint64) experimental.LinearMemory {
+	most = min(most, l.limit)
+	m := limitedMemory{limited: l, most: most}
+	if l.inner != nil {
+		m.LinearMemory = l.inner.Allocate(min(capacity, most), most)
+	} else {
+		m.LinearMemory = &slice{}
+	}
+	return m
+}
+
+type limitedMemory struct {
+	experimental.LinearMemory
+	*limited
+	most uint64
+}
+
+// Reallocate implements [experimental.LinearMemory].
+func (m limitedMemory) Reallocate(size uint64) []byte {
+	if size > m.most {
+		m.refused = true
+		return nil
+	}
+	return m.LinearMemory.Reallocate(size)
+}
+
+// slice is a memory that grows by copying.
+type slice struct{ all []byte }
+
+// Reallocate implements [experimental.LinearMemory].
+func (s *slice) Reallocate(size uint64) []byte {
+	if grown := int(size) - len(s.all); grown > 0 {
+		s.all = append(s.all, make([]byte, grown)...)
+	}
+	return s.all[:size]
+}
+
+// Free implements [experimental.LinearMemory].
+func (s *slice) Free() {}
