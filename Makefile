@@ -21,7 +21,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 COVERED := core/api core/auth core/blob core/blob/pack core/catalog core/fold core/index core/index/hnsw core/ingest core/jsonio core/kv core/kv/journal core/kv/memkv \
 	core/kv/pebblekv core/log core/log/field core/partition core/predict/onnx core/predict/raster core/predict/raster/jpg core/search \
 	core/train core/train/kernel core/training origin/account origin/certificate origin/console origin/data origin/fetch origin/httpd \
-	origin/link origin/token sync/feed sync/press sync/replica sync/wire wasm/abi wasm/guest/instance wasm/guest/lent wasm/host
+	origin/link origin/token origin/video sync/feed sync/press sync/replica sync/wire wasm/abi wasm/guest/instance wasm/guest/lent wasm/host
 COVER   := 85
 
 # The sources of the pages.
@@ -77,7 +77,7 @@ shots: build ## pictures of the pages in the states that the design has drawn, i
 	cd web/journeys && CHROMIUM=$$(command -v chromium chromium-browser google-chrome | head -1) node shots.js ../../bin/sightline ../../.cache/shots $$([ -d ../../$(SHARED)/design/web/shots ] && echo ../../$(SHARED)/design/web/shots)
 	@case "$${STATES:-screenshot}" in *screenshot*) cp .cache/shots/screenshot.png web/screenshot.png;; esac
 
-build: web wasm ## the two programs, into bin/
+build: web wasm bin/ffmpreg.wasm.gz ## the two programs and the decoder of videos, into bin/
 	@echo 'build: bin/sightline'
 	@$(GO) build -ldflags '$(LDFLAGS)' -o bin/sightline ./origin
 	@echo 'build: bin/sightline-edge'
@@ -95,6 +95,17 @@ wasm/dist/guest.wasm: $(MODULE)
 wasm/dist/kernels.wasm: $(shell find wasm/simd -name '*.go' -not -name '*_test.go' 2>/dev/null)
 	@echo 'build: the module of its kernels'
 	@$(GO) run ./wasm/simd/cmd $@
+
+# The decoding module is a program of its own under the GPL-3: it is taken out of its Go module, and never imported.
+bin/ffmpreg.wasm.gz: origin/video/module.go
+	@echo 'build: the decoding module of videos'
+	@mkdir -p bin
+	@fact() { sed -n 's/^.*'"$$1"' *= "\([^"]*\)".*/\1/p' $<; }; \
+	json=$$($(GO) -C / mod download -json "$$(fact moduleSource)") || { echo "$$json" >&2; exit 1; }; \
+	dir=$$(sed -n 's/^.*"Dir": "\(.*\)".*/\1/p' <<<"$$json") && \
+	sha256sum --quiet -c <<<"$$(fact moduleSHA256)  $$dir/embed/ffmpreg.wasm.gz" && \
+	install -m 644 "$$dir/LICENSE" bin/ffmpreg.LICENSE && \
+	install -m 644 "$$dir/embed/ffmpreg.wasm.gz" $@
 
 web: ## the pages and their runtime, into web/dist and web/runtime/served/dist
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory -j2 web/dist/index.html web/runtime/served/dist/index.js; \

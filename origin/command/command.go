@@ -115,7 +115,7 @@ func newRoot(env *Env) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	serve := newServe(env)
 	env.Program.Describe(root, serve)
-	root.AddCommand(serve, newImport(env), newExport(env), newSearch(env), newTrain(env), newBackup(env), newRestore(env), newDoctor(env), newApp(env), newKey(env), newCertificate(env), newStatus(env), newVersion())
+	root.AddCommand(serve, newImport(env), newExport(env), newSearch(env), newTrain(env), newBackup(env), newRestore(env), newDoctor(env), newApp(env), newKey(env), newCertificate(env), newStatus(env), newVersion(), newDecodeVideo(env))
 	root.AddCommand(env.Program.Commands(env)...)
 	called(root.Name(), root)
 	return root

@@ -22,7 +22,7 @@ func LowerPriority() error {
 	return unix.Setpriority(unix.PRIO_PROCESS, 0, lowered)
 }
 
-// LimitProcess kills a child once it has used so much processor time, and refuses it memory of its own beyond so many bytes;
+// LimitProcess kills a child once it has used so much processor time, and refuses it private memory beyond so many bytes;
 // 0: no limit. A child that has ended already is no error.
 func LimitProcess(child *os.Process, processor time.Duration, memory uint64) error {
 	set := func(which int, most uint64) error {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// LowerPriority does nothing: no other system has threads with a priority of their own that processes inherit.
+// LowerPriority does nothing: no other system has threads with their own priority that processes inherit.
 func LowerPriority() error { return nil }
 
 // LimitProcess does nothing: no other system lets a process set the limits of another.

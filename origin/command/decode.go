@@ -1,0 +1,18 @@
+package command
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/sightline-dev/sightline/origin/video"
+)
+
+// newDecodeVideo is the command that a program starts itself as: a process that decodes one video.
+func newDecodeVideo(env *Env) *cobra.Command {
+	return &cobra.Command{
+		Use:    video.Command,
+		Short:  "Decode a video for the server",
+		Hidden: true,
+		Args:   NoArguments,
+		RunE:   func(cmd *cobra.Command, _ []string) error { return video.Serve(cmd.Context(), env.Stdin, env.Stdout) },
+	}
+}

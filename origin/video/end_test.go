@@ -1,0 +1,371 @@
+package video
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/core/proof"
+)
+
+// patience bounds how long a test waits for a condition.
+const patience = time.Minute
+
+// until waits for a condition.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for begun := time.Now(); !ok(); time.Sleep(time.Millisecond) {
+		if time.Since(begun) > patience {
+			t.Fatalf("not after %v: %s", patience, what)
+		}
+	}
+}
+
+// alive reports whether a process is alive.
+func alive(id int) bool {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(id) + "/stat")
+	if err != nil {
+		return false
+	}
+	_, alive := parentOf(string(stat))
+	return alive
+}
+
+// idOf reads the process id out of the first frame that fake writes.
+func idOf(t testing.TB, f Frame) int {
+	t.Helper()
+	id, err := strconv.Atoi(strings.TrimSpace(string(f.Planes.Pix)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// TestCallerGoes ends the caller's context, or its loop, while a decoder hangs, works or has more to write. Frames returns
+// when the decoder has ended.
+func TestCallerGoes(t *testing.T) {
+	d := decoder(t, fakeSystem(t))
+	for name, o := range map[string]order{"hang": {PID: true, Hang: true}, "spin": {PID: true, Spin: true}, "write": {PID: true, Out: frame4x2, Times: 1 << 40}} {
+		for _, stop := range []bool{true, false} {
+			ctx, cancel := context.WithCancel(t.Context())
+			id, last := 0, error(nil)
+			for f, err := range d.Frames(ctx, sound().with("ffmpeg", o).film(t), Want{SampleMS: 1000}) {
+				if last = err; err != nil {
+					continue
+				}
+				if id == 0 {
+					id = idOf(t, f)
+					cancel()
+				}
+				if stop {
+					break
+				}
+			}
+			if !stop && !errors.Is(last, context.Canceled) {
+				t.Errorf("%s: %v", name, last)
+			}
+			if id == 0 || alive(id) {
+				t.Errorf("%s: process %d is alive", name, id)
+			}
+			cancel()
+			noneLeft(t, d)
+		}
+	}
+	// One that hangs before it says what the film is.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := first(d.Frames(ctx, orders{"ffprobe": {Hang: true}}.film(t), Want{SampleMS: 1000}))
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	noneLeft(t, d)
+}
+
+// first returns the first frame.
+func first(frames func(func(Frame, error) bool)) (f Frame, err error) {
+	for f, err = range frames {
+		break
+	}
+	return f, err
+}
+
+// TestTimeIsUp kills decoders that hang, and those that use too much of the processor.
+func TestTimeIsUp(t *testing.T) {
+	o := fakeSystem(t)
+	for name, tt := range map[string]struct {
+		orders orders
+		time   time.Duration
+		busy   bool // the host waits for the end of the decoder, and not for its output
+	}{
+		"ffprobe hangs": {orders{"ffprobe": {Hang: true}}, 200 * time.Millisecond, false},
+		"ffmpeg hangs":  {sound().with("ffmpeg", order{PID: true, Hang: true}), 200 * time.Millisecond, false},
+		"ffmpeg works":  {sound().with("ffmpeg", order{PID: true, Spin: true}), time.Second, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o.Time = tt.time
+			d := decoder(t, o)
+			far, last := "nothing", error(nil)
+			for f, err := range d.Frames(t.Context(), tt.orders.film(t), Want{SampleMS: 1000}) {
+				if last = err; err != nil {
+					continue
+				}
+				far = "0 s"
+				if id := idOf(t, f); tt.busy {
+					until(t, "the system kills the decoder", func() bool { return !alive(id) })
+				}
+			}
+			if want := "video takes more than " + tt.time.String() + " to decode: " + far + " of it was decoded"; !errors.Is(last, raster.ErrTooLarge) || last.Error() != want {
+				t.Errorf("%v, want %s", last, want)
+			}
+			noneLeft(t, d)
+		})
+	}
+}
+
+// TestWaitingForDecoder holds the only decoder, and all places of those that wait for it.
+func TestWaitingForDecoder(t *testing.T) {
+	o := fakeSystem(t)
+	o.AtOnce = 1
+	d := decoder(t, o)
+	if err := d.enter(t.Context(), "first"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	wait := func(caller string) {
+		_, err := first(d.Frames(ctx, sound().film(t), Want{SampleMS: 1000, Caller: caller}))
+		ended <- err
+	}
+	go wait("second")
+	until(t, "a caller waits", func() bool { return d.waiting.Used() == 1 })
+	for i := 1; d.waiting.Try(strconv.Itoa(i), 1); i++ {
+	}
+	go wait("third")
+	if err := <-ended; !errors.Is(err, ErrBusy) {
+		t.Errorf("%v, want %v", err, ErrBusy)
+	}
+	d.slots.Give("first", 1)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if err := d.slots.Take(ctx, "first"); err != nil {
+		t.Fatal(err)
+	}
+	d.waiting.Give("1", 1)
+	go wait("second")
+	until(t, "a caller waits", func() bool { return d.waiting.Held("second") == 1 })
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if n := d.waiting.Held("second"); n != 0 {
+		t.Errorf("%d places are taken", n)
+	}
+}
+
+// TestModuleEnds stops in the middle of a film, and cancels, while the module decodes it.
+func TestModuleEnds(t *testing.T) {
+	d, film := decoder(t, Options{}), writeFilm(t, newFilm(t, 25))
+	for f, err := range d.Frames(t.Context(), film, Want{SampleMS: 100}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(children(t, os.Getpid())) != 1 {
+			t.Error("the module runs in no child")
+		}
+		if f.Index == 1 {
+			break
+		}
+	}
+	noneLeft(t, d)
+	ctx, cancel := context.WithCancel(t.Context())
+	var last error
+	for f, err := range d.Frames(ctx, film, Want{SampleMS: 100}) {
+		if last = err; err == nil && f.Index == 1 {
+			cancel()
+		}
+	}
+	cancel()
+	if !errors.Is(last, context.Canceled) {
+		t.Error(last)
+	}
+	noneLeft(t, d)
+}
+
+// TestNoModule decodes without a module, with another one, and with one that is damaged. It decodes when the module is there.
+func TestNoModule(t *testing.T) {
+	good := decoder(t, Options{}).o
+	name := filepath.Join(t.TempDir(), "module.gz")
+	module, err := os.ReadFile(good.Module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	film := writeFilm(t, newFilm(t, 2))
+	d := decoder(t, Options{Module: name, Cache: good.Cache, Key: good.Key})
+	for what, tt := range map[string]struct {
+		module []byte
+		text   string
+	}{
+		"missing":      {text: "the decoding module " + name + " is missing: install it there, or set --video-decoder"},
+		"another":      {module: []byte("another"), text: "the decoding module " + name + " is not the one of " + moduleSource + ": its SHA-256 is ae448ac86c4e8e4dec645729708ef41873ae79c6dff84eff73360989487f08e5"},
+		"cut short":    {module: module[:1000], text: "the decoding module " + name + " is not the one of " + moduleSource},
+		"as published": {module: module},
+	} {
+		if tt.module != nil {
+			if err := os.WriteFile(name, tt.module, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.RemoveAll(name); err != nil {
+			t.Fatal(err)
+		}
+		switch _, err := all(t, d, film, Want{SampleMS: 1000}); {
+		case tt.text == "" && err != nil, tt.text != "" && (!errors.Is(err, raster.ErrUnsupported) || !strings.HasPrefix(err.Error(), tt.text)):
+			t.Errorf("%s: %v, want %q", what, err, tt.text)
+		}
+		noneLeft(t, d)
+	}
+	d = decoder(t, Options{System: filepath.Join(t.TempDir(), "ffmpeg")})
+	_, err = all(t, d, film, Want{SampleMS: 1000})
+	if want := "the decoder " + filepath.Join(filepath.Dir(d.o.System), "ffprobe") + " is missing"; !errors.Is(err, raster.ErrUnsupported) || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// TestBadChild decodes with programs that are no child of ours.
+func TestBadChild(t *testing.T) {
+	for _, program := range []string{"/bin/true", "/bin/false", "/bin/cat"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(err)
+		}
+		d := decoder(t, Options{Program: program})
+		_, err := all(t, d, writeFilm(t, newFilm(t, 2)), Want{SampleMS: 1000})
+		if got := status(err); got != "31300" {
+			t.Errorf("%s: %v", program, err)
+		}
+		noneLeft(t, d)
+	}
+}
+
+// TestFullDisk has no space for a film.
+func TestFullDisk(t *testing.T) {
+	full := Options{Spool: func() (*os.File, error) { return os.OpenFile("/dev/full", os.O_RDWR, 0) }}
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Skip(err)
+	}
+	d := decoder(t, full)
+	if _, err := d.Spool(strings.NewReader("film"), 10); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("%v, want %v", err, syscall.ENOSPC)
+	}
+	d.o.Spool = func() (*os.File, error) { return nil, syscall.ENOSPC }
+	if _, err := d.Spool(strings.NewReader("film"), 10); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("%v, want %v", err, syscall.ENOSPC)
+	}
+}
+
+// TestSpool stores films of at most a number of bytes.
+func TestSpool(t *testing.T) {
+	d := decoder(t, Options{})
+	if _, err := d.Spool(strings.NewReader("films"), 4); status(err) != "31105" || err.Error() != "video of more than 4 bytes" {
+		t.Error(err)
+	}
+	f, err := d.Spool(strings.NewReader("film"), 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	text := make([]byte, 5)
+	if n, err := f.ReadAt(text, 0); string(text[:n]) != "film" || err != io.EOF {
+		t.Errorf("%q, %v", text[:n], err)
+	}
+}
+
+// TestNoCacheFolder decodes although the folder of compiled modules has gone.
+func TestNoCacheFolder(t *testing.T) {
+	proof.Nightly(t) // it compiles
+	d := decoder(t, Options{Cache: filepath.Join(t.TempDir(), "cache")})
+	if err := os.RemoveAll(d.o.Cache); err != nil {
+		t.Fatal(err)
+	}
+	if shots, err := all(t, d, writeFilm(t, newFilm(t, 2)), Want{SampleMS: 100}); len(shots) != 2 || err != nil {
+		t.Errorf("%d frames, %v", len(shots), err)
+	}
+}
+
+// TestStaleScratch removes what the children of a killed process left.
+func TestStaleScratch(t *testing.T) {
+	o := Options{Cache: t.TempDir()}
+	stale, kept := filepath.Join(o.Cache, "sightline-123", "file"), filepath.Join(o.Cache, "compiled")
+	for _, dir := range []string{stale, kept} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := decoder(t, o)
+	noneLeft(t, d)
+	if _, err := os.Stat(kept); err != nil {
+		t.Error(err)
+	}
+}
+
+// asParent makes the test binary decode a film, until it is killed: see TestParentDies.
+const asParent = "decode-as-parent"
+
+func parent(args []string) int {
+	film, err := os.Open(args[0])
+	if err != nil {
+		panic(err)
+	}
+	d, err := New(Options{System: args[1], Module: args[2], Cache: args[3], Key: [32]byte{1, 2, 3}})
+	if err != nil {
+		panic(err)
+	}
+	for _, err := range d.Frames(context.Background(), film, Want{SampleMS: 1000}) {
+		if err != nil {
+			panic(err)
+		}
+		println("decoding")
+		time.Sleep(time.Hour)
+	}
+	return 0
+}
+
+// TestParentDies kills the process that decodes: its child ends.
+func TestParentDies(t *testing.T) {
+	hang := sound().with("ffmpeg", order{Out: frame4x2, Hang: true}).film(t)
+	film, module := writeFilm(t, newFilm(t, 25)), decoder(t, Options{}).o
+	for name, args := range map[string][]string{
+		"system": {hang.Name(), fakeSystem(t).System, "", ""},
+		"module": {film.Name(), "", module.Module, module.Cache},
+	} {
+		cmd := exec.Command(self(t), append([]string{asParent}, args...)...)
+		said, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line := make([]byte, len("decoding"))
+		if _, err := io.ReadFull(said, line); err != nil || string(line) != "decoding" {
+			t.Errorf("%s: %q, %v", name, line, err)
+		}
+		left := children(t, cmd.Process.Pid)
+		if len(left) != 1 {
+			t.Errorf("%s: %d processes", name, len(left))
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		for _, id := range left {
+			until(t, name+": the child ends", func() bool { return !alive(id) })
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package video
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/wasm/host"
+)
+
+// TestLimits reads what ffprobe may say, and holds it to the limits.
+func TestLimits(t *testing.T) {
+	const good = `{"codec_name": "h264", "width": 4, "height": 2, "pix_fmt": "yuv420p", "time_base": "1/10"}`
+	packets := func(times ...any) string {
+		var all []string
+		for _, at := range times {
+			all = append(all, fmt.Sprintf(`{"pts": %v}`, at))
+		}
+		return strings.Join(all, ",")
+	}
+	with := func(name, value string) string {
+		before, rest, _ := strings.Cut(good, `"`+name+`": `)
+		after := rest[strings.IndexAny(rest, ",}"):]
+		return before + `"` + name + `": ` + value + after
+	}
+	tests := map[string]struct {
+		packets, stream string
+		frames          int
+		status, text    string
+	}{
+		"one packet":             {packets: packets(7), stream: good, frames: 1},
+		"one second":             {packets: packets(-3, 7), stream: good, frames: 2},
+		"just below a second":    {packets: packets(9, 0), stream: good, frames: 1},
+		"ten minutes":            {packets: packets(0, 5999), stream: good, frames: 600},
+		"601 frames":             {packets: packets(0, 6000), stream: good, status: "31105", text: "601 frames: at most 600 in one call, take a larger sample_ms"},
+		"longer":                 {packets: packets(0, 6001), stream: good, status: "31105", text: "video of 600 s: at most 600 s"},
+		"longest":                {packets: packets("-9223372036854775808", "9223372036854775807"), stream: good, status: "31105", text: "video of 1844674407370955264 s: at most 600 s"},
+		"time of no number":      {packets: packets(`"x"`), stream: good, status: "31300"},
+		"time beyond 64 bits":    {packets: packets("9223372036854775808"), stream: good, status: "31300"},
+		"without times":          {packets: `{}`, stream: good, status: "31300", text: "video without pictures"},
+		"decoding times":         {packets: `{"dts": 0}, {"dts": 30}`, stream: good, frames: 4},
+		"left out":               {packets: `{"pts": -50, "flags": "KD"}, {"pts": 0, "flags": "_"}, {"pts": 10, "flags": "_"}, {"pts": 60, "flags": "_D"}`, stream: good, frames: 2},
+		"without a stream":       {packets: packets(0), status: "31300", text: "video without pictures"},
+		"picture of a sound":     {packets: packets(0), stream: `{"codec_name": "mjpeg", "disposition": {"attached_pic": 1}}`, status: "31300", text: "video without pictures"},
+		"another codec":          {packets: packets(0), stream: with("codec_name", `"theora"`), status: "31101", text: `video coded as "theora": send H.264, HEVC, VP8, VP9, AV1, MPEG-4, H.263, MJPEG or WMV`},
+		"samples of RGB":         {packets: packets(0), stream: with("pix_fmt", `"gbrp"`), status: "31101", text: `video with samples of "gbrp": send YCbCr with 8, 10 or 12 bits`},
+		"semi-planar":            {packets: packets(0), stream: with("pix_fmt", `"nv12"`), status: "31101"},
+		"big-endian":             {packets: packets(0), stream: with("pix_fmt", `"yuv420p10be"`), status: "31101"},
+		"alpha":                  {packets: packets(0), stream: with("pix_fmt", `"yuva420p"`), status: "31101"},
+		"9 bits":                 {packets: packets(0), stream: with("pix_fmt", `"yuv420p9le"`), status: "31101"},
+		"no samples":             {packets: packets(0), stream: with("pix_fmt", `"yuvp"`), status: "31101"},
+		"no width":               {packets: packets(0), stream: with("width", "0"), status: "31300", text: "video with pictures of 0 × 2"},
+		"negative height":        {packets: packets(0), stream: with("height", "-2"), status: "31300"},
+		"width of no integer":    {packets: packets(0), stream: with("width", "1e30"), status: "31300"},
+		"widest":                 {packets: packets(0), stream: with("width", "8192"), frames: 1},
+		"wider":                  {packets: packets(0), stream: with("width", "8193"), status: "31105", text: "video of 8193 × 2: at most 8.9 megapixels, and 8192 pixels a side"},
+		"no time base":           {packets: packets(0), stream: with("time_base", `"1/0"`), status: "31300", text: `video with times in units of "1/0" s`},
+		"time base of two words": {packets: packets(0), stream: with("time_base", `"1 s"`), status: "31300"},
+		"large time base":        {packets: packets(0), stream: with("time_base", `"1/2147483648"`), status: "31300"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s, all, err := readProbe(strings.NewReader(`{"packets": [` + tt.packets + `], "programs": [{}], "streams": [` + tt.stream + `]}`))
+			var f film
+			if err != nil {
+				err = damaged("%v", err)
+			} else {
+				f, err = check(s, all, Want{SampleMS: 1000})
+			}
+			if tt.status == "" {
+				tt.status = "10000"
+			}
+			if got := status(err); got != tt.status || f.frames != tt.frames && err == nil || tt.text != "" && err.Error() != tt.text {
+				t.Errorf("%d frames, status %s: %v; want %d, %s: %s", f.frames, got, err, tt.frames, tt.status, tt.text)
+			}
+		})
+	}
+}
+
+// TestPlanes reads sample formats, colour and rotation.
+func TestPlanes(t *testing.T) {
+	for _, tt := range []struct {
+		stream stream
+		want   Planes
+		size   int
+	}{
+		{stream{Format: "yuv420p"}, Planes{SubX: 1, SubY: 1, Depth: 8, Rotation: 1}, 5*3 + 2*3*2},
+		{stream{Format: "yuvj422p"}, Planes{SubX: 1, Depth: 8, Full: true, Rotation: 1}, 5*3 + 2*3*3},
+		{stream{Format: "yuv444p12le", Space: "bt2020nc"}, Planes{Depth: 12, Matrix: BT2020, Rotation: 1}, 2 * 3 * 5 * 3},
+		{stream{Format: "yuv440p10le", Space: "smpte170m", Range: "pc"}, Planes{SubY: 1, Depth: 10, Matrix: BT601, Full: true, Rotation: 1}, 2 * (5*3 + 2*5*2)},
+		{stream{Format: "yuv411p", Space: "bt709", Range: "tv"}, Planes{SubX: 2, Depth: 8, Matrix: BT709, Rotation: 1}, 5*3 + 2*2*3},
+		{stream{Format: "yuv410p", Space: "smpte240m"}, Planes{SubX: 2, SubY: 2, Depth: 8, Rotation: 1}, 5*3 + 2*2*1},
+		{stream{Format: "gray10le"}, Planes{SubX: NoChroma, SubY: NoChroma, Depth: 10, Rotation: 1}, 2 * 5 * 3},
+		{stream{Codec: "vp8", Format: "yuv420p", Space: "bt709"}, Planes{SubX: 1, SubY: 1, Depth: 8, Matrix: BT601, Rotation: 1}, 5*3 + 2*3*2},
+	} {
+		s := tt.stream
+		s.Width, s.Height, s.TimeBase = 5, 3, "1/1"
+		if s.Codec == "" {
+			s.Codec = "h264"
+		}
+		f, err := check(&s, span{shown: true}, Want{SampleMS: 1000})
+		if tt.want.Width, tt.want.Height = 5, 3; err != nil || fmt.Sprint(f.Planes) != fmt.Sprint(tt.want) || f.size() != tt.size {
+			t.Errorf("%+v: %+v of %d bytes, %v; want %+v of %d", tt.stream, f.Planes, f.size(), err, tt.want, tt.size)
+		}
+	}
+	for degrees, want := range map[float64]int{0: 1, -90: 6, 90: 8, 180: 3, -180: 3, 270: 6, -270: 8, 360: 1, 89.6: 8, 1e300: 1} {
+		s := stream{SideData: make([]struct {
+			Rotation float64 `json:"rotation"`
+		}, 2)}
+		if s.SideData[1].Rotation = degrees; orientation(&s) != want {
+			t.Errorf("%v°: orientation %d, want %d", degrees, orientation(&s), want)
+		}
+	}
+}
+
+// FuzzProbe reads any answer of ffprobe. A film that passes has the limits' sizes.
+func FuzzProbe(f *testing.F) {
+	f.Add([]byte(probe4x2(3)))
+	f.Add([]byte(`{"streams": [{"width": 1, "height": 1, "side_data_list": [{"rotation": -90}]}], "packets": [{"dts": 1}]}`))
+	f.Fuzz(func(t *testing.T, answer []byte) {
+		s, all, err := readProbe(strings.NewReader(string(answer)))
+		if err != nil {
+			return
+		}
+		film, err := check(s, all, Want{SampleMS: MinSampleMS})
+		if err == nil && (film.frames < 1 || film.frames > MaxFrames || film.size() < 1 || film.size() > 6*maxPixels) {
+			t.Errorf("%d frames of %d bytes", film.frames, film.size())
+		}
+		if got := status(err); len(got) != 5 {
+			t.Errorf("status %s", got)
+		}
+	})
+}
+
+// TestMemoryOfModule gives the module less memory than a film takes.
+func TestMemoryOfModule(t *testing.T) {
+	d := decoder(t, Options{})
+	_, _ = first(d.Frames(t.Context(), writeFilm(t, newFilm(t, 1)), Want{SampleMS: 1000})) // it is in the cache then
+	o := setup{Module: d.o.Module, Cache: d.o.Cache, Scratch: t.TempDir(), Key: d.o.Key, Memory: 24 << 20}
+	command, err := o.compile(t.Context())
+	if err != nil || command.Compiled() {
+		t.Fatalf("it is not in the cache: %v", err)
+	}
+	for width, want := range map[int]error{48: nil, 2048: host.ErrMemory} {
+		film := oneFile{writeFilm(t, newFilmOf(t, 1, width, width))}
+		var out, log tail
+		code, err := command.Run(t.Context(), []string{"ffmpeg", "-loglevel", "error", "-i", "/" + moduleInput, "-f", "rawvideo", "pipe:1"}, film, &out, &log)
+		if !errors.Is(err, want) || (code == 0) != (want == nil) {
+			t.Errorf("%d pixels wide: code %d, %v, want %v: %s", width, code, err, want, log.String())
+		}
+	}
+}
+
+// TestSystemDecoder decodes the films with an FFmpeg of the system, if there is one: it gives the module's planes.
+func TestSystemDecoder(t *testing.T) {
+	ffmpeg, err := exec.LookPath("ffmpeg")
+	if err != nil {
+		t.Skip("there is no ffmpeg")
+	}
+	d := decoder(t, Options{System: ffmpeg})
+	for _, row := range rows(t, "outcomes.tsv") {
+		if name := row[0]; name != "slides.gif" {
+			shots, err := all(t, d, openFilm(t, proof.Shared(t, "video", name)), Want{SampleMS: 1000})
+			if got := status(err); got != row[1] {
+				t.Errorf("%s: status %s, want %s: %v", name, got, row[1], err)
+			}
+			i := 0
+			for _, want := range rows(t, "planes.tsv") {
+				if want[0] == name {
+					if i >= len(shots) || shots[i].sum != want[9] {
+						t.Errorf("%s: frame %d differs", name, i)
+					}
+					i++
+				}
+			}
+		}
+	}
+	noneLeft(t, d)
+}

@@ -1,0 +1,303 @@
+// Package video takes pictures out of videos. FFmpeg decodes, in a process of its own, and this package reads none of a film's
+// bytes but the first few.
+//
+//	film, a file ──▶ ffprobe ──JSON──▶ limits ──▶ ffmpeg ──planes, one frame at a time──▶ Frames
+//	                 └── the decoding module in a child process, under wazero; or a system's FFmpeg ──┘
+//
+// The module is a WASI program. Its child is the program itself, as the command decode-video: it has the film and its pipes,
+// and no environment, no arguments of interest, no data folder and no network. The parent believes nothing that comes
+// out of the child: it checks every number against the limits before it takes memory, and counts the bytes of every frame.
+// A child is killed when its time is up, or its caller has gone, and it dies with its parent.
+//
+// The frame at i·SampleMS is the one with the greatest presentation time that is not later, from the first shown frame on.
+//
+// The package does not recognise still pictures, GIF and animated WebP, and knows nothing of concepts.
+package video
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sightline-dev/sightline/origin/shares"
+	"github.com/sightline-dev/sightline/origin/system"
+)
+
+// Shortest and longest time from one wanted frame to the next, in milliseconds.
+const (
+	MinSampleMS = 100
+	MaxSampleMS = 600_000
+)
+
+// DefaultTime bounds the decoding of a film; see Options.Time.
+const DefaultTime = 900 * time.Second
+
+// maxMemory is how many bytes the module may have, or a system's FFmpeg.
+const maxMemory = 512 << 20
+
+// waiting is how many callers may wait for a decoder, as long as they are not the same.
+const waiting = 8
+
+// Options are the settings of a [Decoder].
+type Options struct {
+	Program string        // this program's file, which decodes as decode-video; empty: the file that runs
+	Module  string        // file of the decoding module; empty: ModuleFile next to Program
+	System  string        // file of a system's ffmpeg, with ffprobe next to it, instead of the module; empty: the module
+	Cache   string        // folder of this process for the compiled module; empty: each film compiles it
+	Key     [32]byte      // seals the files of Cache
+	Time    time.Duration // processor time of one film, and time by the clock that the host waits for it; 0: DefaultTime
+	AtOnce  int           // films decoded at once; 0: half of the cores, at least 1
+	Log     *slog.Logger  // what FFmpeg writes of a film that fails, at Debug; nil: nothing is logged
+
+	Spool func() (*os.File, error) // makes a file without a name; nil: system.Spool
+}
+
+// Decoder decodes films. It is safe for concurrent use.
+type Decoder struct {
+	o       Options
+	slots   *shares.Shares // a place for each film that is decoded
+	waiting *shares.Shares // a place for each film that waits for one
+}
+
+// New makes a decoder. It looks at no file: a missing module is an error of each film.
+func New(o Options) (*Decoder, error) {
+	if o.Program == "" {
+		program, err := system.Executable()
+		if err != nil {
+			return nil, err
+		}
+		o.Program = program
+	}
+	o.Module = cmp.Or(o.Module, filepath.Join(filepath.Dir(o.Program), ModuleFile))
+	o.Time = cmp.Or(o.Time, DefaultTime)
+	o.AtOnce = cmp.Or(o.AtOnce, max(1, system.Cores()/2))
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Spool == nil {
+		o.Spool = system.Spool
+	}
+	if o.Cache != "" {
+		if err := tidy(o.Cache); err != nil {
+			return nil, fmt.Errorf("folder of the compiled decoding module: %w", err)
+		}
+	}
+	return &Decoder{o, shares.New(int64(o.AtOnce), 1), shares.New(waiting, 1)}, nil
+}
+
+// tidy makes the folder of compiled modules, and removes what children of a process that was killed left in it.
+func tidy(cache string) (err error) {
+	folder, err := system.OpenFolder(cache)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, folder.Close()) }()
+	names, err := folder.ReadDir(".")
+	for _, name := range names {
+		if strings.HasPrefix(name, system.TempPrefix) {
+			err = errors.Join(err, folder.RemoveAll(name))
+		}
+	}
+	return err
+}
+
+// Spool stores a film of at most limit bytes in a file without a name, which the caller closes. A longer one is
+// raster.ErrTooLarge.
+func (d *Decoder) Spool(film io.Reader, limit int64) (*os.File, error) {
+	f, err := d.o.Spool()
+	if err != nil {
+		return nil, fmt.Errorf("store a video: %w", err)
+	}
+	n, err := io.Copy(f, io.LimitReader(film, limit+1))
+	switch {
+	case err != nil:
+		err = fmt.Errorf("store a video: %w", err)
+	case n > limit:
+		err = tooLarge("video of more than %d bytes", limit)
+	default:
+		return f, nil
+	}
+	return nil, errors.Join(err, f.Close())
+}
+
+// Want is which frames of a film are wanted.
+type Want struct {
+	SampleMS  int    // from one frame to the next, MinSampleMS to MaxSampleMS
+	MaxFrames int    // a film that gives more is refused; 0: MaxFrames
+	Caller    string // decoders are shared among callers
+}
+
+// Frame is a frame of a film.
+type Frame struct {
+	Index  int   // from 0
+	Of     int   // frames wanted
+	TimeMS int64 // after the first frame: Index times Want.SampleMS
+	Planes Planes
+}
+
+// Frames decodes a film and yields its frames in order. A frame's Pix is valid until the next frame, and a caller that takes
+// its time holds the decoder up. An error is the last thing yielded, and everything that was started has ended by
+// then. Its text is for the caller of the interface where it wraps an error of package raster: ErrUnsupported,
+// ErrTooLarge or ErrCorrupt. ErrSample, ErrBusy and the error of ctx are the others; any other is internal.
+func (d *Decoder) Frames(ctx context.Context, film *os.File, w Want) iter.Seq2[Frame, error] {
+	return func(yield func(Frame, error) bool) {
+		wanted := true
+		err := d.frames(ctx, film, w, func(f Frame) bool { wanted = yield(f, nil); return wanted })
+		if err != nil && wanted {
+			yield(Frame{}, err)
+		}
+	}
+}
+
+func (d *Decoder) frames(ctx context.Context, file *os.File, w Want, yield func(Frame) bool) error {
+	if w.SampleMS < MinSampleMS || w.SampleMS > MaxSampleMS {
+		return fmt.Errorf("%w: %d ms, must be %d to %d", ErrSample, w.SampleMS, MinSampleMS, MaxSampleMS)
+	}
+	if err := recognise(file); err != nil {
+		return err
+	}
+	if err := d.enter(ctx, w.Caller); err != nil {
+		return err
+	}
+	defer d.slots.Give(w.Caller, 1)
+	s, err := d.start(ctx, file)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	film, err := s.probe(w)
+	if err != nil {
+		return err
+	}
+	return s.decode(film, w, yield)
+}
+
+// enter waits for a decoder.
+func (d *Decoder) enter(ctx context.Context, caller string) error {
+	if d.slots.Try(caller, 1) {
+		return nil
+	}
+	if !d.waiting.Try(caller, 1) {
+		return ErrBusy
+	}
+	defer d.waiting.Give(caller, 1)
+	return d.slots.Take(ctx, caller)
+}
+
+// containers has the first bytes of the containers that are read, and of others that people send.
+var containers = []struct {
+	at    int
+	magic string
+	name  string // of one that is not read
+}{
+	{4, "ftyp", ""},
+	{0, "\x1aE\xdf\xa3", ""},
+	{8, "AVI ", ""},
+	{0, "0&\xb2u\x8ef\xcf\x11", ""},
+	{0, "OggS", "Ogg"},
+	{0, "FLV\x01", "FLV"},
+	{0, "\x00\x00\x01\xba", "MPEG"},
+	{0, "G", "MPEG-TS"},
+}
+
+// recognise refuses containers that are not read, by name.
+func recognise(file *os.File) error {
+	head := make([]byte, 16)
+	n, err := file.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
+		return err
+	}
+	name := "format"
+	for _, c := range containers {
+		if bytes.HasPrefix(head[min(n, c.at):n], []byte(c.magic)) {
+			if c.name == "" {
+				return nil
+			}
+			name = c.name
+			break
+		}
+	}
+	return unsupported("video of an unsupported %s: send MP4, MOV, 3GP, WebM, MKV, AVI, WMV or GIF", name)
+}
+
+// probe finds out what a film is, and holds it to the limits.
+func (s *session) probe(w Want) (film, error) {
+	var first *stream
+	var all span
+	err := s.run("ffprobe", probeArgs(s.input), func(out io.Reader) (err error) {
+		first, all, err = readProbe(out)
+		return err
+	})
+	if err != nil {
+		return film{}, s.explain(err, "video damaged: its index is missing or cannot be read", "nothing")
+	}
+	return check(first, all, w)
+}
+
+// decode yields the frames of a film.
+func (s *session) decode(f film, w Want, yield func(Frame) bool) error {
+	args := []string{
+		"-hide_banner", "-loglevel", "error", "-noautorotate", "-reinit_filter", "0", "-xerror", "-err_detect", "explode", "-threads", "1",
+		"-protocol_whitelist", "file,pipe", "-format_whitelist", demuxers, "-i", s.input, "-map", "0:v:0", "-fps_mode", "passthrough",
+		"-vf", fmt.Sprintf("setpts=PTS-STARTPTS,fps=1000/%d:round=up,scale=%d:%d:flags=bicubic+accurate_rnd+bitexact", w.SampleMS, f.Width, f.Height),
+		"-f", "rawvideo", "pipe:1",
+	}
+	frame := Frame{Of: f.frames, Planes: f.Planes}
+	frame.Planes.Pix = make([]byte, f.size())
+	read := 0
+	err := s.run("ffmpeg", args, func(out io.Reader) error {
+		for ; read < f.frames; read++ {
+			if _, err := io.ReadFull(out, frame.Planes.Pix); err != nil {
+				return err
+			}
+			frame.Index, frame.TimeMS = read, int64(read)*int64(w.SampleMS)
+			if !yield(frame) {
+				return errEnough
+			}
+		}
+		// FFmpeg shows the last frame for as long as it lasts, which may be beyond the next sample. All of the film has been
+		// decoded by then.
+		switch _, err := io.ReadFull(out, frame.Planes.Pix); err {
+		case nil:
+			return errEnough
+		case io.EOF:
+			return nil
+		default:
+			return err
+		}
+	})
+	switch {
+	case err == nil, errors.Is(err, errEnough):
+		return nil
+	case read == 0:
+		return s.explain(err, "video damaged from its beginning", "nothing")
+	}
+	far := fmt.Sprintf("%g s", float64(int64(read-1)*int64(w.SampleMS))/1000)
+	return s.explain(err, "video damaged after "+far, far)
+}
+
+// explain turns the error of a run into one for the caller. damage is the text for a film that FFmpeg failed at, and far is
+// how much of it was decoded.
+func (s *session) explain(err error, damage, far string) error {
+	var known *fault
+	var failed *exitError
+	switch {
+	case errors.As(err, &known), errors.Is(err, errStart), s.ctx.Err() != nil:
+		return err
+	case errors.Is(err, errTime):
+		return tooLarge("video takes more than %v to decode: %s of it was decoded", s.d.o.Time, far)
+	case errors.As(err, &failed) && failed.memory:
+		return tooLarge("video takes more than %d MB of memory to decode", maxMemory>>20)
+	}
+	s.d.o.Log.Debug("a video cannot be decoded", "error", err)
+	return damaged("%s", damage)
+}
