@@ -188,8 +188,11 @@ func (o *output) next() error {
 // Serve is the child: it runs the module as the parent asks on in. The end of in ends the process, also within a run,
 // which nothing can interrupt: the parent has gone.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
-	runtime.GOMAXPROCS(1) // several threads that compile take more memory
 	debug.SetMemoryLimit(maxHeap)
+	return serve(ctx, in, out, oneFile{os.NewFile(3, moduleInput)}, func() { os.Exit(0) })
+}
+
+func serve(ctx context.Context, in io.Reader, out io.Writer, film oneFile, exit func()) error {
 	d := json.NewDecoder(in)
 	var o setup
 	if err := d.Decode(&o); err != nil {
@@ -200,15 +203,17 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		for {
 			var r request
 			if d.Decode(&r) != nil {
-				os.Exit(0)
+				exit()
+				close(requests)
+				return
 			}
 			requests <- r
 		}
 	}()
-	film := oneFile{os.NewFile(3, moduleInput)}
+	runtime.GOMAXPROCS(1) // several threads that compile take more memory
 	command, err := o.compile(ctx)
 	debug.FreeOSMemory()  // compiling takes far more memory than decoding
-	runtime.GOMAXPROCS(2) // one for the module, which nothing interrupts, and one to read in
+	runtime.GOMAXPROCS(2) // one is for the module, which nothing interrupts
 	for r := range requests {
 		ended := result{}
 		if err != nil {

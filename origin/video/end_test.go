@@ -1,7 +1,9 @@
 package video
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -367,5 +369,36 @@ func TestParentDies(t *testing.T) {
 		for _, id := range left {
 			until(t, name+": the child ends", func() bool { return !alive(id) })
 		}
+	}
+}
+
+// TestServe is the child in this process: it answers each request, also where there is no module, and ends with its input.
+func TestServe(t *testing.T) {
+	o := decoder(t, Options{}).o
+	film := oneFile{writeFilm(t, newFilm(t, 2))}
+	for _, tt := range []struct{ module, input, text string }{
+		{o.Module, "/in", ""},
+		{o.Module, "/none", "No such file or directory"},
+		{o.Module, "/", "/: "},
+		{filepath.Join(t.TempDir(), "none"), "/in", "is missing"},
+		{self(t), "/in", "is not the one of"},
+	} {
+		var in, out bytes.Buffer
+		requests := json.NewEncoder(&in)
+		err := errors.Join(requests.Encode(setup{Module: tt.module, Cache: o.Cache, Scratch: t.TempDir(), Key: o.Key, Memory: maxMemory}),
+			requests.Encode(request{append([]string{"ffprobe"}, probeArgs(tt.input)...)}))
+		ended := false
+		if err = errors.Join(err, serve(t.Context(), &in, &out, film, func() { ended = true })); err != nil || !ended {
+			t.Fatalf("%s, %s: %v", tt.module, tt.input, err)
+		}
+		output := &output{from: &out}
+		s, all, err := readProbe(output)
+		if r := output.result; tt.text == "" && (err != nil || s.Codec != "mjpeg" || all.packets != 2 || r != result{}) ||
+			tt.text != "" && (!strings.Contains(r.Text+r.Module, tt.text) || r.Code == 0 && r.Module == "") {
+			t.Errorf("%s, %s: %+v, %+v, %v", tt.module, tt.input, s, r, err)
+		}
+	}
+	if err := serve(t.Context(), strings.NewReader("rubbish"), io.Discard, film, func() {}); err == nil {
+		t.Error("rubbish is a setup")
 	}
 }

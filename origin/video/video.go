@@ -206,12 +206,12 @@ var containers = []struct {
 	{0, "OggS", "Ogg"},
 	{0, "FLV\x01", "FLV"},
 	{0, "\x00\x00\x01\xba", "MPEG"},
-	{0, "G", "MPEG-TS"},
+	{188, "G", "MPEG-TS"}, // each packet of 188 bytes begins with it
 }
 
 // recognise refuses containers that are not read, by name.
 func recognise(file *os.File) error {
-	head := make([]byte, 16)
+	head := make([]byte, 189)
 	n, err := file.ReadAt(head, 0)
 	if err != nil && err != io.EOF {
 		return err
@@ -291,7 +291,9 @@ func (s *session) explain(err error, damage, far string) error {
 	var known *fault
 	var failed *exitError
 	switch {
-	case errors.As(err, &known), errors.Is(err, errStart), s.ctx.Err() != nil:
+	case s.ctx.Err() != nil:
+		return s.ctx.Err()
+	case errors.As(err, &known), errors.Is(err, errStart):
 		return err
 	case errors.Is(err, errTime):
 		return tooLarge("video takes more than %v to decode: %s of it was decoded", s.d.o.Time, far)
