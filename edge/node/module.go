@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"strings"
@@ -28,26 +27,13 @@ func replaceFile(dir *system.Folder, name string, bytes []byte) error {
 	if err := dir.Remove(unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := write(dir, unfinished, bytes); err != nil {
+	if err := dir.WriteFile(unfinished, bytes); err != nil {
 		return err
 	}
 	if err := dir.Rename(unfinished, name); err != nil {
 		return err
 	}
 	return dir.SyncDir(".")
-}
-
-// write makes a file that outlives a crash.
-func write(dir *system.Folder, name string, bytes []byte) error {
-	f, err := dir.Create(name)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(bytes)
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
 }
 
 // load compiles the program's module, or reads it from the folder's cache.
@@ -87,7 +73,7 @@ func prune(cache *host.Cache, keep [sha256.Size]byte) error {
 
 // openCache is where a data folder's modules are kept compiled.
 func openCache(dir *system.Folder) (*host.Cache, error) {
-	key, err := cacheKey(dir)
+	key, err := system.Key(dir, keyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -99,31 +85,4 @@ func openCache(dir *system.Folder) (*host.Cache, error) {
 		return nil, err
 	}
 	return &host.Cache{Files: files, Key: key, Scratch: system.Scratch}, nil
-}
-
-// cacheKey is the node's own, made when it is first needed.
-func cacheKey(dir *system.Folder) (key [32]byte, err error) {
-	for {
-		f, err := dir.Open(keyFile)
-		if err == nil {
-			text, err := system.ReadAll(f, 2*int64(len(key)))
-			if err = errors.Join(err, f.Close()); err != nil {
-				return key, err
-			}
-			if n, err := hex.Decode(key[:], text); err == nil && n == len(key) {
-				return key, nil
-			}
-			if err := dir.Remove(keyFile); err != nil { // a crash left it, or it is damaged: what it sealed is compiled anew
-				return key, err
-			}
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return key, err
-		}
-		if _, err := io.ReadFull(system.Random, key[:]); err != nil {
-			return key, err
-		}
-		if err := write(dir, keyFile, []byte(hex.EncodeToString(key[:]))); err != nil && !errors.Is(err, fs.ErrExist) {
-			return key, err
-		}
-	}
 }

@@ -49,11 +49,11 @@ func folder(t *testing.T) (*system.Folder, string) {
 // is damaged.
 func TestCacheKey(t *testing.T) {
 	dir, name := folder(t)
-	first, err := cacheKey(dir)
+	first, err := system.Key(dir, keyFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := cacheKey(dir); again != first || err != nil {
+	if again, err := system.Key(dir, keyFile); again != first || err != nil {
 		t.Errorf("the second key = %x, %v, want %x", again, err, first)
 	}
 	file := filepath.Join(name, keyFile)
@@ -64,11 +64,11 @@ func TestCacheKey(t *testing.T) {
 		if err := os.WriteFile(file, []byte(damaged), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		other, err := cacheKey(dir)
+		other, err := system.Key(dir, keyFile)
 		if err != nil || other == first || other == [32]byte{} {
 			t.Errorf("in the place of %q: key %x, %v", damaged, other, err)
 		}
-		if again, err := cacheKey(dir); again != other || err != nil {
+		if again, err := system.Key(dir, keyFile); again != other || err != nil {
 			t.Errorf("the new key is not kept: %v", err)
 		}
 	}

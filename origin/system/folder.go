@@ -65,6 +65,19 @@ func (f *Folder) Create(name string) (blob.File, error) {
 	return file, nil
 }
 
+// WriteFile makes a new file with this content, which outlives a crash once WriteFile has returned.
+func (f *Folder) WriteFile(name string, content []byte) error {
+	file, err := f.Create(name)
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(content)
+	if err == nil {
+		err = file.Sync()
+	}
+	return errors.Join(err, file.Close())
+}
+
 // Open opens a file for reading.
 func (f *Folder) Open(name string) (io.ReadCloser, error) {
 	file, err := f.root.Open(name)

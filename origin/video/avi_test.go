@@ -77,7 +77,7 @@ func writeFilm(t testing.TB, film []byte) *os.File {
 	return openFilm(t, name)
 }
 
-// TestFrameAtEachTime decodes films whose pictures show their number, at sample times that are no multiple of theirs. The
+// TestFrameAtEachTime decodes films whose pictures show their number, also at sample times between those of the pictures. The
 // frame of a time is the newest one that is not later, and the last time is not after the last picture's. Times begin at the
 // first picture, also if the sound begins before it, and a film has one size.
 func TestFrameAtEachTime(t *testing.T) {

@@ -42,7 +42,7 @@ const (
 	maxHeap = 300 << 20 // bytes of Go's memory above which the child collects garbage at once; compiling takes most
 )
 
-// setup is what the child needs to know.
+// setup has the paths and the limits for the child.
 type setup struct {
 	Module  string // file of the module
 	Cache   string // folder of compiled modules; empty: none
@@ -293,7 +293,7 @@ func (o oneFile) Open(name string) (fs.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }
 
-// openFile is the open file, with an offset of its own.
+// openFile is the open file, with its own offset.
 type openFile struct {
 	*io.SectionReader
 	info fs.FileInfo
@@ -317,7 +317,7 @@ func (folder) Read([]byte) (int, error) { return 0, fs.ErrInvalid }
 // Close implements [fs.File].
 func (folder) Close() error { return nil }
 
-// What follows implements [fs.FileInfo].
+// These methods implement [fs.FileInfo].
 
 func (folder) Name() string       { return "." }
 func (folder) Size() int64        { return 0 }

@@ -82,7 +82,7 @@ func TestCallerGoes(t *testing.T) {
 			noneLeft(t, d)
 		}
 	}
-	// One that hangs before it says what the film is.
+	// An ffprobe that hangs.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := first(d.Frames(ctx, orders{"ffprobe": {Hang: true}}.film(t), Want{SampleMS: 1000}))
@@ -203,7 +203,7 @@ func TestModuleEnds(t *testing.T) {
 	noneLeft(t, d)
 }
 
-// TestNoModule decodes without a module, with another one, and with one that is damaged. It decodes when the module is there.
+// TestNoModule decodes without a module, with another one, and with one that is damaged. With the published module it decodes.
 func TestNoModule(t *testing.T) {
 	good := decoder(t, Options{}).o
 	name := filepath.Join(t.TempDir(), "module.gz")
@@ -242,7 +242,7 @@ func TestNoModule(t *testing.T) {
 	}
 }
 
-// TestBadChild decodes with programs that are no child of ours.
+// TestBadChild decodes with other programs as the child.
 func TestBadChild(t *testing.T) {
 	for _, program := range []string{"/bin/true", "/bin/false", "/bin/cat"} {
 		if _, err := exec.LookPath(program); err != nil {

@@ -21,10 +21,10 @@ import (
 // magic begins a film that fake takes for orders.
 const magic = "\x00\x00\x00\x20ftyp"
 
-// orders is what fake does as ffprobe and as ffmpeg.
+// orders has the behaviour of fake as ffprobe and as ffmpeg.
 type orders map[string]order
 
-// order is what one of them does, in the order of its fields.
+// order is the behaviour of one of them, in the order of its fields.
 type order struct {
 	PID    bool   // it writes its process id as a frame of a film of 4 × 2
 	Out    string // it writes this
@@ -35,7 +35,7 @@ type order struct {
 	Code   int  // exit status
 }
 
-// probe4x2 is what ffprobe says of a film of 4 × 2 pixels with a packet a second.
+// probe4x2 is the answer of ffprobe for a film of 4 × 2 pixels with a packet a second.
 func probe4x2(packets int) string {
 	var b strings.Builder
 	for i := range packets {

@@ -28,7 +28,7 @@ const (
 	maxModule = 64 << 20
 )
 
-// readModule returns the module in a file. The error says what is wrong with the file.
+// readModule returns the module in a file. The error is a sentence for the caller of the interface.
 func readModule(name string) ([]byte, error) {
 	packed, err := system.ReadFile(name, maxPacked)
 	switch {

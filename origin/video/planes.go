@@ -2,7 +2,7 @@ package video
 
 import "strings"
 
-// Planes is a frame as decoders give it: luma and chroma in planes of their own size. Pix has the rows of Y, then those of
+// Planes is a frame as decoders give it: luma and chroma in planes of different sizes. Pix has the rows of Y, then those of
 // Cb, then those of Cr, without padding. A sample of 8 bits is a byte, a deeper one is two bytes, the low one first.
 type Planes struct {
 	Width, Height int // as stored, that is before Rotation

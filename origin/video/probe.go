@@ -30,7 +30,7 @@ var codecs = []string{"h264", "hevc", "vp8", "vp9", "av1", "mpeg4", "h263", "mjp
 // and WMV. None of them opens other files.
 const demuxers = "mov,matroska,avi,asf"
 
-// film is what ffprobe says of a video.
+// film has the properties of a video that ffprobe reports.
 type film struct {
 	Planes     // of its frames, without Pix
 	frames int // wanted: one for each multiple of the sample time from the first frame's time to the last one's

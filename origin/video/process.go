@@ -190,13 +190,13 @@ func (p *process) outOfTime() bool {
 	return killed && p.s.spent >= p.s.d.o.Time*3/4
 }
 
-// tail is a writer that holds the end of what was written.
+// tail is a writer that holds the last bytes written to it.
 type tail struct {
 	mu  sync.Mutex
 	all []byte
 }
 
-// maxTail is how many bytes of standard error are held.
+// maxTail is the number of bytes that a tail holds.
 const maxTail = 4 << 10
 
 // Write implements [io.Writer].
@@ -208,7 +208,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String returns what is held.
+// String returns the held bytes.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

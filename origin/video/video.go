@@ -1,15 +1,15 @@
-// Package video takes pictures out of videos. FFmpeg decodes, in a process of its own, and this package reads none of a film's
+// Package video takes pictures out of videos. FFmpeg decodes, in a separate process, and this package reads none of a film's
 // bytes but the first few.
 //
 //	film, a file ──▶ ffprobe ──JSON──▶ limits ──▶ ffmpeg ──planes, one frame at a time──▶ Frames
 //	                 └── the decoding module in a child process, under wazero; or a system's FFmpeg ──┘
 //
 // The module is a WASI program. Its child is the program itself, as the command decode-video: it has the film and its pipes,
-// and no environment, no arguments of interest, no data folder and no network. The parent believes nothing that comes
-// out of the child: it checks every number against the limits before it takes memory, and counts the bytes of every frame.
+// and no environment, no arguments of interest, no data folder and no network. The parent does not trust
+// the child: it checks every number against the limits before it takes memory, and counts the bytes of every frame.
 // A child is killed when its time is up, or its caller has gone, and it dies with its parent.
 //
-// The frame at i·SampleMS is the one with the greatest presentation time that is not later, from the first shown frame on.
+// The frame at i·SampleMS after the first shown frame is the one with the greatest presentation time that is not later.
 //
 // The package does not recognise still pictures, GIF and animated WebP, and knows nothing of concepts.
 package video
@@ -41,10 +41,10 @@ const (
 // DefaultTime bounds the decoding of a film; see Options.Time.
 const DefaultTime = 900 * time.Second
 
-// maxMemory is how many bytes the module may have, or a system's FFmpeg.
+// maxMemory is the limit on the memory of the module, or of a system's FFmpeg, in bytes.
 const maxMemory = 512 << 20
 
-// waiting is how many callers may wait for a decoder, as long as they are not the same.
+// waiting is the number of films that may wait for a decoder. One caller has half of the free places at most.
 const waiting = 8
 
 // Options are the settings of a [Decoder].
@@ -129,7 +129,7 @@ func (d *Decoder) Spool(film io.Reader, limit int64) (*os.File, error) {
 	return nil, errors.Join(err, f.Close())
 }
 
-// Want is which frames of a film are wanted.
+// Want selects frames of a film.
 type Want struct {
 	SampleMS  int    // from one frame to the next, MinSampleMS to MaxSampleMS
 	MaxFrames int    // a film that gives more is refused; 0: MaxFrames

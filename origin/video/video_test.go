@@ -20,7 +20,7 @@ import (
 	targets "github.com/sightline-dev/sightline/web/process"
 )
 
-// TestMain makes the test binary be the child, or a system's FFmpeg that is none: see fake.
+// TestMain makes the test binary the child, or a fake FFmpeg: see fake.
 func TestMain(m *testing.M) {
 	switch name := filepath.Base(os.Args[0]); {
 	case name == "ffprobe" || name == "ffmpeg":
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// decoder makes a decoder of the module, which all tests compile once, beside the project.
+// decoder makes a decoder of the module, which all tests compile once, into the folder .cache of the project.
 func decoder(t testing.TB, o Options) *Decoder {
 	t.Helper()
 	if o.System == "" && o.Module == "" {
