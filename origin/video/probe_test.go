@@ -186,7 +186,7 @@ func TestRecognise(t *testing.T) {
 	packets := "G" + strings.Repeat("\x00", 187) + "G"
 	for film, want := range map[string]string{
 		"": "format", "ftyp": "format", "text": "format", packets: "MPEG-TS", packets[:188]: "format", "OggS\x00": "Ogg", "FLV\x01": "FLV", "\x00\x00\x01\xba": "MPEG",
-		"\x00\x00\x00\x20ftypisom": "", "\x1aE\xdf\xa3": "", "RIFF....AVI LIST": "", "RIFF....WAVE": "format", "0&\xb2u\x8ef\xcf\x11\xa6\xd9": "",
+		"\x00\x00\x00\x20ftypisom": "", "\x00\x00\x00\x08wide": "", "\x00\x00\x10\x00moov": "", "\x00\x00\x10\x00mdat": "", "\x1aE\xdf\xa3": "", "RIFF....AVI LIST": "", "RIFF....WAVE": "format", "0&\xb2u\x8ef\xcf\x11\xa6\xd9": "",
 	} {
 		err := recognise(writeFilm(t, []byte(film)))
 		if want != "" && (status(err) != "31101" || err.Error() != "video of an unsupported "+want+": send MP4, MOV, 3GP, WebM, MKV, AVI, WMV or GIF") || want == "" && err != nil {

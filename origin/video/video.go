@@ -200,6 +200,9 @@ var containers = []struct {
 	name  string // of one that is not read
 }{
 	{4, "ftyp", ""},
+	{4, "moov", ""}, // of QuickTime before ftyp, as are the next two
+	{4, "mdat", ""},
+	{4, "wide", ""},
 	{0, "\x1aE\xdf\xa3", ""},
 	{8, "AVI ", ""},
 	{0, "0&\xb2u\x8ef\xcf\x11", ""},
