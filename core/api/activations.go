@@ -76,6 +76,9 @@ func (x *exchange) activatedPictures() ([]input, []Job, error) {
 		if err != nil {
 			return nil, nil, err
 		}
+		if in.video && in.err == nil {
+			in.err = refusef(ErrInput, "%s: this endpoint takes pictures only.", o.at("data.video"))
+		}
 		inputs = append(inputs, in)
 		if in.err == nil {
 			job := Job{Blob: in.blob, Crop: in.crop, Want: predict.WantCells}
@@ -111,15 +114,16 @@ func (x *exchange) storedPicture(o object, _ error) (in input, err error) {
 
 // activations answers the call. results belong to the inputs without an error, in order.
 func (x *exchange) activations(p *predictor, places []int, missing []string, inputs []input, results []Result) error {
-	analyses, good, err := x.beside(inputs, results, nil)
+	seen, good, err := x.beside(inputs, results, nil)
 	if err != nil {
 		return err
 	}
 	maps := make([][][]float32, len(inputs))
-	for i, a := range analyses {
-		if a == nil {
+	for i, r := range seen {
+		if r == nil {
 			continue
 		}
+		a := &r.Analysis
 		if a.Has&predict.WantCells == 0 {
 			return errNoResult
 		}
@@ -136,9 +140,9 @@ func (x *exchange) activations(p *predictor, places []int, missing []string, inp
 			w.Name("input_id")
 			w.String(inputs[i].id)
 			w.Name("status")
-			writeItemStatus(w, inputs[i].err)
-			if a := analyses[i]; a != nil {
-				x.writeActivations(w, p, &a.Cells, places, maps[i])
+			inputs[i].writeStatus(w)
+			if r := seen[i]; r != nil {
+				x.writeActivations(w, p, &r.Analysis.Cells, places, maps[i])
 			}
 			w.End('}')
 		}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"io"
 
 	"github.com/sightline-dev/sightline/core/blob"
@@ -22,6 +23,9 @@ type Request struct {
 	Body          []byte
 
 	Memory Memory // of the answer; nil: the host does not count it. Never from the network
+
+	// Watch returns a context that ends when the client has disconnected, until stop. nil: nobody can tell.
+	Watch func(ctx context.Context) (watched context.Context, stop func())
 
 	// Header returns the first value of any other header, and "" where there is none. The core
 	// asks for none; what a host mounts beside /v2 may. nil: there are none.
@@ -57,15 +61,16 @@ type Response struct {
 	Err error // why we failed, where Status is 500: for the host's log, and for nobody else
 }
 
-// Job is a picture that a call, or an input in the background, wants analysed.
+// Job is a picture, or a video, that a call, or an input in the background, wants analysed.
 type Job struct {
-	URL  string      // fetch the picture from here, or
-	Data []byte      // this is the picture, or
-	Blob blob.Hash   // read it from the blobs, when there is neither
-	Crop raster.Crop // part of the upright picture; zero: all of it
-	Want predict.Want
-	Base [32]byte // names the network that analyses it, see predict.Set.Base; zero: the newest
-	Keep bool     // hold the picture in the blobs once it has been analysed; see Result.Blob
+	URL   string      // fetch the picture from here, or
+	Data  []byte      // this is the picture, or
+	Blob  blob.Hash   // read it from the blobs, when there is neither
+	Video Video       // these frames of a video are wanted; zero: it is a picture
+	Crop  raster.Crop // part of the upright picture; zero: all of it
+	Want  predict.Want
+	Base  [32]byte // names the network that analyses it, see predict.Set.Base; zero: the newest
+	Keep  bool     // hold the picture in the blobs once it has been analysed; see Result.Blob
 
 	// Caller has the job done: the account of an application, or an application of the operator. Callers share the host's places
 	// and turns. The host sets it for the jobs of a call.
@@ -78,7 +83,8 @@ type Job struct {
 // package raster's errors for a picture, [ErrBusy] or [ErrTimeout] when the host gives up
 // on the whole call. Any other error is an internal one.
 type Result struct {
-	Analysis predict.Analysis
+	Analysis predict.Analysis // of a picture
+	Frames   []Frame          // of a video, by time, at least one
 	Err      error
 	Passing  bool // Err is ErrFetch, and the address may answer the next time
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ type config struct {
 	language string
 	most     int     // concepts of an output; 0: all that were selected
 	least    float32 // value of a concept, reached or passed
+	sampleMS int     // milliseconds from one frame of a video to the next, unchecked
 	selected []int   // places in the model's concepts; nil: those that rank highest
 	missing  []string
 }
@@ -66,6 +68,9 @@ func (x *exchange) readConfig(o object, p *predictor) (config, error) {
 		return c, err
 	}
 	c.most, c.least = most, float32(least)
+	if c.sampleMS, err = pick(o, base, "sample_ms").sample("sample_ms"); err != nil {
+		return c, err
+	}
 	if err := x.selectConcepts(&c, pick(o, base, "select_concepts"), p); err != nil {
 		return c, err
 	}
@@ -90,6 +95,15 @@ func (o object) count(name string) (int, error) {
 		err = refusef(ErrModelArgument, "%s: must be 1 to %d; 0 means %d.", o.at(name), maxConcepts, shownConcepts)
 	}
 	return int(n), err
+}
+
+// sample reads a number of milliseconds, the default when absent. Only videos are held to its range.
+func (o object) sample(name string) (int, error) {
+	if !o.has(name) {
+		return defaultSampleMS, nil
+	}
+	n, err := o.integer(name)
+	return int(min(max(n, math.MinInt32), math.MaxInt32)), err
 }
 
 // share reads a number from 0 to 1, 0 when absent.

@@ -11,9 +11,10 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// input is one picture of a predict call, in its own memory.
+// input is one picture or video of a predict call, in its own memory.
 type input struct {
 	id         string
+	video      bool
 	url        string // as given, or the hosted address of base64; empty when neither came about
 	crop       raster.Crop
 	blob       blob.Hash // when it came as base64
@@ -52,12 +53,30 @@ func (in *input) decode(o object) error {
 		in.id = ""
 		return err
 	}
-	image, err := imageOf(o)
+	media, err := in.media(o)
 	if err != nil {
 		return err
 	}
-	_, err = in.address(image)
+	if in.video && media.has("crop") {
+		return refusef(ErrInput, "%s: videos have no crop.", media.at("crop"))
+	}
+	_, err = in.address(media)
 	return err
+}
+
+// media returns data.image or data.video, and notes which.
+func (in *input) media(o object) (object, error) {
+	data, err := o.object("data")
+	if err != nil {
+		return object{}, err
+	}
+	name := "image"
+	if in.video = data.has("video"); in.video {
+		if name = "video"; data.has("image") {
+			return object{}, refusef(ErrInput, "%s: use either image or video, not both.", data.path)
+		}
+	}
+	return data.object(name)
 }
 
 // address reads where the picture is and which part of it counts; inline: it is base64.
@@ -81,29 +100,25 @@ func (in *input) address(image object) (inline bool, err error) {
 	return true, nil
 }
 
-// inline reports whether an image comes as base64. Some clients send an empty string where they mean nothing.
+// inline reports whether an image, or a video, comes as base64. Some clients send an empty string where they mean nothing.
 func (o object) inline() bool { return o.has("base64") && string(o.get("base64").Raw()) != `""` }
 
-func imageOf(o object) (object, error) {
-	data, err := o.object("data")
-	if err != nil {
-		return object{}, err
-	}
-	return data.object("image")
-}
-
-// host decodes the base64 of an input, checks that it is a picture, keeps it for a while
+// host decodes the base64 of an input, checks that it is a picture or a video, keeps it for a while
 // and gives it an address.
 func (x *exchange) host(in *input, o object) error {
-	image, err := imageOf(o)
+	media, err := in.media(o)
 	if err != nil {
 		return err
 	}
 	if x.scratch == nil {
 		x.borrow()
 	}
-	var format string
-	if x.scratch, format, err = image.picture(x.scratch[:0]); err != nil {
+	var contentType string
+	read := object.picture
+	if in.video {
+		read = object.film
+	}
+	if x.scratch, contentType, err = read(media, x.scratch[:0]); err != nil {
 		return err
 	}
 	if x.s.o.Storage != nil {
@@ -115,7 +130,7 @@ func (x *exchange) host(in *input, o object) error {
 			return refusef(auth.ErrQuota, "Storage limit: the pictures of predict calls exceed what the account may store; send URLs, or wait.")
 		}
 	}
-	name, hash, err := x.s.o.Hosted.Add(x.ctx, x.scratch, "image/"+format, x.now.Add(x.s.o.KeepPredicted))
+	name, hash, err := x.s.o.Hosted.Add(x.ctx, x.scratch, contentType, x.now.Add(x.s.o.KeepPredicted))
 	if ended := x.ctx.Err(); ended != nil {
 		return ended
 	}
@@ -127,23 +142,41 @@ func (x *exchange) host(in *input, o object) error {
 	return nil
 }
 
-// picture decodes the base64 of an image into buf's memory and looks at what it is.
-func (o object) picture(buf []byte) (picture []byte, format string, err error) {
+// picture decodes the base64 of an image into buf's memory, and returns its content type.
+func (o object) picture(buf []byte) (picture []byte, contentType string, err error) {
 	return decodePicture(buf, o.get("base64"), o.at("base64"))
 }
 
-func decodePicture(buf []byte, text jsonio.Value, path string) (picture []byte, format string, err error) {
-	if len(text.Raw())/4*3 > maxPictureBytes+4 {
-		return buf, "", refusef(raster.ErrTooLarge, "%s: must be at most %d bytes.", path, maxPictureBytes)
-	}
-	if picture, err = text.Base64(buf); err != nil {
-		return buf, "", fmt.Errorf("%s: %w", path, err)
-	}
-	if len(picture) == 0 {
-		return picture, "", refusef(ErrInput, "%s is empty.", path)
+func decodePicture(buf []byte, text jsonio.Value, path string) (picture []byte, contentType string, err error) {
+	if picture, err = decodeMedia(buf, text, path, maxPictureBytes); err != nil {
+		return picture, "", err
 	}
 	info, err := raster.Inspect(picture)
-	return picture, info.Format, err
+	return picture, "image/" + info.Format, err
+}
+
+// film decodes the base64 of a video into buf's memory, and returns its content type.
+func (o object) film(buf []byte) (film []byte, contentType string, err error) {
+	if film, err = decodeMedia(buf, o.get("base64"), o.at("base64"), maxVideoBytes); err != nil {
+		return film, "", err
+	}
+	t, err := raster.InspectVideo(film)
+	return film, t.MediaType, err
+}
+
+// decodeMedia decodes base64 of 1 to most bytes into buf's memory.
+func decodeMedia(buf []byte, text jsonio.Value, path string, most int) ([]byte, error) {
+	if len(text.Raw())/4*3 > most+4 {
+		return buf, refusef(raster.ErrTooLarge, "%s: must be at most %d bytes.", path, most)
+	}
+	data, err := text.Base64(buf)
+	if err != nil {
+		return buf, fmt.Errorf("%s: %w", path, err)
+	}
+	if len(data) == 0 {
+		return data, refusef(ErrInput, "%s is empty.", path)
+	}
+	return data, nil
 }
 
 // checkURL holds the address of a picture, which stands at path, to what may be one.
@@ -184,7 +217,31 @@ func (in *input) write(w *jsonio.Writer) {
 	w.String(in.id)
 	w.Name("data")
 	w.Object()
-	writeImage(w, in.url, in.crop)
+	if in.video {
+		w.Name("video")
+		w.Object()
+		if in.url != "" {
+			w.Name("url")
+			w.String(in.url)
+		}
+		w.End('}')
+	} else {
+		writeImage(w, in.url, in.crop)
+	}
 	w.End('}')
 	w.End('}')
+}
+
+// writeStatus writes the status of an input among others.
+func (in *input) writeStatus(w *jsonio.Writer) {
+	if in.err == nil {
+		writeStatus(w, statusOk, "")
+		return
+	}
+	s := statusOf(in.err)
+	details := detailsOf(in.err, s)
+	if in.video {
+		s, details = s.ofVideo(details)
+	}
+	writeStatus(w, s, details)
 }

@@ -127,6 +127,9 @@ func (a *addition) decode(x *exchange, o object) error {
 	if err != nil {
 		return err
 	}
+	if data.has("video") {
+		return ErrVideoKept
+	}
 	image, err := data.object("image")
 	if err != nil {
 		return err
@@ -154,11 +157,11 @@ func (a *addition) decode(x *exchange, o object) error {
 	if a.create.Geo, err = data.geo(); err != nil || !inline {
 		return err
 	}
-	picture, format, err := image.picture(nil)
+	picture, contentType, err := image.picture(nil)
 	if err != nil {
 		return err
 	}
-	a.data, a.create.Blob, a.create.ContentType = picture, blob.Sum(picture), "image/"+format
+	a.data, a.create.Blob, a.create.ContentType = picture, blob.Sum(picture), contentType
 	return nil
 }
 

@@ -19,7 +19,7 @@ func predictOutputs(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	inputs, jobs, err := x.pictures(maxInputs, p.want())
+	inputs, jobs, err := x.media(maxInputs, p.want(), c.sampleMS)
 	if err != nil {
 		return err
 	}
@@ -27,26 +27,43 @@ func predictOutputs(x *exchange) error {
 	return nil
 }
 
-// pictures reads the inputs of a call, 1 to most, and makes a job of each that has no error.
-func (x *exchange) pictures(most int, want predict.Want) ([]input, []Job, error) {
+// media reads the inputs of a call, 1 to most, and makes a job of each that has no error. Videos give a frame each sampleMS.
+func (x *exchange) media(most int, want predict.Want, sampleMS int) ([]input, []Job, error) {
 	elements, n, err := x.body.some("inputs", most, ErrPredict)
 	if err != nil {
 		return nil, nil, err
 	}
 	inputs := make([]input, 0, n)
 	var jobs []Job
+	videos := 0
 	for o, malformed := range elements {
 		in, err := x.picture(o, malformed)
 		if err != nil {
 			return nil, nil, err
 		}
+		if in.video {
+			if videos++; videos > maxVideos {
+				return nil, nil, refusef(ErrPredict, "Send at most %d videos in one call.", maxVideos)
+			}
+			if in.err == nil && (sampleMS < minSampleMS || sampleMS > maxSampleMS) {
+				in.err = refusef(ErrInput, "sample_ms: must be %d to %d, not %d.", minSampleMS, maxSampleMS, sampleMS)
+			}
+		}
 		inputs = append(inputs, in)
 		if in.err == nil {
 			job := Job{Blob: in.blob, Crop: in.crop, Want: want}
+			if in.video {
+				job.Video.SampleMS = sampleMS
+			}
 			if in.blob.IsZero() {
 				job.URL = in.url
 			}
 			jobs = append(jobs, job)
+		}
+	}
+	for i := range jobs {
+		if jobs[i].Video.SampleMS > 0 {
+			jobs[i].Video.MaxFrames = maxFrames / videos
 		}
 	}
 	return inputs, jobs, nil
@@ -79,7 +96,7 @@ func (x *exchange) ask(jobs []Job, finish func([]Result) error) {
 
 // outputs answers a predict call. results belong to the inputs without an error, in order.
 func (x *exchange) outputs(p *predictor, c *config, inputs []input, results []Result) error {
-	analyses, good, err := x.beside(inputs, results, []predictor{*p})
+	seen, good, err := x.beside(inputs, results, []predictor{*p})
 	if err != nil {
 		return err
 	}
@@ -94,7 +111,7 @@ func (x *exchange) outputs(p *predictor, c *config, inputs []input, results []Re
 		w.Name("outputs")
 		w.Array()
 		for i := range inputs {
-			x.writeOutput(w, p, c, &output{ids[i], &inputs[i], analyses[i], model})
+			x.writeOutput(w, p, c, &output{ids[i], &inputs[i], seen[i], model})
 		}
 		w.End(']')
 	})
@@ -102,10 +119,10 @@ func (x *exchange) outputs(p *predictor, c *config, inputs []input, results []Re
 }
 
 // beside puts results beside their inputs: those without an error, in order. A failed
-// result is its input's error, and its analysis nil; good counts the others. The error is
+// result is its input's error, and nil; good counts the others. The error is
 // one that ends the call, as for an analysis that lacks what one of the models needs.
-func (x *exchange) beside(inputs []input, results []Result, models []predictor) (analyses []*predict.Analysis, good int, err error) {
-	analyses = make([]*predict.Analysis, len(inputs))
+func (x *exchange) beside(inputs []input, results []Result, models []predictor) (seen []*Result, good int, err error) {
+	seen = make([]*Result, len(inputs))
 	for i := range inputs {
 		if inputs[i].err != nil {
 			continue
@@ -119,16 +136,25 @@ func (x *exchange) beside(inputs []input, results []Result, models []predictor) 
 			return nil, 0, r.Err
 		}
 		for j := range models {
-			if r.Err == nil && !models[j].complete(&r.Analysis) {
+			if r.Err == nil && !models[j].completes(r, inputs[i].video) {
 				return nil, 0, errNoResult
 			}
 		}
 		if inputs[i].err = r.Err; r.Err == nil {
-			analyses[i] = &r.Analysis
+			seen[i] = r
 			good++
 		}
 	}
-	return analyses, good, nil
+	return seen, good, nil
+}
+
+// completes reports whether a result of a picture or of a video has what the model's outputs are made from.
+func (p *predictor) completes(r *Result, video bool) bool {
+	if !video {
+		return p.complete(&r.Analysis)
+	}
+	incomplete := func(f Frame) bool { return !p.complete(&f.Analysis) }
+	return len(r.Frames) > 0 && !slices.ContainsFunc(r.Frames, incomplete)
 }
 
 // newIDs makes n ids.
@@ -163,10 +189,10 @@ const (
 )
 
 type output struct {
-	id       string
-	input    *input
-	analysis *predict.Analysis // nil for a failed input
-	model    []byte            // as JSON
+	id    string
+	input *input
+	seen  *Result // nil for a failed input
+	model []byte  // as JSON
 }
 
 func (x *exchange) writeOutput(w *jsonio.Writer, p *predictor, c *config, out *output) {
@@ -174,7 +200,7 @@ func (x *exchange) writeOutput(w *jsonio.Writer, p *predictor, c *config, out *o
 	w.Name("id")
 	w.String(out.id)
 	w.Name("status")
-	writeItemStatus(w, out.input.err)
+	out.input.writeStatus(w)
 	w.Name("created_at")
 	w.String(timestamp(x.now))
 	w.Name("model")
@@ -183,18 +209,49 @@ func (x *exchange) writeOutput(w *jsonio.Writer, p *predictor, c *config, out *o
 	out.input.write(w)
 	w.Name("data")
 	w.Object()
-	if out.analysis != nil {
-		switch p.kind() {
-		case predict.TypeColor:
-			c.writeColors(w, p.public, out.analysis.Colors)
-		case predict.TypeEmbed:
-			writeEmbedding(w, &out.analysis.Embedding)
-		default:
-			x.writeConcepts(w, p, c, p.values(out.analysis))
-		}
+	switch {
+	case out.seen == nil:
+	case out.input.video:
+		x.writeFrames(w, p, c, out.seen.Frames)
+	default:
+		x.writeAnalysis(w, p, c, &out.seen.Analysis)
 	}
 	w.End('}')
 	w.End('}')
+}
+
+// writeFrames writes what the model gives for each frame of a video. Strict clients read index and time also when they are 0.
+func (x *exchange) writeFrames(w *jsonio.Writer, p *predictor, c *config, frames []Frame) {
+	w.Name("frames")
+	w.Array()
+	for i := range frames {
+		w.Object()
+		w.Name("frame_info")
+		w.Object()
+		w.Name("index")
+		w.Int(int64(i))
+		w.Name("time")
+		w.Int(frames[i].TimeMS)
+		w.End('}')
+		w.Name("data")
+		w.Object()
+		x.writeAnalysis(w, p, c, &frames[i].Analysis)
+		w.End('}')
+		w.End('}')
+	}
+	w.End(']')
+}
+
+// writeAnalysis writes what the model gives for a picture.
+func (x *exchange) writeAnalysis(w *jsonio.Writer, p *predictor, c *config, a *predict.Analysis) {
+	switch p.kind() {
+	case predict.TypeColor:
+		c.writeColors(w, p.public, a.Colors)
+	case predict.TypeEmbed:
+		writeEmbedding(w, &a.Embedding)
+	default:
+		x.writeConcepts(w, p, c, p.values(a))
+	}
 }
 
 // writeConcepts writes what the values come to: the list is there even when nothing passes.

@@ -32,7 +32,7 @@ func runWorkflow(x *exchange) error {
 		run.missing = append(run.missing, c.missing...)
 		want |= p.want()
 	}
-	inputs, jobs, err := x.pictures(maxWorkflowInputs, want)
+	inputs, jobs, err := x.media(maxWorkflowInputs, want, run.configs[0].sampleMS) // one decoding serves all models
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ type workflowRun struct {
 
 // results answers a workflow call: a result for each input, with an output of each model.
 func (x *exchange) results(run *workflowRun, inputs []input, results []Result) error {
-	analyses, good, err := x.beside(inputs, results, run.models)
+	seen, good, err := x.beside(inputs, results, run.models)
 	if err != nil {
 		return err
 	}
@@ -71,13 +71,13 @@ func (x *exchange) results(run *workflowRun, inputs []input, results []Result) e
 		for i := range inputs {
 			w.Object()
 			w.Name("status")
-			writeItemStatus(w, inputs[i].err)
+			inputs[i].writeStatus(w)
 			w.Name("input")
 			inputs[i].write(w)
 			w.Name("outputs")
 			w.Array()
 			for j := range run.models {
-				out := &output{ids[i*len(models)+j], &inputs[i], analyses[i], models[j]}
+				out := &output{ids[i*len(models)+j], &inputs[i], seen[i], models[j]}
 				x.writeOutput(w, &run.models[j], &run.configs[j], out)
 			}
 			w.End(']')
@@ -86,14 +86,4 @@ func (x *exchange) results(run *workflowRun, inputs []input, results []Result) e
 		w.End(']')
 	})
 	return nil
-}
-
-// writeItemStatus writes the status of one item among others.
-func writeItemStatus(w *jsonio.Writer, err error) {
-	if err == nil {
-		writeStatus(w, statusOk, "")
-		return
-	}
-	s := statusOf(err)
-	writeStatus(w, s, detailsOf(err, s))
 }

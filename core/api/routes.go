@@ -116,6 +116,13 @@ const (
 	maxFeedbackBytes = 64 << 10 // of one piece of feedback
 
 	maxPictureBytes = 20_000_000 // of one picture sent as base64
+	maxVideoBytes   = 10_000_000 // of one video sent as base64
+
+	maxVideos       = 4   // of one call
+	maxFrames       = 600 // of the videos of one call, each of which may have an equal part of them
+	defaultSampleMS = 1000
+	minSampleMS     = 100
+	maxSampleMS     = 600_000
 )
 
 // segments splits a path, which is still percent-encoded, before it decodes the parts, so

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/core/blob"
@@ -84,6 +85,8 @@ var (
 	ErrDuplicate = errors.New("duplicate input")
 	// ErrNoInput is returned for an item of a call that names an input that is not there.
 	ErrNoInput = errors.New("no such input")
+	// ErrVideoKept is returned for an input to be stored that is a video.
+	ErrVideoKept = errors.New("videos can be predicted, not stored yet")
 	// ErrURL is returned for an address that cannot be one of a picture.
 	ErrURL = errors.New("not an http or https URL")
 	// ErrFetch is what a host wraps for every failure to get the bytes behind a URL. Its
@@ -182,6 +185,7 @@ var statuses = []status{
 	{context.Canceled, 504, 40032, "Request timed out"},
 
 	{ErrInput, 400, 30104, "Input invalid argument"},
+	{ErrVideoKept, 400, 31101, "Input video format unsupported"},
 	{ErrDuplicate, 400, 30100, "Input image duplicate"},
 	{ErrNoInput, 404, 30102, "Input does not exist"},
 	{jsonio.ErrType, 400, 30104, "Input invalid argument"},
@@ -279,6 +283,21 @@ type fault struct {
 
 func (f *fault) Error() string { return f.details }
 func (f *fault) Unwrap() error { return f.err }
+
+// ofVideo returns the status that an input with a video has where one with a picture has s, and its details.
+func (s status) ofVideo(details string) (status, string) {
+	if s.code/1000 == 30 {
+		s.code += 1000
+		s.description = strings.Replace(s.description, "image", "video", 1)
+	}
+	if s.err == ErrFetch {
+		details = fetchVideo
+	}
+	return s, details
+}
+
+// fetchVideo is the text of ErrFetch for a video.
+const fetchVideo = "could not download the video: the URL must be public and respond in time"
 
 // detailsOf is what the caller is told: nothing about our own trouble, one text for
 // every failed fetch and one for all that took too long, and the error's words for the rest.

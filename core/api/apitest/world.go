@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"image"
 	"image/color"
+	"image/gif"
 	"image/png"
 	"io/fs"
 	"strconv"
@@ -96,7 +97,7 @@ type Guest interface {
 	Take(now time.Time, n int) ([]core.Task, error)
 	Done(ctx context.Context, t core.Task, r core.Result) error
 	Step(ctx context.Context, now time.Time) (more bool, err error)
-	Analyse(picture []byte, j *api.Job) (predict.Analysis, error)
+	Analyse(media []byte, j *api.Job) api.Result
 	Close() error
 }
 
@@ -230,8 +231,14 @@ type here struct {
 }
 
 // Analyse implements [Guest].
-func (h here) Analyse(picture []byte, j *api.Job) (predict.Analysis, error) {
-	return h.w.analyser(j.Base).Analyse(picture, j.Crop, j.Want)
+func (h here) Analyse(media []byte, j *api.Job) (r api.Result) {
+	a := h.w.analyser(j.Base)
+	if j.Video.SampleMS > 0 {
+		r.Frames, r.Err = j.Video.Animate(a, raster.NewDecoder(raster.Limits{}), media, j.Want)
+	} else {
+		r.Analysis, r.Err = a.Analyse(media, j.Crop, j.Want)
+	}
+	return r
 }
 
 // Alone opens the engine anew at a host that lends neither accounts nor tokens.
@@ -350,8 +357,8 @@ func (w *World) work(server Guest, j api.Job) api.Result {
 	if err != nil {
 		return api.Result{Err: err, Passing: strings.HasSuffix(j.URL, "/down.png") || strings.HasSuffix(j.URL, "/twice.png")}
 	}
-	var r api.Result
-	if r.Analysis, r.Err = server.Analyse(picture, &j); r.Err == nil && j.Keep {
+	r := server.Analyse(picture, &j)
+	if r.Err == nil && j.Keep {
 		var info raster.Info
 		if info, r.Err = raster.Inspect(picture); r.Err == nil {
 			r.ContentType = "image/" + info.Format
@@ -410,12 +417,29 @@ var pictures = func() map[string][]byte {
 		"text.html": []byte("<!doctype html><title>no picture</title>"),
 		"heic.jpg":  []byte("\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic"),
 	}
+	p["film.mp4"] = []byte("\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00mp42isom")
+	p["film.gif"] = film(red, blue, red)
+	p["torn.gif"] = p["film.gif"][:len(p["film.gif"])-30]
 	p["torn.png"] = p["red.png"][:60]
 	p["huge.png"] = bytes.Clone(p["red.png"])
 	binary.BigEndian.PutUint32(p["huge.png"][16:], 65535)
 	binary.BigEndian.PutUint32(p["huge.png"][20:], 65535)
 	return p
 }()
+
+// film is a GIF of 8×8 with a colour each 1.2 seconds.
+func film(colors ...color.Color) []byte {
+	var g gif.GIF
+	for _, c := range colors {
+		g.Image = append(g.Image, image.NewPaletted(image.Rect(0, 0, 8, 8), color.Palette{c}))
+		g.Delay = append(g.Delay, 120)
+	}
+	var b bytes.Buffer
+	if err := gif.EncodeAll(&b, &g); err != nil {
+		panic(err) // into memory
+	}
+	return b.Bytes()
+}
 
 // plain is a picture of 8×8 with one colour in its upper and one in its lower half.
 func plain(upper, lower color.Color) []byte {

@@ -116,6 +116,30 @@ func Recognise(b []byte) FileType {
 	return FileType{}
 }
 
+// InspectVideo returns the type of a file that begins with b, as a video: still pictures are videos of one frame. The error
+// wraps ErrUnsupported, or ErrCorrupt for no bytes.
+func InspectVideo(b []byte) (FileType, error) {
+	t := Recognise(b)
+	switch {
+	case len(b) == 0:
+		return t, fmt.Errorf("no bytes: %w", ErrCorrupt)
+	case t.Supported:
+		return t, nil
+	case t.Name != "":
+		return t, fmt.Errorf("%s: %w: convert it to MP4", t.Name, videoFormat{})
+	}
+	return t, fmt.Errorf("unknown file type: %w: send MP4, MOV, 3GP, WebM, MKV, AVI, WMV or GIF", videoFormat{})
+}
+
+// videoFormat is ErrUnsupported of a video.
+type videoFormat struct{}
+
+// Error implements error.
+func (videoFormat) Error() string { return "video format not supported" }
+
+// Unwrap returns ErrUnsupported.
+func (videoFormat) Unwrap() error { return ErrUnsupported }
+
 // sniff recognises the format of a picture. For other files the error has the name of their type, if it is known, and
 // advice.
 func sniff(b []byte) (format, error) {
