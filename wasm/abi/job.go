@@ -19,6 +19,7 @@ const (
 	jobWant
 	jobBase
 	jobKeep
+	jobVideo
 )
 
 func putJob(e *field.Encoder, j *api.Job) {
@@ -36,6 +37,12 @@ func putJobRest(e *field.Encoder, j *api.Job) {
 	e.Uint(jobWant, uint64(j.Want))
 	e.Hash(jobBase, j.Base[:])
 	e.Bool(jobKeep, j.Keep)
+	if j.Video != (api.Video{}) {
+		at := e.Open(jobVideo)
+		e.Uint(1, uint64(j.Video.SampleMS))
+		e.Uint(2, uint64(j.Video.MaxFrames))
+		e.Close(at)
+	}
 }
 
 func appendCrop(b []byte, c raster.Crop) []byte {
@@ -74,9 +81,23 @@ func getJob(d *field.Decoder) (j api.Job) {
 			d.Hash(j.Base[:])
 		case jobKeep:
 			j.Keep = d.Bool()
+		case jobVideo:
+			j.Video = getVideo(d.Message())
 		}
 	}
 	return j
+}
+
+func getVideo(d *field.Decoder) (v api.Video) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			v.SampleMS = d.Int()
+		case 2:
+			v.MaxFrames = d.Int()
+		}
+	}
+	return v
 }
 
 func getWant(d *field.Decoder) predict.Want {
@@ -127,6 +148,7 @@ const (
 	resultBlob
 	resultType
 	resultPicture
+	resultFrame
 )
 
 func putResult(e *field.Encoder, r *Result) {
@@ -144,6 +166,12 @@ func putResultHead(e *field.Encoder, r *Result) {
 	e.Bool(resultPassing, r.Passing)
 	e.Hash(resultBlob, r.Blob[:])
 	e.Text(resultType, r.ContentType)
+	for i := range r.Frames {
+		at := e.Open(resultFrame)
+		e.Uint(1, uint64(r.Frames[i].TimeMS))
+		e.Raw(2, AppendAnalysis(nil, &r.Frames[i].Analysis))
+		e.Close(at)
+	}
 }
 
 func getResult(d *field.Decoder) (r Result) {
@@ -156,11 +184,7 @@ func getResult(d *field.Decoder) (r Result) {
 		case resultText:
 			text = d.Text()
 		case resultAnalysis:
-			a, err := ParseAnalysis(d.Raw())
-			if err != nil {
-				d.Malformed("analysis")
-			}
-			r.Analysis = a
+			r.Analysis = getAnalysis(d)
 		case resultPassing:
 			r.Passing = d.Bool()
 		case resultBlob:
@@ -169,10 +193,32 @@ func getResult(d *field.Decoder) (r Result) {
 			r.ContentType = d.Text()
 		case resultPicture:
 			r.Picture = d.Raw()
+		case resultFrame:
+			r.Frames = append(r.Frames, getFrame(d.Message()))
 		}
 	}
 	r.Err = code.Err(text)
 	return r
+}
+
+func getAnalysis(d *field.Decoder) predict.Analysis {
+	a, err := ParseAnalysis(d.Raw())
+	if err != nil {
+		d.Malformed("analysis")
+	}
+	return a
+}
+
+func getFrame(d *field.Decoder) (f api.Frame) {
+	for d.Next() {
+		switch d.Number {
+		case 1:
+			f.TimeMS = int64(d.Uint())
+		case 2:
+			f.Analysis = getAnalysis(d)
+		}
+	}
+	return f
 }
 
 // AppendResult writes a result in an envelope of its own, as analyse answers it.

@@ -114,10 +114,15 @@ func vectors() []vector {
 	j := job()
 	picture := api.Job{Data: []byte("picture"), Want: predict.WantColors}
 	stored := api.Job{Blob: blob.Sum([]byte("picture"))}
+	film := api.Job{Data: []byte("GIF"), Video: api.Video{SampleMS: 1500, MaxFrames: 600}}
 	a := analysis()
 	seen := abi.AppendAnalysis(nil, &a)
 	good := abi.Result{Result: api.Result{Analysis: a, Blob: blob.Sum([]byte("p")), ContentType: "image/png"}, Picture: []byte("p")}
 	bad := abi.Result{Result: api.Result{Err: api.ErrFetch, Passing: true}}
+	frames := abi.Result{Result: api.Result{Frames: []api.Frame{{Analysis: a}, {TimeMS: 1500, Analysis: a}}}}
+	frame := func(timeMS ...byte) string { // 1 time, 2 analysis
+		return hex.EncodeToString(append(append(timeMS, 2<<3|2, byte(len(seen)&127|128), byte(len(seen)>>7)), seen...))
+	}
 	request := api.Request{
 		Method: "POST", Path: "/v2/models/x/outputs", Query: "page=1", Authorization: "Key k", Session: "s", App: "app",
 		Remote: "192.0.2.1", Page: true, Body: bytes.Repeat([]byte("{}"), 100),
@@ -166,6 +171,8 @@ func vectors() []vector {
 			"job":  []any{jobFields(&j), fields{"data": hex.EncodeToString(picture.Data), "want": 2.}, fields{"blob": stored.Blob.String()}},
 		}),
 		envelope("job", "picture", abi.AppendJob(nil, &picture), fields{"data": hex.EncodeToString(picture.Data), "want": 2.}),
+		envelope("job", "video", abi.AppendJob(nil, &film), fields{"data": hex.EncodeToString(film.Data), "video": "08dc0b10d804"}),
+		envelope("result", "frames", abi.AppendResult(nil, &frames), fields{"frames": []any{frame(), frame(1<<3, 0xdc, 0x0b)}}),
 		envelope("result", "well", abi.AppendResult(nil, &good), goodFields),
 		envelope("result", "failed", abi.AppendResult(nil, &bad), badFields),
 		envelope("results", "two", abi.AppendResults(nil, 5, []abi.Result{good, bad}), fields{"call": 5., "result": []any{goodFields, badFields}}),

@@ -86,11 +86,10 @@ func (g guestOf) Step(ctx context.Context, _ time.Time) (bool, error) {
 	return s.More, err
 }
 
-func (g guestOf) Analyse(picture []byte, j *api.Job) (predict.Analysis, error) {
+func (g guestOf) Analyse(media []byte, j *api.Job) api.Result {
 	job := *j
-	job.URL, job.Data, job.Keep = "", picture, false
-	r := g.analyser.Analyse(context.Background(), &job)
-	return r.Analysis, r.Err
+	job.URL, job.Data, job.Keep = "", media, false
+	return g.analyser.Analyse(context.Background(), &job)
 }
 
 // elsewhere opens guests of the module on bundles, of one application each.

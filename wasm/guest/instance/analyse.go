@@ -20,7 +20,7 @@ type analysts struct {
 }
 
 // Analyse does a job that has data. The answer is its Result; of a job with keep it names the
-// content type, and the host holds the picture.
+// content type, and the host holds the picture. Of videos it does GIF, WebP and still pictures.
 func (i *Instance) Analyse(data []byte) []byte {
 	var r abi.Result
 	j, err := abi.ParseJob(data)
@@ -47,6 +47,10 @@ func (a *analysts) do(j *api.Job) (r api.Result, err error) {
 	}
 	if a.time > 0 {
 		a.deadline = a.now().Add(a.time)
+	}
+	if j.Video.SampleMS > 0 {
+		r.Frames, err = j.Video.Animate(analyser, raster.NewDecoder(raster.Limits{}), j.Data, j.Want)
+		return r, err
 	}
 	if r.Analysis, err = analyser.Analyse(j.Data, j.Crop, j.Want); err != nil {
 		return r, err

@@ -172,6 +172,7 @@ export interface Job {
   want?: number;
   base?: Uint8Array; // of the network
   keep?: boolean;
+  video?: Uint8Array; // of a video: which frames are wanted
 }
 
 export function decodeJob(r: Reader): Job {
@@ -199,6 +200,9 @@ export function decodeJob(r: Reader): Job {
       case 7:
         j.keep = r.bool();
         break;
+      case 8:
+        j.video = r.raw().slice();
+        break;
     }
   return j;
 }
@@ -206,7 +210,7 @@ export function decodeJob(r: Reader): Job {
 /** An envelope that holds a job with its data, for `analyse`. */
 export function encodeJob(j: Job, data: Uint8Array): Uint8Array<ArrayBuffer> {
   const w = Writer.envelope().raw(2, data).raw(4, j.crop).uint(5, j.want);
-  return w.raw(6, j.base).bool(7, j.keep).done();
+  return w.raw(6, j.base).bool(7, j.keep).raw(8, j.video).done();
 }
 
 /** Codes of results. */
@@ -234,6 +238,7 @@ export interface Result {
   blob?: Uint8Array; // the picture's hash
   contentType?: string;
   picture?: Uint8Array; // of a job with keep, for the guest to hold
+  frames?: Uint8Array[]; // of a video
 }
 
 /** The result that `analyse` answers. */
@@ -262,13 +267,18 @@ export function decodeResult(data: Uint8Array): Result {
       case 7:
         res.picture = r.raw().slice();
         break;
+      case 8:
+        res.frames = [...(res.frames ?? []), r.raw().slice()];
+        break;
     }
   return res;
 }
 
 function result(r: Result): Writer {
   const w = new Writer().uint(1, r.error).text(2, r.text).raw(3, r.analysis).bool(4, r.passing);
-  return w.raw(5, r.blob).text(6, r.contentType).raw(7, r.picture);
+  w.raw(5, r.blob).text(6, r.contentType).raw(7, r.picture);
+  for (const frame of r.frames ?? []) w.message(8, frame);
+  return w;
 }
 
 /** All results of a call, in the order of its jobs. */

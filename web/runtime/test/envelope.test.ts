@@ -35,6 +35,7 @@ const job = (j: messages.Job) => ({
   want: j.want,
   base: hex(j.base),
   keep: j.keep,
+  video: hex(j.video),
 });
 const result = (r: messages.Result) => ({
   error: r.error,
@@ -44,6 +45,7 @@ const result = (r: messages.Result) => ({
   blob: hex(r.blob),
   content_type: r.contentType,
   picture: hex(r.picture),
+  frames: r.frames?.map(hex),
 });
 // biome-ignore lint/suspicious/noExplicitAny: the shapes of a file of samples
 type Any = any;
@@ -56,6 +58,7 @@ const toResult = (f: Any): messages.Result =>
     blob: unhex(f.blob),
     contentType: f.content_type,
     picture: unhex(f.picture),
+    frames: f.frames?.map(unhex),
   }) as messages.Result;
 const toJob = (f: Any) =>
   ({
@@ -63,6 +66,7 @@ const toJob = (f: Any) =>
     want: f.want,
     base: unhex(f.base),
     keep: f.keep,
+    video: unhex(f.video),
   }) as messages.Job;
 
 const toReplica = (f: Any): messages.Replica => ({
