@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sightline-dev/sightline/origin/collection"
-	"github.com/sightline-dev/sightline/origin/fetch"
 	"github.com/sightline-dev/sightline/origin/system"
 )
 
@@ -80,7 +79,7 @@ error; 3 some inputs failed.` + whereHelp,
 
 // openSource opens what a person named.
 func openSource(name string, o collection.Options) (s *collection.Source, done func() error, err error) {
-	files := collection.Files{IsPicture: fetch.LooksLikePicture}
+	files := collection.Files{IsPicture: isPicture}
 	done = func() error { return nil }
 	switch ext := strings.ToLower(filepath.Ext(name)); {
 	case system.IsDir(name):

@@ -46,7 +46,7 @@ func expand(args []string) []picture {
 			out = append(out, picture{name: arg, kind: isURL})
 		case system.IsDir(arg):
 			system.Files(arg, func(name string, start []byte) {
-				if fetch.LooksLikePicture(start) {
+				if isPicture(start) {
 					out = append(out, picture{name: name})
 				}
 			}, func(err error) { out = append(out, picture{name: arg, err: err}) })
@@ -56,6 +56,9 @@ func expand(args []string) []picture {
 	}
 	return out
 }
+
+// isPicture reports whether a file that begins with b is a picture, supported or not.
+func isPicture(b []byte) bool { return raster.Recognise(b).Kind&raster.Picture != 0 }
 
 // worker predicts one picture at a time.
 type worker struct {

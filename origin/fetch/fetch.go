@@ -1,10 +1,10 @@
-// Package fetch downloads pictures from addresses that strangers name, without lending
+// Package fetch downloads pictures and videos from addresses that strangers name, without lending
 // them the server's place in the network.
 //
 //	URL ──▶ Parse ──▶ resolve once ──▶ every answer public? ──▶ dial the checked address
 //	          ▲        (or literal)                                 │ socket asks again
 //	          │                                                     ▼
-//	          └───────────── redirect, at most five ◀──────── headers ──▶ body, 20 MB
+//	          └───────────── redirect, at most five ◀──────── headers ──▶ body, bounded
 //
 // The rules are those of the OWASP notes on server-side request forgery, with the address
 // blocks of IANA's special-purpose registries: only http and https, no user information,
@@ -17,12 +17,16 @@
 package fetch
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
 	"time"
+
+	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
 // Limits of one fetch where Options leaves them zero.
@@ -66,6 +70,9 @@ func (f *Failure) Passing() bool {
 	return true
 }
 
+// TooLarge reports whether the file has more bytes than were wanted.
+func (f *Failure) TooLarge() bool { return errors.Is(f.cause, errTooLarge) }
+
 // Is reports whether target is context.Canceled and the fetch was abandoned by its caller.
 // Everything else about a failure stays behind Cause.
 func (f *Failure) Is(target error) bool {
@@ -78,10 +85,10 @@ type Options struct {
 	AllowPrivate bool     // any address and any port: for tests and closed networks only
 	Ports        []uint16 // allowed besides 80 and 443
 
-	MaxBytes      int64         // of one body; 0 means 20 MB
+	MaxBytes      int64         // of one picture; 0 means 20 MB
 	MaxRedirects  int           // 0 means 5, negative none
 	HeaderTimeout time.Duration // from the start of the fetch to the last response's headers; 0 means 10 s
-	Timeout       time.Duration // of a whole fetch; 0 means 30 s
+	Timeout       time.Duration // of a whole Fetch; 0 means 30 s
 
 	// Resolve returns the addresses of a name. Each request asks once.
 	Resolve func(ctx context.Context, host string) ([]netip.Addr, error)
@@ -129,21 +136,36 @@ func New(o Options) *Fetcher {
 	return f
 }
 
-// Fetch returns the body behind rawURL, whose bytes belong to the caller. What no picture
-// format starts with is cut after its first kilobyte: enough for a decoder to say what it
-// is, and useless to whoever looks for a way to read other things. Every error is a *Failure.
+// Fetch returns the picture behind rawURL, whose bytes belong to the caller. A file of another
+// type is cut after its first kilobyte: enough for a decoder to recognise it, and useless for
+// reading other things. Every error is a *Failure.
 func (f *Fetcher) Fetch(ctx context.Context, rawURL string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.o.Timeout)
-	defer cancel()
-	body, err := f.follow(ctx, rawURL)
-	if err != nil {
-		return nil, &Failure{err}
+	var picture bytes.Buffer
+	if err := f.Download(ctx, rawURL, Wanted{raster.Picture, f.o.MaxBytes, f.o.Timeout}, &picture); err != nil {
+		return nil, err
 	}
-	return body, nil
+	return picture.Bytes(), nil
 }
 
-// follow walks from rawURL through the allowed number of redirects to a body.
-func (f *Fetcher) follow(ctx context.Context, rawURL string) ([]byte, error) {
+// Wanted is what a download may be.
+type Wanted struct {
+	Kind    raster.Kind   // a file of another kind is cut after its first kilobyte
+	Bytes   int64         // the most; see [Failure.TooLarge]
+	Timeout time.Duration // of the whole download
+}
+
+// Download writes the file behind rawURL to to. Every error is a *Failure.
+func (f *Fetcher) Download(ctx context.Context, rawURL string, w Wanted, to io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, w.Timeout)
+	defer cancel()
+	if err := f.follow(ctx, rawURL, func(res *http.Response) error { return read(res, w, to) }); err != nil {
+		return &Failure{err}
+	}
+	return nil
+}
+
+// follow walks from rawURL through the allowed number of redirects to a response, and has it read.
+func (f *Fetcher) follow(ctx context.Context, rawURL string, read func(*http.Response) error) error {
 	headers, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	late, cancel := context.WithTimeout(ctx, f.o.HeaderTimeout)
@@ -154,23 +176,23 @@ func (f *Fetcher) follow(ctx context.Context, rawURL string) ([]byte, error) {
 	target, err := f.policy.Parse(rawURL)
 	for redirects := 0; ; redirects++ {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		res, err2 := f.get(headers, target)
 		if err2 != nil {
-			return nil, errors.Join(err2, context.Cause(headers))
+			return errors.Join(err2, context.Cause(headers))
 		}
 		if !isRedirect(res.StatusCode) {
 			armed()
-			return f.read(res)
+			return read(res)
 		}
 		next, err2 := location(res)
 		_ = res.Body.Close() // nothing in a redirect's body matters
 		if err2 != nil {
-			return nil, err2
+			return err2
 		}
 		if redirects >= f.o.MaxRedirects {
-			return nil, errRedirects
+			return errRedirects
 		}
 		target, err = f.policy.parse(next)
 	}

@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
 // What may go wrong behind a [Failure].
@@ -36,7 +38,7 @@ func (f *Fetcher) get(ctx context.Context, target *url.URL) (*http.Response, err
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Accept", "image/*")
+	req.Header.Set("Accept", "image/*, video/*")
 	req.Header.Set("Accept-Encoding", "identity")
 	req.Header.Set("User-Agent", "Sightline")
 	return f.client.Do(req)
@@ -115,38 +117,36 @@ func (f *Fetcher) control(_, address string) error {
 	return f.policy.port(ap.Port())
 }
 
-// read returns the body of a final response and closes it.
-func (f *Fetcher) read(res *http.Response) (body []byte, err error) {
+// read writes the body of a final response, and closes it.
+func read(res *http.Response, w Wanted, to io.Writer) (err error) {
 	defer func() { err = errors.Join(err, res.Body.Close()) }()
 	if res.StatusCode != http.StatusOK {
-		return nil, &statusError{res.StatusCode}
+		return &statusError{res.StatusCode}
 	}
 	if e := res.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
-		return nil, errEncoding
+		return errEncoding
 	}
-	if res.ContentLength > f.o.MaxBytes {
-		return nil, errTooLarge
+	if res.ContentLength > w.Bytes {
+		return errTooLarge
 	}
-	var b bytes.Buffer
-	if _, err := io.Copy(&b, io.LimitReader(res.Body, sniffed)); err != nil {
-		return nil, err
+	head, err := io.ReadAll(io.LimitReader(res.Body, sniffed))
+	if err != nil {
+		return err
 	}
-	if b.Len() == 0 {
-		return nil, errEmpty
+	if len(head) == 0 {
+		return errEmpty
 	}
-	if !LooksLikePicture(b.Bytes()) {
-		return b.Bytes(), nil
+	if b, ok := to.(*bytes.Buffer); ok && res.ContentLength > 0 {
+		b.Grow(int(min(res.ContentLength, 1<<20)) + bytes.MinRead) // what is declared is not yet sent
 	}
-	if n := res.ContentLength - int64(b.Len()); n > 0 {
-		b.Grow(int(min(n, 1<<20)) + bytes.MinRead) // what is declared is not yet sent
+	if _, err := to.Write(head); err != nil || raster.Recognise(head).Kind&w.Kind == 0 {
+		return err
 	}
-	if _, err := io.Copy(&b, io.LimitReader(res.Body, f.o.MaxBytes+1-int64(b.Len()))); err != nil {
-		return nil, err
+	n, err := io.Copy(to, io.LimitReader(res.Body, w.Bytes+1-int64(len(head))))
+	if err == nil && int64(len(head))+n > w.Bytes {
+		err = errTooLarge
 	}
-	if int64(b.Len()) > f.o.MaxBytes {
-		return nil, errTooLarge
-	}
-	return b.Bytes(), nil
+	return err
 }
 
 func isRedirect(status int) bool {
@@ -174,41 +174,5 @@ func location(res *http.Response) (*url.URL, error) {
 	return next, nil
 }
 
-// sniffed is how much of a body decides whether it may be a picture.
+// sniffed is how much of a body decides whether it may be what is wanted.
 const sniffed = 1 << 10
-
-// starts are the first bytes of the formats that a decoder reads, or knows well enough to
-// refuse by name. A dot stands for any byte.
-var starts = []string{
-	"\xff\xd8\xff",       // JPEG
-	"\x89PNG\r\n\x1a\n",  // PNG
-	"GIF87a",             // GIF
-	"GIF89a",             //
-	"RIFF....WEBP",       // WebP
-	"BM",                 // BMP
-	"II*\x00", "MM\x00*", // TIFF
-	"II+\x00", "MM\x00+", // BigTIFF
-	"....ftyp",             // HEIC, AVIF
-	"\xff\x0a",             // JPEG XL
-	"\x00\x00\x00\x0cJXL ", //
-}
-
-// LooksLikePicture reports whether a file that starts with b may be a picture that a decoder
-// reads, or knows by name.
-func LooksLikePicture(b []byte) bool {
-	for _, start := range starts {
-		if len(b) >= len(start) && matches(b, start) {
-			return true
-		}
-	}
-	return false
-}
-
-func matches(b []byte, start string) bool {
-	for i := range len(start) {
-		if start[i] != '.' && start[i] != b[i] {
-			return false
-		}
-	}
-	return true
-}
