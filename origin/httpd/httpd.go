@@ -361,7 +361,7 @@ func (s *Server) route(ctx *fasthttp.RequestCtx, id string, r *api.Request) (int
 			caller, _ := m.caller(call, r) // who has none is a stranger
 			return caller
 		}}
-		r.Memory = c.answer
+		r.Memory, r.Watch = c.answer, c.watch
 	}
 	res := m.Handler.Serve(call, r)
 	if r.Memory != nil {
