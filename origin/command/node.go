@@ -19,6 +19,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/jobs"
 	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/origin/token"
+	"github.com/sightline-dev/sightline/origin/video"
 )
 
 // node is an open data folder with all that works on it but the HTTP server: the engine, its
@@ -27,6 +28,7 @@ import (
 type node struct {
 	settings settings
 	log      *slog.Logger
+	decoder  *video.Decoder
 	folder   *data.Folder
 	hosted   *blob.Hosted
 	tokens   *token.Tokens
@@ -107,6 +109,9 @@ func openNode(ctx context.Context, s settings, log *slog.Logger, work bool) (_ *
 			return nil, fmt.Errorf("data folder: %w", err)
 		}
 	}
+	if n.decoder, err = newDecoder(&n.settings, log); err != nil {
+		return nil, err
+	}
 	n.startPool()
 	return n, n.startLoops(ctx, work)
 }
@@ -147,6 +152,7 @@ func (n *node) startPool() {
 		Blob:        n.picture,
 		Here:        n.here(),
 		Keeper:      n.hosted,
+		Videos:      &videos{n.decoder, n, fetcher},
 		Now:         system.Now,
 		Spent:       system.ThreadTime,
 		Log:         n.log,
@@ -154,7 +160,7 @@ func (n *node) startPool() {
 		Fetches:     int(max(4, min(memory/16/fetch.DefaultMaxBytes, 64))),
 		Downloads:   int(max(4, min(memory/8/fetch.DefaultMaxBytes, 64))),
 	})
-	n.handler = &jobs.Handler{Service: n.engine, Pool: n.pool}
+	n.handler = &jobs.Handler{Service: n.engine, Pool: n.pool, Timeout: callTime}
 }
 
 // here returns a function that reports whether a picture is in the folder; nil: all are.
@@ -181,10 +187,19 @@ func (n *node) picture(ctx context.Context, h blob.Hash) ([]byte, error) {
 // fetch gets a picture by URL. One that we host ourselves is read from the blobs: the server
 // would refuse to connect to itself.
 func (n *node) fetch(ctx context.Context, fetcher *fetch.Fetcher, url string) ([]byte, error) {
-	name, ours := strings.CutPrefix(url, strings.TrimRight(n.settings.publicURL, "/")+api.HostedPath)
-	if !ours {
-		return fetcher.Fetch(ctx, url)
+	if name, ours := n.hostedName(url); ours {
+		return n.hostedBytes(ctx, name)
 	}
+	return fetcher.Fetch(ctx, url)
+}
+
+// hostedName returns the name in the URL of a picture or video that we host.
+func (n *node) hostedName(url string) (name string, ours bool) {
+	return strings.CutPrefix(url, strings.TrimRight(n.settings.publicURL, "/")+api.HostedPath)
+}
+
+// hostedBytes returns what we host under a name.
+func (n *node) hostedBytes(ctx context.Context, name string) ([]byte, error) {
 	p, err := n.engine.Hosted(name)
 	if err != nil {
 		return nil, err

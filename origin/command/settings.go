@@ -24,6 +24,7 @@ import (
 	"github.com/sightline-dev/sightline/core/auth"
 	"github.com/sightline-dev/sightline/origin/data"
 	"github.com/sightline-dev/sightline/origin/token"
+	"github.com/sightline-dev/sightline/origin/video"
 )
 
 // settings are those of a server.
@@ -40,6 +41,11 @@ type settings struct {
 	fetchPorts    []uint16
 	maxBody       int64
 	maxAnswer     int64
+	maxVideo      int64
+	videoTime     time.Duration
+	videoCallTime time.Duration
+	videoModule   string
+	videoDecoder  string
 	minFree       int64
 	maxConns      int
 	workers       int
@@ -81,6 +87,11 @@ func serveFlags(f *pflag.FlagSet, program Program) {
 	f.IntSlice("fetch-ports", nil, "additional `ports` allowed for picture downloads (80 and 443 are always allowed)")
 	f.String("max-body", "96MB", "maximum `size` of a request body, such as 96MB")
 	f.String("max-answer", "16MB", "maximum `size` of an answer, such as 16MB; at least 2MB")
+	f.String("max-video", "80MB", "maximum `size` of a video that is downloaded for a predict call")
+	f.Duration("video-time", video.DefaultTime, "maximum processor time to decode one video")
+	f.Duration("video-call-time", 20*time.Minute, "maximum duration of a predict call with a video")
+	f.String("video-module", "", "`file` of the module that decodes videos (default: "+video.ModuleFile+" next to the program)")
+	f.String("video-decoder", "", "decode videos with the ffmpeg in this `file`, and the ffprobe next to it, instead of the module: faster, but without its sandbox")
 	f.String("min-free", "512MB", "refuse writes when the disk has less free space than this `size`")
 	f.Int("max-connections", 2048, "maximum `number` of open connections; above it the longest idle one is closed")
 	f.Int("workers", 0, "`number` of pictures analysed in parallel (default: number of CPU cores)")
@@ -171,6 +182,15 @@ func parseSettings(k *koanf.Koanf, program Program) (s settings, err error) {
 	}
 	if s.maxAnswer < api.MinMaxAnswer {
 		return s, Usagef("max-answer: %q is less than 2MB", k.String("max-answer"))
+	}
+	if s.maxVideo, err = ParseSize(k.String("max-video")); err != nil {
+		return s, Usagef("max-video: %w", err)
+	}
+	s.videoModule, s.videoDecoder = k.String("video-module"), k.String("video-decoder")
+	for name, into := range map[string]*time.Duration{"video-time": &s.videoTime, "video-call-time": &s.videoCallTime} {
+		if *into, err = time.ParseDuration(k.String(name)); err != nil || *into < time.Second {
+			return s, Usagef("%s: %q is not a duration of at least 1s", name, k.String(name))
+		}
 	}
 	if s.minFree, err = ParseSize(k.String("min-free")); err != nil {
 		return s, Usagef("min-free: %w", err)

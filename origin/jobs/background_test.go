@@ -224,7 +224,7 @@ func (k *keeper) Release(_ context.Context, h blob.Hash) error {
 	return k.err
 }
 
-const gif = "GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
+const pixel = "GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
 
 func TestKeep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -233,19 +233,19 @@ func TestKeep(t *testing.T) {
 		k := &keeper{held: map[blob.Hash]int{}}
 		o.Keeper = k
 		p := New(o)
-		jobs := []api.Job{{Data: []byte(gif), Keep: true}, {Data: []byte(gif)}, {Data: []byte("bad"), Keep: true}}
+		jobs := []api.Job{{Data: []byte(pixel), Keep: true}, {Data: []byte(pixel)}, {Data: []byte("bad"), Keep: true}}
 		results, err := p.Run(t.Context(), jobs)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := results[0]; r.Blob != blob.Sum([]byte(gif)) || r.ContentType != "image/gif" || r.Err != nil {
+		if r := results[0]; r.Blob != blob.Sum([]byte(pixel)) || r.ContentType != "image/gif" || r.Err != nil {
 			t.Errorf("kept: %+v", r)
 		}
 		if !results[1].Blob.IsZero() || !results[2].Blob.IsZero() || results[2].Err == nil || len(k.held) != 1 {
 			t.Errorf("%+v, %+v, %v", results[1], results[2], k.held)
 		}
 		// A call that is given up holds nothing.
-		if err := k.Release(t.Context(), blob.Sum([]byte(gif))); err != nil {
+		if err := k.Release(t.Context(), blob.Sum([]byte(pixel))); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)

@@ -2,6 +2,8 @@ package jobs
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
 )
@@ -17,6 +19,7 @@ type Service interface {
 type Handler struct {
 	Service Service
 	Pool    *Pool
+	Timeout time.Duration // of a call without a video; 0, or a call with one: as long as its context
 }
 
 // Serve answers r. Requests with a body may mean work, so only so many are begun at once, which callers share.
@@ -29,9 +32,15 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 		}
 		defer leave()
 	}
+	short := ctx
+	if h.Timeout > 0 {
+		var cancel context.CancelFunc
+		short, cancel = context.WithTimeout(ctx, h.Timeout)
+		defer cancel()
+	}
 	call := h.Service.Begin(ctx, r)
 	for !call.Done() {
-		results, err := h.Pool.run(ctx, r.Caller, call.Jobs(), entered)
+		results, err := h.work(ctx, short, r, call.Jobs(), entered)
 		if err != nil {
 			call.GiveUp(err)
 			return h.Refuse(r, err)
@@ -39,6 +48,19 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 		call.Resume(results)
 	}
 	return call.Response()
+}
+
+// work runs jobs. Those with a video may take longer, and end when the client has gone.
+func (h *Handler) work(ctx, short context.Context, r *api.Request, todo []api.Job, entered bool) ([]api.Result, error) {
+	if !slices.ContainsFunc(todo, func(j api.Job) bool { return j.Video != api.Video{} }) {
+		return h.Pool.run(short, r.Caller, todo, entered)
+	}
+	if r.Watch != nil {
+		watched, stop := r.Watch(ctx)
+		defer stop()
+		ctx = watched
+	}
+	return h.Pool.run(ctx, r.Caller, todo, entered)
 }
 
 // Caller returns for whom a request speaks, from its head.

@@ -47,6 +47,8 @@ import (
 // Analyser turns pictures into analyses, one at a time; *predict.Analyser is one.
 type Analyser interface {
 	Analyse(picture []byte, c raster.Crop, w predict.Want) (predict.Analysis, error)
+	AnalysePlanes(p raster.Planes, w predict.Want) (predict.Analysis, error)
+	AnalyseFrame(f *raster.Frames, w predict.Want) (predict.Analysis, error)
 }
 
 var _ Analyser = (*predict.Analyser)(nil)
@@ -68,6 +70,7 @@ type Options struct {
 	Blob        func(ctx context.Context, h blob.Hash) ([]byte, error) // gets a picture that we keep, or that an origin lends us: api.ErrFetch, not now
 	Here        func(h blob.Hash) bool                                 // reports whether Blob returns a picture without a download; nil: always
 	Keeper      Keeper                                                 // keeps the pictures of inputs
+	Videos      Videos                                                 // decodes videos of calls
 	Now         func() time.Time                                       // the clock
 	Log         *slog.Logger                                           // causes of failed fetches at Debug, panics at Error
 
@@ -349,6 +352,9 @@ func (p *Pool) Behind(ctx context.Context, f func(yield func(rest func()) error)
 
 // one fetches and analyses one picture.
 func (p *Pool) one(ctx context.Context, l lane, job *api.Job, far bool) (r api.Result) {
+	if job.Video != (api.Video{}) {
+		return p.video(ctx, job, far)
+	}
 	leave, err := p.room(ctx, l, job, far)
 	if err != nil {
 		return api.Result{Err: gaveUp(ctx)}
@@ -403,11 +409,7 @@ func (p *Pool) inTurn(ctx context.Context, l lane, picture []byte, job *api.Job)
 			return api.Result{Err: gaveUp(ctx)}
 		}
 	}
-	w, err := p.turns.take(ctx, l, job.Caller)
-	if err != nil {
-		return api.Result{Err: gaveUp(ctx)}
-	}
-	return p.analyse(w, picture, job)
+	return p.analyse(ctx, l, job, func(_ *worker, a Analyser) (predict.Analysis, error) { return a.Analyse(picture, job.Crop, job.Want) })
 }
 
 // keep holds an analysed picture. The worker is somebody else's by now: this waits for disks.
@@ -466,22 +468,35 @@ func (p *Pool) bytes(ctx context.Context, job *api.Job) (picture []byte, passing
 		return b, false, err
 	}
 	b, err := p.o.Fetch(ctx, job.URL)
+	passing, err = p.fetched(ctx, job.URL, err)
+	return b, passing, err
+}
+
+// fetched turns the error of a download into one for the caller. passing says whether another time may do better.
+func (p *Pool) fetched(ctx context.Context, url string, err error) (passing bool, _ error) {
 	if err == nil {
-		return b, false, nil
+		return false, nil
 	}
 	if ctx.Err() != nil {
-		return nil, false, gaveUp(ctx)
+		return false, gaveUp(ctx)
+	}
+	if errors.Is(err, raster.ErrTooLarge) {
+		return false, err
 	}
 	var told interface{ Cause() error }
 	if errors.As(err, &told) {
-		p.o.Log.Debug("cannot fetch picture", "url", job.URL, "error", told.Cause())
+		p.o.Log.Debug("cannot download", "url", url, "error", told.Cause())
 	}
 	var failure interface{ Passing() bool }
-	return nil, errors.As(err, &failure) && failure.Passing(), api.ErrFetch
+	return errors.As(err, &failure) && failure.Passing(), api.ErrFetch
 }
 
-// analyse uses w and puts it back, or a new one in its place when it panicked.
-func (p *Pool) analyse(w *worker, picture []byte, job *api.Job) (r api.Result) {
+// analyse has an analyser do work when a worker is free. One that panics is replaced.
+func (p *Pool) analyse(ctx context.Context, l lane, job *api.Job, work func(*worker, Analyser) (predict.Analysis, error)) (r api.Result) {
+	w, err := p.turns.take(ctx, l, job.Caller)
+	if err != nil {
+		return api.Result{Err: gaveUp(ctx)}
+	}
 	defer func() {
 		if v := recover(); v != nil {
 			p.o.Log.Error("panic", "job", job.URL, "blob", job.Blob.String(), "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
@@ -498,6 +513,6 @@ func (p *Pool) analyse(w *worker, picture []byte, job *api.Job) (r api.Result) {
 		w.deadline = p.o.Now().Add(10 * p.o.PictureTime)
 		w.budget = p.o.Spent() + p.o.PictureTime
 	}
-	r.Analysis, r.Err = p.analyser(w, job.Base).Analyse(picture, job.Crop, job.Want)
+	r.Analysis, r.Err = work(w, p.analyser(w, job.Base))
 	return r
 }

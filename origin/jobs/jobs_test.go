@@ -62,6 +62,20 @@ func (f *fake) Analyse(picture []byte, _ raster.Crop, _ predict.Want) (predict.A
 	return predict.Analysis{General: []float32{float32(len(picture))}}, nil
 }
 
+// AnalysePlanes gives the width back.
+func (f *fake) AnalysePlanes(p raster.Planes, w predict.Want) (predict.Analysis, error) {
+	return f.Analyse(make([]byte, p.Width), raster.Crop{}, w)
+}
+
+// AnalyseFrame gives the brightness of the first pixel back.
+func (f *fake) AnalyseFrame(frames *raster.Frames, w predict.Want) (predict.Analysis, error) {
+	img, err := frames.Image(raster.View{Width: 1, Height: 1})
+	if err != nil {
+		return predict.Analysis{}, err
+	}
+	return f.Analyse(make([]byte, img.Pix[0]), raster.Crop{}, w)
+}
+
 type gauge struct{ busy, most, made atomic.Int64 }
 
 func options(g *gauge, takes time.Duration) Options {

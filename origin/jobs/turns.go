@@ -6,16 +6,19 @@ import (
 	"sync"
 )
 
-// lane is who waits for a worker: requests before what nobody waits for.
+// lane is what waits for a worker: pictures of requests before frames of videos, and these before
+// what no request waits for.
 type lane int
 
 const (
-	front lane = iota // a request waits
-	back              // nobody does
+	front lane = iota // a picture of a request
+	films             // a frame of a video
+	back              // the background
+	lanes
 )
 
-// patience is how many workers in a row go to requests while something in the background
-// waits; the next one goes there, so that a busy server still gets on with it.
+// patience is how many workers in a row go to the lanes before one that waits. The next one goes there,
+// so that a busy server still gets on with it.
 const patience = 64
 
 // turns hands workers to pictures that wait: the front lane first. In each lane callers take turns, and the pictures of one come in
@@ -23,10 +26,10 @@ const patience = 64
 type turns struct {
 	mu      sync.Mutex
 	idle    []*worker
-	waiting [2][]claim          // by lane, in the order of their coming
-	served  [2]map[string]int64 // by lane and caller that waits: the count of turns at its last one
-	count   int64               // of turns
-	passed  int                 // turns of the front lane since the back lane had one
+	waiting [lanes][]claim          // by lane, in the order of their coming
+	served  [lanes]map[string]int64 // by lane and caller that waits: the count of turns at its last one
+	count   int64                   // of turns
+	passed  [lanes]int              // turns of the lanes before this one while it waited
 }
 
 // claim is a picture, or a training, that waits for a worker.
@@ -68,19 +71,17 @@ func (t *turns) take(ctx context.Context, l lane, caller string) (*worker, error
 func (t *turns) give(w *worker) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := front
-	if n := len(t.waiting[back]); n > 0 && (len(t.waiting[front]) == 0 || t.passed >= patience) {
-		l = back
-	}
-	if len(t.waiting[l]) == 0 {
+	l, waits := t.first()
+	if !waits {
 		t.idle = append(t.idle, w)
 		return
 	}
-	if l == back {
-		t.passed = 0
-	} else {
-		t.passed++
+	for later := l + 1; later < lanes; later++ {
+		if len(t.waiting[later]) > 0 {
+			t.passed[later]++
+		}
 	}
+	t.passed[l] = 0
 	next := 0
 	for i, c := range t.waiting[l] {
 		if t.served[l][c.caller] < t.served[l][t.waiting[l][next].caller] {
@@ -95,6 +96,18 @@ func (t *turns) give(w *worker) {
 	t.served[l][c.caller] = t.count
 	t.remove(l, next)
 	c.mine <- w
+}
+
+// first returns the lane that is served next, and whether something waits at all.
+func (t *turns) first() (l lane, waits bool) {
+	for other := lanes - 1; other >= front; other-- {
+		if len(t.waiting[other]) > 0 {
+			if l, waits = other, true; t.passed[other] >= patience {
+				break
+			}
+		}
+	}
+	return l, waits
 }
 
 // remove takes a claim out of a lane. A caller of which nothing else waits is forgotten.

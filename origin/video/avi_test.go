@@ -87,13 +87,13 @@ func TestFrameAtEachTime(t *testing.T) {
 		pictures, width, height, offset int
 		samples                         []int
 	}{
-		{writeFilm(t, newFilm(t, 25)), 25, filmWidth, filmHeight, 0, []int{100, 110, 333, 2400, 2401, MaxSampleMS}},
+		{writeFilm(t, newFilm(t, 25)), 25, filmWidth, filmHeight, 0, []int{100, 110, 333, 2400, 2401, 600_000}},
 		{openFilm(t, "testdata/late.webm"), 16, 64, 48, 20, []int{110, 500}},
 		{openFilm(t, "testdata/sizes.webm"), 17, 64, 48, 20, []int{110}},
 	} {
 		for _, ms := range tt.samples {
 			i := 0
-			for f, err := range d.Frames(t.Context(), tt.film, Want{SampleMS: ms}) {
+			for f, err := range d.Frames(t.Context(), tt.film, every(ms)) {
 				if err != nil {
 					t.Fatalf("%s, %d ms: %v", tt.film.Name(), ms, err)
 				}

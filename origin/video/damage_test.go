@@ -76,7 +76,7 @@ func TestDamagedFilms(t *testing.T) {
 			draw := rand.New(rand.NewPCG(seed, 26))
 			film := damage(films[draw.IntN(len(films))], draw)
 			frames := 0
-			for f, err := range d.Frames(t.Context(), writeFilm(t, film), Want{SampleMS: []int{100, 1000, 10_000}[draw.IntN(3)]}) {
+			for f, err := range d.Frames(t.Context(), writeFilm(t, film), every([]int{100, 1000, 10_000}[draw.IntN(3)])) {
 				if err != nil {
 					got := status(err)
 					if outcomes[got]++; len(got) != 5 {
@@ -84,8 +84,9 @@ func TestDamagedFilms(t *testing.T) {
 					}
 					return
 				}
-				if len(f.Planes.Pix) != f.Planes.size() || f.Index != frames || f.Index >= f.Of {
-					t.Errorf("frame %d of %d has %d bytes, want %d", f.Index, f.Of, len(f.Planes.Pix), f.Planes.size())
+				size, err := f.Planes.Size()
+				if err != nil || len(f.Planes.Pix) != size || f.Index != frames || f.Index >= f.Of {
+					t.Errorf("frame %d of %d has %d bytes, want %d", f.Index, f.Of, len(f.Planes.Pix), size)
 				}
 				frames++
 			}

@@ -60,7 +60,7 @@ func TestCallerGoes(t *testing.T) {
 		for _, stop := range []bool{true, false} {
 			ctx, cancel := context.WithCancel(t.Context())
 			id, last := 0, error(nil)
-			for f, err := range d.Frames(ctx, sound().with("ffmpeg", o).film(t), Want{SampleMS: 1000}) {
+			for f, err := range d.Frames(ctx, sound().with("ffmpeg", o).film(t), every(1000)) {
 				if last = err; err != nil {
 					continue
 				}
@@ -85,7 +85,7 @@ func TestCallerGoes(t *testing.T) {
 	// An ffprobe that hangs.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := first(d.Frames(ctx, orders{"ffprobe": {Hang: true}}.film(t), Want{SampleMS: 1000}))
+	_, err := first(d.Frames(ctx, orders{"ffprobe": {Hang: true}}.film(t), every(1000)))
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
@@ -116,7 +116,7 @@ func TestTimeIsUp(t *testing.T) {
 			o.Time = tt.time
 			d := decoder(t, o)
 			far, last := "nothing", error(nil)
-			for f, err := range d.Frames(t.Context(), tt.orders.film(t), Want{SampleMS: 1000}) {
+			for f, err := range d.Frames(t.Context(), tt.orders.film(t), every(1000)) {
 				if last = err; err != nil {
 					continue
 				}
@@ -138,13 +138,17 @@ func TestWaitingForDecoder(t *testing.T) {
 	o := fakeSystem(t)
 	o.AtOnce = 1
 	d := decoder(t, o)
-	if err := d.enter(t.Context(), "first"); err != nil {
+	leave, err := d.Enter(t.Context(), "first")
+	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	wait := func(caller string) {
-		_, err := first(d.Frames(ctx, sound().film(t), Want{SampleMS: 1000, Caller: caller}))
+		leave, err := d.Enter(ctx, caller)
+		if err == nil {
+			leave()
+		}
 		ended <- err
 	}
 	go wait("second")
@@ -155,7 +159,7 @@ func TestWaitingForDecoder(t *testing.T) {
 	if err := <-ended; !errors.Is(err, ErrBusy) {
 		t.Errorf("%v, want %v", err, ErrBusy)
 	}
-	d.slots.Give("first", 1)
+	leave()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
@@ -177,7 +181,7 @@ func TestWaitingForDecoder(t *testing.T) {
 // TestModuleEnds stops in the middle of a film, and cancels, while the module decodes it.
 func TestModuleEnds(t *testing.T) {
 	d, film := decoder(t, Options{}), writeFilm(t, newFilm(t, 25))
-	for f, err := range d.Frames(t.Context(), film, Want{SampleMS: 100}) {
+	for f, err := range d.Frames(t.Context(), film, every(100)) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,7 +195,7 @@ func TestModuleEnds(t *testing.T) {
 	noneLeft(t, d)
 	ctx, cancel := context.WithCancel(t.Context())
 	var last error
-	for f, err := range d.Frames(ctx, film, Want{SampleMS: 100}) {
+	for f, err := range d.Frames(ctx, film, every(100)) {
 		if last = err; err == nil && f.Index == 1 {
 			cancel()
 		}
@@ -229,14 +233,14 @@ func TestNoModule(t *testing.T) {
 		} else if err := os.RemoveAll(name); err != nil {
 			t.Fatal(err)
 		}
-		switch _, err := all(t, d, film, Want{SampleMS: 1000}); {
+		switch _, err := all(t, d, film, every(1000)); {
 		case tt.text == "" && err != nil, tt.text != "" && (!errors.Is(err, raster.ErrUnsupported) || !strings.HasPrefix(err.Error(), tt.text)):
 			t.Errorf("%s: %v, want %q", what, err, tt.text)
 		}
 		noneLeft(t, d)
 	}
 	d = decoder(t, Options{System: filepath.Join(t.TempDir(), "ffmpeg")})
-	_, err = all(t, d, film, Want{SampleMS: 1000})
+	_, err = all(t, d, film, every(1000))
 	if want := "the decoder " + filepath.Join(filepath.Dir(d.o.System), "ffprobe") + " is missing"; !errors.Is(err, raster.ErrUnsupported) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -249,7 +253,7 @@ func TestBadChild(t *testing.T) {
 			t.Skip(err)
 		}
 		d := decoder(t, Options{Program: program})
-		_, err := all(t, d, writeFilm(t, newFilm(t, 2)), Want{SampleMS: 1000})
+		_, err := all(t, d, writeFilm(t, newFilm(t, 2)), every(1000))
 		if got := status(err); got != "31300" {
 			t.Errorf("%s: %v", program, err)
 		}
@@ -264,22 +268,23 @@ func TestFullDisk(t *testing.T) {
 		t.Skip(err)
 	}
 	d := decoder(t, full)
-	if _, err := d.Spool(strings.NewReader("film"), 10); !errors.Is(err, syscall.ENOSPC) {
+	if _, err := d.Spool(write("film")); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("%v, want %v", err, syscall.ENOSPC)
 	}
 	d.o.Spool = func() (*os.File, error) { return nil, syscall.ENOSPC }
-	if _, err := d.Spool(strings.NewReader("film"), 10); !errors.Is(err, syscall.ENOSPC) {
+	if _, err := d.Spool(write("film")); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("%v, want %v", err, syscall.ENOSPC)
 	}
 }
 
-// TestSpool stores films of at most a number of bytes.
+// TestSpool stores a film, and one that ends early.
 func TestSpool(t *testing.T) {
 	d := decoder(t, Options{})
-	if _, err := d.Spool(strings.NewReader("films"), 4); status(err) != "31105" || err.Error() != "video of more than 4 bytes" {
+	cut := errors.New("connection reset")
+	if _, err := d.Spool(func(io.Writer) error { return cut }); !errors.Is(err, cut) {
 		t.Error(err)
 	}
-	f, err := d.Spool(strings.NewReader("film"), 4)
+	f, err := d.Spool(write("film"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,6 +295,13 @@ func TestSpool(t *testing.T) {
 	}
 }
 
+func write(film string) func(io.Writer) error {
+	return func(to io.Writer) error {
+		_, err := io.WriteString(to, film)
+		return err
+	}
+}
+
 // TestNoCacheFolder decodes although the folder of compiled modules has gone.
 func TestNoCacheFolder(t *testing.T) {
 	proof.Nightly(t) // it compiles
@@ -297,7 +309,7 @@ func TestNoCacheFolder(t *testing.T) {
 	if err := os.RemoveAll(d.o.Cache); err != nil {
 		t.Fatal(err)
 	}
-	if shots, err := all(t, d, writeFilm(t, newFilm(t, 2)), Want{SampleMS: 100}); len(shots) != 2 || err != nil {
+	if shots, err := all(t, d, writeFilm(t, newFilm(t, 2)), every(100)); len(shots) != 2 || err != nil {
 		t.Errorf("%d frames, %v", len(shots), err)
 	}
 }
@@ -330,7 +342,7 @@ func parent(args []string) int {
 	if err != nil {
 		panic(err)
 	}
-	for _, err := range d.Frames(context.Background(), film, Want{SampleMS: 1000}) {
+	for _, err := range d.Frames(context.Background(), film, every(1000)) {
 		if err != nil {
 			panic(err)
 		}

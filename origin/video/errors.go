@@ -7,9 +7,6 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
-// ErrSample is returned for a Want that no call may have: status 31104.
-var ErrSample = errors.New("invalid sample time")
-
 // ErrBusy is returned when as many videos wait for a decoder as may wait.
 var ErrBusy = errors.New("too many videos are waiting to be decoded")
 

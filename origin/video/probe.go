@@ -1,7 +1,6 @@
 package video
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
 // Limits of a video. A film declares these numbers, or FFmpeg counts them.
 const (
-	MaxFrames  = 600              // in the answer to one call
 	maxLength  = 10 * time.Minute // from the first packet's time to the last one's
 	maxPackets = 100_000
 	maxPixels  = 4096 * 2176 // of a frame
@@ -32,8 +33,8 @@ const demuxers = "mov,matroska,avi,asf"
 
 // film has the properties of a video that ffprobe reports.
 type film struct {
-	Planes     // of its frames, without Pix
-	frames int // wanted: one for each multiple of the sample time from the first frame's time to the last one's
+	raster.Planes     // of its frames, without Pix
+	frames        int // wanted: one for each multiple of the sample time from the first frame's time to the last one's
 }
 
 // stream is a video stream in ffprobe's answer.
@@ -158,7 +159,7 @@ func (s *span) add(p packet) error {
 }
 
 // check holds a video to the limits.
-func check(s *stream, all span, w Want) (f film, err error) {
+func check(s *stream, all span, w api.Video) (f film, err error) {
 	switch {
 	case s == nil || s.Disposition.AttachedPicture != 0 || !all.shown:
 		return f, damaged("video without pictures")
@@ -169,13 +170,13 @@ func check(s *stream, all span, w Want) (f film, err error) {
 	case s.Width > maxSide || s.Height > maxSide || s.Width*s.Height > maxPixels:
 		return f, tooLarge("video of %d × %d: at most %.1f megapixels, and %d pixels a side", s.Width, s.Height, maxPixels/1e6, maxSide)
 	}
-	f.Planes = Planes{Width: s.Width, Height: s.Height, Matrix: matrices[s.Space], Rotation: orientation(s)}
-	if !f.samples(s.Format) {
+	f.Planes = raster.Planes{Width: s.Width, Height: s.Height, Matrix: matrices[s.Space], Rotation: orientation(s)}
+	if !samples(&f.Planes, s.Format) {
 		return f, unsupported("video with samples of %.40q: send YCbCr with 8, 10 or 12 bits", s.Format)
 	}
 	f.Full = f.Full || s.Range == "pc"
 	if s.Codec == "vp8" {
-		f.Matrix = BT601 // RFC 6386 has no other; a container may say something else
+		f.Matrix = raster.BT601 // RFC 6386 has no other; a container may say something else
 	}
 	var unit, units int64
 	if n, err := fmt.Sscanf(s.TimeBase, "%d/%d", &unit, &units); n != 2 || err != nil || min(unit, units) < 1 || max(unit, units) > math.MaxInt32 {
@@ -186,10 +187,7 @@ func check(s *stream, all span, w Want) (f film, err error) {
 		return f, tooLarge("video of %.0f s: at most %.0f s", seconds, maxLength.Seconds())
 	}
 	f.frames = 1 + int((all.last-all.first)*unit*1000/(units*int64(w.SampleMS)))
-	if most := cmp.Or(w.MaxFrames, MaxFrames); f.frames > most {
-		return f, tooLarge("%d frames: at most %d in one call, take a larger sample_ms", f.frames, most)
-	}
-	return f, nil
+	return f, w.Check(f.frames)
 }
 
 // orientation is EXIF's number of a stream's rotation, to the next right angle.

@@ -15,7 +15,6 @@
 package video
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -28,14 +27,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/shares"
 	"github.com/sightline-dev/sightline/origin/system"
-)
-
-// Shortest and longest time from one wanted frame to the next, in milliseconds.
-const (
-	MinSampleMS = 100
-	MaxSampleMS = 600_000
 )
 
 // DefaultTime bounds the decoding of a film; see Options.Time.
@@ -110,45 +105,31 @@ func tidy(cache string) (err error) {
 	return err
 }
 
-// Spool stores a film of at most limit bytes in a file without a name, which the caller closes. A longer one is
-// raster.ErrTooLarge.
-func (d *Decoder) Spool(film io.Reader, limit int64) (*os.File, error) {
+// Spool makes a file without a name, which the caller closes, and has it written.
+func (d *Decoder) Spool(write func(to io.Writer) error) (*os.File, error) {
 	f, err := d.o.Spool()
 	if err != nil {
-		return nil, fmt.Errorf("store a video: %w", err)
+		return nil, err
 	}
-	n, err := io.Copy(f, io.LimitReader(film, limit+1))
-	switch {
-	case err != nil:
-		err = fmt.Errorf("store a video: %w", err)
-	case n > limit:
-		err = tooLarge("video of more than %d bytes", limit)
-	default:
-		return f, nil
+	if err := write(f); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
-	return nil, errors.Join(err, f.Close())
-}
-
-// Want selects frames of a film.
-type Want struct {
-	SampleMS  int    // from one frame to the next, MinSampleMS to MaxSampleMS
-	MaxFrames int    // a film that gives more is refused; 0: MaxFrames
-	Caller    string // decoders are shared among callers
+	return f, nil
 }
 
 // Frame is a frame of a film.
 type Frame struct {
 	Index  int   // from 0
 	Of     int   // frames wanted
-	TimeMS int64 // after the first frame: Index times Want.SampleMS
-	Planes Planes
+	TimeMS int64 // after the first frame: Index times Video.SampleMS
+	Planes raster.Planes
 }
 
 // Frames decodes a film and yields its frames in order. A frame's Pix is valid until the next frame, and a caller that takes
 // its time holds the decoder up. An error is the last thing yielded, and everything that was started has ended by
 // then. Its text is for the caller of the interface where it wraps an error of package raster: ErrUnsupported,
-// ErrTooLarge or ErrCorrupt. ErrSample, ErrBusy and the error of ctx are the others; any other is internal.
-func (d *Decoder) Frames(ctx context.Context, film *os.File, w Want) iter.Seq2[Frame, error] {
+// ErrTooLarge or ErrCorrupt. The error of ctx is another; any other is internal.
+func (d *Decoder) Frames(ctx context.Context, film *os.File, w api.Video) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
 		wanted := true
 		err := d.frames(ctx, film, w, func(f Frame) bool { wanted = yield(f, nil); return wanted })
@@ -158,17 +139,10 @@ func (d *Decoder) Frames(ctx context.Context, film *os.File, w Want) iter.Seq2[F
 	}
 }
 
-func (d *Decoder) frames(ctx context.Context, file *os.File, w Want, yield func(Frame) bool) error {
-	if w.SampleMS < MinSampleMS || w.SampleMS > MaxSampleMS {
-		return fmt.Errorf("%w: %d ms, must be %d to %d", ErrSample, w.SampleMS, MinSampleMS, MaxSampleMS)
-	}
+func (d *Decoder) frames(ctx context.Context, file *os.File, w api.Video, yield func(Frame) bool) error {
 	if err := recognise(file); err != nil {
 		return err
 	}
-	if err := d.enter(ctx, w.Caller); err != nil {
-		return err
-	}
-	defer d.slots.Give(w.Caller, 1)
 	s, err := d.start(ctx, file)
 	if err != nil {
 		return err
@@ -181,59 +155,33 @@ func (d *Decoder) frames(ctx context.Context, file *os.File, w Want, yield func(
 	return s.decode(film, w, yield)
 }
 
-// enter waits for a decoder.
-func (d *Decoder) enter(ctx context.Context, caller string) error {
-	if d.slots.Try(caller, 1) {
-		return nil
+// Enter waits for a decoder, which callers share, until leave. The caller of Frames has one. The error is ErrBusy, or that of ctx.
+func (d *Decoder) Enter(ctx context.Context, caller string) (leave func(), err error) {
+	if !d.slots.Try(caller, 1) {
+		if !d.waiting.Try(caller, 1) {
+			return nil, ErrBusy
+		}
+		defer d.waiting.Give(caller, 1)
+		if err := d.slots.Take(ctx, caller); err != nil {
+			return nil, err
+		}
 	}
-	if !d.waiting.Try(caller, 1) {
-		return ErrBusy
-	}
-	defer d.waiting.Give(caller, 1)
-	return d.slots.Take(ctx, caller)
+	return func() { d.slots.Give(caller, 1) }, nil
 }
 
-// containers has the first bytes of the containers that are read, and of others that people send.
-var containers = []struct {
-	at    int
-	magic string
-	name  string // of one that is not read
-}{
-	{4, "ftyp", ""},
-	{4, "moov", ""}, // of QuickTime before ftyp, as are the next two
-	{4, "mdat", ""},
-	{4, "wide", ""},
-	{0, "\x1aE\xdf\xa3", ""},
-	{8, "AVI ", ""},
-	{0, "0&\xb2u\x8ef\xcf\x11", ""},
-	{0, "OggS", "Ogg"},
-	{0, "FLV\x01", "FLV"},
-	{0, "\x00\x00\x01\xba", "MPEG"},
-	{188, "G", "MPEG-TS"}, // each packet of 188 bytes begins with it
-}
-
-// recognise refuses containers that are not read, by name.
+// recognise refuses what is not a video that FFmpeg is to read.
 func recognise(file *os.File) error {
-	head := make([]byte, 189)
+	head := make([]byte, 4096)
 	n, err := file.ReadAt(head, 0)
 	if err != nil && err != io.EOF {
 		return err
 	}
-	name := "format"
-	for _, c := range containers {
-		if bytes.HasPrefix(head[min(n, c.at):n], []byte(c.magic)) {
-			if c.name == "" {
-				return nil
-			}
-			name = c.name
-			break
-		}
-	}
-	return unsupported("video of an unsupported %s: send MP4, MOV, 3GP, WebM, MKV, AVI, WMV or GIF", name)
+	_, err = raster.InspectVideo(head[:n])
+	return err
 }
 
 // probe finds out what a film is, and holds it to the limits.
-func (s *session) probe(w Want) (film, error) {
+func (s *session) probe(w api.Video) (film, error) {
 	var first *stream
 	var all span
 	err := s.run("ffprobe", probeArgs(s.input), func(out io.Reader) (err error) {
@@ -247,7 +195,7 @@ func (s *session) probe(w Want) (film, error) {
 }
 
 // decode yields the frames of a film.
-func (s *session) decode(f film, w Want, yield func(Frame) bool) error {
+func (s *session) decode(f film, w api.Video, yield func(Frame) bool) error {
 	args := []string{
 		"-hide_banner", "-loglevel", "error", "-noautorotate", "-reinit_filter", "0", "-xerror", "-err_detect", "explode", "-threads", "1",
 		"-protocol_whitelist", "file,pipe", "-format_whitelist", demuxers, "-i", s.input, "-map", "0:v:0", "-fps_mode", "passthrough",
@@ -255,10 +203,17 @@ func (s *session) decode(f film, w Want, yield func(Frame) bool) error {
 		"-f", "rawvideo", "pipe:1",
 	}
 	frame := Frame{Of: f.frames, Planes: f.Planes}
-	frame.Planes.Pix = make([]byte, f.size())
+	size, err := f.Size()
+	if err != nil {
+		return err
+	}
+	frame.Planes.Pix = make([]byte, size)
 	read := 0
-	err := s.run("ffmpeg", args, func(out io.Reader) error {
+	err = s.run("ffmpeg", args, func(out io.Reader) error {
 		for ; read < f.frames; read++ {
+			if err := s.ctx.Err(); err != nil {
+				return err
+			}
 			if _, err := io.ReadFull(out, frame.Planes.Pix); err != nil {
 				return err
 			}

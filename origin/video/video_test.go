@@ -18,6 +18,8 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/proof"
 	targets "github.com/sightline-dev/sightline/web/process"
+
+	"github.com/sightline-dev/sightline/core/api"
 )
 
 // TestMain makes the test binary the child, or a fake FFmpeg: see fake.
@@ -64,6 +66,9 @@ func openFilm(t testing.TB, name string) *os.File {
 	return f
 }
 
+// every wants a frame each so many milliseconds.
+func every(ms int) api.Video { return api.Video{SampleMS: ms, MaxFrames: 600} }
+
 // shot is a frame as tests compare it.
 type shot struct {
 	Frame
@@ -71,7 +76,7 @@ type shot struct {
 }
 
 // all decodes a film.
-func all(t testing.TB, d *Decoder, film *os.File, w Want) (shots []shot, err error) {
+func all(t testing.TB, d *Decoder, film *os.File, w api.Video) (shots []shot, err error) {
 	t.Helper()
 	for f, err := range d.Frames(t.Context(), film, w) {
 		if err != nil {
@@ -86,7 +91,7 @@ func all(t testing.TB, d *Decoder, film *os.File, w Want) (shots []shot, err err
 
 // status is the item status of a decoding that ended with err.
 func status(err error) string {
-	for kind, status := range map[error]string{nil: "10000", raster.ErrUnsupported: "31101", ErrSample: "31104", raster.ErrTooLarge: "31105", raster.ErrCorrupt: "31300"} {
+	for kind, status := range map[error]string{nil: "10000", raster.ErrUnsupported: "31101", raster.ErrTooLarge: "31105", raster.ErrCorrupt: "31300"} {
 		if err == kind || kind != nil && errors.Is(err, kind) {
 			return status
 		}
@@ -122,7 +127,7 @@ func TestFilms(t *testing.T) {
 	for _, row := range films[:proof.Size(t, 4, 8, 23, 23)] {
 		name := row[0]
 		t.Run(name, func(t *testing.T) {
-			shots, err := all(t, d, openFilm(t, proof.Shared(t, "video", name)), Want{SampleMS: 1000})
+			shots, err := all(t, d, openFilm(t, proof.Shared(t, "video", name)), every(1000))
 			t.Logf("%d frames, %v", len(shots), err)
 			if got := status(err); got != row[1] {
 				t.Fatalf("status %s, want %s: %v", got, row[1], err)
@@ -132,7 +137,7 @@ func TestFilms(t *testing.T) {
 			}
 			for i, want := range planes[name] {
 				p := shots[i].Planes
-				matrix := map[string]Matrix{"bt709": BT709, "bt470bg": BT601, "smpte170m": BT601, "unknown": MatrixUnknown}[want[6]]
+				matrix := map[string]raster.Matrix{"bt709": raster.BT709, "bt470bg": raster.BT601, "smpte170m": raster.BT601, "unknown": raster.MatrixUnknown}[want[6]]
 				rotation := map[string]int{"0": 1, "90": 6}[want[8]]
 				if got := strconv.FormatInt(shots[i].TimeMS, 10); shots[i].sum != want[9] || got != want[1] || shots[i].Index != i || shots[i].Of != len(shots) ||
 					strconv.Itoa(p.Width) != want[3] || strconv.Itoa(p.Height) != want[4] || p.Matrix != matrix || p.Full != (want[7] == "full") || p.Rotation != rotation {

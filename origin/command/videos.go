@@ -1,0 +1,68 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/origin/fetch"
+	"github.com/sightline-dev/sightline/origin/jobs"
+	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/video"
+)
+
+// Limits of a call to a server by the clock.
+const (
+	callTime          = 5 * time.Minute // without a video
+	videoDownloadTime = 5 * time.Minute // of the download of a video
+)
+
+// decoderDir is the folder in the data folder that holds the compiled decoding module.
+const decoderDir = "decoder"
+
+// newDecoder makes the decoder of a server. Where the compiled module cannot be kept, each video compiles it.
+func newDecoder(s *settings, log *slog.Logger) (*video.Decoder, error) {
+	o := video.Options{Module: s.videoModule, System: s.videoDecoder, Time: s.videoTime, Log: log}
+	dir, err := system.OpenFolder(s.data)
+	if err == nil {
+		o.Key, err = system.Key(dir, "decoder.key")
+		err = errors.Join(err, dir.Close())
+	}
+	if err == nil {
+		o.Cache = filepath.Join(s.data, decoderDir)
+	} else {
+		log.Warn("cannot keep the compiled decoding module", "error", err)
+	}
+	return video.New(o)
+}
+
+// videos are the videos of calls.
+type videos struct {
+	*video.Decoder
+	n       *node
+	fetcher *fetch.Fetcher
+}
+
+var _ jobs.Videos = (*videos)(nil)
+
+// Fetch implements [jobs.Videos].
+func (v *videos) Fetch(ctx context.Context, url string, to io.Writer) error {
+	if name, ours := v.n.hostedName(url); ours {
+		b, err := v.n.hostedBytes(ctx, name)
+		if err == nil {
+			_, err = to.Write(b)
+		}
+		return err
+	}
+	most := v.n.settings.maxVideo
+	err := v.fetcher.Download(ctx, url, fetch.Wanted{Kind: raster.Picture | raster.Video, Bytes: most, Timeout: videoDownloadTime}, to)
+	if failure := new(fetch.Failure); errors.As(err, &failure) && failure.TooLarge() {
+		return fmt.Errorf("video of more than %d bytes: %w", most, raster.ErrTooLarge)
+	}
+	return err
+}
