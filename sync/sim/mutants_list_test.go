@@ -270,11 +270,6 @@ var mutants = []mutant{
 		to:   "		if dot.Seq > h.seq && !$ {",
 	},
 	{
-		name: "all were deleted, and some come back", file: "core/partition/takeback.go",
-		from: "	if isMissing(err) && again && all != (log.Dot{}) {",
-		to:   "	if isMissing(err) && again && all != (log.Dot{}) && !$ {",
-	},
-	{
 		name: "taken back entries come without their lives", file: "sync/replica/back.go",
 		from: "lives[d.Site] != k.Life {",
 		to:   "lives[d.Site] != k.Life && !$ {",

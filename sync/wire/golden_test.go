@@ -88,6 +88,11 @@ func goldenMessages() []message {
 			Epoch: epoch, Accepted: 12, Runs: []wire.Run{{First: 11, Seq: 1301, Count: 2}}, Head: 1302, Stable: 1290, WaitMillis: 100, Extra: unknown,
 			Verdicts: []wire.Verdict{{Seq: 12, Code: 3, Detail: "id", Dot: log.Dot{Site: 1, Seq: 5}, ID: "mine"}},
 		},
+		&wire.Back{
+			App: "app", Partition: 1, Epoch: epoch, From: 1200, Chain: chain, Block: wire.EncodeOps(goldenOps()), Seal: count(32, 0x60), Site: 3, Confirmed: 9, Issued: 12,
+			Lives: []wire.SiteLife{{Site: 2, Life: wire.Life{First: 41, ID: 5}}}, Extra: unknown,
+		},
+		&wire.TakenBack{Epoch: epoch, To: 1208, Confirmed: 10, Lives: []wire.Life{{First: 9, ID: 5}}, Extra: unknown},
 		&wire.Manifest{App: "app", Partition: 1, Epoch: epoch, Seq: 1200, Chain: chain, Fold: 1, Digest: hash, Stable: 1200, Horizon: 5 << 16, Chunks: chunks, Objects: chunks, Extra: unknown},
 		&wire.Digests{Epoch: epoch, Seq: 1200, Prefix: "0a", Nodes: []wire.Node{{Keys: 3, Digest: hash}, {}}, Leaves: []wire.Digest{{Key: []byte("key"), Hash: hash, Value: []byte("value")}}, Extra: unknown},
 		&wire.Have{App: "app", Hashes: []blob.Hash{hash, {1}}, Extra: unknown},

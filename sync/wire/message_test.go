@@ -55,6 +55,8 @@ var codecs = []codec{
 	codecOf("end", wire.DecodeEnd),
 	codecOf("push", wire.DecodePush),
 	codecOf("pushed", wire.DecodePushed),
+	codecOf("back", wire.DecodeBack),
+	codecOf("taken back", wire.DecodeTakenBack),
 	codecOf("manifest", wire.DecodeManifest),
 	codecOf("digests", wire.DecodeDigests),
 	codecOf("have", wire.DecodeHave),
