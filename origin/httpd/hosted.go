@@ -13,14 +13,13 @@ import (
 	"github.com/sightline-dev/sightline/core/blob"
 )
 
-// Hosted are pictures with public names.
+// Hosted are pictures and videos with public names.
 type Hosted interface {
-	// Open returns the picture of a name. It wraps blob.ErrNotFound for a name that is not
-	// there, not a name at all, or expired.
+	// Open returns the picture or video of a name. It wraps blob.ErrNotFound for an unknown, malformed or expired name.
 	Open(ctx context.Context, name string) (Picture, error)
 }
 
-// Picture is a hosted picture on its way out.
+// Picture is a hosted picture or video on its way out.
 type Picture struct {
 	ContentType string
 	Tag         string        // entity tag of the bytes, in quotes; empty: none
@@ -32,7 +31,7 @@ type Picture struct {
 // the bytes.
 const hostedCache = "public, no-cache"
 
-// hosted answers a picture, or 304 to a cache that has it. A browser shows raster pictures only.
+// hosted answers a picture or a video, a part of it, or 304 to a cache that has it. A browser shows raster pictures and videos only.
 func (s *Server) hosted(ctx *fasthttp.RequestCtx, id string, r *api.Request, name string) int {
 	if r.Method != "GET" && r.Method != "HEAD" {
 		res := s.refuse(r, errMethod)
@@ -59,17 +58,42 @@ func (s *Server) hosted(ctx *fasthttp.RequestCtx, id string, r *api.Request, nam
 		ctx.SetStatusCode(fasthttp.StatusNotModified)
 		return fasthttp.StatusNotModified
 	}
-	ctx.SetStatusCode(fasthttp.StatusOK)
+	part, status := span{0, p.Size}, fasthttp.StatusOK
+	if asked := r.Header("Range"); asked != "" && r.Method == "GET" && unchanged(r.Header("If-Range"), p.Tag) {
+		switch wanted, partial, ok := rangeOf(asked, p.Size); {
+		case !ok:
+			part, status = span{}, fasthttp.StatusRequestedRangeNotSatisfiable
+			h.Set("Content-Range", fmt.Sprintf("bytes */%d", p.Size))
+		case partial:
+			part, status = wanted, fasthttp.StatusPartialContent
+			h.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", part.from, part.end-1, p.Size))
+		}
+	}
+	ctx.SetStatusCode(status)
+	h.Set("Accept-Ranges", "bytes")
+	h.Set("Content-Security-Policy", hostedPolicy)
+	if status == fasthttp.StatusRequestedRangeNotSatisfiable {
+		if err := p.Body.Close(); err != nil {
+			s.o.Log.Warn("hosted picture", "error", err)
+		}
+		return status
+	}
 	h.SetContentType("application/octet-stream")
 	if shown(p.ContentType) {
 		h.SetContentType(p.ContentType)
 	} else {
 		h.Set("Content-Disposition", "attachment")
 	}
-	h.Set("Content-Security-Policy", hostedPolicy)
-	ctx.Response.SetBodyStream(&whole{from: p.Body}, int(p.Size))
-	return fasthttp.StatusOK
+	body := p.Body
+	if status == fasthttp.StatusPartialContent {
+		body = &section{body, part.from, part.end - part.from}
+	}
+	ctx.Response.SetBodyStream(&whole{from: body}, int(part.end-part.from))
+	return status
 }
+
+// unchanged reports whether an If-Range permits a part: it is absent, or equals the tag, which a weak one never does.
+func unchanged(header, tag string) bool { return header == "" || header == tag && tag != "" }
 
 // matches reports whether an If-None-Match names a tag. A weak one does, too (RFC 9110, section 13.1.2).
 func matches(header, tag string) bool {
@@ -81,10 +105,11 @@ func matches(header, tag string) bool {
 	return false
 }
 
-// shown reports whether a browser may render a type: raster pictures, and so never SVG.
+// shown reports whether a browser may render a type: raster pictures, and so never SVG, and the videos that package raster supports.
 func shown(contentType string) bool {
 	switch strings.ToLower(contentType) {
-	case "image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp", "image/tiff":
+	case "image/jpeg", "image/png", "image/gif", "image/webp", "image/bmp", "image/tiff",
+		"video/mp4", "video/quicktime", "video/3gpp", "video/3gpp2", "video/webm", "video/x-matroska", "video/x-msvideo", "video/x-ms-wmv":
 		return true
 	}
 	return false

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/blob"
+	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
 // pictures is a Hosted of one picture.
@@ -59,6 +60,12 @@ func TestHostedPicture(t *testing.T) {
 			"Content-Type": "application/octet-stream", "Content-Disposition": "attachment",
 		}},
 		{"empty", pictures{p: Picture{ContentType: "image/gif"}, b: ""}, map[string]string{"Content-Type": "image/gif"}},
+		{"video", pictures{p: Picture{ContentType: "video/mp4", Tag: `"0"`}, b: big}, map[string]string{
+			"Content-Type": "video/mp4", "Content-Disposition": "", "Accept-Ranges": "bytes", "Content-Security-Policy": hostedPolicy, "X-Content-Type-Options": "nosniff",
+		}},
+		{"video of another kind", pictures{p: Picture{ContentType: "video/mpeg"}, b: big}, map[string]string{
+			"Content-Type": "application/octet-stream", "Content-Disposition": "attachment",
+		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -150,19 +157,131 @@ func TestCachesOfHostedPicturesAsk(t *testing.T) {
 	}
 }
 
+// TestHostedTypes requires that a browser plays every video that can be sent as base64.
+func TestHostedTypes(t *testing.T) {
+	for _, b := range []string{
+		"\x00\x00\x00\x14ftypisom\x00\x00\x02\x00mp41", "\x00\x00\x00\x14ftypqt  \x00\x00\x02\x00qt  ", "\x00\x00\x00\x14ftyp3gp4\x00\x00\x02\x003gp4",
+		"\x00\x00\x00\x14ftyp3g2a\x00\x00\x02\x003g2a", "\x1a\x45\xdf\xa3\x87\x42\x82\x84webm", "\x1a\x45\xdf\xa3\x8b\x42\x82\x88matroska", "RIFF\x00\x00\x00\x00AVI LIST",
+		"\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6\xd9\x00\xaa\x00\x62\xce\x6c",
+	} {
+		film, err := raster.InspectVideo([]byte(b))
+		if err != nil || !shown(film.MediaType) {
+			t.Errorf("%q: %q is not shown, %v", b, film.MediaType, err)
+		}
+	}
+}
+
+// TestRanges requests parts of a hosted picture or video, as a player does that seeks.
+func TestRanges(t *testing.T) {
+	film := strings.Repeat("0123456789", 10_000)
+	const size = 100_000
+	o := options(&echo{})
+	o.Hosted = pictures{p: Picture{ContentType: "video/webm", Tag: `"1"`}, b: film}
+	_, address := start(t, o)
+	for _, tt := range []struct {
+		method, header, condition string
+		status                    int
+		from, to                  int // of the bytes that are sent
+	}{
+		{"GET", "", "", 200, 0, size},
+		{"GET", "bytes=0-", "", 206, 0, size},
+		{"GET", "bytes=0-0", "", 206, 0, 1},
+		{"GET", "Bytes=10-29", "", 206, 10, 30},
+		{"GET", " bytes=99990- ", "", 206, 99_990, size},
+		{"GET", "bytes=99999-99999", "", 206, 99_999, size},
+		{"GET", "bytes=50000-999999999999999999", "", 206, 50_000, size},
+		{"GET", "bytes=50000-99999999999999999999999", "", 206, 50_000, size},
+		{"GET", "bytes=-5", "", 206, 99_995, size},
+		{"GET", "bytes=-200000", "", 206, 0, size},
+		{"GET", "bytes=100000-", "", 416, 0, 0},
+		{"GET", "bytes=99999999999999999999999-", "", 416, 0, 0},
+		{"GET", "bytes=-0", "", 416, 0, 0},
+		{"GET", "bytes=5-4", "", 200, 0, size},
+		{"GET", "bytes=-", "", 200, 0, size},
+		{"GET", "bytes=", "", 200, 0, size},
+		{"GET", "bytes=a-b", "", 200, 0, size},
+		{"GET", "bytes=+1-2", "", 200, 0, size},
+		{"GET", "bytes=--1", "", 200, 0, size},
+		{"GET", "frames=0-1", "", 200, 0, size},
+		{"GET", "bytes=0-1,5-6", "", 200, 0, size},
+		{"GET", "bytes=10-19", `"1"`, 206, 10, 20},
+		{"GET", "bytes=10-19", `"0"`, 200, 0, size},
+		{"GET", "bytes=10-19", `W/"1"`, 200, 0, size},
+		{"GET", "bytes=10-19", "Thu, 26 Nov 2026 04:00:00 GMT", 200, 0, size},
+		{"GET", "bytes=100000-", `"0"`, 200, 0, size},
+		{"HEAD", "", "", 200, 0, size},
+		{"HEAD", "bytes=0-0", "", 200, 0, size}, // RFC 9110, section 14.2: Range is for GET alone
+	} {
+		req, err := http.NewRequest(tt.method, "http://"+address+"/hosted/0123456789abcdef0123456789abcdef", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tt.header != "" {
+			req.Header.Set("Range", tt.header)
+		}
+		if tt.condition != "" {
+			req.Header.Set("If-Range", tt.condition)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := text(t, res)
+		res.Body.Close()
+		body, place := film[tt.from:tt.to], ""
+		switch tt.status {
+		case 206:
+			place = fmt.Sprintf("bytes %d-%d/%d", tt.from, tt.to-1, size)
+		case 416:
+			place = fmt.Sprintf("bytes */%d", size)
+		}
+		length := int64(len(body))
+		if tt.method == "HEAD" {
+			body = ""
+		}
+		h := res.Header
+		if res.StatusCode != tt.status || b != body || res.ContentLength != length || h.Get("Content-Range") != place || h.Get("Accept-Ranges") != "bytes" ||
+			h.Get("Content-Security-Policy") != hostedPolicy || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("ETag") != `"1"` {
+			t.Errorf("%s %q, If-Range %q: %d with %d of %d bytes, Content-Range %q; want %d with %d bytes, %q; %v",
+				tt.method, tt.header, tt.condition, res.StatusCode, len(b), res.ContentLength, h.Get("Content-Range"), tt.status, len(body), place, h)
+		}
+	}
+}
+
+// TestCacheHasTheWholeOfARange sends If-None-Match with Range: the cache has all of it.
+func TestCacheHasTheWholeOfARange(t *testing.T) {
+	o := options(&echo{})
+	o.Hosted = pictures{p: Picture{ContentType: "image/jpeg", Tag: `"1"`}, b: "picture"}
+	_, address := start(t, o)
+	const head = "GET /hosted/0123456789abcdef0123456789abcdef HTTP/1.1\r\nHost: h\r\nRange: bytes=0-1\r\n"
+	answers, _ := exchange(t, address, head+"If-None-Match: \"1\"\r\n\r\n"+head+"If-None-Match: \"0\"\r\n\r\n")
+	if statusesOf(answers) != "304 206" {
+		t.Errorf("%s, want 304 206", statusesOf(answers))
+	}
+}
+
 func TestDamagedPictureArrivesShort(t *testing.T) {
 	for _, n := range []int{1, 5, 100_000} {
-		o := options(&echo{})
-		o.Hosted = pictures{p: Picture{ContentType: "image/jpeg"}, b: strings.Repeat("p", n), err: blob.ErrCorrupt}
-		_, address := start(t, o)
-		res, err := http.Get("http://" + address + "/hosted/0123456789abcdef0123456789abcdef")
-		if err != nil {
-			continue // not even a header: as good
-		}
-		b, err := io.ReadAll(res.Body)
-		_ = res.Body.Close()
-		if err == nil || len(b) >= n {
-			t.Errorf("a damaged picture of %d bytes arrives with %d, %v", n, len(b), err)
+		for _, part := range []string{"", "bytes=0-0", "bytes=0-2"} { // also where the damage is outside of the range
+			o := options(&echo{})
+			o.Hosted = pictures{p: Picture{ContentType: "image/jpeg"}, b: strings.Repeat("p", n), err: blob.ErrCorrupt}
+			_, address := start(t, o)
+			req, err := http.NewRequest("GET", "http://"+address+"/hosted/0123456789abcdef0123456789abcdef", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if part != "" {
+				req.Header.Set("Range", part)
+			}
+			res, err := http.DefaultClient.Do(req)
+			if err != nil {
+				continue // not even a header: as good
+			}
+			b, err := io.ReadAll(res.Body)
+			_ = res.Body.Close()
+			if err == nil || int64(len(b)) >= res.ContentLength {
+				t.Errorf("range %q of a damaged picture of %d bytes arrives with %d of %d, %v", part, n, len(b), res.ContentLength, err)
+			}
 		}
 	}
 }
