@@ -270,11 +270,6 @@ var mutants = []mutant{
 		to:   "		if dot.Seq > h.seq && !$ {",
 	},
 	{
-		name: "taken back entries come without their lives", file: "sync/replica/back.go",
-		from: "lives[d.Site] != k.Life {",
-		to:   "lives[d.Site] != k.Life && !$ {",
-	},
-	{
 		name: "a restored origin is given nothing", file: "sync/replica/back.go",
 		from: "	if !g.Restored ||",
 		to:   "	if $ || !g.Restored ||",
@@ -283,11 +278,6 @@ var mutants = []mutant{
 		name: "own operations are not given back", file: "sync/replica/back.go",
 		from: "		b.sites, err = m.p.ConfirmedSites()",
 		to:   "		if b.sites, err = m.p.ConfirmedSites(); $ {\n			b.sites = nil\n		}",
-	},
-	{
-		name: "another site is taken before the origin has what it lacks", file: "sync/replica/renew.go",
-		from: "	m.give(back{epoch: r.Epoch, leaves: true, issued: m.issued})",
-		to:   "	if $ {\n		m.leave(renewal{epoch: r.Epoch})\n		return true\n	}\n	m.give(back{epoch: r.Epoch, leaves: true, issued: m.issued})",
 	},
 	{
 		name: "a site that a restored origin never leased is kept", file: "sync/replica/renew.go",
