@@ -72,6 +72,9 @@ func (s *Server) hosted(ctx *fasthttp.RequestCtx, id string, r *api.Request, nam
 	ctx.SetStatusCode(status)
 	h.Set("Accept-Ranges", "bytes")
 	h.Set("Content-Security-Policy", hostedPolicy)
+	if shown(p.ContentType) && strings.HasPrefix(p.ContentType, "video/") {
+		h.Set("Content-Security-Policy", videoPolicy)
+	}
 	if status == fasthttp.StatusRequestedRangeNotSatisfiable {
 		if err := p.Body.Close(); err != nil {
 			s.o.Log.Warn("hosted picture", "error", err)

@@ -61,10 +61,10 @@ func TestHostedPicture(t *testing.T) {
 		}},
 		{"empty", pictures{p: Picture{ContentType: "image/gif"}, b: ""}, map[string]string{"Content-Type": "image/gif"}},
 		{"video", pictures{p: Picture{ContentType: "video/mp4", Tag: `"0"`}, b: big}, map[string]string{
-			"Content-Type": "video/mp4", "Content-Disposition": "", "Accept-Ranges": "bytes", "Content-Security-Policy": hostedPolicy, "X-Content-Type-Options": "nosniff",
+			"Content-Type": "video/mp4", "Content-Disposition": "", "Accept-Ranges": "bytes", "Content-Security-Policy": videoPolicy, "X-Content-Type-Options": "nosniff",
 		}},
 		{"video of another kind", pictures{p: Picture{ContentType: "video/mpeg"}, b: big}, map[string]string{
-			"Content-Type": "application/octet-stream", "Content-Disposition": "attachment",
+			"Content-Type": "application/octet-stream", "Content-Disposition": "attachment", "Content-Security-Policy": hostedPolicy,
 		}},
 	}
 	for _, tt := range tests {
@@ -241,7 +241,7 @@ func TestRanges(t *testing.T) {
 		}
 		h := res.Header
 		if res.StatusCode != tt.status || b != body || res.ContentLength != length || h.Get("Content-Range") != place || h.Get("Accept-Ranges") != "bytes" ||
-			h.Get("Content-Security-Policy") != hostedPolicy || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("ETag") != `"1"` {
+			h.Get("Content-Security-Policy") != videoPolicy || h.Get("X-Content-Type-Options") != "nosniff" || h.Get("ETag") != `"1"` {
 			t.Errorf("%s %q, If-Range %q: %d with %d of %d bytes, Content-Range %q; want %d with %d bytes, %q; %v",
 				tt.method, tt.header, tt.condition, res.StatusCode, len(b), res.ContentLength, h.Get("Content-Range"), tt.status, len(body), place, h)
 		}
