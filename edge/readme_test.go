@@ -126,12 +126,14 @@ func newReader(t *testing.T) *reader {
 			t.Fatal(err)
 		}
 	}
-	samples := filepath.Join("web", "samples")
-	if err := os.CopyFS(filepath.Join(r.dir, samples), os.DirFS(filepath.Join(proof.Root(t), samples))); err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{filepath.Join("web", "samples"), filepath.Join("origin", "video", "testdata")} {
+		if err := os.CopyFS(filepath.Join(r.dir, dir), os.DirFS(filepath.Join(proof.Root(t), dir))); err != nil {
+			t.Fatal(err)
+		}
 	}
 	process.Warm(t, filepath.Join(r.dir, "bin", "sightline-edge"), filepath.Join(r.dir, "north"))
-	r.env = append(os.Environ(), "SIGHTLINE_LISTEN=127.0.0.1:0", "SIGHTLINE_LOG_FORMAT=text", "HOME="+r.dir)
+	r.env = append(os.Environ(), "SIGHTLINE_LISTEN=127.0.0.1:0", "SIGHTLINE_LOG_FORMAT=text", "HOME="+r.dir,
+		"XDG_CACHE_HOME="+filepath.Join(proof.Root(t), ".cache")) // the decoding module is compiled once
 	return r
 }
 

@@ -29,7 +29,7 @@ import (
 // effect, and never uses the name of an operation again. With true the law is strict: a restore of the origin loses only what no replica
 // had pulled. With false the origin takes back only what each replica wrote in the present life of its store, and a write to an input that
 // another host has added may be lost or change another input.
-const takesBackPulled = false
+const takesBackPulled = true
 
 // TestNothingLost has an origin, two edges and a page write, each in its own process. It kills processes, cuts their power and their links,
 // fills disks, sets disks back to an earlier copy, and restores hosts from backups. Afterwards each acknowledged write is at all hosts or is

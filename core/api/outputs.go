@@ -45,8 +45,8 @@ func (x *exchange) media(most int, want predict.Want, sampleMS int) ([]input, []
 			if videos++; videos > maxVideos {
 				return nil, nil, refusef(ErrPredict, "Send at most %d videos in one call.", maxVideos)
 			}
-			if in.err == nil && (sampleMS < minSampleMS || sampleMS > maxSampleMS) {
-				in.err = refusef(ErrInput, "sample_ms: must be %d to %d, not %d.", minSampleMS, maxSampleMS, sampleMS)
+			if in.err == nil && (sampleMS < MinSampleMS || sampleMS > MaxSampleMS) {
+				in.err = refusef(ErrInput, "sample_ms: must be %d to %d, not %d.", MinSampleMS, MaxSampleMS, sampleMS)
 			}
 		}
 		inputs = append(inputs, in)

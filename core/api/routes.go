@@ -121,8 +121,6 @@ const (
 	maxVideos       = 4   // of one call
 	maxFrames       = 600 // of the videos of one call, each of which may have an equal part of them
 	defaultSampleMS = 1000
-	minSampleMS     = 100
-	maxSampleMS     = 600_000
 )
 
 // segments splits a path, which is still percent-encoded, before it decodes the parts, so

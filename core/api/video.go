@@ -10,6 +10,12 @@ import (
 	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
+// The range of Video.SampleMS.
+const (
+	MinSampleMS = 100
+	MaxSampleMS = 600_000
+)
+
 // Video says which frames of a video are wanted.
 type Video struct {
 	SampleMS  int // milliseconds from one frame to the next; 0: the job is a picture

@@ -39,7 +39,7 @@ func NewOrigin() Program { return &origin{} }
 // Describe implements [Program].
 func (o *origin) Describe(root, serve *cobra.Command) {
 	root.Use = originName
-	root.Short = "Recognise what is in pictures"
+	root.Short = "Recognise what is in pictures and videos"
 	root.Long = `Sightline recognises what is in pictures: on the command line, or as a server with the /v2 API.
 The models are built in; it needs nothing else.`
 	serve.Long = fmt.Sprintf(serve.Long, `

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,11 +15,11 @@ import (
 	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/predict"
 	"github.com/sightline-dev/sightline/core/predict/raster"
-	"github.com/sightline-dev/sightline/origin/fetch"
 	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/video"
 )
 
-// picture is one picture that the arguments stand for.
+// picture is one picture or video of the arguments.
 type picture struct {
 	name string // as given, or the path below a folder that was given
 	kind kind
@@ -33,8 +34,7 @@ const (
 	isStdin
 )
 
-// expand finds the pictures of the arguments. A folder's files are pictures when their
-// first bytes say so.
+// expand finds the pictures and videos of the arguments. Files of a folder are recognised by their first bytes.
 func expand(args []string) []picture {
 	var out []picture
 	for _, arg := range args {
@@ -57,49 +57,60 @@ func expand(args []string) []picture {
 	return out
 }
 
-// isPicture reports whether a file that begins with b is a picture, supported or not.
-func isPicture(b []byte) bool { return raster.Recognise(b).Kind&raster.Picture != 0 }
+// isPicture reports whether a file that begins with b is a picture or a video, supported or not.
+func isPicture(b []byte) bool { return raster.Recognise(b).Kind != 0 }
 
-// worker predicts one picture at a time.
+// worker predicts one picture or video at a time.
 type worker struct {
 	p        *predictor
 	stdin    io.Reader
+	progress *progress
 	analyser *predict.Analyser
+	decoder  *raster.Decoder // of animations
 	deadline time.Time
 }
 
-func (p *predictor) newWorker(stdin io.Reader) *worker {
-	w := &worker{p: p, stdin: stdin}
-	w.analyser = p.set.NewAnalyser(limits(func() bool { return system.Now().After(w.deadline) }))
+func (p *predictor) newWorker(stdin io.Reader, progress *progress) *worker {
+	w := &worker{p: p, stdin: stdin, progress: progress}
+	l := limits(func() bool { return system.Now().After(w.deadline) })
+	w.analyser, w.decoder = p.set.NewAnalyser(l), raster.NewDecoder(l)
 	return w
 }
 
-// pictureTime is how long one picture may take. A person who waits can wait.
+// pictureTime limits the analysis of one picture, or of one frame of a video. A person can wait.
 const pictureTime = 30 * time.Second
 
 // placeholder stands for a file's path in the request: the interface takes addresses alone.
 const placeholder = "http://file.invalid/"
 
-// predict sends one picture through the engine, as a call of one input.
+// predict sends one picture or video through the engine, as a call of one input.
 func (w *worker) predict(ctx context.Context, pic picture) answer {
 	a := answer{picture: pic}
+	m, failed := w.read(ctx, pic)
+	defer m.close()
+	a.video = m.video
 	request := &api.Request{
 		Method: "POST",
 		Path:   "/v2/models/" + w.p.model.ID + "/outputs",
-		Body:   w.p.request(pic),
+		Body:   w.p.request(pic, m.video),
 		App:    w.p.app,
 	}
 	call := w.p.engine.Begin(ctx, request)
 	for !call.Done() {
 		results := make([]api.Result, len(call.Jobs()))
 		for i, job := range call.Jobs() {
-			results[i].Analysis, a.err = w.analyse(ctx, pic, job.Crop, job.Want)
+			if a.err = failed; failed == nil {
+				results[i], a.err = w.analyse(ctx, pic.name, m, &job)
+			}
 			results[i].Err = wireError(a.err)
 		}
 		call.Resume(results)
 	}
-	a.output, a.fatal = outputOf(call.Response().Body)
-	if a.fatal != nil {
+	if ctx.Err() != nil {
+		return a
+	}
+	if a.output, a.fatal = outputOf(call.Response().Body); a.fatal != nil {
+		a.fatal = cmp.Or(a.err, a.fatal)
 		return a
 	}
 	if pic.kind != isURL {
@@ -116,8 +127,8 @@ func (w *worker) predict(ctx context.Context, pic picture) answer {
 	return a
 }
 
-// request is the body of a call for one picture.
-func (p *predictor) request(pic picture) []byte {
+// request is the body of a call for one picture or video.
+func (p *predictor) request(pic picture, video bool) []byte {
 	url := placeholder
 	if pic.kind == isURL {
 		url = pic.name
@@ -132,8 +143,12 @@ func (p *predictor) request(pic picture) []byte {
 	case !p.flags.asJSON:
 		config["max_concepts"] = 5
 	}
+	kind := "image"
+	if video {
+		kind, config["sample_ms"] = "video", p.flags.every.Milliseconds()
+	}
 	body, err := json.Marshal(object{
-		"inputs": []object{{"data": object{"image": object{"url": url}}}},
+		"inputs": []object{{"data": object{kind: object{"url": url}}}},
 		"model":  object{"output_info": object{"output_config": config}},
 	})
 	if err != nil {
@@ -147,30 +162,19 @@ type errRead struct{ error }
 
 func (e errRead) Unwrap() error { return e.error }
 
-// analyse reads the picture and analyses it.
-func (w *worker) analyse(ctx context.Context, pic picture, crop raster.Crop, want predict.Want) (predict.Analysis, error) {
-	data, err := w.read(ctx, pic)
-	if err != nil {
-		return predict.Analysis{}, errRead{err}
-	}
+// analyse analyses a picture, or the frames of a video.
+func (w *worker) analyse(ctx context.Context, name string, m media, job *api.Job) (r api.Result, err error) {
 	w.deadline = system.Now().Add(pictureTime)
-	return w.analyser.Analyse(data, crop, want)
-}
-
-func (w *worker) read(ctx context.Context, pic picture) ([]byte, error) {
 	switch {
-	case pic.err != nil:
-		return nil, pic.err
-	case pic.kind == isURL:
-		data, err := w.p.fetcher.Fetch(ctx, pic.name)
-		if failure := new(fetch.Failure); errors.As(err, &failure) {
-			return nil, fmt.Errorf("%w: %w", err, failure.Cause()) // the person who asked may know
-		}
-		return data, err
-	case pic.kind == isStdin:
-		return system.ReadAll(w.stdin, maxPictureBytes)
+	case m.film != nil:
+		r.Frames, err = w.frames(ctx, name, m.film, job)
+	case m.video:
+		w.deadline = system.Now().Add(video.DefaultTime)
+		r.Frames, err = job.Video.Animate(w.analyser, w.decoder, m.data, job.Want)
+	default:
+		r.Analysis, err = w.analyser.Analyse(m.data, job.Crop, job.Want)
 	}
-	return system.ReadFile(pic.name, maxPictureBytes)
+	return r, err
 }
 
 // wireError is how the interface says an error: what could not be read is a failed download.

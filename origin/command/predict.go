@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sightline-dev/sightline/core"
+	"github.com/sightline-dev/sightline/core/api"
 	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
 	"github.com/sightline-dev/sightline/core/lang"
@@ -19,6 +21,7 @@ import (
 	"github.com/sightline-dev/sightline/models"
 	"github.com/sightline-dev/sightline/origin/fetch"
 	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/video"
 )
 
 // maxPictureBytes is the interface's bound of one picture.
@@ -34,26 +37,35 @@ type predictFlags struct {
 	workers      int
 	allowPrivate bool
 	quiet        bool
+	every        time.Duration // from one frame of a video to the next
+	animations   bool          // GIF and animated WebP are videos
+	videoModule  string
+	videoDecoder string
 }
 
 func newPredict(env *Env) *cobra.Command {
 	var f predictFlags
 	cmd := &cobra.Command{
 		Use:   "predict FILE|URL|-|DIR...",
-		Short: "Recognise what is in pictures",
-		Long: `Recognises what is in pictures: files, folders, URLs, or "-" for standard input.
+		Short: "Recognise what is in pictures and videos",
+		Long: `Recognises what is in pictures and videos: files, folders, URLs, or "-" for standard input.
 
-Runs locally without a server. Only URLs are downloaded. A folder means all pictures below it,
-recognised by their content and sorted by name.
+Runs locally without a server. Only URLs are downloaded. A folder means all pictures and videos
+below it, recognised by their content and sorted by name.
 
-Prints a table, or with --json one Output object of POST /v2/models/{id}/outputs per picture and
-line, with the path as the image's url. Results are in the order of the arguments. Progress and
-errors go to standard error.
+Prints a table, and for a video a line per frame with its time. --every sets the time from one
+frame to the next; with it, GIF and animated WebP files count as videos. With --json, prints one
+Output object of POST /v2/models/{id}/outputs per file and line, with the path as its url. Results
+are in the order of the arguments. Progress and errors go to standard error.
+
+A video has at most 10 minutes and 600 frames, and 80 MB from a URL or standard input. The decoder
+is compiled for the first video and then kept in the user's cache folder.
 
 Exit codes: 0 all pictures predicted; 1 all failed, or interrupted; 2 usage error; 3 some
 pictures failed.`,
 		Example: `  sightline predict holiday.jpg
   sightline predict --language de --top 10 photos/
+  sightline predict --every 2s film.mp4
   sightline predict --model food-items-v1.0 https://example.com/ramen.jpg
   cat picture.png | sightline predict --json -`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -66,6 +78,7 @@ pictures failed.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.animations = cmd.Flags().Changed("every")
 			p, err := newPredictor(cmd.Context(), &f)
 			if err != nil {
 				return err
@@ -76,23 +89,29 @@ pictures failed.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.model, "model", "general-v1.3", "`name` or ID of a public model")
 	flags.StringVar(&f.language, "language", "", "language `code` of concept names, such as de or zh-TW; the general model supports 23")
-	flags.IntVar(&f.top, "top", 0, "maximum `number` of concepts per picture, 1 to 200 (default: 5 in a table, 20 in JSON)")
+	flags.IntVar(&f.top, "top", 0, "maximum `number` of concepts per picture or frame, 1 to 200 (default: 5 in a table, 20 in JSON)")
 	flags.Float64Var(&f.minValue, "min-value", 0, "minimum `probability`, 0 to 1")
 	flags.BoolVar(&f.asJSON, "json", false, "print one Output object per line")
 	flags.IntVar(&f.workers, "workers", 0, "`number` of pictures analysed in parallel (default: number of CPU cores)")
 	flags.BoolVar(&f.allowPrivate, "allow-private-fetch", false, "allow downloads from private networks and any port")
+	flags.DurationVar(&f.every, "every", time.Second, "`time` from one frame of a video to the next, 100ms to 10m")
+	flags.StringVar(&f.videoModule, "video-module", "", videoModuleHelp)
+	flags.StringVar(&f.videoDecoder, "video-decoder", "", videoDecoderHelp)
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress; errors only")
 	return cmd
 }
 
-// predictor predicts pictures with an engine of its own.
+// predictor predicts pictures and videos with its own engine.
 type predictor struct {
-	flags   *predictFlags
-	set     *predict.Set
-	model   *predict.Model
-	engine  *core.Engine
-	app     string // the one application of its engine, which holds nothing
-	fetcher *fetch.Fetcher
+	flags    *predictFlags
+	set      *predict.Set
+	model    *predict.Model
+	engine   *core.Engine
+	app      string // the one application of its engine, which holds nothing
+	fetcher  *fetch.Fetcher
+	decoder  func() (*video.Decoder, error) // of videos; made for the first one
+	films    chan struct{}                  // a token for each video that is decoded
+	maxVideo int64                          // bytes of a video that is not in a file
 }
 
 // newPredictor checks the flags against the models. Most errors are mistakes of usage.
@@ -106,11 +125,18 @@ func newPredictor(ctx context.Context, f *predictFlags) (*predictor, error) {
 	if f.workers < 0 {
 		return nil, Usagef("--workers %d: must not be negative", f.workers)
 	}
+	if ms := f.every.Milliseconds(); ms < api.MinSampleMS || ms > api.MaxSampleMS || f.every%time.Millisecond != 0 {
+		return nil, Usagef("--every %v: must be 100ms to 10m, in whole milliseconds", f.every)
+	}
 	set, err := predict.Load(models.FS)
 	if err != nil {
 		return nil, err
 	}
-	p := &predictor{flags: f, set: set}
+	p := &predictor{flags: f, set: set, films: make(chan struct{}, max(1, system.Cores()/2))}
+	p.decoder = sync.OnceValues(p.newDecoder)
+	if p.maxVideo, err = ParseSize(defaultMaxVideo); err != nil {
+		return nil, err
+	}
 	if p.model, err = findModel(set, f.model); err != nil {
 		return nil, err
 	}
@@ -179,7 +205,7 @@ func (p *predictor) run(ctx context.Context, args []string, env *Env) error {
 	case err != nil:
 		return err
 	case ctx.Err() != nil:
-		return fmt.Errorf("interrupted after %d of %d pictures", progress.done, len(pictures))
+		return fmt.Errorf("interrupted after %d of %d %s", progress.done, len(pictures), progress.noun)
 	case failed == len(pictures):
 		return errTold
 	case failed > 0:
@@ -188,9 +214,10 @@ func (p *predictor) run(ctx context.Context, args []string, env *Env) error {
 	return nil
 }
 
-// answer is what became of one picture.
+// answer is the answer of one picture or video.
 type answer struct {
 	picture picture
+	video   bool
 	output  []byte // the Output object
 	err     error  // why it failed; output is there nevertheless, with the interface's status
 	fatal   error  // why nothing can work
@@ -203,13 +230,16 @@ func (p *predictor) all(ctx context.Context, pictures []picture, stdin io.Reader
 		workers = system.Cores()
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	ordered, finished := p.begin(ctx, pictures, min(workers, len(pictures)), stdin)
+	ordered, finished := p.begin(ctx, pictures, min(workers, len(pictures)), stdin, progress)
 	for done := range ordered {
 		a, ok := <-done
 		if !ok || err != nil {
 			continue
 		}
 		if err = a.fatal; err == nil && ctx.Err() == nil {
+			if a.video {
+				progress.noun = "pictures and videos"
+			}
 			if a.err != nil {
 				failed++
 				progress.failure(a.picture.name, a.err)
@@ -230,7 +260,7 @@ func (p *predictor) all(ctx context.Context, pictures []picture, stdin io.Reader
 // worked on, so the answers come in order; the channel's length bounds how many wait there,
 // so memory does not grow with the number of pictures. A place that is closed without an
 // answer was given up with ctx.
-func (p *predictor) begin(ctx context.Context, pictures []picture, workers int, stdin io.Reader) (<-chan chan answer, *sync.WaitGroup) {
+func (p *predictor) begin(ctx context.Context, pictures []picture, workers int, stdin io.Reader, progress *progress) (<-chan chan answer, *sync.WaitGroup) {
 	type task struct {
 		picture picture
 		done    chan answer
@@ -260,7 +290,7 @@ func (p *predictor) begin(ctx context.Context, pictures []picture, workers int, 
 	})
 	for range workers {
 		finished.Go(func() {
-			w := p.newWorker(stdin)
+			w := p.newWorker(stdin, progress)
 			for t := range tasks {
 				t.done <- w.predict(ctx, t.picture)
 			}

@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/sightline-dev/sightline/origin/system"
+	"github.com/sightline-dev/sightline/origin/video"
 )
 
 // asServer makes the test binary be the program: what main does, in a process of its own.
@@ -32,6 +33,9 @@ const lastStatus = "SIGHTLINE_TEST_LAST_STATUS"
 // TestMain fails if a goroutine is left when all servers have stopped, except the
 // library's two that end by themselves or never.
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == video.Command {
+		os.Exit(Run(context.Background(), Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Environ: os.Environ}))
+	}
 	if os.Getenv(asServer) != "" {
 		ctx, stop := system.Terminated(context.Background())
 		system.IgnoreBrokenPipes()

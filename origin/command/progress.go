@@ -19,6 +19,7 @@ type progress struct {
 	verb   string                   // such as "predicting"
 	noun   string                   // in the plural, such as "pictures"
 	bar    *progressbar.ProgressBar // nil: none
+	screen bool                     // w is a terminal
 	shared bool                     // the answers go to a terminal too: the bar must get out of their way
 	quiet  bool
 	total  int
@@ -28,8 +29,8 @@ type progress struct {
 }
 
 func newProgress(w io.Writer, verb, noun string, total int, quiet, shared bool) *progress {
-	p := &progress{w: w, verb: verb, noun: noun, total: total, quiet: quiet, shared: shared, start: system.Now()}
-	if total > 1 && !quiet && isTerminal(w) {
+	p := &progress{w: w, verb: verb, noun: noun, total: total, quiet: quiet, screen: isTerminal(w), shared: shared, start: system.Now()}
+	if total > 1 && !quiet && p.screen {
 		p.bar = newBar(w, verb, noun, total)
 	}
 	return p
@@ -71,7 +72,7 @@ func (p *progress) step(failed bool) {
 	if failed {
 		p.errors++
 	}
-	if p.bar != nil {
+	if p.bar != nil && p.total > 1 { // else it shows the frames of a video
 		if failed { // only then: what it draws keeps the next from being drawn
 			p.bar.Describe(fmt.Sprintf("%s, %d failed", p.verb, p.errors))
 		}
@@ -89,6 +90,20 @@ func (p *progress) finish() {
 	}
 	took := system.Now().Sub(p.start)
 	fmt.Fprintf(p.w, "%d %s, %d failed, %.1f s, %.1f per second\n", p.done, p.noun, p.errors, took.Seconds(), float64(p.done)/max(took.Seconds(), 1e-3))
+}
+
+// frame reports the frames of a video that are done. A video that is the only file has a bar of its frames. frame may be called by
+// the worker of that video at any time before the worker's answer.
+func (p *progress) frame(name string, done, of int) {
+	switch {
+	case p.total > 1:
+		p.describe(fmt.Sprintf("%s: frame %d of %d of %s", p.verb, done, of, clean(name)))
+	case p.screen && !p.quiet:
+		if p.bar == nil {
+			p.bar = newBar(p.w, p.verb, "frames", of)
+		}
+		_ = p.bar.Set(done) // it is only shown
+	}
 }
 
 // describe says what is going on.

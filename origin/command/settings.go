@@ -75,6 +75,13 @@ type network struct {
 // environment is the start of the names of the variables that set what flags do not.
 const environment = "SIGHTLINE_"
 
+// Settings of videos that servers and predict share.
+const (
+	defaultMaxVideo  = "80MB"
+	videoModuleHelp  = "`file` of the module that decodes videos (default: " + video.ModuleFile + " next to the program)"
+	videoDecoderHelp = "decode videos with the ffmpeg in this `file`, and the ffprobe next to it, instead of the module: faster, but without its sandbox"
+)
+
 func serveFlags(f *pflag.FlagSet, program Program) {
 	f.String("listen", "127.0.0.1:8080", "listen `address`; anything but loopback needs TLS or --behind-proxy")
 	f.String("data", "sightline-data", "data `folder`; created if missing")
@@ -87,11 +94,11 @@ func serveFlags(f *pflag.FlagSet, program Program) {
 	f.IntSlice("fetch-ports", nil, "additional `ports` allowed for picture downloads (80 and 443 are always allowed)")
 	f.String("max-body", "96MB", "maximum `size` of a request body, such as 96MB")
 	f.String("max-answer", "16MB", "maximum `size` of an answer, such as 16MB; at least 2MB")
-	f.String("max-video", "80MB", "maximum `size` of a video that is downloaded for a predict call")
+	f.String("max-video", defaultMaxVideo, "maximum `size` of a video that is downloaded for a predict call")
 	f.Duration("video-time", video.DefaultTime, "maximum processor time to decode one video")
 	f.Duration("video-call-time", 20*time.Minute, "maximum duration of a predict call with a video")
-	f.String("video-module", "", "`file` of the module that decodes videos (default: "+video.ModuleFile+" next to the program)")
-	f.String("video-decoder", "", "decode videos with the ffmpeg in this `file`, and the ffprobe next to it, instead of the module: faster, but without its sandbox")
+	f.String("video-module", "", videoModuleHelp)
+	f.String("video-decoder", "", videoDecoderHelp)
 	f.String("min-free", "512MB", "refuse writes when the disk has less free space than this `size`")
 	f.Int("max-connections", 2048, "maximum `number` of open connections; above it the longest idle one is closed")
 	f.Int("workers", 0, "`number` of pictures analysed in parallel (default: number of CPU cores)")

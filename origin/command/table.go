@@ -50,29 +50,12 @@ func (t *table) write(a *answer) error {
 	}
 	var output struct {
 		Data struct {
-			Concepts []struct {
-				Name  string
-				Value float64
-			}
-			Colors []struct {
-				RawHex string `json:"raw_hex"`
-				W3C    struct{ Name string }
-				Value  float64
-			}
-			Embeddings []struct{ Vector []float64 }
+			prediction
+			Frames []frame
 		}
 	}
 	if err := json.Unmarshal(a.output, &output); err != nil {
 		return fmt.Errorf("engine: %w", err)
-	}
-	var rows []row
-	for _, c := range output.Data.Concepts {
-		if c.Value >= 0.0005 { // what would read as 0.000
-			rows = append(rows, row{name: c.Name, value: c.Value})
-		}
-	}
-	for _, c := range output.Data.Colors {
-		rows = append(rows, row{name: c.W3C.Name + " " + c.RawHex, value: c.Value, hex: c.RawHex})
 	}
 	b := bufio.NewWriter(t.w)
 	if t.several {
@@ -82,7 +65,10 @@ func (t *table) write(a *answer) error {
 		fmt.Fprintln(b, t.style("1", clean(a.picture.name)))
 	}
 	t.begun = true
+	rows := output.Data.rows()
 	switch {
+	case a.video:
+		t.frames(b, output.Data.Frames)
 	case len(output.Data.Embeddings) > 0:
 		t.vector(b, output.Data.Embeddings[0].Vector)
 	case len(rows) == 0:
@@ -91,6 +77,81 @@ func (t *table) write(a *answer) error {
 		t.rows(b, rows)
 	}
 	return b.Flush()
+}
+
+// prediction is the data of an Output for a picture, or for a frame of a video.
+type prediction struct {
+	Concepts []struct {
+		Name  string
+		Value float64
+	}
+	Colors []struct {
+		RawHex string `json:"raw_hex"`
+		W3C    struct{ Name string }
+		Value  float64
+	}
+	Embeddings []struct{ Vector []float64 }
+}
+
+func (p *prediction) rows() (rows []row) {
+	for _, c := range p.Concepts {
+		if c.Value >= 0.0005 { // what would read as 0.000
+			rows = append(rows, row{name: c.Name, value: c.Value})
+		}
+	}
+	for _, c := range p.Colors {
+		rows = append(rows, row{name: c.W3C.Name + " " + c.RawHex, value: c.Value, hex: c.RawHex})
+	}
+	return rows
+}
+
+// frame is a frame of a video in an Output.
+type frame struct {
+	FrameInfo struct{ Time int64 } `json:"frame_info"`
+	Data      prediction
+}
+
+// frames writes a line a frame:
+//
+//	0:00  cat 0.998  animal 0.991
+//	0:02  dog 0.973  animal 0.970
+func (t *table) frames(b *bufio.Writer, frames []frame) {
+	decimals, width := 0, 0
+	for _, f := range frames {
+		for fraction := f.FrameInfo.Time % 1000; decimals < 3 && fraction*pow10[decimals]%1000 != 0; {
+			decimals++
+		}
+	}
+	for _, f := range frames {
+		width = max(width, len(clock(f.FrameInfo.Time, decimals)))
+	}
+	for _, f := range frames {
+		fmt.Fprintf(b, "  %s", t.style("36", fmt.Sprintf("%*s", width, clock(f.FrameInfo.Time, decimals))))
+		rows := f.Data.rows()
+		switch {
+		case len(f.Data.Embeddings) > 0:
+			t.vector(b, f.Data.Embeddings[0].Vector)
+			continue
+		case len(rows) == 0:
+			fmt.Fprintf(b, "  %s", t.style("2", t.nothing()))
+		}
+		for _, r := range rows {
+			name := clean(r.name)
+			if r.hex != "" {
+				name = t.swatch(r.hex) + name
+			}
+			fmt.Fprintf(b, "  %s %s", name, t.style("2", strconv.FormatFloat(r.value, 'f', 3, 64)))
+		}
+		fmt.Fprintln(b)
+	}
+}
+
+var pow10 = [...]int64{1, 10, 100}
+
+// clock writes a time in a video, in minutes and seconds.
+func clock(ms int64, decimals int) string {
+	seconds := fmt.Sprintf("%06.3f", float64(ms%60_000)/1000)
+	return fmt.Sprintf("%d:%s", ms/60_000, strings.TrimSuffix(seconds[:3+decimals], "."))
 }
 
 // nothing says what an empty answer means.

@@ -22,15 +22,18 @@ const (
 	videoDownloadTime = 5 * time.Minute // of the download of a video
 )
 
-// decoderDir is the folder in the data folder that holds the compiled decoding module.
-const decoderDir = "decoder"
+// Names in the data folder.
+const (
+	decoderDir = "decoder"     // the compiled decoding module
+	decoderKey = "decoder.key" // the key that seals it
+)
 
 // newDecoder makes the decoder of a server. Where the compiled module cannot be kept, each video compiles it.
 func newDecoder(s *settings, log *slog.Logger) (*video.Decoder, error) {
 	o := video.Options{Module: s.videoModule, System: s.videoDecoder, Time: s.videoTime, Log: log}
 	dir, err := system.OpenFolder(s.data)
 	if err == nil {
-		o.Key, err = system.Key(dir, "decoder.key")
+		o.Key, err = system.Key(dir, decoderKey)
 		err = errors.Join(err, dir.Close())
 	}
 	if err == nil {

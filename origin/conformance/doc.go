@@ -3,6 +3,7 @@
 //
 //	js-specs.cjs       runs the specs of npm's clarifai against a server
 //	loopback.cjs       ends that run where it reaches for another host than loopback
+//	videos_test.go     the video calls of the clients for Python, Java, C# and PHP
 //	page.mjs           a page whose service worker answers, behind a port of loopback
 //	package.json       the client and the runner of its specs, pinned; package-lock.json has their hashes
 //	node_modules/      made by npm ci

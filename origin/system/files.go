@@ -21,6 +21,18 @@ func ReadFile(name string, limit int64) (data []byte, err error) {
 	return ReadAll(f, limit)
 }
 
+// Open opens a file that a person named, for reading, and reports whether it is a regular file.
+func Open(name string) (f *os.File, regular bool, err error) {
+	if f, err = os.Open(name); err != nil {
+		return nil, false, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, false, errors.Join(err, f.Close())
+	}
+	return f, info.Mode().IsRegular(), nil
+}
+
 // ReadAll reads r to its end, of at most limit bytes.
 func ReadAll(r io.Reader, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
@@ -127,6 +139,19 @@ func NewFolder(name string) error {
 		return fmt.Errorf("folder %s is not empty", name)
 	}
 	return err
+}
+
+// CacheFolder returns the program's folder in the user's cache folder, which this user alone can enter, and makes it.
+func CacheFolder() (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(dir, "sightline")
+	if err := MakeFolder(dir); err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, 0o700) // others may have been allowed
 }
 
 // syncPath makes a file's content, or a folder's entries, durable.

@@ -2,6 +2,7 @@ package video
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -79,7 +80,7 @@ func (s *session) startChild() (*child, error) {
 	o := setup{Module: s.d.o.Module, Key: s.d.o.Key, Memory: maxMemory}
 	clean := func() {}
 	if s.d.o.Cache != "" {
-		scratch, done, err := system.TempFolder(s.d.o.Cache)
+		scratch, done, err := system.TempFolder(cmp.Or(s.d.o.Scratch, s.d.o.Cache))
 		if err != nil {
 			s.d.o.Log.Warn("cannot cache the compiled decoding module", "error", err)
 		} else {

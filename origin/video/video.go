@@ -47,7 +47,8 @@ type Options struct {
 	Program string        // this program's file, which decodes as decode-video; empty: the file that runs
 	Module  string        // file of the decoding module; empty: ModuleFile next to Program
 	System  string        // file of a system's ffmpeg, with ffprobe next to it, instead of the module; empty: the module
-	Cache   string        // folder of this process for the compiled module; empty: each film compiles it
+	Cache   string        // folder for the compiled module; empty: each film compiles it
+	Scratch string        // folder for files while a module is compiled; empty: Cache, which no other process may use then
 	Key     [32]byte      // seals the files of Cache
 	Time    time.Duration // processor time of one film, and time by the clock that the host waits for it; 0: DefaultTime
 	AtOnce  int           // films decoded at once; 0: half of the cores, at least 1
@@ -81,7 +82,7 @@ func New(o Options) (*Decoder, error) {
 	if o.Spool == nil {
 		o.Spool = system.Spool
 	}
-	if o.Cache != "" {
+	if o.Cache != "" && o.Scratch == "" {
 		if err := tidy(o.Cache); err != nil {
 			return nil, fmt.Errorf("folder of the compiled decoding module: %w", err)
 		}

@@ -42,7 +42,8 @@ const (
 	Edge   = "github.com/sightline-dev/sightline/edge"
 )
 
-// Build returns the path of a program as make build makes it: a copy that lives as long as the test.
+// Build returns the path of a program as make build makes it: a copy that lives as long as the test, with the module that decodes
+// videos next to it.
 func Build(t testing.TB, program string) string {
 	t.Helper()
 	Make(t, "build")
@@ -51,8 +52,10 @@ func Build(t testing.TB, program string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const decoder = "ffmpreg.wasm.gz"
 	path := filepath.Join(t.TempDir(), "sightline")
-	if err := os.WriteFile(path, data, 0o700); err != nil {
+	err = os.WriteFile(path, data, 0o700)
+	if err = errors.Join(err, os.Symlink(filepath.Join(proof.Root(t), "bin", decoder), filepath.Join(filepath.Dir(path), decoder))); err != nil {
 		t.Fatal(err)
 	}
 	return path

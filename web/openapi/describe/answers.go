@@ -32,6 +32,8 @@ var pictures = []member{
 	{"Image", closed("A picture.",
 		maybe("url", address, "The URL from the request. A picture sent as base64 has a URL on this server that cannot be guessed."),
 		maybe("crop", crop, "The edges top, left, bottom, right, as fractions of the picture from its top left corner."))},
+	{"Video", closed("A video.",
+		maybe("url", text(eg("https://pictures.example/pond.mp4")), "The URL from the request. A video sent as base64 has a URL on this server that cannot be guessed."))},
 	{"GeoPoint", closed("A location in degrees (SRID 4326).",
 		always("longitude", degrees(180), ""), always("latitude", degrees(90), ""))},
 	{"Geo", closed("", always("geo_point", ref("GeoPoint"), ""))},
@@ -58,7 +60,7 @@ var pictures = []member{
 		always("status", ref("Status"), ""))},
 	{"PredictedInput", closed("The input that an output belongs to.",
 		always("id", id, "The ID from the request, or a generated one."),
-		always("data", closed("", always("image", ref("Image"), "")), ""))},
+		always("data", closed("Exactly one of image and video.", maybe("image", ref("Image"), ""), maybe("video", ref("Video"), "")), ""))},
 	{"Counts", closed("Number of inputs by processing status.",
 		always("processed", whole(), "Inputs with status 30000."), always("to_process", whole(), "Inputs with status 30001."), always("errors", whole(), "Inputs with any other status."))},
 	{"Source", closed("Data for exports that no other response contains.",
@@ -91,7 +93,7 @@ var models = []member{
 		maybe("language", language, ""),
 		maybe("hyper_parameters", text(), hyper),
 		maybe("select_concepts", list(closed("", maybe("id", text(), ""), maybe("name", text(), ""))), ""),
-		maybe("sample_ms", whole(), "Stored but not used."),
+		maybe("sample_ms", whole(), "Milliseconds from one frame of a video to the next."),
 		maybe("existing_model_id", text(), "Stored but not used."),
 		maybe("training_timeout", whole(), "Stored but not used."))},
 	{"OutputInfo", closed("",
@@ -112,11 +114,12 @@ var models = []member{
 		maybe("progress", share,
 			"Progress of the training. Present only while the answering server trains the version, and not in lists. "+
 				"An extension of Sightline."))...)},
-	{"OutputData", closed("The prediction. Empty for an input that failed.",
-		maybe("concepts", list(ref("ConceptValue")), "Highest value first."),
-		maybe("colors", list(ref("Color")), "Largest share of the picture first."),
-		maybe("embeddings", list(closed("", always("vector", list(number()), ""), always("num_dimensions", whole(), ""))),
-			"Vectors that are close together for pictures that look alike."))},
+	{"OutputData", closed("The prediction. Empty for an input that failed.", append(predicted[:len(predicted):len(predicted)],
+		maybe("frames", list(ref("Frame"), member{"minItems", 1}), "Only of a video, instead of the other fields: its frames in order."))...)},
+	{"Frame", closed("Prediction for a frame of a video.",
+		always("frame_info", closed("", always("index", whole(), "Number of the frame, from 0."),
+			always("time", whole(), "Milliseconds after the first frame of the video: index times sample_ms.")), ""),
+		always("data", closed("As for a picture: the frame on screen at this time.", predicted...), ""))},
 	{"Color", closed("",
 		always("raw_hex", hex, "The colour in the picture."),
 		always("w3c", closed("", always("hex", hex, ""), always("name", text(eg("WhiteSmoke")), "")), "The most similar named colour."),
@@ -128,6 +131,14 @@ var models = []member{
 		always("model", anyOf(ref("Model"), ref("ModelName")), ""),
 		always("input", ref("PredictedInput"), ""),
 		always("data", ref("OutputData"), ""))},
+}
+
+// predicted are the fields of a prediction for a picture, or for a frame of a video.
+var predicted = []field{
+	maybe("concepts", list(ref("ConceptValue")), "Highest value first."),
+	maybe("colors", list(ref("Color")), "Largest share of the picture first."),
+	maybe("embeddings", list(closed("", always("vector", list(number()), ""), always("num_dimensions", whole(), ""))),
+		"Vectors that are close together for pictures that look alike."),
 }
 
 var (

@@ -7,7 +7,7 @@ import (
 
 // introduction is the description of the document, in Markdown.
 func introduction() string {
-	return strings.NewReplacer("»", "`", "«", "`").Replace(fmt.Sprintf(`Recognise what is in pictures, train custom concepts, store pictures and search them by content, label,
+	return strings.NewReplacer("»", "`", "«", "`").Replace(fmt.Sprintf(`Recognise what is in pictures and videos, train custom concepts, store pictures and search them by content, label,
 metadata, location or similarity.
 
 ## Authentication

@@ -41,12 +41,16 @@ var operations = []operation{
 	{
 		method: "POST", path: "/models/{model_id}/outputs", id: "predict", tag: "Predict",
 		summary: "Predict",
-		note: "Runs pictures through a model: a public one, or the latest trained version of a custom one. " +
-			"If a picture cannot be downloaded, only that item fails.",
+		note: "Runs pictures and videos through a model: a public one, or the latest trained version of a custom one. " +
+			"If a picture cannot be downloaded, only that item fails. For a video, the output has a frame for each `sample_ms` of its time.",
 		request: "PredictRequest", answer: "OutputsAnswer", items: "OutputsAnswer", writes: true,
 		examples: []example{
 			{"a picture by URL", `{"inputs":[{"data":{"image":{"url":"https://pictures.example/dragonfly.jpg"}}}]}`},
 			{"a picture in base64", `{"inputs":[{"id":"red","data":{"image":{"base64":"` + redPNG + `"}}}]}`},
+			{
+				"a GIF as a video, with a frame every two seconds",
+				`{"inputs":[{"data":{"video":{"base64":"` + pixelGIF + `"}}}],"model":{"output_info":{"output_config":{"sample_ms":2000,"max_concepts":3}}}}`,
+			},
 			{
 				"German names, at most five, half of the picture",
 				`{"inputs":[{"data":{"image":{"base64":"` + redPNG + `","crop":[0,0,0.5,1]}}}],"model":{"output_info":{"output_config":{"language":"de","max_concepts":5,"min_value":0.5}}}}`,
@@ -76,7 +80,8 @@ var operations = []operation{
 		method: "POST", path: "/inputs", id: "addInputs", tag: "Inputs",
 		summary: "Add inputs",
 		note: "Stores pictures in the application. For a picture with a URL, the call returns 30001 at once and the server downloads and " +
-			"analyses it in the background. A picture in base64 is analysed during the call. An item with regions is refused.",
+			"analyses it in the background. A picture in base64 is analysed during the call. An item with regions is refused. Videos cannot be " +
+			"stored: they fail with 31101.",
 		request: "AddInputs", answer: "InputItemsAnswer", items: "InputItemsAnswer", writes: true,
 		examples: []example{
 			{"by URL, with labels, metadata and a location", `{"inputs":[{"id":"dragonfly","data":{"image":{"url":"https://pictures.example/dragonfly.jpg"},"concepts":[{"id":"insect","value":true},{"id":"bird","value":false}],"metadata":{"album":"pond","year":2016},"geo":{"geo_point":{"longitude":13.4,"latitude":52.5}}}}]}`},
@@ -409,7 +414,7 @@ var operations = []operation{
 	},
 	{
 		method: "POST", path: "/workflows/{workflow_id}/results", id: "runWorkflow", tag: "Workflows",
-		summary: "Predict with a workflow", note: "Each picture is analysed once for all models of the workflow.",
+		summary: "Predict with a workflow", note: "Each picture, and each frame of a video, is analysed once for all models of the workflow.",
 		request: "RunWorkflow", answer: "ResultsAnswer", items: "ResultsAnswer", writes: true,
 		examples: []example{{"a picture in base64", `{"inputs":[{"data":{"image":{"base64":"` + redPNG + `"}}}],"output_config":{"max_concepts":3}}`}},
 	},
@@ -493,3 +498,6 @@ const (
 	redPNG  = "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEUlEQVR42mP4z8CAFTEMLQkAKP8/wc53yE8AAAAASUVORK5CYII="
 	bluePNG = "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAEElEQVR42mNgYPiPAw0pCQCpcD/B/MtF/AAAAABJRU5ErkJggg=="
 )
+
+// pixelGIF is one pixel, red for 4 s and then blue.
+const pixelGIF = "R0lGODlhAQABAIAAAP8AAAAA/yH5BACQAQAALAAAAAABAAEAAAICRAEAIfkEAJABAAAsAAAAAAEAAQAAAgJMAQA7"

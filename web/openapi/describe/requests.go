@@ -1,6 +1,10 @@
 package describe
 
-import "github.com/sightline-dev/sightline/core/search"
+import (
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/search"
+)
 
 // action is the member that says what a PATCH does.
 func action(note string, values ...string) field {
@@ -20,6 +24,8 @@ func items(name string, least, most int, note string) object {
 
 var pagination = maybe("pagination", ref("Pagination"), "Takes precedence over `page` and `per_page` in the query.")
 
+var atMostVideos = fmt.Sprintf("At most %d of them videos, which have at most %d frames in equal parts.", limits["maxVideos"], limits["maxFrames"])
+
 var requests = []member{
 	{"Pagination", record("",
 		maybe("page", whole(), "Page number, starting at 1. Omitted or 0: the first page."),
@@ -38,9 +44,15 @@ var requests = []member{
 		maybe("crop", cropAsked,
 			"The edges top, left, bottom, right, as fractions of the picture from its top left corner. Only the part inside is used. "+
 				"Empty: the whole picture."))},
+	{"VideoSource", record("Exactly one of url and base64. Videos have no crop.",
+		maybe("url", text(member{"maxLength", limits["maxURLBytes"]}, eg("https://pictures.example/pond.mp4")),
+			"A public http or https URL. It must respond in time with a video of at most 80 MB, unless the operator changed that."),
+		maybe("base64", text(), fmt.Sprintf(
+			"The bytes of a video of at most %d MB: MP4, MOV, 3GP, WebM, MKV, AVI, WMV, GIF or WebP. A still picture is a video of one frame.",
+			limits["maxVideoBytes"]/1_000_000)))},
 	{"PredictInput", record("",
 		maybe("id", id, "Returned with the output."),
-		always("data", record("", always("image", ref("PictureSource"), "")), ""))},
+		always("data", record("Exactly one of image and video.", maybe("image", ref("PictureSource"), ""), maybe("video", ref("VideoSource"), "")), ""))},
 	{"OutputConfigAsked", record("Settings for the outputs. For omitted fields, the settings of a custom model apply.",
 		maybe("language", language,
 			"Language of the names. Default: the application's. Only the general model supports languages other than English."),
@@ -48,9 +60,12 @@ var requests = []member{
 			"Maximum number of concepts. Omitted or 0: 20, or all of select_concepts."),
 		maybe("min_value", share, "Concepts with a lower value are omitted."),
 		maybe("select_concepts", list(ref("ConceptRef"), member{"maxItems", limits["maxSelected"]}),
-			"Return only these concepts. Low values are included unless min_value is set."))},
+			"Return only these concepts. Low values are included unless min_value is set."),
+		maybe("sample_ms", object{{"type", "integer"}}, fmt.Sprintf(
+			"Only for videos: milliseconds from one frame to the next, %d to %d. Default: %d. max_concepts, min_value and select_concepts "+
+				"apply to each frame.", limits["minSampleMS"], limits["maxSampleMS"], limits["defaultSampleMS"])))},
 	{"PredictRequest", record("",
-		always("inputs", items("PredictInput", 1, limits["maxInputs"], ""), ""),
+		always("inputs", items("PredictInput", 1, limits["maxInputs"], atMostVideos), ""),
 		maybe("model", record("", maybe("output_info", record("", maybe("output_config", ref("OutputConfigAsked"), "")), "")), ""))},
 
 	{"GeoAsked", record("A location in degrees (SRID 4326), in `geo_point` or directly in `longitude` and `latitude`.",
@@ -95,7 +110,7 @@ var requests = []member{
 		maybe("language", text(oneOf(append([]string{""}, languages...)...)), "Stored but not used; each call sets its language."),
 		maybe("select_concepts", list(ref("ConceptRef"), member{"maxItems", limits["maxSelected"]}), ""),
 		maybe("hyper_parameters", text(), hyper),
-		maybe("sample_ms", whole(), "Stored but not used."),
+		maybe("sample_ms", whole(), "Milliseconds from one frame of a video to the next."),
 		maybe("existing_model_id", text(), "Stored but not used."),
 		maybe("training_timeout", whole(), "Stored but not used."))},
 	{"OutputInfoAsked", record("",
@@ -165,7 +180,7 @@ var requests = []member{
 				"Omitted: each call uses the latest trained version.")), "")),
 			size(1, limits["maxWorkflowModels"])...), "")), size(1, limits["maxInputs"])...), ""))},
 	{"RunWorkflow", record("",
-		always("inputs", items("PredictInput", 1, limits["maxWorkflowInputs"], ""), ""),
+		always("inputs", items("PredictInput", 1, limits["maxWorkflowInputs"], atMostVideos), ""),
 		maybe("output_config", ref("OutputConfigAsked"), "Applies to every model."))},
 
 	{"Login", record("", always("email", text(), ""), always("password", text(), ""))},

@@ -61,6 +61,12 @@ var codes = []Code{
 	{30106, "Input image URL invalid", 400, ""},
 	{30200, "Input image modification success", 0, ""},
 	{30300, "Input image decoding failed", 400, ""},
+	{31002, "Download failed; check URL", 400, "The video could not be downloaded."},
+	{31101, "Input video format unsupported", 400, "Supported formats: MP4, MOV, 3GP, WebM, MKV, AVI, WMV, GIF and WebP. POST /inputs stores no videos."},
+	{31104, "Input invalid argument", 400, "Of a video."},
+	{31105, "Input video too large", 400, "Too many bytes, frames, pixels or minutes, or it takes too long to decode; details shows the limit."},
+	{31106, "Input video URL invalid", 400, ""},
+	{31300, "Input video decoding failed", 400, "The video is damaged; details shows how much of it is sound."},
 
 	{39998, "Writes disabled", 507, "The disk is full."},
 	{39999, "Invalid input request", 400, ""},
