@@ -230,11 +230,6 @@ var mutants = []mutant{
 		to:   "	if !$ {\n\t\town = m.p.replica.ours(own)\n\t}",
 	},
 	{
-		name: "tokens stay at the old site", file: "core/partition/lives.go",
-		from: "			value, err := p.tx.Get(key(p.o.App, e.Op.Dot))\n",
-		to:   "			value, err := p.tx.Get(key(p.o.App, e.Op.Dot))\n			if $ {\n				break\n			}\n",
-	},
-	{
 		name: "pulled entries are not kept", file: "core/partition/kept.go",
 		from: "		p.tx.Put(keptKey(p.o.App, KeptAt{m.note.kept.run, x.Seq}), value)",
 		to:   "		if !$ {\n			p.tx.Put(keptKey(p.o.App, KeptAt{m.note.kept.run, x.Seq}), value)\n		}",
@@ -273,11 +268,6 @@ var mutants = []mutant{
 		name: "a restored origin is given nothing", file: "sync/replica/back.go",
 		from: "	if !g.Restored ||",
 		to:   "	if $ || !g.Restored ||",
-	},
-	{
-		name: "own operations are not given back", file: "sync/replica/back.go",
-		from: "		b.sites, err = m.p.ConfirmedSites()",
-		to:   "		if b.sites, err = m.p.ConfirmedSites(); $ {\n			b.sites = nil\n		}",
 	},
 	{
 		name: "a site that a restored origin never leased is kept", file: "sync/replica/renew.go",
