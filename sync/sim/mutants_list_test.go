@@ -269,9 +269,4 @@ var mutants = []mutant{
 		from: "	if !g.Restored ||",
 		to:   "	if $ || !g.Restored ||",
 	},
-	{
-		name: "a site that a restored origin never leased is kept", file: "sync/replica/renew.go",
-		from: "	m.leave(renewal{epoch: r.Epoch})",
-		to:   "	if $ {\n\t\treturn false\n\t}\n	m.leave(renewal{epoch: r.Epoch})",
-	},
 }
