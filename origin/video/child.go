@@ -16,6 +16,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/film"
 	"github.com/sightline-dev/sightline/origin/system"
 	"github.com/sightline-dev/sightline/wasm/host"
 )
@@ -77,7 +78,7 @@ type child struct {
 
 // startChild starts the program as the child.
 func (s *session) startChild() (*child, error) {
-	o := setup{Module: s.d.o.Module, Key: s.d.o.Key, Memory: maxMemory}
+	o := setup{Module: s.d.o.Module, Key: s.d.o.Key, Memory: film.MaxMemory}
 	clean := func() {}
 	if s.d.o.Cache != "" {
 		scratch, done, err := system.TempFolder(cmp.Or(s.d.o.Scratch, s.d.o.Cache))
@@ -117,7 +118,7 @@ func (c *child) run(args []string, use func(io.Reader) error) error {
 		return c.end(err)
 	case o.result.Module != "":
 		c.s.d.o.Log.Warn("videos cannot be decoded", "error", o.result.Module)
-		return unsupported("%s", o.result.Module)
+		return film.Unsupported("%s", o.result.Module)
 	case o.result.Code != 0 || o.result.Memory:
 		return &exitError{o.result.Memory, fmt.Sprintf("exit code %d: %s", o.result.Code, o.result.Text)}
 	}
@@ -193,7 +194,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	return serve(ctx, in, out, oneFile{os.NewFile(3, moduleInput)}, func() { os.Exit(0) })
 }
 
-func serve(ctx context.Context, in io.Reader, out io.Writer, film oneFile, exit func()) error {
+func serve(ctx context.Context, in io.Reader, out io.Writer, files oneFile, exit func()) error {
 	d := json.NewDecoder(in)
 	var o setup
 	if err := d.Decode(&o); err != nil {
@@ -221,7 +222,7 @@ func serve(ctx context.Context, in io.Reader, out io.Writer, film oneFile, exit 
 			ended.Module = err.Error()
 		} else {
 			log := &tail{}
-			code, err := command.Run(ctx, r.Args, film, messages{out}, log)
+			code, err := command.Run(ctx, r.Args, files, messages{out}, log)
 			ended = result{Code: code, Memory: errors.Is(err, host.ErrMemory), Text: log.String()}
 			if err != nil {
 				ended.Code, ended.Text = max(ended.Code, 1), ended.Text+"\n"+err.Error()

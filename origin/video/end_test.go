@@ -17,6 +17,8 @@ import (
 
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/proof"
+
+	"github.com/sightline-dev/sightline/core/film"
 )
 
 // patience bounds how long a test waits for a condition.
@@ -387,7 +389,7 @@ func TestParentDies(t *testing.T) {
 // TestServe is the child in this process: it answers each request, also where there is no module, and ends with its input.
 func TestServe(t *testing.T) {
 	o := decoder(t, Options{}).o
-	film := oneFile{writeFilm(t, newFilm(t, 2))}
+	one := oneFile{writeFilm(t, newFilm(t, 2))}
 	for _, tt := range []struct{ module, input, text string }{
 		{o.Module, "/in", ""},
 		{o.Module, "/none", "No such file or directory"},
@@ -397,20 +399,21 @@ func TestServe(t *testing.T) {
 	} {
 		var in, out bytes.Buffer
 		requests := json.NewEncoder(&in)
-		err := errors.Join(requests.Encode(setup{Module: tt.module, Cache: o.Cache, Scratch: t.TempDir(), Key: o.Key, Memory: maxMemory}),
-			requests.Encode(request{append([]string{"ffprobe"}, probeArgs(tt.input)...)}))
+		err := errors.Join(requests.Encode(setup{Module: tt.module, Cache: o.Cache, Scratch: t.TempDir(), Key: o.Key, Memory: film.MaxMemory}),
+			requests.Encode(request{append([]string{"ffprobe"}, film.ProbeArgs(tt.input)...)}))
 		ended := false
-		if err = errors.Join(err, serve(t.Context(), &in, &out, film, func() { ended = true })); err != nil || !ended {
+		if err = errors.Join(err, serve(t.Context(), &in, &out, one, func() { ended = true })); err != nil || !ended {
 			t.Fatalf("%s, %s: %v", tt.module, tt.input, err)
 		}
 		output := &output{from: &out}
-		s, all, err := readProbe(output)
-		if r := output.result; tt.text == "" && (err != nil || s.Codec != "mjpeg" || all.packets != 2 || r != result{}) ||
+		probe, err := film.ReadProbe(output)
+		f, broken := probe.Check(every(1))
+		if r := output.result; tt.text == "" && (err != nil || broken != nil || f.Width != filmWidth || r != result{}) ||
 			tt.text != "" && (!strings.Contains(r.Text+r.Module, tt.text) || r.Code == 0 && r.Module == "") {
-			t.Errorf("%s, %s: %+v, %+v, %v", tt.module, tt.input, s, r, err)
+			t.Errorf("%s, %s: %+v, %+v, %v", tt.module, tt.input, f, r, err)
 		}
 	}
-	if err := serve(t.Context(), strings.NewReader("rubbish"), io.Discard, film, func() {}); err == nil {
+	if err := serve(t.Context(), strings.NewReader("rubbish"), io.Discard, one, func() {}); err == nil {
 		t.Error("rubbish is a setup")
 	}
 }

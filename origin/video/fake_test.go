@@ -18,6 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sightline-dev/sightline/core/api"
+
+	"github.com/sightline-dev/sightline/core/film"
 )
 
 // magic begins a film that fake takes for orders.
@@ -177,7 +179,7 @@ func TestBadDecoders(t *testing.T) {
 		"probe: empty object":     {orders: sound().with("ffprobe", order{Out: "{}"}), status: "31300", text: "video without pictures"},
 		"probe: failure":          {orders: sound().with("ffprobe", order{Out: probe4x2(3), Code: 1}), status: "31300", text: unread},
 		"probe: too much":         {orders: sound().with("ffprobe", order{Out: probe4x2(3) + strings.Repeat(" ", 1<<20), Times: 1 << 40}), status: "31105", text: "video with a description of more than 8 MB"},
-		"probe: too many packets": {orders: sound().with("ffprobe", order{Out: probe4x2(maxPackets + 1)}), status: "31105", text: "video of more than 100000 packets"},
+		"probe: too many packets": {orders: sound().with("ffprobe", order{Out: probe4x2(film.MaxPackets + 1)}), status: "31105", text: "video of more than 100000 packets"},
 		"too many frames":         {orders: sound(), want: api.Video{SampleMS: 100, MaxFrames: 20}, status: "31105", text: "21 frames: at most 20, take a larger sample_ms"},
 	}
 	d := decoder(t, fakeSystem(t))

@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sightline-dev/sightline/core/film"
 	"github.com/sightline-dev/sightline/origin/system"
 )
 
@@ -60,7 +61,7 @@ func (s *session) run(program string, args []string, use func(out io.Reader) err
 	if program == "ffmpeg" {
 		cmd.Path = s.d.o.System
 	}
-	p, err := s.launch(cmd, maxMemory)
+	p, err := s.launch(cmd, film.MaxMemory)
 	if err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func (s *session) launch(cmd *exec.Cmd, memory uint64) (*process, error) {
 		p.stop = context.AfterFunc(s.ctx, func() { p.kill(s.ctx.Err()) })
 		return p, nil
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, exec.ErrNotFound):
-		err = unsupported("the decoder %s is missing", cmd.Path)
+		err = film.Unsupported("the decoder %s is missing", cmd.Path)
 	default:
 		err = fmt.Errorf("%w: %w", errStart, err)
 	}
@@ -164,7 +165,7 @@ func (p *process) end(used error) error {
 	p.s.spent += spent
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var known *fault
+	var known *film.Fault
 	switch {
 	case p.cause != nil:
 		return p.cause

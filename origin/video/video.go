@@ -28,16 +28,14 @@ import (
 	"time"
 
 	"github.com/sightline-dev/sightline/core/api"
+	"github.com/sightline-dev/sightline/core/film"
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/origin/shares"
 	"github.com/sightline-dev/sightline/origin/system"
 )
 
 // DefaultTime bounds the decoding of a film; see Options.Time.
-const DefaultTime = 900 * time.Second
-
-// maxMemory is the limit on the memory of the module, or of a system's FFmpeg, in bytes.
-const maxMemory = 512 << 20
+const DefaultTime = film.DefaultTime
 
 // waiting is the number of films that may wait for a decoder. One caller has half of the free places at most.
 const waiting = 8
@@ -149,11 +147,11 @@ func (d *Decoder) frames(ctx context.Context, file *os.File, w api.Video, yield 
 		return err
 	}
 	defer s.close()
-	film, err := s.probe(w)
+	found, err := s.probe(w)
 	if err != nil {
 		return err
 	}
-	return s.decode(film, w, yield)
+	return s.decode(found, w, yield)
 }
 
 // Enter waits for a decoder, which callers share, until leave. The caller of Frames has one. The error is ErrBusy, or that of ctx.
@@ -182,36 +180,29 @@ func recognise(file *os.File) error {
 }
 
 // probe finds out what a film is, and holds it to the limits.
-func (s *session) probe(w api.Video) (film, error) {
-	var first *stream
-	var all span
-	err := s.run("ffprobe", probeArgs(s.input), func(out io.Reader) (err error) {
-		first, all, err = readProbe(out)
+func (s *session) probe(w api.Video) (film.Film, error) {
+	var p film.Probe
+	err := s.run("ffprobe", film.ProbeArgs(s.input), func(out io.Reader) (err error) {
+		p, err = film.ReadProbe(out)
 		return err
 	})
 	if err != nil {
-		return film{}, s.explain(err, "video damaged: its index is missing or cannot be read", "nothing")
+		return film.Film{}, s.explain(err, film.Unprobed(), 0, w)
 	}
-	return check(first, all, w)
+	return p.Check(w)
 }
 
 // decode yields the frames of a film.
-func (s *session) decode(f film, w api.Video, yield func(Frame) bool) error {
-	args := []string{
-		"-hide_banner", "-loglevel", "error", "-noautorotate", "-reinit_filter", "0", "-xerror", "-err_detect", "explode", "-threads", "1",
-		"-protocol_whitelist", "file,pipe", "-format_whitelist", demuxers, "-i", s.input, "-map", "0:v:0", "-fps_mode", "passthrough",
-		"-vf", fmt.Sprintf("setpts=PTS-STARTPTS,fps=1000/%d:round=up,scale=%d:%d:flags=bicubic+accurate_rnd+bitexact", w.SampleMS, f.Width, f.Height),
-		"-f", "rawvideo", "pipe:1",
-	}
-	frame := Frame{Of: f.frames, Planes: f.Planes}
+func (s *session) decode(f film.Film, w api.Video, yield func(Frame) bool) error {
+	frame := Frame{Of: f.Frames, Planes: f.Planes}
 	size, err := f.Size()
 	if err != nil {
 		return err
 	}
 	frame.Planes.Pix = make([]byte, size)
 	read := 0
-	err = s.run("ffmpeg", args, func(out io.Reader) error {
-		for ; read < f.frames; read++ {
+	err = s.run("ffmpeg", f.DecodeArgs(s.input, w), func(out io.Reader) error {
+		for ; read < f.Frames; read++ {
 			if err := s.ctx.Err(); err != nil {
 				return err
 			}
@@ -234,20 +225,16 @@ func (s *session) decode(f film, w api.Video, yield func(Frame) bool) error {
 			return err
 		}
 	})
-	switch {
-	case err == nil, errors.Is(err, errEnough):
+	if err == nil || errors.Is(err, errEnough) {
 		return nil
-	case read == 0:
-		return s.explain(err, "video damaged from its beginning", "nothing")
 	}
-	far := fmt.Sprintf("%g s", float64(int64(read-1)*int64(w.SampleMS))/1000)
-	return s.explain(err, "video damaged after "+far, far)
+	return s.explain(err, film.Undecoded(read, w), read, w)
 }
 
-// explain turns the error of a run into one for the caller. damage is the text for a film that FFmpeg failed at, and far is
-// how much of it was decoded.
-func (s *session) explain(err error, damage, far string) error {
-	var known *fault
+// explain turns the error of a run into one for the caller. damage is the error of a film that FFmpeg failed at, and so many
+// frames of it were decoded.
+func (s *session) explain(err, damage error, frames int, w api.Video) error {
+	var known *film.Fault
 	var failed *exitError
 	switch {
 	case s.ctx.Err() != nil:
@@ -255,10 +242,10 @@ func (s *session) explain(err error, damage, far string) error {
 	case errors.As(err, &known), errors.Is(err, errStart):
 		return err
 	case errors.Is(err, errTime):
-		return tooLarge("video takes more than %v to decode: %s of it was decoded", s.d.o.Time, far)
+		return film.TooLong(s.d.o.Time, frames, w)
 	case errors.As(err, &failed) && failed.memory:
-		return tooLarge("video takes more than %d MB of memory to decode", maxMemory>>20)
+		return film.TooMuchMemory()
 	}
 	s.d.o.Log.Debug("a video cannot be decoded", "error", err)
-	return damaged("%s", damage)
+	return damage
 }

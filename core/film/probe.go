@@ -1,4 +1,4 @@
-package video
+package film
 
 import (
 	"encoding/json"
@@ -16,13 +16,13 @@ import (
 // Limits of a video. A film declares these numbers, or FFmpeg counts them.
 const (
 	maxLength  = 10 * time.Minute // from the first packet's time to the last one's
-	maxPackets = 100_000
+	MaxPackets = 100_000
 	maxPixels  = 4096 * 2176 // of a frame
 	maxSide    = 8192        // pixels of a frame's width, or height
 )
 
-// maxProbe bounds ffprobe's answer: packets take 64 bytes each, and everything else is far below a megabyte.
-const maxProbe = 8 << 20
+// MaxProbe bounds ffprobe's answer, in bytes: packets take 64 bytes each, and everything else is far below a megabyte.
+const MaxProbe = 8 << 20
 
 // codecs are those that are read, by FFmpeg's names.
 var codecs = []string{"h264", "hevc", "vp8", "vp9", "av1", "mpeg4", "h263", "mjpeg", "wmv1", "wmv2", "wmv3", "vc1"}
@@ -31,10 +31,16 @@ var codecs = []string{"h264", "hevc", "vp8", "vp9", "av1", "mpeg4", "h263", "mjp
 // and WMV. None of them opens other files.
 const demuxers = "mov,matroska,avi,asf"
 
-// film has the properties of a video that ffprobe reports.
-type film struct {
+// Film is what is to be decoded.
+type Film struct {
 	raster.Planes     // of its frames, without Pix
-	frames        int // wanted: one for each multiple of the sample time from the first frame's time to the last one's
+	Frames        int // wanted: one for each multiple of the sample time from the first frame's time to the last one's
+}
+
+// Probe is what ffprobe says of a film.
+type Probe struct {
+	first *stream // nil: no video stream
+	all   span
 }
 
 // stream is a video stream in ffprobe's answer.
@@ -68,8 +74,8 @@ type span struct {
 	first, last int64 // the least and the greatest time
 }
 
-// probeArgs are the arguments with which ffprobe writes what readProbe reads.
-func probeArgs(input string) []string {
+// ProbeArgs are the arguments with which ffprobe writes what ReadProbe reads.
+func ProbeArgs(input string) []string {
 	return []string{
 		"-hide_banner", "-loglevel", "error", "-protocol_whitelist", "file,pipe", "-format_whitelist", demuxers,
 		"-select_streams", "v:0", "-show_entries", "packet=pts,dts,flags:stream=codec_name,width,height,pix_fmt,color_space,color_range,time_base:" +
@@ -77,39 +83,39 @@ func probeArgs(input string) []string {
 	}
 }
 
-// readProbe reads ffprobe's answer, of which it holds the first video stream only.
-func readProbe(r io.Reader) (s *stream, all span, err error) {
-	bounded := &io.LimitedReader{R: r, N: maxProbe}
+// ReadProbe reads ffprobe's answer, of which it holds the first video stream only.
+func ReadProbe(r io.Reader) (p Probe, err error) {
+	bounded := &io.LimitedReader{R: r, N: MaxProbe}
 	d := json.NewDecoder(bounded)
 	defer func() {
 		if bounded.N <= 0 {
-			err = tooLarge("video with a description of more than %d MB", maxProbe>>20)
+			err = TooLarge("video with a description of more than %d MB", MaxProbe>>20)
 		}
 	}()
 	if err := open(d, '{'); err != nil {
-		return nil, all, err
+		return p, err
 	}
 	for d.More() {
 		name, err := d.Token()
 		if err != nil {
-			return nil, all, err
+			return p, err
 		}
 		switch name {
 		case "packets":
-			err = each(d, all.add)
+			err = each(d, p.all.add)
 		case "streams":
-			err = each(d, func(v stream) error { s = &v; return nil })
+			err = each(d, func(v stream) error { p.first = &v; return nil })
 		default:
 			err = d.Decode(&json.RawMessage{})
 		}
 		if err != nil {
-			return nil, all, err
+			return p, err
 		}
 	}
 	if _, err = d.Token(); err == nil {
 		_, err = io.Copy(io.Discard, bounded)
 	}
-	return s, all, err
+	return p, err
 }
 
 // open reads the beginning of an object or an array.
@@ -141,8 +147,8 @@ func each[T any](d *json.Decoder, use func(T) error) error {
 
 // add adds a packet.
 func (s *span) add(p packet) error {
-	if s.packets++; s.packets > maxPackets {
-		return tooLarge("video of more than %d packets", maxPackets)
+	if s.packets++; s.packets > MaxPackets {
+		return TooLarge("video of more than %d packets", MaxPackets)
 	}
 	at := p.PTS
 	if at == nil {
@@ -158,21 +164,22 @@ func (s *span) add(p packet) error {
 	return nil
 }
 
-// check holds a video to the limits.
-func check(s *stream, all span, w api.Video) (f film, err error) {
+// Check holds a film to the limits.
+func (p Probe) Check(w api.Video) (f Film, err error) {
+	s, all := p.first, p.all
 	switch {
 	case s == nil || s.Disposition.AttachedPicture != 0 || !all.shown:
-		return f, damaged("video without pictures")
+		return f, Damaged("video without pictures")
 	case !slices.Contains(codecs, s.Codec):
-		return f, unsupported("video coded as %.40q: send H.264, HEVC, VP8, VP9, AV1, MPEG-4, H.263, MJPEG or WMV", s.Codec)
+		return f, Unsupported("video coded as %.40q: send H.264, HEVC, VP8, VP9, AV1, MPEG-4, H.263, MJPEG or WMV", s.Codec)
 	case s.Width < 1 || s.Height < 1:
-		return f, damaged("video with pictures of %d × %d", s.Width, s.Height)
+		return f, Damaged("video with pictures of %d × %d", s.Width, s.Height)
 	case s.Width > maxSide || s.Height > maxSide || s.Width*s.Height > maxPixels:
-		return f, tooLarge("video of %d × %d: at most %.1f megapixels, and %d pixels a side", s.Width, s.Height, maxPixels/1e6, maxSide)
+		return f, TooLarge("video of %d × %d: at most %.1f megapixels, and %d pixels a side", s.Width, s.Height, maxPixels/1e6, maxSide)
 	}
 	f.Planes = raster.Planes{Width: s.Width, Height: s.Height, Matrix: matrices[s.Space], Rotation: orientation(s)}
 	if !samples(&f.Planes, s.Format) {
-		return f, unsupported("video with samples of %.40q: send YCbCr with 8, 10 or 12 bits", s.Format)
+		return f, Unsupported("video with samples of %.40q: send YCbCr with 8, 10 or 12 bits", s.Format)
 	}
 	f.Full = f.Full || s.Range == "pc"
 	if s.Codec == "vp8" {
@@ -180,14 +187,25 @@ func check(s *stream, all span, w api.Video) (f film, err error) {
 	}
 	var unit, units int64
 	if n, err := fmt.Sscanf(s.TimeBase, "%d/%d", &unit, &units); n != 2 || err != nil || min(unit, units) < 1 || max(unit, units) > math.MaxInt32 {
-		return f, damaged("video with times in units of %.40q s", s.TimeBase)
+		return f, Damaged("video with times in units of %.40q s", s.TimeBase)
 	}
 	seconds := (float64(all.last) - float64(all.first)) * float64(unit) / float64(units)
 	if seconds > maxLength.Seconds() {
-		return f, tooLarge("video of %.0f s: at most %.0f s", seconds, maxLength.Seconds())
+		return f, TooLarge("video of %.0f s: at most %.0f s", seconds, maxLength.Seconds())
 	}
-	f.frames = 1 + int((all.last-all.first)*unit*1000/(units*int64(w.SampleMS)))
-	return f, w.Check(f.frames)
+	f.Frames = 1 + int((all.last-all.first)*unit*1000/(units*int64(w.SampleMS)))
+	return f, w.Check(f.Frames)
+}
+
+// DecodeArgs are the arguments with which ffmpeg writes the planes of f's frames, one frame behind the other, and perhaps
+// some more: it shows the last frame for as long as it lasts, which may be beyond the next sample.
+func (f *Film) DecodeArgs(input string, w api.Video) []string {
+	return []string{
+		"-hide_banner", "-loglevel", "error", "-noautorotate", "-reinit_filter", "0", "-xerror", "-err_detect", "explode", "-threads", "1",
+		"-protocol_whitelist", "file,pipe", "-format_whitelist", demuxers, "-i", input, "-map", "0:v:0", "-fps_mode", "passthrough",
+		"-vf", fmt.Sprintf("setpts=PTS-STARTPTS,fps=1000/%d:round=up,scale=%d:%d:flags=bicubic+accurate_rnd+bitexact", w.SampleMS, f.Width, f.Height),
+		"-f", "rawvideo", "pipe:1",
+	}
 }
 
 // orientation is EXIF's number of a stream's rotation, to the next right angle.
