@@ -19,6 +19,9 @@ const (
 	AskClose      = "close"       // nothing may be called afterwards
 	AskMemory     = "memory"      // a MemoryReply
 	AskDigest     = "digest"      // of a copy's confirmed state; a DigestReply
+	AskFilm       = "film"        // Film.Output: the first 4,096 bytes of a video; a FilmReply: run ffprobe. No args: analyse takes it
+	AskFilmProbed = "film.probed" // Film.Output: ffprobe's; Film.Video; a FilmReply: run ffmpeg
+	AskFilmFailed = "film.failed" // Film without Output; the error of its job
 )
 
 // Question is anything that is no request.
@@ -26,6 +29,7 @@ type Question struct {
 	What     string
 	Name     string
 	Language string
+	Film     Film
 }
 
 // Marshal returns the envelope.
@@ -34,6 +38,7 @@ func (q *Question) Marshal() []byte {
 	e.Text(1, q.What)
 	e.Text(2, q.Name)
 	e.Text(3, q.Language)
+	q.Film.put(e, 4)
 	return e.Bytes(nil)
 }
 
@@ -49,6 +54,8 @@ func ParseQuestion(data []byte) (Question, error) {
 			q.Name = d.Text()
 		case 3:
 			q.Language = d.Text()
+		case 4:
+			q.Film = getFilm(d.Message())
 		}
 	}
 	return q, envelope("question", d)

@@ -20,7 +20,14 @@ const (
 	jobBase
 	jobKeep
 	jobVideo
+	jobPlanes
 )
+
+// Job is a job for analyse. With Planes its data is the samples of a frame of a video, which Planes describes.
+type Job struct {
+	api.Job
+	Planes *raster.Planes // without Pix
+}
 
 func putJob(e *field.Encoder, j *api.Job) {
 	e.Text(jobURL, j.URL)
@@ -37,12 +44,29 @@ func putJobRest(e *field.Encoder, j *api.Job) {
 	e.Uint(jobWant, uint64(j.Want))
 	e.Hash(jobBase, j.Base[:])
 	e.Bool(jobKeep, j.Keep)
-	if j.Video != (api.Video{}) {
-		at := e.Open(jobVideo)
-		e.Uint(1, uint64(j.Video.SampleMS))
-		e.Uint(2, uint64(j.Video.MaxFrames))
+	putVideo(e, jobVideo, j.Video)
+}
+
+func putVideo(e *field.Encoder, number int, v api.Video) {
+	if v != (api.Video{}) {
+		at := e.Open(number)
+		e.Uint(1, uint64(v.SampleMS))
+		e.Uint(2, uint64(v.MaxFrames))
 		e.Close(at)
 	}
+}
+
+func putPlanes(e *field.Encoder, number int, p *raster.Planes) {
+	if p == nil {
+		return
+	}
+	at := e.Open(number)
+	for i, v := range [...]int{p.Width, p.Height, p.SubX, p.SubY, p.Depth, int(p.Matrix)} {
+		e.Uint(1+i, uint64(v))
+	}
+	e.Bool(7, p.Full)
+	e.Uint(8, uint64(p.Rotation))
+	e.Close(at)
 }
 
 func appendCrop(b []byte, c raster.Crop) []byte {
@@ -64,7 +88,7 @@ func getCrop(d *field.Decoder) (c raster.Crop) {
 	return c
 }
 
-func getJob(d *field.Decoder) (j api.Job) {
+func getJob(d *field.Decoder) (j Job) {
 	for d.Next() {
 		switch d.Number {
 		case jobURL:
@@ -83,9 +107,31 @@ func getJob(d *field.Decoder) (j api.Job) {
 			j.Keep = d.Bool()
 		case jobVideo:
 			j.Video = getVideo(d.Message())
+		case jobPlanes:
+			j.Planes = getPlanes(d.Message())
 		}
 	}
 	return j
+}
+
+func getPlanes(d *field.Decoder) *raster.Planes {
+	var p raster.Planes
+	numbers := [...]*int{1: &p.Width, 2: &p.Height, 3: &p.SubX, 4: &p.SubY, 5: &p.Depth, 8: &p.Rotation}
+	for d.Next() {
+		switch n := d.Number; {
+		case n == 6:
+			v := d.Uint()
+			if v > math.MaxUint8 {
+				d.Malformed("matrix")
+			}
+			p.Matrix = raster.Matrix(v)
+		case n == 7:
+			p.Full = d.Bool()
+		case n < len(numbers) && numbers[n] != nil:
+			*numbers[n] = d.Int()
+		}
+	}
+	return &p
 }
 
 func getVideo(d *field.Decoder) (v api.Video) {
@@ -115,6 +161,14 @@ func AppendJob(buf []byte, j *api.Job) []byte {
 	return e.Bytes(nil)
 }
 
+// AppendFrame writes such an envelope of a frame of a video.
+func AppendFrame(buf []byte, j *Job) []byte {
+	e := encoder(buf)
+	putJob(e, &j.Job)
+	putPlanes(e, jobPlanes, j.Planes)
+	return e.Bytes(nil)
+}
+
 // JobAround writes such an envelope but for the bytes of the job's data, which stand between
 // before and after.
 func JobAround(j *api.Job) (before, after []byte) {
@@ -127,7 +181,7 @@ func JobAround(j *api.Job) (before, after []byte) {
 }
 
 // ParseJob reads a job in an envelope of its own. Its data is borrowed.
-func ParseJob(data []byte) (api.Job, error) {
+func ParseJob(data []byte) (Job, error) {
 	d := field.Decode(data)
 	j := getJob(d)
 	return j, envelope("job", d)

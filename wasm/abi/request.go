@@ -114,7 +114,7 @@ func ParseServed(data []byte) (Served, error) {
 		case 8:
 			s.Call = d.Uint()
 		case 9:
-			s.Jobs = append(s.Jobs, getJob(d.Message()))
+			s.Jobs = append(s.Jobs, getJob(d.Message()).Job)
 		case bodyField:
 			r.Body = d.Raw()
 		}

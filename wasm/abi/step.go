@@ -110,7 +110,7 @@ func ParseStepped(data []byte) (Stepped, error) {
 				case 1:
 					t.Number = m.Uint()
 				case 2:
-					t.Job = getJob(m.Message())
+					t.Job = getJob(m.Message()).Job
 				}
 			}
 			s.Tasks = append(s.Tasks, t)

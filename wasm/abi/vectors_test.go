@@ -114,6 +114,13 @@ func vectors() []vector {
 	j := job()
 	picture := api.Job{Data: []byte("picture"), Want: predict.WantColors}
 	stored := api.Job{Blob: blob.Sum([]byte("picture"))}
+	planes := raster.Planes{Width: 320, Height: 240, SubX: 1, SubY: 1, Depth: 10, Matrix: raster.BT709, Full: true, Rotation: 6}
+	frameJob := abi.Job{Job: api.Job{Data: []byte("samples"), Want: predict.WantColors}, Planes: &planes}
+	headed := abi.Question{What: abi.AskFilm, Film: abi.Film{Output: []byte("GIF")}}
+	probed := abi.Question{What: abi.AskFilmProbed, Film: abi.Film{Output: []byte("{}"), Video: api.Video{SampleMS: 1500, MaxFrames: 600}}}
+	failed := abi.Question{What: abi.AskFilmFailed, Film: abi.Film{Video: api.Video{SampleMS: 1500, MaxFrames: 600}, Failure: abi.FailedDecode, Frames: 3}}
+	ffprobe := abi.FilmReply{Args: []string{"ffprobe", abi.FilmName}, Bytes: 8 << 20, Memory: 512 << 20, Time: 15 * time.Minute}
+	ffmpeg := abi.FilmReply{Args: []string{"ffmpeg", "-i", abi.FilmName}, Bytes: 230_400, Frames: 12, Planes: &planes}
 	film := api.Job{Data: []byte("GIF"), Video: api.Video{SampleMS: 1500, MaxFrames: 600}}
 	a := analysis()
 	seen := abi.AppendAnalysis(nil, &a)
@@ -172,6 +179,7 @@ func vectors() []vector {
 		}),
 		envelope("job", "picture", abi.AppendJob(nil, &picture), fields{"data": hex.EncodeToString(picture.Data), "want": 2.}),
 		envelope("job", "video", abi.AppendJob(nil, &film), fields{"data": hex.EncodeToString(film.Data), "video": "08dc0b10d804"}),
+		envelope("job", "frame", abi.AppendFrame(nil, &frameJob), fields{"data": hex.EncodeToString(frameJob.Data), "want": 2., "planes": "08c00210f00118012001280a300238014006"}),
 		envelope("result", "frames", abi.AppendResult(nil, &frames), fields{"frames": []any{frame(), frame(1<<3, 0xdc, 0x0b)}}),
 		envelope("result", "well", abi.AppendResult(nil, &good), goodFields),
 		envelope("result", "failed", abi.AppendResult(nil, &bad), badFields),
@@ -182,6 +190,11 @@ func vectors() []vector {
 		}),
 		envelope("question", "app.create", question.Marshal(), fields{"what": "app.create", "name": "Übung", "language": "de"}),
 		envelope("question", "close", (&abi.Question{What: abi.AskClose}).Marshal(), fields{"what": "close"}),
+		envelope("question", "film", headed.Marshal(), fields{"what": "film", "film": fields{"output": "474946"}}),
+		envelope("question", "film.probed", probed.Marshal(), fields{"what": "film.probed", "film": fields{"output": "7b7d", "video": "08dc0b10d804"}}),
+		envelope("question", "film.failed", failed.Marshal(), fields{"what": "film.failed", "film": fields{"video": "08dc0b10d804", "failure": 2., "frames": 3.}}),
+		envelope("film", "ffprobe", ffprobe.Marshal(), fields{"arg": []any{"ffprobe", "/in"}, "bytes": float64(8 << 20), "memory": float64(512 << 20), "time": 900_000.}),
+		envelope("film", "ffmpeg", ffmpeg.Marshal(), fields{"arg": []any{"ffmpeg", "-i", "/in"}, "bytes": 230_400., "frames": 12., "planes": "08c00210f00118012001280a300238014006"}),
 		envelope("reply", "value", abi.AppendReply(nil, []byte("value"), nil), fields{"value": hex.EncodeToString([]byte("value"))}),
 		envelope("reply", "refused", abi.AppendReply(nil, nil, blob.ErrNotFound), fields{"error": fields{"code": 10., "text": "no such blob"}}),
 		envelope("hosted", "with data", hosted.Marshal(), fields{
@@ -264,7 +277,7 @@ func rewrite(kind string, data []byte) ([]byte, error) {
 		return abi.AppendResponse(nil, &s.Response), err
 	case "job":
 		j, err := abi.ParseJob(data)
-		return abi.AppendJob(nil, &j), err
+		return abi.AppendFrame(nil, &j), err
 	case "result":
 		r, err := abi.ParseResult(data)
 		return abi.AppendResult(nil, &r), err
@@ -289,6 +302,9 @@ func rewrite(kind string, data []byte) ([]byte, error) {
 	case "apps":
 		apps, err := abi.ParseApps(data)
 		return abi.MarshalApps(apps), err
+	case "film":
+		r, err := abi.ParseFilm(data)
+		return r.Marshal(), err
 	case "memory":
 		m, err := abi.ParseMemory(data)
 		return m.Marshal(), err
@@ -310,7 +326,7 @@ func rewrite(kind string, data []byte) ([]byte, error) {
 
 var kinds = []string{
 	"settings", "done", "request", "response", "job", "result", "results", "step", "stepped", "question", "reply", "hosted",
-	"apps", "memory", "digest", "analysis", "event", "synced",
+	"apps", "film", "memory", "digest", "analysis", "event", "synced",
 }
 
 // FuzzEnvelope reads any bytes as each envelope: what can be read says the same when it is

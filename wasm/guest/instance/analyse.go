@@ -20,7 +20,7 @@ type analysts struct {
 }
 
 // Analyse does a job that has data. The answer is its Result; of a job with keep it names the
-// content type, and the host holds the picture. Of videos it does GIF, WebP and still pictures.
+// content type, and the host holds the picture. Of videos it does GIF, WebP and still pictures, and frames of all by their planes.
 func (i *Instance) Analyse(data []byte) []byte {
 	var r abi.Result
 	j, err := abi.ParseJob(data)
@@ -40,13 +40,18 @@ func (i *Instance) Analyse(data []byte) []byte {
 	return i.answer
 }
 
-func (a *analysts) do(j *api.Job) (r api.Result, err error) {
+func (a *analysts) do(j *abi.Job) (r api.Result, err error) {
 	analyser, err := a.of(j.Base)
 	if err != nil {
 		return r, err
 	}
 	if a.time > 0 {
 		a.deadline = a.now().Add(a.time)
+	}
+	if j.Planes != nil {
+		j.Planes.Pix = j.Data
+		r.Analysis, err = analyser.AnalysePlanes(*j.Planes, j.Want)
+		return r, err
 	}
 	if j.Video.SampleMS > 0 {
 		r.Frames, err = j.Video.Animate(analyser, raster.NewDecoder(raster.Limits{}), j.Data, j.Want)

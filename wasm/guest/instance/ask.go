@@ -32,6 +32,12 @@ func (i *Instance) ask(q *abi.Question) ([]byte, error) {
 		return (&abi.MemoryReply{Heap: m.HeapAlloc, System: m.Sys}).Marshal(), nil
 	case abi.AskClose:
 		return nil, i.shut()
+	case abi.AskFilm:
+		return filmOf(q.Film.Output)
+	case abi.AskFilmProbed:
+		return probed(&q.Film)
+	case abi.AskFilmFailed:
+		return nil, failed(&q.Film)
 	}
 	if i.engine == nil {
 		return nil, errNoEngine

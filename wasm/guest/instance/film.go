@@ -1,0 +1,65 @@
+package instance
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/sightline-dev/sightline/core/film"
+	"github.com/sightline-dev/sightline/core/predict/raster"
+	"github.com/sightline-dev/sightline/wasm/abi"
+)
+
+// filmOf says how a video is decoded that begins with head.
+func filmOf(head []byte) ([]byte, error) {
+	t, err := raster.InspectVideo(head)
+	if err != nil || t.Kind&raster.Picture != 0 {
+		return nil, err
+	}
+	args := append([]string{"ffprobe"}, film.ProbeArgs(abi.FilmName)...)
+	return (&abi.FilmReply{Args: args, Bytes: film.MaxProbe, Memory: film.MaxMemory, Time: film.DefaultTime}).Marshal(), nil
+}
+
+// probed says how a film's frames are decoded.
+func probed(f *abi.Film) ([]byte, error) {
+	p, err := film.ReadProbe(bytes.NewReader(f.Output))
+	if err != nil {
+		return nil, faultOr(err, film.Unprobed())
+	}
+	if f.Video.SampleMS < 1 {
+		return nil, fmt.Errorf("%w: a film without a sample time", errEnvelope)
+	}
+	found, err := p.Check(f.Video)
+	if err != nil {
+		return nil, err
+	}
+	size, err := found.Size()
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{"ffmpeg"}, found.DecodeArgs(abi.FilmName, f.Video)...)
+	return (&abi.FilmReply{Args: args, Bytes: uint64(size), Frames: found.Frames, Planes: &found.Planes}).Marshal(), nil
+}
+
+// failed is the error of a film that was not decoded to its end.
+func failed(f *abi.Film) error {
+	switch f.Failure {
+	case abi.FailedProbe:
+		return film.Unprobed()
+	case abi.FailedDecode:
+		return film.Undecoded(f.Frames, f.Video)
+	case abi.FailedTime:
+		return film.TooLong(film.DefaultTime, f.Frames, f.Video)
+	case abi.FailedMemory:
+		return film.TooMuchMemory()
+	}
+	return fmt.Errorf("%w: a film that did not fail", errEnvelope)
+}
+
+// faultOr is err if it has words for the caller, else other.
+func faultOr(err, other error) error {
+	if known := (*film.Fault)(nil); errors.As(err, &known) {
+		return known
+	}
+	return other
+}
