@@ -1,6 +1,5 @@
-// Package film says how FFmpeg takes pictures out of a film: the two command lines, what of ffprobe's answer counts, the limits of
-// a film, and what is said of one that cannot be decoded. It runs nothing: a server has FFmpeg in another process, and a page in a
-// worker.
+// Package film has the rules for decoding a film by FFmpeg: the two command lines, the limits, and the errors for callers. It starts
+// no program: a server runs FFmpeg in another process, and a page runs it in a worker.
 //
 //	ProbeArgs ──▶ ffprobe ──JSON──▶ ReadProbe, Check ──▶ Film, DecodeArgs ──▶ ffmpeg ──▶ planes of Film.Frames frames
 package film
@@ -16,7 +15,7 @@ import (
 // DefaultTime bounds the decoding of a film.
 const DefaultTime = 900 * time.Second
 
-// MaxMemory is how many bytes FFmpeg may have.
+// MaxMemory is FFmpeg's limit of memory, in bytes.
 const MaxMemory = 512 << 20
 
 // Fault is an error with a plain text for the caller, of one of package raster's kinds. A video's item has the status of a

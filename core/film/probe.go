@@ -31,13 +31,13 @@ var codecs = []string{"h264", "hevc", "vp8", "vp9", "av1", "mpeg4", "h263", "mjp
 // and WMV. None of them opens other files.
 const demuxers = "mov,matroska,avi,asf"
 
-// Film is what is to be decoded.
+// Film describes the frames of a film.
 type Film struct {
 	raster.Planes     // of its frames, without Pix
 	Frames        int // wanted: one for each multiple of the sample time from the first frame's time to the last one's
 }
 
-// Probe is what ffprobe says of a film.
+// Probe is ffprobe's answer about a film.
 type Probe struct {
 	first *stream // nil: no video stream
 	all   span

@@ -22,7 +22,7 @@ const (
 	FailedMemory Failure = 4 // it ended with an error after it asked for more than FilmReply.Memory
 )
 
-// Film is where the decoding of a video is.
+// Film is a step in the decoding of a video.
 type Film struct {
 	Output  []byte
 	Video   api.Video
@@ -62,7 +62,7 @@ func getFilm(d *field.Decoder) (f Film) {
 	return f
 }
 
-// FilmReply is what a host runs next for a video.
+// FilmReply is the next command line for a video, with its limits.
 type FilmReply struct {
 	Args   []string       // the program's name first, ffprobe or ffmpeg
 	Bytes  uint64         // of ffprobe: the most that it may write; of ffmpeg: of a frame

@@ -10,17 +10,21 @@ import (
 	"github.com/sightline-dev/sightline/wasm/abi"
 )
 
-// filmOf says how a video is decoded that begins with head.
+// filmOf returns the first command line for a video that begins with head.
 func filmOf(head []byte) ([]byte, error) {
 	t, err := raster.InspectVideo(head)
-	if err != nil || t.Kind&raster.Picture != 0 {
+	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"ffprobe"}, film.ProbeArgs(abi.FilmName)...)
-	return (&abi.FilmReply{Args: args, Bytes: film.MaxProbe, Memory: film.MaxMemory, Time: film.DefaultTime}).Marshal(), nil
+	r := abi.FilmReply{Time: film.DefaultTime}
+	if t.Kind&raster.Picture == 0 {
+		r.Args = append([]string{"ffprobe"}, film.ProbeArgs(abi.FilmName)...)
+		r.Bytes, r.Memory = film.MaxProbe, film.MaxMemory
+	}
+	return r.Marshal(), nil
 }
 
-// probed says how a film's frames are decoded.
+// probed returns the second command line for a film.
 func probed(f *abi.Film) ([]byte, error) {
 	p, err := film.ReadProbe(bytes.NewReader(f.Output))
 	if err != nil {

@@ -75,7 +75,7 @@ func TestFilm(t *testing.T) {
 	}
 	webm := []byte("\x1a\x45\xdf\xa3")
 	second := api.Video{SampleMS: 1000, MaxFrames: 12}
-	if r, err := ask(abi.AskFilm, abi.Film{Output: apitest.Picture("red.png")}); err != nil || len(r.Args) > 0 {
+	if r, err := ask(abi.AskFilm, abi.Film{Output: apitest.Picture("red.png")}); err != nil || len(r.Args) > 0 || r.Time != 15*time.Minute {
 		t.Errorf("a picture: %+v, %v", r, err)
 	}
 	if r, err := ask(abi.AskFilm, abi.Film{Output: webm}); err != nil || r.Args[0] != "ffprobe" || r.Args[len(r.Args)-1] != abi.FilmName ||

@@ -1,12 +1,14 @@
 // The runtime as a page, or a program, has it: calls go to the engine's worker and come back as standard responses.
 
 import type { CopyStatus, Digest } from './copy.ts';
+import type { FilmProgress } from './film.ts';
 import type { FromEngine, Opened, Start, ToEngine } from './host.ts';
 import type { Progress } from './load.ts';
 import type { Answer, Request as Call } from './messages.ts';
 import type { Port } from './port.ts';
 
 export type { CopyStatus, Digest } from './copy.ts';
+export type { FilmProgress } from './film.ts';
 export type { Progress } from './load.ts';
 
 /** Which application of which origin is kept a copy. */
@@ -87,7 +89,17 @@ export class Synced {
   }
 }
 
-type Told<T> = { resolve: (value: T) => void; reject: (failure: unknown) => void };
+type Told<T> = {
+  resolve: (value: T) => void;
+  reject: (failure: unknown) => void;
+  frames?: ((p: FilmProgress) => void) | undefined;
+};
+
+/** The options of `fetch`: those of the global one, and progress. */
+export interface FetchOptions extends RequestInit {
+  /** Called after each decoded frame of the call's videos. */
+  onFrames?: (p: FilmProgress) => void;
+}
 
 /** An error that crossed threads by its name and its words. */
 function failure(name: string, message: string): Error {
@@ -187,6 +199,10 @@ export class Client {
     if ('copy' in m) this.#sync.onchange?.(m.copy);
     if (!('id' in m)) return;
     const told = this.#calls.get(m.id);
+    if ('frames' in m) {
+      told?.frames?.(m.frames);
+      return;
+    }
     this.#calls.delete(m.id);
     if ('failed' in m) told?.reject(failure(m.name, m.failed));
     else told?.resolve('answer' in m ? m.answer : 'told' in m ? m.told : m.value);
@@ -200,8 +216,9 @@ export class Client {
   }
 
   #tell(
-    m: { request: Call } | { ask: string } | { sync: 'status' | 'digest' | 'offline' | 'online' },
+    m: { request: Call; frames?: true } | { ask: string } | { sync: 'status' | 'digest' | 'offline' | 'online' },
     signal?: AbortSignal | null,
+    frames?: (p: FilmProgress) => void,
   ): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#broken || this.#closed)
@@ -224,6 +241,7 @@ export class Client {
           over();
           reject(why);
         },
+        frames,
       });
       const body = 'request' in m && m.request.body;
       this.#port.post({ id, ...m } satisfies ToEngine, body ? [body.buffer as ArrayBuffer] : []);
@@ -234,7 +252,7 @@ export class Client {
    * As the global fetch, for `/v2/…` and for hosted pictures, `/hosted/…`, without a network. It rejects where the
    * call is aborted or the runtime ends; every other failure is a response with its status.
    */
-  async fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+  async fetch(input: string | URL | Request, init?: FetchOptions): Promise<Response> {
     const r = new Request(input instanceof Request ? input : new URL(input, 'http://runtime.invalid'), init);
     const { pathname, search } = new URL(r.url);
     const path =
@@ -247,7 +265,8 @@ export class Client {
     if (session) request.session = session;
     if (r.body) request.body = new Uint8Array(await r.arrayBuffer());
     const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
-    return response((await this.#tell({ request }, signal)) as Answer);
+    const frames = init?.onFrames;
+    return response((await this.#tell({ request, ...(frames && { frames: true }) }, signal, frames)) as Answer);
   }
 
   /** What the engine's instance uses, in bytes: of its heap, and of memory that it has from the host. */

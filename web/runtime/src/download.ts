@@ -1,20 +1,28 @@
-// Pictures behind addresses, fetched as a page may: what the browser refuses, by its rules on other origins and by
+// Pictures and videos behind addresses, fetched as a page may: what the browser refuses, by its rules on other origins and by
 // the page's own policy, is not downloaded. Every failure reads the same, as at a server.
 
 import { codes, type Result } from './messages.ts';
 
-const maxBytes = 20 << 20;
 const headerTime = 10_000;
-const wholeTime = 30_000;
 
-/** A picture, or the result of a job that did not get one. */
-export type Download = { data: Uint8Array<ArrayBuffer>; contentType: string } | { failed: Result };
+/** How much is downloaded, and for how long. */
+export interface Most {
+  bytes: number;
+  time: number; // milliseconds
+  /** The result of a job with more bytes; absent: as every failure. */
+  more?: Result;
+}
+
+const picture: Most = { bytes: 20 << 20, time: 30_000 };
+
+/** A file, or the result of a job that did not get one. */
+export type Download = { data: Blob; contentType: string } | { failed: Result };
 
 const refused = { failed: { error: codes.fetch, passing: false } };
 const passing = { failed: { error: codes.fetch, passing: true } };
 
-/** Downloads at most 20 MB, in at most half a minute, without cookies. */
-export async function download(address: string, signal?: AbortSignal): Promise<Download> {
+/** Downloads at most 20 MB in at most half a minute, or as `most` has it, without cookies. */
+export async function download(address: string, signal?: AbortSignal, most = picture): Promise<Download> {
   if (!URL.canParse(address)) return refused;
   const url = new URL(address);
   if (!/^https?:$/.test(url.protocol) || url.username || url.password) return refused;
@@ -29,11 +37,13 @@ export async function download(address: string, signal?: AbortSignal): Promise<D
       signal: late.signal,
     });
     clearTimeout(timer);
-    timer = setTimeout(stop, wholeTime);
+    timer = setTimeout(stop, most.time);
     if (!response.ok) return [408, 425, 429].includes(response.status) || response.status >= 500 ? passing : refused;
-    if (Number(response.headers.get('Content-Length') ?? 0) > maxBytes) return refused;
-    const data = await body(response, late);
-    if (!data?.length) return refused;
+    const large = most.more ? { failed: most.more } : refused;
+    if (Number(response.headers.get('Content-Length') ?? 0) > most.bytes) return large;
+    const data = await body(response, most.bytes, late);
+    if (!data) return large;
+    if (!data.size) return refused;
     return { data, contentType: response.headers.get('Content-Type') ?? '' };
   } catch {
     return signal?.aborted ? { failed: { error: codes.timeout } } : passing;
@@ -44,17 +54,17 @@ export async function download(address: string, signal?: AbortSignal): Promise<D
 }
 
 /** The body, or undefined for one that is too large; of such a one no more than a piece is read too much. */
-async function body(response: Response, stop: AbortController): Promise<Uint8Array<ArrayBuffer> | undefined> {
+async function body(response: Response, most: number, stop: AbortController): Promise<Blob | undefined> {
   const pieces: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;
   const reader = response.body?.getReader();
   for (let r = await reader?.read(); r && !r.done; r = await reader?.read()) {
     size += r.value.length;
-    if (size > maxBytes) {
+    if (size > most) {
       stop.abort();
       return undefined;
     }
     pieces.push(r.value);
   }
-  return new Uint8Array(await new Blob(pieces).arrayBuffer());
+  return new Blob(pieces);
 }

@@ -10,7 +10,8 @@
 // the same files.
 
 import { Copy, type CopyOptions, type CopyStatus } from './copy.ts';
-import { download } from './download.ts';
+import { download, type Most } from './download.ts';
+import type { FilmProgress, Films } from './film.ts';
 import { DeadError, type Guest } from './guest.ts';
 import {
   type Answer,
@@ -35,6 +36,7 @@ export interface EngineOptions {
   /** Opens an instance on the store. */
   open: () => Promise<Guest>;
   pool: Pool;
+  films: Films;
   log: (line: string) => void;
   /** Of calls whose pictures wait, at most so many at once. */
   calls?: number;
@@ -47,6 +49,12 @@ export interface EngineOptions {
 const upkeepEvery = 1000; // ms
 const tasksAtOnce = 8; // of the background: most of them wait for an address
 const downloadsAtOnce = 8;
+const filmBytes = 80 << 20;
+const film: Most = {
+  bytes: filmBytes,
+  time: 5 * 60_000,
+  more: { error: codes.tooLarge, text: `video of more than ${filmBytes} bytes: picture too large` },
+};
 const restarts = 5; // an engine that dies so often without an answer in between is given up
 
 /** A statement of this host in the interface's own form. */
@@ -134,7 +142,7 @@ export class Engine {
   }
 
   /** Answers a call of /v2, or one for a picture under /hosted. It rejects where the engine is closed. */
-  async serve(request: Request, signal?: AbortSignal): Promise<Answer> {
+  async serve(request: Request, signal?: AbortSignal, frames: (p: FilmProgress) => void = () => {}): Promise<Answer> {
     if (this.#reviving) await this.#reviving;
     if (this.#gone) return gone(this.#gone);
     if (this.#closed) throw new Error('the engine is closed');
@@ -143,7 +151,7 @@ export class Engine {
       if (request.path.startsWith('/hosted/')) return await this.#hosted(request);
       let served = decodeServed(guest.call('serve', encodeRequest(request)));
       this.#deaths = 0;
-      while ('jobs' in served) served = await this.#jobs(guest, served, signal);
+      while ('jobs' in served) served = await this.#jobs(guest, served, frames, signal);
       return served.answer;
     } catch (failure) {
       if (!(failure instanceof DeadError)) throw failure;
@@ -155,34 +163,62 @@ export class Engine {
     }
   }
 
-  async #jobs(guest: Guest, { call, jobs }: Extract<Served, { jobs: Job[] }>, signal?: AbortSignal): Promise<Served> {
+  async #jobs(
+    guest: Guest,
+    { call, jobs }: Extract<Served, { jobs: Job[] }>,
+    frames: (p: FilmProgress) => void,
+    signal?: AbortSignal,
+  ): Promise<Served> {
+    const films = jobs.filter((j) => j.video);
+    const one = (j: Job) => {
+      if (!j.video) return this.#do(j, 0, signal);
+      return this.#film(j, (done, of) => frames({ film: films.indexOf(j), done, of }), signal);
+    };
     let results: Result[];
     if (this.#waiting >= this.#o.calls) results = jobs.map(() => ({ error: codes.busy }));
     else {
       this.#waiting++;
-      results = await Promise.all(jobs.map((j) => this.#do(j, 0, signal)));
+      results = await Promise.all(jobs.map(one));
       this.#waiting--;
     }
     return decodeServed(guest.call('resume', encodeResults(call, results)));
   }
 
+  /** Gets the picture or the video of a job. */
+  async #data(
+    job: Job,
+    signal: AbortSignal | undefined,
+    most?: Most,
+  ): Promise<{ data: Uint8Array | Blob; contentType: string } | { failed: Result }> {
+    if (job.url) return this.#downloads.run(() => download(job.url as string, signal, most));
+    if (job.data) return { data: job.data, contentType: '' };
+    if (!job.blob) return { failed: { error: codes.internal } };
+    try {
+      return { data: await this.#blob(job.blob), contentType: '' };
+    } catch (failure) {
+      if (failure instanceof DeadError) this.#bury(failure);
+      return { failed: { error: codes.noBlob } };
+    }
+  }
+
+  /** Does a job with a video. It never rejects. */
+  #film(job: Job, told: (done: number, of: number) => void, signal?: AbortSignal): Promise<Result> {
+    const { films } = this.#o;
+    return films.turn(async () => {
+      if (signal?.aborted) return { error: codes.timeout };
+      const got = await this.#data(job, signal, film);
+      if ('failed' in got) return got.failed;
+      const data = got.data instanceof Blob ? got.data : new Blob([got.data as Uint8Array<ArrayBuffer>]);
+      return films.run(this.#guest, job, data, signal, told);
+    });
+  }
+
   /** Does a job: gets its picture and has it analysed. It never rejects. */
   async #do(job: Job, lane: 0 | 1, signal?: AbortSignal): Promise<Result> {
-    let { data, contentType } = { data: job.data, contentType: '' };
-    if (job.url) {
-      const got = await this.#downloads.run(() => download(job.url as string, signal));
-      if ('failed' in got) return got.failed;
-      data = got.data;
-      contentType = got.contentType;
-    } else if (job.blob && !data) {
-      try {
-        data = await this.#blob(job.blob);
-      } catch (failure) {
-        if (failure instanceof DeadError) this.#bury(failure);
-        return { error: codes.noBlob };
-      }
-    }
-    if (!data) return { error: codes.internal };
+    const got = await this.#data(job, signal);
+    if ('failed' in got) return got.failed;
+    const { contentType } = got;
+    const data = got.data instanceof Blob ? new Uint8Array(await got.data.arrayBuffer()) : got.data;
     const result = await this.#o.pool.run(job, data, lane, signal);
     if (job.keep && !result.error) {
       result.picture = data;
@@ -340,6 +376,7 @@ export class Engine {
     clearTimeout(this.#timer);
     this.#turns.port1.close();
     this.#o.pool.close();
+    this.#o.films.close();
     if (!this.#guest.dead) this.ask('close');
   }
 }

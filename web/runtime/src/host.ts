@@ -1,13 +1,15 @@
 // What runs in the workers: the one that has the engine, and those that analyse. Both are the same script, in pages
 // and in Node, and the first message says which one it is.
 
+import { withMemory } from './command.ts';
 import type { CopyStart, CopyStatus, Digest } from './copy.ts';
 import { Credential } from './credential.ts';
 import { Engine } from './engine.ts';
 import { type Files, wipe } from './files.ts';
+import { type Decoder, decodeVideo, type FilmProgress, Films, type FilmTask, type FilmTold } from './film.ts';
 import { compile, Guest, type Lent, type Modules, system } from './guest.ts';
 import { type Loaded, load, type Progress, type Source } from './load.ts';
-import { type Answer, GuestError, type Request, refusals, type Settings } from './messages.ts';
+import { type Answer, decodeResult, GuestError, type Request, refusals, type Settings } from './messages.ts';
 import { JoinError, join, type Register } from './origin.ts';
 import { type Analyser, Pool } from './pool.ts';
 import type { Port } from './port.ts';
@@ -35,7 +37,7 @@ export interface Platform {
 /** What an engine's worker is told. */
 export type ToEngine =
   | { start: Start }
-  | { id: number; request: Request }
+  | { id: number; request: Request; frames?: true }
   | { id: number; ask: string }
   | { id: number; sync: 'status' | 'digest' | 'offline' | 'online' }
   | { credential: number; value: string }
@@ -50,6 +52,7 @@ export type FromEngine =
   | { opened: Opened }
   | { failed: string; name: string }
   | { id: number; answer: Answer }
+  | { id: number; frames: FilmProgress } // of a request that asked for it, and is not answered yet
   | { id: number; value: Uint8Array<ArrayBuffer> }
   | { id: number; told: CopyStatus | Digest | null }
   | { id: number; failed: string; name: string }
@@ -68,8 +71,14 @@ export interface Opened {
 /** What an analysing worker is told and tells. */
 export type ToAnalyser =
   | { analyser: { modules: Modules; bundles: [string, Uint8Array<ArrayBuffer>][]; settings: Settings } }
-  | { job: Uint8Array<ArrayBuffer> };
-export type FromAnalyser = { alive: true } | { ready: true } | { result: Uint8Array<ArrayBuffer> } | { failed: string };
+  | { job: Uint8Array<ArrayBuffer> }
+  | { film: FilmTask };
+export type FromAnalyser =
+  | { alive: true }
+  | { ready: true }
+  | { result: Uint8Array<ArrayBuffer> }
+  | FilmTold
+  | { failed: string };
 
 function bundleOf(bundles: Map<string, Uint8Array>): Pick<Lent, 'bundle'> {
   return { bundle: (name) => bundles.get(name) };
@@ -89,6 +98,12 @@ export function analyser(port: Port): (message: ToAnalyser) => Promise<void> {
         return;
       }
       if (!guest) throw new Error('the worker for this job was not started');
+      if ('film' in message) {
+        const frame = (frame: Uint8Array<ArrayBuffer>, of: number) =>
+          port.post({ frame, of } satisfies FromAnalyser, [frame.buffer]);
+        const film = await decodeVideo(guest, message.film, frame);
+        return port.post({ film } satisfies FromAnalyser);
+      }
       const result = guest.call('analyse', message.job);
       port.post({ result } satisfies FromAnalyser, [result.buffer]);
     } catch (failure) {
@@ -163,6 +178,25 @@ async function startAnalyser(port: Port, start: ToAnalyser, patience: number): P
   };
 }
 
+/** A worker that analyses, as one for videos. */
+async function startDecoder(port: Port, start: ToAnalyser, patience: number): Promise<Decoder> {
+  await startAnalyser(port, start, patience);
+  return {
+    run: (task, told) =>
+      new Promise((resolve, reject) => {
+        port.onmessage = (m: FromAnalyser) => {
+          if ('frame' in m) told(m.frame, m.of);
+          else if ('film' in m) resolve(m.film);
+          else if ('result' in m) resolve(decodeResult(m.result));
+          else if ('failed' in m) reject(new Error(m.failed));
+        };
+        port.onerror = reject;
+        port.post(task satisfies ToAnalyser, 'job' in task ? [task.job.buffer] : []);
+      }),
+    close: () => port.close(),
+  };
+}
+
 // To which the garbage collectors keep where they can: without them they take a third more than is in use, or 16 MB more.
 const engineMemory = 288 << 20;
 const analyserMemory = 128 << 20;
@@ -229,7 +263,8 @@ export async function run(
     progress({ stage: 'start' });
     const loaded = await loading;
     const modules = await compile(loaded.guest, loaded.kernels);
-    const pool = makePool(spares, start, modules, loaded, log);
+    const analysts = makeAnalysers(spares, start, modules, loaded, log);
+    const { pool } = analysts;
     const lent: Lent = { ...system, ...bundleOf(loaded.bundles), ...(files && { files }) };
     const instance = (register?: Register) => Guest.open(modules, lent, settingsOf(start, loaded, files, register));
     const watches = new Set<Watch>();
@@ -244,7 +279,7 @@ export async function run(
     };
     const analysing = pool.start();
     const keeping = copy && { copy: { ...copy, credential, changed }, purged };
-    const engine = await Engine.open({ open, pool, log, ...keeping });
+    const engine = await Engine.open({ open, ...analysts, log, ...keeping });
     await analysing;
     const store = !files ? 'memory' : start.store === 'private' ? 'private' : 'folder';
     const close = async () => {
@@ -306,7 +341,13 @@ function settingsOf(start: Start, loaded: Loaded, files: Files | undefined, regi
   };
 }
 
-function makePool(spares: Spares, start: Start, modules: Modules, loaded: Loaded, log: (line: string) => void): Pool {
+function makeAnalysers(
+  spares: Spares,
+  start: Start,
+  modules: Modules,
+  loaded: Loaded,
+  log: (line: string) => void,
+): { pool: Pool; films: Films } {
   const bundles = [...loaded.bundles];
   const settings: Settings = {
     role: 'analyser',
@@ -316,10 +357,18 @@ function makePool(spares: Spares, start: Start, modules: Modules, loaded: Loaded
     memory: analyserMemory,
     checked: true,
   };
-  const make = async () =>
-    startAnalyser(await spares.take(), { analyser: { modules, bundles, settings } }, startPatience);
-  return new Pool({
-    make,
+  const analyser = { modules, bundles, settings };
+  const films = new Films({
+    make: async () => startDecoder(await spares.take(), { analyser }, startPatience),
+    async module(memory) {
+      const program = await loaded.later('ffmpreg.wasm');
+      return program && WebAssembly.compile(withMemory(program, memory));
+    },
+    idle,
+    log,
+  });
+  const pool = new Pool({
+    make: async () => startAnalyser(await spares.take(), { analyser }, startPatience),
     another: () => spares.ready(),
     size: start.workers,
     least: start.copy ? 0 : 1, // what a copy shows was analysed at its origin for the most part
@@ -327,6 +376,7 @@ function makePool(spares: Spares, start: Start, modules: Modules, loaded: Loaded
     idle,
     log,
   });
+  return { pool, films };
 }
 
 /** Does calls for one who asks from afar: a page, another tab, a service worker. */
@@ -352,7 +402,8 @@ export class Desk {
       if ('ask' in m)
         return this.#post({ id, value: this.#running.engine.ask(m.ask).slice() as Uint8Array<ArrayBuffer> });
       if ('sync' in m) return this.#post({ id, told: this.#sync(m.sync) });
-      const answer = await this.#running.engine.serve(m.request, stop.signal);
+      const told = (frames: FilmProgress) => m.frames && this.#post({ id, frames });
+      const answer = await this.#running.engine.serve(m.request, stop.signal, told);
       this.#post({ id, answer }, [answer.body.buffer]);
     } catch (failure) {
       const { name, message } = failure as Error;

@@ -4,7 +4,7 @@ import { Client, type CommonOptions, copyStart } from './client.ts';
 import { PrivateFiles } from './files.ts';
 import type { Port } from './port.ts';
 
-export type { CopyOptions, CopyStatus, Digest, Progress } from './client.ts';
+export type { CopyOptions, CopyStatus, Digest, FetchOptions, FilmProgress, Progress } from './client.ts';
 export type { Client };
 
 export interface Options extends CommonOptions {

@@ -5,7 +5,10 @@
 //       {"name": "guest.wasm", "url": "guest-0f3a….wasm", "size": 9000000, "sha256": "0f3a…"},
 //       {"name": "bundles", "url": "bundles-77c1….bin", "size": 1200000, "sha256": "77c1…",
 //        "parts": [{"name": "general-v1.3/manifest.json", "at": 0, "size": 3339}, …]},
-//       {"name": "general-v1.3/network.onnx", …}]}
+//       {"name": "general-v1.3/network.onnx", …}],
+//      "later": [{"name": "ffmpreg.wasm", …}]}
+//
+// Files in `later` are loaded when something needs them.
 //
 // A file is checked against its hash when it comes, and then kept: in a page in the Cache Storage, under a name
 // that holds the hash. A start from there asks nobody but for the manifest, and not even for that without a network.
@@ -36,6 +39,8 @@ export interface Loaded {
   guest: WebAssembly.Module;
   kernels: Uint8Array<ArrayBuffer>;
   bundles: Map<string, Uint8Array<ArrayBuffer>>;
+  /** Loads a file of the manifest's `later`; undefined: the manifest does not have it. */
+  later(name: string): Promise<Uint8Array<ArrayBuffer> | undefined>;
 }
 
 /** A place that files come from. */
@@ -68,7 +73,7 @@ export class LoadError extends Error {
 
 /** Loads and checks all files of a runtime. */
 export async function load(from: Source, progress: (p: Progress) => void, signal?: AbortSignal): Promise<Loaded> {
-  const entries = parse(await from.manifest(signal));
+  const { files: entries, later } = parse(await from.manifest(signal));
   const all = { loaded: 0, total: entries.reduce((n, e) => n + e.size, 0) };
   const files = await Promise.all(
     entries.map(async (entry) => {
@@ -82,8 +87,14 @@ export async function load(from: Source, progress: (p: Progress) => void, signal
       return { entry, came: await check(entry, await from.file(entry, tell, signal)) };
     }),
   );
-  await from.keep?.(entries.map((e) => e.url));
-  return start(from, files);
+  await from.keep?.([...entries, ...later].map((e) => e.url));
+  return {
+    ...(await start(from, files)),
+    async later(name) {
+      const entry = later.find((e) => e.name === name);
+      return entry && (await check(entry, await from.file(entry, () => {}))).bytes();
+    },
+  };
 }
 
 async function check(entry: Entry, came: Came): Promise<Came> {
@@ -95,7 +106,7 @@ async function check(entry: Entry, came: Came): Promise<Came> {
   return came;
 }
 
-async function start(from: Source, files: { entry: Entry; came: Came }[]): Promise<Loaded> {
+async function start(from: Source, files: { entry: Entry; came: Came }[]): Promise<Omit<Loaded, 'later'>> {
   const bundles = new Map<string, Uint8Array<ArrayBuffer>>();
   const found: Partial<Loaded> = {};
   await Promise.all(
@@ -114,11 +125,11 @@ async function start(from: Source, files: { entry: Entry; came: Came }[]): Promi
   return { guest: found.guest, kernels: found.kernels, bundles };
 }
 
-function parse(manifest: unknown): Entry[] {
-  const m = manifest as { format?: number; files?: Entry[] };
+function parse(manifest: unknown): { files: Entry[]; later: Entry[] } {
+  const m = manifest as { format?: number; files?: Entry[]; later?: Entry[] };
   if (m?.format !== 1 || !Array.isArray(m.files))
     throw new LoadError('manifest.json is of a format that is not known here');
-  return m.files;
+  return { files: m.files, later: m.later ?? [] };
 }
 
 async function sha256(data: BufferSource): Promise<string> {

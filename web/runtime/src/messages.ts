@@ -173,6 +173,7 @@ export interface Job {
   base?: Uint8Array; // of the network
   keep?: boolean;
   video?: Uint8Array; // of a video: which frames are wanted
+  planes?: Uint8Array; // of a frame of a video: its size and its colours
 }
 
 export function decodeJob(r: Reader): Job {
@@ -210,7 +211,7 @@ export function decodeJob(r: Reader): Job {
 /** An envelope that holds a job with its data, for `analyse`. */
 export function encodeJob(j: Job, data: Uint8Array): Uint8Array<ArrayBuffer> {
   const w = Writer.envelope().raw(2, data).raw(4, j.crop).uint(5, j.want);
-  return w.raw(6, j.base).bool(7, j.keep).raw(8, j.video).done();
+  return w.raw(6, j.base).bool(7, j.keep).raw(8, j.video).raw(9, j.planes).done();
 }
 
 /** Codes of results. */
@@ -342,10 +343,77 @@ function task(r: Reader): { task: number; job: Job } {
   return t;
 }
 
-/** A question: what, of which name, or of which hash, and in which language. */
-export function encodeQuestion(what: string, name?: string | Uint8Array, language?: string): Uint8Array<ArrayBuffer> {
+/** A question: what, of which name, or of which hash, in which language, and about which film. */
+export function encodeQuestion(
+  what: string,
+  name?: string | Uint8Array,
+  language?: string,
+  film?: Film,
+): Uint8Array<ArrayBuffer> {
   const w = Writer.envelope().text(1, what);
-  return (typeof name === 'string' ? w.text(2, name) : w.raw(2, name)).text(3, language).done();
+  (typeof name === 'string' ? w.text(2, name) : w.raw(2, name)).text(3, language);
+  if (!film) return w.done();
+  const f = new Writer().raw(1, film.output).raw(2, film.video);
+  return w.message(4, f.uint(3, film.failure).uint(4, film.frames)).done();
+}
+
+/** How a run of FFmpeg failed. */
+export const failures = { probe: 1, decode: 2, time: 3, memory: 4 } as const;
+
+/** A step in the decoding of a video. */
+export interface Film {
+  output?: Uint8Array; // what was read, or written
+  video?: Uint8Array; // of its job
+  failure?: (typeof failures)[keyof typeof failures];
+  frames?: number; // decoded before the failure
+}
+
+/** The next command line for a video, with its limits; without arguments, `analyse` does the video. */
+export interface FilmReply {
+  args: string[]; // the program's name first
+  bytes: number; // of ffprobe: the most that it may write; of ffmpeg: of a frame
+  frames: number; // of ffmpeg: as many count
+  planes?: Uint8Array; // of a frame, for its job
+  memory: number; // bytes that a run may have
+  time: number; // milliseconds of both runs
+}
+
+export function decodeFilm(value: Uint8Array): FilmReply {
+  const f: FilmReply = { args: [], bytes: 0, frames: 0, memory: 0, time: 0 };
+  for (const r = new Reader(value); r.next(); )
+    switch (r.number) {
+      case 1:
+        f.args.push(r.text());
+        break;
+      case 2:
+        f.bytes = r.uint();
+        break;
+      case 3:
+        f.frames = r.uint();
+        break;
+      case 4:
+        f.planes = r.raw().slice();
+        break;
+      case 5:
+        f.memory = r.uint();
+        break;
+      case 6:
+        f.time = r.uint();
+        break;
+    }
+  return f;
+}
+
+/** A frame of a result: when it is on screen, in milliseconds, and what is seen. */
+export function encodeFrame(time: number, analysis: Uint8Array | undefined): Uint8Array<ArrayBuffer> {
+  return new Writer().uint(1, time).raw(2, analysis).done();
+}
+
+/** Milliseconds from one wanted frame to the next. */
+export function sampleOf(video: Uint8Array): number {
+  let sample = 0;
+  for (const r = new Reader(video); r.next(); ) if (r.number === 1) sample = r.uint();
+  return sample;
 }
 
 /** The value of a reply: a view. It throws the error that there is instead. */

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { Client, type CommonOptions, copyStart } from './client.ts';
 import { spawn } from './nodeport.ts';
 
-export type { CopyOptions, CopyStatus, Digest, Progress } from './client.ts';
+export type { CopyOptions, CopyStatus, Digest, FetchOptions, FilmProgress, Progress } from './client.ts';
 export type { Client };
 
 export interface Options extends CommonOptions {

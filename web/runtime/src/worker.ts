@@ -124,7 +124,7 @@ class EngineWorker {
         this.#connected = true;
         for (const early of this.#early.splice(0)) this.#forward(early);
       }
-      if ('id' in m) this.#asked.delete(m.id);
+      if ('id' in m && !('frames' in m)) this.#asked.delete(m.id);
       if ('copy' in m && this.#start.copy) this.#start.copy.offline = m.offline; // so it goes on, if it has to be by us
       tell(m);
     };
@@ -181,7 +181,7 @@ const analyse = analyser({
 });
 
 self.onmessage = ({ data }: MessageEvent<ToEngine | ToAnalyser>) => {
-  if ('analyser' in data || 'job' in data) return void analyse(data);
+  if ('analyser' in data || 'job' in data || 'film' in data) return void analyse(data);
   if (!('start' in data)) return engine?.take(data);
   engine = new EngineWorker(data.start);
   engine.open().catch((failure: Error) => tell({ failed: failure.message, name: failure.name }));

@@ -26,7 +26,7 @@ func Forget() {
 	}
 }
 
-// Assembled returns a folder with the runtime as make builds it: scripts, module, kernels and bundles.
+// Assembled returns a folder with the runtime as make builds it: scripts, module, kernels, bundles and the decoding module.
 func Assembled(t *testing.T) string {
 	t.Helper()
 	made.Lock()
@@ -36,12 +36,14 @@ func Assembled(t *testing.T) string {
 	}
 	process.Need(t, "npm")
 	process.Make(t, "web")
+	process.Make(t, "bin/ffmpreg.wasm.gz")
 	dir, err := os.MkdirTemp("", "runtime-")
 	if err != nil {
 		t.Fatal(err)
 	}
 	web := filepath.Join(proof.Root(t), "web", "runtime")
-	if out, err := command("node", web, "tools/assemble.js", filepath.Join(dir, "runtime")).CombinedOutput(); err != nil {
+	film := filepath.Join(proof.Root(t), "bin", "ffmpreg.wasm.gz")
+	if out, err := command("node", web, "tools/assemble.js", filepath.Join(dir, "runtime"), "--video-module", film).CombinedOutput(); err != nil {
 		t.Fatalf("assemble.js: %v\n%s", err, out)
 	}
 	made.dir = dir

@@ -4,5 +4,6 @@
 //	*.test.ts     the scripts alone, with a module that does what a test asks (guest)
 //	pages/*.js    a browser, a server on loopback, and the module
 //	node/*.js     the module in Node
+//	films/*.js    the test films in Node
 //	same/*.js     both, an origin and an edge, with the same pictures
 package test

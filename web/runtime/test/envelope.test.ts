@@ -67,7 +67,15 @@ const toJob = (f: Any) =>
     base: unhex(f.base),
     keep: f.keep,
     video: unhex(f.video),
+    planes: unhex(f.planes),
   }) as messages.Job;
+const toFilm = (f: Any) =>
+  ({
+    output: unhex(f.output),
+    video: unhex(f.video),
+    failure: f.failure,
+    frames: f.frames,
+  }) as messages.Film;
 
 const toReplica = (f: Any): messages.Replica => ({
   name: f.name,
@@ -175,7 +183,13 @@ const sides: Record<string, { write?: (f: Any) => Uint8Array; read?: (p: Uint8Ar
       return { ...rest, task: tasks.map((t) => ({ task: t.task, job: job(t.job) })) };
     },
   },
-  question: { write: (f) => messages.encodeQuestion(f.what, f.name, f.language) },
+  question: { write: (f) => messages.encodeQuestion(f.what, f.name, f.language, f.film && toFilm(f.film)) },
+  film: {
+    read: (p) => {
+      const { args, planes, ...rest } = messages.decodeFilm(p);
+      return { ...rest, arg: args, planes: hex(planes) };
+    },
+  },
   event: { write: (f) => sync.encodeEvent(toEvent(f)) },
   synced: {
     read: (p) => {

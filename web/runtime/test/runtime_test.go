@@ -42,6 +42,12 @@ func TestPageTimes(t *testing.T) {
 // TestNode runs every script of node.
 func TestNode(t *testing.T) { travel(t, "node/*.js") }
 
+// TestFilms decodes all test films in Node, to the planes and the status of each.
+func TestFilms(t *testing.T) {
+	proof.Nightly(t)
+	travel(t, "films/*.js")
+}
+
 // TestSame holds an edge, Node and a browser to the origin's answers, byte by byte, and copies in pages to its log.
 func TestSame(t *testing.T) {
 	proof.Nightly(t)
@@ -89,7 +95,7 @@ func travel(t *testing.T, pattern string, env ...string) {
 		t.Fatalf("no scripts %s: %v", pattern, err)
 	}
 	env = append(env, "RUNTIME="+Assembled(t), "SAMPLES="+filepath.Join(proof.Root(t), "web", "samples"),
-		"SHARED="+filepath.Join(proof.Root(t), "..", "shared"))
+		"SHARED="+filepath.Join(proof.Root(t), "..", "shared"), "FILMS="+filepath.Join(proof.Root(t), "origin", "video", "testdata"))
 	for _, script := range scripts {
 		name := strings.TrimSuffix(filepath.Base(script), ".js")
 		if name == "browser" { // what the others share

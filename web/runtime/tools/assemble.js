@@ -2,10 +2,14 @@
 // the bundles, with the manifest that names them. Package served gives the same files to servers of this project.
 //
 //     node tools/assemble.js TO [--scripts FOLDER] [--guest FILE] [--kernels FILE] [--bundles FOLDER]
+//         [--video-module FILE]
+//
+// Only with ffmpreg.wasm.gz as the last of them can the runtime decode videos: it is another program, under the GPL.
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { gunzipSync } from 'node:zlib';
 
 const here = (path) => new URL(path, import.meta.url).pathname;
 const { values, positionals } = parseArgs({
@@ -15,6 +19,7 @@ const { values, positionals } = parseArgs({
     guest: { type: 'string', default: here('../../../wasm/dist/guest.wasm') },
     kernels: { type: 'string', default: here('../../../wasm/dist/kernels.wasm') },
     bundles: { type: 'string', default: here('../../../models') },
+    'video-module': { type: 'string' },
   },
 });
 const [to] = positionals;
@@ -24,12 +29,13 @@ for (const name of readdirSync(values.scripts))
   if (/\.(js|d\.ts)$/.test(name)) cpSync(join(values.scripts, name), join(to, name));
 
 const files = [];
+const later = [];
 
-function add(name, stem, ending, data, parts) {
+function add(name, stem, ending, data, parts, list = files) {
   const sha256 = createHash('sha256').update(data).digest('hex');
   const url = `${stem}-${sha256.slice(0, 16)}${ending}`;
   writeFileSync(join(to, url), data);
-  files.push({ name, url, size: data.length, sha256, ...(parts && { parts }) });
+  list.push({ name, url, size: data.length, sha256, ...(parts && { parts }) });
 }
 
 add('guest.wasm', 'guest', '.wasm', readFileSync(values.guest));
@@ -62,4 +68,7 @@ for (const name of names) {
   }
 }
 add('bundles', 'bundles', '.bin', Buffer.concat(pieces), parts);
-writeFileSync(join(to, 'manifest.json'), JSON.stringify({ format: 1, files }, null, 1));
+const film = values['video-module'];
+if (film) add('ffmpreg.wasm', 'ffmpreg', '.wasm', gunzipSync(readFileSync(film)), undefined, later);
+const manifest = { format: 1, files, ...(later.length && { later }) };
+writeFileSync(join(to, 'manifest.json'), JSON.stringify(manifest, null, 1));

@@ -1,0 +1,288 @@
+// Runs a WASI program of other authors, such as FFmpeg. The program has arguments, one file for reading, and two outputs. It
+// has no environment, no network, no real clock and no randomness. It blocks its thread until it ends.
+
+const [badf, inval, noent, nosys, rofs, spipe] = [8, 28, 44, 52, 69, 70];
+const [directory, device, regular] = [3, 2, 4];
+const [root, first] = [3, 4]; // descriptors: of the folder, and the first that a file may have
+const most = 4096; // characters of the end of the standard error
+
+/** The one file. */
+export interface Input {
+  name: string;
+  size: number;
+  /** Fills p with the bytes at an offset, all within the size. */
+  read(offset: number, p: Uint8Array): void;
+}
+
+/** How a run ended. */
+export interface Ended {
+  code: number;
+  text: string; // the end of its standard error
+  enough: boolean; // `out` ended it
+}
+
+class Stop extends Error {
+  override name = 'Stop';
+}
+
+/** Runs a program. `out` gets its output, which is valid until `out` returns, and ends the run by returning false. */
+export function runCommand(
+  module: WebAssembly.Module,
+  args: string[],
+  input: Input,
+  out: (p: Uint8Array) => boolean,
+): Ended {
+  const ended: Ended = { code: 0, text: '', enough: false };
+  let failed: unknown; // what `out` threw
+  let over: Stop | undefined;
+  let memory: WebAssembly.Memory;
+  let [all, view] = [new Uint8Array(), new DataView(new ArrayBuffer(0))];
+  const renew = () => {
+    if (all.buffer === memory.buffer) return;
+    all = new Uint8Array(memory.buffer);
+    view = new DataView(memory.buffer);
+  };
+  const stop = (): never => {
+    over = new Stop();
+    throw over;
+  };
+  const decoder = new TextDecoder();
+  const text = (at: number, n: number) => decoder.decode(all.subarray(at, at + n));
+  const encoded = args.map((a) => new TextEncoder().encode(`${a}\0`));
+  const files = new Map<number, { at: number }>(); // the open ones: where the next read begins
+  let ticks = 0n; // the program's clock: each look is a millisecond
+
+  const ours = (path: string) => path.replace(/^\.?\/+/, '') === input.name;
+  const isRoot = (path: string) => /^[./]*$/.test(path);
+  const put32 = (at: number, v: number) => view.setUint32(at, v, true);
+  const put64 = (at: number, v: number | bigint) => view.setBigUint64(at, BigInt(v), true);
+  const kindOf = (fd: number) => (fd < root ? device : fd === root ? directory : files.has(fd) ? regular : 0);
+  const stat = (at: number, kind: number) => {
+    all.fill(0, at, at + 64);
+    view.setUint8(at + 16, kind);
+    put64(at + 24, 1); // links
+    if (kind === regular) put64(at + 32, input.size);
+    return 0;
+  };
+  const parts = function* (vectors: number, n: number) {
+    for (let i = 0; i < n; i++) {
+      const at = view.getUint32(vectors + 8 * i, true);
+      yield all.subarray(at, at + view.getUint32(vectors + 8 * i + 4, true));
+    }
+  };
+  const read = (from: number, vectors: number, n: number) => {
+    let at = from;
+    for (const part of parts(vectors, n)) {
+      const some = part.subarray(0, Math.max(0, Math.min(part.length, input.size - at)));
+      if (some.length) input.read(at, some);
+      at += some.length;
+    }
+    return at - from;
+  };
+  const write = (fd: number, p: Uint8Array) => {
+    if (fd === 2) {
+      ended.text = (ended.text + decoder.decode(p.subarray(-most))).slice(-most);
+      return;
+    }
+    try {
+      ended.enough = !out(p);
+    } catch (failure) {
+      failed = failure;
+      stop();
+    }
+    if (ended.enough) stop();
+  };
+
+  const functions: Record<string, (...a: never[]) => number> = {
+    args_sizes_get: (count: number, size: number) => {
+      put32(count, encoded.length);
+      put32(
+        size,
+        encoded.reduce((n, a) => n + a.length, 0),
+      );
+      return 0;
+    },
+    args_get: (list: number, at: number) => {
+      let to = at;
+      for (const [i, a] of encoded.entries()) {
+        put32(list + 4 * i, to);
+        all.set(a, to);
+        to += a.length;
+      }
+      return 0;
+    },
+    environ_sizes_get: (count: number, size: number) => {
+      put32(count, 0);
+      put32(size, 0);
+      return 0;
+    },
+    environ_get: () => 0,
+    clock_time_get: (id: number, _precision: bigint, at: number) => {
+      if (id > 1) return inval;
+      put64(at, ++ticks * 1_000_000n);
+      return 0;
+    },
+    // Nothing waits: every clock is due at once.
+    poll_oneoff: (subscriptions: number, events: number, n: number, made: number) => {
+      for (let i = 0; i < n; i++) {
+        const [from, to] = [subscriptions + 48 * i, events + 32 * i];
+        const [mark, kind] = [view.getBigUint64(from, true), view.getUint8(from + 8)];
+        all.fill(0, to, to + 32);
+        put64(to, mark);
+        view.setUint16(to + 8, kind === 0 ? 0 : badf, true);
+        view.setUint8(to + 10, kind);
+      }
+      put32(made, n);
+      return n > 0 ? 0 : inval;
+    },
+    proc_exit: (code: number) => {
+      ended.code = code;
+      return stop();
+    },
+    fd_close: (fd: number) => (files.delete(fd) || fd <= root ? 0 : badf),
+    fd_fdstat_get: (fd: number, at: number) => {
+      const kind = kindOf(fd);
+      if (!kind) return badf;
+      all.fill(0, at, at + 24);
+      view.setUint8(at, kind);
+      put64(at + 8, 0x1fff_ffff); // all rights; functions refuse what they do not do
+      put64(at + 16, 0x1fff_ffff);
+      return 0;
+    },
+    fd_fdstat_set_flags: () => 0,
+    fd_filestat_get: (fd: number, at: number) => (kindOf(fd) ? stat(at, kindOf(fd)) : badf),
+    fd_prestat_get: (fd: number, at: number) => {
+      if (fd !== root) return badf;
+      put32(at, 0);
+      put32(at + 4, 1);
+      return 0;
+    },
+    fd_prestat_dir_name: (fd: number, at: number, n: number) => {
+      if (fd !== root || n < 1) return badf;
+      all[at] = 0x2f;
+      return 0;
+    },
+    fd_read: (fd: number, vectors: number, n: number, done: number) => {
+      const file = files.get(fd);
+      if (!file && fd !== 0) return badf;
+      const got = file ? read(file.at, vectors, n) : 0;
+      if (file) file.at += got;
+      put32(done, got);
+      return 0;
+    },
+    fd_pread: (fd: number, vectors: number, n: number, offset: bigint, done: number) => {
+      if (!files.has(fd)) return badf;
+      put32(done, read(Number(offset), vectors, n));
+      return 0;
+    },
+    fd_seek: (fd: number, by: bigint, whence: number, at: number) => {
+      const file = files.get(fd);
+      if (!file) return fd < root ? spipe : badf;
+      const to = Number(by) + ([0, file.at, input.size][whence] ?? Number.NaN);
+      if (!(to >= 0)) return inval;
+      file.at = to;
+      put64(at, to);
+      return 0;
+    },
+    fd_write: (fd: number, vectors: number, n: number, done: number) => {
+      if (fd !== 1 && fd !== 2) return badf;
+      let total = 0;
+      for (const part of parts(vectors, n)) {
+        if (part.length) write(fd, part);
+        total += part.length;
+      }
+      put32(done, total);
+      return 0;
+    },
+    path_open: (
+      fd: number,
+      _look: number,
+      path: number,
+      n: number,
+      flags: number,
+      _rights: bigint,
+      _inherited: bigint,
+      _mode: number,
+      opened: number,
+    ) => {
+      if (fd !== root) return badf;
+      if (flags & 9) return rofs; // it would make the file, or empty it
+      if (!ours(text(path, n))) return noent;
+      let number = first;
+      while (files.has(number)) number++;
+      files.set(number, { at: 0 });
+      put32(opened, number);
+      return 0;
+    },
+    path_filestat_get: (fd: number, _look: number, path: number, n: number, at: number) => {
+      if (fd !== root) return badf;
+      const name = text(path, n);
+      return ours(name) ? stat(at, regular) : isRoot(name) ? stat(at, directory) : noent;
+    },
+    path_create_directory: () => rofs,
+    path_remove_directory: () => rofs,
+    path_rename: () => rofs,
+    path_unlink_file: () => rofs,
+  };
+  const imports: Record<string, WebAssembly.ImportValue> = {};
+  for (const { name } of WebAssembly.Module.imports(module)) {
+    const f = (functions[name] ?? (() => nosys)) as (...a: unknown[]) => number;
+    imports[name] = (...a: unknown[]) => {
+      if (over) throw over; // the program caught it
+      renew();
+      return f(...a);
+    };
+  }
+  try {
+    const { exports } = new WebAssembly.Instance(module, { wasi_snapshot_preview1: imports });
+    memory = exports.memory as WebAssembly.Memory;
+    (exports._start as () => void)();
+  } catch (failure) {
+    if (failed) throw failed;
+    if (!over) {
+      ended.code ||= 1;
+      ended.text += `\n${failure}`; // it trapped
+    }
+  }
+  return ended;
+}
+
+/** Gives a program a maximum of memory, in bytes, unless it has one. */
+export function withMemory(program: Uint8Array<ArrayBuffer>, bytes: number): Uint8Array<ArrayBuffer> {
+  const uint = (at: number): [value: number, next: number] => {
+    let value = 0;
+    for (let factor = 1, next = at; ; factor *= 128) {
+      const b = program[next++];
+      if (b === undefined) throw new WebAssembly.CompileError('the module ends early');
+      value += (b & 0x7f) * factor;
+      if (b < 0x80) return [value, next];
+    }
+  };
+  for (let at = 8; at < program.length; ) {
+    const [size, inside] = uint(at + 1);
+    const end = inside + size;
+    if (program[at] !== 5) {
+      at = end;
+      continue;
+    }
+    const [count, limits] = uint(inside);
+    if (count !== 1 || program[limits] !== 0) return program;
+    const [least, behind] = uint(limits + 1);
+    const pages = Math.floor(bytes / 65536);
+    if (pages < least) throw new WebAssembly.CompileError(`the module needs ${least} pages of memory`);
+    const section = [1, 1, ...leb(least), ...leb(pages), ...program.subarray(behind, end)];
+    const head = program.subarray(0, at);
+    const whole = new Uint8Array(head.length + 2 + section.length + program.length - end);
+    whole.set(head);
+    whole.set([5, section.length, ...section], at);
+    whole.set(program.subarray(end), at + 2 + section.length);
+    return whole;
+  }
+  return program;
+}
+
+function leb(v: number): number[] {
+  const out = [];
+  for (; v >= 128; v = Math.floor(v / 128)) out.push((v % 128) | 128);
+  return [...out, v];
+}

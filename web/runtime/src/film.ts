@@ -1,0 +1,348 @@
+// Decodes videos. One worker runs FFmpeg and analyses each frame while FFmpeg waits: a worker of a page cannot wait for a
+// message of another thread without cross-origin isolation. So one frame at a time is in memory, pictures do not wait for
+// videos, and the end of the worker ends everything.
+//
+//     engine ──video, a Blob──▶ worker: ffprobe ──▶ guest: limits ──▶ ffmpeg ──planes──▶ guest ──▶ frame, frame, … result
+//
+// The guest has the command lines, the limits and the errors: wasm/README.md, "Films".
+
+import { type Ended, type Input, runCommand } from './command.ts';
+import type { Guest } from './guest.ts';
+import {
+  codes,
+  decodeFilm,
+  decodeReply,
+  decodeResult,
+  encodeFrame,
+  encodeJob,
+  encodeQuestion,
+  type Film,
+  type FilmReply,
+  failures,
+  GuestError,
+  type Job,
+  type Result,
+  sampleOf,
+} from './messages.ts';
+
+/** A video for a decoding worker, with the command line of ffprobe. */
+export interface FilmTask {
+  module: WebAssembly.Module;
+  job: Job; // without data
+  data: Blob;
+  probe: FilmReply;
+}
+
+/** The worker's answers: a frame, of so many, or the result at the end. */
+export type FilmTold = { frame: Uint8Array<ArrayBuffer>; of: number } | { film: Result };
+
+/** In workers of browsers only. */
+declare const FileReaderSync: undefined | (new () => { readAsArrayBuffer(data: Blob): ArrayBuffer });
+
+/** Bytes that are read of a Blob at once. */
+const ahead = 1 << 20;
+
+/** Makes a file of a Blob. Only browsers read one synchronously: elsewhere all of it is in memory. */
+async function inputOf(data: Blob): Promise<Input> {
+  const file = { name: 'in', size: data.size };
+  if (typeof FileReaderSync === 'undefined') {
+    const all = new Uint8Array(await data.arrayBuffer());
+    return { ...file, read: (offset, p) => p.set(all.subarray(offset, offset + p.length)) };
+  }
+  const reader = new FileReaderSync();
+  let [from, held] = [0, new Uint8Array()];
+  const read = (offset: number, p: Uint8Array) => {
+    if (offset < from || offset + p.length > from + held.length) {
+      const to = offset + Math.max(ahead, p.length);
+      held = new Uint8Array(reader.readAsArrayBuffer(data.slice(offset, to)));
+      from = offset;
+    }
+    p.set(held.subarray(offset - from, offset - from + p.length));
+  };
+  return { ...file, read };
+}
+
+/** The result for an error of the guest. Other errors are thrown again. */
+export function refusal(failure: unknown): Result {
+  if (!(failure instanceof GuestError)) throw failure;
+  return { error: failure.code, text: failure.message };
+}
+
+/** Asks an instance of the guest about a film. */
+export function askFilm(guest: Pick<Guest, 'call'>, what: string, film: Film): FilmReply {
+  return decodeFilm(decodeReply(guest.call('ask', encodeQuestion(what, undefined, undefined, film))));
+}
+
+/** The result of a film that failed. */
+function failureOf(guest: Pick<Guest, 'call'>, failure: Film['failure'], frames: number, video?: Uint8Array): Result {
+  try {
+    askFilm(guest, 'film.failed', { ...(failure && { failure }), frames, ...(video && { video }) });
+  } catch (told) {
+    return refusal(told);
+  }
+  throw new Error('a failure of a film without an error');
+}
+
+/** Decodes a video and analyses its frames, which `told` gets. It blocks its thread until the end. */
+export async function decodeVideo(
+  guest: Pick<Guest, 'call'>,
+  { module, job, data, probe }: FilmTask,
+  told: (frame: Uint8Array<ArrayBuffer>, of: number) => void,
+): Promise<Result> {
+  const input = await inputOf(data);
+  const video = job.video as Uint8Array;
+  const failed = (failure: Film['failure'], { code, text }: Ended, frames: number): Result => {
+    const memory = code !== 0 && text.includes('Cannot allocate memory');
+    return failureOf(guest, memory ? failures.memory : failure, frames, video);
+  };
+  try {
+    const { output, ended } = probed(module, probe, input);
+    if (!ended.enough && ended.code) return failed(failures.probe, ended, 0);
+    const plan = askFilm(guest, 'film.probed', { output, video });
+    const frames = new Frames(guest, job, plan, told);
+    const run = runCommand(module, plan.args, input, (p) => frames.take(p));
+    if (frames.refused) return frames.refused;
+    if (!run.enough && (run.code || !frames.whole)) return failed(failures.decode, run, frames.done);
+    return {};
+  } catch (failure) {
+    return refusal(failure);
+  }
+}
+
+/** Runs ffprobe and returns its output, up to the limit. */
+function probed(module: WebAssembly.Module, probe: FilmReply, input: Input): { output: Uint8Array; ended: Ended } {
+  const pieces: Uint8Array<ArrayBuffer>[] = [];
+  let size = 0;
+  const ended = runCommand(module, probe.args, input, (p) => {
+    const some = p.slice(0, probe.bytes - size);
+    pieces.push(some);
+    size += some.length;
+    return size < probe.bytes;
+  });
+  const output = new Uint8Array(size);
+  let at = 0;
+  for (const p of pieces) {
+    output.set(p, at);
+    at += p.length;
+  }
+  return { output, ended };
+}
+
+/** Takes the output of ffmpeg, and analyses each frame. */
+class Frames {
+  done = 0;
+  /** The result of a frame whose analysis failed. */
+  refused: Result | undefined;
+
+  #guest: Pick<Guest, 'call'>;
+  #job: Job;
+  #plan: FilmReply;
+  #told: (frame: Uint8Array<ArrayBuffer>, of: number) => void;
+  #sample: number;
+  #frame: Uint8Array;
+  #n = 0; // bytes of the frame that has begun
+
+  constructor(
+    guest: Pick<Guest, 'call'>,
+    { want, base, video }: Job,
+    plan: FilmReply,
+    told: (frame: Uint8Array<ArrayBuffer>, of: number) => void,
+  ) {
+    this.#guest = guest;
+    this.#job = { ...(want && { want }), ...(base && { base }), ...(plan.planes && { planes: plan.planes }) };
+    this.#plan = plan;
+    this.#told = told;
+    this.#sample = sampleOf(video as Uint8Array);
+    this.#frame = new Uint8Array(plan.bytes);
+  }
+
+  /** All frames came, and no part of another. */
+  get whole(): boolean {
+    return this.done === this.#plan.frames && this.#n === 0;
+  }
+
+  /** Takes output; false: ffmpeg can end. */
+  take(p: Uint8Array): boolean {
+    for (let at = 0; at < p.length; ) {
+      const n = Math.min(p.length - at, this.#frame.length - this.#n);
+      this.#frame.set(p.subarray(at, at + n), this.#n);
+      at += n;
+      this.#n += n;
+      if (this.#n < this.#frame.length) break;
+      this.#n = 0;
+      if (this.done === this.#plan.frames || !this.#analyse()) return false;
+    }
+    return true;
+  }
+
+  #analyse(): boolean {
+    const r = decodeResult(this.#guest.call('analyse', encodeJob(this.#job, this.#frame)));
+    if (r.error) {
+      this.refused = r;
+      return false;
+    }
+    this.#told(encodeFrame(this.done * this.#sample, r.analysis), this.#plan.frames);
+    this.done++;
+    return true;
+  }
+}
+
+/** A worker that decodes videos. */
+export interface Decoder {
+  /** Does one video: a film, whose frames `told` gets, or a job for `analyse`. */
+  run(
+    task: { film: FilmTask } | { job: Uint8Array<ArrayBuffer> },
+    told: (frame: Uint8Array<ArrayBuffer>, of: number) => void,
+  ): Promise<Result>;
+  /** Ends it, whatever it does. */
+  close(): void;
+}
+
+export interface FilmsOptions {
+  make: () => Promise<Decoder>;
+  /** Loads FFmpeg, with at most so many bytes of memory; undefined: the server does not have it. */
+  module: (memory: number) => Promise<WebAssembly.Module | undefined>;
+  /** Milliseconds without a video after which the worker is ended. */
+  idle: number;
+  log: (line: string) => void;
+}
+
+/** Progress of a video. */
+export interface FilmProgress {
+  film: number; // which of the call's videos, from 0
+  done: number; // frames
+  of: number; // frames in all
+}
+
+const waiting = 8; // videos, at most
+const missing = 'this page cannot decode videos: the decoding module is missing at its server';
+const unloadable = 'this page cannot decode videos: the decoding module cannot be loaded';
+
+/** Does videos, one at a time. */
+export class Films {
+  #o: FilmsOptions;
+  #decoder: Decoder | undefined;
+  #queue: (() => void)[] = [];
+  #busy = false;
+  #stop = () => {}; // ends the current one
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #module: Promise<WebAssembly.Module | undefined> | undefined;
+  #closed = false;
+
+  constructor(o: FilmsOptions) {
+    this.#o = o;
+  }
+
+  /** Waits for its turn and then works. The result is busy if too many wait. */
+  async turn(work: () => Promise<Result>): Promise<Result> {
+    if (this.#busy) {
+      if (this.#queue.length >= waiting) return { error: codes.busy };
+      await new Promise<void>((come) => this.#queue.push(come));
+    }
+    this.#busy = true;
+    clearTimeout(this.#timer);
+    try {
+      return this.#closed ? { error: codes.timeout } : await work();
+    } finally {
+      const next = this.#queue.shift();
+      if (next) next();
+      else {
+        this.#busy = false;
+        this.#timer = setTimeout(() => {
+          this.#lose();
+          this.#module = undefined;
+        }, this.#o.idle);
+        (this.#timer as { unref?: () => void }).unref?.();
+      }
+    }
+  }
+
+  /** Does a video, in a turn. `guest` is any instance, and `told` gets the number of frames done. It never rejects. */
+  async run(
+    guest: Pick<Guest, 'call'>,
+    job: Job,
+    data: Blob,
+    signal: AbortSignal | undefined,
+    told: (done: number, of: number) => void,
+  ): Promise<Result> {
+    const { data: _, ...rest } = job;
+    const frames: Uint8Array[] = [];
+    let probe: FilmReply;
+    let task: Parameters<Decoder['run']>[0];
+    try {
+      probe = askFilm(guest, 'film', { output: new Uint8Array(await data.slice(0, 4096).arrayBuffer()) });
+      if (!probe.args.length) task = { job: encodeJob(rest, new Uint8Array(await data.arrayBuffer())) };
+      else {
+        const module = await this.#loaded(probe.memory);
+        if (!(module instanceof WebAssembly.Module)) return module;
+        task = { film: { module, job: rest, data, probe } };
+      }
+      this.#decoder ??= await this.#o.make();
+    } catch (failure) {
+      if (failure instanceof GuestError) return refusal(failure);
+      this.#o.log(`a video cannot be decoded: ${failure}`);
+      return { error: codes.internal };
+    }
+    let resolve = (_: Result) => {};
+    const ended = new Promise<Result>((done) => {
+      resolve = done;
+    });
+    const stop = () => resolve({ error: codes.timeout });
+    const late = () => {
+      try {
+        resolve(failureOf(guest, failures.time, frames.length, job.video));
+      } catch {
+        resolve({ error: codes.internal }); // the guest has failed
+      }
+    };
+    const timer = setTimeout(late, probe.time);
+    this.#stop = stop;
+    signal?.addEventListener('abort', stop);
+    if (signal?.aborted || this.#closed) stop();
+    const run = this.#decoder.run(task, (frame, of) => {
+      frames.push(frame);
+      told(frames.length, of);
+    });
+    let over = false;
+    run.then(
+      (result) => {
+        over = true;
+        resolve('job' in task || result.error ? result : { ...result, frames });
+      },
+      (failure) => {
+        this.#o.log(`a decoder of videos failed: ${failure}`);
+        resolve({ error: codes.internal });
+      },
+    );
+    const result = await ended;
+    if (!over) this.#lose();
+    clearTimeout(timer);
+    signal?.removeEventListener('abort', stop);
+    this.#stop = () => {};
+    return result;
+  }
+
+  /** Loads FFmpeg, or returns the result for a video without it. */
+  async #loaded(memory: number): Promise<WebAssembly.Module | Result> {
+    try {
+      this.#module ??= this.#o.module(memory);
+      return (await this.#module) ?? { error: codes.unsupported, text: missing };
+    } catch (failure) {
+      this.#module = undefined;
+      this.#o.log(`the decoding module cannot be loaded: ${failure}`);
+      return { error: codes.unsupported, text: unloadable };
+    }
+  }
+
+  #lose(): void {
+    this.#decoder?.close();
+    this.#decoder = undefined;
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    this.#stop();
+    this.#lose();
+  }
+}

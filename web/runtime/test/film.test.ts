@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { Reader, Writer } from '../src/envelope.ts';
+import { type Decoder, Films } from '../src/film.ts';
+import { codes, encodeFrame, failures, type Result } from '../src/messages.ts';
+
+const module = new WebAssembly.Module(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]));
+const film = new Blob(['film']);
+const job = { video: new Writer().uint(1, 1000).done(), want: 1 };
+
+/** A guest that knows films by their first letter: it answers p for pictures with no command, and refuses t. */
+function guest(time: number) {
+  const failed: { failure: number; frames: number }[] = [];
+  const refuse = (code: number, text: string) =>
+    Writer.envelope().message(1, new Writer().uint(1, code).text(2, text)).done();
+  return {
+    failed,
+    call(_: unknown, question: Uint8Array) {
+      let what = '';
+      let head = 0;
+      const f = { failure: 0, frames: 0 };
+      for (const r = Reader.envelope(question); r.next(); ) {
+        if (r.number === 1) what = r.text();
+        if (r.number === 4)
+          for (const m = r.message(); m.next(); ) {
+            if (m.number === 1) head = m.raw()[0] ?? 0;
+            if (m.number === 3) f.failure = m.uint();
+            if (m.number === 4) f.frames = m.uint();
+          }
+      }
+      if (what === 'film.failed') {
+        failed.push(f);
+        return refuse(codes.tooLarge, 'too long');
+      }
+      if (head === 0x74) return refuse(codes.unsupported, 'no video');
+      const reply = new Writer().uint(6, time);
+      if (head !== 0x70) reply.text(1, 'ffprobe').uint(5, 1 << 20);
+      return Writer.envelope().message(2, reply).done();
+    },
+  };
+}
+
+/** Videos whose decoders do what a test says, one `run` after the other. */
+function films(module_: () => Promise<WebAssembly.Module | undefined> = async () => module) {
+  const runs: {
+    task: Parameters<Decoder['run']>[0];
+    told: (frame: Uint8Array<ArrayBuffer>, of: number) => void;
+    done: (r: Result) => void;
+    fail: (why: Error) => void;
+  }[] = [];
+  let open = 0;
+  const lines: string[] = [];
+  const all = new Films({
+    async make() {
+      open++;
+      return {
+        run: (task, told) => new Promise((done, fail) => runs.push({ task, told, done, fail })),
+        close: () => open--,
+      };
+    },
+    module: module_,
+    idle: 60_000,
+    log: (line) => lines.push(line),
+  });
+  const started = async (n: number) => {
+    while (runs.length < n) await new Promise(setImmediate);
+    return runs[n - 1] as (typeof runs)[0];
+  };
+  return { all, started, runs, lines, open: () => open };
+}
+
+const hour = 3_600_000;
+const frame = (i: number) => encodeFrame(1000 * i, new Uint8Array([i + 1]));
+
+test('videos come one after the other, and their frames are told', async () => {
+  const { all, started, runs, open } = films();
+  const g = guest(hour);
+  const told: [number, number][] = [];
+  const turn = () => all.turn(() => all.run(g, job, film, undefined, (...at) => told.push(at)));
+  const both = [turn(), turn()];
+  const first = await started(1);
+  first.told(frame(0), 2);
+  first.told(frame(1), 2);
+  assert.equal(runs.length, 1);
+  first.done({});
+  (await started(2)).done({ error: codes.corrupt, text: 'damaged' });
+  const [whole, damaged] = await Promise.all(both);
+  assert.deepEqual(whole, { frames: [frame(0), frame(1)] });
+  assert.deepEqual(damaged, { error: codes.corrupt, text: 'damaged' });
+  assert.deepEqual(told, [
+    [1, 2],
+    [2, 2],
+  ]);
+  assert.equal(open(), 1, 'one worker does both');
+  all.close();
+  assert.equal(open(), 0);
+});
+
+test('what needs no FFmpeg is analysed as it is', async () => {
+  const { all, started } = films(async () => assert.fail('FFmpeg is fetched'));
+  const done = all.turn(() => all.run(guest(hour), job, new Blob(['picture']), undefined, () => {}));
+  const { task, done: answer } = await started(1);
+  assert.ok('job' in task);
+  answer({ frames: [frame(0)] });
+  assert.deepEqual(await done, { frames: [frame(0)] });
+  const refused = await all.turn(() => all.run(guest(hour), job, new Blob(['text']), undefined, () => {}));
+  assert.deepEqual(refused, { error: codes.unsupported, text: 'no video' });
+  all.close();
+});
+
+test('without FFmpeg a video is not supported, and the reason is said', async () => {
+  const decode = (f: ReturnType<typeof films>) =>
+    f.all.turn(() => f.all.run(guest(hour), job, film, undefined, () => {}));
+  assert.deepEqual(await decode(films(async () => undefined)), {
+    error: codes.unsupported,
+    text: 'this page cannot decode videos: the decoding module is missing at its server',
+  });
+  let fetched = 0;
+  const once = films(async () => {
+    if (!fetched++) throw new Error('no network');
+    return module;
+  });
+  assert.deepEqual(await decode(once), {
+    error: codes.unsupported,
+    text: 'this page cannot decode videos: the decoding module cannot be loaded',
+  });
+  assert.deepEqual(once.lines, ['the decoding module cannot be loaded: Error: no network']);
+  const again = decode(once);
+  (await once.started(1)).done({});
+  assert.deepEqual(await again, { frames: [] });
+  once.all.close();
+});
+
+test('a decoder is ended when time is up, when its caller has gone, and when it fails', async () => {
+  const { all, started, open } = films();
+  const slow = guest(1);
+  const late = all.turn(() => all.run(slow, job, film, undefined, () => {}));
+  const run = await started(1);
+  assert.deepEqual(await late, { error: codes.tooLarge, text: 'too long' });
+  assert.deepEqual(slow.failed, [{ failure: failures.time, frames: 0 }]);
+  assert.equal(open(), 0);
+  run.done({});
+
+  const stop = new AbortController();
+  const aborted = all.turn(() => all.run(guest(hour), job, film, stop.signal, () => {}));
+  await started(2);
+  assert.equal(open(), 1);
+  stop.abort();
+  assert.deepEqual(await aborted, { error: codes.timeout });
+  assert.equal(open(), 0);
+
+  const failing = all.turn(() => all.run(guest(hour), job, film, undefined, () => {}));
+  (await started(3)).fail(new Error('trap'));
+  assert.deepEqual(await failing, { error: codes.internal });
+  assert.equal(open(), 0);
+
+  const closed = all.turn(() => all.run(guest(hour), job, film, undefined, () => {}));
+  await started(4);
+  all.close();
+  assert.deepEqual(await closed, { error: codes.timeout });
+  assert.equal(open(), 0);
+});
+
+test('eight videos wait, and no more', async () => {
+  const { all } = films();
+  let end = () => {};
+  const first = all.turn(
+    () =>
+      new Promise((done) => {
+        end = () => done({});
+      }),
+  );
+  const others = Array.from({ length: 9 }, (_, i) => all.turn(async () => ({ passing: i % 2 === 0 })));
+  assert.deepEqual(await others[8], { error: codes.busy });
+  end();
+  assert.deepEqual(await first, {});
+  assert.deepEqual(
+    await Promise.all(others.slice(0, 8)),
+    Array.from({ length: 8 }, (_, i) => ({ passing: i % 2 === 0 })),
+  );
+  all.close();
+});

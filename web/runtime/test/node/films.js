@@ -1,0 +1,83 @@
+// Films in Node: decoded and analysed, with progress, given up, and refused where there is no decoding module.
+import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { check, same, way } from '../pages/browser.js';
+
+const { RUNTIME, FILMS } = process.env;
+const { Sightline } = await import(pathToFileURL(join(RUNTIME, 'node.js')).href);
+const general = 'aaa03c23b3724a16a56b629203edc62c';
+const base64 = (name) => readFileSync(join(FILMS, name)).toString('base64');
+const gif = 'R0lGODdhAQABAIAAAP8AAAAAACwAAAAAAQABAAACAkQBADs=';
+
+way(async (step) => {
+  let s = await Sightline.open({ base: RUNTIME, workers: 1 });
+  const predict = async (films, options = {}, sample_ms = 500) => {
+    const body = JSON.stringify({
+      inputs: films.map((base64) => ({ data: { video: { base64 } } })),
+      model: { output_info: { output_config: { sample_ms } } },
+    });
+    const { outputs } = await (
+      await s.fetch(`/v2/models/${general}/outputs`, { method: 'POST', body, ...options })
+    ).json();
+    return outputs.map(({ status, data }) => ({ ...status, frames: data?.frames ?? [] }));
+  };
+
+  await step('two films and a GIF', async () => {
+    const told = [];
+    const films = [base64('late.webm'), gif, base64('late.webm')];
+    const [film, still, again] = await predict(films, { onFrames: (p) => told.push(p) });
+    same([film.code, still.code, again.code], [10000, 10000, 10000], `status, ${film.details}`);
+    const times = film.frames.map(({ frame_info: { index, time } }) => [index, time]);
+    check(times.length > 1, `${times.length} frames`);
+    same(
+      times,
+      Array.from(times, (_, i) => [i, 500 * i]),
+      'indices and times',
+    );
+    check(
+      film.frames.every(({ data }) => data.concepts.length > 0),
+      'a frame without concepts',
+    );
+    same(again.frames, film.frames, 'the same film');
+    same(still.frames.length, 1, 'frames of a still picture');
+    const each = (film) => Array.from(times, (_, i) => ({ film, done: i + 1, of: times.length }));
+    same(told, [...each(0), ...each(2)], 'progress');
+    return `${times.length} frames`;
+  });
+
+  await step('a film that is no longer wanted', async () => {
+    const stop = new AbortController();
+    await predict([base64('late.webm')], { signal: stop.signal, onFrames: () => stop.abort() }, 100).then(
+      () => check(false, 'it was decoded'),
+      (failure) => same(failure.name, 'AbortError', 'error'),
+    );
+    same((await predict([base64('late.webm')]))[0].code, 10000, 'status of the next one');
+  });
+
+  await step('a damaged film', async () => {
+    const [{ code, details }] = await predict([base64('late.webm').slice(0, 400)]);
+    same([code, details], [31300, 'video damaged: its index is missing or cannot be read'], 'status');
+  });
+
+  await s.close();
+  await step('without the decoding module', async () => {
+    const base = mkdtempSync(join(tmpdir(), 'runtime-films-'));
+    try {
+      for (const name of readdirSync(RUNTIME))
+        if (name !== 'manifest.json') symlinkSync(join(RUNTIME, name), join(base, name));
+      const { later, ...manifest } = JSON.parse(readFileSync(join(RUNTIME, 'manifest.json'), 'utf8'));
+      same(later?.length, 1, 'files that are for later');
+      writeFileSync(join(base, 'manifest.json'), JSON.stringify(manifest));
+      s = await Sightline.open({ base, workers: 1 });
+      const [film, still] = await predict([base64('late.webm'), gif]);
+      const want = 'this page cannot decode videos: the decoding module is missing at its server';
+      same([film.code, film.details], [31101, want], 'status');
+      same(still.code, 10000, 'status of a GIF');
+      await s.close();
+    } finally {
+      rmSync(base, { recursive: true });
+    }
+  });
+});
