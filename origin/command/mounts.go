@@ -52,7 +52,7 @@ func (srv *Server) runtime() httpd.Mount {
 		if err != nil {
 			return nil, err
 		}
-		return served.New(served.Parts{Guest: guest, Kernels: kernels, Bundles: srv.settings.bundles})
+		return served.New(served.Parts{Guest: guest, Kernels: kernels, Bundles: srv.settings.bundles, Film: srv.decoder.Module})
 	})
 	return httpd.Mount{Prefix: strings.TrimSuffix(served.Path, "/"), Handler: computing{srv.handler, files, srv.log}, Own: true, Static: true}
 }

@@ -28,8 +28,23 @@ const (
 	maxModule = 64 << 20
 )
 
-// readModule returns the module in a file. The error is a sentence for the caller of the interface.
+// Module returns the decoding module's file, which is compressed by gzip. The error is a sentence for the caller of the interface.
+func (d *Decoder) Module() ([]byte, error) { return readPacked(d.o.Module) }
+
+// readModule returns the module in a file, as Module does.
 func readModule(name string) ([]byte, error) {
+	packed, err := readPacked(name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	return system.ReadAll(r, maxModule)
+}
+
+func readPacked(name string) ([]byte, error) {
 	packed, err := system.ReadFile(name, maxPacked)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -40,9 +55,5 @@ func readModule(name string) ([]byte, error) {
 	if sum := sha256.Sum256(packed); hex.EncodeToString(sum[:]) != moduleSHA256 {
 		return nil, fmt.Errorf("the decoding module %s is not the one of %s: its SHA-256 is %x", name, moduleSource, sum)
 	}
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, err
-	}
-	return system.ReadAll(r, maxModule)
+	return packed, nil
 }

@@ -2,15 +2,11 @@ package video
 
 import (
 	"errors"
-	"fmt"
 	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/wasm/host"
-
-	"github.com/sightline-dev/sightline/core/predict/raster"
 )
 
 // TestMemoryOfModule gives the module less memory than a film takes.

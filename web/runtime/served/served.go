@@ -7,6 +7,7 @@
 //	/runtime/kernels-….wasm
 //	/runtime/network-….onnx                the network alone
 //	/runtime/bundles-….bin                 all other files of the bundles, one behind the other
+//	/runtime/ffmpreg-….wasm                the module that decodes videos, if the server has it
 //
 // The scripts are built by `npm run build` beside this folder, and with them a copy of the module that is
 // compressed better than a server has time for. web/runtime/src/load.ts reads the manifest.
@@ -22,6 +23,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"path"
@@ -45,6 +47,10 @@ var ErrNotBuilt = errors.New("the pages' runtime is not built into this program:
 type Parts struct {
 	Guest, Kernels []byte // modules
 	Bundles        fs.FS  // folders of models, as package models has them
+
+	// Film reads the module that decodes videos, compressed by gzip. New and each request for the module call it. Nil, or an
+	// error for New: pages do without.
+	Film func() ([]byte, error)
 }
 
 // Files are the files, ready to send. They are safe for concurrent use.
@@ -58,6 +64,7 @@ type file struct {
 	hashed    bool   // its name holds its hash
 	brotli    []byte // nil where it was not made
 	gzip      func() []byte
+	packed    func() ([]byte, error) // reads the file, compressed by gzip; nil: it is in data
 }
 
 // New makes the files. It keeps the parts' bytes.
@@ -115,6 +122,7 @@ func (f *Files) parts(p Parts) error {
 	manifest := struct {
 		Format int     `json:"format"`
 		Files  []entry `json:"files"`
+		Later  []entry `json:"later,omitempty"` // loaded when something needs them
 	}{Format: 1}
 	add := func(name, stem, ending string, data []byte, parts []part) {
 		sum := sha256.Sum256(data)
@@ -144,12 +152,38 @@ func (f *Files) parts(p Parts) error {
 		all = append(all, data...)
 	}
 	add("bundles", "bundles", ".bin", all, parts)
+	if p.Film != nil {
+		if film, err := f.film(p.Film); err == nil {
+			manifest.Later = append(manifest.Later, film)
+		}
+	}
 	text, err := json.MarshalIndent(manifest, "", " ")
 	if err != nil {
 		return err
 	}
 	f.add("manifest.json", text)
 	return nil
+}
+
+// film adds the module that decodes videos.
+func (f *Files) film(read func() ([]byte, error)) (entry, error) {
+	packed, err := read()
+	if err != nil {
+		return entry{}, err
+	}
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return entry{}, err
+	}
+	sum := sha256.New()
+	size, err := io.Copy(sum, r)
+	if err != nil {
+		return entry{}, err
+	}
+	hash := hex.EncodeToString(sum.Sum(nil))
+	e := entry{Name: "ffmpreg.wasm", URL: "ffmpreg-" + hash[:16] + ".wasm", Size: int(size), SHA256: hash}
+	f.files[e.URL] = &file{tag: `"` + hash[:24] + `"`, kind: kinds[".wasm"], hashed: true, packed: read}
+	return e, nil
 }
 
 // bundled are the files of the bundles: of each folder that has a manifest what its manifest lists, and itself.
@@ -243,7 +277,10 @@ func (f *Files) Serve(_ context.Context, r *api.Request) api.Response {
 		res.Status, res.ContentType = 304, ""
 		return res
 	}
-	body, encoding := one.encoded(r)
+	body, encoding, err := one.encoded(r)
+	if err != nil {
+		return api.Response{Status: 404} // it was there before
+	}
 	if encoding != "" {
 		res.Header = append(res.Header, api.Field{Name: "Content-Encoding", Value: encoding})
 	}
@@ -252,22 +289,33 @@ func (f *Files) Serve(_ context.Context, r *api.Request) api.Response {
 }
 
 // encoded is the file as who asks takes it.
-func (one *file) encoded(r *api.Request) (body []byte, encoding string) {
+func (one *file) encoded(r *api.Request) (body []byte, encoding string, err error) {
 	takes := map[string]bool{}
 	for _, field := range list(r, "Accept-Encoding") {
 		name, weight, _ := strings.Cut(field, ";")
 		weight = strings.TrimLeft(weight, " q=")
 		takes[strings.TrimSpace(name)] = !strings.HasPrefix(weight, "0") || strings.ContainsAny(weight, "123456789")
 	}
-	if one.brotli != nil && takes["br"] {
-		return one.brotli, "br"
-	}
-	if takes["gzip"] {
+	switch {
+	case one.packed != nil:
+		packed, err := one.packed()
+		if err != nil || takes["gzip"] {
+			return packed, "gzip", err
+		}
+		unzip, err := gzip.NewReader(bytes.NewReader(packed))
+		if err != nil {
+			return nil, "", err
+		}
+		body, err = io.ReadAll(unzip)
+		return body, "", err
+	case one.brotli != nil && takes["br"]:
+		return one.brotli, "br", nil
+	case takes["gzip"]:
 		if zipped := one.gzip(); zipped != nil {
-			return zipped, "gzip"
+			return zipped, "gzip", nil
 		}
 	}
-	return one.data, ""
+	return one.data, "", nil
 }
 
 // list are the elements of a header's value.

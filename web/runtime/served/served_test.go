@@ -164,6 +164,53 @@ func TestGzip(t *testing.T) {
 	}
 }
 
+// TestFilm serves the module that decodes videos, which is read at each request.
+func TestFilm(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := io.WriteString(w, "FFmpeg"); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	reads, missing := 0, error(nil)
+	read := func() ([]byte, error) { reads++; return packed.Bytes(), missing }
+	later := func() (*Files, []entry) {
+		t.Helper()
+		f, err := newFiles(scripts, Parts{Bundles: bundles, Film: read})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m struct{ Later []entry }
+		if err := json.Unmarshal(get(f, "/runtime/manifest.json").Body, &m); err != nil {
+			t.Fatal(err)
+		}
+		return f, m.Later
+	}
+	f, films := later()
+	name := "ffmpreg-" + hash("FFmpeg")[:16] + ".wasm"
+	want := entry{Name: "ffmpreg.wasm", URL: name, Size: 6, SHA256: hash("FFmpeg")}
+	if len(films) != 1 || films[0].Name != want.Name || films[0].URL != want.URL || films[0].Size != want.Size || films[0].SHA256 != want.SHA256 {
+		t.Errorf("manifest: %+v, want %+v", films, want)
+	}
+	for encoding, body := range map[string]string{"": "FFmpeg", "gzip": packed.String(), "br": "FFmpeg"} {
+		r := get(f, Path+name, "Accept-Encoding", encoding)
+		packed := map[bool]string{true: "gzip"}[encoding == "gzip"]
+		if r.Status != 200 || string(r.Body) != body || r.ContentType != "application/wasm" || field(r, "Content-Encoding") != packed ||
+			!strings.Contains(field(r, "Cache-Control"), "immutable") {
+			t.Errorf("as %q: %d %s %q %q", encoding, r.Status, r.ContentType, field(r, "Content-Encoding"), r.Body)
+		}
+	}
+	if reads != 4 {
+		t.Errorf("it was read %d times, want 4", reads)
+	}
+	missing = fs.ErrNotExist
+	if r := get(f, Path+name); r.Status != 404 {
+		t.Errorf("a module that was removed: %d", r.Status)
+	}
+	if _, films := later(); films != nil {
+		t.Errorf("manifest without the module: %+v", films)
+	}
+}
+
 func TestNew(t *testing.T) {
 	if _, err := newFiles(fstest.MapFS{}, Parts{Bundles: bundles}); !errors.Is(err, ErrNotBuilt) {
 		t.Errorf("without scripts: %v", err)
