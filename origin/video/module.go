@@ -28,7 +28,7 @@ const (
 	maxModule = 64 << 20
 )
 
-// Module returns the decoding module's file, which is compressed by gzip. The error is a sentence for the caller of the interface.
+// Module returns the file of the decoding module, a WASI program compressed by gzip. The error is a sentence for the caller of the interface.
 func (d *Decoder) Module() ([]byte, error) { return readPacked(d.o.Module) }
 
 // readModule returns the module in a file, as Module does.

@@ -1,13 +1,13 @@
-// The same pictures at the origin, at an edge, in Node and in a browser: the answers' data, embeddings among it, byte by byte.
+// The same pictures and films at the origin, at an edge, in Node and in a browser: the answers' data, embeddings among it, byte by byte.
 // Then the same application at the origin and in pages.
 import { createHash } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { Browser, check, same, serve, way } from '../pages/browser.js';
 import { copies } from './copy/copy.js';
 
-const { RUNTIME, PICTURES, ORIGIN, ORIGIN_KEY, EDGE, EDGE_KEY } = process.env;
+const { RUNTIME, PICTURES, SHARED, ORIGIN, ORIGIN_KEY, EDGE, EDGE_KEY } = process.env;
 const models = {
   general: 'aaa03c23b3724a16a56b629203edc62c',
   food: 'bd367be194cf45149e75f01d59f77ba7',
@@ -49,6 +49,30 @@ way(async (step) => {
         all.update(data[0]);
       }
     });
+  const films = join(SHARED, 'video');
+  const outcomes = existsSync(films)
+    ? readFileSync(join(films, 'outcomes.tsv'), 'utf8').trimEnd().split('\n').slice(1)
+    : [];
+  for (const row of outcomes) {
+    const [film, code] = row.split('\t');
+    await step(film, async () => {
+      const base64 = readFileSync(join(films, film)).toString('base64');
+      const body = JSON.stringify({ inputs: [{ data: { video: { base64 } } }] });
+      const seen = {};
+      for (const [host, ask] of Object.entries(hosts)) {
+        const answer = await ask(`/v2/models/${models.general}/outputs`, body);
+        const { status, data } = JSON.parse(answer).outputs[0];
+        same(status.code, Number(code), `status at the ${host}: ${status.details}`);
+        seen[host] =
+          JSON.stringify(status) + (data?.frames ? answer.slice(answer.lastIndexOf('"data":{"frames"')) : '');
+        check(
+          seen[host] === seen.origin,
+          `${host}: ${seen[host].slice(0, 300)}, the origin ${seen.origin.slice(0, 300)}`,
+        );
+      }
+      all.update(seen.origin);
+    });
+  }
   await step('which is all of it', async () => {
     same(pictures.length >= 40, true, 'forty pictures or more');
     return `SHA-256 ${all.digest('hex').slice(0, 16)}`;
