@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sightline-dev/sightline/core/api"
-
 	"github.com/sightline-dev/sightline/core/film"
 )
 
