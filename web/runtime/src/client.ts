@@ -95,10 +95,12 @@ type Told<T> = {
   frames?: ((p: FilmProgress) => void) | undefined;
 };
 
-/** The options of `fetch`: those of the global one, and progress. */
+/** The options of `fetch`: those of the global one, and more. */
 export interface FetchOptions extends RequestInit {
   /** Called after each decoded frame of the call's videos. */
   onFrames?: (p: FilmProgress) => void;
+  /** Files for addresses in the request, which are then not downloaded: `{ 'http://here.invalid/film': file }`. */
+  files?: Record<string, Blob>;
 }
 
 /** An error that crossed threads by its name and its words. */
@@ -216,7 +218,10 @@ export class Client {
   }
 
   #tell(
-    m: { request: Call; frames?: true } | { ask: string } | { sync: 'status' | 'digest' | 'offline' | 'online' },
+    m:
+      | { request: Call; frames?: true; files?: [string, Blob][] }
+      | { ask: string }
+      | { sync: 'status' | 'digest' | 'offline' | 'online' },
     signal?: AbortSignal | null,
     frames?: (p: FilmProgress) => void,
   ): Promise<unknown> {
@@ -266,7 +271,9 @@ export class Client {
     if (r.body) request.body = new Uint8Array(await r.arrayBuffer());
     const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
     const frames = init?.onFrames;
-    return response((await this.#tell({ request, ...(frames && { frames: true }) }, signal, frames)) as Answer);
+    const files = init?.files && Object.entries(init.files);
+    const call = { request, ...(frames && { frames: true as const }), ...(files && { files }) };
+    return response((await this.#tell(call, signal, frames)) as Answer);
   }
 
   /** What the engine's instance uses, in bytes: of its heap, and of memory that it has from the host. */

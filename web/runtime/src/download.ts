@@ -21,6 +21,14 @@ export type Download = { data: Blob; contentType: string } | { failed: Result };
 const refused = { failed: { error: codes.fetch, passing: false } };
 const passing = { failed: { error: codes.fetch, passing: true } };
 
+const tooLarge = (most: Most): Download => (most.more ? { failed: most.more } : refused);
+
+/** Takes a file that the caller has, within the same limit. */
+export function given(file: Blob, most = picture): Download {
+  if (file.size > most.bytes) return tooLarge(most);
+  return file.size ? { data: file, contentType: file.type } : refused;
+}
+
 /** Downloads at most 20 MB in at most half a minute, or as `most` has it, without cookies. */
 export async function download(address: string, signal?: AbortSignal, most = picture): Promise<Download> {
   if (!URL.canParse(address)) return refused;
@@ -39,10 +47,9 @@ export async function download(address: string, signal?: AbortSignal, most = pic
     clearTimeout(timer);
     timer = setTimeout(stop, most.time);
     if (!response.ok) return [408, 425, 429].includes(response.status) || response.status >= 500 ? passing : refused;
-    const large = most.more ? { failed: most.more } : refused;
-    if (Number(response.headers.get('Content-Length') ?? 0) > most.bytes) return large;
+    if (Number(response.headers.get('Content-Length') ?? 0) > most.bytes) return tooLarge(most);
     const data = await body(response, most.bytes, late);
-    if (!data) return large;
+    if (!data) return tooLarge(most);
     if (!data.size) return refused;
     return { data, contentType: response.headers.get('Content-Type') ?? '' };
   } catch {

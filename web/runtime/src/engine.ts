@@ -10,7 +10,7 @@
 // the same files.
 
 import { Copy, type CopyOptions, type CopyStatus } from './copy.ts';
-import { download, type Most } from './download.ts';
+import { download, given, type Most } from './download.ts';
 import type { FilmProgress, Films } from './film.ts';
 import { DeadError, type Guest } from './guest.ts';
 import {
@@ -44,6 +44,12 @@ export interface EngineOptions {
   copy?: CopyOptions;
   /** The origin has taken the application away, and the instance is closed: what the store has of it goes, unless it is kept. */
   purged?: (kept: boolean) => void;
+}
+
+/** What a page has for a call beside its request. */
+export interface Beside {
+  frames?: ((p: FilmProgress) => void) | undefined;
+  files?: Map<string, Blob> | undefined; // by the addresses in the request
 }
 
 const upkeepEvery = 1000; // ms
@@ -142,7 +148,7 @@ export class Engine {
   }
 
   /** Answers a call of /v2, or one for a picture under /hosted. It rejects where the engine is closed. */
-  async serve(request: Request, signal?: AbortSignal, frames: (p: FilmProgress) => void = () => {}): Promise<Answer> {
+  async serve(request: Request, signal?: AbortSignal, beside: Beside = {}): Promise<Answer> {
     if (this.#reviving) await this.#reviving;
     if (this.#gone) return gone(this.#gone);
     if (this.#closed) throw new Error('the engine is closed');
@@ -151,7 +157,7 @@ export class Engine {
       if (request.path.startsWith('/hosted/')) return await this.#hosted(request);
       let served = decodeServed(guest.call('serve', encodeRequest(request)));
       this.#deaths = 0;
-      while ('jobs' in served) served = await this.#jobs(guest, served, frames, signal);
+      while ('jobs' in served) served = await this.#jobs(guest, served, beside, signal);
       return served.answer;
     } catch (failure) {
       if (!(failure instanceof DeadError)) throw failure;
@@ -166,13 +172,13 @@ export class Engine {
   async #jobs(
     guest: Guest,
     { call, jobs }: Extract<Served, { jobs: Job[] }>,
-    frames: (p: FilmProgress) => void,
+    { frames, files }: Beside,
     signal?: AbortSignal,
   ): Promise<Served> {
     const films = jobs.filter((j) => j.video);
     const one = (j: Job) => {
-      if (!j.video) return this.#do(j, 0, signal);
-      return this.#film(j, (done, of) => frames({ film: films.indexOf(j), done, of }), signal);
+      if (!j.video) return this.#do(j, 0, signal, files);
+      return this.#film(j, (done, of) => frames?.({ film: films.indexOf(j), done, of }), signal, files);
     };
     let results: Result[];
     if (this.#waiting >= this.#o.calls) results = jobs.map(() => ({ error: codes.busy }));
@@ -188,8 +194,11 @@ export class Engine {
   async #data(
     job: Job,
     signal: AbortSignal | undefined,
+    files: Map<string, Blob> | undefined,
     most?: Most,
   ): Promise<{ data: Uint8Array | Blob; contentType: string } | { failed: Result }> {
+    const file = job.url && files?.get(job.url);
+    if (file) return given(file, most);
     if (job.url) return this.#downloads.run(() => download(job.url as string, signal, most));
     if (job.data) return { data: job.data, contentType: '' };
     if (!job.blob) return { failed: { error: codes.internal } };
@@ -202,11 +211,16 @@ export class Engine {
   }
 
   /** Does a job with a video. It never rejects. */
-  #film(job: Job, told: (done: number, of: number) => void, signal?: AbortSignal): Promise<Result> {
+  #film(
+    job: Job,
+    told: (done: number, of: number) => void,
+    signal?: AbortSignal,
+    files?: Map<string, Blob>,
+  ): Promise<Result> {
     const { films } = this.#o;
     return films.turn(async () => {
       if (signal?.aborted) return { error: codes.timeout };
-      const got = await this.#data(job, signal, film);
+      const got = await this.#data(job, signal, files, film);
       if ('failed' in got) return got.failed;
       const data = got.data instanceof Blob ? got.data : new Blob([got.data as Uint8Array<ArrayBuffer>]);
       return films.run(this.#guest, job, data, signal, told);
@@ -214,8 +228,8 @@ export class Engine {
   }
 
   /** Does a job: gets its picture and has it analysed. It never rejects. */
-  async #do(job: Job, lane: 0 | 1, signal?: AbortSignal): Promise<Result> {
-    const got = await this.#data(job, signal);
+  async #do(job: Job, lane: 0 | 1, signal?: AbortSignal, files?: Map<string, Blob>): Promise<Result> {
+    const got = await this.#data(job, signal, files);
     if ('failed' in got) return got.failed;
     const { contentType } = got;
     const data = got.data instanceof Blob ? new Uint8Array(await got.data.arrayBuffer()) : got.data;

@@ -37,7 +37,7 @@ export interface Platform {
 /** What an engine's worker is told. */
 export type ToEngine =
   | { start: Start }
-  | { id: number; request: Request; frames?: true }
+  | { id: number; request: Request; frames?: true; files?: [string, Blob][] }
   | { id: number; ask: string }
   | { id: number; sync: 'status' | 'digest' | 'offline' | 'online' }
   | { credential: number; value: string }
@@ -402,8 +402,9 @@ export class Desk {
       if ('ask' in m)
         return this.#post({ id, value: this.#running.engine.ask(m.ask).slice() as Uint8Array<ArrayBuffer> });
       if ('sync' in m) return this.#post({ id, told: this.#sync(m.sync) });
-      const told = (frames: FilmProgress) => m.frames && this.#post({ id, frames });
-      const answer = await this.#running.engine.serve(m.request, stop.signal, told);
+      const frames = m.frames && ((frames: FilmProgress) => this.#post({ id, frames }));
+      const files = m.files && new Map(m.files);
+      const answer = await this.#running.engine.serve(m.request, stop.signal, { frames, files });
       this.#post({ id, answer }, [answer.body.buffer]);
     } catch (failure) {
       const { name, message } = failure as Error;

@@ -47,6 +47,24 @@ way(async (step) => {
     return `${times.length} frames`;
   });
 
+  await step('a file of the program', async () => {
+    const url = 'http://films.invalid/late';
+    const file = new Blob([readFileSync(join(FILMS, 'late.webm'))]);
+    const ask = async (files) => {
+      const body = JSON.stringify({ inputs: [{ data: { video: { url } } }] });
+      const { outputs } = await (
+        await s.fetch(`/v2/models/${general}/outputs`, { method: 'POST', body, files })
+      ).json();
+      return outputs[0];
+    };
+    const [known] = await predict([base64('late.webm')], {}, 1000);
+    const { status, data, input } = await ask({ [url]: file });
+    same([status.code, input.data.video.url], [10000, url], 'status and address');
+    same(data.frames, known.frames, 'frames');
+    const large = new Blob([file, new Uint8Array(80 << 20)]);
+    same((await ask({ [url]: large })).status.code, 31105, 'status of more than 80 MB');
+  });
+
   await step('a film that is no longer wanted', async () => {
     const stop = new AbortController();
     await predict([base64('late.webm')], { signal: stop.signal, onFrames: () => stop.abort() }, 100).then(
