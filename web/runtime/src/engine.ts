@@ -46,8 +46,8 @@ export interface EngineOptions {
   purged?: (kept: boolean) => void;
 }
 
-/** What a page has for a call beside its request. */
-export interface Beside {
+/** Options of a call. */
+export interface CallOptions {
   frames?: ((p: FilmProgress) => void) | undefined;
   files?: Map<string, Blob> | undefined; // by the addresses in the request
 }
@@ -148,7 +148,7 @@ export class Engine {
   }
 
   /** Answers a call of /v2, or one for a picture under /hosted. It rejects where the engine is closed. */
-  async serve(request: Request, signal?: AbortSignal, beside: Beside = {}): Promise<Answer> {
+  async serve(request: Request, signal?: AbortSignal, options: CallOptions = {}): Promise<Answer> {
     if (this.#reviving) await this.#reviving;
     if (this.#gone) return gone(this.#gone);
     if (this.#closed) throw new Error('the engine is closed');
@@ -157,7 +157,7 @@ export class Engine {
       if (request.path.startsWith('/hosted/')) return await this.#hosted(request);
       let served = decodeServed(guest.call('serve', encodeRequest(request)));
       this.#deaths = 0;
-      while ('jobs' in served) served = await this.#jobs(guest, served, beside, signal);
+      while ('jobs' in served) served = await this.#jobs(guest, served, options, signal);
       return served.answer;
     } catch (failure) {
       if (!(failure instanceof DeadError)) throw failure;
@@ -172,7 +172,7 @@ export class Engine {
   async #jobs(
     guest: Guest,
     { call, jobs }: Extract<Served, { jobs: Job[] }>,
-    { frames, files }: Beside,
+    { frames, files }: CallOptions,
     signal?: AbortSignal,
   ): Promise<Served> {
     const films = jobs.filter((j) => j.video);
