@@ -4,7 +4,7 @@
 const [badf, inval, noent, nosys, rofs, spipe] = [8, 28, 44, 52, 69, 70];
 const [directory, device, regular] = [3, 2, 4];
 const [root, first] = [3, 4]; // descriptors: of the folder, and the first that a file may have
-const most = 4096; // characters of the end of the standard error
+const tail = 4096; // characters of the end of the standard error
 
 /** The one file. */
 export interface Input {
@@ -19,28 +19,37 @@ export interface Ended {
   code: number;
   text: string; // the end of its standard error
   enough: boolean; // `out` ended it
+  memory: boolean; // it needed more memory than it may have
 }
+
+/** FFmpeg's words for memory that it did not get. */
+const noMemory = /Out of memory|Failed to allocate/;
 
 class Stop extends Error {
   override name = 'Stop';
 }
 
-/** Runs a program. `out` gets its output, which is valid until `out` returns, and ends the run by returning false. */
+/**
+ * Runs a program. `out` gets its output, which is valid until `out` returns, and ends the run by returning false. A program that
+ * has more than `most` bytes of memory is ended at its next call; give it a maximum above that.
+ */
 export function runCommand(
   module: WebAssembly.Module,
   args: string[],
   input: Input,
   out: (p: Uint8Array) => boolean,
+  most: number,
 ): Ended {
-  const ended: Ended = { code: 0, text: '', enough: false };
+  const ended: Ended = { code: 0, text: '', enough: false, memory: false };
   let failed: unknown; // what `out` threw
   let over: Stop | undefined;
-  let memory: WebAssembly.Memory;
+  let memory = new WebAssembly.Memory({ initial: 0 });
   let [all, view] = [new Uint8Array(), new DataView(new ArrayBuffer(0))];
   const renew = () => {
     if (all.buffer === memory.buffer) return;
     all = new Uint8Array(memory.buffer);
     view = new DataView(memory.buffer);
+    if (all.length > most) stop();
   };
   const stop = (): never => {
     over = new Stop();
@@ -81,7 +90,7 @@ export function runCommand(
   };
   const write = (fd: number, p: Uint8Array) => {
     if (fd === 2) {
-      ended.text = (ended.text + decoder.decode(p.subarray(-most))).slice(-most);
+      ended.text = (ended.text + decoder.decode(p.subarray(-tail))).slice(-tail);
       return;
     }
     try {
@@ -244,6 +253,7 @@ export function runCommand(
       ended.text += `\n${failure}`; // it trapped
     }
   }
+  ended.memory = memory.buffer.byteLength > most || (ended.code !== 0 && noMemory.test(ended.text));
   return ended;
 }
 

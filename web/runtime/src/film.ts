@@ -91,18 +91,16 @@ export async function decodeVideo(
 ): Promise<Result> {
   const input = await inputOf(data);
   const video = job.video as Uint8Array;
-  const failed = (failure: Film['failure'], { code, text }: Ended, frames: number): Result => {
-    const memory = code !== 0 && text.includes('Cannot allocate memory');
-    return failureOf(guest, memory ? failures.memory : failure, frames, video);
-  };
+  const failed = (failure: Film['failure'], { memory }: Ended, frames: number): Result =>
+    failureOf(guest, memory ? failures.memory : failure, frames, video);
   try {
     const { output, ended } = probed(module, probe, input);
-    if (!ended.enough && ended.code) return failed(failures.probe, ended, 0);
+    if (!ended.enough && (ended.code || ended.memory)) return failed(failures.probe, ended, 0);
     const plan = askFilm(guest, 'film.probed', { output, video });
     const frames = new Frames(guest, job, plan, told);
-    const run = runCommand(module, plan.args, input, (p) => frames.take(p));
+    const run = runCommand(module, plan.args, input, (p) => frames.take(p), probe.memory);
     if (frames.refused) return frames.refused;
-    if (!run.enough && (run.code || !frames.whole)) return failed(failures.decode, run, frames.done);
+    if (!run.enough && (run.code || run.memory || !frames.whole)) return failed(failures.decode, run, frames.done);
     return {};
   } catch (failure) {
     return refusal(failure);
@@ -113,12 +111,13 @@ export async function decodeVideo(
 function probed(module: WebAssembly.Module, probe: FilmReply, input: Input): { output: Uint8Array; ended: Ended } {
   const pieces: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;
-  const ended = runCommand(module, probe.args, input, (p) => {
+  const take = (p: Uint8Array) => {
     const some = p.slice(0, probe.bytes - size);
     pieces.push(some);
     size += some.length;
     return size < probe.bytes;
-  });
+  };
+  const ended = runCommand(module, probe.args, input, take, probe.memory);
   const output = new Uint8Array(size);
   let at = 0;
   for (const p of pieces) {
@@ -200,7 +199,7 @@ export interface Decoder {
 
 export interface FilmsOptions {
   make: () => Promise<Decoder>;
-  /** Loads FFmpeg, with at most so many bytes of memory; undefined: the server does not have it. */
+  /** Loads FFmpeg, whose runs may have so many bytes of memory; undefined: the server does not have it. */
   module: (memory: number) => Promise<WebAssembly.Module | undefined>;
   /** Milliseconds without a video after which the worker is ended. */
   idle: number;

@@ -362,7 +362,7 @@ function makeAnalysers(
     make: async () => startDecoder(await spares.take(), { analyser }, startPatience),
     async module(memory) {
       const program = await loaded.later('ffmpreg.wasm');
-      return program && WebAssembly.compile(withMemory(program, memory));
+      return program && WebAssembly.compile(withMemory(program, 2 * memory)); // more than a run may have, so that it shows
     },
     idle,
     log,

@@ -69,7 +69,7 @@ const input: Input = {
 function run(steps: Step[], data?: [number, number[]][], out?: (p: Uint8Array) => boolean) {
   const written: number[] = [];
   const module = new WebAssembly.Module(program(steps, data));
-  const ended = runCommand(module, ['name', 'ü'], input, (p) => out?.(p) ?? written.push(...p) > 0);
+  const ended = runCommand(module, ['name', 'ü'], input, (p) => out?.(p) ?? written.push(...p) > 0, 3 * 65536);
   return { ...ended, written };
 }
 
@@ -144,6 +144,28 @@ test('a program that traps has failed', () => {
   const { code, text } = run([[0x00]]); // unreachable
   assert.equal(code, 1);
   assert.match(text, /unreachable/);
+});
+
+test('a program that needs too much memory is ended', () => {
+  const grow: Step = [0x41, 1, 0x40, 0, 0x1a]; // drops what memory.grow of a page answers
+  const data: [number, number[]][] = [[16, pair(100, 5)]];
+  const within = run([grow, dump], data);
+  assert.deepEqual([within.memory, within.written.length], [false, 5]);
+  const beyond = run([grow, grow, dump], data);
+  assert.deepEqual([beyond.memory, beyond.written.length], [true, 0]);
+  assert.equal(run([grow, grow]).memory, true, 'also without a call');
+  const words = (code: number) =>
+    run(
+      [
+        ['fd_write', [2, 16, 1, 2000], 2004],
+        ['proc_exit', [code], 0],
+      ],
+      [
+        [16, pair(100, 13)],
+        [100, text('Out of memory')],
+      ],
+    ).memory;
+  assert.deepEqual([words(0), words(1)], [false, true]);
 });
 
 test('memory has a maximum', async () => {

@@ -27,7 +27,7 @@ way(async (step) => {
   const settings = { role: 'engine', store: 'memory', bundles: [...loaded.bundles.keys()], openDoor: true };
   const guest = await Guest.open(await compile(loaded.guest, loaded.kernels), lent, settings);
   const { memory } = askFilm(guest, 'film', { output: new Uint8Array([0x1a, 0x45, 0xdf, 0xa3]) });
-  const module = await WebAssembly.compile(withMemory(await loaded.later('ffmpreg.wasm'), memory));
+  const module = await WebAssembly.compile(withMemory(await loaded.later('ffmpreg.wasm'), 2 * memory));
   const video = new Writer().uint(1, 1000).uint(2, 600).done();
 
   /** Decodes a film to the SHA-256 of each frame, without the network. */
