@@ -214,8 +214,8 @@ export interface FilmProgress {
 }
 
 const waiting = 8; // videos, at most
-const missing = 'this page cannot decode videos: the decoding module is missing at its server';
-const unloadable = 'this page cannot decode videos: the decoding module cannot be loaded';
+const missing = 'videos cannot be decoded here: the server of the runtime has no decoding module';
+const unloadable = 'videos cannot be decoded here: the decoding module cannot be loaded';
 
 /** Does videos, one at a time. */
 export class Films {

@@ -113,7 +113,7 @@ test('without FFmpeg a video is not supported, and the reason is said', async ()
     f.all.turn(() => f.all.run(guest(hour), job, film, undefined, () => {}));
   assert.deepEqual(await decode(films(async () => undefined)), {
     error: codes.unsupported,
-    text: 'this page cannot decode videos: the decoding module is missing at its server',
+    text: 'videos cannot be decoded here: the server of the runtime has no decoding module',
   });
   let fetched = 0;
   const once = films(async () => {
@@ -122,7 +122,7 @@ test('without FFmpeg a video is not supported, and the reason is said', async ()
   });
   assert.deepEqual(await decode(once), {
     error: codes.unsupported,
-    text: 'this page cannot decode videos: the decoding module cannot be loaded',
+    text: 'videos cannot be decoded here: the decoding module cannot be loaded',
   });
   assert.deepEqual(once.lines, ['the decoding module cannot be loaded: Error: no network']);
   const again = decode(once);

@@ -90,7 +90,7 @@ way(async (step) => {
       writeFileSync(join(base, 'manifest.json'), JSON.stringify(manifest));
       s = await Sightline.open({ base, workers: 1 });
       const [film, still] = await predict([base64('late.webm'), gif]);
-      const want = 'this page cannot decode videos: the decoding module is missing at its server';
+      const want = 'videos cannot be decoded here: the server of the runtime has no decoding module';
       same([film.code, film.details], [31101, want], 'status');
       same(still.code, 10000, 'status of a GIF');
       await s.close();
