@@ -101,7 +101,7 @@ func TestFilm(t *testing.T) {
 		"other film":   {abi.AskFilm, abi.Film{Output: []byte("OggS")}, raster.ErrUnsupported, "Ogg: video format not supported: convert it to MP4"},
 		"no answer":    {abi.AskFilmProbed, abi.Film{Video: second}, raster.ErrCorrupt, "video damaged: its index is missing or cannot be read"},
 		"long answer":  {abi.AskFilmProbed, abi.Film{Output: bytes.Repeat([]byte(" "), 8<<20), Video: second}, raster.ErrTooLarge, "video with a description of more than 8 MB"},
-		"many frames":  {abi.AskFilmProbed, abi.Film{Output: probe(320, "12000"), Video: second}, raster.ErrTooLarge, "13 frames: picture too large: at most 12, use a larger sample_ms"},
+		"many frames":  {abi.AskFilmProbed, abi.Film{Output: probe(320, "12000"), Video: second}, raster.ErrTooLarge, "13 frames: at most 12, take a larger sample_ms"},
 		"large frames": {abi.AskFilmProbed, abi.Film{Output: probe(9000, "1"), Video: second}, raster.ErrTooLarge, "video of 9000 × 240: at most 8.9 megapixels, and 8192 pixels a side"},
 		"no index":     {abi.AskFilmFailed, abi.Film{Failure: abi.FailedProbe, Video: second}, raster.ErrCorrupt, "video damaged: its index is missing or cannot be read"},
 		"no frame":     {abi.AskFilmFailed, abi.Film{Failure: abi.FailedDecode, Video: second}, raster.ErrCorrupt, "video damaged from its beginning"},
