@@ -37,7 +37,7 @@ func TestSettingsDefaults(t *testing.T) {
 	}
 	want := settings{
 		listen: "127.0.0.1:8080", data: "sightline-data", language: "en", keepPredicted: 24 * time.Hour,
-		maxBody: 96 << 20, maxAnswer: 16 << 20, minFree: 512 << 20, maxConns: 2048, logFormat: "auto", logLevel: slog.LevelInfo,
+		maxBody: 96 << 20, maxAnswer: 16 << 20, maxVideo: 80 << 20, videoTime: 15 * time.Minute, videoCallTime: 20 * time.Minute, minFree: 512 << 20, maxConns: 2048, logFormat: "auto", logLevel: slog.LevelInfo,
 		tokenLife: 15 * time.Minute, rate: auth.Rate{PerSecond: 10, Burst: 100}, operator: auth.Rate{PerSecond: -1},
 		program: s.program,
 	}
@@ -116,6 +116,9 @@ func TestSettingsRefused(t *testing.T) {
 		{"--max-body", "many"},
 		{"--max-body", "99999999GB"},
 		{"--max-body", "-1MB"},
+		{"--max-video", "many"},
+		{"--video-time", "10ms"},
+		{"--video-call-time", "0"},
 		{"--keep-predicted", "-1s"},
 		{"--keep-log", "1m"},
 		{"--max-away", "59m"},

@@ -60,6 +60,12 @@ var calls = []call{
 		query: named, request: message("Push"), answers: []reply{{200, "Success.", message("Pushed")}},
 	},
 	{
+		method: "POST", path: "/sync/back", id: "giveSyncBack", summary: "Give back entries",
+		note: "Entries of the log that an origin lost when it was restored from a backup, as a replica has kept them. The origin appends " +
+			"those that it lacks and lists as conflicts those that it cannot take.",
+		query: named, request: message("Back"), answers: []reply{{200, "Success.", message("TakenBack")}},
+	},
+	{
 		method: "GET", path: "/sync/snapshot", id: "readSyncSnapshot", summary: "Get the manifest of a snapshot",
 		note:  "The snapshot that `name` names, while the origin stores it, or a new one.",
 		query: []string{"sync_app", "sync_partition", "sync_vectors", "sync_name"}, answers: []reply{{200, "Success.", message("Manifest")}},

@@ -63,7 +63,7 @@ var requests = []member{
 			"Return only these concepts. Low values are included unless min_value is set."),
 		maybe("sample_ms", object{{"type", "integer"}}, fmt.Sprintf(
 			"Only for videos: milliseconds from one frame to the next, %d to %d. Default: %d. max_concepts, min_value and select_concepts "+
-				"apply to each frame.", limits["minSampleMS"], limits["maxSampleMS"], limits["defaultSampleMS"])))},
+				"apply to each frame.", limits["MinSampleMS"], limits["MaxSampleMS"], limits["defaultSampleMS"])))},
 	{"PredictRequest", record("",
 		always("inputs", items("PredictInput", 1, limits["maxInputs"], atMostVideos), ""),
 		maybe("model", record("", maybe("output_info", record("", maybe("output_config", ref("OutputConfigAsked"), "")), "")), ""))},

@@ -110,5 +110,5 @@ var limits = map[string]int{
 	"maxSettingBytes": 64 << 10, "maxWorkflowInputs": 32, "maxWorkflowModels": 5,
 	"maxFeedbackBytes": 64 << 10, "maxPictureBytes": 20_000_000,
 	"maxVideoBytes": 10_000_000, "maxVideos": 4, "maxFrames": 600,
-	"defaultSampleMS": 1000, "minSampleMS": 100, "maxSampleMS": 600_000,
+	"defaultSampleMS": 1000, "MinSampleMS": 100, "MaxSampleMS": 600_000,
 }
