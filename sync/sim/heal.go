@@ -42,7 +42,7 @@ func (w *world) heal() {
 			w.fail(w.inspect(r))
 		}
 	}
-	if w.failed == nil {
+	if w.failed == nil && !w.o.LocalOnly {
 		w.fail(w.paid())
 	}
 	if w.failed == nil && !w.o.LocalOnly && w.rng.IntN(8) == 0 {

@@ -13,7 +13,8 @@ import (
 
 // An application that becomes local only: from then on the feed sends nothing that it holds. The origin takes what its replicas
 // have acknowledged, and then each forgets all: after the healing, within the rounds of I1. These are parts of I8 and I2.
-// No disk of a replica is rolled back in such a run: the replica would have to pull before it pushes.
+// No disk of a replica is rolled back in such a run: the replica would have to pull before it pushes. A replica that is emptied does not
+// give back what a restored origin lacks, so such runs do not check that.
 
 // keepLocal makes the application local only.
 func (g *origin) keepLocal() {
