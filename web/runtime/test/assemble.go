@@ -17,12 +17,13 @@ var made struct {
 	dir string
 }
 
-// Forget removes what [Assembled] has made: the end of every TestMain beside a test that asks for it.
+// Forget removes the folder that [Assembled] has made. The next call of it makes another.
 func Forget() {
 	made.Lock()
 	defer made.Unlock()
 	if made.dir != "" {
 		_ = os.RemoveAll(made.dir)
+		made.dir = ""
 	}
 }
 
