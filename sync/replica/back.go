@@ -109,6 +109,26 @@ func (m *Machine) startBack(l *lane) error {
 	return nil
 }
 
+// uploadBack uploads what the entries to be offered name. If some of it is lost, nothing else may happen that lets them continue, so they
+// do at once.
+func (m *Machine) uploadBack(l *lane) error {
+	back := &m.lane[laneBack]
+	for {
+		lost := len(m.upload.lost)
+		if err := m.startUpload(l); err != nil {
+			return err
+		}
+		if l.id != 0 || len(m.upload.lost) == lost || !back.idle(m.at) {
+			return nil
+		}
+		if err := m.startBack(back); err != nil {
+			if err = m.wrong(back, err); err != nil {
+				return err
+			}
+		}
+	}
+}
+
 // nextRun reads the entries that are offered next: up to the last seal among those that fit and follow each other.
 func (m *Machine) nextRun() error {
 	b := &m.back

@@ -278,7 +278,7 @@ func (m *Machine) start(i int, l *lane) error {
 		case laneBack:
 			return m.startBack(l)
 		case laneUpload:
-			return m.startUpload(l)
+			return m.uploadBack(l)
 		}
 		return nil
 	}
