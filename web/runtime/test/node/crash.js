@@ -82,6 +82,7 @@ way(async (step) => {
         idle: 1000,
         log: () => {},
       }),
+      films: { close: () => {} },
       log: () => {},
     });
   const calling = (engine) => async (method, path, body) => {

@@ -85,7 +85,7 @@ async function fill(folder) {
     log: console.log,
   });
   const open = () => Guest.open(modules, lent, { ...settings, role: 'engine', store: 'files' });
-  const engine = await Engine.open({ open, pool, log: (line) => console.log(line) });
+  const engine = await Engine.open({ open, pool, films: { close: () => {} }, log: (line) => console.log(line) });
   const call = async (method, path, body) => {
     const answer = await engine.serve({
       method,
