@@ -167,31 +167,11 @@ func lostBytes(body log.Body) string {
 
 // rederive analyses pictures of operations that the log had: what an analysis refuses now is taken as it is.
 func (n *needs) rederive(base [32]byte, wants []want) error {
-	if len(wants) == 0 {
-		return nil
-	}
-	jobs := make([]api.Job, len(wants))
-	for i := range wants {
-		jobs[i] = wants[i].job
-		jobs[i].Caller = n.c.caller()
-	}
-	results, err := n.c.f.o.Run(n.c.ctx, jobs)
-	if err != nil {
-		return err
-	}
-	for i := range wants {
-		w, r := &wants[i], &results[i]
-		if !r.Blob.IsZero() {
-			n.held = append(n.held, r.Blob)
+	return n.each(base, wants, func(w *want, o *ingest.Outcome) {
+		if o.Code == catalog.InputReady {
+			n.keep(base, w, o)
 		}
-		switch o := n.c.f.o.Engine.Received(base, r); {
-		case o.Code == catalog.InputReady:
-			n.made = append(n.made, made{base, w.pic.hash, w.crop, *o.Derived, o.Thumb})
-		case o.Retry != ingest.Never:
-			return fmt.Errorf("%w: %s", api.ErrBusy, o.Detail)
-		}
-	}
-	return nil
+	})
 }
 
 // wrote holds operations that a replica offers again, after a restore, to a site that was its own: it holds the site, or the log

@@ -167,6 +167,20 @@ func (n *needs) manifest(r catalog.Reader, op *log.Op, b *log.VersionResult) (bo
 
 // analyse has pictures analysed, and refuses the operations of those that are none.
 func (n *needs) analyse(base [32]byte, ops []log.Op, wants []want) error {
+	return n.each(base, wants, func(w *want, o *ingest.Outcome) {
+		switch {
+		case o.Code != catalog.InputReady:
+			partition.Refuse(&ops[w.at], "schema: picture: "+o.Detail)
+		case o.ContentType != w.pic.contentType:
+			partition.Refuse(&ops[w.at], "schema: content type is "+o.ContentType)
+		default:
+			n.keep(base, w, o)
+		}
+	})
+}
+
+// each has pictures analysed and calls done with each outcome. An outcome that another try may change is an error.
+func (n *needs) each(base [32]byte, wants []want, done func(*want, *ingest.Outcome)) error {
 	if len(wants) == 0 {
 		return nil
 	}
@@ -180,23 +194,22 @@ func (n *needs) analyse(base [32]byte, ops []log.Op, wants []want) error {
 		return err
 	}
 	for i := range wants {
-		w, r := &wants[i], &results[i]
+		r := &results[i]
 		if !r.Blob.IsZero() {
 			n.held = append(n.held, r.Blob)
 		}
 		o := n.c.f.o.Engine.Received(base, r)
-		switch {
-		case o.Code == catalog.InputReady && o.ContentType != w.pic.contentType:
-			partition.Refuse(&ops[w.at], "schema: content type is "+o.ContentType)
-		case o.Code == catalog.InputReady:
-			n.made = append(n.made, made{base, w.pic.hash, w.crop, *o.Derived, o.Thumb})
-		case o.Retry != ingest.Never:
+		if o.Code != catalog.InputReady && o.Retry != ingest.Never {
 			return fmt.Errorf("%w: %s", api.ErrBusy, o.Detail)
-		default:
-			partition.Refuse(&ops[w.at], "schema: picture: "+o.Detail)
 		}
+		done(&wants[i], &o)
 	}
 	return nil
+}
+
+// keep notes the derived record of a picture.
+func (n *needs) keep(base [32]byte, w *want, o *ingest.Outcome) {
+	n.made = append(n.made, made{base, w.pic.hash, w.crop, *o.Derived, o.Thumb})
 }
 
 // also adds what goes with the operations to their batch.
