@@ -16,7 +16,7 @@ const (
 	MaxSampleMS = 600_000
 )
 
-// Video says which frames of a video are wanted.
+// Video selects frames of a video.
 type Video struct {
 	SampleMS  int // milliseconds from one frame to the next; 0: the job is a picture
 	MaxFrames int // a video that gives more is refused
@@ -33,7 +33,7 @@ func (v Video) Check(frames int) error {
 	return nil
 }
 
-// Frame is what is seen in a video at one time.
+// Frame has the analysis of a video at one time.
 type Frame struct {
 	TimeMS   int64 // after the first shown frame; a multiple of Video.SampleMS
 	Analysis predict.Analysis

@@ -52,7 +52,7 @@ func (h *Handler) Serve(ctx context.Context, r *api.Request) api.Response {
 
 // work runs jobs. Those with a video may take longer, and end when the client has gone.
 func (h *Handler) work(ctx, short context.Context, r *api.Request, todo []api.Job, entered bool) ([]api.Result, error) {
-	if !slices.ContainsFunc(todo, func(j api.Job) bool { return j.Video != api.Video{} }) {
+	if !slices.ContainsFunc(todo, func(j api.Job) bool { return j.Video.SampleMS > 0 }) {
 		return h.Pool.run(short, r.Caller, todo, entered)
 	}
 	if r.Watch != nil {

@@ -352,7 +352,7 @@ func (p *Pool) Behind(ctx context.Context, f func(yield func(rest func()) error)
 
 // one fetches and analyses one picture.
 func (p *Pool) one(ctx context.Context, l lane, job *api.Job, far bool) (r api.Result) {
-	if job.Video != (api.Video{}) {
+	if job.Video.SampleMS > 0 {
 		return p.video(ctx, job, far)
 	}
 	leave, err := p.room(ctx, l, job, far)

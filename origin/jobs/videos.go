@@ -17,7 +17,7 @@ import (
 	"github.com/sightline-dev/sightline/origin/video"
 )
 
-// Videos is where videos come from and what decodes them.
+// Videos downloads and decodes videos.
 type Videos interface {
 	// Fetch writes the video behind a URL, and is as Options.Fetch.
 	Fetch(ctx context.Context, url string, to io.Writer) error
@@ -49,9 +49,6 @@ func (p *Pool) video(ctx context.Context, job *api.Job, far bool) api.Result {
 		frames, err = p.animation(ctx, job, animation)
 	default:
 		frames, err = p.decoded(ctx, job, film)
-	}
-	if err != nil {
-		frames = nil
 	}
 	return api.Result{Frames: frames, Err: err}
 }
