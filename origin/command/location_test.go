@@ -145,3 +145,39 @@ func TestHostedPicturesHaveNoPlace(t *testing.T) {
 		})
 	}
 }
+
+// TestHostedVideosHaveNoPlace predicts a film that has the place where it was taken. Its public address shows it without the place,
+// unless a setting keeps it.
+func TestHostedVideosHaveNoPlace(t *testing.T) {
+	const user = "\x00\x00\x00\x28moov\x00\x00\x00\x20udta\x00\x00\x00\x18\xa9xyz" + place
+	film := []byte("\x00\x00\x00\x14ftypisom\x00\x00\x02\x00mp41" + user)
+	for _, keep := range []bool{false, true} {
+		s := testSettings(t)
+		s.keepLocation, s.videoDecoder = keep, fakeDecoder(t, "", "")
+		_, base := startOrigin(t, s)
+		client := own(t)
+		body := fmt.Sprintf(`{"inputs":[{"data":{"video":{"base64":%q}}}]}`, base64.StdEncoding.EncodeToString(film))
+		res, err := client.Post(base+"/v2/models/aaa03c23b3724a16a56b629203edc62c/outputs", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		var answer struct {
+			Outputs []struct {
+				Input struct {
+					Data struct{ Video struct{ URL string } }
+				}
+			}
+		}
+		decode(t, string(b), &answer)
+		if len(answer.Outputs) != 1 || !strings.Contains(answer.Outputs[0].Input.Data.Video.URL, "/hosted/") {
+			t.Fatalf("predict: %d %s", res.StatusCode, b)
+		}
+		address := answer.Outputs[0].Input.Data.Video.URL
+		public := askFor(t, client, base+address[strings.Index(address, "/hosted/"):], "")
+		if public.status != 200 || len(public.body) != len(film) || bytes.Contains(public.body, []byte(place)) != keep || bytes.Equal(public.body, film) != keep {
+			t.Errorf("the public video, keep %v: %d %q", keep, public.status, public.body)
+		}
+	}
+}

@@ -183,13 +183,13 @@ func (srv *Server) close() error {
 // Entity tags of hosted pictures: a name never changes its bytes, and no two pictures have one address. A tag made of the
 // bytes would reveal the hash of a picture to strangers.
 const (
-	tagReduced  = `"1"` // without the place; higher numbers when package location removes more
+	tagReduced  = `"2"` // without the place; higher numbers when package location removes more
 	tagOriginal = `"0"`
 )
 
 // hosted gives the HTTP server the engine's hosted pictures.
 //
-//	/hosted/NAME            without the place where the picture was taken, unless a setting keeps it
+//	/hosted/NAME            without the place where the picture or the video was taken, unless a setting keeps it
 //	/hosted/NAME/SHA256     the original: only those who may read the input know its hash
 //	/hosted/NAME/thumbnail
 type hosted struct {
@@ -197,7 +197,7 @@ type hosted struct {
 	blobs        *blob.Folder
 	keepLocation bool
 
-	planning sync.Mutex // one TIFF file in memory at a time
+	planning sync.Mutex // one file in memory at a time
 }
 
 // Open implements httpd.Hosted.
@@ -231,10 +231,14 @@ func (h *hosted) Open(ctx context.Context, name string) (httpd.Picture, error) {
 	return out, nil
 }
 
-// reduce returns a reader of a picture without the place.
+// reduce returns a reader of a picture or a video without the place.
 func (h *hosted) reduce(ctx context.Context, hash blob.Hash, body io.Reader) (io.Reader, error) {
 	start := bufio.NewReader(body)
-	if b, _ := start.Peek(4); !location.IsTIFF(b) {
+	edits := location.TIFF
+	switch b, _ := start.Peek(8); {
+	case location.IsFilm(b):
+		edits = location.Film
+	case !location.IsTIFF(b):
 		return location.NewReader(start), nil
 	}
 	h.planning.Lock()
@@ -243,10 +247,10 @@ func (h *hosted) reduce(ctx context.Context, hash blob.Hash, body io.Reader) (io
 	if err != nil {
 		return nil, err
 	}
-	return location.Edited(start, location.TIFF(data)), nil
+	return location.Edited(start, edits(data)), nil
 }
 
-// reduced is a picture without the place; it is opened by the first Read.
+// reduced is a picture or a video without the place; it is opened by the first Read.
 type reduced struct {
 	io.Closer
 	open func() (io.Reader, error)

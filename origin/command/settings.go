@@ -89,7 +89,7 @@ func serveFlags(f *pflag.FlagSet, program Program) {
 	f.String("public-app-id", "", "`app_id` reported for public models and concepts; some old clients need \"main\" (default: null)")
 	f.String("default-language", "en", "default concept language `code` of the application created at the first start")
 	f.Duration("keep-predicted", 24*time.Hour, "how long pictures sent to predict stay available by URL")
-	f.Bool("keep-location", false, "keep the location of photos in hosted pictures (default: hosted pictures have none)")
+	f.Bool("keep-location", false, "keep the location in hosted pictures and videos (default: it is removed)")
 	f.Bool("allow-private-fetch", false, "allow picture downloads from private addresses and any port; for tests and closed networks")
 	f.IntSlice("fetch-ports", nil, "additional `ports` allowed for picture downloads (80 and 443 are always allowed)")
 	f.String("max-body", "96MB", "maximum `size` of a request body, such as 96MB")

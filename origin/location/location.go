@@ -1,13 +1,16 @@
-// Package location removes the place where a photo was taken from the bytes of its file.
+// Package location removes the place where a photo or a film was taken from the bytes of its file.
 //
 //	JPEG   Exif keeps the orientation; XMP, IPTC, comments, other application segments and all after the picture are zeroed
 //	PNG    eXIf keeps the orientation; text and unknown chunks become chunks that readers skip; all after the picture is zeroed
 //	WebP   EXIF keeps the orientation; XMP and unknown chunks, and all after the picture, likewise
 //	TIFF   Exif, GPS, XMP, IPTC and Photoshop entries are removed, and their values zeroed
+//	MP4    also QuickTime and 3GP: user data, metadata, unknown boxes, and tracks without pictures or sound become boxes that
+//	       players skip; their contents and samples are zeroed
 //
 // Pixels, colour profiles and the number of bytes stay, so that a reader passes a file on as it reads it. Cameras write places in
 // many forms, some in notes that only their maker documents. The package therefore keeps known parts and removes all others.
-// It passes other formats on, GIF and BMP among them: cameras do not write these. It checks no picture.
+// It passes other formats on: GIF and BMP, which cameras do not write, and Matroska, WebM, AVI and WMV, in which phones record no
+// films. It checks no picture.
 package location
 
 import (
@@ -39,7 +42,7 @@ type reader struct {
 }
 
 // NewReader returns a reader of a JPEG, PNG or WebP file without the place, and of any other file as it is. A TIFF file needs
-// [TIFF]: its parts are in no order.
+// [TIFF], and an MP4 file [Film]: their parts are in no order.
 func NewReader(from io.Reader) io.Reader { return &reader{from: bufio.NewReaderSize(from, maxPart)} }
 
 // Read implements [io.Reader].

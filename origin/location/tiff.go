@@ -28,7 +28,7 @@ type directories struct {
 	data  []byte
 	order byteOrder
 	seen  map[int64]bool // offsets of directories
-	edits []Edit
+	edits
 }
 
 // IsTIFF reports whether a file that begins with start is TIFF.
@@ -194,15 +194,18 @@ func (t *directories) forget(at int64) {
 	}
 }
 
-func (t *directories) blank(at, n int64) {
+// edits are at most maxEdits edits of a file.
+type edits []Edit
+
+func (all *edits) blank(at, n int64) {
 	if n > 0 {
-		t.edit(Edit{At: at, Len: n})
+		all.edit(Edit{At: at, Len: n})
 	}
 }
 
-func (t *directories) edit(e Edit) {
-	if len(t.edits) < maxEdits {
-		t.edits = append(t.edits, e)
+func (all *edits) edit(e Edit) {
+	if len(*all) < maxEdits {
+		*all = append(*all, e)
 	}
 }
 
