@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -56,7 +57,7 @@ type stream struct {
 		AttachedPicture int `json:"attached_pic"`
 	} `json:"disposition"`
 	SideData []struct {
-		Rotation float64 `json:"rotation"` // degrees, counterclockwise
+		Matrix string `json:"displaymatrix"` // three rows of an offset, such as 00000000:, and three integers
 	} `json:"side_data_list"`
 }
 
@@ -79,7 +80,7 @@ func ProbeArgs(input string) []string {
 	return []string{
 		"-hide_banner", "-loglevel", "error", "-protocol_whitelist", "file,pipe", "-format_whitelist", demuxers,
 		"-select_streams", "v:0", "-show_entries", "packet=pts,dts,flags:stream=codec_name,width,height,pix_fmt,color_space,color_range,time_base:" +
-			"stream_disposition=attached_pic:stream_side_data=rotation", "-of", "json=compact=1", input,
+			"stream_disposition=attached_pic:stream_side_data=displaymatrix", "-of", "json=compact=1", input,
 	}
 }
 
@@ -181,7 +182,7 @@ func (p Probe) Check(w api.Video) (f Film, err error) {
 	if !samples(&f.Planes, s.Format) {
 		return f, Unsupported("video with samples of %.40q: send YCbCr with 8, 10 or 12 bits", s.Format)
 	}
-	f.Full = f.Full || s.Range == "pc"
+	f.Full = f.Full || s.Range == "pc" || s.Codec == "mjpeg" && s.Range != "tv" // FFmpeg reports no range for a grey JPEG
 	if s.Codec == "vp8" {
 		f.Matrix = raster.BT601 // RFC 6386 has no other; a container may say something else
 	}
@@ -208,17 +209,33 @@ func (f *Film) DecodeArgs(input string, w api.Video) []string {
 	}
 }
 
-// orientation is EXIF's number of a stream's rotation, to the next right angle.
+// orientation is EXIF's number of a stream's display matrix, to the next right angle.
 func orientation(s *stream) int {
 	for _, d := range s.SideData {
-		switch quarters := int(math.Mod(math.Round(d.Rotation/90), 4)+4) % 4; quarters {
-		case 1:
-			return 8
-		case 2:
-			return 3
-		case 3:
-			return 6
+		var m []int64
+		for _, text := range strings.Fields(d.Matrix) {
+			if n, err := strconv.ParseInt(text, 10, 32); err == nil { // no offset
+				m = append(m, n)
+			}
 		}
+		if len(m) != 9 {
+			continue
+		}
+		// A sample at (x, y) is shown at (ax + cy, bx + dy).
+		a, b, c, d := m[0], m[1], m[3], m[4]
+		turns := [4]int{1, 6, 3, 8} // by right angles clockwise
+		if a*d < b*c {              // left and right are exchanged before
+			a, b, turns = -a, -b, [4]int{2, 7, 4, 5}
+		}
+		switch lies := max(a, -a) < max(b, -b); {
+		case lies && b > 0:
+			return turns[1]
+		case lies:
+			return turns[3]
+		case a < 0:
+			return turns[2]
+		}
+		return turns[0]
 	}
 	return 1
 }

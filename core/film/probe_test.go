@@ -3,6 +3,7 @@ package film
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -106,6 +107,7 @@ func TestPlanes(t *testing.T) {
 		{stream{Format: "yuv411p", Space: "bt709", Range: "tv"}, raster.Planes{SubX: 2, Depth: 8, Matrix: raster.BT709, Rotation: 1}, 5*3 + 2*2*3},
 		{stream{Format: "yuv410p", Space: "smpte240m"}, raster.Planes{SubX: 2, SubY: 2, Depth: 8, Rotation: 1}, 5*3 + 2*2*1},
 		{stream{Format: "gray10le"}, raster.Planes{SubX: raster.NoChroma, SubY: raster.NoChroma, Depth: 10, Rotation: 1}, 2 * 5 * 3},
+		{stream{Codec: "mjpeg", Format: "gray"}, raster.Planes{SubX: raster.NoChroma, SubY: raster.NoChroma, Depth: 8, Full: true, Rotation: 1}, 5 * 3},
 		{stream{Codec: "vp8", Format: "yuv420p", Space: "bt709"}, raster.Planes{SubX: 1, SubY: 1, Depth: 8, Matrix: raster.BT601, Rotation: 1}, 5*3 + 2*3*2},
 	} {
 		s := tt.stream
@@ -118,12 +120,42 @@ func TestPlanes(t *testing.T) {
 			t.Errorf("%+v: %+v of %d bytes, %v; want %+v of %d", tt.stream, f.Planes, sizeOf(t, &f), err, tt.want, tt.size)
 		}
 	}
-	for degrees, want := range map[float64]int{0: 1, -90: 6, 90: 8, 180: 3, -180: 3, 270: 6, -270: 8, 360: 1, 89.6: 8, 1e300: 1} {
+}
+
+// TestOrientation reads display matrices: each orientation of a picture, and some at other angles, larger, damaged or none.
+func TestOrientation(t *testing.T) {
+	matrix := func(a, b, c, d int64) string { // as ffprobe writes it
+		return fmt.Sprintf("\n00000000: %11d %11d %11d\n00000001: %11d %11d %11d\n00000002: %11d %11d %11d\n", a, b, 0, c, d, 0, 0, 0, 1<<30)
+	}
+	const one = 1 << 16
+	for _, tt := range []struct {
+		matrix string
+		want   int
+	}{
+		{matrix(one, 0, 0, one), 1},
+		{matrix(-one, 0, 0, one), 2},
+		{matrix(-one, 0, 0, -one), 3},
+		{matrix(one, 0, 0, -one), 4},
+		{matrix(0, one, one, 0), 5},
+		{matrix(0, one, -one, 0), 6},
+		{matrix(0, -one, -one, 0), 7},
+		{matrix(0, -one, one, 0), 8},
+		{matrix(1144, 65526, -65526, 1144), 6},
+		{matrix(1144, -65526, -65526, -1144), 7}, // by 89°
+		{matrix(0, -2*one, one, 0), 8},
+		{matrix(0, 0, 0, 0), 1},
+		{matrix(math.MinInt32, 0, 0, math.MinInt32), 3},
+		{matrix(1<<31, 0, 0, one), 1},
+		{"", 1},
+		{"1 2 3", 1},
+		{"-1 0 0 0 -1 0 0 0 1 0", 1},
+		{"x", 1},
+	} {
 		s := stream{SideData: make([]struct {
-			Rotation float64 `json:"rotation"`
+			Matrix string `json:"displaymatrix"`
 		}, 2)}
-		if s.SideData[1].Rotation = degrees; orientation(&s) != want {
-			t.Errorf("%v°: orientation %d, want %d", degrees, orientation(&s), want)
+		if s.SideData[1].Matrix = tt.matrix; orientation(&s) != tt.want {
+			t.Errorf("%s: orientation %d, want %d", tt.matrix, orientation(&s), tt.want)
 		}
 	}
 }
@@ -131,7 +163,7 @@ func TestPlanes(t *testing.T) {
 // FuzzProbe reads any answer of ffprobe. A film that passes has the limits' sizes.
 func FuzzProbe(f *testing.F) {
 	f.Add([]byte(`{"packets": [{"pts": 0}, {"pts": 20}], "streams": [{"codec_name": "h264", "width": 4, "height": 2, "pix_fmt": "yuv420p", "time_base": "1/10"}]}`))
-	f.Add([]byte(`{"streams": [{"width": 1, "height": 1, "side_data_list": [{"rotation": -90}]}], "packets": [{"dts": 1}]}`))
+	f.Add([]byte(`{"streams": [{"width": 1, "height": 1, "side_data_list": [{"displaymatrix": "\\n00000000:  0  65536  0\\n00000001:  -65536  0  0\\n00000002:  0  0  1073741824\\n"}]}], "packets": [{"dts": 1}]}`))
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		p, err := ReadProbe(strings.NewReader(string(answer)))
 		if err != nil {
