@@ -22,5 +22,10 @@ for (const kind of ['dragover', 'drop'] as const) {
 
 start();
 void loadSession();
-await speak(preferred()).catch(() => speak('en'));
+// Nothing can be shown without words, and what failed may work in a moment.
+const words = (): Promise<void> =>
+  speak(preferred())
+    .catch(() => speak('en'))
+    .catch(words);
+await words();
 mount(App, { target: document.body });

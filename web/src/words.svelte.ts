@@ -73,9 +73,19 @@ export async function loadWords(): Promise<void> {
   }
 }
 
-function load(files: Files<object>, language: string): Promise<object> {
-  const file = Object.keys(files).find((path) => path.endsWith(`/${language}.js`));
-  return files[file ?? '']?.() ?? Promise.reject(new Error(`no words for ${language}`));
+const pauses = [300, 3_000]; // ms before a file that did not come is asked for again
+
+/** Loads a file of messages. A page cannot do without it, so that one request that fails must not be the end. */
+async function load(files: Files<object>, language: string): Promise<object> {
+  const file = files[Object.keys(files).find((path) => path.endsWith(`/${language}.js`)) ?? ''];
+  if (!file) throw new Error(`no words for ${language}`);
+  for (const pause of pauses)
+    try {
+      return await file();
+    } catch {
+      await new Promise((resolve) => setTimeout(resolve, pause));
+    }
+  return file();
 }
 
 /** Speaks a language from now on, also at the next visit. */

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { m as clauses } from './clauses/words';
 import { m as look } from './views/look/words';
 import { m as search } from './views/search/words';
-import { loadWords, m, speak } from './words.svelte';
+import { loadWords, m, namespace, speak } from './words.svelte';
 
 type Messages = Record<string, unknown>;
 const files = import.meta.glob<Messages>('../messages/**/{en,de}.json', { eager: true, import: 'default' });
@@ -56,4 +56,25 @@ test('every namespace is loaded by a module, in the language that was asked for 
   }
   await assert.rejects(speak('tlh'), /no words for tlh/);
   assert.equal(m.skip(), texts('en').skip);
+});
+
+test('messages that cannot be loaded are asked for twice more', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const refused = (times: number) => async () => {
+    if (times-- > 0) throw new TypeError('Failed to fetch dynamically imported module');
+    return { late: () => 'late' };
+  };
+  const loads = async () => {
+    const loading = loadWords();
+    for (const pause of [300, 3_000]) {
+      await new Promise((resolve) => setImmediate(resolve));
+      t.mock.timers.tick(pause);
+    }
+    await loading;
+  };
+  const late = namespace({ './words/late/en.js': refused(2) });
+  await loads();
+  assert.equal(late.late(), 'late');
+  namespace({ './words/never/en.js': refused(3) });
+  await assert.rejects(loads(), /Failed to fetch/);
 });
