@@ -3,6 +3,7 @@ package video
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -218,7 +219,7 @@ func TestNoModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	film := writeFilm(t, newFilm(t, 2))
-	d := decoder(t, Options{Module: name, Cache: good.Cache, Key: good.Key})
+	d := decoder(t, Options{Module: name, Cache: good.Cache, Scratch: good.Scratch, Key: good.Key})
 	for what, tt := range map[string]struct {
 		module []byte
 		text   string
@@ -340,7 +341,11 @@ func parent(args []string) int {
 	if err != nil {
 		panic(err)
 	}
-	d, err := New(Options{System: args[1], Module: args[2], Cache: args[3], Key: [32]byte{1, 2, 3}})
+	o := Options{System: args[1], Module: args[2], Cache: args[3], Scratch: args[4]}
+	if _, err := hex.Decode(o.Key[:], []byte(args[5])); err != nil {
+		panic(err)
+	}
+	d, err := New(o)
 	if err != nil {
 		panic(err)
 	}
@@ -359,8 +364,8 @@ func TestParentDies(t *testing.T) {
 	hang := sound().with("ffmpeg", order{Out: frame4x2, Hang: true}).film(t)
 	film, module := writeFilm(t, newFilm(t, 25)), decoder(t, Options{}).o
 	for name, args := range map[string][]string{
-		"system": {hang.Name(), fakeSystem(t).System, "", ""},
-		"module": {film.Name(), "", module.Module, module.Cache},
+		"system": {hang.Name(), fakeSystem(t).System, "", "", "", ""},
+		"module": {film.Name(), "", module.Module, module.Cache, module.Scratch, hex.EncodeToString(module.Key[:])},
 	} {
 		cmd := exec.Command(self(t), append([]string{asParent}, args...)...)
 		said, err := cmd.StderrPipe()

@@ -202,8 +202,8 @@ func noneLeft(t testing.TB, d *Decoder) {
 	if left := children(t, os.Getpid()); len(left) > 0 {
 		t.Errorf("processes %v are left", left)
 	}
-	if d.o.Cache != "" {
-		if left, _ := filepath.Glob(filepath.Join(d.o.Cache, "sightline-*")); len(left) > 0 {
+	if scratch := cmp.Or(d.o.Scratch, d.o.Cache); scratch != "" {
+		if left, _ := filepath.Glob(filepath.Join(scratch, "sightline-*")); len(left) > 0 {
 			t.Errorf("%v are left", left)
 		}
 	}

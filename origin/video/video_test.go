@@ -17,6 +17,7 @@ import (
 
 	"github.com/sightline-dev/sightline/core/predict/raster"
 	"github.com/sightline-dev/sightline/core/proof"
+	"github.com/sightline-dev/sightline/origin/system"
 	targets "github.com/sightline-dev/sightline/web/process"
 
 	"github.com/sightline-dev/sightline/core/api"
@@ -38,7 +39,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// decoder makes a decoder of the module, which all tests compile once, into the folder .cache of the project.
+// decoder makes a decoder of the module. Tests compile it once, also those of the command predict: into .cache of the project.
 func decoder(t testing.TB, o Options) *Decoder {
 	t.Helper()
 	if o.System == "" && o.Module == "" {
@@ -46,7 +47,16 @@ func decoder(t testing.TB, o Options) *Decoder {
 		o.Module = filepath.Join(proof.Root(t), "bin", ModuleFile)
 	}
 	if o.System == "" && o.Cache == "" {
-		o.Cache, o.Key = filepath.Join(proof.Root(t), ".cache", "decoder"), [32]byte{1, 2, 3}
+		name := filepath.Join(proof.Root(t), ".cache", "sightline")
+		folder, err := system.OpenFolder(name)
+		if err == nil {
+			o.Key, err = system.Key(folder, "decoder.key")
+			err = errors.Join(err, folder.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Cache, o.Scratch = filepath.Join(name, "decoder"), t.TempDir()
 	}
 	d, err := New(o)
 	if err != nil {
