@@ -34,7 +34,8 @@ const strict = "max-age=31536000"
 const (
 	apiPolicy    = "default-src 'none'; frame-ancestors 'none'"
 	hostedPolicy = "sandbox; default-src 'none'; frame-ancestors 'none'"
-	// A browser that opens a video makes a page of it, which loads the video from its own origin. No script runs in that page.
+	// A browser that opens a video makes a page of it, which loads the video from its own origin: sandbox alone would give the page another
+	// one. No script runs in that page.
 	videoPolicy = "sandbox allow-same-origin; default-src 'none'; media-src 'self'; frame-ancestors 'none'"
 )
 
