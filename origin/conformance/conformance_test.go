@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/proof"
 	"github.com/sightline-dev/sightline/origin/system"
@@ -46,8 +48,8 @@ func install(t *testing.T) {
 	}
 }
 
-// client makes an application on the server and returns its client's id and secret.
-func client(t *testing.T, binary string, srv *process.Server) (id, secret string) {
+// client makes an application on the server, and returns its id and its client's id and secret.
+func client(t *testing.T, binary string, srv *process.Server) (app, id, secret string) {
 	t.Helper()
 	cmd := exec.Command(binary, "app", "create", "conformance", "--language", "en", "--json", "--data", srv.Data)
 	out, err := cmd.Output()
@@ -55,13 +57,14 @@ func client(t *testing.T, binary string, srv *process.Server) (id, secret string
 		t.Fatalf("app create: %v", err)
 	}
 	var made struct {
+		App    string `json:"app_id"`
 		ID     string `json:"client_id"`
 		Secret string `json:"client_secret"`
 	}
 	if err := json.Unmarshal(out, &made); err != nil || made.ID == "" || made.Secret == "" {
 		t.Fatalf("app create gives no client: %v", err)
 	}
-	return made.ID, made.Secret
+	return made.App, made.ID, made.Secret
 }
 
 // TestMain lets all that is parallel run at once, whatever the processors: the specs mostly wait.
@@ -100,6 +103,39 @@ func TestOfficialJavaScriptClientAtAnEdge(t *testing.T) {
 	specs(t, process.Build(t, process.Edge), process.ServeWarm)
 }
 
+// TestOfficialJavaScriptClientAtAJoinedEdge runs the specs of videos against an edge that keeps a copy of an origin's application.
+func TestOfficialJavaScriptClientAtAJoinedEdge(t *testing.T) {
+	proof.Nightly(t)
+	t.Parallel()
+	install(t)
+	binary := process.Build(t, process.Origin)
+	hub := process.Serve(t, binary)
+	app, id, secret := client(t, binary, hub)
+	out, err := exec.Command(binary, "edge", "create", "shop", "--apps", app, "--json", "--data", hub.Data).Output()
+	var made struct{ Token string }
+	if err == nil {
+		err = json.Unmarshal(out, &made)
+	}
+	if err != nil {
+		t.Fatalf("edge create: %v", err)
+	}
+	edge := process.ServeWarm(t, process.Build(t, process.Edge), "--origin", hub.URL, "--token", made.Token, "--allow-private-fetch")
+	for joined := false; !joined; time.Sleep(100 * time.Millisecond) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, edge.URL+"/v2/token", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.SetBasicAuth(id, secret)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		joined = res.StatusCode == http.StatusOK
+	}
+	run(t, edge.URL, []string{"--client-id", id, "--client-secret", secret, "--film", film(t), "--only", "[Vv]ideo"})
+}
+
 // TestOfficialJavaScriptClientInAPage is the same with a page in a browser, which has no server at all: its service
 // worker answers from the module. There whoever shows a key, or a client's id and secret, is the owner of the data.
 func TestOfficialJavaScriptClientInAPage(t *testing.T) {
@@ -111,7 +147,7 @@ func TestOfficialJavaScriptClientInAPage(t *testing.T) {
 	install(t)
 	runtime := test.Assembled(t)
 	for name, credential := range map[string][]string{
-		"key":    {"--api-key", strings.Repeat("0123456789abcdef", 2)},
+		"key":    {"--api-key", strings.Repeat("0123456789abcdef", 2), "--film", film(t)},
 		"tokens": {"--client-id", "anyone", "--client-secret", "whatever"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +215,7 @@ func specs(t *testing.T, binary string, serve func(t testing.TB, binary string, 
 			}
 			t.Run("tokens", func(t *testing.T) {
 				t.Parallel()
-				id, secret := client(t, binary, srv)
+				_, id, secret := client(t, binary, srv)
 				run(t, srv.URL, []string{"--client-id", id, "--client-secret", secret})
 			})
 			t.Run("videos", func(t *testing.T) {
