@@ -91,7 +91,7 @@ func TestOfficialJavaScriptClient(t *testing.T) {
 		t.Skip("a minute of specs")
 	}
 	t.Parallel()
-	specs(t, process.Build(t, process.Origin), process.Serve)
+	specs(t, process.Build(t, process.Origin), func(testing.TB, string, string) {})
 }
 
 // TestOfficialJavaScriptClientAtAnEdge is the same with an edge, which answers from the module.
@@ -100,7 +100,7 @@ func TestOfficialJavaScriptClientAtAnEdge(t *testing.T) {
 		t.Skip("a minute of specs")
 	}
 	t.Parallel()
-	specs(t, process.Build(t, process.Edge), process.ServeWarm)
+	specs(t, process.Build(t, process.Edge), process.Warm)
 }
 
 // TestOfficialJavaScriptClientAtAJoinedEdge runs the specs of videos against an edge that keeps a copy of an origin's application.
@@ -119,7 +119,10 @@ func TestOfficialJavaScriptClientAtAJoinedEdge(t *testing.T) {
 	if err != nil {
 		t.Fatalf("edge create: %v", err)
 	}
-	edge := process.ServeWarm(t, process.Build(t, process.Edge), "--origin", hub.URL, "--token", made.Token, "--allow-private-fetch")
+	program, data := process.Build(t, process.Edge), t.TempDir()
+	process.Warm(t, program, data)
+	warmDecoder(t, data)
+	edge := process.ServeIn(t, program, data, "--origin", hub.URL, "--token", made.Token, "--allow-private-fetch")
 	for joined := false; !joined; time.Sleep(100 * time.Millisecond) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, edge.URL+"/v2/token", http.NoBody)
 		if err != nil {
@@ -193,19 +196,38 @@ func page(t *testing.T, runtime, chromium string) (url string) {
 
 func samples(t *testing.T) string { return filepath.Join(proof.Root(t), "web", "samples") }
 
+// warmDecoder puts the compiled decoding module into a data folder, if a test of the command predict, or of package video, has
+// compiled it by now. They keep it in .cache of the project, as a server does in its data folder.
+func warmDecoder(t *testing.T, data string) {
+	t.Helper()
+	kept := filepath.Join(proof.Root(t), ".cache", "sightline")
+	if modules, _ := filepath.Glob(filepath.Join(kept, "decoder", "*")); len(modules) == 0 {
+		return
+	}
+	if err := os.CopyFS(data, os.DirFS(kept)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // specs runs the specs against a program: in the one form with a key and, beside it on an application of its own, with tokens.
-func specs(t *testing.T, binary string, serve func(t testing.TB, binary string, args ...string) *process.Server) {
+// warm makes a data folder one in which the program has compiled its module.
+func specs(t *testing.T, binary string, warm func(t testing.TB, binary, data string)) {
 	t.Helper()
 	install(t)
 	for form, args := range map[string][]string{"null": nil, "main": {"--public-app-id", "main"}} {
 		t.Run(form, func(t *testing.T) {
 			t.Parallel()
-			srv := serve(t, binary, append(args, "--allow-private-fetch", "--log", "info")...)
+			data := t.TempDir()
+			warm(t, binary, data)
+			if form == "null" {
+				warmDecoder(t, data)
+			}
+			srv := process.ServeIn(t, binary, data, append(args, "--allow-private-fetch", "--log", "info")...)
 			key := srv.Find(t, keyLine)
 			t.Run("key", func(t *testing.T) {
 				t.Parallel()
 				options := []string{"--api-key", key}
-				if form == "null" { // one server of each program compiles the decoder
+				if form == "null" { // one server of each program loads the decoder
 					options = append(options, "--film", film(t))
 				}
 				run(t, srv.URL, options)

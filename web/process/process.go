@@ -114,10 +114,11 @@ var addressLine = regexp.MustCompile(`msg=serving address=(\S+)`)
 // well, and to log no error.
 func Serve(t testing.TB, binary string, args ...string) *Server {
 	t.Helper()
-	return serve(t, binary, t.TempDir(), args)
+	return ServeIn(t, binary, t.TempDir(), args...)
 }
 
-func serve(t testing.TB, binary, data string, args []string) *Server {
+// ServeIn is [Serve] on a data folder of the caller's.
+func ServeIn(t testing.TB, binary, data string, args ...string) *Server {
 	t.Helper()
 	s := &Server{Data: data, changed: make(chan struct{}), open: 2}
 	cmd := exec.Command(binary, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", s.Data, "--log-format", "text"}, args...)...)

@@ -37,5 +37,5 @@ func ServeWarm(t testing.TB, edge string, args ...string) *Server {
 	t.Helper()
 	data := t.TempDir()
 	Warm(t, edge, data)
-	return serve(t, edge, data, args)
+	return ServeIn(t, edge, data, args...)
 }
