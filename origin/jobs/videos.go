@@ -63,7 +63,12 @@ func (p *Pool) film(ctx context.Context, job *api.Job, far bool) (film *os.File,
 	var failed error // to get the bytes
 	film, err = p.o.Videos.Spool(func(to io.Writer) error {
 		if job.URL != "" && job.Data == nil {
-			passing, failed = p.fetched(ctx, job.URL, p.o.Videos.Fetch(ctx, job.URL, to))
+			disk := storing{to: to}
+			err := p.o.Videos.Fetch(ctx, job.URL, &disk)
+			if disk.err != nil {
+				return disk.err // no fault of the download
+			}
+			passing, failed = p.fetched(ctx, job.URL, err)
 			return failed
 		}
 		var data []byte
@@ -81,6 +86,18 @@ func (p *Pool) film(ctx context.Context, job *api.Job, far bool) (film *os.File,
 		return nil, false, fmt.Errorf("%w: store video: %w", api.ErrInternal, err)
 	}
 	return film, false, nil
+}
+
+// storing is a writer that remembers its last error.
+type storing struct {
+	to  io.Writer
+	err error
+}
+
+// Write implements [io.Writer].
+func (s *storing) Write(b []byte) (n int, err error) {
+	n, s.err = s.to.Write(b)
+	return n, s.err
 }
 
 // animationOf returns the bytes of a film that the core decodes by itself: a GIF, a WebP or another picture. It returns nil for other

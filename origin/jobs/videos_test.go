@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +36,7 @@ type theater struct {
 	takes  time.Duration
 	fails  error // after the frames; nil: the film ends
 	full   error // of Enter
+	disk   error // of a write to a file
 
 	mu     sync.Mutex
 	inside int        // films that are decoded
@@ -60,11 +62,20 @@ func (v *theater) Spool(write func(io.Writer) error) (*os.File, error) {
 	v.mu.Lock()
 	v.files = append(v.files, f)
 	v.mu.Unlock()
-	if err := write(f); err != nil {
+	var to io.Writer = f
+	if v.disk != nil {
+		to = fullDisk{v.disk}
+	}
+	if err := write(to); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
+
+// fullDisk is a writer that fails.
+type fullDisk struct{ err error }
+
+func (d fullDisk) Write([]byte) (int, error) { return 0, d.err }
 
 func (v *theater) Enter(ctx context.Context, _ string) (func(), error) {
 	if v.full != nil {
@@ -149,6 +160,8 @@ func TestVideos(t *testing.T) {
 		"trouble":         {job: api.Job{Data: mp4, Video: second}, v: &theater{frames: 2, fails: io.ErrUnexpectedEOF}, err: api.ErrInternal},
 		"large download":  {job: api.Job{URL: "http://a.test/large", Video: second}, err: raster.ErrTooLarge},
 		"gone":            {job: api.Job{URL: "http://a.test/gone", Video: second}, err: api.ErrFetch},
+		"full disk":       {job: api.Job{Data: mp4, Video: second}, v: &theater{disk: syscall.ENOSPC}, err: api.ErrInternal},
+		"full disk, URL":  {job: api.Job{URL: "http://a.test/", Video: second}, v: &theater{disk: syscall.ENOSPC}, err: api.ErrInternal},
 		"full":            {job: api.Job{Data: mp4, Video: second}, v: &theater{full: video.ErrBusy}, err: api.ErrBusy},
 	} {
 		t.Run(name, func(t *testing.T) {
