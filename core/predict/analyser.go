@@ -16,7 +16,7 @@ type Analyser struct {
 	decoder    *raster.Decoder
 	recogniser *Recogniser
 	tallies    []tally
-	rgba       []byte // of a thumbnail
+	rgba       []byte // of a picture to encode
 }
 
 // NewAnalyser makes an analyser; l bounds what a picture may cost. The set is one of [Load].
@@ -32,8 +32,8 @@ func (s *Set) NewAnalyser(l raster.Limits) *Analyser {
 }
 
 // Analyse computes the parts w of the analysis of an encoded picture. c is the part of the
-// upright picture that counts; concepts come from the centred square of that part, colours
-// and the thumbnail from all of it.
+// upright picture that counts; concepts come from the centred square of that part, colours,
+// thumbnail and picture from all of it.
 //
 // Errors are those of package raster for a bad picture (ErrUnsupported, ErrTooLarge,
 // ErrCorrupt, ErrExpired) and ErrNetwork. picture is borrowed until it returns.
@@ -105,10 +105,20 @@ func (a *Analyser) analyse(
 		if err != nil {
 			return Analysis{}, err
 		}
-		if out.Thumb, err = a.thumbnail(img); err != nil {
+		if out.Thumb, err = a.jpeg(img, thumbnailQuality); err != nil {
 			return Analysis{}, err
 		}
 		out.Has |= WantThumb
+	}
+	if w&WantPicture != 0 {
+		img, err := image(raster.View{Crop: c, MaxSide: raster.MaxResultSide})
+		if err != nil {
+			return Analysis{}, err
+		}
+		if out.Picture, err = a.jpeg(img, pictureQuality); err != nil {
+			return Analysis{}, err
+		}
+		out.Has |= WantPicture
 	}
 	return out, nil
 }

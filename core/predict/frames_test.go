@@ -49,7 +49,7 @@ func jpegAndPlanes(t *testing.T) ([]byte, raster.Planes) {
 func TestAnalysePlanes(t *testing.T) {
 	a := tinySet(t).NewAnalyser(raster.Limits{})
 	file, p := jpegAndPlanes(t)
-	for _, w := range []Want{WantConcepts, WantColors, WantThumb, WantConcepts | WantColors | WantThumb} {
+	for _, w := range []Want{WantConcepts, WantColors, WantThumb, WantPicture, WantConcepts | WantColors | WantThumb | WantPicture} {
 		want, err := a.Analyse(file, raster.Crop{}, w)
 		if err != nil {
 			t.Fatal(err)
@@ -63,9 +63,37 @@ func TestAnalysePlanes(t *testing.T) {
 		t.Errorf("cells: has %b, %v, want %v", got.Has, err, errCells)
 	}
 	p.Pix = p.Pix[1:]
-	for _, w := range []Want{WantConcepts, WantColors, WantThumb} {
+	for _, w := range []Want{WantConcepts, WantColors, WantThumb, WantPicture} {
 		if _, err := a.AnalysePlanes(p, w); !errors.Is(err, raster.ErrCorrupt) {
 			t.Errorf("parts %b of a frame without its first byte: %v, want %v", w, err, raster.ErrCorrupt)
+		}
+	}
+}
+
+// TestPictureOfPlanes turns a frame of a video upright, in full size.
+func TestPictureOfPlanes(t *testing.T) {
+	a := tinySet(t).NewAnalyser(raster.Limits{})
+	p := raster.Planes{Width: 640, Height: 360, SubX: raster.NoChroma, SubY: raster.NoChroma, Depth: 8, Full: true, Rotation: 6}
+	p.Pix = make([]byte, p.Width*p.Height)
+	for y := range 90 { // stored rows become columns from the right
+		for x := range p.Width {
+			p.Pix[y*p.Width+x] = 255
+		}
+	}
+	out, err := a.AnalysePlanes(p, WantPicture)
+	if err != nil || out.Has != WantPicture {
+		t.Fatalf("has %b, %v", out.Has, err)
+	}
+	img, err := jpeg.Decode(bytes.NewReader(out.Picture))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b := img.Bounds(); b.Dx() != 360 || b.Dy() != 640 {
+		t.Fatalf("%v, want 360×640", b)
+	}
+	for x, want := range map[int]uint32{0: 0, 200: 0, 359: 255, 300: 255} {
+		if got, _, _, _ := img.At(x, 600).RGBA(); max(got>>8, want)-min(got>>8, want) > 3 {
+			t.Errorf("column %d is %d, want %d", x, got>>8, want)
 		}
 	}
 }
@@ -91,7 +119,7 @@ func TestAnalyseFrame(t *testing.T) {
 		t.Fatal(err)
 	}
 	analysers := []*Analyser{s.NewAnalyser(raster.Limits{}), s.NewAnalyser(raster.Limits{})}
-	const w = WantConcepts | WantColors | WantThumb
+	const w = WantConcepts | WantColors | WantThumb | WantPicture
 	for i, a := range analysers {
 		want, err := a.Analyse(picture(t, 20, 16, func(int, int) color.Color { return colors[i] }), raster.Crop{}, w)
 		if err != nil {

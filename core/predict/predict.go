@@ -49,6 +49,7 @@ const (
 	WantColors                    // Colors
 	WantThumb                     // Thumb
 	WantCells                     // Cells: one run of the network, and its end for each cell
+	WantPicture                   // Picture
 )
 
 // Analysis is what a picture came to. The slices belong to the caller.
@@ -60,4 +61,5 @@ type Analysis struct {
 	Colors    []ColorShare
 	Thumb     []byte // JPEG of at most ThumbnailSide a side, the same bytes on every host
 	Cells     Cells  // of the centred square
+	Picture   []byte // JPEG in full size, upright
 }

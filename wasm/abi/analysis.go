@@ -19,8 +19,9 @@ import (
 //	5 color*     {1 id, 2 name, 3 hex, 4 raw hex, 5 value float32}
 //	6 thumb      bytes      JPEG
 //	7 cells      {1 height, 2 width, 3 classes, 4 rows (float32, little-endian), 5 box (as a job's crop)}, with the part WantCells
+//	8 picture    bytes      JPEG
 func AppendAnalysis(buf []byte, a *predict.Analysis) []byte {
-	e := encoder(slices.Grow(buf[:0], 64+predict.EmbeddingBytes+4*(len(a.General)+len(a.Food))+len(a.Thumb)+4*len(a.Cells.Rows)))
+	e := encoder(slices.Grow(buf[:0], 64+predict.EmbeddingBytes+4*(len(a.General)+len(a.Food))+len(a.Thumb)+len(a.Picture)+4*len(a.Cells.Rows)))
 	e.Uint(1, uint64(a.Has))
 	if a.Has&predict.WantConcepts != 0 {
 		b, _ := a.Embedding.MarshalBinary() // has no error
@@ -49,6 +50,9 @@ func AppendAnalysis(buf []byte, a *predict.Analysis) []byte {
 		e.Raw(4, floats(a.Cells.Rows))
 		e.Raw(5, appendCrop(nil, a.Cells.Box))
 		e.Close(at)
+	}
+	if len(a.Picture) > 0 {
+		e.Raw(8, a.Picture)
 	}
 	return e.Bytes(nil)
 }
@@ -82,6 +86,8 @@ func ParseAnalysis(data []byte) (predict.Analysis, error) {
 			if !a.Cells.Valid() {
 				d.Malformed("cells")
 			}
+		case 8:
+			a.Picture = append([]byte(nil), d.Raw()...)
 		}
 	}
 	if embedded != (a.Has&predict.WantConcepts != 0) || (a.Cells.Height > 0) != (a.Has&predict.WantCells != 0) {

@@ -101,6 +101,14 @@ func TestCells(t *testing.T) {
 	}
 }
 
+// TestPicture has the picture of a frame cross.
+func TestPicture(t *testing.T) {
+	a := predict.Analysis{Has: predict.WantPicture, Picture: []byte("jpeg in full size")}
+	if got, err := abi.ParseAnalysis(abi.AppendAnalysis(nil, &a)); err != nil || !reflect.DeepEqual(got, a) {
+		t.Errorf("%+v, %v, want %+v", got, err, a)
+	}
+}
+
 func jobFields(j *api.Job) fields {
 	f := fields{"url": j.URL, "want": float64(j.Want), "keep": j.Keep, "base": hex.EncodeToString(j.Base[:])}
 	if j.Crop != (raster.Crop{}) {
