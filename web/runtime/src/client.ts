@@ -4,7 +4,7 @@ import type { CopyStatus, Digest } from './copy.ts';
 import type { FilmProgress } from './film.ts';
 import type { FromEngine, Opened, Start, ToEngine } from './host.ts';
 import type { Progress } from './load.ts';
-import type { Answer, Request as Call } from './messages.ts';
+import type { Answer, Request as Call, Pictures } from './messages.ts';
 import type { Port } from './port.ts';
 
 export type { CopyStatus, Digest } from './copy.ts';
@@ -99,6 +99,8 @@ type Told<T> = {
 export interface FetchOptions extends RequestInit {
   /** Called after each decoded frame of the call's videos. */
   onFrames?: (p: FilmProgress) => void;
+  /** `onFrames` also gets each frame: a JPEG of at most 320 pixels a side, or in full size, and the answer for it. */
+  pictures?: Pictures;
   /** Files for addresses in the request, which are then not downloaded: `{ 'http://here.invalid/film': file }`. */
   files?: Record<string, Blob>;
 }
@@ -202,7 +204,9 @@ export class Client {
     if (!('id' in m)) return;
     const told = this.#calls.get(m.id);
     if ('frames' in m) {
-      told?.frames?.(m.frames);
+      const { frame, ...progress } = m.frames;
+      const seen = frame && { frame: { picture: frame.picture, answer: response(frame.answer) } };
+      told?.frames?.({ ...progress, ...seen });
       return;
     }
     this.#calls.delete(m.id);
@@ -219,7 +223,7 @@ export class Client {
 
   #tell(
     m:
-      | { request: Call; frames?: true; files?: [string, Blob][] }
+      | { request: Call; frames?: true; pictures?: Pictures; files?: [string, Blob][] }
       | { ask: string }
       | { sync: 'status' | 'digest' | 'offline' | 'online' },
     signal?: AbortSignal | null,
@@ -272,7 +276,13 @@ export class Client {
     const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined);
     const frames = init?.onFrames;
     const files = init?.files && Object.entries(init.files);
-    const call = { request, ...(frames && { frames: true as const }), ...(files && { files }) };
+    const pictures = init?.pictures;
+    const call = {
+      request,
+      ...(frames && { frames: true as const }),
+      ...(pictures && { pictures }),
+      ...(files && { files }),
+    };
     return response((await this.#tell(call, signal, frames)) as Answer);
   }
 

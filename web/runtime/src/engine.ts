@@ -11,7 +11,7 @@
 
 import { Copy, type CopyOptions, type CopyStatus } from './copy.ts';
 import { download, given, type Most } from './download.ts';
-import type { FilmProgress, Films } from './film.ts';
+import type { FilmFrame, FilmProgress, Films } from './film.ts';
 import { DeadError, type Guest } from './guest.ts';
 import {
   type Answer,
@@ -26,6 +26,7 @@ import {
   encodeStep,
   type Finished,
   type Job,
+  type Pictures,
   type Request,
   type Result,
   type Served,
@@ -48,7 +49,8 @@ export interface EngineOptions {
 
 /** Options of a call. */
 export interface CallOptions {
-  frames?: ((p: FilmProgress) => void) | undefined;
+  frames?: ((p: FilmProgress<Answer>) => void) | undefined;
+  pictures?: Pictures | undefined; // of the frames
   files?: Map<string, Blob> | undefined; // by the addresses in the request
 }
 
@@ -157,7 +159,7 @@ export class Engine {
       if (request.path.startsWith('/hosted/')) return await this.#hosted(request);
       let served = decodeServed(guest.call('serve', encodeRequest(request)));
       this.#deaths = 0;
-      while ('jobs' in served) served = await this.#jobs(guest, served, options, signal);
+      while ('jobs' in served) served = await this.#jobs(guest, request, served, options, signal);
       return served.answer;
     } catch (failure) {
       if (!(failure instanceof DeadError)) throw failure;
@@ -171,14 +173,20 @@ export class Engine {
 
   async #jobs(
     guest: Guest,
+    request: Request,
     { call, jobs }: Extract<Served, { jobs: Job[] }>,
-    { frames, files }: CallOptions,
+    { frames, pictures, files }: CallOptions,
     signal?: AbortSignal,
   ): Promise<Served> {
     const films = jobs.filter((j) => j.video);
     const one = (j: Job) => {
       if (!j.video) return this.#do(j, 0, signal, files);
-      return this.#film(j, (done, of) => frames?.({ film: films.indexOf(j), done, of }), signal, files);
+      const told = (done: number, of: number, { frame, picture }: FilmFrame) => {
+        const answer = pictures && frames && this.#glance(request, jobs.indexOf(j), frame);
+        const seen = answer && { frame: { picture: new Blob([picture], { type: 'image/jpeg' }), answer } };
+        frames?.({ film: films.indexOf(j), done, of, ...seen });
+      };
+      return this.#film(j, told, signal, files, pictures);
     };
     let results: Result[];
     if (this.#waiting >= this.#o.calls) results = jobs.map(() => ({ error: codes.busy }));
@@ -188,6 +196,20 @@ export class Engine {
       this.#waiting--;
     }
     return decodeServed(guest.call('resume', encodeResults(call, results)));
+  }
+
+  /** Answers a call as if its n-th job were a video of one frame and the other jobs had failed. */
+  #glance(request: Request, n: number, frame: Uint8Array<ArrayBuffer>): Answer | undefined {
+    try {
+      const asked = decodeServed(this.#guest.call('serve', encodeRequest(request)));
+      if (!('jobs' in asked)) return undefined;
+      const results = asked.jobs.map((_, i) => (i === n ? { frames: [frame] } : { error: codes.fetch }));
+      const served = decodeServed(this.#guest.call('resume', encodeResults(asked.call, results)));
+      return 'answer' in served ? served.answer : undefined;
+    } catch (failure) {
+      if (failure instanceof DeadError) this.#bury(failure);
+      return undefined; // the call itself reports it
+    }
   }
 
   /** Gets the picture or the video of a job. */
@@ -213,9 +235,10 @@ export class Engine {
   /** Does a job with a video. It never rejects. */
   #film(
     job: Job,
-    told: (done: number, of: number) => void,
+    told: (done: number, of: number, frame: FilmFrame) => void,
     signal?: AbortSignal,
     files?: Map<string, Blob>,
+    pictures?: Pictures,
   ): Promise<Result> {
     const { films } = this.#o;
     return films.turn(async () => {
@@ -223,7 +246,7 @@ export class Engine {
       const got = await this.#data(job, signal, files, film);
       if ('failed' in got) return got.failed;
       const data = got.data instanceof Blob ? got.data : new Blob([got.data as Uint8Array<ArrayBuffer>]);
-      return films.run(this.#guest, job, data, signal, told);
+      return films.run(this.#guest, job, data, signal, told, pictures);
     });
   }
 

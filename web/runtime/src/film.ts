@@ -21,8 +21,11 @@ import {
   failures,
   GuestError,
   type Job,
+  type Pictures,
+  pictures,
   type Result,
   sampleOf,
+  takePicture,
 } from './messages.ts';
 
 /** A video for a decoding worker, with the command line of ffprobe. */
@@ -207,10 +210,18 @@ export interface FilmsOptions {
 }
 
 /** Progress of a video. */
-export interface FilmProgress {
+export interface FilmProgress<Told = Response> {
   film: number; // which of the call's videos, from 0
   done: number; // frames
   of: number; // frames in all
+  /** The last frame, if the call asked for pictures: a JPEG, and the answer as if the video had this frame alone. */
+  frame?: { picture: Blob; answer: Told };
+}
+
+/** A frame without its picture, which is empty if the job did not want one. */
+export interface FilmFrame {
+  frame: Uint8Array<ArrayBuffer>;
+  picture: Uint8Array<ArrayBuffer>;
 }
 
 const waiting = 8; // videos, at most
@@ -256,16 +267,26 @@ export class Films {
     }
   }
 
-  /** Does a video, in a turn. `guest` is any instance, and `told` gets the number of frames done. It never rejects. */
+  /**
+   * Does a video, in a turn. `guest` is any instance, and `told` gets the number of frames done and the last of them, with its picture
+   * if there is `want`. It never rejects.
+   */
   async run(
     guest: Pick<Guest, 'call'>,
     job: Job,
     data: Blob,
     signal: AbortSignal | undefined,
-    told: (done: number, of: number) => void,
+    told: (done: number, of: number, frame: FilmFrame) => void,
+    want?: Pictures,
   ): Promise<Result> {
     const { data: _, ...rest } = job;
+    if (want) rest.want = (job.want ?? 0) | pictures[want];
     const frames: Uint8Array[] = [];
+    const add = (frame: Uint8Array<ArrayBuffer>, of: number) => {
+      const one = want ? takePicture(frame) : { frame, picture: new Uint8Array() };
+      frames.push(one.frame);
+      told(frames.length, of, one);
+    };
     let probe: FilmReply;
     let task: Parameters<Decoder['run']>[0];
     try {
@@ -298,15 +319,14 @@ export class Films {
     this.#stop = stop;
     signal?.addEventListener('abort', stop);
     if (signal?.aborted || this.#closed) stop();
-    const run = this.#decoder.run(task, (frame, of) => {
-      frames.push(frame);
-      told(frames.length, of);
-    });
+    const run = this.#decoder.run(task, add);
     let over = false;
     run.then(
       (result) => {
         over = true;
-        resolve('job' in task || result.error ? result : { ...result, frames });
+        const all = result.frames ?? []; // of a GIF or a WebP, whose frames come at once
+        for (const frame of all) add(frame as Uint8Array<ArrayBuffer>, all.length);
+        resolve(result.error ? result : { ...result, frames });
       },
       (failure) => {
         this.#o.log(`a decoder of videos failed: ${failure}`);

@@ -9,7 +9,15 @@ import { type Files, wipe } from './files.ts';
 import { type Decoder, decodeVideo, type FilmProgress, Films, type FilmTask, type FilmTold } from './film.ts';
 import { compile, Guest, type Lent, type Modules, system } from './guest.ts';
 import { type Loaded, load, type Progress, type Source } from './load.ts';
-import { type Answer, decodeResult, GuestError, type Request, refusals, type Settings } from './messages.ts';
+import {
+  type Answer,
+  decodeResult,
+  GuestError,
+  type Pictures,
+  type Request,
+  refusals,
+  type Settings,
+} from './messages.ts';
 import { JoinError, join, type Register } from './origin.ts';
 import { type Analyser, Pool } from './pool.ts';
 import type { Port } from './port.ts';
@@ -37,7 +45,7 @@ export interface Platform {
 /** What an engine's worker is told. */
 export type ToEngine =
   | { start: Start }
-  | { id: number; request: Request; frames?: true; files?: [string, Blob][] }
+  | { id: number; request: Request; frames?: true; pictures?: Pictures; files?: [string, Blob][] }
   | { id: number; ask: string }
   | { id: number; sync: 'status' | 'digest' | 'offline' | 'online' }
   | { credential: number; value: string }
@@ -52,7 +60,7 @@ export type FromEngine =
   | { opened: Opened }
   | { failed: string; name: string }
   | { id: number; answer: Answer }
-  | { id: number; frames: FilmProgress } // of a request that asked for it, and is not answered yet
+  | { id: number; frames: FilmProgress<Answer> } // of a request that asked for it, and is not answered yet
   | { id: number; value: Uint8Array<ArrayBuffer> }
   | { id: number; told: CopyStatus | Digest | null }
   | { id: number; failed: string; name: string }
@@ -402,9 +410,10 @@ export class Desk {
       if ('ask' in m)
         return this.#post({ id, value: this.#running.engine.ask(m.ask).slice() as Uint8Array<ArrayBuffer> });
       if ('sync' in m) return this.#post({ id, told: this.#sync(m.sync) });
-      const frames = m.frames && ((frames: FilmProgress) => this.#post({ id, frames }));
+      const { request, pictures } = m;
+      const frames = m.frames && ((frames: FilmProgress<Answer>) => this.#post({ id, frames }));
       const files = m.files && new Map(m.files);
-      const answer = await this.#running.engine.serve(m.request, stop.signal, { frames, files });
+      const answer = await this.#running.engine.serve(request, stop.signal, { frames, pictures, files });
       this.#post({ id, answer }, [answer.body.buffer]);
     } catch (failure) {
       const { name, message } = failure as Error;

@@ -409,6 +409,28 @@ export function encodeFrame(time: number, analysis: Uint8Array | undefined): Uin
   return new Writer().uint(1, time).raw(2, analysis).done();
 }
 
+/** Parts of an analysis that a job may want as well: a JPEG of at most 320 pixels a side, or in full size. */
+export const pictures = { thumbnail: 4, full: 16 } as const;
+export type Pictures = keyof typeof pictures;
+
+/** Takes the picture out of a frame: the guest does not need it to answer the call. */
+export function takePicture(frame: Uint8Array<ArrayBuffer>): {
+  frame: Uint8Array<ArrayBuffer>;
+  picture: Uint8Array<ArrayBuffer>;
+} {
+  const rest = Writer.envelope();
+  let [time, picture] = [0, new Uint8Array()];
+  for (const r = new Reader(frame); r.next(); ) {
+    if (r.number === 1) time = r.uint();
+    if (r.number !== 2) continue;
+    for (const a = Reader.envelope(r.raw()); a.next(); ) {
+      if (a.number === 6 || a.number === 8) picture = a.raw().slice();
+      else rest.append(a.whole());
+    }
+  }
+  return { frame: encodeFrame(time, rest.done()), picture };
+}
+
 /** Milliseconds from one wanted frame to the next. */
 export function sampleOf(video: Uint8Array): number {
   let sample = 0;

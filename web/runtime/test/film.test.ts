@@ -76,7 +76,7 @@ test('videos come one after the other, and their frames are told', async () => {
   const { all, started, runs, open } = films();
   const g = guest(hour);
   const told: [number, number][] = [];
-  const turn = () => all.turn(() => all.run(g, job, film, undefined, (...at) => told.push(at)));
+  const turn = () => all.turn(() => all.run(g, job, film, undefined, (done, of) => told.push([done, of])));
   const both = [turn(), turn()];
   const first = await started(1);
   first.told(frame(0), 2);
@@ -105,6 +105,56 @@ test('what needs no FFmpeg is analysed as it is', async () => {
   assert.deepEqual(await done, { frames: [frame(0)] });
   const refused = await all.turn(() => all.run(guest(hour), job, new Blob(['text']), undefined, () => {}));
   assert.deepEqual(refused, { error: codes.unsupported, text: 'no video' });
+  all.close();
+});
+
+test('a frame gives its picture, and is handed on without it', async () => {
+  const jpeg = new Uint8Array([0xff, 0xd8]);
+  const lean = (i: number) =>
+    encodeFrame(
+      1000 * i,
+      Writer.envelope()
+        .uint(1, 5)
+        .raw(2, new Uint8Array([i]))
+        .done(),
+    );
+  const full = (i: number, field: number) =>
+    encodeFrame(
+      1000 * i,
+      Writer.envelope()
+        .uint(1, 5)
+        .raw(2, new Uint8Array([i]))
+        .raw(field, jpeg)
+        .done(),
+    );
+  const { all, started } = films();
+  for (const [n, [want, field, bits]] of (
+    [
+      ['thumbnail', 6, 5],
+      ['full', 8, 17],
+    ] as const
+  ).entries()) {
+    const seen: unknown[] = [];
+    const done = all.turn(() => all.run(guest(hour), job, film, undefined, (...at) => seen.push(at), want));
+    const run = await started(n + 1);
+    assert.ok('film' in run.task);
+    assert.equal(run.task.film.job.want, bits);
+    run.told(full(0, field), 2);
+    run.told(full(1, field), 2);
+    run.done({});
+    assert.deepEqual(await done, { frames: [lean(0), lean(1)] });
+    assert.deepEqual(seen, [
+      [1, 2, { frame: lean(0), picture: jpeg }],
+      [2, 2, { frame: lean(1), picture: jpeg }],
+    ]);
+  }
+  const seen: unknown[] = [];
+  const gif = all.turn(() =>
+    all.run(guest(hour), job, new Blob(['picture']), undefined, (...at) => seen.push(at), 'full'),
+  );
+  (await started(3)).done({ frames: [full(0, 8)] });
+  assert.deepEqual(await gif, { frames: [lean(0)] });
+  assert.deepEqual(seen, [[1, 1, { frame: lean(0), picture: jpeg }]]);
   all.close();
 });
 

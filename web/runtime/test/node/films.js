@@ -43,7 +43,7 @@ way(async (step) => {
     same(again.frames, film.frames, 'the same film');
     same(still.frames.length, 1, 'frames of a still picture');
     const each = (film) => Array.from(times, (_, i) => ({ film, done: i + 1, of: times.length }));
-    same(told, [...each(0), ...each(2)], 'progress');
+    same(told, [...each(0), { film: 1, done: 1, of: 1 }, ...each(2)], 'progress');
     return `${times.length} frames`;
   });
 
@@ -63,6 +63,28 @@ way(async (step) => {
     same(data.frames, known.frames, 'frames');
     const large = new Blob([file, new Uint8Array(80 << 20)]);
     same((await ask({ [url]: large })).status.code, 31105, 'status of more than 80 MB');
+  });
+
+  await step('pictures and answers of frames', async () => {
+    const url = 'http://films.invalid/late';
+    const body = JSON.stringify({ inputs: [{ data: { video: { url } } }] });
+    for (const [file, pictures] of [
+      [new Blob([readFileSync(join(FILMS, 'late.webm'))]), 'thumbnail'],
+      [new Blob([readFileSync(join(FILMS, 'late.webm'))]), 'full'],
+      [new Blob([Buffer.from(gif, 'base64')]), 'full'],
+    ]) {
+      const seen = [];
+      const onFrames = ({ frame }) => seen.push(frame);
+      const options = { method: 'POST', body, files: { [url]: file }, pictures, onFrames };
+      const { outputs } = await (await s.fetch(`/v2/models/${general}/outputs`, options)).json();
+      const { frames } = outputs[0].data;
+      same(seen.length, frames.length, 'frames');
+      for (const [i, { picture, answer }] of seen.entries()) {
+        const one = (await answer.json()).outputs[0].data.frames;
+        same(one, [{ ...frames[i], frame_info: { index: 0, time: frames[i].frame_info.time } }], `frame ${i}`);
+        same([...new Uint8Array(await picture.arrayBuffer())].slice(0, 3), [0xff, 0xd8, 0xff], `picture ${i}`);
+      }
+    }
   });
 
   await step('a film that is no longer wanted', async () => {
