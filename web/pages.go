@@ -35,7 +35,7 @@ var appID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 // policy is what a page may do: load from this server alone, and run no program but its files.
 const policy = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; " +
-	"img-src 'self' blob: data:; connect-src 'self'; object-src 'none'; " +
+	"img-src 'self' blob: data:; media-src 'self' blob:; connect-src 'self'; object-src 'none'; " +
 	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 // near is what the policy adds for a page of this machine's own: it may compare its answers with those of

@@ -15,6 +15,7 @@
 //	edge.js      Studio at an edge: a key is pasted, the origin killed, the work goes on and comes to the origin
 //	sweep.js     every page at every size, in three languages, light and dark
 //	keys.js      everything by keyboard alone
+//	video.js     videos recognised in the browser: frames, keys, a saved frame, and what cannot be read
 //	grid.js      how the grid scrolls, with a few inputs; with 100,000 by make soak LAW=Grid; trace.js measures it
 //	kill.js      pictures labelled by keys, and the tab killed meanwhile
 //	demonstration.js  starts and stops an origin and its edges

@@ -10,19 +10,19 @@ export async function sample(name, more = '') {
   return Buffer.concat([await readFile(new URL(name, samples)), Buffer.from(more)]);
 }
 
-/** Drops files somewhere, as a person does who drags them there: samples by their names, or anything with its bytes. */
+/** Drops files somewhere, as a person does who drags them there: samples by their names, or anything with its bytes and its type. */
 export async function drop(target, files, more = '') {
   const all = await Promise.all(
     files.map(async (file) => {
-      const [name, bytes] = typeof file === 'string' ? [file, await sample(file, more)] : file;
-      return { name, base64: Buffer.from(bytes).toString('base64') };
+      const [name, bytes, type = 'image/jpeg'] = typeof file === 'string' ? [file, await sample(file, more)] : file;
+      return { name, type, base64: Buffer.from(bytes).toString('base64') };
     }),
   );
   await target.evaluate((target, all) => {
     const data = new DataTransfer();
-    for (const { name, base64 } of all) {
+    for (const { name, type, base64 } of all) {
       const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
-      data.items.add(new File([bytes], name, { type: 'image/jpeg' }));
+      data.items.add(new File([bytes], name, { type }));
     }
     for (const kind of ['dragenter', 'dragover', 'drop'])
       target.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }));
