@@ -35,10 +35,10 @@ var journeys = []journey{
 	{script: "second.js"},
 	{script: "studio.js"},
 	{script: "sweep.js", serve: []string{"--demo"}},
-	{script: "video.js", serve: []string{"--demo"}, always: true},
+	{script: "video.js", serve: []string{"--demo"}},
 }
 
-// TestJourneys runs the scripts in a browser, five of them in make test and all in make nightly. THROTTLE=4 makes the browser's pages
+// TestJourneys runs the scripts in a browser, four of them in make test and all in make nightly. THROTTLE=4 makes the browser's pages
 // four times slower.
 func TestJourneys(t *testing.T) {
 	if testing.Short() {
