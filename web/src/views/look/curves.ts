@@ -1,7 +1,7 @@
-// How sure the model is of concepts over the time of a video.
+// Values of concepts over the time of a video.
 import type { Concept } from './calls';
 
-/** What is seen at one time of a video. */
+/** The concepts at one time of a video. */
 export interface Frame {
   readonly time: number; // ms after the first shown frame
   readonly concepts: readonly Concept[]; // the likeliest first
@@ -52,7 +52,7 @@ export function pathOf(values: readonly number[], all: number): string {
   return points.length ? `M${points.join('L')}` : '';
 }
 
-/** Which frames stand in a strip that has room for so many, of all: the middle of each part. */
+/** Selects the frames for a strip that has room for so many: the middle one of each equal part. */
 export function spread(all: number, room: number): number[] {
   const n = Math.max(1, Math.min(all, room));
   return Array.from({ length: all && n }, (_, i) => Math.floor(((i + 0.5) * all) / n));

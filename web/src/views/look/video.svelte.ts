@@ -139,7 +139,7 @@ export class Video {
     this.paused = !this.paused;
   }
 
-  /** Picks a concept; the picked one no more. */
+  /** Picks a concept, or unpicks the picked one. */
   pick(id: string): void {
     this.picked = this.picked === id ? undefined : id;
   }

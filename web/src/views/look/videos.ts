@@ -13,7 +13,7 @@ export async function split(files: readonly File[]): Promise<{ videos: File[]; o
   return { videos: files.filter((_, i) => moving[i]), others: files.filter((_, i) => !moving[i]) };
 }
 
-const most = 20 << 20; // bytes: a picture has no more
+const most = 20 << 20; // bytes of a picture
 
 /** Whether a GIF or a WebP moves: the one has two extensions for the time of a picture, the other a flag in its first bytes. */
 export async function isAnimated(file: Blob): Promise<boolean> {
@@ -44,7 +44,7 @@ export function isPlayable(url: string): Promise<boolean> {
   });
 }
 
-/** What the player shows now, as a PNG in its full size. */
+/** Copies the player's current picture as a PNG in full size. */
 export function grab(player: HTMLVideoElement): Promise<Blob> {
   const canvas = document.createElement('canvas');
   canvas.width = player.videoWidth;
