@@ -53,6 +53,7 @@ func (j *Journal) Compact(source Source) {
 		source.Close()
 		return
 	}
+	j.release()
 	j.rewrite = &rewrite{
 		tape:   newTape(j.files, j.other(), j.now.generation+1),
 		source: source,
@@ -134,6 +135,7 @@ func (j *Journal) finish() error {
 	if err := empty(j.files, old); err != nil {
 		return j.fail(err)
 	}
+	j.occupy()
 	return nil
 }
 

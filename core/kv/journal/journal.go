@@ -61,6 +61,10 @@ type Options struct {
 	Pair  [2]int  // its files
 	Magic [8]byte // whose records these are
 	Step  int     // bytes of a compaction that go with each record, beside twice the record's own; 0 means 64 kB
+
+	// Reserve is the number of bytes that the journal occupies in the file that is not the current one. It gives them up for a record that finds
+	// no space, and Room returns an error until it has them again. So a user that asks Room before records that can wait has space for the others.
+	Reserve int
 }
 
 // Journal is a pair of files. It is safe for concurrent use.
@@ -75,6 +79,8 @@ type Journal struct {
 	flushed  uint64 // the first so many of them are in the file
 	synced   uint64 // the first so many of them outlive a crash
 	rewrite  *rewrite
+	reserve  int   // bytes, see Options
+	reserved bool  // they are in the other file
 	again    int64 // size from which a compaction is tried again that has failed
 	err      error // what every write returns
 }
@@ -90,14 +96,48 @@ func Open(o Options, yield Yield) (*Journal, error) {
 	if o.Step == 0 {
 		o.Step = 64 << 10
 	}
-	j := &Journal{files: o.Files, pair: o.Pair, magic: o.Magic, pace: o.Step}
+	j := &Journal{files: o.Files, pair: o.Pair, magic: o.Magic, pace: o.Step, reserve: o.Reserve}
 	if err := j.choose(); err != nil {
 		return nil, err
 	}
 	if err := j.now.replay(yield); err != nil {
 		return nil, err
 	}
+	j.occupy()
 	return j, nil
+}
+
+// occupy writes the reserve, if there is space and nothing else uses the other file.
+func (j *Journal) occupy() {
+	if j.reserve == 0 || j.reserved || j.rewrite != nil {
+		return
+	}
+	if j.reserved = j.files.Write(j.other(), 0, make([]byte, j.reserve)) == nil; !j.reserved {
+		_ = j.files.Truncate(j.other(), 0) // what is left has no header and is emptied when there is need
+	}
+}
+
+// release gives up the reserve. It reports whether there was one.
+func (j *Journal) release() bool {
+	if !j.reserved {
+		return false
+	}
+	j.reserved = false
+	_ = j.files.Truncate(j.other(), 0) // as in occupy
+	return true
+}
+
+// Room returns kv.ErrFull while the journal has given up its reserve and finds no space for it.
+func (j *Journal) Room() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err != nil {
+		return j.err
+	}
+	if j.occupy(); j.reserve > 0 && !j.reserved && j.rewrite == nil {
+		return fmt.Errorf("journal: %w: no space for a reserve of %d bytes", kv.ErrFull, j.reserve)
+	}
+	return nil
 }
 
 // choose finds the current file, makes one where there is none, and empties the other.
@@ -191,10 +231,13 @@ func (j *Journal) add(head, body []byte, through bool) (at int64, seq uint64, er
 		if err := j.now.rewind(end, chain); err != nil {
 			return 0, 0, j.fail(err)
 		}
-		if j.rewrite == nil {
+		if j.rewrite != nil {
+			j.abandon() // the record may fit in its space
+			continue
+		}
+		if !j.release() {
 			return 0, 0, fmt.Errorf("journal: %w", err)
 		}
-		j.abandon() // the record may fit in its space
 	}
 	if j.appended++; len(j.now.buffer) == 0 {
 		j.flushed = j.appended
@@ -213,7 +256,11 @@ func (j *Journal) SyncTo(seq uint64) error {
 	if j.err != nil {
 		return j.err
 	}
-	switch err := j.now.flush(); {
+	err := j.now.flush()
+	if errors.Is(err, kv.ErrFull) && j.release() {
+		err = j.now.flush()
+	}
+	switch {
 	case err == nil:
 		j.flushed = j.appended
 	case !errors.Is(err, kv.ErrFull):

@@ -32,6 +32,10 @@ type Files struct {
 	Far   int           // bytes of the least value that stays there; 0 means 512
 	Slack int64         // how many bytes more than twice what is kept the files may grow; 0 means 4 MB, below 0 means fewer
 	Step  int           // see journal.Options
+
+	// Reserve is the number of bytes that the files keep for batches that make room, see journal.Options. Room returns
+	// kv.ErrFull once other batches have used them.
+	Reserve int
 }
 
 // filed is the journal of a store in files, with the values that stay there.
@@ -76,7 +80,7 @@ func newFiled(o Files) *filed {
 
 // open replays the files: yield borrows a batch, with the values of its operations that are far.
 func (f *filed) open(yield func(b *kv.Batch, values []farOp)) (err error) {
-	o := journal.Options{Files: f.o.Disk, Pair: f.o.Pair, Magic: magic, Step: f.o.Step}
+	o := journal.Options{Files: f.o.Disk, Pair: f.o.Pair, Magic: magic, Step: f.o.Step, Reserve: f.o.Reserve}
 	f.journal, err = journal.Open(o, func(head []byte, body int64, n int) error {
 		b, values, err := f.parse(head, body, n)
 		if err != nil {

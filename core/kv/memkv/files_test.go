@@ -291,6 +291,69 @@ func TestFiledFull(t *testing.T) {
 	}
 }
 
+// TestFiledReserve fills files that have a reserve. Small batches are taken then, as those of deletions are, and Room refuses all others until there is
+// space. The files open again, also where the reserve is left in them.
+func TestFiledReserve(t *testing.T) {
+	d := journaltest.NewDisk()
+	open := func() *memkv.Store {
+		s, err := memkv.Open(memkv.Options{Files: &memkv.Files{Disk: d, Pair: [2]int{2, 3}, Reserve: 100 << 10}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := open()
+	put := func(n, size int) error {
+		var b kv.Batch
+		b.Put(fmt.Appendf(nil, "key-%d", n), make([]byte, size))
+		wait, err := s.Commit(&b)
+		if err == nil {
+			err = wait()
+		}
+		return err
+	}
+	if err := errors.Join(s.Room(), put(0, 10)); err != nil {
+		t.Fatal(err)
+	}
+	d.SetQuota(d.Total() + 5000)
+	big := 0
+	for n := 1; s.Room() == nil; n++ {
+		if big = n; n > 100 {
+			t.Fatal("Room does not report that the files are full")
+		}
+		if err := put(n, 2000); err != nil {
+			t.Fatalf("batch %d after Room: %v", n, err)
+		}
+	}
+	if err := s.Room(); big < 2 || !errors.Is(err, kv.ErrFull) {
+		t.Errorf("Room in full files after %d batches: %v", big, err)
+	}
+	for n := range 200 {
+		var b kv.Batch
+		b.Delete(fmt.Appendf(nil, "key-%d", n))
+		wait, err := s.Commit(&b)
+		if err == nil {
+			err = wait()
+		}
+		if err != nil {
+			t.Fatalf("deletion %d in full files: %v", n, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d.SetQuota(0)
+	for range 2 { // the second finds the reserve of the first
+		s = open()
+		if err := s.Room(); err != nil {
+			t.Errorf("Room in files with space: %v", err)
+		}
+		if _, err := s.Get([]byte("key-1")); !errors.Is(err, kv.ErrNotFound) {
+			t.Errorf("a deleted key: %v", err)
+		}
+	}
+}
+
 // TestFiledForeign opens files of something else.
 func TestFiledForeign(t *testing.T) {
 	d := journaltest.NewDisk()

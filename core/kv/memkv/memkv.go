@@ -283,6 +283,9 @@ func (s *Store) Room() error {
 	if limit := s.options.MaxBytes; limit > 0 && s.bytes > limit {
 		return fmt.Errorf("%w: %d bytes of %d", kv.ErrFull, s.bytes, limit)
 	}
+	if s.filed != nil {
+		return s.filed.journal.Room()
+	}
 	return nil
 }
 

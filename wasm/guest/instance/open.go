@@ -149,6 +149,9 @@ func rate(n, burst uint32, none float64) auth.Rate {
 // a module has 4 GB of memory, the tree and the collector take a multiple.
 const maxOwnBytes = 1 << 30
 
+// reserveBytes of the files are for deletions once a browser gives no more space.
+const reserveBytes = 256 << 10
+
 // The numbered files of a store of the instance's own.
 var (
 	storeFiles   = [2]int{0, 1}
@@ -162,7 +165,7 @@ func (i *Instance) openStore() (kv.Store, error) {
 	case abi.StoreLent:
 		return lent.NewStore(i.Imports), nil
 	case abi.StoreFiles:
-		o.Files = &memkv.Files{Disk: lent.Disk{From: i.Imports}, Pair: storeFiles}
+		o.Files = &memkv.Files{Disk: lent.Disk{From: i.Imports}, Pair: storeFiles, Reserve: reserveBytes}
 	}
 	s, err := memkv.Open(o)
 	if err != nil {
