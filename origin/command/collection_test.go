@@ -268,6 +268,39 @@ func TestExportImportedElsewhereIsEqual(t *testing.T) {
 	}
 }
 
+// TestExportLacksPicture exports an application that lacks the file of a picture. The export has everything else and lists the input. An
+// import reports the input as well.
+func TestExportLacksPicture(t *testing.T) {
+	album, _ := album(t)
+	data := newFolder(t)
+	importSum(t, 0, album, "--data", data)
+	whole := filepath.Join(t.TempDir(), "whole")
+	mustRun(t, "export", whole, "--data", data)
+	pictures, err := filepath.Glob(filepath.Join(whole, "pictures", "*", "*"))
+	if err != nil || len(pictures) != 3 {
+		t.Fatalf("pictures %v, %v", pictures, err)
+	}
+	hash, _, _ := strings.Cut(filepath.Base(pictures[0]), ".")
+	removed := 0
+	if err := filepath.WalkDir(data, func(path string, _ os.DirEntry, err error) error {
+		if err == nil && strings.Contains(path, hash[4:]) {
+			removed++
+			err = os.Remove(path)
+		}
+		return err
+	}); err != nil || removed != 1 {
+		t.Fatalf("%d files of the picture, %v", removed, err)
+	}
+	part := filepath.Join(t.TempDir(), "part.zip")
+	code, _, stderr := runCode(t, "export", part, "--data", data)
+	if code != 3 || !strings.Contains(stderr, hash) || !strings.Contains(stderr, "pictures missing in ") {
+		t.Errorf("export: exit code %d, %s", code, stderr)
+	}
+	if got := importSum(t, 3, part, "--data", newFolder(t)); got.Inputs != 3 || got.Added != 2 || got.Failed != 1 {
+		t.Errorf("import = %+v", got)
+	}
+}
+
 // awaitProcessed waits until n inputs have been processed.
 func awaitProcessed(t testing.TB, client *http.Client, base string, n int) {
 	t.Helper()

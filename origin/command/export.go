@@ -39,7 +39,11 @@ application.
   pictures/
 
 The export is not a snapshot: concurrent changes may or may not be included. Inputs whose
-picture is not downloaded are exported with their URL only.` + whereHelp,
+picture was never downloaded are exported with their URL only. An edge fetches pictures that it
+lacks from its origin. A picture that cannot be read is listed, and its input exported without it.
+
+Exit codes: 0 everything exported; 1 the export is incomplete and was removed; 2 usage error;
+3 exported, but pictures are missing.` + whereHelp,
 		Example: `  sightline export backup/birds --data ./data
   sightline export birds.zip --key 0123456789abcdef0123456789abcdef`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -103,7 +107,11 @@ func runExport(ctx context.Context, f *exportFlags, name string, env *Env) (err 
 		return errors.Join(fmt.Errorf("%s is incomplete: %w", name, err), finish(false))
 	}
 	ex.progress.finish()
-	return finish(true)
+	if err := finish(true); err != nil || ex.missing == 0 {
+		return err
+	}
+	fmt.Fprintf(env.Stderr, "pictures missing in %s: %d\n", name, ex.missing)
+	return errSome
 }
 
 // exporter writes an application's content.
@@ -111,6 +119,7 @@ type exporter struct {
 	session  session
 	to       *collection.Writer
 	progress *progress
+	missing  int // pictures that could not be read
 }
 
 // rows of a page.
@@ -232,6 +241,7 @@ type fetched struct {
 	source      inputSource
 	picture     []byte
 	contentType string
+	missing     error // why the picture cannot be read
 	err         error
 }
 
@@ -282,17 +292,23 @@ func (ex *exporter) fetch(ctx context.Context, in *exportedInput) fetched {
 		return got
 	}
 	if got.source.Picture != "" {
-		got.picture, got.contentType, got.err = ex.session.picture(ctx, got.source.Picture, got.source.SHA256)
+		got.picture, got.contentType, got.missing = ex.session.picture(ctx, got.source.Picture, got.source.SHA256)
+		got.err = ctx.Err()
 	}
 	return got
 }
 
-// input writes one input.
+// input writes one input. One whose picture cannot be read has none.
 func (ex *exporter) input(got *fetched) error {
 	if got.err != nil {
-		return fmt.Errorf("picture of %s: %w", got.input.ID, got.err)
+		return fmt.Errorf("input %s: %w", got.input.ID, got.err)
 	}
 	in := got.input
+	if got.missing != nil {
+		ex.missing++
+		ex.progress.failure(in.ID, fmt.Errorf("picture %s: %w", got.source.SHA256, got.missing))
+		got.picture = nil
+	}
 	line := collection.Input{ID: in.ID, URL: got.source.URL, Crop: in.Data.Image.Crop, Metadata: in.Data.Metadata, Geo: in.Data.Geo}
 	line.AllowDuplicateURL = line.URL != ""
 	if string(got.source.Edits) != "[]" {
@@ -308,6 +324,6 @@ func (ex *exporter) input(got *fetched) error {
 	}
 	slices.SortFunc(line.Concepts, func(a, b collection.Concept) int { return strings.Compare(a.ID, b.ID) })
 	err := ex.to.Input(&line, got.picture, got.contentType)
-	ex.progress.step(false)
+	ex.progress.step(got.missing != nil)
 	return err
 }
