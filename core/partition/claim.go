@@ -17,6 +17,39 @@ import (
 // and of conflicts, from which a person may say it again. It reads the store as it is, whoever has the partition open;
 // an application that is no copy claims nothing so, and the same picture may come more than once. Errors: the store's.
 func Claims(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
+	return claims(r, app, func(*log.Op) bool { return false }, yield)
+}
+
+// Unsent is [Claims] without pending operations whose input was deleted, as far as the copy knows. An origin that was restored from a backup
+// lacks such an operation, whose picture was removed with the input.
+func Unsent(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
+	deleted, all := map[log.Dot]bool{}, log.HLC(0)
+	note := func(op *log.Op) bool {
+		switch b := op.Body.(type) {
+		case *log.InputDelete:
+			deleted[b.Input] = true
+		case *log.InputDeleteAll:
+			all = max(all, op.At)
+		}
+		return true
+	}
+	err := log.Peek(r, app.LogPrefix(), 1, func(op log.Op) bool { return note(&op) })
+	if err == nil {
+		err = keptIn(r, app, KeptAt{}, func(k Kept) bool { return note(&k.Op) })
+	}
+	if err != nil {
+		return err
+	}
+	return claims(r, app, func(op *log.Op) bool {
+		input := op.Dot
+		if b, ok := op.Body.(*log.InputFetched); ok {
+			input = b.Input
+		}
+		return deleted[input] || op.At < all
+	}, yield)
+}
+
+func claims(r kv.Reader, app catalog.AppID, passes func(*log.Op) bool, yield func(blob.Hash) bool) error {
 	data, err := r.Get(noteKey(app))
 	if isMissing(err) {
 		return nil
@@ -37,7 +70,7 @@ func Claims(r kv.Reader, app catalog.AppID, yield func(blob.Hash) bool) error {
 		return more
 	}
 	if err == nil {
-		err = log.Peek(r, app.LogPrefix(), confirmed+1, func(op log.Op) bool { return claim(&op) })
+		err = log.Peek(r, app.LogPrefix(), confirmed+1, func(op log.Op) bool { return passes(&op) || claim(&op) })
 	}
 	if err == nil && more {
 		err = conflictsIn(r, app, func(c Conflict) bool { return c.lacksPicture() || claim(&c.Op) })

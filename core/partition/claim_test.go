@@ -106,6 +106,38 @@ func TestClaimsOfLostPictures(t *testing.T) {
 	}
 }
 
+// TestUnsent: a pending operation whose input was deleted, here or by an entry that was pulled, may be without its picture. The copy claims the
+// picture, so that it can send the picture if it has it.
+func TestUnsent(t *testing.T) {
+	origin := open(t, memkv.New())
+	c := openReplica(t, memkv.New(), 2)
+	want := map[blob.Hash]bool{}
+	for _, id := range []string{"deleted here", "deleted elsewhere", "lives"} {
+		picture := blob.Sum([]byte(id))
+		submit(t, c.Partition, &log.InputCreate{ID: id, Blob: picture})
+		if id == "lives" {
+			want[picture] = true
+		}
+	}
+	submit(t, c.Partition, &log.InputDelete{Input: log.Dot{Site: 2, Seq: 1}})
+	submit(t, origin, &log.InputDelete{Input: log.Dot{Site: 2, Seq: 2}}) // of the log before a restore
+	pulled := run(t, origin, c.Cursor(), 99)
+	pulled.Stable = 0
+	if _, err := c.Pull(t.Context(), pulled); err != nil {
+		t.Fatal(err)
+	}
+	got := map[blob.Hash]bool{}
+	if err := partition.Unsent(c.store, app, func(h blob.Hash) bool {
+		got[h] = true
+		return true
+	}); err != nil || !maps.Equal(got, want) {
+		t.Errorf("Unsent = %v, %v, want %v", got, err, want)
+	}
+	if all, err := claims(c.store); len(all) != 3 || err != nil {
+		t.Errorf("Claims = %v, %v, want 3", all, err)
+	}
+}
+
 // TestClaimsOfDamage: what cannot be read is an error, so that nothing is dropped.
 func TestClaimsOfDamage(t *testing.T) {
 	c := openReplica(t, memkv.New(), 2)

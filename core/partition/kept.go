@@ -242,9 +242,13 @@ func (p *Partition) KeptFrom(backup uint64, chain log.Chain) (from KeptAt, err e
 
 // KeptAfter yields the kept entries after a place, in the order in which they came, until yield returns false.
 func (p *Partition) KeptAfter(at KeptAt, yield func(Kept) bool) error {
-	_, hi := under(p.o.App, keptName)
+	return keptIn(p.o.Store, p.o.App, at, yield)
+}
+
+func keptIn(r kv.Reader, app catalog.AppID, at KeptAt, yield func(Kept) bool) error {
+	_, hi := under(app, keptName)
 	var failed error
-	err := p.o.Store.Scan(keptKey(p.o.App, KeptAt{at.Run, at.Seq + 1}), hi, func(key, value []byte) bool {
+	err := r.Scan(keptKey(app, KeptAt{at.Run, at.Seq + 1}), hi, func(key, value []byte) bool {
 		k := Kept{}
 		if k, failed = readKept(key, bytes.Clone(value)); failed != nil {
 			return false
@@ -252,6 +256,17 @@ func (p *Partition) KeptAfter(at KeptAt, yield func(Kept) bool) error {
 		return yield(k)
 	})
 	return errors.Join(err, failed)
+}
+
+// LastKept returns the last entry that was kept of the log; false: there is none, or it came without a seal.
+func (p *Partition) LastKept() (k Kept, sealed bool, err error) {
+	lo, hi := under(p.o.App, keptName)
+	var failed error
+	err = p.o.Store.ScanBack(lo, hi, func(key, value []byte) bool {
+		k, failed = readKept(key, bytes.Clone(value))
+		return false
+	})
+	return k, len(k.Seal) > 0, errors.Join(err, failed)
 }
 
 func readKept(key, value []byte) (k Kept, err error) {

@@ -187,8 +187,8 @@ func (c *checker) needs(m lost) (bool, error) {
 		return false, err
 	}
 	if copied {
-		claimed, err := c.claimed(m.app)
-		return claimed[m.blob], err
+		unsent, err := c.pictureSet(m.app, partition.Unsent)
+		return unsent[m.blob], err
 	}
 	in, err := catalog.Read(c.store, m.app).InputByDot(m.dot)
 	if errors.Is(err, catalog.ErrNotFound) {
@@ -197,14 +197,14 @@ func (c *checker) needs(m lost) (bool, error) {
 	return err == nil && in.Blob == m.blob, err
 }
 
-// claimed are the pictures that nobody but this copy of an application has, or may have.
-func (c *checker) claimed(app catalog.AppID) (map[blob.Hash]bool, error) {
-	claimed := map[blob.Hash]bool{}
-	err := partition.Claims(c.store, app, func(h blob.Hash) bool {
-		claimed[h] = true
+// pictureSet returns the pictures that list yields of an application.
+func (c *checker) pictureSet(app catalog.AppID, list func(kv.Reader, catalog.AppID, func(blob.Hash) bool) error) (map[blob.Hash]bool, error) {
+	all := map[blob.Hash]bool{}
+	err := list(c.store, app, func(h blob.Hash) bool {
+		all[h] = true
 		return true
 	})
-	return claimed, err
+	return all, err
 }
 
 func (c *checker) lose(m lost) { c.missing = append(c.missing, m) }
@@ -437,12 +437,19 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 	if err != nil {
 		return c.damage("state", title(app), err)
 	}
-	claimed, err := c.claimed(app)
+	claimed, err := c.pictureSet(app, partition.Claims)
+	if err != nil {
+		return c.damage("state", title(app), err)
+	}
+	unsent, err := c.pictureSet(app, partition.Unsent) // which the copy alone may have
 	if err != nil {
 		return c.damage("state", title(app), err)
 	}
 	for h := range claimed {
-		c.used[h], c.ours[h] = true, true
+		c.used[h] = true
+	}
+	for h := range unsent {
+		c.ours[h] = true
 	}
 	r := catalog.Read(c.store, app)
 	var n catalog.Counts
@@ -466,7 +473,7 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 		if c.ours[in.Blob] && !c.good[in.Blob] {
 			c.lose(lost{app, in.Dot, in.ID, in.Blob})
 		}
-		delete(claimed, in.Blob)
+		delete(unsent, in.Blob)
 		return ctx.Err() == nil
 	})
 	if ctx.Err() != nil {
@@ -475,7 +482,7 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 	if err != nil {
 		return c.damage("state", title(app), err)
 	}
-	for h := range claimed {
+	for h := range unsent {
 		if !c.good[h] {
 			c.lose(lost{app: app, blob: h})
 		}
