@@ -19,8 +19,9 @@ import (
 
 // Bounds of what may come before the entries that need it.
 const (
-	maxBeside = 64 << 20
-	maxObject = 32 << 20
+	maxBeside  = 64 << 20 // of objects
+	maxDerived = 8 << 20  // of derived records that are held; with more they are written before the entries
+	maxObject  = 32 << 20
 )
 
 // idlePause is the least time between two polls of which the first brought nothing at once.
@@ -31,14 +32,16 @@ const strayed = 3
 
 // pull is one stream of changes.
 type pull struct {
-	in     wire.Reader
-	beside kv.Batch     // derived records and objects for the entries to come
-	size   int          // of what is in beside
-	object []byte       // of which pieces have come
-	whole  *wire.Object // its first piece: hash and size
-	moved  bool         // the cursor moved on this stream
-	caught bool         // the origin said that there was no more
-	stray  int          // runs in a row that were of another log
+	in      wire.Reader
+	beside  kv.Batch     // objects for the entries to come
+	size    int          // bytes of beside
+	records kv.Batch     // derived records for the entries to come
+	derived int          // bytes of records
+	object  []byte       // of which pieces have come
+	whole   *wire.Object // its first piece: hash and size
+	moved   bool         // the cursor moved on this stream
+	caught  bool         // the origin said that there was no more
+	stray   int          // runs in a row that were of another log
 }
 
 // reset forgets a stream. What came of it and was not folded comes again.
@@ -130,11 +133,33 @@ func (m *Machine) derived(body []byte) error {
 	}
 	for i := range d.Records {
 		r := &d.Records[i]
-		if err := catalog.PutDerivedRecord(&m.pull.beside, m.o.App, d.Base, r.Blob, r.Crop, r.Record); err != nil {
+		if err := catalog.PutDerivedRecord(&m.pull.records, m.o.App, d.Base, r.Blob, r.Crop, r.Record); err != nil {
 			return fmt.Errorf("%w: %w", errAnswer, err)
 		}
 	}
-	return m.roomBeside(len(body))
+	m.pull.derived += len(body)
+	return m.writeDerived()
+}
+
+// writeDerived writes derived records before the entries that need them, if there are many: a switch of the network needs those of all
+// inputs. Nothing reads them before the switch. Objects wait for their entries, since tidying deletes those that no version names.
+func (m *Machine) writeDerived() error {
+	if m.pull.derived <= maxDerived {
+		return nil
+	}
+	if err := m.o.Store.Room(); err != nil {
+		return err
+	}
+	records, c := m.pull.records, m.p.Cursor()
+	m.pull.records, m.pull.derived = kv.Batch{}, 0
+	_, err := m.p.Pull(context.Background(), partition.Run{
+		Epoch: m.session.epoch, From: c.Seq, To: c.Seq, Chain: chainAt(c, m.session.epoch), Also: func(b *kv.Batch) { b.Append(&records) },
+	})
+	if errors.Is(err, partition.ErrChain) {
+		m.astray(&m.lane[lanePull], err)
+		return nil
+	}
+	return err
 }
 
 func (m *Machine) roomBeside(n int) error {
@@ -202,8 +227,8 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	if err != nil {
 		return err
 	}
-	beside := m.pull.beside
-	m.pull.beside, m.pull.size = kv.Batch{}, 0
+	beside, records := m.pull.beside, m.pull.records
+	m.pull.beside, m.pull.size, m.pull.records, m.pull.derived = kv.Batch{}, 0, kv.Batch{}, 0
 	c := m.p.Cursor()
 	switch {
 	case e.Epoch != m.session.epoch:
@@ -228,7 +253,10 @@ func (m *Machine) entries(l *lane, body []byte) error {
 	}
 	told, err := m.p.Pull(context.Background(), partition.Run{
 		Epoch: e.Epoch, From: e.From, To: e.To, Chain: e.Chain, Entries: entries, Lives: lives, Seal: e.Seal,
-		Also: func(b *kv.Batch) { b.Append(&beside) },
+		Also: func(b *kv.Batch) {
+			b.Append(&records)
+			b.Append(&beside)
+		},
 	})
 	if err == nil || errors.Is(err, kv.ErrFull) {
 		m.told.heard = m.wall
