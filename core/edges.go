@@ -260,6 +260,21 @@ func (c *Control) knowSites(ctx context.Context) error {
 	return err
 }
 
+// RolledBack gives the register another life, because an application's log has shown that the disk was rolled back: copies of the register are
+// newer than it, and it does not know whom its last sites went to. Errors: ErrElsewhere and the store's.
+func (c *Control) RolledBack() error {
+	if c.partition == nil {
+		return ErrElsewhere
+	}
+	c.sites.mu.Lock()
+	defer c.sites.mu.Unlock()
+	if err := c.partition.RenewLog(); err != nil {
+		return err
+	}
+	c.sites.known = false
+	return nil
+}
+
 // leaseEnd is when a lease that begins now ends.
 func (c *Control) leaseEnd() log.HLC { return log.HLC(c.o.Clock().Add(LeaseFor).UnixMilli()) << 16 }
 

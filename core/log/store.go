@@ -160,7 +160,11 @@ func (c Chain) Next(op []byte) Chain {
 }
 
 // Epoch implements [Log].
-func (l *Store) Epoch() Epoch { return l.epoch }
+func (l *Store) Epoch() Epoch {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.epoch
+}
 
 // Renew gives the log another epoch, durably: for one that is restored from a backup, so that
 // whoever has read on in the log that was backed up notices. Entries keep their chain.

@@ -105,10 +105,12 @@ func (p *Partition) accept(ctx context.Context, ops []log.Op, lives []Life, agai
 // SiteSeq is the sequence number of the last operation of a site that was appended, 0 for
 // none. It may not outlive a crash yet.
 func (p *Partition) SiteSeq(site log.Site) (uint64, error) {
-	if site == p.o.Site {
+	if site == p.Site() {
 		p.appending.Lock()
 		defer p.appending.Unlock()
-		return p.last, nil
+		if site == p.o.Site {
+			return p.last, nil
+		}
 	}
 	h, err := p.heard(site)
 	return h.seq, err
@@ -133,7 +135,7 @@ func (p *Partition) contiguous(ops []log.Op) error {
 		return ErrReplica
 	}
 	first := ops[0].Dot
-	if first.Site == 0 || first.Site == log.Origin || first.Site == p.o.Site || first.Seq == 0 || p.o.App == catalog.Control {
+	if first.Site == 0 || first.Site == log.Origin || first.Site == p.Site() || first.Seq == 0 || p.o.App == catalog.Control {
 		return fmt.Errorf("site %d, operation %d: %w", first.Site, first.Seq, ErrForged)
 	}
 	for i := range ops {
@@ -262,10 +264,20 @@ func roomy(ops []log.Op) []log.Op {
 // vet returns the operations as they are to be appended: with clocks that rise and are not far
 // ahead, and refused where they may not be written.
 func (p *Partition) vet(ops []log.Op, had heard) ([]log.Op, error) {
+	var rolled rolled
+	if _, restored := p.log.Renewed(); restored {
+		var err error
+		if rolled, err = p.rolledBack(); err != nil {
+			return nil, err
+		}
+	}
 	vetted := make([]log.Op, len(ops))
 	at := had.at
 	for i := range ops {
 		op := ops[i]
+		if op.At <= rolled.at {
+			rolled.rename(&op)
+		}
 		if op.At = p.clock.Accept(op.At); op.At <= at {
 			op.At = p.clock.Next() // the site's clock went back, or was set to ours a moment ago
 		}

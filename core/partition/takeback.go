@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -29,6 +30,11 @@ import (
 // soon as it is made:
 //
 //	early/SITE SEQ    of the thing
+//
+// A replica whose site a restored log does not know takes another one, and sends what the log lacks of it again. Another replica may have pulled
+// the same operations, and does not give them back:
+//
+//	moved/SITE        last operation that stays the site's
 
 // ErrRestored is returned by TakeBack for a log that was not restored from a backup.
 var ErrRestored = errors.New("the log was not restored from a backup")
@@ -36,9 +42,76 @@ var ErrRestored = errors.New("the log was not restored from a backup")
 const (
 	sealName  = "seal"
 	earlyName = "early/"
+	movedName = "moved/"
 )
 
 func earlyKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, earlyName, dot) }
+
+func movedKey(app catalog.AppID, site log.Site) []byte {
+	return binary.BigEndian.AppendUint32(app.LocalKey(movedName), uint32(site))
+}
+
+// Moves notes that a replica takes another site, and sends again all of the operations of this one that the log lacks. It returns the last
+// one that the log has. Errors: ErrReplica and those of kv.
+func (p *Partition) Moves(site log.Site) (last uint64, err error) {
+	p.appending.Lock()
+	defer p.appending.Unlock()
+	if err := p.whyClosed(); err != nil {
+		return 0, err
+	}
+	if p.replica != nil {
+		return 0, ErrReplica
+	}
+	h, err := p.heard(site)
+	if err != nil {
+		return 0, err
+	}
+	var b kv.Batch
+	b.Put(movedKey(p.o.App, site), binary.BigEndian.AppendUint64(nil, h.seq))
+	wait, err := p.o.Store.Commit(&b)
+	if err == nil {
+		err = wait()
+	}
+	return h.seq, err
+}
+
+// moved returns the last operation that stays a site's whose replica has taken another one; false: it has not.
+func (p *Partition) moved(site log.Site) (last uint64, moved bool, err error) {
+	data, err := p.o.Store.Get(movedKey(p.o.App, site))
+	switch {
+	case isMissing(err):
+		return 0, false, nil
+	case err == nil && len(data) != 8:
+		err = fmt.Errorf("%w: note of a site of %d bytes", kv.ErrCorrupt, len(data))
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	return binary.BigEndian.Uint64(data), true, nil
+}
+
+// sentAgain reports whether the log has an operation as that of another site, to which the replica has moved those after last.
+func (p *Partition) sentAgain(op *log.Op, last uint64) (found bool, err error) {
+	err = p.log.Read(p.log.Floor(), func(e log.Entry) bool {
+		if e.Op.Dot.Site == op.Dot.Site || e.Op.Dot.Seq != op.Dot.Seq-last {
+			return true
+		}
+		same, err := log.Decode(log.Encode(nil, op))
+		if err != nil {
+			return true
+		}
+		same.Dot, same.At = e.Op.Dot, e.Op.At
+		log.Rename(same.Body, func(d log.Dot) log.Dot {
+			if d.Site == op.Dot.Site && d.Seq > last {
+				return log.Dot{Site: e.Op.Dot.Site, Seq: d.Seq - last}
+			}
+			return d
+		})
+		found = bytes.Equal(log.Encode(nil, &same), log.Encode(nil, &e.Op))
+		return !found
+	})
+	return found, err
+}
 
 // RestoredSites is the first site of logs that were restored from a backup. Leased sites count from 2.
 const RestoredSites = 1 << 31
@@ -50,8 +123,7 @@ func (p *Partition) openRestored() error {
 		return nil
 	}
 	if _, restored := p.log.Renewed(); restored {
-		epoch := p.log.Epoch()
-		p.o.Site = log.Site(binary.BigEndian.Uint32(epoch[:]) | RestoredSites)
+		p.o.Site = restoredSite(p.log.Epoch())
 	}
 	key, err := p.o.Store.Get(p.o.App.LocalKey(sealName))
 	if err == nil {
@@ -240,7 +312,13 @@ type taking struct {
 	lives []SiteLife
 	taken map[log.Dot]bool
 	lost  []Conflict
+
+	rolled  rolled
+	renamed map[log.Dot]log.Dot // lost operations among ops that get another name
 }
+
+// noSeal is why an entry is not taken back that may never have been in the log.
+const noSeal = "the entry has no seal of this log"
 
 // lostFor begins the reasons for which an operation is not taken back.
 const lostFor = "restore: "
@@ -253,10 +331,14 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 		lives[l.Site] = append(lives[l.Site], l.Life)
 	}
 	sealed, exact, err := p.recognize(b)
+	if err == nil {
+		t.rolled, err = p.rolledBack()
+	}
 	if err != nil {
 		return nil, err
 	}
 	t.exact = exact
+	chain := b.Before
 	had := map[log.Site]uint64{}
 	var made made
 	for i := range b.Entries {
@@ -276,13 +358,32 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 		if sealed {
 			made.add(op, d.Seq <= had[d.Site])
 		}
+		chain = chain.Next(log.Encode(nil, op))
+		used, err := t.rolled.usedAgain(p, op, b.Entries[i].Seq, chain)
+		last, moved := uint64(0), false
+		if err == nil && d.Seq > had[d.Site] {
+			last, moved, err = p.moved(d.Site)
+		}
 		switch {
+		case err != nil:
+		case moved:
+			var again bool
+			if again, err = p.sentAgain(op, last); !again {
+				t.lose(op, "its replica sends it again as another site")
+			}
+		case used && !sealed:
+			t.lose(op, noSeal)
+		case used:
+			if _, had := t.rolled.names[d]; !had {
+				t.ops, t.own = append(t.ops, *op), append(t.own, true)
+				t.exact = false
+			}
 		case d.Seq <= had[d.Site]:
 			if err = t.compare(op, life); err == nil && b.Gone[d] == "" {
 				err = t.found(d)
 			}
 		case !sealed:
-			t.lose(op, "the entry has no seal of this log")
+			t.lose(op, noSeal)
 		case d.Seq != had[d.Site]+1 || d.Site == p.o.Site:
 			t.lose(op, "operations before it are lost")
 		default:
@@ -418,10 +519,10 @@ func (t *taking) lose(op *log.Op, why string) {
 
 // try folds the operations over a copy of the state. It finds those that end in a conflict and the things that were deleted before.
 func (t *taking) try(doomed []log.Body) error {
-	p, ops := t.p, t.ops
+	p, ops, own := t.p, t.ops, t.own
 	t.ops, t.own = nil, nil
 	for i := range ops {
-		t.ops, t.own = append(t.ops, ops[i]), append(t.own, false)
+		t.ops, t.own = append(t.ops, ops[i]), append(t.own, own[i])
 		kill, unsure, err := p.early(&ops[i], true)
 		if err != nil {
 			return err
@@ -436,15 +537,7 @@ func (t *taking) try(doomed []log.Body) error {
 	for _, body := range doomed {
 		t.ops, t.own = append(t.ops, log.Op{At: p.clock.Next(), Body: body}), append(t.own, true)
 	}
-	own := p.last
-	entries := make([]log.Entry, len(t.ops))
-	for i := range t.ops {
-		if t.own[i] {
-			own++
-			t.ops[i].Dot = log.Dot{Site: p.o.Site, Seq: own}
-		}
-		entries[i] = log.Entry{Seq: p.log.Appended() + 1 + uint64(i), Op: t.ops[i]}
-	}
+	entries, renamed := t.entries()
 	if len(entries) == 0 {
 		return nil
 	}
@@ -454,13 +547,33 @@ func (t *taking) try(doomed []log.Body) error {
 		return err
 	}
 	for i := range entries {
-		if c := verdicts[i]; !t.own[i] && isConflict(c.Code) {
+		if c := verdicts[i]; (!t.own[i] || renamed[i]) && isConflict(c.Code) {
 			if _, refused := entries[i].Op.Body.(*log.Refused); !refused {
 				t.lost = append(t.lost, Conflict{Op: entries[i].Op, Seq: entries[i].Seq, Verdict: c})
 			}
 		}
 	}
 	return nil
+}
+
+// entries names the operations of this log, and returns all of them as the next entries. renamed are those that had another name.
+func (t *taking) entries() (entries []log.Entry, renamed map[int]bool) {
+	p, last := t.p, t.p.last
+	renamed, t.renamed = map[int]bool{}, map[log.Dot]log.Dot{}
+	for i := range t.ops {
+		op := &t.ops[i]
+		if t.own[i] {
+			last++
+			name := log.Dot{Site: p.o.Site, Seq: last}
+			if op.Dot != (log.Dot{}) {
+				renamed[i], t.renamed[op.Dot], t.rolled.names[op.Dot] = true, name, name
+			}
+			op.Dot = name
+		}
+		t.rolled.rename(op)
+		entries = append(entries, log.Entry{Seq: p.log.Appended() + 1 + uint64(i), Op: *op})
+	}
+	return entries, renamed
 }
 
 // note adds to b what is noted with the operations: lives, deletions that came early, and conflicts.
@@ -471,6 +584,9 @@ func (t *taking) note(b *kv.Batch) error {
 	}
 	for dot := range t.taken {
 		b.Delete(conflictKey(p.o.App, dot))
+	}
+	for from, to := range t.renamed {
+		putRenamed(b, p.o.App, from, to)
 	}
 	for i := range t.lost {
 		c := &t.lost[i]

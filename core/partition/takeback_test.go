@@ -3,8 +3,10 @@ package partition_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/catalog"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/kv/memkv"
@@ -15,7 +17,13 @@ import (
 // sealing opens an origin whose log has seals.
 func sealing(t testing.TB, store kv.Store) *partition.Partition {
 	t.Helper()
-	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Epoch: log.Epoch{1}, Secret: [32]byte{1}})
+	return sealingAs(t, store, log.Epoch{1})
+}
+
+// sealingAs is sealing in a process with a name.
+func sealingAs(t testing.TB, store kv.Store, life log.Epoch) *partition.Partition {
+	t.Helper()
+	p, err := partition.Open(partition.Options{Store: store, App: app, Clock: clock, Epoch: life, Secret: [32]byte{1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,6 +123,140 @@ func TestTakeBack(t *testing.T) {
 	}
 	if x, ok := c[0].Op.Body.(*log.InputCreate); !ok || x.ID != "a" || c[0].Verdict.Dot != made.Dot {
 		t.Errorf("conflict %+v", c[0])
+	}
+}
+
+// lastKept is the last entry of kept ones alone.
+func lastKept(t testing.TB, p *partition.Partition) partition.Back {
+	t.Helper()
+	k, sealed, err := p.LastKept()
+	if err != nil || !sealed {
+		t.Fatalf("the last entry: sealed %v, %v", sealed, err)
+	}
+	return partition.Back{From: k.At.Seq - 1, Before: k.Before, Entries: []log.Entry{{Seq: k.At.Seq, Op: k.Op}}, Seal: k.Seal}
+}
+
+// TestRolledBack rolls the disk of an origin back to an image, without a restore. An entry that a replica has pulled proves it, once. The origin
+// takes back what it lacks, also if it has written since, by the names that lost operations have.
+func TestRolledBack(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	doomed := submit(t, origin, create("doomed"))[0].Dot
+	image := imageOf(t, store)
+	r := opened(t, memkv.New(), 1)
+	pullSealed(t, r, origin)
+	old := lastKept(t, r)
+	a := submit(t, origin, create("a"), create("b"))[0].Dot
+	label := []log.Op{{Dot: log.Dot{Site: 9, Seq: 1}, Body: &log.InputLabels{Input: a, Labels: []log.Label{{Concept: "mine", Value: log.True}}}}}
+	if _, _, err := origin.Accept(t.Context(), label, nil); err != nil {
+		t.Fatal(err)
+	}
+	submit(t, origin, &log.InputDelete{Input: doomed})
+	pullSealed(t, r, origin)
+	proof := lastKept(t, r)
+	if found, err := origin.RolledBack(&proof); found || err != nil {
+		t.Errorf("a log that has the entry was rolled back: %v, %v", found, err)
+	}
+
+	for name, written := range map[string][]log.Body{"as it was": nil, "written since": {create("x"), create("b"), &log.InputDelete{Input: doomed}}} {
+		t.Run(name, func(t *testing.T) {
+			p := sealingAs(t, imageOf(t, image), log.Epoch{5})
+			if len(written) > 0 {
+				submit(t, p, written...)
+			}
+			forged := proof
+			forged.Seal = append([]byte{1}, proof.Seal[1:]...)
+			for what, not := range map[string]partition.Back{"a forged entry": forged, "an entry that it has": old} {
+				if found, err := p.RolledBack(&not); found || err != nil {
+					t.Errorf("%s proves a rollback: %v, %v", what, found, err)
+				}
+			}
+			if found, err := p.RolledBack(&proof); !found || err != nil || p.Log().Epoch() != (log.Epoch{5}) {
+				t.Fatalf("RolledBack = %v, %v; epoch %x", found, err, p.Log().Epoch())
+			}
+			if found, err := p.RolledBack(&proof); found || err != nil {
+				t.Errorf("the second time: %v, %v", found, err)
+			}
+			if made := submit(t, p, create("late"))[0]; made.Dot.Site < partition.RestoredSites {
+				t.Errorf("the log writes as %v", made.Dot)
+			}
+			want, conflicts := "[a b late]", 0
+			if len(written) > 0 {
+				want, conflicts = "[a b late x]", 1
+			}
+			for range 2 { // another replica gives back the same
+				b := keptBy(t, r)
+				if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+					t.Fatal(err)
+				}
+				v := p.View()
+				got := ids(t, v.Reader)
+				slices.Sort(got)
+				if fmt.Sprint(got) != want || len(conflictsOf(t, p)) != conflicts {
+					t.Errorf("inputs %v, conflicts %+v; want %s and %d", got, conflictsOf(t, p), want, conflicts)
+				}
+				for _, id := range []string{"a", "x"} {
+					in, err := v.InputByID(id)
+					if labelled := slices.ContainsFunc(in.Labels, func(l catalog.Label) bool { return l.Concept == "mine" }); err == nil && labelled != (id == "a") {
+						t.Errorf("input %s is labelled: %v", id, labelled)
+					}
+				}
+				_ = v.Close()
+			}
+			pending := []log.Op{{Dot: log.Dot{Site: 9, Seq: 2}, At: 1, Body: &log.InputDelete{Input: a}}} // made before the rollback was found
+			if _, _, err := p.Accept(t.Context(), pending, nil); err != nil {
+				t.Fatal(err)
+			}
+			v := p.View()
+			defer v.Close()
+			if _, err := v.InputByID("a"); !errors.Is(err, catalog.ErrNotFound) {
+				t.Errorf("the deleted input: %v", err)
+			}
+			if _, err := v.InputByID("x"); err != nil && len(written) > 0 {
+				t.Errorf("the input that has the name now: %v", err)
+			}
+		})
+	}
+}
+
+// TestTakeBackMoved: a replica whose site a restored log does not know sends an operation again as another site. Another replica gives the
+// same operation back, before or after that. It is there once.
+func TestTakeBackMoved(t *testing.T) {
+	store := memkv.New()
+	origin := sealing(t, store)
+	image := imageOf(t, store)
+	accept := func(p *partition.Partition, dot log.Dot) {
+		t.Helper()
+		op := log.Op{Dot: dot, At: log.HLC(clock().UnixMilli()) << 16, By: "key", Body: &log.InputCreate{Blob: blob.Sum([]byte("a"))}}
+		if _, _, err := p.Accept(t.Context(), []log.Op{op}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	accept(origin, log.Dot{Site: 9, Seq: 1})
+	r := opened(t, memkv.New(), 1)
+	pullSealed(t, r, origin)
+	for _, sent := range []bool{true, false} {
+		p := restored(t, image, 2)
+		if last, err := p.Moves(9); last != 0 || err != nil {
+			t.Fatalf("Moves = %d, %v", last, err)
+		}
+		b := keptBy(t, r)
+		if sent {
+			accept(p, log.Dot{Site: 30, Seq: 1})
+		}
+		if err := p.TakeBack(t.Context(), &b, nil); err != nil {
+			t.Fatal(err)
+		}
+		conflicts := 0
+		if !sent {
+			conflicts = 1
+			accept(p, log.Dot{Site: 30, Seq: 1})
+		}
+		v := p.View()
+		if got := ids(t, v.Reader); len(got) != 1 || len(conflictsOf(t, p)) != conflicts {
+			t.Errorf("sent %v: inputs %v, conflicts %+v", sent, got, conflictsOf(t, p))
+		}
+		_ = v.Close()
 	}
 }
 

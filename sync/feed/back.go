@@ -48,6 +48,9 @@ func (c *call) back() (api.Response, error) {
 	if err := c.f.meters.apps.take(c.app, uint64(max(len(entries), len(m.Block)/opBytes)), c.now, "operations"); err != nil {
 		return api.Response{}, err
 	}
+	if m.Present {
+		return c.rolledBack(p, &m, entries)
+	}
 	if len(entries) > 0 {
 		if err := c.takeBack(p, &m, entries); err != nil {
 			if gone := c.gone(m.App); gone != nil {
@@ -58,7 +61,12 @@ func (c *call) back() (api.Response, error) {
 	}
 	out := wire.TakenBack{Epoch: epoch, To: m.From + uint64(len(entries))}
 	if m.Site != 0 {
-		if out.Confirmed, err = p.SiteSeq(m.Site); err != nil {
+		if c.wrote(p, m.Site) == nil {
+			out.Confirmed, err = p.Moves(m.Site)
+		} else {
+			out.Confirmed, err = p.SiteSeq(m.Site)
+		}
+		if err != nil {
 			return api.Response{}, err
 		}
 		lives, err := p.Lives(m.Site, max(min(m.Confirmed, out.Confirmed), 1), min(m.Issued, out.Confirmed))
@@ -71,6 +79,27 @@ func (c *call) back() (api.Response, error) {
 	}
 	return message(out.Encode()), nil
 }
+
+// rolledBack looks for entries of the log that it lacks because its disk was rolled back. If there are some, the log has another epoch.
+func (c *call) rolledBack(p *partition.Partition, m *wire.Back, entries []log.Entry) (api.Response, error) {
+	found, err := p.RolledBack(&partition.Back{From: m.From, Before: m.Chain, Entries: entries, Seal: m.Seal})
+	if err == nil && found {
+		err = c.f.o.Engine.RolledBack()
+	}
+	switch to := m.From + uint64(len(entries)); {
+	case err != nil:
+		return api.Response{}, err
+	case found:
+		head, epoch := p.Log().Head(), p.Log().Epoch()
+		c.f.o.Log.Warn("the data folder was set back to an older copy; replicas give back what it lacks", "app", c.app, "entries", head, "had", to)
+		return api.Response{}, &wire.Refusal{Code: wire.RefusedEpoch, Detail: wasRolledBack, Epoch: epoch}
+	default:
+		return message((&wire.TakenBack{Epoch: p.Log().Epoch(), To: to}).Encode()), nil
+	}
+}
+
+// wasRolledBack is the answer to a replica that has found the rollback of the log.
+const wasRolledBack = "the data folder of the origin was set back to an older copy; start a new session"
 
 // takeBack appends entries to the log, with derived records of their pictures.
 func (c *call) takeBack(p *partition.Partition, m *wire.Back, entries []log.Entry) error {

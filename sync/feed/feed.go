@@ -47,6 +47,7 @@ type Engine interface {
 	EdgeSite(site log.Site) (catalog.Site, error)
 	CheckSite(site log.Site, secret string) (catalog.Site, error)
 	ProlongSite(ctx context.Context, s catalog.Site) error
+	RolledBack() error
 
 	Serving(r catalog.Reader) (base [32]byte, err error)
 	Received(base [32]byte, r *api.Result) ingest.Outcome

@@ -255,14 +255,17 @@ func (c *call) grant(at *wire.Position, m *wire.Session, site log.Site) (wire.Gr
 	return g, nil
 }
 
-// drain refuses a local-only application to a replica. The grant names the last of the replica's operations in the log, so that the replica
-// can push the others before it forgets all.
+// drain refuses a local-only application to a replica. The grant names the last of the replica's operations in the log, and the backup that
+// the log was restored from, so that the replica can send what the log lacks before it forgets all.
 func (c *call) drain(g wire.Grant, site log.Site) (wire.Grant, error) {
 	p, err := c.enter(g.App)
 	if err != nil {
 		return g, err
 	}
 	g.Do, g.Detail, g.Drain, g.Epoch = wire.DoRefused, errLocalOnly.Detail, true, p.Log().Epoch()
+	if g.Backup, g.BackupChain, g.Restored, err = p.Backup(); err != nil {
+		return g, err
+	}
 	g.Confirmed, err = p.SiteSeq(site)
 	return g, err
 }

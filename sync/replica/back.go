@@ -3,6 +3,7 @@ package replica
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/log"
 	"github.com/sightline-dev/sightline/core/partition"
@@ -31,13 +32,16 @@ type back struct {
 	after  uint64           // last operation of the first that the origin has
 	count  int              // own operations of the request under way
 	asking bool             // the request under way asks for no more than what the log has of our site
+
+	proof  *partition.Kept // entry of the log that shows a rollback of the origin; nil: it is not being shown
+	proved uint64          // last one that was shown
 }
 
 // lacking begins to give back where a log was restored from a backup since we pulled from it. It reports whether it does.
 func (m *Machine) lacking(o *wire.Offered, g *wire.Grant) (bool, error) {
 	b := &m.back
 	kept, at := m.p.KeptOf(), m.p.Cursor().Epoch
-	if !g.Restored || g.Do == wire.DoRefused || g.Epoch == b.done || (kept == (log.Epoch{}) || kept == g.Epoch) && (at == (log.Epoch{}) || at == g.Epoch) {
+	if !g.Restored || g.Do == wire.DoRefused && !g.Drain || g.Epoch == b.done || (kept == (log.Epoch{}) || kept == g.Epoch) && (at == (log.Epoch{}) || at == g.Epoch) {
 		return false, nil
 	}
 	from, err := m.p.KeptFrom(g.Backup, g.BackupChain)
@@ -47,6 +51,56 @@ func (m *Machine) lacking(o *wire.Offered, g *wire.Grant) (bool, error) {
 	m.give(back{epoch: g.Epoch, backup: g.Backup, at: from})
 	m.session.limits = o.Limits
 	return true, nil
+}
+
+// proves begins to show the origin an entry of its log, if the log may lack it: the disk of the origin was rolled back, without a restore, which
+// the origin does not notice. An origin that lacks the entry begins another epoch, as at a restore. It reports whether it does.
+func (m *Machine) proves(g *wire.Grant) (bool, error) {
+	c := m.p.Cursor()
+	if g.Epoch != c.Epoch || m.p.KeptOf() != c.Epoch || g.Do != wire.DoRebase && g.Head >= c.Seq {
+		return false, nil
+	}
+	k, sealed, err := m.p.LastKept()
+	if err != nil || !sealed || k.At.Seq == m.back.proved {
+		return false, err
+	}
+	m.give(back{epoch: g.Epoch, done: m.back.done, proof: &k})
+	return true, nil
+}
+
+// showProof asks whether the log has an entry.
+func (m *Machine) showProof(l *lane) {
+	k := m.back.proof
+	m.ask(l, Ask{Method: "POST", Path: "/v2/sync/back", Body: (&wire.Back{
+		App: m.o.App.String(), Epoch: m.back.epoch, From: k.At.Seq - 1, Chain: k.Before, Seal: k.Seal, Present: true,
+		Block: wire.EncodeEntries([]log.Entry{{Seq: k.At.Seq, Op: k.Op}}),
+	}).Encode()}, m.where()...)
+}
+
+// shown ends showing an entry.
+func (m *Machine) shown() {
+	m.back = back{done: m.back.done, proved: m.back.proof.At.Seq}
+	m.lane[laneSession].next = 0
+}
+
+// proofRefused handles a refusal of an entry that was shown. Another epoch is the answer of an origin that lacks the entry.
+func (m *Machine) proofRefused(r *wire.Refusal, status int) (done bool, err error) {
+	b := &m.back
+	switch {
+	case r.Code == wire.RefusedEpoch && r.Epoch != b.epoch && r.Epoch != (log.Epoch{}):
+		n := m.note
+		n.renewed = fmt.Sprintf("the data folder of the origin was set back to an older copy without entry %d; since %s this replica has given back what it lacked",
+			b.proof.At.Seq, m.wall.UTC().Format(time.RFC3339))
+		m.back = back{}
+		return false, m.writeNote(n)
+	case r.Code == wire.RefusedScope, r.Code == wire.RefusedGone, status == 401:
+		m.back = back{}
+		return false, nil
+	case r.Code == wire.RefusedEpoch, r.Code == wire.RefusedFormat, status == 404, status == 405: // an origin of an earlier version
+		m.shown()
+		return true, nil
+	}
+	return false, nil
 }
 
 // give begins to give back.
@@ -64,6 +118,10 @@ func (m *Machine) returning() bool { return m.back.epoch != (log.Epoch{}) }
 func (m *Machine) startBack(l *lane) error {
 	b := &m.back
 	if !m.returning() {
+		return nil
+	}
+	if b.proof != nil {
+		m.showProof(l)
 		return nil
 	}
 	if !b.own && len(b.run) == 0 {
@@ -266,6 +324,10 @@ func (m *Machine) tookBack(l *lane, body []byte) error {
 		return fmt.Errorf("%w: different epoch", errAnswer)
 	}
 	l.well()
+	if b.proof != nil { // the log has the entry
+		m.shown()
+		return nil
+	}
 	if b.asking {
 		lives := make([]partition.Life, len(t.Lives))
 		for i := range t.Lives {
@@ -296,33 +358,35 @@ func (m *Machine) gave(last uint64) {
 }
 
 // backRefused handles a refusal of entries or operations: one that the origin never takes holds back no others.
-func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool) {
+func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool, err error) {
 	b, l := &m.back, &m.lane[laneBack]
 	switch {
+	case b.proof != nil:
+		return m.proofRefused(r, status)
 	case b.own && r.Code == wire.RefusedSequence && r.Accepted > b.after:
 		b.after = r.Accepted
 		l.well()
-		return true
+		return true, nil
 	case r.Code == wire.RefusedBlobs:
 		m.upload.forget()
 		m.failed(l, 0, r)
-		return true
+		return true, nil
 	case b.own && status == 413 && b.count > 1:
 		m.push.most = max(b.count/2, 1)
 		m.failed(l, 0, r)
-		return true
+		return true, nil
 	case b.own && (r.Code == wire.RefusedSequence || r.Code == wire.RefusedSite || r.Code == wire.RefusedEpoch && r.Epoch == (log.Epoch{})):
 		b.sites, b.after = b.sites[1:], 0
 		l.well()
-		return true
+		return true, nil
 	case r.Code == wire.RefusedEpoch, r.Code == wire.RefusedScope, r.Code == wire.RefusedGone, status == 401:
 		m.back = back{}
-		return false
+		return false, nil
 	case status == 404, status == 405, r.Code == wire.RefusedFormat: // an origin of an earlier version
 		m.gave(0)
-		return true
+		return true, nil
 	}
-	return false
+	return false, nil
 }
 
 // waiting yields the operations that wait for an upload.

@@ -37,6 +37,7 @@ type Partition interface {
 	Renew(site log.Site, last uint64) error
 	Renewing() bool
 	KeptOf() log.Epoch
+	LastKept() (k partition.Kept, sealed bool, err error)
 	KeptFrom(backup uint64, chain log.Chain) (partition.KeptAt, error)
 	KeptAfter(at partition.KeptAt, yield func(partition.Kept) bool) error
 	ConfirmedSites() ([]log.Site, error)

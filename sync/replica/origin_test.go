@@ -42,6 +42,7 @@ type origin struct {
 	registerData string
 	do           wire.Do // what a session is told, in the place of what follows; 0: what follows
 	local        bool    // the application is local only
+	seals        bool    // entries come with seals, and a restored log takes them back
 	runs         int     // entries of one frame
 	base         [32]byte
 
@@ -71,7 +72,7 @@ func newOrigin(t testing.TB, now func() time.Time) *origin {
 func (o *origin) open(e log.Epoch) {
 	o.Helper()
 	var err error
-	if o.part, err = partition.Open(partition.Options{Store: o.store, App: app, Clock: o.now, Epoch: e}); err != nil {
+	if o.part, err = partition.Open(partition.Options{Store: o.store, App: app, Clock: o.now, Epoch: e, Secret: [32]byte{1}}); err != nil {
 		o.Fatal(err)
 	}
 }
@@ -88,6 +89,13 @@ func (o *origin) restore(store kv.Store, e log.Epoch) {
 	}
 	o.store, o.trees, o.export = store, nil, nil
 	o.open(log.Epoch{})
+}
+
+// rollBack replaces the store by a copy, which another process opens.
+func (o *origin) rollBack(store kv.Store, life log.Epoch) {
+	o.Helper()
+	o.store, o.trees, o.export = store, nil, nil
+	o.open(life)
 }
 
 // copyOf is a store with the same keys.
@@ -148,7 +156,7 @@ func (o *origin) answer(a *replica.Ask) replica.Answer {
 		}
 		return replica.Answer{ID: a.ID, Status: status}
 	}
-	takes := name == "session" || name == "push" || name == "blobs" && a.Method != "GET"
+	takes := name == "session" || name == "push" || name == "back" || name == "blobs" && a.Method != "GET"
 	switch {
 	case o.local && !takes:
 		err = &wire.Refusal{Code: wire.RefusedScope, Detail: "local only"}
@@ -158,6 +166,8 @@ func (o *origin) answer(a *replica.Ask) replica.Answer {
 		body, err = o.changes(query)
 	case name == "push":
 		body, err = o.push(a.Body)
+	case name == "back" && o.seals:
+		body, err = o.back(a.Body)
 	case name == "snapshot":
 		body, err = o.snapshot(rest, query)
 	case name == "digest":
@@ -226,8 +236,40 @@ func (o *origin) session(body []byte) ([]byte, error) {
 	if o.local {
 		g = wire.Grant{App: at.App, Do: wire.DoRefused, Detail: "local only", Drain: true, Epoch: l.Epoch(), Confirmed: confirmed}
 	}
+	if o.seals && err == nil {
+		g.Backup, g.BackupChain, g.Restored, err = o.part.Backup()
+	}
 	out.Grants = []wire.Grant{g}
 	return out.Encode(), err
+}
+
+// back takes entries that the log lacks, or finds that it lacks one.
+func (o *origin) back(body []byte) ([]byte, error) {
+	m, err := wire.DecodeBack(body)
+	if err != nil {
+		return nil, err
+	}
+	b := partition.Back{From: m.From, Before: m.Chain, Seal: m.Seal}
+	if len(m.Block) > 0 {
+		if b.Entries, err = wire.DecodeEntries(m.Block, m.From); err != nil {
+			return nil, err
+		}
+	}
+	if epoch := o.part.Log().Epoch(); m.Epoch != epoch {
+		return nil, &wire.Refusal{Code: wire.RefusedEpoch, Epoch: epoch}
+	}
+	if m.Present {
+		found, err := o.part.RolledBack(&b)
+		if err == nil && found {
+			err = &wire.Refusal{Code: wire.RefusedEpoch, Epoch: o.part.Log().Epoch()}
+		}
+		if err != nil {
+			return nil, err
+		}
+	} else if err := o.part.TakeBack(o.Context(), &b, nil); err != nil {
+		return nil, err
+	}
+	return (&wire.TakenBack{Epoch: m.Epoch, To: m.From + uint64(len(b.Entries))}).Encode(), nil
 }
 
 func (o *origin) stableAt() uint64 {
@@ -269,6 +311,9 @@ func (o *origin) changes(q url.Values) ([]byte, error) {
 			return nil, err
 		}
 		e := wire.Entries{Epoch: epoch, From: since, To: to, Chain: chain, Block: wire.EncodeEntries(entries)}
+		if o.seals {
+			e.Seal = o.part.Seal(to, chain)
+		}
 		out = wire.AppendFrame(out, wire.TypeEntries, e.Encode())
 		since = to
 	}

@@ -78,9 +78,14 @@ func (m *Machine) leave(r renewal) {
 // secret is wrong.
 func (m *Machine) forgotten(r *wire.Refusal) bool {
 	c := m.p.Cursor()
-	switch {
-	case r.Epoch == (log.Epoch{}) || c.Epoch == (log.Epoch{}) || m.p.Site() == 0:
+	if r.Epoch == (log.Epoch{}) || c.Epoch == (log.Epoch{}) || m.p.Site() == 0 {
 		return false
+	}
+	proves, err := m.proves(&wire.Grant{Epoch: r.Epoch, Do: wire.DoRebase}) // its disk may have been rolled back
+	switch {
+	case err != nil:
+		return false
+	case proves:
 	case r.Epoch != c.Epoch:
 		m.give(back{epoch: r.Epoch, leaves: true, issued: m.issued})
 	case len(m.note.secretOf(m.p.Site())) > 0:

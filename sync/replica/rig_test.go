@@ -244,6 +244,10 @@ func (r *rig) truthful(s *replica.Status) {
 	if r.origin == nil || s.Site == 0 || s.Epoch != r.origin.part.Log().Epoch() {
 		return
 	}
+	c := r.part.Cursor()
+	if chain, err := r.origin.part.Log().Chain(c.Seq); c.Seq > 0 && (err != nil || chain != c.Chain) {
+		return // the origin was rolled back, or has trimmed its log
+	}
 	has, err := r.origin.part.SiteSeq(s.Site)
 	if err != nil {
 		r.Fatal(err)

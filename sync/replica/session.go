@@ -86,6 +86,9 @@ func (m *Machine) offered(l *lane, body []byte) error {
 		m.renewal.wanted = m.renewal.wanted && !lacks
 		return err
 	}
+	if proves, err := m.proves(g); err != nil || proves {
+		return err
+	}
 	if m.renewal.wanted {
 		return m.renew(l, &o)
 	}
@@ -167,6 +170,9 @@ func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 	if g.Detail != "" && m.told.problem == "" {
 		m.told.problem = "what is written here is refused by the origin and kept as conflicts: " + g.Detail
 	}
+	if c := m.p.Cursor(); c.Epoch == g.Epoch && g.Head < c.Seq && m.told.problem == "" {
+		m.told.problem = fmt.Sprintf("the origin's log ends at entry %d, but this replica has entry %d: the data folder of the origin was set back to an older copy", g.Head, c.Seq)
+	}
 	issued, confirmed := m.p.Outbox()
 	m.push.accepted = min(g.Confirmed, issued)
 	if m.sameLog() {
@@ -185,10 +191,11 @@ func (m *Machine) granted(l *lane, o *wire.Offered, g *wire.Grant) {
 }
 
 // drained ends the machine when the origin refuses the application and has all operations of this replica. The machine does not end while the
-// origin cannot take some of them: they were made on another log, or another replica uses the site.
+// origin cannot take some of them: they were made on another log, and were not given back, or another replica uses the site.
 func (m *Machine) drained() {
 	issued, _ := m.p.Outbox()
-	if m.session.drains && (issued == 0 || m.sameLog() && !m.push.foreign && m.push.accepted >= issued) {
+	same := m.sameLog() || m.back.done == m.session.epoch
+	if m.session.drains && (issued == 0 || same && !m.push.foreign && m.push.accepted >= issued) {
 		m.purge(m.session.paused, false)
 	}
 }
@@ -290,7 +297,7 @@ func (m *Machine) refusedHere(i int, r *wire.Refusal, status int) (done bool, er
 	case lanePush:
 		return m.pushRefused(r, status), nil
 	case laneBack:
-		return m.backRefused(r, status), nil
+		return m.backRefused(r, status)
 	case laneRebase, laneAhead:
 		return m.snapshotRefused(status), nil
 	case laneUpload:

@@ -18,6 +18,7 @@ type Back struct {
 	Site      log.Site // the replica's; 0: it has none
 	Confirmed uint64   // last own operation that came back with the log
 	Issued    uint64   // last own operation
+	Present   bool     // the entries come from Epoch: if the log lacks them, they prove that the origin's disk was rolled back
 	Extra     []byte
 }
 
@@ -41,6 +42,7 @@ func (m *Back) Encode() []byte {
 	e.Uint(9, uint64(m.Site))
 	e.Uint(10, m.Confirmed)
 	e.Uint(11, m.Issued)
+	e.Bool(12, m.Present)
 	return e.Bytes(m.Extra)
 }
 
@@ -71,6 +73,8 @@ func DecodeBack(data []byte) (m Back, err error) {
 			m.Confirmed = d.Uint()
 		case 11:
 			m.Issued = d.Uint()
+		case 12:
+			m.Present = d.Bool()
 		default:
 			d.Keep()
 		}

@@ -1,0 +1,100 @@
+package replica_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sightline-dev/sightline/core/kv"
+	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/sync/replica"
+)
+
+// sealed is a rig whose origin takes back what it lacks. Nothing in its log is stable.
+func sealed(t *testing.T) *rig {
+	r := newRig(t, replica.Options{})
+	r.origin.seals, r.origin.stable = true, 1
+	return r
+}
+
+// TestOriginRolledBack: the disk of the origin is set back to an older image, without a restore, while the disk of a replica is full. The
+// replica shows the origin an entry that it lacks. The origin gets everything back, and both say what has happened.
+func TestOriginRolledBack(t *testing.T) {
+	for name, written := range map[string][]log.Body{"as it was": nil, "written since": {create("x"), create("y"), create("z"), create("zz")}} {
+		t.Run(name, func(t *testing.T) {
+			r := sealed(t)
+			f := &full{}
+			r.over = func(s kv.Store) kv.Store { f.Store = s; return f }
+			r.crash()
+			r.origin.submit(create("a"))
+			r.settle()
+			image := copyOf(t, r.origin.store)
+			r.origin.submit(create("b"), create("c"))
+			r.settle()
+			r.write(create("mine"))
+			r.settle()
+			f.low = true
+			r.step(replica.Offline{})
+			r.origin.rollBack(image, log.Epoch{6})
+			for _, body := range written {
+				r.origin.submit(body)
+			}
+			r.step(replica.Online{})
+			want := []string{"a", "b", "c", "mine"}
+			for _, body := range written {
+				want = append(want, body.(*log.InputCreate).ID)
+			}
+			has := func() bool {
+				got := inputs(t, r.origin.store)
+				slices.Sort(got)
+				return slices.Equal(got, want)
+			}
+			r.run(has, 60)
+			if s := r.status(); !strings.Contains(s.Renewed, "the origin was set back") {
+				t.Errorf("the replica reports %+v", s)
+			}
+			f.low = false
+			r.settle()
+			r.agree()
+		})
+	}
+}
+
+// TestOriginNotRolledBack: an origin that needs a snapshot to be taken for another reason has the entry that is shown, which is shown once.
+func TestOriginNotRolledBack(t *testing.T) {
+	r := sealed(t)
+	r.origin.submit(create("a"), create("b"))
+	r.settle()
+	epoch := r.origin.part.Log().Epoch()
+	r.step(replica.Offline{})
+	r.origin.submit(create("c"), create("d"))
+	if err := r.origin.part.Log().Trim(r.origin.part.Log().Head() + 1); err != nil {
+		t.Fatal(err)
+	}
+	r.step(replica.Online{})
+	r.settle()
+	r.agree()
+	if n := r.origin.got["back"]; n != 1 || r.origin.part.Log().Epoch() != epoch || r.status().Renewed != "" {
+		t.Errorf("%d requests, epoch %x, %+v", n, r.origin.part.Log().Epoch(), r.status())
+	}
+}
+
+// TestDrainGivesBack: a replica that is emptied because its application is local only gives a restored origin what that lacks before.
+func TestDrainGivesBack(t *testing.T) {
+	r := sealed(t)
+	r.origin.submit(create("a"))
+	r.settle()
+	backup := copyOf(t, r.origin.store)
+	r.origin.submit(create("b"))
+	r.write(create("mine"))
+	r.settle()
+	r.step(replica.Offline{})
+	r.origin.restore(backup, log.Epoch{5})
+	r.origin.local = true
+	r.step(replica.Online{})
+	r.run(func() bool { return r.status().Phase == replica.Purged }, 60)
+	got := inputs(t, r.origin.store)
+	if slices.Sort(got); !slices.Equal(got, []string{"a", "b", "mine"}) {
+		t.Errorf("the origin has %v", got)
+	}
+}
