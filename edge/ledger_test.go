@@ -179,8 +179,6 @@ func (v *view) shows(w *write) bool {
 func (r *round) has(h *host, v *view, w *write) bool {
 	own := w.at == h && w.life == h.life
 	switch {
-	case h.way != nil && !own && !takesBackPulled:
-		return false
 	case w.kind != "delete":
 		return v.shows(w) || v.lists(w)
 	case h.way == nil:
@@ -243,7 +241,7 @@ func (r *round) check() {
 		if w.kind == "delete" && w.acked && !w.lost {
 			r.Deleted++
 		}
-		if !w.acked || w.lost || w.kind != "delete" && (ends[w.id] || r.reported[w]) || r.ambiguous(w) {
+		if !w.acked || w.lost || w.kind != "delete" && (ends[w.id] || r.reported[w]) {
 			continue
 		}
 		for i, h := range r.hosts {
@@ -262,13 +260,6 @@ func (r *round) check() {
 		}
 		t.Logf("the origin's log:\n%s", strings.Join(views[0].log, "\n"))
 	}
-}
-
-// ambiguous reports whether a write may have changed another input after a restore of the origin, see takesBackPulled.
-func (r *round) ambiguous(w *write) bool {
-	return !takesBackPulled && r.hosts[0].life > 0 && slices.ContainsFunc(r.writes, func(add *write) bool {
-		return add.kind == "add" && add.id == w.id && (add.at != w.at || add.at.way == nil)
-	})
 }
 
 // picture compares the picture that a host has of an input with the one that was sent.

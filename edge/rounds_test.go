@@ -25,12 +25,6 @@ import (
 	runtime "github.com/sightline-dev/sightline/web/runtime/test"
 )
 
-// takesBackPulled reports whether a restored origin takes back all that its replicas have pulled, in an order in which each write has its
-// effect, and never uses the name of an operation again. With true the law is strict: a restore of the origin loses only what no replica
-// had pulled. With false the origin takes back only what each replica wrote in the present life of its store, and a write to an input that
-// another host has added may be lost or change another input.
-const takesBackPulled = true
-
 // TestNothingLost has an origin, two edges and a page write, each in its own process. It kills processes, cuts their power and their links,
 // fills disks, sets disks back to an earlier copy, and restores hosts from backups. Afterwards each acknowledged write is at all hosts or is
 // listed as a conflict with its content, no deleted input exists, and all digests are equal. It forgives only the loss of a write of which no
@@ -546,12 +540,11 @@ func (r *round) settle() {
 	r.say("all that are connected are in sync")
 }
 
-// keep keeps an image of a host's folder: a backup of the one that runs, or a copy of it at rest. Of the origin it keeps backups only,
-// since its log needs the other epoch that restore gives it.
+// keep keeps an image of a host's folder: a backup of the one that runs, or a copy of it at rest.
 func (r *round) keep(h *host) {
 	r.t.Helper()
 	x := &saved{folder: filepath.Join(r.t.TempDir(), "image"), held: map[*write]bool{}}
-	x.backup = h.page == nil && (h.way == nil || r.rnd.IntN(2) == 0)
+	x.backup = h.page == nil && r.rnd.IntN(2) == 0
 	v := r.look(h)
 	for _, w := range r.writes {
 		if w.acked && r.has(h, v, w) {
