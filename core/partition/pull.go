@@ -303,14 +303,25 @@ func (m *mix) tell(entries []log.Entry, verdicts []fold.Verdict, own []int) erro
 }
 
 // sameOp reports whether an entry of the log may be an operation that was made here. The origin may have set its clock back,
-// removed a name that it does not know, or refused it.
+// removed a name that it does not know, or refused it. After a rollback of its disk it may have renamed what the operation names.
 func sameOp(entry, own *log.Op) bool {
 	if _, refused := entry.Body.(*log.Refused); refused {
 		return true
 	}
 	mine := *own
 	mine.At, mine.By = entry.At, entry.By
-	return bytes.Equal(log.Encode(nil, entry), log.Encode(nil, &mine))
+	theirs, ours := log.Encode(nil, entry), log.Encode(nil, &mine)
+	return bytes.Equal(theirs, ours) || entry.At == own.At && bytes.Equal(nameless(theirs), nameless(ours))
+}
+
+// nameless is an encoded operation without the names of what others made.
+func nameless(data []byte) []byte {
+	op, err := log.Decode(bytes.Clone(data))
+	if err != nil {
+		return data
+	}
+	log.Rename(op.Body, func(log.Dot) log.Dot { return log.Dot{} })
+	return log.Encode(nil, &op)
 }
 
 // oweFor notes that what was written beside an operation may go.

@@ -34,7 +34,9 @@ func TestOriginRolledBack(t *testing.T) {
 			r.write(create("mine"))
 			r.settle()
 			f.low = true
+			site := r.status().Site
 			r.step(replica.Offline{})
+			r.write(&log.InputDelete{Input: log.Dot{Site: log.Origin, Seq: 3}}) // c
 			r.origin.rollBack(image, log.Epoch{6})
 			for _, body := range written {
 				r.origin.submit(body)
@@ -54,8 +56,12 @@ func TestOriginRolledBack(t *testing.T) {
 				t.Errorf("the replica reports %+v", s)
 			}
 			f.low = false
+			want = slices.DeleteFunc(want, func(id string) bool { return id == "c" }) // the deletion waited for the snapshot
 			r.settle()
 			r.agree()
+			if got := inputs(t, r.origin.store); !has() || r.status().Site != site || r.status().Refused > 0 {
+				t.Errorf("in the end the origin has %v, and the replica reports %+v", got, r.status())
+			}
 		})
 	}
 }
