@@ -314,7 +314,7 @@ func sameOp(entry, own *log.Op) bool {
 	return bytes.Equal(theirs, ours) || entry.At == own.At && bytes.Equal(nameless(theirs), nameless(ours))
 }
 
-// nameless is an encoded operation without the names of what others made.
+// nameless removes the dots from the body of an encoded operation.
 func nameless(data []byte) []byte {
 	op, err := log.Decode(bytes.Clone(data))
 	if err != nil {

@@ -18,7 +18,7 @@ func sealed(t *testing.T) *rig {
 }
 
 // TestOriginRolledBack: the disk of the origin is set back to an older image, without a restore, while the disk of a replica is full. The
-// replica shows the origin an entry that it lacks. The origin gets everything back, and both say what has happened.
+// replica shows the origin an entry that it lacks. The origin gets everything back, and the status of the replica reports the rollback.
 func TestOriginRolledBack(t *testing.T) {
 	for name, written := range map[string][]log.Body{"as it was": nil, "written since": {create("x"), create("y"), create("z"), create("zz")}} {
 		t.Run(name, func(t *testing.T) {
