@@ -377,6 +377,11 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 			if _, had := t.rolled.names[d]; !had {
 				t.ops, t.own = append(t.ops, *op), append(t.own, true)
 				t.exact = false
+				if b.Gone[d] != "" {
+					t.lose(op, b.Gone[d])
+				}
+			} else if b.Gone[d] == "" {
+				err = t.found(d)
 			}
 		case d.Seq <= had[d.Site]:
 			if err = t.compare(op, life); err == nil && b.Gone[d] == "" {
