@@ -264,20 +264,10 @@ func roomy(ops []log.Op) []log.Op {
 // vet returns the operations as they are to be appended: with clocks that rise and are not far
 // ahead, and refused where they may not be written.
 func (p *Partition) vet(ops []log.Op, had heard) ([]log.Op, error) {
-	var rolled rolled
-	if _, restored := p.log.Renewed(); restored {
-		var err error
-		if rolled, err = p.rolledBack(); err != nil {
-			return nil, err
-		}
-	}
 	vetted := make([]log.Op, len(ops))
 	at := had.at
 	for i := range ops {
 		op := ops[i]
-		if op.At <= rolled.at {
-			rolled.rename(&op)
-		}
 		if op.At = p.clock.Accept(op.At); op.At <= at {
 			op.At = p.clock.Next() // the site's clock went back, or was set to ours a moment ago
 		}

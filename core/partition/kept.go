@@ -258,7 +258,7 @@ func keptIn(r kv.Reader, app catalog.AppID, at KeptAt, yield func(Kept) bool) er
 	return errors.Join(err, failed)
 }
 
-// LastKept returns the last entry that was kept of the log; false: there is none, or it came without a seal.
+// LastKept returns the last entry that was kept of the log that is pulled now; false: there is none, or it came without a seal.
 func (p *Partition) LastKept() (k Kept, sealed bool, err error) {
 	lo, hi := under(p.o.App, keptName)
 	var failed error
@@ -266,7 +266,9 @@ func (p *Partition) LastKept() (k Kept, sealed bool, err error) {
 		k, failed = readKept(key, bytes.Clone(value))
 		return false
 	})
-	return k, len(k.Seal) > 0, errors.Join(err, failed)
+	p.visible.RLock()
+	defer p.visible.RUnlock()
+	return k, p.replica != nil && k.At.Run == p.replica.note.kept.run && len(k.Seal) > 0, errors.Join(err, failed)
 }
 
 func readKept(key, value []byte) (k Kept, err error) {

@@ -273,7 +273,7 @@ func (m *mix) renew() error {
 	}
 	epoch := p.log.Epoch()
 	p.tx.Put(p.o.App.LocalKey(openedName), epoch[:])
-	m.note.site, m.note.acked, m.confirmed = site, nil, 0
+	m.note.site, m.note.acked, m.confirmed, m.note.older = site, nil, 0, m.note.older-min(after, m.note.older)
 	m.renewed = x
 	return nil
 }

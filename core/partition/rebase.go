@@ -38,6 +38,9 @@ func (p *Partition) Rebase(ctx context.Context, s Snapshot) error {
 			at.Stable = m.note.cursor.Stable
 		} else {
 			m.note.acked, m.other = nil, true
+			if m.note.cursor.Epoch != (log.Epoch{}) {
+				m.note.older = m.p.seq
+			}
 			if err := m.beginRun(s.Epoch, s.Seq); err != nil {
 				return err
 			}

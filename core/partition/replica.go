@@ -80,6 +80,7 @@ type note struct {
 	acked  []acked // own operations in the log that may not be stable, oldest first
 	torn   bool    // the state is half of a snapshot's: the rest did not come
 	kept   keeping
+	older  uint64 // last own operation that was made on a log of another epoch
 }
 
 // acked says that own operations up to one are in the log up to an entry.
@@ -106,6 +107,7 @@ func (n *note) encode() []byte {
 	e.Uint(9, n.kept.since)
 	e.Uint(10, n.kept.bytes)
 	e.Hash(11, n.kept.epoch[:])
+	e.Uint(12, n.older)
 	return e.Bytes(nil)
 }
 
@@ -135,6 +137,8 @@ func decodeNote(data []byte) (n note, err error) {
 			n.kept.bytes = d.Uint()
 		case 11:
 			d.Hash(n.kept.epoch[:])
+		case 12:
+			n.older = d.Uint()
 		}
 	}
 	return n, d.Err()
@@ -294,6 +298,16 @@ func (p *Partition) Outbox() (issued, confirmed uint64) {
 		return 0, 0
 	}
 	return max(p.log.Head(), p.replica.confirmed), p.replica.confirmed
+}
+
+// Older is the last operation of a replica's own that was made on a log of another epoch than the present one; 0: there is none.
+func (p *Partition) Older() uint64 {
+	p.visible.RLock()
+	defer p.visible.RUnlock()
+	if p.replica == nil {
+		return 0
+	}
+	return p.replica.older
 }
 
 // Pending yields the pending operations after one of our site's, oldest first, until yield

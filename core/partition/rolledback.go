@@ -1,7 +1,6 @@
 package partition
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"encoding/binary"
 	"errors"
@@ -23,43 +22,23 @@ import (
 // may have named operations as lost ones are named. Such a lost operation gets another name, and those that it takes back, or that replicas
 // made before, mean it by that:
 //
-//	rolled/SITE         1 last operation of a site of the log when the rollback was found, 2 when that was
-//	renamed/SITE SEQ    1 site and 2 sequence that a lost operation has now
+//	renamed/SITE SEQ AT   1 site and 2 sequence that a lost operation has now
 
 const (
-	rolledName  = "rolled/"
 	renamedName = "renamed/"
 )
 
 // rolled are the names of lost operations that the log has used again.
 type rolled struct {
-	sites map[log.Site]uint64 // last operations of sites of the log when a rollback was found
 	names map[log.Dot]log.Dot // by those that they had
-	at    log.HLC             // when the last rollback was found
+	seen  map[lostOp]bool
 }
 
 // rolledBack reads what is noted of rollbacks.
 func (p *Partition) rolledBack() (r rolled, err error) {
-	r.sites, r.names = map[log.Site]uint64{}, map[log.Dot]log.Dot{}
+	r.names, r.seen = map[log.Dot]log.Dot{}, map[lostOp]bool{}
 	var failed error
-	lo, hi := under(p.o.App, rolledName)
-	err = p.o.Store.Scan(lo, hi, func(key, value []byte) bool {
-		site, d := log.Site(binary.BigEndian.Uint32(key[len(key)-4:])), field.Decode(value)
-		for d.Next() {
-			switch d.Number {
-			case 1:
-				r.sites[site] = d.Uint()
-			case 2:
-				r.at = max(r.at, log.HLC(d.Uint()))
-			}
-		}
-		failed = d.Err()
-		return failed == nil
-	})
-	if err = errors.Join(err, failed); err != nil || len(r.sites) == 0 {
-		return r, err
-	}
-	lo, hi = under(p.o.App, renamedName)
+	lo, hi := under(p.o.App, renamedName)
 	err = p.o.Store.Scan(lo, hi, func(key, value []byte) bool {
 		var to log.Dot
 		d := field.Decode(value)
@@ -71,17 +50,36 @@ func (p *Partition) rolledBack() (r rolled, err error) {
 				to.Seq = d.Uint()
 			}
 		}
-		r.names[dotOf(key)], failed = to, d.Err()
+		lost := lostOp{dotOf(key[:len(key)-8]), log.HLC(binary.BigEndian.Uint64(key[len(key)-8:]))}
+		r.names[lost.dot], r.seen[lost], failed = to, true, d.Err()
 		return failed == nil
 	})
 	return r, errors.Join(err, failed)
 }
 
-func putRenamed(w kv.Writer, app catalog.AppID, from, to log.Dot) {
+// Meant has operations name lost ones by the names that they have now. A replica has made them before it knew of a rollback of the disk.
+func (p *Partition) Meant(ops []log.Op) error {
+	if _, restored := p.log.Renewed(); !restored {
+		return nil
+	}
+	r, err := p.rolledBack()
+	for i := range ops {
+		r.rename(&ops[i])
+	}
+	return err
+}
+
+// lostOp is a lost operation: its name may be that of another one.
+type lostOp struct {
+	dot log.Dot
+	at  log.HLC
+}
+
+func putRenamed(w kv.Writer, app catalog.AppID, from lostOp, to log.Dot) {
 	var e field.Encoder
 	e.Uint(1, uint64(to.Site))
 	e.Uint(2, to.Seq)
-	w.Put(dotKey(app, renamedName, from), e.Bytes(nil))
+	w.Put(binary.BigEndian.AppendUint64(dotKey(app, renamedName, from.dot), uint64(from.at)), e.Bytes(nil))
 }
 
 // rename has an operation name lost operations by the names that they have now.
@@ -97,29 +95,25 @@ func (r *rolled) rename(op *log.Op) {
 	})
 }
 
-// usedAgain reports whether the log has used the name of a lost operation again. chain is the chain after its entry.
-func (r *rolled) usedAgain(p *Partition, op *log.Op, seq uint64, chain log.Chain) (bool, error) {
-	last, noted := r.sites[op.Dot.Site]
-	if !noted || op.Dot.Seq > last {
-		return false, nil
-	}
-	if seq <= p.log.Appended() {
-		have, err := p.log.Chain(seq)
-		if errors.Is(err, log.ErrTrimmed) || err == nil && have == chain {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
+// sameNames returns the operations of the log that have the names of entries which the origin made, without what they name. Only the origin
+// gives a name twice.
+func (p *Partition) sameNames(entries []log.Entry) (map[log.Dot][]byte, error) {
+	found := map[log.Dot][]byte{}
+	for i := range entries {
+		if d := entries[i].Op.Dot; d.Site == log.Origin || d.Site >= RestoredSites {
+			found[d] = nil
 		}
 	}
-	data, same := log.Encode(nil, op), true
-	_, err := p.log.About(op.Dot, func(e log.Entry) bool {
-		if e.Op.Dot == op.Dot {
-			same = bytes.Equal(log.Encode(nil, &e.Op), data)
+	if len(found) == 0 || p.log.Floor() > p.log.Head() {
+		return nil, nil
+	}
+	err := p.log.Read(p.log.Floor(), func(e log.Entry) bool {
+		if _, wanted := found[e.Op.Dot]; wanted {
+			found[e.Op.Dot] = nameless(log.Encode(nil, &e.Op))
 		}
 		return true
 	})
-	return !same, err
+	return found, err
 }
 
 // RolledBack gives the log another epoch if entries of the present one, which it sealed, prove that it had more than it has. It reports
@@ -158,15 +152,7 @@ func (p *Partition) RolledBack(b *Back) (bool, error) {
 // anotherLife gives the log the epoch of this process, and its own site. The caller holds p.appending.
 func (p *Partition) anotherLife() error {
 	old := log.Op{Dot: log.Dot{Site: p.o.Site, Seq: p.last}, At: p.clock.Next()}
-	var e field.Encoder
-	e.Uint(1, old.Dot.Seq)
-	e.Uint(2, uint64(old.At))
-	var b kv.Batch
-	b.Put(binary.BigEndian.AppendUint32(p.o.App.LocalKey(rolledName), uint32(old.Dot.Site)), e.Bytes(nil))
-	if err := p.o.Store.Apply(&b); err != nil {
-		return err
-	}
-	if err := p.log.Renew(p.o.Epoch); err != nil { // syncs the note, too
+	if err := p.log.Renew(p.o.Epoch); err != nil {
 		return err
 	}
 	p.visible.Lock()

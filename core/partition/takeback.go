@@ -314,7 +314,8 @@ type taking struct {
 	lost  []Conflict
 
 	rolled  rolled
-	renamed map[log.Dot]log.Dot // lost operations among ops that get another name
+	same    map[log.Dot][]byte // operations of the log with the names of entries that the origin made
+	renamed map[lostOp]log.Dot // lost operations among ops that get another name
 }
 
 // noSeal is why an entry is not taken back that may never have been in the log.
@@ -337,8 +338,11 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.exact = exact
-	chain := b.Before
+	if t.exact = exact; !exact {
+		if t.same, err = p.sameNames(b.Entries); err != nil {
+			return nil, err
+		}
+	}
 	had := map[log.Site]uint64{}
 	var made made
 	for i := range b.Entries {
@@ -358,10 +362,10 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 		if sealed {
 			made.add(op, d.Seq <= had[d.Site])
 		}
-		chain = chain.Next(log.Encode(nil, op))
-		used, err := t.rolled.usedAgain(p, op, b.Entries[i].Seq, chain)
+		used := t.same[d] != nil && !bytes.Equal(t.same[d], nameless(log.Encode(nil, op)))
 		last, moved := uint64(0), false
-		if err == nil && d.Seq > had[d.Site] {
+		var err error
+		if d.Seq > had[d.Site] {
 			last, moved, err = p.moved(d.Site)
 		}
 		switch {
@@ -374,7 +378,7 @@ func (p *Partition) sort(b *Back) (*taking, error) {
 		case used && !sealed:
 			t.lose(op, noSeal)
 		case used:
-			if _, had := t.rolled.names[d]; !had {
+			if !t.rolled.seen[lostOp{d, op.At}] {
 				t.ops, t.own = append(t.ops, *op), append(t.own, true)
 				t.exact = false
 				if b.Gone[d] != "" {
@@ -564,14 +568,14 @@ func (t *taking) try(doomed []log.Body) error {
 // entries names the operations of this log, and returns all of them as the next entries. renamed are those that had another name.
 func (t *taking) entries() (entries []log.Entry, renamed map[int]bool) {
 	p, last := t.p, t.p.last
-	renamed, t.renamed = map[int]bool{}, map[log.Dot]log.Dot{}
+	renamed, t.renamed = map[int]bool{}, map[lostOp]log.Dot{}
 	for i := range t.ops {
 		op := &t.ops[i]
 		if t.own[i] {
 			last++
 			name := log.Dot{Site: p.o.Site, Seq: last}
 			if op.Dot != (log.Dot{}) {
-				renamed[i], t.renamed[op.Dot], t.rolled.names[op.Dot] = true, name, name
+				renamed[i], t.renamed[lostOp{op.Dot, op.At}], t.rolled.names[op.Dot] = true, name, name
 			}
 			op.Dot = name
 		}

@@ -208,6 +208,9 @@ func TestRolledBack(t *testing.T) {
 				_ = v.Close()
 			}
 			pending := []log.Op{{Dot: log.Dot{Site: 9, Seq: 2}, At: 1, Body: &log.InputDelete{Input: a}}} // made before the rollback was found
+			if err := p.Meant(pending); err != nil {
+				t.Fatal(err)
+			}
 			if _, _, err := p.Accept(t.Context(), pending, nil); err != nil {
 				t.Fatal(err)
 			}

@@ -48,6 +48,11 @@ func (c *call) push() (api.Response, error) {
 	if err != nil {
 		return api.Response{}, err
 	}
+	if n := len(ops); n > 0 && ops[0].Dot.Seq <= m.Older {
+		if err := p.Meant(ops[:min(uint64(n), m.Older-ops[0].Dot.Seq+1)]); err != nil {
+			return api.Response{}, err
+		}
+	}
 	if err := c.sign(&m, ops); err != nil {
 		return api.Response{}, err
 	}

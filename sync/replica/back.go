@@ -3,6 +3,7 @@ package replica
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sightline-dev/sightline/core/log"
@@ -45,6 +46,9 @@ func (m *Machine) lacking(o *wire.Offered, g *wire.Grant) (bool, error) {
 		return false, nil
 	}
 	from, err := m.p.KeptFrom(g.Backup, g.BackupChain)
+	if err == nil {
+		err = m.remember()
+	}
 	if err != nil {
 		return false, err
 	}
@@ -57,7 +61,8 @@ func (m *Machine) lacking(o *wire.Offered, g *wire.Grant) (bool, error) {
 // the origin does not notice. An origin that lacks the entry begins another epoch, as at a restore. It reports whether it does.
 func (m *Machine) proves(g *wire.Grant) (bool, error) {
 	c := m.p.Cursor()
-	if g.Epoch != c.Epoch || m.p.KeptOf() != c.Epoch || g.Do != wire.DoRebase && g.Head >= c.Seq {
+	older := g.Epoch != c.Epoch && (!g.Restored || slices.Contains(m.note.left, g.Epoch)) // the image is of before another restore
+	if c.Epoch == (log.Epoch{}) || m.p.KeptOf() != c.Epoch || !older && (g.Epoch != c.Epoch || g.Do != wire.DoRebase && g.Head >= c.Seq) {
 		return false, nil
 	}
 	k, sealed, err := m.p.LastKept()
@@ -101,6 +106,15 @@ func (m *Machine) proofRefused(r *wire.Refusal, status int) (done bool, err erro
 		return true, nil
 	}
 	return false, nil
+}
+
+// remember notes the epoch of the log that the replica leaves for a newer one.
+func (m *Machine) remember() error {
+	n := m.note
+	if n.leave(m.p.Cursor().Epoch); len(n.left) == len(m.note.left) {
+		return nil
+	}
+	return m.writeNote(n)
 }
 
 // give begins to give back.
@@ -283,7 +297,7 @@ func (m *Machine) offerOwn(l *lane) error {
 		}
 		p := wire.Push{
 			App: m.o.App.String(), Epoch: b.epoch, Base: m.p.Cursor().Seq, Site: first.Site,
-			Block: wire.EncodeOps(ops), For: behalves(ops), Tokens: tokens, Again: true,
+			Block: wire.EncodeOps(ops), For: behalves(ops), Tokens: tokens, Again: true, Older: last.Seq,
 		}
 		for _, l := range lives {
 			p.Lives = append(p.Lives, wire.Life(l))

@@ -1,6 +1,7 @@
 package replica_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -63,6 +64,33 @@ func TestOriginRolledBack(t *testing.T) {
 				t.Errorf("in the end the origin has %v, and the replica reports %+v", got, r.status())
 			}
 		})
+	}
+}
+
+// TestOriginRolledBackTwice: the image that the disk is set back to again has the epoch of before the first time.
+func TestOriginRolledBackTwice(t *testing.T) {
+	r := sealed(t)
+	r.origin.submit(create("a"))
+	r.settle()
+	image := copyOf(t, r.origin.store)
+	var want []string
+	for life := range 3 {
+		id := fmt.Sprint("of life ", life)
+		r.origin.submit(create(id))
+		r.write(create("mine " + id))
+		r.settle()
+		want = append(want, id, "mine "+id)
+		r.step(replica.Offline{})
+		r.origin.rollBack(copyOf(t, image), log.Epoch{6, byte(life)})
+		r.step(replica.Online{})
+		r.settle()
+		r.agree()
+		got := inputs(t, r.origin.store)
+		for _, id := range want {
+			if !slices.Contains(got, id) {
+				t.Errorf("life %d: the origin lacks %s and has %v", life, id, got)
+			}
+		}
 	}
 }
 

@@ -36,6 +36,7 @@ type Partition interface {
 	Fork(issued, had uint64, theirs []partition.Life) (last uint64, forked bool, err error)
 	Renew(site log.Site, last uint64) error
 	Renewing() bool
+	Older() uint64
 	KeptOf() log.Epoch
 	LastKept() (k partition.Kept, sealed bool, err error)
 	KeptFrom(backup uint64, chain log.Chain) (partition.KeptAt, error)

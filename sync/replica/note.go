@@ -3,6 +3,7 @@ package replica
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
@@ -16,7 +17,20 @@ type note struct {
 	next   log.Site // that the replica is about to take; 0: none
 	key    []byte   // the secret of next
 
+	left []log.Epoch // of the logs that the replica has left for a newer one, the oldest first; not more than leftEpochs
+
 	renewed string // that and when the replica took another site, for people; empty: it did not
+}
+
+// leftEpochs bounds the epochs of logs that a replica remembers.
+const leftEpochs = 16
+
+// leave notes that the replica leaves the log of an epoch.
+func (n *note) leave(epoch log.Epoch) {
+	if epoch == (log.Epoch{}) || slices.Contains(n.left, epoch) {
+		return
+	}
+	n.left = append(slices.Clone(n.left[max(0, len(n.left)-leftEpochs+1):]), epoch)
 }
 
 // secretOf is the secret of a site.
@@ -48,6 +62,10 @@ func (m *Machine) readNote() error {
 			m.note.key = d.Raw()
 		case 4:
 			m.note.renewed = d.Text()
+		case 5:
+			var e log.Epoch
+			d.Hash(e[:])
+			m.note.left = append(m.note.left, e)
 		}
 	}
 	if err := d.Err(); err != nil {
@@ -63,6 +81,9 @@ func (m *Machine) writeNote(n note) error {
 	e.Uint(2, uint64(n.next))
 	e.Raw(3, n.key)
 	e.Text(4, n.renewed)
+	for _, epoch := range n.left {
+		e.Hash(5, epoch[:])
+	}
 	var b kv.Batch
 	b.Put(m.noteKey(), e.Bytes(nil))
 	wait, err := m.o.Store.Commit(&b)

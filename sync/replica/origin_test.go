@@ -398,6 +398,11 @@ func (o *origin) push(body []byte) ([]byte, error) {
 			}
 		}
 	}
+	if n := len(ops); n > 0 && ops[0].Dot.Seq <= p.Older {
+		if err := o.part.Meant(ops[:min(uint64(n), p.Older-ops[0].Dot.Seq+1)]); err != nil {
+			return nil, err
+		}
+	}
 	had, err := o.part.SiteSeq(p.Site)
 	if err != nil {
 		return nil, err

@@ -54,7 +54,7 @@ func (m *Machine) startPush(l *lane) error {
 	}
 	p := wire.Push{
 		App: m.o.App.String(), Epoch: m.session.epoch, Base: m.p.Cursor().Seq, Site: m.p.Site(),
-		Block: wire.EncodeOps(ops), For: behalves(ops), Tokens: tokens,
+		Block: wire.EncodeOps(ops), For: behalves(ops), Tokens: tokens, Older: m.p.Older(),
 	}
 	for _, l := range lives {
 		p.Lives = append(p.Lives, wire.Life(l))

@@ -81,7 +81,7 @@ func (m *Machine) forgotten(r *wire.Refusal) bool {
 	if r.Epoch == (log.Epoch{}) || c.Epoch == (log.Epoch{}) || m.p.Site() == 0 {
 		return false
 	}
-	proves, err := m.proves(&wire.Grant{Epoch: r.Epoch, Do: wire.DoRebase}) // its disk may have been rolled back
+	proves, err := m.proves(&wire.Grant{Epoch: r.Epoch, Do: wire.DoRebase, Restored: true}) // its disk may have been rolled back
 	switch {
 	case err != nil:
 		return false

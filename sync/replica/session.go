@@ -82,11 +82,11 @@ func (m *Machine) offered(l *lane, body []byte) error {
 	if g.Do < wire.DoTail || g.Do > wire.DoPause || g.Epoch == (log.Epoch{}) {
 		return fmt.Errorf("%w: unknown instruction %d in epoch %x", errAnswer, g.Do, g.Epoch)
 	}
-	if lacks, err := m.lacking(&o, g); err != nil || lacks {
-		m.renewal.wanted = m.renewal.wanted && !lacks
+	if proves, err := m.proves(g); err != nil || proves {
 		return err
 	}
-	if proves, err := m.proves(g); err != nil || proves {
+	if lacks, err := m.lacking(&o, g); err != nil || lacks {
+		m.renewal.wanted = m.renewal.wanted && !lacks
 		return err
 	}
 	if m.renewal.wanted {
@@ -108,7 +108,7 @@ func (m *Machine) lease(o *wire.Offered) error {
 		return fmt.Errorf("%w: malformed secret", errAnswer)
 	}
 	if len(o.Secret) > 0 && !bytes.Equal(o.Secret, m.note.secretOf(o.Site)) && (o.Site == m.p.Site() || m.p.Site() == 0) {
-		if err := m.writeNote(note{secret: bytes.Clone(o.Secret), renewed: m.note.renewed}); err != nil {
+		if err := m.writeNote(note{secret: bytes.Clone(o.Secret), left: m.note.left, renewed: m.note.renewed}); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ type Back struct {
 	Site      log.Site // the replica's; 0: it has none
 	Confirmed uint64   // last own operation that came back with the log
 	Issued    uint64   // last own operation
-	Present   bool     // the entries come from Epoch: if the log lacks them, they prove that the origin's disk was rolled back
+	Present   bool     // the entries come from Epoch or a later one: if the log lacks them, they prove that the origin's disk was rolled back
 	Extra     []byte
 }
 

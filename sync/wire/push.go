@@ -17,6 +17,7 @@ type Push struct {
 	Tokens    []Tokens // under which access tokens some of them were made
 	Lives     []Life   // that made the operation before the first, and these; as far as they are noted
 	Again     bool     // they came back with the log before it was restored from a backup; Site may be one that the replica left
+	Older     uint64   // last of the operations that were made on a log of another epoch; 0: none
 	Extra     []byte
 }
 
@@ -69,6 +70,7 @@ func (m *Push) Encode() []byte {
 	}
 	encodeLives(&e, 9, m.Lives)
 	e.Bool(10, m.Again)
+	e.Uint(11, m.Older)
 	return e.Bytes(m.Extra)
 }
 
@@ -97,6 +99,8 @@ func DecodePush(data []byte) (m Push, err error) {
 			m.Lives = add(d, m.Lives, MaxOps+1, decodeLife(d.Message()))
 		case 10:
 			m.Again = d.Bool()
+		case 11:
+			m.Older = d.Uint()
 		default:
 			d.Keep()
 		}
