@@ -658,7 +658,7 @@ func (r *round) strike() {
 		r.Rollbacks++
 		r.say("the disk of %s is set back, and %d writes have no copy", h.name, lost)
 		r.copy(x.folder, h.data)
-		if h.way == nil { // the next image is one that all is in again: replicas cannot give back what came to them as a snapshot
+		if h.way == nil { // another image is needed: replicas cannot give back the entries that a snapshot replaced
 			h.saved = nil
 		}
 	}

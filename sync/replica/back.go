@@ -61,7 +61,7 @@ func (m *Machine) lacking(o *wire.Offered, g *wire.Grant) (bool, error) {
 // the origin does not notice. An origin that lacks the entry begins another epoch, as at a restore. It reports whether it does.
 func (m *Machine) proves(g *wire.Grant) (bool, error) {
 	c := m.p.Cursor()
-	older := g.Epoch != c.Epoch && (!g.Restored || slices.Contains(m.note.left, g.Epoch)) // the image is of before another restore
+	older := g.Epoch != c.Epoch && (!g.Restored || slices.Contains(m.note.left, g.Epoch)) // the image is older than another restore
 	if c.Epoch == (log.Epoch{}) || m.p.KeptOf() != c.Epoch || !older && (g.Epoch != c.Epoch || g.Do != wire.DoRebase && g.Head >= c.Seq) {
 		return false, nil
 	}

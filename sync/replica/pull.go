@@ -34,7 +34,7 @@ const strayed = 3
 type pull struct {
 	in      wire.Reader
 	beside  kv.Batch     // objects for the entries to come
-	size    int          // bytes of beside
+	size    int          // bytes of these objects
 	records kv.Batch     // derived records for the entries to come
 	derived int          // bytes of records
 	object  []byte       // of which pieces have come
