@@ -599,7 +599,7 @@ func (r *round) copy(from, to string) {
 func (r *round) strike() {
 	r.t.Helper()
 	back := slices.DeleteFunc(slices.Clone(r.hosts), func(h *host) bool { return h.saved == nil })
-	if r.rnd.IntN(4) == 0 {
+	if r.rnd.IntN(4) == 0 || len(back) == 0 {
 		r.keep(r.hosts[r.rnd.IntN(len(r.hosts))])
 		return
 	}
@@ -658,9 +658,9 @@ func (r *round) strike() {
 		r.Rollbacks++
 		r.say("the disk of %s is set back, and %d writes have no copy", h.name, lost)
 		r.copy(x.folder, h.data)
-		if h.way == nil { // another image is needed: replicas cannot give back the entries that a snapshot replaced
-			h.saved = nil
-		}
+	}
+	if h.way == nil { // the operator makes another backup: replicas cannot give back the entries that a snapshot replaced
+		h.saved = nil
 	}
 	if h.way != nil && h.page == nil {
 		r.compiled(h.data)
