@@ -78,6 +78,18 @@ func claims(r kv.Reader, app catalog.AppID, passes func(*log.Op) bool, yield fun
 	return err
 }
 
+// LostPictures returns the pictures that no host had after a restore: an application lists their inputs as conflicts. Errors: the store's.
+func LostPictures(r kv.Reader, app catalog.AppID) (map[blob.Hash]bool, error) {
+	lost := map[blob.Hash]bool{}
+	err := conflictsIn(r, app, func(c Conflict) bool {
+		if c.Verdict.Detail == lostFor+LostPicture {
+			lost[pictureOf(&c.Op)] = true
+		}
+		return true
+	})
+	return lost, err
+}
+
 // lacksPicture reports whether the operation was refused because the copy could not send its picture: an origin that was restored gets
 // operations again whose inputs and pictures were deleted long ago.
 func (c *Conflict) lacksPicture() bool {

@@ -91,6 +91,17 @@ func TestTakeBack(t *testing.T) {
 	pullSealed(t, r, origin)
 	b := keptBy(t, r)
 
+	gone := restored(t, image, 4)
+	lacking := keptBy(t, r)
+	first := lacking.Entries[len(lacking.Entries)-2].Op
+	lacking.Gone = map[log.Dot]string{first.Dot: partition.LostPicture}
+	if err := gone.TakeBack(t.Context(), &lacking, nil); err != nil {
+		t.Fatal(err)
+	}
+	if lost, err := lostOf(gone); !lost[first.Body.(*log.InputCreate).Blob] || len(lost) != 1 || err != nil {
+		t.Errorf("LostPictures = %v, %v", lost, err)
+	}
+
 	same := restored(t, image, 2)
 	if err := same.TakeBack(t.Context(), &b, nil); err != nil {
 		t.Fatal(err)
@@ -387,4 +398,11 @@ func TestKeptLeft(t *testing.T) {
 	if sites, err := r.ConfirmedSites(); err != nil || len(sites) > 0 {
 		t.Errorf("sites %v are kept of stable operations, %v", sites, err)
 	}
+}
+
+// lostOf are the pictures that are listed as lost.
+func lostOf(p *partition.Partition) (map[blob.Hash]bool, error) {
+	v := p.View()
+	defer v.Close()
+	return partition.LostPictures(v.Reader.KV(), app)
 }

@@ -445,6 +445,10 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 	if err != nil {
 		return c.damage("state", title(app), err)
 	}
+	lacks, err := partition.LostPictures(c.store, app) // and people know of it
+	if err != nil {
+		return c.damage("state", title(app), err)
+	}
 	for h := range claimed {
 		c.used[h] = true
 	}
@@ -470,7 +474,7 @@ func (c *checker) inputs(ctx context.Context, app catalog.AppID) error {
 		if !copied {
 			c.ours[in.Blob] = true
 		}
-		if c.ours[in.Blob] && !c.good[in.Blob] {
+		if c.ours[in.Blob] && !c.good[in.Blob] && !lacks[in.Blob] {
 			c.lose(lost{app, in.Dot, in.ID, in.Blob})
 		}
 		delete(unsent, in.Blob)
