@@ -222,7 +222,7 @@ const (
 )
 
 // knowSites sees to it that no number is given twice. A log that was restored from a backup has
-// another epoch than the one noted beside it, and does not know whom its last numbers went to:
+// another epoch than the one that is noted, if any, and does not know whom its last numbers went to:
 // it leaves out more than those.
 func (c *Control) knowSites(ctx context.Context) error {
 	if c.partition == nil {
@@ -234,12 +234,16 @@ func (c *Control) knowSites(ctx context.Context) error {
 		return nil
 	}
 	key, epoch := catalog.Control.LocalKey(sitesNote), c.partition.Log().Epoch()
+	_, _, restored, err := c.partition.Backup()
+	if err != nil {
+		return err
+	}
 	noted, err := c.o.Store.Get(key)
 	switch {
 	case err == nil && bytes.Equal(noted, epoch[:]):
 		c.sites.known = true
 		return nil
-	case err == nil:
+	case err == nil, restored && errors.Is(err, kv.ErrNotFound):
 		h, err := c.read().Header()
 		if err != nil {
 			return err

@@ -290,6 +290,36 @@ func TestRestoredLeasesNothingTwice(t *testing.T) {
 	refolds(t, disk)
 }
 
+// TestRestoredBeforeLeases restores an origin from a backup of before its first lease: it leases no number again.
+func TestRestoredBeforeLeases(t *testing.T) {
+	l := newFixture(t)
+	disk := &tape{Store: l.o.Store}
+	l.o.Store = disk
+	e := l.open(t)
+	app := newApp(t, e)
+	backup := len(disk.batches)
+	first, _, err := e.LeaseSite(t.Context(), app, "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.batches, disk.synced = disk.batches[:backup], backup
+	restored := disk.crash(t, rand.New(rand.NewPCG(1, 1)))
+	control, err := log.Open(restored, log.Options{Prefix: catalog.Control.LogPrefix()})
+	if err == nil {
+		err = control.Renew(log.Epoch{0xbb})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.o.Store = restored
+	if e, err = core.Open(l.o); err != nil {
+		t.Fatal(err)
+	}
+	if site, _, err := e.LeaseSite(t.Context(), app, "another key"); err != nil || site == first {
+		t.Errorf("site %d, which was leased before the restore: %v", site, err)
+	}
+}
+
 // TestRestoredTwiceLeasesOthers restores one backup twice: the second life leases no number that the first one has leased, since replicas
 // of the first one may come back.
 func TestRestoredTwiceLeasesOthers(t *testing.T) {

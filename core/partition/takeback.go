@@ -199,7 +199,7 @@ func (p *Partition) LivesOf(entries []log.Entry) (lives []SiteLife, err error) {
 // Backup returns the last entry of the backup that the log was restored from, with the chain up to it; restored reports
 // whether it was. The chain is zero where the log was trimmed since.
 func (p *Partition) Backup() (seq uint64, chain log.Chain, restored bool, err error) {
-	if p.replica != nil || p.o.App == catalog.Control {
+	if p.replica != nil {
 		return 0, chain, false, nil
 	}
 	if seq, restored = p.log.Renewed(); !restored {
@@ -249,7 +249,7 @@ func (p *Partition) takeBack(b *Back, also func(*kv.Batch)) (last uint64, wait f
 	if err := p.whyClosed(); err != nil {
 		return 0, nil, err
 	}
-	if _, _, restored, err := p.Backup(); err != nil || !restored {
+	if _, _, restored, err := p.Backup(); err != nil || !restored || p.o.App == catalog.Control {
 		return 0, nil, errors.Join(err, ErrRestored)
 	}
 	if err := p.o.Store.Room(); err != nil {
