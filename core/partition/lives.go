@@ -163,15 +163,16 @@ func (p *Partition) Fork(issued, had uint64, theirs []Life) (last uint64, forked
 
 // renewal is that a replica takes another site.
 type renewal struct {
-	site log.Site
-	last uint64 // last operation of the old site that stays as it is
+	site  log.Site
+	last  uint64    // last operation of the old site that stays as it is
+	epoch log.Epoch // of the log that has the operations up to last
 }
 
-// Renew has a replica write as another site. The origin has its operations up to last. The later ones are issued
-// again as the new site's, in their order, once those up to last came back with the log or a snapshot; until then Site
+// Renew has a replica write as another site. The origin has its operations up to last in the log of an epoch. The later ones are issued
+// again as the new site's, in their order, once those up to last came back with that log or a snapshot of it; until then Site
 // is the old one, and nothing may be pushed. Closing the partition forgets a renewal that has not ended. Errors: ErrReplica, ErrSite and
 // those of kv.
-func (p *Partition) Renew(site log.Site, last uint64) error {
+func (p *Partition) Renew(site log.Site, last uint64, epoch log.Epoch) error {
 	p.appending.Lock()
 	defer p.appending.Unlock()
 	p.folding.Lock()
@@ -187,11 +188,8 @@ func (p *Partition) Renew(site log.Site, last uint64) error {
 		return fmt.Errorf("site %d instead of %d: %w", site, r.site, ErrSite)
 	}
 	p.visible.Lock()
-	r.renewal = &renewal{site: site, last: last}
+	r.renewal = &renewal{site: site, last: last, epoch: epoch}
 	p.visible.Unlock()
-	if r.confirmed < last {
-		return nil
-	}
 	err := p.foldAll()
 	if err == nil {
 		m := p.newMix()
@@ -213,12 +211,12 @@ func (p *Partition) Renewing() bool {
 	return p.replica != nil && p.replica.renewal != nil
 }
 
-// ours is the last sequence of our site that stays ours in the log.
-func (r *replica) ours(issued uint64) uint64 {
+// ours is the last of our site's operations up to one that stays ours in the log.
+func (r *replica) ours(seq uint64) uint64 {
 	if r.renewal != nil {
-		return r.renewal.last
+		return min(seq, r.renewal.last)
 	}
-	return issued
+	return seq
 }
 
 // renewed is a replica's outbox under another site.
@@ -230,8 +228,11 @@ type renewed struct {
 // renew moves the operations that the origin lacks to the new site, if it is time to.
 func (m *mix) renew() error {
 	p, r := m.p, m.p.replica
-	if r.renewal == nil || m.confirmed < r.renewal.last {
+	switch {
+	case r.renewal == nil:
 		return nil
+	case m.confirmed < r.renewal.last, r.renewal.last > 0 && m.note.cursor.Epoch != r.renewal.epoch:
+		return nil // they are not in the state yet
 	}
 	old, site := m.note.site, r.renewal.site
 	after := max(r.renewal.last, p.log.Floor()-1)

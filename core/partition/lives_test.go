@@ -93,7 +93,7 @@ func TestRenew(t *testing.T) {
 		t.Fatalf("Fork = %d, %v, %v; want 2, true", last, forked, err)
 	}
 	const renewed = edge + 1
-	if err := second.Renew(renewed, last); err != nil {
+	if err := second.Renew(renewed, last, origin.Log().Epoch()); err != nil {
 		t.Fatal(err)
 	}
 	if !second.Renewing() || second.Site() != edge {
@@ -127,6 +127,81 @@ func TestRenew(t *testing.T) {
 	}
 }
 
+// TestRenewBehindSnapshot has a replica that takes another site get a snapshot without all that the log has of the old one. The rest stays
+// pending, and the site stays, until the log brings it.
+func TestRenewBehindSnapshot(t *testing.T) {
+	origin, p := open(t, memkv.New()), opened(t, memkv.New(), 1)
+	submit(t, p, create("a"), create("b"), create("c"))
+	var ops []log.Op
+	if err := p.Pending(0, func(op log.Op) bool { ops = append(ops, op); return true }); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := origin.Accept(t.Context(), ops[:1], nil); err != nil {
+		t.Fatal(err)
+	}
+	x, _ := export(t, origin, network)
+	if _, _, err := origin.Accept(t.Context(), ops[:2], nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Renew(edge+1, 2, origin.Log().Epoch()); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Rebase(t.Context(), x.Snapshot); err != nil {
+		t.Fatal(err)
+	}
+	if issued, confirmed := p.Outbox(); p.Site() != edge || issued != 3 || confirmed != 1 {
+		t.Errorf("with a snapshot of operation 1: site %d, %d of %d; want 1 of 3 of site %d", p.Site(), confirmed, issued, edge)
+	}
+	if list := conflictsOf(t, p); len(list) != 0 {
+		t.Errorf("conflicts %+v", list)
+	}
+	if _, err := p.Pull(t.Context(), run(t, origin, p.Cursor(), 9)); err != nil {
+		t.Fatal(err)
+	}
+	if issued, confirmed := p.Outbox(); p.Site() != edge+1 || issued != 1 || confirmed != 0 {
+		t.Errorf("with operation 2 of the log: site %d, %d of %d; want 0 of 1 of site %d", p.Site(), confirmed, issued, edge+1)
+	}
+	v := p.View()
+	defer v.Close()
+	if got := ids(t, v.Reader); fmt.Sprint(got) != "[a b c]" {
+		t.Errorf("inputs %v", got)
+	}
+}
+
+// TestRenewToRestoredLog has a replica take another site that has pulled its operations from the log of before a restore. It stays at the old site,
+// and shows its operations, until it has pulled them from the restored log.
+func TestRenewToRestoredLog(t *testing.T) {
+	before, p := open(t, memkv.New()), opened(t, memkv.New(), 1)
+	origin := restored(t, memkv.New(), 9)
+	x, _ := export(t, origin, network)
+	submit(t, p, create("a"), create("b"))
+	for _, to := range []*partition.Partition{before, origin} {
+		if err := sendLives(t, p, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pullSealed(t, p, before)
+	if err := p.Renew(edge+1, 2, origin.Log().Epoch()); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Rebase(t.Context(), x.Snapshot); err != nil {
+		t.Fatal(err)
+	}
+	shows := func(site log.Site, issued uint64) {
+		t.Helper()
+		v := p.View()
+		defer v.Close()
+		if n, _ := p.Outbox(); n != issued || p.Site() != site || fmt.Sprint(ids(t, v.Reader)) != "[a b]" {
+			t.Errorf("site %d with %d operations and the inputs %v, want site %d with %d and [a b]", p.Site(), n, ids(t, v.Reader), site, issued)
+		}
+	}
+	shows(edge, 2)
+	if _, err := p.Pull(t.Context(), run(t, origin, p.Cursor(), 9)); err != nil {
+		t.Fatal(err)
+	}
+	shows(edge+1, 0)
+}
+
 // TestRenewUnderWrites has callers write while a replica takes another site: all that was acknowledged is pending.
 func TestRenewUnderWrites(t *testing.T) {
 	p := opened(t, memkv.New(), 1)
@@ -141,7 +216,7 @@ func TestRenewUnderWrites(t *testing.T) {
 		})
 	}
 	for site := edge + 1; site < edge+9; site++ {
-		if err := p.Renew(site, 0); err != nil {
+		if err := p.Renew(site, 0, log.Epoch{1}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -372,7 +372,7 @@ func TestKeptLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	submit(t, r, create("c"))
-	if err := r.Renew(edge+1, 2); err != nil {
+	if err := r.Renew(edge+1, 2, log.Epoch{1}); err != nil {
 		t.Fatal(err)
 	}
 	pullSealed(t, r, origin)

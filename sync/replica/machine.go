@@ -34,7 +34,7 @@ type Partition interface {
 	Lease(site log.Site) error
 	Restored() bool
 	Fork(issued, had uint64, theirs []partition.Life) (last uint64, forked bool, err error)
-	Renew(site log.Site, last uint64) error
+	Renew(site log.Site, last uint64, epoch log.Epoch) error
 	Renewing() bool
 	Older() uint64
 	KeptOf() log.Epoch

@@ -40,7 +40,7 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 		lives[i] = partition.Life(g.Lives[i])
 	}
 	if m.asNew() && m.renewal.epoch == g.Epoch {
-		return false, m.p.Renew(m.renewal.site, m.renewal.last)
+		return false, m.p.Renew(m.renewal.site, m.renewal.last, g.Epoch)
 	}
 	last, forked, err := m.p.Fork(m.issued, g.Confirmed, lives)
 	if err != nil || !forked && !m.p.Restored() && !m.p.Renewing() {
@@ -48,7 +48,7 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 	}
 	r := &m.renewal
 	if r.site != 0 && r.old == m.p.Site() && r.epoch == g.Epoch { // leased already, by this log
-		return false, m.p.Renew(r.site, last)
+		return false, m.p.Renew(r.site, last, g.Epoch)
 	}
 	m.leave(renewal{last: last, epoch: g.Epoch})
 	return true, nil
@@ -120,7 +120,7 @@ func (m *Machine) renew(l *lane, o *wire.Offered) error {
 		return err
 	}
 	r.site = o.Site
-	if err := m.p.Renew(r.site, r.last); err != nil {
+	if err := m.p.Renew(r.site, r.last, r.epoch); err != nil {
 		if errors.Is(err, partition.ErrSite) {
 			return fmt.Errorf("%w: %w", errAnswer, err)
 		}

@@ -249,10 +249,10 @@ type tapped struct {
 }
 
 // Renew implements [replica.Partition].
-func (t *tapped) Renew(site log.Site, last uint64) error {
+func (t *tapped) Renew(site log.Site, last uint64, epoch log.Epoch) error {
 	t.party.world.stats.Renewals++
 	t.party.last = max(last, t.Log().Floor()-1)
-	err := t.Partition.Renew(site, last)
+	err := t.Partition.Renew(site, last, epoch)
 	if err == nil {
 		err = t.party.moved()
 	}
