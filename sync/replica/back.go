@@ -248,8 +248,8 @@ func (m *Machine) ownBatch() (ops []log.Op, err error) {
 	}
 	next := b.after + 1
 	err = m.p.ConfirmedAfter(b.sites[0], b.after, func(op log.Op) bool {
-		if b.sites[0] == m.p.Site() && op.Dot.Seq != next { // those between were stable: what follows them is pushed later
-			return false
+		if b.sites[0] == m.p.Site() && len(ops) == 0 { // those between were stable: without them the origin refuses, and what follows is pushed later
+			next = op.Dot.Seq
 		}
 		for ; next < op.Dot.Seq && len(ops) < most; next++ {
 			ops = append(ops, log.Op{Dot: log.Dot{Site: op.Dot.Site, Seq: next}, Body: &log.Refused{Reason: "lost"}})

@@ -5,10 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/sightline-dev/sightline/core/blob"
 	"github.com/sightline-dev/sightline/core/kv"
 	"github.com/sightline-dev/sightline/core/log"
+	"github.com/sightline-dev/sightline/core/partition"
 	"github.com/sightline-dev/sightline/sync/replica"
+	"github.com/sightline-dev/sightline/sync/wire"
 )
 
 // sealed is a rig whose origin takes back what it lacks. Nothing in its log is stable.
@@ -130,5 +134,97 @@ func TestDrainGivesBack(t *testing.T) {
 	got := inputs(t, r.origin.store)
 	if slices.Sort(got); !slices.Equal(got, []string{"a", "b", "mine"}) {
 		t.Errorf("the origin has %v", got)
+	}
+}
+
+// TestBackWithoutPicture has a replica lose the picture of an entry that a restored origin lacks. The replica gives back the entry and what
+// follows it, and continues. The origin lists the entry.
+func TestBackWithoutPicture(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.origin.seals, r.origin.stable = true, 1 // the backup has no more
+	r.origin.submit(create("a"))
+	r.settle()
+	backup := copyOf(t, r.origin.store)
+	lost := r.picture(1000)
+	r.write(lost)
+	r.write(create("b"))
+	r.settle()
+	r.origin.restore(backup, log.Epoch{77})
+	delete(r.origin.blobs, lost.Blob)
+	r.blobs = blob.NewMemory(blob.Options{})
+	r.start()
+	began := r.clock
+	r.run(func() bool { return r.settled() && r.status().Epoch == log.Epoch{77} }, 200)
+	if took := r.clock.Sub(began); took > time.Second {
+		t.Errorf("the replica waited %v, though the origin had answered all", took)
+	}
+	r.agree()
+	if got := inputs(t, r.origin.store); len(got) != 3 || !slices.Contains(got, "b") {
+		t.Errorf("the origin has the inputs %v, want a, the one without its picture, and b", got)
+	}
+	listed := 0
+	err := r.origin.part.Conflicts(func(c partition.Conflict) bool {
+		if b, ok := c.Op.Body.(*log.InputCreate); ok && b.Blob == lost.Blob && strings.HasSuffix(c.Verdict.Detail, partition.LostPicture) {
+			listed++
+		}
+		return true
+	})
+	if err != nil || listed != 1 {
+		t.Errorf("the origin lists the entry %d times, %v; want once", listed, err)
+	}
+}
+
+// TestForgottenBeforePull restores an origin from a backup that is older than the lease of a replica which has pulled nothing. The replica takes
+// another site, and the origin gets its operations.
+func TestForgottenBeforePull(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.lose = func(a *replica.Ask) bool { return a.Path != "/v2/sync/session" }
+	r.run(func() bool { return r.status().Site == 2 }, 10)
+	r.write(create("a"))
+	r.lose = nil
+	refused := 0
+	r.instead = func(a *replica.Ask) *wire.Refusal {
+		s, err := wire.DecodeSession(a.Body)
+		if a.Path != "/v2/sync/session" || err != nil || s.Site != 2 {
+			return nil
+		}
+		refused++
+		return &wire.Refusal{Code: wire.RefusedSite, Detail: "no such site", Epoch: r.origin.part.Log().Epoch()}
+	}
+	r.start()
+	r.run(func() bool { return r.settled() || refused == 3 }, 200)
+	if got := inputs(t, r.origin.store); refused != 1 || !slices.Equal(got, []string{"a"}) {
+		t.Errorf("%d refusals, the origin has %v, %+v; want 1 refusal and input a", refused, got, r.status())
+	}
+}
+
+// TestBackBehindStable restores an origin that lacks an operation of the replica's, which a snapshot brought, and a later one that deletes all
+// inputs. The replica gives back its own operation first, so that its input stays deleted.
+func TestBackBehindStable(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.origin.seals = true
+	r.settle()
+	r.write(create("a"))
+	r.settle()
+	r.origin.stable = r.origin.part.Log().Head()
+	backup := copyOf(t, r.origin.store)
+	r.lose = func(a *replica.Ask) bool { return a.Path == "/v2/sync/changes" }
+	r.write(create("b"))
+	r.run(func() bool { return r.origin.part.Log().Head() == 2 }, 100)
+	if err := r.origin.part.Log().Trim(3); err != nil {
+		t.Fatal(err)
+	}
+	r.lose = nil
+	r.settle()
+	if r.status().Rebases == 0 {
+		t.Fatal("the replica took no snapshot")
+	}
+	r.origin.submit(&log.InputDeleteAll{})
+	r.settle()
+	r.origin.restore(backup, log.Epoch{77})
+	r.run(func() bool { return r.settled() && r.status().Epoch == log.Epoch{77} }, 200)
+	r.agree()
+	if got := inputs(t, r.origin.store); len(got) != 0 {
+		t.Errorf("the origin has the inputs %v, which were deleted", got)
 	}
 }

@@ -166,7 +166,7 @@ func (o *origin) answer(a *replica.Ask) replica.Answer {
 		body, err = o.changes(query)
 	case name == "push":
 		body, err = o.push(a.Body)
-	case name == "back" && o.seals:
+	case name == "back":
 		body, err = o.back(a.Body)
 	case name == "snapshot":
 		body, err = o.snapshot(rest, query)
@@ -249,27 +249,40 @@ func (o *origin) back(body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := partition.Back{From: m.From, Before: m.Chain, Seal: m.Seal}
+	b := partition.Back{From: m.From, Before: m.Chain, Seal: m.Seal, Gone: map[log.Dot]string{}}
 	if len(m.Block) > 0 {
 		if b.Entries, err = wire.DecodeEntries(m.Block, m.From); err != nil {
 			return nil, err
 		}
 	}
+	for i := range b.Entries {
+		for _, h := range needs(&b.Entries[i].Op) {
+			if _, ok := o.blobs[h]; !ok {
+				b.Gone[b.Entries[i].Op.Dot] = partition.LostPicture
+			}
+		}
+	}
 	if epoch := o.part.Log().Epoch(); m.Epoch != epoch {
 		return nil, &wire.Refusal{Code: wire.RefusedEpoch, Epoch: epoch}
 	}
-	if m.Present {
-		found, err := o.part.RolledBack(&b)
+	switch {
+	case m.Present:
+		var found bool
+		found, err = o.part.RolledBack(&b)
 		if err == nil && found {
 			err = &wire.Refusal{Code: wire.RefusedEpoch, Epoch: o.part.Log().Epoch()}
 		}
-		if err != nil {
-			return nil, err
-		}
-	} else if err := o.part.TakeBack(o.Context(), &b, nil); err != nil {
+	case len(b.Entries) > 0:
+		err = o.part.TakeBack(o.Context(), &b, nil)
+	}
+	if err != nil {
 		return nil, err
 	}
-	return (&wire.TakenBack{Epoch: m.Epoch, To: m.From + uint64(len(b.Entries))}).Encode(), nil
+	out := wire.TakenBack{Epoch: m.Epoch, To: m.From + uint64(len(b.Entries))}
+	if m.Site != 0 {
+		out.Confirmed, err = o.part.SiteSeq(m.Site)
+	}
+	return out.Encode(), err
 }
 
 func (o *origin) stableAt() uint64 {

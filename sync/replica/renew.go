@@ -75,10 +75,10 @@ func (m *Machine) leave(r renewal) {
 // forgotten asks for another site if the origin does not know ours, or says that it belongs to another. If the origin was restored from a
 // backup that is older than the lease, it is given first what it lacks: it may have our operations from other replicas. An edge that was
 // restored without its identity, and enrolled as another edge, meets the same log. A replica with a secret keeps its site there: only its
-// secret is wrong.
+// secret is wrong. A replica that has pulled nothing knows no log, so its site may be one of before a restore, too.
 func (m *Machine) forgotten(r *wire.Refusal) bool {
 	c := m.p.Cursor()
-	if r.Epoch == (log.Epoch{}) || c.Epoch == (log.Epoch{}) || m.p.Site() == 0 {
+	if r.Epoch == (log.Epoch{}) || m.p.Site() == 0 {
 		return false
 	}
 	proves, err := m.proves(&wire.Grant{Epoch: r.Epoch, Do: wire.DoRebase, Restored: true}) // its disk may have been rolled back

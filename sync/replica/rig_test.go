@@ -321,6 +321,7 @@ func (r *rig) run(done func() bool, most int) {
 		if r.wake.After(r.clock) {
 			r.clock = r.wake
 		}
+		r.wake = time.Time{} // it comes once
 		r.step(replica.Wake{})
 	}
 }
