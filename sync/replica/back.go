@@ -248,7 +248,7 @@ func (m *Machine) ownBatch() (ops []log.Op, err error) {
 	}
 	next := b.after + 1
 	err = m.p.ConfirmedAfter(b.sites[0], b.after, func(op log.Op) bool {
-		if b.sites[0] == m.p.Site() && len(ops) == 0 { // those between were stable: without them the origin refuses, and what follows is pushed later
+		if b.sites[0] == m.p.Site() && len(ops) == 0 { // those before were stable: the origin refuses what follows if it lacks them
 			next = op.Dot.Seq
 		}
 		for ; next < op.Dot.Seq && len(ops) < most; next++ {

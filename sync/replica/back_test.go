@@ -141,7 +141,7 @@ func TestDrainGivesBack(t *testing.T) {
 // follows it, and continues. The origin lists the entry.
 func TestBackWithoutPicture(t *testing.T) {
 	r := newRig(t, replica.Options{})
-	r.origin.seals, r.origin.stable = true, 1 // the backup has no more
+	r.origin.seals, r.origin.stable = true, 1 // the entries of the backup
 	r.origin.submit(create("a"))
 	r.settle()
 	backup := copyOf(t, r.origin.store)

@@ -145,9 +145,23 @@ func (w *world) outbox(r *party) error {
 			return fmt.Errorf("I3: operation %v is entry %d, pulled to %d, and pending", dot, at, c.Seq)
 		case ok && at > c.Seq && !pending[dot]:
 			return fmt.Errorf("I6: operation %v is entry %d, pulled to %d, and not pending", dot, at, c.Seq)
+		case ok && at <= c.Seq && conflicts[dot] == 0 && !o.has(dot):
+			return fmt.Errorf("I2: operation %v was acknowledged, entry %d is another one, and it is among no conflicts", dot, at)
 		}
 	}
 	return nil
+}
+
+// has reports whether the entry of an operation is the one that its replica made last, or a refusal of it.
+func (o *oracle) has(dot log.Dot) bool {
+	was := o.issued[dot]
+	if len(was) == 0 {
+		return true
+	}
+	have := &o.entries[o.at[dot]-1].Op
+	op, err := log.Decode(was[len(was)-1].data)
+	_, refused := have.Body.(*log.Refused)
+	return refused || err == nil && sameBody(&op, have)
 }
 
 // visible holds what a user of the replica sees to the meaning of the log up to the cursor with

@@ -13,6 +13,10 @@ func (w *world) happen() {
 		w.fill(r)
 		return
 	}
+	if w.rng.IntN(10) == 0 {
+		w.disaster(r)
+		return
+	}
 	switch n := w.rng.IntN(100); {
 	case n < 42:
 		r.write()
@@ -29,17 +33,15 @@ func (w *world) happen() {
 		r.fuse()
 	case n < 74:
 		w.origin.fuse()
-	case n < 81:
+	case n < 84:
 		r.unplug()
-	case n < 83:
-		r.rollback()
-	case n < 87:
+	case n < 89:
 		w.jump(r)
-	case n < 91:
-		w.origin.trim()
 	case n < 93:
+		w.origin.trim()
+	case n < 96:
 		w.origin.horizon()
-	case n < 95:
+	case n < 99:
 		switch {
 		case w.rng.IntN(2) == 0:
 			r.old = false
@@ -49,12 +51,20 @@ func (w *world) happen() {
 		default:
 			w.origin.trim()
 		}
-	case n < 97:
-		w.origin.restore()
-	case n < 99:
-		w.origin.backup()
 	default:
 		w.origin.revoke(w.parties[0])
+	}
+}
+
+// disaster replaces a disk by an older state of it, or keeps such a state.
+func (w *world) disaster(r *party) {
+	switch w.rng.IntN(4) {
+	case 0:
+		r.rollback()
+	case 1:
+		w.origin.restore()
+	default:
+		w.origin.backup()
 	}
 }
 

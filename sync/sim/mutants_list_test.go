@@ -215,6 +215,26 @@ var mutants = []mutant{
 		to:   "	if $ {\n\t\tafter = p.log.Floor() - 1\n\t}\n	x := &renewed{}",
 	},
 	{
+		name: "another site is taken too early", file: "core/partition/lives.go",
+		from: "	case m.confirmed < r.renewal.last, r",
+		to:   "	case m.confirmed < r.renewal.last && !$, r",
+	},
+	{
+		name: "a snapshot has all that stays at the old site", file: "core/partition/lives.go",
+		from: "		return min(seq, r.renewal.last)",
+		to:   "		if $ {\n			return r.renewal.last\n		}\n		return min(seq, r.renewal.last)",
+	},
+	{
+		name: "tokens stay at the old site", file: "core/partition/lives.go",
+		from: "			value, err := p.tx.Get(key(p.o.App, e.Op.Dot))\n",
+		to:   "			value, err := p.tx.Get(key(p.o.App, e.Op.Dot))\n			if $ {\n				break\n			}\n",
+	},
+	{
+		name: "the origin takes operations of any life", file: "core/partition/accept.go",
+		from: "theirs != 0 && known.ID != 0 && theirs != known.ID {",
+		to:   "theirs != 0 && known.ID != 0 && theirs != known.ID && !$ {",
+	},
+	{
 		name: "another site is taken without a sync", file: "core/partition/pull.go",
 		from: "		wait, err := p.o.Store.Commit(&kv.Batch{})",
 		to:   "		if $ {\n\t\t\treturn nil\n\t\t}\n		wait, err := p.o.Store.Commit(&kv.Batch{})",
@@ -263,6 +283,31 @@ var mutants = []mutant{
 		name: "deletions that came early are not noted", file: "core/partition/takeback.go",
 		from: "		if dot.Seq > h.seq {",
 		to:   "		if dot.Seq > h.seq && !$ {",
+	},
+	{
+		name: "taken back entries come without their lives", file: "sync/replica/back.go",
+		from: "lives[d.Site] != k.Life {",
+		to:   "lives[d.Site] != k.Life && !$ {",
+	},
+	{
+		name: "own operations are not given back", file: "sync/replica/back.go",
+		from: "		b.sites, err = m.p.ConfirmedSites()",
+		to:   "		if b.sites, err = m.p.ConfirmedSites(); $ {\n			b.sites = nil\n		}",
+	},
+	{
+		name: "a site that a restored origin never leased is kept", file: "sync/replica/renew.go",
+		from: "	case r.Epoch != c.Epoch:\n",
+		to:   "	case r.Epoch != c.Epoch && $:\n		return false\n	case r.Epoch != c.Epoch:\n",
+	},
+	{
+		name: "another site is taken before the origin has what it lacks", file: "sync/replica/renew.go",
+		from: "		m.give(back{epoch: r.Epoch, leaves: true, issued: m.issued})",
+		to:   "		if $ {\n			m.leave(renewal{epoch: r.Epoch})\n			return true\n		}\n		m.give(back{epoch: r.Epoch, leaves: true, issued: m.issued})",
+	},
+	{
+		name: "a restored origin leases sites again", file: "core/edges.go",
+		from: "	case err == nil && bytes.Equal(noted, epoch[:]):",
+		to:   "	case err == nil && ($ || bytes.Equal(noted, epoch[:])):",
 	},
 	{
 		name: "a restored origin is given nothing", file: "sync/replica/back.go",

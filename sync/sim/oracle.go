@@ -48,6 +48,7 @@ type issue struct {
 	epoch log.Epoch       // of the log that its site had folded by then
 	seen  uint64          // and how far
 	token partition.Token // under which it was asked for, as its site knew it
+	prev  []byte          // operation of its site before it, encoded; nil: unknown
 	gone  bool            // the disk that it was written to was rolled back since: another may have its dot
 }
 
@@ -159,6 +160,9 @@ func (o *oracle) checkIssued(e *log.Entry) error {
 	if o.past[string(log.Encode(nil, &e.Op))] { // taken back as it was
 		return nil
 	}
+	if err := o.follows(e); err != nil {
+		return err
+	}
 	var wrong error
 	for _, was := range o.issued[e.Op.Dot] {
 		err := o.isIssue(e, was)
@@ -170,6 +174,28 @@ func (o *oracle) checkIssued(e *log.Entry) error {
 		}
 	}
 	return wrong
+}
+
+// follows checks that an entry follows the operation of its site that its replica made before it: what it names by dots is what the replica
+// named.
+func (o *oracle) follows(e *log.Entry) error {
+	data := log.Encode(nil, &e.Op)
+	at := o.at[log.Dot{Site: e.Op.Dot.Site, Seq: e.Op.Dot.Seq - 1}]
+	for _, was := range o.issued[e.Op.Dot] {
+		if was.prev == nil || at == 0 || !bytes.Equal(was.data, data) {
+			continue
+		}
+		prev, err := log.Decode(was.prev)
+		if err != nil {
+			return err
+		}
+		have := &o.entries[at-1].Op
+		if _, refused := have.Body.(*log.Refused); !refused && !sameBody(&prev, have) {
+			return fmt.Errorf("I3: entry %d, operation %v, follows %T %+v of another life; its own made %T %+v",
+				e.Seq, e.Op.Dot, have.Body, have.Body, prev.Body, prev.Body)
+		}
+	}
+	return nil
 }
 
 // issue notes an operation that a replica says is safe.

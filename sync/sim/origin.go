@@ -171,11 +171,11 @@ func (g *origin) crash() {
 	})
 }
 
-// backup keeps a copy of the disk somewhere else, once everybody has a site: one that is leased
-// after the backup that is restored is nobody's.
+// backup keeps a copy of the disk somewhere else. An application that becomes local only is copied once every replica has a site: a restored
+// origin that does not know a site cannot have its replica emptied.
 func (g *origin) backup() {
 	for _, r := range g.world.parties {
-		if !r.up || r.part.Site() == 0 {
+		if g.world.o.LocalOnly && (!r.up || r.part.Site() == 0) {
 			return
 		}
 	}
@@ -193,7 +193,7 @@ func (g *origin) restore() {
 	w.stats.Restores++
 	g.disk = g.copied.Copy()
 	g.life++
-	epoch := log.Epoch{1 + g.life}
+	epoch := name(g.random)
 	f, err := w.oracle.fork(epoch, g.stable)
 	if err != nil {
 		w.fail(err)

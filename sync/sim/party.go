@@ -48,6 +48,7 @@ type party struct {
 	last     uint64              // last operation of the site that stays as it is when another one is taken
 	seen     partition.Cursor    // at the last look
 	promised []log.Dot           // operations that it said are safe
+	tail     []byte              // last of them, encoded; nil: none is
 	refused  map[log.Dot]refusal // of those, the ones whose writer must be told
 	ords     map[uint32]log.Dot  // inputs by their ordinals
 	epoch    log.Epoch           // of the log that they are of
@@ -76,7 +77,7 @@ func (r *party) start() error {
 	r.life++
 	r.wire = &wired{Store: store, space: min(r.space, scarce)}
 	if r.part, err = partition.Open(partition.Options{
-		Store: r.wire, App: r.world.app, Clock: r.clock.now, Replica: &partition.Replica{Keep: r.room()}, Rules: r.rules(), Epoch: r.name(),
+		Store: r.wire, App: r.world.app, Clock: r.clock.now, Replica: &partition.Replica{Keep: r.room()}, Rules: r.rules(), Epoch: name(r.random),
 	}); err != nil {
 		return err
 	}
@@ -109,14 +110,14 @@ func (r *party) start() error {
 // room returns the bound of kept entries in bytes, 0 for the default.
 func (r *party) room() uint64 {
 	if r.small {
-		return 2000
+		return 1000
 	}
 	return 0
 }
 
 // name draws the name of a life.
-func (r *party) name() (e log.Epoch) {
-	if _, err := io.ReadFull(r.random, e[:]); err != nil {
+func name(random io.Reader) (e log.Epoch) {
+	if _, err := io.ReadFull(random, e[:]); err != nil {
 		panic(err) // it never ends
 	}
 	return e
@@ -143,6 +144,9 @@ func (r *party) write() {
 		return
 	}
 	w := r.world
+	if r.site == 0 { // leased since the last look
+		r.site = r.part.Site()
+	}
 	if r.image == nil || w.rng.IntN(4) == 0 {
 		r.keep()
 	}
@@ -162,13 +166,27 @@ func (r *party) write() {
 		issued, _ := r.part.Outbox()
 		seen := r.part.Cursor()
 		return r.part.Pending(issued-uint64(len(v)), func(op log.Op) bool {
-			w.oracle.issue(op.Dot, issue{data: log.Encode(nil, &op), epoch: seen.Epoch, seen: seen.Seq, token: who.Token})
+			x := issue{data: log.Encode(nil, &op), epoch: seen.Epoch, seen: seen.Seq, token: who.Token}
+			x.prev, r.tail = before(r.tail, op.Dot), x.data
+			w.oracle.issue(op.Dot, x)
 			r.promised = append(r.promised, op.Dot)
 			w.program.issued(&op)
 			return true
 		})
 	})
 	r.step(replica.Local{})
+}
+
+// before returns an encoded operation if its site made it right before another one.
+func before(tail []byte, dot log.Dot) []byte {
+	if tail == nil {
+		return nil
+	}
+	op, err := log.Decode(tail)
+	if err != nil || op.Dot.Site != dot.Site || op.Dot.Seq+1 != dot.Seq {
+		return nil
+	}
+	return tail
 }
 
 // tidy does some of the work that was left for later.
@@ -294,7 +312,7 @@ func (t *tapped) Rebase(ctx context.Context, s partition.Snapshot) error {
 
 // forget empties what is known of what the replica holds.
 func (r *party) forget() {
-	r.promised, r.refused, r.ords, r.image, r.site = nil, map[log.Dot]refusal{}, map[uint32]log.Dot{}, nil, 0
+	r.promised, r.tail, r.refused, r.ords, r.image, r.site = nil, nil, map[log.Dot]refusal{}, map[uint32]log.Dot{}, nil, 0
 }
 
 // edge is a replica that has enrolled and signs what it asks.

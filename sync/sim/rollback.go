@@ -13,6 +13,7 @@ import (
 type image struct {
 	disk     *Memory
 	promised []log.Dot
+	tail     []byte
 	refused  map[log.Dot]refusal
 	ords     map[uint32]log.Dot
 	epoch    log.Epoch
@@ -27,7 +28,8 @@ func (r *party) keep() {
 		return
 	}
 	r.image = &image{
-		disk: disk.Copy(), promised: slices.Clone(r.promised), refused: maps.Clone(r.refused), ords: maps.Clone(r.ords), epoch: r.epoch, site: r.site,
+		disk: disk.Copy(), promised: slices.Clone(r.promised), tail: r.tail, refused: maps.Clone(r.refused), ords: maps.Clone(r.ords),
+		epoch: r.epoch, site: r.site,
 	}
 	if r.edge != nil {
 		r.image.edge = *r.edge
@@ -51,7 +53,8 @@ func (r *party) rollback() {
 	r.up, r.part, r.machine = false, nil, nil
 	r.life++
 	r.disk = x.disk.Copy()
-	r.promised, r.refused, r.ords, r.epoch, r.site = slices.Clone(x.promised), maps.Clone(x.refused), maps.Clone(x.ords), x.epoch, x.site
+	r.promised, r.tail, r.refused, r.ords = slices.Clone(x.promised), x.tail, maps.Clone(x.refused), maps.Clone(x.ords)
+	r.epoch, r.site = x.epoch, x.site
 	if r.edge != nil {
 		r.edge.heard, r.edge.token = x.edge.heard, x.edge.token
 	}
@@ -63,6 +66,10 @@ func (r *party) rollback() {
 		}
 		return r.start()
 	})
+	if w.rng.IntN(2) == 0 { // it writes before it reaches the origin
+		r.unplug()
+		r.write()
+	}
 }
 
 // restored does to the disk what restoring a backup does.
@@ -73,7 +80,7 @@ func (r *party) restored() error {
 	}
 	l, err := log.Open(store, log.Options{Prefix: r.world.app.LogPrefix()})
 	if err == nil {
-		err = l.Renew(r.name())
+		err = l.Renew(name(r.random))
 	}
 	if err == nil {
 		err = store.Close()
@@ -91,6 +98,7 @@ func (r *party) moved() error {
 	maps.DeleteFunc(r.ords, func(ord uint32, _ log.Dot) bool { return ord >= fold.PendingOrds })
 	o := r.world.oracle
 	kept := r.promised[:0]
+	r.tail = nil
 	for _, dot := range r.promised {
 		if dot.Site != old {
 			kept = append(kept, dot)
@@ -120,20 +128,43 @@ func (r *party) moved() error {
 		op.Dot = to(dot)
 		log.Rename(op.Body, to)
 		x.data = log.Encode(nil, &op)
+		x.prev, r.tail = before(r.tail, op.Dot), x.data
 		o.issue(op.Dot, x)
 		kept = append(kept, op.Dot)
 	}
 	r.promised = kept
 	next := uint64(0)
+	var wrong error
 	err := r.part.Pending(0, func(op log.Op) bool {
 		next = op.Dot.Seq
 		r.world.program.issued(&op)
-		return true
+		wrong = r.keepsToken(op.Dot)
+		return wrong == nil
 	})
+	if err = joined(wrong, err); err != nil {
+		return err
+	}
+	if !r.world.healing { // what was not synced by now is lost
+		r.world.relapse(true, r.crash)
+	}
 	for _, dot := range r.promised {
 		if dot.Site == site && dot.Seq > next {
-			return joined(err, fmt.Errorf("I2: operation %v was promised, and does not follow its replica to another site", dot))
+			return fmt.Errorf("I2: operation %v was promised, and does not follow its replica to another site", dot)
 		}
 	}
-	return joined(err, r.world.inspect(r))
+	return r.world.inspect(r)
+}
+
+// keepsToken checks that a pending operation is noted with the token under which it was asked for.
+func (r *party) keepsToken(dot log.Dot) error {
+	was := r.world.oracle.issued[dot]
+	if len(was) == 0 {
+		return nil
+	}
+	want := was[len(was)-1].token
+	token, err := r.part.TokenOf(dot)
+	if err == nil && token != want {
+		err = fmt.Errorf("I8: operation %v was asked for with the token %+v, and its replica knows %+v", dot, want, token)
+	}
+	return err
 }

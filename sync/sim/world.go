@@ -144,9 +144,10 @@ func (w *world) open() error {
 	if err := w.origin.start(); err != nil {
 		return fmt.Errorf("origin: %w", err)
 	}
+	small := w.rng.IntN(8) == 0
 	for i := range 3 + w.rng.IntN(3) {
 		r := &party{world: w, number: i, disk: w.o.Disk(), clock: clock{loop: &w.loop}, random: random(w.rng), blobs: blob.NewMemory(blob.Options{})}
-		r.old, r.small = w.rng.IntN(3) == 0, w.rng.IntN(8) == 0
+		r.old, r.small = w.rng.IntN(3) == 0, small || w.rng.IntN(8) == 0
 		w.parties = append(w.parties, r)
 		r.forget()
 		if i == 0 && w.rng.IntN(4) == 0 { // signing is dear
