@@ -75,7 +75,7 @@ func (r *party) send(a replica.Ask) {
 		return
 	}
 	w.age(r, &a)
-	request := r.request(&a)
+	request, asks := r.request(&a), r.asksOwn(&a)
 	arrive := w.delay()
 	if w.chance(w.faults.twice) {
 		w.stats.Duplicates++
@@ -91,9 +91,21 @@ func (r *party) send(a replica.Ask) {
 				lost()
 				return
 			}
+			if asks {
+				r.known = w.oracle.head()
+			}
 			r.carry(a.ID, resp, answer)
 		})
 	})
+}
+
+// asksOwn reports whether a request asks what the log has of the replica's site.
+func (r *party) asksOwn(a *replica.Ask) bool {
+	if strings.HasSuffix(a.Path, "/back") {
+		return true
+	}
+	m, err := wire.DecodeSession(a.Body)
+	return strings.HasSuffix(a.Path, "/session") && err == nil && m.Site == r.part.Site()
 }
 
 // request is an Ask as it arrives.

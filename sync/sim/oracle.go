@@ -181,21 +181,32 @@ func (o *oracle) checkIssued(e *log.Entry) error {
 func (o *oracle) follows(e *log.Entry) error {
 	data := log.Encode(nil, &e.Op)
 	at := o.at[log.Dot{Site: e.Op.Dot.Site, Seq: e.Op.Dot.Seq - 1}]
+	if at == 0 {
+		return nil
+	}
+	have := &o.entries[at-1].Op
+	if _, refused := have.Body.(*log.Refused); refused {
+		return nil
+	}
+	var wrong error
 	for _, was := range o.issued[e.Op.Dot] {
-		if was.prev == nil || at == 0 || !bytes.Equal(was.data, data) {
+		if !bytes.Equal(was.data, data) {
 			continue
+		}
+		if was.prev == nil {
+			return nil
 		}
 		prev, err := log.Decode(was.prev)
 		if err != nil {
 			return err
 		}
-		have := &o.entries[at-1].Op
-		if _, refused := have.Body.(*log.Refused); !refused && !sameBody(&prev, have) {
-			return fmt.Errorf("I3: entry %d, operation %v, follows %T %+v of another life; its own made %T %+v",
-				e.Seq, e.Op.Dot, have.Body, have.Body, prev.Body, prev.Body)
+		if sameBody(&prev, have) {
+			return nil
 		}
+		wrong = fmt.Errorf("I3: entry %d, operation %v, follows %T %+v of another life; its own made %T %+v",
+			e.Seq, e.Op.Dot, have.Body, have.Body, prev.Body, prev.Body)
 	}
-	return nil
+	return wrong
 }
 
 // issue notes an operation that a replica says is safe.

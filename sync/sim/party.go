@@ -46,6 +46,7 @@ type party struct {
 	image    *image              // an older state of the disk; nil: none was kept
 	site     log.Site            // at the last look
 	last     uint64              // last operation of the site that stays as it is when another one is taken
+	known    uint64              // last entry of the log when the origin last answered what it has of the site
 	seen     partition.Cursor    // at the last look
 	promised []log.Dot           // operations that it said are safe
 	tail     []byte              // last of them, encoded; nil: none is

@@ -1,9 +1,11 @@
 package sim
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/sightline-dev/sightline/core/fold"
 	"github.com/sightline-dev/sightline/core/log"
@@ -39,10 +41,17 @@ func (r *party) keep() {
 // rollback replaces the disk by the image. The replica may lose later promises, unless the origin has them. A
 // backup that is restored gives the outbox another epoch.
 func (r *party) rollback() {
-	x, w := r.image, r.world
-	if x == nil || !r.up || r.gone || w.o.LocalOnly {
+	w := r.world
+	if r.image == nil || !r.up || r.gone || w.o.LocalOnly {
 		return
 	}
+	way := w.rng.IntN(4)
+	if way == 0 { // what it pushes may arrive after what it writes next
+		if r.write(); !r.up {
+			return
+		}
+	}
+	x := r.image
 	w.stats.Rollbacks++
 	w.drop(r)
 	for dot, list := range w.oracle.issued {
@@ -66,9 +75,11 @@ func (r *party) rollback() {
 		}
 		return r.start()
 	})
-	if w.rng.IntN(2) == 0 { // it writes before it reaches the origin
+	if way == 1 { // it writes before it reaches the origin
 		r.unplug()
-		r.write()
+	}
+	if way < 2 {
+		w.after(time.Millisecond, r.write)
 	}
 }
 
@@ -124,6 +135,9 @@ func (r *party) moved() error {
 		op, err := log.Decode(x.data)
 		if err != nil {
 			return err
+		}
+		if at := o.at[dot]; at != 0 && at <= r.known && bytes.Equal(x.data, log.Encode(nil, &o.entries[at-1].Op)) {
+			return fmt.Errorf("I3: operation %v is entry %d, and its replica sends it again from site %d", dot, at, site)
 		}
 		op.Dot = to(dot)
 		log.Rename(op.Body, to)
