@@ -371,6 +371,11 @@ func (m *Machine) gave(last uint64) {
 	}
 }
 
+// endsBack reports whether a refusal ends giving back: the next session finds out what is left to do.
+func endsBack(r *wire.Refusal, status int) bool {
+	return r.Code == wire.RefusedEpoch || r.Code == wire.RefusedScope || r.Code == wire.RefusedGone || status == 401
+}
+
 // backRefused handles a refusal of entries or operations: one that the origin never takes holds back no others.
 func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool, err error) {
 	b, l := &m.back, &m.lane[laneBack]
@@ -393,7 +398,7 @@ func (m *Machine) backRefused(r *wire.Refusal, status int) (done bool, err error
 		b.sites, b.after = b.sites[1:], 0
 		l.well()
 		return true, nil
-	case r.Code == wire.RefusedEpoch, r.Code == wire.RefusedScope, r.Code == wire.RefusedGone, status == 401:
+	case endsBack(r, status):
 		m.back = back{}
 		return false, nil
 	case status == 404, status == 405, r.Code == wire.RefusedFormat: // an origin of an earlier version

@@ -228,3 +228,40 @@ func TestBackBehindStable(t *testing.T) {
 		t.Errorf("the origin has the inputs %v, which were deleted", got)
 	}
 }
+
+// TestBackWithoutAccess has a restored origin refuse a replica that gives back: at the first refusal of an upload the replica asks for a session
+// and follows its instruction.
+func TestBackWithoutAccess(t *testing.T) {
+	r := newRig(t, replica.Options{})
+	r.origin.seals = true
+	r.settle()
+	backup := copyOf(t, r.origin.store)
+	r.origin.stable = 1
+	r.origin.submit(create("a"))
+	r.write(r.picture(1000))
+	r.settle()
+	r.origin.restore(backup, log.Epoch{77})
+	clear(r.origin.blobs)
+	uploads := 0
+	r.instead = func(a *replica.Ask) *wire.Refusal {
+		switch {
+		case a.Path == "/v2/sync/blobs/have":
+			uploads++
+			return &wire.Refusal{Code: wire.RefusedScope, Detail: "no access"}
+		case a.Path == "/v2/sync/session" && uploads > 0:
+			return &wire.Refusal{Code: wire.RefusedGone, Detail: "deleted"}
+		}
+		return nil
+	}
+	r.start()
+	purged := func() bool {
+		return slices.ContainsFunc(r.effects, func(x replica.Effect) bool {
+			_, is := x.(replica.Purge)
+			return is
+		})
+	}
+	r.run(func() bool { return purged() || uploads > 9 }, 100)
+	if uploads != 1 || !purged() {
+		t.Errorf("%d uploads were refused, want 1 and a purge", uploads)
+	}
+}

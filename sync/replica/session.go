@@ -301,6 +301,9 @@ func (m *Machine) refusedHere(i int, r *wire.Refusal, status int) (done bool, er
 	case laneRebase, laneAhead:
 		return m.snapshotRefused(status), nil
 	case laneUpload:
+		if m.returning() && endsBack(r, status) {
+			m.back = back{}
+		}
 		return m.uploadRefused(r, status), nil
 	case laneDownload:
 		return m.downloadRefused(status), nil
