@@ -26,8 +26,6 @@ type mutant struct {
 	from string // occurs once in the file
 	to   string // with $ for the switch
 	test string // that catches it; empty: TestConverge
-
-	seeds int // schedules that it may survive; 0: mutantSeeds
 }
 
 // mutantSource is the package of the switch, which only the compiler sees.
@@ -91,7 +89,7 @@ func overlay(t *testing.T, root, dir string) string {
 	return path
 }
 
-// mutantSeeds is the number of schedules that a mutant may survive, unless its row has another number.
+// mutantSeeds is the number of schedules that a mutant may survive.
 const mutantSeeds = 4000
 
 // TestMutants builds the simulator with seeded bugs in the product: without any it passes,
@@ -121,10 +119,9 @@ func TestMutants(t *testing.T) {
 	}
 	for _, m := range mutants {
 		t.Run(m.name, func(t *testing.T) {
-			n := cmp.Or(m.seeds, mutantSeeds)
-			out, err := run(m.name, m.test, n)
+			out, err := run(m.name, m.test, mutantSeeds)
 			if err == nil {
-				t.Fatalf("not caught in %d schedules", n)
+				t.Fatalf("not caught in %d schedules", mutantSeeds)
 			}
 			t.Log(firstLine(out))
 		})
