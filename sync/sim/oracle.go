@@ -49,7 +49,7 @@ type issue struct {
 	seen  uint64          // and how far
 	token partition.Token // under which it was asked for, as its site knew it
 	prev  []byte          // operation of its site before it, encoded; nil: unknown
-	gone  bool            // the disk that it was written to was rolled back since: another may have its dot
+	gone  bool            // the disk was rolled back since or before: an operation of another life may have its dot
 }
 
 func newOracle(app catalog.AppID, epoch log.Epoch, created func(op *log.Op)) *oracle {

@@ -46,6 +46,7 @@ type party struct {
 	image    *image              // an older state of the disk; nil: none was kept
 	site     log.Site            // at the last look
 	last     uint64              // last operation of the site that stays as it is when another one is taken
+	rolled   bool                // its disk was rolled back since it took the site
 	known    uint64              // last entry of the log when the origin last answered what it has of the site
 	seen     partition.Cursor    // at the last look
 	promised []log.Dot           // operations that it said are safe
@@ -167,7 +168,7 @@ func (r *party) write() {
 		issued, _ := r.part.Outbox()
 		seen := r.part.Cursor()
 		return r.part.Pending(issued-uint64(len(v)), func(op log.Op) bool {
-			x := issue{data: log.Encode(nil, &op), epoch: seen.Epoch, seen: seen.Seq, token: who.Token}
+			x := issue{data: log.Encode(nil, &op), epoch: seen.Epoch, seen: seen.Seq, token: who.Token, gone: r.rolled}
 			x.prev, r.tail = before(r.tail, op.Dot), x.data
 			w.oracle.issue(op.Dot, x)
 			r.promised = append(r.promised, op.Dot)

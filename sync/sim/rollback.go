@@ -63,7 +63,7 @@ func (r *party) rollback() {
 	r.life++
 	r.disk = x.disk.Copy()
 	r.promised, r.tail, r.refused, r.ords = slices.Clone(x.promised), x.tail, maps.Clone(x.refused), maps.Clone(x.ords)
-	r.epoch, r.site = x.epoch, x.site
+	r.epoch, r.site, r.rolled = x.epoch, x.site, true
 	if r.edge != nil {
 		r.edge.heard, r.edge.token = x.edge.heard, x.edge.token
 	}
@@ -109,7 +109,7 @@ func (r *party) moved() error {
 	maps.DeleteFunc(r.ords, func(ord uint32, _ log.Dot) bool { return ord >= fold.PendingOrds })
 	o := r.world.oracle
 	kept := r.promised[:0]
-	r.tail = nil
+	r.tail, r.rolled = nil, false
 	for _, dot := range r.promised {
 		if dot.Site != old {
 			kept = append(kept, dot)
@@ -142,7 +142,7 @@ func (r *party) moved() error {
 		op.Dot = to(dot)
 		log.Rename(op.Body, to)
 		x.data = log.Encode(nil, &op)
-		x.prev, r.tail = before(r.tail, op.Dot), x.data
+		x.prev, x.gone, r.tail = before(r.tail, op.Dot), false, x.data
 		o.issue(op.Dot, x)
 		kept = append(kept, op.Dot)
 	}
