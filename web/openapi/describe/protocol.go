@@ -62,7 +62,7 @@ var calls = []call{
 	{
 		method: "POST", path: "/sync/back", id: "giveSyncBack", summary: "Give back entries",
 		note: "Entries of the log that an origin lost when it was restored from a backup, as a replica has kept them. The origin appends " +
-			"those that it lacks and lists as conflicts those that it cannot take.",
+			"those that it lacks and lists as conflicts those that it cannot take. One entry can also show that the disk of the origin was set back to an older copy; the answer is then 409 with the log's new epoch.",
 		query: named, request: message("Back"), answers: []reply{{200, "Success.", message("TakenBack")}},
 	},
 	{
