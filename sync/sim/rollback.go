@@ -141,6 +141,7 @@ func (r *party) moved() error {
 		}
 		op.Dot = to(dot)
 		log.Rename(op.Body, to)
+		r.world.again[string(x.data)] = op
 		x.data = log.Encode(nil, &op)
 		x.prev, x.gone, r.tail = before(r.tail, op.Dot), false, x.data
 		o.issue(op.Dot, x)
