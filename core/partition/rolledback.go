@@ -24,9 +24,7 @@ import (
 //
 //	renamed/SITE SEQ AT   1 site and 2 sequence that a lost operation has now
 
-const (
-	renamedName = "renamed/"
-)
+const renamedName = "renamed/"
 
 // rolled are the names of lost operations that the log has used again.
 type rolled struct {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -30,141 +29,15 @@ import (
 // soon as it is made:
 //
 //	early/SITE SEQ    of the thing
-//
-// A replica whose site a restored log does not know takes another one, and sends what the log lacks of it again. Another replica may have pulled
-// the same operations, and does not give them back:
-//
-//	moved/SITE        last operation that stays the site's
 
 // ErrRestored is returned by TakeBack for a log that was not restored from a backup.
 var ErrRestored = errors.New("the log was not restored from a backup")
 
 const (
-	sealName  = "seal"
 	earlyName = "early/"
-	movedName = "moved/"
 )
 
 func earlyKey(app catalog.AppID, dot log.Dot) []byte { return dotKey(app, earlyName, dot) }
-
-func movedKey(app catalog.AppID, site log.Site) []byte {
-	return binary.BigEndian.AppendUint32(app.LocalKey(movedName), uint32(site))
-}
-
-// Moves notes that a replica takes another site, and sends again all of the operations of this one that the log lacks. It returns the last
-// one that the log has. Errors: ErrReplica and those of kv.
-func (p *Partition) Moves(site log.Site) (last uint64, err error) {
-	p.appending.Lock()
-	defer p.appending.Unlock()
-	if err := p.whyClosed(); err != nil {
-		return 0, err
-	}
-	if p.replica != nil {
-		return 0, ErrReplica
-	}
-	h, err := p.heard(site)
-	if err != nil {
-		return 0, err
-	}
-	var b kv.Batch
-	b.Put(movedKey(p.o.App, site), binary.BigEndian.AppendUint64(nil, h.seq))
-	wait, err := p.o.Store.Commit(&b)
-	if err == nil {
-		err = wait()
-	}
-	return h.seq, err
-}
-
-// moved returns the last operation that stays a site's whose replica has taken another one; false: it has not.
-func (p *Partition) moved(site log.Site) (last uint64, moved bool, err error) {
-	data, err := p.o.Store.Get(movedKey(p.o.App, site))
-	switch {
-	case isMissing(err):
-		return 0, false, nil
-	case err == nil && len(data) != 8:
-		err = fmt.Errorf("%w: note of a site of %d bytes", kv.ErrCorrupt, len(data))
-	}
-	if err != nil {
-		return 0, false, err
-	}
-	return binary.BigEndian.Uint64(data), true, nil
-}
-
-// sentAgain reports whether the log has an operation as that of another site, to which the replica has moved those after last.
-func (p *Partition) sentAgain(op *log.Op, last uint64) (found bool, err error) {
-	err = p.log.Read(p.log.Floor(), func(e log.Entry) bool {
-		if e.Op.Dot.Site == op.Dot.Site || e.Op.Dot.Seq != op.Dot.Seq-last {
-			return true
-		}
-		same, err := log.Decode(log.Encode(nil, op))
-		if err != nil {
-			return true
-		}
-		same.Dot, same.At = e.Op.Dot, e.Op.At
-		log.Rename(same.Body, func(d log.Dot) log.Dot {
-			if d.Site == op.Dot.Site && d.Seq > last {
-				return log.Dot{Site: e.Op.Dot.Site, Seq: d.Seq - last}
-			}
-			return d
-		})
-		found = bytes.Equal(log.Encode(nil, &same), log.Encode(nil, &e.Op))
-		return !found
-	})
-	return found, err
-}
-
-// RestoredSites is the first site of logs that were restored from a backup. Leased sites count from 2.
-const RestoredSites = 1 << 31
-
-// openRestored gives a log that was restored from a backup its own site, since its replicas may have operations of the
-// site of before that the backup lacks, and reads or begins the key of the log's seals.
-func (p *Partition) openRestored() error {
-	if p.replica != nil || p.o.App == catalog.Control {
-		return nil
-	}
-	if _, restored := p.log.Renewed(); restored {
-		p.o.Site = restoredSite(p.log.Epoch())
-	}
-	key, err := p.o.Store.Get(p.o.App.LocalKey(sealName))
-	if err == nil {
-		p.sealKey = append([]byte(nil), key...)
-		return nil
-	}
-	if !isMissing(err) || p.o.Secret == [32]byte{} {
-		return ignoreMissing(err)
-	}
-	var b kv.Batch
-	b.Put(p.o.App.LocalKey(sealName), p.o.Secret[:])
-	wait, err := p.o.Store.Commit(&b)
-	if err == nil {
-		err = wait()
-	}
-	if errors.Is(err, kv.ErrFull) { // the next opening begins one
-		return nil
-	}
-	p.sealKey = append([]byte(nil), p.o.Secret[:]...)
-	return err
-}
-
-func ignoreMissing(err error) error {
-	if isMissing(err) {
-		return nil
-	}
-	return err
-}
-
-// Seal returns a code by which this log, and one that is restored from its backup, knows its entries up to seq again; nil:
-// the log has no key. Its replicas keep it with the entries.
-func (p *Partition) Seal(seq uint64, chain log.Chain) []byte {
-	if p.sealKey == nil {
-		return nil
-	}
-	h := hmac.New(sha256.New, p.sealKey)
-	h.Write(p.o.App[:])
-	h.Write(binary.BigEndian.AppendUint64(nil, seq))
-	h.Write(chain[:])
-	return h.Sum(nil)
-}
 
 // LivesOf returns the lives that made entries of the log, as far as they are noted.
 func (p *Partition) LivesOf(entries []log.Entry) (lives []SiteLife, err error) {
