@@ -105,7 +105,7 @@ func (w *world) paid() error {
 		if seq != 0 && sameBody(&was, &o.entries[seq-1].Op) { // from its site, with the clock of now
 			continue
 		}
-		if w.sentAgain(x.data) {
+		if w.sentAgain(was) {
 			continue
 		}
 		return fmt.Errorf("I2: operation %v, %T, was in the log, replicas %v hold it, and it is neither in the log nor listed", dot, was.Body, slices.Sorted(maps.Keys(x.holders)))
@@ -126,14 +126,18 @@ func (w *world) paid() error {
 }
 
 // sentAgain reports whether the log has an operation as that of another site, which its replica took since.
-func (w *world) sentAgain(data []byte) bool {
-	for {
-		op, ok := w.again[string(data)]
-		if !ok || w.oracle.at[op.Dot] != 0 {
-			return ok
+func (w *world) sentAgain(op log.Op) bool {
+	for _, m := range w.moves {
+		if m.name(op.Dot) == op.Dot {
+			continue
 		}
-		data = log.Encode(nil, &op)
+		op.Dot = m.name(op.Dot)
+		log.Rename(op.Body, m.name)
+		if seq := w.oracle.at[op.Dot]; seq != 0 && sameBody(&op, &w.oracle.entries[seq-1].Op) {
+			return true
+		}
 	}
+	return false
 }
 
 // sameBody reports whether two operations of one dot say the same.

@@ -99,6 +99,20 @@ func (r *party) restored() error {
 	return err
 }
 
+// move is that a replica takes another site, and sends its operations after last again from there.
+type move struct {
+	from, to log.Site
+	last     uint64
+}
+
+// name is the name of an operation after the move.
+func (m move) name(d log.Dot) log.Dot {
+	if d.Site == m.from && d.Seq > m.last {
+		return log.Dot{Site: m.to, Seq: d.Seq - m.last}
+	}
+	return d
+}
+
 // moved follows promises to the site that the replica has taken.
 func (r *party) moved() error {
 	old, site := r.site, r.part.Site()
@@ -108,6 +122,7 @@ func (r *party) moved() error {
 	}
 	maps.DeleteFunc(r.ords, func(ord uint32, _ log.Dot) bool { return ord >= fold.PendingOrds })
 	o := r.world.oracle
+	r.world.moves = append(r.world.moves, move{old, site, r.last})
 	kept := r.promised[:0]
 	r.tail, r.rolled = nil, false
 	for _, dot := range r.promised {
@@ -125,12 +140,7 @@ func (r *party) moved() error {
 		if len(was) == 0 {
 			return fmt.Errorf("I2: operation %v was promised and never made", dot)
 		}
-		to := func(d log.Dot) log.Dot {
-			if d.Site == old && d.Seq > r.last {
-				return log.Dot{Site: site, Seq: d.Seq - r.last}
-			}
-			return d
-		}
+		to := move{old, site, r.last}.name
 		x := was[len(was)-1]
 		op, err := log.Decode(x.data)
 		if err != nil {
@@ -141,7 +151,6 @@ func (r *party) moved() error {
 		}
 		op.Dot = to(dot)
 		log.Rename(op.Body, to)
-		r.world.again[string(x.data)] = op
 		x.data = log.Encode(nil, &op)
 		x.prev, x.gone, r.tail = before(r.tail, op.Dot), false, x.data
 		o.issue(op.Dot, x)

@@ -81,7 +81,7 @@ type world struct {
 	oracle  *oracle               // of the log as it is now
 	logs    map[log.Epoch]*oracle // and as it was before it was restored
 	owed    map[log.Dot]*owed
-	again   map[string]log.Op // operations as replicas sent them again from another site, by their encoding before
+	moves   []move // of all replicas, in their order
 	stats   Stats
 	audit   time.Duration // between two comparisons of states; below 0: never
 	healing bool
@@ -99,7 +99,7 @@ func Run(seed uint64, o Options) (stats Stats, err error) {
 		o.Steps = 28
 	}
 	rng := rand.New(rand.NewPCG(seed, 0x51d))
-	w := &world{rng: rng, o: o, program: program{Rand: rng}, owed: map[log.Dot]*owed{}, again: map[string]log.Op{}}
+	w := &world{rng: rng, o: o, program: program{Rand: rng}, owed: map[log.Dot]*owed{}}
 	defer func() {
 		if x := recover(); x != nil { // what is known first is what is wrong
 			stats, err = w.stats, joined(w.failed, fmt.Errorf("panic: %v\n%s", x, debug.Stack()))
