@@ -395,12 +395,16 @@ func TestParentDies(t *testing.T) {
 func TestServe(t *testing.T) {
 	o := decoder(t, Options{}).o
 	one := oneFile{writeFilm(t, newFilm(t, 2))}
+	wrong := filepath.Join(t.TempDir(), "wrong")
+	if err := os.WriteFile(wrong, []byte("another module"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct{ module, input, text string }{
 		{o.Module, "/in", ""},
 		{o.Module, "/none", "No such file or directory"},
 		{o.Module, "/", "/: "},
 		{filepath.Join(t.TempDir(), "none"), "/in", "is missing"},
-		{self(t), "/in", "is not the one of"},
+		{wrong, "/in", "is not the one of"},
 	} {
 		var in, out bytes.Buffer
 		requests := json.NewEncoder(&in)

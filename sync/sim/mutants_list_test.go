@@ -265,7 +265,7 @@ var mutants = []mutant{
 		to:   "	k := &m.note.kept\n	if $ {\n		m.p.tx.DeleteRange(under(m.p.o.App, keptName))\n	}\n	k.run,",
 	},
 	{
-		name: "a restored log writes as the site of before", file: "core/partition/takeback.go",
+		name: "a restored log writes as the site of before", file: "core/partition/seal.go",
 		from: "	if _, restored := p.log.Renewed(); restored {",
 		to:   "	if _, restored := p.log.Renewed(); restored && !$ {",
 	},
