@@ -265,3 +265,58 @@ func TestBackWithoutAccess(t *testing.T) {
 		t.Errorf("%d uploads were refused, want 1 and a purge", uploads)
 	}
 }
+
+// TestRestoredAgainWhileRenewing restores an origin a second time while a replica waits for the state that it takes another site with. The
+// replica sends nothing again that the log has.
+func TestRestoredAgainWhileRenewing(t *testing.T) {
+	r := sealed(t)
+	r.origin.submit(create("old"))
+	r.settle()
+	backup := copyOf(t, r.origin.store)
+	r.write(create("a"))
+	r.settle()
+	site := r.status().Site
+	asNew := 0
+	r.instead = func(a *replica.Ask) *wire.Refusal {
+		if a.Path != "/v2/sync/session" {
+			return nil
+		}
+		s, err := wire.DecodeSession(a.Body)
+		if err == nil && s.Site > site {
+			asNew++
+		}
+		if err != nil || s.Site != site { // the lease is later than the backup
+			return nil
+		}
+		return &wire.Refusal{Code: wire.RefusedSite, Detail: "no such site", Epoch: r.origin.part.Log().Epoch()}
+	}
+	r.lose = func(a *replica.Ask) bool { return strings.HasPrefix(a.Path, "/v2/sync/snapshot") }
+	r.step(replica.Offline{})
+	r.origin.restore(backup, log.Epoch{77})
+	r.step(replica.Online{})
+	r.run(func() bool { return asNew > 0 }, 200)
+	r.origin.restore(copyOf(t, r.origin.store), log.Epoch{78})
+	r.lose = nil
+	r.write(create("b"))
+	r.run(func() bool { return r.settled() && r.status().Epoch == log.Epoch{78} }, 400)
+	r.agree()
+	got := inputs(t, r.origin.store)
+	slices.Sort(got)
+	if dots := r.origin.dots(); !slices.Equal(got, []string{"a", "b", "old"}) || dots["a"] != 1 || r.status().Refused > 0 {
+		t.Errorf("the origin has the inputs %v, made %v times, and the replica reports %+v", got, dots, r.status())
+	}
+}
+
+// dots counts the operations of the log that make an input, by its ID.
+func (o *origin) dots() map[string]int {
+	n := map[string]int{}
+	if err := o.part.Log().Read(o.part.Log().Floor(), func(e log.Entry) bool {
+		if b, ok := e.Op.Body.(*log.InputCreate); ok {
+			n[b.ID]++
+		}
+		return true
+	}); err != nil {
+		o.Error(err)
+	}
+	return n
+}

@@ -39,8 +39,13 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 	for i := range g.Lives {
 		lives[i] = partition.Life(g.Lives[i])
 	}
-	if m.asNew() && m.renewal.epoch == g.Epoch {
+	switch {
+	case !m.asNew():
+	case m.renewal.epoch == g.Epoch:
 		return false, m.p.Renew(m.renewal.site, m.renewal.last, g.Epoch)
+	default: // another log: the grant is of the new site, and what the log has of the present one is to be asked
+		m.begin(renewal{})
+		return true, nil
 	}
 	last, forked, err := m.p.Fork(m.issued, g.Confirmed, lives)
 	if err != nil || !forked && !m.p.Restored() && !m.p.Renewing() {
@@ -67,6 +72,11 @@ func (m *Machine) leave(r renewal) {
 		r.life = binary.LittleEndian.Uint64(name[:])
 	}
 	r.wanted, r.old = true, m.p.Site()
+	m.begin(r)
+}
+
+// begin has the next session begin with a renewal.
+func (m *Machine) begin(r renewal) {
 	m.renewal = r
 	m.end()
 	m.cancel(&m.lane[lanePush])
