@@ -58,11 +58,12 @@ func (m *Machine) lacking(o *wire.Offered, g *wire.Grant) (bool, error) {
 }
 
 // proves begins to show the origin an entry of its log, if the log may lack it: the disk of the origin was rolled back, without a restore, which
-// the origin does not notice. An origin that lacks the entry begins another epoch, as at a restore. It reports whether it does.
+// the origin does not notice. An origin that lacks the entry begins another epoch, as at a restore. It reports whether it does. A grant that
+// has the replica send its operations and forget the rest says nothing of the head.
 func (m *Machine) proves(g *wire.Grant) (bool, error) {
 	c := m.p.Cursor()
 	older := g.Epoch != c.Epoch && (!g.Restored || slices.Contains(m.note.left, g.Epoch)) // the image is older than another restore
-	if c.Epoch == (log.Epoch{}) || m.p.KeptOf() != c.Epoch || !older && (g.Epoch != c.Epoch || g.Do != wire.DoRebase && g.Head >= c.Seq) {
+	if c.Epoch == (log.Epoch{}) || m.p.KeptOf() != c.Epoch || !older && (g.Epoch != c.Epoch || g.Drain || g.Do != wire.DoRebase && g.Head >= c.Seq) {
 		return false, nil
 	}
 	k, sealed, err := m.p.LastKept()

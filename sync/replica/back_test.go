@@ -137,6 +137,21 @@ func TestDrainGivesBack(t *testing.T) {
 	}
 }
 
+// TestDrainShowsNothing: a replica that is emptied does not take the head, which it is not told, for that of a log that was rolled back.
+func TestDrainShowsNothing(t *testing.T) {
+	r := sealed(t)
+	r.origin.submit(create("a"), create("b"))
+	r.settle()
+	r.step(replica.Offline{})
+	r.write(create("mine"))
+	r.origin.local = true
+	r.step(replica.Online{})
+	r.run(func() bool { return r.status().Phase == replica.Purged }, 60)
+	if n := r.origin.got["back"]; n != 0 {
+		t.Errorf("the replica has shown %d entries", n)
+	}
+}
+
 // TestBackWithoutPicture has a replica lose the picture of an entry that a restored origin lacks. The replica gives back the entry and what
 // follows it, and continues. The origin lists the entry.
 func TestBackWithoutPicture(t *testing.T) {
