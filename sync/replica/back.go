@@ -59,7 +59,7 @@ func (m *Machine) lacking(o *wire.Offered, g *wire.Grant) (bool, error) {
 
 // proves begins to show the origin an entry of its log, if the log may lack it: the disk of the origin was rolled back, without a restore, which
 // the origin does not notice. An origin that lacks the entry begins another epoch, as at a restore. It reports whether it does. A grant that
-// has the replica send its operations and forget the rest says nothing of the head.
+// empties the replica has no head.
 func (m *Machine) proves(g *wire.Grant) (bool, error) {
 	c := m.p.Cursor()
 	older := g.Epoch != c.Epoch && (!g.Restored || slices.Contains(m.note.left, g.Epoch)) // the image is older than another restore

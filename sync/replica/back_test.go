@@ -137,7 +137,7 @@ func TestDrainGivesBack(t *testing.T) {
 	}
 }
 
-// TestDrainShowsNothing: a replica that is emptied does not take the head, which it is not told, for that of a log that was rolled back.
+// TestDrainShowsNothing: the grant that empties a replica has no head. The replica does not take this for a log that was rolled back.
 func TestDrainShowsNothing(t *testing.T) {
 	r := sealed(t)
 	r.origin.submit(create("a"), create("b"))

@@ -40,8 +40,8 @@ type pull struct {
 	object  []byte       // of which pieces have come
 	whole   *wire.Object // its first piece: hash and size
 	moved   bool         // the cursor moved on this stream
-	caught  bool         // the origin said that there was no more
-	stray   int          // runs in a row that were of another log
+	caught  bool         // the origin said that the log ends here
+	stray   int          // runs in a row from another log
 }
 
 // reset forgets a stream. What came of it and was not folded comes again.

@@ -43,7 +43,7 @@ func (m *Machine) parts(g *wire.Grant) (bool, error) {
 	case !m.asNew():
 	case m.renewal.epoch == g.Epoch:
 		return false, m.p.Renew(m.renewal.site, m.renewal.last, g.Epoch)
-	default: // another log: the grant is of the new site, and what the log has of the present one is to be asked
+	default: // another log: the grant is for the new site, so ask what this log has of the present one
 		m.begin(renewal{})
 		return true, nil
 	}
