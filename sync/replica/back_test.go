@@ -197,19 +197,11 @@ func TestForgottenBeforePull(t *testing.T) {
 	r.run(func() bool { return r.status().Site == 2 }, 10)
 	r.write(create("a"))
 	r.lose = nil
-	refused := 0
-	r.instead = func(a *replica.Ask) *wire.Refusal {
-		s, err := wire.DecodeSession(a.Body)
-		if a.Path != "/v2/sync/session" || err != nil || s.Site != 2 {
-			return nil
-		}
-		refused++
-		return &wire.Refusal{Code: wire.RefusedSite, Detail: "no such site", Epoch: r.origin.part.Log().Epoch()}
-	}
+	refused := r.refuses(2)
 	r.start()
-	r.run(func() bool { return r.settled() || refused == 3 }, 200)
-	if got := inputs(t, r.origin.store); refused != 1 || !slices.Equal(got, []string{"a"}) {
-		t.Errorf("%d refusals, the origin has %v, %+v; want 1 refusal and input a", refused, got, r.status())
+	r.run(func() bool { return r.settled() || *refused == 3 }, 200)
+	if got := inputs(t, r.origin.store); *refused != 1 || !slices.Equal(got, []string{"a"}) {
+		t.Errorf("%d refusals, the origin has %v, %+v; want 1 refusal and input a", *refused, got, r.status())
 	}
 }
 

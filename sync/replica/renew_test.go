@@ -106,27 +106,19 @@ func TestSiteOfAnother(t *testing.T) {
 		r.settle()
 		r.write(create("a"))
 		r.settle()
-		refused := 0
-		r.instead = func(a *replica.Ask) *wire.Refusal {
-			s, err := wire.DecodeSession(a.Body)
-			if a.Path != "/v2/sync/session" || err != nil || s.Site != 2 {
-				return nil
-			}
-			refused++
-			return &wire.Refusal{Code: wire.RefusedSite, Detail: "site 2 does not belong to this edge", Epoch: r.origin.part.Log().Epoch()}
-		}
+		refused := r.refuses(2)
 		r.start()
 		r.write(create("b"))
-		r.run(func() bool { return r.settled() || refused == 3 }, 200)
+		r.run(func() bool { return r.settled() || *refused == 3 }, 200)
 		got := inputs(t, r.origin.store)
 		if secret {
-			if refused != 3 || len(got) != 1 || r.status().Site != 2 {
-				t.Errorf("with a secret: %d refusals, the origin has %v, %+v", refused, got, r.status())
+			if *refused != 3 || len(got) != 1 || r.status().Site != 2 {
+				t.Errorf("with a secret: %d refusals, the origin has %v, %+v", *refused, got, r.status())
 			}
 			continue
 		}
-		if slices.Sort(got); !slices.Equal(got, []string{"a", "b"}) || refused != 1 || r.status().Renewed == "" {
-			t.Errorf("%d refusals, the origin has %v, %+v", refused, got, r.status())
+		if slices.Sort(got); !slices.Equal(got, []string{"a", "b"}) || *refused != 1 || r.status().Renewed == "" {
+			t.Errorf("%d refusals, the origin has %v, %+v", *refused, got, r.status())
 		}
 		r.agree()
 	}

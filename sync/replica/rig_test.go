@@ -302,6 +302,20 @@ func (r *rig) refusal(a *replica.Ask) *wire.Refusal {
 	return r.instead(a)
 }
 
+// refuses has the origin not know a site, and counts the sessions that it refuses.
+func (r *rig) refuses(site log.Site) (refused *int) {
+	refused = new(int)
+	r.instead = func(a *replica.Ask) *wire.Refusal {
+		s, err := wire.DecodeSession(a.Body)
+		if a.Path != "/v2/sync/session" || err != nil || s.Site != site {
+			return nil
+		}
+		*refused++
+		return &wire.Refusal{Code: wire.RefusedSite, Detail: fmt.Sprintf("site %d is not known", site), Epoch: r.origin.part.Log().Epoch()}
+	}
+	return refused
+}
+
 // run answers requests in their order, and passes the time, until the machine wants nothing
 // within a minute, or done; it fails after so many requests.
 func (r *rig) run(done func() bool, most int) {
